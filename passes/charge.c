@@ -1,0 +1,85 @@
+/* Charges: see charge.h.  A charge depends on where the op's tokens lie in its first operand, so the model as it stands is
+ * charged by the same rules as any other configuration. */
+#include "charge.h"
+#include <string.h>
+
+const int64_t *rl_charges(const char *target)
+{
+    enum { onnx, generic, ntarget };
+    static const char *const name[ntarget] = {
+#define TARGET(t, summary) [t] = #t,
+#define CHARGE(t, form, tenths)
+#include "../src/targets.def"
+#undef TARGET
+#undef CHARGE
+    };
+    static const int64_t charge[ntarget][RL_NCHARGE] = {
+#define TARGET(t, summary)
+#define CHARGE(t, form, tenths) [t][RL_##form] = tenths,
+#include "../src/targets.def"
+#undef TARGET
+#undef CHARGE
+    };
+    for (uint32_t i = 0; i < ntarget; i++)
+        if (strcmp(target, name[i]) == 0) return charge[i];
+    return NULL;
+}
+
+/* The roles of the op's tokens as they lie in an operand, outermost first; groups too. Returns how many. */
+static uint32_t lie(const rl_plan *p, const rl_oplegal *op, const rl_config *c, uint32_t operand, const rl_label **out)
+{
+    uint8_t order[RL_MAXATOM + 1];
+    const uint8_t *o = order;
+    uint32_t n = 0, natom;
+    if (c->form == RL_NONE) {
+        const rl_member *m = &p->member[op->operand[operand].tensor.i];
+        o = m->seq;
+        natom = m->natom;
+    } else natom = rl_config_order(op, c, operand, order);
+    for (uint32_t i = 0; i < natom;) {
+        uint32_t t = 0;
+        while (t < op->ntoken && !(op->token[t].natom[operand] && op->token[t].atom[operand][0] == o[i])) t++;
+        if (t == op->ntoken) return 0;
+        out[n++] = &op->label[op->token[t].label];
+        i += op->token[t].natom[operand];
+    }
+    return n;
+}
+
+static bool free_after(const rl_label **l, uint32_t n, rl_role role)
+{
+    bool seen = false, after = false;
+    for (uint32_t i = 0; i < n; i++) {
+        after |= seen && l[i]->role == RL_T_FREE;
+        seen |= l[i]->role == role;
+    }
+    return after;
+}
+
+static int64_t product(const rl_oplegal *op, const rl_config *c, const int64_t *charge)
+{
+    if (c->form == RL_NONE) return 0;
+    const rl_form *f = &op->form[c->form];
+    bool two = op->operand[0].pin && op->operand[1].pin;
+    if (f->kind == RL_FORM_GEMM) {
+        uint32_t x = f->seq[0][0] == RL_G_LEAD || f->seq[0][1] == RL_G_LEAD ? 0 : 1;
+        return (f->seq[x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0) + (f->seq[2][0] != RL_G_LEAD ? charge[RL_GEMM_TRANS_OUT] : 0);
+    }
+    if (f->kind != RL_FORM_SWAPPED) return 0;
+    return two ? charge[RL_SWAPPED_PRODUCT] : charge[RL_WEIGHT_LEFT];
+}
+
+int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c, const int64_t *charge)
+{
+    const rl_label *l[RL_MAXATOM];
+    if (op->fixed || op->node.i == RL_NONE || op->noperand == 0) return 0;
+    rl_op kind = rl_nod(p->g, op->node)->op;
+    rl_class cls = rl_op_class(kind);
+    if (cls == RL_MATMUL) return product(op, c, charge);
+    if (cls != RL_ALONG && cls != RL_REDUCE && cls != RL_CONCAT && cls != RL_SPLIT) return 0;
+    uint32_t n = lie(p, op, c, 0, l);
+    if (cls == RL_REDUCE) return free_after(l, n, RL_T_REDUCED) ? charge[RL_REDUCE_OFF_LAST] : 0;
+    if (cls == RL_CONCAT || cls == RL_SPLIT) return n && l[n - 1]->role == RL_T_AXIS ? charge[RL_CONCAT_LAST] : 0;
+    if (kind != RL_OP_Softmax && kind != RL_OP_LogSoftmax) return 0;
+    return free_after(l, n, RL_T_AXIS) ? charge[RL_SOFTMAX_OFF_LAST] : 0;
+}

@@ -1,0 +1,974 @@
+/* Which orders each op may take (problem.md, sections 3 and 4).
+ *
+ * An op is described by labels, its own dims, each attached to a dim of each operand that has it:
+ *   Add x[N,C,H] y[C,1]       labels N, C, H;  y has C and, as size 1, H
+ *   Softmax x axis=1          labels N, C (axis), H
+ *   MatMul A[b,M,K] B[K,N]    labels b, M, K, N
+ * Free labels are linked: their dims are refined alike.  After refinement a label gives tokens, one per atom where it is free,
+ * one in all where the op works along it; a form says which groups of tokens lie where in each operand.  The op may take every
+ * permutation inside the groups.  An op that no handler understands is fixed: logical order on every operand.
+ *
+ * One handler per class of ops.def; the facts of one op are nowhere else.
+ * Needs: shapes.  Keeps: the graph. */
+#include "plan.h"
+#include <string.h>
+
+#define MAXLABEL 32
+
+typedef struct {
+    rl_plan *p;
+    const rl_graph *g;
+    const rl_nodeinfo *n;
+    rl_oplegal *op;
+    rl_label label[MAXLABEL];
+    uint32_t nlabel;
+    bool ok;
+} builder;
+
+/* ---- building labels ---- */
+
+static uint32_t rank_of(const builder *b, rl_value v) { return rl_has(v) ? rl_val(b->g, v)->rank : RL_NORANK; }
+static rl_dim size_of(const builder *b, uint32_t operand, uint32_t dim)
+{
+    return rl_val(b->g, b->op->operand[operand].tensor)->dim[dim];
+}
+
+static uint32_t add_operand(builder *b, uint32_t slot, bool out)
+{
+    rl_value v = out ? rl_out(b->n, slot) : rl_in(b->n, slot);
+    if (!rl_has(v) || rank_of(b, v) == RL_NORANK || rank_of(b, v) > RL_MAXATOM) {
+        b->ok = false;
+        return 0;
+    }
+    b->op->operand[b->op->noperand] = (rl_operand){.tensor = v, .slot = slot, .out = out};
+    return b->op->noperand++;
+}
+
+static uint32_t add_label(builder *b, rl_role role, uint32_t group)
+{
+    uint32_t max = b->n->nin + b->n->nout;
+    if (b->nlabel == MAXLABEL) {
+        b->ok = false;
+        return 0;
+    }
+    rl_label *l = &b->label[b->nlabel];
+    *l = (rl_label){.role = role, .group = group, .tail = RL_NONE};
+    l->dim = rl_new(b->p->mem, int32_t, max);
+    l->unit = rl_new(b->p->mem, uint32_t, max);
+    l->after = rl_new(b->p->mem, uint32_t, max);
+    for (uint32_t i = 0; i < max; i++) {
+        l->dim[i] = -1;
+        l->unit[i] = l->after[i] = RL_NONE;
+    }
+    return b->nlabel++;
+}
+
+static void at(builder *b, uint32_t label, uint32_t operand, uint32_t dim)
+{
+    if (!b->ok) return;
+    if (dim >= rank_of(b, b->op->operand[operand].tensor)) {
+        b->ok = false;
+        return;
+    }
+    b->label[label].dim[operand] = (int32_t)dim;
+    b->label[label].unit[operand] = b->p->member[b->op->operand[operand].tensor.i].unit[dim];
+}
+
+/* ---- handlers, one per class ---- */
+
+static void pointwise(builder *b)
+{
+    uint32_t out = add_operand(b, 0, true);
+    if (!b->ok) return;
+    uint32_t rank = rank_of(b, b->n->out[0]);
+    for (uint32_t d = 0; d < rank; d++) at(b, add_label(b, RL_T_FREE, 0), out, d);
+    for (uint32_t k = 1; k < b->n->nout && b->ok; k++) {
+        if (!rl_has(b->n->out[k])) continue;
+        uint32_t o = add_operand(b, k, true);
+        if (b->ok && rank_of(b, b->n->out[k]) != rank) b->ok = false;
+        for (uint32_t d = 0; d < rank && b->ok; d++) at(b, d, o, d);
+    }
+    for (uint32_t k = 0; k < b->n->nin && b->ok; k++) {
+        if (!rl_has(b->n->in[k])) continue;
+        if (b->n->op == RL_OP_CastLike && k == 1) continue; /* only its type is read */
+        uint32_t o = add_operand(b, k, false), r = b->ok ? rank_of(b, b->n->in[k]) : 0;
+        if (r > rank) b->ok = false;
+        for (uint32_t d = 0; d < r && b->ok; d++) at(b, rank - r + d, o, d);
+    }
+    if (b->n->op == RL_OP_Dropout && rl_has(rl_in(b->n, 2))) b->ok = false; /* may be training */
+}
+
+/* Labels for all dims of input 0, and of output `out` where it has the same rank. */
+static bool like_input(builder *b, uint32_t nout)
+{
+    uint32_t x = add_operand(b, 0, false);
+    if (!b->ok) return false;
+    uint32_t rank = rank_of(b, b->n->in[0]);
+    for (uint32_t d = 0; d < rank; d++) at(b, add_label(b, RL_T_FREE, 0), x, d);
+    for (uint32_t k = 0; k < nout && b->ok; k++) {
+        if (!rl_has(rl_out(b->n, k))) continue;
+        uint32_t y = add_operand(b, k, true);
+        if (b->ok && rank_of(b, b->n->out[k]) != rank) b->ok = false;
+        for (uint32_t d = 0; d < rank && b->ok; d++) at(b, d, y, d);
+    }
+    return b->ok;
+}
+
+static void expand(builder *b)
+{
+    uint32_t y = add_operand(b, 0, true), x = add_operand(b, 0, false);
+    if (!b->ok) return;
+    uint32_t rank = rank_of(b, b->n->out[0]), r = rank_of(b, b->n->in[0]);
+    for (uint32_t d = 0; d < rank; d++) at(b, add_label(b, RL_T_FREE, 0), y, d);
+    for (uint32_t d = 0; d < r; d++) at(b, rank - r + d, x, d);
+    for (uint32_t d = 0; d < rank && b->ok; d++) { /* what is expanded must be a number, to be written again */
+        rl_dim from = d + r >= rank ? size_of(b, x, d + r - rank) : 1, to = size_of(b, y, d);
+        if (from != to && !rl_dim_known(to)) b->ok = false;
+    }
+}
+
+static void reduce_over(builder *b, const bool *gone, bool keep, rl_role role)
+{
+    uint32_t x = add_operand(b, 0, false), y = add_operand(b, 0, true);
+    if (!b->ok) return;
+    uint32_t rank = rank_of(b, b->n->in[0]), at_out = 0;
+    for (uint32_t d = 0; d < rank && b->ok; d++) {
+        uint32_t l = add_label(b, gone[d] ? role : RL_T_FREE, 0);
+        at(b, l, x, d);
+        if (gone[d] && !keep) continue;
+        at(b, l, y, at_out++);
+        if (gone[d]) b->label[l].unit[y] = RL_NONE;
+    }
+    if (at_out != rank_of(b, b->n->out[0])) b->ok = false;
+}
+
+/* Axes that are computed: every dim may be reduced, so each is a block; lower.c maps the axes with a small Gather. */
+static void reduce_unknown_axes(builder *b)
+{
+    if (!rl_op_keepdims(b->n) || !like_input(b, 1)) {
+        b->ok = false;
+        return;
+    }
+    for (uint32_t d = 0; d < rank_of(b, b->n->in[0]); d++) {
+        b->label[d].role = RL_T_AXIS;
+        if (size_of(b, 0, d) == 1) b->ok = false;
+    }
+}
+
+static void reduce(builder *b)
+{
+    bool gone[RL_MAXATOM] = {false}, all = false;
+    const uint32_t *axes;
+    uint32_t naxes, rank = rank_of(b, rl_in(b->n, 0));
+    if (rank <= RL_MAXATOM && !rl_op_axes(b->g, b->n, b->p->mem, &axes, &naxes, &all)) {
+        reduce_unknown_axes(b);
+        return;
+    }
+    if (rank > RL_MAXATOM) {
+        b->ok = false;
+        return;
+    }
+    if (all && rl_attr_int(b->n, "noop_with_empty_axes", 0)) {
+        b->ok = false; /* an identity, rare; left alone */
+        return;
+    }
+    for (uint32_t d = 0; d < rank; d++) gone[d] = all;
+    for (uint32_t i = 0; i < naxes; i++) gone[axes[i]] = true;
+    reduce_over(b, gone, rl_op_keepdims(b->n), RL_T_REDUCED);
+}
+
+static void global_pool(builder *b)
+{
+    bool gone[RL_MAXATOM] = {false};
+    uint32_t rank = rank_of(b, rl_in(b->n, 0));
+    int64_t power = b->n->op == RL_OP_GlobalLpPool ? rl_attr_int(b->n, "p", 2) : 1;
+    if (rank > RL_MAXATOM || rank < 3 || power < 1 || power > 2) {
+        b->ok = false;
+        return;
+    }
+    for (uint32_t d = 2; d < rank; d++) gone[d] = true;
+    reduce_over(b, gone, true, RL_T_REDUCED);
+}
+
+static void arg(builder *b)
+{
+    bool gone[RL_MAXATOM] = {false};
+    uint32_t axis, rank = rank_of(b, rl_in(b->n, 0));
+    if (rank > RL_MAXATOM || !rl_op_axis(b->g, b->n, &axis)) {
+        b->ok = false;
+        return;
+    }
+    gone[axis] = true;
+    reduce_over(b, gone, rl_op_keepdims(b->n), RL_T_AXIS);
+}
+
+static void along(builder *b)
+{
+    uint32_t axis;
+    if (!like_input(b, b->n->nout) || !rl_op_axis(b->g, b->n, &axis)) {
+        b->ok = false;
+        return;
+    }
+    uint32_t rank = rank_of(b, b->n->in[0]);
+    bool flat = b->n->since < 13 &&
+                (b->n->op == RL_OP_Softmax || b->n->op == RL_OP_LogSoftmax || b->n->op == RL_OP_Hardmax);
+    if (!flat) {
+        b->label[axis].role = RL_T_AXIS;
+        return;
+    }
+    for (uint32_t d = axis; d < rank; d++) { /* normalized together: a tail of blocks, last and in order */
+        b->label[d].role = RL_T_AXIS;
+        b->label[d].group = 1 + (d - axis);
+        if (b->label[d].group >= RL_MAXGROUP) b->ok = false;
+    }
+}
+
+/* The axis of the whole is (pieces, piece) when all pieces are equally long. */
+static bool equal_pieces(builder *b, uint32_t whole, uint32_t first, uint32_t npiece, uint32_t axis)
+{
+    rl_dim piece = size_of(b, first, axis), q;
+    if (npiece < 2) return false;
+    for (uint32_t i = 1; i < npiece; i++)
+        if (size_of(b, first + i, axis) != piece) return false;
+    rl_dim total = size_of(b, whole, axis);
+    if (!rl_dim_known(piece) || piece == 0 || !rl_dim_div(b->g->ctx, total, piece, &q) || q != (rl_dim)npiece) return false;
+    uint32_t w = b->p->member[b->op->operand[whole].tensor.i].unit[axis], part[2];
+    part[0] = rl_unit_new(b->p, (rl_dim)npiece);
+    part[1] = piece == 1 ? RL_NONE : rl_unit_new(b->p, piece);
+    if (!rl_units_match(b->p, &w, 1, part, piece == 1 ? 1 : 2)) return false;
+    uint32_t l = add_label(b, RL_T_PIECES, 0);
+    if (!b->ok) return false;
+    b->label[l].dim[whole] = (int32_t)axis;
+    b->label[l].unit[whole] = part[0];
+    b->label[axis].role = RL_T_FREE;
+    b->label[axis].dim[whole] = (int32_t)axis;
+    b->label[axis].unit[whole] = part[1];
+    b->label[axis].after[whole] = part[0];
+    return true;
+}
+
+static void concat_or_split(builder *b, bool concat)
+{
+    uint32_t npiece = concat ? b->n->nin : b->n->nout, axis;
+    uint32_t whole = add_operand(b, 0, concat);
+    if (!b->ok) return;
+    rl_value w = b->op->operand[whole].tensor;
+    uint32_t rank = rank_of(b, w);
+    int64_t a = rl_attr_int(b->n, "axis", 0);
+    if (a < 0) a += rank;
+    if (a < 0 || a >= rank) {
+        b->ok = false;
+        return;
+    }
+    axis = (uint32_t)a;
+    for (uint32_t d = 0; d < rank; d++) {
+        uint32_t l = add_label(b, d == axis ? RL_T_AXIS : RL_T_FREE, 0);
+        at(b, l, whole, d);
+    }
+    for (uint32_t k = 0; k < npiece && b->ok; k++) {
+        uint32_t o = add_operand(b, k, !concat);
+        if (b->ok && rank_of(b, b->op->operand[o].tensor) != rank) b->ok = false;
+        for (uint32_t d = 0; d < rank && b->ok; d++) at(b, d, o, d);
+        for (uint32_t d = 0; d < rank && b->ok; d++) /* sizes other than the axis's agree, size 1 included */
+            if (d != axis && size_of(b, o, d) != size_of(b, whole, d)) b->ok = false;
+    }
+    if (b->ok) equal_pieces(b, whole, whole + 1, npiece, axis);
+}
+
+/* The leaves at the end of all pieces' axes that agree. Returns how many; leaf holds those of piece 0. */
+static uint32_t common_tail(rl_plan *p, const rl_oplegal *op, const rl_label *axis, uint32_t *leaf)
+{
+    uint32_t first[RL_MAXATOM], other[RL_MAXATOM], n = 0, k = RL_NONE;
+    for (uint32_t o = 1; o < op->noperand; o++) {
+        if (axis->unit[o] == RL_NONE) return 0;
+        uint32_t m = rl_unit_leaves(p, axis->unit[o], o == 1 ? first : other, RL_MAXATOM), i = 0;
+        if (m > RL_MAXATOM) return 0;
+        if (o == 1) {
+            n = k = m;
+            continue;
+        }
+        while (i < k && i < m && p->unit.p[first[n - 1 - i]].size == p->unit.p[other[m - 1 - i]].size) i++;
+        k = i;
+    }
+    if (k == RL_NONE) return 0;
+    memcpy(leaf, first + (n - k), k * sizeof *leaf);
+    return k;
+}
+
+/* Split and Concat of unequal pieces whose innermost atoms agree: only what lies outside of them is a block
+ * ("common inner part").  After refinement, since it is the producers' Reshapes that show the atoms. */
+void rl_legal_inner(rl_plan *p, uint32_t i)
+{
+    rl_oplegal *op = &p->op.p[i];
+    uint32_t l = 0, leaf[RL_MAXATOM], other[RL_MAXATOM], k, unit[2];
+    rl_class cls = rl_op_class(rl_nod(p->g, op->node)->op);
+    if (op->fixed || (cls != RL_CONCAT && cls != RL_SPLIT) || op->noperand < 3) return;
+    while (l < op->nlabel && op->label[l].role != RL_T_AXIS) l++;
+    if (l == op->nlabel || op->label[l].unit[0] == RL_NONE || (k = common_tail(p, op, &op->label[l], leaf)) == 0) return;
+    rl_dim inner = 1, outer;
+    for (uint32_t j = 0; j < k; j++) inner = rl_dim_mul(p->g->ctx, inner, p->unit.p[leaf[j]].size);
+    if (!rl_dim_div(p->g->ctx, p->unit.p[op->label[l].unit[0]].size, inner, &outer) || outer == 1) return;
+    unit[0] = rl_unit_new(p, outer);
+    unit[1] = rl_unit_new(p, inner);
+    if (!rl_units_match(p, &unit[1], 1, leaf, k) || !rl_units_match(p, &op->label[l].unit[0], 1, unit, 2)) return;
+    for (uint32_t o = 2; o < op->noperand; o++) {
+        uint32_t m = rl_unit_leaves(p, op->label[l].unit[o], other, RL_MAXATOM);
+        if (m > RL_MAXATOM || m < k || !rl_units_match(p, leaf, k, other + (m - k), k)) return;
+    }
+    rl_label *label = rl_new(p->mem, rl_label, op->nlabel + 1);
+    memcpy(label, op->label, op->nlabel * sizeof *label);
+    label[l].tail = unit[1];
+    label[op->nlabel] = label[l];
+    label[op->nlabel].role = RL_T_FREE;
+    op->label = label;
+    op->nlabel++;
+}
+
+static void slice(builder *b)
+{
+    if (!like_input(b, 1)) return;
+    const uint32_t *axes;
+    uint32_t naxes, rank = rank_of(b, b->n->in[0]);
+    bool all;
+    if (!rl_op_axes(b->g, b->n, b->p->mem, &axes, &naxes, &all)) {
+        b->ok = false;
+        return;
+    }
+    if (all) { /* no axes: the first ones, as many as there are starts */
+        const rl_attr *s = rl_attr_find(b->n, "starts");
+        const rl_valinfo *v = rl_has(rl_in(b->n, 1)) ? rl_val(b->g, b->n->in[1]) : NULL;
+        if (s) naxes = s->n;
+        else if (v && v->rank == 1 && rl_dim_known(v->dim[0])) naxes = (uint32_t)v->dim[0];
+        else naxes = rank;
+    }
+    for (uint32_t i = 0; i < naxes && i < rank; i++) b->label[all ? i : axes[i]].role = RL_T_AXIS;
+}
+
+static void pad(builder *b)
+{
+    if (!like_input(b, 1)) return;
+    const uint32_t *axes;
+    const int64_t *pads;
+    uint32_t naxes, npads, rank = rank_of(b, b->n->in[0]);
+    bool all = true;
+    const rl_attr *a = rl_attr_find(b->n, "pads");
+    if (!rl_op_axes(b->g, b->n, b->p->mem, &axes, &naxes, &all)) {
+        b->ok = false;
+        return;
+    }
+    if (a) {
+        pads = a->ints;
+        npads = a->n;
+    } else if (!rl_const_ints(b->g, rl_in(b->n, 1), b->p->mem, &pads, &npads)) {
+        b->ok = false;
+        return;
+    }
+    uint32_t n = all ? rank : naxes;
+    if (npads != 2 * n) {
+        b->ok = false;
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (pads[i] != 0 || pads[i + n] != 0) b->label[all ? i : axes[i]].role = RL_T_AXIS;
+}
+
+static void tile(builder *b)
+{
+    if (!like_input(b, 1)) return;
+    const int64_t *rep;
+    uint32_t nrep, rank = rank_of(b, b->n->in[0]);
+    if (!rl_const_ints(b->g, rl_in(b->n, 1), b->p->mem, &rep, &nrep) || nrep != rank) {
+        b->ok = false;
+        return;
+    }
+    for (uint32_t i = 0; i < rank; i++)
+        if (rep[i] != 1) b->label[i].role = RL_T_AXIS;
+}
+
+/* A constant, also behind movement: an Identity of an initializer. */
+static bool constant_like(const builder *b, rl_value v)
+{
+    for (uint32_t k = 0; k < 16; k++) {
+        const rl_valinfo *x = rl_val(b->g, v);
+        if (x->data) return true;
+        if (x->def.i == RL_NONE || rl_op_class(rl_nod(b->g, x->def)->op) != RL_MOVING) return false;
+        v = rl_nod(b->g, x->def)->in[0];
+    }
+    return false;
+}
+
+/* Constant data: the index in any order beside the row in any order, since the data can be stored to suit. */
+static void gather_table(builder *b, uint32_t x, uint32_t y, uint32_t axis)
+{
+    uint32_t i = add_operand(b, 1, false), rank = rank_of(b, b->n->in[0]), ri = b->ok ? rank_of(b, b->n->in[1]) : 0;
+    for (uint32_t d = 0; d < rank && b->ok; d++) {
+        if (d == axis) {
+            at(b, add_label(b, RL_T_AXIS, 2), x, d);
+            continue;
+        }
+        uint32_t l = add_label(b, RL_T_FREE, 1);
+        at(b, l, x, d);
+        at(b, l, y, d < axis ? d : d + ri - 1);
+    }
+    for (uint32_t k = 0; k < ri && b->ok; k++) {
+        uint32_t l = add_label(b, RL_T_FREE, 0);
+        at(b, l, i, k);
+        at(b, l, y, axis + k);
+    }
+}
+
+static void gather(builder *b)
+{
+    uint32_t x = add_operand(b, 0, false), y = add_operand(b, 0, true), axis;
+    if (!b->ok || !rl_op_axis(b->g, b->n, &axis)) {
+        b->ok = false;
+        return;
+    }
+    rl_value index = rl_in(b->n, 1);
+    uint32_t rank = rank_of(b, b->n->in[0]), ri = rank_of(b, index);
+    bool fixed_index = ri != RL_NORANK && rl_val(b->g, index)->data;
+    if (ri != RL_NORANK && ri <= 8 && rl_val(b->g, b->n->in[0])->data && (ri > 1 || (ri == 1 && !fixed_index))) {
+        gather_table(b, x, y, axis);
+        return;
+    }
+    if (ri == RL_NORANK || ri > 1 || (ri == 1 && !fixed_index)) { /* an index of several dims: left alone */
+        b->ok = false;
+        return;
+    }
+    for (uint32_t d = 0; d < rank && b->ok; d++) {
+        uint32_t l = add_label(b, d == axis ? RL_T_AXIS : RL_T_FREE, 0);
+        at(b, l, x, d);
+        if (d != axis || ri == 1) at(b, l, y, d <= axis ? d : d + ri - 1);
+    }
+}
+
+/* Nearest neighbours only: the other modes run in the order that the model has. */
+static void resize(builder *b)
+{
+    const rl_attr *mode = rl_attr_find(b->n, "mode");
+    if ((mode && !rl_attr_is(b->n, "mode", "nearest")) || b->n->op != RL_OP_Resize || b->n->since < 11 ||
+        rl_attr_is(b->n, "coordinate_transformation_mode", "tf_crop_and_resize") ||
+        (rl_attr_find(b->n, "keep_aspect_ratio_policy") && !rl_attr_is(b->n, "keep_aspect_ratio_policy", "stretch")) ||
+        !like_input(b, 1)) {
+        b->ok = false;
+        return;
+    }
+    uint32_t rank = rank_of(b, b->n->in[0]);
+    rl_value scales = rl_in(b->n, 2), sizes = rl_in(b->n, 3);
+    bool by_scale = rl_has(scales) && rl_val(b->g, scales)->data && rl_val(b->g, scales)->data->nbyte > 0;
+    if (!by_scale && (!rl_has(sizes) || !rl_val(b->g, sizes)->data)) b->ok = false;
+    for (uint32_t d = 0; d < rank && b->ok; d++) {
+        rl_dim x = size_of(b, 0, d), y = size_of(b, 1, d);
+        if (!rl_dim_known(x) && x == y && !by_scale) b->ok = false; /* its size could not be written */
+        if (!rl_dim_known(x) || x != y) b->label[d].role = x == y ? RL_T_FREE : RL_T_AXIS;
+    }
+    if (!by_scale || !b->ok) return;
+    const rl_const *c = rl_val(b->g, scales)->data;
+    const rl_attr *axes = rl_attr_find(b->n, "axes");
+    uint32_t n = (uint32_t)(c->nbyte / sizeof(float));
+    if (c->dtype != RL_F32 || n != (axes ? axes->n : rank)) b->ok = false;
+    for (uint32_t i = 0; i < n && b->ok; i++) {
+        float s;
+        memcpy(&s, (const char *)c->data + i * sizeof s, sizeof s);
+        int64_t d = axes ? axes->ints[i] : i;
+        if (d < 0) d += rank;
+        if (s != 1.0f) b->label[d].role = RL_T_AXIS;
+        else if (size_of(b, 0, (uint32_t)d) != size_of(b, 1, (uint32_t)d)) b->ok = false;
+    }
+}
+
+static void qdq(builder *b)
+{
+    if (!like_input(b, 1)) return;
+    uint32_t axis, rs = rank_of(b, rl_in(b->n, 1));
+    if (rl_attr_int(b->n, "block_size", 0) != 0 || rs == RL_NORANK || rs > 1) {
+        b->ok = false;
+        return;
+    }
+    if (rs == 0 || rl_val(b->g, b->n->in[1])->dim[0] == 1) {
+        /* One scale for all where the axis has more than one element; a scale of length 1 needs its own axis kept. */
+        if (rs == 0) return;
+    }
+    if (!rl_op_axis(b->g, b->n, &axis)) b->ok = false;
+    else b->label[axis].role = RL_T_AXIS;
+}
+
+static void batch_norm(builder *b)
+{
+    uint32_t extra = 0;
+    for (uint32_t k = 1; k < b->n->nout; k++) extra += rl_has(b->n->out[k]) && rl_val(b->g, b->n->out[k])->nuse > 0;
+    if (extra || rl_attr_int(b->n, "training_mode", 0) || !rl_attr_int(b->n, "spatial", 1) || !like_input(b, 1) ||
+        rank_of(b, b->n->in[0]) < 2) {
+        b->ok = false;
+        return;
+    }
+    b->label[1].role = RL_T_AXIS;
+}
+
+static void norm(builder *b)
+{
+    for (uint32_t k = 1; k < b->n->nout; k++)
+        if (rl_has(b->n->out[k]) && (rl_val(b->g, b->n->out[k])->nuse || rl_val(b->g, b->n->out[k])->is_output)) b->ok = false;
+    if (!b->ok || !like_input(b, 1)) return;
+    uint32_t rank = rank_of(b, b->n->in[0]);
+    int64_t axis = rl_attr_int(b->n, "axis", -1);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) {
+        b->ok = false;
+        return;
+    }
+    for (uint32_t d = (uint32_t)axis; d < rank; d++) b->label[d].group = 1;
+    for (uint32_t k = 1; k < 3 && b->ok; k++) { /* scale and bias */
+        if (!rl_has(rl_in(b->n, k))) continue;
+        uint32_t o = add_operand(b, k, false), r = b->ok ? rank_of(b, b->n->in[k]) : 0;
+        if (!b->ok || !constant_like(b, b->n->in[k]) || r > rank - (uint32_t)axis) {
+            b->ok = false;
+            return;
+        }
+        for (uint32_t d = 0; d < r; d++) at(b, rank - r + d, o, d);
+    }
+}
+
+static void matmul(builder *b)
+{
+    uint32_t A = add_operand(b, 0, false), B = add_operand(b, 1, false), Y = add_operand(b, 0, true);
+    if (!b->ok) return;
+    uint32_t ra = rank_of(b, b->n->in[0]), rb = rank_of(b, b->n->in[1]), ry = rank_of(b, b->n->out[0]);
+    if (ra < 2 || rb < 2 || ry != RL_MAX(ra, rb)) {
+        b->ok = false;
+        return;
+    }
+    for (uint32_t d = 0; d + 2 < ry; d++) {
+        uint32_t l = add_label(b, RL_T_FREE, RL_G_LEAD);
+        at(b, l, Y, d);
+        if (d + ra >= ry) at(b, l, A, d + ra - ry);
+        if (d + rb >= ry) at(b, l, B, d + rb - ry);
+    }
+    uint32_t m = add_label(b, RL_T_FREE, RL_G_M), k = add_label(b, RL_T_FREE, RL_G_K), n = add_label(b, RL_T_FREE, RL_G_N);
+    at(b, m, A, ra - 2);
+    at(b, m, Y, ry - 2);
+    at(b, k, A, ra - 1);
+    at(b, k, B, rb - 2);
+    at(b, n, B, rb - 1);
+    at(b, n, Y, ry - 1);
+}
+
+static void gemm(builder *b)
+{
+    uint32_t A = add_operand(b, 0, false), B = add_operand(b, 1, false), Y = add_operand(b, 0, true);
+    bool ta = rl_attr_int(b->n, "transA", 0), tb = rl_attr_int(b->n, "transB", 0);
+    if (!b->ok || rank_of(b, b->n->in[0]) != 2 || rank_of(b, b->n->in[1]) != 2) {
+        b->ok = false;
+        return;
+    }
+    uint32_t m = add_label(b, RL_T_FREE, RL_G_LEAD), k = add_label(b, RL_T_FREE, RL_G_K), n = add_label(b, RL_T_FREE, RL_G_N);
+    at(b, m, A, ta ? 1 : 0);
+    at(b, k, A, ta ? 0 : 1);
+    at(b, k, B, tb ? 1 : 0);
+    at(b, n, B, tb ? 0 : 1);
+    at(b, m, Y, 0);
+    at(b, n, Y, 1);
+    if (!rl_has(rl_in(b->n, 2))) return;
+    uint32_t C = add_operand(b, 2, false), r = b->ok ? rank_of(b, b->n->in[2]) : 0;
+    if (r > 2) b->ok = false;
+    if (r >= 1) at(b, n, C, r - 1);
+    if (r == 2) at(b, m, C, 0);
+}
+
+/* Some groups of dims match, some do not: those are blocks. */
+static void block_reshape(builder *b)
+{
+    if (!rl_is_reshaping(b->g, b->n)) {
+        b->ok = false;
+        return;
+    }
+    uint32_t x = add_operand(b, 0, false), y = add_operand(b, 0, true);
+    if (!b->ok) return;
+    const rl_valinfo *vx = rl_val(b->g, b->n->in[0]), *vy = rl_val(b->g, b->n->out[0]);
+    rl_ctx *ctx = b->g->ctx;
+    uint32_t i = 0, j = 0;
+    while (i < vx->rank || j < vy->rank) {
+        if (i < vx->rank && vx->dim[i] == 1) { i++; continue; }
+        if (j < vy->rank && vy->dim[j] == 1) { j++; continue; }
+        uint32_t i0 = i, j0 = j;
+        rl_dim pi = i < vx->rank ? vx->dim[i++] : 1, pj = j < vy->rank ? vy->dim[j++] : 1, q;
+        while (pi != pj && (i < vx->rank || j < vy->rank)) {
+            bool more_out = rl_dim_known(pi) && rl_dim_known(pj) ? pj < pi : rl_dim_div(ctx, pi, pj, &q);
+            if (j < vy->rank && (more_out || i == vx->rank)) pj = rl_dim_mul(ctx, pj, vy->dim[j++]);
+            else if (i < vx->rank) pi = rl_dim_mul(ctx, pi, vx->dim[i++]);
+            else break;
+        }
+        if (pi != pj) { /* nothing more to tell apart: the rest is one block */
+            i = vx->rank;
+            j = vy->rank;
+        }
+        bool single = i == i0 + 1 && j == j0 + 1 && pi == pj;
+        /* A block of several dims: one label per dim, in a fixed sequence, is what `after` cannot say; so it is one
+         * label at the first dim, whose token takes the atoms of all (tokens_of_block). */
+        uint32_t l = add_label(b, single ? RL_T_FREE : RL_T_AXIS, 0);
+        if (!b->ok) return;
+        if (i > i0) at(b, l, x, i0);
+        if (j > j0) at(b, l, y, j0);
+        if (!single) {
+            b->label[l].after[x] = i;
+            b->label[l].after[y] = j;
+        }
+    }
+}
+
+static void shape(builder *b) { (void)b; /* no demand: lower.c writes it from any form, or it is fixed (link) */ }
+
+static void (*const handler[])(builder *) = {
+    [RL_POINTWISE] = pointwise, [RL_EXPAND] = expand, [RL_REDUCE] = reduce, [RL_GLOBALPOOL] = global_pool, [RL_ARG] = arg,
+    [RL_ALONG] = along, [RL_SLICE] = slice, [RL_PAD] = pad, [RL_TILE] = tile, [RL_GATHER] = gather, [RL_QDQ] = qdq,
+    [RL_RESIZE] = resize, [RL_BATCHNORM] = batch_norm, [RL_NORM] = norm, [RL_MATMUL] = matmul, [RL_GEMM] = gemm, [RL_MOVING] = block_reshape,
+    [RL_SHAPE] = shape, [RL_OPAQUE] = NULL,
+};
+
+/* Free dims of all operands agree and are refined alike. */
+static bool link_labels(builder *b)
+{
+    for (uint32_t l = 0; l < b->nlabel; l++) {
+        const rl_label *x = &b->label[l];
+        if (x->role == RL_T_AXIS) continue;
+        uint32_t first = RL_NONE;
+        for (uint32_t o = 0; o < b->op->noperand; o++) {
+            if (x->unit[o] == RL_NONE) continue;
+            if (first == RL_NONE) first = x->unit[o];
+            else if (b->p->unit.p[first].size != b->p->unit.p[x->unit[o]].size) return false;
+            else if (!rl_units_match(b->p, &first, 1, &x->unit[o], 1)) return false;
+        }
+    }
+    return true;
+}
+
+/* A symbolic dim of an input that meets no equal dim may turn out to be 1 and broadcast: such an op is fixed. */
+static bool sizes_agree(const builder *b)
+{
+    for (uint32_t l = 0; l < b->nlabel; l++) {
+        const rl_label *x = &b->label[l];
+        if (x->role != RL_T_FREE) continue;
+        rl_dim size = 1;
+        for (uint32_t o = 0; o < b->op->noperand; o++) {
+            if (x->unit[o] == RL_NONE) continue;
+            rl_dim s = b->p->unit.p[x->unit[o]].size;
+            if (size != 1 && s != size) return false;
+            size = s;
+        }
+    }
+    return true;
+}
+
+static bool all_inputs_known(const builder *b)
+{
+    for (uint32_t i = 0; i < b->op->noperand; i++) {
+        rl_dtype t = rl_val(b->g, b->op->operand[i].tensor)->dtype;
+        if (t == RL_UNDEF) return false;
+    }
+    return true;
+}
+
+void rl_legal_link(rl_plan *p, rl_node node)
+{
+    const rl_nodeinfo *n = rl_nod(p->g, node);
+    rl_oplegal op = {.node = node, .comp = RL_NONE};
+    op.operand = rl_new(p->mem, rl_operand, n->nin + n->nout + 1);
+    builder b = {.p = p, .g = p->g, .n = n, .op = &op, .ok = true};
+    rl_class cls = rl_op_class(n->op);
+    if (cls == RL_CONCAT || cls == RL_SPLIT) concat_or_split(&b, cls == RL_CONCAT);
+    else if ((uint32_t)cls < RL_LEN(handler) && handler[cls] && n->ncap == 0) handler[cls](&b);
+    else b.ok = false;
+    if (b.ok && !(all_inputs_known(&b) && sizes_agree(&b) && link_labels(&b))) b.ok = false;
+    op.fixed = !b.ok;
+    if (op.fixed) {
+        op.noperand = 0;
+        b.nlabel = 0;
+    }
+    op.nlabel = b.nlabel;
+    op.label = rl_copy(p->mem, b.label, b.nlabel * sizeof *b.label);
+    p->opof[node.i] = p->op.n;
+    rl_push(p->mem, p->op, op);
+}
+
+/* ---- tokens ---- */
+
+static void put_token(rl_plan *p, rl_oplegal *op, uint32_t label, uint32_t *n)
+{
+    rl_token *t = &op->token[(*n)++];
+    t->label = label;
+    t->atom = rl_new(p->mem, uint8_t *, op->noperand);
+    t->natom = rl_new(p->mem, uint8_t, op->noperand);
+}
+
+/* The atoms that a label has in an operand, as a run of the operand's seq. */
+static void label_run(rl_plan *p, const rl_oplegal *op, const rl_label *l, uint32_t o, uint32_t *start, uint32_t *n)
+{
+    const rl_member *m = &p->member[op->operand[o].tensor.i];
+    uint32_t leaf[RL_MAXATOM];
+    *n = 0;
+    *start = 0;
+    bool block = rl_op_class(rl_nod(p->g, op->node)->op) == RL_MOVING && l->role == RL_T_AXIS;
+    if (l->dim[o] < 0) return;
+    *start = m->dimstart[l->dim[o]];
+    if (block) {
+        *n = m->dimstart[l->after[o]] - *start;
+        return;
+    }
+    if (l->unit[o] == RL_NONE) return;
+    if (l->tail != RL_NONE) {
+        uint32_t end = m->dimstart[l->dim[o] + 1], ntail = rl_unit_leaves(p, l->tail, leaf, RL_MAXATOM);
+        if (l->role == RL_T_FREE) *start = end - ntail;
+        *n = l->role == RL_T_FREE ? ntail : end - ntail - *start;
+        return;
+    }
+    if (l->after[o] != RL_NONE) *start += rl_unit_leaves(p, l->after[o], leaf, RL_MAXATOM);
+    *n = rl_unit_leaves(p, l->unit[o], leaf, RL_MAXATOM);
+}
+
+static void label_tokens(rl_plan *p, rl_oplegal *op, uint32_t label, uint32_t *ntoken)
+{
+    const rl_label *l = &op->label[label];
+    bool block = l->role == RL_T_AXIS || l->role == RL_T_PIECES;
+    uint32_t first = *ntoken, count = 0, start, n;
+    for (uint32_t o = 0; o < op->noperand; o++) {
+        label_run(p, op, l, o, &start, &n);
+        count = RL_MAX(count, block ? n > 0 : n);
+    }
+    for (uint32_t i = 0; i < count; i++) put_token(p, op, label, ntoken);
+    for (uint32_t o = 0; o < op->noperand && count; o++) {
+        label_run(p, op, l, o, &start, &n);
+        uint8_t *seq = p->member[op->operand[o].tensor.i].seq;
+        for (uint32_t i = 0; i < (block ? 1 : n); i++) {
+            op->token[first + i].atom[o] = seq + start + i;
+            op->token[first + i].natom[o] = (uint8_t)(block ? n : 1);
+        }
+    }
+}
+
+/* ---- forms ---- */
+
+static rl_form *add_form(rl_plan *p, rl_oplegal *op, rl_formkind kind, int64_t cost)
+{
+    rl_form *f = &op->form[op->nform++];
+    *f = (rl_form){.kind = kind, .cost = cost};
+    f->group = rl_new(p->mem, uint8_t, op->ntoken + 1);
+    f->member = rl_new(p->mem, uint8_t, op->ntoken + 1);
+    f->seq = rl_alloc_array(p->mem, op->noperand, sizeof *f->seq);
+    for (uint32_t t = 0; t < op->ntoken; t++) f->group[t] = (uint8_t)op->label[op->token[t].label].group;
+    return f;
+}
+
+static void set_seq(rl_form *f, uint32_t operand, int a, int b, int c)
+{
+    uint8_t *s = f->seq[operand];
+    uint32_t n = 0;
+    if (a >= 0) s[n++] = (uint8_t)a;
+    if (b >= 0) s[n++] = (uint8_t)b;
+    if (c >= 0) s[n++] = (uint8_t)c;
+    s[n] = RL_END;
+}
+
+/* Sorts the tokens by group. */
+static void close_form(const rl_oplegal *op, rl_form *f)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
+        f->start[g] = n;
+        for (uint32_t t = 0; t < op->ntoken; t++)
+            if (f->group[t] == g) f->member[n++] = (uint8_t)t;
+    }
+    f->start[RL_MAXGROUP] = n;
+    f->ngroup = RL_MAXGROUP;
+}
+
+static void plain_form(rl_plan *p, rl_oplegal *op)
+{
+    op->form = rl_new(p->mem, rl_form, 1);
+    rl_form *f = add_form(p, op, RL_FORM_PLAIN, 0);
+    for (uint32_t o = 0; o < op->noperand; o++)
+        for (uint8_t g = 0; g < RL_MAXGROUP; g++) f->seq[o][g] = g;
+    close_form(op, f);
+}
+
+/* Gather of a constant table, operands data, result, index: (axis, row)(index, row) or (row, axis)(row, index). */
+static void table_forms(rl_plan *p, rl_oplegal *op)
+{
+    op->form = rl_new(p->mem, rl_form, 2);
+    for (int first = 0; first < 2; first++) {
+        rl_form *f = add_form(p, op, RL_FORM_PLAIN, 0);
+        set_seq(f, 0, first ? 1 : 2, first ? 2 : 1, -1);
+        set_seq(f, 1, first ? 1 : 0, first ? 0 : 1, -1);
+        set_seq(f, 2, 0, -1, -1);
+        close_form(op, f);
+    }
+}
+
+static bool group_in(const rl_oplegal *op, uint32_t group, uint32_t operand)
+{
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (op->label[op->token[t].label].group == group && op->token[t].natom[operand]) return true;
+    return false;
+}
+
+/* Operand 0 is A, 1 is B, 2 is the output. */
+enum { A_, B_, Y_ };
+
+static bool float_type(const rl_plan *p, const rl_oplegal *op)
+{
+    rl_dtype t = rl_val(p->g, op->operand[A_].tensor)->dtype;
+    return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16;
+}
+
+/* Two symbolic sizes in one dim cannot be taken apart again by a constant Reshape. */
+static bool one_dim_will_do(const rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t group, uint32_t operand)
+{
+    uint32_t nsym = 0;
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (f->group[t] == group && op->token[t].natom[operand]) {
+            rl_dim s = p->cls.p[op->operand[operand].cls].size[op->token[t].atom[operand][0]];
+            nsym += !rl_dim_known(s);
+        }
+    return nsym < 2;
+}
+
+/* Gemm: x holds the group LEAD and K, the other operand K and `free`; all four ways to lie, and both of a variable other. */
+static void gemm_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t other, uint32_t nfree, bool merge, int64_t cost)
+{
+    for (uint32_t way = 0; way < 8; way++) {
+        if (!op->operand[other].pin && (way & 4)) continue;
+        rl_form *f = add_form(p, op, RL_FORM_GEMM, cost);
+        if (merge) /* everything but K and `free` leads */
+            for (uint32_t t = 0; t < op->ntoken; t++)
+                if (f->group[t] != RL_G_K && f->group[t] != nfree) f->group[t] = RL_G_LEAD;
+        if (way & 1) set_seq(f, x, RL_G_K, RL_G_LEAD, -1);
+        else set_seq(f, x, RL_G_LEAD, RL_G_K, -1);
+        if (way & 2) set_seq(f, Y_, (int)nfree, RL_G_LEAD, -1);
+        else set_seq(f, Y_, RL_G_LEAD, (int)nfree, -1);
+        bool weight_first = (x == A_) ? (way & 4) != 0 : (way & 4) == 0;
+        if (weight_first) set_seq(f, other, (int)nfree, RL_G_K, -1);
+        else set_seq(f, other, RL_G_K, (int)nfree, -1);
+        if (op->noperand == 4) memcpy(f->seq[3], f->seq[Y_], RL_MAXGROUP);
+        close_form(op, f);
+        if (merge && !one_dim_will_do(p, op, f, RL_G_LEAD, Y_)) op->nform--;
+    }
+}
+
+/* The 2-D operand `w` on the left: x (P K Q) -> (P free Q), for every split of x's other tokens into P and Q. */
+static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree, int64_t cost)
+{
+    uint8_t lead[8];
+    uint32_t nlead = 0;
+    for (uint32_t t = 0; t < op->ntoken; t++) {
+        uint32_t g = op->label[op->token[t].label].group;
+        if (g != RL_G_K && g != nfree && nlead < 6) lead[nlead++] = (uint8_t)t;
+    }
+    for (uint32_t set = 0; set < 1u << nlead; set++) {
+        if (set == 0 && !(w == A_)) continue; /* Q empty: the plain product */
+        rl_form *f = add_form(p, op, w == A_ ? RL_FORM_MATMUL : RL_FORM_SWAPPED, cost);
+        for (uint32_t i = 0; i < nlead; i++) f->group[lead[i]] = set >> i & 1 ? RL_G_TRAIL : RL_G_LEAD;
+        set_seq(f, x, RL_G_LEAD, RL_G_K, RL_G_TRAIL);
+        set_seq(f, w, (int)nfree, RL_G_K, -1);
+        set_seq(f, Y_, RL_G_LEAD, (int)nfree, RL_G_TRAIL);
+        close_form(op, f);
+    }
+}
+
+static void matmul_forms(rl_plan *p, rl_oplegal *op)
+{
+    bool a_batch = group_in(op, RL_G_LEAD, A_), b_batch = group_in(op, RL_G_LEAD, B_);
+    bool a_var = op->operand[A_].pin, b_var = op->operand[B_].pin;
+    op->form = rl_new(p->mem, rl_form, 160);
+    rl_form *f;
+    if (a_batch && b_batch) {
+        f = add_form(p, op, RL_FORM_MATMUL, 0);
+        set_seq(f, A_, RL_G_LEAD, RL_G_M, RL_G_K);
+        set_seq(f, B_, RL_G_LEAD, RL_G_K, RL_G_N);
+        set_seq(f, Y_, RL_G_LEAD, RL_G_M, RL_G_N);
+        close_form(op, f);
+        f = add_form(p, op, RL_FORM_SWAPPED, 1);
+        set_seq(f, A_, RL_G_LEAD, RL_G_K, RL_G_M);
+        set_seq(f, B_, RL_G_LEAD, RL_G_N, RL_G_K);
+        set_seq(f, Y_, RL_G_LEAD, RL_G_N, RL_G_M);
+        close_form(op, f);
+        return;
+    }
+    if (b_batch) { /* A is a plain matrix */
+        left_forms(p, op, B_, A_, RL_G_M, 0);
+        f = add_form(p, op, RL_FORM_SWAPPED, 1);
+        for (uint32_t t = 0; t < op->ntoken; t++)
+            if (f->group[t] == RL_G_N) f->group[t] = RL_G_LEAD;
+        set_seq(f, A_, RL_G_K, RL_G_M, -1);
+        set_seq(f, B_, RL_G_LEAD, RL_G_K, -1);
+        set_seq(f, Y_, RL_G_LEAD, RL_G_M, -1);
+        close_form(op, f);
+        if (!a_var && float_type(p, op)) gemm_forms(p, op, B_, A_, RL_G_M, true, 2);
+        return;
+    }
+    f = add_form(p, op, RL_FORM_MATMUL, 0); /* B is a plain matrix: leading atoms of A in any order */
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (f->group[t] == RL_G_M) f->group[t] = RL_G_LEAD;
+    set_seq(f, A_, RL_G_LEAD, RL_G_K, -1);
+    set_seq(f, B_, RL_G_K, RL_G_N, -1);
+    set_seq(f, Y_, RL_G_LEAD, RL_G_N, -1);
+    close_form(op, f);
+    left_forms(p, op, A_, B_, RL_G_N, 2);
+    if (float_type(p, op) && (!b_var || !a_var || !a_batch)) {
+        if (!b_var || a_var) gemm_forms(p, op, A_, B_, RL_G_N, true, 3);
+        else gemm_forms(p, op, B_, A_, RL_G_M, true, 3);
+    }
+}
+
+static void op_forms(rl_plan *p, rl_oplegal *op)
+{
+    rl_class cls = rl_op_class(rl_nod(p->g, op->node)->op);
+    if (cls == RL_MATMUL) matmul_forms(p, op);
+    else if (cls == RL_GEMM) {
+        op->form = rl_new(p->mem, rl_form, 8);
+        gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
+    } else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
+    else plain_form(p, op);
+}
+
+/* A fixed op demands the logical order of every tensor that it reads or makes. */
+static void fixed_operands(rl_plan *p, rl_oplegal *op)
+{
+    const rl_nodeinfo *n = rl_nod(p->g, op->node);
+    op->noperand = 0;
+    for (uint32_t i = 0; i < n->nin; i++)
+        if (rl_has(n->in[i]) && p->member[n->in[i].i].cls != RL_NONE)
+            op->operand[op->noperand++] = (rl_operand){.tensor = n->in[i], .slot = i};
+    for (uint32_t i = 0; i < n->nout; i++)
+        if (rl_has(n->out[i]) && p->member[n->out[i].i].cls != RL_NONE)
+            op->operand[op->noperand++] = (rl_operand){.tensor = n->out[i], .slot = i, .out = true};
+}
+
+void rl_legal_tokens(rl_plan *p, uint32_t i)
+{
+    rl_oplegal *op = &p->op.p[i];
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (p->member[op->operand[o].tensor.i].cls == RL_NONE) op->fixed = true;
+    if (op->fixed) fixed_operands(p, op);
+    op->npin = 0;
+    for (uint32_t o = 0; o < op->noperand; o++) {
+        op->operand[o].cls = p->member[op->operand[o].tensor.i].cls;
+        op->operand[o].pin = !p->cls.p[op->operand[o].cls].constant;
+        op->npin += op->operand[o].pin;
+    }
+    if (op->fixed) return;
+    uint32_t max = 0, n = 0;
+    for (uint32_t o = 0; o < op->noperand; o++) max += p->member[op->operand[o].tensor.i].natom;
+    op->token = rl_new(p->mem, rl_token, max + op->nlabel + 1);
+    for (uint32_t l = 0; l < op->nlabel; l++) label_tokens(p, op, l, &n);
+    op->ntoken = n;
+    op_forms(p, op);
+}
+
+rl_status rl_pass_legal(rl_pass_run *r)
+{
+    rl_plan *p = r->plan = rl_new(r->tmp, rl_plan, 1);
+    p->g = r->g;
+    p->mem = r->tmp;
+    RL_TRY(rl_plan_atoms(p));
+    for (uint32_t i = 0; i < p->op.n; i++) rl_legal_tokens(p, i);
+    return RL_OK;
+}

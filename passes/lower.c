@@ -1,0 +1,626 @@
+/* Writes the chosen layouts as ONNX nodes.
+ *
+ * Nodes are visited in the input's order.  One whose orders are the model's own is kept as it is, byte for byte, and asks for
+ * the tensors that it read; any other is written anew (lower_ops.c).  A tensor that is asked for is made on demand, by the
+ * cheapest of: itself, the model's own Reshape or Transpose, one Reshape, or one conversion (Transpose of merged dims between
+ * Reshapes, which are left out where the dims fit).  So movement that nobody asks for is not written, and a region that
+ * keeps its orders keeps its nodes, names and sequence.
+ *
+ * Needs: plan with choices.  Keeps: graph inputs, outputs and their names.  Breaks: nothing; nodes that are no longer
+ * read are left for dce.  A form that cannot be written (a symbolic size that stands nowhere) leaves the model as it was:
+ * then outcome.changed is false. */
+#include "lower.h"
+#include <string.h>
+
+bool rl_dims_equal(const rl_dims *a, const rl_dims *b)
+{
+    return a->ndim == b->ndim && memcmp(a->count, b->count, a->ndim) == 0;
+}
+
+void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d)
+{
+    d->ndim = rank;
+    for (uint32_t i = 0; i < rank; i++) d->count[i] = (uint8_t)(m->dimstart[i + 1] - m->dimstart[i]);
+}
+
+static const uint8_t *order_of(const rl_lower *l, uint32_t cls, uint32_t order) { return l->p->cls.p[cls].order.p[order].p; }
+
+void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_dim *out)
+{
+    const rl_cls *c = &l->p->cls.p[cls];
+    const uint8_t *o = order_of(l, cls, order);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < d->ndim; i++) {
+        out[i] = 1;
+        for (uint32_t k = 0; k < d->count[i]; k++) out[i] = rl_dim_mul(l->g->ctx, out[i], c->size[o[at++]]);
+    }
+}
+
+/* ---- nodes ---- */
+
+rl_node rl_lower_node(rl_lower *l, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out)
+{
+    rl_node n = rl_graph_add(l->g, op, name, nin, in, nout, out);
+    rl_nod(l->g, n)->origin = l->origin;
+    rl_nod(l->g, n)->since = rl_opset_of(l->g, rl_internz(l->g->ctx, ""));
+    rl_push(l->tmp, l->emitted, n);
+    return n;
+}
+
+rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t *x)
+{
+    rl_value v = rl_graph_const_i64(l->g, rl_graph_fresh_name(l->g, stem), n, rl_copy(&l->g->mem, x, n * sizeof *x));
+    rl_val(l->g, v)->is_init = true;
+    return v;
+}
+
+static rl_value new_value(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    rl_dim shape[RL_MAXDIMS];
+    const char *stem = rl_val(l->g, like)->name;
+    rl_value v = rl_graph_value(l->g, rl_graph_fresh_name(l->g, stem ? stem : "rl"));
+    rl_lower_shape(l, cls, order, d, shape);
+    rl_graph_set_type(l->g, v, rl_val(l->g, like)->dtype, d->ndim, shape);
+    return v;
+}
+
+/* ---- what exists ---- */
+
+static uint64_t key_of(uint32_t cls, uint32_t order) { return ((uint64_t)cls << 24 | order) + 1; }
+
+void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    uint64_t key = key_of(cls, order);
+    uint32_t first = rl_hash_get(&l->head, key), at = first;
+    rl_push(l->tmp, l->phys, ((rl_phys){v, cls, order, *d, RL_NONE}));
+    if (first == RL_NONE) {
+        rl_hash_put(&l->head, key, l->phys.n - 1);
+        l->orders[cls] = rl_grow(l->tmp, l->orders[cls], l->norders[cls], l->norders[cls] + 1, sizeof(uint32_t));
+        l->orders[cls][l->norders[cls]++] = order;
+    } else {
+        while (l->phys.p[at].next != RL_NONE) at = l->phys.p[at].next;
+        l->phys.p[at].next = l->phys.n - 1;
+    }
+    if (v.i < l->nval) l->defined[v.i] = true;
+}
+
+static uint32_t exact(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    uint32_t i = rl_hash_get(&l->head, key_of(cls, order));
+    while (i != RL_NONE && !rl_dims_equal(&l->phys.p[i].dims, d)) i = l->phys.p[i].next;
+    return i;
+}
+
+static uint32_t member_order(rl_lower *l, rl_value t)
+{
+    const rl_member *m = &l->p->member[t.i];
+    return rl_order_intern(l->p, m->cls, m->seq);
+}
+
+static void have_member(rl_lower *l, rl_value t)
+{
+    const rl_member *m = &l->p->member[t.i];
+    rl_dims d;
+    l->defined[t.i] = true;
+    if (m->cls == RL_NONE || rl_val(l->g, t)->rank > RL_MAXDIMS) return;
+    rl_member_dims(m, rl_val(l->g, t)->rank, &d);
+    rl_lower_have(l, t, m->cls, member_order(l, t), &d);
+}
+
+/* ---- constants ---- */
+
+static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into);
+
+/* dst, row-major in `order`, from the class's first tensor. Strides are counted in elements of the source. */
+static void permute_bytes(const rl_cls *c, const rl_const *src, const uint8_t *order, uint8_t *dst)
+{
+    size_t elem = rl_dtype_bits(src->dtype) / 8, stride[RL_MAXATOM], size[RL_MAXATOM], at[RL_MAXATOM] = {0}, n = 1, off = 0;
+    for (uint32_t i = c->natom; i-- > 0;) {
+        stride[i] = n;
+        n *= (size_t)c->size[i];
+    }
+    for (uint32_t i = 0; i < c->natom; i++) size[i] = (size_t)c->size[order[i]];
+    const uint8_t *s = src->data;
+    size_t inner = 1, ninner = c->natom; /* the run at the end that stays together */
+    while (ninner > 0 && order[ninner - 1] == ninner - 1) inner *= size[--ninner];
+    for (size_t k = 0; k < n; k += inner) {
+        memcpy(dst + k * elem, s + off * elem, inner * elem);
+        for (size_t i = ninner; i-- > 0;) {
+            off += stride[order[i]];
+            if (++at[i] < size[i]) break;
+            off -= stride[order[i]] * size[i];
+            at[i] = 0;
+        }
+    }
+}
+
+static rl_value stored(rl_lower *l, rl_value like, uint32_t cls, const rl_const *src, const uint8_t *o, uint32_t rank, const rl_dim *shape)
+{
+    rl_cls *c = &l->p->cls.p[cls];
+    bool same = true;
+    for (uint32_t i = 0; i < c->natom; i++) same &= o[i] == i;
+    const void *data = src->data;
+    if (!same) {
+        uint8_t *dst = rl_alloc(&l->g->mem, src->nbyte + 1);
+        permute_bytes(c, src, o, dst);
+        data = dst;
+    }
+    const char *stem = rl_val(l->g, like)->name;
+    rl_value v = rl_graph_const(l->g, rl_graph_fresh_name(l->g, stem ? stem : "const"), src->dtype, rank, shape, data, src->nbyte);
+    rl_val(l->g, v)->is_init = true;
+    return v;
+}
+
+/* DequantizeLinear of permuted bytes; per axis, that axis is a dim of its own. */
+static rl_value dequantized(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    rl_value y = l->p->cls.p[cls].first;
+    const rl_nodeinfo n = *rl_nod(l->g, l->def[y.i]);
+    const rl_valinfo *scale = rl_val(l->g, n.in[1]);
+    const uint8_t *o = order_of(l, cls, order);
+    rl_dims own = *d;
+    rl_dim shape[RL_MAXDIMS];
+    uint32_t axis = 0, nattr = 0;
+    rl_attr attr[16];
+    if (scale->rank == 1 && rl_op_axis(l->g, &n, &axis) && rl_val(l->g, y)->dim[axis] != 1) {
+        const rl_member *m = &l->p->member[y.i];
+        uint32_t first = m->dimstart[axis], count = m->dimstart[axis + 1] - first, at = 0;
+        while (o[at] != first) at++;
+        for (uint32_t i = 0; i < count; i++)
+            if (at + i >= m->natom || o[at + i] != first + i) l->failed = true;
+        own.ndim = 0;
+        if (at) own.count[own.ndim++] = (uint8_t)at;
+        axis = own.ndim;
+        own.count[own.ndim++] = (uint8_t)count;
+        if (at + count < m->natom) own.count[own.ndim++] = (uint8_t)(m->natom - at - count);
+    }
+    for (uint32_t i = 0; i < n.nattr && nattr < RL_LEN(attr) - 1; i++)
+        if (strcmp(n.attr[i].name, "axis") != 0) attr[nattr++] = n.attr[i];
+    if (scale->rank == 1 && n.since >= 13) attr[nattr++] = rl_attr_of_int(l->g, "axis", axis);
+    rl_lower_shape(l, cls, order, &own, shape);
+    rl_value in[3] = {stored(l, n.in[0], cls, rl_val(l->g, n.in[0])->data, o, own.ndim, shape), n.in[1], rl_in(&n, 2)};
+    rl_value out = new_value(l, y, cls, order, &own);
+    rl_node made = rl_lower_node(l, RL_OP_DequantizeLinear, rl_graph_fresh_name(l->g, "rl_dequantize"), n.nin, in, 1, &out);
+    rl_nod(l->g, made)->since = n.since;
+    rl_graph_set_attrs(l->g, made, attr, nattr);
+    rl_lower_have(l, out, cls, order, &own);
+    return rl_dims_equal(&own, d) ? out : reshape(l, l->phys.n - 1, d, RL_NOVALUE);
+}
+
+static rl_value make_constant(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    const rl_const *src = rl_val(l->g, l->p->cls.p[cls].first)->data;
+    rl_dim shape[RL_MAXDIMS];
+    if (!src) return dequantized(l, cls, order, d);
+    rl_lower_shape(l, cls, order, d, shape);
+    rl_value v = stored(l, like, cls, src, order_of(l, cls, order), d->ndim, shape);
+    rl_lower_have(l, v, cls, order, d);
+    return v;
+}
+
+/* ---- sizes as tensors ---- */
+
+/* One element of the shape of a graph input. */
+static bool size_of_input(rl_lower *l, rl_dim d, rl_value *out)
+{
+    rl_graph *g = l->g;
+    for (uint32_t i = 0; i < g->input.n; i++) {
+        const rl_valinfo *x = rl_val(g, g->input.p[i]);
+        for (uint32_t k = 0; x->rank != RL_NORANK && k < x->rank; k++) {
+            if (x->dim[k] != d) continue;
+            rl_value s = rl_graph_value(g, rl_graph_fresh_name(g, "rl_shape")), y;
+            rl_node n = rl_lower_node(l, RL_OP_Shape, rl_graph_fresh_name(g, "rl_shape"), 1, &g->input.p[i], 1, &s);
+            rl_graph_set_type(g, s, RL_I64, 1, (rl_dim[]){x->rank});
+            if (rl_nod(g, n)->since >= 15) {
+                rl_attr a[2] = {rl_attr_of_int(g, "start", k), rl_attr_of_int(g, "end", (int64_t)k + 1)};
+                rl_graph_set_attrs(g, n, a, 2);
+                rl_graph_set_type(g, s, RL_I64, 1, (rl_dim[]){1});
+                *out = s;
+                return true;
+            }
+            rl_value in[2] = {s, rl_lower_ints(l, "rl_axis", 1, (int64_t[]){k})};
+            y = rl_graph_value(g, rl_graph_fresh_name(g, "rl_size"));
+            rl_lower_node(l, RL_OP_Gather, rl_graph_fresh_name(g, "rl_size"), 2, in, 1, &y);
+            rl_graph_set_type(g, y, RL_I64, 1, (rl_dim[]){1});
+            *out = y;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out)
+{
+    rl_value part[RL_MAXDIMS];
+    int64_t run[RL_MAXDIMS];
+    uint32_t npart = 0, nrun = 0;
+    if (n > RL_MAXDIMS) return false;
+    for (uint32_t i = 0; i < n; i++) {
+        if (rl_dim_known(d[i])) run[nrun++] = d[i];
+        if (nrun && (!rl_dim_known(d[i]) || i + 1 == n)) {
+            part[npart++] = rl_lower_ints(l, "rl_sizes", nrun, run);
+            nrun = 0;
+        }
+        if (!rl_dim_known(d[i]) && !size_of_input(l, d[i], &part[npart++])) return false;
+    }
+    if (npart == 0) part[npart++] = rl_lower_ints(l, "rl_sizes", 0, run);
+    if (npart == 1) {
+        *out = part[0];
+        return true;
+    }
+    *out = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_sizes"));
+    rl_graph_set_type(l->g, *out, RL_I64, 1, (rl_dim[]){n});
+    rl_node c = rl_lower_node(l, RL_OP_Concat, rl_graph_fresh_name(l->g, "rl_sizes"), npart, part, 1, out);
+    rl_attr a = rl_attr_of_int(l->g, "axis", 0);
+    rl_graph_set_attrs(l->g, c, &a, 1);
+    return true;
+}
+
+/* ---- movement ---- */
+
+/* Reshape x to the given form. into RL_NOVALUE: a new value. */
+static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into)
+{
+    rl_phys x = l->phys.p[phys];
+    rl_dim from[RL_MAXDIMS], to[RL_MAXDIMS];
+    int64_t shape[RL_MAXDIMS];
+    uint32_t unknown = 0;
+    rl_lower_shape(l, x.cls, x.order, &x.dims, from);
+    rl_lower_shape(l, x.cls, x.order, d, to);
+    for (uint32_t i = 0; i < d->ndim; i++) {
+        if (to[i] == 0) l->failed = true; /* 0 means copy here */
+        shape[i] = to[i];
+        if (rl_dim_known(to[i])) continue;
+        if (i < x.dims.ndim && from[i] == to[i]) shape[i] = 0;
+        else {
+            shape[i] = -1;
+            unknown++;
+        }
+    }
+    rl_value s;
+    if (unknown <= 1) s = rl_lower_ints(l, "rl_shape", d->ndim, shape);
+    else if (!rl_lower_sizes(l, to, d->ndim, &s)) {
+        l->failed = true;
+        return x.v;
+    }
+    if (!rl_has(into)) into = new_value(l, x.v, x.cls, x.order, d);
+    rl_value in[2] = {x.v, s};
+    rl_lower_node(l, RL_OP_Reshape, rl_graph_fresh_name(l->g, "rl_reshape"), 2, in, 1, &into);
+    rl_lower_have(l, into, x.cls, x.order, d);
+    return into;
+}
+
+static void places(const uint8_t *order, uint32_t n, uint8_t *place)
+{
+    for (uint32_t i = 0; i < n; i++) place[order[i]] = (uint8_t)i;
+}
+
+/* The dims of x as they come to lie in order `to`: perm, and the form of the result. False when a dim is torn apart.
+ * Dims of size 1 go where `want` has them if it has as many, else they stay in front. */
+static bool whole_dims(const rl_lower *l, const rl_phys *x, uint32_t to, const rl_dims *want, uint32_t *perm, rl_dims *d)
+{
+    uint8_t place[RL_MAXATOM], first[RL_MAXDIMS];
+    const uint8_t *from = order_of(l, x->cls, x->order);
+    uint32_t at = 0, n = 0, ones = 0, one[RL_MAXDIMS], real[RL_MAXDIMS], want_ones = 0;
+    places(order_of(l, x->cls, to), l->p->cls.p[x->cls].natom, place);
+    for (uint32_t i = 0; i < x->dims.ndim; i++) {
+        uint32_t c = x->dims.count[i];
+        if (c == 0) one[ones++] = i;
+        for (uint32_t k = 1; k < c; k++)
+            if (place[from[at + k]] != place[from[at]] + k) return false;
+        if (c) {
+            uint32_t j = n++;
+            for (; j > 0 && first[real[j - 1]] > place[from[at]]; j--) real[j] = real[j - 1];
+            real[j] = i;
+            first[i] = place[from[at]];
+        }
+        at += c;
+    }
+    for (uint32_t i = 0; want && i < want->ndim; i++) want_ones += want->count[i] == 0;
+    uint32_t r = 0, o = 0;
+    d->ndim = x->dims.ndim;
+    for (uint32_t i = 0; i < d->ndim; i++) {
+        bool is_one = want && want->ndim == d->ndim && want_ones == ones ? want->count[i] == 0 : o < ones;
+        uint32_t src = is_one ? one[o++] : real[r++];
+        perm[i] = src;
+        d->count[i] = x->dims.count[src];
+    }
+    return true;
+}
+
+/* Merges what moves together; two symbolic sizes stay apart. */
+static void merged_dims(const rl_lower *l, uint32_t cls, const uint8_t *from, const uint8_t *to, rl_dims *d)
+{
+    const rl_cls *c = &l->p->cls.p[cls];
+    uint8_t place[RL_MAXATOM];
+    bool symbolic = false;
+    places(to, c->natom, place);
+    d->ndim = 0;
+    for (uint32_t i = 0; i < c->natom; i++) {
+        bool sym = !rl_dim_known(c->size[from[i]]);
+        if (d->ndim && place[from[i]] == place[from[i - 1]] + 1 && !(sym && symbolic)) {
+            d->count[d->ndim - 1]++;
+            symbolic |= sym;
+        } else {
+            d->count[d->ndim++] = 1;
+            symbolic = sym;
+        }
+    }
+}
+
+static uint32_t transpose(rl_lower *l, uint32_t phys, uint32_t to, const uint32_t *perm, const rl_dims *d, rl_value into)
+{
+    rl_phys x = l->phys.p[phys];
+    int64_t p[RL_MAXDIMS];
+    for (uint32_t i = 0; i < d->ndim; i++) p[i] = perm[i];
+    if (!rl_has(into)) into = new_value(l, x.v, x.cls, to, d);
+    rl_node n = rl_lower_node(l, RL_OP_Transpose, rl_graph_fresh_name(l->g, "rl_transpose"), 1, &x.v, 1, &into);
+    rl_attr a = rl_attr_of_ints(l->g, "perm", p, d->ndim);
+    rl_graph_set_attrs(l->g, n, &a, 1);
+    rl_lower_have(l, into, x.cls, to, d);
+    return l->phys.n - 1;
+}
+
+/* Makes the class exist in order `to`: one Transpose. want: the form asked for, or NULL; into: the value for it. */
+static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want, rl_value into)
+{
+    uint32_t perm[RL_MAXDIMS], best = RL_NONE;
+    rl_dims d;
+    if (l->norders[cls] == 0) {
+        l->failed = true;
+        return RL_NONE;
+    }
+    for (uint32_t k = 0; k < l->norders[cls]; k++)
+        for (uint32_t i = rl_hash_get(&l->head, key_of(cls, l->orders[cls][k])); i != RL_NONE; i = l->phys.p[i].next) {
+            if (!whole_dims(l, &l->phys.p[i], to, want, perm, &d)) continue;
+            if (want && rl_dims_equal(&d, want)) return transpose(l, i, to, perm, &d, into);
+            if (best == RL_NONE) best = i;
+        }
+    if (best == RL_NONE) {
+        uint32_t from = l->orders[cls][0];
+        merged_dims(l, cls, order_of(l, cls, from), order_of(l, cls, to), &d);
+        best = exact(l, cls, from, &d);
+        if (best == RL_NONE) {
+            reshape(l, rl_hash_get(&l->head, key_of(cls, from)), &d, RL_NOVALUE);
+            if (l->failed) return RL_NONE;
+            best = l->phys.n - 1;
+        }
+    }
+    rl_phys x = l->phys.p[best];
+    whole_dims(l, &x, to, want, perm, &d);
+    bool fits = want && rl_dims_equal(&d, want);
+    return transpose(l, best, to, perm, &d, fits ? into : RL_NOVALUE);
+}
+
+uint32_t rl_lower_find(rl_lower *l, uint32_t cls, uint32_t order, bool make)
+{
+    uint32_t i = rl_hash_get(&l->head, key_of(cls, order));
+    return i == RL_NONE && make && !l->p->cls.p[cls].constant ? convert(l, cls, order, NULL, RL_NOVALUE) : i;
+}
+
+rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    uint32_t i = exact(l, cls, order, d);
+    if (i != RL_NONE) return l->phys.p[i].v;
+    const rl_cls *c = &l->p->cls.p[cls];
+    if (c->constant) return make_constant(l, c->first, cls, order, d);
+    i = rl_hash_get(&l->head, key_of(cls, order));
+    if (i == RL_NONE) {
+        i = convert(l, cls, order, d, RL_NOVALUE);
+        if (i == RL_NONE) return c->first;
+        if (rl_dims_equal(&l->phys.p[i].dims, d)) return l->phys.p[i].v;
+    }
+    return reshape(l, i, d, RL_NOVALUE);
+}
+
+/* ---- tensors of the input ---- */
+
+/* The model's own movement node, kept, once its inputs exist. */
+static rl_value keep_move(rl_lower *l, rl_node node, rl_value from, rl_value t)
+{
+    rl_nodeinfo *m = rl_nod(l->g, node);
+    if (!rl_same(m->in[0], from)) rl_graph_set_input(l->g, node, 0, from);
+    for (uint32_t i = 1; i < rl_nod(l->g, node)->nin; i++) {
+        rl_value x = rl_nod(l->g, node)->in[i];
+        if (!rl_has(x)) continue;
+        rl_value y = rl_lower_member(l, x);
+        if (!rl_same(x, y)) rl_graph_set_input(l->g, node, i, y);
+    }
+    rl_push(l->tmp, l->emitted, node);
+    have_member(l, t);
+    return t;
+}
+
+/* The tensor x of the input in its own form, if it needs nothing new: RL_NOVALUE if it does. */
+static rl_value present(rl_lower *l, rl_value x)
+{
+    const rl_member *m = &l->p->member[x.i];
+    rl_dims d;
+    if (l->defined[x.i]) return x;
+    if (m->cls == RL_NONE || rl_val(l->g, x)->rank > RL_MAXDIMS) return RL_NOVALUE;
+    rl_member_dims(m, rl_val(l->g, x)->rank, &d);
+    uint32_t i = exact(l, m->cls, member_order(l, x), &d);
+    return i == RL_NONE ? RL_NOVALUE : l->phys.p[i].v;
+}
+
+static rl_value make_member(rl_lower *l, rl_value t)
+{
+    const rl_member *m = &l->p->member[t.i];
+    uint32_t order = member_order(l, t);
+    rl_dims d;
+    rl_member_dims(m, rl_val(l->g, t)->rank, &d);
+    if (l->p->cls.p[m->cls].constant && rl_nod(l->g, l->def[t.i])->op == RL_OP_Transpose)
+        return make_constant(l, t, m->cls, order, &d);
+    rl_node node = l->def[t.i];
+    rl_value x = rl_nod(l->g, node)->in[0];
+    bool same_order = member_order(l, x) == order;
+    uint32_t have = rl_hash_get(&l->head, key_of(m->cls, order));
+    rl_value from = present(l, x);
+    bool swaps = rl_nod(l->g, node)->op == RL_OP_Transpose;
+    if (rl_has(from) && (same_order ? !swaps : have == RL_NONE)) return keep_move(l, node, from, t);
+    if (have != RL_NONE) return reshape(l, have, &d, t);
+    /* Neither form exists.  Stepping back is free where the model only reshapes, or where the order before is at hand. */
+    if (l->depth < 200 && (!swaps || rl_hash_get(&l->head, key_of(m->cls, member_order(l, x))) != RL_NONE)) {
+        l->depth++;
+        from = rl_lower_member(l, x);
+        l->depth--;
+        return l->failed ? t : keep_move(l, node, from, t);
+    }
+    have = convert(l, m->cls, order, &d, t);
+    if (have == RL_NONE || l->defined[t.i]) return t;
+    return reshape(l, have, &d, t);
+}
+
+rl_value rl_lower_member(rl_lower *l, rl_value t)
+{
+    if (t.i >= l->nval || l->defined[t.i] || l->failed) return t;
+    rl_value v = present(l, t);
+    if (rl_has(v)) return v;
+    if (l->def[t.i].i == RL_NONE) { /* an input, an initializer, an outer value: always there */
+        have_member(l, t);
+        return t;
+    }
+    if (l->p->member[t.i].cls == RL_NONE || rl_val(l->g, t)->rank > RL_MAXDIMS) {
+        l->failed = true;
+        return t;
+    }
+    if (l->p->moving[l->def[t.i].i]) return make_member(l, t);
+    const rl_member *m = &l->p->member[t.i]; /* an op made it in another form */
+    rl_dims d;
+    rl_member_dims(m, rl_val(l->g, t)->rank, &d);
+    uint32_t order = member_order(l, t), i = rl_hash_get(&l->head, key_of(m->cls, order));
+    if (i == RL_NONE) {
+        i = convert(l, m->cls, order, &d, t);
+        if (i == RL_NONE || l->defined[t.i]) return t;
+    }
+    return reshape(l, i, &d, t);
+}
+
+/* The tensor itself, by name: graph outputs and captured values. */
+static void exactly(rl_lower *l, rl_value t)
+{
+    rl_value v = rl_lower_member(l, t);
+    if (rl_same(v, t) || l->failed) return;
+    rl_lower_node(l, RL_OP_Identity, rl_graph_fresh_name(l->g, "rl_output"), 1, &v, 1, &t);
+    l->defined[t.i] = true;
+}
+
+static void step_back(rl_lower *l, rl_value t, uint32_t cls, uint32_t order, const rl_dims *d, rl_value *best)
+{
+    const rl_member *m = &l->p->member[t.i];
+    rl_dims own;
+    if (m->cls != cls || l->defined[t.i] || rl_val(l->g, t)->rank > RL_MAXDIMS || l->p->cls.p[cls].constant) return;
+    if (member_order(l, t) != order) return;
+    rl_member_dims(m, rl_val(l->g, t)->rank, &own);
+    if (!rl_dims_equal(&own, d)) return;
+    if (!rl_has(*best) || rl_val(l->g, t)->is_output) *best = t;
+}
+
+rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_value like)
+{
+    rl_value best = RL_NOVALUE;
+    step_back(l, like, cls, order, d, &best);
+    for (uint32_t i = 0; i < l->g->output.n; i++) step_back(l, l->g->output.p[i], cls, order, d, &best);
+    if (rl_has(best)) return best;
+    return new_value(l, like, cls, order, d);
+}
+
+/* ---- nodes of the input ---- */
+
+static void keep_node(rl_lower *l, rl_node node)
+{
+    for (uint32_t i = 0; i < rl_nod(l->g, node)->nin; i++) {
+        rl_value x = rl_nod(l->g, node)->in[i];
+        if (!rl_has(x)) continue;
+        rl_value y = rl_lower_member(l, x);
+        if (!rl_same(x, y)) rl_graph_set_input(l->g, node, i, y);
+    }
+    for (uint32_t i = 0; i < rl_nod(l->g, node)->ncap; i++) exactly(l, rl_nod(l->g, node)->cap[i]);
+    rl_push(l->tmp, l->emitted, node);
+    for (uint32_t i = 0; i < rl_nod(l->g, node)->nout; i++)
+        if (rl_has(rl_nod(l->g, node)->out[i])) have_member(l, rl_nod(l->g, node)->out[i]);
+}
+
+/* Shape of a tensor that is not there in this form: its sizes, from where they stand. */
+static void lower_shape_op(rl_lower *l, rl_node node)
+{
+    const rl_nodeinfo *n = rl_nod(l->g, node);
+    rl_value x = n->in[0], y = n->out[0], s;
+    const rl_valinfo *vx = rl_val(l->g, x);
+    if (rl_has(present(l, x)) || l->p->member[x.i].cls == RL_NONE || n->op != RL_OP_Shape || vx->def.i == RL_NONE) {
+        keep_node(l, node);
+        return;
+    }
+    int64_t rank = vx->rank, start = rl_attr_int(n, "start", 0), end = rl_attr_int(n, "end", rank);
+    if (start < 0) start = RL_MAX(0, start + rank);
+    if (end < 0) end = RL_MAX(0, end + rank);
+    end = RL_MIN(end, rank);
+    start = RL_MIN(start, end);
+    if (!rl_lower_sizes(l, vx->dim + start, (uint32_t)(end - start), &s)) {
+        keep_node(l, node);
+        return;
+    }
+    rl_lower_node(l, RL_OP_Identity, rl_graph_fresh_name(l->g, "rl_shape"), 1, &s, 1, &y);
+    have_member(l, y);
+}
+
+static void lower_all(rl_lower *l)
+{
+    rl_graph *g = l->g;
+    uint32_t n = g->order.n;
+    rl_node *order = rl_copy(l->tmp, g->order.p, n * sizeof *order);
+    for (uint32_t v = 0; v < l->nval; v++)
+        if (g->val[v].def.i == RL_NONE) have_member(l, (rl_value){v});
+    for (uint32_t k = 0; k < n && !l->failed; k++) {
+        rl_node node = order[k];
+        l->origin = rl_nod(g, node)->origin;
+        if (l->p->moving[node.i]) continue;
+        rl_oplegal *op = l->p->opof[node.i] == RL_NONE ? NULL : &l->p->op.p[l->p->opof[node.i]];
+        if (rl_op_class(rl_nod(g, node)->op) == RL_SHAPE && op && !op->fixed) lower_shape_op(l, node);
+        else if (!op || op->chosen == 0) keep_node(l, node);
+        else rl_lower_op(l, op);
+    }
+    l->origin = RL_NONE;
+    for (uint32_t i = 0; i < g->output.n && !l->failed; i++) exactly(l, g->output.p[i]);
+}
+
+/* Movement nodes of the input that are written nowhere leave the graph. */
+static rl_status finish(rl_lower *l)
+{
+    rl_graph *g = l->g;
+    bool *dead = rl_new(l->tmp, bool, g->nnode);
+    memset(dead, 1, g->nnode);
+    for (uint32_t i = 0; i < l->emitted.n; i++) dead[l->emitted.p[i].i] = false;
+    rl_graph_remove_all(g, dead);
+    g->order.n = 0;
+    for (uint32_t i = 0; i < l->emitted.n; i++) rl_push(&g->mem, g->order, l->emitted.p[i]);
+    return rl_graph_sort(g);
+}
+
+static uint32_t transposes(const rl_graph *g)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < g->order.n; k++) n += rl_nod(g, g->order.p[k])->op == RL_OP_Transpose;
+    return n;
+}
+
+rl_status rl_pass_lower(rl_pass_run *r)
+{
+    rl_graph *g = r->g;
+    rl_lower l = {.p = r->plan, .g = g, .tmp = r->tmp, .nval = g->nval, .origin = RL_NONE};
+    uint32_t before = transposes(g);
+    l.head.mem = r->tmp;
+    l.orders = rl_new(r->tmp, uint32_t *, l.p->cls.n);
+    l.norders = rl_new(r->tmp, uint32_t, l.p->cls.n);
+    l.defined = rl_new(r->tmp, bool, l.nval);
+    l.def = rl_new(r->tmp, rl_node, l.nval);
+    for (uint32_t v = 0; v < l.nval; v++) l.def[v] = g->val[v].def;
+    for (uint32_t v = 0; v < l.nval; v++) g->val[v].layout = NULL;
+    if (!r->out->changed && r->out->conv_before == (int64_t)before) return RL_OK; /* nothing moves that need not */
+    lower_all(&l);
+    if (l.failed) {
+        r->gave_up = true;
+        return RL_OK;
+    }
+    return finish(&l);
+}

@@ -1,0 +1,63 @@
+/* What lower.c and lower_ops.c share: tensors that exist in the output, by (class, order), and how to get one more.
+ *
+ * A phys is a tensor of the output model: the atoms of its class in some order, grouped into dims.  counts {1,0,2} is a dim of
+ * one atom, a dim of size 1, a dim of two atoms. */
+#ifndef RL_LOWER_H
+#define RL_LOWER_H
+#include "plan.h"
+
+#define RL_MAXDIMS 32
+
+typedef struct {
+    uint32_t ndim;
+    uint8_t count[RL_MAXDIMS];
+} rl_dims;
+
+typedef struct {
+    rl_value v;
+    uint32_t cls, order;
+    rl_dims dims;
+    uint32_t next; /* of the same class and order */
+} rl_phys;
+
+typedef struct {
+    rl_plan *p;
+    rl_graph *g;
+    rl_arena *tmp;
+    struct { rl_phys *p; uint32_t n, cap; } phys;
+    rl_hash head;                /* (class, order) -> first phys */
+    uint32_t **orders;           /* [class] the orders that have one, in the sequence of their making */
+    uint32_t *norders;
+    bool *defined;               /* [value of the input] exists in the output under its own name */
+    rl_node *def;                /* [value of the input] its node in the input */
+    struct { rl_node *p; uint32_t n, cap; } emitted;
+    uint32_t origin;             /* of the node being written */
+    uint32_t nval;               /* values of the input */
+    uint32_t depth;
+    bool failed;                 /* a form that cannot be written: the model stays as it is */
+} rl_lower;
+
+/* The tensor of the input model itself or one equal to it in form; made if need be. */
+rl_value rl_lower_member(rl_lower *l, rl_value t);
+/* A tensor of this class, order and dims. */
+rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d);
+/* Notes that v now exists. */
+void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const rl_dims *d);
+/* First phys of (class, order), RL_NONE if none; converts when `make`. */
+uint32_t rl_lower_find(rl_lower *l, uint32_t cls, uint32_t order, bool make);
+/* A value to hold what an op makes in this order and form: the tensor of the input that looks so, if free, else a new one. */
+rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_value like);
+/* Adds a node at the place of the node being written. */
+rl_node rl_lower_node(rl_lower *l, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out);
+rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t *x);
+/* The sizes as a 1-D int64 tensor; false when a symbol stands nowhere. */
+bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out);
+void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_dim *out);
+bool rl_dims_equal(const rl_dims *a, const rl_dims *b);
+void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d);
+
+/* lower_ops.c: writes a node whose configuration is not the model's own. */
+void rl_lower_op(rl_lower *l, rl_oplegal *op);
+/* lower_matmul.c */
+void rl_lower_matmul(rl_lower *l, rl_oplegal *op);
+#endif

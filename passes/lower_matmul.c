@@ -1,0 +1,220 @@
+/* Writes a MatMul or Gemm in the form that the configuration names.
+ *
+ *   (b M K)(b K N) -> (b M N)      MatMul(A, B)            (b K M)(b N K) -> (b N M)      MatMul(B, A)
+ *   (L K)(K N) -> (L N)            MatMul(A, B)            (P K Q)(N K)   -> (P N Q)      MatMul(B, A)
+ *   (L K) or (K L), (K N) or (N K) -> (L N) or (N L)       Gemm with transA, transB, or the operands swapped
+ *
+ * The two matrix dims of each operand are one dim each; leading dims are taken as an existing tensor has them. */
+#include "lower.h"
+#include <string.h>
+
+typedef struct {
+    rl_lower *l;
+    rl_oplegal *op;
+    const rl_config *c;
+    const rl_form *f;
+} writer;
+
+enum { A_, B_, Y_, C_ };
+
+/* Atoms of a group in an operand. */
+static uint32_t group_atoms(const writer *w, uint32_t g, uint32_t o)
+{
+    uint32_t n = 0;
+    for (uint32_t i = w->f->start[g]; i < w->f->start[g + 1]; i++) n += w->op->token[w->c->token[i]].natom[o];
+    return n;
+}
+
+static uint32_t order_in(const writer *w, uint32_t o)
+{
+    uint8_t t[RL_MAXATOM + 1];
+    rl_config_order(w->op, w->c, o, t);
+    return rl_order_intern(w->l->p, w->op->operand[o].cls, t);
+}
+
+static uint32_t nseq(const writer *w, uint32_t o)
+{
+    uint32_t n = 0;
+    while (n < RL_MAXGROUP && w->f->seq[o][n] != RL_END) n++;
+    return n;
+}
+
+static void push(rl_dims *d, uint32_t count)
+{
+    if (d->ndim < RL_MAXDIMS) d->count[d->ndim++] = (uint8_t)count;
+}
+
+static rl_value want(const writer *w, uint32_t o, const rl_dims *d)
+{
+    return rl_lower_want(w->l, w->op->operand[o].cls, order_in(w, o), d);
+}
+
+static void result(const writer *w, rl_op as, const rl_value *in, uint32_t nin, const rl_attr *a, uint32_t na, const rl_dims *y)
+{
+    rl_lower *l = w->l;
+    uint32_t order = order_in(w, Y_);
+    rl_value out = rl_lower_result(l, w->op->operand[Y_].cls, order, y, w->op->operand[Y_].tensor);
+    rl_node n = rl_lower_node(l, as, rl_nod(l->g, w->op->node)->name, nin, in, 1, &out);
+    rl_graph_set_attrs(l->g, n, a, na);
+    rl_lower_have(l, out, w->op->operand[Y_].cls, order, y);
+}
+
+/* ---- Gemm ---- */
+
+static void gemm(const writer *w)
+{
+    rl_lower *l = w->l;
+    const rl_nodeinfo old = *rl_nod(l->g, w->op->node);
+    uint32_t x = w->f->seq[A_][0] == RL_G_LEAD || w->f->seq[A_][1] == RL_G_LEAD ? A_ : B_, other = A_ + B_ - x;
+    rl_value v[2], in[3] = {RL_NOVALUE, RL_NOVALUE, RL_NOVALUE};
+    rl_dims d, y = {0};
+    for (uint32_t o = A_; o <= B_; o++) {
+        d.ndim = 0;
+        push(&d, group_atoms(w, w->f->seq[o][0], o));
+        push(&d, group_atoms(w, w->f->seq[o][1], o));
+        v[o] = want(w, o, &d);
+    }
+    push(&y, group_atoms(w, w->f->seq[Y_][0], Y_));
+    push(&y, group_atoms(w, w->f->seq[Y_][1], Y_));
+    bool lead_first = w->f->seq[Y_][0] == RL_G_LEAD;
+    uint32_t left = lead_first ? x : other, right = lead_first ? other : x;
+    rl_attr a[4];
+    uint32_t na = 0, nin = 2;
+    if (w->f->seq[left][0] == RL_G_K) a[na++] = rl_attr_of_int(l->g, "transA", 1);
+    if (w->f->seq[right][1] == RL_G_K) a[na++] = rl_attr_of_int(l->g, "transB", 1);
+    in[0] = v[left];
+    in[1] = v[right];
+    if (old.op == RL_OP_Gemm) {
+        a[na++] = rl_attr_of_float(l->g, "alpha", rl_attr_float(&old, "alpha", 1));
+        a[na++] = rl_attr_of_float(l->g, "beta", rl_attr_float(&old, "beta", 1));
+        if (w->op->noperand == 4) {
+            d.ndim = 0;
+            push(&d, group_atoms(w, w->f->seq[C_][0], C_));
+            push(&d, group_atoms(w, w->f->seq[C_][1], C_));
+            if (d.count[0] == 0) d = (rl_dims){1, {d.count[1]}};
+            in[nin++] = want(w, C_, &d);
+        }
+    }
+    result(w, RL_OP_Gemm, in, nin, a, na, &y);
+}
+
+/* ---- MatMul ---- */
+
+static bool known_or_single(const writer *w, uint32_t o, const uint8_t *atom, uint32_t n)
+{
+    uint32_t nsym = 0;
+    for (uint32_t i = 0; i < n; i++) nsym += !rl_dim_known(w->l->p->cls.p[w->op->operand[o].cls].size[atom[i]]);
+    return nsym < 2;
+}
+
+/* Leading dims: as an existing tensor has them when its other dims are the last `tail` counts; else merged. */
+static void leading_dims(const writer *w, uint32_t o, const uint32_t *tail, uint32_t ntail, uint32_t nlead, rl_dims *d)
+{
+    uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, order_in(w, o), w->op->operand[o].pin);
+    for (; i != RL_NONE; i = w->l->phys.p[i].next) {
+        const rl_dims *x = &w->l->phys.p[i].dims;
+        bool fits = x->ndim > ntail || (x->ndim == ntail && nlead == 0 && ntail >= 2);
+        for (uint32_t k = 0; fits && k < ntail; k++) fits = x->count[x->ndim - ntail + k] == tail[k];
+        if (!fits) continue;
+        *d = *x;
+        return;
+    }
+    uint8_t t[RL_MAXATOM + 1];
+    rl_config_order(w->op, w->c, o, t);
+    d->ndim = 0;
+    uint32_t from = 0;
+    for (uint32_t k = 1; k <= nlead; k++) /* a run with two symbolic sizes is cut */
+        if (k == nlead || !known_or_single(w, o, t + from, k + 1 - from)) {
+            push(d, k - from);
+            from = k;
+        }
+    if (d->ndim == 0) push(d, 0);
+    for (uint32_t k = 0; k < ntail; k++) push(d, tail[k]);
+}
+
+/* x has leading dims, the other operand is a plain matrix. */
+static void with_matrix(const writer *w, uint32_t x, uint32_t matrix, bool matrix_left)
+{
+    const uint8_t *sx = w->f->seq[x];
+    uint32_t n = nseq(w, x), tail[2], ntail = 0, nlead = 0, k = 0;
+    rl_dims d, m = {0}, y;
+    for (uint32_t i = 0; i < n; i++) {
+        if (sx[i] == RL_G_K) k = i;
+    }
+    for (uint32_t i = 0; i < k; i++) nlead += group_atoms(w, sx[i], x);
+    for (uint32_t i = k; i < n; i++) tail[ntail++] = group_atoms(w, sx[i], x);
+    if (matrix_left && ntail == 1) tail[ntail++] = 0; /* (P K) as columns of one */
+    leading_dims(w, x, tail, ntail, nlead, &d);
+    if (matrix_left && d.ndim > ntail && nlead == 0) d = (rl_dims){2, {(uint8_t)tail[0], (uint8_t)tail[1]}};
+    push(&m, group_atoms(w, w->f->seq[matrix][0], matrix));
+    push(&m, group_atoms(w, w->f->seq[matrix][1], matrix));
+    uint32_t free_group = w->f->seq[matrix][0] == RL_G_K ? w->f->seq[matrix][1] : w->f->seq[matrix][0];
+    rl_value vx = want(w, x, &d), vm = want(w, matrix, &m);
+    y = d;
+    y.count[d.ndim - ntail] = (uint8_t)group_atoms(w, free_group, Y_);
+    rl_value in[2] = {matrix_left ? vm : vx, matrix_left ? vx : vm};
+    result(w, RL_OP_MatMul, in, 2, NULL, 0, &y);
+}
+
+/* Both have batch atoms: each leading token that not both have is a dim of its own. */
+static void batched(const writer *w, bool swapped)
+{
+    uint32_t left = swapped ? B_ : A_, right = swapped ? A_ : B_;
+    rl_dims d[3] = {{0}, {0}, {0}};
+    uint32_t from = w->f->start[RL_G_LEAD], to = w->f->start[RL_G_LEAD + 1], rows, cols;
+    const uint8_t *sl = w->f->seq[left], *sr = w->f->seq[right];
+    uint32_t i = rl_lower_find(w->l, w->op->operand[left].cls, order_in(w, left), true);
+    bool same = true;
+    for (uint32_t k = from; k < to; k++) {
+        const rl_token *t = &w->op->token[w->c->token[k]];
+        same &= t->natom[A_] && t->natom[B_];
+    }
+    rows = group_atoms(w, sl[1], left);
+    cols = group_atoms(w, sr[2], right);
+    uint32_t nk = group_atoms(w, RL_G_K, left);
+    bool taken = false;
+    for (uint32_t j = 0; j < 2 && same && !taken; j++) { /* as A's tensor has them, or B's */
+        uint32_t o = j ? right : left, last[2] = {j ? nk : rows, j ? cols : nk};
+        if (j) i = rl_lower_find(w->l, w->op->operand[right].cls, order_in(w, right), true);
+        for (; i != RL_NONE && !taken; i = w->l->phys.p[i].next) {
+            const rl_dims *x = &w->l->phys.p[i].dims;
+            if (x->ndim < 2 || x->count[x->ndim - 2] != last[0] || x->count[x->ndim - 1] != last[1]) continue;
+            for (uint32_t k = 0; k < 3; k++) {
+                d[k] = *x;
+                d[k].ndim -= 2;
+            }
+            taken = true;
+        }
+        (void)o;
+    }
+    for (uint32_t k = from; k < to && !taken; k++) {
+        const rl_token *t = &w->op->token[w->c->token[k]];
+        push(&d[left], t->natom[left]);
+        push(&d[right], t->natom[right]);
+        push(&d[Y_], t->natom[Y_]);
+    }
+    push(&d[left], rows);
+    push(&d[left], nk);
+    push(&d[right], nk);
+    push(&d[right], cols);
+    push(&d[Y_], rows);
+    push(&d[Y_], cols);
+    rl_value in[2];
+    in[0] = want(w, left, &d[left]);
+    in[1] = want(w, right, &d[right]);
+    result(w, RL_OP_MatMul, in, 2, NULL, 0, &d[Y_]);
+}
+
+void rl_lower_matmul(rl_lower *l, rl_oplegal *op)
+{
+    const rl_config *c = &op->config.p[op->chosen];
+    writer w = {l, op, c, &op->form[c->form]};
+    bool swapped = w.f->kind == RL_FORM_SWAPPED;
+    for (uint32_t o = A_; o <= B_; o++) /* what is asked for must exist, or be made now */
+        if (op->operand[o].pin) rl_lower_find(l, op->operand[o].cls, order_in(&w, o), true);
+    if (l->failed) return;
+    if (w.f->kind == RL_FORM_GEMM) gemm(&w);
+    else if (nseq(&w, A_) == 3 && nseq(&w, B_) == 3) batched(&w, swapped);
+    else if (w.f->seq[A_][0] == RL_G_LEAD) with_matrix(&w, A_, B_, swapped);
+    else with_matrix(&w, B_, A_, !swapped);
+}

@@ -1,0 +1,48 @@
+/* Passes and the pipeline that runs them.  passes.def lists them; pipeline.c verifies, dumps, times and disables. */
+#ifndef RL_PASS_H
+#define RL_PASS_H
+#include "../src/ir.h"
+#include "../src/stats.h"
+
+typedef struct rl_plan rl_plan; /* plan.h: what legal finds, assign decides, insert and lower carry out */
+
+typedef struct {
+    const char *target;      /* "generic", "onnx", ... */
+    const char *objective;   /* "nodes" or "bytes" */
+    double time_limit;       /* seconds for the solver */
+    bool verify_each;
+    const char *print_after; /* pass name, or NULL */
+    void (*print)(void *user, const char *text, size_t n); /* where dumps go */
+    void *user;
+    const char *disable;     /* comma-separated pass names, or NULL */
+} rl_passopt;
+
+/* What the pipeline found; times in seconds. */
+typedef struct {
+    int64_t conv_before, conv_after; /* conversions that the model as read, and as rewritten, needs (problem.md, section 2) */
+    int64_t conv_bound;              /* the solver's lower bound */
+    bool optimal;                    /* conv_after == conv_bound */
+    bool changed;                    /* false: the input is already as good; write its bytes */
+    rl_stats before, after;          /* counted; equal where nothing changed */
+    struct { const char *pass; double seconds; } time[16];
+    uint32_t ntime;
+} rl_outcome;
+
+/* Optimizes g in place.  The whole pipeline, in order: normalize fold legal assign insert lower dce. */
+rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out);
+/* Infers shapes, then runs the passes of a comma-separated list, as given.  RL_EUSAGE names a pass that does not exist. */
+rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o, rl_outcome *out);
+
+typedef struct {
+    rl_graph *g;
+    const rl_passopt *opt;
+    rl_arena *tmp;
+    rl_plan *plan;
+    rl_outcome *out;
+    bool gave_up; /* set by a pass that left the graph half-written: the input is kept */
+} rl_pass_run;
+#define PASS(name, summary) rl_status rl_pass_##name(rl_pass_run *r);
+#include "passes.def"
+#undef PASS
+
+#endif

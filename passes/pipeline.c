@@ -1,0 +1,179 @@
+/* Runs the passes of passes.def in order, and decides whether what came out is better than what went in.
+ *
+ * No pass prints, times, verifies or judges itself: it is done here, for all.  The plan (legal .. lower) is one thought in four
+ * parts: its passes share the scratch arena, and disabling one of them disables all four, as none means anything without
+ * the others.
+ *
+ * Better means: fewer moving Transposes (--objective bytes: fewer bytes moved), then the other of the two, then fewer
+ * Transposes of any kind; and never more of the other nodes that move data.  It is judged by counting both graphs, not by
+ * what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
+#include "pass.h"
+
+#include <string.h>
+
+#include "../src/shape.h"
+#include "../src/stats.h"
+#include "../src/text.h"
+#include "../src/verify.h"
+
+typedef struct { const char *name; rl_status (*run)(rl_pass_run *r); } pass;
+static const pass passes[] = {
+#define PASS(name, summary) {#name, rl_pass_##name},
+#include "passes.def"
+#undef PASS
+};
+#define NPASS RL_LEN(passes)
+
+static bool is_word(const char *s, size_t n, const char *word) {
+    return strlen(word) == n && memcmp(s, word, n) == 0;
+}
+
+static const pass *find_pass(const char *s, size_t n) {
+    for (size_t i = 0; i < NPASS; i++)
+        if (is_word(s, n, passes[i].name)) return &passes[i];
+    return NULL;
+}
+
+/* Is word one of a comma-separated list? */
+static bool listed(const char *list, const char *word) {
+    for (const char *s = list ? list : ""; *s;) {
+        size_t n = strcspn(s, ",");
+        if (is_word(s, n, word)) return true;
+        s += n + (s[n] == ',');
+    }
+    return false;
+}
+
+static rl_status check_names(rl_ctx *ctx, const char *list) {
+    for (const char *s = list ? list : ""; *s;) {
+        size_t n = strcspn(s, ",");
+        if (!find_pass(s, n)) return rl_fail(ctx, RL_EUSAGE, "no pass '%.*s'; see relayout passes", (int)RL_MIN(n, 64u), s);
+        s += n + (s[n] == ',');
+    }
+    return RL_OK;
+}
+
+static bool of_plan(const char *name) {
+    return listed("legal,assign,insert,lower", name);
+}
+
+static bool disabled(const rl_passopt *o, const char *name) {
+    if (listed(o->disable, name)) return true;
+    if (!of_plan(name)) return false;
+    return listed(o->disable, "legal") || listed(o->disable, "assign") || listed(o->disable, "insert") || listed(o->disable, "lower");
+}
+
+static void took(rl_outcome *out, const char *name, double since) {
+    if (out->ntime == RL_LEN(out->time)) return;
+    out->time[out->ntime].pass = name;
+    out->time[out->ntime++].seconds = rl_seconds() - since;
+}
+
+static void print_graph(const rl_pass_run *r) {
+    rl_text t = {.mem = r->tmp};
+    rl_text_print(r->g, false, &t);
+    if (r->opt->print) r->opt->print(r->opt->user, t.p, t.n);
+}
+
+static rl_status verify_after(const rl_pass_run *r, const char *name) {
+    rl_status s = rl_verify(r->g);
+    if (s == RL_OK) return RL_OK;
+    char message[sizeof r->g->ctx->error];
+    memcpy(message, r->g->ctx->error, sizeof message);
+    return rl_fail(r->g->ctx, s, "after pass %s: %s", name, message);
+}
+
+static rl_status run_pass(rl_pass_run *r, const pass *p) {
+    double start = rl_seconds();
+    if (of_plan(p->name) && strcmp(p->name, "legal") != 0 && !r->plan)
+        return rl_fail(r->g->ctx, RL_EUSAGE, "pass %s runs only after legal", p->name);
+    RL_TRY(p->run(r));
+    took(r->out, p->name, start);
+    if (r->opt->print_after && strcmp(r->opt->print_after, p->name) == 0) print_graph(r);
+    if (r->opt->verify_each && !r->gave_up) RL_TRY(verify_after(r, p->name));
+    if (!r->plan || !of_plan(p->name) || strcmp(p->name, "lower") == 0) {
+        r->plan = NULL;
+        rl_arena_free(r->tmp);
+    }
+    return RL_OK;
+}
+
+static rl_status infer(rl_pass_run *r) {
+    double start = rl_seconds();
+    RL_TRY(rl_shape_infer(r->g));
+    took(r->out, "shapes", start);
+    if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") == 0) print_graph(r);
+    return r->opt->verify_each ? verify_after(r, "shapes") : RL_OK;
+}
+
+/* ---- the whole pipeline ---- */
+
+/* Of two counts the smaller is better; 0: as good. */
+static int by(int64_t a, int64_t b) {
+    return (a > b) - (a < b);
+}
+
+static bool is_better(const rl_stats *now, const rl_stats *was, bool bytes_first) {
+    if (rl_stats_others(now) > rl_stats_others(was)) return false;
+    int count = by(now->moving, was->moving), bytes = by(now->moved_bytes, was->moved_bytes);
+    int first = bytes_first ? bytes : count, second = bytes_first ? count : bytes;
+    if (first != 0) return first < 0;
+    if (second != 0) return second < 0;
+    if (now->transposes != was->transposes) return now->transposes < was->transposes;
+    return rl_stats_others(now) < rl_stats_others(was);
+}
+
+static rl_status judge(rl_pass_run *r) {
+    rl_outcome *out = r->out;
+    rl_stats_of(r->g, &out->after);
+    bool bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
+    out->changed = !r->gave_up && is_better(&out->after, &out->before, bytes_first);
+    if (!out->changed) {
+        out->after = out->before;
+        out->conv_after = out->conv_before;
+        out->optimal = out->conv_after == out->conv_bound;
+        return RL_OK;
+    }
+    return verify_after(r, "dce"); /* never a broken file, whatever a pass did */
+}
+
+static rl_status optimize(rl_pass_run *r) {
+    RL_TRY(check_names(r->g->ctx, r->opt->disable));
+    if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
+    RL_TRY(infer(r));
+    rl_stats_of(r->g, &r->out->before);
+    for (size_t i = 0; i < NPASS && !r->gave_up; i++)
+        if (!disabled(r->opt, passes[i].name)) RL_TRY(run_pass(r, &passes[i]));
+    return judge(r);
+}
+
+static rl_status run_list(rl_pass_run *r, const char *list) {
+    RL_TRY(check_names(r->g->ctx, list));
+    RL_TRY(infer(r));
+    for (const char *s = list ? list : ""; *s && !r->gave_up;) {
+        size_t n = strcspn(s, ",");
+        RL_TRY(run_pass(r, find_pass(s, n)));
+        s += n + (s[n] == ',');
+    }
+    return RL_OK;
+}
+
+rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out) {
+    rl_arena tmp;
+    *out = (rl_outcome){0};
+    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, g->ctx);
+    rl_status s = optimize(&(rl_pass_run){.g = g, .opt = o, .tmp = &tmp, .out = out});
+    rl_arena_free(&tmp);
+    return s;
+}
+
+rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o, rl_outcome *out) {
+    rl_arena tmp;
+    *out = (rl_outcome){0};
+    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, g->ctx);
+    rl_status s = run_list(&(rl_pass_run){.g = g, .opt = o, .tmp = &tmp, .out = out}, comma_list);
+    rl_arena_free(&tmp);
+    return s;
+}

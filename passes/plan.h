@@ -1,0 +1,158 @@
+/* What the layout passes know: atoms, values, the legal configurations of each op, and the choice among them.
+ *
+ * Words of the problem, as used here:
+ *   unit    a node of the refinement forest: a dim, or a part of one.  Units that must agree are united; a unit that a
+ *           Reshape cuts gets two children (outer, inner).
+ *   atom    a leaf of that forest inside one tensor.
+ *   class   all tensors joined by one-to-one movement (Transpose, Reshape ...): one "value" of the problem.  Its atoms are
+ *           numbered 0 .. natom-1 in the row-major order of its first tensor, and every member lists the same atoms in its
+ *           own row-major order:
+ *               x f32[2,3,4]                     atoms 0 1 2, seq(x) = 0 1 2
+ *               y = Transpose(x) perm=[2,0,1]    seq(y) = 2 0 1
+ *               z = Reshape(y) [4,6]             seq(z) = 2 0 1, the second dim holds two atoms
+ *   order   a permutation of a class's atoms: a way to lay the class out in memory.
+ *   token   what an op permutes: one atom in each operand that has it, or a block (the whole dim that it works along).
+ *   group   tokens that stay together; a form says, for each operand, in which sequence the groups lie.
+ *
+ * A configuration is a form and a permutation of each group.  MatMul A[b,M,K] B[b,K,N] has groups b M K N and the form
+ * (b M K)(b K N)(b M N) among others; Relu has one group and one form. */
+#ifndef RL_PLAN_H
+#define RL_PLAN_H
+#include "pass.h"
+#include "solve.h"
+#include "../src/ops.h"
+
+typedef struct { rl_dim size; uint32_t parent, outer, inner; } rl_unit; /* parent: union-find; outer RL_NONE: leaf */
+
+/* One tensor in terms of atoms. */
+typedef struct {
+    uint32_t cls;         /* RL_NONE: no tensor of known rank */
+    uint32_t natom;
+    uint32_t *unit;       /* [rank] root unit of each dim, RL_NONE for size 1 */
+    uint8_t *dimstart;    /* [rank + 1] dim i holds atoms dimstart[i] .. dimstart[i+1] of seq */
+    uint8_t *seq;         /* [natom] class atoms in this tensor's row-major order */
+} rl_member;
+
+/* level: how far the order is from those that the model itself uses (assign.c). */
+typedef struct { const uint8_t *p; uint32_t level; } rl_order;
+
+typedef struct {
+    uint32_t natom;
+    rl_dim *size;         /* [natom] */
+    rl_value first;       /* the tensor that an op, or the graph's input, made */
+    bool constant;        /* first is a constant whose bytes can be permuted */
+    int64_t bytes;        /* of one copy; symbols guessed */
+    uint32_t comp;        /* component, RL_NONE: no flexible op touches it */
+    struct { rl_order *p; uint32_t n, cap; } order; /* candidates */
+    rl_hash index;        /* hash of an order -> its place */
+} rl_cls;
+
+/* How one of the op's own dims takes part in it. */
+typedef enum {
+    RL_T_FREE,    /* carried along */
+    RL_T_AXIS,    /* the op works along it: a block */
+    RL_T_PIECES,  /* Split, Concat of equal pieces: the index of the piece, a block in the whole only */
+    RL_T_REDUCED, /* in the input only */
+} rl_role;
+
+typedef struct {
+    rl_value tensor;
+    uint32_t slot; /* input or output index at the node */
+    bool out, pin; /* pin: takes part in the assignment (not constant) */
+    uint32_t cls;
+} rl_operand;
+
+/* A dim of the op: where it lies in each operand. */
+typedef struct {
+    rl_role role;
+    uint32_t group;
+    int32_t *dim;     /* [operand] -1: absent */
+    uint32_t *unit;   /* [operand] the unit whose leaves it has there, RL_NONE: size 1 or absent */
+    uint32_t *after;  /* [operand] a unit of the same dim that lies before it, RL_NONE */
+    uint32_t tail;    /* a unit of the same dim that lies after it; of a free label: the unit that it is. RL_NONE */
+} rl_label;
+
+typedef struct {
+    uint32_t label;
+    uint8_t **atom;  /* [operand] class atoms of the token there */
+    uint8_t *natom;  /* [operand] how many; 0: absent */
+} rl_token;
+
+/* Groups of a MatMul or Gemm; other ops number theirs from the outermost. */
+enum { RL_G_LEAD, RL_G_M, RL_G_K, RL_G_N, RL_G_TRAIL };
+#define RL_MAXGROUP 6
+#define RL_END 255
+
+typedef enum {
+    RL_FORM_PLAIN,   /* the op as it is, dims permuted */
+    RL_FORM_MATMUL,  /* MatMul(A, B) */
+    RL_FORM_SWAPPED, /* MatMul(B, A): the transposed product, or the weight on the left */
+    RL_FORM_GEMM,    /* Gemm, transposing as the operands lie */
+} rl_formkind;
+
+typedef struct {
+    rl_formkind kind;
+    uint32_t ngroup;
+    uint8_t *group;                  /* [ntoken] */
+    uint8_t *member;                 /* [ntoken] tokens sorted by group */
+    uint32_t start[RL_MAXGROUP + 1]; /* group g: member[start[g]] .. member[start[g + 1]] */
+    uint8_t (*seq)[RL_MAXGROUP];     /* [operand] its groups, outermost first, then RL_END */
+    int64_t cost;
+} rl_form;
+
+/* token: the permutations of all groups, group after group, as in form.start */
+typedef struct { uint32_t form; const uint8_t *token; } rl_config;
+
+typedef struct {
+    rl_node node;          /* RL_NONODE: a graph input or output, or a capture */
+    bool fixed;            /* one configuration only */
+    uint32_t noperand;
+    rl_operand *operand;
+    uint32_t nlabel;
+    rl_label *label;
+    uint32_t ntoken;
+    rl_token *token;
+    uint32_t nform;
+    rl_form *form;
+    uint32_t comp;
+    struct { rl_config *p; uint32_t n, cap; } config; /* [0] is the model as it stands */
+    struct { uint32_t *p; uint32_t n, cap; } pinorder; /* [config * npin] */
+    uint32_t npin;
+    uint32_t chosen;
+} rl_oplegal;
+
+struct rl_plan {
+    rl_graph *g;
+    rl_arena *mem;
+    struct { rl_unit *p; uint32_t n, cap; } unit;
+    rl_member *member;       /* [nval] */
+    struct { rl_cls *p; uint32_t n, cap; } cls;
+    struct { rl_oplegal *p; uint32_t n, cap; } op;
+    uint32_t *opof;          /* [nnode] its rl_oplegal, RL_NONE for movement inside a class */
+    bool *moving;            /* [nnode] movement inside a class */
+    uint32_t ncomp;
+    bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
+};
+
+/* atoms.c */
+rl_status rl_plan_atoms(rl_plan *p);
+/* The leaves of a dim's unit. */
+uint32_t rl_unit_leaves(rl_plan *p, uint32_t root, uint32_t *out, uint32_t max);
+/* Makes two sequences of units agree, splitting where one divides the other. False, and nothing changed, if they cannot. */
+bool rl_units_match(rl_plan *p, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb);
+uint32_t rl_unit_new(rl_plan *p, rl_dim size);
+
+/* legal.c: labels of a node before refinement (links its dims), and tokens, groups and forms after it. */
+void rl_legal_link(rl_plan *p, rl_node n);
+void rl_legal_inner(rl_plan *p, uint32_t op);
+void rl_legal_tokens(rl_plan *p, uint32_t op);
+/* Dims that only Reshape groups cannot match: a block reshape. */
+bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n);
+
+/* The atoms of one operand, outermost first, under a configuration. Returns how many. */
+uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out);
+/* The place of an order in its class, added if new. */
+uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* level 0 when new */
+
+#define RL_MAXATOM 24
+#endif

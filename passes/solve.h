@@ -1,0 +1,44 @@
+/* The assignment problem, apart from graphs: choose one configuration per op so that few conversions are needed.
+ *
+ * Each value v has orders 0 .. norder[v]-1.  Each op has pins (values) and configurations; a configuration names one order
+ * for each pin.  U(v) is the set of orders that the chosen configurations name at v; it costs weight[v] * (|U(v)| - 1),
+ * and a configuration may cost something of its own:
+ *
+ *     total = sum over ops of cost[chosen]  +  sum over values of weight[v] * (|U(v)| - 1)
+ *
+ * Example: value 0 with two orders, an op that can only make order 0, one that takes only order 1: total = weight[0].
+ * Costs are int64 and may be huge (count * 2^40 + bytes); sums stay below 2^62 or rl_solve refuses. */
+#ifndef RL_SOLVE_H
+#define RL_SOLVE_H
+#include "../src/base.h"
+
+typedef struct {
+    uint32_t npin, ncfg;
+    const uint32_t *value; /* [npin]; a value may stand at several pins of one op */
+    const uint32_t *order; /* [ncfg * npin]: order[c * npin + p] */
+    const int64_t *cost;   /* [ncfg], >= 0; NULL: all 0 */
+} rl_choice;
+
+typedef struct {
+    uint32_t nval, nop;
+    const int64_t *weight;  /* [nval], >= 0 */
+    const uint32_t *norder; /* [nval] */
+    const rl_choice *op;    /* [nop] */
+    const uint32_t *start;  /* [nop] a configuration of each op known to be good (the model as it stands), or NULL */
+} rl_problem;
+
+typedef struct {
+    uint32_t *cfg;   /* [nop] the configuration chosen for each op */
+    int64_t cost;    /* its total, recomputed from the definition */
+    int64_t bound;   /* proven lower bound; == cost when optimal */
+    bool optimal;
+} rl_solution;
+
+/* The total of an assignment, from the definition. */
+int64_t rl_problem_cost(const rl_problem *p, rl_arena *tmp, const uint32_t *cfg);
+
+/* The least total.  Never worse than start.  Stops after `seconds` with the best found and a bound (optimal false).
+ * The result is in mem.  RL_EINTERNAL when the problem is malformed or costs could overflow. */
+rl_status rl_solve(rl_arena *mem, const rl_problem *p, double seconds, rl_solution *out);
+
+#endif

@@ -1,0 +1,73 @@
+/* The assignment problem as a cover: the form in which it is reduced and solved.
+ *
+ * An element is an (order, value) pair.  Choosing a configuration asks for a small set of elements; each element asked for by
+ * anyone is paid once:
+ *
+ *     total = base + sum over ops of cost[chosen] + sum over elements that a chosen configuration holds of weight
+ *
+ * This equals the total of solve.h when base starts at minus the weight of each value touched (its first order is free).
+ * What solve.h calls a forced order is an element that every configuration of some op holds: it is paid for certain, so it
+ * disappears here, as does an element that only one op can ask for (its weight moves into that op's costs). */
+#ifndef RL_SOLVE_COVER_H
+#define RL_SOLVE_COVER_H
+#include "solve.h"
+
+/* The configurations of one op.  The sets are sorted, `width` slots each, filled up with RL_NONE. */
+typedef struct {
+    uint32_t ncfg, width;
+    uint32_t *elem; /* [ncfg * width] */
+    int64_t *cost;  /* [ncfg] >= 0 */
+    uint32_t *orig; /* [ncfg] the configuration of the rl_choice */
+} rl_bundle;
+
+typedef struct {
+    uint32_t nop, nelem, nval;
+    rl_bundle *op;
+    int64_t *weight; /* [nelem] > 0 */
+    uint32_t *value; /* [nelem] */
+    int64_t base;
+} rl_cover;
+
+/* A choice for each op of a cover; cost and bound are without base. */
+typedef struct { uint32_t *cfg; int64_t cost, bound; } rl_cover_choice;
+
+/* solve_reduce.c: shrinks p in place without losing every optimum.  Ops left with one configuration hold no elements. */
+void rl_cover_reduce(rl_arena *mem, rl_cover *p);
+
+/* solve_order.c: an order in which to take the ops of a component, narrow in the sense of that file; and a narrower one than
+ * `best`, with more effort. */
+typedef struct { uint32_t *seq; double width; } rl_arrangement;
+rl_arrangement rl_arrange(rl_arena *mem, const rl_cover *p);
+rl_arrangement rl_arrange_better(rl_arena *mem, const rl_cover *p, rl_arrangement best, double deadline);
+
+/* solve_frontier.c: the states after each op of an order; [i]: ops seq[0..i] are done. */
+typedef struct { uint32_t n, *beg, *elem; int64_t *cost, least; } rl_layer;
+
+typedef struct {
+    const uint32_t *seq;     /* the order of the ops */
+    uint32_t cap;            /* most states after one op */
+    uint32_t extra;          /* states over the cap that may be kept, in the whole run */
+    bool relax;              /* over the cap, merge states; otherwise drop the worst */
+    int64_t upper;           /* a total that is known: only better ones are of interest */
+    const rl_layer *guide;   /* layers of a run over the reversed order, or NULL */
+    bool record;             /* give the layers, for use as a guide */
+    double deadline;         /* after it, go on with a few states only */
+} rl_run;
+
+typedef struct {
+    bool found;              /* cost and cfg are a solution with cost < upper */
+    int64_t cost;
+    int64_t bound;           /* no solution costs less than min(bound, upper) */
+    uint32_t *cfg;
+    rl_layer *layer;
+    uint64_t work;
+} rl_run_result;
+
+rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *run);
+
+/* solve_search.c: the least total of one component; bound == cost when proven.  try is one quick run; solve goes on from its
+ * result until the total is proven or the deadline (rl_seconds) is over. */
+rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadline);
+void rl_component_solve(rl_arena *mem, const rl_cover *p, double deadline, rl_cover_choice *choice);
+
+#endif

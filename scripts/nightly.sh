@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# The long tests: all of scripts/test.sh in large sizes, then the same kind under ASan + UBSan, under valgrind, and a coverage
+# figure. Prints each suite's closing line and ends with 1 if any failed.
+#
+#   RANDOM_COUNT   random models (default 20000); RANDOM_SEED: the first (default: today's day number times a million)
+source "$(dirname "$0")/setup.sh"
+
+export SOLVE_COUNT=500 RANDOM_COUNT=${RANDOM_COUNT:-20000} RANDOM_SEED=${RANDOM_SEED:-$(($(date +%s) / 86400 * 1000000))}
+failed=()
+step() {
+    local name=$1 status=0
+    shift
+    echo "== $name"
+    "$@" || status=$?
+    [ $status = 0 ] || failed+=("$name")
+}
+
+step "release" scripts/test.sh
+
+# Leaks count as failures; the leak check needs ptrace, which some containers forbid.
+sanitized() {
+    build build-asan -DRL_SANITIZE=ON -DRL_WERROR=ON -DCMAKE_BUILD_TYPE=Debug || return 1
+    local n=$((RANDOM_COUNT / 20)) status=0
+    ctest --test-dir build-asan --output-on-failure | tail -n 3 || status=1
+    for test in "test_cases.py" "test_backend.py --fraction 0.5 --seed 2" "test_random.py --count $n --seed $RANDOM_SEED"; do
+        # shellcheck disable=SC2086
+        "$PYTHON" tests/python/$test --build build --relayout build-asan/relayout | tail -n 20 || status=1
+    done
+    return $status
+}
+step "ASan and UBSan" sanitized
+
+valgrinded() {
+    command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed"; return 0; }
+    local status=0 n=0 m out
+    out=$(mktemp -d)
+    for m in models/*.onnx build/zoo/*mobilenet*.onnx build/zoo/*espcn*.onnx build/zoo/pt_crnn.onnx build/zoo/pt_gpt.onnx build/zoo/tf_ssd_lite*.onnx; do
+        [ -f "$m" ] || continue
+        n=$((n + 1))
+        valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=99 \
+            build/relayout optimize "$m" -o "$out/o.onnx" >/dev/null || { echo "$m: valgrind complains"; status=1; }
+    done
+    rm -rf "$out"
+    echo "valgrind: $n models, $([ $status = 0 ] && echo 'no errors' || echo errors)"
+    return $status
+}
+step "valgrind" valgrinded
+
+coverage() {
+    need_pip coverage gcovr==8.6 || { echo "skipped: gcovr cannot be had"; return 0; }
+    build build-cov -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=--coverage || return 1
+    find build-cov -name '*.gcda' -delete
+    ctest --test-dir build-cov >/dev/null
+    for test in "test_cases.py" "test_backend.py --fraction 0.25" "test_random.py --count 300"; do
+        # shellcheck disable=SC2086
+        "$PYTHON" tests/python/$test --build build --relayout build-cov/relayout >/dev/null
+    done
+    .venv/bin/gcovr --root . --filter src/ --filter passes/ --object-directory build-cov --print-summary | tail -n 60
+}
+step "coverage" coverage
+
+if [ ${#failed[@]} != 0 ]; then
+    printf 'failed: %s\n' "${failed[*]}"
+    exit 1
+fi
+echo "all passed in $SECONDS s"

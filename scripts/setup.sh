@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Installs what is missing and builds: used by the other scripts, which source it. Each step is skipped when there is nothing
+# to do, so that it costs well under a second the second time.
+#
+#   need_packages       Debian packages for the build
+#   need_python         .venv with the packages of requirements.txt; false when they cannot be had
+#   build DIR OPTION... configures DIR with CMake options (only when they are new) and builds it
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+ROOT=$PWD
+PYTHON=$ROOT/.venv/bin/python
+
+say() { printf '%s\n' "$*" >&2; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+have_protobuf_c() {
+    command -v protoc-c >/dev/null &&
+        printf '#include <protobuf-c/protobuf-c.h>\n' | cc -E -xc - >/dev/null 2>&1
+}
+
+need_packages() {
+    local want=()
+    command -v cc >/dev/null && command -v make >/dev/null || want+=(build-essential)
+    command -v cmake >/dev/null || want+=(cmake)
+    if ! command -v cc >/dev/null || ! have_protobuf_c; then want+=(libprotobuf-c-dev protobuf-c-compiler); fi
+    python3 -c 'import venv, ensurepip' 2>/dev/null || want+=(python3 python3-venv)
+    [ ${#want[@]} = 0 ] && return 0
+    if ! command -v apt-get >/dev/null; then
+        say "missing, and there is no apt-get to install it: ${want[*]} (these are Debian's names)"
+        return 1
+    fi
+    say "installing ${want[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    as_root apt-get update -qq || say "apt-get update failed; trying with the lists at hand"
+    as_root apt-get install -y -qq --no-install-recommends "${want[@]}" >/dev/null
+}
+
+# need_pip NAME ARGUMENT...: pip install ARGUMENT... into .venv, unless that was done before with the same arguments.
+need_pip() {
+    local stamp=$ROOT/.venv/.done-$1 key
+    shift
+    key="$* $(cat scripts/requirements.txt)"
+    [ -x "$PYTHON" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$key" ] && return 0
+    if ! "$PYTHON" -c 'import pip' 2>/dev/null; then
+        say "making .venv"
+        rm -rf .venv
+        python3 -m venv .venv || return 1
+    fi
+    say "pip install $*"
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check --retries 2 --timeout 30 "$@" || return 1
+    printf '%s' "$key" >"$stamp"
+}
+
+need_python() { need_pip tests -r scripts/requirements.txt; }
+
+build() {
+    local dir=$1 key
+    shift
+    key="$*"
+    if [ ! -f "$dir/CMakeCache.txt" ] || [ "$(cat "$dir/.options" 2>/dev/null)" != "$key" ]; then
+        local generator=()
+        if [ ! -f "$dir/CMakeCache.txt" ] && command -v ninja >/dev/null; then generator=(-G Ninja); fi
+        mkdir -p "$dir"
+        cmake -S . -B "$dir" "${generator[@]}" "$@" >"$dir/configure.log" 2>&1 || { cat "$dir/configure.log" >&2; return 1; }
+        printf '%s' "$key" >"$dir/.options"
+    fi
+    cmake --build "$dir" --parallel "$(nproc)" >"$dir/build.log" 2>&1 || { tail -n 60 "$dir/build.log" >&2; return 1; }
+}

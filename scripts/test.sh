@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds with warnings as errors, and runs every test. Prints each suite's closing line and ends
+# with 1 if any failed. Whole logs: build/test-logs/.
+#
+#   test.sh              all suites in CI sizes
+#   test.sh zoo cases    suites whose name contains one of these words
+source "$(dirname "$0")/setup.sh"
+
+need_packages
+need_python
+build build -DRL_WERROR=ON
+
+logs=build/test-logs
+mkdir -p "$logs"
+words=("$@")
+failed=()
+
+closing() { grep -E 'tests passed|passed, .* failed' "$1" | tail -n 1 | grep . || grep -v '^$' "$1" | tail -n 1; }
+
+# suite NAME COMMAND...: runs it, prints its last line; on failure also what it complained about.
+suite() {
+    local name=$1 start=$SECONDS status=0 w chosen=0
+    shift
+    for w in "${words[@]}"; do [[ $name == *"$w"* ]] && chosen=1; done
+    [ ${#words[@]} = 0 ] || [ $chosen = 1 ] || return 0
+    "$@" >"$logs/$name.log" 2>&1 || status=$?
+    printf '%-16s %4d s  %s\n' "$name" $((SECONDS - start)) "$(closing "$logs/$name.log")"
+    if [ $status != 0 ]; then
+        failed+=("$name")
+        grep -vE '(ok|ok  \(.*\))$' "$logs/$name.log" | tail -n 40 | sed 's/^/    /'
+    fi
+}
+
+# Tests that need no options of their own.
+others() {
+    local f
+    for f in tests/python/test_*.py; do
+        case $(basename "$f" .py) in
+        test_zoo | test_cases | test_backend | test_random | test_solve) ;;
+        *) suite "$(basename "$f" .py | sed 's/^test_//')" "$PYTHON" "$f" ;;
+        esac
+    done
+}
+
+py() { suite "$1" "$PYTHON" "tests/python/$2" --build build "${@:3}"; }
+
+suite ctest ctest --test-dir build --output-on-failure --no-tests=error
+py models-onnx verify.py --target onnx models/*.onnx
+py models-generic verify.py --target generic models/*.onnx
+py cases-onnx test_cases.py --target onnx
+py cases-generic test_cases.py --target generic
+py zoo-onnx test_zoo.py --target onnx
+py zoo-generic test_zoo.py --target generic
+py backend test_backend.py --fraction "${BACKEND_FRACTION:-1}"
+suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-60}" --limit 5
+others
+py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
+
+if [ ${#failed[@]} != 0 ]; then
+    echo "failed: ${failed[*]} (logs in $logs)"
+    exit 1
+fi
+echo "all suites passed in $SECONDS s"

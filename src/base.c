@@ -1,0 +1,334 @@
+/* Arenas, interned strings, messages, growing text, hash map: see base.h.
+ *
+ * An arena is a list of zeroed chunks, newest first; chunks double from 4 KiB to 1 MiB, and a large request gets a chunk of its
+ * own behind the newest, so that it does not waste the room left there.  All chunks of a context are also in one list
+ * (ctx->all): when an allocation fails and jumps, the arenas of the functions jumped over stay behind, and the context frees
+ * them at its end.  Under AddressSanitizer every allocation is a chunk, so that reading past one is seen. */
+#include "base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ONE_CHUNK_EACH 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ONE_CHUNK_EACH 1
+#endif
+#endif
+#ifndef ONE_CHUNK_EACH
+#define ONE_CHUNK_EACH 0
+#endif
+
+enum { CHUNK_MIN = 4096, CHUNK_MAX = 1 << 20, ALIGN = 16 };
+
+struct rl_chunk {
+    rl_chunk *older;        /* in the same arena */
+    rl_chunk *prev, *next;  /* in ctx->all */
+    size_t size;            /* bytes of data */
+    _Alignas(16) char data[];
+};
+
+rl_ctx *rl_ctx_new(size_t limit) {
+    rl_ctx *ctx = calloc(1, sizeof *ctx);
+    if (!ctx) return NULL;
+    ctx->limit = limit;
+    rl_arena_init(&ctx->mem, ctx);
+    return ctx;
+}
+
+void rl_ctx_free(rl_ctx *ctx) {
+    if (!ctx) return;
+    for (rl_chunk *c = ctx->all, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    free(ctx);
+}
+
+void rl_arena_init(rl_arena *a, rl_ctx *ctx) {
+    a->ctx = ctx;
+    a->chunk = NULL;
+    a->used = 0;
+}
+
+static void free_chunk(rl_ctx *ctx, rl_chunk *c) {
+    if (c->prev) c->prev->next = c->next;
+    else ctx->all = c->next;
+    if (c->next) c->next->prev = c->prev;
+    ctx->nbyte -= c->size;
+    free(c);
+}
+
+void rl_arena_free(rl_arena *a) {
+    rl_ctx *ctx = a->ctx;
+    for (rl_chunk *c = a->chunk, *older; c; c = older) {
+        older = c->older;
+        free_chunk(ctx, c);
+    }
+    rl_arena_init(a, ctx);
+}
+
+static _Noreturn void no_memory(rl_ctx *ctx) {
+    longjmp(ctx->oom, 1);
+}
+
+static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
+    if (size > SIZE_MAX / 2 || (ctx->limit && (ctx->nbyte > ctx->limit || size > ctx->limit - ctx->nbyte))) no_memory(ctx);
+    rl_chunk *c = calloc(1, sizeof *c + size);
+    if (!c) no_memory(ctx);
+    c->size = size;
+    c->next = ctx->all;
+    if (c->next) c->next->prev = c;
+    ctx->all = c;
+    ctx->nbyte += size;
+    return c;
+}
+
+/* nbyte bytes in a new chunk; a large one goes behind the newest. */
+static void *alloc_chunk(rl_arena *a, size_t nbyte) {
+    size_t size = a->chunk ? RL_MIN(a->chunk->size * 2, (size_t)CHUNK_MAX) : CHUNK_MIN;
+    bool own = ONE_CHUNK_EACH || nbyte > size / 2;
+    rl_chunk *c = new_chunk(a->ctx, own ? nbyte : size);
+    if (own && a->chunk) {
+        c->older = a->chunk->older;
+        a->chunk->older = c;
+        return c->data;
+    }
+    c->older = a->chunk;
+    a->chunk = c;
+    a->used = nbyte;
+    return c->data;
+}
+
+static size_t aligned(size_t n) {
+    return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+void *rl_alloc(rl_arena *a, size_t nbyte) {
+    if (nbyte > SIZE_MAX / 4) no_memory(a->ctx);
+    if (ONE_CHUNK_EACH) return alloc_chunk(a, nbyte ? nbyte : 1);
+    nbyte = aligned(nbyte ? nbyte : 1);
+    if (!a->chunk || nbyte > a->chunk->size - a->used) return alloc_chunk(a, nbyte);
+    void *p = a->chunk->data + a->used;
+    a->used += nbyte;
+    return p;
+}
+
+void *rl_alloc_array(rl_arena *a, size_t n, size_t size) {
+    if (size && n > SIZE_MAX / 4 / size) no_memory(a->ctx);
+    return rl_alloc(a, n * size);
+}
+
+/* True when old is the newest allocation and its chunk has room for nnew bytes in all; it then has them. */
+static bool grow_in_place(rl_arena *a, const void *old, size_t nold, size_t nnew) {
+    if (ONE_CHUNK_EACH || !a->chunk || !old) return false;
+    size_t start = a->used - RL_MIN(a->used, aligned(nold ? nold : 1));
+    if (a->chunk->data + start != (const char *)old || aligned(nnew) > a->chunk->size - start) return false;
+    a->used = start + aligned(nnew);
+    return true;
+}
+
+void *rl_grow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size) {
+    if (size && (nnew > SIZE_MAX / 4 / size || nnew < nold)) no_memory(a->ctx);
+    if (grow_in_place(a, old, nold * size, nnew * size)) return old;
+    void *p = rl_alloc(a, nnew * size);
+    if (nold) memcpy(p, old, nold * size);
+    return p;
+}
+
+void *rl_copy(rl_arena *a, const void *p, size_t nbyte) {
+    void *q = rl_alloc(a, nbyte);
+    if (nbyte) memcpy(q, p, nbyte);
+    return q;
+}
+
+/* An interned string; an rl_str points at s. */
+typedef struct { uint64_t hash; size_t n; char s[]; } entry;
+
+static const entry *entry_of(rl_str s) {
+    return (const entry *)(const void *)(s - offsetof(entry, s));
+}
+
+/* The slot of the string, or the empty slot where it belongs. */
+static uint32_t find_slot(const struct rl_strtab *t, uint64_t hash, const char *s, size_t n) {
+    uint32_t i = (uint32_t)hash & (t->cap - 1);
+    for (; t->slot[i]; i = (i + 1) & (t->cap - 1)) {
+        const entry *e = entry_of(t->slot[i]);
+        if (e->hash == hash && e->n == n && memcmp(e->s, s, n) == 0) break;
+    }
+    return i;
+}
+
+static void grow_strings(rl_ctx *ctx) {
+    struct rl_strtab *t = &ctx->strings;
+    if (t->cap > UINT32_MAX / 4) no_memory(ctx);
+    uint32_t cap = t->cap ? t->cap * 2 : 256;
+    rl_str *slot = rl_new(&ctx->mem, rl_str, cap);
+    for (uint32_t k = 0; k < t->cap; k++) {
+        if (!t->slot[k]) continue;
+        uint32_t i = (uint32_t)entry_of(t->slot[k])->hash & (cap - 1);
+        while (slot[i]) i = (i + 1) & (cap - 1);
+        slot[i] = t->slot[k];
+    }
+    t->slot = slot;
+    t->cap = cap;
+}
+
+rl_str rl_intern(rl_ctx *ctx, const char *s, size_t n) {
+    struct rl_strtab *t = &ctx->strings;
+    if (t->n >= t->cap / 2) grow_strings(ctx);
+    if (!n) s = "";
+    uint64_t hash = rl_hash_bytes(s, n);
+    uint32_t i = find_slot(t, hash, s, n);
+    if (t->slot[i]) return t->slot[i];
+    if (n > SIZE_MAX / 8) no_memory(ctx);
+    entry *e = rl_alloc(&ctx->mem, sizeof *e + n + 1);
+    e->hash = hash;
+    e->n = n;
+    memcpy(e->s, s, n);
+    t->n++;
+    return t->slot[i] = e->s;
+}
+
+rl_str rl_internz(rl_ctx *ctx, const char *s) {
+    return rl_intern(ctx, s, strlen(s));
+}
+
+rl_str rl_internf(rl_ctx *ctx, const char *fmt, ...) {
+    char small[256];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(small, sizeof small, fmt, ap);
+    va_end(ap);
+    if (n < 0) n = 0;
+    if ((size_t)n < sizeof small) return rl_intern(ctx, small, (size_t)n);
+    char *big = rl_alloc(&ctx->mem, (size_t)n + 1);
+    va_start(ap, fmt);
+    vsnprintf(big, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    return rl_intern(ctx, big, (size_t)n);
+}
+
+rl_str rl_intern_find(const rl_ctx *ctx, const char *s, size_t n) {
+    const struct rl_strtab *t = &ctx->strings;
+    if (!t->cap) return NULL;
+    if (!n) s = "";
+    return t->slot[find_slot(t, rl_hash_bytes(s, n), s, n)];
+}
+
+rl_status rl_fail(rl_ctx *ctx, rl_status status, const char *fmt, ...) {
+    char m[sizeof ctx->error]; /* the arguments may point into ctx->error */
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(m, sizeof m, fmt, ap);
+    va_end(ap);
+    if (n < 0) m[0] = 0;
+    /* Names come from the model: they must not steer the terminal. */
+    for (char *c = m; *c; c++)
+        if (((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f) *c = '?';
+    memcpy(ctx->error, m, sizeof m);
+    return status;
+}
+
+/* Room for n bytes more and a 0. */
+static void reserve(rl_text *t, size_t n) {
+    if (n > SIZE_MAX / 8) no_memory(t->mem->ctx);
+    if (n + 1 <= t->cap - t->n) return;
+    size_t cap = RL_MAX(t->cap * 2, RL_MAX(t->n + n + 1, (size_t)64));
+    t->p = rl_grow(t->mem, t->p, t->cap, cap, 1);
+    t->cap = cap;
+}
+
+void rl_put(rl_text *t, const char *fmt, ...) {
+    va_list ap;
+    reserve(t, 64);
+    va_start(ap, fmt);
+    int n = vsnprintf(t->p + t->n, t->cap - t->n, fmt, ap);
+    va_end(ap);
+    if (n < 0) return;
+    if ((size_t)n >= t->cap - t->n) {
+        reserve(t, (size_t)n);
+        va_start(ap, fmt);
+        vsnprintf(t->p + t->n, t->cap - t->n, fmt, ap);
+        va_end(ap);
+    }
+    t->n += (size_t)n;
+}
+
+void rl_put_bytes(rl_text *t, const char *s, size_t n) {
+    reserve(t, n);
+    if (n) memcpy(t->p + t->n, s, n);
+    t->n += n;
+    t->p[t->n] = 0;
+}
+
+static uint64_t mix(uint64_t x) {
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    return x ^ x >> 32;
+}
+
+uint64_t rl_hash_bytes(const void *p, size_t n) {
+    const unsigned char *s = p;
+    uint64_t h = mix(n + 0x9e3779b97f4a7c15u), w;
+    for (; n >= 8; s += 8, n -= 8) {
+        memcpy(&w, s, 8);
+        h = (h ^ w) * 0x9fb21c651e98df25u;
+        h ^= h >> 29;
+    }
+    w = 0;
+    if (n) memcpy(&w, s, n);
+    return mix(h ^ w);
+}
+
+/* Key 0 marks an empty slot, so key 0 itself has the slot after the last; h->n counts the others. */
+static uint32_t hash_slot(const uint64_t *key, uint32_t cap, uint64_t k) {
+    if (!k) return cap;
+    uint32_t i = (uint32_t)mix(k) & (cap - 1);
+    while (key[i] && key[i] != k) i = (i + 1) & (cap - 1);
+    return i;
+}
+
+static void hash_grow(rl_hash *h) {
+    if (h->cap > UINT32_MAX / 4) no_memory(h->mem->ctx);
+    uint32_t cap = h->cap ? h->cap * 2 : 16;
+    uint64_t *key = rl_new(h->mem, uint64_t, cap + 1);
+    uint32_t *val = rl_new(h->mem, uint32_t, cap + 1);
+    val[cap] = h->cap ? h->val[h->cap] : RL_NONE;
+    for (uint32_t k = 0; k < h->cap; k++) {
+        if (!h->key[k]) continue;
+        uint32_t i = hash_slot(key, cap, h->key[k]);
+        key[i] = h->key[k];
+        val[i] = h->val[k];
+    }
+    h->key = key;
+    h->val = val;
+    h->cap = cap;
+}
+
+uint32_t rl_hash_get(const rl_hash *h, uint64_t key) {
+    if (!h->cap) return RL_NONE;
+    uint32_t i = hash_slot(h->key, h->cap, key);
+    return !key || h->key[i] ? h->val[i] : RL_NONE;
+}
+
+void rl_hash_put(rl_hash *h, uint64_t key, uint32_t val) {
+    if (h->n >= h->cap / 2) hash_grow(h);
+    uint32_t i = hash_slot(h->key, h->cap, key);
+    if (key && !h->key[i]) {
+        h->key[i] = key;
+        h->n++;
+    }
+    h->val[i] = val;
+}
+
+double rl_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}

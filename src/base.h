@@ -1,0 +1,124 @@
+/* Memory, strings, vectors, errors: what every other file of relayout uses.
+ *
+ * Memory comes from arenas and is freed whole, never object by object.  There are three lifetimes:
+ *   ctx->mem   interned strings, dimension expressions; lives as long as the context
+ *   graph->mem nodes, values, attributes of one model
+ *   tmp        what one pass computes; the pipeline resets it after each pass
+ * An arena that cannot grow (no memory, or the context's limit) does not return: it jumps to the public entry,
+ * which returns RL_ENOMEM.  So nobody checks for NULL, and nothing but arena memory may be held across a call
+ * that allocates (files are closed at the entry).
+ *
+ *   rl_arena tmp;  rl_arena_init(&tmp, ctx);
+ *   int *x = rl_new(&tmp, int, 100);            zeroed
+ *   struct { int *p; uint32_t n, cap; } v = {0};
+ *   rl_push(&tmp, v, 42);                       v.p[0] == 42, v.n == 1
+ *   rl_arena_free(&tmp);
+ */
+#ifndef RL_BASE_H
+#define RL_BASE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Also the exit status of the program. */
+typedef enum {
+    RL_OK = 0,
+    RL_EINTERNAL = 1, /* our own mistake */
+    RL_EUSAGE = 2,    /* a wrong option, an unknown name */
+    RL_EIO = 3,       /* cannot read or write; errno is in the message */
+    RL_EMODEL = 4,    /* the bytes are not a valid ONNX model */
+    RL_ELIMIT = 5,    /* valid, but over a limit or not supported; also out of memory */
+    RL_EDIFFER = 6,   /* outputs differ */
+    RL_EPROOF = 7,    /* not proved where a proof was required */
+    RL_EASSERT = 8,   /* an assertion of the user's failed */
+} rl_status;
+#define RL_ENOMEM RL_ELIMIT
+
+typedef struct rl_ctx rl_ctx;
+typedef const char *rl_str; /* interned: two strings are equal iff the pointers are; NULL is "no name" */
+
+typedef struct rl_chunk rl_chunk;
+typedef struct {
+    rl_ctx *ctx;
+    rl_chunk *chunk; /* newest first */
+    size_t used;     /* bytes used in the newest chunk */
+} rl_arena;
+
+struct rl_ctx {
+    rl_arena mem;
+    char error[1024];    /* the last message of rl_fail */
+    jmp_buf oom;         /* where a failed allocation goes; set by RL_PROTECT */
+    size_t nbyte, limit; /* bytes held by all arenas; the most that they may hold */
+    rl_chunk *all;       /* the chunks of every arena: what a jump left behind is freed with the context */
+    struct rl_strtab { rl_str *slot; uint32_t n, cap; } strings;
+    struct rl_dimtab *dims; /* dim.c */
+};
+
+/* Makes a context; NULL when there is no memory.  limit 0: no limit.  Free with rl_ctx_free, which frees every arena of
+ * the context too (so free graphs first: what they map is not in an arena). */
+rl_ctx *rl_ctx_new(size_t limit);
+void rl_ctx_free(rl_ctx *ctx);
+
+/* True the first time; true again with *status* RL_ENOMEM when an allocation inside failed.  Once per public entry:
+ *   if (RL_PROTECT(ctx)) return RL_ENOMEM; */
+#define RL_PROTECT(ctx) (setjmp((ctx)->oom) != 0 && (rl_fail((ctx), RL_ENOMEM, "out of memory"), 1))
+
+void rl_arena_init(rl_arena *a, rl_ctx *ctx);
+void rl_arena_free(rl_arena *a); /* frees everything; the arena may be used again */
+
+/* nbyte zeroed bytes, aligned to 16. */
+void *rl_alloc(rl_arena *a, size_t nbyte);
+void *rl_alloc_array(rl_arena *a, size_t n, size_t size); /* as above, checked for overflow */
+void *rl_grow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size);
+#define rl_new(a, T, n) ((T *)rl_alloc_array((a), (size_t)(n), sizeof(T)))
+void *rl_copy(rl_arena *a, const void *p, size_t nbyte);
+
+/* A vector is any struct with members p, n, cap. */
+#define rl_push(a, v, x)                                                                                             \
+    do {                                                                                                             \
+        if ((v).n == (v).cap) {                                                                                      \
+            uint32_t newcap_ = (v).cap ? (v).cap * 2 : 8;                                                            \
+            (v).p = rl_grow((a), (v).p, (v).cap, newcap_, sizeof *(v).p);                                            \
+            (v).cap = newcap_;                                                                                       \
+        }                                                                                                            \
+        (v).p[(v).n++] = (x);                                                                                        \
+    } while (0)
+
+/* The one copy of the n bytes at s in this context, with a 0 after it. */
+rl_str rl_intern(rl_ctx *ctx, const char *s, size_t n);
+rl_str rl_internz(rl_ctx *ctx, const char *s);
+rl_str rl_internf(rl_ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Already interned, or NULL. */
+rl_str rl_intern_find(const rl_ctx *ctx, const char *s, size_t n);
+
+/* Stores the message and returns status: `return rl_fail(ctx, RL_EMODEL, "node '%s' (Conv): ...", ...)`.
+ * The message names object, place, what was found and what was wanted, in one line. */
+rl_status rl_fail(rl_ctx *ctx, rl_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#define RL_TRY(call)                                                                                                 \
+    do {                                                                                                             \
+        rl_status try_ = (call);                                                                                     \
+        if (try_ != RL_OK) return try_;                                                                              \
+    } while (0)
+
+/* A growing text. */
+typedef struct { rl_arena *mem; char *p; size_t n, cap; } rl_text;
+void rl_put(rl_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void rl_put_bytes(rl_text *t, const char *s, size_t n);
+
+/* Open-addressing map from 64-bit keys to 32-bit values; absent keys give RL_NONE. */
+#define RL_NONE UINT32_MAX
+typedef struct { rl_arena *mem; uint64_t *key; uint32_t *val; uint32_t n, cap; } rl_hash;
+uint32_t rl_hash_get(const rl_hash *h, uint64_t key);
+void rl_hash_put(rl_hash *h, uint64_t key, uint32_t val); /* replaces */
+uint64_t rl_hash_bytes(const void *p, size_t n);
+
+double rl_seconds(void); /* monotonic */
+
+#define RL_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define RL_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define RL_LEN(x) (sizeof(x) / sizeof *(x))
+
+#endif

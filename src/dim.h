@@ -1,0 +1,42 @@
+/* Dimensions: numbers, and symbolic sizes that compare with ==.
+ *
+ * An rl_dim >= 0 is a known size.  An rl_dim < 0 names an expression in the context's table: a sum of monomials
+ * c * s1 * s2 ..., where the s are symbols (interned names).  Expressions are canonical and interned, so a == b proves two
+ * dims equal.  What overflows becomes a fresh symbol, equal to nothing else.  What is no polynomial (a floor division, say)
+ * becomes a symbol whose name is the expression's text, so the same computation again gives the same dim.
+ *
+ *   n = rl_dim_symbol(ctx, "N");  a = rl_dim_mul(ctx, n, 4);
+ *   rl_dim_div(ctx, a, 2, &q)  -> true, q prints as "2*N";      rl_dim_div(ctx, n, 2, &q) -> false
+ */
+#ifndef RL_DIM_H
+#define RL_DIM_H
+#include "base.h"
+
+typedef int64_t rl_dim;
+
+static inline bool rl_dim_known(rl_dim d) { return d >= 0; }
+
+rl_dim rl_dim_symbol(rl_ctx *ctx, rl_str name);
+rl_dim rl_dim_fresh(rl_ctx *ctx); /* a new symbol "?0", "?1", ..., equal to nothing else */
+rl_dim rl_dim_add(rl_ctx *ctx, rl_dim a, rl_dim b);
+rl_dim rl_dim_mul(rl_ctx *ctx, rl_dim a, rl_dim b);
+/* a - b.  A known negative result cannot be a dim: it gives a fresh symbol. */
+rl_dim rl_dim_sub(rl_ctx *ctx, rl_dim a, rl_dim b);
+/* Exact division: true, and *q, iff b divides a as polynomials with integer coefficients (b a monomial). */
+bool rl_dim_div(rl_ctx *ctx, rl_dim a, rl_dim b, rl_dim *q);
+/* floor(a / k) and ceil(a / k), k > 0; exact where possible, else a symbol named by the expression. */
+rl_dim rl_dim_floordiv(rl_ctx *ctx, rl_dim a, int64_t k);
+rl_dim rl_dim_ceildiv(rl_ctx *ctx, rl_dim a, int64_t k);
+rl_dim rl_dim_prod(rl_ctx *ctx, const rl_dim *d, uint32_t n);
+/* The symbol's name when d is exactly one symbol, else NULL. */
+rl_str rl_dim_name(const rl_ctx *ctx, rl_dim d);
+/* As text: "3", "N", "2*N*S+1", "floor(H/2)". */
+void rl_dim_print(rl_text *t, const rl_ctx *ctx, rl_dim d);
+/* The inverse of rl_dim_print, of a text that ends with 0; *s is moved behind the dim. A name of letters, digits and
+ * _.:#$~ stands bare, any other in '...'; "?3" is a fresh dim, "floor(H/2)" and "ceil(H/2)" are divisions. False: no dim,
+ * and *s is where it fails. */
+bool rl_dim_parse(rl_ctx *ctx, const char **s, rl_dim *d);
+/* Numbers for sizes: known dims as they are, every symbol replaced by `guess` (for weights of moved bytes). */
+int64_t rl_dim_guess(const rl_ctx *ctx, rl_dim d, int64_t guess);
+
+#endif

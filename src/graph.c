@@ -1,0 +1,462 @@
+/* Building and editing graphs: see ir.h.
+ *
+ * The only file that writes rl_valinfo.def, port and use, so that they always agree with the nodes' in, out and cap:
+ * value v has a use (n, s) iff n is live and its slot s reads v, and def (n, p) iff n is live and out[p] is v.
+ * A removed node keeps its number, with no inputs and outputs.  Nodes and values move when their arrays grow: hold ids, not
+ * pointers, across a call that adds. */
+#include "ir.h"
+
+#include <string.h>
+
+#include "onnx.h"
+#include "ops.h"
+
+static const struct { rl_dtype t; const char *name; uint32_t bits; } dtypes[] = {
+    {RL_UNDEF, "undef", 0},         {RL_F32, "f32", 32},          {RL_U8, "u8", 8},
+    {RL_I8, "i8", 8},               {RL_U16, "u16", 16},          {RL_I16, "i16", 16},
+    {RL_I32, "i32", 32},            {RL_I64, "i64", 64},          {RL_STRING, "string", 0},
+    {RL_BOOL, "bool", 8},           {RL_F16, "f16", 16},          {RL_F64, "f64", 64},
+    {RL_U32, "u32", 32},            {RL_U64, "u64", 64},          {RL_C64, "c64", 64},
+    {RL_C128, "c128", 128},         {RL_BF16, "bf16", 16},        {RL_F8E4M3FN, "f8e4m3fn", 8},
+    {RL_F8E4M3FNUZ, "f8e4m3fnuz", 8}, {RL_F8E5M2, "f8e5m2", 8},   {RL_F8E5M2FNUZ, "f8e5m2fnuz", 8},
+    {RL_U4, "u4", 4},               {RL_I4, "i4", 4},             {RL_F4E2M1, "f4e2m1", 4},
+    {RL_F8E8M0, "f8e8m0", 8},       {RL_U2, "u2", 2},             {RL_I2, "i2", 2},
+};
+
+/* The table is indexed by ONNX's numbers. */
+uint32_t rl_dtype_bits(rl_dtype t) {
+    return (size_t)t < RL_LEN(dtypes) ? dtypes[t].bits : 0;
+}
+
+const char *rl_dtype_name(rl_dtype t) {
+    return (size_t)t < RL_LEN(dtypes) ? dtypes[t].name : "undef";
+}
+
+rl_dtype rl_dtype_parse(const char *s, size_t n) {
+    for (size_t i = 0; i < RL_LEN(dtypes); i++)
+        if (strlen(dtypes[i].name) == n && memcmp(dtypes[i].name, s, n) == 0) return dtypes[i].t;
+    return RL_UNDEF;
+}
+
+rl_graph *rl_graph_new(rl_ctx *ctx) {
+    rl_arena a;
+    rl_arena_init(&a, ctx);
+    rl_graph *g = rl_new(&a, rl_graph, 1);
+    g->mem = a;
+    g->ctx = ctx;
+    g->byname.mem = &g->mem;
+    g->name = rl_internz(ctx, "");
+    return g;
+}
+
+/* The bodies that g owns, linked through their parent pointers.  A body may hang on several nodes (a removed one and its
+ * successor): once linked, its parent is no longer g, so it is not linked twice. */
+static rl_graph *take_bodies(rl_graph *g) {
+    rl_graph *list = NULL;
+    for (uint32_t i = 0; i < g->nnode; i++) {
+        for (uint32_t k = 0; k < g->node[i].nattr; k++) {
+            rl_graph *b = g->node[i].attr[k].graph;
+            if (!b || b->parent != g) continue;
+            b->parent = list;
+            list = b;
+        }
+    }
+    return list;
+}
+
+void rl_graph_free(rl_graph *g) {
+    if (!g) return;
+    for (rl_graph *b = take_bodies(g), *next; b; b = next) {
+        next = b->parent;
+        rl_graph_free(b);
+    }
+    if (g->onnx) rl_onnx_free(g->onnx);
+    rl_arena a = g->mem; /* g itself is in it */
+    rl_arena_free(&a);
+}
+
+/* ---- values ---- */
+
+static uint64_t key_of(rl_str name) {
+    return (uint64_t)(uintptr_t)name;
+}
+
+rl_value rl_graph_find(const rl_graph *g, rl_str name) {
+    return name ? (rl_value){rl_hash_get(&g->byname, key_of(name))} : RL_NOVALUE;
+}
+
+rl_value rl_graph_value(rl_graph *g, rl_str name) {
+    rl_value v = rl_graph_find(g, name);
+    if (rl_has(v)) return v;
+    if (g->nval == g->valcap) {
+        uint32_t cap = g->valcap ? g->valcap * 2 : 32;
+        g->val = rl_grow(&g->mem, g->val, g->nval, cap, sizeof *g->val);
+        g->valcap = cap;
+    }
+    v.i = g->nval++;
+    g->val[v.i] = (rl_valinfo){.name = name, .rank = RL_NORANK, .def = RL_NONODE};
+    if (name) rl_hash_put(&g->byname, key_of(name), v.i);
+    return v;
+}
+
+void rl_graph_rename(rl_graph *g, rl_value v, rl_str name) {
+    rl_valinfo *x = rl_val(g, v);
+    if (x->name == name) return;
+    if (x->name) rl_hash_put(&g->byname, key_of(x->name), RL_NONE);
+    x->name = name;
+    if (name) rl_hash_put(&g->byname, key_of(name), v.i);
+}
+
+void rl_graph_set_type(rl_graph *g, rl_value v, rl_dtype t, uint32_t rank, const rl_dim *dim) {
+    rl_valinfo *x = rl_val(g, v);
+    x->dtype = t;
+    x->rank = rank;
+    x->dim = rank == RL_NORANK || rank == 0 ? NULL : rl_copy(&g->mem, dim, rank * sizeof *dim);
+}
+
+rl_value rl_graph_const(rl_graph *g, rl_str name, rl_dtype t, uint32_t rank, const int64_t *dim, const void *data, size_t nbyte) {
+    rl_value v = rl_graph_value(g, name);
+    rl_const *c = rl_new(&g->mem, rl_const, 1);
+    *c = (rl_const){t, rank, rl_copy(&g->mem, dim, rank * sizeof *dim), data, nbyte};
+    rl_graph_set_type(g, v, t, rank, c->dim);
+    rl_valinfo *x = rl_val(g, v);
+    x->data = c;
+    if (!x->is_init) rl_push(&g->mem, g->init, v);
+    x->is_init = true;
+    return v;
+}
+
+rl_value rl_graph_const_i64(rl_graph *g, rl_str name, uint32_t n, const int64_t *x) {
+    int64_t dim = n;
+    return rl_graph_const(g, name, RL_I64, 1, &dim, rl_copy(&g->mem, x, n * sizeof *x), n * sizeof *x);
+}
+
+/* ---- uses ---- */
+
+static void add_use(rl_graph *g, rl_value v, rl_node n, uint32_t slot) {
+    if (!rl_has(v)) return;
+    rl_valinfo *x = rl_val(g, v);
+    if (x->nuse == x->usecap) {
+        uint32_t cap = x->usecap ? x->usecap * 2 : 2;
+        x->use = rl_grow(&g->mem, x->use, x->nuse, cap, sizeof *x->use);
+        x->usecap = cap;
+    }
+    x->use[x->nuse++] = (rl_use){n, slot};
+}
+
+static void drop_use(rl_graph *g, rl_value v, rl_node n, uint32_t slot) {
+    if (!rl_has(v)) return;
+    rl_valinfo *x = rl_val(g, v);
+    for (uint32_t i = x->nuse; i-- > 0;) {
+        if (x->use[i].node.i != n.i || x->use[i].slot != slot) continue;
+        x->nuse--;
+        memmove(&x->use[i], &x->use[i + 1], (x->nuse - i) * sizeof *x->use);
+        return;
+    }
+}
+
+/* ---- nodes ---- */
+
+static rl_value *copy_values(rl_graph *g, const rl_value *v, uint32_t n) {
+    return n ? rl_copy(&g->mem, v, n * sizeof *v) : NULL;
+}
+
+static void set_type_names(rl_graph *g, rl_nodeinfo *x) {
+    const char *domain = "", *type = "";
+    if (x->op < RL_OP_OPAQUE) {
+        domain = rl_optable[x->op].domain;
+        type = rl_optable[x->op].type;
+    } else if (x->op == RL_OP_MOVE) {
+        type = "Move";
+    }
+    x->domain = rl_internz(g->ctx, domain);
+    x->type = rl_internz(g->ctx, type);
+    x->since = rl_opset_of(g, x->domain);
+}
+
+rl_node rl_graph_add(rl_graph *g, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out) {
+    if (g->nnode == g->nodecap) {
+        uint32_t cap = g->nodecap ? g->nodecap * 2 : 32;
+        g->node = rl_grow(&g->mem, g->node, g->nnode, cap, sizeof *g->node);
+        g->nodecap = cap;
+    }
+    rl_node n = {g->nnode++};
+    rl_nodeinfo *x = rl_nod(g, n);
+    *x = (rl_nodeinfo){.op = op, .name = name, .origin = RL_NONE, .nin = nin, .nout = nout};
+    x->in = copy_values(g, in, nin);
+    x->out = copy_values(g, out, nout);
+    set_type_names(g, x);
+    for (uint32_t i = 0; i < nin; i++) add_use(g, x->in[i], n, i);
+    for (uint32_t i = 0; i < nout; i++) {
+        if (!rl_has(x->out[i])) continue;
+        rl_val(g, x->out[i])->def = n;
+        rl_val(g, x->out[i])->port = i;
+    }
+    rl_push(&g->mem, g->order, n);
+    return n;
+}
+
+void rl_graph_set_attrs(rl_graph *g, rl_node n, const rl_attr *attr, uint32_t nattr) {
+    rl_nodeinfo *x = rl_nod(g, n);
+    x->attr = nattr ? rl_copy(&g->mem, attr, nattr * sizeof *attr) : NULL;
+    x->nattr = nattr;
+    x->raw = (rl_span){0};
+}
+
+void rl_graph_set_input(rl_graph *g, rl_node n, uint32_t slot, rl_value v) {
+    rl_nodeinfo *x = rl_nod(g, n);
+    if (slot >= x->nin || rl_same(x->in[slot], v)) return;
+    drop_use(g, x->in[slot], n, slot);
+    x->in[slot] = v;
+    x->raw = (rl_span){0};
+    add_use(g, v, n, slot);
+}
+
+void rl_graph_set_captures(rl_graph *g, rl_node n, const rl_value *v, uint32_t nv) {
+    rl_nodeinfo *x = rl_nod(g, n);
+    for (uint32_t i = 0; i < x->ncap; i++) drop_use(g, x->cap[i], n, x->nin + i);
+    x->cap = copy_values(g, v, nv);
+    x->ncap = nv;
+    for (uint32_t i = 0; i < nv; i++) add_use(g, v[i], n, x->nin + i);
+}
+
+void rl_graph_replace_uses(rl_graph *g, rl_value old, rl_value now) {
+    if (rl_same(old, now)) return;
+    rl_valinfo *x = rl_val(g, old);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < x->nuse; i++) {
+        rl_use u = x->use[i];
+        rl_nodeinfo *m = rl_nod(g, u.node);
+        if (u.slot >= m->nin) {
+            x->use[kept++] = u;
+            continue;
+        }
+        m->in[u.slot] = now;
+        m->raw = (rl_span){0};
+        add_use(g, now, u.node, u.slot);
+    }
+    x->nuse = kept;
+}
+
+static void detach(rl_graph *g, rl_node n) {
+    rl_nodeinfo *x = rl_nod(g, n);
+    for (uint32_t i = 0; i < x->nin; i++) drop_use(g, x->in[i], n, i);
+    for (uint32_t i = 0; i < x->ncap; i++) drop_use(g, x->cap[i], n, x->nin + i);
+    for (uint32_t i = 0; i < x->nout; i++)
+        if (rl_has(x->out[i]) && rl_val(g, x->out[i])->def.i == n.i) rl_val(g, x->out[i])->def = RL_NONODE;
+    x->nin = x->nout = x->ncap = 0;
+}
+
+void rl_graph_remove(rl_graph *g, rl_node n) {
+    detach(g, n);
+    for (uint32_t i = g->order.n; i-- > 0;) {
+        if (g->order.p[i].i != n.i) continue;
+        g->order.n--;
+        memmove(&g->order.p[i], &g->order.p[i + 1], (g->order.n - i) * sizeof *g->order.p);
+        return;
+    }
+}
+
+void rl_graph_remove_all(rl_graph *g, const bool *dead) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        rl_node x = g->order.p[i];
+        if (dead[x.i]) detach(g, x);
+        else g->order.p[n++] = x;
+    }
+    g->order.n = n;
+}
+
+/* ---- order ---- */
+
+/* The nodes whose inputs are all ready, least (origin, place) first: a binary heap. */
+typedef struct { const rl_graph *g; const uint32_t *place; rl_node *p; uint32_t n; } ready;
+
+static bool before(const ready *h, rl_node a, rl_node b) {
+    uint32_t x = rl_nod(h->g, a)->origin, y = rl_nod(h->g, b)->origin;
+    return x != y ? x < y : h->place[a.i] < h->place[b.i];
+}
+
+static void push_ready(ready *h, rl_node x) {
+    uint32_t i = h->n++;
+    for (; i && before(h, x, h->p[(i - 1) / 2]); i = (i - 1) / 2) h->p[i] = h->p[(i - 1) / 2];
+    h->p[i] = x;
+}
+
+static rl_node pop_ready(ready *h) {
+    rl_node top = h->p[0], x = h->p[--h->n];
+    uint32_t i = 0;
+    for (uint32_t c; (c = 2 * i + 1) < h->n; i = c) {
+        if (c + 1 < h->n && before(h, h->p[c + 1], h->p[c])) c++;
+        if (!before(h, h->p[c], x)) break;
+        h->p[i] = h->p[c];
+    }
+    h->p[i] = x;
+    return top;
+}
+
+static rl_value slot_value(const rl_nodeinfo *x, uint32_t slot) {
+    return slot < x->nin ? x->in[slot] : x->cap[slot - x->nin];
+}
+
+static rl_node def_of(const rl_graph *g, rl_value v) {
+    return rl_has(v) ? rl_val(g, v)->def : RL_NONODE;
+}
+
+/* How many slots of the node read what nodes make. */
+static uint32_t count_waits(const rl_graph *g, rl_node n) {
+    const rl_nodeinfo *x = rl_nod(g, n);
+    uint32_t k = 0;
+    for (uint32_t s = 0; s < x->nin + x->ncap; s++) k += def_of(g, slot_value(x, s)).i != RL_NONE;
+    return k;
+}
+
+/* From any node that waits, every step back to one that it waits for stays among those that wait: soon one comes twice. */
+static rl_status fail_cycle(rl_graph *g, const uint32_t *waits, bool *seen) {
+    rl_node n = {0};
+    for (uint32_t i = 0; i < g->order.n; i++)
+        if (waits[g->order.p[i].i]) n = g->order.p[i];
+    while (!seen[n.i]) {
+        seen[n.i] = true;
+        const rl_nodeinfo *x = rl_nod(g, n);
+        for (uint32_t s = 0; s < x->nin + x->ncap; s++) {
+            rl_node d = def_of(g, slot_value(x, s));
+            if (d.i == RL_NONE || !waits[d.i]) continue;
+            n = d;
+            break;
+        }
+    }
+    const rl_nodeinfo *x = rl_nod(g, n);
+    return rl_fail(g->ctx, RL_EMODEL, "node '%s' (%s): is on a cycle: an input depends on its own output",
+                   x->name ? x->name : "", x->type);
+}
+
+static void release_uses(const rl_graph *g, rl_node n, uint32_t *waits, ready *h) {
+    const rl_nodeinfo *x = rl_nod(g, n);
+    for (uint32_t k = 0; k < x->nout; k++) {
+        if (!rl_has(x->out[k])) continue;
+        const rl_valinfo *v = rl_val(g, x->out[k]);
+        for (uint32_t u = 0; u < v->nuse; u++)
+            if (--waits[v->use[u].node.i] == 0) push_ready(h, v->use[u].node);
+    }
+}
+
+static rl_status sort_order(rl_graph *g, rl_arena *tmp) {
+    uint32_t *place = rl_new(tmp, uint32_t, g->nnode), *waits = rl_new(tmp, uint32_t, g->nnode), n = 0;
+    rl_node *sorted = rl_new(tmp, rl_node, g->order.n);
+    ready h = {g, place, rl_new(tmp, rl_node, g->order.n), 0};
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        rl_node x = g->order.p[i];
+        place[x.i] = i;
+        waits[x.i] = count_waits(g, x);
+        if (!waits[x.i]) push_ready(&h, x);
+    }
+    while (h.n) {
+        rl_node x = pop_ready(&h);
+        sorted[n++] = x;
+        release_uses(g, x, waits, &h);
+    }
+    if (n < g->order.n) return fail_cycle(g, waits, rl_new(tmp, bool, g->nnode));
+    if (n) memcpy(g->order.p, sorted, n * sizeof *sorted);
+    return RL_OK;
+}
+
+rl_status rl_graph_sort(rl_graph *g) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, g->ctx);
+    rl_status s = sort_order(g, &tmp);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+/* ---- names ---- */
+
+static bool name_used(const rl_graph *g, rl_str name) {
+    if (rl_has(rl_graph_find(g, name))) return true;
+    for (uint32_t i = 0; i < g->nnode; i++)
+        for (uint32_t k = 0; k < g->node[i].nattr; k++)
+            if (g->node[i].attr[k].graph && name_used(g->node[i].attr[k].graph, name)) return true;
+    return false;
+}
+
+/* Names must differ from those of all bodies too.  What is not even interned nobody uses: only others are looked for. */
+rl_str rl_graph_fresh_name(rl_graph *g, const char *stem) {
+    rl_graph *top = g;
+    while (top->parent) top = top->parent;
+    rl_text t = {.mem = &g->ctx->mem};
+    for (;;) {
+        t.n = 0;
+        rl_put(&t, "%s_%u", stem, top->nfresh++);
+        rl_str old = rl_intern_find(g->ctx, t.p, t.n);
+        if (!old || !name_used(top, old)) return rl_intern(g->ctx, t.p, t.n);
+    }
+}
+
+/* ---- attributes, constants, opsets ---- */
+
+const rl_attr *rl_attr_find(const rl_nodeinfo *n, const char *name) {
+    for (uint32_t i = 0; i < n->nattr; i++)
+        if (strcmp(n->attr[i].name, name) == 0) return &n->attr[i];
+    return NULL;
+}
+
+int64_t rl_attr_int(const rl_nodeinfo *n, const char *name, int64_t dflt) {
+    const rl_attr *a = rl_attr_find(n, name);
+    return a && a->kind == RL_ATTR_INT ? a->i : dflt;
+}
+
+float rl_attr_float(const rl_nodeinfo *n, const char *name, float dflt) {
+    const rl_attr *a = rl_attr_find(n, name);
+    return a && a->kind == RL_ATTR_FLOAT ? a->f : dflt;
+}
+
+bool rl_attr_is(const rl_nodeinfo *n, const char *name, const char *value) {
+    const rl_attr *a = rl_attr_find(n, name);
+    size_t len = strlen(value);
+    return a && a->kind == RL_ATTR_STRING && a->s.n == len && (len == 0 || memcmp(a->s.p, value, len) == 0);
+}
+
+rl_attr rl_attr_of_int(rl_graph *g, const char *name, int64_t x) {
+    return (rl_attr){.name = rl_internz(g->ctx, name), .kind = RL_ATTR_INT, .i = x};
+}
+
+rl_attr rl_attr_of_ints(rl_graph *g, const char *name, const int64_t *x, uint32_t n) {
+    return (rl_attr){.name = rl_internz(g->ctx, name), .kind = RL_ATTR_INTS, .n = n, .ints = rl_copy(&g->mem, x, n * sizeof *x)};
+}
+
+rl_attr rl_attr_of_float(rl_graph *g, const char *name, float x) {
+    return (rl_attr){.name = rl_internz(g->ctx, name), .kind = RL_ATTR_FLOAT, .f = x};
+}
+
+bool rl_const_ints(const rl_graph *g, rl_value v, rl_arena *mem, const int64_t **x, uint32_t *n) {
+    const rl_const *c = rl_has(v) ? rl_val(g, v)->data : NULL;
+    if (!c || !c->data || (c->dtype != RL_I32 && c->dtype != RL_I64)) return false;
+    size_t size = c->dtype == RL_I32 ? 4 : 8, count = c->nbyte / size;
+    if (count > UINT32_MAX - 1) return false;
+    int64_t *out = rl_new(mem, int64_t, count);
+    for (size_t i = 0; i < count; i++) {
+        const char *p = (const char *)c->data + i * size; /* a mapped file is not aligned */
+        int32_t narrow;
+        if (size == 8) {
+            memcpy(&out[i], p, 8);
+        } else {
+            memcpy(&narrow, p, 4);
+            out[i] = narrow;
+        }
+    }
+    *x = out;
+    *n = (uint32_t)count;
+    return true;
+}
+
+static const char *plain_domain(rl_str domain) {
+    return !domain || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+/* Only the main graph imports opsets. */
+uint32_t rl_opset_of(const rl_graph *g, rl_str domain) {
+    while (g->parent && !g->opset.n) g = g->parent;
+    for (uint32_t i = 0; i < g->opset.n; i++)
+        if (strcmp(plain_domain(g->opset.p[i].domain), plain_domain(domain)) == 0) return (uint32_t)g->opset.p[i].version;
+    return 0;
+}

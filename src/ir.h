@@ -1,0 +1,196 @@
+/* The graph: values joined by nodes, in ONNX's own terms plus a layout on every tensor edge.
+ *
+ * A value keeps its *logical* axes (ONNX order) for ever; its *layout* says in which order they lie in memory
+ * (NULL: row-major, what ONNX means).  Ids, not pointers, name nodes and values: they are stable in dumps, and a pass that
+ * needs a fact per value makes a side array `T *x = rl_new(tmp, T, g->nval)`; nothing is added to these structs for one pass.
+ *
+ * Example, the graph of   y = Relu(x)   by hand:
+ *   rl_value x = rl_graph_value(g, rl_internz(ctx, "x")), y = rl_graph_value(g, rl_internz(ctx, "y"));
+ *   rl_graph_set_type(g, x, RL_F32, 2, (rl_dim[]){4, 6});
+ *   rl_node n = rl_graph_add(g, RL_OP_Relu, "" name, 1, &x, 1, &y);
+ *   rl_push(&g->mem, g->input, x);  rl_push(&g->mem, g->output, y);
+ *
+ * Only graph.c writes def, port and use.  A node's id says nothing about its place: the order of execution is g->order.
+ */
+#ifndef RL_IR_H
+#define RL_IR_H
+#include "base.h"
+#include "dim.h"
+
+typedef struct { uint32_t i; } rl_value;
+typedef struct { uint32_t i; } rl_node;
+#define RL_NOVALUE ((rl_value){RL_NONE}) /* an optional input or output left out */
+#define RL_NONODE ((rl_node){RL_NONE})
+static inline bool rl_has(rl_value v) { return v.i != RL_NONE; }
+static inline bool rl_same(rl_value a, rl_value b) { return a.i == b.i; }
+
+/* ONNX's TensorProto.DataType numbers. */
+typedef enum {
+    RL_UNDEF = 0, RL_F32 = 1, RL_U8 = 2, RL_I8 = 3, RL_U16 = 4, RL_I16 = 5, RL_I32 = 6, RL_I64 = 7, RL_STRING = 8,
+    RL_BOOL = 9, RL_F16 = 10, RL_F64 = 11, RL_U32 = 12, RL_U64 = 13, RL_C64 = 14, RL_C128 = 15, RL_BF16 = 16,
+    RL_F8E4M3FN = 17, RL_F8E4M3FNUZ = 18, RL_F8E5M2 = 19, RL_F8E5M2FNUZ = 20, RL_U4 = 21, RL_I4 = 22, RL_F4E2M1 = 23,
+    RL_F8E8M0 = 24, RL_U2 = 25, RL_I2 = 26
+} rl_dtype;
+uint32_t rl_dtype_bits(rl_dtype t);       /* 32 for RL_F32; 0 for strings and RL_UNDEF */
+const char *rl_dtype_name(rl_dtype t);    /* "f32"; "undef" for what it does not know */
+rl_dtype rl_dtype_parse(const char *s, size_t n);
+
+/* A tensor constant: little-endian row-major bytes as in TensorProto.raw_data.  data is NULL where the bytes are not at
+ * hand (strings, external data that was not mapped): such a constant is never transformed, only kept. */
+typedef struct rl_const {
+    rl_dtype dtype;
+    uint32_t rank;
+    const int64_t *dim;
+    const void *data;
+    size_t nbyte;
+} rl_const;
+
+/* A span of bytes in the model file. */
+typedef struct { const uint8_t *p; size_t n; } rl_span;
+
+typedef struct rl_graph rl_graph;
+
+/* ONNX's AttributeProto.AttributeType numbers for those that we decode. */
+typedef enum {
+    RL_ATTR_FLOAT = 1, RL_ATTR_INT = 2, RL_ATTR_STRING = 3, RL_ATTR_TENSOR = 4, RL_ATTR_GRAPH = 5, RL_ATTR_FLOATS = 6,
+    RL_ATTR_INTS = 7, RL_ATTR_STRINGS = 8,
+    RL_ATTR_OTHER = 100 /* anything else (graphs, sparse tensors, types, references): only raw is set */
+} rl_attr_kind;
+typedef struct {
+    rl_str name;
+    rl_attr_kind kind;
+    uint32_t n;              /* elements of floats, ints, strings */
+    int64_t i;
+    float f;
+    rl_span s;               /* a string's bytes; not 0-terminated */
+    const int64_t *ints;
+    const float *floats;
+    const rl_span *strings;
+    const rl_const *tensor;
+    rl_graph *graph;         /* a body; its outer values are in its `outer` list */
+    rl_span raw;             /* the AttributeProto as it stood in the file; p NULL when made here */
+} rl_attr;
+
+typedef enum {
+#define OP(name, ...) RL_OP_##name,
+#include "ops.def"
+#undef OP
+    RL_OP_OPAQUE, /* not in the table: unknown domain, name or version; kept as it is */
+    RL_OP_MOVE,   /* a conversion: logical identity, input and output layouts differ (after pass insert only) */
+    RL_NOP
+} rl_op;
+
+/* A layout is the order of a tensor's digits in memory, outermost first.  Each logical axis with more than one
+ * element is a sequence of digits (sub-axes, outermost first); an axis that nothing splits is one digit.
+ * f32[2,3,8] stored channels-last with the 8 split into (4,2), the 2 outermost:
+ *   n = 4, axis = {0,2,1,2}, sub = {0,0,0,1}, size = {2,4,3,2}; see layout.h for names and printing. */
+typedef struct rl_layout {
+    uint32_t n;
+    const uint8_t *axis;  /* the logical axis of each digit, in memory order */
+    const uint8_t *sub;   /* which digit of that axis: 0 = outermost */
+    const rl_dim *size;   /* elements of each digit */
+} rl_layout;
+
+/* One element of a small tensor whose contents are known in part: num/den, a symbolic size sym/den, or nothing at all.
+ * den is 1 except in float tensors (0.5*N is {.sym = N, .den = 2}). */
+typedef struct rl_elem {
+    bool known;  /* num / den */
+    int64_t num; /* may be negative */
+    rl_dim sym;  /* where not known: a dim < 0, or 0 when nothing is known */
+    int64_t den; /* > 0 */
+} rl_elem;
+
+typedef struct { rl_node node; uint32_t slot; } rl_use; /* slot >= nin: captured by a body of the node */
+
+typedef struct rl_valinfo {
+    rl_str name;             /* unique in its graph; NULL until printed or written for values made here */
+    rl_dtype dtype;          /* RL_UNDEF: unknown, or not a tensor */
+    uint32_t rank;           /* RL_NORANK: unknown, or not a tensor */
+    const rl_dim *dim;       /* logical, ONNX order */
+    const rl_layout *layout; /* NULL: row-major */
+    rl_node def;             /* RL_NONODE: graph input, initializer, outer value */
+    uint32_t port;           /* which output of def */
+    rl_use *use;
+    uint32_t nuse, usecap;
+    const rl_const *data;    /* NULL unless constant: initializer, Constant node, or folded */
+    const rl_elem *elem;     /* contents of a small tensor, row-major, or NULL: set by shape.c, read by rl_shape_elem */
+    uint32_t nelem;
+    rl_span raw;             /* initializer: its TensorProto in the file, p NULL when made here */
+    bool is_input, is_init, is_output, is_outer; /* is_init: written as an initializer */
+} rl_valinfo;
+#define RL_NORANK UINT32_MAX
+
+typedef struct rl_nodeinfo {
+    rl_op op;
+    rl_str domain, type, name; /* domain "" and "ai.onnx" are both "" */
+    uint32_t since;            /* opset version of its domain in this model */
+    rl_value *in, *out, *cap;  /* cap: values captured by its bodies */
+    uint32_t nin, nout, ncap;
+    const rl_attr *attr;
+    uint32_t nattr;
+    rl_span raw;               /* the NodeProto as it stood in the file; p NULL when made or changed here */
+    uint32_t origin;           /* index in the input model, RL_NONE when made here */
+} rl_nodeinfo;
+
+typedef struct { rl_str domain; int64_t version; } rl_opset;
+
+struct rl_graph {
+    rl_ctx *ctx;
+    rl_arena mem;
+    rl_graph *parent;          /* NULL for the main graph */
+    rl_str name;
+    rl_nodeinfo *node;
+    uint32_t nnode, nodecap;
+    rl_valinfo *val;
+    uint32_t nval, valcap;
+    struct { rl_value *p; uint32_t n, cap; } input, output, init, outer;
+    struct { rl_node *p; uint32_t n, cap; } order; /* live nodes in a topological order */
+    rl_hash byname;            /* rl_str pointer -> value */
+    struct { rl_opset *p; uint32_t n, cap; } opset;
+    int64_t ir_version;
+    struct rl_onnx *onnx;      /* what onnx_read.c keeps for onnx_write.c; NULL for graphs made from text */
+    uint32_t nfresh;           /* for names of new values */
+};
+
+rl_graph *rl_graph_new(rl_ctx *ctx);
+void rl_graph_free(rl_graph *g);
+
+/* The value of this name, made if there is none. name NULL: a new value without a name. */
+rl_value rl_graph_value(rl_graph *g, rl_str name);
+rl_value rl_graph_find(const rl_graph *g, rl_str name); /* RL_NOVALUE if none */
+void rl_graph_rename(rl_graph *g, rl_value v, rl_str name); /* the name must be free */
+void rl_graph_set_type(rl_graph *g, rl_value v, rl_dtype t, uint32_t rank, const rl_dim *dim); /* copies dim */
+/* A new constant value; data is kept, not copied. */
+rl_value rl_graph_const(rl_graph *g, rl_str name, rl_dtype t, uint32_t rank, const int64_t *dim, const void *data, size_t nbyte);
+rl_value rl_graph_const_i64(rl_graph *g, rl_str name, uint32_t n, const int64_t *x); /* 1-D */
+
+/* Appends a node at the end of the order. Copies in and out. The outputs must have no def yet. */
+rl_node rl_graph_add(rl_graph *g, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out);
+void rl_graph_set_attrs(rl_graph *g, rl_node n, const rl_attr *attr, uint32_t nattr); /* copies the array */
+void rl_graph_set_input(rl_graph *g, rl_node n, uint32_t slot, rl_value v);
+void rl_graph_set_captures(rl_graph *g, rl_node n, const rl_value *v, uint32_t nv);
+void rl_graph_replace_uses(rl_graph *g, rl_value old, rl_value now); /* inputs only: no graph outputs, no captures */
+void rl_graph_remove(rl_graph *g, rl_node n);  /* takes it out of the order and out of all uses */
+void rl_graph_remove_all(rl_graph *g, const bool *dead); /* many at once: each live node with dead[node.i] */
+/* Sorts g->order topologically, ties by origin, then by the present order. RL_EMODEL names a node on a cycle. */
+rl_status rl_graph_sort(rl_graph *g);
+/* A name nobody uses yet, starting with stem. */
+rl_str rl_graph_fresh_name(rl_graph *g, const char *stem);
+
+static inline rl_valinfo *rl_val(const rl_graph *g, rl_value v) { return &g->val[v.i]; }
+static inline rl_nodeinfo *rl_nod(const rl_graph *g, rl_node n) { return &g->node[n.i]; }
+static inline rl_value rl_in(const rl_nodeinfo *n, uint32_t i) { return i < n->nin ? n->in[i] : RL_NOVALUE; }
+static inline rl_value rl_out(const rl_nodeinfo *n, uint32_t i) { return i < n->nout ? n->out[i] : RL_NOVALUE; }
+
+const rl_attr *rl_attr_find(const rl_nodeinfo *n, const char *name); /* NULL if absent */
+int64_t rl_attr_int(const rl_nodeinfo *n, const char *name, int64_t dflt);
+float rl_attr_float(const rl_nodeinfo *n, const char *name, float dflt);
+bool rl_attr_is(const rl_nodeinfo *n, const char *name, const char *value); /* string attribute equals */
+rl_attr rl_attr_of_int(rl_graph *g, const char *name, int64_t x);
+rl_attr rl_attr_of_ints(rl_graph *g, const char *name, const int64_t *x, uint32_t n);
+rl_attr rl_attr_of_float(rl_graph *g, const char *name, float x);
+/* The integers of a constant i32/i64 tensor, in mem; false when it is no such constant. */
+bool rl_const_ints(const rl_graph *g, rl_value v, rl_arena *mem, const int64_t **x, uint32_t *n);
+uint32_t rl_opset_of(const rl_graph *g, rl_str domain); /* 0 if not imported */
+
+#endif

@@ -1,0 +1,587 @@
+/* The program: reads the command line, calls the library, prints.
+ *
+ * One table (`options`) says what every command takes; getopt, the checks and --help come from it.  A command is a function
+ * that gets the parsed line.  What the user asked to see goes to stdout, everything else to stderr; an error is one line
+ *
+ *   relayout: FILE: message
+ *
+ * and leaves no output file behind: the model is written last, by a temporary file and rename.  The exit status is the
+ * rl_status (base.h).
+ *
+ * Each function that allocates from the context protects itself (RL_PROTECT): a protection ends with the function that set
+ * it. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../passes/pass.h"
+#include "onnx.h"
+#include "ops.h"
+#include "report.h"
+#include "shape.h"
+#include "text.h"
+
+#define MAXFIX 64 /* --dim and --input-shape each */
+
+typedef struct { const char *item[MAXFIX]; uint32_t n; } list;
+typedef struct {
+    rl_ctx *ctx;
+    const char *in, *out, *json, *after;
+    list dims, shapes;
+    rl_passopt pass;
+    bool canonical;
+    double start, read_time;
+} line;
+
+/* ---- the command line ---- */
+
+enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, ALL = MODEL | OTHER };
+enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_VERSION };
+
+static const struct { const char *name, *arg; int key; unsigned commands; const char *help; } options[] = {
+    {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
+    {"json", "FILE", O_JSON, OPTIMIZE | STATS, "write the report as JSON; - is stdout"},
+    {"target", "NAME", O_TARGET, MODEL, "what forms cost: generic (default), onnx"},
+    {"objective", "WHAT", O_OBJECTIVE, MODEL, "fewest nodes (default), or fewest bytes moved"},
+    {"time-limit", "SECONDS", O_TIME, MODEL, "for the solver; then the best found is taken (default 5)"},
+    {"dim", "NAME=N", O_DIM, MODEL, "the symbolic size NAME is N"},
+    {"input-shape", "X=N,N,...", O_SHAPE, MODEL, "the graph input X has this shape"},
+    {"disable", "PASSES", O_DISABLE, MODEL, "passes not to run, separated by commas"},
+    {"print-after", "PASS", O_PRINT_AFTER, OPTIMIZE, "print the graph after PASS to stderr"},
+    {"after", "PASS", O_AFTER, PRINT, "run the passes up to PASS first"},
+    {"canonical", NULL, O_CANONICAL, PRINT, "without names, values numbered from the outputs"},
+    {"verify-each", NULL, O_VERIFY, MODEL, "check the graph after every pass"},
+    {"help", NULL, 'h', ALL, "this text"},
+    {"version", NULL, O_VERSION, ALL, "the version"},
+};
+
+static rl_status optimize(line *l);
+static rl_status stats(line *l);
+static rl_status print(line *l);
+static rl_status list_passes(line *l);
+static rl_status list_ops(line *l);
+
+typedef struct { const char *name; unsigned mask; const char *usage, *help; rl_status (*run)(line *l); } command;
+static const command commands[] = {
+    {"optimize", OPTIMIZE, "IN -o OUT", "rewrite a model with the fewest Transposes", optimize},
+    {"stats", STATS, "IN", "what moves data in a model, how much of that is needed, and where", stats},
+    {"print", PRINT, "IN", "show a model (.onnx, .rlt) as text", print},
+    {"passes", OTHER, "", "list the passes", list_passes},
+    {"ops", OTHER, "", "list the table of ops", list_ops},
+};
+
+static void complain(const char *file, const char *message) {
+    if (!file || strncmp(message, file, strlen(file)) == 0) fprintf(stderr, "relayout: %s\n", message);
+    else fprintf(stderr, "relayout: %s: %s\n", file, message);
+}
+
+static rl_status usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static rl_status usage_error(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "relayout: ");
+    vfprintf(stderr, fmt, ap);
+    fprintf(stderr, "; see relayout --help\n");
+    va_end(ap);
+    return RL_EUSAGE;
+}
+
+static void help_options(const command *c) {
+    printf("usage: relayout %s %s%s\n%s\n\n", c->name, c->usage, c->mask == OTHER ? "" : " [options]", c->help);
+    for (size_t i = 0; i < RL_LEN(options); i++) {
+        char left[64];
+        if (!(options[i].commands & c->mask)) continue;
+        int key = options[i].key;
+        snprintf(left, sizeof left, "%c%c%s --%s %s", key < 128 ? '-' : ' ', key < 128 ? key : ' ', key < 128 ? "," : " ", options[i].name,
+                 options[i].arg ? options[i].arg : "");
+        printf("  %-28s %s\n", left, options[i].help);
+    }
+}
+
+static void help_all(void) {
+    printf("relayout %s: ONNX models with the fewest Transposes\n\n", RL_VERSION);
+    printf("usage: relayout COMMAND ...        relayout IN OUT is relayout optimize IN -o OUT\n\n");
+    for (size_t i = 0; i < RL_LEN(commands); i++) printf("  %-10s %-12s %s\n", commands[i].name, commands[i].usage, commands[i].help);
+    printf("\nrelayout COMMAND --help lists its options.\n"
+           "exit status: 0 done, 1 internal error, 2 usage, 3 cannot read or write, 4 not a valid model,\n"
+           "5 over a limit or unsupported, 6 outputs differ, 7 not proved where required, 8 an assertion failed\n");
+}
+
+static const command *find_command(const char *name) {
+    for (size_t i = 0; i < RL_LEN(commands); i++)
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    return NULL;
+}
+
+static bool is_target(const char *s) {
+    static const char *const names[] = {
+#define TARGET(name, summary) #name,
+#define CHARGE(target, form, tenths)
+#include "targets.def"
+#undef TARGET
+#undef CHARGE
+    };
+    for (size_t i = 0; i < RL_LEN(names); i++)
+        if (strcmp(names[i], s) == 0) return true;
+    return false;
+}
+
+static rl_status add_item(list *l, const char *what, const char *item) {
+    if (l->n == MAXFIX) return usage_error("more than %d times %s", MAXFIX, what);
+    l->item[l->n++] = item;
+    return RL_OK;
+}
+
+static rl_status set_option(line *l, int key, const char *arg) {
+    char *end;
+    switch (key) {
+    case 'o': l->out = arg; return RL_OK;
+    case O_JSON: l->json = arg; return RL_OK;
+    case O_TARGET: l->pass.target = arg; return is_target(arg) ? RL_OK : usage_error("no target '%s'", arg);
+    case O_OBJECTIVE:
+        l->pass.objective = arg;
+        return strcmp(arg, "nodes") == 0 || strcmp(arg, "bytes") == 0 ? RL_OK : usage_error("--objective is nodes or bytes, not '%s'", arg);
+    case O_TIME:
+        l->pass.time_limit = strtod(arg, &end);
+        return end != arg && !*end && l->pass.time_limit > 0 ? RL_OK : usage_error("--time-limit '%s' is no number above 0", arg);
+    case O_DIM: return add_item(&l->dims, "--dim", arg);
+    case O_SHAPE: return add_item(&l->shapes, "--input-shape", arg);
+    case O_DISABLE: l->pass.disable = arg; return RL_OK;
+    case O_PRINT_AFTER: l->pass.print_after = arg; return RL_OK;
+    case O_AFTER: l->after = arg; return RL_OK;
+    case O_VERIFY: l->pass.verify_each = true; return RL_OK;
+    case O_CANONICAL: l->canonical = true; return RL_OK;
+    default: return RL_EINTERNAL;
+    }
+}
+
+static size_t find_option(int key) {
+    size_t i = 0;
+    while (i + 1 < RL_LEN(options) && options[i].key != key) i++;
+    return i;
+}
+
+/* *done: the line asked for help or the version, which were printed. */
+static rl_status parse_options(line *l, const command *c, int argc, char **argv, bool *done) {
+    struct option longs[RL_LEN(options) + 1] = {0};
+    for (size_t i = 0; i < RL_LEN(options); i++)
+        longs[i] = (struct option){options[i].name, options[i].arg ? required_argument : no_argument, NULL, options[i].key};
+    argv[0] = (char[]){"relayout"}; /* what getopt's messages start with */
+    for (int key; (key = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
+        *done = key == 'h' || key == O_VERSION;
+        if (key == 'h') help_options(c);
+        if (key == O_VERSION) printf("relayout %s\n", RL_VERSION);
+        if (*done) return RL_OK;
+        if (key == '?') return RL_EUSAGE; /* getopt has said what is wrong */
+        size_t i = find_option(key);
+        if (!(options[i].commands & c->mask)) return usage_error("%s takes no --%s", c->name, options[i].name);
+        RL_TRY(set_option(l, key, optarg));
+    }
+    return RL_OK;
+}
+
+static rl_status parse_files(line *l, const command *c, int argc, char **argv) {
+    int n = argc - optind;
+    if (c->mask == OTHER) return n ? usage_error("%s takes no file", c->name) : RL_OK;
+    if (n < 1) return usage_error("%s: which model?", c->name);
+    l->in = argv[optind];
+    if (c->mask == OPTIMIZE && n == 2 && !l->out) l->out = argv[optind + 1];
+    else if (n > 1) return usage_error("%s: what is '%s'?", c->name, argv[optind + 1]);
+    if (c->mask == OPTIMIZE && !l->out) return usage_error("%s: where does the result go? -o OUT", c->name);
+    return RL_OK;
+}
+
+/* ---- models ---- */
+
+static bool is_text(const char *path) {
+    size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".rlt") == 0;
+}
+
+static rl_status read_file(rl_arena *mem, const char *path, rl_text *t) {
+    FILE *f = fopen(path, "rb");
+    char buf[4096];
+    if (!f) return rl_fail(mem->ctx, RL_EIO, "%s: %s", path, strerror(errno));
+    size_t n, size = 0;
+    while ((n = fread(buf, 1, sizeof buf, f)) > 0) size += n; /* nothing is allocated while the file is open */
+    bool bad = ferror(f) != 0;
+    int error = errno;
+    fclose(f);
+    if (bad) return rl_fail(mem->ctx, RL_EIO, "%s: %s", path, strerror(error));
+    t->mem = mem;
+    t->p = rl_alloc(mem, size + 1);
+    f = fopen(path, "rb");
+    if (f) {
+        t->n = fread(t->p, 1, size, f);
+        fclose(f);
+    }
+    return f && t->n == size ? RL_OK : rl_fail(mem->ctx, RL_EIO, "%s: changed while it was read", path);
+}
+
+static rl_status read_text(rl_ctx *ctx, const char *path, rl_graph **g) {
+    rl_arena tmp;
+    rl_text t = {0};
+    if (RL_PROTECT(ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, ctx);
+    rl_status s = read_file(&tmp, path, &t);
+    if (s == RL_OK) s = rl_text_parse(ctx, path, t.p, t.n, g);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+/* ---- --dim and --input-shape ---- */
+
+/* Gives every value of g and its bodies the number for the symbol. True when one had it. */
+static bool fix_symbol(rl_graph *g, rl_str name, int64_t number) {
+    bool any = false;
+    for (uint32_t v = 0; v < g->nval; v++) {
+        rl_valinfo *x = &g->val[v];
+        for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank; i++) {
+            if (rl_dim_name(g->ctx, x->dim[i]) != name) continue;
+            rl_dim *dim = rl_copy(&g->mem, x->dim, x->rank * sizeof *dim);
+            dim[i] = number;
+            x->dim = dim;
+            any = true;
+        }
+    }
+    for (uint32_t k = 0; k < g->order.n; k++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
+        for (uint32_t i = 0; i < n->nattr; i++)
+            if (n->attr[i].graph) any |= fix_symbol(n->attr[i].graph, name, number);
+    }
+    return any;
+}
+
+static bool parse_size(const char **s, int64_t *x) {
+    char *end;
+    errno = 0;
+    *x = strtoll(*s, &end, 10);
+    bool ok = end != *s && errno == 0 && *x >= 0 && **s >= '0' && **s <= '9';
+    *s = end;
+    return ok;
+}
+
+static rl_status fix_dim(rl_graph *g, const char *item) {
+    const char *eq = strrchr(item, '='), *s = eq ? eq + 1 : "";
+    int64_t number;
+    if (!eq || !parse_size(&s, &number) || *s) return rl_fail(g->ctx, RL_EUSAGE, "--dim '%s' is not NAME=N", item);
+    rl_str name = rl_intern(g->ctx, item, (size_t)(eq - item));
+    if (!fix_symbol(g, name, number)) return rl_fail(g->ctx, RL_EUSAGE, "no dim is called '%s'", name);
+    return RL_OK;
+}
+
+static rl_value find_input(const rl_graph *g, rl_str name) {
+    for (uint32_t i = 0; i < g->input.n; i++)
+        if (rl_val(g, g->input.p[i])->name == name) return g->input.p[i];
+    return RL_NOVALUE;
+}
+
+/* Where the input's dim is a symbol, all that share it get the number. */
+static rl_status fix_input_dim(rl_graph *g, rl_value v, uint32_t i, int64_t number) {
+    rl_dim d = rl_val(g, v)->dim[i];
+    rl_str symbol = rl_dim_known(d) ? NULL : rl_dim_name(g->ctx, d);
+    if (rl_dim_known(d) && d != number)
+        return rl_fail(g->ctx, RL_EUSAGE, "input '%s' has %" PRId64 " in dim %" PRIu32 ", not %" PRId64, rl_val(g, v)->name, d, i, number);
+    if (symbol) fix_symbol(g, symbol, number);
+    return RL_OK;
+}
+
+static rl_status fix_shape(rl_graph *g, const char *item) {
+    const char *eq = strrchr(item, '='), *s = eq ? eq + 1 : "";
+    rl_dim dim[64];
+    uint32_t rank = 0;
+    bool ok = eq != NULL;
+    while (ok && *s && rank < RL_LEN(dim)) {
+        ok = parse_size(&s, &dim[rank++]) && (!*s || (*s == ',' && s[1]));
+        s += *s == ',';
+    }
+    if (!ok || *s) return rl_fail(g->ctx, RL_EUSAGE, "--input-shape '%s' is not X=N,N,...", item);
+    rl_value v = find_input(g, rl_intern(g->ctx, item, (size_t)(eq - item)));
+    if (!rl_has(v)) return rl_fail(g->ctx, RL_EUSAGE, "no input is called '%.*s'", (int)(eq - item), item);
+    const rl_valinfo *x = rl_val(g, v);
+    if (x->rank != RL_NORANK && x->rank != rank)
+        return rl_fail(g->ctx, RL_EUSAGE, "input '%s' has rank %" PRIu32 ", not %" PRIu32, x->name, x->rank, rank);
+    for (uint32_t i = 0; x->rank != RL_NORANK && i < rank; i++) RL_TRY(fix_input_dim(g, v, i, dim[i]));
+    rl_graph_set_type(g, v, x->dtype, rank, dim);
+    return RL_OK;
+}
+
+static rl_status fix_dims(const line *l, rl_graph *g) {
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    for (uint32_t i = 0; i < l->shapes.n; i++) RL_TRY(fix_shape(g, l->shapes.item[i]));
+    for (uint32_t i = 0; i < l->dims.n; i++) RL_TRY(fix_dim(g, l->dims.item[i]));
+    return RL_OK;
+}
+
+static rl_status read_model(line *l, rl_graph **g) {
+    double start = rl_seconds();
+    *g = NULL;
+    rl_status s = is_text(l->in) ? read_text(l->ctx, l->in, g) : rl_onnx_read(l->ctx, l->in, &(rl_readopt){0}, g);
+    if (s == RL_OK) s = fix_dims(l, *g);
+    l->read_time = rl_seconds() - start;
+    return s;
+}
+
+/* ---- output ---- */
+
+static rl_status write_stdout(rl_ctx *ctx, const char *p, size_t n) {
+    if (fwrite(p, 1, n, stdout) == n && fflush(stdout) == 0) return RL_OK;
+    return rl_fail(ctx, RL_EIO, "stdout: %s", strerror(errno));
+}
+
+static rl_status write_json(const line *l, const rl_text *t) {
+    return strcmp(l->json, "-") == 0 ? write_stdout(l->ctx, t->p, t->n) : rl_file_write(l->ctx, l->json, t->p, t->n);
+}
+
+/* Said before the model is written: a report that cannot be written must not leave a model behind. */
+static rl_status check_json(const line *l) {
+    if (!l->json || strcmp(l->json, "-") == 0) return RL_OK;
+    const char *slash = strrchr(l->json, '/');
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - l->json + 1) : 1, slash ? l->json : ".");
+    return access(dir, W_OK) == 0 ? RL_OK : rl_fail(l->ctx, RL_EIO, "%s: %s", l->json, strerror(errno));
+}
+
+static void to_stderr(void *user, const char *text, size_t n) {
+    (void)user;
+    fwrite(text, 1, n, stderr);
+}
+
+static uint64_t peak_bytes(void) {
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
+}
+
+/* The input's bytes where nothing changed. */
+static rl_status write_model(const line *l, rl_graph *g, bool changed, uint64_t *nbyte) {
+    struct stat st;
+    *nbyte = 0;
+    RL_TRY(changed ? rl_onnx_write(g, l->out) : rl_onnx_copy(g, l->out));
+    if (stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
+    return RL_OK;
+}
+
+/* ---- commands ---- */
+
+static rl_report make_report(const line *l, const rl_graph *g, const rl_outcome *o) {
+    return (rl_report){
+        .in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective,
+        .changed = o->changed, .before = o->before, .after = o->after, .conv_before = o->conv_before,
+        .conv_after = o->conv_after, .conv_bound = o->conv_bound,
+    };
+}
+
+static rl_status report_optimize(const line *l, const rl_graph *g, const rl_outcome *o, uint64_t out_bytes, double write_time) {
+    rl_arena tmp;
+    rl_timing time[RL_LEN(o->time) + 2] = {{"read", l->read_time}};
+    uint32_t n = 1;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, l->ctx);
+    for (uint32_t i = 0; i < o->ntime; i++) time[n++] = (rl_timing){o->time[i].pass, o->time[i].seconds};
+    time[n++] = (rl_timing){"write", write_time};
+    rl_report r = make_report(l, g, o);
+    r.out_bytes = out_bytes;
+    r.time = time;
+    r.ntime = n;
+    r.total = rl_seconds() - l->start;
+    r.peak_bytes = peak_bytes();
+    rl_text json = {.mem = &tmp}, table = {.mem = &tmp};
+    rl_report_json(&r, &json);
+    rl_report_table(&r, &table);
+    rl_status s = l->json ? write_json(l, &json) : RL_OK;
+    if (s == RL_OK && !(l->json && strcmp(l->json, "-") == 0)) s = write_stdout(l->ctx, table.p, table.n);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+static rl_status optimize_graph(line *l, rl_graph *g) {
+    rl_outcome o;
+    uint64_t nbyte;
+    RL_TRY(rl_optimize(g, &l->pass, &o));
+    RL_TRY(check_json(l));
+    double start = rl_seconds();
+    RL_TRY(write_model(l, g, o.changed, &nbyte));
+    return report_optimize(l, g, &o, nbyte, rl_seconds() - start);
+}
+
+static rl_status optimize(line *l) {
+    rl_graph *g;
+    rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = optimize_graph(l, g);
+    rl_graph_free(g);
+    return s;
+}
+
+/* The moves before and after, as texts in mem: optimizing overwrites the graph. */
+static rl_status find_moves(line *l, rl_graph *g, rl_arena *mem, rl_text *moves) {
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    moves->mem = mem;
+    if (l->json) rl_report_moves_json(g, mem, moves);
+    else rl_report_moves(g, mem, moves);
+    return RL_OK;
+}
+
+static void put_stats(const rl_outcome *o, const rl_text *was, const rl_text *now, rl_text *t) {
+    rl_report_counts(&o->before, t);
+    if (was->n) {
+        rl_put(t, "\nTransposes that move data:\n");
+        rl_put_bytes(t, was->p, was->n);
+    }
+    rl_put(t, "\nneeded at all: %" PRId64 " of %" PRId64 " (not proved)\n", o->after.moving, o->before.moving);
+    if (o->changed && now->n) rl_put_bytes(t, now->p, now->n);
+}
+
+static void put_stats_json(const line *l, const rl_outcome *o, const rl_text *was, const rl_text *now, rl_text *t) {
+    rl_put(t, "{\n  \"schema\": \"relayout.stats/1\",\n  \"input\": ");
+    rl_report_string(t, l->in);
+    rl_put(t, ",\n  \"counts\": ");
+    rl_report_counts_json(&o->before, t);
+    rl_put(t, ",\n  \"needed\": ");
+    rl_report_counts_json(&o->after, t);
+    rl_put(t, ",\n  \"transposes\": ");
+    rl_put_bytes(t, was->p, was->n);
+    rl_put(t, ",\n  \"transposes_needed\": ");
+    rl_put_bytes(t, o->changed ? now->p : was->p, o->changed ? now->n : was->n);
+    rl_put(t, "\n}\n");
+}
+
+static rl_status report_stats(const line *l, const rl_outcome *o, const rl_text *was, const rl_text *now, rl_arena *mem) {
+    rl_text t = {.mem = mem};
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (l->json) put_stats_json(l, o, was, now, &t);
+    else put_stats(o, was, now, &t);
+    return l->json ? write_json(l, &t) : write_stdout(l->ctx, t.p, t.n);
+}
+
+static rl_status stats_of(line *l, rl_graph *g, rl_arena *mem) {
+    rl_outcome o;
+    rl_text was = {0}, now = {0};
+    RL_TRY(rl_run_passes(g, "", &l->pass, &o));
+    RL_TRY(find_moves(l, g, mem, &was));
+    RL_TRY(rl_optimize(g, &l->pass, &o));
+    RL_TRY(find_moves(l, g, mem, &now));
+    return report_stats(l, &o, &was, &now, mem);
+}
+
+static rl_status stats(line *l) {
+    rl_graph *g;
+    rl_arena mem;
+    rl_arena_init(&mem, l->ctx);
+    rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = stats_of(l, g, &mem);
+    rl_graph_free(g);
+    rl_arena_free(&mem);
+    return s;
+}
+
+static rl_status print_graph(const line *l, const rl_graph *g) {
+    rl_arena tmp;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, l->ctx);
+    rl_text t = {.mem = &tmp};
+    rl_text_print(g, l->canonical, &t);
+    rl_status s = write_stdout(l->ctx, t.p, t.n);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+static const char *const pass_names[] = {
+#define PASS(name, summary) #name,
+#include "../passes/passes.def"
+#undef PASS
+};
+
+/* The passes up to `last`, separated by commas; false when there is none of this name. */
+static bool passes_up_to(const char *last, char *names, size_t size) {
+    names[0] = 0;
+    for (size_t i = 0; i < RL_LEN(pass_names); i++) {
+        size_t n = strlen(names);
+        snprintf(names + n, size - n, "%s%s", n ? "," : "", pass_names[i]);
+        if (strcmp(pass_names[i], last) == 0) return true;
+    }
+    return false;
+}
+
+static rl_status print(line *l) {
+    rl_graph *g;
+    rl_outcome o;
+    char names[256] = "";
+    if (l->after && !passes_up_to(l->after, names, sizeof names)) return usage_error("no pass '%s'", l->after);
+    rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = rl_run_passes(g, names, &l->pass, &o);
+    if (s == RL_OK) s = print_graph(l, g);
+    rl_graph_free(g);
+    return s;
+}
+
+static rl_status list_passes(line *l) {
+    (void)l;
+#define PASS(name, summary) printf("%-10s %s\n", #name, summary);
+#include "../passes/passes.def"
+#undef PASS
+    return RL_OK;
+}
+
+static const char *class_name(rl_class c) {
+    static const char *const names[] = {
+        [RL_POINTWISE] = "POINTWISE", [RL_EXPAND] = "EXPAND", [RL_REDUCE] = "REDUCE", [RL_GLOBALPOOL] = "GLOBALPOOL", [RL_ARG] = "ARG",
+        [RL_ALONG] = "ALONG", [RL_CONCAT] = "CONCAT", [RL_SPLIT] = "SPLIT", [RL_SLICE] = "SLICE", [RL_PAD] = "PAD", [RL_TILE] = "TILE",
+        [RL_GATHER] = "GATHER", [RL_QDQ] = "QDQ", [RL_BATCHNORM] = "BATCHNORM", [RL_NORM] = "NORM", [RL_MATMUL] = "MATMUL",
+        [RL_GEMM] = "GEMM", [RL_POOL] = "POOL", [RL_RESIZE] = "RESIZE", [RL_MOVING] = "MOVE", [RL_SHAPE] = "SHAPE", [RL_OPAQUE] = "OPAQUE"};
+    return names[c];
+}
+
+static rl_status list_ops(line *l) {
+    (void)l;
+    for (uint32_t i = 0; i < RL_OP_OPAQUE; i++) {
+        const rl_oprow *r = &rl_optable[i];
+        char name[80];
+        snprintf(name, sizeof name, "%s%s%s", r->domain, *r->domain ? "::" : "", r->type);
+        printf("%-50s %-10s%s%s\n", name, class_name(r->cls), *r->roles ? " " : "", r->roles);
+    }
+    return RL_OK;
+}
+
+static rl_status run(line *l, const command *c) {
+    rl_status s;
+    l->start = rl_seconds();
+    l->pass.print = to_stderr;
+    if (!l->pass.target) l->pass.target = "generic";
+    if (!l->pass.objective) l->pass.objective = "nodes";
+    l->ctx = rl_ctx_new(0);
+    if (!l->ctx) {
+        complain(NULL, "out of memory");
+        return RL_ENOMEM;
+    }
+    s = c->run(l);
+    if (s != RL_OK && l->ctx->error[0]) complain(l->in, l->ctx->error);
+    rl_ctx_free(l->ctx);
+    return s;
+}
+
+int main(int argc, char **argv) {
+    line l = {0};
+    bool done = false;
+    if (argc < 2) {
+        help_all();
+        return RL_EUSAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        help_all();
+        return RL_OK;
+    }
+    const command *c = find_command(argv[1]);
+    bool named = c != NULL;
+    if (!c) c = &commands[0]; /* relayout IN OUT */
+    rl_status s = parse_options(&l, c, argc - named, argv + named, &done);
+    if (s == RL_OK && !done) s = parse_files(&l, c, argc - named, argv + named);
+    if (s == RL_OK && !done) s = run(&l, c);
+    if (s == RL_OK && fflush(stdout) != 0) s = RL_EIO;
+    return (int)s;
+}

@@ -1,0 +1,37 @@
+/* ONNX files in and out.  onnx_read.c and onnx_write.c are the only files that see protobuf-c.
+ *
+ * The reader maps the file, scans the wire format without recursion (depth, counts, lengths, limits), and makes the graph from
+ * it; weights stay in the mapping.  The writer copies every byte of what did not change (nodes and tensors with raw set,
+ * model fields, unknown fields) and packs only nodes and constants made here.  So a graph that no pass touched is written as
+ * the same bytes it was read from. */
+#ifndef RL_ONNX_H
+#define RL_ONNX_H
+#include "ir.h"
+
+typedef struct {
+    uint32_t max_depth;   /* nested messages; 0: 100 */
+    uint64_t max_file;    /* bytes; 0: 64 GiB */
+    uint64_t max_node;    /* 0: 10 M */
+    bool any_external;    /* allow external data outside the model's directory */
+} rl_readopt;
+
+/* Reads the model at path. On success *g owns the mapping (freed with the graph). Messages start with "path: ". */
+rl_status rl_onnx_read(rl_ctx *ctx, const char *path, const rl_readopt *o, rl_graph **g);
+/* The same from memory; the bytes must outlive the graph. dir: where external data is looked for, or NULL for none. */
+rl_status rl_onnx_read_bytes(rl_ctx *ctx, const void *p, size_t n, const char *dir, const rl_readopt *o, rl_graph **g);
+
+/* Writes g to path by a temporary file in the same folder, fsync and rename: path is the old file or the whole new one. */
+rl_status rl_onnx_write(const rl_graph *g, const char *path);
+/* Writes the model as it was read, whatever became of g; like rl_onnx_write, its external data goes along to another folder. */
+rl_status rl_onnx_copy(const rl_graph *g, const char *path);
+/* The bytes that rl_onnx_write would write, in mem. */
+rl_status rl_onnx_pack(const rl_graph *g, rl_arena *mem, rl_span *out);
+/* The file's bytes, unchanged (where no pass improved the model). */
+rl_span rl_onnx_bytes(const rl_graph *g);
+/* Writes bytes the same safe way. */
+rl_status rl_file_write(rl_ctx *ctx, const char *path, const void *p, size_t n);
+
+/* For opaque use by graph.c: frees what the reader mapped. */
+void rl_onnx_free(struct rl_onnx *o);
+
+#endif

@@ -1,0 +1,307 @@
+/* Files of models: mapped to read, replaced whole to write, and external data found without leaving the model's folder.
+ *
+ * A file is written under another name in the same folder, flushed to disk and renamed: at any moment the path names the old
+ * file or the whole new one, and after a failure nothing is left.  What is no regular file (/dev/stdout, a pipe) is written
+ * directly.
+ *
+ * External data (`strict`, the default): the location is relative, without "..", each folder on the way and the file itself
+ * are opened without following symbolic links, the file is regular and has one hard link.  So a hostile model reads nothing
+ * that is not beneath its own folder, also while somebody swaps folders for links.
+ *
+ * No arena memory is allocated while a file is open, because a failed allocation does not return. */
+#include "onnx_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BATCH = 512 }; /* spans per writev */
+
+/* ---- reading ---- */
+
+/* Maps an open file and closes it; NULL, or why not. */
+static const char *map_fd(int fd, uint64_t max, bool one_link, rl_span *out) {
+    struct stat st;
+    const char *why = NULL;
+    *out = (rl_span){0};
+    if (fstat(fd, &st) != 0) why = strerror(errno);
+    else if (S_ISDIR(st.st_mode)) why = "is a directory";
+    else if (!S_ISREG(st.st_mode)) why = "not a regular file";
+    else if (one_link && st.st_nlink > 1) why = "has more than one hard link";
+    else if ((uint64_t)st.st_size > max) why = "larger than the limit";
+    else if (st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED) why = strerror(errno);
+        else *out = (rl_span){p, (size_t)st.st_size};
+    }
+    close(fd);
+    return why;
+}
+
+rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return rl_fail(ctx, RL_EIO, "%.400s: cannot read: %s", path, strerror(errno));
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size > max) {
+        close(fd);
+        return rl_fail(ctx, RL_ELIMIT, "%.400s: has %lld bytes, over the limit of %llu", path, (long long)st.st_size,
+                       (unsigned long long)max);
+    }
+    const char *why = map_fd(fd, max, false, out);
+    return why ? rl_fail(ctx, RL_EIO, "%.400s: cannot read: %s", path, why) : RL_OK;
+}
+
+void rl_file_unmap(rl_span s) {
+    if (s.p && s.n) munmap((void *)(uintptr_t)s.p, s.n);
+}
+
+/* The next part of a path, without empty ones and "."; its length is 0 at the end. */
+static size_t next_part(const char **s) {
+    for (;;) {
+        while (**s == '/') (*s)++;
+        size_t n = strcspn(*s, "/");
+        if (n != 1 || **s != '.') return n;
+        (*s)++;
+    }
+}
+
+bool rl_file_is_beneath(const char *location) {
+    if (*location == '/') return false;
+    bool any = false;
+    for (const char *s = location; *s;) {
+        size_t n = next_part(&s);
+        if (n == 2 && memcmp(s, "..", 2) == 0) return false;
+        any |= n > 0;
+        s += n;
+    }
+    return any;
+}
+
+/* Opens dir/location part by part, following no symbolic link; -1 and errno. */
+static int open_beneath(const char *dir, const char *location) {
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *s = location;
+    size_t n = next_part(&s);
+    while (fd >= 0 && n) {
+        char part[NAME_MAX + 1];
+        if (n > NAME_MAX) {
+            close(fd);
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        memcpy(part, s, n);
+        part[n] = 0;
+        s += n;
+        n = next_part(&s);
+        int how = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (n ? O_DIRECTORY : O_NONBLOCK | O_NOCTTY);
+        int next = openat(fd, part, how), e = errno;
+        struct stat st;
+        /* O_DIRECTORY hides that it was a link. */
+        if (next < 0 && e == ENOTDIR && fstatat(fd, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)) e = ELOOP;
+        close(fd);
+        errno = e;
+        fd = next;
+    }
+    return fd;
+}
+
+static bool join(char *out, size_t size, const char *dir, const char *location) {
+    int n = snprintf(out, size, "%s%s", *location == '/' ? "" : dir, location);
+    return n >= 0 && (size_t)n < size;
+}
+
+rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location, bool any, rl_span *out) {
+    char path[PATH_MAX];
+    if (!any && !rl_file_is_beneath(location))
+        return rl_fail(ctx, RL_EMODEL, "external data '%.200s' lies outside the model's folder", location);
+    int fd;
+    if (!any) fd = open_beneath(dir, location);
+    else if (join(path, sizeof path, dir, location)) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    else fd = -1, errno = ENAMETOOLONG;
+    if (fd < 0) {
+        const char *why = errno == ELOOP ? "is a symbolic link" : strerror(errno);
+        return rl_fail(ctx, RL_EIO, "external data '%.200s': %s", location, why);
+    }
+    const char *why = map_fd(fd, UINT64_MAX, !any, out);
+    return why ? rl_fail(ctx, RL_EIO, "external data '%.200s': %s", location, why) : RL_OK;
+}
+
+/* ---- writing ---- */
+
+/* Writes all spans; false and errno. */
+static bool write_spans(int fd, const rl_span *s, size_t n) {
+    struct iovec v[BATCH];
+    size_t i = 0, done = 0; /* done: bytes of s[i] already written */
+    while (i < n) {
+        int k = 0;
+        for (size_t j = i; j < n && k < BATCH; j++) {
+            size_t skip = j == i ? done : 0;
+            if (s[j].n > skip) v[k++] = (struct iovec){(void *)(uintptr_t)(s[j].p + skip), s[j].n - skip};
+            else if (!k) i++, done = 0;
+        }
+        if (!k) break;
+        ssize_t w = writev(fd, v, k);
+        if (w < 0 && errno == EINTR) continue;
+        if (w < 0) return false;
+        for (size_t left = (size_t)w; left;) {
+            size_t step = RL_MIN(left, s[i].n - done);
+            left -= step;
+            done += step;
+            if (done == s[i].n) i++, done = 0;
+        }
+    }
+    return true;
+}
+
+/* The part of a path up to its last /, as length. */
+static size_t dir_length(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+rl_str rl_file_dir(rl_ctx *ctx, const char *path) {
+    size_t n = dir_length(path);
+    return n ? rl_intern(ctx, path, n) : rl_internz(ctx, "./");
+}
+
+bool rl_file_same_dir(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A new file in the folder of target; its name goes to temp. -1 and errno. */
+static int open_temp(const char *target, char *temp, size_t size) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    uint64_t x = (uint64_t)t.tv_nsec ^ (uint64_t)t.tv_sec << 20 ^ (uint64_t)getpid() << 40;
+    for (int k = 0; k < 100; k++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        int n = snprintf(temp, size, "%.*s.relayout-%08x.tmp", (int)dir_length(target), target, (unsigned)(x >> 32));
+        if (n < 0 || (size_t)n >= size) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
+static void sync_dir(const char *target) {
+    char dir[PATH_MAX];
+    size_t n = dir_length(target);
+    if (n >= sizeof dir) return;
+    memcpy(dir, target, n);
+    dir[n] = 0;
+    int fd = open(n ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    fsync(fd); /* some file systems cannot; the data is safe, and the name in their hands */
+    close(fd);
+}
+
+/* Through a temporary file; old: the file it replaces, or NULL. False and errno. */
+static bool write_regular(const char *target, const struct stat *old, const rl_span *s, size_t n) {
+    char temp[PATH_MAX];
+    if (old && access(target, W_OK) != 0) return false;
+    int fd = open_temp(target, temp, sizeof temp);
+    if (fd < 0) return false;
+    bool ok = write_spans(fd, s, n) && (!old || fchmod(fd, old->st_mode & 0777) == 0) && fsync(fd) == 0;
+    int e = errno;
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        e = errno;
+    }
+    if (ok && rename(temp, target) != 0) {
+        ok = false;
+        e = errno;
+    }
+    if (ok) sync_dir(target);
+    else unlink(temp);
+    errno = e;
+    return ok;
+}
+
+static bool write_directly(const char *path, const rl_span *s, size_t n) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return false;
+    bool ok = write_spans(fd, s, n);
+    int e = errno;
+    if (close(fd) != 0 && ok) {
+        ok = false;
+        e = errno;
+    }
+    errno = e;
+    return ok;
+}
+
+rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n) {
+    char target[PATH_MAX];
+    struct stat st;
+    /* A link stays a link; what it names is replaced. */
+    bool exists = stat(path, &st) == 0, ok;
+    if (exists && S_ISDIR(st.st_mode)) {
+        ok = false;
+        errno = EISDIR;
+    } else if (exists && !S_ISREG(st.st_mode)) {
+        ok = write_directly(path, s, n);
+    } else if (exists) {
+        ok = realpath(path, target) && write_regular(target, &st, s, n);
+    } else {
+        ok = write_regular(path, NULL, s, n);
+    }
+    return ok ? RL_OK : rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
+}
+
+rl_status rl_file_write(rl_ctx *ctx, const char *path, const void *p, size_t n) {
+    return rl_file_write_spans(ctx, path, &(rl_span){p, n}, 1);
+}
+
+/* ---- external data beside a written model ---- */
+
+/* Makes the folders on the way to path below its first nbase bytes. */
+static bool make_dirs(char *path, size_t nbase) {
+    for (char *s = path + nbase; (s = strchr(s, '/')); s++) {
+        *s = 0;
+        bool ok = mkdir(path, 0777) == 0 || errno == EEXIST;
+        *s = '/';
+        if (!ok) return false;
+    }
+    return true;
+}
+
+static bool same_bytes(const char *path, rl_span want) {
+    rl_span have;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || map_fd(fd, UINT64_MAX, false, &have)) return false;
+    bool same = have.n == want.n && (!have.n || memcmp(have.p, want.p, have.n) == 0);
+    rl_file_unmap(have);
+    return same;
+}
+
+rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location, rl_span bytes, bool *made) {
+    char path[PATH_MAX];
+    struct stat st;
+    *made = false;
+    if (!join(path, sizeof path, dir, location)) return rl_fail(ctx, RL_EIO, "external data '%.200s': the path is too long", location);
+    if (lstat(path, &st) == 0) {
+        if (same_bytes(path, bytes)) return RL_OK;
+        return rl_fail(ctx, RL_EIO, "%.400s: the model's external data goes here, but a file with other contents is in its place", path);
+    }
+    if (!make_dirs(path, strlen(dir))) return rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
+    RL_TRY(rl_file_write_spans(ctx, path, &bytes, 1));
+    *made = true;
+    return RL_OK;
+}
+
+void rl_file_drop_beneath(const char *dir, const char *location) {
+    char path[PATH_MAX];
+    if (join(path, sizeof path, dir, location)) unlink(path);
+}

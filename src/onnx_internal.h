@@ -1,0 +1,82 @@
+/* What the reader keeps for the writer, and the files both use; nobody else includes this.
+ *
+ * Bytes of the model stay where they are mapped.  `bytes` of the main graph is the ModelProto, of a body its GraphProto; the
+ * writer walks them again, field by field, and replaces only what changed. */
+#ifndef RL_ONNX_INTERNAL_H
+#define RL_ONNX_INTERNAL_H
+#include "onnx.h"
+#include "wire.h"
+
+/* Field numbers, as in proto/onnx.proto. */
+enum {
+    MODEL_IR_VERSION = 1, MODEL_GRAPH = 7, MODEL_OPSET_IMPORT = 8, MODEL_TRAINING_INFO = 20, MODEL_FUNCTIONS = 25,
+    GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, GRAPH_VALUE_INFO = 13,
+    GRAPH_QUANTIZATION = 14, GRAPH_SPARSE_INITIALIZER = 15,
+    NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7, NODE_OVERLOAD = 8,
+    NODE_DEVICES = 10, DEVICES_SHARDING = 2,
+    ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_S = 4, ATTR_T = 5, ATTR_G = 6, ATTR_FLOATS = 7, ATTR_INTS = 8, ATTR_STRINGS = 9,
+    ATTR_TENSORS = 10, ATTR_GRAPHS = 11, ATTR_TP = 14, ATTR_TYPE_PROTOS = 15, ATTR_TYPE = 20, ATTR_REF_NAME = 21, ATTR_SPARSE = 22,
+    ATTR_SPARSES = 23,
+    TENSOR_DIMS = 1, TENSOR_DATA_TYPE = 2, TENSOR_SEGMENT = 3, TENSOR_NAME = 8, TENSOR_RAW_DATA = 9, TENSOR_EXTERNAL_DATA = 13,
+    TENSOR_DATA_LOCATION = 14, SPARSE_VALUES = 1, SPARSE_DIMS = 3, FUNCTION_NAME = 1, FUNCTION_DOMAIN = 10,
+};
+
+/* A mapped file: the model (key NULL), or external data under its location. */
+typedef struct rl_mapping {
+    struct rl_mapping *next;
+    rl_str key;
+    rl_span bytes;
+} rl_mapping;
+
+struct rl_onnx {
+    rl_span bytes;      /* ModelProto, or a body's GraphProto */
+    rl_span graph;      /* GraphProto */
+    uint32_t nnode;     /* node fields in it */
+    rl_node *order;     /* the order as read, where it had to be sorted; NULL: 0, 1, 2 ... */
+    struct { rl_value *p; uint32_t n, cap; } init; /* the value of each initializer field, in file order */
+    /* the main graph's only: */
+    rl_arena *mem;      /* the main graph's */
+    rl_mapping *mapping;
+    rl_str path, dir;   /* dir NULL: no external data; ends in / */
+    bool any_external;  /* rl_readopt's */
+    bool pinned;        /* training information names initializers: all stay */
+    struct { rl_span *p; uint32_t n, cap; } location; /* each "location" of external data, wherever it stands */
+    rl_hash function;   /* keys of model-local functions (onnx_read.c) */
+};
+
+/* ---- onnx_file.c ---- */
+
+/* Maps a regular file read-only; an empty one gives {NULL, 0}. Messages start with the path. */
+rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out);
+void rl_file_unmap(rl_span s);
+/* Maps dir/location. Unless any: the location has no "..", no symbolic link on the way, and one hard link. */
+rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location, bool any, rl_span *out);
+/* Writes n spans, one after the other, as rl_file_write does. */
+rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n);
+/* Writes bytes to dir/location unless the same bytes are there; *made: there was nothing. Other bytes: RL_EIO. */
+rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location, rl_span bytes, bool *made);
+void rl_file_drop_beneath(const char *dir, const char *location);
+bool rl_file_same_dir(const char *a, const char *b);
+/* The folder of a path with its /, or "./"; interned. */
+rl_str rl_file_dir(rl_ctx *ctx, const char *path);
+/* Relative, not empty, no "..". */
+bool rl_file_is_beneath(const char *location);
+
+/* ---- onnx_tensor.c ---- */
+
+/* A TensorProto without its data: what protobuf-c unpacked of it. */
+typedef struct {
+    const char *what;             /* for messages: "initializer 'w'" */
+    int64_t *dim;
+    size_t rank;
+    int32_t dtype;                /* ONNX's number */
+    bool segment, external;
+    const char *location;         /* external: NULL if there is none */
+    const char *offset, *length;  /* external: as text, or NULL */
+} rl_tensor_head;
+
+/* Checks the tensor in bytes against its head and makes a constant in mem. Data stays in the mapping where it can; what is
+ * not at hand (strings, segments, unknown types) has data NULL. */
+rl_status rl_tensor_read(struct rl_onnx *o, rl_arena *mem, const rl_tensor_head *h, rl_span bytes, rl_const *c);
+
+#endif

@@ -1,0 +1,748 @@
+/* Writes ONNX models: see onnx.h.
+ *
+ * The output is a list of spans: most point into the mapped input, the rest is packed here.  So weights are never copied, and
+ * what nobody touched keeps its bytes, unknown fields included.  Only a message that holds a change is opened: its fields are
+ * walked again, unchanged ones go over as they are, and its length is filled in when it is closed.
+ *
+ *   model   field by field; the graph replaced, opset imports added for the domains of new nodes
+ *   graph   nodes in g->order where the first node stood; initializers dropped in place, new ones after the last; value_info
+ *           of values that are gone dropped, of values whose dims changed rewritten
+ *   node    inputs, outputs, name, type and attributes from the graph, every other field from the node that it was
+ *
+ * Whether a node's bytes still hold is checked against its values' names, not believed: a pass that forgets to clear `raw`
+ * cannot make a wrong model.  Before IR version 4 an initializer must be a graph input, so constants made here become Constant
+ * nodes there. */
+#include "onnx_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx.pb-c.h"
+
+typedef struct {
+    rl_ctx *ctx;
+    rl_arena *mem;
+    const rl_graph *main;
+    struct { rl_span *p; uint32_t n, cap; } chunk;
+    uint64_t total;   /* bytes of all chunks */
+    rl_hash fresh;    /* &g->val[i] -> index in name: values that had none */
+    struct { rl_str *p; uint32_t n, cap; } name;
+    rl_hash used;     /* all names of all graphs; filled when the first fresh one is wanted */
+    uint32_t nfresh;
+} writer;
+
+/* ---- bytes ---- */
+
+static void put(writer *w, const void *p, size_t n) {
+    if (!n) return;
+    rl_span *last = w->chunk.n ? &w->chunk.p[w->chunk.n - 1] : NULL;
+    w->total += n;
+    if (last && last->p && last->p + last->n == (const uint8_t *)p) last->n += n;
+    else rl_push(w->mem, w->chunk, ((rl_span){p, n}));
+}
+
+static void put_span(writer *w, rl_span s) {
+    put(w, s.p, s.n);
+}
+
+static void put_len(writer *w, uint32_t number, rl_span body) {
+    uint8_t head[16];
+    uint32_t n = rl_wire_put_len(head, number, body.n);
+    put(w, rl_copy(w->mem, head, n), n);
+    put_span(w, body);
+}
+
+/* A message whose length is not known yet. */
+typedef struct { uint32_t chunk, number; uint64_t start; } opened;
+
+static opened open_message(writer *w, uint32_t number) {
+    opened o = {w->chunk.n, number, w->total};
+    rl_push(w->mem, w->chunk, ((rl_span){0}));
+    return o;
+}
+
+static void close_message(writer *w, opened o) {
+    uint8_t head[16];
+    uint32_t n = rl_wire_put_len(head, o.number, w->total - o.start);
+    w->chunk.p[o.chunk] = (rl_span){rl_copy(w->mem, head, n), n};
+    w->total += n;
+}
+
+/* The fields of m, without a tag of its own. */
+static void put_fields(writer *w, const ProtobufCMessage *m) {
+    size_t n = protobuf_c_message_get_packed_size(m);
+    uint8_t *p = rl_alloc(w->mem, n);
+    put(w, p, protobuf_c_message_pack(m, p));
+}
+
+static void put_message(writer *w, uint32_t number, const ProtobufCMessage *m) {
+    opened o = open_message(w, number);
+    put_fields(w, m);
+    close_message(w, o);
+}
+
+/* protobuf-c's structs are for reading too: their strings are not const. */
+static char *text(const char *s) {
+    return (char *)(uintptr_t)s;
+}
+
+/* ---- names ---- */
+
+static void collect_names(writer *w, const rl_graph *g) {
+    for (uint32_t i = 0; i < g->nval; i++)
+        if (g->val[i].name) rl_hash_put(&w->used, (uint64_t)(uintptr_t)g->val[i].name, 1);
+    for (uint32_t i = 0; i < g->nnode; i++)
+        for (uint32_t k = 0; k < g->node[i].nattr; k++)
+            if (g->node[i].attr[k].graph) collect_names(w, g->node[i].attr[k].graph);
+}
+
+static rl_str fresh_name(writer *w, const char *stem) {
+    if (!w->used.n) collect_names(w, w->main);
+    for (;;) {
+        rl_str s = rl_internf(w->ctx, "%s_out_%u", stem, w->nfresh++);
+        if (rl_hash_get(&w->used, (uint64_t)(uintptr_t)s) == RL_NONE) return s;
+    }
+}
+
+/* The value's name in the file; "" for a slot left out. */
+static rl_str name_of(writer *w, const rl_graph *g, rl_value v) {
+    if (!rl_has(v)) return "";
+    const rl_valinfo *x = rl_val(g, v);
+    if (x->name) return x->name;
+    uint32_t i = rl_hash_get(&w->fresh, (uint64_t)(uintptr_t)x);
+    if (i == RL_NONE) {
+        i = w->name.n;
+        rl_str s = fresh_name(w, x->def.i != RL_NONE ? rl_nod(g, x->def)->type : "constant");
+        rl_push(w->mem, w->name, s);
+        rl_hash_put(&w->fresh, (uint64_t)(uintptr_t)x, i);
+    }
+    return w->name.p[i];
+}
+
+static bool is_named(const rl_graph *g, rl_value v, rl_span s) {
+    const char *name = rl_has(v) ? rl_val(g, v)->name : "";
+    return name && strlen(name) == s.n && (!s.n || memcmp(name, s.p, s.n) == 0);
+}
+
+/* ---- what is as it was read ---- */
+
+static bool is_clean(const rl_graph *g);
+
+/* The node's bytes say what the node is. */
+static bool raw_holds(const rl_graph *g, const rl_nodeinfo *n) {
+    uint32_t in = 0, out = 0;
+    if (!n->raw.p) return false;
+    rl_wire w = rl_wire_of(n->raw);
+    for (rl_field f; rl_wire_next(&w, &f);) {
+        if (f.number == NODE_INPUT && (in >= n->nin || !is_named(g, n->in[in++], f.body))) return false;
+        if (f.number == NODE_OUTPUT && (out >= n->nout || !is_named(g, n->out[out++], f.body))) return false;
+    }
+    if (in != n->nin || out != n->nout) return false;
+    for (uint32_t i = 0; i < n->nattr; i++)
+        if (n->attr[i].graph && !is_clean(n->attr[i].graph)) return false;
+    return true;
+}
+
+static bool nodes_clean(const rl_graph *g) {
+    const struct rl_onnx *o = g->onnx;
+    if (g->order.n != o->nnode) return false;
+    for (uint32_t i = 0; i < o->nnode; i++) {
+        rl_node n = g->order.p[i];
+        if (n.i != (o->order ? o->order[i].i : i) || !raw_holds(g, rl_nod(g, n))) return false;
+    }
+    return true;
+}
+
+/* The k-th initializer field's value is written with the bytes it has there. */
+static bool init_clean(const rl_graph *g, rl_value v, rl_span raw) {
+    const rl_valinfo *x = rl_val(g, v);
+    return x->is_input || (x->is_init && x->raw.p == raw.p);
+}
+
+static bool is_made(const rl_graph *g, rl_value v) {
+    return rl_val(g, v)->is_init && !rl_val(g, v)->raw.p;
+}
+
+static bool inits_clean(const rl_graph *g) {
+    uint32_t k = 0;
+    rl_wire w = rl_wire_of(g->onnx->graph);
+    for (rl_field f; rl_wire_next(&w, &f);)
+        if (f.number == GRAPH_INITIALIZER && !init_clean(g, g->onnx->init.p[k++], f.body)) return false;
+    for (uint32_t i = 0; i < g->init.n; i++)
+        if (is_made(g, g->init.p[i])) return false;
+    return true;
+}
+
+/* Nothing changed since the graph was read: its bytes are its text. */
+static bool is_clean(const rl_graph *g) {
+    return g->onnx && nodes_clean(g) && inits_clean(g);
+}
+
+/* ---- tensors and types ---- */
+
+static rl_status put_tensor(writer *w, uint32_t number, const char *name, const rl_const *c) {
+    if (c->nbyte && !c->data) return rl_fail(w->ctx, RL_EINTERNAL, "constant '%.100s': its data is not at hand", name ? name : "");
+    Onnx__TensorProto t = ONNX__TENSOR_PROTO__INIT;
+    t.n_dims = c->rank;
+    t.dims = rl_copy(w->mem, c->dim, c->rank * sizeof *c->dim);
+    t.has_data_type = true;
+    t.data_type = (int32_t)c->dtype;
+    t.name = text(name);
+    opened o = open_message(w, number);
+    put_fields(w, &t.base);
+    put_len(w, TENSOR_RAW_DATA, (rl_span){c->data, c->nbyte});
+    close_message(w, o);
+    return RL_OK;
+}
+
+/* Known dims and plain symbols; the rest stays unset. */
+static Onnx__TensorShapeProto *shape_of(writer *w, const rl_valinfo *x) {
+    Onnx__TensorShapeProto *s = rl_new(w->mem, Onnx__TensorShapeProto, 1);
+    onnx__tensor_shape_proto__init(s);
+    s->n_dim = x->rank;
+    s->dim = rl_alloc_array(w->mem, x->rank, sizeof *s->dim);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        Onnx__TensorShapeProto__Dimension *d = s->dim[i] = rl_new(w->mem, Onnx__TensorShapeProto__Dimension, 1);
+        onnx__tensor_shape_proto__dimension__init(d);
+        rl_str name = rl_dim_known(x->dim[i]) ? NULL : rl_dim_name(w->ctx, x->dim[i]);
+        if (rl_dim_known(x->dim[i])) {
+            d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+            d->dim_value = x->dim[i];
+        } else if (name && *name != '?') {
+            d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+            d->dim_param = text(name);
+        }
+    }
+    return s;
+}
+
+static void put_valinfo(writer *w, const rl_graph *g, uint32_t number, rl_value v) {
+    const rl_valinfo *x = rl_val(g, v);
+    Onnx__ValueInfoProto p = ONNX__VALUE_INFO_PROTO__INIT;
+    Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
+    Onnx__TypeProto__Tensor tensor = ONNX__TYPE_PROTO__TENSOR__INIT;
+    p.name = text(name_of(w, g, v));
+    if (x->dtype != RL_UNDEF) {
+        tensor.has_elem_type = true;
+        tensor.elem_type = (int32_t)x->dtype;
+        tensor.shape = x->rank == RL_NORANK ? NULL : shape_of(w, x);
+        type.value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+        type.tensor_type = &tensor;
+        p.type = &type;
+    }
+    put_message(w, number, &p.base);
+}
+
+/* ---- attributes ---- */
+
+static rl_status put_graph(writer *w, const rl_graph *g);
+
+/* Fields of a message but those with numbers in mask. */
+static void put_others(writer *w, rl_span s, uint64_t mask) {
+    rl_wire r = rl_wire_of(s);
+    for (rl_field f; rl_wire_next(&r, &f);)
+        if (f.number >= 64 || !(mask >> f.number & 1)) put_span(w, f.all);
+}
+
+#define BIT(number) ((uint64_t)1 << (number))
+
+static rl_status put_body(writer *w, const rl_attr *a) {
+    Onnx__AttributeProto p = ONNX__ATTRIBUTE_PROTO__INIT;
+    p.name = text(a->name);
+    p.has_type = true;
+    p.type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
+    opened o = open_message(w, NODE_ATTRIBUTE);
+    put_fields(w, &p.base);
+    if (a->raw.p) put_others(w, a->raw, BIT(ATTR_NAME) | BIT(ATTR_TYPE) | BIT(ATTR_G));
+    opened b = open_message(w, ATTR_G);
+    RL_TRY(put_graph(w, a->graph));
+    close_message(w, b);
+    close_message(w, o);
+    return RL_OK;
+}
+
+static void fill_attr(writer *w, const rl_attr *a, Onnx__AttributeProto *p) {
+    switch (a->kind) {
+    case RL_ATTR_FLOAT: p->has_f = true; p->f = a->f; break;
+    case RL_ATTR_INT: p->has_i = true; p->i = a->i; break;
+    case RL_ATTR_STRING:
+        p->has_s = true;
+        p->s = (ProtobufCBinaryData){a->s.n, (uint8_t *)(uintptr_t)a->s.p};
+        break;
+    case RL_ATTR_FLOATS:
+        p->n_floats = a->n;
+        p->floats = (float *)(uintptr_t)a->floats;
+        break;
+    case RL_ATTR_INTS:
+        p->n_ints = a->n;
+        p->ints = (int64_t *)(uintptr_t)a->ints;
+        break;
+    case RL_ATTR_STRINGS:
+        p->n_strings = a->n;
+        p->strings = rl_new(w->mem, ProtobufCBinaryData, a->n);
+        for (uint32_t i = 0; i < a->n; i++) p->strings[i] = (ProtobufCBinaryData){a->strings[i].n, (uint8_t *)(uintptr_t)a->strings[i].p};
+        break;
+    default: break;
+    }
+}
+
+static rl_status put_attr(writer *w, const rl_attr *a) {
+    if (a->graph && !(a->raw.p && is_clean(a->graph))) return put_body(w, a);
+    if (a->raw.p) {
+        put_len(w, NODE_ATTRIBUTE, a->raw);
+        return RL_OK;
+    }
+    if (a->kind == RL_ATTR_OTHER || (a->kind == RL_ATTR_TENSOR && !a->tensor) || a->kind == RL_ATTR_GRAPH)
+        return rl_fail(w->ctx, RL_EINTERNAL, "attribute '%.100s' has no value", a->name);
+    Onnx__AttributeProto p = ONNX__ATTRIBUTE_PROTO__INIT;
+    p.name = text(a->name);
+    p.has_type = true;
+    p.type = (Onnx__AttributeProto__AttributeType)a->kind;
+    fill_attr(w, a, &p);
+    opened o = open_message(w, NODE_ATTRIBUTE);
+    put_fields(w, &p.base);
+    if (a->kind == RL_ATTR_TENSOR) RL_TRY(put_tensor(w, ATTR_T, NULL, a->tensor));
+    close_message(w, o);
+    return RL_OK;
+}
+
+/* ---- nodes ---- */
+
+static char **names_of(writer *w, const rl_graph *g, const rl_value *v, uint32_t n) {
+    char **s = rl_alloc_array(w->mem, n, sizeof *s);
+    for (uint32_t i = 0; i < n; i++) s[i] = text(name_of(w, g, v[i]));
+    return s;
+}
+
+static bool span_is(rl_span s, const char *t) {
+    t = t ? t : "";
+    return strlen(t) == s.n && (!s.n || memcmp(s.p, t, s.n) == 0);
+}
+
+/* Whether these bytes are what the node was: the same type and name. */
+static bool is_same_node(rl_span bytes, const rl_nodeinfo *n) {
+    rl_span name = {0}, type = {0}, domain = {0};
+    rl_wire w = rl_wire_of(bytes);
+    for (rl_field f; rl_wire_next(&w, &f);) {
+        if (f.number == NODE_NAME) name = f.body;
+        if (f.number == NODE_OP_TYPE) type = f.body;
+        if (f.number == NODE_DOMAIN) domain = f.body;
+    }
+    return span_is(name, n->name) && span_is(type, n->type) && (span_is(domain, n->domain) || (span_is(domain, "ai.onnx") && !*n->domain));
+}
+
+/* was: the node field that it was, or nothing. */
+static rl_status put_node(writer *w, const rl_graph *g, rl_node id, const rl_field *was) {
+    const rl_nodeinfo *n = rl_nod(g, id);
+    if (n->op == RL_OP_MOVE) return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a Move cannot be written", n->name ? n->name : "");
+    if (raw_holds(g, n)) {
+        if (was && was->body.p == n->raw.p) put_span(w, was->all);
+        else put_len(w, GRAPH_NODE, n->raw);
+        return RL_OK;
+    }
+    Onnx__NodeProto p = ONNX__NODE_PROTO__INIT;
+    p.n_input = n->nin;
+    p.input = names_of(w, g, n->in, n->nin);
+    p.n_output = n->nout;
+    p.output = names_of(w, g, n->out, n->nout);
+    p.name = text(n->name);
+    p.op_type = text(n->type);
+    p.domain = *n->domain ? text(n->domain) : NULL;
+    opened o = open_message(w, GRAPH_NODE);
+    put_fields(w, &p.base);
+    if (was && is_same_node(was->body, n))
+        put_others(w, was->body, BIT(NODE_INPUT) | BIT(NODE_OUTPUT) | BIT(NODE_NAME) | BIT(NODE_OP_TYPE) | BIT(NODE_DOMAIN) | BIT(NODE_ATTRIBUTE));
+    for (uint32_t i = 0; i < n->nattr; i++) RL_TRY(put_attr(w, &n->attr[i]));
+    close_message(w, o);
+    return RL_OK;
+}
+
+/* A constant as a node, for files whose initializers must be inputs. */
+static rl_status put_constant_node(writer *w, const rl_graph *g, rl_value v) {
+    Onnx__NodeProto p = ONNX__NODE_PROTO__INIT;
+    char *out[1] = {text(name_of(w, g, v))};
+    rl_attr a = {.name = rl_internz(w->ctx, "value"), .kind = RL_ATTR_TENSOR, .tensor = rl_val(g, v)->data};
+    p.n_output = 1;
+    p.output = out;
+    p.op_type = text("Constant");
+    opened o = open_message(w, GRAPH_NODE);
+    put_fields(w, &p.base);
+    RL_TRY(put_attr(w, &a));
+    close_message(w, o);
+    return RL_OK;
+}
+
+/* The fields of the graph's nodes as it was read, by their place. */
+static rl_field *node_fields(writer *w, const rl_graph *g) {
+    if (!g->onnx) return NULL;
+    rl_field *all = rl_new(w->mem, rl_field, g->onnx->nnode);
+    uint32_t k = 0;
+    rl_wire r = rl_wire_of(g->onnx->graph);
+    for (rl_field f; rl_wire_next(&r, &f);)
+        if (f.number == GRAPH_NODE) all[k++] = f;
+    return all;
+}
+
+/* Constants made here that the file did not have: as initializers, or (as_nodes) as nodes. */
+static rl_status put_made(writer *w, const rl_graph *g, bool as_nodes) {
+    bool old = w->main->ir_version > 0 && w->main->ir_version < 4;
+    if (old != as_nodes) return RL_OK;
+    bool *done = rl_new(w->mem, bool, g->nval);
+    for (uint32_t i = 0; i < g->init.n; i++) {
+        rl_value v = g->init.p[i];
+        if (!is_made(g, v) || done[v.i]) continue;
+        done[v.i] = true;
+        if (!rl_val(g, v)->data) return rl_fail(w->ctx, RL_EINTERNAL, "initializer '%.100s' has no data", name_of(w, g, v));
+        RL_TRY(as_nodes ? put_constant_node(w, g, v) : put_tensor(w, GRAPH_INITIALIZER, name_of(w, g, v), rl_val(g, v)->data));
+    }
+    return RL_OK;
+}
+
+static rl_status put_nodes(writer *w, const rl_graph *g) {
+    rl_field *was = node_fields(w, g);
+    RL_TRY(put_made(w, g, true));
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        uint32_t k = rl_nod(g, g->order.p[i])->origin;
+        RL_TRY(put_node(w, g, g->order.p[i], was && k < g->onnx->nnode ? &was[k] : NULL));
+    }
+    return RL_OK;
+}
+
+/* ---- value_info ---- */
+
+static bool is_live(const rl_graph *g, rl_value v) {
+    if (!rl_has(v)) return false;
+    const rl_valinfo *x = rl_val(g, v);
+    return x->is_input || x->is_init || x->is_outer || x->def.i != RL_NONE;
+}
+
+static bool is_live_name(const rl_graph *g, const char *name) {
+    return !name || is_live(g, rl_graph_find(g, rl_intern_find(g->ctx, name, strlen(name))));
+}
+
+/* The declared dim does not contradict what the value has now. */
+static bool dim_holds(const rl_ctx *ctx, const Onnx__TensorShapeProto__Dimension *d, rl_dim now) {
+    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) return d->dim_value < 0 || d->dim_value == now;
+    if (d->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM || !*d->dim_param || *d->dim_param == '?') return true;
+    rl_str name = rl_dim_known(now) ? NULL : rl_dim_name(ctx, now);
+    return name && strcmp(name, d->dim_param) == 0;
+}
+
+static bool shape_holds(const rl_ctx *ctx, const Onnx__TensorShapeProto *s, const rl_valinfo *x) {
+    if (x->rank == RL_NORANK || !s) return true;
+    if (s->n_dim != x->rank) return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!dim_holds(ctx, s->dim[i], x->dim[i])) return false;
+    return true;
+}
+
+static void *scratch_alloc(void *arena, size_t n) {
+    return rl_alloc(arena, n);
+}
+
+static void scratch_free(void *arena, void *p) {
+    (void)arena, (void)p;
+}
+
+static rl_status put_hint(writer *w, const rl_graph *g, const rl_field *f) {
+    ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
+    Onnx__ValueInfoProto *p = onnx__value_info_proto__unpack(&alloc, f->body.n, f->body.p);
+    if (!p) return rl_fail(w->ctx, RL_EMODEL, "value_info: is damaged");
+    if (!is_live_name(g, p->name)) return RL_OK;
+    rl_value v = p->name ? rl_graph_find(g, rl_intern_find(g->ctx, p->name, strlen(p->name))) : RL_NOVALUE;
+    bool tensor = p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && p->type->tensor_type;
+    if (!rl_has(v) || !tensor) {
+        put_span(w, f->all);
+        return RL_OK;
+    }
+    const rl_valinfo *x = rl_val(g, v);
+    Onnx__TypeProto__Tensor *t = p->type->tensor_type;
+    bool same_type = x->dtype == RL_UNDEF || t->elem_type == (int32_t)x->dtype;
+    if (same_type && shape_holds(w->ctx, t->shape, x)) {
+        put_span(w, f->all);
+        return RL_OK;
+    }
+    if (!same_type) t->elem_type = (int32_t)x->dtype, t->has_elem_type = true;
+    if (x->rank != RL_NORANK) t->shape = shape_of(w, x);
+    put_message(w, GRAPH_VALUE_INFO, &p->base);
+    return RL_OK;
+}
+
+/* Quantization parameters are named by their tensors: gone with any of them. */
+static rl_status put_annotation(writer *w, const rl_graph *g, const rl_field *f) {
+    ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
+    Onnx__TensorAnnotation *p = onnx__tensor_annotation__unpack(&alloc, f->body.n, f->body.p);
+    if (!p) return rl_fail(w->ctx, RL_EMODEL, "quantization_annotation: is damaged");
+    bool live = is_live_name(g, p->tensor_name);
+    for (size_t i = 0; i < p->n_quant_parameter_tensor_names; i++) live &= is_live_name(g, p->quant_parameter_tensor_names[i]->value);
+    if (live) put_span(w, f->all);
+    return RL_OK;
+}
+
+/* ---- graphs ---- */
+
+static rl_status check_layouts(writer *w, const rl_graph *g) {
+    for (uint32_t i = 0; i < g->nval; i++)
+        if (g->val[i].layout && is_live(g, (rl_value){i}))
+            return rl_fail(w->ctx, RL_EINTERNAL, "value '%.100s': has a layout that ONNX cannot say", name_of(w, g, (rl_value){i}));
+    return RL_OK;
+}
+
+/* A graph that was never in a file. */
+static rl_status put_new_graph(writer *w, const rl_graph *g) {
+    Onnx__GraphProto p = ONNX__GRAPH_PROTO__INIT;
+    p.name = text(g->name && *g->name ? g->name : "graph");
+    RL_TRY(put_nodes(w, g));
+    put_fields(w, &p.base);
+    RL_TRY(put_made(w, g, false));
+    for (uint32_t i = 0; i < g->input.n; i++) put_valinfo(w, g, GRAPH_INPUT, g->input.p[i]);
+    for (uint32_t i = 0; i < g->output.n; i++) put_valinfo(w, g, GRAPH_OUTPUT, g->output.p[i]);
+    return RL_OK;
+}
+
+static rl_status put_initializer(writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
+    const rl_valinfo *x = rl_val(g, v);
+    if (init_clean(g, v, f->body) || (w->main->onnx && w->main->onnx->pinned)) put_span(w, f->all);
+    else if (x->is_init && x->raw.p) put_len(w, GRAPH_INITIALIZER, x->raw);
+    return RL_OK; /* one that was made anew comes with the others */
+}
+
+/* How many fields of this number come from f on; a graph's walk asks where its last is. */
+static uint32_t count_fields(rl_span s, uint32_t number) {
+    uint32_t n = 0;
+    rl_wire w = rl_wire_of(s);
+    for (rl_field f; rl_wire_next(&w, &f);) n += f.number == number;
+    return n;
+}
+
+static rl_status put_changed_graph(writer *w, const rl_graph *g) {
+    rl_span s = g->onnx->graph;
+    uint32_t ninit = count_fields(s, GRAPH_INITIALIZER), node = 0, init = 0;
+    bool same_nodes = nodes_clean(g) && !g->onnx->order;
+    rl_wire r = rl_wire_of(s);
+    for (rl_field f; rl_wire_next(&r, &f);) {
+        switch (f.number) {
+        case GRAPH_NODE:
+            if (same_nodes && !node) RL_TRY(put_made(w, g, true));
+            if (same_nodes) put_span(w, f.all);
+            else if (!node) RL_TRY(put_nodes(w, g));
+            node++;
+            break;
+        case GRAPH_INITIALIZER:
+            RL_TRY(put_initializer(w, g, g->onnx->init.p[init++], &f));
+            if (init == ninit) RL_TRY(put_made(w, g, false));
+            break;
+        case GRAPH_VALUE_INFO: RL_TRY(put_hint(w, g, &f)); break;
+        case GRAPH_QUANTIZATION: RL_TRY(put_annotation(w, g, &f)); break;
+        default: put_span(w, f.all);
+        }
+    }
+    if (!node) RL_TRY(put_nodes(w, g));
+    return ninit ? RL_OK : put_made(w, g, false);
+}
+
+/* The graph's fields, without a tag. */
+static rl_status put_graph(writer *w, const rl_graph *g) {
+    if (is_clean(g)) {
+        put_span(w, g->onnx->graph);
+        return RL_OK;
+    }
+    RL_TRY(check_layouts(w, g));
+    return g->onnx ? put_changed_graph(w, g) : put_new_graph(w, g);
+}
+
+/* ---- the model ---- */
+
+static bool imports(const rl_graph *g, rl_str domain) {
+    for (uint32_t i = 0; i < g->opset.n; i++)
+        if (g->opset.p[i].domain == domain || strcmp(g->opset.p[i].domain, domain) == 0) return true;
+    return false;
+}
+
+typedef struct { rl_opset *p; uint32_t n, cap; } opsets;
+
+/* Domains of nodes, bodies' too, that the model does not import yet. */
+static void find_missing(writer *w, const rl_graph *g, opsets *missing) {
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        for (uint32_t k = 0; k < n->nattr; k++)
+            if (n->attr[k].graph) find_missing(w, n->attr[k].graph, missing);
+        bool known = imports(w->main, n->domain);
+        for (uint32_t k = 0; k < missing->n; k++) known |= missing->p[k].domain == n->domain;
+        if (!known) rl_push(w->mem, *missing, ((rl_opset){n->domain, n->since ? n->since : *n->domain ? 1 : 21}));
+    }
+}
+
+static void put_opset(writer *w, const rl_opset *s) {
+    Onnx__OperatorSetIdProto p = ONNX__OPERATOR_SET_ID_PROTO__INIT;
+    p.domain = text(s->domain);
+    p.has_version = true;
+    p.version = s->version;
+    put_message(w, MODEL_OPSET_IMPORT, &p.base);
+}
+
+static void put_opsets(writer *w, const opsets *s) {
+    for (uint32_t i = 0; i < s->n; i++) put_opset(w, &s->p[i]);
+}
+
+static rl_status put_graph_field(writer *w, const rl_graph *g) {
+    opened o = open_message(w, MODEL_GRAPH);
+    RL_TRY(put_graph(w, g));
+    close_message(w, o);
+    return RL_OK;
+}
+
+static rl_status put_new_model(writer *w, const rl_graph *g, const opsets *missing) {
+    Onnx__ModelProto p = ONNX__MODEL_PROTO__INIT;
+    p.has_ir_version = true;
+    p.ir_version = g->ir_version > 0 ? g->ir_version : 10;
+    p.producer_name = text("relayout");
+    put_fields(w, &p.base);
+    for (uint32_t i = 0; i < g->opset.n; i++) put_opset(w, &g->opset.p[i]);
+    put_opsets(w, missing);
+    return put_graph_field(w, g);
+}
+
+static rl_status put_model(writer *w, const rl_graph *g) {
+    opsets missing = {0};
+    if (g->onnx && is_clean(g)) {
+        put_span(w, g->onnx->bytes);
+        return RL_OK;
+    }
+    find_missing(w, g, &missing);
+    if (!g->onnx) return put_new_model(w, g, &missing);
+    uint32_t left = count_fields(g->onnx->bytes, MODEL_OPSET_IMPORT);
+    rl_wire r = rl_wire_of(g->onnx->bytes);
+    for (rl_field f; rl_wire_next(&r, &f);) {
+        if (f.number == MODEL_GRAPH) RL_TRY(put_graph_field(w, g));
+        else put_span(w, f.all);
+        if (f.number == MODEL_OPSET_IMPORT && --left == 0) put_opsets(w, &missing);
+    }
+    return RL_OK;
+}
+
+static void start(writer *w, const rl_graph *g, rl_arena *mem) {
+    *w = (writer){.ctx = g->ctx, .mem = mem, .main = g};
+    w->fresh.mem = w->used.mem = mem;
+}
+
+/* Makes the list of spans. What protobuf cannot hold is refused, unless the input was such a file already. */
+static rl_status list_spans(writer *w, const rl_graph *g) {
+    RL_TRY(put_model(w, g));
+    if (w->total > INT32_MAX && !(g->onnx && g->onnx->bytes.n > INT32_MAX))
+        return rl_fail(g->ctx, RL_ELIMIT, "the model written would have %llu bytes, and protobuf ends at 2 GiB", (unsigned long long)w->total);
+    return RL_OK;
+}
+
+/* ---- external data ---- */
+
+static int compare_spans(const void *a, const void *b) {
+    const uint8_t *x = ((const rl_span *)a)->p, *y = ((const rl_span *)b)->p;
+    return x < y ? -1 : x > y;
+}
+
+/* Whether p lies in one of the n sorted spans. */
+static bool is_written(const rl_span *s, uint32_t n, const uint8_t *p) {
+    uint32_t lo = 0, hi = n; /* s[lo].p <= p < s[hi].p */
+    while (hi - lo > 1) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (s[mid].p <= p) lo = mid;
+        else hi = mid;
+    }
+    return n && s[lo].p <= p && p < s[lo].p + s[lo].n;
+}
+
+typedef struct { rl_str *p; uint32_t n, cap; } locations;
+
+/* The locations that the written bytes name, each once. */
+static rl_status find_locations(writer *w, struct rl_onnx *o, locations *out) {
+    rl_span *sorted = rl_copy(w->mem, w->chunk.p, w->chunk.n * sizeof *w->chunk.p);
+    rl_hash seen = {.mem = w->mem};
+    qsort(sorted, w->chunk.n, sizeof *sorted, compare_spans);
+    for (uint32_t i = 0; i < o->location.n; i++) {
+        rl_span s = o->location.p[i];
+        if (!s.n || !is_written(sorted, w->chunk.n, s.p)) continue;
+        rl_str name = rl_intern(w->ctx, (const char *)s.p, s.n);
+        if (*name == '/' || rl_hash_get(&seen, (uint64_t)(uintptr_t)name) != RL_NONE) continue;
+        if (strlen(name) != s.n || !rl_file_is_beneath(name))
+            return rl_fail(w->ctx, RL_ELIMIT, "external data '%.200s' is outside the model's folder: it cannot go along to another", name);
+        rl_hash_put(&seen, (uint64_t)(uintptr_t)name, 1);
+        rl_push(w->mem, *out, name);
+    }
+    return RL_OK;
+}
+
+static rl_status copy_location(rl_ctx *ctx, const struct rl_onnx *o, const char *dir, rl_str location, bool *made) {
+    for (const rl_mapping *m = o->mapping; m; m = m->next)
+        if (m->key == location) return rl_file_put_beneath(ctx, dir, location, m->bytes, made);
+    rl_span bytes;
+    RL_TRY(rl_file_map_beneath(ctx, o->dir, location, o->any_external, &bytes));
+    rl_status status = rl_file_put_beneath(ctx, dir, location, bytes, made);
+    rl_file_unmap(bytes);
+    return status;
+}
+
+/* Writes the spans with their external data: that first, the model last; all or nothing. */
+static rl_status write_all(writer *w, const struct rl_onnx *o, const char *path, const locations *l) {
+    rl_str dir = rl_file_dir(w->ctx, path);
+    bool *made = rl_new(w->mem, bool, l->n + 1);
+    rl_status status = RL_OK;
+    for (uint32_t i = 0; i < l->n && status == RL_OK; i++) status = copy_location(w->ctx, o, dir, l->p[i], &made[i]);
+    if (status == RL_OK) status = rl_file_write_spans(w->ctx, path, w->chunk.p, w->chunk.n);
+    for (uint32_t i = 0; i < l->n && status != RL_OK; i++)
+        if (made[i]) rl_file_drop_beneath(dir, l->p[i]);
+    return status;
+}
+
+/* same: the bytes as they were read. */
+static rl_status write_model(writer *w, const rl_graph *g, const char *path, bool same, rl_arena *tmp) {
+    locations l = {0};
+    struct rl_onnx *o = g->onnx;
+    start(w, g, tmp);
+    if (same) put_span(w, o->bytes);
+    else RL_TRY(list_spans(w, g));
+    if (o && o->dir && o->location.n && !rl_file_same_dir(o->dir, rl_file_dir(g->ctx, path))) RL_TRY(find_locations(w, o, &l));
+    return write_all(w, o, path, &l);
+}
+
+static rl_status write_with(const rl_graph *g, const char *path, bool same) {
+    rl_arena tmp;
+    writer w;
+    rl_arena_init(&tmp, g->ctx);
+    rl_status status = write_model(&w, g, path, same, &tmp);
+    rl_arena_free(&tmp);
+    return status;
+}
+
+rl_status rl_onnx_write(const rl_graph *g, const char *path) {
+    return write_with(g, path, false);
+}
+
+rl_status rl_onnx_copy(const rl_graph *g, const char *path) {
+    return write_with(g, path, g->onnx != NULL);
+}
+
+static void flatten(const writer *w, rl_arena *mem, rl_span *out) {
+    uint8_t *p = rl_alloc(mem, w->total), *to = p;
+    for (uint32_t i = 0; i < w->chunk.n; i++) {
+        if (!w->chunk.p[i].n) continue;
+        memcpy(to, w->chunk.p[i].p, w->chunk.p[i].n);
+        to += w->chunk.p[i].n;
+    }
+    *out = (rl_span){p, w->total};
+}
+
+rl_status rl_onnx_pack(const rl_graph *g, rl_arena *mem, rl_span *out) {
+    rl_arena tmp;
+    writer w;
+    rl_arena_init(&tmp, g->ctx);
+    start(&w, g, &tmp);
+    rl_status status = list_spans(&w, g);
+    if (status == RL_OK) flatten(&w, mem, out);
+    rl_arena_free(&tmp);
+    return status;
+}
+
+rl_span rl_onnx_bytes(const rl_graph *g) {
+    return g->onnx ? g->onnx->bytes : (rl_span){0};
+}

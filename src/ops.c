@@ -1,0 +1,185 @@
+/* The op table and the questions about it: see ops.h.
+ *
+ * Rows are sorted by id, which makes them sorted by (domain, type) too, so rl_op_find is a binary search.  What a row's
+ * role words mean is decided here and only here:
+ *
+ *   word       ::= [version "+"] name [ "@" input | "=" default ]
+ *   "axes 18+axes@1"     before opset 18 the attribute axes, from 18 on the constant input 1
+ *   "13+axis=1"          from opset 13 on the attribute axis, 1 where it is absent; before, no such thing
+ *
+ * The last word of a name whose version is not above the node's says where the value is. */
+#include "ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RL_MOVE RL_MOVING /* the table's word */
+
+const rl_oprow rl_optable[RL_NOP] = {
+#define OP(id, domain, type, cls, roles) {#id, domain, type, RL_##cls, roles},
+#include "ops.def"
+#undef OP
+    {"OPAQUE", "", "", RL_OPAQUE, ""},
+    {"MOVE", "", "Move", RL_MOVING, ""},
+};
+
+/* The versions of a domain that the rows were written for. */
+static const struct { const char *domain; int64_t first, last; } covered[] = {{"", 7, 28}, {"com.microsoft", 1, 1}};
+
+static bool is_covered(const char *domain, int64_t version) {
+    for (size_t i = 0; i < RL_LEN(covered); i++)
+        if (strcmp(covered[i].domain, domain) == 0) return version >= covered[i].first && version <= covered[i].last;
+    return false;
+}
+
+rl_op rl_op_find(rl_str domain, rl_str type, int64_t version) {
+    if (!domain || strcmp(domain, "ai.onnx") == 0) domain = "";
+    if (!type || !is_covered(domain, version)) return RL_OP_OPAQUE;
+    uint32_t lo = 0, hi = RL_OP_OPAQUE;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        int c = strcmp(domain, rl_optable[mid].domain);
+        if (c == 0) c = strcmp(type, rl_optable[mid].type);
+        if (c == 0) return (rl_op)mid;
+        if (c < 0) hi = mid;
+        else lo = mid + 1;
+    }
+    return RL_OP_OPAQUE;
+}
+
+rl_class rl_op_class(rl_op op) {
+    return (uint32_t)op < RL_NOP ? rl_optable[op].cls : RL_OPAQUE;
+}
+
+/* Where a node's parameter is: input `input`, or (RL_NONE) the attribute of that name. */
+typedef struct {
+    uint32_t input;
+    bool has_default;
+    int64_t dflt;
+} role;
+
+/* Reads the word at s into *r when it is `name` and holds for `since`. */
+static bool read_word(const char *s, const char *name, uint32_t since, role *r) {
+    char *end;
+    if (*s >= '0' && *s <= '9') {
+        if (strtoul(s, &end, 10) > since) return false;
+        s = end + 1;
+    }
+    size_t n = strlen(name);
+    if (strncmp(s, name, n) != 0 || !strchr(" @=", s[n])) return false; /* strchr finds the final 0 too */
+    *r = (role){.input = RL_NONE};
+    if (s[n] == '@') r->input = (uint32_t)strtoul(s + n + 1, NULL, 10);
+    r->has_default = s[n] == '=';
+    if (r->has_default) r->dflt = strtoll(s + n + 1, NULL, 10);
+    return true;
+}
+
+/* False when the node has no parameter of this name at its version. */
+static bool find_role(const rl_nodeinfo *n, const char *name, role *r) {
+    bool found = false;
+    if ((uint32_t)n->op >= RL_NOP) return false;
+    for (const char *s = rl_optable[n->op].roles; *s;) {
+        found |= read_word(s, name, n->since, r);
+        s += strcspn(s, " ");
+        s += strspn(s, " ");
+    }
+    return found;
+}
+
+/* The one constant integer of a value, as an axis is given. */
+static bool one_int(const rl_graph *g, rl_value v, int64_t *x) {
+    if (!rl_has(v)) return false;
+    rl_arena tmp;
+    const int64_t *p;
+    uint32_t n;
+    rl_arena_init(&tmp, g->ctx);
+    bool ok = rl_const_ints(g, v, &tmp, &p, &n) && n == 1;
+    if (ok) *x = p[0];
+    rl_arena_free(&tmp);
+    return ok;
+}
+
+static bool fetch_int(const rl_graph *g, const rl_nodeinfo *n, const char *name, int64_t *x) {
+    role r;
+    if (!find_role(n, name, &r)) return false;
+    if (r.input != RL_NONE) return one_int(g, rl_in(n, r.input), x);
+    const rl_attr *a = rl_attr_find(n, name);
+    if (!a && !r.has_default) return false;
+    *x = a ? a->i : r.dflt;
+    return !a || a->kind == RL_ATTR_INT;
+}
+
+bool rl_op_axis(const rl_graph *g, const rl_nodeinfo *n, uint32_t *axis) {
+    int64_t x;
+    if (n->nin == 0 || !rl_has(n->in[0]) || !fetch_int(g, n, "axis", &x)) return false;
+    uint32_t rank = rl_val(g, n->in[0])->rank;
+    if (rank == RL_NORANK) return false;
+    if (x < 0) x += rank;
+    /* Flatten may cut after the last dim. */
+    if (x < 0 || x > (int64_t)rank || (x == (int64_t)rank && n->op != RL_OP_Flatten)) return false;
+    *axis = (uint32_t)x;
+    return true;
+}
+
+/* The integers as given; *n = 0 and true when none are. */
+static bool fetch_axes(const rl_graph *g, const rl_nodeinfo *node, rl_arena *mem, const int64_t **x, uint32_t *n) {
+    role r;
+    *n = 0;
+    if (!find_role(node, "axes", &r)) return true;
+    if (r.input != RL_NONE) {
+        if (!rl_has(rl_in(node, r.input))) return true;
+        return rl_const_ints(g, rl_in(node, r.input), mem, x, n);
+    }
+    const rl_attr *a = rl_attr_find(node, "axes");
+    if (!a) return true;
+    *x = a->ints;
+    *n = a->n;
+    return a->kind == RL_ATTR_INTS && a->n > 0; /* runtimes disagree on what an empty attribute means */
+}
+
+/* Sorts x into out, counted from 0; false when one is out of range or there twice. */
+static bool sort_axes(const int64_t *x, uint32_t n, int64_t rank, uint32_t *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (x[i] < -rank || x[i] >= rank) return false;
+        uint32_t a = (uint32_t)(x[i] < 0 ? x[i] + rank : x[i]), k = i;
+        for (; k > 0 && out[k - 1] >= a; k--) {
+            if (out[k - 1] == a) return false;
+            out[k] = out[k - 1];
+        }
+        out[k] = a;
+    }
+    return true;
+}
+
+bool rl_op_axes(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, const uint32_t **axes, uint32_t *naxes, bool *all) {
+    const int64_t *x = NULL;
+    uint32_t count;
+    *axes = NULL;
+    *naxes = 0;
+    *all = false;
+    if (n->nin == 0 || !rl_has(n->in[0]) || !fetch_axes(g, n, mem, &x, &count)) return false;
+    if (count == 0) {
+        /* A reduction over no dims, where the model asks for that, not for all. */
+        *all = rl_op_class(n->op) != RL_REDUCE || rl_attr_int(n, "noop_with_empty_axes", 0) == 0;
+        return true;
+    }
+    uint32_t rank = rl_val(g, n->in[0])->rank;
+    if (rank == RL_NORANK) return false;
+    if (n->op == RL_OP_Unsqueeze) rank += count; /* its axes are the output's */
+    if (count > rank) return false;
+    uint32_t *out = rl_new(mem, uint32_t, count);
+    if (!sort_axes(x, count, rank, out)) return false;
+    *axes = out;
+    *naxes = count;
+    return true;
+}
+
+uint32_t rl_op_axes_input(const rl_nodeinfo *n) {
+    role r;
+    return find_role(n, "axes", &r) ? r.input : RL_NONE;
+}
+
+bool rl_op_keepdims(const rl_nodeinfo *n) {
+    role r;
+    return find_role(n, "keepdims", &r) && rl_attr_int(n, "keepdims", r.dflt) != 0;
+}

@@ -1,0 +1,53 @@
+/* Reads the op table, src/ops.def: one row per ONNX operator.
+ *
+ *   OP( id, "domain", "Type", CLASS, "roles" )
+ *
+ * id names the enum constant (RL_OP_Relu; com.microsoft ops are prefixed: RL_OP_ms_Gelu).  Rows are sorted by id.
+ * CLASS says which orders of dims may meet at the op's operands; legal.c and lower.c have one handler per class:
+ *
+ *   POINTWISE   every input and output broadcasts together (numpy rules); any order
+ *   EXPAND      Expand: input 0 broadcast to a constant shape
+ *   REDUCE      input 0 loses (or keeps as 1) the dims `axes`; any order
+ *   GLOBALPOOL  GlobalAveragePool, GlobalMaxPool, GlobalLpPool: all dims after the first two become 1
+ *   ARG         ArgMax, ArgMin: as REDUCE over one dim `axis`, which is a block
+ *   ALONG       works along the dim `axis`, which is a block (Softmax, LogSoftmax, Hardmax, CumSum, TopK)
+ *   CONCAT SPLIT SLICE PAD TILE GATHER   as named; the dims that change are blocks
+ *   QDQ         QuantizeLinear, DequantizeLinear: per tensor any order, per axis that dim is a block
+ *   BATCHNORM   inference, constant parameters; dim 1 is the channel
+ *   NORM        LayerNormalization and its kin: dims from `axis` on are normalized and stay last
+ *   MATMUL GEMM as named
+ *   POOL        MaxPool, AveragePool, LpPool: N and C first in any order, spatial dims last
+ *   RESIZE      Resize, Upsample: the resized dims are blocks
+ *   MOVE        moves data only, one-to-one: Transpose Reshape Flatten Squeeze Unsqueeze Identity
+ *   SHAPE       Shape, Size: looks at dims, not at data
+ *   OPAQUE      logical order on every operand
+ *
+ * roles: words `axis=-1` (attribute with its default), `axis@1` (constant input 1), `axes`, `18+axes@1` (from opset 18 on
+ * an input), `keepdims=1`.  A later word with a version wins from that version on. */
+#ifndef RL_OPS_H
+#define RL_OPS_H
+#include "ir.h"
+
+typedef enum {
+    RL_POINTWISE, RL_EXPAND, RL_REDUCE, RL_GLOBALPOOL, RL_ARG, RL_ALONG, RL_CONCAT, RL_SPLIT, RL_SLICE, RL_PAD, RL_TILE,
+    RL_GATHER, RL_QDQ, RL_BATCHNORM, RL_NORM, RL_MATMUL, RL_GEMM, RL_POOL, RL_RESIZE, RL_MOVING, RL_SHAPE, RL_OPAQUE
+} rl_class;
+
+typedef struct { const char *id, *domain, *type; rl_class cls; const char *roles; } rl_oprow;
+extern const rl_oprow rl_optable[RL_NOP];
+
+/* The op of this domain and type; RL_OP_OPAQUE when the table has none, or when the model's version of the domain is
+ * outside those that the rows hold for (ai.onnx 7 to 28, com.microsoft 1). */
+rl_op rl_op_find(rl_str domain, rl_str type, int64_t version);
+rl_class rl_op_class(rl_op op);
+
+/* The dim that the op works along, from attribute or constant input, made non-negative for input 0's rank.
+ * False when it is not constant, or out of range. */
+bool rl_op_axis(const rl_graph *g, const rl_nodeinfo *n, uint32_t *axis);
+/* Likewise several, sorted, in mem.  *all is set when none are given (then n = 0). False when not constant. */
+bool rl_op_axes(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, const uint32_t **axes, uint32_t *naxes, bool *all);
+/* The input that carries the axes at this node's opset, or RL_NONE when an attribute does. */
+uint32_t rl_op_axes_input(const rl_nodeinfo *n);
+bool rl_op_keepdims(const rl_nodeinfo *n);
+
+#endif

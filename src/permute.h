@@ -1,0 +1,12 @@
+/* Transposes bytes: what a Transpose of a constant would compute. */
+#ifndef RL_PERMUTE_H
+#define RL_PERMUTE_H
+#include "base.h"
+
+/* out dim i is in dim perm[i]; dim are in's sizes, elements have `bits` bits (a multiple of 8, or 1, 2, 4: then packed, the
+ * first element in the lowest bits, as ONNX does).  out holds as many bytes as in, and overlaps it nowhere. */
+void rl_permute(void *out, const void *in, uint32_t rank, const int64_t *dim, const uint32_t *perm, uint32_t bits);
+
+#define RL_PERMUTE_MAXRANK 32
+
+#endif

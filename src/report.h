@@ -1,0 +1,35 @@
+/* What `relayout optimize` and `relayout stats` say: a short table for people, JSON (docs/report.md) for programs. */
+#ifndef RL_REPORT_H
+#define RL_REPORT_H
+#include "stats.h"
+
+typedef struct { const char *name; double seconds; } rl_timing;
+
+typedef struct {
+    const char *in, *out;            /* paths; out NULL: nothing was written */
+    uint64_t in_bytes, out_bytes;
+    const char *target, *objective;
+    bool changed;                    /* false: the output is the input, byte for byte */
+    rl_stats before, after;
+    int64_t conv_before, conv_after; /* conversions, as problem.md counts them */
+    int64_t conv_bound;              /* the solver's lower bound */
+    const rl_timing *time;
+    uint32_t ntime;
+    double total;                    /* seconds */
+    uint64_t peak_bytes;             /* of resident memory; 0: unknown */
+} rl_report;
+
+void rl_report_json(const rl_report *r, rl_text *t);
+void rl_report_table(const rl_report *r, rl_text *t);
+
+/* One line for each Transpose that moves data, the largest first: bytes, name, shape, perm. */
+void rl_report_moves(const rl_graph *g, rl_arena *tmp, rl_text *t);
+/* The same as a JSON array. */
+void rl_report_moves_json(const rl_graph *g, rl_arena *tmp, rl_text *t);
+/* Counts of one graph. */
+void rl_report_counts(const rl_stats *s, rl_text *t);
+void rl_report_counts_json(const rl_stats *s, rl_text *t);
+/* s as a JSON string; NULL is null. */
+void rl_report_string(rl_text *t, const char *s);
+
+#endif

@@ -1,0 +1,159 @@
+/* Counts data movement: see stats.h.
+ *
+ * A node is known by its type name, not by its op, because what it does to memory does not depend on whether the op table
+ * covers the model's opset.  One table says which name counts as what. */
+#include "stats.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define SHAPE_ELEMENTS 64
+
+static const struct { const char *type; size_t field; } kinds[] = {
+#define KIND(type, field) {#type, offsetof(rl_stats, field)},
+    KIND(Concat, concats)          KIND(DepthToSpace, depth_space)  KIND(Einsum, einsums)          KIND(Expand, expands)
+    KIND(Flatten, views)           KIND(Gather, gathers)            KIND(GatherElements, gathers)  KIND(GatherND, gathers)
+    KIND(Identity, views)          KIND(Pad, pads)                  KIND(Reshape, views)           KIND(Scatter, scatters)
+    KIND(ScatterElements, scatters) KIND(ScatterND, scatters)       KIND(Slice, slices)            KIND(SpaceToDepth, depth_space)
+    KIND(Split, splits)            KIND(Squeeze, views)             KIND(Tile, tiles)              KIND(Transpose, transposes)
+    KIND(Unsqueeze, views)
+#undef KIND
+};
+
+static int64_t mul(int64_t a, int64_t b) {
+    int64_t r;
+    return __builtin_mul_overflow(a, b, &r) ? INT64_MAX : r;
+}
+
+int64_t rl_stats_elements(const rl_graph *g, rl_value v, bool *exact) {
+    const rl_valinfo *x = rl_val(g, v);
+    int64_t n = 1;
+    if (exact) *exact = true;
+    if (x->rank == RL_NORANK) return -1;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (exact && !rl_dim_known(x->dim[i])) *exact = false;
+        n = mul(n, rl_dim_guess(g->ctx, x->dim[i], RL_STATS_GUESS));
+    }
+    return n;
+}
+
+static bool is_integer(rl_dtype t) {
+    return t == RL_I64 || t == RL_I32;
+}
+
+static bool is_shape_arithmetic(const rl_graph *g, const rl_nodeinfo *n) {
+    for (uint32_t i = 0; i < n->nout; i++) {
+        bool exact;
+        if (!rl_has(n->out[i])) continue;
+        int64_t count = rl_stats_elements(g, n->out[i], &exact);
+        if (!is_integer(rl_val(g, n->out[i])->dtype) || count < 0 || !exact || count > SHAPE_ELEMENTS) return false;
+    }
+    return n->nout > 0;
+}
+
+bool rl_transpose_moves(const rl_graph *g, const rl_nodeinfo *n) {
+    const rl_attr *perm = rl_attr_find(n, "perm");
+    const rl_valinfo *x = rl_has(rl_in(n, 0)) ? rl_val(g, n->in[0]) : NULL;
+    uint32_t rank = perm ? perm->n : x ? x->rank : RL_NORANK;
+    if (rank == RL_NORANK) return true;
+    bool sized = x && x->rank == rank;
+    int64_t last = -1;
+    for (uint32_t i = 0; i < rank; i++) {
+        int64_t p = perm ? perm->ints[i] : (int64_t)(rank - 1 - i);
+        if (sized && p >= 0 && p < (int64_t)rank && x->dim[p] == 1) continue;
+        if (p < last) return true;
+        last = p;
+    }
+    return false;
+}
+
+/* The bytes of the number 1. */
+static const void *one_of(rl_dtype t, size_t *size) {
+    static const float f32 = 1;
+    static const double f64 = 1;
+    static const uint16_t f16 = 0x3c00, bf16 = 0x3f80;
+    *size = rl_dtype_bits(t) / 8;
+    switch (t) {
+    case RL_F32: return &f32;
+    case RL_F64: return &f64;
+    case RL_F16: return &f16;
+    case RL_BF16: return &bf16;
+    default: return NULL;
+    }
+}
+
+/* A square constant with one 1 in each row and each column. */
+static bool is_permutation(const rl_const *c) {
+    if (!c || !c->data || c->rank != 2 || c->dim[0] != c->dim[1] || c->dim[0] < 2) return false;
+    size_t size, n = (size_t)c->dim[0];
+    const unsigned char *one = one_of(c->dtype, &size), *p = c->data, zero[8] = {0};
+    if (!one || n > 65535 || c->nbyte != n * n * size) return false;
+    uint8_t seen[65536 / 8] = {0};
+    for (size_t i = 0; i < n; i++) {
+        size_t ones = 0;
+        for (size_t j = 0; j < n; j++, p += size) {
+            if (memcmp(p, zero, size) == 0) continue;
+            if (memcmp(p, one, size) != 0 || ++ones > 1 || (seen[j / 8] >> j % 8 & 1)) return false;
+            seen[j / 8] = (uint8_t)(seen[j / 8] | 1u << j % 8);
+        }
+        if (ones != 1) return false;
+    }
+    return true;
+}
+
+static bool multiplies_by_permutation(const rl_graph *g, const rl_nodeinfo *n) {
+    if (strcmp(n->type, "MatMul") != 0 && strcmp(n->type, "Gemm") != 0) return false;
+    for (uint32_t i = 0; i < 2; i++)
+        if (rl_has(rl_in(n, i)) && is_permutation(rl_val(g, n->in[i])->data)) return true;
+    return false;
+}
+
+int64_t rl_transpose_bytes(const rl_graph *g, const rl_nodeinfo *n) {
+    if (!n->type || strcmp(n->type, "Transpose") != 0 || (n->domain && *n->domain)) return -1;
+    if (!rl_has(rl_in(n, 0)) || !rl_has(rl_out(n, 0)) || !rl_transpose_moves(g, n)) return -1;
+    int64_t count = rl_stats_elements(g, n->out[0], NULL);
+    uint32_t bits = rl_dtype_bits(rl_val(g, n->out[0])->dtype);
+    if (count < 0) return 0;
+    if (!bits) return mul(count, 8); /* strings: a pointer each */
+    return count > INT64_MAX / 128 ? INT64_MAX : count * bits / 8;
+}
+
+static void count_transpose(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
+    int64_t bytes = rl_transpose_bytes(g, n);
+    if (bytes < 0) return;
+    s->moving++;
+    if (__builtin_add_overflow(s->moved_bytes, bytes, &s->moved_bytes)) s->moved_bytes = INT64_MAX;
+}
+
+static void count_node(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
+    s->nodes++;
+    if (!n->type || (n->domain && *n->domain)) return;
+    if (multiplies_by_permutation(g, n)) s->matmuls++;
+    for (size_t k = 0; k < RL_LEN(kinds); k++) {
+        if (strcmp(kinds[k].type, n->type) != 0) continue;
+        bool transpose = kinds[k].field == offsetof(rl_stats, transposes);
+        if (!transpose && is_shape_arithmetic(g, n)) return;
+        ++*(int64_t *)(void *)((char *)s + kinds[k].field);
+        if (transpose) count_transpose(g, n, s);
+        return;
+    }
+}
+
+static void count_graph(const rl_graph *g, rl_stats *s) {
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        count_node(g, n, s);
+        for (uint32_t k = 0; k < n->nattr; k++)
+            if (n->attr[k].graph) count_graph(n->attr[k].graph, s);
+    }
+}
+
+void rl_stats_of(const rl_graph *g, rl_stats *s) {
+    *s = (rl_stats){0};
+    count_graph(g, s);
+}
+
+int64_t rl_stats_others(const rl_stats *s) {
+    return s->gathers + s->scatters + s->slices + s->splits + s->concats + s->pads + s->tiles + s->expands + s->depth_space +
+           s->einsums + s->matmuls;
+}

@@ -1,0 +1,55 @@
+/* The numbers that relayout reports about a model, each recomputed from the graph alone: no pass counts for itself.
+ *
+ * Counted are nodes by what they are called, in the main graph and in every body.  Integer tensors of up to 64 elements are
+ * shape arithmetic: a node that makes nothing else is counted in `nodes` alone, unless it is a Transpose.
+ *
+ *   rl_stats s;  rl_stats_of(g, &s);
+ *   s.transposes == 9 && s.moving == 7      two of the nine only move dims of size 1: the bytes stay where they are
+ */
+#ifndef RL_STATS_H
+#define RL_STATS_H
+#include "ir.h"
+
+/* field, name in tables.  transposes holds moving; the rest up to matmuls are the other nodes that move data. */
+#define RL_STATS_FIELDS(X)                                                                                           \
+    X(transposes, "Transpose")                                                                                       \
+    X(moving, "Transpose that moves data")                                                                           \
+    X(gathers, "Gather, GatherElements, GatherND")                                                                   \
+    X(scatters, "ScatterElements, ScatterND")                                                                        \
+    X(slices, "Slice")                                                                                               \
+    X(splits, "Split")                                                                                               \
+    X(concats, "Concat")                                                                                             \
+    X(pads, "Pad")                                                                                                   \
+    X(tiles, "Tile")                                                                                                 \
+    X(expands, "Expand")                                                                                             \
+    X(depth_space, "DepthToSpace, SpaceToDepth")                                                                     \
+    X(einsums, "Einsum")                                                                                             \
+    X(matmuls, "MatMul by a permutation")                                                                            \
+    X(views, "Reshape, Squeeze, Unsqueeze, ...")                                                                     \
+    X(nodes, "all nodes")                                                                                            \
+    X(moved_bytes, "bytes moved by Transposes")
+
+typedef struct {
+#define X(field, name) int64_t field;
+    RL_STATS_FIELDS(X)
+#undef X
+} rl_stats;
+
+/* Types and shapes must have been inferred.  moved_bytes takes every unknown dim as RL_STATS_GUESS. */
+#define RL_STATS_GUESS 16
+void rl_stats_of(const rl_graph *g, rl_stats *s);
+
+/* All nodes that move data, except Transposes. */
+int64_t rl_stats_others(const rl_stats *s);
+
+/* The elements of v with every unknown dim taken as RL_STATS_GUESS; *exact (if not NULL) is false where one was. -1:
+ * unknown rank. */
+int64_t rl_stats_elements(const rl_graph *g, rl_value v, bool *exact);
+
+/* True when the Transpose n moves bytes, as far as known: false when it only moves dims of size 1. */
+bool rl_transpose_moves(const rl_graph *g, const rl_nodeinfo *n);
+
+/* The bytes that it moves; -1 when n is no Transpose, or moves none. */
+int64_t rl_transpose_bytes(const rl_graph *g, const rl_nodeinfo *n);
+
+#endif

@@ -1,0 +1,53 @@
+/* The protobuf wire format: what onnx_read.c and onnx_write.c do before and beside protobuf-c.
+ *
+ * A message is a row of fields, each a tag (number << 3 | type) and a value.  rl_wire_next steps over one message's fields
+ * without looking inside them:
+ *
+ *   rl_wire w = rl_wire_of(span);
+ *   for (rl_field f; rl_wire_next(&w, &f);)
+ *       if (f.number == 7 && f.type == RL_WIRE_LEN) use(f.body);
+ *   if (w.bad) ...                                  the bytes from w.p on are no field
+ *
+ * rl_wire_scan walks a whole tree of messages without recursion and refuses what would hurt later: damaged fields, lengths that
+ * pass the end, known fields of a wrong type, too many levels.  After it, everything inside may be read without checks. */
+#ifndef RL_WIRE_H
+#define RL_WIRE_H
+#include "ir.h"
+
+enum { RL_WIRE_VARINT = 0, RL_WIRE_64 = 1, RL_WIRE_LEN = 2, RL_WIRE_32 = 5 };
+
+typedef struct { const uint8_t *p, *end; bool bad; } rl_wire;
+
+typedef struct {
+    uint32_t number;
+    uint32_t type;
+    uint64_t value; /* varint and fixed types */
+    rl_span body;   /* the value's bytes; of RL_WIRE_LEN those after the length */
+    rl_span all;    /* the whole field, tag included */
+} rl_field;
+
+static inline rl_wire rl_wire_of(rl_span s) { return (rl_wire){s.p, s.p ? s.p + s.n : s.p, false}; }
+bool rl_wire_next(rl_wire *w, rl_field *f); /* false at the end, and with w->bad set at damage */
+bool rl_wire_varint(rl_wire *w, uint64_t *x);
+
+/* What the scanner asks about each field: message is the schema's entry of the message it stands in. A SINGLE message may
+ * stand there once: protobuf would merge a second one into it, in time quadratic in their number. */
+typedef enum { RL_FIELD_OTHER, RL_FIELD_MESSAGE, RL_FIELD_SINGLE, RL_FIELD_WRONG, RL_FIELD_STOP } rl_field_kind;
+typedef rl_field_kind rl_wire_visit(void *user, const void *message, const rl_field *f, const void **child);
+
+typedef struct {
+    const char *what;    /* NULL: the tree is sound */
+    size_t at;           /* byte */
+    const void *message; /* the schema's entry of the message where it happened */
+    uint32_t number;     /* field, 0 if unknown */
+    bool limit;          /* sound so far, but over a limit */
+} rl_wire_fault;
+
+/* Checks the tree under s; root: the schema's entry of its root; mem: for a stack of max_depth entries. */
+rl_wire_fault rl_wire_scan(rl_span s, const void *root, uint32_t max_depth, rl_wire_visit *visit, void *user, rl_arena *mem);
+
+/* Encoders: each returns how many bytes it wrote. */
+uint32_t rl_wire_put_varint(uint8_t *p, uint64_t x);                        /* at most 10 */
+uint32_t rl_wire_put_len(uint8_t *p, uint32_t number, uint64_t nbyte);      /* at most 15: tag and length */
+
+#endif

@@ -1,0 +1,492 @@
+"""What the Python tests and benchmarks share: running relayout, running models, comparing outputs, counting moves.
+
+Nothing here uses relayout's own code: shapes come from onnx.shape_inference, numbers from onnxruntime (its optimizations
+off) or, where onnxruntime does not know an op or a type, from the onnx reference evaluator.
+"""
+import argparse
+import dataclasses
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared"  # sample models that are no part of the project; tests that use them skip without
+SMALL = 64                       # elements of an integer tensor that counts as shape arithmetic
+
+
+# ---------------------------------------------------------------------------------------------------- running relayout
+
+def arguments(description):
+    """An argument parser with the options that every test has."""
+    p = argparse.ArgumentParser(description=description)
+    p.add_argument("--build", type=Path, default=ROOT / "build", help="build folder (default: build)")
+    p.add_argument("--relayout", type=Path, help="the program (default: BUILD/relayout)")
+    p.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes (default: 2)")
+    return p
+
+
+def program(args):
+    """The absolute path of the relayout program; ends the test when there is none."""
+    path = (args.relayout or args.build / "relayout").resolve()
+    if not os.access(path, os.X_OK):
+        sys.exit(f"{path}: no such program; build it first (scripts/test.sh does)")
+    return str(path)
+
+
+@dataclasses.dataclass
+class Run:
+    status: int      # exit status; negative: killed by that signal; 124: it took longer than the limit
+    seconds: float
+    message: str     # the last line on stderr
+
+    @property
+    def text(self):
+        return f"status {self.status}" + (f": {self.message}" if self.message else "")
+
+
+def relayout(prog, *args, limit=120):
+    t = time.perf_counter()
+    try:
+        p = subprocess.run([prog, *map(str, args)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return Run(124, time.perf_counter() - t, f"no end after {limit} s")
+    seconds = time.perf_counter() - t
+    lines = p.stderr.decode(errors="replace").strip().splitlines()
+    bad = next((s for s in lines if "ERROR: AddressSanitizer" in s or "runtime error:" in s), "")
+    return Run(p.returncode, seconds, bad or (lines[-1] if lines else ""))
+
+
+def optimize(prog, src, dst, target, *more, limit=120):
+    return relayout(prog, "optimize", src, "-o", dst, "--target", target, *more, limit=limit)
+
+
+def progress(it, total, every=2.0):
+    """Passes items on and, on a terminal, says how many are done."""
+    last = time.time()
+    for i, x in enumerate(it, 1):
+        if sys.stderr.isatty() and time.time() - last > every:
+            print(f"\r{i}/{total} ", end="", file=sys.stderr, flush=True)
+            last = time.time()
+        yield x
+    if sys.stderr.isatty():
+        print("\r         \r", end="", file=sys.stderr)
+
+
+def closing(npass, nfail, nskip=0):
+    """The last line of every test; the exit status."""
+    print(f"{npass} passed, {nfail} failed" + (f", {nskip} skipped" if nskip else ""))
+    return 1 if nfail else 0
+
+
+# ---------------------------------------------------------------------------------------------------- running models
+
+class Differ(Exception):
+    """A model that cannot be run, or outputs that differ."""
+
+
+def session(model, optimized=False, threads=1):
+    """An onnxruntime session; model: a path or bytes."""
+    import onnxruntime as ort
+    ort.set_default_logger_severity(4)
+    o = ort.SessionOptions()
+    o.log_severity_level = 4
+    if not optimized:
+        o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    o.intra_op_num_threads = threads
+    o.inter_op_num_threads = 1
+    o.add_session_config_entry("session.intra_op.allow_spinning", "1" if optimized else "0")
+    return ort.InferenceSession(str(model) if isinstance(model, Path) else model, o, providers=["CPUExecutionProvider"])
+
+
+def run_ort(model, inputs, threads=1, optimized=False):
+    """Outputs by onnxruntime; inputs: a dict. What the model does not take is left out."""
+    s = session(model, optimized, threads)
+    names = {i.name for i in s.get_inputs()} | {i.name for i in s.get_overridable_initializers()}
+    return s.run(None, {k: v for k, v in inputs.items() if k in names})
+
+
+def run_reference(model, inputs):
+    """Outputs by the reference evaluator."""
+    import warnings
+    from onnx.reference import ReferenceEvaluator
+    if isinstance(model, (str, Path)):
+        model = onnx.load(model)
+    elif isinstance(model, bytes):
+        model = onnx.load_from_string(model)
+    names = {i.name for i in model.graph.input}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"):
+            return ReferenceEvaluator(model).run(None, {k: v for k, v in inputs.items() if k in names})
+
+
+ENGINES = {"onnxruntime": run_ort, "reference": run_reference}
+
+
+def run(model, inputs):
+    """Outputs and the engine that made them: onnxruntime where it can, else the reference evaluator."""
+    try:
+        return run_ort(model, inputs), "onnxruntime"
+    except Exception as e:
+        first = e
+    try:
+        return run_reference(model, inputs), "reference"
+    except Exception as e:
+        raise Differ(f"onnxruntime: {str(first).splitlines()[0][:200]}; reference: {e!r:.200}") from None
+
+
+def model_inputs(model):
+    """Graph inputs that the user must give: those without an initializer."""
+    ini = {t.name for t in model.graph.initializer} | {t.values.name for t in model.graph.sparse_initializer}
+    return [i for i in model.graph.input if i.name not in ini]
+
+
+def random_inputs(model, seed=0, dims=None, integers=False, high=8):
+    """Seeded inputs by name. dims: sizes of symbols (by name; "" is the default, 2), or of a whole input (a list, by its name).
+    integers: whole floats from -4 to 4, so that sums are exact."""
+    dims, out = dims or {}, {}
+    for i in model_inputs(model):
+        t = i.type.tensor_type
+        if i.type.WhichOneof("value") != "tensor_type":
+            raise Differ(f"input {i.name}: not a tensor")
+        shape = dims.get(i.name)
+        if not isinstance(shape, (list, tuple)):
+            shape = [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else dims.get(d.dim_param, dims.get("", 2))
+                     for d in t.shape.dim]
+        r = np.random.default_rng([seed, *hashlib.sha256(i.name.encode()).digest()[:8]])
+        out[i.name] = random_tensor(r, t.elem_type, shape, integers, high)
+    return out
+
+
+def random_tensor(r, dtype, shape, integers=False, high=8):
+    np_type = helper.tensor_dtype_to_np_dtype(dtype)
+    if dtype == TensorProto.STRING:
+        return r.choice(np.array(["a", "b", "ab"], dtype=object), size=shape)
+    if dtype == TensorProto.BOOL:
+        return r.integers(0, 2, shape).astype(bool)
+    if dtype in (TensorProto.COMPLEX64, TensorProto.COMPLEX128):
+        return (r.integers(-4, 5, shape) + 1j * r.integers(-4, 5, shape)).astype(np_type)
+    if np_type in (np.float32, np.float64, np.float16) or np_type.name.startswith(("bfloat", "float")):
+        x = r.integers(-4, 5, shape) if integers else r.standard_normal(shape)
+        return np.asarray(x).astype(np_type)
+    return np.asarray(r.integers(0, high, shape)).astype(np_type)
+
+
+# ---------------------------------------------------------------------------------------------------- comparing
+
+@dataclasses.dataclass
+class Diff:
+    ok: bool = True
+    worst: float = 0.0   # the largest |difference|
+    ratio: float = 0.0   # the largest |difference| over what is allowed
+    bitexact: bool = True
+    why: str = ""        # the first difference, in words
+
+
+def compare(want, got, exact=False):
+    """Compares two lists of outputs. Floats: max |d| <= 1e-4 (max y - min y) + 1e-6 max |y| (wider for half precision),
+    the same infinities and NaNs; everything else, and floats if exact: equal."""
+    d = Diff()
+    if len(want) != len(got):
+        return Diff(False, np.inf, np.inf, False, f"{len(got)} outputs instead of {len(want)}")
+    for i, (a, b) in enumerate(zip(want, got)):
+        why = _compare_one(a, b, d, exact)
+        if why and d.ok:
+            d.ok, d.why = False, f"output {i}: {why}"
+    return d
+
+
+def _compare_one(a, b, d, exact):
+    if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)) or a is None or b is None:
+        if type(a) is not type(b) or (a is not None and len(a) != len(b)):
+            d.bitexact = False
+            return "another type or length"
+        return next(filter(None, (_compare_one(x, y, d, exact) for x, y in zip(a or [], b or []))), "")
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        d.bitexact, d.worst, d.ratio = False, np.inf, np.inf
+        return f"{b.dtype}{list(b.shape)} instead of {a.dtype}{list(a.shape)}"
+    if a.dtype == object or a.size == 0:
+        same = bool(np.all(a == b))
+        d.bitexact &= same
+        return "" if same else "other strings"
+    if np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes():
+        return ""
+    d.bitexact = False
+    if a.dtype.kind in "biu" or not (a.dtype.kind in "fc" or a.dtype.name.startswith(("bfloat", "float"))):
+        n = int(np.sum(a != b))
+        d.worst, d.ratio = np.inf, np.inf
+        return f"{n} of {a.size} elements differ"
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    # Half precision: a reordered sum may round twice the other way.
+    coarse = {"float16": 2.0 ** -9, "bfloat16": 2.0 ** -6}.get(a.dtype.name, 0.25 if a.dtype.itemsize == 1 else 0.0)
+    a, b = a.astype(wide), b.astype(wide)
+    fa, fb = np.isfinite(a), np.isfinite(b)
+    if not np.array_equal(fa, fb) or not np.array_equal(a[~fa], b[~fb], equal_nan=True):
+        d.worst, d.ratio = np.inf, np.inf
+        return "NaN or infinity in other places"
+    if not fa.any():
+        return ""
+    a, b = a[fa], b[fa]
+    span = np.max(a.real) - np.min(a.real)
+    allowed = 0.0 if exact else max(1e-4 * span + 1e-6 * np.max(np.abs(a)), coarse * np.max(np.abs(a)))
+    worst = float(np.max(np.abs(a - b)))
+    d.worst = max(d.worst, worst)
+    d.ratio = max(d.ratio, worst / allowed if allowed else (np.inf if worst else 0.0))
+    return f"max |d| {worst:.3g}, allowed {allowed:.3g}" if worst > allowed else ""
+
+
+# ---------------------------------------------------------------------------------------------------- counting moves
+
+VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
+OTHERS = {"Gather", "GatherElements", "GatherND", "Scatter", "ScatterElements", "ScatterND", "TensorScatter", "Slice", "Split",
+          "SplitToSequence", "Concat", "ConcatFromSequence", "Pad", "Tile", "Expand", "DepthToSpace", "SpaceToDepth", "Einsum",
+          "Compress", "ReverseSequence", "CenterCropPad", "Col2Im", "Unique", "NhwcTranspose", "ReorderInput", "ReorderOutput"}
+RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
+
+
+@dataclasses.dataclass
+class Counts:
+    transposes: int = 0    # all Transpose nodes
+    moving: int = 0        # those that move data: some dim that is not 1 changes its place among such dims
+    folded: int = 0        # Transposes of what is computed from constants alone (in neither of the two above)
+    others: dict = dataclasses.field(default_factory=dict)  # op type -> count, other nodes that move data
+    views: int = 0
+    nodes: int = 0
+    unknown: list = dataclasses.field(default_factory=list)  # tensors that decide, and whose shape inference did not tell
+
+    @property
+    def nother(self):
+        return sum(self.others.values())
+
+    def grown(self, before):
+        """Other data-moving nodes that `before` had fewer of, as text; "" where their total did not grow."""
+        if self.nother <= before.nother:
+            return ""
+        return ", ".join(f"{k} {before.others.get(k, 0)} -> {n}" for k, n in sorted(self.others.items())
+                         if n > before.others.get(k, 0))
+
+
+def light(model):
+    """A copy without large weights, for shape inference (a model over 2 GB has no other way, and it is fast)."""
+    def strip(g):
+        for t in g.initializer:
+            strip_tensor(t)
+        for n in g.node:
+            for a in n.attribute:
+                if a.type == AttributeProto.TENSOR:
+                    strip_tensor(a.t)
+                for b in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs):
+                    strip(b)
+
+    def strip_tensor(t):
+        if int(np.prod(t.dims)) > 1024 and t.data_type != TensorProto.STRING and t.data_location != TensorProto.EXTERNAL:
+            for f in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
+                t.ClearField(f)
+
+    m = onnx.ModelProto()
+    m.CopyFrom(model)
+    strip(m.graph)
+    return m
+
+
+def infer(model):
+    """Shape inference that never fails: the model as it is where inference does."""
+    try:
+        return onnx.shape_inference.infer_shapes(light(model), data_prop=True)
+    except Exception:
+        return model
+
+
+def count(model, runtime_shapes=None):
+    """Counts of a model (with weights, so that permutation matrices are seen). runtime_shapes: name -> shape, used for
+    tensors of the main graph that shape inference says nothing about."""
+    c = Counts()
+    perms = {t.name for t in model.graph.initializer if _is_permutation(t)}
+    perms |= {n.output[0] for n in model.graph.node if n.op_type == "Constant"
+              for a in n.attribute if a.name == "value" and _is_permutation(a.t)}
+    at = _Where(perms, runtime_shapes or {}, _static(model), model.ir_version)
+    _count_graph(infer(model).graph, c, {}, set(), set(), at)
+    for f in model.functions:
+        for n in f.node:
+            _count_node(n, c, {}, set(), set(), at)
+    return c
+
+
+@dataclasses.dataclass
+class _Where:
+    perms: set      # names of constants that are permutation matrices
+    runtime: dict   # name -> shape
+    static: bool    # every shape in the model is fixed, so that Shape gives a constant
+    ir: int
+
+
+def _static(model):
+    """Fixed input shapes, and no op whose output's shape depends on data."""
+    return (all(isinstance(d, int) for i in model_inputs(model) for d in (_shape(i.type) or [None]))
+            and not any(n.op_type in ("NonZero", "Compress", "Unique", "NonMaxSuppression", "If", "Loop", "Scan")
+                        or n.domain not in ("", "ai.onnx") for n in model.graph.node))
+
+
+def _is_permutation(t):
+    """A float matrix (a 1x1 kernel counts) with one 1 in each row and column."""
+    dims = [d for d in t.dims if d != 1]
+    if t.data_type not in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE) or len(dims) != 2 or dims[0] != dims[1]:
+        return False
+    if t.data_location == TensorProto.EXTERNAL or dims[0] < 2:
+        return False
+    a = numpy_helper.to_array(t).reshape(dims)
+    if not np.all((a[0] == 0) | (a[0] == 1)):
+        return False
+    return bool(np.all((a == 0) | (a == 1)) and np.all(a.sum(0) == 1) and np.all(a.sum(1) == 1))
+
+
+def _shape(t):
+    """Dims of a type: numbers, names, or None; None for an unknown rank."""
+    if t.WhichOneof("value") != "tensor_type" or not t.tensor_type.HasField("shape"):
+        return None
+    return [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else (d.dim_param or None) for d in t.tensor_type.shape.dim]
+
+
+def _count_graph(g, c, types, consts, shapelike, at):
+    types, consts, shapelike = dict(types), set(consts), set(shapelike)
+    for v in (*g.value_info, *g.output, *g.input):
+        types[v.name] = (_shape(v.type), v.type.tensor_type.elem_type)
+    inputs = {v.name for v in g.input}
+    for t in g.initializer:
+        types[t.name] = (list(t.dims), t.data_type)
+        if at.ir < 4 or t.name not in inputs:
+            consts.add(t.name)
+    for n in g.node:
+        _count_node(n, c, types, consts, shapelike, at)
+
+
+def _count_node(n, c, types, consts, shapelike, at):
+    bodies = [b for a in n.attribute for b in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs)]
+    ins = [i for i in n.input if i]
+    const = all(i in consts for i in ins) and n.op_type not in RANDOM and not bodies
+    const |= at.static and n.op_type in ("Shape", "Size")
+    if const:
+        consts.update(n.output)
+    if not const and (n.op_type in ("Shape", "Size") or (not bodies and all(i in consts or i in shapelike for i in ins))):
+        shapelike.update(n.output)
+    for b in bodies:
+        _count_graph(b, c, types, consts, shapelike, at)
+    c.nodes += 1
+    op = n.op_type
+    if op in VIEWS:
+        c.views += 1
+    elif op == "Transpose":
+        if const:
+            c.folded += 1
+            return
+        c.transposes += 1
+        if _transpose_moves(n, c, types, at.runtime):
+            c.moving += 1
+    elif not const and (op in OTHERS or (op in ("MatMul", "Gemm", "Conv") and any(i in at.perms for i in n.input[:2]))):
+        if not _shape_arithmetic(n, c, types, shapelike, at.runtime):
+            c.others[op] = c.others.get(op, 0) + 1
+
+
+def _shape_arithmetic(n, c, types, shapelike, runtime):
+    """Integer outputs, each of up to 64 elements (or of unknown size, but computed from shapes alone)."""
+    for o in filter(None, n.output):
+        shape, dtype = types.get(o, (None, 0))
+        if dtype not in (TensorProto.INT64, TensorProto.INT32) and not (dtype == 0 and o in shapelike):
+            return False
+        if shape is None or any(not isinstance(d, int) for d in shape):
+            shape = runtime.get(o)
+        if shape is None:
+            c.unknown.append(o)
+            if o not in shapelike:
+                return False
+        elif int(np.prod(shape)) > SMALL:
+            return False
+    return True
+
+
+def _transpose_moves(n, c, types, runtime):
+    shape = types.get(n.input[0], (None, 0))[0]
+    perm = next((list(a.ints) for a in n.attribute if a.name == "perm"), None)
+    if shape is None or any(not isinstance(d, int) for d in shape):
+        known = runtime.get(n.input[0])
+        if known is not None:
+            shape = list(known)
+        elif perm != sorted(perm or []):
+            c.unknown.append(n.input[0])
+    if perm is None:
+        if shape is None:
+            return True
+        perm = list(range(len(shape)))[::-1]
+    if shape is not None and len(shape) == len(perm):  # inference may have it wrong in a model that is
+        perm = [p for p in perm if shape[p] != 1]
+    return perm != sorted(perm)
+
+
+def runtime_values(model, names, inputs):
+    """Tensors of the main graph, by running it once with them as outputs. {} where onnxruntime cannot."""
+    m = onnx.ModelProto()
+    m.CopyFrom(model)
+    made = {o for n in m.graph.node for o in n.output} | {i.name for i in m.graph.input}
+    names = [n for n in dict.fromkeys(names) if n in made]
+    have = {o.name for o in m.graph.output}
+    for n in names:
+        if n not in have:
+            m.graph.output.add().name = n
+    try:
+        return dict(zip(names, session(m.SerializeToString()).run(names, inputs)))
+    except Exception:
+        return {}
+
+
+def runtime_shapes(model, names, inputs):
+    return {k: v.shape for k, v in runtime_values(model, names, inputs).items() if isinstance(v, np.ndarray)}
+
+
+def count_run(model, inputs):
+    """As count, with runtime shapes where inference left a Transpose undecided."""
+    c = count(model)
+    if c.unknown and inputs is not None:
+        shapes = runtime_shapes(model, c.unknown, inputs)
+        if shapes:
+            c = count(model, shapes)
+    return c
+
+
+# ---------------------------------------------------------------------------------------------------- the rest
+
+def checker_error(path, full=False):
+    """What onnx.checker says against a model file, in one line; "" if nothing."""
+    try:
+        onnx.checker.check_model(str(path), full_check=full)
+        return ""
+    except Exception as e:
+        return (str(e).strip().splitlines() or [type(e).__name__])[0][:200]
+
+
+def interface(model):
+    """What must never change: names, order and types of inputs and outputs, IR version, opsets, metadata."""
+    g = model.graph
+    return (model.ir_version, sorted((o.domain, o.version) for o in model.opset_import),
+            [i.SerializeToString() for i in g.input], [o.SerializeToString() for o in g.output],
+            [(p.key, p.value) for p in model.metadata_props], model.producer_name, g.name, model.doc_string, g.doc_string)
+
+
+def digest(path):
+    h = hashlib.sha256()
+    with open(path, "rb") as f:
+        while block := f.read(1 << 20):
+            h.update(block)
+    return h.hexdigest()
+
+
+def same_bytes(a, b):
+    a, b = Path(a), Path(b)
+    return a.stat().st_size == b.stat().st_size and digest(a) == digest(b)

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Random models through relayout: same numbers, never more moves, nothing to do the second time.
+
+  test_random.py --count 1000 --seed 0          models 0 to 999, targets onnx and generic
+  test_random.py --seed 123 --count 1 --shrink  one model again; a failing one is made small
+
+A failing model goes to BUILD/random-failures/SEED.TARGET.onnx, with its result and, with --shrink, a small one beside it.
+Outputs that only exact arithmetic led to must be equal; the others within the usual tolerance, or, where the model magnifies
+rounding, within ten times what a change of the inputs in the last digit does to the original.
+"""
+import multiprocessing
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+import check
+import common
+import graphgen
+import shrink
+
+
+def noise(model, inputs, wanted):
+    """Per output: what changing the last bits of inputs and constants does to it."""
+    r = np.random.default_rng(0)
+    jitter = lambda x: (x * (1 + 2e-7 * r.standard_normal(x.shape))).astype(x.dtype) if x.dtype == np.float32 else x
+    m = onnx.ModelProto()
+    m.CopyFrom(model)
+    for t in m.graph.initializer:
+        if t.data_type == onnx.TensorProto.FLOAT and len(t.dims):
+            t.CopyFrom(onnx.numpy_helper.from_array(jitter(onnx.numpy_helper.to_array(t)), t.name))
+    try:
+        got, _ = common.run(m.SerializeToString(), {k: jitter(v) for k, v in inputs.items()})
+    except common.Differ:
+        return [0.0] * len(wanted)
+    size = lambda a, b: float(np.nanmax(np.abs(a.astype(float) - b.astype(float)), initial=0.0)) if a.dtype.kind == "f" and a.shape == b.shape else 0.0
+    return [size(a, b) for a, b in zip(wanted, got)]
+
+
+def judge(prog, g, target, tmp):
+    """What is wrong, one line each; the original's counts; the result."""
+    src = Path(tmp) / "in.onnx"
+    src.write_bytes(g.proto.SerializeToString())
+    facts = check.facts_of(src, g.proto, g.trials)
+    res = check.rewrite(prog, src, facts, target, tmp, lambda k, got: outputs(g, facts, k, got))
+    return res.fail, facts.counts, res
+
+
+def outputs(g, facts, k, got):
+    """The outputs of trial k, each by its own rule."""
+    want, total, shaken = facts.outputs[k], common.Diff(), None
+    if len(want) != len(got):
+        return common.compare(want, got)
+    for i, (a, b) in enumerate(zip(want, got)):
+        d = common.compare([a], [b], g.exact[i])
+        if not d.ok and not g.exact[i] and np.isfinite(d.worst):
+            shaken = shaken or noise(g.proto, facts.inputs[k], want)
+            if d.worst <= 10 * shaken[i]:
+                continue
+        if not d.ok and total.ok:
+            total.ok, total.why = False, f"output {i} ({g.proto.graph.output[i].name}): {d.why.split(': ', 1)[-1]}"
+        total.worst, total.bitexact = max(total.worst, d.worst), total.bitexact and d.bitexact
+    return total
+
+
+def kind(fail):
+    """A failure without its particulars, so that shrinking keeps to one."""
+    return fail.split(":")[0].split("(")[0].strip()
+
+
+def run(job):
+    seed, prog, targets, folder, small = job
+    g = graphgen.make(seed)
+    rows = {}
+    with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+        for target in targets:
+            try:
+                fail, before, res = judge(prog, g, target, tmp)
+            except common.Differ as e:
+                return seed, None, str(e)
+            except Exception as e:
+                fail, before, res = [f"{type(e).__name__}: {e!s:.200}"], common.Counts(), check.Result()
+            rows[target] = (fail, before.moving, (res.counts or before).moving, res.same)
+            if fail:
+                folder.mkdir(parents=True, exist_ok=True)
+                stem = folder / f"{seed}.{target}"
+                onnx.save(g.proto, f"{stem}.onnx")
+                out = Path(tmp) / "out.onnx"
+                if out.exists():
+                    os.replace(out, f"{stem}.out.onnx")
+                if small:
+                    reduce(prog, g, target, tmp, kind(fail[0]), stem)
+    return seed, rows, ""
+
+
+def reduce(prog, g, target, tmp, what, stem):
+    def fails(model, inputs):
+        exact = [g.exact[i] for o in model.graph.output for i, p in enumerate(g.proto.graph.output) if p.name == o.name]
+        exact += [False] * (len(model.graph.output) - len(exact))
+        fail, _, _ = judge(prog, graphgen.Model(model, [inputs], exact), target, tmp)
+        return any(kind(f) == what for f in fail)
+
+    for x in g.trials:
+        if not fails(g.proto, x):
+            continue
+        model, _ = shrink.shrink(g.proto, x, fails)
+        onnx.save(model, f"{stem}.small.onnx")
+        out = Path(tmp) / "out.onnx"
+        common.optimize(prog, f"{stem}.small.onnx", out, target)
+        text = lambda m: "\n".join(onnx.printer.to_text(m).splitlines())
+        print(f"--- {stem.name}: {len(g.proto.graph.node)} -> {len(model.graph.node)} nodes, still: {what}\n{text(model)}", flush=True)
+        if out.exists():
+            try:
+                print(f"--- rewritten:\n{text(onnx.load(out))}", flush=True)
+            except Exception as e:
+                print(f"--- rewritten: {e}")
+        return
+
+
+def main():
+    p = common.arguments(__doc__.splitlines()[0])
+    p.add_argument("--count", type=int, default=200)
+    p.add_argument("--seed", type=int, default=0, help="the first one")
+    p.add_argument("--target", action="append", help="default: onnx and generic")
+    p.add_argument("--shrink", action="store_true", help="make failing models small (up to 30 s each)")
+    p.add_argument("--max-fail", type=int, default=1000, help="stop after so many")
+    args = p.parse_args()
+    prog, targets = common.program(args), args.target or ["onnx", "generic"]
+    folder = args.build.resolve() / "random-failures"
+    jobs = [(s, prog, targets, folder, args.shrink) for s in range(args.seed, args.seed + args.count)]
+    npass = nfail = nskip = 0
+    sums = {t: [0, 0, 0] for t in targets}
+    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
+        for seed, rows, why in common.progress(pool.imap_unordered(run, jobs, 2), len(jobs)):
+            if rows is None:
+                nskip += 1
+                print(f"seed {seed}: not a model that can be run: {why}")
+                continue
+            bad = False
+            for target, (fail, before, after, same) in rows.items():
+                sums[target][0] += before
+                sums[target][1] += after
+                sums[target][2] += not same
+                for f in fail:
+                    print(f"seed {seed} ({target}): {f}", flush=True)
+                bad |= bool(fail)
+            npass, nfail = npass + (not bad), nfail + bad
+            if nfail >= args.max_fail:
+                break
+    for target, (before, after, changed) in sums.items():
+        print(f"target {target}: Transposes that move data {before} -> {after}, {changed} models changed")
+    if nfail:
+        print(f"failing models are in {folder}")
+    return common.closing(npass, nfail, nskip)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Optimizes every sample model and checks what the project promises about it.
+
+  test_zoo.py                      all models, --target onnx
+  test_zoo.py vit swin             models whose name contains one of these
+  test_zoo.py --target generic     without the minima: never more Transposes than the file has
+
+Checked per model: Transposes that move data are at most the known minimum and at most what the best other optimizer leaves;
+no other node that moves data is added; onnx.checker still accepts it; names, types and order of inputs and outputs stay;
+outputs agree in onnxruntime with its optimizations off; optimizing the result again changes nothing.
+"""
+import multiprocessing
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import check
+import common
+import zoo
+
+# OpenVINO's count here uses transpose flags of its own MatMul; the bound for portable ONNX is in targets.json.
+NOT_PORTABLE = {("pt_swinv2_tiny_window8_256", "openvino")}
+TIME = {"pt_swin_tiny_patch4_window7_224": 1.0, "pt_swinv2_tiny_window8_256": 1.0, "pt_maxvit_tiny_rw_224": 1.0}
+
+
+def best_peer(name):
+    left = {k: v["transposes"] for k, v in zoo.table("peers.json").get(name, {}).items()
+            if v.get("transposes") is not None and (name, k) not in NOT_PORTABLE}
+    return min(left.values(), default=None)
+
+
+def run(job):
+    name, args, prog = job
+    row = {"name": name, "fail": []}
+    try:
+        measure(name, args, prog, row)
+    except Exception as e:
+        row["fail"].append(f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:200]}")
+    return row
+
+
+def measure(name, args, prog, row):
+    cache = args.build / "zoo"
+    facts = zoo.original(name, cache)
+    row["in"] = facts.counts.moving
+    row["min"] = zoo.table("targets.json").get(name, {}).get("min")
+    row["peer"] = best_peer(name)
+    with tempfile.TemporaryDirectory(dir=cache, prefix="tmp-") as tmp:
+        res = check.rewrite(prog, zoo.filled(name, cache), facts, args.target, tmp)
+        row.update(fail=res.fail, seconds=res.seconds, same=res.same, worst=res.worst, bitexact=res.bitexact)
+        if args.keep and res.counts:
+            args.keep.mkdir(parents=True, exist_ok=True)
+            shutil.move(Path(tmp) / "out.onnx", args.keep / f"{name}.onnx")
+    if res.counts is None:
+        return
+    row["out"], row["extra"] = res.counts.moving, res.counts.transposes - res.counts.moving
+    if args.target == "onnx":
+        left = res.counts.moving + res.counts.folded
+        of = f" ({res.counts.folded} of them of constants)" if res.counts.folded else ""
+        if row["min"] is not None and left > row["min"]:
+            res.fail.append(f"{left} Transposes{of}, minimum {row['min']}")
+        if row["peer"] is not None and left > row["peer"]:
+            res.fail.append(f"{left} Transposes{of}, the best peer leaves {row['peer']}")
+
+
+def show(row):
+    cell = lambda k, f="{}": f.format(row[k]) if row.get(k) is not None else "-"
+    ok = "ok" if not row["fail"] else "FAIL"
+    diff = "same file" if row.get("same") else cell("worst", "{:.1e}") + (" exact" if row.get("bitexact") else "")
+    slow = "*" if row.get("seconds", 0) > TIME.get(row["name"], 0.3) else " "
+    rest = f"  (+{row['extra']} that move nothing)" if row.get("extra") else ""
+    print(f"{row['name']:34}{cell('in'):>5}{cell('out'):>5}{cell('min'):>5}{cell('peer'):>5}"
+          f"{cell('seconds', '{:.3f}'):>9}{slow}{diff:>16}  {ok}{rest}", flush=True)
+    for f in row["fail"]:
+        print(f"    {f}", flush=True)
+
+
+def main():
+    p = common.arguments(__doc__.splitlines()[0])
+    p.add_argument("models", nargs="*", help="parts of names; none: all")
+    p.add_argument("--target", default="onnx")
+    p.add_argument("--keep", type=Path, help="folder for the optimized models")
+    args = p.parse_args()
+    args.build = args.build.resolve()
+    prog = common.program(args)
+    jobs = [(n, args, prog) for n in zoo.chosen(args.models)]
+    if not jobs:
+        print(f"skipped: no sample models in {zoo.ZOO}")
+        return common.closing(0, 0, 1)
+    print(f"target {args.target}: Transposes that move data, seconds of the program (* over the aim), largest difference")
+    print(f"{'model':34}{'in':>5}{'out':>5}{'min':>5}{'peer':>5}{'seconds':>9} {'difference':>16}")
+    nfail = 0
+    rows = []
+    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
+        for row in pool.imap(run, jobs):
+            show(row)
+            rows.append(row)
+            nfail += bool(row["fail"])
+    total = lambda k: sum(r.get(k) or 0 for r in rows)
+    print(f"{'total':34}{total('in'):>5}{total('out'):>5}{total('min'):>5}{total('peer'):>5}{total('seconds'):>9.3f}")
+    return common.closing(len(rows) - nfail, nfail)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

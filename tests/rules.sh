@@ -1,0 +1,46 @@
+#!/bin/sh
+# The rules about who may include whom (a break is a failing test): rules.sh [ROOT]
+#   proto        only src/onnx_*.c
+#   src          neither passes nor runtime nor cuda, except src/main.c
+#   passes       neither runtime nor proto nor cuda
+#   runtime      neither passes nor proto; cuda only sees runtime/rt.h and src headers
+# and about files: each .c and .h starts with a comment that says what it is for.
+root=${1:-$(dirname "$0")/..}
+cd "$root" || exit 2
+bad=0
+
+say() {
+    echo "$1"
+    bad=1
+}
+
+# forbid REGEX FILE...: no #include "..." or <...> of the files matches REGEX
+forbid() {
+    re=$1
+    shift
+    for f in "$@"; do
+        [ -f "$f" ] || continue
+        hit=$(grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' "$f" | grep -E "[\"</]($re)" | head -n 1)
+        [ -z "$hit" ] || say "$f:$hit: not allowed here"
+    done
+}
+
+proto='onnx\.pb-c\.h|protobuf-c|proto/'
+for f in src/*.[ch]; do
+    case $f in
+    src/main.c) ;;
+    src/onnx_*.c) forbid 'passes/|runtime/|cuda/' "$f" ;;
+    *) forbid "passes/|runtime/|cuda/|$proto" "$f" ;;
+    esac
+done
+forbid "runtime/|cuda|$proto" passes/*.[ch]
+forbid "passes/|$proto" runtime/*.[ch]
+forbid "passes/|$proto" cuda/*
+
+for f in src/*.[ch] passes/*.[ch] runtime/*.[ch] tests/*.c tests/unit/*.[ch] include/*.h; do
+    [ -f "$f" ] || continue
+    head -n 1 "$f" | grep -q '^/\*' || say "$f:1: a file starts with a comment: what it is for"
+done
+
+[ $bad -eq 0 ] && echo "rules hold"
+exit $bad

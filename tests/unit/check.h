@@ -1,0 +1,50 @@
+/* The unit tests' few macros: a test is a function, a failing check prints its place and is counted, main returns the count.
+ *
+ *   TEST(adds) { CHECK(1 + 1 == 2); CHECK_STR("a", "a"); }
+ *   int main(void) { RUN(adds); return check_done(); }                                                                  */
+#ifndef CHECK_H
+#define CHECK_H
+#include <stdio.h>
+#include <string.h>
+
+#include "../../src/base.h"
+
+static int check_failed, check_count;
+
+#define TEST(name) static void test_##name(void)
+#define RUN(name) (test_##name())
+
+#define CHECK(x)                                                                                                     \
+    do {                                                                                                             \
+        check_count++;                                                                                               \
+        if (!(x)) {                                                                                                  \
+            check_failed++;                                                                                          \
+            fprintf(stderr, "%s:%d: %s: failed: %s\n", __FILE__, __LINE__, __func__, #x);                            \
+        }                                                                                                            \
+    } while (0)
+
+#define CHECK_STR(got, want)                                                                                         \
+    do {                                                                                                             \
+        const char *got_ = (got), *want_ = (want);                                                                   \
+        check_count++;                                                                                               \
+        if (!got_ || strcmp(got_, want_) != 0) {                                                                     \
+            check_failed++;                                                                                          \
+            fprintf(stderr, "%s:%d: %s: got  %s\n  want %s\n", __FILE__, __LINE__, __func__, got_ ? got_ : "(null)", want_); \
+        }                                                                                                            \
+    } while (0)
+
+/* A context whose failed allocations end the test program: tests that expect one set ctx->oom themselves. */
+#define CHECK_CTX(ctx)                                                                                               \
+    rl_ctx *ctx = rl_ctx_new(0);                                                                                     \
+    if (!ctx || RL_PROTECT(ctx)) {                                                                                   \
+        fprintf(stderr, "%s:%d: out of memory\n", __FILE__, __LINE__);                                               \
+        check_failed++;                                                                                              \
+        return;                                                                                                      \
+    }
+
+static inline int check_done(void) {
+    printf("%d checks, %d failed\n", check_count, check_failed);
+    return check_failed != 0;
+}
+
+#endif

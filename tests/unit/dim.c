@@ -1,0 +1,127 @@
+/* dim.h: polynomials, floor divisions, and their text. */
+#include "../../src/dim.h"
+
+#include "check.h"
+
+static const char *show(rl_ctx *ctx, rl_dim d) {
+    rl_text t = {.mem = &ctx->mem};
+    rl_dim_print(&t, ctx, d);
+    return t.p;
+}
+
+/* The dim of the text, all of which must be read; RL_DIM_BAD otherwise. */
+#define RL_DIM_BAD INT64_MIN
+static rl_dim parse(rl_ctx *ctx, const char *s) {
+    rl_dim d;
+    return rl_dim_parse(ctx, &s, &d) && *s == 0 ? d : RL_DIM_BAD;
+}
+
+TEST(polynomials) {
+    CHECK_CTX(ctx)
+    rl_dim n = rl_dim_symbol(ctx, rl_internz(ctx, "N")), s = rl_dim_symbol(ctx, rl_internz(ctx, "S")), q;
+    CHECK(n < 0 && n == rl_dim_symbol(ctx, rl_internz(ctx, "N")) && n != s);
+    rl_dim a = rl_dim_add(ctx, rl_dim_mul(ctx, rl_dim_mul(ctx, n, 2), s), 1);
+    CHECK_STR(show(ctx, a), "2*N*S+1");
+    CHECK(a == rl_dim_add(ctx, 1, rl_dim_mul(ctx, s, rl_dim_add(ctx, n, n))));
+    CHECK(rl_dim_sub(ctx, a, a) == 0);
+    CHECK_STR(show(ctx, rl_dim_sub(ctx, n, 1)), "N-1");
+    CHECK_STR(show(ctx, rl_dim_sub(ctx, 5, n)), "-N+5");
+    CHECK(rl_dim_div(ctx, rl_dim_mul(ctx, n, 4), 2, &q) && q == rl_dim_add(ctx, n, n));
+    CHECK(rl_dim_div(ctx, rl_dim_mul(ctx, rl_dim_mul(ctx, n, s), 6), rl_dim_mul(ctx, s, 3), &q) && q == rl_dim_mul(ctx, n, 2));
+    CHECK(!rl_dim_div(ctx, n, 2, &q) && !rl_dim_div(ctx, n, s, &q) && !rl_dim_div(ctx, n, 0, &q));
+    CHECK(!rl_dim_div(ctx, a, 2, &q));
+    CHECK(rl_dim_div(ctx, 6, 3, &q) && q == 2 && !rl_dim_div(ctx, 7, 3, &q));
+    CHECK(rl_dim_div(ctx, a, a, &q) && q == 1);
+    CHECK(rl_dim_prod(ctx, (rl_dim[]){2, n, 3, s}, 4) == rl_dim_mul(ctx, rl_dim_mul(ctx, n, s), 6));
+    CHECK_STR(rl_dim_name(ctx, n), "N");
+    CHECK(!rl_dim_name(ctx, a) && !rl_dim_name(ctx, 4));
+    CHECK(rl_dim_guess(ctx, a, 10) == 201 && rl_dim_guess(ctx, rl_dim_sub(ctx, 5, n), 10) == 0);
+    rl_ctx_free(ctx);
+}
+
+TEST(fresh) {
+    CHECK_CTX(ctx)
+    rl_dim p = parse(ctx, "?1");
+    rl_dim a = rl_dim_fresh(ctx), b = rl_dim_fresh(ctx);
+    CHECK_STR(show(ctx, a), "?0");
+    CHECK_STR(show(ctx, b), "?2");
+    CHECK(a != b && p != a && p != b);
+    rl_dim user = rl_dim_symbol(ctx, rl_internz(ctx, "?0"));
+    CHECK(user != a);
+    CHECK_STR(show(ctx, user), "'?0'");
+    CHECK(rl_dim_sub(ctx, 3, 5) < 0 && rl_dim_sub(ctx, 3, 5) != rl_dim_sub(ctx, 3, 5));
+    rl_dim n = rl_dim_symbol(ctx, rl_internz(ctx, "N"));
+    rl_dim big = rl_dim_mul(ctx, n, INT64_MAX);
+    CHECK(rl_dim_add(ctx, big, n) != rl_dim_add(ctx, big, n)); /* overflow equals nothing */
+    CHECK(rl_dim_mul(ctx, INT64_MAX, 2) < 0);
+    rl_dim pow = n;
+    for (int i = 0; i < 40; i++) pow = rl_dim_mul(ctx, pow, n);
+    CHECK(pow < 0);
+    CHECK(rl_dim_guess(ctx, rl_dim_mul(ctx, big, n), INT64_MAX) == INT64_MAX);
+    rl_ctx_free(ctx);
+}
+
+TEST(floors) {
+    CHECK_CTX(ctx)
+    rl_dim h = rl_dim_symbol(ctx, rl_internz(ctx, "H"));
+    rl_dim f = rl_dim_floordiv(ctx, h, 2);
+    CHECK_STR(show(ctx, f), "floor(H/2)");
+    CHECK(f == rl_dim_floordiv(ctx, h, 2));
+    CHECK(rl_dim_floordiv(ctx, rl_dim_mul(ctx, h, 2), 2) == h);
+    CHECK(rl_dim_floordiv(ctx, 7, 2) == 3 && rl_dim_ceildiv(ctx, 7, 2) == 4 && rl_dim_ceildiv(ctx, 0, 2) == 0);
+    rl_dim c = rl_dim_ceildiv(ctx, h, 2);
+    CHECK_STR(show(ctx, c), "floor((H+1)/2)");
+    CHECK(c == rl_dim_add(ctx, rl_dim_floordiv(ctx, rl_dim_sub(ctx, h, 1), 2), 1));
+    CHECK(rl_dim_floordiv(ctx, f, 2) == rl_dim_floordiv(ctx, h, 4));
+    CHECK(rl_dim_ceildiv(ctx, c, 2) == rl_dim_ceildiv(ctx, h, 4));
+    CHECK(rl_dim_floordiv(ctx, rl_dim_add(ctx, rl_dim_mul(ctx, h, 2), 1), 4) == f);
+    CHECK(rl_dim_guess(ctx, c, 9) == 5);
+    rl_dim x = h; /* nests without an end: gives up at some depth, does not grow for ever */
+    for (int i = 0; i < 500; i++) x = rl_dim_floordiv(ctx, rl_dim_add(ctx, x, h), 3);
+    CHECK(x < 0 && strlen(show(ctx, x)) < 1000);
+    rl_ctx_free(ctx);
+}
+
+/* floor((a*H + b) / k) and what it is folded to agree for every H. */
+TEST(floors_exhaustive) {
+    CHECK_CTX(ctx)
+    rl_dim h = rl_dim_symbol(ctx, rl_internz(ctx, "H"));
+    for (int64_t a = 1; a < 7; a++)
+        for (int64_t b = 0; b < 7; b++)
+            for (int64_t k = 1; k < 7; k++)
+                for (int64_t m = 1; m < 4; m++) {
+                    rl_dim d = rl_dim_add(ctx, rl_dim_mul(ctx, h, a), b);
+                    d = rl_dim_floordiv(ctx, rl_dim_add(ctx, rl_dim_floordiv(ctx, d, k), b), m);
+                    for (int64_t x = 0; x < 20; x++) CHECK(rl_dim_guess(ctx, d, x) == ((a * x + b) / k + b) / m);
+                }
+    rl_ctx_free(ctx);
+}
+
+TEST(parsing) {
+    CHECK_CTX(ctx)
+    const char *same[] = {"3", "N", "2*N*S+1", "N-1", "-N+5", "floor(H/2)", "N+floor((H+1)/2)", "'a b'", "'it\\'s'", "?0", "N*N",
+                          "'batch+1'", "a.b:c_0#1", "floor('x y'/3)", "'3'", "''", "floor((H*W+floor((H+1)/2))/3)"};
+    for (size_t i = 0; i < RL_LEN(same); i++) {
+        rl_dim d = parse(ctx, same[i]);
+        CHECK(d != RL_DIM_BAD);
+        if (d != RL_DIM_BAD) CHECK_STR(show(ctx, d), same[i]);
+    }
+    const char *bad[] = {"", "+", "N+", "2-3", "'a", "floor(H)", "floor(H/0)", "(N", "*N", "?", "99999999999999999999", "N M"};
+    for (size_t i = 0; i < RL_LEN(bad); i++) CHECK(parse(ctx, bad[i]) == RL_DIM_BAD);
+    CHECK(parse(ctx, "(N + 1) * 2") == parse(ctx, "2*N+2"));
+    CHECK(parse(ctx, "ceil(H/2)") == parse(ctx, "floor((H+1)/2)"));
+    char deep[1000];
+    memset(deep, '(', sizeof deep - 1);
+    deep[sizeof deep - 1] = 0;
+    CHECK(parse(ctx, deep) == RL_DIM_BAD);
+    rl_ctx_free(ctx);
+}
+
+int main(void) {
+    RUN(polynomials);
+    RUN(fresh);
+    RUN(floors);
+    RUN(floors_exhaustive);
+    RUN(parsing);
+    return check_done();
+}
