@@ -56,14 +56,20 @@ static bool free_after(const rl_label **l, uint32_t n, rl_role role)
     return after;
 }
 
-static int64_t product(const rl_oplegal *op, const rl_config *c, const int64_t *charge)
+static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *c, const int64_t *charge)
 {
-    if (c->form == RL_NONE) return 0;
-    const rl_form *f = &op->form[c->form];
     bool two = op->operand[0].pin && op->operand[1].pin;
+    if (c->form == RL_NONE) {
+        const rl_nodeinfo *n = rl_nod(p->g, op->node);
+        return n->op == RL_OP_Gemm && op->operand[0].pin && rl_attr_int(n, "transA", 0) ? charge[RL_GEMM_TRANS_A] : 0;
+    }
+    const rl_form *f = &op->form[c->form];
     if (f->kind == RL_FORM_GEMM) {
-        uint32_t x = f->seq[0][0] == RL_G_LEAD || f->seq[0][1] == RL_G_LEAD ? 0 : 1;
-        return (f->seq[x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0) + (f->seq[2][0] != RL_G_LEAD ? charge[RL_GEMM_TRANS_OUT] : 0);
+        uint32_t x = f->seq[0][0] == RL_G_LEAD || f->seq[0][1] == RL_G_LEAD ? 0 : 1, other = 1 - x;
+        bool swapped = f->seq[2][0] != RL_G_LEAD;
+        if (two) /* either may stand first: what counts is whether the first is read transposed */
+            return f->seq[swapped ? other : x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0;
+        return (f->seq[x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0) + (swapped ? charge[RL_GEMM_TRANS_OUT] : 0);
     }
     if (f->kind != RL_FORM_SWAPPED) return 0;
     return two ? charge[RL_SWAPPED_PRODUCT] : charge[RL_WEIGHT_LEFT];
@@ -75,7 +81,7 @@ int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config
     if (op->fixed || op->node.i == RL_NONE || op->noperand == 0) return 0;
     rl_op kind = rl_nod(p->g, op->node)->op;
     rl_class cls = rl_op_class(kind);
-    if (cls == RL_MATMUL) return product(op, c, charge);
+    if (cls == RL_MATMUL || cls == RL_GEMM) return product(p, op, c, charge);
     if (cls != RL_ALONG && cls != RL_REDUCE && cls != RL_CONCAT && cls != RL_SPLIT) return 0;
     uint32_t n = lie(p, op, c, 0, l);
     if (cls == RL_REDUCE) return free_after(l, n, RL_T_REDUCED) ? charge[RL_REDUCE_OFF_LAST] : 0;

@@ -316,8 +316,9 @@ static bool is_paid(cones *c, rl_value v, size_t price) {
         c->left[leaf[i].i] -= pays;
         price -= pays;
     }
-    for (uint32_t i = n; i-- > 0 && price;) c->left[leaf[i].i] = was[i]; /* a leaf that is there twice: the older one last */
-    return price == 0;
+    if (price == 0) return true;
+    for (uint32_t i = n; i-- > 0;) c->left[leaf[i].i] = was[i]; /* of a leaf that is there twice, what it had first comes last */
+    return false;
 }
 
 /* Does a node that is not of a cone read it? */

@@ -853,7 +853,8 @@ static void gemm_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t other, u
     }
 }
 
-/* The 2-D operand `w` on the left: x (P K Q) -> (P free Q), for every split of x's other tokens into P and Q. */
+/* The 2-D operand `w` on the left: x (P K Q) -> (P free Q); for every split of x's other tokens into P and Q where w is a
+ * constant, else with x's own matrix dim as Q (the transposed product). */
 static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree, int64_t cost)
 {
     uint8_t lead[8];
@@ -864,6 +865,9 @@ static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint3
     }
     for (uint32_t set = 0; set < 1u << nlead; set++) {
         if (set == 0 && !(w == A_)) continue; /* Q empty: the plain product */
+        bool own = true;
+        for (uint32_t i = 0; i < nlead; i++) own &= (set >> i & 1) == (op->label[op->token[lead[i]].label].group != RL_G_LEAD);
+        if (op->operand[w].pin && !own) continue;
         rl_form *f = add_form(p, op, w == A_ ? RL_FORM_MATMUL : RL_FORM_SWAPPED, cost);
         for (uint32_t i = 0; i < nlead; i++) f->group[lead[i]] = set >> i & 1 ? RL_G_TRAIL : RL_G_LEAD;
         set_seq(f, x, RL_G_LEAD, RL_G_K, RL_G_TRAIL);
@@ -892,7 +896,7 @@ static void matmul_forms(rl_plan *p, rl_oplegal *op)
         close_form(op, f);
         return;
     }
-    if (b_batch) { /* A is a plain matrix */
+    if (b_batch || (!a_batch && !a_var && b_var)) { /* A is a plain matrix */
         left_forms(p, op, B_, A_, RL_G_M, 0);
         f = add_form(p, op, RL_FORM_SWAPPED, 1);
         for (uint32_t t = 0; t < op->ntoken; t++)
@@ -912,10 +916,7 @@ static void matmul_forms(rl_plan *p, rl_oplegal *op)
     set_seq(f, Y_, RL_G_LEAD, RL_G_N, -1);
     close_form(op, f);
     left_forms(p, op, A_, B_, RL_G_N, 2);
-    if (float_type(p, op) && (!b_var || !a_var || !a_batch)) {
-        if (!b_var || a_var) gemm_forms(p, op, A_, B_, RL_G_N, true, 3);
-        else gemm_forms(p, op, B_, A_, RL_G_M, true, 3);
-    }
+    if (float_type(p, op) && (!b_var || !a_batch)) gemm_forms(p, op, A_, B_, RL_G_N, true, 3);
 }
 
 static void op_forms(rl_plan *p, rl_oplegal *op)

@@ -61,6 +61,16 @@ static void result(const writer *w, rl_op as, const rl_value *in, uint32_t nin, 
 
 /* ---- Gemm ---- */
 
+/* The third operand, which opsets before 11 require. */
+static rl_value zero(rl_lower *l, rl_dtype t)
+{
+    static const int64_t one = 1;
+    static const double bits = 0;
+    rl_value v = rl_graph_const(l->g, rl_graph_fresh_name(l->g, "rl_zero"), t, 1, &one, &bits, rl_dtype_bits(t) / 8);
+    rl_val(l->g, v)->is_init = true;
+    return v;
+}
+
 static void gemm(const writer *w)
 {
     rl_lower *l = w->l;
@@ -95,6 +105,7 @@ static void gemm(const writer *w)
             in[nin++] = want(w, C_, &d);
         }
     }
+    if (nin == 2 && old.since < 11) in[nin++] = zero(l, rl_val(l->g, w->op->operand[A_].tensor)->dtype);
     result(w, RL_OP_Gemm, in, nin, a, na, &y);
 }
 

@@ -8,7 +8,8 @@
 #include "lower.h"
 #include <string.h>
 
-typedef struct { uint8_t from, to; } span; /* tokens [from, to) of the sequence; empty: a dim of size 1 */
+/* Tokens [from, to) of the sequence.  Empty: a dim of size 1, which may stand for a label of that size: label - 1. */
+typedef struct { uint8_t from, to; uint16_t label; } span;
 
 typedef struct {
     rl_lower *l;
@@ -67,7 +68,7 @@ static bool dim_ok(const writer *w, span s)
 static bool push_dim(span *d, uint32_t *n, uint32_t from, uint32_t to)
 {
     if (*n == RL_MAXDIMS) return false;
-    d[(*n)++] = (span){(uint8_t)from, (uint8_t)to};
+    d[(*n)++] = (span){(uint8_t)from, (uint8_t)to, 0};
     return true;
 }
 
@@ -75,7 +76,7 @@ static uint32_t merge_all(const writer *w, span *d)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->ntoken; i++) {
-        if (n && dim_ok(w, (span){d[n - 1].from, (uint8_t)(i + 1)})) d[n - 1].to++;
+        if (n && dim_ok(w, (span){d[n - 1].from, (uint8_t)(i + 1), 0})) d[n - 1].to++;
         else if (!push_dim(d, &n, i, i + 1)) return 0;
     }
     return n;
@@ -92,7 +93,7 @@ static bool dims_like(const writer *w, const rl_dims *x, uint32_t o, span *d, ui
             if (!push_dim(d, &n, i, i + absent)) return false;
             i += absent;
             while (absent && i < w->ntoken && w->op->token[w->token[i]].natom[o] == 0 &&
-                   dim_ok(w, (span){d[n - 1].from, (uint8_t)(i + 1)}))
+                   dim_ok(w, (span){d[n - 1].from, (uint8_t)(i + 1), 0}))
                 d[n - 1].to = (uint8_t)++i;
             continue;
         }
@@ -123,6 +124,7 @@ static bool dims_like(const writer *w, const rl_dims *x, uint32_t o, span *d, ui
 static bool dropped(const writer *w, uint32_t dim, uint32_t o)
 {
     span s = w->dim[dim];
+    if (s.label) return w->op->operand[o].out && w->op->label[s.label - 1].dim[o] < 0;
     return s.to > s.from && w->op->operand[o].out && label_of(w, s.from)->dim[o] < 0 && label_of(w, s.from)->role != RL_T_PIECES;
 }
 
@@ -245,25 +247,30 @@ static uint32_t axis_label(const writer *w)
 }
 
 
-/* The new dim that holds a label: its own, or for a dim of size 1 any dim of size 1, added in front if there is none. */
-static uint32_t dim_of(writer *w, uint32_t label)
+/* The new dim that holds a label. */
+static uint32_t dim_of(const writer *w, uint32_t label)
 {
-    for (uint32_t k = 0; k < w->ndim; k++)
+    for (uint32_t k = 0; k < w->ndim; k++) {
+        if (w->dim[k].label == label + 1) return k;
         for (uint32_t i = w->dim[k].from; i < w->dim[k].to; i++)
             if (w->op->token[w->token[i]].label == label) return k;
-    for (uint32_t k = 0; k < w->ndim; k++)
-        if (w->dim[k].from == w->dim[k].to) return k;
+    }
     return RL_NONE;
 }
 
-/* Parameters may name a dim of size 1: then there must be one. */
-static bool add_unit_dims(writer *w)
+/* Parameters may name dims of size 1: each such label takes one that is there, or a new one in front. */
+static bool place_unit_labels(writer *w)
 {
     for (uint32_t l = 0; l < w->op->nlabel; l++) {
+        uint32_t k = 0;
         if (w->op->label[l].role == RL_T_FREE || dim_of(w, l) != RL_NONE) continue;
-        if (w->ndim == RL_MAXDIMS) return false;
-        memmove(w->dim + 1, w->dim, w->ndim++ * sizeof *w->dim);
-        w->dim[0] = (span){0, 0};
+        while (k < w->ndim && (w->dim[k].to > w->dim[k].from || w->dim[k].label)) k++;
+        if (k == w->ndim) {
+            if (w->ndim == RL_MAXDIMS) return false;
+            memmove(w->dim + 1, w->dim, w->ndim++ * sizeof *w->dim);
+            k = 0;
+        }
+        w->dim[k] = (span){0, 0, (uint16_t)(l + 1)};
     }
     return true;
 }
@@ -594,7 +601,7 @@ static void plain(rl_lower *l, rl_oplegal *op)
     writer w = {.l = l, .op = op, .n = &copy, .cls = rl_op_class(copy.op), .token = c->token, .write_as = copy.op,
                 .ntoken = op->form[c->form].start[RL_MAXGROUP]};
     for (uint32_t i = 0; i < copy.nattr; i++) rl_push(l->tmp, w.attr, copy.attr[i]);
-    if (!choose_dims(&w) || !add_unit_dims(&w)) l->failed = true;
+    if (!choose_dims(&w) || !place_unit_labels(&w)) l->failed = true;
     if (l->failed) return;
     start_inputs(&w);
     for (uint32_t o = 0; o < op->noperand && !l->failed; o++)

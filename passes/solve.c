@@ -329,7 +329,7 @@ static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, double deadline)
     split s = components(mem, p);
     renumber elems = {rl_new(mem, uint32_t, p->nelem), rl_new(mem, uint32_t, p->nelem), 0};
     renumber vals = {rl_new(mem, uint32_t, p->nval), rl_new(mem, uint32_t, p->nval), 0};
-    rl_cover_choice total = {rl_new(mem, uint32_t, p->nop), p->base, p->base};
+    rl_cover_choice total = {rl_new(mem, uint32_t, p->nop), p->base, p->base, NULL};
     memo m = {.index = {.mem = mem}};
     uint32_t *which = rl_new(mem, uint32_t, s.n);
     for (uint32_t k = 0; k < s.n; k++) {

@@ -28,16 +28,17 @@ typedef struct {
     int64_t base;
 } rl_cover;
 
-/* A choice for each op of a cover; cost and bound are without base. */
-typedef struct { uint32_t *cfg; int64_t cost, bound; } rl_cover_choice;
+/* A choice for each op of a cover; cost and bound are without base.  order: of the ops, the one that fared best. */
+typedef struct { uint32_t *cfg; int64_t cost, bound; uint32_t *order; } rl_cover_choice;
 
 /* solve_reduce.c: shrinks p in place without losing every optimum.  Ops left with one configuration hold no elements. */
 void rl_cover_reduce(rl_arena *mem, rl_cover *p);
 
-/* solve_order.c: an order in which to take the ops of a component, narrow in the sense of that file; and a narrower one than
- * `best`, with more effort. */
+/* solve_order.c: orders in which to take the ops of a component, narrowest first in the sense of that file; returns how many.
+ * And a narrower one than `best`, with more effort. */
+enum { RL_MAXARRANGE = 4 };
 typedef struct { uint32_t *seq; double width; } rl_arrangement;
-rl_arrangement rl_arrange(rl_arena *mem, const rl_cover *p);
+uint32_t rl_arrange(rl_arena *mem, const rl_cover *p, rl_arrangement out[RL_MAXARRANGE]);
 rl_arrangement rl_arrange_better(rl_arena *mem, const rl_cover *p, rl_arrangement best, double deadline);
 
 /* solve_frontier.c: the states after each op of an order; [i]: ops seq[0..i] are done. */
@@ -60,7 +61,7 @@ typedef struct {
     int64_t bound;           /* no solution costs less than min(bound, upper) */
     uint32_t *cfg;
     rl_layer *layer;
-    uint64_t work;
+    uint64_t over;           /* by how much the steps overflowed the cap: the sum of the bits of states over cap */
 } rl_run_result;
 
 rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *run);

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LATE_CAP = 8 };
+enum { LATE_CAP = 8, OVER_FACTOR = 8 };
 
 typedef struct {
     uint32_t n, cap, nelem, capelem;
@@ -56,7 +56,7 @@ typedef struct {
     rl_arena *mem;
     const rl_cover *p;
     const rl_run *run;
-    uint32_t cap, extra;      /* states after one op; states over that, in all that is left */
+    uint32_t cap, extra;      /* states after one op; states over that (at most 4 * cap each time) in the rest of the run */
     uint32_t *last;           /* [nelem] the position of the last op that can ask for it */
     uint64_t *word;           /* [nelem] random */
     int64_t light;            /* the least weight */
@@ -65,7 +65,7 @@ typedef struct {
     step *hist;
     int64_t lost;             /* least cost that a dropped state could reach */
     bool exact;
-    uint64_t work;
+    uint64_t over;
     opview op;
     uint32_t *base;           /* the elements of the state being expanded that stay live */
     sortkey *rank;
@@ -306,14 +306,12 @@ static void expand(dp *d, uint32_t s)
     for (uint32_t k = 0; k < v->ncfg && v->key[k].cost < least; k++) {
         uint32_t c = v->key[k].id;
         if (!v->match[c] && c != best) emit(d, nbase, s, c, cost + v->full[c]);
-        d->work++;
     }
     for (uint32_t k = 0; k < ntouched; k++) {
         uint32_t c = v->touched[k];
         if (c != best && v->dying[c] - v->matchdying[c] < least) emit(d, nbase, s, c, cost + v->full[c] - v->match[c]);
         v->match[c] = v->matchdying[c] = 0;
     }
-    d->work += ntouched + 1;
 }
 
 /* Expands all states, or when it is late only the best few. */
@@ -369,8 +367,9 @@ static bool dominated(dp *d, uint32_t s, uint32_t cheapest)
     for (uint32_t i = 0; i < n && slack >= 0; i++) {
         for (uint32_t l = d->kept.head[rare[i]]; l; l = d->kept.link.p[l - 1].next) {
             uint32_t a = d->kept.link.p[l - 1].state;
-            d->work++;
-            if (f->cost[a] + __builtin_popcountll(f->sig[s] & ~f->sig[a]) * d->light > f->cost[s]) continue;
+            uint64_t more = f->sig[s] & ~f->sig[a]; /* an element that a lacks, for each bit */
+            int64_t least = !more ? 0 : more & (more - 1) ? 2 * d->light : d->light;
+            if (f->cost[a] + least > f->cost[s]) continue;
             if (f->cost[a] + lacking(d, a, s) <= f->cost[s]) return true;
         }
         slack -= d->p->weight[rare[i]];
@@ -408,7 +407,6 @@ static int64_t reach(dp *d, const uint32_t *set, uint32_t n, int64_t cost)
         best = RL_MIN(best, t->cost[k] - d->shared[k]);
         d->shared[k] = 0;
     }
-    d->work += nsharing;
     return cost + best;
 }
 
@@ -433,7 +431,7 @@ static void select_states(dp *d)
         if (k && dominated(d, s, d->rank[0].id)) continue;
         int64_t total = reach(d, f->elem + f->beg[s], size_of(f, s), f->cost[s]);
         if (total >= d->run->upper) continue;
-        if (beam && d->nkeep == d->cap + d->extra) {
+        if (beam && d->nkeep == OVER_FACTOR * d->cap) {
             d->exact = false;
             d->lost = RL_MIN(d->lost, f->cost[s]);
             break;
@@ -461,7 +459,6 @@ static uint32_t nearest_seed(dp *d, uint32_t s)
         if (d->shared[k] > most) most = d->shared[best = k];
         d->shared[k] = 0;
     }
-    d->work += nsharing;
     return best;
 }
 
@@ -527,8 +524,9 @@ static void record_layer(dp *d, uint32_t pos)
 static void keep_best(dp *d, uint32_t pos)
 {
     front_clear(&d->cur);
-    uint32_t nbest = d->nkeep, nseed = 0, cap = d->cap + d->extra;
+    uint32_t nbest = d->nkeep, nseed = 0, cap = d->cap + RL_MIN(4 * d->cap, d->extra);
     if (d->nkeep > d->cap) d->extra -= RL_MIN(d->extra, d->nkeep - d->cap);
+    for (uint32_t n = d->nkeep / d->cap; n > 1; n /= 2) d->over++;
     if (d->nkeep > cap) {
         qsort(d->keep, d->nkeep, sizeof *d->keep, compare_keys);
         nseed = d->run->relax ? RL_MAX(cap / 4, 1u) : 0;
@@ -617,7 +615,7 @@ rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *ru
         select_states(&d);
         keep_best(&d, i);
     }
-    r.work = d.work;
+    r.over = d.over;
     r.layer = d.layer;
     r.bound = d.lost;
     if (!d.cur.n) return r;

@@ -180,11 +180,13 @@ static uint32_t *greedy_order(rl_arena *mem, const incidence *x, uint32_t start,
 
 /* ---- the candidates ---- */
 
-/* Puts an order into the list of the `most` narrowest, best first. */
+/* Puts an order into the list of the `most` narrowest, best first, unless one as wide is there. */
 static void enlist(rl_arrangement *list, uint32_t most, rl_arrangement a)
 {
-    for (uint32_t k = 0; k < most; k++) {
-        if (list[k].seq && list[k].width <= a.width) continue;
+    for (uint32_t k = 0; k < most; k++)
+        if (list[k].seq && list[k].width <= a.width && list[k].width >= a.width) return;
+    for (uint32_t k = 0; k < most && a.seq; k++) {
+        if (list[k].seq && list[k].width < a.width) continue;
         rl_arrangement t = list[k];
         list[k] = a;
         a = t;
@@ -198,20 +200,23 @@ static rl_arrangement try_greedy(rl_arena *mem, const incidence *x, uint32_t sta
     return a;
 }
 
-rl_arrangement rl_arrange(rl_arena *mem, const rl_cover *p)
+uint32_t rl_arrange(rl_arena *mem, const rl_cover *p, rl_arrangement out[RL_MAXARRANGE])
 {
     incidence x = incidence_of(mem, p);
-    rl_arrangement best = {.seq = rl_new(mem, uint32_t, p->nop)};
-    uint32_t widest = 0;
+    rl_arrangement own = {.seq = rl_new(mem, uint32_t, p->nop)};
+    uint32_t widest = 0, n = 0;
     for (uint32_t o = 0; o < p->nop; o++) {
-        best.seq[o] = o;
+        own.seq[o] = o;
         if (x.valbeg[o + 1] - x.valbeg[o] > x.valbeg[widest + 1] - x.valbeg[widest]) widest = o;
     }
-    best.width = width_of(mem, &x, best.seq);
-    enlist(&best, 1, try_greedy(mem, &x, 0, false));
-    enlist(&best, 1, try_greedy(mem, &x, p->nop - 1, false));
-    enlist(&best, 1, try_greedy(mem, &x, widest, false));
-    return best;
+    own.width = width_of(mem, &x, own.seq);
+    memset(out, 0, RL_MAXARRANGE * sizeof *out);
+    enlist(out, RL_MAXARRANGE, own);
+    enlist(out, RL_MAXARRANGE, try_greedy(mem, &x, 0, false));
+    enlist(out, RL_MAXARRANGE, try_greedy(mem, &x, p->nop - 1, false));
+    enlist(out, RL_MAXARRANGE, try_greedy(mem, &x, widest, false));
+    while (n < RL_MAXARRANGE && out[n].seq) n++;
+    return n;
 }
 
 /* ---- more effort ---- */

@@ -1,6 +1,6 @@
 /* The least total of one component of the cover (solve_cover.h): runs of the frontier (solve_frontier.c) until one proves it.
  *
- *   1. a beam over the narrowest of a few orders; on ordinary networks it is exact
+ *   1. beams over a few orders, first short ones, which on ordinary networks are exact
  *   2. a better order, and relaxed runs over it, backward and forward in turn, each guided by the layers of the one before:
  *      what the other side knows prunes the states, so fewer are merged, so the next bound is better.  After each, a wider
  *      beam with the same guide, which finds better solutions and is often exact.  The caps double each time.
@@ -11,9 +11,9 @@
 
 /* States that the first beam keeps.  Tests set it low, so that small problems take every path. */
 #ifndef RL_SOLVE_CAP
-#define RL_SOLVE_CAP 1024
+#define RL_SOLVE_CAP 512
 #endif
-enum { FIRST_CAP = RL_SOLVE_CAP, RELAX_CAP = (FIRST_CAP + 1) / 2, BEAM_FACTOR = 8, EXTRA = 16 * FIRST_CAP, MOST_STATES = 1 << 23 };
+enum { FIRST_CAP = RL_SOLVE_CAP, BEAM_FACTOR = 8, EXTRA_FACTOR = 32, PROBE_CAP = (FIRST_CAP + 7) / 8, MOST_STATES = 1 << 23 };
 
 typedef struct {
     rl_arena *mem;
@@ -56,29 +56,49 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward)
 {
     const uint32_t *seq[2] = {forward, reversed(mem, forward, s->p->nop)};
     const rl_layer *guide = NULL;
-    uint32_t most = RL_MAX(RELAX_CAP, MOST_STATES / s->p->nop);
+    uint32_t most = RL_MAX(FIRST_CAP, MOST_STATES / s->p->nop);
     rl_arena tmp[2], beam;
     rl_arena_init(&tmp[0], mem->ctx);
     rl_arena_init(&tmp[1], mem->ctx);
     rl_arena_init(&beam, mem->ctx);
-    for (uint32_t cap = RELAX_CAP, turn = 1; cap <= most && !proven(s) && !late(s); cap *= 2, turn ^= 1) {
+    for (uint32_t cap = FIRST_CAP, turn = 1; !proven(s) && !late(s); cap = RL_MIN(cap * 2, most), turn ^= 1) {
+        rl_cover_choice before = s->best;
         rl_arena_free(&tmp[turn]);
         guide = attempt(s, &tmp[turn], (rl_run){.seq = seq[turn], .cap = cap, .relax = true, .guide = guide, .record = true}).layer;
         if (proven(s) || late(s)) break;
         attempt(s, &beam, (rl_run){.seq = seq[!turn], .cap = cap * BEAM_FACTOR, .guide = guide});
         rl_arena_free(&beam);
+        if (cap == most && s->best.bound == before.bound && s->best.cost == before.cost) break;
     }
     rl_arena_free(&tmp[0]);
     rl_arena_free(&tmp[1]);
 }
 
+/* Short beams over some orders, until one is exact: keeps the order that overflows least. */
+static void probe(search *s, const rl_arrangement *all, uint32_t n)
+{
+    uint64_t least = UINT64_MAX;
+    rl_arena tmp;
+    rl_arena_init(&tmp, s->mem->ctx);
+    for (uint32_t k = 0; k < n && !proven(s); k++) {
+        uint64_t over = attempt(s, &tmp, (rl_run){.seq = all[k].seq, .cap = PROBE_CAP, .extra = EXTRA_FACTOR * PROBE_CAP}).over;
+        rl_arena_free(&tmp);
+        if (over >= least) continue;
+        least = over;
+        memmove(s->best.order, all[k].seq, s->p->nop * sizeof *s->best.order);
+    }
+}
+
 rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadline)
 {
-    search s = {mem, p, deadline, {rl_new(mem, uint32_t, p->nop), INT64_MAX, 0}};
+    search s = {mem, p, deadline, {rl_new(mem, uint32_t, p->nop), INT64_MAX, 0, rl_new(mem, uint32_t, p->nop)}};
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
-    rl_arrangement order = rl_arrange(&tmp, p);
-    attempt(&s, &tmp, (rl_run){.seq = order.seq, .cap = FIRST_CAP, .extra = EXTRA});
+    rl_arrangement all[RL_MAXARRANGE];
+    uint32_t n = rl_arrange(&tmp, p, all);
+    probe(&s, all, n);
+    rl_arena_free(&tmp);
+    if (!proven(&s)) attempt(&s, &tmp, (rl_run){.seq = s.best.order, .cap = FIRST_CAP, .extra = EXTRA_FACTOR * FIRST_CAP});
     rl_arena_free(&tmp);
     return s.best;
 }
@@ -88,8 +108,10 @@ void rl_component_solve(rl_arena *mem, const rl_cover *p, double deadline, rl_co
     search s = {mem, p, deadline, *choice};
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
-    rl_arrangement order = rl_arrange_better(&tmp, p, rl_arrange(&tmp, p), deadline);
-    if (!proven(&s)) alternate(&s, &tmp, order.seq);
+    rl_arrangement two[2] = {{.seq = choice->order, .width = 1e300}};
+    two[1] = rl_arrange_better(&tmp, p, two[0], deadline);
+    probe(&s, two, 2);
+    if (!proven(&s)) alternate(&s, &tmp, s.best.order);
     rl_arena_free(&tmp);
     *choice = s.best;
 }

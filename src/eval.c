@@ -308,7 +308,7 @@ static bool eval_view(evaluator *e, int arg, uint32_t port, tensor *out) {
     if (!count(v->rank, v->dim, &n) || n != x->n) return false;
     *out = *x;
     out->rank = v->rank;
-    memcpy(out->dim, v->dim, v->rank * sizeof *v->dim);
+    for (uint32_t k = 0; k < v->rank; k++) out->dim[k] = v->dim[k];
     return true;
 }
 

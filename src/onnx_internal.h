@@ -44,6 +44,12 @@ struct rl_onnx {
     rl_hash function;   /* keys of model-local functions (onnx_read.c) */
 };
 
+/* Names from the model may hold line ends, a message may not. */
+static inline void rl_onnx_one_line(char *s) {
+    for (; *s; s++)
+        if (*s == '\n' || *s == '\t') *s = '?';
+}
+
 /* ---- onnx_file.c ---- */
 
 /* Maps a regular file read-only; an empty one gives {NULL, 0}. Messages start with the path. */

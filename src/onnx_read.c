@@ -23,6 +23,7 @@
 enum {
     MAX_NAME = 65536, MAX_RANK = 1024, MAX_DEPTH = 1000, MAX_ATTR = 65536, MAX_EXTERNAL_KEYS = 64, MAX_OPSET = 1024,
     MAX_FUNCTION = 10000, MAX_IR = 14,
+    MIN_NODE = 7,   /* bytes of a node with an op_type and an output, its tag included */
     SCRATCH = 65536 /* bytes given to protobuf-c until its arena is emptied */
 };
 
@@ -126,12 +127,27 @@ static rl_field_kind visit_message(reader *r, const ProtobufCFieldDescriptor *d,
     return d->label == PROTOBUF_C_LABEL_REPEATED ? RL_FIELD_MESSAGE : RL_FIELD_SINGLE;
 }
 
+/* protobuf-c's strings end at a zero byte: two names would become one.  Only texts that nobody looks at may have any. */
+static bool has_zero(const void *message, const ProtobufCFieldDescriptor *d, rl_span s) {
+    return s.n && memchr(s.p, 0, s.n) && message != &onnx__string_string_entry_proto__descriptor && strcmp(d->name, "doc_string") != 0;
+}
+
 static rl_field_kind visit(void *user, const void *message, const rl_field *f, const void **child) {
     const ProtobufCFieldDescriptor *d = protobuf_c_message_descriptor_get_field(message, f->number);
     if (!d) return RL_FIELD_OTHER;
     uint32_t want = wire_type(d->type);
     if (f->type != want && !(f->type == RL_WIRE_LEN && d->label == PROTOBUF_C_LABEL_REPEATED)) return RL_FIELD_WRONG;
+    if (d->type == PROTOBUF_C_TYPE_STRING && has_zero(message, d, f->body)) return RL_FIELD_ZERO;
     return d->type == PROTOBUF_C_TYPE_MESSAGE ? visit_message(user, d, f, child) : RL_FIELD_OTHER;
+}
+
+/* A zero byte would end the name for us, but not for others. */
+static rl_status check_locations(reader *r) {
+    for (uint32_t i = 0; i < r->onnx->location.n; i++) {
+        rl_span s = r->onnx->location.p[i];
+        if (s.n && memchr(s.p, 0, s.n)) return rl_fail(r->ctx, RL_EMODEL, "external data '%.100s': a zero byte in its location", s.p);
+    }
+    return RL_OK;
 }
 
 static rl_status scan(reader *r, rl_span bytes) {
@@ -139,7 +155,7 @@ static rl_status scan(reader *r, rl_span bytes) {
     rl_arena_init(&tmp, r->ctx);
     rl_wire_fault e = rl_wire_scan(bytes, &onnx__model_proto__descriptor, r->opt.max_depth, visit, r, &tmp);
     rl_arena_free(&tmp);
-    if (!e.what) return RL_OK;
+    if (!e.what) return check_locations(r);
     const ProtobufCMessageDescriptor *m = e.message;
     const ProtobufCFieldDescriptor *d = e.number ? protobuf_c_message_descriptor_get_field(m, e.number) : NULL;
     return rl_fail(r->ctx, e.limit ? RL_ELIMIT : RL_EMODEL, "%s: byte %zu, in %s%s%s: %s", e.limit ? "over a limit" : "not an ONNX model",
@@ -652,8 +668,13 @@ static rl_status each_field(level *l, rl_span bytes, uint32_t number, field_read
 }
 
 static rl_status read_nodes(level *l, rl_span bytes) {
-    uint32_t k = 0;
+    uint32_t k = 0, n = 0;
     rl_wire w = rl_wire_of(bytes);
+    for (rl_field f; rl_wire_next(&w, &f);) n += f.number == GRAPH_NODE;
+    /* Room for all at once; a node that is none soon ends the loop, so its bytes bound what it is worth. */
+    l->g->nodecap = (uint32_t)RL_MIN((size_t)n, bytes.n / MIN_NODE);
+    l->g->node = rl_new(&l->g->mem, rl_nodeinfo, l->g->nodecap);
+    w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);)
         if (f.number == GRAPH_NODE) RL_TRY(read_node(l, f.body, k++));
     l->g->onnx->nnode = k;
@@ -811,12 +832,6 @@ static rl_status read_all(reader *r, const char *path, const char *dir, rl_span 
     return status == RL_OK ? status : rl_fail(r->ctx, status, "%.400s: %s", path, r->ctx->error);
 }
 
-/* Names from the model may hold line ends, a message may not. */
-static void make_one_line(char *s) {
-    for (; *s; s++)
-        if (*s == '\n' || *s == '\t') *s = '?';
-}
-
 /* Reads, and cleans up where memory runs out, before the jump goes on to the caller's place. */
 static rl_status read_guarded(reader *r, const char *path, const char *dir, rl_span bytes, bool map) {
     rl_ctx *ctx = r->ctx;
@@ -827,7 +842,7 @@ static rl_status read_guarded(reader *r, const char *path, const char *dir, rl_s
     else status = read_all(r, path, dir, bytes, map);
     memcpy(&ctx->oom, &outer, sizeof outer);
     if (status == RL_OK) return status;
-    make_one_line(ctx->error);
+    rl_onnx_one_line(ctx->error);
     rl_graph_free(r->main);
     return status;
 }

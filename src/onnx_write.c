@@ -711,7 +711,10 @@ static rl_status write_with(const rl_graph *g, const char *path, bool same) {
     rl_arena_init(&tmp, g->ctx);
     rl_status status = write_model(&w, g, path, same, &tmp);
     rl_arena_free(&tmp);
-    return status;
+    if (status == RL_OK) return status;
+    char *e = g->ctx->error;
+    rl_onnx_one_line(e);
+    return strncmp(e, path, RL_MIN(strlen(path), (size_t)400)) == 0 ? status : rl_fail(g->ctx, status, "%.400s: %s", path, e);
 }
 
 rl_status rl_onnx_write(const rl_graph *g, const char *path) {

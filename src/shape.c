@@ -6,7 +6,7 @@
  * is forgotten and the body inferred again (at most ROUNDS times; then all are forgotten).
  *
  * Names for unknown sizes: "?3" equals nothing else; "?max(N|M)" is what sizes N and M broadcast to, the same wherever they
- * meet.  What broadcasts with N after it was cut to at most N, "?min(512|N)", is N. */
+ * meet.  "?min(512|N)", what is left of N after a cut, broadcasts with N to N; "?max(N|M)" with N to itself. */
 #include "shape_internal.h"
 
 #include <stdio.h>
@@ -121,10 +121,10 @@ rl_dim rl_shape_min(const rl_shaper *s, rl_dim a, rl_dim b) {
     return derived_pair(s, "min", a, b);
 }
 
-/* Is m the symbol for the smaller of d and something? */
-static bool is_min_of(const rl_shaper *s, rl_dim m, rl_dim d) {
+/* Is m the symbol that rl_shape_derived gave for d and something?  op: "?min(" or "?max(". */
+static bool made_of(const rl_shaper *s, const char *op, rl_dim m, rl_dim d) {
     rl_str name = rl_dim_name(s->ctx, m);
-    if (!name || strncmp(name, "?min(", 5) != 0) return false;
+    if (!name || strncmp(name, op, 5) != 0) return false;
     rl_text t = text_of(s, d);
     size_t n = strlen(name);
     if (t.n + 7 > n) return false;
@@ -141,8 +141,8 @@ bool rl_shape_broadcast(const rl_shaper *s, rl_dim a, rl_dim b, rl_dim *d) {
     if (rl_dim_known(a)) *d = a;
     else if (rl_dim_known(b)) *d = b;
     else if (a == UNKNOWN || b == UNKNOWN) *d = UNKNOWN;
-    else if (is_min_of(s, b, a)) *d = a;
-    else if (is_min_of(s, a, b)) *d = b;
+    else if (made_of(s, "?min(", b, a) || made_of(s, "?max(", a, b)) *d = a;
+    else if (made_of(s, "?min(", a, b) || made_of(s, "?max(", b, a)) *d = b;
     else *d = derived_pair(s, "max", a, b);
     return true;
 }

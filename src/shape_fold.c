@@ -611,11 +611,12 @@ static bool fold_concat(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
         uint32_t n;
         if (!v || v->rank != out->rank || !count(v->rank, v->dim, &n)) return false;
         uint32_t part = inner * (uint32_t)v->dim[axis];
+        if (part > row - from || (part && n / part * row > out->n)) return false; /* a declared size was wrong */
         if (load(s, k, &x))
             for (uint32_t i = 0; i < x.n; i++) out->cell[i / part * row + from + i % part] = x.cell[i];
         from += part;
     }
-    return true;
+    return from == row;
 }
 
 static bool fold_split(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
@@ -715,7 +716,7 @@ static bool fold_shape(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
 static bool fold_size(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     const rl_valinfo *x = input(s, 0);
     (void)arg, (void)port;
-    if (!x || x->rank == RL_NORANK) return false;
+    if (!x || x->rank == RL_NORANK || out->n != 1) return false;
     out->cell[0] = to_cell(whole(rl_shape_prod(s, x->dim, x->rank)), true);
     return true;
 }
@@ -806,7 +807,7 @@ static bool fold_constant(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) 
 }
 
 static const struct { fold_fn *fn; int arg; } folds[RL_NOP] = {
-#define ROW(op, ...) [RL_OP_##op] = {__VA_ARGS__}
+#define ROW(op, fn, arg) [RL_OP_##op] = {fn, arg}
     ROW(Abs, fold_unary, ABS),
     ROW(Add, fold_binary, ADD),
     ROW(And, fold_binary, AND),
@@ -882,7 +883,7 @@ void rl_shape_fold(rl_shaper *s) {
     fold_fn *fn = folds[s->n->op].fn;
     if (!fn || (fn == fold_copy && share_constant(s))) return;
     for (uint32_t port = 0; port < s->n->nout; port++) {
-        if (!rl_has(s->n->out[port])) continue;
+        if (!rl_has(s->n->out[port]) || (port && fn != fold_split)) continue;
         const rl_valinfo *v = rl_val(s->g, s->n->out[port]);
         rl_tensor out = {.dtype = v->dtype, .rank = v->rank, .dim = v->dim};
         if (v->dtype == RL_UNDEF || !count(v->rank, v->dim, &out.n)) continue;

@@ -102,6 +102,7 @@ rl_wire_fault rl_wire_scan(rl_span s, const void *root, uint32_t max_depth, rl_w
         switch (visit(user, l->message, &f, &child)) {
         case RL_FIELD_OTHER: break;
         case RL_FIELD_WRONG: return fault("a field of the wrong wire type", f.all.p, s, l, f.number, false);
+        case RL_FIELD_ZERO: return fault("a name with a zero byte", f.all.p, s, l, f.number, false);
         case RL_FIELD_STOP: return fault("too many of these", f.all.p, s, l, f.number, true);
         case RL_FIELD_SINGLE:
             if (f.number < 32 && l->seen >> f.number & 1) return fault("a second one of what may stand once", f.all.p, s, l, f.number, false);

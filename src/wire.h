@@ -32,7 +32,7 @@ bool rl_wire_varint(rl_wire *w, uint64_t *x);
 
 /* What the scanner asks about each field: message is the schema's entry of the message it stands in. A SINGLE message may
  * stand there once: protobuf would merge a second one into it, in time quadratic in their number. */
-typedef enum { RL_FIELD_OTHER, RL_FIELD_MESSAGE, RL_FIELD_SINGLE, RL_FIELD_WRONG, RL_FIELD_STOP } rl_field_kind;
+typedef enum { RL_FIELD_OTHER, RL_FIELD_MESSAGE, RL_FIELD_SINGLE, RL_FIELD_WRONG, RL_FIELD_ZERO, RL_FIELD_STOP } rl_field_kind;
 typedef rl_field_kind rl_wire_visit(void *user, const void *message, const rl_field *f, const void **child);
 
 typedef struct {

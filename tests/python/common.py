@@ -266,6 +266,11 @@ class Counts:
     def nother(self):
         return sum(self.others.values())
 
+    @property
+    def conversions(self):
+        """Nodes that permute, under whatever name: an Einsum that only permutes may become a Transpose, but not more than one."""
+        return self.moving + sum(self.others.get(op, 0) for op in ("Einsum", "DepthToSpace", "SpaceToDepth"))
+
     def grown(self, before):
         """Other data-moving nodes that `before` had fewer of, as text; "" where their total did not grow."""
         if self.nother <= before.nother:

@@ -71,6 +71,7 @@ TEST(broadcasts) {
     INFER("in %a f32[N,4] in %b f32[8,4] %y = Add(%a, %b) out %y", "f32[8,4]");
     INFER("in %a f32[N] in %b f32[M] %y = Equal(%a, %b) out %y", "bool['?max(M|N)']");
     INFER("in %a f32[N] in %b f32[M] %p = Add(%b, %a) %q = Mul(%a, %b) %y = Sub(%p, %q) out %y", "f32['?max(M|N)']");
+    INFER("in %a f32[N] in %b f32[M] %p = Add(%b, %a) %y = Sub(%b, %p) out %y", "f32['?max(M|N)']");
     INFER("in %a f32[2,3] in %b f32[4] %y = Add(%a, %b) out %y", "node 'y' (Add): input 1 has dim 0 = 4, wants 3 or 1");
     INFER("in %c bool[N,1] in %a f16[1,4] in %b f16[] %y = Where(%c, %a, %b) out %y", "f16[N,4]");
     /* A table of positions cut to the length at hand, and added. */
@@ -209,6 +210,22 @@ TEST(declared) {
     INFER("in %x f32[N,4] %y f32[5,4] = NonZero(%x) out %y", "i64[2,4]");
 }
 
+TEST(microsoft) {
+#define MS(body, want) check_at(__FILE__, __LINE__, "opset=18 opset.com.microsoft=1 ", body, want)
+    MS("in %x f32[N,4,8] in %k f32[N,4,8] in %w f32[8] %a, _, _, %y = com.microsoft::SkipLayerNormalization(%x, %k, %w) out %a, %y", "f32[N,4,8]");
+    MS("in %a f32[N,8,3] in %b f32[N,8,5] %y = com.microsoft::FusedMatMul(%a, %b) transA=1 out %y", "f32[N,3,5]");
+    MS("in %x f32[N,4] in %w u8[16,2,8] in %s f32[32] %y = com.microsoft::MatMulNBits(%x, %w, %s) N=16 K=4 out %y", "f32[N,16]");
+}
+
+/* A contradiction is an error, but not where a size that the model only declares may be to blame. */
+TEST(lenient) {
+    INFER("in %x f32[4] in %z f32[3] %y = Add(%x, %z) out %y", "node 'y' (Add)");
+    INFER("in %x f32[4] in %z f32[3] %t f32[4] = com.acme::Thing(%x) %y = Add(%t, %z) out %y", "undef");
+    INFER("in %x f32[N,4] in %z f32[3] %n i64[2,4] = NonZero(%x) %c = Cast(%n) to=1 %y f32[2,3] = Add(%c, %z) out %y", "f32[2,3]");
+    INFER("in %c bool[] in %x f32[4] %y = If(%c) then_branch=graph { const %z f32[3] {1,2,3} %t = Add(%^x, %z) out %t }\n"
+          "else_branch=graph { %e = Neg(%^x) out %e } out %y", "undef");
+}
+
 /* Inferring again changes nothing. */
 TEST(again) {
     CHECK_CTX(ctx)
@@ -236,6 +253,8 @@ int main(void) {
     RUN(contents);
     RUN(bodies);
     RUN(declared);
+    RUN(microsoft);
+    RUN(lenient);
     RUN(again);
     return check_done();
 }
