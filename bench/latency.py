@@ -8,7 +8,7 @@ Three sessions run in turn: the original, the rewritten model, and a second copy
 They are made anew in every block, because where memory lands matters as much as what runs. Blocks are repeated until that
 ratio and the spread over the blocks are within 1 % (--noise) or the model's time (--seconds) is up; a ratio that stayed noisier
 is marked with *. Models that relayout leaves as they are count as 1.
-Needs an idle machine.
+Needs an idle machine; for OpenVINO, `.venv/bin/pip install openvino==2026.4.1`.
 """
 import math
 import random

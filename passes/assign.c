@@ -98,13 +98,19 @@ static void outside_demands(rl_plan *p)
 
 /* ---- configurations ---- */
 
-/* Adds a configuration unless another has the same orders at all pins. config 0 is the model as it stands. */
+static bool cheaper(const rl_oplegal *op, const rl_config *a, const rl_config *b)
+{
+    return a->charge != b->charge ? a->charge < b->charge : op->form[a->form].cost < op->form[b->form].cost;
+}
+
+/* Adds a configuration; of several with the same orders at all pins the cheapest stays. config 0 is the model as it stands. */
 static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t *order, rl_hash *seen)
 {
+    c.charge = rl_config_charge(p, op, &c, p->charge);
     uint64_t h = rl_hash_bytes(order, op->npin * sizeof *order) | 1;
     for (uint32_t i; (i = rl_hash_get(seen, h)) != RL_NONE; h++) {
         if (memcmp(op->pinorder.p + i * op->npin, order, op->npin * sizeof *order) != 0) continue;
-        if (i > 0 && op->form[c.form].cost < op->form[op->config.p[i].form].cost) op->config.p[i] = c;
+        if (i > 0 && cheaper(op, &c, &op->config.p[i])) op->config.p[i] = c;
         return;
     }
     rl_hash_put(seen, h, op->config.n);
@@ -119,7 +125,7 @@ static void logical_config(rl_plan *p, rl_oplegal *op, rl_hash *seen)
     for (uint32_t i = 0; i < op->noperand; i++)
         if (op->operand[i].pin) o[n++] = rl_order_intern(p, op->operand[i].cls, p->member[op->operand[i].tensor.i].seq);
     op->config.n = op->pinorder.n = 0;
-    push_config(p, op, (rl_config){RL_NONE, NULL}, o, seen);
+    push_config(p, op, (rl_config){RL_NONE, NULL, 0}, o, seen);
 }
 
 typedef struct { uint8_t t[RL_MAXATOM]; uint32_t level; } perm;
@@ -267,7 +273,7 @@ static bool combine(collector *k, const perms *set)
             memcpy(k->token + f->start[g], set[g].p[at[g]].t, f->start[g + 1] - f->start[g]);
             level = RL_MAX(level, set[g].p[at[g]].level);
         }
-        rl_config c = {k->form, k->token};
+        rl_config c = {k->form, k->token, 0};
         if (!k->full && bent(k, &c)) level = RL_MAX(level, k->level + 1);
         if (level <= k->maxlevel && config_orders(k->p, k->op, &c, k->full, level, k->order)) {
             c.token = rl_copy(k->p->mem, k->token, ntok + 1u);
@@ -459,7 +465,8 @@ static int64_t weight_of(const scale *s, const rl_cls *c)
     return (((int64_t)1 << s->conversion) + bytes) << s->nop_bits;
 }
 
-static void problem_of(rl_plan *p, const scale *s, const int64_t *charge, rl_problem *q)
+/* mild: a form is charged only for what it costs beyond the one that the model has. */
+static void problem_of(rl_plan *p, const scale *s, bool mild, rl_problem *q)
 {
     /* One conversion: the unit of a charge whatever the objective, since charges are ratios of time. */
     int64_t tenth = ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
@@ -478,7 +485,7 @@ static void problem_of(rl_plan *p, const scale *s, const int64_t *charge, rl_pro
         int64_t *cost = rl_new(p->mem, int64_t, o->config.n);
         for (uint32_t c = 0; c < o->config.n; c++) {
             cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
-            cost[c] += tenth * rl_config_charge(p, o, &o->config.p[c], charge);
+            cost[c] += tenth * (mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge);
         }
         op[k] = (rl_choice){n, o->config.n, value, o->pinorder.p, cost};
     }
@@ -507,10 +514,69 @@ static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
     return n;
 }
 
+/* ---- a target with charges: is it worth it? ---- */
+
+/* What each component's movement takes: the model's own Transposes. */
+static void cost_before(const rl_plan *p, double *cost)
+{
+    const rl_graph *g = p->g;
+    for (uint32_t k = 0; k < g->order.n; k++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
+        if (n->op != RL_OP_Transpose || !p->moving[g->order.p[k].i]) continue;
+        const rl_cls *c = &p->cls.p[p->member[n->in[0].i].cls];
+        cost[c->comp] += rl_move_cost(c, p->member[n->in[0].i].seq, p->member[n->out[0].i].seq);
+    }
+}
+
+/* And the conversions of the chosen configurations, with their charges. */
+static void cost_after(rl_plan *p, const uint32_t *cfg, double *cost, rl_arena *tmp)
+{
+    const uint8_t **made = rl_new(tmp, const uint8_t *, p->cls.n);
+    rl_hash seen = {.mem = tmp};
+    for (uint32_t pass = 0; pass < 2; pass++) /* producers first */
+        for (uint32_t k = 0; k < p->op.n; k++) {
+            const rl_oplegal *op = &p->op.p[k];
+            uint32_t pin = 0;
+            for (uint32_t o = 0; o < op->noperand; o++) {
+                if (!op->operand[o].pin) continue;
+                uint32_t cls = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
+                rl_cls *c = &p->cls.p[cls];
+                bool source = op->operand[o].out || (op->node.i == RL_NONE && rl_val(p->g, op->operand[o].tensor)->def.i == RL_NONE);
+                uint64_t key = ((uint64_t)cls << 24 | order) + 1;
+                if (pass == 0 && source && !made[cls]) made[cls] = c->order.p[order].p;
+                if (pass == 0 || !made[cls] || rl_hash_get(&seen, key) != RL_NONE) continue;
+                rl_hash_put(&seen, key, 1);
+                cost[c->comp] += rl_move_cost(c, made[cls], c->order.p[order].p);
+            }
+            if (pass == 1 && op->comp != RL_NONE && op->noperand)
+                cost[op->comp] += (double)(op->config.p[cfg[k]].charge - op->config.p[0].charge) / 10 *
+                                  (double)p->cls.p[op->operand[op->noperand - 1].cls].bytes;
+        }
+}
+
+static bool charges_anything(const int64_t *charge)
+{
+    for (uint32_t i = 0; i < RL_NCHARGE; i++)
+        if (charge[i]) return true;
+    return false;
+}
+
+/* Conversions are few, but not all alike: a component whose new ones take longer than the model's own stays as it is. */
+static void keep_what_is_faster(rl_plan *p, uint32_t *cfg, rl_arena *tmp)
+{
+    double *before = rl_new(tmp, double, p->ncomp), *after = rl_new(tmp, double, p->ncomp);
+    cost_before(p, before);
+    cost_after(p, cfg, after, tmp);
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (p->op.p[k].comp != RL_NONE && after[p->op.p[k].comp] > before[p->op.p[k].comp]) cfg[k] = 0;
+}
+
 rl_status rl_pass_assign(rl_pass_run *r)
 {
     rl_plan *p = r->plan;
     rl_hash none = {.mem = r->tmp};
+    p->charge = rl_charges(r->opt->target ? r->opt->target : "generic");
+    if (!p->charge) return rl_fail(p->g->ctx, RL_EUSAGE, "target '%s' is not known", r->opt->target);
     outside_demands(p);
     for (uint32_t k = 0; k < p->op.n; k++) {
         rl_hash seen = none;
@@ -522,17 +588,22 @@ rl_status rl_pass_assign(rl_pass_run *r)
     scale s = make_scale(p, r->opt->objective && strcmp(r->opt->objective, "bytes") == 0);
     rl_problem q;
     rl_solution sol;
-    const int64_t *charge = rl_charges(r->opt->target ? r->opt->target : "generic");
-    if (!charge) return rl_fail(p->g->ctx, RL_EUSAGE, "target '%s' is not known", r->opt->target);
-    problem_of(p, &s, charge, &q);
-    RL_TRY(rl_solve(p->mem, &q, r->opt->time_limit > 0 ? r->opt->time_limit : 5, &sol));
-    for (uint32_t k = 0; k < p->op.n; k++) p->op.p[k].chosen = sol.cfg[k];
+    problem_of(p, &s, false, &q);
+    double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
+    RL_TRY(rl_solve(p->mem, &q, limit, &sol));
     r->out->conv_before = conversions(p, q.start, r->tmp);
+    if (conversions(p, sol.cfg, r->tmp) > r->out->conv_before) { /* never more, not even to be rid of a slow form */
+        problem_of(p, &s, true, &q);
+        RL_TRY(rl_solve(p->mem, &q, limit, &sol));
+    }
+    if (charges_anything(p->charge)) keep_what_is_faster(p, sol.cfg, r->tmp);
+    sol.cost = rl_problem_cost(&q, r->tmp, sol.cfg);
+    for (uint32_t k = 0; k < p->op.n; k++) p->op.p[k].chosen = sol.cfg[k];
     r->out->conv_after = conversions(p, sol.cfg, r->tmp);
     r->out->optimal = sol.optimal;
     /* The solver's bound is in scaled units: what it says of conversions is the whole units below it. */
     int64_t unit = (int64_t)1 << (s.conversion + s.nop_bits);
-    r->out->conv_bound = s.bytes_first ? (sol.optimal ? r->out->conv_after : 0) : sol.optimal ? r->out->conv_after : sol.bound / unit;
-    r->out->changed = sol.cost < rl_problem_cost(&q, r->tmp, q.start);
+    r->out->conv_bound = sol.optimal ? r->out->conv_after : s.bytes_first ? 0 : sol.bound / unit;
+    r->out->improved = sol.cost < rl_problem_cost(&q, r->tmp, q.start);
     return RL_OK;
 }

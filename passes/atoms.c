@@ -19,7 +19,7 @@ typedef struct { undo *p; uint32_t n, cap; } trail;
 
 uint32_t rl_unit_new(rl_plan *p, rl_dim size)
 {
-    rl_push(p->mem, p->unit, ((rl_unit){size, RL_NONE, RL_NONE, RL_NONE}));
+    rl_push(p->mem, p->unit, ((rl_unit){size, RL_NONE, RL_NONE, RL_NONE, 1}));
     return p->unit.n - 1;
 }
 
@@ -61,11 +61,20 @@ static void roll_back(rl_plan *p, trail *t)
     }
 }
 
+/* The smaller class goes under the larger, so that find stays short without rewriting paths (which could not be undone). */
 static void unite(rl_plan *p, trail *t, uint32_t a, uint32_t b)
 {
-    rl_unit x = p->unit.p[b];
-    x.parent = a;
-    change(p, t, b, x);
+    rl_unit x = p->unit.p[a], y = p->unit.p[b];
+    uint32_t weight = x.weight + y.weight;
+    if (x.weight < y.weight) {
+        x.parent = b;
+        y.weight = weight;
+    } else {
+        y.parent = a;
+        x.weight = weight;
+    }
+    change(p, t, a, x);
+    change(p, t, b, y);
 }
 
 static void split(rl_plan *p, trail *t, uint32_t u, rl_dim outer, rl_dim inner)

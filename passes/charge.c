@@ -56,9 +56,18 @@ static bool free_after(const rl_label **l, uint32_t n, rl_role role)
     return after;
 }
 
+/* Without atoms in K nothing is transposed: a vector lies the same either way. */
+static bool has_depth(const rl_oplegal *op)
+{
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (op->label[op->token[t].label].group == RL_G_K) return true;
+    return false;
+}
+
 static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *c, const int64_t *charge)
 {
     bool two = op->operand[0].pin && op->operand[1].pin;
+    if (!has_depth(op)) return 0;
     if (c->form == RL_NONE) {
         const rl_nodeinfo *n = rl_nod(p->g, op->node);
         return n->op == RL_OP_Gemm && op->operand[0].pin && rl_attr_int(n, "transA", 0) ? charge[RL_GEMM_TRANS_A] : 0;
@@ -88,4 +97,31 @@ int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config
     if (cls == RL_CONCAT || cls == RL_SPLIT) return n && l[n - 1]->role == RL_T_AXIS ? charge[RL_CONCAT_LAST] : 0;
     if (kind != RL_OP_Softmax && kind != RL_OP_LogSoftmax) return 0;
     return free_after(l, n, RL_T_AXIS) ? charge[RL_SOFTMAX_OFF_LAST] : 0;
+}
+
+/* Whether taking one run of atoms out leaves the others in place. */
+static bool one_group_moves(const uint8_t *place, uint32_t n)
+{
+    for (uint32_t skip = 0; skip < n; skip++) {
+        uint32_t last = 0;
+        bool ascending = true;
+        for (uint32_t i = 0; i < n; i++) {
+            if (i == skip) continue;
+            ascending &= place[i] >= last;
+            last = place[i];
+        }
+        if (ascending) return true;
+    }
+    return false;
+}
+
+double rl_move_cost(const rl_cls *c, const uint8_t *from, const uint8_t *to)
+{
+    uint8_t at[RL_MAXATOM], run[RL_MAXATOM];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->natom; i++) at[to[i]] = (uint8_t)i;
+    for (uint32_t i = 0; i < c->natom; i++) /* one entry per run that moves together */
+        if (i == 0 || at[from[i]] != at[from[i - 1]] + 1) run[n++] = at[from[i]];
+    if (n <= 1) return 0;
+    return (double)c->bytes * (one_group_moves(run, n) ? 1 : RL_GENERIC_MOVE);
 }

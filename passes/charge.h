@@ -19,4 +19,9 @@ const int64_t *rl_charges(const char *target);
 /* Of one configuration (config 0 is the model as it stands), in tenths. */
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c, const int64_t *charge);
 
+/* What moving a class from one order to another takes, in units of one byte copied by an ordinary Transpose.  A move of one
+ * group of dims is ordinary; any other permutation is several times slower in the runtimes users have (RL_GENERIC_MOVE). */
+double rl_move_cost(const rl_cls *c, const uint8_t *from, const uint8_t *to);
+#define RL_GENERIC_MOVE 6.0
+
 #endif

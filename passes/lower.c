@@ -616,7 +616,7 @@ rl_status rl_pass_lower(rl_pass_run *r)
     l.def = rl_new(r->tmp, rl_node, l.nval);
     for (uint32_t v = 0; v < l.nval; v++) l.def[v] = g->val[v].def;
     for (uint32_t v = 0; v < l.nval; v++) g->val[v].layout = NULL;
-    if (!r->out->changed && r->out->conv_before == (int64_t)before) return RL_OK; /* nothing moves that need not */
+    if (!r->out->improved && r->out->conv_before == (int64_t)before) return RL_OK; /* nothing moves that need not */
     lower_all(&l);
     if (l.failed) {
         r->gave_up = true;

@@ -22,6 +22,7 @@ typedef struct {
     int64_t conv_before, conv_after; /* conversions that the model as read, and as rewritten, needs (problem.md, section 2) */
     int64_t conv_bound;              /* the solver's lower bound */
     bool optimal;                    /* conv_after == conv_bound */
+    bool improved;                   /* the solver found something cheaper than the graph as it stood */
     bool changed;                    /* false: the input is already as good; write its bytes */
     rl_stats before, after;          /* counted; equal where nothing changed */
     struct { const char *pass; double seconds; } time[16];

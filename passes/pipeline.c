@@ -137,6 +137,26 @@ static rl_status judge(rl_pass_run *r) {
     return verify_after(r, "dce"); /* never a broken file, whatever a pass did */
 }
 
+/* What was written may show atoms and constants that the input hid.  So the plan is made again, at most three times, and
+ * carried out only where the solver finds a cheaper assignment; the conversions before stay those of the input. */
+static rl_status again(rl_pass_run *r) {
+    static const char *const list[] = {"legal", "assign", "insert", "lower", "dce"};
+    rl_outcome *out = r->out;
+    if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
+    for (uint32_t round = 0; round < 3 && out->improved && !r->gave_up; round++) {
+        int64_t before = out->conv_before;
+        RL_TRY(rl_shape_infer(r->g));
+        for (size_t i = 0; i < RL_LEN(list) && !r->gave_up; i++) {
+            RL_TRY(run_pass(r, find_pass(list[i], strlen(list[i]))));
+            if (i == 1 && !out->improved) break;
+        }
+        out->conv_before = before;
+        r->plan = NULL;
+        rl_arena_free(r->tmp);
+    }
+    return RL_OK;
+}
+
 static rl_status optimize(rl_pass_run *r) {
     RL_TRY(check_names(r->g->ctx, r->opt->disable));
     if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
@@ -144,6 +164,7 @@ static rl_status optimize(rl_pass_run *r) {
     rl_stats_of(r->g, &r->out->before);
     for (size_t i = 0; i < NPASS && !r->gave_up; i++)
         if (!disabled(r->opt, passes[i].name)) RL_TRY(run_pass(r, &passes[i]));
+    RL_TRY(again(r));
     return judge(r);
 }
 

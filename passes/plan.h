@@ -22,7 +22,7 @@
 #include "solve.h"
 #include "../src/ops.h"
 
-typedef struct { rl_dim size; uint32_t parent, outer, inner; } rl_unit; /* parent: union-find; outer RL_NONE: leaf */
+typedef struct { rl_dim size; uint32_t parent, outer, inner, weight; } rl_unit; /* parent, weight: union-find; outer RL_NONE: leaf */
 
 /* One tensor in terms of atoms. */
 typedef struct {
@@ -101,7 +101,8 @@ typedef struct {
 } rl_form;
 
 /* token: the permutations of all groups, group after group, as in form.start */
-typedef struct { uint32_t form; const uint8_t *token; } rl_config;
+/* charge: what the target asks for it, in tenths of a conversion (charge.h). */
+typedef struct { uint32_t form; const uint8_t *token; int64_t charge; } rl_config;
 
 typedef struct {
     rl_node node;          /* RL_NONODE: a graph input or output, or a capture */
@@ -130,6 +131,7 @@ struct rl_plan {
     struct { rl_oplegal *p; uint32_t n, cap; } op;
     uint32_t *opof;          /* [nnode] its rl_oplegal, RL_NONE for movement inside a class */
     bool *moving;            /* [nnode] movement inside a class */
+    const int64_t *charge;   /* the target's (charge.h) */
     uint32_t ncomp;
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
 };

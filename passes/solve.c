@@ -2,7 +2,7 @@
  *
  *   check      indices, signs, and that no total can overflow
  *   cover      one element per (value, order); a configuration is a set of them
- *   reduce     solve_reduce.c
+ *   reduce     solve_reduce.c, solve_fold.c
  *   split      components: ops that share elements; equal components (the repeated blocks of a network) are solved once
  *   solve      solve_search.c: a quick run for each, then what is left open shares the time
  *   assemble   choices in terms of the original configurations; where nothing was proven, never worse than the start
@@ -10,6 +10,7 @@
  * The total is recomputed from the definition and must equal the one that the search believes in. */
 #include "solve_cover.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the definition ---- */
@@ -308,28 +309,38 @@ static uint32_t try_once(rl_arena *mem, memo *m, const rl_cover *p, double deadl
     return m->all.n - 1;
 }
 
-/* What the quick runs left open shares the time that is left. */
+static int compare_sizes(const void *a, const void *b)
+{
+    const solved *x = *(solved *const *)a, *y = *(solved *const *)b;
+    return (x->cover.nop > y->cover.nop) - (x->cover.nop < y->cover.nop);
+}
+
+/* What the quick runs left open shares the time that is left, the small ones first: what they do not use goes to the large. */
 static void solve_open(rl_arena *mem, memo *m, double deadline)
 {
-    uint32_t nopen = 0;
-    for (uint32_t k = 0; k < m->all.n; k++) nopen += m->all.p[k].choice.bound < m->all.p[k].choice.cost;
-    for (uint32_t k = 0; k < m->all.n; k++) {
-        solved *s = &m->all.p[k];
-        if (s->choice.bound >= s->choice.cost) continue;
+    solved **open = rl_new(mem, solved *, m->all.n);
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < m->all.n; k++)
+        if (m->all.p[k].choice.bound < m->all.p[k].choice.cost) open[n++] = &m->all.p[k];
+    qsort(open, n, sizeof *open, compare_sizes);
+    for (uint32_t k = 0; k < n; k++) {
         double now = rl_seconds();
-        rl_component_solve(mem, &s->cover, now + (deadline - now) / nopen--, &s->choice);
+        rl_component_solve(mem, &open[k]->cover, now + (deadline - now) / (n - k), &open[k]->choice);
     }
 }
 
 /* ---- all together ---- */
 
+#define FOLD_STEPS 20000000
+
 static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, double deadline)
 {
     rl_cover_reduce(mem, p);
+    for (int round = 0; round < 3 && rl_cover_fold(mem, p, FOLD_STEPS); round++) rl_cover_reduce(mem, p);
     split s = components(mem, p);
     renumber elems = {rl_new(mem, uint32_t, p->nelem), rl_new(mem, uint32_t, p->nelem), 0};
     renumber vals = {rl_new(mem, uint32_t, p->nval), rl_new(mem, uint32_t, p->nval), 0};
-    rl_cover_choice total = {rl_new(mem, uint32_t, p->nop), p->base, p->base, NULL};
+    rl_cover_choice total = {rl_new(mem, uint32_t, p->nop), p->base, p->base};
     memo m = {.index = {.mem = mem}};
     uint32_t *which = rl_new(mem, uint32_t, s.n);
     for (uint32_t k = 0; k < s.n; k++) {

@@ -28,11 +28,15 @@ typedef struct {
     int64_t base;
 } rl_cover;
 
-/* A choice for each op of a cover; cost and bound are without base.  order: of the ops, the one that fared best. */
-typedef struct { uint32_t *cfg; int64_t cost, bound; uint32_t *order; } rl_cover_choice;
+/* A choice for each op of a cover; cost and bound are without base. */
+typedef struct { uint32_t *cfg; int64_t cost, bound; } rl_cover_choice;
 
 /* solve_reduce.c: shrinks p in place without losing every optimum.  Ops left with one configuration hold no elements. */
 void rl_cover_reduce(rl_arena *mem, rl_cover *p);
+
+/* solve_fold.c: removes configurations that others stand in for, in at most about `budget` steps.  Returns how many elements
+ * are gone; if any, reduce again. */
+uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget);
 
 /* solve_order.c: orders in which to take the ops of a component, narrowest first in the sense of that file; returns how many.
  * And a narrower one than `best`, with more effort. */
@@ -61,7 +65,6 @@ typedef struct {
     int64_t bound;           /* no solution costs less than min(bound, upper) */
     uint32_t *cfg;
     rl_layer *layer;
-    uint64_t over;           /* by how much the steps overflowed the cap: the sum of the bits of states over cap */
 } rl_run_result;
 
 rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *run);

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LATE_CAP = 8, OVER_FACTOR = 8 };
+enum { LATE_CAP = 8 };
 
 typedef struct {
     uint32_t n, cap, nelem, capelem;
@@ -65,7 +65,6 @@ typedef struct {
     step *hist;
     int64_t lost;             /* least cost that a dropped state could reach */
     bool exact;
-    uint64_t over;
     opview op;
     uint32_t *base;           /* the elements of the state being expanded that stay live */
     sortkey *rank;
@@ -431,7 +430,7 @@ static void select_states(dp *d)
         if (k && dominated(d, s, d->rank[0].id)) continue;
         int64_t total = reach(d, f->elem + f->beg[s], size_of(f, s), f->cost[s]);
         if (total >= d->run->upper) continue;
-        if (beam && d->nkeep == OVER_FACTOR * d->cap) {
+        if (beam && d->nkeep == d->cap + RL_MIN(4 * d->cap, d->extra)) {
             d->exact = false;
             d->lost = RL_MIN(d->lost, f->cost[s]);
             break;
@@ -526,7 +525,6 @@ static void keep_best(dp *d, uint32_t pos)
     front_clear(&d->cur);
     uint32_t nbest = d->nkeep, nseed = 0, cap = d->cap + RL_MIN(4 * d->cap, d->extra);
     if (d->nkeep > d->cap) d->extra -= RL_MIN(d->extra, d->nkeep - d->cap);
-    for (uint32_t n = d->nkeep / d->cap; n > 1; n /= 2) d->over++;
     if (d->nkeep > cap) {
         qsort(d->keep, d->nkeep, sizeof *d->keep, compare_keys);
         nseed = d->run->relax ? RL_MAX(cap / 4, 1u) : 0;
@@ -615,7 +613,6 @@ rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *ru
         select_states(&d);
         keep_best(&d, i);
     }
-    r.over = d.over;
     r.layer = d.layer;
     r.bound = d.lost;
     if (!d.cur.n) return r;

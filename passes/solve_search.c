@@ -74,31 +74,25 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward)
     rl_arena_free(&tmp[1]);
 }
 
-/* Short beams over some orders, until one is exact: keeps the order that overflows least. */
+/* Short beams over some orders, until one is exact. */
 static void probe(search *s, const rl_arrangement *all, uint32_t n)
 {
-    uint64_t least = UINT64_MAX;
     rl_arena tmp;
     rl_arena_init(&tmp, s->mem->ctx);
     for (uint32_t k = 0; k < n && !proven(s); k++) {
-        uint64_t over = attempt(s, &tmp, (rl_run){.seq = all[k].seq, .cap = PROBE_CAP, .extra = EXTRA_FACTOR * PROBE_CAP}).over;
+        attempt(s, &tmp, (rl_run){.seq = all[k].seq, .cap = PROBE_CAP, .extra = EXTRA_FACTOR * PROBE_CAP});
         rl_arena_free(&tmp);
-        if (over >= least) continue;
-        least = over;
-        memmove(s->best.order, all[k].seq, s->p->nop * sizeof *s->best.order);
     }
 }
 
 rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadline)
 {
-    search s = {mem, p, deadline, {rl_new(mem, uint32_t, p->nop), INT64_MAX, 0, rl_new(mem, uint32_t, p->nop)}};
+    search s = {mem, p, deadline, {rl_new(mem, uint32_t, p->nop), INT64_MAX, 0}};
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
     rl_arrangement all[RL_MAXARRANGE];
     uint32_t n = rl_arrange(&tmp, p, all);
     probe(&s, all, n);
-    rl_arena_free(&tmp);
-    if (!proven(&s)) attempt(&s, &tmp, (rl_run){.seq = s.best.order, .cap = FIRST_CAP, .extra = EXTRA_FACTOR * FIRST_CAP});
     rl_arena_free(&tmp);
     return s.best;
 }
@@ -108,10 +102,9 @@ void rl_component_solve(rl_arena *mem, const rl_cover *p, double deadline, rl_co
     search s = {mem, p, deadline, *choice};
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
-    rl_arrangement two[2] = {{.seq = choice->order, .width = 1e300}};
-    two[1] = rl_arrange_better(&tmp, p, two[0], deadline);
-    probe(&s, two, 2);
-    if (!proven(&s)) alternate(&s, &tmp, s.best.order);
+    rl_arrangement all[RL_MAXARRANGE];
+    rl_arrange(&tmp, p, all);
+    alternate(&s, &tmp, rl_arrange_better(&tmp, p, all[0], deadline).seq);
     rl_arena_free(&tmp);
     *choice = s.best;
 }

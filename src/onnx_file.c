@@ -105,7 +105,8 @@ static int open_beneath(const char *dir, const char *location) {
         int next = openat(fd, part, how), e = errno;
         struct stat st;
         /* O_DIRECTORY hides that it was a link. */
-        if (next < 0 && e == ENOTDIR && fstatat(fd, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)) e = ELOOP;
+        if (next < 0 && e == ENOTDIR && fstatat(fd, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+            e = ELOOP;
         close(fd);
         errno = e;
         fd = next;
@@ -290,10 +291,13 @@ rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location
     char path[PATH_MAX];
     struct stat st;
     *made = false;
-    if (!join(path, sizeof path, dir, location)) return rl_fail(ctx, RL_EIO, "external data '%.200s': the path is too long", location);
+    if (!join(path, sizeof path, dir, location))
+        return rl_fail(ctx, RL_EIO, "external data '%.200s': the path is too long", location);
     if (lstat(path, &st) == 0) {
         if (same_bytes(path, bytes)) return RL_OK;
-        return rl_fail(ctx, RL_EIO, "%.400s: the model's external data goes here, but a file with other contents is in its place", path);
+        return rl_fail(ctx, RL_EIO,
+                       "%.400s: the model's external data goes here, but a file with other contents is in its place",
+                       path);
     }
     if (!make_dirs(path, strlen(dir))) return rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
     RL_TRY(rl_file_write_spans(ctx, path, &bytes, 1));

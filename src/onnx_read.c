@@ -2,353 +2,20 @@
  *
  *   map the file -> scan the whole tree of messages (wire.h) -> walk the graph's fields -> check names and order
  *
- * protobuf-c copies every byte it is given, recurses, and makes 100 bytes and more of a few hostile ones.  So it never sees
- * the model: it gets one node, attribute, type or tensor head at a time, without the parts that are large or not needed (pick),
- * and allocates from an arena that is emptied every few nodes.  What is large (raw data, strings, bodies) is found with
- * rl_wire_next, and stays in the mapping.
- *
  * Within a graph: inputs, outputs and initializers first, then nodes in file order, whose inputs may name values that come
  * later.  At the end what nobody made is a value of the graph around it (in a body), or an error.
  *
  * A failure's message gets its parts from the inside out: tensor, attribute, node; rl_onnx_read adds the path. */
-#include "onnx_internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnx.pb-c.h"
+#include "onnx_read.h"
 #include "ops.h"
-
-enum {
-    MAX_NAME = 65536, MAX_RANK = 1024, MAX_DEPTH = 1000, MAX_ATTR = 65536, MAX_EXTERNAL_KEYS = 64, MAX_OPSET = 1024,
-    MAX_FUNCTION = 10000, MAX_IR = 14,
-    MIN_NODE = 7,   /* bytes of a node with an op_type and an output, its tag included */
-    SCRATCH = 65536 /* bytes given to protobuf-c until its arena is emptied */
-};
-
-typedef struct {
-    rl_ctx *ctx;
-    rl_graph *main;
-    struct rl_onnx *onnx; /* of the main graph */
-    rl_readopt opt;
-    uint64_t nnode;       /* in the whole model */
-    uint64_t nbody;       /* bodies read so far, and the most that may be */
-    uint64_t max_body;
-    uint32_t ndim;        /* of the shape that the scanner is in */
-} reader;
-
-/* One graph being read. */
-typedef struct level {
-    reader *r;
-    rl_graph *g;
-    uint32_t depth;       /* bodies around it */
-    rl_arena scratch;     /* what protobuf-c makes */
-    size_t used;          /* bytes given to protobuf-c since the scratch was empty */
-    ProtobufCAllocator alloc;
-    struct level *attr;   /* the same for a node's attributes, emptied while the node's names are still wanted */
-} level;
-
-/* ---- protobuf-c ---- */
-
-static void *scratch_alloc(void *arena, size_t n) {
-    return rl_alloc(arena, n);
-}
-
-static void scratch_free(void *arena, void *p) {
-    (void)arena, (void)p;
-}
-
-static void open_level(level *l, reader *r, rl_graph *g, uint32_t depth) {
-    *l = (level){.r = r, .g = g, .depth = depth};
-    rl_arena_init(&l->scratch, r->ctx);
-}
-
-static void clean_scratch(level *l) {
-    if (l->used < SCRATCH) return;
-    rl_arena_free(&l->scratch);
-    l->used = 0;
-}
-
-#define BIT(number) (1u << (number))
-
-/* The message's fields whose numbers are in mask, as one message. */
-static rl_span pick(level *l, rl_span s, uint32_t mask) {
-    size_t n = 0;
-    rl_wire w = rl_wire_of(s);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number < 32 && mask & BIT(f.number)) n += f.all.n;
-    l->used += n + 256;
-    if (n == s.n) return s;
-    uint8_t *to = rl_alloc(&l->scratch, n);
-    rl_span out = {to, n};
-    w = rl_wire_of(s);
-    for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.number >= 32 || !(mask & BIT(f.number))) continue;
-        memcpy(to, f.all.p, f.all.n);
-        to += f.all.n;
-    }
-    return out;
-}
-
-static void *unpack(level *l, const ProtobufCMessageDescriptor *d, rl_span s) {
-    l->alloc = (ProtobufCAllocator){scratch_alloc, scratch_free, &l->scratch};
-    return protobuf_c_message_unpack(d, &l->alloc, s.n, s.p);
-}
-
-/* ---- the scan ---- */
-
-static uint32_t wire_type(ProtobufCType t) {
-    switch (t) {
-    case PROTOBUF_C_TYPE_STRING: case PROTOBUF_C_TYPE_BYTES: case PROTOBUF_C_TYPE_MESSAGE: return RL_WIRE_LEN;
-    case PROTOBUF_C_TYPE_FIXED32: case PROTOBUF_C_TYPE_SFIXED32: case PROTOBUF_C_TYPE_FLOAT: return RL_WIRE_32;
-    case PROTOBUF_C_TYPE_FIXED64: case PROTOBUF_C_TYPE_SFIXED64: case PROTOBUF_C_TYPE_DOUBLE: return RL_WIRE_64;
-    default: return RL_WIRE_VARINT;
-    }
-}
-
-/* Notes where external data is, also in functions and other parts that stay bytes. */
-static void note_location(reader *r, rl_span entry) {
-    rl_span key = {0}, value = {0};
-    rl_wire w = rl_wire_of(entry);
-    for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.type == RL_WIRE_LEN && f.number == 1) key = f.body;
-        if (f.type == RL_WIRE_LEN && f.number == 2) value = f.body;
-    }
-    if (key.n == 8 && memcmp(key.p, "location", 8) == 0) rl_push(r->onnx->mem, r->onnx->location, value);
-}
-
-static rl_field_kind visit_message(reader *r, const ProtobufCFieldDescriptor *d, const rl_field *f, const void **child) {
-    *child = d->descriptor;
-    if (d->descriptor == &onnx__node_proto__descriptor && ++r->nnode > r->opt.max_node) return RL_FIELD_STOP;
-    if (d->descriptor == &onnx__tensor_shape_proto__descriptor) r->ndim = 0;
-    if (d->descriptor == &onnx__tensor_shape_proto__dimension__descriptor && ++r->ndim > MAX_RANK) return RL_FIELD_STOP;
-    if (f->number == TENSOR_EXTERNAL_DATA && d->descriptor == &onnx__string_string_entry_proto__descriptor) note_location(r, f->body);
-    return d->label == PROTOBUF_C_LABEL_REPEATED ? RL_FIELD_MESSAGE : RL_FIELD_SINGLE;
-}
-
-/* protobuf-c's strings end at a zero byte: two names would become one.  Only texts that nobody looks at may have any. */
-static bool has_zero(const void *message, const ProtobufCFieldDescriptor *d, rl_span s) {
-    return s.n && memchr(s.p, 0, s.n) && message != &onnx__string_string_entry_proto__descriptor && strcmp(d->name, "doc_string") != 0;
-}
-
-static rl_field_kind visit(void *user, const void *message, const rl_field *f, const void **child) {
-    const ProtobufCFieldDescriptor *d = protobuf_c_message_descriptor_get_field(message, f->number);
-    if (!d) return RL_FIELD_OTHER;
-    uint32_t want = wire_type(d->type);
-    if (f->type != want && !(f->type == RL_WIRE_LEN && d->label == PROTOBUF_C_LABEL_REPEATED)) return RL_FIELD_WRONG;
-    if (d->type == PROTOBUF_C_TYPE_STRING && has_zero(message, d, f->body)) return RL_FIELD_ZERO;
-    return d->type == PROTOBUF_C_TYPE_MESSAGE ? visit_message(user, d, f, child) : RL_FIELD_OTHER;
-}
-
-/* A zero byte would end the name for us, but not for others. */
-static rl_status check_locations(reader *r) {
-    for (uint32_t i = 0; i < r->onnx->location.n; i++) {
-        rl_span s = r->onnx->location.p[i];
-        if (s.n && memchr(s.p, 0, s.n)) return rl_fail(r->ctx, RL_EMODEL, "external data '%.100s': a zero byte in its location", s.p);
-    }
-    return RL_OK;
-}
-
-static rl_status scan(reader *r, rl_span bytes) {
-    rl_arena tmp;
-    rl_arena_init(&tmp, r->ctx);
-    rl_wire_fault e = rl_wire_scan(bytes, &onnx__model_proto__descriptor, r->opt.max_depth, visit, r, &tmp);
-    rl_arena_free(&tmp);
-    if (!e.what) return check_locations(r);
-    const ProtobufCMessageDescriptor *m = e.message;
-    const ProtobufCFieldDescriptor *d = e.number ? protobuf_c_message_descriptor_get_field(m, e.number) : NULL;
-    return rl_fail(r->ctx, e.limit ? RL_ELIMIT : RL_EMODEL, "%s: byte %zu, in %s%s%s: %s", e.limit ? "over a limit" : "not an ONNX model",
-                   e.at, m->short_name, d ? "." : "", d ? d->name : "", e.what);
-}
-
-/* ---- names ---- */
-
-static rl_status intern_name(reader *r, const char *s, rl_str *name) {
-    size_t n = strlen(s);
-    if (n > MAX_NAME) return rl_fail(r->ctx, RL_ELIMIT, "a name of %zu bytes: '%.40s...' (the limit is %d)", n, s, MAX_NAME);
-    *name = rl_intern(r->ctx, s, n);
-    return RL_OK;
-}
-
-static rl_str plain_domain(reader *r, const char *s) {
-    return rl_internz(r->ctx, !s || strcmp(s, "ai.onnx") == 0 ? "" : s);
-}
-
-/* "node 'conv1' (Conv)", or its place in the file where it has no name. */
-typedef struct { char s[160]; } label;
-static label node_label(const char *name, const char *type, uint32_t k) {
-    label l;
-    if (name && *name) snprintf(l.s, sizeof l.s, "node '%.80s' (%.40s)", name, type ? type : "");
-    else snprintf(l.s, sizeof l.s, "node #%u (%.40s)", k, type ? type : "");
-    return l;
-}
-
-/* ---- tensors ---- */
-
-static rl_status tensor_keys(level *l, const Onnx__TensorProto *t, rl_tensor_head *h) {
-    for (size_t i = 0; i < t->n_external_data; i++) {
-        const Onnx__StringStringEntryProto *e = t->external_data[i];
-        if (!e->key || !e->value) continue;
-        const char **to = strcmp(e->key, "location") == 0 ? &h->location
-                        : strcmp(e->key, "offset") == 0   ? &h->offset
-                        : strcmp(e->key, "length") == 0   ? &h->length
-                                                          : NULL;
-        if (!to) continue;
-        if (*to) return rl_fail(l->r->ctx, RL_EMODEL, "%s: external data has two entries '%.40s'", h->what, e->key);
-        *to = e->value;
-    }
-    return RL_OK;
-}
-
-static bool too_many(rl_span s, uint32_t number, uint32_t max) {
-    uint32_t n = 0;
-    rl_wire w = rl_wire_of(s);
-    for (rl_field f; rl_wire_next(&w, &f);) n += f.number == number;
-    return n > max;
-}
-
-/* Reads a TensorProto; kind: what it is in messages; the name goes to *name where wanted. */
-static rl_status read_tensor(level *l, rl_span bytes, const char *kind, rl_str *name, rl_const *c) {
-    rl_ctx *ctx = l->r->ctx;
-    if (too_many(bytes, TENSOR_EXTERNAL_DATA, MAX_EXTERNAL_KEYS)) return rl_fail(ctx, RL_ELIMIT, "%s: too many entries for external data", kind);
-    Onnx__TensorProto *t = unpack(l, &onnx__tensor_proto__descriptor,
-                                  pick(l, bytes, BIT(TENSOR_DIMS) | BIT(TENSOR_DATA_TYPE) | BIT(TENSOR_SEGMENT) | BIT(TENSOR_NAME) |
-                                                     BIT(TENSOR_EXTERNAL_DATA) | BIT(TENSOR_DATA_LOCATION)));
-    if (!t) return rl_fail(ctx, RL_EMODEL, "%s: is damaged", kind);
-    char what[160];
-    snprintf(what, sizeof what, t->name && *t->name ? "%s '%.100s'" : "%s", kind, t->name);
-    if (name) {
-        if (!t->name || !*t->name) return rl_fail(ctx, RL_EMODEL, "%s: has no name", kind);
-        RL_TRY(intern_name(l->r, t->name, name));
-    }
-    rl_tensor_head h = {.what = what, .dim = t->dims, .rank = t->n_dims, .dtype = t->data_type, .segment = t->segment != NULL,
-                        .external = t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL};
-    if (h.external) RL_TRY(tensor_keys(l, t, &h));
-    return rl_tensor_read(l->r->onnx, &l->g->mem, &h, bytes, c);
-}
-
-static void set_const(rl_graph *g, rl_value v, const rl_const *c) {
-    rl_graph_set_type(g, v, c->dtype, c->rank, c->dim);
-    rl_val(g, v)->data = c->data ? c : NULL;
-}
-
-static rl_status read_initializer(level *l, rl_span bytes) {
-    rl_graph *g = l->g;
-    rl_str name = NULL;
-    rl_const *c = rl_new(&g->mem, rl_const, 1);
-    RL_TRY(read_tensor(l, bytes, "initializer", &name, c));
-    rl_value v = rl_graph_value(g, name);
-    rl_valinfo *x = rl_val(g, v);
-    if (x->raw.p) return rl_fail(l->r->ctx, RL_EMODEL, "initializer '%.100s': defined twice", name);
-    x->raw = bytes;
-    rl_push(&g->mem, g->onnx->init, v);
-    if (x->is_input) return RL_OK;    /* a default that the caller may replace: no constant */
-    x->is_init = true;
-    set_const(g, v, c);
-    rl_push(&g->mem, g->init, v);
-    return RL_OK;
-}
-
-/* A sparse initializer: a source whose data nobody looks at. */
-static rl_status read_sparse(level *l, rl_span bytes) {
-    rl_graph *g = l->g;
-    rl_span values = {0};
-    rl_wire w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == SPARSE_VALUES) values = f.body;
-    Onnx__TensorProto *t = unpack(l, &onnx__tensor_proto__descriptor, pick(l, values, BIT(TENSOR_NAME) | BIT(TENSOR_DATA_TYPE)));
-    Onnx__SparseTensorProto *s = unpack(l, &onnx__sparse_tensor_proto__descriptor, pick(l, bytes, BIT(SPARSE_DIMS)));
-    if (!t || !s || !t->name || !*t->name) return rl_fail(l->r->ctx, RL_EMODEL, "sparse initializer: has no name");
-    if (s->n_dims > MAX_RANK) return rl_fail(l->r->ctx, RL_ELIMIT, "sparse initializer '%.100s': rank %zu is over the limit", t->name, s->n_dims);
-    rl_str name = NULL;
-    RL_TRY(intern_name(l->r, t->name, &name));
-    rl_value v = rl_graph_value(g, name);
-    rl_valinfo *x = rl_val(g, v);
-    if (x->raw.p) return rl_fail(l->r->ctx, RL_EMODEL, "sparse initializer '%.100s': defined twice", name);
-    for (size_t i = 0; i < s->n_dims; i++)
-        if (s->dims[i] < 0) return rl_fail(l->r->ctx, RL_EMODEL, "sparse initializer '%.100s': dim %zu is negative", name, i);
-    x->raw = bytes;
-    if (x->is_input) return RL_OK;
-    x->is_init = true;
-    rl_graph_set_type(g, v, rl_dtype_bits((rl_dtype)t->data_type) ? (rl_dtype)t->data_type : RL_UNDEF, (uint32_t)s->n_dims, s->dims);
-    rl_push(&g->mem, g->init, v);
-    return RL_OK;
-}
-
-/* ---- types ---- */
-
-static rl_dim read_dim(reader *r, const Onnx__TensorShapeProto__Dimension *d) {
-    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0) return d->dim_value;
-    const char *s = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? d->dim_param : NULL;
-    /* Names like "?" mean that nothing is known, not that all such dims are equal. */
-    if (!s || !*s || *s == '?' || strlen(s) > MAX_NAME) return rl_dim_fresh(r->ctx);
-    return rl_dim_symbol(r->ctx, rl_internz(r->ctx, s));
-}
-
-/* Fills the value's type from its declaration; what is no tensor stays unknown. */
-static rl_status read_type(level *l, rl_value v, const Onnx__TypeProto *t) {
-    if (!t || t->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !t->tensor_type) return RL_OK;
-    const Onnx__TensorShapeProto *s = t->tensor_type->shape;
-    int32_t e = t->tensor_type->elem_type;
-    rl_dtype type = e == RL_STRING || (e > 0 && rl_dtype_bits((rl_dtype)e)) ? (rl_dtype)e : RL_UNDEF;
-    if (!s) {
-        rl_graph_set_type(l->g, v, type, RL_NORANK, NULL);
-        return RL_OK;
-    }
-    rl_dim *dim = rl_new(&l->scratch, rl_dim, s->n_dim);
-    int64_t total = 8;
-    for (size_t i = 0; i < s->n_dim; i++) {
-        dim[i] = read_dim(l->r, s->dim[i]);
-        if (dim[i] > 0 && __builtin_mul_overflow(total, dim[i], &total))
-            return rl_fail(l->r->ctx, RL_EMODEL, "value '%.100s': its dims make more elements than memory can hold", rl_val(l->g, v)->name);
-    }
-    rl_graph_set_type(l->g, v, type, (uint32_t)s->n_dim, dim);
-    return RL_OK;
-}
-
-static rl_status unpack_valinfo(level *l, rl_span bytes, const char *kind, Onnx__ValueInfoProto **p, rl_str *name) {
-    *p = unpack(l, &onnx__value_info_proto__descriptor, pick(l, bytes, BIT(1) | BIT(2)));
-    if (!*p) return rl_fail(l->r->ctx, RL_EMODEL, "graph %s: is damaged", kind);
-    if (!(*p)->name || !*(*p)->name) return rl_fail(l->r->ctx, RL_EMODEL, "graph %s: has no name", kind);
-    return intern_name(l->r, (*p)->name, name);
-}
-
-static rl_status read_input(level *l, rl_span bytes) {
-    Onnx__ValueInfoProto *p = NULL;
-    rl_str name = NULL;
-    RL_TRY(unpack_valinfo(l, bytes, "input", &p, &name));
-    rl_value v = rl_graph_value(l->g, name);
-    if (rl_val(l->g, v)->is_input) return rl_fail(l->r->ctx, RL_EMODEL, "graph input '%.100s': declared twice", name);
-    rl_val(l->g, v)->is_input = true;
-    rl_push(&l->g->mem, l->g->input, v);
-    return read_type(l, v, p->type);
-}
-
-static rl_status read_output(level *l, rl_span bytes) {
-    Onnx__ValueInfoProto *p = NULL;
-    rl_str name = NULL;
-    RL_TRY(unpack_valinfo(l, bytes, "output", &p, &name));
-    rl_value v = rl_graph_value(l->g, name);
-    rl_val(l->g, v)->is_output = true;
-    rl_push(&l->g->mem, l->g->output, v);
-    if (rl_val(l->g, v)->is_input || rl_val(l->g, v)->is_init) return RL_OK;
-    return read_type(l, v, p->type);
-}
-
-/* A declared type between: a hint where nothing better is known. Names that no node makes are common, and harmless. */
-static rl_status read_hint(level *l, rl_span bytes) {
-    Onnx__ValueInfoProto *p = unpack(l, &onnx__value_info_proto__descriptor, pick(l, bytes, BIT(1) | BIT(2)));
-    if (!p) return rl_fail(l->r->ctx, RL_EMODEL, "value_info: is damaged");
-    rl_str name = p->name ? rl_intern_find(l->r->ctx, p->name, strlen(p->name)) : NULL;
-    rl_value v = rl_graph_find(l->g, name);
-    if (!rl_has(v) || rl_val(l->g, v)->dtype != RL_UNDEF || rl_val(l->g, v)->rank != RL_NORANK) return RL_OK;
-    return read_type(l, v, p->type);
-}
 
 /* ---- attributes ---- */
 
-static rl_status read_graph(reader *r, rl_graph *parent, rl_span bytes, uint32_t depth, rl_graph **out);
+static rl_status read_graph(rl_reader *r, rl_graph *parent, rl_span bytes, uint32_t depth, rl_graph **out);
 
 /* Which value fields an AttributeProto has, as bits; *s, *t, *g: the last of each; the number of strings. */
 typedef struct { uint32_t has, nstring, ngraph; rl_span s, t, g; } attr_parts;
@@ -367,19 +34,27 @@ static attr_parts find_parts(rl_span bytes) {
         }
         if (f.number < 32) a.has |= BIT(f.number);
     }
-    a.has &= BIT(ATTR_F) | BIT(ATTR_I) | BIT(ATTR_S) | BIT(ATTR_T) | BIT(ATTR_G) | BIT(ATTR_FLOATS) | BIT(ATTR_INTS) | BIT(ATTR_STRINGS) |
-             BIT(ATTR_TENSORS) | BIT(ATTR_GRAPHS) | BIT(ATTR_TP) | BIT(ATTR_TYPE_PROTOS) | BIT(ATTR_SPARSE) | BIT(ATTR_SPARSES);
+    a.has &= BIT(ATTR_F) | BIT(ATTR_I) | BIT(ATTR_S) | BIT(ATTR_T) | BIT(ATTR_G) | BIT(ATTR_FLOATS) | BIT(ATTR_INTS)
+             | BIT(ATTR_STRINGS) | BIT(ATTR_TENSORS) | BIT(ATTR_GRAPHS) | BIT(ATTR_TP) | BIT(ATTR_TYPE_PROTOS)
+             | BIT(ATTR_SPARSE) | BIT(ATTR_SPARSES);
     return a;
 }
 
 /* AttributeType -> the field that holds its value; files of IR version 1 leave the type out. */
-static const struct { uint8_t type, field; } attr_fields[] = {
-    {1, ATTR_F}, {2, ATTR_I}, {3, ATTR_S}, {4, ATTR_T}, {5, ATTR_G}, {6, ATTR_FLOATS}, {7, ATTR_INTS}, {8, ATTR_STRINGS},
-    {9, ATTR_TENSORS}, {10, ATTR_GRAPHS}, {11, ATTR_SPARSE}, {12, ATTR_SPARSES}, {13, ATTR_TP}, {14, ATTR_TYPE_PROTOS},
+static const struct { uint8_t type, field;
+} attr_fields[] = {
+    {1, ATTR_F},       {2, ATTR_I},
+    {3, ATTR_S},       {4, ATTR_T},
+    {5, ATTR_G},       {6, ATTR_FLOATS},
+    {7, ATTR_INTS},    {8, ATTR_STRINGS},
+    {9, ATTR_TENSORS}, {10, ATTR_GRAPHS},
+    {11, ATTR_SPARSE}, {12, ATTR_SPARSES},
+    {13, ATTR_TP},     {14, ATTR_TYPE_PROTOS},
 };
 
-static rl_status attr_type(reader *r, const Onnx__AttributeProto *p, const attr_parts *a, uint32_t *type) {
-    if (a->has & (a->has - 1)) return rl_fail(r->ctx, RL_EMODEL, "attribute '%.100s': has more than one value", p->name);
+static rl_status attr_type(rl_reader *r, const Onnx__AttributeProto *p, const attr_parts *a, uint32_t *type) {
+    if (a->has & (a->has - 1))
+        return rl_fail(r->ctx, RL_EMODEL, "attribute '%.100s': has more than one value", p->name);
     *type = (uint32_t)p->type;
     for (size_t i = 0; i < RL_LEN(attr_fields); i++) {
         if (*type == 0 && a->has == BIT(attr_fields[i].field)) *type = attr_fields[i].type;
@@ -391,7 +66,7 @@ static rl_status attr_type(reader *r, const Onnx__AttributeProto *p, const attr_
     return RL_OK;
 }
 
-static rl_status read_strings(level *l, rl_span bytes, uint32_t n, rl_attr *to) {
+static rl_status read_strings(rl_level *l, rl_span bytes, uint32_t n, rl_attr *to) {
     rl_span *s = rl_new(&l->g->mem, rl_span, n);
     rl_wire w = rl_wire_of(bytes);
     uint32_t i = 0;
@@ -402,16 +77,16 @@ static rl_status read_strings(level *l, rl_span bytes, uint32_t n, rl_attr *to) 
     return RL_OK;
 }
 
-static rl_status read_attr_tensor(level *l, rl_span bytes, rl_attr *to) {
+static rl_status read_attr_tensor(rl_level *l, rl_span bytes, rl_attr *to) {
     rl_const *c = rl_new(&l->g->mem, rl_const, 1);
-    rl_status status = read_tensor(l, bytes, "tensor", NULL, c);
+    rl_status status = rl_read_tensor(l, bytes, "tensor", NULL, c);
     if (status != RL_OK) return rl_fail(l->r->ctx, status, "attribute '%.100s': %s", to->name, l->r->ctx->error);
     to->tensor = c;
     return RL_OK;
 }
 
 /* Bodies in a list: nobody looks inside, but what they capture counts. */
-static rl_status read_attr_graphs(level *l, rl_span bytes, rl_hash *captured) {
+static rl_status read_attr_graphs(rl_level *l, rl_span bytes, rl_hash *captured) {
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);) {
         if (f.number != ATTR_GRAPHS) continue;
@@ -426,22 +101,25 @@ static rl_status read_attr_graphs(level *l, rl_span bytes, rl_hash *captured) {
     return RL_OK;
 }
 
-static rl_status read_attr(level *l, rl_span bytes, rl_attr *to, rl_hash *captured) {
+static rl_status read_attr(rl_level *l, rl_span bytes, rl_attr *to, rl_hash *captured) {
     rl_ctx *ctx = l->r->ctx;
-    Onnx__AttributeProto *p = unpack(l, &onnx__attribute_proto__descriptor,
-                                     pick(l, bytes, BIT(ATTR_NAME) | BIT(ATTR_REF_NAME) | BIT(ATTR_TYPE) | BIT(ATTR_F) | BIT(ATTR_I) |
-                                                        BIT(ATTR_FLOATS) | BIT(ATTR_INTS)));
+    Onnx__AttributeProto *p =
+        rl_level_unpack(l, &onnx__attribute_proto__descriptor,
+                        rl_level_pick(l, bytes,
+                                      BIT(ATTR_NAME) | BIT(ATTR_REF_NAME) | BIT(ATTR_TYPE) | BIT(ATTR_F) | BIT(ATTR_I)
+                                          | BIT(ATTR_FLOATS) | BIT(ATTR_INTS)));
     if (!p) return rl_fail(ctx, RL_EMODEL, "an attribute is damaged");
     if (!p->name || !*p->name) return rl_fail(ctx, RL_EMODEL, "an attribute has no name");
     attr_parts a = find_parts(bytes);
     uint32_t type = 0;
     *to = (rl_attr){.raw = bytes, .kind = RL_ATTR_OTHER};
-    RL_TRY(intern_name(l->r, p->name, &to->name));
+    RL_TRY(rl_reader_name(l->r, p->name, &to->name));
     RL_TRY(attr_type(l->r, p, &a, &type));
     if (p->ref_attr_name && *p->ref_attr_name) return RL_OK;
     if (a.ngraph) return read_attr_graphs(l, bytes, captured);
     if (type < RL_ATTR_FLOAT || type > RL_ATTR_STRINGS) return RL_OK;
-    if (p->n_ints > UINT32_MAX / 2 || p->n_floats > UINT32_MAX / 2) return rl_fail(ctx, RL_ELIMIT, "attribute '%.100s': too long", to->name);
+    if (p->n_ints > UINT32_MAX / 2 || p->n_floats > UINT32_MAX / 2)
+        return rl_fail(ctx, RL_ELIMIT, "attribute '%.100s': too long", to->name);
     to->kind = (rl_attr_kind)type;
     switch (to->kind) {
     case RL_ATTR_FLOAT: to->f = p->f; break;
@@ -465,19 +143,29 @@ static rl_status read_attr(level *l, rl_span bytes, rl_attr *to, rl_hash *captur
 
 /* ---- nodes ---- */
 
+/* "node 'conv1' (Conv)", or its place in the file where it has no name. */
+typedef struct { char s[160]; } label;
+static label node_label(const char *name, const char *type, uint32_t k) {
+    label l;
+    if (name && *name) snprintf(l.s, sizeof l.s, "node '%.80s' (%.40s)", name, type ? type : "");
+    else snprintf(l.s, sizeof l.s, "node #%u (%.40s)", k, type ? type : "");
+    return l;
+}
+
 /* All attributes of the node; the values that its bodies capture go to captured. */
-static rl_status read_attrs(level *l, rl_span bytes, rl_attr **out, uint32_t *n, rl_hash *captured) {
+static rl_status read_attrs(rl_level *l, rl_span bytes, rl_attr **out, uint32_t *n, rl_hash *captured) {
     uint32_t count = 0;
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);) count += f.number == NODE_ATTRIBUTE;
-    if (count > MAX_ATTR) return rl_fail(l->r->ctx, RL_ELIMIT, "%u attributes are over the limit of %d", count, MAX_ATTR);
+    if (count > MAX_ATTR)
+        return rl_fail(l->r->ctx, RL_ELIMIT, "%u attributes are over the limit of %d", count, MAX_ATTR);
     rl_attr *a = rl_new(&l->g->mem, rl_attr, count);
     *out = a;
     *n = count;
     w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);) {
         if (f.number != NODE_ATTRIBUTE) continue;
-        clean_scratch(l->attr);
+        rl_level_clean(l->attr);
         RL_TRY(read_attr(l->attr, f.body, a, captured));
         for (uint32_t i = 0; a->graph && i < a->graph->outer.n; i++) {
             rl_value v = rl_graph_value(l->g, rl_val(a->graph, a->graph->outer.p[i])->name);
@@ -493,7 +181,7 @@ static int compare_values(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static void set_captures(level *l, rl_node n, const rl_hash *captured) {
+static void set_captures(rl_level *l, rl_node n, const rl_hash *captured) {
     if (!captured->n) return;
     rl_value *v = rl_new(&l->scratch, rl_value, captured->n);
     uint32_t k = 0;
@@ -504,25 +192,26 @@ static void set_captures(level *l, rl_node n, const rl_hash *captured) {
 }
 
 /* Values of names; an empty name is a slot left out. */
-static rl_status read_names(level *l, char **s, size_t n, rl_value **out) {
+static rl_status read_names(rl_level *l, char **s, size_t n, rl_value **out) {
     rl_value *v = rl_new(&l->scratch, rl_value, n);
     *out = v;
     for (size_t i = 0; i < n; i++) {
         rl_str name = NULL;
         v[i] = RL_NOVALUE;
         if (!*s[i]) continue;
-        RL_TRY(intern_name(l->r, s[i], &name));
+        RL_TRY(rl_reader_name(l->r, s[i], &name));
         v[i] = rl_graph_value(l->g, name);
     }
     return RL_OK;
 }
 
 /* The table's op, unless something that the table does not know of gives the node another meaning. */
-static rl_op find_op(const reader *r, const Onnx__NodeProto *p, rl_span bytes, const rl_nodeinfo *x) {
+static rl_op find_op(const rl_reader *r, const Onnx__NodeProto *p, rl_span bytes, const rl_nodeinfo *x) {
     if (p->overload && *p->overload) return RL_OP_OPAQUE;
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == NODE_DEVICES && too_many(f.body, DEVICES_SHARDING, 0)) return RL_OP_OPAQUE; /* it names dims */
+        if (f.number == NODE_DEVICES && rl_read_too_many(f.body, DEVICES_SHARDING, 0))
+            return RL_OP_OPAQUE; /* it names dims */
     if (r->onnx->pinned) return RL_OP_OPAQUE;
     if (r->onnx->function.n) {
         char key[1024];
@@ -534,11 +223,14 @@ static rl_op find_op(const reader *r, const Onnx__NodeProto *p, rl_span bytes, c
     return rl_op_find(x->domain, x->type, x->since);
 }
 
-static rl_status check_outputs(level *l, const rl_value *out, size_t n) {
+static rl_status check_outputs(rl_level *l, const rl_value *out, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (!rl_has(out[i])) continue;
         const rl_valinfo *x = rl_val(l->g, out[i]);
-        const char *where = x->is_input ? "a graph input" : x->raw.p ? "an initializer" : x->def.i != RL_NONE ? "made by another node" : NULL;
+        const char *where = x->is_input           ? "a graph input"
+                            : x->raw.p            ? "an initializer"
+                            : x->def.i != RL_NONE ? "made by another node"
+                                                  : NULL;
         if (where) return rl_fail(l->r->ctx, RL_EMODEL, "output '%.100s' is already %s", x->name, where);
     }
     return RL_OK;
@@ -560,12 +252,13 @@ static void set_constant(rl_graph *g, const rl_nodeinfo *n) {
     else if (a->kind == RL_ATTR_STRING) *c = (rl_const){RL_STRING, 0, dim, NULL, 0};
     else if (a->kind == RL_ATTR_STRINGS) *c = (rl_const){RL_STRING, 1, dim, NULL, 0};
     else return;
-    set_const(g, n->out[0], c);
+    rl_read_const(g, n->out[0], c);
 }
 
-static rl_status check_node(level *l, const Onnx__NodeProto *p, rl_str domain) {
+static rl_status check_node(rl_level *l, const Onnx__NodeProto *p, rl_str domain) {
     if (!p->op_type || !*p->op_type) return rl_fail(l->r->ctx, RL_EMODEL, "has no op_type");
-    if (p->n_input > UINT32_MAX / 2 || p->n_output > UINT32_MAX / 2) return rl_fail(l->r->ctx, RL_ELIMIT, "has too many inputs");
+    if (p->n_input > UINT32_MAX / 2 || p->n_output > UINT32_MAX / 2)
+        return rl_fail(l->r->ctx, RL_ELIMIT, "has too many inputs");
     if (!p->n_input && !p->n_output) return rl_fail(l->r->ctx, RL_EMODEL, "has neither inputs nor outputs");
     for (uint32_t i = 0; i < l->r->main->opset.n; i++)
         if (l->r->main->opset.p[i].domain == domain) return RL_OK;
@@ -573,16 +266,16 @@ static rl_status check_node(level *l, const Onnx__NodeProto *p, rl_str domain) {
 }
 
 /* Adds node k; p: its names, without attributes. */
-static rl_status add_node(level *l, const Onnx__NodeProto *p, rl_span bytes, uint32_t k) {
+static rl_status add_node(rl_level *l, const Onnx__NodeProto *p, rl_span bytes, uint32_t k) {
     rl_graph *g = l->g;
-    rl_str type = NULL, name = NULL, domain = plain_domain(l->r, p->domain);
+    rl_str type = NULL, name = NULL, domain = rl_reader_domain(l->r, p->domain);
     rl_value *in = NULL, *out = NULL;
     rl_attr *attr = NULL;
     uint32_t nattr = 0;
     rl_hash captured = {.mem = &l->scratch};
     RL_TRY(check_node(l, p, domain));
-    RL_TRY(intern_name(l->r, p->op_type, &type));
-    if (p->name && *p->name) RL_TRY(intern_name(l->r, p->name, &name));
+    RL_TRY(rl_reader_name(l->r, p->op_type, &type));
+    if (p->name && *p->name) RL_TRY(rl_reader_name(l->r, p->name, &name));
     RL_TRY(read_names(l, p->input, p->n_input, &in));
     RL_TRY(read_names(l, p->output, p->n_output, &out));
     RL_TRY(check_outputs(l, out, p->n_output));
@@ -598,17 +291,20 @@ static rl_status add_node(level *l, const Onnx__NodeProto *p, rl_span bytes, uin
     x->nattr = nattr;
     x->raw = bytes;
     for (uint32_t i = 0; i < x->nout; i++)
-        if (rl_has(out[i]) && rl_val(g, out[i])->port != i) return rl_fail(l->r->ctx, RL_EMODEL, "makes '%.100s' twice", rl_val(g, out[i])->name);
+        if (rl_has(out[i]) && rl_val(g, out[i])->port != i)
+            return rl_fail(l->r->ctx, RL_EMODEL, "makes '%.100s' twice", rl_val(g, out[i])->name);
     set_captures(l, n, &captured);
     if (!*domain && strcmp(type, "Constant") == 0) set_constant(g, x);
     return RL_OK;
 }
 
-static rl_status read_node(level *l, rl_span bytes, uint32_t k) {
-    clean_scratch(l);
-    Onnx__NodeProto *p = unpack(l, &onnx__node_proto__descriptor,
-                                pick(l, bytes, BIT(NODE_INPUT) | BIT(NODE_OUTPUT) | BIT(NODE_NAME) | BIT(NODE_OP_TYPE) | BIT(NODE_DOMAIN) |
-                                                   BIT(NODE_OVERLOAD)));
+static rl_status read_node(rl_level *l, rl_span bytes, uint32_t k) {
+    rl_level_clean(l);
+    Onnx__NodeProto *p =
+        rl_level_unpack(l, &onnx__node_proto__descriptor,
+                        rl_level_pick(l, bytes,
+                                      BIT(NODE_INPUT) | BIT(NODE_OUTPUT) | BIT(NODE_NAME) | BIT(NODE_OP_TYPE)
+                                          | BIT(NODE_DOMAIN) | BIT(NODE_OVERLOAD)));
     if (!p) return rl_fail(l->r->ctx, RL_EMODEL, "node #%u: is damaged", k);
     rl_status status = add_node(l, p, bytes, k);
     if (status == RL_OK) return RL_OK;
@@ -618,7 +314,7 @@ static rl_status read_node(level *l, rl_span bytes, uint32_t k) {
 /* ---- graphs ---- */
 
 /* What no node, input or initializer gives: a value of the graph around, or an error. */
-static rl_status find_sources(level *l) {
+static rl_status find_sources(rl_level *l) {
     rl_graph *g = l->g;
     for (uint32_t i = 0; i < g->nval; i++) {
         rl_valinfo *x = &g->val[i];
@@ -630,8 +326,9 @@ static rl_status find_sources(level *l) {
         }
         if (!x->nuse) return rl_fail(l->r->ctx, RL_EMODEL, "graph output '%.100s': nothing makes it", x->name);
         const rl_nodeinfo *n = rl_nod(g, x->use[0].node);
-        return rl_fail(l->r->ctx, RL_EMODEL, "%s: %s '%.100s' is defined nowhere", node_label(n->name, n->type, n->origin).s,
-                       x->use[0].slot < n->nin ? "input" : "a body's value", x->name);
+        return rl_fail(l->r->ctx, RL_EMODEL, "%s: %s '%.100s' is defined nowhere",
+                       node_label(n->name, n->type, n->origin).s, x->use[0].slot < n->nin ? "input" : "a body's value",
+                       x->name);
     }
     return RL_OK;
 }
@@ -655,19 +352,19 @@ static rl_status sort_nodes(rl_graph *g) {
     return RL_OK;
 }
 
-typedef rl_status field_reader(level *l, rl_span bytes);
+typedef rl_status field_reader(rl_level *l, rl_span bytes);
 
-static rl_status each_field(level *l, rl_span bytes, uint32_t number, field_reader *read) {
+static rl_status each_field(rl_level *l, rl_span bytes, uint32_t number, field_reader *read) {
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);) {
         if (f.number != number) continue;
-        clean_scratch(l);
+        rl_level_clean(l);
         RL_TRY(read(l, f.body));
     }
     return RL_OK;
 }
 
-static rl_status read_nodes(level *l, rl_span bytes) {
+static rl_status read_nodes(rl_level *l, rl_span bytes) {
     uint32_t k = 0, n = 0;
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);) n += f.number == GRAPH_NODE;
@@ -681,24 +378,24 @@ static rl_status read_nodes(level *l, rl_span bytes) {
     return RL_OK;
 }
 
-static rl_status read_fields(level *l, rl_span bytes) {
+static rl_status read_fields(rl_level *l, rl_span bytes) {
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);)
         if (f.number == GRAPH_NAME) l->g->name = rl_intern(l->r->ctx, (const char *)f.body.p, f.body.n);
-    RL_TRY(each_field(l, bytes, GRAPH_INPUT, read_input));
-    RL_TRY(each_field(l, bytes, GRAPH_INITIALIZER, read_initializer));
-    RL_TRY(each_field(l, bytes, GRAPH_SPARSE_INITIALIZER, read_sparse));
-    RL_TRY(each_field(l, bytes, GRAPH_OUTPUT, read_output));
+    RL_TRY(each_field(l, bytes, GRAPH_INPUT, rl_read_input));
+    RL_TRY(each_field(l, bytes, GRAPH_INITIALIZER, rl_read_initializer));
+    RL_TRY(each_field(l, bytes, GRAPH_SPARSE_INITIALIZER, rl_read_sparse));
+    RL_TRY(each_field(l, bytes, GRAPH_OUTPUT, rl_read_output));
     RL_TRY(read_nodes(l, bytes));
-    RL_TRY(each_field(l, bytes, GRAPH_VALUE_INFO, read_hint));
+    RL_TRY(each_field(l, bytes, GRAPH_VALUE_INFO, rl_read_hint));
     RL_TRY(find_sources(l));
     return sort_nodes(l->g);
 }
 
-static rl_status read_into(reader *r, rl_graph *g, rl_span bytes, uint32_t depth) {
-    level l, attr;
-    open_level(&l, r, g, depth);
-    open_level(&attr, r, g, depth);
+static rl_status read_into(rl_reader *r, rl_graph *g, rl_span bytes, uint32_t depth) {
+    rl_level l, attr;
+    rl_level_open(&l, r, g, depth);
+    rl_level_open(&attr, r, g, depth);
     l.attr = &attr;
     g->onnx->graph = bytes;
     rl_status status = read_fields(&l, bytes);
@@ -707,9 +404,11 @@ static rl_status read_into(reader *r, rl_graph *g, rl_span bytes, uint32_t depth
     return status;
 }
 
-static rl_status read_graph(reader *r, rl_graph *parent, rl_span bytes, uint32_t depth, rl_graph **out) {
-    if (depth * 3 > r->opt.max_depth) return rl_fail(r->ctx, RL_ELIMIT, "bodies nested deeper than the limit of %u", r->opt.max_depth / 3);
-    if (++r->nbody > r->max_body) return rl_fail(r->ctx, RL_ELIMIT, "over the limit of %llu bodies", (unsigned long long)r->max_body);
+static rl_status read_graph(rl_reader *r, rl_graph *parent, rl_span bytes, uint32_t depth, rl_graph **out) {
+    if (depth * 3 > r->opt.max_depth)
+        return rl_fail(r->ctx, RL_ELIMIT, "bodies nested deeper than the limit of %u", r->opt.max_depth / 3);
+    if (++r->nbody > r->max_body)
+        return rl_fail(r->ctx, RL_ELIMIT, "over the limit of %llu bodies", (unsigned long long)r->max_body);
     rl_graph *g = rl_graph_new(r->ctx);
     *out = g;
     g->parent = parent;
@@ -725,46 +424,52 @@ static rl_status read_graph(reader *r, rl_graph *parent, rl_span bytes, uint32_t
 
 /* ---- the model ---- */
 
-static rl_status read_opset(level *l, rl_span bytes) {
+static rl_status read_opset(rl_level *l, rl_span bytes) {
     rl_graph *g = l->g;
-    Onnx__OperatorSetIdProto *p = unpack(l, &onnx__operator_set_id_proto__descriptor, pick(l, bytes, BIT(1) | BIT(2)));
+    Onnx__OperatorSetIdProto *p =
+        rl_level_unpack(l, &onnx__operator_set_id_proto__descriptor, rl_level_pick(l, bytes, BIT(1) | BIT(2)));
     if (!p) return rl_fail(l->r->ctx, RL_EMODEL, "opset_import: is damaged");
-    rl_opset s = {plain_domain(l->r, p->domain), p->version};
+    rl_opset s = {rl_reader_domain(l->r, p->domain), p->version};
     if (p->version < (*s.domain ? 0 : 1) || p->version > INT32_MAX)
-        return rl_fail(l->r->ctx, RL_EMODEL, "opset_import: version %lld of the domain '%.100s'", (long long)p->version, s.domain);
+        return rl_fail(l->r->ctx, RL_EMODEL, "opset_import: version %lld of the domain '%.100s'", (long long)p->version,
+                       s.domain);
     for (uint32_t i = 0; i < g->opset.n; i++) {
         if (g->opset.p[i].domain != s.domain) continue;
         g->opset.p[i] = s;
         return RL_OK;
     }
-    if (g->opset.n >= MAX_OPSET) return rl_fail(l->r->ctx, RL_ELIMIT, "opset_import: over the limit of %d domains", MAX_OPSET);
+    if (g->opset.n >= MAX_OPSET)
+        return rl_fail(l->r->ctx, RL_ELIMIT, "opset_import: over the limit of %d domains", MAX_OPSET);
     rl_push(&g->mem, g->opset, s);
     return RL_OK;
 }
 
-static rl_status read_function(level *l, rl_span bytes) {
-    Onnx__FunctionProto *p = unpack(l, &onnx__function_proto__descriptor, pick(l, bytes, BIT(FUNCTION_NAME) | BIT(FUNCTION_DOMAIN)));
+static rl_status read_function(rl_level *l, rl_span bytes) {
+    Onnx__FunctionProto *p = rl_level_unpack(l, &onnx__function_proto__descriptor,
+                                             rl_level_pick(l, bytes, BIT(FUNCTION_NAME) | BIT(FUNCTION_DOMAIN)));
     if (!p) return rl_fail(l->r->ctx, RL_EMODEL, "a function is damaged");
     if (!p->name || !*p->name) return rl_fail(l->r->ctx, RL_EMODEL, "a function has no name");
-    if (l->r->onnx->function.n >= MAX_FUNCTION) return rl_fail(l->r->ctx, RL_ELIMIT, "over the limit of %d functions", MAX_FUNCTION);
-    rl_str key = rl_internf(l->r->ctx, "%s\n%s", plain_domain(l->r, p->domain), p->name);
+    if (l->r->onnx->function.n >= MAX_FUNCTION)
+        return rl_fail(l->r->ctx, RL_ELIMIT, "over the limit of %d functions", MAX_FUNCTION);
+    rl_str key = rl_internf(l->r->ctx, "%s\n%s", rl_reader_domain(l->r, p->domain), p->name);
     rl_hash_put(&l->r->onnx->function, (uint64_t)(uintptr_t)key, 1);
     return RL_OK;
 }
 
-static rl_status check_version(reader *r) {
+static rl_status check_version(rl_reader *r) {
     rl_graph *g = r->main;
     if (g->ir_version <= 0) return rl_fail(r->ctx, RL_EMODEL, "not an ONNX model: it has no ir_version");
     if (g->ir_version > MAX_IR)
-        return rl_fail(r->ctx, RL_ELIMIT, "its IR version %lld is newer than %d, the newest known", (long long)g->ir_version, MAX_IR);
+        return rl_fail(r->ctx, RL_ELIMIT, "its IR version %lld is newer than %d, the newest known",
+                       (long long)g->ir_version, MAX_IR);
     if (g->opset.n) return RL_OK;
     if (g->ir_version >= 3) return rl_fail(r->ctx, RL_EMODEL, "the model imports no opset");
     rl_push(&g->mem, g->opset, ((rl_opset){rl_internz(r->ctx, ""), 1}));
     return RL_OK;
 }
 
-static rl_status read_header(level *l, rl_span bytes) {
-    reader *r = l->r;
+static rl_status read_header(rl_level *l, rl_span bytes) {
+    rl_reader *r = l->r;
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);) {
         if (f.number == MODEL_IR_VERSION) r->main->ir_version = (int64_t)f.value;
@@ -775,11 +480,11 @@ static rl_status read_header(level *l, rl_span bytes) {
     return check_version(r);
 }
 
-static rl_status read_model(reader *r, rl_span bytes) {
+static rl_status read_model(rl_reader *r, rl_span bytes) {
     rl_span graph = {0};
-    RL_TRY(scan(r, bytes));
-    level l;
-    open_level(&l, r, r->main, 0);
+    RL_TRY(rl_onnx_scan(r, bytes));
+    rl_level l;
+    rl_level_open(&l, r, r->main, 0);
     rl_status status = read_header(&l, bytes);
     rl_arena_free(&l.scratch);
     if (status != RL_OK) return status;
@@ -800,7 +505,7 @@ static rl_readopt options(const rl_readopt *o) {
 }
 
 /* Makes the graph that will own what is mapped. */
-static void start(reader *r, rl_str path, rl_str dir) {
+static void start(rl_reader *r, rl_str path, rl_str dir) {
     rl_graph *g = rl_graph_new(r->ctx);
     r->main = g;
     struct rl_onnx *x = rl_new(&g->mem, struct rl_onnx, 1);
@@ -811,7 +516,7 @@ static void start(reader *r, rl_str path, rl_str dir) {
     g->onnx = r->onnx = x;
 }
 
-static rl_status map_model(reader *r, rl_span *bytes) {
+static rl_status map_model(rl_reader *r, rl_span *bytes) {
     rl_mapping *m = rl_new(r->onnx->mem, rl_mapping, 1);
     RL_TRY(rl_file_map(r->ctx, r->onnx->path, r->opt.max_file, &m->bytes));
     m->next = r->onnx->mapping;
@@ -820,7 +525,7 @@ static rl_status map_model(reader *r, rl_span *bytes) {
     return RL_OK;
 }
 
-static rl_status read_all(reader *r, const char *path, const char *dir, rl_span bytes, bool map) {
+static rl_status read_all(rl_reader *r, const char *path, const char *dir, rl_span bytes, bool map) {
     if (map) dir = rl_file_dir(r->ctx, path);
     else if (dir) dir = rl_file_dir(r->ctx, rl_internf(r->ctx, "%s/", dir));
     start(r, rl_internz(r->ctx, path), dir);
@@ -828,12 +533,13 @@ static rl_status read_all(reader *r, const char *path, const char *dir, rl_span 
     r->onnx->bytes = bytes;
     /* An empty graph takes 8 KiB and more: that many bodies must stand for real ones. */
     r->max_body = 4096 + bytes.n / 1024;
-    rl_status status = bytes.n ? read_model(r, bytes) : rl_fail(r->ctx, RL_EMODEL, "not an ONNX model: the file is empty");
+    rl_status status =
+        bytes.n ? read_model(r, bytes) : rl_fail(r->ctx, RL_EMODEL, "not an ONNX model: the file is empty");
     return status == RL_OK ? status : rl_fail(r->ctx, status, "%.400s: %s", path, r->ctx->error);
 }
 
 /* Reads, and cleans up where memory runs out, before the jump goes on to the caller's place. */
-static rl_status read_guarded(reader *r, const char *path, const char *dir, rl_span bytes, bool map) {
+static rl_status read_guarded(rl_reader *r, const char *path, const char *dir, rl_span bytes, bool map) {
     rl_ctx *ctx = r->ctx;
     jmp_buf outer;
     memcpy(&outer, &ctx->oom, sizeof outer);
@@ -848,7 +554,7 @@ static rl_status read_guarded(reader *r, const char *path, const char *dir, rl_s
 }
 
 rl_status rl_onnx_read(rl_ctx *ctx, const char *path, const rl_readopt *o, rl_graph **g) {
-    reader r = {.ctx = ctx, .opt = options(o)};
+    rl_reader r = {.ctx = ctx, .opt = options(o)};
     *g = NULL;
     RL_TRY(read_guarded(&r, path, NULL, (rl_span){0}, true));
     *g = r.main;
@@ -856,7 +562,7 @@ rl_status rl_onnx_read(rl_ctx *ctx, const char *path, const rl_readopt *o, rl_gr
 }
 
 rl_status rl_onnx_read_bytes(rl_ctx *ctx, const void *p, size_t n, const char *dir, const rl_readopt *o, rl_graph **g) {
-    reader r = {.ctx = ctx, .opt = options(o)};
+    rl_reader r = {.ctx = ctx, .opt = options(o)};
     *g = NULL;
     RL_TRY(read_guarded(&r, "<memory>", dir, (rl_span){p, n}, false));
     *g = r.main;

@@ -19,9 +19,11 @@
 enum { MAX_RANK = 1024, SMALL = 4096, LAST_TYPE = 28 };
 enum { FLOAT_DATA = 4, INT32_DATA = 5, STRING_DATA = 6, INT64_DATA = 7, RAW_DATA = 9, DOUBLE_DATA = 10, UINT64_DATA = 11 };
 
-static const struct { uint32_t number; const char *name; uint32_t size; } fields[] = {
-    {FLOAT_DATA, "float_data", 4},   {INT32_DATA, "int32_data", 0},   {STRING_DATA, "string_data", 0}, {INT64_DATA, "int64_data", 0},
-    {RAW_DATA, "raw_data", 1},       {DOUBLE_DATA, "double_data", 8}, {UINT64_DATA, "uint64_data", 0},
+static const struct { uint32_t number; const char *name; uint32_t size;
+} fields[] = {
+    {FLOAT_DATA, "float_data", 4},   {INT32_DATA, "int32_data", 0}, {STRING_DATA, "string_data", 0},
+    {INT64_DATA, "int64_data", 0},   {RAW_DATA, "raw_data", 1},     {DOUBLE_DATA, "double_data", 8},
+    {UINT64_DATA, "uint64_data", 0},
 };
 
 static const char *field_name(uint32_t number) {
@@ -54,7 +56,8 @@ typedef struct { char s[80]; } type_text;
 static type_text type_of(const rl_tensor_head *h) {
     type_text t;
     size_t n = (size_t)snprintf(t.s, sizeof t.s, "%s[", rl_dtype_name((rl_dtype)h->dtype));
-    for (size_t i = 0; i < h->rank && n < 56; i++) n += (size_t)snprintf(t.s + n, sizeof t.s - n, "%s%lld", i ? "," : "", (long long)h->dim[i]);
+    for (size_t i = 0; i < h->rank && n < 56; i++)
+        n += (size_t)snprintf(t.s + n, sizeof t.s - n, "%s%lld", i ? "," : "", (long long)h->dim[i]);
     snprintf(t.s + n, sizeof t.s - n, "%s]", n >= 56 ? "..." : "");
     return t;
 }
@@ -63,7 +66,8 @@ static type_text type_of(const rl_tensor_head *h) {
 
 /* The number of elements, and of bytes with `bits` each. */
 static rl_status count_elements(rl_ctx *ctx, const rl_tensor_head *h, uint32_t bits, uint64_t *numel, uint64_t *nbyte) {
-    if (h->rank > MAX_RANK) return rl_fail(ctx, RL_ELIMIT, "%s: rank %zu is over the limit of %d", h->what, h->rank, MAX_RANK);
+    if (h->rank > MAX_RANK)
+        return rl_fail(ctx, RL_ELIMIT, "%s: rank %zu is over the limit of %d", h->what, h->rank, MAX_RANK);
     int64_t n = 1, b;
     bool zero = false;
     for (size_t i = 0; i < h->rank; i++) {
@@ -111,7 +115,8 @@ static rl_status find_data(rl_ctx *ctx, const rl_tensor_head *h, rl_span bytes, 
         if (!count_values(&f, &n)) return rl_fail(ctx, RL_EMODEL, "%s: %s is damaged", h->what, field_name(f.number));
         if (!n) continue;
         if (d->number && d->number != f.number)
-            return rl_fail(ctx, RL_EMODEL, "%s: has both %s and %s", h->what, field_name(d->number), field_name(f.number));
+            return rl_fail(ctx, RL_EMODEL, "%s: has both %s and %s", h->what, field_name(d->number),
+                           field_name(f.number));
         d->number = f.number;
         d->n = f.number == RAW_DATA ? n : d->n + n; /* of single fields the last counts */
         d->last = f.body;
@@ -131,12 +136,13 @@ static rl_status check_data(rl_ctx *ctx, const rl_tensor_head *h, const held *d,
     uint32_t typed = typed_field(h->dtype);
     bool raw = d->number == RAW_DATA;
     if (d->number && (raw ? h->dtype == RL_STRING : d->number != typed))
-        return rl_fail(ctx, RL_EMODEL, "%s: %s values in %s, not in %s", h->what, rl_dtype_name((rl_dtype)h->dtype), field_name(d->number),
-                       field_name(typed));
+        return rl_fail(ctx, RL_EMODEL, "%s: %s values in %s, not in %s", h->what, rl_dtype_name((rl_dtype)h->dtype),
+                       field_name(d->number), field_name(typed));
     uint64_t want = raw ? nbyte : values_wanted(h->dtype, numel, nbyte);
     if (d->n == want) return RL_OK;
-    return rl_fail(ctx, RL_EMODEL, "%s: %s has %llu %s, %s wants %llu", h->what, d->number ? field_name(d->number) : "no data: it",
-                   (unsigned long long)d->n, raw ? "bytes" : "values", type_of(h).s, (unsigned long long)want);
+    return rl_fail(ctx, RL_EMODEL, "%s: %s has %llu %s, %s wants %llu", h->what,
+                   d->number ? field_name(d->number) : "no data: it", (unsigned long long)d->n,
+                   raw ? "bytes" : "values", type_of(h).s, (unsigned long long)want);
 }
 
 /* Appends the low `size` bytes of each varint in the run. */
@@ -173,7 +179,8 @@ static rl_status read_inline(rl_arena *mem, const rl_tensor_head *h, rl_span byt
     RL_TRY(find_data(mem->ctx, h, bytes, &d));
     RL_TRY(check_data(mem->ctx, h, &d, numel, c->nbyte));
     if (h->dtype == RL_STRING) return RL_OK;
-    if (d.number && field_size(d.number) && (d.number == RAW_DATA || d.nrun == 1)) c->data = bytes_at(mem, d.last.p, c->nbyte);
+    if (d.number && field_size(d.number) && (d.number == RAW_DATA || d.nrun == 1))
+        c->data = bytes_at(mem, d.last.p, c->nbyte);
     else c->data = decode(mem, bytes, &d, h->dtype, c->nbyte);
     return RL_OK;
 }
@@ -199,7 +206,8 @@ static rl_status find_mapping(struct rl_onnx *o, const rl_tensor_head *h, rl_spa
         *bytes = m->bytes;
         return RL_OK;
     }
-    if (!o->dir) return rl_fail(ctx, RL_EIO, "%s: external data '%.200s': the model has no folder to look in", h->what, key);
+    if (!o->dir)
+        return rl_fail(ctx, RL_EIO, "%s: external data '%.200s': the model has no folder to look in", h->what, key);
     rl_mapping *m = rl_new(o->mem, rl_mapping, 1);
     rl_status status = rl_file_map_beneath(ctx, o->dir, key, o->any_external, &m->bytes);
     if (status != RL_OK) return rl_fail(ctx, status, "%s: %s", h->what, ctx->error);
@@ -214,16 +222,18 @@ static rl_status read_external(struct rl_onnx *o, rl_arena *mem, const rl_tensor
     rl_ctx *ctx = mem->ctx;
     uint64_t offset = 0, length = c->nbyte;
     if (!h->location || !*h->location) return rl_fail(ctx, RL_EMODEL, "%s: external data without a location", h->what);
-    if (h->offset && !number(h->offset, &offset)) return rl_fail(ctx, RL_EMODEL, "%s: external data offset '%.40s' is no number", h->what, h->offset);
-    if (h->length && !number(h->length, &length)) return rl_fail(ctx, RL_EMODEL, "%s: external data length '%.40s' is no number", h->what, h->length);
+    if (h->offset && !number(h->offset, &offset))
+        return rl_fail(ctx, RL_EMODEL, "%s: external data offset '%.40s' is no number", h->what, h->offset);
+    if (h->length && !number(h->length, &length))
+        return rl_fail(ctx, RL_EMODEL, "%s: external data length '%.40s' is no number", h->what, h->length);
     if (known && length != c->nbyte)
-        return rl_fail(ctx, RL_EMODEL, "%s: external data has %llu bytes, %s wants %zu", h->what, (unsigned long long)length,
-                       type_of(h).s, c->nbyte);
+        return rl_fail(ctx, RL_EMODEL, "%s: external data has %llu bytes, %s wants %zu", h->what,
+                       (unsigned long long)length, type_of(h).s, c->nbyte);
     rl_span file = {0};
     RL_TRY(find_mapping(o, h, &file));
     if (offset > file.n || length > file.n - offset)
-        return rl_fail(ctx, RL_EMODEL, "%s: external data '%.200s': wants %llu bytes from %llu on, the file has %zu", h->what, h->location,
-                       (unsigned long long)length, (unsigned long long)offset, file.n);
+        return rl_fail(ctx, RL_EMODEL, "%s: external data '%.200s': wants %llu bytes from %llu on, the file has %zu",
+                       h->what, h->location, (unsigned long long)length, (unsigned long long)offset, file.n);
     if (known) c->data = file.p ? bytes_at(mem, file.p + offset, c->nbyte) : rl_alloc(mem, 1);
     return RL_OK;
 }
@@ -231,7 +241,8 @@ static rl_status read_external(struct rl_onnx *o, rl_arena *mem, const rl_tensor
 /* ---- all forms ---- */
 
 rl_status rl_tensor_read(struct rl_onnx *o, rl_arena *mem, const rl_tensor_head *h, rl_span bytes, rl_const *c) {
-    if (h->dtype <= 0 || h->dtype > LAST_TYPE) return rl_fail(mem->ctx, RL_EMODEL, "%s: unknown data type %d", h->what, h->dtype);
+    if (h->dtype <= 0 || h->dtype > LAST_TYPE)
+        return rl_fail(mem->ctx, RL_EMODEL, "%s: unknown data type %d", h->what, h->dtype);
     uint32_t bits = rl_dtype_bits((rl_dtype)h->dtype);
     bool known = bits != 0 || h->dtype == RL_STRING; /* the 6-bit floats have no layout yet */
     uint64_t numel = 0, nbyte = 0;

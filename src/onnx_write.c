@@ -181,7 +181,8 @@ static bool is_clean(const rl_graph *g) {
 /* ---- tensors and types ---- */
 
 static rl_status put_tensor(writer *w, uint32_t number, const char *name, const rl_const *c) {
-    if (c->nbyte && !c->data) return rl_fail(w->ctx, RL_EINTERNAL, "constant '%.100s': its data is not at hand", name ? name : "");
+    if (c->nbyte && !c->data)
+        return rl_fail(w->ctx, RL_EINTERNAL, "constant '%.100s': its data is not at hand", name ? name : "");
     Onnx__TensorProto t = ONNX__TENSOR_PROTO__INIT;
     t.n_dims = c->rank;
     t.dims = rl_copy(w->mem, c->dim, c->rank * sizeof *c->dim);
@@ -280,7 +281,8 @@ static void fill_attr(writer *w, const rl_attr *a, Onnx__AttributeProto *p) {
     case RL_ATTR_STRINGS:
         p->n_strings = a->n;
         p->strings = rl_new(w->mem, ProtobufCBinaryData, a->n);
-        for (uint32_t i = 0; i < a->n; i++) p->strings[i] = (ProtobufCBinaryData){a->strings[i].n, (uint8_t *)(uintptr_t)a->strings[i].p};
+        for (uint32_t i = 0; i < a->n; i++)
+            p->strings[i] = (ProtobufCBinaryData){a->strings[i].n, (uint8_t *)(uintptr_t)a->strings[i].p};
         break;
     default: break;
     }
@@ -328,13 +330,15 @@ static bool is_same_node(rl_span bytes, const rl_nodeinfo *n) {
         if (f.number == NODE_OP_TYPE) type = f.body;
         if (f.number == NODE_DOMAIN) domain = f.body;
     }
-    return span_is(name, n->name) && span_is(type, n->type) && (span_is(domain, n->domain) || (span_is(domain, "ai.onnx") && !*n->domain));
+    return span_is(name, n->name) && span_is(type, n->type)
+           && (span_is(domain, n->domain) || (span_is(domain, "ai.onnx") && !*n->domain));
 }
 
 /* was: the node field that it was, or nothing. */
 static rl_status put_node(writer *w, const rl_graph *g, rl_node id, const rl_field *was) {
     const rl_nodeinfo *n = rl_nod(g, id);
-    if (n->op == RL_OP_MOVE) return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a Move cannot be written", n->name ? n->name : "");
+    if (n->op == RL_OP_MOVE)
+        return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a Move cannot be written", n->name ? n->name : "");
     if (raw_holds(g, n)) {
         if (was && was->body.p == n->raw.p) put_span(w, was->all);
         else put_len(w, GRAPH_NODE, n->raw);
@@ -351,7 +355,9 @@ static rl_status put_node(writer *w, const rl_graph *g, rl_node id, const rl_fie
     opened o = open_message(w, GRAPH_NODE);
     put_fields(w, &p.base);
     if (was && is_same_node(was->body, n))
-        put_others(w, was->body, BIT(NODE_INPUT) | BIT(NODE_OUTPUT) | BIT(NODE_NAME) | BIT(NODE_OP_TYPE) | BIT(NODE_DOMAIN) | BIT(NODE_ATTRIBUTE));
+        put_others(w, was->body,
+                   BIT(NODE_INPUT) | BIT(NODE_OUTPUT) | BIT(NODE_NAME) | BIT(NODE_OP_TYPE) | BIT(NODE_DOMAIN)
+                       | BIT(NODE_ATTRIBUTE));
     for (uint32_t i = 0; i < n->nattr; i++) RL_TRY(put_attr(w, &n->attr[i]));
     close_message(w, o);
     return RL_OK;
@@ -392,8 +398,10 @@ static rl_status put_made(writer *w, const rl_graph *g, bool as_nodes) {
         rl_value v = g->init.p[i];
         if (!is_made(g, v) || done[v.i]) continue;
         done[v.i] = true;
-        if (!rl_val(g, v)->data) return rl_fail(w->ctx, RL_EINTERNAL, "initializer '%.100s' has no data", name_of(w, g, v));
-        RL_TRY(as_nodes ? put_constant_node(w, g, v) : put_tensor(w, GRAPH_INITIALIZER, name_of(w, g, v), rl_val(g, v)->data));
+        if (!rl_val(g, v)->data)
+            return rl_fail(w->ctx, RL_EINTERNAL, "initializer '%.100s' has no data", name_of(w, g, v));
+        RL_TRY(as_nodes ? put_constant_node(w, g, v)
+                        : put_tensor(w, GRAPH_INITIALIZER, name_of(w, g, v), rl_val(g, v)->data));
     }
     return RL_OK;
 }
@@ -422,8 +430,10 @@ static bool is_live_name(const rl_graph *g, const char *name) {
 
 /* The declared dim does not contradict what the value has now. */
 static bool dim_holds(const rl_ctx *ctx, const Onnx__TensorShapeProto__Dimension *d, rl_dim now) {
-    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) return d->dim_value < 0 || d->dim_value == now;
-    if (d->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM || !*d->dim_param || *d->dim_param == '?') return true;
+    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+        return d->dim_value < 0 || d->dim_value == now;
+    if (d->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM || !*d->dim_param || *d->dim_param == '?')
+        return true;
     rl_str name = rl_dim_known(now) ? NULL : rl_dim_name(ctx, now);
     return name && strcmp(name, d->dim_param) == 0;
 }
@@ -474,7 +484,8 @@ static rl_status put_annotation(writer *w, const rl_graph *g, const rl_field *f)
     Onnx__TensorAnnotation *p = onnx__tensor_annotation__unpack(&alloc, f->body.n, f->body.p);
     if (!p) return rl_fail(w->ctx, RL_EMODEL, "quantization_annotation: is damaged");
     bool live = is_live_name(g, p->tensor_name);
-    for (size_t i = 0; i < p->n_quant_parameter_tensor_names; i++) live &= is_live_name(g, p->quant_parameter_tensor_names[i]->value);
+    for (size_t i = 0; i < p->n_quant_parameter_tensor_names; i++)
+        live &= is_live_name(g, p->quant_parameter_tensor_names[i]->value);
     if (live) put_span(w, f->all);
     return RL_OK;
 }
@@ -484,7 +495,8 @@ static rl_status put_annotation(writer *w, const rl_graph *g, const rl_field *f)
 static rl_status check_layouts(writer *w, const rl_graph *g) {
     for (uint32_t i = 0; i < g->nval; i++)
         if (g->val[i].layout && is_live(g, (rl_value){i}))
-            return rl_fail(w->ctx, RL_EINTERNAL, "value '%.100s': has a layout that ONNX cannot say", name_of(w, g, (rl_value){i}));
+            return rl_fail(w->ctx, RL_EINTERNAL, "value '%.100s': has a layout that ONNX cannot say",
+                           name_of(w, g, (rl_value){i}));
     return RL_OK;
 }
 
@@ -630,7 +642,8 @@ static void start(writer *w, const rl_graph *g, rl_arena *mem) {
 static rl_status list_spans(writer *w, const rl_graph *g) {
     RL_TRY(put_model(w, g));
     if (w->total > INT32_MAX && !(g->onnx && g->onnx->bytes.n > INT32_MAX))
-        return rl_fail(g->ctx, RL_ELIMIT, "the model written would have %llu bytes, and protobuf ends at 2 GiB", (unsigned long long)w->total);
+        return rl_fail(g->ctx, RL_ELIMIT, "the model written would have %llu bytes, and protobuf ends at 2 GiB",
+                       (unsigned long long)w->total);
     return RL_OK;
 }
 
@@ -665,7 +678,8 @@ static rl_status find_locations(writer *w, struct rl_onnx *o, locations *out) {
         rl_str name = rl_intern(w->ctx, (const char *)s.p, s.n);
         if (*name == '/' || rl_hash_get(&seen, (uint64_t)(uintptr_t)name) != RL_NONE) continue;
         if (strlen(name) != s.n || !rl_file_is_beneath(name))
-            return rl_fail(w->ctx, RL_ELIMIT, "external data '%.200s' is outside the model's folder: it cannot go along to another", name);
+            return rl_fail(w->ctx, RL_ELIMIT,
+                           "external data '%.200s' is outside the model's folder: it cannot go along to another", name);
         rl_hash_put(&seen, (uint64_t)(uintptr_t)name, 1);
         rl_push(w->mem, *out, name);
     }
@@ -701,7 +715,8 @@ static rl_status write_model(writer *w, const rl_graph *g, const char *path, boo
     start(w, g, tmp);
     if (same) put_span(w, o->bytes);
     else RL_TRY(list_spans(w, g));
-    if (o && o->dir && o->location.n && !rl_file_same_dir(o->dir, rl_file_dir(g->ctx, path))) RL_TRY(find_locations(w, o, &l));
+    if (o && o->dir && o->location.n && !rl_file_same_dir(o->dir, rl_file_dir(g->ctx, path)))
+        RL_TRY(find_locations(w, o, &l));
     return write_all(w, o, path, &l);
 }
 
@@ -714,7 +729,8 @@ static rl_status write_with(const rl_graph *g, const char *path, bool same) {
     if (status == RL_OK) return status;
     char *e = g->ctx->error;
     rl_onnx_one_line(e);
-    return strncmp(e, path, RL_MIN(strlen(path), (size_t)400)) == 0 ? status : rl_fail(g->ctx, status, "%.400s: %s", path, e);
+    return strncmp(e, path, RL_MIN(strlen(path), (size_t)400)) == 0 ? status
+                                                                    : rl_fail(g->ctx, status, "%.400s: %s", path, e);
 }
 
 rl_status rl_onnx_write(const rl_graph *g, const char *path) {

@@ -75,7 +75,8 @@ typedef struct {
     uint32_t seen; /* bits of the single fields that were there, by number */
 } level;
 
-static rl_wire_fault fault(const char *what, const uint8_t *at, rl_span s, const level *l, uint32_t number, bool limit) {
+static rl_wire_fault fault(const char *what, const uint8_t *at, rl_span s, const level *l, uint32_t number,
+                           bool limit) {
     return (rl_wire_fault){what, (size_t)(at - s.p), l->message, number, limit};
 }
 
@@ -86,7 +87,8 @@ static const char *damage(const rl_field *f) {
     return "a field that passes the end of its message";
 }
 
-rl_wire_fault rl_wire_scan(rl_span s, const void *root, uint32_t max_depth, rl_wire_visit *visit, void *user, rl_arena *mem) {
+rl_wire_fault rl_wire_scan(rl_span s, const void *root, uint32_t max_depth, rl_wire_visit *visit, void *user,
+                           rl_arena *mem) {
     level *stack = rl_new(mem, level, max_depth + 1);
     uint32_t depth = 1;
     stack[1] = (level){rl_wire_of(s), root, 0};
@@ -105,11 +107,13 @@ rl_wire_fault rl_wire_scan(rl_span s, const void *root, uint32_t max_depth, rl_w
         case RL_FIELD_ZERO: return fault("a name with a zero byte", f.all.p, s, l, f.number, false);
         case RL_FIELD_STOP: return fault("too many of these", f.all.p, s, l, f.number, true);
         case RL_FIELD_SINGLE:
-            if (f.number < 32 && l->seen >> f.number & 1) return fault("a second one of what may stand once", f.all.p, s, l, f.number, false);
+            if (f.number < 32 && l->seen >> f.number & 1)
+                return fault("a second one of what may stand once", f.all.p, s, l, f.number, false);
             if (f.number < 32) l->seen |= 1u << f.number;
             /* fall through */
         case RL_FIELD_MESSAGE:
-            if (depth == max_depth) return fault("messages nested deeper than the limit", f.all.p, s, l, f.number, true);
+            if (depth == max_depth)
+                return fault("messages nested deeper than the limit", f.all.p, s, l, f.number, true);
             stack[++depth] = (level){rl_wire_of(f.body), child, 0};
         }
     }

@@ -402,19 +402,22 @@ def _count_node(n, c, types, consts, shapelike, at):
 
 def _shape_arithmetic(n, c, types, shapelike, runtime):
     """Integer outputs, each of up to 64 elements (or of unknown size, but computed from shapes alone)."""
-    for o in filter(None, n.output):
-        shape, dtype = types.get(o, (None, 0))
+    outs = [o for o in n.output if o]
+    for o in outs:
+        dtype = types.get(o, (None, 0))[1]
         if dtype not in (TensorProto.INT64, TensorProto.INT32) and not (dtype == 0 and o in shapelike):
             return False
+    small = True
+    for o in outs:
+        shape = types.get(o, (None, 0))[0]
         if shape is None or any(not isinstance(d, int) for d in shape):
             shape = runtime.get(o)
         if shape is None:
             c.unknown.append(o)
-            if o not in shapelike:
-                return False
-        elif int(np.prod(shape)) > SMALL:
-            return False
-    return True
+            small &= o in shapelike
+        else:
+            small &= int(np.prod(shape)) <= SMALL
+    return small
 
 
 def _transpose_moves(n, c, types, runtime):

@@ -123,7 +123,8 @@ static void dump(const rl_graph *g, int indent) {
     }
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        printf("%*snode %s %s::%s/%u op %d:", indent, "", n->name ? n->name : "-", n->domain, n->type, n->since, (int)n->op);
+        printf("%*snode %s %s::%s/%u op %d:", indent, "", n->name ? n->name : "-", n->domain, n->type, n->since,
+               (int)n->op);
         for (uint32_t k = 0; k < n->nin; k++) printf(" %s", rl_has(n->in[k]) ? rl_val(g, n->in[k])->name : "_");
         printf(" ->");
         for (uint32_t k = 0; k < n->nout; k++) printf(" %s", rl_has(n->out[k]) ? rl_val(g, n->out[k])->name : "_");
@@ -138,7 +139,8 @@ static void dump(const rl_graph *g, int indent) {
 
 static int run(rl_ctx *ctx, int argc, char **argv) {
     int failed = 0;
-    if (argc == 4 && argv[1][0] == '-' && strchr("wrne", argv[1][1])) return report(ctx, copy(ctx, argv[1][1], argv[2], argv[3]));
+    if (argc == 4 && argv[1][0] == '-' && strchr("wrne", argv[1][1]))
+        return report(ctx, copy(ctx, argv[1][1], argv[2], argv[3]));
     if (argc == 3 && strcmp(argv[1], "-d") == 0) {
         rl_graph *g = NULL;
         rl_status status = rl_onnx_read(ctx, argv[2], NULL, &g);

@@ -1,0 +1,266 @@
+/* Folding the cover (solve_cover.h): elements that another can stand in for, everywhere at once.
+ *
+ * A fold is a map f of elements to elements of the same value, with f(f(e)) = f(e), such that every configuration c of every op
+ * has an image c' in that op with elements(c') within f(elements(c)) and cost(c') <= cost(c).  Replacing each choice by its
+ * image never costs more, so all configurations that hold an element with f(e) != e can go.  (Retraction to a smaller core;
+ * substitutability of values in constraint networks, Freuder 1991, for many variables together.)
+ *
+ * Example: an order that no op needs, [b,a,c], is folded onto [a,b,c] in all tensors that are tied together; what is left are
+ * the orders that some op asks for, carried through the others.
+ *
+ * Folds are found greedily: assume e -> d, look for an image of each configuration that holds e; where the best one differs in
+ * other elements too, these must be mapped as well; until nothing is open, or no image exists.  A pair met in a failed attempt
+ * is not tried again. */
+#include "solve_cover.h"
+#include <string.h>
+
+typedef struct { uint32_t op, slot; } touch;
+
+typedef struct {
+    rl_cover *p;
+    uint64_t budget;             /* steps left */
+    uint32_t *touchbeg;          /* [nelem + 1] */
+    touch *touch;                /* the ops that have an element, and its place there */
+    uint32_t **holdbeg, **hold;  /* [op] the configurations that hold each element */
+    uint32_t *map;               /* [nelem] */
+    bool *folded;                /* [nelem] mapped for good: its configurations are gone */
+    bool *target;                /* [nelem] something is mapped to it, or an image needs it */
+    struct { uint32_t *p; uint32_t n, cap; } mapped, targets;
+    rl_arena *mem;
+    rl_hash failed;              /* pairs */
+} folder;
+
+static const uint32_t *set_of(const rl_bundle *b, uint32_t c)
+{
+    return b->elem + (size_t)c * b->width;
+}
+
+static bool holds(const rl_bundle *b, uint32_t c, uint32_t e)
+{
+    const uint32_t *s = set_of(b, c);
+    for (uint32_t i = 0; i < b->width; i++)
+        if (s[i] == e) return true;
+    return false;
+}
+
+/* Is d among the images of the elements of configuration c? */
+static bool covers(const folder *f, const rl_bundle *b, uint32_t c, uint32_t d)
+{
+    const uint32_t *s = set_of(b, c);
+    for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++)
+        if (f->map[s[i]] == d) return true;
+    return false;
+}
+
+/* The element of c that could be mapped to d, given that c2 is to be the image of c; RL_NONE if there is none. */
+static uint32_t preimage(const folder *f, const rl_bundle *b, uint32_t c, uint32_t c2, uint32_t d)
+{
+    const uint32_t *s = set_of(b, c);
+    for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
+        uint32_t e = s[i];
+        if (f->p->value[e] == f->p->value[d] && f->map[e] == e && !f->target[e] && !holds(b, c2, e)) return e;
+    }
+    return RL_NONE;
+}
+
+/* How many more elements must be mapped for c2 to be the image of c; RL_NONE if it cannot be. */
+static uint32_t distance(folder *f, const rl_bundle *b, uint32_t c, uint32_t c2)
+{
+    const uint32_t *s = set_of(b, c2);
+    uint32_t n = 0;
+    if (b->cost[c2] > b->cost[c]) return RL_NONE;
+    for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
+        uint32_t d = s[i];
+        if (f->map[d] != d) return RL_NONE;
+        if (covers(f, b, c, d)) continue;
+        if (preimage(f, b, c, c2, d) == RL_NONE) return RL_NONE;
+        n++;
+    }
+    return n;
+}
+
+static void set_map(folder *f, uint32_t e, uint32_t d)
+{
+    f->map[e] = d;
+    rl_push(f->mem, f->mapped, e);
+    if (f->target[d]) return;
+    f->target[d] = true;
+    rl_push(f->mem, f->targets, d);
+}
+
+/* Finds an image of configuration c that holds e, now that e is mapped to d; maps what that needs. */
+static bool find_image(folder *f, uint32_t op, uint32_t c, uint32_t slot)
+{
+    const rl_bundle *b = &f->p->op[op];
+    uint32_t best = RL_NONE, least = RL_NONE, from = 0, to = b->ncfg;
+    if (slot != RL_NONE) from = f->holdbeg[op][slot], to = f->holdbeg[op][slot + 1];
+    for (uint32_t i = from; i < to && least; i++) {
+        uint32_t c2 = slot != RL_NONE ? f->hold[op][i] : i, n = distance(f, b, c, c2);
+        f->budget -= f->budget > 0;
+        if (n < least) least = n, best = c2;
+    }
+    if (best == RL_NONE) return false;
+    const uint32_t *s = set_of(b, best);
+    for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
+        if (covers(f, b, c, s[i])) continue;
+        uint32_t e = preimage(f, b, c, best, s[i]);
+        if (e == RL_NONE) return false;
+        set_map(f, e, s[i]);
+    }
+    return true;
+}
+
+static uint32_t slot_in(const folder *f, uint32_t elem, uint32_t op)
+{
+    for (uint32_t k = f->touchbeg[elem]; k < f->touchbeg[elem + 1]; k++)
+        if (f->touch[k].op == op) return f->touch[k].slot;
+    return RL_NONE;
+}
+
+static uint64_t pair_key(uint32_t e, uint32_t d)
+{
+    return (uint64_t)e << 32 | d;
+}
+
+/* Does configuration c hold an element of an earlier fold? */
+static bool is_gone(const folder *f, uint32_t op, uint32_t c)
+{
+    const uint32_t *s = set_of(&f->p->op[op], c);
+    for (uint32_t i = 0; i < f->p->op[op].width && s[i] != RL_NONE; i++)
+        if (f->folded[s[i]]) return true;
+    return false;
+}
+
+/* Tries the fold that e -> d leads to.  On failure nothing is mapped. */
+static bool attempt(folder *f, uint32_t e, uint32_t d)
+{
+    bool good = true;
+    f->mapped.n = f->targets.n = 0;
+    set_map(f, e, d);
+    for (uint32_t i = 0; i < f->mapped.n && good; i++) {
+        uint32_t x = f->mapped.p[i];
+        for (uint32_t k = f->touchbeg[x]; k < f->touchbeg[x + 1] && good; k++) {
+            touch t = f->touch[k];
+            uint32_t slot = slot_in(f, f->map[x], t.op);
+            for (uint32_t j = f->holdbeg[t.op][t.slot]; j < f->holdbeg[t.op][t.slot + 1] && good; j++)
+                good = f->budget && (is_gone(f, t.op, f->hold[t.op][j]) || find_image(f, t.op, f->hold[t.op][j], slot));
+        }
+    }
+    for (uint32_t i = 0; i < f->mapped.n && good; i++) f->folded[f->mapped.p[i]] = true;
+    for (uint32_t i = 0; i < f->mapped.n && !good; i++) {
+        uint32_t x = f->mapped.p[i];
+        rl_hash_put(&f->failed, pair_key(x, f->map[x]), 1);
+        f->map[x] = x;
+    }
+    for (uint32_t i = 0; i < f->targets.n; i++) f->target[f->targets.p[i]] = false;
+    return good;
+}
+
+/* ---- setting up ---- */
+
+static void index_op(rl_arena *mem, folder *f, uint32_t op, uint32_t *slot, uint32_t *local)
+{
+    const rl_bundle *b = &f->p->op[op];
+    size_t size = (size_t)b->ncfg * b->width;
+    uint32_t n = 0, at = 0;
+    for (size_t k = 0; k < size; k++)
+        if (b->elem[k] != RL_NONE && !slot[b->elem[k]]) {
+            local[n] = b->elem[k];
+            slot[b->elem[k]] = ++n;
+        }
+    uint32_t *beg = f->holdbeg[op] = rl_new(mem, uint32_t, n + 1), *hold = f->hold[op] = rl_new(mem, uint32_t, size);
+    for (size_t k = 0; k < size; k++)
+        if (b->elem[k] != RL_NONE) beg[slot[b->elem[k]] - 1]++;
+    for (uint32_t k = 0; k < n; k++) at = beg[k] += at;
+    beg[n] = at;
+    for (size_t k = size; k-- > 0;)
+        if (b->elem[k] != RL_NONE) hold[--beg[slot[b->elem[k]] - 1]] = (uint32_t)(k / b->width);
+    for (uint32_t k = 0; k < n; k++) {
+        f->touch[--f->touchbeg[local[k]]] = (touch){op, k};
+        slot[local[k]] = 0;
+    }
+}
+
+static void index_all(rl_arena *mem, folder *f)
+{
+    const rl_cover *p = f->p;
+    uint32_t *seen = rl_new(mem, uint32_t, p->nelem), total = 0;
+    size_t most = 0;
+    for (uint32_t o = 0; o < p->nop; o++) {
+        size_t size = (size_t)p->op[o].ncfg * p->op[o].width;
+        most = RL_MAX(most, size);
+        for (size_t k = 0; k < size; k++) {
+            uint32_t e = p->op[o].elem[k];
+            if (e == RL_NONE || seen[e] == o + 1) continue;
+            seen[e] = o + 1;
+            f->touchbeg[e]++;
+            total++;
+        }
+    }
+    uint32_t at = 0;
+    for (uint32_t e = 0; e < p->nelem; e++) at = f->touchbeg[e] += at;
+    f->touchbeg[p->nelem] = at;
+    f->touch = rl_new(mem, touch, total);
+    uint32_t *slot = rl_new(mem, uint32_t, p->nelem), *local = rl_new(mem, uint32_t, most);
+    for (uint32_t o = p->nop; o-- > 0;) index_op(mem, f, o, slot, local);
+}
+
+/* The elements of each value that some op has: elem[beg[v] .. beg[v+1]-1]. */
+static uint32_t *by_value(rl_arena *mem, const folder *f, uint32_t *beg)
+{
+    const rl_cover *p = f->p;
+    uint32_t *elem = rl_new(mem, uint32_t, p->nelem), at = 0;
+    for (uint32_t e = 0; e < p->nelem; e++) beg[p->value[e]] += f->touchbeg[e + 1] > f->touchbeg[e];
+    for (uint32_t v = 0; v < p->nval; v++) at = beg[v] += at;
+    beg[p->nval] = at;
+    for (uint32_t e = p->nelem; e-- > 0;)
+        if (f->touchbeg[e + 1] > f->touchbeg[e]) elem[--beg[p->value[e]]] = e;
+    return elem;
+}
+
+/* Removes the configurations that hold an element which was folded. */
+static void drop_folded(folder *f)
+{
+    for (uint32_t o = 0; o < f->p->nop; o++) {
+        rl_bundle *b = &f->p->op[o];
+        uint32_t n = 0;
+        for (uint32_t c = 0; c < b->ncfg; c++) {
+            const uint32_t *s = set_of(b, c);
+            bool gone = false;
+            for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) gone |= f->map[s[i]] != s[i];
+            if (gone) continue;
+            memmove(b->elem + (size_t)n * b->width, s, b->width * sizeof *s);
+            b->cost[n] = b->cost[c];
+            b->orig[n++] = b->orig[c];
+        }
+        b->ncfg = n;
+    }
+}
+
+uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget)
+{
+    rl_arena tmp;
+    rl_arena_init(&tmp, mem->ctx);
+    folder f = {.p = p, .budget = budget, .mem = &tmp, .failed = {.mem = &tmp}};
+    f.touchbeg = rl_new(&tmp, uint32_t, (size_t)p->nelem + 1);
+    f.holdbeg = rl_new(&tmp, uint32_t *, p->nop);
+    f.hold = rl_new(&tmp, uint32_t *, p->nop);
+    f.map = rl_new(&tmp, uint32_t, p->nelem);
+    f.target = rl_new(&tmp, bool, p->nelem);
+    f.folded = rl_new(&tmp, bool, p->nelem);
+    for (uint32_t e = 0; e < p->nelem; e++) f.map[e] = e;
+    index_all(&tmp, &f);
+    uint32_t *beg = rl_new(&tmp, uint32_t, (size_t)p->nval + 1), *elem = by_value(&tmp, &f, beg), nfold = 0;
+    for (uint32_t v = 0; v < p->nval && f.budget; v++)
+        for (uint32_t i = beg[v + 1]; i-- > beg[v] && f.budget;) {
+            uint32_t e = elem[i];
+            for (uint32_t j = beg[v]; j < beg[v + 1] && f.map[e] == e && f.budget; j++) {
+                uint32_t d = elem[j];
+                if (d != e && f.map[d] == d && rl_hash_get(&f.failed, pair_key(e, d)) == RL_NONE && attempt(&f, e, d))
+                    nfold += f.mapped.n;
+            }
+        }
+    drop_folded(&f);
+    rl_arena_free(&tmp);
+    return nfold;
+}
