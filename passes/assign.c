@@ -433,6 +433,7 @@ static void collect(rl_plan *p)
         if (!p->cls.p[c].constant && p->cls.p[c].natom > 4) full[p->cls.p[c].comp] = false;
     int64_t budget = BUDGET;
     for (uint32_t level = 0; level <= MAXLEVEL; level++) close_orders(p, full, level, &budget, &tmp);
+    p->large = budget < 0;
     rl_arena_free(&tmp);
 }
 
@@ -604,6 +605,7 @@ rl_status rl_pass_assign(rl_pass_run *r)
     /* The solver's bound is in scaled units: what it says of conversions is the whole units below it. */
     int64_t unit = (int64_t)1 << (s.conversion + s.nop_bits);
     r->out->conv_bound = sol.optimal ? r->out->conv_after : s.bytes_first ? 0 : sol.bound / unit;
+    r->large = p->large;
     r->out->improved = sol.cost < rl_problem_cost(&q, r->tmp, q.start);
     return RL_OK;
 }

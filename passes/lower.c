@@ -622,5 +622,6 @@ rl_status rl_pass_lower(rl_pass_run *r)
         r->gave_up = true;
         return RL_OK;
     }
+    r->out->rewrote = true;
     return finish(&l);
 }

@@ -23,6 +23,7 @@ typedef struct {
     int64_t conv_bound;              /* the solver's lower bound */
     bool optimal;                    /* conv_after == conv_bound */
     bool improved;                   /* the solver found something cheaper than the graph as it stood */
+    bool rewrote;                    /* lower wrote the graph anew */
     bool changed;                    /* false: the input is already as good; write its bytes */
     rl_stats before, after;          /* counted; equal where nothing changed */
     struct { const char *pass; double seconds; } time[16];
@@ -40,6 +41,7 @@ typedef struct {
     rl_arena *tmp;
     rl_plan *plan;
     rl_outcome *out;
+    bool large;   /* so many candidates that the plan is made only once */
     bool gave_up; /* set by a pass that left the graph half-written: the input is kept */
 } rl_pass_run;
 #define PASS(name, summary) rl_status rl_pass_##name(rl_pass_run *r);

@@ -143,8 +143,9 @@ static rl_status again(rl_pass_run *r) {
     static const char *const list[] = {"legal", "assign", "insert", "lower", "dce"};
     rl_outcome *out = r->out;
     if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
-    for (uint32_t round = 0; round < 3 && out->improved && !r->gave_up; round++) {
+    for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->gave_up; round++) {
         int64_t before = out->conv_before;
+        out->rewrote = false;
         RL_TRY(rl_shape_infer(r->g));
         for (size_t i = 0; i < RL_LEN(list) && !r->gave_up; i++) {
             RL_TRY(run_pass(r, find_pass(list[i], strlen(list[i]))));

@@ -133,6 +133,7 @@ struct rl_plan {
     bool *moving;            /* [nnode] movement inside a class */
     const int64_t *charge;   /* the target's (charge.h) */
     uint32_t ncomp;
+    bool large;              /* more candidates than the budget: level 0 only */
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
 };
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LATE_CAP = 8 };
+enum { LATE_CAP = 8, MOST_NEW = 1 << 22 }; /* states kept after the deadline; new states in one step of a beam */
 
 typedef struct {
     uint32_t n, cap, nelem, capelem;
@@ -64,7 +64,7 @@ typedef struct {
     uint32_t *table, tablecap;
     step *hist;
     int64_t lost;             /* least cost that a dropped state could reach */
-    bool exact;
+    bool late;
     opview op;
     uint32_t *base;           /* the elements of the state being expanded that stay live */
     sortkey *rank;
@@ -76,7 +76,7 @@ typedef struct {
     setindex others;
     int64_t *shared;          /* [states of any layer] */
     uint32_t *sharing;
-    uint32_t *group;          /* [n] of the states to be merged, the seed each one goes to */
+    uint32_t *seed, *chain;   /* of the groups to be merged: places in keep, and from each member to the next */
     rl_layer *layer;
 } dp;
 
@@ -313,20 +313,27 @@ static void expand(dp *d, uint32_t s)
     }
 }
 
-/* Expands all states, or when it is late only the best few. */
+/* Past the deadline, or three quarters of the memory allowed are in use. */
+static bool is_late(dp *d)
+{
+    const rl_ctx *ctx = d->mem->ctx;
+    if (!d->late && (rl_seconds() > d->run->deadline || (ctx->limit && ctx->nbyte > ctx->limit / 4 * 3))) {
+        d->late = true;
+        d->cap = RL_MIN(d->cap, LATE_CAP);
+        d->extra = 0;
+    }
+    return d->late;
+}
+
+/* Expands all states, or when it is late or they become too many only some. */
 static void expand_all(dp *d)
 {
     front_clear(&d->next);
     memset(d->table, 0, d->tablecap * sizeof *d->table);
     for (uint32_t s = 0; s < d->cur.n; s++) {
-        if (s >= LATE_CAP && s % 64 == 0 && rl_seconds() > d->run->deadline) {
-            d->cap = RL_MIN(d->cap, LATE_CAP);
-            d->extra = 0;
-            if (!d->run->relax) {
-                d->exact = false;
-                for (; s < d->cur.n; s++) d->lost = RL_MIN(d->lost, d->cur.cost[s]);
-                return;
-            }
+        if (s >= LATE_CAP && s % 64 == 0 && (is_late(d) || (!d->run->relax && d->next.n > MOST_NEW))) {
+            for (; s < d->cur.n; s++) d->lost = RL_MIN(d->lost, d->cur.cost[s]);
+            return;
         }
         expand(d, s);
     }
@@ -419,7 +426,7 @@ static void select_states(dp *d)
         d->rankcap = f->n * 2;
         d->rank = rl_new(d->mem, sortkey, d->rankcap);
         d->keep = rl_new(d->mem, sortkey, d->rankcap);
-        d->group = rl_new(d->mem, uint32_t, d->rankcap);
+        d->chain = rl_new(d->mem, uint32_t, d->rankcap);
     }
     d->nkeep = 0;
     for (uint32_t s = 0; s < f->n; s++) d->rank[s] = (sortkey){f->cost[s], size_of(f, s), s};
@@ -430,8 +437,8 @@ static void select_states(dp *d)
         if (k && dominated(d, s, d->rank[0].id)) continue;
         int64_t total = reach(d, f->elem + f->beg[s], size_of(f, s), f->cost[s]);
         if (total >= d->run->upper) continue;
-        if (beam && d->nkeep == d->cap + RL_MIN(4 * d->cap, d->extra)) {
-            d->exact = false;
+        bool full = beam || (k % 256 == 255 ? is_late(d) : d->late);
+        if (full && d->nkeep >= d->cap + RL_MIN(4 * d->cap, d->extra)) {
             d->lost = RL_MIN(d->lost, f->cost[s]);
             break;
         }
@@ -461,47 +468,51 @@ static uint32_t nearest_seed(dp *d, uint32_t s)
     return best;
 }
 
-/* Appends to cur the union of all states of keep[from ..] in a group, at the least of their costs. */
-static void add_union(dp *d, uint32_t from, uint32_t group)
+/* Appends to cur the union of the states keep[k], keep[chain[k]], ..., at the least of their costs. */
+static void add_union(dp *d, uint32_t k)
 {
     front *f = &d->next, *to = &d->cur;
-    uint32_t n = 0, nmember = 0, only = 0;
+    if (d->chain[k] == RL_NONE) {
+        front_copy(d->mem, to, f, d->keep[k].id);
+        return;
+    }
+    uint32_t n = 0;
     int64_t cost = INT64_MAX;
-    for (uint32_t k = from; k < d->nkeep; k++) {
-        if (d->group[k] != group) continue;
-        uint32_t s = only = d->keep[k].id;
+    for (; k != RL_NONE; k = d->chain[k]) {
+        uint32_t s = d->keep[k].id;
         cost = RL_MIN(cost, f->cost[s]);
-        nmember++;
         front_reserve(d->mem, to, n + size_of(f, s));
         memcpy(d->base, to->elem + to->nelem, n * sizeof *d->base);
         n = merge_sets(d->base, n, f->elem + f->beg[s], size_of(f, s), to->elem + to->nelem);
-    }
-    if (nmember == 1) {
-        front_copy(d->mem, to, f, only);
-        return;
     }
     to->cost[to->n] = cost;
     to->parent[to->n] = to->cfg[to->n] = RL_NONE;
     to->loose[to->n] = true;
     to->beg[++to->n] = to->nelem += n;
-    d->exact = false;
 }
 
 /* Merges keep[from ..] into nseed groups: seeds are spread over the range, the others join the most similar one. */
 static void merge_states(dp *d, uint32_t from, uint32_t nseed)
 {
     front *f = &d->next;
-    uint32_t n = d->nkeep - from;
-    for (uint32_t k = from; k < d->nkeep; k++) d->group[k] = RL_NONE;
-    for (uint32_t g = 0; g < nseed; g++) {
-        uint32_t k = from + (uint32_t)((uint64_t)g * n / nseed), s = d->keep[k].id;
-        d->group[k] = g;
+    uint32_t n = d->nkeep - from, g;
+    for (g = 0; g < nseed; g++) {
+        uint32_t k = d->seed[g] = from + (uint32_t)((uint64_t)g * n / nseed), s = d->keep[k].id;
+        d->chain[k] = RL_NONE;
         index_add(d->mem, &d->kept, g, f->elem + f->beg[s], size_of(f, s));
     }
-    for (uint32_t k = from; k < d->nkeep; k++)
-        if (d->group[k] == RL_NONE) d->group[k] = nearest_seed(d, d->keep[k].id);
+    g = 0;
+    for (uint32_t k = from; k < d->nkeep; k++) {
+        if (g < nseed && d->seed[g] == k) {
+            g++;
+            continue;
+        }
+        uint32_t to = d->seed[nearest_seed(d, d->keep[k].id)];
+        d->chain[k] = d->chain[to];
+        d->chain[to] = k;
+    }
     index_clear(&d->kept, f->elem, f->nelem);
-    for (uint32_t g = 0; g < nseed; g++) add_union(d, from, g);
+    for (g = 0; g < nseed; g++) add_union(d, d->seed[g]);
 }
 
 static void record_layer(dp *d, uint32_t pos)
@@ -529,10 +540,7 @@ static void keep_best(dp *d, uint32_t pos)
         qsort(d->keep, d->nkeep, sizeof *d->keep, compare_keys);
         nseed = d->run->relax ? RL_MAX(cap / 4, 1u) : 0;
         nbest = cap - nseed;
-        if (!d->run->relax) {
-            d->exact = false;
-            d->lost = RL_MIN(d->lost, d->keep[nbest].cost);
-        }
+        if (!d->run->relax) d->lost = RL_MIN(d->lost, d->keep[nbest].cost);
     }
     for (uint32_t k = 0; k < nbest; k++) front_copy(d->mem, &d->cur, &d->next, d->keep[k].id);
     if (nseed) merge_states(d, nbest, nseed);
@@ -583,6 +591,7 @@ static void allocate(dp *d)
     d->others = (setindex){rl_new(d->mem, uint32_t, p->nelem), rl_new(d->mem, uint32_t, p->nelem), {0}};
     d->shared = rl_new(d->mem, int64_t, most);
     d->sharing = rl_new(d->mem, uint32_t, most);
+    d->seed = rl_new(d->mem, uint32_t, d->run->cap);
     d->hist = rl_new(d->mem, step, p->nop);
     d->layer = d->run->record ? rl_new(d->mem, rl_layer, p->nop) : NULL;
     d->light = INT64_MAX;
@@ -603,7 +612,7 @@ static void allocate(dp *d)
 
 rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *run)
 {
-    dp d = {.mem = mem, .p = p, .run = run, .cap = run->cap, .extra = run->extra, .lost = INT64_MAX, .exact = true};
+    dp d = {.mem = mem, .p = p, .run = run, .cap = run->cap, .extra = run->extra, .lost = INT64_MAX};
     rl_run_result r = {.cfg = rl_new(mem, uint32_t, p->nop), .cost = INT64_MAX};
     allocate(&d);
     for (uint32_t i = 0; i < p->nop; i++) {
@@ -612,8 +621,10 @@ rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *ru
         expand_all(&d);
         select_states(&d);
         keep_best(&d, i);
+        if (d.late && run->relax) break;
     }
     r.layer = d.layer;
+    if (d.late && run->relax) return r;
     r.bound = d.lost;
     if (!d.cur.n) return r;
     r.bound = RL_MIN(r.bound, d.cur.cost[0]);

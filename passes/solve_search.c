@@ -1,6 +1,6 @@
 /* The least total of one component of the cover (solve_cover.h): runs of the frontier (solve_frontier.c) until one proves it.
  *
- *   1. beams over a few orders, first short ones, which on ordinary networks are exact
+ *   1. narrow beams over a few orders, which on ordinary networks are exact; else a narrow relaxed run for a bound
  *   2. a better order, and relaxed runs over it, backward and forward in turn, each guided by the layers of the one before:
  *      what the other side knows prunes the states, so fewer are merged, so the next bound is better.  After each, a wider
  *      beam with the same guide, which finds better solutions and is often exact.  The caps double each time.
@@ -13,7 +13,15 @@
 #ifndef RL_SOLVE_CAP
 #define RL_SOLVE_CAP 512
 #endif
-enum { FIRST_CAP = RL_SOLVE_CAP, BEAM_FACTOR = 8, EXTRA_FACTOR = 32, PROBE_CAP = (FIRST_CAP + 7) / 8, MOST_STATES = 1 << 23 };
+enum {
+    FIRST_CAP = RL_SOLVE_CAP,
+    PROBE_CAP = (FIRST_CAP + 7) / 8,
+    EXTRA_FACTOR = 32,        /* extra states of a probe, by its cap */
+    BEAM_FACTOR = 8,          /* how much wider a guided beam is than its guide */
+    MOST_CAP = 1 << 13,       /* of a relaxed run, and: */
+    MOST_LAYERED = 1 << 21,   /* states in all layers of a relaxed run, but see PROBE_CAP */
+    MOST_BEAMED = 1 << 25,    /* states in all steps of a beam, but see FIRST_CAP */
+};
 
 typedef struct {
     rl_arena *mem;
@@ -56,19 +64,19 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward)
 {
     const uint32_t *seq[2] = {forward, reversed(mem, forward, s->p->nop)};
     const rl_layer *guide = NULL;
-    uint32_t most = RL_MAX(FIRST_CAP, MOST_STATES / s->p->nop);
+    uint32_t nop = s->p->nop, wide = RL_MAX(MOST_BEAMED / nop, (uint32_t)FIRST_CAP);
+    uint32_t most = RL_MIN((uint32_t)MOST_CAP, RL_MAX(MOST_LAYERED / nop, (uint32_t)PROBE_CAP));
     rl_arena tmp[2], beam;
     rl_arena_init(&tmp[0], mem->ctx);
     rl_arena_init(&tmp[1], mem->ctx);
     rl_arena_init(&beam, mem->ctx);
-    for (uint32_t cap = FIRST_CAP, turn = 1; !proven(s) && !late(s); cap = RL_MIN(cap * 2, most), turn ^= 1) {
-        rl_cover_choice before = s->best;
+    for (uint32_t cap = FIRST_CAP, turn = 1; !proven(s) && !late(s) && cap <= wide; cap *= 2, turn ^= 1) {
         rl_arena_free(&tmp[turn]);
-        guide = attempt(s, &tmp[turn], (rl_run){.seq = seq[turn], .cap = cap, .relax = true, .guide = guide, .record = true}).layer;
+        rl_run relaxed = {.seq = seq[turn], .cap = RL_MIN(cap, most), .relax = true, .guide = guide, .record = true};
+        guide = attempt(s, &tmp[turn], relaxed).layer;
         if (proven(s) || late(s)) break;
-        attempt(s, &beam, (rl_run){.seq = seq[!turn], .cap = cap * BEAM_FACTOR, .guide = guide});
+        attempt(s, &beam, (rl_run){.seq = seq[!turn], .cap = RL_MIN(cap * BEAM_FACTOR, wide), .guide = guide});
         rl_arena_free(&beam);
-        if (cap == most && s->best.bound == before.bound && s->best.cost == before.cost) break;
     }
     rl_arena_free(&tmp[0]);
     rl_arena_free(&tmp[1]);
@@ -79,7 +87,7 @@ static void probe(search *s, const rl_arrangement *all, uint32_t n)
 {
     rl_arena tmp;
     rl_arena_init(&tmp, s->mem->ctx);
-    for (uint32_t k = 0; k < n && !proven(s); k++) {
+    for (uint32_t k = 0; k < n && !proven(s) && (!k || !late(s)); k++) {
         attempt(s, &tmp, (rl_run){.seq = all[k].seq, .cap = PROBE_CAP, .extra = EXTRA_FACTOR * PROBE_CAP});
         rl_arena_free(&tmp);
     }
@@ -93,6 +101,7 @@ rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadli
     rl_arrangement all[RL_MAXARRANGE];
     uint32_t n = rl_arrange(&tmp, p, all);
     probe(&s, all, n);
+    if (!proven(&s) && !late(&s)) attempt(&s, &tmp, (rl_run){.seq = reversed(&tmp, all[0].seq, p->nop), .cap = PROBE_CAP, .relax = true});
     rl_arena_free(&tmp);
     return s.best;
 }

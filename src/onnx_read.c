@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onnx.pb-c.h"
 #include "onnx_read.h"
 #include "ops.h"
 

@@ -3,10 +3,9 @@
  * protobuf-c copies every byte it is given, recurses, and makes 100 bytes and more of a few hostile ones.  So it never sees
  * the model: it gets one node, attribute, type or tensor head at a time, without the parts that are large or not needed
  * (rl_level_pick), and allocates from an arena that is emptied every few nodes (rl_level_clean).  What is large (raw data,
- * strings, bodies) is found with rl_wire_next, and stays in the mapping. */
+ * strings, bodies) is found with rl_wire_next, and stays in the mapping.  Include onnx.pb-c.h before this. */
 #ifndef RL_ONNX_READ_H
 #define RL_ONNX_READ_H
-#include "onnx.pb-c.h"
 #include "onnx_internal.h"
 
 enum {

@@ -3,6 +3,7 @@
  * The scan goes by protobuf-c's own descriptors, so proto/onnx.proto is the one place that knows the schema. */
 #include <string.h>
 
+#include "onnx.pb-c.h"
 #include "onnx_read.h"
 
 /* ---- protobuf-c ---- */

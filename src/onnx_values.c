@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "onnx.pb-c.h"
 #include "onnx_read.h"
 
 /* ---- tensors ---- */

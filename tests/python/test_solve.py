@@ -6,7 +6,8 @@
 A problem is a graph of ops like a network's: chains, stars, diamonds, residuals, concatenations, broadcasts, splits that
 merge, matrix products. Each value has 2-8 orders; every pin sees them through a relabelling of its own, as behind a Transpose.
 HiGHS gets the integer program of the definition: one 0-1 variable per (op, configuration) and per (value, order). Without
---solver, the program is compiled from tests/unit/solve_cli.c. Skips without highspy.
+--solver, the program is compiled from tests/unit/solve_cli.c; it is also compiled with a cap of 2 states, which takes small
+problems through every stage, and must agree. Skips without highspy.
 """
 import argparse
 import itertools
@@ -215,11 +216,12 @@ def highs_optimum(p, limit):
 
 # -------------------------------------------------------------------------------------------------------------- running
 
-def compile_solver(folder):
-    out = Path(folder) / "solve_cli"
+def compile_solver(folder, cap=None):
+    """cap: states that the solver's first runs keep; a low one sends small problems through all of its stages."""
+    out = Path(folder) / f"solve_cli{cap or ''}"
     sources = [ROOT / "tests/unit/solve_cli.c", ROOT / "src/base.c", *sorted((ROOT / "passes").glob("solve*.c"))]
     subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-O2", "-D_POSIX_C_SOURCE=200809L", "-D_DEFAULT_SOURCE",
-                    *map(str, sources), "-o", str(out), "-lm"], check=True)
+                    *([f"-DRL_SOLVE_CAP={cap}"] if cap else []), *map(str, sources), "-o", str(out), "-lm"], check=True)
     return out
 
 
@@ -238,7 +240,7 @@ def main():
     a.add_argument("--ops", type=int, nargs=2, default=(10, 200), metavar=("LEAST", "MOST"))
     a.add_argument("--solver", type=Path)
     a.add_argument("--seconds", type=int, default=20, help="limit for each problem (default: 20)")
-    a.add_argument("--limit", type=float, default=20, help="seconds for HiGHS on each problem (default: 20)")
+    a.add_argument("--limit", type=float, default=5, help="seconds for HiGHS on each problem (default: 5)")
     args = a.parse_args()
     try:
         import highspy  # noqa: F401
@@ -252,12 +254,16 @@ def main():
         problems.append(p)
         starts.append([rng.randrange(len(c)) for _, c in p.ops] if rng.random() < 0.5 else None)
     with tempfile.TemporaryDirectory() as folder:
-        program = args.solver or compile_solver(folder)
-        results = list(solve(program, problems, starts, args.seconds))
-    if len(results) != len(problems):
-        print(f"FAILED: {len(results)} results for {len(problems)} problems")
+        results = list(solve(args.solver or compile_solver(folder), problems, starts, args.seconds))
+        small = list(solve(compile_solver(folder, 2), problems, starts, args.seconds))
+    if len(results) != len(problems) or len(small) != len(problems):
+        print(f"FAILED: {len(results)} and {len(small)} results for {len(problems)} problems")
         return 1
     nfail = nunproven = nunknown = 0
+    for i, (a, b) in enumerate(zip(results, small)):
+        if b[2] > a[1] or a[2] > b[1] or a[3] and b[3] and a[1] != b[1] or problems[i].cost(b[5]) != b[1]:
+            nfail += 1
+            print(f"FAILED: problem {i} of seed {args.seed}: cost {a[1]} bound {a[2]}, with a small cap {b[1]} bound {b[2]}")
     slowest, theirs = 0, 0
     for i, (p, (status, cost, bound, optimal, took, chosen)) in enumerate(zip(problems, results)):
         t = time.perf_counter()
