@@ -819,14 +819,24 @@ static bool float_type(const rl_plan *p, const rl_oplegal *op)
     return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16;
 }
 
-/* Two symbolic sizes in one dim cannot be taken apart again by a constant Reshape. */
+static bool size_of_input(const rl_graph *g, rl_dim d)
+{
+    for (uint32_t i = 0; i < g->input.n; i++) {
+        const rl_valinfo *x = rl_val(g, g->input.p[i]);
+        for (uint32_t k = 0; x->rank != RL_NORANK && k < x->rank; k++)
+            if (x->dim[k] == d) return true;
+    }
+    return false;
+}
+
+/* A dim that holds symbolic sizes can be taken apart by a Reshape if all but one of them can be looked up. */
 static bool one_dim_will_do(const rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t group, uint32_t operand)
 {
     uint32_t nsym = 0;
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (f->group[t] == group && op->token[t].natom[operand]) {
             rl_dim s = p->cls.p[op->operand[operand].cls].size[op->token[t].atom[operand][0]];
-            nsym += !rl_dim_known(s);
+            nsym += !rl_dim_known(s) && !size_of_input(p->g, s);
         }
     return nsym < 2;
 }

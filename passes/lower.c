@@ -200,54 +200,66 @@ static rl_value make_constant(rl_lower *l, rl_value like, uint32_t cls, uint32_t
 
 /* ---- sizes as tensors ---- */
 
-/* One element of the shape of a graph input. */
-static bool size_of_input(rl_lower *l, rl_dim d, rl_value *out)
+/* Element k of the shape of x. */
+static rl_value size_of(rl_lower *l, rl_value x, uint32_t k)
 {
     rl_graph *g = l->g;
-    for (uint32_t i = 0; i < g->input.n; i++) {
-        const rl_valinfo *x = rl_val(g, g->input.p[i]);
-        for (uint32_t k = 0; x->rank != RL_NORANK && k < x->rank; k++) {
-            if (x->dim[k] != d) continue;
-            rl_value s = rl_graph_value(g, rl_graph_fresh_name(g, "rl_shape")), y;
-            rl_node n = rl_lower_node(l, RL_OP_Shape, rl_graph_fresh_name(g, "rl_shape"), 1, &g->input.p[i], 1, &s);
-            rl_graph_set_type(g, s, RL_I64, 1, (rl_dim[]){x->rank});
-            if (rl_nod(g, n)->since >= 15) {
-                rl_attr a[2] = {rl_attr_of_int(g, "start", k), rl_attr_of_int(g, "end", (int64_t)k + 1)};
-                rl_graph_set_attrs(g, n, a, 2);
-                rl_graph_set_type(g, s, RL_I64, 1, (rl_dim[]){1});
-                *out = s;
-                return true;
-            }
-            rl_value in[2] = {s, rl_lower_ints(l, "rl_axis", 1, (int64_t[]){k})};
-            y = rl_graph_value(g, rl_graph_fresh_name(g, "rl_size"));
-            rl_lower_node(l, RL_OP_Gather, rl_graph_fresh_name(g, "rl_size"), 2, in, 1, &y);
-            rl_graph_set_type(g, y, RL_I64, 1, (rl_dim[]){1});
-            *out = y;
-            return true;
-        }
+    rl_value s = rl_graph_value(g, rl_graph_fresh_name(g, "rl_shape")), y;
+    rl_node n = rl_lower_node(l, RL_OP_Shape, rl_graph_fresh_name(g, "rl_shape"), 1, &x, 1, &s);
+    if (rl_nod(g, n)->since >= 15) {
+        rl_attr a[2] = {rl_attr_of_int(g, "start", k), rl_attr_of_int(g, "end", (int64_t)k + 1)};
+        rl_graph_set_attrs(g, n, a, 2);
+        rl_graph_set_type(g, s, RL_I64, 1, (rl_dim[]){1});
+        return s;
     }
+    rl_graph_set_type(g, s, RL_I64, 1, (rl_dim[]){rl_val(g, x)->rank});
+    rl_value in[2] = {s, rl_lower_ints(l, "rl_axis", 1, (int64_t[]){k})};
+    y = rl_graph_value(g, rl_graph_fresh_name(g, "rl_size"));
+    rl_lower_node(l, RL_OP_Gather, rl_graph_fresh_name(g, "rl_size"), 2, in, 1, &y);
+    rl_graph_set_type(g, y, RL_I64, 1, (rl_dim[]){1});
+    return y;
+}
+
+static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, uint32_t *axis)
+{
+    const rl_valinfo *x = rl_val(g, v);
+    for (*axis = 0; x->rank != RL_NORANK && *axis < x->rank; ++*axis)
+        if (x->dim[*axis] == d) return true;
     return false;
 }
 
-bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out)
+/* A tensor that exists and has a dim of this size: `near`, a graph input, or one written before. */
+static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_value *v, uint32_t *axis)
 {
-    rl_value part[RL_MAXDIMS];
+    const rl_graph *g = l->g;
+    if (rl_has(*v = near) && has_dim(g, near, d, axis)) return true;
+    for (uint32_t i = 0; i < g->input.n; i++)
+        if (has_dim(g, *v = g->input.p[i], d, axis)) return true;
+    for (uint32_t i = l->phys.n; i-- > 0 && i + 1000 > l->phys.n;)
+        if (has_dim(g, *v = l->phys.p[i].v, d, axis)) return true;
+    return false;
+}
+
+/* n numbers as a 1-D tensor; where number[i] is SYMBOL, the size d[i]. False when it stands nowhere. */
+#define SYMBOL INT64_MIN
+static bool numbers(rl_lower *l, const int64_t *number, const rl_dim *d, uint32_t n, rl_value near, rl_value *out)
+{
+    rl_value part[RL_MAXDIMS], v;
     int64_t run[RL_MAXDIMS];
-    uint32_t npart = 0, nrun = 0;
-    if (n > RL_MAXDIMS) return false;
+    uint32_t npart = 0, nrun = 0, axis;
+    for (uint32_t i = 0; i < n; i++)
+        if (number[i] == SYMBOL && !find_size(l, d[i], near, &v, &axis)) return false;
     for (uint32_t i = 0; i < n; i++) {
-        if (rl_dim_known(d[i])) run[nrun++] = d[i];
-        if (nrun && (!rl_dim_known(d[i]) || i + 1 == n)) {
+        if (number[i] != SYMBOL) run[nrun++] = number[i];
+        if (nrun && (number[i] == SYMBOL || i + 1 == n)) {
             part[npart++] = rl_lower_ints(l, "rl_sizes", nrun, run);
             nrun = 0;
         }
-        if (!rl_dim_known(d[i]) && !size_of_input(l, d[i], &part[npart++])) return false;
+        if (number[i] == SYMBOL && find_size(l, d[i], near, &v, &axis)) part[npart++] = size_of(l, v, axis);
     }
     if (npart == 0) part[npart++] = rl_lower_ints(l, "rl_sizes", 0, run);
-    if (npart == 1) {
-        *out = part[0];
-        return true;
-    }
+    *out = part[0];
+    if (npart == 1) return true;
     *out = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_sizes"));
     rl_graph_set_type(l->g, *out, RL_I64, 1, (rl_dim[]){n});
     rl_node c = rl_lower_node(l, RL_OP_Concat, rl_graph_fresh_name(l->g, "rl_sizes"), npart, part, 1, out);
@@ -256,35 +268,42 @@ bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out)
     return true;
 }
 
+bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out)
+{
+    int64_t number[RL_MAXDIMS];
+    if (n > RL_MAXDIMS) return false;
+    for (uint32_t i = 0; i < n; i++) number[i] = rl_dim_known(d[i]) ? d[i] : SYMBOL;
+    return numbers(l, number, d, n, RL_NOVALUE, out);
+}
+
+/* The shape input of a Reshape of x to these sizes: 0 copies, one -1, and what is left is looked up. */
+rl_value rl_lower_target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n)
+{
+    const rl_valinfo *from = rl_val(l->g, x);
+    int64_t number[RL_MAXDIMS];
+    uint32_t axis, rest = RL_NONE;
+    rl_value v, s = x;
+    for (uint32_t i = 0; i < n; i++) {
+        if (to[i] == 0) l->failed = true; /* 0 means copy here */
+        number[i] = rl_dim_known(to[i]) ? to[i] : i < from->rank && from->dim[i] == to[i] ? 0 : SYMBOL;
+        if (number[i] == SYMBOL && (rest == RL_NONE || !find_size(l, to[i], x, &v, &axis))) rest = i;
+    }
+    if (rest != RL_NONE) number[rest] = -1;
+    if (!numbers(l, number, to, n, x, &s)) l->failed = true;
+    return s;
+}
+
 /* ---- movement ---- */
 
 /* Reshape x to the given form. into RL_NOVALUE: a new value. */
 static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into)
 {
     rl_phys x = l->phys.p[phys];
-    rl_dim from[RL_MAXDIMS], to[RL_MAXDIMS];
-    int64_t shape[RL_MAXDIMS];
-    uint32_t unknown = 0;
-    rl_lower_shape(l, x.cls, x.order, &x.dims, from);
+    rl_dim to[RL_MAXDIMS];
     rl_lower_shape(l, x.cls, x.order, d, to);
-    for (uint32_t i = 0; i < d->ndim; i++) {
-        if (to[i] == 0) l->failed = true; /* 0 means copy here */
-        shape[i] = to[i];
-        if (rl_dim_known(to[i])) continue;
-        if (i < x.dims.ndim && from[i] == to[i]) shape[i] = 0;
-        else {
-            shape[i] = -1;
-            unknown++;
-        }
-    }
-    rl_value s;
-    if (unknown <= 1) s = rl_lower_ints(l, "rl_shape", d->ndim, shape);
-    else if (!rl_lower_sizes(l, to, d->ndim, &s)) {
-        l->failed = true;
-        return x.v;
-    }
+    rl_value in[2] = {x.v, rl_lower_target(l, x.v, to, d->ndim)};
+    if (l->failed) return x.v;
     if (!rl_has(into)) into = new_value(l, x.v, x.cls, x.order, d);
-    rl_value in[2] = {x.v, s};
     rl_lower_node(l, RL_OP_Reshape, rl_graph_fresh_name(l->g, "rl_reshape"), 2, in, 1, &into);
     rl_lower_have(l, into, x.cls, x.order, d);
     return into;

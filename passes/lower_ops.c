@@ -671,35 +671,21 @@ static void block_reshape(rl_lower *l, rl_oplegal *op)
     const rl_config *c = &op->config.p[op->chosen];
     uint8_t t[RL_MAXATOM + 1];
     rl_dims d;
-    rl_dim from[RL_MAXDIMS], to[RL_MAXDIMS];
-    int64_t shape[RL_MAXDIMS];
-    uint32_t unknown = 0;
+    rl_dim to[RL_MAXDIMS];
     rl_config_order(op, c, 0, t);
     uint32_t xo = rl_order_intern(l->p, op->operand[0].cls, t), at = rl_lower_find(l, op->operand[0].cls, xo, true);
     if (at == RL_NONE) {
         l->failed = true;
         return;
     }
-    rl_phys x = l->phys.p[at];
+    rl_value x = l->phys.p[at].v;
     rl_config_order(op, c, 1, t);
     uint32_t yo = rl_order_intern(l->p, op->operand[1].cls, t);
     block_dims(l, op, c, &d);
-    rl_lower_shape(l, x.cls, x.order, &x.dims, from);
     rl_lower_shape(l, op->operand[1].cls, yo, &d, to);
-    for (uint32_t i = 0; i < d.ndim; i++) {
-        shape[i] = to[i];
-        if (rl_dim_known(to[i])) continue;
-        if (i < x.dims.ndim && from[i] == to[i]) shape[i] = 0;
-        else shape[i] = -1, unknown++;
-    }
-    rl_value s, out;
-    if (unknown <= 1) s = rl_lower_ints(l, "rl_shape", d.ndim, shape);
-    else if (!rl_lower_sizes(l, to, d.ndim, &s)) {
-        l->failed = true;
-        return;
-    }
-    out = rl_lower_result(l, op->operand[1].cls, yo, &d, op->operand[1].tensor);
-    rl_value in[2] = {x.v, s};
+    rl_value in[2] = {x, rl_lower_target(l, x, to, d.ndim)};
+    if (l->failed) return;
+    rl_value out = rl_lower_result(l, op->operand[1].cls, yo, &d, op->operand[1].tensor);
     rl_lower_node(l, RL_OP_Reshape, rl_nod(l->g, op->node)->name, 2, in, 1, &out);
     rl_lower_have(l, out, op->operand[1].cls, yo, &d);
 }
