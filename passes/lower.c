@@ -66,6 +66,9 @@ static rl_value new_value(rl_lower *l, rl_value like, uint32_t cls, uint32_t ord
 
 /* ---- what exists ---- */
 
+/* There without a node; other values that no node makes were left by an earlier rewrite. */
+static bool stands_alone(const rl_valinfo *v) { return v->is_input || v->is_init || v->is_outer; }
+
 static uint64_t key_of(uint32_t cls, uint32_t order) { return ((uint64_t)cls << 24 | order) + 1; }
 
 void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const rl_dims *d)
@@ -495,11 +498,11 @@ rl_value rl_lower_member(rl_lower *l, rl_value t)
     if (t.i >= l->nval || l->defined[t.i] || l->failed) return t;
     rl_value v = present(l, t);
     if (rl_has(v)) return v;
-    if (l->def[t.i].i == RL_NONE) { /* an input, an initializer, an outer value: always there */
+    if (stands_alone(rl_val(l->g, t))) {
         have_member(l, t);
         return t;
     }
-    if (l->p->member[t.i].cls == RL_NONE || rl_val(l->g, t)->rank > RL_MAXDIMS) {
+    if (l->def[t.i].i == RL_NONE || l->p->member[t.i].cls == RL_NONE || rl_val(l->g, t)->rank > RL_MAXDIMS) {
         l->failed = true;
         return t;
     }
@@ -589,7 +592,7 @@ static void lower_all(rl_lower *l)
     uint32_t n = g->order.n;
     rl_node *order = rl_copy(l->tmp, g->order.p, n * sizeof *order);
     for (uint32_t v = 0; v < l->nval; v++)
-        if (g->val[v].def.i == RL_NONE) have_member(l, (rl_value){v});
+        if (stands_alone(&g->val[v])) have_member(l, (rl_value){v});
     for (uint32_t k = 0; k < n && !l->failed; k++) {
         rl_node node = order[k];
         l->origin = rl_nod(g, node)->origin;
