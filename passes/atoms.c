@@ -225,7 +225,10 @@ static bool count_atoms(rl_plan *p, uint32_t v)
     return true;
 }
 
-static bool has_bytes(const rl_valinfo *v) { return v->data && v->data->data && rl_dtype_bits(v->data->dtype) >= 8; }
+static bool has_bytes(const rl_valinfo *v)
+{
+    return v->data && v->data->data && v->data->nbyte > 0 && rl_dtype_bits(v->data->dtype) >= 8;
+}
 
 /* A constant, or a constant that is only dequantized: then the stored bytes are permuted and DequantizeLinear stays. */
 static bool can_permute_bytes(const rl_graph *g, const rl_valinfo *v)

@@ -498,7 +498,7 @@ static void batch_norm(builder *b)
     uint32_t extra = 0;
     for (uint32_t k = 1; k < b->n->nout; k++) extra += rl_has(b->n->out[k]) && rl_val(b->g, b->n->out[k])->nuse > 0;
     if (extra || rl_attr_int(b->n, "training_mode", 0) || !rl_attr_int(b->n, "spatial", 1) || !like_input(b, 1) ||
-        rank_of(b, b->n->in[0]) < 2) {
+        rank_of(b, b->n->in[0]) < 2 || size_of(b, 0, 1) == 1) {
         b->ok = false;
         return;
     }
