@@ -64,6 +64,11 @@ static bool disabled(const rl_passopt *o, const char *name) {
 }
 
 static void took(rl_outcome *out, const char *name, double since) {
+    for (uint32_t i = 0; i < out->ntime; i++)
+        if (strcmp(out->time[i].pass, name) == 0) {
+            out->time[i].seconds += rl_seconds() - since;
+            return;
+        }
     if (out->ntime == RL_LEN(out->time)) return;
     out->time[out->ntime].pass = name;
     out->time[out->ntime++].seconds = rl_seconds() - since;

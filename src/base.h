@@ -23,18 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Also the exit status of the program. */
-typedef enum {
-    RL_OK = 0,
-    RL_EINTERNAL = 1, /* our own mistake */
-    RL_EUSAGE = 2,    /* a wrong option, an unknown name */
-    RL_EIO = 3,       /* cannot read or write; errno is in the message */
-    RL_EMODEL = 4,    /* the bytes are not a valid ONNX model */
-    RL_ELIMIT = 5,    /* valid, but over a limit or not supported; also out of memory */
-    RL_EDIFFER = 6,   /* outputs differ */
-    RL_EPROOF = 7,    /* not proved where a proof was required */
-    RL_EASSERT = 8,   /* an assertion of the user's failed */
-} rl_status;
+#include "../include/relayout.h"
+
 #define RL_ENOMEM RL_ELIMIT
 
 typedef struct rl_ctx rl_ctx;

@@ -1,0 +1,51 @@
+/* The public library as its users have it: the shared object and include/relayout.h, nothing else. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../include/relayout.h"
+
+static int nfail;
+static void check(int ok, const char *what) {
+    if (ok) return;
+    fprintf(stderr, "failed: %s\n", what);
+    nfail++;
+}
+
+static void *slurp(const char *path, size_t *n) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    fseek(f, 0, SEEK_END);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    void *p = malloc(*n);
+    if (fread(p, 1, *n, f) != *n) *n = 0;
+    fclose(f);
+    return p;
+}
+
+int main(int argc, char **argv) {
+    rl_result r;
+    rl_options o = {.struct_size = sizeof o, .target = "onnx"};
+    size_t nin, nout, nfile;
+    void *out;
+    if (argc != 3) return 2;
+    void *in = slurp(argv[1], &nin);
+    check(in != NULL, "the model can be read");
+    check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_OK, "optimize from memory");
+    check(r.changed && r.conversions_after < r.conversions_before && r.lower_bound == r.conversions_after, "fewer conversions");
+    check(rl_optimize_file(argv[1], argv[2], &o, NULL) == RL_OK, "optimize a file");
+    void *file = slurp(argv[2], &nfile);
+    check(file && nfile == nout && memcmp(file, out, nout) == 0, "file and memory give the same bytes");
+    rl_free(out);
+    check(rl_optimize_bytes("no model", 8, &out, &nout, NULL, &r) == RL_EMODEL && !out && r.error[0], "bad bytes are refused");
+    check(rl_optimize_file("/nonexistent/x.onnx", argv[2], NULL, &r) == RL_EIO && strstr(r.error, "x.onnx"), "a missing file is named");
+    o.target = "nothing";
+    check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_EUSAGE && strstr(r.error, "nothing"), "an unknown target is named");
+    o = (rl_options){.struct_size = sizeof o, .max_memory = 10000};
+    check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_ELIMIT, "a memory limit holds");
+    check(strcmp(rl_version(), RL_VERSION) == 0, "version");
+    free(in);
+    free(file);
+    return nfail != 0;
+}
