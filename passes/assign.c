@@ -517,6 +517,8 @@ static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
 
 /* ---- a target with charges: is it worth it? ---- */
 
+static bool is_matmul(const rl_graph *g, rl_node n) { return n.i != RL_NONE && rl_nod(g, n)->op == RL_OP_MatMul; }
+
 /* What each component's movement takes: the model's own Transposes. */
 static void cost_before(const rl_plan *p, double *cost)
 {
@@ -525,7 +527,36 @@ static void cost_before(const rl_plan *p, double *cost)
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         if (n->op != RL_OP_Transpose || !p->moving[g->order.p[k].i]) continue;
         const rl_cls *c = &p->cls.p[p->member[n->in[0].i].cls];
-        cost[c->comp] += rl_move_cost(c, p->member[n->in[0].i].seq, p->member[n->out[0].i].seq);
+        const rl_valinfo *y = rl_val(g, n->out[0]);
+        bool only_matmul = !y->is_output;
+        for (uint32_t i = 0; i < y->nuse; i++) only_matmul &= is_matmul(g, y->use[i].node);
+        cost[c->comp] += rl_move_cost(c, p->member[n->in[0].i].seq, p->member[n->out[0].i].seq, only_matmul);
+    }
+}
+
+/* One order that some op names at a class. */
+typedef struct { uint32_t cls, order; bool made, only_matmul; } naming;
+typedef struct { naming *p; uint32_t n, cap; rl_hash index; } namings;
+
+static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings *all)
+{
+    all->index.mem = tmp;
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        uint32_t pin = 0;
+        for (uint32_t o = 0; o < op->noperand; o++) {
+            if (!op->operand[o].pin) continue;
+            uint32_t cls = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
+            uint64_t key = ((uint64_t)cls << 24 | order) + 1;
+            uint32_t i = rl_hash_get(&all->index, key);
+            if (i == RL_NONE) {
+                rl_hash_put(&all->index, key, i = all->n);
+                rl_push(tmp, *all, ((naming){cls, order, false, true}));
+            }
+            bool makes = op->operand[o].out || rl_same(op->operand[o].tensor, p->cls.p[cls].first);
+            all->p[i].made |= makes && (op->operand[o].out || op->node.i == RL_NONE);
+            all->p[i].only_matmul &= is_matmul(p->g, op->node);
+        }
     }
 }
 
@@ -533,26 +564,20 @@ static void cost_before(const rl_plan *p, double *cost)
 static void cost_after(rl_plan *p, const uint32_t *cfg, double *cost, rl_arena *tmp)
 {
     const uint8_t **made = rl_new(tmp, const uint8_t *, p->cls.n);
-    rl_hash seen = {.mem = tmp};
-    for (uint32_t pass = 0; pass < 2; pass++) /* producers first */
-        for (uint32_t k = 0; k < p->op.n; k++) {
-            const rl_oplegal *op = &p->op.p[k];
-            uint32_t pin = 0;
-            for (uint32_t o = 0; o < op->noperand; o++) {
-                if (!op->operand[o].pin) continue;
-                uint32_t cls = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
-                rl_cls *c = &p->cls.p[cls];
-                bool source = op->operand[o].out || (op->node.i == RL_NONE && rl_val(p->g, op->operand[o].tensor)->def.i == RL_NONE);
-                uint64_t key = ((uint64_t)cls << 24 | order) + 1;
-                if (pass == 0 && source && !made[cls]) made[cls] = c->order.p[order].p;
-                if (pass == 0 || !made[cls] || rl_hash_get(&seen, key) != RL_NONE) continue;
-                rl_hash_put(&seen, key, 1);
-                cost[c->comp] += rl_move_cost(c, made[cls], c->order.p[order].p);
-            }
-            if (pass == 1 && op->comp != RL_NONE && op->noperand)
-                cost[op->comp] += (double)(op->config.p[cfg[k]].charge - op->config.p[0].charge) / 10 *
-                                  (double)p->cls.p[op->operand[op->noperand - 1].cls].bytes;
-        }
+    namings all = {0};
+    name_orders(p, cfg, tmp, &all);
+    for (uint32_t i = 0; i < all.n; i++)
+        if (all.p[i].made) made[all.p[i].cls] = p->cls.p[all.p[i].cls].order.p[all.p[i].order].p;
+    for (uint32_t i = 0; i < all.n; i++) {
+        rl_cls *c = &p->cls.p[all.p[i].cls];
+        if (made[all.p[i].cls]) cost[c->comp] += rl_move_cost(c, made[all.p[i].cls], c->order.p[all.p[i].order].p, all.p[i].only_matmul);
+    }
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        if (op->comp == RL_NONE || op->noperand == 0) continue;
+        cost[op->comp] += (double)(op->config.p[cfg[k]].charge - op->config.p[0].charge) / 10 *
+                          (double)p->cls.p[op->operand[op->noperand - 1].cls].bytes;
+    }
 }
 
 static bool charges_anything(const int64_t *charge)

@@ -115,13 +115,20 @@ static bool one_group_moves(const uint8_t *place, uint32_t n)
     return false;
 }
 
-double rl_move_cost(const rl_cls *c, const uint8_t *from, const uint8_t *to)
+static bool last_two_swap(const uint8_t *place, uint32_t n)
+{
+    for (uint32_t i = 1; i + 2 < n; i++)
+        if (place[i] < place[i - 1]) return false;
+    return n >= 2 && place[n - 1] < place[n - 2] && (n == 2 || (place[n - 1] > place[n - 3] && place[n - 2] > place[n - 3]));
+}
+
+double rl_move_cost(const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul)
 {
     uint8_t at[RL_MAXATOM], run[RL_MAXATOM];
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->natom; i++) at[to[i]] = (uint8_t)i;
     for (uint32_t i = 0; i < c->natom; i++) /* one entry per run that moves together */
         if (i == 0 || at[from[i]] != at[from[i - 1]] + 1) run[n++] = at[from[i]];
-    if (n <= 1) return 0;
-    return (double)c->bytes * (one_group_moves(run, n) ? 1 : RL_GENERIC_MOVE);
+    if (n <= 1 || (only_matmul && last_two_swap(run, n))) return 0;
+    return RL_FIXED_MOVE + (double)c->bytes * (one_group_moves(run, n) ? 1 : RL_GENERIC_MOVE);
 }

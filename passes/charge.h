@@ -20,8 +20,10 @@ const int64_t *rl_charges(const char *target);
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c, const int64_t *charge);
 
 /* What moving a class from one order to another takes, in units of one byte copied by an ordinary Transpose.  A move of one
- * group of dims is ordinary; any other permutation is several times slower in the runtimes users have (RL_GENERIC_MOVE). */
-double rl_move_cost(const rl_cls *c, const uint8_t *from, const uint8_t *to);
+ * group of dims is ordinary; any other permutation is several times slower in the runtimes users have; and where only MatMul
+ * reads the result, swapping the last two groups is nothing, since their MatMul takes it in. Every move has a fixed part. */
+double rl_move_cost(const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul);
 #define RL_GENERIC_MOVE 6.0
+#define RL_FIXED_MOVE 16384.0
 
 #endif

@@ -91,10 +91,10 @@ static void copy_planes(char *out, const char *in, const loops *l, size_t elem) 
 /* Elements smaller than a byte, one by one. */
 static void copy_bits(uint8_t *out, const uint8_t *in, const loops *l, uint32_t bits) {
     int64_t count[RL_PERMUTE_MAXRANK + 1] = {0};
-    uint32_t per = 8 / bits, mask = (1u << bits) - 1;
+    uint32_t per = 8 / bits, mask = (1u << bits) - 1u;
     size_t k = 0;
     for (int64_t at = 0; at >= 0; at = next(l, l->n, count, at), k++) {
-        uint32_t x = in[(size_t)at / per] >> ((size_t)at % per * bits) & mask;
+        uint32_t x = (uint32_t)in[(size_t)at / per] >> ((size_t)at % per * bits) & mask;
         uint32_t shift = (uint32_t)(k % per) * bits;
         out[k / per] = (uint8_t)((shift ? out[k / per] : 0u) | x << shift);
     }
