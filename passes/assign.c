@@ -439,13 +439,20 @@ static void collect(rl_plan *p)
 
 /* ---- the problem ---- */
 
-typedef struct { int64_t conversion, byte_shift; bool bytes_first; int64_t nop_bits; } scale;
+typedef struct { int64_t conversion, byte_shift; bool bytes_first, by_time; int64_t nop_bits; } scale;
 
 static int64_t bits_of(double x)
 {
     int64_t b = 0;
     while (x >= 1) { x /= 2; b++; }
     return b;
+}
+
+static bool charges_anything(const int64_t *charge)
+{
+    for (uint32_t i = 0; i < RL_NCHARGE; i++)
+        if (charge[i]) return true;
+    return false;
 }
 
 static scale make_scale(const rl_plan *p, bool bytes_first)
@@ -461,6 +468,7 @@ static scale make_scale(const rl_plan *p, bool bytes_first)
 
 static int64_t weight_of(const scale *s, const rl_cls *c)
 {
+    if (s->by_time) return ((((int64_t)RL_FIXED_MOVE + c->bytes) >> s->byte_shift) + 1) << s->nop_bits;
     int64_t bytes = c->bytes >> s->byte_shift;
     if (s->bytes_first) return (((bytes > 0 ? bytes : 1) << s->conversion) + 1) << s->nop_bits;
     return (((int64_t)1 << s->conversion) + bytes) << s->nop_bits;
@@ -484,6 +492,7 @@ static void problem_of(rl_plan *p, const scale *s, bool mild, rl_problem *q)
         for (uint32_t i = 0; i < o->noperand; i++)
             if (o->operand[i].pin) value[n++] = o->operand[i].cls;
         int64_t *cost = rl_new(p->mem, int64_t, o->config.n);
+        if (s->by_time && o->noperand) tenth = weight_of(s, &p->cls.p[o->operand[o->noperand - 1].cls]) / 10;
         for (uint32_t c = 0; c < o->config.n; c++) {
             cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
             cost[c] += tenth * (mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge);
@@ -560,47 +569,69 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
     }
 }
 
-/* And the conversions of the chosen configurations, with their charges. */
-static void cost_after(rl_plan *p, const uint32_t *cfg, double *cost, rl_arena *tmp)
+/* What the conversions of some configurations come to, in one component. */
+typedef struct { double time; int64_t count, bytes; } tally;
+
+static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
 {
+    tally *t = rl_new(tmp, tally, p->ncomp);
     const uint8_t **made = rl_new(tmp, const uint8_t *, p->cls.n);
+    uint32_t *first = rl_new(tmp, uint32_t, p->cls.n); /* 1 + the naming that is free */
     namings all = {0};
     name_orders(p, cfg, tmp, &all);
     for (uint32_t i = 0; i < all.n; i++)
-        if (all.p[i].made) made[all.p[i].cls] = p->cls.p[all.p[i].cls].order.p[all.p[i].order].p;
+        if (all.p[i].made && !made[all.p[i].cls]) {
+            made[all.p[i].cls] = p->cls.p[all.p[i].cls].order.p[all.p[i].order].p;
+            first[all.p[i].cls] = i + 1;
+        }
     for (uint32_t i = 0; i < all.n; i++) {
         rl_cls *c = &p->cls.p[all.p[i].cls];
-        if (made[all.p[i].cls]) cost[c->comp] += rl_move_cost(c, made[all.p[i].cls], c->order.p[all.p[i].order].p, all.p[i].only_matmul);
+        if (!made[all.p[i].cls] || first[all.p[i].cls] == i + 1) continue;
+        t[c->comp].time += rl_move_cost(c, made[all.p[i].cls], c->order.p[all.p[i].order].p, all.p[i].only_matmul);
+        t[c->comp].bytes += c->bytes;
+        t[c->comp].count++;
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         if (op->comp == RL_NONE || op->noperand == 0) continue;
-        cost[op->comp] += (double)(op->config.p[cfg[k]].charge - op->config.p[0].charge) / 10 *
-                          (double)p->cls.p[op->operand[op->noperand - 1].cls].bytes;
+        t[op->comp].time += (double)(op->config.p[cfg[k]].charge - op->config.p[0].charge) / 10 *
+                            (double)p->cls.p[op->operand[op->noperand - 1].cls].bytes;
     }
+    return t;
 }
 
-static bool charges_anything(const int64_t *charge)
+/* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
+ * in full and only beyond the model's own; each component takes the quickest of these that adds neither conversions nor
+ * bytes, and stays as it is where none is quicker than the model's own Transposes. */
+static rl_status quickest(rl_plan *p, const scale *by_count, double limit, uint32_t *cfg, rl_arena *tmp)
 {
-    for (uint32_t i = 0; i < RL_NCHARGE; i++)
-        if (charge[i]) return true;
-    return false;
-}
-
-/* Conversions are few, but not all alike: a component whose new ones take longer than the model's own stays as it is. */
-static void keep_what_is_faster(rl_plan *p, uint32_t *cfg, rl_arena *tmp)
-{
-    double *before = rl_new(tmp, double, p->ncomp), *after = rl_new(tmp, double, p->ncomp);
-    cost_before(p, before);
-    cost_after(p, cfg, after, tmp);
-    for (uint32_t k = 0; k < p->op.n; k++)
-        if (p->op.p[k].comp != RL_NONE && after[p->op.p[k].comp] > before[p->op.p[k].comp]) cfg[k] = 0;
+    double *best = rl_new(tmp, double, p->ncomp);
+    const tally *was = tally_of(p, cfg, tmp);
+    rl_problem q;
+    rl_solution sol;
+    cost_before(p, best);
+    for (uint32_t way = 0; way < 4; way++) {
+        scale s = *by_count;
+        s.by_time = way < 2;
+        problem_of(p, &s, way & 1, &q);
+        RL_TRY(rl_solve(p->mem, &q, limit, &sol));
+        const tally *now = tally_of(p, sol.cfg, tmp);
+        bool *take = rl_new(tmp, bool, p->ncomp);
+        for (uint32_t c = 0; c < p->ncomp; c++) {
+            take[c] = now[c].time < best[c] && now[c].count <= was[c].count && now[c].bytes <= was[c].bytes;
+            if (take[c]) best[c] = now[c].time;
+        }
+        for (uint32_t k = 0; k < p->op.n; k++)
+            if (p->op.p[k].comp != RL_NONE && take[p->op.p[k].comp]) cfg[k] = sol.cfg[k];
+    }
+    return RL_OK;
 }
 
 rl_status rl_pass_assign(rl_pass_run *r)
 {
     rl_plan *p = r->plan;
     rl_hash none = {.mem = r->tmp};
+    r->out->improved = false;
     p->charge = rl_charges(r->opt->target ? r->opt->target : "generic");
     if (!p->charge) return rl_fail(p->g->ctx, RL_EUSAGE, "target '%s' is not known", r->opt->target);
     outside_demands(p);
@@ -612,25 +643,29 @@ rl_status rl_pass_assign(rl_pass_run *r)
     find_active(p);
     collect(p);
     scale s = make_scale(p, r->opt->objective && strcmp(r->opt->objective, "bytes") == 0);
+
+    double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
     rl_problem q;
     rl_solution sol;
+    bool charged = charges_anything(p->charge) && !s.bytes_first;
     problem_of(p, &s, false, &q);
-    double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
+    if (charged) /* the bound is on the count, whatever the target charges */
+        for (uint32_t k = 0; k < q.nop; k++) memset((int64_t *)q.op[k].cost, 0, q.op[k].ncfg * sizeof *q.op[k].cost);
     RL_TRY(rl_solve(p->mem, &q, limit, &sol));
     r->out->conv_before = conversions(p, q.start, r->tmp);
-    if (conversions(p, sol.cfg, r->tmp) > r->out->conv_before) { /* never more, not even to be rid of a slow form */
-        problem_of(p, &s, true, &q);
-        RL_TRY(rl_solve(p->mem, &q, limit, &sol));
-    }
-    if (charges_anything(p->charge)) keep_what_is_faster(p, sol.cfg, r->tmp);
-    sol.cost = rl_problem_cost(&q, r->tmp, sol.cfg);
-    for (uint32_t k = 0; k < p->op.n; k++) p->op.p[k].chosen = sol.cfg[k];
-    r->out->conv_after = conversions(p, sol.cfg, r->tmp);
-    r->out->optimal = sol.optimal;
     /* The solver's bound is in scaled units: what it says of conversions is the whole units below it. */
     int64_t unit = (int64_t)1 << (s.conversion + s.nop_bits);
-    r->out->conv_bound = sol.optimal ? r->out->conv_after : s.bytes_first ? 0 : sol.bound / unit;
+    r->out->conv_bound = sol.optimal ? conversions(p, sol.cfg, r->tmp) : s.bytes_first ? 0 : sol.bound / unit;
+    r->out->optimal = sol.optimal;
+    if (charged) {
+        memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);
+        RL_TRY(quickest(p, &s, limit, sol.cfg, r->tmp));
+    }
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        p->op.p[k].chosen = sol.cfg[k];
+        r->out->improved |= sol.cfg[k] != 0;
+    }
+    r->out->conv_after = conversions(p, sol.cfg, r->tmp);
     r->large = p->large;
-    r->out->improved = sol.cost < rl_problem_cost(&q, r->tmp, q.start);
     return RL_OK;
 }

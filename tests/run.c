@@ -13,8 +13,9 @@
  *   proof: conversions 3 -> 0, bound 0 what the pipeline says of itself
  *   error: message                     in place of ---- and the rest: the message, to the end of the case
  *
- * A line ==== separates cases.  Asserted of every case without being asked: what is printed reads as the same text, before and
- * after the passes; the graph is well-formed after each pass; the whole pipeline run on its own result changes nothing.
+ * A line ==== separates cases.  Asserted of every case without being asked: what is printed reads as the same text, before the
+ * passes, after each, and at the end; the graph is well-formed after each pass; the whole pipeline run on its own result changes
+ * nothing.
  * --update writes what came out over what was expected (or adds it where nothing is). */
 #include <dirent.h>
 #include <errno.h>
@@ -163,13 +164,21 @@ static bool is_all(const testcase *c) {
     return c->pass.n == 3 && memcmp(c->pass.p, "all", 3) == 0;
 }
 
-static rl_status run_passes(rl_graph *g, const testcase *c, rl_outcome *out) {
+static void keep_dump(void *user, const char *text, size_t n) {
+    add(user, text, n);
+}
+
+/* after, if not NULL: a pass after which the graph is printed to dump. */
+static rl_status run_passes(rl_graph *g, const testcase *c, const char *after, buffer *dump, rl_outcome *out) {
     rl_ctx *ctx = g->ctx;
     if (RL_PROTECT(ctx)) return RL_ENOMEM;
     rl_passopt o = {.target = c->target.n ? copy_span(ctx, c->target) : "generic",
                     .objective = c->objective.n ? copy_span(ctx, c->objective) : "nodes",
                     .time_limit = c->time.n ? atof(copy_span(ctx, c->time)) : 30,
                     .verify_each = true,
+                    .print_after = after,
+                    .print = keep_dump,
+                    .user = dump,
                     .disable = c->disable.n ? copy_span(ctx, c->disable) : NULL};
     if (!c->pass.n) return RL_OK;
     return is_all(c) ? rl_optimize(g, &o, out) : rl_run_passes(g, copy_span(ctx, c->pass), &o, out);
@@ -190,11 +199,49 @@ static void set_error(rl_ctx *ctx, result *r, rl_status s, const char *message) 
     r->error = rl_copy(&ctx->mem, message, strlen(message) + 1);
 }
 
+/* What a pass printed reads as the same text. NULL: yes. */
+static const char *check_dump(rl_ctx *ctx, const buffer *dump) {
+    rl_graph *g;
+    if (parse(ctx, dump->p, dump->n, &g) != RL_OK) return "does not read";
+    bool same = strcmp(print(g, false), dump->p) == 0;
+    rl_graph_free(g);
+    return same ? NULL : "reads as another text";
+}
+
+/* Runs the passes up to `after` on the input; NULL, or what is wrong with what is printed then. */
+static const char *check_after(rl_ctx *ctx, const testcase *c, range in, const char *after) {
+    rl_graph *g;
+    rl_outcome out = {0};
+    buffer dump = {0};
+    if (parse(ctx, in.from, (size_t)(in.to - in.from), &g) != RL_OK) return NULL;
+    rl_status s = run_passes(g, c, after, &dump, &out);
+    bool gave_up = is_all(c) && out.improved && !out.changed; /* half-written: nobody sees it */
+    const char *bad = s == RL_OK && dump.p && !gave_up ? check_dump(ctx, &dump) : NULL;
+    free(dump.p);
+    rl_graph_free(g);
+    return bad;
+}
+
+static void check_dumps(rl_ctx *ctx, const testcase *c, range in, result *r) {
+    static const char *const names[] = {
+#define PASS(name, summary) #name,
+#include "../passes/passes.def"
+#undef PASS
+    };
+    char message[128];
+    for (size_t i = 0; i < RL_LEN(names) && r->status == RL_OK && c->pass.n; i++) {
+        const char *bad = check_after(ctx, c, in, names[i]);
+        if (!bad) continue;
+        snprintf(message, sizeof message, "the graph printed after %s %s", names[i], bad);
+        set_error(ctx, r, RL_EINTERNAL, message);
+    }
+}
+
 /* What the pipeline made of g; an unchanged model is its input. */
 static void run_graph(rl_graph *g, const testcase *c, result *r) {
     const char *named = print(g, false), *canonical = print(g, true), *bad = check_fixpoint(g);
     rl_stats_of(g, &r->before);
-    r->status = bad ? RL_EINTERNAL : run_passes(g, c, &r->outcome);
+    r->status = bad ? RL_EINTERNAL : run_passes(g, c, NULL, NULL, &r->outcome);
     if (r->status != RL_OK) {
         set_error(g->ctx, r, r->status, bad ? bad : g->ctx->error);
         return;
@@ -211,7 +258,7 @@ static void check_settled(rl_ctx *ctx, const testcase *c, result *r) {
     rl_graph *g;
     rl_outcome out = {0};
     if (parse(ctx, r->named, strlen(r->named), &g) != RL_OK) return;
-    if (run_passes(g, c, &out) != RL_OK) set_error(ctx, r, RL_EINTERNAL, ctx->error);
+    if (run_passes(g, c, NULL, NULL, &out) != RL_OK) set_error(ctx, r, RL_EINTERNAL, ctx->error);
     else if (out.changed) set_error(ctx, r, RL_EINTERNAL, "the pipeline changes its own result");
     rl_graph_free(g);
 }
@@ -227,6 +274,7 @@ static result run_input(rl_ctx *ctx, const testcase *c, range in) {
     run_graph(g, c, &r);
     rl_graph_free(g);
     if (r.status == RL_OK && is_all(c)) check_settled(ctx, c, &r);
+    check_dumps(ctx, c, in, &r);
     return r;
 }
 
