@@ -517,7 +517,12 @@ static void norm(builder *b)
         b->ok = false;
         return;
     }
-    for (uint32_t d = (uint32_t)axis; d < rank; d++) b->label[d].group = 1;
+    bool sized = false;
+    for (uint32_t d = (uint32_t)axis; d < rank; d++) {
+        b->label[d].group = 1;
+        sized |= size_of(b, 0, d) != 1;
+    }
+    if (!sized) b->ok = false; /* nothing marks the place of what is normalized */
     for (uint32_t k = 1; k < 3 && b->ok; k++) { /* scale and bias */
         if (!rl_has(rl_in(b->n, k))) continue;
         uint32_t o = add_operand(b, k, false), r = b->ok ? rank_of(b, b->n->in[k]) : 0;

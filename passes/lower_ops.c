@@ -188,20 +188,29 @@ static uint32_t reshapes_needed(writer *w)
     return n;
 }
 
+/* The token of BatchNormalization's channel; ntoken when the channel has size 1. */
+static uint32_t channel(const writer *w)
+{
+    uint32_t c = 0;
+    while (c < w->ntoken && label_of(w, c)->role != RL_T_AXIS) c++;
+    return c;
+}
+
 static bool acceptable(const writer *w, const span *d, uint32_t n)
 {
     if (w->cls != RL_BATCHNORM) return true;
+    if (channel(w) == w->ntoken) return n >= 2 && d[1].to == d[1].from;
     return n >= 2 && d[1].to == d[1].from + 1 && label_of(w, d[1].from)->role == RL_T_AXIS;
 }
 
 static bool batch_norm_dims(writer *w)
 {
-    uint32_t c = 0;
-    while (label_of(w, c)->role != RL_T_AXIS) c++;
+    uint32_t c = channel(w), next = c + 1;
+    if (c == w->ntoken) c = next = 0;
     w->ndim = 0;
     push_dim(w->dim, &w->ndim, 0, c);
-    push_dim(w->dim, &w->ndim, c, c + 1);
-    if (c + 1 < w->ntoken) push_dim(w->dim, &w->ndim, c + 1, w->ntoken);
+    push_dim(w->dim, &w->ndim, c, next);
+    if (next < w->ntoken) push_dim(w->dim, &w->ndim, next, w->ntoken);
     for (uint32_t k = 0; k < w->ndim; k++)
         if (!dim_ok(w, w->dim[k])) return false;
     return true;
@@ -234,6 +243,7 @@ static bool choose_dims(writer *w)
         memcpy(w->dim, best, sizeof best);
         w->ndim = nbest;
     }
+    if (w->cls == RL_BATCHNORM && channel(w) == w->ntoken) w->dim[1].label = 1 + 1;
     return w->ndim > 0 || w->ntoken == 0;
 }
 
@@ -533,6 +543,17 @@ static void strip(rl_dims *d)
     memmove(d->count, d->count + k, d->ndim);
 }
 
+/* Leading dims of size 1 that no input has, the result has not either. */
+static void forget_leading_ones(writer *w)
+{
+    uint32_t rank = 0, k;
+    for (uint32_t o = 0; o < w->op->noperand; o++)
+        if (!w->op->operand[o].out) rank = RL_MAX(rank, rl_val(w->l->g, w->in[w->op->operand[o].slot])->rank);
+    if (w->cls != RL_POINTWISE || rank >= w->ndim) return;
+    k = w->ndim - rank;
+    memmove(w->dim, w->dim + k, (w->ndim -= k) * sizeof *w->dim);
+}
+
 static rl_value operand_value(writer *w, uint32_t o)
 {
     const rl_operand *x = &w->op->operand[o];
@@ -606,6 +627,7 @@ static void plain(rl_lower *l, rl_oplegal *op)
     start_inputs(&w);
     for (uint32_t o = 0; o < op->noperand && !l->failed; o++)
         if (!op->operand[o].out) w.in[op->operand[o].slot] = operand_value(&w, o);
+    if (!l->failed) forget_leading_ones(&w);
     parameters(&w);
     if (!l->failed) write_node(&w);
 }
