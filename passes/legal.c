@@ -74,6 +74,16 @@ static void at(builder *b, uint32_t label, uint32_t operand, uint32_t dim)
     b->label[label].unit[operand] = b->p->member[b->op->operand[operand].tensor.i].unit[dim];
 }
 
+static bool size_of_input(const rl_graph *g, rl_dim d)
+{
+    for (uint32_t i = 0; i < g->input.n; i++) {
+        const rl_valinfo *x = rl_val(g, g->input.p[i]);
+        for (uint32_t k = 0; x->rank != RL_NORANK && k < x->rank; k++)
+            if (x->dim[k] == d) return true;
+    }
+    return false;
+}
+
 /* ---- handlers, one per class ---- */
 
 static void pointwise(builder *b)
@@ -216,11 +226,15 @@ static void along(builder *b)
         b->label[axis].role = RL_T_AXIS;
         return;
     }
+    bool any = false;
     for (uint32_t d = axis; d < rank; d++) { /* normalized together: a tail of blocks, last and in order */
+        if (size_of(b, 0, d) == 1) continue;
+        any = true;
         b->label[d].role = RL_T_AXIS;
         b->label[d].group = 1 + (d - axis);
         if (b->label[d].group >= RL_MAXGROUP) b->ok = false;
     }
+    if (!any) b->ok = false;
 }
 
 /* The axis of the whole is (pieces, piece) when all pieces are equally long. */
@@ -498,10 +512,14 @@ static void batch_norm(builder *b)
     uint32_t extra = 0;
     for (uint32_t k = 1; k < b->n->nout; k++) extra += rl_has(b->n->out[k]) && rl_val(b->g, b->n->out[k])->nuse > 0;
     if (extra || rl_attr_int(b->n, "training_mode", 0) || !rl_attr_int(b->n, "spatial", 1) || !like_input(b, 1) ||
-        rank_of(b, b->n->in[0]) < 2 || size_of(b, 0, 1) == 1) {
+        rank_of(b, b->n->in[0]) < 2) {
         b->ok = false;
         return;
     }
+    uint32_t open = 0; /* dims before the channel become one: taken apart again if all sizes but one can be looked up */
+    for (uint32_t d = 0; d < rank_of(b, b->n->in[0]); d++)
+        open += !rl_dim_known(size_of(b, 0, d)) && !size_of_input(b->g, size_of(b, 0, d));
+    if (open > 1) b->ok = false;
     b->label[1].role = RL_T_AXIS;
 }
 
@@ -822,16 +840,6 @@ static bool float_type(const rl_plan *p, const rl_oplegal *op)
 {
     rl_dtype t = rl_val(p->g, op->operand[A_].tensor)->dtype;
     return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16;
-}
-
-static bool size_of_input(const rl_graph *g, rl_dim d)
-{
-    for (uint32_t i = 0; i < g->input.n; i++) {
-        const rl_valinfo *x = rl_val(g, g->input.p[i]);
-        for (uint32_t k = 0; x->rank != RL_NORANK && k < x->rank; k++)
-            if (x->dim[k] == d) return true;
-    }
-    return false;
 }
 
 /* A dim that holds symbolic sizes can be taken apart by a Reshape if all but one of them can be looked up. */

@@ -95,8 +95,9 @@ static void gemm(const writer *w)
     in[0] = v[left];
     in[1] = v[right];
     if (old.op == RL_OP_Gemm) {
-        a[na++] = rl_attr_of_float(l->g, "alpha", rl_attr_float(&old, "alpha", 1));
-        a[na++] = rl_attr_of_float(l->g, "beta", rl_attr_float(&old, "beta", 1));
+        const rl_attr *alpha = rl_attr_find(&old, "alpha"), *beta = rl_attr_find(&old, "beta");
+        if (alpha) a[na++] = *alpha;
+        if (beta) a[na++] = *beta;
         if (w->op->noperand == 4) {
             d.ndim = 0;
             push(&d, group_atoms(w, w->f->seq[C_][0], C_));

@@ -212,7 +212,8 @@ static bool batch_norm_dims(writer *w)
     push_dim(w->dim, &w->ndim, c, next);
     if (next < w->ntoken) push_dim(w->dim, &w->ndim, next, w->ntoken);
     for (uint32_t k = 0; k < w->ndim; k++)
-        if (!dim_ok(w, w->dim[k])) return false;
+        for (uint32_t i = w->dim[k].from + 1u; i < w->dim[k].to; i++)
+            if (!joins(w, w->dim[k].from, i)) return false;
     return true;
 }
 
@@ -378,6 +379,14 @@ static void param_global_pool(writer *w)
     param_reduce(w);
 }
 
+/* Sizes that are open cannot be written: then the parameter stays, which it may if the axis is a dim of its own, or if there
+ * is none and all pieces are equal. */
+static void keep_split(writer *w, uint32_t k)
+{
+    bool given = rl_attr_find(w->n, "split") || rl_has(rl_in(w->n, 1));
+    if (given && w->dim[k].to - w->dim[k].from > 1) w->l->failed = true;
+}
+
 static void param_split(writer *w)
 {
     uint32_t k = dim_of(w, axis_label(w)), n = 0;
@@ -392,8 +401,11 @@ static void param_split(writer *w)
         rl_dim shape[RL_MAXDIMS];
         operand_dims(w, o, &d);
         rl_lower_shape(w->l, w->op->operand[o].cls, operand_order(w, o), &d, shape);
-        if (!rl_dim_known(shape[k])) w->l->failed = true;
         size[n] = shape[k];
+        if (!rl_dim_known(shape[k])) {
+            keep_split(w, k);
+            return;
+        }
     }
     drop_attr(w, "num_outputs");
     set_ints(w, w->n->since >= 13 ? 1 : RL_NONE, "split", size, n);

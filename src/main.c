@@ -358,11 +358,20 @@ static uint64_t peak_bytes(void) {
     return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
 }
 
+/* A text that nothing improved has no bytes to copy, and a pass may have left its graph half-written: it is read again. */
+static rl_status write_text_again(line *l) {
+    rl_graph *g;
+    rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = rl_onnx_write(g, l->out);
+    rl_graph_free(g);
+    return s;
+}
+
 /* The input's bytes where nothing changed. */
-static rl_status write_model(const line *l, rl_graph *g, bool changed, uint64_t *nbyte) {
+static rl_status write_model(line *l, rl_graph *g, bool changed, uint64_t *nbyte) {
     struct stat st;
     *nbyte = 0;
-    RL_TRY(changed ? rl_onnx_write(g, l->out) : rl_onnx_copy(g, l->out));
+    RL_TRY(changed ? rl_onnx_write(g, l->out) : is_text(l->in) ? write_text_again(l) : rl_onnx_copy(g, l->out));
     if (stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
     return RL_OK;
 }

@@ -47,15 +47,16 @@ EXCEPTIONS = {
     "repeats": "repeats that are computed could repeat any dim",
     "power": "GlobalLpPool has a reduction to be written as for p = 1 and 2 only",
     "noop": "a reduction that reduces nothing: rare",
+    "unit": "normalized dims that all have size 1: nothing marks their place",
     "statistics": "LayerNormalization whose mean is used",
     "flat": "what Softmax before opset 13 takes together stays together and last",
     "end": "normalized dims stay last",
     "vector": "a product with a vector",
     "cut": "a Reshape of dims that the order takes apart",
     "shape": "a Reshape to a shape that is computed",
-    "symbol": "a symbolic size that would have to be written down",
+    "size": "Size has no form for another order; its input takes the order that the model has",
 }
-# Rows that nothing here can run, and why.
+# Forms (row, number) that nothing here can run at any opset: why.
 NOT_RUN = {}
 
 
@@ -83,7 +84,7 @@ class Case:
     static: str = ""            # labels whose size is written into the node
     why: str = ""               # key of EXCEPTIONS
     domain: str = ""
-    note: str = ""
+    note: str = ""              # "no unit": not where a size is 1; "open": the output's sizes are not said
 
 
 def const(x, dtype=np.float32):
@@ -132,7 +133,7 @@ def pointwise(k, v, s, r, words):
     fill = "above" if k in ("Pow", "Div", "Mod", "BitShift") else "whole"
     arg = lambda dims, **kw: Arg(dims, t, fill=fill, **kw)
     yield Case(k, [arg("a b c d"), arg("a b c d")], [out], attrs)
-    if k == "SwiGLU":
+    if k == "SwiGLU" or (k in VARIADIC and v < 8):
         return
     if k == "CastLike":
         yield Case(k, [arg("a b c d"), Arg("c e", I64)], [Arg("a b c d", I64)], attrs)
@@ -215,7 +216,7 @@ def reduce(k, v, s, r, words):
     yield Case(k, ins, [Arg("a b c D")], attrs)
     if len(ins) == 2:
         yield Case(k, [x], [x], {"noop_with_empty_axes": 1}, why="noop")
-        yield Case(k, [x, fed([2], np.int64)], [Arg("a b C d")], {}, note="no unit")
+        yield Case(k, [x, fed([2], np.int64)], [Arg("a b C d")], {}, note="no unit open")
 
 
 def global_pool(k, v, s, r, words):
@@ -301,7 +302,7 @@ def slice_(k, v, s, r, words):
             return None if steps else Case(k, [x], [y], {"starts": starts, "ends": ends, **({"axes": axes} if axes else {})}, static=static)
         number = fed if computed else const
         ins = [x, number(starts, t), number(ends, t)] + ([const(axes, t)] if axes else []) + ([const(steps, t)] if steps else [])
-        return Case(k, ins, [y], {}, static=static + ("" if not computed else dims.replace(" ", "")))
+        return Case(k, ins, [y], {}, static=static, note="open" if computed else "")
     n = s["c"]
     yield one("a b c d", [1], [2 ** 31 - 1], [2], size={"c": n - 1})
     yield one("a b c d", [0, 0], [s["a"], 1], None, size={"a": s["a"], "b": 1})
@@ -398,7 +399,8 @@ def norm(k, v, s, r, words):
         yield Case(k, [y, y, w("c")] + ([] if few else [w("c")]), [y], {"epsilon": 0.5}, why="skip", static="c", domain=MS)
         return
     many = k == "LayerNormalization"
-    yield Case(k, [x, w("d")], [x], {"epsilon": 0.5}, groups="a,b,c|d", static="d")
+    unit = lambda d: "unit" if all(s[c] == 1 for c in d) else ""
+    yield Case(k, [x, w("d")], [x], {"epsilon": 0.5}, groups="a,b,c|d", static="d", why=unit("d"))
     yield Case(k, [x, w("c", "d")] + ([w("c", "d")] if many else []), [x], {"axis": 2, "epsilon": 0.5}, groups="a,b|c,d", static="cd")
     yield Case(k, [x, w("b", "c", "d")], [x], {"axis": -3, "epsilon": 0.5}, groups="a|b,c,d", static="bcd")
     yield Case(k, [x, w("d")] + ([w("d")] if many else []), [x], {"axis": -1, "epsilon": 0.5}, why="end", static="d")
@@ -418,9 +420,9 @@ def matmul(k, v, s, r, words):
     yield Case(k, [Arg("a b c d"), w("b", "d", "e")], [Arg("a b c e")], {}, groups="a,b|c|d|e", static="bde")
     yield Case(k, [w("b", "c", "d"), Arg("a b d e")], [Arg("a b c e")], {}, groups="a,b|e|d|c", static="bcd")
     yield Case(k, [w("c", "d"), Arg("a b d e")], [Arg("a b c e")], {}, groups="a,b,e|d|c", static="cd")
-    yield Case(k, [w("c", "d"), Arg("a b d e")], [Arg("a b c e")], {}, groups="a,e|d,c|b", static="cd", note="outer")
-    yield Case(k, [Arg("a b c d"), w("d", "e")], [Arg("a b c e")], {}, groups="b|d,e|a,c", static="de", note="outer")
-    yield Case(k, [Arg("a b c d"), w("d", "e")], [Arg("a b c e")], {}, groups="d|e|a,b,c", static="de", note="outer")
+    yield Case(k, [w("c", "d"), Arg("a b d e")], [Arg("a b c e")], {}, groups="a,e|d,c|b", static="cd")
+    yield Case(k, [Arg("a b c d"), w("d", "e")], [Arg("a b c e")], {}, groups="b|d,e|a,c", static="de")
+    yield Case(k, [Arg("a b c d"), w("d", "e")], [Arg("a b c e")], {}, groups="d|e|a,b,c", static="de")
     yield Case(k, [Arg("a c"), Arg("c e")], [Arg("a e")], {}, each=True)
     yield Case(k, [Arg("a c"), w("c", "e")], [Arg("a e")], {}, each=True, static="ce")
     yield Case(k, [Arg("a b c d"), w("d")], [Arg("a b c")], {}, groups="a,b,c|d", static="d", why="vector")
@@ -468,7 +470,7 @@ def resize(k, v, s, r, words):
     yield Case(k, [x, roi, scales], [y], {"mode": "linear"}, why="resize", static="cd")
     if v >= 18:
         yield Case(k, [x, None, const([3, 2])], [y], {**floor, "axes": [3, 2]}, static="cd")
-        yield Case(k, [x, None, None, ints(2 * s["c"], 3 * s["d"])], [y], {**floor, "axes": [-2, -1]}, static="cd")
+        yield Case(k, [x, None, None, ints(2 * s["c"], 3 * s["d"])], [y], {**floor, "axes": [-2, -1]}, static="abcd")
 
 
 def moving(k, v, s, r, words):
@@ -499,15 +501,17 @@ def moving(k, v, s, r, words):
     else:
         yield Case(k, [x, ints(s["a"] * s["b"], s["c"], -1)], [Arg("ab c d")], {}, groups="ab,c,d", static="abc")
         yield Case(k, [x, ints(0, -1, s["d"])], [Arg("a bc d")], {}, groups="a,bc,d", static="d")
-        yield Case(k, [Arg("ab c d"), ints(s["a"], s["b"], -1, s["d"])], [x], {}, groups="a,b,c,d", static="abd")
+        yield Case(k, [Arg("ab c d"), ints(s["a"], s["b"], -1, s["d"])], [x], {}, groups="ab,c,d", static="abd")
         yield Case(k, [Arg("ab cd"), ints(s["a"], s["b"] * s["c"], s["d"])], [Arg("a bc d")], {}, static="abcd", why="cut")
         yield Case(k, [x, fed([s["a"], s["b"] * s["c"] * s["d"]], np.int64)], [Arg("a bcd")], {}, static="abcd", why="shape")
 
 
 def shape(k, v, s, r, words):
-    out = "" if k == "Size" else "4"
-    yield Case(k, [Arg("a b c d")], [Arg(out, I64)], {})
-    if v >= 15 and k == "Shape":
+    if k == "Size":
+        yield Case(k, [Arg("a b c d")], [Arg("", I64)], {}, why="size")
+        return
+    yield Case(k, [Arg("a b c d")], [Arg("4", I64)], {})
+    if v >= 15:
         yield Case(k, [Arg("a b c d")], [Arg("2", I64)], {"start": 1, "end": -1})
         yield Case(k, [Arg("a b c d")], [Arg("1", I64)], {"start": -1})
         yield Case(k, [Arg("a b c d")], [Arg("3", I64)], {"end": 3})
@@ -630,7 +634,8 @@ def add(part, name, g, r):
         if dims != sorted(dims):
             final = f"{name}_o{i}"
             after.append(helper.make_node("Transpose", [outs[i]], [final], perm=dims))
-        g.outputs.append(helper.make_tensor_value_info(final, a.dtype, [dim_type(a, words[k], part.size, part.symbol) for k in dims]))
+        shape = [None if "open" in c.note else dim_type(a, words[k], part.size, part.symbol) for k in dims]
+        g.outputs.append(helper.make_tensor_value_info(final, a.dtype, shape))
     g.nodes.append(helper.make_node(c.op, ins, outs, domain=c.domain, name=name, **c.attrs))
     g.nodes.extend(after)
 
@@ -706,11 +711,11 @@ def parts_of(row, opset, seed):
                 x, y = r.permutation(names)[:2]
                 size[x] = size[y]
             case = cases(row, opset, size, fixed_seed)[index]
-            if case is None or (case.note == "no unit" and 1 in size.values()):
+            if case is None or ("no unit" in case.note and 1 in size.values()):
                 continue
             if sizes == "symbol":
                 free = [c for c in names if c not in case.static and any(c in a.dims for a in case.ins if transposable(a))]
-                if not free or case.note == "no unit":
+                if not free or "no unit" in case.note:
                     continue
                 symbol = free[r.integers(len(free))]
                 size[symbol] = 6
@@ -765,8 +770,9 @@ def left_in(path, n):
         of = max((part.get(i, -1) for i in node.input), default=-1)
         part.update((o, of) for o in node.output)
         if node.op_type == "Transpose" and of >= 0:
-            dims = shape.get(node.input[0]) or [None] * len(node.attribute[0].ints)
-            moved = [k for k in node.attribute[0].ints if dims[k] != 1]
+            perm = next((list(a.ints) for a in node.attribute if a.name == "perm"), None)
+            dims = shape.get(node.input[0]) or [None] * len(perm or [None] * 8)
+            moved = [k for k in perm or range(len(dims))[::-1] if dims[k] != 1]
             left[of] += moved != sorted(moved)
     return left
 
@@ -819,21 +825,20 @@ def main():
     prog = common.program(args)
     rows = [(d, k, cls, words) for (d, k), (cls, words) in read_table(common.ROOT / "src" / "ops.def").items() if cls != "OPAQUE"]
     rows = [x for x in rows if not args.rows or x[1] in args.rows]
-    fails, chunks, executed, npart = [], {}, set(), 0
+    fails, chunks, executed, left_out, npart = [], {}, set(), {}, 0
     with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
         jobs = [(x, v, args.seed) for x in rows for v in versions(x[1], x[0], x[3])]
         for row, opset, parts in pool.imap_unordered(prepare, jobs, 4):
             for part, engine in parts:
                 if engine in common.ENGINES:
-                    executed.add(row[:2])
+                    executed.add((*row[:2], part.index))
                     sort = opset, engine, part.case.domain, row[1] in NO_SCHEMA
                     chunks.setdefault(sort, []).append(part)
                     npart += 1
-                elif (row[1], part.index) not in NOT_RUN and part.sizes == "different" and part.variant == "both":
-                    fails.append(f"{part}: nothing runs it: {engine}")
-        for row in rows:
-            if row[:2] not in executed:
-                fails.append(f"{row[1]}: no graph of this row was executed")
+                else:
+                    left_out[*row[:2], part.index] = f"{part}: nothing runs it at any opset: {engine}"
+        fails += [why for form, why in left_out.items() if form not in executed and form[1:] not in NOT_RUN]
+        fails += [f"{x[1]}: no graph of this row was executed" for x in rows if x[:2] not in {f[:2] for f in executed}]
         jobs = [(x[i:i + args.size], prog) for x in chunks.values() for i in range(0, len(x), args.size)]
         claimed, needed, bad = set(), {}, set()
         for failed, left in common.progress(pool.imap_unordered(run, jobs), len(jobs)):
@@ -854,7 +859,7 @@ def main():
     for f in sorted(fails):
         print(f)
     freed = [x[1] for x in rows if x[1] not in claimed]
-    print(f"{len(executed)} of {len(rows)} rows executed at {len({c[0] for c in chunks})} opsets; rows that claim nothing: {' '.join(freed) or 'none'}")
+    print(f"{len({f[:2] for f in executed})} of {len(rows)} rows executed, {len(executed)} forms, at {len({c[0] for c in chunks})} opsets; rows that claim nothing: {' '.join(freed) or 'none'}")
     return common.closing(npart - len(bad), len(fails))
 
 
