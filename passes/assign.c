@@ -602,7 +602,7 @@ static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
 
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
  * in full and only beyond the model's own; each component takes the quickest of these that adds neither conversions nor
- * bytes, and stays as it is where none is quicker than the model's own Transposes. */
+ * bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
 static rl_status quickest(rl_plan *p, const scale *by_count, double limit, uint32_t *cfg, rl_arena *tmp)
 {
     double *best = rl_new(tmp, double, p->ncomp);
@@ -610,6 +610,7 @@ static rl_status quickest(rl_plan *p, const scale *by_count, double limit, uint3
     rl_problem q;
     rl_solution sol;
     cost_before(p, best);
+    for (uint32_t c = 0; c < p->ncomp; c++) best[c] *= RL_WORTH_IT;
     for (uint32_t way = 0; way < 4; way++) {
         scale s = *by_count;
         s.by_time = way < 2;

@@ -24,6 +24,8 @@ int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config
  * reads the result, swapping the last two groups is nothing, since their MatMul takes it in. Every move has a fixed part. */
 double rl_move_cost(const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul);
 #define RL_GENERIC_MOVE 6.0
-#define RL_FIXED_MOVE 16384.0
+#define RL_FIXED_MOVE 4096.0
+/* A rewrite that saves less than this share of the movement is not worth the risk of breaking what a runtime fuses. */
+#define RL_WORTH_IT 0.95
 
 #endif
