@@ -644,7 +644,8 @@ def add(part, name, g, r):
 
 def fill(r, a, shape):
     if a.dtype != F:
-        return common.random_tensor(r, a.dtype, shape)
+        x = common.random_tensor(r, a.dtype, shape)
+        return np.maximum(x, 1).astype(x.dtype) if a.fill == "above" else x
     if a.fill == "normal":
         return r.standard_normal(shape).astype(np.float32)
     if a.fill == "unit":

@@ -14,7 +14,7 @@ import check
 import common
 
 ZOO = common.SHARED / "zoo"
-VERSION = 6  # of what original() stores
+VERSION = 7  # of what original() and filled() store
 
 
 def names():
@@ -39,16 +39,29 @@ def _replace(path, write):
     os.replace(tmp, path)
 
 
+def _shake(model):
+    """Untrained scales and biases are all ones or all zeros, which hides a wrong order of their elements, and a branch that
+    ends in zeros hides everything before it: give them seeded values of their own."""
+    rng = np.random.default_rng(1)
+    for t in model.graph.initializer:
+        if t.data_type != onnx.TensorProto.FLOAT or not 1 <= len(t.dims) <= 2:
+            continue
+        a = onnx.numpy_helper.to_array(t)
+        if a.size > 1 and a.std() == 0:
+            t.CopyFrom(onnx.numpy_helper.from_array((a + rng.uniform(0.2, 1, a.shape)).astype(np.float32), t.name))
+    return model
+
+
 def filled(name, cache):
     """Path of the model with its weights filled in; made when missing or older than its source."""
     cache.mkdir(parents=True, exist_ok=True)
-    src, dst = ZOO / f"{name}.onnx", cache / f"{name}.onnx"
+    src, dst = ZOO / f"{name}.onnx", cache / f"{name}.{VERSION}.onnx"
     if dst.exists() and dst.stat().st_mtime >= src.stat().st_mtime:
         return dst
     spec = importlib.util.spec_from_file_location("zoo_fill", ZOO / "zoo.py")
     fill = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(fill)
-    model = fill.fill(onnx.load(src, load_external_data=False))
+    model = _shake(fill.fill(onnx.load(src, load_external_data=False)))
     _replace(dst, lambda p: onnx.save(model, p))
     return dst
 
