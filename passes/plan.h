@@ -148,7 +148,9 @@ uint32_t rl_unit_new(rl_plan *p, rl_dim size);
 /* legal.c: labels of a node before refinement (links its dims), and tokens, groups and forms after it. */
 void rl_legal_link(rl_plan *p, rl_node n);
 void rl_legal_inner(rl_plan *p, uint32_t op);
-void rl_legal_tokens(rl_plan *p, uint32_t op);
+void rl_legal_tokens(rl_plan *p, uint32_t op); /* forms.c */
+/* Whether a dim of a graph input has this size, so that it can be looked up. */
+bool rl_is_input_size(const rl_graph *g, rl_dim d);
 /* Dims that only Reshape groups cannot match: a block reshape. */
 bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n);
 

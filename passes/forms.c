@@ -1,0 +1,284 @@
+/* What an op permutes, and how: tokens, groups and forms of each op, once its labels are refined (problem.md, sections 3, 4).
+ *
+ * A label gives tokens, one per atom where it is free, one in all where the op works along it.  A form puts the tokens into groups
+ * and says in which sequence the groups lie in each operand; the op may take every permutation inside the groups.
+ *   Softmax axis=1 on x[N,C,H,W]   tokens N C H W in one group: 24 configurations
+ *   MatMul A[b,M,K] B[b,K,N]       groups b M K N: (b M K)(b K N)(b M N), and the transposed product (b K M)(b N K)(b N M)
+ *
+ * Needs: labels (legal.c) and members (atoms.c).  Keeps: the graph. */
+#include "plan.h"
+#include <string.h>
+
+/* ---- tokens ---- */
+
+static void put_token(rl_plan *p, rl_oplegal *op, uint32_t label, uint32_t *n)
+{
+    rl_token *t = &op->token[(*n)++];
+    t->label = label;
+    t->atom = rl_new(p->mem, uint8_t *, op->noperand);
+    t->natom = rl_new(p->mem, uint8_t, op->noperand);
+}
+
+/* The atoms that a label has in an operand, as a run of the operand's seq. */
+static void label_run(rl_plan *p, const rl_oplegal *op, const rl_label *l, uint32_t o, uint32_t *start, uint32_t *n)
+{
+    const rl_member *m = &p->member[op->operand[o].tensor.i];
+    uint32_t leaf[RL_MAXATOM];
+    *n = 0;
+    *start = 0;
+    bool block = rl_op_class(rl_nod(p->g, op->node)->op) == RL_MOVING && l->role == RL_T_AXIS;
+    if (l->dim[o] < 0) return;
+    *start = m->dimstart[l->dim[o]];
+    if (block) {
+        *n = m->dimstart[l->after[o]] - *start;
+        return;
+    }
+    if (l->unit[o] == RL_NONE) return;
+    if (l->tail != RL_NONE) {
+        uint32_t end = m->dimstart[l->dim[o] + 1], ntail = rl_unit_leaves(p, l->tail, leaf, RL_MAXATOM);
+        if (l->role == RL_T_FREE) *start = end - ntail;
+        *n = l->role == RL_T_FREE ? ntail : end - ntail - *start;
+        return;
+    }
+    if (l->after[o] != RL_NONE) *start += rl_unit_leaves(p, l->after[o], leaf, RL_MAXATOM);
+    *n = rl_unit_leaves(p, l->unit[o], leaf, RL_MAXATOM);
+}
+
+static void label_tokens(rl_plan *p, rl_oplegal *op, uint32_t label, uint32_t *ntoken)
+{
+    const rl_label *l = &op->label[label];
+    bool block = l->role == RL_T_AXIS || l->role == RL_T_PIECES;
+    uint32_t first = *ntoken, count = 0, start, n;
+    for (uint32_t o = 0; o < op->noperand; o++) {
+        label_run(p, op, l, o, &start, &n);
+        count = RL_MAX(count, block ? n > 0 : n);
+    }
+    for (uint32_t i = 0; i < count; i++) put_token(p, op, label, ntoken);
+    for (uint32_t o = 0; o < op->noperand && count; o++) {
+        label_run(p, op, l, o, &start, &n);
+        uint8_t *seq = p->member[op->operand[o].tensor.i].seq;
+        for (uint32_t i = 0; i < (block ? 1 : n); i++) {
+            op->token[first + i].atom[o] = seq + start + i;
+            op->token[first + i].natom[o] = (uint8_t)(block ? n : 1);
+        }
+    }
+}
+
+/* ---- forms ---- */
+
+static rl_form *add_form(rl_plan *p, rl_oplegal *op, rl_formkind kind, int64_t cost)
+{
+    rl_form *f = &op->form[op->nform++];
+    *f = (rl_form){.kind = kind, .cost = cost};
+    f->group = rl_new(p->mem, uint8_t, op->ntoken + 1);
+    f->member = rl_new(p->mem, uint8_t, op->ntoken + 1);
+    f->seq = rl_alloc_array(p->mem, op->noperand, sizeof *f->seq);
+    for (uint32_t t = 0; t < op->ntoken; t++) f->group[t] = (uint8_t)op->label[op->token[t].label].group;
+    return f;
+}
+
+static void set_seq(rl_form *f, uint32_t operand, int a, int b, int c)
+{
+    uint8_t *s = f->seq[operand];
+    uint32_t n = 0;
+    if (a >= 0) s[n++] = (uint8_t)a;
+    if (b >= 0) s[n++] = (uint8_t)b;
+    if (c >= 0) s[n++] = (uint8_t)c;
+    s[n] = RL_END;
+}
+
+/* Sorts the tokens by group. */
+static void close_form(const rl_oplegal *op, rl_form *f)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
+        f->start[g] = n;
+        for (uint32_t t = 0; t < op->ntoken; t++)
+            if (f->group[t] == g) f->member[n++] = (uint8_t)t;
+    }
+    f->start[RL_MAXGROUP] = n;
+    f->ngroup = RL_MAXGROUP;
+}
+
+static void plain_form(rl_plan *p, rl_oplegal *op)
+{
+    op->form = rl_new(p->mem, rl_form, 1);
+    rl_form *f = add_form(p, op, RL_FORM_PLAIN, 0);
+    for (uint32_t o = 0; o < op->noperand; o++)
+        for (uint8_t g = 0; g < RL_MAXGROUP; g++) f->seq[o][g] = g;
+    close_form(op, f);
+}
+
+/* Gather of a constant table, operands data, result, index: (axis, row)(index, row) or (row, axis)(row, index). */
+static void table_forms(rl_plan *p, rl_oplegal *op)
+{
+    op->form = rl_new(p->mem, rl_form, 2);
+    for (int first = 0; first < 2; first++) {
+        rl_form *f = add_form(p, op, RL_FORM_PLAIN, 0);
+        set_seq(f, 0, first ? 1 : 2, first ? 2 : 1, -1);
+        set_seq(f, 1, first ? 1 : 0, first ? 0 : 1, -1);
+        set_seq(f, 2, 0, -1, -1);
+        close_form(op, f);
+    }
+}
+
+static bool group_in(const rl_oplegal *op, uint32_t group, uint32_t operand)
+{
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (op->label[op->token[t].label].group == group && op->token[t].natom[operand]) return true;
+    return false;
+}
+
+/* Operand 0 is A, 1 is B, 2 is the output. */
+enum { A_, B_, Y_ };
+
+static bool float_type(const rl_plan *p, const rl_oplegal *op)
+{
+    rl_dtype t = rl_val(p->g, op->operand[A_].tensor)->dtype;
+    return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16;
+}
+
+/* A dim that holds symbolic sizes can be taken apart by a Reshape if all but one of them can be looked up. */
+static bool one_dim_will_do(const rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t group, uint32_t operand)
+{
+    uint32_t nsym = 0;
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (f->group[t] == group && op->token[t].natom[operand]) {
+            rl_dim s = p->cls.p[op->operand[operand].cls].size[op->token[t].atom[operand][0]];
+            nsym += !rl_dim_known(s) && !rl_is_input_size(p->g, s);
+        }
+    return nsym < 2;
+}
+
+/* Gemm: x holds the group LEAD and K, the other operand K and `free`; all four ways to lie, and both of a variable other. */
+static void gemm_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t other, uint32_t nfree, bool merge, int64_t cost)
+{
+    for (uint32_t way = 0; way < 8; way++) {
+        if (!op->operand[other].pin && (way & 4)) continue;
+        rl_form *f = add_form(p, op, RL_FORM_GEMM, cost);
+        if (merge) /* everything but K and `free` leads */
+            for (uint32_t t = 0; t < op->ntoken; t++)
+                if (f->group[t] != RL_G_K && f->group[t] != nfree) f->group[t] = RL_G_LEAD;
+        if (way & 1) set_seq(f, x, RL_G_K, RL_G_LEAD, -1);
+        else set_seq(f, x, RL_G_LEAD, RL_G_K, -1);
+        if (way & 2) set_seq(f, Y_, (int)nfree, RL_G_LEAD, -1);
+        else set_seq(f, Y_, RL_G_LEAD, (int)nfree, -1);
+        bool weight_first = (x == A_) ? (way & 4) != 0 : (way & 4) == 0;
+        if (weight_first) set_seq(f, other, (int)nfree, RL_G_K, -1);
+        else set_seq(f, other, RL_G_K, (int)nfree, -1);
+        if (op->noperand == 4) memcpy(f->seq[3], f->seq[Y_], RL_MAXGROUP);
+        close_form(op, f);
+        if (merge && !one_dim_will_do(p, op, f, RL_G_LEAD, Y_)) op->nform--;
+    }
+}
+
+/* The 2-D operand `w` on the left: x (P K Q) -> (P free Q); for every split of x's other tokens into P and Q where w is a
+ * constant, else with x's own matrix dim as Q (the transposed product). */
+static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree, int64_t cost)
+{
+    uint8_t lead[8];
+    uint32_t nlead = 0;
+    for (uint32_t t = 0; t < op->ntoken; t++) {
+        uint32_t g = op->label[op->token[t].label].group;
+        if (g != RL_G_K && g != nfree && nlead < 6) lead[nlead++] = (uint8_t)t;
+    }
+    for (uint32_t set = 0; set < 1u << nlead; set++) {
+        if (set == 0 && !(w == A_)) continue; /* Q empty: the plain product */
+        bool own = true;
+        for (uint32_t i = 0; i < nlead; i++) own &= (set >> i & 1) == (op->label[op->token[lead[i]].label].group != RL_G_LEAD);
+        if (op->operand[w].pin && !own) continue;
+        rl_form *f = add_form(p, op, w == A_ ? RL_FORM_MATMUL : RL_FORM_SWAPPED, cost);
+        for (uint32_t i = 0; i < nlead; i++) f->group[lead[i]] = set >> i & 1 ? RL_G_TRAIL : RL_G_LEAD;
+        set_seq(f, x, RL_G_LEAD, RL_G_K, RL_G_TRAIL);
+        set_seq(f, w, (int)nfree, RL_G_K, -1);
+        set_seq(f, Y_, RL_G_LEAD, (int)nfree, RL_G_TRAIL);
+        close_form(op, f);
+    }
+}
+
+static void matmul_forms(rl_plan *p, rl_oplegal *op)
+{
+    bool a_batch = group_in(op, RL_G_LEAD, A_), b_batch = group_in(op, RL_G_LEAD, B_);
+    bool a_var = op->operand[A_].pin, b_var = op->operand[B_].pin;
+    op->form = rl_new(p->mem, rl_form, 160);
+    rl_form *f;
+    if (a_batch && b_batch) {
+        f = add_form(p, op, RL_FORM_MATMUL, 0);
+        set_seq(f, A_, RL_G_LEAD, RL_G_M, RL_G_K);
+        set_seq(f, B_, RL_G_LEAD, RL_G_K, RL_G_N);
+        set_seq(f, Y_, RL_G_LEAD, RL_G_M, RL_G_N);
+        close_form(op, f);
+        f = add_form(p, op, RL_FORM_SWAPPED, 1);
+        set_seq(f, A_, RL_G_LEAD, RL_G_K, RL_G_M);
+        set_seq(f, B_, RL_G_LEAD, RL_G_N, RL_G_K);
+        set_seq(f, Y_, RL_G_LEAD, RL_G_N, RL_G_M);
+        close_form(op, f);
+        return;
+    }
+    if (b_batch || (!a_batch && !a_var && b_var)) { /* A is a plain matrix */
+        left_forms(p, op, B_, A_, RL_G_M, 0);
+        f = add_form(p, op, RL_FORM_SWAPPED, 1);
+        for (uint32_t t = 0; t < op->ntoken; t++)
+            if (f->group[t] == RL_G_N) f->group[t] = RL_G_LEAD;
+        set_seq(f, A_, RL_G_K, RL_G_M, -1);
+        set_seq(f, B_, RL_G_LEAD, RL_G_K, -1);
+        set_seq(f, Y_, RL_G_LEAD, RL_G_M, -1);
+        close_form(op, f);
+        if (!a_var && float_type(p, op)) gemm_forms(p, op, B_, A_, RL_G_M, true, 2);
+        return;
+    }
+    f = add_form(p, op, RL_FORM_MATMUL, 0); /* B is a plain matrix: leading atoms of A in any order */
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (f->group[t] == RL_G_M) f->group[t] = RL_G_LEAD;
+    set_seq(f, A_, RL_G_LEAD, RL_G_K, -1);
+    set_seq(f, B_, RL_G_K, RL_G_N, -1);
+    set_seq(f, Y_, RL_G_LEAD, RL_G_N, -1);
+    close_form(op, f);
+    left_forms(p, op, A_, B_, RL_G_N, 2);
+    if (float_type(p, op) && (!b_var || !a_batch)) gemm_forms(p, op, A_, B_, RL_G_N, true, 3);
+}
+
+static void op_forms(rl_plan *p, rl_oplegal *op)
+{
+    rl_class cls = rl_op_class(rl_nod(p->g, op->node)->op);
+    if (cls == RL_MATMUL) matmul_forms(p, op);
+    else if (cls == RL_GEMM) {
+        op->form = rl_new(p->mem, rl_form, 8);
+        gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
+    } else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
+    else plain_form(p, op);
+}
+
+/* A fixed op demands the logical order of every tensor that it reads or makes. */
+static void fixed_operands(rl_plan *p, rl_oplegal *op)
+{
+    const rl_nodeinfo *n = rl_nod(p->g, op->node);
+    op->noperand = 0;
+    for (uint32_t i = 0; i < n->nin; i++)
+        if (rl_has(n->in[i]) && p->member[n->in[i].i].cls != RL_NONE)
+            op->operand[op->noperand++] = (rl_operand){.tensor = n->in[i], .slot = i};
+    for (uint32_t i = 0; i < n->nout; i++)
+        if (rl_has(n->out[i]) && p->member[n->out[i].i].cls != RL_NONE)
+            op->operand[op->noperand++] = (rl_operand){.tensor = n->out[i], .slot = i, .out = true};
+}
+
+void rl_legal_tokens(rl_plan *p, uint32_t i)
+{
+    rl_oplegal *op = &p->op.p[i];
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (p->member[op->operand[o].tensor.i].cls == RL_NONE) op->fixed = true;
+    if (op->fixed) fixed_operands(p, op);
+    op->npin = 0;
+    for (uint32_t o = 0; o < op->noperand; o++) {
+        op->operand[o].cls = p->member[op->operand[o].tensor.i].cls;
+        op->operand[o].pin = !p->cls.p[op->operand[o].cls].constant;
+        op->npin += op->operand[o].pin;
+    }
+    if (op->fixed) return;
+    uint32_t max = 0, n = 0;
+    for (uint32_t o = 0; o < op->noperand; o++) max += p->member[op->operand[o].tensor.i].natom;
+    op->token = rl_new(p->mem, rl_token, max + op->nlabel + 1);
+    for (uint32_t l = 0; l < op->nlabel; l++) label_tokens(p, op, l, &n);
+    op->ntoken = n;
+    op_forms(p, op);
+}
