@@ -33,7 +33,7 @@ typedef struct {
     uint8_t *seq;         /* [natom] class atoms in this tensor's row-major order */
 } rl_member;
 
-/* level: how far the order is from those that the model itself uses (assign.c). */
+/* level: how far the order is from those that the model itself uses (candidates.c). */
 typedef struct { const uint8_t *p; uint32_t level; } rl_order;
 
 typedef struct {
@@ -156,6 +156,8 @@ bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n);
 
 /* The atoms of one operand, outermost first, under a configuration. Returns how many. */
 uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out);
+/* candidates.c: the configurations of every op, config 0 first: the model as it stands. */
+void rl_candidates(rl_plan *p);
 /* The place of an order in its class, added if new. */
 uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* level 0 when new */
 

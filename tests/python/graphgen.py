@@ -325,8 +325,13 @@ class Generator:
                 continue
             one = None
             for a in axes:
-                g = self.node("Gather", [s, self.ints(a).name], axis=0) if self.chance(0.7) or self.opset < 10 else \
-                    self.node("Slice", [s, self.ints(a).name, self.ints(a + 1).name, self.ints(0).name])
+                shape, at = s, a
+                if self.chance(0.3):  # of another tensor that has this size
+                    w = self.r.choice(self.pool)
+                    if v.shape[a] in w.shape:
+                        shape, at = self.node("Shape", [w.name]), w.shape.index(v.shape[a])
+                g = self.node("Gather", [shape, self.ints(at).name], axis=0) if self.chance(0.7) or self.opset < 10 else \
+                    self.node("Slice", [shape, self.ints(at).name, self.ints(at + 1).name, self.ints(0).name])
                 one = g if one is None else self.node("Mul", [one, g])
             if f < 0:
                 one = self.node("Div", [one, self.ints(-f).name])
@@ -680,6 +685,19 @@ class Generator:
                 axes = [self.signed(a, v.rank) for a in axes]
         self.with_axes(op, v, axes, shape, since, mag=mag, exact=exact, frac=frac, keepdims=None if keep and self.chance(0.5) else keep)
 
+    def op_reduce_computed(self):
+        """One axis that is known only when the model runs; keepdims, so that the rank is known."""
+        v = self.pick(lambda v: v.rank >= 2 and all(d.a for d in v.shape))
+        op = self.r.choice(["ReduceSum", "ReduceMax", "ReduceMean"])
+        self.need(self.opset >= (13 if op == "ReduceSum" else 18))
+        ax = self.axis(v)
+        i = next((i for i in self.inputs if i.dtype == "i64" and i.shape == (ONE,)), None) or self.add_input([ONE], "i64", 1)
+        zero = self.node("Sub", [i.name, self.node("Identity", [i.name])])
+        axes = Value(self.node("Add", [zero, self.ints(self.signed(ax, v.rank)).name]), (ONE,), "i64", v.rank)
+        n = max(v.shape[ax].a, v.shape[ax].b)
+        shape = tuple(ONE if k == ax else d for k, d in enumerate(v.shape))
+        self.emit(op, [v, axes], shape, dtype="f", mag=v.mag * n, exact=v.exact and op != "ReduceMean", frac=v.frac)
+
     def op_arg(self):
         v = self.pick(lambda v: v.rank >= 1 and v.exact and all(d.a for d in v.shape))
         ax, keep = self.axis(v), self.r.choice([0, 1])
@@ -734,6 +752,11 @@ class Generator:
             ax -= 1
         shape = [d.a for d in v.shape[ax:]]
         ins = [v, self.whole(shape)] + ([self.whole(shape)] if self.chance(0.7) else [])
+        if self.chance(0.2):
+            ins[1:] = [self.emit("Identity", [w], w.shape) for w in ins[1:]]
+        elif self.chance(0.1) and len(shape) > 1:
+            turned = self.whole(shape[::-1])
+            ins[1] = self.transpose(turned, range(len(shape))[::-1])
         if self.opset >= 23 and self.chance(0.3):
             return self.emit("RMSNormalization", ins[:2], v.shape, mag=20, exact=False, axis=self.signed(ax, v.rank))
         self.emit("LayerNormalization", ins, v.shape, mag=20, exact=False, axis=self.signed(ax, v.rank), epsilon=0.5)
@@ -800,22 +823,111 @@ class Generator:
                 w = self.transpose(w, perm)
             self.emit("MatMul", [v, w], (*v.shape[:-1], w.shape[-1]), mag=v.mag * w.mag * max(k.a, k.b), frac=v.frac + w.frac)
 
+    def op_matmul_broadcast(self):
+        """Operands of different ranks, dims of size 1 that broadcast, vectors; a constant on either side or none."""
+        v = self.pick(lambda v: v.rank >= 2 and v.mag < 300 and all(d.a for d in v.shape))
+        left = self.chance(0.5)
+        k = v.shape[-2] if left else v.shape[-1]
+        self.need(k.static)
+        if self.chance(0.12):
+            w, shape = self.whole([k.a]), (*v.shape[:-2], v.shape[-1]) if left else v.shape[:-1]
+        else:
+            n = self.r.choice([1, 2, 3, 4])
+            lead = [d if d.static and self.chance(0.5) else ONE for d in v.shape[:-2]]
+            lead = lead[self.r.randint(0, len(lead)):]
+            if len(lead) == v.rank - 2 and v.rank < 5 and self.chance(0.3):
+                lead = [fixed(self.r.choice([1, 2, 3])), *lead]
+            dims = [d.a for d in lead] + ([n, k.a] if left else [k.a, n])
+            w = self.whole(dims)
+            if self.chance(0.35):  # no constant any more
+                z = self.add_input([fixed(d) for d in dims], "f", 2) if len(self.inputs) < 4 else None
+                w = z or w
+            batch = [*v.shape[:-2]]
+            wide = [ONE] * (len(batch) - len(lead)) + lead
+            batch = [ONE] * (len(wide) - len(batch)) + batch
+            batch = [a if b == ONE else b for a, b in zip(batch, wide)]
+            shape = (*batch, fixed(n), v.shape[-1]) if left else (*batch, v.shape[-2], fixed(n))
+        self.emit("MatMul", [w, v] if left else [v, w], shape, dtype="f", mag=v.mag * 2 * k.a, exact=v.exact, frac=v.frac)
+
     def op_gemm(self):
         v = self.pick(lambda v: v.rank == 2 and v.mag < 500 and all(d.a for d in v.shape))
         ta, tb = self.r.choice([0, 1]), self.r.choice([0, 1])
-        m, k = (v.shape[1], v.shape[0]) if ta else v.shape
+        right = self.chance(0.3)  # v is the second operand
+        t = tb if right else ta
+        k, free = (v.shape[1], v.shape[0]) if (t == 1) == right else (v.shape[0], v.shape[1])
         self.need(k.static)
         n = self.r.choice([1, 2, 3, 5])
-        w = self.whole([n, k.a] if tb else [k.a, n])
-        ins = [v, w]
-        if self.chance(0.6) or self.opset < 11:
-            ins.append(self.whole(self.r.choice([[n], [1, n], [1], []])))
-        self.emit("Gemm", ins, (m, fixed(n)), mag=v.mag * 2 * k.a * 2 + 4, frac=v.frac + 1, transA=ta or None, transB=tb or None,
-                  alpha=2.0 if self.chance(0.2) else None, beta=0.5 if self.chance(0.2) and len(ins) > 2 else None)
+        dims = [n, k.a] if (ta == 0 if right else tb == 1) else [k.a, n]
+        w = next((x for x in self.pool if x.dtype == "f" and not x.const and x is not v and x.mag < 100
+                  and list(x.shape) == [fixed(d) for d in dims]), None) if self.chance(0.4) else None
+        w = w or self.whole(dims)
+        m, o = (fixed(n), free) if right else (free, fixed(n))
+        ins = [w, v] if right else [v, w]
+        if self.chance(0.7) or self.opset < 11:
+            forms = [[], [1], [1, 1]] + ([[o.a], [1, o.a]] if o.static else []) + ([[m.a, 1]] if m.static else []) \
+                + ([[m.a, o.a]] if m.static and o.static else [])
+            bias = self.r.choice(forms)
+            have = [x for x in self.pool if x.dtype == "f" and not x.const and x.mag < 1000 and x.rank in (1, 2)
+                    and all(d in (ONE, e) for d, e in zip(x.shape[::-1], (o, m)))]
+            ins.append(self.r.choice(have) if have and self.chance(0.4) else self.whole(bias))
+        attrs = {"transA": ta or None, "transB": tb or None, "alpha": 2.0 if self.chance(0.2) else None,
+                 "beta": 0.5 if self.chance(0.2) and len(ins) > 2 else None}
+        mag = v.mag * max(w.mag, 1) * k.a * 2 + (ins[2].mag if len(ins) > 2 else 0)
+        self.emit("Gemm", ins, (m, o), dtype="f", mag=mag, frac=v.frac + w.frac + 1 + (ins[2].frac if len(ins) > 2 else 0), **attrs)
+
+    def weight(self, dims, axis):
+        """A constant of whole numbers as quantized models have it: DequantizeLinear of int8, maybe stored in another order.
+        axis: the dim that has a scale per element, where there are such."""
+        perm = self.r.sample(range(len(dims)), len(dims)) if self.chance(0.5) else list(range(len(dims)))
+        stored = [0] * len(dims)
+        for i, p in enumerate(perm):
+            stored[p] = dims[i]
+        q = self.const(self.np.integers(-3, 4, stored), "i8")
+        kw = {}
+        if self.opset >= 13 and self.chance(0.6):
+            at = perm[axis] if self.chance(0.8) else self.r.randrange(len(dims))
+            n = stored[at]
+            scale = self.const(self.np.choice([1.0, 2.0, 0.5], n))
+            zero = self.const(self.np.integers(-1, 2, n), "i8")
+            kw = {} if at == 1 and self.chance(0.5) else {"axis": self.signed(at, len(dims))}
+        else:
+            scale, zero = self.const(np.float32(self.r.choice([1, 2, 0.5]))), self.const(np.array(self.r.randint(-1, 1)), "i8")
+        w = self.emit("DequantizeLinear", [q, scale, zero][:2 if self.chance(0.3) else 3], tuple(fixed(d) for d in stored), dtype="f",
+                      mag=8, exact=True, frac=1, **kw)
+        return w if perm == sorted(perm) and self.chance(0.8) else self.transpose(w, perm)
+
+    def op_quantized_weight(self):
+        """Q and DQ around an op, its weight through DequantizeLinear."""
+        self.need(self.opset >= 10)
+        v = self.pick(lambda v: v.rank in (2, 3, 4) and v.exact and v.frac == 0 and v.mag < 100 and all(d.a for d in v.shape))
+        if self.chance(0.6):
+            scale, zero = self.const(np.float32(self.r.choice([1, 2]))), self.const(np.array(self.r.randint(0, 3)), "i8")
+            v = self.emit("QuantizeLinear", [v, scale, zero], v.shape, dtype="i8", mag=130, exact=True, frac=0)
+            v = self.emit("DequantizeLinear", [v, scale, zero], v.shape, dtype="f", mag=260, exact=True, frac=0)
+        if v.rank == 4 and v.shape[1].static and self.chance(0.6):
+            c, k, out = v.shape[1].a, self.r.choice([1, 1, 3]), self.r.randint(1, 4)
+            y = self.emit("Conv", [v, self.weight([out, c, k, k], 0)], (v.shape[0], fixed(out), *v.shape[2:]), mag=v.mag * c * k * k * 8,
+                          pads=[k // 2] * 4)
+        else:
+            k, n = v.shape[-1], self.r.randint(1, 5)
+            self.need(k.static)
+            if v.rank == 2 and self.chance(0.5):
+                tb = self.r.choice([0, 1])
+                ins = [v, self.weight([n, k.a] if tb else [k.a, n], 1 - tb)] + ([self.whole([n])] if self.chance(0.5) or self.opset < 11 else [])
+                y = self.emit("Gemm", ins, (v.shape[0], fixed(n)), mag=v.mag * k.a * 8 + 2, transB=tb or None)
+            else:
+                y = self.emit("MatMul", [v, self.weight([k.a, n], 1)], (*v.shape[:-1], fixed(n)), mag=v.mag * k.a * 8)
+        if self.chance(0.5):
+            self.transpose(y, self.r.sample(range(y.rank), y.rank))
 
     def op_einsum(self):
         self.need(self.opset >= 12)
         v = self.pick(lambda v: v.rank in (2, 3, 4) and all(d.a for d in v.shape))
+        if v.rank == 3 and v.mag < 100 and self.chance(0.4):
+            b, m, k = v.shape
+            self.need(k.static)
+            self.emit("Einsum", [v, v], (b, m, m), mag=v.mag ** 2 * k.a, frac=2 * v.frac, equation="bik,bjk->bij")
+            return
         letters = "abcd"[:v.rank]
         perm = self.r.sample(range(v.rank), v.rank)
         self.emit("Einsum", [v], tuple(v.shape[p] for p in perm), equation=f"{letters}->{''.join(letters[p] for p in perm)}")
@@ -854,17 +966,29 @@ class Generator:
         self.emit(op, [v], (*v.shape[:2], *spatial), kernel_shape=[2] * s, strides=[stride] * s)
 
     def op_resize(self):
-        self.need(self.opset >= 11)
-        v = self.pick(lambda v: v.rank == 4 and all(d.a for d in v.shape))
-        shape = (*v.shape[:2], times(v.shape[2], fixed(2)), times(v.shape[3], fixed(2)))
-        scales = np.array([1, 1, 2, 2], dtype=np.float32)
-        ins = [v, self.const(np.zeros(0)) if self.opset < 13 else None, self.const(scales)]
-        attrs = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-        if self.opset >= 18 and self.chance(0.5):
-            axes = self.r.choice([[2, 3], [3, 2]])
-            ins[2] = self.const(np.array([2, 2], dtype=np.float32))
-            attrs["axes"] = axes
-        self.emit("Resize", ins, shape, mag=v.mag, exact=v.exact, frac=v.frac, dtype="f", **attrs)
+        """By scales or sizes, any dims, nearest or linear."""
+        v = self.pick(lambda v: v.rank in (3, 4) and all(d.a for d in v.shape))
+        if self.opset < 11:
+            self.need(v.rank == 4 and self.opset in (9, 10))
+            shape = (*v.shape[:2], times(v.shape[2], fixed(2)), times(v.shape[3], fixed(2)))
+            self.emit("Upsample" if self.opset == 9 else "Resize", [v, self.const(np.array([1, 1, 2, 2.0]))], shape, mag=v.mag, exact=v.exact,
+                      frac=v.frac, dtype="f", mode="nearest")
+            return
+        dims = self.r.sample(range(v.rank), self.r.randint(1, 2)) if self.chance(0.4) else list(range(2, v.rank))
+        linear = self.chance(0.2) and dims == list(range(2, v.rank))
+        shape = tuple(times(d, fixed(2)) if i in dims else d for i, d in enumerate(v.shape))
+        attrs = {"mode": "linear" if linear else "nearest", "coordinate_transformation_mode": "asymmetric"}
+        if not linear:
+            attrs["nearest_mode"] = self.r.choice(["floor", "round_prefer_floor"])
+        axes = list(range(v.rank))
+        if self.opset >= 18 and self.chance(0.4):
+            axes = attrs["axes"] = self.r.sample(dims, len(dims))
+        empty = lambda: None if self.opset >= 13 else self.const(np.zeros(0))
+        if all(shape[a].static for a in axes) and self.chance(0.4):
+            ins = [v, empty(), empty(), self.ints(*[shape[a].a for a in axes])]
+        else:
+            ins = [v, empty(), self.const(np.array([2.0 if a in dims else 1.0 for a in axes]))]
+        self.emit("Resize", ins, shape, mag=v.mag, exact=v.exact and not linear, frac=v.frac, dtype="f", **attrs)
 
     def op_nhwc_conv(self):
         """As TensorFlow exports it: Transpose, Conv, Transpose, and something in between."""
@@ -904,6 +1028,169 @@ class Generator:
         y = self.emit("MatMul", [a, w], (b, h, s, d), mag=w.mag * 4, exact=False)
         y = self.transpose(y, [0, 2, 1, 3])
         self.reshape(y, [(b, (0,), 1), (s, (1,), 1), (e, (2, 3), 1)])
+
+    def op_fused_attention(self):
+        """Query, key and value from one product, taken apart by Split or Gather, with a mask and what follows."""
+        v = self.pick(lambda v: v.rank == 3 and v.shape[2].static and v.shape[2].a % 2 == 0 and v.shape[2].a and v.mag < 50
+                      and all(d.a for d in v.shape))
+        b, s, e = v.shape
+        h, d = fixed(2), fixed(e.a // 2)
+        self.need(b.a * s.a * e.a <= 400 and b.b * s.b * e.a <= 400)
+        wide = self.emit("MatMul", [v, self.whole([e.a, 3 * e.a], 1)], (b, s, fixed(3 * e.a)), mag=v.mag * e.a)
+        if self.chance(0.5):
+            wide = self.emit("Add", [wide, self.whole([3 * e.a])], wide.shape, mag=wide.mag + 2)
+        rows = [(b, (0,), 1), (s, (1,), 1)]
+        kind = self.r.choice(["split", "gather", "inner", "five"])
+        equal = lambda v, axis, shape: self.emit("Split", [v] + ([self.ints(*[shape[axis].a] * 3)] if self.opset >= 13 else []), [shape] * 3,
+                                                 dtype=["f"] * 3, axis=axis)
+        if kind == "split":  # [b, s, 3e] cut, each to heads
+            parts = [self.reshape(x, rows + [(h, (), 1), (d, (), 1)]) for x in equal(wide, 2, (b, s, e))]
+            q, k, w = [self.transpose(x, p) for x, p in zip(parts, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))]
+        elif kind == "gather":  # [3, b, h, s, d]
+            x = self.transpose(self.reshape(wide, rows + [(fixed(3), (), 1), (h, (), 1), (d, (), 1)]), [2, 0, 3, 1, 4])
+            q, k, w = [self.emit("Gather", [x, self.const(np.array(i), "i64")], (b, h, s, d), axis=0, dtype="f", mag=x.mag, exact=x.exact, frac=x.frac)
+                       for i in range(3)]
+            k = self.transpose(k, [0, 1, 3, 2])
+        elif kind == "inner":  # [b, h, s, 3d] cut
+            x = self.transpose(self.reshape(wide, rows + [(h, (), 1), (fixed(3 * d.a), (), 1)]), [0, 2, 1, 3])
+            q, k, w = equal(x, 3, (b, h, s, d))
+            k = self.transpose(k, [0, 1, 3, 2])
+        else:  # [b, s, 3, h, d] cut and squeezed
+            x = self.reshape(wide, rows + [(fixed(3), (), 1), (h, (), 1), (d, (), 1)])
+            parts = [self.with_axes("Squeeze", y, [2], (b, s, h, d), 13) for y in equal(x, 2, (b, s, ONE, h, d))]
+            q, k, w = [self.transpose(y, p) for y, p in zip(parts, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))]
+        if self.chance(0.3):
+            q = self.rotary(q)
+        a = self.emit("MatMul", [q, k], (b, h, s, s), mag=q.mag * k.mag * d.a)
+        a = self.emit("Mul", [a, self.const(np.float32(1 / 64))], a.shape, mag=a.mag / 64 + 1, frac=6)
+        self.need(a.mag < 1000)
+        if s.static and self.chance(0.4):
+            mask = self.const(self.np.integers(0, 2, [s.a, s.a]), "b")
+            a = self.emit("Where", [mask, a, self.const(np.float32(-100))], a.shape, dtype="f", mag=a.mag + 100, exact=a.exact, frac=a.frac)
+        a = self.emit("Softmax", [a], a.shape, mag=1, exact=False, axis=3)
+        y = self.emit("MatMul", [a, w], (b, h, s, d), mag=w.mag * 4, exact=False)
+        y = self.reshape(self.transpose(y, [0, 2, 1, 3]), [(b, (0,), 1), (s, (1,), 1), (e, (2, 3), 1)])
+        if self.chance(0.6):
+            y = self.emit("MatMul", [y, self.whole([e.a, e.a], 1)], v.shape, mag=y.mag * e.a)
+            self.emit("Add", [v, y], v.shape, mag=v.mag + y.mag)
+
+    def rotary(self, v):
+        """Halves of the last dim turned against each other."""
+        half = v.shape[-1].a // 2
+        if v.shape[-1].a % 2 or not half:
+            return v
+        cut = (*v.shape[:-1], fixed(half))
+        a, b = self.emit("Split", [v] + ([self.ints(half, half)] if self.opset >= 13 else []), [cut, cut], dtype=["f", "f"], axis=v.rank - 1)
+        turned = self.emit("Concat", [self.emit("Neg", [b], cut), a], v.shape, axis=v.rank - 1 if self.chance(0.5) else -1 if self.opset >= 11 else v.rank - 1)
+        cos, sin = (self.emit("Mul", [x, self.whole([v.shape[-1].a], 1)], v.shape, mag=v.mag) for x in (v, turned))
+        return self.emit("Add", [cos, sin], v.shape, mag=2 * v.mag)
+
+    def op_rotary(self):
+        self.rotary(self.pick(lambda v: v.rank >= 2 and v.shape[-1].static and v.shape[-1].a and v.shape[-1].a % 2 == 0 and v.mag < 1e4))
+
+    def op_detector(self):
+        """Heads of a detector: convolutions, Transpose to channels last, Reshape to [n, anchors, 4], joined."""
+        v = self.pick(lambda v: v.rank == 4 and v.shape[1].static and 0 < v.shape[1].a <= 8 and v.mag < 100 and all(d.a for d in v.shape))
+        heads, whole = [], 4 if self.chance(0.7) else 6
+        for _ in range(self.r.randint(2, 3)):
+            k, x = self.r.randint(1, 2), v
+            if self.chance(0.4) and all(d.static and d.a % 2 == 0 for d in v.shape[2:]):
+                x = self.emit("MaxPool", [v], (*v.shape[:2], *[fixed(d.a // 2) for d in v.shape[2:]]), kernel_shape=[2, 2], strides=[2, 2])
+            c = v.shape[1].a
+            y = self.emit("Conv", [x, self.whole([k * whole, c, 1, 1], 1)], (x.shape[0], fixed(k * whole), *x.shape[2:]), mag=x.mag * c)
+            y = self.transpose(y, [0, 2, 3, 1])
+            n, h, w, _ = y.shape
+            heads.append(self.reshape(y, [(n, (0,), 1), (times(h, w, fixed(k)), (1, 2, 3), -whole), (fixed(whole), (), 1)]))
+        dims = [x.shape[1] for x in heads]
+        total = fixed(sum(d.a for d in dims)) if all(d.static for d in dims) else self.opaque(sum(d.a for d in dims), sum(d.b for d in dims))
+        y = self.emit("Concat", heads, (heads[0].shape[0], total, fixed(whole)), axis=1)
+        kind = self.r.random()
+        if kind < 0.3:
+            self.transpose(y, [0, 2, 1])
+        elif kind < 0.6:
+            self.emit("Softmax", [y], y.shape, mag=1, exact=False, axis=2)
+        elif kind < 0.9:
+            cut = self.r.randint(1, whole - 1)
+            sizes = [cut, whole - cut]
+            attrs, more = ({}, [self.ints(*sizes)]) if self.opset >= 13 else ({"split": sizes}, [])
+            a, b = self.emit("Split", [y, *more], [(*y.shape[:2], fixed(n)) for n in sizes], dtype=["f", "f"], mag=y.mag, exact=y.exact, frac=y.frac,
+                             axis=2, **attrs)
+            self.emit("Sigmoid", [a], a.shape, exact=False)
+            self.transpose(b, [0, 2, 1])
+
+    def op_windows(self):
+        """Windows of an image, channels last, something inside them, and back; maybe shifted."""
+        v = self.pick(lambda v: v.rank == 4 and v.mag < 100 and all(d.a for d in v.shape) and all(d.static and d.a % 2 == 0 for d in v.shape[1:3])
+                      and v.shape[3].static)
+        b, h, w, c = v.shape
+        m, n, two = fixed(h.a // 2), fixed(w.a // 2), fixed(2)
+        x = v
+        shift = self.chance(0.4) and self.opset >= 10
+        def roll(x, k):
+            for ax, d in ((1, h), (2, w)):
+                parts = []
+                for start, end in ((k, d.a), (0, k)) if k > 0 else ((d.a + k, d.a), (0, d.a + k)):
+                    shape = list(x.shape)
+                    shape[ax] = fixed(end - start)
+                    parts.append(self.emit("Slice", [x, self.ints(start), self.ints(end), self.ints(ax)], tuple(shape), dtype="f", mag=x.mag,
+                                           exact=x.exact, frac=x.frac))
+                x = self.emit("Concat", parts, v.shape, axis=ax)
+            return x
+        if shift:
+            x = roll(x, 1)
+        x = self.reshape(x, [(b, (0,), 1), (m, (), 1), (two, (), 1), (n, (), 1), (two, (), 1), (c, (), 1)])
+        x = self.transpose(x, [0, 1, 3, 2, 4, 5])
+        many = times(b, fixed(m.a * n.a))
+        x = self.reshape(x, [(many, (0, 1, 2), 1), (fixed(4), (), 1), (c, (), 1)])
+        kind = self.r.random()
+        if kind < 0.4:
+            x = self.emit("MatMul", [x, self.whole([c.a, c.a], 1)], x.shape, mag=x.mag * c.a)
+        elif kind < 0.6:
+            x = self.emit("Softmax", [x], x.shape, mag=1, exact=False, axis=2)
+        elif kind < 0.8:
+            x = self.emit("Add", [x, self.whole([4, c.a])], x.shape, mag=x.mag + 2)
+        x = self.reshape(x, [(b, (0,), -(m.a * n.a)), (m, (), 1), (n, (), 1), (two, (), 1), (two, (), 1), (c, (), 1)])
+        x = self.reshape(self.transpose(x, [0, 1, 3, 2, 4, 5]), [(b, (0,), 1), (h, (), 1), (w, (), 1), (c, (), 1)])
+        if shift:
+            x = roll(x, -1)
+        self.emit("Add", [v, x], v.shape, mag=v.mag + x.mag)
+
+    def op_others(self):
+        """Ops that keep the order of their dims."""
+        kind = self.r.choice(["Trilu", "GatherElements", "OneHot", "ScatterND", "Size", "glu"])
+        if kind == "Trilu":
+            self.need(self.opset >= 14)
+            v = self.pick(lambda v: v.rank >= 2 and v.rank and all(d.a for d in v.shape))
+            self.emit("Trilu", [v], v.shape, upper=self.r.choice([0, 1]))
+        elif kind == "GatherElements":
+            self.need(self.opset >= 11)
+            v = self.pick(lambda v: v.rank >= 1 and all(d.static and d.a for d in v.shape))
+            ax = self.axis(v)
+            shape = [d.a for d in v.shape]
+            shape[ax] = self.r.randint(1, 3)
+            self.emit("GatherElements", [v, self.const(self.np.integers(0, v.shape[ax].a, shape), "i64")], tuple(fixed(n) for n in shape),
+                      axis=ax, dtype="f", mag=v.mag, exact=v.exact, frac=v.frac)
+        elif kind == "OneHot":
+            v = self.pick(lambda v: v.rank <= 4 and v.mag < 100, "i64")
+            ax = self.r.randint(0, v.rank)
+            shape = [*v.shape[:ax], fixed(3), *v.shape[ax:]]
+            self.emit("OneHot", [v, self.const(np.array(3), "i64"), self.const(np.array([0.0, 2.0]))], tuple(shape), dtype="f", mag=2, exact=True, frac=0, axis=ax)
+        elif kind == "ScatterND":
+            self.need(self.opset >= 11)
+            v = self.pick(lambda v: v.rank >= 1 and all(d.static and d.a for d in v.shape))
+            self.emit("ScatterND", [v, self.const([[0]], "i64"), self.whole([1] + [d.a for d in v.shape[1:]])], v.shape, dtype="f", mag=max(v.mag, 2),
+                      exact=v.exact, frac=v.frac)
+        elif kind == "Size":
+            v = self.pick()
+            n = self.emit("Size", [v], (), dtype="i64", mag=v.size, exact=True, frac=0)
+            self.pool.remove(n)
+            self.emit("Add", [v, self.cast(n, "f")], v.shape, mag=v.mag + v.size)
+        else:
+            v = self.pick(lambda v: v.rank >= 2 and v.mag < 1000 and any(d.static and d.a and d.a % 2 == 0 for d in v.shape))
+            ax = self.r.choice([i for i, d in enumerate(v.shape) if d.static and d.a and d.a % 2 == 0])
+            shape = tuple(fixed(d.a // 2) if i == ax else d for i, d in enumerate(v.shape))
+            a, b = self.emit("Split", [v] + ([self.ints(shape[ax].a, shape[ax].a)] if self.opset >= 13 else []), [shape] * 2, dtype=["f"] * 2, axis=ax)
+            self.emit("Mul", [a, self.emit("Sigmoid", [b], shape, mag=1, exact=False)], shape, mag=v.mag)
 
     def op_shuffle(self):
         """Channel shuffle, pixel shuffle or window partition as Reshape, Transpose, Reshape."""
@@ -988,6 +1275,8 @@ class Generator:
         else:
             cond = next((i for i in self.inputs if i.dtype == "b" and not i.rank), None) or self.add_input([], "b", 1)
         perm = self.r.sample(range(v.rank), v.rank)
+        if self.chance(0.4):
+            v = self.transpose(v, [perm.index(i) for i in range(v.rank)])
         w = self.partner(v) if self.chance(0.5) else v
         def branch(op):
             t, o = self.name(), self.name()
@@ -1022,6 +1311,26 @@ class Generator:
         turned = tuple(v.shape[p] for p in perm)
         self.emit("Loop", [self.const(np.array(2), "i64"), self.const(np.array(True), "b"), v], [v.shape, (fixed(2), *turned)],
                   dtype=["f", "f"], mag=v.mag + 2 * w.mag, exact=v.exact and w.exact, frac=max(v.frac, w.frac), body=body)
+
+    def op_scan(self):
+        v = self.pick(lambda v: v.rank >= 2 and v.mag < 1000 and all(d.a for d in v.shape) and all(d.static for d in v.shape[1:]))
+        rest = v.shape[1:]
+        perm = self.r.sample(range(len(rest)), len(rest))
+        back = [perm.index(i) for i in range(len(rest))]
+        outer = self.transpose(v, [0, *[p + 1 for p in perm]]) if self.chance(0.5) else None
+        x = outer or v
+        n = {k: self.name() for k in ("s", "x", "t", "r", "u", "so", "y")}
+        held = tuple(x.shape[1 + p] for p in (back if outer else range(len(rest))))
+        init = self.whole([d.a for d in held])
+        nodes = [helper.make_node("Relu", [n["x"]], [n["r"]]),
+                 helper.make_node("Transpose", [n["r"]], [n["u"]], perm=back if outer else list(range(len(rest)))),
+                 helper.make_node("Add", [n["s"], n["u"]], [n["so"]]), helper.make_node("Transpose", [n["so"]], [n["y"]], perm=perm)]
+        info = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, [d.a for d in shape])
+        turned = tuple(held[p] for p in perm)
+        body = helper.make_graph(nodes, f"body{self.count}", [info(n["s"], held), info(n["x"], x.shape[1:])], [info(n["so"], held), info(n["y"], turned)])
+        size = max(v.shape[0].a, v.shape[0].b)
+        self.emit("Scan", [init, x], [held, (v.shape[0], *turned)], dtype=["f", "f"], mag=2 + v.mag * size, exact=v.exact, frac=v.frac,
+                  body=body, num_scan_inputs=1)
 
     def op_function(self):
         """A call of a model-local function with a Transpose in it."""
@@ -1062,7 +1371,8 @@ class Generator:
         "unary": 12, "cast": 3, "binary": 16, "integers": 2, "compare": 2, "logic": 2, "where": 3, "reduce": 6, "arg": 2, "softmax": 4,
         "cumsum": 2, "topk": 2, "layer_norm": 4, "batch_norm": 2, "norm": 1.5, "matmul": 7, "gemm": 3, "einsum": 1, "conv": 4, "pool": 2.5,
         "resize": 1, "nhwc_conv": 4, "attention": 2, "shuffle": 2.5, "squeeze_excite": 1.5, "quantize": 3, "shape": 2.5, "if": 1, "loop": 0.7,
-        "function": 0.5, "sequence": 0.4, "again": 1.5,
+        "function": 0.5, "sequence": 0.4, "again": 1.5, "reduce_computed": 1, "matmul_broadcast": 3, "quantized_weight": 2.5,
+        "fused_attention": 2, "rotary": 1, "detector": 1.5, "windows": 1.5, "others": 2.5, "scan": 0.7,
     }
 
     # ------------------------------------------------------------------------------------------------ the whole model

@@ -1,0 +1,407 @@
+/* The configurations that the assignment may choose from (problem.md, section 5).
+ *
+ * Classes joined by ops that may move form components; one in which the model as it stands costs nothing is done.  For the
+ * others the candidates are collected: every order, where no class has more than four atoms; else the closure of the orders
+ * that fixed ops and the model itself use, carried through every op to a fixpoint.  Those have level 0; an order that had to be
+ * bent to fit an op (a block gathered, missing atoms placed) is one level above the order that it came from, and only levels
+ * up to MAXLEVEL are kept.
+ *
+ * Needs: tokens and forms.  Keeps: the graph. */
+#include "charge.h"
+#include <string.h>
+
+#define MAXORDER 192   /* candidates of one class in a closure */
+#define MAXLEVEL 1
+#define BUDGET 20000   /* configurations looked at; level 0 is completed all the same */
+#define MAXPERM 64     /* permutations of one group */
+#define MAXCONFIG 6000 /* configurations of one op */
+
+/* ---- orders ---- */
+
+static uint32_t order_find(rl_plan *p, uint32_t cls, const uint8_t *order, uint64_t *key)
+{
+    rl_cls *c = &p->cls.p[cls];
+    uint64_t h = rl_hash_bytes(order, c->natom) | 1;
+    for (;; h++) {
+        uint32_t i = rl_hash_get(&c->index, h);
+        *key = h;
+        if (i == RL_NONE || memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
+    }
+}
+
+uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order)
+{
+    uint64_t key;
+    uint32_t i = order_find(p, cls, order, &key);
+    rl_cls *c = &p->cls.p[cls];
+    if (i != RL_NONE) return i;
+    rl_push(p->mem, c->order, ((rl_order){rl_copy(p->mem, order, c->natom + 1u), 0}));
+    rl_hash_put(&c->index, key, c->order.n - 1);
+    return c->order.n - 1;
+}
+
+uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out)
+{
+    const rl_form *f = &op->form[c->form];
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < RL_MAXGROUP && f->seq[operand][k] != RL_END; k++) {
+        uint32_t g = f->seq[operand][k];
+        for (uint32_t i = f->start[g]; i < f->start[g + 1]; i++) {
+            const rl_token *t = &op->token[c->token[i]];
+            for (uint32_t j = 0; j < t->natom[operand]; j++) out[n++] = t->atom[operand][j];
+        }
+    }
+    return n;
+}
+
+/* ---- configurations ---- */
+
+static bool cheaper(const rl_oplegal *op, const rl_config *a, const rl_config *b)
+{
+    return a->charge != b->charge ? a->charge < b->charge : op->form[a->form].cost < op->form[b->form].cost;
+}
+
+/* Adds a configuration; of several with the same orders at all pins the cheapest stays. config 0 is the model as it stands. */
+static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t *order, rl_hash *seen)
+{
+    c.charge = rl_config_charge(p, op, &c, p->charge);
+    uint64_t h = rl_hash_bytes(order, op->npin * sizeof *order) | 1;
+    for (uint32_t i; (i = rl_hash_get(seen, h)) != RL_NONE; h++) {
+        if (memcmp(op->pinorder.p + i * op->npin, order, op->npin * sizeof *order) != 0) continue;
+        if (i > 0 && cheaper(op, &c, &op->config.p[i])) op->config.p[i] = c;
+        return;
+    }
+    rl_hash_put(seen, h, op->config.n);
+    rl_push(p->mem, op->config, c);
+    for (uint32_t i = 0; i < op->npin; i++) rl_push(p->mem, op->pinorder, order[i]);
+}
+
+static void logical_config(rl_plan *p, rl_oplegal *op, rl_hash *seen)
+{
+    uint32_t order[64], n = 0;
+    uint32_t *o = op->npin <= RL_LEN(order) ? order : rl_new(p->mem, uint32_t, op->npin);
+    for (uint32_t i = 0; i < op->noperand; i++)
+        if (op->operand[i].pin) o[n++] = rl_order_intern(p, op->operand[i].cls, p->member[op->operand[i].tensor.i].seq);
+    op->config.n = op->pinorder.n = 0;
+    push_config(p, op, (rl_config){RL_NONE, NULL, 0}, o, seen);
+}
+
+typedef struct { uint8_t t[RL_MAXATOM]; uint32_t level; } perm;
+typedef struct { perm *p; uint32_t n; } perms;
+
+static void add_perm(perms *s, const uint8_t *t, uint32_t n, uint32_t level)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (memcmp(s->p[i].t, t, n) == 0) {
+            s->p[i].level = RL_MIN(s->p[i].level, level);
+            return;
+        }
+    if (s->n == MAXPERM || level > MAXLEVEL) return;
+    memcpy(s->p[s->n].t, t, n);
+    s->p[s->n++].level = level;
+}
+
+static void all_perms(perms *s, uint8_t *t, uint32_t n, uint32_t k)
+{
+    if (k == n) {
+        add_perm(s, t, n, 0);
+        return;
+    }
+    for (uint32_t i = k; i < n; i++) {
+        uint8_t x = t[i];
+        memmove(t + k + 1, t + k, i - k);
+        t[k] = x;
+        all_perms(s, t, n, k + 1);
+        memmove(t + k, t + k + 1, i - k);
+        t[i] = x;
+    }
+}
+
+/* The group's tokens that the operand has, in the sequence in which `order` holds their first (or last) atoms. */
+static uint32_t project(const rl_oplegal *op, const rl_form *f, uint32_t g, uint32_t operand, const uint8_t *order, uint32_t natom,
+                        bool last, uint8_t *out)
+{
+    uint8_t place[256];
+    uint32_t pos[RL_MAXATOM], n = 0;
+    for (uint32_t i = 0; i < natom; i++) place[order[i]] = (uint8_t)i;
+    for (uint32_t i = f->start[g]; i < f->start[g + 1]; i++) {
+        const rl_token *t = &op->token[f->member[i]];
+        if (!t->natom[operand]) continue;
+        uint32_t at = place[t->atom[operand][last ? t->natom[operand] - 1 : 0]], k = n++;
+        for (; k > 0 && pos[k - 1] > at; k--) {
+            pos[k] = pos[k - 1];
+            out[k] = out[k - 1];
+        }
+        pos[k] = at;
+        out[k] = f->member[i];
+    }
+    return n;
+}
+
+static bool holds(const uint8_t *t, uint32_t n, uint8_t x) { return n && memchr(t, x, n) != NULL; }
+
+/* Tokens that an operand lacks: as in each known permutation, first, and last. */
+static void complete(perms *s, const rl_form *f, uint32_t g, const uint8_t *part, uint32_t npart, uint32_t level)
+{
+    uint32_t size = f->start[g + 1] - f->start[g], known = s->n, n = 0;
+    const uint8_t *all = f->member + f->start[g];
+    uint8_t t[RL_MAXATOM];
+    for (uint32_t i = 0; i < size; i++)
+        if (!holds(part, npart, all[i])) t[n++] = all[i];
+    memcpy(t + n, part, npart);
+    add_perm(s, t, size, level);
+    memcpy(t, part, npart);
+    n = npart;
+    for (uint32_t i = 0; i < size; i++)
+        if (!holds(part, npart, all[i])) t[n++] = all[i];
+    add_perm(s, t, size, level);
+    for (uint32_t k = 0; k < known; k++) {
+        uint32_t at = 0;
+        for (uint32_t i = 0; i < size; i++) t[i] = holds(part, npart, s->p[k].t[i]) ? part[at++] : s->p[k].t[i];
+        add_perm(s, t, size, level);
+    }
+}
+
+static void known_perms(rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t g, perms *s)
+{
+    uint8_t t[RL_MAXATOM];
+    uint32_t size = f->start[g + 1] - f->start[g];
+    add_perm(s, f->member + f->start[g], size, 0);
+    for (uint32_t pass = 0; pass < 2; pass++) /* whole permutations first: the others are completed from them */
+        for (uint32_t o = 0; o < op->noperand; o++) {
+            if (!op->operand[o].pin) continue;
+            const rl_cls *c = &p->cls.p[op->operand[o].cls];
+            for (uint32_t i = 0; i < c->order.n; i++)
+                for (uint32_t last = 0; last < 2; last++) {
+                    uint32_t n = project(op, f, g, o, c->order.p[i].p, c->natom, last != 0, t);
+                    if (n == 0) continue;
+                    if (n == size && pass == 0) add_perm(s, t, size, c->order.p[i].level);
+                    if (n < size && pass == 1) complete(s, f, g, t, n, c->order.p[i].level + 1);
+                }
+        }
+}
+
+/* Interns the orders of a configuration; false when one would be new and its class is full. */
+static bool config_orders(rl_plan *p, const rl_oplegal *op, const rl_config *c, bool full, uint32_t level, uint32_t *order)
+{
+    uint8_t t[RL_MAXATOM + 1];
+    uint32_t n = 0;
+    uint64_t key;
+    for (uint32_t o = 0; o < op->noperand; o++) {
+        if (!op->operand[o].pin) continue;
+        rl_config_order(op, c, o, t);
+        uint32_t cls = op->operand[o].cls, i = order_find(p, cls, t, &key);
+        if (i == RL_NONE && !full && p->cls.p[cls].order.n >= MAXORDER) return false;
+        order[n++] = i != RL_NONE ? i : rl_order_intern(p, cls, t);
+        rl_order *o1 = &p->cls.p[cls].order.p[order[n - 1]];
+        o1->level = i == RL_NONE ? level : RL_MIN(o1->level, level);
+    }
+    return true;
+}
+
+typedef struct {
+    rl_plan *p;
+    rl_oplegal *op;
+    uint32_t form, maxlevel;
+    bool full;
+    rl_hash *seen;
+    rl_arena *tmp;
+    uint32_t operand, natom, level; /* the order that the rest is derived from, unless full */
+    const uint8_t *from;
+    uint32_t *order; /* room for the orders at all pins */
+    uint8_t *token;  /* and for all tokens */
+} collector;
+
+/* Whether the configuration has another order than the one that it was derived from. */
+static bool bent(const collector *k, const rl_config *c)
+{
+    uint8_t t[RL_MAXATOM + 1];
+    rl_config_order(k->op, c, k->operand, t);
+    return memcmp(t, k->from, k->natom) != 0;
+}
+
+/* Every combination of one permutation per group. False when the op has as many configurations as it may. */
+static bool combine(collector *k, const perms *set)
+{
+    const rl_form *f = &k->op->form[k->form];
+    uint32_t at[RL_MAXGROUP] = {0}, ntok = f->start[RL_MAXGROUP], g;
+    do {
+        uint32_t level = k->level;
+        for (g = 0; g < RL_MAXGROUP; g++) {
+            memcpy(k->token + f->start[g], set[g].p[at[g]].t, f->start[g + 1] - f->start[g]);
+            level = RL_MAX(level, set[g].p[at[g]].level);
+        }
+        rl_config c = {k->form, k->token, 0};
+        if (!k->full && bent(k, &c)) level = RL_MAX(level, k->level + 1);
+        if (level <= k->maxlevel && config_orders(k->p, k->op, &c, k->full, level, k->order)) {
+            c.token = rl_copy(k->p->mem, k->token, ntok + 1u);
+            push_config(k->p, k->op, c, k->order, k->seen);
+            if (k->op->config.n >= MAXCONFIG) return false;
+        }
+        for (g = 0; g < RL_MAXGROUP && ++at[g] == set[g].n; g++) at[g] = 0;
+    } while (g < RL_MAXGROUP);
+    return true;
+}
+
+/* What one order of one operand leaves open: groups that it shows are as it shows them. */
+static bool from_order(collector *k, const perms *all, bool last)
+{
+    const rl_form *f = &k->op->form[k->form];
+    perms set[RL_MAXGROUP];
+    uint8_t part[RL_MAXATOM];
+    for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
+        uint32_t size = f->start[g + 1] - f->start[g], n = project(k->op, f, g, k->operand, k->from, k->natom, last, part);
+        set[g] = all[g];
+        if (n == 0) continue;
+        set[g] = (perms){rl_new(k->tmp, perm, all[g].n), 0};
+        for (uint32_t i = 0; i < all[g].n; i++) {
+            uint32_t at = 0;
+            for (uint32_t j = 0; j < size && at < n; j++) {
+                if (all[g].p[i].t[j] == part[at]) at++;
+                else if (holds(part, n, all[g].p[i].t[j])) break;
+            }
+            if (at == n) set[g].p[set[g].n++] = all[g].p[i];
+        }
+        if (set[g].n == 0) return true;
+    }
+    return combine(k, set);
+}
+
+static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, uint32_t maxlevel, rl_hash *seen, rl_arena *tmp)
+{
+    const rl_form *f = &op->form[form];
+    perms set[RL_MAXGROUP];
+    collector k = {.p = p, .op = op, .form = form, .maxlevel = maxlevel, .full = full, .seen = seen, .tmp = tmp,
+                   .order = rl_new(tmp, uint32_t, op->npin + 1), .token = rl_new(tmp, uint8_t, f->start[RL_MAXGROUP] + 1)};
+    for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
+        uint32_t size = f->start[g + 1] - f->start[g];
+        set[g] = (perms){rl_new(tmp, perm, MAXPERM), 0};
+        if (full && size <= 4) {
+            uint8_t t[4];
+            memcpy(t, f->member + f->start[g], size);
+            all_perms(&set[g], t, size, 0);
+        } else known_perms(p, op, f, g, &set[g]);
+    }
+    if (full) {
+        combine(&k, set);
+        return;
+    }
+    for (uint32_t o = 0; o < op->noperand; o++) {
+        if (!op->operand[o].pin) continue;
+        const rl_cls *c = &p->cls.p[op->operand[o].cls];
+        for (uint32_t i = 0, n = c->order.n; i < n; i++) {
+            k.operand = o;
+            k.natom = c->natom;
+            k.from = c->order.p[i].p;
+            k.level = c->order.p[i].level;
+            for (uint32_t last = 0; last < 2; last++)
+                if (!from_order(&k, set, last != 0)) return;
+        }
+    }
+}
+
+static void op_configs(rl_plan *p, rl_oplegal *op, bool full, uint32_t maxlevel, rl_arena *tmp)
+{
+    rl_hash seen = {.mem = tmp};
+    logical_config(p, op, &seen);
+    if (op->fixed) return;
+    for (uint32_t f = 0; f < op->nform; f++) form_configs(p, op, f, full, maxlevel, &seen, tmp);
+}
+
+/* ---- components ---- */
+
+static uint32_t root(uint32_t *up, uint32_t x)
+{
+    while (up[x] != x) x = up[x] = up[up[x]];
+    return x;
+}
+
+static bool may_move(const rl_oplegal *op) { return !op->fixed && op->npin > 0 && op->ntoken > 1; }
+
+static void components(rl_plan *p)
+{
+    uint32_t *up = rl_new(p->mem, uint32_t, p->cls.n);
+    for (uint32_t c = 0; c < p->cls.n; c++) up[c] = c;
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        uint32_t first = RL_NONE;
+        for (uint32_t o = 0; o < op->noperand && may_move(op); o++) {
+            if (!op->operand[o].pin) continue;
+            if (first == RL_NONE) first = root(up, op->operand[o].cls);
+            else up[root(up, op->operand[o].cls)] = first;
+        }
+    }
+    for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].comp = root(up, c);
+    p->ncomp = p->cls.n;
+    p->active = rl_new(p->mem, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        rl_oplegal *op = &p->op.p[k];
+        for (uint32_t o = 0; o < op->noperand; o++)
+            if (op->operand[o].pin) op->comp = p->cls.p[op->operand[o].cls].comp;
+    }
+}
+
+/* Components in which the model as it stands names two orders of one class. */
+static void find_active(rl_plan *p)
+{
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        rl_cls *cls = &p->cls.p[c];
+        if (!cls->constant && cls->order.n > 1) p->active[cls->comp] = true;
+    }
+}
+
+/* Grows with every order and with every level that falls. */
+static uint32_t known(const rl_cls *c)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->order.n; i++) n += MAXLEVEL + 1 - c->order.p[i].level;
+    return n;
+}
+
+/* Carries orders of up to `maxlevel` through the ops until nothing new appears, or the budget of configurations is spent. */
+static void close_orders(rl_plan *p, const bool *full, uint32_t maxlevel, int64_t *budget, rl_arena *tmp)
+{
+    uint64_t *done = rl_new(p->mem, uint64_t, p->op.n);
+    for (uint32_t sweep = 0, more = 1; more && (maxlevel == 0 || *budget > 0); sweep++) {
+        more = 0;
+        for (uint32_t i = 0; i < p->op.n && (maxlevel == 0 || *budget > 0); i++) {
+            uint32_t k = sweep % 2 ? p->op.n - 1 - i : i; /* there and back: chains need not wait for a sweep per op */
+            rl_oplegal *op = &p->op.p[k];
+            uint64_t now = 1;
+            if (!may_move(op) || !p->active[op->comp] || (full[op->comp] && done[k])) continue;
+            for (uint32_t o = 0; o < op->noperand; o++) now += known(&p->cls.p[op->operand[o].cls]);
+            if (now == done[k]) continue;
+            op_configs(p, op, full[op->comp], maxlevel, tmp);
+            rl_arena_free(tmp);
+            *budget -= op->config.n;
+            done[k] = 1;
+            for (uint32_t o = 0; o < op->noperand; o++) done[k] += known(&p->cls.p[op->operand[o].cls]);
+            more |= done[k] != now;
+        }
+    }
+}
+
+static void collect(rl_plan *p)
+{
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->g->ctx);
+    bool *full = rl_new(p->mem, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->ncomp; k++) full[k] = true;
+    for (uint32_t c = 0; c < p->cls.n; c++)
+        if (!p->cls.p[c].constant && p->cls.p[c].natom > 4) full[p->cls.p[c].comp] = false;
+    int64_t budget = BUDGET;
+    for (uint32_t level = 0; level <= MAXLEVEL; level++) close_orders(p, full, level, &budget, &tmp);
+    p->large = budget < 0;
+    rl_arena_free(&tmp);
+}
+
+void rl_candidates(rl_plan *p)
+{
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        rl_hash seen = {.mem = p->mem};
+        logical_config(p, &p->op.p[k], &seen);
+    }
+    components(p);
+    find_active(p);
+    collect(p);
+}
