@@ -527,7 +527,8 @@ static void exactly(rl_lower *l, rl_value t)
     l->defined[t.i] = true;
 }
 
-static void step_back(rl_lower *l, rl_value t, uint32_t cls, uint32_t order, const rl_dims *d, rl_value *best)
+/* Makes t the best so far when it is a free name for a tensor of this class, order and form; a graph output comes first. */
+static void offer(rl_lower *l, rl_value t, uint32_t cls, uint32_t order, const rl_dims *d, rl_value *best)
 {
     const rl_member *m = &l->p->member[t.i];
     rl_dims own;
@@ -541,8 +542,8 @@ static void step_back(rl_lower *l, rl_value t, uint32_t cls, uint32_t order, con
 rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_value like)
 {
     rl_value best = RL_NOVALUE;
-    step_back(l, like, cls, order, d, &best);
-    for (uint32_t i = 0; i < l->g->output.n; i++) step_back(l, l->g->output.p[i], cls, order, d, &best);
+    offer(l, like, cls, order, d, &best);
+    for (uint32_t i = 0; i < l->g->output.n; i++) offer(l, l->g->output.p[i], cls, order, d, &best);
     if (rl_has(best)) return best;
     return new_value(l, like, cls, order, d);
 }

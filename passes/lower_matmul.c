@@ -186,7 +186,7 @@ static void batched(const writer *w, bool swapped)
     uint32_t nk = group_atoms(w, RL_G_K, left);
     bool taken = false;
     for (uint32_t j = 0; j < 2 && same && !taken; j++) { /* as A's tensor has them, or B's */
-        uint32_t o = j ? right : left, last[2] = {j ? nk : rows, j ? cols : nk};
+        uint32_t last[2] = {j ? nk : rows, j ? cols : nk};
         if (j) i = rl_lower_find(w->l, w->op->operand[right].cls, order_in(w, right), true);
         for (; i != RL_NONE && !taken; i = w->l->phys.p[i].next) {
             const rl_dims *x = &w->l->phys.p[i].dims;
@@ -197,7 +197,6 @@ static void batched(const writer *w, bool swapped)
             }
             taken = true;
         }
-        (void)o;
     }
     for (uint32_t k = from; k < to && !taken; k++) {
         const rl_token *t = &w->op->token[w->c->token[k]];
