@@ -1388,7 +1388,9 @@ class Generator:
             self.add_input(shape)
         if self.chance(0.25):
             self.add_input([self.dim() for _ in range(self.r.randint(1, 3))], self.r.choice(["i64", "b"]), 1)
-        names, weights = list(self.WEIGHTS), list(self.WEIGHTS.values())
+        # Each model prefers other ops, so that combinations meet that an even choice would hardly bring together.
+        names, weights = list(self.WEIGHTS), [w * self.r.choice([0.2, 1, 1, 4]) for w in self.WEIGHTS.values()]
+        weights[names.index("transpose")] = self.r.choice([10, 30, 60])
         tries = 0
         while len(self.nodes) < self.size and tries < 20 * self.size + 50:
             tries += 1

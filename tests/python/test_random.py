@@ -5,11 +5,14 @@
   test_random.py --seed 123 --count 1 --shrink  one model again; a failing one is made small
 
 A failing model goes to BUILD/random-failures/SEED.TARGET.onnx, with its result and, with --shrink, a small one beside it.
-Outputs that only exact arithmetic led to must be equal; the others within the usual tolerance, or, where the model magnifies
-rounding, within ten times what a change of the inputs in the last digit does to the original.
+Outputs that only exact arithmetic led to must be equal; the others within the usual tolerance, 32 last digits of the largest
+value (a sum in another order), or, where the model magnifies rounding, ten times what a change of the inputs in the last digit
+does to the original.
 """
+import dataclasses
 import multiprocessing
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +24,10 @@ import check
 import common
 import graphgen
 import shrink
+
+
+# Failures of onnxruntime on models that are valid: there the reference evaluator decides.
+ENGINE_FAULT = re.compile(r"GetOrtValue|op_kernel\.cc|op_kernel\.h")
 
 
 def noise(model, inputs, wanted):
@@ -46,6 +53,9 @@ def judge(prog, g, target, tmp):
     src.write_bytes(g.proto.SerializeToString())
     facts = check.facts_of(src, g.proto, g.trials)
     res = check.rewrite(prog, src, facts, target, tmp, lambda k, got: outputs(g, facts, k, got))
+    if facts.engine == "onnxruntime" and any(ENGINE_FAULT.search(f) for f in res.fail):
+        facts = dataclasses.replace(facts, engine="reference", outputs=[common.run_reference(src, x) for x in facts.inputs])
+        res = check.rewrite(prog, src, facts, target, tmp, lambda k, got: outputs(g, facts, k, got))
     return res.fail, facts.counts, res
 
 
@@ -58,7 +68,7 @@ def outputs(g, facts, k, got):
         d = common.compare([a], [b], g.exact[i])
         if not d.ok and not g.exact[i] and np.isfinite(d.worst):
             shaken = shaken or noise(g.proto, facts.inputs[k], want)
-            if d.worst <= 10 * shaken[i]:
+            if d.worst <= max(10 * shaken[i], 4e-6 * float(np.nanmax(np.abs(a.astype(float)), initial=0.0))):
                 continue
         if not d.ok and total.ok:
             total.ok, total.why = False, f"output {i} ({g.proto.graph.output[i].name}): {d.why.split(': ', 1)[-1]}"
