@@ -681,13 +681,13 @@ static bool sizes_agree(const builder *b)
     return true;
 }
 
-/* Types are known, and no operand is empty, unless the op is pointwise: a Reshape to a size of 0 means another thing. */
+/* Types are known, and no operand is empty (a Reshape to a size of 0 means another thing), but for variables of pointwise ops. */
 static bool all_inputs_known(const builder *b)
 {
     for (uint32_t i = 0; i < b->op->noperand; i++) {
         const rl_valinfo *x = rl_val(b->g, b->op->operand[i].tensor);
         if (x->dtype == RL_UNDEF) return false;
-        for (uint32_t d = 0; d < x->rank && rl_op_class(b->n->op) != RL_POINTWISE; d++)
+        for (uint32_t d = 0; d < x->rank && (x->data || rl_op_class(b->n->op) != RL_POINTWISE); d++)
             if (x->dim[d] == 0) return false;
     }
     return true;

@@ -686,8 +686,8 @@ class Generator:
         self.with_axes(op, v, axes, shape, since, mag=mag, exact=exact, frac=frac, keepdims=None if keep and self.chance(0.5) else keep)
 
     def op_reduce_computed(self):
-        """One axis that is known only when the model runs; keepdims, so that the rank is known."""
-        v = self.pick(lambda v: v.rank >= 2 and all(d.a for d in v.shape))
+        """One axis that is known only when the model runs; what it leaves, whose shape nothing says, meets the whole again."""
+        v = self.pick(lambda v: v.rank >= 2 and all(d.a > 1 for d in v.shape))
         op = self.r.choice(["ReduceSum", "ReduceMax", "ReduceMean"])
         self.need(self.opset >= (13 if op == "ReduceSum" else 18))
         ax = self.axis(v)
@@ -696,7 +696,9 @@ class Generator:
         axes = Value(self.node("Add", [zero, self.ints(self.signed(ax, v.rank)).name]), (ONE,), "i64", v.rank)
         n = max(v.shape[ax].a, v.shape[ax].b)
         shape = tuple(ONE if k == ax else d for k, d in enumerate(v.shape))
-        self.emit(op, [v, axes], shape, dtype="f", mag=v.mag * n, exact=v.exact and op != "ReduceMean", frac=v.frac)
+        y = self.emit(op, [v, axes], shape, dtype="f", mag=v.mag * n, exact=v.exact and op != "ReduceMean", frac=v.frac)
+        self.pool.remove(y)
+        self.emit("Sub", [v, y], v.shape, mag=v.mag + y.mag)
 
     def op_arg(self):
         v = self.pick(lambda v: v.rank >= 1 and v.exact and all(d.a for d in v.shape))
@@ -1171,7 +1173,7 @@ class Generator:
             self.emit("GatherElements", [v, self.const(self.np.integers(0, v.shape[ax].a, shape), "i64")], tuple(fixed(n) for n in shape),
                       axis=ax, dtype="f", mag=v.mag, exact=v.exact, frac=v.frac)
         elif kind == "OneHot":
-            v = self.pick(lambda v: v.rank <= 4 and v.mag < 100, "i64")
+            v = self.pick(lambda v: 1 <= v.rank <= 4 and v.mag < 100, "i64")
             ax = self.r.randint(0, v.rank)
             shape = [*v.shape[:ax], fixed(3), *v.shape[ax:]]
             self.emit("OneHot", [v, self.const(np.array(3), "i64"), self.const(np.array([0.0, 2.0]))], tuple(shape), dtype="f", mag=2, exact=True, frac=0, axis=ax)

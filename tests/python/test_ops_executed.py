@@ -18,7 +18,6 @@ import itertools
 import multiprocessing
 import sys
 import tempfile
-import time
 import zlib
 from pathlib import Path
 
@@ -57,7 +56,6 @@ EXCEPTIONS = {
 }
 # Forms (row, number) that nothing here can run at any opset: why.
 NOT_RUN = {}
-
 
 
 @dataclasses.dataclass

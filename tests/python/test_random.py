@@ -54,7 +54,11 @@ def judge(prog, g, target, tmp):
     facts = check.facts_of(src, g.proto, g.trials)
     res = check.rewrite(prog, src, facts, target, tmp, lambda k, got: outputs(g, facts, k, got))
     if facts.engine == "onnxruntime" and any(ENGINE_FAULT.search(f) for f in res.fail):
-        facts = dataclasses.replace(facts, engine="reference", outputs=[common.run_reference(src, x) for x in facts.inputs])
+        try:
+            wanted = [common.run_reference(src, x) for x in facts.inputs]
+        except Exception as e:
+            raise common.Differ(f"onnxruntime: a fault of its own; reference: {e!r:.200}") from None
+        facts = dataclasses.replace(facts, engine="reference", outputs=wanted)
         res = check.rewrite(prog, src, facts, target, tmp, lambda k, got: outputs(g, facts, k, got))
     return res.fail, facts.counts, res
 
