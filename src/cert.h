@@ -59,7 +59,7 @@ typedef struct {
 } rl_cert;
 
 /* Checks everything that needs no model (docs/proof.md, section 4, 1 to 3).  RL_OK: the claim holds as it stands, be it a minimum
- * or a gap.  RL_EUNPROVED with what is wrong where it does not, or where the table would exceed `maxstate` states. */
+ * or a gap.  RL_EPROOF with what is wrong where it does not, or where the table would exceed `maxstate` states. */
 rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate);
 
 /* cert_text.c: the file.  out is in mem. */
