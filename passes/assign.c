@@ -247,9 +247,9 @@ rl_status rl_pass_assign(rl_pass_run *r)
     if (!p->charge) return rl_fail(p->g->ctx, RL_EUSAGE, "target '%s' is not known", r->opt->target);
     outside_demands(p);
     rl_candidates(p);
-    scale s = make_scale(p, r->opt->objective && strcmp(r->opt->objective, "bytes") == 0);
-
+    bool bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
     double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
+    scale s = make_scale(p, bytes_first);
     rl_problem q;
     rl_solution sol;
     bool charged = charges_anything(p->charge) && !s.bytes_first;
@@ -261,6 +261,7 @@ rl_status rl_pass_assign(rl_pass_run *r)
     /* The solver's bound is in scaled units: what it says of conversions is the whole units below it. */
     int64_t unit = (int64_t)1 << (s.conversion + s.nop_bits);
     r->out->conv_bound = sol.optimal ? conversions(p, sol.cfg, r->tmp) : s.bytes_first ? 0 : sol.bound / unit;
+    RL_TRY(rl_bound(p, sol.cfg, sol.optimal, bytes_first, limit));
     r->out->optimal = sol.optimal;
     if (charged) {
         memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);

@@ -1,7 +1,7 @@
 /* The configurations that the assignment may choose from (problem.md, section 5).
  *
  * Classes joined by ops that may move form components; one in which the model as it stands costs nothing is done.  For the
- * others the candidates are collected: every order, where no class has more than four atoms; else the closure of the orders
+ * others the candidates are collected: every order, where no class has more than FULLATOM atoms; else the closure of the orders
  * that fixed ops and the model itself use, carried through every op to a fixpoint.  Those have level 0; an order that had to be
  * bent to fit an op (a block gathered, missing atoms placed) is one level above the order that it came from, and only levels
  * up to MAXLEVEL are kept.
@@ -13,8 +13,10 @@
 #define MAXORDER 192   /* candidates of one class in a closure */
 #define MAXLEVEL 1
 #define BUDGET 20000   /* configurations looked at; level 0 is completed all the same */
-#define MAXPERM 64     /* permutations of one group */
-#define MAXCONFIG 6000 /* configurations of one op */
+#define FULLATOM 5     /* every order is a candidate where no class has more atoms */
+#define MAXPERM 64     /* permutations of one group in a closure */
+#define MAXCONFIG 6000 /* configurations of one op, in a closure */
+#define MAXEVERY 50000 /* combinations of an op's permutations, where all are looked at */
 
 /* ---- orders ---- */
 
@@ -87,7 +89,9 @@ static void logical_config(rl_plan *p, rl_oplegal *op, rl_hash *seen)
 }
 
 typedef struct { uint8_t t[RL_MAXATOM]; uint32_t level; } perm;
-typedef struct { perm *p; uint32_t n; } perms;
+typedef struct { perm *p; uint32_t n, max; } perms;
+
+static uint32_t factorial(uint32_t n) { return n < 2 ? 1 : n * factorial(n - 1); }
 
 static void add_perm(perms *s, const uint8_t *t, uint32_t n, uint32_t level)
 {
@@ -96,7 +100,7 @@ static void add_perm(perms *s, const uint8_t *t, uint32_t n, uint32_t level)
             s->p[i].level = RL_MIN(s->p[i].level, level);
             return;
         }
-    if (s->n == MAXPERM || level > MAXLEVEL) return;
+    if (s->n == s->max || level > MAXLEVEL) return;
     memcpy(s->p[s->n].t, t, n);
     s->p[s->n++].level = level;
 }
@@ -104,7 +108,7 @@ static void add_perm(perms *s, const uint8_t *t, uint32_t n, uint32_t level)
 static void all_perms(perms *s, uint8_t *t, uint32_t n, uint32_t k)
 {
     if (k == n) {
-        add_perm(s, t, n, 0);
+        memcpy(s->p[s->n++].t, t, n);
         return;
     }
     for (uint32_t i = k; i < n; i++) {
@@ -236,7 +240,7 @@ static bool combine(collector *k, const perms *set)
         if (level <= k->maxlevel && config_orders(k->p, k->op, &c, k->full, level, k->order)) {
             c.token = rl_copy(k->p->mem, k->token, ntok + 1u);
             push_config(k->p, k->op, c, k->order, k->seen);
-            if (k->op->config.n >= MAXCONFIG) return false;
+            if (!k->full && k->op->config.n >= MAXCONFIG) return false;
         }
         for (g = 0; g < RL_MAXGROUP && ++at[g] == set[g].n; g++) at[g] = 0;
     } while (g < RL_MAXGROUP);
@@ -253,7 +257,7 @@ static bool from_order(collector *k, const perms *all, bool last)
         uint32_t size = f->start[g + 1] - f->start[g], n = project(k->op, f, g, k->operand, k->from, k->natom, last, part);
         set[g] = all[g];
         if (n == 0) continue;
-        set[g] = (perms){rl_new(k->tmp, perm, all[g].n), 0};
+        set[g] = (perms){rl_new(k->tmp, perm, all[g].n), 0, all[g].n};
         for (uint32_t i = 0; i < all[g].n; i++) {
             uint32_t at = 0;
             for (uint32_t j = 0; j < size && at < n; j++) {
@@ -275,9 +279,10 @@ static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, u
                    .order = rl_new(tmp, uint32_t, op->npin + 1), .token = rl_new(tmp, uint8_t, f->start[RL_MAXGROUP] + 1)};
     for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
         uint32_t size = f->start[g + 1] - f->start[g];
-        set[g] = (perms){rl_new(tmp, perm, MAXPERM), 0};
-        if (full && size <= 4) {
-            uint8_t t[4];
+        uint32_t max = full ? factorial(size) : MAXPERM;
+        set[g] = (perms){rl_new(tmp, perm, max), 0, max};
+        if (full) {
+            uint8_t t[RL_MAXATOM];
             memcpy(t, f->member + f->start[g], size);
             all_perms(&set[g], t, size, 0);
         } else known_perms(p, op, f, g, &set[g]);
@@ -306,6 +311,26 @@ static void op_configs(rl_plan *p, rl_oplegal *op, bool full, uint32_t maxlevel,
     logical_config(p, op, &seen);
     if (op->fixed) return;
     for (uint32_t f = 0; f < op->nform; f++) form_configs(p, op, f, full, maxlevel, &seen, tmp);
+}
+
+/* How many combinations of permutations all forms have, MAXEVERY + 1 for more than MAXEVERY. */
+static uint32_t combinations(const rl_oplegal *op)
+{
+    uint64_t total = 0;
+    for (uint32_t f = 0; f < op->nform; f++) {
+        uint64_t n = 1;
+        for (uint32_t g = 0; g < RL_MAXGROUP; g++)
+            for (uint32_t k = op->form[f].start[g + 1] - op->form[f].start[g]; k > 1 && n <= MAXEVERY; k--) n *= k;
+        total += n;
+    }
+    return (uint32_t)RL_MIN(total, (uint64_t)MAXEVERY + 1);
+}
+
+bool rl_every_config(rl_plan *p, rl_oplegal *op, rl_arena *tmp)
+{
+    bool all = combinations(op) <= MAXEVERY;
+    op_configs(p, op, all, all ? MAXLEVEL : 0, tmp);
+    return all;
 }
 
 /* ---- components ---- */
@@ -381,16 +406,24 @@ static void close_orders(rl_plan *p, const bool *full, uint32_t maxlevel, int64_
     }
 }
 
+static void find_full(rl_plan *p)
+{
+    p->full = rl_new(p->mem, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->ncomp; k++) p->full[k] = true;
+    for (uint32_t c = 0; c < p->cls.n; c++)
+        if (!p->cls.p[c].constant && p->cls.p[c].natom > FULLATOM) p->full[p->cls.p[c].comp] = false;
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        if (may_move(op) && p->active[op->comp] && combinations(op) > MAXEVERY) p->full[op->comp] = false;
+    }
+}
+
 static void collect(rl_plan *p)
 {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
-    bool *full = rl_new(p->mem, bool, p->ncomp);
-    for (uint32_t k = 0; k < p->ncomp; k++) full[k] = true;
-    for (uint32_t c = 0; c < p->cls.n; c++)
-        if (!p->cls.p[c].constant && p->cls.p[c].natom > 4) full[p->cls.p[c].comp] = false;
     int64_t budget = BUDGET;
-    for (uint32_t level = 0; level <= MAXLEVEL; level++) close_orders(p, full, level, &budget, &tmp);
+    for (uint32_t level = 0; level <= MAXLEVEL; level++) close_orders(p, p->full, level, &budget, &tmp);
     p->large = budget < 0;
     rl_arena_free(&tmp);
 }
@@ -403,5 +436,6 @@ void rl_candidates(rl_plan *p)
     }
     components(p);
     find_active(p);
+    find_full(p);
     collect(p);
 }

@@ -45,6 +45,8 @@ typedef struct {
     uint32_t comp;        /* component, RL_NONE: no flexible op touches it */
     struct { rl_order *p; uint32_t n, cap; } order; /* candidates */
     rl_hash index;        /* hash of an order -> its place */
+    uint32_t nkeep;
+    uint8_t *keep;        /* [nkeep] the atoms that the bound looks at (bound.c); NULL: all */
 } rl_cls;
 
 /* How one of the op's own dims takes part in it. */
@@ -122,6 +124,8 @@ typedef struct {
     uint32_t chosen;
 } rl_oplegal;
 
+typedef struct { int64_t count, bytes; } rl_least; /* conversions, and the bytes that they move */
+
 struct rl_plan {
     rl_graph *g;
     rl_arena *mem;
@@ -133,6 +137,8 @@ struct rl_plan {
     bool *moving;            /* [nnode] movement inside a class */
     const int64_t *charge;   /* the target's (charge.h) */
     uint32_t ncomp;
+    bool *full;              /* [ncomp] every configuration is a candidate */
+    rl_least *least;         /* [ncomp] what no choice can beat (bound.c) */
     bool large;              /* more candidates than the budget: level 0 only */
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
 };
@@ -158,8 +164,15 @@ bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n);
 uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out);
 /* candidates.c: the configurations of every op, config 0 first: the model as it stands. */
 void rl_candidates(rl_plan *p);
+/* All of them, of one op whose operands' atoms may have been restricted.  False, and none but config 0, when there are too many. */
+bool rl_every_config(rl_plan *p, rl_oplegal *op, rl_arena *tmp);
 /* The place of an order in its class, added if new. */
 uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* level 0 when new */
+
+/* bound.c: what each component costs under some configurations. */
+void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp);
+/* What no choice can beat.  cfg: the cheapest known; optimal: over the candidates, in exact costs. */
+rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, double limit);
 
 #define RL_MAXATOM 24
 #endif

@@ -1,0 +1,335 @@
+/* What no assignment can beat: a lower bound over every configuration of the tables, not over the candidates alone (docs/proof.md).
+ *
+ * A component whose configurations are all candidates needs nothing more: the solver's optimum is the bound.  Of the others a
+ * restricted problem is solved: each value keeps a few of its atoms, orders and tokens are restricted to those, and all
+ * configurations of what is left are enumerated.  Any assignment of the whole restricts to one that costs no more, so the
+ * optimum of the restriction is a lower bound for the whole.
+ *
+ * Which atoms to keep is a guess (keep.c), and only the result says how good it was.
+ *
+ * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least. */
+#include "bound.h"
+#include <string.h>
+
+enum { MOSTKEPT = 6, FEWESTKEPT = 2 };
+
+/* ---- the restricted plan ---- */
+
+static bool is_kept(const rl_cls *c, uint8_t atom) { return !c->keep || memchr(c->keep, atom, c->nkeep) != NULL; }
+
+static uint8_t kept_of(const rl_cls *c, const uint8_t *atom, uint32_t n, uint8_t *out)
+{
+    uint8_t m = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (is_kept(c, atom[i])) out[m++] = atom[i];
+    return m;
+}
+
+static void restrict_member(rl_plan *q, const rl_plan *p, rl_value v)
+{
+    rl_member *m = &q->member[v.i];
+    if (m->seq != p->member[v.i].seq) return; /* done */
+    m->seq = rl_new(q->mem, uint8_t, m->natom + 1);
+    m->natom = kept_of(&p->cls.p[m->cls], p->member[v.i].seq, p->member[v.i].natom, m->seq);
+}
+
+static void restrict_op(rl_plan *q, const rl_plan *p, rl_oplegal *op)
+{
+    op->config.p = NULL;
+    op->pinorder.p = NULL;
+    op->config.n = op->config.cap = op->pinorder.n = op->pinorder.cap = 0;
+    for (uint32_t o = 0; o < op->noperand; o++) restrict_member(q, p, op->operand[o].tensor);
+    const rl_token *was = op->token;
+    op->token = rl_new(q->mem, rl_token, op->ntoken);
+    for (uint32_t t = 0; t < op->ntoken; t++) {
+        op->token[t] = (rl_token){was[t].label, rl_new(q->mem, uint8_t *, op->noperand), rl_new(q->mem, uint8_t, op->noperand)};
+        for (uint32_t o = 0; o < op->noperand; o++) {
+            op->token[t].atom[o] = rl_new(q->mem, uint8_t, was[t].natom[o] + 1u);
+            op->token[t].natom[o] = kept_of(&p->cls.p[op->operand[o].cls], was[t].atom[o], was[t].natom[o], op->token[t].atom[o]);
+        }
+    }
+}
+
+static bool has_pin_atoms(const rl_oplegal *op, uint32_t token)
+{
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (op->operand[o].pin && op->token[token].natom[o]) return true;
+    return false;
+}
+
+/* Forms without the tokens that no pin shows any more. */
+static void restrict_forms(rl_plan *q, rl_oplegal *op)
+{
+    const rl_form *was = op->form;
+    op->form = rl_copy(q->mem, was, op->nform * sizeof *was);
+    for (uint32_t f = 0; f < op->nform; f++) {
+        rl_form *form = &op->form[f];
+        uint32_t n = 0, at = 0;
+        form->member = rl_new(q->mem, uint8_t, op->ntoken + 1);
+        for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
+            form->start[g] = n;
+            for (; at < was[f].start[g + 1]; at++)
+                if (has_pin_atoms(op, was[f].member[at])) form->member[n++] = was[f].member[at];
+        }
+        form->start[RL_MAXGROUP] = n;
+    }
+}
+
+static bool touches(const rl_plan *p, const rl_oplegal *op, const bool *open)
+{
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (op->operand[o].pin && open[p->cls.p[op->operand[o].cls].comp]) return true;
+    return false;
+}
+
+/* The open components alone, restricted. False when an op still has too many configurations. */
+static bool restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *mem)
+{
+    *q = *p;
+    q->mem = mem;
+    q->cls.p = rl_copy(mem, p->cls.p, p->cls.n * sizeof *p->cls.p);
+    q->member = rl_copy(mem, p->member, p->g->nval * sizeof *p->member);
+    q->op.p = NULL;
+    q->op.n = q->op.cap = 0;
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        rl_cls *k = &q->cls.p[c];
+        k->order.p = NULL;
+        k->order.n = k->order.cap = 0;
+        k->index = (rl_hash){.mem = mem};
+        if (k->keep) k->natom = k->nkeep;
+    }
+    bool all = true;
+    for (uint32_t i = 0; i < p->op.n; i++) {
+        rl_oplegal op = p->op.p[i];
+        if (!touches(p, &op, open)) continue;
+        restrict_op(q, p, &op);
+        if (!op.fixed) restrict_forms(q, &op);
+        rl_push(mem, q->op, op);
+    }
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->g->ctx);
+    for (uint32_t i = 0; i < q->op.n && all; i++) {
+        all = rl_every_config(q, &q->op.p[i], &tmp);
+        rl_arena_free(&tmp);
+    }
+    return all;
+}
+
+/* ---- the problem, in exact costs ---- */
+
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+static uint32_t bits_of(double x)
+{
+    uint32_t n = 0;
+    for (; x >= 1; x /= 2) n++;
+    return n;
+}
+
+/* No total of interest exceeds that of `was`: bytes beyond it may spill into the count. */
+static rl_bound_scale scale_of(const rl_plan *p, rl_least was, bool bytes_first)
+{
+    rl_bound_scale s = {.bytes_first = bytes_first, .exact = true};
+    int64_t most = 0;
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        s.unit = gcd(s.unit, p->cls.p[c].bytes);
+        most = RL_MAX(most, p->cls.p[c].bytes);
+    }
+    s.unit = RL_MAX(s.unit, 1);
+    double pairs = 4.0 * p->cls.n + 4.0 * p->op.n;
+    uint32_t count = bits_of(pairs), bytes = bits_of((double)was.count * (double)most / (double)s.unit + 1);
+    s.up = bytes_first ? bits_of((double)was.count + 1) : bytes;
+    uint32_t width = bytes_first ? bits_of(pairs * (double)most / (double)s.unit) + s.up : bytes + count;
+    if (width > 61) {
+        s.exact = false;
+        s.unit <<= RL_MIN(width - 61, 40u);
+        s.up -= bytes_first ? 0 : RL_MIN(width - 61, s.up);
+    }
+    return s;
+}
+
+static int64_t weight_of(const rl_bound_scale *s, int64_t bytes)
+{
+    bytes /= s->unit;
+    return s->bytes_first ? (bytes << s->up) + 1 : ((int64_t)1 << s->up) + bytes;
+}
+
+void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *open, rl_problem *out)
+{
+    int64_t *weight = rl_new(q->mem, int64_t, q->cls.n);
+    uint32_t *norder = rl_new(q->mem, uint32_t, q->cls.n);
+    rl_choice *op = rl_new(q->mem, rl_choice, q->op.n);
+    for (uint32_t c = 0; c < q->cls.n; c++) {
+        const rl_cls *k = &q->cls.p[c];
+        weight[c] = k->constant || !open[k->comp] ? 0 : weight_of(s, k->bytes);
+        norder[c] = RL_MAX(1u, k->order.n);
+    }
+    for (uint32_t i = 0; i < q->op.n; i++) {
+        const rl_oplegal *o = &q->op.p[i];
+        uint32_t *value = rl_new(q->mem, uint32_t, o->npin + 1), n = 0;
+        for (uint32_t k = 0; k < o->noperand; k++)
+            if (o->operand[k].pin) value[n++] = o->operand[k].cls;
+        op[i] = (rl_choice){n, o->config.n, value, o->pinorder.p, NULL};
+    }
+    *out = (rl_problem){q->cls.n, q->op.n, weight, norder, op, NULL};
+}
+
+void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp)
+{
+    rl_hash seen = {.mem = tmp};
+    bool *any = rl_new(tmp, bool, p->cls.n);
+    memset(cost, 0, p->ncomp * sizeof *cost);
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        uint32_t pin = 0;
+        for (uint32_t o = 0; o < op->noperand; o++) {
+            if (!op->operand[o].pin) continue;
+            uint32_t c = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
+            uint64_t key = ((uint64_t)c << 24 | order) + 1;
+            if (rl_hash_get(&seen, key) != RL_NONE) continue;
+            rl_hash_put(&seen, key, 1);
+            cost[p->cls.p[c].comp].count += any[c];
+            cost[p->cls.p[c].comp].bytes += any[c] ? p->cls.p[c].bytes : 0;
+            any[c] = true;
+        }
+    }
+}
+
+/* ---- */
+
+/* The place among an op's restricted configurations of one that it has unrestricted. */
+static uint32_t restricted_config(const rl_plan *p, const rl_plan *q, const rl_oplegal *op, uint32_t cfg, const rl_oplegal *was)
+{
+    uint32_t want[64], pin = 0;
+    if (op->npin > RL_LEN(want)) return 0;
+    for (uint32_t o = 0; o < op->noperand; o++) {
+        uint8_t t[RL_MAXATOM + 1] = {0};
+        if (!op->operand[o].pin) continue;
+        uint32_t c = op->operand[o].cls, order = op->pinorder.p[cfg * op->npin + pin];
+        kept_of(&p->cls.p[c], p->cls.p[c].order.p[order].p, p->cls.p[c].natom, t);
+        want[pin++] = rl_order_intern((rl_plan *)q, c, t);
+    }
+    for (uint32_t c = 0; c < was->config.n; c++)
+        if (memcmp(was->pinorder.p + (size_t)c * was->npin, want, was->npin * sizeof *want) == 0) return c;
+    return 0;
+}
+
+static uint32_t *restricted_start(const rl_plan *p, rl_plan *q, const bool *open, const uint32_t *cfg)
+{
+    uint32_t *start = rl_new(q->mem, uint32_t, q->op.n);
+    for (uint32_t i = 0, k = 0; i < p->op.n; i++)
+        if (touches(p, &p->op.p[i], open)) {
+            start[k] = restricted_config(p, q, &p->op.p[i], cfg[i], &q->op.p[k]);
+            k++;
+        }
+    return start;
+}
+
+/* ---- from attempt to attempt ---- */
+
+typedef struct { uint32_t mostkept; bool rare; } attempt;
+static const attempt attempts[] = {{5, false}, {6, true}, {4, false}, {2, false}}; /* the last two where the others are too large */
+
+typedef struct {
+    rl_plan *p;
+    const uint32_t *cfg;
+    rl_bound_scale scale;
+    bool *open;      /* [ncomp] not proven yet */
+    rl_least *known; /* [ncomp] what cfg costs */
+    bool *settled;   /* [ncomp] some attempt has been solved */
+    double deadline;
+    rl_arena *tmp;
+} prover;
+
+static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b)
+{
+    if (s->bytes_first) return a.bytes != b.bytes ? a.bytes < b.bytes : a.count < b.count;
+    return a.count != b.count ? a.count < b.count : a.bytes < b.bytes;
+}
+
+/* Notes the optimum of the restriction where it is a better bound than what is known; elsewhere the atoms kept before stay. */
+static void note(prover *v, const rl_least *least, uint8_t *const *keep, const uint32_t *nkeep)
+{
+    rl_plan *p = v->p;
+    bool *better = rl_new(v->tmp, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        better[k] = v->open[k] && least && (!v->settled[k] || is_less(&v->scale, p->least[k], least[k]));
+        if (better[k]) p->least[k] = v->scale.exact ? least[k] : (rl_least){v->scale.bytes_first ? 0 : least[k].count, 0};
+    }
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        rl_cls *x = &p->cls.p[c];
+        if (x->constant || !v->open[x->comp] || better[x->comp]) continue;
+        x->keep = keep[c];
+        x->nkeep = nkeep[c];
+    }
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        v->settled[k] |= better[k];
+        if (better[k] && !is_less(&v->scale, p->least[k], v->known[k])) v->open[k] = false;
+    }
+}
+
+static rl_status try_restricted(prover *v, attempt a)
+{
+    rl_plan *p = v->p, q;
+    rl_problem problem;
+    rl_solution sol = {0};
+    rl_least *least = NULL;
+    uint8_t **keep = rl_new(v->tmp, uint8_t *, p->cls.n);
+    uint32_t *nkeep = rl_new(v->tmp, uint32_t, p->cls.n);
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        keep[c] = p->cls.p[c].keep;
+        nkeep[c] = p->cls.p[c].nkeep;
+    }
+    rl_bound_keep(p, v->open, a.mostkept, a.rare);
+    if (restrict_plan(p, v->open, &q, v->tmp)) {
+        rl_bound_problem(&q, &v->scale, v->open, &problem);
+        problem.start = restricted_start(p, &q, v->open, v->cfg);
+        RL_TRY(rl_solve(v->tmp, &problem, RL_MAX(v->deadline - rl_seconds(), 0.0), &sol));
+        if (sol.optimal) {
+            least = rl_new(v->tmp, rl_least, p->ncomp);
+            rl_plan_costs(&q, sol.cfg, least, v->tmp);
+        }
+    }
+    note(v, least, keep, nkeep);
+    return RL_OK;
+}
+
+static bool any(const bool *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (x[i]) return true;
+    return false;
+}
+
+/* Is there an open component without any bound? */
+static bool any_unsettled(const prover *v)
+{
+    for (uint32_t k = 0; k < v->p->ncomp; k++)
+        if (v->open[k] && !v->settled[k]) return true;
+    return false;
+}
+
+rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, double limit)
+{
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->g->ctx);
+    rl_least was = {0, 0};
+    prover v = {.p = p, .cfg = cfg, .deadline = rl_seconds() + limit, .tmp = &tmp};
+    v.open = rl_new(p->mem, bool, p->ncomp);
+    v.settled = rl_new(p->mem, bool, p->ncomp);
+    v.known = rl_new(p->mem, rl_least, p->ncomp);
+    p->least = rl_new(p->mem, rl_least, p->ncomp);
+    rl_plan_costs(p, cfg, v.known, &tmp);
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        v.open[k] = p->active[k] && !(p->full[k] && optimal) && v.known[k].count > 0;
+        if (!v.open[k]) p->least[k] = v.known[k];
+        else was = (rl_least){was.count + v.known[k].count, was.bytes + v.known[k].bytes};
+    }
+    rl_arena_free(&tmp);
+    v.scale = scale_of(p, was, bytes_first);
+    for (uint32_t i = 0; i < RL_LEN(attempts) && (i < 2 ? any(v.open, p->ncomp) : any_unsettled(&v)); i++) {
+        RL_TRY(try_restricted(&v, attempts[i]));
+        rl_arena_free(&tmp);
+    }
+    return RL_OK;
+}

@@ -1,0 +1,188 @@
+/* Which atoms the bound looks at (bound.c): few enough to enumerate every order.
+ *
+ * Nothing here needs to be right, as any choice gives a valid bound; only the result says how good it was.  First a run that
+ * stays together wherever it stands counts as one: its last atom is kept.  Then, class by class, atoms go that tell the fewest of
+ * the orders apart that the model itself names (level 0).
+ *   orders named at x: [h w c d] [c d h w] [h c d w]      keep h w d: c is always right before d */
+#include "bound.h"
+#include <string.h>
+
+/* ---- labels ---- */
+
+/* Atoms that tokens tie together across values share a label. */
+typedef struct { uint32_t *up, *next; } labels; /* [ncls * RL_MAXATOM] */
+
+
+static uint32_t label_of(const labels *l, uint32_t cls, uint32_t atom)
+{
+    uint32_t x = cls * RL_MAXATOM + atom;
+    while (l->up[x] != x) x = l->up[x] = l->up[l->up[x]];
+    return x;
+}
+
+static void tie_token(labels *l, const rl_oplegal *op, const rl_token *t)
+{
+    uint32_t first = RL_NONE;
+    for (uint32_t o = 0; o < op->noperand; o++) {
+        if (!op->operand[o].pin || !t->natom[o]) continue;
+        if (first == RL_NONE) first = o;
+        if (t->natom[o] != t->natom[first]) continue;
+        for (uint32_t j = 0; j < t->natom[o]; j++)
+            l->up[label_of(l, op->operand[o].cls, t->atom[o][j])] = label_of(l, op->operand[first].cls, t->atom[first][j]);
+    }
+}
+
+static labels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp)
+{
+    uint32_t n = p->cls.n * RL_MAXATOM;
+    labels l = {rl_new(tmp, uint32_t, n), rl_new(tmp, uint32_t, n)};
+    for (uint32_t i = 0; i < n; i++) l.up[i] = i;
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        if (op->fixed || op->comp == RL_NONE || !open[op->comp]) continue;
+        for (uint32_t t = 0; t < op->ntoken; t++) tie_token(&l, op, &op->token[t]);
+    }
+    return l;
+}
+
+enum { UNSEEN = 0, MIXED = 1, FIRSTLABEL = 2 }; /* of labels.next */
+
+/* Notes for each label which kept label is right behind it, in one order. */
+static void note_followers(labels *l, const bool *drop, uint32_t cls, const uint8_t *order, uint32_t natom)
+{
+    uint32_t behind = MIXED;
+    for (uint32_t i = natom; i-- > 0;) {
+        uint32_t x = label_of(l, cls, order[i]);
+        if (drop[cls * RL_MAXATOM + order[i]]) continue;
+        l->next[x] = l->next[x] == UNSEEN || l->next[x] == behind ? behind : MIXED;
+        behind = x + FIRSTLABEL;
+    }
+}
+
+/* A label that the same label follows wherever it stands can go: where the one moves, so does the other. */
+static bool glue(labels *l, const rl_plan *p, const bool *open, bool *drop)
+{
+    bool more = false;
+    memset(l->next, 0, p->cls.n * RL_MAXATOM * sizeof *l->next);
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        const rl_cls *k = &p->cls.p[c];
+        for (uint32_t q = 0; q < k->order.n && !k->constant && open[k->comp]; q++)
+            if (k->order.p[q].level == 0) note_followers(l, drop, c, k->order.p[q].p, k->natom);
+    }
+    for (uint32_t x = 0; x < p->cls.n * RL_MAXATOM; x++) {
+        uint32_t root = label_of(l, x / RL_MAXATOM, x % RL_MAXATOM);
+        if (!drop[x] && l->next[root] >= FIRSTLABEL) more = drop[x] = true;
+    }
+    return more;
+}
+
+/* ---- one class ---- */
+
+typedef struct { const rl_cls *c; bool drop[RL_MAXATOM]; uint32_t nleft; } keeper;
+
+/* The next kept atom in an order after place i; RL_MAXATOM: none. */
+static uint32_t following(const keeper *k, const uint8_t *order, uint32_t i)
+{
+    for (i++; i < k->c->natom; i++)
+        if (!k->drop[order[i]]) return order[i];
+    return RL_MAXATOM;
+}
+
+/* Is the same kept atom right behind this one in every order that the model names? */
+static bool is_glued(const keeper *k, uint32_t atom)
+{
+    uint32_t next = RL_NONE;
+    for (uint32_t q = 0; q < k->c->order.n; q++) {
+        const rl_order *o = &k->c->order.p[q];
+        if (o->level) continue;
+        uint32_t at = 0;
+        while (o->p[at] != atom) at++;
+        uint32_t f = following(k, o->p, at);
+        if (f == RL_MAXATOM || (next != RL_NONE && next != f)) return false;
+        next = f;
+    }
+    return next != RL_NONE;
+}
+
+/* How many different orders the model's own become under the atoms that are left. */
+static uint32_t distinct(const keeper *k, rl_arena *tmp)
+{
+    rl_hash seen = {.mem = tmp};
+    for (uint32_t q = 0; q < k->c->order.n; q++) {
+        uint8_t t[RL_MAXATOM];
+        uint32_t n = 0;
+        if (k->c->order.p[q].level) continue;
+        for (uint32_t i = 0; i < k->c->natom; i++)
+            if (!k->drop[k->c->order.p[q].p[i]]) t[n++] = k->c->order.p[q].p[i];
+        rl_hash_put(&seen, rl_hash_bytes(t, n) | 1, 1);
+    }
+    return seen.n;
+}
+
+/* Drops the atom whose absence leaves most of the model's own orders different; of equal ones that of least rank. */
+static void drop_least(keeper *k, const uint32_t *rank, rl_arena *tmp)
+{
+    uint32_t best = RL_NONE, most = 0;
+    for (uint32_t a = 0; a < k->c->natom; a++) {
+        if (k->drop[a]) continue;
+        k->drop[a] = true;
+        uint32_t n = distinct(k, tmp);
+        k->drop[a] = false;
+        if (best == RL_NONE || n > most || (n == most && rank[a] < rank[best])) {
+            most = n;
+            best = a;
+        }
+    }
+    k->drop[best] = true;
+    k->nleft--;
+}
+
+static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *rank, uint32_t mostkept, rl_arena *tmp)
+{
+    keeper k = {.c = c};
+    memcpy(k.drop, drop, sizeof k.drop);
+    for (uint32_t a = 0; a < c->natom; a++) k.nleft += !drop[a];
+    for (uint32_t a = 0; a < c->natom && k.nleft > mostkept; a++)
+        if (!k.drop[a] && is_glued(&k, a)) {
+            k.drop[a] = true;
+            k.nleft--;
+        }
+    while (k.nleft > mostkept) drop_least(&k, rank, tmp);
+    c->keep = rl_new(p->mem, uint8_t, c->natom + 1);
+    c->nkeep = 0;
+    for (uint32_t a = 0; a < c->natom; a++)
+        if (!k.drop[a]) c->keep[c->nkeep++] = (uint8_t)a;
+}
+
+/* What to drop first: a small rank.  Rare: how many atoms of all classes share the label, 0 for the second of two that do in one
+ * class.  Else only a label of two atoms comes before the others. */
+static void rank_atoms(labels *l, uint32_t cls, uint32_t natom, bool rare, uint32_t *rank)
+{
+    for (uint32_t a = 0; a < natom; a++) {
+        uint32_t spread = l->next[label_of(l, cls, a)];
+        rank[a] = rare ? spread : spread > 2;
+        for (uint32_t b = 0; b < a && rare; b++)
+            if (label_of(l, cls, b) == label_of(l, cls, a)) rank[a] = 0;
+    }
+}
+
+void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, bool rare)
+{
+    rl_arena tmp, one;
+    rl_arena_init(&tmp, p->g->ctx);
+    rl_arena_init(&one, p->g->ctx);
+    labels l = tie_atoms(p, open, &tmp);
+    bool *drop = rl_new(&tmp, bool, p->cls.n * RL_MAXATOM);
+    while (glue(&l, p, open, drop)) continue;
+    memset(l.next, 0, p->cls.n * RL_MAXATOM * sizeof *l.next);
+    for (uint32_t c = 0; c < p->cls.n; c++)
+        for (uint32_t a = 0; a < p->cls.p[c].natom; a++) l.next[label_of(&l, c, a)]++;
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        if (p->cls.p[c].constant || !open[p->cls.p[c].comp]) continue;
+        uint32_t rank[RL_MAXATOM];
+        rank_atoms(&l, c, p->cls.p[c].natom, rare, rank);
+        keep_class(p, &p->cls.p[c], drop + c * RL_MAXATOM, rank, mostkept, &one);
+        rl_arena_free(&one);
+    }
+    rl_arena_free(&tmp);
+}
