@@ -94,8 +94,9 @@ static rl_status check_idle(rl_ctx *ctx, const rl_cert *c, uint32_t i) {
     uint8_t out[256];
     for (uint32_t k = 0; k < op->nform; k++)
         for (uint32_t p = 0; p < op->npin; p++) {
+            uint32_t n = c->value[op->pin[p].value].natom;
             rl_cert_write_order(op, k, only, p, out);
-            if (memcmp(out, op->pin[p].stands, c->value[op->pin[p].value].natom) != 0)
+            if (n && memcmp(out, op->pin[p].stands, n) != 0)
                 return rl_fail(ctx, RL_EPROOF, "proof: op %u: one token, but form %u is not the order that stands at pin %u", i, k, p);
         }
     return RL_OK;

@@ -13,7 +13,7 @@ uint32_t rl_cert_intern(rl_cert_orders *o, uint32_t owner, const uint8_t *order,
     if (!o->index.mem) o->index.mem = o->mem;
     for (uint32_t i; (i = rl_hash_get(&o->index, h)) != RL_NONE; h++) {
         const rl_cert_order *x = &o->order.p[i];
-        if (x->owner == owner && x->n == n && memcmp(x->p, order, n) == 0) return i;
+        if (x->owner == owner && x->n == n && (!n || memcmp(x->p, order, n) == 0)) return i;
     }
     rl_hash_put(&o->index, h, o->order.n);
     rl_push(o->mem, o->order, ((rl_cert_order){owner, n, rl_copy(o->mem, order, n)}));
@@ -232,7 +232,7 @@ void rl_cert_write_order(const rl_cert_op *op, uint32_t form, const uint8_t *per
     for (uint32_t k = f->start[pin]; k < f->start[pin + 1]; k++)
         for (uint32_t i = 0; i < op->ntoken; i++) {
             const rl_cert_token *t = &op->token[perm[i]];
-            if (f->group[perm[i]] != f->seq[k]) continue;
+            if (f->group[perm[i]] != f->seq[k] || !t->n[pin]) continue;
             memcpy(out + n, t->at[pin], t->n[pin]);
             n += t->n[pin];
         }

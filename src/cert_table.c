@@ -80,7 +80,7 @@ static void reserve(rl_arena *mem, layer *f, size_t nelem) {
         f->beg = rl_grow(mem, f->beg, f->cap, cap, sizeof *f->beg);
         f->cap = cap;
     }
-    if (nelem > f->capelem - f->nelem) {
+    if (nelem >= f->capelem - f->nelem) {
         size_t cap = RL_MAX(f->capelem * 2, f->nelem + nelem + 1024);
         f->elem = rl_grow(mem, f->elem, f->capelem, cap, sizeof *f->elem);
         f->capelem = cap;
@@ -327,8 +327,8 @@ static void keep(filler *d, uint32_t s) {
 /* Moves the states of next that are not dominated to cur. */
 static void select_states(filler *d) {
     layer *f = &d->next;
-    if (f->n > d->ordercap) {
-        d->ordercap = f->n * 2;
+    if (f->n >= d->ordercap) {
+        d->ordercap = f->n * 2 + 1;
         d->order = rl_new(d->mem, rank, d->ordercap);
         d->asked = rl_new(d->mem, uint32_t, d->ordercap);
     }
