@@ -62,6 +62,7 @@ typedef struct {
  * or a gap.  RL_EPROOF with what is wrong where it does not, or where the table would exceed `maxstate` states. */
 rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate);
 
-/* cert_text.c: the file.  out is in mem. */
+/* cert_text.c: the file.  What is printed reads as the same certificate.  Reading: out is in mem; RL_EPROOF with "file:line: what". */
+void rl_cert_print(const rl_cert *c, rl_text *out);
 rl_status rl_cert_parse(rl_ctx *ctx, rl_arena *mem, const char *file, const char *text, size_t n, rl_cert *out);
 #endif

@@ -1,0 +1,100 @@
+/* What the files of the certificate's checker share (cert.h, docs/proof.md).
+ *
+ *   cert.c         structure, the assignment's cost, the sums
+ *   cert_menu.c    orders as numbers; all restricted configurations of an op: its menu
+ *   cert_part.c    a component as a table to be filled: elements, steps
+ *   cert_table.c   the table: the least cost
+ *
+ * An element is an order of a value that a component may have to pay for.  Costs are (major, minor): (conversions, bytes) or, for the
+ * objective bytes, (bytes, conversions).  Example: MatMul a[b,M,K] w[K,N] -> y[b,M,N], with y named in order 0 1 2 by a fixed op:
+ *   menu    pin a: orders 0 1 2, 1 0 2 ...  pin w: 0 1  pin y: 0 1 2, 1 0 2 ...   configurations: (a 0 1 2, w 0 1, y 0 1 2) ...
+ *   step    configurations: {a:0 1 2, w:0 1} {a:1 0 2, w:0 1, y:1 0 2} ...        y's first order is paid from the start */
+#ifndef RL_CERT_INTERNAL_H
+#define RL_CERT_INTERNAL_H
+#include "cert.h"
+
+typedef struct { int64_t major, minor; } rl_cert_key;
+
+static inline rl_cert_key rl_key_add(rl_cert_key a, rl_cert_key b) { return (rl_cert_key){a.major + b.major, a.minor + b.minor}; }
+static inline rl_cert_key rl_key_sub(rl_cert_key a, rl_cert_key b) { return (rl_cert_key){a.major - b.major, a.minor - b.minor}; }
+static inline bool rl_key_less(rl_cert_key a, rl_cert_key b) {
+    return a.major != b.major ? a.major < b.major : a.minor < b.minor;
+}
+
+/* Orders as numbers, the same for the same (owner, order). */
+typedef struct { uint32_t owner, n; const uint8_t *p; } rl_cert_order;
+typedef struct {
+    rl_arena *mem;
+    rl_hash index;
+    struct { rl_cert_order *p; uint32_t n, cap; } order;
+} rl_cert_orders;
+uint32_t rl_cert_intern(rl_cert_orders *o, uint32_t owner, const uint8_t *order, uint32_t n);
+
+/* All restricted configurations of an op, each once: pick[c * npin + p] is a number in orders, whose owner is p. */
+typedef struct {
+    uint32_t npin, ncfg;
+    const uint32_t *pick;
+    rl_cert_orders orders;
+} rl_cert_menu;
+
+/* The menus met so far: ops that look the same after restriction share one. */
+typedef struct {
+    rl_arena *mem;
+    const rl_cert *c;
+    uint32_t limit;              /* configurations of one op */
+    const uint8_t *const *place; /* [nvalue] each atom's place among those kept, RL_CERT_GONE where it is not; NULL: all kept */
+    rl_hash index;
+    struct { struct rl_cert_shape { const uint8_t *key; uint32_t n; rl_cert_menu *menu; } *p; uint32_t n, cap; } shape;
+} rl_cert_menus;
+#define RL_CERT_GONE 255
+
+/* The op's menu's number in m->shape; RL_EPROOF where it has more configurations than the limit. */
+rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t op, uint32_t *id);
+
+/* The kept atoms of an order of the value, by their places among those kept.  Returns how many. */
+uint32_t rl_cert_restrict(const rl_cert_menus *m, uint32_t value, const uint8_t *order, uint8_t *out);
+
+/* The order of a pin, as the tokens, in the sequence perm (groups one after another), write it. */
+void rl_cert_write_order(const rl_cert_op *op, uint32_t form, const uint8_t *perm, uint32_t pin, uint8_t *out);
+
+/* One op of a table: configuration k names the elements elem[start[k]] .. elem[start[k + 1]], rising, and costs own[k] beside them. */
+typedef struct {
+    uint32_t ncfg;
+    uint32_t *start, *elem;
+    rl_cert_key *own;
+    rl_cert_key credit; /* taken off whatever is chosen: the first order of the values that no op before it names */
+} rl_cert_step;
+
+typedef struct {
+    uint32_t nstep, nelem;
+    rl_cert_step *step;
+    const rl_cert_key *weight; /* [nelem] > 0 */
+    rl_cert_key base;          /* what fixed ops make it cost at least */
+    rl_cert_key claim;
+} rl_cert_table;
+
+/* What the parts share.  index: the parts proved, by what they consist of. */
+typedef struct {
+    rl_ctx *ctx;
+    rl_arena *mem;
+    const rl_cert *c;
+    rl_cert_menus menus;
+    const uint32_t *pinstart;                       /* [nvalue + 1] the pins on a value: where[pinstart[v]] .. */
+    const struct rl_cert_place { uint32_t op, pin; } *where;
+    uint32_t *local, *stamp;                        /* [nvalue] a value's number in the part that stamp names */
+    rl_hash index;
+    struct { struct rl_cert_proved { const uint32_t *key; uint32_t n; } *p; uint32_t n, cap; } proved;
+    uint32_t maxstate;
+} rl_cert_work;
+
+/* cert.c: whether an op names one order only at each pin, come what may. */
+bool rl_cert_is_fixed(const rl_cert_op *op);
+rl_cert_key rl_cert_key_of(const rl_cert *c, rl_cert_cost x);
+
+/* Checks that no choice makes the part cheaper than it says. */
+rl_status rl_cert_part_check(rl_cert_work *w, uint32_t part);
+
+/* RL_OK: no choice costs less than the claim.  Else RL_EPROOF, and *left is what is cheaper, or it has no states for want of room. */
+typedef enum { RL_CERT_HOLDS, RL_CERT_CHEAPER, RL_CERT_TOO_MANY } rl_cert_verdict;
+rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, rl_cert_key *left);
+#endif

@@ -1,0 +1,239 @@
+/* Orders as numbers, and the menu of an op: all its restricted configurations (docs/proof.md, sections 1 and 2).
+ *
+ * A configuration of the restricted problem is what is left of one when every order loses the atoms that are not kept.  Tokens without
+ * a kept atom at any pin then make no difference and are left out; the others are permuted in all ways within their groups.
+ *   tokens N C H W in one group, of which H is kept at no pin:  3! configurations, and the one that stands
+ * Ops with the same menu are recognized by a key: everything that the enumeration reads, atoms named by their places. */
+#include "cert_internal.h"
+
+#include <string.h>
+
+uint32_t rl_cert_intern(rl_cert_orders *o, uint32_t owner, const uint8_t *order, uint32_t n) {
+    uint64_t h = rl_hash_bytes(order, n) + owner * UINT64_C(0x9e3779b97f4a7c15);
+    if (!o->index.mem) o->index.mem = o->mem;
+    for (uint32_t i; (i = rl_hash_get(&o->index, h)) != RL_NONE; h++) {
+        const rl_cert_order *x = &o->order.p[i];
+        if (x->owner == owner && x->n == n && (!n || memcmp(x->p, order, n) == 0)) return i;
+    }
+    rl_hash_put(&o->index, h, o->order.n);
+    rl_push(o->mem, o->order, ((rl_cert_order){owner, n, rl_copy(o->mem, order, n)}));
+    return o->order.n - 1;
+}
+
+static uint8_t place_of(const rl_cert_menus *m, uint32_t value, uint8_t atom) {
+    return m->place[value] ? m->place[value][atom] : atom;
+}
+
+/* The atoms kept of a sequence of n, by their places. */
+static uint32_t restrict_atoms(const rl_cert_menus *m, uint32_t value, const uint8_t *atom, uint32_t n, uint8_t *out) {
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t x = place_of(m, value, atom[i]);
+        if (x != RL_CERT_GONE) out[k++] = x;
+    }
+    return k;
+}
+
+uint32_t rl_cert_restrict(const rl_cert_menus *m, uint32_t value, const uint8_t *order, uint8_t *out) {
+    return restrict_atoms(m, value, order, m->c->value[value].natom, out);
+}
+
+/* ---- one op after restriction ---- */
+
+typedef struct { uint8_t *p; uint32_t n, cap; } bytes;
+
+/* at[t * npin + p]: the atoms of token t at pin p, by their places; seq and group as in rl_cert_form. */
+typedef struct {
+    uint32_t npin, ntoken;
+    struct run { const uint8_t *p; uint8_t n; } *at;
+    uint8_t *token; /* [ntoken] the op's tokens that are left */
+} slim;
+
+static void put_bytes(rl_arena *a, bytes *b, const uint8_t *p, uint32_t n) {
+    rl_push(a, *b, (uint8_t)n);
+    for (uint32_t i = 0; i < n; i++) rl_push(a, *b, p[i]);
+}
+
+static void put_number(rl_arena *a, bytes *b, uint32_t x) {
+    for (uint32_t i = 0; i < 4; i++) rl_push(a, *b, (uint8_t)(x >> 8 * i));
+}
+
+static slim slim_op(rl_arena *tmp, const rl_cert_menus *m, const rl_cert_op *op) {
+    slim s = {.npin = op->npin, .at = rl_new(tmp, struct run, (size_t)op->npin * op->ntoken), .token = rl_new(tmp, uint8_t, op->ntoken)};
+    uint8_t out[256];
+    for (uint32_t t = 0; t < op->ntoken; t++) {
+        struct run *at = s.at + (size_t)s.ntoken * s.npin;
+        bool any = false;
+        for (uint32_t p = 0; p < op->npin; p++) {
+            uint32_t n = restrict_atoms(m, op->pin[p].value, op->token[t].at[p], op->token[t].n[p], out);
+            at[p] = (struct run){n ? rl_copy(tmp, out, n) : NULL, (uint8_t)n};
+            any |= n > 0;
+        }
+        if (any) s.token[s.ntoken++] = (uint8_t)t;
+    }
+    return s;
+}
+
+static bool group_at(const slim *s, const rl_cert_form *f, uint8_t group, uint32_t pin) {
+    for (uint32_t t = 0; t < s->ntoken; t++)
+        if (f->group[s->token[t]] == group && s->at[(size_t)t * s->npin + pin].n) return true;
+    return false;
+}
+
+/* Everything that the menu depends on. */
+static bytes shape_key(rl_arena *tmp, const rl_cert_menus *m, const rl_cert_op *op, const slim *s) {
+    bytes b = {0};
+    uint8_t out[256];
+    put_number(tmp, &b, s->npin);
+    put_number(tmp, &b, s->ntoken);
+    put_number(tmp, &b, op->nform);
+    for (uint32_t p = 0; p < s->npin; p++) put_bytes(tmp, &b, out, rl_cert_restrict(m, op->pin[p].value, op->pin[p].stands, out));
+    for (uint32_t i = 0; i < s->ntoken * s->npin; i++) put_bytes(tmp, &b, s->at[i].p, s->at[i].n);
+    for (uint32_t k = 0; k < op->nform; k++) {
+        const rl_cert_form *f = &op->form[k];
+        for (uint32_t t = 0; t < s->ntoken; t++) rl_push(tmp, b, f->group[s->token[t]]);
+        for (uint32_t p = 0; p < s->npin; p++) {
+            uint32_t n = 0;
+            for (uint32_t i = f->start[p]; i < f->start[p + 1]; i++)
+                if (group_at(s, f, f->seq[i], p)) out[n++] = f->seq[i];
+            put_bytes(tmp, &b, out, n);
+        }
+    }
+    return b;
+}
+
+/* ---- enumeration ---- */
+
+typedef struct {
+    rl_arena *mem;
+    const rl_cert_op *op;
+    const slim *s;
+    rl_cert_menu *menu;
+    rl_hash seen;
+    struct { uint32_t *p; uint32_t n, cap; } pick;
+    uint32_t *now; /* [npin] */
+} lister;
+
+/* Adds the configuration in l->now unless it is there. */
+static void add_config(lister *l) {
+    uint32_t npin = l->menu->npin;
+    uint64_t h = rl_hash_bytes(l->now, npin * sizeof *l->now);
+    for (uint32_t i; (i = rl_hash_get(&l->seen, h)) != RL_NONE; h++)
+        if (memcmp(l->pick.p + (size_t)i * npin, l->now, npin * sizeof *l->now) == 0) return;
+    rl_hash_put(&l->seen, h, l->menu->ncfg++);
+    for (uint32_t p = 0; p < npin; p++) rl_push(l->mem, l->pick, l->now[p]);
+}
+
+/* The next permutation in lexicographic order; after the last one the first, and false. */
+static bool next_permutation(uint8_t *t, uint32_t n) {
+    uint32_t i = n, j = n;
+    if (n < 2) return false;
+    for (i = n - 1; i > 0 && t[i - 1] > t[i]; i--) continue;
+    for (uint32_t a = i, b = n - 1; a < b; a++, b--) {
+        uint8_t x = t[a];
+        t[a] = t[b];
+        t[b] = x;
+    }
+    if (i == 0) return false;
+    for (j = i; t[j] < t[i - 1]; j++) continue;
+    uint8_t x = t[j];
+    t[j] = t[i - 1];
+    t[i - 1] = x;
+    return true;
+}
+
+/* The tokens sorted by group: member[begin[g]] .. member[begin[g + 1]]. */
+static void sort_tokens(const slim *s, const rl_cert_form *f, uint8_t *member, uint32_t *begin) {
+    memset(begin, 0, 257 * sizeof *begin);
+    for (uint32_t t = 0; t < s->ntoken; t++) begin[f->group[s->token[t]] + 1]++;
+    for (uint32_t g = 0; g < 256; g++) begin[g + 1] += begin[g];
+    uint32_t at[256];
+    memcpy(at, begin, sizeof at);
+    for (uint32_t t = 0; t < s->ntoken; t++) member[at[f->group[s->token[t]]]++] = (uint8_t)t;
+}
+
+static void name_orders(lister *l, const rl_cert_form *f, const uint8_t *member, const uint32_t *begin) {
+    uint8_t out[256];
+    for (uint32_t p = 0; p < l->menu->npin; p++) {
+        uint32_t n = 0;
+        for (uint32_t k = f->start[p]; k < f->start[p + 1]; k++)
+            for (uint32_t i = begin[f->seq[k]]; i < begin[f->seq[k] + 1]; i++) {
+                const struct run *r = &l->s->at[(size_t)member[i] * l->s->npin + p];
+                for (uint32_t j = 0; j < r->n; j++) out[n++] = r->p[j];
+            }
+        l->now[p] = rl_cert_intern(&l->menu->orders, p, out, n);
+    }
+}
+
+static void list_form(lister *l, const rl_cert_form *f) {
+    uint8_t member[256];
+    uint32_t begin[257], g;
+    sort_tokens(l->s, f, member, begin);
+    do {
+        name_orders(l, f, member, begin);
+        add_config(l);
+        for (g = 0; g < 256 && !next_permutation(member + begin[g], begin[g + 1] - begin[g]); g++) continue;
+    } while (g < 256);
+}
+
+/* How many configurations the forms have, counted with repetition; at most `limit` + 1. */
+static uint64_t count_configs(const slim *s, const rl_cert_op *op, uint64_t limit) {
+    uint64_t total = 1;
+    for (uint32_t k = 0; k < op->nform && total <= limit; k++) {
+        uint64_t n = 1;
+        uint32_t size[256] = {0};
+        for (uint32_t t = 0; t < s->ntoken && n <= limit; t++) n *= ++size[op->form[k].group[s->token[t]]];
+        total += n;
+    }
+    return RL_MIN(total, limit + 1);
+}
+
+static rl_cert_menu *list_all(rl_cert_menus *m, const rl_cert_op *op, const slim *s) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, m->mem->ctx);
+    rl_cert_menu *menu = rl_new(m->mem, rl_cert_menu, 1);
+    *menu = (rl_cert_menu){.npin = op->npin, .orders.mem = m->mem};
+    lister l = {.mem = &tmp, .op = op, .s = s, .menu = menu, .seen.mem = &tmp, .now = rl_new(&tmp, uint32_t, op->npin)};
+    uint8_t out[256];
+    for (uint32_t p = 0; p < op->npin; p++) {
+        uint32_t n = rl_cert_restrict(m, op->pin[p].value, op->pin[p].stands, out);
+        l.now[p] = rl_cert_intern(&menu->orders, p, out, n);
+    }
+    add_config(&l);
+    for (uint32_t k = 0; k < op->nform; k++) list_form(&l, &op->form[k]);
+    menu->pick = rl_copy(m->mem, l.pick.p, l.pick.n * sizeof *l.pick.p);
+    rl_arena_free(&tmp);
+    return menu;
+}
+
+rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t i, uint32_t *id) {
+    const rl_cert_op *op = &m->c->op[i];
+    rl_arena tmp;
+    rl_arena_init(&tmp, m->mem->ctx);
+    slim s = slim_op(&tmp, m, op);
+    bytes key = shape_key(&tmp, m, op, &s);
+    uint64_t h = rl_hash_bytes(key.p, key.n);
+    for (; (*id = rl_hash_get(&m->index, h)) != RL_NONE; h++)
+        if (m->shape.p[*id].n == key.n && memcmp(m->shape.p[*id].key, key.p, key.n) == 0) break;
+    bool fits = *id != RL_NONE || count_configs(&s, op, m->limit) <= m->limit;
+    if (*id == RL_NONE && fits) {
+        *id = m->shape.n;
+        rl_hash_put(&m->index, h, *id);
+        rl_push(m->mem, m->shape, ((struct rl_cert_shape){rl_copy(m->mem, key.p, key.n), key.n, list_all(m, op, &s)}));
+    }
+    rl_arena_free(&tmp);
+    if (fits) return RL_OK;
+    return rl_fail(m->mem->ctx, RL_EPROOF, "proof: op %u \"%s\": more than %u configurations; keep fewer atoms", i, op->name, m->limit);
+}
+
+void rl_cert_write_order(const rl_cert_op *op, uint32_t form, const uint8_t *perm, uint32_t pin, uint8_t *out) {
+    const rl_cert_form *f = &op->form[form];
+    uint32_t n = 0;
+    for (uint32_t k = f->start[pin]; k < f->start[pin + 1]; k++)
+        for (uint32_t i = 0; i < op->ntoken; i++) {
+            const rl_cert_token *t = &op->token[perm[i]];
+            if (f->group[perm[i]] != f->seq[k] || !t->n[pin]) continue;
+            memcpy(out + n, t->at[pin], t->n[pin]);
+            n += t->n[pin];
+        }
+}

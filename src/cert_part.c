@@ -1,0 +1,238 @@
+/* One component of a certificate as a table to be filled (cert_internal.h).
+ *
+ * Let V be its values, F(v) the orders that fixed ops name at v, w(v) the weight.  It costs, whatever its ops choose,
+ *     sum over v in V of w(v) (|U(v)| - 1)  =  base + sum over elements e that some op names of w(e) - sum of credits
+ *     elements  the (v, order) that are not in F(v): those in F(v) are paid from the start
+ *     base      sum of w(v) (|F(v)| - 1) over the v with F(v)
+ *     credits   w(v) for each other v, whose first order is free; given at the first op that names v, as one of its orders is then paid
+ * An element that one op only can name never needs to be remembered: its weight goes into the costs of that op's configurations, and of
+ * those that then name the same elements the cheapest will do.
+ *
+ * Components that look alike are proved once: the key has every menu, how the ops share values, and what is known of each value. */
+#include "cert_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct { uint32_t *p; uint32_t n, cap; } words;
+
+typedef struct {
+    rl_cert_work *w;
+    rl_arena *tmp;
+    const rl_cert_part *part;
+    uint32_t *menu, nval;         /* [nop] of the part */
+    uint32_t *value, *firstop;    /* [nval] in the order in which the ops name them */
+    rl_cert_orders element;       /* owner: the number of the value in the part */
+    struct { bool *p; uint32_t n, cap; } paid;
+    words key;
+} builder;
+
+static rl_cert_key weight_of(const builder *b, uint32_t local) {
+    return rl_cert_key_of(b->w->c, (rl_cert_cost){1, b->w->c->value[b->value[local]].bytes});
+}
+
+/* ---- the key ---- */
+
+static void put_word64(builder *b, int64_t x) {
+    rl_push(b->tmp, b->key, (uint32_t)(uint64_t)x);
+    rl_push(b->tmp, b->key, (uint32_t)((uint64_t)x >> 32));
+}
+
+/* A value met for the first time: the orders that fixed ops name are elements that are paid. */
+static void add_value(builder *b, uint32_t v, uint32_t op) {
+    const rl_cert_work *w = b->w;
+    uint8_t out[256];
+    uint32_t n = 0;
+    w->local[v] = b->nval;
+    b->value[b->nval] = v;
+    b->firstop[b->nval++] = op;
+    put_word64(b, w->c->value[v].bytes);
+    rl_push(b->tmp, b->key, 0);
+    uint32_t count = b->key.n - 1;
+    for (uint32_t k = w->pinstart[v]; k < w->pinstart[v + 1]; k++) {
+        const rl_cert_op *o = &w->c->op[w->where[k].op];
+        if (!rl_cert_is_fixed(o)) continue;
+        uint32_t natom = rl_cert_restrict(&w->menus, v, o->pin[w->where[k].pin].stands, out), known = b->element.order.n;
+        if (rl_cert_intern(&b->element, b->nval - 1, out, natom) != known) continue;
+        rl_push(b->tmp, b->paid, true);
+        n++;
+        for (uint32_t a = 0; a < natom; a++) rl_push(b->tmp, b->key, out[a]);
+    }
+    b->key.p[count] = n;
+}
+
+/* Lists values and menus, and writes the key. */
+static rl_status survey(builder *b) {
+    const rl_cert *c = b->w->c;
+    put_word64(b, b->part->least.count);
+    put_word64(b, b->part->least.bytes);
+    for (uint32_t j = 0; j < b->part->nop; j++) {
+        const rl_cert_op *op = &c->op[b->part->op[j]];
+        RL_TRY(rl_cert_menu_of(&b->w->menus, b->part->op[j], &b->menu[j]));
+        rl_push(b->tmp, b->key, b->menu[j]);
+        for (uint32_t p = 0; p < op->npin; p++) {
+            uint32_t v = op->pin[p].value, k = b->w->local[v];
+            bool known = k < b->nval && b->value[k] == v;
+            rl_push(b->tmp, b->key, known ? k : b->nval);
+            if (!known) add_value(b, v, j);
+        }
+    }
+    return RL_OK;
+}
+
+/* Whether the same was proved before; *h is where to note it. */
+static bool proved(const builder *b, uint64_t *h) {
+    const rl_cert_work *w = b->w;
+    *h = rl_hash_bytes(b->key.p, b->key.n * sizeof *b->key.p);
+    for (uint32_t i; (i = rl_hash_get(&w->index, *h)) != RL_NONE; ++*h)
+        if (w->proved.p[i].n == b->key.n && memcmp(w->proved.p[i].key, b->key.p, b->key.n * sizeof *b->key.p) == 0) return true;
+    return false;
+}
+
+static void note(const builder *b, uint64_t h) {
+    rl_cert_work *w = b->w;
+    rl_hash_put(&w->index, h, w->proved.n);
+    rl_push(w->mem, w->proved, ((struct rl_cert_proved){rl_copy(w->mem, b->key.p, b->key.n * sizeof *b->key.p), b->key.n}));
+}
+
+/* ---- the steps ---- */
+
+/* For each op of the part the elements that the orders of its menu are. */
+static uint32_t **number_elements(builder *b) {
+    uint32_t **map = rl_new(b->tmp, uint32_t *, b->part->nop);
+    for (uint32_t j = 0; j < b->part->nop; j++) {
+        const rl_cert_op *op = &b->w->c->op[b->part->op[j]];
+        const rl_cert_orders *o = &b->w->menus.shape.p[b->menu[j]].menu->orders;
+        map[j] = rl_new(b->tmp, uint32_t, o->order.n);
+        for (uint32_t i = 0; i < o->order.n; i++) {
+            const rl_cert_order *x = &o->order.p[i];
+            map[j][i] = rl_cert_intern(&b->element, b->w->local[op->pin[x->owner].value], x->p, x->n);
+            if (map[j][i] == b->paid.n) rl_push(b->tmp, b->paid, false);
+        }
+    }
+    return map;
+}
+
+/* Sorts n numbers, a few, and drops repetitions. */
+static uint32_t sort_set(uint32_t *x, uint32_t n) {
+    uint32_t m = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t e = x[i], k = m;
+        while (k > 0 && x[k - 1] > e) k--;
+        if (k > 0 && x[k - 1] == e) continue;
+        memmove(x + k + 1, x + k, (m++ - k) * sizeof *x);
+        x[k] = e;
+    }
+    return m;
+}
+
+/* Adds a configuration that names n elements; of equal ones the cheapest stays. */
+static void add_config(rl_cert_step *s, rl_hash *seen, const uint32_t *set, uint32_t n, rl_cert_key own) {
+    uint64_t h = rl_hash_bytes(set, n * sizeof *set);
+    for (uint32_t i; (i = rl_hash_get(seen, h)) != RL_NONE; h++) {
+        uint32_t m = s->start[i + 1] - s->start[i];
+        if (m != n || memcmp(s->elem + s->start[i], set, n * sizeof *set) != 0) continue;
+        if (rl_key_less(own, s->own[i])) s->own[i] = own;
+        return;
+    }
+    rl_hash_put(seen, h, s->ncfg);
+    memcpy(s->elem + s->start[s->ncfg], set, n * sizeof *set);
+    s->own[s->ncfg++] = own;
+    s->start[s->ncfg] = s->start[s->ncfg - 1] + n;
+}
+
+/* only[e]: one op can name it. */
+static void fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *map, const bool *only) {
+    const rl_cert_menu *m = b->w->menus.shape.p[b->menu[j]].menu;
+    rl_arena tmp;
+    rl_arena_init(&tmp, b->w->ctx);
+    rl_hash seen = {.mem = &tmp};
+    uint32_t *set = rl_new(&tmp, uint32_t, m->npin);
+    s->start = rl_new(b->tmp, uint32_t, (size_t)m->ncfg + 1);
+    s->elem = rl_new(b->tmp, uint32_t, (size_t)m->ncfg * m->npin);
+    s->own = rl_new(b->tmp, rl_cert_key, m->ncfg);
+    for (uint32_t k = 0; k < m->ncfg; k++) {
+        uint32_t n = 0, kept = 0;
+        rl_cert_key own = {0};
+        for (uint32_t p = 0; p < m->npin; p++) {
+            uint32_t e = map[m->pick[(size_t)k * m->npin + p]];
+            if (!b->paid.p[e]) set[n++] = e;
+        }
+        n = sort_set(set, n);
+        for (uint32_t i = 0; i < n; i++)
+            if (only[set[i]]) own = rl_key_add(own, weight_of(b, b->element.order.p[set[i]].owner));
+            else set[kept++] = set[i];
+        add_config(s, &seen, set, kept, own);
+    }
+    rl_arena_free(&tmp);
+}
+
+static void find_only(const builder *b, uint32_t **map, bool *only) {
+    uint32_t *by = rl_new(b->tmp, uint32_t, b->element.order.n);
+    for (uint32_t e = 0; e < b->element.order.n; e++) only[e] = true;
+    for (uint32_t j = 0; j < b->part->nop; j++) {
+        uint32_t n = b->w->menus.shape.p[b->menu[j]].menu->orders.order.n;
+        for (uint32_t i = 0; i < n; i++) {
+            if (by[map[j][i]] && by[map[j][i]] != j + 1) only[map[j][i]] = false;
+            by[map[j][i]] = j + 1;
+        }
+    }
+}
+
+/* Base and credits; false where the sum of all weights, which no sum of costs exceeds, is too large to count with. */
+static bool set_costs(const builder *b, rl_cert_table *t, rl_cert_key *weight) {
+    rl_cert_key sum = {0};
+    uint32_t *nfixed = rl_new(b->tmp, uint32_t, b->nval);
+    for (uint32_t e = 0; e < t->nelem; e++) {
+        uint32_t v = b->element.order.p[e].owner;
+        weight[e] = weight_of(b, v);
+        if (__builtin_add_overflow(sum.major, weight[e].major, &sum.major)) return false;
+        if (__builtin_add_overflow(sum.minor, weight[e].minor, &sum.minor)) return false;
+        nfixed[v] += b->paid.p[e];
+        if (nfixed[v] > 1 && b->paid.p[e]) t->base = rl_key_add(t->base, weight[e]);
+    }
+    for (uint32_t v = 0; v < b->nval; v++) {
+        rl_cert_step *s = &t->step[b->firstop[v]];
+        if (!nfixed[v]) s->credit = rl_key_add(s->credit, weight_of(b, v));
+    }
+    return RL_MAX(sum.major, sum.minor) < INT64_MAX / 4;
+}
+
+static rl_status prove(builder *b, uint32_t k) {
+    uint32_t **map = number_elements(b), nop = b->part->nop;
+    rl_cert_table t = {.nstep = nop, .nelem = b->element.order.n, .step = rl_new(b->tmp, rl_cert_step, nop),
+                       .claim = rl_cert_key_of(b->w->c, b->part->least)};
+    bool *only = rl_new(b->tmp, bool, t.nelem);
+    rl_cert_key *weight = rl_new(b->tmp, rl_cert_key, t.nelem), left;
+    find_only(b, map, only);
+    t.weight = weight;
+    if (!set_costs(b, &t, weight)) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: the sum of its weights is too large", k);
+    for (uint32_t j = 0; j < nop; j++) fill_step(b, &t.step[j], j, map[j], only);
+    rl_cert_verdict is = rl_cert_table_fill(b->tmp, &t, b->w->maxstate, &left);
+    if (is == RL_CERT_HOLDS) return RL_OK;
+    if (is == RL_CERT_TOO_MANY)
+        return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u (from op %u on): its table has more than %u states", k, b->part->op[0],
+                       b->w->maxstate);
+    rl_cert_cost x = b->w->c->bytes_first ? (rl_cert_cost){left.minor, left.major} : (rl_cert_cost){left.major, left.minor};
+    return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: %" PRId64 " conversions of %" PRId64 " bytes are not needed: the table "
+                   "ends with %" PRId64 " of %" PRId64, k, b->part->least.count, b->part->least.bytes, x.count, x.bytes);
+}
+
+rl_status rl_cert_part_check(rl_cert_work *w, uint32_t k) {
+    rl_arena tmp;
+    uint64_t h;
+    const rl_cert_part *part = &w->c->part[k];
+    if (!part->least.count && !part->least.bytes) return RL_OK; /* costs are never negative */
+    rl_arena_init(&tmp, w->ctx);
+    uint32_t npin = 0;
+    for (uint32_t j = 0; j < part->nop; j++) npin += w->c->op[part->op[j]].npin;
+    builder b = {.w = w, .tmp = &tmp, .part = part, .menu = rl_new(&tmp, uint32_t, part->nop), .value = rl_new(&tmp, uint32_t, npin),
+                 .firstop = rl_new(&tmp, uint32_t, npin), .element.mem = &tmp};
+    rl_status s = survey(&b);
+    if (s == RL_OK && !proved(&b, &h)) {
+        s = prove(&b, k);
+        if (s == RL_OK) note(&b, h);
+    }
+    rl_arena_free(&tmp);
+    return s;
+}
