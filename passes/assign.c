@@ -50,7 +50,7 @@ static void outside_demands(rl_plan *p)
 
 /* ---- the problem ---- */
 
-typedef struct { int64_t conversion, byte_shift; bool bytes_first, by_time; int64_t nop_bits; } scale;
+typedef struct { int64_t conversion, byte_shift; bool bytes_first, by_time; int64_t nop_bits; const rl_target *target; } scale;
 
 static int64_t bits_of(double x)
 {
@@ -59,10 +59,10 @@ static int64_t bits_of(double x)
     return b;
 }
 
-static bool charges_anything(const int64_t *charge)
+static bool charges_anything(const rl_target *t)
 {
     for (uint32_t i = 0; i < RL_NCHARGE; i++)
-        if (charge[i]) return true;
+        if (t->charge[i]) return true;
     return false;
 }
 
@@ -70,7 +70,7 @@ static scale make_scale(const rl_plan *p, bool bytes_first)
 {
     double total = 1;
     for (uint32_t c = 0; c < p->cls.n; c++) total += (double)p->cls.p[c].bytes * 4;
-    scale s = {.bytes_first = bytes_first, .nop_bits = bits_of(8.0 * p->op.n + 1)};
+    scale s = {.bytes_first = bytes_first, .target = p->target, .nop_bits = bits_of(8.0 * p->op.n + 1)};
     int64_t keep = p->op.n > 20000 ? 20 : 26, have = bits_of(total);
     s.byte_shift = have > keep ? have - keep : 0;
     s.conversion = bytes_first ? bits_of(4.0 * p->cls.n + 1) : RL_MIN(have, keep);
@@ -79,7 +79,7 @@ static scale make_scale(const rl_plan *p, bool bytes_first)
 
 static int64_t weight_of(const scale *s, const rl_cls *c)
 {
-    if (s->by_time) return ((((int64_t)RL_FIXED_MOVE + c->bytes) >> s->byte_shift) + 1) << s->nop_bits;
+    if (s->by_time) return ((rl_target_move(s->target, c->bytes, 10) / 10 >> s->byte_shift) + 1) << s->nop_bits;
     int64_t bytes = c->bytes >> s->byte_shift;
     if (s->bytes_first) return (((bytes > 0 ? bytes : 1) << s->conversion) + 1) << s->nop_bits;
     return (((int64_t)1 << s->conversion) + bytes) << s->nop_bits;
@@ -140,7 +140,7 @@ static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
 static bool is_matmul(const rl_graph *g, rl_node n) { return n.i != RL_NONE && rl_nod(g, n)->op == RL_OP_MatMul; }
 
 /* What each component's movement takes: the model's own Transposes. */
-static void cost_before(const rl_plan *p, double *cost)
+static void cost_before(const rl_plan *p, int64_t *cost)
 {
     const rl_graph *g = p->g;
     for (uint32_t k = 0; k < g->order.n; k++) {
@@ -150,7 +150,7 @@ static void cost_before(const rl_plan *p, double *cost)
         const rl_valinfo *y = rl_val(g, n->out[0]);
         bool only_matmul = !y->is_output;
         for (uint32_t i = 0; i < y->nuse; i++) only_matmul &= is_matmul(g, y->use[i].node);
-        cost[c->comp] += rl_move_cost(c, p->member[n->in[0].i].seq, p->member[n->out[0].i].seq, only_matmul);
+        cost[c->comp] += rl_move_cost(p, c, p->member[n->in[0].i].seq, p->member[n->out[0].i].seq, only_matmul);
     }
 }
 
@@ -181,7 +181,7 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
 }
 
 /* What the conversions of some configurations come to, in one component. */
-typedef struct { double time; int64_t count, bytes; } tally;
+typedef struct { int64_t time, count, bytes; } tally;
 
 static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
 {
@@ -198,15 +198,14 @@ static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
     for (uint32_t i = 0; i < all.n; i++) {
         rl_cls *c = &p->cls.p[all.p[i].cls];
         if (!made[all.p[i].cls] || first[all.p[i].cls] == i + 1) continue;
-        t[c->comp].time += rl_move_cost(c, made[all.p[i].cls], c->order.p[all.p[i].order].p, all.p[i].only_matmul);
+        t[c->comp].time += rl_move_cost(p, c, made[all.p[i].cls], c->order.p[all.p[i].order].p, all.p[i].only_matmul);
         t[c->comp].bytes += c->bytes;
         t[c->comp].count++;
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         if (op->comp == RL_NONE || op->noperand == 0) continue;
-        t[op->comp].time += (double)(op->config.p[cfg[k]].charge - op->config.p[0].charge) / 10 *
-                            (double)p->cls.p[op->operand[op->noperand - 1].cls].bytes;
+        t[op->comp].time += (op->config.p[cfg[k]].charge - op->config.p[0].charge) * p->cls.p[op->operand[op->noperand - 1].cls].bytes;
     }
     return t;
 }
@@ -216,12 +215,12 @@ static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
  * bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
 static rl_status quickest(rl_plan *p, const scale *by_count, double limit, uint32_t *cfg, rl_arena *tmp)
 {
-    double *best = rl_new(tmp, double, p->ncomp);
+    int64_t *best = rl_new(tmp, int64_t, p->ncomp);
     const tally *was = tally_of(p, cfg, tmp);
     rl_problem q;
     rl_solution sol;
     cost_before(p, best);
-    for (uint32_t c = 0; c < p->ncomp; c++) best[c] *= RL_WORTH_IT;
+    for (uint32_t c = 0; c < p->ncomp; c++) best[c] -= best[c] / 100 * RL_WORTH_IT;
     for (uint32_t way = 0; way < 4; way++) {
         scale s = *by_count;
         s.by_time = way < 2;
@@ -243,8 +242,6 @@ rl_status rl_pass_assign(rl_pass_run *r)
 {
     rl_plan *p = r->plan;
     r->out->improved = false;
-    p->charge = rl_charges(r->opt->target ? r->opt->target : "generic");
-    if (!p->charge) return rl_fail(p->g->ctx, RL_EUSAGE, "target '%s' is not known", r->opt->target);
     outside_demands(p);
     rl_candidates(p);
     scale s = make_scale(p, r->opt->objective && strcmp(r->opt->objective, "bytes") == 0);
@@ -252,7 +249,7 @@ rl_status rl_pass_assign(rl_pass_run *r)
     double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
     rl_problem q;
     rl_solution sol;
-    bool charged = charges_anything(p->charge) && !s.bytes_first;
+    bool charged = charges_anything(p->target) && !s.bytes_first;
     problem_of(p, &s, false, &q);
     if (charged) /* the bound is on the count, whatever the target charges */
         for (uint32_t k = 0; k < q.nop; k++) memset((int64_t *)q.op[k].cost, 0, q.op[k].ncfg * sizeof *q.op[k].cost);

@@ -3,12 +3,13 @@
 #define RL_PASS_H
 #include "../src/ir.h"
 #include "../src/stats.h"
+#include "../src/target.h"
 
 typedef struct rl_plan rl_plan; /* plan.h: what legal finds, assign decides, insert and lower carry out */
 
 typedef struct {
-    const char *target;      /* "generic", "onnx", ... */
-    const char *objective;   /* "nodes" or "bytes" */
+    const char *target;      /* "generic", "onnx", ... or the path of a file (target.h); NULL: generic */
+    const char *objective;   /* "nodes", "bytes" or "time"; NULL: nodes */
     double time_limit;       /* seconds for the solver */
     bool verify_each;
     const char *print_after; /* pass name, or NULL */
@@ -38,6 +39,7 @@ rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o
 typedef struct {
     rl_graph *g;
     const rl_passopt *opt;
+    const rl_target *target; /* what opt names */
     rl_arena *tmp;
     rl_plan *plan;
     rl_outcome *out;

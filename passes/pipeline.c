@@ -185,22 +185,25 @@ static rl_status run_list(rl_pass_run *r, const char *list) {
     return RL_OK;
 }
 
-rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out) {
-    rl_arena tmp;
+/* list NULL: the whole pipeline. */
+static rl_status run(rl_graph *g, const char *list, const rl_passopt *o, rl_outcome *out) {
+    rl_arena tmp, keep;
     *out = (rl_outcome){0};
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, g->ctx);
-    rl_status s = optimize(&(rl_pass_run){.g = g, .opt = o, .tmp = &tmp, .out = out});
+    rl_arena_init(&keep, g->ctx);
+    rl_pass_run r = {.g = g, .opt = o, .tmp = &tmp, .out = out};
+    rl_status s = rl_target_find(&keep, o->target ? o->target : "generic", &r.target);
+    if (s == RL_OK) s = list ? run_list(&r, list) : optimize(&r);
     rl_arena_free(&tmp);
+    rl_arena_free(&keep);
     return s;
 }
 
+rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out) {
+    return run(g, NULL, o, out);
+}
+
 rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o, rl_outcome *out) {
-    rl_arena tmp;
-    *out = (rl_outcome){0};
-    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
-    rl_arena_init(&tmp, g->ctx);
-    rl_status s = run_list(&(rl_pass_run){.g = g, .opt = o, .tmp = &tmp, .out = out}, comma_list);
-    rl_arena_free(&tmp);
-    return s;
+    return run(g, comma_list ? comma_list : "", o, out);
 }

@@ -88,6 +88,7 @@ typedef enum {
     RL_FORM_MATMUL,  /* MatMul(A, B) */
     RL_FORM_SWAPPED, /* MatMul(B, A): the transposed product, or the weight on the left */
     RL_FORM_GEMM,    /* Gemm, transposing as the operands lie */
+    RL_FORM_FUSED,   /* FusedMatMul, transposing as the operands lie: targets that have it (target.h) */
 } rl_formkind;
 
 typedef struct {
@@ -131,7 +132,7 @@ struct rl_plan {
     struct { rl_oplegal *p; uint32_t n, cap; } op;
     uint32_t *opof;          /* [nnode] its rl_oplegal, RL_NONE for movement inside a class */
     bool *moving;            /* [nnode] movement inside a class */
-    const int64_t *charge;   /* the target's (charge.h) */
+    const rl_target *target; /* which forms there are, and what they cost */
     uint32_t ncomp;
     bool large;              /* more candidates than the budget: level 0 only */
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */

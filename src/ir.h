@@ -192,5 +192,6 @@ rl_attr rl_attr_of_float(rl_graph *g, const char *name, float x);
 /* The integers of a constant i32/i64 tensor, in mem; false when it is no such constant. */
 bool rl_const_ints(const rl_graph *g, rl_value v, rl_arena *mem, const int64_t **x, uint32_t *n);
 uint32_t rl_opset_of(const rl_graph *g, rl_str domain); /* 0 if not imported */
+void rl_graph_import(rl_graph *g, rl_str domain, int64_t version); /* unless the domain is imported already */
 
 #endif

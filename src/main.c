@@ -35,20 +35,20 @@ typedef struct {
     const char *in, *out, *json, *after;
     list dims, shapes;
     rl_passopt pass;
-    bool canonical;
+    bool canonical, named_target;
     double start, read_time;
 } line;
 
 /* ---- the command line ---- */
 
-enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, ALL = MODEL | OTHER };
+enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, TABLE = 16, ALL = MODEL | OTHER | TABLE };
 enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_VERSION };
 
 static const struct { const char *name, *arg; int key; unsigned commands; const char *help; } options[] = {
     {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
     {"json", "FILE", O_JSON, OPTIMIZE | STATS, "write the report as JSON; - is stdout"},
-    {"target", "NAME", O_TARGET, MODEL, "what forms cost: generic (default), onnx"},
-    {"objective", "WHAT", O_OBJECTIVE, MODEL, "fewest nodes (default), or fewest bytes moved"},
+    {"target", "NAME", O_TARGET, MODEL | TABLE, "what runs it and what that costs: generic (default), onnx, ort ... or a FILE.def"},
+    {"objective", "WHAT", O_OBJECTIVE, MODEL, "nodes (default): fewest conversions; bytes: fewest bytes moved; time: least time by the target's table"},
     {"time-limit", "SECONDS", O_TIME, MODEL, "for the solver; then the best found is taken (default 5)"},
     {"dim", "NAME=N", O_DIM, MODEL, "the symbolic size NAME is N"},
     {"input-shape", "X=N,N,...", O_SHAPE, MODEL, "the graph input X has this shape"},
@@ -66,6 +66,7 @@ static rl_status stats(line *l);
 static rl_status print(line *l);
 static rl_status list_passes(line *l);
 static rl_status list_ops(line *l);
+static rl_status list_targets(line *l);
 
 typedef struct { const char *name; unsigned mask; const char *usage, *help; rl_status (*run)(line *l); } command;
 static const command commands[] = {
@@ -74,6 +75,7 @@ static const command commands[] = {
     {"print", PRINT, "IN", "show a model (.onnx, .rlt) as text", print},
     {"passes", OTHER, "", "list the passes", list_passes},
     {"ops", OTHER, "", "list the table of ops", list_ops},
+    {"targets", TABLE, "", "print the table of targets, as a file for --target may have it", list_targets},
 };
 
 static void complain(const char *file, const char *message) {
@@ -119,17 +121,8 @@ static const command *find_command(const char *name) {
     return NULL;
 }
 
-static bool is_target(const char *s) {
-    static const char *const names[] = {
-#define TARGET(name, summary) #name,
-#define CHARGE(target, form, tenths)
-#include "targets.def"
-#undef TARGET
-#undef CHARGE
-    };
-    for (size_t i = 0; i < RL_LEN(names); i++)
-        if (strcmp(names[i], s) == 0) return true;
-    return false;
+static bool is_objective(const char *s) {
+    return strcmp(s, "nodes") == 0 || strcmp(s, "bytes") == 0 || strcmp(s, "time") == 0;
 }
 
 static rl_status add_item(list *l, const char *what, const char *item) {
@@ -143,10 +136,10 @@ static rl_status set_option(line *l, int key, const char *arg) {
     switch (key) {
     case 'o': l->out = arg; return RL_OK;
     case O_JSON: l->json = arg; return RL_OK;
-    case O_TARGET: l->pass.target = arg; return is_target(arg) ? RL_OK : usage_error("no target '%s'", arg);
+    case O_TARGET: l->pass.target = arg; return RL_OK;
     case O_OBJECTIVE:
         l->pass.objective = arg;
-        return strcmp(arg, "nodes") == 0 || strcmp(arg, "bytes") == 0 ? RL_OK : usage_error("--objective is nodes or bytes, not '%s'", arg);
+        return is_objective(arg) ? RL_OK : usage_error("--objective is nodes, bytes or time, not '%s'", arg);
     case O_TIME:
         l->pass.time_limit = strtod(arg, &end);
         return end != arg && !*end && l->pass.time_limit > 0 ? RL_OK : usage_error("--time-limit '%s' is no number above 0", arg);
@@ -188,7 +181,7 @@ static rl_status parse_options(line *l, const command *c, int argc, char **argv,
 
 static rl_status parse_files(line *l, const command *c, int argc, char **argv) {
     int n = argc - optind;
-    if (c->mask == OTHER) return n ? usage_error("%s takes no file", c->name) : RL_OK;
+    if (c->mask & (OTHER | TABLE)) return n ? usage_error("%s takes no file", c->name) : RL_OK;
     if (n < 1) return usage_error("%s: which model?", c->name);
     l->in = argv[optind];
     if (c->mask == OPTIMIZE && n == 2 && !l->out) l->out = argv[optind + 1];
@@ -204,32 +197,12 @@ static bool is_text(const char *path) {
     return n > 4 && strcmp(path + n - 4, ".rlt") == 0;
 }
 
-static rl_status read_file(rl_arena *mem, const char *path, rl_text *t) {
-    FILE *f = fopen(path, "rb");
-    char buf[4096];
-    if (!f) return rl_fail(mem->ctx, RL_EIO, "%s: %s", path, strerror(errno));
-    size_t n, size = 0;
-    while ((n = fread(buf, 1, sizeof buf, f)) > 0) size += n; /* nothing is allocated while the file is open */
-    bool bad = ferror(f) != 0;
-    int error = errno;
-    fclose(f);
-    if (bad) return rl_fail(mem->ctx, RL_EIO, "%s: %s", path, strerror(error));
-    t->mem = mem;
-    t->p = rl_alloc(mem, size + 1);
-    f = fopen(path, "rb");
-    if (f) {
-        t->n = fread(t->p, 1, size, f);
-        fclose(f);
-    }
-    return f && t->n == size ? RL_OK : rl_fail(mem->ctx, RL_EIO, "%s: changed while it was read", path);
-}
-
 static rl_status read_text(rl_ctx *ctx, const char *path, rl_graph **g) {
     rl_arena tmp;
-    rl_text t = {0};
+    rl_text t = {.mem = &tmp};
     if (RL_PROTECT(ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, ctx);
-    rl_status s = read_file(&tmp, path, &t);
+    rl_status s = rl_file_read(path, &t);
     if (s == RL_OK) s = rl_text_parse(ctx, path, t.p, t.n, g);
     rl_arena_free(&tmp);
     return s;
@@ -557,10 +530,47 @@ static rl_status list_ops(line *l) {
     return RL_OK;
 }
 
+/* All targets, or the one that --target names. */
+static rl_status print_targets(line *l, rl_arena *mem) {
+    rl_targets all = {0};
+    rl_text t = {.mem = mem};
+    const rl_target *one = NULL;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    RL_TRY(rl_targets_builtin(mem, &all));
+    if (l->named_target) RL_TRY(rl_target_find(mem, l->pass.target, &one));
+    if (one) rl_target_print(one, &t);
+    for (uint32_t i = 0; i < all.n && !one; i++) {
+        if (i) rl_put(&t, "\n");
+        rl_target_print(&all.p[i], &t);
+    }
+    return write_stdout(l->ctx, t.p, t.n);
+}
+
+static rl_status list_targets(line *l) {
+    rl_arena mem;
+    rl_arena_init(&mem, l->ctx);
+    rl_status s = print_targets(l, &mem);
+    rl_arena_free(&mem);
+    return s;
+}
+
+/* Before the model is read: what is wrong with the target has nothing to do with it. */
+static rl_status check_target(line *l) {
+    rl_arena tmp;
+    const rl_target *t;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, l->ctx);
+    rl_status s = rl_target_find(&tmp, l->pass.target, &t);
+    rl_arena_free(&tmp);
+    if (s != RL_OK) complain(NULL, l->ctx->error);
+    return s;
+}
+
 static rl_status run(line *l, const command *c) {
     rl_status s;
     l->start = rl_seconds();
     l->pass.print = to_stderr;
+    l->named_target = l->pass.target != NULL;
     if (!l->pass.target) l->pass.target = "generic";
     if (!l->pass.objective) l->pass.objective = "nodes";
     l->ctx = rl_ctx_new(0);
@@ -568,7 +578,9 @@ static rl_status run(line *l, const command *c) {
         complain(NULL, "out of memory");
         return RL_ENOMEM;
     }
-    s = c->run(l);
+    s = check_target(l);
+    if (s == RL_OK) s = c->run(l);
+    else l->ctx->error[0] = 0;
     if (s != RL_OK && l->ctx->error[0]) complain(l->in, l->ctx->error);
     rl_ctx_free(l->ctx);
     return s;

@@ -621,6 +621,7 @@ static rl_status put_model(writer *w, const rl_graph *g) {
         put_span(w, g->onnx->bytes);
         return RL_OK;
     }
+    for (uint32_t i = g->onnx ? g->onnx->nopset : g->opset.n; i < g->opset.n; i++) rl_push(w->mem, missing, g->opset.p[i]);
     find_missing(w, g, &missing);
     if (!g->onnx) return put_new_model(w, g, &missing);
     uint32_t left = count_fields(g->onnx->bytes, MODEL_OPSET_IMPORT);
