@@ -53,8 +53,8 @@ typedef enum {
 /* Set struct_size to sizeof(rl_options); members that are 0 or NULL take their defaults. */
 typedef struct {
     size_t struct_size;
-    const char *target;    /* "generic" */
-    const char *objective; /* "nodes" (ties by bytes moved) or "bytes" (ties by count) */
+    const char *target;    /* "generic"; a name that `relayout targets` prints, or the path of a file with such rows */
+    const char *objective; /* "nodes" (ties by bytes moved), "bytes" (ties by count) or "time" (by the target's rows) */
     double time_limit;     /* seconds for the solver; 5 */
     size_t max_memory;     /* bytes that may be allocated; 0: no limit */
 } rl_options;

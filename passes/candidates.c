@@ -395,12 +395,17 @@ static void collect(rl_plan *p)
     rl_arena_free(&tmp);
 }
 
-void rl_candidates(rl_plan *p)
+void rl_logical_configs(rl_plan *p)
 {
     for (uint32_t k = 0; k < p->op.n; k++) {
         rl_hash seen = {.mem = p->mem};
         logical_config(p, &p->op.p[k], &seen);
     }
+}
+
+void rl_candidates(rl_plan *p)
+{
+    rl_logical_configs(p);
     components(p);
     find_active(p);
     collect(p);

@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
     int64_t conv_before, conv_after; /* conversions that the model as read, and as rewritten, needs (problem.md, section 2) */
     int64_t conv_bound;              /* the solver's lower bound */
+    int64_t time_before, time_after, time_bound; /* ns by the target's rows; only for the objective "time", else 0 */
     bool optimal;                    /* conv_after == conv_bound */
     bool improved;                   /* the solver found something cheaper than the graph as it stood */
     bool rewrote;                    /* lower wrote the graph anew */

@@ -159,6 +159,9 @@ bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n);
 uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out);
 /* candidates.c: the configurations of every op, config 0 first: the model as it stands. */
 void rl_candidates(rl_plan *p);
+void rl_logical_configs(rl_plan *p); /* only configuration 0 of each op: the model as it stands */
+/* assign.c: ns that the conversions and charged forms of the model as it stands take. The plan is of no use after it. */
+int64_t rl_plan_time(rl_plan *p);
 /* The place of an order in its class, added if new. */
 uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* level 0 when new */
 

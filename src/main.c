@@ -356,6 +356,7 @@ static rl_report make_report(const line *l, const rl_graph *g, const rl_outcome 
         .in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective,
         .changed = o->changed, .before = o->before, .after = o->after, .conv_before = o->conv_before,
         .conv_after = o->conv_after, .conv_bound = o->conv_bound,
+        .time_before = o->time_before, .time_after = o->time_after, .time_bound = o->time_bound,
     };
 }
 

@@ -65,7 +65,11 @@ void rl_report_json(const rl_report *r, rl_text *t) {
     rl_report_counts_json(&r->after, t);
     rl_put(t, "\n  },\n  \"conversions\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64, r->conv_before,
            r->conv_after, r->conv_bound);
-    rl_put(t, ", \"proof\": \"unchecked\"},\n  \"checks\": {\"structure\": \"%s\"},\n  \"timings\": {",
+    rl_put(t, ", \"proof\": \"unchecked\"}");
+    if (r->time_before)
+        rl_put(t, ",\n  \"time_ns\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64 "}", r->time_before,
+               r->time_after, r->time_bound);
+    rl_put(t, ",\n  \"checks\": {\"structure\": \"%s\"},\n  \"timings\": {",
            r->changed ? "passed" : "unchanged");
     for (uint32_t i = 0; i < r->ntime; i++) rl_put(t, "\"%s\": %.6f, ", r->time[i].name, r->time[i].seconds);
     rl_put(t, "\"total\": %.6f},\n  \"peak_bytes\": %" PRIu64 "\n}\n", r->total, r->peak_bytes);
@@ -99,6 +103,7 @@ void rl_report_table(const rl_report *r, rl_text *t) {
     rl_put(t, "%-28s %10s -> %10s\n", "bytes moved by Transposes", was, now);
     row(t, "conversions needed", r->conv_before, r->conv_after);
     rl_put(t, "%-28s %10s    %10" PRId64 "  (not proved)\n", "solver's minimum", "", r->conv_bound);
+    if (r->time_before) row(t, "ns by the target's table", r->time_before, r->time_after);
     if (!r->changed) rl_put(t, "nothing to improve: the output is the input, byte for byte\n");
     rl_put(t, "%.3f s\n", r->total);
 }

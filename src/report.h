@@ -13,6 +13,7 @@ typedef struct {
     rl_stats before, after;
     int64_t conv_before, conv_after; /* conversions, as problem.md counts them */
     int64_t conv_bound;              /* the solver's lower bound */
+    int64_t time_before, time_after, time_bound; /* ns by the target's table; 0 unless the objective is time */
     const rl_timing *time;
     uint32_t ntime;
     double total;                    /* seconds */
