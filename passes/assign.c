@@ -20,6 +20,12 @@ static void add_fixed(rl_plan *p, rl_value v)
     rl_push(p->mem, p->op, op);
 }
 
+static void add_port(rl_plan *p, rl_value v, bool output)
+{
+    if (p->member[v.i].cls != RL_NONE && rl_port_is_free(p, v, output)) rl_port_op(p, v);
+    else add_fixed(p, v);
+}
+
 static bool is_operand(const rl_oplegal *op, uint32_t slot)
 {
     for (uint32_t o = 0; o < op->noperand; o++)
@@ -32,8 +38,8 @@ static void outside_demands(rl_plan *p)
 {
     rl_graph *g = p->g;
     uint32_t nop = p->op.n;
-    for (uint32_t i = 0; i < g->input.n; i++) add_fixed(p, g->input.p[i]);
-    for (uint32_t i = 0; i < g->output.n; i++) add_fixed(p, g->output.p[i]);
+    for (uint32_t i = 0; i < g->input.n; i++) add_port(p, g->input.p[i], false);
+    for (uint32_t i = 0; i < g->output.n; i++) add_port(p, g->output.p[i], true);
     for (uint32_t i = 0; i < g->outer.n; i++) add_fixed(p, g->outer.p[i]);
     for (uint32_t k = 0; k < nop; k++) {
         const rl_nodeinfo *n = rl_nod(g, p->op.p[k].node);

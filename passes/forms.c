@@ -100,7 +100,7 @@ static void close_form(const rl_oplegal *op, rl_form *f)
     f->ngroup = RL_MAXGROUP;
 }
 
-static void plain_form(rl_plan *p, rl_oplegal *op)
+void rl_plain_form(rl_plan *p, rl_oplegal *op)
 {
     op->form = rl_new(p->mem, rl_form, 1);
     rl_form *f = add_form(p, op, RL_FORM_PLAIN, 0);
@@ -329,7 +329,7 @@ static void op_forms(rl_plan *p, rl_oplegal *op)
         op->form = rl_new(p->mem, rl_form, 8);
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
     } else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
-    else plain_form(p, op);
+    else rl_plain_form(p, op);
 }
 
 /* A fixed op demands the logical order of every tensor that it reads or makes. */

@@ -731,6 +731,7 @@ rl_status rl_pass_legal(rl_pass_run *r)
     p->g = r->g;
     p->mem = r->tmp;
     p->target = r->target;
+    p->io = r->io;
     RL_TRY(rl_plan_atoms(p));
     for (uint32_t i = 0; i < p->op.n; i++) rl_legal_tokens(p, i);
     return RL_OK;

@@ -5,6 +5,7 @@
 #include "../src/stats.h"
 #include "../src/target.h"
 
+typedef struct rl_interface rl_interface; /* interface.h */
 typedef struct rl_plan rl_plan; /* plan.h: what legal finds, assign decides, insert and lower carry out */
 
 typedef struct {
@@ -41,12 +42,15 @@ typedef struct {
     rl_graph *g;
     const rl_passopt *opt;
     const rl_target *target; /* what opt names */
+    const rl_interface *io;  /* inputs and outputs whose order is free, or NULL */
     rl_arena *tmp;
     rl_plan *plan;
     rl_outcome *out;
     bool large;   /* so many candidates that the plan is made only once */
     bool gave_up; /* set by a pass that left the graph half-written: the input is kept */
 } rl_pass_run;
+/* Runs a job with what passes need set up around it. */
+rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_status (*job)(rl_pass_run *r, void *what), void *what);
 #define PASS(name, summary) rl_status rl_pass_##name(rl_pass_run *r);
 #include "passes.def"
 #undef PASS

@@ -186,7 +186,8 @@ static rl_status again(rl_pass_run *r) {
     return RL_OK;
 }
 
-static rl_status optimize(rl_pass_run *r) {
+static rl_status optimize(rl_pass_run *r, void *unused) {
+    (void)unused;
     RL_TRY(check_names(r->g->ctx, r->opt->disable));
     if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
     RL_TRY(infer(r));
@@ -198,7 +199,8 @@ static rl_status optimize(rl_pass_run *r) {
     return judge(r);
 }
 
-static rl_status run_list(rl_pass_run *r, const char *list) {
+static rl_status run_list(rl_pass_run *r, void *what) {
+    const char *list = *(const char **)what;
     RL_TRY(check_names(r->g->ctx, list));
     RL_TRY(infer(r));
     for (const char *s = list ? list : ""; *s && !r->gave_up;) {
@@ -209,8 +211,7 @@ static rl_status run_list(rl_pass_run *r, const char *list) {
     return RL_OK;
 }
 
-/* list NULL: the whole pipeline. */
-static rl_status run(rl_graph *g, const char *list, const rl_passopt *o, rl_outcome *out) {
+rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_status (*job)(rl_pass_run *r, void *what), void *what) {
     rl_arena tmp, keep;
     *out = (rl_outcome){0};
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
@@ -219,16 +220,16 @@ static rl_status run(rl_graph *g, const char *list, const rl_passopt *o, rl_outc
     rl_pass_run r = {.g = g, .opt = o, .tmp = &tmp, .out = out};
     rl_status s = check_objective(g->ctx, o->objective);
     if (s == RL_OK) s = rl_target_find(&keep, o->target ? o->target : "generic", &r.target);
-    if (s == RL_OK) s = list ? run_list(&r, list) : optimize(&r);
+    if (s == RL_OK) s = job(&r, what);
     rl_arena_free(&tmp);
     rl_arena_free(&keep);
     return s;
 }
 
 rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out) {
-    return run(g, NULL, o, out);
+    return rl_run_job(g, o, out, optimize, NULL);
 }
 
 rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o, rl_outcome *out) {
-    return run(g, comma_list ? comma_list : "", o, out);
+    return rl_run_job(g, o, out, run_list, &comma_list);
 }

@@ -132,6 +132,7 @@ struct rl_plan {
     struct { rl_oplegal *p; uint32_t n, cap; } op;
     uint32_t *opof;          /* [nnode] its rl_oplegal, RL_NONE for movement inside a class */
     bool *moving;            /* [nnode] movement inside a class */
+    const rl_interface *io;  /* inputs and outputs whose order is free, or NULL */
     const rl_target *target; /* which forms there are, and what they cost */
     uint32_t ncomp;
     bool large;              /* more candidates than the budget: level 0 only */
@@ -150,6 +151,10 @@ uint32_t rl_unit_new(rl_plan *p, rl_dim size);
 void rl_legal_link(rl_plan *p, rl_node n);
 void rl_legal_inner(rl_plan *p, uint32_t op);
 void rl_legal_tokens(rl_plan *p, uint32_t op); /* forms.c */
+void rl_plain_form(rl_plan *p, rl_oplegal *op);
+/* interface.c: a graph input or output in any order of its dims. */
+bool rl_port_is_free(const rl_plan *p, rl_value v, bool output);
+void rl_port_op(rl_plan *p, rl_value v);
 /* Whether a dim of a graph input has this size, so that it can be looked up. */
 bool rl_is_input_size(const rl_graph *g, rl_dim d);
 /* Dims that only Reshape groups cannot match: a block reshape. */

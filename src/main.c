@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../passes/pass.h"
+#include "../passes/interface.h"
 #include "onnx.h"
 #include "ops.h"
 #include "report.h"
@@ -33,7 +33,9 @@ typedef struct { const char *item[MAXFIX]; uint32_t n; } list;
 typedef struct {
     rl_ctx *ctx;
     const char *in, *out, *json, *after;
-    list dims, shapes;
+    list dims, shapes, in_layouts, out_layouts;
+    rl_arena io_mem;
+    rl_interface io;
     rl_passopt pass;
     bool canonical, named_target;
     double start, read_time;
@@ -42,7 +44,7 @@ typedef struct {
 /* ---- the command line ---- */
 
 enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, TABLE = 16, ALL = MODEL | OTHER | TABLE };
-enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_VERSION };
+enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_IN_LAYOUT, O_OUT_LAYOUT, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_VERSION };
 
 static const struct { const char *name, *arg; int key; unsigned commands; const char *help; } options[] = {
     {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
@@ -52,6 +54,8 @@ static const struct { const char *name, *arg; int key; unsigned commands; const 
     {"time-limit", "SECONDS", O_TIME, MODEL, "for the solver; then the best found is taken (default 5)"},
     {"dim", "NAME=N", O_DIM, MODEL, "the symbolic size NAME is N"},
     {"input-shape", "X=N,N,...", O_SHAPE, MODEL, "the graph input X has this shape"},
+    {"input-layout", "X=ORDER", O_IN_LAYOUT, OPTIMIZE, "the graph input X comes in this order: nhwc, acdb ..., or free"},
+    {"output-layout", "Y=ORDER", O_OUT_LAYOUT, OPTIMIZE, "the graph output Y goes in this order"},
     {"disable", "PASSES", O_DISABLE, MODEL, "passes not to run, separated by commas"},
     {"print-after", "PASS", O_PRINT_AFTER, OPTIMIZE, "print the graph after PASS to stderr"},
     {"after", "PASS", O_AFTER, PRINT, "run the passes up to PASS first"},
@@ -145,6 +149,8 @@ static rl_status set_option(line *l, int key, const char *arg) {
         return end != arg && !*end && l->pass.time_limit > 0 ? RL_OK : usage_error("--time-limit '%s' is no number above 0", arg);
     case O_DIM: return add_item(&l->dims, "--dim", arg);
     case O_SHAPE: return add_item(&l->shapes, "--input-shape", arg);
+    case O_IN_LAYOUT: return add_item(&l->in_layouts, "--input-layout", arg);
+    case O_OUT_LAYOUT: return add_item(&l->out_layouts, "--output-layout", arg);
     case O_DISABLE: l->pass.disable = arg; return RL_OK;
     case O_PRINT_AFTER: l->pass.print_after = arg; return RL_OK;
     case O_AFTER: l->after = arg; return RL_OK;
@@ -331,10 +337,12 @@ static uint64_t peak_bytes(void) {
     return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
 }
 
-/* A text that nothing improved has no bytes to copy, and a pass may have left its graph half-written: it is read again. */
-static rl_status write_text_again(line *l) {
+/* What nothing improved has no bytes to copy where it was text, or has another interface now; and a pass may have left its
+ * graph half-written: it is read again. */
+static rl_status write_again(line *l) {
     rl_graph *g;
     rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = rl_interface_apply(g, &l->io);
     if (s == RL_OK) s = rl_onnx_write(g, l->out);
     rl_graph_free(g);
     return s;
@@ -344,7 +352,8 @@ static rl_status write_text_again(line *l) {
 static rl_status write_model(line *l, rl_graph *g, bool changed, uint64_t *nbyte) {
     struct stat st;
     *nbyte = 0;
-    RL_TRY(changed ? rl_onnx_write(g, l->out) : is_text(l->in) ? write_text_again(l) : rl_onnx_copy(g, l->out));
+    bool again = is_text(l->in) || rl_interface_changed(&l->io);
+    RL_TRY(changed ? rl_onnx_write(g, l->out) : again ? write_again(l) : rl_onnx_copy(g, l->out));
     if (stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
     return RL_OK;
 }
@@ -352,12 +361,31 @@ static rl_status write_model(line *l, rl_graph *g, bool changed, uint64_t *nbyte
 /* ---- commands ---- */
 
 static rl_report make_report(const line *l, const rl_graph *g, const rl_outcome *o) {
-    return (rl_report){
+    rl_report r = {
         .in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective,
         .changed = o->changed, .before = o->before, .after = o->after, .conv_before = o->conv_before,
         .conv_after = o->conv_after, .conv_bound = o->conv_bound,
         .time_before = o->time_before, .time_after = o->time_after, .time_bound = o->time_bound,
     };
+    if (l->io.port.n == 0) return r;
+    r.before = l->io.before;
+    r.conv_before = l->io.conv_before;
+    r.conv_without = l->io.conv_without;
+    r.bound_without = l->io.bound_without;
+    r.handed = rl_interface_handed(&l->io);
+    r.changed |= rl_interface_changed(&l->io) > 0;
+    return r;
+}
+
+/* The ports as asked for and as they are now, in mem. */
+static void add_ports(const line *l, rl_arena *mem, rl_report *r) {
+    rl_portline *port = rl_new(mem, rl_portline, l->io.port.n);
+    for (uint32_t i = 0; i < l->io.port.n; i++) {
+        const rl_port *x = &l->io.port.p[i];
+        port[i] = (rl_portline){x->name, rl_port_order(l->ctx, x), x->output, x->moves};
+    }
+    r->port = port;
+    r->nport = l->io.port.n;
 }
 
 static rl_status report_optimize(const line *l, const rl_graph *g, const rl_outcome *o, uint64_t out_bytes, double write_time) {
@@ -369,6 +397,7 @@ static rl_status report_optimize(const line *l, const rl_graph *g, const rl_outc
     for (uint32_t i = 0; i < o->ntime; i++) time[n++] = (rl_timing){o->time[i].pass, o->time[i].seconds};
     time[n++] = (rl_timing){"write", write_time};
     rl_report r = make_report(l, g, o);
+    add_ports(l, &tmp, &r);
     r.out_bytes = out_bytes;
     r.time = time;
     r.ntime = n;
@@ -393,11 +422,29 @@ static rl_status optimize_graph(line *l, rl_graph *g) {
     return report_optimize(l, g, &o, nbyte, rl_seconds() - start);
 }
 
-static rl_status optimize(line *l) {
+/* --input-layout and --output-layout: what they save is found on a graph of its own. */
+static rl_status choose_interface(line *l) {
     rl_graph *g;
+    l->io.mem = &l->io_mem;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    for (uint32_t i = 0; i < l->in_layouts.n; i++) RL_TRY(rl_interface_add(&l->io, false, l->in_layouts.item[i]));
+    for (uint32_t i = 0; i < l->out_layouts.n; i++) RL_TRY(rl_interface_add(&l->io, true, l->out_layouts.item[i]));
+    if (l->io.port.n == 0) return RL_OK;
     rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = rl_interface_choose(g, &l->pass, &l->io);
+    rl_graph_free(g);
+    return s;
+}
+
+static rl_status optimize(line *l) {
+    rl_graph *g = NULL;
+    rl_arena_init(&l->io_mem, l->ctx);
+    rl_status s = choose_interface(l);
+    if (s == RL_OK) s = read_model(l, &g);
+    if (s == RL_OK && l->io.port.n) s = rl_interface_apply(g, &l->io);
     if (s == RL_OK) s = optimize_graph(l, g);
     rl_graph_free(g);
+    rl_arena_free(&l->io_mem);
     return s;
 }
 

@@ -123,15 +123,10 @@ static rl_status set_extra(reader *r, rl_target *t, const row *x) {
 
 /* nhwc, acdb: whole axes. */
 static rl_status order_of(reader *r, const char *text, rl_run *run) {
-    const rl_layout *l = NULL;
-    const char *s = text, *why;
-    rl_dim dim[RL_RUNRANK];
+    const char *why;
     run->rank = (uint32_t)strlen(text);
-    for (uint32_t i = 0; i < RL_RUNRANK; i++) dim[i] = 2;
     if (run->rank < 1 || run->rank > RL_RUNRANK) return fail(r, "'%s' is no order of 1 to %d dims", text, RL_RUNRANK);
-    if (!rl_layout_parse(r->mem, &s, run->rank, dim, &l, &why)) return fail(r, "'%s' is no order: %s", text, why);
-    if (*s || !rl_layout_is_perm(l, run->rank, run->perm)) return fail(r, "'%s' is no order of whole dims", text);
-    return RL_OK;
+    return rl_layout_parse_perm(r->mem, text, run->rank, run->perm, &why) ? RL_OK : fail(r, "'%s' is no order: %s", text, why);
 }
 
 static bool is_word(const char *s, size_t n) {
