@@ -63,7 +63,7 @@ static rl_status check_port(const rl_graph *g, const rl_interface *io, const rl_
     const rl_valinfo *val = rl_val(g, *v);
     if (val->rank == RL_NORANK) return refuse(g->ctx, x, "its rank is not known");
     if (val->rank > RL_PORTRANK) return refuse(g->ctx, x, "it has too many dims");
-    if (val->is_init) return refuse(g->ctx, x, x->output ? "it is a constant" : "it has a default value in the model");
+    if (val->is_init || val->raw.p) return refuse(g->ctx, x, x->output ? "it is a constant" : "it has a default value in the model");
     return val->is_input && val->is_output ? check_both(g->ctx, io, x) : RL_OK;
 }
 
@@ -145,6 +145,7 @@ static void change(rl_graph *g, const rl_port *x, rl_value old) {
     rl_value now = rl_graph_value(g, name);
     for (uint32_t i = 0; i < x->rank; i++) dim[i] = rl_val(g, old)->dim[x->perm[i]];
     rl_graph_set_type(g, now, rl_val(g, old)->dtype, x->rank, dim);
+    rl_push(&g->mem, g->turned, ((rl_turn){now, rl_copy(&g->mem, x->perm, x->rank * sizeof *x->perm)}));
     rl_valinfo *was = rl_val(g, old), *is = rl_val(g, now);
     is->is_input = was->is_input && !x->output;
     is->is_output = was->is_output;

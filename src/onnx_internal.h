@@ -32,7 +32,6 @@ struct rl_onnx {
     rl_span bytes;      /* ModelProto, or a body's GraphProto */
     rl_span graph;      /* GraphProto */
     uint32_t nnode;     /* node fields in it */
-    uint32_t nval;      /* values that the file names: an input or output behind them was put in its place later */
     uint32_t nopset;    /* domains that the file imports: the first of g->opset; those behind are written as well */
     rl_node *order;     /* the order as read, where it had to be sorted; NULL: 0, 1, 2 ... */
     struct { rl_value *p; uint32_t n, cap; } init; /* the value of each initializer field, in file order */

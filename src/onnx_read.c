@@ -400,7 +400,6 @@ static rl_status read_into(rl_reader *r, rl_graph *g, rl_span bytes, uint32_t de
     l.attr = &attr;
     g->onnx->graph = bytes;
     rl_status status = read_fields(&l, bytes);
-    g->onnx->nval = g->nval;
     rl_arena_free(&l.scratch);
     rl_arena_free(&attr.scratch);
     return status;

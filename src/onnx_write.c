@@ -173,9 +173,15 @@ static bool inits_clean(const rl_graph *g) {
     return true;
 }
 
-/* The input or output is the one that its field was read for. */
+static const uint32_t *turned(const rl_graph *g, rl_value v) {
+    for (uint32_t i = 0; i < g->turned.n; i++)
+        if (rl_same(g->turned.p[i].v, v)) return g->turned.p[i].perm;
+    return NULL;
+}
+
+/* The input or output is what its field says. */
 static bool port_holds(const rl_graph *g, rl_value v, rl_span field) {
-    if (v.i >= g->onnx->nval) return false;
+    if (turned(g, v)) return false;
     rl_wire w = rl_wire_of(field);
     for (rl_field f; rl_wire_next(&w, &f);)
         if (f.number == VALUE_NAME && !is_named(g, v, f.body)) return false;
@@ -497,7 +503,12 @@ static rl_status put_hint(writer *w, const rl_graph *g, const rl_field *f) {
     return RL_OK;
 }
 
-/* An input or output whose interface was changed: its own name and shape; the rest of the field stays. */
+static void turn_shape(writer *w, Onnx__TensorShapeProto *s, const uint32_t *perm) {
+    Onnx__TensorShapeProto__Dimension **was = rl_copy(w->mem, s->dim, s->n_dim * sizeof *was);
+    for (size_t i = 0; i < s->n_dim; i++) s->dim[i] = was[perm[i]];
+}
+
+/* An input or output that has another name or order now; the rest of the field stays. */
 static rl_status put_port(writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
     ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
     if (port_holds(g, v, f->body)) {
@@ -507,8 +518,9 @@ static rl_status put_port(writer *w, const rl_graph *g, rl_value v, const rl_fie
     Onnx__ValueInfoProto *p = onnx__value_info_proto__unpack(&alloc, f->body.n, f->body.p);
     if (!p) return rl_fail(w->ctx, RL_EMODEL, "an input or output is damaged");
     bool tensor = p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && p->type->tensor_type;
+    Onnx__TensorShapeProto *shape = tensor ? p->type->tensor_type->shape : NULL;
     p->name = text(name_of(w, g, v));
-    if (tensor && rl_val(g, v)->rank != RL_NORANK) p->type->tensor_type->shape = shape_of(w, rl_val(g, v));
+    if (shape && turned(g, v) && shape->n_dim == rl_val(g, v)->rank) turn_shape(w, shape, turned(g, v));
     put_message(w, f->number, &p->base);
     return RL_OK;
 }
