@@ -18,7 +18,7 @@
  *     void *out; size_t nout;
  *     if (rl_optimize_bytes(in, nin, &out, &nout, NULL, &r) == RL_OK) { use(out, nout); rl_free(out); }
  *
- * Graph inputs and outputs keep their names, order and types.  A result that is not better is not written: then the output is
+ * Graph inputs and outputs keep their names, order and types, but for those whose layout the options change.  A result that is not better is not written: then the output is
  * the input, byte for byte, and changed is 0.  out.onnx is the old file or the whole new one, never anything between.
  * Functions keep no state between calls and may run in several threads at once.  Nothing is printed, nothing exits. */
 #ifndef RELAYOUT_H
@@ -53,10 +53,12 @@ typedef enum {
 /* Set struct_size to sizeof(rl_options); members that are 0 or NULL take their defaults. */
 typedef struct {
     size_t struct_size;
-    const char *target;    /* "generic" */
-    const char *objective; /* "nodes" (ties by bytes moved) or "bytes" (ties by count) */
+    const char *target;    /* "generic"; a name that `relayout targets` prints, or the path of a file with such rows */
+    const char *objective; /* "nodes" (ties by bytes moved), "bytes" (ties by count) or "time" (by the target's rows) */
     double time_limit;     /* seconds for the solver; 5 */
     size_t max_memory;     /* bytes that may be allocated; 0: no limit */
+    const char *input_layouts;  /* "x=nhwc,z=free": graph inputs that come in another order of dims; what it may say: docs/interface.md */
+    const char *output_layouts; /* the same for graph outputs */
 } rl_options;
 
 typedef struct {
@@ -65,6 +67,8 @@ typedef struct {
     int64_t conversions_before, conversions_after;   /* that move data */
     int64_t moved_bytes_before, moved_bytes_after;   /* by them, for one run; symbolic sizes guessed */
     int64_t lower_bound;                             /* the solver's, on conversions; not checked by a second program yet */
+    int64_t handed_to_caller;                        /* conversions that input_layouts and output_layouts leave to the caller */
+    int64_t conversions_own_interface;               /* that would be left without those two; -1 where they are not given */
     char error[1024];                                /* one line; empty on success */
 } rl_result;
 

@@ -1,8 +1,9 @@
 /* The cheapest choice of one configuration per op (problem.md, section 2).
  *
  * Candidates come from candidates.c; solve.c finds the least total.  Costs are lexicographic in one int64: conversions, then
- * bytes moved, then how far ops stray from the input (objective "bytes": bytes, then conversions).  A target with charges is
- * solved by time as well, and may keep what the model has (quickest, below).
+ * bytes moved, then how far ops stray from the input (objective "bytes": bytes, then conversions; objective "time": the time
+ * of the conversions and of what is charged, by the target's rows).  For the objective "nodes" a target with charges is solved
+ * by time as well, and may keep what the model has (quickest, below).
  *
  * Needs: the plan of legal.  Keeps: the graph.  Leaves: rl_oplegal.chosen. */
 #include "charge.h"
@@ -19,6 +20,12 @@ static void add_fixed(rl_plan *p, rl_value v)
     rl_push(p->mem, p->op, op);
 }
 
+static void add_port(rl_plan *p, rl_value v, bool output)
+{
+    if (p->member[v.i].cls != RL_NONE && rl_port_is_free(p, v, output)) rl_port_op(p, v);
+    else add_fixed(p, v);
+}
+
 static bool is_operand(const rl_oplegal *op, uint32_t slot)
 {
     for (uint32_t o = 0; o < op->noperand; o++)
@@ -31,8 +38,8 @@ static void outside_demands(rl_plan *p)
 {
     rl_graph *g = p->g;
     uint32_t nop = p->op.n;
-    for (uint32_t i = 0; i < g->input.n; i++) add_fixed(p, g->input.p[i]);
-    for (uint32_t i = 0; i < g->output.n; i++) add_fixed(p, g->output.p[i]);
+    for (uint32_t i = 0; i < g->input.n; i++) add_port(p, g->input.p[i], false);
+    for (uint32_t i = 0; i < g->output.n; i++) add_port(p, g->output.p[i], true);
     for (uint32_t i = 0; i < g->outer.n; i++) add_fixed(p, g->outer.p[i]);
     for (uint32_t k = 0; k < nop; k++) {
         const rl_nodeinfo *n = rl_nod(g, p->op.p[k].node);
@@ -50,7 +57,7 @@ static void outside_demands(rl_plan *p)
 
 /* ---- the problem ---- */
 
-typedef struct { int64_t conversion, byte_shift; bool bytes_first, by_time; int64_t nop_bits; } scale;
+typedef struct { int64_t conversion, byte_shift; bool bytes_first, by_time; int64_t nop_bits; const rl_target *target; } scale;
 
 static int64_t bits_of(double x)
 {
@@ -59,10 +66,10 @@ static int64_t bits_of(double x)
     return b;
 }
 
-static bool charges_anything(const int64_t *charge)
+static bool charges_anything(const rl_target *t)
 {
     for (uint32_t i = 0; i < RL_NCHARGE; i++)
-        if (charge[i]) return true;
+        if (t->charge[i]) return true;
     return false;
 }
 
@@ -70,16 +77,41 @@ static scale make_scale(const rl_plan *p, bool bytes_first)
 {
     double total = 1;
     for (uint32_t c = 0; c < p->cls.n; c++) total += (double)p->cls.p[c].bytes * 4;
-    scale s = {.bytes_first = bytes_first, .nop_bits = bits_of(8.0 * p->op.n + 1)};
+    scale s = {.bytes_first = bytes_first, .target = p->target, .nop_bits = bits_of(8.0 * p->op.n + 1)};
     int64_t keep = p->op.n > 20000 ? 20 : 26, have = bits_of(total);
     s.byte_shift = have > keep ? have - keep : 0;
     s.conversion = bytes_first ? bits_of(4.0 * p->cls.n + 1) : RL_MIN(have, keep);
     return s;
 }
 
+/* What a conversion of the class takes, whichever groups of dims move. */
+static int64_t move_time(const rl_plan *p, uint32_t cls) { return RL_MAX(1, rl_target_move(p->target, p->cls.p[cls].bytes, 10)); }
+
+/* What a tenth of a conversion of the op's result takes: the unit of a charge. */
+static int64_t charge_time(const rl_plan *p, const rl_oplegal *op)
+{
+    return op->noperand ? move_time(p, op->operand[op->noperand - 1].cls) / 10 : 0;
+}
+
+/* Costs are times, as exact as 60 bits allow. */
+static scale time_scale(const rl_plan *p)
+{
+    double total = 1;
+    scale s = {.by_time = true, .nop_bits = bits_of(8.0 * p->op.n + 1), .target = p->target};
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        int64_t most = 0;
+        for (uint32_t c = 0; c < op->config.n; c++) most = RL_MAX(most, op->config.p[c].charge);
+        total += (double)most * (double)charge_time(p, op);
+        for (uint32_t o = 0; o < op->noperand; o++) total += (double)move_time(p, op->operand[o].cls);
+    }
+    s.byte_shift = RL_MAX(0, bits_of(total) + s.nop_bits - 60);
+    return s;
+}
+
 static int64_t weight_of(const scale *s, const rl_cls *c)
 {
-    if (s->by_time) return ((((int64_t)RL_FIXED_MOVE + c->bytes) >> s->byte_shift) + 1) << s->nop_bits;
+    if (s->by_time) return ((RL_MAX(1, rl_target_move(s->target, c->bytes, 10)) >> s->byte_shift) + (s->byte_shift > 0)) << s->nop_bits;
     int64_t bytes = c->bytes >> s->byte_shift;
     if (s->bytes_first) return (((bytes > 0 ? bytes : 1) << s->conversion) + 1) << s->nop_bits;
     return (((int64_t)1 << s->conversion) + bytes) << s->nop_bits;
@@ -103,7 +135,7 @@ static void problem_of(rl_plan *p, const scale *s, bool mild, rl_problem *q)
         for (uint32_t i = 0; i < o->noperand; i++)
             if (o->operand[i].pin) value[n++] = o->operand[i].cls;
         int64_t *cost = rl_new(p->mem, int64_t, o->config.n);
-        if (s->by_time && o->noperand) tenth = weight_of(s, &p->cls.p[o->operand[o->noperand - 1].cls]) / 10;
+        if (s->by_time) tenth = charge_time(p, o) >> s->byte_shift << s->nop_bits;
         for (uint32_t c = 0; c < o->config.n; c++) {
             cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
             cost[c] += tenth * (mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge);
@@ -113,15 +145,16 @@ static void problem_of(rl_plan *p, const scale *s, bool mild, rl_problem *q)
     *q = (rl_problem){p->cls.n, p->op.n, weight, norder, op, rl_new(p->mem, uint32_t, p->op.n)};
 }
 
-/* Conversions of an assignment, from the definition. */
-static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
+/* Conversions of an assignment, from the definition; *time, if not NULL: what they take, and what is charged. */
+static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp, int64_t *time)
 {
     rl_hash seen = {.mem = tmp};
-    int64_t n = 0;
+    int64_t n = 0, t = 0;
     bool *any = rl_new(tmp, bool, p->cls.n);
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         uint32_t pin = 0;
+        t += op->config.p[cfg[k]].charge * charge_time(p, op);
         for (uint32_t o = 0; o < op->noperand; o++) {
             if (!op->operand[o].pin) continue;
             uint32_t cls = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
@@ -129,10 +162,40 @@ static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
             if (rl_hash_get(&seen, key) != RL_NONE) continue;
             rl_hash_put(&seen, key, 1);
             n += any[cls];
+            if (any[cls]) t += move_time(p, cls);
             any[cls] = true;
         }
     }
+    if (time) *time = t;
     return n;
+}
+
+int64_t rl_plan_time(rl_plan *p)
+{
+    int64_t time;
+    outside_demands(p);
+    rl_logical_configs(p);
+    conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &time);
+    return rl_target_ns(p->target, time);
+}
+
+/* Below what no assignment takes. Shifted weights were rounded: each may be one too high. */
+static int64_t time_bound(const rl_plan *p, const scale *s, const rl_solution *sol)
+{
+    int64_t units = sol->bound >> s->nop_bits, slack = 0;
+    for (uint32_t k = 0; k < p->op.n && s->byte_shift; k++) slack += p->op.p[k].npin;
+    return rl_target_ns(p->target, RL_MAX(0, units - slack) << s->byte_shift);
+}
+
+/* The least time. */
+static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, int64_t *bound)
+{
+    scale s = time_scale(p);
+    rl_problem q;
+    problem_of(p, &s, false, &q);
+    RL_TRY(rl_solve(p->mem, &q, limit, sol));
+    *bound = time_bound(p, &s, sol);
+    return RL_OK;
 }
 
 /* ---- a target with charges: is it worth it? ---- */
@@ -140,7 +203,7 @@ static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
 static bool is_matmul(const rl_graph *g, rl_node n) { return n.i != RL_NONE && rl_nod(g, n)->op == RL_OP_MatMul; }
 
 /* What each component's movement takes: the model's own Transposes. */
-static void cost_before(const rl_plan *p, double *cost)
+static void cost_before(const rl_plan *p, int64_t *cost)
 {
     const rl_graph *g = p->g;
     for (uint32_t k = 0; k < g->order.n; k++) {
@@ -150,7 +213,7 @@ static void cost_before(const rl_plan *p, double *cost)
         const rl_valinfo *y = rl_val(g, n->out[0]);
         bool only_matmul = !y->is_output;
         for (uint32_t i = 0; i < y->nuse; i++) only_matmul &= is_matmul(g, y->use[i].node);
-        cost[c->comp] += rl_move_cost(c, p->member[n->in[0].i].seq, p->member[n->out[0].i].seq, only_matmul);
+        cost[c->comp] += rl_move_cost(p, c, p->member[n->in[0].i].seq, p->member[n->out[0].i].seq, only_matmul);
     }
 }
 
@@ -181,7 +244,7 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
 }
 
 /* What the conversions of some configurations come to, in one component. */
-typedef struct { double time; int64_t count, bytes; } tally;
+typedef struct { int64_t time, count, bytes; } tally;
 
 static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
 {
@@ -198,15 +261,14 @@ static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
     for (uint32_t i = 0; i < all.n; i++) {
         rl_cls *c = &p->cls.p[all.p[i].cls];
         if (!made[all.p[i].cls] || first[all.p[i].cls] == i + 1) continue;
-        t[c->comp].time += rl_move_cost(c, made[all.p[i].cls], c->order.p[all.p[i].order].p, all.p[i].only_matmul);
+        t[c->comp].time += rl_move_cost(p, c, made[all.p[i].cls], c->order.p[all.p[i].order].p, all.p[i].only_matmul);
         t[c->comp].bytes += c->bytes;
         t[c->comp].count++;
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         if (op->comp == RL_NONE || op->noperand == 0) continue;
-        t[op->comp].time += (double)(op->config.p[cfg[k]].charge - op->config.p[0].charge) / 10 *
-                            (double)p->cls.p[op->operand[op->noperand - 1].cls].bytes;
+        t[op->comp].time += (op->config.p[cfg[k]].charge - op->config.p[0].charge) * p->cls.p[op->operand[op->noperand - 1].cls].bytes;
     }
     return t;
 }
@@ -216,15 +278,15 @@ static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
  * bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
 static rl_status quickest(rl_plan *p, const scale *by_count, double limit, uint32_t *cfg, rl_arena *tmp)
 {
-    double *best = rl_new(tmp, double, p->ncomp);
+    int64_t *best = rl_new(tmp, int64_t, p->ncomp);
     const tally *was = tally_of(p, cfg, tmp);
+    const scale by_time = time_scale(p);
     rl_problem q;
     rl_solution sol;
     cost_before(p, best);
-    for (uint32_t c = 0; c < p->ncomp; c++) best[c] *= RL_WORTH_IT;
+    for (uint32_t c = 0; c < p->ncomp; c++) best[c] -= best[c] / 100 * RL_WORTH_IT;
     for (uint32_t way = 0; way < 4; way++) {
-        scale s = *by_count;
-        s.by_time = way < 2;
+        scale s = way < 2 ? by_time : *by_count;
         problem_of(p, &s, way & 1, &q);
         RL_TRY(rl_solve(p->mem, &q, limit, &sol));
         const tally *now = tally_of(p, sol.cfg, tmp);
@@ -243,8 +305,6 @@ rl_status rl_pass_assign(rl_pass_run *r)
 {
     rl_plan *p = r->plan;
     r->out->improved = false;
-    p->charge = rl_charges(r->opt->target ? r->opt->target : "generic");
-    if (!p->charge) return rl_fail(p->g->ctx, RL_EUSAGE, "target '%s' is not known", r->opt->target);
     outside_demands(p);
     rl_candidates(p);
     bool bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
@@ -252,26 +312,28 @@ rl_status rl_pass_assign(rl_pass_run *r)
     scale s = make_scale(p, bytes_first);
     rl_problem q;
     rl_solution sol;
-    bool charged = charges_anything(p->charge) && !s.bytes_first;
+    bool timed = r->opt->objective && strcmp(r->opt->objective, "time") == 0;
+    bool charged = charges_anything(p->target) && !s.bytes_first && !timed;
     problem_of(p, &s, false, &q);
-    if (charged) /* the bound is on the count, whatever the target charges */
+    if (charged || timed) /* the bound is on the count, whatever the target charges */
         for (uint32_t k = 0; k < q.nop; k++) memset((int64_t *)q.op[k].cost, 0, q.op[k].ncfg * sizeof *q.op[k].cost);
     RL_TRY(rl_solve(p->mem, &q, limit, &sol));
-    r->out->conv_before = conversions(p, q.start, r->tmp);
+    r->out->conv_before = conversions(p, q.start, r->tmp, NULL);
     /* The solver's bound is in scaled units: what it says of conversions is the whole units below it. */
     int64_t unit = (int64_t)1 << (s.conversion + s.nop_bits);
-    r->out->conv_bound = sol.optimal ? conversions(p, sol.cfg, r->tmp) : s.bytes_first ? 0 : sol.bound / unit;
+    r->out->conv_bound = sol.optimal ? conversions(p, sol.cfg, r->tmp, NULL) : s.bytes_first ? 0 : sol.bound / unit;
     RL_TRY(rl_bound(p, sol.cfg, sol.optimal, bytes_first, limit));
     r->out->optimal = sol.optimal;
     if (charged) {
         memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);
         RL_TRY(quickest(p, &s, limit, sol.cfg, r->tmp));
     }
+    if (timed) RL_TRY(least_time(p, limit, &sol, &r->out->time_bound));
     for (uint32_t k = 0; k < p->op.n; k++) {
         p->op.p[k].chosen = sol.cfg[k];
         r->out->improved |= sol.cfg[k] != 0;
     }
-    r->out->conv_after = conversions(p, sol.cfg, r->tmp);
+    r->out->conv_after = conversions(p, sol.cfg, r->tmp, NULL);
     r->large = p->large;
     return RL_OK;
 }

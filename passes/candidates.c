@@ -66,7 +66,7 @@ static bool cheaper(const rl_oplegal *op, const rl_config *a, const rl_config *b
 /* Adds a configuration; of several with the same orders at all pins the cheapest stays. config 0 is the model as it stands. */
 static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t *order, rl_hash *seen)
 {
-    c.charge = rl_config_charge(p, op, &c, p->charge);
+    c.charge = rl_config_charge(p, op, &c);
     uint64_t h = rl_hash_bytes(order, op->npin * sizeof *order) | 1;
     for (uint32_t i; (i = rl_hash_get(seen, h)) != RL_NONE; h++) {
         if (memcmp(op->pinorder.p + i * op->npin, order, op->npin * sizeof *order) != 0) continue;
@@ -428,12 +428,17 @@ static void collect(rl_plan *p)
     rl_arena_free(&tmp);
 }
 
-void rl_candidates(rl_plan *p)
+void rl_logical_configs(rl_plan *p)
 {
     for (uint32_t k = 0; k < p->op.n; k++) {
         rl_hash seen = {.mem = p->mem};
         logical_config(p, &p->op.p[k], &seen);
     }
+}
+
+void rl_candidates(rl_plan *p)
+{
+    rl_logical_configs(p);
     components(p);
     find_active(p);
     find_full(p);

@@ -3,28 +3,6 @@
 #include "charge.h"
 #include <string.h>
 
-const int64_t *rl_charges(const char *target)
-{
-    enum { onnx, generic, ntarget };
-    static const char *const name[ntarget] = {
-#define TARGET(t, summary) [t] = #t,
-#define CHARGE(t, form, tenths)
-#include "../src/targets.def"
-#undef TARGET
-#undef CHARGE
-    };
-    static const int64_t charge[ntarget][RL_NCHARGE] = {
-#define TARGET(t, summary)
-#define CHARGE(t, form, tenths) [t][RL_##form] = tenths,
-#include "../src/targets.def"
-#undef TARGET
-#undef CHARGE
-    };
-    for (uint32_t i = 0; i < ntarget; i++)
-        if (strcmp(target, name[i]) == 0) return charge[i];
-    return NULL;
-}
-
 /* The roles of the op's tokens as they lie in an operand, outermost first; groups too. Returns how many. */
 static uint32_t lie(const rl_plan *p, const rl_oplegal *op, const rl_config *c, uint32_t operand, const rl_label **out)
 {
@@ -64,15 +42,38 @@ static bool has_depth(const rl_oplegal *op)
     return false;
 }
 
-static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *c, const int64_t *charge)
+static bool holds(const uint8_t *seq, uint8_t group)
 {
+    for (uint32_t i = 0; i < RL_MAXGROUP && seq[i] != RL_END; i++)
+        if (seq[i] == group) return true;
+    return false;
+}
+
+rl_fused rl_fused_as(const rl_form *f)
+{
+    rl_fused x = {.left = holds(f->seq[0], f->seq[2][1]) ? 0 : 1};
+    const uint8_t *l = f->seq[x.left], *r = f->seq[1 - x.left];
+    x.batch_left = l[1] == RL_G_LEAD;
+    x.batch_right = r[1] == RL_G_LEAD;
+    x.trans_left = l[l[0] == RL_G_LEAD ? 1 : 0] == RL_G_K;
+    x.trans_right = r[r[0] == RL_G_LEAD ? 1 : 0] != RL_G_K;
+    x.nflag = (uint32_t)x.batch_left + x.batch_right + x.trans_left + x.trans_right;
+    return x;
+}
+
+static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *c)
+{
+    const int64_t *charge = p->target->charge;
     bool two = op->operand[0].pin && op->operand[1].pin;
     if (!has_depth(op)) return 0;
     if (c->form == RL_NONE) {
         const rl_nodeinfo *n = rl_nod(p->g, op->node);
+        rl_turned a = rl_op_turned(n, 0), b = rl_op_turned(n, 1);
+        if (n->op == RL_OP_ms_FusedMatMul) return charge[RL_FUSED_FLAG] * (a.swapped + a.batch + b.swapped + b.batch);
         return n->op == RL_OP_Gemm && op->operand[0].pin && rl_attr_int(n, "transA", 0) ? charge[RL_GEMM_TRANS_A] : 0;
     }
     const rl_form *f = &op->form[c->form];
+    if (f->kind == RL_FORM_FUSED) return charge[RL_FUSED_FLAG] * rl_fused_as(f).nflag;
     if (f->kind == RL_FORM_GEMM) {
         uint32_t x = f->seq[0][0] == RL_G_LEAD || f->seq[0][1] == RL_G_LEAD ? 0 : 1, other = 1 - x;
         bool swapped = f->seq[2][0] != RL_G_LEAD;
@@ -84,13 +85,14 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
     return two ? charge[RL_SWAPPED_PRODUCT] : charge[RL_WEIGHT_LEFT];
 }
 
-int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c, const int64_t *charge)
+int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c)
 {
     const rl_label *l[RL_MAXATOM];
+    const int64_t *charge = p->target->charge;
     if (op->fixed || op->node.i == RL_NONE || op->noperand == 0) return 0;
     rl_op kind = rl_nod(p->g, op->node)->op;
     rl_class cls = rl_op_class(kind);
-    if (cls == RL_MATMUL || cls == RL_GEMM) return product(p, op, c, charge);
+    if (cls == RL_MATMUL || cls == RL_GEMM || kind == RL_OP_ms_FusedMatMul) return product(p, op, c);
     if (cls != RL_ALONG && cls != RL_REDUCE && cls != RL_CONCAT && cls != RL_SPLIT) return 0;
     uint32_t n = lie(p, op, c, 0, l);
     if (cls == RL_REDUCE) return free_after(l, n, RL_T_REDUCED) ? charge[RL_REDUCE_OFF_LAST] : 0;
@@ -122,13 +124,16 @@ static bool last_two_swap(const uint8_t *place, uint32_t n)
     return n >= 2 && place[n - 1] < place[n - 2] && (n == 2 || (place[n - 1] > place[n - 3] && place[n - 2] > place[n - 3]));
 }
 
-double rl_move_cost(const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul)
+int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul)
 {
     uint8_t at[RL_MAXATOM], run[RL_MAXATOM];
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->natom; i++) at[to[i]] = (uint8_t)i;
     for (uint32_t i = 0; i < c->natom; i++) /* one entry per run that moves together */
         if (i == 0 || at[from[i]] != at[from[i - 1]] + 1) run[n++] = at[from[i]];
-    if (n <= 1 || (only_matmul && last_two_swap(run, n))) return 0;
-    return RL_FIXED_MOVE + (double)c->bytes * (one_group_moves(run, n) ? 1 : RL_GENERIC_MOVE);
+    const int64_t *move = p->target->move;
+    int64_t tenths = one_group_moves(run, n) ? 10 : move[RL_MOVE_OTHER];
+    bool taken = only_matmul && last_two_swap(run, n);
+    if (taken) tenths = move[RL_MOVE_INTO_MATMUL];
+    return n <= 1 || (taken && tenths == 0) ? 0 : rl_target_move(p->target, c->bytes, tenths);
 }

@@ -100,7 +100,7 @@ static void close_form(const rl_oplegal *op, rl_form *f)
     f->ngroup = RL_MAXGROUP;
 }
 
-static void plain_form(rl_plan *p, rl_oplegal *op)
+void rl_plain_form(rl_plan *p, rl_oplegal *op)
 {
     op->form = rl_new(p->mem, rl_form, 1);
     rl_form *f = add_form(p, op, RL_FORM_PLAIN, 0);
@@ -132,9 +132,11 @@ static bool group_in(const rl_oplegal *op, uint32_t group, uint32_t operand)
 /* Operand 0 is A, 1 is B, 2 is the output. */
 enum { A_, B_, Y_ };
 
+static rl_dtype type_of(const rl_plan *p, const rl_oplegal *op) { return rl_val(p->g, op->operand[A_].tensor)->dtype; }
+
 static bool float_type(const rl_plan *p, const rl_oplegal *op)
 {
-    rl_dtype t = rl_val(p->g, op->operand[A_].tensor)->dtype;
+    rl_dtype t = type_of(p, op);
     return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16;
 }
 
@@ -172,23 +174,40 @@ static void gemm_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t other, u
     }
 }
 
+/* The first tokens that are neither K nor `free`: those that a form may put before or behind K. Returns how many. */
+enum { MAXLEAD = 6 };
+static uint32_t lead_tokens(const rl_oplegal *op, uint32_t nfree, uint8_t *lead)
+{
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < op->ntoken; t++) {
+        uint32_t g = op->label[op->token[t].label].group;
+        if (g != RL_G_K && g != nfree && n < MAXLEAD) lead[n++] = (uint8_t)t;
+    }
+    return n;
+}
+
+/* Of everything but K and `free`, the tokens of `set` trail and the others lead. */
+static void split_lead(const rl_oplegal *op, rl_form *f, uint32_t nfree, const uint8_t *lead, uint32_t nlead, uint32_t set)
+{
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (f->group[t] != RL_G_K && f->group[t] != nfree) f->group[t] = RL_G_LEAD;
+    for (uint32_t i = 0; i < nlead; i++)
+        if (set >> i & 1) f->group[lead[i]] = RL_G_TRAIL;
+}
+
 /* The 2-D operand `w` on the left: x (P K Q) -> (P free Q); for every split of x's other tokens into P and Q where w is a
  * constant, else with x's own matrix dim as Q (the transposed product). */
 static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree, int64_t cost)
 {
-    uint8_t lead[8];
-    uint32_t nlead = 0;
-    for (uint32_t t = 0; t < op->ntoken; t++) {
-        uint32_t g = op->label[op->token[t].label].group;
-        if (g != RL_G_K && g != nfree && nlead < 6) lead[nlead++] = (uint8_t)t;
-    }
+    uint8_t lead[MAXLEAD];
+    uint32_t nlead = lead_tokens(op, nfree, lead);
     for (uint32_t set = 0; set < 1u << nlead; set++) {
         if (set == 0 && !(w == A_)) continue; /* Q empty: the plain product */
         bool own = true;
         for (uint32_t i = 0; i < nlead; i++) own &= (set >> i & 1) == (op->label[op->token[lead[i]].label].group != RL_G_LEAD);
         if (op->operand[w].pin && !own) continue;
         rl_form *f = add_form(p, op, w == A_ ? RL_FORM_MATMUL : RL_FORM_SWAPPED, cost);
-        for (uint32_t i = 0; i < nlead; i++) f->group[lead[i]] = set >> i & 1 ? RL_G_TRAIL : RL_G_LEAD;
+        split_lead(op, f, nfree, lead, nlead, set);
         set_seq(f, x, RL_G_LEAD, RL_G_K, RL_G_TRAIL);
         set_seq(f, w, (int)nfree, RL_G_K, -1);
         set_seq(f, Y_, RL_G_LEAD, (int)nfree, RL_G_TRAIL);
@@ -196,11 +215,71 @@ static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint3
     }
 }
 
+/* ---- FusedMatMul: each operand and the output swapped or not, the output by exchanging the operands ---- */
+
+/* Operand o of a product of batches, (b rows K) in the way `lie`: bit 0 swaps the matrix, bit 1 puts its first dim before b. */
+static void lie_in(rl_form *f, uint32_t o, int rows, uint32_t lie)
+{
+    int first = lie & 1 ? RL_G_K : rows, second = lie & 1 ? rows : RL_G_K;
+    if (lie & 2) set_seq(f, o, first, RL_G_LEAD, second);
+    else set_seq(f, o, RL_G_LEAD, first, second);
+}
+
+static uint32_t bits_in(uint32_t x) { return (x & 1) + (x >> 1 & 1); }
+
+/* Both operands have batch atoms. transBatchA and transBatchB are for operands that have the same. */
+static void fused_batched(rl_plan *p, rl_oplegal *op, bool batch_flags)
+{
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (op->label[op->token[t].label].group == RL_G_LEAD) batch_flags &= op->token[t].natom[A_] && op->token[t].natom[B_];
+    uint32_t lies = batch_flags ? 4 : 2;
+    for (uint32_t way = 0; way < lies * lies * 2; way++) {
+        uint32_t a = way % lies, b = way / lies % lies, swapped = way / lies / lies;
+        rl_form *f = add_form(p, op, RL_FORM_FUSED, 1 + bits_in(a) + bits_in(b));
+        lie_in(f, A_, RL_G_M, a);
+        lie_in(f, B_, RL_G_N, b);
+        set_seq(f, Y_, RL_G_LEAD, swapped ? RL_G_N : RL_G_M, swapped ? RL_G_M : RL_G_N);
+        close_form(op, f);
+    }
+}
+
+/* w is a plain matrix: x is (P Q K) or (P K Q) for any split of its other tokens, the output (P Q free) or (P free Q). */
+static void fused_matrix(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree)
+{
+    uint8_t lead[MAXLEAD];
+    uint32_t nlead = lead_tokens(op, nfree, lead), nway = op->operand[w].pin ? 8 : 4;
+    for (uint32_t i = 0; i < nway << nlead; i++) {
+        uint32_t way = i % nway, set = i / nway;
+        if (set == 0 && way % 4) continue; /* Q is empty: nothing is swapped */
+        rl_form *f = add_form(p, op, RL_FORM_FUSED, 4 + bits_in(way));
+        split_lead(op, f, nfree, lead, nlead, set);
+        set_seq(f, x, RL_G_LEAD, way & 1 ? RL_G_K : RL_G_TRAIL, way & 1 ? RL_G_TRAIL : RL_G_K);
+        set_seq(f, Y_, RL_G_LEAD, way & 2 ? (int)nfree : RL_G_TRAIL, way & 2 ? RL_G_TRAIL : (int)nfree);
+        bool w_first = (way & 4) != 0;
+        set_seq(f, w, w_first ? (int)nfree : RL_G_K, w_first ? RL_G_K : (int)nfree, -1);
+        close_form(op, f);
+        if (!one_dim_will_do(p, op, f, RL_G_TRAIL, Y_)) op->nform--;
+    }
+}
+
+static bool may_fuse(const rl_plan *p, const rl_oplegal *op)
+{
+    return rl_types_have(p->target->extra[RL_EXTRA_FUSED_MATMUL], type_of(p, op)) && group_in(op, RL_G_K, A_);
+}
+
+static void fused_forms(rl_plan *p, rl_oplegal *op)
+{
+    bool a_batch = group_in(op, RL_G_LEAD, A_), b_batch = group_in(op, RL_G_LEAD, B_);
+    if (!may_fuse(p, op)) return;
+    if (a_batch && b_batch) fused_batched(p, op, rl_types_have(p->target->extra[RL_EXTRA_FUSED_BATCH], type_of(p, op)));
+    else if (b_batch || (!a_batch && !op->operand[A_].pin)) fused_matrix(p, op, B_, A_, RL_G_M);
+    else fused_matrix(p, op, A_, B_, RL_G_N);
+}
+
 static void matmul_forms(rl_plan *p, rl_oplegal *op)
 {
     bool a_batch = group_in(op, RL_G_LEAD, A_), b_batch = group_in(op, RL_G_LEAD, B_);
     bool a_var = op->operand[A_].pin, b_var = op->operand[B_].pin;
-    op->form = rl_new(p->mem, rl_form, 160);
     rl_form *f;
     if (a_batch && b_batch) {
         f = add_form(p, op, RL_FORM_MATMUL, 0);
@@ -240,13 +319,17 @@ static void matmul_forms(rl_plan *p, rl_oplegal *op)
 
 static void op_forms(rl_plan *p, rl_oplegal *op)
 {
-    rl_class cls = rl_op_class(rl_nod(p->g, op->node)->op);
-    if (cls == RL_MATMUL) matmul_forms(p, op);
-    else if (cls == RL_GEMM) {
+    rl_op kind = rl_nod(p->g, op->node)->op;
+    rl_class cls = rl_op_class(kind);
+    if (cls == RL_MATMUL || kind == RL_OP_ms_FusedMatMul) {
+        op->form = rl_new(p->mem, rl_form, 160 + (may_fuse(p, op) ? 8u << MAXLEAD : 0));
+        if (cls == RL_MATMUL) matmul_forms(p, op);
+        fused_forms(p, op);
+    } else if (cls == RL_GEMM) {
         op->form = rl_new(p->mem, rl_form, 8);
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
     } else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
-    else plain_form(p, op);
+    else rl_plain_form(p, op);
 }
 
 /* A fixed op demands the logical order of every tensor that it reads or makes. */

@@ -554,6 +554,7 @@ static void norm(builder *b)
 static void matmul(builder *b)
 {
     uint32_t A = add_operand(b, 0, false), B = add_operand(b, 1, false), Y = add_operand(b, 0, true);
+    rl_turned ta = rl_op_turned(b->n, 0), tb = rl_op_turned(b->n, 1);
     if (!b->ok) return;
     uint32_t ra = rank_of(b, b->n->in[0]), rb = rank_of(b, b->n->in[1]), ry = rank_of(b, b->n->out[0]);
     if (ra < 2 || rb < 2 || ry != RL_MAX(ra, rb)) {
@@ -563,16 +564,24 @@ static void matmul(builder *b)
     for (uint32_t d = 0; d + 2 < ry; d++) {
         uint32_t l = add_label(b, RL_T_FREE, RL_G_LEAD);
         at(b, l, Y, d);
-        if (d + ra >= ry) at(b, l, A, d + ra - ry);
-        if (d + rb >= ry) at(b, l, B, d + rb - ry);
+        if (d + ra >= ry) at(b, l, A, rl_turned_dim(ta, ra, d + ra - ry));
+        if (d + rb >= ry) at(b, l, B, rl_turned_dim(tb, rb, d + rb - ry));
     }
     uint32_t m = add_label(b, RL_T_FREE, RL_G_M), k = add_label(b, RL_T_FREE, RL_G_K), n = add_label(b, RL_T_FREE, RL_G_N);
-    at(b, m, A, ra - 2);
+    at(b, m, A, rl_turned_dim(ta, ra, ra - 2));
     at(b, m, Y, ry - 2);
-    at(b, k, A, ra - 1);
-    at(b, k, B, rb - 2);
-    at(b, n, B, rb - 1);
+    at(b, k, A, rl_turned_dim(ta, ra, ra - 1));
+    at(b, k, B, rl_turned_dim(tb, rb, rb - 2));
+    at(b, n, B, rl_turned_dim(tb, rb, rb - 1));
     at(b, n, Y, ry - 1);
+}
+
+/* Where the target has it, like MatMul; elsewhere it is not understood. */
+static void fused_matmul(builder *b)
+{
+    rl_dtype t = rl_has(rl_in(b->n, 0)) ? rl_val(b->g, b->n->in[0])->dtype : RL_UNDEF;
+    if (rl_types_have(b->p->target->extra[RL_EXTRA_FUSED_MATMUL], t)) matmul(b);
+    else b->ok = false;
 }
 
 static void gemm(builder *b)
@@ -701,6 +710,7 @@ void rl_legal_link(rl_plan *p, rl_node node)
     builder b = {.p = p, .g = p->g, .n = n, .op = &op, .ok = true};
     rl_class cls = rl_op_class(n->op);
     if (cls == RL_CONCAT || cls == RL_SPLIT) concat_or_split(&b, cls == RL_CONCAT);
+    else if (n->op == RL_OP_ms_FusedMatMul && n->ncap == 0) fused_matmul(&b);
     else if ((uint32_t)cls < RL_LEN(handler) && handler[cls] && n->ncap == 0) handler[cls](&b);
     else b.ok = false;
     if (b.ok && !(all_inputs_known(&b) && sizes_agree(&b) && link_labels(&b))) b.ok = false;
@@ -720,6 +730,8 @@ rl_status rl_pass_legal(rl_pass_run *r)
     rl_plan *p = r->plan = rl_new(r->tmp, rl_plan, 1);
     p->g = r->g;
     p->mem = r->tmp;
+    p->target = r->target;
+    p->io = r->io;
     RL_TRY(rl_plan_atoms(p));
     for (uint32_t i = 0; i < p->op.n; i++) rl_legal_tokens(p, i);
     return RL_OK;

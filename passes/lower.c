@@ -42,7 +42,7 @@ rl_node rl_lower_node(rl_lower *l, rl_op op, rl_str name, uint32_t nin, const rl
 {
     rl_node n = rl_graph_add(l->g, op, name, nin, in, nout, out);
     rl_nod(l->g, n)->origin = l->origin;
-    rl_nod(l->g, n)->since = rl_opset_of(l->g, rl_internz(l->g->ctx, ""));
+    rl_nod(l->g, n)->since = rl_opset_of(l->g, rl_nod(l->g, n)->domain);
     rl_push(l->tmp, l->emitted, n);
     return n;
 }

@@ -3,8 +3,10 @@
  *   (b M K)(b K N) -> (b M N)      MatMul(A, B)            (b K M)(b N K) -> (b N M)      MatMul(B, A)
  *   (L K)(K N) -> (L N)            MatMul(A, B)            (P K Q)(N K)   -> (P N Q)      MatMul(B, A)
  *   (L K) or (K L), (K N) or (N K) -> (L N) or (N L)       Gemm with transA, transB, or the operands swapped
+ *   FusedMatMul: (b M K)(b K M)(M b K)(K b M) -> (b M N)(b N M) for each operand and the output by itself
  *
  * The two matrix dims of each operand are one dim each; leading dims are taken as an existing tensor has them. */
+#include "charge.h"
 #include "lower.h"
 #include <string.h>
 
@@ -168,6 +170,79 @@ static void with_matrix(const writer *w, uint32_t x, uint32_t matrix, bool matri
     result(w, RL_OP_MatMul, in, 2, NULL, 0, &y);
 }
 
+/* ---- FusedMatMul ---- */
+
+/* The batch dims of operand o, as an existing tensor has them whose other dims are the two of the product. */
+static bool batch_dims(const writer *w, uint32_t o, rl_dims *d)
+{
+    const uint8_t *s = w->f->seq[o];
+    uint32_t lead = s[0] == RL_G_LEAD ? 0 : 1, before = lead;
+    uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, order_in(w, o), w->op->operand[o].pin);
+    for (; i != RL_NONE; i = w->l->phys.p[i].next) {
+        const rl_dims *x = &w->l->phys.p[i].dims;
+        if (x->ndim < 3 || x->count[x->ndim - 1] != group_atoms(w, s[2], o)) continue;
+        if (x->count[lead ? 0 : x->ndim - 2] != group_atoms(w, s[lead ? 0 : 1], o)) continue;
+        d->ndim = x->ndim - 2;
+        memcpy(d->count, x->count + before, d->ndim);
+        return true;
+    }
+    return false;
+}
+
+/* The batch dims of A, B and the output: one dim per token, unless all have the same and a tensor shows them. */
+static void shared_batch(const writer *w, rl_dims *d)
+{
+    bool same = true;
+    for (uint32_t k = w->f->start[RL_G_LEAD]; k < w->f->start[RL_G_LEAD + 1]; k++) {
+        const rl_token *t = &w->op->token[w->c->token[k]];
+        push(&d[A_], t->natom[A_]);
+        push(&d[B_], t->natom[B_]);
+        push(&d[Y_], t->natom[Y_]);
+        same &= t->natom[A_] && t->natom[B_];
+    }
+    rl_dims shown;
+    if (same && (batch_dims(w, A_, &shown) || batch_dims(w, B_, &shown))) d[A_] = d[B_] = d[Y_] = shown;
+}
+
+/* The dims of an operand: its groups in their sequence, the leading ones as in `batch`. */
+static rl_dims around(const writer *w, uint32_t o, const rl_dims *batch)
+{
+    rl_dims d = {0};
+    for (uint32_t i = 0; i < nseq(w, o); i++) {
+        uint32_t g = w->f->seq[o][i];
+        if (g != RL_G_LEAD) push(&d, group_atoms(w, g, o));
+        for (uint32_t k = 0; g == RL_G_LEAD && k < batch->ndim; k++) push(&d, batch->count[k]);
+    }
+    return d;
+}
+
+static void fused(const writer *w)
+{
+    rl_lower *l = w->l;
+    rl_fused as = rl_fused_as(w->f);
+    rl_dims batch[3] = {{0}, {0}, {0}}, d[3];
+    if (nseq(w, A_) == 3 && nseq(w, B_) == 3) shared_batch(w, batch);
+    else {
+        uint32_t x = nseq(w, A_) == 3 ? A_ : B_, tail[2] = {group_atoms(w, w->f->seq[x][1], x), group_atoms(w, w->f->seq[x][2], x)};
+        uint32_t nlead = group_atoms(w, RL_G_LEAD, x);
+        if (nlead) leading_dims(w, x, tail, 2, nlead, &batch[x]);
+        if (nlead) batch[x].ndim -= 2;
+        batch[Y_] = batch[x];
+    }
+    for (uint32_t o = A_; o <= Y_; o++) d[o] = around(w, o, &batch[o]);
+    rl_value in[2] = {want(w, as.left, &d[as.left]), want(w, 1 - as.left, &d[1 - as.left])};
+    rl_attr a[8];
+    uint32_t na = 0;
+    const rl_attr *alpha = rl_attr_find(rl_nod(l->g, w->op->node), "alpha");
+    if (alpha) a[na++] = *alpha;
+    if (as.trans_left) a[na++] = rl_attr_of_int(l->g, "transA", 1);
+    if (as.trans_right) a[na++] = rl_attr_of_int(l->g, "transB", 1);
+    if (as.batch_left) a[na++] = rl_attr_of_int(l->g, "transBatchA", 1);
+    if (as.batch_right) a[na++] = rl_attr_of_int(l->g, "transBatchB", 1);
+    rl_graph_import(l->g, rl_internz(l->g->ctx, "com.microsoft"), 1);
+    result(w, RL_OP_ms_FusedMatMul, in, 2, a, na, &d[Y_]);
+}
+
 /* Both have batch atoms: each leading token that not both have is a dim of its own. */
 static void batched(const writer *w, bool swapped)
 {
@@ -225,6 +300,7 @@ void rl_lower_matmul(rl_lower *l, rl_oplegal *op)
         if (op->operand[o].pin) rl_lower_find(l, op->operand[o].cls, order_in(&w, o), true);
     if (l->failed) return;
     if (w.f->kind == RL_FORM_GEMM) gemm(&w);
+    else if (w.f->kind == RL_FORM_FUSED) fused(&w);
     else if (nseq(&w, A_) == 3 && nseq(&w, B_) == 3) batched(&w, swapped);
     else if (w.f->seq[A_][0] == RL_G_LEAD) with_matrix(&w, A_, B_, swapped);
     else with_matrix(&w, B_, A_, !swapped);

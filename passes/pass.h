@@ -3,12 +3,14 @@
 #define RL_PASS_H
 #include "../src/ir.h"
 #include "../src/stats.h"
+#include "../src/target.h"
 
+typedef struct rl_interface rl_interface; /* interface.h */
 typedef struct rl_plan rl_plan; /* plan.h: what legal finds, assign decides, insert and lower carry out */
 
 typedef struct {
-    const char *target;      /* "generic", "onnx", ... */
-    const char *objective;   /* "nodes" or "bytes" */
+    const char *target;      /* "generic", "onnx", ... or the path of a file (target.h); NULL: generic */
+    const char *objective;   /* "nodes", "bytes" or "time"; NULL: nodes */
     double time_limit;       /* seconds for the solver */
     bool verify_each;
     const char *print_after; /* pass name, or NULL */
@@ -21,6 +23,7 @@ typedef struct {
 typedef struct {
     int64_t conv_before, conv_after; /* conversions that the model as read, and as rewritten, needs (problem.md, section 2) */
     int64_t conv_bound;              /* the solver's lower bound */
+    int64_t time_before, time_after, time_bound; /* ns by the target's rows; only for the objective "time", else 0 */
     bool optimal;                    /* conv_after == conv_bound */
     bool improved;                   /* the solver found something cheaper than the graph as it stood */
     bool rewrote;                    /* lower wrote the graph anew */
@@ -38,12 +41,16 @@ rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o
 typedef struct {
     rl_graph *g;
     const rl_passopt *opt;
+    const rl_target *target; /* what opt names */
+    const rl_interface *io;  /* inputs and outputs whose order is free, or NULL */
     rl_arena *tmp;
     rl_plan *plan;
     rl_outcome *out;
     bool large;   /* so many candidates that the plan is made only once */
     bool gave_up; /* set by a pass that left the graph half-written: the input is kept */
 } rl_pass_run;
+/* Runs a job with what passes need set up around it. */
+rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_status (*job)(rl_pass_run *r, void *what), void *what);
 #define PASS(name, summary) rl_status rl_pass_##name(rl_pass_run *r);
 #include "passes.def"
 #undef PASS

@@ -5,9 +5,9 @@
  * the others.
  *
  * Better means: fewer moving Transposes (--objective bytes: fewer bytes moved), then the other of the two, then fewer
- * Transposes of any kind; and never more of the other nodes that move data.  It is judged by counting both graphs, not by
+ * Transposes of any kind (--objective time: first of all less time by the target's rows, both graphs taken as they stand); and never more of the other nodes that move data.  It is judged by counting both graphs, not by
  * what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
-#include "pass.h"
+#include "plan.h"
 
 #include <string.h>
 
@@ -113,13 +113,34 @@ static rl_status infer(rl_pass_run *r) {
 
 /* ---- the whole pipeline ---- */
 
+static rl_status check_objective(rl_ctx *ctx, const char *name) {
+    if (!name || listed("nodes,bytes,time", name)) return RL_OK;
+    return rl_fail(ctx, RL_EUSAGE, "the objective is nodes, bytes or time, not '%.64s'", name);
+}
+
+static bool by_objective(const rl_pass_run *r, const char *name) {
+    return r->opt->objective && strcmp(r->opt->objective, name) == 0;
+}
+
+/* What the graph takes as it stands. */
+static rl_status time_now(rl_pass_run *r, int64_t *time) {
+    RL_TRY(rl_shape_infer(r->g));
+    RL_TRY(rl_pass_legal(r));
+    *time = rl_plan_time(r->plan);
+    r->plan = NULL;
+    rl_arena_free(r->tmp);
+    return RL_OK;
+}
+
 /* Of two counts the smaller is better; 0: as good. */
 static int by(int64_t a, int64_t b) {
     return (a > b) - (a < b);
 }
 
-static bool is_better(const rl_stats *now, const rl_stats *was, bool bytes_first) {
+/* time: below 0 where the time fell. */
+static bool is_better(const rl_stats *now, const rl_stats *was, bool bytes_first, int time) {
     if (rl_stats_others(now) > rl_stats_others(was)) return false;
+    if (time != 0) return time < 0;
     int count = by(now->moving, was->moving), bytes = by(now->moved_bytes, was->moved_bytes);
     int first = bytes_first ? bytes : count, second = bytes_first ? count : bytes;
     if (first != 0) return first < 0;
@@ -131,10 +152,12 @@ static bool is_better(const rl_stats *now, const rl_stats *was, bool bytes_first
 static rl_status judge(rl_pass_run *r) {
     rl_outcome *out = r->out;
     rl_stats_of(r->g, &out->after);
-    bool bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
-    out->changed = !r->gave_up && is_better(&out->after, &out->before, bytes_first);
+    bool bytes_first = by_objective(r, "bytes");
+    if (by_objective(r, "time") && !r->gave_up) RL_TRY(time_now(r, &out->time_after));
+    out->changed = !r->gave_up && is_better(&out->after, &out->before, bytes_first, by(out->time_after, out->time_before));
     if (!out->changed) {
         out->after = out->before;
+        out->time_after = out->time_before;
         out->conv_after = out->conv_before;
         out->optimal = out->conv_after == out->conv_bound;
         return RL_OK;
@@ -163,18 +186,21 @@ static rl_status again(rl_pass_run *r) {
     return RL_OK;
 }
 
-static rl_status optimize(rl_pass_run *r) {
+static rl_status optimize(rl_pass_run *r, void *unused) {
+    (void)unused;
     RL_TRY(check_names(r->g->ctx, r->opt->disable));
     if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
     RL_TRY(infer(r));
     rl_stats_of(r->g, &r->out->before);
+    if (by_objective(r, "time")) RL_TRY(time_now(r, &r->out->time_before));
     for (size_t i = 0; i < NPASS && !r->gave_up; i++)
         if (!disabled(r->opt, passes[i].name)) RL_TRY(run_pass(r, &passes[i]));
     RL_TRY(again(r));
     return judge(r);
 }
 
-static rl_status run_list(rl_pass_run *r, const char *list) {
+static rl_status run_list(rl_pass_run *r, void *what) {
+    const char *list = *(const char **)what;
     RL_TRY(check_names(r->g->ctx, list));
     RL_TRY(infer(r));
     for (const char *s = list ? list : ""; *s && !r->gave_up;) {
@@ -185,22 +211,25 @@ static rl_status run_list(rl_pass_run *r, const char *list) {
     return RL_OK;
 }
 
-rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out) {
-    rl_arena tmp;
+rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_status (*job)(rl_pass_run *r, void *what), void *what) {
+    rl_arena tmp, keep;
     *out = (rl_outcome){0};
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, g->ctx);
-    rl_status s = optimize(&(rl_pass_run){.g = g, .opt = o, .tmp = &tmp, .out = out});
+    rl_arena_init(&keep, g->ctx);
+    rl_pass_run r = {.g = g, .opt = o, .tmp = &tmp, .out = out};
+    rl_status s = check_objective(g->ctx, o->objective);
+    if (s == RL_OK) s = rl_target_find(&keep, o->target ? o->target : "generic", &r.target);
+    if (s == RL_OK) s = job(&r, what);
     rl_arena_free(&tmp);
+    rl_arena_free(&keep);
     return s;
 }
 
+rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out) {
+    return rl_run_job(g, o, out, optimize, NULL);
+}
+
 rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o, rl_outcome *out) {
-    rl_arena tmp;
-    *out = (rl_outcome){0};
-    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
-    rl_arena_init(&tmp, g->ctx);
-    rl_status s = run_list(&(rl_pass_run){.g = g, .opt = o, .tmp = &tmp, .out = out}, comma_list);
-    rl_arena_free(&tmp);
-    return s;
+    return rl_run_job(g, o, out, run_list, &comma_list);
 }

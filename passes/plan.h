@@ -90,6 +90,7 @@ typedef enum {
     RL_FORM_MATMUL,  /* MatMul(A, B) */
     RL_FORM_SWAPPED, /* MatMul(B, A): the transposed product, or the weight on the left */
     RL_FORM_GEMM,    /* Gemm, transposing as the operands lie */
+    RL_FORM_FUSED,   /* FusedMatMul, transposing as the operands lie: targets that have it (target.h) */
 } rl_formkind;
 
 typedef struct {
@@ -135,7 +136,8 @@ struct rl_plan {
     struct { rl_oplegal *p; uint32_t n, cap; } op;
     uint32_t *opof;          /* [nnode] its rl_oplegal, RL_NONE for movement inside a class */
     bool *moving;            /* [nnode] movement inside a class */
-    const int64_t *charge;   /* the target's (charge.h) */
+    const rl_interface *io;  /* inputs and outputs whose order is free, or NULL */
+    const rl_target *target; /* which forms there are, and what they cost */
     uint32_t ncomp;
     bool *full;              /* [ncomp] every configuration is a candidate */
     rl_least *least;         /* [ncomp] what no choice can beat (bound.c) */
@@ -155,6 +157,10 @@ uint32_t rl_unit_new(rl_plan *p, rl_dim size);
 void rl_legal_link(rl_plan *p, rl_node n);
 void rl_legal_inner(rl_plan *p, uint32_t op);
 void rl_legal_tokens(rl_plan *p, uint32_t op); /* forms.c */
+void rl_plain_form(rl_plan *p, rl_oplegal *op);
+/* interface.c: a graph input or output in any order of its dims. */
+bool rl_port_is_free(const rl_plan *p, rl_value v, bool output);
+void rl_port_op(rl_plan *p, rl_value v);
 /* Whether a dim of a graph input has this size, so that it can be looked up. */
 bool rl_is_input_size(const rl_graph *g, rl_dim d);
 /* Dims that only Reshape groups cannot match: a block reshape. */
@@ -166,6 +172,9 @@ uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t oper
 void rl_candidates(rl_plan *p);
 /* All of them, of one op whose operands' atoms may have been restricted.  False, and none but config 0, when there are too many. */
 bool rl_every_config(rl_plan *p, rl_oplegal *op, rl_arena *tmp);
+void rl_logical_configs(rl_plan *p); /* only configuration 0 of each op: the model as it stands */
+/* assign.c: ns that the conversions and charged forms of the model as it stands take. The plan is of no use after it. */
+int64_t rl_plan_time(rl_plan *p);
 /* The place of an order in its class, added if new. */
 uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* level 0 when new */
 

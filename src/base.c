@@ -5,6 +5,7 @@
  * (ctx->all): when an allocation fails and jumps, the arenas of the functions jumped over stay behind, and the context frees
  * them at its end.  Under AddressSanitizer every allocation is a chunk, so that reading past one is seen. */
 #include "base.h"
+#include <errno.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,6 +326,26 @@ void rl_hash_put(rl_hash *h, uint64_t key, uint32_t val) {
         h->n++;
     }
     h->val[i] = val;
+}
+
+rl_status rl_file_read(const char *path, rl_text *t) {
+    rl_ctx *ctx = t->mem->ctx;
+    FILE *f = fopen(path, "rb");
+    char buf[4096];
+    if (!f) return rl_fail(ctx, RL_EIO, "%s: %s", path, strerror(errno));
+    size_t n, size = 0;
+    while ((n = fread(buf, 1, sizeof buf, f)) > 0) size += n; /* nothing is allocated while the file is open */
+    bool bad = ferror(f) != 0;
+    int error = errno;
+    fclose(f);
+    if (bad) return rl_fail(ctx, RL_EIO, "%s: %s", path, strerror(error));
+    t->p = rl_alloc(t->mem, size + 1);
+    f = fopen(path, "rb");
+    if (f) {
+        t->n = fread(t->p, 1, size, f);
+        fclose(f);
+    }
+    return f && t->n == size ? RL_OK : rl_fail(ctx, RL_EIO, "%s: changed while it was read", path);
 }
 
 double rl_seconds(void) {

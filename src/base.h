@@ -97,6 +97,8 @@ rl_status rl_fail(rl_ctx *ctx, rl_status status, const char *fmt, ...) __attribu
 typedef struct { rl_arena *mem; char *p; size_t n, cap; } rl_text;
 void rl_put(rl_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void rl_put_bytes(rl_text *t, const char *s, size_t n);
+/* The whole file as the text (which has its mem set). RL_EIO: "path: why". */
+rl_status rl_file_read(const char *path, rl_text *t);
 
 /* Open-addressing map from 64-bit keys to 32-bit values; absent keys give RL_NONE. */
 #define RL_NONE UINT32_MAX

@@ -460,3 +460,8 @@ uint32_t rl_opset_of(const rl_graph *g, rl_str domain) {
         if (strcmp(plain_domain(g->opset.p[i].domain), plain_domain(domain)) == 0) return (uint32_t)g->opset.p[i].version;
     return 0;
 }
+
+void rl_graph_import(rl_graph *g, rl_str domain, int64_t version) {
+    while (g->parent) g = g->parent;
+    if (!rl_opset_of(g, domain)) rl_push(&g->mem, g->opset, ((rl_opset){domain, version}));
+}

@@ -133,6 +133,7 @@ typedef struct rl_nodeinfo {
 } rl_nodeinfo;
 
 typedef struct { rl_str domain; int64_t version; } rl_opset;
+typedef struct { rl_value v; const uint32_t *perm; } rl_turn; /* its dim i is dim perm[i] of what the file has in its place */
 
 struct rl_graph {
     rl_ctx *ctx;
@@ -144,6 +145,7 @@ struct rl_graph {
     rl_valinfo *val;
     uint32_t nval, valcap;
     struct { rl_value *p; uint32_t n, cap; } input, output, init, outer;
+    struct { rl_turn *p; uint32_t n, cap; } turned; /* inputs and outputs that changed their order on request */
     struct { rl_node *p; uint32_t n, cap; } order; /* live nodes in a topological order */
     rl_hash byname;            /* rl_str pointer -> value */
     struct { rl_opset *p; uint32_t n, cap; } opset;
@@ -192,5 +194,6 @@ rl_attr rl_attr_of_float(rl_graph *g, const char *name, float x);
 /* The integers of a constant i32/i64 tensor, in mem; false when it is no such constant. */
 bool rl_const_ints(const rl_graph *g, rl_value v, rl_arena *mem, const int64_t **x, uint32_t *n);
 uint32_t rl_opset_of(const rl_graph *g, rl_str domain); /* 0 if not imported */
+void rl_graph_import(rl_graph *g, rl_str domain, int64_t version); /* unless the domain is imported already */
 
 #endif

@@ -379,3 +379,12 @@ bool rl_layout_parse(rl_arena *mem, const char **s, uint32_t rank, const rl_dim 
     if (ok) *out = store(mem, r.x.d, r.x.n);
     return ok;
 }
+
+bool rl_layout_parse_perm(rl_arena *mem, const char *s, uint32_t rank, uint32_t *perm, const char **why) {
+    const rl_layout *l = NULL;
+    rl_dim *dim = rl_new(mem, rl_dim, rank + 1); /* none of one element: nothing is left out */
+    for (uint32_t i = 0; i < rank; i++) dim[i] = 65537; /* a prime: nothing can be split */
+    if (!rl_layout_parse(mem, &s, rank, dim, &l, why)) return false;
+    *why = "whole axes are wanted, once each";
+    return !*s && rl_layout_is_perm(l, rank, perm);
+}

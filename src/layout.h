@@ -37,4 +37,7 @@ void rl_layout_print(rl_text *t, const rl_layout *l, uint32_t rank, const rl_dim
  * this type, *why says why, and *s is where. */
 bool rl_layout_parse(rl_arena *mem, const char **s, uint32_t rank, const rl_dim *dim, const rl_layout **out, const char **why);
 
+/* Reads an order of whole axes, nhwc or acdb, to its end: perm[rank] as above, axes of one element in their places, too. */
+bool rl_layout_parse_perm(rl_arena *mem, const char *s, uint32_t rank, uint32_t *perm, const char **why);
+
 #endif

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../passes/pass.h"
+#include "../passes/interface.h"
 #include "onnx.h"
 #include "ops.h"
 #include "report.h"
@@ -33,25 +33,29 @@ typedef struct { const char *item[MAXFIX]; uint32_t n; } list;
 typedef struct {
     rl_ctx *ctx;
     const char *in, *out, *json, *after;
-    list dims, shapes;
+    list dims, shapes, in_layouts, out_layouts;
+    rl_arena io_mem;
+    rl_interface io;
     rl_passopt pass;
-    bool canonical;
+    bool canonical, named_target;
     double start, read_time;
 } line;
 
 /* ---- the command line ---- */
 
-enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, ALL = MODEL | OTHER };
-enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_VERSION };
+enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, TABLE = 16, ALL = MODEL | OTHER | TABLE };
+enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_IN_LAYOUT, O_OUT_LAYOUT, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_VERSION };
 
 static const struct { const char *name, *arg; int key; unsigned commands; const char *help; } options[] = {
     {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
     {"json", "FILE", O_JSON, OPTIMIZE | STATS, "write the report as JSON; - is stdout"},
-    {"target", "NAME", O_TARGET, MODEL, "what forms cost: generic (default), onnx"},
-    {"objective", "WHAT", O_OBJECTIVE, MODEL, "fewest nodes (default), or fewest bytes moved"},
+    {"target", "NAME", O_TARGET, MODEL | TABLE, "what runs it and what that costs: generic (default), onnx, ort ... or a FILE.def"},
+    {"objective", "WHAT", O_OBJECTIVE, MODEL, "nodes (default): fewest conversions; bytes: fewest bytes moved; time: least time by the target's table"},
     {"time-limit", "SECONDS", O_TIME, MODEL, "for the solver; then the best found is taken (default 5)"},
     {"dim", "NAME=N", O_DIM, MODEL, "the symbolic size NAME is N"},
     {"input-shape", "X=N,N,...", O_SHAPE, MODEL, "the graph input X has this shape"},
+    {"input-layout", "X=ORDER", O_IN_LAYOUT, OPTIMIZE, "the graph input X comes in this order: nhwc, acdb ..., or free"},
+    {"output-layout", "Y=ORDER", O_OUT_LAYOUT, OPTIMIZE, "the graph output Y goes in this order"},
     {"disable", "PASSES", O_DISABLE, MODEL, "passes not to run, separated by commas"},
     {"print-after", "PASS", O_PRINT_AFTER, OPTIMIZE, "print the graph after PASS to stderr"},
     {"after", "PASS", O_AFTER, PRINT, "run the passes up to PASS first"},
@@ -66,6 +70,7 @@ static rl_status stats(line *l);
 static rl_status print(line *l);
 static rl_status list_passes(line *l);
 static rl_status list_ops(line *l);
+static rl_status list_targets(line *l);
 
 typedef struct { const char *name; unsigned mask; const char *usage, *help; rl_status (*run)(line *l); } command;
 static const command commands[] = {
@@ -74,6 +79,7 @@ static const command commands[] = {
     {"print", PRINT, "IN", "show a model (.onnx, .rlt) as text", print},
     {"passes", OTHER, "", "list the passes", list_passes},
     {"ops", OTHER, "", "list the table of ops", list_ops},
+    {"targets", TABLE, "", "print the table of targets, as a file for --target may have it", list_targets},
 };
 
 static void complain(const char *file, const char *message) {
@@ -119,17 +125,8 @@ static const command *find_command(const char *name) {
     return NULL;
 }
 
-static bool is_target(const char *s) {
-    static const char *const names[] = {
-#define TARGET(name, summary) #name,
-#define CHARGE(target, form, tenths)
-#include "targets.def"
-#undef TARGET
-#undef CHARGE
-    };
-    for (size_t i = 0; i < RL_LEN(names); i++)
-        if (strcmp(names[i], s) == 0) return true;
-    return false;
+static bool is_objective(const char *s) {
+    return strcmp(s, "nodes") == 0 || strcmp(s, "bytes") == 0 || strcmp(s, "time") == 0;
 }
 
 static rl_status add_item(list *l, const char *what, const char *item) {
@@ -143,15 +140,17 @@ static rl_status set_option(line *l, int key, const char *arg) {
     switch (key) {
     case 'o': l->out = arg; return RL_OK;
     case O_JSON: l->json = arg; return RL_OK;
-    case O_TARGET: l->pass.target = arg; return is_target(arg) ? RL_OK : usage_error("no target '%s'", arg);
+    case O_TARGET: l->pass.target = arg; return RL_OK;
     case O_OBJECTIVE:
         l->pass.objective = arg;
-        return strcmp(arg, "nodes") == 0 || strcmp(arg, "bytes") == 0 ? RL_OK : usage_error("--objective is nodes or bytes, not '%s'", arg);
+        return is_objective(arg) ? RL_OK : usage_error("--objective is nodes, bytes or time, not '%s'", arg);
     case O_TIME:
         l->pass.time_limit = strtod(arg, &end);
         return end != arg && !*end && l->pass.time_limit > 0 ? RL_OK : usage_error("--time-limit '%s' is no number above 0", arg);
     case O_DIM: return add_item(&l->dims, "--dim", arg);
     case O_SHAPE: return add_item(&l->shapes, "--input-shape", arg);
+    case O_IN_LAYOUT: return add_item(&l->in_layouts, "--input-layout", arg);
+    case O_OUT_LAYOUT: return add_item(&l->out_layouts, "--output-layout", arg);
     case O_DISABLE: l->pass.disable = arg; return RL_OK;
     case O_PRINT_AFTER: l->pass.print_after = arg; return RL_OK;
     case O_AFTER: l->after = arg; return RL_OK;
@@ -188,7 +187,7 @@ static rl_status parse_options(line *l, const command *c, int argc, char **argv,
 
 static rl_status parse_files(line *l, const command *c, int argc, char **argv) {
     int n = argc - optind;
-    if (c->mask == OTHER) return n ? usage_error("%s takes no file", c->name) : RL_OK;
+    if (c->mask & (OTHER | TABLE)) return n ? usage_error("%s takes no file", c->name) : RL_OK;
     if (n < 1) return usage_error("%s: which model?", c->name);
     l->in = argv[optind];
     if (c->mask == OPTIMIZE && n == 2 && !l->out) l->out = argv[optind + 1];
@@ -204,32 +203,12 @@ static bool is_text(const char *path) {
     return n > 4 && strcmp(path + n - 4, ".rlt") == 0;
 }
 
-static rl_status read_file(rl_arena *mem, const char *path, rl_text *t) {
-    FILE *f = fopen(path, "rb");
-    char buf[4096];
-    if (!f) return rl_fail(mem->ctx, RL_EIO, "%s: %s", path, strerror(errno));
-    size_t n, size = 0;
-    while ((n = fread(buf, 1, sizeof buf, f)) > 0) size += n; /* nothing is allocated while the file is open */
-    bool bad = ferror(f) != 0;
-    int error = errno;
-    fclose(f);
-    if (bad) return rl_fail(mem->ctx, RL_EIO, "%s: %s", path, strerror(error));
-    t->mem = mem;
-    t->p = rl_alloc(mem, size + 1);
-    f = fopen(path, "rb");
-    if (f) {
-        t->n = fread(t->p, 1, size, f);
-        fclose(f);
-    }
-    return f && t->n == size ? RL_OK : rl_fail(mem->ctx, RL_EIO, "%s: changed while it was read", path);
-}
-
 static rl_status read_text(rl_ctx *ctx, const char *path, rl_graph **g) {
     rl_arena tmp;
-    rl_text t = {0};
+    rl_text t = {.mem = &tmp};
     if (RL_PROTECT(ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, ctx);
-    rl_status s = read_file(&tmp, path, &t);
+    rl_status s = rl_file_read(path, &t);
     if (s == RL_OK) s = rl_text_parse(ctx, path, t.p, t.n, g);
     rl_arena_free(&tmp);
     return s;
@@ -358,10 +337,12 @@ static uint64_t peak_bytes(void) {
     return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
 }
 
-/* A text that nothing improved has no bytes to copy, and a pass may have left its graph half-written: it is read again. */
-static rl_status write_text_again(line *l) {
+/* What nothing improved has no bytes to copy where it was text, or has another interface now; and a pass may have left its
+ * graph half-written: it is read again. */
+static rl_status write_again(line *l) {
     rl_graph *g;
     rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = rl_interface_apply(g, &l->io);
     if (s == RL_OK) s = rl_onnx_write(g, l->out);
     rl_graph_free(g);
     return s;
@@ -371,7 +352,8 @@ static rl_status write_text_again(line *l) {
 static rl_status write_model(line *l, rl_graph *g, bool changed, uint64_t *nbyte) {
     struct stat st;
     *nbyte = 0;
-    RL_TRY(changed ? rl_onnx_write(g, l->out) : is_text(l->in) ? write_text_again(l) : rl_onnx_copy(g, l->out));
+    bool again = is_text(l->in) || rl_interface_changed(&l->io);
+    RL_TRY(changed ? rl_onnx_write(g, l->out) : again ? write_again(l) : rl_onnx_copy(g, l->out));
     if (stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
     return RL_OK;
 }
@@ -379,11 +361,31 @@ static rl_status write_model(line *l, rl_graph *g, bool changed, uint64_t *nbyte
 /* ---- commands ---- */
 
 static rl_report make_report(const line *l, const rl_graph *g, const rl_outcome *o) {
-    return (rl_report){
+    rl_report r = {
         .in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective,
         .changed = o->changed, .before = o->before, .after = o->after, .conv_before = o->conv_before,
         .conv_after = o->conv_after, .conv_bound = o->conv_bound,
+        .time_before = o->time_before, .time_after = o->time_after, .time_bound = o->time_bound,
     };
+    if (l->io.port.n == 0) return r;
+    r.before = l->io.before;
+    r.conv_before = l->io.conv_before;
+    r.conv_without = l->io.conv_without;
+    r.bound_without = l->io.bound_without;
+    r.handed = rl_interface_handed(&l->io);
+    r.changed |= rl_interface_changed(&l->io) > 0;
+    return r;
+}
+
+/* The ports as asked for and as they are now, in mem. */
+static void add_ports(const line *l, rl_arena *mem, rl_report *r) {
+    rl_portline *port = rl_new(mem, rl_portline, l->io.port.n);
+    for (uint32_t i = 0; i < l->io.port.n; i++) {
+        const rl_port *x = &l->io.port.p[i];
+        port[i] = (rl_portline){x->name, rl_port_order(l->ctx, x), x->output, x->moves};
+    }
+    r->port = port;
+    r->nport = l->io.port.n;
 }
 
 static rl_status report_optimize(const line *l, const rl_graph *g, const rl_outcome *o, uint64_t out_bytes, double write_time) {
@@ -395,6 +397,7 @@ static rl_status report_optimize(const line *l, const rl_graph *g, const rl_outc
     for (uint32_t i = 0; i < o->ntime; i++) time[n++] = (rl_timing){o->time[i].pass, o->time[i].seconds};
     time[n++] = (rl_timing){"write", write_time};
     rl_report r = make_report(l, g, o);
+    add_ports(l, &tmp, &r);
     r.out_bytes = out_bytes;
     r.time = time;
     r.ntime = n;
@@ -419,11 +422,29 @@ static rl_status optimize_graph(line *l, rl_graph *g) {
     return report_optimize(l, g, &o, nbyte, rl_seconds() - start);
 }
 
-static rl_status optimize(line *l) {
+/* --input-layout and --output-layout: what they save is found on a graph of its own. */
+static rl_status choose_interface(line *l) {
     rl_graph *g;
+    l->io.mem = &l->io_mem;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    for (uint32_t i = 0; i < l->in_layouts.n; i++) RL_TRY(rl_interface_add(&l->io, false, l->in_layouts.item[i]));
+    for (uint32_t i = 0; i < l->out_layouts.n; i++) RL_TRY(rl_interface_add(&l->io, true, l->out_layouts.item[i]));
+    if (l->io.port.n == 0) return RL_OK;
     rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = rl_interface_choose(g, &l->pass, &l->io);
+    rl_graph_free(g);
+    return s;
+}
+
+static rl_status optimize(line *l) {
+    rl_graph *g = NULL;
+    rl_arena_init(&l->io_mem, l->ctx);
+    rl_status s = choose_interface(l);
+    if (s == RL_OK) s = read_model(l, &g);
+    if (s == RL_OK && l->io.port.n) s = rl_interface_apply(g, &l->io);
     if (s == RL_OK) s = optimize_graph(l, g);
     rl_graph_free(g);
+    rl_arena_free(&l->io_mem);
     return s;
 }
 
@@ -557,10 +578,47 @@ static rl_status list_ops(line *l) {
     return RL_OK;
 }
 
+/* All targets, or the one that --target names. */
+static rl_status print_targets(line *l, rl_arena *mem) {
+    rl_targets all = {0};
+    rl_text t = {.mem = mem};
+    const rl_target *one = NULL;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    RL_TRY(rl_targets_builtin(mem, &all));
+    if (l->named_target) RL_TRY(rl_target_find(mem, l->pass.target, &one));
+    if (one) rl_target_print(one, &t);
+    for (uint32_t i = 0; i < all.n && !one; i++) {
+        if (i) rl_put(&t, "\n");
+        rl_target_print(&all.p[i], &t);
+    }
+    return write_stdout(l->ctx, t.p, t.n);
+}
+
+static rl_status list_targets(line *l) {
+    rl_arena mem;
+    rl_arena_init(&mem, l->ctx);
+    rl_status s = print_targets(l, &mem);
+    rl_arena_free(&mem);
+    return s;
+}
+
+/* Before the model is read: what is wrong with the target has nothing to do with it. */
+static rl_status check_target(line *l) {
+    rl_arena tmp;
+    const rl_target *t;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, l->ctx);
+    rl_status s = rl_target_find(&tmp, l->pass.target, &t);
+    rl_arena_free(&tmp);
+    if (s != RL_OK) complain(NULL, l->ctx->error);
+    return s;
+}
+
 static rl_status run(line *l, const command *c) {
     rl_status s;
     l->start = rl_seconds();
     l->pass.print = to_stderr;
+    l->named_target = l->pass.target != NULL;
     if (!l->pass.target) l->pass.target = "generic";
     if (!l->pass.objective) l->pass.objective = "nodes";
     l->ctx = rl_ctx_new(0);
@@ -568,7 +626,9 @@ static rl_status run(line *l, const command *c) {
         complain(NULL, "out of memory");
         return RL_ENOMEM;
     }
-    s = c->run(l);
+    s = check_target(l);
+    if (s == RL_OK) s = c->run(l);
+    else l->ctx->error[0] = 0;
     if (s != RL_OK && l->ctx->error[0]) complain(l->in, l->ctx->error);
     rl_ctx_free(l->ctx);
     return s;

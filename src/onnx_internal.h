@@ -17,7 +17,7 @@ enum {
     ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_S = 4, ATTR_T = 5, ATTR_G = 6, ATTR_FLOATS = 7, ATTR_INTS = 8, ATTR_STRINGS = 9,
     ATTR_TENSORS = 10, ATTR_GRAPHS = 11, ATTR_TP = 14, ATTR_TYPE_PROTOS = 15, ATTR_TYPE = 20, ATTR_REF_NAME = 21, ATTR_SPARSE = 22,
     ATTR_SPARSES = 23,
-    TENSOR_DIMS = 1, TENSOR_DATA_TYPE = 2, TENSOR_SEGMENT = 3, TENSOR_NAME = 8, TENSOR_RAW_DATA = 9, TENSOR_EXTERNAL_DATA = 13,
+    VALUE_NAME = 1, TENSOR_DIMS = 1, TENSOR_DATA_TYPE = 2, TENSOR_SEGMENT = 3, TENSOR_NAME = 8, TENSOR_RAW_DATA = 9, TENSOR_EXTERNAL_DATA = 13,
     TENSOR_DATA_LOCATION = 14, SPARSE_VALUES = 1, SPARSE_DIMS = 3, FUNCTION_NAME = 1, FUNCTION_DOMAIN = 10,
 };
 
@@ -32,6 +32,7 @@ struct rl_onnx {
     rl_span bytes;      /* ModelProto, or a body's GraphProto */
     rl_span graph;      /* GraphProto */
     uint32_t nnode;     /* node fields in it */
+    uint32_t nopset;    /* domains that the file imports: the first of g->opset; those behind are written as well */
     rl_node *order;     /* the order as read, where it had to be sorted; NULL: 0, 1, 2 ... */
     struct { rl_value *p; uint32_t n, cap; } init; /* the value of each initializer field, in file order */
     /* the main graph's only: */

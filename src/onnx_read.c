@@ -478,7 +478,9 @@ static rl_status read_header(rl_level *l, rl_span bytes) {
     }
     RL_TRY(each_field(l, bytes, MODEL_OPSET_IMPORT, read_opset));
     RL_TRY(each_field(l, bytes, MODEL_FUNCTIONS, read_function));
-    return check_version(r);
+    RL_TRY(check_version(r));
+    r->onnx->nopset = r->main->opset.n;
+    return RL_OK;
 }
 
 static rl_status read_model(rl_reader *r, rl_span bytes) {

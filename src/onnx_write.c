@@ -173,9 +173,34 @@ static bool inits_clean(const rl_graph *g) {
     return true;
 }
 
+static const uint32_t *turned(const rl_graph *g, rl_value v) {
+    for (uint32_t i = 0; i < g->turned.n; i++)
+        if (rl_same(g->turned.p[i].v, v)) return g->turned.p[i].perm;
+    return NULL;
+}
+
+/* The input or output is what its field says. */
+static bool port_holds(const rl_graph *g, rl_value v, rl_span field) {
+    if (turned(g, v)) return false;
+    rl_wire w = rl_wire_of(field);
+    for (rl_field f; rl_wire_next(&w, &f);)
+        if (f.number == VALUE_NAME && !is_named(g, v, f.body)) return false;
+    return true;
+}
+
+static bool ports_clean(const rl_graph *g) {
+    uint32_t in = 0, out = 0;
+    rl_wire w = rl_wire_of(g->onnx->graph);
+    for (rl_field f; rl_wire_next(&w, &f);) {
+        if (f.number == GRAPH_INPUT && in < g->input.n && !port_holds(g, g->input.p[in++], f.body)) return false;
+        if (f.number == GRAPH_OUTPUT && out < g->output.n && !port_holds(g, g->output.p[out++], f.body)) return false;
+    }
+    return true;
+}
+
 /* Nothing changed since the graph was read: its bytes are its text. */
 static bool is_clean(const rl_graph *g) {
-    return g->onnx && nodes_clean(g) && inits_clean(g);
+    return g->onnx && nodes_clean(g) && inits_clean(g) && ports_clean(g);
 }
 
 /* ---- tensors and types ---- */
@@ -478,6 +503,28 @@ static rl_status put_hint(writer *w, const rl_graph *g, const rl_field *f) {
     return RL_OK;
 }
 
+static void turn_shape(writer *w, Onnx__TensorShapeProto *s, const uint32_t *perm) {
+    Onnx__TensorShapeProto__Dimension **was = rl_copy(w->mem, s->dim, s->n_dim * sizeof *was);
+    for (size_t i = 0; i < s->n_dim; i++) s->dim[i] = was[perm[i]];
+}
+
+/* An input or output that has another name or order now; the rest of the field stays. */
+static rl_status put_port(writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
+    ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
+    if (port_holds(g, v, f->body)) {
+        put_span(w, f->all);
+        return RL_OK;
+    }
+    Onnx__ValueInfoProto *p = onnx__value_info_proto__unpack(&alloc, f->body.n, f->body.p);
+    if (!p) return rl_fail(w->ctx, RL_EMODEL, "an input or output is damaged");
+    bool tensor = p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && p->type->tensor_type;
+    Onnx__TensorShapeProto *shape = tensor ? p->type->tensor_type->shape : NULL;
+    p->name = text(name_of(w, g, v));
+    if (shape && turned(g, v) && shape->n_dim == rl_val(g, v)->rank) turn_shape(w, shape, turned(g, v));
+    put_message(w, f->number, &p->base);
+    return RL_OK;
+}
+
 /* Quantization parameters are named by their tensors: gone with any of them. */
 static rl_status put_annotation(writer *w, const rl_graph *g, const rl_field *f) {
     ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
@@ -529,7 +576,7 @@ static uint32_t count_fields(rl_span s, uint32_t number) {
 
 static rl_status put_changed_graph(writer *w, const rl_graph *g) {
     rl_span s = g->onnx->graph;
-    uint32_t ninit = count_fields(s, GRAPH_INITIALIZER), node = 0, init = 0;
+    uint32_t ninit = count_fields(s, GRAPH_INITIALIZER), node = 0, init = 0, in = 0, out = 0;
     bool same_nodes = nodes_clean(g) && !g->onnx->order;
     rl_wire r = rl_wire_of(s);
     for (rl_field f; rl_wire_next(&r, &f);) {
@@ -544,6 +591,8 @@ static rl_status put_changed_graph(writer *w, const rl_graph *g) {
             RL_TRY(put_initializer(w, g, g->onnx->init.p[init++], &f));
             if (init == ninit) RL_TRY(put_made(w, g, false));
             break;
+        case GRAPH_INPUT: RL_TRY(put_port(w, g, g->input.p[in++], &f)); break;
+        case GRAPH_OUTPUT: RL_TRY(put_port(w, g, g->output.p[out++], &f)); break;
         case GRAPH_VALUE_INFO: RL_TRY(put_hint(w, g, &f)); break;
         case GRAPH_QUANTIZATION: RL_TRY(put_annotation(w, g, &f)); break;
         default: put_span(w, f.all);
@@ -621,6 +670,7 @@ static rl_status put_model(writer *w, const rl_graph *g) {
         put_span(w, g->onnx->bytes);
         return RL_OK;
     }
+    for (uint32_t i = g->onnx ? g->onnx->nopset : g->opset.n; i < g->opset.n; i++) rl_push(w->mem, missing, g->opset.p[i]);
     find_missing(w, g, &missing);
     if (!g->onnx) return put_new_model(w, g, &missing);
     uint32_t left = count_fields(g->onnx->bytes, MODEL_OPSET_IMPORT);

@@ -183,3 +183,14 @@ bool rl_op_keepdims(const rl_nodeinfo *n) {
     role r;
     return find_role(n, "keepdims", &r) && rl_attr_int(n, "keepdims", r.dflt) != 0;
 }
+
+rl_turned rl_op_turned(const rl_nodeinfo *n, uint32_t input) {
+    return (rl_turned){rl_attr_int(n, input ? "transB" : "transA", 0) != 0, rl_attr_int(n, input ? "transBatchB" : "transBatchA", 0) != 0};
+}
+
+uint32_t rl_turned_dim(rl_turned t, uint32_t rank, uint32_t i) {
+    if (rank < 2) return i;
+    if (i + 2 < rank) return i + t.batch;
+    bool last = (i + 1 == rank) != t.swapped;
+    return last ? rank - 1 : t.batch ? 0 : rank - 2;
+}

@@ -50,4 +50,10 @@ bool rl_op_axes(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, const ui
 uint32_t rl_op_axes_input(const rl_nodeinfo *n);
 bool rl_op_keepdims(const rl_nodeinfo *n);
 
+/* How an operand of FusedMatMul lies: transA says that its last two dims are swapped, transBatchA that the first of the two
+ * stands before the batch dims.  rl_turned_dim: where its logical dim i (batch dims, rows, columns) of `rank` is. */
+typedef struct { bool swapped, batch; } rl_turned;
+rl_turned rl_op_turned(const rl_nodeinfo *n, uint32_t input);
+uint32_t rl_turned_dim(rl_turned t, uint32_t rank, uint32_t i);
+
 #endif

@@ -51,6 +51,16 @@ static void put_file(rl_text *t, const char *key, const char *path, uint64_t byt
     rl_put(t, ", \"bytes\": %" PRIu64 "},\n", bytes);
 }
 
+static void put_ports(const rl_report *r, rl_text *t) {
+    rl_put(t, ",\n  \"interface\": [");
+    for (uint32_t i = 0; i < r->nport; i++) {
+        rl_put(t, "%s{\"%s\": ", i ? ", " : "", r->port[i].output ? "output" : "input");
+        rl_report_string(t, r->port[i].name);
+        rl_put(t, ", \"layout\": \"%s\", \"moves\": %s}", r->port[i].order, r->port[i].moves ? "true" : "false");
+    }
+    rl_put(t, "]");
+}
+
 void rl_report_json(const rl_report *r, rl_text *t) {
     rl_put(t, "{\n  \"schema\": \"relayout.report/1\",\n  \"tool\": {\"name\": \"relayout\", \"version\": \"%s\"},\n", RL_VERSION);
     put_file(t, "input", r->in, r->in_bytes);
@@ -65,7 +75,16 @@ void rl_report_json(const rl_report *r, rl_text *t) {
     rl_report_counts_json(&r->after, t);
     rl_put(t, "\n  },\n  \"conversions\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64, r->conv_before,
            r->conv_after, r->conv_bound);
-    rl_put(t, ", \"proof\": \"unchecked\"},\n  \"checks\": {\"structure\": \"%s\"},\n  \"timings\": {",
+    rl_put(t, ", \"proof\": \"unchecked\"");
+    if (r->nport)
+        rl_put(t, ", \"handed_to_caller\": %" PRIu32 ", \"own_interface\": {\"after\": %" PRId64 ", \"lower_bound\": %" PRId64 "}", r->handed,
+               r->conv_without, r->bound_without);
+    rl_put(t, "}");
+    if (r->nport) put_ports(r, t);
+    if (r->time_before)
+        rl_put(t, ",\n  \"time_ns\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64 "}", r->time_before,
+               r->time_after, r->time_bound);
+    rl_put(t, ",\n  \"checks\": {\"structure\": \"%s\"},\n  \"timings\": {",
            r->changed ? "passed" : "unchanged");
     for (uint32_t i = 0; i < r->ntime; i++) rl_put(t, "\"%s\": %.6f, ", r->time[i].name, r->time[i].seconds);
     rl_put(t, "\"total\": %.6f},\n  \"peak_bytes\": %" PRIu64 "\n}\n", r->total, r->peak_bytes);
@@ -99,6 +118,14 @@ void rl_report_table(const rl_report *r, rl_text *t) {
     rl_put(t, "%-28s %10s -> %10s\n", "bytes moved by Transposes", was, now);
     row(t, "conversions needed", r->conv_before, r->conv_after);
     rl_put(t, "%-28s %10s    %10" PRId64 "  (not proved)\n", "solver's minimum", "", r->conv_bound);
+    for (uint32_t i = 0; i < r->nport; i++)
+        rl_put(t, "%s %s: layout %s%s\n", r->port[i].output ? "output" : "input", r->port[i].name, r->port[i].order,
+               r->port[i].moves ? ", converted by the caller" : "");
+    if (r->nport) {
+        rl_put(t, "%-28s %10s    %10" PRIu32 "\n", "handed to the caller", "", r->handed);
+        rl_put(t, "%-28s %10s    %10" PRId64 "  (solver's minimum %" PRId64 ")\n", "with the model's interface", "", r->conv_without, r->bound_without);
+    }
+    if (r->time_before) row(t, "ns by the target's table", r->time_before, r->time_after);
     if (!r->changed) rl_put(t, "nothing to improve: the output is the input, byte for byte\n");
     rl_put(t, "%.3f s\n", r->total);
 }

@@ -5,6 +5,9 @@
 
 typedef struct { const char *name; double seconds; } rl_timing;
 
+/* An input or output whose layout was given; moves: the caller has to convert. */
+typedef struct { const char *name, *order; bool output, moves; } rl_portline;
+
 typedef struct {
     const char *in, *out;            /* paths; out NULL: nothing was written */
     uint64_t in_bytes, out_bytes;
@@ -13,6 +16,10 @@ typedef struct {
     rl_stats before, after;
     int64_t conv_before, conv_after; /* conversions, as problem.md counts them */
     int64_t conv_bound;              /* the solver's lower bound */
+    int64_t time_before, time_after, time_bound; /* ns by the target's table; 0 unless the objective is time */
+    const rl_portline *port;         /* NULL: the interface is the model's own */
+    uint32_t nport, handed;          /* handed: conversions that are the caller's now */
+    int64_t conv_without, bound_without; /* conv_after and conv_bound with the model's own interface */
     const rl_timing *time;
     uint32_t ntime;
     double total;                    /* seconds */

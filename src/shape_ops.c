@@ -370,42 +370,42 @@ static rl_status top_k(rl_shaper *s) {
 
 /* ---- matrices ---- */
 
-/* Inputs a and b as matrices with broadcast leading dims; ta, tb: last two dims swapped. */
-static rl_status matmul_of(rl_shaper *s, uint32_t ia, uint32_t ib, bool ta, bool tb, rl_dtype t) {
+/* Dim i of input x as a product sees it. */
+static rl_dim product_dim(const rl_shaper *s, uint32_t input, const rl_valinfo *x, uint32_t i) {
+    return x->dim[rl_turned_dim(rl_op_turned(s->n, input), x->rank, i)];
+}
+
+/* Inputs a and b as matrices with broadcast leading dims. */
+static rl_status matmul_of(rl_shaper *s, uint32_t ia, uint32_t ib, rl_dtype t) {
     const rl_valinfo *a = input(s, ia), *b = input(s, ib);
     RL_TRY(want_least_rank(s, ia, 1));
     RL_TRY(want_least_rank(s, ib, 1));
     if (!ranked(a) || !ranked(b)) return set_unranked(s, 0, t);
     uint32_t ra = a->rank, rb = b->rank, na = ra > 1 ? ra - 2 : 0, nb = rb > 1 ? rb - 2 : 0, n = RL_MAX(na, nb);
-    rl_dim ka = a->dim[ra - (ta && ra > 1 ? 2 : 1)], kb = b->dim[rb > 1 ? rb - (tb ? 1 : 2) : 0], k;
+    rl_dim ka = product_dim(s, ia, a, ra - 1), kb = product_dim(s, ib, b, rb > 1 ? rb - 2 : 0), k;
     if (!rl_shape_unify(s, ka, kb, &k))
         return rl_shape_fail(s, "inputs %u and %u have %lld and %lld to sum over", ia, ib, (long long)ka, (long long)kb);
     rl_dim *d = new_dims(s, n + 2);
     for (uint32_t i = 0; i < n; i++) {
-        rl_dim x = i + na < n ? 1 : a->dim[i + na - n], y = i + nb < n ? 1 : b->dim[i + nb - n];
+        rl_dim x = i + na < n ? 1 : product_dim(s, ia, a, i + na - n), y = i + nb < n ? 1 : product_dim(s, ib, b, i + nb - n);
         if (!rl_shape_broadcast(s, x, y, &d[i]))
             return rl_shape_fail(s, "inputs %u and %u have %lld and %lld matrices", ia, ib, (long long)x, (long long)y);
     }
-    if (ra > 1) d[n++] = a->dim[ra - (ta ? 1 : 2)];
-    if (rb > 1) d[n++] = b->dim[rb - (tb ? 2 : 1)];
+    if (ra > 1) d[n++] = product_dim(s, ia, a, ra - 2);
+    if (rb > 1) d[n++] = product_dim(s, ib, b, rb - 1);
     return rl_shape_set(s, 0, t, n, d);
 }
 
 static rl_status matmul(rl_shaper *s) {
-    return matmul_of(s, 0, 1, false, false, out_dtype(s, 0));
+    return matmul_of(s, 0, 1, out_dtype(s, 0));
 }
 
 static rl_status qlinear_matmul(rl_shaper *s) {
-    return matmul_of(s, 0, 3, false, false, dtype_of(input(s, 7)));
-}
-
-static rl_status fused_matmul(rl_shaper *s) {
-    if (rl_attr_int(s->n, "transBatchA", 0) || rl_attr_int(s->n, "transBatchB", 0)) return set_unranked(s, 0, out_dtype(s, 0));
-    return matmul_of(s, 0, 1, rl_attr_int(s->n, "transA", 0) != 0, rl_attr_int(s->n, "transB", 0) != 0, out_dtype(s, 0));
+    return matmul_of(s, 0, 3, dtype_of(input(s, 7)));
 }
 
 static rl_status matmul_to_float(rl_shaper *s) {
-    return matmul_of(s, 0, 1, false, false, dtype_of(input(s, 2)));
+    return matmul_of(s, 0, 1, dtype_of(input(s, 2)));
 }
 
 /* Quantized weights of N columns: the last dim becomes N. */
@@ -1995,8 +1995,8 @@ const rl_rulerow rl_shape_rules[RL_NOP] = {
     ROW(ms_FastGelu, same),
     ROW(ms_FusedConv, conv),
     ROW(ms_FusedGemm, gemm),
-    ROW(ms_FusedMatMul, fused_matmul),
-    ROW(ms_FusedMatMulActivation, fused_matmul),
+    ROW(ms_FusedMatMul, matmul),
+    ROW(ms_FusedMatMulActivation, matmul),
     ROW(ms_GatherBlockQuantized, no_rule),
     ROW(ms_GatherND, gather_nd),
     ROW(ms_Gelu, same),
@@ -2052,7 +2052,7 @@ const rl_rulerow rl_shape_rules[RL_NOP] = {
     ROW(ms_SkipSimplifiedLayerNormalization, skip_layer_norm),
     ROW(ms_SparseToDenseMatMul, no_rule),
     ROW(ms_Tokenizer, no_rule),
-    ROW(ms_TransposeMatMul, fused_matmul),
+    ROW(ms_TransposeMatMul, matmul),
     ROW(ms_Trilu, same),
     ROW(ms_Unique, ms_unique),
     ROW(ms_WordConvEmbedding, no_rule),

@@ -42,6 +42,17 @@ int main(int argc, char **argv) {
     check(rl_optimize_file("/nonexistent/x.onnx", argv[2], NULL, &r) == RL_EIO && strstr(r.error, "x.onnx"), "a missing file is named");
     o.target = "nothing";
     check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_EUSAGE && strstr(r.error, "nothing"), "an unknown target is named");
+    o = (rl_options){.struct_size = sizeof o, .target = "onnx", .input_layouts = "image=nhwc->nchw"};
+    check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_OK && r.changed && r.handed_to_caller == 1, "an input in another order");
+    check(r.conversions_after < r.conversions_own_interface, "which saves a conversion");
+    rl_free(out);
+    o.input_layouts = "image=keep";
+    o.output_layouts = "probabilities=free";
+    check(rl_optimize_file(argv[1], argv[2], &o, &r) == RL_OK && r.handed_to_caller == 0, "an output's order that need not change");
+    o.output_layouts = "probabilities=nhwc";
+    check(rl_optimize_file(argv[1], argv[2], &o, &r) == RL_EUSAGE && strstr(r.error, "rank 2"), "an order of another rank");
+    o = (rl_options){.struct_size = sizeof o, .objective = "speed"};
+    check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_EUSAGE && strstr(r.error, "speed"), "an unknown objective is named");
     o = (rl_options){.struct_size = sizeof o, .max_memory = 10000};
     check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_ELIMIT, "a memory limit holds");
     check(strcmp(rl_version(), RL_VERSION) == 0, "version");

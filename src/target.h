@@ -1,0 +1,88 @@
+/* Targets: which forms of an op a runtime can run, and what those and conversions cost there.
+ *
+ * src/targets.def holds the targets that are built in; a file with the same rows describes a user's own:
+ *
+ *   TARGET( acme, "the ACME accelerator" )              opens a target
+ *   LIKE( acme, generic )                               takes over all rows of another; what follows wins
+ *   CHARGE( acme, SOFTMAX_OFF_LAST, 0 )                 a form costs so many tenths of a conversion of the op's result
+ *   MOVE( acme, RATE, 100000 )                          what a conversion takes: RL_MOVES below
+ *   FORM( acme, FUSED_MATMUL, "f32 f16" )               the target has com.microsoft.FusedMatMul for these types
+ *   RUN( acme, Conv, nhwc, "f32", "acme::NhwcConv" )    it runs Conv with input 0 and output 0 in this order, under that name
+ *
+ * Rows are read and printed by the same code whether they are built in or come from a file (rl_target_parse), so the file
+ * that `relayout targets` prints reads as the same table.  Comments are C's. */
+#ifndef RL_TARGET_H
+#define RL_TARGET_H
+#include "ir.h"
+
+/* Forms that may be charged: name, meaning. */
+#define RL_CHARGES(X)                                                                                                \
+    X(SOFTMAX_OFF_LAST, "Softmax or LogSoftmax with anything after its axis")                                        \
+    X(REDUCE_OFF_LAST, "a reduction with anything after the dims that it reduces")                                   \
+    X(GEMM_TRANS_A, "Gemm that reads its data transposed")                                                           \
+    X(GEMM_TRANS_OUT, "Gemm that makes its result transposed")                                                       \
+    X(WEIGHT_LEFT, "MatMul with the weight on the left")                                                             \
+    X(SWAPPED_PRODUCT, "MatMul of two variables as the transposed product")                                          \
+    X(CONCAT_LAST, "Concat or Split along the innermost dim")                                                        \
+    X(FUSED_FLAG, "each flag of a FusedMatMul")
+
+/* What a conversion takes. */
+#define RL_MOVES(X)                                                                                                  \
+    X(FIXED, "ns of any conversion, whatever it moves")                                                              \
+    X(RATE, "bytes in a microsecond, where one group of dims moves past others")                                     \
+    X(OTHER, "tenths: how much longer per byte any other permutation takes")                                         \
+    X(INTO_MATMUL, "tenths: of one that swaps the last two groups and that only MatMul reads")
+
+/* Forms that are no portable ONNX: com.microsoft.FusedMatMul, and its flags for batch dims. */
+#define RL_EXTRAS(X)                                                                                                 \
+    X(FUSED_MATMUL, "com.microsoft.FusedMatMul with transA and transB, for these types")                             \
+    X(FUSED_BATCH, "and with transBatchA and transBatchB")
+
+#define X(name, help) RL_##name,
+enum { RL_CHARGES(X) RL_NCHARGE };
+#undef X
+#define X(name, help) RL_MOVE_##name,
+enum { RL_MOVES(X) RL_NMOVE };
+#undef X
+#define X(name, help) RL_EXTRA_##name,
+enum { RL_EXTRAS(X) RL_NEXTRA };
+#undef X
+
+enum { RL_RUNRANK = 6 };
+
+/* An op that the target runs in an order of its own. */
+typedef struct {
+    rl_str op;                  /* ONNX's name, domain "" */
+    uint32_t rank;
+    uint32_t perm[RL_RUNRANK];  /* perm[i]: the logical axis that is i-th in memory; nhwc 0,2,3,1 */
+    uint64_t types;             /* bit per rl_dtype of input 0 */
+    rl_str domain, type;        /* what it is written as */
+    rl_str attr;                /* "" or "name=1", added to the node's own */
+    rl_str order, as;           /* as the row has them */
+} rl_run;
+
+typedef struct {
+    rl_str name, summary;
+    int64_t charge[RL_NCHARGE]; /* tenths of a conversion */
+    int64_t move[RL_NMOVE];
+    uint64_t extra[RL_NEXTRA];  /* bit per rl_dtype */
+    struct { rl_run *p; uint32_t n, cap; } run;
+} rl_target;
+
+typedef struct { rl_target *p; uint32_t n, cap; } rl_targets;
+
+/* The table that is built in, in mem. */
+rl_status rl_targets_builtin(rl_arena *mem, rl_targets *all);
+/* Reads rows and appends their targets; messages are "file:line: what". */
+rl_status rl_targets_parse(rl_arena *mem, const char *file, const char *s, size_t n, rl_targets *all);
+void rl_target_print(const rl_target *t, rl_text *out);
+/* The target of this name, or the last one of the file that `name` is the path of (it has a / or ends in .def). */
+rl_status rl_target_find(rl_arena *mem, const char *name, const rl_target **out);
+
+/* Tenths of the time in which an ordinary conversion moves one byte: what a conversion of so many bytes takes. */
+int64_t rl_target_move(const rl_target *t, int64_t bytes, int64_t tenths);
+/* The same as ns. */
+int64_t rl_target_ns(const rl_target *t, int64_t tenths);
+bool rl_types_have(uint64_t types, rl_dtype t);
+
+#endif
