@@ -11,10 +11,10 @@
 
 /* ---- demands from outside ---- */
 
-static void add_fixed(rl_plan *p, rl_value v)
+static void add_fixed(rl_plan *p, rl_value v, rl_cert_kind demand)
 {
     if (!rl_has(v) || p->member[v.i].cls == RL_NONE || p->cls.p[p->member[v.i].cls].constant) return;
-    rl_oplegal op = {.node = RL_NONODE, .fixed = true, .noperand = 1, .npin = 1, .comp = RL_NONE};
+    rl_oplegal op = {.node = RL_NONODE, .demand = demand, .fixed = true, .noperand = 1, .npin = 1, .comp = RL_NONE};
     op.operand = rl_new(p->mem, rl_operand, 1);
     op.operand[0] = (rl_operand){.tensor = v, .pin = true, .cls = p->member[v.i].cls};
     rl_push(p->mem, p->op, op);
@@ -23,7 +23,7 @@ static void add_fixed(rl_plan *p, rl_value v)
 static void add_port(rl_plan *p, rl_value v, bool output)
 {
     if (p->member[v.i].cls != RL_NONE && rl_port_is_free(p, v, output)) rl_port_op(p, v);
-    else add_fixed(p, v);
+    else add_fixed(p, v, output ? RL_CERT_OUTPUT : RL_CERT_INPUT);
 }
 
 static bool is_operand(const rl_oplegal *op, uint32_t slot)
@@ -40,24 +40,24 @@ static void outside_demands(rl_plan *p)
     uint32_t nop = p->op.n;
     for (uint32_t i = 0; i < g->input.n; i++) add_port(p, g->input.p[i], false);
     for (uint32_t i = 0; i < g->output.n; i++) add_port(p, g->output.p[i], true);
-    for (uint32_t i = 0; i < g->outer.n; i++) add_fixed(p, g->outer.p[i]);
+    for (uint32_t i = 0; i < g->outer.n; i++) add_fixed(p, g->outer.p[i], RL_CERT_CAPTURED);
     for (uint32_t k = 0; k < nop; k++) {
         const rl_nodeinfo *n = rl_nod(g, p->op.p[k].node);
-        for (uint32_t i = 0; i < n->ncap; i++) add_fixed(p, n->cap[i]);
+        for (uint32_t i = 0; i < n->ncap; i++) add_fixed(p, n->cap[i], RL_CERT_CAPTURED);
         if (p->op.p[k].fixed || rl_op_class(n->op) == RL_SHAPE) continue;
         for (uint32_t i = 0; i < n->nin; i++)
-            if (!is_operand(&p->op.p[k], i) && !(n->op == RL_OP_CastLike && i == 1)) add_fixed(p, n->in[i]);
+            if (!is_operand(&p->op.p[k], i) && !(n->op == RL_OP_CastLike && i == 1)) add_fixed(p, n->in[i], RL_CERT_READS);
     }
     for (uint32_t k = 0; k < g->order.n; k++) { /* parameters of movement: Reshape's shape */
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         if (p->moving[g->order.p[k].i])
-            for (uint32_t i = 1; i < n->nin; i++) add_fixed(p, n->in[i]);
+            for (uint32_t i = 1; i < n->nin; i++) add_fixed(p, n->in[i], RL_CERT_READS);
     }
 }
 
 /* ---- the problem ---- */
 
-typedef struct { int64_t conversion, byte_shift; bool bytes_first, by_time; int64_t nop_bits; const rl_target *target; } scale;
+typedef struct { int64_t conversion, unit, byte_shift; bool bytes_first, by_time; int64_t nop_bits; const rl_target *target; } scale;
 
 static int64_t bits_of(double x)
 {
@@ -73,14 +73,37 @@ static bool charges_anything(const rl_target *t)
     return false;
 }
 
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+/* Costs are compared within a component only, and no choice of interest has more conversions than the model as it stands: that is
+ * how far bytes may grow before they reach the count, and the ops' own ones before they reach the bytes.  Where 60 bits are too few,
+ * bytes are rounded. */
 static scale make_scale(const rl_plan *p, bool bytes_first)
 {
-    double total = 1;
-    for (uint32_t c = 0; c < p->cls.n; c++) total += (double)p->cls.p[c].bytes * 4;
-    scale s = {.bytes_first = bytes_first, .target = p->target, .nop_bits = bits_of(8.0 * p->op.n + 1)};
-    int64_t keep = p->op.n > 20000 ? 20 : 26, have = bits_of(total);
-    s.byte_shift = have > keep ? have - keep : 0;
-    s.conversion = bytes_first ? bits_of(4.0 * p->cls.n + 1) : RL_MIN(have, keep);
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->g->ctx);
+    int64_t unit = 0, count = 1, bytes = 1, nop = 1;
+    rl_least *stands = rl_new(&tmp, rl_least, p->ncomp);
+    int64_t *most = rl_new(&tmp, int64_t, p->ncomp), *own = rl_new(&tmp, int64_t, p->ncomp);
+    rl_plan_costs(p, rl_new(&tmp, uint32_t, p->op.n), stands, &tmp);
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        unit = gcd(unit, p->cls.p[c].bytes);
+        most[p->cls.p[c].comp] = RL_MAX(most[p->cls.p[c].comp], p->cls.p[c].bytes);
+    }
+    unit = RL_MAX(unit, 1);
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (p->op.p[k].comp != RL_NONE) own[p->op.p[k].comp] += 8;
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        count = RL_MAX(count, stands[k].count);
+        bytes = RL_MAX(bytes, stands[k].count * (most[k] / unit));
+        nop = RL_MAX(nop, own[k]);
+    }
+    rl_arena_free(&tmp);
+    double all = bytes_first ? (double)bytes * p->cls.n : 4.0 * (p->cls.n + p->op.n);
+    scale s = {.unit = unit, .bytes_first = bytes_first, .target = p->target, .nop_bits = bits_of((double)nop)};
+    s.conversion = bits_of((double)(bytes_first ? count : bytes));
+    s.byte_shift = RL_MAX(0, bits_of(all) + s.conversion + s.nop_bits - 60);
+    if (!bytes_first) s.conversion = RL_MAX(0, s.conversion - s.byte_shift);
     return s;
 }
 
@@ -112,7 +135,7 @@ static scale time_scale(const rl_plan *p)
 static int64_t weight_of(const scale *s, const rl_cls *c)
 {
     if (s->by_time) return ((RL_MAX(1, rl_target_move(s->target, c->bytes, 10)) >> s->byte_shift) + (s->byte_shift > 0)) << s->nop_bits;
-    int64_t bytes = c->bytes >> s->byte_shift;
+    int64_t bytes = c->bytes / s->unit >> s->byte_shift;
     if (s->bytes_first) return (((bytes > 0 ? bytes : 1) << s->conversion) + 1) << s->nop_bits;
     return (((int64_t)1 << s->conversion) + bytes) << s->nop_bits;
 }
@@ -319,11 +342,7 @@ rl_status rl_pass_assign(rl_pass_run *r)
         for (uint32_t k = 0; k < q.nop; k++) memset((int64_t *)q.op[k].cost, 0, q.op[k].ncfg * sizeof *q.op[k].cost);
     RL_TRY(rl_solve(p->mem, &q, limit, &sol));
     r->out->conv_before = conversions(p, q.start, r->tmp, NULL);
-    /* The solver's bound is in scaled units: what it says of conversions is the whole units below it. */
-    int64_t unit = (int64_t)1 << (s.conversion + s.nop_bits);
-    r->out->conv_bound = sol.optimal ? conversions(p, sol.cfg, r->tmp, NULL) : s.bytes_first ? 0 : sol.bound / unit;
-    RL_TRY(rl_bound(p, sol.cfg, sol.optimal, bytes_first, limit));
-    r->out->optimal = sol.optimal;
+    if (r->round == 0) RL_TRY(rl_bound(p, sol.cfg, sol.optimal && s.byte_shift == 0, bytes_first, limit));
     if (charged) {
         memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);
         RL_TRY(quickest(p, &s, limit, sol.cfg, r->tmp));

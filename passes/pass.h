@@ -13,18 +13,32 @@ typedef struct {
     const char *objective;   /* "nodes", "bytes" or "time"; NULL: nodes */
     double time_limit;       /* seconds for the solver */
     bool verify_each;
+    bool proof;              /* make the text of the certificate */
     const char *print_after; /* pass name, or NULL */
     void (*print)(void *user, const char *text, size_t n); /* where dumps go */
     void *user;
     const char *disable;     /* comma-separated pass names, or NULL */
 } rl_passopt;
 
+/* What the certificate (docs/proof.md) says of the choice: conversions and bytes, and what no assignment can beat. */
+typedef struct {
+    bool made, checked;    /* checked: src/cert.c agrees */
+    int64_t count, bytes, bound, bound_bytes, stands, stands_bytes; /* stands: of the model as it stands */
+    rl_str why;            /* why it was not checked */
+    rl_text text[2];       /* if asked for: the file; the file where the model stays as it stands. In the graph's memory */
+} rl_proof;
+
+/* gap: the bound is checked, and lower than what was reached. */
+typedef enum { RL_PROVED_NOT, RL_PROVED_GAP, RL_PROVED_OPTIMAL } rl_proved;
+
 /* What the pipeline found; times in seconds. */
 typedef struct {
     int64_t conv_before, conv_after; /* conversions that the model as read, and as rewritten, needs (problem.md, section 2) */
-    int64_t conv_bound;              /* the solver's lower bound */
+    int64_t conv_bound;              /* no assignment has fewer; checked, else 0 */
+    int64_t bytes_bound;             /* none of so many moves fewer bytes (objective bytes: none moves fewer) */
+    rl_proved proved;
     int64_t time_before, time_after, time_bound; /* ns by the target's rows; only for the objective "time", else 0 */
-    bool optimal;                    /* conv_after == conv_bound */
+    rl_proof proof;
     bool improved;                   /* the solver found something cheaper than the graph as it stood */
     bool rewrote;                    /* lower wrote the graph anew */
     bool changed;                    /* false: the input is already as good; write its bytes */
@@ -46,6 +60,7 @@ typedef struct {
     rl_arena *tmp;
     rl_plan *plan;
     rl_outcome *out;
+    uint32_t round; /* how often the plan has been made before */
     bool large;   /* so many candidates that the plan is made only once */
     bool gave_up; /* set by a pass that left the graph half-written: the input is kept */
 } rl_pass_run;

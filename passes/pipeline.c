@@ -54,7 +54,7 @@ static rl_status check_names(rl_ctx *ctx, const char *list) {
 }
 
 static bool of_plan(const char *name) {
-    return listed("legal,assign,insert,lower", name);
+    return listed("legal,assign,prove,insert,lower", name);
 }
 
 static bool disabled(const rl_passopt *o, const char *name) {
@@ -149,6 +149,24 @@ static bool is_better(const rl_stats *now, const rl_stats *was, bool bytes_first
     return rl_stats_others(now) < rl_stats_others(was);
 }
 
+/* What may be said of the result: only what was checked, and only of what is written.  A plan made again that found something better
+ * is of another model than the certificate's. */
+static void conclude(rl_pass_run *r, bool bytes_first) {
+    rl_outcome *out = r->out;
+    rl_proof *x = &out->proof;
+    if (!out->changed) {
+        x->text[0] = x->text[1];
+        x->count = x->stands;
+        x->bytes = x->stands_bytes;
+    }
+    out->conv_bound = out->bytes_bound = 0;
+    if (!x->checked || out->conv_after != x->count) return;
+    bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;
+    out->proved = reached ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
+    if (reached || !bytes_first) out->conv_bound = x->bound;
+    if (reached || bytes_first) out->bytes_bound = x->bound_bytes;
+}
+
 static rl_status judge(rl_pass_run *r) {
     rl_outcome *out = r->out;
     rl_stats_of(r->g, &out->after);
@@ -159,9 +177,10 @@ static rl_status judge(rl_pass_run *r) {
         out->after = out->before;
         out->time_after = out->time_before;
         out->conv_after = out->conv_before;
-        out->optimal = out->conv_after == out->conv_bound;
+        conclude(r, bytes_first);
         return RL_OK;
     }
+    conclude(r, bytes_first);
     return verify_after(r, "dce"); /* never a broken file, whatever a pass did */
 }
 
@@ -174,6 +193,7 @@ static rl_status again(rl_pass_run *r) {
     for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->gave_up; round++) {
         int64_t before = out->conv_before;
         out->rewrote = false;
+        r->round = round + 1;
         RL_TRY(rl_shape_infer(r->g));
         for (size_t i = 0; i < RL_LEN(list) && !r->gave_up; i++) {
             RL_TRY(run_pass(r, find_pass(list[i], strlen(list[i]))));

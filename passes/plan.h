@@ -20,6 +20,7 @@
 #define RL_PLAN_H
 #include "pass.h"
 #include "solve.h"
+#include "../src/cert.h"
 #include "../src/ops.h"
 
 typedef struct { rl_dim size; uint32_t parent, outer, inner, weight; } rl_unit; /* parent, weight: union-find; outer RL_NONE: leaf */
@@ -108,7 +109,8 @@ typedef struct {
 typedef struct { uint32_t form; const uint8_t *token; int64_t charge; } rl_config;
 
 typedef struct {
-    rl_node node;          /* RL_NONODE: a graph input or output, or a capture */
+    rl_node node;          /* RL_NONODE: a demand from outside */
+    rl_cert_kind demand;   /* which, then */
     bool fixed;            /* one configuration only */
     uint32_t noperand;
     rl_operand *operand;

@@ -32,7 +32,7 @@
 typedef struct { const char *item[MAXFIX]; uint32_t n; } list;
 typedef struct {
     rl_ctx *ctx;
-    const char *in, *out, *json, *after;
+    const char *in, *out, *json, *after, *proof;
     list dims, shapes, in_layouts, out_layouts;
     rl_arena io_mem;
     rl_interface io;
@@ -44,11 +44,12 @@ typedef struct {
 /* ---- the command line ---- */
 
 enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, TABLE = 16, ALL = MODEL | OTHER | TABLE };
-enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_IN_LAYOUT, O_OUT_LAYOUT, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_VERSION };
+enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_IN_LAYOUT, O_OUT_LAYOUT, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_PROOF, O_VERSION };
 
 static const struct { const char *name, *arg; int key; unsigned commands; const char *help; } options[] = {
     {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
     {"json", "FILE", O_JSON, OPTIMIZE | STATS, "write the report as JSON; - is stdout"},
+    {"proof", "FILE", O_PROOF, OPTIMIZE, "write the certificate, for relayout check-proof; - is stdout"},
     {"target", "NAME", O_TARGET, MODEL | TABLE, "what runs it and what that costs: generic (default), onnx, ort ... or a FILE.def"},
     {"objective", "WHAT", O_OBJECTIVE, MODEL, "nodes (default): fewest conversions; bytes: fewest bytes moved; time: least time by the target's table"},
     {"time-limit", "SECONDS", O_TIME, MODEL, "for the solver; then the best found is taken (default 5)"},
@@ -140,6 +141,10 @@ static rl_status set_option(line *l, int key, const char *arg) {
     switch (key) {
     case 'o': l->out = arg; return RL_OK;
     case O_JSON: l->json = arg; return RL_OK;
+    case O_PROOF:
+        l->proof = arg;
+        l->pass.proof = true;
+        return RL_OK;
     case O_TARGET: l->pass.target = arg; return RL_OK;
     case O_OBJECTIVE:
         l->pass.objective = arg;
@@ -314,17 +319,26 @@ static rl_status write_stdout(rl_ctx *ctx, const char *p, size_t n) {
     return rl_fail(ctx, RL_EIO, "stdout: %s", strerror(errno));
 }
 
-static rl_status write_json(const line *l, const rl_text *t) {
-    return strcmp(l->json, "-") == 0 ? write_stdout(l->ctx, t->p, t->n) : rl_file_write(l->ctx, l->json, t->p, t->n);
+static rl_status write_text(const line *l, const char *path, const rl_text *t) {
+    return strcmp(path, "-") == 0 ? write_stdout(l->ctx, t->p, t->n) : rl_file_write(l->ctx, path, t->p, t->n);
 }
 
 /* Said before the model is written: a report that cannot be written must not leave a model behind. */
-static rl_status check_json(const line *l) {
-    if (!l->json || strcmp(l->json, "-") == 0) return RL_OK;
-    const char *slash = strrchr(l->json, '/');
+static rl_status check_path(const line *l, const char *path) {
+    if (!path || strcmp(path, "-") == 0) return RL_OK;
+    const char *slash = strrchr(path, '/');
     char dir[4096];
-    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - l->json + 1) : 1, slash ? l->json : ".");
-    return access(dir, W_OK) == 0 ? RL_OK : rl_fail(l->ctx, RL_EIO, "%s: %s", l->json, strerror(errno));
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+    return access(dir, W_OK) == 0 ? RL_OK : rl_fail(l->ctx, RL_EIO, "%s: %s", path, strerror(errno));
+}
+
+/* The certificate, where there is one of this very result. */
+static rl_status write_proof(const line *l, const rl_outcome *o) {
+    if (!l->proof) return RL_OK;
+    if (o->proved == RL_PROVED_NOT)
+        return rl_fail(l->ctx, RL_EPROOF, "%s: nothing was proved: %s", l->in,
+                       o->proof.why ? o->proof.why : "the model was rewritten once more after its certificate");
+    return write_text(l, l->proof, &o->proof.text[0]);
 }
 
 static void to_stderr(void *user, const char *text, size_t n) {
@@ -361,10 +375,11 @@ static rl_status write_model(line *l, rl_graph *g, bool changed, uint64_t *nbyte
 /* ---- commands ---- */
 
 static rl_report make_report(const line *l, const rl_graph *g, const rl_outcome *o) {
+    static const char *const proved[] = {[RL_PROVED_NOT] = "unchecked", [RL_PROVED_GAP] = "gap", [RL_PROVED_OPTIMAL] = "optimal"};
     rl_report r = {
         .in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective,
         .changed = o->changed, .before = o->before, .after = o->after, .conv_before = o->conv_before,
-        .conv_after = o->conv_after, .conv_bound = o->conv_bound,
+        .conv_after = o->conv_after, .conv_bound = o->conv_bound, .bytes_bound = o->bytes_bound, .proof = proved[o->proved],
         .time_before = o->time_before, .time_after = o->time_after, .time_bound = o->time_bound,
     };
     if (l->io.port.n == 0) return r;
@@ -406,7 +421,7 @@ static rl_status report_optimize(const line *l, const rl_graph *g, const rl_outc
     rl_text json = {.mem = &tmp}, table = {.mem = &tmp};
     rl_report_json(&r, &json);
     rl_report_table(&r, &table);
-    rl_status s = l->json ? write_json(l, &json) : RL_OK;
+    rl_status s = l->json ? write_text(l, l->json, &json) : RL_OK;
     if (s == RL_OK && !(l->json && strcmp(l->json, "-") == 0)) s = write_stdout(l->ctx, table.p, table.n);
     rl_arena_free(&tmp);
     return s;
@@ -416,7 +431,8 @@ static rl_status optimize_graph(line *l, rl_graph *g) {
     rl_outcome o;
     uint64_t nbyte;
     RL_TRY(rl_optimize(g, &l->pass, &o));
-    RL_TRY(check_json(l));
+    RL_TRY(check_path(l, l->json));
+    RL_TRY(write_proof(l, &o));
     double start = rl_seconds();
     RL_TRY(write_model(l, g, o.changed, &nbyte));
     return report_optimize(l, g, &o, nbyte, rl_seconds() - start);
@@ -463,7 +479,8 @@ static void put_stats(const rl_outcome *o, const rl_text *was, const rl_text *no
         rl_put(t, "\nTransposes that move data:\n");
         rl_put_bytes(t, was->p, was->n);
     }
-    rl_put(t, "\nneeded at all: %" PRId64 " of %" PRId64 " (not proved)\n", o->after.moving, o->before.moving);
+    rl_put(t, "\nneeded at all: %" PRId64 " of %" PRId64 " (%s)\n", o->after.moving, o->before.moving,
+           o->proved == RL_PROVED_OPTIMAL ? "proved" : "not proved");
     if (o->changed && now->n) rl_put_bytes(t, now->p, now->n);
 }
 
@@ -486,7 +503,7 @@ static rl_status report_stats(const line *l, const rl_outcome *o, const rl_text 
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     if (l->json) put_stats_json(l, o, was, now, &t);
     else put_stats(o, was, now, &t);
-    return l->json ? write_json(l, &t) : write_stdout(l->ctx, t.p, t.n);
+    return l->json ? write_text(l, l->json, &t) : write_stdout(l->ctx, t.p, t.n);
 }
 
 static rl_status stats_of(line *l, rl_graph *g, rl_arena *mem) {

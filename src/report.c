@@ -75,7 +75,7 @@ void rl_report_json(const rl_report *r, rl_text *t) {
     rl_report_counts_json(&r->after, t);
     rl_put(t, "\n  },\n  \"conversions\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64, r->conv_before,
            r->conv_after, r->conv_bound);
-    rl_put(t, ", \"proof\": \"unchecked\"");
+    rl_put(t, ", \"bytes_lower_bound\": %" PRId64 ", \"proof\": \"%s\"", r->bytes_bound, r->proof);
     if (r->nport)
         rl_put(t, ", \"handed_to_caller\": %" PRIu32 ", \"own_interface\": {\"after\": %" PRId64 ", \"lower_bound\": %" PRId64 "}", r->handed,
                r->conv_without, r->bound_without);
@@ -117,7 +117,9 @@ void rl_report_table(const rl_report *r, rl_text *t) {
     put_bytes(now, sizeof now, r->after.moved_bytes);
     rl_put(t, "%-28s %10s -> %10s\n", "bytes moved by Transposes", was, now);
     row(t, "conversions needed", r->conv_before, r->conv_after);
-    rl_put(t, "%-28s %10s    %10" PRId64 "  (not proved)\n", "solver's minimum", "", r->conv_bound);
+    if (strcmp(r->proof, "optimal") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved: none has fewer)\n", "minimum", "", r->conv_bound);
+    else if (strcmp(r->proof, "gap") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; that many may not be reached)\n", "at least", "", r->conv_bound);
+    else rl_put(t, "%-28s %10s    %10s  (not proved)\n", "minimum", "", "?");
     for (uint32_t i = 0; i < r->nport; i++)
         rl_put(t, "%s %s: layout %s%s\n", r->port[i].output ? "output" : "input", r->port[i].name, r->port[i].order,
                r->port[i].moves ? ", converted by the caller" : "");

@@ -15,7 +15,8 @@ typedef struct {
     bool changed;                    /* false: the output is the input, byte for byte */
     rl_stats before, after;
     int64_t conv_before, conv_after; /* conversions, as problem.md counts them */
-    int64_t conv_bound;              /* the solver's lower bound */
+    int64_t conv_bound, bytes_bound; /* what no assignment can beat; 0 unless checked */
+    const char *proof;               /* "optimal", "gap" or "unchecked" */
     int64_t time_before, time_after, time_bound; /* ns by the target's table; 0 unless the objective is time */
     const rl_portline *port;         /* NULL: the interface is the model's own */
     uint32_t nport, handed;          /* handed: conversions that are the caller's now */

@@ -315,7 +315,7 @@ static void make_proof(const result *r, buffer *out) {
     char s[160];
     const rl_outcome *o = &r->outcome;
     int n = snprintf(s, sizeof s, "proof: conversions %lld -> %lld, bound %lld%s\n", (long long)o->conv_before, (long long)o->conv_after,
-                     (long long)o->conv_bound, o->optimal ? "" : ", not optimal");
+                     (long long)o->conv_bound, o->proved == RL_PROVED_OPTIMAL ? "" : ", not optimal");
     add(out, s, (size_t)n);
 }
 

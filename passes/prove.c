@@ -1,0 +1,265 @@
+/* The certificate of an assignment (docs/proof.md), made of what legal, assign and bound left, checked by code that did not search.
+ *
+ * Values of the certificate are the classes that some pin names.  An op with one token at most can only do what the model does, so it
+ * is written as fixed.  A component that costs something and has ops that could do otherwise becomes a part; its ops are taken in the
+ * order of the graph, in which few values are open at a time.
+ *
+ * Needs: the plan after assign.  Keeps: everything. */
+#include "plan.h"
+#include "../src/cert.h"
+#include "../src/dim.h"
+#include <string.h>
+
+/* Most states of one component's table: some 100 MB. */
+enum { MOSTSTATES = 1 << 20 };
+
+typedef struct {
+    const rl_plan *p;
+    rl_arena *mem;
+    uint32_t *value; /* [ncls] its number in the certificate, RL_NONE */
+    uint32_t *op;    /* [nop] likewise */
+    rl_cert c;
+} maker;
+
+static bool is_fixed(const rl_oplegal *op) { return op->fixed || op->ntoken <= 1; }
+
+/* ---- values ---- */
+
+static void symbols(const maker *m, const rl_cls *c, rl_cert_value *v)
+{
+    int64_t *size = rl_new(m->mem, int64_t, c->natom + 1);
+    const char **symbol = rl_new(m->mem, const char *, c->natom + 1);
+    for (uint32_t a = 0; a < c->natom; a++) {
+        size[a] = rl_dim_known(c->size[a]) ? c->size[a] : -1;
+        if (size[a] >= 0) continue;
+        rl_text t = {.mem = m->mem};
+        rl_dim_print(&t, m->p->g->ctx, c->size[a]);
+        rl_put_bytes(&t, "", 1);
+        symbol[a] = t.p;
+    }
+    v->size = size;
+    v->symbol = symbol;
+}
+
+static void make_values(maker *m)
+{
+    const rl_plan *p = m->p;
+    rl_cert_value *v = rl_new(m->mem, rl_cert_value, p->cls.n + 1);
+    m->value = rl_new(m->mem, uint32_t, p->cls.n);
+    for (uint32_t k = 0; k < p->op.n; k++)
+        for (uint32_t o = 0; o < p->op.p[k].noperand; o++)
+            if (p->op.p[k].operand[o].pin) m->value[p->op.p[k].operand[o].cls] = 1;
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        const rl_cls *x = &p->cls.p[c];
+        if (!m->value[c]) {
+            m->value[c] = RL_NONE;
+            continue;
+        }
+        rl_str name = rl_val(p->g, x->first)->name;
+        rl_cert_value *y = &v[m->value[c] = m->c.nvalue++];
+        *y = (rl_cert_value){.name = name ? name : "", .bytes = x->bytes, .natom = x->natom};
+        symbols(m, x, y);
+        if (!x->keep || x->nkeep == x->natom || p->least[x->comp].count == 0) continue;
+        y->keep = x->keep;
+        y->nkeep = x->nkeep;
+    }
+    m->c.value = v;
+}
+
+/* ---- ops ---- */
+
+/* The operand of each pin. */
+static uint32_t pins_of(const rl_oplegal *op, uint32_t *operand)
+{
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (op->operand[o].pin) operand[n++] = o;
+    return n;
+}
+
+static void make_pins(const maker *m, const rl_oplegal *op, const uint32_t *operand, rl_cert_op *y)
+{
+    rl_cert_pin *pin = rl_new(m->mem, rl_cert_pin, y->npin + 1);
+    for (uint32_t i = 0; i < y->npin; i++) {
+        const rl_operand *x = &op->operand[operand[i]];
+        rl_str name = rl_val(m->p->g, x->tensor)->name;
+        pin[i] = (rl_cert_pin){m->value[x->cls], name ? name : "", m->p->member[x->tensor.i].seq};
+    }
+    y->pin = pin;
+}
+
+/* Tokens that some pin has; place[t]: the number in the certificate, 255 for one that none has. */
+static void make_tokens(const maker *m, const rl_oplegal *op, const uint32_t *operand, rl_cert_op *y, uint8_t *place)
+{
+    rl_cert_token *token = rl_new(m->mem, rl_cert_token, op->ntoken + 1);
+    for (uint32_t t = 0; t < op->ntoken; t++) {
+        const uint8_t **at = rl_new(m->mem, const uint8_t *, y->npin + 1);
+        uint8_t *n = rl_new(m->mem, uint8_t, y->npin + 1);
+        bool any = false;
+        for (uint32_t i = 0; i < y->npin; i++) {
+            at[i] = op->token[t].atom[operand[i]];
+            n[i] = op->token[t].natom[operand[i]];
+            any |= n[i] > 0;
+        }
+        place[t] = any ? (uint8_t)y->ntoken : RL_END;
+        if (any) token[y->ntoken++] = (rl_cert_token){at, n};
+    }
+    y->token = token;
+}
+
+static void make_forms(const maker *m, const rl_oplegal *op, const uint32_t *operand, const uint8_t *place, rl_cert_op *y)
+{
+    rl_cert_form *form = rl_new(m->mem, rl_cert_form, op->nform + 1);
+    for (uint32_t f = 0; f < op->nform; f++) {
+        uint8_t *group = rl_new(m->mem, uint8_t, y->ntoken + 1), *seq = rl_new(m->mem, uint8_t, y->npin * RL_MAXGROUP + 1);
+        uint32_t *start = rl_new(m->mem, uint32_t, y->npin + 2), n = 0;
+        for (uint32_t t = 0; t < op->ntoken; t++)
+            if (place[t] != RL_END) group[place[t]] = op->form[f].group[t];
+        for (uint32_t i = 0; i < y->npin; i++) {
+            const uint8_t *s = op->form[f].seq[operand[i]];
+            start[i] = n;
+            for (uint32_t g = 0; g < RL_MAXGROUP && s[g] != RL_END; g++) seq[n++] = s[g];
+        }
+        start[y->npin] = n;
+        form[f] = (rl_cert_form){group, start, seq};
+    }
+    y->form = form;
+    y->nform = op->nform;
+}
+
+static void make_choice(const maker *m, const rl_oplegal *op, const uint8_t *place, rl_cert_op *y)
+{
+    const rl_config *c = &op->config.p[op->chosen];
+    y->chosen = RL_NONE;
+    if (op->chosen == 0) return;
+    uint8_t *perm = rl_new(m->mem, uint8_t, op->ntoken + 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < op->form[c->form].start[RL_MAXGROUP]; i++)
+        if (place[c->token[i]] != RL_END) perm[n++] = place[c->token[i]];
+    y->chosen = c->form;
+    y->perm = perm;
+}
+
+static void make_op(maker *m, const rl_oplegal *op, rl_cert_op *y)
+{
+    const rl_graph *g = m->p->g;
+    uint32_t *operand = rl_new(m->mem, uint32_t, op->noperand + 1);
+    *y = (rl_cert_op){.kind = op->demand, .fixed = is_fixed(op), .npin = pins_of(op, operand), .chosen = RL_NONE};
+    make_pins(m, op, operand, y);
+    y->name = y->pin[0].tensor;
+    if (op->node.i != RL_NONE) {
+        const rl_nodeinfo *n = rl_nod(g, op->node);
+        rl_str name = NULL;
+        for (uint32_t i = 0; i < n->nout && !name; i++)
+            if (rl_has(n->out[i])) name = rl_val(g, n->out[i])->name;
+        y->kind = RL_CERT_NODE;
+        y->name = name ? name : "";
+        y->type = n->domain && *n->domain ? rl_internf(g->ctx, "%s::%s", n->domain, n->type) : n->type;
+    }
+    if (y->fixed) return;
+    uint8_t *place = rl_new(m->mem, uint8_t, op->ntoken + 1);
+    make_tokens(m, op, operand, y, place);
+    make_forms(m, op, operand, place, y);
+    make_choice(m, op, place, y);
+}
+
+static void make_ops(maker *m)
+{
+    const rl_plan *p = m->p;
+    rl_cert_op *op = rl_new(m->mem, rl_cert_op, p->op.n + 1);
+    m->op = rl_new(m->mem, uint32_t, p->op.n);
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        m->op[k] = RL_NONE;
+        if (p->op.p[k].npin == 0) continue;
+        m->op[k] = m->c.nop;
+        make_op(m, &p->op.p[k], &op[m->c.nop++]);
+    }
+    m->c.op = op;
+}
+
+/* ---- parts and the claim ---- */
+
+static void make_parts(maker *m)
+{
+    const rl_plan *p = m->p;
+    uint32_t *n = rl_new(m->mem, uint32_t, p->ncomp), *part = rl_new(m->mem, uint32_t, p->ncomp), total = 0;
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (m->op[k] != RL_NONE && !m->c.op[m->op[k]].fixed) n[p->op.p[k].comp]++;
+    rl_cert_part *out = rl_new(m->mem, rl_cert_part, p->ncomp + 1);
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        part[k] = RL_NONE;
+        if (n[k] == 0 || p->least[k].count == 0) continue;
+        part[k] = total;
+        out[total++] = (rl_cert_part){{p->least[k].count, p->least[k].bytes}, 0, rl_new(m->mem, uint32_t, n[k])};
+    }
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        if (m->op[k] == RL_NONE || m->c.op[m->op[k]].fixed || part[p->op.p[k].comp] == RL_NONE) continue;
+        rl_cert_part *x = &out[part[p->op.p[k].comp]];
+        ((uint32_t *)x->op)[x->nop++] = m->op[k];
+    }
+    m->c.part = out;
+    m->c.npart = total;
+}
+
+static void make_claim(maker *m, bool stands)
+{
+    const rl_plan *p = m->p;
+    uint32_t *cfg = rl_new(m->mem, uint32_t, p->op.n);
+    rl_least *cost = rl_new(m->mem, rl_least, p->ncomp);
+    for (uint32_t k = 0; k < p->op.n; k++) cfg[k] = stands ? 0 : p->op.p[k].chosen;
+    rl_plan_costs(p, cfg, cost, m->mem);
+    m->c.cost = m->c.bound = (rl_cert_cost){0, 0};
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        m->c.cost.count += cost[k].count;
+        m->c.cost.bytes += cost[k].bytes;
+        m->c.bound.count += p->least[k].count;
+        m->c.bound.bytes += p->least[k].bytes;
+    }
+}
+
+/* Moving Transposes of tensors that are in no value. */
+static uint32_t outside(const rl_plan *p)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->g->order.n; k++) {
+        const rl_nodeinfo *x = rl_nod(p->g, p->g->order.p[k]);
+        if (x->op != RL_OP_Transpose || !rl_has(rl_in(x, 0))) continue;
+        uint32_t c = p->member[x->in[0].i].cls;
+        n += (c == RL_NONE || p->cls.p[c].constant) && rl_transpose_moves(p->g, x);
+    }
+    return n;
+}
+
+/* The certificate of the model left as it stands: the same bound, nothing chosen. */
+static void leave_as_it_stands(maker *m)
+{
+    rl_cert_op *op = rl_copy(m->mem, m->c.op, (m->c.nop + 1u) * sizeof *op);
+    for (uint32_t k = 0; k < m->c.nop; k++) op[k].chosen = RL_NONE;
+    m->c.op = op;
+    make_claim(m, true);
+}
+
+rl_status rl_pass_prove(rl_pass_run *r)
+{
+    maker m = {.p = r->plan, .mem = r->tmp};
+    rl_proof *x = &r->out->proof;
+    m.c.bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
+    m.c.noutside = outside(r->plan);
+    make_values(&m);
+    make_ops(&m);
+    make_parts(&m);
+    make_claim(&m, false);
+    *x = (rl_proof){.made = true, .count = m.c.cost.count, .bytes = m.c.cost.bytes, .bound = m.c.bound.count, .bound_bytes = m.c.bound.bytes};
+    rl_status s = rl_cert_check(r->g->ctx, &m.c, MOSTSTATES);
+    if (s != RL_OK && s != RL_EPROOF) return s;
+    x->checked = s == RL_OK;
+    if (!x->checked) x->why = rl_internz(r->g->ctx, r->g->ctx->error);
+    for (uint32_t i = 0; i < 2; i++) {
+        x->text[i].mem = &r->g->mem;
+        if (r->opt->proof) rl_cert_print(&m.c, &x->text[i]);
+        if (i == 0) leave_as_it_stands(&m);
+    }
+    x->stands = m.c.cost.count;
+    x->stands_bytes = m.c.cost.bytes;
+    return RL_OK;
+}
