@@ -324,25 +324,37 @@ static rl_status quickest(rl_plan *p, const scale *by_count, double limit, uint3
     return RL_OK;
 }
 
+/* The fewest conversions (objective bytes: the fewest bytes), whatever the target charges, and in round 0 what none can beat.  Where
+ * the candidates may be why these differ, every configuration becomes one. */
+static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit, rl_solution *sol)
+{
+    rl_plan *p = r->plan;
+    rl_problem q;
+    for (bool again = true; again;) {
+        problem_of(p, s, false, &q);
+        for (uint32_t k = 0; k < q.nop && plain; k++) memset((int64_t *)q.op[k].cost, 0, q.op[k].ncfg * sizeof *q.op[k].cost);
+        RL_TRY(rl_solve(p->mem, &q, limit, sol));
+        again = false;
+        if (r->round > 0) break;
+        RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, limit));
+        again = rl_candidates_widen(p, p->unproved);
+    }
+    r->out->conv_before = conversions(p, q.start, r->tmp, NULL);
+    return RL_OK;
+}
+
 rl_status rl_pass_assign(rl_pass_run *r)
 {
     rl_plan *p = r->plan;
     r->out->improved = false;
     outside_demands(p);
     rl_candidates(p);
-    bool bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
     double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
-    scale s = make_scale(p, bytes_first);
-    rl_problem q;
+    scale s = make_scale(p, r->opt->objective && strcmp(r->opt->objective, "bytes") == 0);
     rl_solution sol;
     bool timed = r->opt->objective && strcmp(r->opt->objective, "time") == 0;
     bool charged = charges_anything(p->target) && !s.bytes_first && !timed;
-    problem_of(p, &s, false, &q);
-    if (charged || timed) /* the bound is on the count, whatever the target charges */
-        for (uint32_t k = 0; k < q.nop; k++) memset((int64_t *)q.op[k].cost, 0, q.op[k].ncfg * sizeof *q.op[k].cost);
-    RL_TRY(rl_solve(p->mem, &q, limit, &sol));
-    r->out->conv_before = conversions(p, q.start, r->tmp, NULL);
-    if (r->round == 0) RL_TRY(rl_bound(p, sol.cfg, sol.optimal && s.byte_shift == 0, bytes_first, limit));
+    RL_TRY(fewest(r, &s, charged || timed, limit, &sol));
     if (charged) {
         memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);
         RL_TRY(quickest(p, &s, limit, sol.cfg, r->tmp));

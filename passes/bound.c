@@ -1,17 +1,13 @@
 /* What no assignment can beat: a lower bound over every configuration of the tables, not over the candidates alone (docs/proof.md).
  *
- * A component whose configurations are all candidates needs nothing more: the solver's optimum is the bound.  Of the others a
- * restricted problem is solved: each value keeps a few of its atoms, orders and tokens are restricted to those, and all
- * configurations of what is left are enumerated.  Any assignment of the whole restricts to one that costs no more, so the
- * optimum of the restriction is a lower bound for the whole.
- *
- * Which atoms to keep is a guess (keep.c), and only the result says how good it was.
+ * Each value keeps a few of its atoms, orders and tokens are restricted to those, and all configurations of what is left are
+ * enumerated.  Any assignment of the whole restricts to one that costs no more, so the optimum of the restriction is a lower bound
+ * for the whole.  Which atoms to keep is a guess (keep.c), and only the result says how good it was: three are tried first, then
+ * more.  A component whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.
  *
  * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least. */
 #include "bound.h"
 #include <string.h>
-
-enum { MOSTKEPT = 6, FEWESTKEPT = 2 };
 
 /* ---- the restricted plan ---- */
 
@@ -227,8 +223,8 @@ static uint32_t *restricted_start(const rl_plan *p, rl_plan *q, const bool *open
 
 /* ---- from attempt to attempt ---- */
 
-typedef struct { uint32_t mostkept; bool rare; } attempt;
-static const attempt attempts[] = {{5, false}, {6, true}, {4, false}, {2, false}}; /* the last two where the others are too large */
+typedef struct { uint32_t mostkept; bool twins; } attempt;
+static const attempt attempts[] = {{3, false}, {4, false}, {5, true}, {6, true}};
 
 typedef struct {
     rl_plan *p;
@@ -280,7 +276,7 @@ static rl_status try_restricted(prover *v, attempt a)
         keep[c] = p->cls.p[c].keep;
         nkeep[c] = p->cls.p[c].nkeep;
     }
-    rl_bound_keep(p, v->open, a.mostkept, a.rare);
+    rl_bound_keep(p, v->open, a.mostkept, a.twins);
     if (restrict_plan(p, v->open, &q, v->tmp)) {
         rl_bound_problem(&q, &v->scale, v->open, &problem);
         problem.start = restricted_start(p, &q, v->open, v->cfg);
@@ -301,12 +297,15 @@ static bool any(const bool *x, uint32_t n)
     return false;
 }
 
-/* Is there an open component without any bound? */
-static bool any_unsettled(const prover *v)
+/* What no restriction has proved, the solver has where all configurations were candidates. */
+static void take_full(prover *v)
 {
-    for (uint32_t k = 0; k < v->p->ncomp; k++)
-        if (v->open[k] && !v->settled[k]) return true;
-    return false;
+    rl_plan *p = v->p;
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        if (v->open[k] && p->full[k]) p->least[k] = v->known[k];
+    for (uint32_t c = 0; c < p->cls.n; c++)
+        if (v->open[p->cls.p[c].comp] && p->full[p->cls.p[c].comp]) p->cls.p[c].keep = NULL;
+    for (uint32_t k = 0; k < p->ncomp; k++) v->open[k] &= !p->full[k];
 }
 
 rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, double limit)
@@ -315,21 +314,22 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
     rl_arena_init(&tmp, p->g->ctx);
     rl_least was = {0, 0};
     prover v = {.p = p, .cfg = cfg, .deadline = rl_seconds() + limit, .tmp = &tmp};
-    v.open = rl_new(p->mem, bool, p->ncomp);
+    v.open = p->unproved = rl_new(p->mem, bool, p->ncomp);
     v.settled = rl_new(p->mem, bool, p->ncomp);
     v.known = rl_new(p->mem, rl_least, p->ncomp);
     p->least = rl_new(p->mem, rl_least, p->ncomp);
     rl_plan_costs(p, cfg, v.known, &tmp);
     for (uint32_t k = 0; k < p->ncomp; k++) {
-        v.open[k] = p->active[k] && !(p->full[k] && optimal) && v.known[k].count > 0;
+        v.open[k] = p->active[k] && v.known[k].count > 0;
         if (!v.open[k]) p->least[k] = v.known[k];
         else was = (rl_least){was.count + v.known[k].count, was.bytes + v.known[k].bytes};
     }
     rl_arena_free(&tmp);
     v.scale = scale_of(p, was, bytes_first);
-    for (uint32_t i = 0; i < RL_LEN(attempts) && (i < 2 ? any(v.open, p->ncomp) : any_unsettled(&v)); i++) {
+    for (uint32_t i = 0; i < RL_LEN(attempts) && any(v.open, p->ncomp); i++) {
         RL_TRY(try_restricted(&v, attempts[i]));
         rl_arena_free(&tmp);
     }
+    if (optimal) take_full(&v);
     return RL_OK;
 }

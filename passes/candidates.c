@@ -13,7 +13,8 @@
 #define MAXORDER 192   /* candidates of one class in a closure */
 #define MAXLEVEL 1
 #define BUDGET 20000   /* configurations looked at; level 0 is completed all the same */
-#define FULLATOM 5     /* every order is a candidate where no class has more atoms */
+#define FULLATOM 4     /* every order is a candidate where no class has more atoms */
+#define WIDEATOM 5     /* likewise, of components that could not be proved otherwise */
 #define MAXPERM 64     /* permutations of one group in a closure */
 #define MAXCONFIG 6000 /* configurations of one op, in a closure */
 #define MAXEVERY 50000 /* combinations of an op's permutations, where all are looked at */
@@ -406,16 +407,22 @@ static void close_orders(rl_plan *p, const bool *full, uint32_t maxlevel, int64_
     }
 }
 
-static void find_full(rl_plan *p)
+/* Full from now on: the components chosen in which no class has more atoms than that, and no op too many configurations. */
+static bool find_full(rl_plan *p, const bool *chosen, uint32_t mostatom)
 {
-    p->full = rl_new(p->mem, bool, p->ncomp);
-    for (uint32_t k = 0; k < p->ncomp; k++) p->full[k] = true;
+    bool *may = rl_new(p->mem, bool, p->ncomp), any = false;
+    for (uint32_t k = 0; k < p->ncomp; k++) may[k] = p->active[k] && (!chosen || chosen[k]);
     for (uint32_t c = 0; c < p->cls.n; c++)
-        if (!p->cls.p[c].constant && p->cls.p[c].natom > FULLATOM) p->full[p->cls.p[c].comp] = false;
+        if (!p->cls.p[c].constant && p->cls.p[c].natom > mostatom) may[p->cls.p[c].comp] = false;
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        if (may_move(op) && p->active[op->comp] && combinations(op) > MAXEVERY) p->full[op->comp] = false;
+        if (may_move(op) && may[op->comp] && combinations(op) > MAXEVERY) may[op->comp] = false;
     }
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        any |= may[k] && !p->full[k];
+        p->full[k] |= may[k];
+    }
+    return any;
 }
 
 static void collect(rl_plan *p)
@@ -441,6 +448,14 @@ void rl_candidates(rl_plan *p)
     rl_logical_configs(p);
     components(p);
     find_active(p);
-    find_full(p);
+    p->full = rl_new(p->mem, bool, p->ncomp);
+    find_full(p, NULL, FULLATOM);
     collect(p);
+}
+
+bool rl_candidates_widen(rl_plan *p, const bool *chosen)
+{
+    bool any = find_full(p, chosen, WIDEATOM);
+    if (any) collect(p);
+    return any;
 }

@@ -154,19 +154,18 @@ static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *
         if (!k.drop[a]) c->keep[c->nkeep++] = (uint8_t)a;
 }
 
-/* What to drop first: a small rank.  Rare: how many atoms of all classes share the label, 0 for the second of two that do in one
- * class.  Else only a label of two atoms comes before the others. */
-static void rank_atoms(labels *l, uint32_t cls, uint32_t natom, bool rare, uint32_t *rank)
+/* What to drop first: a small rank.  Twins: the second of two atoms of a class that share a label (keys beside queries).  Else a label
+ * that only two atoms share (the three of query, key and value). */
+static void rank_atoms(labels *l, uint32_t cls, uint32_t natom, bool twins, uint32_t *rank)
 {
     for (uint32_t a = 0; a < natom; a++) {
-        uint32_t spread = l->next[label_of(l, cls, a)];
-        rank[a] = rare ? spread : spread > 2;
-        for (uint32_t b = 0; b < a && rare; b++)
+        rank[a] = twins || l->next[label_of(l, cls, a)] > 2;
+        for (uint32_t b = 0; b < a && twins; b++)
             if (label_of(l, cls, b) == label_of(l, cls, a)) rank[a] = 0;
     }
 }
 
-void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, bool rare)
+void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, bool twins)
 {
     rl_arena tmp, one;
     rl_arena_init(&tmp, p->g->ctx);
@@ -180,7 +179,7 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, bool rare)
     for (uint32_t c = 0; c < p->cls.n; c++) {
         if (p->cls.p[c].constant || !open[p->cls.p[c].comp]) continue;
         uint32_t rank[RL_MAXATOM];
-        rank_atoms(&l, c, p->cls.p[c].natom, rare, rank);
+        rank_atoms(&l, c, p->cls.p[c].natom, twins, rank);
         keep_class(p, &p->cls.p[c], drop + c * RL_MAXATOM, rank, mostkept, &one);
         rl_arena_free(&one);
     }

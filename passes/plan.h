@@ -143,6 +143,7 @@ struct rl_plan {
     uint32_t ncomp;
     bool *full;              /* [ncomp] every configuration is a candidate */
     rl_least *least;         /* [ncomp] what no choice can beat (bound.c) */
+    bool *unproved;          /* [ncomp] and the cheapest known costs more */
     bool large;              /* more candidates than the budget: level 0 only */
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
 };
@@ -172,6 +173,8 @@ bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n);
 uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out);
 /* candidates.c: the configurations of every op, config 0 first: the model as it stands. */
 void rl_candidates(rl_plan *p);
+/* Every configuration of the components chosen, where these are not too many: true where that is news. */
+bool rl_candidates_widen(rl_plan *p, const bool *chosen);
 /* All of them, of one op whose operands' atoms may have been restricted.  False, and none but config 0, when there are too many. */
 bool rl_every_config(rl_plan *p, rl_oplegal *op, rl_arena *tmp);
 void rl_logical_configs(rl_plan *p); /* only configuration 0 of each op: the model as it stands */
