@@ -62,7 +62,7 @@ typedef struct {
     uint32_t ncfg;
     uint32_t *start, *elem;
     rl_cert_key *own;
-    rl_cert_key credit; /* taken off whatever is chosen: the first order of the values that no op before it names */
+    rl_cert_key credit[2]; /* taken off whatever is chosen: one order of each value that no op before it names; backward: after it */
 } rl_cert_step;
 
 typedef struct {
@@ -94,7 +94,7 @@ rl_cert_key rl_cert_key_of(const rl_cert *c, rl_cert_cost x);
 /* Checks that no choice makes the part cheaper than it says. */
 rl_status rl_cert_part_check(rl_cert_work *w, uint32_t part);
 
-/* RL_OK: no choice costs less than the claim.  Else RL_EPROOF, and *left is what is cheaper, or it has no states for want of room. */
+/* No choice costs less than the claim; or one does, *left; or neither could be shown with maxstate states after each op. */
 typedef enum { RL_CERT_HOLDS, RL_CERT_CHEAPER, RL_CERT_TOO_MANY } rl_cert_verdict;
 rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, rl_cert_key *left);
 #endif

@@ -4,7 +4,7 @@
  *     sum over v in V of w(v) (|U(v)| - 1)  =  base + sum over elements e that some op names of w(e) - sum of credits
  *     elements  the (v, order) that are not in F(v): those in F(v) are paid from the start
  *     base      sum of w(v) (|F(v)| - 1) over the v with F(v)
- *     credits   w(v) for each other v, whose first order is free; given at the first op that names v, as one of its orders is then paid
+ *     credits   w(v) for each other v, one order of which is free; given at the first op taken that names v, as one is then paid
  * An element that one op only can name never needs to be remembered: its weight goes into the costs of that op's configurations, and of
  * those that then name the same elements the cheapest will do.
  *
@@ -21,7 +21,7 @@ typedef struct {
     rl_arena *tmp;
     const rl_cert_part *part;
     uint32_t *menu, nval;         /* [nop] of the part */
-    uint32_t *value, *firstop;    /* [nval] in the order in which the ops name them */
+    uint32_t *value, *firstop, *lastop; /* [nval] in the order in which the ops name them */
     rl_cert_orders element;       /* owner: the number of the value in the part */
     struct { bool *p; uint32_t n, cap; } paid;
     words key;
@@ -75,6 +75,7 @@ static rl_status survey(builder *b) {
             bool known = k < b->nval && b->value[k] == v;
             rl_push(b->tmp, b->key, known ? k : b->nval);
             if (!known) add_value(b, v, j);
+            b->lastop[b->w->local[v]] = j;
         }
     }
     return RL_OK;
@@ -192,8 +193,10 @@ static bool set_costs(const builder *b, rl_cert_table *t, rl_cert_key *weight) {
         if (nfixed[v] > 1 && b->paid.p[e]) t->base = rl_key_add(t->base, weight[e]);
     }
     for (uint32_t v = 0; v < b->nval; v++) {
-        rl_cert_step *s = &t->step[b->firstop[v]];
-        if (!nfixed[v]) s->credit = rl_key_add(s->credit, weight_of(b, v));
+        rl_cert_key *first = &t->step[b->firstop[v]].credit[0], *last = &t->step[b->lastop[v]].credit[1];
+        if (nfixed[v]) continue;
+        *first = rl_key_add(*first, weight_of(b, v));
+        *last = rl_key_add(*last, weight_of(b, v));
     }
     return RL_MAX(sum.major, sum.minor) < INT64_MAX / 4;
 }
@@ -227,7 +230,7 @@ rl_status rl_cert_part_check(rl_cert_work *w, uint32_t k) {
     uint32_t npin = 0;
     for (uint32_t j = 0; j < part->nop; j++) npin += w->c->op[part->op[j]].npin;
     builder b = {.w = w, .tmp = &tmp, .part = part, .menu = rl_new(&tmp, uint32_t, part->nop), .value = rl_new(&tmp, uint32_t, npin),
-                 .firstop = rl_new(&tmp, uint32_t, npin), .element.mem = &tmp};
+                 .firstop = rl_new(&tmp, uint32_t, npin), .lastop = rl_new(&tmp, uint32_t, npin), .element.mem = &tmp};
     rl_status s = survey(&b);
     if (s == RL_OK && !proved(&b, &h)) {
         s = prove(&b, k);
