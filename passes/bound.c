@@ -3,7 +3,7 @@
  * Each value keeps a few of its atoms, orders and tokens are restricted to those, and all configurations of what is left are
  * enumerated.  Any assignment of the whole restricts to one that costs no more, so the optimum of the restriction is a lower bound
  * for the whole.  Which atoms to keep is a guess (keep.c), and only the result says how good it was: three are tried first, then
- * more.  A component whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.
+ * more.  What is left is folded: most orders are never better than another (rl_problem_fold).  A component whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.
  *
  * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least. */
 #include "bound.h"
@@ -11,7 +11,7 @@
 
 /* ---- the restricted plan ---- */
 
-static bool is_kept(const rl_cls *c, uint8_t atom) { return !c->keep || memchr(c->keep, atom, c->nkeep) != NULL; }
+static bool is_kept(const rl_cls *c, uint8_t atom) { return !c->kept.atom || memchr(c->kept.atom, atom, c->kept.n) != NULL; }
 
 static uint8_t kept_of(const rl_cls *c, const uint8_t *atom, uint32_t n, uint8_t *out)
 {
@@ -92,7 +92,7 @@ static bool restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_are
         k->order.p = NULL;
         k->order.n = k->order.cap = 0;
         k->index = (rl_hash){.mem = mem};
-        if (k->keep) k->natom = k->nkeep;
+        if (k->kept.atom) k->natom = k->kept.n;
     }
     bool all = true;
     for (uint32_t i = 0; i < p->op.n; i++) {
@@ -193,34 +193,6 @@ void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_are
 
 /* ---- */
 
-/* The place among an op's restricted configurations of one that it has unrestricted. */
-static uint32_t restricted_config(const rl_plan *p, const rl_plan *q, const rl_oplegal *op, uint32_t cfg, const rl_oplegal *was)
-{
-    uint32_t want[64], pin = 0;
-    if (op->npin > RL_LEN(want)) return 0;
-    for (uint32_t o = 0; o < op->noperand; o++) {
-        uint8_t t[RL_MAXATOM + 1] = {0};
-        if (!op->operand[o].pin) continue;
-        uint32_t c = op->operand[o].cls, order = op->pinorder.p[cfg * op->npin + pin];
-        kept_of(&p->cls.p[c], p->cls.p[c].order.p[order].p, p->cls.p[c].natom, t);
-        want[pin++] = rl_order_intern((rl_plan *)q, c, t);
-    }
-    for (uint32_t c = 0; c < was->config.n; c++)
-        if (memcmp(was->pinorder.p + (size_t)c * was->npin, want, was->npin * sizeof *want) == 0) return c;
-    return 0;
-}
-
-static uint32_t *restricted_start(const rl_plan *p, rl_plan *q, const bool *open, const uint32_t *cfg)
-{
-    uint32_t *start = rl_new(q->mem, uint32_t, q->op.n);
-    for (uint32_t i = 0, k = 0; i < p->op.n; i++)
-        if (touches(p, &p->op.p[i], open)) {
-            start[k] = restricted_config(p, q, &p->op.p[i], cfg[i], &q->op.p[k]);
-            k++;
-        }
-    return start;
-}
-
 /* ---- from attempt to attempt ---- */
 
 typedef struct { uint32_t mostkept; bool twins; } attempt;
@@ -228,7 +200,6 @@ static const attempt attempts[] = {{3, false}, {4, false}, {5, true}, {6, true}}
 
 typedef struct {
     rl_plan *p;
-    const uint32_t *cfg;
     rl_bound_scale scale;
     bool *open;      /* [ncomp] not proven yet */
     rl_least *known; /* [ncomp] what cfg costs */
@@ -243,8 +214,8 @@ static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b)
     return a.count != b.count ? a.count < b.count : a.bytes < b.bytes;
 }
 
-/* Notes the optimum of the restriction where it is a better bound than what is known; elsewhere the atoms kept before stay. */
-static void note(prover *v, const rl_least *least, uint8_t *const *keep, const uint32_t *nkeep)
+/* Notes the optimum of the restriction where it is a better bound than what is known; elsewhere what was kept before stays. */
+static void note(prover *v, const rl_least *least, const rl_kept *before)
 {
     rl_plan *p = v->p;
     bool *better = rl_new(v->tmp, bool, p->ncomp);
@@ -254,9 +225,7 @@ static void note(prover *v, const rl_least *least, uint8_t *const *keep, const u
     }
     for (uint32_t c = 0; c < p->cls.n; c++) {
         rl_cls *x = &p->cls.p[c];
-        if (x->constant || !v->open[x->comp] || better[x->comp]) continue;
-        x->keep = keep[c];
-        x->nkeep = nkeep[c];
+        if (!x->constant && v->open[x->comp] && !better[x->comp]) x->kept = before[c];
     }
     for (uint32_t k = 0; k < p->ncomp; k++) {
         v->settled[k] |= better[k];
@@ -264,29 +233,86 @@ static void note(prover *v, const rl_least *least, uint8_t *const *keep, const u
     }
 }
 
+/* The place of an order among all of the atoms kept, in the dictionary. */
+static uint32_t place_of(const rl_kept *kept, const uint8_t *order)
+{
+    uint32_t r = 0;
+    for (uint32_t i = 0; i < kept->n; i++) {
+        uint32_t less = 0;
+        for (uint32_t j = i + 1; j < kept->n; j++) less += order[j] < order[i];
+        r = r * (kept->n - i) + less;
+    }
+    return r;
+}
+
+static void keep_fold(prover *v, const rl_plan *q, uint32_t *const *to)
+{
+    for (uint32_t c = 0; c < q->cls.n; c++) {
+        const rl_cls *x = &q->cls.p[c];
+        if (x->constant || !v->open[x->comp] || !to[c] || !x->kept.atom) continue;
+        uint32_t n = 1;
+        for (uint32_t i = 2; i <= x->kept.n; i++) n *= i;
+        uint16_t *fold = rl_new(v->p->mem, uint16_t, n);
+        for (uint32_t i = 0; i < n; i++) fold[i] = (uint16_t)i;
+        for (uint32_t i = 0; i < x->order.n; i++)
+            fold[place_of(&x->kept, x->order.p[i].p)] = (uint16_t)place_of(&x->kept, x->order.p[to[c][i]].p);
+        v->p->cls.p[c].kept.fold = fold;
+    }
+}
+
+static bool is_own_image(const rl_choice *o, uint32_t cfg, uint32_t *const *to)
+{
+    for (uint32_t k = 0; k < o->npin; k++) {
+        uint32_t order = o->order[(size_t)cfg * o->npin + k];
+        if (to[o->value[k]] && to[o->value[k]][order] != order) return false;
+    }
+    return true;
+}
+
+/* Leaves the configurations that are their own image; place[o][i]: where the i-th was. */
+static void fold_problem(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t **place)
+{
+    rl_choice *op = (rl_choice *)p->op;
+    for (uint32_t o = 0; o < p->nop; o++) {
+        uint32_t n = 0, npin = op[o].npin, *order = rl_new(mem, uint32_t, (size_t)op[o].ncfg * npin);
+        place[o] = rl_new(mem, uint32_t, op[o].ncfg);
+        for (uint32_t c = 0; c < op[o].ncfg; c++) {
+            if (!is_own_image(&op[o], c, to)) continue;
+            memcpy(order + (size_t)n * npin, op[o].order + (size_t)c * npin, npin * sizeof *order);
+            place[o][n++] = c;
+        }
+        op[o].order = order;
+        op[o].ncfg = n;
+    }
+    p->start = NULL;
+}
+
+static rl_status solve_restricted(prover *v, rl_plan *q, rl_least **least)
+{
+    rl_problem problem;
+    rl_solution sol;
+    uint32_t **to = rl_new(v->tmp, uint32_t *, q->cls.n), **place = rl_new(v->tmp, uint32_t *, q->op.n);
+    rl_bound_problem(q, &v->scale, v->open, &problem);
+    RL_TRY(rl_problem_fold(v->tmp, &problem, to));
+    fold_problem(v->tmp, &problem, to, place);
+    RL_TRY(rl_solve(v->tmp, &problem, RL_MAX(v->deadline - rl_seconds(), 0.0), &sol));
+    if (!sol.optimal) return RL_OK;
+    keep_fold(v, q, to);
+    *least = rl_new(v->tmp, rl_least, q->ncomp);
+    for (uint32_t o = 0; o < q->op.n; o++) sol.cfg[o] = place[o][sol.cfg[o]];
+    rl_plan_costs(q, sol.cfg, *least, v->tmp);
+    return RL_OK;
+}
+
 static rl_status try_restricted(prover *v, attempt a)
 {
     rl_plan *p = v->p, q;
-    rl_problem problem;
-    rl_solution sol = {0};
     rl_least *least = NULL;
-    uint8_t **keep = rl_new(v->tmp, uint8_t *, p->cls.n);
-    uint32_t *nkeep = rl_new(v->tmp, uint32_t, p->cls.n);
-    for (uint32_t c = 0; c < p->cls.n; c++) {
-        keep[c] = p->cls.p[c].keep;
-        nkeep[c] = p->cls.p[c].nkeep;
-    }
+    rl_kept *before = rl_new(v->tmp, rl_kept, p->cls.n);
+    for (uint32_t c = 0; c < p->cls.n; c++) before[c] = p->cls.p[c].kept;
     rl_bound_keep(p, v->open, a.mostkept, a.twins);
-    if (restrict_plan(p, v->open, &q, v->tmp)) {
-        rl_bound_problem(&q, &v->scale, v->open, &problem);
-        problem.start = restricted_start(p, &q, v->open, v->cfg);
-        RL_TRY(rl_solve(v->tmp, &problem, RL_MAX(v->deadline - rl_seconds(), 0.0), &sol));
-        if (sol.optimal) {
-            least = rl_new(v->tmp, rl_least, p->ncomp);
-            rl_plan_costs(&q, sol.cfg, least, v->tmp);
-        }
-    }
-    note(v, least, keep, nkeep);
+    if (restrict_plan(p, v->open, &q, v->tmp)) RL_TRY(solve_restricted(v, &q, &least));
+    note(v, least, before);
     return RL_OK;
 }
 
@@ -304,7 +330,7 @@ static void take_full(prover *v)
     for (uint32_t k = 0; k < p->ncomp; k++)
         if (v->open[k] && p->full[k]) p->least[k] = v->known[k];
     for (uint32_t c = 0; c < p->cls.n; c++)
-        if (v->open[p->cls.p[c].comp] && p->full[p->cls.p[c].comp]) p->cls.p[c].keep = NULL;
+        if (v->open[p->cls.p[c].comp] && p->full[p->cls.p[c].comp]) p->cls.p[c].kept = (rl_kept){0};
     for (uint32_t k = 0; k < p->ncomp; k++) v->open[k] &= !p->full[k];
 }
 
@@ -313,7 +339,7 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
     rl_least was = {0, 0};
-    prover v = {.p = p, .cfg = cfg, .deadline = rl_seconds() + limit, .tmp = &tmp};
+    prover v = {.p = p, .deadline = rl_seconds() + limit, .tmp = &tmp};
     v.open = p->unproved = rl_new(p->mem, bool, p->ncomp);
     v.settled = rl_new(p->mem, bool, p->ncomp);
     v.known = rl_new(p->mem, rl_least, p->ncomp);

@@ -148,10 +148,10 @@ static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *
             k.nleft--;
         }
     while (k.nleft > mostkept) drop_least(&k, rank, tmp);
-    c->keep = rl_new(p->mem, uint8_t, c->natom + 1);
-    c->nkeep = 0;
+    uint8_t *atom = rl_new(p->mem, uint8_t, c->natom + 1);
+    c->kept = (rl_kept){.atom = atom};
     for (uint32_t a = 0; a < c->natom; a++)
-        if (!k.drop[a]) c->keep[c->nkeep++] = (uint8_t)a;
+        if (!k.drop[a]) atom[c->kept.n++] = (uint8_t)a;
 }
 
 /* What to drop first: a small rank.  Twins: the second of two atoms of a class that share a label (keys beside queries).  Else a label

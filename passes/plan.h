@@ -37,6 +37,13 @@ typedef struct {
 /* level: how far the order is from those that the model itself uses (candidates.c). */
 typedef struct { const uint8_t *p; uint32_t level; } rl_order;
 
+/* What the bound looks at of a class (bound.c). */
+typedef struct {
+    uint32_t n;
+    const uint8_t *atom;  /* [n] ascending; NULL: all atoms */
+    const uint16_t *fold; /* [n!] which order of these can stand in for each, by their places in the dictionary; NULL: itself */
+} rl_kept;
+
 typedef struct {
     uint32_t natom;
     rl_dim *size;         /* [natom] */
@@ -46,8 +53,7 @@ typedef struct {
     uint32_t comp;        /* component, RL_NONE: no flexible op touches it */
     struct { rl_order *p; uint32_t n, cap; } order; /* candidates */
     rl_hash index;        /* hash of an order -> its place */
-    uint32_t nkeep;
-    uint8_t *keep;        /* [nkeep] the atoms that the bound looks at (bound.c); NULL: all */
+    rl_kept kept;
 } rl_cls;
 
 /* How one of the op's own dims takes part in it. */

@@ -59,9 +59,10 @@ static void make_values(maker *m)
         rl_cert_value *y = &v[m->value[c] = m->c.nvalue++];
         *y = (rl_cert_value){.name = name ? name : "", .bytes = x->bytes, .natom = x->natom};
         symbols(m, x, y);
-        if (!x->keep || x->nkeep == x->natom || p->least[x->comp].count == 0) continue;
-        y->keep = x->keep;
-        y->nkeep = x->nkeep;
+        if (!x->kept.atom || p->least[x->comp].count == 0) continue;
+        y->keep = x->kept.atom;
+        y->nkeep = x->kept.n;
+        y->fold = x->kept.fold;
     }
     m->c.value = v;
 }

@@ -336,7 +336,7 @@ static void solve_open(rl_arena *mem, memo *m, double deadline)
 static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, double deadline)
 {
     rl_cover_reduce(mem, p);
-    for (int round = 0; round < 3 && rl_cover_fold(mem, p, FOLD_STEPS); round++) rl_cover_reduce(mem, p);
+    for (int round = 0; round < 3 && rl_cover_fold(mem, p, FOLD_STEPS, NULL); round++) rl_cover_reduce(mem, p);
     split s = components(mem, p);
     renumber elems = {rl_new(mem, uint32_t, p->nelem), rl_new(mem, uint32_t, p->nelem), 0};
     renumber vals = {rl_new(mem, uint32_t, p->nval), rl_new(mem, uint32_t, p->nval), 0};
@@ -386,4 +386,24 @@ rl_status rl_solve(rl_arena *mem, const rl_problem *p, double seconds, rl_soluti
     }
     rl_arena_free(&tmp);
     return status;
+}
+
+rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, uint32_t **to)
+{
+    rl_arena tmp;
+    rl_cover cover;
+    rl_arena_init(&tmp, mem->ctx);
+    RL_TRY(check(mem->ctx, p, &tmp));
+    RL_TRY(make_cover(&tmp, p, &cover));
+    uint32_t *map = rl_new(&tmp, uint32_t, cover.nelem), first = 0;
+    rl_cover_fold(&tmp, &cover, FOLD_STEPS, map);
+    memset(to, 0, p->nval * sizeof *to);
+    while (first < cover.nelem) {
+        uint32_t v = cover.value[first];
+        to[v] = rl_new(mem, uint32_t, p->norder[v]);
+        for (uint32_t k = 0; k < p->norder[v]; k++) to[v][k] = map[first + k] - first;
+        first += p->norder[v];
+    }
+    rl_arena_free(&tmp);
+    return RL_OK;
 }

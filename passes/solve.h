@@ -41,4 +41,9 @@ int64_t rl_problem_cost(const rl_problem *p, rl_arena *tmp, const uint32_t *cfg)
  * The result is in mem.  RL_EINTERNAL when the problem is malformed or costs could overflow. */
 rl_status rl_solve(rl_arena *mem, const rl_problem *p, double seconds, rl_solution *out);
 
+/* Orders that can stand in for others, everywhere at once: to[v][k] for order k of value v, to[v] NULL where v has no choice.  The image
+ * of every configuration, order by order, is a configuration of the same op that costs no more, so some cheapest assignment
+ * names only orders that are their own image.  to[nval] is the caller's, the rest is in mem. */
+rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, uint32_t **to);
+
 #endif

@@ -35,8 +35,8 @@ typedef struct { uint32_t *cfg; int64_t cost, bound; } rl_cover_choice;
 void rl_cover_reduce(rl_arena *mem, rl_cover *p);
 
 /* solve_fold.c: removes configurations that others stand in for, in at most about `budget` steps.  Returns how many elements
- * are gone; if any, reduce again. */
-uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget);
+ * are gone; if any, reduce again.  map, if not NULL: [nelem] the element that stands in for each. */
+uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *map);
 
 /* solve_order.c: orders in which to take the ops of a component, narrowest first in the sense of that file; returns how many.
  * And a narrower one than `best`, with more effort. */

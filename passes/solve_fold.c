@@ -237,7 +237,7 @@ static void drop_folded(folder *f)
     }
 }
 
-uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget)
+uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *map)
 {
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
@@ -261,6 +261,7 @@ uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget)
             }
         }
     drop_folded(&f);
+    if (map) memcpy(map, f.map, p->nelem * sizeof *map);
     rl_arena_free(&tmp);
     return nfold;
 }
