@@ -5,7 +5,7 @@
  *   component 0 1 1536 1 2 7              rl_cert_part
  *   claim 1 1536 1 1536                   what it says
  *
- * passes/prove.c fills one from what the passes decided; cert_text.c writes and reads the file; cert.c checks it and shares no
+ * passes/prove.c fills one from what the passes decided; cert_text.c and cert_read.c write and read the file; cert.c checks it and shares no
  * code with the solver.  Strings and arrays belong to the arena that the certificate was made in. */
 #ifndef RL_CERT_H
 #define RL_CERT_H
@@ -60,10 +60,11 @@ typedef struct {
 } rl_cert;
 
 /* Checks everything that needs no model (docs/proof.md, section 4, 1 to 3).  RL_OK: the claim holds as it stands, be it a minimum
- * or a gap.  RL_EPROOF with what is wrong where it does not, or where the table would exceed `maxstate` states. */
+ * or a gap.  RL_EPROOF with what is wrong where it does not; or where it cannot be told, as an op has more than `maxstate` configurations
+ * or the table of a component made more than that many states (a million takes about a second). */
 rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate);
 
-/* cert_text.c: the file.  What is printed reads as the same certificate.  Reading: out is in mem; RL_EPROOF with "file:line: what". */
+/* The file.  What is printed reads as the same certificate.  Reading: out is in mem; RL_EPROOF with "file:line: what". */
 void rl_cert_print(const rl_cert *c, rl_text *out);
 rl_status rl_cert_parse(rl_ctx *ctx, rl_arena *mem, const char *file, const char *text, size_t n, rl_cert *out);
 #endif

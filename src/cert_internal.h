@@ -2,8 +2,9 @@
  *
  *   cert.c         structure, the assignment's cost, the sums
  *   cert_menu.c    orders as numbers; all restricted configurations of an op: its menu
+ *   cert_text.c    the file printed; cert_read.c: read
  *   cert_part.c    a component as a table to be filled: elements, steps
- *   cert_table.c   the table: the least cost
+ *   cert_table.c   the table: whether it can cost less than the claim; cert_step.c, cert_select.c (cert_table.h)
  *
  * An element is an order of a value that a component may have to pay for.  Costs are (major, minor): (conversions, bytes) or, for the
  * objective bytes, (bytes, conversions).  Example: MatMul a[b,M,K] w[K,N] -> y[b,M,N], with y named in order 0 1 2 by a fixed op:
@@ -12,6 +13,12 @@
 #ifndef RL_CERT_INTERNAL_H
 #define RL_CERT_INTERNAL_H
 #include "cert.h"
+
+/* The file: its first line, the words for rl_cert_kind, and what a bare word may be made of. */
+#define RL_CERT_HEAD "relayout.proof/1"
+enum { RL_CERT_NKIND = RL_CERT_NODE + 1 };
+extern const char *const rl_cert_kind_name[RL_CERT_NKIND];
+bool rl_cert_is_word_byte(char c);
 
 typedef struct { int64_t major, minor; } rl_cert_key;
 
@@ -94,7 +101,7 @@ rl_cert_key rl_cert_key_of(const rl_cert *c, rl_cert_cost x);
 /* Checks that no choice makes the part cheaper than it says. */
 rl_status rl_cert_part_check(rl_cert_work *w, uint32_t part);
 
-/* No choice costs less than the claim; or one does, *left; or neither could be shown with maxstate states after each op. */
+/* No choice costs less than the claim; or one does, *left; or neither could be shown by making maxstate states. */
 typedef enum { RL_CERT_HOLDS, RL_CERT_CHEAPER, RL_CERT_TOO_MANY } rl_cert_verdict;
 rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, rl_cert_key *left);
 #endif

@@ -163,21 +163,58 @@ static void keep_union(rl_filler *d, const rl_rank *r, uint32_t n) {
     to->beg[to->n] = to->nelem += m;
 }
 
-/* Merges n states of next into about `into`: those together that have the same two elements of the ops that were first. */
+/* Of the seeds, which are in d->kept, the one that has most in common with state s; seed 0 if none has anything. */
+static uint32_t nearest_seed(rl_filler *d, uint32_t s, rl_cert_key *shared, uint32_t *sharing) {
+    const rl_layer_sets *f = &d->next;
+    uint32_t n = 0, best = 0;
+    rl_cert_key most = {0, 0};
+    for (size_t i = f->beg[s]; i < f->beg[s + 1]; i++)
+        for (uint32_t l = d->kept.head[f->elem[i]]; l; l = d->kept.link.p[l - 1].next) {
+            uint32_t k = d->kept.link.p[l - 1].set;
+            if (!shared[k].major && !shared[k].minor) sharing[n++] = k;
+            shared[k] = rl_key_add(shared[k], d->t->weight[f->elem[i]]);
+        }
+    for (uint32_t i = 0; i < n; i++) {
+        if (rl_key_less(most, shared[sharing[i]])) most = shared[best = sharing[i]];
+        shared[sharing[i]] = (rl_cert_key){0, 0};
+    }
+    return best;
+}
+
+/* Merges n states of next into `into`: seeds are spread over them, the others join the most similar one. */
 static void merge_states(rl_filler *d, rl_rank *r, uint32_t n, uint32_t into) {
     const rl_layer_sets *f = &d->next;
+    rl_arena tmp;
+    rl_arena_init(&tmp, d->mem->ctx);
+    rl_cert_key *shared = rl_new(&tmp, rl_cert_key, into);
+    uint32_t *sharing = rl_new(&tmp, uint32_t, into), from = 0;
     d->merged = true;
-    for (uint32_t k = 0; k < n; k++) { /* elements are numbered in the order of the ops */
-        const uint32_t *set = f->elem + f->beg[r[k].id];
-        uint32_t m = r[k].size, last = m ? m - 1 : 0;
-        r[k].cost.major = m ? set[d->backward ? last : 0] : 0;
-        r[k].cost.minor = m > 1 ? set[d->backward ? last - 1 : 1] : 0;
-    }
-    qsort(r, n, sizeof *r, rl_rank_compare);
+    into = RL_MIN(into, n);
     for (uint32_t k = 0; k < into; k++) {
-        uint32_t from = (uint32_t)((uint64_t)n * k / into), to = (uint32_t)((uint64_t)n * (k + 1) / into);
-        if (to > from) keep_union(d, r + from, to - from);
+        uint32_t s = r[(uint64_t)n * k / into].id;
+        add_holder(d->mem, &d->kept, k, f->elem + f->beg[s], rl_layer_size(f, s));
     }
+    for (uint32_t k = 0; k < n; k++) r[k].cost = (rl_cert_key){nearest_seed(d, r[k].id, shared, sharing), 0};
+    clear_holders(&d->kept, f->elem, f->nelem);
+    qsort(r, n, sizeof *r, rl_rank_compare);
+    for (uint32_t k = 1; k <= n; k++) {
+        if (k < n && r[k].cost.major == r[from].cost.major) continue;
+        keep_union(d, r + from, k - from);
+        from = k;
+    }
+    rl_arena_free(&tmp);
+}
+
+/* Moves the first n states in d->order to cur; if they are over the cap, a quarter of it are unions of what is dearest. */
+static void keep_best(rl_filler *d, uint32_t n, uint32_t cap) {
+    uint32_t into = RL_MAX(cap / 4, 1u), stay = n;
+    rl_layer_empty(&d->cur);
+    if (n > cap) {
+        qsort(d->order, n, sizeof *d->order, rl_rank_compare);
+        stay = cap - into;
+    }
+    for (uint32_t k = 0; k < stay; k++) keep(d, d->order[k].id);
+    if (stay < n) merge_states(d, d->order + stay, n - stay, into);
 }
 
 void rl_step_select(rl_filler *d) {
@@ -191,20 +228,24 @@ void rl_step_select(rl_filler *d) {
         if (rl_key_less(d->guide->cost[t], apart)) apart = d->guide->cost[t];
     for (uint32_t k = 0; k < f->n; k++) {
         rl_rank r = d->order[k];
-        if (k && is_dominated(d, r.id, rl_key_sub(r.cost, cheapest))) continue;
+        bool many = n / 2 >= d->cap; /* most will be merged: not worth the comparison */
+        if (k && !many && is_dominated(d, r.id, rl_key_sub(r.cost, cheapest))) continue;
         rl_cert_key whole = least_whole(d, r.id, apart);
         if (!rl_key_less(whole, d->t->claim)) continue;
-        add_holder(d->mem, &d->kept, r.id, f->elem + f->beg[r.id], r.size);
+        if (!many) add_holder(d->mem, &d->kept, r.id, f->elem + f->beg[r.id], r.size);
         d->order[n++] = (rl_rank){whole, r.size, r.id};
     }
     clear_holders(&d->kept, f->elem, f->nelem);
     if (d->guide) clear_holders(&d->guides, d->guide->elem, d->guide->nelem);
-    rl_layer_empty(&d->cur);
-    uint32_t stay = n;
-    if (n > d->cap) {
-        qsort(d->order, n, sizeof *d->order, rl_rank_compare);
-        stay = d->cap - d->cap / 4;
-    }
-    for (uint32_t k = 0; k < stay; k++) keep(d, d->order[k].id);
-    if (stay < n) merge_states(d, d->order + stay, n - stay, RL_MAX(d->cap / 4, 1u));
+    keep_best(d, n, d->cap);
+}
+
+bool rl_step_shrink(rl_filler *d) {
+    rl_layer_sets was = d->cur;
+    if (was.n < 2) return false;
+    d->cur = d->next;
+    d->next = was;
+    sort_order(d);
+    keep_best(d, was.n, was.n / 2);
+    return true;
 }

@@ -6,7 +6,13 @@
  * pass that merged nothing decides. */
 #include "cert_table.h"
 
-enum { FIRST_CAP = 64, ALL_LAYERS = 1 << 21 }; /* states after an op in the first pass; states recorded in a pass */
+/* States after an op in the first pass; states that an op may make before the ones before it are merged.  Tests set them low, so that
+ * small components take every path. */
+#ifndef RL_CERT_CAP
+#define RL_CERT_CAP 64
+#define RL_CERT_MADE (1 << 17)
+#endif
+enum { FIRST_CAP = RL_CERT_CAP, MOST_MADE = RL_CERT_MADE, ALL_LAYERS = 1 << 21 }; /* ALL_LAYERS: states recorded in a pass */
 
 /* ---- room ---- */
 
@@ -100,7 +106,7 @@ static rl_cert_key meet_after(const rl_filler *d, uint32_t done) {
 }
 
 /* From no op to all; other: the layers of the pass in the other direction, or NULL.  layer[i] becomes what i ops leave.
- * False where an op leaves too many states to look at. */
+ * False when all passes together have made `most` states, or one state leads to too many. */
 static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_layer_sets *layer, uint32_t most) {
     uint32_t n = d->t->nstep;
     d->merged = false;
@@ -113,7 +119,9 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
         layer[d->pos] = copy_layer(record, &d->cur);
         d->guide = other ? &other[n - 1 - d->pos] : NULL;
         d->meet = meet_after(d, d->pos + 1);
-        if (!rl_step_take(d, most)) return false;
+        while (!rl_step_take(d, MOST_MADE))
+            if ((d->made += MOST_MADE) > most || !rl_step_shrink(d)) return false;
+        if ((d->made += d->next.n) > most) return false;
         rl_step_select(d);
     }
     layer[d->pos] = copy_layer(record, &d->cur);

@@ -62,6 +62,7 @@ typedef struct {
     rl_cert_key *shared;        /* [guide's states] */
     uint32_t *sharing, sharecap;
     bool merged;
+    uint64_t made;       /* states made so far, by all passes */
 } rl_filler;
 
 static inline uint32_t rl_layer_size(const rl_layer_sets *f, uint32_t s) { return (uint32_t)(f->beg[s + 1] - f->beg[s]); }
@@ -77,8 +78,10 @@ void rl_layer_reserve(rl_arena *mem, rl_layer_sets *f, size_t nelem);
 void rl_layer_empty(rl_layer_sets *f);
 int rl_rank_compare(const void *a, const void *b); /* cheap first, of equal cost the larger first */
 
-/* Takes the op at d->pos: from d->cur to d->next.  False where next has more than `most` states. */
+/* Takes the op at d->pos: from d->cur to d->next.  False where that makes more than `most` states. */
 bool rl_step_take(rl_filler *d, uint32_t most);
 /* Moves the states of d->next that must be looked at to d->cur; merges some if they are more than d->cap. */
 void rl_step_select(rl_filler *d);
+/* Merges d->cur to half as many; false where it has one state only.  d->next is lost. */
+bool rl_step_shrink(rl_filler *d);
 #endif

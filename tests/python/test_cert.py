@@ -10,6 +10,8 @@
    whether what came out is still true (another choice of the same cost, a name, the bytes of a value that costs nothing). The checker
    must agree with the referee on each, and at least --mutants of them must be false.
 3. Larger problems, where the minimum comes from the solver (solve_cli): the claim holds, and one conversion or byte more does not.
+
+1 and 3 run through cert_cli_narrow as well, the checker with room for two states after an op: what is done where states are too many.
 """
 import argparse
 import itertools
@@ -468,7 +470,7 @@ class Checker:
     """cert_cli each: one process for all files."""
 
     def __init__(self, program, folder):
-        self.program, self.path = program, Path(folder) / "x.cert"
+        self.program, self.path = program, Path(folder) / f"{program.name}.cert"
         self.process = subprocess.Popen([program, "each"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def check(self, text):
@@ -488,6 +490,21 @@ class Checker:
     def close(self):
         self.process.stdin.close()
         return self.process.wait()
+
+
+class Both:
+    """Two checkers that must agree."""
+
+    def __init__(self, wide, narrow):
+        self.wide, self.narrow, self.open = wide, narrow, 0
+
+    def check(self, text):
+        wide, narrow = self.wide.check(text), self.narrow.check(text)
+        if "states" in narrow[1]:
+            self.open += 1
+        else:
+            expect(wide[0] == narrow[0], f"with little room {narrow}, else {wide}", text)
+        return wide
 
 
 class Failed(Exception):
@@ -524,7 +541,7 @@ def test_small(rng, checker, count):
         maker, d, text, parts, bound = small_certificate(rng)
         expect(is_true(text), "the referee refuses what was made to be true", text)
         expect(checker.check(text) == (0, "holds"), f"refused: {checker.check(text)}", text)
-        expect(checker.printed(text) == text, "printed as another text", text)
+        expect(checker.wide.printed(text) == text, "printed as another text", text)
         for wrong in off_by_one(maker, d, parts, bound):
             proved += 1
             expect(not is_true(wrong), "the referee believes a bound that is too high", wrong)
@@ -615,16 +632,20 @@ def main():
     rng = random.Random(args.seed)
     tests = ROOT / args.build / "tests"
     with tempfile.TemporaryDirectory() as folder:
-        checker = Checker(tests / "cert_cli", folder)
+        checker, narrow = Checker(tests / "cert_cli", folder), Checker(tests / "cert_cli_narrow", folder)
+        both = Both(checker, narrow)
         try:
-            proved = test_small(rng, checker, args.count)
+            proved = test_small(rng, both, args.count)
             print(f"{args.count} certificates hold, {proved} bounds that are one too high are refused")
             false, true = test_mutants(rng, checker, args.mutants)
             print(f"{false} false mutants are refused, {true} true ones hold")
-            large = test_large(rng, checker, tests / "solve_cli", args.large)
+            large = test_large(rng, both, tests / "solve_cli", args.large)
             print(f"{large} of {args.large} larger ones hold, and no more than that")
-            if checker.close() != 0 or large * 2 < args.large or proved < args.count // 3:
+            print(f"with room for two states, {both.open} are left open")
+            if checker.close() != 0 or narrow.close() != 0 or large * 2 < args.large or proved < args.count // 3:
                 raise Failed("too few cases, or cert_cli ended badly")
+            if both.open > (args.large + proved) // 4:
+                raise Failed("too many are left open")
         except Failed as e:
             print(f"FAILED: {e}\n0 passed, 1 failed")
             return 1
