@@ -261,7 +261,8 @@ uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *ma
             }
         }
     drop_folded(&f);
-    if (map) memcpy(map, f.map, p->nelem * sizeof *map);
+    for (uint32_t e = 0; e < p->nelem && map; e++) /* what stood in for others may have been folded after them */
+        for (map[e] = f.map[e]; f.map[map[e]] != map[e];) map[e] = f.map[map[e]];
     rl_arena_free(&tmp);
     return nfold;
 }

@@ -18,6 +18,12 @@ rl_cert_key rl_cert_key_of(const rl_cert *c, rl_cert_cost x) {
     return c->bytes_first ? (rl_cert_key){x.bytes, x.count} : (rl_cert_key){x.count, x.bytes};
 }
 
+uint32_t rl_cert_norder(uint32_t n) {
+    uint32_t f = 1;
+    for (uint32_t i = 2; i <= n && f; i++) f = i > 8 ? 0 : f * i;
+    return f;
+}
+
 /* ---- structure ---- */
 
 static bool is_permutation(const uint8_t *p, uint32_t n, uint32_t of) {
@@ -38,6 +44,10 @@ static rl_status check_value(rl_ctx *ctx, const rl_cert *c, uint32_t i) {
     for (uint32_t k = 0; v->keep && k < v->nkeep; k++)
         if (v->keep[k] >= v->natom || (k && v->keep[k] <= v->keep[k - 1]))
             return rl_fail(ctx, RL_EPROOF, "proof: value %u: keeps atom %u: atoms 0 .. %u are wanted, rising", i, v->keep[k], v->natom);
+    uint32_t norder = v->fold && v->keep ? rl_cert_norder(v->nkeep) : 0;
+    if (v->fold && !norder) return rl_fail(ctx, RL_EPROOF, "proof: value %u: only orders of 1 to 8 kept atoms fold", i);
+    for (uint32_t k = 0; k < norder; k++)
+        if (v->fold[k] >= norder) return rl_fail(ctx, RL_EPROOF, "proof: value %u: order %u folds to %u of %u", i, k, v->fold[k], norder);
     return RL_OK;
 }
 

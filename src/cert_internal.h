@@ -58,6 +58,9 @@ typedef struct {
 /* The op's menu's number in m->shape; RL_EPROOF where it has more configurations than the limit. */
 rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t op, uint32_t *id);
 
+/* n!, the orders of n atoms; 0 where that is more than 2^16. */
+uint32_t rl_cert_norder(uint32_t n);
+
 /* The kept atoms of an order of the value, by their places among those kept.  Returns how many. */
 uint32_t rl_cert_restrict(const rl_cert_menus *m, uint32_t value, const uint8_t *order, uint8_t *out);
 

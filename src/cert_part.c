@@ -38,6 +38,12 @@ static void put_word64(builder *b, int64_t x) {
     rl_push(b->tmp, b->key, (uint32_t)((uint64_t)x >> 32));
 }
 
+static void put_fold(builder *b, const rl_cert_value *v) {
+    uint32_t n = v->fold ? rl_cert_norder(v->nkeep) : 0;
+    rl_push(b->tmp, b->key, n);
+    for (uint32_t i = 0; i < n; i++) rl_push(b->tmp, b->key, v->fold[i]);
+}
+
 /* A value met for the first time: the orders that fixed ops name are elements that are paid. */
 static void add_value(builder *b, uint32_t v, uint32_t op) {
     const rl_cert_work *w = b->w;
@@ -47,6 +53,7 @@ static void add_value(builder *b, uint32_t v, uint32_t op) {
     b->value[b->nval] = v;
     b->firstop[b->nval++] = op;
     put_word64(b, w->c->value[v].bytes);
+    put_fold(b, &w->c->value[v]);
     rl_push(b->tmp, b->key, 0);
     uint32_t count = b->key.n - 1;
     for (uint32_t k = w->pinstart[v]; k < w->pinstart[v + 1]; k++) {
@@ -114,6 +121,81 @@ static uint32_t **number_elements(builder *b) {
     return map;
 }
 
+/* ---- folding ---- */
+
+/* The order at a place in the dictionary of n atoms, and the place of an order. */
+static void order_at(uint32_t place, uint32_t n, uint8_t *out) {
+    uint8_t left[256];
+    for (uint32_t i = 0; i < n; i++) left[i] = (uint8_t)i;
+    for (uint32_t i = 0, rest = rl_cert_norder(n); i < n; i++) {
+        rest /= n - i;
+        uint32_t k = place / rest;
+        place %= rest;
+        out[i] = left[k];
+        memmove(left + k, left + k + 1, n - i - k - 1);
+    }
+}
+
+static uint32_t place_of(const uint8_t *order, uint32_t n) {
+    uint32_t place = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t less = 0;
+        for (uint32_t j = i + 1; j < n; j++) less += order[j] < order[i];
+        place = place * (n - i) + less;
+    }
+    return place;
+}
+
+/* The element that stands in for each. False where it is none, or an order that a fixed op names would be another. */
+static bool find_images(builder *b, uint32_t *image) {
+    uint8_t out[256];
+    uint32_t n = b->element.order.n;
+    for (uint32_t e = 0; e < n; e++) {
+        const rl_cert_order x = b->element.order.p[e];
+        const rl_cert_value *v = &b->w->c->value[b->value[x.owner]];
+        image[e] = e;
+        if (!v->fold) continue;
+        order_at(v->fold[place_of(x.p, x.n)], x.n, out);
+        image[e] = rl_cert_intern(&b->element, x.owner, out, x.n);
+        if (b->element.order.n != n || (b->paid.p[e] && image[e] != e)) return false;
+    }
+    return true;
+}
+
+/* The number of each element among the orders of a menu's pin: to[pin * nelem + element], RL_NONE. */
+static uint32_t *number_orders(const rl_cert_menu *m, const uint32_t *map, uint32_t nelem, rl_arena *mem) {
+    uint32_t *to = rl_new(mem, uint32_t, (size_t)m->npin * nelem);
+    memset(to, 0xff, (size_t)m->npin * nelem * sizeof *to);
+    for (uint32_t i = 0; i < m->orders.order.n; i++) to[(size_t)m->orders.order.p[i].owner * nelem + map[i]] = i;
+    return to;
+}
+
+/* stays[k]: configuration k is its own image.  False where the image of one, order by order, is no configuration. */
+static bool fold_menu(const rl_cert_menu *m, const uint32_t *map, const uint32_t *image, uint32_t nelem, bool *stays, rl_arena *tmp) {
+    uint32_t *to = number_orders(m, map, nelem, tmp), *now = rl_new(tmp, uint32_t, m->npin);
+    size_t size = m->npin * sizeof *now;
+    rl_hash index = {.mem = tmp};
+    for (uint32_t k = 0; k < m->ncfg; k++) {
+        uint64_t h = rl_hash_bytes(m->pick + (size_t)k * m->npin, size);
+        while (rl_hash_get(&index, h) != RL_NONE) h++;
+        rl_hash_put(&index, h, k);
+    }
+    for (uint32_t k = 0; k < m->ncfg; k++) {
+        const uint32_t *pick = m->pick + (size_t)k * m->npin;
+        for (uint32_t p = 0; p < m->npin; p++) now[p] = to[(size_t)p * nelem + image[map[pick[p]]]];
+        stays[k] = memcmp(now, pick, size) == 0;
+        if (stays[k]) continue;
+        uint64_t h = rl_hash_bytes(now, size);
+        uint32_t i;
+        for (; (i = rl_hash_get(&index, h)) != RL_NONE; h++)
+            if (memcmp(m->pick + (size_t)i * m->npin, now, size) == 0) break;
+        if (i == RL_NONE) return false;
+    }
+    return true;
+}
+
+/* ---- filling ---- */
+
 /* Sorts n numbers, a few, and drops repetitions. */
 static uint32_t sort_set(uint32_t *x, uint32_t n) {
     uint32_t m = 0;
@@ -143,7 +225,7 @@ static void add_config(rl_cert_step *s, rl_hash *seen, const uint32_t *set, uint
 }
 
 /* only[e]: one op can name it. */
-static void fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *map, const bool *only) {
+static bool fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *map, const uint32_t *image, const bool *only) {
     const rl_cert_menu *m = b->w->menus.shape.p[b->menu[j]].menu;
     rl_arena tmp;
     rl_arena_init(&tmp, b->w->ctx);
@@ -152,8 +234,10 @@ static void fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *m
     s->start = rl_new(b->tmp, uint32_t, (size_t)m->ncfg + 1);
     s->elem = rl_new(b->tmp, uint32_t, (size_t)m->ncfg * m->npin);
     s->own = rl_new(b->tmp, rl_cert_key, m->ncfg);
-    for (uint32_t k = 0; k < m->ncfg; k++) {
+    bool *stays = rl_new(&tmp, bool, m->ncfg), folds = fold_menu(m, map, image, b->element.order.n, stays, &tmp);
+    for (uint32_t k = 0; k < m->ncfg && folds; k++) {
         uint32_t n = 0, kept = 0;
+        if (!stays[k]) continue;
         rl_cert_key own = {0};
         for (uint32_t p = 0; p < m->npin; p++) {
             uint32_t e = map[m->pick[(size_t)k * m->npin + p]];
@@ -166,6 +250,7 @@ static void fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *m
         add_config(s, &seen, set, kept, own);
     }
     rl_arena_free(&tmp);
+    return folds;
 }
 
 static void find_only(const builder *b, uint32_t **map, bool *only) {
@@ -205,12 +290,15 @@ static rl_status prove(builder *b, uint32_t k) {
     uint32_t **map = number_elements(b), nop = b->part->nop;
     rl_cert_table t = {.nstep = nop, .nelem = b->element.order.n, .step = rl_new(b->tmp, rl_cert_step, nop),
                        .claim = rl_cert_key_of(b->w->c, b->part->least)};
-    bool *only = rl_new(b->tmp, bool, t.nelem);
+    bool *only = rl_new(b->tmp, bool, t.nelem), folds;
+    uint32_t *image = rl_new(b->tmp, uint32_t, t.nelem);
     rl_cert_key *weight = rl_new(b->tmp, rl_cert_key, t.nelem), left;
     find_only(b, map, only);
     t.weight = weight;
     if (!set_costs(b, &t, weight)) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: the sum of its weights is too large", k);
-    for (uint32_t j = 0; j < nop; j++) fill_step(b, &t.step[j], j, map[j], only);
+    folds = find_images(b, image);
+    for (uint32_t j = 0; j < nop && folds; j++) folds = fill_step(b, &t.step[j], j, map[j], image, only);
+    if (!folds) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: its folds do not take configurations to configurations", k);
     rl_cert_verdict is = rl_cert_table_fill(b->tmp, &t, b->w->maxstate, &left);
     if (is == RL_CERT_HOLDS) return RL_OK;
     if (is == RL_CERT_TOO_MANY)

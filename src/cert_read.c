@@ -307,6 +307,27 @@ static rl_status read_keeps(reader *r, values *v) {
     return RL_OK;
 }
 
+static rl_status read_folds(reader *r, values *v) {
+    for (uint32_t from = 0; skip(r, "fold ");) {
+        uint32_t i = 0;
+        struct { uint16_t *p; uint32_t n, cap; } to = {0};
+        RL_TRY(read_word32(r, &i));
+        if (i < from || i >= v->n) return refuse(r, "no such value, or values do not rise");
+        if (!v->p[i].keep) return refuse(r, "the value has no \"keep\" line");
+        while (skip(r, " ")) {
+            uint32_t x = 0;
+            RL_TRY(read_word32(r, &x));
+            if (x > UINT16_MAX) return refuse(r, "no such order");
+            rl_push(r->mem, to, (uint16_t)x);
+        }
+        if (to.n == 0 || to.n != rl_cert_norder(v->p[i].nkeep)) return refuse(r, "a fold names one order for each order of the atoms kept");
+        v->p[i].fold = to.p;
+        RL_TRY(line_end(r));
+        from = i + 1;
+    }
+    return RL_OK;
+}
+
 static rl_status read_part(reader *r, uint32_t id, uint32_t nop, rl_cert_part *part) {
     struct { uint32_t *p; uint32_t n, cap; } op = {0};
     RL_TRY(read_id(r, id));
@@ -363,6 +384,7 @@ rl_status rl_cert_parse(rl_ctx *ctx, rl_arena *mem, const char *file, const char
     }
     RL_TRY(read_choices(&r, &op));
     RL_TRY(read_keeps(&r, &value));
+    RL_TRY(read_folds(&r, &value));
     while (skip(&r, "component ")) {
         rl_cert_part x = {0};
         RL_TRY(read_part(&r, part.n, op.n, &x));

@@ -99,6 +99,12 @@ void rl_cert_print(const rl_cert *c, rl_text *t) {
         put_numbers(t, c->value[v].keep, c->value[v].nkeep);
         rl_put_bytes(t, "\n", 1);
     }
+    for (uint32_t v = 0; v < c->nvalue; v++) {
+        if (!c->value[v].fold) continue;
+        rl_put(t, "fold %u", v);
+        for (uint32_t k = 0; k < rl_cert_norder(c->value[v].nkeep); k++) rl_put(t, " %u", c->value[v].fold[k]);
+        rl_put_bytes(t, "\n", 1);
+    }
     for (uint32_t k = 0; k < c->npart; k++) {
         const rl_cert_part *p = &c->part[k];
         rl_put(t, "component %u %" PRId64 " %" PRId64, k, p->least.count, p->least.bytes);
