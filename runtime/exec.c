@@ -64,12 +64,6 @@ static const rl_kernel *choose_kernel(const rl_step *s, const rl_call *c) {
 }
 
 static rl_status run_kernel(const rl_step *s, rl_call *c) {
-    if (s->function) {
-        rl_tensor *in = rl_new(c->tmp, rl_tensor, c->nin + 1);
-        for (uint32_t i = 0; i < c->nin; i++)
-            if (c->in[i]) in[i] = *c->in[i];
-        return rl_exec_frame(s->function, NULL, in, c->nin, c->out, c->nout);
-    }
     const rl_kernel *k = choose_kernel(s, c);
     if (!k) {
         const rl_tensor *t = c->nin ? rl_call_in(c, 0) : NULL;

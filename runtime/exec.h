@@ -10,7 +10,6 @@ typedef struct rl_step {
     rl_node node;
     struct { const rl_kernel **p; uint32_t n, cap; } kernel; /* candidates, in table order */
     rl_exec **body;            /* one per attribute; NULL where it is no graph */
-    rl_exec *function;         /* of a model-local function; else NULL */
     struct { uint32_t *p; uint32_t n, cap; } last; /* values that go after it */
     struct { rl_tensor **p; uint32_t n, cap; } temp; /* what the kernel at work made for itself */
 } rl_step;

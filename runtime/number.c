@@ -66,32 +66,31 @@ static double largest(const format *f) {
 static uint32_t nan_code(const format *f, uint32_t sign) {
     uint32_t ones = (1u << (f->exp + f->mant)) - 1;
     if (f->special == FNUZ) return ones + 1;
-    if (f->special == FINITE) return ones; /* no NaN: the largest */
+    if (f->special == FINITE) return ones + 1; /* no NaN: -0, as NumPy's extension types have it */
     if (f->special == FN) return sign | ones;
     return sign | (((1u << f->exp) - 1) << f->mant) | 1u << (f->mant - 1);
 }
 
 /* x > the largest number, after rounding. */
-static uint32_t overflow_code(const format *f, uint32_t sign, bool infinite, bool saturate) {
+static uint32_t overflow_code(const format *f, uint32_t sign, bool saturate) {
     uint32_t ones = (1u << (f->exp + f->mant)) - 1;
     uint32_t inf = ((1u << f->exp) - 1) << f->mant;
     bool is16 = f->exp + f->mant == 15; /* f16 and bf16 never saturate */
     if (f->special == FINITE) return sign | ones;
     if (is16 || (f->special == IEEE && !saturate)) return sign | inf;
-    if (!saturate || (infinite && f->special == FNUZ)) return nan_code(f, sign);
+    if (!saturate) return nan_code(f, sign);
     if (f->special == IEEE) return sign | (inf - 1);
     return sign | (f->special == FN ? ones - 1 : ones);
 }
 
-/* A power of two: to nearest, ties to the even exponent code; 0 and below: the least. */
+/* A power of two, rounded up (Cast's default round_mode); 0 and below: the least. */
 static uint32_t scale_code(double x) {
     int e;
     if (isnan(x)) return 0xff;
     if (x <= 0) return 0;
     if (isinf(x)) return 0xfe;
     double m = frexp(x, &e); /* x = m * 2^e, 0.5 <= m < 1 */
-    int code = e - 1 + 127;
-    if (m > 0.75 || (m == 0.75 && code % 2)) code++;
+    int code = e - (m == 0.5) + 127;
     return code < 0 ? 0 : code > 0xfe ? 0xfe : (uint32_t)code;
 }
 
@@ -102,11 +101,11 @@ uint32_t rl_number_bits(rl_dtype t, double x, bool saturate) {
     int e, least = 1 - f->bias;
     if (isnan(x)) return nan_code(f, sign);
     double a = fabs(x);
-    if (isinf(x)) return overflow_code(f, sign, true, saturate);
+    if (isinf(x)) return overflow_code(f, sign, saturate);
     frexp(a, &e);
     int unit = RL_MAX(e - 1, least) - f->mant;
     double r = nearbyint(ldexp(a, -unit)); /* in units: at most 2^(mant+1) */
-    if (ldexp(r, unit) > largest(f)) return overflow_code(f, sign, false, saturate);
+    if (ldexp(r, unit) > largest(f)) return overflow_code(f, sign, saturate);
     if (r == 0) return f->special == FNUZ ? 0 : sign;
     uint32_t m = (uint32_t)r, one = 1u << f->mant;
     if (m < one) return sign | m; /* subnormal */

@@ -92,7 +92,7 @@ static rl_row_fn *const rows[RL_PW_NOP][LASTTYPE + 1] = {
     [RL_PW_MIN] = {ALL(min)}, [RL_PW_PRELU] = {ALL(prelu)}, [RL_PW_EQUAL] = {ALL(equal)}, [RL_PW_LESS] = {ALL(less)},
     [RL_PW_LESS_EQUAL] = {ALL(less_equal)}, [RL_PW_GREATER] = {ALL(greater)}, [RL_PW_GREATER_EQUAL] = {ALL(greater_equal)},
     [RL_PW_BIT_AND] = {INTS(bit_and)}, [RL_PW_BIT_OR] = {INTS(bit_or)}, [RL_PW_BIT_XOR] = {INTS(bit_xor)},
-    [RL_PW_SHIFT_LEFT] = {UNSIGNEDS(shift_left)}, [RL_PW_SHIFT_RIGHT] = {UNSIGNEDS(shift_right)},
+    [RL_PW_SHIFT_LEFT] = {INTS(shift_left)}, [RL_PW_SHIFT_RIGHT] = {INTS(shift_right)},
     [RL_PW_RELU] = {ALL(relu)}, [RL_PW_ABS] = {ALL(abs)}, [RL_PW_NEG] = {ALL(neg)}, [RL_PW_SIGN] = {ALL(sign)},
     [RL_PW_BIT_NOT] = {INTS(bit_not)}, [RL_PW_NOT] = {[RL_U8] = not_u8}, [RL_PW_CEIL] = {FLOATS(ceil)}, [RL_PW_FLOOR] = {FLOATS(floor)},
     [RL_PW_ROUND] = {FLOATS(round)}, [RL_PW_SQRT] = {FLOATS(sqrt)}, [RL_PW_RECIPROCAL] = {FLOATS(reciprocal)},

@@ -47,7 +47,7 @@ static rl_span tensor_bytes(const rl_attr *a) {
     return t;
 }
 
-/* Constants with bytes never get here (prepare.c): strings do. */
+/* Most constants never get here (prepare.c): strings do, and those of opsets that the op table does not cover. */
 rl_status rl_ref_constant(rl_call *c) {
     const rl_attr *a = c->node->nattr ? &c->node->attr[0] : NULL;
     if (a && (a->kind == RL_ATTR_STRING || a->kind == RL_ATTR_STRINGS)) {
@@ -55,8 +55,12 @@ rl_status rl_ref_constant(rl_call *c) {
         return RL_OK;
     }
     if (!a || a->kind != RL_ATTR_TENSOR || !a->raw.p) return rl_call_fail(c, RL_ELIMIT, "a constant of this kind does not run");
-    rl_const k;
+    rl_const k = *a->tensor;
     const rl_span *s;
+    if (k.data) {
+        memcpy(rl_data(rl_call_make(c, 0, k.dtype, k.rank, k.dim)), k.data, k.nbyte);
+        return RL_OK;
+    }
     RL_TRY(rl_onnx_tensor((rl_graph *)(uintptr_t)c->g, tensor_bytes(a), &k, &s));
     if (!s) return rl_call_fail(c, RL_ELIMIT, "a constant of this kind does not run");
     rl_tensor *y = rl_call_make(c, 0, RL_STRING, k.rank, k.dim);
@@ -174,6 +178,8 @@ static rl_status cast_to(rl_call *c, rl_dtype t) {
         rl_call_share(c, 0, *x);
         return RL_OK;
     }
+    if (t == RL_F8E8M0 && rl_attr_find(c->node, "round_mode") && !rl_attr_is(c->node, "round_mode", "up"))
+        return rl_call_fail(c, RL_ELIMIT, "only round_mode 'up' runs");
     if ((!takes_numbers(t) && t != RL_STRING) || (!takes_numbers(x->dtype) && x->dtype != RL_STRING))
         return rl_call_fail(c, RL_ELIMIT, "no cast from %s to %s", rl_dtype_name(x->dtype), rl_dtype_name(t));
     rl_tensor *y = rl_call_make(c, 0, t, x->rank, x->dim);

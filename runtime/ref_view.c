@@ -211,7 +211,8 @@ rl_status rl_ref_split(rl_call *c) {
 /* ---- DepthToSpace, SpaceToDepth: a reshape, a transpose, a reshape ---- */
 
 rl_status rl_ref_depth_space(rl_call *c) {
-    static const int64_t dcr[] = {0, 3, 4, 1, 5, 2}, crd[] = {0, 1, 4, 2, 5, 3}, back[] = {0, 3, 5, 1, 2, 4};
+    static const int64_t dcr[] = {0, 3, 4, 1, 5, 2}, crd[] = {0, 1, 4, 2, 5, 3}, back[] = {0, 3, 5, 1, 2, 4},
+                         back_crd[] = {0, 1, 3, 5, 2, 4};
     RL_TRY(rl_call_need(c, 1));
     bool to_space = c->arg == 0, is_crd = rl_attr_is(c->node, "mode", "CRD");
     const rl_tensor *x = rl_call_dense(c, 0);
@@ -226,6 +227,6 @@ rl_status rl_ref_depth_space(rl_call *c) {
         return reshape_to(c, &view, 4, (int64_t[]){n, ch / b / b, h * b, w * b});
     }
     rl_view_reshape(x, 6, (int64_t[]){n, ch, h / b, b, w / b, b}, &view);
-    view = rl_view_transpose(&view, back);
+    view = rl_view_transpose(&view, is_crd ? back_crd : back);
     return reshape_to(c, &view, 4, (int64_t[]){n, ch * b * b, h / b, w / b});
 }
