@@ -102,6 +102,16 @@ rl_status rl_call_attr_axis(const rl_call *c, const char *name, int64_t dflt, ui
     return rl_call_axis(c, rl_attr_int(c->node, name, dflt), c->in[0]->rank, out);
 }
 
+rl_status rl_call_dims(const rl_call *c, uint32_t rank, const int64_t *dim) {
+    int64_t n = 16; /* bytes of the largest element */
+    if (rank > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "rank %u is over the limit of %d", rank, RL_RANK);
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dim[i] < 0) return rl_call_fail(c, RL_EMODEL, "dim %u is %lld", i, (long long)dim[i]);
+        if (__builtin_mul_overflow(n, RL_MAX(dim[i], 1), &n)) return rl_call_fail(c, RL_ELIMIT, "more elements than can be counted");
+    }
+    return RL_OK;
+}
+
 rl_status rl_call_broadcast(const rl_call *c, uint32_t *rank, int64_t *dim, const rl_tensor *t) {
     if (t->rank > *rank) {
         uint32_t lead = t->rank - *rank;

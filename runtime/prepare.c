@@ -155,14 +155,3 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     RL_TRY(rl_shape_infer(g));
     return prepare(rt, g, NULL, out);
 }
-
-void rl_exec_missing(rl_rt *rt, const rl_graph *g, rl_text *t) {
-    for (uint32_t i = 0; i < g->order.n; i++) {
-        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        bool any = is_done(g, n);
-        for (uint32_t k = 0; k < rt->on->nkernel && !any; k++) any = in_versions(&rt->on->kernel[k], n);
-        if (!any) rl_put(t, "%s%s%s-%u\n", n->domain, *n->domain ? "::" : "", n->type, n->since);
-        for (uint32_t k = 0; k < n->nattr; k++)
-            if (n->attr[k].graph) rl_exec_missing(rt, n->attr[k].graph, t);
-    }
-}

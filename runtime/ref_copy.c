@@ -38,9 +38,9 @@ rl_status rl_ref_tile(rl_call *c) {
     if (n != x->rank || 2 * n > RL_RANK) return rl_call_fail(c, RL_EMODEL, "%u repeats for rank %u", n, x->rank);
     int64_t dim[RL_RANK];
     for (uint32_t i = 0; i < n; i++) {
-        if (times[i] < 0) return rl_call_fail(c, RL_EMODEL, "repeat %u is negative", i);
-        dim[i] = x->dim[i] * times[i];
+        if (times[i] < 0 || __builtin_mul_overflow(x->dim[i], times[i], &dim[i])) return rl_call_fail(c, RL_EMODEL, "repeat %u is %lld", i, (long long)times[i]);
     }
+    RL_TRY(rl_call_dims(c, n, dim));
     rl_tensor *y = rl_call_make(c, 0, x->dtype, n, dim), to = *y, from = *x;
     to.rank = from.rank = 2 * n;
     for (uint32_t i = 0; i < n; i++) {
@@ -141,6 +141,7 @@ rl_status rl_ref_pad(rl_call *c) {
         dim[i] = before[i] + from.dim[i] + RL_MAX(after[i], 0);
         if (mode != CONSTANT && from.dim[i] == 0 && dim[i]) return rl_call_fail(c, RL_EMODEL, "nothing to take dim %u from", i);
     }
+    RL_TRY(rl_call_dims(c, x->rank, dim));
     rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim), middle = *y;
     if (mode == CONSTANT) RL_TRY(fill_constant(c, y));
     for (uint32_t i = 0; i < x->rank; i++) middle = rl_view_slice(&middle, i, before[i], 1, from.dim[i]);

@@ -74,9 +74,7 @@ rl_status rl_ref_constant_of_shape(rl_call *c) {
     const rl_attr *a = rl_attr_find(c->node, "value");
     float zero = 0;
     RL_TRY(rl_call_ints(c, NULL, 0, &dim, &n));
-    for (uint32_t i = 0; i < n; i++)
-        if (dim[i] < 0) return rl_call_fail(c, RL_EMODEL, "dim %u is negative", i);
-    if (n > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "rank %u is over the limit of %d", n, RL_RANK);
+    RL_TRY(rl_call_dims(c, n, dim));
     if (a && (a->kind != RL_ATTR_TENSOR || !a->tensor->data)) return rl_call_fail(c, RL_ELIMIT, "a value of this kind does not run");
     rl_tensor *y = rl_call_make(c, 0, a ? a->tensor->dtype : RL_F32, n, dim);
     rl_fill(c->rt, y, a ? a->tensor->data : &zero);

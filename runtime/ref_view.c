@@ -55,8 +55,10 @@ rl_status rl_ref_reshape(rl_call *c) {
             return rl_call_fail(c, RL_EMODEL, "dim %u of the shape is %lld", i, (long long)want[i]);
         dim[i] = copied ? x->dim[i] : want[i];
         if (dim[i] == -1) open = i;
-        else known *= dim[i];
     }
+    if (open != RL_NONE) dim[open] = 1;
+    RL_TRY(rl_call_dims(c, n, dim));
+    for (uint32_t i = 0; i < n; i++) known *= dim[i];
     if (open != RL_NONE) dim[open] = known ? rl_numel(x) / known : 0;
     if (known * (open == RL_NONE ? 1 : dim[open]) != rl_numel(x))
         return rl_call_fail(c, RL_EMODEL, "%lld elements do not fit the shape", (long long)rl_numel(x));
@@ -141,11 +143,12 @@ rl_status rl_ref_expand(rl_call *c) {
     rl_tensor shape = {.kind = RL_TENSOR}, view;
     RL_TRY(rl_call_need(c, 2));
     RL_TRY(rl_call_ints(c, NULL, 1, &want, &n));
-    if (n > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "rank %u is over the limit of %d", n, RL_RANK);
+    RL_TRY(rl_call_dims(c, n, want));
     shape.rank = n;
     for (uint32_t i = 0; i < n; i++) shape.dim[i] = want[i];
     RL_TRY(rl_call_broadcast(c, &rank, dim, rl_call_in(c, 0)));
     RL_TRY(rl_call_broadcast(c, &rank, dim, &shape));
+    RL_TRY(rl_call_dims(c, rank, dim));
     rl_view_expand(rl_call_in(c, 0), rank, dim, &view);
     rl_call_share(c, 0, view);
     return RL_OK;

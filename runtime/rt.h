@@ -179,7 +179,10 @@ rl_status rl_call_ints(rl_call *c, const char *name, uint32_t slot, const int64_
 rl_status rl_call_axis(const rl_call *c, int64_t axis, uint32_t rank, uint32_t *out);
 /* The integer attribute `name` as an axis of input 0. */
 rl_status rl_call_attr_axis(const rl_call *c, const char *name, int64_t dflt, uint32_t *out);
-/* The shape that a broadcasts with b to, in dim; RL_EMODEL when it does not. */
+/* RL_EMODEL where a dim is negative, RL_ELIMIT where there are too many or they make more elements than can be counted: for dims
+ * that come from the model's data. */
+rl_status rl_call_dims(const rl_call *c, uint32_t rank, const int64_t *dim);
+/* dim (rank of them; begin with rank 0) becomes the shape that it broadcasts with t to; RL_EMODEL when it does not. */
 rl_status rl_call_broadcast(const rl_call *c, uint32_t *rank, int64_t *dim, const rl_tensor *t);
 
 /* Runs the body in attribute `name`: nin inputs are read, nout outputs made (the caller owns a reference of each). */
@@ -222,7 +225,5 @@ void rl_rt_free(rl_rt *rt);
 rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out);
 /* in: one per graph input, RL_ABSENT: not given (its default is taken). out: one per graph output, a reference each. */
 rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out);
-/* Every op that no kernel of the backend runs, one "domain::Type-version" a line. */
-void rl_exec_missing(rl_rt *rt, const rl_graph *g, rl_text *t);
 
 #endif

@@ -91,11 +91,12 @@ static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_text *o
 }
 
 rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out) {
-    rl_rt *rt = rl_rt_new(g->ctx, &rl_backend_cpu, o->threads);
+    rl_rt *volatile rt = NULL;
     if (RL_PROTECT(g->ctx)) {
         rl_rt_free(rt);
         return RL_ENOMEM;
     }
+    rt = rl_rt_new(g->ctx, &rl_backend_cpu, o->threads);
     rl_status s = run_with(rt, g, o, out);
     rl_rt_free(rt);
     return s;
@@ -192,11 +193,12 @@ static rl_status verify_with(rl_rt *rt, rl_graph *const *g, const rl_runopt *o, 
 }
 
 rl_status rl_verify_models(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out) {
-    rl_rt *rt = rl_rt_new(a->ctx, &rl_backend_cpu, o->threads);
+    rl_rt *volatile rt = NULL;
     if (RL_PROTECT(a->ctx)) {
         rl_rt_free(rt);
         return RL_ENOMEM;
     }
+    rt = rl_rt_new(a->ctx, &rl_backend_cpu, o->threads);
     rl_status s = verify_with(rt, (rl_graph *const[]){a, b}, o, out);
     rl_rt_free(rt);
     return s;
