@@ -4,6 +4,7 @@
 
 #include "kernels.h"
 #include "ref_pointwise.h"
+#include "ref_pool.h"
 
 static const rl_kernel table[] = {
 #define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},
