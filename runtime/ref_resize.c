@@ -179,7 +179,8 @@ rl_status rl_ref_resize(rl_call *c) {
     rl_dtype type = rl_call_in(c, 0)->dtype;
     RL_TRY(rl_resize_read(c, &r));
     bool blends = r.mode != RL_RESIZE_NEAREST;
-    if (blends && !rl_is_float(type) && !rl_is_integer(type)) return rl_call_fail(c, RL_ELIMIT, "no means of type %s", rl_dtype_name(type));
+    if (blends && !rl_is_float(type) && (!rl_is_integer(type) || rl_dtype_bits(type) > 32))
+        return rl_call_fail(c, RL_ELIMIT, "no means of type %s", rl_dtype_name(type));
     if (!blends && r.antialias) return rl_call_fail(c, RL_EMODEL, "antialias of mode nearest");
     rl_dtype t = !blends ? type : rl_is_float(type) ? rl_wide_float(type) : RL_F64;
     const rl_tensor *x = rl_call_as(c, 0, t);
