@@ -53,12 +53,12 @@ static void dim_taps(const sampler *s, double g, int64_t d, int64_t *index, doub
     double p = s->corners ? (g + 1) / 2 * (double)(d - 1) : ((g + 1) * (double)d - 1) / 2;
     if (s->single) p = (double)(float)p;
     if (s->ntap == 1) p = rint(p);
-    if (!(p >= low && p <= high)) {
+    if (!(p >= low && p <= high) && s->ntap < 4) { /* cubic: only its taps are brought back, as PyTorch does */
         if (s->padding == BORDER) p = (double)clamp(p, d);
         if (s->padding == REFLECTION) p = reflect(p, low, high);
-        if (!(p > -9)) p = -9; /* all taps outside; also what is no number */
     }
-    double base = floor(fmin(p, (double)d + 9)), share = p - base;
+    if (!(fabs(p) < 1e9)) p = -9; /* all taps outside; also what is no number */
+    double base = floor(p), share = p - base;
     if (s->ntap == 1) w[0] = 1;
     else if (s->ntap == 2) w[0] = 1 - share, w[1] = share;
     else cubic_weights(share, w);
