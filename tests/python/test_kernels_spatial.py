@@ -93,6 +93,7 @@ def window(r, rank, transposed=False):
         a["auto_pad"] = how
         if not transposed and how != "VALID":
             a["dilations"] = [1] * rank
+            a["kernel_shape"] = [max(v, s) for v, s in zip(k, a["strides"])]  # onnxruntime pads pools of less by less than nothing
     return a
 
 
