@@ -242,8 +242,10 @@ rl_status rl_ref_causal_conv(rl_call *c) {
     rl_tensor *y = rl_wide_make(c, 0, type, RL_F32, 3, x->dim), *state = rl_wide_make(c, 1, type, RL_F32, 3, (int64_t[]){x->dim[0], x->dim[1], keep});
     RL_TRY(rl_conv_bias(c, rl_call_as(c, 2, RL_F32), y));
     rl_conv(c, &w, x->dim[1], all, k, y);
-    if (rl_attr_is(c->node, "activation", "silu") || rl_attr_is(c->node, "activation", "swish"))
-        rl_parallel(c->rt, rl_numel(y), 16384, silu, rl_data(y));
+    bool swish = rl_attr_is(c->node, "activation", "silu") || rl_attr_is(c->node, "activation", "swish");
+    if (!swish && rl_attr_find(c->node, "activation") && !rl_attr_is(c->node, "activation", "none"))
+        return rl_call_fail(c, RL_EMODEL, "an unknown activation");
+    if (swish) rl_parallel(c->rt, rl_numel(y), 16384, silu, rl_data(y));
     rl_tensor last = rl_view_slice(all, 2, all->dim[2] - keep, 1, keep);
     rl_move(c->rt, state, &last);
     rl_wide_done(c, 0, y);

@@ -108,6 +108,8 @@ static rl_status by_scales(rl_call *c, const rl_tensor *x, const float *scale, u
 static rl_status by_sizes(rl_call *c, const rl_tensor *x, const int64_t *size, uint32_t n, sizes *s) {
     bool least = rl_attr_is(c->node, "keep_aspect_ratio_policy", "not_larger"), most = rl_attr_is(c->node, "keep_aspect_ratio_policy", "not_smaller");
     double best = 0;
+    if (!least && !most && rl_attr_find(c->node, "keep_aspect_ratio_policy") && !rl_attr_is(c->node, "keep_aspect_ratio_policy", "stretch"))
+        return rl_call_fail(c, RL_EMODEL, "an unknown keep_aspect_ratio_policy");
     for (uint32_t i = 0, a; i < n; i++) {
         RL_TRY(axis_of(c, i, x->rank, &a));
         if (size[i] < 0 || (size[i] && !x->dim[a])) return rl_call_fail(c, RL_EMODEL, "size %u is %lld", i, (long long)size[i]);

@@ -3,6 +3,8 @@
 
 #include "wide.h"
 
+enum { MOSTSAMPLES = 1 << 24 }; /* in a bin */
+
 typedef struct {
     const double *x, *box; /* box: rows of `width` numbers */
     const int64_t *image;  /* of each region */
@@ -25,15 +27,15 @@ static bool neighbours(double p, int64_t d, int64_t *low, int64_t *high, double 
 }
 
 /* One bin: its samples' mean, or the largest of their neighbours' weighted values. */
-static double align_bin(const regions *r, const double *x, double y0, double x0, double bin_h, double bin_w, int64_t ny, int64_t nx) {
+static double align_bin(const regions *r, const double *x, double y0, double x0, const double *bin, const int64_t *n) {
     double sum = 0, most = 0;
     bool first = true;
-    for (int64_t i = 0; i < ny; i++)
-        for (int64_t j = 0; j < nx; j++) {
+    for (int64_t i = 0; i < n[0]; i++)
+        for (int64_t j = 0; j < n[1]; j++) {
             int64_t y1, y2, x1, x2;
             double fy, fx, v[4] = {0};
-            if (neighbours(y0 + ((double)i + 0.5) * bin_h / (double)ny, r->h, &y1, &y2, &fy) &&
-                neighbours(x0 + ((double)j + 0.5) * bin_w / (double)nx, r->w, &x1, &x2, &fx)) {
+            if (neighbours(y0 + ((double)i + 0.5) * bin[0] / (double)n[0], r->h, &y1, &y2, &fy) &&
+                neighbours(x0 + ((double)j + 0.5) * bin[1] / (double)n[1], r->w, &x1, &x2, &fx)) {
                 v[0] = (1 - fy) * (1 - fx) * x[y1 * r->w + x1], v[1] = (1 - fy) * fx * x[y1 * r->w + x2];
                 v[2] = fy * (1 - fx) * x[y2 * r->w + x1], v[3] = fy * fx * x[y2 * r->w + x2];
             }
@@ -42,22 +44,32 @@ static double align_bin(const regions *r, const double *x, double y0, double x0,
             most = first ? here : fmax(most, here);
             first = false;
         }
-    return r->max ? most : sum / (double)RL_MAX(ny * nx, 1);
+    return r->max ? most : sum / (double)RL_MAX(n[0] * n[1], 1);
+}
+
+/* A region's corner, the size of its bins and their samples; false for too many of them. */
+static bool align_region(const regions *r, const double *box, double *corner, double *bin, int64_t *n) {
+    const int64_t bins[2] = {r->bh, r->bw};
+    for (int i = 0; i < 2; i++) {
+        double from = box[1 - i] * r->scale - r->shift, size = box[3 - i] * r->scale - r->shift - from;
+        if (r->grows) size = fmax(size, 1);
+        corner[i] = from;
+        bin[i] = size / (double)bins[i];
+        n[i] = r->ratio > 0 ? r->ratio : (int64_t)fmin(fmax(ceil(bin[i]), 0), 1e9);
+    }
+    return n[0] <= MOSTSAMPLES / RL_MAX(n[1], 1);
 }
 
 static void align_planes(void *arg, int64_t from, int64_t to) {
     const regions *r = arg;
     for (int64_t k = from; k < to; k++) {
         const double *box = r->box + k / r->ch * r->width, *x = r->x + (r->image[k / r->ch] * r->ch + k % r->ch) * r->h * r->w;
-        double x0 = box[0] * r->scale - r->shift, y0 = box[1] * r->scale - r->shift;
-        double w = box[2] * r->scale - r->shift - x0, h = box[3] * r->scale - r->shift - y0;
-        if (r->grows) w = fmax(w, 1), h = fmax(h, 1);
-        double bin_h = h / (double)r->bh, bin_w = w / (double)r->bw;
-        int64_t ny = r->ratio > 0 ? r->ratio : (int64_t)fmin(fmax(ceil(bin_h), 0), 1e6);
-        int64_t nx = r->ratio > 0 ? r->ratio : (int64_t)fmin(fmax(ceil(bin_w), 0), 1e6);
+        double corner[2], bin[2];
+        int64_t n[2];
+        align_region(r, box, corner, bin, n);
         for (int64_t i = 0; i < r->bh; i++)
             for (int64_t j = 0; j < r->bw; j++)
-                r->y[(k * r->bh + i) * r->bw + j] = align_bin(r, x, y0 + (double)i * bin_h, x0 + (double)j * bin_w, bin_h, bin_w, ny, nx);
+                r->y[(k * r->bh + i) * r->bw + j] = align_bin(r, x, corner[0] + (double)i * bin[0], corner[1] + (double)j * bin[1], bin, n);
     }
 }
 
@@ -93,7 +105,7 @@ static void max_planes(void *arg, int64_t from, int64_t to) {
 
 static rl_status run_regions(rl_call *c, regions *r, const rl_tensor *x, int64_t nbox, rl_range_fn *fn) {
     int64_t dim[4] = {nbox, x->dim[1], r->bh, r->bw};
-    if (r->bh < 1 || r->bw < 1 || r->ratio > 1000000) return rl_call_fail(c, RL_EMODEL, "%lld by %lld bins", (long long)r->bh, (long long)r->bw);
+    if (r->bh < 1 || r->bw < 1) return rl_call_fail(c, RL_EMODEL, "%lld by %lld bins", (long long)r->bh, (long long)r->bw);
     for (int64_t i = 0; i < nbox; i++)
         if (r->image[i] < 0 || r->image[i] >= x->dim[0])
             return rl_call_fail(c, RL_EMODEL, "region %lld is of image %lld of %lld", (long long)i, (long long)r->image[i], (long long)x->dim[0]);
@@ -116,6 +128,14 @@ rl_status rl_ref_roi_align(rl_call *c) {
                  .shift = half ? 0.5 : 0, .grows = !half, .bh = rl_attr_int(c->node, "output_height", 1),
                  .bw = rl_attr_int(c->node, "output_width", 1), .ratio = rl_attr_int(c->node, "sampling_ratio", 0),
                  .max = rl_attr_is(c->node, "mode", "max")};
+    if (rl_attr_find(c->node, "mode") && !r.max && !rl_attr_is(c->node, "mode", "avg")) return rl_call_fail(c, RL_EMODEL, "an unknown mode");
+    if (r.bh < 1 || r.bw < 1) return rl_call_fail(c, RL_EMODEL, "%lld by %lld bins", (long long)r.bh, (long long)r.bw);
+    for (int64_t i = 0; i < box->dim[0]; i++) {
+        double corner[2], bin[2];
+        int64_t n[2];
+        if (!align_region(&r, r.box + i * r.width, corner, bin, n))
+            return rl_call_fail(c, RL_ELIMIT, "region %lld has over %d samples in a bin", (long long)i, MOSTSAMPLES);
+    }
     return run_regions(c, &r, x, box->dim[0], align_planes);
 }
 

@@ -107,7 +107,8 @@ static rl_status sampler_modes(const rl_call *c, sampler *s) {
     bool nearest = rl_attr_is(c->node, "mode", "nearest"), cubic = rl_attr_is(c->node, "mode", "cubic") || rl_attr_is(c->node, "mode", "bicubic");
     bool linear = !rl_attr_find(c->node, "mode") || rl_attr_is(c->node, "mode", "linear") || rl_attr_is(c->node, "mode", "bilinear");
     bool border = rl_attr_is(c->node, "padding_mode", "border"), reflection = rl_attr_is(c->node, "padding_mode", "reflection");
-    if (!nearest && !cubic && !linear) return rl_call_fail(c, RL_EMODEL, "an unknown mode");
+    bool zeros = !rl_attr_find(c->node, "padding_mode") || rl_attr_is(c->node, "padding_mode", "zeros");
+    if ((!nearest && !cubic && !linear) || (!border && !reflection && !zeros)) return rl_call_fail(c, RL_EMODEL, "an unknown mode");
     s->ntap = nearest ? 1 : cubic ? 4 : 2;
     s->padding = border ? BORDER : reflection ? REFLECTION : ZEROS;
     s->corners = rl_attr_int(c->node, "align_corners", 0) != 0;

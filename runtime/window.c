@@ -24,6 +24,8 @@ static rl_status read_ints(rl_call *c, const char *name, uint32_t n, int64_t lea
 rl_status rl_window_attrs(rl_call *c, uint32_t r, const int64_t *kernel, rl_window *w) {
     int64_t pad[2 * RL_RANK] = {0};
     *w = (rl_window){.r = r};
+    if (rl_attr_find(c->node, "auto_pad") && rl_window_padding(c) == RL_PAD_GIVEN && !rl_attr_is(c->node, "auto_pad", "NOTSET"))
+        return rl_call_fail(c, RL_EMODEL, "an unknown auto_pad");
     if (!rl_attr_find(c->node, "kernel_shape") && !kernel) return rl_call_fail(c, RL_EMODEL, "attribute 'kernel_shape' is missing");
     RL_TRY(read_ints(c, "kernel_shape", r, 0, 0, w->kernel));
     for (uint32_t i = 0; i < r; i++) {
