@@ -101,7 +101,8 @@ rl_status rl_ref_col2im(rl_call *c) {
     const rl_tensor *x = rl_call_as(c, 0, t);
     RL_TRY(rl_call_ints(c, NULL, 1, &image, &r));
     RL_TRY(rl_call_ints(c, NULL, 2, &block, &nblock));
-    if (x->rank != 3 || r != nblock || r < 1 || r > RL_RANK - 2) return rl_call_fail(c, RL_EMODEL, "wants columns of rank 3, and as many block dims as image dims");
+    if (x->rank != 3 || r != nblock || r < 1 || r > RL_RANK - 2)
+        return rl_call_fail(c, RL_EMODEL, "wants columns of rank 3, and as many block dims as image dims");
     RL_TRY(rl_call_dims(c, r, image));
     RL_TRY(rl_call_dims(c, r, block));
     RL_TRY(rl_window_attrs(c, r, block, &w));

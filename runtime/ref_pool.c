@@ -187,7 +187,8 @@ rl_status rl_ref_max_unpool(rl_call *c) {
     }
     RL_TRY(rl_call_dims(c, x->rank, dim));
     if (given) RL_TRY(rl_call_dims(c, x->rank, given));
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, given ? given : dim), *inner = given ? rl_call_temp(c, x->dtype, x->rank, dim) : y, corner = *y;
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, given ? given : dim), corner = *y;
+    rl_tensor *inner = given ? rl_call_temp(c, x->dtype, x->rank, dim) : y;
     for (uint32_t i = 0; given && i < x->rank; i++) {
         if (given[i] < dim[i]) return rl_call_fail(c, RL_EMODEL, "output_shape has %lld, wants %lld or more", (long long)given[i], (long long)dim[i]);
         corner = rl_view_slice(&corner, i, 0, 1, dim[i]);

@@ -152,6 +152,7 @@ rl_status rl_ref_max_roi_pool(rl_call *c) {
         double of = ((const double *)rl_data(box))[i * 5];
         image[i] = of >= 0 && of < 1e9 ? (int64_t)of : -1;
     }
-    regions r = {.box = rl_data(box), .image = image, .width = 5, .scale = (double)rl_attr_float(c->node, "spatial_scale", 1), .bh = bins[0], .bw = bins[1]};
+    regions r = {.box = rl_data(box), .image = image, .width = 5, .scale = (double)rl_attr_float(c->node, "spatial_scale", 1),
+                 .bh = bins[0], .bw = bins[1]};
     return run_regions(c, &r, x, box->dim[0], max_planes);
 }

@@ -39,7 +39,7 @@ class Case:
                 names.append("")
                 continue
             name = f"x{i}"
-            if i == 0 and gaps and x.ndim > 1:
+            if i == 0 and gaps and x.ndim > 1 and self.opset >= 10:
                 perm = [int(p) for p in np.argsort(np.arange(x.ndim) * 7 % x.ndim if x.ndim not in (1, 7) else np.arange(x.ndim)[::-1])]
                 wide = np.repeat(x, 2, axis=-1)
                 wide[..., 1::2] = 1
@@ -360,6 +360,35 @@ def Integer(r):
 @maker
 def CenterCropPad(r):
     return Case("CenterCropPad", [floats(r, (5, 6, 7)), r.integers(3, 10, 2)], axes=pick(r, [0, 1], [-1, 0]), exact=True, opset=18)
+
+
+@maker
+def Old(r):
+    """Versions that say the same in other ways."""
+    x, c = floats(r, (2, 3, 6, 7)), [floats(r, 3), floats(r, 3), floats(r, 3), r.random(3).astype(np.float32) + 0.1]
+    scales = np.array([1, 1, pick(r, 0.5, 2, 0.7), pick(r, 2, 1.5, 0.6)], np.float32)
+    return pick(r, lambda: Case("BatchNormalization", [x, *c], opset=pick(r, 7, 9), tol=1e-4),
+                lambda: Case("Upsample", [x], opset=7, scales=[1.0, 1.0, 2.0, pick(r, 1.0, 3.0)], mode=pick(r, "nearest", "linear")),
+                lambda: Case("Resize", [x, scales], opset=10, mode=pick(r, "nearest", "linear")),
+                lambda: Case("MaxPool", [x], opset=7, kernel_shape=[2, 3], strides=[2, 1]),
+                lambda: Case("AveragePool", [x], opset=7, kernel_shape=[2, 3], pads=[1, 1, 1, 1], count_include_pad=1),
+                lambda: Case("RoiAlign", [x, np.array([[0, 1, 5, 4]], np.float32), np.array([1])], opset=10, output_height=2, output_width=3),
+                lambda: Case("LpNormalization", [x], opset=9), lambda: Case("LpPool", [x], opset=7, kernel_shape=[2, 2], p=2))()
+
+
+@maker
+def Half(r):
+    """Types of 16 bits."""
+    t = np.float16
+    x, c = floats(r, (2, 4, 6, 7), t), [floats(r, 4, t), floats(r, 4, t)]
+    return pick(r, lambda: Case("AveragePool", [x], kernel_shape=[3, 2], pads=[1, 1, 1, 1], tol=2e-3),
+                lambda: Case("MaxPool", [x], kernel_shape=[3, 2], strides=[2, 2], nout=2, exact=True),
+                lambda: Case("BatchNormalization", [x, *c, c[0], abs(c[1]) + t(0.1)], tol=5e-3),
+                lambda: Case("InstanceNormalization", [x, *c], tol=5e-3),
+                lambda: Case("ConvTranspose", [x, floats(r, (4, 3, 2, 2), t)], strides=[2, 2], tol=5e-3),
+                lambda: Case("GlobalAveragePool", [x], tol=2e-3),
+                lambda: Case("Resize", [x, None, np.array([1, 1, 2, 2], np.float32)], mode=pick(r, "nearest", "linear"), tol=2e-3),
+                lambda: Case("MatMul", [x, floats(r, (7, 5), t)], tol=5e-3), lambda: Case("LRN", [x], size=3, opset=13, tol=2e-3))()
 
 
 def difference(case, expected, got):
