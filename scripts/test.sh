@@ -36,7 +36,7 @@ others() {
     local f
     for f in tests/python/test_*.py; do
         case $(basename "$f" .py) in
-        test_zoo | test_cases | test_backend | test_random | test_solve) ;;
+        test_zoo | test_cases | test_backend | test_backend_run | test_random | test_solve) ;;
         *) suite "$(basename "$f" .py | sed 's/^test_//')" "$PYTHON" "$f" ;;
         esac
     done
@@ -51,6 +51,7 @@ py cases-onnx test_cases.py --target onnx
 py cases-generic test_cases.py --target generic
 py zoo-onnx test_zoo.py --target onnx
 py zoo-generic test_zoo.py --target generic
+py backend-run test_backend_run.py --at-least 1064
 py backend test_backend.py --fraction "${BACKEND_FRACTION:-1}"
 suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-60}" --limit 5
 others

@@ -72,14 +72,14 @@ void rl_arena_free(rl_arena *a) {
     rl_arena_init(a, ctx);
 }
 
-static _Noreturn void no_memory(rl_ctx *ctx) {
+_Noreturn void rl_no_memory(rl_ctx *ctx) {
     longjmp(ctx->oom, 1);
 }
 
 static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
-    if (size > SIZE_MAX / 2 || (ctx->limit && (ctx->nbyte > ctx->limit || size > ctx->limit - ctx->nbyte))) no_memory(ctx);
+    if (size > SIZE_MAX / 2 || (ctx->limit && (ctx->nbyte > ctx->limit || size > ctx->limit - ctx->nbyte))) rl_no_memory(ctx);
     rl_chunk *c = calloc(1, sizeof *c + size);
-    if (!c) no_memory(ctx);
+    if (!c) rl_no_memory(ctx);
     c->size = size;
     c->next = ctx->all;
     if (c->next) c->next->prev = c;
@@ -109,7 +109,7 @@ static size_t aligned(size_t n) {
 }
 
 void *rl_alloc(rl_arena *a, size_t nbyte) {
-    if (nbyte > SIZE_MAX / 4) no_memory(a->ctx);
+    if (nbyte > SIZE_MAX / 4) rl_no_memory(a->ctx);
     if (ONE_CHUNK_EACH) return alloc_chunk(a, nbyte ? nbyte : 1);
     nbyte = aligned(nbyte ? nbyte : 1);
     if (!a->chunk || nbyte > a->chunk->size - a->used) return alloc_chunk(a, nbyte);
@@ -119,7 +119,7 @@ void *rl_alloc(rl_arena *a, size_t nbyte) {
 }
 
 void *rl_alloc_array(rl_arena *a, size_t n, size_t size) {
-    if (size && n > SIZE_MAX / 4 / size) no_memory(a->ctx);
+    if (size && n > SIZE_MAX / 4 / size) rl_no_memory(a->ctx);
     return rl_alloc(a, n * size);
 }
 
@@ -133,7 +133,7 @@ static bool grow_in_place(rl_arena *a, const void *old, size_t nold, size_t nnew
 }
 
 void *rl_grow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size) {
-    if (size && (nnew > SIZE_MAX / 4 / size || nnew < nold)) no_memory(a->ctx);
+    if (size && (nnew > SIZE_MAX / 4 / size || nnew < nold)) rl_no_memory(a->ctx);
     if (grow_in_place(a, old, nold * size, nnew * size)) return old;
     void *p = rl_alloc(a, nnew * size);
     if (nold) memcpy(p, old, nold * size);
@@ -165,7 +165,7 @@ static uint32_t find_slot(const struct rl_strtab *t, uint64_t hash, const char *
 
 static void grow_strings(rl_ctx *ctx) {
     struct rl_strtab *t = &ctx->strings;
-    if (t->cap > UINT32_MAX / 4) no_memory(ctx);
+    if (t->cap > UINT32_MAX / 4) rl_no_memory(ctx);
     uint32_t cap = t->cap ? t->cap * 2 : 256;
     rl_str *slot = rl_new(&ctx->mem, rl_str, cap);
     for (uint32_t k = 0; k < t->cap; k++) {
@@ -185,7 +185,7 @@ rl_str rl_intern(rl_ctx *ctx, const char *s, size_t n) {
     uint64_t hash = rl_hash_bytes(s, n);
     uint32_t i = find_slot(t, hash, s, n);
     if (t->slot[i]) return t->slot[i];
-    if (n > SIZE_MAX / 8) no_memory(ctx);
+    if (n > SIZE_MAX / 8) rl_no_memory(ctx);
     entry *e = rl_alloc(&ctx->mem, sizeof *e + n + 1);
     e->hash = hash;
     e->n = n;
@@ -236,7 +236,7 @@ rl_status rl_fail(rl_ctx *ctx, rl_status status, const char *fmt, ...) {
 
 /* Room for n bytes more and a 0. */
 static void reserve(rl_text *t, size_t n) {
-    if (n > SIZE_MAX / 8) no_memory(t->mem->ctx);
+    if (n > SIZE_MAX / 8) rl_no_memory(t->mem->ctx);
     if (n + 1 <= t->cap - t->n) return;
     size_t cap = RL_MAX(t->cap * 2, RL_MAX(t->n + n + 1, (size_t)64));
     t->p = rl_grow(t->mem, t->p, t->cap, cap, 1);
@@ -296,7 +296,7 @@ static uint32_t hash_slot(const uint64_t *key, uint32_t cap, uint64_t k) {
 }
 
 static void hash_grow(rl_hash *h) {
-    if (h->cap > UINT32_MAX / 4) no_memory(h->mem->ctx);
+    if (h->cap > UINT32_MAX / 4) rl_no_memory(h->mem->ctx);
     uint32_t cap = h->cap ? h->cap * 2 : 16;
     uint64_t *key = rl_new(h->mem, uint64_t, cap + 1);
     uint32_t *val = rl_new(h->mem, uint32_t, cap + 1);

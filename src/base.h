@@ -56,6 +56,9 @@ void rl_ctx_free(rl_ctx *ctx);
  *   if (RL_PROTECT(ctx)) return RL_ENOMEM; */
 #define RL_PROTECT(ctx) (setjmp((ctx)->oom) != 0 && (rl_fail((ctx), RL_ENOMEM, "out of memory"), 1))
 
+/* The jump itself, for memory that is not an arena's. */
+_Noreturn void rl_no_memory(rl_ctx *ctx);
+
 void rl_arena_init(rl_arena *a, rl_ctx *ctx);
 void rl_arena_free(rl_arena *a); /* frees everything; the arena may be used again */
 

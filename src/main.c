@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "../passes/interface.h"
+#include "../runtime/run_cmd.h"
 #include "onnx.h"
 #include "ops.h"
 #include "report.h"
@@ -33,18 +34,22 @@ typedef struct { const char *item[MAXFIX]; uint32_t n; } list;
 typedef struct {
     rl_ctx *ctx;
     const char *in, *out, *json, *after, *proof;
-    list dims, shapes, in_layouts, out_layouts;
+    const char *other; /* verify: the second model */
+    list dims, shapes, inputs, in_layouts, out_layouts;
     rl_arena io_mem;
     rl_interface io;
     rl_passopt pass;
+    rl_runopt run;
     bool canonical, named_target;
     double start, read_time;
 } line;
 
 /* ---- the command line ---- */
 
-enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, TABLE = 16, ALL = MODEL | OTHER | TABLE };
-enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_IN_LAYOUT, O_OUT_LAYOUT, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_PROOF, O_VERSION };
+enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, TABLE = 16, RUN = 32, VERIFY = 64, EXEC = RUN | VERIFY,
+       ALL = MODEL | OTHER | TABLE | EXEC };
+enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_IN_LAYOUT, O_OUT_LAYOUT, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY,
+       O_CANONICAL, O_PROOF, O_VERSION, O_INPUT, O_OUTDIR, O_DUMP, O_THREADS, O_SEED, O_RTOL, O_ATOL, O_RUNS };
 
 static const struct { const char *name, *arg; int key; unsigned commands; const char *help; } options[] = {
     {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
@@ -53,8 +58,8 @@ static const struct { const char *name, *arg; int key; unsigned commands; const 
     {"target", "NAME", O_TARGET, MODEL | TABLE, "what runs it and what that costs: generic (default), onnx, ort ... or a FILE.def"},
     {"objective", "WHAT", O_OBJECTIVE, MODEL, "nodes (default): fewest conversions; bytes: fewest bytes moved; time: least time by the target's table"},
     {"time-limit", "SECONDS", O_TIME, MODEL, "for the solver; then the best found is taken (default 5)"},
-    {"dim", "NAME=N", O_DIM, MODEL, "the symbolic size NAME is N"},
-    {"input-shape", "X=N,N,...", O_SHAPE, MODEL, "the graph input X has this shape"},
+    {"dim", "NAME=N", O_DIM, MODEL | EXEC, "the symbolic size NAME is N"},
+    {"input-shape", "X=N,N,...", O_SHAPE, MODEL | EXEC, "the graph input X has this shape"},
     {"input-layout", "X=ORDER", O_IN_LAYOUT, OPTIMIZE, "the graph input X comes in this order: nhwc, acdb ..., or free"},
     {"output-layout", "Y=ORDER", O_OUT_LAYOUT, OPTIMIZE, "the graph output Y goes in this order"},
     {"disable", "PASSES", O_DISABLE, MODEL, "passes not to run, separated by commas"},
@@ -62,6 +67,14 @@ static const struct { const char *name, *arg; int key; unsigned commands; const 
     {"after", "PASS", O_AFTER, PRINT, "run the passes up to PASS first"},
     {"canonical", NULL, O_CANONICAL, PRINT, "without names, values numbered from the outputs"},
     {"verify-each", NULL, O_VERIFY, MODEL, "check the graph after every pass"},
+    {"input", "X=FILE", O_INPUT, EXEC, "an .npy or .pb file for the graph input X (default: seeded random values)"},
+    {"output-dir", "DIR", O_OUTDIR, RUN, "write each output to DIR/NAME.npy (.pb where NumPy lacks the type)"},
+    {"dump", "WHAT", O_DUMP, RUN, "all: write every value between, too"},
+    {"threads", "N", O_THREADS, EXEC, "threads (default 1)"},
+    {"seed", "N", O_SEED, EXEC, "of the random inputs (default 0)"},
+    {"rtol", "X", O_RTOL, VERIFY, "relative tolerance (default 1e-4)"},
+    {"atol", "X", O_ATOL, VERIFY, "absolute tolerance (default 1e-6)"},
+    {"runs", "N", O_RUNS, VERIFY, "runs, each with other random inputs (default 1)"},
     {"help", NULL, 'h', ALL, "this text"},
     {"version", NULL, O_VERSION, ALL, "the version"},
 };
@@ -69,6 +82,8 @@ static const struct { const char *name, *arg; int key; unsigned commands; const 
 static rl_status optimize(line *l);
 static rl_status stats(line *l);
 static rl_status print(line *l);
+static rl_status run_model(line *l);
+static rl_status verify(line *l);
 static rl_status list_passes(line *l);
 static rl_status list_ops(line *l);
 static rl_status list_targets(line *l);
@@ -78,6 +93,8 @@ static const command commands[] = {
     {"optimize", OPTIMIZE, "IN -o OUT", "rewrite a model with the fewest Transposes", optimize},
     {"stats", STATS, "IN", "what moves data in a model, how much of that is needed, and where", stats},
     {"print", PRINT, "IN", "show a model (.onnx, .rlt) as text", print},
+    {"run", RUN, "IN", "run a model", run_model},
+    {"verify", VERIFY, "A B", "run two models on the same inputs and compare their outputs", verify},
     {"passes", OTHER, "", "list the passes", list_passes},
     {"ops", OTHER, "", "list the table of ops", list_ops},
     {"targets", TABLE, "", "print the table of targets, as a file for --target may have it", list_targets},
@@ -136,6 +153,26 @@ static rl_status add_item(list *l, const char *what, const char *item) {
     return RL_OK;
 }
 
+/* The options of run and verify. */
+static rl_status set_run_option(line *l, int key, const char *arg) {
+    char *end = NULL;
+    rl_runopt *o = &l->run;
+    if (key == O_INPUT) return add_item(&l->inputs, "--input", arg);
+    if (key == O_OUTDIR) o->output_dir = arg;
+    if (key == O_DUMP) o->dump_all = strcmp(arg, "all") == 0;
+    if (key == O_OUTDIR || key == O_DUMP) return key == O_OUTDIR || o->dump_all ? RL_OK : usage_error("--dump is all, not '%s'", arg);
+    if (key == O_RTOL || key == O_ATOL) {
+        double x = strtod(arg, &end);
+        *(key == O_RTOL ? &o->rtol : &o->atol) = x;
+        return end != arg && !*end && x >= 0 ? RL_OK : usage_error("'%s' is no tolerance", arg);
+    }
+    unsigned long n = strtoul(arg, &end, 10);
+    if (end == arg || *end || n > 1000000 || (key != O_SEED && n == 0)) return usage_error("'%s' is no number from 1 on", arg);
+    if (key == O_SEED) o->seed = n;
+    else *(key == O_RUNS ? &o->runs : &o->threads) = (uint32_t)n;
+    return RL_OK;
+}
+
 static rl_status set_option(line *l, int key, const char *arg) {
     char *end;
     switch (key) {
@@ -161,7 +198,7 @@ static rl_status set_option(line *l, int key, const char *arg) {
     case O_AFTER: l->after = arg; return RL_OK;
     case O_VERIFY: l->pass.verify_each = true; return RL_OK;
     case O_CANONICAL: l->canonical = true; return RL_OK;
-    default: return RL_EINTERNAL;
+    default: return set_run_option(l, key, arg);
     }
 }
 
@@ -195,6 +232,10 @@ static rl_status parse_files(line *l, const command *c, int argc, char **argv) {
     if (c->mask & (OTHER | TABLE)) return n ? usage_error("%s takes no file", c->name) : RL_OK;
     if (n < 1) return usage_error("%s: which model?", c->name);
     l->in = argv[optind];
+    if (c->mask == VERIFY) {
+        l->other = argv[optind + 1];
+        return n == 2 ? RL_OK : usage_error("verify: which two models?");
+    }
     if (c->mask == OPTIMIZE && n == 2 && !l->out) l->out = argv[optind + 1];
     else if (n > 1) return usage_error("%s: what is '%s'?", c->name, argv[optind + 1]);
     if (c->mask == OPTIMIZE && !l->out) return usage_error("%s: where does the result go? -o OUT", c->name);
@@ -567,6 +608,47 @@ static rl_status print(line *l) {
     return s;
 }
 
+/* ---- run, verify ---- */
+
+static rl_status read_other(line *l, rl_graph **g) {
+    const char *in = l->in;
+    l->in = l->other;
+    rl_status s = read_model(l, g);
+    if (s == RL_OK) l->in = in; /* else messages are about the other */
+    return s;
+}
+
+static rl_status execute(line *l, rl_graph *g, rl_graph *other) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, l->ctx);
+    rl_text text = {.mem = &tmp};
+    l->run.input = l->inputs.item;
+    l->run.ninput = l->inputs.n;
+    rl_status s = other ? rl_verify_models(g, other, &l->run, &text) : rl_run_model(g, &l->run, &text);
+    if (s == RL_OK) s = write_stdout(l->ctx, text.p, text.n);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+static rl_status run_model(line *l) {
+    rl_graph *g;
+    if (l->run.dump_all && !l->run.output_dir) return usage_error("--dump: where to? --output-dir DIR");
+    rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = execute(l, g, NULL);
+    rl_graph_free(g);
+    return s;
+}
+
+static rl_status verify(line *l) {
+    rl_graph *g, *other = NULL;
+    rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = read_other(l, &other);
+    if (s == RL_OK) s = execute(l, g, other);
+    rl_graph_free(g);
+    rl_graph_free(other);
+    return s;
+}
+
 static rl_status list_passes(line *l) {
     (void)l;
 #define PASS(name, summary) printf("%-10s %s\n", #name, summary);
@@ -652,7 +734,7 @@ static rl_status run(line *l, const command *c) {
 }
 
 int main(int argc, char **argv) {
-    line l = {0};
+    line l = {.run = {.rtol = 1e-4, .atol = 1e-6}};
     bool done = false;
     if (argc < 2) {
         help_all();

@@ -31,6 +31,10 @@ rl_span rl_onnx_bytes(const rl_graph *g);
 /* Writes bytes the same safe way. */
 rl_status rl_file_write(rl_ctx *ctx, const char *path, const void *p, size_t n);
 
+/* Reads a TensorProto that is no constant of g (its own initializers are: rl_valinfo.data); what is not in bytes goes to g's arena.
+ * A tensor of strings has no data; *strings are its elements, else NULL. */
+rl_status rl_onnx_tensor(rl_graph *g, rl_span bytes, rl_const *c, const rl_span **strings);
+
 /* For opaque use by graph.c: frees what the reader mapped. */
 void rl_onnx_free(struct rl_onnx *o);
 

@@ -48,6 +48,7 @@ rl_span rl_level_pick(rl_level *l, rl_span s, uint32_t mask);
 void *rl_level_unpack(rl_level *l, const ProtobufCMessageDescriptor *d, rl_span s); /* NULL: damaged */
 /* Checks the whole tree of messages, and notes external data. */
 rl_status rl_onnx_scan(rl_reader *r, rl_span bytes);
+rl_status rl_onnx_scan_tensor(rl_reader *r, rl_span bytes); /* of a TensorProto */
 rl_status rl_reader_name(rl_reader *r, const char *s, rl_str *name);
 rl_str rl_reader_domain(rl_reader *r, const char *s); /* "ai.onnx" is "" */
 

@@ -109,10 +109,10 @@ static rl_status check_locations(rl_reader *r) {
     return RL_OK;
 }
 
-rl_status rl_onnx_scan(rl_reader *r, rl_span bytes) {
+static rl_status scan(rl_reader *r, rl_span bytes, const ProtobufCMessageDescriptor *root) {
     rl_arena tmp;
     rl_arena_init(&tmp, r->ctx);
-    rl_wire_fault e = rl_wire_scan(bytes, &onnx__model_proto__descriptor, r->opt.max_depth, visit, r, &tmp);
+    rl_wire_fault e = rl_wire_scan(bytes, root, r->opt.max_depth, visit, r, &tmp);
     rl_arena_free(&tmp);
     if (!e.what) return check_locations(r);
     const ProtobufCMessageDescriptor *m = e.message;
@@ -120,6 +120,14 @@ rl_status rl_onnx_scan(rl_reader *r, rl_span bytes) {
     return rl_fail(r->ctx, e.limit ? RL_ELIMIT : RL_EMODEL, "%s: byte %zu, in %s%s%s: %s",
                    e.limit ? "over a limit" : "not an ONNX model", e.at, m->short_name, d ? "." : "", d ? d->name : "",
                    e.what);
+}
+
+rl_status rl_onnx_scan(rl_reader *r, rl_span bytes) {
+    return scan(r, bytes, &onnx__model_proto__descriptor);
+}
+
+rl_status rl_onnx_scan_tensor(rl_reader *r, rl_span bytes) {
+    return scan(r, bytes, &onnx__tensor_proto__descriptor);
 }
 
 /* ---- names ---- */

@@ -1,0 +1,122 @@
+"""relayout as a backend of the onnx package (onnx.backend.base), by the program: each run is one `relayout run`.
+
+  from relayout_backend import RelayoutBackend
+  y, = RelayoutBackend.prepare(model).run([x])
+
+Inputs are a list in the order of the graph's inputs, or a dict by name. What NumPy has no type for goes through .pb files.
+"""
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.base import Backend, BackendRep
+
+UNSUPPORTED = 5  # exit status
+NPY_KINDS = "biufc"
+
+
+class Refused(RuntimeError):
+    """The program says before it runs that it does not support the model."""
+
+
+def default_program():
+    return os.environ.get("RELAYOUT", str(Path(__file__).resolve().parents[1] / "build" / "relayout"))
+
+
+def _write(folder, i, value, declared):
+    """The value as a file; its path."""
+    if isinstance(value, np.ndarray) or np.isscalar(value):
+        array = np.asarray(value)
+        if array.dtype.kind in NPY_KINDS and array.dtype.isbuiltin == 1:
+            path = folder / f"in{i}.npy"
+            np.save(path, array, allow_pickle=False)
+            return path
+    path = folder / f"in{i}.pb"
+    kind = declared.WhichOneof("value")
+    if kind == "optional_type":
+        inner = declared.optional_type.elem_type.WhichOneof("value")
+        proto = numpy_helper.from_optional(value, None) if value is not None else onnx.OptionalProto()
+        assert value is None or inner in ("tensor_type", "sequence_type")
+    elif kind == "sequence_type":
+        proto = numpy_helper.from_list(value)
+    elif isinstance(value, onnx.TensorProto):
+        proto = value
+    else:
+        array = np.asarray(value)
+        if array.dtype.kind in "OSU" and declared.tensor_type.elem_type == onnx.TensorProto.STRING:
+            proto = onnx.helper.make_tensor("", onnx.TensorProto.STRING, array.shape, [_bytes(s) for s in array.flatten()])
+        else:
+            proto = numpy_helper.from_array(array)
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def _bytes(s):
+    return s if isinstance(s, bytes) else str(s).encode()
+
+
+def _file_of(folder, name):
+    """The program's file for an output: bytes that file names should not have are %XX."""
+    plain = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-+=@,"
+    text = "".join(chr(b) if b in plain or (b == 46 and i) else f"%{b:02X}" for i, b in enumerate(name.encode()))
+    for end in (".npy", ".pb"):
+        if (folder / (text + end)).exists():
+            return folder / (text + end)
+    raise RuntimeError(f"no file for the output {name!r}")
+
+
+def _read(path, declared):
+    if path.suffix == ".npy":
+        return np.load(path, allow_pickle=False)
+    data = path.read_bytes()
+    if not data:
+        return None
+    kind = declared.WhichOneof("value")
+    if kind == "optional_type":
+        kind = declared.optional_type.elem_type.WhichOneof("value")
+    proto = onnx.SequenceProto() if kind == "sequence_type" else onnx.TensorProto()
+    proto.ParseFromString(data)
+    if kind == "sequence_type":
+        return numpy_helper.to_list(proto)
+    return numpy_helper.to_array(proto)
+
+
+class RelayoutRep(BackendRep):
+    def __init__(self, model, program, path, limit, options):
+        self.model, self.program, self.path, self.limit, self.options = model, program, path, limit, options
+
+    def run(self, inputs, **kwargs):
+        graph = self.model.graph
+        if not isinstance(inputs, dict):
+            inputs = {i.name: x for i, x in zip(graph.input, inputs)}
+        declared = {i.name: i.type for i in graph.input}
+        with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+            tmp = Path(tmp)
+            model = self.path
+            if model is None:
+                model = tmp / "model.onnx"
+                model.write_bytes(self.model.SerializeToString())
+            args = [self.program, "run", str(model), "--output-dir", str(tmp / "out"), *self.options]
+            for i, (name, value) in enumerate(inputs.items()):
+                args += ["--input", f"{name}={_write(tmp, i, value, declared[name])}"]
+            p = subprocess.run(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=self.limit)
+            if p.returncode:
+                lines = p.stderr.decode(errors="replace").strip().splitlines() or [f"status {p.returncode}"]
+                error = Refused if p.returncode == UNSUPPORTED else RuntimeError
+                raise error(lines[-1] if p.returncode > 0 else f"killed by signal {-p.returncode}")
+            return tuple(_read(_file_of(tmp / "out", o.name), o.type) for o in graph.output)
+
+
+class RelayoutBackend(Backend):
+    @classmethod
+    def prepare(cls, model, device="CPU", program=None, path=None, limit=None, options=(), **kwargs):
+        """path: the model's file where its weights lie beside it."""
+        return RelayoutRep(model, program or default_program(), path, limit, options)
+
+    @classmethod
+    def supports_device(cls, device):
+        return device == "CPU"

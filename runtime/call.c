@@ -1,0 +1,129 @@
+/* What a kernel asks of its node: inputs, outputs, attributes, messages (rt.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "exec.h"
+#include "kernels.h"
+
+const rl_tensor *rl_call_in(const rl_call *c, uint32_t i) {
+    return i < c->nin && c->in[i] && c->in[i]->kind != RL_ABSENT ? c->in[i] : NULL;
+}
+
+/* The frame drops it after the node. */
+static rl_tensor *keep_temp(rl_call *c, rl_tensor t) {
+    rl_tensor *p = rl_new(c->tmp, rl_tensor, 1);
+    *p = t;
+    rl_push(c->tmp, c->step->temp, p);
+    return p;
+}
+
+const rl_tensor *rl_call_dense(rl_call *c, uint32_t i) {
+    const rl_tensor *t = rl_call_in(c, i);
+    if (!t || t->kind != RL_TENSOR || rl_is_dense(t)) return t;
+    return keep_temp(c, rl_contiguous(c->rt, t));
+}
+
+const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t) {
+    const rl_tensor *x = rl_call_in(c, i);
+    if (!x || x->kind != RL_TENSOR || x->dtype == t) return rl_call_dense(c, i);
+    rl_tensor *y = rl_call_temp(c, t, x->rank, x->dim);
+    rl_convert(c->rt, y, x, true);
+    return y;
+}
+
+rl_tensor *rl_call_temp(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    return keep_temp(c, rl_tensor_new(c->rt, t, rank, dim));
+}
+
+bool rl_call_wants(const rl_call *c, uint32_t i) {
+    return i < c->nout && rl_has(c->node->out[i]);
+}
+
+void rl_call_give(rl_call *c, uint32_t i, rl_tensor t) {
+    if (i >= c->nout) {
+        rl_tensor_drop(&t);
+        return;
+    }
+    rl_tensor_drop(&c->out[i]);
+    c->out[i] = t;
+}
+
+rl_tensor *rl_call_make(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    if (i >= c->nout) return rl_call_temp(c, t, rank, dim);
+    rl_call_give(c, i, rl_tensor_new(c->rt, t, rank, dim));
+    return &c->out[i];
+}
+
+void rl_call_share(rl_call *c, uint32_t i, rl_tensor view) {
+    rl_call_give(c, i, rl_tensor_keep(&view));
+}
+
+rl_status rl_call_fail(const rl_call *c, rl_status status, const char *fmt, ...) {
+    char text[600];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return rl_fail(c->g->ctx, status, "%s: %s", rl_node_label(c->node).s, text);
+}
+
+rl_status rl_call_need(const rl_call *c, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!rl_call_in(c, i)) return rl_call_fail(c, RL_EMODEL, "input %u is missing", i);
+    return RL_OK;
+}
+
+rl_status rl_call_ints(rl_call *c, const char *name, uint32_t slot, const int64_t **x, uint32_t *n) {
+    *x = NULL;
+    *n = 0;
+    if (slot != RL_NONE && rl_call_in(c, slot)) {
+        const rl_tensor *t = rl_call_as(c, slot, RL_I64);
+        *n = (uint32_t)rl_numel(t);
+        *x = rl_data(t);
+        return t->rank <= 1 ? RL_OK : rl_call_fail(c, RL_EMODEL, "input %u has rank %u, wants 1", slot, t->rank);
+    }
+    const rl_attr *a = name ? rl_attr_find(c->node, name) : NULL;
+    if (!a) return RL_OK;
+    if (a->kind != RL_ATTR_INTS && a->kind != RL_ATTR_INT) return rl_call_fail(c, RL_EMODEL, "attribute '%s' is no list of integers", name);
+    *n = a->kind == RL_ATTR_INT ? 1 : a->n;
+    *x = a->kind == RL_ATTR_INT ? &a->i : a->ints;
+    return RL_OK;
+}
+
+rl_status rl_call_axis(const rl_call *c, int64_t axis, uint32_t rank, uint32_t *out) {
+    int64_t r = rank;
+    if (axis < -r || axis >= r) return rl_call_fail(c, RL_EMODEL, "axis %lld is out of range for rank %u", (long long)axis, rank);
+    *out = (uint32_t)(axis < 0 ? axis + r : axis);
+    return RL_OK;
+}
+
+rl_status rl_call_attr_axis(const rl_call *c, const char *name, int64_t dflt, uint32_t *out) {
+    RL_TRY(rl_call_need(c, 1));
+    return rl_call_axis(c, rl_attr_int(c->node, name, dflt), c->in[0]->rank, out);
+}
+
+rl_status rl_call_dims(const rl_call *c, uint32_t rank, const int64_t *dim) {
+    int64_t n = 16; /* bytes of the largest element */
+    if (rank > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "rank %u is over the limit of %d", rank, RL_RANK);
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dim[i] < 0) return rl_call_fail(c, RL_EMODEL, "dim %u is %lld", i, (long long)dim[i]);
+        if (__builtin_mul_overflow(n, RL_MAX(dim[i], 1), &n)) return rl_call_fail(c, RL_ELIMIT, "more elements than can be counted");
+    }
+    return RL_OK;
+}
+
+rl_status rl_call_broadcast(const rl_call *c, uint32_t *rank, int64_t *dim, const rl_tensor *t) {
+    if (t->rank > *rank) {
+        uint32_t lead = t->rank - *rank;
+        memmove(dim + lead, dim, *rank * sizeof *dim);
+        for (uint32_t i = 0; i < lead; i++) dim[i] = 1;
+        *rank = t->rank;
+    }
+    for (uint32_t i = 0; i < t->rank; i++) {
+        int64_t *d = &dim[*rank - t->rank + i], x = t->dim[i];
+        if (*d == 1) *d = x;
+        else if (x != 1 && x != *d)
+            return rl_call_fail(c, RL_EMODEL, "dims %lld and %lld do not broadcast", (long long)*d, (long long)x);
+    }
+    return RL_OK;
+}

@@ -1,0 +1,170 @@
+/* Runs prepared graphs: see rt.h and exec.h.
+ *
+ * A value's storage goes when the last node that reads it is done; views of it keep it alive. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "exec.h"
+
+rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread) {
+    rl_rt *rt = calloc(1, sizeof *rt);
+    if (!rt) rl_no_memory(ctx);
+    rt->ctx = ctx;
+    rt->on = on;
+    rt->random = 1;
+    if (nthread > 1) rt->pool = rl_pool_new(nthread);
+    return rt;
+}
+
+void rl_rt_free(rl_rt *rt) {
+    if (!rt) return;
+    rl_pool_free(rt->pool);
+    for (rl_storage *s = rt->all, *next; s; s = next) {
+        next = s->next;
+        if (!s->borrowed && s->p) rt->on->free(rt, s->p, s->nbyte);
+        free(s);
+    }
+    free(rt);
+}
+
+rl_label rl_node_label(const rl_nodeinfo *n) {
+    rl_label l;
+    if (n->name) snprintf(l.s, sizeof l.s, "node '%.100s' (%.60s)", n->name, n->type);
+    else snprintf(l.s, sizeof l.s, "node #%u (%.60s)", n->origin == RL_NONE ? 0 : n->origin, n->type);
+    return l;
+}
+
+/* ---- values ---- */
+
+static const rl_tensor *value_at(const rl_frame *f, uint32_t v) {
+    while (f->x->outer[v] != RL_NONE) {
+        v = f->x->outer[v];
+        f = f->up;
+    }
+    return f->slot[v].kind != RL_ABSENT || f->slot[v].mem ? &f->slot[v] : &f->x->constant[v];
+}
+
+static rl_status tell_watcher(const rl_frame *f, rl_value v) {
+    rl_rt *rt = f->x->rt;
+    return rt->watch ? rt->watch(rt->user, f->x->g, v, value_at(f, v.i)) : RL_OK;
+}
+
+/* ---- one node ---- */
+
+/* The first input that is there decides on the kernel. */
+static const rl_kernel *choose_kernel(const rl_step *s, const rl_call *c) {
+    const rl_tensor *t = NULL;
+    for (uint32_t i = 0; i < c->nin && !t; i++) t = rl_call_in(c, i);
+    for (uint32_t i = 0; i < s->kernel.n; i++) {
+        const rl_kernel *k = s->kernel.p[i];
+        if (t && k->form != (t->layout ? RL_BLOCKED : RL_STRIDED)) continue;
+        if (k->types == 0 || (t && t->kind == RL_TENSOR && k->types & RL_T(t->dtype))) return k;
+    }
+    return NULL;
+}
+
+static rl_status run_kernel(const rl_step *s, rl_call *c) {
+    const rl_kernel *k = choose_kernel(s, c);
+    if (!k) {
+        const rl_tensor *t = c->nin ? rl_call_in(c, 0) : NULL;
+        return rl_call_fail(c, RL_ELIMIT, "no kernel for input type %s",
+                            !t ? "none" : t->kind == RL_SEQUENCE ? "sequence" : rl_dtype_name(t->dtype));
+    }
+    c->arg = k->arg;
+    return k->fn(c);
+}
+
+static void drop_temps(rl_step *s, rl_frame *f) {
+    for (uint32_t i = 0; i < s->temp.n; i++) rl_tensor_drop(s->temp.p[i]);
+    s->temp.p = NULL;
+    s->temp.n = s->temp.cap = 0;
+    if (f->tmp.chunk) rl_arena_free(&f->tmp);
+}
+
+static rl_status keep_outputs(rl_frame *f, rl_call *c) {
+    for (uint32_t i = 0; i < c->nout; i++) {
+        rl_value v = c->node->out[i];
+        if (!rl_has(v)) {
+            rl_tensor_drop(&c->out[i]);
+            continue;
+        }
+        rl_tensor_drop(&f->slot[v.i]);
+        f->slot[v.i] = c->out[i];
+        RL_TRY(tell_watcher(f, v));
+    }
+    return RL_OK;
+}
+
+static rl_status run_step(rl_frame *f, rl_step *s) {
+    const rl_exec *x = f->x;
+    const rl_nodeinfo *n = rl_nod(x->g, s->node);
+    const rl_tensor **in = rl_new(&f->tmp, const rl_tensor *, n->nin + 1);
+    rl_call c = {.rt = x->rt, .g = x->g, .node = n, .in = in, .nin = n->nin, .nout = n->nout, .tmp = &f->tmp, .frame = f, .step = s};
+    c.out = rl_new(&f->tmp, rl_tensor, n->nout + 1);
+    for (uint32_t i = 0; i < n->nin; i++)
+        if (rl_has(n->in[i])) in[i] = value_at(f, n->in[i].i);
+    RL_TRY(run_kernel(s, &c));
+    RL_TRY(keep_outputs(f, &c));
+    drop_temps(s, f);
+    for (uint32_t i = 0; i < s->last.n; i++) rl_tensor_drop(&f->slot[s->last.p[i]]);
+    return RL_OK;
+}
+
+/* ---- graphs ---- */
+
+static rl_status give_inputs(rl_frame *f, const rl_tensor *in, uint32_t nin) {
+    const rl_graph *g = f->x->g;
+    if (nin > g->input.n) return rl_fail(g->ctx, RL_EMODEL, "%u inputs for a graph that has %u", nin, g->input.n);
+    for (uint32_t i = 0; i < nin; i++) {
+        uint32_t v = g->input.p[i].i;
+        f->slot[v] = rl_tensor_keep(&in[i]);
+        RL_TRY(tell_watcher(f, g->input.p[i]));
+    }
+    return RL_OK;
+}
+
+static rl_status run_steps(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout) {
+    const rl_graph *g = f->x->g;
+    RL_TRY(give_inputs(f, in, nin));
+    for (uint32_t i = 0; i < f->x->nstep; i++) RL_TRY(run_step(f, &f->x->step[i]));
+    if (nout > g->output.n) return rl_fail(g->ctx, RL_EMODEL, "%u outputs of a graph that has %u", nout, g->output.n);
+    for (uint32_t i = 0; i < nout; i++) out[i] = rl_tensor_keep(value_at(f, g->output.p[i].i));
+    return RL_OK;
+}
+
+/* After a failure the frame is left: the run ends, and rl_rt_free frees what it held. */
+rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout) {
+    rl_frame f = {.x = x, .up = up};
+    rl_arena_init(&f.mem, x->rt->ctx);
+    rl_arena_init(&f.tmp, x->rt->ctx);
+    f.slot = rl_new(&f.mem, rl_tensor, x->g->nval);
+    RL_TRY(run_steps(&f, in, nin, out, nout));
+    for (uint32_t v = 0; v < x->g->nval; v++) rl_tensor_drop(&f.slot[v]);
+    rl_arena_free(&f.mem);
+    rl_arena_free(&f.tmp);
+    return RL_OK;
+}
+
+rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
+    rl_status s = rl_exec_frame(x, NULL, in, x->g->input.n, out, x->g->output.n);
+    return s == RL_OK ? x->rt->on->sync(x->rt) : s;
+}
+
+static const rl_exec *find_body(const rl_call *c, const char *name) {
+    for (uint32_t i = 0; i < c->node->nattr; i++) {
+        const rl_exec *b = c->step->body[i];
+        if (b && c->node->attr[i].name == rl_internz(c->g->ctx, name)) return b;
+    }
+    return NULL;
+}
+
+const rl_graph *rl_call_graph(const rl_call *c, const char *name) {
+    const rl_exec *b = find_body(c, name);
+    return b ? b->g : NULL;
+}
+
+rl_status rl_call_body(rl_call *c, const char *name, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout) {
+    const rl_exec *b = find_body(c, name);
+    if (!b) return rl_call_fail(c, RL_EMODEL, "has no body '%s'", name);
+    return rl_exec_frame(b, c->frame, in, nin, out, nout);
+}

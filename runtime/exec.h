@@ -1,0 +1,40 @@
+/* What call.c and exec.c share: prepared graphs and their frames.
+ *
+ * A graph is prepared once (rl_exec: a step per node, with the kernels for its op, the bodies, and which values are read for the
+ * last time there) and run in a frame, which holds its values.  A body's frame looks up outer values in the frame around it. */
+#ifndef RL_EXEC_H
+#define RL_EXEC_H
+#include "rt.h"
+
+typedef struct rl_step {
+    rl_node node;
+    struct { const rl_kernel **p; uint32_t n, cap; } kernel; /* candidates, in table order */
+    rl_exec **body;            /* one per attribute; NULL where it is no graph */
+    struct { uint32_t *p; uint32_t n, cap; } last; /* values that go after it */
+    struct { rl_tensor **p; uint32_t n, cap; } temp; /* what the kernel at work made for itself */
+} rl_step;
+
+struct rl_exec {
+    rl_rt *rt;
+    rl_graph *g;
+    rl_exec *parent;
+    rl_step *step;
+    uint32_t nstep;
+    rl_tensor *constant; /* [value] RL_ABSENT where it is none */
+    uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */
+};
+
+typedef struct rl_frame {
+    const rl_exec *x;
+    struct rl_frame *up;
+    rl_tensor *slot; /* [value] */
+    rl_arena mem, tmp;
+} rl_frame;
+
+/* Runs x in a new frame: inputs are kept, not taken; each output is a reference for the caller. */
+rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout);
+
+typedef struct { char s[192]; } rl_label;
+rl_label rl_node_label(const rl_nodeinfo *n); /* "node 'conv1' (Conv)" */
+
+#endif

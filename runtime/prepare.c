@@ -1,0 +1,157 @@
+/* Prepares graphs for runs: kernels, bodies, constants, lifetimes (exec.h). */
+#include <string.h>
+
+#include "../src/onnx.h"
+#include "../src/shape.h"
+#include "exec.h"
+
+static bool in_versions(const rl_kernel *k, const rl_nodeinfo *n) {
+    return n->since >= k->since && n->since <= k->until && strcmp(k->domain, n->domain) == 0 && strcmp(k->type, n->type) == 0;
+}
+
+static bool is_constant_node(const rl_nodeinfo *n) {
+    return !*n->domain && strcmp(n->type, "Constant") == 0;
+}
+
+/* Only what the file gives: what inference folded is computed again, by the kernels. */
+static bool has_data(const rl_graph *g, const rl_valinfo *v) {
+    return v->data && (v->is_init || (v->def.i != RL_NONE && is_constant_node(rl_nod(g, v->def))));
+}
+
+static bool is_done(const rl_graph *g, const rl_nodeinfo *n) {
+    return is_constant_node(n) && n->nout == 1 && rl_has(n->out[0]) && has_data(g, rl_val(g, n->out[0]));
+}
+
+/* ---- constants ---- */
+
+static rl_tensor tensor_of(rl_rt *rt, const rl_const *c, const rl_span *strings) {
+    if (c->dtype == RL_STRING) {
+        rl_tensor t = rl_tensor_new(rt, RL_STRING, c->rank, c->dim);
+        for (int64_t i = 0; i < rl_numel(&t); i++)
+            ((rl_str *)t.mem->p)[i] = rl_intern(rt->ctx, (const char *)strings[i].p, strings[i].n);
+        return t;
+    }
+    uintptr_t align = RL_MAX(rl_dtype_bits(c->dtype) / 8, 1u);
+    rl_tensor t = rl_tensor_borrow(rt, c->dtype, c->rank, c->dim, c->data, c->nbyte);
+    if ((uintptr_t)c->data % RL_MIN(align, (uintptr_t)8) == 0) return t;
+    rl_tensor copy = rl_tensor_new(rt, c->dtype, c->rank, c->dim);
+    memcpy(copy.mem->p, c->data, c->nbyte);
+    rl_tensor_drop(&t);
+    return copy;
+}
+
+/* Strings, and the defaults of inputs, are not in the graph: their bytes are. */
+static rl_status read_raw(rl_rt *rt, rl_graph *g, const rl_valinfo *v, rl_tensor *out) {
+    rl_const c;
+    const rl_span *strings;
+    if (v->is_init && v->dtype != RL_STRING) return rl_fail(rt->ctx, RL_ELIMIT, "initializer '%.100s': sparse ones do not run", v->name);
+    RL_TRY(rl_onnx_tensor(g, v->raw, &c, &strings));
+    *out = tensor_of(rt, &c, strings);
+    return RL_OK;
+}
+
+static rl_status make_constants(rl_exec *x) {
+    rl_graph *g = x->g;
+    x->constant = rl_new(&g->mem, rl_tensor, g->nval);
+    for (uint32_t i = 0; i < g->nval; i++) {
+        const rl_valinfo *v = &g->val[i];
+        if (v->rank != RL_NORANK && v->rank > RL_RANK)
+            return rl_fail(g->ctx, RL_ELIMIT, "value '%.100s': rank %u is over the limit of %d", v->name ? v->name : "", v->rank, RL_RANK);
+        if (has_data(g, v)) x->constant[i] = tensor_of(x->rt, v->data, NULL);
+        else if (v->raw.p) RL_TRY(read_raw(x->rt, g, v, &x->constant[i]));
+    }
+    return RL_OK;
+}
+
+/* ---- kernels ---- */
+
+static bool any_takes(const rl_step *s, rl_dtype t) {
+    for (uint32_t i = 0; i < s->kernel.n; i++)
+        if (s->kernel.p[i]->types == 0 || s->kernel.p[i]->types & RL_T(t)) return true;
+    return false;
+}
+
+static void find_kernels(const rl_exec *x, const rl_nodeinfo *n, rl_step *s) {
+    const rl_backend *b = x->rt->on;
+    for (uint32_t i = 0; i < b->nkernel; i++)
+        if (in_versions(&b->kernel[i], n)) rl_push(&x->g->mem, s->kernel, &b->kernel[i]);
+}
+
+static rl_status check_kernels(const rl_exec *x, const rl_nodeinfo *n, const rl_step *s) {
+    rl_dtype t = n->nin && rl_has(n->in[0]) ? rl_val(x->g, n->in[0])->dtype : RL_UNDEF;
+    if (!s->kernel.n)
+        return rl_fail(x->g->ctx, RL_ELIMIT, "%s: no %s kernel for %s%s%s-%u", rl_node_label(n).s, x->rt->on->name, n->domain,
+                       *n->domain ? "::" : "", n->type, n->since);
+    if (t != RL_UNDEF && !any_takes(s, t))
+        return rl_fail(x->g->ctx, RL_ELIMIT, "%s: no %s kernel for type %s", rl_node_label(n).s, x->rt->on->name, rl_dtype_name(t));
+    return RL_OK;
+}
+
+/* ---- steps ---- */
+
+static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out);
+
+static rl_status prepare_step(rl_exec *x, rl_node node, rl_step *s) {
+    rl_graph *g = x->g;
+    const rl_nodeinfo *n = rl_nod(g, node);
+    s->node = node;
+    find_kernels(x, n, s);
+    RL_TRY(check_kernels(x, n, s));
+    s->body = rl_new(&g->mem, rl_exec *, n->nattr + 1);
+    for (uint32_t i = 0; i < n->nattr; i++)
+        if (n->attr[i].graph) RL_TRY(prepare(x->rt, n->attr[i].graph, x, &s->body[i]));
+    return RL_OK;
+}
+
+static void note_last(const rl_exec *x, uint32_t *last, rl_value v, uint32_t step) {
+    if (rl_has(v) && !rl_val(x->g, v)->is_output && x->outer[v.i] == RL_NONE) last[v.i] = step;
+}
+
+/* Outputs that nobody reads go at once; graph outputs stay. */
+static void find_lifetimes(rl_exec *x) {
+    rl_graph *g = x->g;
+    uint32_t *last = rl_new(&g->mem, uint32_t, g->nval);
+    for (uint32_t v = 0; v < g->nval; v++) last[v] = RL_NONE;
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        const rl_nodeinfo *n = rl_nod(g, x->step[i].node);
+        for (uint32_t k = 0; k < n->nin; k++) note_last(x, last, n->in[k], i);
+        for (uint32_t k = 0; k < n->ncap; k++) note_last(x, last, n->cap[k], i);
+        for (uint32_t k = 0; k < n->nout; k++) note_last(x, last, n->out[k], i);
+    }
+    for (uint32_t v = 0; v < g->nval; v++)
+        if (last[v] != RL_NONE) rl_push(&g->mem, x->step[last[v]].last, v);
+}
+
+static rl_status find_outer(rl_exec *x) {
+    rl_graph *g = x->g;
+    x->outer = rl_new(&g->mem, uint32_t, g->nval);
+    for (uint32_t v = 0; v < g->nval; v++) x->outer[v] = RL_NONE;
+    for (uint32_t i = 0; i < g->outer.n; i++) {
+        uint32_t v = g->outer.p[i].i;
+        rl_value up = x->parent ? rl_graph_find(x->parent->g, g->val[v].name) : RL_NOVALUE;
+        if (!rl_has(up)) return rl_fail(g->ctx, RL_EMODEL, "value '%.100s' is defined nowhere", g->val[v].name);
+        x->outer[v] = up.i;
+    }
+    return RL_OK;
+}
+
+static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out) {
+    rl_exec *x = rl_new(&g->mem, rl_exec, 1);
+    *out = x;
+    *x = (rl_exec){.rt = rt, .g = g, .parent = parent};
+    RL_TRY(find_outer(x));
+    RL_TRY(make_constants(x));
+    x->step = rl_new(&g->mem, rl_step, g->order.n);
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        if (is_done(g, rl_nod(g, g->order.p[i]))) continue;
+        RL_TRY(prepare_step(x, g->order.p[i], &x->step[x->nstep++]));
+    }
+    find_lifetimes(x);
+    return RL_OK;
+}
+
+rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
+    *out = NULL;
+    RL_TRY(rl_shape_infer(g));
+    return prepare(rt, g, NULL, out);
+}

@@ -1,0 +1,15 @@
+/* What quantized ops share: scales and zero points along an axis, ranges, rounding to a quantized type. */
+#ifndef RL_QUANTIZE_H
+#define RL_QUANTIZE_H
+#include "wide.h"
+
+/* A vector as a tensor of rank `rank` whose elements lie along `axis`; one element as a scalar; anything else as it is. */
+rl_tensor rl_along(const rl_tensor *t, uint32_t rank, uint32_t axis);
+/* The numbers of an integer type. */
+void rl_range_of(rl_dtype t, double *least, double *most);
+/* Output i of type t = rint(sum * multiplier) + zero point (NULL: 0), cut to t's range: for dims of sum, the others broadcast. */
+rl_status rl_requantize(rl_call *c, uint32_t i, rl_dtype t, const rl_tensor *sum, const rl_tensor *multiplier, const rl_tensor *zero);
+/* Input i minus its zero point, as i32: that is input `zero` where it is there; a vector lies along `axis`. */
+rl_status rl_centered(rl_call *c, uint32_t i, uint32_t zero, uint32_t axis, const rl_tensor **out);
+
+#endif

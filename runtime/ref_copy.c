@@ -1,0 +1,193 @@
+/* Ops that move data into a new tensor: Concat, Tile, Pad, Gather. Each output is filled by moves of views of it. */
+#include <string.h>
+
+#include "kernels.h"
+
+rl_status rl_ref_concat(rl_call *c) {
+    uint32_t axis;
+    int64_t dim[RL_RANK], at = 0;
+    RL_TRY(rl_call_need(c, c->nin));
+    RL_TRY(rl_call_attr_axis(c, "axis", 1, &axis));
+    const rl_tensor *x = rl_call_in(c, 0);
+    memcpy(dim, x->dim, sizeof dim);
+    for (uint32_t i = 1; i < c->nin; i++) {
+        const rl_tensor *t = rl_call_in(c, i);
+        if (t->rank != x->rank || t->dtype != x->dtype) return rl_call_fail(c, RL_EMODEL, "input %u has another rank or type", i);
+        for (uint32_t k = 0; k < x->rank; k++)
+            if (k != axis && t->dim[k] != x->dim[k])
+                return rl_call_fail(c, RL_EMODEL, "input %u has %lld in dim %u, not %lld", i, (long long)t->dim[k], k, (long long)x->dim[k]);
+        dim[axis] += t->dim[axis];
+    }
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
+    for (uint32_t i = 0; i < c->nin; i++) {
+        const rl_tensor *t = rl_call_in(c, i);
+        rl_tensor part = rl_view_slice(y, axis, at, 1, t->dim[axis]);
+        rl_move(c->rt, &part, t);
+        at += t->dim[axis];
+    }
+    return RL_OK;
+}
+
+/* One move: y seen as [r0,d0,r1,d1,...], x with strides of 0 along the repeats. */
+rl_status rl_ref_tile(rl_call *c) {
+    const int64_t *times;
+    uint32_t n;
+    RL_TRY(rl_call_need(c, 2));
+    const rl_tensor *x = rl_call_in(c, 0);
+    RL_TRY(rl_call_ints(c, NULL, 1, &times, &n));
+    if (n != x->rank || 2 * n > RL_RANK) return rl_call_fail(c, RL_EMODEL, "%u repeats for rank %u", n, x->rank);
+    int64_t dim[RL_RANK];
+    for (uint32_t i = 0; i < n; i++) {
+        if (times[i] < 0 || __builtin_mul_overflow(x->dim[i], times[i], &dim[i])) return rl_call_fail(c, RL_EMODEL, "repeat %u is %lld", i, (long long)times[i]);
+    }
+    RL_TRY(rl_call_dims(c, n, dim));
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, n, dim), to = *y, from = *x;
+    to.rank = from.rank = 2 * n;
+    for (uint32_t i = 0; i < n; i++) {
+        to.dim[2 * i] = from.dim[2 * i] = times[i];
+        to.dim[2 * i + 1] = from.dim[2 * i + 1] = x->dim[i];
+        to.stride[2 * i] = y->stride[i] * x->dim[i];
+        to.stride[2 * i + 1] = y->stride[i];
+        from.stride[2 * i] = 0;
+        from.stride[2 * i + 1] = x->stride[i];
+    }
+    rl_move(c->rt, &to, &from);
+    return RL_OK;
+}
+
+/* ---- Pad ---- */
+
+typedef enum { CONSTANT, REFLECT, EDGE, WRAP } pad_mode;
+
+static rl_status pad_mode_of(const rl_call *c, pad_mode *mode) {
+    static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
+    *mode = CONSTANT;
+    if (!rl_attr_find(c->node, "mode")) return RL_OK;
+    for (uint32_t i = 0; i < RL_LEN(names); i++) {
+        *mode = (pad_mode)i;
+        if (rl_attr_is(c->node, "mode", names[i])) return RL_OK;
+    }
+    return rl_call_fail(c, RL_EMODEL, "unknown mode");
+}
+
+/* before, after of each dim. */
+static rl_status pad_amounts(rl_call *c, const rl_tensor *x, int64_t *before, int64_t *after) {
+    const int64_t *pad, *axis;
+    uint32_t n, naxis;
+    bool old = c->node->since < 11;
+    RL_TRY(rl_call_ints(c, c->node->since < 2 ? "paddings" : "pads", old ? RL_NONE : 1, &pad, &n));
+    RL_TRY(rl_call_ints(c, NULL, 3, &axis, &naxis));
+    uint32_t k = axis ? naxis : x->rank;
+    if (n != 2 * k) return rl_call_fail(c, RL_EMODEL, "%u pads for %u axes", n, k);
+    for (uint32_t i = 0; i < x->rank; i++) before[i] = after[i] = 0;
+    for (uint32_t i = 0; i < k; i++) {
+        uint32_t a = i;
+        if (axis) RL_TRY(rl_call_axis(c, axis[i], x->rank, &a));
+        before[a] = pad[i];
+        after[a] = pad[i + k];
+    }
+    return RL_OK;
+}
+
+static rl_status fill_constant(rl_call *c, rl_tensor *y) {
+    uint64_t zero[2] = {0};
+    const rl_tensor *v = c->node->since < 11 ? NULL : rl_call_dense(c, 2);
+    float value = rl_attr_float(c->node, "value", 0);
+    rl_str empty = rl_internz(c->g->ctx, "");
+    rl_tensor given = rl_tensor_borrow(c->rt, RL_F32, 0, NULL, &value, sizeof value), one = rl_tensor_new(c->rt, y->dtype, 0, NULL);
+    if (v && v->dtype != y->dtype) return rl_call_fail(c, RL_EMODEL, "a constant value of another type");
+    if (v) rl_move(c->rt, &one, &(rl_tensor){.kind = RL_TENSOR, .dtype = v->dtype, .offset = v->offset, .mem = v->mem});
+    else if (y->dtype == RL_STRING) rl_fill(c->rt, &one, &empty);
+    else if (value != 0) rl_convert(c->rt, &one, &given, true);
+    else rl_fill(c->rt, &one, zero);
+    rl_fill(c->rt, y, one.mem->p);
+    rl_tensor_drop(&given);
+    rl_tensor_drop(&one);
+    return RL_OK;
+}
+
+/* Which place of x, of d, a place of the padded dim takes its element from. */
+static int64_t source_of(pad_mode mode, int64_t i, int64_t d) {
+    if (d <= 1 || (mode == EDGE && i < 0)) return 0;
+    if (mode == EDGE) return i < d ? i : d - 1;
+    if (mode == WRAP) return ((i % d) + d) % d;
+    int64_t period = 2 * (d - 1), k = ((i % period) + period) % period;
+    return k < d ? k : period - k;
+}
+
+/* Dim by dim: the middle is there, and what is around it is taken from it. */
+static void pad_dim(rl_call *c, rl_tensor *y, uint32_t axis, int64_t before, int64_t d, pad_mode mode) {
+    for (int64_t i = 0; i < y->dim[axis]; i++) {
+        int64_t from = source_of(mode, i - before, d) + before;
+        if (i == from) continue;
+        rl_tensor to = rl_view_slice(y, axis, i, 1, 1), src = rl_view_slice(y, axis, from, 1, 1);
+        rl_move(c->rt, &to, &src);
+    }
+}
+
+rl_status rl_ref_pad(rl_call *c) {
+    int64_t before[RL_RANK], after[RL_RANK], dim[RL_RANK] = {0};
+    pad_mode mode;
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    RL_TRY(pad_mode_of(c, &mode));
+    RL_TRY(pad_amounts(c, x, before, after));
+    rl_tensor from = *x;
+    for (uint32_t i = 0; i < x->rank; i++) { /* negative pads cut */
+        int64_t cut0 = RL_MAX(-before[i], 0), cut1 = RL_MAX(-after[i], 0);
+        if (cut0 + cut1 > x->dim[i]) return rl_call_fail(c, RL_EMODEL, "pads cut more than dim %u has", i);
+        from = rl_view_slice(&from, i, cut0, 1, x->dim[i] - cut0 - cut1);
+        before[i] = RL_MAX(before[i], 0);
+        dim[i] = before[i] + from.dim[i] + RL_MAX(after[i], 0);
+        if (mode != CONSTANT && from.dim[i] == 0 && dim[i]) return rl_call_fail(c, RL_EMODEL, "nothing to take dim %u from", i);
+    }
+    RL_TRY(rl_call_dims(c, x->rank, dim));
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim), middle = *y;
+    if (mode == CONSTANT) RL_TRY(fill_constant(c, y));
+    for (uint32_t i = 0; i < x->rank; i++) middle = rl_view_slice(&middle, i, before[i], 1, from.dim[i]);
+    rl_move(c->rt, &middle, &from);
+    for (uint32_t i = 0; mode != CONSTANT && i < x->rank; i++) pad_dim(c, y, i, before[i], from.dim[i], mode);
+    return RL_OK;
+}
+
+/* ---- Gather ---- */
+
+typedef struct { rl_rt *rt; rl_tensor to, from; const int64_t *index; } gather;
+
+static void gather_range(void *arg, int64_t first, int64_t end) {
+    gather *g = arg;
+    for (int64_t i = first; i < end; i++) {
+        rl_tensor to = rl_view_slice(&g->to, 0, i, 1, 1), from = rl_view_slice(&g->from, 0, g->index[i], 1, 1);
+        rl_move(g->rt, &to, &from);
+    }
+}
+
+/* With the axis first on both sides, each index is one move. */
+rl_status rl_ref_gather(rl_call *c) {
+    uint32_t axis, rank = 0;
+    int64_t dim[RL_RANK], flat[RL_RANK], perm[RL_RANK];
+    RL_TRY(rl_call_need(c, 2));
+    RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
+    const rl_tensor *x = rl_call_in(c, 0), *index = rl_call_as(c, 1, RL_I64);
+    int64_t n = rl_numel(index), *place = rl_new(c->tmp, int64_t, n);
+    if (x->rank + index->rank > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "rank over the limit of %d", RL_RANK);
+    for (int64_t i = 0; i < n; i++) {
+        place[i] = ((const int64_t *)rl_data(index))[i];
+        if (place[i] < 0) place[i] += x->dim[axis];
+        if (place[i] < 0 || place[i] >= x->dim[axis])
+            return rl_call_fail(c, RL_EMODEL, "index %lld is out of range of %lld", (long long)place[i], (long long)x->dim[axis]);
+    }
+    for (uint32_t i = 0; i < axis; i++) dim[rank++] = x->dim[i];
+    for (uint32_t i = 0; i < index->rank; i++) dim[rank++] = index->dim[i];
+    for (uint32_t i = axis + 1; i < x->rank; i++) dim[rank++] = x->dim[i];
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, rank, dim), view;
+    memcpy(flat, x->dim, sizeof flat);
+    flat[axis] = n;
+    rl_view_reshape(y, x->rank, flat, &view);
+    perm[0] = axis;
+    for (uint32_t i = 0, k = 1; i < x->rank; i++)
+        if (i != axis) perm[k++] = i;
+    gather g = {c->rt, rl_view_transpose(&view, perm), rl_view_transpose(x, perm), place};
+    gather_range(&g, 0, n);
+    return RL_OK;
+}

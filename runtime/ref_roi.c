@@ -1,0 +1,158 @@
+/* RoiAlign and MaxRoiPool: regions of a feature map, pooled to a grid of bins. Computed in f64. */
+#include <math.h>
+
+#include "wide.h"
+
+enum { MOSTSAMPLES = 1 << 24 }; /* in a bin */
+
+typedef struct {
+    const double *x, *box; /* box: rows of `width` numbers */
+    const int64_t *image;  /* of each region */
+    double *y, scale, shift;
+    int64_t width, ch, h, w, bh, bw, ratio;
+    bool max, grows;       /* grows: a region is at least 1 by 1 */
+} regions;
+
+/* ---- RoiAlign ---- */
+
+/* The two neighbours of place p of d, and the share of the second; false outside. */
+static bool neighbours(double p, int64_t d, int64_t *low, int64_t *high, double *share) {
+    if (!(p >= -1 && p <= (double)d)) return false;
+    p = p < 0 ? 0 : p;
+    *low = (int64_t)p;
+    *high = *low + 1;
+    if (*low >= d - 1) *low = *high = d - 1, p = (double)*low;
+    *share = p - (double)*low;
+    return true;
+}
+
+/* One bin: its samples' mean, or the largest of their neighbours' weighted values. */
+static double align_bin(const regions *r, const double *x, double y0, double x0, const double *bin, const int64_t *n) {
+    double sum = 0, most = 0;
+    bool first = true;
+    for (int64_t i = 0; i < n[0]; i++)
+        for (int64_t j = 0; j < n[1]; j++) {
+            int64_t y1, y2, x1, x2;
+            double fy, fx, v[4] = {0};
+            if (neighbours(y0 + ((double)i + 0.5) * bin[0] / (double)n[0], r->h, &y1, &y2, &fy) &&
+                neighbours(x0 + ((double)j + 0.5) * bin[1] / (double)n[1], r->w, &x1, &x2, &fx)) {
+                v[0] = (1 - fy) * (1 - fx) * x[y1 * r->w + x1], v[1] = (1 - fy) * fx * x[y1 * r->w + x2];
+                v[2] = fy * (1 - fx) * x[y2 * r->w + x1], v[3] = fy * fx * x[y2 * r->w + x2];
+            }
+            double here = fmax(fmax(v[0], v[1]), fmax(v[2], v[3]));
+            sum += v[0] + v[1] + v[2] + v[3];
+            most = first ? here : fmax(most, here);
+            first = false;
+        }
+    return r->max ? most : sum / (double)RL_MAX(n[0] * n[1], 1);
+}
+
+/* A region's corner, the size of its bins and their samples; false for too many of them. */
+static bool align_region(const regions *r, const double *box, double *corner, double *bin, int64_t *n) {
+    const int64_t bins[2] = {r->bh, r->bw};
+    for (int i = 0; i < 2; i++) {
+        double from = box[1 - i] * r->scale - r->shift, size = box[3 - i] * r->scale - r->shift - from;
+        if (r->grows) size = fmax(size, 1);
+        corner[i] = from;
+        bin[i] = size / (double)bins[i];
+        n[i] = r->ratio > 0 ? r->ratio : (int64_t)fmin(fmax(ceil(bin[i]), 0), 1e9);
+    }
+    return n[0] <= MOSTSAMPLES / RL_MAX(n[1], 1);
+}
+
+static void align_planes(void *arg, int64_t from, int64_t to) {
+    const regions *r = arg;
+    for (int64_t k = from; k < to; k++) {
+        const double *box = r->box + k / r->ch * r->width, *x = r->x + (r->image[k / r->ch] * r->ch + k % r->ch) * r->h * r->w;
+        double corner[2], bin[2];
+        int64_t n[2];
+        align_region(r, box, corner, bin, n);
+        for (int64_t i = 0; i < r->bh; i++)
+            for (int64_t j = 0; j < r->bw; j++)
+                r->y[(k * r->bh + i) * r->bw + j] = align_bin(r, x, corner[0] + (double)i * bin[0], corner[1] + (double)j * bin[1], bin, n);
+    }
+}
+
+/* ---- MaxRoiPool ---- */
+
+/* Bins of whole elements: from .. to-1 of bin i of n, in a region that begins at `start` and has `size` elements, cut to 0 .. d. */
+static void bin_range(int64_t i, int64_t n, double start, double size, int64_t d, int64_t *from, int64_t *to) {
+    double low = floor((double)i * size / (double)n) + start, high = ceil((double)(i + 1) * size / (double)n) + start;
+    *from = (int64_t)fmin(fmax(low, 0), (double)d);
+    *to = (int64_t)fmin(fmax(high, 0), (double)d);
+}
+
+static void max_planes(void *arg, int64_t from, int64_t to) {
+    const regions *r = arg;
+    for (int64_t k = from; k < to; k++) {
+        const double *box = r->box + k / r->ch * r->width + 1, *x = r->x + (r->image[k / r->ch] * r->ch + k % r->ch) * r->h * r->w;
+        double x0 = round(box[0] * r->scale), y0 = round(box[1] * r->scale);
+        double w = fmax(round(box[2] * r->scale) - x0 + 1, 1), h = fmax(round(box[3] * r->scale) - y0 + 1, 1);
+        for (int64_t i = 0; i < r->bh; i++)
+            for (int64_t j = 0; j < r->bw; j++) {
+                int64_t y1, y2, x1, x2;
+                double most = -INFINITY;
+                bin_range(i, r->bh, y0, h, r->h, &y1, &y2);
+                bin_range(j, r->bw, x0, w, r->w, &x1, &x2);
+                for (int64_t p = y1; p < y2; p++)
+                    for (int64_t q = x1; q < x2; q++) most = fmax(most, x[p * r->w + q]);
+                r->y[(k * r->bh + i) * r->bw + j] = y1 < y2 && x1 < x2 ? most : 0;
+            }
+    }
+}
+
+/* ---- both ---- */
+
+static rl_status run_regions(rl_call *c, regions *r, const rl_tensor *x, int64_t nbox, rl_range_fn *fn) {
+    int64_t dim[4] = {nbox, x->dim[1], r->bh, r->bw};
+    if (r->bh < 1 || r->bw < 1) return rl_call_fail(c, RL_EMODEL, "%lld by %lld bins", (long long)r->bh, (long long)r->bw);
+    for (int64_t i = 0; i < nbox; i++)
+        if (r->image[i] < 0 || r->image[i] >= x->dim[0])
+            return rl_call_fail(c, RL_EMODEL, "region %lld is of image %lld of %lld", (long long)i, (long long)r->image[i], (long long)x->dim[0]);
+    RL_TRY(rl_call_dims(c, 4, dim));
+    rl_tensor *y = rl_wide_make(c, 0, rl_call_in(c, 0)->dtype, RL_F64, 4, dim);
+    r->x = rl_data(x), r->y = rl_data(y), r->ch = x->dim[1], r->h = x->dim[2], r->w = x->dim[3];
+    if (rl_numel(y) && (!r->h || !r->w)) return rl_call_fail(c, RL_EMODEL, "an image without elements");
+    rl_parallel(c->rt, nbox * r->ch, 1, fn, r);
+    rl_wide_done(c, 0, y);
+    return RL_OK;
+}
+
+rl_status rl_ref_roi_align(rl_call *c) {
+    RL_TRY(rl_call_need(c, 3));
+    const rl_tensor *x = rl_call_as(c, 0, RL_F64), *box = rl_call_as(c, 1, RL_F64), *image = rl_call_as(c, 2, RL_I64);
+    if (x->rank != 4 || box->rank != 2 || box->dim[1] != 4 || image->rank != 1 || image->dim[0] != box->dim[0])
+        return rl_call_fail(c, RL_EMODEL, "wants [N,C,H,W], boxes [R,4] and R image numbers");
+    bool half = c->node->since >= 16 && !rl_attr_is(c->node, "coordinate_transformation_mode", "output_half_pixel");
+    regions r = {.box = rl_data(box), .image = rl_data(image), .width = 4, .scale = (double)rl_attr_float(c->node, "spatial_scale", 1),
+                 .shift = half ? 0.5 : 0, .grows = !half, .bh = rl_attr_int(c->node, "output_height", 1),
+                 .bw = rl_attr_int(c->node, "output_width", 1), .ratio = rl_attr_int(c->node, "sampling_ratio", 0),
+                 .max = rl_attr_is(c->node, "mode", "max")};
+    if (rl_attr_find(c->node, "mode") && !r.max && !rl_attr_is(c->node, "mode", "avg")) return rl_call_fail(c, RL_EMODEL, "an unknown mode");
+    if (r.bh < 1 || r.bw < 1) return rl_call_fail(c, RL_EMODEL, "%lld by %lld bins", (long long)r.bh, (long long)r.bw);
+    for (int64_t i = 0; i < box->dim[0]; i++) {
+        double corner[2], bin[2];
+        int64_t n[2];
+        if (!align_region(&r, r.box + i * r.width, corner, bin, n))
+            return rl_call_fail(c, RL_ELIMIT, "region %lld has over %d samples in a bin", (long long)i, MOSTSAMPLES);
+    }
+    return run_regions(c, &r, x, box->dim[0], align_planes);
+}
+
+rl_status rl_ref_max_roi_pool(rl_call *c) {
+    const int64_t *bins;
+    uint32_t nbin;
+    RL_TRY(rl_call_need(c, 2));
+    const rl_tensor *x = rl_call_as(c, 0, RL_F64), *box = rl_call_as(c, 1, RL_F64);
+    RL_TRY(rl_call_ints(c, "pooled_shape", RL_NONE, &bins, &nbin));
+    if (x->rank != 4 || box->rank != 2 || box->dim[1] != 5 || nbin != 2)
+        return rl_call_fail(c, RL_EMODEL, "wants [N,C,H,W], regions [R,5] and two numbers in pooled_shape");
+    int64_t *image = rl_new(c->tmp, int64_t, box->dim[0]);
+    for (int64_t i = 0; i < box->dim[0]; i++) {
+        double of = ((const double *)rl_data(box))[i * 5];
+        image[i] = of >= 0 && of < 1e9 ? (int64_t)of : -1;
+    }
+    regions r = {.box = rl_data(box), .image = image, .width = 5, .scale = (double)rl_attr_float(c->node, "spatial_scale", 1),
+                 .bh = bins[0], .bw = bins[1]};
+    return run_regions(c, &r, x, box->dim[0], max_planes);
+}

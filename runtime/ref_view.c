@@ -1,0 +1,235 @@
+/* Ops that only look at their input another way: the output is a view of it, or one move where no strides can say it. */
+#include <string.h>
+
+#include "kernels.h"
+
+rl_status rl_ref_identity(rl_call *c) {
+    if (c->nin && c->in[0]) rl_call_share(c, 0, *c->in[0]);
+    return RL_OK;
+}
+
+/* Inference: the mask, where wanted, is all true. */
+rl_status rl_ref_dropout(rl_call *c) {
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0), *training = rl_call_as(c, 2, RL_BOOL), *ratio = rl_call_as(c, 1, RL_F64);
+    bool drops = training && *(const bool *)rl_data(training) && (!ratio || *(const double *)rl_data(ratio) != 0);
+    if (drops) return rl_call_fail(c, RL_ELIMIT, "dropout while training does not run");
+    rl_call_share(c, 0, *x);
+    if (rl_call_wants(c, 1)) {
+        rl_tensor *mask = rl_call_make(c, 1, c->node->since < 10 ? x->dtype : RL_BOOL, x->rank, x->dim);
+        double one = 1;
+        rl_tensor t = rl_tensor_borrow(c->rt, RL_F64, 0, NULL, &one, sizeof one), all;
+        rl_view_expand(&t, mask->rank, mask->dim, &all);
+        rl_convert(c->rt, mask, &all, true);
+        rl_tensor_drop(&t);
+    }
+    return RL_OK;
+}
+
+/* Output i is t in another shape: a view where strides allow, else a dense copy. */
+static rl_status reshape_to(rl_call *c, const rl_tensor *t, uint32_t rank, const int64_t *dim) {
+    rl_tensor view;
+    if (rl_view_reshape(t, rank, dim, &view)) {
+        rl_call_share(c, 0, view);
+        return RL_OK;
+    }
+    rl_tensor dense = rl_contiguous(c->rt, t);
+    rl_view_reshape(&dense, rank, dim, &view);
+    rl_call_share(c, 0, view);
+    rl_tensor_drop(&dense);
+    return RL_OK;
+}
+
+rl_status rl_ref_reshape(rl_call *c) {
+    const int64_t *want;
+    uint32_t n, open = RL_NONE;
+    int64_t dim[RL_RANK], known = 1;
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    RL_TRY(rl_call_ints(c, "shape", c->node->since < 5 ? RL_NONE : 1, &want, &n));
+    if (n > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "rank %u is over the limit of %d", n, RL_RANK);
+    bool zero_is_zero = rl_attr_int(c->node, "allowzero", 0) != 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bool copied = want[i] == 0 && !zero_is_zero;
+        if (want[i] < -1 || (want[i] == -1 && open != RL_NONE) || (copied && i >= x->rank))
+            return rl_call_fail(c, RL_EMODEL, "dim %u of the shape is %lld", i, (long long)want[i]);
+        dim[i] = copied ? x->dim[i] : want[i];
+        if (dim[i] == -1) open = i;
+    }
+    if (open != RL_NONE) dim[open] = 1;
+    RL_TRY(rl_call_dims(c, n, dim));
+    for (uint32_t i = 0; i < n; i++) known *= dim[i];
+    if (open != RL_NONE) dim[open] = known ? rl_numel(x) / known : 0;
+    if (known * (open == RL_NONE ? 1 : dim[open]) != rl_numel(x))
+        return rl_call_fail(c, RL_EMODEL, "%lld elements do not fit the shape", (long long)rl_numel(x));
+    return reshape_to(c, x, n, dim);
+}
+
+rl_status rl_ref_flatten(rl_call *c) {
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    int64_t axis = rl_attr_int(c->node, "axis", 1), dim[2] = {1, 1};
+    if (axis < 0) axis += x->rank;
+    if (axis < 0 || axis > x->rank) return rl_call_fail(c, RL_EMODEL, "axis %lld is out of range", (long long)axis);
+    for (uint32_t i = 0; i < x->rank; i++) dim[i >= axis] *= x->dim[i];
+    return reshape_to(c, x, 2, dim);
+}
+
+/* Which of rank dims the axes name. */
+static rl_status mark_axes(rl_call *c, const int64_t *axis, uint32_t n, uint32_t rank, bool *marked) {
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t a;
+        RL_TRY(rl_call_axis(c, axis[i], rank, &a));
+        if (marked[a]) return rl_call_fail(c, RL_EMODEL, "axis %u is named twice", a);
+        marked[a] = true;
+    }
+    return RL_OK;
+}
+
+rl_status rl_ref_squeeze(rl_call *c) {
+    const int64_t *axis;
+    uint32_t n, rank = 0;
+    bool gone[RL_RANK] = {false};
+    int64_t dim[RL_RANK];
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    RL_TRY(rl_call_ints(c, "axes", c->node->since < 13 ? RL_NONE : 1, &axis, &n));
+    bool all = !axis;
+    RL_TRY(mark_axes(c, axis, n, x->rank, gone));
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (gone[i] && x->dim[i] != 1) return rl_call_fail(c, RL_EMODEL, "dim %u is %lld, not 1", i, (long long)x->dim[i]);
+        if (!gone[i] && !(all && x->dim[i] == 1)) dim[rank++] = x->dim[i];
+    }
+    return reshape_to(c, x, rank, dim);
+}
+
+rl_status rl_ref_unsqueeze(rl_call *c) {
+    const int64_t *axis;
+    uint32_t n, from = 0;
+    bool fresh[RL_RANK] = {false};
+    int64_t dim[RL_RANK];
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    RL_TRY(rl_call_ints(c, "axes", c->node->since < 13 ? RL_NONE : 1, &axis, &n));
+    uint32_t rank = x->rank + n;
+    if (rank > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "rank %u is over the limit of %d", rank, RL_RANK);
+    RL_TRY(mark_axes(c, axis, n, rank, fresh));
+    for (uint32_t i = 0; i < rank; i++) dim[i] = fresh[i] ? 1 : x->dim[from++];
+    return reshape_to(c, x, rank, dim);
+}
+
+rl_status rl_ref_transpose(rl_call *c) {
+    const int64_t *given;
+    uint32_t n;
+    int64_t perm[RL_RANK];
+    bool seen[RL_RANK] = {false};
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    RL_TRY(rl_call_ints(c, "perm", RL_NONE, &given, &n));
+    if (given && n != x->rank) return rl_call_fail(c, RL_EMODEL, "perm has %u axes, the input %u", n, x->rank);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        perm[i] = given ? given[i] : (int64_t)x->rank - 1 - i;
+        if (perm[i] < 0 || perm[i] >= x->rank || seen[perm[i]]) return rl_call_fail(c, RL_EMODEL, "perm is no permutation");
+        seen[perm[i]] = true;
+    }
+    rl_call_share(c, 0, rl_view_transpose(x, perm));
+    return RL_OK;
+}
+
+rl_status rl_ref_expand(rl_call *c) {
+    const int64_t *want;
+    uint32_t n, rank = 0;
+    int64_t dim[RL_RANK] = {0};
+    rl_tensor shape = {.kind = RL_TENSOR}, view;
+    RL_TRY(rl_call_need(c, 2));
+    RL_TRY(rl_call_ints(c, NULL, 1, &want, &n));
+    RL_TRY(rl_call_dims(c, n, want));
+    shape.rank = n;
+    for (uint32_t i = 0; i < n; i++) shape.dim[i] = want[i];
+    RL_TRY(rl_call_broadcast(c, &rank, dim, rl_call_in(c, 0)));
+    RL_TRY(rl_call_broadcast(c, &rank, dim, &shape));
+    RL_TRY(rl_call_dims(c, rank, dim));
+    rl_view_expand(rl_call_in(c, 0), rank, dim, &view);
+    rl_call_share(c, 0, view);
+    return RL_OK;
+}
+
+/* ---- Slice, Split ---- */
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high) {
+    return x < low ? low : x > high ? high : x;
+}
+
+/* numpy's x[start:end:step] of one dim. */
+static void slice_dim(rl_tensor *t, uint32_t axis, int64_t start, int64_t end, int64_t step) {
+    int64_t d = t->dim[axis], up = step > 0, count = 0;
+    if (start < 0) start = start < -d ? -1 - (up ? 0 : d) : start + d;
+    if (end < 0) end = end < -d ? (up ? 0 : -1) : end + d;
+    start = clamp(start, 0, up ? d : d - 1);
+    end = clamp(end, up ? 0 : -1, d);
+    if (up && start < end) count = (end - start - 1) / step + 1;
+    if (!up && start > end) count = (int64_t)(((uint64_t)(start - end) - 1) / (0 - (uint64_t)step) + 1);
+    *t = rl_view_slice(t, axis, start, step, count);
+}
+
+rl_status rl_ref_slice(rl_call *c) {
+    const int64_t *start, *end, *axis, *step;
+    uint32_t n, nend, naxis, nstep;
+    bool old = c->node->since < 10;
+    RL_TRY(rl_call_need(c, 1));
+    rl_tensor t = *rl_call_in(c, 0);
+    RL_TRY(rl_call_ints(c, "starts", old ? RL_NONE : 1, &start, &n));
+    RL_TRY(rl_call_ints(c, "ends", old ? RL_NONE : 2, &end, &nend));
+    RL_TRY(rl_call_ints(c, "axes", old ? RL_NONE : 3, &axis, &naxis));
+    RL_TRY(rl_call_ints(c, NULL, old ? RL_NONE : 4, &step, &nstep));
+    if (n != nend || (axis && naxis != n) || (step && nstep != n) || (!axis && n > t.rank))
+        return rl_call_fail(c, RL_EMODEL, "%u starts, %u ends, %u axes, %u steps", n, nend, naxis, nstep);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t a = i;
+        if (axis) RL_TRY(rl_call_axis(c, axis[i], t.rank, &a));
+        if (step && step[i] == 0) return rl_call_fail(c, RL_EMODEL, "step %u is 0", i);
+        slice_dim(&t, a, start[i], end[i], step ? step[i] : 1);
+    }
+    rl_call_share(c, 0, t);
+    return RL_OK;
+}
+
+rl_status rl_ref_split(rl_call *c) {
+    const int64_t *part;
+    uint32_t n, axis;
+    RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
+    const rl_tensor *x = rl_call_in(c, 0);
+    RL_TRY(rl_call_ints(c, "split", c->node->since < 13 && c->node->since != 1 ? RL_NONE : 1, &part, &n));
+    int64_t d = x->dim[axis], even = (d + c->nout - 1) / (int64_t)RL_MAX(c->nout, 1u), at = 0;
+    if (part && n != c->nout) return rl_call_fail(c, RL_EMODEL, "%u parts for %u outputs", n, c->nout);
+    for (uint32_t i = 0; i < c->nout; i++) {
+        int64_t k = part ? part[i] : RL_MIN(even, d - at);
+        if (k < 0 || k > d - at) return rl_call_fail(c, RL_EMODEL, "the parts do not make %lld", (long long)d);
+        rl_call_share(c, i, rl_view_slice(x, axis, at, 1, k));
+        at += k;
+    }
+    return at == d ? RL_OK : rl_call_fail(c, RL_EMODEL, "the parts make %lld of %lld", (long long)at, (long long)d);
+}
+
+/* ---- DepthToSpace, SpaceToDepth: a reshape, a transpose, a reshape ---- */
+
+rl_status rl_ref_depth_space(rl_call *c) {
+    static const int64_t dcr[] = {0, 3, 4, 1, 5, 2}, crd[] = {0, 1, 4, 2, 5, 3}, back[] = {0, 3, 5, 1, 2, 4},
+                         back_crd[] = {0, 1, 3, 5, 2, 4};
+    RL_TRY(rl_call_need(c, 1));
+    bool to_space = c->arg == 0, is_crd = rl_attr_is(c->node, "mode", "CRD");
+    const rl_tensor *x = rl_call_dense(c, 0);
+    int64_t b = rl_attr_int(c->node, "blocksize", 0);
+    if (x->rank != 4 || b <= 0) return rl_call_fail(c, RL_EMODEL, "rank %u and blocksize %lld, wants 4 and 1 or more", x->rank, (long long)b);
+    int64_t n = x->dim[0], ch = x->dim[1], h = x->dim[2], w = x->dim[3];
+    if (to_space ? ch % (b * b) : h % b || w % b) return rl_call_fail(c, RL_EMODEL, "dims are no multiples of the block");
+    rl_tensor view;
+    if (to_space) {
+        rl_view_reshape(x, 6, is_crd ? (int64_t[]){n, ch / b / b, b, b, h, w} : (int64_t[]){n, b, b, ch / b / b, h, w}, &view);
+        view = rl_view_transpose(&view, is_crd ? crd : dcr);
+        return reshape_to(c, &view, 4, (int64_t[]){n, ch / b / b, h * b, w * b});
+    }
+    rl_view_reshape(x, 6, (int64_t[]){n, ch, h / b, b, w / b, b}, &view);
+    view = rl_view_transpose(&view, is_crd ? back_crd : back);
+    return reshape_to(c, &view, 4, (int64_t[]){n, ch * b * b, h / b, w / b});
+}

@@ -1,0 +1,229 @@
+/* The runtime: tensors, backends, kernels, execution of a graph.  cuda/ includes this header and those of src/ only.
+ *
+ * A tensor is a *view* of a *storage*.  The storage is bytes on a device, counted by reference; the view says which element of
+ * it each index means: element (i0, i1, ...) lies at place  offset + i0*stride[0] + i1*stride[1] + ...,  counted in elements.
+ *
+ *   a storage of 12 floats, viewed as f32[3,4]:   dim {3,4}  stride {4,1}  offset 0
+ *   its transpose, f32[4,3]:                      dim {4,3}  stride {1,4}  offset 0      the same storage, no copy
+ *   row 1 of that, f32[3]:                        dim {3}    stride {4}    offset 1
+ *   that row repeated, f32[5,3]:                  dim {5,3}  stride {0,4}  offset 1      (Expand)
+ *   a row backwards (Slice with step -1):         stride may be negative, offset is then the last element
+ *
+ * Elements smaller than a byte (RL_I4, ...) are counted the same way: element k is bits k*4 .. k*4+3, the low half of a byte
+ * first, as ONNX packs them.  An element of RL_STRING is an rl_str, interned in the context.  A *sequence* is a storage of
+ * tensors.  An optional is its content, or a value of kind RL_ABSENT when it is empty.
+ *
+ * A kernel gets one node's inputs and makes its outputs.  A whole one, for an op that adds an attribute to each element:
+ *
+ *   rl_status rl_ref_shift(rl_call *c) {
+ *       const rl_tensor *x = rl_call_dense(c, 0);                    the input, copied only if it is not row-major
+ *       rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);  output 0, row-major, owned by the run
+ *       float by = rl_attr_float(c->node, "by", 1);                  the default where the attribute is missing
+ *       const float *from = rl_data(x);
+ *       float *to = rl_data(y);
+ *       if (isnan(by)) return rl_call_fail(c, RL_EMODEL, "'by' is no number");   "node 'n1' (Shift): 'by' is ..."
+ *       for (int64_t i = 0; i < rl_numel(x); i++) to[i] = from[i] + by;
+ *       return RL_OK;
+ *   }
+ *
+ * and its row in kernels.def:  KERNEL("com.acme", Shift, 1, ANY, RL_T(RL_F32), rl_ref_shift, 0).
+ * An output that is a view of an input:  rl_call_share(c, 0, rl_view_transpose(x, perm))  copies nothing.
+ * Memory never comes back NULL: what cannot be had jumps to the public entry (base.h), and the run's storages are freed with
+ * rl_rt_free. */
+#ifndef RL_RT_H
+#define RL_RT_H
+#include "../src/ir.h"
+
+enum { RL_RANK = 32 }; /* the most dims of a tensor that runs */
+
+typedef struct rl_rt rl_rt;
+typedef struct rl_backend rl_backend;
+
+/* ---- tensors (tensor.c) ---- */
+
+typedef struct rl_storage {
+    rl_rt *rt;
+    struct rl_storage *next, *prev; /* of all that the run holds */
+    const rl_backend *on;           /* where p is */
+    void *p;
+    size_t nbyte;
+    uint32_t ref;
+    bool borrowed;                  /* p is not freed: weights in the mapped file, caller's data */
+    bool items;                     /* a sequence: p holds nbyte / sizeof(rl_tensor) tensors */
+} rl_storage;
+
+typedef enum { RL_ABSENT, RL_TENSOR, RL_SEQUENCE } rl_kind;
+
+typedef struct rl_tensor {
+    rl_kind kind;
+    rl_dtype dtype;          /* of a sequence: of its tensors, RL_UNDEF when unknown */
+    uint32_t rank;           /* of a sequence: 1 */
+    int64_t dim[RL_RANK];    /* of a sequence: dim[0] is its length */
+    int64_t stride[RL_RANK]; /* elements */
+    int64_t offset;          /* elements */
+    const rl_layout *layout; /* NULL: strided, as above; else blocked as it says (native plans only) */
+    rl_storage *mem;
+} rl_tensor;
+
+int64_t rl_numel(const rl_tensor *t);
+size_t rl_bytes_of(rl_dtype t, int64_t numel); /* whole bytes; a string is one pointer */
+uint32_t rl_elem_bits(rl_dtype t);             /* rl_dtype_bits, but of a string the pointer's */
+/* The bytes of element 0; not for types under 8 bits with an odd offset. */
+static inline void *rl_data(const rl_tensor *t) {
+    return (char *)t->mem->p + t->offset * (int64_t)rl_elem_bits(t->dtype) / 8;
+}
+bool rl_is_dense(const rl_tensor *t);          /* row-major without gaps, from a whole byte on */
+bool rl_same_dims(const rl_tensor *a, const rl_tensor *b);
+
+/* A new row-major tensor, not cleared (strings: empty). The caller owns one reference: rl_tensor_drop. */
+rl_tensor rl_tensor_new(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim);
+/* A view of bytes that outlive the run; nothing is copied. */
+rl_tensor rl_tensor_borrow(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim, const void *p, size_t nbyte);
+/* A sequence of n tensors: takes one reference of each item (rl_tensor_keep what stays in use elsewhere). */
+rl_tensor rl_sequence_new(rl_rt *rt, rl_dtype t, const rl_tensor *item, int64_t n);
+static inline const rl_tensor *rl_item(const rl_tensor *seq, int64_t i) { return (const rl_tensor *)seq->mem->p + i; }
+rl_tensor rl_tensor_keep(const rl_tensor *t);  /* one more reference to the same storage */
+void rl_tensor_drop(rl_tensor *t);             /* one less; *t becomes RL_ABSENT */
+/* t itself (one more reference) where it is dense, else a dense copy. */
+rl_tensor rl_contiguous(rl_rt *rt, const rl_tensor *t);
+
+/* Views: each returns a description of t's storage WITHOUT taking a reference; keep it (rl_call_share does) or use it at once. */
+rl_tensor rl_view_transpose(const rl_tensor *t, const int64_t *perm);
+rl_tensor rl_view_slice(const rl_tensor *t, uint32_t axis, int64_t start, int64_t step, int64_t count);
+/* To a shape that t broadcasts to, by strides of 0; false when it does not. Also the way to align operands of lower rank. */
+bool rl_view_expand(const rl_tensor *t, uint32_t rank, const int64_t *dim, rl_tensor *out);
+/* The same elements in order under another shape; false where that needs a copy. numel must be equal. */
+bool rl_view_reshape(const rl_tensor *t, uint32_t rank, const int64_t *dim, rl_tensor *out);
+
+/* ---- moving (move.c) ---- */
+
+/* Copies src to dst, of equal dims and element bits, whatever their strides, offsets and devices' layout. The one strided copy. */
+void rl_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
+/* Sets every element of dst to the one at *value (of the element's size; types under 8 bits: in its low bits). */
+void rl_fill(rl_rt *rt, const rl_tensor *dst, const void *value);
+
+/* ---- kernels (kernels.c, kernels.def) ---- */
+
+typedef struct rl_call rl_call;
+typedef rl_status rl_kernel_fn(rl_call *c);
+
+typedef enum { RL_STRIDED = 0, RL_BLOCKED = 1 } rl_form; /* what layouts a row takes at its inputs */
+
+#define RL_T(dtype) (1u << (dtype))
+/* First match wins: domain, type, since <= the node's opset version <= until, form, and the dtype of the deciding input. */
+typedef struct {
+    const char *domain, *type;
+    uint32_t since, until; /* versions of the domain */
+    rl_form form;
+    uint32_t types;        /* RL_T bits that the first input that is there may have; 0: any value, also none and sequences */
+    rl_kernel_fn *fn;
+    int arg;               /* which of its family's ops: c->arg */
+} rl_kernel;
+
+struct rl_backend {
+    const char *name;
+    const rl_kernel *kernel;
+    uint32_t nkernel;
+    /* NULL when there is no memory. 64-byte aligned. */
+    void *(*alloc)(rl_rt *rt, size_t nbyte);
+    void (*free)(rl_rt *rt, void *p, size_t nbyte);
+    /* Bytes to and from the host, done when they return. */
+    rl_status (*put)(rl_rt *rt, void *to, const void *host, size_t nbyte);
+    rl_status (*get)(rl_rt *rt, void *host, const void *from, size_t nbyte);
+    rl_status (*sync)(rl_rt *rt);
+};
+extern const rl_backend rl_backend_cpu;
+
+typedef struct rl_exec rl_exec;
+
+struct rl_call {
+    rl_rt *rt;
+    const rl_graph *g;
+    const rl_nodeinfo *node;
+    int arg;                     /* of the kernel's row */
+    const rl_tensor *const *in;  /* NULL: left out */
+    uint32_t nin;
+    rl_tensor *out;              /* RL_ABSENT until made */
+    uint32_t nout;
+    rl_arena *tmp;               /* emptied after the node */
+    struct rl_frame *frame;      /* for bodies */
+    struct rl_step *step;
+};
+
+/* NULL where the input is left out or the empty optional. */
+const rl_tensor *rl_call_in(const rl_call *c, uint32_t i);
+/* The same, row-major; a copy lives until the node is done. */
+const rl_tensor *rl_call_dense(rl_call *c, uint32_t i);
+/* The same converted to another number type, row-major: for small parameters (pads, scales, axes, scalars). */
+const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t);
+/* A row-major tensor that lives until the node is done. */
+rl_tensor *rl_call_temp(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim);
+/* Is output i wanted? */
+bool rl_call_wants(const rl_call *c, uint32_t i);
+/* Makes output i, row-major, not cleared. Also where it is not wanted (then it goes after the node). */
+rl_tensor *rl_call_make(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim);
+/* Output i becomes this view; its storage gets one more reference. */
+void rl_call_share(rl_call *c, uint32_t i, rl_tensor view);
+/* Output i takes over t and its reference (sequences, results of bodies). */
+void rl_call_give(rl_call *c, uint32_t i, rl_tensor t);
+
+/* rl_fail with "node 'name' (Type): " before the message. */
+rl_status rl_call_fail(const rl_call *c, rl_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* RL_EMODEL unless inputs 0 .. n-1 are there. */
+rl_status rl_call_need(const rl_call *c, uint32_t n);
+
+/* Integers from attribute `name` or, where the node has it, from input `slot` (RL_NONE: no such input; the op's opset version
+ * tells which of the two a valid node has). *n is 0 and *x NULL where neither is there. */
+rl_status rl_call_ints(rl_call *c, const char *name, uint32_t slot, const int64_t **x, uint32_t *n);
+/* axis made non-negative for a rank; RL_EMODEL when out of range. */
+rl_status rl_call_axis(const rl_call *c, int64_t axis, uint32_t rank, uint32_t *out);
+/* The integer attribute `name` as an axis of input 0. */
+rl_status rl_call_attr_axis(const rl_call *c, const char *name, int64_t dflt, uint32_t *out);
+/* RL_EMODEL where a dim is negative, RL_ELIMIT where there are too many or they make more elements than can be counted: for dims
+ * that come from the model's data. */
+rl_status rl_call_dims(const rl_call *c, uint32_t rank, const int64_t *dim);
+/* dim (rank of them; begin with rank 0) becomes the shape that it broadcasts with t to; RL_EMODEL when it does not. */
+rl_status rl_call_broadcast(const rl_call *c, uint32_t *rank, int64_t *dim, const rl_tensor *t);
+
+/* Runs the body in attribute `name`: nin inputs are read, nout outputs made (the caller owns a reference of each). */
+rl_status rl_call_body(rl_call *c, const char *name, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout);
+const rl_graph *rl_call_graph(const rl_call *c, const char *name); /* the body, for its numbers of inputs and outputs */
+
+/* ---- threads (pool.c) ---- */
+
+typedef struct rl_pool rl_pool;
+typedef void rl_range_fn(void *arg, int64_t from, int64_t to);
+/* Calls fn on pieces that cover 0 .. n-1, in several threads when n > grain. Which indices make a piece depends on n, grain and
+ * the number of threads only: results that do not depend on the cut are the same in every run. */
+void rl_parallel(rl_rt *rt, int64_t n, int64_t grain, rl_range_fn *fn, void *arg);
+rl_pool *rl_pool_new(uint32_t nthread); /* NULL: no memory, or no threads */
+void rl_pool_free(rl_pool *p);
+uint32_t rl_pool_size(const rl_pool *p);
+void rl_pool_run(rl_pool *p, int64_t n, int64_t grain, rl_range_fn *fn, void *arg);
+
+/* ---- a run (exec.c) ---- */
+
+struct rl_rt {
+    rl_ctx *ctx;
+    const rl_backend *on;
+    rl_pool *pool;           /* NULL: one thread */
+    rl_storage *all;         /* every storage that is alive */
+    size_t live, peak;       /* bytes of storages that are not borrowed */
+    uint64_t moved;          /* bytes that rl_move copied */
+    uint64_t random;         /* state of the Random ops */
+    /* Sees every value as it is made; NULL: nobody. Errors end the run. */
+    rl_status (*watch)(void *user, const rl_graph *g, rl_value v, const rl_tensor *t);
+    void *user;
+};
+
+/* nthread 0 or 1: no pool. Freed with rl_rt_free, also what a failed run left behind. */
+rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread);
+void rl_rt_free(rl_rt *rt);
+
+/* Prepares g: types are inferred, every node and body gets its kernels. RL_ELIMIT names the first node that has none for its op,
+ * version or (where known) type: nothing ran then. g must outlive it; it lives in g's arena. */
+rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out);
+/* in: one per graph input, RL_ABSENT: not given (its default is taken). out: one per graph output, a reference each. */
+rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out);
+
+#endif

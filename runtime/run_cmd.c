@@ -1,0 +1,205 @@
+/* The commands run and verify: see run_cmd.h. */
+#include "run_cmd.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernels.h"
+#include "values.h"
+
+/* ---- inputs ---- */
+
+static rl_value find_input(const rl_graph *g, const char *name, size_t n) {
+    for (uint32_t i = 0; i < g->input.n; i++) {
+        rl_str s = rl_val(g, g->input.p[i])->name;
+        if (strlen(s) == n && memcmp(s, name, n) == 0) return g->input.p[i];
+    }
+    return RL_NOVALUE;
+}
+
+static rl_status read_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_tensor *in, bool *given) {
+    for (uint32_t k = 0; k < o->ninput; k++) {
+        const char *item = o->input[k], *eq = strrchr(item, '=');
+        if (!eq) return rl_fail(g->ctx, RL_EUSAGE, "--input '%s' is not NAME=FILE", item);
+        rl_value v = find_input(g, item, (size_t)(eq - item));
+        if (!rl_has(v)) return rl_fail(g->ctx, RL_EUSAGE, "no input is called '%.*s'", (int)(eq - item), item);
+        for (uint32_t i = 0; i < g->input.n; i++) {
+            if (!rl_same(g->input.p[i], v)) continue;
+            if (given[i]) return rl_fail(g->ctx, RL_EUSAGE, "input '%s' is given twice", rl_val(g, v)->name);
+            RL_TRY(rl_value_read(rt, g, v, eq + 1, &in[i]));
+            given[i] = true;
+        }
+    }
+    return RL_OK;
+}
+
+/* Inputs with a default keep it; the others get seeded random values. */
+static rl_status make_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t seed, rl_tensor *in) {
+    bool *given = rl_new(&g->mem, bool, g->input.n);
+    RL_TRY(read_inputs(rt, g, o, in, given));
+    for (uint32_t i = 0; i < g->input.n; i++)
+        if (!given[i] && !rl_val(g, g->input.p[i])->raw.p) RL_TRY(rl_value_random(rt, g, g->input.p[i], seed, &in[i]));
+    return RL_OK;
+}
+
+/* ---- run ---- */
+
+typedef struct { rl_rt *rt; const char *dir; } dump;
+
+static rl_status dump_value(void *user, const rl_graph *g, rl_value v, const rl_tensor *t) {
+    const dump *d = user;
+    rl_str name = rl_val(g, v)->name;
+    return name ? rl_value_write(d->rt, d->dir, name, t) : RL_OK;
+}
+
+static void describe(const char *name, const rl_tensor *t, rl_text *out) {
+    rl_put(out, "%s ", name);
+    if (t->kind == RL_ABSENT) rl_put(out, "none");
+    if (t->kind == RL_SEQUENCE) rl_put(out, "sequence of %lld", (long long)t->dim[0]);
+    if (t->kind == RL_TENSOR) {
+        rl_put(out, "%s[", rl_dtype_name(t->dtype));
+        for (uint32_t i = 0; i < t->rank; i++) rl_put(out, "%s%lld", i ? "," : "", (long long)t->dim[i]);
+        rl_put(out, "]");
+    }
+    rl_put(out, "\n");
+}
+
+static rl_status write_outputs(rl_rt *rt, const rl_graph *g, const rl_runopt *o, const rl_tensor *t, rl_text *out) {
+    for (uint32_t i = 0; i < g->output.n; i++) {
+        rl_str name = rl_val(g, g->output.p[i])->name;
+        describe(name, &t[i], out);
+        if (o->output_dir) RL_TRY(rl_value_write(rt, o->output_dir, name, &t[i]));
+    }
+    return RL_OK;
+}
+
+static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_text *out) {
+    rl_exec *x;
+    dump d = {rt, o->output_dir};
+    rl_tensor *in = rl_new(&g->mem, rl_tensor, g->input.n + 1), *made = rl_new(&g->mem, rl_tensor, g->output.n + 1);
+    RL_TRY(rl_exec_new(rt, g, &x));
+    RL_TRY(make_inputs(rt, g, o, o->seed, in));
+    if (o->output_dir && mkdir(o->output_dir, 0777) != 0 && errno != EEXIST)
+        return rl_fail(g->ctx, RL_EIO, "%s: %s", o->output_dir, strerror(errno));
+    if (o->dump_all) rt->watch = dump_value, rt->user = &d;
+    RL_TRY(rl_exec_run(x, in, made));
+    RL_TRY(write_outputs(rt, g, o, made, out));
+    rl_put(out, "peak memory of values: %zu bytes\n", rt->peak);
+    return RL_OK;
+}
+
+rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out) {
+    rl_rt *volatile rt = NULL;
+    if (RL_PROTECT(g->ctx)) {
+        rl_rt_free(rt);
+        return RL_ENOMEM;
+    }
+    rt = rl_rt_new(g->ctx, &rl_backend_cpu, o->threads);
+    rl_status s = run_with(rt, g, o, out);
+    rl_rt_free(rt);
+    return s;
+}
+
+/* ---- verify ---- */
+
+static void put_index(rl_text *t, const rl_tensor *x, int64_t k) {
+    int64_t index[RL_RANK];
+    for (uint32_t i = x->rank; i-- > 0; k /= x->dim[i]) index[i] = k % x->dim[i];
+    for (uint32_t i = 0; i < x->rank; i++) rl_put(t, "%s%lld", i ? "," : "", (long long)index[i]);
+}
+
+/* The first element that differs, or -1; dense numbers as doubles. */
+static int64_t first_difference(const double *a, const double *b, int64_t n, const rl_runopt *o) {
+    for (int64_t i = 0; i < n; i++) {
+        if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i]))) continue;
+        if (isnan(a[i]) || isnan(b[i]) || isinf(a[i]) || isinf(b[i]) || fabs(a[i] - b[i]) > o->atol + o->rtol * fabs(a[i])) return i;
+    }
+    return -1;
+}
+
+static rl_status compare_strings(rl_rt *rt, const char *name, const rl_tensor *a, const rl_tensor *b) {
+    rl_tensor x = rl_contiguous(rt, a), y = rl_contiguous(rt, b);
+    for (int64_t i = 0; i < rl_numel(&x); i++) {
+        rl_str s = ((rl_str *)rl_data(&x))[i], t = ((rl_str *)rl_data(&y))[i];
+        if (s != t) return rl_fail(rt->ctx, RL_EDIFFER, "output '%.100s': element %lld is '%.40s' and '%.40s'", name, (long long)i, s, t);
+    }
+    rl_tensor_drop(&x);
+    rl_tensor_drop(&y);
+    return RL_OK;
+}
+
+static rl_status compare_numbers(rl_rt *rt, const char *name, const rl_tensor *a, const rl_tensor *b, const rl_runopt *o) {
+    rl_tensor x = rl_tensor_new(rt, RL_F64, a->rank, a->dim), y = rl_tensor_new(rt, RL_F64, a->rank, a->dim);
+    rl_convert(rt, &x, a, true);
+    rl_convert(rt, &y, b, true);
+    int64_t k = first_difference(rl_data(&x), rl_data(&y), rl_numel(&x), o);
+    if (k >= 0) {
+        rl_text at = {.mem = &rt->ctx->mem};
+        put_index(&at, &x, k);
+        return rl_fail(rt->ctx, RL_EDIFFER, "output '%.100s': element [%s] is %.9g and %.9g", name, at.n ? at.p : "",
+                       ((double *)rl_data(&x))[k], ((double *)rl_data(&y))[k]);
+    }
+    rl_tensor_drop(&x);
+    rl_tensor_drop(&y);
+    return RL_OK;
+}
+
+static rl_status compare(rl_rt *rt, const char *name, const rl_tensor *a, const rl_tensor *b, const rl_runopt *o) {
+    if (a->kind != b->kind || a->dtype != b->dtype || (a->kind != RL_ABSENT && !rl_same_dims(a, b)))
+        return rl_fail(rt->ctx, RL_EDIFFER, "output '%.100s': another type or shape", name);
+    if (a->kind == RL_ABSENT) return RL_OK;
+    for (int64_t i = 0; a->kind == RL_SEQUENCE && i < a->dim[0]; i++) RL_TRY(compare(rt, name, rl_item(a, i), rl_item(b, i), o));
+    if (a->kind == RL_SEQUENCE) return RL_OK;
+    return a->dtype == RL_STRING ? compare_strings(rt, name, a, b) : compare_numbers(rt, name, a, b, o);
+}
+
+/* Inputs of b are those of a by name. */
+static rl_status same_inputs(const rl_graph *a, const rl_graph *b, const rl_tensor *in, rl_tensor *to) {
+    for (uint32_t i = 0; i < b->input.n; i++) {
+        rl_str name = rl_val(b, b->input.p[i])->name;
+        rl_value v = find_input(a, name, strlen(name));
+        for (uint32_t k = 0; rl_has(v) && k < a->input.n; k++)
+            if (rl_same(a->input.p[k], v)) to[i] = in[k];
+        if (!rl_has(v)) return rl_fail(a->ctx, RL_EDIFFER, "input '%.100s': only one model has it", name);
+    }
+    return RL_OK;
+}
+
+static rl_status verify_once(rl_rt *rt, rl_exec *const *x, rl_graph *const *g, const rl_runopt *o, uint64_t seed) {
+    rl_tensor *in = rl_new(&g[0]->mem, rl_tensor, g[0]->input.n + 1), *in2 = rl_new(&g[0]->mem, rl_tensor, g[1]->input.n + 1);
+    rl_tensor *out[2];
+    RL_TRY(make_inputs(rt, g[0], o, seed, in));
+    RL_TRY(same_inputs(g[0], g[1], in, in2));
+    for (uint32_t i = 0; i < 2; i++) {
+        out[i] = rl_new(&g[0]->mem, rl_tensor, g[i]->output.n + 1);
+        RL_TRY(rl_exec_run(x[i], i ? in2 : in, out[i]));
+    }
+    for (uint32_t i = 0; i < g[0]->output.n; i++) RL_TRY(compare(rt, rl_val(g[0], g[0]->output.p[i])->name, &out[0][i], &out[1][i], o));
+    for (uint32_t i = 0; i < g[0]->output.n; i++) rl_tensor_drop(&out[0][i]), rl_tensor_drop(&out[1][i]);
+    for (uint32_t i = 0; i < g[0]->input.n; i++) rl_tensor_drop(&in[i]);
+    return RL_OK;
+}
+
+static rl_status verify_with(rl_rt *rt, rl_graph *const *g, const rl_runopt *o, rl_text *out) {
+    rl_exec *x[2];
+    uint32_t runs = RL_MAX(o->runs, 1u);
+    if (g[0]->output.n != g[1]->output.n) return rl_fail(rt->ctx, RL_EDIFFER, "%u and %u outputs", g[0]->output.n, g[1]->output.n);
+    for (uint32_t i = 0; i < 2; i++) RL_TRY(rl_exec_new(rt, g[i], &x[i]));
+    for (uint32_t k = 0; k < runs; k++) RL_TRY(verify_once(rt, x, g, o, o->seed + k));
+    rl_put(out, "same outputs in %u run%s\n", runs, runs == 1 ? "" : "s");
+    return RL_OK;
+}
+
+rl_status rl_verify_models(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out) {
+    rl_rt *volatile rt = NULL;
+    if (RL_PROTECT(a->ctx)) {
+        rl_rt_free(rt);
+        return RL_ENOMEM;
+    }
+    rt = rl_rt_new(a->ctx, &rl_backend_cpu, o->threads);
+    rl_status s = verify_with(rt, (rl_graph *const[]){a, b}, o, out);
+    rl_rt_free(rt);
+    return s;
+}

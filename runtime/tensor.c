@@ -1,0 +1,207 @@
+/* Storages, tensors and views: see rt.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rt.h"
+
+uint32_t rl_elem_bits(rl_dtype t) {
+    return t == RL_STRING ? (uint32_t)(8 * sizeof(rl_str)) : rl_dtype_bits(t);
+}
+
+int64_t rl_numel(const rl_tensor *t) {
+    int64_t n = 1;
+    for (uint32_t i = 0; i < t->rank; i++) n *= t->dim[i];
+    return n;
+}
+
+size_t rl_bytes_of(rl_dtype t, int64_t numel) {
+    return ((size_t)numel * rl_elem_bits(t) + 7) / 8;
+}
+
+bool rl_same_dims(const rl_tensor *a, const rl_tensor *b) {
+    return a->rank == b->rank && (a->rank == 0 || memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0);
+}
+
+bool rl_is_dense(const rl_tensor *t) {
+    int64_t step = 1;
+    if (t->layout || t->offset * rl_elem_bits(t->dtype) % 8) return false;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        if (t->dim[i] == 0) return true;
+        if (t->dim[i] != 1 && t->stride[i] != step) return false;
+        step *= t->dim[i];
+    }
+    return true;
+}
+
+/* ---- storages ---- */
+
+static rl_storage *storage_new(rl_rt *rt, const void *p, size_t nbyte) {
+    rl_storage *s = calloc(1, sizeof *s);
+    if (!s) rl_no_memory(rt->ctx);
+    *s = (rl_storage){.rt = rt, .next = rt->all, .on = rt->on, .nbyte = nbyte, .ref = 1, .borrowed = p != NULL};
+    if (rt->all) rt->all->prev = s;
+    rt->all = s;
+    if (p) {
+        s->p = (void *)(uintptr_t)p; /* borrowed bytes are read only, by convention: no kernel writes its inputs */
+        return s;
+    }
+    if (rt->ctx->limit && nbyte > rt->ctx->limit - RL_MIN(rt->ctx->limit, rt->live)) rl_no_memory(rt->ctx);
+    s->p = rt->on->alloc(rt, nbyte);
+    if (!s->p) rl_no_memory(rt->ctx);
+    rt->live += nbyte;
+    rt->peak = RL_MAX(rt->peak, rt->live);
+    return s;
+}
+
+static void storage_drop(rl_storage *s) {
+    if (--s->ref) return;
+    rl_rt *rt = s->rt;
+    if (s->prev) s->prev->next = s->next;
+    else rt->all = s->next;
+    if (s->next) s->next->prev = s->prev;
+    if (s->items)
+        for (size_t i = 0; i < s->nbyte / sizeof(rl_tensor); i++) rl_tensor_drop((rl_tensor *)s->p + i);
+    if (!s->borrowed && s->p) {
+        rt->on->free(rt, s->p, s->nbyte);
+        rt->live -= s->nbyte;
+    }
+    free(s);
+}
+
+/* ---- tensors ---- */
+
+static rl_tensor describe(rl_dtype t, uint32_t rank, const int64_t *dim) {
+    rl_tensor x = {.kind = RL_TENSOR, .dtype = t, .rank = rank};
+    int64_t step = 1;
+    for (uint32_t i = rank; i-- > 0;) {
+        x.dim[i] = dim[i];
+        x.stride[i] = step;
+        step *= dim[i];
+    }
+    return x;
+}
+
+static void clear_strings(const rl_tensor *t) {
+    rl_str *s = t->mem->p, empty = rl_internz(t->mem->rt->ctx, "");
+    for (size_t i = 0; i < t->mem->nbyte / sizeof *s; i++) s[i] = empty;
+}
+
+rl_tensor rl_tensor_new(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    int64_t numel = 1, nbit;
+    for (uint32_t i = 0; i < rank; i++)
+        if (dim[i] < 0 || __builtin_mul_overflow(numel, dim[i], &numel)) rl_no_memory(rt->ctx);
+    if (rank > RL_RANK || __builtin_mul_overflow(numel, (int64_t)rl_elem_bits(t), &nbit)) rl_no_memory(rt->ctx);
+    rl_tensor x = describe(t, rank, dim);
+    x.mem = storage_new(rt, NULL, rl_bytes_of(t, numel));
+    if (t == RL_STRING) clear_strings(&x);
+    return x;
+}
+
+rl_tensor rl_tensor_borrow(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim, const void *p, size_t nbyte) {
+    rl_tensor x = describe(t, rank, dim);
+    x.mem = storage_new(rt, p ? p : "", nbyte);
+    return x;
+}
+
+rl_tensor rl_sequence_new(rl_rt *rt, rl_dtype t, const rl_tensor *item, int64_t n) {
+    rl_tensor x = describe(t, 1, &n);
+    x.kind = RL_SEQUENCE;
+    x.mem = storage_new(rt, NULL, (size_t)n * sizeof(rl_tensor));
+    if (n) memcpy(x.mem->p, item, (size_t)n * sizeof *item);
+    x.mem->items = true;
+    return x;
+}
+
+rl_tensor rl_tensor_keep(const rl_tensor *t) {
+    if (t->mem) t->mem->ref++;
+    return *t;
+}
+
+void rl_tensor_drop(rl_tensor *t) {
+    if (t->mem) storage_drop(t->mem);
+    *t = (rl_tensor){0};
+}
+
+rl_tensor rl_contiguous(rl_rt *rt, const rl_tensor *t) {
+    if (t->kind != RL_TENSOR || rl_is_dense(t)) return rl_tensor_keep(t);
+    rl_tensor x = rl_tensor_new(rt, t->dtype, t->rank, t->dim);
+    rl_move(rt, &x, t);
+    return x;
+}
+
+/* ---- views ---- */
+
+rl_tensor rl_view_transpose(const rl_tensor *t, const int64_t *perm) {
+    rl_tensor x = *t;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        x.dim[i] = t->dim[perm[i]];
+        x.stride[i] = t->stride[perm[i]];
+    }
+    return x;
+}
+
+rl_tensor rl_view_slice(const rl_tensor *t, uint32_t axis, int64_t start, int64_t step, int64_t count) {
+    rl_tensor x = *t;
+    x.dim[axis] = count;
+    if (count) x.offset += start * t->stride[axis];
+    x.stride[axis] = t->stride[axis] * step;
+    return x;
+}
+
+bool rl_view_expand(const rl_tensor *t, uint32_t rank, const int64_t *dim, rl_tensor *out) {
+    rl_tensor x = *t;
+    if (t->rank > rank) return false;
+    uint32_t lead = rank - t->rank;
+    for (uint32_t i = rank; i-- > 0;) {
+        int64_t had = i < lead ? 1 : t->dim[i - lead];
+        if (had != 1 && had != dim[i]) return false;
+        x.stride[i] = had == 1 ? 0 : t->stride[i - lead];
+        x.dim[i] = dim[i];
+    }
+    x.rank = rank;
+    *out = x;
+    return true;
+}
+
+/* Drops dims of 1 and joins neighbours that lie one after the other. */
+static void merge_dims(rl_tensor *t) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (t->dim[i] == 1) continue;
+        if (n && t->stride[n - 1] == t->stride[i] * t->dim[i]) {
+            t->dim[n - 1] *= t->dim[i];
+            t->stride[n - 1] = t->stride[i];
+            continue;
+        }
+        t->dim[n] = t->dim[i];
+        t->stride[n++] = t->stride[i];
+    }
+    t->rank = n;
+}
+
+/* Each merged dim must be cut exactly by the new dims, from the innermost on. */
+bool rl_view_reshape(const rl_tensor *t, uint32_t rank, const int64_t *dim, rl_tensor *out) {
+    rl_tensor from = *t, x = *t, fresh = describe(t->dtype, rank, dim);
+    x.rank = rank;
+    memcpy(x.dim, fresh.dim, sizeof x.dim);
+    memcpy(x.stride, fresh.stride, sizeof x.stride);
+    *out = x;
+    if (t->layout) return false;
+    if (rl_numel(t) == 0) return true;
+    merge_dims(&from);
+    uint32_t k = from.rank;
+    int64_t left = 1, step = 1;
+    for (uint32_t i = rank; i-- > 0;) {
+        if (dim[i] == 1) continue;
+        if (left == 1) {
+            if (k == 0) return false;
+            left = from.dim[--k];
+            step = from.stride[k];
+        }
+        if (left % dim[i]) return false;
+        out->stride[i] = step;
+        step *= dim[i];
+        left /= dim[i];
+    }
+    return left == 1 && k == 0;
+}

@@ -1,0 +1,99 @@
+/* Values to and from files, and random ones: see values.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../src/onnx_internal.h"
+#include "kernels.h"
+#include "values.h"
+
+/* ---- reading ---- */
+
+static rl_span field_of(rl_span message, uint32_t number) {
+    rl_span found = {0};
+    rl_wire w = rl_wire_of(message);
+    for (rl_field f; rl_wire_next(&w, &f);)
+        if (f.number == number && f.type == RL_WIRE_LEN) found = f.body;
+    return found;
+}
+
+/* The graph keeps the types of tensors only: others are looked up in the file's ValueInfoProto {name 1, type 2}. */
+static rl_pb_kind kind_of(const rl_graph *g, rl_str name) {
+    if (!g->onnx) return RL_PB_TENSOR;
+    rl_wire w = rl_wire_of(g->onnx->graph);
+    for (rl_field f; rl_wire_next(&w, &f);) {
+        if (f.number != GRAPH_INPUT) continue;
+        rl_span given = field_of(f.body, 1), type = field_of(f.body, 2);
+        if (given.n != strlen(name) || memcmp(given.p, name, given.n) != 0) continue;
+        rl_wire v = rl_wire_of(type);
+        for (rl_field k; rl_wire_next(&v, &k);)
+            if (k.type == RL_WIRE_LEN && k.number != 6) return (rl_pb_kind)k.number; /* 6: a denotation */
+    }
+    return RL_PB_TENSOR;
+}
+
+static bool ends_with(const char *s, const char *end) {
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && strcmp(s + n - k, end) == 0;
+}
+
+rl_status rl_value_read(rl_rt *rt, rl_graph *g, rl_value input, const char *path, rl_tensor *out) {
+    rl_span bytes;
+    RL_TRY(rl_file_map(rt->ctx, path, (uint64_t)1 << 40, &bytes));
+    rl_status s = ends_with(path, ".pb") ? rl_pb_read(rt, g, kind_of(g, rl_val(g, input)->name), bytes, out) : rl_npy_read(rt, path, bytes, out);
+    rl_file_unmap(bytes);
+    return s;
+}
+
+/* ---- writing ---- */
+
+static void put_name(rl_text *t, const char *name) {
+    for (const char *s = name; *s; s++) {
+        bool plain = (*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || strchr("_-+=@,", *s)
+                     || (*s == '.' && s != name);
+        if (plain) rl_put_bytes(t, s, 1);
+        else rl_put(t, "%%%02X", (unsigned)(unsigned char)*s);
+    }
+}
+
+rl_status rl_value_write(rl_rt *rt, const char *dir, const char *name, const rl_tensor *t) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, rt->ctx);
+    rl_text path = {.mem = &tmp}, bytes = {.mem = &tmp};
+    rl_put(&path, "%s/", dir);
+    put_name(&path, name);
+    bool is_npy = rl_npy_print(rt, t, &bytes);
+    if (!is_npy) rl_pb_print(rt, t, &bytes);
+    rl_put(&path, is_npy ? ".npy" : ".pb");
+    rl_status s = rl_file_write(rt->ctx, path.p, bytes.p ? bytes.p : "", bytes.n);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+/* ---- random values ---- */
+
+static uint64_t next_random(uint64_t *state) { /* splitmix64 */
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, uint64_t seed, rl_tensor *out) {
+    const rl_valinfo *v = rl_val(g, input);
+    int64_t dim[RL_RANK] = {0};
+    uint64_t state = seed ^ rl_hash_bytes(v->name, strlen(v->name));
+    if (v->dtype == RL_UNDEF || v->rank == RL_NORANK || v->rank > RL_RANK || v->dtype == RL_STRING)
+        return rl_fail(rt->ctx, RL_EUSAGE, "input '%.100s': no random value for a type that is not known; give --input", v->name);
+    for (uint32_t i = 0; i < v->rank; i++) dim[i] = rl_dim_guess(rt->ctx, v->dim[i], 1);
+    rl_tensor wide = rl_tensor_new(rt, RL_F64, v->rank, dim);
+    double *x = rl_data(&wide);
+    bool is_float = rl_dtype_bits(v->dtype) && (v->dtype == RL_F32 || v->dtype == RL_F64 || v->dtype == RL_F16 || v->dtype == RL_BF16);
+    for (int64_t i = 0, n = rl_numel(&wide); i < n; i++) {
+        uint64_t r = next_random(&state);
+        x[i] = is_float ? (double)(r >> 11) * 0x1p-52 - 1 : (double)(r >> 62 & (v->dtype == RL_BOOL ? 1u : 3u));
+    }
+    *out = rl_tensor_new(rt, v->dtype, v->rank, dim);
+    rl_convert(rt, out, &wide, true);
+    rl_tensor_drop(&wide);
+    return RL_OK;
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""The ONNX backend suite run by `relayout run`: node, simple, pytorch-converted, pytorch-operator (2,024 cases in onnx 1.23) and the
+9 light models, compared with the suite's outputs by the suite's own comparison and tolerances.
+
+  test_backend_run.py                       all of it
+  test_backend_run.py softmax reshape       cases whose name contains one of these
+  test_backend_run.py --at-least 1000       fails when fewer pass
+
+A case that is not supported must be refused with status 5 before anything runs; any other failure is listed by name. Prints how many
+fail for each op or reason.
+"""
+import collections
+import multiprocessing
+import re
+import sys
+import warnings
+
+import common
+import test_backend
+
+sys.path.insert(0, str(common.ROOT / "python"))
+from relayout_backend import Refused, RelayoutBackend
+
+TIME = 120  # seconds for one case
+
+
+def run(i):
+    """(name, kind, "" or what is wrong, refused)"""
+    from onnx.backend.test.runner import Runner
+    import numpy as np
+    name, kind, case = test_backend.CASES[i]
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            if kind == "light":
+                import onnx
+                model = onnx.load(case)
+                inputs = common.random_inputs(model, seed=1)
+                got = RelayoutBackend.prepare(model, program=PROGRAM, path=case).run(inputs)
+                Runner.assert_similar_outputs(common.run_ort(case, inputs), got, 1e-3, 1e-4)
+                return name, kind, "", False
+            model, data = test_backend.model_of(case)
+            prepared = RelayoutBackend.prepare(model, program=PROGRAM, limit=TIME)
+            for given, expected in test_backend.data_of(case, model):
+                Runner.assert_similar_outputs(expected, prepared.run(given), case.rtol, case.atol)
+    except Refused as e:
+        return name, kind, str(e), True
+    except Exception as e:
+        lines = [s.strip() for s in str(e).splitlines() if s.strip()]
+        return name, kind, f"{type(e).__name__}: {' '.join(lines[:4])[:160]}", False
+    return name, kind, "", False
+
+
+def reason(message):
+    """The op of a refusal: "no cpu kernel for Foo-13" -> "Foo"; else the message without the node's name."""
+    m = re.search(r"no cpu kernel for ([\w.:]+)-\d+", message)
+    if m:
+        return m.group(1)
+    m = re.search(r"\((\w+)\): (.*)", message)
+    return f"{m.group(1)}: {m.group(2)}" if m else message
+
+
+def main():
+    global PROGRAM
+    p = common.arguments(__doc__.splitlines()[0])
+    p.add_argument("names", nargs="*")
+    p.add_argument("--at-least", type=int, default=0, help="fail when fewer cases pass")
+    args = p.parse_args()
+    PROGRAM = common.program(args)
+    test_backend.load_cases()
+    cases = test_backend.CASES
+    chosen = [i for i, c in enumerate(cases) if not args.names or any(x in c[0] for x in args.names)]
+    refused, wrong, npass, light = collections.Counter(), [], 0, 0
+    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
+        for name, kind, message, is_refused in common.progress(pool.imap_unordered(run, chosen, 8), len(chosen)):
+            npass += not message and kind != "light"
+            light += not message and kind == "light"
+            if is_refused:
+                refused[reason(message)] += 1
+            elif message:
+                wrong.append(f"{kind} {name}: {message}")
+    print("\n".join(sorted(wrong)))
+    for what, n in sorted(refused.items(), key=lambda x: (-x[1], x[0])):
+        print(f"refused {n:4d}  {what}")
+    nfail = len(chosen) - npass - light
+    print(f"{light} light models pass; {sum(refused.values())} refused, {len(wrong)} wrong")
+    status = common.closing(npass, nfail)
+    return (npass < args.at_least) if args.at_least else status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+/* number.h: every code of every short float, against another implementation or itself. */
+#include "../../runtime/number.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../../src/text.h"
+#include "check.h"
+
+/* Every code's value rounds to that code; half way between neighbours goes to the even one, just beside it to the nearer. */
+static void check_format(rl_dtype t, uint32_t ncode) {
+    for (uint32_t k = 0; k + 1 < ncode / 2; k++) {
+        double a = rl_number_value(t, k), b = rl_number_value(t, k + 1), half = a + (b - a) / 2;
+        if (!isfinite(a)) continue;
+        CHECK(rl_number_bits(t, a, true) == k);
+        if (a > 0) CHECK(rl_number_value(t, rl_number_bits(t, -a, true)) == -a);
+        if (!isfinite(b)) continue;
+        CHECK(b > a);
+        CHECK(rl_number_bits(t, half, true) == k + k % 2);
+        CHECK(rl_number_bits(t, nextafter(half, a), true) == k && rl_number_bits(t, nextafter(half, b), true) == k + 1);
+    }
+}
+
+TEST(formats) {
+    check_format(RL_F16, 65536);
+    check_format(RL_BF16, 65536);
+    check_format(RL_F8E4M3FN, 256);
+    check_format(RL_F8E4M3FNUZ, 256);
+    check_format(RL_F8E5M2, 256);
+    check_format(RL_F8E5M2FNUZ, 256);
+    check_format(RL_F4E2M1, 16);
+}
+
+TEST(halves) {
+    for (uint32_t k = 0; k < 65536; k++) {
+        double h = rl_number_value(RL_F16, k), b = rl_number_value(RL_BF16, k);
+        CHECK(isnan(h) ? isnan(rl_half_float((uint16_t)k)) : h == (double)rl_half_float((uint16_t)k));
+        CHECK(isnan(b) ? isnan(rl_bf16_float((uint16_t)k)) : b == (double)rl_bf16_float((uint16_t)k));
+    }
+}
+
+TEST(edges) {
+    CHECK(rl_number_bits(RL_F16, 65519, true) == 0x7bff && rl_number_bits(RL_F16, 65520, true) == 0x7c00);
+    CHECK(rl_number_bits(RL_F16, 0x1p-25, true) == 0 && rl_number_bits(RL_F16, nextafter(0x1p-25, 1), true) == 1);
+    CHECK(rl_number_bits(RL_F8E4M3FN, 1e9, true) == 0x7e && rl_number_bits(RL_F8E4M3FN, 1e9, false) == 0x7f);
+    CHECK(rl_number_bits(RL_F8E4M3FNUZ, -INFINITY, true) == 0xff && rl_number_bits(RL_F8E4M3FNUZ, 1e9, false) == 0x80);
+    CHECK(rl_number_bits(RL_F8E5M2, INFINITY, true) == 0x7b && rl_number_bits(RL_F8E5M2, INFINITY, false) == 0x7c);
+    CHECK(rl_number_bits(RL_F8E5M2FNUZ, NAN, true) == 0x80 && rl_number_bits(RL_F8E5M2FNUZ, -0.0, true) == 0);
+    CHECK(rl_number_bits(RL_F4E2M1, -100, true) == 0xf && rl_number_value(RL_F4E2M1, 7) == 6);
+    CHECK(rl_number_bits(RL_F8E8M0, 1, true) == 127 && rl_number_bits(RL_F8E8M0, 1.25, true) == 128);
+    CHECK(isnan(rl_number_value(RL_F8E8M0, 0xff)) && rl_number_value(RL_F8E8M0, 0) == 0x1p-127);
+}
+
+TEST(runs) {
+    int64_t big[] = {(1LL << 24) + 1, INT64_MAX, -1};
+    float f[3];
+    rl_convert_run((rl_run){RL_F32, (char *)f, 0, 1}, (rl_run){RL_I64, (char *)big, 0, 1}, 3, true);
+    CHECK(f[0] == 0x1p24f && f[1] == 0x1p63f && f[2] == -1);
+    double x[] = {300.7, -1.5, NAN, 3e9};
+    uint8_t u[4];
+    int32_t i[4];
+    rl_convert_run((rl_run){RL_U8, (char *)u, 0, 1}, (rl_run){RL_F64, (char *)x, 0, 1}, 4, true);
+    rl_convert_run((rl_run){RL_I32, (char *)i, 0, 1}, (rl_run){RL_F64, (char *)x, 3, -1}, 4, true);
+    CHECK(u[0] == 44 && u[1] == 255 && u[2] == 0);
+    CHECK(i[3] == 300 && i[2] == -1 && i[1] == 0);
+    char packed[2] = {0x21, (char)0xf8}; /* i4: 1 2 -8 -1 */
+    rl_convert_run((rl_run){RL_I32, (char *)i, 0, 1}, (rl_run){RL_I4, packed, 0, 1}, 4, true);
+    CHECK(i[0] == 1 && i[1] == 2 && i[2] == -8 && i[3] == -1);
+    char back[2] = {0};
+    rl_convert_run((rl_run){RL_I4, back, 0, 1}, (rl_run){RL_I32, (char *)i, 0, 1}, 4, true);
+    CHECK(memcmp(back, packed, 2) == 0);
+}
+
+int main(void) {
+    RUN(formats);
+    RUN(halves);
+    RUN(edges);
+    RUN(runs);
+    return check_done();
+}
