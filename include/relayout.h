@@ -95,6 +95,7 @@ RL_API void rl_free(void *p);
  *     f32[2,3] strides=[5,1]           rows of 3 elements, 5 apart
  *     u4[1,3,2,2]@aBcd8b offset=5      element 5 is the high half of byte 2
  *     f32[2,3,8]@{2:24,3:1,4:3*2:12}   each digit as size:stride, the digits of an axis joined by *, whatever has no name
+ *     f32[2,3,8]@"ab(cd)->dabc d=2"    as `relayout print` shows the layout of a graph's value
  *
  *     rl_desc a, b;  rl_error e;
  *     if (rl_desc_parse("f32[1,3,2,2]@nchw", &a, &e) != RL_OK || rl_desc_parse("f32[1,3,2,2]@nChw8c", &b, &e) != RL_OK) puts(e.text);

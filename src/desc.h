@@ -15,7 +15,7 @@ typedef struct { uint32_t first, n; } rl_digits;
 rl_digits rl_desc_axis(const rl_desc *d, uint32_t a);
 /* The product of the sizes of the axis's digits: what it counts to, at least dim. */
 int64_t rl_desc_padded(const rl_desc *d, uint32_t a);
-/* Elements from one step of the axis's innermost digits to the next when all inner digits are one axis: 1 where it has one digit. */
+/* The product of the sizes of the axis's inner digits: 16 for b of aBcd16b, 1 where the axis has one digit. */
 int64_t rl_desc_block(const rl_desc *d, uint32_t a);
 /* The offset that index i of axis a adds. */
 int64_t rl_desc_step(const rl_desc *d, uint32_t a, int64_t i);

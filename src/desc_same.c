@@ -6,7 +6,6 @@
  * by the offsets alone: the innermost stride is that of index 1, its size ends where the offset first breaks the line, and so on. */
 #include "desc.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct { uint32_t n; struct { int64_t size, stride; } digit[RL_DESC_DIGITS]; } line; /* innermost first */
@@ -158,23 +157,29 @@ static int64_t unit_of(const rl_desc *d, uint32_t axis) {
 
 enum { MOSTSELECT = 1 << 24 }; /* longer axes are not looked at */
 
-int32_t rl_desc_select(const rl_desc *a, const rl_desc *b, int64_t *index) {
-    if (!same_type(a, b) || a->offset != b->offset || rl_desc_elements(a) == 0) return -1;
-    uint32_t axis = differing_axis(a, b);
-    if (axis == RL_NONE || a->dim[axis] > MOSTSELECT) return -1;
-    int64_t n = a->dim[axis], unit = unit_of(a, axis), *source = calloc((size_t)n, sizeof *source);
-    uint8_t *seen = calloc((size_t)n, 1);
-    bool ok = source && seen && unit && unit_of(b, axis) == unit;
-    for (int64_t i = 0; ok && i < n; i++) {
+/* index, filled; false where the places of the two are not the same ones, or not 0, unit, 2 unit, ... */
+static bool find_index(rl_ctx *ctx, const rl_desc *a, const rl_desc *b, uint32_t axis, int64_t *index) {
+    int64_t n = a->dim[axis], unit = unit_of(a, axis);
+    if (unit == 0 || unit_of(b, axis) != unit || RL_PROTECT(ctx)) return false;
+    int64_t *source = rl_new(&ctx->mem, int64_t, n);
+    uint8_t *seen = rl_new(&ctx->mem, uint8_t, n); /* 1: as a place of b, 2: of a */
+    for (int64_t i = 0; i < n; i++) {
         int64_t from = rl_desc_step(a, axis, i) / unit, to = rl_desc_step(b, axis, i) / unit;
-        ok = from >= 0 && from < n && to >= 0 && to < n && !(seen[to] & 1) && !(seen[from] & 2);
-        if (!ok) break;
+        if (from < 0 || from >= n || to < 0 || to >= n || seen[to] & 1 || seen[from] & 2) return false;
         seen[to] |= 1;
         seen[from] |= 2;
         source[to] = from;
     }
-    if (ok && index) memcpy(index, source, (size_t)n * sizeof *index);
-    free(source);
-    free(seen);
-    return ok ? (int32_t)axis : -1;
+    if (index) memcpy(index, source, (size_t)n * sizeof *index);
+    return true;
+}
+
+int32_t rl_desc_select(const rl_desc *a, const rl_desc *b, int64_t *index) {
+    if (!same_type(a, b) || a->offset != b->offset || rl_desc_elements(a) == 0) return -1;
+    uint32_t axis = differing_axis(a, b);
+    if (axis == RL_NONE || a->dim[axis] > MOSTSELECT) return -1;
+    rl_ctx *ctx = rl_ctx_new(0);
+    bool found = ctx && find_index(ctx, a, b, axis, index);
+    rl_ctx_free(ctx);
+    return found ? (int32_t)axis : -1;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "desc.h"
+#include "layout.h"
 
 /* ---- element types ---- */
 
@@ -164,6 +165,25 @@ static rl_status read_digits(reader *r, rl_desc *d) {
     return eat(r, '}') ? RL_OK : wrong(r, "} is wanted here");
 }
 
+/* "ab(cd)->dabc d=2", as a graph edge has it. */
+static rl_status read_edge(reader *r, rl_ctx *ctx, rl_desc *d) {
+    const rl_layout *l = NULL;
+    const char *why = NULL;
+    if (RL_PROTECT(ctx)) return rl_desc_fail(r->e, RL_ENOMEM, "out of memory");
+    if (!rl_layout_parse(&ctx->mem, &r->s, d->rank, d->dim, &l, &why)) return wrong(r, why);
+    return rl_desc_of_layout((rl_dtype)d->dtype, d->rank, d->dim, l, d, r->e);
+}
+
+static rl_status read_quoted(reader *r, rl_desc *d) {
+    for (uint32_t a = 0; a < d->rank; a++)
+        if (d->dim[a] < 0) return rl_desc_fail(r->e, RL_EUSAGE, "the size of axis %u is %lld; no size is negative", a, (long long)d->dim[a]);
+    rl_ctx *ctx = rl_ctx_new(0);
+    if (!ctx) return rl_desc_fail(r->e, RL_ENOMEM, "out of memory");
+    rl_status s = read_edge(r, ctx, d);
+    rl_ctx_free(ctx);
+    return s;
+}
+
 typedef struct { bool pads, strided, offsets; int64_t pad[RL_DESC_RANK], stride[RL_DESC_RANK], offset; } extras;
 
 static rl_status read_extra(reader *r, uint32_t rank, extras *x) {
@@ -188,15 +208,15 @@ static rl_status read_layout(reader *r, rl_desc *d) {
     rl_tag t;
     extras x = {0};
     const char *row = "contiguous", *why = NULL;
-    bool given = eat(r, '@'), digits = given && *r->s == '{';
+    bool given = eat(r, '@'), quoted = given && *r->s == '"', digits = quoted || (given && *r->s == '{');
     rl_tag_parse(&row, d->rank, &t, &why);
     if (given && (strcmp(r->s, "coo") == 0 || strcmp(r->s, "csr") == 0)) return rl_desc_named(d->dtype, d->rank, d->dim, r->s, NULL, d, r->e);
-    if (digits) RL_TRY(read_digits(r, d));
+    if (digits) RL_TRY(quoted ? read_quoted(r, d) : read_digits(r, d));
     else if (given && !rl_tag_parse(&r->s, d->rank, &t, &why)) return wrong(r, why);
     while (eat(r, ' '))
         if (*r->s != ' ' && *r->s) RL_TRY(read_extra(r, d->rank, &x));
     if (*r->s) return wrong(r, "this is left over");
-    if (digits && (x.pads || x.strided)) return wrong(r, "digits in {} have their strides and padding in them");
+    if (digits && (x.pads || x.strided)) return wrong(r, "digits have their strides and padding in them");
     if (!digits) RL_TRY(rl_desc_of_tag(d->dtype, d->rank, d->dim, &t, x.pads ? x.pad : NULL, d, r->e));
     if (x.strided) set_strides(d, x.stride);
     d->offset = x.offset;

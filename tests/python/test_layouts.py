@@ -120,7 +120,6 @@ def check_docs(prog):
         status, out = run(prog, *shlex.split(line)[2:])
         assert status == 0 and out == (ROOT / "docs" / path).read_text(), f"{path} is not what {line} draws"
     assert commands > 10 and len(pictures) >= 4
-    return commands, len(pictures)
 
 
 def check_files(prog, rng):
@@ -156,14 +155,11 @@ def main():
     os.environ.setdefault("RELAYOUT_LIBRARY", str(args.build.resolve() / "librelayout.so"))
     import relayout_layouts as rl
     rng = np.random.default_rng(1)
-    check_views(rl, rng)
-    check_conversions(rl, rng)
-    check_sparse(rl, rng)
-    check_propagation_of_documents(rl)
-    check_files(prog, rng)
-    commands, pictures = check_docs(prog)
-    print(f"views, conversions, sparse tensors and files as NumPy's; {commands} commands and {pictures} pictures of the document as they are")
-    print("7 passed, 0 failed")
+    checks = [lambda: check_views(rl, rng), lambda: check_conversions(rl, rng), lambda: check_sparse(rl, rng),
+              lambda: check_propagation_of_documents(rl), lambda: check_files(prog, rng), lambda: check_docs(prog)]
+    for check in checks:
+        check()
+    print(f"{len(checks)} passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -98,6 +98,9 @@ TEST(text) {
     CHECK_STR(again("f32[2,3,5,5]@nChw8c pad=[2,8,5,5]"), "f32[2,3,5,5]@aBcd8b");
     CHECK_STR(again("f32[2,3,8]@{2:24,3:1,4:3*2:12}"), "f32[2,3,8]@{2:24,3:1,4:3*2:12}");
     CHECK_STR(again("f32[2,16,3,3]@aBcd8b strides=[999,200,24,8]"), "f32[2,16,3,3]@{2:999,2:200*8:1,3:24,3:8}");
+    CHECK_STR(again("f32[2,3,8]@\"ab(cd)->dabc d=2\""), "f32[2,3,8]@{2:12,3:4,4:1*2:24}"); /* a graph edge's layout */
+    CHECK_STR(again("f32[2,3,8]@\"ab(cd)->abcd d=2\" offset=1"), "f32[2,3,8] offset=1");
+    CHECK_STR(again("f32[2,3,8]@\"ab(cd)->abcd d=3\""), "!'f32[2,3,8]@\"ab(cd)->abcd d=3\"', at column 30: the pieces of an axis do not multiply to its dim");
     CHECK_STR(again("f32[]"), "f32[]");
     CHECK_STR(again("f32[]@{}"), "f32[]");
     CHECK_STR(again("f32[0,3]@ba"), "f32[0,3]@ba");
