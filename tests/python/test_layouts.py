@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -119,6 +120,9 @@ def check_docs(prog):
     for line, path in pictures:
         status, out = run(prog, *shlex.split(line)[2:])
         assert status == 0 and out == (ROOT / "docs" / path).read_text(), f"{path} is not what {line} draws"
+        boxes = ElementTree.fromstring(out).findall("{http://www.w3.org/2000/svg}rect")
+        places = {(b.get("x"), b.get("y")) for b in boxes}
+        assert len(places) == len(boxes) > 80, path
     assert commands > 10 and len(pictures) >= 4
 
 
