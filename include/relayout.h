@@ -79,6 +79,146 @@ RL_API rl_status rl_optimize_file(const char *in, const char *out, const rl_opti
 RL_API rl_status rl_optimize_bytes(const void *in, size_t nin, void **out, size_t *nout, const rl_options *options, rl_result *result);
 RL_API void rl_free(void *p);
 
+/* ---- Layouts: where each element of a tensor lies in a buffer ----
+ *
+ * A descriptor gives each logical axis one or more *digits*.  An index of the axis is written in these digits, outermost first, and
+ * each digit says how far apart its steps lie, counted in elements.  i8[2,64,3,3]@NCHW4, MegEngine's layout for dp4a:
+ *
+ *     axis 0 (N)  2 of 576                      index n c h w lies at
+ *     axis 1 (C)  16 of 36, 4 of 1              offset + 576 n + 36 (c / 4) + c % 4 + 12 h + 4 w
+ *     axis 2 (H)  3 of 12
+ *     axis 3 (W)  3 of 4                        so 1,5,2,0 lies at element 576 + 36 + 1 + 24 = 637
+ *
+ * One digit per axis and any strides: what NumPy, PyTorch and DirectML call sizes and strides (0 repeats an axis, a larger stride
+ * leaves a gap).  Several digits: blocks.  Digits that count further than the dim: padding, filled with zeros by rl_desc_convert.
+ * Elements smaller than a byte are counted the same way, the first in the low bits of a byte.
+ *
+ * As text:   DTYPE[DIMS]@NAME pad=[..] strides=[..] offset=N       NAME, pad, strides and offset may be left out
+ *
+ *     i8[2,64,3,3]@NCHW4               any name of docs/layouts.md, or oneDNN's letters: i8[2,64,3,3]@aBcd4b
+ *     f32[2,3] strides=[5,1]           rows of 3 elements, 5 apart
+ *     u4[1,3,2,2]@aBcd8b offset=5      element 5 is the high half of byte 2
+ *     f32[2,3,8]@{2:24,3:1,4:3*2:12}   each digit as size:stride, the digits of an axis joined by *, whatever has no name
+ *     f32[2,3,8]@"ab(cd)->dabc d=2"    as `relayout print` shows the layout of a graph's value
+ *
+ *     rl_desc a, b;  rl_error e;
+ *     if (rl_desc_parse("f32[1,3,2,2]@nchw", &a, &e) != RL_OK || rl_desc_parse("f32[1,3,2,2]@nChw8c", &b, &e) != RL_OK) puts(e.text);
+ *     float x[12], y[32];                                      rl_desc_bytes(&b) == 128
+ *     rl_desc_convert(&b, y, sizeof y, &a, x, sizeof x, &e);        y[7 + 8 * k] == 0: padding
+ *
+ * A descriptor is a plain value: copy it, keep it, nothing is to be freed.  Functions that can fail say why in *e (which may be
+ * NULL); the others want a descriptor that one of these functions made or rl_desc_check accepted. */
+enum { RL_DESC_RANK = 8, RL_DESC_DIGITS = 24 };
+
+typedef struct { char text[256]; } rl_error; /* one line */
+
+typedef struct { uint32_t axis; int64_t size, stride; } rl_digit; /* stride in elements */
+
+typedef struct {
+    int32_t dtype;                   /* ONNX's TensorProto.DataType: 1 float, 3 int8, 22 int4, ... */
+    uint32_t rank, ndigit;
+    int64_t dim[RL_DESC_RANK];       /* logical sizes */
+    int64_t offset;                  /* element of index 0,...,0 */
+    rl_digit digit[RL_DESC_DIGITS];  /* by axis, and in an axis outermost first; at least one each */
+} rl_desc;
+
+/* Any text of the form above. */
+RL_API rl_status rl_desc_parse(const char *text, rl_desc *out, rl_error *e);
+/* dim in the layout that name stands for; pad: NULL, or the least sizes to count to. */
+RL_API rl_status rl_desc_named(int32_t dtype, uint32_t rank, const int64_t *dim, const char *name, const int64_t *pad, rl_desc *out,
+                               rl_error *e);
+/* Sizes and strides; NULL: packed, row-major. */
+RL_API rl_status rl_desc_strided(int32_t dtype, uint32_t rank, const int64_t *dim, const int64_t *stride, int64_t offset, rl_desc *out,
+                                 rl_error *e);
+/* As snprintf: writes at most size bytes with the closing 0, returns how many the whole text has. Reads back as the same descriptor. */
+RL_API size_t rl_desc_print(const rl_desc *d, char *out, size_t size);
+/* RL_EUSAGE unless sizes, strides and offset describe places of a buffer that can be counted in 64 bits; where written is not 0,
+ * also unless no two elements share a place. */
+RL_API rl_status rl_desc_check(const rl_desc *d, int written, rl_error *e);
+
+/* The element at an index (rank numbers within the dims). Its bit is that times rl_desc_bits. */
+RL_API int64_t rl_desc_offset(const rl_desc *d, const int64_t *index);
+RL_API uint32_t rl_desc_bits(const rl_desc *d);
+RL_API int64_t rl_desc_elements(const rl_desc *d); /* of the logical tensor */
+/* Bytes from the buffer's start to the end of the last element, padding counted as elements. */
+RL_API int64_t rl_desc_bytes(const rl_desc *d);
+/* The same rounded up to 4: DirectML's DMLCalcBufferTensorSize. */
+RL_API int64_t rl_min_buffer_bytes(const rl_desc *d);
+/* 1: the same places for all elements, and buffers of the same size, whatever the two are called (NCHW and NHWC with C = 1). */
+RL_API int rl_desc_equal(const rl_desc *a, const rl_desc *b);
+/* May two elements (or an element and padding) share a place? 0 no, 1 yes, -1 not decided: too many ways to look at. */
+RL_API int rl_desc_overlaps(const rl_desc *d);
+
+/* Copies the elements of `in` to the places that *to gives them, and zeros to to's padding; other bytes of out (gaps between
+ * strides) stay. Same dims and dtype; neither buffer shorter than rl_desc_bytes; out does not overlap in. */
+RL_API rl_status rl_desc_convert(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin, rl_error *e);
+
+typedef enum {
+    RL_SAME = 0, /* the same bytes: nothing to do */
+    RL_VIEW = 1, /* a's buffer can be used as b's: every element is where b wants it, and b's buffer is no longer */
+    RL_COPY = 2  /* elements move */
+} rl_relation;
+typedef struct {
+    rl_relation relation;
+    int64_t moved_bytes;   /* of elements that a conversion copies: 0 for a view */
+    int64_t padding_bytes; /* zeros that it writes; for a view: bytes of a's buffer that b calls padding */
+    int32_t select_axis;   /* >= 0: the copy is index_select(buffer of a seen row-major, axis, index): see rl_desc_select */
+} rl_comparison;
+RL_API rl_status rl_desc_compare(const rl_desc *a, const rl_desc *b, rl_comparison *out, rl_error *e);
+/* Where a and b differ by a permutation of one axis's places (a channel shuffle), index[0 .. dim-1] with: place k of that axis
+ * in b's buffer holds what place index[k] holds in a's. Returns the axis, or -1: not so. index may be NULL. */
+RL_API int32_t rl_desc_select(const rl_desc *a, const rl_desc *b, int64_t *index);
+
+/* The picture of the buffer in memory order, each cell the row-major position of the element in it: "text" or "svg".
+ * *out is the caller's, to be freed with rl_free. */
+RL_API rl_status rl_desc_draw(const rl_desc *d, const char *as, char **out, rl_error *e);
+
+/* ---- Views: descriptors of the same buffer ---- */
+
+RL_API rl_status rl_desc_permute(const rl_desc *d, const uint32_t *perm, rl_desc *out, rl_error *e); /* out's axis i is d's perm[i] */
+RL_API rl_status rl_desc_slice(const rl_desc *d, uint32_t axis, int64_t start, int64_t step, int64_t count, rl_desc *out, rl_error *e);
+/* To dims that d's broadcast to (aligned at the last, missing and 1 repeated by stride 0). */
+RL_API rl_status rl_desc_expand(const rl_desc *d, uint32_t rank, const int64_t *dim, rl_desc *out, rl_error *e);
+/* The same elements in row-major order under other dims; refused where that needs a copy. */
+RL_API rl_status rl_desc_reshape(const rl_desc *d, uint32_t rank, const int64_t *dim, rl_desc *out, rl_error *e);
+/* DirectML: leading 1s up to this rank (4 or 5). */
+RL_API rl_status rl_desc_fill_rank(const rl_desc *d, uint32_t rank, rl_desc *out, rl_error *e);
+/* DirectML's rules for a buffer tensor: one digit per axis, no negative strides, total_bytes a multiple of 4 and at least
+ * rl_min_buffer_bytes, alignment 0 or a power of two not below the element's size, and no overlap where it is written. */
+RL_API rl_status rl_desc_check_buffer(const rl_desc *d, int64_t total_bytes, int64_t alignment, int written, rl_error *e);
+
+/* ---- PyTorch's memory formats (descriptors with one digit per axis) ---- */
+
+typedef enum { RL_CONTIGUOUS, RL_CHANNELS_LAST, RL_CHANNELS_LAST_3D, RL_PRESERVE } rl_memory_format;
+
+RL_API int rl_is_contiguous(const rl_desc *d, rl_memory_format f); /* x.is_contiguous(memory_format=f); 0 for RL_PRESERVE */
+RL_API int rl_desc_is_dense(const rl_desc *d);                     /* no gaps, no overlap: what PyTorch calls non-overlapping and dense */
+RL_API rl_memory_format rl_suggest_format(const rl_desc *d);       /* what its strides look like; ambiguous ones: RL_CONTIGUOUS */
+/* The layout of x.to(memory_format=f), and *copies = 0 where x itself is returned; RL_PRESERVE: that of x.clone(). */
+RL_API rl_status rl_to_format(const rl_desc *x, rl_memory_format f, rl_desc *out, int *copies, rl_error *e);
+/* The layout of the output of an element-wise op on n operands, which broadcast: one for unary, two for binary, any mix. dtype: the first's. */
+RL_API rl_status rl_propagate(uint32_t n, const rl_desc *in, rl_desc *out, rl_error *e);
+
+/* ---- Sparse tensors: layouts with indices instead of strides ---- */
+
+typedef enum { RL_COO, RL_CSR } rl_sparse_kind;
+typedef struct {
+    rl_sparse_kind kind;
+    int32_t dtype;
+    uint32_t rank;             /* RL_CSR: 2 */
+    int64_t dim[RL_DESC_RANK];
+    int64_t nnz;
+    int64_t *index;            /* RL_COO: rank rows of nnz, sorted, none twice; RL_CSR: dim[0] + 1 row starts, then nnz columns */
+    void *values;              /* nnz elements, packed */
+} rl_sparse;
+
+/* How many elements of the buffer are not zero (-0 is zero, NaN is not): what rl_to_sparse needs room for. */
+RL_API rl_status rl_sparse_count(const rl_desc *d, const void *data, size_t nbyte, int64_t *nnz, rl_error *e);
+/* Fills out->index and out->values, which the caller provides, with out->kind and out->nnz set; the rest of *out is set here. */
+RL_API rl_status rl_to_sparse(const rl_desc *d, const void *data, size_t nbyte, rl_sparse *out, rl_error *e);
+/* Writes all elements of *to's buffer; indices out of range, unsorted or twice are refused. */
+RL_API rl_status rl_from_sparse(const rl_sparse *s, const rl_desc *to, void *out, size_t nout, rl_error *e);
+
 /* "0.1.0" */
 RL_API const char *rl_version(void);
 

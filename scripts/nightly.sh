@@ -30,6 +30,25 @@ sanitized() {
 }
 step "ASan and UBSan" sanitized
 
+# All shapes instead of some; oneDNN and torch themselves instead of what they answered before.
+layouts() {
+    local status=0
+    build/tests/unit_formats 1 || status=1
+    if [ -e build/onednn/include ] || { python3 -m venv build/onednn &&
+        build/onednn/bin/pip install --quiet --no-deps onednn-devel-cpu-gomp==2023.2.0 onednn-cpu-gomp==2023.2.0; }; then
+        "$PYTHON" tests/python/test_layout_onednn.py --onednn build/onednn || status=1
+    else
+        echo "skipped: oneDNN cannot be had"
+    fi
+    if python3 -c 'import numpy, torch' 2>/dev/null; then
+        python3 tests/python/test_layout_torch.py --count 50000 || status=1
+    else
+        echo "skipped: python3 has no torch (Debian: python3-torch)"
+    fi
+    return $status
+}
+step "layouts" layouts
+
 valgrinded() {
     command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed"; return 0; }
     local status=0 n=0 m out

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "tag.h"
+
 typedef struct { uint8_t axis, sub; rl_dim size; } digit;
 typedef struct { uint32_t n; digit d[RL_MAXDIGIT]; } digits;
 
@@ -254,57 +256,13 @@ static bool derive_sizes(reader *r) {
     return true;
 }
 
-/* Letters as another convention has them -> ours; NULL for none. */
-static const char *alias(const char *s, uint32_t n) {
-    static const char *const names[][2] = {{"nc", "ab"},      {"ncw", "abc"},    {"nwc", "acb"},     {"nchw", "abcd"},   {"nhwc", "acdb"},
-                                           {"chwn", "bcda"},  {"oihw", "abcd"},  {"ohwi", "acdb"},   {"hwio", "cdba"},   {"ncdhw", "abcde"},
-                                           {"ndhwc", "acdeb"}};
-    for (uint32_t i = 0; i < RL_LEN(names); i++) {
-        if (strlen(names[i][0]) != n) continue;
-        uint32_t k = 0;
-        while (k < n && (s[k] | 0x20) == names[i][0][k]) k++;
-        if (k == n) return names[i][1];
-    }
-    return NULL;
-}
-
-/* The axis of a letter: by our letters, or where the alias's name (of the outer letters) has it. */
-static uint32_t axis_of(const char *outer, uint32_t n, const char *ours, char c) {
-    if (!ours) return (uint32_t)((c | 0x20) - 'a');
-    for (uint32_t i = 0; i < n; i++)
-        if ((outer[i] | 0x20) == (c | 0x20)) return (uint32_t)(ours[i] - 'a');
-    return RL_NONE;
-}
-
-static bool read_block(reader *r, const char *outer, uint32_t n, const char *ours) {
-    int64_t size = 0;
-    uint32_t sub = 0;
-    for (; *r->s >= '0' && *r->s <= '9'; r->s++)
-        if ((size = size * 10 + (*r->s - '0')) > INT32_MAX) return fail(r, "a block is too large");
-    if (size < 2) return fail(r, "a block is at least 2");
-    uint32_t axis = is_letter(*r->s) ? axis_of(outer, n, ours, *r->s) : RL_NONE;
-    if (axis >= r->rank) return fail(r, "a block needs the letter of an axis");
-    for (uint32_t i = 0; i < r->x.n; i++) sub += r->x.d[i].axis == axis;
-    r->s++;
-    return add_digit(r, axis, sub, size, true);
-}
-
 /* acdb, aBcd16b, nhwc, nChw16c */
 static bool read_blocked(reader *r) {
-    const char *outer = r->s;
-    uint32_t n = 0;
-    while (is_letter(outer[n])) n++;
-    const char *ours = alias(outer, n);
-    if (n != r->rank) return fail(r, "a layout has one letter for each dim");
-    uint64_t seen = 0;
-    for (uint32_t i = 0; i < n; i++, r->s++) {
-        uint32_t axis = ours ? (uint32_t)(ours[i] - 'a') : axis_of(outer, n, NULL, outer[i]);
-        if (axis >= r->rank || seen >> axis & 1) return fail(r, "a layout has each axis once");
-        seen |= (uint64_t)1 << axis;
-        if (!add_digit(r, axis, 0, 0, false)) return false;
-    }
-    while (*r->s >= '0' && *r->s <= '9')
-        if (!read_block(r, outer, n, ours)) return false;
+    rl_tag t;
+    uint32_t pieces[RL_TAG_MAX] = {0};
+    if (!rl_tag_parse(&r->s, r->rank, &t, &r->why)) return false;
+    for (uint32_t i = 0; i < t.n; i++)
+        if (!add_digit(r, t.axis[i], pieces[t.axis[i]]++, t.block[i], t.block[i] != 0)) return false;
     return true;
 }
 

@@ -14,7 +14,7 @@
  *   acdb                 whole axes in memory order
  *   aBcd16b              oneDNN: b is split; its outer part stands at B, a block of 16 of it innermost
  *   "ab(cd)->dabc d=2"   anything else: the digits as the logical axes group them, as they lie in memory, and the sizes
- * Read, never printed: ncw nwc nchw nhwc chwn ohwi hwio ncdhw ndhwc, and nChw8c, nCdhw16c and the like. */
+ * Read, never printed: the other names of tag.h, nhwc, hwio, nChw8c, NCHW4 and the like. */
 #ifndef RL_LAYOUT_H
 #define RL_LAYOUT_H
 #include "ir.h"

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "../passes/interface.h"
+#include "../runtime/layout_cmd.h"
 #include "../runtime/run_cmd.h"
 #include "onnx.h"
 #include "ops.h"
@@ -95,6 +96,7 @@ static const command commands[] = {
     {"print", PRINT, "IN", "show a model (.onnx, .rlt) as text", print},
     {"run", RUN, "IN", "run a model", run_model},
     {"verify", VERIFY, "A B", "run two models on the same inputs and compare their outputs", verify},
+    {"layout", 0, "COMMAND", "describe, convert, draw and compare layouts of buffers", NULL}, /* reads its line itself */
     {"passes", OTHER, "", "list the passes", list_passes},
     {"ops", OTHER, "", "list the table of ops", list_ops},
     {"targets", TABLE, "", "print the table of targets, as a file for --target may have it", list_targets},
@@ -746,6 +748,7 @@ int main(int argc, char **argv) {
     }
     const command *c = find_command(argv[1]);
     bool named = c != NULL;
+    if (named && !c->run) return (int)rl_layout_command(argc - 1, argv + 1);
     if (!c) c = &commands[0]; /* relayout IN OUT */
     rl_status s = parse_options(&l, c, argc - named, argv + named, &done);
     if (s == RL_OK && !done) s = parse_files(&l, c, argc - named, argv + named);
