@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../passes/explain.h"
 #include "../passes/pass.h"
 #include "onnx.h"
 #include "ops.h"
@@ -32,7 +33,7 @@
 typedef struct { const char *item[MAXFIX]; uint32_t n; } list;
 typedef struct {
     rl_ctx *ctx;
-    const char *in, *out, *json, *after;
+    const char *in, *out, *json, *after, *node;
     list dims, shapes;
     rl_passopt pass;
     bool canonical;
@@ -41,21 +42,22 @@ typedef struct {
 
 /* ---- the command line ---- */
 
-enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, ALL = MODEL | OTHER };
-enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_VERSION };
+enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, OTHER = 8, EXPLAIN = 16, MODEL = OPTIMIZE | STATS | PRINT | EXPLAIN, ALL = MODEL | OTHER };
+enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_VERSION, O_NODE };
 
 static const struct { const char *name, *arg; int key; unsigned commands; const char *help; } options[] = {
     {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
-    {"json", "FILE", O_JSON, OPTIMIZE | STATS, "write the report as JSON; - is stdout"},
+    {"json", "FILE", O_JSON, OPTIMIZE | STATS | EXPLAIN, "write the report as JSON; - is stdout"},
     {"target", "NAME", O_TARGET, MODEL, "what forms cost: generic (default), onnx"},
     {"objective", "WHAT", O_OBJECTIVE, MODEL, "fewest nodes (default), or fewest bytes moved"},
     {"time-limit", "SECONDS", O_TIME, MODEL, "for the solver; then the best found is taken (default 5)"},
     {"dim", "NAME=N", O_DIM, MODEL, "the symbolic size NAME is N"},
     {"input-shape", "X=N,N,...", O_SHAPE, MODEL, "the graph input X has this shape"},
-    {"disable", "PASSES", O_DISABLE, MODEL, "passes not to run, separated by commas"},
+    {"disable", "PASSES", O_DISABLE, MODEL & ~(unsigned)EXPLAIN, "passes not to run, separated by commas"},
     {"print-after", "PASS", O_PRINT_AFTER, OPTIMIZE, "print the graph after PASS to stderr"},
     {"after", "PASS", O_AFTER, PRINT, "run the passes up to PASS first"},
     {"canonical", NULL, O_CANONICAL, PRINT, "without names, values numbered from the outputs"},
+    {"node", "NAME", O_NODE, EXPLAIN, "only what this node, or tensor, has to do with"},
     {"verify-each", NULL, O_VERIFY, MODEL, "check the graph after every pass"},
     {"help", NULL, 'h', ALL, "this text"},
     {"version", NULL, O_VERSION, ALL, "the version"},
@@ -64,6 +66,7 @@ static const struct { const char *name, *arg; int key; unsigned commands; const 
 static rl_status optimize(line *l);
 static rl_status stats(line *l);
 static rl_status print(line *l);
+static rl_status explain(line *l);
 static rl_status list_passes(line *l);
 static rl_status list_ops(line *l);
 
@@ -71,6 +74,7 @@ typedef struct { const char *name; unsigned mask; const char *usage, *help; rl_s
 static const command commands[] = {
     {"optimize", OPTIMIZE, "IN -o OUT", "rewrite a model with the fewest Transposes", optimize},
     {"stats", STATS, "IN", "what moves data in a model, how much of that is needed, and where", stats},
+    {"explain", EXPLAIN, "IN", "why each conversion stays, and where the other Transposes went", explain},
     {"print", PRINT, "IN", "show a model (.onnx, .rlt) as text", print},
     {"passes", OTHER, "", "list the passes", list_passes},
     {"ops", OTHER, "", "list the table of ops", list_ops},
@@ -154,6 +158,7 @@ static rl_status set_option(line *l, int key, const char *arg) {
     case O_SHAPE: return add_item(&l->shapes, "--input-shape", arg);
     case O_DISABLE: l->pass.disable = arg; return RL_OK;
     case O_PRINT_AFTER: l->pass.print_after = arg; return RL_OK;
+    case O_NODE: l->node = arg; return RL_OK;
     case O_AFTER: l->after = arg; return RL_OK;
     case O_VERIFY: l->pass.verify_each = true; return RL_OK;
     case O_CANONICAL: l->canonical = true; return RL_OK;
@@ -485,6 +490,40 @@ static rl_status stats(line *l) {
     rl_status s = read_model(l, &g);
     if (s == RL_OK) s = stats_of(l, g, &mem);
     rl_graph_free(g);
+    rl_arena_free(&mem);
+    return s;
+}
+
+static rl_status report_explain(const line *l, const rl_explanation *x, rl_arena *mem) {
+    rl_text t = {.mem = mem};
+    bool any;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (l->json) rl_explain_json(x, l->node, &t, &any);
+    else rl_explain_text(x, l->node, &t, &any);
+    if (l->node && !any) return rl_fail(l->ctx, RL_EUSAGE, "no conversion or Transpose has to do with a node or tensor '%s'", l->node);
+    return l->json ? write_json(l, &t) : write_stdout(l->ctx, t.p, t.n);
+}
+
+/* Whether the plan is carried out is known only when it was: one graph is optimized, another explained. */
+static rl_status explain_model(line *l, rl_arena *mem) {
+    rl_graph *g;
+    rl_outcome o = {0};
+    rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = rl_optimize(g, &l->pass, &o);
+    rl_graph_free(g);
+    rl_explanation x = {.path = l->in, .target = l->pass.target, .objective = l->pass.objective, .unchanged = !o.changed, .after = o.conv_after};
+    if (s == RL_OK) s = read_model(l, &g);
+    else return s;
+    if (s == RL_OK) s = rl_explain(g, &l->pass, mem, &x);
+    if (s == RL_OK) s = report_explain(l, &x, mem);
+    rl_graph_free(g);
+    return s;
+}
+
+static rl_status explain(line *l) {
+    rl_arena mem;
+    rl_arena_init(&mem, l->ctx);
+    rl_status s = explain_model(l, &mem);
     rl_arena_free(&mem);
     return s;
 }
