@@ -139,7 +139,7 @@ static rl_status reason(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_e
     if (v == RL_EX_FITS) return rl_explain_charges(x, s, j, c);
     if (v != RL_EX_CLASH) return RL_OK;
     RL_TRY(rl_explain_confirm(x, j, &op));
-    rl_explain_demands(x, j, &op, &names, c);
+    rl_explain_demands(x, s, j, &op, &names, c);
     rl_explain_paths(x, j, &op, c);
     rl_explain_remedies(x, s, j, &op, &names, c);
     c->smallest = found->smallest;

@@ -85,11 +85,13 @@ void rl_exnames_of_tensor(const rl_explainer *x, rl_value v, rl_exnames *out);
 const char *rl_exwords(const rl_exnames *k, uint32_t cls, const uint8_t *order, uint32_t n);
 bool rl_exop_flexible(const rl_oplegal *op);
 bool rl_is_spatial(const rl_nodeinfo *n);
-void rl_explain_demands(const rl_explainer *x, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out);
+void rl_explain_demands(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out);
 /* The pins of an op that meet another pin of the conflict. */
 bool rl_expin_meets(const rl_explainer *x, rl_exjoin j, const rl_exids *op, uint32_t k, uint32_t pin);
 
 /* explain_remedy.c */
+/* Whether an op that takes any order is part of the conflict only because not all its configurations were considered. */
+bool rl_exop_limited(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, uint32_t k);
 void rl_explain_remedies(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out);
 
 /* explain_solve.c: RL_EINTERNAL where the solver of solve.h finds that the ops fit after all. */

@@ -102,15 +102,14 @@ static void flag_rows(const remedies *r, uint32_t k, rl_exids *row)
     }
 }
 
-/* The order of the first operand decides: tokens lie as their first atoms do there. */
-static void free_row(const remedies *r, const rl_oplegal *op, const uint8_t *order, uint32_t natom, rl_exids *row)
+/* The order of one operand decides, which has all tokens: they lie as their first atoms do there. */
+static void free_row(const remedies *r, const rl_oplegal *op, uint32_t by, const uint8_t *order, uint32_t natom, rl_exids *row)
 {
-    uint8_t token[RL_MAXATOM + 1], seq[64][RL_MAXGROUP];
+    uint8_t token[RL_MAXATOM + 1], (*seq)[RL_MAXGROUP] = rl_alloc_array(r->x->tmp, op->noperand, sizeof *seq);
     uint32_t n = 0;
     for (uint32_t i = 0; i < natom; i++)
         for (uint32_t t = 0; t < op->ntoken; t++)
-            if (op->token[t].natom[0] && op->token[t].atom[0][0] == order[i]) token[n++] = (uint8_t)t;
-    if (n != op->ntoken || op->noperand > RL_LEN(seq)) return;
+            if (op->token[t].natom[by] && op->token[t].atom[by][0] == order[i]) token[n++] = (uint8_t)t;
     rl_form f = {.ngroup = 1, .seq = seq};
     for (uint32_t g = 1; g <= RL_MAXGROUP; g++) f.start[g] = n;
     for (uint32_t o = 0; o < op->noperand; o++) {
@@ -122,12 +121,22 @@ static void free_row(const remedies *r, const rl_oplegal *op, const uint8_t *ord
     push_row(r, &one, &(rl_config){0, token, 0}, row);
 }
 
-/* A normalization in parts, which take any order. */
+static bool has_all_tokens(const rl_oplegal *op, uint32_t operand)
+{
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (!op->token[t].natom[operand]) return false;
+    return true;
+}
+
+/* Any order, the same for all operands: a normalization in parts, an element-wise op. */
 static void free_rows(const remedies *r, uint32_t k, rl_exids *row)
 {
     const rl_oplegal *op = &r->x->p->op.p[k];
-    const rl_cls *c = &r->x->p->cls.p[op->operand[0].cls];
-    for (uint32_t i = 0; i < c->order.n; i++) free_row(r, op, c->order.p[i].p, c->natom, row);
+    uint32_t by = 0;
+    while (by < op->noperand && !has_all_tokens(op, by)) by++;
+    if (by == op->noperand) return;
+    const rl_cls *c = &r->x->p->cls.p[op->operand[by].cls];
+    for (uint32_t i = 0; i < c->order.n; i++) free_row(r, op, by, c->order.p[i].p, c->natom, row);
 }
 
 /* ---- reporting ---- */
@@ -208,4 +217,24 @@ void rl_explain_remedies(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_
     for (uint32_t i = 0; i < op->n; i++)
         for (uint32_t pin = 0; pin < x->p->op.p[op->p[i]].npin; pin++)
             if (rl_expin_meets(x, j, op, op->p[i], pin)) relax(&r, op->p[i], pin);
+}
+
+static uint32_t meeting_pins(const rl_explainer *x, rl_exjoin j, const rl_exids *op, uint32_t k)
+{
+    uint32_t n = 0;
+    for (uint32_t pin = 0; pin < x->p->op.p[k].npin; pin++) n += rl_expin_meets(x, j, op, k, pin);
+    return n;
+}
+
+/* At one pin it takes any order.  At several it is given all orders that its classes have. */
+bool rl_exop_limited(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, uint32_t k)
+{
+    remedies r = {x, s, j, op, NULL, NULL};
+    const rl_oplegal *l = &x->p->op.p[k];
+    rl_exids row = {0};
+    uint32_t order;
+    if (meeting_pins(x, j, op, k) < 2) return true;
+    for (uint32_t i = 0; i < l->config.n * l->npin; i++) rl_push(x->tmp, row, l->pinorder.p[i]);
+    free_rows(&r, k, &row);
+    return helps(&r, k, &row, 0, &order);
 }

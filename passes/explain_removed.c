@@ -16,6 +16,7 @@ typedef struct { rl_value v; uint32_t place, from; rl_node via; } visit;
 typedef struct {
     const rl_explainer *x;
     uint32_t *seen, epoch;    /* [value] */
+    const uint32_t *kept;     /* [node] 1 + the conversion that a Transpose stays as, or 0 */
     struct { visit *p; uint32_t n, cap; } queue;
     rl_node start;
     bool down;                /* whether the walk began below the Transpose */
@@ -43,6 +44,13 @@ static void come_to(walk *w, rl_value v, uint32_t place, uint32_t from, rl_node 
     rl_push(w->x->tmp, w->queue, ((visit){v, place, from, via}));
 }
 
+static void go_into(walk *w, uint32_t at, uint32_t conversion)
+{
+    if (w->moved != RL_NONE) return;
+    w->moved = at;
+    w->conversion = conversion;
+}
+
 /* ---- inside a class ---- */
 
 /* Across a movement node from a turned tensor to the tensor on its other side. */
@@ -50,8 +58,12 @@ static void cross(walk *w, uint32_t at, rl_node n, rl_value other, bool down)
 {
     visit now = w->queue.p[at];
     const rl_member *a = &w->x->p->member[now.v.i], *b = &w->x->p->member[other.i];
-    if (n.i == w->start.i) return;
+    if (n.i == w->start.i || n.i == now.via.i) return;
     if (memcmp(a->seq, b->seq, a->natom) != 0) { /* a Transpose that moves data */
+        if (w->kept[n.i]) {
+            go_into(w, at, w->kept[n.i] - 1);
+            return;
+        }
         bool opposite = down == w->down;
         if (opposite && w->opposite == RL_NONE) {
             w->opposite = at;
@@ -88,10 +100,8 @@ static void through_op(walk *w, uint32_t at, uint32_t k)
         if (!op->operand[o].pin) continue;
         bool mine = rl_same(op->operand[o].tensor, now.v);
         here |= mine && x->at[k][pin] == now.place;
-        if (mine && x->at[k][pin] != now.place && w->moved == RL_NONE) {
-            w->moved = at;
-            w->conversion = RL_MIN(x->place.p[x->at[k][pin]].conversion, x->place.p[now.place].conversion);
-        }
+        if (mine && x->at[k][pin] != now.place)
+            go_into(w, at, RL_MIN(x->place.p[x->at[k][pin]].conversion, x->place.p[now.place].conversion));
         pin++;
     }
     if (!here) return;
@@ -115,10 +125,7 @@ static void through_ops(walk *w, uint32_t at)
     const rl_valinfo *t = rl_val(x->g, w->queue.p[at].v);
     uint32_t place = w->queue.p[at].place;
     if (!x->place.p[place].made) { /* it is made by a conversion */
-        if (w->moved == RL_NONE) {
-            w->moved = at;
-            w->conversion = x->place.p[place].conversion;
-        }
+        go_into(w, at, x->place.p[place].conversion);
         return;
     }
     if (t->def.i != RL_NONE && x->p->opof[t->def.i] != RL_NONE) through_op(w, at, x->p->opof[t->def.i]);
@@ -203,21 +210,27 @@ static void kept_as(const rl_explainer *x, const rl_exids *place, rl_value out, 
     }
 }
 
-static void one_transpose(walk *w, const rl_exids *place, rl_node n, rl_extranspose *t)
+/* What can be said of it alone: RL_EX_MOVED where the walk has to tell. */
+static void own_fate(const rl_explainer *x, const rl_exids *place, rl_node n, rl_extranspose *t)
 {
-    const rl_explainer *x = w->x;
-    rl_value a = rl_nod(x->g, n)->in[0], b = rl_nod(x->g, n)->out[0];
-    uint32_t cls = x->p->member[b.i].cls;
+    rl_value out = rl_nod(x->g, n)->out[0];
+    uint32_t cls = x->p->member[out.i].cls;
     bool read = false;
     if (x->p->cls.p[cls].constant) {
         t->fate = RL_EX_FOLDED;
         return;
     }
-    kept_as(x, &place[cls], b, t, &read);
-    t->fate = t->conversion.n ? RL_EX_KEPT : RL_EX_GONE;
-    if (t->conversion.n || !read || x->base[cls] == RL_NONE) return;
-    uint32_t made = x->base[cls], epoch = w->epoch + 1;
-    *w = (walk){.x = x, .seen = w->seen, .epoch = epoch, .start = n, .opposite = RL_NONE, .alike = RL_NONE, .absorber = RL_NONE, .moved = RL_NONE};
+    kept_as(x, &place[cls], out, t, &read);
+    t->fate = t->conversion.n ? RL_EX_KEPT : read && x->base[cls] != RL_NONE ? RL_EX_MOVED : RL_EX_GONE;
+}
+
+static void follow(walk *w, rl_node n, rl_extranspose *t)
+{
+    const rl_explainer *x = w->x;
+    rl_value a = rl_nod(x->g, n)->in[0], b = rl_nod(x->g, n)->out[0];
+    uint32_t made = x->base[x->p->member[b.i].cls], epoch = w->epoch + 1;
+    *w = (walk){.x = x, .seen = w->seen, .kept = w->kept, .epoch = epoch, .start = n,
+                .opposite = RL_NONE, .alike = RL_NONE, .absorber = RL_NONE, .moved = RL_NONE};
     w->down = is_turned(x, b, made);
     come_to(w, w->down ? b : a, made, RL_NONE, RL_NONODE);
     find_end(w, t);
@@ -227,14 +240,18 @@ void rl_explain_transposes(const rl_explainer *x, const rl_exoriginal *list, uin
 {
     rl_exids *place = rl_new(x->tmp, rl_exids, x->p->cls.n + 1);
     bool *live = rl_new(x->tmp, bool, x->g->nnode + 1);
-    walk w = {.x = x, .seen = rl_new(x->tmp, uint32_t, x->g->nval + 1)};
+    uint32_t *kept = rl_new(x->tmp, uint32_t, x->g->nnode + 1);
+    walk w = {.x = x, .seen = rl_new(x->tmp, uint32_t, x->g->nval + 1), .kept = kept};
     for (uint32_t i = 0; i < x->place.n; i++) rl_push(x->tmp, place[x->place.p[i].cls], i);
     for (uint32_t k = 0; k < x->g->order.n; k++) live[x->g->order.p[k].i] = true;
     for (uint32_t i = 0; i < nt; i++) {
         rl_extranspose t = {.node = list[i].node, .fate = list[i].unused ? RL_EX_UNUSED : RL_EX_FOLDED};
         rl_node n = rl_val(x->g, list[i].out)->def;
         bool here = n.i != RL_NONE && live[n.i] && x->p->moving[n.i];
-        if (here) one_transpose(&w, place, n, &t);
+        if (here) own_fate(x, place, n, &t);
+        if (t.conversion.n) kept[n.i] = t.conversion.p[0] + 1;
         rl_push(x->mem, out->transpose, t);
     }
+    for (uint32_t i = 0; i < nt; i++)
+        if (out->transpose.p[i].fate == RL_EX_MOVED) follow(&w, rl_val(x->g, list[i].out)->def, &out->transpose.p[i]);
 }

@@ -156,11 +156,14 @@ static void put_whole(const rl_exnames *k, rl_text *t, uint32_t cls, const uint8
 {
     put_singles(k, t, -1);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t name = rl_hash_get(&k->name, key_of(cls, order[i])), dim = name & 255, from = i;
-        while ((name >> 8) == i - from && i + 1 < n && rl_hash_get(&k->name, key_of(cls, order[i + 1])) == (dim | (i + 1 - from) << 8)) i++;
+        uint32_t name = rl_hash_get(&k->name, key_of(cls, order[i])), dim = name & 255, from = i, piece = name >> 8;
+        while (i + 1 < n && rl_hash_get(&k->name, key_of(cls, order[i + 1])) == (dim | (piece + 1) << 8)) {
+            i++;
+            piece++;
+        }
         if (t->n) rl_put(t, ",");
         put_atoms(k, t, cls, order + from, i + 1 - from);
-        if (((rl_hash_get(&k->name, key_of(cls, order[i]))) >> 8) + 1 == k->npiece[dim]) put_singles(k, t, dim);
+        if (piece + 1 == k->npiece[dim]) put_singles(k, t, dim);
     }
 }
 
@@ -319,6 +322,31 @@ static void add_ways(const rl_exnames *names, const rl_oplegal *op, const operan
     }
 }
 
+/* "N,C,H,W" for an image; what that is in the names of the conflict is said where these call it another way. */
+static const char *image_words(const rl_exnames *k, const rl_member *m, rl_value v)
+{
+    static const char *const own[] = {"N,C,W", "N,C,H,W", "N,C,D,H,W"};
+    uint32_t rank = rl_val(k->x->g, v)->rank, last = 0;
+    bool same = true;
+    for (uint32_t i = 0; i < m->natom; i++) {
+        uint32_t name = rl_hash_get(&k->name, key_of(m->cls, m->seq[i])), place = (name & 255) << 8 | name >> 8;
+        if (name == RL_NONE) continue;
+        same &= place >= last;
+        last = place;
+    }
+    if (same) return own[rank - 3];
+    rl_text t = {.mem = k->x->mem};
+    rl_put(&t, "%s, which is %s here,", own[rank - 3], rl_exwords(k, m->cls, m->seq, m->natom));
+    return t.p;
+}
+
+static bool is_image(const rl_exnames *k, const rl_oplegal *op, const rl_operand *o)
+{
+    uint32_t rank = rl_val(k->x->g, o->tensor)->rank;
+    if (!k->letters || op->node.i == RL_NONE || !rl_is_spatial(rl_nod(k->x->g, op->node))) return false;
+    return (o->out || o->slot == 0) && rank >= 3 && rank <= 5;
+}
+
 static void add_demand(const rl_explainer *x, const rl_exnames *names, uint32_t k, const operands *at, rl_exconversion *out)
 {
     const rl_oplegal *op = &x->p->op.p[k];
@@ -326,25 +354,30 @@ static void add_demand(const rl_explainer *x, const rl_exnames *names, uint32_t 
     rl_node n = rl_exnode_at(x, k, &d.what);
     if (n.i != RL_NONE) d.node = rl_exnode_of(x, n);
     for (uint32_t i = 0; i < at->n; i++) {
-        const rl_member *m = &x->p->member[op->operand[at->operand[i]].tensor.i];
-        rl_push(x->mem, d.tensor, rl_extensor_of(x, op->operand[at->operand[i]].tensor));
-        if (op->fixed) rl_push(x->mem, d.need, rl_exwords(names, m->cls, m->seq, m->natom));
+        const rl_operand *o = &op->operand[at->operand[i]];
+        const rl_member *m = &x->p->member[o->tensor.i];
+        rl_push(x->mem, d.tensor, rl_extensor_of(x, o->tensor));
+        if (!op->fixed) continue;
+        const char *need = is_image(names, op, o) ? image_words(names, m, o->tensor) : rl_exwords(names, m->cls, m->seq, m->natom);
+        rl_push(x->mem, d.need, need);
     }
     if (!op->fixed) add_ways(names, op, at, &d);
     rl_push(x->mem, out->demand, d);
 }
 
-void rl_explain_demands(const rl_explainer *x, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out)
+void rl_explain_demands(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out)
 {
     for (uint32_t i = 0; i < op->n; i++) {
         const rl_oplegal *l = &x->p->op.p[op->p[i]];
         operands at = {.n = 0};
         uint32_t pin = 0;
-        if (rl_exop_flexible(l)) continue;
+        bool flexible = rl_exop_flexible(l);
+        if (flexible && !rl_exop_limited(x, s, j, op, op->p[i])) continue;
         for (uint32_t o = 0; o < l->noperand; o++) {
             if (!l->operand[o].pin) continue;
             if (rl_expin_meets(x, j, op, op->p[i], pin++) && at.n < RL_LEN(at.operand)) at.operand[at.n++] = o;
         }
         add_demand(x, names, op->p[i], &at, out);
+        if (flexible) out->demand.p[out->demand.n - 1].what = RL_EX_CONSIDERED;
     }
 }

@@ -22,7 +22,9 @@ typedef struct {
 } rl_expath;
 
 #define RL_EXLIST(T) struct { T *p; uint32_t n, cap; }
-typedef enum { RL_EX_INPUT, RL_EX_OUTPUT, RL_EX_CAPTURED, RL_EX_PARAMETER, RL_EX_FIXED, RL_EX_FORM } rl_exwhat;
+typedef enum { RL_EX_INPUT, RL_EX_OUTPUT, RL_EX_CAPTURED, RL_EX_PARAMETER, RL_EX_FIXED, RL_EX_FORM,
+    RL_EX_CONSIDERED /* takes any order, but only some were considered (docs/how-it-works.md, How exact) */
+} rl_exwhat;
 typedef const char *rl_exword;
 typedef struct {
     rl_exwhat what;

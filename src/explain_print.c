@@ -72,6 +72,10 @@ static void put_demand(const rl_exdemand *d, rl_text *t)
         put_node(&d->node, t);
         rl_put(t, " reads `%s` as a parameter, in %s\n", d->tensor.p[0], d->need.p[0]);
         return;
+    case RL_EX_CONSIDERED:
+        put_node(&d->node, t);
+        rl_put(t, " takes any order, but not all of them were considered\n");
+        return;
     case RL_EX_FIXED:
     case RL_EX_FORM:
         put_node(&d->node, t);
@@ -117,7 +121,7 @@ static void put_remedy(const rl_exremedy *r, rl_text *t)
     case RL_EX_TARGET_ORDER: rl_put(t, "a target that runs %s in %s: ", r->node.op, r->order ? r->order : "both orders"); break;
     case RL_EX_TARGET_FLAGS: rl_put(t, "a target whose MatMul transposes: "); break;
     case RL_EX_REWRITE: rl_put(t, "a normalization in parts, which take any order (a rewrite that is not there yet): "); break;
-    case RL_EX_KERNEL: rl_put(t, "an op that takes `%s` in axes %s, in the place of ", r->tensor, r->axes ? r->axes : "of another order"); break;
+    case RL_EX_KERNEL: rl_put(t, "an op with `%s` in axes %s, in the place of ", r->tensor, r->axes ? r->axes : "in another order"); break;
     }
     put_node(&r->node, t);
     rl_put(t, "\n");
@@ -243,7 +247,7 @@ static void json_path(const rl_expath *p, rl_text *t)
 
 static void json_demand(const rl_exdemand *d, rl_text *t)
 {
-    static const char *const what[] = {"input", "output", "captured", "parameter", "fixed", "form"};
+    static const char *const what[] = {"input", "output", "captured", "parameter", "fixed", "form", "considered"};
     rl_put(t, "{");
     put_key(t, "what", what[d->what]);
     rl_put(t, ", \"node\": ");
