@@ -59,6 +59,8 @@ static void list_pins(rl_explainer *x)
         x->place.p[i].npin = 0;
     }
     x->pin = rl_new(x->tmp, rl_expin, n + 1);
+    x->meeting = rl_new(x->tmp, uint32_t, x->place.n + 1);
+    memset(x->meeting, 0xff, x->place.n * sizeof *x->meeting);
     for (uint32_t k = 0; k < x->p->op.n; k++) {
         const rl_oplegal *op = &x->p->op.p[k];
         uint32_t pin = 0;
@@ -87,6 +89,25 @@ static void list_joins(rl_explainer *x)
 }
 
 /* ---- one conversion ---- */
+
+/* Lists the pins of the conflict by place; the nearest ops first in each list. */
+static void gather(rl_explainer *x, rl_exjoin j, const rl_exids *op)
+{
+    x->meet.n = 0;
+    for (uint32_t i = op->n; i-- > 0;)
+        for (uint32_t pin = x->p->op.p[op->p[i]].npin; pin-- > 0;) {
+            uint32_t place = x->at[op->p[i]][pin] == j.place ? j.base : x->at[op->p[i]][pin];
+            rl_push(x->tmp, x->meet, ((rl_exmeeting){i, pin, x->meeting[place]}));
+            x->meeting[place] = x->meet.n - 1;
+        }
+}
+
+static void scatter(rl_explainer *x, rl_exjoin j, const rl_exids *op)
+{
+    for (uint32_t i = 0; i < op->n; i++)
+        for (uint32_t pin = 0; pin < x->p->op.p[op->p[i]].npin; pin++)
+            x->meeting[x->at[op->p[i]][pin] == j.place ? j.base : x->at[op->p[i]][pin]] = RL_NONE;
+}
 
 static const char *shape_of(const rl_explainer *x, rl_value v)
 {
@@ -118,31 +139,34 @@ static void own_ops(const rl_explainer *x, rl_exjoin j, rl_exids *op)
 {
     const uint32_t place[] = {j.base, j.place};
     for (size_t k = 0; k < 2; k++)
-        for (uint32_t i = 0; i < x->place.p[place[k]].npin; i++) rl_push(x->tmp, *op, x->pin[x->place.p[place[k]].first + i].op);
+        for (uint32_t i = 0; i < x->place.p[place[k]].npin; i++) rl_push(x->now, *op, x->pin[x->place.p[place[k]].first + i].op);
 }
 
-static rl_status reason(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exconflict *found, rl_exverdict v, rl_exconversion *c)
+static void put_orders(const rl_explainer *x, rl_exjoin j, const rl_exnames *names, rl_exconversion *c)
 {
     const rl_explace *made = &x->place.p[j.base], *needed = &x->place.p[j.place];
     const rl_cls *cls = &x->p->cls.p[made->cls];
-    rl_exids op = found->op;
-    rl_exnames names;
-    if (!op.n) own_ops(x, j, &op);
-    rl_exnames_seed(x, j, &op, cls->first, &names);
-    rl_exnames own = names;
-    c->made = rl_exwords(&names, made->cls, cls->order.p[made->order].p, cls->natom);
+    rl_exnames own = *names;
+    c->made = rl_exwords(names, made->cls, cls->order.p[made->order].p, cls->natom);
     if (strchr(c->made, '*')) rl_exnames_of_tensor(x, cls->first, &own); /* some axes have no name there */
     c->made = rl_exwords(&own, made->cls, cls->order.p[made->order].p, cls->natom);
     c->needed = rl_exwords(&own, made->cls, cls->order.p[needed->order].p, cls->natom);
     c->axes_of = own.letters ? NULL : rl_extensor_of(x, own.ref);
+}
+
+static rl_status reason(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, rl_exverdict v, rl_exconversion *c)
+{
+    rl_exnames names;
+    rl_exnames_seed(x, j, op, x->p->cls.p[x->place.p[j.base].cls].first, &names);
+    put_orders(x, j, &names, c);
     c->reason = v == RL_EX_FITS ? RL_EX_CHOICE : RL_EX_OPEN;
     if (v == RL_EX_FITS) return rl_explain_charges(x, s, j, c);
     if (v != RL_EX_CLASH) return RL_OK;
-    RL_TRY(rl_explain_confirm(x, j, &op));
-    rl_explain_demands(x, s, j, &op, &names, c);
-    rl_explain_paths(x, j, &op, c);
-    rl_explain_remedies(x, s, j, &op, &names, c);
-    c->smallest = found->smallest;
+    RL_TRY(rl_explain_confirm(x, j, op));
+    rl_explain_demands(x, s, j, op, &names, c);
+    rl_explain_paths(x, j, op, c);
+    rl_explain_remedies(x, s, j, op, &names, c);
+    c->smallest &= !rl_exsearch_exhausted(s);
     c->reason = c->demand.n == 2 && c->path.n == 1 && !c->path.p[0].loop ? RL_EX_PAIR : RL_EX_TOGETHER;
     return RL_OK;
 }
@@ -156,9 +180,14 @@ static rl_status conversion(rl_explainer *x, rl_exsearch *s, rl_exjoin j, rl_exp
     if (def.i != RL_NONE) c.maker = rl_exnode_of(x, def);
     add_readers(x, &x->place.p[j.place], &c);
     rl_exverdict v = rl_exsearch_conflict(s, j, &found);
-    RL_TRY(reason(x, s, j, &found, v, &c));
+    c.smallest = v == RL_EX_CLASH && found.smallest;
+    if (v != RL_EX_CLASH) own_ops(x, j, &found.op);
+    gather(x, j, &found.op);
+    rl_status status = reason(x, s, j, &found.op, v, &c);
+    scatter(x, j, &found.op);
+    rl_arena_free(x->now);
     rl_push(x->mem, out->conversion, c);
-    return RL_OK;
+    return status;
 }
 
 /* ---- the whole ---- */
@@ -219,7 +248,9 @@ static rl_status plan(rl_pass_run *r, rl_explainer *x, originals *list)
 
 static rl_status explain(rl_pass_run *r, rl_arena *mem, rl_explanation *out)
 {
-    rl_explainer x = {.g = r->g, .mem = mem, .tmp = r->tmp};
+    rl_arena now;
+    rl_arena_init(&now, r->g->ctx);
+    rl_explainer x = {.g = r->g, .mem = mem, .tmp = r->tmp, .now = &now};
     originals list = {0};
     RL_TRY(plan(r, &x, &list));
     x.p = r->plan;
@@ -230,9 +261,11 @@ static rl_status explain(rl_pass_run *r, rl_arena *mem, rl_explanation *out)
     list_pins(&x);
     list_joins(&x);
     rl_exsearch *s = rl_exsearch_new(&x);
-    for (uint32_t i = 0; i < x.join.n; i++) RL_TRY(conversion(&x, s, x.join.p[i], out));
-    rl_explain_transposes(&x, list.p, list.n, out);
-    return RL_OK;
+    rl_status status = RL_OK;
+    for (uint32_t i = 0; i < x.join.n && status == RL_OK; i++) status = conversion(&x, s, x.join.p[i], out);
+    if (status == RL_OK) rl_explain_transposes(&x, list.p, list.n, out);
+    rl_arena_free(&now);
+    return status;
 }
 
 rl_status rl_explain(rl_graph *g, const rl_passopt *o, rl_arena *mem, rl_explanation *out)

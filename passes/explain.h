@@ -27,13 +27,15 @@ typedef struct {
 } rl_explace;
 
 typedef struct { uint32_t *p; uint32_t n, cap; } rl_exids;
+typedef struct { uint32_t op, pin, next; } rl_exmeeting; /* op: its number in the conflict; next: RL_NONE at the end */
 typedef struct { uint32_t place, base; } rl_exjoin; /* the conversion to `place` from `base`, the made place of its class */
 
 typedef struct {
     rl_plan *p;
     rl_graph *g;
     rl_arena *mem;            /* of results */
-    rl_arena *tmp;
+    rl_arena *tmp;            /* of facts about the plan */
+    rl_arena *now;            /* of one conversion */
     const uint32_t *cfg;      /* [nop] */
     struct { rl_explace *p; uint32_t n, cap; } place;
     uint32_t **at;            /* [op][pin] place */
@@ -41,6 +43,9 @@ typedef struct {
     uint32_t nslot;
     uint32_t *base;           /* [class] made place, RL_NONE */
     struct { rl_exjoin *p; uint32_t n, cap; } join;
+    /* The pins of the conflict that is looked at, by place: a list from `meeting`. */
+    struct { rl_exmeeting *p; uint32_t n, cap; } meet;
+    uint32_t *meeting;        /* [place] the first of meet, RL_NONE */
     const char **type;        /* [origin] op types of the model as read */
     uint32_t ntype;
 } rl_explainer;
@@ -55,6 +60,8 @@ rl_exsearch *rl_exsearch_new(rl_explainer *x);
 rl_exverdict rl_exsearch_conflict(rl_exsearch *s, rl_exjoin j, rl_exconflict *out);
 /* Configurations in place of an op's own. */
 typedef struct { uint32_t op, n; const uint32_t *row; } rl_exrelax; /* row[n * npin]; n 0: the op is left out */
+/* Whether the steps for the conversion at hand, or for all of them, are used up: what was not decided then is not known. */
+bool rl_exsearch_exhausted(const rl_exsearch *s);
 /* Whether the conflict's ops clash with one of them relaxed.  Where they fit, order[i] is what the i-th of `place` has then,
  * RL_NONE where that is open. */
 rl_exverdict rl_exsearch_relaxed(rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exrelax *r, const uint32_t *place,
@@ -87,7 +94,7 @@ bool rl_exop_flexible(const rl_oplegal *op);
 bool rl_is_spatial(const rl_nodeinfo *n);
 void rl_explain_demands(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out);
 /* The pins of an op that meet another pin of the conflict. */
-bool rl_expin_meets(const rl_explainer *x, rl_exjoin j, const rl_exids *op, uint32_t k, uint32_t pin);
+bool rl_expin_meets(const rl_explainer *x, rl_exjoin j, uint32_t k, uint32_t pin);
 
 /* explain_remedy.c */
 /* Whether an op that takes any order is part of the conflict only because not all its configurations were considered. */

@@ -63,7 +63,7 @@ static void through_class(const rl_explainer *x, rl_expath *path, rl_value a, rl
             da--;
         }
         if (!up || (da < db && !rl_same(a, b))) {
-            rl_push(x->tmp, down, b.i);
+            rl_push(x->now, down, b.i);
             b = before(x, b);
             db--;
         }
@@ -109,17 +109,17 @@ rl_value rl_extensor_at(const rl_explainer *x, uint32_t op, uint32_t pin)
 static void grow(tree *t, uint32_t root)
 {
     t->in[root].reached = true;
-    rl_push(t->x->tmp, t->order, root);
+    rl_push(t->x->now, t->order, root);
     for (uint32_t head = 0; head < t->order.n; head++) {
         uint32_t i = t->order.p[head];
         for (uint32_t a = 0; a < npin(t, i); a++)
-            for (uint32_t j = 0; j < t->op->n; j++)
-                for (uint32_t b = 0; b < npin(t, j) && !t->in[j].reached; b++) {
-                    if (joined(t, i, a) != joined(t, j, b)) continue;
-                    t->in[j] = (arrival){i, a, b, true};
-                    t->inner[i] = true;
-                    rl_push(t->x->tmp, t->order, j);
-                }
+            for (uint32_t m = t->x->meeting[joined(t, i, a)]; m != RL_NONE; m = t->x->meet.p[m].next) {
+                rl_exmeeting b = t->x->meet.p[m];
+                if (t->in[b.op].reached) continue;
+                t->in[b.op] = (arrival){i, a, b.pin, true};
+                t->inner[i] = true;
+                rl_push(t->x->now, t->order, b.op);
+            }
     }
 }
 
@@ -141,7 +141,7 @@ static void step_between(const tree *t, rl_expath *path, uint32_t i, uint32_t a,
 static void descend(const tree *t, rl_expath *path, uint32_t from, uint32_t i)
 {
     rl_exids way = {0};
-    for (; i != from; i = t->in[i].from) rl_push(t->x->tmp, way, i);
+    for (; i != from; i = t->in[i].from) rl_push(t->x->now, way, i);
     step_op(t, path, from);
     while (way.n) {
         uint32_t j = way.p[--way.n];
@@ -189,22 +189,22 @@ static bool same_tensor(const tree *t, uint32_t i, uint32_t a, uint32_t b)
 /* The first pin of each op at each place is in the tree or closes a loop; each pair of ops closes at most one per place. */
 static void add_loops(const tree *t, rl_exconversion *out)
 {
+    rl_hash opener = {.mem = t->x->now}; /* place -> the earliest op there: its place in the order << 8 | its pin */
     for (uint32_t m = 0; m < t->order.n; m++) {
         uint32_t i = t->order.p[m];
         for (uint32_t a = 0; a < npin(t, i); a++) {
+            uint64_t key = (uint64_t)joined(t, i, a) + 1;
             if (m && joined(t, i, a) == joined(t, i, t->in[i].pin)) {
                 if (!same_tensor(t, i, a, t->in[i].pin)) add_loop(t, out, i, t->in[i].pin, i, a);
                 continue;
             }
-            uint32_t j = RL_NONE, b = 0; /* the earliest op at this place */
-            for (uint32_t k = 0; k <= m && j == RL_NONE; k++)
-                for (b = 0; b < npin(t, t->order.p[k]); b++)
-                    if (joined(t, t->order.p[k], b) == joined(t, i, a)) {
-                        j = t->order.p[k];
-                        break;
-                    }
-            if (j == i && same_tensor(t, i, a, b)) continue; /* it opens the place */
-            add_loop(t, out, j, b, i, a);
+            uint32_t first = rl_hash_get(&opener, key);
+            if (first == RL_NONE) {
+                if (m < 1u << 24 && a < 256) rl_hash_put(&opener, key, m << 8 | a);
+                continue;
+            }
+            uint32_t j = t->order.p[first >> 8], b = first & 255;
+            if (j != i || !same_tensor(t, i, a, b)) add_loop(t, out, j, b, i, a);
         }
     }
 }
@@ -241,10 +241,10 @@ void rl_explain_paths(const rl_explainer *x, rl_exjoin j, const rl_exids *op, rl
 {
     tree t = {.x = x, .join = j, .op = op};
     if (!op->n) return;
-    t.in = rl_new(x->tmp, arrival, op->n);
-    t.inner = rl_new(x->tmp, bool, op->n);
+    t.in = rl_new(x->now, arrival, op->n);
+    t.inner = rl_new(x->now, bool, op->n);
     uint32_t root = far_end(&t, root_of(x, j, op));
-    t.looped = rl_new(x->tmp, bool, op->n);
+    t.looped = rl_new(x->now, bool, op->n);
     memset(t.in, 0, op->n * sizeof *t.in);
     memset(t.inner, 0, op->n * sizeof *t.inner);
     t.order.n = 0;

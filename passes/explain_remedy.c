@@ -41,7 +41,7 @@ static bool image_rows(const remedies *r, uint32_t k, rl_exids *row)
     const rl_plan *p = r->x->p;
     const rl_oplegal *op = &p->op.p[k];
     uint8_t order[RL_MAXATOM + 1];
-    for (uint32_t pin = 0; pin < op->npin; pin++) rl_push(r->x->tmp, *row, op->pinorder.p[pin]);
+    for (uint32_t pin = 0; pin < op->npin; pin++) rl_push(r->x->now, *row, op->pinorder.p[pin]);
     for (uint32_t o = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin) continue;
         bool image = op->operand[o].out || op->operand[o].slot == 0;
@@ -49,7 +49,7 @@ static bool image_rows(const remedies *r, uint32_t k, rl_exids *row)
         channels_last(m, image ? rl_val(r->x->g, op->operand[o].tensor)->rank : 0, order);
         uint32_t i = find_order(p, m->cls, order);
         if (i == RL_NONE) return false;
-        rl_push(r->x->tmp, *row, i);
+        rl_push(r->x->now, *row, i);
     }
     return true;
 }
@@ -67,7 +67,7 @@ static void push_row(const remedies *r, const rl_oplegal *op, const rl_config *c
             row->n = start;
             return;
         }
-        rl_push(r->x->tmp, *row, i);
+        rl_push(r->x->now, *row, i);
     }
 }
 
@@ -105,7 +105,7 @@ static void flag_rows(const remedies *r, uint32_t k, rl_exids *row)
 /* The order of one operand decides, which has all tokens: they lie as their first atoms do there. */
 static void free_row(const remedies *r, const rl_oplegal *op, uint32_t by, const uint8_t *order, uint32_t natom, rl_exids *row)
 {
-    uint8_t token[RL_MAXATOM + 1], (*seq)[RL_MAXGROUP] = rl_alloc_array(r->x->tmp, op->noperand, sizeof *seq);
+    uint8_t token[RL_MAXATOM + 1], (*seq)[RL_MAXGROUP] = rl_alloc_array(r->x->now, op->noperand, sizeof *seq);
     uint32_t n = 0;
     for (uint32_t i = 0; i < natom; i++)
         for (uint32_t t = 0; t < op->ntoken; t++)
@@ -216,13 +216,13 @@ void rl_explain_remedies(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_
     remedies r = {x, s, j, op, names, out};
     for (uint32_t i = 0; i < op->n; i++)
         for (uint32_t pin = 0; pin < x->p->op.p[op->p[i]].npin; pin++)
-            if (rl_expin_meets(x, j, op, op->p[i], pin)) relax(&r, op->p[i], pin);
+            if (rl_expin_meets(x, j, op->p[i], pin)) relax(&r, op->p[i], pin);
 }
 
-static uint32_t meeting_pins(const rl_explainer *x, rl_exjoin j, const rl_exids *op, uint32_t k)
+static uint32_t meeting_pins(const rl_explainer *x, rl_exjoin j, uint32_t k)
 {
     uint32_t n = 0;
-    for (uint32_t pin = 0; pin < x->p->op.p[k].npin; pin++) n += rl_expin_meets(x, j, op, k, pin);
+    for (uint32_t pin = 0; pin < x->p->op.p[k].npin; pin++) n += rl_expin_meets(x, j, k, pin);
     return n;
 }
 
@@ -233,8 +233,8 @@ bool rl_exop_limited(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exid
     const rl_oplegal *l = &x->p->op.p[k];
     rl_exids row = {0};
     uint32_t order;
-    if (meeting_pins(x, j, op, k) < 2) return true;
-    for (uint32_t i = 0; i < l->config.n * l->npin; i++) rl_push(x->tmp, row, l->pinorder.p[i]);
+    if (meeting_pins(x, j, k) < 2) return true;
+    for (uint32_t i = 0; i < l->config.n * l->npin; i++) rl_push(x->now, row, l->pinorder.p[i]);
     free_rows(&r, k, &row);
     return helps(&r, k, &row, 0, &order);
 }

@@ -9,7 +9,8 @@
  * Needs: a plan with choices.  Keeps: everything. */
 #include "explain.h"
 
-#define MAXSTEPS 4000000 /* configurations looked at for one conversion */
+#define MAXSTEPS 4000000   /* configurations looked at for one conversion */
+#define MAXTOTAL 200000000 /* and for all */
 
 typedef struct { uint32_t place, order; } removal;
 
@@ -30,7 +31,7 @@ struct rl_exsearch {
     uint32_t *mark, nmark;    /* [largest norder] */
     const rl_exrelax *relax;
     uint32_t wiped;           /* the place whose domain ran empty */
-    int64_t steps;
+    int64_t steps, spent, limit;
 };
 
 static uint32_t place_of(const rl_exsearch *s, uint32_t place) { return place == s->join.place ? s->join.base : place; }
@@ -60,6 +61,8 @@ rl_exsearch *rl_exsearch_new(rl_explainer *x)
     s->mark = rl_new(x->tmp, uint32_t, most);
     return s;
 }
+
+bool rl_exsearch_exhausted(const rl_exsearch *s) { return s->steps > s->limit; }
 
 /* ---- configurations ---- */
 
@@ -219,7 +222,7 @@ static void look_at(rl_exsearch *s, rl_exids *work, uint32_t slot)
 {
     if (slot == RL_NONE || s->visit[slot] == s->look) return;
     s->visit[slot] = s->look;
-    rl_push(s->x->tmp, *work, s->stamp[slot]);
+    rl_push(s->x->now, *work, s->stamp[slot]);
 }
 
 /* Marks the ops whose removals emptied the domain. */
@@ -269,7 +272,7 @@ typedef struct { uint32_t place, mark, next, n; uint32_t *order; } level;
 
 static void open_level(rl_exsearch *s, level *l, uint32_t place)
 {
-    *l = (level){.place = place, .mark = s->record.n, .order = rl_new(s->x->tmp, uint32_t, s->count[place])};
+    *l = (level){.place = place, .mark = s->record.n, .order = rl_new(s->x->now, uint32_t, s->count[place])};
     uint32_t own = s->x->place.p[place].order; /* as in the plan: likeliest to fit, but for the joined place */
     if (s->alive[slot_of(s, place, own)]) l->order[l->n++] = own;
     for (uint32_t o = 0, n = norder(s, place); o < n; o++)
@@ -285,11 +288,11 @@ static rl_exverdict search(rl_exsearch *s, uint32_t tag)
         if (ok) {
             uint32_t v = undecided(s);
             if (v == RL_NONE) return RL_EX_FITS;
-            if (s->steps > MAXSTEPS) return RL_EX_UNDECIDED;
+            if (rl_exsearch_exhausted(s)) return RL_EX_UNDECIDED;
             s->steps += s->place.n;
             level next;
             open_level(s, &next, v);
-            rl_push(s->x->tmp, l, next);
+            rl_push(s->x->now, l, next);
         } else {
             blame(s, tag);
         }
@@ -310,7 +313,7 @@ static rl_exverdict clash(rl_exsearch *s, rl_exids *why)
     put_back(s, 0);
     why->n = 0;
     for (uint32_t i = 0; v == RL_EX_CLASH && i < s->met.n; i++) /* nearest first */
-        if (s->blame[s->met.p[i]] == tag) rl_push(s->x->tmp, *why, s->met.p[i]);
+        if (s->blame[s->met.p[i]] == tag) rl_push(s->x->now, *why, s->met.p[i]);
     return v;
 }
 
@@ -329,7 +332,7 @@ static bool shrink(rl_exsearch *s, rl_exids *op)
         rl_exids less = {0};
         uint32_t kept = 0;
         allow(s, op, op->p[i]);
-        rl_exverdict v = s->steps > MAXSTEPS ? RL_EX_UNDECIDED : clash(s, &less);
+        rl_exverdict v = rl_exsearch_exhausted(s) ? RL_EX_UNDECIDED : clash(s, &less);
         sure &= v != RL_EX_UNDECIDED;
         if (v != RL_EX_CLASH) continue;
         for (uint32_t j = 0; j < i; j++)
@@ -344,7 +347,9 @@ static bool shrink(rl_exsearch *s, rl_exids *op)
 rl_exverdict rl_exsearch_conflict(rl_exsearch *s, rl_exjoin j, rl_exconflict *out)
 {
     s->join = j;
+    s->spent += s->steps;
     s->steps = 0;
+    s->limit = s->spent < MAXTOTAL ? MAXSTEPS : 0;
     s->only = 0;
     s->relax = NULL;
     *out = (rl_exconflict){0};
@@ -357,10 +362,10 @@ rl_exverdict rl_exsearch_relaxed(rl_exsearch *s, rl_exjoin j, const rl_exids *op
                                  uint32_t nplace, uint32_t *order)
 {
     s->join = j;
-    s->steps = 0;
+    s->limit = s->spent < MAXTOTAL ? 2 * MAXSTEPS : 0; /* something is left where the conflict took all */
     s->relax = r;
     allow(s, op, RL_NONE);
-    rl_exverdict v = search(s, ++s->epoch);
+    rl_exverdict v = rl_exsearch_exhausted(s) ? RL_EX_UNDECIDED : search(s, ++s->epoch);
     for (uint32_t i = 0; v == RL_EX_FITS && i < nplace; i++) {
         uint32_t w = place_of(s, place[i]);
         order[i] = RL_NONE;
@@ -379,5 +384,5 @@ void rl_exsearch_reach(rl_exsearch *s, rl_exjoin j, rl_exids *out)
     s->only = 0;
     settle_outwards(s);
     put_back(s, 0);
-    for (uint32_t i = 0; i < s->met.n; i++) rl_push(s->x->tmp, *out, s->met.p[i]);
+    for (uint32_t i = 0; i < s->met.n; i++) rl_push(s->x->now, *out, s->met.p[i]);
 }

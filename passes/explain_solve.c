@@ -12,15 +12,15 @@ static uint32_t number_of(numbering *n, uint32_t place)
     uint32_t i = rl_hash_get(&n->index, (uint64_t)place + 1);
     if (i != RL_NONE) return i;
     rl_hash_put(&n->index, (uint64_t)place + 1, n->place.n);
-    rl_push(n->x->tmp, n->place, place);
+    rl_push(n->x->now, n->place, place);
     return n->place.n - 1;
 }
 
 static rl_choice choice_of(numbering *n, rl_exjoin j, uint32_t k)
 {
     const rl_oplegal *l = &n->x->p->op.p[k];
-    uint32_t *value = rl_new(n->x->tmp, uint32_t, l->npin + 1);
-    int64_t *cost = rl_new(n->x->tmp, int64_t, l->config.n);
+    uint32_t *value = rl_new(n->x->now, uint32_t, l->npin + 1);
+    int64_t *cost = rl_new(n->x->now, int64_t, l->config.n);
     for (uint32_t pin = 0; pin < l->npin; pin++) value[pin] = number_of(n, n->x->at[k][pin] == j.place ? j.base : n->x->at[k][pin]);
     for (uint32_t c = 0; c < l->config.n; c++) cost[c] = l->config.p[c].charge;
     return (rl_choice){l->npin, l->config.n, value, l->pinorder.p, cost};
@@ -29,17 +29,17 @@ static rl_choice choice_of(numbering *n, rl_exjoin j, uint32_t k)
 /* The joined place is one value of the problem, and so is every other place: what is least has no conversion if it can. */
 static rl_status solve(rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_solution *sol)
 {
-    numbering n = {.x = x, .index.mem = x->tmp};
-    rl_choice *choice = rl_new(x->tmp, rl_choice, op->n);
+    numbering n = {.x = x, .index.mem = x->now};
+    rl_choice *choice = rl_new(x->now, rl_choice, op->n);
     for (uint32_t i = 0; i < op->n; i++) choice[i] = choice_of(&n, j, op->p[i]);
-    uint32_t *norder = rl_new(x->tmp, uint32_t, n.place.n + 1);
-    int64_t *weight = rl_new(x->tmp, int64_t, n.place.n + 1);
+    uint32_t *norder = rl_new(x->now, uint32_t, n.place.n + 1);
+    int64_t *weight = rl_new(x->now, int64_t, n.place.n + 1);
     for (uint32_t i = 0; i < n.place.n; i++) {
         norder[i] = x->p->cls.p[x->place.p[n.place.p[i]].cls].order.n;
         weight[i] = CONVERSION;
     }
     rl_problem q = {n.place.n, op->n, weight, norder, choice, NULL};
-    return rl_solve(x->tmp, &q, 1, sol);
+    return rl_solve(x->now, &q, 1, sol);
 }
 
 rl_status rl_explain_confirm(rl_explainer *x, rl_exjoin j, const rl_exids *op)

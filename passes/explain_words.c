@@ -21,7 +21,7 @@ bool rl_is_spatial(const rl_nodeinfo *n)
 }
 
 /* The image that an op reads or makes where it meets other ops of the conflict; RL_NOVALUE if it does not. */
-static rl_value image_of(const rl_explainer *x, rl_exjoin j, const rl_exids *op, uint32_t k)
+static rl_value image_of(const rl_explainer *x, rl_exjoin j, uint32_t k)
 {
     const rl_oplegal *l = &x->p->op.p[k];
     uint32_t pin = 0;
@@ -30,7 +30,7 @@ static rl_value image_of(const rl_explainer *x, rl_exjoin j, const rl_exids *op,
         if (!l->operand[o].pin) continue;
         rl_value v = l->operand[o].tensor;
         bool image = (l->operand[o].out || l->operand[o].slot == 0) && rl_val(x->g, v)->rank >= 3 && rl_val(x->g, v)->rank <= 5;
-        if (image && rl_expin_meets(x, j, op, k, pin)) return v;
+        if (image && rl_expin_meets(x, j, k, pin)) return v;
         pin++;
     }
     return RL_NOVALUE;
@@ -84,7 +84,7 @@ static bool spread(rl_exnames *k, const rl_explainer *x, uint32_t op)
 void rl_exnames_of_tensor(const rl_explainer *x, rl_value v, rl_exnames *out)
 {
     const rl_member *m = &x->p->member[v.i];
-    *out = (rl_exnames){.x = x, .ref = v, .name.mem = x->tmp};
+    *out = (rl_exnames){.x = x, .ref = v, .name.mem = x->now};
     for (uint32_t d = 0; d < rl_val(x->g, v)->rank; d++) {
         out->npiece[d] = (uint32_t)(m->dimstart[d + 1] - m->dimstart[d]);
         for (uint32_t i = 0; i < out->npiece[d]; i++) set_name(out, m->cls, m->seq[m->dimstart[d] + i], d | i << 8);
@@ -94,12 +94,13 @@ void rl_exnames_of_tensor(const rl_explainer *x, rl_value v, rl_exnames *out)
 void rl_exnames_seed(const rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_value fallback, rl_exnames *out)
 {
     rl_value image = RL_NOVALUE;
-    for (uint32_t i = 0; i < op->n && !rl_has(image); i++) image = image_of(x, j, op, op->p[i]);
+    for (uint32_t i = 0; i < op->n && !rl_has(image); i++) image = image_of(x, j, op->p[i]);
     rl_exnames_of_tensor(x, rl_has(image) ? image : fallback, out);
     out->letters = rl_has(image);
-    for (bool more = true; more;) {
+    for (bool more = true; more;) { /* there and back: chains need not wait for a round per op */
         more = false;
         for (uint32_t i = 0; i < op->n; i++) more |= spread(out, x, op->p[i]);
+        for (uint32_t i = op->n; i-- > 0;) more |= spread(out, x, op->p[i]);
     }
 }
 
@@ -258,13 +259,10 @@ static uint32_t joined(const rl_explainer *x, rl_exjoin j, uint32_t op, uint32_t
     return x->at[op][pin] == j.place ? j.base : x->at[op][pin];
 }
 
-bool rl_expin_meets(const rl_explainer *x, rl_exjoin j, const rl_exids *op, uint32_t k, uint32_t pin)
+bool rl_expin_meets(const rl_explainer *x, rl_exjoin j, uint32_t k, uint32_t pin)
 {
-    uint32_t place = joined(x, j, k, pin);
-    for (uint32_t i = 0; i < op->n; i++)
-        for (uint32_t b = 0; b < x->p->op.p[op->p[i]].npin; b++)
-            if ((op->p[i] != k || b != pin) && joined(x, j, op->p[i], b) == place) return true;
-    return false;
+    uint32_t first = x->meeting[joined(x, j, k, pin)];
+    return first != RL_NONE && x->meet.p[first].next != RL_NONE;
 }
 
 static bool is_operand(const rl_oplegal *op, uint32_t slot)
@@ -375,7 +373,7 @@ void rl_explain_demands(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_e
         if (flexible && !rl_exop_limited(x, s, j, op, op->p[i])) continue;
         for (uint32_t o = 0; o < l->noperand; o++) {
             if (!l->operand[o].pin) continue;
-            if (rl_expin_meets(x, j, op, op->p[i], pin++) && at.n < RL_LEN(at.operand)) at.operand[at.n++] = o;
+            if (rl_expin_meets(x, j, op->p[i], pin++) && at.n < RL_LEN(at.operand)) at.operand[at.n++] = o;
         }
         add_demand(x, names, op->p[i], &at, out);
         if (flexible) out->demand.p[out->demand.n - 1].what = RL_EX_CONSIDERED;
