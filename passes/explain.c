@@ -154,6 +154,19 @@ static void put_orders(const rl_explainer *x, rl_exjoin j, const rl_exnames *nam
     c->axes_of = own.letters ? NULL : rl_extensor_of(x, own.ref);
 }
 
+/* The demand that the one path starts from stands first. */
+static void sort_pair(rl_exconversion *c)
+{
+    const rl_exstep *start = &c->path.p[0].p[0];
+    const rl_exdemand *second = &c->demand.p[1];
+    bool swap = start->node.op ? second->node.op && second->node.output == start->node.output
+                               : !second->node.op && strcmp(second->tensor.p[0], start->tensor) == 0;
+    if (!swap) return;
+    rl_exdemand first = c->demand.p[0];
+    c->demand.p[0] = *second;
+    c->demand.p[1] = first;
+}
+
 static rl_status reason(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, rl_exverdict v, rl_exconversion *c)
 {
     rl_exnames names;
@@ -168,6 +181,7 @@ static rl_status reason(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_e
     rl_explain_remedies(x, s, j, op, &names, c);
     c->smallest &= !rl_exsearch_exhausted(s);
     c->reason = c->demand.n == 2 && c->path.n == 1 && !c->path.p[0].loop ? RL_EX_PAIR : RL_EX_TOGETHER;
+    if (c->reason == RL_EX_PAIR) sort_pair(c);
     return RL_OK;
 }
 

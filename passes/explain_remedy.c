@@ -26,6 +26,15 @@ static uint32_t find_order(const rl_plan *p, uint32_t cls, const uint8_t *order)
     return RL_NONE;
 }
 
+/* The same for the pin at hand; where it meets no other op any order will do. False: the order is new, and it matters. */
+static bool push_order(const remedies *r, uint32_t k, uint32_t pin, uint32_t cls, const uint8_t *order, rl_exids *row)
+{
+    uint32_t i = find_order(r->x->p, cls, order);
+    if (i == RL_NONE && rl_expin_meets(r->x, r->join, k, pin)) return false;
+    rl_push(r->x->now, *row, i == RL_NONE ? 0 : i);
+    return true;
+}
+
 /* Channels last: the atoms of dim 1 behind all others. */
 static void channels_last(const rl_member *m, uint32_t rank, uint8_t *out)
 {
@@ -41,33 +50,29 @@ static bool image_rows(const remedies *r, uint32_t k, rl_exids *row)
     const rl_plan *p = r->x->p;
     const rl_oplegal *op = &p->op.p[k];
     uint8_t order[RL_MAXATOM + 1];
-    for (uint32_t pin = 0; pin < op->npin; pin++) rl_push(r->x->now, *row, op->pinorder.p[pin]);
+    uint32_t pin = 0;
+    for (uint32_t i = 0; i < op->npin; i++) rl_push(r->x->now, *row, op->pinorder.p[i]);
     for (uint32_t o = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin) continue;
         bool image = op->operand[o].out || op->operand[o].slot == 0;
         const rl_member *m = &p->member[op->operand[o].tensor.i];
         channels_last(m, image ? rl_val(r->x->g, op->operand[o].tensor)->rank : 0, order);
-        uint32_t i = find_order(p, m->cls, order);
-        if (i == RL_NONE) return false;
-        rl_push(r->x->now, *row, i);
+        if (!push_order(r, k, pin++, m->cls, order, row)) return false;
     }
     return true;
 }
 
 /* The orders of one configuration with its groups in other sequences; nothing where an order is new. */
-static void push_row(const remedies *r, const rl_oplegal *op, const rl_config *c, rl_exids *row)
+static void push_row(const remedies *r, uint32_t k, const rl_oplegal *op, const rl_config *c, rl_exids *row)
 {
     uint8_t order[RL_MAXATOM + 1];
-    uint32_t start = row->n;
+    uint32_t start = row->n, pin = 0;
     for (uint32_t o = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin) continue;
         rl_config_order(op, c, o, order);
-        uint32_t i = find_order(r->x->p, op->operand[o].cls, order);
-        if (i == RL_NONE) {
-            row->n = start;
-            return;
-        }
-        rl_push(r->x->now, *row, i);
+        if (push_order(r, k, pin++, op->operand[o].cls, order, row)) continue;
+        row->n = start;
+        return;
     }
 }
 
@@ -97,14 +102,15 @@ static void flag_rows(const remedies *r, uint32_t k, rl_exids *row)
             f.seq = seq;
             rl_oplegal flagged = op;
             flagged.form = &f;
-            push_row(r, &flagged, &(rl_config){0, c->token, 0}, row);
+            push_row(r, k, &flagged, &(rl_config){0, c->token, 0}, row);
         }
     }
 }
 
 /* The order of one operand decides, which has all tokens: they lie as their first atoms do there. */
-static void free_row(const remedies *r, const rl_oplegal *op, uint32_t by, const uint8_t *order, uint32_t natom, rl_exids *row)
+static void free_row(const remedies *r, uint32_t k, uint32_t by, const uint8_t *order, uint32_t natom, rl_exids *row)
 {
+    const rl_oplegal *op = &r->x->p->op.p[k];
     uint8_t token[RL_MAXATOM + 1], (*seq)[RL_MAXGROUP] = rl_alloc_array(r->x->now, op->noperand, sizeof *seq);
     uint32_t n = 0;
     for (uint32_t i = 0; i < natom; i++)
@@ -118,7 +124,7 @@ static void free_row(const remedies *r, const rl_oplegal *op, uint32_t by, const
     }
     rl_oplegal one = *op;
     one.form = &f;
-    push_row(r, &one, &(rl_config){0, token, 0}, row);
+    push_row(r, k, &one, &(rl_config){0, token, 0}, row);
 }
 
 static bool has_all_tokens(const rl_oplegal *op, uint32_t operand)
@@ -136,7 +142,7 @@ static void free_rows(const remedies *r, uint32_t k, rl_exids *row)
     while (by < op->noperand && !has_all_tokens(op, by)) by++;
     if (by == op->noperand) return;
     const rl_cls *c = &r->x->p->cls.p[op->operand[by].cls];
-    for (uint32_t i = 0; i < c->order.n; i++) free_row(r, op, by, c->order.p[i].p, c->natom, row);
+    for (uint32_t i = 0; i < c->order.n; i++) free_row(r, k, by, c->order.p[i].p, c->natom, row);
 }
 
 /* ---- reporting ---- */

@@ -67,7 +67,11 @@ static void put_demand(const rl_exdemand *d, rl_text *t)
     switch (d->what) {
     case RL_EX_INPUT: rl_put(t, "graph input `%s` comes in %s\n", d->tensor.p[0], d->need.p[0]); return;
     case RL_EX_OUTPUT: rl_put(t, "graph output `%s` must be in %s\n", d->tensor.p[0], d->need.p[0]); return;
-    case RL_EX_CAPTURED: rl_put(t, "a body reads `%s` in %s\n", d->tensor.p[0], d->need.p[0]); return;
+    case RL_EX_CAPTURED:
+        rl_put(t, "a body of ");
+        put_node(&d->node, t);
+        rl_put(t, " reads `%s` in %s\n", d->tensor.p[0], d->need.p[0]);
+        return;
     case RL_EX_PARAMETER:
         put_node(&d->node, t);
         rl_put(t, " reads `%s` as a parameter, in %s\n", d->tensor.p[0], d->need.p[0]);
@@ -189,7 +193,8 @@ static void put_transpose(const rl_extranspose *x, rl_text *t)
 void rl_explain_text(const rl_explanation *x, const char *node, rl_text *t, bool *any)
 {
     *any = false;
-    rl_put(t, "target %s, objective %s: %" PRIu32 " conversions\n", x->target, x->objective, x->conversion.n);
+    rl_put(t, "target %s, objective %s: %" PRIu32 " conversion%s\n", x->target, x->objective, x->conversion.n,
+           x->conversion.n == 1 ? "" : "s");
     if (x->unchanged) rl_put(t, "optimize leaves this model as it is\n");
     else if (x->after < x->conversion.n) rl_put(t, "a second look at the result leaves %" PRId64 " of them\n", x->after);
     for (uint32_t i = 0; i < x->conversion.n; i++) {

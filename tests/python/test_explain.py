@@ -28,12 +28,14 @@ import zoo
 TEXTS = common.ROOT / "tests" / "explain"
 IMAGES = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "Resize", "DepthToSpace", "SpaceToDepth", "InstanceNormalization",
           "GlobalAveragePool", "BatchNormalization", "LRN"}
-FIXED = IMAGES | {"LSTM", "GRU", "RNN", "Einsum", "If", "Loop", "Scan"}  # these may be named as taking one order
+BODIES = {"If", "Loop", "Scan"}                                          # what these read in a body is no input
+FIXED = IMAGES | BODIES | {"LSTM", "GRU", "RNN", "Einsum"}  # these may be named as taking one order
 PRODUCTS = {"MatMul", "Gemm"}
 NORMS = {"LayerNormalization", "RMSNormalization", "SkipLayerNormalization", "SimplifiedLayerNormalization"}
 VIEWS = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"}
 MOVES = VIEWS | {"Transpose"}
 BLOCKS = {"Softmax", "LogSoftmax", "Pad", "Slice", "CumSum"}             # [their axis] together
+OLD = {"Softmax", "LogSoftmax"}                                          # before opset 13 of all dims from the axis on
 FREE = {"Add", "Sub", "Mul", "Div", "Relu", "Sigmoid", "Clip", "Erf", "Tanh", "HardSwish", "HardSigmoid", "Cast", "LeakyRelu", "Neg", "Sqrt",
         "Exp", "Pow", "Gelu", "BatchNormalization", "Min", "Max", "Where", "PRelu", "Elu", "Abs"}
 LETTERS = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
@@ -45,6 +47,7 @@ class Model:
 
     def __init__(self, proto):
         g = proto.graph
+        self.opset = max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=0)
         self.nodes = {(n.name or None, n.op_type, next((o for o in n.output if o), None)): n for n in g.node}
         self.maker = {o: n for n in g.node for o in n.output if o}
         self.inputs, self.outputs = [i.name for i in g.input], [o.name for o in g.output]
@@ -109,7 +112,7 @@ def in_order(places):
     return bool(np.all(flat[1:] > flat[:-1]))
 
 
-def takes(node, tensor, places):
+def takes(model, node, places):
     """Whether the op takes a tensor that lies so; None where this file does not know."""
     if node is None or node.op_type in FIXED:
         return in_order(places)
@@ -117,7 +120,7 @@ def takes(node, tensor, places):
         axis = attribute(node, "axis", -1) % places.ndim
         rows = places.reshape(int(np.prod(places.shape[:axis])), -1)
         return bool(np.all(rows.max(1) - rows.min(1) == rows.shape[1] - 1))
-    if node.op_type in ("Softmax", "LogSoftmax"):
+    if node.op_type in OLD and model.opset >= 13:
         steps = np.diff(places, axis=attribute(node, "axis", -1))
         return steps.size == 0 or bool(np.all(steps == steps.flat[0]))
     return None
@@ -160,7 +163,7 @@ def check_numbers(model, c):
     shape = model.shape.get(names[0])
     if not wants_one(ends[0]) or shape is None or not 0 < np.prod(shape) <= BIGGEST or ends[0]["tensors"] != [names[0]] or ends[1]["tensors"] != [names[-1]]:
         return bad, n
-    far = lambda places: None if (p := carried(model, path, places)) is None else takes(end_of(model, ends[1]), names[-1], p)
+    far = lambda places: None if (p := carried(model, path, places)) is None else takes(model, end_of(model, ends[1]), p)
     fits = far(logical(shape))
     if fits is None:
         return bad, n
@@ -196,7 +199,7 @@ def check_path(model, way):
             continue
         node, tensor = (b, a) if "tensor" in a else (a, b)
         n = model.node(node)
-        if n is not None and tensor["tensor"] not in [*n.input, *n.output]:
+        if n is not None and n.op_type not in BODIES and tensor["tensor"] not in [*n.input, *n.output]:
             bad.append(f"'{tensor['tensor']}' is no tensor of {node}")
     if way["loop"] and steps and steps[0] != steps[-1]:
         bad.append("a loop that does not close")
@@ -211,7 +214,7 @@ def check_demand(model, d, on_path):
     node = model.node(d["node"])
     if node is None:
         return [f"no node {d['node']}"]
-    bad = [f"'{t}' is no tensor of {d['node']}" for t in d["tensors"] if t not in [*node.input, *node.output] and op not in ("If", "Loop", "Scan")]
+    bad = [f"'{t}' is no tensor of {d['node']}" for t in d["tensors"] if t not in [*node.input, *node.output] and op not in BODIES]
     if d["node"]["output"] not in on_path:
         bad.append(f"{d['node']} is on no path")
     for way in d["ways"]:
@@ -220,7 +223,7 @@ def check_demand(model, d, on_path):
                 right = need.split(", which is ")[0] == ",".join(LETTERS[model.rank[tensor]])
             elif d["what"] == "form" and op in NORMS:
                 right = need.endswith(" last")
-            elif d["what"] == "form" and op in BLOCKS:
+            elif d["what"] == "form" and op in BLOCKS and not (op in OLD and model.opset < 13):
                 right = re.fullmatch(r"(\[.*\] together|any order)", need)
             else:
                 right = d["what"] != "form" or op not in FIXED
