@@ -11,7 +11,7 @@
 #define RL_EXPLAIN_H
 #include "base.h"
 
-typedef struct { const char *name, *op, *output; } rl_exnode; /* name NULL: it has none; output: its first, NULL if none */
+typedef struct { const char *name, *op, *output; } rl_exnode; /* name NULL: it has none; output: its first; op NULL: a graph output, or nothing */
 
 /* One place of a path: a node (op not NULL), or the tensor between two. */
 typedef struct { rl_exnode node; const char *tensor; } rl_exstep;

@@ -222,7 +222,7 @@ static void put_key(rl_text *t, const char *key, const char *value)
 
 static void json_node(const rl_exnode *n, rl_text *t)
 {
-    if (!n->op) {
+    if (!n->op && !n->output) {
         rl_put(t, "null");
         return;
     }

@@ -235,7 +235,7 @@ def check_demand(model, d, on_path):
 def check_conversion(model, c):
     bad = [] if c["tensor"] in model.tensors else [f"no tensor '{c['tensor']}'"]
     for x in [c["maker"], *c["readers"], *(r["node"] for r in c["removed_by"])]:
-        if x is not None and model.node(x) is None:
+        if x is not None and model.node(x) is None and not (x["op"] is None and x["output"] in model.outputs):
             bad.append(f"no node {x}")
     on_path = {s["output"] for w in c["paths"] for s in w["steps"] if "output" in s}
     demanding = {d["node"]["output"] for d in c["demands"] if d["node"]}
