@@ -267,6 +267,7 @@ static rl_status explain(rl_pass_run *r, rl_arena *mem, rl_explanation *out)
     rl_explainer x = {.g = r->g, .mem = mem, .tmp = r->tmp, .now = &now};
     originals list = {0};
     RL_TRY(plan(r, &x, &list));
+    out->unsolved = !r->out->optimal;
     x.p = r->plan;
     uint32_t *cfg = rl_new(r->tmp, uint32_t, x.p->op.n + 1);
     for (uint32_t k = 0; k < x.p->op.n && !out->unchanged; k++) cfg[k] = x.p->op.p[k].chosen;

@@ -84,6 +84,7 @@ typedef struct {
 typedef struct {
     const char *path, *target, *objective;
     bool unchanged;      /* optimize writes the input as it is: these are the model's own conversions */
+    bool unsolved;       /* the solver's time was up: fewer may do */
     int64_t after;       /* conversions of the file that optimize writes */
     RL_EXLIST(rl_exconversion) conversion;
     RL_EXLIST(rl_extranspose) transpose; /* of the model, those that move data, in the order of its nodes */
