@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../passes/explain.h"
 #include "../passes/interface.h"
 #include "../runtime/layout_cmd.h"
 #include "../runtime/run_cmd.h"
@@ -34,7 +35,7 @@
 typedef struct { const char *item[MAXFIX]; uint32_t n; } list;
 typedef struct {
     rl_ctx *ctx;
-    const char *in, *out, *json, *after, *proof;
+    const char *in, *out, *json, *after, *proof, *node;
     const char *other; /* verify: the second model */
     list dims, shapes, inputs, in_layouts, out_layouts;
     rl_arena io_mem;
@@ -47,14 +48,14 @@ typedef struct {
 
 /* ---- the command line ---- */
 
-enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, TABLE = 16, RUN = 32, VERIFY = 64, EXEC = RUN | VERIFY,
-       ALL = MODEL | OTHER | TABLE | EXEC };
+enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, OTHER = 8, TABLE = 16, RUN = 32, VERIFY = 64, EXPLAIN = 128,
+       MODEL = OPTIMIZE | STATS | PRINT | EXPLAIN, EXEC = RUN | VERIFY, ALL = MODEL | OTHER | TABLE | EXEC };
 enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_IN_LAYOUT, O_OUT_LAYOUT, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY,
-       O_CANONICAL, O_PROOF, O_VERSION, O_INPUT, O_OUTDIR, O_DUMP, O_THREADS, O_SEED, O_RTOL, O_ATOL, O_RUNS };
+       O_CANONICAL, O_PROOF, O_NODE, O_VERSION, O_INPUT, O_OUTDIR, O_DUMP, O_THREADS, O_SEED, O_RTOL, O_ATOL, O_RUNS };
 
 static const struct { const char *name, *arg; int key; unsigned commands; const char *help; } options[] = {
     {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
-    {"json", "FILE", O_JSON, OPTIMIZE | STATS, "write the report as JSON; - is stdout"},
+    {"json", "FILE", O_JSON, OPTIMIZE | STATS | EXPLAIN, "write the report as JSON; - is stdout"},
     {"proof", "FILE", O_PROOF, OPTIMIZE, "write the certificate, for relayout check-proof; - is stdout"},
     {"target", "NAME", O_TARGET, MODEL | TABLE, "what runs it and what that costs: generic (default), onnx, ort ... or a FILE.def"},
     {"objective", "WHAT", O_OBJECTIVE, MODEL, "nodes (default): fewest conversions; bytes: fewest bytes moved; time: least time by the target's table"},
@@ -63,10 +64,11 @@ static const struct { const char *name, *arg; int key; unsigned commands; const 
     {"input-shape", "X=N,N,...", O_SHAPE, MODEL | EXEC, "the graph input X has this shape"},
     {"input-layout", "X=ORDER", O_IN_LAYOUT, OPTIMIZE, "the graph input X comes in this order: nhwc, acdb ..., or free"},
     {"output-layout", "Y=ORDER", O_OUT_LAYOUT, OPTIMIZE, "the graph output Y goes in this order"},
-    {"disable", "PASSES", O_DISABLE, MODEL, "passes not to run, separated by commas"},
+    {"disable", "PASSES", O_DISABLE, MODEL & ~(unsigned)EXPLAIN, "passes not to run, separated by commas"},
     {"print-after", "PASS", O_PRINT_AFTER, OPTIMIZE, "print the graph after PASS to stderr"},
     {"after", "PASS", O_AFTER, PRINT, "run the passes up to PASS first"},
     {"canonical", NULL, O_CANONICAL, PRINT, "without names, values numbered from the outputs"},
+    {"node", "NAME", O_NODE, EXPLAIN, "only what this node, or tensor, has to do with"},
     {"verify-each", NULL, O_VERIFY, MODEL, "check the graph after every pass"},
     {"input", "X=FILE", O_INPUT, EXEC, "an .npy or .pb file for the graph input X (default: seeded random values)"},
     {"output-dir", "DIR", O_OUTDIR, RUN, "write each output to DIR/NAME.npy (.pb where NumPy lacks the type)"},
@@ -85,6 +87,7 @@ static rl_status stats(line *l);
 static rl_status print(line *l);
 static rl_status run_model(line *l);
 static rl_status verify(line *l);
+static rl_status explain(line *l);
 static rl_status list_passes(line *l);
 static rl_status list_ops(line *l);
 static rl_status list_targets(line *l);
@@ -93,6 +96,7 @@ typedef struct { const char *name; unsigned mask; const char *usage, *help; rl_s
 static const command commands[] = {
     {"optimize", OPTIMIZE, "IN -o OUT", "rewrite a model with the fewest Transposes", optimize},
     {"stats", STATS, "IN", "what moves data in a model, how much of that is needed, and where", stats},
+    {"explain", EXPLAIN, "IN", "why each conversion stays, and where the other Transposes went", explain},
     {"print", PRINT, "IN", "show a model (.onnx, .rlt) as text", print},
     {"run", RUN, "IN", "run a model", run_model},
     {"verify", VERIFY, "A B", "run two models on the same inputs and compare their outputs", verify},
@@ -197,6 +201,7 @@ static rl_status set_option(line *l, int key, const char *arg) {
     case O_OUT_LAYOUT: return add_item(&l->out_layouts, "--output-layout", arg);
     case O_DISABLE: l->pass.disable = arg; return RL_OK;
     case O_PRINT_AFTER: l->pass.print_after = arg; return RL_OK;
+    case O_NODE: l->node = arg; return RL_OK;
     case O_AFTER: l->after = arg; return RL_OK;
     case O_VERIFY: l->pass.verify_each = true; return RL_OK;
     case O_CANONICAL: l->canonical = true; return RL_OK;
@@ -566,6 +571,40 @@ static rl_status stats(line *l) {
     rl_status s = read_model(l, &g);
     if (s == RL_OK) s = stats_of(l, g, &mem);
     rl_graph_free(g);
+    rl_arena_free(&mem);
+    return s;
+}
+
+static rl_status report_explain(const line *l, const rl_explanation *x, rl_arena *mem) {
+    rl_text t = {.mem = mem};
+    bool any;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (l->json) rl_explain_json(x, l->node, &t, &any);
+    else rl_explain_text(x, l->node, &t, &any);
+    if (l->node && !any) return rl_fail(l->ctx, RL_EUSAGE, "no conversion or Transpose has to do with a node or tensor '%s'", l->node);
+    return l->json ? write_text(l, l->json, &t) : write_stdout(l->ctx, t.p, t.n);
+}
+
+/* Whether the plan is carried out is known only when it was: one graph is optimized, another explained. */
+static rl_status explain_model(line *l, rl_arena *mem) {
+    rl_graph *g;
+    rl_outcome o = {0};
+    rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = rl_optimize(g, &l->pass, &o);
+    rl_graph_free(g);
+    rl_explanation x = {.path = l->in, .target = l->pass.target, .objective = l->pass.objective, .unchanged = !o.changed, .after = o.conv_after};
+    if (s == RL_OK) s = read_model(l, &g);
+    else return s;
+    if (s == RL_OK) s = rl_explain(g, &l->pass, mem, &x);
+    if (s == RL_OK) s = report_explain(l, &x, mem);
+    rl_graph_free(g);
+    return s;
+}
+
+static rl_status explain(line *l) {
+    rl_arena mem;
+    rl_arena_init(&mem, l->ctx);
+    rl_status s = explain_model(l, &mem);
     rl_arena_free(&mem);
     return s;
 }
