@@ -4,6 +4,9 @@
  * parts: its passes share the scratch arena, and disabling one of them disables all four, as none means anything without
  * the others.
  *
+ * The passes see one graph: flat.h makes it from the model's graph and the bodies in it, and it is written back after the last.
+ * Where a form cannot be written, they run once more on the model's graph with its bodies closed.
+ *
  * Better means: fewer moving Transposes (--objective bytes: fewer bytes moved), then the other of the two, then fewer
  * Transposes of any kind (--objective time: first of all less time by the target's rows, both graphs taken as they stand); and never more of the other nodes that move data.  It is judged by counting both graphs, not by
  * what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
@@ -125,8 +128,10 @@ static bool by_objective(const rl_pass_run *r, const char *name) {
 /* What the graph takes as it stands. */
 static rl_status time_now(rl_pass_run *r, int64_t *time) {
     RL_TRY(rl_shape_infer(r->g));
+    if (!r->closed) r->g = rl_flat_make(r->g);
     RL_TRY(rl_pass_legal(r));
     *time = rl_plan_time(r->plan);
+    r->g = rl_flat_main(r->g);
     r->plan = NULL;
     rl_arena_free(r->tmp);
     return RL_OK;
@@ -184,6 +189,16 @@ static rl_status judge(rl_pass_run *r) {
     return verify_after(r, "dce"); /* never a broken file, whatever a pass did */
 }
 
+static rl_status close_bodies(rl_pass_run *r) {
+    rl_arena tmp;
+    if (!r->g->flat) return RL_OK;
+    rl_arena_init(&tmp, r->g->ctx);
+    rl_status s = rl_flat_write_back(r->g, &tmp);
+    rl_arena_free(&tmp);
+    r->g = rl_flat_main(r->g);
+    return s;
+}
+
 /* What was written may show atoms and constants that the input hid.  So the plan is made again, at most three times, and
  * carried out only where the solver finds a cheaper assignment; the conversions before stay those of the input. */
 static rl_status again(rl_pass_run *r) {
@@ -195,6 +210,7 @@ static rl_status again(rl_pass_run *r) {
         out->rewrote = false;
         r->round = round + 1;
         RL_TRY(rl_shape_infer(r->g));
+        if (!r->closed) r->g = rl_flat_make(r->g);
         for (size_t i = 0; i < RL_LEN(list) && !r->gave_up; i++) {
             RL_TRY(run_pass(r, find_pass(list[i], strlen(list[i]))));
             if (i == 1 && !out->improved) break;
@@ -202,8 +218,35 @@ static rl_status again(rl_pass_run *r) {
         out->conv_before = before;
         r->plan = NULL;
         rl_arena_free(r->tmp);
+        if (r->gave_up || !out->rewrote) r->g = rl_flat_main(r->g);
+        else RL_TRY(close_bodies(r));
     }
     return RL_OK;
+}
+
+static rl_status run_once(rl_pass_run *r) {
+    if (!r->closed) r->g = rl_flat_make(r->g);
+    for (size_t i = 0; i < NPASS && !r->gave_up; i++)
+        if (!disabled(r->opt, passes[i].name)) RL_TRY(run_pass(r, &passes[i]));
+    return r->gave_up ? RL_OK : close_bodies(r);
+}
+
+static rl_status run_all(rl_pass_run *r) {
+    const rl_graph *g = r->g;
+    RL_TRY(run_once(r));
+    if (!r->gave_up || !(g->kept && g->kept->flat)) return RL_OK;
+    r->g = rl_flat_main(r->g);
+    r->plan = NULL;
+    rl_arena_free(r->tmp);
+    const rl_passopt *opt = r->opt;
+    rl_passopt quiet = *opt;
+    quiet.print_after = NULL; /* it has been printed */
+    r->opt = &quiet;
+    r->gave_up = false;
+    r->closed = true;
+    rl_status s = run_once(r);
+    r->opt = opt;
+    return s;
 }
 
 static rl_status optimize(rl_pass_run *r, void *unused) {
@@ -213,8 +256,7 @@ static rl_status optimize(rl_pass_run *r, void *unused) {
     RL_TRY(infer(r));
     rl_stats_of(r->g, &r->out->before);
     if (by_objective(r, "time")) RL_TRY(time_now(r, &r->out->time_before));
-    for (size_t i = 0; i < NPASS && !r->gave_up; i++)
-        if (!disabled(r->opt, passes[i].name)) RL_TRY(run_pass(r, &passes[i]));
+    RL_TRY(run_all(r));
     RL_TRY(again(r));
     return judge(r);
 }
@@ -223,12 +265,13 @@ static rl_status run_list(rl_pass_run *r, void *what) {
     const char *list = *(const char **)what;
     RL_TRY(check_names(r->g->ctx, list));
     RL_TRY(infer(r));
+    if (list && *list) r->g = rl_flat_make(r->g);
     for (const char *s = list ? list : ""; *s && !r->gave_up;) {
         size_t n = strcspn(s, ",");
         RL_TRY(run_pass(r, find_pass(s, n)));
         s += n + (s[n] == ',');
     }
-    return RL_OK;
+    return r->gave_up ? RL_OK : close_bodies(r);
 }
 
 rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_status (*job)(rl_pass_run *r, void *what), void *what) {

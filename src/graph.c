@@ -70,6 +70,7 @@ void rl_graph_free(rl_graph *g) {
         next = b->parent;
         rl_graph_free(b);
     }
+    rl_graph_free(g->kept);
     if (g->onnx) rl_onnx_free(g->onnx);
     rl_arena a = g->mem; /* g itself is in it */
     rl_arena_free(&a);
@@ -162,15 +163,8 @@ static rl_value *copy_values(rl_graph *g, const rl_value *v, uint32_t n) {
 }
 
 static void set_type_names(rl_graph *g, rl_nodeinfo *x) {
-    const char *domain = "", *type = "";
-    if (x->op < RL_OP_OPAQUE) {
-        domain = rl_optable[x->op].domain;
-        type = rl_optable[x->op].type;
-    } else if (x->op == RL_OP_MOVE) {
-        type = "Move";
-    }
-    x->domain = rl_internz(g->ctx, domain);
-    x->type = rl_internz(g->ctx, type);
+    x->domain = rl_internz(g->ctx, rl_optable[x->op].domain);
+    x->type = rl_internz(g->ctx, rl_optable[x->op].type);
     x->since = rl_opset_of(g, x->domain);
 }
 

@@ -77,6 +77,8 @@ typedef enum {
 #undef OP
     RL_OP_OPAQUE, /* not in the table: unknown domain, name or version; kept as it is */
     RL_OP_MOVE,   /* a conversion: logical identity, input and output layouts differ (after pass insert only) */
+    RL_OP_ENTER,  /* the two ends of an If, Loop or Scan in a graph that holds its bodies' nodes (passes/flat.h) */
+    RL_OP_LEAVE,
     RL_NOP
 } rl_op;
 
@@ -152,6 +154,9 @@ struct rl_graph {
     int64_t ir_version;
     struct rl_onnx *onnx;      /* what onnx_read.c keeps for onnx_write.c; NULL for graphs made from text */
     uint32_t nfresh;           /* for names of new values */
+    bool doubtful;             /* shape inference let a contradiction pass: in a body, which may never run */
+    struct rl_flat *flat;      /* passes/flat.h; NULL: bodies are attributes, as everywhere else */
+    rl_graph *kept;            /* a graph whose memory this one uses: freed with it */
 };
 
 rl_graph *rl_graph_new(rl_ctx *ctx);

@@ -362,8 +362,8 @@ static bool is_same_node(rl_span bytes, const rl_nodeinfo *n) {
 /* was: the node field that it was, or nothing. */
 static rl_status put_node(writer *w, const rl_graph *g, rl_node id, const rl_field *was) {
     const rl_nodeinfo *n = rl_nod(g, id);
-    if (n->op == RL_OP_MOVE)
-        return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a Move cannot be written", n->name ? n->name : "");
+    if (n->op > RL_OP_OPAQUE)
+        return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a %s cannot be written", n->name ? n->name : "", n->type);
     if (raw_holds(g, n)) {
         if (was && was->body.p == n->raw.p) put_span(w, was->all);
         else put_len(w, GRAPH_NODE, n->raw);
@@ -513,6 +513,10 @@ static rl_status put_port(writer *w, const rl_graph *g, rl_value v, const rl_fie
     ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
     if (port_holds(g, v, f->body)) {
         put_span(w, f->all);
+        return RL_OK;
+    }
+    if (g->parent) { /* a body may take or give another tensor */
+        put_valinfo(w, g, f->number, v);
         return RL_OK;
     }
     Onnx__ValueInfoProto *p = onnx__value_info_proto__unpack(&alloc, f->body.n, f->body.p);
