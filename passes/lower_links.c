@@ -107,9 +107,8 @@ static bool scan_axes(end *e, rl_attr *a)
         for (uint32_t o = 0; o < op->noperand && op->chosen; o++) {
             const rl_operand *v = &op->operand[o];
             if (v->body != 0 || v->out != e->leave || v->slot < nstate) continue;
-            int64_t *axis = &x[v->slot - nstate], is = *axis < 0 ? *axis + rl_val(g, v->tensor)->rank : *axis;
-            any |= is != e->l->link[k].axis;
-            *axis = e->l->link[k].axis;
+            any |= x[v->slot - nstate] != e->l->link[k].axis; /* one counted from the end is of the old rank */
+            x[v->slot - nstate] = e->l->link[k].axis;
         }
     }
     if (any) *a = rl_attr_of_ints(g, name, x, n);
