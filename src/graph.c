@@ -66,11 +66,11 @@ static rl_graph *take_bodies(rl_graph *g) {
 
 void rl_graph_free(rl_graph *g) {
     if (!g) return;
+    rl_graph_free(g->kept);
     for (rl_graph *b = take_bodies(g), *next; b; b = next) {
         next = b->parent;
         rl_graph_free(b);
     }
-    rl_graph_free(g->kept);
     if (g->onnx) rl_onnx_free(g->onnx);
     rl_arena a = g->mem; /* g itself is in it */
     rl_arena_free(&a);
