@@ -10,6 +10,7 @@
  * Better means: fewer moving Transposes (--objective bytes: fewer bytes moved), then the other of the two, then fewer
  * Transposes of any kind (--objective time: first of all less time by the target's rows, both graphs taken as they stand); and never more of the other nodes that move data.  It is judged by counting both graphs, not by
  * what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
+#include "functions.h"
 #include "plan.h"
 
 #include <string.h>
@@ -172,6 +173,7 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
     if (reached || bytes_first) out->bytes_bound = x->bound_bytes;
 }
 
+/* A graph that is not better keeps its bytes. */
 static rl_status judge(rl_pass_run *r) {
     rl_outcome *out = r->out;
     rl_stats_of(r->g, &out->after);
@@ -183,6 +185,7 @@ static rl_status judge(rl_pass_run *r) {
         out->time_after = out->time_before;
         out->conv_after = out->conv_before;
         conclude(r, bytes_first);
+        r->g->as_read = true;
         return RL_OK;
     }
     conclude(r, bytes_first);
@@ -249,16 +252,55 @@ static rl_status run_all(rl_pass_run *r) {
     return s;
 }
 
-static rl_status optimize(rl_pass_run *r, void *unused) {
-    (void)unused;
-    RL_TRY(check_names(r->g->ctx, r->opt->disable));
-    if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
-    RL_TRY(infer(r));
+/* One graph whose types are inferred, with its bodies. */
+static rl_status improve(rl_pass_run *r) {
     rl_stats_of(r->g, &r->out->before);
     if (by_objective(r, "time")) RL_TRY(time_now(r, &r->out->time_before));
     RL_TRY(run_all(r));
     RL_TRY(again(r));
     return judge(r);
+}
+
+static void add_outcome(rl_outcome *to, const rl_outcome *o) {
+    to->conv_before += o->conv_before;
+    to->conv_after += o->conv_after;
+    to->time_before += o->time_before;
+    to->time_after += o->time_after;
+    to->time_bound += o->time_bound;
+    to->proved = RL_MIN(to->proved, o->proved); /* each has a certificate of its own; the file holds that of the main graph */
+    to->conv_bound = to->proved ? to->conv_bound + o->conv_bound : 0;
+    to->bytes_bound = to->proved ? to->bytes_bound + o->bytes_bound : 0;
+    to->improved |= o->improved;
+    to->changed |= o->changed;
+    rl_stats_add(&to->before, &o->before);
+    rl_stats_add(&to->after, &o->after);
+    for (uint32_t i = 0; i < o->ntime; i++) took(to, o->time[i].pass, rl_seconds() - o->time[i].seconds);
+}
+
+/* Each function by itself.  Not where an input or output of the graph has another order: then its bytes are not what is written
+ * for a graph that is no better. */
+static rl_status improve_functions(const rl_pass_run *r) {
+    rl_passopt quiet = *r->opt;
+    quiet.print_after = NULL;
+    for (uint32_t i = 0; i < r->g->function.n && r->g->turned.n == 0; i++) {
+        rl_graph *g = r->g->function.p[i];
+        rl_outcome out = {0};
+        if (!g || g->doubtful) continue;
+        RL_TRY(improve(&(rl_pass_run){.g = g, .opt = &quiet, .target = r->target, .tmp = r->tmp, .out = &out}));
+        add_outcome(r->out, &out);
+    }
+    return RL_OK;
+}
+
+static rl_status optimize(rl_pass_run *r, void *unused) {
+    (void)unused;
+    RL_TRY(check_names(r->g->ctx, r->opt->disable));
+    if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
+    RL_TRY(infer(r));
+    RL_TRY(rl_functions_infer(r->g, r->tmp));
+    rl_arena_free(r->tmp);
+    RL_TRY(improve(r));
+    return improve_functions(r);
 }
 
 static rl_status run_list(rl_pass_run *r, void *what) {

@@ -67,6 +67,7 @@ static rl_graph *take_bodies(rl_graph *g) {
 void rl_graph_free(rl_graph *g) {
     if (!g) return;
     rl_graph_free(g->kept);
+    for (uint32_t i = 0; i < g->function.n; i++) rl_graph_free(g->function.p[i]);
     for (rl_graph *b = take_bodies(g), *next; b; b = next) {
         next = b->parent;
         rl_graph_free(b);

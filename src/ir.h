@@ -142,6 +142,7 @@ struct rl_graph {
     rl_arena mem;
     rl_graph *parent;          /* NULL for the main graph */
     rl_str name;
+    rl_str domain;             /* of a function */
     rl_nodeinfo *node;
     uint32_t nnode, nodecap;
     rl_valinfo *val;
@@ -154,6 +155,8 @@ struct rl_graph {
     int64_t ir_version;
     struct rl_onnx *onnx;      /* what onnx_read.c keeps for onnx_write.c; NULL for graphs made from text */
     uint32_t nfresh;           /* for names of new values */
+    struct { rl_graph **p; uint32_t n, cap; } function; /* of the main graph: model-local functions; NULL: not understood */
+    bool as_read;              /* nothing made it better: the writer takes its bytes, whatever became of it */
     bool doubtful;             /* shape inference let a contradiction pass: in a body, which may never run */
     struct rl_flat *flat;      /* passes/flat.h; NULL: bodies are attributes, as everywhere else */
     rl_graph *kept;            /* a graph whose memory this one uses: freed with it */

@@ -1510,13 +1510,24 @@ class Generator:
                   scan_output_axes=[self.signed(at, scans[0].rank + 1)] if at or self.chance(0.3) else None)
 
     def op_function(self):
-        """A call of a model-local function with a Transpose in it."""
+        """A call of a model-local function with Transposes in it, an old one or a new one."""
         self.need(self.opset >= 15)
         v = self.pick(lambda v: v.rank == 3)
-        name = f"F{len(self.functions)}"
-        nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), helper.make_node("Relu", ["t"], ["y"])]
-        self.functions.append(helper.make_function("local", name, ["x"], ["y"], nodes, [helper.make_opsetid("", self.opset)]))
-        self.emit(name, [v], (v.shape[0], v.shape[2], v.shape[1]), domain="local")
+        turns = [f.name.endswith("turned") for f in self.functions]
+        if not self.functions or self.chance(0.5):
+            turned, node = self.chance(0.5), helper.make_node
+            name = f"F{len(self.functions)}" + ("_turned" if turned else "")
+            nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["y" if turned else "r"])]
+            if not turned:
+                nodes.append(node("Transpose", ["r"], ["y"], perm=[0, 2, 1]))
+            if any(not t for t in turns) and self.chance(0.5):      # calls another one first
+                inner = self.r.choice([f.name for f, t in zip(self.functions, turns) if not t])
+                nodes = [node(inner, ["x"], ["x1"], domain="local")] + nodes
+                nodes[1].input[0] = "x1"
+            imports = [helper.make_opsetid("", self.opset), helper.make_opsetid("local", 1)]
+            self.functions.append(helper.make_function("local", name, ["x"], ["y"], nodes, imports))
+        name = self.r.choice(self.functions).name
+        self.emit(name, [v], (v.shape[0], v.shape[2], v.shape[1]) if name.endswith("turned") else v.shape, domain="local")
 
     def op_sequence(self):
         self.need(self.opset >= 11)
