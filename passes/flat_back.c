@@ -8,8 +8,8 @@
  *   flat     u = Transpose(x)   (of region 0, made because both branches want it)    v = Relu(u)   (of region 1)
  *   written  u in the main graph; in then_branch an outer value u, read by Relu; If captures u
  *
- * Order: nodes that are gone, nodes that are there, the bodies' inputs and
- * outputs, constants, captures from the inside out. */
+ * Order: nodes that are gone, nodes that are there with their bodies' inputs and outputs, constants, captures from the inside
+ * out. */
 #include "flat.h"
 
 #include <string.h>
@@ -319,13 +319,14 @@ static void set_captures(writer *w, const rl_control *c)
     rl_graph *g = graph_of(w, c->region);
     const rl_nodeinfo *n = rl_nod(g, c->node);
     struct { rl_value *p; uint32_t n, cap; } v = {0};
+    rl_hash known = {.mem = w->tmp};
     for (uint32_t a = 0; a < n->nattr; a++) {
         const rl_graph *b = n->attr[a].graph;
         for (uint32_t i = 0; b && i < b->outer.n; i++) {
             rl_value x = rl_graph_find(g, rl_val(b, b->outer.p[i])->name);
-            bool known = !rl_has(x);
-            for (uint32_t k = 0; k < v.n; k++) known |= rl_same(v.p[k], x);
-            if (!known) rl_push(w->tmp, v, x);
+            if (!rl_has(x) || rl_hash_get(&known, x.i + 1u) != RL_NONE) continue;
+            rl_hash_put(&known, x.i + 1u, 1);
+            rl_push(w->tmp, v, x);
         }
     }
     rl_graph_set_captures(g, c->node, v.p, v.n);
@@ -333,15 +334,13 @@ static void set_captures(writer *w, const rl_control *c)
 
 static rl_status put_captures(writer *w)
 {
-    for (uint32_t r = w->x->region.n; r-- > 0;) { /* the inner ones come later */
-        rl_graph *g = graph_of(w, r);
-        for (uint32_t k = 0; k < w->x->control.n; k++) {
-            const rl_control *c = &w->x->control.p[k];
-            if (c->region == r && rl_nod(g, c->node)->nout + rl_nod(g, c->node)->nin) set_captures(w, c);
-        }
-        drop_outer(g);
-        RL_TRY(rl_graph_sort(g));
+    for (uint32_t k = w->x->control.n; k-- > 0;) { /* those inside its bodies come after it */
+        const rl_control *c = &w->x->control.p[k];
+        const rl_nodeinfo *n = rl_nod(graph_of(w, c->region), c->node);
+        for (uint32_t b = 0; b < c->nbody; b++) drop_outer(graph_of(w, c->body + b));
+        if (n->nin + n->nout) set_captures(w, c); /* else it is gone */
     }
+    for (uint32_t r = 0; r < w->x->region.n; r++) RL_TRY(rl_graph_sort(graph_of(w, r)));
     return RL_OK;
 }
 
