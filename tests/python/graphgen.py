@@ -1442,11 +1442,13 @@ class Generator:
             next((i for i in self.inputs if i.dtype == "b" and not i.rank), None) or self.add_input([], "b", 1)
         start = self.count
         nodes, inits, then = self.branch(None)
-        end = self.count
-        if self.chance(0.5):
+        end, ninput = self.count, len(self.inputs)
+        again = self.chance(0.5)
+        if again:
             self.count = start      # the same names in both branches
         nodes2, inits2, other = self.branch([v.shape for v in then])
         self.count = max(end, self.count)
+        self.need(not again or len(self.inputs) == ninput)      # an input of the graph has a name of its own
         self.need(all(a.shape == b.shape for a, b in zip(then, other)))
         both = list(zip(then, other))
         self.emit("If", [cond], [v.shape for v in then], dtype=["f"] * len(then), mag=max(v.mag for p in both for v in p),
