@@ -159,7 +159,10 @@ static bool transpose_perm(const rl_graph *g, const rl_nodeinfo *n, uint32_t *pe
     const rl_valinfo *x = rl_val(g, n->in[0]);
     const rl_attr *a = rl_attr_find(n, "perm");
     if (x->rank == RL_NORANK || x->rank > RL_MAXATOM || (a && a->n != x->rank)) return false;
-    for (uint32_t i = 0; i < x->rank; i++) perm[i] = a ? (uint32_t)a->ints[i] : x->rank - 1 - i;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (a && (a->ints[i] < 0 || a->ints[i] >= (int64_t)x->rank)) return false;
+        perm[i] = a ? (uint32_t)a->ints[i] : x->rank - 1 - i;
+    }
     return true;
 }
 
@@ -257,7 +260,7 @@ static void start_class(rl_plan *p, uint32_t v)
         uint32_t k = rl_unit_leaves(p, m->unit[d], leaf, RL_MAXATOM);
         for (uint32_t j = 0; j < k; j++) c.size[n++] = p->unit.p[leaf[j]].size;
     }
-    double bytes = (double)rl_dtype_bits(val->dtype) / 8;
+    double bytes = (double)rl_dtype_bits(val->dtype) / 8 * (double)rl_flat_turns(p->g, rl_flat_value_region(p->g, (rl_value){v}));
     for (uint32_t i = 0; i < n; i++) {
         m->seq[i] = (uint8_t)i;
         bytes *= (double)rl_dim_guess(p->g->ctx, c.size[i], 64);

@@ -4,7 +4,7 @@
  *   a node from which no graph output can be reached goes; so does an initializer that lost its last reader.
  *
  * An initializer that never had a reader stays: it is not ours to tidy.  So does one that is also a graph input: without it
- * the input would have no default.  Bodies are left alone; what they capture counts as read. */
+ * the input would have no default.  Bodies that were not opened (flat.h) are left alone; what they capture counts as read. */
 #include "pass.h"
 
 static bool feeds_output(const rl_graph *g, const rl_nodeinfo *n) {

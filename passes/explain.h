@@ -14,9 +14,6 @@
 #include "../src/explain.h"
 #include "plan.h"
 
-/* Fills in what is explained of g, which is as read; out->unchanged says which plan: the model's own, or the solver's. */
-rl_status rl_explain(rl_graph *g, const rl_passopt *o, rl_arena *mem, rl_explanation *out);
-
 typedef struct { uint32_t op, operand, pin; } rl_expin;
 typedef struct {
     uint32_t cls, order;

@@ -45,12 +45,19 @@ static size_t elements(const rl_const *c) {
 
 /* ---- shape arithmetic ---- */
 
+/* What a graph or a body ends in stays what a node makes. */
+static bool is_result(const rl_graph *g, const rl_valinfo *v) {
+    for (uint32_t i = 0; i < v->nuse; i++)
+        if (rl_nod(g, v->use[i].node)->op == RL_OP_LEAVE) return true;
+    return v->is_output;
+}
+
 static bool is_known(const folder *f, const rl_nodeinfo *n) {
     if (n->op == RL_OP_Constant || n->op >= RL_OP_OPAQUE || n->ncap || n->nin == 0) return false;
     for (uint32_t i = 0; i < n->nout; i++) {
         if (!rl_has(n->out[i])) continue;
         const rl_valinfo *v = rl_val(f->g, n->out[i]);
-        if (!v->data || !v->data->data || v->is_output || !is_integer(v->data->dtype) || elements(v->data) > SMALL) return false;
+        if (!v->data || !v->data->data || is_result(f->g, v) || !is_integer(v->data->dtype) || elements(v->data) > SMALL) return false;
     }
     return n->nout > 0;
 }

@@ -332,6 +332,15 @@ static void op_forms(rl_plan *p, rl_oplegal *op)
     else rl_plain_form(p, op);
 }
 
+/* A link that is fixed keeps those of its operands that have a class. */
+static void fixed_link(const rl_plan *p, rl_oplegal *op)
+{
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (p->member[op->operand[o].tensor.i].cls != RL_NONE) op->operand[n++] = op->operand[o];
+    op->noperand = n;
+}
+
 /* A fixed op demands the logical order of every tensor that it reads or makes. */
 static void fixed_operands(rl_plan *p, rl_oplegal *op)
 {
@@ -350,7 +359,8 @@ void rl_legal_tokens(rl_plan *p, uint32_t i)
     rl_oplegal *op = &p->op.p[i];
     for (uint32_t o = 0; o < op->noperand; o++)
         if (p->member[op->operand[o].tensor.i].cls == RL_NONE) op->fixed = true;
-    if (op->fixed) fixed_operands(p, op);
+    if (op->fixed && op->link) fixed_link(p, op);
+    else if (op->fixed) fixed_operands(p, op);
     op->npin = 0;
     for (uint32_t o = 0; o < op->noperand; o++) {
         op->operand[o].cls = p->member[op->operand[o].tensor.i].cls;

@@ -254,6 +254,7 @@ static rl_status choose(rl_pass_run *r, void *what) {
         else RL_TRY(read_order(r->g, &io->port.p[i], rl_val(r->g, v)->rank));
     }
     rl_stats_of(r->g, &io->before);
+    r->g = rl_flat_make(r->g);
     RL_TRY(rl_pass_normalize(r));
     RL_TRY(rl_pass_fold(r));
     RL_TRY(solve(r, NULL));

@@ -75,7 +75,7 @@ void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const 
 {
     uint64_t key = key_of(cls, order);
     uint32_t first = rl_hash_get(&l->head, key), at = first;
-    rl_push(l->tmp, l->phys, ((rl_phys){v, cls, order, *d, RL_NONE}));
+    rl_push(l->tmp, l->phys, ((rl_phys){v, cls, order, *d, RL_NONE, rl_flat_value_region(l->g, v)}));
     if (first == RL_NONE) {
         rl_hash_put(&l->head, key, l->phys.n - 1);
         l->orders[cls] = rl_grow(l->tmp, l->orders[cls], l->norders[cls], l->norders[cls] + 1, sizeof(uint32_t));
@@ -87,10 +87,21 @@ void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const 
     if (v.i < l->nval) l->defined[v.i] = true;
 }
 
+/* phys or the next after it that can be read here. */
+static uint32_t readable(const rl_lower *l, uint32_t phys)
+{
+    uint32_t here = rl_flat_region(l->g, l->origin);
+    while (phys != RL_NONE && !rl_flat_within(l->g, here, l->phys.p[phys].region)) phys = l->phys.p[phys].next;
+    return phys;
+}
+
+static uint32_t first_of(const rl_lower *l, uint32_t cls, uint32_t order) { return readable(l, rl_hash_get(&l->head, key_of(cls, order))); }
+uint32_t rl_lower_next(const rl_lower *l, uint32_t phys) { return readable(l, l->phys.p[phys].next); }
+
 static uint32_t exact(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
 {
-    uint32_t i = rl_hash_get(&l->head, key_of(cls, order));
-    while (i != RL_NONE && !rl_dims_equal(&l->phys.p[i].dims, d)) i = l->phys.p[i].next;
+    uint32_t i = first_of(l, cls, order);
+    while (i != RL_NONE && !rl_dims_equal(&l->phys.p[i].dims, d)) i = rl_lower_next(l, i);
     return i;
 }
 
@@ -100,7 +111,7 @@ static uint32_t member_order(rl_lower *l, rl_value t)
     return rl_order_intern(l->p, m->cls, m->seq);
 }
 
-static void have_member(rl_lower *l, rl_value t)
+void rl_lower_have_member(rl_lower *l, rl_value t)
 {
     const rl_member *m = &l->p->member[t.i];
     rl_dims d;
@@ -239,7 +250,7 @@ static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_value *v, u
     for (uint32_t i = 0; i < g->input.n; i++)
         if (has_dim(g, *v = g->input.p[i], d, axis)) return true;
     for (uint32_t i = l->phys.n; i-- > 0 && i + 1000 > l->phys.n;)
-        if (has_dim(g, *v = l->phys.p[i].v, d, axis)) return true;
+        if (rl_flat_within(g, rl_flat_region(g, l->origin), l->phys.p[i].region) && has_dim(g, *v = l->phys.p[i].v, d, axis)) return true;
     return false;
 }
 
@@ -383,40 +394,77 @@ static uint32_t transpose(rl_lower *l, uint32_t phys, uint32_t to, const uint32_
     return l->phys.n - 1;
 }
 
-/* Makes the class exist in order `to`: one Transpose. want: the form asked for, or NULL; into: the value for it. */
-static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want, rl_value into)
+/* Where the class is converted to this order: in the region of all that ask for it, but not in a body that runs repeatedly when
+ * the class is made outside of it. */
+static uint32_t region_for(const rl_lower *l, uint32_t cls, uint32_t order)
+{
+    const rl_graph *g = l->g;
+    uint32_t here = rl_flat_region(g, l->origin), at, made = rl_flat_value_region(g, l->p->cls.p[cls].first);
+    if (!g->flat || (at = rl_hash_get(&l->wanted, key_of(cls, order))) == RL_NONE || !rl_flat_within(g, here, at)) at = here;
+    if (!rl_flat_within(g, at, made)) at = made;
+    for (uint32_t r = at; r != made && r != 0; r = g->flat->region.p[r].parent)
+        if (g->flat->region.p[r].repeats) at = g->flat->region.p[r].parent;
+    return at;
+}
+
+static bool converts_here(const rl_lower *l, uint32_t cls, uint32_t order)
+{
+    return region_for(l, cls, order) == rl_flat_region(l->g, l->origin);
+}
+
+/* A readable phys from which whole dims can be moved: that which gives the form wanted if there is one. */
+static uint32_t movable(const rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want)
 {
     uint32_t perm[RL_MAXDIMS], best = RL_NONE;
     rl_dims d;
-    if (l->norders[cls] == 0) {
+    for (uint32_t k = 0; k < l->norders[cls]; k++)
+        for (uint32_t i = first_of(l, cls, l->orders[cls][k]); i != RL_NONE; i = rl_lower_next(l, i)) {
+            if (!whole_dims(l, &l->phys.p[i], to, want, perm, &d)) continue;
+            if (want && rl_dims_equal(&d, want)) return i;
+            if (best == RL_NONE) best = i;
+        }
+    return best;
+}
+
+/* One with its dims merged as far as they move together. */
+static uint32_t merged(rl_lower *l, uint32_t cls, uint32_t to)
+{
+    uint32_t k = 0, i;
+    rl_dims d;
+    while (k < l->norders[cls] && first_of(l, cls, l->orders[cls][k]) == RL_NONE) k++;
+    if (k == l->norders[cls]) {
         l->failed = true;
         return RL_NONE;
     }
-    for (uint32_t k = 0; k < l->norders[cls]; k++)
-        for (uint32_t i = rl_hash_get(&l->head, key_of(cls, l->orders[cls][k])); i != RL_NONE; i = l->phys.p[i].next) {
-            if (!whole_dims(l, &l->phys.p[i], to, want, perm, &d)) continue;
-            if (want && rl_dims_equal(&d, want)) return transpose(l, i, to, perm, &d, into);
-            if (best == RL_NONE) best = i;
-        }
-    if (best == RL_NONE) {
-        uint32_t from = l->orders[cls][0];
-        merged_dims(l, cls, order_of(l, cls, from), order_of(l, cls, to), &d);
-        best = exact(l, cls, from, &d);
-        if (best == RL_NONE) {
-            reshape(l, rl_hash_get(&l->head, key_of(cls, from)), &d, RL_NOVALUE);
-            if (l->failed) return RL_NONE;
-            best = l->phys.n - 1;
-        }
+    merged_dims(l, cls, order_of(l, cls, l->orders[cls][k]), order_of(l, cls, to), &d);
+    i = exact(l, cls, l->orders[cls][k], &d);
+    if (i != RL_NONE) return i;
+    reshape(l, first_of(l, cls, l->orders[cls][k]), &d, RL_NOVALUE);
+    return l->failed ? RL_NONE : l->phys.n - 1;
+}
+
+/* Makes the class exist in order `to`: one Transpose. want: the form asked for, or NULL; into: the value for it. */
+static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want, rl_value into)
+{
+    uint32_t perm[RL_MAXDIMS], was = l->origin, region = region_for(l, cls, to), from;
+    rl_dims d;
+    if (region != rl_flat_region(l->g, l->origin)) into = RL_NOVALUE; /* its name belongs to the body */
+    l->origin = rl_flat_step_out(l->g, l->origin, region);
+    from = movable(l, cls, to, want);
+    if (from == RL_NONE) from = merged(l, cls, to);
+    if (from != RL_NONE) {
+        rl_phys x = l->phys.p[from];
+        whole_dims(l, &x, to, want, perm, &d);
+        bool fits = want && rl_dims_equal(&d, want);
+        from = transpose(l, from, to, perm, &d, fits ? into : RL_NOVALUE);
     }
-    rl_phys x = l->phys.p[best];
-    whole_dims(l, &x, to, want, perm, &d);
-    bool fits = want && rl_dims_equal(&d, want);
-    return transpose(l, best, to, perm, &d, fits ? into : RL_NOVALUE);
+    l->origin = was;
+    return from;
 }
 
 uint32_t rl_lower_find(rl_lower *l, uint32_t cls, uint32_t order, bool make)
 {
-    uint32_t i = rl_hash_get(&l->head, key_of(cls, order));
+    uint32_t i = first_of(l, cls, order);
     return i == RL_NONE && make && !l->p->cls.p[cls].constant ? convert(l, cls, order, NULL, RL_NOVALUE) : i;
 }
 
@@ -426,7 +474,7 @@ rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims 
     if (i != RL_NONE) return l->phys.p[i].v;
     const rl_cls *c = &l->p->cls.p[cls];
     if (c->constant) return make_constant(l, c->first, cls, order, d);
-    i = rl_hash_get(&l->head, key_of(cls, order));
+    i = first_of(l, cls, order);
     if (i == RL_NONE) {
         i = convert(l, cls, order, d, RL_NOVALUE);
         if (i == RL_NONE) return c->first;
@@ -449,7 +497,7 @@ static rl_value keep_move(rl_lower *l, rl_node node, rl_value from, rl_value t)
         if (!rl_same(x, y)) rl_graph_set_input(l->g, node, i, y);
     }
     rl_push(l->tmp, l->emitted, node);
-    have_member(l, t);
+    rl_lower_have_member(l, t);
     return t;
 }
 
@@ -465,6 +513,13 @@ static rl_value present(rl_lower *l, rl_value x)
     return i == RL_NONE ? RL_NOVALUE : l->phys.p[i].v;
 }
 
+/* The tensor t from a phys of its order. */
+static rl_value in_form(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value t)
+{
+    if (phys == RL_NONE || l->defined[t.i]) return t;
+    return rl_dims_equal(&l->phys.p[phys].dims, d) ? l->phys.p[phys].v : reshape(l, phys, d, t);
+}
+
 static rl_value make_member(rl_lower *l, rl_value t)
 {
     const rl_member *m = &l->p->member[t.i];
@@ -476,30 +531,26 @@ static rl_value make_member(rl_lower *l, rl_value t)
     rl_node node = l->def[t.i];
     rl_value x = rl_nod(l->g, node)->in[0];
     bool same_order = member_order(l, x) == order;
-    uint32_t have = rl_hash_get(&l->head, key_of(m->cls, order));
+    uint32_t have = first_of(l, m->cls, order);
     rl_value from = present(l, x);
-    bool swaps = rl_nod(l->g, node)->op == RL_OP_Transpose;
-    if (rl_has(from) && (same_order ? !swaps : have == RL_NONE)) return keep_move(l, node, from, t);
+    bool swaps = rl_nod(l->g, node)->op == RL_OP_Transpose, keeps = same_order || converts_here(l, m->cls, order);
+    if (rl_has(from) && (same_order ? !swaps : have == RL_NONE && keeps)) return keep_move(l, node, from, t);
     if (have != RL_NONE) return reshape(l, have, &d, t);
     /* Neither form exists.  Stepping back is free where the model only reshapes, or where the order before is at hand. */
-    if (l->depth < 200 && (!swaps || rl_hash_get(&l->head, key_of(m->cls, member_order(l, x))) != RL_NONE)) {
+    if (l->depth < 200 && keeps && (!swaps || first_of(l, m->cls, member_order(l, x)) != RL_NONE)) {
         l->depth++;
         from = rl_lower_member(l, x);
         l->depth--;
         return l->failed ? t : keep_move(l, node, from, t);
     }
     have = convert(l, m->cls, order, &d, t);
-    if (have == RL_NONE || l->defined[t.i]) return t;
-    return reshape(l, have, &d, t);
+    return in_form(l, have, &d, t);
 }
 
-rl_value rl_lower_member(rl_lower *l, rl_value t)
+static rl_value member_here(rl_lower *l, rl_value t)
 {
-    if (t.i >= l->nval || l->defined[t.i] || l->failed) return t;
-    rl_value v = present(l, t);
-    if (rl_has(v)) return v;
     if (stands_alone(rl_val(l->g, t))) {
-        have_member(l, t);
+        rl_lower_have_member(l, t);
         return t;
     }
     if (l->def[t.i].i == RL_NONE || l->p->member[t.i].cls == RL_NONE || rl_val(l->g, t)->rank > RL_MAXDIMS) {
@@ -510,21 +561,38 @@ rl_value rl_lower_member(rl_lower *l, rl_value t)
     const rl_member *m = &l->p->member[t.i]; /* an op made it in another form */
     rl_dims d;
     rl_member_dims(m, rl_val(l->g, t)->rank, &d);
-    uint32_t order = member_order(l, t), i = rl_hash_get(&l->head, key_of(m->cls, order));
-    if (i == RL_NONE) {
-        i = convert(l, m->cls, order, &d, t);
-        if (i == RL_NONE || l->defined[t.i]) return t;
-    }
-    return reshape(l, i, &d, t);
+    uint32_t order = member_order(l, t), i = first_of(l, m->cls, order);
+    if (i == RL_NONE) i = convert(l, m->cls, order, &d, t);
+    return in_form(l, i, &d, t);
+}
+
+/* A tensor is made where its name belongs. */
+rl_value rl_lower_member(rl_lower *l, rl_value t)
+{
+    if (t.i >= l->nval || l->defined[t.i] || l->failed) return t;
+    rl_value v = present(l, t);
+    if (rl_has(v)) return v;
+    uint32_t was = l->origin;
+    l->origin = rl_flat_step_out(l->g, l->origin, l->home[t.i]);
+    v = present(l, t);
+    if (!rl_has(v)) v = member_here(l, t);
+    l->origin = was;
+    return v;
 }
 
 /* The tensor itself, by name: graph outputs and captured values. */
-static void exactly(rl_lower *l, rl_value t)
+rl_value rl_lower_exactly(rl_lower *l, rl_value t)
 {
     rl_value v = rl_lower_member(l, t);
-    if (rl_same(v, t) || l->failed) return;
-    rl_lower_node(l, RL_OP_Identity, rl_graph_fresh_name(l->g, "rl_output"), 1, &v, 1, &t);
+    if (rl_same(v, t) || l->failed) return v;
+    uint32_t was = l->origin;
+    rl_node own = l->def[t.i];
+    l->origin = rl_flat_step_out(l->g, l->origin, l->home[t.i]);
+    if (own.i != RL_NONE && l->p->moving[own.i] && rl_nod(l->g, own)->op == RL_OP_Identity) keep_move(l, own, v, t);
+    else rl_lower_node(l, RL_OP_Identity, rl_graph_fresh_name(l->g, "rl_output"), 1, &v, 1, &t);
     l->defined[t.i] = true;
+    l->origin = was;
+    return t;
 }
 
 /* Makes t the best so far when it is a free name for a tensor of this class, order and form; a graph output comes first. */
@@ -558,10 +626,10 @@ static void keep_node(rl_lower *l, rl_node node)
         rl_value y = rl_lower_member(l, x);
         if (!rl_same(x, y)) rl_graph_set_input(l->g, node, i, y);
     }
-    for (uint32_t i = 0; i < rl_nod(l->g, node)->ncap; i++) exactly(l, rl_nod(l->g, node)->cap[i]);
+    for (uint32_t i = 0; i < rl_nod(l->g, node)->ncap; i++) rl_lower_exactly(l, rl_nod(l->g, node)->cap[i]);
     rl_push(l->tmp, l->emitted, node);
     for (uint32_t i = 0; i < rl_nod(l->g, node)->nout; i++)
-        if (rl_has(rl_nod(l->g, node)->out[i])) have_member(l, rl_nod(l->g, node)->out[i]);
+        if (rl_has(rl_nod(l->g, node)->out[i])) rl_lower_have_member(l, rl_nod(l->g, node)->out[i]);
 }
 
 /* Shape of a tensor that is not there in this form: its sizes, from where they stand. */
@@ -584,7 +652,7 @@ static void lower_shape_op(rl_lower *l, rl_node node)
         return;
     }
     rl_lower_node(l, RL_OP_Identity, rl_graph_fresh_name(l->g, "rl_shape"), 1, &s, 1, &y);
-    have_member(l, y);
+    rl_lower_have_member(l, y);
 }
 
 static void lower_all(rl_lower *l)
@@ -593,18 +661,39 @@ static void lower_all(rl_lower *l)
     uint32_t n = g->order.n;
     rl_node *order = rl_copy(l->tmp, g->order.p, n * sizeof *order);
     for (uint32_t v = 0; v < l->nval; v++)
-        if (stands_alone(&g->val[v])) have_member(l, (rl_value){v});
+        if (stands_alone(&g->val[v])) rl_lower_have_member(l, (rl_value){v});
     for (uint32_t k = 0; k < n && !l->failed; k++) {
         rl_node node = order[k];
         l->origin = rl_nod(g, node)->origin;
         if (l->p->moving[node.i]) continue;
         rl_oplegal *op = l->p->opof[node.i] == RL_NONE ? NULL : &l->p->op.p[l->p->opof[node.i]];
         if (rl_op_class(rl_nod(g, node)->op) == RL_SHAPE && op && !op->fixed) lower_shape_op(l, node);
+        else if (rl_nod(g, node)->op == RL_OP_ENTER || rl_nod(g, node)->op == RL_OP_LEAVE) rl_lower_end(l, node);
         else if (!op || op->chosen == 0) keep_node(l, node);
         else rl_lower_op(l, op);
     }
     l->origin = RL_NONE;
-    for (uint32_t i = 0; i < g->output.n && !l->failed; i++) exactly(l, g->output.p[i]);
+    for (uint32_t i = 0; i < g->output.n && !l->failed; i++) rl_lower_exactly(l, g->output.p[i]);
+}
+
+/* Where each order is asked for. */
+static void find_wanted(rl_lower *l)
+{
+    const rl_graph *g = l->g;
+    for (uint32_t k = 0; g->flat && k < l->p->op.n; k++) {
+        const rl_oplegal *op = &l->p->op.p[k];
+        uint32_t pin = 0;
+        for (uint32_t o = 0; o < op->noperand; o++) {
+            if (!op->operand[o].pin) continue;
+            uint64_t key = key_of(op->operand[o].cls, op->pinorder.p[op->chosen * op->npin + pin++]);
+            if (op->operand[o].out) continue;
+            uint32_t at = op->node.i == RL_NONE ? l->home[op->operand[o].tensor.i]
+                        : op->link              ? rl_flat_region(g, rl_lower_link_origin(l, op, o))
+                                                : rl_flat_region(g, rl_nod(g, op->node)->origin);
+            uint32_t old = rl_hash_get(&l->wanted, key);
+            rl_hash_put(&l->wanted, key, old == RL_NONE ? at : rl_flat_common(g, old, at));
+        }
+    }
 }
 
 /* Movement nodes of the input that are written nowhere leave the graph. */
@@ -632,14 +721,18 @@ rl_status rl_pass_lower(rl_pass_run *r)
     rl_graph *g = r->g;
     rl_lower l = {.p = r->plan, .g = g, .tmp = r->tmp, .nval = g->nval, .origin = RL_NONE};
     uint32_t before = transposes(g);
-    l.head.mem = r->tmp;
+    l.head.mem = l.wanted.mem = r->tmp;
+    l.link = rl_new(r->tmp, rl_linkform, l.p->op.n);
+    l.home = rl_new(r->tmp, uint32_t, l.nval);
     l.orders = rl_new(r->tmp, uint32_t *, l.p->cls.n);
     l.norders = rl_new(r->tmp, uint32_t, l.p->cls.n);
     l.defined = rl_new(r->tmp, bool, l.nval);
     l.def = rl_new(r->tmp, rl_node, l.nval);
     for (uint32_t v = 0; v < l.nval; v++) l.def[v] = g->val[v].def;
+    for (uint32_t v = 0; v < l.nval; v++) l.home[v] = rl_flat_value_region(g, (rl_value){v});
     for (uint32_t v = 0; v < l.nval; v++) g->val[v].layout = NULL;
     if (!r->out->improved && r->out->conv_before == (int64_t)before) return RL_OK; /* nothing moves that need not */
+    find_wanted(&l);
     lower_all(&l);
     if (l.failed) {
         r->gave_up = true;

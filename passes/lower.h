@@ -18,7 +18,11 @@ typedef struct {
     uint32_t cls, order;
     rl_dims dims;
     uint32_t next; /* of the same class and order */
+    uint32_t region; /* of a flat graph: where it can be read */
 } rl_phys;
+
+/* The form of each operand of a link, and the dim of the one label that not all of them have. */
+typedef struct { rl_dims *form; uint32_t axis; } rl_linkform;
 
 typedef struct {
     rl_plan *p;
@@ -30,21 +34,32 @@ typedef struct {
     uint32_t *norders;
     bool *defined;               /* [value of the input] exists in the output under its own name */
     rl_node *def;                /* [value of the input] its node in the input */
+    uint32_t *home;              /* [value of the input] its region in the input */
     struct { rl_node *p; uint32_t n, cap; } emitted;
-    uint32_t origin;             /* of the node being written */
+    uint32_t origin;             /* of the node being written: says in which region new nodes stand */
+    rl_hash wanted;              /* (class, order) -> the innermost region that holds all ops that ask for it */
+    rl_linkform *link;           /* [op] of links, once chosen */
     uint32_t nval;               /* values of the input */
     uint32_t depth;
     bool failed;                 /* a form that cannot be written: the model stays as it is */
 } rl_lower;
 
+/* The op's order of an operand, in the configuration chosen. */
+uint32_t rl_lower_order(rl_lower *l, const rl_oplegal *op, uint32_t operand);
 /* The tensor of the input model itself or one equal to it in form; made if need be. */
 rl_value rl_lower_member(rl_lower *l, rl_value t);
+/* The tensor under its own name. */
+rl_value rl_lower_exactly(rl_lower *l, rl_value t);
 /* A tensor of this class, order and dims. */
 rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d);
+/* Notes that a tensor of the input exists as it was. */
+void rl_lower_have_member(rl_lower *l, rl_value t);
 /* Notes that v now exists. */
 void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const rl_dims *d);
-/* First phys of (class, order), RL_NONE if none; converts when `make`. */
+/* First phys of (class, order) that can be read here, RL_NONE if none; converts when `make`. */
 uint32_t rl_lower_find(rl_lower *l, uint32_t cls, uint32_t order, bool make);
+/* The next one; RL_NONE after the last. */
+uint32_t rl_lower_next(const rl_lower *l, uint32_t phys);
 /* A value to hold what an op makes in this order and form: the tensor of the input that looks so, if free, else a new one. */
 rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_value like);
 /* Adds a node at the place of the node being written. */
@@ -60,6 +75,12 @@ void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d);
 
 /* lower_ops.c: writes a node whose configuration is not the model's own. */
 void rl_lower_op(rl_lower *l, rl_oplegal *op);
+/* The form in which a link's tensors need as few Reshapes as can be. False: there is none. */
+bool rl_lower_form(rl_lower *l, rl_oplegal *op, rl_linkform *out);
+/* lower_links.c: the two ends of an If, Loop or Scan. */
+void rl_lower_end(rl_lower *l, rl_node node);
+/* The origin at which an operand of a link is read or made. */
+uint32_t rl_lower_link_origin(const rl_lower *l, const rl_oplegal *op, uint32_t operand);
 /* lower_matmul.c */
 void rl_lower_matmul(rl_lower *l, rl_oplegal *op);
 #endif

@@ -125,7 +125,7 @@ static bool known_or_single(const writer *w, uint32_t o, const uint8_t *atom, ui
 static void leading_dims(const writer *w, uint32_t o, const uint32_t *tail, uint32_t ntail, uint32_t nlead, rl_dims *d)
 {
     uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, order_in(w, o), w->op->operand[o].pin);
-    for (; i != RL_NONE; i = w->l->phys.p[i].next) {
+    for (; i != RL_NONE; i = rl_lower_next(w->l, i)) {
         const rl_dims *x = &w->l->phys.p[i].dims;
         bool fits = x->ndim > ntail || (x->ndim == ntail && nlead == 0 && ntail >= 2);
         for (uint32_t k = 0; fits && k < ntail; k++) fits = x->count[x->ndim - ntail + k] == tail[k];
@@ -263,7 +263,7 @@ static void batched(const writer *w, bool swapped)
     for (uint32_t j = 0; j < 2 && same && !taken; j++) { /* as A's tensor has them, or B's */
         uint32_t last[2] = {j ? nk : rows, j ? cols : nk};
         if (j) i = rl_lower_find(w->l, w->op->operand[right].cls, order_in(w, right), true);
-        for (; i != RL_NONE && !taken; i = w->l->phys.p[i].next) {
+        for (; i != RL_NONE && !taken; i = rl_lower_next(w->l, i)) {
             const rl_dims *x = &w->l->phys.p[i].dims;
             if (x->ndim < 2 || x->count[x->ndim - 2] != last[0] || x->count[x->ndim - 1] != last[1]) continue;
             for (uint32_t k = 0; k < 3; k++) {

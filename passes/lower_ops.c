@@ -124,8 +124,9 @@ static bool dims_like(const writer *w, const rl_dims *x, uint32_t o, span *d, ui
 static bool dropped(const writer *w, uint32_t dim, uint32_t o)
 {
     span s = w->dim[dim];
-    if (s.label) return w->op->operand[o].out && w->op->label[s.label - 1].dim[o] < 0;
-    return s.to > s.from && w->op->operand[o].out && label_of(w, s.from)->dim[o] < 0 && label_of(w, s.from)->role != RL_T_PIECES;
+    bool may = w->op->operand[o].out || w->op->link;
+    if (s.label) return may && w->op->label[s.label - 1].dim[o] < 0;
+    return s.to > s.from && may && label_of(w, s.from)->dim[o] < 0 && label_of(w, s.from)->role != RL_T_PIECES;
 }
 
 static void operand_dims(const writer *w, uint32_t o, rl_dims *d)
@@ -139,12 +140,14 @@ static void operand_dims(const writer *w, uint32_t o, rl_dims *d)
     }
 }
 
-static uint32_t operand_order(const writer *w, uint32_t o)
+uint32_t rl_lower_order(rl_lower *l, const rl_oplegal *op, uint32_t o)
 {
     uint8_t t[RL_MAXATOM + 1];
-    rl_config_order(w->op, &w->op->config.p[w->op->chosen], o, t);
-    return rl_order_intern(w->l->p, w->op->operand[o].cls, t);
+    rl_config_order(op, &op->config.p[op->chosen], o, t);
+    return rl_order_intern(l->p, op->operand[o].cls, t);
 }
+
+static uint32_t operand_order(const writer *w, uint32_t o) { return rl_lower_order(w->l, w->op, o); }
 
 static uint32_t leading_ones(const rl_dims *d)
 {
@@ -168,12 +171,20 @@ static bool broadcasts(const writer *w, uint32_t o)
 static uint32_t ready(const writer *w, uint32_t o, const rl_dims *want)
 {
     uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, operand_order(w, o), false);
-    for (; i != RL_NONE; i = w->l->phys.p[i].next) {
+    for (; i != RL_NONE; i = rl_lower_next(w->l, i)) {
         const rl_dims *d = &w->l->phys.p[i].dims;
         if (rl_dims_equal(d, want)) return i;
         if (broadcasts(w, o) && d->ndim <= want->ndim && equal_but_ones(d, want)) return i;
     }
     return RL_NONE;
+}
+
+/* The operands of a link lie in different regions: goes to this one's, and answers where it was. */
+static uint32_t stand_at(writer *w, uint32_t o)
+{
+    uint32_t was = w->l->origin;
+    if (w->op->link) w->l->origin = rl_lower_link_origin(w->l, w->op, o);
+    return was;
 }
 
 static uint32_t reshapes_needed(writer *w)
@@ -182,8 +193,10 @@ static uint32_t reshapes_needed(writer *w)
     rl_dims want;
     for (uint32_t o = 0; o < w->op->noperand; o++) {
         if (w->op->operand[o].out || !w->op->operand[o].pin) continue;
+        uint32_t was = stand_at(w, o);
         operand_dims(w, o, &want);
         n += ready(w, o, &want) == RL_NONE;
+        w->l->origin = was;
     }
     return n;
 }
@@ -223,9 +236,10 @@ static bool choose_dims(writer *w)
     uint32_t nbest = 0, cost = RL_NONE, n;
     for (uint32_t o = 0; o < w->op->noperand; o++) {
         if (w->op->operand[o].out || !w->op->operand[o].pin) continue;
-        uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, operand_order(w, o), true);
+        if (w->op->link && w->l->norders[w->op->operand[o].cls] == 0) continue; /* what a body makes, not there before it */
+        uint32_t was = stand_at(w, o), i = rl_lower_find(w->l, w->op->operand[o].cls, operand_order(w, o), true);
         if (w->l->failed) return false;
-        for (; i != RL_NONE; i = w->l->phys.p[i].next) {
+        for (; i != RL_NONE; i = rl_lower_next(w->l, i)) {
             rl_dims x = w->l->phys.p[i].dims;
             if (!dims_like(w, &x, o, d, &n) || !acceptable(w, d, n)) continue;
             memcpy(w->dim, d, sizeof d);
@@ -237,6 +251,7 @@ static bool choose_dims(writer *w)
                 memcpy(best, d, sizeof d);
             }
         }
+        w->l->origin = was;
     }
     w->ndim = merge_all(w, w->dim);
     if (w->cls == RL_BATCHNORM && !batch_norm_dims(w) && cost == RL_NONE) return false;
@@ -625,6 +640,29 @@ static void write_node(writer *w)
         const rl_operand *x = &w->op->operand[o];
         if (x->out) rl_lower_have(l, out[x->slot], x->cls, operand_order(w, o), &d[x->slot]);
     }
+}
+
+/* The turns of a Loop or Scan that come first do so even where there is but one. */
+static bool place_turns(writer *w)
+{
+    if (w->op->nlabel < 2 || w->op->label[0].role != RL_T_AXIS || w->op->label[1].group == 0 || dim_of(w, 0) != RL_NONE) return true;
+    if (w->ndim == RL_MAXDIMS) return false;
+    memmove(w->dim + 1, w->dim, w->ndim++ * sizeof *w->dim);
+    w->dim[0] = (span){0, 0, 1};
+    return true;
+}
+
+bool rl_lower_form(rl_lower *l, rl_oplegal *op, rl_linkform *out)
+{
+    const rl_config *c = &op->config.p[op->chosen];
+    writer w = {.l = l, .op = op, .n = rl_nod(l->g, op->node), .cls = RL_OPAQUE, .token = c->token,
+                .ntoken = op->form[c->form].start[RL_MAXGROUP]};
+    if (!choose_dims(&w) || !place_turns(&w) || !place_unit_labels(&w)) return false;
+    out->form = rl_new(l->tmp, rl_dims, op->noperand);
+    for (uint32_t o = 0; o < op->noperand; o++) operand_dims(&w, o, &out->form[o]);
+    for (uint32_t i = 0; i < op->nlabel; i++)
+        if (op->label[i].dim[0] < 0 || op->label[i].dim[1] < 0) out->axis = dim_of(&w, i);
+    return true;
 }
 
 static void plain(rl_lower *l, rl_oplegal *op)

@@ -1,6 +1,7 @@
 /* Passes and the pipeline that runs them.  passes.def lists them; pipeline.c verifies, dumps, times and disables. */
 #ifndef RL_PASS_H
 #define RL_PASS_H
+#include "../src/explain.h"
 #include "../src/ir.h"
 #include "../src/stats.h"
 #include "../src/target.h"
@@ -47,10 +48,14 @@ typedef struct {
     uint32_t ntime;
 } rl_outcome;
 
-/* Optimizes g in place.  The whole pipeline, in order: normalize fold legal assign insert lower dce. */
+/* Optimizes g in place, and the bodies in it with it (flat.h).  The whole pipeline, in order: normalize fold legal assign insert lower dce. */
 rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out);
 /* Infers shapes, then runs the passes of a comma-separated list, as given.  RL_EUSAGE names a pass that does not exist. */
 rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o, rl_outcome *out);
+
+/* Why conversions stay (explain.h). Fills in what is explained of g, which is as read and of no use afterwards; out->unchanged says
+ * which plan: the model's own, or the solver's. */
+rl_status rl_explain(rl_graph *g, const rl_passopt *o, rl_arena *mem, rl_explanation *out);
 
 typedef struct {
     rl_graph *g;
@@ -61,6 +66,7 @@ typedef struct {
     rl_plan *plan;
     rl_outcome *out;
     uint32_t round; /* how often the plan has been made before */
+    bool closed;  /* bodies stay as they are: they could not be written */
     bool large;   /* so many candidates that the plan is made only once */
     bool gave_up; /* set by a pass that left the graph half-written: the input is kept */
 } rl_pass_run;

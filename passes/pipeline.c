@@ -4,9 +4,13 @@
  * parts: its passes share the scratch arena, and disabling one of them disables all four, as none means anything without
  * the others.
  *
+ * The passes see one graph: flat.h makes it from the model's graph and the bodies in it, and it is written back after the last.
+ * Where a form cannot be written, they run once more on the model's graph with its bodies closed.
+ *
  * Better means: fewer moving Transposes (--objective bytes: fewer bytes moved), then the other of the two, then fewer
  * Transposes of any kind (--objective time: first of all less time by the target's rows, both graphs taken as they stand); and never more of the other nodes that move data.  It is judged by counting both graphs, not by
  * what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
+#include "functions.h"
 #include "plan.h"
 
 #include <string.h>
@@ -125,8 +129,10 @@ static bool by_objective(const rl_pass_run *r, const char *name) {
 /* What the graph takes as it stands. */
 static rl_status time_now(rl_pass_run *r, int64_t *time) {
     RL_TRY(rl_shape_infer(r->g));
+    if (!r->closed) r->g = rl_flat_make(r->g);
     RL_TRY(rl_pass_legal(r));
     *time = rl_plan_time(r->plan);
+    r->g = rl_flat_main(r->g);
     r->plan = NULL;
     rl_arena_free(r->tmp);
     return RL_OK;
@@ -167,6 +173,7 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
     if (reached || bytes_first) out->bytes_bound = x->bound_bytes;
 }
 
+/* A graph that is not better keeps its bytes. */
 static rl_status judge(rl_pass_run *r) {
     rl_outcome *out = r->out;
     rl_stats_of(r->g, &out->after);
@@ -178,10 +185,21 @@ static rl_status judge(rl_pass_run *r) {
         out->time_after = out->time_before;
         out->conv_after = out->conv_before;
         conclude(r, bytes_first);
+        r->g->as_read = true;
         return RL_OK;
     }
     conclude(r, bytes_first);
     return verify_after(r, "dce"); /* never a broken file, whatever a pass did */
+}
+
+static rl_status close_bodies(rl_pass_run *r) {
+    rl_arena tmp;
+    if (!r->g->flat) return RL_OK;
+    rl_arena_init(&tmp, r->g->ctx);
+    rl_status s = rl_flat_write_back(r->g, &tmp);
+    rl_arena_free(&tmp);
+    r->g = rl_flat_main(r->g);
+    return s;
 }
 
 /* What was written may show atoms and constants that the input hid.  So the plan is made again, at most three times, and
@@ -195,6 +213,7 @@ static rl_status again(rl_pass_run *r) {
         out->rewrote = false;
         r->round = round + 1;
         RL_TRY(rl_shape_infer(r->g));
+        if (!r->closed) r->g = rl_flat_make(r->g);
         for (size_t i = 0; i < RL_LEN(list) && !r->gave_up; i++) {
             RL_TRY(run_pass(r, find_pass(list[i], strlen(list[i]))));
             if (i == 1 && !out->improved) break;
@@ -202,6 +221,73 @@ static rl_status again(rl_pass_run *r) {
         out->conv_before = before;
         r->plan = NULL;
         rl_arena_free(r->tmp);
+        if (r->gave_up || !out->rewrote) r->g = rl_flat_main(r->g);
+        else RL_TRY(close_bodies(r));
+    }
+    return RL_OK;
+}
+
+static rl_status run_once(rl_pass_run *r) {
+    if (!r->closed) r->g = rl_flat_make(r->g);
+    for (size_t i = 0; i < NPASS && !r->gave_up; i++)
+        if (!disabled(r->opt, passes[i].name)) RL_TRY(run_pass(r, &passes[i]));
+    return r->gave_up ? RL_OK : close_bodies(r);
+}
+
+static rl_status run_all(rl_pass_run *r) {
+    const rl_graph *g = r->g;
+    RL_TRY(run_once(r));
+    if (!r->gave_up || !(g->kept && g->kept->flat)) return RL_OK;
+    r->g = rl_flat_main(r->g);
+    r->plan = NULL;
+    rl_arena_free(r->tmp);
+    const rl_passopt *opt = r->opt;
+    rl_passopt quiet = *opt;
+    quiet.print_after = NULL; /* it has been printed */
+    r->opt = &quiet;
+    r->gave_up = false;
+    r->closed = true;
+    rl_status s = run_once(r);
+    r->opt = opt;
+    return s;
+}
+
+/* One graph whose types are inferred, with its bodies. */
+static rl_status improve(rl_pass_run *r) {
+    rl_stats_of(r->g, &r->out->before);
+    if (by_objective(r, "time")) RL_TRY(time_now(r, &r->out->time_before));
+    RL_TRY(run_all(r));
+    RL_TRY(again(r));
+    return judge(r);
+}
+
+static void add_outcome(rl_outcome *to, const rl_outcome *o) {
+    to->conv_before += o->conv_before;
+    to->conv_after += o->conv_after;
+    to->time_before += o->time_before;
+    to->time_after += o->time_after;
+    to->time_bound += o->time_bound;
+    to->proved = RL_MIN(to->proved, o->proved); /* each has a certificate of its own; the file holds that of the main graph */
+    to->conv_bound = to->proved ? to->conv_bound + o->conv_bound : 0;
+    to->bytes_bound = to->proved ? to->bytes_bound + o->bytes_bound : 0;
+    to->improved |= o->improved;
+    to->changed |= o->changed;
+    rl_stats_add(&to->before, &o->before);
+    rl_stats_add(&to->after, &o->after);
+    for (uint32_t i = 0; i < o->ntime; i++) took(to, o->time[i].pass, rl_seconds() - o->time[i].seconds);
+}
+
+/* Each function by itself.  Not where an input or output of the graph has another order: then its bytes are not what is written
+ * for a graph that is no better. */
+static rl_status improve_functions(const rl_pass_run *r) {
+    rl_passopt quiet = *r->opt;
+    quiet.print_after = NULL;
+    for (uint32_t i = 0; i < r->g->function.n && r->g->turned.n == 0; i++) {
+        rl_graph *g = r->g->function.p[i];
+        rl_outcome out = {0};
+        if (!g || g->doubtful) continue;
+        RL_TRY(improve(&(rl_pass_run){.g = g, .opt = &quiet, .target = r->target, .tmp = r->tmp, .out = &out}));
+        add_outcome(r->out, &out);
     }
     return RL_OK;
 }
@@ -211,24 +297,23 @@ static rl_status optimize(rl_pass_run *r, void *unused) {
     RL_TRY(check_names(r->g->ctx, r->opt->disable));
     if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
     RL_TRY(infer(r));
-    rl_stats_of(r->g, &r->out->before);
-    if (by_objective(r, "time")) RL_TRY(time_now(r, &r->out->time_before));
-    for (size_t i = 0; i < NPASS && !r->gave_up; i++)
-        if (!disabled(r->opt, passes[i].name)) RL_TRY(run_pass(r, &passes[i]));
-    RL_TRY(again(r));
-    return judge(r);
+    RL_TRY(rl_functions_infer(r->g, r->tmp));
+    rl_arena_free(r->tmp);
+    RL_TRY(improve(r));
+    return improve_functions(r);
 }
 
 static rl_status run_list(rl_pass_run *r, void *what) {
     const char *list = *(const char **)what;
     RL_TRY(check_names(r->g->ctx, list));
     RL_TRY(infer(r));
+    if (list && *list) r->g = rl_flat_make(r->g);
     for (const char *s = list ? list : ""; *s && !r->gave_up;) {
         size_t n = strcspn(s, ",");
         RL_TRY(run_pass(r, find_pass(s, n)));
         s += n + (s[n] == ',');
     }
-    return RL_OK;
+    return r->gave_up ? RL_OK : close_bodies(r);
 }
 
 rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_status (*job)(rl_pass_run *r, void *what), void *what) {

@@ -18,7 +18,7 @@
  * (b M K)(b K N)(b M N) among others; Relu has one group and one form. */
 #ifndef RL_PLAN_H
 #define RL_PLAN_H
-#include "pass.h"
+#include "flat.h"
 #include "solve.h"
 #include "../src/cert.h"
 #include "../src/ops.h"
@@ -49,7 +49,7 @@ typedef struct {
     rl_dim *size;         /* [natom] */
     rl_value first;       /* the tensor that an op, or the graph's input, made */
     bool constant;        /* first is a constant whose bytes can be permuted */
-    int64_t bytes;        /* of one copy; symbols guessed */
+    int64_t bytes;        /* of one copy, as often as its body runs; symbols and turns guessed */
     uint32_t comp;        /* component, RL_NONE: no flexible op touches it */
     struct { rl_order *p; uint32_t n, cap; } order; /* candidates */
     rl_hash index;        /* hash of an order -> its place */
@@ -69,6 +69,7 @@ typedef struct {
     uint32_t slot; /* input or output index at the node */
     bool out, pin; /* pin: takes part in the assignment (not constant) */
     uint32_t cls;
+    uint32_t body; /* of a link: 1 + the body of its If, Loop or Scan that makes or reads it; 0: outside */
 } rl_operand;
 
 /* A dim of the op: where it lies in each operand. */
@@ -118,6 +119,7 @@ typedef struct {
     rl_node node;          /* RL_NONODE: a demand from outside */
     rl_cert_kind demand;   /* which, then */
     bool fixed;            /* one configuration only */
+    bool link;             /* one of several of a Leave: what crosses the border of its bodies (links.c) */
     uint32_t noperand;
     rl_operand *operand;
     uint32_t nlabel;
@@ -142,7 +144,7 @@ struct rl_plan {
     rl_member *member;       /* [nval] */
     struct { rl_cls *p; uint32_t n, cap; } cls;
     struct { rl_oplegal *p; uint32_t n, cap; } op;
-    uint32_t *opof;          /* [nnode] its rl_oplegal, RL_NONE for movement inside a class */
+    uint32_t *opof;          /* [nnode] its rl_oplegal (of a Leave the first), RL_NONE for movement inside a class */
     bool *moving;            /* [nnode] movement inside a class */
     const rl_interface *io;  /* inputs and outputs whose order is free, or NULL */
     const rl_target *target; /* which forms there are, and what they cost */
@@ -156,6 +158,8 @@ struct rl_plan {
 
 /* atoms.c */
 rl_status rl_plan_atoms(rl_plan *p);
+/* links.c: the ops of a Leave. */
+void rl_links(rl_plan *p, rl_node leave);
 /* The leaves of a dim's unit. */
 uint32_t rl_unit_leaves(rl_plan *p, uint32_t root, uint32_t *out, uint32_t max);
 /* Makes two sequences of units agree, splitting where one divides the other. False, and nothing changed, if they cannot. */

@@ -66,6 +66,8 @@ static rl_graph *take_bodies(rl_graph *g) {
 
 void rl_graph_free(rl_graph *g) {
     if (!g) return;
+    rl_graph_free(g->kept);
+    for (uint32_t i = 0; i < g->function.n; i++) rl_graph_free(g->function.p[i]);
     for (rl_graph *b = take_bodies(g), *next; b; b = next) {
         next = b->parent;
         rl_graph_free(b);
@@ -162,15 +164,8 @@ static rl_value *copy_values(rl_graph *g, const rl_value *v, uint32_t n) {
 }
 
 static void set_type_names(rl_graph *g, rl_nodeinfo *x) {
-    const char *domain = "", *type = "";
-    if (x->op < RL_OP_OPAQUE) {
-        domain = rl_optable[x->op].domain;
-        type = rl_optable[x->op].type;
-    } else if (x->op == RL_OP_MOVE) {
-        type = "Move";
-    }
-    x->domain = rl_internz(g->ctx, domain);
-    x->type = rl_internz(g->ctx, type);
+    x->domain = rl_internz(g->ctx, rl_optable[x->op].domain);
+    x->type = rl_internz(g->ctx, rl_optable[x->op].type);
     x->since = rl_opset_of(g, x->domain);
 }
 

@@ -77,6 +77,8 @@ typedef enum {
 #undef OP
     RL_OP_OPAQUE, /* not in the table: unknown domain, name or version; kept as it is */
     RL_OP_MOVE,   /* a conversion: logical identity, input and output layouts differ (after pass insert only) */
+    RL_OP_ENTER,  /* the two ends of an If, Loop or Scan in a graph that holds its bodies' nodes (passes/flat.h) */
+    RL_OP_LEAVE,
     RL_NOP
 } rl_op;
 
@@ -140,6 +142,7 @@ struct rl_graph {
     rl_arena mem;
     rl_graph *parent;          /* NULL for the main graph */
     rl_str name;
+    rl_str domain;             /* of a function */
     rl_nodeinfo *node;
     uint32_t nnode, nodecap;
     rl_valinfo *val;
@@ -152,6 +155,11 @@ struct rl_graph {
     int64_t ir_version;
     struct rl_onnx *onnx;      /* what onnx_read.c keeps for onnx_write.c; NULL for graphs made from text */
     uint32_t nfresh;           /* for names of new values */
+    struct { rl_graph **p; uint32_t n, cap; } function; /* of the main graph: model-local functions; NULL: not understood */
+    bool as_read;              /* nothing made it better: the writer takes its bytes, whatever became of it */
+    bool doubtful;             /* shape inference let a contradiction pass: in a body, which may never run */
+    struct rl_flat *flat;      /* passes/flat.h; NULL: bodies are attributes, as everywhere else */
+    rl_graph *kept;            /* a graph whose memory this one uses: freed with it */
 };
 
 rl_graph *rl_graph_new(rl_ctx *ctx);

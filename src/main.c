@@ -20,7 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../passes/explain.h"
 #include "../passes/interface.h"
 #include "../runtime/layout_cmd.h"
 #include "../runtime/run_cmd.h"

@@ -18,7 +18,8 @@ enum {
     ATTR_TENSORS = 10, ATTR_GRAPHS = 11, ATTR_TP = 14, ATTR_TYPE_PROTOS = 15, ATTR_TYPE = 20, ATTR_REF_NAME = 21, ATTR_SPARSE = 22,
     ATTR_SPARSES = 23,
     VALUE_NAME = 1, TENSOR_DIMS = 1, TENSOR_DATA_TYPE = 2, TENSOR_SEGMENT = 3, TENSOR_NAME = 8, TENSOR_RAW_DATA = 9, TENSOR_EXTERNAL_DATA = 13,
-    TENSOR_DATA_LOCATION = 14, SPARSE_VALUES = 1, SPARSE_DIMS = 3, FUNCTION_NAME = 1, FUNCTION_DOMAIN = 10,
+    TENSOR_DATA_LOCATION = 14, SPARSE_VALUES = 1, SPARSE_DIMS = 3, FUNCTION_NAME = 1, FUNCTION_INPUT = 4,
+    FUNCTION_OUTPUT = 5, FUNCTION_NODE = 7, FUNCTION_OPSET_IMPORT = 9, FUNCTION_DOMAIN = 10, FUNCTION_VALUE_INFO = 12,
 };
 
 /* A mapped file: the model (key NULL), or external data under its location. */
@@ -30,7 +31,8 @@ typedef struct rl_mapping {
 
 struct rl_onnx {
     rl_span bytes;      /* ModelProto, or a body's GraphProto */
-    rl_span graph;      /* GraphProto */
+    rl_span graph;      /* GraphProto; of a function its FunctionProto */
+    bool is_function;
     uint32_t nnode;     /* node fields in it */
     uint32_t nopset;    /* domains that the file imports: the first of g->opset; those behind are written as well */
     rl_node *order;     /* the order as read, where it had to be sorted; NULL: 0, 1, 2 ... */
@@ -44,6 +46,10 @@ struct rl_onnx {
     struct { rl_span *p; uint32_t n, cap; } location; /* each "location" of external data, wherever it stands */
     rl_hash function;   /* keys of model-local functions (onnx_read.c) */
 };
+
+static inline uint32_t rl_onnx_node_field(const rl_graph *g) {
+    return g->onnx && g->onnx->is_function ? FUNCTION_NODE : GRAPH_NODE;
+}
 
 /* Names from the model may hold line ends, a message may not. */
 static inline void rl_onnx_one_line(char *s) {

@@ -206,6 +206,18 @@ static rl_status read_names(rl_level *l, char **s, size_t n, rl_value **out) {
     return RL_OK;
 }
 
+/* In a function: an attribute of the call stands for one of the node's. */
+static bool refers(rl_span node) {
+    rl_wire w = rl_wire_of(node);
+    for (rl_field f; rl_wire_next(&w, &f);) {
+        if (f.number != NODE_ATTRIBUTE) continue;
+        rl_wire a = rl_wire_of(f.body);
+        for (rl_field x; rl_wire_next(&a, &x);)
+            if (x.number == ATTR_REF_NAME && x.body.n) return true;
+    }
+    return false;
+}
+
 /* The table's op, unless something that the table does not know of gives the node another meaning. */
 static rl_op find_op(const rl_reader *r, const Onnx__NodeProto *p, rl_span bytes, const rl_nodeinfo *x) {
     if (p->overload && *p->overload) return RL_OP_OPAQUE;
@@ -213,7 +225,7 @@ static rl_op find_op(const rl_reader *r, const Onnx__NodeProto *p, rl_span bytes
     for (rl_field f; rl_wire_next(&w, &f);)
         if (f.number == NODE_DEVICES && rl_read_too_many(f.body, DEVICES_SHARDING, 0))
             return RL_OP_OPAQUE; /* it names dims */
-    if (r->onnx->pinned) return RL_OP_OPAQUE;
+    if (r->onnx->pinned || refers(bytes)) return RL_OP_OPAQUE;
     if (r->onnx->function.n) {
         char key[1024];
         int n = snprintf(key, sizeof key, "%s\n%s", x->domain, x->type);
@@ -261,8 +273,10 @@ static rl_status check_node(rl_level *l, const Onnx__NodeProto *p, rl_str domain
     if (p->n_input > UINT32_MAX / 2 || p->n_output > UINT32_MAX / 2)
         return rl_fail(l->r->ctx, RL_ELIMIT, "has too many inputs");
     if (!p->n_input && !p->n_output) return rl_fail(l->r->ctx, RL_EMODEL, "has neither inputs nor outputs");
-    for (uint32_t i = 0; i < l->r->main->opset.n; i++)
-        if (l->r->main->opset.p[i].domain == domain) return RL_OK;
+    const rl_graph *top = l->g;
+    while (top->parent) top = top->parent;
+    for (uint32_t i = 0; i < top->opset.n; i++)
+        if (top->opset.p[i].domain == domain) return RL_OK;
     return rl_fail(l->r->ctx, RL_EMODEL, "the model imports no opset for the domain '%.100s'", domain);
 }
 
@@ -368,13 +382,13 @@ static rl_status each_field(rl_level *l, rl_span bytes, uint32_t number, field_r
 static rl_status read_nodes(rl_level *l, rl_span bytes) {
     uint32_t k = 0, n = 0;
     rl_wire w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);) n += f.number == GRAPH_NODE;
+    for (rl_field f; rl_wire_next(&w, &f);) n += f.number == rl_onnx_node_field(l->g);
     /* Room for all at once; a node that is none soon ends the loop, so its bytes bound what it is worth. */
     l->g->nodecap = (uint32_t)RL_MIN((size_t)n, bytes.n / MIN_NODE);
     l->g->node = rl_new(&l->g->mem, rl_nodeinfo, l->g->nodecap);
     w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == GRAPH_NODE) RL_TRY(read_node(l, f.body, k++));
+        if (f.number == rl_onnx_node_field(l->g)) RL_TRY(read_node(l, f.body, k++));
     l->g->onnx->nnode = k;
     return RL_OK;
 }
@@ -457,6 +471,70 @@ static rl_status read_function(rl_level *l, rl_span bytes) {
     return RL_OK;
 }
 
+static void read_ports(rl_level *l, rl_span bytes) {
+    rl_graph *g = l->g;
+    rl_wire w = rl_wire_of(bytes);
+    for (rl_field f; rl_wire_next(&w, &f);) {
+        if (f.number != FUNCTION_INPUT && f.number != FUNCTION_OUTPUT) continue;
+        rl_value v = rl_graph_value(g, rl_intern(l->r->ctx, (const char *)f.body.p, f.body.n));
+        if (f.number == FUNCTION_INPUT) {
+            rl_val(g, v)->is_input = true;
+            rl_push(&g->mem, g->input, v);
+        } else {
+            rl_val(g, v)->is_output = true;
+            rl_push(&g->mem, g->output, v);
+        }
+    }
+}
+
+static rl_status read_function_fields(rl_level *l, rl_span bytes) {
+    RL_TRY(each_field(l, bytes, FUNCTION_OPSET_IMPORT, read_opset));
+    read_ports(l, bytes);
+    RL_TRY(read_nodes(l, bytes));
+    RL_TRY(each_field(l, bytes, FUNCTION_VALUE_INFO, rl_read_hint));
+    RL_TRY(find_sources(l));
+    return sort_nodes(l->g);
+}
+
+/* A function as a graph of its own: no body captures into it, and its types come from its callers.  One that cannot be read so is
+ * no error: nobody needs to look inside. */
+static rl_graph *read_function_graph(rl_reader *r, rl_span bytes) {
+    rl_graph *g = rl_graph_new(r->ctx);
+    rl_level l, attr;
+    g->ir_version = r->main->ir_version;
+    g->onnx = rl_new(&g->mem, struct rl_onnx, 1);
+    g->onnx->bytes = g->onnx->graph = bytes;
+    g->onnx->is_function = true;
+    rl_level_open(&l, r, g, 0);
+    rl_level_open(&attr, r, g, 0);
+    l.attr = &attr;
+    rl_status status = read_function_fields(&l, bytes);
+    rl_arena_free(&l.scratch);
+    rl_arena_free(&attr.scratch);
+    if (status == RL_OK) return g;
+    rl_graph_free(g);
+    return NULL;
+}
+
+static void read_function_graphs(rl_reader *r, rl_span model) {
+    rl_wire w = rl_wire_of(model);
+    for (rl_field f; rl_wire_next(&w, &f);) {
+        if (f.number != MODEL_FUNCTIONS) continue;
+        rl_graph *g = read_function_graph(r, f.body);
+        rl_str domain = rl_internz(r->ctx, ""), name = domain;
+        rl_wire m = rl_wire_of(f.body);
+        for (rl_field x; g && rl_wire_next(&m, &x);) {
+            if (x.number == FUNCTION_NAME) name = rl_intern(r->ctx, (const char *)x.body.p, x.body.n);
+            if (x.number == FUNCTION_DOMAIN) domain = rl_intern(r->ctx, (const char *)x.body.p, x.body.n);
+        }
+        if (g) {
+            g->name = name;
+            g->domain = rl_reader_domain(r, domain);
+        }
+        rl_push(&r->main->mem, r->main->function, g);
+    }
+}
+
 static rl_status check_version(rl_reader *r) {
     rl_graph *g = r->main;
     if (g->ir_version <= 0) return rl_fail(r->ctx, RL_EMODEL, "not an ONNX model: it has no ir_version");
@@ -495,7 +573,9 @@ static rl_status read_model(rl_reader *r, rl_span bytes) {
     for (rl_field f; rl_wire_next(&w, &f);)
         if (f.number == MODEL_GRAPH) graph = f.body;
     if (!graph.p) return rl_fail(r->ctx, RL_EMODEL, "not an ONNX model: it has no graph");
-    return read_into(r, r->main, graph, 0);
+    RL_TRY(read_into(r, r->main, graph, 0));
+    read_function_graphs(r, bytes);
+    return RL_OK;
 }
 
 static rl_readopt options(const rl_readopt *o) {

@@ -198,8 +198,15 @@ static bool ports_clean(const rl_graph *g) {
     return true;
 }
 
-/* Nothing changed since the graph was read: its bytes are its text. */
+static bool function_clean(const rl_graph *g) {
+    for (uint32_t i = 0; i < g->init.n; i++)
+        if (is_made(g, g->init.p[i])) return false;
+    return nodes_clean(g);
+}
+
+/* Nothing changed since the graph was read, or nothing that counts: its bytes are its text. */
 static bool is_clean(const rl_graph *g) {
+    if (g->onnx && (g->as_read || g->onnx->is_function)) return g->as_read || function_clean(g);
     return g->onnx && nodes_clean(g) && inits_clean(g) && ports_clean(g);
 }
 
@@ -362,11 +369,11 @@ static bool is_same_node(rl_span bytes, const rl_nodeinfo *n) {
 /* was: the node field that it was, or nothing. */
 static rl_status put_node(writer *w, const rl_graph *g, rl_node id, const rl_field *was) {
     const rl_nodeinfo *n = rl_nod(g, id);
-    if (n->op == RL_OP_MOVE)
-        return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a Move cannot be written", n->name ? n->name : "");
+    if (n->op > RL_OP_OPAQUE)
+        return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a %s cannot be written", n->name ? n->name : "", n->type);
     if (raw_holds(g, n)) {
         if (was && was->body.p == n->raw.p) put_span(w, was->all);
-        else put_len(w, GRAPH_NODE, n->raw);
+        else put_len(w, rl_onnx_node_field(g), n->raw);
         return RL_OK;
     }
     Onnx__NodeProto p = ONNX__NODE_PROTO__INIT;
@@ -377,7 +384,7 @@ static rl_status put_node(writer *w, const rl_graph *g, rl_node id, const rl_fie
     p.name = text(n->name);
     p.op_type = text(n->type);
     p.domain = *n->domain ? text(n->domain) : NULL;
-    opened o = open_message(w, GRAPH_NODE);
+    opened o = open_message(w, rl_onnx_node_field(g));
     put_fields(w, &p.base);
     if (was && is_same_node(was->body, n))
         put_others(w, was->body,
@@ -396,7 +403,7 @@ static rl_status put_constant_node(writer *w, const rl_graph *g, rl_value v) {
     p.n_output = 1;
     p.output = out;
     p.op_type = text("Constant");
-    opened o = open_message(w, GRAPH_NODE);
+    opened o = open_message(w, rl_onnx_node_field(g));
     put_fields(w, &p.base);
     RL_TRY(put_attr(w, &a));
     close_message(w, o);
@@ -410,13 +417,13 @@ static rl_field *node_fields(writer *w, const rl_graph *g) {
     uint32_t k = 0;
     rl_wire r = rl_wire_of(g->onnx->graph);
     for (rl_field f; rl_wire_next(&r, &f);)
-        if (f.number == GRAPH_NODE) all[k++] = f;
+        if (f.number == rl_onnx_node_field(g)) all[k++] = f;
     return all;
 }
 
 /* Constants made here that the file did not have: as initializers, or (as_nodes) as nodes. */
 static rl_status put_made(writer *w, const rl_graph *g, bool as_nodes) {
-    bool old = w->main->ir_version > 0 && w->main->ir_version < 4;
+    bool old = (w->main->ir_version > 0 && w->main->ir_version < 4) || (g->onnx && g->onnx->is_function);
     if (old != as_nodes) return RL_OK;
     bool *done = rl_new(w->mem, bool, g->nval);
     for (uint32_t i = 0; i < g->init.n; i++) {
@@ -499,7 +506,7 @@ static rl_status put_hint(writer *w, const rl_graph *g, const rl_field *f) {
     }
     if (!same_type) t->elem_type = (int32_t)x->dtype, t->has_elem_type = true;
     if (x->rank != RL_NORANK) t->shape = shape_of(w, x);
-    put_message(w, GRAPH_VALUE_INFO, &p->base);
+    put_message(w, f->number, &p->base);
     return RL_OK;
 }
 
@@ -513,6 +520,10 @@ static rl_status put_port(writer *w, const rl_graph *g, rl_value v, const rl_fie
     ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
     if (port_holds(g, v, f->body)) {
         put_span(w, f->all);
+        return RL_OK;
+    }
+    if (g->parent) { /* a body may take or give another tensor */
+        put_valinfo(w, g, f->number, v);
         return RL_OK;
     }
     Onnx__ValueInfoProto *p = onnx__value_info_proto__unpack(&alloc, f->body.n, f->body.p);
@@ -623,27 +634,27 @@ static bool imports(const rl_graph *g, rl_str domain) {
 typedef struct { rl_opset *p; uint32_t n, cap; } opsets;
 
 /* Domains of nodes, bodies' too, that the model does not import yet. */
-static void find_missing(writer *w, const rl_graph *g, opsets *missing) {
+static void find_missing(writer *w, const rl_graph *top, const rl_graph *g, opsets *missing) {
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
         for (uint32_t k = 0; k < n->nattr; k++)
-            if (n->attr[k].graph) find_missing(w, n->attr[k].graph, missing);
-        bool known = imports(w->main, n->domain);
+            if (n->attr[k].graph) find_missing(w, top, n->attr[k].graph, missing);
+        bool known = imports(top, n->domain);
         for (uint32_t k = 0; k < missing->n; k++) known |= missing->p[k].domain == n->domain;
         if (!known) rl_push(w->mem, *missing, ((rl_opset){n->domain, n->since ? n->since : *n->domain ? 1 : 21}));
     }
 }
 
-static void put_opset(writer *w, const rl_opset *s) {
+static void put_opset(writer *w, uint32_t number, const rl_opset *s) {
     Onnx__OperatorSetIdProto p = ONNX__OPERATOR_SET_ID_PROTO__INIT;
     p.domain = text(s->domain);
     p.has_version = true;
     p.version = s->version;
-    put_message(w, MODEL_OPSET_IMPORT, &p.base);
+    put_message(w, number, &p.base);
 }
 
-static void put_opsets(writer *w, const opsets *s) {
-    for (uint32_t i = 0; i < s->n; i++) put_opset(w, &s->p[i]);
+static void put_opsets(writer *w, uint32_t number, const opsets *s) {
+    for (uint32_t i = 0; i < s->n; i++) put_opset(w, number, &s->p[i]);
 }
 
 static rl_status put_graph_field(writer *w, const rl_graph *g) {
@@ -659,26 +670,56 @@ static rl_status put_new_model(writer *w, const rl_graph *g, const opsets *missi
     p.ir_version = g->ir_version > 0 ? g->ir_version : 10;
     p.producer_name = text("relayout");
     put_fields(w, &p.base);
-    for (uint32_t i = 0; i < g->opset.n; i++) put_opset(w, &g->opset.p[i]);
-    put_opsets(w, missing);
+    for (uint32_t i = 0; i < g->opset.n; i++) put_opset(w, MODEL_OPSET_IMPORT, &g->opset.p[i]);
+    put_opsets(w, MODEL_OPSET_IMPORT, missing);
     return put_graph_field(w, g);
+}
+
+static rl_status put_function(writer *w, const rl_graph *g, const rl_field *was) {
+    opsets missing = {0};
+    bool nodes = false;
+    if (!g || is_clean(g)) {
+        put_span(w, was->all);
+        return RL_OK;
+    }
+    RL_TRY(check_layouts(w, g));
+    find_missing(w, g, g, &missing);
+    opened o = open_message(w, MODEL_FUNCTIONS);
+    rl_wire r = rl_wire_of(was->body);
+    for (rl_field f; rl_wire_next(&r, &f);) {
+        if (f.number == FUNCTION_NODE && !nodes) RL_TRY(put_nodes(w, g));
+        nodes |= f.number == FUNCTION_NODE;
+        if (f.number == FUNCTION_VALUE_INFO) RL_TRY(put_hint(w, g, &f));
+        else if (f.number != FUNCTION_NODE) put_span(w, f.all);
+    }
+    put_opsets(w, FUNCTION_OPSET_IMPORT, &missing);
+    close_message(w, o);
+    return RL_OK;
+}
+
+static bool model_clean(const rl_graph *g) {
+    for (uint32_t i = 0; i < g->function.n; i++)
+        if (g->function.p[i] && !is_clean(g->function.p[i])) return false;
+    return is_clean(g);
 }
 
 static rl_status put_model(writer *w, const rl_graph *g) {
     opsets missing = {0};
-    if (g->onnx && is_clean(g)) {
+    uint32_t function = 0;
+    if (g->onnx && model_clean(g)) {
         put_span(w, g->onnx->bytes);
         return RL_OK;
     }
-    for (uint32_t i = g->onnx ? g->onnx->nopset : g->opset.n; i < g->opset.n; i++) rl_push(w->mem, missing, g->opset.p[i]);
-    find_missing(w, g, &missing);
+    for (uint32_t i = g->onnx ? g->onnx->nopset : g->opset.n; i < g->opset.n && !g->as_read; i++) rl_push(w->mem, missing, g->opset.p[i]);
+    if (!g->as_read) find_missing(w, g, g, &missing);
     if (!g->onnx) return put_new_model(w, g, &missing);
     uint32_t left = count_fields(g->onnx->bytes, MODEL_OPSET_IMPORT);
     rl_wire r = rl_wire_of(g->onnx->bytes);
     for (rl_field f; rl_wire_next(&r, &f);) {
         if (f.number == MODEL_GRAPH) RL_TRY(put_graph_field(w, g));
+        else if (f.number == MODEL_FUNCTIONS) RL_TRY(put_function(w, g->function.p[function++], &f));
         else put_span(w, f.all);
-        if (f.number == MODEL_OPSET_IMPORT && --left == 0) put_opsets(w, &missing);
+        if (f.number == MODEL_OPSET_IMPORT && --left == 0) put_opsets(w, MODEL_OPSET_IMPORT, &missing);
     }
     return RL_OK;
 }

@@ -21,6 +21,8 @@ const rl_oprow rl_optable[RL_NOP] = {
 #undef OP
     {"OPAQUE", "", "", RL_OPAQUE, ""},
     {"MOVE", "", "Move", RL_MOVING, ""},
+    {"ENTER", "", "Enter", RL_OPAQUE, ""},
+    {"LEAVE", "", "Leave", RL_OPAQUE, ""},
 };
 
 /* The versions of a domain that the rows were written for. */

@@ -256,7 +256,10 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
     if (s->n->op >= RL_OP_OPAQUE || !rl_shape_rules[s->n->op].rule) return infer_opaque(s);
     s->dtype = rl_shape_rules[s->n->op].dtype;
     rl_status status = rl_shape_rules[s->n->op].rule(s);
-    if (status == RL_EMODEL && s->lenient) return RL_OK;
+    if (status == RL_EMODEL && s->lenient) {
+        s->g->doubtful = true;
+        return RL_OK;
+    }
     if (status == RL_OK) rl_shape_fold(s);
     return status;
 }
@@ -267,6 +270,7 @@ static rl_status infer_graph(rl_graph *g, uint32_t depth, bool lenient) {
     rl_arena_init(&keep, g->ctx);
     rl_shaper s = {.g = g, .ctx = g->ctx, .tmp = &tmp, .keep = &keep, .depth = depth, .lenient = lenient};
     rl_status status = RL_OK;
+    g->doubtful = false;
     for (uint32_t i = 0; i < g->order.n && status == RL_OK; i++) {
         status = infer_node(&s, g->order.p[i]);
         if (i % 64 == 63) rl_arena_free(&tmp);

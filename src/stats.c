@@ -153,6 +153,12 @@ void rl_stats_of(const rl_graph *g, rl_stats *s) {
     count_graph(g, s);
 }
 
+void rl_stats_add(rl_stats *to, const rl_stats *s) {
+#define X(field, name) if (__builtin_add_overflow(to->field, s->field, &to->field)) to->field = INT64_MAX;
+    RL_STATS_FIELDS(X)
+#undef X
+}
+
 int64_t rl_stats_others(const rl_stats *s) {
     return s->gathers + s->scatters + s->slices + s->splits + s->concats + s->pads + s->tiles + s->expands + s->depth_space +
            s->einsums + s->matmuls;

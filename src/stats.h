@@ -39,6 +39,8 @@ typedef struct {
 #define RL_STATS_GUESS 16
 void rl_stats_of(const rl_graph *g, rl_stats *s);
 
+void rl_stats_add(rl_stats *to, const rl_stats *s);
+
 /* All nodes that move data, except Transposes. */
 int64_t rl_stats_others(const rl_stats *s);
 

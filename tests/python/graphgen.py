@@ -88,6 +88,7 @@ class Generator:
         self.nodes, self.inits, self.inputs, self.pool, self.functions = [], [], [], [], []
         self.used = set()
         self.count = 0
+        self.depth = 0                           # bodies around what is added
         self.symbolic = self.r.random() < 0.3
         self.empty = self.r.random() < 0.03      # some dim is 0
         self.symbols = {}
@@ -1334,14 +1335,201 @@ class Generator:
         self.emit("Scan", [init, x], [held, (v.shape[0], *turned)], dtype=["f", "f"], mag=2 + v.mag * size, exact=v.exact, frac=v.frac,
                   body=body, num_scan_inputs=1)
 
+    # ------------------------------------------------------------------------------------------------ bodies of any ops
+
+    def inside(self, build):
+        """What build() adds goes to a body; its nodes and initializers, and what build gives. Values of outside may be captured."""
+        keep = self.nodes, self.inits, self.pool
+        self.nodes, self.inits, self.pool = [], [], list(self.pool)
+        self.depth += 1
+        try:
+            result = build()
+            return self.nodes, self.inits, result
+        finally:
+            self.nodes, self.inits, self.pool = keep
+            self.depth -= 1
+
+    def some_ops(self, n):
+        """n random ops, Transposes above all."""
+        names = ["transpose", "branch_of_transposes", "reshape", "unary", "binary", "reduce", "concat", "slice", "pad", "softmax",
+                 "matmul", "layer_norm", "unsqueeze", "squeeze", "expand", "where", "shape", "nhwc_conv", "control"]
+        weights = [10, 3, 2, 5, 5, 1.5, 1.5, 1, 1, 1, 2, 1, 0.7, 0.7, 0.7, 0.7, 0.7, 0.5, 1.5 if self.depth < 3 else 0]
+        for _ in range(4 * n):
+            if n <= 0:
+                return
+            state = len(self.nodes), len(self.inits), len(self.inputs), len(self.pool), set(self.used)
+            try:
+                getattr(self, "op_" + self.r.choices(names, weights)[0])()
+                n -= 1
+            except Stop:
+                del self.nodes[state[0]:], self.inits[state[1]:], self.inputs[state[2]:], self.pool[state[3]:]
+                self.used = state[4]
+
+    def own(self, outside, test=lambda v: True):
+        """A value that the body itself makes, or one of outside, as a new value."""
+        mine = [v for v in self.pool if v not in outside and v.dtype == "f" and not v.const and test(v)]
+        if mine:
+            v = mine[max(self.r.randrange(len(mine)), self.r.randrange(len(mine)))]
+            if self.chance(0.9) or v.rank < 2:
+                return v
+            return self.transpose(v, self.r.sample(range(v.rank), v.rank))
+        v = self.pick(test)
+        return v if self.chance(0.05) else self.emit(self.r.choice(["Relu", "Neg", "Identity"]), [v], v.shape)
+
+    def info(self, v, full):
+        """Types of body inputs and outputs, more or less complete."""
+        kind = 0.5 if full else self.r.random()
+        shape = None if kind < 0.2 and v.rank else [d.a if d.static and kind < 0.7 else None for d in v.shape]
+        return helper.make_tensor_value_info(v.name, TYPES[v.dtype], shape)
+
+    def body(self, nodes, inits, ins, outs, full=False):
+        self.need(len({v.name for v in outs}) == len(outs))     # onnxruntime gives one of two equal outputs wrong values
+        return helper.make_graph(nodes, f"body{self.count}", [self.info(v, full) for v in ins],
+                                 [self.info(v, full) for v in outs], inits)
+
+    def held(self, outside, v, limit):
+        """A new value of v's shape for the next turn, made of whatever has its dims; whole numbers up to the limit."""
+        fits = [w for w in self.pool if w not in outside and w.dtype == "f" and w.exact and sorted(w.shape) == sorted(v.shape)]
+        w = self.r.choice(fits) if fits and self.chance(0.9) else v
+        perm, left = [], list(range(w.rank))
+        for d in v.shape:
+            i = next(i for i in left if w.shape[i] == d)
+            left.remove(i)
+            perm.append(i)
+        if perm != sorted(perm) or self.chance(0.2):
+            w = self.transpose(w, perm)
+        if w.frac:
+            w = self.emit("Floor", [w], w.shape, frac=0)
+        if w.mag > limit:
+            w = self.emit("Min", [w, self.const(np.float32(limit))], w.shape, mag=limit)
+            w = self.emit("Max", [w, self.const(np.float32(-limit))], w.shape, mag=limit)
+        return w
+
+    def stacked(self, v, axis, n):
+        shape = list(v.shape)
+        shape.insert(axis, n)
+        self.need(math.prod(d.a for d in shape) <= LIMIT)
+        return tuple(shape)
+
+    def op_control(self):
+        """An If, Loop or Scan with random ops in its bodies, others of its kind among them."""
+        kind = self.r.choice(["if", "if", "loop", "loop", "scan"])
+        getattr(self, "control_" + kind)()
+
+    def branch(self, shapes):
+        """A body without inputs; with shapes: its outputs have these."""
+        def build():
+            outside = list(self.pool)
+            self.some_ops(self.r.randint(0, 5))
+            if shapes is None:
+                return [self.own(outside) for _ in range(self.r.randint(1, 2))]
+            outs = []
+            for s in shapes:
+                fits = [v for v in self.pool if v.dtype == "f" and not v.const and sorted(v.shape) == sorted(s)]
+                self.need(fits)
+                v = max(self.r.sample(fits, min(2, len(fits))), key=lambda v: v not in outside)
+                perm, left = [], list(range(v.rank))
+                for d in s:
+                    i = next(i for i in left if v.shape[i] == d)
+                    left.remove(i)
+                    perm.append(i)
+                outs.append(self.transpose(v, perm) if perm != sorted(perm) or v in outside else v)
+            return outs
+        return self.inside(build)
+
+    def control_if(self):
+        cond = self.const(np.array(self.chance(0.5)), "b") if self.chance(0.2) else \
+            next((i for i in self.inputs if i.dtype == "b" and not i.rank), None) or self.add_input([], "b", 1)
+        start = self.count
+        nodes, inits, then = self.branch(None)
+        end, ninput = self.count, len(self.inputs)
+        again = self.chance(0.5)
+        if again:
+            self.count = start      # the same names in both branches
+        nodes2, inits2, other = self.branch([v.shape for v in then])
+        self.count = max(end, self.count)
+        self.need(not again or len(self.inputs) == ninput)      # an input of the graph has a name of its own
+        self.need(all(a.shape == b.shape for a, b in zip(then, other)))
+        both = list(zip(then, other))
+        self.emit("If", [cond], [v.shape for v in then], dtype=["f"] * len(then), mag=max(v.mag for p in both for v in p),
+                  exact=all(v.exact for p in both for v in p), frac=max(v.frac for p in both for v in p),
+                  then_branch=self.body(nodes, inits, [], then), else_branch=self.body(nodes2, inits2, [], other))
+
+    def control_loop(self):
+        self.need(self.opset >= 11)
+        turns = self.r.choice([0, 1, 2, 2, 3])
+        carried = [self.pick(lambda v: v.exact and v.frac == 0 and v.mag <= 64) for _ in range(self.r.choice([0, 1, 1, 2]))]
+        def build():
+            it, go = Value(self.name(), (), "i64", 8), Value(self.name(), (), "b", 1)
+            ins = [Value(self.name(), v.shape, "f", 64) for v in carried]
+            outside = list(self.pool)
+            self.pool.extend(ins)
+            self.some_ops(self.r.randint(1, 6))
+            on = Value(self.node("Identity", [go.name]), (), "b") if self.chance(0.8) else self.const(np.array(True), "b")
+            outs = [self.held(outside, v, 64) if self.chance(0.9) else v for v in ins]
+            scans = [self.own(outside) for _ in range(self.r.choice([0, 1, 1, 2]) if carried else 1)]
+            return [it, go, *ins], [on, *outs], scans
+        nodes, inits, (ins, outs, scans) = self.inside(build)
+        self.need(all(v.const is False for v in scans))
+        # After no turn at all, the dims of a scan output are what the body declares, and 0 where it does not.
+        self.need(turns or all(d.static for v in scans for d in v.shape))
+        shapes = [v.shape for v in carried] + [self.stacked(v, 0, fixed(turns)) for v in scans]
+        many = [*carried, *scans]
+        made = self.emit("Loop", [self.const(np.array(turns), "i64"), self.const(np.array(True), "b") if self.chance(0.7) else None, *carried], shapes,
+                  dtype=["f"] * len(shapes), mag=max([64, *[v.mag for v in many]]), exact=all(v.exact for v in many),
+                  frac=max([0, *[v.frac for v in many]]), body=self.body(nodes, inits, ins, [*outs, *scans], turns == 0))
+        for v in made[len(carried):] if turns == 0 else []:     # what is empty breaks many kernels: a part of something at once
+            self.pool.remove(v)
+            one = self.whole([1] + [d.a for d in v.shape[1:]])
+            self.emit("Concat", [v, one], one.shape, axis=0)
+
+    def control_scan(self):
+        self.need(not self.empty)                                # onnxruntime divides by zero
+        sized = lambda v: all(d.a for d in v.shape)
+        states = [self.pick(lambda v: v.exact and v.frac == 0 and v.mag <= 64 and sized(v)) for _ in range(self.r.choice([0, 1, 1]))]
+        x = self.pick(lambda v: v.rank >= 1 and sized(v) and any(d.static and 0 < d.a < 9 for d in v.shape))
+        axis = self.r.choice([i for i, d in enumerate(x.shape) if d.static and 0 < d.a < 9])
+        turns = x.shape[axis]
+        def build():
+            ins = [Value(self.name(), v.shape, "f", 64) for v in states]
+            ins.append(Value(self.name(), x.shape[:axis] + x.shape[axis + 1:], "f", x.mag, x.frac, x.exact))
+            outside = list(self.pool)
+            self.pool.extend(ins)
+            self.some_ops(self.r.randint(1, 5))
+            outs = [self.held(outside, v, 64) for v in ins[:-1]]
+            scan = self.own(outside)
+            # onnxruntime gives a Scan's output that is directly an input of the body the wrong values.
+            fresh = lambda v: self.emit("Identity", [v], v.shape) if v in ins else v
+            return ins, [fresh(v) for v in outs], [fresh(scan)]
+        nodes, inits, (ins, outs, scans) = self.inside(build)
+        self.need(not scans[0].const and sized(scans[0]))
+        at = self.r.randint(0, scans[0].rank)
+        many = [*states, *scans]
+        self.emit("Scan", [*states, x], [*[v.shape for v in states], self.stacked(scans[0], at, turns)], dtype=["f"] * (len(states) + 1),
+                  mag=max([64, *[v.mag for v in many]]), exact=all(v.exact for v in many), frac=max(v.frac for v in many),
+                  body=self.body(nodes, inits, ins, [*outs, *scans]), num_scan_inputs=1,
+                  scan_input_axes=[self.signed(axis, x.rank)] if axis or self.chance(0.3) else None,
+                  scan_output_axes=[self.signed(at, scans[0].rank + 1)] if at or self.chance(0.3) else None)
+
     def op_function(self):
-        """A call of a model-local function with a Transpose in it."""
+        """A call of a model-local function with Transposes in it, an old one or a new one."""
         self.need(self.opset >= 15)
         v = self.pick(lambda v: v.rank == 3)
-        name = f"F{len(self.functions)}"
-        nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), helper.make_node("Relu", ["t"], ["y"])]
-        self.functions.append(helper.make_function("local", name, ["x"], ["y"], nodes, [helper.make_opsetid("", self.opset)]))
-        self.emit(name, [v], (v.shape[0], v.shape[2], v.shape[1]), domain="local")
+        turns = [f.name.endswith("turned") for f in self.functions]
+        if not self.functions or self.chance(0.5):
+            turned, node = self.chance(0.5), helper.make_node
+            name = f"F{len(self.functions)}" + ("_turned" if turned else "")
+            nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["y" if turned else "r"])]
+            if not turned:
+                nodes.append(node("Transpose", ["r"], ["y"], perm=[0, 2, 1]))
+            if any(not t for t in turns) and self.chance(0.5):      # calls another one first
+                inner = self.r.choice([f.name for f, t in zip(self.functions, turns) if not t])
+                nodes = [node(inner, ["x"], ["x1"], domain="local")] + nodes
+                nodes[1].input[0] = "x1"
+            imports = [helper.make_opsetid("", self.opset), helper.make_opsetid("local", 1)]
+            self.functions.append(helper.make_function("local", name, ["x"], ["y"], nodes, imports))
+        name = self.r.choice(self.functions).name
+        self.emit(name, [v], (v.shape[0], v.shape[2], v.shape[1]) if name.endswith("turned") else v.shape, domain="local")
 
     def op_sequence(self):
         self.need(self.opset >= 11)
@@ -1375,6 +1563,7 @@ class Generator:
         "resize": 1, "nhwc_conv": 4, "attention": 2, "shuffle": 2.5, "squeeze_excite": 1.5, "quantize": 3, "shape": 2.5, "if": 1, "loop": 0.7,
         "function": 0.5, "sequence": 0.4, "again": 1.5, "reduce_computed": 1, "matmul_broadcast": 3, "quantized_weight": 2.5,
         "fused_attention": 2, "rotary": 1, "detector": 1.5, "windows": 1.5, "others": 2.5, "scan": 0.7,
+        "control": 2,
     }
 
     # ------------------------------------------------------------------------------------------------ the whole model
