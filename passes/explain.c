@@ -5,10 +5,12 @@
  *
  * Needs: a graph as read.  Breaks: constants are folded in it. */
 #include "explain.h"
+#include "flat.h"
 
 #include <string.h>
 
 #include "../src/shape.h"
+#include "flat.h"
 
 /* ---- places ---- */
 
@@ -251,6 +253,7 @@ static void remember_types(rl_explainer *x)
 static rl_status plan(rl_pass_run *r, rl_explainer *x, originals *list)
 {
     RL_TRY(rl_shape_infer(r->g));
+    x->g = r->g = rl_flat_make(r->g); /* bodies and what is around them are one plan */
     remember_types(x);
     list_originals(x, list);
     RL_TRY(rl_pass_normalize(r));
@@ -289,7 +292,9 @@ rl_status rl_explain(rl_graph *g, const rl_passopt *o, rl_arena *mem, rl_explana
     rl_outcome outcome = {0};
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, g->ctx);
-    rl_status s = explain(&(rl_pass_run){.g = g, .opt = o, .tmp = &tmp, .out = &outcome}, mem, out);
+    rl_pass_run r = {.g = g, .opt = o, .tmp = &tmp, .out = &outcome};
+    rl_status s = rl_target_find(mem, o->target ? o->target : "generic", &r.target);
+    if (s == RL_OK) s = explain(&r, mem, out);
     rl_arena_free(&tmp);
     return s;
 }
