@@ -1,0 +1,13 @@
+/* Products of tensors, as numpy's matmul: what MatMul and the quantized products share.
+ *
+ *   a[2,5,3] by b[3,4]  ->  y[2,5,4]        batch dims broadcast; a vector is a row (left) or a column (right) */
+#ifndef RL_REF_MATMUL_H
+#define RL_REF_MATMUL_H
+#include "wide.h"
+
+/* The product's shape; RL_EMODEL where the operands do not fit. */
+rl_status rl_matmul_dims(const rl_call *c, const rl_tensor *a, const rl_tensor *b, uint32_t *rank, int64_t *dim);
+/* y (row-major, of rl_matmul_dims' shape) = a * b, all of one of rl_gemm's types, a and b of any strides. */
+void rl_matmul(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y);
+
+#endif
