@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "ref_axis.h"
 #include "ref_pointwise.h"
+#include "ref_reduce.h"
+#include "ref_softmax.h"
 
 static const rl_kernel table[] = {
 #define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},
