@@ -4,8 +4,11 @@
 
 #include "kernels.h"
 #include "ref_axis.h"
+#include "ref_fused.h"
+#include "ref_layernorm.h"
 #include "ref_pointwise.h"
 #include "ref_reduce.h"
+#include "ref_signal.h"
 #include "ref_softmax.h"
 
 static const rl_kernel table[] = {
