@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "recurrent.h"
+#include "ref_attention.h"
 #include "ref_axis.h"
 #include "ref_fused.h"
 #include "ref_layernorm.h"
