@@ -99,16 +99,22 @@ static inline double exp_f64(double x) { return exp(x); }
         bool nan = false;                                                                                            \
         for (int l = 0; l < LANES; l++) lane[l] = -(T)INFINITY;                                                      \
         for (; i + LANES <= n; i += LANES)                                                                           \
-            for (int l = 0; l < LANES; l++) lane[l] = lane[l] > x[i + l] ? lane[l] : x[i + l]; /* keeps x's NaN... */\
+            for (int l = 0; l < LANES; l++) lane[l] = lane[l] > x[i + l] ? lane[l] : x[i + l];                           \
         for (; i < n; i++) lane[0] = lane[0] > x[i] ? lane[0] : x[i];                                                \
-        for (i = 0; i < n; i++) nan |= x[i] != x[i]; /* ...until the next number */                                  \
+        for (i = 0; i < n; i++) nan |= x[i] != x[i]; /* the comparisons above lose them */                          \
         for (int l = 1; l < LANES; l++) lane[0] = lane[0] > lane[l] ? lane[0] : lane[l];                             \
         return nan ? (T)NAN : lane[0];                                                                               \
     }                                                                                                                \
     double rl_row_sum_##S(const T *x, int64_t n) { SUM_ROW(T, v); }                                                  \
     double rl_row_square_##S(const T *x, int64_t n, T shift) { SUM_ROW(T, (v - shift) * (v - shift)); }              \
     double rl_row_exp_##S(T *y, const T *x, int64_t n, T shift) {                                                    \
-        for (int64_t i = 0; i < n; i++) y[i] = exp_##S(x[i] - shift);                                                \
+        int64_t i = 0;                                                                                               \
+        for (; i + LANES <= n; i += LANES) { /* through z: y may be x */                                             \
+            T z[LANES];                                                                                              \
+            for (int l = 0; l < LANES; l++) z[l] = exp_##S(x[i + l] - shift);                                        \
+            memcpy(y + i, z, sizeof z);                                                                              \
+        }                                                                                                            \
+        for (; i < n; i++) y[i] = exp_##S(x[i] - shift);                                                             \
         return rl_row_sum_##S(y, n);                                                                                 \
     }                                                                                                                \
     void rl_row_scale_##S(T *y, const T *x, int64_t n, T by, T shift) {                                              \

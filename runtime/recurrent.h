@@ -16,7 +16,7 @@ typedef struct { rl_act_kind kind; double alpha, beta; } rl_activation;
 
 typedef struct {
     int op;
-    int64_t length, batch, hidden, count; /* count: gates */
+    int64_t batch, hidden, count; /* count: gates */
     bool reverse, couples, linear;        /* couples: input_forget; linear: linear_before_reset */
     double clip;                          /* 0: none */
     rl_activation act[3];

@@ -24,7 +24,8 @@ static rl_status as_heads(rl_call *c, uint32_t i, int64_t heads, rl_tensor *out)
     *out = *x;
     if (x->rank == 4) return RL_OK;
     if (x->rank != 3) return rl_call_fail(c, RL_EMODEL, "input %u has rank %u, wants 3 or 4", i, x->rank);
-    if (heads < 1 || x->dim[2] % heads) return rl_call_fail(c, RL_EMODEL, "%lld heads in a dim of %lld", (long long)heads, (long long)x->dim[2]);
+    if (heads < 1 || x->dim[2] % heads)
+        return rl_call_fail(c, RL_EMODEL, "%lld heads in a dim of %lld", (long long)heads, (long long)x->dim[2]);
     rl_tensor y = *x; /* splitting the last dim is always a view */
     y.rank = 4;
     y.dim[2] = heads, y.dim[3] = x->dim[2] / heads;
@@ -194,7 +195,8 @@ static rl_status read_mask(rl_call *c, const attention *a, rl_tensor *mask) {
 static rl_status read_lengths(rl_call *c, softmax_rows *s) {
     const rl_tensor *t = rl_call_as(c, 6, RL_I64);
     if (!t) return RL_OK;
-    if (rl_numel(t) != s->a->batch) return rl_call_fail(c, RL_EMODEL, "%lld lengths for a batch of %lld", (long long)rl_numel(t), (long long)s->a->batch);
+    if (rl_numel(t) != s->a->batch)
+        return rl_call_fail(c, RL_EMODEL, "%lld lengths for a batch of %lld", (long long)rl_numel(t), (long long)s->a->batch);
     s->valid = rl_data(t);
     return s->a->past ? rl_call_fail(c, RL_EMODEL, "nonpad_kv_seqlen goes without past keys") : RL_OK;
 }
@@ -251,7 +253,8 @@ rl_status rl_ref_flex_attention(rl_call *c) {
     a.q = *rl_call_in(c, 0), a.k = *rl_call_in(c, 1), a.v = *rl_call_in(c, 2);
     RL_TRY(check(c, &a));
     rl_dtype seen = (rl_dtype)rl_attr_int(c->node, "softmax_precision", a.wide), made = a.q.dtype;
-    if (seen != RL_F32 && seen != RL_F64 && seen != RL_F16 && seen != RL_BF16) return rl_call_fail(c, RL_EMODEL, "a softmax_precision that is no float");
+    if (seen != RL_F32 && seen != RL_F64 && seen != RL_F16 && seen != RL_BF16)
+        return rl_call_fail(c, RL_EMODEL, "a softmax_precision that is no float");
     if (seen == RL_F64) a.wide = RL_F64;
     make_scores(c, &a);
     softmax_rows rows = {.a = &a, .left = -1, .right = -1};

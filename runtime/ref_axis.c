@@ -159,7 +159,8 @@ rl_status rl_ref_topk(rl_call *c) {
     rl_dtype t = line_type(x->dtype);
     const rl_tensor *in = rl_lines_of(c, x, axis, t);
     rl_tensor *y = rl_lines_make(c, 0, x->dtype, t, x->rank, dim, axis), *at = rl_lines_make(c, 1, RL_I64, RL_I64, x->rank, dim, axis);
-    lines l = {.n = x->dim[axis], .k = *k, .largest = rl_attr_int(c->node, "largest", 1) != 0, .x = rl_data(in), .y = rl_data(y), .at = rl_data(at)};
+    lines l = {.n = x->dim[axis], .k = *k, .largest = rl_attr_int(c->node, "largest", 1) != 0, .x = rl_data(in), .y = rl_data(y),
+            .at = rl_data(at)};
     if (rl_numel(y)) rl_parallel(c->rt, rl_numel(y) / l.k, rl_row_grain(l.n), topk_fn(t), &l);
     rl_lines_done(c, 0, y, axis);
     rl_lines_done(c, 1, at, axis);

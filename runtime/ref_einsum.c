@@ -5,7 +5,7 @@
  *
  * Each operand is a view with one stride per label.  Operands are multiplied two at a time as one batched matrix product: labels
  * in both and kept are its batch, labels in both that nothing later needs are its inner dim, the others its rows and columns.
- * What only one operand has, and nothing later needs, is summed first. */
+ * What only one operand has, and nothing later needs, is summed before. */
 #include <string.h>
 
 #include "ref_matmul.h"
@@ -54,7 +54,8 @@ static rl_status note_dim(const rl_call *c, labels *l, int label, int64_t n) {
     int64_t *d = &l->dim[label];
     l->seen[label] = true;
     if (!had || *d == 1) *d = n;
-    else if (n != 1 && n != *d) return rl_call_fail(c, RL_EMODEL, "an axis of %lld and one of %lld have one label", (long long)*d, (long long)n);
+    else if (n != 1 && n != *d)
+        return rl_call_fail(c, RL_EMODEL, "an axis of %lld and one of %lld have one label", (long long)*d, (long long)n);
     return RL_OK;
 }
 
@@ -145,40 +146,64 @@ static rl_tensor as_matrices(rl_call *c, const rl_tensor *x, const uint32_t *gro
     return y;
 }
 
-/* a * b, summed over what nothing in `needed` needs. The result's labels: batch, rows, columns. */
-static term multiply(rl_call *c, const term *a, const term *b, const bool *needed, const int64_t *dim) {
-    int batch[LABELS], rows[LABELS], columns[LABELS], inner[LABELS];
-    uint32_t n[4] = {0};
+/* Labels of a product by their part in it. */
+enum { BATCH, ROWS, COLUMNS, INNER, NPART };
+typedef struct { uint32_t n; int label[LABELS]; } labels_of;
+
+static void add_all(labels_of *to, const labels_of *from) {
+    memcpy(to->label + to->n, from->label, from->n * sizeof *from->label);
+    to->n += from->n;
+}
+
+static void sort_labels(const term *a, const term *b, const bool *needed, labels_of *part) {
     for (int k = 0; k < LABELS; k++) {
-        if (a->has[k] && b->has[k] && needed[k]) batch[n[0]++] = k;
-        else if (a->has[k] && b->has[k]) inner[n[3]++] = k;
-        else if (a->has[k] && needed[k]) rows[n[1]++] = k;
-        else if (b->has[k] && needed[k]) columns[n[2]++] = k;
-        else if (a->has[k] || b->has[k]) inner[n[3]++] = k; /* summed with the other's repeated */
+        if (!a->has[k] && !b->has[k]) continue;
+        labels_of *p = &part[!needed[k] ? INNER : a->has[k] && b->has[k] ? BATCH : a->has[k] ? ROWS : COLUMNS];
+        p->label[p->n++] = k;
     }
-    int left[LABELS], right[LABELS];
-    memcpy(left, batch, sizeof left);
-    memcpy(right, batch, sizeof right);
-    memcpy(left + n[0], rows, n[1] * sizeof *rows);
-    memcpy(left + n[0] + n[1], inner, n[3] * sizeof *inner);
-    memcpy(right + n[0], inner, n[3] * sizeof *inner);
-    memcpy(right + n[0] + n[3], columns, n[2] * sizeof *columns);
-    rl_tensor x = arrange(a, left, n[0] + n[1] + n[3], dim), z = arrange(b, right, n[0] + n[3] + n[2], dim);
-    rl_tensor m = as_matrices(c, &x, (uint32_t[]){n[0], n[1], n[3]}), w = as_matrices(c, &z, (uint32_t[]){n[0], n[3], n[2]});
-    int64_t matrix[3] = {m.dim[0], m.dim[1], w.dim[2]}, full[RL_RANK];
-    rl_tensor *y = rl_call_temp(c, m.dtype, 3, matrix);
+}
+
+/* The labels' dims; a product of more elements than can be counted is refused. */
+static rl_status dims_of(const rl_call *c, const labels_of *l, const int64_t *of, int64_t *dim) {
+    for (uint32_t i = 0; i < l->n; i++) dim[i] = of[l->label[i]];
+    return rl_call_dims(c, l->n, dim);
+}
+
+/* a * b, summed over what nothing in `needed` needs. The result's labels: batch, rows, columns. */
+static rl_status multiply(rl_call *c, const term *a, const term *b, const bool *needed, const int64_t *dim, term *out) {
+    labels_of part[NPART] = {{0}}, left, right, made;
+    int64_t full[RL_RANK];
+    sort_labels(a, b, needed, part);
+    left = right = made = part[BATCH];
+    add_all(&left, &part[ROWS]), add_all(&left, &part[INNER]);
+    add_all(&right, &part[INNER]), add_all(&right, &part[COLUMNS]);
+    add_all(&made, &part[ROWS]), add_all(&made, &part[COLUMNS]);
+    RL_TRY(dims_of(c, &left, dim, full));
+    RL_TRY(dims_of(c, &right, dim, full));
+    RL_TRY(dims_of(c, &made, dim, full));
+    rl_tensor x = arrange(a, left.label, left.n, dim), z = arrange(b, right.label, right.n, dim);
+    rl_tensor m = as_matrices(c, &x, (uint32_t[]){part[BATCH].n, part[ROWS].n, part[INNER].n});
+    rl_tensor w = as_matrices(c, &z, (uint32_t[]){part[BATCH].n, part[INNER].n, part[COLUMNS].n});
+    rl_tensor *y = rl_call_temp(c, m.dtype, 3, (int64_t[]){m.dim[0], m.dim[1], w.dim[2]});
     rl_matmul(c, &m, &w, y);
-    term out = {.t = *y};
-    uint32_t rank = 0;
-    for (uint32_t g = 0; g < 3; g++)
-        for (uint32_t i = 0; i < n[g]; i++, rank++) {
-            int k = g == 0 ? batch[i] : g == 1 ? rows[i] : columns[i];
-            out.label[rank] = k;
-            out.has[k] = true;
-            full[rank] = dim[k];
-        }
-    rl_view_reshape(y, rank, full, &out.t);
-    return out;
+    *out = (term){.t = *y};
+    for (uint32_t i = 0; i < made.n; i++) {
+        out->label[i] = made.label[i];
+        out->has[made.label[i]] = true;
+    }
+    rl_view_reshape(y, made.n, full, &out->t);
+    return RL_OK;
+}
+
+/* *t summed over what only it has and nothing later needs: by a product with 1. */
+static rl_status sum_alone(rl_call *c, term *t, const term *other, const term *one, const bool *needed, const int64_t *dim) {
+    bool keep[LABELS], sums = false;
+    term from = *t;
+    for (int k = 0; k < LABELS; k++) {
+        keep[k] = needed[k] || other->has[k];
+        sums |= t->has[k] && !keep[k];
+    }
+    return sums ? multiply(c, &from, one, keep, dim, t) : RL_OK;
 }
 
 /* The product's type: integers wrap in 64 bits. */
@@ -219,14 +244,18 @@ rl_status rl_ref_einsum(rl_call *c) {
     rl_dtype made = rl_call_in(c, 0)->dtype, wide = einsum_type(made);
     term *t = rl_new(c->tmp, term, c->nin + 1);
     RL_TRY(read_equation(c, &l, t, wide, text, sizeof text));
-    if (c->nin == 1) t[1].t = *unit(c, wide); /* a single operand is summed by a product with 1 */
-    term sum = t[0];
-    for (uint32_t i = 1; i < RL_MAX(c->nin, 2); i++) {
+    term one = {.t = *unit(c, wide)}, sum = t[0];
+    for (uint32_t i = c->nin > 1; i < c->nin; i++) {
         bool needed[LABELS] = {false};
+        term before;
         for (uint32_t k = 0; k < l.nout; k++) needed[l.out[k]] = true;
         for (uint32_t j = i + 1; j < c->nin; j++)
             for (int k = 0; k < LABELS; k++) needed[k] |= t[j].has[k];
-        sum = multiply(c, &sum, &t[i], needed, l.dim);
+        RL_TRY(sum_alone(c, &sum, i ? &t[i] : &one, &one, needed, l.dim));
+        if (i == 0) break;
+        RL_TRY(sum_alone(c, &t[i], &sum, &one, needed, l.dim));
+        before = sum;
+        RL_TRY(multiply(c, &before, &t[i], needed, l.dim, &sum));
     }
     int64_t dim[RL_RANK];
     for (uint32_t i = 0; i < l.nout; i++) dim[i] = l.dim[l.out[i]];

@@ -32,7 +32,8 @@ FUSIONS(f32, float, expf, erff, tanhf)
 FUSIONS(f64, double, exp, erf, tanh)
 
 static rl_row_fn *const rows[RL_FU_NOP][2] = {
-    [RL_FU_SHRINK] = {shrink_f32, shrink_f64}, [RL_FU_SWIGLU] = {swiglu_f32, swiglu_f64}, [RL_FU_BIAS_GELU] = {bias_gelu_f32, bias_gelu_f64},
+    [RL_FU_SHRINK] = {shrink_f32, shrink_f64}, [RL_FU_SWIGLU] = {swiglu_f32, swiglu_f64},
+    [RL_FU_BIAS_GELU] = {bias_gelu_f32, bias_gelu_f64},
     [RL_FU_FAST_GELU] = {fast_gelu_f32, fast_gelu_f64}, [RL_FU_QUICK_GELU] = {quick_gelu_f32, quick_gelu_f64}};
 
 /* Integers (Shrink's) go through f64. */
@@ -44,7 +45,8 @@ rl_status rl_ref_fused(rl_call *c) {
     if (c->arg == RL_FU_SHRINK) param[0] = rl_attr_float(c->node, "bias", 0), param[1] = rl_attr_float(c->node, "lambd", 0.5f);
     if (c->arg == RL_FU_SWIGLU) param[0] = rl_attr_float(c->node, "alpha", 1);
     if (c->arg == RL_FU_QUICK_GELU) param[0] = rl_attr_float(c->node, "alpha", 1.702f);
-    if (z && z->dtype != x->dtype) return rl_call_fail(c, RL_EMODEL, "inputs of types %s and %s", rl_dtype_name(x->dtype), rl_dtype_name(z->dtype));
+    if (z && z->dtype != x->dtype)
+        return rl_call_fail(c, RL_EMODEL, "inputs of types %s and %s", rl_dtype_name(x->dtype), rl_dtype_name(z->dtype));
     rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
     return rl_each(c, wide, wide, rows[c->arg][wide == RL_F64], y, (const rl_tensor *[]){x, z}, z ? 2 : 1, param);
 }

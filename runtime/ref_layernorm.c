@@ -52,13 +52,15 @@ static rl_status spread(rl_call *c, const rl_tensor *t, const rl_tensor *x, uint
 }
 
 /* x (dense, of the type to compute in) to output 0; mean and inverse, of type stats, where they are wanted. */
-static rl_status normalize(rl_call *c, const rl_tensor *x, rl_dtype made, uint32_t axis, norm *o, const rl_tensor *scale, const rl_tensor *bias,
-                           rl_dtype stats) {
+static rl_status normalize(rl_call *c, const rl_tensor *x, rl_dtype made, uint32_t axis, norm *o,
+                           const rl_tensor *scale, const rl_tensor *bias, rl_dtype stats) {
     const uint32_t at[2] = {o->simplified ? RL_NONE : 1, o->simplified ? 1 : 2};
     rl_dtype wide = x->dtype;
     int64_t dim[RL_RANK];
     memcpy(dim, x->dim, sizeof dim);
+    int64_t rows = 1;
     o->n = 1;
+    for (uint32_t i = 0; i < axis; i++) rows *= x->dim[i];
     for (uint32_t i = axis; i < x->rank; i++) o->n *= x->dim[i], dim[i] = 1;
     RL_TRY(spread(c, scale, x, axis, wide, &o->scale, &o->scale_rows));
     RL_TRY(spread(c, bias, x, axis, wide, &o->bias, &o->bias_rows));
@@ -68,7 +70,7 @@ static rl_status normalize(rl_call *c, const rl_tensor *x, rl_dtype made, uint32
     o->x = rl_data(x), o->y = rl_data(y);
     o->mean = side[0] ? rl_data(side[0]) : NULL;
     o->inverse = side[1] ? rl_data(side[1]) : NULL;
-    if (rl_numel(x)) rl_parallel(c->rt, rl_numel(x) / o->n, rl_row_grain(o->n), wide == RL_F64 ? norm_f64 : norm_f32, o);
+    rl_parallel(c->rt, rows, rl_row_grain(o->n), wide == RL_F64 ? norm_f64 : norm_f32, o); /* of no elements: NaN */
     rl_wide_done(c, 0, y);
     for (uint32_t i = 0; i < 2; i++)
         if (side[i]) rl_wide_done(c, at[i], side[i]);

@@ -39,7 +39,8 @@ static rl_status check(const rl_call *c, const rl_tensor *x, const rl_tensor *ta
     for (uint32_t i = 2; i < x->rank; i++)
         if (x->dim[i] != target->dim[i - 1]) return rl_call_fail(c, RL_EMODEL, "scores and targets differ in dim %u", i);
     const rl_tensor *w = rl_call_in(c, 2);
-    if (w && rl_numel(w) != x->dim[1]) return rl_call_fail(c, RL_EMODEL, "%lld weights for %lld classes", (long long)rl_numel(w), (long long)x->dim[1]);
+    if (w && rl_numel(w) != x->dim[1])
+        return rl_call_fail(c, RL_EMODEL, "%lld weights for %lld classes", (long long)rl_numel(w), (long long)x->dim[1]);
     return RL_OK;
 }
 
@@ -63,8 +64,8 @@ rl_status rl_ref_loss(rl_call *c) {
     }
     rl_tensor *loss = rl_call_temp(c, RL_F64, target->rank, target->dim);
     losses l = {.n = rl_numel(target), .classes = x->dim[1], .ignores = rl_attr_find(c->node, "ignore_index") != NULL,
-                .ignored = rl_attr_int(c->node, "ignore_index", 0), .scores = lines, .weight = rl_call_in(c, 2) ? rl_data(rl_call_as(c, 2, RL_F64)) : NULL,
-                .target = rl_data(target), .loss = rl_data(loss)};
+                .ignored = rl_attr_int(c->node, "ignore_index", 0), .scores = lines, .target = rl_data(target), .loss = rl_data(loss)};
+    if (rl_call_in(c, 2)) l.weight = rl_data(rl_call_as(c, 2, RL_F64));
     RL_TRY(pick(c, &l));
     if (rl_attr_is(c->node, "reduction", "none")) rl_convert(c->rt, rl_call_make(c, 0, x->dtype, target->rank, target->dim), loss, true);
     else give_sum(c, x->dtype, rl_attr_is(c->node, "reduction", "sum") ? l.sum : l.sum / l.total);

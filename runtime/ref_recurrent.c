@@ -45,7 +45,9 @@ static rl_status read_activations(const rl_call *c, uint32_t ndir, rl_activation
     if (names && names->n != n * ndir) return rl_call_fail(c, RL_EMODEL, "%u activations, wants %u", names->n, n * ndir);
     for (uint32_t i = 0; i < n * ndir; i++) {
         rl_act_kind k = names ? act_of(names->strings[i]) : defaults[c->arg][i % n];
-        if (k == ACT_NOP) return rl_call_fail(c, RL_EMODEL, "activation '%.*s' is not known", (int)names->strings[i].n, (const char *)names->strings[i].p);
+        if (k == ACT_NOP)
+            return rl_call_fail(c, RL_EMODEL, "activation '%.*s' is not known", (int)names->strings[i].n,
+                    (const char *)names->strings[i].p);
         rl_activation *a = &act[i / n][i % n];
         *a = (rl_activation){k, acts[k].alpha, acts[k].beta};
         if (acts[k].nparam > 0 && alpha && ialpha < alpha->n) a->alpha = alpha->floats[ialpha++];
@@ -82,10 +84,12 @@ static bool has_dims(const rl_tensor *t, uint32_t rank, int64_t a, int64_t b, in
 static rl_status read_ends(rl_call *c, inputs *in) {
     const rl_tensor *t = rl_call_as(c, 4, RL_I64);
     in->ends = rl_new(c->tmp, int64_t, in->batch);
-    if (t && rl_numel(t) != in->batch) return rl_call_fail(c, RL_EMODEL, "%lld lengths for a batch of %lld", (long long)rl_numel(t), (long long)in->batch);
+    if (t && rl_numel(t) != in->batch)
+        return rl_call_fail(c, RL_EMODEL, "%lld lengths for a batch of %lld", (long long)rl_numel(t), (long long)in->batch);
     for (int64_t b = 0; b < in->batch; b++) {
         in->ends[b] = t ? ((const int64_t *)rl_data(t))[b] : in->length;
-        if (in->ends[b] < 0 || in->ends[b] > in->length) return rl_call_fail(c, RL_EMODEL, "a length of %lld of %lld", (long long)in->ends[b], (long long)in->length);
+        if (in->ends[b] < 0 || in->ends[b] > in->length)
+            return rl_call_fail(c, RL_EMODEL, "a length of %lld of %lld", (long long)in->ends[b], (long long)in->length);
     }
     return RL_OK;
 }
@@ -103,7 +107,8 @@ static rl_status read_inputs(rl_call *c, inputs *in) {
     if (in->x->rank != 3 || in->w->rank != 3 || in->r->rank != 3) return rl_call_fail(c, RL_EMODEL, "wants an input and weights of rank 3");
     int64_t d = in->ndir, n = in->hidden = in->r->dim[2];
     in->length = in->x->dim[0], in->batch = in->x->dim[1], in->input = in->x->dim[2], in->count = ngate[c->arg];
-    if (!has_dims(in->w, 3, d, in->count * n, in->input) || !has_dims(in->r, 3, d, in->count * n, n) || !has_dims(in->bias, 2, d, 2 * in->count * n, 0) ||
+    if (!has_dims(in->w, 3, d, in->count * n, in->input) || !has_dims(in->r, 3, d, in->count * n, n) ||
+        !has_dims(in->bias, 2, d, 2 * in->count * n, 0) ||
         !has_dims(in->h, 3, d, in->batch, n) || !has_dims(in->c, 3, d, in->batch, n) || !has_dims(in->peephole, 2, d, 3 * n, 0))
         return rl_call_fail(c, RL_EMODEL, "weights, biases or states do not fit %lld directions of %lld", (long long)d, (long long)n);
     return read_ends(c, in);
@@ -118,7 +123,8 @@ static char *part(const rl_tensor *t, uint32_t dir) {
 
 /* y[m, n] += a[m, k] * b', b of n rows of k. */
 static void multiply(rl_rt *rt, const inputs *in, const void *a, const void *b, void *y, int64_t m, int64_t n, int64_t k, int64_t ym) {
-    rl_gemm g = {.type = in->wide, .count = 1, .m = m, .n = n, .k = k, .a = a, .am = k, .ak = 1, .b = b, .bk = 1, .bn = k, .y = y, .ym = ym};
+    rl_gemm g = {.type = in->wide, .count = 1, .m = m, .n = n, .k = k, .a = a, .am = k, .ak = 1, .b = b, .bk = 1, .bn = k, .y = y,
+            .ym = ym};
     if (m && n && k) rl_gemm_run(rt, &g);
 }
 
@@ -197,12 +203,13 @@ rl_status rl_ref_recurrent(rl_call *c) {
     int64_t n = in.hidden;
     rl_tensor *h = state_of(c, &in, in.h), *cell = state_of(c, &in, in.c);
     rl_tensor *y = rl_call_temp(c, in.wide, 4, (int64_t[]){rl_call_wants(c, 0) ? in.length : 0, in.ndir, in.batch, n});
-    rl_tensor *gate = rl_call_temp(c, in.wide, 2, (int64_t[]){in.batch, in.count * n}), *work = rl_call_temp(c, in.wide, 2, (int64_t[]){in.batch, n});
+    rl_tensor *gate = rl_call_temp(c, in.wide, 2, (int64_t[]){in.batch, in.count * n});
+    rl_tensor *work = rl_call_temp(c, in.wide, 2, (int64_t[]){in.batch, n});
     size_t size = rl_dtype_bits(in.wide) / 8;
     memset(rl_data(y), 0, rl_bytes_of(in.wide, rl_numel(y)));
     memset(rl_data(work), 0, rl_bytes_of(in.wide, rl_numel(work)));
     for (uint32_t d = 0; d < in.ndir; d++) {
-        rl_recurrent r = {.op = c->arg, .length = in.length, .batch = in.batch, .hidden = n, .count = in.count, .ends = in.ends,
+        rl_recurrent r = {.op = c->arg, .batch = in.batch, .hidden = n, .count = in.count, .ends = in.ends,
                           .reverse = d == 1 || rl_attr_is(c->node, "direction", "reverse"), .clip = rl_attr_float(c->node, "clip", 0),
                           .couples = rl_attr_int(c->node, "input_forget", 0) != 0, .peephole = part(in.peephole, d), .gate = rl_data(gate),
                           .linear = c->arg == RL_GRU && rl_attr_int(c->node, "linear_before_reset", 0), .work = rl_data(work),

@@ -49,7 +49,8 @@ static void do_heads(void *arg, int64_t from, int64_t to) {
 /* [batch, length, ...]: the last dim; RL_EMODEL when the others do not fit. */
 static rl_status last_dim(const rl_call *c, uint32_t i, const recurrence *r, int64_t *n) {
     const rl_tensor *x = rl_call_in(c, i);
-    if (x->rank != 3 || x->dim[0] != r->batch || x->dim[1] != r->length) return rl_call_fail(c, RL_EMODEL, "input %u does not fit the queries", i);
+    if (x->rank != 3 || x->dim[0] != r->batch || x->dim[1] != r->length)
+        return rl_call_fail(c, RL_EMODEL, "input %u does not fit the queries", i);
     *n = x->dim[2];
     return RL_OK;
 }
@@ -62,15 +63,19 @@ static rl_status read_sizes(const rl_call *c, recurrence *r, bool gates, bool co
     RL_TRY(last_dim(c, 0, r, &nq));
     RL_TRY(last_dim(c, 1, r, &nk));
     RL_TRY(last_dim(c, 2, r, &nv));
-    if (r->heads < 1 || r->key_heads < 1 || r->heads % r->key_heads || nq % r->heads || nk % r->key_heads || nv % r->key_heads || nq / r->heads != nk / r->key_heads)
-        return rl_call_fail(c, RL_EMODEL, "%lld query heads and %lld key heads do not fit the inputs", (long long)r->heads, (long long)r->key_heads);
+    if (r->heads < 1 || r->key_heads < 1 || r->heads % r->key_heads || nq % r->heads || nk % r->key_heads || nv % r->key_heads ||
+            nq / r->heads != nk / r->key_heads)
+        return rl_call_fail(c, RL_EMODEL, "%lld query heads and %lld key heads do not fit the inputs", (long long)r->heads,
+                (long long)r->key_heads);
     r->key = nk / r->key_heads, r->value = nv / r->key_heads;
     if (gates != (rl_call_in(c, 4) != NULL) || corrects != (rl_call_in(c, 5) != NULL))
         return rl_call_fail(c, RL_EMODEL, "decay and beta do not fit the update_rule");
     if (gates) RL_TRY(last_dim(c, 4, r, &r->ndecay));
     if (corrects) RL_TRY(last_dim(c, 5, r, &r->nbeta));
-    if (gates && r->ndecay != r->key_heads && r->ndecay != nk) return rl_call_fail(c, RL_EMODEL, "decay has a last dim of %lld", (long long)r->ndecay);
-    if (corrects && r->nbeta != r->key_heads && r->nbeta != 1) return rl_call_fail(c, RL_EMODEL, "beta has a last dim of %lld", (long long)r->nbeta);
+    if (gates && r->ndecay != r->key_heads && r->ndecay != nk)
+        return rl_call_fail(c, RL_EMODEL, "decay has a last dim of %lld", (long long)r->ndecay);
+    if (corrects && r->nbeta != r->key_heads && r->nbeta != 1)
+        return rl_call_fail(c, RL_EMODEL, "beta has a last dim of %lld", (long long)r->nbeta);
     return RL_OK;
 }
 
@@ -134,7 +139,8 @@ static rl_status run_rotation(const rl_call *c, const rotation *r, int64_t ntoke
     for (int64_t t = 0; t < ntoken; t++) {
         int64_t row = t;
         if (r->position) row = r->one_position ? r->position[0] + t % r->length : r->position[t];
-        if (row < 0 || row >= r->positions) return rl_call_fail(c, RL_EMODEL, "position %lld of %lld", (long long)row, (long long)r->positions);
+        if (row < 0 || row >= r->positions)
+            return rl_call_fail(c, RL_EMODEL, "position %lld of %lld", (long long)row, (long long)r->positions);
         rotate(r, t, row);
     }
     return RL_OK;
@@ -150,19 +156,23 @@ rl_status rl_ref_rotary(rl_call *c) {
     rotation r = {.interleaved = rl_attr_int(c->node, "interleaved", 0) != 0, .heads = rl_attr_int(c->node, "num_heads", 0)};
     int64_t part = rl_attr_int(c->node, "rotary_embedding_dim", 0);
     if (x->rank != 3 && x->rank != 4) return rl_call_fail(c, RL_EMODEL, "rank %u, wants 3 or 4", x->rank);
-    if (cosine->rank < 2 || !rl_same_dims(cosine, rl_call_in(c, at_cos + 1))) return rl_call_fail(c, RL_EMODEL, "caches of cosines and sines that differ");
+    if (cosine->rank < 2 || !rl_same_dims(cosine, rl_call_in(c, at_cos + 1)))
+        return rl_call_fail(c, RL_EMODEL, "caches of cosines and sines that differ");
     r.half = cosine->dim[cosine->rank - 1];
     if (x->rank == 4) r.heads = x->dim[1];
     else if (other && r.heads == 0 && r.half) r.heads = x->dim[2] / (2 * r.half);
     r.length = x->rank == 4 ? x->dim[2] : x->dim[1];
-    if (x->rank == 3 && (r.heads < 1 || x->dim[2] % r.heads)) return rl_call_fail(c, RL_EMODEL, "%lld heads in a dim of %lld", (long long)r.heads, (long long)x->dim[2]);
+    if (x->rank == 3 && (r.heads < 1 || x->dim[2] % r.heads))
+        return rl_call_fail(c, RL_EMODEL, "%lld heads in a dim of %lld", (long long)r.heads, (long long)x->dim[2]);
     r.size = x->rank == 4 ? x->dim[3] : x->dim[2] / r.heads;
-    if ((part ? part : r.size) != 2 * r.half) return rl_call_fail(c, RL_EMODEL, "%lld angles for a size of %lld", (long long)r.half, (long long)(part ? part : r.size));
+    if ((part ? part : r.size) != 2 * r.half)
+        return rl_call_fail(c, RL_EMODEL, "%lld angles for a size of %lld", (long long)r.half, (long long)(part ? part : r.size));
     if (2 * r.half > r.size) return rl_call_fail(c, RL_EMODEL, "more angles than pairs");
     r.positions = rl_numel(cosine) / RL_MAX(r.half, 1);
     int64_t ntoken = x->dim[0] * r.length;
     r.one_position = other && position && rl_numel(position) == 1;
-    if (position && !r.one_position && rl_numel(position) != ntoken) return rl_call_fail(c, RL_EMODEL, "%lld positions for %lld tokens", (long long)rl_numel(position), (long long)ntoken);
+    if (position && !r.one_position && rl_numel(position) != ntoken)
+        return rl_call_fail(c, RL_EMODEL, "%lld positions for %lld tokens", (long long)rl_numel(position), (long long)ntoken);
     rl_tensor view = x->rank == 4 ? rl_view_transpose(x, swap) : *x, *y = rl_call_temp(c, RL_F32, view.rank, view.dim);
     r.x = rl_data(rl_dense_as(c, &view, RL_F32)), r.y = rl_data(y);
     r.cosine = floats(c, at_cos), r.sine = floats(c, at_cos + 1);

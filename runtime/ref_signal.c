@@ -156,9 +156,12 @@ rl_status rl_ref_stft(rl_call *c) {
     RL_TRY(one_integer(c, 1, &step));
     RL_TRY(one_integer(c, 3, &len));
     if (step < 1 || len < 1 || len > n || parts < 1 || parts > 2)
-        return rl_call_fail(c, RL_EMODEL, "frames of %lld by steps of %lld in a signal of %lld", (long long)len, (long long)step, (long long)n);
-    if (window && rl_numel(window) != len) return rl_call_fail(c, RL_EMODEL, "a window of %lld for frames of %lld", (long long)rl_numel(window), (long long)len);
-    int64_t bins = rl_attr_int(c->node, "onesided", 1) ? len / 2 + 1 : len, frames = 1 + (n - len) / step, dim[4] = {x->dim[0], frames, bins, 2};
+        return rl_call_fail(c, RL_EMODEL, "frames of %lld by steps of %lld in a signal of %lld", (long long)len, (long long)step,
+                (long long)n);
+    if (window && rl_numel(window) != len)
+        return rl_call_fail(c, RL_EMODEL, "a window of %lld for frames of %lld", (long long)rl_numel(window), (long long)len);
+    int64_t bins = rl_attr_int(c->node, "onesided", 1) ? len / 2 + 1 : len, frames = 1 + (n - len) / step;
+    int64_t dim[4] = {x->dim[0], frames, bins, 2};
     rl_tensor *wide = rl_call_temp(c, RL_F64, 4, dim);
     const double *from = rl_data(rl_dense_as(c, x, RL_F64)), *w = window ? rl_data(window) : NULL;
     double *to = rl_data(wide);
@@ -208,7 +211,8 @@ rl_status rl_ref_mel(rl_call *c) {
         if (rl_numel(t) != 1) return rl_call_fail(c, RL_EMODEL, "input %u has %lld elements, wants 1", i, (long long)rl_numel(t));
         v[i] = *(const double *)rl_data(t);
     }
-    if (!(v[0] >= 0 && v[0] < 1e9 && v[1] >= 0 && v[1] < 1e9)) return rl_call_fail(c, RL_EMODEL, "%g bins of a transform of %g", v[0], v[1]);
+    if (!(v[0] >= 0 && v[0] < 1e9 && v[1] >= 0 && v[1] < 1e9))
+        return rl_call_fail(c, RL_EMODEL, "%g bins of a transform of %g", v[0], v[1]);
     int64_t bins = (int64_t)v[0], dim[2] = {(int64_t)v[1] / 2 + 1, bins};
     rl_dtype made = (rl_dtype)rl_attr_int(c->node, "output_datatype", RL_F32);
     if (!rl_is_float(made) && !rl_is_integer(made)) return rl_call_fail(c, RL_EMODEL, "output_datatype %d is no number", (int)made);
