@@ -1,8 +1,6 @@
 /* Ops along one axis: ArgMax ArgMin, CumSum CumProd, TopK. */
 #include "ref_axis.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lines.h"

@@ -2,11 +2,10 @@
 #include "ref_fused.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "ref_matmul.h"
 
-/* expr: of a and b, the operands (b is 0 where there is one only), and k, the op's parameters; F names a function for type T */
+/* expr: of a and b, the operands (b is 0 where there is one only), and k, the op's parameters */
 #define FUSED(name, S, T, expr)                                                                                      \
     static void name##_##S(const rl_row *r) {                                                                        \
         const T *x = r->in[0], *z = r->in[1];                                                                        \

@@ -1,6 +1,4 @@
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: minus the (log) probability of each target's class, weighted, summed up. */
-#include <string.h>
-
 #include "lines.h"
 #include "ref_softmax.h"
 

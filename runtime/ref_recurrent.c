@@ -42,6 +42,8 @@ static rl_status read_activations(const rl_call *c, uint32_t ndir, rl_activation
     const rl_attr *names = rl_attr_find(c->node, "activations"), *alpha = rl_attr_find(c->node, "activation_alpha"),
                   *beta = rl_attr_find(c->node, "activation_beta");
     uint32_t n = nact[c->arg], ialpha = 0, ibeta = 0;
+    if ((names && names->kind != RL_ATTR_STRINGS) || (alpha && alpha->kind != RL_ATTR_FLOATS) || (beta && beta->kind != RL_ATTR_FLOATS))
+        return rl_call_fail(c, RL_EMODEL, "activations that are no names and numbers");
     if (names && names->n != n * ndir) return rl_call_fail(c, RL_EMODEL, "%u activations, wants %u", names->n, n * ndir);
     for (uint32_t i = 0; i < n * ndir; i++) {
         rl_act_kind k = names ? act_of(names->strings[i]) : defaults[c->arg][i % n];
@@ -128,9 +130,9 @@ static void multiply(rl_rt *rt, const inputs *in, const void *a, const void *b, 
     if (m && n && k) rl_gemm_run(rt, &g);
 }
 
-/* The first n numbers of row, `rows` times, `step` bytes apart; zeros of NULL. */
-static void repeat(char *to, const char *row, size_t nbyte, int64_t rows, size_t step) {
-    for (int64_t i = 0; i < rows; i++, to += step) {
+/* A row of nbyte bytes, `rows` times; zeros of NULL. */
+static void repeat(char *to, const char *row, size_t nbyte, int64_t rows) {
+    for (int64_t i = 0; i < rows; i++, to += nbyte) {
         if (row) memcpy(to, row, nbyte);
         else memset(to, 0, nbyte);
     }
@@ -143,7 +145,7 @@ static const void *input_gates(rl_call *c, const inputs *in, const rl_recurrent 
     size_t size = rl_dtype_bits(in->wide) / 8;
     if (in->bias && in->wide == RL_F64) add_biases_f64(rl_data(sum), (const double *)(const void *)part(in->bias, dir), n, both);
     else if (in->bias) add_biases_f32(rl_data(sum), (const float *)(const void *)part(in->bias, dir), n, both);
-    repeat(rl_data(all), in->bias ? rl_data(sum) : NULL, (size_t)n * size, rows, (size_t)n * size);
+    repeat(rl_data(all), in->bias ? rl_data(sum) : NULL, (size_t)n * size, rows);
     multiply(c->rt, in, rl_data(in->x), part(in->w, dir), rl_data(all), rows, n, in->input, n);
     return rl_data(all);
 }
@@ -167,7 +169,7 @@ static void run_steps(rl_rt *rt, const inputs *in, rl_recurrent *r, const char *
         multiply(rt, in, r->h, weight, r->gate, in->batch, gru ? 2 * n : all, n, all);
         r->phase = 0;
         if (gru && r->linear) {
-            repeat(r->work, extra, (size_t)n * size, in->batch, (size_t)n * size);
+            repeat(r->work, extra, (size_t)n * size, in->batch);
             multiply(rt, in, r->h, next_weight, r->work, in->batch, n, n, n);
         }
         run_cells(rt, r, wide);
