@@ -3,8 +3,16 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "recurrent.h"
+#include "ref_attention.h"
+#include "ref_axis.h"
+#include "ref_fused.h"
+#include "ref_layernorm.h"
 #include "ref_pointwise.h"
 #include "ref_pool.h"
+#include "ref_reduce.h"
+#include "ref_signal.h"
+#include "ref_softmax.h"
 
 static const rl_kernel table[] = {
 #define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},

@@ -1,0 +1,38 @@
+/* One direction of an LSTM, GRU or RNN: what ref_recurrent.c prepares and recurrent.inc runs.
+ *
+ * A step's gates of all batch rows stand in `gate`, count * hidden numbers per row: first x W' + the biases of the row's token, then
+ * h R' is added, then the cell makes them the new h (and c).  A row whose sequence has ended keeps its state. */
+#ifndef RL_RECURRENT_H
+#define RL_RECURRENT_H
+#include "kernels.h"
+
+enum { RL_LSTM, RL_GRU, RL_RNN };
+
+typedef enum {
+    ACT_RELU, ACT_TANH, ACT_SIGMOID, ACT_AFFINE, ACT_LEAKY_RELU, ACT_THRESHOLDED_RELU, ACT_SCALED_TANH, ACT_HARD_SIGMOID, ACT_ELU,
+    ACT_SOFTSIGN, ACT_SOFTPLUS, ACT_NOP
+} rl_act_kind;
+typedef struct { rl_act_kind kind; double alpha, beta; } rl_activation;
+
+typedef struct {
+    int op;
+    int64_t batch, hidden, count; /* count: gates */
+    bool reverse, couples, linear;        /* couples: input_forget; linear: linear_before_reset */
+    double clip;                          /* 0: none */
+    rl_activation act[3];
+    const int64_t *ends;                  /* length of each row's sequence */
+    const void *gates_of;                 /* x W' + biases, [length, batch, count * hidden] */
+    const void *peephole;                 /* i, o, f; NULL: none */
+    void *gate, *h, *c, *work;            /* of this step; work: [batch, hidden] */
+    void *y;                              /* [length, .., batch, hidden], y_step apart; NULL: not wanted */
+    int64_t y_step, step;
+    int phase;                            /* of a GRU: 0 makes z, r and what h's product is of; 1 the rest */
+} rl_recurrent;
+
+/* The token of batch row b in this step, or -1 where its sequence has ended. */
+static inline int64_t rl_recurrent_token(const rl_recurrent *r, int64_t b) {
+    if (r->step >= r->ends[b]) return -1;
+    return r->reverse ? r->ends[b] - 1 - r->step : r->step;
+}
+
+#endif

@@ -1,0 +1,166 @@
+/* Ops along one axis: ArgMax ArgMin, CumSum CumProd, TopK. */
+#include "ref_axis.h"
+
+#include <string.h>
+
+#include "lines.h"
+
+/* Types to compare and to sum in. */
+static rl_dtype line_type(rl_dtype t) {
+    if (rl_is_float(t)) return rl_wide_float(t);
+    return t == RL_U64 ? RL_U64 : RL_I64;
+}
+
+typedef struct { int64_t n, k; bool last, reverse, exclusive, multiplies, largest; const void *x; void *y; int64_t *at; } lines;
+
+/* ---- ArgMax, ArgMin ---- */
+
+/* NaN is the extreme, as in NumPy. */
+#define ARG(S, T)                                                                                                    \
+    static void arg_##S(void *arg, int64_t from, int64_t to) {                                                       \
+        const lines *l = arg;                                                                                        \
+        for (int64_t r = from; r < to; r++) {                                                                        \
+            const T *x = (const T *)l->x + r * l->n;                                                                 \
+            int64_t best = 0;                                                                                        \
+            for (int64_t i = 1; i < l->n; i++) {                                                                     \
+                bool better = l->largest ? x[i] > x[best] : x[i] < x[best];                                          \
+                bool equal = x[i] == x[best], nan = x[i] != x[i], had = x[best] != x[best];                          \
+                if (had ? nan && l->last : nan || better || (equal && l->last)) best = i;                            \
+            }                                                                                                        \
+            l->at[r] = best;                                                                                         \
+        }                                                                                                            \
+    }
+ARG(f32, float)
+ARG(f64, double)
+ARG(i64, int64_t)
+ARG(u64, uint64_t)
+
+static rl_range_fn *arg_fn(rl_dtype t) {
+    return t == RL_F32 ? arg_f32 : t == RL_F64 ? arg_f64 : t == RL_I64 ? arg_i64 : arg_u64;
+}
+
+rl_status rl_ref_arg(rl_call *c) {
+    uint32_t axis, rank = 0;
+    int64_t dim[RL_RANK];
+    RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
+    const rl_tensor *x = rl_call_in(c, 0);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (i != axis || rl_attr_int(c->node, "keepdims", 1)) dim[rank++] = i == axis ? 1 : x->dim[i];
+    rl_tensor *y = rl_call_make(c, 0, RL_I64, rank, dim);
+    if (rl_numel(y) == 0) return RL_OK;
+    if (x->dim[axis] == 0) return rl_call_fail(c, RL_EMODEL, "axis %u is empty", axis);
+    rl_dtype t = line_type(x->dtype);
+    const rl_tensor *in = rl_lines_of(c, x, axis, t);
+    lines l = {.n = x->dim[axis], .largest = c->arg == RL_ARG_MAX, .last = rl_attr_int(c->node, "select_last_index", 0) != 0,
+               .x = rl_data(in), .at = rl_data(y)};
+    rl_parallel(c->rt, rl_numel(y), rl_row_grain(l.n), arg_fn(t), &l);
+    return RL_OK;
+}
+
+/* ---- CumSum, CumProd ---- */
+
+/* W is the type that wraps, or holds more digits. */
+#define CUMULATE(S, T, W)                                                                                            \
+    static void cumulate_##S(void *arg, int64_t from, int64_t to) {                                                  \
+        const lines *l = arg;                                                                                        \
+        for (int64_t r = from; r < to; r++) {                                                                        \
+            const T *x = (const T *)l->x + r * l->n;                                                                 \
+            T *y = (T *)l->y + r * l->n;                                                                             \
+            W sum = l->multiplies ? 1 : 0;                                                                           \
+            for (int64_t k = 0; k < l->n; k++) {                                                                     \
+                int64_t i = l->reverse ? l->n - 1 - k : k;                                                           \
+                W before = sum;                                                                                      \
+                sum = l->multiplies ? sum * (W)x[i] : sum + (W)x[i];                                                 \
+                y[i] = (T)(l->exclusive ? before : sum);                                                             \
+            }                                                                                                        \
+        }                                                                                                            \
+    }
+CUMULATE(f32, float, double)
+CUMULATE(f64, double, double)
+CUMULATE(i64, int64_t, uint64_t)
+
+rl_status rl_ref_cumulate(rl_call *c) {
+    uint32_t axis;
+    RL_TRY(rl_call_need(c, 2));
+    const rl_tensor *x = rl_call_in(c, 0), *at = rl_call_as(c, 1, RL_I64);
+    if (rl_numel(at) != 1) return rl_call_fail(c, RL_EMODEL, "the axis has %lld elements, wants 1", (long long)rl_numel(at));
+    RL_TRY(rl_call_axis(c, *(const int64_t *)rl_data(at), x->rank, &axis));
+    rl_dtype t = rl_is_float(x->dtype) ? rl_wide_float(x->dtype) : RL_I64; /* unsigned sums are the signed ones' bits */
+    const rl_tensor *in = rl_lines_of(c, x, axis, t);
+    rl_tensor *y = rl_lines_make(c, 0, x->dtype, t, x->rank, x->dim, axis);
+    lines l = {.n = x->dim[axis], .reverse = rl_attr_int(c->node, "reverse", 0) != 0, .multiplies = c->arg == RL_CUM_PROD,
+               .exclusive = rl_attr_int(c->node, "exclusive", 0) != 0, .x = rl_data(in), .y = rl_data(y)};
+    rl_range_fn *fn = t == RL_F32 ? cumulate_f32 : t == RL_F64 ? cumulate_f64 : cumulate_i64;
+    if (rl_numel(x)) rl_parallel(c->rt, rl_numel(x) / l.n, rl_row_grain(l.n), fn, &l);
+    rl_lines_done(c, 0, y, axis);
+    return RL_OK;
+}
+
+/* ---- TopK ---- */
+
+/* A heap of the k best so far, the worst of them on top; equal elements: the earlier is better.  NaN is larger than all. */
+#define TOPK(S, T)                                                                                                   \
+    static inline bool better_##S(const T *x, int64_t a, int64_t b, bool largest) {                                  \
+        bool na = x[a] != x[a], nb = x[b] != x[b];                                                                   \
+        if (na || nb) return na && nb ? a < b : largest ? na : nb;                                                   \
+        return x[a] == x[b] ? a < b : largest ? x[a] > x[b] : x[a] < x[b];                                           \
+    }                                                                                                                \
+    static void sift_##S(int64_t *heap, int64_t n, int64_t i, const T *x, bool largest) {                            \
+        for (int64_t kid; (kid = 2 * i + 1) < n; i = kid) {                                                          \
+            if (kid + 1 < n && better_##S(x, heap[kid], heap[kid + 1], largest)) kid++;                              \
+            if (!better_##S(x, heap[i], heap[kid], largest)) return;                                                 \
+            int64_t t = heap[i];                                                                                     \
+            heap[i] = heap[kid], heap[kid] = t;                                                                      \
+        }                                                                                                            \
+    }                                                                                                                \
+    static void topk_##S(void *arg, int64_t from, int64_t to) {                                                      \
+        const lines *l = arg;                                                                                        \
+        for (int64_t r = from; r < to; r++) {                                                                        \
+            const T *x = (const T *)l->x + r * l->n;                                                                 \
+            T *y = (T *)l->y + r * l->k;                                                                             \
+            int64_t *heap = l->at + r * l->k, k = l->k;                                                              \
+            for (int64_t i = 0; i < k; i++) heap[i] = i;                                                             \
+            for (int64_t i = k / 2; i-- > 0;) sift_##S(heap, k, i, x, l->largest);                                   \
+            for (int64_t i = k; k && i < l->n; i++) {                                                                \
+                if (!better_##S(x, i, heap[0], l->largest)) continue;                                                \
+                heap[0] = i;                                                                                         \
+                sift_##S(heap, k, 0, x, l->largest);                                                                 \
+            }                                                                                                        \
+            for (int64_t i = k; i-- > 1;) { /* the worst goes last */                                                \
+                int64_t t = heap[0];                                                                                 \
+                heap[0] = heap[i], heap[i] = t;                                                                      \
+                sift_##S(heap, i, 0, x, l->largest);                                                                 \
+            }                                                                                                        \
+            for (int64_t i = 0; i < k; i++) y[i] = x[heap[i]];                                                       \
+        }                                                                                                            \
+    }
+TOPK(f32, float)
+TOPK(f64, double)
+TOPK(i64, int64_t)
+TOPK(u64, uint64_t)
+
+static rl_range_fn *topk_fn(rl_dtype t) {
+    return t == RL_F32 ? topk_f32 : t == RL_F64 ? topk_f64 : t == RL_I64 ? topk_i64 : topk_u64;
+}
+
+rl_status rl_ref_topk(rl_call *c) {
+    uint32_t axis, n;
+    const int64_t *k;
+    int64_t dim[RL_RANK];
+    RL_TRY(rl_call_attr_axis(c, "axis", -1, &axis));
+    RL_TRY(rl_call_ints(c, "k", c->node->since >= 10 ? 1 : RL_NONE, &k, &n));
+    const rl_tensor *x = rl_call_in(c, 0);
+    if (n != 1 || *k < 0 || *k > x->dim[axis])
+        return rl_call_fail(c, RL_EMODEL, "k is %lld, wants 0 to %lld", n == 1 ? (long long)*k : -1LL, (long long)x->dim[axis]);
+    memcpy(dim, x->dim, sizeof dim);
+    dim[axis] = *k;
+    rl_dtype t = line_type(x->dtype);
+    const rl_tensor *in = rl_lines_of(c, x, axis, t);
+    rl_tensor *y = rl_lines_make(c, 0, x->dtype, t, x->rank, dim, axis), *at = rl_lines_make(c, 1, RL_I64, RL_I64, x->rank, dim, axis);
+    lines l = {.n = x->dim[axis], .k = *k, .largest = rl_attr_int(c->node, "largest", 1) != 0, .x = rl_data(in), .y = rl_data(y),
+            .at = rl_data(at)};
+    if (rl_numel(y)) rl_parallel(c->rt, rl_numel(y) / l.k, rl_row_grain(l.n), topk_fn(t), &l);
+    rl_lines_done(c, 0, y, axis);
+    rl_lines_done(c, 1, at, axis);
+    return RL_OK;
+}

@@ -1,0 +1,117 @@
+/* Normalizations over the innermost dims: LayerNormalization, RMSNormalization, and onnxruntime's fused forms of them with a sum
+ * before.  Float types shorter than f32 are computed in f32 and rounded once. */
+#include "ref_layernorm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lines.h"
+
+/* scale, bias: one row for all (scale_rows 1), or one per row of x. bias NULL: none. */
+typedef struct {
+    bool rms, simplified; /* simplified: output 1 is the inverse, there is no mean */
+    int64_t n, scale_rows, bias_rows;
+    double epsilon;
+    const void *x, *scale, *bias;
+    void *y, *mean, *inverse; /* the last two NULL where not wanted */
+} norm;
+
+#define NORM(S, T)                                                                                                   \
+    static void norm_##S(void *arg, int64_t from, int64_t to) {                                                      \
+        const norm *o = arg;                                                                                         \
+        int64_t n = o->n;                                                                                            \
+        for (int64_t r = from; r < to; r++) {                                                                        \
+            const T *x = (const T *)o->x + r * n, *w = (const T *)o->scale + r % o->scale_rows * n;                  \
+            const T *b = o->bias ? (const T *)o->bias + r % o->bias_rows * n : NULL;                                 \
+            T *y = (T *)o->y + r * n, mean = o->rms ? 0 : (T)(rl_row_sum_##S(x, n) / (double)n);                     \
+            T inverse = (T)(1 / sqrt(rl_row_square_##S(x, n, mean) / (double)n + o->epsilon));                       \
+            rl_row_scale_##S(y, x, n, inverse, mean);                                                                \
+            for (int64_t i = 0; i < n; i++) y[i] *= w[i];                                                            \
+            for (int64_t i = 0; b && i < n; i++) y[i] += b[i];                                                       \
+            if (o->mean) ((T *)o->mean)[r] = mean;                                                                   \
+            if (o->inverse) ((T *)o->inverse)[r] = inverse;                                                          \
+        }                                                                                                            \
+    }
+NORM(f32, float)
+NORM(f64, double)
+
+/* A scale or bias that broadcasts to x, as dense rows: one, or as many as x has where it varies outside the normalized dims. */
+static rl_status spread(rl_call *c, const rl_tensor *t, const rl_tensor *x, uint32_t axis, rl_dtype type, const void **p, int64_t *rows) {
+    rl_tensor view;
+    *rows = 1;
+    *p = NULL;
+    if (!t) return RL_OK;
+    if (!rl_view_expand(t, x->rank, x->dim, &view)) return rl_call_fail(c, RL_EMODEL, "a scale or bias does not broadcast to the input");
+    for (uint32_t i = 0; i < axis; i++) {
+        if (view.stride[i] != 0) continue;
+        if (i == 0 || view.dim[i - 1] == 1) view.dim[i] = 1; /* alike in all leading rows */
+    }
+    for (uint32_t i = 0; i < axis; i++) *rows *= view.dim[i];
+    *p = rl_data(rl_dense_as(c, &view, type));
+    return RL_OK;
+}
+
+/* x (dense, of the type to compute in) to output 0; mean and inverse, of type stats, where they are wanted. */
+static rl_status normalize(rl_call *c, const rl_tensor *x, rl_dtype made, uint32_t axis, norm *o,
+                           const rl_tensor *scale, const rl_tensor *bias, rl_dtype stats) {
+    const uint32_t at[2] = {o->simplified ? RL_NONE : 1, o->simplified ? 1 : 2};
+    rl_dtype wide = x->dtype;
+    int64_t dim[RL_RANK];
+    memcpy(dim, x->dim, sizeof dim);
+    int64_t rows = 1;
+    o->n = 1;
+    for (uint32_t i = 0; i < axis; i++) rows *= x->dim[i];
+    for (uint32_t i = axis; i < x->rank; i++) o->n *= x->dim[i], dim[i] = 1;
+    RL_TRY(spread(c, scale, x, axis, wide, &o->scale, &o->scale_rows));
+    RL_TRY(spread(c, bias, x, axis, wide, &o->bias, &o->bias_rows));
+    rl_tensor *y = rl_wide_make(c, 0, made, wide, x->rank, x->dim), *side[2] = {NULL, NULL};
+    for (uint32_t i = 0; i < 2; i++)
+        if (rl_call_wants(c, at[i])) side[i] = rl_wide_make(c, at[i], stats, wide, x->rank, dim);
+    o->x = rl_data(x), o->y = rl_data(y);
+    o->mean = side[0] ? rl_data(side[0]) : NULL;
+    o->inverse = side[1] ? rl_data(side[1]) : NULL;
+    rl_parallel(c->rt, rows, rl_row_grain(o->n), wide == RL_F64 ? norm_f64 : norm_f32, o); /* of no elements: NaN */
+    rl_wide_done(c, 0, y);
+    for (uint32_t i = 0; i < 2; i++)
+        if (side[i]) rl_wide_done(c, at[i], side[i]);
+    return RL_OK;
+}
+
+/* arg: RL_LN_LAYER, RL_LN_RMS (RMSNormalization, SimplifiedLayerNormalization). */
+rl_status rl_ref_layer_norm(rl_call *c) {
+    uint32_t axis;
+    RL_TRY(rl_call_need(c, 2));
+    RL_TRY(rl_call_attr_axis(c, "axis", -1, &axis));
+    const rl_tensor *x = rl_call_in(c, 0), *scale = rl_call_in(c, 1);
+    bool rms = c->arg == RL_LN_RMS, has_stats = rl_call_wants(c, 1) || rl_call_wants(c, 2);
+    rl_dtype wide = rl_wide_float(x->dtype), stats = (rl_dtype)rl_attr_int(c->node, "stash_type", RL_F32);
+    if (has_stats && !rl_is_float(stats)) return rl_call_fail(c, RL_EMODEL, "a stash_type that is no float");
+    norm o = {.rms = rms, .simplified = rms, .epsilon = rl_attr_float(c->node, "epsilon", 1e-5f)};
+    rl_dtype made = rms ? scale->dtype : x->dtype;
+    return normalize(c, rl_dense_as(c, x, wide), made, axis, &o, scale, rms ? NULL : rl_call_in(c, 2), stats);
+}
+
+#define SUM(S, T)                                                                                                    \
+    static void sum_##S(const rl_row *r) {                                                                           \
+        const T *a = r->in[0], *b = r->in[1];                                                                        \
+        T *y = r->out;                                                                                               \
+        for (int64_t i = 0; i < r->n; i++) y[i] = a[i * r->step[0]] + b[i * r->step[1]];                             \
+    }
+SUM(f32, float)
+SUM(f64, double)
+
+/* com.microsoft's Skip[Simplified]LayerNormalization: input + skip + bias, normalized; the sum is output 3. */
+rl_status rl_ref_skip_norm(rl_call *c) {
+    bool rms = c->arg == RL_LN_RMS;
+    RL_TRY(rl_call_need(c, 3));
+    const rl_tensor *x = rl_call_in(c, 0), *beta = rms ? NULL : rl_call_in(c, 3), *bias = rl_call_in(c, rms ? 3 : 4);
+    if (x->rank == 0) return rl_call_fail(c, RL_EMODEL, "the input is a scalar");
+    rl_dtype wide = rl_wide_float(x->dtype);
+    rl_row_fn *add = wide == RL_F64 ? sum_f64 : sum_f32;
+    rl_tensor *sum = rl_wide_make(c, 3, x->dtype, wide, x->rank, x->dim);
+    RL_TRY(rl_each(c, wide, wide, add, sum, (const rl_tensor *[]){x, rl_call_in(c, 1)}, 2, NULL));
+    if (bias) RL_TRY(rl_each(c, wide, wide, add, sum, (const rl_tensor *[]){sum, bias}, 2, NULL));
+    if (rl_call_wants(c, 3)) rl_wide_done(c, 3, sum);
+    norm o = {.rms = rms, .epsilon = rl_attr_float(c->node, "epsilon", 1e-12f)};
+    return normalize(c, sum, x->dtype, x->rank - 1, &o, rl_call_in(c, 2), beta, RL_F32);
+}

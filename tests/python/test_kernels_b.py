@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+"""Random one-node models of the ops along axes, over heads and over time, by `relayout run` and by onnxruntime (else the onnx
+reference evaluator): reductions, softmax, normalizations, Einsum, TopK, losses, transforms, attention, recurrent networks.
+
+  test_kernels_b.py [--count N] [--seed S] [NAME ...]     families whose name contains one of these
+
+Half of the models read their first input through a Transpose, which is a view in relayout: kernels see it with its strides.
+"""
+import collections
+import multiprocessing
+import sys
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+import common
+
+sys.path.insert(0, str(common.ROOT / "python"))
+from relayout_backend import Refused, RelayoutBackend
+
+F32, F64, F16, BF16 = np.float32, np.float64, np.float16, ml_dtypes.bfloat16
+# (of the largest result, of each result): what sums in another order may differ by
+TOLERANCE = {F32: (2e-6, 2e-5), F64: (1e-13, 1e-11), F16: (1e-3, 2e-3), BF16: (8e-3, 1.6e-2)}
+FAMILIES = {}
+
+
+def family(f):
+    FAMILIES[f.__name__] = f
+    return f
+
+
+class Case:
+    """One node: inputs by position (None: left out), attributes, how many outputs."""
+
+    def __init__(self, op, inputs, nout=1, opset=18, domain="", reference=False, **attrs):
+        self.op, self.inputs, self.nout, self.opset, self.domain, self.reference, self.attrs = op, inputs, nout, opset, domain, reference, attrs
+
+
+def floats(r, shape, dtype=F32, scale=1.0):
+    return (r.standard_normal(shape) * scale).astype(dtype)
+
+
+def numbers(r, shape, dtype):
+    if np.dtype(dtype).kind in "iu":
+        return r.integers(0 if np.dtype(dtype).kind == "u" else -9, 10, shape).astype(dtype)
+    return floats(r, shape, dtype)
+
+
+def shape_of(r, least=1, most=4, size=7):
+    return [int(r.integers(1, size)) for _ in range(r.integers(least, most + 1))]
+
+
+def pick(r, *of):
+    return of[r.integers(len(of))]
+
+
+def coin(r):
+    return bool(r.integers(2))
+
+
+# ------------------------------------------------------------------------------------------------------------ families
+
+@family
+def reduce(r):
+    op = pick(r, "Sum", "Mean", "L1", "L2", "SumSquare", "LogSum", "LogSumExp", "Prod", "Max", "Min")
+    dtype = pick(r, F32, F32, F64, np.int32, np.int64) if op in ("Sum", "Max", "Min", "Prod") else pick(r, F32, F32, F64)
+    shape = shape_of(r, 1, 5, pick(r, 4, 9, 90 if coin(r) else 5))
+    shape = [int(n) for n in shape[:5]] if np.prod(shape) < 1e6 else shape[:3]
+    x = numbers(r, shape, dtype)
+    if op == "LogSum":
+        x = np.abs(x) + F32(0.1)
+        x = x.astype(dtype)
+    axes = r.choice(len(shape), r.integers(0, len(shape) + 1), replace=False)
+    axes = np.array([int(a) - (len(shape) if coin(r) else 0) for a in axes], np.int64)
+    keepdims = int(coin(r))
+    if coin(r):
+        return Case("Reduce" + op, [x, axes], opset=18, keepdims=keepdims, noop_with_empty_axes=int(coin(r) and op in ("Sum", "Mean", "Max", "Min")))
+    opset = 13 if op == "Sum" else pick(r, 11, 13)
+    if op == "Sum":
+        return Case("ReduceSum", [x, axes], opset=opset, keepdims=keepdims)
+    return Case("Reduce" + op, [x], opset=opset, keepdims=keepdims, **({"axes": axes.tolist()} if len(axes) else {}))
+
+
+@family
+def softmax(r):
+    dtype, op = pick(r, F32, F32, F64, F16), pick(r, "Softmax", "LogSoftmax", "Hardmax")
+    x = floats(r, shape_of(r, 1, 4, pick(r, 5, 40))[:3 if dtype == F16 else 4], dtype, 4)
+    if dtype == F16:  # onnxruntime has none; the reference evaluator has only the semantics of opset 13, and rounds logarithms of f16
+        return Case(pick(r, "Softmax", "Hardmax"), [x], opset=13, axis=int(r.integers(-x.ndim, x.ndim)), reference=True)
+    opset = 13 if op == "Hardmax" and dtype == F64 else pick(r, 11, 13)
+    return Case(op, [x], opset=opset, axis=int(r.integers(-x.ndim, x.ndim)))
+
+
+@family
+def extremes(r):
+    x = numbers(r, shape_of(r, 1, 4, 9), pick(r, F32, np.int32, F64))
+    x = np.round(x * 2) / 2 if x.dtype.kind == "f" else x
+    return Case(pick(r, "ArgMax", "ArgMin"), [x.astype(x.dtype)], opset=13, axis=int(r.integers(-x.ndim, x.ndim)), keepdims=int(coin(r)),
+                select_last_index=int(coin(r)))
+
+
+@family
+def cumulate(r):
+    x = numbers(r, shape_of(r, 1, 4, 9), pick(r, F32, F64, np.int32, np.int64))
+    axis = np.array(r.integers(-x.ndim, x.ndim), np.int64)
+    prod = coin(r)
+    return Case("CumProd" if prod else "CumSum", [x, axis], opset=26 if prod else 14, exclusive=int(coin(r)), reverse=int(coin(r)), reference=prod)
+
+
+@family
+def topk(r):
+    x = numbers(r, shape_of(r, 1, 4, 12), pick(r, F32, F64, np.int64, np.int32))
+    axis = int(r.integers(-x.ndim, x.ndim))
+    return Case("TopK", [x, np.array([r.integers(0, x.shape[axis] + 1)], np.int64)], 2, opset=11, axis=axis, largest=int(coin(r)))
+
+
+@family
+def layer_norm(r):
+    dtype = pick(r, F32, F32, F64)
+    x = floats(r, shape_of(r, 1, 4, 6) if coin(r) else shape_of(r, 1, 2, 70), dtype, 3) + dtype(2)
+    axis = int(r.integers(0, x.ndim))
+    normalized = x.shape[axis:]
+    scale, bias = floats(r, normalized, dtype), floats(r, normalized, dtype)
+    if coin(r):
+        return Case("RMSNormalization", [x, scale], opset=23, axis=axis - x.ndim, reference=True)
+    return Case("LayerNormalization", [x, scale, bias if coin(r) else None], 3 if dtype == F32 else 1, opset=17, axis=axis)
+
+
+@family
+def fused(r):
+    x = floats(r, shape_of(r, 2, 3, 9))
+    n = x.shape[-1]
+    rows = [floats(r, [n]) for _ in range(4)]
+    w = floats(r, [*x.shape[:-2], n, 5])
+    op = pick(r, "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "BiasGelu", "FastGelu", "QuickGelu", "Gelu", "FusedMatMul", "Shrink")
+    ms = {"domain": "com.microsoft", "opset": 17}
+    if op.startswith("Skip"):
+        x = floats(r, [2, 3, n])
+        return Case(op, [x, floats(r, x.shape), *rows[:3 if "Simplified" not in op and coin(r) else 2 if "Simplified" in op else 1]], 1, epsilon=1e-5, **ms)
+    if op == "FusedMatMul":
+        turn = coin(r)
+        return Case(op, [x, np.ascontiguousarray(np.swapaxes(w, -1, -2)) if turn else w], alpha=0.5, transB=int(turn), **ms)
+    if op == "Shrink":
+        return Case(op, [numbers(r, [4, 5], pick(r, F32, np.int32))], opset=9, bias=float(r.integers(0, 3)), lambd=1.5)
+    return Case(op, [x, rows[0]] if op in ("BiasGelu", "FastGelu") else [x], **ms)
+
+
+@family
+def einsum(r):
+    dims = {c: int(r.integers(1, 6)) for c in "abcdefgXY"}
+    equation = pick(r, "ab,bc->ac", "abc->ca", "aab->b", "aa", "ab->", "abc,cd,de->abe", "a,b->ab", "abcd,abed->abce", "ab,ab->", "...ab,...bc->...ac",
+                    "a...b->...ba", "ab,b", "bXa,cXa->bcX", "abc,bd,ce->ade", "ab,cd->", "aXb,Xb->...", "abcd,efd->abcef", "...,...a->...a")
+    given = equation.split("->")[0].split(",")
+    dots = [2, 3]
+    if equation == "aXb,Xb->...":
+        equation = "aXb,Xb->aX"
+    inputs = [floats(r, sum(([*dots] if c == "." else [dims[c]] for c in t.replace("...", ".")), [])) for t in given]
+    if coin(r):
+        inputs = [np.round(x * 3).astype(np.int64) for x in inputs]
+    return Case("Einsum", inputs, opset=12, reference=inputs[0].dtype.kind == "i", equation=equation)
+
+
+@family
+def loss(r):
+    n, classes, more = int(r.integers(1, 5)), int(r.integers(2, 6)), [int(r.integers(1, 4)) for _ in range(r.integers(0, 3))]
+    x, target = floats(r, [n, classes, *more]), r.integers(0, classes, [n, *more]).astype(np.int64)
+    weight = np.abs(floats(r, [classes])) + F32(0.5) if coin(r) else None
+    attrs = {"ignore_index": int(r.integers(0, classes))} if coin(r) else {}
+    attrs["reduction"] = pick(r, "none", "sum", "mean")
+    if attrs["reduction"] == "mean":
+        attrs.pop("ignore_index", None)  # all targets may be ignored
+    if coin(r):
+        return Case("NegativeLogLikelihoodLoss", [x, target, weight], opset=13, **attrs)
+    return Case("SoftmaxCrossEntropyLoss", [x, target, weight], 2, opset=13, **attrs)
+
+
+@family
+def transform(r):
+    dtype = pick(r, F32, F64)
+    kind = pick(r, "dft", "stft", "det", "rfft")
+    if kind == "det":
+        n = int(r.integers(1, 6))
+        return Case("Det", [floats(r, [*shape_of(r, 0, 2, 4), n, n], F32)], opset=11)
+    n = int(r.integers(2, 50))
+    if kind == "stft":
+        n, size = n + 16, pick(r, 8, 12, 15)
+        return Case("STFT", [floats(r, [2, n, 1], F64), np.array(pick(r, 3, 5), np.int64), floats(r, [size], F64), np.array(size, np.int64)],
+                    opset=17, onesided=int(coin(r)))
+    x = floats(r, [2, n, 3, 2 if kind == "dft" else 1], dtype)
+    length = np.array(n + int(r.integers(-1, 4)), np.int64) if coin(r) else None
+    return Case("DFT", [x, length, np.array(pick(r, 1, -3), np.int64)], opset=20, inverse=int(kind == "dft" and coin(r)),
+                onesided=int(kind == "rfft" and coin(r)), reference=True)
+
+
+@family
+def attention(r):
+    b, kv, group, size, vsize = int(r.integers(1, 3)), int(r.integers(1, 3)), int(r.integers(1, 4)), int(r.integers(2, 9)), int(r.integers(2, 9))
+    nq, nk, past, dtype = int(r.integers(1, 8)), int(r.integers(1, 20)), pick(r, 0, 0, 3), pick(r, F32, F32, F64)
+    heads, attrs, flat = kv * group, {}, coin(r)
+    q, k, v = (floats(r, s, dtype) for s in ([b, heads, nq, size], [b, kv, nk, size], [b, kv, nk, vsize]))
+    total = nk + past
+    causal = coin(r)
+    mask = pick(r, None, floats(r, [nq, total], dtype), floats(r, [b, 1, nq, total], dtype), r.integers(0, 4, [heads, nq, total]) > 0,
+                r.integers(0, 4, [b, heads, 1, total]) > 0)
+    if mask is not None and mask.shape[-2] != nq:
+        causal = False  # the reference evaluator takes the number of queries from the mask
+    if flat:
+        q, k, v = (np.ascontiguousarray(x.transpose(0, 2, 1, 3)).reshape(b, x.shape[2], -1) for x in (q, k, v))
+        attrs = {"q_num_heads": heads, "kv_num_heads": kv}
+    if coin(r):
+        attrs["softcap"] = 2.0
+    if coin(r):
+        attrs["scale"] = 0.25
+    opset = pick(r, 23, 24, 25)
+    if opset == 25 and coin(r):
+        attrs["left_window_size"], attrs["right_window_size"] = int(r.integers(-1, 4)), int(r.integers(-1, 4))
+    inputs, nout = [q, k, v, mask], 1
+    if past:
+        inputs += [floats(r, [b, kv, past, size], dtype), floats(r, [b, kv, past, vsize], dtype)]
+        nout = 4
+        attrs["qk_matmul_output_mode"] = pick(r, 1, 2, 3) if "softcap" in attrs else pick(r, 0, 2, 3)
+    elif opset > 23 and coin(r):
+        inputs += [None, None, r.integers(0, total + 1, [b]).astype(np.int64)]
+    return Case("Attention", inputs, nout, opset=opset, is_causal=int(causal), reference=True, **attrs)
+
+
+@family
+def linear_attention(r):
+    b, t, kv, group, dk, dv = (int(r.integers(1, 4)) for _ in range(6))
+    rule = pick(r, "linear", "gated", "delta", "gated_delta")
+    q, k, v = floats(r, [b, t, kv * group * dk]), floats(r, [b, t, kv * dk], scale=0.4), floats(r, [b, t, kv * dv])
+    past = floats(r, [b, kv, dk, dv]) if coin(r) else None
+    decay = -np.abs(floats(r, [b, t, pick(r, kv, kv * dk)])) if "gated" in rule else None
+    beta = np.abs(floats(r, [b, t, pick(r, kv, 1)], scale=0.3)) if "delta" in rule else None
+    return Case("LinearAttention", [q, k, v, past, decay, beta], 2, opset=27, q_num_heads=kv * group, kv_num_heads=kv, update_rule=rule, reference=True)
+
+
+@family
+def rotary(r):
+    b, heads, n, half, rest = int(r.integers(1, 3)), int(r.integers(1, 4)), int(r.integers(1, 6)), int(r.integers(1, 4)), pick(r, 0, 0, 2)
+    size, by_position, flat = 2 * half + rest, coin(r), coin(r)
+    x = floats(r, [b, n, heads * size] if flat else [b, heads, n, size])
+    cache = [floats(r, [9, half] if by_position else [b, n, half]) for _ in range(2)]
+    position = r.integers(0, 9, [b, n]).astype(np.int64) if by_position else None
+    return Case("RotaryEmbedding", [x, *cache, position], opset=23, reference=True, interleaved=int(coin(r)), num_heads=heads,
+                rotary_embedding_dim=2 * half if rest else 0)
+
+
+@family
+def recurrent(r):
+    op, t, b, n, h = pick(r, "LSTM", "GRU", "RNN"), int(r.integers(1, 6)), int(r.integers(1, 4)), int(r.integers(1, 5)), int(r.integers(1, 6))
+    gates, nact = {"LSTM": (4, 3), "GRU": (3, 2), "RNN": (1, 1)}[op]
+    direction = pick(r, "forward", "reverse", "bidirectional")
+    d = 2 if direction == "bidirectional" else 1
+    state = lambda: floats(r, [d, b, h]) if coin(r) else None
+    inputs = [floats(r, [t, b, n]), floats(r, [d, gates * h, n], scale=0.5), floats(r, [d, gates * h, h], scale=0.5),
+              floats(r, [d, 2 * gates * h]) if coin(r) else None, r.integers(1, t + 1, [b]).astype(np.int32) if coin(r) else None, state()]
+    attrs = {"hidden_size": h, "direction": direction}
+    if coin(r):
+        names = {"LSTM": ["HardSigmoid", "Softsign", "Relu"], "GRU": ["Sigmoid", "Softsign"], "RNN": ["LeakyRelu"]}[op]
+        attrs["activations"] = names * d
+        if op == "LSTM":
+            attrs["activation_alpha"], attrs["activation_beta"] = [0.25] * d, [0.4] * d
+    if coin(r):
+        attrs["clip"] = 0.7
+    if op == "LSTM":
+        inputs += [state(), floats(r, [d, 3 * h]) if coin(r) else None]
+        attrs["input_forget"] = int(r.integers(4) == 0)
+    if op == "GRU":
+        attrs["linear_before_reset"] = int(coin(r))
+    return Case(op, inputs, 3 if op == "LSTM" else 2, opset=14, **attrs)
+
+
+# ------------------------------------------------------------------------------------------------------------- running
+
+def elem(x):
+    return helper.np_dtype_to_tensor_dtype(x.dtype)
+
+
+def model_of(case, r):
+    """The model and its inputs."""
+    nodes, graph_in, feeds, names = [], [], {}, []
+    for i, x in enumerate(case.inputs):
+        if x is None:
+            names.append("")
+            continue
+        name = f"x{i}"
+        if i == 0 and x.ndim > 1 and coin(r):
+            perm = r.permutation(x.ndim).tolist()
+            nodes.append(helper.make_node("Transpose", ["t"], [name], perm=perm))
+            x = np.ascontiguousarray(x.transpose(np.argsort(perm)))
+            feeds["t"] = x
+        else:
+            feeds[name] = x
+        graph_in.append(helper.make_tensor_value_info(list(feeds)[-1], elem(x), list(x.shape)))
+        names.append(name)
+    while names and not names[-1]:
+        names.pop()
+    outs = [f"y{i}" for i in range(case.nout)]
+    nodes.append(helper.make_node(case.op, names, outs, domain=case.domain, **case.attrs))
+    graph = helper.make_graph(nodes, "g", graph_in, [helper.make_empty_tensor_value_info(o) for o in outs])
+    opsets = [helper.make_opsetid("", case.opset)] + ([helper.make_opsetid(case.domain, 1)] if case.domain else [])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10), feeds
+
+
+def difference(got, want):
+    want = np.asarray(want)
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return f"{got.dtype}{list(got.shape)}, wants {want.dtype}{list(want.shape)}"
+    if want.dtype.type not in TOLERANCE:
+        return "" if np.array_equal(got, want) else f"{got.ravel()[:6]}, wants {want.ravel()[:6]}"
+    most, each = TOLERANCE[want.dtype.type]
+    a, b = got.astype(F64), want.astype(F64)
+    top = np.abs(b[np.isfinite(b)]).max(initial=0)
+    ok = np.isclose(a, b, rtol=each, atol=most * top + 1e-300, equal_nan=True)
+    return "" if ok.all() else f"{got[~ok][:4]}, wants {want[~ok][:4]}"
+
+
+def run(job):
+    """(what is wrong, the engine)"""
+    name, seed = job
+    r = np.random.default_rng([seed, *name.encode()])
+    case = FAMILIES[name](r)
+    model, feeds = model_of(case, r)
+    label = f"{name} seed {seed}: {case.op}-{case.opset} {[None if x is None else f'{x.dtype}{list(x.shape)}' for x in case.inputs]} {case.attrs}"
+    try:
+        if case.reference:
+            want, engine = common.run_reference(model, feeds), "reference"
+        else:
+            want, engine = common.run(model.SerializeToString(), feeds)
+    except Exception as e:
+        return f"{label}: no oracle: {str(e).splitlines()[0][:200]}", "none"
+    try:
+        got = RelayoutBackend.prepare(model, program=PROGRAM, limit=60, options=("--threads", "2")).run(feeds)
+    except Exception as e:
+        return f"{label}: {type(e).__name__}: {e}", engine
+    for i, (g, w) in enumerate(zip(got, want)):
+        wrong = difference(g, w)
+        if wrong:
+            return f"{label}: output {i}: {wrong} ({engine})", engine
+    return "", engine
+
+
+def main():
+    global PROGRAM
+    p = common.arguments(__doc__.splitlines()[0])
+    p.add_argument("--count", type=int, default=25, help="models of each family")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("names", nargs="*")
+    args = p.parse_args()
+    PROGRAM = common.program(args)
+    jobs = [(f, args.seed + i) for f in FAMILIES if not args.names or any(n in f for n in args.names) for i in range(args.count)]
+    engines, nfail = collections.Counter(), 0
+    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
+        for wrong, engine in common.progress(pool.imap_unordered(run, jobs, 8), len(jobs)):
+            engines[engine] += 1
+            nfail += bool(wrong)
+            if wrong:
+                print(wrong)
+    print(", ".join(f"{n} by {e}" for e, n in engines.items()))
+    return common.closing(len(jobs) - nfail, nfail)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
