@@ -42,13 +42,15 @@ typedef struct {
     rl_proof proof;
     bool improved;                   /* the solver found something cheaper than the graph as it stood */
     bool rewrote;                    /* lower wrote the graph anew */
+    bool moved;                      /* movement wrote a form */
+    int64_t apart;                   /* nodes of other kinds that stand for a Transpose each (movement.c) */
     bool changed;                    /* false: the input is already as good; write its bytes */
     rl_stats before, after;          /* counted; equal where nothing changed */
     struct { const char *pass; double seconds; } time[16];
     uint32_t ntime;
 } rl_outcome;
 
-/* Optimizes g in place, and the bodies in it with it (flat.h).  The whole pipeline, in order: normalize fold legal assign insert lower dce. */
+/* Optimizes g in place, and the bodies in it with it (flat.h).  The whole pipeline, in the order of passes.def. */
 rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out);
 /* Infers shapes, then runs the passes of a comma-separated list, as given.  RL_EUSAGE names a pass that does not exist. */
 rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o, rl_outcome *out);
@@ -67,6 +69,7 @@ typedef struct {
     rl_outcome *out;
     uint32_t round; /* how often the plan has been made before */
     bool closed;  /* bodies stay as they are: they could not be written */
+    bool anew;    /* the plan was made again and was better */
     bool large;   /* so many candidates that the plan is made only once */
     bool gave_up; /* set by a pass that left the graph half-written: the input is kept */
 } rl_pass_run;

@@ -144,15 +144,16 @@ static int by(int64_t a, int64_t b) {
 }
 
 /* time: below 0 where the time fell. */
-static bool is_better(const rl_stats *now, const rl_stats *was, bool bytes_first, int time) {
-    if (rl_stats_others(now) > rl_stats_others(was)) return false;
+static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, bool bytes_first, int time) {
+    if (rl_stats_others(now) > rl_stats_others(was) + apart) return false;
     if (time != 0) return time < 0;
     int count = by(now->moving, was->moving), bytes = by(now->moved_bytes, was->moved_bytes);
     int first = bytes_first ? bytes : count, second = bytes_first ? count : bytes;
     if (first != 0) return first < 0;
     if (second != 0) return second < 0;
     if (now->transposes != was->transposes) return now->transposes < was->transposes;
-    return rl_stats_others(now) < rl_stats_others(was);
+    if (rl_stats_others(now) != rl_stats_others(was)) return rl_stats_others(now) < rl_stats_others(was);
+    return rl_stats_other_bytes(now) < rl_stats_other_bytes(was);
 }
 
 /* What may be said of the result: only what was checked, and only of what is written.  A plan made again that found something better
@@ -179,7 +180,7 @@ static rl_status judge(rl_pass_run *r) {
     rl_stats_of(r->g, &out->after);
     bool bytes_first = by_objective(r, "bytes");
     if (by_objective(r, "time") && !r->gave_up) RL_TRY(time_now(r, &out->time_after));
-    out->changed = !r->gave_up && is_better(&out->after, &out->before, bytes_first, by(out->time_after, out->time_before));
+    out->changed = !r->gave_up && is_better(&out->after, &out->before, out->apart, bytes_first, by(out->time_after, out->time_before));
     if (!out->changed) {
         out->after = out->before;
         out->time_after = out->time_before;
@@ -217,6 +218,7 @@ static rl_status again(rl_pass_run *r) {
         for (size_t i = 0; i < RL_LEN(list) && !r->gave_up; i++) {
             RL_TRY(run_pass(r, find_pass(list[i], strlen(list[i]))));
             if (i == 1 && !out->improved) break;
+            r->anew |= i == 1;
         }
         out->conv_before = before;
         r->plan = NULL;
@@ -230,7 +232,7 @@ static rl_status again(rl_pass_run *r) {
 static rl_status run_once(rl_pass_run *r) {
     if (!r->closed) r->g = rl_flat_make(r->g);
     for (size_t i = 0; i < NPASS && !r->gave_up; i++)
-        if (!disabled(r->opt, passes[i].name)) RL_TRY(run_pass(r, &passes[i]));
+        if (!disabled(r->opt, passes[i].name) && strcmp(passes[i].name, "movement") != 0) RL_TRY(run_pass(r, &passes[i]));
     return r->gave_up ? RL_OK : close_bodies(r);
 }
 
@@ -252,12 +254,29 @@ static rl_status run_all(rl_pass_run *r) {
     return s;
 }
 
+/* After all layouts are chosen: its forms would take freedom from them.  What it wrote may show more, to itself and to them.  What was
+ * said of the choice stays said of it, unless the layouts are then chosen anew. */
+static rl_status move_last(rl_pass_run *r) {
+    int64_t chosen = r->out->conv_after;
+    r->anew = false;
+    for (uint32_t round = 0; round < 4 && !r->gave_up && !disabled(r->opt, "movement"); round++) {
+        RL_TRY(run_pass(r, find_pass("movement", strlen("movement"))));
+        if (!r->out->moved || r->opt->print_after) break;
+        r->out->rewrote = true;
+        r->large = false; /* there is less of it */
+        RL_TRY(again(r));
+    }
+    if (!r->anew) r->out->conv_after = chosen;
+    return RL_OK;
+}
+
 /* One graph whose types are inferred, with its bodies. */
 static rl_status improve(rl_pass_run *r) {
     rl_stats_of(r->g, &r->out->before);
     if (by_objective(r, "time")) RL_TRY(time_now(r, &r->out->time_before));
     RL_TRY(run_all(r));
     RL_TRY(again(r));
+    RL_TRY(move_last(r));
     return judge(r);
 }
 

@@ -277,6 +277,66 @@ bool rl_dim_div(rl_ctx *ctx, rl_dim a, rl_dim b, rl_dim *q) {
     return true;
 }
 
+/* Each of a term's symbols is one of the other's. */
+static bool is_part(const term *x, const term *of) {
+    term rest = *of, one = *x;
+    rest.c = one.c = 1;
+    return divide_term(&rest, &one);
+}
+
+/* What is taken off must be covered by terms that are not smaller: those with the same symbols and maybe more. */
+static bool is_never_negative(work w) {
+    for (uint32_t i = 0; i < w.n && !w.bad; i++) {
+        for (uint32_t k = 0; k < w.n && w.t[i].c < 0; k++) {
+            if (w.t[k].c <= 0 || !is_part(&w.t[i], &w.t[k])) continue;
+            int64_t both = RL_MIN(w.t[k].c, -RL_MAX(w.t[i].c, -INT64_MAX));
+            w.t[i].c += both;
+            w.t[k].c -= both;
+        }
+        if (w.t[i].c < 0) return false;
+    }
+    return !w.bad;
+}
+
+bool rl_dim_not_less(rl_ctx *ctx, rl_dim a, rl_dim b) {
+    work w;
+    start(&w);
+    add_dim(ctx, &w, a, 1);
+    add_dim(ctx, &w, b, -1);
+    return is_never_negative(w);
+}
+
+void rl_dim_split(rl_ctx *ctx, rl_dim a, rl_dim b, rl_dim *q, rl_dim *rest) {
+    work x, y, in, out;
+    *q = 0;
+    *rest = a;
+    if (b == 0) return;
+    if (rl_dim_known(a) && rl_dim_known(b)) {
+        *q = a / b;
+        *rest = a % b;
+        return;
+    }
+    start(&x);
+    start(&y);
+    start(&in);
+    start(&out);
+    add_dim(ctx, &x, a, 1);
+    add_dim(ctx, &y, b, 1);
+    if (y.n != 1) return;
+    for (uint32_t i = 0; i < x.n; i++) {
+        term t = x.t[i];
+        if (divide_term(&t, &y.t[0])) add_term(ctx, &in, &t);
+        else add_term(ctx, &out, &x.t[i]);
+    }
+    if (!is_never_negative(out)) {
+        add_const(ctx, &in, -1);
+        add_dim(ctx, &out, b, 1);
+    }
+    if (!is_never_negative(in) || !is_never_negative(out)) return;
+    *q = finish(ctx, &in);
+    *rest = finish(ctx, &out);
+}
+
 static int64_t floor_div(int64_t a, int64_t k) {
     return a / k - (a % k < 0);
 }

@@ -24,6 +24,11 @@ rl_dim rl_dim_mul(rl_ctx *ctx, rl_dim a, rl_dim b);
 rl_dim rl_dim_sub(rl_ctx *ctx, rl_dim a, rl_dim b);
 /* Exact division: true, and *q, iff b divides a as polynomials with integer coefficients (b a monomial). */
 bool rl_dim_div(rl_ctx *ctx, rl_dim a, rl_dim b, rl_dim *q);
+/* a = q * b + rest, b a monomial: q takes every term of a that b divides.  (2*H*W + 3) by H*W gives 2 and 3.
+ * Neither is negative: (16*D - 1) by 8*D gives 1 and 8*D-1; where that cannot be told, q is 0. */
+void rl_dim_split(rl_ctx *ctx, rl_dim a, rl_dim b, rl_dim *q, rl_dim *rest);
+/* a >= b whatever sizes of at least 1 the symbols stand for; false also where that cannot be told.  7*N*W >= 4*W, N >= 1. */
+bool rl_dim_not_less(rl_ctx *ctx, rl_dim a, rl_dim b);
 /* floor(a / k) and ceil(a / k), k > 0; exact where possible, else a symbol named by the expression. */
 rl_dim rl_dim_floordiv(rl_ctx *ctx, rl_dim a, int64_t k);
 rl_dim rl_dim_ceildiv(rl_ctx *ctx, rl_dim a, int64_t k);

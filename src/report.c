@@ -41,6 +41,7 @@ void rl_report_counts_json(const rl_stats *s, rl_text *t) {
     rl_put(t, "%s\"%s\": %" PRId64, comma, #field, s->field);                                                        \
     comma = ", ";
     RL_STATS_FIELDS(X)
+    RL_STATS_BYTES(X)
 #undef X
     rl_put(t, "}");
 }
@@ -116,6 +117,11 @@ void rl_report_table(const rl_report *r, rl_text *t) {
     put_bytes(was, sizeof was, r->before.moved_bytes);
     put_bytes(now, sizeof now, r->after.moved_bytes);
     rl_put(t, "%-28s %10s -> %10s\n", "bytes moved by Transposes", was, now);
+    if (rl_stats_other_bytes(&r->before) || rl_stats_other_bytes(&r->after)) {
+        put_bytes(was, sizeof was, rl_stats_other_bytes(&r->before));
+        put_bytes(now, sizeof now, rl_stats_other_bytes(&r->after));
+        rl_put(t, "%-28s %10s -> %10s\n", "bytes written by the others", was, now);
+    }
     row(t, "conversions needed", r->conv_before, r->conv_after);
     if (strcmp(r->proof, "optimal") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved: none has fewer)\n", "minimum", "", r->conv_bound);
     else if (strcmp(r->proof, "gap") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; that many may not be reached)\n", "at least", "", r->conv_bound);
@@ -140,6 +146,11 @@ void rl_report_counts(const rl_stats *s, rl_text *t) {
     char bytes[32];
     put_bytes(bytes, sizeof bytes, s->moved_bytes);
     rl_put(t, "%-32s %10s\n", "bytes moved by Transposes", bytes);
+#define X(field, name)                                                                                               \
+    put_bytes(bytes, sizeof bytes, s->field);                                                                        \
+    if (s->field) rl_put(t, "%-32s %10s\n", name, bytes);
+    RL_STATS_BYTES(X)
+#undef X
 }
 
 /* ---- where ---- */

@@ -9,14 +9,28 @@
 
 #define SHAPE_ELEMENTS 64
 
-static const struct { const char *type; size_t field; } kinds[] = {
-#define KIND(type, field) {#type, offsetof(rl_stats, field)},
-    KIND(Concat, concats)          KIND(DepthToSpace, depth_space)  KIND(Einsum, einsums)          KIND(Expand, expands)
-    KIND(Flatten, views)           KIND(Gather, gathers)            KIND(GatherElements, gathers)  KIND(GatherND, gathers)
-    KIND(Identity, views)          KIND(Pad, pads)                  KIND(Reshape, views)           KIND(Scatter, scatters)
-    KIND(ScatterElements, scatters) KIND(ScatterND, scatters)       KIND(Slice, slices)            KIND(SpaceToDepth, depth_space)
-    KIND(Split, splits)            KIND(Squeeze, views)             KIND(Tile, tiles)              KIND(Transpose, transposes)
-    KIND(Unsqueeze, views)
+/* bytes: where those of its outputs are summed; 0, which is transposes, for views. */
+static const struct { const char *type; size_t field, bytes; } kinds[] = {
+#define KIND(type, field, bytes) {#type, offsetof(rl_stats, field), offsetof(rl_stats, bytes)},
+#define VIEW(type) {#type, offsetof(rl_stats, views), 0},
+    KIND(Transpose, transposes, moved_bytes)
+    KIND(Concat, concats, concat_bytes)
+    KIND(DepthToSpace, depth_space, depth_space_bytes)
+    KIND(Einsum, einsums, einsum_bytes)
+    KIND(Expand, expands, expand_bytes)
+    KIND(Gather, gathers, gather_bytes)
+    KIND(GatherElements, gathers, gather_bytes)
+    KIND(GatherND, gathers, gather_bytes)
+    KIND(Pad, pads, pad_bytes)
+    KIND(Scatter, scatters, scatter_bytes)
+    KIND(ScatterElements, scatters, scatter_bytes)
+    KIND(ScatterND, scatters, scatter_bytes)
+    KIND(Slice, slices, slice_bytes)
+    KIND(SpaceToDepth, depth_space, depth_space_bytes)
+    KIND(Split, splits, split_bytes)
+    KIND(Tile, tiles, tile_bytes)
+    VIEW(Flatten) VIEW(Identity) VIEW(Reshape) VIEW(Squeeze) VIEW(Unsqueeze)
+#undef VIEW
 #undef KIND
 };
 
@@ -35,6 +49,14 @@ int64_t rl_stats_elements(const rl_graph *g, rl_value v, bool *exact) {
         n = mul(n, rl_dim_guess(g->ctx, x->dim[i], RL_STATS_GUESS));
     }
     return n;
+}
+
+int64_t rl_stats_bytes(const rl_graph *g, rl_value v) {
+    int64_t count = rl_stats_elements(g, v, NULL);
+    uint32_t bits = rl_dtype_bits(rl_val(g, v)->dtype);
+    if (count < 0) return 0;
+    if (!bits) return mul(count, 8); /* strings: a pointer each */
+    return count > INT64_MAX / 128 ? INT64_MAX : count * bits / 8;
 }
 
 static bool is_integer(rl_dtype t) {
@@ -111,18 +133,22 @@ static bool multiplies_by_permutation(const rl_graph *g, const rl_nodeinfo *n) {
 int64_t rl_transpose_bytes(const rl_graph *g, const rl_nodeinfo *n) {
     if (!n->type || strcmp(n->type, "Transpose") != 0 || (n->domain && *n->domain)) return -1;
     if (!rl_has(rl_in(n, 0)) || !rl_has(rl_out(n, 0)) || !rl_transpose_moves(g, n)) return -1;
-    int64_t count = rl_stats_elements(g, n->out[0], NULL);
-    uint32_t bits = rl_dtype_bits(rl_val(g, n->out[0])->dtype);
-    if (count < 0) return 0;
-    if (!bits) return mul(count, 8); /* strings: a pointer each */
-    return count > INT64_MAX / 128 ? INT64_MAX : count * bits / 8;
+    return rl_stats_bytes(g, n->out[0]);
+}
+
+static int64_t *field_of(rl_stats *s, size_t offset) {
+    return (int64_t *)(void *)((char *)s + offset);
+}
+
+static void add_bytes(int64_t *sum, int64_t bytes) {
+    if (__builtin_add_overflow(*sum, bytes, sum)) *sum = INT64_MAX;
 }
 
 static void count_transpose(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
     int64_t bytes = rl_transpose_bytes(g, n);
     if (bytes < 0) return;
     s->moving++;
-    if (__builtin_add_overflow(s->moved_bytes, bytes, &s->moved_bytes)) s->moved_bytes = INT64_MAX;
+    add_bytes(&s->moved_bytes, bytes);
 }
 
 static void count_node(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
@@ -133,8 +159,10 @@ static void count_node(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
         if (strcmp(kinds[k].type, n->type) != 0) continue;
         bool transpose = kinds[k].field == offsetof(rl_stats, transposes);
         if (!transpose && is_shape_arithmetic(g, n)) return;
-        ++*(int64_t *)(void *)((char *)s + kinds[k].field);
+        ++*field_of(s, kinds[k].field);
         if (transpose) count_transpose(g, n, s);
+        for (uint32_t i = 0; i < n->nout && !transpose && kinds[k].bytes; i++)
+            if (rl_has(n->out[i])) add_bytes(field_of(s, kinds[k].bytes), rl_stats_bytes(g, n->out[i]));
         return;
     }
 }
@@ -162,4 +190,12 @@ void rl_stats_add(rl_stats *to, const rl_stats *s) {
 int64_t rl_stats_others(const rl_stats *s) {
     return s->gathers + s->scatters + s->slices + s->splits + s->concats + s->pads + s->tiles + s->expands + s->depth_space +
            s->einsums + s->matmuls;
+}
+
+int64_t rl_stats_other_bytes(const rl_stats *s) {
+    int64_t n = 0;
+#define X(field, name) add_bytes(&n, s->field);
+    RL_STATS_BYTES(X)
+#undef X
+    return n;
 }

@@ -29,13 +29,27 @@
     X(nodes, "all nodes")                                                                                            \
     X(moved_bytes, "bytes moved by Transposes")
 
+/* Bytes of what the other nodes that move data write, by kind. */
+#define RL_STATS_BYTES(X)                                                                                            \
+    X(gather_bytes, "bytes written by Gather")                                                                       \
+    X(scatter_bytes, "bytes written by Scatter")                                                                     \
+    X(slice_bytes, "bytes written by Slice")                                                                         \
+    X(split_bytes, "bytes written by Split")                                                                         \
+    X(concat_bytes, "bytes written by Concat")                                                                       \
+    X(pad_bytes, "bytes written by Pad")                                                                             \
+    X(tile_bytes, "bytes written by Tile")                                                                           \
+    X(expand_bytes, "bytes written by Expand")                                                                       \
+    X(depth_space_bytes, "bytes written by DepthToSpace")                                                            \
+    X(einsum_bytes, "bytes written by Einsum")
+
 typedef struct {
 #define X(field, name) int64_t field;
     RL_STATS_FIELDS(X)
+    RL_STATS_BYTES(X)
 #undef X
 } rl_stats;
 
-/* Types and shapes must have been inferred.  moved_bytes takes every unknown dim as RL_STATS_GUESS. */
+/* Types and shapes must have been inferred.  Bytes take every unknown dim as RL_STATS_GUESS. */
 #define RL_STATS_GUESS 16
 void rl_stats_of(const rl_graph *g, rl_stats *s);
 
@@ -43,6 +57,12 @@ void rl_stats_add(rl_stats *to, const rl_stats *s);
 
 /* All nodes that move data, except Transposes. */
 int64_t rl_stats_others(const rl_stats *s);
+
+/* The bytes that they write. */
+int64_t rl_stats_other_bytes(const rl_stats *s);
+
+/* The bytes of v, with every unknown dim taken as RL_STATS_GUESS and 8 for a string; 0 where the rank is unknown. */
+int64_t rl_stats_bytes(const rl_graph *g, rl_value v);
 
 /* The elements of v with every unknown dim taken as RL_STATS_GUESS; *exact (if not NULL) is false where one was. -1:
  * unknown rank. */

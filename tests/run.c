@@ -285,6 +285,7 @@ static int64_t field(const rl_stats *s, const char *name, size_t n, bool *known)
 #define X(f, title)                                                                                                  \
     if (strlen(#f) == n && memcmp(#f, name, n) == 0) return s->f;
     RL_STATS_FIELDS(X)
+    RL_STATS_BYTES(X)
 #undef X
     *known = false;
     return 0;

@@ -271,9 +271,10 @@ class Counts:
         """Nodes that permute, under whatever name: an Einsum that only permutes may become a Transpose, but not more than one."""
         return self.moving + sum(self.others.get(op, 0) for op in ("Einsum", "DepthToSpace", "SpaceToDepth"))
 
-    def grown(self, before):
-        """Other data-moving nodes that `before` had fewer of, as text; "" where their total did not grow."""
-        if self.nother <= before.nother:
+    def grown(self, before, trade=False):
+        """Other data-moving nodes that `before` had fewer of, as text; "" where their total did not grow (trade: with the Transposes that
+        move data, for which another node may stand)."""
+        if self.nother <= before.nother or (trade and self.moving + self.nother <= before.moving + before.nother):
             return ""
         return ", ".join(f"{k} {before.others.get(k, 0)} -> {n}" for k, n in sorted(self.others.items())
                          if n > before.others.get(k, 0))

@@ -18,7 +18,7 @@ import common
 
 CASES = common.SHARED / "cases"
 # Above their floor, and why. They are counted as skipped; one that reaches its floor must be taken off this list.
-LATER = {"24_pixel_shuffle": "needs movement chains folded into DepthToSpace"}
+LATER = {}
 SIZES = {"": 2, "H": 4, "W": 6, "N": 2}
 
 

@@ -52,14 +52,14 @@ def judge(prog, g, target, tmp):
     src = Path(tmp) / "in.onnx"
     src.write_bytes(g.proto.SerializeToString())
     facts = check.facts_of(src, g.proto, g.trials)
-    res = check.rewrite(prog, src, facts, target, tmp, lambda k, got: outputs(g, facts, k, got))
+    res = check.rewrite(prog, src, facts, target, tmp, trade=True, compare=lambda k, got: outputs(g, facts, k, got))
     if facts.engine == "onnxruntime" and any(ENGINE_FAULT.search(f) for f in res.fail):
         try:
             wanted = [common.run_reference(src, x) for x in facts.inputs]
         except Exception as e:
             raise common.Differ(f"onnxruntime: a fault of its own; reference: {e!r:.200}") from None
         facts = dataclasses.replace(facts, engine="reference", outputs=wanted)
-        res = check.rewrite(prog, src, facts, target, tmp, lambda k, got: outputs(g, facts, k, got))
+        res = check.rewrite(prog, src, facts, target, tmp, trade=True, compare=lambda k, got: outputs(g, facts, k, got))
     return res.fail, facts.counts, res
 
 

@@ -20,7 +20,7 @@ import check
 import common
 
 TEXT = common.ROOT / "tests" / "text"
-PASSES = "normalize,fold,legal,assign,insert,lower,dce"
+PASSES = "normalize,fold,legal,assign,insert,lower,dce,movement"
 SIZES = {"N": 2, "H": 4, "W": 6, "C": 3, "S": 5, "": 2}
 
 
@@ -142,7 +142,7 @@ def run_case(prog, case, tmp):
         facts = check.facts_of(path, onnx.load(path), trials_of(path))
         same = False
         if "skip" not in case.keys:
-            res = check.rewrite(prog, path, facts, case.keys.get("target", "generic"), tmp)
+            res = check.rewrite(prog, path, facts, case.keys.get("target", "generic"), tmp, trade=True)
             bad, same = bad + res.fail, res.same
         if k == 0 and case.expected and not same and is_whole(text + case.expected):
             names = [i.name for i in common.model_inputs(onnx.load(path))]

@@ -8,13 +8,17 @@
 
 Checked per model: Transposes that move data are at most the known minimum and at most what the best other optimizer leaves;
 no other node that moves data is added; onnx.checker still accepts it; names, types and order of inputs and outputs stay;
-outputs agree in onnxruntime with its optimizations off; optimizing the result again changes nothing.
+outputs agree in onnxruntime with its optimizations off; optimizing the result again changes nothing. With --target onnx also the bytes that
+--objective bytes leaves: in Transposes at most the known minimum, in other nodes at most the original's.
 """
+import json
 import multiprocessing
 import shutil
 import sys
 import tempfile
 from pathlib import Path
+
+import onnx
 
 import check
 import common
@@ -24,6 +28,10 @@ import zoo
 NOT_PORTABLE = {("pt_swinv2_tiny_window8_256", "openvino")}
 # What an integer program found with more candidates than relayout looks at.
 NOT_REACHED = {("pt_swin_tiny_patch4_window7_224", "fused"): 24}
+# Bytes above the known minimum with --objective bytes: one that comes down must be taken off.
+BYTES_LATER = {"pt_mobilevit_xxs": 2754048}
+# Nodes that move floats outside attention, default target: patches 1, downsampling 3, and two for each border of windows.
+WINDOWS = {"pt_swin_tiny_patch4_window7_224": 24, "pt_swinv2_tiny_window8_256": 24}
 TIME = {"pt_swin_tiny_patch4_window7_224": 1.0, "pt_swinv2_tiny_window8_256": 1.0, "pt_maxvit_tiny_rw_224": 1.0}
 
 
@@ -53,9 +61,13 @@ def measure(name, args, prog, row):
     with tempfile.TemporaryDirectory(dir=cache, prefix="tmp-") as tmp:
         res = check.rewrite(prog, zoo.filled(name, cache), facts, args.target, tmp)
         row.update(fail=res.fail, seconds=res.seconds, same=res.same, worst=res.worst, bitexact=res.bitexact)
+        if args.target == "generic" and name in WINDOWS and res.counts:
+            judge_windows(name, onnx.load(Path(tmp) / "out.onnx"), row)
         if args.keep and res.counts:
             args.keep.mkdir(parents=True, exist_ok=True)
             shutil.move(Path(tmp) / "out.onnx", args.keep / f"{name}.onnx")
+        if args.target == "onnx" and facts.counts.moving + facts.counts.nother:
+            judge_bytes(name, args, prog, row, tmp)
     if res.counts is None:
         return
     row["out"], row["extra"] = res.counts.moving, res.counts.transposes - res.counts.moving
@@ -66,6 +78,33 @@ def measure(name, args, prog, row):
             res.fail.append(f"{left} Transposes{of}, minimum {row['min']}")
         if row["peer"] is not None and left > row["peer"]:
             res.fail.append(f"{left} Transposes{of}, the best peer leaves {row['peer']}")
+
+
+def judge_bytes(name, args, prog, row, tmp):
+    """With --objective bytes: no more bytes in Transposes than the known minimum, and in other nodes than the original has."""
+    report = Path(tmp) / "bytes.json"
+    r = common.optimize(prog, zoo.filled(name, args.build / "zoo"), Path(tmp) / "bytes.onnx", "onnx", "--objective", "bytes", "--json", report)
+    if r.status != 0:
+        row["fail"].append(f"--objective bytes: {r.text}")
+        return
+    counts = json.loads(report.read_text())["counts"]
+    others = lambda c: sum(v for k, v in c.items() if k.endswith("_bytes") and k != "moved_bytes")
+    moved, least = counts["after"]["moved_bytes"], zoo.table("targets.json").get(name, {}).get("min_bytes")
+    row["bytes"] = moved
+    if least is not None and moved > BYTES_LATER.get(name, least):
+        row["fail"].append(f"{moved} bytes in Transposes, minimum {least}")
+    if least is not None and name in BYTES_LATER and moved <= least:
+        row["fail"].append("reaches the minimum of bytes: take it off BYTES_LATER")
+    if others(counts["after"]) > others(counts["before"]):
+        row["fail"].append(f"bytes in other nodes {others(counts['before'])} -> {others(counts['after'])}")
+
+
+def judge_windows(name, model, row):
+    types = {v.name: v.type.tensor_type.elem_type for v in common.infer(model).graph.value_info}
+    moves = [n for n in model.graph.node if (n.op_type == "Transpose" or n.op_type in common.OTHERS) and "/attn/" not in n.output[0]
+             and types.get(n.output[0]) == onnx.TensorProto.FLOAT]
+    if len(moves) > WINDOWS[name]:
+        row["fail"].append(f"{len(moves)} nodes move data between windows, at most {WINDOWS[name]} are needed")
 
 
 def show(row):

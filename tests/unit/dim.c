@@ -39,6 +39,36 @@ TEST(polynomials) {
     rl_ctx_free(ctx);
 }
 
+TEST(split) {
+    CHECK_CTX(ctx)
+    static const struct { const char *a, *b, *q, *rest; } row[] = {
+        {"2*H*W+3", "H*W", "2", "3"}, {"17", "5", "3", "2"}, {"16*D+3", "8*D", "2", "3"}, {"16*D+3", "1", "16*D+3", "0"},
+        {"N*H+H+1", "H", "N+1", "1"}, {"3", "H", "0", "3"}, {"3*H", "2*H", "0", "3*H"}, {"0", "H", "0", "0"}, {"N", "H+1", "0", "N"}, {"W-1", "W", "0", "W-1"}, {"16*D-1", "8*D", "1", "8*D-1"},
+        {"N-H", "H", "0", "-H+N"},
+    };
+    for (size_t i = 0; i < RL_LEN(row); i++) {
+        rl_dim q, rest;
+        rl_dim_split(ctx, parse(ctx, row[i].a), parse(ctx, row[i].b), &q, &rest);
+        CHECK_STR(show(ctx, q), row[i].q);
+        CHECK_STR(show(ctx, rest), row[i].rest);
+    }
+    rl_ctx_free(ctx);
+}
+
+TEST(not_less) {
+    CHECK_CTX(ctx)
+    static const struct { const char *a, *b; bool not_less, not_more; } row[] = {
+        {"3", "2", true, false}, {"N", "1", true, false}, {"N", "2", false, false}, {"7*N*W", "4*W", true, false}, {"N", "N", true, true},
+        {"N", "W", false, false}, {"N*N", "N", true, false}, {"N*W+1", "N+W", false, false}, {"2*N*W", "N+W", true, false},
+        {"N*W", "N+W", false, false}, {"5*N", "2*N+3", true, false}, {"5*N", "2*N+4", false, false},
+    };
+    for (size_t i = 0; i < RL_LEN(row); i++) {
+        rl_dim a = parse(ctx, row[i].a), b = parse(ctx, row[i].b);
+        CHECK(rl_dim_not_less(ctx, a, b) == row[i].not_less && rl_dim_not_less(ctx, b, a) == row[i].not_more);
+    }
+    rl_ctx_free(ctx);
+}
+
 TEST(fresh) {
     CHECK_CTX(ctx)
     rl_dim p = parse(ctx, "?1");
@@ -119,6 +149,8 @@ TEST(parsing) {
 
 int main(void) {
     RUN(polynomials);
+    RUN(split);
+    RUN(not_less);
     RUN(fresh);
     RUN(floors);
     RUN(floors_exhaustive);

@@ -1,0 +1,253 @@
+/* Takes a permutation of channels or features into constant weights, so that nothing has to move.
+ *
+ *   Conv a -> shuffle of channels -> Conv b       becomes   Conv a', Conv b     rows of a's weights permuted: the same sums, bit for bit
+ *   x -> shuffle of channels -> Conv b            becomes   x -> Conv b'        b's weights permuted along the input's channels
+ *   x -> shuffle -> depthwise Conv -> Relu -> Conv 1x1      the permutation goes through the depthwise one, its weights permuted
+ *
+ * Between there may be element-wise ops, BatchNormalization and pools; constants along the axis are permuted with it.  A Conv with
+ * groups is passed where whole groups change places.  First everything is looked at and the edits are noted; they are
+ * carried out only when every reader agrees.  A constant that somebody else reads too is not changed: it would be stored twice. */
+#include "absorb.h"
+
+#include <string.h>
+
+#include "../src/eval.h"
+#include "../src/ops.h"
+
+enum { MAXSTEP = 256 };
+
+/* A tensor whose elements stand permuted: place i of what was is at place p[i] now. */
+typedef struct { rl_value v; uint32_t axis, n; const int64_t *p; } permuted;
+/* Along dim, place to[i] of the new constant is place i of the old one (or, `from`, place i is place to[i] of the old). */
+typedef struct { rl_node node; uint32_t slot, dim, n; const int64_t *to; bool from; } edit;
+typedef struct {
+    rl_graph *g;
+    rl_arena *tmp;
+    struct { permuted *p; uint32_t n, cap; } val;
+    struct { edit *p; uint32_t n, cap; } edits;
+} absorber;
+
+static const rl_const *constant(const absorber *a, rl_value v) {
+    const rl_const *c = rl_has(v) ? rl_eval_constant(a->g, v) : NULL;
+    return c && rl_dtype_bits(c->dtype) >= 8 ? c : NULL;
+}
+
+static bool note(absorber *a, rl_node n, uint32_t slot, uint32_t dim, const int64_t *to, uint32_t count, bool from) {
+    rl_value v = rl_in(rl_nod(a->g, n), slot);
+    const rl_const *c = constant(a, v);
+    if (!c || c->rank <= dim || c->dim[dim] != (int64_t)count || rl_val(a->g, v)->nuse != 1 || rl_val(a->g, v)->is_output) return false;
+    rl_push(a->tmp, a->edits, ((edit){n, slot, dim, count, to, from}));
+    return true;
+}
+
+static const permuted *find(const absorber *a, rl_value v) {
+    for (uint32_t i = 0; i < a->val.n; i++)
+        if (rl_same(a->val.p[i].v, v)) return &a->val.p[i];
+    return NULL;
+}
+
+static bool permute_value(absorber *a, rl_value v, uint32_t axis, const int64_t *p, uint32_t n) {
+    const rl_valinfo *x = rl_val(a->g, v);
+    if (x->is_output || a->val.n == MAXSTEP || x->rank == RL_NORANK || axis >= x->rank || x->dim[axis] != (rl_dim)n) return false;
+    if (!find(a, v)) rl_push(a->tmp, a->val, ((permuted){v, axis, n, p}));
+    return true;
+}
+
+/* ---- readers ---- */
+
+/* Whole groups of c, to whole groups: their order. */
+static int64_t *group_order(absorber *a, const permuted *in, int64_t groups) {
+    int64_t c = in->n / groups, *q = rl_new(a->tmp, int64_t, groups);
+    for (uint32_t i = 0; i < in->n; i++) {
+        int64_t to = in->p[i] / c;
+        if (i % c == 0) q[i / c] = to;
+        else if (q[i / c] != to) return NULL;
+    }
+    return q;
+}
+
+static bool read_conv(absorber *a, rl_node n, const permuted *in) {
+    const rl_nodeinfo *x = rl_nod(a->g, n);
+    const rl_const *w = constant(a, rl_in(x, 1));
+    int64_t groups = rl_attr_int(x, "group", 1);
+    if (in->axis != 1 || !w || w->rank < 3 || groups < 1 || in->n % groups) return false;
+    if (groups == 1) return note(a, n, 1, 1, in->p, in->n, false);
+    int64_t c = in->n / groups, each = w->dim[0] / groups, *q = group_order(a, in, groups), *p = rl_new(a->tmp, int64_t, w->dim[0]);
+    if (!q || w->dim[0] % groups) return false;
+    for (uint32_t i = 0; i < in->n; i++)
+        if (in->p[i] % c != i % c) return false; /* within the groups nothing moves */
+    for (int64_t i = 0; i < w->dim[0]; i++) p[i] = q[i / each] * each + i % each;
+    uint32_t count = (uint32_t)w->dim[0];
+    if (!note(a, n, 1, 0, p, count, false) || (rl_has(rl_in(x, 2)) && !note(a, n, 2, 0, p, count, false))) return false;
+    return permute_value(a, x->out[0], 1, p, count);
+}
+
+static bool read_batchnorm(absorber *a, rl_node n, const permuted *in) {
+    const rl_nodeinfo *x = rl_nod(a->g, n);
+    if (in->axis != 1 || x->nin != 5 || x->nout != 1) return false;
+    for (uint32_t i = 1; i < 5; i++)
+        if (!note(a, n, i, 0, in->p, in->n, false)) return false;
+    return permute_value(a, x->out[0], 1, in->p, in->n);
+}
+
+/* Every operand is permuted alike, or a constant that is, or has one element along the axis. */
+static bool read_pointwise(absorber *a, rl_node n, const permuted *in, bool from) {
+    const rl_nodeinfo *x = rl_nod(a->g, n);
+    uint32_t rank = rl_val(a->g, x->out[0])->rank, size = rl_val(a->g, in->v)->rank;
+    if (x->nout != 1 || rank != size || x->ncap) return false;
+    for (uint32_t i = 0; i < x->nin; i++) {
+        if (!rl_has(x->in[i]) || rl_same(x->in[i], in->v)) continue;
+        const permuted *other = find(a, x->in[i]);
+        const rl_valinfo *v = rl_val(a->g, x->in[i]);
+        if (other && !from && other->axis == in->axis && other->n == in->n && memcmp(other->p, in->p, in->n * sizeof *in->p) == 0) continue;
+        if (other || v->rank == RL_NORANK || !v->data || v->rank > rank) return false;
+        uint32_t lead = rank - v->rank;
+        if (in->axis < lead || v->dim[in->axis - lead] == 1) continue;
+        if (!note(a, n, i, in->axis - lead, in->p, in->n, from)) return false;
+    }
+    return true;
+}
+
+static bool read_product(absorber *a, rl_node n, uint32_t slot, const permuted *in) {
+    const rl_nodeinfo *x = rl_nod(a->g, n);
+    uint32_t rank = rl_val(a->g, in->v)->rank;
+    const rl_const *w = constant(a, rl_in(x, 1));
+    if (slot != 0 || !w || w->rank != 2 || in->axis != rank - 1) return false;
+    if (x->op == RL_OP_MatMul) return note(a, n, 1, 0, in->p, in->n, false);
+    return rl_attr_int(x, "transA", 0) == 0 && note(a, n, 1, rl_attr_int(x, "transB", 0) != 0, in->p, in->n, false);
+}
+
+/* Flatten, Reshape of [N,C,1,1] to [N,C]. */
+static bool keeps_channels(const absorber *a, const rl_nodeinfo *x, const permuted *in) {
+    const rl_valinfo *v = rl_val(a->g, in->v), *y = rl_val(a->g, x->out[0]);
+    if (y->rank == RL_NORANK || y->rank < 2 || in->axis != 1 || y->dim[0] != v->dim[0] || y->dim[1] != v->dim[1]) return false;
+    for (uint32_t i = 2; i < v->rank; i++)
+        if (v->dim[i] != 1) return false;
+    for (uint32_t i = 2; i < y->rank; i++)
+        if (y->dim[i] != 1) return false;
+    return true;
+}
+
+static bool read_node(absorber *a, rl_use u, const permuted *in) {
+    const rl_nodeinfo *x = rl_nod(a->g, u.node);
+    if (u.slot >= x->nin || x->nout != 1) return false;
+    switch (x->op) {
+    case RL_OP_Conv: return u.slot == 0 && read_conv(a, u.node, in);
+    case RL_OP_BatchNormalization: return u.slot == 0 && read_batchnorm(a, u.node, in);
+    case RL_OP_MatMul: case RL_OP_Gemm: return read_product(a, u.node, u.slot, in);
+    case RL_OP_MaxPool: case RL_OP_AveragePool: case RL_OP_GlobalAveragePool: case RL_OP_GlobalMaxPool:
+        return in->axis == 1 && permute_value(a, x->out[0], 1, in->p, in->n);
+    case RL_OP_Reshape: case RL_OP_Flatten: case RL_OP_Squeeze:
+        return u.slot == 0 && keeps_channels(a, x, in) && permute_value(a, x->out[0], 1, in->p, in->n);
+    default:
+        if (rl_op_class(x->op) != RL_POINTWISE) return false;
+        return find(a, x->out[0]) || (read_pointwise(a, u.node, in, false) && permute_value(a, x->out[0], in->axis, in->p, in->n));
+    }
+}
+
+/* ---- edits ---- */
+
+static void carry_out(absorber *a, const edit *e) {
+    rl_value old = rl_nod(a->g, e->node)->in[e->slot];
+    const rl_const *c = rl_val(a->g, old)->data;
+    size_t inner = rl_dtype_bits(c->dtype) / 8, outer = 1, row;
+    for (uint32_t i = 0; i < e->dim; i++) outer *= (size_t)c->dim[i];
+    for (uint32_t i = e->dim + 1; i < c->rank; i++) inner *= (size_t)c->dim[i];
+    uint8_t *to = rl_alloc(&a->g->mem, RL_MAX(c->nbyte, 1u));
+    row = inner * e->n;
+    for (size_t o = 0; o < outer; o++)
+        for (uint32_t i = 0; i < e->n; i++) {
+            size_t there = (size_t)e->to[i];
+            memcpy(to + o * row + (e->from ? i : there) * inner, (const uint8_t *)c->data + o * row + (e->from ? there : i) * inner, inner);
+        }
+    const char *stem = rl_val(a->g, old)->name;
+    rl_value v = rl_graph_const(a->g, rl_graph_fresh_name(a->g, stem ? stem : "rl"), c->dtype, c->rank, c->dim, to, c->nbyte);
+    rl_graph_set_input(a->g, e->node, e->slot, v);
+}
+
+static bool finish(absorber *a) {
+    for (uint32_t i = 0; i < a->edits.n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (a->edits.p[i].node.i == a->edits.p[k].node.i && a->edits.p[i].slot == a->edits.p[k].slot) return false;
+    for (uint32_t i = 0; i < a->edits.n; i++) carry_out(a, &a->edits.p[i]);
+    return true;
+}
+
+/* A reader may have to wait until its other operand is known as permuted too (Mul(y, Sigmoid(y))): rounds, until nothing is left. */
+static bool settle(absorber *a) {
+    struct { uint64_t key; } *done = rl_alloc(a->tmp, MAXSTEP * sizeof *done);
+    uint32_t ndone = 0;
+    for (bool more = true, open = true; more && open;) {
+        more = open = false;
+        for (uint32_t i = 0; i < a->val.n; i++) {
+            permuted in = a->val.p[i];
+            const rl_valinfo *v = rl_val(a->g, in.v);
+            for (uint32_t u = 0; u < v->nuse; u++) {
+                uint64_t key = (uint64_t)v->use[u].node.i << 32 | v->use[u].slot;
+                uint32_t k = 0, edits = a->edits.n;
+                while (k < ndone && done[k].key != key) k++;
+                if (k < ndone) continue;
+                if (ndone < MAXSTEP && read_node(a, v->use[u], &in)) {
+                    done[ndone++].key = key;
+                    more = true;
+                } else {
+                    a->edits.n = edits;
+                    open = true;
+                }
+            }
+        }
+        if (!open) return true;
+    }
+    return false;
+}
+
+bool rl_absorb_in_readers(rl_graph *g, rl_arena *tmp, rl_value y, uint32_t axis, const int64_t *p, uint32_t n) {
+    absorber a = {.g = g, .tmp = tmp};
+    return rl_val(g, y)->nuse > 0 && permute_value(&a, y, axis, p, n) && settle(&a) && finish(&a);
+}
+
+/* ---- the maker ---- */
+
+static bool make_conv(absorber *a, rl_node n, const permuted *out) {
+    const rl_nodeinfo *x = rl_nod(a->g, n);
+    if (out->axis != 1 || rl_attr_int(x, "group", 1) != 1 || !note(a, n, 1, 0, out->p, out->n, true)) return false;
+    return !rl_has(rl_in(x, 2)) || note(a, n, 2, 0, out->p, out->n, true);
+}
+
+static bool make_product(absorber *a, rl_node n, const permuted *out) {
+    const rl_nodeinfo *x = rl_nod(a->g, n);
+    const rl_const *w = constant(a, rl_in(x, 1));
+    uint32_t rank = rl_val(a->g, out->v)->rank;
+    bool gemm = x->op == RL_OP_Gemm;
+    if (!w || w->rank != 2 || out->axis != rank - 1) return false;
+    if (!note(a, n, 1, gemm && rl_attr_int(x, "transB", 0) != 0 ? 0 : 1, out->p, out->n, true)) return false;
+    if (!gemm || !rl_has(rl_in(x, 2))) return true;
+    const rl_const *c = constant(a, x->in[2]);
+    if (!c) return false;
+    return c->rank == 0 || c->dim[c->rank - 1] == 1 || note(a, n, 2, c->rank - 1, out->p, out->n, true);
+}
+
+static bool sole_reader(const rl_graph *g, rl_value v) {
+    return rl_val(g, v)->nuse == 1 && !rl_val(g, v)->is_output;
+}
+
+bool rl_absorb_in_maker(rl_graph *g, rl_arena *tmp, rl_value v, uint32_t axis, const int64_t *p, uint32_t n) {
+    absorber a = {.g = g, .tmp = tmp};
+    for (uint32_t step = 0; step < MAXSTEP; step++) {
+        rl_node d = rl_val(g, v)->def;
+        permuted out = {v, axis, n, p};
+        if (d.i == RL_NONE || rl_val(g, v)->is_output || rl_nod(g, d)->nout != 1 || (step && !sole_reader(g, v))) return false;
+        const rl_nodeinfo *x = rl_nod(g, d);
+        if (x->op == RL_OP_Conv) return make_conv(&a, d, &out) && finish(&a);
+        if (x->op == RL_OP_MatMul || x->op == RL_OP_Gemm) return make_product(&a, d, &out) && finish(&a);
+        rl_value next = RL_NOVALUE;
+        for (uint32_t i = 0; i < x->nin; i++)
+            if (rl_has(x->in[i]) && !rl_val(g, x->in[i])->data) next = rl_has(next) ? RL_NOVALUE : x->in[i];
+        if (rl_op_class(x->op) != RL_POINTWISE || !rl_has(next) || rl_val(g, next)->rank != rl_val(g, v)->rank) return false;
+        if (rl_val(g, next)->dim[axis] != (rl_dim)n) return false;
+        out.v = next;
+        if (!read_pointwise(&a, d, &out, true)) return false;
+        v = next;
+    }
+    return false;
+}

@@ -1,0 +1,58 @@
+/* What movement.c, movement_forms.c and movement_write.c share: a cone of nodes that only move one tensor, and the forms that could
+ * stand for it. */
+#ifndef RL_MOVEMENT_H
+#define RL_MOVEMENT_H
+#include "pass.h"
+#include "../src/map.h"
+
+enum { RL_CONE_MAX = 40, RL_FORM_RANK = 12 };
+
+/* What nodes cost. bytes: of what the moving ones write; index: of index tensors that are new. */
+typedef struct { int64_t nodes, bytes, index, transposes, depth_space, others, gathers; } rl_movecost; /* others: gathers too */
+
+typedef enum {
+    RL_FORM_NOTHING, RL_FORM_SLICE, RL_FORM_GATHER, RL_FORM_TRANSPOSE, RL_FORM_DEPTH_TO_SPACE, RL_FORM_SPACE_TO_DEPTH
+} rl_formkind;
+
+typedef struct { uint32_t rank; rl_dim dim[RL_FORM_RANK]; } rl_shape;
+
+/* x, reshaped to `before`, through one node that makes `after`, reshaped to y's own dims; reshapes that change nothing are left
+ * out.  RL_FORM_NOTHING: no node, or one Reshape. */
+typedef struct {
+    rl_formkind kind;
+    rl_shape before, after;
+    /* Slice: starts, ends and steps; Transpose: a is perm; DepthToSpace: a[0] block, a[1] mode CRD */
+    int64_t a[RL_FORM_RANK], b[RL_FORM_RANK], step[RL_FORM_RANK];
+    uint32_t axis, nindex;
+    const int64_t *index; /* Gather */
+    rl_shape indexdim;
+    rl_movecost cost;
+} rl_form;
+
+/* The tensor y is the elements of x that `map` says.  views: other dims that x has on the way, without moving. */
+typedef struct {
+    rl_maps *maps;
+    rl_graph *g;
+    rl_value x, y;
+    rl_map map;
+    rl_shape view[RL_CONE_MAX];
+    uint32_t nview;
+    rl_movecost old; /* of the nodes that would go */
+} rl_moved;
+
+/* The best form of this kind, with its cost; false when there is none. */
+bool rl_form_find(const rl_moved *v, rl_formkind kind, rl_form *f);
+/* Is y (dims [.., n, ..]) what `base` makes of x, but for a permutation along one dim: y[i] = base(x)[p[i]]?  base is NOTHING (x has y's
+ * dims) or SPACE_TO_DEPTH. */
+bool rl_form_permuted(const rl_moved *v, rl_formkind base, rl_form *f, uint32_t *axis, const int64_t **p, uint32_t *n);
+/* Writes the form, y's maker having been removed. origin: place of the new nodes. */
+void rl_form_write(const rl_moved *v, const rl_form *f, uint32_t origin);
+
+/* movement_forms.c, for movement_write.c. */
+bool rl_form_shape_of(const rl_graph *g, rl_value v, rl_shape *s); /* false: more dims than a form has room for */
+bool rl_form_same_shape(const rl_shape *a, const rl_shape *b);
+/* The numbers of a Reshape between these dims; false where it cannot be written with constants. */
+bool rl_form_reshape_target(const rl_shape *from, const rl_shape *to, int64_t *out);
+bool rl_form_keeps_name(const rl_graph *g, rl_value y); /* a graph output, or read by a body: it cannot become another value */
+
+#endif

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Random small networks with permutations of channels and features between their layers: what is stored in weights is right.
+
+  test_absorb.py [--count N] [--seed FIRST]
+
+Layers: Conv (plain, depthwise, with groups), BatchNormalization, element-wise ops with and without constants along the channels, x * sigmoid(x),
+pools, residual sums, then Gemm and MatMul. Permutations: Gather, channel shuffle, Split and Concat in another order, Focus. Data and weights are
+small integers, so that sums are exact in any order wherever no Sigmoid is met.
+"""
+import multiprocessing
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import check
+import common
+
+
+class Network:
+    def __init__(self, seed):
+        self.r = np.random.default_rng([7, seed])
+        self.nodes, self.consts, self.exact = [], [], True
+        self.c, self.size, self.now = int(self.r.choice([4, 6, 8, 12])), 8, "x"
+        self.first = (1, self.c, self.size, self.size)
+        for _ in range(int(self.r.integers(3, 10))):
+            getattr(self, str(self.r.choice(IMAGE)))()
+        if self.r.random() < 0.5:
+            self.head()
+        self.outputs = [self.now]
+        if self.r.random() < 0.15:
+            self.outputs.append(str(self.r.choice([o for n in self.nodes[:-1] for o in n.output] or [self.now])))
+        self.outputs = list(dict.fromkeys(self.outputs))
+
+    def const(self, shape, low=-2, high=3, dtype=np.float32, values=None):
+        name = f"c{len(self.consts)}"
+        a = self.r.integers(low, high, shape) if values is None else values
+        self.consts.append(numpy_helper.from_array(np.asarray(a, dtype), name))
+        return name
+
+    def add(self, op, *inputs, **attrs):
+        name = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [name], **attrs))
+        return name
+
+    def conv(self, groups=1, out=None):
+        out, k = out or int(self.r.choice([4, 6, 8, 12])), int(self.r.choice([1, 3]))
+        ins = [self.now, self.const((out, self.c // groups, k, k))] + ([self.const(out)] if self.r.random() < 0.5 else [])
+        self.now, self.c = self.add("Conv", *ins, group=groups, pads=[k // 2] * 4), out
+
+    def depthwise(self):
+        self.conv(self.c, self.c * int(self.r.choice([1, 1, 2])))
+
+    def grouped(self):
+        self.conv(2, int(self.r.choice([4, 8])))
+
+    def norm(self):
+        self.now = self.add("BatchNormalization", self.now, *(self.const(self.c) for _ in range(3)), self.const(self.c, values=np.ones(self.c)), epsilon=0.0)
+
+    def unary(self):
+        self.now = self.add(str(self.r.choice(["Relu", "Neg", "Abs"])), self.now)
+
+    def scale(self):
+        shape = [(1, self.c, 1, 1), (self.c, 1, 1), (1, 1, 1), (1,)][int(self.r.integers(0, 4))]
+        self.now = self.add(str(self.r.choice(["Add", "Mul"])), self.now, self.const(shape))
+
+    def silu(self):
+        self.exact = False
+        self.now = self.add("Mul", self.now, self.add("Sigmoid", self.now))
+
+    def residual(self):
+        before, c = self.now, self.c
+        self.conv(out=c)
+        self.now = self.add("Add", self.now, before)
+
+    def pool(self):
+        self.now = self.add("MaxPool", self.now, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+
+    def gather(self):
+        self.now = self.add("Gather", self.now, self.const(0, dtype=np.int64, values=self.r.permutation(self.c)), axis=1)
+
+    def shuffle(self):
+        ints = lambda *d: self.const(0, dtype=np.int64, values=d)
+        g = int(self.r.choice([k for k in (2, 3, 4) if self.c % k == 0]))
+        a = self.add("Reshape", self.now, ints(1, g, self.c // g, self.size, self.size))
+        self.now = self.add("Reshape", self.add("Transpose", a, perm=[0, 2, 1, 3, 4]), ints(1, self.c, self.size, self.size))
+
+    def swap(self):
+        a = int(self.r.integers(1, self.c))
+        parts = [f"p{len(self.nodes)}_{i}" for i in range(2)]
+        self.nodes.append(helper.make_node("Split", [self.now, self.const(0, dtype=np.int64, values=[a, self.c - a])], parts, axis=1))
+        self.now = self.add("Concat", *reversed(parts), axis=1)
+
+    def focus(self):
+        if self.size < 4 or self.c > 8:
+            return
+        ints = lambda *d: self.const(0, dtype=np.int64, values=d)
+        cut = lambda h, w: self.add("Slice", self.now, ints(h, w), ints(99, 99), ints(2, 3), ints(2, 2))
+        order = [(0, 0), (1, 0), (0, 1), (1, 1)] if self.r.random() < 0.6 else [(int(k) // 2, int(k) % 2) for k in self.r.permutation(4)]
+        self.now = self.add("Concat", *[cut(*o) for o in order], axis=1)
+        self.c, self.size = 4 * self.c, self.size // 2
+
+    def head(self):
+        self.now = self.add("Flatten", self.add("GlobalMaxPool", self.now))
+        for _ in range(int(self.r.integers(1, 4))):
+            if self.r.random() < 0.6:
+                self.now = self.add("Gather", self.now, self.const(0, dtype=np.int64, values=self.r.permutation(self.c)), axis=1)
+            n, flip = int(self.r.choice([3, 5, 6])), bool(self.r.random() < 0.5)
+            if self.r.random() < 0.5:
+                self.now = self.add("MatMul", self.now, self.const((self.c, n)))
+            else:
+                bias = [self.const((n,) if self.r.random() < 0.5 else (1, n))] if self.r.random() < 0.6 else []
+                self.now = self.add("Gemm", self.now, self.const((n, self.c) if flip else (self.c, n)), *bias, transB=int(flip))
+            self.c = n
+            if self.r.random() < 0.5:
+                self.now = self.add("Relu", self.now)
+
+    def model(self):
+        value = lambda n, shape: helper.make_tensor_value_info(n, TensorProto.FLOAT, shape)
+        g = helper.make_graph(self.nodes, "network", [value("x", self.first)], [value(o, None) for o in self.outputs], self.consts)
+        return helper.make_model(g, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+IMAGE = ["conv", "conv", "depthwise", "grouped", "norm", "unary", "scale", "silu", "residual", "pool", "gather", "gather", "shuffle", "shuffle", "swap", "focus"]
+
+
+def job(args):
+    seed, prog, folder = args
+    net = Network(seed)
+    model, fail, counts = net.model(), [], (0, 0)
+    with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+        src = Path(tmp) / "in.onnx"
+        try:
+            onnx.save(model, src)
+            facts = check.facts_of(src, model, [common.random_inputs(model, seed=seed, integers=True)])
+            for target in ("onnx", "generic"):
+                res = check.rewrite(prog, src, facts, target, tmp, trade=True, compare=lambda k, got: common.compare(facts.outputs[k], got, net.exact))
+                fail += [f"{target}: {f}" for f in res.fail]
+                counts = (facts.counts.moving + facts.counts.nother, res.counts.moving + res.counts.nother if res.counts else 0)
+        except Exception as e:
+            fail.append(f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:200]}")
+        if fail:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{seed}.onnx").write_bytes(src.read_bytes())
+    return seed, fail, counts
+
+
+def main():
+    p = common.arguments(__doc__.splitlines()[0])
+    p.add_argument("--count", type=int, default=150)
+    p.add_argument("--seed", type=int, default=0, help="the first one")
+    args = p.parse_args()
+    folder = args.build.resolve() / "absorb-failures"
+    jobs = [(s, common.program(args), folder) for s in range(args.seed, args.seed + args.count)]
+    nfail = before = after = 0
+    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
+        for seed, fail, counts in common.progress(pool.imap_unordered(job, jobs, 4), len(jobs)):
+            nfail += bool(fail)
+            before, after = before + counts[0], after + counts[1]
+            for f in fail:
+                print(f"seed {seed}: {f}", flush=True)
+    print(f"nodes that move data {before} -> {after}")
+    if nfail:
+        print(f"failing models are in {folder}")
+    return common.closing(len(jobs) - nfail, nfail)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
