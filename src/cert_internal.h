@@ -104,7 +104,7 @@ rl_cert_key rl_cert_key_of(const rl_cert *c, rl_cert_cost x);
 /* Checks that no choice makes the part cheaper than it says. */
 rl_status rl_cert_part_check(rl_cert_work *w, uint32_t part);
 
-/* No choice costs less than the claim; or one does, *left; or neither could be shown by making maxstate states. */
+/* No choice costs less than the claim; or one does, *left; or neither could be shown within the limits of cert.h. */
 typedef enum { RL_CERT_HOLDS, RL_CERT_CHEAPER, RL_CERT_TOO_MANY } rl_cert_verdict;
 rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, rl_cert_key *left);
 #endif

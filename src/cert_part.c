@@ -302,7 +302,7 @@ static rl_status prove(builder *b, uint32_t k) {
     rl_cert_verdict is = rl_cert_table_fill(b->tmp, &t, b->w->maxstate, &left);
     if (is == RL_CERT_HOLDS) return RL_OK;
     if (is == RL_CERT_TOO_MANY)
-        return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u (from op %u on): its table would make more than %u states", k, b->part->op[0],
+        return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u (from op %u on): its table would have more than %u states", k, b->part->op[0],
                        b->w->maxstate);
     rl_cert_cost x = b->w->c->bytes_first ? (rl_cert_cost){left.minor, left.major} : (rl_cert_cost){left.major, left.minor};
     return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: %" PRId64 " conversions of %" PRId64 " bytes are not needed: the table "

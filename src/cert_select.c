@@ -70,6 +70,7 @@ static bool is_dominated(rl_filler *d, uint32_t s, rl_cert_key spare) {
             uint32_t a = d->kept.link.p[l - 1].set;
             if (d->asked[a] == s + 1) continue;
             d->asked[a] = s + 1;
+            d->work += rl_layer_size(f, a);
             if (stands_for(d, a, f->cost[s], weight)) return true;
         }
     }
@@ -101,6 +102,7 @@ static rl_cert_key least_whole(rl_filler *d, uint32_t s, rl_cert_key apart) {
             if (!d->shared[t].major && !d->shared[t].minor) d->sharing[n++] = t;
             d->shared[t] = rl_key_add(d->shared[t], d->t->weight[f->elem[i]]);
         }
+    d->work += n;
     for (uint32_t k = 0; k < n; k++) {
         uint32_t t = d->sharing[k];
         rl_cert_key x = rl_key_sub(g->cost[t], d->shared[t]);

@@ -153,6 +153,7 @@ static uint32_t merge(const uint32_t *a, uint32_t na, const uint32_t *b, uint32_
 static void choose(rl_filler *d, uint32_t s, uint32_t c) {
     const rl_cert_view *v = &d->op;
     rl_cert_key cost = rl_key_sub(rl_key_add(d->cur.cost[s], rl_key_sub(v->full[c], v->got[c])), rl_credit_at(d, d->pos));
+    d->work++;
     if (!rl_key_less(rl_key_add(cost, d->ahead[d->pos + 1]), d->t->claim)) return;
     uint32_t n = 0;
     for (uint32_t i = v->s->start[c]; i < v->s->start[c + 1]; i++)
@@ -183,6 +184,7 @@ static void mark_new(rl_filler *d, uint32_t s, uint32_t b) {
 static void expand(rl_filler *d, uint32_t s) {
     rl_cert_view *v = &d->op;
     compare_state(d, s);
+    d->work += v->ntouched;
     uint32_t b = RL_NONE;
     rl_cert_key least = {INT64_MAX, INT64_MAX};
     for (uint32_t k = 0; k < v->ntouched; k++) {

@@ -106,8 +106,8 @@ static rl_cert_key meet_after(const rl_filler *d, uint32_t done) {
 }
 
 /* From no op to all; other: the layers of the pass in the other direction, or NULL.  layer[i] becomes what i ops leave.
- * False when all passes together have made `most` states, or one state leads to too many. */
-static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_layer_sets *layer, uint32_t most) {
+ * False when all passes together have done more work than `most`, or one state leads to too many. */
+static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_layer_sets *layer, uint64_t most) {
     uint32_t n = d->t->nstep;
     d->merged = false;
     look_ahead(d);
@@ -120,9 +120,9 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
         d->guide = other ? &other[n - 1 - d->pos] : NULL;
         d->meet = meet_after(d, d->pos + 1);
         while (!rl_step_take(d, MOST_MADE))
-            if ((d->made += MOST_MADE) > most || !rl_step_shrink(d)) return false;
-        if ((d->made += d->next.n) > most) return false;
+            if (!rl_step_shrink(d)) return false;
         rl_step_select(d);
+        if (d->work > most) return false;
     }
     layer[d->pos] = copy_layer(record, &d->cur);
     return true;
@@ -142,7 +142,7 @@ rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32
     d.cap = RL_MIN((uint32_t)FIRST_CAP, maxstate);
     for (bool first = true; is == RL_CERT_TOO_MANY && d.cap <= most; first = false, d.backward = !d.backward) {
         rl_arena_free(&record[d.backward]);
-        if (!pass(&d, &record[d.backward], first ? NULL : layer[!d.backward], layer[d.backward], maxstate)) break;
+        if (!pass(&d, &record[d.backward], first ? NULL : layer[!d.backward], layer[d.backward], (uint64_t)maxstate * RL_CERT_TIMES)) break;
         const rl_layer_sets *end = &d.cur; /* one state at most: after the last op all sets are empty */
         if (!end->n) is = RL_CERT_HOLDS;
         else if (!d.merged) is = RL_CERT_CHEAPER;

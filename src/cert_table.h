@@ -62,7 +62,7 @@ typedef struct {
     rl_cert_key *shared;        /* [guide's states] */
     uint32_t *sharing, sharecap;
     bool merged;
-    uint64_t made;       /* states made so far, by all passes */
+    uint64_t work;       /* configurations tried and states compared so far, by all passes */
 } rl_filler;
 
 static inline uint32_t rl_layer_size(const rl_layer_sets *f, uint32_t s) { return (uint32_t)(f->beg[s + 1] - f->beg[s]); }

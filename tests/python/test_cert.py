@@ -562,6 +562,8 @@ def test_mutants(rng, checker, want):
             except OverflowError:
                 continue
             status, message = checker.check(mutant)
+            if "sum of its weights is too large" in message and re.search(r" bytes \d{17}", mutant):
+                continue  # beyond what the checker counts with: refused, true or not
             expect(status in (0, 7), f"status {status}: {message}", mutant)
             expect((status == 0) == right, f"the referee says {right}, the checker {status} {message}; from\n{text}\nto", mutant)
             if mutant != text:

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAXSTATE = 1 << 20 };
+enum { MAXSTATE = 1 << 16 };
 
 static char *read_file(const char *path, size_t *n)
 {
