@@ -193,11 +193,16 @@ static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp,
     return n;
 }
 
+void rl_plan_stand(rl_plan *p)
+{
+    outside_demands(p);
+    rl_logical_configs(p);
+}
+
 int64_t rl_plan_time(rl_plan *p)
 {
     int64_t time;
-    outside_demands(p);
-    rl_logical_configs(p);
+    rl_plan_stand(p);
     conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &time);
     return rl_target_ns(p->target, time);
 }

@@ -59,6 +59,9 @@ rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o
  * which plan: the model's own, or the solver's. */
 rl_status rl_explain(rl_graph *g, const rl_passopt *o, rl_arena *mem, rl_explanation *out);
 
+/* The certificate of a model with the problem alone: values, ops, tokens and forms, nothing chosen. g is of no use afterwards. */
+rl_status rl_restate(rl_graph *g, const rl_passopt *o, bool bytes_first, rl_text *out);
+
 typedef struct {
     rl_graph *g;
     const rl_passopt *opt;
@@ -75,6 +78,8 @@ typedef struct {
 } rl_pass_run;
 /* Runs a job with what passes need set up around it. */
 rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_status (*job)(rl_pass_run *r, void *what), void *what);
+/* prove.c, after legal: what rl_restate says. */
+void rl_prove_problem(rl_pass_run *r, bool bytes_first, rl_text *out);
 #define PASS(name, summary) rl_status rl_pass_##name(rl_pass_run *r);
 #include "passes.def"
 #undef PASS

@@ -156,8 +156,8 @@ static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, b
     return rl_stats_other_bytes(now) < rl_stats_other_bytes(was);
 }
 
-/* What may be said of the result: only what was checked, and only of what is written.  A plan made again that found something better
- * is of another model than the certificate's. */
+/* What may be said of the result: only what was checked.  That is of the assignment of the model as read; what the rounds after it and
+ * the folding of movement then saved is seen in the counts. */
 static void conclude(rl_pass_run *r, bool bytes_first) {
     rl_outcome *out = r->out;
     rl_proof *x = &out->proof;
@@ -167,7 +167,8 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
         x->bytes = x->stands_bytes;
     }
     out->conv_bound = out->bytes_bound = 0;
-    if (!x->checked || out->conv_after != x->count) return;
+    if (!x->checked || out->conv_after > x->count) return;
+    out->conv_after = x->count;
     bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;
     out->proved = reached ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
     if (reached || !bytes_first) out->conv_bound = x->bound;
@@ -356,4 +357,22 @@ rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out) {
 
 rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o, rl_outcome *out) {
     return rl_run_job(g, o, out, run_list, &comma_list);
+}
+
+typedef struct { bool bytes_first; rl_text *text; } problem;
+
+static rl_status restate(rl_pass_run *r, void *what) {
+    const problem *p = what;
+    RL_TRY(infer(r));
+    RL_TRY(rl_functions_infer(r->g, r->tmp));
+    r->g = rl_flat_make(r->g);
+    for (const char *const *name = (const char *const[]){"normalize", "fold", "legal", NULL}; *name; name++)
+        RL_TRY(run_pass(r, find_pass(*name, strlen(*name))));
+    rl_prove_problem(r, p->bytes_first, p->text);
+    return RL_OK;
+}
+
+rl_status rl_restate(rl_graph *g, const rl_passopt *o, bool bytes_first, rl_text *out) {
+    rl_outcome ignored;
+    return rl_run_job(g, o, &ignored, restate, &(problem){bytes_first, out});
 }

@@ -188,7 +188,9 @@ bool rl_candidates_widen(rl_plan *p, const bool *chosen);
 /* All of them, of one op whose operands' atoms may have been restricted.  False, and none but config 0, when there are too many. */
 bool rl_every_config(rl_plan *p, rl_oplegal *op, rl_arena *tmp);
 void rl_logical_configs(rl_plan *p); /* only configuration 0 of each op: the model as it stands */
-/* assign.c: ns that the conversions and charged forms of the model as it stands take. The plan is of no use after it. */
+/* assign.c: demands from outside, and the model as it stands; after legal, in the place of assign. */
+void rl_plan_stand(rl_plan *p);
+/* ns that the conversions and charged forms of the model as it stands take. The plan is of no use after it. */
 int64_t rl_plan_time(rl_plan *p);
 /* The place of an order in its class, added if new. */
 uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* level 0 when new */

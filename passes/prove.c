@@ -264,3 +264,13 @@ rl_status rl_pass_prove(rl_pass_run *r)
     x->stands_bytes = m.c.cost.bytes;
     return RL_OK;
 }
+
+void rl_prove_problem(rl_pass_run *r, bool bytes_first, rl_text *out)
+{
+    maker m = {.p = r->plan, .mem = r->tmp};
+    m.c.bytes_first = bytes_first;
+    rl_plan_stand(r->plan);
+    make_values(&m);
+    make_ops(&m);
+    rl_cert_print(&m.c, out);
+}

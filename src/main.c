@@ -23,6 +23,7 @@
 #include "../passes/interface.h"
 #include "../runtime/layout_cmd.h"
 #include "../runtime/run_cmd.h"
+#include "cert.h"
 #include "onnx.h"
 #include "ops.h"
 #include "report.h"
@@ -35,7 +36,7 @@ typedef struct { const char *item[MAXFIX]; uint32_t n; } list;
 typedef struct {
     rl_ctx *ctx;
     const char *in, *out, *json, *after, *proof, *node;
-    const char *other; /* verify: the second model */
+    const char *other; /* verify, check-proof: the second model */
     list dims, shapes, inputs, in_layouts, out_layouts;
     rl_arena io_mem;
     rl_interface io;
@@ -47,8 +48,8 @@ typedef struct {
 
 /* ---- the command line ---- */
 
-enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, OTHER = 8, TABLE = 16, RUN = 32, VERIFY = 64, EXPLAIN = 128,
-       MODEL = OPTIMIZE | STATS | PRINT | EXPLAIN, EXEC = RUN | VERIFY, ALL = MODEL | OTHER | TABLE | EXEC };
+enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, OTHER = 8, TABLE = 16, RUN = 32, VERIFY = 64, EXPLAIN = 128, CHECK = 256,
+       MODEL = OPTIMIZE | STATS | PRINT | EXPLAIN, EXEC = RUN | VERIFY, ALL = MODEL | OTHER | TABLE | EXEC | CHECK };
 enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_IN_LAYOUT, O_OUT_LAYOUT, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY,
        O_CANONICAL, O_PROOF, O_NODE, O_VERSION, O_INPUT, O_OUTDIR, O_DUMP, O_THREADS, O_SEED, O_RTOL, O_ATOL, O_RUNS };
 
@@ -56,11 +57,11 @@ static const struct { const char *name, *arg; int key; unsigned commands; const 
     {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
     {"json", "FILE", O_JSON, OPTIMIZE | STATS | EXPLAIN, "write the report as JSON; - is stdout"},
     {"proof", "FILE", O_PROOF, OPTIMIZE, "write the certificate, for relayout check-proof; - is stdout"},
-    {"target", "NAME", O_TARGET, MODEL | TABLE, "what runs it and what that costs: generic (default), onnx, ort ... or a FILE.def"},
+    {"target", "NAME", O_TARGET, MODEL | TABLE | CHECK, "what runs it and what that costs: generic (default), onnx, ort ... or a FILE.def"},
     {"objective", "WHAT", O_OBJECTIVE, MODEL, "nodes (default): fewest conversions; bytes: fewest bytes moved; time: least time by the target's table"},
     {"time-limit", "SECONDS", O_TIME, MODEL, "for the solver; then the best found is taken (default 5)"},
-    {"dim", "NAME=N", O_DIM, MODEL | EXEC, "the symbolic size NAME is N"},
-    {"input-shape", "X=N,N,...", O_SHAPE, MODEL | EXEC, "the graph input X has this shape"},
+    {"dim", "NAME=N", O_DIM, MODEL | EXEC | CHECK, "the symbolic size NAME is N"},
+    {"input-shape", "X=N,N,...", O_SHAPE, MODEL | EXEC | CHECK, "the graph input X has this shape"},
     {"input-layout", "X=ORDER", O_IN_LAYOUT, OPTIMIZE, "the graph input X comes in this order: nhwc, acdb ..., or free"},
     {"output-layout", "Y=ORDER", O_OUT_LAYOUT, OPTIMIZE, "the graph output Y goes in this order"},
     {"disable", "PASSES", O_DISABLE, MODEL & ~(unsigned)EXPLAIN, "passes not to run, separated by commas"},
@@ -87,6 +88,7 @@ static rl_status print(line *l);
 static rl_status run_model(line *l);
 static rl_status verify(line *l);
 static rl_status explain(line *l);
+static rl_status check_proof(line *l);
 static rl_status list_passes(line *l);
 static rl_status list_ops(line *l);
 static rl_status list_targets(line *l);
@@ -100,6 +102,7 @@ static const command commands[] = {
     {"run", RUN, "IN", "run a model", run_model},
     {"verify", VERIFY, "A B", "run two models on the same inputs and compare their outputs", verify},
     {"layout", 0, "COMMAND", "describe, convert, draw and compare layouts of buffers", NULL}, /* reads its line itself */
+    {"check-proof", CHECK, "PROOF IN OUT", "check that a certificate is IN's, that it holds, and that OUT is as it says", check_proof},
     {"passes", OTHER, "", "list the passes", list_passes},
     {"ops", OTHER, "", "list the table of ops", list_ops},
     {"targets", TABLE, "", "print the table of targets, as a file for --target may have it", list_targets},
@@ -238,6 +241,13 @@ static rl_status parse_files(line *l, const command *c, int argc, char **argv) {
     if (c->mask & (OTHER | TABLE)) return n ? usage_error("%s takes no file", c->name) : RL_OK;
     if (n < 1) return usage_error("%s: which model?", c->name);
     l->in = argv[optind];
+    if (c->mask == CHECK) {
+        if (n != 3) return usage_error("check-proof: which certificate, which model before and after?");
+        l->proof = argv[optind];
+        l->in = argv[optind + 1];
+        l->other = argv[optind + 2];
+        return RL_OK;
+    }
     if (c->mask == VERIFY) {
         l->other = argv[optind + 1];
         return n == 2 ? RL_OK : usage_error("verify: which two models?");
@@ -384,7 +394,7 @@ static rl_status write_proof(const line *l, const rl_outcome *o) {
     if (!l->proof) return RL_OK;
     if (o->proved == RL_PROVED_NOT)
         return rl_fail(l->ctx, RL_EPROOF, "%s: nothing was proved: %s", l->in,
-                       o->proof.why ? o->proof.why : "the model was rewritten once more after its certificate");
+                       o->proof.why ? o->proof.why : "no certificate was made");
     return write_text(l, l->proof, &o->proof.text[0]);
 }
 
@@ -686,6 +696,68 @@ static rl_status verify(line *l) {
     if (s == RL_OK) s = execute(l, g, other);
     rl_graph_free(g);
     rl_graph_free(other);
+    return s;
+}
+
+/* The lines of a certificate that state the problem: those before anything is chosen or kept. */
+static size_t problem_size(const char *s, size_t n) {
+    static const char *const behind[] = {"choose ", "keep ", "fold ", "component ", "outside "};
+    for (const char *p = s; p < s + n;) {
+        for (size_t i = 0; i < RL_LEN(behind); i++)
+            if (strncmp(p, behind[i], strlen(behind[i])) == 0) return (size_t)(p - s);
+        const char *end = memchr(p, '\n', (size_t)(s + n - p));
+        p = end ? end + 1 : s + n;
+    }
+    return n;
+}
+
+static rl_status same_problem(const line *l, const rl_text *file, const rl_text *model) {
+    size_t n = problem_size(file->p, file->n), m = problem_size(model->p, model->n), same = 0, row = 1;
+    while (same < n && same < m && file->p[same] == model->p[same]) row += file->p[same++] == '\n';
+    if (same == n && same == m) return RL_OK;
+    return rl_fail(l->ctx, RL_EPROOF, "%s:%zu: this is not the problem of %s (or of another --target, --dim or --input-shape)", l->proof, row, l->in);
+}
+
+/* Transposes of the model that move data. */
+static rl_status count_moving(line *l, rl_graph *g, int64_t *n) {
+    rl_outcome o;
+    RL_TRY(rl_run_passes(g, "", &l->pass, &o));
+    rl_stats s;
+    rl_stats_of(g, &s);
+    *n = s.moving;
+    return RL_OK;
+}
+
+static rl_status check_cert(line *l, rl_graph *in, rl_graph *out, rl_arena *mem) {
+    enum { MOSTSTATES = 1 << 20 };
+    rl_cert c;
+    int64_t moving = 0;
+    rl_text file = {.mem = mem}, problem = {.mem = mem};
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    RL_TRY(rl_file_read(l->proof, &file));
+    RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file.p, file.n, &c));
+    RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES));
+    RL_TRY(rl_restate(in, &l->pass, c.bytes_first, &problem));
+    RL_TRY(same_problem(l, &file, &problem));
+    RL_TRY(count_moving(l, out, &moving));
+    if (moving > c.cost.count + c.noutside)
+        return rl_fail(l->ctx, RL_EPROOF, "%s: %" PRId64 " Transposes move data, the certificate allows %" PRId64, l->other, moving, c.cost.count + c.noutside);
+    bool least = c.bytes_first ? c.cost.bytes == c.bound.bytes : c.cost.count == c.bound.count;
+    if (least) printf("proved: %" PRId64 " conversions, %" PRId64 " bytes, none fewer\n", c.cost.count, c.cost.bytes);
+    else printf("a gap: %" PRId64 " conversions, %" PRId64 " bytes; at least %" PRId64 ", %" PRId64 "\n", c.cost.count, c.cost.bytes, c.bound.count, c.bound.bytes);
+    return RL_OK;
+}
+
+static rl_status check_proof(line *l) {
+    rl_arena mem;
+    rl_graph *in, *out = NULL;
+    rl_arena_init(&mem, l->ctx);
+    rl_status s = read_model(l, &in);
+    if (s == RL_OK) s = read_other(l, &out);
+    if (s == RL_OK) s = check_cert(l, in, out, &mem);
+    rl_graph_free(in);
+    rl_graph_free(out);
+    rl_arena_free(&mem);
     return s;
 }
 
