@@ -60,6 +60,8 @@ void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d);
 
 /* lower_ops.c: writes a node whose configuration is not the model's own. */
 void rl_lower_op(rl_lower *l, rl_oplegal *op);
+/* lower_run.c: in an order of the target's, under the name that its row gives. */
+void rl_lower_run(rl_lower *l, rl_oplegal *op);
 /* lower_matmul.c */
 void rl_lower_matmul(rl_lower *l, rl_oplegal *op);
 #endif

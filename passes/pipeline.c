@@ -153,7 +153,7 @@ static rl_status judge(rl_pass_run *r) {
     rl_outcome *out = r->out;
     rl_stats_of(r->g, &out->after);
     bool bytes_first = by_objective(r, "bytes");
-    if (by_objective(r, "time") && !r->gave_up) RL_TRY(time_now(r, &out->time_after));
+    if (by_objective(r, "time") && !r->gave_up && !disabled(r->opt, "lower")) RL_TRY(time_now(r, &out->time_after));
     out->changed = !r->gave_up && is_better(&out->after, &out->before, bytes_first, by(out->time_after, out->time_before));
     if (!out->changed) {
         out->after = out->before;
@@ -172,7 +172,7 @@ static rl_status again(rl_pass_run *r) {
     rl_outcome *out = r->out;
     if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
     for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->gave_up; round++) {
-        int64_t before = out->conv_before;
+        int64_t before = out->conv_before, bound = out->conv_bound, time_before = out->time_before, time_bound = out->time_bound;
         out->rewrote = false;
         RL_TRY(rl_shape_infer(r->g));
         for (size_t i = 0; i < RL_LEN(list) && !r->gave_up; i++) {
@@ -180,6 +180,10 @@ static rl_status again(rl_pass_run *r) {
             if (i == 1 && !out->improved) break;
         }
         out->conv_before = before;
+        out->time_before = time_before;
+        out->time_bound = RL_MIN(time_bound, out->time_bound);
+        out->conv_bound = RL_MIN(bound, out->conv_bound); /* of the input: ops of the target's own have fewer forms */
+        out->optimal = out->conv_after == out->conv_bound;
         r->plan = NULL;
         rl_arena_free(r->tmp);
     }
@@ -192,7 +196,6 @@ static rl_status optimize(rl_pass_run *r, void *unused) {
     if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
     RL_TRY(infer(r));
     rl_stats_of(r->g, &r->out->before);
-    if (by_objective(r, "time")) RL_TRY(time_now(r, &r->out->time_before));
     for (size_t i = 0; i < NPASS && !r->gave_up; i++)
         if (!disabled(r->opt, passes[i].name)) RL_TRY(run_pass(r, &passes[i]));
     RL_TRY(again(r));

@@ -71,6 +71,10 @@ static rl_status types_of(const reader *r, const char *s, uint64_t *out) {
     return *out ? RL_OK : fail(r, "no element type is named");
 }
 
+bool rl_run_fits(const rl_run *run, const rl_nodeinfo *n, rl_dtype type, uint32_t rank) {
+    return !*n->domain && strcmp(n->type, run->op) == 0 && rank == run->rank && rl_types_have(run->types, type);
+}
+
 static rl_target *named(const rl_targets *all, uint32_t n, const char *name) {
     for (uint32_t i = n; i-- > 0;)
         if (strcmp(all->p[i].name, name) == 0) return &all->p[i];
