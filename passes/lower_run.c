@@ -21,17 +21,16 @@ static uint32_t operand_in(rl_lower *l, const rl_oplegal *op, const rl_config *c
     return rl_order_intern(l->p, op->operand[o].cls, order);
 }
 
-/* The node's attributes and the row's. */
+/* The node's attributes but the one that the row names, and what the row gives it. */
 static void set_attrs(rl_lower *l, rl_node n, const rl_nodeinfo *old, const rl_run *run)
 {
     rl_attr *a = rl_new(l->tmp, rl_attr, old->nattr + 1);
-    uint32_t na = old->nattr;
-    memcpy(a, old->attr, na * sizeof *a);
     const char *eq = strchr(run->attr, '=');
-    if (eq) {
-        rl_str name = rl_intern(l->g->ctx, run->attr, (size_t)(eq - run->attr));
-        a[na++] = rl_attr_of_int(l->g, name, strtoll(eq + 1, NULL, 10));
-    }
+    rl_str name = eq ? rl_intern(l->g->ctx, run->attr, (size_t)(eq - run->attr)) : "";
+    uint32_t na = 0;
+    for (uint32_t i = 0; i < old->nattr; i++)
+        if (strcmp(old->attr[i].name, name) != 0) a[na++] = old->attr[i];
+    if (eq && strcmp(eq + 1, "-") != 0) a[na++] = rl_attr_of_int(l->g, name, strtoll(eq + 1, NULL, 10));
     rl_graph_set_attrs(l->g, n, a, na);
 }
 

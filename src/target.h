@@ -57,7 +57,7 @@ typedef struct {
     uint32_t perm[RL_RUNRANK];  /* perm[i]: the logical axis that is i-th in memory; nhwc 0,2,3,1 */
     uint64_t types;             /* bit per rl_dtype of input 0 */
     rl_str domain, type;        /* what it is written as */
-    rl_str attr;                /* "" or "name=1", added to the node's own */
+    rl_str attr;                /* "", or "name=1": set on the node, or "name=-": left out */
     rl_str order, as;           /* as the row has them */
 } rl_run;
 
