@@ -650,10 +650,12 @@ static void block_reshape(builder *b)
 /* The target has rows for this op: input 0 and output 0 in orders of whole dims, everything else as it is. */
 static void in_own_orders(builder *b)
 {
+    const rl_target *t = b->p->target;
+    b->ok = t->run.n > 0;
+    if (!b->ok) return;
     uint32_t x = add_operand(b, 0, false), y = add_operand(b, 0, true), rows = 0;
     if (!b->ok) return;
     const rl_valinfo *vx = rl_val(b->g, b->n->in[0]);
-    const rl_target *t = b->p->target;
     for (uint32_t i = 0; i < t->run.n; i++) rows += rl_run_fits(&t->run.p[i], b->n, vx->dtype, vx->rank);
     for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_has(b->n->out[k]);
     for (uint32_t k = 1; k < b->n->nin; k++) b->ok &= !rl_has(b->n->in[k]) || !rl_same(b->n->in[k], b->n->in[0]);
