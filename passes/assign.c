@@ -216,13 +216,16 @@ static int64_t time_bound(const rl_plan *p, const scale *s, const rl_solution *s
 }
 
 /* The least time. */
-static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, int64_t *bound)
+static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outcome *out)
 {
     scale s = time_scale(p);
     rl_problem q;
+    int64_t before;
     problem_of(p, &s, false, &q);
     RL_TRY(rl_solve(p->mem, &q, limit, sol));
-    *bound = time_bound(p, &s, sol);
+    conversions(p, q.start, p->mem, &before);
+    out->time_before = rl_target_ns(p->target, before);
+    out->time_bound = time_bound(p, &s, sol);
     return RL_OK;
 }
 
@@ -364,7 +367,7 @@ rl_status rl_pass_assign(rl_pass_run *r)
         memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);
         RL_TRY(quickest(p, &s, limit, sol.cfg, r->tmp));
     }
-    if (timed) RL_TRY(least_time(p, limit, &sol, &r->out->time_bound));
+    if (timed) RL_TRY(least_time(p, limit, &sol, r->out));
     for (uint32_t k = 0; k < p->op.n; k++) {
         p->op.p[k].chosen = sol.cfg[k];
         r->out->improved |= sol.cfg[k] != 0;

@@ -70,16 +70,19 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
         const rl_nodeinfo *n = rl_nod(p->g, op->node);
         rl_turned a = rl_op_turned(n, 0), b = rl_op_turned(n, 1);
         if (n->op == RL_OP_ms_FusedMatMul) return charge[RL_FUSED_FLAG] * (a.swapped + a.batch + b.swapped + b.batch);
-        return n->op == RL_OP_Gemm && op->operand[0].pin && rl_attr_int(n, "transA", 0) ? charge[RL_GEMM_TRANS_A] : 0;
+        if (n->op != RL_OP_Gemm) return 0;
+        if (op->operand[0].pin) return a.swapped ? charge[RL_GEMM_TRANS_A] : 0;
+        return (b.swapped ? 0 : charge[RL_GEMM_TRANS_A]) + charge[RL_GEMM_TRANS_OUT]; /* the data stands on the right */
     }
     const rl_form *f = &op->form[c->form];
     if (f->kind == RL_FORM_FUSED) return charge[RL_FUSED_FLAG] * rl_fused_as(f).nflag;
     if (f->kind == RL_FORM_GEMM) {
-        uint32_t x = f->seq[0][0] == RL_G_LEAD || f->seq[0][1] == RL_G_LEAD ? 0 : 1, other = 1 - x;
-        bool swapped = f->seq[2][0] != RL_G_LEAD;
-        if (two) /* either may stand first: what counts is whether the first is read transposed */
-            return f->seq[swapped ? other : x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0;
-        return (f->seq[x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0) + (swapped ? charge[RL_GEMM_TRANS_OUT] : 0);
+        if (two) { /* either may stand first: what counts is whether the first is read transposed */
+            uint32_t x = holds(f->seq[0], f->seq[2][0]) ? 0 : 1;
+            return f->seq[x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0;
+        }
+        uint32_t x = op->operand[0].pin ? 0 : 1; /* the data; its rows come first in the result, or last */
+        return (f->seq[x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0) + (holds(f->seq[x], f->seq[2][0]) ? 0 : charge[RL_GEMM_TRANS_OUT]);
     }
     if (f->kind != RL_FORM_SWAPPED) return 0;
     return two ? charge[RL_SWAPPED_PRODUCT] : charge[RL_WEIGHT_LEFT];

@@ -202,10 +202,10 @@ static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint3
     uint8_t lead[MAXLEAD];
     uint32_t nlead = lead_tokens(op, nfree, lead);
     for (uint32_t set = 0; set < 1u << nlead; set++) {
-        if (set == 0 && !(w == A_)) continue; /* Q empty: the plain product */
         bool own = true;
         for (uint32_t i = 0; i < nlead; i++) own &= (set >> i & 1) == (op->label[op->token[lead[i]].label].group != RL_G_LEAD);
         if (op->operand[w].pin && !own) continue;
+        if (set == 0 && w == B_ && !op->operand[w].pin) continue; /* Q empty, and a constant lies as one likes: the plain product */
         rl_form *f = add_form(p, op, w == A_ ? RL_FORM_MATMUL : RL_FORM_SWAPPED, cost);
         split_lead(op, f, nfree, lead, nlead, set);
         set_seq(f, x, RL_G_LEAD, RL_G_K, RL_G_TRAIL);
@@ -317,6 +317,23 @@ static void matmul_forms(rl_plan *p, rl_oplegal *op)
     if (float_type(p, op) && (!b_var || !a_batch)) gemm_forms(p, op, A_, B_, RL_G_N, true, 3);
 }
 
+/* An op that demands an order: those that the target's rows name. */
+static void run_forms(rl_plan *p, rl_oplegal *op)
+{
+    const rl_nodeinfo *n = rl_nod(p->g, op->node);
+    const rl_valinfo *x = rl_val(p->g, op->operand[0].tensor);
+    op->form = rl_new(p->mem, rl_form, p->target->run.n + 1);
+    for (uint32_t i = 0; i < p->target->run.n; i++) {
+        const rl_run *run = &p->target->run.p[i];
+        if (!rl_run_fits(run, n, x->dtype, x->rank)) continue;
+        rl_form *f = add_form(p, op, RL_FORM_RUN, 1);
+        f->run = run;
+        for (uint32_t o = 0; o < op->noperand; o++)
+            for (uint32_t k = 0; k <= run->rank && k < RL_MAXGROUP; k++) f->seq[o][k] = k < run->rank ? (uint8_t)run->perm[k] : RL_END;
+        close_form(op, f);
+    }
+}
+
 static void op_forms(rl_plan *p, rl_oplegal *op)
 {
     rl_op kind = rl_nod(p->g, op->node)->op;
@@ -329,6 +346,7 @@ static void op_forms(rl_plan *p, rl_oplegal *op)
         op->form = rl_new(p->mem, rl_form, 8);
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
     } else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
+    else if ((cls == RL_OPAQUE || cls == RL_POOL) && !op->link) run_forms(p, op);
     else rl_plain_form(p, op);
 }
 

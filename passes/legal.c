@@ -647,13 +647,33 @@ static void block_reshape(builder *b)
     }
 }
 
+/* The target has rows for this op: input 0 and output 0 in orders of whole dims, everything else as it is. */
+static void in_own_orders(builder *b)
+{
+    const rl_target *t = b->p->target;
+    b->ok = t->run.n > 0;
+    if (!b->ok) return;
+    uint32_t x = add_operand(b, 0, false), y = add_operand(b, 0, true), rows = 0;
+    if (!b->ok) return;
+    const rl_valinfo *vx = rl_val(b->g, b->n->in[0]);
+    for (uint32_t i = 0; i < t->run.n; i++) rows += rl_run_fits(&t->run.p[i], b->n, vx->dtype, vx->rank);
+    for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_has(b->n->out[k]);
+    for (uint32_t k = 1; k < b->n->nin; k++) b->ok &= !rl_has(b->n->in[k]) || !rl_same(b->n->in[k], b->n->in[0]);
+    if (rows == 0 || rank_of(b, b->n->out[0]) != vx->rank) b->ok = false;
+    for (uint32_t d = 0; d < vx->rank && b->ok; d++) {
+        uint32_t l = add_label(b, RL_T_AXIS, d);
+        at(b, l, x, d);
+        at(b, l, y, d);
+    }
+}
+
 static void shape(builder *b) { (void)b; /* no demand: lower.c writes it from any form, or it is fixed (link) */ }
 
 static void (*const handler[])(builder *) = {
     [RL_POINTWISE] = pointwise, [RL_EXPAND] = expand, [RL_REDUCE] = reduce, [RL_GLOBALPOOL] = global_pool, [RL_ARG] = arg,
     [RL_ALONG] = along, [RL_SLICE] = slice, [RL_PAD] = pad, [RL_TILE] = tile, [RL_GATHER] = gather, [RL_QDQ] = qdq,
     [RL_RESIZE] = resize, [RL_BATCHNORM] = batch_norm, [RL_NORM] = norm, [RL_MATMUL] = matmul, [RL_GEMM] = gemm, [RL_MOVING] = block_reshape,
-    [RL_SHAPE] = shape, [RL_OPAQUE] = NULL,
+    [RL_SHAPE] = shape, [RL_OPAQUE] = in_own_orders, [RL_POOL] = in_own_orders,
 };
 
 /* Free dims of all operands agree and are refined alike. */

@@ -81,6 +81,8 @@ bool rl_lower_form(rl_lower *l, rl_oplegal *op, rl_linkform *out);
 void rl_lower_end(rl_lower *l, rl_node node);
 /* The origin at which an operand of a link is read or made. */
 uint32_t rl_lower_link_origin(const rl_lower *l, const rl_oplegal *op, uint32_t operand);
+/* lower_run.c: in an order of the target's, under the name that its row gives. */
+void rl_lower_run(rl_lower *l, rl_oplegal *op);
 /* lower_matmul.c */
 void rl_lower_matmul(rl_lower *l, rl_oplegal *op);
 #endif

@@ -180,7 +180,7 @@ static rl_status judge(rl_pass_run *r) {
     rl_outcome *out = r->out;
     rl_stats_of(r->g, &out->after);
     bool bytes_first = by_objective(r, "bytes");
-    if (by_objective(r, "time") && !r->gave_up) RL_TRY(time_now(r, &out->time_after));
+    if (by_objective(r, "time") && !r->gave_up && !disabled(r->opt, "lower")) RL_TRY(time_now(r, &out->time_after));
     out->changed = !r->gave_up && is_better(&out->after, &out->before, out->apart, bytes_first, by(out->time_after, out->time_before));
     if (!out->changed) {
         out->after = out->before;
@@ -211,7 +211,7 @@ static rl_status again(rl_pass_run *r) {
     rl_outcome *out = r->out;
     if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
     for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->gave_up; round++) {
-        int64_t before = out->conv_before;
+        int64_t before = out->conv_before, time_before = out->time_before, time_bound = out->time_bound;
         out->rewrote = false;
         r->round = round + 1;
         RL_TRY(rl_shape_infer(r->g));
@@ -222,6 +222,8 @@ static rl_status again(rl_pass_run *r) {
             r->anew |= i == 1;
         }
         out->conv_before = before;
+        out->time_before = time_before;
+        out->time_bound = RL_MIN(time_bound, out->time_bound);
         r->plan = NULL;
         rl_arena_free(r->tmp);
         if (r->gave_up || !out->rewrote) r->g = rl_flat_main(r->g);

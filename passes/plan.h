@@ -98,6 +98,7 @@ typedef enum {
     RL_FORM_MATMUL,  /* MatMul(A, B) */
     RL_FORM_SWAPPED, /* MatMul(B, A): the transposed product, or the weight on the left */
     RL_FORM_GEMM,    /* Gemm, transposing as the operands lie */
+    RL_FORM_RUN,     /* an op that demands an order, in the one of form.run */
     RL_FORM_FUSED,   /* FusedMatMul, transposing as the operands lie: targets that have it (target.h) */
 } rl_formkind;
 
@@ -109,6 +110,7 @@ typedef struct {
     uint32_t start[RL_MAXGROUP + 1]; /* group g: member[start[g]] .. member[start[g + 1]] */
     uint8_t (*seq)[RL_MAXGROUP];     /* [operand] its groups, outermost first, then RL_END */
     int64_t cost;
+    const rl_run *run;               /* RL_FORM_RUN: the target's row */
 } rl_form;
 
 /* token: the permutations of all groups, group after group, as in form.start */

@@ -51,11 +51,13 @@ py cases-onnx test_cases.py --target onnx
 py cases-generic test_cases.py --target generic
 py zoo-onnx test_zoo.py --target onnx
 py zoo-generic test_zoo.py --target generic
+py zoo-fused test_zoo.py --target fused
 py backend-run test_backend_run.py --at-least 1782
 py backend test_backend.py --fraction "${BACKEND_FRACTION:-1}"
 suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-60}" --limit 5
 others
 py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_SEED:-0}"
+py random-ort test_random.py --count "$((${RANDOM_COUNT:-1000} / 5))" --seed "${RANDOM_SEED:-0}" --target ort
 py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 
 if [ ${#failed[@]} != 0 ]; then

@@ -558,6 +558,34 @@ static rl_status check_layouts(writer *w, const rl_graph *g) {
     return RL_OK;
 }
 
+/* The values that the file has hints for, or that are inputs or outputs. */
+static void find_hinted(const rl_graph *g, bool *hinted) {
+    for (uint32_t i = 0; i < g->output.n; i++) hinted[g->output.p[i].i] = true;
+    if (!g->onnx) return;
+    rl_wire r = rl_wire_of(g->onnx->graph);
+    for (rl_field f; rl_wire_next(&r, &f);) {
+        if (f.number != GRAPH_VALUE_INFO) continue;
+        rl_wire v = rl_wire_of(f.body);
+        for (rl_field n; rl_wire_next(&v, &n);) {
+            rl_str name = n.number == VALUE_NAME ? rl_intern_find(g->ctx, (const char *)n.body.p, n.body.n) : NULL;
+            rl_value x = name ? rl_graph_find(g, name) : RL_NOVALUE;
+            if (rl_has(x)) hinted[x.i] = true;
+        }
+    }
+}
+
+/* What nodes made here in other domains than ONNX's produce: nobody else's inference knows their types. */
+static void put_own_hints(writer *w, const rl_graph *g) {
+    bool *hinted = NULL;
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        if (n->raw.p || !*n->domain) continue;
+        if (!hinted) find_hinted(g, hinted = rl_new(w->mem, bool, g->nval));
+        for (uint32_t k = 0; k < n->nout; k++)
+            if (rl_has(n->out[k]) && !hinted[n->out[k].i] && rl_val(g, n->out[k])->rank != RL_NORANK) put_valinfo(w, g, GRAPH_VALUE_INFO, n->out[k]);
+    }
+}
+
 /* A graph that was never in a file. */
 static rl_status put_new_graph(writer *w, const rl_graph *g) {
     Onnx__GraphProto p = ONNX__GRAPH_PROTO__INIT;
@@ -567,6 +595,7 @@ static rl_status put_new_graph(writer *w, const rl_graph *g) {
     RL_TRY(put_made(w, g, false));
     for (uint32_t i = 0; i < g->input.n; i++) put_valinfo(w, g, GRAPH_INPUT, g->input.p[i]);
     for (uint32_t i = 0; i < g->output.n; i++) put_valinfo(w, g, GRAPH_OUTPUT, g->output.p[i]);
+    put_own_hints(w, g);
     return RL_OK;
 }
 
@@ -610,6 +639,7 @@ static rl_status put_changed_graph(writer *w, const rl_graph *g) {
         }
     }
     if (!node) RL_TRY(put_nodes(w, g));
+    put_own_hints(w, g);
     return ninit ? RL_OK : put_made(w, g, false);
 }
 

@@ -71,6 +71,10 @@ static rl_status types_of(const reader *r, const char *s, uint64_t *out) {
     return *out ? RL_OK : fail(r, "no element type is named");
 }
 
+bool rl_run_fits(const rl_run *run, const rl_nodeinfo *n, rl_dtype type, uint32_t rank) {
+    return !*n->domain && strcmp(n->type, run->op) == 0 && rank == run->rank && rl_types_have(run->types, type);
+}
+
 static rl_target *named(const rl_targets *all, uint32_t n, const char *name) {
     for (uint32_t i = n; i-- > 0;)
         if (strcmp(all->p[i].name, name) == 0) return &all->p[i];
@@ -135,7 +139,7 @@ static bool is_word(const char *s, size_t n) {
     return n > 0;
 }
 
-/* "domain::Type name=1" */
+/* "domain::Type name=1", "domain::Type name=-" */
 static rl_status written_as(reader *r, const char *s, rl_run *run) {
     rl_ctx *ctx = r->mem->ctx;
     const char *colon = strstr(s, "::"), *type = colon ? colon + 2 : s;
@@ -146,8 +150,9 @@ static rl_status written_as(reader *r, const char *s, rl_run *run) {
     run->attr = rl_internz(ctx, attr);
     nattr = eq ? (size_t)(eq - attr) : 0;
     bool ok = is_word(type, n) && (!colon || is_word(s, (size_t)(colon - s)));
-    if (*attr) ok &= eq && is_word(attr, nattr) && strlen(eq + 1) && strlen(eq + 1) < 10 && !eq[1 + strspn(eq + 1, "0123456789")];
-    return ok ? RL_OK : fail(r, "'%s' is not \"domain::Type\" or \"domain::Type attribute=number\"", s);
+    bool digits = eq && eq[1] && strlen(eq + 1) < 10 && !eq[1 + strspn(eq + 1, "0123456789")];
+    if (*attr) ok &= is_word(attr, nattr) && (digits || strcmp(eq + 1, "-") == 0);
+    return ok ? RL_OK : fail(r, "'%s' is not \"domain::Type\", or that and attribute=number or attribute=-", s);
 }
 
 static rl_status add_run(reader *r, rl_target *t, const row *x) {

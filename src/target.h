@@ -57,7 +57,7 @@ typedef struct {
     uint32_t perm[RL_RUNRANK];  /* perm[i]: the logical axis that is i-th in memory; nhwc 0,2,3,1 */
     uint64_t types;             /* bit per rl_dtype of input 0 */
     rl_str domain, type;        /* what it is written as */
-    rl_str attr;                /* "" or "name=1", added to the node's own */
+    rl_str attr;                /* "", or "name=1": set on the node, or "name=-": left out */
     rl_str order, as;           /* as the row has them */
 } rl_run;
 
@@ -84,5 +84,7 @@ int64_t rl_target_move(const rl_target *t, int64_t bytes, int64_t tenths);
 /* The same as ns. */
 int64_t rl_target_ns(const rl_target *t, int64_t tenths);
 bool rl_types_have(uint64_t types, rl_dtype t);
+/* Whether the row is about this node, whose input 0 has that type and rank. */
+bool rl_run_fits(const rl_run *run, const rl_nodeinfo *n, rl_dtype type, uint32_t rank);
 
 #endif
