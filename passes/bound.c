@@ -287,6 +287,40 @@ static void fold_problem(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint
     p->start = NULL;
 }
 
+/* Is the image of every configuration, pin by pin, one of them? */
+static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp)
+{
+    rl_hash seen = {.mem = tmp};
+    uint32_t *now = rl_new(tmp, uint32_t, o->npin + 1);
+    size_t size = o->npin * sizeof *now;
+    for (uint32_t c = 0; c < o->ncfg; c++) {
+        uint64_t h = rl_hash_bytes(o->order + (size_t)c * o->npin, size) | 1;
+        while (rl_hash_get(&seen, h) != RL_NONE) h++;
+        rl_hash_put(&seen, h, c);
+    }
+    for (uint32_t c = 0; c < o->ncfg; c++) {
+        const uint32_t *order = o->order + (size_t)c * o->npin;
+        for (uint32_t k = 0; k < o->npin; k++) now[k] = to[o->value[k]] ? to[o->value[k]][order[k]] : order[k];
+        if (memcmp(now, order, size) == 0) continue;
+        uint64_t h = rl_hash_bytes(now, size) | 1;
+        uint32_t i;
+        for (; (i = rl_hash_get(&seen, h)) != RL_NONE; h++)
+            if (memcmp(o->order + (size_t)i * o->npin, now, size) == 0) break;
+        if (i == RL_NONE) return false;
+    }
+    return true;
+}
+
+/* The solver folds sets of orders, the certificate pin by pin: where an op names one value twice, that may be less. */
+static void drop_folds(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp)
+{
+    bool *bad = rl_new(tmp, bool, q->ncomp);
+    for (uint32_t o = 0; o < p->nop; o++)
+        if (q->op.p[o].comp != RL_NONE && !bad[q->op.p[o].comp] && !folds(&p->op[o], to, tmp)) bad[q->op.p[o].comp] = true;
+    for (uint32_t c = 0; c < q->cls.n; c++)
+        if (bad[q->cls.p[c].comp]) to[c] = NULL;
+}
+
 static rl_status solve_restricted(prover *v, rl_plan *q, rl_least **least)
 {
     rl_problem problem;
@@ -294,6 +328,7 @@ static rl_status solve_restricted(prover *v, rl_plan *q, rl_least **least)
     uint32_t **to = rl_new(v->tmp, uint32_t *, q->cls.n), **place = rl_new(v->tmp, uint32_t *, q->op.n);
     rl_bound_problem(q, &v->scale, v->open, &problem);
     RL_TRY(rl_problem_fold(v->tmp, &problem, to));
+    drop_folds(q, &problem, to, v->tmp);
     fold_problem(v->tmp, &problem, to, place);
     RL_TRY(rl_solve(v->tmp, &problem, RL_MAX(v->deadline - rl_seconds(), 0.0), &sol));
     if (!sol.optimal) return RL_OK;

@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
     bool made, checked;    /* checked: src/cert.c agrees */
     int64_t count, bytes, bound, bound_bytes, stands, stands_bytes; /* stands: of the model as it stands */
+    uint32_t outside;      /* Transposes that move data of tensors that are in no value */
     rl_str why;            /* why it was not checked */
     rl_text text[2];       /* if asked for: the file; the file where the model stays as it stands. In the graph's memory */
 } rl_proof;

@@ -167,7 +167,7 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
         x->bytes = x->stands_bytes;
     }
     out->conv_bound = out->bytes_bound = 0;
-    if (!x->checked || out->conv_after > x->count) return;
+    if (!x->checked || out->conv_after > x->count || out->after.moving > x->count + x->outside) return;
     out->conv_after = x->count;
     bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;
     out->proved = reached ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;

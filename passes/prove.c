@@ -250,7 +250,8 @@ rl_status rl_pass_prove(rl_pass_run *r)
     make_ops(&m);
     make_parts(&m);
     make_claim(&m, false);
-    *x = (rl_proof){.made = true, .count = m.c.cost.count, .bytes = m.c.cost.bytes, .bound = m.c.bound.count, .bound_bytes = m.c.bound.bytes};
+    *x = (rl_proof){.made = true, .count = m.c.cost.count, .bytes = m.c.cost.bytes, .bound = m.c.bound.count, .bound_bytes = m.c.bound.bytes,
+                    .outside = m.c.noutside};
     rl_status s = rl_cert_check(r->g->ctx, &m.c, MOSTSTATES);
     if (s != RL_OK && s != RL_EPROOF) return s;
     x->checked = s == RL_OK;
