@@ -162,14 +162,16 @@ class Allowed:
         n = len(op.pins)
         self.stands = self.arrange([tuple(atom[i][a] for a in p.stands) for i, p in enumerate(op.pins)], order)
         tokens = [self.arrange([tuple(atom[i][a] for a in token[i]) for i in range(n)], order) for token in op.tokens]
-        forms = [(f.group, self.arrange(list(f.seq), order)) for f in op.forms]
-        self.build(tokens, forms)
+        self.tokens = {t for t in tokens if any(t)}
+        self.forms, self.more = {canonical(tokens, f.group, self.arrange(list(f.seq), order)) for f in op.forms}, ()
 
     @classmethod
     def of_shape(cls, shape):
         self = cls.__new__(cls)
         self.stands = tuple(o for _, _, o in shape.pins)
-        self.build(shape.tokens, shape.forms)
+        self.tokens = {t for t in shape.tokens if any(t)}
+        self.forms = {canonical(shape.tokens, *f) for f in shape.forms}
+        self.more = [lambda f=f: (canonical(shape.tokens, *x) for x in f()) for f in shape.more]
         return self
 
     @staticmethod
@@ -179,35 +181,38 @@ class Allowed:
             out[k] = x[i]
         return tuple(out)
 
-    def build(self, tokens, forms):
-        self.tokens = {t for t in tokens if any(t)}
-        self.forms = set()
-        for group, seqs in forms:
-            members = defaultdict(set)
-            for t, g in zip(tokens, group):
-                if any(t):
-                    members[g].add(t)
-            present = lambda g, i: any(t[i] for t in members.get(g, ()))
-            rows = tuple(tuple(frozenset(members[g]) for g in seq if present(g, i)) for i, seq in enumerate(seqs))
-            self.forms.add((frozenset(map(frozenset, members.values())), rows))
+    def every(self):
+        """All forms, those first that were listed."""
+        return itertools.chain(self.forms, *(f() for f in self.more))
 
     def lacks(self, ours):
         """What of our configurations is not among these, or None."""
-        if self.tokens == ours.tokens or not ours.forms:
-            wanting = [f for f in ours.forms if f not in self.forms and not any(included(f, x) for x in self.forms)]
-            if not wanting:
-                return None
-            if self.tokens == ours.tokens and sum(map(ways, wanting)) > MAXENUM:
-                return "a form is missing: " + show(wanting[0])
-        if sum(map(ways, ours.forms)) > MAXENUM:
-            return "its tokens are others here"
-        for c in itertools.chain.from_iterable(map(listed, ours.forms)):
-            if not self.holds(c):
-                return f"a configuration is missing: {c}"
+        if self.tokens == ours.tokens or not self.tokens:
+            for f in ours.every():
+                if f not in self.forms and not any(included(f, x) for x in self.forms) and not self.lists(f):
+                    return "a form is missing: " + show(f)
+            return None
+        for f in ours.every():
+            if not self.lists(f):
+                return "its tokens are others here: " + show(f)
         return None
 
+    def lists(self, form):
+        """Is each configuration of the form one of these? Looks at all of them, where there are not too many."""
+        return ways(form) <= MAXENUM and all(map(self.holds, listed(form)))
+
     def holds(self, config):
-        return config == self.stands or any(fits(config, f) for f in self.forms)
+        return config == self.stands or any(fits(config, f) for f in self.every())
+
+
+def canonical(tokens, group, seqs):
+    """(groups, groups at each pin in sequence), a group as the set of its tokens, without what is at no pin."""
+    members = defaultdict(set)
+    for t, g in zip(tokens, group):
+        if any(t):
+            members[g].add(t)
+    rows = tuple(tuple(frozenset(members[g]) for g in seq if any(t[i] for t in members.get(g, ()))) for i, seq in enumerate(seqs))
+    return frozenset(map(frozenset, members.values())), rows
 
 
 def ways(form):
@@ -328,11 +333,11 @@ class Pair:
 
     def rebuild(self, proof):
         """A tensor that a node computes from constants alone may stay a variable: then it is one in both. No stored constant may."""
-        made = self.model.made
-        names = {v.name for v in proof.values if v.name in self.model.computed and v.name in made and not is_moving(made[v.name])}
+        made = {o: n for n in self.model.nodes for o in n.output}
+        names = {v.name for v in proof.values if v.name in self.model.computed and v.name in made and not is_moving(made[v.name])
+                 and made[v.name].op != "Constant" and self.model.sizes.count.get(v.name) != 0}
         if names != self.blocked:
             self.blocked = names
-            self.model.restore()
             self.model.block(names)
             self.problem = Problem(self.model)
             self.shapes = all_shapes(self.problem)

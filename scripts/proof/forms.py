@@ -11,7 +11,6 @@ from onnx import TensorProto
 from .labels import AXIS, FREE, K, LEAD, M, N, PIECES, TRAIL
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
-MAXLEAD = 6  # tokens that are told apart on the two sides of a weight
 
 
 @dataclasses.dataclass
@@ -24,6 +23,7 @@ class Shape:
     pins: list    # (value, tensor, order)
     tokens: list = dataclasses.field(default_factory=list)  # atoms at each pin
     forms: list = dataclasses.field(default_factory=list)   # (groups, tuple of group sequences per pin)
+    more: list = dataclasses.field(default_factory=list)    # functions that give further ones: there may be very many
 
 
 def runs(problem, work, lab, o):
@@ -68,10 +68,14 @@ class Forms:
     def __init__(self, problem, work, tokens, pinned):
         self.problem, self.work, self.tokens, self.pinned = problem, work, tokens, pinned
         self.group = [lab.group for lab, _ in tokens]
-        self.found = []
+        self.found, self.more = [], []
 
     def add(self, seqs, group=None):
-        self.found.append((tuple(group or self.group), tuple(tuple(s) for s in seqs)))
+        self.found.append(self.form(seqs, group or self.group))
+
+    def form(self, seqs, group):
+        """With the sequences of the pins alone."""
+        return tuple(group), tuple(tuple(s) for s, pinned in zip(seqs, self.pinned) if pinned)
 
     def plain(self):
         every = sorted(set(self.group))
@@ -109,18 +113,19 @@ class Forms:
     def weight_left(self, x, w, free, constant):
         """(P K Q) -> (P free Q): for a constant weight with any split of the other tokens, else with x's own matrix dim as Q."""
         others = [t for t, g in enumerate(self.group) if g not in (K, free)]
-        if len(others) > MAXLEAD:
-            others = others[:MAXLEAD]
-        for q in itertools.chain.from_iterable(itertools.combinations(others, r) for r in range(len(others) + 1)):
-            own = set(q) == {t for t in others if self.group[t] != LEAD}
-            if (not q and w == 1) or (not constant and not own):
-                continue
-            group = list(self.group)
-            for t in others:
-                group[t] = TRAIL if t in q else LEAD
-            seqs = [None] * 3
-            seqs[x], seqs[w], seqs[2] = (LEAD, K, TRAIL), (free, K), (LEAD, free, TRAIL)
-            self.add(seqs, group)
+        if constant:
+            self.more.append(lambda: (self.split(x, w, free, others, q) for n in range(w == 1, len(others) + 1)
+                                      for q in itertools.combinations(others, n)))
+        else:
+            self.found.append(self.split(x, w, free, others, [t for t in others if self.group[t] != LEAD]))
+
+    def split(self, x, w, free, others, q):
+        group = list(self.group)
+        for t in others:
+            group[t] = TRAIL if t in q else LEAD
+        seqs = [None] * 3
+        seqs[x], seqs[w], seqs[2] = (LEAD, K, TRAIL), (free, K), (LEAD, free, TRAIL)
+        return self.form(seqs, group)
 
     def matmul(self):
         a_batch, b_batch = self.has(LEAD, 0), self.has(LEAD, 1)
@@ -163,7 +168,7 @@ def shape_of_op(problem, i, node):
     at = [k for k, p in enumerate(pinned) if p]
     shape = Shape(name_of(node), "node", type_of(node), False, [pin(work.operands[k].tensor) for k in at])
     shape.tokens = [tuple(tuple(a[k]) for k in at) for _, a in tokens]
-    shape.forms = [(group, tuple(seqs[k] for k in at)) for group, seqs in forms.found]
+    shape.forms, shape.more = forms.found, forms.more
     return shape
 
 

@@ -145,7 +145,7 @@ def einsum_perm(node, sizes):
 
 
 def constants(graph, sizes):
-    """Names of what constants alone determine, and of integers that sizes alone determine; empty ones are left alone."""
+    """Names of what constants alone determine, and of integers that sizes alone determine."""
     found = {n for n in graph.stored if n not in graph.replaceable and not (n in graph.inputs and graph.ir_version >= 4)}
     for n in graph.nodes:
         computed = n.op == "Constant" or (n.input and all(x in found for x in n.input if x) and any(n.input))
@@ -153,7 +153,7 @@ def constants(graph, sizes):
         for o in n.output:
             if o and (computed or o in sizes.content):
                 found.add(o)
-    return {n for n in found if sizes.count.get(n) != 0}
+    return found
 
 
 class Model:
@@ -165,15 +165,9 @@ class Model:
         self.graph.drop_dead()
         self.sizes = Sizes(self.graph, symbols)
         self.graph.rename_einsums(self.sizes)
-        self.constant = constants(self.graph, self.sizes)
-        self.drop_known()
-        self.computed, self.contents = frozenset(self.constant), dict(self.sizes.content)
-        self.made = {o: n for n in self.graph.nodes for o in n.output if o}
-        self.readers = {}
-        for n in self.graph.nodes:
-            for x in n.input + n.captured:
-                if x:
-                    self.readers.setdefault(x, []).append(n)
+        self.nodes, self.contents = self.graph.nodes, dict(self.sizes.content)
+        self.computed = constants(self.graph, self.sizes)
+        self.block(())
 
     def drop_known(self):
         """Nodes of which all that they make is known: what they read is not asked for."""
@@ -188,21 +182,27 @@ class Model:
         g.nodes = [n for n in g.nodes if not known(n)]
         g.drop_dead()
 
-    def restore(self):
-        self.constant, self.sizes.content = set(self.computed), dict(self.contents)
-
     def block(self, names):
         """These stay tensors that nodes make, although constants alone determine them; and so does what is made of them."""
+        self.graph.nodes, self.sizes.content = self.nodes, dict(self.contents)
         blocked = set(names)
         for n in self.graph.nodes:
             if any(x in blocked for x in n.input) and n.op not in ("Shape", "Size"):
                 blocked.update(o for o in n.output if o)
-        self.constant -= blocked
         for name in blocked:
             self.sizes.content.pop(name, None)
+        self.given = self.computed - blocked
+        self.constant = {n for n in self.given if self.sizes.count.get(n) != 0}  # empty ones are left alone
+        self.drop_known()
+        self.made = {o: n for n in self.graph.nodes for o in n.output if o}
+        self.readers = {}
+        for n in self.graph.nodes:
+            for x in n.input + n.captured:
+                if x:
+                    self.readers.setdefault(x, []).append(n)
 
     def data(self, name):
-        return name in self.constant or name in self.graph.stored and name not in self.graph.replaceable
+        return name in self.given
 
     def ints(self, name):
         """The contents of a small constant tensor of integers, or None."""

@@ -34,7 +34,7 @@ class Symbols:
     """A number for each unknown size, by name, in each world."""
 
     def __init__(self):
-        self.index = {}
+        self.index, self.name = {}, {}
         self.numbers = [primes(10_007, 64), primes(20_011, 64)]
 
     def number(self, name, world):
@@ -44,6 +44,7 @@ class Symbols:
         if i >= len(self.numbers[world]):
             more = primes(self.numbers[world][-1] + 2, len(self.numbers[world]))
             self.numbers[world] += more
+        self.name[world, self.numbers[world][i]] = name
         return self.numbers[world][i]
 
 
@@ -54,6 +55,7 @@ class World:
         self.graph, self.symbols, self.world = graph, symbols, world
         self.type = dict(outer.type) if outer else {}   # name -> (element type, dims or None); dims of int
         self.data = dict(outer.data) if outer else {}   # name -> array, of small ones
+        self.sequences = dict(outer.sequences) if outer else {}
         self.cache = outer.cache if outer else {}
         self.declared = {v.name: v.type for v in list(graph.proto.value_info) + list(graph.proto.output)}
 
@@ -94,7 +96,7 @@ class World:
     def infer(self, node):
         got = {}
         key = None
-        if not node.graphs:
+        if not node.graphs and not node.op.startswith("Sequence"):
             key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
                    tuple(self.data[n].tobytes() if n in self.data else None for n in node.input))
             got = self.cache.get(key)
@@ -119,10 +121,14 @@ class World:
         if not declared.HasField("tensor_type"):
             return elem, dims
         elem = elem or t.elem_type
-        if t.HasField("shape") and (dims is None or (len(dims) == len(t.shape.dim) and None in dims)):
-            for_sure = self.dims_of(declared, name)[1]
-            dims = for_sure if dims is None else tuple(b if a is None else a for a, b in zip(dims, for_sure))
+        if t.HasField("shape") and (dims is None or len(dims) == len(t.shape.dim)):
+            said = self.dims_of(declared, name)[1] if dims is None or any(map(self.is_unknown, dims)) else dims
+            dims = said if dims is None else tuple(b if self.is_unknown(a) else a for a, b in zip(dims, said))
         return elem, dims
+
+    def is_unknown(self, size):
+        """Is it a size that nothing tells, not even in terms of others?"""
+        return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
 
     def own(self, node):
         """Rules where the schema has none, or refuses sizes that might broadcast."""
@@ -138,6 +144,53 @@ class World:
                 return {node.output[0]: (scale, types[0][1])}
             if node.op in ("QLinearAdd", "QLinearMul"):
                 return {node.output[0]: (types[0][0], self.broadcast([types[0][1], types[3][1]]))}
+        if node.domain == "" and node.op == "Slice":
+            return self.slice(node, types)
+        if node.domain == "" and node.op == "Concat":
+            return self.concat(node, types)
+        if node.domain == "" and node.op.startswith("Sequence"):
+            return self.sequence(node, types)
+        return None
+
+    def concat(self, node, types):
+        if any(d is None or len(d) != len(types[0][1]) for _, d in types) or not types[0][1]:
+            return None
+        out = [next((x for x in column if not self.is_unknown(x)), column[0]) for column in zip(*(d for _, d in types))]
+        axis = node.attr("axis", 1)
+        out[axis] = sum(d[axis] for _, d in types)
+        return {node.output[0]: (types[0][0], tuple(out))}
+
+    def slice(self, node, types):
+        elem, dims = types[0]
+        if node.opset < 10:
+            starts, ends, axes, steps = node.attr("starts"), node.attr("ends"), node.attr("axes"), None
+        else:
+            given = [self.data.get(node.inp(k)) for k in range(1, 5)]
+            if any(g is None and node.inp(k) for k, g in enumerate(given, 1)):
+                return None
+            starts, ends, axes, steps = (None if g is None else g.ravel().tolist() for g in given)
+        if dims is None or starts is None or ends is None:
+            return None
+        out = list(dims)
+        for i, a in enumerate(range(len(starts)) if axes is None else axes):
+            out[a] = len(range(dims[a])[cut(dims[a], starts[i], ends[i], 1 if steps is None else steps[i])])
+        return {node.output[0]: (elem, tuple(out))}
+
+    def sequence(self, node, types):
+        """The type of a sequence is that of its elements, with None for what they do not agree on."""
+        own, new = self.sequences.get(node.inp(0)), None
+        if node.op == "SequenceConstruct":
+            new = types[0]
+            for t in types[1:]:
+                new = bodies.common(new, t)
+        elif node.op == "SequenceInsert" and own:
+            new = bodies.common(own, types[1])
+        elif node.op == "SequenceErase" and own:
+            new = own
+        elif node.op == "SequenceAt" and own:
+            return {node.output[0]: own}
+        if new:
+            self.sequences[node.output[0]] = new
         return None
 
     def broadcast(self, all_dims):
@@ -211,6 +264,8 @@ class World:
                 self.note(node)
 
     def values_after(self, node):
+        if node.op == "Where" and node.domain == "" and self.picked(node):
+            return
         if node.op in ("Shape", "Size") or node.op in RANDOM or node.graphs or node.domain != "" or node.schema is None:
             return
         if not node.input and node.op != "Constant":
@@ -229,6 +284,19 @@ class World:
             if name:
                 self.data[name] = np.asarray(x)
         self.note(node)
+
+    def picked(self, node):
+        """Where of a condition that is the same everywhere takes one of its inputs whole."""
+        cond, dims = self.data.get(node.inp(0)), self.type.get(node.out(0), (0, None))[1]
+        if dims is not None and 0 in dims:
+            self.data[node.output[0]] = np.zeros(dims, dtype=helper.tensor_dtype_to_np_dtype(self.type[node.out(0)][0]))
+            return True
+        if cond is None or cond.size == 0 or cond.all() != cond.any() or dims is None or np.prod(dims, dtype=object) > SMALL:
+            return False
+        x = self.data.get(node.inp(1 if cond.all() else 2))
+        if x is not None:
+            self.data[node.output[0]] = np.broadcast_to(x, dims)
+        return x is not None
 
     def note(self, node):
         for n in node.output:
@@ -252,18 +320,19 @@ def slice_of(node, x, starts=None, ends=None, axes=None, steps=None):
         axes = node.attr("axes", list(range(len(starts))))
     axes = range(len(starts)) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
-    cut = [slice(None)] * x.ndim
+    parts = [slice(None)] * x.ndim
     for s, e, a, t in zip(starts, ends, axes, steps):
-        n = x.shape[int(a)]
-        s, e, t = int(s), int(e), int(t)
-        s = s + n if s < 0 else s
-        e = e + n if e < 0 else e
-        if t > 0:
-            cut[int(a)] = slice(min(max(s, 0), n), min(max(e, 0), n), t)
-        else:
-            s, e = min(max(s, -1), n - 1), min(max(e, -1), n - 1)
-            cut[int(a)] = slice(s, None if e < 0 else e, t)
-    return x[tuple(cut)]
+        parts[int(a)] = cut(x.shape[int(a)], int(s), int(e), int(t))
+    return x[tuple(parts)]
+
+
+def cut(n, start, end, step):
+    """ONNX's start and end of a dim of n elements as Python's."""
+    start, end = (start + n if start < 0 else start), (end + n if end < 0 else end)
+    if step > 0:
+        return slice(min(max(start, 0), n), min(max(end, 0), n), step)
+    start, end = min(max(start, -1), n - 1), min(max(end, -1), n - 1)
+    return slice(start, None if end < 0 else end, step) if start >= 0 else slice(0, 0)
 
 
 def reshape_to(node, x, shape):
@@ -326,6 +395,9 @@ def follows(node, a, b):
     unknown = [differ(a.data[n], b.data[n]) for n in node.input if n in a.data and n in b.data and a.data[n].shape == b.data[n].shape]
     if not any(u.any() for u in unknown) or node.op in ALGEBRA:
         return True
+    if node.op in ("Min", "Max") and all(n in a.data and n in b.data for n in list(node.input) + list(node.output)):
+        x, y = a.data[node.output[0]], b.data[node.output[0]]  # a size is at least 0
+        return bool((differ(x, y) | ((x <= 0) if node.op == "Min" else False) | ~np.logical_or.reduce(np.broadcast_arrays(*unknown))).all())
     if node.op not in ROUNDING or not all(n in a.data and n in b.data for n in node.input + node.output if n):
         return False
     x, y = a.data[node.output[0]], b.data[node.output[0]]
