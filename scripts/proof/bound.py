@@ -11,6 +11,7 @@ from . import Refused
 
 MAXCONFIG = 500_000   # configurations of one op
 MAXSTATE = 20_000_000  # pairs of a state and a configuration looked at together
+CHUNK = 4096          # states that are compared with those kept before, at a time
 MAXPAIR = 1_000_000_000  # ... of a state and two configurations
 
 
@@ -184,24 +185,55 @@ class Table:
         """Drops a state if another may buy what it has beyond it without costing more. States come cheapest first."""
         if len(self.cost) < 2:
             return
+        rare = np.argsort(self.rows.sum(axis=0), kind="stable")  # columns, from the pairs that fewest states have
+        self.columns, self.rows = self.columns[rare], self.rows[:, rare]
         weight = np.array([self.element_weight[e][1] for e in self.columns], dtype=np.int64)
         exact = np.float64 if int(self.cost.max()) + int(weight.sum()) < 2 ** 53 else np.int64  # the former is quicker
-        rows, weight, cost = self.rows.astype(exact), weight.astype(exact), self.cost.astype(exact)
-        heavy = rows * weight
-        total = heavy.sum(axis=1)
+        states = States(self.rows, self.cost.astype(exact), weight.astype(exact))
         kept = np.zeros(0, dtype=np.int64)
-        for start in range(0, len(cost), 256):
-            block = np.arange(start, min(start + 256, len(cost)))
-            block = block[~self.bought(rows, heavy, total, cost, kept, block).any(axis=0)]
-            cheaper = self.bought(rows, heavy, total, cost, block, block) & np.triu(np.ones((len(block), len(block)), dtype=bool), 1)
-            block = block[~cheaper.any(axis=0)]
-            kept = np.concatenate([kept, block])
+        for start in range(0, len(self.cost), CHUNK):
+            left = states.not_bought(kept, np.arange(start, min(start + CHUNK, len(self.cost))))
+            new = np.zeros(0, dtype=np.int64)
+            for i in range(0, len(left), 256):
+                block = left[i:i + 256]
+                block = block[~states.bought(new, block).any(axis=0)]
+                earlier = np.triu(np.ones((len(block), len(block)), dtype=bool), 1)
+                new = np.concatenate([new, block[~(states.bought(block, block) & earlier).any(axis=0)]])
+            kept = np.concatenate([kept, new])
         self.cost, self.rows = self.cost[kept], self.rows[kept]
 
-    @staticmethod
-    def bought(rows, heavy, total, cost, a, b):
+
+class States:
+    """Which states can buy what others have."""
+
+    def __init__(self, rows, cost, weight):
+        self.rows, self.cost, self.weight = rows, cost, weight
+
+    def bought(self, a, b):
         """[a, b]: can state a buy what b has beyond it and still cost no more?"""
-        return cost[a][:, None] + total[b][None, :] - rows[a] @ heavy[b].T <= cost[b][None, :]
+        heavy = self.rows[b] * self.weight
+        return self.cost[a][:, None] + heavy.sum(axis=1)[None, :] - self.rows[a].astype(heavy.dtype) @ heavy.T <= self.cost[b][None, :]
+
+    def not_bought(self, kept, b):
+        """Those of b that no kept state can buy. Who can must have one of any pairs that together weigh more than what b costs beyond
+        the cheapest, so only those that have one of b's rarest are asked."""
+        if len(kept) < 64:
+            return b[~self.bought(kept, b).any(axis=0)]
+        slack = self.cost[b] - self.cost[kept[0]]
+        heavy = self.rows[b] * self.weight
+        before = np.cumsum(heavy, axis=1) - heavy
+        asked = self.rows[b] & (before <= slack[:, None])
+        stays = heavy.sum(axis=1) > slack  # else the cheapest can
+        packed = np.packbits(asked, axis=1)
+        _, group = np.unique(packed.view([("", packed.dtype)] * packed.shape[1]).ravel(), return_inverse=True)
+        have = self.rows[kept]
+        sequence = np.argsort(group, kind="stable")
+        for members in np.split(sequence, np.flatnonzero(np.diff(group[sequence])) + 1):
+            members = members[stays[members]]
+            if len(members):
+                some = kept[have[:, asked[members[0]]].any(axis=1)]
+                stays[members] = ~self.bought(some, b[members]).any(axis=0)
+        return b[stays]
 
 
 # ---------------------------------------------------------------------------------------------------- the whole

@@ -177,7 +177,7 @@ def name_of(node):
 
 
 def type_of(node):
-    return node.op if node.domain == "" else f"{node.domain}.{node.op}"
+    return node.op if node.domain == "" else f"{node.domain}::{node.op}"
 
 
 def all_shapes(problem):

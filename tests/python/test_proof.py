@@ -108,11 +108,12 @@ def run(job):
             row["fail"] = hand_made(what)
             return row
         with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
-            src = Path(what)
             more = ()
-            if kind == "zoo":
+            if kind == "case":
+                src = what
+            elif kind == "zoo":
                 src = zoo.filled(what, cache / "zoo")
-            if kind == "random":
+            else:
                 src = Path(tmp) / "in.onnx"
                 src.write_bytes(graphgen.make(what).proto.SerializeToString())
                 more = ("--objective", "bytes") if what % 4 == 3 else ()
