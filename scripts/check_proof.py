@@ -8,10 +8,13 @@ IN, rebuilt here from the model; has OUT the conversions that it claims. Where s
 onnx's inference, what hangs on them cannot be rebuilt and the answer is 7, unless --trust-shapes takes the file's word for those.
 """
 import argparse
+import os
 import sys
 from pathlib import Path
 
-from proof import Refused, bound, text
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more of them only get into each other's way
+
+from proof import Refused, bound, text  # noqa: E402
 
 
 def check_models(proof, args, say):

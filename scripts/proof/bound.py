@@ -53,6 +53,24 @@ def configurations(op, keep):
     return tuple(sorted(found))
 
 
+def images(value):
+    """{order of the kept atoms: the one that stands in for it}, or None."""
+    if value.fold is None:
+        return None
+    orders = list(itertools.permutations(range(len(value.sizes)) if value.keep is None else value.keep))
+    return {o: orders[i] for o, i in zip(orders, value.fold)}
+
+
+def folded(op, configs, folds):
+    """The configurations that are their own images, if each one's image is a configuration."""
+    image = lambda c: tuple(o if f is None else f[o] for f, o in zip(folds, c))
+    there = set(configs)
+    for c in configs:
+        if image(c) not in there:
+            raise Refused(f"'{op.name}': the image of {c} is no configuration")
+    return tuple(c for c in configs if image(c) == c)
+
+
 # ---------------------------------------------------------------------------------------------------- the whole
 
 def scalar(cost, base, bytes_first):
@@ -82,14 +100,25 @@ def check_cost(proof):
 
 
 def fixed_orders(proof):
-    """{value: orders} that are named whatever is chosen, restricted to the atoms that are kept."""
+    """{value: orders} that are named whatever is chosen."""
     paid = {v: set() for v in range(len(proof.values))}
     for op in proof.ops:
         if not op.may_move:
             for pin in op.pins:
-                keep = proof.values[pin.value].keep
-                paid[pin.value].add(restrict(pin.stands, None if keep is None else set(keep)))
+                paid[pin.value].add(pin.stands)
     return paid
+
+
+def restricted(proof, paid):
+    """The same with the atoms alone that are kept; all of them are their own images."""
+    found = {}
+    for v, orders in paid.items():
+        value = proof.values[v]
+        found[v] = {restrict(o, None if value.keep is None else set(value.keep)) for o in orders}
+        f = images(value) if found[v] else None
+        if f and any(f[o] != o for o in found[v]):
+            raise Refused(f"value {v}: a fixed op names an order that another stands in for")
+    return found
 
 
 def check_parts(proof):
@@ -121,6 +150,7 @@ def check_bound(proof):
         raise Refused(f"components and fixed ops come to {bound[0]} and {bound[1]}, the claim says {proof.bound[0]} and {proof.bound[1]}")
     if less(proof.cost, proof.bound, proof.bytes_first):
         raise Refused("the bound is above the cost of the assignment")
+    paid = restricted(proof, {v: s for v, s in paid.items() if v in home})
     for k, part in enumerate(proof.parts):
         key, args = component(proof, part, paid, cache)
         if key not in done:
@@ -137,9 +167,10 @@ def component(proof, part, paid, cache):
     for o in part.ops:
         op = proof.ops[o]
         values = tuple(number.setdefault(p.value, len(number)) for p in op.pins)
-        shape = (tuple(p.stands for p in op.pins), tuple(op.tokens), tuple(op.forms), tuple(keep(p.value) for p in op.pins))
+        shape = (tuple(p.stands for p in op.pins), tuple(op.tokens), tuple(op.forms), tuple(keep(p.value) for p in op.pins),
+                 tuple(proof.values[p.value].fold for p in op.pins))
         if shape not in cache:
-            cache[shape] = configurations(op, shape[3])
+            cache[shape] = folded(op, configurations(op, shape[3]), [images(proof.values[p.value]) for p in op.pins])
         ops.append((values, cache[shape]))
     size = [proof.values[v].bytes for v in number]
     first, second = (part.cost[1], part.cost[0]) if proof.bytes_first else part.cost

@@ -9,12 +9,14 @@ whole file when it is complete.
 """
 import dataclasses
 import json
+import math
 import re
 
 from . import Refused
 
 WORD = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|[^\s"]+')
 NUMBER = re.compile(r"0|[1-9][0-9]*")
+MOSTFOLDED = 7  # atoms of a value that is folded
 ROLES = ("input", "output", "captured", "reads")
 
 
@@ -24,6 +26,7 @@ class Value:
     bytes: int
     sizes: tuple       # int, or str where unknown
     keep: tuple = None  # the atoms that the bound looks at; None: all
+    fold: tuple = None  # for each order of those, by its place in the dictionary, the place of the one that stands in for it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,9 +135,11 @@ class Reader:
             raise Refused("the file does not end with a line end")
         self.stage = 0
         self.seen = set()
+        self.place = {}  # first number of the last choose, keep or fold
 
     # Lines in the order of the specification; a kind may only be followed by its own or a later kind.
-    STAGES = {"value": 1, "op": 2, "pin": 2, "token": 2, "form": 2, "choose": 3, "keep": 4, "component": 5, "outside": 6, "claim": 7, "end": 8}
+    STAGES = {"value": 1, "op": 2, "pin": 2, "token": 2, "form": 2, "choose": 3, "keep": 4, "fold": 5, "component": 6, "outside": 7,
+              "claim": 8, "end": 9}
 
     def read(self):
         if len(self.lines) < 3 or self.lines[0] != "relayout.proof/1":
@@ -146,12 +151,12 @@ class Reader:
             line = Line(i, text)
             kind = line.word(*self.STAGES)
             stage = self.STAGES[kind]
-            if stage < self.stage or (stage >= 6 and stage == self.stage):
+            if stage < self.stage or (stage >= 7 and stage == self.stage):
                 line.fail(f"'{kind}' is not expected here")
             self.stage = stage
             getattr(self, kind)(line)
             line.done()
-        if self.stage != 8:
+        if self.stage != 9:
             raise Refused("the file has no 'end'")
         if self.proof.cost is None or "outside" not in self.seen:
             raise Refused("the file has no 'outside' and 'claim'")
@@ -180,6 +185,7 @@ class Reader:
         op = Op(role, line.string())
         if role == "node":
             op.type = line.word()
+            op.type = json.loads(op.type) if op.type[0] == '"' else op.type
             op.fixed = line.more()
             if op.fixed:
                 line.word("fixed")
@@ -252,8 +258,7 @@ class Reader:
         self.close_op()
         k = line.number_below(len(self.proof.ops), "op")
         op = self.proof.ops[k]
-        if op.choice:
-            line.fail(f"op {k} chooses twice")
+        self.rises(line, "choose", k)
         form = line.number_below(len(op.forms), "form")
         tokens = line.numbers(len(op.tokens), "token")
         if sorted(tokens) != list(range(len(op.tokens))):
@@ -266,11 +271,28 @@ class Reader:
     def keep(self, line):
         v = line.number_below(len(self.proof.values), "value")
         value = self.proof.values[v]
-        if value.keep is not None:
-            line.fail(f"value {v} is restricted twice")
         value.keep = line.numbers(len(value.sizes), "atom")
         if list(value.keep) != sorted(set(value.keep)):
             line.fail("atoms that are kept are listed once each, in ascending sequence")
+
+        self.rises(line, "keep", v)
+
+    def fold(self, line):
+        v = line.number_below(len(self.proof.values), "value")
+        self.rises(line, "fold", v)
+        value = self.proof.values[v]
+        n = len(value.sizes if value.keep is None else value.keep)
+        orders = math.factorial(n) if n <= MOSTFOLDED else 0
+        value.fold = line.numbers(orders, "order")
+        if len(value.fold) != orders:
+            line.fail(f"images of {len(value.fold)} orders, value {v} has {orders} of them")
+        if any(value.fold[x] != x for x in value.fold):
+            line.fail("an image is not its own image")
+
+    def rises(self, line, kind, number):
+        if number <= self.place.get(kind, -1):
+            line.fail(f"lines of '{kind}' rise by their first number")
+        self.place[kind] = number
 
     def component(self, line):
         if line.number_below(None, "component") != len(self.proof.parts):

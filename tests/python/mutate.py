@@ -432,8 +432,17 @@ def keep_broken(t, r):
     return t.put(keep[0], keep[1] + [r.choice([keep[1][-1], "200"])]) if len(keep[1]) > 2 else t.put(keep[0], keep[1] + ["200"])
 
 
+def fold_broken(t, r):
+    """One image too few, or an order that there is not."""
+    i = pick(r, [i for i, s in enumerate(t.lines) if s.startswith("fold ")])
+    if i is None:
+        return None
+    w = t.lines[i].split()
+    return t.put(i, r.choice([w[:-1], w + ["0"], w[:-1] + ["9999"]]))
+
+
 KINDS = [line_missing, pin_missing, token_missing, only_form_missing, line_twice, cut_off, two_spaces, no_number, unknown_word, index_too_large,
          claim_changed, component_changed, bound_raised, outside_changed, component_missing, component_short, component_long, choice_worse,
          choice_missing, choice_broken, bytes_changed, size_changed, atom_added, value_renamed, pin_renamed, pin_of_another_value, pin_turned,
          op_renamed, op_of_another_type, op_of_another_role, op_made_fixed, op_freed, tokens_crossed, tokens_joined, group_split, group_lost,
-         keep_broken]
+         keep_broken, fold_broken]

@@ -10,6 +10,7 @@ that `optimize --proof` writes must hold, and its problem must be the one that t
 changes after which the file cannot be true (mutate.py says why) must be refused.
 """
 import multiprocessing
+import os
 import random
 import sys
 import tempfile
@@ -17,6 +18,8 @@ import time
 from pathlib import Path
 
 import onnx
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import common
 import graphgen
