@@ -23,6 +23,7 @@ class Shape:
     pins: list    # (value, tensor, order)
     tokens: list = dataclasses.field(default_factory=list)  # atoms at each pin
     forms: list = dataclasses.field(default_factory=list)   # (groups, tuple of group sequences per pin)
+    unsure: bool = False  # a tensor of the node has a rank that is not known here
     more: list = dataclasses.field(default_factory=list)    # functions that give further ones: there may be very many
 
 
@@ -153,7 +154,8 @@ def shape_of_op(problem, i, node):
     variable = lambda name: name in problem.member and not problem.values[problem.member[name].value].constant
     if work is None or any(o.tensor not in problem.member for o in work.operands):
         names = [n for n in node.input + node.output if n and variable(n)]
-        return Shape(name_of(node), "node", type_of(node), True, [pin(n) for n in names])
+        unsure = any(n and n not in problem.unit for n in node.input + node.output)
+        return Shape(name_of(node), "node", type_of(node), True, [pin(n) for n in names], unsure=unsure)
     pinned = [variable(o.tensor) for o in work.operands]
     tokens = tokens_of(problem, work)
     forms = Forms(problem, work, tokens, pinned)

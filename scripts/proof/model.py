@@ -187,7 +187,7 @@ class Model:
         self.graph.nodes, self.sizes.content = self.nodes, dict(self.contents)
         blocked = set(names)
         for n in self.graph.nodes:
-            if any(x in blocked for x in n.input) and n.op not in ("Shape", "Size"):
+            if any(x in blocked for x in self.taken(n)) and n.op not in ("Shape", "Size"):
                 blocked.update(o for o in n.output if o)
         for name in blocked:
             self.sizes.content.pop(name, None)
@@ -200,6 +200,11 @@ class Model:
             for x in n.input + n.captured:
                 if x:
                     self.readers.setdefault(x, []).append(n)
+
+    def taken(self, n):
+        """What a node's result hangs on: not what a known condition leaves aside."""
+        cond = self.contents.get(n.inp(0)) if n.op == "Where" else None
+        return n.input if cond is None or cond.size == 0 or cond.all() != cond.any() else [n.inp(0), n.inp(1 if cond.all() else 2)]
 
     def data(self, name):
         return name in self.given

@@ -36,8 +36,15 @@ class Op:
         return self.stands() if self.choice is None else self.orders(*self.choice[1])
 
     def one_group(self):
-        """One form, whose one group is all of two tokens or more: every way to permute them is needed, and different."""
-        return len(self.forms) == 1 and len(self.tokens) >= 2 and len(set(self.forms[0][1][0])) == 1
+        """One form, whose one group is all tokens, some pin having two of them: every way to permute those is needed, and different."""
+        return len(self.forms) == 1 and len(set(self.forms[0][1][0])) == 1 and any(len(self.tokens_at(i)) > 1 for i in range(len(self.pins)))
+
+    def tokens_at(self, pin):
+        return [k for k, (_, t) in enumerate(self.tokens) if pin in t]
+
+    def crowded(self):
+        """Tokens of a pin that has three or more: of their ways, joining or parting two leaves less than one short of all."""
+        return sorted({k for i in range(len(self.pins)) if len(self.tokens_at(i)) > 2 for k in self.tokens_at(i)}) if self.one_group() else []
 
 
 class Text:
@@ -78,6 +85,15 @@ class Text:
                 used[v].add(o)
         size = {v: int(w[w.index("bytes") + 1]) for v, (_, w) in enumerate(self.values)}
         return sum(len(s) - 1 for s in used.values()), sum((len(s) - 1) * size[v] for v, s in used.items())
+
+    def fixed_cost(self, values):
+        used = collections.defaultdict(set)
+        for op in self.ops:
+            if op.fixed or len(op.tokens) < 2:
+                for _, (v, _, order) in op.pins:
+                    used[v].add(order)
+        n = {v: max(0, len(used[v]) - 1) for v in values}
+        return sum(n.values()), sum(n[v] * int(self.values[v][1][4]) for v in values)
 
     # ---- editing
 
@@ -207,7 +223,8 @@ def outside_changed(t, r):
 
 
 def component_missing(t, r):
-    part = pick(r, [p for p in t.parts if p[1][2] != "0"])
+    """Its cost is more than that of the orders which fixed ops name at its values."""
+    part = pick(r, [p for p in t.parts if (int(p[1][2]), int(p[1][3])) != t.fixed_cost({v for k in p[1][4:] for _, (v, _, _) in t.ops[int(k)].pins})])
     return part and t.without(part[0])
 
 
@@ -381,7 +398,7 @@ def both(op):
 
 def tokens_joined(t, r):
     """Two tokens that hold the same pins move only together."""
-    op = pick(r, [o for o in t.ops if o.one_group() and o.choice is None and together(o)])
+    op = pick(r, [o for o in t.ops if o.choice is None and together(o)])
     if op is None:
         return None
     a, b = r.choice(together(op))
@@ -396,16 +413,15 @@ def tokens_joined(t, r):
 
 
 def together(op):
-    return [(a, b) for a, b in itertools.combinations(range(len(op.tokens)), 2) if set(op.tokens[a][1]) == set(op.tokens[b][1])]
+    return [(a, b) for a, b in itertools.combinations(op.crowded(), 2) if set(op.tokens[a][1]) == set(op.tokens[b][1])]
 
 
 def group_split(t, r):
     """A token stands first at every pin: what has it elsewhere is lost."""
-    op = pick(r, [o for o in t.ops if o.one_group() and o.choice is None and any(set(o.tokens[a][1]) & set(o.tokens[b][1])
-                                                                               for a, b in itertools.combinations(range(len(o.tokens)), 2))])
+    op = pick(r, [o for o in t.ops if o.choice is None and o.crowded()])
     if op is None:
         return None
-    k = r.choice([a for a in range(len(op.tokens)) if any(a != b and set(op.tokens[a][1]) & set(op.tokens[b][1]) for b in range(len(op.tokens)))])
+    k = r.choice(op.crowded())
     i, (group, seqs) = op.forms[0]
     new = max(group + [g for s in seqs for g in s]) + 1
     group = list(group)
