@@ -176,8 +176,8 @@ class Model:
         def known(n):
             made = [o for o in n.output if o]
             return n.op != "Constant" and n.input and not n.captured and all(
-                o in self.constant and o in self.sizes.content and o not in g.outputs and self.sizes.content[o].dtype.name in ("int64", "int32", "bool")
-                and self.sizes.content[o].size <= KNOWN for o in made)
+                o in self.constant and o in self.sizes.content and o not in g.outputs and self.sizes.content[o].size <= KNOWN
+                and self.sizes.content[o].dtype.name in ("int64", "int32", "bool") for o in made)
 
         g.nodes = [n for n in g.nodes if not known(n)]
         g.drop_dead()
