@@ -270,6 +270,7 @@ void rl_prove_problem(rl_pass_run *r, bool bytes_first, rl_text *out)
 {
     maker m = {.p = r->plan, .mem = r->tmp};
     m.c.bytes_first = bytes_first;
+    m.c.noutside = outside(r->plan);
     rl_plan_stand(r->plan);
     make_values(&m);
     make_ops(&m);

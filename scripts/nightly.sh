@@ -6,6 +6,7 @@
 source "$(dirname "$0")/setup.sh"
 
 export SOLVE_COUNT=${SOLVE_COUNT:-500} MOVEMENT_COUNT=${MOVEMENT_COUNT:-5000} RANDOM_COUNT=${RANDOM_COUNT:-20000} RANDOM_SEED=${RANDOM_SEED:-$(($(date +%s) / 86400 * 1000000))}
+export PROOF_COUNT=${PROOF_COUNT:-4000} MUTATION_COUNT=${MUTATION_COUNT:-20000}
 failed=()
 step() {
     local name=$1 status=0
@@ -16,6 +17,7 @@ step() {
 }
 
 step "release" scripts/test.sh
+step "certificates of all sample models" "$PYTHON" tests/python/test_proof.py --zoo all --count 0 --made 0 --mutations 0
 
 # Leaks count as failures; the leak check needs ptrace, which some containers forbid.
 sanitized() {

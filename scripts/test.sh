@@ -36,7 +36,7 @@ others() {
     local f
     for f in tests/python/test_*.py; do
         case $(basename "$f" .py) in
-        test_zoo | test_cases | test_backend | test_backend_run | test_random | test_solve | test_movement) ;;
+        test_zoo | test_cases | test_backend | test_backend_run | test_random | test_solve | test_movement | test_proof) ;;
         *) suite "$(basename "$f" .py | sed 's/^test_//')" "$PYTHON" "$f" ;;
         esac
     done
@@ -58,6 +58,7 @@ suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli 
 others
 py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_SEED:-0}"
 py random-ort test_random.py --count "$((${RANDOM_COUNT:-1000} / 5))" --seed "${RANDOM_SEED:-0}" --target ort
+py proof test_proof.py --count "${PROOF_COUNT:-200}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 
 if [ ${#failed[@]} != 0 ]; then

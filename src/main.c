@@ -711,10 +711,12 @@ static size_t problem_size(const char *s, size_t n) {
     return n;
 }
 
-static rl_status same_problem(const line *l, const rl_text *file, const rl_text *model) {
+static rl_status same_problem(const line *l, const rl_text *file, const rl_text *model, uint32_t noutside) {
     size_t n = problem_size(file->p, file->n), m = problem_size(model->p, model->n), same = 0, row = 1;
+    char outside[32];
     while (same < n && same < m && file->p[same] == model->p[same]) row += file->p[same++] == '\n';
-    if (same == n && same == m) return RL_OK;
+    snprintf(outside, sizeof outside, "outside %" PRIu32 "\n", noutside);
+    if (same == n && same == m && strncmp(model->p + m, outside, strlen(outside)) == 0) return RL_OK;
     return rl_fail(l->ctx, RL_EPROOF, "%s:%zu: this is not the problem of %s (or of another --target, --dim or --input-shape)", l->proof, row, l->in);
 }
 
@@ -738,7 +740,7 @@ static rl_status check_cert(line *l, rl_graph *in, rl_graph *out, rl_arena *mem)
     RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file.p, file.n, &c));
     RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES));
     RL_TRY(rl_restate(in, &l->pass, c.bytes_first, &problem));
-    RL_TRY(same_problem(l, &file, &problem));
+    RL_TRY(same_problem(l, &file, &problem, c.noutside));
     RL_TRY(count_moving(l, out, &moving));
     if (moving > c.cost.count + c.noutside)
         return rl_fail(l->ctx, RL_EPROOF, "%s: %" PRId64 " Transposes move data, the certificate allows %" PRId64, l->other, moving, c.cost.count + c.noutside);

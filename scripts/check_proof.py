@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Checks a certificate of `relayout optimize --proof` (docs/proof.md) without relayout's code: onnx and numpy only.
+
+  check_proof.py PROOF IN OUT     exit status 0: it holds; 7: it does not, and why; 2: wrong use or a file that cannot be read
+
+Three questions, in this order: does the file hold together and prove its bound (also without models: --alone); is its problem that of
+IN, rebuilt here from the model; has OUT the conversions that it claims. Where sizes are known to the program but not to
+onnx's inference, what hangs on them cannot be rebuilt and the answer is 7, unless --trust-shapes takes the file's word for those.
+"""
+import argparse
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more of them only get into each other's way
+
+from proof import Refused, bound, text  # noqa: E402
+
+
+def check_models(proof, args, say):
+    from proof.compare import Pair
+    lost = Pair(args.model, args.out).check(proof)
+    if not lost:
+        return
+    names = ", ".join(lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
+    if not args.trust_shapes:
+        raise Refused(f"not rebuilt: {names}")
+    say(f"not rebuilt, the file's word taken: {names}")
+
+
+def check(args, say):
+    """The closing line; raises Refused."""
+    proof = text.read(args.proof)
+    bound.check_cost(proof)
+    bound.check_bound(proof)
+    if args.model:
+        check_models(proof, args, say)
+    n, size = proof.cost
+    if proof.cost == proof.bound:
+        return f"proved: {n} conversions, {size} bytes, none fewer"
+    return f"gap: {n} conversions, {size} bytes; proved: no fewer than {proof.bound[0]}, {proof.bound[1]} bytes"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("proof", type=Path)
+    p.add_argument("model", type=Path, nargs="?", help="the model that was optimized")
+    p.add_argument("out", type=Path, nargs="?", help="the result")
+    p.add_argument("--alone", action="store_true", help="check the file, no models")
+    p.add_argument("--trust-shapes", action="store_true", help="take the file's word for sizes that cannot be inferred here")
+    args = p.parse_args()
+    if args.alone != (args.model is None) or (args.model is None) != (args.out is None):
+        p.error("PROOF IN OUT, or --alone PROOF")
+    try:
+        print(check(args, print))
+        return 0
+    except Refused as e:
+        print(f"refused: {e}")
+        return 7
+    except OSError as e:
+        print(f"{e.filename}: {e.strerror}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Types of what If and Loop give, from their bodies; for sizes.py.
+
+A value that a loop carries keeps the sizes that every turn keeps; what a turn changes is unknown.
+"""
+
+
+def infer(world, node):
+    """{output: (element type, dims)}; {} for other nodes."""
+    if node.op == "If" and node.domain == "":
+        return infer_if(world, node)
+    if node.op == "Loop" and node.domain == "":
+        return infer_loop(world, node)
+    return {}
+
+
+def body_of(world, node, name, types):
+    """The body inferred, with these types of its inputs."""
+    graph = node.graph.body(node.attrs[name].g)
+    inner = type(world)(graph, world.symbols, world.world, world)
+    inner.start()
+    for v, t in zip(graph.inputs, types):
+        if t[0]:
+            inner.type[v] = t
+    for n in graph.nodes:
+        inner.node(n)
+    return graph, inner
+
+
+def common(a, b):
+    """What two types agree on; None for a size that is unknown."""
+    if a[1] is None or b[1] is None or len(a[1]) != len(b[1]):
+        return a[0] or b[0], None
+    return a[0] or b[0], tuple(x if x == y else None for x, y in zip(a[1], b[1]))
+
+
+def infer_if(world, node):
+    branches = []
+    for name in ("then_branch", "else_branch"):
+        graph, inner = body_of(world, node, name, [])
+        branches.append([inner.type.get(o, (0, None)) for o in graph.outputs])
+    cond = world.data.get(node.inp(0))
+    if cond is not None and cond.size == 1:
+        return dict(zip(node.output, branches[0 if cond.ravel()[0] else 1]))
+    return {o: common(a, b) for o, a, b in zip(node.output, *branches)}
+
+
+def infer_loop(world, node):
+    carried = [world.type.get(n, (0, None)) for n in node.input[2:]]
+    for turn in range(4):
+        named = [(e, d and tuple(world.symbols.number(("turn", node.output, i, k), world.world) if x is None else x for k, x in enumerate(d)))
+                 if d is not None else (e, d) for i, (e, d) in enumerate(carried)]
+        graph, inner = body_of(world, node, "body", [(7, ()), (9, ())] + named)
+        gives = [inner.type.get(o, (0, None)) for o in graph.outputs[1:]]
+        after = [common(a, b) for a, b in zip(carried, [(e, strip(d, n[1], c[1])) for (e, d), n, c in zip(gives, named, carried)])]
+        if turn == 2:
+            after = [(e, None) for e, _ in carried]
+        if after == carried:
+            break
+        carried = after
+    turns = count(world, node, graph, inner)
+    collected = [(e, None if d is None else (turns,) + d) for e, d in gives[len(carried):]]
+    return dict(zip(node.output, carried + collected))
+
+
+def strip(dims, named, carried):
+    """Sizes that are those of the carried value, None where that was unknown."""
+    if dims is None or named is None or carried is None or len(dims) != len(carried):
+        return dims
+    return tuple(c if d == n else d for d, n, c in zip(dims, named, carried))
+
+
+def count(world, node, graph, inner):
+    """How many turns it takes, where that is certain."""
+    most, cond = world.data.get(node.inp(0)), world.data.get(node.inp(1))
+    if most is None or most.size != 1 or (node.inp(1) and (cond is None or not cond.ravel()[0])):
+        return None
+    goes = graph.outputs[0]
+    made = next((n for n in graph.nodes if goes in n.output), None)
+    same = goes == graph.inputs[1] or (made is not None and made.op == "Identity" and made.inp(0) == graph.inputs[1])
+    known = inner.data.get(goes)
+    if not same and (known is None or known.size != 1 or not known.ravel()[0]):
+        return None
+    return max(0, int(most.ravel()[0]))

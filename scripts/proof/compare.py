@@ -1,0 +1,379 @@
+"""The problem that a certificate states against the one rebuilt from the model, and the result against what it claims.
+
+Values are matched by their first tensor; atom i of the file is the atom that stands at place i of that tensor here. Ops are matched
+by name, their pins by tensor. A file that allows more than the tables do still bounds from below, so what it may not do is leave out a
+configuration; and what it chooses must be one of ours.
+"""
+import itertools
+from collections import Counter, defaultdict
+
+from . import NotRebuilt, Refused
+from .atoms import Problem
+from .bound import chosen
+from .forms import all_shapes
+from .formula import evaluate
+from .labels import is_moving
+from .model import Model
+from .sizes import known
+
+MAXENUM = 50_000  # configurations that are listed where forms cannot be compared as such
+CAP = 10 ** 12    # bytes of one copy are not counted further
+
+
+class Comparison:
+    def __init__(self, proof, problem, shapes):
+        self.proof, self.problem, self.shapes = proof, problem, shapes
+        self.sizes = problem.model.sizes
+        self.lost = []      # what could not be rebuilt, by name
+        self.symbols = {}   # unknown sizes of the file -> ours
+        self.value = {}     # file's value -> ours
+        self.atom = {}      # file's value -> its atoms in our numbers
+
+    def run(self):
+        self.match_values()
+        self.match_ops()
+
+    # ---- values
+
+    def match_values(self):
+        taken = {}
+        for v, value in enumerate(self.proof.values):
+            member = self.problem.member.get(value.name)
+            if member is None:
+                if value.name not in self.sizes.elem:
+                    raise Refused(f"value {v}: the model has no tensor '{value.name}'")
+                self.lost.append(f"value '{value.name}'")
+                continue
+            if value.bytes == 0 and value.name in self.problem.model.computed:
+                self.lost.append(f"'{value.name}', an empty constant")
+                continue
+            ours = self.problem.values[member.value]
+            if member.value in taken:
+                raise Refused(f"values {taken[member.value]} and {v} are one: '{value.name}' is a view of '{ours.first}'")
+            taken[member.value] = v
+            if len(value.sizes) != len(ours.units):
+                raise Refused(f"value '{value.name}': {len(value.sizes)} atoms in the file, {len(ours.units)} here: {self.text(ours)}")
+            self.value[v], self.atom[v] = member.value, member.seq
+            for i, size in enumerate(value.sizes):
+                self.same_size(value.name, size, self.problem.forest.size[ours.units[member.seq[i]]])
+            self.same_bytes(value)
+
+    def text(self, ours):
+        one = lambda d: str(d[0]) if known(d) else "?"
+        return " ".join(one(self.problem.forest.size[u]) for u in ours.units)
+
+    def same_size(self, name, said, ours):
+        if isinstance(said, int):
+            if not known(ours):
+                self.lost.append(f"size {said} of '{name}'")
+            elif ours[0] != said:
+                raise Refused(f"value '{name}': an atom of {said} in the file, of {ours[0]} here")
+            return
+        if known(ours):
+            raise Refused(f"value '{name}': an atom of unknown size '{said}' in the file, of {ours[0]} here")
+        got = evaluate(said, self.sizes.symbols, self.symbols)
+        if got is None and "?" not in said:
+            raise Refused(f"value '{name}': no size of the model is called '{said}'")
+        if got is None:  # a name that the program gave to what nobody knows
+            got = self.symbols.setdefault(said, ours)
+        if got != ours and "?" in said:
+            self.lost.append(f"size {said} of '{name}'")
+        elif got != ours:
+            raise Refused(f"value '{name}': an atom of '{said}' in the file is another size here")
+
+    def same_bytes(self, value):
+        bits, count = self.sizes.bits(value.name), self.sizes.count.get(value.name)
+        if count is None:
+            self.lost.append(f"bytes of '{value.name}'")
+        elif min(CAP, count * bits // 8) != value.bytes:
+            raise Refused(f"value '{value.name}': {value.bytes} bytes in the file, {count * bits // 8} here")
+
+    # ---- ops
+
+    def match_ops(self):
+        ours = defaultdict(list)
+        for s in self.shapes:
+            ours[(s.role, s.name)].append(s)
+        said = defaultdict(list)
+        for k, op in enumerate(self.proof.ops):
+            if op.pins:
+                said[(op.role, op.name)].append(k)
+        for key, ops in said.items():
+            if any(p.value not in self.value for k in ops for p in self.proof.ops[k].pins):
+                self.lost.append(f"{key[0]} '{key[1]}'")
+                ours.pop(key, None)
+                continue
+            if key not in ours:
+                raise Refused(f"{key[0]} '{key[1]}' has no part in the problem")
+            if key[0] == "node" and len(ops) > 1:
+                raise Refused(f"node '{key[1]}' is there twice")
+            for k in ops:
+                self.match_op(k, self.proof.ops[k], ours[key][0])
+        for key in ours:
+            if key not in said and ours[key][0].unsure:
+                self.lost.append(f"{key[0]} '{key[1]}'")
+            elif key not in said:
+                raise Refused(f"{key[0]} '{key[1]}' is missing in the file")
+
+    def match_op(self, k, op, shape):
+        if shape.unsure:
+            self.lost.append(f"{op.role} '{op.name}'")
+            return
+        what = f"op {k} ({op.role} '{op.name}' {op.type})".replace(" )", ")")
+        if op.type != shape.type:
+            raise Refused(f"{what}: is a {shape.type}")
+        if Counter(p.tensor for p in op.pins) != Counter(t for _, t, _ in shape.pins):
+            raise Refused(f"{what}: pins {[p.tensor for p in op.pins]} in the file, {[t for _, t, _ in shape.pins]} here")
+        why = None
+        for order in pairings([p.tensor for p in op.pins], [t for _, t, _ in shape.pins]):
+            why = self.differs(op, shape, order)
+            if why is None:
+                return
+        if op.fixed and all(self.proof.values[p.value].bytes == 0 for p in op.pins):
+            self.lost.append(f"{op.role} '{op.name}'")  # nothing is in its tensors: some programs see a constant there
+            return
+        raise Refused(f"{what}: {why}")
+
+    def differs(self, op, shape, order):
+        """Why the op's configurations do not do; order[i]: our pin for the file's pin i. None: they do."""
+        for i, p in enumerate(op.pins):
+            value, _, stands = shape.pins[order[i]]
+            if self.value[p.value] != value:
+                return f"'{p.tensor}' is of another value"
+            if self.ours(p.value, p.stands) != stands:
+                return f"'{p.tensor}' stands as {self.ours(p.value, p.stands)} in the file, as {stands} here"
+        said = Allowed(op, [self.atom[p.value] for p in op.pins], order)
+        have = Allowed.of_shape(shape)
+        missing = said.lacks(have)
+        if missing:
+            return missing
+        picked = [None] * len(order)
+        for i, (p, atoms) in enumerate(zip(op.pins, chosen(op))):
+            picked[order[i]] = self.ours(p.value, atoms)
+        if not have.holds(tuple(picked)):
+            return f"chooses {tuple(picked)}, which is no configuration"
+        return None
+
+    def ours(self, value, order):
+        at = self.atom[value]
+        return tuple(at[a] for a in order)
+
+
+def pairings(said, have):
+    """All ways to pair pins of the same tensor."""
+    places = defaultdict(list)
+    for i, t in enumerate(have):
+        places[t].append(i)
+    names = list(places)
+    for perms in itertools.islice(itertools.product(*(itertools.permutations(places[n]) for n in names)), 720):
+        left = {n: iter(p) for n, p in zip(names, perms)}
+        yield [next(left[t]) for t in said]
+
+
+class Allowed:
+    """The configurations of an op in a form that two sides can be compared in: tokens by their atoms at the pins, groups as sets."""
+
+    def __init__(self, op, atom, order):
+        n = len(op.pins)
+        self.stands = self.arrange([tuple(atom[i][a] for a in p.stands) for i, p in enumerate(op.pins)], order)
+        tokens = [self.arrange([tuple(atom[i][a] for a in token[i]) for i in range(n)], order) for token in op.tokens]
+        self.tokens = {t for t in tokens if any(t)}
+        self.forms, self.more = {canonical(tokens, f.group, self.arrange(list(f.seq), order)) for f in op.forms}, ()
+
+    @classmethod
+    def of_shape(cls, shape):
+        self = cls.__new__(cls)
+        self.stands = tuple(o for _, _, o in shape.pins)
+        self.tokens = {t for t in shape.tokens if any(t)}
+        self.forms = {canonical(shape.tokens, *f) for f in shape.forms}
+        self.more = [lambda f=f: (canonical(shape.tokens, *x) for x in f()) for f in shape.more]
+        return self
+
+    @staticmethod
+    def arrange(x, order):
+        out = [None] * len(x)
+        for i, k in enumerate(order):
+            out[k] = x[i]
+        return tuple(out)
+
+    def every(self):
+        """All forms, those first that were listed."""
+        return itertools.chain(self.forms, *(f() for f in self.more))
+
+    def lacks(self, ours):
+        """What of our configurations is not among these, or None."""
+        if self.tokens == ours.tokens or not self.tokens:
+            for f in ours.every():
+                if f not in self.forms and not any(included(f, x) for x in self.forms) and not self.lists(f):
+                    return "a form is missing: " + show(f)
+            return None
+        for f in ours.every():
+            if not self.lists(f):
+                return "its tokens are others here: " + show(f)
+        return None
+
+    def lists(self, form):
+        """Is each configuration of the form one of these? Looks at all of them, where there are not too many."""
+        return ways(form) <= MAXENUM and all(map(self.holds, listed(form)))
+
+    def holds(self, config):
+        return config == self.stands or any(fits(config, f) for f in self.every())
+
+
+def canonical(tokens, group, seqs):
+    """(groups, groups at each pin in sequence), a group as the set of its tokens, without what is at no pin."""
+    members = defaultdict(set)
+    for t, g in zip(tokens, group):
+        if any(t):
+            members[g].add(t)
+    rows = tuple(tuple(frozenset(members[g]) for g in seq if any(t[i] for t in members.get(g, ()))) for i, seq in enumerate(seqs))
+    return frozenset(map(frozenset, members.values())), rows
+
+
+def ways(form):
+    n = 1
+    for g in form[0]:
+        for i in range(len(g)):
+            n *= i + 1
+    return n
+
+
+def show(form):
+    word = lambda g: "{" + " ".join(str(t) for t in sorted(g)) + "}"
+    return " | ".join(" ".join(map(word, row)) for row in form[1])
+
+
+def listed(form):
+    groups = list(form[0])
+    for perms in itertools.product(*(itertools.permutations(g) for g in groups)):
+        at = dict(zip(groups, perms))
+        yield tuple(tuple(a for g in row for t in at[g] for a in t[i]) for i, row in enumerate(form[1]))
+
+
+def acyclic(chains):
+    """Is there one sequence that all chains are part of?"""
+    after = defaultdict(set)
+    waits = Counter()
+    nodes = {x for c in chains for x in c}
+    for c in chains:
+        for a, b in zip(c, c[1:]):
+            if b not in after[a]:
+                after[a].add(b)
+                waits[b] += 1
+    ready = [x for x in nodes if not waits[x]]
+    seen = 0
+    while ready:
+        x = ready.pop()
+        seen += 1
+        for y in after[x]:
+            waits[y] -= 1
+            if not waits[y]:
+                ready.append(y)
+    return seen == len(nodes)
+
+
+def included(a, b):
+    """Every configuration of form a is one of form b: b's groups are unions of a's, which lie together in the same sequence."""
+    home = {}
+    for g in a[0]:
+        home[g] = next((h for h in b[0] if g <= h), None)
+        if home[g] is None:
+            return False
+    for row, wanted in zip(a[1], b[1]):
+        merged = [h for h, _ in itertools.groupby(home[g] for g in row)]
+        if tuple(merged) != wanted:
+            return False
+    return all(acyclic([[g for g in row if home[g] == h] for row in a[1]]) for h in b[0])
+
+
+def fits(config, form):
+    """Is this order at each pin a configuration of the form?"""
+    chains = defaultdict(list)
+    for i, (order, row) in enumerate(zip(config, form[1])):
+        at = 0
+        for group in row:
+            left = {t[i][0]: t for t in group if t[i]}
+            chain = []
+            while left:
+                t = left.pop(order[at], None) if at < len(order) else None
+                if t is None or order[at:at + len(t[i])] != t[i]:
+                    return False
+                at += len(t[i])
+                chain.append(t)
+            chains[group].append(chain)
+        if at != len(order):
+            return False
+    return all(acyclic(c) for c in chains.values())
+
+
+# ---------------------------------------------------------------------------------------------------- the result
+
+def moves(node, dims):
+    """Does this Transpose move data? One that only moves dims of size 1 does not."""
+    perm = node.attr("perm")
+    if perm is None:
+        if dims is None:
+            return True
+        perm = list(range(len(dims)))[::-1]
+    sized = [p for p in perm if dims is None or len(dims) != len(perm) or dims[p] != (1, 1)]
+    return sized != sorted(sized)
+
+
+def moved(nodes, sizes):
+    """Transposes that move data, and their bytes."""
+    count = size = 0
+    for n in nodes:
+        if n.op == "Transpose" and n.domain == "" and moves(n, sizes.dims.get(n.inp(0))):
+            count += 1
+            size += min(CAP, (sizes.count.get(n.out(0)) or 0) * sizes.bits(n.out(0)) // 8)
+    return count, size
+
+
+class Pair:
+    """A model and its result, rebuilt once for any number of certificates."""
+
+    def __init__(self, path, result):
+        self.model = Model(path)
+        self.problem, self.shapes, self.blocked = None, None, None
+        self.out = Model(result, self.model.sizes.symbols)
+        self.moved = moved(self.out.nodes, self.out.sizes)
+
+    def check(self, proof):
+        """Raises Refused; returns the names of what could not be rebuilt."""
+        if any(n.graphs for n in self.model.nodes):
+            raise NotRebuilt("not rebuilt: bodies of If, Loop and Scan are not looked at here")
+        self.rebuild(proof)
+        compared = Comparison(proof, self.problem, self.shapes)
+        compared.run()
+        self.check_result(proof)
+        return compared.lost
+
+    def rebuild(self, proof):
+        """A tensor that a node computes from constants alone may stay a variable: then it is one in both. No stored constant may."""
+        made = {o: n for n in self.model.nodes for o in n.output}
+        names = {v.name for v in proof.values if v.name in self.model.computed and v.name in made and not is_moving(made[v.name])
+                 and made[v.name].op != "Constant" and self.model.sizes.count.get(v.name) != 0}
+        if names != self.blocked:
+            self.blocked = names
+            self.model.block(names)
+            self.problem = Problem(self.model)
+            self.shapes = all_shapes(self.problem)
+
+    def check_result(self, proof):
+        """OUT has no more Transposes than the claim and those outside of the problem, nor do they move more; and the interface of IN."""
+        for side in ("input", "output"):
+            was, now = (getattr(m.graph.proto, side) for m in (self.model, self.out))
+            if [v.name for v in was] != [v.name for v in now]:
+                raise Refused(f"the {side}s of the two models have other names")
+        apart = [n for n in self.model.nodes if n.op == "Transpose" and n.domain == "" and not self.model.data(n.inp(0)) and not self.in_value(n.inp(0))]
+        if proof.outside > moved(apart, self.model.sizes)[0]:
+            raise Refused(f"the file says that {proof.outside} Transposes are outside, of the model {moved(apart, self.model.sizes)[0]}")
+        count, size = self.moved
+        if count > proof.outside + proof.cost[0]:
+            raise Refused(f"the result has {count} Transposes that move data, the file says {proof.cost[0]} and {proof.outside} outside")
+        if not proof.outside and size > proof.cost[1]:
+            raise Refused(f"the Transposes of the result move {size} bytes, the claim says {proof.cost[1]}")
+
+    def in_value(self, name):
+        m = self.problem.member.get(name)
+        return m is not None and not self.problem.values[m.value].constant

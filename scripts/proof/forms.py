@@ -1,0 +1,214 @@
+"""Tokens, groups and forms of an op, from its labels and the atoms of its operands.
+
+A form is a tuple of groups of tokens, and for each operand the sequence of those groups:
+    MatMul A[b,M,K] W[K,N]   (b M | K | N) as A: 0 1, W: 1 2, Y: 0 2; and others
+"""
+import dataclasses
+import itertools
+
+from onnx import TensorProto
+
+from .labels import AXIS, FREE, K, LEAD, M, N, PIECES, TRAIL
+
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+
+@dataclasses.dataclass
+class Shape:
+    """What an op may do: at each pin a tensor, its value and the order that stands; tokens; forms as (group of token, sequences)."""
+    name: str
+    role: str
+    type: str
+    fixed: bool
+    pins: list    # (value, tensor, order)
+    tokens: list = dataclasses.field(default_factory=list)  # atoms at each pin
+    forms: list = dataclasses.field(default_factory=list)   # (groups, tuple of group sequences per pin)
+    unsure: bool = False  # a tensor of the node has a rank that is not known here
+    more: list = dataclasses.field(default_factory=list)    # functions that give further ones: there may be very many
+
+
+def runs(problem, work, lab, o):
+    """The atoms that a label has at operand o, in sequence."""
+    m = problem.member[work.operands[o].tensor]
+    if o not in lab.at:
+        return ()
+    d = lab.at[o]
+    if o in lab.until:
+        return m.seq[m.start[d]:m.start[lab.until[o]]]
+    if o not in lab.unit:
+        return ()
+    here = m.seq[m.start[d]:m.start[d + 1]]
+    if lab.tail is not None:
+        n = len(problem.forest.leaves(lab.tail))
+        return here[len(here) - n:] if lab.role == FREE else here[:len(here) - n]
+    n = len(problem.forest.leaves(lab.unit[o]))
+    if lab.role == PIECES:
+        return here[:n]
+    return here[len(here) - n:]
+
+
+def tokens_of(problem, work):
+    """[(label, atoms at each operand)]"""
+    found = []
+    count = len(work.operands)
+    for lab in work.labels:
+        at = [runs(problem, work, lab, o) for o in range(count)]
+        if lab.role in (AXIS, PIECES):
+            if any(at):
+                found.append((lab, at))
+            continue
+        longest = max((len(x) for x in at), default=0)
+        if any(len(x) not in (0, longest) for x in at):
+            raise AssertionError(f"'{work.node.out(0)}': operands of {work.node.op} are not refined alike")
+        for i in range(longest):
+            found.append((lab, [x[i:i + 1] for x in at]))
+    return found
+
+
+class Forms:
+    def __init__(self, problem, work, tokens, pinned):
+        self.problem, self.work, self.tokens, self.pinned = problem, work, tokens, pinned
+        self.group = [lab.group for lab, _ in tokens]
+        self.found, self.more = [], []
+
+    def add(self, seqs, group=None):
+        self.found.append(self.form(seqs, group or self.group))
+
+    def form(self, seqs, group):
+        """With the sequences of the pins alone."""
+        return tuple(group), tuple(tuple(s) for s, pinned in zip(seqs, self.pinned) if pinned)
+
+    def plain(self):
+        every = sorted(set(self.group))
+        self.add([every] * len(self.work.operands))
+
+    def table(self):
+        """data, result, index: (axis, row) (index, row), or (row, axis) (row, index)."""
+        self.add([(2, 1), (0, 1), (0,)])
+        self.add([(1, 2), (1, 0), (0,)])
+
+    def has(self, group, operand):
+        return any(g == group and at[operand] for g, (_, at) in zip(self.group, self.tokens))
+
+    def merged(self, keep):
+        return [g if g in keep else LEAD for g in self.group]
+
+    def writable(self, group, operand):
+        """A dim that merges several unknown sizes can be taken apart if all but one of them can be looked up."""
+        v = self.problem.values[self.problem.member[self.work.operands[operand].tensor].value]
+        sizes = [self.problem.forest.size[v.units[at[operand][0]]] for g, (_, at) in zip(group, self.tokens) if g == LEAD and at[operand]]
+        return sum(self.problem.is_open(s) for s in sizes) < 2
+
+    def gemms(self, x, other, free, merge):
+        """x as (L K) or (K L), the result as (L free) or (free L), the other operand as (K free) or (free K)."""
+        group = self.merged((K, free)) if merge else self.group
+        if merge and not self.writable(group, 2):
+            return
+        for a, y, w in itertools.product(((LEAD, K), (K, LEAD)), ((LEAD, free), (free, LEAD)), ((K, free), (free, K))):
+            seqs = [None] * len(self.work.operands)
+            seqs[x], seqs[2], seqs[other] = a, y, w
+            if len(seqs) == 4:
+                seqs[3] = y
+            self.add(seqs, group)
+
+    def weight_left(self, x, w, free, constant):
+        """(P K Q) -> (P free Q): for a constant weight with any split of the other tokens, else with x's own matrix dim as Q."""
+        others = [t for t, g in enumerate(self.group) if g not in (K, free)]
+        if constant:
+            self.more.append(lambda: (self.split(x, w, free, others, q) for n in range(w == 1, len(others) + 1)
+                                      for q in itertools.combinations(others, n)))
+        else:
+            self.found.append(self.split(x, w, free, others, [t for t in others if self.group[t] != LEAD]))
+
+    def split(self, x, w, free, others, q):
+        group = list(self.group)
+        for t in others:
+            group[t] = TRAIL if t in q else LEAD
+        seqs = [None] * 3
+        seqs[x], seqs[w], seqs[2] = (LEAD, K, TRAIL), (free, K), (LEAD, free, TRAIL)
+        return self.form(seqs, group)
+
+    def matmul(self):
+        a_batch, b_batch = self.has(LEAD, 0), self.has(LEAD, 1)
+        a_var, b_var = self.pinned[0], self.pinned[1]
+        floats = self.problem.model.sizes.elem[self.work.operands[0].tensor] in FLOATS
+        if a_batch and b_batch:
+            self.add([(LEAD, M, K), (LEAD, K, N), (LEAD, M, N)])
+            self.add([(LEAD, K, M), (LEAD, N, K), (LEAD, N, M)])
+        elif b_batch or (not a_var and b_var):
+            self.weight_left(1, 0, M, not a_var)
+            self.add([(K, M), (LEAD, K), (LEAD, M)], self.merged((K, M)))
+            if not a_var and floats:
+                self.gemms(1, 0, M, True)
+        else:
+            self.add([(LEAD, K), (K, N), (LEAD, N)], self.merged((K, N)))
+            self.weight_left(0, 1, N, not b_var)
+            if floats and (not b_var or not a_batch):
+                self.gemms(0, 1, N, True)
+
+
+def shape_of_op(problem, i, node):
+    """The Shape of a node that is no movement inside a value."""
+    work = problem.work.get(i)
+    pin = lambda name: (problem.member[name].value, name, problem.member[name].seq)
+    variable = lambda name: name in problem.member and not problem.values[problem.member[name].value].constant
+    if work is None or any(o.tensor not in problem.member for o in work.operands):
+        names = [n for n in node.input + node.output if n and variable(n)]
+        unsure = any(n and n not in problem.unit for n in node.input + node.output)
+        return Shape(name_of(node), "node", type_of(node), True, [pin(n) for n in names], unsure=unsure)
+    pinned = [variable(o.tensor) for o in work.operands]
+    tokens = tokens_of(problem, work)
+    forms = Forms(problem, work, tokens, pinned)
+    if node.op == "MatMul" and node.domain == "":
+        forms.matmul()
+    elif node.op == "Gemm" and node.domain == "":
+        forms.gemms(0, 1, N, False)
+    elif work.table:
+        forms.table()
+    else:
+        forms.plain()
+    at = [k for k, p in enumerate(pinned) if p]
+    shape = Shape(name_of(node), "node", type_of(node), False, [pin(work.operands[k].tensor) for k in at])
+    shape.tokens = [tuple(tuple(a[k]) for k in at) for _, a in tokens]
+    shape.forms, shape.more = forms.found, forms.more
+    return shape
+
+
+def name_of(node):
+    return next((o for o in node.output if o), "")
+
+
+def type_of(node):
+    return node.op if node.domain == "" else f"{node.domain}::{node.op}"
+
+
+def all_shapes(problem):
+    """Every op of the problem that has pins: nodes, and demands from outside."""
+    model, graph = problem.model, problem.model.graph
+    found = []
+
+    def demand(role, name):
+        m = problem.member.get(name)
+        if m is not None and not problem.values[m.value].constant:
+            found.append(Shape(name, role, "", True, [(m.value, name, m.seq)]))
+
+    for name in graph.inputs:
+        demand("input", name)
+    for name in graph.outputs:
+        demand("output", name)
+    for i, n in enumerate(graph.nodes):
+        for name in n.captured:
+            demand("captured", name)
+        if i in problem.moves:
+            for name in n.input[1:]:
+                demand("reads", name)
+            continue
+        shape = shape_of_op(problem, i, n)
+        found.append(shape)
+        work = problem.work.get(i)
+        if shape.fixed or n.op in ("Shape", "Size"):
+            continue
+        for k, name in enumerate(n.input):
+            if name and not any(o.slot == k and not o.out for o in work.operands) and not (n.op == "CastLike" and k == 1):
+                demand("reads", name)
+    return [s for s in found if s.pins]

@@ -1,0 +1,215 @@
+"""An ONNX graph as the checker sees it: nodes in sequence, what is constant, what a body captures.
+
+Prepared as the statement of the problem says: nodes that reach no output are dropped, an Einsum that only permutes dims is a Transpose,
+and whatever constants alone determine is a constant.
+"""
+import copy
+from pathlib import Path
+
+import onnx
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+
+from .sizes import RANDOM, Sizes
+
+KNOWN = 64  # elements of a known tensor of integers for which its node is dropped
+
+
+class Node:
+    def __init__(self, proto, graph):
+        self.proto, self.graph = proto, graph
+        self.op = proto.op_type
+        self.domain = "" if proto.domain == "ai.onnx" else proto.domain
+        self.input, self.output = list(proto.input), list(proto.output)
+        self.attrs = {a.name: a for a in proto.attribute}
+        self.graphs = [g for a in proto.attribute for g in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs)]
+        self.captured = captures(self.graphs)
+        self.opset = graph.version.get(self.domain, 0)
+        self.key = tuple(sorted(a.SerializeToString(deterministic=True) for a in proto.attribute)) if not self.graphs else None
+        try:
+            self.schema = onnx.defs.get_schema(self.op, self.opset, self.domain)
+        except Exception:
+            self.schema = None
+
+    def attr(self, name, default=None):
+        a = self.attrs.get(name)
+        if a is None:
+            return default
+        x = helper.get_attribute_value(a)
+        return numpy_helper.to_array(x) if isinstance(x, TensorProto) else x.decode("utf-8", "replace") if isinstance(x, bytes) else x
+
+    def constant(self):
+        for name, a in self.attrs.items():
+            if name == "value":
+                return numpy_helper.to_array(a.t)
+            if name in ("value_float", "value_floats", "value_int", "value_ints"):
+                import numpy as np
+                return np.array(helper.get_attribute_value(a), dtype=np.float32 if "float" in name else np.int64)
+        raise ValueError("a constant of another kind")
+
+    def inp(self, i):
+        return self.input[i] if i < len(self.input) else ""
+
+    def out(self, i):
+        return self.output[i] if i < len(self.output) else ""
+
+
+def captures(graphs):
+    """Names that bodies read from outside."""
+    found = []
+    for g in graphs:
+        own = {v.name for v in g.input} | {t.name for t in g.initializer} | {n for x in g.node for n in x.output}
+        read = [n for x in g.node for n in x.input] + [v.name for v in g.output]
+        for x in g.node:
+            read += captures([b for a in x.attribute for b in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs)])
+        found += [n for n in read if n and n not in own and n not in found]
+    return found
+
+
+class Graph:
+    def __init__(self, model, folder):
+        self.opsets = list(model.opset_import)
+        self.version = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
+        self.ir_version, self.folder = model.ir_version, folder
+        self.local = {(f.domain, f.name) for f in model.functions}
+        self.take(model.graph)
+
+    def take(self, proto):
+        self.proto = proto
+        self.stored = {t.name: t for t in proto.initializer}
+        self.inputs = [v.name for v in proto.input]
+        self.outputs = [v.name for v in proto.output]
+        # A caller may give such an input another value, from IR version 4 on.
+        self.replaceable = {n for n in self.inputs if n in self.stored and self.ir_version >= 4}
+        self.nodes = sorted_nodes([Node(n, self) for n in proto.node])
+
+    def body(self, proto):
+        """A body of one of the nodes, as a graph of its own."""
+        g = copy.copy(self)
+        g.take(proto)
+        return g
+
+    def array(self, name):
+        return numpy_helper.to_array(self.stored[name], self.folder)
+
+    def drop_dead(self):
+        read, nodes = set(self.outputs), []
+        for n in reversed(self.nodes):
+            if any(o in read for o in n.output if o):
+                nodes.append(n)
+                read.update(n.input)
+                read.update(n.captured)
+        self.nodes = nodes[::-1]
+
+    def rename_einsums(self, sizes):
+        """An Einsum of one operand that only permutes its dims is a Transpose."""
+        for i, n in enumerate(self.nodes):
+            perm = einsum_perm(n, sizes) if n.op == "Einsum" and n.domain == "" and len(n.input) == 1 else None
+            if perm is not None:
+                proto = helper.make_node("Transpose", n.input, n.output, perm=perm)
+                self.nodes[i] = Node(proto, self)
+
+
+def sorted_nodes(nodes):
+    """Each node after what it reads; as early as its place in the file allows."""
+    made = {o for n in nodes for o in n.output if o}
+    left, ready, out = list(nodes), set(), []
+    while left:
+        rest = []
+        for n in left:
+            if all(x not in made or x in ready for x in n.input + n.captured):
+                out.append(n)
+                ready.update(n.output)
+            else:
+                rest.append(n)
+        if len(rest) == len(left):
+            raise ValueError("the graph has a cycle")
+        left = rest
+    return out
+
+
+def einsum_perm(node, sizes):
+    dims = sizes.dims.get(node.input[0])
+    if dims is None:
+        return None
+    left, arrow, right = node.attr("equation", "").replace(" ", "").partition("->")
+    dots = len(dims) - len(left.replace("...", ""))
+    if dots < 0 or ("..." not in left and dots):
+        return None
+    fill = [f".{k}" for k in range(dots)]
+    letters = lambda s: (list(s.partition("...")[0]) + fill + list(s.partition("...")[2])) if "..." in s else list(s)
+    a = letters(left)
+    b = letters(right) if arrow else fill + sorted(x for x in a if x[0] != ".")
+    if len(set(a)) != len(a) or sorted(a) != sorted(b):
+        return None
+    return [a.index(x) for x in b]
+
+
+def constants(graph, sizes):
+    """Names of what constants alone determine, and of integers that sizes alone determine."""
+    found = {n for n in graph.stored if n not in graph.replaceable and not (n in graph.inputs and graph.ir_version >= 4)}
+    for n in graph.nodes:
+        computed = n.op == "Constant" or (n.input and all(x in found for x in n.input if x) and any(n.input))
+        computed = computed and n.op not in RANDOM and not n.graphs and n.domain in ("", "com.microsoft") and (n.domain, n.op) not in graph.local
+        for o in n.output:
+            if o and (computed or o in sizes.content):
+                found.add(o)
+    return found
+
+
+class Model:
+    """IN, prepared."""
+
+    def __init__(self, path, symbols=None):
+        self.proto = onnx.load(path, load_external_data=False)
+        self.graph = Graph(self.proto, str(Path(path).parent))
+        self.graph.drop_dead()
+        self.sizes = Sizes(self.graph, symbols)
+        self.graph.rename_einsums(self.sizes)
+        self.nodes, self.contents = self.graph.nodes, dict(self.sizes.content)
+        self.computed = constants(self.graph, self.sizes)
+        self.block(())
+
+    def drop_known(self):
+        """Nodes of which all that they make is known: what they read is not asked for."""
+        g = self.graph
+
+        def known(n):
+            made = [o for o in n.output if o]
+            return n.op != "Constant" and n.input and not n.captured and all(
+                o in self.constant and o in self.sizes.content and o not in g.outputs and self.sizes.content[o].size <= KNOWN
+                and self.sizes.content[o].dtype.name in ("int64", "int32", "bool") for o in made)
+
+        g.nodes = [n for n in g.nodes if not known(n)]
+        g.drop_dead()
+
+    def block(self, names):
+        """These stay tensors that nodes make, although constants alone determine them; and so does what is made of them."""
+        self.graph.nodes, self.sizes.content = self.nodes, dict(self.contents)
+        blocked = set(names)
+        for n in self.graph.nodes:
+            if any(x in blocked for x in self.taken(n)) and n.op not in ("Shape", "Size"):
+                blocked.update(o for o in n.output if o)
+        for name in blocked:
+            self.sizes.content.pop(name, None)
+        self.given = self.computed - blocked
+        self.constant = {n for n in self.given if self.sizes.count.get(n) != 0}  # empty ones are left alone
+        self.drop_known()
+        self.made = {o: n for n in self.graph.nodes for o in n.output if o}
+        self.readers = {}
+        for n in self.graph.nodes:
+            for x in n.input + n.captured:
+                if x:
+                    self.readers.setdefault(x, []).append(n)
+
+    def taken(self, n):
+        """What a node's result hangs on: not what a known condition leaves aside."""
+        cond = self.contents.get(n.inp(0)) if n.op == "Where" else None
+        return n.input if cond is None or cond.size == 0 or cond.all() != cond.any() else [n.inp(0), n.inp(1 if cond.all() else 2)]
+
+    def data(self, name):
+        return name in self.given
+
+    def ints(self, name):
+        """The contents of a small constant tensor of integers, or None."""
+        x = self.sizes.content.get(name) if name else None
+        return None if x is None or x.dtype.kind not in "iu" else [int(i) for i in x.ravel()]

@@ -1,0 +1,477 @@
+"""Types and sizes of all tensors of a graph, and the contents of small ones.
+
+An unknown size is worked with as a number that cannot be mistaken for another: every symbol is a large prime, a different one in each
+of two worlds, and a size is the pair of what it is in the two. Equal pairs are equal sizes; a pair of equal numbers is a known size; one
+size divides another where it does so in both worlds. So N*3*H, floor(H/2)+1 and whatever a model computes need no algebra.
+In a third world every symbol is 64: there bytes are counted.
+
+    x f32[N,3,H,8] -> sizes ((N1,N2), (3,3), (H1,H2), (8,8)); Reshape to [0,-1] -> ((N1,N2), (24*H1, 24*H2))
+"""
+import numpy as np
+import onnx
+from . import bodies
+from onnx import TensorProto, TypeProto, helper, numpy_helper
+
+SMALL = 4096  # elements of a tensor whose contents are followed
+GUESS = 64
+WORLDS = 3    # two of primes, and one in which every symbol is GUESS
+RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
+# com.microsoft: results like input 0, or like all inputs broadcast together.
+LIKE = {"Gelu", "QuickGelu", "FastGelu", "BiasGelu", "QLinearLeakyRelu", "QLinearSigmoid", "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization"}
+
+
+def primes(start, count):
+    found, n = [], start | 1
+    while len(found) < count:
+        if all(n % d for d in range(3, int(n ** 0.5) + 1, 2)):
+            found.append(n)
+        n += 2
+    return found
+
+
+class Symbols:
+    """A number for each unknown size, by name, in each world."""
+
+    def __init__(self):
+        self.index, self.name = {}, {}
+        self.numbers = [primes(10_007, 64), primes(20_011, 64)]
+
+    def number(self, name, world):
+        i = self.index.setdefault(name, len(self.index))
+        if world == 2:
+            return GUESS
+        if i >= len(self.numbers[world]):
+            more = primes(self.numbers[world][-1] + 2, len(self.numbers[world]))
+            self.numbers[world] += more
+        self.name[world, self.numbers[world][i]] = name
+        return self.numbers[world][i]
+
+
+class World:
+    """Inference with every symbol replaced by its number."""
+
+    def __init__(self, graph, symbols, world, outer=None):
+        self.graph, self.symbols, self.world = graph, symbols, world
+        self.type = dict(outer.type) if outer else {}   # name -> (element type, dims or None); dims of int
+        self.data = dict(outer.data) if outer else {}   # name -> array, of small ones
+        self.sequences = dict(outer.sequences) if outer else {}
+        self.cache = outer.cache if outer else {}
+        self.declared = {v.name: v.type for v in list(graph.proto.value_info) + list(graph.proto.output)}
+
+    def dims_of(self, type_proto, owner):
+        """Element type and dims of a declared type; unnamed unknown dims get names of their own."""
+        if not type_proto.HasField("tensor_type"):
+            return 0, None
+        t = type_proto.tensor_type
+        if not t.HasField("shape"):
+            return t.elem_type, None
+        dims = []
+        for i, d in enumerate(t.shape.dim):
+            if d.HasField("dim_value") and d.dim_value >= 0:
+                dims.append(d.dim_value)
+            else:
+                dims.append(self.symbols.number(("named", d.dim_param) if d.dim_param else ("unknown", owner, i), self.world))
+        return t.elem_type, tuple(dims)
+
+    def start(self):
+        g = self.graph
+        for v in g.proto.input:
+            self.type[v.name] = self.dims_of(v.type, v.name)
+        for name, t in g.stored.items():
+            self.type[name] = (t.data_type, tuple(t.dims))
+            if np.prod(t.dims, dtype=object) <= SMALL and name not in g.replaceable:
+                self.data[name] = g.array(name)
+
+    # ---- one node
+
+    def node(self, node):
+        for name in node.output:
+            self.data.pop(name, None)
+        self.values(node)
+        if not all(n in self.type and self.type[n][1] is not None for n in node.output if n):
+            self.infer(node)
+        self.values_after(node)
+
+    def infer(self, node):
+        got = {}
+        key = None
+        if not node.graphs and not node.op.startswith("Sequence"):
+            key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
+                   tuple(self.data[n].tobytes() if n in self.data else None for n in node.input))
+            got = self.cache.get(key)
+            if got is not None:
+                got = dict(zip(node.output, got))
+        if not got:
+            got = bodies.infer(self, node) or self.own(node) or self.schema(node)
+            if key is not None:
+                self.cache[key] = [got.get(n) for n in node.output]
+        for i, name in enumerate(node.output):
+            if not name:
+                continue
+            elem, dims = got.get(name) or (0, None)
+            if name in self.declared:
+                elem, dims = self.merge(elem, dims, self.declared[name], name)
+            if dims is not None:
+                dims = tuple(self.symbols.number(("unknown", name, k), self.world) if d is None else d for k, d in enumerate(dims))
+            self.type[name] = (elem, dims)
+
+    def merge(self, elem, dims, declared, name):
+        t = declared.tensor_type
+        if not declared.HasField("tensor_type"):
+            return elem, dims
+        elem = elem or t.elem_type
+        if t.HasField("shape") and (dims is None or len(dims) == len(t.shape.dim)):
+            said = self.dims_of(declared, name)[1] if dims is None or any(map(self.is_unknown, dims)) else dims
+            dims = said if dims is None else tuple(b if self.is_unknown(a) else a for a, b in zip(dims, said))
+        return elem, dims
+
+    def is_unknown(self, size):
+        """Is it a size that nothing tells, not even in terms of others?"""
+        return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
+
+    def own(self, node):
+        """Rules where the schema has none, or refuses sizes that might broadcast."""
+        types = [self.type.get(n, (0, None)) for n in node.input]
+        if node.op.startswith("Reduce") and node.domain == "" and node.attr("keepdims", 1) and node.inp(1) and node.inp(1) not in self.data:
+            elem, dims = types[0]
+            return {node.output[0]: (elem, None if dims is None else (None,) * len(dims))}
+        if node.domain == "com.microsoft":
+            if node.op in LIKE and types[0][1] is not None:
+                return {node.output[0]: types[0]}
+            if node.op in ("DequantizeLinear", "QuantizeLinear") and types[0][1] is not None:
+                scale = types[1][0] if node.op == "DequantizeLinear" else (types[2][0] if len(types) > 2 else TensorProto.UINT8)
+                return {node.output[0]: (scale, types[0][1])}
+            if node.op in ("QLinearAdd", "QLinearMul"):
+                return {node.output[0]: (types[0][0], self.broadcast([types[0][1], types[3][1]]))}
+        if node.domain == "" and node.op == "Slice":
+            return self.slice(node, types)
+        if node.domain == "" and node.op == "Concat":
+            return self.concat(node, types)
+        if node.domain == "" and node.op.startswith("Sequence"):
+            return self.sequence(node, types)
+        return None
+
+    def concat(self, node, types):
+        if any(d is None or len(d) != len(types[0][1]) for _, d in types) or not types[0][1]:
+            return None
+        out = [next((x for x in column if not self.is_unknown(x)), column[0]) for column in zip(*(d for _, d in types))]
+        axis = node.attr("axis", 1)
+        out[axis] = sum(d[axis] for _, d in types)
+        return {node.output[0]: (types[0][0], tuple(out))}
+
+    def slice(self, node, types):
+        elem, dims = types[0]
+        if node.opset < 10:
+            starts, ends, axes, steps = node.attr("starts"), node.attr("ends"), node.attr("axes"), None
+        else:
+            given = [self.data.get(node.inp(k)) for k in range(1, 5)]
+            if any(g is None and node.inp(k) for k, g in enumerate(given, 1)):
+                return None
+            starts, ends, axes, steps = (None if g is None else g.ravel().tolist() for g in given)
+        if dims is None or starts is None or ends is None:
+            return None
+        out = list(dims)
+        for i, a in enumerate(range(len(starts)) if axes is None else axes):
+            out[a] = len(range(dims[a])[cut(dims[a], starts[i], ends[i], 1 if steps is None else steps[i])])
+        return {node.output[0]: (elem, tuple(out))}
+
+    def sequence(self, node, types):
+        """The type of a sequence is that of its elements, with None for what they do not agree on."""
+        own, new = self.sequences.get(node.inp(0)), None
+        if node.op == "SequenceConstruct":
+            new = types[0]
+            for t in types[1:]:
+                new = bodies.common(new, t)
+        elif node.op == "SequenceInsert" and own:
+            new = bodies.common(own, types[1])
+        elif node.op == "SequenceErase" and own:
+            new = own
+        elif node.op == "SequenceAt" and own:
+            return {node.output[0]: own}
+        if new:
+            self.sequences[node.output[0]] = new
+        return None
+
+    def broadcast(self, all_dims):
+        if any(d is None for d in all_dims):
+            return None
+        rank = max(map(len, all_dims), default=0)
+        out = []
+        for k in range(rank):
+            here = {d[k - rank + len(d)] for d in all_dims if k - rank + len(d) >= 0} - {1}
+            known = {x for x in here if x not in self.symbolic()}
+            out.append(1 if not here else here.pop() if len(here) == 1 else known.pop() if len(known) == 1 else
+                       self.symbols.number(("max", self.world, frozenset(here)), self.world))
+        return tuple(out)
+
+    def symbolic(self):
+        return {self.symbols.number(n, self.world) for n in list(self.symbols.index)}
+
+    def schema(self, node):
+        schema = node.schema
+        if schema is None:
+            return {}
+        types, data = {}, {}
+        for name in node.input:
+            if not name or name not in self.type:
+                continue
+            elem, dims = self.type[name]
+            if elem == 0:
+                continue
+            types[name] = helper.make_tensor_type_proto(elem, dims)
+            if name in self.data:
+                data[name] = numpy_helper.from_array(self.data[name], name)
+        out = {}
+        for s in dict.fromkeys((schema, onnx.defs.get_schema(node.op, node.domain))):  # older ones do not know negative axes
+            try:
+                got = onnx.shape_inference.infer_node_outputs(s, node.proto, types, data, opset_imports=node.graph.opsets,
+                                                              ir_version=node.graph.ir_version)
+            except Exception:
+                continue
+            for name, t in got.items():
+                if t.HasField("tensor_type") and (name not in out or out[name][1] is None):
+                    d = t.tensor_type.shape.dim if t.tensor_type.HasField("shape") else None
+                    out[name] = (t.tensor_type.elem_type, None if d is None else tuple(x.dim_value if x.HasField("dim_value") else None for x in d))
+            if all(out.get(o, (0, None))[1] is not None for o in node.output if o):
+                break
+        return out or self.after_failure(node)
+
+    def after_failure(self, node):
+        """Sizes that differ but may be 1 when the model runs: inference calls that a mistake."""
+        types = [self.type.get(n, (0, None)) for n in node.input if n]
+        if len(node.output) == 1 and len(types) > 1:
+            elem = types[1][0] if node.op == "Where" else types[0][0]
+            if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
+                elem = TensorProto.BOOL
+            if node.op in ("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Mean", "Sum", "Where", "And", "Or", "Xor", "Mod", "PRelu",
+                           "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift") or elem == TensorProto.BOOL:
+                return {node.output[0]: (elem, self.broadcast([t[1] for t in types]))}
+        return {}
+
+    # ---- contents
+
+    def values(self, node):
+        """Contents of the outputs, where they follow from small contents or from sizes alone."""
+        if node.op in ("Shape", "Size") and node.domain == "":
+            dims = self.type.get(node.input[0], (0, None))[1]
+            if dims is not None:
+                x = np.array(dims, dtype=np.int64)
+                if node.op == "Shape":
+                    self.data[node.output[0]] = x[node.attr("start", 0):node.attr("end", len(dims))]
+                else:
+                    self.data[node.output[0]] = np.array(np.prod(x), dtype=np.int64)
+                self.note(node)
+
+    def values_after(self, node):
+        if node.op == "Where" and node.domain == "" and self.picked(node):
+            return
+        if node.op in ("Shape", "Size") or node.op in RANDOM or node.graphs or node.domain != "" or node.schema is None:
+            return
+        if not node.input and node.op != "Constant":
+            return
+        if not all(n in self.data for n in node.input if n):
+            return
+        for n in node.output:
+            dims = self.type.get(n, (0, None))[1] if n else ()
+            if n and (dims is None or np.prod(dims, dtype=object) > SMALL):
+                return
+        try:
+            got = evaluate(node, [self.data[n] if n else None for n in node.input])
+        except Exception:
+            return
+        for name, x in zip(node.output, got):
+            if name:
+                self.data[name] = np.asarray(x)
+        self.note(node)
+
+    def picked(self, node):
+        """Where of a condition that is the same everywhere takes one of its inputs whole."""
+        cond, dims = self.data.get(node.inp(0)), self.type.get(node.out(0), (0, None))[1]
+        if dims is not None and 0 in dims:
+            self.data[node.output[0]] = np.zeros(dims, dtype=helper.tensor_dtype_to_np_dtype(self.type[node.out(0)][0]))
+            return True
+        if cond is None or cond.size == 0 or cond.all() != cond.any() or dims is None or np.prod(dims, dtype=object) > SMALL:
+            return False
+        x = self.data.get(node.inp(1 if cond.all() else 2))
+        if x is not None:
+            self.data[node.output[0]] = np.broadcast_to(x, dims)
+        return x is not None
+
+    def note(self, node):
+        for n in node.output:
+            if n in self.data:
+                x = self.data[n]
+                self.type[n] = (helper.np_dtype_to_tensor_dtype(x.dtype), tuple(x.shape))
+
+
+# ---------------------------------------------------------------------------------------------------- contents of small tensors
+
+def divide(a, b):
+    if a.dtype.kind == "f":
+        return a / b
+    q = np.abs(a) // np.abs(b)  # towards zero
+    return (np.where((a < 0) != (b < 0), -q, q)).astype(a.dtype)
+
+
+def slice_of(node, x, starts=None, ends=None, axes=None, steps=None):
+    if starts is None:
+        starts, ends = node.attr("starts", []), node.attr("ends", [])
+        axes = node.attr("axes", list(range(len(starts))))
+    axes = range(len(starts)) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    parts = [slice(None)] * x.ndim
+    for s, e, a, t in zip(starts, ends, axes, steps):
+        parts[int(a)] = cut(x.shape[int(a)], int(s), int(e), int(t))
+    return x[tuple(parts)]
+
+
+def cut(n, start, end, step):
+    """ONNX's start and end of a dim of n elements as Python's."""
+    start, end = (start + n if start < 0 else start), (end + n if end < 0 else end)
+    if step > 0:
+        return slice(min(max(start, 0), n), min(max(end, 0), n), step)
+    start, end = min(max(start, -1), n - 1), min(max(end, -1), n - 1)
+    return slice(start, None if end < 0 else end, step) if start >= 0 else slice(0, 0)
+
+
+def reshape_to(node, x, shape):
+    shape = [x.shape[i] if d == 0 and not node.attr("allowzero", 0) else int(d) for i, d in enumerate(shape)]
+    return x.reshape(shape)
+
+
+FAST = {
+    "Gather": lambda n, x, i: np.take(x, i, axis=n.attr("axis", 0)),
+    "Concat": lambda n, *x: np.concatenate(x, axis=n.attr("axis", 0)),
+    "Identity": lambda n, x: x,
+    "Cast": lambda n, x: x.astype(helper.tensor_dtype_to_np_dtype(n.attr("to", 1))),
+    "Add": lambda n, a, b: a + b,
+    "Sub": lambda n, a, b: a - b,
+    "Mul": lambda n, a, b: a * b,
+    "Div": lambda n, a, b: divide(a, b),
+    "Slice": slice_of,
+    "Reshape": reshape_to,
+    "Equal": lambda n, a, b: a == b,
+    "Where": lambda n, c, a, b: np.where(c, a, b).astype(a.dtype),
+    "Constant": lambda n: n.constant(),
+    "ConstantOfShape": lambda n, s: np.full(s, n.attr("value", np.zeros(1, np.float32)).ravel()[0]),
+    "Unsqueeze": lambda n, x, axes=None: unsqueeze(x, n.attr("axes", axes)),
+    "Squeeze": lambda n, x, axes=None: np.squeeze(x, axis=None if n.attr("axes", axes) is None else tuple(int(a) for a in n.attr("axes", axes))),
+    "Transpose": lambda n, x: np.transpose(x, n.attr("perm", None)),
+}
+
+
+def unsqueeze(x, axes):
+    rank = x.ndim + len(axes)
+    where = {int(a) % rank for a in axes}
+    dims = iter(x.shape)
+    return x.reshape([1 if k in where else next(dims) for k in range(rank)])
+
+
+def evaluate(node, inputs):
+    if node.op in FAST:
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        return [FAST[node.op](node, *inputs)]
+    from onnx.reference import ReferenceEvaluator
+    session = ReferenceEvaluator(node.proto, opsets={d.domain: d.version for d in node.graph.opsets})
+    return session.run(None, {n: x for n, x in zip(node.input, inputs) if n})
+
+
+# ---------------------------------------------------------------------------------------------------- all worlds together
+
+# What follows from unknown sizes as a polynomial: equal in both worlds is equal always. And what follows where it comes out different.
+ALGEBRA = {"Shape", "Size", "Gather", "Concat", "Slice", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Identity", "Transpose", "Add", "Sub", "Mul",
+           "Neg", "Split", "Equal", "Where", "ReduceProd", "ReduceSum", "Expand", "Range", "ConstantOfShape", "Tile"}
+ROUNDING = {"Div", "Floor", "Ceil", "Round", "Cast", "Sqrt"}
+
+
+def differ(x, y):
+    return x.view(np.uint8) != y.view(np.uint8) if x.dtype.kind == "V" else ~((x == y) | ((x != x) & (y != y)))
+
+
+def follows(node, a, b):
+    """May the contents of this node's outputs be believed, though some of what they come from is not known?"""
+    unknown = [differ(a.data[n], b.data[n]) for n in node.input if n in a.data and n in b.data and a.data[n].shape == b.data[n].shape]
+    if not any(u.any() for u in unknown) or node.op in ALGEBRA:
+        return True
+    if node.op in ("Min", "Max") and all(n in a.data and n in b.data for n in list(node.input) + list(node.output)):
+        x, y = a.data[node.output[0]], b.data[node.output[0]]  # a size is at least 0
+        return bool((differ(x, y) | ((x <= 0) if node.op == "Min" else False) | ~np.logical_or.reduce(np.broadcast_arrays(*unknown))).all())
+    if node.op not in ROUNDING or not all(n in a.data and n in b.data for n in node.input + node.output if n):
+        return False
+    x, y = a.data[node.output[0]], b.data[node.output[0]]
+    return x.shape == y.shape and not (np.logical_or.reduce(np.broadcast_arrays(*unknown)) & ~differ(x, y)).any()
+
+
+class Sizes:
+    """What the worlds agree on. dims: name -> tuple of sizes (pairs), or None; elem: name -> element type; bytes: name -> bytes of one copy."""
+
+    def __init__(self, graph, symbols=None):
+        self.symbols = symbols or Symbols()
+        self.worlds = worlds = [World(graph, self.symbols, w) for w in range(WORLDS)]
+        for w in worlds:
+            w.start()
+        for node in graph.nodes:
+            for w in worlds:
+                w.node(node)
+            if node.op == "Slice" and self.symbols.index:
+                self.forget_cut(node)
+            if self.symbols.index and not follows(node, *worlds[:2]):
+                for w in worlds:
+                    for name in node.output:
+                        w.data.pop(name, None)
+        a, b, guess = worlds
+        self.elem, self.dims, self.content, self.count = {}, {}, {}, {}
+        for name, (elem, dims) in a.type.items():
+            other = b.type.get(name, (0, None))[1]
+            self.elem[name] = elem
+            self.dims[name] = None if dims is None or other is None or len(dims) != len(other) else tuple(zip(dims, other))
+            third = guess.type.get(name, (0, None))[1]
+            self.count[name] = None if third is None else int(np.prod(third, dtype=object))
+            x, y = a.data.get(name), b.data.get(name)
+            if x is not None and y is not None and x.shape == y.shape and not differ(x, y).any():
+                self.content[name] = x
+
+    def forget_cut(self, node):
+        """What is left of an unknown size after a cut is at most a number, but not for sure that."""
+        x, y = node.inp(0), node.out(0)
+        pairs = [[w.type.get(n, (0, None))[1] for w in self.worlds[:2]] for n in (x, y)]
+        if any(d is None for p in pairs for d in p):
+            return
+        for k, (was, now) in enumerate(zip(zip(*pairs[0]), zip(*pairs[1]))):
+            if not known(was) and known(now):
+                for w in self.worlds:
+                    elem, dims = w.type[y]
+                    size = self.symbols.number(("min", now[0], was), w.world)
+                    w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])
+
+    def bits(self, name):
+        try:
+            return onnx.helper.tensor_dtype_to_np_dtype(self.elem[name]).itemsize * 8 if self.elem[name] != TensorProto.STRING else 0
+        except Exception:
+            return 0
+
+
+ONE = (1, 1)
+
+
+def known(d):
+    return d[0] == d[1]
+
+
+def quotient(a, b):
+    """a / b, or None where b does not divide a."""
+    if b[0] <= 0 or b[1] <= 0 or a[0] % b[0] or a[1] % b[1]:
+        return None
+    return a[0] // b[0], a[1] // b[1]
+
+
+def product(dims):
+    p, q = 1, 1
+    for d in dims:
+        p, q = p * d[0], q * d[1]
+    return p, q
+
+
+__all__ = ["Sizes", "Symbols", "ONE", "known", "quotient", "product", "TypeProto"]

@@ -1,0 +1,323 @@
+"""Reads a certificate and checks its structure: docs/proof.md, section 3.
+
+    value 0 "x" bytes 96 atoms 2 3 4      -> Value(name="x", bytes=96, sizes=(2, 3, 4))
+    token 0:0 1:0                         -> ((0,), (0,)): its atoms at each pin, () where it is absent
+    form 0 0 1 | 0 1 | 1 0                -> Form(group=(0, 0, 1), seq=((0, 1), (1, 0)))
+
+Every line is checked on its own (indices in range, orders are permutations) as it is read; what needs all lines of an op or the
+whole file when it is complete.
+"""
+import dataclasses
+import json
+import math
+import re
+
+from . import Refused
+
+WORD = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|[^\s"]+')
+NUMBER = re.compile(r"0|[1-9][0-9]*")
+MOSTFOLDED = 7  # atoms of a value that is folded
+ROLES = ("input", "output", "captured", "reads")
+
+
+@dataclasses.dataclass
+class Value:
+    name: str
+    bytes: int
+    sizes: tuple       # int, or str where unknown
+    keep: tuple = None  # the atoms that the bound looks at; None: all
+    fold: tuple = None  # for each order of those, by its place in the dictionary, the place of the one that stands in for it
+
+
+@dataclasses.dataclass(frozen=True)
+class Pin:
+    value: int
+    tensor: str
+    stands: tuple
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    group: tuple  # of each token
+    seq: tuple    # for each pin its groups, outermost first
+
+
+@dataclasses.dataclass
+class Op:
+    role: str            # node, or input, output, captured, reads
+    name: str
+    type: str = ""
+    fixed: bool = True
+    pins: list = dataclasses.field(default_factory=list)
+    tokens: list = dataclasses.field(default_factory=list)
+    forms: list = dataclasses.field(default_factory=list)
+    choice: tuple = None  # (form, tokens group after group)
+
+    @property
+    def may_move(self):
+        return not self.fixed and len(self.tokens) > 1
+
+
+@dataclasses.dataclass
+class Part:
+    cost: tuple  # conversions, bytes
+    ops: tuple
+
+
+@dataclasses.dataclass
+class Proof:
+    bytes_first: bool = False
+    values: list = dataclasses.field(default_factory=list)
+    ops: list = dataclasses.field(default_factory=list)
+    parts: list = dataclasses.field(default_factory=list)
+    outside: int = 0
+    cost: tuple = None
+    bound: tuple = None
+
+
+class Line:
+    """The words of a line, taken one by one."""
+
+    def __init__(self, number, text):
+        self.number, self.words, self.at = number, WORD.findall(text), 0
+        if " ".join(self.words) != text:
+            self.fail("words are separated by single spaces")
+
+    def fail(self, why):
+        raise Refused(f"line {self.number}: {why}")
+
+    def more(self):
+        return self.at < len(self.words)
+
+    def word(self, *wanted):
+        if not self.more():
+            self.fail(f"ends where {' or '.join(wanted) or 'a word'} should be")
+        w = self.words[self.at]
+        if wanted and w not in wanted:
+            self.fail(f"'{w}' where {' or '.join(wanted)} should be")
+        self.at += 1
+        return w
+
+    def string(self):
+        w = self.word()
+        try:
+            s = json.loads(w)
+        except ValueError:
+            s = None
+        if not isinstance(s, str):
+            self.fail(f"'{w}' is no string")
+        return s
+
+    def number_below(self, limit, what):
+        w = self.word()
+        if not NUMBER.fullmatch(w):
+            self.fail(f"'{w}' is no {what}")
+        if limit is not None and int(w) >= limit:
+            self.fail(f"{what} {w} of {limit}")
+        return int(w)
+
+    def numbers(self, limit, what, until=None):
+        found = []
+        while self.more() and self.words[self.at] != until:
+            found.append(self.number_below(limit, what))
+        return tuple(found)
+
+    def done(self):
+        if self.more():
+            self.fail(f"'{self.words[self.at]}' is too much")
+
+
+class Reader:
+    def __init__(self, text):
+        self.proof = Proof()
+        self.lines = text.split("\n")
+        if self.lines[-1] != "":
+            raise Refused("the file does not end with a line end")
+        self.stage = 0
+        self.seen = set()
+        self.place = {}  # first number of the last choose, keep or fold
+
+    # Lines in the order of the specification; a kind may only be followed by its own or a later kind.
+    STAGES = {"value": 1, "op": 2, "pin": 2, "token": 2, "form": 2, "choose": 3, "keep": 4, "fold": 5, "component": 6, "outside": 7,
+              "claim": 8, "end": 9}
+
+    def read(self):
+        if len(self.lines) < 3 or self.lines[0] != "relayout.proof/1":
+            raise Refused("line 1: not a relayout.proof/1")
+        if self.lines[1] not in ("objective nodes", "objective bytes"):
+            raise Refused("line 2: 'objective nodes' or 'objective bytes'")
+        self.proof.bytes_first = self.lines[1] == "objective bytes"
+        for i, text in enumerate(self.lines[2:-1], 3):
+            line = Line(i, text)
+            kind = line.word(*self.STAGES)
+            stage = self.STAGES[kind]
+            if stage < self.stage or (stage >= 7 and stage == self.stage):
+                line.fail(f"'{kind}' is not expected here")
+            self.stage = stage
+            getattr(self, kind)(line)
+            line.done()
+        if self.stage != 9:
+            raise Refused("the file has no 'end'")
+        if self.proof.cost is None or "outside" not in self.seen:
+            raise Refused("the file has no 'outside' and 'claim'")
+        self.close_op()
+        return self.proof
+
+    # ---- values, ops and what belongs to them
+
+    def value(self, line):
+        if line.number_below(None, "value") != len(self.proof.values):
+            line.fail("values are numbered from 0")
+        name = line.string()
+        line.word("bytes")
+        size = line.number_below(None, "number of bytes")
+        line.word("atoms")
+        sizes = []
+        while line.more():
+            sizes.append(line.string() if line.words[line.at][0] == '"' else line.number_below(None, "size"))
+        self.proof.values.append(Value(name, size, tuple(sizes)))
+
+    def op(self, line):
+        self.close_op()
+        if line.number_below(None, "op") != len(self.proof.ops):
+            line.fail("ops are numbered from 0")
+        role = line.word("node", *ROLES)
+        op = Op(role, line.string())
+        if role == "node":
+            op.type = line.word()
+            op.type = json.loads(op.type) if op.type[0] == '"' else op.type
+            op.fixed = line.more()
+            if op.fixed:
+                line.word("fixed")
+        self.proof.ops.append(op)
+
+    def last_op(self, line):
+        if not self.proof.ops:
+            line.fail("belongs to no op")
+        return self.proof.ops[-1]
+
+    def pin(self, line):
+        op = self.last_op(line)
+        if op.tokens or op.forms:
+            line.fail("pins come before tokens and forms")
+        value = line.number_below(len(self.proof.values), "value")
+        tensor = line.string()
+        n = len(self.proof.values[value].sizes)
+        order = line.numbers(n, "atom")
+        if sorted(order) != list(range(n)):
+            line.fail(f"no permutation of the {n} atoms of value {value}")
+        op.pins.append(Pin(value, tensor, order))
+
+    def token(self, line):
+        op = self.last_op(line)
+        if op.fixed or op.forms:
+            line.fail("tokens belong to ops that may move, before their forms")
+        at = [()] * len(op.pins)
+        while line.more():
+            place, _, atoms = line.word().partition(":")
+            if not NUMBER.fullmatch(place) or int(place) >= len(op.pins) or at[int(place)]:
+                line.fail(f"'{place}' is no pin, or was there before")
+            words = atoms.split(",")
+            n = len(self.proof.values[op.pins[int(place)].value].sizes)
+            if not all(NUMBER.fullmatch(w) and int(w) < n for w in words):
+                line.fail(f"'{atoms}' are no atoms of pin {place}")
+            at[int(place)] = tuple(map(int, words))
+        op.tokens.append(tuple(at))
+
+    def form(self, line):
+        op = self.last_op(line)
+        if op.fixed:
+            line.fail("an op that is fixed has no forms")
+        group = line.numbers(256, "group", until="|")
+        if len(group) != len(op.tokens):
+            line.fail(f"groups of {len(group)} tokens, the op has {len(op.tokens)}")
+        seq = []
+        for k in range(len(op.pins)):
+            line.word("|")
+            seq.append(line.numbers(256, "group", until="|"))
+            if len(set(seq[-1])) != len(seq[-1]):
+                line.fail(f"a group stands twice at pin {k}")
+            for t, token in enumerate(op.tokens):
+                if token[k] and group[t] not in seq[-1]:
+                    line.fail(f"pin {k} has token {t}, but not its group {group[t]}")
+        op.forms.append(Form(group, tuple(seq)))
+
+    def close_op(self):
+        """An op is complete: at each pin its tokens hold each atom once."""
+        if not self.proof.ops or self.proof.ops[-1].fixed:
+            return
+        op, k = self.proof.ops[-1], len(self.proof.ops) - 1
+        for i, pin in enumerate(op.pins):
+            atoms = sorted(a for token in op.tokens for a in token[i])
+            if atoms != sorted(pin.stands):
+                raise Refused(f"op {k}: its tokens do not hold the atoms of pin {i} once each")
+
+    # ---- the assignment and the bound
+
+    def choose(self, line):
+        self.close_op()
+        k = line.number_below(len(self.proof.ops), "op")
+        op = self.proof.ops[k]
+        self.rises(line, "choose", k)
+        form = line.number_below(len(op.forms), "form")
+        tokens = line.numbers(len(op.tokens), "token")
+        if sorted(tokens) != list(range(len(op.tokens))):
+            line.fail(f"no permutation of the {len(op.tokens)} tokens of op {k}")
+        groups = [op.forms[form].group[t] for t in tokens]
+        if groups != sorted(groups):
+            line.fail("the tokens of a group stand together, groups in ascending sequence")
+        op.choice = (form, tokens)
+
+    def keep(self, line):
+        v = line.number_below(len(self.proof.values), "value")
+        value = self.proof.values[v]
+        value.keep = line.numbers(len(value.sizes), "atom")
+        if list(value.keep) != sorted(set(value.keep)):
+            line.fail("atoms that are kept are listed once each, in ascending sequence")
+
+        self.rises(line, "keep", v)
+
+    def fold(self, line):
+        v = line.number_below(len(self.proof.values), "value")
+        self.rises(line, "fold", v)
+        value = self.proof.values[v]
+        n = len(value.sizes if value.keep is None else value.keep)
+        orders = math.factorial(n) if n <= MOSTFOLDED else 0
+        value.fold = line.numbers(orders, "order")
+        if len(value.fold) != orders:
+            line.fail(f"images of {len(value.fold)} orders, value {v} has {orders} of them")
+        if any(value.fold[x] != x for x in value.fold):
+            line.fail("an image is not its own image")
+
+    def rises(self, line, kind, number):
+        if number <= self.place.get(kind, -1):
+            line.fail(f"lines of '{kind}' rise by their first number")
+        self.place[kind] = number
+
+    def component(self, line):
+        if line.number_below(None, "component") != len(self.proof.parts):
+            line.fail("components are numbered from 0")
+        cost = (line.number_below(None, "number"), line.number_below(None, "number"))
+        ops = line.numbers(len(self.proof.ops), "op")
+        self.proof.parts.append(Part(cost, ops))
+
+    def outside(self, line):
+        self.seen.add("outside")
+        self.proof.outside = line.number_below(None, "number")
+
+    def claim(self, line):
+        n = [line.number_below(None, "number") for _ in range(4)]
+        self.proof.cost, self.proof.bound = tuple(n[:2]), tuple(n[2:])
+
+    def end(self, line):
+        pass
+
+
+def read(path):
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refused("the file is no UTF-8 text") from None
+    if "\r" in text:
+        raise Refused("the file has carriage returns")
+    return Reader(text).read()

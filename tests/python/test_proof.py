@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Certificates through the second checker, scripts/check_proof.py, which shares no code with the program.
+
+  test_proof.py                        hand-made certificates, cases, random models, some sample models, mutations
+  test_proof.py --zoo all --count 0    all sample models, nothing random
+  test_proof.py --random SEED          one random model, with its certificate left in BUILD/proof-failures
+
+Hand-made: the least cost is known from trying every assignment; the checker must accept it and refuse a higher one. Real ones: the file
+that `optimize --proof` writes must hold, and its problem must be the one that the checker rebuilds from the model. Mutated:
+changes after which the file cannot be true (mutate.py says why) must be refused.
+"""
+import multiprocessing
+import os
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import onnx
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import common
+import graphgen
+import mutate
+import proofgen
+import zoo
+
+sys.path.insert(0, str(common.ROOT / "scripts"))
+from proof import NotRebuilt, Refused, bound, text  # noqa: E402
+from proof.compare import Pair          # noqa: E402
+
+# Quick ones that have something to prove; --zoo all takes the rest too.
+ZOO = ["pt_gpt", "ptd_gpt", "tf_ssd_lite_raw", "pt_vit_tiny_patch16_224", "tf_mobilenet_v3_small_raw", "pt_mixer_s32_224", "pt_convnext_atto"]
+
+
+UNPROVED = 0.02  # of the random models the program may leave so many without a proof; it says so itself
+
+
+class Wrong(Exception):
+    """What a test found."""
+
+
+class Unproved(Exception):
+    """The program wrote no certificate, since its own check did not hold."""
+
+
+def accepts(pair, words):
+    """What the checker says of a certificate: (None, what was not rebuilt), or (why it is refused, [])."""
+    try:
+        proof = text.Reader(words).read()
+        bound.check_cost(proof)
+        bound.check_bound(proof)
+        return None, pair.check(proof) if pair else []
+    except NotRebuilt as e:
+        return None, [str(e)]
+    except Refused as e:
+        return str(e), []
+
+
+# ---------------------------------------------------------------------------------------------------- hand-made
+
+def hand_made(seed):
+    made = proofgen.make(random.Random(seed))
+    why, _ = accepts(None, made.text())
+    if why:
+        return f"hand-made {seed}: {why}"
+    n, size = made.best
+    for cost, limit in (((n + 1, size), (n + 1, size)), ((n, size), (n + 1, size)), ((n, size + 1), (n, size + 1))):
+        if accepts(None, made.text(cost, limit))[0] is None:
+            return f"hand-made {seed}: accepted {cost} and {limit}, the least is {made.best}"
+    if made.sequence and not least_is_checked(made):
+        return f"hand-made {seed}: a bound above the least is accepted"
+    return None
+
+
+def least_is_checked(made):
+    """The bound alone, without the assignment: one more of the objective's first measure cannot be proved."""
+    n, size = made.best
+    proof = text.Reader(made.text((n, size + 1), (n, size + 1))).read()
+    try:
+        bound.check_bound(proof)
+    except Refused as e:
+        return "can be had for less" in str(e)
+    return False
+
+
+# ---------------------------------------------------------------------------------------------------- real ones
+
+def prove(prog, src, tmp, more=()):
+    """Runs the program; the certificate's text and the result's path."""
+    out, proof = Path(tmp) / "out.onnx", Path(tmp) / "proof.txt"
+    r = common.optimize(prog, src, out, "onnx", "--proof", str(proof), *more)
+    if r.status == 7 and "nothing was proved" in r.message:
+        raise Unproved(r.message.split("nothing was proved: ")[-1])
+    if r.status != 0:
+        raise Wrong(r.text)
+    return proof.read_text(), out
+
+
+def check_model(name, prog, src, more=()):
+    """(what is wrong or None, conversions, not rebuilt, seconds of the checker, gap, text, pair)"""
+    with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+        words, out = prove(prog, src, tmp, more)
+        start = time.monotonic()
+        pair = Pair(src, out)
+        why, lost = accepts(pair, words)
+        seconds = time.monotonic() - start
+    return why, lost, seconds, words, pair
+
+
+def claim(words):
+    return [int(w) for line in words.split("\n") if line.startswith("claim") for w in line.split()[1:]]
+
+
+def run(job):
+    kind, what, prog, cache = job
+    row = {"kind": kind, "name": str(what), "fail": None, "lost": [], "seconds": 0.0, "claim": None, "unproved": None}
+    try:
+        if kind == "hand-made":
+            row["fail"] = hand_made(what)
+            return row
+        with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+            more = ()
+            if kind == "case":
+                src = what
+            elif kind == "zoo":
+                src = zoo.filled(what, cache / "zoo")
+            else:
+                src = Path(tmp) / "in.onnx"
+                src.write_bytes(graphgen.make(what).proto.SerializeToString())
+                more = ("--objective", "bytes") if what % 4 == 3 else ()
+            why, lost, row["seconds"], words, _ = check_model(row["name"], prog, src, more)
+            row.update(lost=lost, claim=claim(words), fail=why)
+            if why and kind == "random":
+                keep(cache / "proof-failures", what, src, words)
+    except Unproved as e:
+        row["unproved" if kind == "random" else "fail"] = f"not proved: {e}"
+    except Exception as e:
+        row["fail"] = f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:300]}"
+    return row
+
+
+def keep(folder, seed, src, words):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{seed}.onnx").write_bytes(src.read_bytes())
+    (folder / f"{seed}.proof").write_text(words)
+
+
+# ---------------------------------------------------------------------------------------------------- mutated
+
+def mutated(prog, cache, sources, count, seed):
+    """Wrong acceptances, one line each; and how many of each kind were tried."""
+    r, wrong, kinds, done = random.Random(seed), [], {}, 0
+    models = []
+    with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+        for k, src in enumerate(sources):
+            try:
+                words, out = prove(prog, src, tmp)
+            except Unproved:
+                continue
+            pair = Pair(src, out)
+            if accepts(pair, words) == (None, []):
+                models.append((Path(src).stem, mutate.Text(words), pair))
+        if not models:
+            return ["no certificate to mutate"], kinds, 0
+        while done < count:
+            name, original, pair = models[done % len(models)]
+            kind, words = original.mutate(r)
+            done += 1
+            kinds[kind] = kinds.get(kind, 0) + 1
+            if accepts(pair, words) == (None, []):
+                differ = [(a, b) for a, b in zip(original.lines, words.split("\n")) if a != b][:1]
+                wrong.append(f"{name}, {kind}: accepted; {differ}")
+    return wrong, kinds, done
+
+
+def main():
+    p = common.arguments(__doc__.splitlines()[0])
+    p.add_argument("--count", type=int, default=200, help="random models (default: 200)")
+    p.add_argument("--seed", type=int, default=0, help="the first one")
+    p.add_argument("--random", type=int, help="this one alone")
+    p.add_argument("--made", type=int, default=300, help="hand-made certificates (default: 300)")
+    p.add_argument("--mutations", type=int, default=1000)
+    p.add_argument("--zoo", nargs="*", default=ZOO, help="parts of names, or all")
+    args = p.parse_args()
+    prog, cache = common.program(args), args.build.resolve()
+    cases = sorted((common.SHARED / "cases").glob("*.onnx"))
+    samples = zoo.names() if args.zoo == ["all"] else [n for n in zoo.names() if n in args.zoo]
+    seeds = [args.random] if args.random is not None else range(args.seed, args.seed + args.count)
+    jobs = [("zoo", n, prog, cache) for n in samples] + [("case", c, prog, cache) for c in cases]
+    jobs += [("hand-made", s, prog, cache) for s in range(args.seed, args.seed + args.made)]
+    jobs = ([] if args.random is not None else jobs) + [("random", s, prog, cache) for s in seeds]
+    npass = nfail = nlost = ngap = nopen = 0
+    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
+        for row in pool.imap_unordered(run, jobs):
+            n = row["claim"]
+            if row["kind"] == "zoo":
+                print(f"{row['name']:34}{n[0] if n else '-':>5} conversions {row['seconds']:7.2f} s {'gap' if n and n[:2] != n[2:] else ''}", flush=True)
+            if row["fail"]:
+                print(f"{row['kind']} {Path(row['name']).stem}: {row['fail']}", flush=True)
+            if row["unproved"]:
+                nopen += 1
+                print(f"random {row['name']}: {row['unproved']}", flush=True)
+            if row["lost"]:
+                nlost += 1
+                print(f"{row['kind']} {Path(row['name']).stem}: not rebuilt: {', '.join(row['lost'][:3])}", flush=True)
+            ngap += bool(n and n[:2] != n[2:])
+            npass += not (row["fail"] or row["lost"] or row["unproved"])
+            nfail += bool(row["fail"])
+    print(f"{nlost} models with parts that could not be rebuilt, {ngap} gaps, {nopen} random models not proved")
+    if nopen > max(1, UNPROVED * len(seeds)):
+        print(f"more than {UNPROVED:.0%} of the random models were not proved")
+        nfail += 1
+    if args.mutations and args.random is None:
+        with tempfile.TemporaryDirectory() as tmp:
+            sources = [str(c) for c in cases] + [str(zoo.filled(n, cache / "zoo")) for n in samples if n in ZOO[:3]]
+            for s in range(40):
+                path = Path(tmp) / f"{s}.onnx"
+                onnx.save(graphgen.make(args.seed + s).proto, path)
+                sources.append(str(path))
+            wrong, kinds, done = mutated(prog, cache, sources, args.mutations, args.seed)
+        for w in wrong:
+            print(w)
+        print(f"{done} mutated certificates of {len(kinds)} kinds, {len(wrong)} accepted")
+        npass, nfail = npass + (done - len(wrong)), nfail + len(wrong)
+    return common.closing(npass, nfail, nlost + nopen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
