@@ -23,9 +23,22 @@ const rl_tensor *rl_call_dense(rl_call *c, uint32_t i) {
     return keep_temp(c, rl_contiguous(c->rt, t));
 }
 
+static bool is_number(rl_dtype t) {
+    return rl_is_float(t) || rl_is_integer(t) || t == RL_BOOL;
+}
+
+/* Zero stands for it until the kernel is done; then the run fails. */
+static const rl_tensor *no_number(rl_call *c, uint32_t i, rl_dtype t) {
+    c->wrong = i + 1;
+    rl_tensor *y = rl_call_temp(c, t, 0, NULL);
+    if (t != RL_STRING) memset(y->mem->p, 0, y->mem->nbyte);
+    return y;
+}
+
 const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
-    if (!x || x->kind != RL_TENSOR || x->dtype == t) return rl_call_dense(c, i);
+    if (!x || (x->kind == RL_TENSOR && x->dtype == t)) return rl_call_dense(c, i);
+    if (x->kind != RL_TENSOR || !is_number(x->dtype) || !is_number(t)) return no_number(c, i, t);
     rl_tensor *y = rl_call_temp(c, t, x->rank, x->dim);
     rl_convert(c->rt, y, x, true);
     return y;

@@ -71,7 +71,8 @@ static rl_status run_kernel(const rl_step *s, rl_call *c) {
                             !t ? "none" : t->kind == RL_SEQUENCE ? "sequence" : rl_dtype_name(t->dtype));
     }
     c->arg = k->arg;
-    return k->fn(c);
+    rl_status status = k->fn(c);
+    return c->wrong ? rl_call_fail(c, RL_EMODEL, "input %u is no tensor of numbers", c->wrong - 1) : status;
 }
 
 static void drop_temps(rl_step *s, rl_frame *f) {
