@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../src/onnx.h"
+#include "../src/wire.h"
 #include "exec.h"
 #include "kernels.h"
 
@@ -100,6 +102,32 @@ rl_status rl_call_ints(rl_call *c, const char *name, uint32_t slot, const int64_
     if (a->kind != RL_ATTR_INTS && a->kind != RL_ATTR_INT) return rl_call_fail(c, RL_EMODEL, "attribute '%s' is no list of integers", name);
     *n = a->kind == RL_ATTR_INT ? 1 : a->n;
     *x = a->kind == RL_ATTR_INT ? &a->i : a->ints;
+    return RL_OK;
+}
+
+/* The TensorProto inside an AttributeProto. */
+static rl_span tensor_bytes(const rl_attr *a) {
+    rl_span t = {0};
+    rl_wire w = rl_wire_of(a->raw);
+    for (rl_field f; rl_wire_next(&w, &f);)
+        if (f.number == 5) t = f.body;
+    return t;
+}
+
+rl_status rl_call_tensor(rl_call *c, const char *name, const rl_tensor **out) {
+    const rl_attr *a = rl_attr_find(c->node, name);
+    *out = NULL;
+    if (!a) return RL_OK;
+    if (a->kind != RL_ATTR_TENSOR) return rl_call_fail(c, RL_EMODEL, "attribute '%s' is no tensor", name);
+    rl_const k = *a->tensor;
+    const rl_span *s = NULL;
+    if (!k.data && a->raw.p) RL_TRY(rl_onnx_tensor((rl_graph *)(uintptr_t)c->g, tensor_bytes(a), &k, &s));
+    if (!k.data && !s) return rl_call_fail(c, RL_ELIMIT, "attribute '%s': a tensor of this kind does not run", name);
+    RL_TRY(rl_call_dims(c, k.rank, k.dim));
+    rl_tensor *t = rl_call_temp(c, k.dtype, k.rank, k.dim);
+    for (int64_t i = 0; s && i < rl_numel(t); i++) ((rl_str *)rl_data(t))[i] = rl_intern(c->g->ctx, (const char *)s[i].p, s[i].n);
+    if (!s && k.nbyte) memcpy(rl_data(t), k.data, k.nbyte);
+    *out = t;
     return RL_OK;
 }
 

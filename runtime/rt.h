@@ -176,6 +176,8 @@ rl_status rl_call_need(const rl_call *c, uint32_t n);
 /* Integers from attribute `name` or, where the node has it, from input `slot` (RL_NONE: no such input; the op's opset version
  * tells which of the two a valid node has). *n is 0 and *x NULL where neither is there. */
 rl_status rl_call_ints(rl_call *c, const char *name, uint32_t slot, const int64_t **x, uint32_t *n);
+/* The tensor in attribute `name`, row-major, until the node is done; NULL where the node has none. */
+rl_status rl_call_tensor(rl_call *c, const char *name, const rl_tensor **out);
 /* axis made non-negative for a rank; RL_EMODEL when out of range. */
 rl_status rl_call_axis(const rl_call *c, int64_t axis, uint32_t rank, uint32_t *out);
 /* The integer attribute `name` as an axis of input 0. */
