@@ -6,6 +6,7 @@
 #include "../src/wire.h"
 #include "exec.h"
 #include "kernels.h"
+#include "plan.h"
 
 const rl_tensor *rl_call_in(const rl_call *c, uint32_t i) {
     return i < c->nin && c->in[i] && c->in[i]->kind != RL_ABSENT ? c->in[i] : NULL;
@@ -63,10 +64,41 @@ void rl_call_give(rl_call *c, uint32_t i, rl_tensor t) {
     c->out[i] = t;
 }
 
+/* Where the plan has a place for it. */
+static rl_tensor new_output(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    const rl_plan *p = c->frame->up ? NULL : c->frame->x->plan;
+    uint32_t b = p && p->arena && rl_has(c->node->out[i]) ? p->block_of[c->node->out[i].i] : RL_NONE;
+    return b == RL_NONE ? rl_tensor_new(c->rt, t, rank, dim) : rl_tensor_new_in(c->rt, p->arena, p->block[b].at, t, rank, dim);
+}
+
 rl_tensor *rl_call_make(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim) {
     if (i >= c->nout) return rl_call_temp(c, t, rank, dim);
-    rl_call_give(c, i, rl_tensor_new(c->rt, t, rank, dim));
+    rl_call_give(c, i, new_output(c, i, t, rank, dim));
     return &c->out[i];
+}
+
+/* A value of this frame that no later node reads: constants, outer values and graph outputs are none. */
+static bool ends_here(const rl_call *c, uint32_t i) {
+    uint32_t v = c->node->in[i].i;
+    if (c->in[i] != &c->frame->slot[v]) return false;
+    for (uint32_t k = 0; k < c->step->last.n; k++)
+        if (c->step->last.p[k] == v) return true;
+    return false;
+}
+
+rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    for (uint32_t i = 0; i < RL_MIN(nover, c->nin); i++) {
+        const rl_tensor *x = rl_call_in(c, i);
+        if (!x || x->kind != RL_TENSOR || x->mem->ref != 1 || x->mem->borrowed || !ends_here(c, i)) continue;
+        bool fits = x->rank == rank && rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
+        for (uint32_t k = 0; k < rank; k++) fits = fits && x->dim[k] == dim[k];
+        if (!fits || !rl_is_dense(x)) continue;
+        rl_tensor y = *x;
+        y.dtype = t;
+        rl_call_share(c, 0, y);
+        return &c->out[0];
+    }
+    return rl_call_make(c, 0, t, rank, dim);
 }
 
 void rl_call_share(rl_call *c, uint32_t i, rl_tensor view) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "exec.h"
+#include "plan.h"
 
 rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread) {
     rl_rt *rt = calloc(1, sizeof *rt);
@@ -21,7 +22,7 @@ void rl_rt_free(rl_rt *rt) {
     rl_pool_free(rt->pool);
     for (rl_storage *s = rt->all, *next; s; s = next) {
         next = s->next;
-        if (!s->borrowed && s->p) rt->on->free(rt, s->p, s->nbyte);
+        if (!s->borrowed && !s->base && s->p) rt->on->free(rt, s->p, s->nbyte);
         free(s);
     }
     free(rt);
@@ -147,6 +148,8 @@ rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uin
 }
 
 rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
+    rl_plan_make(x, in);
+    x->rt->random = 1;
     rl_status s = rl_exec_frame(x, NULL, in, x->g->input.n, out, x->g->output.n);
     return s == RL_OK ? x->rt->on->sync(x->rt) : s;
 }

@@ -21,6 +21,7 @@ struct rl_exec {
     rl_step *step;
     uint32_t nstep;
     rl_tensor *constant; /* [value] RL_ABSENT where it is none */
+    struct rl_plan *plan; /* of the last run; NULL for bodies */
     uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */
 };
 

@@ -15,10 +15,8 @@ static rl_status reshape_to(rl_call *c, const rl_tensor *t, uint32_t rank, const
         rl_call_share(c, 0, view);
         return RL_OK;
     }
-    rl_tensor dense = rl_contiguous(c->rt, t);
-    rl_view_reshape(&dense, rank, dim, &view);
-    rl_call_share(c, 0, view);
-    rl_tensor_drop(&dense);
+    rl_view_reshape(rl_call_make(c, 0, t->dtype, rank, dim), t->rank, t->dim, &view);
+    rl_move(c->rt, &view, t);
     return RL_OK;
 }
 

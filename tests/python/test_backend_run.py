@@ -96,7 +96,7 @@ def main():
     with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
         for name, kind, message, is_refused in common.progress(pool.imap_unordered(run, chosen, 8), len(chosen)):
             npass += not message and kind not in ("light", "random")
-        ndraw += not message and kind == "random"
+            ndraw += not message and kind == "random"
             light += not message and kind == "light"
             if is_refused:
                 refused[reason(message)] += 1

@@ -1,0 +1,253 @@
+/* The memory plan: see plan.h. */
+#include "plan.h"
+
+#include <string.h>
+
+#include "element.h"
+#include "kernels.h"
+
+enum { ALIGN = 64 };
+
+/* ---- placing ---- */
+
+typedef struct { const rl_block *b; int how; } order;
+
+static double weight(const order *o, int64_t i) {
+    const rl_block *b = &o->b[i];
+    double life = 1.0 + b->last - b->first;
+    return o->how == 0 ? (double)b->nbyte : o->how == 1 ? (double)b->nbyte * life : -(double)b->first;
+}
+
+static int by_weight(const void *arg, int64_t a, int64_t b) {
+    double x = weight(arg, a), y = weight(arg, b);
+    return x > y ? -1 : x < y;
+}
+
+static bool meet(const rl_block *a, const rl_block *b) {
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* The lowest place between those already placed, which are sorted by place. Inserts it. */
+static void place_one(rl_block *all, uint32_t *placed, uint32_t n, uint32_t k) {
+    size_t at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const rl_block *o = &all[placed[i]];
+        if (!meet(o, &all[k])) continue;
+        if (o->at >= at + all[k].nbyte) break;
+        at = RL_MAX(at, o->at + o->nbyte);
+    }
+    all[k].at = at;
+    uint32_t i = n;
+    for (; i && all[placed[i - 1]].at > at; i--) placed[i] = placed[i - 1];
+    placed[i] = k;
+}
+
+static size_t place_all(rl_arena *tmp, rl_block *b, uint32_t n, int how) {
+    int64_t *seq = rl_new(tmp, int64_t, n);
+    uint32_t *placed = rl_new(tmp, uint32_t, n);
+    size_t end = 0;
+    order o = {b, how};
+    for (uint32_t i = 0; i < n; i++) seq[i] = i;
+    rl_sort(tmp, seq, n, by_weight, &o);
+    for (uint32_t i = 0; i < n; i++) {
+        place_one(b, placed, i, (uint32_t)seq[i]);
+        end = RL_MAX(end, b[seq[i]].at + b[seq[i]].nbyte);
+    }
+    return end;
+}
+
+/* The best of three orders: the largest first, by bytes times life, by time. */
+size_t rl_plan_place(rl_arena *tmp, rl_block *b, uint32_t n) {
+    size_t best = SIZE_MAX;
+    rl_block *try = rl_new(tmp, rl_block, n);
+    if (!n) return 0;
+    memcpy(try, b, n * sizeof *b);
+    for (int how = 0; how < 3; how++) {
+        size_t end = place_all(tmp, try, n, how);
+        if (end >= best) continue;
+        best = end;
+        memcpy(b, try, n * sizeof *b);
+    }
+    return best;
+}
+
+size_t rl_plan_least(rl_arena *tmp, const rl_block *b, uint32_t n, uint32_t nstep) {
+    size_t *more = rl_new(tmp, size_t, nstep + 2), *less = rl_new(tmp, size_t, nstep + 2), live = 0, most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        more[b[i].first] += b[i].nbyte;
+        less[b[i].last + 1] += b[i].nbyte;
+    }
+    for (uint32_t i = 0; i <= nstep; i++) {
+        live += more[i] - less[i];
+        most = RL_MAX(most, live);
+    }
+    return most;
+}
+
+/* ---- which values share a block ---- */
+
+/* What a kernel's output 0 is: new; the input's elements in order (a view where that is row-major); a view with other strides;
+ * written over one of the first inputs where that ends (rl_call_make_over). */
+typedef enum { FRESH, SAME_ORDER, STRIDED, OVER_ONE, OVER_TWO } trait;
+
+static trait trait_of(const rl_kernel *k) {
+    static const struct { rl_kernel_fn *fn; trait t; } rows[] = {
+        {rl_ref_identity, STRIDED}, {rl_ref_dropout, STRIDED}, {rl_ref_bit_cast, STRIDED}, {rl_ref_transpose, STRIDED}, {rl_ref_slice, STRIDED},
+        {rl_ref_split, STRIDED}, {rl_ref_expand, STRIDED}, {rl_ref_reshape, SAME_ORDER}, {rl_ref_flatten, SAME_ORDER},
+        {rl_ref_squeeze, SAME_ORDER}, {rl_ref_unsqueeze, SAME_ORDER}, {rl_ref_unary, OVER_ONE}, {rl_ref_clip, OVER_ONE}, {rl_ref_binary, OVER_TWO}};
+    for (size_t i = 0; i < RL_LEN(rows); i++)
+        if (rows[i].fn == k->fn) return rows[i].t;
+    return FRESH;
+}
+
+typedef struct {
+    const rl_exec *x;
+    rl_plan *p;
+    uint32_t *last; /* [value] the step that reads it last */
+    bool *dense;    /* [value] it is row-major, as far as one can tell */
+    rl_hash symbol;
+    struct { rl_block *p; uint32_t n, cap; } block;
+} planner;
+
+static void find_last(planner *a) {
+    const rl_graph *g = a->x->g;
+    a->last = rl_new(&a->p->mem, uint32_t, g->nval);
+    for (uint32_t i = 0; i < a->x->nstep; i++) {
+        const rl_nodeinfo *n = rl_nod(g, a->x->step[i].node);
+        for (uint32_t k = 0; k < n->nin; k++)
+            if (rl_has(n->in[k])) a->last[n->in[k].i] = i;
+        for (uint32_t k = 0; k < n->ncap; k++) a->last[n->cap[k].i] = i;
+        for (uint32_t k = 0; k < n->nout; k++)
+            if (rl_has(n->out[k])) a->last[n->out[k].i] = i;
+    }
+    for (uint32_t i = 0; i < g->output.n; i++) a->last[g->output.p[i].i] = a->x->nstep;
+}
+
+/* 0: not known. */
+static size_t bytes_of_value(const planner *a, rl_value value) {
+    const rl_valinfo *v = rl_val(a->x->g, value);
+    int64_t numel = 1, d;
+    if (v->rank == RL_NORANK || !rl_dtype_bits(v->dtype)) return 0;
+    for (uint32_t i = 0; i < v->rank; i++)
+        if (!rl_dim_eval(a->x->g->ctx, v->dim[i], &a->symbol, &d) || __builtin_mul_overflow(numel, d, &numel) || numel > INT64_MAX / 256) return 0;
+    return (rl_bytes_of(v->dtype, numel) + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static void start_block(planner *a, rl_value v, uint32_t step) {
+    size_t nbyte = bytes_of_value(a, v);
+    a->p->block_of[v.i] = RL_NONE;
+    a->dense[v.i] = true;
+    if (!nbyte) return;
+    a->p->block_of[v.i] = a->block.n;
+    rl_push(&a->p->mem, a->block, ((rl_block){.nbyte = nbyte, .first = step, .last = a->last[v.i]}));
+}
+
+static void join_block(planner *a, rl_value v, rl_value with, bool dense) {
+    uint32_t b = a->p->block_of[with.i];
+    a->p->block_of[v.i] = b;
+    a->dense[v.i] = dense;
+    if (b != RL_NONE) a->block.p[b].last = RL_MAX(a->block.p[b].last, a->last[v.i]);
+}
+
+/* What rl_call_make_over will find, as far as one can tell. */
+static bool joins_over(planner *a, const rl_nodeinfo *n, uint32_t nover, uint32_t step) {
+    const rl_valinfo *y = rl_val(a->x->g, n->out[0]);
+    for (uint32_t i = 0; i < RL_MIN(nover, n->nin); i++) {
+        if (!rl_has(n->in[i])) continue;
+        const rl_valinfo *x = rl_val(a->x->g, n->in[i]);
+        uint32_t b = a->p->block_of[n->in[i].i];
+        bool same = x->rank == y->rank && x->rank != RL_NORANK && rl_dtype_bits(x->dtype) == rl_dtype_bits(y->dtype);
+        for (uint32_t k = 0; same && k < x->rank; k++) same = x->dim[k] == y->dim[k];
+        if (!same || b == RL_NONE || a->block.p[b].last != step || !a->dense[n->in[i].i]) continue;
+        join_block(a, n->out[0], n->in[i], true);
+        return true;
+    }
+    return false;
+}
+
+static void plan_step(planner *a, uint32_t i) {
+    const rl_step *s = &a->x->step[i];
+    const rl_nodeinfo *n = rl_nod(a->x->g, s->node);
+    trait t = s->kernel.n ? trait_of(s->kernel.p[0]) : FRESH;
+    bool has_in = n->nin && rl_has(n->in[0]), is_view = has_in && (t == STRIDED || (t == SAME_ORDER && a->dense[n->in[0].i]));
+    for (uint32_t k = 0; k < n->nattr; k++)
+        if (n->attr[k].graph) return; /* what a body makes lies where the body put it */
+    for (uint32_t k = 0; k < n->nout; k++) {
+        if (!rl_has(n->out[k])) continue;
+        if (is_view && (k == 0 || s->kernel.p[0]->fn == rl_ref_split)) join_block(a, n->out[k], n->in[0], t == SAME_ORDER);
+        else if (k || t < OVER_ONE || !joins_over(a, n, t == OVER_ONE ? 1 : 2, i)) start_block(a, n->out[k], i);
+    }
+}
+
+/* ---- a plan for a run ---- */
+
+static uint32_t count_sizes(const rl_exec *x, const rl_tensor *in, int64_t *to) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->g->input.n; i++) {
+        for (uint32_t k = 0; k < in[i].rank; k++, n++)
+            if (to) to[n] = in[i].dim[k];
+        if (to) to[n] = -1 - (int64_t)in[i].kind;
+        n++;
+    }
+    return n;
+}
+
+static bool fits_plan(const rl_exec *x, const rl_tensor *in) {
+    rl_arena tmp;
+    if (!x->plan || x->plan->nsize != count_sizes(x, in, NULL)) return false;
+    rl_arena_init(&tmp, x->rt->ctx);
+    int64_t *size = rl_new(&tmp, int64_t, x->plan->nsize);
+    count_sizes(x, in, size);
+    bool same = memcmp(x->plan->size, size, x->plan->nsize * sizeof *size) == 0;
+    rl_arena_free(&tmp);
+    return same;
+}
+
+static void bind_symbols(planner *a, const rl_tensor *in) {
+    const rl_graph *g = a->x->g;
+    a->symbol.mem = &a->p->mem;
+    for (uint32_t i = 0; i < g->input.n; i++) {
+        const rl_valinfo *v = rl_val(g, g->input.p[i]);
+        if (in[i].kind != RL_TENSOR || v->rank != in[i].rank) continue;
+        for (uint32_t k = 0; k < v->rank; k++) {
+            rl_str name = rl_dim_name(g->ctx, v->dim[k]);
+            if (name && in[i].dim[k] < RL_NONE) rl_hash_put(&a->symbol, (uint64_t)(uintptr_t)name, (uint32_t)in[i].dim[k]);
+        }
+    }
+}
+
+/* The last plan's arena goes when the last value in it does. */
+static rl_plan *fresh_plan(rl_exec *x) {
+    rl_plan *p = x->plan;
+    if (!p) {
+        p = x->plan = rl_new(&x->g->mem, rl_plan, 1);
+        rl_arena_init(&p->mem, x->rt->ctx);
+    }
+    rl_tensor old = {.mem = p->arena};
+    p->arena = NULL;
+    rl_tensor_drop(&old);
+    rl_arena_free(&p->mem);
+    return p;
+}
+
+void rl_plan_make(rl_exec *x, const rl_tensor *in) {
+    uint32_t nval = x->g->nval;
+    if (fits_plan(x, in)) return;
+    rl_plan *p = fresh_plan(x);
+    planner a = {.x = x, .p = p, .dense = rl_new(&p->mem, bool, nval)};
+    p->nsize = count_sizes(x, in, NULL);
+    p->size = rl_new(&p->mem, int64_t, p->nsize);
+    count_sizes(x, in, p->size);
+    p->block_of = rl_new(&p->mem, uint32_t, nval);
+    memset(p->block_of, 0xff, nval * sizeof *p->block_of);
+    memset(a.dense, true, nval);
+    bind_symbols(&a, in);
+    find_last(&a);
+    for (uint32_t i = 0; i < x->nstep; i++) plan_step(&a, i);
+    p->block = a.block.p;
+    p->nblock = a.block.n;
+    int64_t nbyte = (int64_t)rl_plan_place(&p->mem, p->block, p->nblock);
+    x->rt->arena = (size_t)nbyte;
+    x->rt->least = rl_plan_least(&p->mem, p->block, p->nblock, x->nstep);
+    if (nbyte) p->arena = rl_tensor_new(x->rt, RL_U8, 1, &nbyte).mem;
+}
