@@ -96,6 +96,7 @@ rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t ra
         rl_tensor y = *x;
         y.dtype = t;
         rl_call_share(c, 0, y);
+        c->over = true;
         return &c->out[0];
     }
     return rl_call_make(c, 0, t, rank, dim);

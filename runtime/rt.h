@@ -150,6 +150,7 @@ struct rl_call {
     rl_tensor *out;              /* RL_ABSENT until made */
     uint32_t nout;
     uint32_t wrong;              /* 1 + an input that is no number where one is asked for */
+    bool over;                   /* output 0 was written over an input */
     rl_arena *tmp;               /* emptied after the node */
     struct rl_frame *frame;      /* for bodies */
     struct rl_step *step;

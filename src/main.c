@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "../passes/pass.h"
-#include "../runtime/run_cmd.h"
+#include "../runtime/bench.h"
 #include "onnx.h"
 #include "ops.h"
 #include "report.h"
@@ -44,13 +44,13 @@ typedef struct {
 
 /* ---- the command line ---- */
 
-enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, RUN = 16, VERIFY = 32, EXEC = RUN | VERIFY, ALL = MODEL | OTHER | EXEC };
+enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, MODEL = OPTIMIZE | STATS | PRINT, OTHER = 8, RUN = 16, VERIFY = 32, BENCH = 64, EXEC = RUN | VERIFY | BENCH, ALL = MODEL | OTHER | EXEC };
 enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY, O_CANONICAL, O_VERSION,
        O_INPUT, O_OUTDIR, O_DUMP, O_THREADS, O_SEED, O_RTOL, O_ATOL, O_RUNS };
 
 static const struct { const char *name, *arg; int key; unsigned commands; const char *help; } options[] = {
     {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
-    {"json", "FILE", O_JSON, OPTIMIZE | STATS, "write the report as JSON; - is stdout"},
+    {"json", "FILE", O_JSON, OPTIMIZE | STATS | BENCH, "write the report as JSON; - is stdout"},
     {"target", "NAME", O_TARGET, MODEL, "what forms cost: generic (default), onnx"},
     {"objective", "WHAT", O_OBJECTIVE, MODEL, "fewest nodes (default), or fewest bytes moved"},
     {"time-limit", "SECONDS", O_TIME, MODEL, "for the solver; then the best found is taken (default 5)"},
@@ -68,7 +68,7 @@ static const struct { const char *name, *arg; int key; unsigned commands; const 
     {"seed", "N", O_SEED, EXEC, "of the random inputs (default 0)"},
     {"rtol", "X", O_RTOL, VERIFY, "relative tolerance (default 1e-4)"},
     {"atol", "X", O_ATOL, VERIFY, "absolute tolerance (default 1e-6)"},
-    {"runs", "N", O_RUNS, VERIFY, "runs, each with other random inputs (default 1)"},
+    {"runs", "N", O_RUNS, VERIFY | BENCH, "verify: runs, each with other random inputs (default 1); bench: timed runs (default: a second)"},
     {"help", NULL, 'h', ALL, "this text"},
     {"version", NULL, O_VERSION, ALL, "the version"},
 };
@@ -78,6 +78,7 @@ static rl_status stats(line *l);
 static rl_status print(line *l);
 static rl_status run_model(line *l);
 static rl_status verify(line *l);
+static rl_status bench(line *l);
 static rl_status list_passes(line *l);
 static rl_status list_ops(line *l);
 
@@ -88,6 +89,7 @@ static const command commands[] = {
     {"print", PRINT, "IN", "show a model (.onnx, .rlt) as text", print},
     {"run", RUN, "IN", "run a model", run_model},
     {"verify", VERIFY, "A B", "run two models on the same inputs and compare their outputs", verify},
+    {"bench", BENCH, "IN", "how long a model takes, in which ops, and how many bytes it moves", bench},
     {"passes", OTHER, "", "list the passes", list_passes},
     {"ops", OTHER, "", "list the table of ops", list_ops},
 };
@@ -607,6 +609,46 @@ static rl_status verify(line *l) {
     if (s == RL_OK) s = execute(l, g, other);
     rl_graph_free(g);
     rl_graph_free(other);
+    return s;
+}
+
+/* ---- bench ---- */
+
+static void show_progress(uint32_t done, uint32_t all) {
+    if (all) fprintf(stderr, "\rrun %u of %u\033[K", done, all);
+    else fprintf(stderr, "\rrun %u\033[K", done);
+}
+
+static rl_status report_bench(line *l, rl_graph *g, const rl_bench *b) {
+    rl_text text = {.mem = &g->mem};
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (l->json) {
+        rl_bench_json(b, l->in, &text);
+        RL_TRY(write_json(l, &text));
+        if (strcmp(l->json, "-") == 0) return RL_OK;
+    }
+    text.n = 0;
+    rl_bench_table(b, &text);
+    return write_stdout(l->ctx, text.p, text.n);
+}
+
+static rl_status bench_graph(line *l, rl_graph *g) {
+    rl_bench b;
+    bool shows = isatty(STDERR_FILENO) != 0;
+    RL_TRY(check_json(l));
+    l->run.input = l->inputs.item;
+    l->run.ninput = l->inputs.n;
+    if (shows) l->run.progress = show_progress;
+    rl_status s = rl_bench_model(g, &l->run, &b);
+    if (shows) fprintf(stderr, "\r\033[K");
+    return s == RL_OK ? report_bench(l, g, &b) : s;
+}
+
+static rl_status bench(line *l) {
+    rl_graph *g;
+    rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = bench_graph(l, g);
+    rl_graph_free(g);
     return s;
 }
 
