@@ -110,7 +110,7 @@ static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_bench
     for (uint32_t i = 0; i < runs; i++) RL_TRY(run_once(x, in, out, &seconds));
     gather_ops(b, x, runs);
     b->threads = rt->pool ? rl_pool_size(rt->pool) : 1;
-    b->peak = rt->peak, b->arena = rt->arena, b->least = rt->least;
+    b->peak = rt->peak - rt->constants, b->arena = rt->arena, b->least = rt->least;
     return RL_OK;
 }
 

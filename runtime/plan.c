@@ -86,15 +86,15 @@ size_t rl_plan_least(rl_arena *tmp, const rl_block *b, uint32_t n, uint32_t nste
 
 /* ---- which values share a block ---- */
 
-/* What a kernel's output 0 is: new; the input's elements in order (a view where that is row-major); a view with other strides;
- * written over one of the first inputs where that ends (rl_call_make_over). */
-typedef enum { FRESH, SAME_ORDER, STRIDED, OVER_ONE, OVER_TWO } trait;
+/* What a kernel's output 0 is: new; a view of input 0; that where strides allow, else a copy (Reshape); written over one of the first
+ * inputs where that ends (rl_call_make_over). */
+typedef enum { FRESH, VIEW, RESHAPED, OVER_ONE, OVER_TWO } trait;
 
 static trait trait_of(const rl_kernel *k) {
     static const struct { rl_kernel_fn *fn; trait t; } rows[] = {
-        {rl_ref_identity, STRIDED}, {rl_ref_dropout, STRIDED}, {rl_ref_bit_cast, STRIDED}, {rl_ref_transpose, STRIDED}, {rl_ref_slice, STRIDED},
-        {rl_ref_split, STRIDED}, {rl_ref_expand, STRIDED}, {rl_ref_reshape, SAME_ORDER}, {rl_ref_flatten, SAME_ORDER},
-        {rl_ref_squeeze, SAME_ORDER}, {rl_ref_unsqueeze, SAME_ORDER}, {rl_ref_unary, OVER_ONE}, {rl_ref_clip, OVER_ONE}, {rl_ref_binary, OVER_TWO}};
+        {rl_ref_identity, VIEW}, {rl_ref_dropout, VIEW}, {rl_ref_bit_cast, VIEW}, {rl_ref_transpose, VIEW}, {rl_ref_slice, VIEW},
+        {rl_ref_split, VIEW}, {rl_ref_expand, VIEW}, {rl_ref_reshape, RESHAPED}, {rl_ref_flatten, RESHAPED}, {rl_ref_squeeze, RESHAPED},
+        {rl_ref_unsqueeze, RESHAPED}, {rl_ref_unary, OVER_ONE}, {rl_ref_clip, OVER_ONE}, {rl_ref_binary, OVER_TWO}};
     for (size_t i = 0; i < RL_LEN(rows); i++)
         if (rows[i].fn == k->fn) return rows[i].t;
     return FRESH;
@@ -103,11 +103,29 @@ static trait trait_of(const rl_kernel *k) {
 typedef struct {
     const rl_exec *x;
     rl_plan *p;
-    uint32_t *last; /* [value] the step that reads it last */
-    bool *dense;    /* [value] it is row-major, as far as one can tell */
+    uint32_t *last;   /* [value] the step that reads it last */
+    rl_tensor **view; /* [value] its dims and strides; NULL: row-major */
     rl_hash symbol;
     struct { rl_block *p; uint32_t n, cap; } block;
 } planner;
+
+/* The value as a tensor without a storage; false where a dim is not known. */
+static bool describe(const planner *a, rl_value value, rl_tensor *t) {
+    const rl_valinfo *v = rl_val(a->x->g, value);
+    int64_t step = 1;
+    if (v->rank == RL_NORANK || v->rank > RL_RANK) return false;
+    if (a->view[value.i]) {
+        *t = *a->view[value.i];
+        return true;
+    }
+    *t = (rl_tensor){.kind = RL_TENSOR, .dtype = v->dtype, .rank = v->rank};
+    for (uint32_t i = v->rank; i-- > 0;) {
+        if (!rl_dim_eval(a->x->g->ctx, v->dim[i], &a->symbol, &t->dim[i]) || t->dim[i] > INT64_MAX / 256 / RL_MAX(step, 1)) return false;
+        t->stride[i] = step;
+        step *= t->dim[i];
+    }
+    return true;
+}
 
 static void find_last(planner *a) {
     const rl_graph *g = a->x->g;
@@ -123,30 +141,47 @@ static void find_last(planner *a) {
     for (uint32_t i = 0; i < g->output.n; i++) a->last[g->output.p[i].i] = a->x->nstep;
 }
 
-/* 0: not known. */
-static size_t bytes_of_value(const planner *a, rl_value value) {
-    const rl_valinfo *v = rl_val(a->x->g, value);
-    int64_t numel = 1, d;
-    if (v->rank == RL_NORANK || !rl_dtype_bits(v->dtype)) return 0;
-    for (uint32_t i = 0; i < v->rank; i++)
-        if (!rl_dim_eval(a->x->g->ctx, v->dim[i], &a->symbol, &d) || __builtin_mul_overflow(numel, d, &numel) || numel > INT64_MAX / 256) return 0;
-    return (rl_bytes_of(v->dtype, numel) + ALIGN - 1) / ALIGN * ALIGN;
-}
-
 static void start_block(planner *a, rl_value v, uint32_t step) {
-    size_t nbyte = bytes_of_value(a, v);
-    a->p->block_of[v.i] = RL_NONE;
-    a->dense[v.i] = true;
-    if (!nbyte) return;
+    rl_tensor t;
+    if (!describe(a, v, &t) || !rl_dtype_bits(t.dtype) || !rl_numel(&t)) return;
+    size_t nbyte = (rl_bytes_of(t.dtype, rl_numel(&t)) + ALIGN - 1) / ALIGN * ALIGN;
     a->p->block_of[v.i] = a->block.n;
     rl_push(&a->p->mem, a->block, ((rl_block){.nbyte = nbyte, .first = step, .last = a->last[v.i]}));
 }
 
-static void join_block(planner *a, rl_value v, rl_value with, bool dense) {
+/* view: NULL where it is row-major. */
+static void join_block(planner *a, rl_value v, rl_value with, const rl_tensor *view) {
     uint32_t b = a->p->block_of[with.i];
     a->p->block_of[v.i] = b;
-    a->dense[v.i] = dense;
+    if (view && !rl_is_dense(view)) a->view[v.i] = rl_copy(&a->p->mem, view, sizeof *view);
     if (b != RL_NONE) a->block.p[b].last = RL_MAX(a->block.p[b].last, a->last[v.i]);
+}
+
+static void transpose(const rl_nodeinfo *n, rl_tensor *t) {
+    const rl_attr *a = rl_attr_find(n, "perm");
+    int64_t perm[RL_RANK];
+    bool seen[RL_RANK] = {false};
+    for (uint32_t i = 0; i < t->rank; i++) {
+        perm[i] = a && a->kind == RL_ATTR_INTS && a->n == t->rank ? a->ints[i] : t->rank - 1 - (int64_t)i;
+        if (perm[i] < 0 || perm[i] >= t->rank || seen[perm[i]]) return; /* the kernel says what is wrong */
+        seen[perm[i]] = true;
+    }
+    *t = rl_view_transpose(t, perm);
+}
+
+/* Output v as a view of input 0; false: it will be a copy. What is not known is taken for a view. */
+static bool view_of(const planner *a, const rl_kernel *k, const rl_nodeinfo *n, rl_value v, rl_tensor *view) {
+    rl_tensor x, y;
+    if (!describe(a, n->in[0], &x) || !describe(a, v, &y)) {
+        *view = (rl_tensor){0};
+        return true;
+    }
+    *view = x;
+    if (trait_of(k) == RESHAPED) return rl_numel(&x) == rl_numel(&y) && rl_view_reshape(&x, y.rank, y.dim, view);
+    if (k->fn == rl_ref_transpose) transpose(n, view);
+    if (k->fn == rl_ref_expand && !rl_view_expand(&x, y.rank, y.dim, view)) return false;
+    if ((k->fn == rl_ref_slice || k->fn == rl_ref_split) && x.rank == y.rank) memcpy(view->dim, y.dim, sizeof y.dim);
+    return true;
 }
 
 /* What rl_call_make_over will find, as far as one can tell. */
@@ -158,24 +193,34 @@ static bool joins_over(planner *a, const rl_nodeinfo *n, uint32_t nover, uint32_
         uint32_t b = a->p->block_of[n->in[i].i];
         bool same = x->rank == y->rank && x->rank != RL_NORANK && rl_dtype_bits(x->dtype) == rl_dtype_bits(y->dtype);
         for (uint32_t k = 0; same && k < x->rank; k++) same = x->dim[k] == y->dim[k];
-        if (!same || b == RL_NONE || a->block.p[b].last != step || !a->dense[n->in[i].i]) continue;
-        join_block(a, n->out[0], n->in[i], true);
+        if (!same || b == RL_NONE || a->block.p[b].last != step || a->view[n->in[i].i]) continue;
+        join_block(a, n->out[0], n->in[i], NULL);
         return true;
     }
     return false;
 }
 
+/* A Cast to the type that is there is a view. */
+static trait step_trait(const planner *a, const rl_step *s, const rl_nodeinfo *n) {
+    const rl_kernel *k = s->kernel.p[0];
+    bool casts = k->fn == rl_ref_cast || k->fn == rl_ref_cast_like, has = n->nin && n->nout && rl_has(n->in[0]) && rl_has(n->out[0]);
+    if (casts && has && rl_val(a->x->g, n->in[0])->dtype == rl_val(a->x->g, n->out[0])->dtype) return VIEW;
+    return has ? trait_of(k) : FRESH;
+}
+
 static void plan_step(planner *a, uint32_t i) {
     const rl_step *s = &a->x->step[i];
     const rl_nodeinfo *n = rl_nod(a->x->g, s->node);
-    trait t = s->kernel.n ? trait_of(s->kernel.p[0]) : FRESH;
-    bool has_in = n->nin && rl_has(n->in[0]), is_view = has_in && (t == STRIDED || (t == SAME_ORDER && a->dense[n->in[0].i]));
+    trait t = step_trait(a, s, n);
+    rl_tensor view;
     for (uint32_t k = 0; k < n->nattr; k++)
         if (n->attr[k].graph) return; /* what a body makes lies where the body put it */
     for (uint32_t k = 0; k < n->nout; k++) {
-        if (!rl_has(n->out[k])) continue;
-        if (is_view && (k == 0 || s->kernel.p[0]->fn == rl_ref_split)) join_block(a, n->out[k], n->in[0], t == SAME_ORDER);
-        else if (k || t < OVER_ONE || !joins_over(a, n, t == OVER_ONE ? 1 : 2, i)) start_block(a, n->out[k], i);
+        rl_value v = n->out[k];
+        bool shares = (t == VIEW || t == RESHAPED) && (k == 0 || s->kernel.p[0]->fn == rl_ref_split);
+        if (!rl_has(v)) continue;
+        if (shares && view_of(a, s->kernel.p[0], n, v, &view)) join_block(a, v, n->in[0], &view);
+        else if (k || t < OVER_ONE || !joins_over(a, n, t == OVER_ONE ? 1 : 2, i)) start_block(a, v, i);
     }
 }
 
@@ -234,13 +279,12 @@ void rl_plan_make(rl_exec *x, const rl_tensor *in) {
     uint32_t nval = x->g->nval;
     if (fits_plan(x, in)) return;
     rl_plan *p = fresh_plan(x);
-    planner a = {.x = x, .p = p, .dense = rl_new(&p->mem, bool, nval)};
+    planner a = {.x = x, .p = p, .view = rl_new(&p->mem, rl_tensor *, nval)};
     p->nsize = count_sizes(x, in, NULL);
     p->size = rl_new(&p->mem, int64_t, p->nsize);
     count_sizes(x, in, p->size);
     p->block_of = rl_new(&p->mem, uint32_t, nval);
     memset(p->block_of, 0xff, nval * sizeof *p->block_of);
-    memset(a.dense, true, nval);
     bind_symbols(&a, in);
     find_last(&a);
     for (uint32_t i = 0; i < x->nstep; i++) plan_step(&a, i);

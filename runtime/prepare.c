@@ -153,5 +153,8 @@ static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out)
 rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     *out = NULL;
     RL_TRY(rl_shape_infer(g));
-    return prepare(rt, g, NULL, out);
+    size_t live = rt->live;
+    RL_TRY(prepare(rt, g, NULL, out));
+    rt->constants += rt->live - live;
+    return RL_OK;
 }

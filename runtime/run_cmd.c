@@ -86,7 +86,7 @@ static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_text *o
     if (o->dump_all) rt->watch = dump_value, rt->user = &d;
     RL_TRY(rl_exec_run(x, in, made));
     RL_TRY(write_outputs(rt, g, o, made, out));
-    rl_put(out, "peak memory of values: %zu bytes, of which planned: %zu; at least: %zu\n", rt->peak, rt->arena, rt->least);
+    rl_put(out, "peak memory of values: %zu bytes, of which planned: %zu; at least: %zu\n", rt->peak - rt->constants, rt->arena, rt->least);
     return RL_OK;
 }
 
