@@ -3,86 +3,9 @@
 
 #include <string.h>
 
-#include "element.h"
 #include "kernels.h"
 
 enum { ALIGN = 64 };
-
-/* ---- placing ---- */
-
-typedef struct { const rl_block *b; int how; } order;
-
-static double weight(const order *o, int64_t i) {
-    const rl_block *b = &o->b[i];
-    double life = 1.0 + b->last - b->first;
-    return o->how == 0 ? (double)b->nbyte : o->how == 1 ? (double)b->nbyte * life : -(double)b->first;
-}
-
-static int by_weight(const void *arg, int64_t a, int64_t b) {
-    double x = weight(arg, a), y = weight(arg, b);
-    return x > y ? -1 : x < y;
-}
-
-static bool meet(const rl_block *a, const rl_block *b) {
-    return a->first <= b->last && b->first <= a->last;
-}
-
-/* The lowest place between those already placed, which are sorted by place. Inserts it. */
-static void place_one(rl_block *all, uint32_t *placed, uint32_t n, uint32_t k) {
-    size_t at = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const rl_block *o = &all[placed[i]];
-        if (!meet(o, &all[k])) continue;
-        if (o->at >= at + all[k].nbyte) break;
-        at = RL_MAX(at, o->at + o->nbyte);
-    }
-    all[k].at = at;
-    uint32_t i = n;
-    for (; i && all[placed[i - 1]].at > at; i--) placed[i] = placed[i - 1];
-    placed[i] = k;
-}
-
-static size_t place_all(rl_arena *tmp, rl_block *b, uint32_t n, int how) {
-    int64_t *seq = rl_new(tmp, int64_t, n);
-    uint32_t *placed = rl_new(tmp, uint32_t, n);
-    size_t end = 0;
-    order o = {b, how};
-    for (uint32_t i = 0; i < n; i++) seq[i] = i;
-    rl_sort(tmp, seq, n, by_weight, &o);
-    for (uint32_t i = 0; i < n; i++) {
-        place_one(b, placed, i, (uint32_t)seq[i]);
-        end = RL_MAX(end, b[seq[i]].at + b[seq[i]].nbyte);
-    }
-    return end;
-}
-
-/* The best of three orders: the largest first, by bytes times life, by time. */
-size_t rl_plan_place(rl_arena *tmp, rl_block *b, uint32_t n) {
-    size_t best = SIZE_MAX;
-    rl_block *try = rl_new(tmp, rl_block, n);
-    if (!n) return 0;
-    memcpy(try, b, n * sizeof *b);
-    for (int how = 0; how < 3; how++) {
-        size_t end = place_all(tmp, try, n, how);
-        if (end >= best) continue;
-        best = end;
-        memcpy(b, try, n * sizeof *b);
-    }
-    return best;
-}
-
-size_t rl_plan_least(rl_arena *tmp, const rl_block *b, uint32_t n, uint32_t nstep) {
-    size_t *more = rl_new(tmp, size_t, nstep + 2), *less = rl_new(tmp, size_t, nstep + 2), live = 0, most = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        more[b[i].first] += b[i].nbyte;
-        less[b[i].last + 1] += b[i].nbyte;
-    }
-    for (uint32_t i = 0; i <= nstep; i++) {
-        live += more[i] - less[i];
-        most = RL_MAX(most, live);
-    }
-    return most;
-}
 
 /* ---- which values share a block ---- */
 

@@ -98,8 +98,8 @@ rl_status rl_ref_random_like(rl_call *c) {
 
 /* NumPy's binomial(1, p), which inverts the smaller of p and 1-p. */
 static bool coin(twister *m, double p) {
-    if (p <= 0) return false;
-    return p <= 0.5 ? uniform(m) > 1 - p : !(p < 1 && uniform(m) > p);
+    double x = uniform(m);
+    return p <= 0.5 ? x > 1 - p : x <= p;
 }
 
 rl_status rl_ref_bernoulli(rl_call *c) {

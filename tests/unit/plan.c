@@ -34,11 +34,10 @@ TEST(random_lifetimes) {
         }
         CHECK(pairs == 0);
         CHECK(arena == end && arena >= least);
-        CHECK(arena <= least + least / 2);
-        worse += arena > least + least / 10;
+        worse += arena > least + least / 20;
         rl_arena_free(&tmp);
     }
-    CHECK(worse <= 45); /* sizes without any order are the hardest: 15 in 100 */
+    CHECK(worse == 0);
     rl_ctx_free(ctx);
 }
 
@@ -82,7 +81,52 @@ TEST(tensors_in_a_base) {
     rl_ctx_free(ctx);
 }
 
+/* y = Neg(Relu(x)) + x, of N elements. */
+static rl_graph *chain(rl_ctx *ctx) {
+    rl_graph *g = rl_graph_new(ctx);
+    rl_push(&g->mem, g->opset, ((rl_opset){rl_internz(ctx, ""), 20}));
+    rl_value v[4];
+    rl_dim n = rl_dim_symbol(ctx, rl_internz(ctx, "N"));
+    for (uint32_t i = 0; i < 4; i++) v[i] = rl_graph_value(g, rl_internf(ctx, "v%u", i));
+    rl_graph_set_type(g, v[0], RL_F32, 1, &n);
+    rl_val(g, v[0])->is_input = true;
+    rl_push(&g->mem, g->input, v[0]);
+    rl_graph_add(g, RL_OP_Relu, NULL, 1, &v[0], 1, &v[1]);
+    rl_graph_add(g, RL_OP_Neg, NULL, 1, &v[1], 1, &v[2]);
+    rl_graph_add(g, RL_OP_Add, NULL, 2, (rl_value[]){v[2], v[0]}, 1, &v[3]);
+    rl_val(g, v[3])->is_output = true;
+    rl_push(&g->mem, g->output, v[3]);
+    return g;
+}
+
+/* Sizes of every run; outputs of the run before stay as they are. */
+TEST(planned_again) {
+    static const int64_t sizes[] = {16, 1000, 1000, 48, 0, 16};
+    CHECK_CTX(ctx)
+    rl_rt *rt = rl_rt_new(ctx, &rl_backend_cpu, 1);
+    rl_graph *g = chain(ctx);
+    rl_exec *x;
+    rl_tensor held = {0};
+    CHECK(rl_exec_new(rt, g, &x) == RL_OK);
+    for (size_t k = 0; k < RL_LEN(sizes); k++) {
+        rl_tensor in = rl_tensor_new(rt, RL_F32, 1, &sizes[k]), out;
+        for (int64_t i = 0; i < sizes[k]; i++) ((float *)rl_data(&in))[i] = (float)(i - 8);
+        CHECK(rl_exec_run(x, &in, &out) == RL_OK);
+        CHECK(rt->arena == (size_t)(sizes[k] * 4 + 63) / 64 * 64 && rt->arena == rt->least); /* all three over each other */
+        for (int64_t i = 0; i < sizes[k]; i++) CHECK(((float *)rl_data(&out))[i] == (i < 8 ? (float)(i - 8) : 0) && ((float *)rl_data(&in))[i] == (float)(i - 8));
+        for (int64_t i = 0; held.mem && i < held.dim[0]; i++) CHECK(((float *)rl_data(&held))[i] == (i < 8 ? (float)(i - 8) : 0));
+        rl_tensor_drop(&held);
+        held = out;
+        rl_tensor_drop(&in);
+    }
+    rl_tensor_drop(&held);
+    rl_rt_free(rt);
+    rl_graph_free(g);
+    rl_ctx_free(ctx);
+}
+
 int main(void) {
+    RUN(planned_again);
     RUN(random_lifetimes);
     RUN(chains);
     RUN(tensors_in_a_base);
