@@ -15,14 +15,15 @@ void rl_bench_json(const rl_bench *b, const char *model, rl_text *t) {
     rl_report_string(t, model);
     rl_put(t, ",\n  \"threads\": %u,\n  \"runs\": %u,\n", b->threads, b->runs);
     rl_put(t, "  \"median_ms\": %.6g,\n  \"min_ms\": %.6g,\n  \"mean_ms\": %.6g,\n", b->median_ms, b->min_ms, b->mean_ms);
-    rl_put(t, "  \"bytes\": %" PRIu64 ",\n  \"copied_bytes\": %" PRIu64 ",\n  \"movement_share\": %.4f,\n", b->bytes, b->copied, b->movement);
+    rl_put(t, "  \"bytes\": %" PRIu64 ",\n  \"copied_bytes\": %" PRIu64 ",\n  \"movement_share\": %.4f,\n", b->bytes,
+           b->copied, b->movement);
     rl_put(t, "  \"peak_bytes\": %zu,\n  \"arena_bytes\": %zu,\n  \"least_bytes\": %zu,\n  \"ops\": [", b->peak, b->arena, b->least);
     for (uint32_t i = 0; i < b->nop; i++) {
         const rl_bench_op *op = &b->op[i];
         rl_put(t, "%s\n    {\"op\": ", i ? "," : "");
         rl_report_string(t, op->op);
-        rl_put(t, ", \"nodes\": %u, \"ms\": %.6g, \"share\": %.4f, \"bytes\": %" PRIu64 ", \"copied_bytes\": %" PRIu64 ", \"moves_data\": %s}", op->nnode,
-               op->ms, share(b, op->ms), op->bytes, op->copied, op->moves ? "true" : "false");
+        rl_put(t, ", \"nodes\": %u, \"ms\": %.6g, \"share\": %.4f, \"bytes\": %" PRIu64 ", \"copied_bytes\": %" PRIu64 ", \"moves_data\": %s}",
+               op->nnode, op->ms, share(b, op->ms), op->bytes, op->copied, op->moves ? "true" : "false");
     }
     rl_put(t, "%s]\n}\n", b->nop ? "\n  " : "");
 }

@@ -29,7 +29,8 @@ static rl_status read_sequence(rl_rt *rt, rl_graph *g, rl_span bytes, uint32_t d
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);) {
         rl_tensor t;
-        if (f.number == LIST_OPTIONAL || depth == NESTED) return rl_fail(rt->ctx, RL_ELIMIT, "a sequence of optionals, or a deep one, does not run");
+        if (f.number == LIST_OPTIONAL || depth == NESTED)
+            return rl_fail(rt->ctx, RL_ELIMIT, "a sequence of optionals, or a deep one, does not run");
         if ((f.number != LIST_TENSOR && f.number != LIST_SEQUENCE) || f.type != RL_WIRE_LEN) continue;
         RL_TRY(f.number == LIST_TENSOR ? read_tensor(rt, g, f.body, &t) : read_sequence(rt, g, f.body, depth + 1, &t));
         rl_push(&g->mem, item, t);

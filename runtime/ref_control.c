@@ -55,14 +55,16 @@ static rl_status stack_none(rl_call *c, uint32_t output, int64_t axis, const rl_
     rl_tensor item = {.kind = RL_TENSOR, .dtype = v->dtype, .rank = v->rank == RL_NORANK ? 0 : v->rank};
     uint32_t at;
     int64_t dim[RL_RANK];
-    if (v->dtype == RL_UNDEF || item.rank > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "output %u: no runs, and its type is not declared", output);
+    if (v->dtype == RL_UNDEF || item.rank > RL_RANK)
+        return rl_call_fail(c, RL_ELIMIT, "output %u: no runs, and its type is not declared", output);
     for (uint32_t i = 0; i < item.rank; i++) item.dim[i] = RL_MAX(v->dim[i], 0);
     RL_TRY(stack_dims(c, &item, 0, axis, &at, dim));
     rl_call_make(c, output, item.dtype, item.rank + 1, dim);
     return RL_OK;
 }
 
-rl_status rl_call_stack_made(rl_call *c, uint32_t output, rl_tensors *items, int64_t axis, bool reversed, const rl_graph *body, uint32_t port) {
+rl_status rl_call_stack_made(rl_call *c, uint32_t output, rl_tensors *items, int64_t axis, bool reversed, const rl_graph *body,
+                             uint32_t port) {
     if (!items->n) return stack_none(c, output, axis, body, port);
     RL_TRY(rl_call_stack(c, output, items->p, items->n, axis, reversed));
     for (uint32_t i = 0; i < items->n; i++) rl_tensor_drop(&items->p[i]);

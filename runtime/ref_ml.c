@@ -44,7 +44,8 @@ static rl_status default_of(rl_call *c, rl_dtype t, const rl_tensor **out) {
     if (*out) return rl_numel(*out) == 1 ? RL_OK : rl_call_fail(c, RL_EMODEL, "default_tensor is not one element");
     rl_tensor *one = rl_call_temp(c, t, 0, NULL);
     *out = one;
-    if (t == RL_STRING) *(rl_str *)rl_data(one) = s ? rl_intern(c->g->ctx, (const char *)s->s.p, s->s.n) : rl_internz(c->g->ctx, "_Unused");
+    bool named = s && s->kind == RL_ATTR_STRING && s->s.n;
+    if (t == RL_STRING) *(rl_str *)rl_data(one) = named ? rl_intern(c->g->ctx, (const char *)s->s.p, s->s.n) : rl_internz(c->g->ctx, s ? "" : "_Unused");
     else if (t == RL_I64) *(int64_t *)rl_data(one) = rl_attr_int(c->node, "default_int64", -1);
     else if (t == RL_F32) *(float *)rl_data(one) = rl_attr_float(c->node, "default_float", -0.0f);
     else return rl_call_fail(c, RL_EMODEL, "has no default_tensor");

@@ -127,13 +127,14 @@ rl_status rl_ref_regex_full_match(rl_call *c) {
     const rl_tensor *x = rl_call_dense(c, 0);
     rl_text posix = {.mem = c->tmp};
     regex_t re;
-    rl_str given = a ? rl_intern(c->g->ctx, (const char *)a->s.p, a->s.n) : NULL;
+    rl_str given = a && a->kind == RL_ATTR_STRING ? rl_intern(c->g->ctx, a->s.n ? (const char *)a->s.p : "", a->s.n) : NULL;
     if (!given) return rl_call_fail(c, RL_EMODEL, "has no pattern");
     pattern p = {given, &posix};
     if (!translate(&p)) return rl_call_fail(c, RL_ELIMIT, "pattern '%.100s' is not one that POSIX can say", given);
     bool *y = rl_data(rl_call_make(c, 0, RL_BOOL, x->rank, x->dim));
     rl_put_bytes(&posix, "", 1);
-    if (regcomp(&re, posix.p, REG_EXTENDED | REG_NOSUB) != 0) return rl_call_fail(c, RL_EMODEL, "pattern '%.100s' is no regular expression", given);
+    if (regcomp(&re, posix.p, REG_EXTENDED | REG_NOSUB) != 0)
+        return rl_call_fail(c, RL_EMODEL, "pattern '%.100s' is no regular expression", given);
     for (int64_t i = 0; i < rl_numel(x); i++) y[i] = regexec(&re, ((const rl_str *)rl_data(x))[i], 0, NULL, 0) == 0;
     regfree(&re);
     return RL_OK;

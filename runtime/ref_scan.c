@@ -70,7 +70,8 @@ static rl_status scan_input(rl_call *c, scan *s, uint32_t k, int64_t *n) {
         if (i != a) perm[at++] = i;
     s->scan[k] = rl_view_transpose(x, perm);
     s->backwards[k] = backwards != 0;
-    if (k && s->scan[k].dim[0] != *n) return rl_call_fail(c, RL_EMODEL, "inputs are scanned over %lld and %lld places", (long long)*n, (long long)s->scan[k].dim[0]);
+    if (k && s->scan[k].dim[0] != *n)
+        return rl_call_fail(c, RL_EMODEL, "inputs are scanned over %lld and %lld places", (long long)*n, (long long)s->scan[k].dim[0]);
     *n = s->scan[k].dim[0];
     return RL_OK;
 }
@@ -98,7 +99,8 @@ rl_status rl_ref_scan(rl_call *c) {
 static rl_status put_part(rl_call *c, uint32_t k, int64_t b, int64_t nbatch, const rl_tensor *x) {
     int64_t dim[RL_RANK] = {nbatch};
     uint64_t zero[2] = {0};
-    if (x->kind != RL_TENSOR || x->dtype == RL_STRING || x->rank + 1 > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "output %u: a batch of such values does not run", k);
+    if (x->kind != RL_TENSOR || x->dtype == RL_STRING || x->rank + 1 > RL_RANK)
+        return rl_call_fail(c, RL_ELIMIT, "output %u: a batch of such values does not run", k);
     memcpy(dim + 1, x->dim, x->rank * sizeof *dim);
     RL_TRY(rl_call_dims(c, x->rank + 1, dim));
     if (c->out[k].kind == RL_ABSENT) rl_fill(c->rt, rl_call_make(c, k, x->dtype, x->rank + 1, dim), zero);
@@ -113,14 +115,16 @@ static rl_status put_items(rl_call *c, scan *s, uint32_t k, int64_t b, int64_t n
     rl_tensors *m = &s->made[k];
     int64_t dim[RL_RANK] = {most};
     uint64_t zero[2] = {0};
-    if (!m->n || m->p[0].kind != RL_TENSOR || m->p[0].rank + 2 > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "a batch of nothing does not run");
+    if (!m->n || m->p[0].kind != RL_TENSOR || m->p[0].rank + 2 > RL_RANK)
+        return rl_call_fail(c, RL_ELIMIT, "a batch of nothing does not run");
     memcpy(dim + 1, m->p[0].dim, m->p[0].rank * sizeof *dim);
     RL_TRY(rl_call_dims(c, m->p[0].rank + 1, dim));
     rl_tensor *all = rl_call_temp(c, m->p[0].dtype, m->p[0].rank + 1, dim);
     if (all->dtype != RL_STRING) rl_fill(c->rt, all, zero);
     for (uint32_t i = 0; i < m->n; i++) {
         rl_tensor part = rl_view_slice(all, 0, i, 1, 1), to = rl_view_without(&part, 0);
-        if (to.dtype != m->p[i].dtype || !rl_same_dims(&to, &m->p[i])) return rl_call_fail(c, RL_EMODEL, "output %u: its parts differ in type or shape", s->nstate + k);
+        if (to.dtype != m->p[i].dtype || !rl_same_dims(&to, &m->p[i]))
+            return rl_call_fail(c, RL_EMODEL, "output %u: its parts differ in type or shape", s->nstate + k);
         rl_move(c->rt, &to, &m->p[i]);
         rl_tensor_drop(&m->p[i]);
     }
@@ -138,7 +142,8 @@ rl_status rl_ref_scan_batched(rl_call *c) {
     }
     int64_t nbatch = rl_call_in(c, 1)->dim[0], most = rl_call_in(c, 1 + s.nstate)->dim[1], backwards;
     const rl_tensor *len = rl_call_as(c, 0, RL_I64);
-    if (len && rl_numel(len) != nbatch) return rl_call_fail(c, RL_EMODEL, "%lld lengths for a batch of %lld", (long long)rl_numel(len), (long long)nbatch);
+    if (len && rl_numel(len) != nbatch)
+        return rl_call_fail(c, RL_EMODEL, "%lld lengths for a batch of %lld", (long long)rl_numel(len), (long long)nbatch);
     for (int64_t b = 0; b < nbatch; b++) {
         int64_t n = len ? ((const int64_t *)rl_data(len))[b] : most;
         for (uint32_t k = 0; k < s.nstate + s.nscan; k++) {

@@ -89,7 +89,8 @@ rl_status rl_ref_tensor_scatter(rl_call *c) {
     RL_TRY(copy_data(c, 1, &y));
     const rl_tensor *from = rl_call_in(c, 1), *first = rl_call_as(c, 2, RL_I64);
     bool wraps = rl_attr_is(c->node, "mode", "circular");
-    if (axis == 0 || from->rank != y->rank || from->dim[axis] > y->dim[axis]) return rl_call_fail(c, RL_EMODEL, "update and cache do not match");
+    if (axis == 0 || from->rank != y->rank || from->dim[axis] > y->dim[axis])
+        return rl_call_fail(c, RL_EMODEL, "update and cache do not match");
     for (uint32_t i = 0; i < y->rank; i++)
         if (i != axis && from->dim[i] != y->dim[i]) return rl_call_fail(c, RL_EMODEL, "dim %u of update and cache differ", i);
     if (first && rl_numel(first) != y->dim[0]) return rl_call_fail(c, RL_EMODEL, "%lld write indices", (long long)rl_numel(first));

@@ -159,7 +159,8 @@ rl_status rl_ref_nms(rl_call *c) {
     int64_t n = boxes->dim[1], nclass = score->dim[1], *chosen = rl_new(c->tmp, int64_t, n);
     for (int64_t b = 0; b < boxes->dim[0]; b++) {
         for (int64_t k = 0; k < nclass; k++) {
-            int64_t m = choose_boxes(c, &o, (const float *)rl_data(boxes) + b * n * 4, (const float *)rl_data(score) + (b * nclass + k) * n, n, chosen);
+            const float *at = rl_data(boxes), *of = rl_data(score);
+            int64_t m = choose_boxes(c, &o, at + b * n * 4, of + (b * nclass + k) * n, n, chosen);
             for (int64_t i = 0; i < m; i++) {
                 rl_push(c->tmp, out, b);
                 rl_push(c->tmp, out, k);

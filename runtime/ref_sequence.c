@@ -82,7 +82,8 @@ static rl_status split_sizes(rl_call *c, int64_t d, const int64_t **size, int64_
     if (s && s->rank) {
         int64_t left = d;
         for (int64_t i = 0; i < *n; i++) {
-            if ((*size)[i] < 0 || (*size)[i] > left) return rl_call_fail(c, RL_EMODEL, "part %lld has %lld places", (long long)i, (long long)(*size)[i]);
+            if ((*size)[i] < 0 || (*size)[i] > left)
+                return rl_call_fail(c, RL_EMODEL, "part %lld has %lld places", (long long)i, (long long)(*size)[i]);
             left -= (*size)[i];
         }
         return left ? rl_call_fail(c, RL_EMODEL, "the parts leave %lld places", (long long)left) : RL_OK;

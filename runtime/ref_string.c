@@ -55,7 +55,7 @@ rl_status rl_ref_string_split(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_dense(c, 0);
     const rl_attr *a = rl_attr_find(c->node, "delimiter");
-    rl_str delimiter = a ? rl_intern(c->g->ctx, (const char *)a->s.p, a->s.n) : rl_internz(c->g->ctx, "");
+    rl_str delimiter = a && a->kind == RL_ATTR_STRING && a->s.n ? rl_intern(c->g->ctx, (const char *)a->s.p, a->s.n) : rl_internz(c->g->ctx, "");
     int64_t n = rl_numel(x), most = rl_attr_int(c->node, "maxsplit", -1), width = 0, dim[RL_RANK];
     strings part = {0};
     rl_tensor *count = rl_call_make(c, 1, RL_I64, x->rank, x->dim);
@@ -114,7 +114,7 @@ static rl_str change_case(rl_call *c, const char *s, size_t size, change how, lo
 
 static bool is_stopword(rl_call *c, rl_str s, const rl_attr *stop, bool exact, locale_t l) {
     rl_str word = change_case(c, s, strlen(s), exact ? KEEP : LOWER, l);
-    for (uint32_t i = 0; stop && i < stop->n; i++)
+    for (uint32_t i = 0; stop && stop->kind == RL_ATTR_STRINGS && i < stop->n; i++)
         if (word == change_case(c, (const char *)stop->strings[i].p, stop->strings[i].n, exact ? KEEP : LOWER, l)) return true;
     return false;
 }
@@ -136,7 +136,8 @@ static void normalize(rl_call *c, const rl_tensor *x, change how, locale_t l) {
 rl_status rl_ref_string_normalizer(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_dense(c, 0);
-    change how = rl_attr_is(c->node, "case_change_action", "LOWER") ? LOWER : rl_attr_is(c->node, "case_change_action", "UPPER") ? UPPER : KEEP;
+    bool lower = rl_attr_is(c->node, "case_change_action", "LOWER"), upper = rl_attr_is(c->node, "case_change_action", "UPPER");
+    change how = lower ? LOWER : upper ? UPPER : KEEP;
     if (x->rank != 1 && (x->rank != 2 || x->dim[0] != 1)) return rl_call_fail(c, RL_EMODEL, "wants [C] or [1,C]");
     locale_t l = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     if (!l) return rl_call_fail(c, RL_ELIMIT, "this system has no C.UTF-8");

@@ -3,7 +3,11 @@
 
 #include "kernels.h"
 
-typedef struct { rl_hash item, edge; uint32_t nitem, nnode; struct { uint32_t *p; uint32_t n, cap; } gram; } tree; /* gram of a node, RL_NONE */
+typedef struct {
+    rl_hash item, edge;
+    uint32_t nitem, nnode;
+    struct { uint32_t *p; uint32_t n, cap; } gram; /* the n-gram that ends at a node, or RL_NONE */
+} tree;
 
 typedef struct {
     const int64_t *count, *index, *ints; /* ngram_counts, ngram_indexes, pool_int64s */
@@ -39,7 +43,8 @@ static rl_status plant(rl_call *c, const tfidf *f, tree *t) {
     rl_push(c->tmp, t->gram, RL_NONE);
     for (uint32_t k = 0; k < f->ncount; k++) {
         int64_t at = f->count[k], end = k + 1 < f->ncount ? f->count[k + 1] : f->npool, size = k + 1;
-        if (at < 0 || end < at || end > f->npool || (end - at) % size) return rl_call_fail(c, RL_EMODEL, "ngram_counts does not fit the pool");
+        if (at < 0 || end < at || end > f->npool || (end - at) % size)
+            return rl_call_fail(c, RL_EMODEL, "ngram_counts does not fit the pool");
         for (; at < end; gram++) {
             uint32_t node = 0;
             for (int64_t i = 0; i < size; i++, at++)
@@ -92,7 +97,10 @@ static rl_status read_attributes(rl_call *c, tfidf *f) {
     }
     const rl_attr *w = rl_attr_find(c->node, "weights");
     if (w && (w->kind != RL_ATTR_FLOATS || w->n < f->width)) return rl_call_fail(c, RL_EMODEL, "fewer weights than outputs");
-    if (f->least < 1 || f->most < f->least || f->skips < 0) return rl_call_fail(c, RL_EMODEL, "n-grams of %lld to %lld items", (long long)f->least, (long long)f->most);
+    if (f->least < 1 || f->most < f->least || f->skips < 0)
+        return rl_call_fail(c, RL_EMODEL, "n-grams of %lld to %lld items", (long long)f->least, (long long)f->most);
+    f->most = RL_MIN(f->most, (int64_t)f->ncount); /* there are no longer ones */
+    f->skips = RL_MIN(f->skips, (int64_t)INT32_MAX);
     return f->npool ? RL_OK : rl_call_fail(c, RL_EMODEL, "no pool of the input's type");
 }
 

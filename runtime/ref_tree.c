@@ -134,7 +134,8 @@ rl_status rl_ref_tree_ensemble(rl_call *c) {
     double largest = in->dtype == RL_F64 ? DBL_MAX : in->dtype == RL_F16 ? 65504 : (double)FLT_MAX;
     double first = f.how == LEAST ? largest : f.how == MOST ? -largest : 0;
     rl_fill(c->rt, sum, &first);
-    for (int64_t i = 0; i < dim[0]; i++) RL_TRY(vote(c, &f, (const double *)rl_data(x) + i * x->dim[1], (double *)rl_data(sum) + i * f.ntarget));
+    const double *row = rl_data(x);
+    for (int64_t i = 0; i < dim[0]; i++) RL_TRY(vote(c, &f, row + i * x->dim[1], (double *)rl_data(sum) + i * f.ntarget));
     rl_convert(c->rt, y, sum, true);
     return RL_OK;
 }

@@ -9,8 +9,10 @@ typedef struct { rl_dtype type; const void *p; int64_t size; } items; /* item i:
 
 static int compare_element(const items *t, int64_t a, int64_t b) {
     if (t->type == RL_STRING) return strcmp(((const rl_str *)t->p)[a], ((const rl_str *)t->p)[b]);
-    if (t->type == RL_U64) return (((const uint64_t *)t->p)[a] > ((const uint64_t *)t->p)[b]) - (((const uint64_t *)t->p)[a] < ((const uint64_t *)t->p)[b]);
-    if (t->type == RL_I64) return (((const int64_t *)t->p)[a] > ((const int64_t *)t->p)[b]) - (((const int64_t *)t->p)[a] < ((const int64_t *)t->p)[b]);
+    const uint64_t *u = t->p;
+    const int64_t *i = t->p;
+    if (t->type == RL_U64) return (u[a] > u[b]) - (u[a] < u[b]);
+    if (t->type == RL_I64) return (i[a] > i[b]) - (i[a] < i[b]);
     double x = ((const double *)t->p)[a], y = ((const double *)t->p)[b];
     if (isnan(x) || isnan(y)) return !!isnan(x) - !!isnan(y); /* one value, after all others */
     return (x > y) - (x < y);

@@ -159,7 +159,7 @@ def bench_json():
     check("bench runs", b["runs"] == 3 and b["threads"] == 1 and 0 < b["min_ms"] <= b["median_ms"])
     check("bench ops", set(ops) == {"Relu", "Neg", "Transpose", "Concat"} and ops["Transpose"]["bytes"] == 0 and ops["Transpose"]["moves_data"])
     check("bench bytes", ops["Relu"]["bytes"] == ops["Neg"]["bytes"] == 2 * 4 * 64 * 128 and ops["Concat"]["copied_bytes"] == 2 * 4 * 64 * 128)
-    # Neg is written over Relu's output, which a view of it is read from while Concat writes twice as much.
+    # Neg is written over Relu's output; Concat's, twice as large, is alive beside it; the input is the caller's.
     check("bench memory", b["least_bytes"] == b["arena_bytes"] == 3 * 4 * 64 * 128 and b["peak_bytes"] == 4 * 4 * 64 * 128)
 
 
