@@ -2,8 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../src/onnx.h"
+#include "../src/wire.h"
 #include "exec.h"
 #include "kernels.h"
+#include "plan.h"
 
 const rl_tensor *rl_call_in(const rl_call *c, uint32_t i) {
     return i < c->nin && c->in[i] && c->in[i]->kind != RL_ABSENT ? c->in[i] : NULL;
@@ -23,9 +26,22 @@ const rl_tensor *rl_call_dense(rl_call *c, uint32_t i) {
     return keep_temp(c, rl_contiguous(c->rt, t));
 }
 
+static bool is_number(rl_dtype t) {
+    return rl_is_float(t) || rl_is_integer(t) || t == RL_BOOL;
+}
+
+/* Zero stands for it until the kernel is done; then the run fails. */
+static const rl_tensor *no_number(rl_call *c, uint32_t i, rl_dtype t) {
+    c->wrong = i + 1;
+    rl_tensor *y = rl_call_temp(c, t, 0, NULL);
+    if (t != RL_STRING) memset(y->mem->p, 0, y->mem->nbyte);
+    return y;
+}
+
 const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
-    if (!x || x->kind != RL_TENSOR || x->dtype == t) return rl_call_dense(c, i);
+    if (!x || (x->kind == RL_TENSOR && x->dtype == t)) return rl_call_dense(c, i);
+    if (x->kind != RL_TENSOR || !is_number(x->dtype) || !is_number(t)) return no_number(c, i, t);
     rl_tensor *y = rl_call_temp(c, t, x->rank, x->dim);
     rl_convert(c->rt, y, x, true);
     return y;
@@ -48,10 +64,42 @@ void rl_call_give(rl_call *c, uint32_t i, rl_tensor t) {
     c->out[i] = t;
 }
 
+/* Where the plan has a place for it. */
+static rl_tensor new_output(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    const rl_plan *p = c->frame->up ? NULL : c->frame->x->plan;
+    uint32_t b = p && p->arena && rl_has(c->node->out[i]) ? p->block_of[c->node->out[i].i] : RL_NONE;
+    return b == RL_NONE ? rl_tensor_new(c->rt, t, rank, dim) : rl_tensor_new_in(c->rt, p->arena, p->block[b].at, t, rank, dim);
+}
+
 rl_tensor *rl_call_make(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim) {
     if (i >= c->nout) return rl_call_temp(c, t, rank, dim);
-    rl_call_give(c, i, rl_tensor_new(c->rt, t, rank, dim));
+    rl_call_give(c, i, new_output(c, i, t, rank, dim));
     return &c->out[i];
+}
+
+/* A value of this frame that no later node reads: constants, outer values and graph outputs are none. */
+static bool ends_here(const rl_call *c, uint32_t i) {
+    uint32_t v = c->node->in[i].i;
+    if (c->in[i] != &c->frame->slot[v]) return false;
+    for (uint32_t k = 0; k < c->step->last.n; k++)
+        if (c->step->last.p[k] == v) return true;
+    return false;
+}
+
+rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    for (uint32_t i = 0; i < RL_MIN(nover, c->nin); i++) {
+        const rl_tensor *x = rl_call_in(c, i);
+        if (!x || x->kind != RL_TENSOR || x->mem->ref != 1 || x->mem->borrowed || !ends_here(c, i)) continue;
+        bool fits = x->rank == rank && rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
+        for (uint32_t k = 0; k < rank; k++) fits = fits && x->dim[k] == dim[k];
+        if (!fits || !rl_is_dense(x)) continue;
+        rl_tensor y = *x;
+        y.dtype = t;
+        rl_call_share(c, 0, y);
+        c->over = true;
+        return &c->out[0];
+    }
+    return rl_call_make(c, 0, t, rank, dim);
 }
 
 void rl_call_share(rl_call *c, uint32_t i, rl_tensor view) {
@@ -87,6 +135,32 @@ rl_status rl_call_ints(rl_call *c, const char *name, uint32_t slot, const int64_
     if (a->kind != RL_ATTR_INTS && a->kind != RL_ATTR_INT) return rl_call_fail(c, RL_EMODEL, "attribute '%s' is no list of integers", name);
     *n = a->kind == RL_ATTR_INT ? 1 : a->n;
     *x = a->kind == RL_ATTR_INT ? &a->i : a->ints;
+    return RL_OK;
+}
+
+/* The TensorProto inside an AttributeProto. */
+static rl_span tensor_bytes(const rl_attr *a) {
+    rl_span t = {0};
+    rl_wire w = rl_wire_of(a->raw);
+    for (rl_field f; rl_wire_next(&w, &f);)
+        if (f.number == 5) t = f.body;
+    return t;
+}
+
+rl_status rl_call_tensor(rl_call *c, const char *name, const rl_tensor **out) {
+    const rl_attr *a = rl_attr_find(c->node, name);
+    *out = NULL;
+    if (!a) return RL_OK;
+    if (a->kind != RL_ATTR_TENSOR) return rl_call_fail(c, RL_EMODEL, "attribute '%s' is no tensor", name);
+    rl_const k = *a->tensor;
+    const rl_span *s = NULL;
+    if (!k.data && a->raw.p) RL_TRY(rl_onnx_tensor((rl_graph *)(uintptr_t)c->g, tensor_bytes(a), &k, &s));
+    if (!k.data && !s) return rl_call_fail(c, RL_ELIMIT, "attribute '%s': a tensor of this kind does not run", name);
+    RL_TRY(rl_call_dims(c, k.rank, k.dim));
+    rl_tensor *t = rl_call_temp(c, k.dtype, k.rank, k.dim);
+    for (int64_t i = 0; s && i < rl_numel(t); i++) ((rl_str *)rl_data(t))[i] = rl_intern(c->g->ctx, (const char *)s[i].p, s[i].n);
+    if (!s && k.nbyte) memcpy(rl_data(t), k.data, k.nbyte);
+    *out = t;
     return RL_OK;
 }
 

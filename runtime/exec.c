@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "exec.h"
+#include "plan.h"
 
 rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread) {
     rl_rt *rt = calloc(1, sizeof *rt);
@@ -21,7 +22,7 @@ void rl_rt_free(rl_rt *rt) {
     rl_pool_free(rt->pool);
     for (rl_storage *s = rt->all, *next; s; s = next) {
         next = s->next;
-        if (!s->borrowed && s->p) rt->on->free(rt, s->p, s->nbyte);
+        if (!s->borrowed && !s->base && s->p) rt->on->free(rt, s->p, s->nbyte);
         free(s);
     }
     free(rt);
@@ -71,7 +72,35 @@ static rl_status run_kernel(const rl_step *s, rl_call *c) {
                             !t ? "none" : t->kind == RL_SEQUENCE ? "sequence" : rl_dtype_name(t->dtype));
     }
     c->arg = k->arg;
-    return k->fn(c);
+    rl_status status = k->fn(c);
+    return c->wrong ? rl_call_fail(c, RL_EMODEL, "input %u is no tensor of numbers", c->wrong - 1) : status;
+}
+
+static uint64_t bytes_of(const rl_tensor *t) {
+    return t && t->kind == RL_TENSOR ? rl_bytes_of(t->dtype, rl_numel(t)) : 0;
+}
+
+/* A view costs nothing: output 0 in the storage of an input, unless it was written over that. */
+static bool made_new(const rl_call *c, uint64_t copied) {
+    const rl_tensor *y = c->nout ? &c->out[0] : NULL;
+    for (uint32_t i = 0; y && y->mem && i < c->nin; i++) {
+        const rl_tensor *x = rl_call_in(c, i);
+        if (x && x->mem == y->mem) return c->over || copied;
+    }
+    return true;
+}
+
+static rl_status run_measured(const rl_step *s, rl_call *c, rl_cost *cost) {
+    uint64_t moved = c->rt->moved;
+    double start = rl_seconds();
+    RL_TRY(run_kernel(s, c));
+    cost->seconds += rl_seconds() - start;
+    moved = c->rt->moved - moved;
+    cost->copied += moved;
+    if (!made_new(c, moved)) return RL_OK;
+    for (uint32_t i = 0; i < c->nin; i++) cost->bytes += bytes_of(rl_call_in(c, i));
+    for (uint32_t i = 0; i < c->nout; i++) cost->bytes += bytes_of(&c->out[i]);
+    return RL_OK;
 }
 
 static void drop_temps(rl_step *s, rl_frame *f) {
@@ -103,7 +132,8 @@ static rl_status run_step(rl_frame *f, rl_step *s) {
     c.out = rl_new(&f->tmp, rl_tensor, n->nout + 1);
     for (uint32_t i = 0; i < n->nin; i++)
         if (rl_has(n->in[i])) in[i] = value_at(f, n->in[i].i);
-    RL_TRY(run_kernel(s, &c));
+    rl_cost *cost = x->cost ? &x->cost[s - x->step] : NULL;
+    RL_TRY(cost ? run_measured(s, &c, cost) : run_kernel(s, &c));
     RL_TRY(keep_outputs(f, &c));
     drop_temps(s, f);
     for (uint32_t i = 0; i < s->last.n; i++) rl_tensor_drop(&f->slot[s->last.p[i]]);
@@ -146,6 +176,8 @@ rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uin
 }
 
 rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
+    rl_plan_make(x, in);
+    x->rt->random = 1;
     rl_status s = rl_exec_frame(x, NULL, in, x->g->input.n, out, x->g->output.n);
     return s == RL_OK ? x->rt->on->sync(x->rt) : s;
 }

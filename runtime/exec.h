@@ -14,6 +14,9 @@ typedef struct rl_step {
     struct { rl_tensor **p; uint32_t n, cap; } temp; /* what the kernel at work made for itself */
 } rl_step;
 
+/* What a step cost in all runs since: bytes of its inputs and outputs unless it only made views; bytes that strided copies wrote. */
+typedef struct { double seconds; uint64_t bytes, copied; } rl_cost;
+
 struct rl_exec {
     rl_rt *rt;
     rl_graph *g;
@@ -21,6 +24,8 @@ struct rl_exec {
     rl_step *step;
     uint32_t nstep;
     rl_tensor *constant; /* [value] RL_ABSENT where it is none */
+    struct rl_plan *plan; /* of the last run; NULL for bodies */
+    rl_cost *cost;       /* [step] NULL: not measured */
     uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */
 };
 

@@ -8,7 +8,8 @@
 enum {
     TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_STRINGS = 6, TENSOR_RAW = 9,
     LIST_ELEM = 2, LIST_TENSOR = 3, LIST_SEQUENCE = 5, LIST_OPTIONAL = 7, /* also of OptionalProto, which has one of each */
-    ELEM_TENSOR = 1
+    ELEM_TENSOR = 1, ELEM_SEQUENCE = 3,
+    NESTED = 16 /* the most sequences inside each other */
 };
 
 static rl_status read_tensor(rl_rt *rt, rl_graph *g, rl_span bytes, rl_tensor *out) {
@@ -23,14 +24,15 @@ static rl_status read_tensor(rl_rt *rt, rl_graph *g, rl_span bytes, rl_tensor *o
     return RL_OK;
 }
 
-static rl_status read_sequence(rl_rt *rt, rl_graph *g, rl_span bytes, rl_tensor *out) {
+static rl_status read_sequence(rl_rt *rt, rl_graph *g, rl_span bytes, uint32_t depth, rl_tensor *out) {
     struct { rl_tensor *p; uint32_t n, cap; } item = {0};
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);) {
         rl_tensor t;
-        if (f.number == LIST_SEQUENCE || f.number == LIST_OPTIONAL) return rl_fail(rt->ctx, RL_ELIMIT, "a sequence of sequences does not run");
-        if (f.number != LIST_TENSOR || f.type != RL_WIRE_LEN) continue;
-        RL_TRY(read_tensor(rt, g, f.body, &t));
+        if (f.number == LIST_OPTIONAL || depth == NESTED)
+            return rl_fail(rt->ctx, RL_ELIMIT, "a sequence of optionals, or a deep one, does not run");
+        if ((f.number != LIST_TENSOR && f.number != LIST_SEQUENCE) || f.type != RL_WIRE_LEN) continue;
+        RL_TRY(f.number == LIST_TENSOR ? read_tensor(rt, g, f.body, &t) : read_sequence(rt, g, f.body, depth + 1, &t));
         rl_push(&g->mem, item, t);
     }
     if (w.bad) return rl_fail(rt->ctx, RL_EIO, "not a SequenceProto");
@@ -44,7 +46,7 @@ static rl_status read_optional(rl_rt *rt, rl_graph *g, rl_span bytes, rl_tensor 
     for (rl_field f; rl_wire_next(&w, &f);) {
         if (f.type != RL_WIRE_LEN) continue;
         if (f.number == LIST_TENSOR) return read_tensor(rt, g, f.body, out);
-        if (f.number == LIST_SEQUENCE) return read_sequence(rt, g, f.body, out);
+        if (f.number == LIST_SEQUENCE) return read_sequence(rt, g, f.body, 0, out);
     }
     return w.bad ? rl_fail(rt->ctx, RL_EIO, "not an OptionalProto") : RL_OK;
 }
@@ -52,7 +54,7 @@ static rl_status read_optional(rl_rt *rt, rl_graph *g, rl_span bytes, rl_tensor 
 rl_status rl_pb_read(rl_rt *rt, rl_graph *g, rl_pb_kind kind, rl_span bytes, rl_tensor *out) {
     switch (kind) {
     case RL_PB_TENSOR: return read_tensor(rt, g, bytes, out);
-    case RL_PB_SEQUENCE: return read_sequence(rt, g, bytes, out);
+    case RL_PB_SEQUENCE: return read_sequence(rt, g, bytes, 0, out);
     case RL_PB_OPTIONAL: return read_optional(rt, g, bytes, out);
     }
     return rl_fail(rt->ctx, RL_ELIMIT, "an input of this kind does not run");
@@ -89,10 +91,11 @@ static void print_tensor(rl_rt *rt, const rl_tensor *t, rl_text *to) {
 void rl_pb_print(rl_rt *rt, const rl_tensor *t, rl_text *to) {
     if (t->kind == RL_TENSOR) print_tensor(rt, t, to);
     if (t->kind != RL_SEQUENCE) return;
-    put_varint(to, LIST_ELEM, ELEM_TENSOR);
+    bool nested = t->dim[0] && rl_item(t, 0)->kind == RL_SEQUENCE;
+    put_varint(to, LIST_ELEM, nested ? ELEM_SEQUENCE : ELEM_TENSOR);
     for (int64_t i = 0; i < t->dim[0]; i++) {
         rl_text item = {.mem = to->mem};
-        print_tensor(rt, rl_item(t, i), &item);
-        put_block(to, LIST_TENSOR, item.p, item.n);
+        rl_pb_print(rt, rl_item(t, i), &item);
+        put_block(to, nested ? LIST_SEQUENCE : LIST_TENSOR, item.p, item.n);
     }
 }

@@ -3,6 +3,8 @@
 
 #include "../src/onnx.h"
 #include "../src/shape.h"
+#include "../src/wire.h"
+#include "element.h"
 #include "exec.h"
 
 static bool in_versions(const rl_kernel *k, const rl_nodeinfo *n) {
@@ -40,11 +42,52 @@ static rl_tensor tensor_of(rl_rt *rt, const rl_const *c, const rl_span *strings)
     return copy;
 }
 
-/* Strings, and the defaults of inputs, are not in the graph: their bytes are. */
+/* SparseTensorProto {values 1, indices 2, dims 3}: elements at places counted row-major, [n], or at indices, [n,rank]; else 0. */
+static rl_status put_sparse(rl_rt *rt, const rl_valinfo *v, const rl_tensor *value, const rl_tensor *index, rl_tensor *out) {
+    int64_t n = rl_numel(value), all = rl_numel(out), per = index->rank == 2 ? index->dim[1] : 1;
+    const int64_t *at = rl_data(index);
+    bool fits = index->dtype == RL_I64 && value->rank == 1 && index->rank >= 1 && index->rank <= 2 && index->dim[0] == n
+                && (index->rank == 1 || per == v->rank) && value->dtype == out->dtype;
+    for (int64_t i = 0; fits && i < n; i++) {
+        int64_t place = index->rank == 1 ? at[i] : 0;
+        for (int64_t k = 0; index->rank == 2 && k < per && fits; k++) {
+            fits = at[i * per + k] >= 0 && at[i * per + k] < out->dim[k];
+            place = fits ? place + at[i * per + k] * out->stride[k] : 0;
+        }
+        fits = fits && place >= 0 && place < all;
+        if (fits) rl_put_element(out, place, value, i);
+    }
+    return fits ? RL_OK : rl_fail(rt->ctx, RL_EMODEL, "sparse initializer '%.100s': its indices do not fit", v->name);
+}
+
+static rl_status read_sparse(rl_rt *rt, rl_graph *g, const rl_valinfo *v, rl_tensor *out) {
+    rl_span part[2] = {{0}, {0}};
+    rl_const c[2];
+    const rl_span *strings;
+    rl_tensor t[2];
+    rl_wire w = rl_wire_of(v->raw);
+    for (rl_field f; rl_wire_next(&w, &f);)
+        if (f.type == RL_WIRE_LEN && (f.number == 1 || f.number == 2)) part[f.number - 1] = f.body;
+    if (!part[0].p || !part[1].p || !rl_dtype_bits(v->dtype) || v->rank == RL_NORANK)
+        return rl_fail(rt->ctx, RL_ELIMIT, "initializer '%.100s': its data is not at hand", v->name);
+    for (int i = 0; i < 2; i++) {
+        RL_TRY(rl_onnx_tensor(g, part[i], &c[i], &strings));
+        if (!c[i].data && c[i].nbyte) return rl_fail(rt->ctx, RL_ELIMIT, "sparse initializer '%.100s': its data is not at hand", v->name);
+        t[i] = tensor_of(rt, &c[i], strings);
+    }
+    *out = rl_tensor_new(rt, v->dtype, v->rank, v->dim);
+    memset(out->mem->p, 0, out->mem->nbyte);
+    RL_TRY(put_sparse(rt, v, &t[0], &t[1], out));
+    rl_tensor_drop(&t[0]);
+    rl_tensor_drop(&t[1]);
+    return RL_OK;
+}
+
+/* Strings, sparse ones and the defaults of inputs are not in the graph: their bytes are. */
 static rl_status read_raw(rl_rt *rt, rl_graph *g, const rl_valinfo *v, rl_tensor *out) {
     rl_const c;
     const rl_span *strings;
-    if (v->is_init && v->dtype != RL_STRING) return rl_fail(rt->ctx, RL_ELIMIT, "initializer '%.100s': sparse ones do not run", v->name);
+    if (v->is_init && v->dtype != RL_STRING) return read_sparse(rt, g, v, out);
     RL_TRY(rl_onnx_tensor(g, v->raw, &c, &strings));
     *out = tensor_of(rt, &c, strings);
     return RL_OK;
@@ -153,5 +196,8 @@ static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out)
 rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     *out = NULL;
     RL_TRY(rl_shape_infer(g));
-    return prepare(rt, g, NULL, out);
+    size_t live = rt->live;
+    RL_TRY(prepare(rt, g, NULL, out));
+    rt->constants += rt->live - live;
+    return RL_OK;
 }

@@ -153,7 +153,7 @@ rl_status rl_ref_unary(rl_call *c) {
     const rl_tensor *x = rl_call_in(c, 0);
     int op = c->arg == RL_PW_GELU && rl_attr_is(c->node, "approximate", "tanh") ? RL_PW_GELU_TANH : c->arg;
     read_params(c, param);
-    rl_tensor *y = rl_call_make(c, 0, makes_bool(op) ? RL_BOOL : x->dtype, x->rank, x->dim);
+    rl_tensor *y = rl_call_make_over(c, 1, makes_bool(op) ? RL_BOOL : x->dtype, x->rank, x->dim);
     rl_dtype t = row_type(x->dtype);
     if (t == RL_U8 && x->dtype == RL_BOOL) {
         rl_tensor as = *x;
@@ -217,7 +217,7 @@ rl_status rl_ref_binary(rl_call *c) {
     RL_TRY(op == RL_PW_PRELU ? channel_operand(c, &a, &b) : old_operand(c, &a, &b));
     RL_TRY(rl_call_broadcast(c, &rank, dim, &a));
     RL_TRY(rl_call_broadcast(c, &rank, dim, &b));
-    rl_tensor *y = rl_call_make(c, 0, makes_bool(op) ? RL_BOOL : a.dtype, rank, dim);
+    rl_tensor *y = rl_call_make_over(c, 2, makes_bool(op) ? RL_BOOL : a.dtype, rank, dim);
     a.dtype = as_bits(a.dtype);
     b.dtype = as_bits(b.dtype);
     rl_tensor made = *y; /* bools are bytes here, whose logical ops are the bits' */
@@ -277,7 +277,7 @@ rl_status rl_ref_clip(rl_call *c) {
         rl_call_share(c, 0, *x);
         return RL_OK;
     }
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
+    rl_tensor *y = rl_call_make_over(c, 1, x->dtype, x->rank, x->dim);
     rl_dtype t = rl_compute_type(x->dtype);
     if (low) RL_TRY(apply(c, RL_PW_MAX, t, y, (const rl_tensor *[]){x, low}, 2, NULL));
     return high ? apply(c, RL_PW_MIN, t, y, (const rl_tensor *[]){low ? y : x, high}, 2, NULL) : RL_OK;

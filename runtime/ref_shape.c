@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/onnx.h"
-#include "../src/wire.h"
 #include "kernels.h"
 
 rl_status rl_ref_shape(rl_call *c) {
@@ -38,15 +36,6 @@ static void put_strings(rl_call *c, const rl_attr *a) {
     }
 }
 
-/* The TensorProto inside an AttributeProto. */
-static rl_span tensor_bytes(const rl_attr *a) {
-    rl_span t = {0};
-    rl_wire w = rl_wire_of(a->raw);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == 5) t = f.body;
-    return t;
-}
-
 /* Most constants never get here (prepare.c): strings do, and those of opsets that the op table does not cover. */
 rl_status rl_ref_constant(rl_call *c) {
     const rl_attr *a = c->node->nattr ? &c->node->attr[0] : NULL;
@@ -54,17 +43,10 @@ rl_status rl_ref_constant(rl_call *c) {
         put_strings(c, a);
         return RL_OK;
     }
-    if (!a || a->kind != RL_ATTR_TENSOR || !a->raw.p) return rl_call_fail(c, RL_ELIMIT, "a constant of this kind does not run");
-    rl_const k = *a->tensor;
-    const rl_span *s;
-    if (k.data) {
-        memcpy(rl_data(rl_call_make(c, 0, k.dtype, k.rank, k.dim)), k.data, k.nbyte);
-        return RL_OK;
-    }
-    RL_TRY(rl_onnx_tensor((rl_graph *)(uintptr_t)c->g, tensor_bytes(a), &k, &s));
-    if (!s) return rl_call_fail(c, RL_ELIMIT, "a constant of this kind does not run");
-    rl_tensor *y = rl_call_make(c, 0, RL_STRING, k.rank, k.dim);
-    for (int64_t i = 0; i < rl_numel(y); i++) ((rl_str *)rl_data(y))[i] = rl_intern(c->g->ctx, (const char *)s[i].p, s[i].n);
+    const rl_tensor *t;
+    RL_TRY(rl_call_tensor(c, "value", &t));
+    if (!t) return rl_call_fail(c, RL_ELIMIT, "a constant of this kind does not run");
+    rl_call_share(c, 0, *t);
     return RL_OK;
 }
 

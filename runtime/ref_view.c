@@ -8,24 +8,6 @@ rl_status rl_ref_identity(rl_call *c) {
     return RL_OK;
 }
 
-/* Inference: the mask, where wanted, is all true. */
-rl_status rl_ref_dropout(rl_call *c) {
-    RL_TRY(rl_call_need(c, 1));
-    const rl_tensor *x = rl_call_in(c, 0), *training = rl_call_as(c, 2, RL_BOOL), *ratio = rl_call_as(c, 1, RL_F64);
-    bool drops = training && *(const bool *)rl_data(training) && (!ratio || *(const double *)rl_data(ratio) != 0);
-    if (drops) return rl_call_fail(c, RL_ELIMIT, "dropout while training does not run");
-    rl_call_share(c, 0, *x);
-    if (rl_call_wants(c, 1)) {
-        rl_tensor *mask = rl_call_make(c, 1, c->node->since < 10 ? x->dtype : RL_BOOL, x->rank, x->dim);
-        double one = 1;
-        rl_tensor t = rl_tensor_borrow(c->rt, RL_F64, 0, NULL, &one, sizeof one), all;
-        rl_view_expand(&t, mask->rank, mask->dim, &all);
-        rl_convert(c->rt, mask, &all, true);
-        rl_tensor_drop(&t);
-    }
-    return RL_OK;
-}
-
 /* Output i is t in another shape: a view where strides allow, else a dense copy. */
 static rl_status reshape_to(rl_call *c, const rl_tensor *t, uint32_t rank, const int64_t *dim) {
     rl_tensor view;
@@ -33,10 +15,8 @@ static rl_status reshape_to(rl_call *c, const rl_tensor *t, uint32_t rank, const
         rl_call_share(c, 0, view);
         return RL_OK;
     }
-    rl_tensor dense = rl_contiguous(c->rt, t);
-    rl_view_reshape(&dense, rank, dim, &view);
-    rl_call_share(c, 0, view);
-    rl_tensor_drop(&dense);
+    rl_view_reshape(rl_call_make(c, 0, t->dtype, rank, dim), t->rank, t->dim, &view);
+    rl_move(c->rt, &view, t);
     return RL_OK;
 }
 

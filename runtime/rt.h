@@ -50,6 +50,8 @@ typedef struct rl_storage {
     uint32_t ref;
     bool borrowed;                  /* p is not freed: weights in the mapped file, caller's data */
     bool items;                     /* a sequence: p holds nbyte / sizeof(rl_tensor) tensors */
+    struct rl_storage *base;        /* the storage that p lies in, of which it has a reference; NULL: p is its own */
+    struct rl_storage *part, *after; /* those that lie in it; the next one in its base */
 } rl_storage;
 
 typedef enum { RL_ABSENT, RL_TENSOR, RL_SEQUENCE } rl_kind;
@@ -77,6 +79,8 @@ bool rl_same_dims(const rl_tensor *a, const rl_tensor *b);
 
 /* A new row-major tensor, not cleared (strings: empty). The caller owns one reference: rl_tensor_drop. */
 rl_tensor rl_tensor_new(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim);
+/* The same inside `base`, from byte `at` on; where that is too short, or something alive lies there, a storage of its own. */
+rl_tensor rl_tensor_new_in(rl_rt *rt, rl_storage *base, size_t at, rl_dtype t, uint32_t rank, const int64_t *dim);
 /* A view of bytes that outlive the run; nothing is copied. */
 rl_tensor rl_tensor_borrow(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim, const void *p, size_t nbyte);
 /* A sequence of n tensors: takes one reference of each item (rl_tensor_keep what stays in use elsewhere). */
@@ -145,6 +149,8 @@ struct rl_call {
     uint32_t nin;
     rl_tensor *out;              /* RL_ABSENT until made */
     uint32_t nout;
+    uint32_t wrong;              /* 1 + an input that is no number where one is asked for */
+    bool over;                   /* output 0 was written over an input */
     rl_arena *tmp;               /* emptied after the node */
     struct rl_frame *frame;      /* for bodies */
     struct rl_step *step;
@@ -162,6 +168,10 @@ rl_tensor *rl_call_temp(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *di
 bool rl_call_wants(const rl_call *c, uint32_t i);
 /* Makes output i, row-major, not cleared. Also where it is not wanted (then it goes after the node). */
 rl_tensor *rl_call_make(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim);
+/* The same, for an op whose output element depends on the input elements at its own index only (or on inputs with fewer elements):
+ * where input k, k < nover, ends with this node, nobody else has its storage, and it is as output 0 is to be, then output 0 has
+ * its storage. */
+rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim);
 /* Output i becomes this view; its storage gets one more reference. */
 void rl_call_share(rl_call *c, uint32_t i, rl_tensor view);
 /* Output i takes over t and its reference (sequences, results of bodies). */
@@ -175,6 +185,8 @@ rl_status rl_call_need(const rl_call *c, uint32_t n);
 /* Integers from attribute `name` or, where the node has it, from input `slot` (RL_NONE: no such input; the op's opset version
  * tells which of the two a valid node has). *n is 0 and *x NULL where neither is there. */
 rl_status rl_call_ints(rl_call *c, const char *name, uint32_t slot, const int64_t **x, uint32_t *n);
+/* The tensor in attribute `name`, row-major, until the node is done; NULL where the node has none. */
+rl_status rl_call_tensor(rl_call *c, const char *name, const rl_tensor **out);
 /* axis made non-negative for a rank; RL_EMODEL when out of range. */
 rl_status rl_call_axis(const rl_call *c, int64_t axis, uint32_t rank, uint32_t *out);
 /* The integer attribute `name` as an axis of input 0. */
@@ -208,7 +220,9 @@ struct rl_rt {
     const rl_backend *on;
     rl_pool *pool;           /* NULL: one thread */
     rl_storage *all;         /* every storage that is alive */
-    size_t live, peak;       /* bytes of storages that are not borrowed */
+    size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another */
+    size_t constants;        /* of these, copies of constants whose bytes in the file are not aligned, and strings */
+    size_t arena, least;     /* the last plan (plan.h): bytes of its arena; the most bytes that it has alive at once */
     uint64_t moved;          /* bytes that rl_move copied */
     uint64_t random;         /* state of the Random ops */
     /* Sees every value as it is made; NULL: nobody. Errors end the run. */

@@ -36,7 +36,7 @@ static rl_status read_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_tens
 }
 
 /* Inputs with a default keep it; the others get seeded random values. */
-static rl_status make_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t seed, rl_tensor *in) {
+rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t seed, rl_tensor *in) {
     bool *given = rl_new(&g->mem, bool, g->input.n);
     RL_TRY(read_inputs(rt, g, o, in, given));
     for (uint32_t i = 0; i < g->input.n; i++)
@@ -80,13 +80,13 @@ static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_text *o
     dump d = {rt, o->output_dir};
     rl_tensor *in = rl_new(&g->mem, rl_tensor, g->input.n + 1), *made = rl_new(&g->mem, rl_tensor, g->output.n + 1);
     RL_TRY(rl_exec_new(rt, g, &x));
-    RL_TRY(make_inputs(rt, g, o, o->seed, in));
+    RL_TRY(rl_run_inputs(rt, g, o, o->seed, in));
     if (o->output_dir && mkdir(o->output_dir, 0777) != 0 && errno != EEXIST)
         return rl_fail(g->ctx, RL_EIO, "%s: %s", o->output_dir, strerror(errno));
     if (o->dump_all) rt->watch = dump_value, rt->user = &d;
     RL_TRY(rl_exec_run(x, in, made));
     RL_TRY(write_outputs(rt, g, o, made, out));
-    rl_put(out, "peak memory of values: %zu bytes\n", rt->peak);
+    rl_put(out, "peak memory of values: %zu bytes, of which planned: %zu; at least: %zu\n", rt->peak - rt->constants, rt->arena, rt->least);
     return RL_OK;
 }
 
@@ -170,7 +170,7 @@ static rl_status same_inputs(const rl_graph *a, const rl_graph *b, const rl_tens
 static rl_status verify_once(rl_rt *rt, rl_exec *const *x, rl_graph *const *g, const rl_runopt *o, uint64_t seed) {
     rl_tensor *in = rl_new(&g[0]->mem, rl_tensor, g[0]->input.n + 1), *in2 = rl_new(&g[0]->mem, rl_tensor, g[1]->input.n + 1);
     rl_tensor *out[2];
-    RL_TRY(make_inputs(rt, g[0], o, seed, in));
+    RL_TRY(rl_run_inputs(rt, g[0], o, seed, in));
     RL_TRY(same_inputs(g[0], g[1], in, in2));
     for (uint32_t i = 0; i < 2; i++) {
         out[i] = rl_new(&g[0]->mem, rl_tensor, g[i]->output.n + 1);

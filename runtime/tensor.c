@@ -35,22 +35,46 @@ bool rl_is_dense(const rl_tensor *t) {
 
 /* ---- storages ---- */
 
-static rl_storage *storage_new(rl_rt *rt, const void *p, size_t nbyte) {
+static rl_storage *storage_of(rl_rt *rt, void *p, size_t nbyte) {
     rl_storage *s = calloc(1, sizeof *s);
     if (!s) rl_no_memory(rt->ctx);
-    *s = (rl_storage){.rt = rt, .next = rt->all, .on = rt->on, .nbyte = nbyte, .ref = 1, .borrowed = p != NULL};
+    *s = (rl_storage){.rt = rt, .next = rt->all, .on = rt->on, .p = p, .nbyte = nbyte, .ref = 1};
     if (rt->all) rt->all->prev = s;
     rt->all = s;
-    if (p) {
-        s->p = (void *)(uintptr_t)p; /* borrowed bytes are read only, by convention: no kernel writes its inputs */
-        return s;
-    }
+    return s;
+}
+
+static rl_storage *storage_new(rl_rt *rt, size_t nbyte) {
+    rl_storage *s = storage_of(rt, NULL, nbyte);
     if (rt->ctx->limit && nbyte > rt->ctx->limit - RL_MIN(rt->ctx->limit, rt->live)) rl_no_memory(rt->ctx);
     s->p = rt->on->alloc(rt, nbyte);
     if (!s->p) rl_no_memory(rt->ctx);
     rt->live += nbyte;
     rt->peak = RL_MAX(rt->peak, rt->live);
     return s;
+}
+
+/* NULL where it does not fit or something alive is in the way. */
+static rl_storage *storage_in(rl_rt *rt, rl_storage *base, size_t at, size_t nbyte) {
+    char *p = (char *)base->p + at;
+    if (at > base->nbyte || nbyte > base->nbyte - at) return NULL;
+    for (const rl_storage *o = base->part; o; o = o->after)
+        if ((char *)o->p < p + nbyte && p < (char *)o->p + o->nbyte) return NULL;
+    rl_storage *s = storage_of(rt, p, nbyte);
+    s->base = base;
+    s->after = base->part;
+    base->part = s;
+    base->ref++;
+    return s;
+}
+
+static void storage_drop(rl_storage *s);
+
+static void leave_base(rl_storage *s) {
+    rl_storage **link = &s->base->part;
+    while (*link != s) link = &(*link)->after;
+    *link = s->after;
+    storage_drop(s->base);
 }
 
 static void storage_drop(rl_storage *s) {
@@ -61,7 +85,8 @@ static void storage_drop(rl_storage *s) {
     if (s->next) s->next->prev = s->prev;
     if (s->items)
         for (size_t i = 0; i < s->nbyte / sizeof(rl_tensor); i++) rl_tensor_drop((rl_tensor *)s->p + i);
-    if (!s->borrowed && s->p) {
+    if (s->base) leave_base(s);
+    else if (!s->borrowed && s->p) {
         rt->on->free(rt, s->p, s->nbyte);
         rt->live -= s->nbyte;
     }
@@ -86,27 +111,42 @@ static void clear_strings(const rl_tensor *t) {
     for (size_t i = 0; i < t->mem->nbyte / sizeof *s; i++) s[i] = empty;
 }
 
-rl_tensor rl_tensor_new(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim) {
+static size_t checked_bytes(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim) {
     int64_t numel = 1, nbit;
     for (uint32_t i = 0; i < rank; i++)
         if (dim[i] < 0 || __builtin_mul_overflow(numel, dim[i], &numel)) rl_no_memory(rt->ctx);
     if (rank > RL_RANK || __builtin_mul_overflow(numel, (int64_t)rl_elem_bits(t), &nbit)) rl_no_memory(rt->ctx);
+    return rl_bytes_of(t, numel);
+}
+
+rl_tensor rl_tensor_new(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    size_t nbyte = checked_bytes(rt, t, rank, dim);
     rl_tensor x = describe(t, rank, dim);
-    x.mem = storage_new(rt, NULL, rl_bytes_of(t, numel));
+    x.mem = storage_new(rt, nbyte);
+    if (t == RL_STRING) clear_strings(&x);
+    return x;
+}
+
+rl_tensor rl_tensor_new_in(rl_rt *rt, rl_storage *base, size_t at, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    size_t nbyte = checked_bytes(rt, t, rank, dim);
+    rl_tensor x = describe(t, rank, dim);
+    x.mem = storage_in(rt, base, at, nbyte);
+    if (!x.mem) return rl_tensor_new(rt, t, rank, dim);
     if (t == RL_STRING) clear_strings(&x);
     return x;
 }
 
 rl_tensor rl_tensor_borrow(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim, const void *p, size_t nbyte) {
     rl_tensor x = describe(t, rank, dim);
-    x.mem = storage_new(rt, p ? p : "", nbyte);
+    x.mem = storage_of(rt, (void *)(uintptr_t)(p ? p : ""), nbyte); /* read only, by convention: no kernel writes its inputs */
+    x.mem->borrowed = true;
     return x;
 }
 
 rl_tensor rl_sequence_new(rl_rt *rt, rl_dtype t, const rl_tensor *item, int64_t n) {
     rl_tensor x = describe(t, 1, &n);
     x.kind = RL_SEQUENCE;
-    x.mem = storage_new(rt, NULL, (size_t)n * sizeof(rl_tensor));
+    x.mem = storage_new(rt, (size_t)n * sizeof(rl_tensor));
     if (n) memcpy(x.mem->p, item, (size_t)n * sizeof *item);
     x.mem->items = true;
     return x;

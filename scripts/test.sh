@@ -52,7 +52,7 @@ py cases-generic test_cases.py --target generic
 py zoo-onnx test_zoo.py --target onnx
 py zoo-generic test_zoo.py --target generic
 py zoo-fused test_zoo.py --target fused
-py backend-run test_backend_run.py --at-least 1782
+py backend-run test_backend_run.py --at-least 2004
 py backend test_backend.py --fraction "${BACKEND_FRACTION:-1}"
 suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-60}" --limit 5
 others

@@ -467,28 +467,45 @@ static int64_t saturating_add(int64_t a, int64_t b) {
     return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
-static int64_t guess_terms(const rl_ctx *ctx, const term *t, uint32_t n, int64_t guess) {
+/* What symbols stand for: the hash's value by name, else the guess. */
+typedef struct { const rl_hash *value; int64_t guess; bool guessed; } meaning;
+
+static int64_t eval_terms(const rl_ctx *ctx, const term *t, uint32_t n, meaning *m);
+
+static int64_t eval_symbol(const rl_ctx *ctx, const symbol *s, meaning *m) {
+    if (s->kind == FLOOR) {
+        const poly *p = &ctx->dims->poly.p[s->num];
+        return floor_div(eval_terms(ctx, p->t, p->n, m), s->k);
+    }
+    uint32_t x = m->value ? rl_hash_get(m->value, (uint64_t)(uintptr_t)s->name) : RL_NONE;
+    m->guessed |= x == RL_NONE;
+    return x == RL_NONE ? m->guess : x;
+}
+
+static int64_t eval_terms(const rl_ctx *ctx, const term *t, uint32_t n, meaning *m) {
     int64_t sum = 0;
     for (uint32_t i = 0; i < n; i++) {
         int64_t x = t[i].c;
-        for (uint32_t j = 0; j < t[i].nsym; j++) {
-            const symbol *s = &ctx->dims->sym.p[t[i].sym[j]];
-            int64_t y = guess;
-            if (s->kind == FLOOR) {
-                const poly *p = &ctx->dims->poly.p[s->num];
-                y = floor_div(guess_terms(ctx, p->t, p->n, guess), s->k);
-            }
-            x = saturating_mul(x, y);
-        }
+        for (uint32_t j = 0; j < t[i].nsym; j++) x = saturating_mul(x, eval_symbol(ctx, &ctx->dims->sym.p[t[i].sym[j]], m));
         sum = saturating_add(sum, x);
     }
     return sum;
 }
 
 int64_t rl_dim_guess(const rl_ctx *ctx, rl_dim d, int64_t guess) {
+    meaning m = {NULL, guess, false};
     if (rl_dim_known(d)) return d;
     const poly *p = poly_of(ctx, d);
-    return RL_MAX(guess_terms(ctx, p->t, p->n, guess), 0);
+    return RL_MAX(eval_terms(ctx, p->t, p->n, &m), 0);
+}
+
+bool rl_dim_eval(const rl_ctx *ctx, rl_dim d, const rl_hash *value, int64_t *x) {
+    meaning m = {value, 0, false};
+    *x = d;
+    if (rl_dim_known(d)) return true;
+    const poly *p = poly_of(ctx, d);
+    *x = eval_terms(ctx, p->t, p->n, &m);
+    return !m.guessed && *x >= 0;
 }
 
 /* ---- text ---- */

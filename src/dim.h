@@ -43,5 +43,7 @@ void rl_dim_print(rl_text *t, const rl_ctx *ctx, rl_dim d);
 bool rl_dim_parse(rl_ctx *ctx, const char **s, rl_dim *d);
 /* Numbers for sizes: known dims as they are, every symbol replaced by `guess` (for weights of moved bytes). */
 int64_t rl_dim_guess(const rl_ctx *ctx, rl_dim d, int64_t guess);
+/* The size where each symbol has the value that the hash gives its name's pointer; false when one has none there. */
+bool rl_dim_eval(const rl_ctx *ctx, rl_dim d, const rl_hash *value, int64_t *x);
 
 #endif

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "../passes/interface.h"
+#include "../runtime/bench.h"
 #include "../runtime/layout_cmd.h"
 #include "../runtime/run_cmd.h"
 #include "cert.h"
@@ -48,14 +49,14 @@ typedef struct {
 
 /* ---- the command line ---- */
 
-enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, OTHER = 8, TABLE = 16, RUN = 32, VERIFY = 64, EXPLAIN = 128, CHECK = 256,
-       MODEL = OPTIMIZE | STATS | PRINT | EXPLAIN, EXEC = RUN | VERIFY, ALL = MODEL | OTHER | TABLE | EXEC | CHECK };
+enum { OPTIMIZE = 1, STATS = 2, PRINT = 4, OTHER = 8, TABLE = 16, RUN = 32, VERIFY = 64, EXPLAIN = 128, CHECK = 256, BENCH = 512,
+       MODEL = OPTIMIZE | STATS | PRINT | EXPLAIN, EXEC = RUN | VERIFY | BENCH, ALL = MODEL | OTHER | TABLE | EXEC | CHECK };
 enum { O_JSON = 256, O_TARGET, O_OBJECTIVE, O_TIME, O_DIM, O_SHAPE, O_IN_LAYOUT, O_OUT_LAYOUT, O_DISABLE, O_PRINT_AFTER, O_AFTER, O_VERIFY,
        O_CANONICAL, O_PROOF, O_NODE, O_VERSION, O_INPUT, O_OUTDIR, O_DUMP, O_THREADS, O_SEED, O_RTOL, O_ATOL, O_RUNS };
 
 static const struct { const char *name, *arg; int key; unsigned commands; const char *help; } options[] = {
     {"output", "OUT", 'o', OPTIMIZE, "where the optimized model goes"},
-    {"json", "FILE", O_JSON, OPTIMIZE | STATS | EXPLAIN, "write the report as JSON; - is stdout"},
+    {"json", "FILE", O_JSON, OPTIMIZE | STATS | EXPLAIN | BENCH, "write the report as JSON; - is stdout"},
     {"proof", "FILE", O_PROOF, OPTIMIZE, "write the certificate, for relayout check-proof; - is stdout"},
     {"target", "NAME", O_TARGET, MODEL | TABLE | CHECK, "what runs it and what that costs: generic (default), onnx, ort ... or a FILE.def"},
     {"objective", "WHAT", O_OBJECTIVE, MODEL, "nodes (default): fewest conversions; bytes: fewest bytes moved; time: least time by the target's table"},
@@ -77,7 +78,7 @@ static const struct { const char *name, *arg; int key; unsigned commands; const 
     {"seed", "N", O_SEED, EXEC, "of the random inputs (default 0)"},
     {"rtol", "X", O_RTOL, VERIFY, "relative tolerance (default 1e-4)"},
     {"atol", "X", O_ATOL, VERIFY, "absolute tolerance (default 1e-6)"},
-    {"runs", "N", O_RUNS, VERIFY, "runs, each with other random inputs (default 1)"},
+    {"runs", "N", O_RUNS, VERIFY | BENCH, "verify: runs, each with other random inputs (default 1); bench: timed runs (default: a second)"},
     {"help", NULL, 'h', ALL, "this text"},
     {"version", NULL, O_VERSION, ALL, "the version"},
 };
@@ -89,6 +90,7 @@ static rl_status run_model(line *l);
 static rl_status verify(line *l);
 static rl_status explain(line *l);
 static rl_status check_proof(line *l);
+static rl_status bench(line *l);
 static rl_status list_passes(line *l);
 static rl_status list_ops(line *l);
 static rl_status list_targets(line *l);
@@ -103,6 +105,7 @@ static const command commands[] = {
     {"verify", VERIFY, "A B", "run two models on the same inputs and compare their outputs", verify},
     {"layout", 0, "COMMAND", "describe, convert, draw and compare layouts of buffers", NULL}, /* reads its line itself */
     {"check-proof", CHECK, "PROOF IN OUT", "check that a certificate is IN's, that it holds, and that OUT is as it says", check_proof},
+    {"bench", BENCH, "IN", "how long a model takes, in which ops, and how many bytes it moves", bench},
     {"passes", OTHER, "", "list the passes", list_passes},
     {"ops", OTHER, "", "list the table of ops", list_ops},
     {"targets", TABLE, "", "print the table of targets, as a file for --target may have it", list_targets},
@@ -760,6 +763,46 @@ static rl_status check_proof(line *l) {
     rl_graph_free(in);
     rl_graph_free(out);
     rl_arena_free(&mem);
+    return s;
+}
+
+/* ---- bench ---- */
+
+static void show_progress(uint32_t done, uint32_t all) {
+    if (all) fprintf(stderr, "\rrun %u of %u\033[K", done, all);
+    else fprintf(stderr, "\rrun %u\033[K", done);
+}
+
+static rl_status report_bench(line *l, rl_graph *g, const rl_bench *b) {
+    rl_text text = {.mem = &g->mem};
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (l->json) {
+        rl_bench_json(b, l->in, &text);
+        RL_TRY(write_text(l, l->json, &text));
+        if (strcmp(l->json, "-") == 0) return RL_OK;
+    }
+    text.n = 0;
+    rl_bench_table(b, &text);
+    return write_stdout(l->ctx, text.p, text.n);
+}
+
+static rl_status bench_graph(line *l, rl_graph *g) {
+    rl_bench b;
+    bool shows = isatty(STDERR_FILENO) != 0;
+    RL_TRY(check_path(l, l->json));
+    l->run.input = l->inputs.item;
+    l->run.ninput = l->inputs.n;
+    if (shows) l->run.progress = show_progress;
+    rl_status s = rl_bench_model(g, &l->run, &b);
+    if (shows) fprintf(stderr, "\r\033[K");
+    return s == RL_OK ? report_bench(l, g, &b) : s;
+}
+
+static rl_status bench(line *l) {
+    rl_graph *g;
+    rl_status s = read_model(l, &g);
+    if (s == RL_OK) s = bench_graph(l, g);
+    rl_graph_free(g);
     return s;
 }
 

@@ -1,0 +1,128 @@
+/* The command bench: see bench.h. */
+#include "bench.h"
+
+#include <string.h>
+
+#include "../src/ops.h"
+#include "element.h"
+#include "exec.h"
+
+enum { LEAST_RUNS = 5, MOST_RUNS = 200, WARM_RUNS = 2 };
+
+static bool only_moves(const rl_nodeinfo *n) {
+    switch (rl_op_class(n->op)) {
+    case RL_CONCAT: case RL_SPLIT: case RL_SLICE: case RL_PAD: case RL_TILE: case RL_GATHER: case RL_EXPAND: case RL_MOVING: return true;
+    default: return n->op == RL_OP_DepthToSpace || n->op == RL_OP_SpaceToDepth;
+    }
+}
+
+/* ---- runs ---- */
+
+static rl_status run_once(rl_exec *x, const rl_tensor *in, rl_tensor *out, double *seconds) {
+    double start = rl_seconds();
+    RL_TRY(rl_exec_run(x, in, out));
+    *seconds = rl_seconds() - start;
+    for (uint32_t i = 0; i < x->g->output.n; i++) rl_tensor_drop(&out[i]);
+    return RL_OK;
+}
+
+static int by_time(const void *arg, int64_t a, int64_t b) {
+    const double *t = arg;
+    return (t[a] > t[b]) - (t[a] < t[b]);
+}
+
+static void summarize(rl_bench *b, rl_arena *mem, const double *time, uint32_t n) {
+    int64_t *order = rl_new(mem, int64_t, n);
+    for (uint32_t i = 0; i < n; i++) order[i] = i;
+    rl_sort(mem, order, n, by_time, time);
+    b->runs = n;
+    b->median_ms = 500 * (time[order[(n - 1) / 2]] + time[order[n / 2]]);
+    b->min_ms = 1000 * time[order[0]];
+    for (uint32_t i = 0; i < n; i++) b->mean_ms += 1000 * time[i] / n;
+}
+
+static rl_status measure(rl_exec *x, const rl_runopt *o, const rl_tensor *in, rl_tensor *out, rl_bench *b) {
+    struct { double *p; uint32_t n, cap; } time = {0};
+    double seconds, all = 0, start = rl_seconds();
+    for (uint32_t i = 0; i < WARM_RUNS; i++) RL_TRY(run_once(x, in, out, &seconds));
+    while (o->runs ? time.n < o->runs : time.n < LEAST_RUNS || (all < 1 && time.n < MOST_RUNS)) {
+        RL_TRY(run_once(x, in, out, &seconds));
+        rl_push(&x->g->mem, time, seconds);
+        all += seconds;
+        if (o->progress && rl_seconds() - start > 1) o->progress(time.n, o->runs);
+    }
+    summarize(b, &x->g->mem, time.p, time.n);
+    return RL_OK;
+}
+
+/* ---- per op ---- */
+
+static void add_step(rl_bench *b, rl_hash *place, const rl_exec *x, uint32_t i, uint32_t runs) {
+    const rl_nodeinfo *n = rl_nod(x->g, x->step[i].node);
+    const rl_cost *c = &x->cost[i];
+    uint32_t k = rl_hash_get(place, (uint64_t)(uintptr_t)n->type);
+    if (k == RL_NONE) rl_hash_put(place, (uint64_t)(uintptr_t)n->type, k = b->nop++);
+    rl_bench_op *op = &b->op[k];
+    op->op = n->type;
+    op->nnode++;
+    op->moves |= only_moves(n);
+    op->ms += 1000 * c->seconds / runs;
+    op->bytes += c->bytes / runs;
+    op->copied += c->copied / runs;
+}
+
+static int by_ms(const void *arg, int64_t a, int64_t b) {
+    const rl_bench_op *op = arg;
+    return op[a].ms < op[b].ms ? 1 : -(op[a].ms > op[b].ms);
+}
+
+static void gather_ops(rl_bench *b, const rl_exec *x, uint32_t runs) {
+    rl_arena *mem = &x->g->mem;
+    rl_hash place = {.mem = mem};
+    double ms = 0, moving = 0;
+    b->op = rl_new(mem, rl_bench_op, x->nstep);
+    for (uint32_t i = 0; i < x->nstep; i++) add_step(b, &place, x, i, runs);
+    int64_t *order = rl_new(mem, int64_t, b->nop);
+    rl_bench_op *sorted = rl_new(mem, rl_bench_op, b->nop);
+    for (uint32_t i = 0; i < b->nop; i++) order[i] = i;
+    rl_sort(mem, order, b->nop, by_ms, b->op);
+    for (uint32_t i = 0; i < b->nop; i++) {
+        const rl_bench_op *op = &b->op[order[i]];
+        sorted[i] = *op;
+        b->bytes += op->bytes;
+        b->copied += op->copied;
+        ms += op->ms;
+        if (op->moves) moving += op->ms;
+    }
+    b->op = sorted;
+    b->movement = ms > 0 ? moving / ms : 0;
+}
+
+static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_bench *b) {
+    rl_exec *x;
+    rl_tensor *in = rl_new(&g->mem, rl_tensor, g->input.n + 1), *out = rl_new(&g->mem, rl_tensor, g->output.n + 1);
+    double seconds;
+    RL_TRY(rl_exec_new(rt, g, &x));
+    RL_TRY(rl_run_inputs(rt, g, o, o->seed, in));
+    RL_TRY(measure(x, o, in, out, b));
+    x->cost = rl_new(&g->mem, rl_cost, x->nstep + 1);
+    uint32_t runs = RL_MAX(b->runs / 4, 1u);
+    for (uint32_t i = 0; i < runs; i++) RL_TRY(run_once(x, in, out, &seconds));
+    gather_ops(b, x, runs);
+    b->threads = rt->pool ? rl_pool_size(rt->pool) : 1;
+    b->peak = rt->peak - rt->constants, b->arena = rt->arena, b->least = rt->least;
+    return RL_OK;
+}
+
+rl_status rl_bench_model(rl_graph *g, const rl_runopt *o, rl_bench *b) {
+    rl_rt *volatile rt = NULL;
+    *b = (rl_bench){0};
+    if (RL_PROTECT(g->ctx)) {
+        rl_rt_free(rt);
+        return RL_ENOMEM;
+    }
+    rt = rl_rt_new(g->ctx, &rl_backend_cpu, o->threads);
+    rl_status s = bench_with(rt, g, o, b);
+    rl_rt_free(rt);
+    return s;
+}

@@ -1,0 +1,33 @@
+/* The command bench: how long a model takes, where, and how many bytes it moves.
+ *
+ * Latency is measured in runs of their own; the runs that time each node come after them and do not count.  A node with a body
+ * (Loop, If) is one node: what its body does is in its time. */
+#ifndef RL_BENCH_H
+#define RL_BENCH_H
+#include "run_cmd.h"
+
+typedef struct {
+    rl_str op;
+    uint32_t nnode;
+    double ms;             /* of one run, mean */
+    uint64_t bytes, copied; /* of one run: inputs and outputs of nodes that make new values; what strided copies wrote */
+    bool moves;            /* the op only moves data (src/ops.h) */
+} rl_bench_op;
+
+typedef struct {
+    uint32_t runs, threads;
+    double median_ms, min_ms, mean_ms, movement; /* movement: share of the nodes' time in ops that only move data */
+    uint64_t bytes, copied;
+    size_t peak, arena, least; /* of values: see rl_rt */
+    rl_bench_op *op;           /* the slowest first */
+    uint32_t nop;
+} rl_bench;
+
+/* o->runs 0: about a second, 5 to 200 runs. *b lives in g's arena. */
+rl_status rl_bench_model(rl_graph *g, const rl_runopt *o, rl_bench *b);
+
+/* bench_report.c, of the program */
+void rl_bench_json(const rl_bench *b, const char *model, rl_text *t);
+void rl_bench_table(const rl_bench *b, rl_text *t);
+
+#endif

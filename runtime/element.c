@@ -1,0 +1,123 @@
+/* Single elements, and sorting: see element.h. */
+#include "element.h"
+
+#include <math.h>
+#include <string.h>
+
+void rl_put_element(const rl_tensor *to, int64_t at, const rl_tensor *from, int64_t k) {
+    uint32_t bits = rl_elem_bits(to->dtype);
+    char *p = to->mem->p;
+    const char *q = from->mem->p;
+    switch (bits) {
+    case 8: p[at] = q[k]; break;
+    case 16: memcpy(p + at * 2, q + k * 2, 2); break;
+    case 32: memcpy(p + at * 4, q + k * 4, 4); break;
+    case 64: memcpy(p + at * 8, q + k * 8, 8); break;
+    case 128: memcpy(p + at * 16, q + k * 16, 16); break;
+    default: rl_set_bits(p, at, bits, rl_get_bits(q, k, bits)); break;
+    }
+}
+
+/* ---- combining ---- */
+
+static double combine_floats(rl_combine how, double a, double b) {
+    if (how == RL_ADD) return a + b;
+    if (how == RL_MUL) return a * b;
+    if (isnan(a) || isnan(b)) return NAN;
+    return (how == RL_LEAST) == (b < a) ? b : a;
+}
+
+/* Sums and products wrap: the same bits for signed and unsigned. */
+static uint64_t combine_integers(rl_combine how, uint64_t a, uint64_t b, bool is_signed) {
+    if (how == RL_ADD) return a + b;
+    if (how == RL_MUL) return a * b;
+    bool less = is_signed ? (int64_t)b < (int64_t)a : b < a;
+    return (how == RL_LEAST) == less ? b : a;
+}
+
+static void load(const rl_tensor *t, int64_t at, rl_dtype wide, void *x) {
+    rl_convert_run((rl_run){wide, x, 0, 1}, (rl_run){t->dtype, t->mem->p, at, 1}, 1, true);
+}
+
+static void store(const rl_tensor *t, int64_t at, rl_dtype wide, void *x) {
+    rl_convert_run((rl_run){t->dtype, t->mem->p, at, 1}, (rl_run){wide, x, 0, 1}, 1, true);
+}
+
+void rl_combine_element(rl_combine how, const rl_tensor *to, int64_t at, const rl_tensor *from, int64_t k) {
+    if (how == RL_PUT) {
+        rl_put_element(to, at, from, k);
+        return;
+    }
+    if (rl_is_float(to->dtype)) {
+        double a, b;
+        load(to, at, RL_F64, &a);
+        load(from, k, RL_F64, &b);
+        a = combine_floats(how, a, b);
+        store(to, at, RL_F64, &a);
+        return;
+    }
+    rl_dtype wide = to->dtype == RL_U64 ? RL_U64 : RL_I64;
+    uint64_t a, b;
+    load(to, at, wide, &a);
+    load(from, k, wide, &b);
+    a = combine_integers(how, a, b, wide == RL_I64);
+    store(to, at, wide, &a);
+}
+
+/* ---- sorting ---- */
+
+static void merge(int64_t *to, const int64_t *x, int64_t nx, const int64_t *y, int64_t ny, rl_compare_fn *compare, const void *arg) {
+    while (nx && ny) {
+        bool right = compare(arg, *x, *y) > 0;
+        *to++ = right ? *y : *x;
+        if (right) y++, ny--;
+        else x++, nx--;
+    }
+    if (nx) memcpy(to, x, (size_t)nx * sizeof *x);
+    if (ny) memcpy(to, y, (size_t)ny * sizeof *y);
+}
+
+void rl_sort(rl_arena *tmp, int64_t *x, int64_t n, rl_compare_fn *compare, const void *arg) {
+    if (n < 2) return;
+    int64_t *from = x, *to = rl_new(tmp, int64_t, n);
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t i = 0; i < n; i += 2 * width) {
+            int64_t mid = RL_MIN(i + width, n), end = RL_MIN(i + 2 * width, n);
+            merge(to + i, from + i, mid - i, from + mid, end - mid, compare, arg);
+        }
+        int64_t *swap = from;
+        from = to, to = swap;
+    }
+    if (from != x) memcpy(x, from, (size_t)n * sizeof *x);
+}
+
+/* ---- numbers from inputs ---- */
+
+rl_status rl_call_place(const rl_call *c, int64_t *i, int64_t n) {
+    if (*i < -n || *i >= n) return rl_call_fail(c, RL_EMODEL, "index %lld is out of range of %lld", (long long)*i, (long long)n);
+    if (*i < 0) *i += n;
+    return RL_OK;
+}
+
+static rl_status one_number(rl_call *c, uint32_t i, rl_dtype t, const void **x) {
+    *x = NULL;
+    if (!rl_call_in(c, i)) return RL_OK;
+    const rl_tensor *y = rl_call_as(c, i, t);
+    if (y->kind != RL_TENSOR || rl_numel(y) != 1) return rl_call_fail(c, RL_EMODEL, "input %u is not one number", i);
+    *x = rl_data(y);
+    return RL_OK;
+}
+
+rl_status rl_call_int(rl_call *c, uint32_t i, int64_t dflt, int64_t *x) {
+    const void *p;
+    RL_TRY(one_number(c, i, RL_I64, &p));
+    *x = p ? *(const int64_t *)p : dflt;
+    return RL_OK;
+}
+
+rl_status rl_call_float(rl_call *c, uint32_t i, double dflt, double *x) {
+    const void *p;
+    RL_TRY(one_number(c, i, RL_F64, &p));
+    *x = p ? *(const double *)p : dflt;
+    return RL_OK;
+}

@@ -1,0 +1,35 @@
+/* Where values lie: one arena for all whose size is known before the run.
+ *
+ *   step  0  a = Conv(x)      8 bytes         a at 0 .. 8
+ *         1  b = Relu(a)      8 bytes         a ends here: b is written over it
+ *         2  c = Conv(b)      4 bytes         c at 8 .. 12
+ *         3  d = Conv(c)      8 bytes         b has ended: d at 0 .. 8
+ *   the arena has 12 bytes, and so many are alive in steps 2 and 3: no plan has fewer
+ *
+ * A block is what values share that are views of each other or written over each other.  The plan is a wish: a value that turns out
+ * larger, or whose place is still taken (by a view that lives on, in a sequence, in the caller's hands), gets a storage of its own
+ * (rl_tensor_new_in).  Sizes with symbols are known once the inputs are: the plan is made again where those changed. */
+#ifndef RL_PLAN_H
+#define RL_PLAN_H
+#include "exec.h"
+
+typedef struct { size_t nbyte, at; uint32_t first, last; } rl_block; /* alive from step first to step last, both included */
+
+/* Sets each block's `at` so that no two that are alive in one step overlap; the bytes of the arena. */
+size_t rl_plan_place(rl_arena *tmp, rl_block *b, uint32_t n);
+/* The most bytes alive in one of nstep steps: no arena is smaller. */
+size_t rl_plan_least(rl_arena *tmp, const rl_block *b, uint32_t n, uint32_t nstep);
+
+typedef struct rl_plan {
+    rl_arena mem;
+    rl_storage *arena;  /* NULL: nothing is planned */
+    uint32_t *block_of; /* [value] RL_NONE: not planned */
+    rl_block *block;
+    uint32_t nblock, nsize;
+    int64_t *size;      /* the dims of the inputs that it is for */
+} rl_plan;
+
+/* x->plan for these inputs. */
+void rl_plan_make(rl_exec *x, const rl_tensor *in);
+
+#endif
