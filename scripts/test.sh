@@ -54,7 +54,7 @@ py zoo-generic test_zoo.py --target generic
 py zoo-fused test_zoo.py --target fused
 py backend-run test_backend_run.py --at-least 2004
 py backend test_backend.py --fraction "${BACKEND_FRACTION:-1}"
-suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-60}" --limit 5
+suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-200}" --limit 5
 others
 py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_SEED:-0}"
 py random-ort test_random.py --count "$((${RANDOM_COUNT:-1000} / 5))" --seed "${RANDOM_SEED:-0}" --target ort
