@@ -1,16 +1,19 @@
 /* Explains what optimize does to a model: the same plan, and then reasons instead of a rewrite (explain.h).
  *
+ * As in pipeline.c, a graph and the bodies in it are one plan (flat.h), and each model-local function has one of its own.  What came
+ * of them tells whether the plan was carried out: a graph that was not made better keeps its own conversions.
+ *
  * The names of nodes and tensors are those of the model as read, so the first plan is what is explained.  Where the rewritten model
  * lets a second plan do better, fewer conversions are written than are explained; the result says how many.
  *
  * Needs: a graph as read.  Breaks: constants are folded in it. */
 #include "explain.h"
 #include "flat.h"
+#include "functions.h"
 
 #include <string.h>
 
 #include "../src/shape.h"
-#include "flat.h"
 
 /* ---- places ---- */
 
@@ -129,9 +132,10 @@ static void add_readers(const rl_explainer *x, const rl_explace *v, rl_exconvers
     for (uint32_t i = 0; i < v->npin; i++) {
         rl_exwhat what;
         rl_node n = rl_exnode_at(x, x->pin[v->first + i].op, &what);
-        bool again = i > 0 && x->pin[v->first + i].op == x->pin[v->first + i - 1].op;
-        rl_exnode reader = {NULL, NULL, rl_extensor_of(x, x->p->op.p[x->pin[v->first + i].op].operand[0].tensor)};
+        rl_extensor port = rl_extensor_of(x, x->p->op.p[x->pin[v->first + i].op].operand[0].tensor);
+        rl_exnode reader = {NULL, NULL, port.name, port.body};
         if (n.i != RL_NONE) reader = rl_exnode_of(x, n);
+        bool again = c->reader.n && rl_exnode_same(&c->reader.p[c->reader.n - 1], &reader);
         if (!again) rl_push(x->mem, c->reader, reader);
     }
 }
@@ -153,19 +157,23 @@ static void put_orders(const rl_explainer *x, rl_exjoin j, const rl_exnames *nam
     if (strchr(c->made, '*')) rl_exnames_of_tensor(x, cls->first, &own); /* some axes have no name there */
     c->made = rl_exwords(&own, made->cls, cls->order.p[made->order].p, cls->natom);
     c->needed = rl_exwords(&own, made->cls, cls->order.p[needed->order].p, cls->natom);
-    c->axes_of = own.letters ? NULL : rl_extensor_of(x, own.ref);
+    c->axes_of = own.letters ? NULL : rl_extensor_of(x, own.ref).name;
+}
+
+static bool starts(const rl_exdemand *d, const rl_expath *path)
+{
+    const rl_exstep *start = &path->p[0];
+    if (!start->node.op) return !d->node.op && rl_extensor_same(&d->tensor.p[0], &start->tensor);
+    /* Both ends of a Loop are one node: the tensor beside it tells. */
+    return d->node.op && rl_exnode_same(&d->node, &start->node) && (path->n < 2 || rl_extensor_same(&d->tensor.p[0], &path->p[1].tensor));
 }
 
 /* The demand that the one path starts from stands first. */
 static void sort_pair(rl_exconversion *c)
 {
-    const rl_exstep *start = &c->path.p[0].p[0];
-    const rl_exdemand *second = &c->demand.p[1];
-    bool swap = start->node.op ? second->node.op && second->node.output == start->node.output
-                               : !second->node.op && strcmp(second->tensor.p[0], start->tensor) == 0;
-    if (!swap) return;
     rl_exdemand first = c->demand.p[0];
-    c->demand.p[0] = *second;
+    if (!starts(&c->demand.p[1], &c->path.p[0])) return;
+    c->demand.p[0] = c->demand.p[1];
     c->demand.p[1] = first;
 }
 
@@ -190,7 +198,8 @@ static rl_status reason(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_e
 static rl_status conversion(rl_explainer *x, rl_exsearch *s, rl_exjoin j, rl_explanation *out)
 {
     const rl_cls *cls = &x->p->cls.p[x->place.p[j.base].cls];
-    rl_exconversion c = {.tensor = rl_extensor_of(x, cls->first), .shape = shape_of(x, cls->first), .bytes = cls->bytes};
+    rl_exconversion c = {.tensor = rl_extensor_of(x, cls->first), .shape = shape_of(x, cls->first)};
+    c.bytes = cls->bytes / rl_flat_turns(x->g, rl_flat_value_region(x->g, cls->first)); /* of one copy */
     rl_node def = rl_val(x->g, cls->first)->def;
     rl_exconflict found;
     if (def.i != RL_NONE) c.maker = rl_exnode_of(x, def);
@@ -252,8 +261,9 @@ static void remember_types(rl_explainer *x)
 
 static rl_status plan(rl_pass_run *r, rl_explainer *x, originals *list)
 {
-    RL_TRY(rl_shape_infer(r->g));
-    x->g = r->g = rl_flat_make(r->g); /* bodies and what is around them are one plan */
+    if (!r->closed) x->g = r->g = rl_flat_make(r->g); /* bodies and what is around them are one plan */
+    x->body = rl_new(x->mem, const rl_exbody *, x->g->flat ? x->g->flat->region.n : 1);
+    x->body[0] = x->function;
     remember_types(x);
     list_originals(x, list);
     RL_TRY(rl_pass_normalize(r));
@@ -263,38 +273,66 @@ static rl_status plan(rl_pass_run *r, rl_explainer *x, originals *list)
     return rl_pass_assign(r);
 }
 
-static rl_status explain(rl_pass_run *r, rl_arena *mem, rl_explanation *out)
+static rl_status reasons(rl_pass_run *r, rl_explainer *x, bool as_read, rl_explanation *out)
 {
-    rl_arena now;
-    rl_arena_init(&now, r->g->ctx);
-    rl_explainer x = {.g = r->g, .mem = mem, .tmp = r->tmp, .now = &now};
     originals list = {0};
-    RL_TRY(plan(r, &x, &list));
-    x.p = r->plan;
-    for (uint32_t k = 0; k < x.p->ncomp; k++) out->unsolved |= x.p->unproved[k];
-    uint32_t *cfg = rl_new(r->tmp, uint32_t, x.p->op.n + 1);
-    for (uint32_t k = 0; k < x.p->op.n && !out->unchanged; k++) cfg[k] = x.p->op.p[k].chosen;
-    x.cfg = cfg;
-    name_places(&x);
-    list_pins(&x);
-    list_joins(&x);
-    rl_exsearch *s = rl_exsearch_new(&x);
-    rl_status status = RL_OK;
-    for (uint32_t i = 0; i < x.join.n && status == RL_OK; i++) status = conversion(&x, s, x.join.p[i], out);
-    if (status == RL_OK) rl_explain_transposes(&x, list.p, list.n, out);
-    rl_arena_free(&now);
-    return status;
+    RL_TRY(plan(r, x, &list));
+    x->p = r->plan;
+    x->first = out->conversion.n;
+    for (uint32_t k = 0; k < x->p->ncomp; k++) out->unsolved |= x->p->unproved[k];
+    uint32_t *cfg = rl_new(r->tmp, uint32_t, x->p->op.n + 1);
+    for (uint32_t k = 0; k < x->p->op.n && !as_read; k++) cfg[k] = x->p->op.p[k].chosen;
+    x->cfg = cfg;
+    name_places(x);
+    list_pins(x);
+    list_joins(x);
+    rl_exsearch *s = rl_exsearch_new(x);
+    for (uint32_t i = 0; i < x->join.n; i++) RL_TRY(conversion(x, s, x->join.p[i], out));
+    rl_explain_transposes(x, list.p, list.n, out);
+    return RL_OK;
 }
 
-rl_status rl_explain(rl_graph *g, const rl_passopt *o, rl_arena *mem, rl_explanation *out)
+/* One graph with its bodies, whose types are inferred. */
+static rl_status explain(rl_pass_run *r, rl_graph *g, const rl_graph *done, const rl_exbody *function, rl_arena *mem, rl_explanation *out)
+{
+    rl_arena now;
+    rl_arena_init(&now, g->ctx);
+    rl_explainer x = {.g = g, .mem = mem, .tmp = r->tmp, .now = &now, .function = function};
+    r->g = g;
+    r->closed = done->closed;
+    r->plan = NULL;
+    rl_status s = reasons(r, &x, done->as_read, out);
+    rl_arena_free(&now);
+    rl_arena_free(r->tmp);
+    return s;
+}
+
+static rl_status explain_all(rl_pass_run *r, rl_graph *g, const rl_graph *done, rl_arena *mem, rl_explanation *out)
+{
+    RL_TRY(rl_shape_infer(g));
+    RL_TRY(rl_functions_infer(g, r->tmp));
+    rl_arena_free(r->tmp);
+    RL_TRY(explain(r, g, done, NULL, mem, out));
+    for (uint32_t i = 0; i < g->function.n; i++) {
+        rl_graph *f = g->function.p[i];
+        if (!f || f->doubtful) continue;
+        rl_exbody *body = rl_new(mem, rl_exbody, 1);
+        body->of.op = f->name;
+        body->of.name = f->domain;
+        RL_TRY(explain(r, f, done->function.p[i], body, mem, out));
+    }
+    return RL_OK;
+}
+
+rl_status rl_explain(rl_graph *g, const rl_graph *done, const rl_passopt *o, rl_arena *mem, rl_explanation *out)
 {
     rl_arena tmp;
     rl_outcome outcome = {0};
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, g->ctx);
-    rl_pass_run r = {.g = g, .opt = o, .tmp = &tmp, .out = &outcome};
+    rl_pass_run r = {.opt = o, .tmp = &tmp, .out = &outcome};
     rl_status s = rl_target_find(mem, o->target ? o->target : "generic", &r.target);
-    if (s == RL_OK) s = explain(&r, mem, out);
+    if (s == RL_OK) s = explain_all(&r, g, done, mem, out);
     rl_arena_free(&tmp);
     return s;
 }

@@ -45,6 +45,9 @@ typedef struct {
     uint32_t *meeting;        /* [place] the first of meet, RL_NONE */
     const char **type;        /* [origin] op types of the model as read */
     uint32_t ntype;
+    const rl_exbody *function; /* that the graph is; NULL: the main graph */
+    const rl_exbody **body;   /* [region] once asked for; of region 0 `function` */
+    uint32_t first;           /* conversions of other graphs before those of this one */
 } rl_explainer;
 
 /* The conflict of a conversion: ops, nearest first. */
@@ -66,9 +69,17 @@ rl_exverdict rl_exsearch_relaxed(rl_exsearch *s, rl_exjoin j, const rl_exids *op
 /* All ops that are joined to the conversion by places. */
 void rl_exsearch_reach(rl_exsearch *s, rl_exjoin j, rl_exids *out);
 
-/* explain_path.c */
+/* explain_names.c: in the words of the model as read.  The two ends of an If, Loop or Scan (flat.h) are that node. */
 rl_exnode rl_exnode_of(const rl_explainer *x, rl_node n);
-const char *rl_extensor_of(const rl_explainer *x, rl_value v);
+rl_extensor rl_extensor_of(const rl_explainer *x, rl_value v);
+bool rl_exnode_same(const rl_exnode *a, const rl_exnode *b);
+bool rl_extensor_same(const rl_extensor *a, const rl_extensor *b);
+bool rl_exnode_is_end(const rl_explainer *x, rl_node n);
+/* The place in the plan of the first of the ops that stand for the node; RL_NONE. Those of the ends of an If, Loop or Scan follow each
+ * other, with the one node. */
+uint32_t rl_exnode_ops(const rl_explainer *x, rl_node n);
+
+/* explain_path.c */
 void rl_exstep_tensor(const rl_explainer *x, rl_expath *path, rl_value v);
 void rl_exstep_node(const rl_explainer *x, rl_expath *path, rl_node n);
 rl_value rl_extensor_at(const rl_explainer *x, uint32_t op, uint32_t pin);

@@ -7,26 +7,11 @@
 
 #include <string.h>
 
-rl_exnode rl_exnode_of(const rl_explainer *x, rl_node n)
-{
-    const rl_nodeinfo *k = rl_nod(x->g, n);
-    rl_exnode r = {k->name && *k->name ? k->name : NULL, k->origin < x->ntype ? x->type[k->origin] : k->type, NULL};
-    for (uint32_t i = 0; i < k->nout && !r.output; i++)
-        if (rl_has(k->out[i])) r.output = rl_val(x->g, k->out[i])->name;
-    return r;
-}
-
-const char *rl_extensor_of(const rl_explainer *x, rl_value v)
-{
-    const char *name = rl_val(x->g, v)->name;
-    return name ? name : "?";
-}
-
 void rl_exstep_tensor(const rl_explainer *x, rl_expath *path, rl_value v)
 {
-    const char *name = rl_extensor_of(x, v);
-    if (path->n && !path->p[path->n - 1].node.op && strcmp(path->p[path->n - 1].tensor, name) == 0) return;
-    rl_push(x->mem, *path, ((rl_exstep){.tensor = name}));
+    rl_extensor t = rl_extensor_of(x, v);
+    if (path->n && !path->p[path->n - 1].node.op && rl_extensor_same(&path->p[path->n - 1].tensor, &t)) return;
+    rl_push(x->mem, *path, ((rl_exstep){.tensor = t}));
 }
 
 void rl_exstep_node(const rl_explainer *x, rl_expath *path, rl_node n)

@@ -173,7 +173,8 @@ static void add_remedy(const remedies *r, uint32_t k, rl_exremedykind kind, uint
     }
     for (uint32_t i = 0; i < r->out->remedy.n; i++) {
         const rl_exremedy *b = &r->out->remedy.p[i];
-        if (b->kind == kind && b->node.output == a.node.output && (n.i != RL_NONE || strcmp(b->tensor, a.tensor) == 0)) return; /* by another pin */
+        bool same = rl_exnode_same(&b->node, &a.node) && (n.i != RL_NONE || rl_extensor_same(&b->tensor, &a.tensor));
+        if (same && b->kind == kind) return; /* by another pin */
     }
     rl_push(x->mem, r->out->remedy, a);
 }

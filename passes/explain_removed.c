@@ -119,6 +119,14 @@ static void through_op(walk *w, uint32_t at, uint32_t k)
     w->absorbing = k;
 }
 
+static void through_node(walk *w, uint32_t at, rl_node n)
+{
+    const rl_plan *p = w->x->p;
+    uint32_t first = rl_exnode_ops(w->x, n);
+    if (first == RL_NONE) return;
+    for (uint32_t k = first; k < p->op.n && p->op.p[k].node.i == p->op.p[first].node.i; k++) through_op(w, at, k);
+}
+
 static void through_ops(walk *w, uint32_t at)
 {
     const rl_explainer *x = w->x;
@@ -128,9 +136,8 @@ static void through_ops(walk *w, uint32_t at)
         go_into(w, at, x->place.p[place].conversion);
         return;
     }
-    if (t->def.i != RL_NONE && x->p->opof[t->def.i] != RL_NONE) through_op(w, at, x->p->opof[t->def.i]);
-    for (uint32_t i = 0; i < t->nuse; i++)
-        if (x->p->opof[t->use[i].node.i] != RL_NONE) through_op(w, at, x->p->opof[t->use[i].node.i]);
+    if (t->def.i != RL_NONE) through_node(w, at, t->def);
+    for (uint32_t i = 0; i < t->nuse; i++) through_node(w, at, t->use[i].node);
 }
 
 /* ---- one Transpose ---- */
@@ -171,7 +178,7 @@ static void find_end(walk *w, rl_extranspose *out)
     uint32_t at = w->opposite != RL_NONE ? w->opposite : w->absorber != RL_NONE ? w->absorber : w->alike;
     if (w->opposite == RL_NONE && w->absorber == RL_NONE && w->moved != RL_NONE) {
         out->fate = RL_EX_MOVED;
-        rl_push(w->x->mem, out->conversion, w->conversion);
+        rl_push(w->x->mem, out->conversion, w->x->first + w->conversion);
         return;
     }
     out->fate = RL_EX_GONE;
@@ -204,7 +211,7 @@ static void kept_as(const rl_explainer *x, const rl_exids *place, rl_value out, 
             if (o->out || !is_below(x, o->tensor, out)) continue;
             *read = true;
             if (v->conversion == RL_NONE) continue;
-            rl_push(x->mem, t->conversion, v->conversion);
+            rl_push(x->mem, t->conversion, x->first + v->conversion);
             break;
         }
     }
@@ -240,7 +247,7 @@ void rl_explain_transposes(const rl_explainer *x, const rl_exoriginal *list, uin
 {
     rl_exids *place = rl_new(x->tmp, rl_exids, x->p->cls.n + 1);
     bool *live = rl_new(x->tmp, bool, x->g->nnode + 1);
-    uint32_t *kept = rl_new(x->tmp, uint32_t, x->g->nnode + 1);
+    uint32_t *kept = rl_new(x->tmp, uint32_t, x->g->nnode + 1), before = out->transpose.n;
     walk w = {.x = x, .seen = rl_new(x->tmp, uint32_t, x->g->nval + 1), .kept = kept};
     for (uint32_t i = 0; i < x->place.n; i++) rl_push(x->tmp, place[x->place.p[i].cls], i);
     for (uint32_t k = 0; k < x->g->order.n; k++) live[x->g->order.p[k].i] = true;
@@ -249,9 +256,9 @@ void rl_explain_transposes(const rl_explainer *x, const rl_exoriginal *list, uin
         rl_node n = rl_val(x->g, list[i].out)->def;
         bool here = n.i != RL_NONE && live[n.i] && x->p->moving[n.i];
         if (here) own_fate(x, place, n, &t);
-        if (t.conversion.n) kept[n.i] = t.conversion.p[0] + 1;
+        if (t.conversion.n) kept[n.i] = t.conversion.p[0] - x->first + 1;
         rl_push(x->mem, out->transpose, t);
     }
     for (uint32_t i = 0; i < nt; i++)
-        if (out->transpose.p[i].fate == RL_EX_MOVED) follow(&w, rl_val(x->g, list[i].out)->def, &out->transpose.p[i]);
+        if (out->transpose.p[before + i].fate == RL_EX_MOVED) follow(&w, rl_val(x->g, list[i].out)->def, &out->transpose.p[before + i]);
 }

@@ -48,7 +48,7 @@ rl_status rl_explain_confirm(rl_explainer *x, rl_exjoin j, const rl_exids *op)
     RL_TRY(solve(x, j, op, &sol));
     if (sol.cost >= CONVERSION) return RL_OK;
     return rl_fail(x->g->ctx, RL_EINTERNAL, "the reason found for the conversion of '%s' does not hold",
-                   rl_extensor_of(x, x->p->cls.p[x->place.p[j.base].cls].first));
+                   rl_extensor_of(x, x->p->cls.p[x->place.p[j.base].cls].first).name);
 }
 
 rl_status rl_explain_charges(rl_explainer *x, rl_exsearch *s, rl_exjoin j, rl_exconversion *out)

@@ -56,9 +56,9 @@ rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out);
 /* Infers shapes, then runs the passes of a comma-separated list, as given.  RL_EUSAGE names a pass that does not exist. */
 rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o, rl_outcome *out);
 
-/* Why conversions stay (explain.h). Fills in what is explained of g, which is as read and of no use afterwards; out->unchanged says
- * which plan: the model's own, or the solver's. */
-rl_status rl_explain(rl_graph *g, const rl_passopt *o, rl_arena *mem, rl_explanation *out);
+/* Why conversions stay (explain.h). Fills in what is explained of g, which is as read and of no use afterwards; `done`, the same
+ * model after rl_optimize, says of each graph which plan: its own, or the solver's. */
+rl_status rl_explain(rl_graph *g, const rl_graph *done, const rl_passopt *o, rl_arena *mem, rl_explanation *out);
 
 /* The certificate of a model with the problem alone: values, ops, tokens and forms, nothing chosen. g is of no use afterwards. */
 rl_status rl_restate(rl_graph *g, const rl_passopt *o, bool bytes_first, rl_text *out);

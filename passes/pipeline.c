@@ -251,7 +251,7 @@ static rl_status run_all(rl_pass_run *r) {
     quiet.print_after = NULL; /* it has been printed */
     r->opt = &quiet;
     r->gave_up = false;
-    r->closed = true;
+    r->closed = r->g->closed = true;
     rl_status s = run_once(r);
     r->opt = opt;
     return s;

@@ -11,10 +11,21 @@
 #define RL_EXPLAIN_H
 #include "base.h"
 
-typedef struct { const char *name, *op, *output; } rl_exnode; /* name NULL: it has none; output: its first; op NULL: a graph output, or nothing */
+typedef struct rl_exbody rl_exbody;
+typedef struct {
+    const char *name, *op, *output; /* name NULL: it has none; output: its first; op NULL: a graph output, or nothing */
+    const rl_exbody *body;          /* that it stands in; NULL: the main graph */
+} rl_exnode;
+
+/* The graph that attribute `part` of node `of` holds.  Names may come again in another body, so node and body together say which. */
+struct rl_exbody {
+    const char *part; /* then_branch, else_branch, body; NULL: the model-local function of.op of domain of.name */
+    rl_exnode of;
+};
+typedef struct { const char *name; const rl_exbody *body; } rl_extensor;
 
 /* One place of a path: a node (op not NULL), or the tensor between two. */
-typedef struct { rl_exnode node; const char *tensor; } rl_exstep;
+typedef struct { rl_exnode node; rl_extensor tensor; } rl_exstep;
 typedef struct {
     rl_exstep *p;
     uint32_t n, cap;
@@ -29,7 +40,7 @@ typedef const char *rl_exword;
 typedef struct {
     rl_exwhat what;
     rl_exnode node;      /* op NULL for an input or output of the graph */
-    RL_EXLIST(rl_exword) tensor;
+    RL_EXLIST(rl_extensor) tensor;
     RL_EXLIST(rl_exword) need; /* one way after the other, in each an order per tensor */
     uint32_t more;       /* further ways */
 } rl_exdemand;
@@ -45,7 +56,8 @@ typedef enum {
 typedef struct {
     rl_exremedykind kind;
     rl_exnode node;
-    const char *tensor, *order, *axes; /* axes: the same order in axis numbers of the tensor; NULL where they do not matter */
+    rl_extensor tensor;
+    const char *order, *axes; /* axes: the same order in axis numbers of the tensor; NULL where they do not matter */
 } rl_exremedy;
 
 /* A form that the target charges for, taken without this conversion. */
@@ -59,9 +71,10 @@ typedef enum {
 } rl_exreason;
 
 typedef struct {
-    const char *tensor, *shape, *made, *needed, *axes_of; /* axes_of NULL: letters */
+    rl_extensor tensor;
+    const char *shape, *made, *needed, *axes_of; /* axes_of NULL: letters */
     int64_t bytes;
-    rl_exnode maker; /* op NULL: a graph input */
+    rl_exnode maker; /* op NULL: an input of the graph or function */
     RL_EXLIST(rl_exnode) reader;
     rl_exreason reason;
     bool smallest;       /* without any one op of the conflict there is none */
@@ -87,9 +100,13 @@ typedef struct {
     bool unsolved;       /* the solver's time was up: fewer may do */
     int64_t after;       /* conversions of the file that optimize writes */
     RL_EXLIST(rl_exconversion) conversion;
-    RL_EXLIST(rl_extranspose) transpose; /* of the model, those that move data, in the order of its nodes */
+    /* Those of the model that move data, in the order of its nodes; a body's before its node, functions last. */
+    RL_EXLIST(rl_extranspose) transpose;
 } rl_explanation;
 
+/* Whether it names this node or tensor; true for NULL. */
+bool rl_exconversion_has(const rl_exconversion *c, const char *word);
+bool rl_extranspose_has(const rl_extranspose *t, const char *word);
 /* node: only what names this node or tensor; NULL: everything. *any is set where something was printed about it. */
 void rl_explain_text(const rl_explanation *x, const char *node, rl_text *t, bool *any);
 void rl_explain_json(const rl_explanation *x, const char *node, rl_text *t, bool *any);

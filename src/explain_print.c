@@ -1,10 +1,8 @@
-/* Text and JSON of explain.h. */
+/* Text of explain.h, and what --node leaves of it. */
 #include "explain.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-#include "report.h"
 
 /* ---- what --node asks for ---- */
 
@@ -15,23 +13,23 @@ static bool node_is(const rl_exnode *n, const char *word) { return is_word(n->na
 static bool path_has(const rl_expath *p, const char *word)
 {
     for (uint32_t i = 0; i < p->n; i++)
-        if (is_word(p->p[i].tensor, word) || node_is(&p->p[i].node, word)) return true;
+        if (is_word(p->p[i].tensor.name, word) || node_is(&p->p[i].node, word)) return true;
     return false;
 }
 
-static bool conversion_has(const rl_exconversion *c, const char *word)
+bool rl_exconversion_has(const rl_exconversion *c, const char *word)
 {
-    bool has = !word || is_word(c->tensor, word) || node_is(&c->maker, word);
+    bool has = !word || is_word(c->tensor.name, word) || node_is(&c->maker, word);
     for (uint32_t i = 0; i < c->reader.n; i++) has |= word && node_is(&c->reader.p[i], word);
     for (uint32_t i = 0; i < c->demand.n; i++) {
         has |= word && node_is(&c->demand.p[i].node, word);
-        for (uint32_t k = 0; k < c->demand.p[i].tensor.n; k++) has |= word && is_word(c->demand.p[i].tensor.p[k], word);
+        for (uint32_t k = 0; k < c->demand.p[i].tensor.n; k++) has |= word && is_word(c->demand.p[i].tensor.p[k].name, word);
     }
     for (uint32_t i = 0; i < c->path.n; i++) has |= word && path_has(&c->path.p[i], word);
     return has;
 }
 
-static bool transpose_has(const rl_extranspose *t, const char *word)
+bool rl_extranspose_has(const rl_extranspose *t, const char *word)
 {
     bool has = !word || node_is(&t->node, word) || path_has(&t->path, word);
     for (uint32_t i = 0; i < t->with.n; i++) has |= word && node_is(&t->with.p[i], word);
@@ -40,11 +38,50 @@ static bool transpose_has(const rl_extranspose *t, const char *word)
 
 /* ---- text ---- */
 
+/* A body by its node, without saying where that stands. */
+static void put_part(const rl_exbody *b, rl_text *t)
+{
+    if (!b->part) rl_put(t, "function %s", b->of.op);
+    else if (b->of.name) rl_put(t, "%s of `%s`", b->part, b->of.name);
+    else rl_put(t, "%s of %s that makes `%s`", b->part, b->of.op, b->of.output ? b->of.output : "?");
+}
+
+static void put_body(const rl_exbody *b, rl_text *t)
+{
+    for (; b; b = b->of.body) {
+        rl_put(t, " in ");
+        put_part(b, t);
+    }
+}
+
 static void put_node(const rl_exnode *n, rl_text *t)
 {
     if (!n->op) rl_put(t, "`%s`", n->output ? n->output : "?");
     else if (n->name) rl_put(t, "`%s` (%s)", n->name, n->op);
     else rl_put(t, "%s that makes `%s`", n->op, n->output ? n->output : "?");
+    put_body(n->body, t);
+}
+
+static bool is_own(const rl_exbody *b, const rl_exnode *n)
+{
+    const char *a = b->of.output, *o = n->output;
+    return b->of.body == n->body && a && o && strcmp(a, o) == 0;
+}
+
+/* A tensor beside a node that was named before: its body only where it is another. */
+static void put_tensor_of(const rl_extensor *x, const rl_exnode *n, rl_text *t)
+{
+    rl_put(t, "`%s`", x->name);
+    if (x->body == n->body) return;
+    if (x->body && is_own(x->body, n)) rl_put(t, " of its %s", x->body->part);
+    else if (x->body) put_body(x->body, t);
+    else rl_put(t, " outside");
+}
+
+static void put_place(const rl_exdemand *d, uint32_t i, rl_text *t)
+{
+    rl_put(t, " in ");
+    put_tensor_of(&d->tensor.p[i], &d->node, t);
 }
 
 /* "1,2 in `a` with 2,1 in `b`, or 2,1 in `a` with 1,2 in `b`"; of one tensor "1,2 or 2,1 in `a`". */
@@ -54,27 +91,34 @@ static void put_needs(const rl_exdemand *d, rl_text *t)
     for (uint32_t i = 0; i < d->need.n; i++) {
         if (i) rl_put(t, "%s", i % n ? " with " : n > 1 ? ", or " : " or ");
         rl_put(t, "%s", d->need.p[i]);
-        if (n > 1) rl_put(t, " in `%s`", d->tensor.p[i % n]);
+        if (n > 1) put_place(d, i % n, t);
     }
     if (d->more) rl_put(t, "%s or %" PRIu32 " more ways", n > 1 ? "," : "", d->more);
-    if (n == 1) rl_put(t, " in `%s`", d->tensor.p[0]);
+    if (n == 1) put_place(d, 0, t);
     rl_put(t, "\n");
 }
+
+/* An input or output of the whole is the graph's or a function's. */
+static const char *whose(const rl_extensor *x) { return x->body ? "function" : "graph"; }
 
 static void put_demand(const rl_exdemand *d, rl_text *t)
 {
     rl_put(t, "  ");
     switch (d->what) {
-    case RL_EX_INPUT: rl_put(t, "graph input `%s` comes in %s\n", d->tensor.p[0], d->need.p[0]); return;
-    case RL_EX_OUTPUT: rl_put(t, "graph output `%s` must be in %s\n", d->tensor.p[0], d->need.p[0]); return;
+    case RL_EX_INPUT: rl_put(t, "%s input `%s` comes in %s\n", whose(&d->tensor.p[0]), d->tensor.p[0].name, d->need.p[0]); return;
+    case RL_EX_OUTPUT: rl_put(t, "%s output `%s` must be in %s\n", whose(&d->tensor.p[0]), d->tensor.p[0].name, d->need.p[0]); return;
     case RL_EX_CAPTURED:
         rl_put(t, "a body of ");
         put_node(&d->node, t);
-        rl_put(t, " reads `%s` in %s\n", d->tensor.p[0], d->need.p[0]);
+        rl_put(t, " reads ");
+        put_tensor_of(&d->tensor.p[0], &d->node, t);
+        rl_put(t, " in %s\n", d->need.p[0]);
         return;
     case RL_EX_PARAMETER:
         put_node(&d->node, t);
-        rl_put(t, " reads `%s` as a parameter, in %s\n", d->tensor.p[0], d->need.p[0]);
+        rl_put(t, " reads ");
+        put_tensor_of(&d->tensor.p[0], &d->node, t);
+        rl_put(t, " as a parameter, in %s\n", d->need.p[0]);
         return;
     case RL_EX_CONSIDERED:
         put_node(&d->node, t);
@@ -89,30 +133,58 @@ static void put_demand(const rl_exdemand *d, rl_text *t)
     }
 }
 
-static void put_step(const rl_exnode *n, rl_text *t)
+static void put_short(const rl_exnode *n, rl_text *t)
 {
     if (n->name) rl_put(t, "%s", n->name);
     else rl_put(t, "%s(%s)", n->op, n->output ? n->output : "?");
 }
 
+static bool holds(const rl_exbody *outer, const rl_exbody *b)
+{
+    while (b && b != outer) b = b->of.body;
+    return b == outer;
+}
+
+static void open_body(const rl_exbody *from, const rl_exbody *to, rl_text *t)
+{
+    if (to == from) return;
+    open_body(from, to->of.body, t);
+    if (!to->part) return; /* a path never leaves a function */
+    rl_put(t, "%s of ", to->part);
+    put_short(&to->of, t);
+    rl_put(t, " { ");
+}
+
+/* Leaves bodies and enters others, up to that of the next node. */
+static void go_to(const rl_exbody **at, const rl_exbody *to, bool first, rl_text *t)
+{
+    for (; !holds(*at, to); *at = (*at)->of.body) rl_put(t, "%s", (*at)->part ? " }" : "");
+    if (!first) rl_put(t, " > ");
+    open_body(*at, to, t);
+    *at = to;
+}
+
 #define MOSTSTEPS 16 /* nodes of a path in text; JSON has all */
 
+/* "a > then_branch of if { b > c } > if > `y`" */
 static void put_path(const rl_expath *p, rl_text *t)
 {
     uint32_t nnode = 0, k = 0;
+    const rl_exbody *in = NULL;
     for (uint32_t i = 0; i < p->n; i++) nnode += p->p[i].node.op != NULL;
     rl_put(t, "  %s: ", p->loop ? "loop" : "path");
-    if (p->n && !p->p[0].node.op) rl_put(t, "`%s` > ", p->p[0].tensor);
+    if (p->n && !p->p[0].node.op) rl_put(t, "`%s` > ", p->p[0].tensor.name);
     for (uint32_t i = 0; i < p->n; i++) {
         if (!p->p[i].node.op) continue;
         uint32_t at = k++;
         bool left_out = nnode > MOSTSTEPS && at >= MOSTSTEPS / 2 && at + MOSTSTEPS / 2 < nnode;
         if (left_out && at == MOSTSTEPS / 2) rl_put(t, " > (%" PRIu32 " nodes)", nnode - MOSTSTEPS);
         if (left_out) continue;
-        if (at) rl_put(t, " > ");
-        put_step(&p->p[i].node, t);
+        go_to(&in, p->p[i].node.body, at == 0, t);
+        put_short(&p->p[i].node, t);
     }
-    if (p->n && !p->p[p->n - 1].node.op) rl_put(t, "%s`%s`", nnode ? " > " : "", p->p[p->n - 1].tensor);
+    go_to(&in, NULL, true, t);
+    if (p->n && !p->p[p->n - 1].node.op) rl_put(t, "%s`%s`", nnode ? " > " : "", p->p[p->n - 1].tensor.name);
     rl_put(t, "%s\n", p->loop ? ", in another order than it set out" : "");
 }
 
@@ -120,12 +192,16 @@ static void put_remedy(const rl_exremedy *r, rl_text *t)
 {
     rl_put(t, "    ");
     switch (r->kind) {
-    case RL_EX_INPUT_LAYOUT: rl_put(t, "graph input `%s` in %s\n", r->tensor, r->order ? r->axes : "another order"); return;
-    case RL_EX_OUTPUT_LAYOUT: rl_put(t, "graph output `%s` in %s\n", r->tensor, r->order ? r->axes : "another order"); return;
+    case RL_EX_INPUT_LAYOUT: rl_put(t, "%s input `%s` in %s\n", whose(&r->tensor), r->tensor.name, r->order ? r->axes : "another order"); return;
+    case RL_EX_OUTPUT_LAYOUT: rl_put(t, "%s output `%s` in %s\n", whose(&r->tensor), r->tensor.name, r->order ? r->axes : "another order"); return;
     case RL_EX_TARGET_ORDER: rl_put(t, "a target that runs %s in %s: ", r->node.op, r->order ? r->order : "both orders"); break;
     case RL_EX_TARGET_FLAGS: rl_put(t, "a target whose MatMul transposes: "); break;
     case RL_EX_REWRITE: rl_put(t, "a normalization in parts, which take any order (a rewrite that is not there yet): "); break;
-    case RL_EX_KERNEL: rl_put(t, "an op with `%s` in axes %s, in the place of ", r->tensor, r->axes ? r->axes : "in another order"); break;
+    case RL_EX_KERNEL:
+        rl_put(t, "an op with ");
+        put_tensor_of(&r->tensor, &r->node, t);
+        rl_put(t, " in %s%s, in the place of ", r->axes ? "axes " : "", r->axes ? r->axes : "another order");
+        break;
     }
     put_node(&r->node, t);
     rl_put(t, "\n");
@@ -159,7 +235,10 @@ static void put_why(const rl_exconversion *c, const rl_explanation *x, rl_text *
 
 static void put_conversion(const rl_exconversion *c, uint32_t i, const rl_explanation *x, rl_text *t)
 {
-    rl_put(t, "\nconversion %" PRIu32 ": `%s` %s, %" PRId64 " bytes\n  from %s", i + 1, c->tensor, c->shape, c->bytes, c->made);
+    rl_put(t, "\nconversion %" PRIu32 ": ", i + 1);
+    rl_put(t, "`%s` %s", c->tensor.name, c->shape);
+    put_body(c->tensor.body, t);
+    rl_put(t, ", %" PRId64 " bytes\n  from %s", c->bytes, c->made);
     if (c->maker.op) {
         rl_put(t, ", as made by ");
         put_node(&c->maker, t);
@@ -200,189 +279,16 @@ void rl_explain_text(const rl_explanation *x, const char *node, rl_text *t, bool
     if (x->unchanged) rl_put(t, "optimize leaves this model as it is\n");
     else if (x->after < x->conversion.n) rl_put(t, "a second look at the result leaves %" PRId64 " of them\n", x->after);
     for (uint32_t i = 0; i < x->conversion.n; i++) {
-        if (!conversion_has(&x->conversion.p[i], node)) continue;
+        if (!rl_exconversion_has(&x->conversion.p[i], node)) continue;
         put_conversion(&x->conversion.p[i], i, x, t);
         *any = true;
     }
     bool first = true;
     for (uint32_t i = 0; i < x->transpose.n; i++) {
-        if (!transpose_has(&x->transpose.p[i], node)) continue;
+        if (!rl_extranspose_has(&x->transpose.p[i], node)) continue;
         if (first) rl_put(t, "\nTransposes of the model\n");
         put_transpose(&x->transpose.p[i], t);
         *any = true;
         first = false;
     }
-}
-
-/* ---- JSON ---- */
-
-static void put_key(rl_text *t, const char *key, const char *value)
-{
-    rl_put(t, "\"%s\": ", key);
-    rl_report_string(t, value);
-}
-
-static void json_node(const rl_exnode *n, rl_text *t)
-{
-    if (!n->op && !n->output) {
-        rl_put(t, "null");
-        return;
-    }
-    rl_put(t, "{");
-    put_key(t, "name", n->name);
-    rl_put(t, ", ");
-    put_key(t, "op", n->op);
-    rl_put(t, ", ");
-    put_key(t, "output", n->output);
-    rl_put(t, "}");
-}
-
-static void json_path(const rl_expath *p, rl_text *t)
-{
-    rl_put(t, "[");
-    for (uint32_t i = 0; i < p->n; i++) {
-        rl_put(t, "%s", i ? ", " : "");
-        if (p->p[i].node.op) json_node(&p->p[i].node, t);
-        else {
-            rl_put(t, "{");
-            put_key(t, "tensor", p->p[i].tensor);
-            rl_put(t, "}");
-        }
-    }
-    rl_put(t, "]");
-}
-
-static void json_demand(const rl_exdemand *d, rl_text *t)
-{
-    static const char *const what[] = {"input", "output", "captured", "parameter", "fixed", "form", "considered"};
-    rl_put(t, "{");
-    put_key(t, "what", what[d->what]);
-    rl_put(t, ", \"node\": ");
-    json_node(&d->node, t);
-    rl_put(t, ", \"tensors\": [");
-    for (uint32_t i = 0; i < d->tensor.n; i++) {
-        if (i) rl_put(t, ", ");
-        rl_report_string(t, d->tensor.p[i]);
-    }
-    rl_put(t, "], \"ways\": [");
-    for (uint32_t i = 0; i < d->need.n; i++) {
-        rl_put(t, "%s", i % d->tensor.n ? ", " : i ? "], [" : "[");
-        rl_report_string(t, d->need.p[i]);
-    }
-    rl_put(t, "%s], \"more_ways\": %" PRIu32 "}", d->need.n ? "]" : "", d->more);
-}
-
-static void json_remedy(const rl_exremedy *r, rl_text *t)
-{
-    static const char *const kind[] = {"input-layout", "output-layout", "target-order", "target-flags", "rewrite", "kernel"};
-    rl_put(t, "{");
-    put_key(t, "kind", kind[r->kind]);
-    rl_put(t, ", \"node\": ");
-    json_node(&r->node, t);
-    rl_put(t, ", ");
-    put_key(t, "tensor", r->tensor);
-    rl_put(t, ", ");
-    put_key(t, "order", r->order);
-    rl_put(t, ", ");
-    put_key(t, "axes", r->axes);
-    rl_put(t, "}");
-}
-
-/* A member that is a list: f prints each item. */
-#define JSON_LIST(t, key, list, f)                                                                                   \
-    do {                                                                                                             \
-        rl_put(t, ",\n     \"%s\": [", key);                                                                         \
-        for (uint32_t i_ = 0; i_ < (list).n; i_++) {                                                                 \
-            if (i_) rl_put(t, ",\n       ");                                                                         \
-            f(&(list).p[i_], t);                                                                                     \
-        }                                                                                                            \
-        rl_put(t, "]");                                                                                              \
-    } while (0)
-
-static void json_way(const rl_expath *p, rl_text *t)
-{
-    rl_put(t, "{\"loop\": %s, \"steps\": ", p->loop ? "true" : "false");
-    json_path(p, t);
-    rl_put(t, "}");
-}
-
-static void json_charge(const rl_excharge *c, rl_text *t)
-{
-    rl_put(t, "{\"tenths\": %" PRId64 ", \"node\": ", c->tenths);
-    json_node(&c->node, t);
-    rl_put(t, "}");
-}
-
-static void json_conversion(const rl_exconversion *c, uint32_t i, rl_text *t)
-{
-    static const char *const reason[] = {"pair", "together", "choice", "open"};
-    rl_put(t, "{\"id\": %" PRIu32 ", ", i + 1);
-    put_key(t, "tensor", c->tensor);
-    rl_put(t, ", ");
-    put_key(t, "shape", c->shape);
-    rl_put(t, ", \"bytes\": %" PRId64 ",\n     ", c->bytes);
-    put_key(t, "made", c->made);
-    rl_put(t, ", ");
-    put_key(t, "needed", c->needed);
-    rl_put(t, ", ");
-    put_key(t, "axes_of", c->axes_of);
-    rl_put(t, ",\n     \"maker\": ");
-    json_node(&c->maker, t);
-    JSON_LIST(t, "readers", c->reader, json_node);
-    rl_put(t, ",\n     ");
-    put_key(t, "reason", reason[c->reason]);
-    rl_put(t, ", \"smallest\": %s", c->smallest ? "true" : "false");
-    JSON_LIST(t, "demands", c->demand, json_demand);
-    JSON_LIST(t, "paths", c->path, json_way);
-    JSON_LIST(t, "removed_by", c->remedy, json_remedy);
-    JSON_LIST(t, "charges", c->charge, json_charge);
-    rl_put(t, "}");
-}
-
-static void json_transpose(const rl_extranspose *x, rl_text *t)
-{
-    static const char *const fate[] = {"unused", "folded", "cancelled", "absorbed", "moved", "kept", "not-needed"};
-    rl_put(t, "{\"node\": ");
-    json_node(&x->node, t);
-    rl_put(t, ", ");
-    put_key(t, "fate", fate[x->fate]);
-    JSON_LIST(t, "with", x->with, json_node);
-    rl_put(t, ", ");
-    put_key(t, "form", x->form);
-    rl_put(t, ", \"conversions\": [");
-    for (uint32_t i = 0; i < x->conversion.n; i++) rl_put(t, "%s%" PRIu32, i ? ", " : "", x->conversion.p[i] + 1);
-    rl_put(t, "], \"path\": ");
-    json_path(&x->path, t);
-    rl_put(t, "}");
-}
-
-void rl_explain_json(const rl_explanation *x, const char *node, rl_text *t, bool *any)
-{
-    const char *comma = "";
-    *any = false;
-    rl_put(t, "{\n  \"schema\": \"relayout.explain/1\",\n  ");
-    put_key(t, "input", x->path);
-    rl_put(t, ",\n  ");
-    put_key(t, "target", x->target);
-    rl_put(t, ",\n  ");
-    put_key(t, "objective", x->objective);
-    rl_put(t, ",\n  \"changed\": %s,\n  \"solved\": %s,\n  \"conversions_after\": %" PRId64 ",\n  \"conversions\": [", x->unchanged ? "false" : "true",
-           x->unsolved ? "false" : "true", x->after);
-    for (uint32_t i = 0; i < x->conversion.n; i++) {
-        if (!conversion_has(&x->conversion.p[i], node)) continue;
-        rl_put(t, "%s\n    ", comma);
-        json_conversion(&x->conversion.p[i], i, t);
-        comma = ",";
-        *any = true;
-    }
-    rl_put(t, "%s],\n  \"transposes\": [", *comma ? "\n  " : "");
-    comma = "";
-    for (uint32_t i = 0; i < x->transpose.n; i++) {
-        if (!transpose_has(&x->transpose.p[i], node)) continue;
-        rl_put(t, "%s\n    ", comma);
-        json_transpose(&x->transpose.p[i], t);
-        comma = ",";
-        *any = true;
-    }
-    rl_put(t, "%s]\n}\n", *comma ? "\n  " : "");
 }

@@ -157,6 +157,7 @@ struct rl_graph {
     uint32_t nfresh;           /* for names of new values */
     struct { rl_graph **p; uint32_t n, cap; } function; /* of the main graph: model-local functions; NULL: not understood */
     bool as_read;              /* nothing made it better: the writer takes its bytes, whatever became of it */
+    bool closed;               /* no form of its bodies could be written: they were left as they are */
     bool doubtful;             /* shape inference let a contradiction pass: in a body, which may never run */
     struct rl_flat *flat;      /* passes/flat.h; NULL: bodies are attributes, as everywhere else */
     rl_graph *kept;            /* a graph whose memory this one uses: freed with it */

@@ -599,17 +599,16 @@ static rl_status report_explain(const line *l, const rl_explanation *x, rl_arena
 
 /* Whether the plan is carried out is known only when it was: one graph is optimized, another explained. */
 static rl_status explain_model(line *l, rl_arena *mem) {
-    rl_graph *g;
+    rl_graph *g = NULL, *done;
     rl_outcome o = {0};
-    rl_status s = read_model(l, &g);
-    if (s == RL_OK) s = rl_optimize(g, &l->pass, &o);
-    rl_graph_free(g);
+    rl_status s = read_model(l, &done);
+    if (s == RL_OK) s = rl_optimize(done, &l->pass, &o);
     rl_explanation x = {.path = l->in, .target = l->pass.target, .objective = l->pass.objective, .unchanged = !o.changed, .after = o.conv_after};
     if (s == RL_OK) s = read_model(l, &g);
-    else return s;
-    if (s == RL_OK) s = rl_explain(g, &l->pass, mem, &x);
+    if (s == RL_OK) s = rl_explain(g, done, &l->pass, mem, &x);
     if (s == RL_OK) s = report_explain(l, &x, mem);
     rl_graph_free(g);
+    rl_graph_free(done);
     return s;
 }
 
