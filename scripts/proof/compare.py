@@ -354,8 +354,9 @@ class Pair:
     def rebuild(self, proof):
         """A tensor that a node computes from constants alone may stay a variable: then it is one in both. No stored constant may."""
         made = {o: n for n in self.model.nodes for o in n.output}
-        names = {v.name for v in proof.values if v.name in self.model.computed and v.name in made and not is_moving(made[v.name])
-                 and made[v.name].op != "Constant" and self.model.sizes.count.get(v.name) != 0}
+        names = {v.name for v in proof.values if v.name in self.model.computed and v.name in made and made[v.name].op != "Constant"
+                 and (made[v.name].op == "Transpose") == (self.model.sizes.count.get(v.name) == 0)
+                 and (made[v.name].op == "Transpose" or not is_moving(made[v.name]))}
         if names != self.blocked:
             self.blocked = names
             self.model.block(names)

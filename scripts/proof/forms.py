@@ -163,7 +163,7 @@ def shapes_of_leave(problem, i, node):
             forms.plain()
             shape.tokens, shape.forms = [tuple(tuple(a[k]) for k in at) for _, a in tokens], forms.found
         found.append(shape)
-    unsure = any(n not in problem.unit for n in rest)
+    unsure = any(n not in problem.unit and n not in problem.model.sequences for n in rest)
     return found + [Shape(name_of(node), "node", "Leave", True, [pin(n) for n in rest if variable(n)], unsure=unsure)]
 
 
@@ -174,7 +174,7 @@ def shape_of_op(problem, i, node):
     variable = lambda name: name in problem.member and not problem.values[problem.member[name].value].constant
     if work is None or any(o.tensor not in problem.member for o in work.operands):
         names = [n for n in node.input + node.output if n and variable(n)]
-        unsure = any(n and n not in problem.unit for n in node.input + node.output)
+        unsure = any(n and n not in problem.unit and n not in problem.model.sequences for n in node.input + node.output)
         return Shape(name_of(node), "node", type_of(node), True, [pin(n) for n in names], unsure=unsure)
     pinned = [variable(o.tensor) for o in work.operands]
     tokens = tokens_of(problem, work)

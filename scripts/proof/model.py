@@ -9,9 +9,10 @@ from pathlib import Path
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from . import flat
+from . import calls, flat
 from .sizes import RANDOM, Sizes
 
+SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
 KNOWN = 64  # elements of a known tensor of integers for which its node is dropped
 
 
@@ -171,13 +172,24 @@ class Model:
         self.proto = onnx.load(path, load_external_data=False)
         self.graph = Graph(self.proto, str(Path(path).parent))
         self.graph.drop_dead()
-        self.sizes = Sizes(self.graph, symbols)
+        self.sizes = self.infer(symbols)
         self.graph.open()
         self.graph.drop_dead()
         self.graph.rename_einsums(self.sizes)
         self.nodes, self.contents = self.graph.nodes, dict(self.sizes.content)
+        self.sequences = {n.out(0) for n in self.nodes if n.op in SEQUENCES and n.domain == ""}
         self.computed = constants(self.graph, self.sizes)
         self.block(())
+
+    def infer(self, symbols):
+        functions, sizes = calls.bodies(self.proto, self.graph), Sizes(self.graph, symbols)
+        for _ in range(calls.ROUNDS if functions else 0):
+            was = dict(sizes.symbols.calls)
+            sizes.symbols.calls.update(calls.infer(functions, self.graph, sizes.worlds[:2]))
+            if sizes.symbols.calls == was:
+                break
+            sizes = Sizes(self.graph, sizes.symbols)
+        return sizes
 
     def drop_known(self):
         """Nodes of which all that they make is known: what they read is not asked for."""
@@ -195,8 +207,12 @@ class Model:
 
     def block(self, names):
         """These stay tensors that nodes make, although constants alone determine them; and so does what is made of them."""
-        self.graph.nodes, self.sizes.content = self.nodes, dict(self.contents)
-        blocked = set(names)
+        # A Transpose of an empty constant is a constant of its own where the file has it so.
+        cut = {n for n in names if self.sizes.count.get(n) == 0}
+        self.graph.nodes = [n for n in self.nodes if not cut & set(n.output)]
+        self.graph.drop_dead()
+        self.sizes.content = dict(self.contents)
+        blocked = set(names) - cut
         for n in self.graph.nodes:
             if any(x in blocked for x in self.taken(n)) and n.op not in ("Shape", "Size"):
                 blocked.update(o for o in n.output if o)

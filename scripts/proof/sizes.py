@@ -14,7 +14,8 @@ from onnx import TensorProto, TypeProto, helper, numpy_helper
 
 SMALL = 4096  # elements of a tensor whose contents are followed
 GUESS = 64
-LEAST = 10_007 # no symbol is smaller
+LEAST = 10_007  # no symbol is smaller
+APART = 100, 150
 WORLDS = 3    # two of primes, and one in which every symbol is GUESS
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 # com.microsoft: results like input 0, or like all inputs broadcast together.
@@ -22,11 +23,13 @@ LIKE = {"Gelu", "QuickGelu", "FastGelu", "BiasGelu", "QLinearLeakyRelu", "QLinea
         "SkipSimplifiedLayerNormalization"}
 
 
-def primes(start, count):
+def primes(start, count, apart):
+    """So far apart that none is another one and a little: sizes like N + 2 are no symbol by chance."""
     found, n = [], start | 1
     while len(found) < count:
         if all(n % d for d in range(3, int(n ** 0.5) + 1, 2)):
             found.append(n)
+            n += apart
         n += 2
     return found
 
@@ -36,15 +39,16 @@ class Symbols:
 
     def __init__(self):
         self.index, self.name = {}, {}
+        self.calls = {}    # what functions of the model give (calls.py)
         self.sure = set()  # tensors whose contents hang on no unknown size
-        self.numbers = [primes(LEAST, 64), primes(20_011, 64)]
+        self.numbers = [primes(LEAST, 64, APART[0]), primes(20_011, 64, APART[1])]
 
     def number(self, name, world):
         i = self.index.setdefault(name, len(self.index))
         if world == 2:
             return GUESS
         if i >= len(self.numbers[world]):
-            more = primes(self.numbers[world][-1] + 2, len(self.numbers[world]))
+            more = primes(self.numbers[world][-1] + APART[world], len(self.numbers[world]), APART[world])
             self.numbers[world] += more
         self.name[world, self.numbers[world][i]] = name
         return self.numbers[world][i]
@@ -137,6 +141,8 @@ class World:
     def own(self, node):
         """Rules where the schema has none, or refuses sizes that might broadcast."""
         types = [self.type.get(n, (0, None)) for n in node.input]
+        if (node.domain, node.op) in self.graph.local:
+            return dict(zip(node.output, self.symbols.calls.get((node.domain, node.op), ())))
         if node.op.startswith("Reduce") and node.domain == "" and node.attr("keepdims", 1) and node.inp(1) and node.inp(1) not in self.data:
             elem, dims = types[0]
             return {node.output[0]: (elem, None if dims is None else (None,) * len(dims))}
