@@ -134,9 +134,8 @@ class Comparison:
             why = self.differs(op, shape, order)
             if why is None:
                 return
-        if op.fixed and all(self.proof.values[p.value].bytes == 0 for p in op.pins):
-            self.lost.append(f"{op.role} '{op.name}'")  # nothing is in its tensors: some programs see a constant there
-            return
+        if op.fixed and all(map(self.problem.model.empty, (p.tensor for p in op.pins))):
+            return  # a tensor without elements is a constant, whatever makes it, and an op that reads such a one is fixed
         raise Refused(f"{what}: {why}")
 
     def differs(self, op, shape, order):
@@ -340,6 +339,7 @@ class Pair:
     def __init__(self, path, result):
         self.model = Model(path)
         self.problem, self.shapes, self.blocked = None, None, None
+        self.kept = []  # constants that the file takes for variables
         self.out = Model(result, self.model.sizes.symbols)
         self.moved = moved(self.out.nodes, self.out.sizes)
 
@@ -352,11 +352,17 @@ class Pair:
         return compared.lost
 
     def rebuild(self, proof):
-        """A tensor that a node computes from constants alone may stay a variable: then it is one in both. No stored constant may."""
-        made = {o: n for n in self.model.nodes for o in n.output}
-        names = {v.name for v in proof.values if v.name in self.model.computed and v.name in made and made[v.name].op != "Constant"
-                 and (made[v.name].op == "Transpose") == (self.model.sizes.count.get(v.name) == 0)
-                 and (made[v.name].op == "Transpose" or not is_moving(made[v.name]))}
+        """A tensor that a node computes from constants alone may stay a variable, where this checker does not know its contents
+        either: then it is one in both. No stored constant may. And a Transpose of an empty tensor may make a constant of its own."""
+        m = self.model
+        made = {o: n for n in m.nodes for o in n.output}
+        values = {v.name for v in proof.values if v.name in made}
+        variable = {n for n in values & m.computed if made[n].op != "Constant" and not is_moving(made[n]) and m.sizes.count.get(n) != 0}
+        known = sorted(variable & set(m.contents))
+        if known:
+            raise Refused(f"'{known[0]}' is a constant, and a variable in the file")
+        self.kept = sorted(variable)
+        names = variable | {n for n in values if made[n].op == "Transpose" and m.empty(n)}
         if names != self.blocked:
             self.blocked = names
             self.model.block(names)

@@ -208,7 +208,7 @@ class Model:
     def block(self, names):
         """These stay tensors that nodes make, although constants alone determine them; and so does what is made of them."""
         # A Transpose of an empty constant is a constant of its own where the file has it so.
-        cut = {n for n in names if self.sizes.count.get(n) == 0}
+        cut = {n for n in names if self.empty(n)}
         self.graph.nodes = [n for n in self.nodes if not cut & set(n.output)]
         self.graph.drop_dead()
         self.sizes.content = dict(self.contents)
@@ -232,6 +232,9 @@ class Model:
         """What a node's result hangs on: not what a known condition leaves aside."""
         cond = self.contents.get(n.inp(0)) if n.op == "Where" else None
         return n.input if cond is None or cond.size == 0 or cond.all() != cond.any() else [n.inp(0), n.inp(1 if cond.all() else 2)]
+
+    def empty(self, name):
+        return (0, 0) in (self.sizes.dims.get(name) or ())
 
     def data(self, name):
         return name in self.given
