@@ -78,12 +78,17 @@ typedef struct {
 /* The region's graph and, value by value, what stands for each in the flat graph. */
 typedef struct scope { const struct scope *outer; const rl_graph *g; uint32_t region; rl_value *v; } scope;
 
+/* A name that is taken (by another branch, or outside) stays with the value's own graph. */
+static rl_str flat_name(const maker *m, rl_str name, uint32_t region)
+{
+    while (name && rl_has(rl_graph_find(m->f, name))) name = rl_internf(m->f->ctx, "%s#%u", name, region);
+    return name;
+}
+
 static rl_value copy_value(maker *m, const rl_graph *g, rl_value v, uint32_t region)
 {
     rl_valinfo *from = rl_val(g, v);
-    /* A name that is taken (by another branch, or outside) stays with the value's own graph. */
-    bool taken = from->name && rl_has(rl_graph_find(m->f, from->name));
-    rl_value to = rl_graph_value(m->f, taken ? rl_graph_fresh_name(m->f, from->name) : from->name);
+    rl_value to = rl_graph_value(m->f, flat_name(m, from->name, region));
     rl_valinfo *x = rl_val(m->f, to);
     x->dtype = from->dtype;
     x->rank = from->rank;

@@ -12,7 +12,8 @@
  * makes; the token t holds them together.  An If has no Enter: its Leave reads the condition, then the outputs of
  * then_branch, then those of else_branch.  A captured value is simply the outer value.
  *
- * Each node stands in a region: 0 is the graph itself, every body has one.  A value can be read in its own region and in those
+ * Each node stands in a region: 0 is the graph itself, every body has one, counted as the graph is walked: the branches of an If are 1
+ * and 2, what is in them comes after.  A value whose name is taken goes by name#region here.  A value can be read in its own region and in those
  * inside it; a constant everywhere, since where it is stored is decided when the bodies are written back.  The region of a
  * node is that of its origin, which passes hand on to the nodes that they make: so no pass but lower needs to know.
  *

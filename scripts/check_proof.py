@@ -19,10 +19,14 @@ from proof import Refused, bound, text  # noqa: E402
 
 def check_models(proof, args, say):
     from proof.compare import Pair
-    lost = Pair(args.model, args.out).check(proof)
+    pair = Pair(args.model, args.out)
+    lost = pair.check(proof)
+    some = lambda names: ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    if pair.kept:
+        say(f"computed from constants, taken for variables as the file has them: {some(pair.kept)}")
     if not lost:
         return
-    names = ", ".join(lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
+    names = some(lost)
     if not args.trust_shapes:
         raise Refused(f"not rebuilt: {names}")
     say(f"not rebuilt, the file's word taken: {names}")

@@ -4,14 +4,15 @@
     bound.py    cost of the assignment, configurations, and the claim's sums
     table.py    whether a component can be had for less
     model.py    an ONNX model: constants, sizes, the nodes that matter
-    sizes.py    sizes of all tensors, unknown ones as numbers that cannot be mistaken; bodies.py: what If and Loop give
+    sizes.py    sizes of all tensors, unknown ones as numbers that cannot be mistaken; bodies.py: what If, Loop and Scan give
+    flat.py     bodies and what is around them as one sequence of nodes; links.py: what crosses the border of a body
     labels.py   what each op works on: its dims, which may move (the tables of the problem)
     atoms.py    dims cut into atoms, tensors joined into values
     forms.py    tokens, groups and forms of each op
     formula.py  sizes as the file writes unknown ones
     compare.py  the problem of the file against the one that was rebuilt; the Transposes of the result
 
-Nothing here runs relayout; onnx and numpy are all it needs. Not rebuilt, so refused as such: models with bodies (If, Loop, Scan).
+Nothing here runs relayout; onnx and numpy are all it needs.
 """
 
 

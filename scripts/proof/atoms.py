@@ -7,6 +7,7 @@ inner part.
 """
 import dataclasses
 
+from .links import links_of
 from .labels import AXIS, FREE, Label, is_moving, work_of
 from .sizes import ONE, known, product, quotient
 
@@ -106,6 +107,7 @@ class Problem:
             if dims is not None and name not in self.unit:
                 self.unit[name] = [None if d == ONE else self.forest.new(d) for d in dims]
         self.work = {}    # index of a node -> Work or None
+        self.links = {}   # index of a Leave -> (works, the tensors of no link)
         self.moves = set()
         self.refine(nodes)
         self.values, self.member = [], {}
@@ -115,7 +117,9 @@ class Problem:
 
     def refine(self, nodes):
         for i, n in enumerate(nodes):
-            if not is_moving(n):
+            if n.ends is not None:
+                self.links[i] = links_of(self, n)
+            elif not is_moving(n):
                 self.work[i] = work_of(self, n)
         for i, n in enumerate(nodes):
             if is_moving(n) and n.op == "Transpose" and self.link_transpose(n):

@@ -1,6 +1,7 @@
-"""Types of what If and Loop give, from their bodies; for sizes.py.
+"""Types of what If, Loop and Scan give, from their bodies; for sizes.py.
 
-A value that a loop carries keeps the sizes that every turn keeps; what a turn changes is unknown.
+A value that a loop carries keeps the sizes that every turn keeps; what a turn changes is unknown. What is in an opened body
+(flat.py) is then known outside too, as its names are its own.
 """
 
 
@@ -10,7 +11,16 @@ def infer(world, node):
         return infer_if(world, node)
     if node.op == "Loop" and node.domain == "":
         return infer_loop(world, node)
+    if node.op == "Scan" and node.domain == "" and node.opset >= 9:
+        return infer_scan(world, node)
     return {}
+
+
+def adopt(world, node, inner):
+    if tuple(node.output) in world.graph.opened:
+        world.type.update(inner.type)
+        world.data.update(inner.data)
+        world.sequences.update(inner.sequences)
 
 
 def body_of(world, node, name, types):
@@ -37,6 +47,7 @@ def infer_if(world, node):
     branches = []
     for name in ("then_branch", "else_branch"):
         graph, inner = body_of(world, node, name, [])
+        adopt(world, node, inner)
         branches.append([inner.type.get(o, (0, None)) for o in graph.outputs])
     cond = world.data.get(node.inp(0))
     if cond is not None and cond.size == 1:
@@ -45,21 +56,49 @@ def infer_if(world, node):
 
 
 def infer_loop(world, node):
-    carried = [world.type.get(n, (0, None)) for n in node.input[2:]]
+    carried, gives, graph, inner = repeated(world, node, node.input[2:], [(7, ()), (9, ())], [], 1)
+    adopt(world, node, inner)
+    turns = count(world, node, graph, inner)
+    collected = [(e, None if d is None else (turns,) + d) for e, d in gives[len(carried):]]
+    return dict(zip(node.output, carried + collected))
+
+
+def infer_scan(world, node):
+    n = len(node.input) - node.attr("num_scan_inputs", 0)
+    given = lambda name, i: (list(node.attr(name, [])) + [0] * (i + 1))[i]
+    turns, slices = None, []
+    for i, name in enumerate(node.input[n:]):
+        e, d = world.type.get(name, (0, None))
+        if d is not None:
+            axis = given("scan_input_axes", i) % len(d)
+            turns, d = d[axis] if turns is None else turns, d[:axis] + d[axis + 1:]
+        slices.append((e, d))
+    carried, gives, _, inner = repeated(world, node, node.input[:n], [], slices, 0)
+    adopt(world, node, inner)
+    collected = []
+    for i, (e, d) in enumerate(gives[n:]):
+        if d is not None:
+            axis = given("scan_output_axes", i) % (len(d) + 1)
+            d = d[:axis] + (turns,) + d[axis:]
+        collected.append((e, d))
+    return dict(zip(node.output, carried + collected))
+
+
+def repeated(world, node, names, before, after_them, skip):
+    """Types that the carried values have in every turn, what the body then gives behind its first `skip` outputs, and the body."""
+    carried = [world.type.get(n, (0, None)) for n in names]
     for turn in range(4):
         named = [(e, d and tuple(world.symbols.number(("turn", node.output, i, k), world.world) if x is None else x for k, x in enumerate(d)))
                  if d is not None else (e, d) for i, (e, d) in enumerate(carried)]
-        graph, inner = body_of(world, node, "body", [(7, ()), (9, ())] + named)
-        gives = [inner.type.get(o, (0, None)) for o in graph.outputs[1:]]
+        graph, inner = body_of(world, node, "body", before + named + after_them)
+        gives = [inner.type.get(o, (0, None)) for o in graph.outputs[skip:]]
         after = [common(a, b) for a, b in zip(carried, [(e, strip(d, n[1], c[1])) for (e, d), n, c in zip(gives, named, carried)])]
         if turn == 2:
             after = [(e, None) for e, _ in carried]
         if after == carried:
             break
         carried = after
-    turns = count(world, node, graph, inner)
-    collected = [(e, None if d is None else (turns,) + d) for e, d in gives[len(carried):]]
-    return dict(zip(node.output, carried + collected))
+    return carried, gives, graph, inner
 
 
 def strip(dims, named, carried):

@@ -7,10 +7,11 @@ configuration; and what it chooses must be one of ours.
 import itertools
 from collections import Counter, defaultdict
 
-from . import NotRebuilt, Refused
+from . import Refused
 from .atoms import Problem
 from .bound import chosen
 from .forms import all_shapes
+from .flat import turns
 from .formula import evaluate
 from .labels import is_moving
 from .model import Model
@@ -18,6 +19,7 @@ from .sizes import known
 
 MAXENUM = 50_000  # configurations that are listed where forms cannot be compared as such
 CAP = 10 ** 12    # bytes of one copy are not counted further
+FREE = 65536      # bytes of a computed constant that may be written out instead of what makes it
 
 
 class Comparison:
@@ -43,9 +45,6 @@ class Comparison:
                 if value.name not in self.sizes.elem:
                     raise Refused(f"value {v}: the model has no tensor '{value.name}'")
                 self.lost.append(f"value '{value.name}'")
-                continue
-            if value.bytes == 0 and value.name in self.problem.model.computed:
-                self.lost.append(f"'{value.name}', an empty constant")
                 continue
             ours = self.problem.values[member.value]
             if member.value in taken:
@@ -83,6 +82,8 @@ class Comparison:
 
     def same_bytes(self, value):
         bits, count = self.sizes.bits(value.name), self.sizes.count.get(value.name)
+        if count is not None:
+            count *= turns(self.problem.model.graph, value.name, self.problem.model.ints)
         if count is None:
             self.lost.append(f"bytes of '{value.name}'")
         elif min(CAP, count * bits // 8) != value.bytes:
@@ -105,10 +106,14 @@ class Comparison:
                 continue
             if key not in ours:
                 raise Refused(f"{key[0]} '{key[1]}' has no part in the problem")
-            if key[0] == "node" and len(ops) > 1:
-                raise Refused(f"node '{key[1]}' is there twice")
-            for k in ops:
-                self.match_op(k, self.proof.ops[k], ours[key][0])
+            have = ours[key]
+            if key[0] == "node" and any(s.unsure for s in have):
+                self.lost.append(f"node '{key[1]}'")
+                continue
+            if key[0] == "node" and len(ops) != len(have):
+                raise Refused(f"node '{key[1]}': {len(ops)} ops in the file, {len(have)} here")
+            for i, k in enumerate(ops):  # only what an If, Loop or Scan makes has several
+                self.match_op(k, self.proof.ops[k], have[i if key[0] == "node" else 0])
         for key in ours:
             if key not in said and ours[key][0].unsure:
                 self.lost.append(f"{key[0]} '{key[1]}'")
@@ -129,9 +134,8 @@ class Comparison:
             why = self.differs(op, shape, order)
             if why is None:
                 return
-        if op.fixed and all(self.proof.values[p.value].bytes == 0 for p in op.pins):
-            self.lost.append(f"{op.role} '{op.name}'")  # nothing is in its tensors: some programs see a constant there
-            return
+        if op.fixed and all(map(self.problem.model.empty, (p.tensor for p in op.pins))):
+            return  # a tensor without elements is a constant, whatever makes it, and an op that reads such a one is fixed
         raise Refused(f"{what}: {why}")
 
     def differs(self, op, shape, order):
@@ -335,13 +339,12 @@ class Pair:
     def __init__(self, path, result):
         self.model = Model(path)
         self.problem, self.shapes, self.blocked = None, None, None
+        self.kept = []  # constants that the file takes for variables
         self.out = Model(result, self.model.sizes.symbols)
         self.moved = moved(self.out.nodes, self.out.sizes)
 
     def check(self, proof):
         """Raises Refused; returns the names of what could not be rebuilt."""
-        if any(n.graphs for n in self.model.nodes):
-            raise NotRebuilt("not rebuilt: bodies of If, Loop and Scan are not looked at here")
         self.rebuild(proof)
         compared = Comparison(proof, self.problem, self.shapes)
         compared.run()
@@ -349,10 +352,17 @@ class Pair:
         return compared.lost
 
     def rebuild(self, proof):
-        """A tensor that a node computes from constants alone may stay a variable: then it is one in both. No stored constant may."""
-        made = {o: n for n in self.model.nodes for o in n.output}
-        names = {v.name for v in proof.values if v.name in self.model.computed and v.name in made and not is_moving(made[v.name])
-                 and made[v.name].op != "Constant" and self.model.sizes.count.get(v.name) != 0}
+        """A tensor that a node computes from constants alone may stay a variable, where this checker does not know its contents
+        either: then it is one in both. No stored constant may. And a Transpose of an empty tensor may make a constant of its own."""
+        m = self.model
+        made = {o: n for n in m.nodes for o in n.output}
+        values = {v.name for v in proof.values if v.name in made}
+        variable = {n for n in values & m.computed if made[n].op != "Constant" and not is_moving(made[n]) and m.sizes.count.get(n) != 0}
+        known = sorted(variable & set(m.contents))
+        if known:
+            raise Refused(f"'{known[0]}' is a constant, and a variable in the file")
+        self.kept = sorted(variable)
+        names = variable | {n for n in values if made[n].op == "Transpose" and m.empty(n)}
         if names != self.blocked:
             self.blocked = names
             self.model.block(names)
@@ -365,7 +375,7 @@ class Pair:
             was, now = (getattr(m.graph.proto, side) for m in (self.model, self.out))
             if [v.name for v in was] != [v.name for v in now]:
                 raise Refused(f"the {side}s of the two models have other names")
-        apart = [n for n in self.model.nodes if n.op == "Transpose" and n.domain == "" and not self.model.data(n.inp(0)) and not self.in_value(n.inp(0))]
+        apart = [n for n in self.model.nodes if n.op == "Transpose" and n.domain == "" and self.is_apart(n)]
         if proof.outside > moved(apart, self.model.sizes)[0]:
             raise Refused(f"the file says that {proof.outside} Transposes are outside, of the model {moved(apart, self.model.sizes)[0]}")
         count, size = self.moved
@@ -373,6 +383,17 @@ class Pair:
             raise Refused(f"the result has {count} Transposes that move data, the file says {proof.cost[0]} and {proof.outside} outside")
         if not proof.outside and size > proof.cost[1]:
             raise Refused(f"the Transposes of the result move {size} bytes, the claim says {proof.cost[1]}")
+
+    def is_apart(self, n):
+        """Of no value: of a tensor that is none, or of a constant from which constants alone lead to what stays as it is made."""
+        return self.stays(n.out(0)) if self.model.data(n.inp(0)) else not self.in_value(n.inp(0))
+
+    def stays(self, name):
+        """A result of the graph or of a body, or more than is written out unpaid."""
+        m = self.model
+        if name in m.graph.outputs or (m.sizes.count.get(name) or 0) * m.sizes.bits(name) // 8 > FREE:
+            return True
+        return any(n.ends is not None or any(m.data(o) and self.stays(o) for o in n.output) for n in m.readers.get(name, ()))
 
     def in_value(self, name):
         m = self.problem.member.get(name)

@@ -147,6 +147,26 @@ class Forms:
                 self.gemms(0, 1, N, True)
 
 
+def shapes_of_leave(problem, i, node):
+    """One for each link, and one for the rest."""
+    links, rest = problem.links[i]
+    pin = lambda name: (problem.member[name].value, name, problem.member[name].seq)
+    variable = lambda name: name in problem.member and not problem.values[problem.member[name].value].constant
+    found = []
+    for work in links:
+        names = [o.tensor for o in work.operands]
+        at = [k for k, n in enumerate(names) if variable(n)]
+        shape = Shape(name_of(node), "node", "Leave", any(n not in problem.member for n in names), [pin(names[k]) for k in at])
+        if not shape.fixed:
+            tokens = tokens_of(problem, work)
+            forms = Forms(problem, work, tokens, [variable(n) for n in names])
+            forms.plain()
+            shape.tokens, shape.forms = [tuple(tuple(a[k]) for k in at) for _, a in tokens], forms.found
+        found.append(shape)
+    unsure = any(n not in problem.unit and n not in problem.model.sequences for n in rest)
+    return found + [Shape(name_of(node), "node", "Leave", True, [pin(n) for n in rest if variable(n)], unsure=unsure)]
+
+
 def shape_of_op(problem, i, node):
     """The Shape of a node that is no movement inside a value."""
     work = problem.work.get(i)
@@ -154,7 +174,7 @@ def shape_of_op(problem, i, node):
     variable = lambda name: name in problem.member and not problem.values[problem.member[name].value].constant
     if work is None or any(o.tensor not in problem.member for o in work.operands):
         names = [n for n in node.input + node.output if n and variable(n)]
-        unsure = any(n and n not in problem.unit for n in node.input + node.output)
+        unsure = any(n and n not in problem.unit and n not in problem.model.sequences for n in node.input + node.output)
         return Shape(name_of(node), "node", type_of(node), True, [pin(n) for n in names], unsure=unsure)
     pinned = [variable(o.tensor) for o in work.operands]
     tokens = tokens_of(problem, work)
@@ -199,6 +219,10 @@ def all_shapes(problem):
     for i, n in enumerate(graph.nodes):
         for name in n.captured:
             demand("captured", name)
+        if n.ends is not None:
+            found += shapes_of_leave(problem, i, n)
+        if n.op in ("Enter", "Leave") and n.domain == "":
+            continue
         if i in problem.moves:
             for name in n.input[1:]:
                 demand("reads", name)

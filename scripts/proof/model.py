@@ -9,12 +9,16 @@ from pathlib import Path
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
+from . import calls, flat
 from .sizes import RANDOM, Sizes
 
+SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
 KNOWN = 64  # elements of a known tensor of integers for which its node is dropped
 
 
 class Node:
+    ends = None  # of a Leave: what it was
+
     def __init__(self, proto, graph):
         self.proto, self.graph = proto, graph
         self.op = proto.op_type
@@ -72,6 +76,8 @@ class Graph:
         self.ir_version, self.folder = model.ir_version, folder
         self.local = {(f.domain, f.name) for f in model.functions}
         self.take(model.graph)
+        names = flat.Namer(self)
+        self.regions, self.opened = names.regions, names.opened
 
     def take(self, proto):
         self.proto = proto
@@ -87,6 +93,9 @@ class Graph:
         g = copy.copy(self)
         g.take(proto)
         return g
+
+    def open(self):
+        flat.flatten(self, lambda op, inputs, outputs: Node(helper.make_node(op, inputs, outputs), self))
 
     def array(self, name):
         return numpy_helper.to_array(self.stored[name], self.folder)
@@ -105,7 +114,7 @@ class Graph:
         for i, n in enumerate(self.nodes):
             perm = einsum_perm(n, sizes) if n.op == "Einsum" and n.domain == "" and len(n.input) == 1 else None
             if perm is not None:
-                proto = helper.make_node("Transpose", n.input, n.output, perm=perm)
+                proto = helper.make_node("Transpose", n.input, n.output, perm=perm)  # its place is that of its output
                 self.nodes[i] = Node(proto, self)
 
 
@@ -149,7 +158,7 @@ def constants(graph, sizes):
     found = {n for n in graph.stored if n not in graph.replaceable and not (n in graph.inputs and graph.ir_version >= 4)}
     for n in graph.nodes:
         computed = n.op == "Constant" or (n.input and all(x in found for x in n.input if x) and any(n.input))
-        computed = computed and n.op not in RANDOM and not n.graphs and n.domain in ("", "com.microsoft") and (n.domain, n.op) not in graph.local
+        computed = computed and n.op not in ("Enter", "Leave") and n.op not in RANDOM and not n.graphs and n.domain in ("", "com.microsoft") and (n.domain, n.op) not in graph.local
         for o in n.output:
             if o and (computed or o in sizes.content):
                 found.add(o)
@@ -163,20 +172,34 @@ class Model:
         self.proto = onnx.load(path, load_external_data=False)
         self.graph = Graph(self.proto, str(Path(path).parent))
         self.graph.drop_dead()
-        self.sizes = Sizes(self.graph, symbols)
+        self.sizes = self.infer(symbols)
+        self.graph.open()
+        self.graph.drop_dead()
         self.graph.rename_einsums(self.sizes)
         self.nodes, self.contents = self.graph.nodes, dict(self.sizes.content)
+        self.sequences = {n.out(0) for n in self.nodes if n.op in SEQUENCES and n.domain == ""}
         self.computed = constants(self.graph, self.sizes)
         self.block(())
+
+    def infer(self, symbols):
+        functions, sizes = calls.bodies(self.proto, self.graph), Sizes(self.graph, symbols)
+        for _ in range(calls.ROUNDS if functions else 0):
+            was = dict(sizes.symbols.calls)
+            sizes.symbols.calls.update(calls.infer(functions, self.graph, sizes.worlds[:2]))
+            if sizes.symbols.calls == was:
+                break
+            sizes = Sizes(self.graph, sizes.symbols)
+        return sizes
 
     def drop_known(self):
         """Nodes of which all that they make is known: what they read is not asked for."""
         g = self.graph
+        kept = set(g.outputs) | {x for n in g.nodes if n.ends for x in n.input}  # what a body ends in stays what a node makes
 
         def known(n):
             made = [o for o in n.output if o]
-            return n.op != "Constant" and n.input and not n.captured and all(
-                o in self.constant and o in self.sizes.content and o not in g.outputs and self.sizes.content[o].size <= KNOWN
+            return n.op not in ("Constant", "Enter", "Leave") and n.input and not n.captured and all(
+                o in self.constant and o in self.sizes.content and o not in kept and self.sizes.content[o].size <= KNOWN
                 and self.sizes.content[o].dtype.name in ("int64", "int32", "bool") for o in made)
 
         g.nodes = [n for n in g.nodes if not known(n)]
@@ -184,8 +207,12 @@ class Model:
 
     def block(self, names):
         """These stay tensors that nodes make, although constants alone determine them; and so does what is made of them."""
-        self.graph.nodes, self.sizes.content = self.nodes, dict(self.contents)
-        blocked = set(names)
+        # A Transpose of an empty constant is a constant of its own where the file has it so.
+        cut = {n for n in names if self.empty(n)}
+        self.graph.nodes = [n for n in self.nodes if not cut & set(n.output)]
+        self.graph.drop_dead()
+        self.sizes.content = dict(self.contents)
+        blocked = set(names) - cut
         for n in self.graph.nodes:
             if any(x in blocked for x in self.taken(n)) and n.op not in ("Shape", "Size"):
                 blocked.update(o for o in n.output if o)
@@ -205,6 +232,9 @@ class Model:
         """What a node's result hangs on: not what a known condition leaves aside."""
         cond = self.contents.get(n.inp(0)) if n.op == "Where" else None
         return n.input if cond is None or cond.size == 0 or cond.all() != cond.any() else [n.inp(0), n.inp(1 if cond.all() else 2)]
+
+    def empty(self, name):
+        return (0, 0) in (self.sizes.dims.get(name) or ())
 
     def data(self, name):
         return name in self.given

@@ -14,6 +14,8 @@ from onnx import TensorProto, TypeProto, helper, numpy_helper
 
 SMALL = 4096  # elements of a tensor whose contents are followed
 GUESS = 64
+LEAST = 10_007  # no symbol is smaller
+APART = 100, 150
 WORLDS = 3    # two of primes, and one in which every symbol is GUESS
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 # com.microsoft: results like input 0, or like all inputs broadcast together.
@@ -21,11 +23,13 @@ LIKE = {"Gelu", "QuickGelu", "FastGelu", "BiasGelu", "QLinearLeakyRelu", "QLinea
         "SkipSimplifiedLayerNormalization"}
 
 
-def primes(start, count):
+def primes(start, count, apart):
+    """So far apart that none is another one and a little: sizes like N + 2 are no symbol by chance."""
     found, n = [], start | 1
     while len(found) < count:
         if all(n % d for d in range(3, int(n ** 0.5) + 1, 2)):
             found.append(n)
+            n += apart
         n += 2
     return found
 
@@ -35,14 +39,16 @@ class Symbols:
 
     def __init__(self):
         self.index, self.name = {}, {}
-        self.numbers = [primes(10_007, 64), primes(20_011, 64)]
+        self.calls = {}    # what functions of the model give (calls.py)
+        self.sure = set()  # tensors whose contents hang on no unknown size
+        self.numbers = [primes(LEAST, 64, APART[0]), primes(20_011, 64, APART[1])]
 
     def number(self, name, world):
         i = self.index.setdefault(name, len(self.index))
         if world == 2:
             return GUESS
         if i >= len(self.numbers[world]):
-            more = primes(self.numbers[world][-1] + 2, len(self.numbers[world]))
+            more = primes(self.numbers[world][-1] + APART[world], len(self.numbers[world]), APART[world])
             self.numbers[world] += more
         self.name[world, self.numbers[world][i]] = name
         return self.numbers[world][i]
@@ -56,6 +62,7 @@ class World:
         self.type = dict(outer.type) if outer else {}   # name -> (element type, dims or None); dims of int
         self.data = dict(outer.data) if outer else {}   # name -> array, of small ones
         self.sequences = dict(outer.sequences) if outer else {}
+        self.inner = outer is not None
         self.cache = outer.cache if outer else {}
         self.declared = {v.name: v.type for v in list(graph.proto.value_info) + list(graph.proto.output)}
 
@@ -82,6 +89,7 @@ class World:
             self.type[name] = (t.data_type, tuple(t.dims))
             if np.prod(t.dims, dtype=object) <= SMALL and name not in g.replaceable:
                 self.data[name] = g.array(name)
+                self.symbols.sure.add(name)
 
     # ---- one node
 
@@ -133,6 +141,8 @@ class World:
     def own(self, node):
         """Rules where the schema has none, or refuses sizes that might broadcast."""
         types = [self.type.get(n, (0, None)) for n in node.input]
+        if (node.domain, node.op) in self.graph.local:
+            return dict(zip(node.output, self.symbols.calls.get((node.domain, node.op), ())))
         if node.op.startswith("Reduce") and node.domain == "" and node.attr("keepdims", 1) and node.inp(1) and node.inp(1) not in self.data:
             elem, dims = types[0]
             return {node.output[0]: (elem, None if dims is None else (None,) * len(dims))}
@@ -174,6 +184,8 @@ class World:
         out = list(dims)
         for i, a in enumerate(range(len(starts)) if axes is None else axes):
             out[a] = len(range(dims[a])[cut(dims[a], starts[i], ends[i], 1 if steps is None else steps[i])])
+            if self.inner and dims[a] >= LEAST > out[a]:
+                out[a] = None  # see Sizes.forget_cut
         return {node.output[0]: (elem, tuple(out))}
 
     def sequence(self, node, types):
@@ -257,6 +269,9 @@ class World:
             dims = self.type.get(node.input[0], (0, None))[1]
             if dims is not None:
                 x = np.array(dims, dtype=np.int64)
+                sure = all(d < LEAST for d in dims)
+                if self.world == 0:
+                    (self.symbols.sure.update if sure else self.symbols.sure.difference_update)([node.output[0]])
                 if node.op == "Shape":
                     self.data[node.output[0]] = x[node.attr("start", 0):node.attr("end", len(dims))]
                 else:
@@ -272,6 +287,8 @@ class World:
             return
         if not all(n in self.data for n in node.input if n):
             return
+        if not self.is_sure(node):
+            return
         for n in node.output:
             dims = self.type.get(n, (0, None))[1] if n else ()
             if n and (dims is None or np.prod(dims, dtype=object) > SMALL):
@@ -284,6 +301,15 @@ class World:
             if name:
                 self.data[name] = np.asarray(x)
         self.note(node)
+
+    def is_sure(self, node):
+        """In a body the worlds do not go side by side: there only what must be equal in both if it is in one is followed."""
+        if self.world == 0:
+            if all(n in self.symbols.sure for n in node.input if n):
+                self.symbols.sure.update(n for n in node.output if n)
+            else:
+                self.symbols.sure.difference_update(node.output)
+        return not self.inner or node.op in ALGEBRA or all(n in self.symbols.sure for n in node.input if n)
 
     def picked(self, node):
         """Where of a condition that is the same everywhere takes one of its inputs whole."""
