@@ -14,9 +14,6 @@
 
 /* ---- the forest ---- */
 
-typedef struct { uint32_t unit; rl_unit old; } undo;
-typedef struct { undo *p; uint32_t n, cap; } trail;
-
 uint32_t rl_unit_new(rl_plan *p, rl_dim size)
 {
     rl_push(p->mem, p->unit, ((rl_unit){size, RL_NONE, RL_NONE, RL_NONE, 1}));
@@ -47,22 +44,22 @@ uint32_t rl_unit_leaves(rl_plan *p, uint32_t root, uint32_t *out, uint32_t max)
     return n;
 }
 
-static void change(rl_plan *p, trail *t, uint32_t u, rl_unit now)
+static void change(rl_plan *p, uint32_t u, rl_unit now)
 {
-    rl_push(p->mem, *t, ((undo){u, p->unit.p[u]}));
+    rl_push(p->mem, p->trail, ((rl_undo){u, p->unit.p[u]}));
     p->unit.p[u] = now;
 }
 
-static void roll_back(rl_plan *p, trail *t)
+static void roll_back(rl_plan *p)
 {
-    while (t->n) {
-        undo u = t->p[--t->n];
+    while (p->trail.n) {
+        rl_undo u = p->trail.p[--p->trail.n];
         p->unit.p[u.unit] = u.old;
     }
 }
 
 /* The smaller class goes under the larger, so that find stays short without rewriting paths (which could not be undone). */
-static void unite(rl_plan *p, trail *t, uint32_t a, uint32_t b)
+static void unite(rl_plan *p, uint32_t a, uint32_t b)
 {
     rl_unit x = p->unit.p[a], y = p->unit.p[b];
     uint32_t weight = x.weight + y.weight;
@@ -73,17 +70,17 @@ static void unite(rl_plan *p, trail *t, uint32_t a, uint32_t b)
         y.parent = a;
         x.weight = weight;
     }
-    change(p, t, a, x);
-    change(p, t, b, y);
+    change(p, a, x);
+    change(p, b, y);
 }
 
-static void split(rl_plan *p, trail *t, uint32_t u, rl_dim outer, rl_dim inner)
+static void split(rl_plan *p, uint32_t u, rl_dim outer, rl_dim inner)
 {
     uint32_t o = rl_unit_new(p, outer), i = rl_unit_new(p, inner);
     rl_unit x = p->unit.p[u];
     x.outer = o;
     x.inner = i;
-    change(p, t, u, x);
+    change(p, u, x);
 }
 
 /* Walks the leaves of a list of units; leaves may be split while the walk goes on. */
@@ -110,7 +107,7 @@ static uint32_t walk_leaf(rl_plan *p, walk *w)
     return RL_NONE;
 }
 
-static bool match(rl_plan *p, trail *t, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb)
+static bool match(rl_plan *p, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb)
 {
     walk wa, wb;
     walk_start(&wa, a, na);
@@ -121,12 +118,12 @@ static bool match(rl_plan *p, trail *t, const uint32_t *a, uint32_t na, const ui
         if (x == RL_NONE || y == RL_NONE) return x == y;
         rl_dim sx = p->unit.p[x].size, sy = p->unit.p[y].size, q;
         if (x != y && sx != sy) {
-            if (rl_dim_div(p->g->ctx, sy, sx, &q)) split(p, t, y, sx, q);
-            else if (rl_dim_div(p->g->ctx, sx, sy, &q)) split(p, t, x, sy, q);
+            if (rl_dim_div(p->g->ctx, sy, sx, &q)) split(p, y, sx, q);
+            else if (rl_dim_div(p->g->ctx, sx, sy, &q)) split(p, x, sy, q);
             else return false;
             continue;
         }
-        if (x != y) unite(p, t, x, y);
+        if (x != y) unite(p, x, y);
         wa.top--;
         wb.top--;
     }
@@ -134,9 +131,9 @@ static bool match(rl_plan *p, trail *t, const uint32_t *a, uint32_t na, const ui
 
 bool rl_units_match(rl_plan *p, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb)
 {
-    trail t = {0};
-    bool ok = match(p, &t, a, na, b, nb);
-    if (!ok) roll_back(p, &t);
+    p->trail.n = 0;
+    bool ok = match(p, a, na, b, nb);
+    if (!ok) roll_back(p);
     return ok;
 }
 
@@ -321,6 +318,8 @@ rl_status rl_plan_atoms(rl_plan *p)
     rl_graph *g = p->g;
     p->member = rl_new(p->mem, rl_member, g->nval);
     p->moving = rl_new(p->mem, bool, g->nnode);
+    p->cls.p = rl_new(p->mem, rl_cls, p->cls.cap = g->nval); /* a vector that grows leaves as much behind */
+    p->op.p = rl_new(p->mem, rl_oplegal, p->op.cap = g->order.n);
     p->opof = rl_new(p->mem, uint32_t, g->nnode);
     memset(p->opof, 0xff, g->nnode * sizeof *p->opof);
     make_units(p);

@@ -15,32 +15,48 @@
 #define BUDGET 20000   /* configurations looked at; level 0 is completed all the same */
 #define FULLATOM 4     /* every order is a candidate where no class has more atoms */
 #define WIDEATOM 5     /* likewise, of components that could not be proved otherwise */
+#define FEWORDER 8     /* orders of a class that are found without an index */
 #define MAXPERM 64     /* permutations of one group in a closure */
 #define MAXCONFIG 6000 /* configurations of one op, in a closure */
 #define MAXEVERY 50000 /* combinations of an op's permutations, where all are looked at */
 
 /* ---- orders ---- */
 
-static uint32_t order_find(rl_plan *p, uint32_t cls, const uint8_t *order, uint64_t *key)
+/* In the index: where it is, or RL_NONE and the key under which to put it. */
+static uint32_t index_find(const rl_cls *c, const uint8_t *order, uint64_t *key)
 {
-    rl_cls *c = &p->cls.p[cls];
-    uint64_t h = rl_hash_bytes(order, c->natom) | 1;
-    for (;; h++) {
-        uint32_t i = rl_hash_get(&c->index, h);
-        *key = h;
-        if (i == RL_NONE || memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
-    }
+    *key = rl_hash_bytes(order, c->natom) | 1;
+    for (uint32_t i; (i = rl_hash_get(&c->index, *key)) != RL_NONE; ++*key)
+        if (memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
+    return RL_NONE;
+}
+
+static void index_put(rl_cls *c, uint32_t i)
+{
+    uint64_t key;
+    index_find(c, c->order.p[i].p, &key);
+    rl_hash_put(&c->index, key, i);
+}
+
+static uint32_t order_find(const rl_plan *p, uint32_t cls, const uint8_t *order)
+{
+    const rl_cls *c = &p->cls.p[cls];
+    uint64_t key;
+    if (c->order.n > FEWORDER) return index_find(c, order, &key);
+    for (uint32_t i = 0; i < c->order.n; i++)
+        if (memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
+    return RL_NONE;
 }
 
 uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order)
 {
-    uint64_t key;
-    uint32_t i = order_find(p, cls, order, &key);
     rl_cls *c = &p->cls.p[cls];
-    if (i != RL_NONE) return i;
+    uint32_t known = order_find(p, cls, order), n = c->order.n;
+    if (known != RL_NONE) return known;
+    if (n == 0) c->order.p = rl_new(p->mem, rl_order, c->order.cap = 2); /* most classes have no more */
     rl_push(p->mem, c->order, ((rl_order){rl_copy(p->mem, order, c->natom + 1u), 0}));
-    rl_hash_put(&c->index, key, c->order.n - 1);
-    return c->order.n - 1;
+    for (uint32_t i = n == FEWORDER ? 0 : n; i <= n && n >= FEWORDER; i++) index_put(c, i);
+    return n;
 }
 
 uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out)
@@ -64,11 +80,16 @@ static bool cheaper(const rl_oplegal *op, const rl_config *a, const rl_config *b
     return a->charge != b->charge ? a->charge < b->charge : op->form[a->form].cost < op->form[b->form].cost;
 }
 
+static uint64_t key_of(const rl_oplegal *op, const uint32_t *order)
+{
+    return rl_hash_bytes(order, op->npin * sizeof *order) | 1;
+}
+
 /* Adds a configuration; of several with the same orders at all pins the cheapest stays. config 0 is the model as it stands. */
 static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t *order, rl_hash *seen)
 {
     c.charge = rl_config_charge(p, op, &c);
-    uint64_t h = rl_hash_bytes(order, op->npin * sizeof *order) | 1;
+    uint64_t h = key_of(op, order);
     for (uint32_t i; (i = rl_hash_get(seen, h)) != RL_NONE; h++) {
         if (memcmp(op->pinorder.p + i * op->npin, order, op->npin * sizeof *order) != 0) continue;
         if (i > 0 && cheaper(op, &c, &op->config.p[i])) op->config.p[i] = c;
@@ -79,14 +100,21 @@ static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t 
     for (uint32_t i = 0; i < op->npin; i++) rl_push(p->mem, op->pinorder, order[i]);
 }
 
-static void logical_config(rl_plan *p, rl_oplegal *op, rl_hash *seen)
+/* config 0. Returns the orders at its pins. */
+static uint32_t *logical_config(rl_plan *p, rl_oplegal *op)
 {
-    uint32_t order[64], n = 0;
-    uint32_t *o = op->npin <= RL_LEN(order) ? order : rl_new(p->mem, uint32_t, op->npin);
+    if (!op->config.p) {
+        op->config.p = rl_new(p->mem, rl_config, op->config.cap = 1);
+        op->pinorder.p = rl_new(p->mem, uint32_t, op->pinorder.cap = RL_MAX(op->npin, 1u));
+    }
+    uint32_t *o = op->pinorder.p, n = 0;
     for (uint32_t i = 0; i < op->noperand; i++)
         if (op->operand[i].pin) o[n++] = rl_order_intern(p, op->operand[i].cls, p->member[op->operand[i].tensor.i].seq);
-    op->config.n = op->pinorder.n = 0;
-    push_config(p, op, (rl_config){RL_NONE, NULL, 0}, o, seen);
+    op->pinorder.n = n;
+    op->config.n = 1;
+    op->config.p[0] = (rl_config){RL_NONE, NULL, 0};
+    op->config.p[0].charge = rl_config_charge(p, op, &op->config.p[0]);
+    return o;
 }
 
 typedef struct { uint8_t t[RL_MAXATOM]; uint32_t level; } perm;
@@ -191,11 +219,10 @@ static bool config_orders(rl_plan *p, const rl_oplegal *op, const rl_config *c, 
 {
     uint8_t t[RL_MAXATOM + 1];
     uint32_t n = 0;
-    uint64_t key;
     for (uint32_t o = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin) continue;
         rl_config_order(op, c, o, t);
-        uint32_t cls = op->operand[o].cls, i = order_find(p, cls, t, &key);
+        uint32_t cls = op->operand[o].cls, i = order_find(p, cls, t);
         if (i == RL_NONE && !full && p->cls.p[cls].order.n >= MAXORDER) return false;
         order[n++] = i != RL_NONE ? i : rl_order_intern(p, cls, t);
         rl_order *o1 = &p->cls.p[cls].order.p[order[n - 1]];
@@ -309,8 +336,9 @@ static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, u
 static void op_configs(rl_plan *p, rl_oplegal *op, bool full, uint32_t maxlevel, rl_arena *tmp)
 {
     rl_hash seen = {.mem = tmp};
-    logical_config(p, op, &seen);
+    const uint32_t *order = logical_config(p, op);
     if (op->fixed) return;
+    rl_hash_put(&seen, key_of(op, order), 0);
     for (uint32_t f = 0; f < op->nform; f++) form_configs(p, op, f, full, maxlevel, &seen, tmp);
 }
 
@@ -437,10 +465,7 @@ static void collect(rl_plan *p)
 
 void rl_logical_configs(rl_plan *p)
 {
-    for (uint32_t k = 0; k < p->op.n; k++) {
-        rl_hash seen = {.mem = p->mem};
-        logical_config(p, &p->op.p[k], &seen);
-    }
+    for (uint32_t k = 0; k < p->op.n; k++) logical_config(p, &p->op.p[k]);
 }
 
 void rl_candidates(rl_plan *p)

@@ -334,12 +334,20 @@ static void run_forms(rl_plan *p, rl_oplegal *op)
     }
 }
 
+/* Of a product: up to 10 by matmul_forms and gemm_forms, beside one for each split of the lead; of FusedMatMul 32, or 8 for each. */
+static uint32_t most_forms(const rl_plan *p, const rl_oplegal *op)
+{
+    uint8_t lead[MAXLEAD];
+    uint32_t split = 1u << RL_MAX(lead_tokens(op, RL_G_M, lead), lead_tokens(op, RL_G_N, lead));
+    return 10 + split + (may_fuse(p, op) ? 32 + 8 * split : 0);
+}
+
 static void op_forms(rl_plan *p, rl_oplegal *op)
 {
     rl_op kind = rl_nod(p->g, op->node)->op;
     rl_class cls = rl_op_class(kind);
     if (cls == RL_MATMUL || kind == RL_OP_ms_FusedMatMul) {
-        op->form = rl_new(p->mem, rl_form, 160 + (may_fuse(p, op) ? 8u << MAXLEAD : 0));
+        op->form = rl_new(p->mem, rl_form, most_forms(p, op));
         if (cls == RL_MATMUL) matmul_forms(p, op);
         fused_forms(p, op);
     } else if (cls == RL_GEMM) {

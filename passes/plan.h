@@ -24,6 +24,7 @@
 #include "../src/ops.h"
 
 typedef struct { rl_dim size; uint32_t parent, outer, inner, weight; } rl_unit; /* parent, weight: union-find; outer RL_NONE: leaf */
+typedef struct { uint32_t unit; rl_unit old; } rl_undo;
 
 /* One tensor in terms of atoms. */
 typedef struct {
@@ -143,6 +144,7 @@ struct rl_plan {
     rl_graph *g;
     rl_arena *mem;
     struct { rl_unit *p; uint32_t n, cap; } unit;
+    struct { rl_undo *p; uint32_t n, cap; } trail; /* what the match under way has changed (atoms.c) */
     rl_member *member;       /* [nval] */
     struct { rl_cls *p; uint32_t n, cap; } cls;
     struct { rl_oplegal *p; uint32_t n, cap; } op;

@@ -1,7 +1,8 @@
 /* Arenas, interned strings, messages, growing text, hash map: see base.h.
  *
  * An arena is a list of zeroed chunks, newest first; chunks double from 4 KiB to 1 MiB, and a large request gets a chunk of its
- * own behind the newest, so that it does not waste the room left there.  All chunks of a context are also in one list
+ * own behind the newest, so that it does not waste the room left there.  Of each size one freed chunk is kept for the next arena:
+ * many live for one node only.  All chunks of a context are also in one list
  * (ctx->all): when an allocation fails and jumps, the arenas of the functions jumped over stay behind, and the context frees
  * them at its end.  Under AddressSanitizer every allocation is a chunk, so that reading past one is seen. */
 #include "base.h"
@@ -46,6 +47,7 @@ void rl_ctx_free(rl_ctx *ctx) {
         next = c->next;
         free(c);
     }
+    for (uint32_t i = 0; i < RL_NSPARE; i++) free(ctx->spare[i]);
     free(ctx);
 }
 
@@ -55,12 +57,21 @@ void rl_arena_init(rl_arena *a, rl_ctx *ctx) {
     a->used = 0;
 }
 
+/* The place of chunks of this size in ctx->spare; RL_NSPARE: none is kept. */
+static uint32_t spare_place(size_t size) {
+    uint32_t i = 0;
+    while (i < RL_NSPARE && size != (size_t)CHUNK_MIN << i) i++;
+    return ONE_CHUNK_EACH ? RL_NSPARE : i;
+}
+
 static void free_chunk(rl_ctx *ctx, rl_chunk *c) {
     if (c->prev) c->prev->next = c->next;
     else ctx->all = c->next;
     if (c->next) c->next->prev = c->prev;
     ctx->nbyte -= c->size;
-    free(c);
+    uint32_t i = spare_place(c->size);
+    if (i == RL_NSPARE || ctx->spare[i]) free(c);
+    else ctx->spare[i] = c;
 }
 
 void rl_arena_free(rl_arena *a) {
@@ -78,8 +89,14 @@ _Noreturn void rl_no_memory(rl_ctx *ctx) {
 
 static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
     if (size > SIZE_MAX / 2 || (ctx->limit && (ctx->nbyte > ctx->limit || size > ctx->limit - ctx->nbyte))) rl_no_memory(ctx);
-    rl_chunk *c = calloc(1, sizeof *c + size);
-    if (!c) rl_no_memory(ctx);
+    uint32_t i = spare_place(size);
+    rl_chunk *c = i < RL_NSPARE ? ctx->spare[i] : NULL;
+    if (c) {
+        ctx->spare[i] = NULL;
+        memset(c, 0, sizeof *c + size);
+    } else if (!(c = calloc(1, sizeof *c + size))) {
+        rl_no_memory(ctx);
+    }
     c->size = size;
     c->next = ctx->all;
     if (c->next) c->next->prev = c;

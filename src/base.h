@@ -37,11 +37,13 @@ typedef struct {
     size_t used;     /* bytes used in the newest chunk */
 } rl_arena;
 
+#define RL_NSPARE 9
 struct rl_ctx {
     rl_arena mem;
     char error[1024];    /* the last message of rl_fail */
     jmp_buf oom;         /* where a failed allocation goes; set by RL_PROTECT */
     size_t nbyte, limit; /* bytes held by all arenas; the most that they may hold */
+    rl_chunk *spare[RL_NSPARE]; /* freed, one of each size that arenas grow by; in no count */
     rl_chunk *all;       /* the chunks of every arena: what a jump left behind is freed with the context */
     struct rl_strtab { rl_str *slot; uint32_t n, cap; } strings;
     struct rl_dimtab *dims; /* dim.c */

@@ -162,19 +162,24 @@ static bool find_images(builder *b, uint32_t *image) {
     return true;
 }
 
-/* The number of each element among the orders of a menu's pin: to[pin * nelem + element], RL_NONE. */
-static uint32_t *number_orders(const rl_cert_menu *m, const uint32_t *map, uint32_t nelem, rl_arena *mem) {
-    uint32_t *to = rl_new(mem, uint32_t, (size_t)m->npin * nelem);
-    memset(to, 0xff, (size_t)m->npin * nelem * sizeof *to);
-    for (uint32_t i = 0; i < m->orders.order.n; i++) to[(size_t)m->orders.order.p[i].owner * nelem + map[i]] = i;
-    return to;
+static bool has_images(const rl_cert_menu *m, const uint32_t *map, const uint32_t *image) {
+    for (uint32_t i = 0; i < m->orders.order.n; i++)
+        if (image[map[i]] != map[i]) return true;
+    return false;
+}
+
+static uint64_t at_pin(uint32_t pin, uint32_t element) {
+    return (uint64_t)pin << 32 | element;
 }
 
 /* stays[k]: configuration k is its own image.  False where the image of one, order by order, is no configuration. */
-static bool fold_menu(const rl_cert_menu *m, const uint32_t *map, const uint32_t *image, uint32_t nelem, bool *stays, rl_arena *tmp) {
-    uint32_t *to = number_orders(m, map, nelem, tmp), *now = rl_new(tmp, uint32_t, m->npin);
+static bool fold_menu(const rl_cert_menu *m, const uint32_t *map, const uint32_t *image, bool *stays, rl_arena *tmp) {
+    memset(stays, true, m->ncfg);
+    if (!has_images(m, map, image)) return true;
+    uint32_t *now = rl_new(tmp, uint32_t, m->npin);
     size_t size = m->npin * sizeof *now;
-    rl_hash index = {.mem = tmp};
+    rl_hash index = {.mem = tmp}, number = {.mem = tmp}; /* number: of an element among the orders of a pin */
+    for (uint32_t i = 0; i < m->orders.order.n; i++) rl_hash_put(&number, at_pin(m->orders.order.p[i].owner, map[i]), i);
     for (uint32_t k = 0; k < m->ncfg; k++) {
         uint64_t h = rl_hash_bytes(m->pick + (size_t)k * m->npin, size);
         while (rl_hash_get(&index, h) != RL_NONE) h++;
@@ -182,7 +187,7 @@ static bool fold_menu(const rl_cert_menu *m, const uint32_t *map, const uint32_t
     }
     for (uint32_t k = 0; k < m->ncfg; k++) {
         const uint32_t *pick = m->pick + (size_t)k * m->npin;
-        for (uint32_t p = 0; p < m->npin; p++) now[p] = to[(size_t)p * nelem + image[map[pick[p]]]];
+        for (uint32_t p = 0; p < m->npin; p++) now[p] = rl_hash_get(&number, at_pin(p, image[map[pick[p]]]));
         stays[k] = memcmp(now, pick, size) == 0;
         if (stays[k]) continue;
         uint64_t h = rl_hash_bytes(now, size);
@@ -234,7 +239,7 @@ static bool fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *m
     s->start = rl_new(b->tmp, uint32_t, (size_t)m->ncfg + 1);
     s->elem = rl_new(b->tmp, uint32_t, (size_t)m->ncfg * m->npin);
     s->own = rl_new(b->tmp, rl_cert_key, m->ncfg);
-    bool *stays = rl_new(&tmp, bool, m->ncfg), folds = fold_menu(m, map, image, b->element.order.n, stays, &tmp);
+    bool *stays = rl_new(&tmp, bool, m->ncfg), folds = fold_menu(m, map, image, stays, &tmp);
     for (uint32_t k = 0; k < m->ncfg && folds; k++) {
         uint32_t n = 0, kept = 0;
         if (!stays[k]) continue;

@@ -96,12 +96,11 @@ static rl_layer_sets copy_layer(rl_arena *mem, const rl_layer_sets *f) {
     return x;
 }
 
-/* What must be added to the costs of the two sides that meet after `done` ops of the pass: the base, and the credit of each value that
- * ops on both sides name, is in both. */
-static rl_cert_key meet_after(const rl_filler *d, uint32_t done) {
-    uint32_t before = d->backward ? d->t->nstep - done : done;
+/* d->meet after no op: what must be added to the costs of the two sides that meet.  The base, and the credit of each value that ops on
+ * both sides name, is in both. */
+static rl_cert_key meet_first(const rl_filler *d) {
     rl_cert_key x = rl_key_sub((rl_cert_key){0, 0}, d->t->base);
-    for (uint32_t i = 0; i < before; i++) x = rl_key_add(x, rl_key_sub(d->t->step[i].credit[0], d->t->step[i].credit[1]));
+    for (uint32_t i = 0; d->backward && i < d->t->nstep; i++) x = rl_key_add(x, rl_key_sub(d->t->step[i].credit[0], d->t->step[i].credit[1]));
     return x;
 }
 
@@ -111,6 +110,7 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
     uint32_t n = d->t->nstep;
     d->merged = false;
     look_ahead(d);
+    d->meet = meet_first(d);
     rl_layer_empty(&d->cur);
     d->cur.cost[d->cur.n++] = d->t->base;
     d->cur.beg[1] = 0;
@@ -118,7 +118,8 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
     for (d->pos = 0; d->pos < n && d->cur.n; d->pos++) {
         layer[d->pos] = copy_layer(record, &d->cur);
         d->guide = other ? &other[n - 1 - d->pos] : NULL;
-        d->meet = meet_after(d, d->pos + 1);
+        const rl_cert_step *s = rl_step_at(d, d->pos);
+        d->meet = rl_key_add(d->meet, rl_key_sub(s->credit[d->backward], s->credit[!d->backward]));
         while (!rl_step_take(d, MOST_MADE))
             if (!rl_step_shrink(d)) return false;
         rl_step_select(d);

@@ -878,10 +878,24 @@ static bool share_constant(rl_shaper *s) {
     return true;
 }
 
-/* The nodes of a real model mostly compute on large tensors: those return at once. */
+static bool is_known(const rl_shaper *s, uint32_t i) {
+    const rl_valinfo *x = input(s, i);
+    return x && (x->elem || constant_of(s, x));
+}
+
+/* Whether enough of the inputs may be known: of most ops the first must be. */
+static bool may_fold(const rl_shaper *s, fold_fn *fn) {
+    if (fn == fold_constant || fn == fold_fill || fn == fold_shape || fn == fold_size || is_known(s, 0)) return true;
+    if (fn != fold_concat && fn != fold_where) return false;
+    for (uint32_t i = 1; i < s->n->nin; i++)
+        if (is_known(s, i)) return true;
+    return false;
+}
+
+/* The nodes of a real model mostly compute on tensors that are large or not known: those return at once. */
 void rl_shape_fold(rl_shaper *s) {
     fold_fn *fn = folds[s->n->op].fn;
-    if (!fn || (fn == fold_copy && share_constant(s))) return;
+    if (!fn || !may_fold(s, fn) || (fn == fold_copy && share_constant(s))) return;
     for (uint32_t port = 0; port < s->n->nout; port++) {
         if (!rl_has(s->n->out[port]) || (port && fn != fold_split)) continue;
         const rl_valinfo *v = rl_val(s->g, s->n->out[port]);
