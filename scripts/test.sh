@@ -45,6 +45,7 @@ others() {
 py() { suite "$1" "$PYTHON" "tests/python/$2" --build build "${@:3}"; }
 
 suite ctest ctest --test-dir build --output-on-failure --no-tests=error
+suite embed sh tests/embed.sh build
 py models-onnx verify.py --target onnx models/*.onnx
 py models-generic verify.py --target generic models/*.onnx
 py cases-onnx test_cases.py --target onnx

@@ -32,9 +32,56 @@ struct rl_chunk {
     _Alignas(16) char data[];
 };
 
+/* ---- the caller's functions ---- */
+
+void *rl_host_alloc(const rl_context *host, size_t nbyte) {
+    if (!host->allocate) return calloc(1, nbyte);
+    void *p = host->allocate(host->user, nbyte);
+    return p ? memset(p, 0, nbyte) : NULL;
+}
+
+void rl_host_free(const rl_context *host, void *p, size_t nbyte) {
+    if (!host->allocate) free(p);
+    else if (p) host->release(host->user, p, nbyte);
+}
+
+bool rl_stopped(rl_ctx *ctx) {
+    if (!ctx->stopped && ctx->host.stop) ctx->stopped = ctx->host.stop(ctx->host.user) != 0;
+    return ctx->stopped;
+}
+
+bool rl_time_up(rl_ctx *ctx, double deadline) {
+    return rl_seconds() >= deadline || rl_stopped(ctx);
+}
+
+rl_status rl_begin(rl_ctx *ctx, const char *step) {
+    if (rl_stopped(ctx)) return rl_fail(ctx, RL_ESTOPPED, "stopped by the caller, before step '%s'", step);
+    if (ctx->host.progress) ctx->host.progress(ctx->host.user, step);
+    return RL_OK;
+}
+
+void rl_log(rl_ctx *ctx, rl_log_level level, const char *fmt, ...) {
+    char text[512];
+    va_list ap;
+    if (!ctx->host.log) return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    ctx->host.log(ctx->host.user, level, text);
+}
+
+/* ---- contexts and arenas ---- */
+
 rl_ctx *rl_ctx_new(size_t limit) {
-    rl_ctx *ctx = calloc(1, sizeof *ctx);
+    return rl_ctx_new_for(limit, NULL);
+}
+
+rl_ctx *rl_ctx_new_for(size_t limit, const rl_context *host) {
+    rl_context known = {0};
+    if (host) memcpy(&known, host, RL_MIN(host->struct_size, sizeof known));
+    rl_ctx *ctx = rl_host_alloc(&known, sizeof *ctx);
     if (!ctx) return NULL;
+    ctx->host = known;
     ctx->limit = limit;
     rl_arena_init(&ctx->mem, ctx);
     return ctx;
@@ -44,9 +91,10 @@ void rl_ctx_free(rl_ctx *ctx) {
     if (!ctx) return;
     for (rl_chunk *c = ctx->all, *next; c; c = next) {
         next = c->next;
-        free(c);
+        rl_host_free(&ctx->host, c, sizeof *c + c->size);
     }
-    free(ctx);
+    rl_context host = ctx->host;
+    rl_host_free(&host, ctx, sizeof *ctx);
 }
 
 void rl_arena_init(rl_arena *a, rl_ctx *ctx) {
@@ -60,7 +108,7 @@ static void free_chunk(rl_ctx *ctx, rl_chunk *c) {
     else ctx->all = c->next;
     if (c->next) c->next->prev = c->prev;
     ctx->nbyte -= c->size;
-    free(c);
+    rl_host_free(&ctx->host, c, sizeof *c + c->size);
 }
 
 void rl_arena_free(rl_arena *a) {
@@ -78,7 +126,7 @@ _Noreturn void rl_no_memory(rl_ctx *ctx) {
 
 static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
     if (size > SIZE_MAX / 2 || (ctx->limit && (ctx->nbyte > ctx->limit || size > ctx->limit - ctx->nbyte))) rl_no_memory(ctx);
-    rl_chunk *c = calloc(1, sizeof *c + size);
+    rl_chunk *c = rl_host_alloc(&ctx->host, sizeof *c + size);
     if (!c) rl_no_memory(ctx);
     c->size = size;
     c->next = ctx->all;
