@@ -1,9 +1,13 @@
 /* relayout: rewrites an ONNX model so that it has the fewest layout conversions (Transposes that move data) that its outputs
- * allow.  This is the only public header.
+ * allow.  This is the only public header, for C and C++.
  *
  * Words.  A *layout* is the order in which a tensor's axes lie in memory.  A *conversion* is a Transpose that moves data from
  * one layout to another; one that only moves axes of size 1 is none.  A *target* says which forms an op may take and what they
  * cost: "generic" (default) charges forms that runtimes execute slower, "onnx" counts conversions and nothing else.
+ *
+ * Two libraries.  librelayout (pkg-config relayout, CMake relayout::relayout) optimizes; it needs protobuf-c and libm.
+ * librelayout_runtime (pkg-config relayout-runtime, CMake relayout::runtime) runs models and moves data on the CPU, and starts
+ * threads when asked to; its functions are marked RL_RUNTIME_API.
  *
  * From file to file:
  *
@@ -13,14 +17,32 @@
  *     if (s != RL_OK) fprintf(stderr, "%s\n", r.error);
  *     else printf("%lld -> %lld conversions\n", (long long)r.conversions_before, (long long)r.conversions_after);
  *
- * From buffer to buffer:
+ * From buffer to buffer, for a target, with a size that the model leaves open:
  *
+ *     const char *dims[] = {"batch=1", NULL};
+ *     rl_options o = {sizeof o};                           all other members 0: the defaults
+ *     o.target = "ort";
+ *     o.dims = dims;
  *     void *out; size_t nout;
- *     if (rl_optimize_bytes(in, nin, &out, &nout, NULL, &r) == RL_OK) { use(out, nout); rl_free(out); }
+ *     if (rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_OK) { use(out, nout); rl_free(out); }
  *
- * Graph inputs and outputs keep their names, order and types, but for those whose layout the options change.  A result that is not better is not written: then the output is
- * the input, byte for byte, and changed is 0.  out.onnx is the old file or the whole new one, never anything between.
- * Functions keep no state between calls and may run in several threads at once.  Nothing is printed, nothing exits. */
+ * Ownership.
+ *   What you pass in is yours, is only read, and is not needed after the call (but rl_session_new, which says so).
+ *   What a function returns through a pointer (out, a report, a picture) is yours: give it to rl_free; where the call had a context
+ *   with an allocator, to that one's release.
+ *   A failed call returns nothing to free: such pointers are NULL then.
+ *   A session owns its outputs; they are valid until its next run or its end.
+ *
+ * What you can rely on.
+ *   Graph inputs and outputs keep their names, order and types, but for those whose layout the options change.
+ *   A result that is not better is not written: then the output is the input, byte for byte, and changed is 0.
+ *   out.onnx is the old file or the whole new one, never anything between.
+ *   No function keeps anything between calls, prints, exits or changes a signal handler.  All may run in several threads at once;
+ *   two calls may share a context if its functions bear that.  A session runs one call at a time.
+ *
+ * Binary interface.  Structs that you fill in begin with struct_size, so a program built with an older header goes on working with
+ * a newer library: members it does not know are 0.  Structs that the library fills in have room left.  Functions carry symbol
+ * versions (RELAYOUT_0, RELAYOUT_RUNTIME_0), so what exists now keeps its meaning. */
 #ifndef RELAYOUT_H
 #define RELAYOUT_H
 
@@ -36,6 +58,7 @@ extern "C" {
 #else
 #define RL_API
 #endif
+#define RL_RUNTIME_API RL_API /* in librelayout_runtime */
 
 /* Also the exit status of the program. */
 typedef enum {
@@ -47,8 +70,41 @@ typedef enum {
     RL_ELIMIT = 5,    /* valid, but over a limit or not supported; also out of memory */
     RL_EDIFFER = 6,   /* outputs differ */
     RL_EPROOF = 7,    /* not proved where a proof was required */
-    RL_EASSERT = 8    /* an assertion of the user's failed */
+    RL_EASSERT = 8,   /* an assertion of the user's failed */
+    RL_ESTOPPED = 9   /* the caller's function `stop` said so */
 } rl_status;
+
+/* ---- Contexts: the caller's own memory, messages and say in when to stop ----
+ *
+ *     static int stop(void *user) { return atomic_load((atomic_int *)user); }
+ *     static void log_line(void *user, rl_log_level level, const char *text) { (void)user; fprintf(stderr, "%d %s\n", level, text); }
+ *
+ *     atomic_int wanted = 0;                               set by another thread
+ *     rl_context c = {sizeof c};
+ *     c.user = &wanted;
+ *     c.stop = stop;
+ *     c.log = log_line;
+ *     rl_options o = {sizeof o};
+ *     o.context = &c;
+ *     if (rl_optimize_file("in.onnx", "out.onnx", &o, &r) == RL_ESTOPPED) ...         out.onnx is as it was
+ *
+ * A context is yours and must live as long as what was made with it (a call, a session).  Members that are NULL are left out.  Its
+ * functions are called in the thread that made the call, and must return: no longjmp, no C++ exception across. */
+typedef enum { RL_LOG_DEBUG = 0, RL_LOG_INFO = 1, RL_LOG_WARNING = 2 } rl_log_level;
+
+typedef struct {
+    size_t struct_size;  /* sizeof(rl_context) */
+    void *user;          /* handed to each function below */
+    /* Both or neither. NULL: no memory, and the call returns RL_ELIMIT. Aligned as malloc's. nbyte is what was asked for. What the
+     * C library itself allocates (threads, stdio) does not come here, nor what functions without options allocate. */
+    void *(*allocate)(void *user, size_t nbyte);
+    void (*release)(void *user, void *p, size_t nbyte);
+    void (*log)(void *user, rl_log_level level, const char *text); /* one line, without its end */
+    void (*progress)(void *user, const char *step); /* one begins: "read", "shapes", a pass of `relayout passes`, "write"; some come again */
+    /* Not 0: stop, the call returns RL_ESTOPPED and leaves no file behind. Asked before each step, and where the solver looks at its
+     * time (often: it must be quick); in a session before each node. A step that does not search is finished first. */
+    int (*stop)(void *user);
+} rl_context;
 
 /* Set struct_size to sizeof(rl_options); members that are 0 or NULL take their defaults. */
 typedef struct {
@@ -59,27 +115,98 @@ typedef struct {
     size_t max_memory;     /* bytes that may be allocated; 0: no limit */
     const char *input_layouts;  /* "x=nhwc,z=free": graph inputs that come in another order of dims; what it may say: docs/interface.md */
     const char *output_layouts; /* the same for graph outputs */
+    const rl_context *context;  /* NULL: libc's memory, no callbacks */
+    const char *const *dims;         /* "batch=1", ..., NULL: symbolic sizes that are known */
+    const char *const *input_shapes; /* "x=1,3,224,224", ..., NULL: shapes of graph inputs */
+    const char *directory;      /* of external data, for a model from memory; NULL: such a model may have none */
+    char **report;              /* not NULL: *report becomes the JSON report (docs/report.md) */
+    uint32_t threads;           /* of a session, or rl_model_verify; 1 */
 } rl_options;
+
+typedef enum { RL_UNPROVED = 0, RL_LOWER_BOUND = 1, RL_MINIMUM = 2 } rl_proof_state;
 
 typedef struct {
     int changed;                                     /* 0: the output is the input, byte for byte */
     int64_t transposes_before, transposes_after;     /* Transpose nodes */
     int64_t conversions_before, conversions_after;   /* that move data */
     int64_t moved_bytes_before, moved_bytes_after;   /* by them, for one run; symbolic sizes guessed */
-    int64_t lower_bound;                             /* the solver's, on conversions; not checked by a second program yet */
+    int64_t lower_bound;                             /* on conversions, checked (docs/proof.md); 0 where nothing was proved */
     int64_t handed_to_caller;                        /* conversions that input_layouts and output_layouts leave to the caller */
     int64_t conversions_own_interface;               /* that would be left without those two; -1 where they are not given */
+    int64_t proof;                                   /* an rl_proof_state: RL_MINIMUM: none has fewer */
+    int64_t reserved[15];                            /* 0 */
     char error[1024];                                /* one line; empty on success */
 } rl_result;
 
 /* Reads the model at in and writes the rewritten one to out. options and result may be NULL. */
 RL_API rl_status rl_optimize_file(const char *in, const char *out, const rl_options *options, rl_result *result);
 
-/* The same from nin bytes at in; *out is the caller's, to be freed with rl_free. External data cannot be read this way. */
+/* The same from nin bytes at in; *out is the caller's, to be freed with rl_free. */
 RL_API rl_status rl_optimize_bytes(const void *in, size_t nin, void **out, size_t *nout, const rl_options *options, rl_result *result);
 RL_API void rl_free(void *p);
 
-/* ---- Layouts: where each element of a tensor lies in a buffer ----
+/* A model: a file, or bytes in memory (path NULL). */
+typedef struct {
+    const char *path;
+    const void *data;
+    size_t nbyte;
+} rl_model;
+
+/* As JSON, the same that the program's --json writes; *json is the caller's. Of result only error is set.
+ *
+ *     char *json;
+ *     rl_model m = {"in.onnx", NULL, 0};
+ *     if (rl_model_explain(&m, NULL, NULL, &json, &r) == RL_OK) { puts(json); rl_free(json); } */
+RL_API rl_status rl_model_stats(const rl_model *m, const rl_options *options, char **json, rl_result *result);
+/* node: only what this node or tensor has to do with; NULL: everything. */
+RL_API rl_status rl_model_explain(const rl_model *m, const char *node, const rl_options *options, char **json, rl_result *result);
+
+/* ---- Running models (librelayout_runtime) ----
+ *
+ *     rl_session *s;
+ *     rl_model m = {"out.onnx", NULL, 0};
+ *     if (rl_session_new(&m, NULL, &s, &r) != RL_OK) ...
+ *     float x[1 * 3 * 8 * 8] = {0};
+ *     int64_t dim[] = {1, 3, 8, 8};
+ *     rl_array in = {"x", 1, 4, dim, x, sizeof x};
+ *     const rl_array *y;                                   one for each output of the graph, in its order
+ *     if (rl_session_run(s, &in, 1, &y, &r) == RL_OK) use((const float *)y[0].data, y[0].dim, y[0].rank);
+ *     rl_session_free(s);
+ *
+ * Arrays are row-major and aligned to their elements, elements smaller than a byte packed as ONNX packs them; those of type 8 (string) are const char *, 0-terminated. */
+typedef struct rl_session rl_session;
+
+typedef struct {
+    const char *name;
+    int32_t dtype;      /* ONNX's TensorProto.DataType: 1 float, 3 int8, ...; 0: no tensor, or not known */
+    uint32_t rank;
+    const int64_t *dim; /* in a declaration -1: open */
+    const void *data;
+    size_t nbyte;
+} rl_array;
+
+/* A model from memory: its bytes must stay until rl_session_free. RL_ELIMIT names the first node that has no kernel. */
+RL_RUNTIME_API rl_status rl_session_new(const rl_model *m, const rl_options *options, rl_session **out, rl_result *result);
+RL_RUNTIME_API void rl_session_free(rl_session *s);
+/* What the graph declares, without data; NULL past the last one. An unknown rank is UINT32_MAX. */
+RL_RUNTIME_API const rl_array *rl_session_input(const rl_session *s, uint32_t i);
+RL_RUNTIME_API const rl_array *rl_session_output(const rl_session *s, uint32_t i);
+/* Inputs by name, in any order; those with a default may be left out. *out: an array for each output of the graph, which stays valid
+ * until the next run. After a failure the session can run again. */
+RL_RUNTIME_API rl_status rl_session_run(rl_session *s, const rl_array *in, uint32_t nin, const rl_array **out, rl_result *result);
+
+typedef struct {
+    size_t struct_size;
+    uint32_t runs;      /* 1 */
+    uint64_t seed;      /* of the inputs */
+    double rtol, atol;  /* 1e-4, 1e-6 */
+} rl_verify_options;
+
+/* Do both make the same outputs from the same random inputs? RL_EDIFFER: no, result->error names output and element. */
+RL_RUNTIME_API rl_status rl_model_verify(const rl_model *a, const rl_model *b, const rl_verify_options *how, const rl_options *options,
+                                         rl_result *result);
+
+/* ---- Layouts: where each element of a tensor lies in a buffer (descriptors: librelayout; moving: librelayout_runtime) ----
  *
  * A descriptor gives each logical axis one or more *digits*.  An index of the axis is written in these digits, outermost first, and
  * each digit says how far apart its steps lie, counted in elements.  i8[2,64,3,3]@NCHW4, MegEngine's layout for dp4a:
@@ -151,7 +278,8 @@ RL_API int rl_desc_overlaps(const rl_desc *d);
 
 /* Copies the elements of `in` to the places that *to gives them, and zeros to to's padding; other bytes of out (gaps between
  * strides) stay. Same dims and dtype; neither buffer shorter than rl_desc_bytes; out does not overlap in. */
-RL_API rl_status rl_desc_convert(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin, rl_error *e);
+RL_RUNTIME_API rl_status rl_desc_convert(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin,
+                                         rl_error *e);
 
 typedef enum {
     RL_SAME = 0, /* the same bytes: nothing to do */
@@ -213,11 +341,11 @@ typedef struct {
 } rl_sparse;
 
 /* How many elements of the buffer are not zero (-0 is zero, NaN is not): what rl_to_sparse needs room for. */
-RL_API rl_status rl_sparse_count(const rl_desc *d, const void *data, size_t nbyte, int64_t *nnz, rl_error *e);
+RL_RUNTIME_API rl_status rl_sparse_count(const rl_desc *d, const void *data, size_t nbyte, int64_t *nnz, rl_error *e);
 /* Fills out->index and out->values, which the caller provides, with out->kind and out->nnz set; the rest of *out is set here. */
-RL_API rl_status rl_to_sparse(const rl_desc *d, const void *data, size_t nbyte, rl_sparse *out, rl_error *e);
+RL_RUNTIME_API rl_status rl_to_sparse(const rl_desc *d, const void *data, size_t nbyte, rl_sparse *out, rl_error *e);
 /* Writes all elements of *to's buffer; indices out of range, unsorted or twice are refused. */
-RL_API rl_status rl_from_sparse(const rl_sparse *s, const rl_desc *to, void *out, size_t nout, rl_error *e);
+RL_RUNTIME_API rl_status rl_from_sparse(const rl_sparse *s, const rl_desc *to, void *out, size_t nout, rl_error *e);
 
 /* "0.1.0" */
 RL_API const char *rl_version(void);

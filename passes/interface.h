@@ -11,6 +11,7 @@
  * ordinary model with its own proof.  The conversions that went to the caller are counted here and nowhere else. */
 #ifndef RL_INTERFACE_H
 #define RL_INTERFACE_H
+#include "../src/report.h"
 #include "pass.h"
 
 enum { RL_PORTRANK = 24 };
@@ -44,5 +45,8 @@ uint32_t rl_interface_changed(const rl_interface *io);
 uint32_t rl_interface_handed(const rl_interface *io);
 /* The order as letters, "acdb". */
 rl_str rl_port_order(rl_ctx *ctx, const rl_port *port);
+
+/* What a report says of the result, and of the ports where some were given; names and sizes of files are the caller's to fill in. */
+void rl_summarize(const rl_outcome *o, const rl_interface *io, rl_arena *mem, rl_report *r);
 
 #endif

@@ -94,10 +94,12 @@ static rl_status verify_after(const rl_pass_run *r, const char *name) {
 
 static rl_status run_pass(rl_pass_run *r, const pass *p) {
     double start = rl_seconds();
+    RL_TRY(rl_begin(r->g->ctx, p->name));
     if (of_plan(p->name) && strcmp(p->name, "legal") != 0 && !r->plan)
         return rl_fail(r->g->ctx, RL_EUSAGE, "pass %s runs only after legal", p->name);
     RL_TRY(p->run(r));
     took(r->out, p->name, start);
+    rl_log(r->g->ctx, RL_LOG_DEBUG, "%s: %.6f s, %u nodes", p->name, rl_seconds() - start, r->g->order.n);
     if (r->opt->print_after && strcmp(r->opt->print_after, p->name) == 0) print_graph(r);
     if (r->opt->verify_each && !r->gave_up) RL_TRY(verify_after(r, p->name));
     if (!r->plan || !of_plan(p->name) || strcmp(p->name, "lower") == 0) {
@@ -109,6 +111,7 @@ static rl_status run_pass(rl_pass_run *r, const pass *p) {
 
 static rl_status infer(rl_pass_run *r) {
     double start = rl_seconds();
+    RL_TRY(rl_begin(r->g->ctx, "shapes"));
     RL_TRY(rl_shape_infer(r->g));
     took(r->out, "shapes", start);
     if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") == 0) print_graph(r);

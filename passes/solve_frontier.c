@@ -316,8 +316,8 @@ static void expand(dp *d, uint32_t s)
 /* Past the deadline, or three quarters of the memory allowed are in use. */
 static bool is_late(dp *d)
 {
-    const rl_ctx *ctx = d->mem->ctx;
-    if (!d->late && (rl_seconds() > d->run->deadline || (ctx->limit && ctx->nbyte > ctx->limit / 4 * 3))) {
+    rl_ctx *ctx = d->mem->ctx;
+    if (!d->late && (rl_time_up(ctx, d->run->deadline) || (ctx->limit && ctx->nbyte > ctx->limit / 4 * 3))) {
         d->late = true;
         d->cap = RL_MIN(d->cap, LATE_CAP);
         d->extra = 0;

@@ -268,13 +268,13 @@ rl_arrangement rl_arrange_better(rl_arena *mem, const rl_cover *p, rl_arrangemen
     incidence x = incidence_of(mem, p);
     rl_arrangement list[IMPROVE] = {best};
     uint32_t nstart = RL_MIN(p->nop, RL_MAX(2u, RL_MIN(MOST_START, 400000 / p->nop)));
-    for (uint32_t k = 0; k < 2 * nstart && rl_seconds() < deadline; k++)
+    for (uint32_t k = 0; k < 2 * nstart && !rl_time_up(mem->ctx, deadline); k++)
         enlist(list, IMPROVE, try_greedy(mem, &x, (uint32_t)((uint64_t)(k / 2) * p->nop / nstart), k % 2));
     for (uint32_t k = 0; k < IMPROVE && list[k].seq; k++) {
         rl_arrangement a = list[k];
         a.seq = rl_copy(mem, a.seq, p->nop * sizeof *a.seq);
         bool moved = true;
-        for (uint32_t round = 0; moved && round < ROUND && rl_seconds() < deadline; round++) {
+        for (uint32_t round = 0; moved && round < ROUND && !rl_time_up(mem->ctx, deadline); round++) {
             moved = improve(mem, &x, a.seq);
             reverse(a.seq, p->nop);
             moved |= improve(mem, &x, a.seq);

@@ -37,7 +37,7 @@ static bool proven(const search *s)
 
 static bool late(const search *s)
 {
-    return rl_seconds() >= s->deadline;
+    return rl_time_up(s->mem->ctx, s->deadline);
 }
 
 static rl_run_result attempt(search *s, rl_arena *mem, rl_run run)

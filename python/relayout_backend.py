@@ -1,4 +1,6 @@
-"""relayout as a backend of the onnx package (onnx.backend.base), by the program: each run is one `relayout run`.
+"""relayout as a backend of the onnx package (onnx.backend.base), for every kind of input: each run is one `relayout run`, in a process of its
+own.  Where the Python package `relayout` is installed, and no program is named, a model of tensors runs in this process instead
+(relayout.backend).
 
   from relayout_backend import RelayoutBackend
   y, = RelayoutBackend.prepare(model).run([x])
@@ -85,6 +87,10 @@ def _read(path, declared):
     return numpy_helper.to_array(proto)
 
 
+def _only_tensors(graph):
+    return all(p.type.WhichOneof("value") == "tensor_type" for p in [*graph.input, *graph.output])
+
+
 class RelayoutRep(BackendRep):
     def __init__(self, model, program, path, limit, options):
         self.model, self.program, self.path, self.limit, self.options = model, program, path, limit, options
@@ -115,6 +121,13 @@ class RelayoutBackend(Backend):
     @classmethod
     def prepare(cls, model, device="CPU", program=None, path=None, limit=None, options=(), **kwargs):
         """path: the model's file where its weights lie beside it."""
+        if program is None and "RELAYOUT" not in os.environ and not options and _only_tensors(model.graph):
+            try:
+                from relayout.backend import RelayoutBackend as InProcess
+            except ImportError:
+                pass
+            else:
+                return InProcess.prepare(path or model, device)
         return RelayoutRep(model, program or default_program(), path, limit, options)
 
     @classmethod

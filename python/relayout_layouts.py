@@ -8,7 +8,7 @@
     b.offset(0, 2, 1, 0)                    # 18
     print(b.draw())
 
-The library is build/librelayout.so beside this folder, or what RELAYOUT_LIBRARY names.  include/relayout.h documents each function.
+The library is build/librelayout.so beside this folder, or what RELAYOUT_LIBRARY names, with librelayout_runtime.so in the same folder.  include/relayout.h documents each function.
 """
 import ctypes as c
 import os
@@ -45,8 +45,11 @@ class _Sparse(c.Structure):
 
 
 def _load():
-    path = os.environ.get("RELAYOUT_LIBRARY") or Path(__file__).resolve().parents[1] / "build" / "librelayout.so"
+    path = Path(os.environ.get("RELAYOUT_LIBRARY") or Path(__file__).resolve().parents[1] / "build" / "librelayout.so")
     lib = c.CDLL(str(path))
+    moves = c.CDLL(str(path.with_name("librelayout_runtime.so")))
+    for name in ("rl_desc_convert", "rl_sparse_count", "rl_to_sparse", "rl_from_sparse"):
+        setattr(lib, name, getattr(moves, name))
     for name in ("rl_desc_offset", "rl_desc_elements", "rl_desc_bytes", "rl_min_buffer_bytes"):
         getattr(lib, name).restype = c.c_int64
     lib.rl_desc_print.restype = c.c_size_t

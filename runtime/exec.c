@@ -2,13 +2,12 @@
  *
  * A value's storage goes when the last node that reads it is done; views of it keep it alive. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "exec.h"
 #include "plan.h"
 
 rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread) {
-    rl_rt *rt = calloc(1, sizeof *rt);
+    rl_rt *rt = rl_host_alloc(&ctx->host, sizeof *rt);
     if (!rt) rl_no_memory(ctx);
     rt->ctx = ctx;
     rt->on = on;
@@ -23,9 +22,9 @@ void rl_rt_free(rl_rt *rt) {
     for (rl_storage *s = rt->all, *next; s; s = next) {
         next = s->next;
         if (!s->borrowed && !s->base && s->p) rt->on->free(rt, s->p, s->nbyte);
-        free(s);
+        rl_host_free(&rt->ctx->host, s, sizeof *s);
     }
-    free(rt);
+    rl_host_free(&rt->ctx->host, rt, sizeof *rt);
 }
 
 rl_label rl_node_label(const rl_nodeinfo *n) {
@@ -156,7 +155,10 @@ static rl_status give_inputs(rl_frame *f, const rl_tensor *in, uint32_t nin) {
 static rl_status run_steps(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout) {
     const rl_graph *g = f->x->g;
     RL_TRY(give_inputs(f, in, nin));
-    for (uint32_t i = 0; i < f->x->nstep; i++) RL_TRY(run_step(f, &f->x->step[i]));
+    for (uint32_t i = 0; i < f->x->nstep; i++) {
+        if (rl_stopped(g->ctx)) return rl_fail(g->ctx, RL_ESTOPPED, "stopped by the caller");
+        RL_TRY(run_step(f, &f->x->step[i]));
+    }
     if (nout > g->output.n) return rl_fail(g->ctx, RL_EMODEL, "%u outputs of a graph that has %u", nout, g->output.n);
     for (uint32_t i = 0; i < nout; i++) out[i] = rl_tensor_keep(value_at(f, g->output.p[i].i));
     return RL_OK;

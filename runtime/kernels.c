@@ -20,14 +20,31 @@ static const rl_kernel table[] = {
 #undef KERNEL
 };
 
+enum { ALIGN = 64 };
+
+/* The caller's allocator aligns as malloc does: how far the block begins before what is used stands in front of that. */
+static void *host_alloc(const rl_context *host, size_t nbyte) {
+    char *p = host->allocate(host->user, nbyte + ALIGN + sizeof(size_t));
+    if (!p) return NULL;
+    size_t skip = sizeof(size_t) + (ALIGN - ((uintptr_t)p + sizeof(size_t)) % ALIGN) % ALIGN;
+    memcpy(p + skip - sizeof skip, &skip, sizeof skip);
+    return p + skip;
+}
+
+static void host_free(const rl_context *host, char *p, size_t nbyte) {
+    size_t skip;
+    memcpy(&skip, p - sizeof skip, sizeof skip);
+    host->release(host->user, p - skip, nbyte + ALIGN + sizeof(size_t));
+}
+
 static void *cpu_alloc(rl_rt *rt, size_t nbyte) {
-    (void)rt;
-    return nbyte > SIZE_MAX / 2 ? NULL : aligned_alloc(64, (nbyte + 64) / 64 * 64);
+    if (nbyte > SIZE_MAX / 2) return NULL;
+    return rt->ctx->host.allocate ? host_alloc(&rt->ctx->host, nbyte) : aligned_alloc(ALIGN, (nbyte + ALIGN) / ALIGN * ALIGN);
 }
 
 static void cpu_free(rl_rt *rt, void *p, size_t nbyte) {
-    (void)rt, (void)nbyte;
-    free(p);
+    if (rt->ctx->host.allocate) host_free(&rt->ctx->host, p, nbyte);
+    else free(p);
 }
 
 static rl_status cpu_copy(rl_rt *rt, void *to, const void *from, size_t nbyte) {

@@ -36,7 +36,7 @@ bool rl_is_dense(const rl_tensor *t) {
 /* ---- storages ---- */
 
 static rl_storage *storage_of(rl_rt *rt, void *p, size_t nbyte) {
-    rl_storage *s = calloc(1, sizeof *s);
+    rl_storage *s = rl_host_alloc(&rt->ctx->host, sizeof *s);
     if (!s) rl_no_memory(rt->ctx);
     *s = (rl_storage){.rt = rt, .next = rt->all, .on = rt->on, .p = p, .nbyte = nbyte, .ref = 1};
     if (rt->all) rt->all->prev = s;
@@ -90,7 +90,7 @@ static void storage_drop(rl_storage *s) {
         rt->on->free(rt, s->p, s->nbyte);
         rt->live -= s->nbyte;
     }
-    free(s);
+    rl_host_free(&rt->ctx->host, s, sizeof *s);
 }
 
 /* ---- tensors ---- */

@@ -36,7 +36,7 @@ others() {
     local f
     for f in tests/python/test_*.py; do
         case $(basename "$f" .py) in
-        test_zoo | test_cases | test_backend | test_backend_run | test_random | test_solve | test_movement | test_proof) ;;
+        test_zoo | test_cases | test_backend | test_backend_run | test_random | test_solve | test_movement | test_proof | test_package) ;;
         *) suite "$(basename "$f" .py | sed 's/^test_//')" "$PYTHON" "$f" ;;
         esac
     done
@@ -45,6 +45,8 @@ others() {
 py() { suite "$1" "$PYTHON" "tests/python/$2" --build build "${@:3}"; }
 
 suite ctest ctest --test-dir build --output-on-failure --no-tests=error
+suite embed sh tests/embed.sh build
+suite package bash tests/package.sh build
 py models-onnx verify.py --target onnx models/*.onnx
 py models-generic verify.py --target generic models/*.onnx
 py cases-onnx test_cases.py --target onnx

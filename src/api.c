@@ -1,29 +1,40 @@
-/* The public functions of include/relayout.h: a context, a graph and the pipeline per call, and nothing left behind. */
+/* The public functions of include/relayout.h that optimize and explain: a context, a graph and the pipeline per call, and nothing
+ * left behind. */
 #include "../include/relayout.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../passes/interface.h"
 #include "onnx.h"
+#include "options.h"
 
 const char *rl_version(void) { return RL_VERSION; }
 
 void rl_free(void *p) { free(p); }
 
-/* The caller's options with the defaults filled in; members beyond the caller's struct are 0. */
-static rl_options options_of(const rl_options *o) {
-    rl_options all = {0};
-    if (o) memcpy(&all, o, RL_MIN(o->struct_size, sizeof all));
-    if (!all.target) all.target = "generic";
-    if (!all.objective) all.objective = "nodes";
-    if (all.time_limit <= 0) all.time_limit = 5;
-    return all;
+static rl_passopt passopt_of(const rl_options *o) {
+    return (rl_passopt){.target = o->target, .objective = o->objective, .time_limit = o->time_limit};
 }
 
-static void fill(rl_result *r, const rl_outcome *o, const rl_interface *io) {
-    const rl_stats *before = io->port.n ? &io->before : &o->before;
+/* ---- optimizing ---- */
+
+typedef struct {
+    rl_ctx *ctx;
+    rl_options o;
+    rl_model in;
+    rl_graph *g;
+    rl_arena mem;
+    rl_interface io;
+    rl_outcome made;
+    double start;
+    const char *path; /* where the result goes; NULL: to memory */
+} job;
+
+static void fill(const job *j, rl_result *r) {
+    const rl_outcome *o = &j->made;
+    const rl_stats *before = j->io.port.n ? &j->io.before : &o->before;
     r->changed = o->changed;
     r->transposes_before = before->transposes;
     r->transposes_after = o->after.transposes;
@@ -32,16 +43,9 @@ static void fill(rl_result *r, const rl_outcome *o, const rl_interface *io) {
     r->moved_bytes_before = before->moved_bytes;
     r->moved_bytes_after = o->after.moved_bytes;
     r->lower_bound = o->conv_bound;
-    r->handed_to_caller = rl_interface_handed(io);
-    r->conversions_own_interface = io->port.n ? io->conv_without : -1;
-}
-
-/* Where the model comes from: a file, or memory. */
-typedef struct { const char *path; const void *p; size_t n; } source;
-
-static rl_status read_source(rl_ctx *ctx, const source *from, rl_graph **g) {
-    const rl_readopt read = {0};
-    return from->path ? rl_onnx_read(ctx, from->path, &read, g) : rl_onnx_read_bytes(ctx, from->p, from->n, NULL, &read, g);
+    r->handed_to_caller = rl_interface_handed(&j->io);
+    r->conversions_own_interface = j->io.port.n ? j->io.conv_without : -1;
+    r->proof = o->proved == RL_PROVED_OPTIMAL ? RL_MINIMUM : o->proved == RL_PROVED_GAP ? RL_LOWER_BOUND : RL_UNPROVED;
 }
 
 /* "x=nhwc,z=free" */
@@ -54,97 +58,192 @@ static rl_status add_layouts(rl_interface *io, bool output, const char *list) {
     return RL_OK;
 }
 
-static rl_status choose_interface(rl_ctx *ctx, const source *from, const rl_options *o, const rl_passopt *p, rl_interface *io) {
+static rl_status choose_interface(job *j, const rl_passopt *p) {
     rl_graph *g = NULL;
-    if (RL_PROTECT(ctx)) return RL_ENOMEM;
-    RL_TRY(add_layouts(io, false, o->input_layouts));
-    RL_TRY(add_layouts(io, true, o->output_layouts));
-    if (io->port.n == 0) return RL_OK;
-    rl_status s = read_source(ctx, from, &g);
-    if (s == RL_OK) s = rl_interface_choose(g, p, io);
+    if (RL_PROTECT(j->ctx)) return RL_ENOMEM;
+    RL_TRY(add_layouts(&j->io, false, j->o.input_layouts));
+    RL_TRY(add_layouts(&j->io, true, j->o.output_layouts));
+    if (j->io.port.n == 0) return RL_OK;
+    rl_status s = rl_options_read(j->ctx, &j->o, &j->in, &g);
+    if (s == RL_OK) s = rl_interface_choose(g, p, &j->io);
     if (g) rl_graph_free(g);
     return s;
 }
 
 /* The model with the interface asked for, otherwise as it was. */
-static rl_status read_turned(rl_ctx *ctx, const source *from, rl_interface *io, rl_graph **g) {
-    if (*g) rl_graph_free(*g);
-    *g = NULL;
-    RL_TRY(read_source(ctx, from, g));
-    return io->port.n ? rl_interface_apply(*g, io) : RL_OK;
+static rl_status read_turned(job *j) {
+    if (j->g) rl_graph_free(j->g);
+    j->g = NULL;
+    RL_TRY(rl_options_read(j->ctx, &j->o, &j->in, &j->g));
+    return j->io.port.n ? rl_interface_apply(j->g, &j->io) : RL_OK;
 }
 
-/* out->changed: the graph is what is to be written; else the input's own bytes. */
-static rl_status run(rl_ctx *ctx, const source *from, const rl_options *o, rl_interface *io, rl_graph **g, rl_outcome *out) {
-    rl_passopt p = {.target = o->target, .objective = o->objective, .time_limit = o->time_limit};
-    RL_TRY(choose_interface(ctx, from, o, &p, io));
-    RL_TRY(read_turned(ctx, from, io, g));
-    RL_TRY(rl_optimize(*g, &p, out));
-    if (out->changed || !rl_interface_changed(io)) return RL_OK;
-    out->changed = true;
-    return read_turned(ctx, from, io, g);
+/* made.changed: the graph is what is to be written; else the input's own bytes. */
+static rl_status improve(job *j) {
+    rl_passopt p = passopt_of(&j->o);
+    RL_TRY(choose_interface(j, &p));
+    RL_TRY(read_turned(j));
+    RL_TRY(rl_optimize(j->g, &p, &j->made));
+    if (!j->made.changed) rl_log(j->ctx, RL_LOG_INFO, "nothing to improve");
+    if (j->made.changed || !rl_interface_changed(&j->io)) return RL_OK;
+    j->made.changed = true;
+    return read_turned(j);
 }
 
-/* Says why, and frees what the call made. */
-static rl_status finish(rl_ctx *ctx, rl_graph *g, rl_status s, rl_result *r) {
-    if (s != RL_OK && r) snprintf(r->error, sizeof r->error, "%s", ctx->error);
-    if (g) rl_graph_free(g);
-    rl_ctx_free(ctx);
-    return s;
-}
-
-static rl_ctx *start(const rl_options *o, rl_result *r) {
-    rl_ctx *ctx = rl_ctx_new(o->max_memory);
-    if (r) memset(r, 0, sizeof *r);
-    if (!ctx && r) snprintf(r->error, sizeof r->error, "out of memory");
-    return ctx;
-}
-
-rl_status rl_optimize_file(const char *in, const char *out, const rl_options *options, rl_result *result) {
-    rl_options o = options_of(options);
-    rl_graph *g = NULL;
-    rl_outcome made;
-    rl_arena mem;
-    rl_ctx *ctx = start(&o, result);
-    if (!ctx) return RL_ENOMEM;
-    rl_arena_init(&mem, ctx);
-    rl_interface io = {.mem = &mem};
-    rl_status s = run(ctx, &(source){.path = in}, &o, &io, &g, &made);
-    if (s == RL_OK) s = made.changed ? rl_onnx_write(g, out) : rl_onnx_copy(g, out);
-    if (s == RL_OK && result) fill(result, &made, &io);
-    return finish(ctx, g, s, result);
-}
-
-static rl_status pack(rl_graph *g, bool changed, void **out, size_t *nout) {
+static rl_status give_report(const job *j, size_t nout, char **out) {
     rl_arena tmp;
-    rl_span bytes = rl_onnx_bytes(g);
-    rl_status s = RL_OK;
-    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
-    rl_arena_init(&tmp, g->ctx);
-    if (changed) s = rl_onnx_pack(g, &tmp, &bytes);
-    if (s == RL_OK) {
-        *out = malloc(bytes.n ? bytes.n : 1);
-        *nout = bytes.n;
-        if (*out) memcpy(*out, bytes.p, bytes.n);
-        else s = rl_fail(g->ctx, RL_ENOMEM, "out of memory");
-    }
+    if (RL_PROTECT(j->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, j->ctx);
+    rl_text t = {.mem = &tmp};
+    rl_timing time[RL_LEN(j->made.time)];
+    for (uint32_t i = 0; i < j->made.ntime; i++) time[i] = (rl_timing){j->made.time[i].pass, j->made.time[i].seconds};
+    rl_report r = {.in = j->in.path, .out = j->path, .in_bytes = rl_onnx_bytes(j->g).n, .out_bytes = nout, .target = j->o.target,
+        .objective = j->o.objective, .time = time, .ntime = j->made.ntime, .total = rl_seconds() - j->start};
+    rl_summarize(&j->made, &j->io, &tmp, &r);
+    rl_report_json(&r, &t);
+    rl_status s = rl_options_give(j->ctx, t.p, t.n, out);
     rl_arena_free(&tmp);
     return s;
 }
 
+static rl_status pack(job *j, char **out, size_t *nout) {
+    rl_arena tmp;
+    rl_span bytes = rl_onnx_bytes(j->g);
+    rl_status s = RL_OK;
+    if (RL_PROTECT(j->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, j->ctx);
+    if (j->made.changed) s = rl_onnx_pack(j->g, &tmp, &bytes);
+    if (s == RL_OK) s = rl_options_give(j->ctx, bytes.p, bytes.n, out);
+    if (s == RL_OK) *nout = bytes.n;
+    rl_arena_free(&tmp);
+    return s;
+}
+
+static rl_status write_file(const job *j, size_t *nbyte) {
+    struct stat st;
+    RL_TRY(j->made.changed ? rl_onnx_write(j->g, j->path) : rl_onnx_copy(j->g, j->path));
+    *nbyte = stat(j->path, &st) == 0 ? (size_t)st.st_size : 0;
+    return RL_OK;
+}
+
+static rl_status finish(job *j, rl_status s, char **bytes, size_t *nbyte, rl_result *r) {
+    size_t n = 0;
+    if (s == RL_OK) s = rl_begin(j->ctx, "write");
+    if (s == RL_OK) s = bytes ? pack(j, bytes, &n) : write_file(j, &n);
+    if (s == RL_OK && j->o.report) s = give_report(j, n, j->o.report);
+    if (s == RL_OK && r) fill(j, r);
+    if (bytes && s != RL_OK) {
+        rl_host_free(&j->ctx->host, *bytes, n + 1);
+        *bytes = NULL;
+    } else if (bytes) {
+        *nbyte = n;
+    }
+    return rl_options_finish(j->ctx, j->g, s, r);
+}
+
+static rl_status start(job *j, const rl_options *options, rl_result *r) {
+    j->start = rl_seconds();
+    j->o = rl_options_of(options);
+    j->ctx = rl_options_start(&j->o, r);
+    if (!j->ctx) return RL_ENOMEM;
+    rl_arena_init(&j->mem, j->ctx);
+    j->io.mem = &j->mem;
+    return RL_OK;
+}
+
+rl_status rl_optimize_file(const char *in, const char *out, const rl_options *options, rl_result *result) {
+    job j = {.in = {.path = in}, .path = out};
+    RL_TRY(start(&j, options, result));
+    return finish(&j, improve(&j), NULL, NULL, result);
+}
+
 rl_status rl_optimize_bytes(const void *in, size_t nin, void **out, size_t *nout, const rl_options *options, rl_result *result) {
-    rl_options o = options_of(options);
-    rl_graph *g = NULL;
-    rl_outcome made;
-    rl_arena mem;
-    rl_ctx *ctx = start(&o, result);
+    job j = {.in = {.data = in, .nbyte = nin}};
+    char *bytes = NULL;
     *out = NULL;
     *nout = 0;
+    RL_TRY(start(&j, options, result));
+    rl_status s = finish(&j, improve(&j), &bytes, nout, result);
+    *out = bytes;
+    return s;
+}
+
+/* ---- explaining ---- */
+
+/* The moves, as JSON in mem: optimizing overwrites the graph. */
+static rl_status find_moves(const rl_graph *g, rl_arena *mem, rl_text *moves) {
+    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
+    moves->mem = mem;
+    rl_report_moves_json(g, mem, moves);
+    return RL_OK;
+}
+
+static rl_status print_stats(const rl_model *m, const rl_outcome *o, const rl_text *was, const rl_text *now, char **json) {
+    rl_text t = {.mem = was->mem};
+    if (RL_PROTECT(t.mem->ctx)) return RL_ENOMEM;
+    rl_report_stats_json(m->path, &o->before, &o->after, was, o->changed ? now : was, &t);
+    return rl_options_give(t.mem->ctx, t.p, t.n, json);
+}
+
+static rl_status stats_of(rl_graph *g, const rl_options *o, const rl_model *m, rl_arena *mem, char **json) {
+    rl_outcome out;
+    rl_text was = {0}, now = {0};
+    const rl_passopt p = passopt_of(o);
+    RL_TRY(rl_run_passes(g, "", &p, &out));
+    RL_TRY(find_moves(g, mem, &was));
+    RL_TRY(rl_optimize(g, &p, &out));
+    RL_TRY(find_moves(g, mem, &now));
+    return print_stats(m, &out, &was, &now, json);
+}
+
+rl_status rl_model_stats(const rl_model *m, const rl_options *options, char **json, rl_result *result) {
+    rl_options o = rl_options_of(options);
+    rl_graph *g = NULL;
+    *json = NULL;
+    rl_ctx *ctx = rl_options_start(&o, result);
     if (!ctx) return RL_ENOMEM;
+    rl_status s = rl_options_read(ctx, &o, m, &g);
+    rl_arena mem;
     rl_arena_init(&mem, ctx);
-    rl_interface io = {.mem = &mem};
-    rl_status s = run(ctx, &(source){.p = in, .n = nin}, &o, &io, &g, &made);
-    if (s == RL_OK) s = pack(g, made.changed, out, nout);
-    if (s == RL_OK && result) fill(result, &made, &io);
-    return finish(ctx, g, s, result);
+    if (s == RL_OK) s = stats_of(g, &o, m, &mem, json);
+    return rl_options_finish(ctx, g, s, result);
+}
+
+static rl_status print_explanation(rl_ctx *ctx, const rl_explanation *x, const char *node, char **json) {
+    rl_arena tmp;
+    bool any;
+    if (RL_PROTECT(ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, ctx);
+    rl_text t = {.mem = &tmp};
+    rl_explain_json(x, node, &t, &any);
+    rl_status s = node && !any ? rl_fail(ctx, RL_EUSAGE, "no conversion or Transpose has to do with a node or tensor '%s'", node)
+                               : rl_options_give(ctx, t.p, t.n, json);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+/* g is explained, done the same model after rl_optimize: whether the plan is carried out is known only when it was. */
+static rl_status explain(rl_ctx *ctx, const rl_options *o, const rl_model *m, const char *node, rl_graph *g, rl_graph *done, char **json) {
+    const rl_passopt p = passopt_of(o);
+    rl_outcome out = {0};
+    rl_arena mem;
+    RL_TRY(rl_optimize(done, &p, &out));
+    rl_arena_init(&mem, ctx);
+    rl_explanation x = {.path = m->path, .target = o->target, .objective = o->objective, .unchanged = !out.changed,
+        .after = out.conv_after};
+    RL_TRY(rl_explain(g, done, &p, &mem, &x));
+    return print_explanation(ctx, &x, node, json);
+}
+
+rl_status rl_model_explain(const rl_model *m, const char *node, const rl_options *options, char **json, rl_result *result) {
+    rl_options o = rl_options_of(options);
+    rl_graph *g = NULL, *done = NULL;
+    *json = NULL;
+    rl_ctx *ctx = rl_options_start(&o, result);
+    if (!ctx) return RL_ENOMEM;
+    rl_status s = rl_options_read(ctx, &o, m, &done);
+    if (s == RL_OK) s = rl_options_read(ctx, &o, m, &g);
+    if (s == RL_OK) s = explain(ctx, &o, m, node, g, done, json);
+    rl_graph_free(done);
+    return rl_options_finish(ctx, g, s, result);
 }

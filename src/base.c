@@ -33,9 +33,56 @@ struct rl_chunk {
     _Alignas(16) char data[];
 };
 
+/* ---- the caller's functions ---- */
+
+void *rl_host_alloc(const rl_context *host, size_t nbyte) {
+    if (!host->allocate) return calloc(1, nbyte);
+    void *p = host->allocate(host->user, nbyte);
+    return p ? memset(p, 0, nbyte) : NULL;
+}
+
+void rl_host_free(const rl_context *host, void *p, size_t nbyte) {
+    if (!host->allocate) free(p);
+    else if (p) host->release(host->user, p, nbyte);
+}
+
+bool rl_stopped(rl_ctx *ctx) {
+    if (!ctx->stopped && ctx->host.stop) ctx->stopped = ctx->host.stop(ctx->host.user) != 0;
+    return ctx->stopped;
+}
+
+bool rl_time_up(rl_ctx *ctx, double deadline) {
+    return rl_seconds() >= deadline || rl_stopped(ctx);
+}
+
+rl_status rl_begin(rl_ctx *ctx, const char *step) {
+    if (rl_stopped(ctx)) return rl_fail(ctx, RL_ESTOPPED, "stopped by the caller, before step '%s'", step);
+    if (ctx->host.progress) ctx->host.progress(ctx->host.user, step);
+    return RL_OK;
+}
+
+void rl_log(rl_ctx *ctx, rl_log_level level, const char *fmt, ...) {
+    char text[512];
+    va_list ap;
+    if (!ctx->host.log) return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    ctx->host.log(ctx->host.user, level, text);
+}
+
+/* ---- contexts and arenas ---- */
+
 rl_ctx *rl_ctx_new(size_t limit) {
-    rl_ctx *ctx = calloc(1, sizeof *ctx);
+    return rl_ctx_new_for(limit, NULL);
+}
+
+rl_ctx *rl_ctx_new_for(size_t limit, const rl_context *host) {
+    rl_context known = {0};
+    if (host) memcpy(&known, host, RL_MIN(host->struct_size, sizeof known));
+    rl_ctx *ctx = rl_host_alloc(&known, sizeof *ctx);
     if (!ctx) return NULL;
+    ctx->host = known;
     ctx->limit = limit;
     rl_arena_init(&ctx->mem, ctx);
     return ctx;
@@ -45,10 +92,12 @@ void rl_ctx_free(rl_ctx *ctx) {
     if (!ctx) return;
     for (rl_chunk *c = ctx->all, *next; c; c = next) {
         next = c->next;
-        free(c);
+        rl_host_free(&ctx->host, c, sizeof *c + c->size);
     }
-    for (uint32_t i = 0; i < RL_NSPARE; i++) free(ctx->spare[i]);
-    free(ctx);
+    rl_context host = ctx->host;
+    for (uint32_t i = 0; i < RL_NSPARE; i++)
+        if (ctx->spare[i]) rl_host_free(&host, ctx->spare[i], sizeof(rl_chunk) + ctx->spare[i]->size);
+    rl_host_free(&host, ctx, sizeof *ctx);
 }
 
 void rl_arena_init(rl_arena *a, rl_ctx *ctx) {
@@ -70,7 +119,7 @@ static void free_chunk(rl_ctx *ctx, rl_chunk *c) {
     if (c->next) c->next->prev = c->prev;
     ctx->nbyte -= c->size;
     uint32_t i = spare_place(c->size);
-    if (i == RL_NSPARE || ctx->spare[i]) free(c);
+    if (i == RL_NSPARE || ctx->spare[i]) rl_host_free(&ctx->host, c, sizeof *c + c->size);
     else ctx->spare[i] = c;
 }
 
@@ -94,7 +143,7 @@ static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
     if (c) {
         ctx->spare[i] = NULL;
         memset(c, 0, sizeof *c + size);
-    } else if (!(c = calloc(1, sizeof *c + size))) {
+    } else if (!(c = rl_host_alloc(&ctx->host, sizeof *c + size))) {
         rl_no_memory(ctx);
     }
     c->size = size;

@@ -40,6 +40,8 @@ typedef struct {
 #define RL_NSPARE 9
 struct rl_ctx {
     rl_arena mem;
+    rl_context host;     /* the caller's functions; all NULL where there are none */
+    bool stopped;        /* host.stop has said so; it is not asked again */
     char error[1024];    /* the last message of rl_fail */
     jmp_buf oom;         /* where a failed allocation goes; set by RL_PROTECT */
     size_t nbyte, limit; /* bytes held by all arenas; the most that they may hold */
@@ -52,6 +54,8 @@ struct rl_ctx {
 /* Makes a context; NULL when there is no memory.  limit 0: no limit.  Free with rl_ctx_free, which frees every arena of
  * the context too (so free graphs first: what they map is not in an arena). */
 rl_ctx *rl_ctx_new(size_t limit);
+/* The same with the caller's functions (NULL: none), copied from the part of the struct that the caller knows. */
+rl_ctx *rl_ctx_new_for(size_t limit, const rl_context *host);
 void rl_ctx_free(rl_ctx *ctx);
 
 /* True the first time; true again with *status* RL_ENOMEM when an allocation inside failed.  Once per public entry:
@@ -60,6 +64,19 @@ void rl_ctx_free(rl_ctx *ctx);
 
 /* The jump itself, for memory that is not an arena's. */
 _Noreturn void rl_no_memory(rl_ctx *ctx);
+
+/* ---- the caller's functions ---- */
+
+/* Zeroed bytes by the caller's allocator or libc's, NULL where there are none; freed by rl_host_free with the same size. */
+void *rl_host_alloc(const rl_context *host, size_t nbyte);
+void rl_host_free(const rl_context *host, void *p, size_t nbyte);
+/* Has the caller asked to stop? */
+bool rl_stopped(rl_ctx *ctx);
+/* The deadline is over (rl_seconds), or the caller asks to stop: a search ends with what it has, and the next rl_begin fails. */
+bool rl_time_up(rl_ctx *ctx, double deadline);
+/* A step begins: the caller is told. RL_ESTOPPED where it asks to stop. */
+rl_status rl_begin(rl_ctx *ctx, const char *step);
+void rl_log(rl_ctx *ctx, rl_log_level level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 void rl_arena_init(rl_arena *a, rl_ctx *ctx);
 void rl_arena_free(rl_arena *a); /* frees everything; the arena may be used again */

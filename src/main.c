@@ -25,6 +25,7 @@
 #include "../runtime/layout_cmd.h"
 #include "../runtime/run_cmd.h"
 #include "cert.h"
+#include "fix.h"
 #include "onnx.h"
 #include "ops.h"
 #include "report.h"
@@ -145,7 +146,7 @@ static void help_all(void) {
     for (size_t i = 0; i < RL_LEN(commands); i++) printf("  %-10s %-12s %s\n", commands[i].name, commands[i].usage, commands[i].help);
     printf("\nrelayout COMMAND --help lists its options.\n"
            "exit status: 0 done, 1 internal error, 2 usage, 3 cannot read or write, 4 not a valid model,\n"
-           "5 over a limit or unsupported, 6 outputs differ, 7 not proved where required, 8 an assertion failed\n");
+           "5 over a limit or unsupported, 6 outputs differ, 7 not proved where required, 8 an assertion failed, 9 stopped by the caller (library only)\n");
 }
 
 static const command *find_command(const char *name) {
@@ -279,87 +280,10 @@ static rl_status read_text(rl_ctx *ctx, const char *path, rl_graph **g) {
     return s;
 }
 
-/* ---- --dim and --input-shape ---- */
-
-/* Gives every value of g and its bodies the number for the symbol. True when one had it. */
-static bool fix_symbol(rl_graph *g, rl_str name, int64_t number) {
-    bool any = false;
-    for (uint32_t v = 0; v < g->nval; v++) {
-        rl_valinfo *x = &g->val[v];
-        for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank; i++) {
-            if (rl_dim_name(g->ctx, x->dim[i]) != name) continue;
-            rl_dim *dim = rl_copy(&g->mem, x->dim, x->rank * sizeof *dim);
-            dim[i] = number;
-            x->dim = dim;
-            any = true;
-        }
-    }
-    for (uint32_t k = 0; k < g->order.n; k++) {
-        const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
-        for (uint32_t i = 0; i < n->nattr; i++)
-            if (n->attr[i].graph) any |= fix_symbol(n->attr[i].graph, name, number);
-    }
-    return any;
-}
-
-static bool parse_size(const char **s, int64_t *x) {
-    char *end;
-    errno = 0;
-    *x = strtoll(*s, &end, 10);
-    bool ok = end != *s && errno == 0 && *x >= 0 && **s >= '0' && **s <= '9';
-    *s = end;
-    return ok;
-}
-
-static rl_status fix_dim(rl_graph *g, const char *item) {
-    const char *eq = strrchr(item, '='), *s = eq ? eq + 1 : "";
-    int64_t number;
-    if (!eq || !parse_size(&s, &number) || *s) return rl_fail(g->ctx, RL_EUSAGE, "--dim '%s' is not NAME=N", item);
-    rl_str name = rl_intern(g->ctx, item, (size_t)(eq - item));
-    if (!fix_symbol(g, name, number)) return rl_fail(g->ctx, RL_EUSAGE, "no dim is called '%s'", name);
-    return RL_OK;
-}
-
-static rl_value find_input(const rl_graph *g, rl_str name) {
-    for (uint32_t i = 0; i < g->input.n; i++)
-        if (rl_val(g, g->input.p[i])->name == name) return g->input.p[i];
-    return RL_NOVALUE;
-}
-
-/* Where the input's dim is a symbol, all that share it get the number. */
-static rl_status fix_input_dim(rl_graph *g, rl_value v, uint32_t i, int64_t number) {
-    rl_dim d = rl_val(g, v)->dim[i];
-    rl_str symbol = rl_dim_known(d) ? NULL : rl_dim_name(g->ctx, d);
-    if (rl_dim_known(d) && d != number)
-        return rl_fail(g->ctx, RL_EUSAGE, "input '%s' has %" PRId64 " in dim %" PRIu32 ", not %" PRId64, rl_val(g, v)->name, d, i, number);
-    if (symbol) fix_symbol(g, symbol, number);
-    return RL_OK;
-}
-
-static rl_status fix_shape(rl_graph *g, const char *item) {
-    const char *eq = strrchr(item, '='), *s = eq ? eq + 1 : "";
-    rl_dim dim[64];
-    uint32_t rank = 0;
-    bool ok = eq != NULL;
-    while (ok && *s && rank < RL_LEN(dim)) {
-        ok = parse_size(&s, &dim[rank++]) && (!*s || (*s == ',' && s[1]));
-        s += *s == ',';
-    }
-    if (!ok || *s) return rl_fail(g->ctx, RL_EUSAGE, "--input-shape '%s' is not X=N,N,...", item);
-    rl_value v = find_input(g, rl_intern(g->ctx, item, (size_t)(eq - item)));
-    if (!rl_has(v)) return rl_fail(g->ctx, RL_EUSAGE, "no input is called '%.*s'", (int)(eq - item), item);
-    const rl_valinfo *x = rl_val(g, v);
-    if (x->rank != RL_NORANK && x->rank != rank)
-        return rl_fail(g->ctx, RL_EUSAGE, "input '%s' has rank %" PRIu32 ", not %" PRIu32, x->name, x->rank, rank);
-    for (uint32_t i = 0; x->rank != RL_NORANK && i < rank; i++) RL_TRY(fix_input_dim(g, v, i, dim[i]));
-    rl_graph_set_type(g, v, x->dtype, rank, dim);
-    return RL_OK;
-}
-
 static rl_status fix_dims(const line *l, rl_graph *g) {
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    for (uint32_t i = 0; i < l->shapes.n; i++) RL_TRY(fix_shape(g, l->shapes.item[i]));
-    for (uint32_t i = 0; i < l->dims.n; i++) RL_TRY(fix_dim(g, l->dims.item[i]));
+    for (uint32_t i = 0; i < l->shapes.n; i++) RL_TRY(rl_fix_shape(g, l->shapes.item[i]));
+    for (uint32_t i = 0; i < l->dims.n; i++) RL_TRY(rl_fix_dim(g, l->dims.item[i]));
     return RL_OK;
 }
 
@@ -434,35 +358,6 @@ static rl_status write_model(line *l, rl_graph *g, bool changed, uint64_t *nbyte
 
 /* ---- commands ---- */
 
-static rl_report make_report(const line *l, const rl_graph *g, const rl_outcome *o) {
-    static const char *const proved[] = {[RL_PROVED_NOT] = "unchecked", [RL_PROVED_GAP] = "gap", [RL_PROVED_OPTIMAL] = "optimal"};
-    rl_report r = {
-        .in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective,
-        .changed = o->changed, .before = o->before, .after = o->after, .conv_before = o->conv_before,
-        .conv_after = o->conv_after, .conv_bound = o->conv_bound, .bytes_bound = o->bytes_bound, .proof = proved[o->proved],
-        .time_before = o->time_before, .time_after = o->time_after, .time_bound = o->time_bound,
-    };
-    if (l->io.port.n == 0) return r;
-    r.before = l->io.before;
-    r.conv_before = l->io.conv_before;
-    r.conv_without = l->io.conv_without;
-    r.bound_without = l->io.bound_without;
-    r.handed = rl_interface_handed(&l->io);
-    r.changed |= rl_interface_changed(&l->io) > 0;
-    return r;
-}
-
-/* The ports as asked for and as they are now, in mem. */
-static void add_ports(const line *l, rl_arena *mem, rl_report *r) {
-    rl_portline *port = rl_new(mem, rl_portline, l->io.port.n);
-    for (uint32_t i = 0; i < l->io.port.n; i++) {
-        const rl_port *x = &l->io.port.p[i];
-        port[i] = (rl_portline){x->name, rl_port_order(l->ctx, x), x->output, x->moves};
-    }
-    r->port = port;
-    r->nport = l->io.port.n;
-}
-
 static rl_status report_optimize(const line *l, const rl_graph *g, const rl_outcome *o, uint64_t out_bytes, double write_time) {
     rl_arena tmp;
     rl_timing time[RL_LEN(o->time) + 2] = {{"read", l->read_time}};
@@ -471,8 +366,8 @@ static rl_status report_optimize(const line *l, const rl_graph *g, const rl_outc
     rl_arena_init(&tmp, l->ctx);
     for (uint32_t i = 0; i < o->ntime; i++) time[n++] = (rl_timing){o->time[i].pass, o->time[i].seconds};
     time[n++] = (rl_timing){"write", write_time};
-    rl_report r = make_report(l, g, o);
-    add_ports(l, &tmp, &r);
+    rl_report r = {.in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective};
+    rl_summarize(o, &l->io, &tmp, &r);
     r.out_bytes = out_bytes;
     r.time = time;
     r.ntime = n;
@@ -544,24 +439,10 @@ static void put_stats(const rl_outcome *o, const rl_text *was, const rl_text *no
     if (o->changed && now->n) rl_put_bytes(t, now->p, now->n);
 }
 
-static void put_stats_json(const line *l, const rl_outcome *o, const rl_text *was, const rl_text *now, rl_text *t) {
-    rl_put(t, "{\n  \"schema\": \"relayout.stats/1\",\n  \"input\": ");
-    rl_report_string(t, l->in);
-    rl_put(t, ",\n  \"counts\": ");
-    rl_report_counts_json(&o->before, t);
-    rl_put(t, ",\n  \"needed\": ");
-    rl_report_counts_json(&o->after, t);
-    rl_put(t, ",\n  \"transposes\": ");
-    rl_put_bytes(t, was->p, was->n);
-    rl_put(t, ",\n  \"transposes_needed\": ");
-    rl_put_bytes(t, o->changed ? now->p : was->p, o->changed ? now->n : was->n);
-    rl_put(t, "\n}\n");
-}
-
 static rl_status report_stats(const line *l, const rl_outcome *o, const rl_text *was, const rl_text *now, rl_arena *mem) {
     rl_text t = {.mem = mem};
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    if (l->json) put_stats_json(l, o, was, now, &t);
+    if (l->json) rl_report_stats_json(l->in, &o->before, &o->after, was, o->changed ? now : was, &t);
     else put_stats(o, was, now, &t);
     return l->json ? write_text(l, l->json, &t) : write_stdout(l->ctx, t.p, t.n);
 }

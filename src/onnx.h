@@ -20,7 +20,8 @@ rl_status rl_onnx_read(rl_ctx *ctx, const char *path, const rl_readopt *o, rl_gr
 /* The same from memory; the bytes must outlive the graph. dir: where external data is looked for, or NULL for none. */
 rl_status rl_onnx_read_bytes(rl_ctx *ctx, const void *p, size_t n, const char *dir, const rl_readopt *o, rl_graph **g);
 
-/* Writes g to path by a temporary file in the same folder, fsync and rename: path is the old file or the whole new one. */
+/* Writes g to path by a temporary file in the same folder, fsync and rename: path is the old file or the whole new one. Protects
+ * itself (base.h), as rl_onnx_copy does. */
 rl_status rl_onnx_write(const rl_graph *g, const char *path);
 /* Writes the model as it was read, whatever became of g; like rl_onnx_write, its external data goes along to another folder. */
 rl_status rl_onnx_copy(const rl_graph *g, const char *path);

@@ -855,10 +855,12 @@ static rl_status write_with(const rl_graph *g, const char *path, bool same) {
 }
 
 rl_status rl_onnx_write(const rl_graph *g, const char *path) {
+    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     return write_with(g, path, false);
 }
 
 rl_status rl_onnx_copy(const rl_graph *g, const char *path) {
+    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     return write_with(g, path, g->onnx != NULL);
 }
 

@@ -238,3 +238,17 @@ void rl_report_moves_json(const rl_graph *g, rl_arena *tmp, rl_text *t) {
     }
     rl_put(t, m.n ? "\n  ]" : "]");
 }
+
+void rl_report_stats_json(const char *path, const rl_stats *before, const rl_stats *after, const rl_text *was, const rl_text *now, rl_text *t) {
+    rl_put(t, "{\n  \"schema\": \"relayout.stats/1\",\n  \"input\": ");
+    rl_report_string(t, path);
+    rl_put(t, ",\n  \"counts\": ");
+    rl_report_counts_json(before, t);
+    rl_put(t, ",\n  \"needed\": ");
+    rl_report_counts_json(after, t);
+    rl_put(t, ",\n  \"transposes\": ");
+    rl_put_bytes(t, was->p, was->n);
+    rl_put(t, ",\n  \"transposes_needed\": ");
+    rl_put_bytes(t, now->p, now->n);
+    rl_put(t, "\n}\n");
+}

@@ -1,0 +1,2 @@
+// The header and the example are C++ as they are.
+#include "main.c"

@@ -1,0 +1,17 @@
+"""After tf2onnx: its NHWC graphs have a Transpose before and after each Conv.
+
+The input can stay N,H,W,C, as here; with input_layouts={"x": "nhwc->nchw"} the graph takes N,C,H,W images and the last conversion goes, too.
+"""
+from _common import need, out_folder, say
+
+tf, tf2onnx, onnx, relayout = need("tensorflow", "tf2onnx", "onnx", "relayout")
+path = out_folder() / "from_tensorflow.onnx"
+
+net = tf.keras.Sequential([tf.keras.Input((32, 32, 3), name="x"), tf.keras.layers.Conv2D(8, 3, activation="swish"),
+                           tf.keras.layers.Conv2D(8, 3, activation="swish"), tf.keras.layers.GlobalAveragePooling2D()])
+function = tf.function(lambda x: net(x), input_signature=[tf.TensorSpec((1, 32, 32, 3), tf.float32, name="x")])
+model, _ = tf2onnx.convert.from_function(function, input_signature=function.input_signature, opset=17)
+model, report = relayout.optimize(model)
+say(report)
+onnx.checker.check_model(model)
+onnx.save(model, path)

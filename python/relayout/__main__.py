@@ -1,0 +1,15 @@
+"""`python -m relayout` and the script `relayout`: the program of this package, in this process."""
+import os
+import sys
+from pathlib import Path
+
+PROGRAM = Path(__file__).parent / "bin" / "relayout"
+
+
+def main() -> None:
+    """Becomes the program: same arguments, streams, signals and exit status."""
+    os.execv(PROGRAM, ["relayout", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

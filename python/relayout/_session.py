@@ -1,0 +1,129 @@
+"""Session: NumPy arrays in and out of librelayout_runtime."""
+from __future__ import annotations
+
+import threading
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import Dims, InvalidArgument, Shapes, Unsupported, _call, _core, _options, _source
+
+STRING = 8
+# ONNX's TensorProto.DataType -> NumPy
+_NUMPY = {1: "f4", 2: "u1", 3: "i1", 4: "u2", 5: "i2", 6: "i4", 7: "i8", 9: "?", 10: "f2", 11: "f8", 12: "u4", 13: "u8", 14: "c8", 15: "c16"}
+# What only ml_dtypes has, its name there, and the bits of an element; without that package: unsigned numbers of the same bits.
+_OTHERS = {16: ("bfloat16", 16), 17: ("float8_e4m3fn", 8), 18: ("float8_e4m3fnuz", 8), 19: ("float8_e5m2", 8), 20: ("float8_e5m2fnuz", 8),
+           21: ("uint4", 4), 22: ("int4", 4), 23: ("float4_e2m1fn", 4), 24: ("float8_e8m0fnu", 8), 25: ("uint2", 2), 26: ("int2", 2)}
+
+
+def _dtype(t: int) -> np.dtype:
+    """How elements of ONNX's type t are held in an array: one each, also those of less than a byte."""
+    if t in _NUMPY:
+        return np.dtype(_NUMPY[t])
+    if t == STRING:
+        return np.dtype(object)
+    name, bits = _OTHERS[t]
+    try:
+        import ml_dtypes
+        return np.dtype(getattr(ml_dtypes, name))
+    except (ImportError, AttributeError):
+        return np.dtype("u2" if bits == 16 else "u1")
+
+
+def _bits(t: int) -> int:
+    return _OTHERS[t][1] if t in _OTHERS else 8
+
+
+def _pack(x: np.ndarray, bits: int) -> np.ndarray:
+    """Elements of less than a byte, as ONNX packs them: the first in the low bits."""
+    per = 8 // bits
+    flat = x.view(np.uint8).reshape(-1) & ((1 << bits) - 1)
+    flat = np.concatenate([flat, np.zeros(-flat.size % per, np.uint8)]).reshape(-1, per)
+    return np.bitwise_or.reduce(flat << (np.arange(per, dtype=np.uint8) * bits), axis=1).astype(np.uint8)
+
+
+def _unpack(data: np.ndarray, t: int, shape: Tuple[int, ...]) -> np.ndarray:
+    bits = _bits(t)
+    per = 8 // bits
+    parts = (data[:, None] >> (np.arange(per, dtype=np.uint8) * bits)) & ((1 << bits) - 1)
+    flat = parts.reshape(-1)[:int(np.prod(shape, dtype=np.int64))].astype(np.uint8)
+    if t in (22, 26):  # int4, int2: the sign
+        flat = np.where(flat >> (bits - 1), flat | (0xff << bits & 0xff), flat).astype(np.uint8)
+    return flat.view(_dtype(t)).reshape(shape)
+
+
+class Port(NamedTuple):
+    """An input or output as the graph declares it."""
+    name: str
+    dtype: Optional[np.dtype]                   #: None: no tensor, or not known
+    shape: Optional[Tuple[Optional[int], ...]]  #: None: any rank; in it None: any size
+    onnx_type: int                              #: TensorProto.DataType
+
+
+def _port(name: str, t: int, dims: Optional[tuple]) -> Port:
+    return Port(name, _dtype(t) if t else None, None if dims is None else tuple(None if n < 0 else n for n in dims), t)
+
+
+class Session:
+    """A model read and prepared once, to be run as often as wanted, on the CPU.
+
+        s = relayout.Session("model.onnx", threads=4)
+        y = s.run({"x": x})["y"]                  # all outputs by name
+        a, b = s.run([x], outputs=["a", "b"])     # inputs in their order; these outputs as a list
+
+    A model with a node that has no kernel is refused here (Unsupported).  Runs of one session wait for each other.
+    """
+
+    def __init__(self, model: Any, *, input_shapes: Optional[Shapes] = None, dims: Optional[Dims] = None, threads: int = 1,
+                 max_memory: int = 0, directory: Optional[str] = None) -> None:
+        options = _options(None, None, 5.0, max_memory, None, None, dims, input_shapes, threads)
+        self._lock = threading.Lock()
+        self._session = _call(_core.session, _source(model, directory), options)
+        inputs, outputs = _core.ports(self._session)
+        self.inputs = [_port(*p) for p in inputs]
+        self.outputs = [_port(*p) for p in outputs]
+
+    def _input(self, name: str, value: Any) -> Tuple[tuple, Any]:
+        """What _core.run takes, and what must live as long as that."""
+        port = next((p for p in self.inputs if p.name == name), None)
+        if port is None:
+            raise InvalidArgument(f"no input is called {name!r}; there are {', '.join(p.name for p in self.inputs)}")
+        if port.dtype is None:
+            raise Unsupported(f"input {name!r} is no tensor")
+        t = port.onnx_type
+        x = np.asarray(value) if isinstance(value, np.ndarray) or t == STRING else np.asarray(value, dtype=port.dtype)
+        if t == STRING:
+            texts = tuple(s if isinstance(s, bytes) else str(s).encode() for s in x.reshape(-1).tolist())
+            return (name, t, x.shape, texts, 8 * len(texts)), texts
+        if x.dtype != port.dtype:
+            raise InvalidArgument(f"input {name!r} has element type {x.dtype}, and the model wants {port.dtype}")
+        x = np.ascontiguousarray(x).reshape(x.shape)
+        packed = _pack(x, _bits(t)) if _bits(t) < 8 else x
+        return (name, t, x.shape, packed.ctypes.data, packed.nbytes), packed
+
+    def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]], outputs: Optional[Sequence[str]] = None) -> Union[Dict[str, np.ndarray], list]:
+        """The outputs by name, or as a list where `outputs` says which.  Inputs by name, or in the graph's order; those with a default may be
+        left out.  Arrays must have the declared element type; lists and numbers get it."""
+        named = inputs if isinstance(inputs, Mapping) else dict(zip((p.name for p in self.inputs), inputs))
+        if not isinstance(inputs, Mapping) and len(named) != len(inputs):
+            raise InvalidArgument(f"{len(inputs)} inputs for a model that has {len(self.inputs)}")
+        given = [self._input(name, value) for name, value in named.items()]
+        with self._lock:
+            made = _call(_core.run, self._session, [g for g, _ in given])
+        arrays = {p.name: _array(*m) for p, m in zip(self.outputs, made)}
+        if outputs is None:
+            return arrays
+        missing = [name for name in outputs if name not in arrays]
+        if missing:
+            raise InvalidArgument(f"no output is called {missing[0]!r}; there are {', '.join(arrays)}")
+        return [arrays[name] for name in outputs]
+
+
+def _array(t: int, shape: Tuple[int, ...], data: Any) -> np.ndarray:
+    if t == STRING:
+        out = np.empty(len(data), dtype=object)
+        out[:] = [s.decode(errors="surrogateescape") for s in data]
+        return out.reshape(shape)
+    if _bits(t) < 8:
+        return _unpack(np.frombuffer(data, np.uint8), t, shape)
+    return np.frombuffer(data, _dtype(t)).reshape(shape)

@@ -1,0 +1,209 @@
+/* Sessions and comparisons of include/relayout.h: a model that is read and prepared once, and run as often as wanted. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "../src/options.h"
+#include "run_cmd.h"
+
+struct rl_session {
+    rl_ctx *ctx;
+    rl_graph *g;
+    rl_rt *rt;         /* NULL after a failed run, until the next */
+    rl_exec *exec;
+    uint32_t threads;
+    uint32_t nin, nout;
+    rl_array *in, *out; /* as declared */
+    rl_tensor *made;    /* [nout] outputs of the last run */
+    rl_array *given;    /* [nout] the same for the caller */
+};
+
+/* ---- what the graph declares ---- */
+
+static rl_array declared(rl_graph *g, rl_value v) {
+    const rl_valinfo *x = rl_val(g, v);
+    rl_array a = {.name = x->name, .dtype = (int32_t)x->dtype, .rank = x->rank == RL_NORANK ? UINT32_MAX : x->rank};
+    if (x->rank == RL_NORANK) return a;
+    int64_t *dim = rl_new(&g->mem, int64_t, a.rank);
+    for (uint32_t i = 0; i < a.rank; i++) dim[i] = rl_dim_known(x->dim[i]) ? x->dim[i] : -1;
+    a.dim = dim;
+    return a;
+}
+
+/* Before types are inferred: what the caller sees is what the file says. */
+static void declare(rl_session *s) {
+    s->nin = s->g->input.n;
+    s->nout = s->g->output.n;
+    s->in = rl_new(&s->g->mem, rl_array, s->nin + 1);
+    s->out = rl_new(&s->g->mem, rl_array, s->nout + 1);
+    s->given = rl_new(&s->g->mem, rl_array, s->nout + 1);
+    s->made = rl_new(&s->g->mem, rl_tensor, s->nout + 1);
+    for (uint32_t i = 0; i < s->nin; i++) s->in[i] = declared(s->g, s->g->input.p[i]);
+    for (uint32_t i = 0; i < s->nout; i++) s->out[i] = declared(s->g, s->g->output.p[i]);
+}
+
+const rl_array *rl_session_input(const rl_session *s, uint32_t i) {
+    return i < s->nin ? &s->in[i] : NULL;
+}
+
+const rl_array *rl_session_output(const rl_session *s, uint32_t i) {
+    return i < s->nout ? &s->out[i] : NULL;
+}
+
+/* ---- making and ending one ---- */
+
+static rl_status prepare(rl_session *s) {
+    if (RL_PROTECT(s->ctx)) return RL_ENOMEM;
+    if (!s->in) declare(s);
+    s->rt = rl_rt_new(s->ctx, &rl_backend_cpu, s->threads);
+    return rl_exec_new(s->rt, s->g, &s->exec);
+}
+
+/* After a failure what the run held goes with its rl_rt; the next run prepares again. */
+static void forget(rl_session *s) {
+    rl_rt_free(s->rt);
+    s->rt = NULL;
+    for (uint32_t i = 0; i < s->nout; i++) s->made[i] = (rl_tensor){0};
+}
+
+static rl_status set_error(rl_ctx *ctx, rl_status s, rl_result *r) {
+    if (s != RL_OK && r) memcpy(r->error, ctx->error, sizeof ctx->error);
+    return s;
+}
+
+rl_status rl_session_new(const rl_model *m, const rl_options *options, rl_session **out, rl_result *result) {
+    rl_options o = rl_options_of(options);
+    *out = NULL;
+    rl_ctx *ctx = rl_options_start(&o, result);
+    if (!ctx) return RL_ENOMEM;
+    rl_graph *g = NULL;
+    rl_status status = rl_options_read(ctx, &o, m, &g);
+    rl_session *s = status == RL_OK ? rl_host_alloc(&ctx->host, sizeof *s) : NULL;
+    if (!s) return rl_options_finish(ctx, g, status == RL_OK ? rl_fail(ctx, RL_ENOMEM, "out of memory") : status, result);
+    s->ctx = ctx;
+    s->g = g;
+    s->threads = o.threads;
+    status = set_error(ctx, prepare(s), result);
+    if (status == RL_OK) *out = s;
+    else rl_session_free(s);
+    return status;
+}
+
+void rl_session_free(rl_session *s) {
+    if (!s) return;
+    rl_rt_free(s->rt);
+    rl_graph_free(s->g);
+    rl_ctx *ctx = s->ctx;
+    rl_host_free(&ctx->host, s, sizeof *s);
+    rl_ctx_free(ctx);
+}
+
+/* ---- a run ---- */
+
+static rl_status check_array(const rl_session *s, const rl_array *want, const rl_array *a) {
+    if (want->dtype == RL_UNDEF) return rl_fail(s->ctx, RL_ELIMIT, "input '%.100s' is no tensor", want->name);
+    if (a->dtype != want->dtype)
+        return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': element type %s, and the model wants %s", want->name,
+                       rl_dtype_name((rl_dtype)a->dtype), rl_dtype_name((rl_dtype)want->dtype));
+    if (a->rank > RL_RANK || (want->rank != UINT32_MAX && a->rank != want->rank))
+        return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': rank %" PRIu32 ", and the model wants %" PRIu32, want->name, a->rank,
+                       want->rank);
+    int64_t n = 1;
+    for (uint32_t i = 0; i < a->rank; i++) {
+        if (a->dim[i] < 0 || (want->rank != UINT32_MAX && want->dim[i] >= 0 && a->dim[i] != want->dim[i]))
+            return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': dim %" PRIu32 " is %" PRId64 ", and the model wants %" PRId64, want->name, i,
+                           a->dim[i], want->rank == UINT32_MAX ? 0 : want->dim[i]);
+        if (__builtin_mul_overflow(n, a->dim[i], &n)) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': too many elements", want->name);
+    }
+    if (n > INT64_MAX / 128 || rl_bytes_of((rl_dtype)a->dtype, n) != a->nbyte)
+        return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': %zu bytes for %" PRId64 " elements of %s", want->name, a->nbyte, n,
+                       rl_dtype_name((rl_dtype)a->dtype));
+    return RL_OK;
+}
+
+/* The caller's bytes are used where they are; strings are interned. */
+static rl_tensor tensor_of(rl_session *s, const rl_array *a) {
+    if (a->dtype != RL_STRING) return rl_tensor_borrow(s->rt, (rl_dtype)a->dtype, a->rank, a->dim, a->nbyte ? a->data : "", a->nbyte);
+    rl_tensor t = rl_tensor_new(s->rt, RL_STRING, a->rank, a->dim);
+    for (int64_t i = 0; i < rl_numel(&t); i++) ((rl_str *)t.mem->p)[i] = rl_internz(s->ctx, ((const char *const *)a->data)[i]);
+    return t;
+}
+
+static rl_status take_inputs(rl_session *s, const rl_array *in, uint32_t nin, rl_tensor *to) {
+    for (uint32_t k = 0; k < nin; k++) {
+        uint32_t i = 0;
+        while (i < s->nin && strcmp(s->in[i].name, in[k].name) != 0) i++;
+        if (i == s->nin) return rl_fail(s->ctx, RL_EUSAGE, "no input is called '%.100s'", in[k].name);
+        if (to[i].kind != RL_ABSENT) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s' is given twice", in[k].name);
+        RL_TRY(check_array(s, &s->in[i], &in[k]));
+        to[i] = tensor_of(s, &in[k]);
+    }
+    for (uint32_t i = 0; i < s->nin; i++)
+        if (to[i].kind == RL_ABSENT && !rl_val(s->g, s->g->input.p[i])->raw.p)
+            return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s' is not given", s->in[i].name);
+    return RL_OK;
+}
+
+static rl_status give_outputs(rl_session *s) {
+    for (uint32_t i = 0; i < s->nout; i++) {
+        rl_tensor *t = &s->made[i];
+        if (t->kind != RL_TENSOR) return rl_fail(s->ctx, RL_ELIMIT, "output '%.100s' is no tensor", s->out[i].name);
+        rl_tensor dense = rl_contiguous(s->rt, t);
+        rl_tensor_drop(t);
+        *t = dense;
+        s->given[i] = (rl_array){s->out[i].name, (int32_t)t->dtype, t->rank, t->dim, rl_data(t), rl_bytes_of(t->dtype, rl_numel(t))};
+    }
+    return RL_OK;
+}
+
+static rl_status run(rl_session *s, const rl_array *in, uint32_t nin) {
+    rl_arena tmp;
+    if (RL_PROTECT(s->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, s->ctx);
+    rl_tensor *to = rl_new(&tmp, rl_tensor, s->nin + 1);
+    for (uint32_t i = 0; i < s->nout; i++) rl_tensor_drop(&s->made[i]);
+    RL_TRY(take_inputs(s, in, nin, to));
+    RL_TRY(rl_exec_run(s->exec, to, s->made));
+    RL_TRY(give_outputs(s));
+    for (uint32_t i = 0; i < s->nin; i++) rl_tensor_drop(&to[i]);
+    rl_arena_free(&tmp);
+    return RL_OK;
+}
+
+rl_status rl_session_run(rl_session *s, const rl_array *in, uint32_t nin, const rl_array **out, rl_result *result) {
+    *out = NULL;
+    s->ctx->stopped = false;
+    rl_status status = s->rt ? RL_OK : prepare(s);
+    if (status == RL_OK) status = run(s, in, nin);
+    if (status == RL_OK) *out = s->given;
+    else forget(s);
+    if (result) memset(result, 0, sizeof *result);
+    return set_error(s->ctx, status, result);
+}
+
+/* ---- comparing two models ---- */
+
+static rl_status verify(rl_ctx *ctx, rl_graph *a, rl_graph *b, const rl_verify_options *how, uint32_t threads) {
+    rl_arena tmp;
+    const rl_runopt o = {.threads = threads, .runs = how->runs, .seed = how->seed, .rtol = how->rtol, .atol = how->atol};
+    rl_arena_init(&tmp, ctx);
+    rl_text said = {.mem = &tmp};
+    rl_status s = rl_verify_models(a, b, &o, &said);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+rl_status rl_model_verify(const rl_model *a, const rl_model *b, const rl_verify_options *how, const rl_options *options, rl_result *result) {
+    rl_verify_options h = {0};
+    rl_options o = rl_options_of(options);
+    rl_graph *g[2] = {NULL, NULL};
+    if (how) memcpy(&h, how, RL_MIN(how->struct_size, sizeof h));
+    if (h.rtol <= 0) h.rtol = 1e-4;
+    if (h.atol <= 0) h.atol = 1e-6;
+    rl_ctx *ctx = rl_options_start(&o, result);
+    if (!ctx) return RL_ENOMEM;
+    rl_status s = rl_options_read(ctx, &o, a, &g[0]);
+    if (s == RL_OK) s = rl_options_read(ctx, &o, b, &g[1]);
+    if (s == RL_OK) s = verify(ctx, g[0], g[1], &h, o.threads);
+    if (g[1]) rl_graph_free(g[1]);
+    return rl_options_finish(ctx, g[0], s, result);
+}

@@ -1,0 +1,82 @@
+/* Sizes that the user gives: see fix.h. */
+#include "fix.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Gives every value of g and its bodies the number for the symbol. True when one had it. */
+static bool fix_symbol(rl_graph *g, rl_str name, int64_t number) {
+    bool any = false;
+    for (uint32_t v = 0; v < g->nval; v++) {
+        rl_valinfo *x = &g->val[v];
+        for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank; i++) {
+            if (rl_dim_name(g->ctx, x->dim[i]) != name) continue;
+            rl_dim *dim = rl_copy(&g->mem, x->dim, x->rank * sizeof *dim);
+            dim[i] = number;
+            x->dim = dim;
+            any = true;
+        }
+    }
+    for (uint32_t k = 0; k < g->order.n; k++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
+        for (uint32_t i = 0; i < n->nattr; i++)
+            if (n->attr[i].graph) any |= fix_symbol(n->attr[i].graph, name, number);
+    }
+    return any;
+}
+
+static bool parse_size(const char **s, int64_t *x) {
+    char *end;
+    errno = 0;
+    *x = strtoll(*s, &end, 10);
+    bool ok = end != *s && errno == 0 && *x >= 0 && **s >= '0' && **s <= '9';
+    *s = end;
+    return ok;
+}
+
+rl_status rl_fix_dim(rl_graph *g, const char *item) {
+    const char *eq = strrchr(item, '='), *s = eq ? eq + 1 : "";
+    int64_t number;
+    if (!eq || !parse_size(&s, &number) || *s) return rl_fail(g->ctx, RL_EUSAGE, "--dim '%s' is not NAME=N", item);
+    rl_str name = rl_intern(g->ctx, item, (size_t)(eq - item));
+    if (!fix_symbol(g, name, number)) return rl_fail(g->ctx, RL_EUSAGE, "no dim is called '%s'", name);
+    return RL_OK;
+}
+
+static rl_value find_input(const rl_graph *g, rl_str name) {
+    for (uint32_t i = 0; i < g->input.n; i++)
+        if (rl_val(g, g->input.p[i])->name == name) return g->input.p[i];
+    return RL_NOVALUE;
+}
+
+/* Where the input's dim is a symbol, all that share it get the number. */
+static rl_status fix_input_dim(rl_graph *g, rl_value v, uint32_t i, int64_t number) {
+    rl_dim d = rl_val(g, v)->dim[i];
+    rl_str symbol = rl_dim_known(d) ? NULL : rl_dim_name(g->ctx, d);
+    if (rl_dim_known(d) && d != number)
+        return rl_fail(g->ctx, RL_EUSAGE, "input '%s' has %" PRId64 " in dim %" PRIu32 ", not %" PRId64, rl_val(g, v)->name, d, i, number);
+    if (symbol) fix_symbol(g, symbol, number);
+    return RL_OK;
+}
+
+rl_status rl_fix_shape(rl_graph *g, const char *item) {
+    const char *eq = strrchr(item, '='), *s = eq ? eq + 1 : "";
+    rl_dim dim[64];
+    uint32_t rank = 0;
+    bool ok = eq != NULL;
+    while (ok && *s && rank < RL_LEN(dim)) {
+        ok = parse_size(&s, &dim[rank++]) && (!*s || (*s == ',' && s[1]));
+        s += *s == ',';
+    }
+    if (!ok || *s) return rl_fail(g->ctx, RL_EUSAGE, "--input-shape '%s' is not X=N,N,...", item);
+    rl_value v = find_input(g, rl_intern(g->ctx, item, (size_t)(eq - item)));
+    if (!rl_has(v)) return rl_fail(g->ctx, RL_EUSAGE, "no input is called '%.*s'", (int)(eq - item), item);
+    const rl_valinfo *x = rl_val(g, v);
+    if (x->rank != RL_NORANK && x->rank != rank)
+        return rl_fail(g->ctx, RL_EUSAGE, "input '%s' has rank %" PRIu32 ", not %" PRIu32, x->name, x->rank, rank);
+    for (uint32_t i = 0; x->rank != RL_NORANK && i < rank; i++) RL_TRY(fix_input_dim(g, v, i, dim[i]));
+    rl_graph_set_type(g, v, x->dtype, rank, dim);
+    return RL_OK;
+}

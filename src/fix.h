@@ -1,0 +1,14 @@
+/* Sizes that a model leaves open, given by the user: --dim and --input-shape, rl_options.dims and .input_shapes.
+ *
+ *   rl_fix_dim(g, "batch=1")               every dim that is the symbol `batch` is 1, in bodies too
+ *   rl_fix_shape(g, "x=1,3,224,224")       the input x has this shape; symbols among its dims get their number everywhere
+ *
+ * RL_EUSAGE names what does not fit: no such symbol or input, another rank, another size. */
+#ifndef RL_FIX_H
+#define RL_FIX_H
+#include "ir.h"
+
+rl_status rl_fix_dim(rl_graph *g, const char *item);
+rl_status rl_fix_shape(rl_graph *g, const char *item);
+
+#endif

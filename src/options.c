@@ -1,0 +1,53 @@
+/* See options.h. */
+#include "options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fix.h"
+#include "onnx.h"
+
+rl_options rl_options_of(const rl_options *o) {
+    rl_options all = {0};
+    if (o) memcpy(&all, o, RL_MIN(o->struct_size, sizeof all));
+    if (!all.target) all.target = "generic";
+    if (!all.objective) all.objective = "nodes";
+    if (all.time_limit <= 0) all.time_limit = 5;
+    if (all.report) *all.report = NULL;
+    return all;
+}
+
+rl_ctx *rl_options_start(const rl_options *o, rl_result *r) {
+    if (r) memset(r, 0, sizeof *r);
+    rl_ctx *ctx = rl_ctx_new_for(o->max_memory, o->context);
+    if (!ctx && r) snprintf(r->error, sizeof r->error, "out of memory");
+    return ctx;
+}
+
+static rl_status fix_sizes(rl_graph *g, const rl_options *o) {
+    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
+    for (uint32_t i = 0; o->input_shapes && o->input_shapes[i]; i++) RL_TRY(rl_fix_shape(g, o->input_shapes[i]));
+    for (uint32_t i = 0; o->dims && o->dims[i]; i++) RL_TRY(rl_fix_dim(g, o->dims[i]));
+    return RL_OK;
+}
+
+rl_status rl_options_read(rl_ctx *ctx, const rl_options *o, const rl_model *m, rl_graph **g) {
+    const rl_readopt read = {0};
+    RL_TRY(rl_begin(ctx, "read"));
+    RL_TRY(m->path ? rl_onnx_read(ctx, m->path, &read, g) : rl_onnx_read_bytes(ctx, m->data, m->nbyte, o->directory, &read, g));
+    return fix_sizes(*g, o);
+}
+
+rl_status rl_options_finish(rl_ctx *ctx, rl_graph *g, rl_status s, rl_result *r) {
+    if (s != RL_OK && r) snprintf(r->error, sizeof r->error, "%s", ctx->error);
+    if (g) rl_graph_free(g);
+    rl_ctx_free(ctx);
+    return s;
+}
+
+rl_status rl_options_give(rl_ctx *ctx, const void *p, size_t n, char **out) {
+    *out = rl_host_alloc(&ctx->host, n + 1);
+    if (!*out) return rl_fail(ctx, RL_ENOMEM, "out of memory");
+    if (n) memcpy(*out, p, n);
+    return RL_OK;
+}

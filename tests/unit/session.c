@@ -1,0 +1,245 @@
+/* Contexts, reports and sessions as users have them: the two shared objects and include/relayout.h, nothing else.
+ * session MODEL OUT: OUT is written. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../include/relayout.h"
+
+static int nfail;
+static void check(int ok, const char *what) {
+    if (ok) return;
+    fprintf(stderr, "failed: %s\n", what);
+    nfail++;
+}
+
+/* What the callbacks saw, and when they are to say no. */
+typedef struct {
+    size_t live, nalloc, fail_at; /* fail_at: the allocation that fails; 0: none */
+    unsigned asked, stop_at, nstep, nlog, nread, nwrite;
+} host;
+
+static void *allocate(void *user, size_t n) {
+    host *h = user;
+    if (++h->nalloc == h->fail_at) return NULL;
+    size_t *p = malloc(n + 16);
+    if (!p) return NULL;
+    h->live += n;
+    *p = n;
+    memset((char *)p + 16, 0xa5, n);
+    return (char *)p + 16;
+}
+
+static void release(void *user, void *p, size_t n) {
+    host *h = user;
+    check(*(size_t *)(void *)((char *)p - 16) == n, "release is told the size that allocate was");
+    h->live -= n;
+    free((char *)p - 16);
+}
+
+static void log_line(void *user, rl_log_level level, const char *text) {
+    host *h = user;
+    h->nlog += level == RL_LOG_DEBUG && strchr(text, '\n') == NULL;
+}
+
+static void progress(void *user, const char *step) {
+    host *h = user;
+    h->nstep++;
+    h->nread += strcmp(step, "read") == 0;
+    h->nwrite += strcmp(step, "write") == 0;
+}
+
+static int stop(void *user) {
+    host *h = user;
+    return ++h->asked == h->stop_at;
+}
+
+static rl_context context_of(host *h) {
+    return (rl_context){.struct_size = sizeof(rl_context), .user = h, .allocate = allocate, .release = release, .log = log_line,
+                        .progress = progress, .stop = stop};
+}
+
+static rl_status optimize(const char *in, const char *out, host *h, rl_result *r) {
+    rl_context c = context_of(h);
+    rl_options o = {.struct_size = sizeof o, .target = "onnx", .context = &c};
+    return rl_optimize_file(in, out, &o, r);
+}
+
+static int exists(const char *path) {
+    FILE *f = fopen(path, "rb");
+    if (f) fclose(f);
+    return f != NULL;
+}
+
+static void callbacks(const char *in, const char *out) {
+    rl_result r;
+    host h = {0};
+    check(optimize(in, out, &h, &r) == RL_OK && r.changed, "with callbacks");
+    check(r.proof == RL_MINIMUM && r.lower_bound == r.conversions_after, "proved");
+    check(h.nread == 1 && h.nwrite == 1 && h.nstep >= 8 && h.nlog > 0 && h.asked >= h.nstep, "steps, lines and questions come");
+    check(h.nalloc > 0 && h.live == 0, "all memory comes from the caller and goes back");
+    unsigned asked = h.asked;
+    remove(out);
+    for (unsigned k = 1; k <= asked; k++) {
+        h = (host){.stop_at = k};
+        check(optimize(in, out, &h, &r) == RL_ESTOPPED && h.asked == k && strstr(r.error, "stopped"), "every question can stop it");
+        check(h.live == 0, "what is stopped gives its memory back");
+        check(!exists(out), "what is stopped writes nothing");
+    }
+    size_t nalloc = 0;
+    for (size_t k = 1, done = 0; !done; k++, nalloc++) {
+        h = (host){.fail_at = k};
+        rl_status s = optimize(in, out, &h, &r);
+        done = s == RL_OK;
+        check((s == RL_OK) == (h.nalloc < k) && (s == RL_OK || s == RL_ELIMIT) && h.live == 0, "every allocation can fail");
+        check(exists(out) == (int)done, "what fails writes nothing");
+    }
+    check(nalloc > 10, "allocations were many");
+    rl_options old = {.struct_size = offsetof(rl_options, context), .target = "onnx", .context = (const rl_context *)(const void *)in};
+    check(rl_optimize_file(in, out, &old, &r) == RL_OK, "members beyond struct_size are not read");
+}
+
+static void reports(const char *in, const char *out) {
+    rl_result r;
+    char *json = NULL, *same = NULL;
+    const char *bad[] = {"nothing=1", NULL}, *shapes[] = {"image=1,2", NULL};
+    rl_model m = {.path = in};
+    rl_options o = {.struct_size = sizeof o, .target = "onnx", .report = &json};
+    check(rl_optimize_file(in, out, &o, &r) == RL_OK && json && strstr(json, "\"relayout.report/1\""), "a report");
+    check(json && strstr(json, "\"proof\": \"optimal\"") && strstr(json, in), "which says what was proved, of which file");
+    rl_free(json);
+    check(rl_model_stats(&m, NULL, &json, &r) == RL_OK && strstr(json, "\"relayout.stats/1\"") && strstr(json, "\"moving\": 4"), "stats");
+    rl_free(json);
+    check(rl_model_explain(&m, NULL, NULL, &json, &r) == RL_OK && strstr(json, "\"relayout.explain/1\""), "explain");
+    check(rl_model_explain(&m, NULL, NULL, &same, NULL) == RL_OK && strcmp(json, same) == 0, "the same twice");
+    rl_free(json);
+    rl_free(same);
+    check(rl_model_explain(&m, "nobody", NULL, &json, &r) == RL_EUSAGE && !json && strstr(r.error, "nobody"), "a node that is not there");
+    o = (rl_options){.struct_size = sizeof o, .dims = bad};
+    check(rl_optimize_file(in, out, &o, &r) == RL_EUSAGE && strstr(r.error, "nothing"), "a dim that is not there");
+    o = (rl_options){.struct_size = sizeof o, .input_shapes = shapes};
+    check(rl_model_stats(&m, &o, &json, &r) == RL_EUSAGE && !json && strstr(r.error, "image"), "a shape of another rank");
+}
+
+static rl_session *open_session(const char *path, const rl_context *c, uint32_t threads) {
+    rl_session *s;
+    rl_result r;
+    rl_model m = {.path = path};
+    rl_options o = {.struct_size = sizeof o, .context = c, .threads = threads};
+    rl_status status = rl_session_new(&m, &o, &s, &r);
+    check(status == RL_OK && s, "a session");
+    if (status != RL_OK) fprintf(stderr, "%s\n", r.error);
+    return s;
+}
+
+typedef struct { float *x; int64_t dim[8]; rl_array a; } image;
+
+/* The first input with numbers that depend on the place. */
+static image image_of(const rl_session *s) {
+    image m = {0};
+    size_t n = 1;
+    m.a = *rl_session_input(s, 0);
+    check(m.a.dtype == 1 && m.a.rank <= 8 && !rl_session_input(s, 1), "one input of floats");
+    for (uint32_t i = 0; i < m.a.rank; i++) n *= (size_t)(m.dim[i] = m.a.dim[i] < 0 ? 1 : m.a.dim[i]);
+    m.x = malloc(n * sizeof *m.x);
+    for (size_t i = 0; i < n; i++) m.x[i] = (float)(i % 17) / 16;
+    m.a.data = m.x;
+    m.a.nbyte = n * sizeof *m.x;
+    return m;
+}
+
+static void refusals(rl_session *s, image m) {
+    rl_result r;
+    const rl_array *y, good = {.name = m.a.name, .dtype = 1, .rank = m.a.rank, .dim = m.dim, .data = m.x, .nbyte = m.a.nbyte};
+    rl_array a = good;
+    check(rl_session_run(s, NULL, 0, &y, &r) == RL_EUSAGE && !y && strstr(r.error, "not given"), "an input that is missing");
+    a.name = "nobody";
+    check(rl_session_run(s, &a, 1, &y, &r) == RL_EUSAGE && strstr(r.error, "nobody"), "a name that is not there");
+    a = good;
+    a.nbyte -= 4;
+    check(rl_session_run(s, &a, 1, &y, &r) == RL_EUSAGE && strstr(r.error, "bytes"), "too few bytes");
+    a = good;
+    a.dtype = 7;
+    check(rl_session_run(s, &a, 1, &y, &r) == RL_EUSAGE && strstr(r.error, "i64"), "another type");
+    a = good;
+    a.rank--;
+    check(rl_session_run(s, &a, 1, &y, &r) == RL_EUSAGE && strstr(r.error, "rank"), "another rank");
+    check(rl_session_run(s, (rl_array[]){good, good}, 2, &y, &r) == RL_EUSAGE && strstr(r.error, "twice"), "an input twice");
+    check(rl_session_run(s, &good, 1, &y, &r) == RL_OK && y, "and after all these it runs");
+}
+
+static void sessions(const char *in, const char *out) {
+    host h = {0};
+    rl_context c = context_of(&h);
+    rl_result r;
+    rl_session *a = open_session(in, &c, 1), *b = open_session(out, NULL, 2);
+    if (!a || !b) return;
+    image m = image_of(a);
+    m.a.dim = m.dim;
+    const rl_array *y, *z;
+    for (int k = 0; k < 2; k++) {
+        check(rl_session_run(a, &m.a, 1, &y, &r) == RL_OK && rl_session_run(b, &m.a, 1, &z, &r) == RL_OK, "both run");
+        check(y->dtype == 1 && y->nbyte > 0 && y->nbyte == z->nbyte && strcmp(y->name, z->name) == 0, "outputs of one size");
+        const float *p = y->data, *q = z->data;
+        float most = 0, sum = 0;
+        for (size_t i = 0; i < y->nbyte / 4; i++) {
+            float d = p[i] > q[i] ? p[i] - q[i] : q[i] - p[i];
+            most = d > most ? d : most;
+            sum += p[i];
+        }
+        check(most < 1e-5f && sum > 1 && sum < 31, "the same 32 numbers between 0 and 1 before and after");
+    }
+    refusals(a, m);
+    h.stop_at = h.asked + 3;
+    check(rl_session_run(a, &m.a, 1, &y, &r) == RL_ESTOPPED && !y, "a run can be stopped");
+    check(rl_session_run(a, &m.a, 1, &y, &r) == RL_OK && y, "and run again");
+    rl_session_free(a);
+    rl_session_free(b);
+    check(h.live == 0 && h.nalloc > 0, "a session gives its memory back");
+    free(m.x);
+    rl_model nothing = {.path = "/nonexistent/x.onnx"}, one = {.path = in}, two = {.path = out};
+    check(rl_session_new(&nothing, NULL, &a, &r) == RL_EIO && !a && strstr(r.error, "x.onnx"), "a missing file");
+    rl_verify_options how = {.struct_size = sizeof how, .runs = 2};
+    check(rl_model_verify(&one, &two, &how, NULL, &r) == RL_OK, "both models agree");
+    check(rl_model_verify(&one, &nothing, &how, NULL, &r) == RL_EIO, "a second model that is missing");
+}
+
+typedef struct { const char *in; void *out; size_t n; host h; rl_status s; } worker;
+
+static void *work(void *arg) {
+    worker *w = arg;
+    rl_context c = context_of(&w->h);
+    char *json = NULL;
+    rl_model m = {.path = w->in};
+    rl_options o = {.struct_size = sizeof o, .context = &c};
+    w->s = rl_model_explain(&m, NULL, &o, &json, NULL);
+    w->out = json;
+    return NULL;
+}
+
+static void threads(const char *in) {
+    worker w[4];
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++) {
+        w[i] = (worker){.in = in};
+        check(pthread_create(&t[i], NULL, work, &w[i]) == 0, "a thread");
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(t[i], NULL);
+        check(w[i].s == RL_OK && strcmp(w[i].out, w[0].out) == 0, "contexts in several threads do not meet");
+    }
+    for (int i = 0; i < 4; i++) {
+        release(&w[i].h, w[i].out, strlen(w[i].out) + 1);
+        check(w[i].h.live == 0, "the text was the only thing left");
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) return 2;
+    callbacks(argv[1], argv[2]);
+    reports(argv[1], argv[2]);
+    sessions(argv[1], argv[2]);
+    threads(argv[1]);
+    return nfail != 0;
+}
