@@ -259,6 +259,8 @@ static rl_status run_all(rl_pass_run *r) {
     r->closed = r->g->closed = true;
     rl_status s = run_once(r);
     r->opt = opt;
+    r->out->proof.checked = false; /* with its bodies open the model may need fewer */
+    r->out->proof.why = rl_internz(r->g->ctx, "a form could not be written, so bodies stayed as they are");
     return s;
 }
 

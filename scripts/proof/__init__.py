@@ -6,6 +6,7 @@
     model.py    an ONNX model: constants, sizes, the nodes that matter
     sizes.py    sizes of all tensors, unknown ones as numbers that cannot be mistaken; bodies.py: what If, Loop and Scan give
     flat.py     bodies and what is around them as one sequence of nodes; links.py: what crosses the border of a body
+    calls.py    what calls of model-local functions make
     labels.py   what each op works on: its dims, which may move (the tables of the problem)
     atoms.py    dims cut into atoms, tensors joined into values
     forms.py    tokens, groups and forms of each op
@@ -19,6 +20,3 @@ Nothing here runs relayout; onnx and numpy are all it needs.
 class Refused(Exception):
     """The certificate does not hold, and why."""
 
-
-class NotRebuilt(Refused):
-    """It may hold, but this checker cannot tell."""

@@ -96,8 +96,9 @@ class Value:
 class Problem:
     """The assignment problem of a model: units, values, and for each node what it works on."""
 
-    def __init__(self, model):
+    def __init__(self, model, empties):
         self.model, self.forest = model, Forest()
+        self.empties = empties  # are tensors without elements constants, whatever makes them?
         self.unit = {}
         self.input_sizes = {d for n in model.graph.inputs for d in model.sizes.dims.get(n) or ()}
         nodes = model.graph.nodes

@@ -15,7 +15,7 @@ from .flat import turns
 from .formula import evaluate
 from .labels import is_moving
 from .model import Model
-from .sizes import known
+from .sizes import SMALL, known
 
 MAXENUM = 50_000  # configurations that are listed where forms cannot be compared as such
 CAP = 10 ** 12    # bytes of one copy are not counted further
@@ -127,7 +127,11 @@ class Comparison:
         what = f"op {k} ({op.role} '{op.name}' {op.type})".replace(" )", ")")
         if op.type != shape.type:
             raise Refused(f"{what}: is a {shape.type}")
-        if Counter(p.tensor for p in op.pins) != Counter(t for _, t, _ in shape.pins):
+        said, have = Counter(p.tensor for p in op.pins), Counter(t for _, t, _ in shape.pins)
+        if not said - have and said != have and all(map(self.may_be_known, have - said)):
+            self.lost.append(f"contents of '{min(have - said)}'")
+            return
+        if said != have:
             raise Refused(f"{what}: pins {[p.tensor for p in op.pins]} in the file, {[t for _, t, _ in shape.pins]} here")
         why = None
         for order in pairings([p.tensor for p in op.pins], [t for _, t, _ in shape.pins]):
@@ -137,6 +141,11 @@ class Comparison:
         if op.fixed and all(map(self.problem.model.empty, (p.tensor for p in op.pins))):
             return  # a tensor without elements is a constant, whatever makes it, and an op that reads such a one is fixed
         raise Refused(f"{what}: {why}")
+
+    def may_be_known(self, name):
+        """Small, and made of parts: its contents can be those of a constant part, which is not followed here."""
+        dims, n = self.sizes.dims[name], self.problem.model.made.get(name)
+        return n is not None and n.op in ("Concat", "Gather", "Slice", "Split") and all(map(known, dims)) and self.sizes.count[name] <= SMALL
 
     def differs(self, op, shape, order):
         """Why the op's configurations do not do; order[i]: our pin for the file's pin i. None: they do."""
@@ -345,28 +354,37 @@ class Pair:
 
     def check(self, proof):
         """Raises Refused; returns the names of what could not be rebuilt."""
-        self.rebuild(proof)
+        try:
+            lost = self.compare(proof, False)
+        except Refused:
+            if not any(self.model.empty(v.name) for v in proof.values):
+                raise
+            lost = self.compare(proof, True)
+        self.check_result(proof)
+        return lost
+
+    def compare(self, proof, empties):
+        self.rebuild(proof, empties)
         compared = Comparison(proof, self.problem, self.shapes)
         compared.run()
-        self.check_result(proof)
         return compared.lost
 
-    def rebuild(self, proof):
-        """A tensor that a node computes from constants alone may stay a variable, where this checker does not know its contents
-        either: then it is one in both. No stored constant may. And a Transpose of an empty tensor may make a constant of its own."""
+    def rebuild(self, proof, empties):
+        """A tensor that a node computes from constants alone may stay a variable, where its contents are too many for this checker
+        too or the program does not compute such an op: then it is one in both. No stored constant may. And a Transpose of an empty tensor may make a constant of its own."""
         m = self.model
         made = {o: n for n in m.nodes for o in n.output}
         values = {v.name for v in proof.values if v.name in made}
         variable = {n for n in values & m.computed if made[n].op != "Constant" and not is_moving(made[n]) and m.sizes.count.get(n) != 0}
-        known = sorted(variable & set(m.contents))
+        known = variable & set(m.contents) - m.uncomputed()
         if known:
-            raise Refused(f"'{known[0]}' is a constant, and a variable in the file")
+            raise Refused(f"'{min(known)}' is a constant, and a variable in the file")
         self.kept = sorted(variable)
         names = variable | {n for n in values if made[n].op == "Transpose" and m.empty(n)}
-        if names != self.blocked:
-            self.blocked = names
+        if (names, empties) != self.blocked:
+            self.blocked = names, empties
             self.model.block(names)
-            self.problem = Problem(self.model)
+            self.problem = Problem(self.model, empties)
             self.shapes = all_shapes(self.problem)
 
     def check_result(self, proof):

@@ -135,7 +135,7 @@ class Forms:
         if a_batch and b_batch:
             self.add([(LEAD, M, K), (LEAD, K, N), (LEAD, M, N)])
             self.add([(LEAD, K, M), (LEAD, N, K), (LEAD, N, M)])
-        elif b_batch or (not a_var and b_var):
+        elif b_batch or (not a_batch and not a_var and b_var):
             self.weight_left(1, 0, M, not a_var)
             self.add([(K, M), (LEAD, K), (LEAD, M)], self.merged((K, M)))
             if not a_var and floats:

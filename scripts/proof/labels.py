@@ -556,13 +556,13 @@ def work_of(problem, node):
 
 
 def operands_known(problem, work):
-    """No operand of unknown type, and none that is empty, but for variables of pointwise ops."""
+    """No operand of unknown type, and none that is empty, but for variables of pointwise ops, where empty ones are no constants."""
     sizes = problem.model.sizes
     pointwise = handler_of(work.node) is Builder.pointwise
     for o in work.operands:
         if not sizes.elem.get(o.tensor):
             return False
-        if (0, 0) in sizes.dims[o.tensor] and (not pointwise or problem.model.data(o.tensor)):
+        if (0, 0) in sizes.dims[o.tensor] and (not pointwise or problem.empties or problem.model.data(o.tensor)):
             return False
     return True
 

@@ -13,6 +13,11 @@ from . import calls, flat
 from .sizes import RANDOM, Sizes
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
+# Of constants alone these make constants (docs/proof.md); what others make may be a variable.
+COMPUTED = set("""Abs Add And Cast CastLike Ceil Clip Concat Constant ConstantOfShape Cos CumSum Div Equal Erf Exp Expand EyeLike Flatten
+Floor Gather Gelu Gemm Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Log LogSoftmax MatMul Max Min Mod Mul Neg Not
+Or Pad Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round ScatterND Shape Sigmoid Sign Sin Size
+Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor""".split())
 KNOWN = 64  # elements of a known tensor of integers for which its node is dropped
 
 
@@ -232,6 +237,14 @@ class Model:
         """What a node's result hangs on: not what a known condition leaves aside."""
         cond = self.contents.get(n.inp(0)) if n.op == "Where" else None
         return n.input if cond is None or cond.size == 0 or cond.all() != cond.any() else [n.inp(0), n.inp(1 if cond.all() else 2)]
+
+    def uncomputed(self):
+        """What hangs on an op that is not computed, though its inputs are constants."""
+        found = set()
+        for n in self.nodes:
+            if n.op not in COMPUTED or any(x in found for x in n.input):
+                found.update(o for o in n.output if o in self.computed)
+        return found
 
     def empty(self, name):
         return (0, 0) in (self.sizes.dims.get(name) or ())

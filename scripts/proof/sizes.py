@@ -136,6 +136,8 @@ class World:
 
     def is_unknown(self, size):
         """Is it a size that nothing tells, not even in terms of others?"""
+        if self.world == 2:
+            return size is None or size == GUESS
         return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
 
     def own(self, node):
