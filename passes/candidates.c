@@ -85,14 +85,18 @@ static uint64_t key_of(const rl_oplegal *op, const uint32_t *order)
     return rl_hash_bytes(order, op->npin * sizeof *order) | 1;
 }
 
-/* Adds a configuration; of several with the same orders at all pins the cheapest stays. config 0 is the model as it stands. */
+/* Adds a configuration; of several with the same orders at all pins the cheapest stays. Its tokens are copied. config 0 is the model as it stands. */
 static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t *order, rl_hash *seen)
 {
+    uint32_t ntoken = op->form[c.form].start[RL_MAXGROUP], known;
     c.charge = rl_config_charge(p, op, &c);
     uint64_t h = key_of(op, order);
-    for (uint32_t i; (i = rl_hash_get(seen, h)) != RL_NONE; h++) {
-        if (memcmp(op->pinorder.p + i * op->npin, order, op->npin * sizeof *order) != 0) continue;
-        if (i > 0 && cheaper(op, &c, &op->config.p[i])) op->config.p[i] = c;
+    for (; (known = rl_hash_get(seen, h)) != RL_NONE; h++)
+        if (memcmp(op->pinorder.p + known * op->npin, order, op->npin * sizeof *order) == 0) break;
+    if (known == 0 || (known != RL_NONE && !cheaper(op, &c, &op->config.p[known]))) return;
+    c.token = rl_copy(p->mem, c.token, ntoken + 1u);
+    if (known != RL_NONE) {
+        op->config.p[known] = c;
         return;
     }
     rl_hash_put(seen, h, op->config.n);
@@ -171,6 +175,14 @@ static uint32_t project(const rl_oplegal *op, const rl_form *f, uint32_t g, uint
     return n;
 }
 
+/* Has a token several atoms there?  Else first and last are the same. */
+static bool is_wide(const rl_oplegal *op, uint32_t operand)
+{
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (op->token[t].natom[operand] > 1) return true;
+    return false;
+}
+
 static bool holds(const uint8_t *t, uint32_t n, uint8_t x) { return n && memchr(t, x, n) != NULL; }
 
 /* Tokens that an operand lacks: as in each known permutation, first, and last. */
@@ -204,8 +216,9 @@ static void known_perms(rl_plan *p, const rl_oplegal *op, const rl_form *f, uint
         for (uint32_t o = 0; o < op->noperand; o++) {
             if (!op->operand[o].pin) continue;
             const rl_cls *c = &p->cls.p[op->operand[o].cls];
+            uint32_t nway = 1 + is_wide(op, o);
             for (uint32_t i = 0; i < c->order.n; i++)
-                for (uint32_t last = 0; last < 2; last++) {
+                for (uint32_t last = 0; last < nway; last++) {
                     uint32_t n = project(op, f, g, o, c->order.p[i].p, c->natom, last != 0, t);
                     if (n == 0) continue;
                     if (n == size && pass == 0) add_perm(s, t, size, c->order.p[i].level);
@@ -256,7 +269,7 @@ static bool bent(const collector *k, const rl_config *c)
 static bool combine(collector *k, const perms *set)
 {
     const rl_form *f = &k->op->form[k->form];
-    uint32_t at[RL_MAXGROUP] = {0}, ntok = f->start[RL_MAXGROUP], g;
+    uint32_t at[RL_MAXGROUP] = {0}, g;
     do {
         uint32_t level = k->level;
         for (g = 0; g < RL_MAXGROUP; g++) {
@@ -266,7 +279,6 @@ static bool combine(collector *k, const perms *set)
         rl_config c = {k->form, k->token, 0};
         if (!k->full && bent(k, &c)) level = RL_MAX(level, k->level + 1);
         if (level <= k->maxlevel && config_orders(k->p, k->op, &c, k->full, level, k->order)) {
-            c.token = rl_copy(k->p->mem, k->token, ntok + 1u);
             push_config(k->p, k->op, c, k->order, k->seen);
             if (!k->full && k->op->config.n >= MAXCONFIG) return false;
         }
@@ -307,7 +319,7 @@ static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, u
                    .order = rl_new(tmp, uint32_t, op->npin + 1), .token = rl_new(tmp, uint8_t, f->start[RL_MAXGROUP] + 1)};
     for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
         uint32_t size = f->start[g + 1] - f->start[g];
-        uint32_t max = full ? factorial(size) : MAXPERM;
+        uint32_t max = full || size <= 4 ? factorial(size) : MAXPERM; /* 5! is more */
         set[g] = (perms){rl_new(tmp, perm, max), 0, max};
         if (full) {
             uint8_t t[RL_MAXATOM];
@@ -322,12 +334,13 @@ static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, u
     for (uint32_t o = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin) continue;
         const rl_cls *c = &p->cls.p[op->operand[o].cls];
+        uint32_t nway = 1 + is_wide(op, o);
         for (uint32_t i = 0, n = c->order.n; i < n; i++) {
             k.operand = o;
             k.natom = c->natom;
             k.from = c->order.p[i].p;
             k.level = c->order.p[i].level;
-            for (uint32_t last = 0; last < 2; last++)
+            for (uint32_t last = 0; last < nway; last++)
                 if (!from_order(&k, set, last != 0)) return;
         }
     }

@@ -240,9 +240,9 @@ static void leave_as_it_stands(maker *m)
     make_claim(m, true);
 }
 
-rl_status rl_pass_prove(rl_pass_run *r)
+static rl_status prove(rl_pass_run *r, rl_arena *mem)
 {
-    maker m = {.p = r->plan, .mem = r->tmp};
+    maker m = {.p = r->plan, .mem = mem};
     rl_proof *x = &r->out->proof;
     m.c.bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
     m.c.noutside = outside(r->plan);
@@ -264,6 +264,15 @@ rl_status rl_pass_prove(rl_pass_run *r)
     x->stands = m.c.cost.count;
     x->stands_bytes = m.c.cost.bytes;
     return RL_OK;
+}
+
+rl_status rl_pass_prove(rl_pass_run *r)
+{
+    rl_arena mem;
+    rl_arena_init(&mem, r->g->ctx);
+    rl_status s = prove(r, &mem);
+    rl_arena_free(&mem);
+    return s;
 }
 
 void rl_prove_problem(rl_pass_run *r, bool bytes_first, rl_text *out)

@@ -395,8 +395,12 @@ static rl_status read_nodes(rl_level *l, rl_span bytes) {
 
 static rl_status read_fields(rl_level *l, rl_span bytes) {
     rl_wire w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);)
+    size_t n = 0;
+    for (rl_field f; rl_wire_next(&w, &f); n++)
         if (f.number == GRAPH_NAME) l->g->name = rl_intern(l->r->ctx, (const char *)f.body.p, f.body.n);
+    /* Most fields make a value, and the passes as many again: a vector that grows leaves as much behind.  Bounded as in read_nodes. */
+    l->g->valcap = (uint32_t)RL_MIN(2 * n, bytes.n / MIN_NODE);
+    l->g->val = rl_new(&l->g->mem, rl_valinfo, l->g->valcap);
     RL_TRY(each_field(l, bytes, GRAPH_INPUT, rl_read_input));
     RL_TRY(each_field(l, bytes, GRAPH_INITIALIZER, rl_read_initializer));
     RL_TRY(each_field(l, bytes, GRAPH_SPARSE_INITIALIZER, rl_read_sparse));
