@@ -240,6 +240,13 @@ static void leave_as_it_stands(maker *m)
     make_claim(m, true);
 }
 
+/* Two seconds, or the time limit if that is less: the largest real models take 1.5. */
+static uint64_t most_work(const rl_passopt *o)
+{
+    double seconds = o->time_limit > 0 ? RL_MIN(o->time_limit, 2.0) : 2.0;
+    return (uint64_t)(seconds * (double)RL_CERT_SECOND);
+}
+
 static rl_status prove(rl_pass_run *r, rl_arena *mem)
 {
     maker m = {.p = r->plan, .mem = mem};
@@ -252,7 +259,7 @@ static rl_status prove(rl_pass_run *r, rl_arena *mem)
     make_claim(&m, false);
     *x = (rl_proof){.made = true, .count = m.c.cost.count, .bytes = m.c.cost.bytes, .bound = m.c.bound.count, .bound_bytes = m.c.bound.bytes,
                     .outside = m.c.noutside};
-    rl_status s = rl_cert_check(r->g->ctx, &m.c, MOSTSTATES);
+    rl_status s = rl_cert_check(r->g->ctx, &m.c, MOSTSTATES, most_work(r->opt));
     if (s != RL_OK && s != RL_EPROOF) return s;
     x->checked = s == RL_OK;
     if (!x->checked) x->why = rl_internz(r->g->ctx, r->g->ctx->error);

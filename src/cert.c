@@ -251,21 +251,21 @@ static rl_status check_bound(rl_cert_work *w) {
     return RL_OK;
 }
 
-static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_t maxstate) {
+static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_t maxstate, uint64_t maxwork) {
     for (uint32_t v = 0; v < c->nvalue; v++) RL_TRY(check_value(ctx, c, v));
     for (uint32_t i = 0; i < c->nop; i++) RL_TRY(check_op(ctx, c, i));
     RL_TRY(check_assignment(ctx, mem, c));
-    rl_cert_work w = {.ctx = ctx, .mem = mem, .c = c, .maxstate = maxstate, .index.mem = mem,
+    rl_cert_work w = {.ctx = ctx, .mem = mem, .c = c, .maxstate = maxstate, .maxwork = maxwork, .index.mem = mem,
                       .local = rl_new(mem, uint32_t, c->nvalue), .stamp = rl_new(mem, uint32_t, c->nvalue)};
     w.menus = (rl_cert_menus){.mem = mem, .c = c, .limit = maxstate, .place = kept_places(mem, c), .index.mem = mem};
     list_pins(&w);
     return check_bound(&w);
 }
 
-rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate) {
+rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork) {
     rl_arena mem;
     rl_arena_init(&mem, ctx);
-    rl_status s = check_all(ctx, &mem, c, maxstate);
+    rl_status s = check_all(ctx, &mem, c, maxstate, maxwork);
     rl_arena_free(&mem);
     return s;
 }

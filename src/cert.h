@@ -61,10 +61,10 @@ typedef struct {
 
 /* Checks everything that needs no model (docs/proof.md, section 4, 1 to 3).  RL_OK: the claim holds as it stands, be it a minimum
  * or a gap.  RL_EPROOF with what is wrong where it does not; or where it cannot be told, as an op has more than `maxstate`
- * configurations, or the table of a component keeps more states than that after an op, or would compare RL_CERT_TIMES
- * as many in all (with a million: some ten seconds). */
-enum { RL_CERT_TIMES = 1024 };
-rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate);
+ * configurations, or the table of a component keeps more states than that after an op, or all tables together take more than
+ * `maxwork` comparisons.  The work is counted, not timed, so that the answer is the same everywhere. */
+#define RL_CERT_SECOND UINT64_C(400000000) /* comparisons that take about a second */
+rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork);
 
 /* The file.  What is printed reads as the same certificate.  Reading: out is in mem; RL_EPROOF with "file:line: what". */
 void rl_cert_print(const rl_cert *c, rl_text *out);

@@ -95,6 +95,7 @@ typedef struct {
     rl_hash index;
     struct { struct rl_cert_proved { const uint32_t *key; uint32_t n; } *p; uint32_t n, cap; } proved;
     uint32_t maxstate;
+    uint64_t work, maxwork;                         /* comparisons of the tables so far */
 } rl_cert_work;
 
 /* cert.c: whether an op names one order only at each pin, come what may. */
@@ -104,7 +105,8 @@ rl_cert_key rl_cert_key_of(const rl_cert *c, rl_cert_cost x);
 /* Checks that no choice makes the part cheaper than it says. */
 rl_status rl_cert_part_check(rl_cert_work *w, uint32_t part);
 
-/* No choice costs less than the claim; or one does, *left; or neither could be shown within the limits of cert.h. */
+/* No choice costs less than the claim; or one does, *left; or neither could be shown within the limits of cert.h.  Adds to *work, and
+ * stops when that is over maxwork. */
 typedef enum { RL_CERT_HOLDS, RL_CERT_CHEAPER, RL_CERT_TOO_MANY } rl_cert_verdict;
-rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, rl_cert_key *left);
+rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, uint64_t maxwork, uint64_t *work, rl_cert_key *left);
 #endif

@@ -304,8 +304,11 @@ static rl_status prove(builder *b, uint32_t k) {
     folds = find_images(b, image);
     for (uint32_t j = 0; j < nop && folds; j++) folds = fill_step(b, &t.step[j], j, map[j], image, only);
     if (!folds) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: its folds do not take configurations to configurations", k);
-    rl_cert_verdict is = rl_cert_table_fill(b->tmp, &t, b->w->maxstate, &left);
+    rl_cert_verdict is = rl_cert_table_fill(b->tmp, &t, b->w->maxstate, b->w->maxwork, &b->w->work, &left);
     if (is == RL_CERT_HOLDS) return RL_OK;
+    if (b->w->work > b->w->maxwork)
+        return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u (from op %u on): not decided after %" PRIu64 " comparisons", k, b->part->op[0],
+                       b->w->maxwork);
     if (is == RL_CERT_TOO_MANY)
         return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u (from op %u on): its table would have more than %u states", k, b->part->op[0],
                        b->w->maxstate);

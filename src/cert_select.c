@@ -68,6 +68,7 @@ static bool is_dominated(rl_filler *d, uint32_t s, rl_cert_key spare) {
         asked = rl_key_add(asked, d->t->weight[rare[i]]);
         for (uint32_t l = d->kept.head[rare[i]]; l; l = d->kept.link.p[l - 1].next) {
             uint32_t a = d->kept.link.p[l - 1].set;
+            d->work++;
             if (d->asked[a] == s + 1) continue;
             d->asked[a] = s + 1;
             d->work += rl_layer_size(f, a);
@@ -99,6 +100,7 @@ static rl_cert_key least_whole(rl_filler *d, uint32_t s, rl_cert_key apart) {
     for (size_t i = f->beg[s]; i < f->beg[s + 1]; i++)
         for (uint32_t l = d->guides.head[f->elem[i]]; l; l = d->guides.link.p[l - 1].next) {
             uint32_t t = d->guides.link.p[l - 1].set;
+            d->work++;
             if (!d->shared[t].major && !d->shared[t].minor) d->sharing[n++] = t;
             d->shared[t] = rl_key_add(d->shared[t], d->t->weight[f->elem[i]]);
         }
@@ -173,6 +175,7 @@ static uint32_t nearest_seed(rl_filler *d, uint32_t s, rl_cert_key *shared, uint
     for (size_t i = f->beg[s]; i < f->beg[s + 1]; i++)
         for (uint32_t l = d->kept.head[f->elem[i]]; l; l = d->kept.link.p[l - 1].next) {
             uint32_t k = d->kept.link.p[l - 1].set;
+            d->work++;
             if (!shared[k].major && !shared[k].minor) sharing[n++] = k;
             shared[k] = rl_key_add(shared[k], d->t->weight[f->elem[i]]);
         }
@@ -196,7 +199,7 @@ static void merge_states(rl_filler *d, rl_rank *r, uint32_t n, uint32_t into) {
         uint32_t s = r[(uint64_t)n * k / into].id;
         add_holder(d->mem, &d->kept, k, f->elem + f->beg[s], rl_layer_size(f, s));
     }
-    for (uint32_t k = 0; k < n; k++) r[k].cost = (rl_cert_key){nearest_seed(d, r[k].id, shared, sharing), 0};
+    for (uint32_t k = 0; k < n && !rl_filler_spent(d); k++) r[k].cost = (rl_cert_key){nearest_seed(d, r[k].id, shared, sharing), 0};
     clear_holders(&d->kept, f->elem, f->nelem);
     qsort(r, n, sizeof *r, rl_rank_compare);
     for (uint32_t k = 1; k <= n; k++) {
@@ -228,7 +231,7 @@ void rl_step_select(rl_filler *d) {
     rl_cert_key apart = {INT64_MAX / 2, INT64_MAX / 2};
     for (uint32_t t = 0; d->guide && t < d->guide->n; t++)
         if (rl_key_less(d->guide->cost[t], apart)) apart = d->guide->cost[t];
-    for (uint32_t k = 0; k < f->n; k++) {
+    for (uint32_t k = 0; k < f->n && !rl_filler_spent(d); k++) {
         rl_rank r = d->order[k];
         bool many = n / 2 >= d->cap; /* most will be merged: not worth the comparison */
         if (k && !many && is_dominated(d, r.id, rl_key_sub(r.cost, cheapest))) continue;

@@ -184,7 +184,7 @@ static void mark_new(rl_filler *d, uint32_t s, uint32_t b) {
 static void expand(rl_filler *d, uint32_t s) {
     rl_cert_view *v = &d->op;
     compare_state(d, s);
-    d->work += v->ntouched;
+    d->work += v->ntouched + d->nstay;
     uint32_t b = RL_NONE;
     rl_cert_key least = {INT64_MAX, INT64_MAX};
     for (uint32_t k = 0; k < v->ntouched; k++) {
@@ -219,7 +219,7 @@ bool rl_step_take(rl_filler *d, uint32_t most) {
     if (d->tablecap) memset(d->table, 0, d->tablecap * sizeof *d->table);
     for (uint32_t s = 0; s < d->cur.n; s++) {
         expand(d, s);
-        if (d->next.n > most) return false;
+        if (d->next.n > most || rl_filler_spent(d)) return false;
     }
     return true;
 }

@@ -105,8 +105,8 @@ static rl_cert_key meet_first(const rl_filler *d) {
 }
 
 /* From no op to all; other: the layers of the pass in the other direction, or NULL.  layer[i] becomes what i ops leave.
- * False when all passes together have done more work than `most`, or one state leads to too many. */
-static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_layer_sets *layer, uint64_t most) {
+ * False when the work is spent, or one state leads to too many. */
+static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_layer_sets *layer) {
     uint32_t n = d->t->nstep;
     d->merged = false;
     look_ahead(d);
@@ -121,16 +121,16 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
         const rl_cert_step *s = rl_step_at(d, d->pos);
         d->meet = rl_key_add(d->meet, rl_key_sub(s->credit[d->backward], s->credit[!d->backward]));
         while (!rl_step_take(d, MOST_MADE))
-            if (!rl_step_shrink(d)) return false;
+            if (rl_filler_spent(d) || !rl_step_shrink(d)) return false;
         rl_step_select(d);
-        if (d->work > most) return false;
+        if (rl_filler_spent(d)) return false;
     }
     layer[d->pos] = copy_layer(record, &d->cur);
     return true;
 }
 
-rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, rl_cert_key *left) {
-    rl_filler d = {.mem = mem, .t = t};
+rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, uint64_t maxwork, uint64_t *work, rl_cert_key *left) {
+    rl_filler d = {.mem = mem, .t = t, .work = *work, .maxwork = maxwork};
     rl_arena record[2];
     rl_layer_sets *layer[2];
     uint32_t most = RL_MIN(maxstate, RL_MAX((uint32_t)ALL_LAYERS / RL_MAX(t->nstep, 1u), (uint32_t)FIRST_CAP));
@@ -143,7 +143,7 @@ rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32
     d.cap = RL_MIN((uint32_t)FIRST_CAP, maxstate);
     for (bool first = true; is == RL_CERT_TOO_MANY && d.cap <= most; first = false, d.backward = !d.backward) {
         rl_arena_free(&record[d.backward]);
-        if (!pass(&d, &record[d.backward], first ? NULL : layer[!d.backward], layer[d.backward], (uint64_t)maxstate * RL_CERT_TIMES)) break;
+        if (!pass(&d, &record[d.backward], first ? NULL : layer[!d.backward], layer[d.backward])) break;
         const rl_layer_sets *end = &d.cur; /* one state at most: after the last op all sets are empty */
         if (!end->n) is = RL_CERT_HOLDS;
         else if (!d.merged) is = RL_CERT_CHEAPER;
@@ -151,5 +151,6 @@ rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32
         d.cap *= 2;
     }
     for (uint32_t i = 0; i < 2; i++) rl_arena_free(&record[i]);
+    *work = d.work;
     return is;
 }

@@ -62,7 +62,7 @@ typedef struct {
     rl_cert_key *shared;        /* [guide's states] */
     uint32_t *sharing, sharecap;
     bool merged;
-    uint64_t work;       /* configurations tried and states compared so far, by all passes */
+    uint64_t work, maxwork; /* configurations tried and states compared so far, by all passes of all tables; the most there may be */
 } rl_filler;
 
 static inline uint32_t rl_layer_size(const rl_layer_sets *f, uint32_t s) { return (uint32_t)(f->beg[s + 1] - f->beg[s]); }
@@ -73,12 +73,15 @@ static inline rl_cert_key rl_credit_at(const rl_filler *d, uint32_t pos) {
     return rl_step_at(d, pos)->credit[d->backward];
 }
 
+/* What is being done is given up, and what it has made so far means nothing. */
+static inline bool rl_filler_spent(const rl_filler *d) { return d->work > d->maxwork; }
+
 /* Room for one more set of up to nelem elements. */
 void rl_layer_reserve(rl_arena *mem, rl_layer_sets *f, size_t nelem);
 void rl_layer_empty(rl_layer_sets *f);
 int rl_rank_compare(const void *a, const void *b); /* cheap first, of equal cost the larger first */
 
-/* Takes the op at d->pos: from d->cur to d->next.  False where that makes more than `most` states. */
+/* Takes the op at d->pos: from d->cur to d->next.  False where that makes more than `most` states, or the work is spent. */
 bool rl_step_take(rl_filler *d, uint32_t most);
 /* Moves the states of d->next that must be looked at to d->cur; merges some if they are more than d->cap. */
 void rl_step_select(rl_filler *d);

@@ -621,7 +621,7 @@ static rl_status check_cert(line *l, rl_graph *in, rl_graph *out, rl_arena *mem)
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_file_read(l->proof, &file));
     RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file.p, file.n, &c));
-    RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES));
+    RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES, 10 * RL_CERT_SECOND));
     RL_TRY(rl_restate(in, &l->pass, c.bytes_first, &problem));
     RL_TRY(same_problem(l, &file, &problem, c.noutside));
     RL_TRY(count_moving(l, out, &moving));

@@ -66,19 +66,19 @@ static char *base_text(void) {
     return b;
 }
 
-static rl_status parse_and_check(rl_ctx *ctx, const char *text, size_t n, uint32_t maxstate) {
+static rl_status parse_and_check(rl_ctx *ctx, const char *text, size_t n, uint32_t maxstate, uint64_t maxwork) {
     rl_arena mem;
     rl_cert c;
     rl_arena_init(&mem, ctx);
     rl_status s = rl_cert_parse(ctx, &mem, "f", text, n, &c);
-    if (s == RL_OK) s = rl_cert_check(ctx, &c, maxstate);
+    if (s == RL_OK) s = rl_cert_check(ctx, &c, maxstate, maxwork);
     rl_arena_free(&mem);
     return s;
 }
 
 static void check_holds(const char *text, int line) {
     CHECK_CTX(ctx);
-    rl_status s = parse_and_check(ctx, text, strlen(text), 1000);
+    rl_status s = parse_and_check(ctx, text, strlen(text), 1000, RL_CERT_SECOND);
     if (s != RL_OK) fprintf(stderr, "line %d: %s\n", line, ctx->error);
     CHECK(s == RL_OK);
     rl_ctx_free(ctx);
@@ -88,7 +88,7 @@ static void check_holds(const char *text, int line) {
 /* Refused, with `why` in the message. */
 static void check_refused(const char *text, const char *why, int line) {
     CHECK_CTX(ctx);
-    CHECK(parse_and_check(ctx, text, strlen(text), 1000) == RL_EPROOF);
+    CHECK(parse_and_check(ctx, text, strlen(text), 1000, RL_CERT_SECOND) == RL_EPROOF);
     if (!strstr(ctx->error, why)) fprintf(stderr, "line %d: got '%s', wanted '%s'\n", line, ctx->error, why);
     CHECK(strstr(ctx->error, why) != NULL);
     rl_ctx_free(ctx);
@@ -101,6 +101,16 @@ static void check_changed(const char *was, const char *now, const char *why, int
     free(text);
 }
 #define REFUSED(was, now, why) check_changed(was, now, why, __LINE__)
+
+/* What would take too long is not proved, and says so. */
+TEST(work_is_limited) {
+    CHECK_CTX(ctx);
+    char *text = base_text();
+    CHECK(parse_and_check(ctx, text, strlen(text), 1000, 0) == RL_EPROOF);
+    CHECK(strstr(ctx->error, "component 0 (from op 1 on): not decided after 0 comparisons") != NULL);
+    free(text);
+    rl_ctx_free(ctx);
+}
 
 TEST(holds_and_prints) {
     CHECK_CTX(ctx);
@@ -211,8 +221,8 @@ TEST(objective_and_limits) {
     char *base = base_text(), *a = replaced(base, "objective nodes", "objective bytes");
     HOLDS(a); /* (40, 1) bytes first is the least, too */
     CHECK_CTX(ctx);
-    CHECK(parse_and_check(ctx, base, strlen(base), 2) == RL_EPROOF && strstr(ctx->error, "more than 2 configurations"));
-    CHECK(parse_and_check(ctx, base, strlen(base), 8) == RL_OK);
+    CHECK(parse_and_check(ctx, base, strlen(base), 2, RL_CERT_SECOND) == RL_EPROOF && strstr(ctx->error, "more than 2 configurations"));
+    CHECK(parse_and_check(ctx, base, strlen(base), 8, RL_CERT_SECOND) == RL_OK);
     REFUSED("bytes 96", "bytes 9223372036854775807", "the assignment");
     REFUSED("bytes 40", "bytes 9223372036854775807", "the sum of its weights is too large");
     free(a);
@@ -252,7 +262,7 @@ TEST(prefixes) {
         char *cut = malloc(n ? n : 1);
         CHECK_CTX(ctx);
         memcpy(cut, base, n);
-        CHECK(parse_and_check(ctx, cut, n, 1000) == RL_EPROOF);
+        CHECK(parse_and_check(ctx, cut, n, 1000, RL_CERT_SECOND) == RL_EPROOF);
         rl_ctx_free(ctx);
         free(cut);
     }
@@ -274,11 +284,12 @@ TEST(many_equal) {
                2 * i, i, 2 * i + 1, i, i);
     for (uint32_t i = 0; i < N; i++) rl_put(&t, "component %u 1 96 %u\n", i, 2 * i + 1);
     rl_put(&t, "outside 0\nclaim %d %d %d %d\nend\n", 2 * N, 192 * N, N, 96 * N);
-    CHECK(parse_and_check(ctx, t.p, t.n, 1000) == RL_OK);
+    CHECK(parse_and_check(ctx, t.p, t.n, 1000, RL_CERT_SECOND) == RL_OK);
     rl_ctx_free(ctx);
 }
 
 int main(void) {
+    RUN(work_is_limited);
     RUN(holds_and_prints);
     RUN(wrong_sums);
     RUN(wrong_bound);
