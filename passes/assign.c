@@ -171,9 +171,9 @@ static void problem_of(rl_plan *p, const scale *s, bool mild, rl_problem *q)
 /* Conversions of an assignment, from the definition; *time, if not NULL: what they take, and what is charged. */
 static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp, int64_t *time)
 {
-    rl_hash seen = {.mem = tmp};
     int64_t n = 0, t = 0;
-    bool *any = rl_new(tmp, bool, p->cls.n);
+    const uint32_t *start = rl_order_starts(p, tmp);
+    bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         uint32_t pin = 0;
@@ -181,9 +181,8 @@ static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp,
         for (uint32_t o = 0; o < op->noperand; o++) {
             if (!op->operand[o].pin) continue;
             uint32_t cls = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
-            uint64_t key = ((uint64_t)cls << 24 | order) + 1;
-            if (rl_hash_get(&seen, key) != RL_NONE) continue;
-            rl_hash_put(&seen, key, 1);
+            if (seen[start[cls] + order]) continue;
+            seen[start[cls] + order] = true;
             n += any[cls];
             if (any[cls]) t += move_time(p, cls);
             any[cls] = true;
@@ -250,23 +249,23 @@ static void cost_before(const rl_plan *p, int64_t *cost)
 
 /* One order that some op names at a class. */
 typedef struct { uint32_t cls, order; bool made, only_matmul; } naming;
-typedef struct { naming *p; uint32_t n, cap; rl_hash index; } namings;
+typedef struct { naming *p; uint32_t n, cap; } namings;
 
 static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings *all)
 {
-    all->index.mem = tmp;
+    const uint32_t *start = rl_order_starts(p, tmp);
+    uint32_t *place = rl_new(tmp, uint32_t, start[p->cls.n]); /* 1 + its naming */
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         uint32_t pin = 0;
         for (uint32_t o = 0; o < op->noperand; o++) {
             if (!op->operand[o].pin) continue;
             uint32_t cls = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
-            uint64_t key = ((uint64_t)cls << 24 | order) + 1;
-            uint32_t i = rl_hash_get(&all->index, key);
-            if (i == RL_NONE) {
-                rl_hash_put(&all->index, key, i = all->n);
+            if (!place[start[cls] + order]) {
                 rl_push(tmp, *all, ((naming){cls, order, false, true}));
+                place[start[cls] + order] = all->n;
             }
+            uint32_t i = place[start[cls] + order] - 1;
             bool makes = op->operand[o].out || rl_same(op->operand[o].tensor, p->cls.p[cls].first);
             all->p[i].made |= makes && (op->operand[o].out || op->node.i == RL_NONE);
             all->p[i].only_matmul &= is_matmul(p->g, op->node);

@@ -170,10 +170,17 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
     *out = (rl_problem){q->cls.n, q->op.n, weight, norder, op, NULL};
 }
 
+uint32_t *rl_order_starts(const rl_plan *p, rl_arena *mem)
+{
+    uint32_t *start = rl_new(mem, uint32_t, (size_t)p->cls.n + 1);
+    for (uint32_t c = 0; c < p->cls.n; c++) start[c + 1] = start[c] + p->cls.p[c].order.n;
+    return start;
+}
+
 void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp)
 {
-    rl_hash seen = {.mem = tmp};
-    bool *any = rl_new(tmp, bool, p->cls.n);
+    const uint32_t *start = rl_order_starts(p, tmp);
+    bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
     memset(cost, 0, p->ncomp * sizeof *cost);
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
@@ -181,9 +188,8 @@ void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_are
         for (uint32_t o = 0; o < op->noperand; o++) {
             if (!op->operand[o].pin) continue;
             uint32_t c = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
-            uint64_t key = ((uint64_t)c << 24 | order) + 1;
-            if (rl_hash_get(&seen, key) != RL_NONE) continue;
-            rl_hash_put(&seen, key, 1);
+            if (seen[start[c] + order]) continue;
+            seen[start[c] + order] = true;
             cost[p->cls.p[c].comp].count += any[c];
             cost[p->cls.p[c].comp].bytes += any[c] ? p->cls.p[c].bytes : 0;
             any[c] = true;
