@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time and memory on graphs of 1 thousand to 1 million nodes (graphs.py), beside onnxruntime and onnxslim where these are installed.
 
-  scale.py                                  all of it: some 10 minutes, and 3 GiB of memory for the largest
+  scale.py                                  all of it: some 20 minutes, and 6 GB of memory for the largest
   scale.py ladder dense --nodes 10000 100000 --no-peers
 
 CPU: seconds that the process ran, in the program and in the system for it; next to them seconds by the clock, whole and by phase as
