@@ -177,7 +177,8 @@ def stats(model: Any, *, target: str = "generic", objective: str = "nodes", inpu
 
 
 def explain(model: Any, *, node: Optional[str] = None, target: str = "generic", objective: str = "nodes",
-            input_shapes: Optional[Shapes] = None, dims: Optional[Dims] = None, time_limit: float = 5.0, max_memory: int = 0, directory: Optional[str] = None) -> dict:
+            input_shapes: Optional[Shapes] = None, dims: Optional[Dims] = None, time_limit: float = 5.0, max_memory: int = 0,
+            directory: Optional[str] = None) -> dict:
     """Why each conversion stays, and where the other Transposes went (docs/explain.md).  node: only what this node or tensor has to do
     with."""
     options = _options(target, objective, time_limit, max_memory, None, None, dims, input_shapes)
