@@ -26,6 +26,7 @@
 #include "../runtime/run_cmd.h"
 #include "cert.h"
 #include "fix.h"
+#include "hint.h"
 #include "onnx.h"
 #include "ops.h"
 #include "report.h"
@@ -46,6 +47,9 @@ typedef struct {
     rl_runopt run;
     bool canonical, named_target;
     double start, read_time;
+    bool quiet, verbose;
+    rl_arena in_mem; /* of the model that came on stdin */
+    rl_text in_bytes;
 } line;
 
 /* ---- the command line ---- */
@@ -80,6 +84,8 @@ static const struct { const char *name, *arg; int key; unsigned commands; const 
     {"rtol", "X", O_RTOL, VERIFY, "relative tolerance (default 1e-4)"},
     {"atol", "X", O_ATOL, VERIFY, "absolute tolerance (default 1e-6)"},
     {"runs", "N", O_RUNS, VERIFY | BENCH, "verify: runs, each with other random inputs (default 1); bench: timed runs (default: a second)"},
+    {"quiet", NULL, 'q', OPTIMIZE, "print nothing but errors"},
+    {"verbose", NULL, 'v', MODEL, "say on stderr what each step does and takes"},
     {"help", NULL, 'h', ALL, "this text"},
     {"version", NULL, O_VERSION, ALL, "the version"},
 };
@@ -111,6 +117,11 @@ static const command commands[] = {
     {"ops", OTHER, "", "list the table of ops", list_ops},
     {"targets", TABLE, "", "print the table of targets, as a file for --target may have it", list_targets},
 };
+
+/* stdin or stdout. */
+static bool is_stdio(const char *path) {
+    return strcmp(path, "-") == 0;
+}
 
 static void complain(const char *file, const char *message) {
     if (!file || strncmp(message, file, strlen(file)) == 0) fprintf(stderr, "relayout: %s\n", message);
@@ -189,6 +200,8 @@ static rl_status set_option(line *l, int key, const char *arg) {
     char *end;
     switch (key) {
     case 'o': l->out = arg; return RL_OK;
+    case 'q': l->quiet = true; return RL_OK;
+    case 'v': l->verbose = true; return RL_OK;
     case O_JSON: l->json = arg; return RL_OK;
     case O_PROOF:
         l->proof = arg;
@@ -221,18 +234,33 @@ static size_t find_option(int key) {
     return i;
 }
 
+/* What getopt stumbled over, and what may have been meant. */
+static rl_status bad_option(const command *c, int key, const char *arg) {
+    const char *known[RL_LEN(options)];
+    char word[64];
+    size_t n = 0;
+    if (key == ':') return usage_error("%s wants a value", arg);
+    if (strncmp(arg, "--", 2) != 0) return usage_error("no option -%c", optopt);
+    snprintf(word, sizeof word, "%.*s", (int)RL_MIN(strcspn(arg + 2, "="), sizeof word - 1), arg + 2);
+    if (optopt) return usage_error("--%s takes no value", word);
+    for (size_t i = 0; i < RL_LEN(options); i++)
+        if (options[i].commands & c->mask) known[n++] = options[i].name;
+    const char *hint = rl_hint(word, known, n);
+    return usage_error("no option --%s%s%s%s", word, hint ? "; did you mean --" : "", hint ? hint : "", hint ? "?" : "");
+}
+
 /* *done: the line asked for help or the version, which were printed. */
 static rl_status parse_options(line *l, const command *c, int argc, char **argv, bool *done) {
     struct option longs[RL_LEN(options) + 1] = {0};
     for (size_t i = 0; i < RL_LEN(options); i++)
         longs[i] = (struct option){options[i].name, options[i].arg ? required_argument : no_argument, NULL, options[i].key};
-    argv[0] = (char[]){"relayout"}; /* what getopt's messages start with */
-    for (int key; (key = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
+    opterr = 0;
+    for (int key; (key = getopt_long(argc, argv, ":o:hqv", longs, NULL)) != -1;) {
         *done = key == 'h' || key == O_VERSION;
         if (key == 'h') help_options(c);
         if (key == O_VERSION) printf("relayout %s\n", RL_VERSION);
         if (*done) return RL_OK;
-        if (key == '?') return RL_EUSAGE; /* getopt has said what is wrong */
+        if (key == '?' || key == ':') return bad_option(c, key, argv[optind - 1]);
         size_t i = find_option(key);
         if (!(options[i].commands & c->mask)) return usage_error("%s takes no --%s", c->name, options[i].name);
         RL_TRY(set_option(l, key, optarg));
@@ -259,6 +287,11 @@ static rl_status parse_files(line *l, const command *c, int argc, char **argv) {
     if (c->mask == OPTIMIZE && n == 2 && !l->out) l->out = argv[optind + 1];
     else if (n > 1) return usage_error("%s: what is '%s'?", c->name, argv[optind + 1]);
     if (c->mask == OPTIMIZE && !l->out) return usage_error("%s: where does the result go? -o OUT", c->name);
+    if (is_stdio(l->in) && c->mask & EXEC) return usage_error("%s reads no model from stdin", c->name);
+    const char *piped[] = {l->out, l->json, l->proof};
+    int nstdout = 0;
+    for (size_t i = 0; i < RL_LEN(piped); i++) nstdout += piped[i] && is_stdio(piped[i]);
+    if (nstdout > 1) return usage_error("%s: only one thing can go to stdout", c->name);
     return RL_OK;
 }
 
@@ -287,10 +320,28 @@ static rl_status fix_dims(const line *l, rl_graph *g) {
     return RL_OK;
 }
 
+/* The whole of stdin, once: a command may read its model again. */
+static rl_status read_stdin(line *l) {
+    if (l->in_bytes.mem) return RL_OK;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    rl_arena_init(&l->in_mem, l->ctx);
+    l->in_bytes.mem = &l->in_mem;
+    rl_put(&l->in_bytes, "%s", "");
+    char some[65536];
+    for (size_t n; (n = fread(some, 1, sizeof some, stdin)) > 0;) rl_put_bytes(&l->in_bytes, some, n);
+    return ferror(stdin) ? rl_fail(l->ctx, RL_EIO, "stdin: %s", strerror(errno)) : RL_OK;
+}
+
+static rl_status read_onnx(line *l, rl_graph **g) {
+    if (!is_stdio(l->in)) return rl_onnx_read(l->ctx, l->in, &(rl_readopt){0}, g);
+    RL_TRY(read_stdin(l));
+    return rl_onnx_read_bytes(l->ctx, l->in_bytes.p, l->in_bytes.n, NULL, &(rl_readopt){0}, g);
+}
+
 static rl_status read_model(line *l, rl_graph **g) {
     double start = rl_seconds();
     *g = NULL;
-    rl_status s = is_text(l->in) ? read_text(l->ctx, l->in, g) : rl_onnx_read(l->ctx, l->in, &(rl_readopt){0}, g);
+    rl_status s = is_text(l->in) ? read_text(l->ctx, l->in, g) : read_onnx(l, g);
     if (s == RL_OK) s = fix_dims(l, *g);
     l->read_time = rl_seconds() - start;
     return s;
@@ -335,13 +386,27 @@ static uint64_t peak_bytes(void) {
     return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
 }
 
+/* The graph, or the model as it was read, on stdout; data in other files stays there. */
+static rl_status write_piped(const line *l, const rl_graph *g, bool changed, uint64_t *nbyte) {
+    rl_arena tmp;
+    rl_span bytes = rl_onnx_bytes(g);
+    rl_status s = RL_OK;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, l->ctx);
+    if (changed) s = rl_onnx_pack(g, &tmp, &bytes);
+    if (s == RL_OK) s = write_stdout(l->ctx, (const char *)bytes.p, bytes.n);
+    *nbyte = bytes.n;
+    rl_arena_free(&tmp);
+    return s;
+}
+
 /* What nothing improved has no bytes to copy where it was text, or has another interface now; and a pass may have left its
  * graph half-written: it is read again. */
-static rl_status write_again(line *l) {
+static rl_status write_again(line *l, uint64_t *nbyte) {
     rl_graph *g;
     rl_status s = read_model(l, &g);
     if (s == RL_OK) s = rl_interface_apply(g, &l->io);
-    if (s == RL_OK) s = rl_onnx_write(g, l->out);
+    if (s == RL_OK) s = is_stdio(l->out) ? write_piped(l, g, true, nbyte) : rl_onnx_write(g, l->out);
     rl_graph_free(g);
     return s;
 }
@@ -351,8 +416,10 @@ static rl_status write_model(line *l, rl_graph *g, bool changed, uint64_t *nbyte
     struct stat st;
     *nbyte = 0;
     bool again = is_text(l->in) || rl_interface_changed(&l->io);
-    RL_TRY(changed ? rl_onnx_write(g, l->out) : again ? write_again(l) : rl_onnx_copy(g, l->out));
-    if (stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
+    if (!changed && again) RL_TRY(write_again(l, nbyte));
+    else if (is_stdio(l->out)) RL_TRY(write_piped(l, g, changed, nbyte));
+    else RL_TRY(changed ? rl_onnx_write(g, l->out) : rl_onnx_copy(g, l->out));
+    if (!is_stdio(l->out) && stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
     return RL_OK;
 }
 
@@ -377,7 +444,8 @@ static rl_status report_optimize(const line *l, const rl_graph *g, const rl_outc
     rl_report_json(&r, &json);
     rl_report_table(&r, &table);
     rl_status s = l->json ? write_text(l, l->json, &json) : RL_OK;
-    if (s == RL_OK && !(l->json && strcmp(l->json, "-") == 0)) s = write_stdout(l->ctx, table.p, table.n);
+    if (s == RL_OK && is_stdio(l->out) && !l->quiet) to_stderr(NULL, table.p, table.n);
+    else if (s == RL_OK && !l->quiet && !(l->json && is_stdio(l->json))) s = write_stdout(l->ctx, table.p, table.n);
     rl_arena_free(&tmp);
     return s;
 }
@@ -750,6 +818,11 @@ static rl_status check_target(line *l) {
     return s;
 }
 
+static void log_line(void *user, rl_log_level level, const char *text) {
+    (void)level;
+    fprintf(stderr, "%8.3f s  %s\n", rl_seconds() - *(double *)user, text);
+}
+
 static rl_status run(line *l, const command *c) {
     rl_status s;
     l->start = rl_seconds();
@@ -757,7 +830,8 @@ static rl_status run(line *l, const command *c) {
     l->named_target = l->pass.target != NULL;
     if (!l->pass.target) l->pass.target = "generic";
     if (!l->pass.objective) l->pass.objective = "nodes";
-    l->ctx = rl_ctx_new(0);
+    const rl_context host = {.struct_size = sizeof host, .user = &l->start, .log = l->verbose ? log_line : NULL};
+    l->ctx = rl_ctx_new_for(0, &host);
     if (!l->ctx) {
         complain(NULL, "out of memory");
         return RL_ENOMEM;
@@ -765,9 +839,19 @@ static rl_status run(line *l, const command *c) {
     s = check_target(l);
     if (s == RL_OK) s = c->run(l);
     else l->ctx->error[0] = 0;
-    if (s != RL_OK && l->ctx->error[0]) complain(l->in, l->ctx->error);
+    bool memory = strncmp(l->ctx->error, "<memory>: ", 10) == 0;
+    if (s != RL_OK && l->ctx->error[0]) complain(memory ? "stdin" : l->in, l->ctx->error + (memory ? 10 : 0));
     rl_ctx_free(l->ctx);
     return s;
+}
+
+/* What is neither a command nor a file, and looks like a command. */
+static bool suggest_command(const char *word) {
+    const char *known[RL_LEN(commands)];
+    for (size_t i = 0; i < RL_LEN(commands); i++) known[i] = commands[i].name;
+    const char *hint = rl_hint(word, known, RL_LEN(known));
+    if (hint) usage_error("no command '%s'; did you mean %s?", word, hint);
+    return hint != NULL;
 }
 
 int main(int argc, char **argv) {
@@ -784,6 +868,7 @@ int main(int argc, char **argv) {
     const command *c = find_command(argv[1]);
     bool named = c != NULL;
     if (named && !c->run) return (int)rl_layout_command(argc - 1, argv + 1);
+    if (!c && argv[1][0] != '-' && access(argv[1], F_OK) != 0 && suggest_command(argv[1])) return RL_EUSAGE;
     if (!c) c = &commands[0]; /* relayout IN OUT */
     rl_status s = parse_options(&l, c, argc - named, argv + named, &done);
     if (s == RL_OK && !done) s = parse_files(&l, c, argc - named, argv + named);

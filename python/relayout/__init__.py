@@ -27,8 +27,8 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, TypeVar, U
 from . import _core
 
 __version__: str = _core.version
-__all__ = ["optimize", "stats", "explain", "verify", "Session", "Port", "Status", "Error", "InvalidArgument", "InvalidModel", "Unsupported", "Different",
-           "Stopped"]
+__all__ = ["optimize", "stats", "explain", "verify", "Session", "Port", "Status", "Error", "InvalidArgument", "CannotReadOrWrite",
+           "InvalidModel", "Unsupported", "Different", "Stopped"]
 
 Dims = Mapping[str, int]
 Shapes = Mapping[str, Sequence[int]]
@@ -169,16 +169,18 @@ def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, targ
     return proto, found
 
 
-def stats(model: Any, *, target: str = "generic", objective: str = "nodes", input_shapes: Optional[Shapes] = None, dims: Optional[Dims] = None,
-          time_limit: float = 5.0, max_memory: int = 0, directory: Optional[str] = None) -> dict:
+def stats(model: Any, *, target: str = "generic", objective: str = "nodes", input_shapes: Optional[Shapes] = None,
+          dims: Optional[Dims] = None, time_limit: float = 5.0, max_memory: int = 0, directory: Optional[str] = None) -> dict:
     """What moves data in a model ("counts", "transposes") and how much of it is needed ("needed", "transposes_needed"), as of optimize."""
     options = _options(target, objective, time_limit, max_memory, None, None, dims, input_shapes)
     return json.loads(_call(_core.stats, _source(model, directory), options))
 
 
-def explain(model: Any, *, node: Optional[str] = None, target: str = "generic", objective: str = "nodes", input_shapes: Optional[Shapes] = None,
-            dims: Optional[Dims] = None, time_limit: float = 5.0, max_memory: int = 0, directory: Optional[str] = None) -> dict:
-    """Why each conversion stays, and where the other Transposes went (docs/explain.md).  node: only what this node or tensor has to do with."""
+def explain(model: Any, *, node: Optional[str] = None, target: str = "generic", objective: str = "nodes",
+            input_shapes: Optional[Shapes] = None, dims: Optional[Dims] = None, time_limit: float = 5.0, max_memory: int = 0,
+            directory: Optional[str] = None) -> dict:
+    """Why each conversion stays, and where the other Transposes went (docs/explain.md).  node: only what this node or tensor has to do
+    with."""
     options = _options(target, objective, time_limit, max_memory, None, None, dims, input_shapes)
     return json.loads(_call(_core.explain, _source(model, directory), options, node))
 

@@ -101,7 +101,8 @@ class Session:
         packed = _pack(x, _bits(t)) if _bits(t) < 8 else x
         return (name, t, x.shape, packed.ctypes.data, packed.nbytes), packed
 
-    def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]], outputs: Optional[Sequence[str]] = None) -> Union[Dict[str, np.ndarray], list]:
+    def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]],
+            outputs: Optional[Sequence[str]] = None) -> Union[Dict[str, np.ndarray], list]:
         """The outputs by name, or as a list where `outputs` says which.  Inputs by name, or in the graph's order; those with a default may be
         left out.  Arrays must have the declared element type; lists and numbers get it."""
         named = inputs if isinstance(inputs, Mapping) else dict(zip((p.name for p in self.inputs), inputs))
