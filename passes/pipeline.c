@@ -150,9 +150,9 @@ static int by(int64_t a, int64_t b) {
 static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, bool bytes_first, int time) {
     if (rl_stats_others(now) > rl_stats_others(was) + apart) return false;
     if (time != 0) return time < 0;
-    /* An Einsum may have been a Transpose by another name (normalize.c). */
-    int count = by(now->moving + now->einsums, was->moving + was->einsums);
-    int bytes = by(now->moved_bytes + now->einsum_bytes, was->moved_bytes + was->einsum_bytes);
+    int count = by(now->moving, was->moving), bytes = by(now->moved_bytes, was->moved_bytes);
+    /* An Einsum may have been a Transpose by another name (normalize.c): no reason to have more Transposes, but its bytes were moved. */
+    if (bytes_first) bytes = by(now->moved_bytes + now->einsum_bytes, was->moved_bytes + was->einsum_bytes);
     int first = bytes_first ? bytes : count, second = bytes_first ? count : bytes;
     if (first != 0) return first < 0;
     if (second != 0) return second < 0;
