@@ -632,6 +632,20 @@ static void keep_node(rl_lower *l, rl_node node)
         if (rl_has(rl_nod(l->g, node)->out[i])) rl_lower_have_member(l, rl_nod(l->g, node)->out[i]);
 }
 
+/* Only a new Reshape, in place of a Transpose that is gone, would bring an input into the form that the node has it in. */
+static bool reshapes(rl_lower *l, rl_node node)
+{
+    for (uint32_t i = 0; i < rl_nod(l->g, node)->nin; i++) {
+        rl_value x = rl_nod(l->g, node)->in[i];
+        if (!rl_has(x) || x.i >= l->nval || stands_alone(rl_val(l->g, x)) || rl_has(present(l, x))) continue;
+        const rl_member *m = &l->p->member[x.i];
+        if (m->cls == RL_NONE || l->p->cls.p[m->cls].constant) continue;
+        if (l->def[x.i].i == RL_NONE || rl_nod(l->g, l->def[x.i])->op != RL_OP_Transpose) continue;
+        if (first_of(l, m->cls, member_order(l, x)) != RL_NONE) return true;
+    }
+    return false;
+}
+
 /* Shape of a tensor that is not there in this form: its sizes, from where they stand. */
 static void lower_shape_op(rl_lower *l, rl_node node)
 {
@@ -669,7 +683,7 @@ static void lower_all(rl_lower *l)
         rl_oplegal *op = l->p->opof[node.i] == RL_NONE ? NULL : &l->p->op.p[l->p->opof[node.i]];
         if (rl_op_class(rl_nod(g, node)->op) == RL_SHAPE && op && !op->fixed) lower_shape_op(l, node);
         else if (rl_nod(g, node)->op == RL_OP_ENTER || rl_nod(g, node)->op == RL_OP_LEAVE) rl_lower_end(l, node);
-        else if (!op || op->chosen == 0) keep_node(l, node);
+        else if (!op || (op->chosen == 0 && !(reshapes(l, node) && rl_lower_adopts(l, op)))) keep_node(l, node);
         else rl_lower_op(l, op);
     }
     l->origin = RL_NONE;

@@ -75,6 +75,9 @@ void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d);
 
 /* lower_ops.c: writes a node whose configuration is not the model's own. */
 void rl_lower_op(rl_lower *l, rl_oplegal *op);
+/* An elementwise op whose inputs are all there in one form, though not in the model's: rl_lower_op will add no Reshape.
+ *   x[1,4,1,1] = Conv(..)  t[1,1,1,4] = Transpose(x)  y = Sigmoid(t)   ->   y[1,4,1,1] = Sigmoid(x) */
+bool rl_lower_adopts(rl_lower *l, rl_oplegal *op);
 /* The form in which a link's tensors need as few Reshapes as can be. False: there is none. */
 bool rl_lower_form(rl_lower *l, rl_oplegal *op, rl_linkform *out);
 /* lower_links.c: the two ends of an If, Loop or Scan. */

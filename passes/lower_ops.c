@@ -665,6 +665,33 @@ bool rl_lower_form(rl_lower *l, rl_oplegal *op, rl_linkform *out)
     return true;
 }
 
+/* The model's own configuration of an elementwise op, with its tokens: they lie as the result's atoms do. */
+static bool own_config(const rl_lower *l, const rl_oplegal *op, rl_config *c)
+{
+    uint32_t last = op->noperand - 1, n = op->ntoken;
+    uint8_t seq[RL_MAXATOM + 1], *token = rl_new(l->tmp, uint8_t, n + 1);
+    if (op->form[0].kind != RL_FORM_PLAIN || op->form[0].start[RL_MAXGROUP] != n) return false;
+    for (uint32_t t = 0; t < n; t++) {
+        uint32_t k = t;
+        if (op->token[t].natom[last] == 0) return false;
+        for (; k && op->token[token[k - 1]].atom[last] > op->token[t].atom[last]; k--) token[k] = token[k - 1];
+        token[k] = (uint8_t)t;
+    }
+    *c = (rl_config){0, token, op->config.p[0].charge};
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (memcmp(seq, l->p->member[op->operand[o].tensor.i].seq, rl_config_order(op, c, o, seq)) != 0) return false;
+    return true;
+}
+
+bool rl_lower_adopts(rl_lower *l, rl_oplegal *op)
+{
+    rl_config *c = &op->config.p[0];
+    rl_class cls = rl_op_class(rl_nod(l->g, op->node)->op);
+    if (cls != RL_POINTWISE || op->link || (c->form == RL_NONE && !own_config(l, op, c))) return false;
+    writer w = {.l = l, .op = op, .n = rl_nod(l->g, op->node), .cls = cls, .token = c->token, .ntoken = op->ntoken};
+    return choose_dims(&w) && reshapes_needed(&w) == 0;
+}
+
 static void plain(rl_lower *l, rl_oplegal *op)
 {
     const rl_config *c = &op->config.p[op->chosen];

@@ -102,6 +102,8 @@ def session(model, optimized=False, threads=1):
     o.intra_op_num_threads = threads
     o.inter_op_num_threads = 1
     o.add_session_config_entry("session.intra_op.allow_spinning", "1" if optimized else "0")
+    # Else the threads of one session still spin while the next one is timed.
+    o.add_session_config_entry("session.force_spinning_stop", "1")
     return ort.InferenceSession(str(model) if isinstance(model, Path) else model, o, providers=["CPUExecutionProvider"])
 
 
