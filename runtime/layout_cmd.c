@@ -1,11 +1,10 @@
-/* The command `layout`: see include/relayout.h for what layouts are, docs/layouts.md for what it prints.
+/* The commands `layout ...`: see include/relayout.h for what layouts are, docs/layouts.md for what it prints.
  *
  * A layout is given as a name (NCHW4, aBcd16b) with --shape and --dtype, or whole: 'i8[2,64,3,3]@NCHW4 offset=5'.  Options and name
  * are put together to the whole text, so there is one reader.  `convert` reads the bytes of a buffer, or an .npy file; with a name that
  * only permutes, the file's dims are those of the name's letters in their order (an array of shape N,H,W,C is --from nhwc). */
 #include "layout_cmd.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,47 +18,8 @@ typedef struct {
     rl_ctx *ctx;
     rl_arena mem;
     rl_error e;
-    const char *shape, *dtype, *strides, *pad, *offset, *index, *from, *to, *out;
-    const char *arg[2];
-    int narg;
+    rl_layoutopt o;
 } line;
-
-typedef struct { const char *name, *usage, *help; int narg; rl_status (*run)(line *l); } command;
-
-static rl_status describe(line *l);
-static rl_status offset(line *l);
-static rl_status convert(line *l);
-static rl_status draw(line *l);
-static rl_status compare(line *l);
-
-static const command commands[] = {
-    {"describe", "LAYOUT", "sizes, strides, blocks, bytes", 1, describe},
-    {"offset", "LAYOUT --index I,J,..", "where an element lies", 1, offset},
-    {"convert", "IN OUT --from LAYOUT --to LAYOUT", "copy a buffer (or an .npy file) to another layout", 2, convert},
-    {"draw", "LAYOUT [--to text|svg] [-o FILE]", "the buffer in memory order", 1, draw},
-    {"compare", "LAYOUT LAYOUT", "same bytes, a view, or a copy, and of how much", 2, compare},
-};
-
-enum { O_SHAPE = 256, O_DTYPE, O_STRIDES, O_PAD, O_OFFSET, O_INDEX, O_FROM, O_TO };
-static const struct option options[] = {
-    {"shape", required_argument, NULL, O_SHAPE},     {"dtype", required_argument, NULL, O_DTYPE},
-    {"strides", required_argument, NULL, O_STRIDES}, {"pad", required_argument, NULL, O_PAD},
-    {"offset", required_argument, NULL, O_OFFSET},   {"index", required_argument, NULL, O_INDEX},
-    {"from", required_argument, NULL, O_FROM},       {"to", required_argument, NULL, O_TO},
-    {"output", required_argument, NULL, 'o'},        {"help", no_argument, NULL, 'h'},
-    {0}};
-
-static void help(void) {
-    printf("usage: relayout layout COMMAND ...\n\n");
-    for (size_t i = 0; i < RL_LEN(commands); i++) printf("  %-9s %-34s %s\n", commands[i].name, commands[i].usage, commands[i].help);
-    printf("\nLAYOUT is a name (NCHW, nhwc, NCHW4, nChw16c, aBcd16b, OIhw16i16o, channels_last, ...) with\n"
-           "  --shape N,N,..     the logical sizes, in the order N C H W, O I H W, a b c d\n"
-           "  --dtype T          f32 (default), int8, u4, ...\n"
-           "  --strides N,N,..   elements between steps of each axis, instead of packed\n"
-           "  --pad N,N,..       sizes to count to at least\n"
-           "  --offset N         the element where index 0 lies\n"
-           "or a whole text: 'i8[2,64,3,3]@NCHW4', 'f32[2,3] strides=[5,1] offset=4'.\n");
-}
 
 /* ---- reading what the user said ---- */
 
@@ -73,14 +33,14 @@ static rl_status parse_layout(line *l, const char *name, const char *shape, cons
     if (strchr(name, '[')) return failed(l, rl_desc_parse(name, d, &l->e));
     if (!shape) return rl_fail(l->ctx, RL_EUSAGE, "'%s' of which sizes? --shape N,N,..", name);
     rl_put(&t, "%s[%s]@%s", dtype ? dtype : "f32", shape, name);
-    if (l->pad) rl_put(&t, " pad=[%s]", l->pad);
-    if (l->strides) rl_put(&t, " strides=[%s]", l->strides);
-    if (l->offset) rl_put(&t, " offset=%s", l->offset);
+    if (l->o.pad) rl_put(&t, " pad=[%s]", l->o.pad);
+    if (l->o.strides) rl_put(&t, " strides=[%s]", l->o.strides);
+    if (l->o.offset) rl_put(&t, " offset=%s", l->o.offset);
     return failed(l, rl_desc_parse(t.p, d, &l->e));
 }
 
 static rl_status layout_arg(line *l, int i, rl_desc *d) {
-    return parse_layout(l, l->arg[i], l->shape, l->dtype, d);
+    return parse_layout(l, l->o.arg[i], l->o.shape, l->o.dtype, d);
 }
 
 static const char *name_of(line *l, const rl_desc *d) {
@@ -143,13 +103,13 @@ static rl_status describe(line *l) {
 /* ---- offset ---- */
 
 static rl_status parse_index(line *l, const rl_desc *d, int64_t *index) {
-    const char *s = l->index;
+    const char *s = l->o.index;
     if (!s) return rl_fail(l->ctx, RL_EUSAGE, "of which element? --index I,J,..");
     for (uint32_t a = 0; a < d->rank; a++) {
         char *end;
         index[a] = strtoll(s, &end, 10);
         if (end == s || *end != (a + 1 < d->rank ? ',' : 0))
-            return rl_fail(l->ctx, RL_EUSAGE, "--index '%s' is not %u numbers", l->index, d->rank);
+            return rl_fail(l->ctx, RL_EUSAGE, "--index '%s' is not %u numbers", l->o.index, d->rank);
         if (index[a] < 0 || index[a] >= d->dim[a])
             return rl_fail(l->ctx, RL_EUSAGE, "index %" PRId64 " of axis %u, which has %" PRId64 " elements", index[a], a, d->dim[a]);
         s = end + 1;
@@ -197,9 +157,9 @@ static rl_status draw(line *l) {
     rl_desc d;
     char *picture;
     RL_TRY(layout_arg(l, 0, &d));
-    RL_TRY(failed(l, rl_desc_draw(&d, l->to ? l->to : "text", &picture, &l->e)));
+    RL_TRY(failed(l, rl_desc_draw(&d, l->o.to ? l->o.to : "text", &picture, &l->e)));
     rl_status s = RL_OK;
-    if (l->out) s = rl_file_write(l->ctx, l->out, picture, strlen(picture));
+    if (l->o.out) s = rl_file_write(l->ctx, l->o.out, picture, strlen(picture));
     else fputs(picture, stdout);
     rl_free(picture);
     return s;
@@ -214,12 +174,12 @@ static bool is_npy(const char *path) {
 
 /* An array's dims and strides as the descriptor that --from says they are: axis tag.axis[i] is the array's dim i. */
 static rl_status of_array(line *l, const rl_tensor *t, rl_desc *d) {
-    const char *s = l->from, *why = NULL;
+    const char *s = l->o.from, *why = NULL;
     rl_tag tag;
     int64_t dim[RL_DESC_RANK], stride[RL_DESC_RANK];
-    if (t->rank > RL_DESC_RANK) return rl_fail(l->ctx, RL_ELIMIT, "%s: rank %u; a layout has at most 8 dims", l->arg[0], t->rank);
-    if (!rl_tag_parse(&s, t->rank, &tag, &why)) return rl_fail(l->ctx, RL_EUSAGE, "'%s' at rank %u: %s", l->from, t->rank, why);
-    if (tag.n != t->rank || *s) return rl_fail(l->ctx, RL_EUSAGE, "'%s' has blocks: which sizes does it stand for? --shape N,N,..", l->from);
+    if (t->rank > RL_DESC_RANK) return rl_fail(l->ctx, RL_ELIMIT, "%s: rank %u; a layout has at most 8 dims", l->o.arg[0], t->rank);
+    if (!rl_tag_parse(&s, t->rank, &tag, &why)) return rl_fail(l->ctx, RL_EUSAGE, "'%s' at rank %u: %s", l->o.from, t->rank, why);
+    if (tag.n != t->rank || *s) return rl_fail(l->ctx, RL_EUSAGE, "'%s' has blocks: which sizes does it stand for? --shape N,N,..", l->o.from);
     for (uint32_t i = 0; i < t->rank; i++) {
         dim[tag.axis[i]] = t->dim[i];
         stride[tag.axis[i]] = t->stride[i];
@@ -230,24 +190,24 @@ static rl_status of_array(line *l, const rl_tensor *t, rl_desc *d) {
 /* The input's bytes and what they are. */
 static rl_status read_input(line *l, rl_rt *rt, rl_span file, rl_desc *d, rl_tensor *t, rl_span *bytes) {
     *bytes = file;
-    if (is_npy(l->arg[0])) {
-        RL_TRY(rl_npy_read(rt, l->arg[0], file, t));
+    if (is_npy(l->o.arg[0])) {
+        RL_TRY(rl_npy_read(rt, l->o.arg[0], file, t));
         *bytes = (rl_span){t->mem->p, t->mem->nbyte};
-        if (!l->shape && !strchr(l->from, '[')) return of_array(l, t, d);
+        if (!l->o.shape && !strchr(l->o.from, '[')) return of_array(l, t, d);
     }
-    RL_TRY(parse_layout(l, l->from, l->shape, l->dtype ? l->dtype : t->mem ? rl_dtype_name(t->dtype) : NULL, d));
+    RL_TRY(parse_layout(l, l->o.from, l->o.shape, l->o.dtype ? l->o.dtype : t->mem ? rl_dtype_name(t->dtype) : NULL, d));
     if (bytes->n < (size_t)rl_desc_bytes(d))
-        return rl_fail(l->ctx, RL_EUSAGE, "%s has %zu bytes, %s needs %" PRId64, l->arg[0], bytes->n, name_of(l, d), rl_desc_bytes(d));
+        return rl_fail(l->ctx, RL_EUSAGE, "%s has %zu bytes, %s needs %" PRId64, l->o.arg[0], bytes->n, name_of(l, d), rl_desc_bytes(d));
     return RL_OK;
 }
 
 /* The output's layout: its name with the input's sizes and type. */
 static rl_status output_layout(line *l, const rl_desc *from, rl_desc *d) {
     rl_text shape = {.mem = &l->mem};
-    l->strides = l->pad = l->offset = NULL; /* those were the input's */
+    l->o.strides = l->o.pad = l->o.offset = NULL; /* those were the input's */
     rl_put(&shape, "%s", "");
     for (uint32_t a = 0; a < from->rank; a++) rl_put(&shape, "%s%" PRId64, a ? "," : "", from->dim[a]);
-    return parse_layout(l, l->to, shape.p, rl_dtype_name((rl_dtype)from->dtype), d);
+    return parse_layout(l, l->o.to, shape.p, rl_dtype_name((rl_dtype)from->dtype), d);
 }
 
 /* An array whose dims are the digits in memory order; only for buffers without gaps. */
@@ -264,7 +224,7 @@ static rl_status write_array(line *l, rl_rt *rt, const rl_desc *d, const void *p
     rl_tensor x = rl_tensor_borrow(rt, (rl_dtype)d->dtype, d->ndigit, dim, p, n);
     bool ok = d->offset == 0 && rl_npy_print(rt, &x, &t);
     rl_tensor_drop(&x);
-    return ok ? rl_file_write(l->ctx, l->arg[1], t.p, t.n) : rl_fail(l->ctx, RL_EUSAGE, "%s does not fit an .npy file: write raw bytes",
+    return ok ? rl_file_write(l->ctx, l->o.arg[1], t.p, t.n) : rl_fail(l->ctx, RL_EUSAGE, "%s does not fit an .npy file: write raw bytes",
                                                                      name_of(l, d));
 }
 
@@ -278,15 +238,15 @@ static rl_status convert_file(line *l, rl_rt *rt, rl_span file) {
     void *out = rl_alloc(&l->mem, n + 1);
     RL_TRY(failed(l, rl_desc_convert(&to, out, n, &from, in.p, in.n, &l->e)));
     rl_tensor_drop(&t);
-    RL_TRY(is_npy(l->arg[1]) ? write_array(l, rt, &to, out, n) : rl_file_write(l->ctx, l->arg[1], out, n));
+    RL_TRY(is_npy(l->o.arg[1]) ? write_array(l, rt, &to, out, n) : rl_file_write(l->ctx, l->o.arg[1], out, n));
     printf("%s -> %s, %zu bytes\n", name_of(l, &from), name_of(l, &to), n);
     return RL_OK;
 }
 
 static rl_status convert(line *l) {
     rl_span file;
-    if (!l->from || !l->to) return rl_fail(l->ctx, RL_EUSAGE, "convert needs --from LAYOUT and --to LAYOUT");
-    RL_TRY(rl_file_map(l->ctx, l->arg[0], (uint64_t)1 << 40, &file));
+    if (!l->o.from || !l->o.to) return rl_fail(l->ctx, RL_EUSAGE, "convert needs --from LAYOUT and --to LAYOUT");
+    RL_TRY(rl_file_map(l->ctx, l->o.arg[0], (uint64_t)1 << 40, &file));
     rl_rt *rt = rl_rt_new(l->ctx, &rl_backend_cpu, 1);
     rl_status s = rt ? convert_file(l, rt, file) : rl_fail(l->ctx, RL_ENOMEM, "out of memory");
     rl_rt_free(rt);
@@ -294,51 +254,22 @@ static rl_status convert(line *l) {
     return s;
 }
 
-/* ---- the command line ---- */
+/* ---- entries ---- */
 
-static rl_status parse(line *l, int argc, char **argv) {
-    argv[0] = (char[]){"relayout layout"};
-    optind = 1;
-    for (int key; (key = getopt_long(argc, argv, "o:h", options, NULL)) != -1;) {
-        const char **const to[] = {&l->shape, &l->dtype, &l->strides, &l->pad, &l->offset, &l->index, &l->from, &l->to};
-        if (key == 'o') l->out = optarg;
-        else if (key >= O_SHAPE) *to[key - O_SHAPE] = optarg;
-        else return RL_EUSAGE; /* getopt has said what is wrong */
-    }
-    for (; optind < argc; optind++) {
-        if (l->narg == (int)RL_LEN(l->arg)) return rl_fail(l->ctx, RL_EUSAGE, "what is '%s'?", argv[optind]);
-        l->arg[l->narg++] = argv[optind];
-    }
-    return RL_OK;
+static rl_status protected(line *l, rl_status (*what)(line *l)) {
+    return RL_PROTECT(l->ctx) ? RL_ENOMEM : what(l);
 }
 
-static rl_status run(line *l, const command *c, int argc, char **argv) {
-    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    rl_arena_init(&l->mem, l->ctx);
-    RL_TRY(parse(l, argc, argv));
-    if (l->narg != c->narg) return rl_fail(l->ctx, RL_EUSAGE, "usage: relayout layout %s %s", c->name, c->usage);
-    return c->run(l);
-}
-
-rl_status rl_layout_command(int argc, char **argv) {
-    line l = {0};
-    const command *c = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0) continue;
-        help();
-        return RL_OK;
-    }
-    for (size_t i = 0; argc > 1 && i < RL_LEN(commands); i++)
-        if (strcmp(commands[i].name, argv[1]) == 0) c = &commands[i];
-    if (!c) {
-        fprintf(stderr, "relayout: layout what? describe, offset, convert, draw or compare; see relayout layout --help\n");
-        return RL_EUSAGE;
-    }
-    l.ctx = rl_ctx_new(0);
-    if (!l.ctx) return RL_ENOMEM;
-    rl_status s = run(&l, c, argc - 1, argv + 1);
-    if (s == RL_OK && fflush(stdout) != 0) s = rl_fail(l.ctx, RL_EIO, "stdout cannot be written");
-    if (s != RL_OK && l.ctx->error[0]) fprintf(stderr, "relayout: %s\n", l.ctx->error);
-    rl_ctx_free(l.ctx);
+static rl_status run(rl_ctx *ctx, const rl_layoutopt *o, rl_status (*what)(line *l)) {
+    line l = {.ctx = ctx, .o = *o};
+    rl_arena_init(&l.mem, ctx);
+    rl_status s = protected(&l, what);
+    rl_arena_free(&l.mem);
     return s;
 }
+
+rl_status rl_layout_describe(rl_ctx *ctx, const rl_layoutopt *o) { return run(ctx, o, describe); }
+rl_status rl_layout_offset(rl_ctx *ctx, const rl_layoutopt *o) { return run(ctx, o, offset); }
+rl_status rl_layout_convert(rl_ctx *ctx, const rl_layoutopt *o) { return run(ctx, o, convert); }
+rl_status rl_layout_draw(rl_ctx *ctx, const rl_layoutopt *o) { return run(ctx, o, draw); }
+rl_status rl_layout_compare(rl_ctx *ctx, const rl_layoutopt *o) { return run(ctx, o, compare); }

@@ -1,0 +1,158 @@
+/* The program's command line: what commands.def says, what was typed, and what the commands share.
+ *
+ *   commands.def    one row for each command and each option
+ *   cmd_table.c     the rows as arrays, and finding in them
+ *   cmd_parse.c     the typed line against the rows; what was typed goes to an rl_line
+ *   cmd_help.c      --help
+ *   cmd_man.c       --man
+ *   cmd_io.c        models in and out, texts out
+ *   cmd_NAME.c      carries out the command NAME: rl_cmd_NAME
+ *   main.c          a context around the command, and the one line that says what went wrong
+ *
+ * A new command is a row, a file with `rl_status rl_cmd_NAME(rl_line *l)`, and that file in CMakeLists.txt:
+ *
+ *   COMMAND(count, "count", 1, 1, "IN", "which model?", "how many nodes a model has", "", "relayout count in.onnx")
+ *
+ *   rl_status rl_cmd_count(rl_line *l) {
+ *       rl_graph *g;
+ *       rl_status s = rl_line_read(l, &g);                    --dim, --input-shape and stdin are seen to
+ *       if (s == RL_OK) printf("%" PRIu32 "\n", g->nnode);
+ *       rl_graph_free(g);
+ *       return s;                                             main.c prints what rl_fail was told
+ *   }
+ *
+ * Each function that allocates from the context protects itself (RL_PROTECT): a protection ends with the function that set it. */
+#ifndef RL_CMD_H
+#define RL_CMD_H
+#include "../passes/interface.h"
+#include "../runtime/layout_cmd.h"
+#include "../runtime/run_cmd.h"
+#include "onnx.h"
+
+/* What may stand behind an option, the type of its field, and what a shell offers there. */
+#define RL_KINDS(K)                                                                                                              \
+    K(FLAG, bool)             /* nothing */                                                                                      \
+    K(TEXT, const char *)     /* anything */                                                                                     \
+    K(FILE, const char *)     /* a path */                                                                                       \
+    K(DIR, const char *)      /* a folder */                                                                                     \
+    K(CHOICE, const char *)   /* one of the words of VALUE, "a|b|c" */                                                           \
+    K(TARGET, const char *)   /* a row of targets.def, or a file */                                                              \
+    K(PASSES, const char *)   /* names of passes */                                                                              \
+    K(LIST, rl_items)         /* anything, and as often as wanted */                                                             \
+    K(COUNT, uint32_t)        /* a number from 1 on */                                                                           \
+    K(SEED, uint64_t)         /* a number from 0 on */                                                                           \
+    K(REAL, double)           /* a number not below 0 */                                                                         \
+    K(SECONDS, double)        /* a number above 0 */                                                                             \
+    K(HELP, bool)             /* nothing: prints and ends */
+typedef enum {
+#define KIND(name, type) RL_K_##name,
+    RL_KINDS(KIND)
+#undef KIND
+} rl_optkind;
+
+enum { RL_MOSTITEMS = 64 };
+typedef struct { const char *item[RL_MOSTITEMS]; uint32_t n; } rl_items;
+
+/* A typed line, and what its command keeps while it works. */
+typedef struct {
+    rl_ctx *ctx;
+    char **file;        /* the operands */
+    int nfile;
+    const char *in;     /* the first one; messages are about it. NULL: about none */
+    const char *out, *json, *after, *proof, *node, *dump;
+    rl_items dims, shapes, inputs, in_layouts, out_layouts;
+    rl_passopt pass;
+    rl_runopt run;
+    rl_layoutopt layout;
+    bool canonical, quiet, verbose, help, man, version;
+    bool named_target;  /* --target was given */
+    double start, read_time;
+    rl_interface io;    /* --input-layout and --output-layout */
+    rl_arena io_mem;
+    rl_arena in_mem;    /* of the model that came on stdin */
+    rl_text in_bytes;
+} rl_line;
+
+/* ---- the table ---- */
+
+typedef struct {
+    const char *name;
+    uint64_t bit;       /* in rl_option.commands */
+    int least, most;    /* operands */
+    const char *operands, *ask, *help, *more, *examples;
+    rl_status (*run)(rl_line *l);
+} rl_command;
+
+typedef struct {
+    const char *name;
+    int letter;         /* 0: none */
+    const char *value;  /* NULL: none */
+    rl_optkind kind;
+    size_t field;       /* in rl_line */
+    uint64_t commands;
+    const char *help;
+} rl_option;
+
+typedef struct { int number; const char *when; } rl_exit;
+
+extern const rl_command rl_commands[];
+extern const uint32_t rl_ncommand;
+extern const rl_option rl_optiontable[];
+extern const uint32_t rl_noption;
+extern const rl_exit rl_exits[];
+extern const uint32_t rl_nexit;
+
+/* The command called so ("layout draw"), or NULL. */
+const rl_command *rl_command_find(const char *name);
+/* Its first word, as length; of a group the whole name is one word. */
+size_t rl_command_group(const rl_command *c);
+/* Has it commands of two words? */
+bool rl_command_is_group(const rl_command *c);
+/* Does the name of c, of two words, begin with the one of group? */
+bool rl_command_belongs(const rl_command *c, const rl_command *group);
+/* The word that "a|b|c" has at *at, as length; *at is set behind it. 0 at the end. */
+size_t rl_choice_next(const char **at, const char **word);
+
+#define COMMAND(id, ...) rl_status rl_cmd_##id(rl_line *l);
+#define OPTION(...)
+#define STATUS(...)
+#include "commands.def"
+#undef COMMAND
+#undef OPTION
+#undef STATUS
+
+/* ---- what was typed ---- */
+
+/* Fills in *l and *c from the line, or says on stderr what is wrong with it. *done: it asked for help, which was printed. */
+rl_status rl_line_parse(rl_line *l, int argc, char **argv, const rl_command **c, bool *done);
+/* "relayout: ...; see relayout --help" on stderr; returns RL_EUSAGE. */
+rl_status rl_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* "relayout: FILE: message" on stderr; the message may have the file already, or there is none. */
+void rl_complain(const char *file, const char *message);
+
+void rl_help_all(void);
+void rl_help_command(const rl_command *c);
+/* The manual page of the program, or of one command, for man(1). */
+void rl_man_all(void);
+void rl_man_command(const rl_command *c);
+
+/* ---- models and texts ---- */
+
+/* "-": stdin or stdout. */
+bool rl_is_stdio(const char *path);
+/* A graph as text, by the name of its file. */
+bool rl_is_text(const char *path);
+/* The model l->in, with --dim and --input-shape; may be called again. *g is NULL after a failure. */
+rl_status rl_line_read(rl_line *l, rl_graph **g);
+/* The same of another path; messages are about that where it fails. */
+rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g);
+/* RL_EUSAGE where the model would come on stdin. */
+rl_status rl_line_wants_file(const rl_line *l, const char *command);
+rl_status rl_write_stdout(rl_ctx *ctx, const char *p, size_t n);
+/* To a file, or to stdout. */
+rl_status rl_line_write(const rl_line *l, const char *path, const rl_text *t);
+/* Can a file be made there? Said before the model is written: a report that cannot be written must not leave a model behind. */
+rl_status rl_line_check_path(const rl_line *l, const char *path);
+void rl_to_stderr(void *user, const char *text, size_t n);
+
+#endif

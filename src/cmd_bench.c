@@ -1,0 +1,45 @@
+/* The command bench. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "../runtime/bench.h"
+#include "cmd.h"
+
+static void show_progress(uint32_t done, uint32_t all) {
+    if (all) fprintf(stderr, "\rrun %u of %u\033[K", done, all);
+    else fprintf(stderr, "\rrun %u\033[K", done);
+}
+
+static rl_status report_bench(rl_line *l, rl_graph *g, const rl_bench *b) {
+    rl_text text = {.mem = &g->mem};
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (l->json) {
+        rl_bench_json(b, l->in, &text);
+        RL_TRY(rl_line_write(l, l->json, &text));
+        if (rl_is_stdio(l->json)) return RL_OK;
+    }
+    text.n = 0;
+    rl_bench_table(b, &text);
+    return rl_write_stdout(l->ctx, text.p, text.n);
+}
+
+static rl_status bench_graph(rl_line *l, rl_graph *g) {
+    rl_bench b;
+    bool shows = isatty(STDERR_FILENO) != 0;
+    RL_TRY(rl_line_check_path(l, l->json));
+    l->run.input = l->inputs.item;
+    l->run.ninput = l->inputs.n;
+    if (shows) l->run.progress = show_progress;
+    rl_status s = rl_bench_model(g, &l->run, &b);
+    if (shows) fprintf(stderr, "\r\033[K");
+    return s == RL_OK ? report_bench(l, g, &b) : s;
+}
+
+rl_status rl_cmd_bench(rl_line *l) {
+    rl_graph *g;
+    RL_TRY(rl_line_wants_file(l, "bench"));
+    rl_status s = rl_line_read(l, &g);
+    if (s == RL_OK) s = bench_graph(l, g);
+    rl_graph_free(g);
+    return s;
+}

@@ -1,0 +1,73 @@
+/* The command check-proof. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cert.h"
+#include "cmd.h"
+
+/* The lines of a certificate that state the problem: those before anything is chosen or kept. */
+static size_t problem_size(const char *s, size_t n) {
+    static const char *const behind[] = {"choose ", "keep ", "fold ", "component ", "outside "};
+    for (const char *p = s; p < s + n;) {
+        for (size_t i = 0; i < RL_LEN(behind); i++)
+            if (strncmp(p, behind[i], strlen(behind[i])) == 0) return (size_t)(p - s);
+        const char *end = memchr(p, '\n', (size_t)(s + n - p));
+        p = end ? end + 1 : s + n;
+    }
+    return n;
+}
+
+static rl_status same_problem(const rl_line *l, const rl_text *file, const rl_text *model, uint32_t noutside) {
+    size_t n = problem_size(file->p, file->n), m = problem_size(model->p, model->n), same = 0, row = 1;
+    char outside[32];
+    while (same < n && same < m && file->p[same] == model->p[same]) row += file->p[same++] == '\n';
+    snprintf(outside, sizeof outside, "outside %" PRIu32 "\n", noutside);
+    if (same == n && same == m && strncmp(model->p + m, outside, strlen(outside)) == 0) return RL_OK;
+    return rl_fail(l->ctx, RL_EPROOF, "%s:%zu: this is not the problem of %s (or of another --target, --dim or --input-shape)", l->proof, row, l->in);
+}
+
+/* Transposes of the model that move data. */
+static rl_status count_moving(rl_line *l, rl_graph *g, int64_t *n) {
+    rl_outcome o;
+    RL_TRY(rl_run_passes(g, "", &l->pass, &o));
+    rl_stats s;
+    rl_stats_of(g, &s);
+    *n = s.moving;
+    return RL_OK;
+}
+
+static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, rl_arena *mem) {
+    enum { MOSTSTATES = 1 << 20 };
+    rl_cert c;
+    int64_t moving = 0;
+    rl_text file = {.mem = mem}, problem = {.mem = mem};
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    RL_TRY(rl_file_read(l->proof, &file));
+    RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file.p, file.n, &c));
+    RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES, 10 * RL_CERT_SECOND));
+    RL_TRY(rl_restate(in, &l->pass, c.bytes_first, &problem));
+    RL_TRY(same_problem(l, &file, &problem, c.noutside));
+    RL_TRY(count_moving(l, out, &moving));
+    if (moving > c.cost.count + c.noutside)
+        return rl_fail(l->ctx, RL_EPROOF, "%s: %" PRId64 " Transposes move data, the certificate allows %" PRId64, l->file[2], moving, c.cost.count + c.noutside);
+    bool least = c.bytes_first ? c.cost.bytes == c.bound.bytes : c.cost.count == c.bound.count;
+    if (least) printf("proved: %" PRId64 " conversions, %" PRId64 " bytes, none fewer\n", c.cost.count, c.cost.bytes);
+    else printf("a gap: %" PRId64 " conversions, %" PRId64 " bytes; at least %" PRId64 ", %" PRId64 "\n", c.cost.count, c.cost.bytes, c.bound.count, c.bound.bytes);
+    return RL_OK;
+}
+
+rl_status rl_cmd_check_proof(rl_line *l) {
+    rl_arena mem;
+    rl_graph *in, *out = NULL;
+    l->proof = l->file[0];
+    l->in = l->file[1];
+    rl_arena_init(&mem, l->ctx);
+    rl_status s = rl_line_read(l, &in);
+    if (s == RL_OK) s = rl_line_read_other(l, l->file[2], &out);
+    if (s == RL_OK) s = check_cert(l, in, out, &mem);
+    rl_graph_free(in);
+    rl_graph_free(out);
+    rl_arena_free(&mem);
+    return s;
+}

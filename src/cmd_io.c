@@ -1,0 +1,101 @@
+/* Models in, texts out: what commands share (cmd.h). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "fix.h"
+#include "text.h"
+
+bool rl_is_stdio(const char *path) {
+    return strcmp(path, "-") == 0;
+}
+
+bool rl_is_text(const char *path) {
+    size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".rlt") == 0;
+}
+
+/* ---- models ---- */
+
+static rl_status read_text(rl_ctx *ctx, const char *path, rl_graph **g) {
+    rl_arena tmp;
+    rl_text t = {.mem = &tmp};
+    if (RL_PROTECT(ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, ctx);
+    rl_status s = rl_file_read(path, &t);
+    if (s == RL_OK) s = rl_text_parse(ctx, path, t.p, t.n, g);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+static rl_status fix_dims(const rl_line *l, rl_graph *g) {
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    for (uint32_t i = 0; i < l->shapes.n; i++) RL_TRY(rl_fix_shape(g, l->shapes.item[i]));
+    for (uint32_t i = 0; i < l->dims.n; i++) RL_TRY(rl_fix_dim(g, l->dims.item[i]));
+    return RL_OK;
+}
+
+/* The whole of stdin, once: a command may read its model again. */
+static rl_status read_stdin(rl_line *l) {
+    if (l->in_bytes.mem) return RL_OK;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    rl_arena_init(&l->in_mem, l->ctx);
+    l->in_bytes.mem = &l->in_mem;
+    rl_put(&l->in_bytes, "%s", "");
+    char some[65536];
+    for (size_t n; (n = fread(some, 1, sizeof some, stdin)) > 0;) rl_put_bytes(&l->in_bytes, some, n);
+    return ferror(stdin) ? rl_fail(l->ctx, RL_EIO, "stdin: %s", strerror(errno)) : RL_OK;
+}
+
+static rl_status read_onnx(rl_line *l, rl_graph **g) {
+    if (!rl_is_stdio(l->in)) return rl_onnx_read(l->ctx, l->in, &(rl_readopt){0}, g);
+    RL_TRY(read_stdin(l));
+    return rl_onnx_read_bytes(l->ctx, l->in_bytes.p, l->in_bytes.n, NULL, &(rl_readopt){0}, g);
+}
+
+rl_status rl_line_read(rl_line *l, rl_graph **g) {
+    double start = rl_seconds();
+    *g = NULL;
+    rl_status s = rl_is_text(l->in) ? read_text(l->ctx, l->in, g) : read_onnx(l, g);
+    if (s == RL_OK) s = fix_dims(l, *g);
+    l->read_time = rl_seconds() - start;
+    return s;
+}
+
+rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g) {
+    const char *in = l->in;
+    l->in = path;
+    rl_status s = rl_line_read(l, g);
+    if (s == RL_OK) l->in = in; /* else messages are about the other */
+    return s;
+}
+
+rl_status rl_line_wants_file(const rl_line *l, const char *command) {
+    return rl_is_stdio(l->in) ? rl_usage_error("%s reads no model from stdin", command) : RL_OK;
+}
+
+/* ---- texts ---- */
+
+rl_status rl_write_stdout(rl_ctx *ctx, const char *p, size_t n) {
+    if (fwrite(p, 1, n, stdout) == n && fflush(stdout) == 0) return RL_OK;
+    return rl_fail(ctx, RL_EIO, "stdout: %s", strerror(errno));
+}
+
+rl_status rl_line_write(const rl_line *l, const char *path, const rl_text *t) {
+    return rl_is_stdio(path) ? rl_write_stdout(l->ctx, t->p, t->n) : rl_file_write(l->ctx, path, t->p, t->n);
+}
+
+rl_status rl_line_check_path(const rl_line *l, const char *path) {
+    if (!path || rl_is_stdio(path)) return RL_OK;
+    const char *slash = strrchr(path, '/');
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+    return access(dir, W_OK) == 0 ? RL_OK : rl_fail(l->ctx, RL_EIO, "%s: %s", path, strerror(errno));
+}
+
+void rl_to_stderr(void *user, const char *text, size_t n) {
+    (void)user;
+    fwrite(text, 1, n, stderr);
+}

@@ -1,0 +1,223 @@
+/* The typed line against the rows of commands.def: see cmd.h. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "hint.h"
+
+enum { MOSTNAMES = 128, FIRSTKEY = 256 };
+
+void rl_complain(const char *file, const char *message) {
+    if (!file || strncmp(message, file, strlen(file)) == 0) fprintf(stderr, "relayout: %s\n", message);
+    else fprintf(stderr, "relayout: %s: %s\n", file, message);
+}
+
+rl_status rl_usage_error(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "relayout: ");
+    vfprintf(stderr, fmt, ap);
+    fprintf(stderr, "; see relayout --help\n");
+    va_end(ap);
+    return RL_EUSAGE;
+}
+
+/* ---- values of options ---- */
+
+/* "nodes|bytes|time" as "nodes, bytes or time". */
+static void list_choices(const char *choices, char *out, size_t size) {
+    const char *word;
+    size_t used = 0;
+    out[0] = 0;
+    for (const char *at = choices; *at && used < size;) {
+        bool first = at == choices;
+        size_t n = rl_choice_next(&at, &word);
+        used += (size_t)snprintf(out + used, size - used, "%s%.*s", first ? "" : *at ? ", " : " or ", (int)n, word);
+    }
+}
+
+static rl_status set_choice(const rl_option *o, const char *arg, const char **to) {
+    const char *word;
+    char all[128];
+    for (const char *at = o->value; *at;) {
+        size_t n = rl_choice_next(&at, &word);
+        if (strlen(arg) == n && strncmp(arg, word, n) == 0) {
+            *to = arg;
+            return RL_OK;
+        }
+    }
+    list_choices(o->value, all, sizeof all);
+    return rl_usage_error("--%s is %s, not '%s'", o->name, all, arg);
+}
+
+static rl_status set_real(const rl_option *o, const char *arg, double *to) {
+    char *end;
+    bool above = o->kind == RL_K_SECONDS;
+    *to = strtod(arg, &end);
+    bool ok = end != arg && !*end && (above ? *to > 0 : *to >= 0);
+    return ok ? RL_OK : rl_usage_error("--%s '%s' is no number %s 0", o->name, arg, above ? "above" : "from");
+}
+
+static rl_status set_whole(const rl_option *o, const char *arg, void *to) {
+    enum { MOST = 1000000 };
+    char *end;
+    uint32_t least = o->kind == RL_K_COUNT;
+    unsigned long n = strtoul(arg, &end, 10);
+    if (end == arg || *end || n > MOST || n < least) return rl_usage_error("--%s '%s' is no number from %u on", o->name, arg, least);
+    if (o->kind == RL_K_COUNT) *(uint32_t *)to = (uint32_t)n;
+    else *(uint64_t *)to = n;
+    return RL_OK;
+}
+
+static rl_status add_item(const rl_option *o, const char *arg, rl_items *to) {
+    if (to->n == RL_MOSTITEMS) return rl_usage_error("more than %d times --%s", RL_MOSTITEMS, o->name);
+    to->item[to->n++] = arg;
+    return RL_OK;
+}
+
+static rl_status set_option(rl_line *l, const rl_option *o, const char *arg) {
+    void *to = (char *)l + o->field;
+    switch (o->kind) {
+    case RL_K_FLAG:
+    case RL_K_HELP: *(bool *)to = true; return RL_OK;
+    case RL_K_CHOICE: return set_choice(o, arg, to);
+    case RL_K_LIST: return add_item(o, arg, to);
+    case RL_K_COUNT:
+    case RL_K_SEED: return set_whole(o, arg, to);
+    case RL_K_REAL:
+    case RL_K_SECONDS: return set_real(o, arg, to);
+    default: *(const char **)to = arg; return RL_OK;
+    }
+}
+
+/* ---- options ---- */
+
+/* What getopt stumbled over, and what may have been meant. */
+static rl_status bad_option(const rl_command *c, int key, const char *arg) {
+    const char *known[MOSTNAMES];
+    char word[64];
+    size_t n = 0;
+    if (key == ':') return rl_usage_error("%s wants a value", arg);
+    if (strncmp(arg, "--", 2) != 0) return rl_usage_error("no option -%c", optopt);
+    snprintf(word, sizeof word, "%.*s", (int)RL_MIN(strcspn(arg + 2, "="), sizeof word - 1), arg + 2);
+    if (optopt) return rl_usage_error("--%s takes no value", word);
+    for (uint32_t i = 0; i < rl_noption; i++) {
+        const rl_option *o = &rl_optiontable[i];
+        if (o->commands & c->bit) known[n++] = o->name;
+        else if (strcmp(o->name, word) == 0) return rl_usage_error("%s takes no --%s", c->name, word);
+    }
+    const char *hint = rl_hint(word, known, n);
+    return rl_usage_error("no option --%s%s%s%s", word, hint ? "; did you mean --" : "", hint ? hint : "", hint ? "?" : "");
+}
+
+/* The rows of one command as getopt wants them; a key is the row's number from FIRSTKEY on. */
+typedef struct { struct option longs[MOSTNAMES]; char letters[MOSTNAMES]; } getopt_rows;
+
+static void make_rows(const rl_command *c, getopt_rows *r) {
+    size_t n = 0, m = 1;
+    memset(r, 0, sizeof *r);
+    r->letters[0] = ':';
+    for (uint32_t i = 0; i < rl_noption; i++) {
+        const rl_option *o = &rl_optiontable[i];
+        if (!(o->commands & c->bit)) continue;
+        r->longs[n++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL, FIRSTKEY + (int)i};
+        if (o->letter) r->letters[m++] = (char)o->letter;
+        if (o->letter && o->value) r->letters[m++] = ':';
+    }
+}
+
+static const rl_option *option_of(const rl_command *c, int key) {
+    if (key >= FIRSTKEY) return &rl_optiontable[key - FIRSTKEY];
+    for (uint32_t i = 0; i < rl_noption; i++)
+        if (rl_optiontable[i].letter == key && rl_optiontable[i].commands & c->bit) return &rl_optiontable[i];
+    return NULL;
+}
+
+static rl_status parse_options(rl_line *l, const rl_command *c, int argc, char **argv, bool *done) {
+    getopt_rows rows;
+    make_rows(c, &rows);
+    opterr = 0;
+    for (int key; (key = getopt_long(argc, argv, rows.letters, rows.longs, NULL)) != -1;) {
+        const rl_option *o = option_of(c, key);
+        if (!o) return bad_option(c, key, argv[optind - 1]);
+        RL_TRY(set_option(l, o, optarg));
+        *done = o->kind == RL_K_HELP;
+        if (l->help) rl_help_command(c);
+        if (l->man) rl_man_command(c);
+        if (l->version) printf("relayout %s\n", RL_VERSION);
+        if (*done) return RL_OK;
+    }
+    l->file = argv + optind;
+    l->nfile = argc - optind;
+    return RL_OK;
+}
+
+/* ---- operands ---- */
+
+static rl_status check_operands(rl_line *l, const rl_command *c) {
+    if (l->nfile && c->most == 0) return rl_usage_error("%s takes no file", c->name);
+    if (l->nfile > c->most) return rl_usage_error("%s: what is '%s'?", c->name, l->file[c->most]);
+    if (l->nfile < c->least) return rl_usage_error("%s: %s", c->name, c->ask);
+    if (l->nfile) l->in = l->file[0];
+    return RL_OK;
+}
+
+/* ---- the command ---- */
+
+/* The words that a command's name may be: with a group, those behind it; else the first of each name. */
+static const char *nearest(const char *word, const rl_command *group) {
+    const char *known[MOSTNAMES];
+    size_t n = 0;
+    for (uint32_t i = 0; i < rl_ncommand; i++) {
+        const rl_command *c = &rl_commands[i];
+        bool whole = !c->name[rl_command_group(c)];
+        if (group ? rl_command_belongs(c, group) : whole) known[n++] = c->name + (group ? rl_command_group(c) + 1 : 0);
+    }
+    return rl_hint(word, known, n);
+}
+
+/* The command of a group that the next word says. */
+static rl_status find_in_group(const rl_command *group, const char *word, const rl_command **c) {
+    for (uint32_t i = 0; i < rl_ncommand; i++) {
+        *c = &rl_commands[i];
+        if (rl_command_belongs(*c, group) && strcmp((*c)->name + rl_command_group(*c) + 1, word) == 0) return RL_OK;
+    }
+    *c = group;
+    const char *hint = *word == '-' ? NULL : nearest(word, group);
+    if (*word == '-') return RL_OK; /* --help of the group */
+    return rl_usage_error("no command '%s %s'%s%s%s", group->name, word, hint ? "; did you mean " : "", hint ? hint : "", hint ? "?" : "");
+}
+
+/* *skip: the words of the line that are the command's name. */
+static rl_status find_command(int argc, char **argv, const rl_command **c, int *skip) {
+    *c = rl_command_find(argv[1]);
+    *skip = *c != NULL;
+    if (*c && rl_command_is_group(*c) && argc > 2) {
+        const rl_command *group = *c;
+        RL_TRY(find_in_group(group, argv[2], c));
+        *skip += *c != group;
+    }
+    if (*c) return RL_OK;
+    /* What is neither a command nor a file, and looks like a command. */
+    const char *hint = argv[1][0] != '-' && access(argv[1], F_OK) != 0 ? nearest(argv[1], NULL) : NULL;
+    if (hint) return rl_usage_error("no command '%s'; did you mean %s?", argv[1], hint);
+    *c = &rl_commands[0]; /* relayout IN OUT */
+    return RL_OK;
+}
+
+rl_status rl_line_parse(rl_line *l, int argc, char **argv, const rl_command **c, bool *done) {
+    int skip;
+    bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0), man = argc > 1 && strcmp(argv[1], "--man") == 0;
+    *done = help || man;
+    if (argc < 2 || help) rl_help_all();
+    if (man) rl_man_all();
+    if (*done) return RL_OK;
+    if (argc < 2) return RL_EUSAGE;
+    RL_TRY(find_command(argc, argv, c, &skip));
+    RL_TRY(parse_options(l, *c, argc - skip, argv + skip, done));
+    if (*done) return RL_OK;
+    return check_operands(l, *c);
+}

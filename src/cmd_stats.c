@@ -1,0 +1,53 @@
+/* The command stats. */
+#include <inttypes.h>
+
+#include "cmd.h"
+
+/* The moves before and after, as texts in mem: optimizing overwrites the graph. */
+static rl_status find_moves(rl_line *l, rl_graph *g, rl_arena *mem, rl_text *moves) {
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    moves->mem = mem;
+    if (l->json) rl_report_moves_json(g, mem, moves);
+    else rl_report_moves(g, mem, moves);
+    return RL_OK;
+}
+
+static void put_stats(const rl_outcome *o, const rl_text *was, const rl_text *now, rl_text *t) {
+    rl_report_counts(&o->before, t);
+    if (was->n) {
+        rl_put(t, "\nTransposes that move data:\n");
+        rl_put_bytes(t, was->p, was->n);
+    }
+    rl_put(t, "\nneeded at all: %" PRId64 " of %" PRId64 " (%s)\n", o->after.moving, o->before.moving,
+           o->proved == RL_PROVED_OPTIMAL ? "proved" : "not proved");
+    if (o->changed && now->n) rl_put_bytes(t, now->p, now->n);
+}
+
+static rl_status report_stats(const rl_line *l, const rl_outcome *o, const rl_text *was, const rl_text *now, rl_arena *mem) {
+    rl_text t = {.mem = mem};
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (l->json) rl_report_stats_json(l->in, &o->before, &o->after, was, o->changed ? now : was, &t);
+    else put_stats(o, was, now, &t);
+    return l->json ? rl_line_write(l, l->json, &t) : rl_write_stdout(l->ctx, t.p, t.n);
+}
+
+static rl_status stats_of(rl_line *l, rl_graph *g, rl_arena *mem) {
+    rl_outcome o;
+    rl_text was = {0}, now = {0};
+    RL_TRY(rl_run_passes(g, "", &l->pass, &o));
+    RL_TRY(find_moves(l, g, mem, &was));
+    RL_TRY(rl_optimize(g, &l->pass, &o));
+    RL_TRY(find_moves(l, g, mem, &now));
+    return report_stats(l, &o, &was, &now, mem);
+}
+
+rl_status rl_cmd_stats(rl_line *l) {
+    rl_graph *g;
+    rl_arena mem;
+    rl_arena_init(&mem, l->ctx);
+    rl_status s = rl_line_read(l, &g);
+    if (s == RL_OK) s = stats_of(l, g, &mem);
+    rl_graph_free(g);
+    rl_arena_free(&mem);
+    return s;
+}
