@@ -1,9 +1,8 @@
-/* Shape inference: the walk over the nodes, how what is inferred meets what is declared, and bodies of If, Loop and Scan.
+/* Shape inference: the walk over the nodes, and how what is inferred meets what is declared.
  *
  * One pass over g->order.  What a rule is sure of wins over what the model declares; a declared number or symbol takes the
  * place of a size that no rule can tell.  Bodies are inferred when their node is reached, with the types of the values
- * that they capture.  A loop's carried values start with the types that enter it; where the body changes a dim, that dim
- * is forgotten and the body inferred again (at most ROUNDS times; then all are forgotten).
+ * that they capture.
  *
  * Names for unknown sizes: "?3" equals nothing else; "?max(N|M)" is what sizes N and M broadcast to, the same wherever they
  * meet.  "?min(512|N)", what is left of N after a cut, broadcasts with N to N; "?max(N|M)" with N to itself. */
@@ -12,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROUNDS = 3, DEEP = 3 /* bodies this deep are inferred once */, MAXTEXT = 100 /* of a derived name */ };
+enum { MAXTEXT = 100 /* of a derived name */ };
 
 /* ---- messages ---- */
 
@@ -77,8 +76,7 @@ static rl_text text_of(const rl_shaper *s, rl_dim d) {
     return t;
 }
 
-/* Is an unknown size part of d? */
-static bool has_unknown(const rl_shaper *s, rl_dim d) {
+bool rl_shape_open(const rl_shaper *s, rl_dim d) {
     if (rl_dim_known(d)) return false;
     rl_str name = rl_dim_name(s->ctx, d);
     if (name && name[0] != 'f') return name[0] == '?';
@@ -151,7 +149,7 @@ bool rl_shape_unify(const rl_shaper *s, rl_dim a, rl_dim b, rl_dim *d) {
     *d = a;
     if (a == b || b == UNKNOWN) return true;
     if (rl_dim_known(a)) return !rl_dim_known(b);
-    if (a == UNKNOWN || rl_dim_known(b) || has_unknown(s, a)) *d = b;
+    if (a == UNKNOWN || rl_dim_known(b) || rl_shape_open(s, a)) *d = b;
     return true;
 }
 
@@ -160,12 +158,12 @@ bool rl_shape_unify(const rl_shaper *s, rl_dim a, rl_dim b, rl_dim *d) {
 /* The size to keep: what was inferred, or what is declared (or was inferred before) where that tells more. */
 static rl_dim settle(rl_shaper *s, rl_dim now, rl_dim old) {
     if (now == UNKNOWN && old == UNKNOWN) return rl_dim_fresh(s->ctx);
-    if (now != UNKNOWN && (!rl_dim_known(old) || !has_unknown(s, now))) return now;
+    if (now != UNKNOWN && (!rl_dim_known(old) || !rl_shape_open(s, now))) return now;
     s->lenient |= rl_dim_known(old);
     return old;
 }
 
-static void set_type(rl_shaper *s, rl_graph *g, rl_value v, rl_dtype dtype, uint32_t rank, const rl_dim *dim) {
+void rl_shape_set_type(rl_shaper *s, rl_graph *g, rl_value v, rl_dtype dtype, uint32_t rank, const rl_dim *dim) {
     rl_valinfo *x = rl_val(g, v);
     if (dtype != RL_UNDEF) x->dtype = dtype;
     if (rank == RL_NORANK) return;
@@ -178,7 +176,7 @@ static void set_type(rl_shaper *s, rl_graph *g, rl_value v, rl_dtype dtype, uint
 
 rl_status rl_shape_set(rl_shaper *s, uint32_t port, rl_dtype dtype, uint32_t rank, const rl_dim *dim) {
     rl_value v = rl_out(s->n, port);
-    if (rl_has(v)) set_type(s, s->g, v, dtype, rank, dim);
+    if (rl_has(v)) rl_shape_set_type(s, s->g, v, dtype, rank, dim);
     return RL_OK;
 }
 
@@ -223,7 +221,7 @@ static void enter_body(const rl_graph *g, rl_graph *body) {
     }
 }
 
-static rl_status infer_body(rl_shaper *s, rl_graph *body) {
+rl_status rl_shape_body(rl_shaper *s, rl_graph *body) {
     enter_body(s->g, body);
     return infer_graph(body, s->depth + 1, true);
 }
@@ -232,7 +230,7 @@ static rl_status infer_body(rl_shaper *s, rl_graph *body) {
 static rl_status infer_opaque(rl_shaper *s) {
     s->lenient = true;
     for (uint32_t i = 0; i < s->n->nattr; i++)
-        if (s->n->attr[i].graph) RL_TRY(infer_body(s, s->n->attr[i].graph));
+        if (s->n->attr[i].graph) RL_TRY(rl_shape_body(s, s->n->attr[i].graph));
     return RL_OK;
 }
 
@@ -291,232 +289,4 @@ rl_status rl_shape_node(rl_graph *g, rl_node n) {
     rl_status status = infer_node(&s, n);
     rl_arena_free(&tmp);
     return status;
-}
-
-/* ---- bodies ---- */
-
-static rl_type type_of(const rl_valinfo *x) {
-    return x ? (rl_type){x->dtype, x->rank, x->dim} : (rl_type){RL_UNDEF, RL_NORANK, NULL};
-}
-
-static rl_graph *body_of(const rl_shaper *s, const char *name) {
-    const rl_attr *a = rl_attr_find(s->n, name);
-    return a ? a->graph : NULL;
-}
-
-/* What a and b have in common; dims in tmp. */
-static rl_type common_type(const rl_shaper *s, rl_type a, rl_type b) {
-    rl_type t = {a.dtype == b.dtype ? a.dtype : RL_UNDEF, RL_NORANK, NULL};
-    if (a.rank != b.rank || a.rank == RL_NORANK) return t;
-    rl_dim *d = rl_new(s->tmp, rl_dim, a.rank);
-    for (uint32_t i = 0; i < a.rank; i++) d[i] = a.dim[i] == b.dim[i] ? a.dim[i] : UNKNOWN;
-    t.rank = a.rank;
-    t.dim = d;
-    return t;
-}
-
-/* The branch that a constant condition takes, or NULL. */
-static rl_graph *taken_branch(const rl_shaper *s, rl_graph *yes, rl_graph *no) {
-    rl_tensor t;
-    if (!load(s, 0, &t) || t.n != 1 || t.cell[0].kind != CELL_INT) return NULL;
-    return t.cell[0].num ? yes : no;
-}
-
-rl_status rl_shape_if(rl_shaper *s) {
-    rl_graph *yes = body_of(s, "then_branch"), *no = body_of(s, "else_branch");
-    if (!yes || !no) return rl_shape_fail(s, "has no %s", yes ? "else_branch" : "then_branch");
-    RL_TRY(infer_body(s, yes));
-    RL_TRY(infer_body(s, no));
-    if (yes->output.n != s->n->nout || no->output.n != s->n->nout)
-        return rl_shape_fail(s, "branches have %u and %u outputs, wants %u", yes->output.n, no->output.n, s->n->nout);
-    rl_graph *taken = taken_branch(s, yes, no);
-    for (uint32_t i = 0; i < s->n->nout; i++) {
-        const rl_valinfo *a = rl_val(yes, yes->output.p[i]), *b = rl_val(no, no->output.p[i]);
-        if (taken) a = b = rl_val(taken, taken->output.p[i]);
-        rl_type t = common_type(s, type_of(a), type_of(b));
-        rl_tensor content;
-        RL_TRY(rl_shape_set(s, i, t.dtype, t.rank, t.dim));
-        if (taken && rl_shape_load(s, a, &content)) rl_shape_store(s, i, &content);
-    }
-    return RL_OK;
-}
-
-/* The types of all values of a body and of the bodies in it, as declared. */
-typedef struct snapshot { rl_graph *g; rl_type *type; struct snapshot *next; } snapshot;
-
-static snapshot *save_types(rl_arena *mem, rl_graph *g, snapshot *next) {
-    snapshot *p = rl_new(mem, snapshot, 1);
-    *p = (snapshot){g, rl_new(mem, rl_type, g->nval), next};
-    for (uint32_t i = 0; i < g->nval; i++) p->type[i] = type_of(&g->val[i]);
-    for (uint32_t i = 0; i < g->nnode; i++)
-        for (uint32_t k = 0; k < g->node[i].nattr; k++)
-            if (g->node[i].attr[k].graph) p = save_types(mem, g->node[i].attr[k].graph, p);
-    return p;
-}
-
-static void restore_types(const snapshot *p) {
-    for (; p; p = p->next)
-        for (uint32_t i = 0; i < p->g->nval; i++) {
-            rl_valinfo *x = &p->g->val[i];
-            x->dtype = p->type[i].dtype;
-            x->rank = p->type[i].rank;
-            x->dim = p->type[i].dim;
-        }
-}
-
-/* A body that runs repeatedly: body inputs [at, at + n) are carried, from body outputs [out, out + n); fixed: their sizes
- * must stay (Scan), so two that differ are one. */
-typedef struct { rl_graph *body; rl_type *in; uint32_t at, out, n; bool fixed; } repeat;
-
-/* Forgets what the body changes of carried type i; true when that is anything. */
-static bool forget_change(const rl_shaper *s, const repeat *r, uint32_t i) {
-    rl_type *in = &r->in[r->at + i], out = type_of(rl_val(r->body, r->body->output.p[r->out + i]));
-    if (in->rank == RL_NORANK) return false;
-    if (in->rank != out.rank) {
-        in->rank = RL_NORANK;
-        return true;
-    }
-    bool changed = false;
-    rl_dim *d = rl_new(s->tmp, rl_dim, in->rank);
-    for (uint32_t k = 0; k < in->rank; k++) {
-        rl_dim a = in->dim[k], b = out.dim[k];
-        d[k] = a == b ? a : UNKNOWN;
-        if (r->fixed && a != UNKNOWN && !rl_shape_unify(s, a, b, &d[k])) d[k] = UNKNOWN;
-        changed |= d[k] != a;
-    }
-    in->dim = d;
-    return changed;
-}
-
-static bool forget_changes(const rl_shaper *s, const repeat *r) {
-    bool changed = false;
-    for (uint32_t i = 0; i < r->n; i++) changed |= forget_change(s, r, i);
-    return changed;
-}
-
-static void forget_carried(const repeat *r) {
-    for (uint32_t i = 0; i < r->n; i++) r->in[r->at + i].rank = RL_NORANK;
-}
-
-/* Infers the body; r->in becomes types that hold in every turn. */
-static rl_status infer_repeat(rl_shaper *s, repeat *r) {
-    rl_graph *b = r->body;
-    const snapshot *declared = s->depth < DEEP ? save_types(s->tmp, b, NULL) : NULL;
-    if (!declared) forget_carried(r);
-    for (int round = 0;; round++) {
-        if (round) restore_types(declared);
-        if (round == ROUNDS) forget_carried(r);
-        for (uint32_t i = 0; i < b->input.n; i++) set_type(s, b, b->input.p[i], r->in[i].dtype, r->in[i].rank, r->in[i].dim);
-        RL_TRY(infer_body(s, b));
-        if (!forget_changes(s, r) || round == ROUNDS) return RL_OK;
-    }
-}
-
-/* Output `port` of the node collects output `k` of the body's turns: their type with size `turns` inserted at `axis`, behind
- * `lead` sizes of its own. */
-static rl_status set_collected(rl_shaper *s, uint32_t port, const repeat *r, uint32_t k, rl_dim turns, int64_t axis, const rl_dim *lead) {
-    const rl_valinfo *x = rl_val(r->body, r->body->output.p[k]);
-    if (!ranked(x)) return rl_shape_set(s, port, x->dtype, RL_NORANK, NULL);
-    uint32_t rank = x->rank + 1, n = 0;
-    if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank) return rl_shape_fail(s, "axis of output %u is out of range for rank %u", port, rank);
-    rl_dim *d = rl_new(s->tmp, rl_dim, rank + 1);
-    if (lead) d[n++] = *lead;
-    for (uint32_t i = 0; i < rank; i++) {
-        rl_dim y = i == axis ? turns : x->dim[i - (i > axis)];
-        d[n++] = i != axis && has_unknown(s, y) ? UNKNOWN : y;
-    }
-    return rl_shape_set(s, port, x->dtype, n, d);
-}
-
-/* Does the body keep the loop going?  Its condition is constant true, or the one it was given. */
-static bool goes_on(const rl_graph *b) {
-    const rl_valinfo *c = rl_val(b, b->output.p[0]);
-    const rl_nodeinfo *def = c->def.i == RL_NONE ? NULL : rl_nod(b, c->def);
-    if (rl_same(b->output.p[0], b->input.p[1])) return true;
-    if (def && def->op == RL_OP_Identity && rl_same(rl_in(def, 0), b->input.p[1])) return true;
-    return c->data && c->data->data && c->data->nbyte == 1 && *(const char *)c->data->data;
-}
-
-static bool is_true(const rl_shaper *s, uint32_t i) {
-    rl_tensor t;
-    return !input(s, i) || (load(s, i, &t) && t.n == 1 && t.cell[0].kind == CELL_INT && t.cell[0].num);
-}
-
-static rl_dim loop_turns(const rl_shaper *s, const rl_graph *b) {
-    rl_tensor t;
-    if (!load(s, 0, &t) || t.n != 1 || !is_true(s, 1) || !goes_on(b)) return UNKNOWN;
-    return t.cell[0].kind == CELL_INT && t.cell[0].num < 0 ? 0 : size_of(s, t.cell[0]);
-}
-
-rl_status rl_shape_loop(rl_shaper *s) {
-    rl_graph *b = body_of(s, "body");
-    uint32_t n = RL_MAX(s->n->nin, 2U) - 2;
-    if (!b) return rl_shape_fail(s, "has no body");
-    if (b->input.n != n + 2 || b->output.n < n + 1 || b->output.n - 1 < s->n->nout)
-        return rl_shape_fail(s, "body has %u inputs and %u outputs, wants %u and %u", b->input.n, b->output.n, n + 2, s->n->nout + 1);
-    repeat r = {b, rl_new(s->tmp, rl_type, n + 2), 2, 1, n, false};
-    r.in[0] = (rl_type){RL_I64, 0, NULL};
-    r.in[1] = (rl_type){RL_BOOL, 0, NULL};
-    for (uint32_t i = 0; i < n; i++) r.in[2 + i] = type_of(input(s, 2 + i));
-    RL_TRY(infer_repeat(s, &r));
-    for (uint32_t i = 0; i < n; i++) RL_TRY(rl_shape_set(s, i, r.in[2 + i].dtype, r.in[2 + i].rank, r.in[2 + i].dim));
-    rl_dim turns = n < s->n->nout ? loop_turns(s, b) : UNKNOWN;
-    for (uint32_t i = n; i < s->n->nout; i++) RL_TRY(set_collected(s, i, &r, i + 1, turns, 0, NULL));
-    return RL_OK;
-}
-
-static int64_t list_int(const rl_shaper *s, const char *name, uint32_t i) {
-    const rl_attr *a = rl_attr_find(s->n, name);
-    return a && a->kind == RL_ATTR_INTS && i < a->n ? a->ints[i] : 0;
-}
-
-/* The type of one slice of scan input i; adds to what is known of the number of slices. */
-static rl_status scanned_type(rl_shaper *s, uint32_t i, int64_t axis, uint32_t lead, rl_type *t, rl_dim *turns) {
-    *t = type_of(input(s, i));
-    if (t->rank == RL_NORANK) return RL_OK;
-    if (axis < 0) axis += t->rank;
-    if (axis < 0 || axis >= t->rank || t->rank <= lead) return rl_shape_fail(s, "input %u has rank %u, wants more", i, t->rank);
-    if (!rl_shape_unify(s, *turns, t->dim[axis], turns)) return rl_shape_fail(s, "inputs are scanned along different sizes");
-    rl_dim *d = rl_new(s->tmp, rl_dim, t->rank);
-    uint32_t n = 0;
-    for (uint32_t k = lead; k < t->rank; k++)
-        if (k != axis) d[n++] = t->dim[k];
-    *t = (rl_type){t->dtype, n, d};
-    return RL_OK;
-}
-
-/* Opset 8's Scan has sequence_lens before the other inputs, and a batch dim before all others. */
-rl_status rl_shape_scan(rl_shaper *s) {
-    rl_graph *b = body_of(s, "body");
-    uint32_t old = s->n->since < 9, nin = s->n->nin, nout = s->n->nout;
-    int64_t m = rl_attr_int(s->n, "num_scan_inputs", 0);
-    if (!b || m < 1 || m > nin - RL_MIN(old, nin)) return rl_shape_fail(s, "has no body, or no fitting num_scan_inputs");
-    uint32_t n = nin - old - (uint32_t)m;
-    if (b->input.n != nin - old || b->output.n != nout || nout < n)
-        return rl_shape_fail(s, "body has %u inputs and %u outputs, wants %u and %u", b->input.n, b->output.n, nin - old, nout);
-    repeat r = {b, rl_new(s->tmp, rl_type, b->input.n), 0, 0, n, true};
-    rl_dim turns = UNKNOWN, batch = UNKNOWN;
-    for (uint32_t i = 0; i < n; i++) {
-        r.in[i] = type_of(input(s, old + i));
-        if (!old || r.in[i].rank == RL_NORANK || r.in[i].rank == 0) continue;
-        batch = *r.in[i].dim++;
-        r.in[i].rank--;
-    }
-    for (uint32_t i = n; i < b->input.n; i++) {
-        const rl_valinfo *x = input(s, old + i);
-        if (old && ranked(x) && x->rank) batch = x->dim[0];
-        RL_TRY(scanned_type(s, old + i, old ? 1 : list_int(s, "scan_input_axes", i - n), old, &r.in[i], &turns));
-    }
-    RL_TRY(infer_repeat(s, &r));
-    for (uint32_t i = 0; i < n; i++) {
-        rl_type t = r.in[i];
-        rl_dim *d = rl_new(s->tmp, rl_dim, t.rank == RL_NORANK ? 1 : t.rank + 1);
-        d[0] = batch;
-        for (uint32_t k = 0; t.rank != RL_NORANK && k < t.rank; k++) d[k + old] = t.dim[k];
-        RL_TRY(rl_shape_set(s, i, t.dtype, t.rank == RL_NORANK ? t.rank : t.rank + old, d));
-    }
-    for (uint32_t i = n; i < nout; i++)
-        RL_TRY(set_collected(s, i, &r, i, turns, old ? 0 : list_int(s, "scan_output_axes", i - n), old ? &batch : NULL));
-    return RL_OK;
 }

@@ -1,6 +1,6 @@
-/* What shape.c, shape_ops.c and shape_fold.c share; nobody else includes this.
+/* What shape.c, shape_fold.c and the rules (shape_rules.h) share; nobody else includes this.
  *
- * shape.c walks the nodes.  For each it calls the op's rule in shape_ops.c, which reads the types of the inputs and
+ * shape.c walks the nodes.  For each it calls the op's rule, by the table in shape_ops.c, which reads the types of the inputs and
  * gives those of the outputs by rl_shape_set; then shape_fold.c computes the outputs' contents where they are small.
  * A rule writes UNKNOWN for a dim it cannot tell; rl_shape_set puts the declared size or a fresh symbol in its place,
  * so no value ever holds UNKNOWN.  Every rule must work when the inputs' types are unknown. */
@@ -68,9 +68,12 @@ int64_t rl_shape_least(const rl_shaper *s, rl_dim d); /* a number that d is not 
 bool rl_shape_broadcast(const rl_shaper *s, rl_dim a, rl_dim b, rl_dim *d);
 /* The better known of two sizes that must be equal; false when they are not. */
 bool rl_shape_unify(const rl_shaper *s, rl_dim a, rl_dim b, rl_dim *d);
-rl_status rl_shape_if(rl_shaper *s);
-rl_status rl_shape_loop(rl_shaper *s);
-rl_status rl_shape_scan(rl_shaper *s);
+
+bool rl_shape_open(const rl_shaper *s, rl_dim d); /* is an unknown size part of d? */
+/* Infers a body, whose outer values have what is known of them outside. */
+rl_status rl_shape_body(rl_shaper *s, rl_graph *body);
+/* Gives a value of graph g its type, as rl_shape_set does. */
+void rl_shape_set_type(rl_shaper *s, rl_graph *g, rl_value v, rl_dtype dtype, uint32_t rank, const rl_dim *dim);
 
 /* ---- shape_fold.c ---- */
 
