@@ -26,3 +26,16 @@ foreach(name relayout relayout-runtime)
   configure_file(cmake/${name}.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc @ONLY)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT core)
 endforeach()
+
+# What the program says of itself, where man and the shells look for it. A program for another machine cannot be asked.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(RL_PAGES_DIR ${CMAKE_CURRENT_BINARY_DIR}/pages)
+  add_custom_command(OUTPUT ${RL_PAGES_DIR}/done
+    COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/pages.sh $<TARGET_FILE:relayout> ${RL_PAGES_DIR}
+    DEPENDS relayout ${PROJECT_SOURCE_DIR}/cmake/pages.sh VERBATIM)
+  add_custom_target(pages ALL DEPENDS ${RL_PAGES_DIR}/done)
+  install(DIRECTORY ${RL_PAGES_DIR}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT runtime)
+  install(FILES ${RL_PAGES_DIR}/relayout.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME relayout COMPONENT runtime)
+  install(FILES ${RL_PAGES_DIR}/_relayout DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT runtime)
+  install(FILES ${RL_PAGES_DIR}/relayout.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT runtime)
+endif()

@@ -6,6 +6,7 @@
  *   cmd_help.c      --help
  *   cmd_man.c       --man
  *   cmd_io.c        models in and out, texts out
+ *   cmd_term.c      errors, colour, progress
  *   cmd_NAME.c      carries out the command NAME: rl_cmd_NAME
  *   main.c          a context around the command, and the one line that says what went wrong
  *
@@ -24,6 +25,8 @@
  * Each function that allocates from the context protects itself (RL_PROTECT): a protection ends with the function that set it. */
 #ifndef RL_CMD_H
 #define RL_CMD_H
+#include <stdio.h>
+
 #include "../passes/interface.h"
 #include "../runtime/layout_cmd.h"
 #include "../runtime/run_cmd.h"
@@ -53,19 +56,24 @@ typedef enum {
 enum { RL_MOSTITEMS = 64 };
 typedef struct { const char *item[RL_MOSTITEMS]; uint32_t n; } rl_items;
 
+typedef enum { RL_PLAIN, RL_BOLD, RL_RED, RL_GREEN } rl_color;
+
 /* A typed line, and what its command keeps while it works. */
 typedef struct {
     rl_ctx *ctx;
     char **file;        /* the operands */
     int nfile;
     const char *in;     /* the first one; messages are about it. NULL: about none */
-    const char *out, *json, *after, *proof, *node, *dump;
+    const char *out, *json, *csv, *after, *proof, *node, *dump, *color;
     rl_items dims, shapes, inputs, in_layouts, out_layouts;
     rl_passopt pass;
     rl_runopt run;
     rl_layoutopt layout;
     bool canonical, quiet, verbose, help, man, version;
     bool named_target;  /* --target was given */
+    bool shows;         /* progress stands on the terminal */
+    uint32_t jobs;
+    struct rl_batchrow *row; /* this is one model of several (cmd_batch.h) */
     double start, read_time;
     rl_interface io;    /* --input-layout and --output-layout */
     rl_arena io_mem;
@@ -125,16 +133,24 @@ size_t rl_choice_next(const char **at, const char **word);
 
 /* Fills in *l and *c from the line, or says on stderr what is wrong with it. *done: it asked for help, which was printed. */
 rl_status rl_line_parse(rl_line *l, int argc, char **argv, const rl_command **c, bool *done);
-/* "relayout: ...; see relayout --help" on stderr; returns RL_EUSAGE. */
-rl_status rl_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* "relayout: FILE: message" on stderr; the message may have the file already, or there is none. */
-void rl_complain(const char *file, const char *message);
-
-void rl_help_all(void);
-void rl_help_command(const rl_command *c);
+void rl_help_all(const rl_line *l);
+void rl_help_command(const rl_line *l, const rl_command *c);
 /* The manual page of the program, or of one command, for man(1). */
 void rl_man_all(void);
 void rl_man_command(const rl_command *c);
+
+/* ---- for people who look: cmd_term.c ---- */
+
+/* "relayout: FILE: message" on stderr; the message may have the file already, or there is none. l: for --color, or NULL. */
+void rl_complain(const rl_line *l, const char *file, const char *message);
+/* "relayout: ...; see relayout --help" on stderr; returns RL_EUSAGE. */
+rl_status rl_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Does what goes to f get colours? --color, else whether it is a terminal, NO_COLOR and TERM. */
+bool rl_paints(const rl_line *l, FILE *f);
+/* What switches to a colour, or nothing. */
+const char *rl_paint(bool paints, rl_color color);
+/* A line on the terminal in place of the one before; NULL: none. */
+void rl_progress(rl_line *l, const char *text);
 
 /* ---- models and texts ---- */
 
@@ -148,11 +164,13 @@ rl_status rl_line_read(rl_line *l, rl_graph **g);
 rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g);
 /* RL_EUSAGE where the model would come on stdin. */
 rl_status rl_line_wants_file(const rl_line *l, const char *command);
-rl_status rl_write_stdout(rl_ctx *ctx, const char *p, size_t n);
+rl_status rl_write_stdout(rl_line *l, const char *p, size_t n);
 /* To a file, or to stdout. */
-rl_status rl_line_write(const rl_line *l, const char *path, const rl_text *t);
+rl_status rl_line_write(rl_line *l, const char *path, const rl_text *t);
 /* Can a file be made there? Said before the model is written: a report that cannot be written must not leave a model behind. */
 rl_status rl_line_check_path(const rl_line *l, const char *path);
 void rl_to_stderr(void *user, const char *text, size_t n);
+/* cmd_optimize.c: l->in to l->out. */
+rl_status rl_optimize_one(rl_line *l);
 
 #endif

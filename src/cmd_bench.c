@@ -20,7 +20,7 @@ static rl_status report_bench(rl_line *l, rl_graph *g, const rl_bench *b) {
     }
     text.n = 0;
     rl_bench_table(b, &text);
-    return rl_write_stdout(l->ctx, text.p, text.n);
+    return rl_write_stdout(l, text.p, text.n);
 }
 
 static rl_status bench_graph(rl_line *l, rl_graph *g) {

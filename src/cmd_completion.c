@@ -276,10 +276,19 @@ static void put_fish(const names *n) {
     }
 }
 
+/* A command a line, the words of one joined by a slash. */
+static void put_names(void) {
+    for (uint32_t i = 0; i < rl_ncommand; i++) {
+        for (const char *s = rl_commands[i].name; *s; s++) putchar(*s == ' ' ? '/' : *s);
+        putchar('\n');
+    }
+}
+
 static rl_status print_script(rl_line *l, const names *n) {
     if (strcmp(l->file[0], "bash") == 0) put_bash(n);
     else if (strcmp(l->file[0], "zsh") == 0) put_zsh(n);
     else if (strcmp(l->file[0], "fish") == 0) put_fish(n);
+    else if (strcmp(l->file[0], "words") == 0) put_names();
     else return rl_usage_error("completion for bash, zsh or fish, not '%s'", l->file[0]);
     return RL_OK;
 }

@@ -1,14 +1,14 @@
 /* The command explain. */
 #include "cmd.h"
 
-static rl_status report_explain(const rl_line *l, const rl_explanation *x, rl_arena *mem) {
+static rl_status report_explain(rl_line *l, const rl_explanation *x, rl_arena *mem) {
     rl_text t = {.mem = mem};
     bool any;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     if (l->json) rl_explain_json(x, l->node, &t, &any);
     else rl_explain_text(x, l->node, &t, &any);
     if (l->node && !any) return rl_fail(l->ctx, RL_EUSAGE, "no conversion or Transpose has to do with a node or tensor '%s'", l->node);
-    return l->json ? rl_line_write(l, l->json, &t) : rl_write_stdout(l->ctx, t.p, t.n);
+    return l->json ? rl_line_write(l, l->json, &t) : rl_write_stdout(l, t.p, t.n);
 }
 
 /* Whether the plan is carried out is known only when it was: one graph is optimized, another explained. */

@@ -4,6 +4,10 @@
 
 #include "cmd.h"
 
+static void put_heading(bool paints, const char *s) {
+    printf("\n%s%s:%s\n", rl_paint(paints, RL_BOLD), s, rl_paint(paints, RL_PLAIN));
+}
+
 enum { MOSTLEFT = 80 };
 
 /* The left column: "-o, --output OUT". */
@@ -47,22 +51,26 @@ static void put_examples(const char *s) {
     }
 }
 
-void rl_help_command(const rl_command *c) {
-    printf("usage: relayout %s %s%s\n%s\n", c->name, c->operands, c->most ? " [options]" : "", c->help);
+void rl_help_command(const rl_line *l, const rl_command *c) {
+    bool paints = rl_paints(l, stdout);
+    printf("%susage:%s relayout %s %s%s\n%s\n", rl_paint(paints, RL_BOLD), rl_paint(paints, RL_PLAIN), c->name, c->operands,
+           c->most ? " [options]" : "", c->help);
     if (*c->more) printf("\n%s\n", c->more);
     printf("\n");
     put_commands(c);
     put_options(c);
-    printf("\nexamples:\n");
+    put_heading(paints, "examples");
     put_examples(c->examples);
 }
 
-void rl_help_all(void) {
+void rl_help_all(const rl_line *l) {
+    bool paints = rl_paints(l, stdout);
     printf("relayout %s: ONNX models with the fewest Transposes\n\n", RL_VERSION);
     printf("usage: relayout COMMAND ...        relayout IN OUT is relayout optimize IN -o OUT\n\n");
     put_commands(NULL);
-    printf("\nexamples:\n");
+    put_heading(paints, "examples");
     for (uint32_t i = 0; i < 3; i++) put_examples(rl_commands[i].examples);
-    printf("\nrelayout COMMAND --help lists its options.\n\nexit status:\n");
+    printf("\nrelayout COMMAND --help lists its options.\n");
+    put_heading(paints, "exit status");
     for (uint32_t i = 0; i < rl_nexit; i++) printf("  %d %s\n", rl_exits[i].number, rl_exits[i].when);
 }

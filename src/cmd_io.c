@@ -78,13 +78,14 @@ rl_status rl_line_wants_file(const rl_line *l, const char *command) {
 
 /* ---- texts ---- */
 
-rl_status rl_write_stdout(rl_ctx *ctx, const char *p, size_t n) {
+rl_status rl_write_stdout(rl_line *l, const char *p, size_t n) {
+    rl_progress(l, NULL);
     if (fwrite(p, 1, n, stdout) == n && fflush(stdout) == 0) return RL_OK;
-    return rl_fail(ctx, RL_EIO, "stdout: %s", strerror(errno));
+    return rl_fail(l->ctx, RL_EIO, "stdout: %s", strerror(errno));
 }
 
-rl_status rl_line_write(const rl_line *l, const char *path, const rl_text *t) {
-    return rl_is_stdio(path) ? rl_write_stdout(l->ctx, t->p, t->n) : rl_file_write(l->ctx, path, t->p, t->n);
+rl_status rl_line_write(rl_line *l, const char *path, const rl_text *t) {
+    return rl_is_stdio(path) ? rl_write_stdout(l, t->p, t->n) : rl_file_write(l->ctx, path, t->p, t->n);
 }
 
 rl_status rl_line_check_path(const rl_line *l, const char *path) {

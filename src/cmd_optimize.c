@@ -3,10 +3,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "cmd.h"
+#include "cmd_batch.h"
 
 /* The certificate, where there is one of this very result. */
-static rl_status write_proof(const rl_line *l, const rl_outcome *o) {
+static rl_status write_proof(rl_line *l, const rl_outcome *o) {
     if (!l->proof) return RL_OK;
     if (o->proved == RL_PROVED_NOT)
         return rl_fail(l->ctx, RL_EPROOF, "%s: nothing was proved: %s", l->in,
@@ -20,14 +20,14 @@ static uint64_t peak_bytes(void) {
 }
 
 /* The graph, or the model as it was read, on stdout; data in other files stays there. */
-static rl_status write_piped(const rl_line *l, const rl_graph *g, bool changed, uint64_t *nbyte) {
+static rl_status write_piped(rl_line *l, const rl_graph *g, bool changed, uint64_t *nbyte) {
     rl_arena tmp;
     rl_span bytes = rl_onnx_bytes(g);
     rl_status s = RL_OK;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, l->ctx);
     if (changed) s = rl_onnx_pack(g, &tmp, &bytes);
-    if (s == RL_OK) s = rl_write_stdout(l->ctx, (const char *)bytes.p, bytes.n);
+    if (s == RL_OK) s = rl_write_stdout(l, (const char *)bytes.p, bytes.n);
     *nbyte = bytes.n;
     rl_arena_free(&tmp);
     return s;
@@ -56,7 +56,21 @@ static rl_status write_model(rl_line *l, rl_graph *g, bool changed, uint64_t *nb
     return RL_OK;
 }
 
-static rl_status report_optimize(const rl_line *l, const rl_graph *g, const rl_outcome *o, uint64_t out_bytes, double write_time) {
+static rl_status print_report(rl_line *l, const rl_report *r) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, l->ctx);
+    rl_text json = {.mem = &tmp}, table = {.mem = &tmp};
+    rl_report_json(r, &json);
+    rl_report_table(r, &table);
+    rl_progress(l, NULL);
+    rl_status s = l->json ? rl_line_write(l, l->json, &json) : RL_OK;
+    if (s == RL_OK && rl_is_stdio(l->out) && !l->quiet) rl_to_stderr(NULL, table.p, table.n);
+    else if (s == RL_OK && !l->quiet && !(l->json && rl_is_stdio(l->json))) s = rl_write_stdout(l, table.p, table.n);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+static rl_status report_optimize(rl_line *l, const rl_graph *g, const rl_outcome *o, uint64_t out_bytes, double write_time) {
     rl_arena tmp;
     rl_timing time[RL_LEN(o->time) + 2] = {{"read", l->read_time}};
     uint32_t n = 1;
@@ -71,12 +85,7 @@ static rl_status report_optimize(const rl_line *l, const rl_graph *g, const rl_o
     r.ntime = n;
     r.total = rl_seconds() - l->start;
     r.peak_bytes = peak_bytes();
-    rl_text json = {.mem = &tmp}, table = {.mem = &tmp};
-    rl_report_json(&r, &json);
-    rl_report_table(&r, &table);
-    rl_status s = l->json ? rl_line_write(l, l->json, &json) : RL_OK;
-    if (s == RL_OK && rl_is_stdio(l->out) && !l->quiet) rl_to_stderr(NULL, table.p, table.n);
-    else if (s == RL_OK && !l->quiet && !(l->json && rl_is_stdio(l->json))) s = rl_write_stdout(l->ctx, table.p, table.n);
+    rl_status s = l->row ? rl_batch_keep(l, &r) : print_report(l, &r);
     rl_arena_free(&tmp);
     return s;
 }
@@ -106,21 +115,8 @@ static rl_status choose_interface(rl_line *l) {
     return s;
 }
 
-/* Where things go: `IN OUT`, or -o OUT. */
-static rl_status check_outputs(rl_line *l) {
-    if (l->nfile == 2 && l->out) return rl_usage_error("optimize: what is '%s'?", l->file[1]);
-    if (l->nfile == 2) l->out = l->file[1];
-    if (!l->out) return rl_usage_error("optimize: where does the result go? -o OUT");
-    const char *const piped[] = {l->out, l->json, l->proof};
-    int n = 0;
-    for (size_t i = 0; i < RL_LEN(piped); i++) n += piped[i] && rl_is_stdio(piped[i]);
-    return n > 1 ? rl_usage_error("optimize: only one thing can go to stdout") : RL_OK;
-}
-
-rl_status rl_cmd_optimize(rl_line *l) {
+rl_status rl_optimize_one(rl_line *l) {
     rl_graph *g = NULL;
-    RL_TRY(check_outputs(l));
-    l->pass.proof = l->proof != NULL;
     rl_arena_init(&l->io_mem, l->ctx);
     rl_status s = choose_interface(l);
     if (s == RL_OK) s = rl_line_read(l, &g);
@@ -128,5 +124,29 @@ rl_status rl_cmd_optimize(rl_line *l) {
     if (s == RL_OK) s = optimize_graph(l, g);
     rl_graph_free(g);
     rl_arena_free(&l->io_mem);
+    return s;
+}
+
+/* Where things go: `IN OUT`, or -o OUT, which may be a folder. */
+static rl_status check_outputs(rl_line *l, rl_arena *mem) {
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (l->nfile == 2 && !l->out) l->out = l->file[1];
+    if (!l->out) return rl_usage_error("optimize: where does the result go? -o %s", l->nfile == 1 ? "OUT" : "DIR/");
+    if (!rl_is_stdio(l->out) && rl_is_dir(l->out)) l->out = rl_path_in(mem, l->out, l->in);
+    const char *const piped[] = {l->out, l->json, l->proof};
+    int n = 0;
+    for (size_t i = 0; i < RL_LEN(piped); i++) n += piped[i] && rl_is_stdio(piped[i]);
+    if (l->csv) return rl_usage_error("optimize: --csv is for several models");
+    return n > 1 ? rl_usage_error("optimize: only one thing can go to stdout") : RL_OK;
+}
+
+rl_status rl_cmd_optimize(rl_line *l) {
+    rl_arena mem;
+    if (l->nfile > 1 && l->out) return rl_batch(l);
+    rl_arena_init(&mem, l->ctx);
+    rl_status s = check_outputs(l, &mem);
+    l->pass.proof = l->proof != NULL;
+    if (s == RL_OK) s = rl_optimize_one(l);
+    rl_arena_free(&mem);
     return s;
 }

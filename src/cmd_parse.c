@@ -10,21 +10,6 @@
 
 enum { MOSTNAMES = 128, FIRSTKEY = 256 };
 
-void rl_complain(const char *file, const char *message) {
-    if (!file || strncmp(message, file, strlen(file)) == 0) fprintf(stderr, "relayout: %s\n", message);
-    else fprintf(stderr, "relayout: %s: %s\n", file, message);
-}
-
-rl_status rl_usage_error(const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    fprintf(stderr, "relayout: ");
-    vfprintf(stderr, fmt, ap);
-    fprintf(stderr, "; see relayout --help\n");
-    va_end(ap);
-    return RL_EUSAGE;
-}
-
 /* ---- values of options ---- */
 
 /* "nodes|bytes|time" as "nodes, bytes or time". */
@@ -145,7 +130,7 @@ static rl_status parse_options(rl_line *l, const rl_command *c, int argc, char *
         if (!o) return bad_option(c, key, argv[optind - 1]);
         RL_TRY(set_option(l, o, optarg));
         *done = o->kind == RL_K_HELP;
-        if (l->help) rl_help_command(c);
+        if (l->help) rl_help_command(l, c);
         if (l->man) rl_man_command(c);
         if (l->version) printf("relayout %s\n", RL_VERSION);
         if (*done) return RL_OK;
@@ -212,7 +197,7 @@ rl_status rl_line_parse(rl_line *l, int argc, char **argv, const rl_command **c,
     int skip;
     bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0), man = argc > 1 && strcmp(argv[1], "--man") == 0;
     *done = help || man;
-    if (argc < 2 || help) rl_help_all();
+    if (argc < 2 || help) rl_help_all(l);
     if (man) rl_man_all();
     if (*done) return RL_OK;
     if (argc < 2) return RL_EUSAGE;

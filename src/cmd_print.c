@@ -5,13 +5,13 @@
 #include "cmd.h"
 #include "text.h"
 
-static rl_status print_graph(const rl_line *l, const rl_graph *g) {
+static rl_status print_graph(rl_line *l, const rl_graph *g) {
     rl_arena tmp;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, l->ctx);
     rl_text t = {.mem = &tmp};
     rl_text_print(g, l->canonical, &t);
-    rl_status s = rl_write_stdout(l->ctx, t.p, t.n);
+    rl_status s = rl_write_stdout(l, t.p, t.n);
     rl_arena_free(&tmp);
     return s;
 }

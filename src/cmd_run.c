@@ -9,7 +9,7 @@ static rl_status execute(rl_line *l, rl_graph *g) {
     l->run.ninput = l->inputs.n;
     l->run.dump_all = l->dump != NULL;
     rl_status s = rl_run_model(g, &l->run, &text);
-    if (s == RL_OK) s = rl_write_stdout(l->ctx, text.p, text.n);
+    if (s == RL_OK) s = rl_write_stdout(l, text.p, text.n);
     rl_arena_free(&tmp);
     return s;
 }

@@ -23,12 +23,12 @@ static void put_stats(const rl_outcome *o, const rl_text *was, const rl_text *no
     if (o->changed && now->n) rl_put_bytes(t, now->p, now->n);
 }
 
-static rl_status report_stats(const rl_line *l, const rl_outcome *o, const rl_text *was, const rl_text *now, rl_arena *mem) {
+static rl_status report_stats(rl_line *l, const rl_outcome *o, const rl_text *was, const rl_text *now, rl_arena *mem) {
     rl_text t = {.mem = mem};
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     if (l->json) rl_report_stats_json(l->in, &o->before, &o->after, was, o->changed ? now : was, &t);
     else put_stats(o, was, now, &t);
-    return l->json ? rl_line_write(l, l->json, &t) : rl_write_stdout(l->ctx, t.p, t.n);
+    return l->json ? rl_line_write(l, l->json, &t) : rl_write_stdout(l, t.p, t.n);
 }
 
 static rl_status stats_of(rl_line *l, rl_graph *g, rl_arena *mem) {

@@ -3,6 +3,8 @@
 
 #include "cmd.h"
 
+enum { MANY = 1 << 20 };
+
 /* A command's number, and its bit. */
 enum {
 #define COMMAND(id, ...) N_##id,

@@ -14,7 +14,7 @@ static rl_status print_targets(rl_line *l, rl_arena *mem) {
         if (i) rl_put(&t, "\n");
         rl_target_print(&all.p[i], &t);
     }
-    return rl_write_stdout(l->ctx, t.p, t.n);
+    return rl_write_stdout(l, t.p, t.n);
 }
 
 rl_status rl_cmd_targets(rl_line *l) {

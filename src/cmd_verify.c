@@ -8,7 +8,7 @@ static rl_status compare(rl_line *l, rl_graph *a, rl_graph *b) {
     l->run.input = l->inputs.item;
     l->run.ninput = l->inputs.n;
     rl_status s = rl_verify_models(a, b, &l->run, &text);
-    if (s == RL_OK) s = rl_write_stdout(l->ctx, text.p, text.n);
+    if (s == RL_OK) s = rl_write_stdout(l, text.p, text.n);
     rl_arena_free(&tmp);
     return s;
 }

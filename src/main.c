@@ -18,13 +18,17 @@ static rl_status check_target(rl_line *l) {
     rl_arena_init(&tmp, l->ctx);
     rl_status s = rl_target_find(&tmp, l->pass.target, &t);
     rl_arena_free(&tmp);
-    if (s != RL_OK) rl_complain(NULL, l->ctx->error);
+    if (s != RL_OK) rl_complain(l, NULL, l->ctx->error);
     return s;
 }
 
 static void log_line(void *user, rl_log_level level, const char *text) {
     (void)level;
-    fprintf(stderr, "%8.3f s  %s\n", rl_seconds() - *(double *)user, text);
+    fprintf(stderr, "%8.3f s  %s\n", rl_seconds() - ((rl_line *)user)->start, text);
+}
+
+static void show_step(void *user, const char *step) {
+    rl_progress(user, step);
 }
 
 static rl_status run(rl_line *l, const rl_command *c) {
@@ -34,17 +38,18 @@ static rl_status run(rl_line *l, const rl_command *c) {
     l->named_target = l->pass.target != NULL;
     if (!l->pass.target) l->pass.target = "generic";
     if (!l->pass.objective) l->pass.objective = "nodes";
-    const rl_context host = {.struct_size = sizeof host, .user = &l->start, .log = l->verbose ? log_line : NULL};
+    const rl_context host = {.struct_size = sizeof host, .user = l, .log = l->verbose ? log_line : NULL, .progress = show_step};
     l->ctx = rl_ctx_new_for(0, &host);
     if (!l->ctx) {
-        rl_complain(NULL, "out of memory");
+        rl_complain(l, NULL, "out of memory");
         return RL_ENOMEM;
     }
     s = check_target(l);
     if (s == RL_OK) s = c->run(l);
     else l->ctx->error[0] = 0;
+    rl_progress(l, NULL);
     bool memory = strncmp(l->ctx->error, "<memory>: ", 10) == 0;
-    if (s != RL_OK && l->ctx->error[0]) rl_complain(memory ? "stdin" : l->in, l->ctx->error + (memory ? 10 : 0));
+    if (s != RL_OK && l->ctx->error[0]) rl_complain(l, memory ? "stdin" : l->in, l->ctx->error + (memory ? 10 : 0));
     rl_ctx_free(l->ctx);
     return s;
 }
