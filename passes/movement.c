@@ -14,12 +14,14 @@
  * eighth of what it writes, then count for the choice alone.
  *
  * It runs after the layouts are chosen, since a Gather leaves them less freedom than the Transpose or the Slices that it stands for.
- * Chains of Transposes and views alone are the layout passes' own, unless they are of another kind. */
+ * Chains of Transposes and views alone are the layout passes' own, unless they are of another kind.  A cone stands in one body (flat.h),
+ * and so does its form: nothing gets into a Loop, or out of it. */
 #include "movement.h"
 
 #include <string.h>
 
 #include "absorb.h"
+#include "flat.h"
 
 enum { MAXTABLE = 1 << 16, MAXWORK = 1 << 22, MAXSTEP = 1 << 16 };
 
@@ -31,6 +33,7 @@ typedef struct {
     rl_arena scratch;  /* maps; emptied between tensors */
     rl_maps maps;
     uint32_t step;     /* nodes that maps were made of */
+    uint32_t region;   /* of the cone at hand (flat.h) */
     bool changed;
     traced val[RL_CONE_MAX]; /* of the cone at hand: y first */
     uint32_t nval;
@@ -52,9 +55,11 @@ bool rl_move_is(rl_op op) {
     }
 }
 
+/* What moves on the way to v, in the body where all of the cone stands. */
 static rl_node maker(const folder *f, rl_value v) {
     rl_node d = rl_val(f->g, v)->def;
-    return d.i != RL_NONE && rl_move_is(rl_nod(f->g, d)->op) ? d : RL_NONODE;
+    if (d.i == RL_NONE || !rl_move_is(rl_nod(f->g, d)->op)) return RL_NONODE;
+    return rl_flat_region(f->g, rl_nod(f->g, d)->origin) == f->region ? d : RL_NONODE;
 }
 
 /* ---- the map from one tensor to another ---- */
@@ -292,6 +297,7 @@ static void fold_value(folder *f, rl_value y) {
     rl_moved best = {0};
     rl_form form = {0};
     bool found = false;
+    f->region = rl_flat_value_region(f->g, y);
     collect(f, y);
     for (uint32_t i = 1; i < f->nval; i++) {
         f->x = f->val[i].v;
@@ -327,6 +333,7 @@ static bool is_twin(folder *f, rl_node a, rl_node b) {
     const rl_valinfo *v = rl_val(f->g, x->out[0]), *w = rl_val(f->g, y->out[0]);
     rl_map p, q;
     uint32_t slot, other;
+    if (rl_flat_region(f->g, x->origin) != rl_flat_region(f->g, y->origin)) return false;
     if (f->step++ > MAXSTEP || v->rank == RL_NORANK || v->rank != w->rank || memcmp(v->dim, w->dim, v->rank * sizeof *v->dim) != 0) return false;
     if (!rl_map_of_node(&f->maps, f->g, x, 0, &slot, &p) || !rl_map_of_node(&f->maps, f->g, y, 0, &other, &q)) return false;
     return slot == 0 && other == 0 && !p.fill && rl_map_equal(&f->maps, &p, &q) && !(x->op == RL_OP_Pad || y->op == RL_OP_Pad);
