@@ -6,7 +6,8 @@
  *
  * Between there may be element-wise ops, BatchNormalization and pools; constants along the axis are permuted with it.  A Conv with
  * groups is passed where whole groups change places.  First everything is looked at and the edits are noted; they are
- * carried out only when every reader agrees.  A constant that somebody else reads too is not changed: it would be stored twice. */
+ * carried out when all that is asked has been agreed to.  A constant that somebody else reads too is not changed, since it would
+ * be stored twice; but a bias is (exporters let all that are equal be one). */
 #include "absorb.h"
 
 #include <string.h>
@@ -16,47 +17,37 @@
 
 enum { MAXSTEP = 256 };
 
-/* A tensor whose elements stand permuted: place i of what was is at place p[i] now. */
-typedef struct { rl_value v; uint32_t axis, n; const int64_t *p; } permuted;
-/* Along dim, place to[i] of the new constant is place i of the old one (or, `from`, place i is place to[i] of the old). */
-typedef struct { rl_node node; uint32_t slot, dim, n; const int64_t *to; bool from; } edit;
-typedef struct {
-    rl_graph *g;
-    rl_arena *tmp;
-    struct { permuted *p; uint32_t n, cap; } val;
-    struct { edit *p; uint32_t n, cap; } edits;
-} absorber;
-
-static const rl_const *constant(const absorber *a, rl_value v) {
+static const rl_const *constant(const rl_absorber *a, rl_value v) {
     const rl_const *c = rl_has(v) ? rl_eval_constant(a->g, v) : NULL;
     return c && rl_dtype_bits(c->dtype) >= 8 ? c : NULL;
 }
 
-static bool note(absorber *a, rl_node n, uint32_t slot, uint32_t dim, const int64_t *to, uint32_t count, bool from) {
+static bool note(rl_absorber *a, rl_node n, uint32_t slot, uint32_t dim, const int64_t *to, uint32_t count, bool from) {
     rl_value v = rl_in(rl_nod(a->g, n), slot);
     const rl_const *c = constant(a, v);
-    if (!c || c->rank <= dim || c->dim[dim] != (int64_t)count || rl_val(a->g, v)->nuse != 1 || rl_val(a->g, v)->is_output) return false;
-    rl_push(a->tmp, a->edits, ((edit){n, slot, dim, count, to, from}));
+    if (!c || c->rank <= dim || c->dim[dim] != (int64_t)count || rl_val(a->g, v)->is_output) return false;
+    if (rl_val(a->g, v)->nuse != 1 && c->rank > 1) return false;
+    rl_push(a->tmp, a->edits, ((rl_absorb_edit){n, slot, dim, count, to, from}));
     return true;
 }
 
-static const permuted *find(const absorber *a, rl_value v) {
+static const rl_permuted *find(const rl_absorber *a, rl_value v) {
     for (uint32_t i = 0; i < a->val.n; i++)
         if (rl_same(a->val.p[i].v, v)) return &a->val.p[i];
     return NULL;
 }
 
-static bool permute_value(absorber *a, rl_value v, uint32_t axis, const int64_t *p, uint32_t n) {
+static bool permute_value(rl_absorber *a, rl_value v, uint32_t axis, const int64_t *p, uint32_t n) {
     const rl_valinfo *x = rl_val(a->g, v);
     if (x->is_output || a->val.n == MAXSTEP || x->rank == RL_NORANK || axis >= x->rank || x->dim[axis] != (rl_dim)n) return false;
-    if (!find(a, v)) rl_push(a->tmp, a->val, ((permuted){v, axis, n, p}));
+    if (!find(a, v)) rl_push(a->tmp, a->val, ((rl_permuted){v, axis, n, p}));
     return true;
 }
 
 /* ---- readers ---- */
 
 /* Whole groups of c, to whole groups: their order. */
-static int64_t *group_order(absorber *a, const permuted *in, int64_t groups) {
+static int64_t *group_order(rl_absorber *a, const rl_permuted *in, int64_t groups) {
     int64_t c = in->n / groups, *q = rl_new(a->tmp, int64_t, groups);
     for (uint32_t i = 0; i < in->n; i++) {
         int64_t to = in->p[i] / c;
@@ -66,7 +57,7 @@ static int64_t *group_order(absorber *a, const permuted *in, int64_t groups) {
     return q;
 }
 
-static bool read_conv(absorber *a, rl_node n, const permuted *in) {
+static bool read_conv(rl_absorber *a, rl_node n, const rl_permuted *in) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
     const rl_const *w = constant(a, rl_in(x, 1));
     int64_t groups = rl_attr_int(x, "group", 1);
@@ -82,7 +73,7 @@ static bool read_conv(absorber *a, rl_node n, const permuted *in) {
     return permute_value(a, x->out[0], 1, p, count);
 }
 
-static bool read_batchnorm(absorber *a, rl_node n, const permuted *in) {
+static bool read_batchnorm(rl_absorber *a, rl_node n, const rl_permuted *in) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
     if (in->axis != 1 || x->nin != 5 || x->nout != 1) return false;
     for (uint32_t i = 1; i < 5; i++)
@@ -91,13 +82,13 @@ static bool read_batchnorm(absorber *a, rl_node n, const permuted *in) {
 }
 
 /* Every operand is permuted alike, or a constant that is, or has one element along the axis. */
-static bool read_pointwise(absorber *a, rl_node n, const permuted *in, bool from) {
+static bool read_pointwise(rl_absorber *a, rl_node n, const rl_permuted *in, bool from) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
     uint32_t rank = rl_val(a->g, x->out[0])->rank, size = rl_val(a->g, in->v)->rank;
     if (x->nout != 1 || rank != size || x->ncap) return false;
     for (uint32_t i = 0; i < x->nin; i++) {
         if (!rl_has(x->in[i]) || rl_same(x->in[i], in->v)) continue;
-        const permuted *other = find(a, x->in[i]);
+        const rl_permuted *other = find(a, x->in[i]);
         const rl_valinfo *v = rl_val(a->g, x->in[i]);
         if (other && !from && other->axis == in->axis && other->n == in->n && memcmp(other->p, in->p, in->n * sizeof *in->p) == 0) continue;
         if (other || v->rank == RL_NORANK || !v->data || v->rank > rank) return false;
@@ -108,7 +99,7 @@ static bool read_pointwise(absorber *a, rl_node n, const permuted *in, bool from
     return true;
 }
 
-static bool read_product(absorber *a, rl_node n, uint32_t slot, const permuted *in) {
+static bool read_product(rl_absorber *a, rl_node n, uint32_t slot, const rl_permuted *in) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
     uint32_t rank = rl_val(a->g, in->v)->rank;
     const rl_const *w = constant(a, rl_in(x, 1));
@@ -118,7 +109,7 @@ static bool read_product(absorber *a, rl_node n, uint32_t slot, const permuted *
 }
 
 /* Flatten, Reshape of [N,C,1,1] to [N,C]. */
-static bool keeps_channels(const absorber *a, const rl_nodeinfo *x, const permuted *in) {
+static bool keeps_channels(const rl_absorber *a, const rl_nodeinfo *x, const rl_permuted *in) {
     const rl_valinfo *v = rl_val(a->g, in->v), *y = rl_val(a->g, x->out[0]);
     if (y->rank == RL_NORANK || y->rank < 2 || in->axis != 1 || y->dim[0] != v->dim[0] || y->dim[1] != v->dim[1]) return false;
     for (uint32_t i = 2; i < v->rank; i++)
@@ -128,7 +119,7 @@ static bool keeps_channels(const absorber *a, const rl_nodeinfo *x, const permut
     return true;
 }
 
-static bool read_node(absorber *a, rl_use u, const permuted *in) {
+static bool read_node(rl_absorber *a, rl_use u, const rl_permuted *in) {
     const rl_nodeinfo *x = rl_nod(a->g, u.node);
     if (u.slot >= x->nin || x->nout != 1) return false;
     switch (x->op) {
@@ -147,7 +138,7 @@ static bool read_node(absorber *a, rl_use u, const permuted *in) {
 
 /* ---- edits ---- */
 
-static void carry_out(absorber *a, const edit *e) {
+static void carry_out(rl_absorber *a, const rl_absorb_edit *e) {
     rl_value old = rl_nod(a->g, e->node)->in[e->slot];
     const rl_const *c = rl_val(a->g, old)->data;
     size_t inner = rl_dtype_bits(c->dtype) / 8, outer = 1, row;
@@ -165,25 +156,33 @@ static void carry_out(absorber *a, const edit *e) {
     rl_graph_set_input(a->g, e->node, e->slot, v);
 }
 
-static bool finish(absorber *a) {
-    for (uint32_t i = 0; i < a->edits.n; i++)
-        for (uint32_t k = 0; k < i; k++)
-            if (a->edits.p[i].node.i == a->edits.p[k].node.i && a->edits.p[i].slot == a->edits.p[k].slot) return false;
+void rl_absorb_carry_out(rl_absorber *a) {
     for (uint32_t i = 0; i < a->edits.n; i++) carry_out(a, &a->edits.p[i]);
-    return true;
+}
+
+/* What was noted since `from` stands, unless it would permute a dim twice: then it is forgotten. */
+static bool settled(rl_absorber *a, uint32_t from, bool ok) {
+    for (uint32_t i = from; ok && i < a->edits.n; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            const rl_absorb_edit *x = &a->edits.p[i], *y = &a->edits.p[k];
+            ok = ok && !(x->node.i == y->node.i && x->slot == y->slot && x->dim == y->dim);
+        }
+    if (!ok) a->edits.n = from;
+    return ok;
 }
 
 /* A reader may have to wait until its other operand is known as permuted too (Mul(y, Sigmoid(y))): rounds, until nothing is left. */
-static bool settle(absorber *a) {
+static bool settle(rl_absorber *a) {
     struct { uint64_t key; } *done = rl_alloc(a->tmp, MAXSTEP * sizeof *done);
     uint32_t ndone = 0;
     for (bool more = true, open = true; more && open;) {
         more = open = false;
         for (uint32_t i = 0; i < a->val.n; i++) {
-            permuted in = a->val.p[i];
+            rl_permuted in = a->val.p[i];
             const rl_valinfo *v = rl_val(a->g, in.v);
             for (uint32_t u = 0; u < v->nuse; u++) {
                 uint64_t key = (uint64_t)v->use[u].node.i << 32 | v->use[u].slot;
+                if (i == 0 && a->gone && a->gone[v->use[u].node.i]) continue;
                 uint32_t k = 0, edits = a->edits.n;
                 while (k < ndone && done[k].key != key) k++;
                 if (k < ndone) continue;
@@ -201,20 +200,21 @@ static bool settle(absorber *a) {
     return false;
 }
 
-bool rl_absorb_in_readers(rl_graph *g, rl_arena *tmp, rl_value y, uint32_t axis, const int64_t *p, uint32_t n) {
-    absorber a = {.g = g, .tmp = tmp};
-    return rl_val(g, y)->nuse > 0 && permute_value(&a, y, axis, p, n) && settle(&a) && finish(&a);
+bool rl_absorb_in_readers(rl_absorber *a, rl_value y, uint32_t axis, const int64_t *p, uint32_t n) {
+    uint32_t from = a->edits.n;
+    a->val.n = 0;
+    return settled(a, from, rl_val(a->g, y)->nuse > 0 && permute_value(a, y, axis, p, n) && settle(a));
 }
 
 /* ---- the maker ---- */
 
-static bool make_conv(absorber *a, rl_node n, const permuted *out) {
+static bool make_conv(rl_absorber *a, rl_node n, const rl_permuted *out) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
     if (out->axis != 1 || rl_attr_int(x, "group", 1) != 1 || !note(a, n, 1, 0, out->p, out->n, true)) return false;
     return !rl_has(rl_in(x, 2)) || note(a, n, 2, 0, out->p, out->n, true);
 }
 
-static bool make_product(absorber *a, rl_node n, const permuted *out) {
+static bool make_product(rl_absorber *a, rl_node n, const rl_permuted *out) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
     const rl_const *w = constant(a, rl_in(x, 1));
     uint32_t rank = rl_val(a->g, out->v)->rank;
@@ -231,23 +231,29 @@ static bool sole_reader(const rl_graph *g, rl_value v) {
     return rl_val(g, v)->nuse == 1 && !rl_val(g, v)->is_output;
 }
 
-bool rl_absorb_in_maker(rl_graph *g, rl_arena *tmp, rl_value v, uint32_t axis, const int64_t *p, uint32_t n) {
-    absorber a = {.g = g, .tmp = tmp};
+static bool go_up(rl_absorber *a, rl_value v, uint32_t axis, const int64_t *p, uint32_t n) {
+    const rl_graph *g = a->g;
     for (uint32_t step = 0; step < MAXSTEP; step++) {
         rl_node d = rl_val(g, v)->def;
-        permuted out = {v, axis, n, p};
+        rl_permuted out = {v, axis, n, p};
         if (d.i == RL_NONE || rl_val(g, v)->is_output || rl_nod(g, d)->nout != 1 || (step && !sole_reader(g, v))) return false;
         const rl_nodeinfo *x = rl_nod(g, d);
-        if (x->op == RL_OP_Conv) return make_conv(&a, d, &out) && finish(&a);
-        if (x->op == RL_OP_MatMul || x->op == RL_OP_Gemm) return make_product(&a, d, &out) && finish(&a);
+        if (x->op == RL_OP_Conv) return make_conv(a, d, &out);
+        if (x->op == RL_OP_MatMul || x->op == RL_OP_Gemm) return make_product(a, d, &out);
         rl_value next = RL_NOVALUE;
         for (uint32_t i = 0; i < x->nin; i++)
             if (rl_has(x->in[i]) && !rl_val(g, x->in[i])->data) next = rl_has(next) ? RL_NOVALUE : x->in[i];
         if (rl_op_class(x->op) != RL_POINTWISE || !rl_has(next) || rl_val(g, next)->rank != rl_val(g, v)->rank) return false;
         if (rl_val(g, next)->dim[axis] != (rl_dim)n) return false;
         out.v = next;
-        if (!read_pointwise(&a, d, &out, true)) return false;
+        if (!read_pointwise(a, d, &out, true)) return false;
         v = next;
     }
     return false;
+}
+
+bool rl_absorb_in_maker(rl_absorber *a, rl_value v, uint32_t axis, const int64_t *p, uint32_t n) {
+    uint32_t from = a->edits.n;
+    a->val.n = 0;
+    return settled(a, from, go_up(a, v, axis, p, n));
 }

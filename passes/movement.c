@@ -14,12 +14,14 @@
  * eighth of what it writes, then count for the choice alone.
  *
  * It runs after the layouts are chosen, since a Gather leaves them less freedom than the Transpose or the Slices that it stands for.
- * Chains of Transposes and views alone are the layout passes' own, unless they are of another kind. */
+ * Chains of Transposes and views alone are the layout passes' own, unless they are of another kind.  A cone stands in one body (flat.h),
+ * and so does its form: nothing gets into a Loop, or out of it. */
 #include "movement.h"
 
 #include <string.h>
 
 #include "absorb.h"
+#include "flat.h"
 
 enum { MAXTABLE = 1 << 16, MAXWORK = 1 << 22, MAXSTEP = 1 << 16 };
 
@@ -31,6 +33,7 @@ typedef struct {
     rl_arena scratch;  /* maps; emptied between tensors */
     rl_maps maps;
     uint32_t step;     /* nodes that maps were made of */
+    uint32_t region;   /* of the cone at hand (flat.h) */
     bool changed;
     traced val[RL_CONE_MAX]; /* of the cone at hand: y first */
     uint32_t nval;
@@ -40,21 +43,23 @@ typedef struct {
     rl_value x;
 } folder;
 
-static bool is_view(rl_op op) {
+bool rl_move_is_view(rl_op op) {
     return op == RL_OP_Reshape || op == RL_OP_Squeeze || op == RL_OP_Unsqueeze || op == RL_OP_Flatten || op == RL_OP_Identity;
 }
 
-static bool may_move(rl_op op) {
+bool rl_move_is(rl_op op) {
     switch (op) {
     case RL_OP_Transpose: case RL_OP_Slice: case RL_OP_Split: case RL_OP_Gather: case RL_OP_Expand: case RL_OP_Tile: case RL_OP_Pad:
     case RL_OP_DepthToSpace: case RL_OP_SpaceToDepth: case RL_OP_ScatterND: case RL_OP_Concat: return true;
-    default: return is_view(op);
+    default: return rl_move_is_view(op);
     }
 }
 
+/* What moves on the way to v, in the body where all of the cone stands. */
 static rl_node maker(const folder *f, rl_value v) {
     rl_node d = rl_val(f->g, v)->def;
-    return d.i != RL_NONE && may_move(rl_nod(f->g, d)->op) ? d : RL_NONODE;
+    if (d.i == RL_NONE || !rl_move_is(rl_nod(f->g, d)->op)) return RL_NONODE;
+    return rl_flat_region(f->g, rl_nod(f->g, d)->origin) == f->region ? d : RL_NONODE;
 }
 
 /* ---- the map from one tensor to another ---- */
@@ -69,23 +74,29 @@ static bool remember(folder *f, rl_node n) {
     return true;
 }
 
-static bool trace_concat(folder *f, rl_node d, uint32_t depth, rl_map *out) {
-    const rl_nodeinfo *n = rl_nod(f->g, d);
-    const rl_valinfo *y = rl_val(f->g, n->out[0]);
-    rl_map part[RL_CONE_MAX];
-    rl_dim size[RL_CONE_MAX];
+bool rl_move_join(rl_maps *m, const rl_graph *g, const rl_nodeinfo *n, const rl_map *part, rl_map *out) {
+    const rl_valinfo *y = rl_val(g, n->out[0]);
     int64_t axis = rl_attr_int(n, "axis", 1);
-    uint32_t nin = n->nin;
-    if (nin > RL_CONE_MAX || y->rank == RL_NORANK) return false;
+    if (y->rank == RL_NORANK) return false;
     if (axis < 0) axis += y->rank;
     if (axis < 0 || axis >= (int64_t)y->rank) return false;
-    rl_dim inner = rl_dim_prod(f->g->ctx, y->dim + axis + 1, y->rank - (uint32_t)axis - 1);
+    rl_dim inner = rl_dim_prod(g->ctx, y->dim + axis + 1, y->rank - (uint32_t)axis - 1), *size = rl_new(m->mem, rl_dim, n->nin);
+    for (uint32_t i = 0; i < n->nin; i++) {
+        if (!rl_has(n->in[i]) || rl_val(g, n->in[i])->rank != y->rank) return false;
+        size[i] = rl_val(g, n->in[i])->dim[axis];
+    }
+    return rl_map_concat(m, n->nin, part, size, inner, out);
+}
+
+static bool trace_concat(folder *f, rl_node d, uint32_t depth, rl_map *out) {
+    rl_map part[RL_CONE_MAX];
+    uint32_t nin = rl_nod(f->g, d)->nin;
+    if (nin > RL_CONE_MAX) return false;
     for (uint32_t i = 0; i < nin; i++) {
         rl_value v = rl_nod(f->g, d)->in[i];
-        if (!rl_has(v) || rl_val(f->g, v)->rank != y->rank || !trace(f, v, depth + 1, &part[i])) return false;
-        size[i] = rl_val(f->g, v)->dim[axis];
+        if (!rl_has(v) || !trace(f, v, depth + 1, &part[i])) return false;
     }
-    return rl_map_concat(&f->maps, nin, part, size, inner, out);
+    return rl_move_join(&f->maps, f->g, rl_nod(f->g, d), part, out);
 }
 
 static bool trace_node(folder *f, rl_value v, uint32_t depth, rl_map *out) {
@@ -155,16 +166,16 @@ static bool is_used_outside(const folder *f, rl_node n) {
     return false;
 }
 
-static void add_node_cost(const folder *f, rl_node n, rl_movecost *c) {
-    const rl_nodeinfo *x = rl_nod(f->g, n);
+void rl_move_add_cost(const rl_graph *g, rl_node n, rl_movecost *c) {
+    const rl_nodeinfo *x = rl_nod(g, n);
     c->nodes++;
-    if (is_view(x->op) || (x->op == RL_OP_Transpose && !rl_transpose_moves(f->g, x))) return;
+    if (rl_move_is_view(x->op) || (x->op == RL_OP_Transpose && !rl_transpose_moves(g, x))) return;
     c->transposes += x->op == RL_OP_Transpose;
     c->gathers += x->op == RL_OP_Gather;
     c->depth_space += x->op == RL_OP_DepthToSpace || x->op == RL_OP_SpaceToDepth;
     c->others += x->op != RL_OP_Transpose && x->op != RL_OP_DepthToSpace && x->op != RL_OP_SpaceToDepth;
     for (uint32_t i = 0; i < x->nout; i++)
-        if (rl_has(x->out[i])) c->bytes += rl_stats_bytes(f->g, x->out[i]);
+        if (rl_has(x->out[i])) c->bytes += rl_stats_bytes(g, x->out[i]);
 }
 
 /* The nodes of the cone that nothing else reads; its first is y's maker. */
@@ -177,7 +188,7 @@ static rl_movecost cost_of_cone(folder *f) {
             if (!f->goes[i] && !is_used_outside(f, f->node[i])) f->goes[i] = more = true;
     }
     for (uint32_t i = 0; i < f->nnode; i++)
-        if (f->goes[i]) add_node_cost(f, f->node[i], &c);
+        if (f->goes[i]) rl_move_add_cost(f->g, f->node[i], &c);
     return c;
 }
 
@@ -186,7 +197,7 @@ static rl_movecost cost_of_cone(folder *f) {
 static bool is_plain(const folder *f) {
     for (uint32_t i = 0; i < f->nnode; i++) {
         rl_op op = rl_nod(f->g, f->node[i])->op;
-        if (op != RL_OP_Transpose && !is_view(op)) return false;
+        if (op != RL_OP_Transpose && !rl_move_is_view(op)) return false;
     }
     return true;
 }
@@ -267,14 +278,15 @@ static bool is_read_by_cone_alone(const folder *f, rl_value x) {
 /* Only a permutation of channels or features is left over, which constant weights take in. */
 static bool absorb(folder *f, const rl_moved *m) {
     static const rl_formkind base[] = {RL_FORM_NOTHING, RL_FORM_SPACE_TO_DEPTH};
-    rl_arena *tmp = &f->scratch;
     for (size_t k = 0; k < RL_LEN(base); k++) {
         rl_form form;
         uint32_t axis, n;
         const int64_t *p;
         if (!rl_form_permuted(m, base[k], &form, &axis, &p, &n) || !is_allowed(f, &form, &m->old)) continue;
-        bool in_maker = base[k] == RL_FORM_NOTHING && is_read_by_cone_alone(f, f->x) && rl_absorb_in_maker(f->g, tmp, f->x, axis, p, n);
-        if (!in_maker && !rl_absorb_in_readers(f->g, tmp, m->y, axis, p, n)) continue;
+        rl_absorber a = {.g = f->g, .tmp = &f->scratch};
+        bool in_maker = base[k] == RL_FORM_NOTHING && is_read_by_cone_alone(f, f->x) && rl_absorb_in_maker(&a, f->x, axis, p, n);
+        if (!in_maker && !rl_absorb_in_readers(&a, m->y, axis, p, n)) continue;
+        rl_absorb_carry_out(&a);
         replace(f, m, &form);
         return true;
     }
@@ -285,6 +297,7 @@ static void fold_value(folder *f, rl_value y) {
     rl_moved best = {0};
     rl_form form = {0};
     bool found = false;
+    f->region = rl_flat_value_region(f->g, y);
     collect(f, y);
     for (uint32_t i = 1; i < f->nval; i++) {
         f->x = f->val[i].v;
@@ -308,7 +321,7 @@ static void fold_value(folder *f, rl_value y) {
 /* A tensor to fold: the only output of a node that moves, if anything reads it. */
 static rl_value result_of(const folder *f, rl_node n) {
     const rl_nodeinfo *x = rl_nod(f->g, n);
-    if (!may_move(x->op) || x->nout != 1 || !rl_has(x->out[0])) return RL_NOVALUE;
+    if (!rl_move_is(x->op) || x->nout != 1 || !rl_has(x->out[0])) return RL_NOVALUE;
     const rl_valinfo *v = rl_val(f->g, x->out[0]);
     return v->data || (v->nuse == 0 && !v->is_output) ? RL_NOVALUE : x->out[0];
 }
@@ -320,6 +333,7 @@ static bool is_twin(folder *f, rl_node a, rl_node b) {
     const rl_valinfo *v = rl_val(f->g, x->out[0]), *w = rl_val(f->g, y->out[0]);
     rl_map p, q;
     uint32_t slot, other;
+    if (rl_flat_region(f->g, x->origin) != rl_flat_region(f->g, y->origin)) return false;
     if (f->step++ > MAXSTEP || v->rank == RL_NORANK || v->rank != w->rank || memcmp(v->dim, w->dim, v->rank * sizeof *v->dim) != 0) return false;
     if (!rl_map_of_node(&f->maps, f->g, x, 0, &slot, &p) || !rl_map_of_node(&f->maps, f->g, y, 0, &other, &q)) return false;
     return slot == 0 && other == 0 && !p.fill && rl_map_equal(&f->maps, &p, &q) && !(x->op == RL_OP_Pad || y->op == RL_OP_Pad);
@@ -328,12 +342,12 @@ static bool is_twin(folder *f, rl_node a, rl_node b) {
 /* A node that moves what an earlier one moved the same way: its readers read that one's. */
 static void share_twin(folder *f, rl_node n) {
     rl_value y = result_of(f, n);
-    if (!rl_has(y) || rl_nod(f->g, n)->op == RL_OP_Concat || is_view(rl_nod(f->g, n)->op) || rl_val(f->g, y)->is_output) return;
+    if (!rl_has(y) || rl_nod(f->g, n)->op == RL_OP_Concat || rl_move_is_view(rl_nod(f->g, n)->op) || rl_val(f->g, y)->is_output) return;
     rl_value x = rl_nod(f->g, n)->in[0];
     for (uint32_t u = 0; u < rl_val(f->g, x)->nuse; u++) {
         rl_use use = rl_val(f->g, x)->use[u];
         rl_value other = use.slot == 0 ? result_of(f, use.node) : RL_NOVALUE;
-        bool moves = rl_has(other) && rl_nod(f->g, use.node)->op != RL_OP_Concat && !is_view(rl_nod(f->g, use.node)->op);
+        bool moves = rl_has(other) && rl_nod(f->g, use.node)->op != RL_OP_Concat && !rl_move_is_view(rl_nod(f->g, use.node)->op);
         if (use.node.i == n.i || !moves || !is_twin(f, n, use.node)) continue;
         rl_graph_replace_uses(f->g, y, other);
         f->changed = true;
@@ -351,10 +365,12 @@ static void share_twins(folder *f) {
 
 rl_status rl_pass_movement(rl_pass_run *r) {
     folder f = {.r = r, .g = r->g};
-    uint32_t n = r->g->order.n;
-    rl_node *order = rl_copy(r->tmp, r->g->order.p, n * sizeof *order);
     rl_arena_init(&f.scratch, r->g->ctx);
     f.maps = (rl_maps){r->g->ctx, &f.scratch, MAXTABLE, MAXWORK};
+    f.changed = rl_route(r, &f.maps);
+    if (f.changed) RL_TRY(rl_graph_sort(r->g));
+    uint32_t n = r->g->order.n;
+    rl_node *order = rl_copy(r->tmp, r->g->order.p, n * sizeof *order);
     for (uint32_t i = n; i-- > 0;) {
         rl_value y = result_of(&f, order[i]);
         if (!rl_has(y)) continue;

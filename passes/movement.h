@@ -1,4 +1,4 @@
-/* What movement.c, movement_forms.c and movement_write.c share: a cone of nodes that only move one tensor, and the forms that could
+/* What movement.c, movement_forms.c, movement_write.c and route.c share: a cone of nodes that only move one tensor, and the forms that could
  * stand for it. */
 #ifndef RL_MOVEMENT_H
 #define RL_MOVEMENT_H
@@ -48,7 +48,18 @@ bool rl_form_permuted(const rl_moved *v, rl_formkind base, rl_form *f, uint32_t 
 /* Writes the form, y's maker having been removed. origin: place of the new nodes. */
 void rl_form_write(const rl_moved *v, const rl_form *f, uint32_t origin);
 
-/* movement_forms.c, for movement_write.c. */
+/* movement.c, for route.c: does the op only move data (or nothing)?  Adds what a node costs.  What a Concat reads, its inputs' maps known. */
+bool rl_move_is(rl_op op);
+bool rl_move_is_view(rl_op op);
+void rl_move_add_cost(const rl_graph *g, rl_node n, rl_movecost *c);
+bool rl_move_join(rl_maps *m, const rl_graph *g, const rl_nodeinfo *concat, const rl_map *part, rl_map *out);
+/* route.c: what goes between layers through all moving nodes that hang together, once more with the fewest of them; true where
+ * something changed. */
+bool rl_route(rl_pass_run *r, rl_maps *maps);
+
+/* movement_forms.c.  The places along `axis` of a tensor of dims s that the map reads, when that is all that it does. */
+bool rl_form_index(rl_maps *m, const rl_map *map, const rl_shape *s, uint32_t axis, const int64_t **index, uint32_t *n);
+/* For movement_write.c. */
 bool rl_form_shape_of(const rl_graph *g, rl_value v, rl_shape *s); /* false: more dims than a form has room for */
 bool rl_form_same_shape(const rl_shape *a, const rl_shape *b);
 /* The numbers of a Reshape between these dims; false where it cannot be written with constants. */

@@ -165,25 +165,39 @@ static rl_dim product(rl_ctx *ctx, const rl_shape *s, uint32_t from, uint32_t to
 }
 
 /* The places that digits [from, to) read, in steps of `inner`. */
-static bool list_index(const rl_moved *v, const rl_map *m, uint32_t from, uint32_t to, rl_dim inner, rl_dim size, rl_form *f) {
+static bool list_index(rl_maps *maps, const rl_map *m, uint32_t from, uint32_t to, rl_dim inner, rl_dim size, const int64_t **out, uint32_t *nout) {
     rl_mapdigit d[RL_MAP_MAXDIGIT];
     int64_t n = 1;
     rl_map mid = {.n = to - from, .digit = d};
     for (uint32_t k = from; k < to; k++) {
         d[k - from] = m->digit[k];
         if (!rl_dim_known(m->digit[k].size) || __builtin_mul_overflow(n, m->digit[k].size, &n) || n > (1 << 17)) return false;
-        if (!rl_dim_div(v->maps->ctx, m->digit[k].scale, inner, &d[k - from].scale)) return false;
+        if (!rl_dim_div(maps->ctx, m->digit[k].scale, inner, &d[k - from].scale)) return false;
         if (!rl_dim_known(d[k - from].scale)) return false;
     }
-    if (!rl_dim_div(v->maps->ctx, m->offset, inner, &mid.offset) || !rl_dim_known(mid.offset)) return false;
-    int64_t *index = rl_new(v->maps->mem, int64_t, n);
+    if (!rl_dim_div(maps->ctx, m->offset, inner, &mid.offset) || !rl_dim_known(mid.offset)) return false;
+    int64_t *index = rl_new(maps->mem, int64_t, n);
     for (int64_t i = 0; i < n; i++) {
         index[i] = rl_map_at(&mid, i);
         if (index[i] < 0 || index[i] >= size) return false;
     }
-    f->index = index;
-    f->nindex = (uint32_t)n;
+    *out = index;
+    *nout = (uint32_t)n;
     return n > 0;
+}
+
+bool rl_form_index(rl_maps *m, const rl_map *map, const rl_shape *s, uint32_t axis, const int64_t **index, uint32_t *n) {
+    rl_ctx *ctx = m->ctx;
+    rl_dim size = s->dim[axis], outer = product(ctx, s, 0, axis), inner = product(ctx, s, axis + 1, s->rank), k;
+    rl_map low, cut, same;
+    uint32_t mid, below;
+    if (!rl_dim_known(size) || size < 2 || outer == 0 || inner == 0) return false;
+    if (!rl_map_cut(m, map, inner, &low, &below)) return false;
+    if (!rl_dim_div(ctx, rl_map_count(m, map), rl_dim_mul(ctx, outer, inner), &k) || !rl_dim_known(k)) return false;
+    if (!rl_map_cut(m, &low, rl_dim_mul(ctx, k, inner), &cut, &mid)) return false;
+    below += cut.n - low.n;
+    if (!list_index(m, &cut, mid, below, inner, size, index, n)) return false;
+    return rl_map_gather(m, s->rank, s->dim, axis, *n, *index, &same) && rl_map_equal(m, &same, map);
 }
 
 /* Index dims that make y's own dims, so that no Reshape has to follow. */
@@ -208,18 +222,8 @@ static void shape_index(const rl_moved *v, rl_form *f) {
 }
 
 static bool find_gather_along(const rl_moved *v, const rl_shape *s, uint32_t axis, rl_form *f) {
-    rl_ctx *ctx = v->maps->ctx;
-    rl_dim size = s->dim[axis], outer = product(ctx, s, 0, axis), inner = product(ctx, s, axis + 1, s->rank), k;
-    rl_map low, cut, same;
-    uint32_t mid, below;
-    if (!rl_dim_known(size) || size < 2 || outer == 0 || inner == 0) return false;
-    if (!rl_map_cut(v->maps, &v->map, inner, &low, &below)) return false;
-    if (!rl_dim_div(ctx, rl_map_count(v->maps, &v->map), rl_dim_mul(ctx, outer, inner), &k) || !rl_dim_known(k)) return false;
-    if (!rl_map_cut(v->maps, &low, rl_dim_mul(ctx, k, inner), &cut, &mid)) return false;
-    below += cut.n - low.n;
     *f = (rl_form){.kind = RL_FORM_GATHER, .before = *s, .axis = axis};
-    if (!list_index(v, &cut, mid, below, inner, size, f)) return false;
-    if (!rl_map_gather(v->maps, s->rank, s->dim, axis, f->nindex, f->index, &same) || !rl_map_equal(v->maps, &same, &v->map)) return false;
+    if (!rl_form_index(v->maps, &v->map, s, axis, &f->index, &f->nindex)) return false;
     shape_index(v, f);
     return priced(v, f);
 }

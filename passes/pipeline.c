@@ -264,13 +264,22 @@ static rl_status run_all(rl_pass_run *r) {
     return s;
 }
 
+static rl_status move_once(rl_pass_run *r) {
+    if (!r->closed) r->g = rl_flat_make(r->g);
+    RL_TRY(run_pass(r, find_pass("movement", strlen("movement"))));
+    if (r->out->moved) return close_bodies(r);
+    r->g = rl_flat_main(r->g);
+    return RL_OK;
+}
+
 /* After all layouts are chosen: its forms would take freedom from them.  What it wrote may show more, to itself and to them.  What was
  * said of the choice stays said of it, unless the layouts are then chosen anew. */
 static rl_status move_last(rl_pass_run *r) {
     int64_t chosen = r->out->conv_after;
     r->anew = false;
+    if (!r->gave_up) RL_TRY(rl_shape_infer(r->g)); /* of what was written */
     for (uint32_t round = 0; round < 4 && !r->gave_up && !disabled(r->opt, "movement"); round++) {
-        RL_TRY(run_pass(r, find_pass("movement", strlen("movement"))));
+        RL_TRY(move_once(r));
         if (!r->out->moved || r->opt->print_after) break;
         r->out->rewrote = true;
         r->large = false; /* there is less of it */
