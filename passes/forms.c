@@ -354,7 +354,7 @@ static void op_forms(rl_plan *p, rl_oplegal *op)
         op->form = rl_new(p->mem, rl_form, 8);
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
     } else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
-    else if ((cls == RL_OPAQUE || cls == RL_POOL) && !op->link) run_forms(p, op);
+    else if (!op->link && (cls == RL_OPAQUE || (cls == RL_POOL && op->label[0].role == RL_T_AXIS))) run_forms(p, op);
     else rl_plain_form(p, op);
 }
 

@@ -490,11 +490,31 @@ static void resize(builder *b)
     }
 }
 
+/* Scales and zero points for blocks along the axis: constants of the input's rank, which are permuted along. */
+static void blocked_scales(builder *b)
+{
+    for (uint32_t k = 1; k < 3 && b->ok; k++) {
+        if (!rl_has(rl_in(b->n, k))) continue;
+        uint32_t o = add_operand(b, k, false);
+        if (!b->ok || !constant_like(b, b->n->in[k]) || rank_of(b, b->n->in[k]) != rank_of(b, b->n->in[0])) {
+            b->ok = false;
+            return;
+        }
+        for (uint32_t d = 0; d < rank_of(b, b->n->in[k]); d++) at(b, d, o, d);
+    }
+}
+
 static void qdq(builder *b)
 {
     if (!like_input(b, 1)) return;
     uint32_t axis, rs = rank_of(b, rl_in(b->n, 1));
-    if (rl_attr_int(b->n, "block_size", 0) != 0 || rs == RL_NORANK || rs > 1) {
+    if (rl_attr_int(b->n, "block_size", 0) != 0) {
+        if (!rl_op_axis(b->g, b->n, &axis)) b->ok = false;
+        else b->label[axis].role = RL_T_AXIS;
+        blocked_scales(b);
+        return;
+    }
+    if (rs == RL_NORANK || rs > 1) {
         b->ok = false;
         return;
     }
@@ -667,13 +687,30 @@ static void in_own_orders(builder *b)
     }
 }
 
+/* The dims that the window moves over stay last and in order; batch and channel in any order before them. */
+static void pool(builder *b)
+{
+    in_own_orders(b);
+    if (b->ok) return;
+    uint32_t rank = rank_of(b, rl_in(b->n, 0));
+    b->op->noperand = b->nlabel = 0;
+    b->ok = rank >= 3 && rank <= RL_MAXGROUP;
+    if (!b->ok || !like_input(b, 1)) return;
+    for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_has(b->n->out[k]); /* indices count in the model's order */
+    for (uint32_t d = 2; d < rank && b->ok; d++) {
+        if (size_of(b, 0, d) == 1) b->ok = false; /* nothing marks its place */
+        b->label[d].role = RL_T_AXIS;
+        b->label[d].group = d - 1;
+    }
+}
+
 static void shape(builder *b) { (void)b; /* no demand: lower.c writes it from any form, or it is fixed (link) */ }
 
 static void (*const handler[])(builder *) = {
     [RL_POINTWISE] = pointwise, [RL_EXPAND] = expand, [RL_REDUCE] = reduce, [RL_GLOBALPOOL] = global_pool, [RL_ARG] = arg,
     [RL_ALONG] = along, [RL_SLICE] = slice, [RL_PAD] = pad, [RL_TILE] = tile, [RL_GATHER] = gather, [RL_QDQ] = qdq,
     [RL_RESIZE] = resize, [RL_BATCHNORM] = batch_norm, [RL_NORM] = norm, [RL_MATMUL] = matmul, [RL_GEMM] = gemm, [RL_MOVING] = block_reshape,
-    [RL_SHAPE] = shape, [RL_OPAQUE] = in_own_orders, [RL_POOL] = in_own_orders,
+    [RL_SHAPE] = shape, [RL_OPAQUE] = in_own_orders, [RL_POOL] = pool,
 };
 
 /* Free dims of all operands agree and are refined alike. */

@@ -148,10 +148,28 @@ static void permute_bytes(const rl_cls *c, const rl_const *src, const uint8_t *o
     }
 }
 
+/* Bytes stored before: the same constant in the same order and shape, for whichever class. */
+static uint32_t stored_before(const rl_lower *l, const rl_const *src, uint32_t natom, const uint8_t *o, uint32_t rank, const rl_dim *shape,
+                              uint64_t *key)
+{
+    *key = ((uint64_t)(uintptr_t)src ^ rl_hash_bytes(o, natom) * 31 ^ rl_hash_bytes(shape, rank * sizeof *shape)) | 1;
+    for (uint32_t i; (i = rl_hash_get(&l->stored, *key)) != RL_NONE; ++*key) {
+        const rl_stored *x = &l->kept.p[i];
+        const rl_valinfo *v = rl_val(l->g, x->v);
+        if (x->src == src && x->natom == natom && memcmp(x->order, o, natom) == 0 && v->rank == rank &&
+            memcmp(v->dim, shape, rank * sizeof *shape) == 0)
+            return i;
+    }
+    return RL_NONE;
+}
+
 static rl_value stored(rl_lower *l, rl_value like, uint32_t cls, const rl_const *src, const uint8_t *o, uint32_t rank, const rl_dim *shape)
 {
     rl_cls *c = &l->p->cls.p[cls];
     bool same = true;
+    uint64_t key;
+    uint32_t known = stored_before(l, src, c->natom, o, rank, shape, &key);
+    if (known != RL_NONE) return l->kept.p[known].v;
     for (uint32_t i = 0; i < c->natom; i++) same &= o[i] == i;
     const void *data = src->data;
     if (!same) {
@@ -162,7 +180,18 @@ static rl_value stored(rl_lower *l, rl_value like, uint32_t cls, const rl_const 
     const char *stem = rl_val(l->g, like)->name;
     rl_value v = rl_graph_const(l->g, rl_graph_fresh_name(l->g, stem ? stem : "const"), src->dtype, rank, shape, data, src->nbyte);
     rl_val(l->g, v)->is_init = true;
+    rl_stored made = {src, rl_copy(l->tmp, o, c->natom), c->natom, v};
+    rl_hash_put(&l->stored, key, l->kept.n);
+    rl_push(l->tmp, l->kept, made);
     return v;
+}
+
+/* The dim that begins with this atom; ndim if none does. */
+static uint32_t dim_at(const rl_dims *d, uint32_t atom)
+{
+    uint32_t k = 0, n = 0;
+    for (; k < d->ndim && (n < atom || d->count[k] == 0); k++) n += d->count[k];
+    return n == atom ? k : d->ndim;
 }
 
 /* DequantizeLinear of permuted bytes; per axis, that axis is a dim of its own. */
@@ -182,11 +211,14 @@ static rl_value dequantized(rl_lower *l, uint32_t cls, uint32_t order, const rl_
         while (o[at] != first) at++;
         for (uint32_t i = 0; i < count; i++)
             if (at + i >= m->natom || o[at + i] != first + i) l->failed = true;
-        own.ndim = 0;
-        if (at) own.count[own.ndim++] = (uint8_t)at;
-        axis = own.ndim;
-        own.count[own.ndim++] = (uint8_t)count;
-        if (at + count < m->natom) own.count[own.ndim++] = (uint8_t)(m->natom - at - count);
+        axis = dim_at(d, at);
+        if (axis == d->ndim || d->count[axis] != count) { /* the form wanted has no such dim */
+            own.ndim = 0;
+            if (at) own.count[own.ndim++] = (uint8_t)at;
+            axis = own.ndim;
+            own.count[own.ndim++] = (uint8_t)count;
+            if (at + count < m->natom) own.count[own.ndim++] = (uint8_t)(m->natom - at - count);
+        }
     }
     for (uint32_t i = 0; i < n.nattr && nattr < RL_LEN(attr) - 1; i++)
         if (strcmp(n.attr[i].name, "axis") != 0) attr[nattr++] = n.attr[i];
@@ -618,12 +650,21 @@ rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dim
 
 /* ---- nodes of the input ---- */
 
+rl_value rl_lower_any_form(rl_lower *l, rl_value t)
+{
+    uint32_t c = l->p->member[t.i].cls, i = RL_NONE;
+    if (l->defined[t.i]) return t;
+    for (uint32_t k = 0; c != RL_NONE && k < l->norders[c] && i == RL_NONE; k++) i = first_of(l, c, l->orders[c][k]);
+    return i == RL_NONE ? rl_lower_member(l, t) : l->phys.p[i].v;
+}
+
 static void keep_node(rl_lower *l, rl_node node)
 {
+    rl_op op = rl_nod(l->g, node)->op;
     for (uint32_t i = 0; i < rl_nod(l->g, node)->nin; i++) {
         rl_value x = rl_nod(l->g, node)->in[i];
         if (!rl_has(x)) continue;
-        rl_value y = rl_lower_member(l, x);
+        rl_value y = op == RL_OP_Size || (op == RL_OP_CastLike && i == 1) ? rl_lower_any_form(l, x) : rl_lower_member(l, x);
         if (!rl_same(x, y)) rl_graph_set_input(l->g, node, i, y);
     }
     for (uint32_t i = 0; i < rl_nod(l->g, node)->ncap; i++) rl_lower_exactly(l, rl_nod(l->g, node)->cap[i]);
@@ -735,7 +776,7 @@ rl_status rl_pass_lower(rl_pass_run *r)
     rl_graph *g = r->g;
     rl_lower l = {.p = r->plan, .g = g, .tmp = r->tmp, .nval = g->nval, .origin = RL_NONE};
     uint32_t before = transposes(g);
-    l.head.mem = l.wanted.mem = r->tmp;
+    l.head.mem = l.wanted.mem = l.stored.mem = r->tmp;
     l.link = rl_new(r->tmp, rl_linkform, l.p->op.n);
     l.home = rl_new(r->tmp, uint32_t, l.nval);
     l.orders = rl_new(r->tmp, uint32_t *, l.p->cls.n);

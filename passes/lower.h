@@ -21,6 +21,9 @@ typedef struct {
     uint32_t region; /* of a flat graph: where it can be read */
 } rl_phys;
 
+/* A constant that was written, permuted. */
+typedef struct { const rl_const *src; const uint8_t *order; uint32_t natom; rl_value v; } rl_stored;
+
 /* The form of each operand of a link, and the dim of the one label that not all of them have. */
 typedef struct { rl_dims *form; uint32_t axis; } rl_linkform;
 
@@ -35,6 +38,8 @@ typedef struct {
     bool *defined;               /* [value of the input] exists in the output under its own name */
     rl_node *def;                /* [value of the input] its node in the input */
     uint32_t *home;              /* [value of the input] its region in the input */
+    struct { rl_stored *p; uint32_t n, cap; } kept;
+    rl_hash stored;              /* of kept, by what was permuted how */
     struct { rl_node *p; uint32_t n, cap; } emitted;
     uint32_t origin;             /* of the node being written: says in which region new nodes stand */
     rl_hash wanted;              /* (class, order) -> the innermost region that holds all ops that ask for it */
@@ -48,6 +53,8 @@ typedef struct {
 uint32_t rl_lower_order(rl_lower *l, const rl_oplegal *op, uint32_t operand);
 /* The tensor of the input model itself or one equal to it in form; made if need be. */
 rl_value rl_lower_member(rl_lower *l, rl_value t);
+/* One with the same elements, for those who only ask for its type or how many there are. */
+rl_value rl_lower_any_form(rl_lower *l, rl_value t);
 /* The tensor under its own name. */
 rl_value rl_lower_exactly(rl_lower *l, rl_value t);
 /* A tensor of this class, order and dims. */

@@ -209,8 +209,32 @@ static uint32_t channel(const writer *w)
     return c;
 }
 
+/* The two dims before those that a pool's window moves over, of which there are n - 2. */
+static bool pool_dims_ok(const writer *w, const span *d, uint32_t n)
+{
+    uint32_t lead = w->op->form[0].start[1];
+    if (n < 3 || d[0].from != 0 || d[0].to != d[1].from || d[1].to != lead || n - 2 != w->ntoken - lead) return false;
+    for (uint32_t k = 2; k < n; k++)
+        if (d[k].from != lead + k - 2 || d[k].to != d[k].from + 1) return false;
+    return dim_ok(w, d[0]) && dim_ok(w, d[1]);
+}
+
+static bool pool_dims(writer *w)
+{
+    uint32_t lead = w->op->form[0].start[1];
+    for (uint32_t first = RL_MIN(lead, 1u); first <= lead; first++) {
+        w->ndim = 0;
+        push_dim(w->dim, &w->ndim, 0, first);
+        push_dim(w->dim, &w->ndim, first, lead);
+        for (uint32_t i = lead; i < w->ntoken; i++) push_dim(w->dim, &w->ndim, i, i + 1);
+        if (pool_dims_ok(w, w->dim, w->ndim)) return true;
+    }
+    return false;
+}
+
 static bool acceptable(const writer *w, const span *d, uint32_t n)
 {
+    if (w->cls == RL_POOL) return pool_dims_ok(w, d, n);
     if (w->cls != RL_BATCHNORM) return true;
     if (channel(w) == w->ntoken) return n >= 2 && d[1].to == d[1].from;
     return n >= 2 && d[1].to == d[1].from + 1 && label_of(w, d[1].from)->role == RL_T_AXIS;
@@ -255,6 +279,7 @@ static bool choose_dims(writer *w)
     }
     w->ndim = merge_all(w, w->dim);
     if (w->cls == RL_BATCHNORM && !batch_norm_dims(w) && cost == RL_NONE) return false;
+    if (w->cls == RL_POOL && !pool_dims(w)) return false;
     if (cost != RL_NONE && cost <= reshapes_needed(w)) {
         memcpy(w->dim, best, sizeof best);
         w->ndim = nbest;
@@ -380,7 +405,10 @@ static void param_reduce(writer *w)
     }
     rl_nodeinfo as = *w->n;
     as.op = w->write_as;
-    set_ints(w, rl_op_axes_input(&as), "axes", axes, n);
+    uint32_t slot = rl_op_axes_input(&as);
+    bool silent = slot == RL_NONE ? !rl_attr_find(w->n, "axes") : !rl_has(rl_in(w->n, slot));
+    if (silent && n == w->ndim && w->write_as == w->n->op) return; /* all dims, as when they are left out */
+    set_ints(w, slot, "axes", axes, n);
 }
 
 static void param_global_pool(writer *w)
@@ -604,11 +632,7 @@ static void start_inputs(writer *w)
         bool operand = false;
         for (uint32_t o = 0; o < w->op->noperand; o++) operand |= !w->op->operand[o].out && w->op->operand[o].slot == i;
         if (operand || !rl_has(v)) continue;
-        if (w->n->op == RL_OP_CastLike) { /* only the type: any form of it will do */
-            uint32_t c = w->l->p->member[v.i].cls, k = RL_NONE;
-            for (uint32_t j = 0; c != RL_NONE && j < w->l->norders[c] && k == RL_NONE; j++) k = rl_lower_find(w->l, c, w->l->orders[c][j], false);
-            w->in[i] = k == RL_NONE ? rl_lower_member(w->l, v) : w->l->phys.p[k].v;
-        } else w->in[i] = rl_lower_member(w->l, v);
+        w->in[i] = w->n->op == RL_OP_CastLike ? rl_lower_any_form(w->l, v) : rl_lower_member(w->l, v);
     }
 }
 

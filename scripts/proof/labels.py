@@ -4,8 +4,8 @@
     Softmax x axis=1         labels N, C (axis), H
     MatMul A[b,M,K] B[K,N]   labels b M K N
 
-None from work_of() means: the op is fixed, logical order at every operand. Not used yet, so fixed too: linear and cubic Resize, pools,
-blocked quantization, Gather with an index of several dims out of data that is no constant.
+None from work_of() means: the op is fixed, logical order at every operand. Not used yet, so fixed too: linear and cubic Resize,
+Gather with an index of several dims out of data that is no constant.
 """
 import dataclasses
 
@@ -381,7 +381,16 @@ class Builder:
     def quantize(self):
         labels = self.like_input()
         scale = self.dims(self.node.inp(1))
-        if self.node.attr("block_size", 0) or len(scale) > 1:
+        if self.node.attr("block_size", 0):
+            labels[self.axis(1)].role = AXIS
+            for k in (1, 2):  # constants, permuted along
+                if self.node.inp(k):
+                    o = self.operand(k)
+                    if not self.problem.constant_like(self.node.inp(k)):
+                        raise Fixed
+                    self.same_rank(o, len(labels))
+            return
+        if len(scale) > 1:
             raise Fixed
         if not scale:
             return
@@ -511,6 +520,14 @@ class Builder:
                 break
         return i, j
 
+    def pool(self):
+        """The dims that the window moves over stay last and in order."""
+        labels = self.like_input()
+        if len(labels) < 3 or any(self.node.output[1:]) or any(self.size(0, d) == ONE for d in range(2, len(labels))):
+            raise Fixed
+        for d in range(2, len(labels)):
+            labels[d].role, labels[d].group = AXIS, d - 1
+
     def shape(self):
         pass
 
@@ -529,7 +546,7 @@ def handler_of(node):
 
 TABLE = (
     (POINTWISE, Builder.pointwise), (REDUCE, Builder.reduce), (MOVING, Builder.block_reshape), ({"Expand"}, Builder.expand),
-    ({"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}, Builder.global_pool), ({"ArgMax", "ArgMin"}, Builder.arg),
+    ({"AveragePool", "LpPool", "MaxPool"}, Builder.pool), ({"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}, Builder.global_pool), ({"ArgMax", "ArgMin"}, Builder.arg),
     (FLAT | {"CumSum", "CumProd", "LpNormalization", "TopK"}, Builder.along), ({"Concat", "Split"}, Builder.concat_or_split),
     ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
     ({"Resize", "Upsample"}, Builder.resize), ({"QuantizeLinear", "DequantizeLinear"}, Builder.quantize),

@@ -36,10 +36,9 @@ NO_SCHEMA = {"SimplifiedLayerNormalization"}  # onnxruntime has it in the domain
 
 # Forms that keep the order that the model has: why.
 EXCEPTIONS = {
-    "pool": "POOL: N and C could lie in any order, but no form is written yet",
+    "indices": "MaxPool counts its Indices in the order that the model has",
     "training": "Dropout with an input training_mode may be training",
     "resize": "Resize by other than the nearest neighbour, and Upsample, run fastest in the order that the model has",
-    "blocks": "a scale per block of elements",
     "skip": "SkipLayerNormalization: its second input is no constant",
     "index": "Gather of data by an index of several dims",
     "pads": "pads that are computed could pad any dim",
@@ -52,7 +51,6 @@ EXCEPTIONS = {
     "vector": "a product with a vector",
     "cut": "a Reshape of dims that the order takes apart",
     "shape": "a Reshape to a shape that is computed",
-    "size": "Size has no form for another order; its input takes the order that the model has",
 }
 # Forms (row, number) that nothing here can run at any opset: why.
 NOT_RUN = {}
@@ -380,7 +378,7 @@ def qdq(k, v, s, r, words):
     if v >= 21:
         blocked = lambda t: Arg("a b c", t, size={"b": 4})
         yield Case(k, [blocked(x.dtype), const(r.choice([0.5, 2.0], (s["a"], 2, s["c"]))), const(r.integers(0, 9, (s["a"], 2, s["c"])), np.uint8)],
-                   [blocked(y.dtype)], {"axis": 1, "block_size": 2}, static="abc", why="blocks")
+                   [blocked(y.dtype)], {"axis": 1, "block_size": 2}, static="abc")
 
 
 def batch_norm(k, v, s, r, words):
@@ -444,12 +442,14 @@ def gemm(k, v, s, r, words):
 
 def pool(k, v, s, r, words):
     if s["c"] < 2 or s["d"] < 2:
-        for _ in range(2):
+        for _ in range(3 if k == "MaxPool" else 2):
             yield None
         return
     out = Arg("a b c d", size={"c": s["c"] - 1, "d": s["d"] - 1})
-    yield Case(k, [Arg("a b c d")], [out], {"kernel_shape": [2, 2]}, why="pool", static="cd")
-    yield Case(k, [Arg("a b c")], [Arg("a b c", size={"c": s["c"] - 1})], {"kernel_shape": [2]}, why="pool", static="c")
+    yield Case(k, [Arg("a b c d")], [out], {"kernel_shape": [2, 2]}, groups="a,b|cd", static="cd")
+    yield Case(k, [Arg("a b c")], [Arg("a b c", size={"c": s["c"] - 1})], {"kernel_shape": [2]}, groups="a,b|c", static="c")
+    if k == "MaxPool":
+        yield Case(k, [Arg("a b c d")], [out, Arg("a b c d", I64, size=out.size)], {"kernel_shape": [2, 2]}, why="indices", static="cd")
 
 
 def resize(k, v, s, r, words):
@@ -508,7 +508,7 @@ def moving(k, v, s, r, words):
 
 def shape(k, v, s, r, words):
     if k == "Size":
-        yield Case(k, [Arg("a b c d")], [Arg("", I64)], {}, why="size")
+        yield Case(k, [Arg("a b c d")], [Arg("", I64)], {})
         return
     yield Case(k, [Arg("a b c d")], [Arg("4", I64)], {})
     if v >= 15:
