@@ -142,7 +142,7 @@ static void collect(folder *f, rl_value y) {
         const rl_nodeinfo *n = d.i == RL_NONE ? NULL : rl_nod(f->g, d);
         uint32_t nin = !n ? 0 : n->op == RL_OP_Concat || n->op == RL_OP_ScatterND ? n->nin : 1;
         for (uint32_t k = 0; k < nin && f->nval < RL_CONE_MAX; k++)
-            if (rl_has(n->in[k]) && !find_traced(f, n->in[k])) f->val[f->nval++] = (traced){.v = n->in[k]};
+            if (rl_has(rl_in(n, k)) && !find_traced(f, n->in[k])) f->val[f->nval++] = (traced){.v = n->in[k]};
     }
 }
 

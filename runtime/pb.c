@@ -34,6 +34,7 @@ static rl_status read_sequence(rl_rt *rt, rl_graph *g, rl_span bytes, uint32_t d
         if ((f.number != LIST_TENSOR && f.number != LIST_SEQUENCE) || f.type != RL_WIRE_LEN) continue;
         RL_TRY(f.number == LIST_TENSOR ? read_tensor(rt, g, f.body, &t) : read_sequence(rt, g, f.body, depth + 1, &t));
         rl_push(&g->mem, item, t);
+        if (t.kind != item.p[0].kind) return rl_fail(rt->ctx, RL_EMODEL, "a sequence of tensors and of sequences");
     }
     if (w.bad) return rl_fail(rt->ctx, RL_EIO, "not a SequenceProto");
     *out = rl_sequence_new(rt, item.n ? item.p[0].dtype : RL_UNDEF, item.p, item.n);

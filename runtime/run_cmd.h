@@ -2,6 +2,7 @@
 #ifndef RL_RUN_CMD_H
 #define RL_RUN_CMD_H
 #include "rt.h"
+#include "values.h"
 
 typedef struct {
     const char *const *input; /* "x=file", ninput of them; inputs not named are random, or their defaults */
@@ -12,12 +13,18 @@ typedef struct {
     void (*progress)(uint32_t done, uint32_t all); /* bench: after each run, once a second has passed; NULL: nobody is told */
     uint64_t seed;
     double rtol, atol;        /* verify */
+    bool corners;             /* verify: two runs more, with the numbers at the edges of the float types (values.h) among the others */
 } rl_runopt;
+
+/* Where a comparison stood when it ended. */
+typedef enum { RL_AT_FIRST, RL_AT_SECOND, RL_AT_OUTPUTS, RL_AT_MEMORY } rl_verify_at;
 
 /* Runs g once. What it prints goes to `out`: a line per output, peak memory. */
 rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out);
 /* Runs both on the same inputs, o->runs times with other seeds. RL_EDIFFER: the message names the first output and element. */
 rl_status rl_verify_models(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out);
+/* The same; *at: which model was at work, to know whose failure it is. */
+rl_status rl_verify_models_at(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out, rl_verify_at *at);
 /* in: one for each input of g, from the files that o names, its default (RL_ABSENT), or seeded random values. */
 rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t seed, rl_tensor *in);
 

@@ -73,7 +73,7 @@ static rl_status set_error(rl_ctx *ctx, rl_status s, rl_result *r) {
 rl_status rl_session_new(const rl_model *m, const rl_options *options, rl_session **out, rl_result *result) {
     rl_options o = rl_options_of(options);
     *out = NULL;
-    rl_ctx *ctx = rl_options_start(&o, result);
+    rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_RUN, result);
     if (!ctx) return RL_ENOMEM;
     rl_graph *g = NULL;
     rl_status status = rl_options_read(ctx, &o, m, &g);
@@ -199,7 +199,7 @@ rl_status rl_model_verify(const rl_model *a, const rl_model *b, const rl_verify_
     if (how) memcpy(&h, how, RL_MIN(how->struct_size, sizeof h));
     if (h.rtol <= 0) h.rtol = 1e-4;
     if (h.atol <= 0) h.atol = 1e-6;
-    rl_ctx *ctx = rl_options_start(&o, result);
+    rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_RUN, result);
     if (!ctx) return RL_ENOMEM;
     rl_status s = rl_options_read(ctx, &o, a, &g[0]);
     if (s == RL_OK) s = rl_options_read(ctx, &o, b, &g[1]);

@@ -46,7 +46,7 @@ static rl_storage *storage_of(rl_rt *rt, void *p, size_t nbyte) {
 
 static rl_storage *storage_new(rl_rt *rt, size_t nbyte) {
     rl_storage *s = storage_of(rt, NULL, nbyte);
-    if (rt->ctx->limit && nbyte > rt->ctx->limit - RL_MIN(rt->ctx->limit, rt->live)) rl_no_memory(rt->ctx);
+    if (rt->ctx->limit && nbyte > rt->ctx->limit - RL_MIN(rt->ctx->limit, rt->live)) rl_over_limit(rt->ctx);
     s->p = rt->on->alloc(rt, nbyte);
     if (!s->p) rl_no_memory(rt->ctx);
     rt->live += nbyte;
@@ -184,7 +184,7 @@ rl_tensor rl_view_slice(const rl_tensor *t, uint32_t axis, int64_t start, int64_
     rl_tensor x = *t;
     x.dim[axis] = count;
     if (count) x.offset += start * t->stride[axis];
-    x.stride[axis] = t->stride[axis] * step;
+    x.stride[axis] = count > 1 ? t->stride[axis] * step : t->stride[axis]; /* of one element the step may be any number */
     return x;
 }
 

@@ -1,4 +1,5 @@
 /* Values to and from files, and random ones: see values.h. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +40,15 @@ static bool ends_with(const char *s, const char *end) {
 rl_status rl_value_read(rl_rt *rt, rl_graph *g, rl_value input, const char *path, rl_tensor *out) {
     rl_span bytes;
     RL_TRY(rl_file_map(rt->ctx, path, (uint64_t)1 << 40, &bytes));
+    jmp_buf outer;
+    memcpy(&outer, &rt->ctx->oom, sizeof outer);
+    if (setjmp(rt->ctx->oom)) { /* unmaps, and goes on to the caller's place */
+        rl_file_unmap(bytes);
+        memcpy(&rt->ctx->oom, &outer, sizeof outer);
+        rl_no_memory(rt->ctx);
+    }
     rl_status s = ends_with(path, ".pb") ? rl_pb_read(rt, g, kind_of(g, rl_val(g, input)->name), bytes, out) : rl_npy_read(rt, path, bytes, out);
+    memcpy(&rt->ctx->oom, &outer, sizeof outer);
     rl_file_unmap(bytes);
     return s;
 }
@@ -55,15 +64,19 @@ static void put_name(rl_text *t, const char *name) {
     }
 }
 
+void rl_value_print(rl_rt *rt, const char *dir, const char *name, const rl_tensor *t, rl_text *path, rl_text *bytes) {
+    rl_put(path, "%s/", dir);
+    put_name(path, name);
+    bool is_npy = rl_npy_print(rt, t, bytes);
+    if (!is_npy) rl_pb_print(rt, t, bytes);
+    rl_put(path, is_npy ? ".npy" : ".pb");
+}
+
 rl_status rl_value_write(rl_rt *rt, const char *dir, const char *name, const rl_tensor *t) {
     rl_arena tmp;
     rl_arena_init(&tmp, rt->ctx);
     rl_text path = {.mem = &tmp}, bytes = {.mem = &tmp};
-    rl_put(&path, "%s/", dir);
-    put_name(&path, name);
-    bool is_npy = rl_npy_print(rt, t, &bytes);
-    if (!is_npy) rl_pb_print(rt, t, &bytes);
-    rl_put(&path, is_npy ? ".npy" : ".pb");
+    rl_value_print(rt, dir, name, t, &path, &bytes);
     rl_status s = rl_file_write(rt->ctx, path.p, bytes.p ? bytes.p : "", bytes.n);
     rl_arena_free(&tmp);
     return s;
@@ -78,6 +91,17 @@ static uint64_t next_random(uint64_t *state) { /* splitmix64 */
     return z ^ z >> 31;
 }
 
+/* The least denormal; 0: no float that has values between whole numbers at random. */
+static double least_of(rl_dtype t) {
+    switch (t) {
+    case RL_F32: return 0x1p-149;
+    case RL_F64: return 0x1p-1074;
+    case RL_F16: return 0x1p-24;
+    case RL_BF16: return 0x1p-133;
+    default: return 0;
+    }
+}
+
 rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, uint64_t seed, rl_tensor *out) {
     const rl_valinfo *v = rl_val(g, input);
     int64_t dim[RL_RANK] = {0};
@@ -87,7 +111,7 @@ rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, uint64_t
     for (uint32_t i = 0; i < v->rank; i++) dim[i] = rl_dim_guess(rt->ctx, v->dim[i], 1);
     rl_tensor wide = rl_tensor_new(rt, RL_F64, v->rank, dim);
     double *x = rl_data(&wide);
-    bool is_float = rl_dtype_bits(v->dtype) && (v->dtype == RL_F32 || v->dtype == RL_F64 || v->dtype == RL_F16 || v->dtype == RL_BF16);
+    bool is_float = least_of(v->dtype) > 0;
     for (int64_t i = 0, n = rl_numel(&wide); i < n; i++) {
         uint64_t r = next_random(&state);
         x[i] = is_float ? (double)(r >> 11) * 0x1p-52 - 1 : (double)(r >> 62 & (v->dtype == RL_BOOL ? 1u : 3u));
@@ -96,4 +120,20 @@ rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, uint64_t
     rl_convert(rt, out, &wide, true);
     rl_tensor_drop(&wide);
     return RL_OK;
+}
+
+void rl_value_corners(rl_rt *rt, rl_corners which, uint64_t seed, rl_tensor *t) {
+    double least = t->kind == RL_TENSOR ? least_of(t->dtype) : 0;
+    if (which == RL_NOCORNER || least <= 0) return;
+    const double corner[] = {0, -0.0, least, -least, INFINITY, -INFINITY, NAN};
+    uint64_t state = ~seed, ncorner = which == RL_SMALL ? 4 : RL_LEN(corner);
+    rl_tensor wide = rl_tensor_new(rt, RL_F64, t->rank, t->dim);
+    rl_convert(rt, &wide, t, true);
+    double *x = rl_data(&wide);
+    for (int64_t i = 0, n = rl_numel(&wide); i < n; i++) {
+        uint64_t r = next_random(&state) >> 32;
+        if (r % 3 == 0) x[i] = corner[r / 3 % ncorner];
+    }
+    rl_convert(rt, t, &wide, true);
+    rl_tensor_drop(&wide);
 }

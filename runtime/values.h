@@ -21,9 +21,16 @@ void rl_pb_print(rl_rt *rt, const rl_tensor *t, rl_text *to);
 
 /* dir/NAME.npy or dir/NAME.pb; bytes of the name that a file name should not have are %XX. */
 rl_status rl_value_write(rl_rt *rt, const char *dir, const char *name, const rl_tensor *t);
+/* That file's path and bytes, to be written with rl_file_write: after all that takes memory. Both texts have their mem set. */
+void rl_value_print(rl_rt *rt, const char *dir, const char *name, const rl_tensor *t, rl_text *path, rl_text *bytes);
 /* "x=path": an .npy file, or a .pb file read as the graph declares its input x. */
 rl_status rl_value_read(rl_rt *rt, rl_graph *g, rl_value input, const char *path, rl_tensor *out);
 /* A seeded random tensor of the input's declared type; symbols are 1. Floats in -1 .. 1, integers 0 .. 3. */
 rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, uint64_t seed, rl_tensor *out);
+
+/* The numbers at the edges of a float type, put at every third element or so of what rl_value_random made (no float: left as it is).
+ * RL_SMALL: 0, -0, the least denormals of both signs.  RL_SPECIAL: these, infinities and nan. */
+typedef enum { RL_NOCORNER, RL_SMALL, RL_SPECIAL } rl_corners;
+void rl_value_corners(rl_rt *rt, rl_corners which, uint64_t seed, rl_tensor *t);
 
 #endif

@@ -6,6 +6,7 @@
 source "$(dirname "$0")/setup.sh"
 
 export SOLVE_COUNT=${SOLVE_COUNT:-500} MOVEMENT_COUNT=${MOVEMENT_COUNT:-5000} RANDOM_COUNT=${RANDOM_COUNT:-20000} RANDOM_SEED=${RANDOM_SEED:-$(($(date +%s) / 86400 * 1000000))}
+export FUZZ_SECONDS=${FUZZ_SECONDS:-3600}
 export PROOF_COUNT=${PROOF_COUNT:-4000} MUTATION_COUNT=${MUTATION_COUNT:-20000}
 failed=()
 step() {
@@ -31,6 +32,11 @@ sanitized() {
     return $status
 }
 step "ASan and UBSan" sanitized
+
+# Each command with allocations that fail, in a build whose sanitizers see what such a failure leaves behind.
+step "allocation failures" build-asan/tests/unit_oom models build-asan/tests "${OOM_COUNT:-1500}"
+
+step "kills while writing" "$PYTHON" tests/python/test_faults.py --kills 500
 
 # All shapes instead of some; oneDNN and torch themselves instead of what they answered before.
 layouts() {

@@ -3,6 +3,7 @@
 # to do, so that it costs well under a second the second time.
 #
 #   need_packages       Debian packages for the build
+#   need_clang          clang with libFuzzer, for scripts/fuzz.sh alone
 #   need_python         .venv with the packages of requirements.txt; false when they cannot be had
 #   build DIR OPTION... configures DIR with CMake options (only when they are new) and builds it
 set -euo pipefail
@@ -21,21 +22,31 @@ have_protobuf_c() {
         printf '#include <protobuf-c/protobuf-c.h>\n' | cc -E -xc - >/dev/null 2>&1
 }
 
+install_packages() {
+    if ! command -v apt-get >/dev/null; then
+        say "missing, and there is no apt-get to install it: $* (these are Debian's names)"
+        return 1
+    fi
+    say "installing $*"
+    export DEBIAN_FRONTEND=noninteractive
+    as_root apt-get update -qq || say "apt-get update failed; trying with the lists at hand"
+    as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+have_fuzzer() {
+    printf 'int LLVMFuzzerTestOneInput(const char *p, long n) { return p && n < 0; }\n' |
+        clang -fsanitize=fuzzer,address -xc - -o /dev/null 2>/dev/null
+}
+
+need_clang() { have_fuzzer || install_packages clang libclang-rt-14-dev; }
+
 need_packages() {
     local want=()
     command -v cc >/dev/null && command -v make >/dev/null || want+=(build-essential)
     command -v cmake >/dev/null || want+=(cmake)
     if ! command -v cc >/dev/null || ! have_protobuf_c; then want+=(libprotobuf-c-dev protobuf-c-compiler); fi
     python3 -c 'import venv, ensurepip' 2>/dev/null || want+=(python3 python3-venv)
-    [ ${#want[@]} = 0 ] && return 0
-    if ! command -v apt-get >/dev/null; then
-        say "missing, and there is no apt-get to install it: ${want[*]} (these are Debian's names)"
-        return 1
-    fi
-    say "installing ${want[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    as_root apt-get update -qq || say "apt-get update failed; trying with the lists at hand"
-    as_root apt-get install -y -qq --no-install-recommends "${want[@]}" >/dev/null
+    [ ${#want[@]} = 0 ] || install_packages "${want[@]}"
 }
 
 # need_pip NAME ARGUMENT...: pip install ARGUMENT... into .venv, unless that was done before with the same arguments.

@@ -44,6 +44,11 @@ others() {
 
 py() { suite "$1" "$PYTHON" "tests/python/$2" --build build "${@:3}"; }
 
+# clang is not installed for this: scripts/fuzz.sh does that.
+fuzz() {
+    if have_fuzzer; then scripts/fuzz.sh "${FUZZ_SECONDS:-60}"; else echo "skipped: no clang with libFuzzer"; fi
+}
+
 suite ctest ctest --test-dir build --output-on-failure --no-tests=error
 suite embed sh tests/embed.sh build
 suite package bash tests/package.sh build
@@ -61,6 +66,7 @@ others
 py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_SEED:-0}"
 py random-ort test_random.py --count "$((${RANDOM_COUNT:-1000} / 5))" --seed "${RANDOM_SEED:-0}" --target ort
 py proof test_proof.py --count "${PROOF_COUNT:-200}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
+suite fuzz fuzz
 py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 
 if [ ${#failed[@]} != 0 ]; then

@@ -144,7 +144,7 @@ static rl_status finish(job *j, rl_status s, char **bytes, size_t *nbyte, rl_res
 static rl_status start(job *j, const rl_options *options, rl_result *r) {
     j->start = rl_seconds();
     j->o = rl_options_of(options);
-    j->ctx = rl_options_start(&j->o, r);
+    j->ctx = rl_options_start(&j->o, RL_MEMORY_BASE, r);
     if (!j->ctx) return RL_ENOMEM;
     rl_arena_init(&j->mem, j->ctx);
     j->io.mem = &j->mem;
@@ -200,7 +200,7 @@ rl_status rl_model_stats(const rl_model *m, const rl_options *options, char **js
     rl_options o = rl_options_of(options);
     rl_graph *g = NULL;
     *json = NULL;
-    rl_ctx *ctx = rl_options_start(&o, result);
+    rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_BASE, result);
     if (!ctx) return RL_ENOMEM;
     rl_status s = rl_options_read(ctx, &o, m, &g);
     rl_arena mem;
@@ -239,7 +239,7 @@ rl_status rl_model_explain(const rl_model *m, const char *node, const rl_options
     rl_options o = rl_options_of(options);
     rl_graph *g = NULL, *done = NULL;
     *json = NULL;
-    rl_ctx *ctx = rl_options_start(&o, result);
+    rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_BASE, result);
     if (!ctx) return RL_ENOMEM;
     rl_status s = rl_options_read(ctx, &o, m, &done);
     if (s == RL_OK) s = rl_options_read(ctx, &o, m, &g);

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(ONE_CHUNK_EACH) /* tests/unit/oom.c: every allocation may fail */
+#elif defined(__SANITIZE_ADDRESS__)
 #define ONE_CHUNK_EACH 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -88,6 +89,16 @@ rl_ctx *rl_ctx_new_for(size_t limit, const rl_context *host) {
     return ctx;
 }
 
+void rl_ctx_bound(rl_ctx *ctx, size_t max_memory, size_t base) {
+    ctx->limit = max_memory ? max_memory : base;
+    ctx->per_byte = max_memory ? 0 : RL_MEMORY_PER_BYTE;
+}
+
+void rl_ctx_allow(rl_ctx *ctx, size_t nbyte) {
+    size_t more;
+    if (__builtin_mul_overflow(nbyte, ctx->per_byte, &more) || __builtin_add_overflow(ctx->limit, more, &ctx->limit)) ctx->limit = SIZE_MAX;
+}
+
 void rl_ctx_free(rl_ctx *ctx) {
     if (!ctx) return;
     for (rl_chunk *c = ctx->all, *next; c; c = next) {
@@ -136,8 +147,19 @@ _Noreturn void rl_no_memory(rl_ctx *ctx) {
     longjmp(ctx->oom, 1);
 }
 
+_Noreturn void rl_over_limit(rl_ctx *ctx) {
+    ctx->over = true;
+    rl_no_memory(ctx);
+}
+
+rl_status rl_fail_memory(rl_ctx *ctx) {
+    bool over = ctx->over;
+    ctx->over = false;
+    return over ? rl_fail(ctx, RL_ENOMEM, "over the limit of %zu bytes of memory", ctx->limit) : rl_fail(ctx, RL_ENOMEM, "out of memory");
+}
+
 static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
-    if (size > SIZE_MAX / 2 || (ctx->limit && (ctx->nbyte > ctx->limit || size > ctx->limit - ctx->nbyte))) rl_no_memory(ctx);
+    if (size > SIZE_MAX / 2 || (ctx->limit && (ctx->nbyte > ctx->limit || size > ctx->limit - ctx->nbyte))) rl_over_limit(ctx);
     uint32_t i = spare_place(size);
     rl_chunk *c = i < RL_NSPARE ? ctx->spare[i] : NULL;
     if (c) {

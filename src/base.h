@@ -44,7 +44,9 @@ struct rl_ctx {
     bool stopped;        /* host.stop has said so; it is not asked again */
     char error[1024];    /* the last message of rl_fail */
     jmp_buf oom;         /* where a failed allocation goes; set by RL_PROTECT */
-    size_t nbyte, limit; /* bytes held by all arenas; the most that they may hold */
+    size_t nbyte, limit; /* bytes held by all arenas; the most that they may hold, 0: no limit */
+    size_t per_byte;     /* by so much a model's bytes raise the limit */
+    bool over;           /* the allocation that failed was over the limit */
     rl_chunk *spare[RL_NSPARE]; /* freed, one of each size that arenas grow by; in no count */
     rl_chunk *all;       /* the chunks of every arena: what a jump left behind is freed with the context */
     struct rl_strtab { rl_str *slot; uint32_t n, cap; } strings;
@@ -58,12 +60,23 @@ rl_ctx *rl_ctx_new(size_t limit);
 rl_ctx *rl_ctx_new_for(size_t limit, const rl_context *host);
 void rl_ctx_free(rl_ctx *ctx);
 
+/* For models from anywhere, before the first is read: what a small file can claim is bounded.  max_memory: as limit above; 0: `base`
+ * bytes and RL_MEMORY_PER_BYTE for each byte of the models read and of their external data. */
+#define RL_MEMORY_BASE ((size_t)1 << 30)
+#define RL_MEMORY_RUN (8 * RL_MEMORY_BASE) /* what a model computes may be much larger than its file */
+enum { RL_MEMORY_PER_BYTE = 32 };
+void rl_ctx_bound(rl_ctx *ctx, size_t max_memory, size_t base);
+/* A model of nbyte bytes, or external data of it, has been mapped. */
+void rl_ctx_allow(rl_ctx *ctx, size_t nbyte);
+
 /* True the first time; true again with *status* RL_ENOMEM when an allocation inside failed.  Once per public entry:
  *   if (RL_PROTECT(ctx)) return RL_ENOMEM; */
-#define RL_PROTECT(ctx) (setjmp((ctx)->oom) != 0 && (rl_fail((ctx), RL_ENOMEM, "out of memory"), 1))
+#define RL_PROTECT(ctx) (setjmp((ctx)->oom) != 0 && (rl_fail_memory(ctx), 1))
+rl_status rl_fail_memory(rl_ctx *ctx); /* rl_fail: out of memory, or over the limit */
 
 /* The jump itself, for memory that is not an arena's. */
 _Noreturn void rl_no_memory(rl_ctx *ctx);
+_Noreturn void rl_over_limit(rl_ctx *ctx); /* the same, for what would be more than ctx->limit */
 
 /* ---- the caller's functions ---- */
 

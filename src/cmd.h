@@ -69,7 +69,8 @@ typedef struct {
     rl_passopt pass;
     rl_runopt run;
     rl_layoutopt layout;
-    bool canonical, quiet, verbose, help, man, version;
+    bool canonical, quiet, verbose, help, man, version, check;
+    uint32_t memory;    /* --memory-limit, MiB; 0: none was given */
     bool named_target;  /* --target was given */
     bool shows;         /* progress stands on the terminal */
     uint32_t jobs;

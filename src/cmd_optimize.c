@@ -1,17 +1,23 @@
-/* The command optimize.  The model is written last, by a temporary file and rename; what fails leaves no output behind. */
+/* The command optimize.  The model is written, whole or not at all (onnx_file.c), after all that can fail but the writing of the
+ * certificate and of the report, whose folders have been looked at; what fails leaves no output behind. */
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "../runtime/check.h"
 #include "cmd_batch.h"
 
-/* The certificate, where there is one of this very result. */
-static rl_status write_proof(rl_line *l, const rl_outcome *o) {
-    if (!l->proof) return RL_OK;
-    if (o->proved == RL_PROVED_NOT)
-        return rl_fail(l->ctx, RL_EPROOF, "%s: nothing was proved: %s", l->in,
-                       o->proof.why ? o->proof.why : "no certificate was made");
-    return rl_line_write(l, l->proof, &o->proof.text[0]);
+/* --proof wants a certificate of this very result. */
+static rl_status check_proved(const rl_line *l, const rl_outcome *o) {
+    if (!l->proof || o->proved != RL_PROVED_NOT) return RL_OK;
+    return rl_fail(l->ctx, RL_EPROOF, "%s: nothing was proved: %s", l->in, o->proof.why ? o->proof.why : "no certificate was made");
+}
+
+/* The model with the interface that was asked for. */
+static rl_status read_turned(rl_line *l, rl_graph **g) {
+    rl_status s = rl_line_read(l, g);
+    return s == RL_OK && l->io.port.n ? rl_interface_apply(*g, &l->io) : s;
 }
 
 static uint64_t peak_bytes(void) {
@@ -37,8 +43,7 @@ static rl_status write_piped(rl_line *l, const rl_graph *g, bool changed, uint64
  * graph half-written: it is read again. */
 static rl_status write_again(rl_line *l, uint64_t *nbyte) {
     rl_graph *g;
-    rl_status s = rl_line_read(l, &g);
-    if (s == RL_OK) s = rl_interface_apply(g, &l->io);
+    rl_status s = read_turned(l, &g);
     if (s == RL_OK) s = rl_is_stdio(l->out) ? write_piped(l, g, true, nbyte) : rl_onnx_write(g, l->out);
     rl_graph_free(g);
     return s;
@@ -56,49 +61,106 @@ static rl_status write_model(rl_line *l, rl_graph *g, bool changed, uint64_t *nb
     return RL_OK;
 }
 
-static rl_status print_report(rl_line *l, const rl_report *r) {
-    rl_arena tmp;
-    rl_arena_init(&tmp, l->ctx);
-    rl_text json = {.mem = &tmp}, table = {.mem = &tmp};
-    rl_report_json(r, &json);
-    rl_report_table(r, &table);
-    rl_progress(l, NULL);
-    rl_status s = l->json ? rl_line_write(l, l->json, &json) : RL_OK;
-    if (s == RL_OK && rl_is_stdio(l->out) && !l->quiet) rl_to_stderr(NULL, table.p, table.n);
-    else if (s == RL_OK && !l->quiet && !(l->json && rl_is_stdio(l->json))) s = rl_write_stdout(l, table.p, table.n);
-    rl_arena_free(&tmp);
-    return s;
+/* What is reported of one optimization. */
+typedef struct {
+    rl_arena mem;
+    rl_timing time[RL_LEN(((rl_outcome *)0)->time) + 2];
+    rl_report r;
+    rl_text json, table, checked;
+} optimized;
+
+static void print_reports(optimized *x) {
+    x->json.n = x->table.n = 0;
+    rl_report_json(&x->r, &x->json);
+    rl_report_table(&x->r, &x->table);
+    if (x->checked.n) rl_put(&x->table, "checked: %s", x->checked.p);
 }
 
-static rl_status report_optimize(rl_line *l, const rl_graph *g, const rl_outcome *o, uint64_t out_bytes, double write_time) {
-    rl_arena tmp;
-    rl_timing time[RL_LEN(o->time) + 2] = {{"read", l->read_time}};
+/* Before the model is written, so that a report for which there is no memory leaves no model behind: with room to print it again. */
+static rl_status prepare_reports(const rl_line *l, const rl_graph *g, const rl_outcome *o, optimized *x) {
+    enum { ROOM = 256 }; /* times and a size, with more digits than now */
     uint32_t n = 1;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    rl_arena_init(&tmp, l->ctx);
-    for (uint32_t i = 0; i < o->ntime; i++) time[n++] = (rl_timing){o->time[i].pass, o->time[i].seconds};
-    time[n++] = (rl_timing){"write", write_time};
-    rl_report r = {.in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective};
-    rl_summarize(o, &l->io, &tmp, &r);
-    r.out_bytes = out_bytes;
-    r.time = time;
-    r.ntime = n;
-    r.total = rl_seconds() - l->start;
-    r.peak_bytes = peak_bytes();
-    rl_status s = l->row ? rl_batch_keep(l, &r) : print_report(l, &r);
-    rl_arena_free(&tmp);
-    return s;
+    x->json.mem = x->table.mem = &x->mem;
+    x->r = (rl_report){.in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective};
+    rl_summarize(o, &l->io, &x->mem, &x->r);
+    x->time[0] = (rl_timing){"read", l->read_time};
+    for (uint32_t i = 0; i < o->ntime; i++) x->time[n++] = (rl_timing){o->time[i].pass, o->time[i].seconds};
+    x->time[n++] = (rl_timing){"write", 0};
+    x->r.time = x->time;
+    x->r.ntime = n;
+    print_reports(x);
+    rl_put(&x->json, "%*s", ROOM, "");
+    rl_put(&x->table, "%*s", ROOM, "");
+    return RL_OK;
+}
+
+static rl_status write_reports(rl_line *l, optimized *x) {
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    x->r.total = rl_seconds() - l->start;
+    x->r.peak_bytes = peak_bytes();
+    if (l->row) return rl_batch_keep(l, &x->r);
+    print_reports(x);
+    rl_progress(l, NULL);
+    if (l->json) RL_TRY(rl_line_write(l, l->json, &x->json));
+    if (l->quiet || (l->json && rl_is_stdio(l->json))) return RL_OK;
+    if (!rl_is_stdio(l->out)) return rl_write_stdout(l, x->table.p, x->table.n);
+    rl_to_stderr(NULL, x->table.p, x->table.n);
+    return RL_OK;
+}
+
+/* ---- optimize --check ---- */
+
+typedef struct { rl_line *l; rl_span bytes; } candidate;
+
+static rl_status read_original(void *user, rl_graph **g) {
+    return read_turned(((candidate *)user)->l, g);
+}
+
+/* What would be written; its external data is still beside the original. */
+static rl_status read_result(void *user, rl_graph **g) {
+    const candidate *c = user;
+    const rl_line *l = c->l;
+    const char *slash = strrchr(l->in, '/');
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - l->in + 1) : 1, slash ? l->in : ".");
+    return rl_onnx_read_bytes(l->ctx, c->bytes.p, c->bytes.n, rl_is_stdio(l->in) ? NULL : dir, &(rl_readopt){0}, g);
+}
+
+static rl_status check_result(rl_line *l, rl_graph *g, bool changed, optimized *x) {
+    candidate c = {.l = l};
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    x->checked.mem = &x->mem;
+    l->run.corners = true;
+    if (!changed) {
+        rl_put(&x->checked, "the output is the input\n");
+        return RL_OK;
+    }
+    RL_TRY(rl_onnx_pack(g, &x->mem, &c.bytes));
+    return rl_check_result(l->ctx, &(rl_checked){.original = read_original, .result = read_result, .user = &c, .run = &l->run}, &x->checked);
+}
+
+static rl_status write_all(rl_line *l, rl_graph *g, const rl_outcome *o, optimized *x) {
+    RL_TRY(check_proved(l, o));
+    RL_TRY(rl_line_check_path(l, l->proof));
+    RL_TRY(rl_line_check_path(l, l->json));
+    if (l->check) RL_TRY(check_result(l, g, o->changed, x));
+    RL_TRY(prepare_reports(l, g, o, x));
+    double start = rl_seconds();
+    RL_TRY(write_model(l, g, o->changed, &x->r.out_bytes));
+    x->time[x->r.ntime - 1].seconds = rl_seconds() - start;
+    if (l->proof) RL_TRY(rl_line_write(l, l->proof, &o->proof.text[0]));
+    return write_reports(l, x);
 }
 
 static rl_status optimize_graph(rl_line *l, rl_graph *g) {
     rl_outcome o;
-    uint64_t nbyte;
+    optimized x = {0};
     RL_TRY(rl_optimize(g, &l->pass, &o));
-    RL_TRY(rl_line_check_path(l, l->json));
-    RL_TRY(write_proof(l, &o));
-    double start = rl_seconds();
-    RL_TRY(write_model(l, g, o.changed, &nbyte));
-    return report_optimize(l, g, &o, nbyte, rl_seconds() - start);
+    rl_arena_init(&x.mem, l->ctx);
+    rl_status s = write_all(l, g, &o, &x);
+    rl_arena_free(&x.mem);
+    return s;
 }
 
 /* --input-layout and --output-layout: what they save is found on a graph of its own. */
@@ -119,8 +181,7 @@ rl_status rl_optimize_one(rl_line *l) {
     rl_graph *g = NULL;
     rl_arena_init(&l->io_mem, l->ctx);
     rl_status s = choose_interface(l);
-    if (s == RL_OK) s = rl_line_read(l, &g);
-    if (s == RL_OK && l->io.port.n) s = rl_interface_apply(g, &l->io);
+    if (s == RL_OK) s = read_turned(l, &g);
     if (s == RL_OK) s = optimize_graph(l, g);
     rl_graph_free(g);
     rl_arena_free(&l->io_mem);

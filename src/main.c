@@ -14,7 +14,10 @@
 static rl_status check_target(rl_line *l) {
     rl_arena tmp;
     const rl_target *t;
-    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (RL_PROTECT(l->ctx)) {
+        rl_complain(l, NULL, l->ctx->error);
+        return RL_ENOMEM;
+    }
     rl_arena_init(&tmp, l->ctx);
     rl_status s = rl_target_find(&tmp, l->pass.target, &t);
     rl_arena_free(&tmp);
@@ -31,6 +34,10 @@ static void show_step(void *user, const char *step) {
     rl_progress(user, step);
 }
 
+static bool runs_models(const rl_line *l, const rl_command *c) {
+    return l->check || c->run == rl_cmd_run || c->run == rl_cmd_verify || c->run == rl_cmd_bench;
+}
+
 static rl_status run(rl_line *l, const rl_command *c) {
     rl_status s;
     l->start = rl_seconds();
@@ -44,6 +51,7 @@ static rl_status run(rl_line *l, const rl_command *c) {
         rl_complain(l, NULL, "out of memory");
         return RL_ENOMEM;
     }
+    rl_ctx_bound(l->ctx, (size_t)l->memory << 20, runs_models(l, c) ? RL_MEMORY_RUN : RL_MEMORY_BASE);
     s = check_target(l);
     if (s == RL_OK) s = c->run(l);
     else l->ctx->error[0] = 0;

@@ -1,7 +1,8 @@
 /* Files of models: mapped to read, replaced whole to write, and external data found without leaving the model's folder.
  *
- * A file is written under another name in the same folder, flushed to disk and renamed: at any moment the path names the old
- * file or the whole new one, and after a failure nothing is left.  What is no regular file (/dev/stdout, a pipe) is written
+ * A file is written without a name (where the file system can; else under another name in the same folder), flushed to disk, and then
+ * takes the place of the old one: at any moment the path names the old file or the whole new one, and after a failure nothing is left.
+ * A run that is killed leaves nothing either, but for the moment between the two calls that replace an old file.  What is no regular file (/dev/stdout, a pipe) is written
  * directly.
  *
  * External data (`strict`, the default): the location is relative, without "..", each folder on the way and the file itself
@@ -9,6 +10,7 @@
  * that is not beneath its own folder, also while somebody swaps folders for links.
  *
  * No arena memory is allocated while a file is open, because a failed allocation does not return. */
+#define _GNU_SOURCE /* O_TMPFILE */
 #include "onnx_internal.h"
 
 #include <errno.h>
@@ -178,22 +180,51 @@ bool rl_file_same_dir(const char *a, const char *b) {
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* A new file in the folder of target; its name goes to temp. -1 and errno. */
-static int open_temp(const char *target, char *temp, size_t size) {
+/* The k-th of some names in the folder of target that no other program and no other run makes at the same time. False: too long. */
+static bool temp_name(const char *target, uint64_t k, char *temp, size_t size) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    uint64_t x = (uint64_t)t.tv_nsec ^ (uint64_t)t.tv_sec << 20 ^ (uint64_t)getpid() << 40;
-    for (int k = 0; k < 100; k++) {
-        x = x * 6364136223846793005u + 1442695040888963407u;
-        int n = snprintf(temp, size, "%.*s.relayout-%08x.tmp", (int)dir_length(target), target, (unsigned)(x >> 32));
-        if (n < 0 || (size_t)n >= size) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
+    uint64_t x = ((uint64_t)t.tv_nsec ^ (uint64_t)t.tv_sec << 20 ^ (uint64_t)getpid() << 40) + k;
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    int n = snprintf(temp, size, "%.*s.relayout-%08x.tmp", (int)dir_length(target), target, (unsigned)(x >> 32));
+    if (n >= 0 && (size_t)n < size) return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
+/* A new file in the folder of target; its name goes to temp. -1 and errno. */
+static int open_temp(const char *target, char *temp, size_t size) {
+    for (uint64_t k = 0; k < 100 && temp_name(target, k, temp, size); k++) {
         int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (fd >= 0 || errno != EEXIST) return fd;
     }
     return -1;
+}
+
+/* The same without a name, where the file system has such files: what becomes of it when the program is killed is for the kernel. */
+static int open_unnamed(const char *target) {
+    char dir[PATH_MAX];
+    size_t n = dir_length(target);
+    if (n >= sizeof dir) return -1;
+    memcpy(dir, target, n);
+    dir[n] = 0;
+    return open(n ? dir : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+}
+
+/* Gives a file without a name that of target: directly where there is none yet, else by way of a temporary name, as only rename replaces. */
+static bool name_file(int fd, const char *target) {
+    char self[64], temp[PATH_MAX];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    if (linkat(AT_FDCWD, self, AT_FDCWD, target, AT_SYMLINK_FOLLOW) == 0) return true;
+    for (uint64_t k = 0; k < 100 && errno == EEXIST && temp_name(target, k, temp, sizeof temp); k++) {
+        if (linkat(AT_FDCWD, self, AT_FDCWD, temp, AT_SYMLINK_FOLLOW) != 0) continue;
+        if (rename(temp, target) == 0) return true;
+        int e = errno;
+        unlink(temp);
+        errno = e;
+        return false;
+    }
+    return false;
 }
 
 static void sync_dir(const char *target) {
@@ -208,25 +239,37 @@ static void sync_dir(const char *target) {
     close(fd);
 }
 
-/* Through a temporary file; old: the file it replaces, or NULL. False and errno. */
-static bool write_regular(const char *target, const struct stat *old, const rl_span *s, size_t n) {
+/* Closes fd, keeping the errno of what failed before. */
+static bool close_after(int fd, bool ok) {
+    int e = errno;
+    if (close(fd) != 0 && ok) return false;
+    errno = e;
+    return ok;
+}
+
+static bool fill(int fd, const struct stat *old, const rl_span *s, size_t n) {
+    return write_spans(fd, s, n) && (!old || fchmod(fd, old->st_mode & 0777) == 0) && fsync(fd) == 0;
+}
+
+static bool write_named(const char *target, const struct stat *old, const rl_span *s, size_t n) {
     char temp[PATH_MAX];
-    if (old && access(target, W_OK) != 0) return false;
     int fd = open_temp(target, temp, sizeof temp);
     if (fd < 0) return false;
-    bool ok = write_spans(fd, s, n) && (!old || fchmod(fd, old->st_mode & 0777) == 0) && fsync(fd) == 0;
+    if (close_after(fd, fill(fd, old, s, n)) && rename(temp, target) == 0) return true;
     int e = errno;
-    if (close(fd) != 0 && ok) {
-        ok = false;
-        e = errno;
-    }
-    if (ok && rename(temp, target) != 0) {
-        ok = false;
-        e = errno;
-    }
-    if (ok) sync_dir(target);
-    else unlink(temp);
+    unlink(temp);
     errno = e;
+    return false;
+}
+
+/* Through a temporary file; old: the file it replaces, or NULL. False and errno. */
+static bool write_regular(const char *target, const struct stat *old, const rl_span *s, size_t n) {
+    if (old && access(target, W_OK) != 0) return false;
+    int fd = open_unnamed(target);
+    bool filled = fd >= 0 && fill(fd, old, s, n), ok = filled && name_file(fd, target);
+    if (fd >= 0) close_after(fd, ok); /* what a close could find, fsync has found */
+    if (!ok && (fd < 0 || filled)) ok = write_named(target, old, s, n); /* no such files here, or no /proc to name them by */
+    if (ok) sync_dir(target);
     return ok;
 }
 

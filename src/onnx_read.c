@@ -618,6 +618,7 @@ static rl_status read_all(rl_reader *r, const char *path, const char *dir, rl_sp
     start(r, rl_internz(r->ctx, path), dir);
     if (map) RL_TRY(map_model(r, &bytes));
     r->onnx->bytes = bytes;
+    rl_ctx_allow(r->ctx, bytes.n);
     /* An empty graph takes 8 KiB and more: that many bodies must stand for real ones. */
     r->max_body = 4096 + bytes.n / 1024;
     rl_status status =
@@ -631,7 +632,10 @@ static rl_status read_guarded(rl_reader *r, const char *path, const char *dir, r
     jmp_buf outer;
     memcpy(&outer, &ctx->oom, sizeof outer);
     rl_status status;
-    if (setjmp(ctx->oom)) status = rl_fail(ctx, RL_ENOMEM, "%.400s: out of memory", path);
+    if (setjmp(ctx->oom)) {
+        rl_fail_memory(ctx);
+        status = rl_fail(ctx, RL_ENOMEM, "%.400s: %s", path, ctx->error);
+    }
     else status = read_all(r, path, dir, bytes, map);
     memcpy(&ctx->oom, &outer, sizeof outer);
     if (status == RL_OK) return status;

@@ -211,6 +211,7 @@ static rl_status find_mapping(struct rl_onnx *o, const rl_tensor_head *h, rl_spa
     rl_mapping *m = rl_new(o->mem, rl_mapping, 1);
     rl_status status = rl_file_map_beneath(ctx, o->dir, key, o->any_external, &m->bytes);
     if (status != RL_OK) return rl_fail(ctx, status, "%s: %s", h->what, ctx->error);
+    rl_ctx_allow(ctx, m->bytes.n);
     m->key = key;
     m->next = o->mapping;
     o->mapping = m;

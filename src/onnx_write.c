@@ -182,10 +182,11 @@ static const uint32_t *turned(const rl_graph *g, rl_value v) {
 /* The input or output is what its field says. */
 static bool port_holds(const rl_graph *g, rl_value v, rl_span field) {
     if (turned(g, v)) return false;
+    bool same = true; /* where there are several names, the last one counts */
     rl_wire w = rl_wire_of(field);
     for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == VALUE_NAME && !is_named(g, v, f.body)) return false;
-    return true;
+        if (f.number == VALUE_NAME) same = is_named(g, v, f.body);
+    return same;
 }
 
 static bool ports_clean(const rl_graph *g) {
@@ -844,6 +845,7 @@ static rl_status write_model(writer *w, const rl_graph *g, const char *path, boo
 static rl_status write_with(const rl_graph *g, const char *path, bool same) {
     rl_arena tmp;
     writer w;
+    if (RL_PROTECT(g->ctx)) return RL_ENOMEM; /* nothing was written: that is the last to be done */
     rl_arena_init(&tmp, g->ctx);
     rl_status status = write_model(&w, g, path, same, &tmp);
     rl_arena_free(&tmp);

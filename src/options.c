@@ -17,10 +17,11 @@ rl_options rl_options_of(const rl_options *o) {
     return all;
 }
 
-rl_ctx *rl_options_start(const rl_options *o, rl_result *r) {
+rl_ctx *rl_options_start(const rl_options *o, size_t base, rl_result *r) {
     if (r) memset(r, 0, sizeof *r);
-    rl_ctx *ctx = rl_ctx_new_for(o->max_memory, o->context);
-    if (!ctx && r) snprintf(r->error, sizeof r->error, "out of memory");
+    rl_ctx *ctx = rl_ctx_new_for(0, o->context);
+    if (ctx) rl_ctx_bound(ctx, o->max_memory, base);
+    else if (r) snprintf(r->error, sizeof r->error, "out of memory");
     return ctx;
 }
 

@@ -1,7 +1,7 @@
 /* What the functions of include/relayout.h that read a model have in common, in both libraries: defaults, reading, messages.
  *
  *   rl_options o = rl_options_of(options);
- *   rl_ctx *ctx = rl_options_start(&o, result);              clears *result
+ *   rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_BASE, result);             clears *result
  *   if (!ctx) return RL_ENOMEM;
  *   rl_graph *g = NULL;
  *   rl_status s = rl_options_read(ctx, &o, model, &g);
@@ -13,7 +13,8 @@
 
 /* The caller's options with the defaults filled in; members beyond the caller's struct are 0. */
 rl_options rl_options_of(const rl_options *o);
-rl_ctx *rl_options_start(const rl_options *o, rl_result *r);
+/* base: RL_MEMORY_BASE or RL_MEMORY_RUN. */
+rl_ctx *rl_options_start(const rl_options *o, size_t base, rl_result *r);
 /* The model with the sizes that the options give. On failure *g may still be there, to be freed. */
 rl_status rl_options_read(rl_ctx *ctx, const rl_options *o, const rl_model *m, rl_graph **g);
 rl_status rl_options_finish(rl_ctx *ctx, rl_graph *g, rl_status s, rl_result *r);

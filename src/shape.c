@@ -244,6 +244,11 @@ static void forget_contents(const rl_shaper *s) {
     }
 }
 
+/* No such op means anything without input 0, and no pass looks whether it is there. */
+static bool reads_first(rl_op op) {
+    return rl_op_class(op) != RL_OPAQUE || op == RL_OP_DepthToSpace || op == RL_OP_SpaceToDepth;
+}
+
 static rl_status infer_node(rl_shaper *s, rl_node id) {
     s->n = rl_nod(s->g, id);
     forget_contents(s);
@@ -253,7 +258,8 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
     }
     if (s->n->op >= RL_OP_OPAQUE || !rl_shape_rules[s->n->op].rule) return infer_opaque(s);
     s->dtype = rl_shape_rules[s->n->op].dtype;
-    rl_status status = rl_shape_rules[s->n->op].rule(s);
+    bool bare = reads_first(s->n->op) && !rl_has(rl_in(s->n, 0));
+    rl_status status = bare ? rl_shape_fail(s, "has no input 0") : rl_shape_rules[s->n->op].rule(s);
     if (status == RL_EMODEL && s->lenient) {
         s->g->doubtful = true;
         return RL_OK;

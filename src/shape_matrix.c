@@ -72,6 +72,13 @@ rl_status rl_rule_qgemm(rl_shaper *s) {
     return gemm_of(s, 0, 3, zero ? zero->dtype : RL_F32);
 }
 
+/* How often ... stands there. */
+static uint32_t count_dots(rl_span term) {
+    uint32_t n = 0;
+    for (size_t k = 0; k < term.n; k++) n += term.p[k] == '.' && (k == 0 || term.p[k - 1] != '.');
+    return n;
+}
+
 /* The sizes of an Einsum's letters, and of what its ... stands for (right-aligned, nell of them). */
 typedef struct {
     rl_dim size[128];
@@ -93,12 +100,9 @@ static void meet_letter(const rl_shaper *s, einsum *e, uint8_t c, rl_dim d) {
 
 static rl_status einsum_input(const rl_shaper *s, einsum *e, uint32_t i, rl_span term) {
     const rl_valinfo *x = input(s, i);
-    uint32_t letters = 0, at = 0;
-    bool dots = false;
-    for (size_t k = 0; k < term.n; k++) {
-        letters += is_letter(term.p[k]);
-        dots |= term.p[k] == '.';
-    }
+    uint32_t letters = 0, at = 0, dots = count_dots(term);
+    for (size_t k = 0; k < term.n; k++) letters += is_letter(term.p[k]);
+    if (dots > 1) return rl_shape_fail(s, "equation has '...' %u times in term %u", dots, i);
     if (ranked(x) && (x->rank < letters || (!dots && x->rank != letters)))
         return rl_shape_fail(s, "input %u has rank %u, wants %u", i, x->rank, letters);
     uint32_t nell = ranked(x) ? x->rank - letters : 0;
@@ -124,6 +128,7 @@ static rl_status einsum_input(const rl_shaper *s, einsum *e, uint32_t i, rl_span
 static rl_status einsum_output(rl_shaper *s, const einsum *e, rl_span out) {
     rl_dim *d = new_dims(s, e->nell + (uint32_t)out.n);
     uint32_t n = 0;
+    if (count_dots(out) > 1) return rl_shape_fail(s, "equation has '...' more than once in its result");
     for (size_t k = 0; k < out.n; k++) {
         if (is_letter(out.p[k])) {
             d[n++] = e->size[out.p[k]];

@@ -81,9 +81,17 @@ static rl_target *named(const rl_targets *all, uint32_t n, const char *name) {
     return NULL;
 }
 
+static bool is_word(const char *s, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!(s[i] == '_' || s[i] == '.' || (s[i] >= '0' && s[i] <= '9') || ((s[i] | 0x20) >= 'a' && (s[i] | 0x20) <= 'z'))) return false;
+    return n > 0;
+}
+
 /* ---- rows ---- */
 
 static rl_status add_target(reader *r, const row *x) {
+    for (const char *s = x->arg[0]; *s || s == x->arg[0]; s++)
+        if (!is_word(s, *s != 0) && *s != '-') return fail(r, "'%s' is no name: letters, digits, _, . and -", x->arg[0]);
     for (uint32_t i = r->first; i < r->all->n; i++)
         if (strcmp(r->all->p[i].name, x->arg[0]) == 0) return fail(r, "target '%s' stands twice", x->arg[0]);
     rl_target t = {.name = rl_internz(r->mem->ctx, x->arg[0]), .summary = rl_internz(r->mem->ctx, x->arg[1])};
@@ -131,12 +139,6 @@ static rl_status order_of(reader *r, const char *text, rl_run *run) {
     run->rank = (uint32_t)strlen(text);
     if (run->rank < 1 || run->rank > RL_RUNRANK) return fail(r, "'%s' is no order of 1 to %d dims", text, RL_RUNRANK);
     return rl_layout_parse_perm(r->mem, text, run->rank, run->perm, &why) ? RL_OK : fail(r, "'%s' is no order: %s", text, why);
-}
-
-static bool is_word(const char *s, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (!(s[i] == '_' || s[i] == '.' || (s[i] >= '0' && s[i] <= '9') || ((s[i] | 0x20) >= 'a' && (s[i] | 0x20) <= 'z'))) return false;
-    return n > 0;
 }
 
 /* "domain::Type name=1", "domain::Type name=-" */

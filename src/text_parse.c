@@ -698,6 +698,17 @@ static bool parse_inputs(parser *p, scope *sc, values *in) {
     return want(p, ')');
 }
 
+/* Sorting finds it. */
+static bool reads_itself(const rl_graph *g, rl_node n) {
+    const rl_nodeinfo *x = rl_nod(g, n);
+    for (uint32_t i = 0; i < x->nout; i++) {
+        const rl_valinfo *v = rl_has(x->out[i]) ? rl_val(g, x->out[i]) : NULL;
+        for (uint32_t k = 0; v && k < v->nuse; k++)
+            if (v->use[k].node.i == n.i) return true;
+    }
+    return false;
+}
+
 static bool parse_node(parser *p, scope *sc) {
     values out = {0}, in = {0};
     attrs a = {0};
@@ -717,6 +728,7 @@ static bool parse_node(parser *p, scope *sc) {
     x->origin = sc->g->order.n - 1;
     rl_graph_set_attrs(sc->g, n, a.p, a.n);
     set_captures(p, sc, n, &a);
+    sc->unordered |= reads_itself(sc->g, n);
     return true;
 }
 

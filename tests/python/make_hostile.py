@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnx.defs
 from onnx import GraphProto, ModelProto, TensorProto, helper
 
 FAILS, MODEL, LIMIT, IO = (3, 4, 5), (4,), (5,), (3,)
@@ -261,6 +263,36 @@ def initializers():
     yield "sparse_nameless", m, MODEL, ("sparse",)
 
 
+def attributes():
+    """What fuzzing found, and its neighbours: contradictions inside one node, also for `relayout run`."""
+    def one(op, inits=(), **attrs):
+        return model([helper.make_node(op, ["x", *[t.name for t in inits]], ["y"], name="n1", **attrs)], inits=inits)
+
+    ints = lambda name, *x: tensor(name, TensorProto.INT64, (len(x),), int64_data=x)
+    for name, equation in (("dots_twice", "...ab...->ab"), ("dots_apart", ".a.b->ab"), ("dots_out_twice", "...b->...b..."), ("dots_many", "." * 1000 + "->" + ".a" * 1000),
+                           ("not_ascii", "\x80\xff.a."), ("empty", ""), ("arrow", "->"), ("letters", "abcdefghij->a")):
+        yield f"einsum_{name}", one("Einsum", equation=equation.encode("latin-1")), (0, 4, 5), ()
+    for name, step in (("most", 2 ** 63 - 1), ("least", -2 ** 63), ("least_but_one", 1 - 2 ** 63), ("huge", -1008806316530991104)):
+        yield f"slice_step_{name}", one("Slice", (ints("s", 0), ints("e", 2), ints("a", 1), ints("t", step))), (0, 4, 5), ()
+        yield f"slice_step_{name}_back", one("Slice", (ints("s", -1), ints("e", -2 ** 63), ints("a", 1), ints("t", step))), (0, 4, 5), ()
+
+
+def bare():
+    """Every op with inputs missing or left out, with scalars, with strings, with no outputs."""
+    for op in sorted({s.name for s in onnx.defs.get_all_schemas() if s.domain == ""}):
+        schema = onnx.defs.get_schema(op)
+        nin, nout = max(schema.min_input, min(len(schema.inputs), 4)), max(1, min(len(schema.outputs), 3))
+        outs = ["y"] + [f"y{i}" for i in range(1, nout)]
+        for name, ins in (("none", []), ("left_out", [""] * nin), ("scalars", ["x"] * nin), ("first", ["x"]), ("first_left_out", ["x"] + [""] * nin), ("late", [""] * (nin - 1) + ["x"] if nin > 1 else ["x", "x", "x"])):
+            m = model([helper.make_node(op, ins, outs, name="n1")], inputs=[f32("x", ())], outputs=[f32("y", None)], opset=min(onnx.defs.onnx_opset_version(), 24), ir=10)
+            yield f"{op}_{name}", m, (0, 4, 5), ()
+        ints = helper.make_tensor_value_info("x", TensorProto.INT64, (1,))
+        strings = tensor("s", TensorProto.STRING, (1,), string_data=[b"a"])
+        m = model([helper.make_node(op, (["x", "s"] * nin)[:nin], outs, name="n1"), helper.make_node(op, (["s", "x"] * nin)[:nin], [], name="n2")],
+                  inputs=[ints], outputs=[f32("y", None)], inits=[strings], opset=18)
+        yield f"{op}_mixed", m, (0, 4, 5), ()
+
+
 def types():
     yield "input_absurd", model(inputs=[f32("x", (2 ** 62, 2 ** 62))]), MODEL, ("x",)
     yield "output_absurd", model(outputs=[f32("y", (2 ** 62, 8))]), MODEL, ("y",)
@@ -389,7 +421,7 @@ def external():
 
 # ---------------------------------------------------------------------------------------------------------- all of it
 
-KINDS = (truncated, noise, wire, header, names, initializers, types, nesting, bombs)
+KINDS = (truncated, noise, wire, header, names, initializers, attributes, bare, types, nesting, bombs)
 
 
 def _write(folder, cases):

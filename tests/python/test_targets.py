@@ -73,6 +73,7 @@ REFUSED = [  # a file, the line, part of the message
     (GOOD + "CHARGE( a, CONCAT_LAST, 1, 2, 3, 4 )", 2, "too many parts"),
     (GOOD + "MOVE( a, RATE, 0 )", 2, "at least 1"),
     (GOOD + "MOVE( a, SPEED, 1 )", 2, "no 'SPEED'"),
+    ('TARGET( "a b", "" )', 1, "'a b' is no name"),
     (GOOD + 'FORM( a, FUSED_MATMUL, "f33" )', 2, "'f33' is no element type"),
     (GOOD + 'FORM( a, FUSED_MATMUL, "" )', 2, "no element type"),
     (GOOD + 'FORM( a, OTHER, "f32" )', 2, "no 'OTHER'"),

@@ -53,7 +53,7 @@ TEST(limit) {
     rl_ctx *ctx = rl_ctx_new(100000);
     CHECK(fill(ctx, 20) == RL_OK);
     CHECK(fill(ctx, 200) == RL_ENOMEM);
-    CHECK_STR(ctx->error, "out of memory");
+    CHECK_STR(ctx->error, "over the limit of 100000 bytes of memory");
     CHECK(ctx->nbyte <= 100000);
     rl_ctx_free(ctx); /* and what fill left behind, says ASan */
 }

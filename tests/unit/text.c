@@ -31,7 +31,7 @@ static const char *const fixpoints[] = {
     H "  in %\"a b\" f32[2]\n  in %/m/conv.1::w:0 f32[2]\n"
       "  %\"q\\\"\\\\\\n\\x01\" f32[2] = Relu(%\"a b\")\n  out %\"q\\\"\\\\\\n\\x01\"\n}\n",
     H "  in %x f32[2]\n  %~0 f32[2] = Relu(%x)\n  %~1 f32[2] = Relu(%~0)\n  out %~1\n}\n",
-    H "  in %x f32[2]\n  _, %y f32[2], _ = Relu(_, %x, _)\n  () = Relu(%x)\n  out %y\n}\n",
+    H "  in %x f32[2]\n  _, %y f32[2], _ = Thing(_, %x, _)\n  () = Relu(%x)\n  out %y\n}\n",
     H "  in %x f32[2]\n  %y f32[2] = Relu(%x) a=-1 b=0.5 c=1.0 d=-inf e=1e+10 f=nan g=[] h=[1,-2] i=[0.5,1.0] j=[\"a\",\"\\x00\"] "
       "k=floats[] l=strings[] m=\"\" n=hex\"00ff\" o=i64[2]{1,2} p=f32[]{1.5} \"q r\"=3\n  out %y\n}\n",
     H "  const %a f32[3] {1.5,-0,1e+20}\n  const %b i8[2,1] {-128,127}\n  const %c bool[2] {1,0}\n  const %d f16[2] {0.099976,65504}\n"
@@ -118,6 +118,8 @@ TEST(errors) {
         {"graph { %y = A(%^x) }", "t:1:16: no graph around this one has a value %x\ngraph { %y = A(%^x) }\n               ^"},
         {"graph { %x = A(%y) %y = A(%x) }",
          "t:1:32: node '' (A): is on a cycle: an input depends on its own output\ngraph { %x = A(%y) %y = A(%x) }\n                               ^"},
+        {"graph { in %x %c = A(%x, %c) out %c }",
+         "t:1:38: node '' (A): is on a cycle: an input depends on its own output\ngraph { in %x %c = A(%x, %c) out %c }\n                                     ^"},
         {"graph { } x", "t:1:11: nothing but comments may follow the graph\ngraph { } x\n          ^"},
         {"", "t:1:1: graph is wanted here\n\n^"},
     };

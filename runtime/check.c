@@ -1,0 +1,90 @@
+/* See check.h. */
+#include "check.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "../src/fix.h"
+
+enum { FIRST_SIZE = 2, SIZES = 6 };
+
+/* A size for each symbol of g's inputs; false where there is none. */
+static bool choose_sizes(const rl_graph *g, rl_hash *size) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->input.n; i++) {
+        const rl_valinfo *v = rl_val(g, g->input.p[i]);
+        for (uint32_t k = 0; v->rank != RL_NORANK && k < v->rank; k++) {
+            rl_str name = rl_dim_known(v->dim[k]) ? NULL : rl_dim_name(g->ctx, v->dim[k]);
+            if (name && rl_hash_get(size, (uint64_t)(uintptr_t)name) == RL_NONE)
+                rl_hash_put(size, (uint64_t)(uintptr_t)name, FIRST_SIZE + n++ % SIZES);
+        }
+    }
+    return n > 0;
+}
+
+/* "NAME=2,3,..." as rl_fix_shape takes it; false where a dim is no number and no symbol. */
+static bool shape_text(const rl_graph *g, rl_value input, const rl_hash *size, rl_text *t) {
+    const rl_valinfo *v = rl_val(g, input);
+    rl_put(t, "%s=", v->name);
+    for (uint32_t k = 0; k < v->rank; k++) {
+        int64_t x;
+        if (!rl_dim_eval(g->ctx, v->dim[k], size, &x)) return false;
+        rl_put(t, "%s%" PRId64, k ? "," : "", x);
+    }
+    return true;
+}
+
+/* False: nothing to choose, or a size that does not follow from the symbols. */
+static rl_status set_sizes(rl_graph *a, rl_graph *b, bool *any) {
+    if (RL_PROTECT(a->ctx)) return RL_ENOMEM;
+    rl_hash size = {.mem = &a->mem};
+    *any = choose_sizes(a, &size);
+    rl_text *shape = rl_new(&a->mem, rl_text, a->input.n + 1);
+    for (uint32_t i = 0; i < a->input.n && *any; i++) {
+        shape[i].mem = &a->mem;
+        if (rl_val(a, a->input.p[i])->rank != RL_NORANK) *any = shape_text(a, a->input.p[i], &size, &shape[i]);
+    }
+    for (uint32_t i = 0; i < a->input.n && *any; i++) {
+        if (!shape[i].n) continue;
+        RL_TRY(rl_fix_shape(a, shape[i].p));
+        RL_TRY(rl_fix_shape(b, shape[i].p));
+    }
+    return RL_OK;
+}
+
+/* *again: nothing is known yet, and other sizes may help. */
+static rl_status compare(const rl_checked *c, rl_graph *a, rl_graph *b, bool sized, rl_text *out, rl_verify_at *at, bool *again) {
+    *at = RL_AT_FIRST;
+    rl_status s = sized ? set_sizes(a, b, again) : RL_OK;
+    if (s == RL_OK && (!sized || *again)) s = rl_verify_models_at(a, b, c->run, out, at);
+    if (sized) *again = !*again || (s != RL_OK && *at == RL_AT_FIRST);
+    return s;
+}
+
+static rl_status explain(rl_ctx *ctx, rl_status s, rl_verify_at at) {
+    char why[sizeof ctx->error];
+    memcpy(why, ctx->error, sizeof why);
+    switch (at) {
+    case RL_AT_FIRST: return rl_fail(ctx, RL_ELIMIT, "not checked, and not written: the original cannot be run here: %.800s", why);
+    case RL_AT_SECOND: return rl_fail(ctx, RL_EDIFFER, "not written: the original runs, the result does not: %.800s", why);
+    case RL_AT_MEMORY: return rl_fail(ctx, RL_ENOMEM, "not checked, and not written: %.800s", why);
+    default: return s == RL_EDIFFER ? rl_fail(ctx, s, "not written: the result differs from the original: %.800s", why) : s;
+    }
+}
+
+rl_status rl_check_result(rl_ctx *ctx, const rl_checked *c, rl_text *out) {
+    rl_status s = RL_OK;
+    bool again = true;
+    for (int sized = 1; sized >= 0 && again; sized--) {
+        rl_graph *a = NULL, *b = NULL;
+        rl_verify_at at = RL_AT_OUTPUTS;
+        again = false;
+        s = c->original(c->user, &a);
+        if (s == RL_OK) s = c->result(c->user, &b);
+        if (s == RL_OK) s = compare(c, a, b, sized, out, &at, &again);
+        if (s != RL_OK && !again) s = explain(ctx, s, at);
+        if (a) rl_graph_free(a);
+        if (b) rl_graph_free(b);
+    }
+    return s;
+}

@@ -1,0 +1,32 @@
+/* Any bytes as a graph in text: it is read or refused; what was read prints as a text that reads as the same. */
+#include <string.h>
+
+#include "../../src/text.h"
+#include "fuzz.h"
+
+static bool parse(rl_ctx *ctx, const char *p, size_t n, rl_graph **g) {
+    if (RL_PROTECT(ctx)) return false;
+    return rl_text_parse(ctx, "input", p, n, g) == RL_OK;
+}
+
+static bool print(const rl_graph *g, rl_text *t) {
+    if (RL_PROTECT(g->ctx)) return false;
+    t->mem = &g->ctx->mem;
+    rl_text_print(g, false, t);
+    return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n) {
+    rl_ctx *ctx = rl_ctx_new(FUZZ_MEMORY);
+    rl_graph *g, *again;
+    rl_text first = {0}, second = {0};
+    if (!ctx) return 0;
+    if (parse(ctx, (const char *)p, n, &g) && print(g, &first)) {
+        bool read = parse(ctx, first.p, first.n, &again);
+        must(read || strstr(ctx->error, "memory"), "what is printed can be read", ctx);
+        if (read && !g->doubtful && print(again, &second))
+            must(first.n == second.n && memcmp(first.p, second.p, first.n) == 0, "and prints as the same text", ctx);
+    }
+    rl_ctx_free(ctx);
+    return 0;
+}
