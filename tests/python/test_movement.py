@@ -304,7 +304,7 @@ def judge(seed, prog, tmp):
         d = common.compare(want, got, exact=True)
         if not d.ok or not d.bitexact:
             fail.append(f"{target}: {d.why or 'not bit for bit the same'}")
-        moves = lambda m: (lambda c: c.moving + c.nother)(common.count(m))
+        moves = lambda m: (lambda c: c.moving + c.nother)(common.count_run(m, inputs))
         nodes = (lambda m: sum(n.op_type != "Constant" for n in m.graph.node)) if more else moves
         if nodes(now) > nodes(model):
             fail.append(f"{target}: nodes {nodes(model)} -> {nodes(now)}")
