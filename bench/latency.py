@@ -60,7 +60,7 @@ def block(make, paths, x, threads, rng, budget):
     s[0].run(x)
     one = time.perf_counter() - t
     reps = max(1, math.ceil(0.004 / max(one, 1e-6)))
-    rounds = max(5, min(200, int(budget / (3 * reps * max(one, 1e-6)))))
+    rounds = max(5, min(200, int(budget / (len(paths) * reps * max(one, 1e-6)))))
     times = [[] for _ in paths]
     for _ in range(rounds):
         rng.shuffle(order)
@@ -73,18 +73,26 @@ def block(make, paths, x, threads, rng, budget):
     return statistics.median(times[0]), [ratio(v) for v in times]
 
 
-def measure(make, original, rewritten, x, threads, args):
-    """(ms of the original, ratio, ratio of the second copy, error of the ratio estimated from the blocks, blocks)."""
+def measure_all(make, original, others, x, threads, args):
+    """(ms of the original, [ratio of each other], ratio of a second copy of the original, [error of each ratio estimated from the
+    blocks], blocks)."""
     rng, blocks, end = random.Random(0), [], time.time() + args.seconds
+    paths = [original, *others, original]
     middle = lambda i: statistics.median(ratios[i] for _, ratios in blocks)
     while True:
-        blocks.append(block(make, [original, rewritten, original], x, threads, rng, args.seconds / 10))
+        blocks.append(block(make, paths, x, threads, rng, args.seconds / 10))
         if len(blocks) < 4:
             continue
-        ratio, noise, n = middle(1), middle(2), len(blocks)
-        error = 1.86 * statistics.median(abs(r[1] - ratio) for _, r in blocks) / math.sqrt(n)
-        if max(abs(noise - 1), error) < args.noise or time.time() > end:
+        n, noise, ratio = len(blocks), middle(len(paths) - 1), [middle(i + 1) for i in range(len(others))]
+        error = [1.86 * statistics.median(abs(r[i + 1] - ratio[i]) for _, r in blocks) / math.sqrt(n) for i in range(len(others))]
+        if max(abs(noise - 1), *error) < args.noise or time.time() > end:
             return 1e3 * statistics.median(t for t, _ in blocks), ratio, noise, error, n
+
+
+def measure(make, original, rewritten, x, threads, args):
+    """The same of one."""
+    ms, ratio, noise, error, n = measure_all(make, original, [rewritten], x, threads, args)
+    return ms, ratio[0], noise, error[0], n
 
 
 def geomean(x):

@@ -67,8 +67,11 @@ static bool cut_digit(rl_maps *m, const rl_mapdigit *d, rl_dim inner, rl_mapdigi
     return split_table(d->tab, d->size, inner, u, v);
 }
 
-/* Could two digits, the lower of q elements, stand for the table? Its first two rows would differ by one number. */
-static bool may_split(const int64_t *t, int64_t q) {
+/* Could two digits, the lower of q elements, stand for the table?  Its first two rows would differ by one number; and what lies in the
+ * row of the first element that reads and the column of the last, or the other way round, would read too. */
+static bool may_split(const int64_t *t, int64_t q, int64_t first, int64_t last) {
+    int64_t a = first / q * q + last % q, b = last / q * q + first % q;
+    if (t[a] == RL_MAP_FILL || t[b] == RL_MAP_FILL || t[a] + t[b] != t[first] + t[last]) return false;
     for (int64_t y = 0; y < q; y++)
         if (t[y] != RL_MAP_FILL && t[q + y] != RL_MAP_FILL && t[0] != RL_MAP_FILL && t[q] != RL_MAP_FILL && t[q + y] - t[y] != t[q] - t[0])
             return false;
@@ -119,9 +122,12 @@ static void add_table(builder *b, rl_mapdigit d) {
         push(b, &d);
         return;
     }
+    int64_t first = 0, last = d.size - 1;
+    while (d.tab[first] == RL_MAP_FILL) first++;
+    while (d.tab[last] == RL_MAP_FILL) last--;
     for (int64_t q = 2; q <= d.size / 2; q++) {
         rl_mapdigit hi, lo;
-        if (d.size % q || !may_split(d.tab, q) || !cut_digit(b->m, &d, q, &hi, &lo)) continue;
+        if (d.size % q || !may_split(d.tab, q, first, last) || !cut_digit(b->m, &d, q, &hi, &lo)) continue;
         add_digit(b, hi);
         add_digit(b, lo);
         return;

@@ -62,6 +62,11 @@ static void put_ports(const rl_report *r, rl_text *t) {
     rl_put(t, "]");
 }
 
+/* Conversions of the chosen layouts that are no Transposes of the result: constant weights took them in, or one node with other movement. */
+static int64_t taken_in(const rl_report *r) {
+    return RL_MAX(r->conv_after - r->after.moving, 0);
+}
+
 void rl_report_json(const rl_report *r, rl_text *t) {
     rl_put(t, "{\n  \"schema\": \"relayout.report/1\",\n  \"tool\": {\"name\": \"relayout\", \"version\": \"%s\"},\n", RL_VERSION);
     put_file(t, "input", r->in, r->in_bytes);
@@ -76,7 +81,7 @@ void rl_report_json(const rl_report *r, rl_text *t) {
     rl_report_counts_json(&r->after, t);
     rl_put(t, "\n  },\n  \"conversions\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64, r->conv_before,
            r->conv_after, r->conv_bound);
-    rl_put(t, ", \"bytes_lower_bound\": %" PRId64 ", \"proof\": \"%s\"", r->bytes_bound, r->proof);
+    rl_put(t, ", \"bytes_lower_bound\": %" PRId64 ", \"proof\": \"%s\", \"taken_in\": %" PRId64, r->bytes_bound, r->proof, taken_in(r));
     if (r->nport)
         rl_put(t, ", \"handed_to_caller\": %" PRIu32 ", \"own_interface\": {\"after\": %" PRId64 ", \"lower_bound\": %" PRId64 "}", r->handed,
                r->conv_without, r->bound_without);
@@ -123,9 +128,10 @@ void rl_report_table(const rl_report *r, rl_text *t) {
         rl_put(t, "%-28s %10s -> %10s\n", "bytes written by the others", was, now);
     }
     row(t, "conversions needed", r->conv_before, r->conv_after);
-    if (strcmp(r->proof, "optimal") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved: none has fewer)\n", "minimum", "", r->conv_bound);
+    if (strcmp(r->proof, "optimal") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved: no choice of layouts has fewer)\n", "minimum", "", r->conv_bound);
     else if (strcmp(r->proof, "gap") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; that many may not be reached)\n", "at least", "", r->conv_bound);
     else rl_put(t, "%-28s %10s    %10s  (not proved)\n", "minimum", "", "?");
+    if (taken_in(r)) rl_put(t, "%-28s %10s    %10" PRId64 "  (by weights and other nodes, beyond what layouts can)\n", "taken in", "", taken_in(r));
     for (uint32_t i = 0; i < r->nport; i++)
         rl_put(t, "%s %s: layout %s%s\n", r->port[i].output ? "output" : "input", r->port[i].name, r->port[i].order,
                r->port[i].moves ? ", converted by the caller" : "");
