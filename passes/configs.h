@@ -1,0 +1,26 @@
+/* What candidates.c and what it is made of share: the configurations of one op (configs.c), and those of ops that look alike (memo.c). */
+#ifndef RL_CONFIGS_H
+#define RL_CONFIGS_H
+#include "plan.h"
+
+#define RL_MAXLEVEL 1
+
+/* Configuration 0.  Returns the orders at its pins. */
+uint32_t *rl_logical_config(rl_plan *p, rl_oplegal *op);
+/* All of them: every one, or those of up to maxlevel that the known orders lead to.  Orders that are new become known. */
+void rl_op_configs(rl_plan *p, rl_oplegal *op, bool full, uint32_t maxlevel, rl_arena *tmp);
+/* Few enough to look at every one. */
+bool rl_has_few_configs(const rl_oplegal *op);
+
+/* Appends everything of the op that its configurations and their charges depend on, but for the orders known of its classes: kind, which
+ * pins name the same class, how these stand, tokens, forms. */
+void rl_op_looks(const rl_plan *p, const rl_oplegal *op, rl_text *out);
+
+/* memo.c: the same as rl_op_configs, done once for ops that look alike and whose classes know the same orders.  All ops must have had
+ * their configuration 0, and no order may be added in between but by it. */
+typedef struct rl_memo rl_memo;
+rl_memo *rl_memo_new(rl_plan *p, rl_arena *tmp);
+void rl_memo_configs(rl_memo *m, uint32_t op, bool full, uint32_t maxlevel);
+/* Grows with every order known of a class and with every level that falls. */
+uint32_t rl_memo_known(rl_memo *m, uint32_t cls);
+#endif
