@@ -141,7 +141,7 @@ static int64_t weight_of(const scale *s, const rl_cls *c)
 }
 
 /* The problem of some of the ops: of twins the first (twins.c), and where the model as it stands costs something; or of all. */
-typedef struct { rl_problem q; uint32_t *op; } part;
+typedef struct { rl_arena mem; rl_problem q; uint32_t *op; } part;
 
 static bool is_worked_on(const rl_plan *p, uint32_t cls)
 {
@@ -159,14 +159,14 @@ static bool takes_part(const rl_plan *p, uint32_t k)
 }
 
 /* mild: a form is charged only for what it costs beyond the one that the model has. */
-static rl_choice choice_of(rl_plan *p, const scale *s, bool mild, rl_oplegal *o)
+static rl_choice choice_of(const rl_plan *p, const scale *s, bool mild, rl_oplegal *o, rl_arena *mem)
 {
     /* One conversion: the unit of a charge whatever the objective, since charges are ratios of time. */
     int64_t tenth = s->by_time ? charge_time(p, o) >> s->byte_shift << s->nop_bits : ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
-    uint32_t *value = rl_new(p->mem, uint32_t, o->npin + 1), n = 0;
+    uint32_t *value = rl_new(mem, uint32_t, o->npin + 1), n = 0;
     for (uint32_t i = 0; i < o->noperand; i++)
         if (o->operand[i].pin) value[n++] = o->operand[i].cls;
-    int64_t *cost = rl_new(p->mem, int64_t, o->config.n);
+    int64_t *cost = rl_new(mem, int64_t, o->config.n);
     for (uint32_t c = 0; c < o->config.n; c++) {
         cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
         cost[c] += tenth * (mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge);
@@ -176,24 +176,25 @@ static rl_choice choice_of(rl_plan *p, const scale *s, bool mild, rl_oplegal *o)
 
 static void problem_of(rl_plan *p, const scale *s, bool mild, bool all, part *out)
 {
-    int64_t *weight = rl_new(p->mem, int64_t, p->cls.n);
-    uint32_t *norder = rl_new(p->mem, uint32_t, p->cls.n), n = 0;
-    rl_choice *op = rl_new(p->mem, rl_choice, p->op.n);
-    out->op = rl_new(p->mem, uint32_t, p->op.n);
+    rl_arena_init(&out->mem, p->g->ctx);
+    int64_t *weight = rl_new(&out->mem, int64_t, p->cls.n);
+    uint32_t *norder = rl_new(&out->mem, uint32_t, p->cls.n), n = 0;
+    rl_choice *op = rl_new(&out->mem, rl_choice, p->op.n);
+    out->op = rl_new(&out->mem, uint32_t, p->op.n);
     for (uint32_t c = 0; c < p->cls.n; c++) {
         weight[c] = p->cls.p[c].constant || !(all || is_worked_on(p, c)) ? 0 : weight_of(s, &p->cls.p[c]);
         norder[c] = RL_MAX(1u, p->cls.p[c].order.n);
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         if (!all && !takes_part(p, k)) continue;
-        op[n] = choice_of(p, s, mild, &p->op.p[k]);
+        op[n] = choice_of(p, s, mild, &p->op.p[k], &out->mem);
         out->op[n++] = k;
     }
-    out->q = (rl_problem){p->cls.n, n, weight, norder, op, rl_new(p->mem, uint32_t, n)};
+    out->q = (rl_problem){p->cls.n, n, weight, norder, op, rl_new(&out->mem, uint32_t, n)};
 }
 
-/* sol.cfg becomes that of all ops. */
-static rl_status solve(rl_plan *p, const part *x, double limit, rl_solution *sol)
+/* sol.cfg becomes that of all ops; the problem is gone. */
+static rl_status solve(rl_plan *p, part *x, double limit, rl_solution *sol)
 {
     RL_TRY(rl_solve(p->mem, &x->q, limit, sol));
     uint32_t *cfg = rl_new(p->mem, uint32_t, p->op.n);
@@ -201,6 +202,7 @@ static rl_status solve(rl_plan *p, const part *x, double limit, rl_solution *sol
     for (uint32_t k = 0; k < p->op.n; k++)
         if (rl_may_move(&p->op.p[k])) cfg[k] = cfg[p->op.p[k].like];
     sol->cfg = cfg;
+    rl_arena_free(&x->mem);
     return RL_OK;
 }
 

@@ -130,16 +130,14 @@ static bool find_full(rl_plan *p, const bool *chosen, uint32_t mostatom)
     return any;
 }
 
-static void collect(rl_plan *p)
+static void collect(rl_plan *p, rl_memo *m, rl_arena *tmp)
 {
-    rl_arena tmp;
-    rl_arena_init(&tmp, p->g->ctx);
     int64_t budget = BUDGET;
-    rl_memo *m = rl_memo_new(p, &tmp);
-    for (uint32_t level = 0; level <= RL_MAXLEVEL; level++) close_orders(p, m, p->full, level, &budget, &tmp);
-    p->large = budget < 0;
-    rl_arena_free(&tmp);
+    for (uint32_t level = 0; level <= RL_MAXLEVEL; level++) close_orders(p, m, p->full, level, &budget, tmp);
     share(p);
+    uint64_t total = 0;
+    for (uint32_t k = 0; k < p->op.n; k++) total += rl_may_move(&p->op.p[k]) && p->active[p->op.p[k].comp] ? p->op.p[k].config.n : 0;
+    p->large = budget < 0 || total > BUDGET;
 }
 
 void rl_logical_configs(rl_plan *p)
@@ -152,18 +150,25 @@ void rl_candidates(rl_plan *p, const int64_t *extra)
     components(p);
     find_active(p);
     for (uint32_t k = 0; k < p->op.n; k++) p->op.p[k].like = k;
-    rl_twins(p, extra);
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->g->ctx);
+    rl_memo *m = rl_memo_new(p, &tmp);
+    rl_twins(p, m, extra);
     for (uint32_t k = 0; k < p->op.n; k++)
         if (is_own(p, &p->op.p[k])) rl_logical_config(p, &p->op.p[k]);
     p->full = rl_new(p->mem, bool, p->ncomp);
     find_full(p, NULL, FULLATOM);
-    collect(p);
+    collect(p, m, &tmp);
+    rl_arena_free(&tmp);
 }
 
 bool rl_candidates_widen(rl_plan *p, const bool *chosen)
 {
     bool any = find_full(p, chosen, WIDEATOM);
-    if (any) collect(p);
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->g->ctx);
+    if (any) collect(p, rl_memo_new(p, &tmp), &tmp);
+    rl_arena_free(&tmp);
     return any;
 }
 

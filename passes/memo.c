@@ -1,7 +1,7 @@
 /* The configurations of ops that look alike and whose classes know the same orders are the same, so they are enumerated once: a network is a
  * few blocks repeated.
  *
- *   looks   what an op is, as bytes (rl_op_looks); ops with equal bytes have one number
+ *   looks   what an op is, as bytes (put_op); ops with equal bytes have one number
  *   list    the orders known of a class, with their levels; classes with equal lists have one number, and one array
  *   result  by (looks, the lists of the pins): configurations, and the lists that the classes have then
  *
@@ -65,7 +65,8 @@ static void put_forms(const rl_oplegal *op, rl_text *t)
     }
 }
 
-void rl_op_looks(const rl_plan *p, const rl_oplegal *op, rl_text *out)
+/* Everything that configurations and their charges depend on, but for the orders known of the classes. */
+static void put_op(const rl_plan *p, const rl_oplegal *op, rl_text *out)
 {
     put_number(out, op->node.i == RL_NONE ? -1 - (int64_t)op->demand : (int64_t)rl_nod(p->g, op->node)->op);
     put_number(out, (int64_t)op->ntoken << 32 | op->nform << 16 | op->noperand);
@@ -74,11 +75,11 @@ void rl_op_looks(const rl_plan *p, const rl_oplegal *op, rl_text *out)
     put_forms(op, out);
 }
 
-static uint32_t looks_of(rl_memo *m, uint32_t op)
+uint32_t rl_memo_looks(rl_memo *m, uint32_t op)
 {
     if (m->looks[op]) return m->looks[op];
     m->text.n = 0;
-    rl_op_looks(m->p, &m->p->op.p[op], &m->text);
+    put_op(m->p, &m->p->op.p[op], &m->text);
     uint64_t h = rl_hash_bytes(m->text.p, m->text.n) | 1;
     for (uint32_t i; (i = rl_hash_get(&m->bylooks, h)) != RL_NONE; h++)
         if (m->look.p[i].n == m->text.n && memcmp(m->look.p[i].p, m->text.p, m->text.n) == 0) return m->looks[op] = i + 1;
@@ -138,7 +139,7 @@ static uint32_t key_of(rl_memo *m, uint32_t op, bool full, uint32_t maxlevel, ui
 {
     const rl_oplegal *x = &m->p->op.p[op];
     uint32_t n = 0;
-    key[n++] = looks_of(m, op);
+    key[n++] = rl_memo_looks(m, op);
     key[n++] = maxlevel << 1 | full;
     for (uint32_t o = 0; o < x->noperand; o++)
         if (x->operand[o].pin) key[n++] = list_of(m, x->operand[o].cls);

@@ -157,7 +157,7 @@ struct rl_plan {
     bool *full;              /* [ncomp] every configuration is a candidate */
     rl_least *least;         /* [ncomp] what no choice can beat (bound.c) */
     bool *unproved;          /* [ncomp] and the cheapest known costs more */
-    bool large;              /* more candidates than the budget: level 0 only */
+    bool large;              /* many candidates in all: once is enough */
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
     uint32_t *twin;          /* [ncomp] of the active ones that look alike the first (twins.c) */
 };
@@ -196,8 +196,6 @@ bool rl_candidates_widen(rl_plan *p, const bool *chosen);
 bool rl_every_config(rl_plan *p, rl_arena *tmp);
 /* Has the op a choice at all? */
 bool rl_may_move(const rl_oplegal *op);
-/* twins.c: twin, and like of the classes and ops of twins. */
-void rl_twins(rl_plan *p, const int64_t *extra);
 void rl_logical_configs(rl_plan *p); /* only configuration 0 of each op: the model as it stands */
 /* assign.c: demands from outside, and the model as it stands; after legal, in the place of assign. */
 void rl_plan_stand(rl_plan *p);

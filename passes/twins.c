@@ -13,6 +13,7 @@ typedef struct { uint32_t n, *beg, *op; } lists; /* of each component, class: be
 
 typedef struct {
     rl_plan *p;
+    rl_memo *memo;
     rl_arena *tmp;
     const int64_t *extra;                 /* [ncls] what else must be equal  */
     lists ops, readers;                   /* of a component: the ops that may move; of a class: those that may not */
@@ -58,9 +59,10 @@ static void put_class(finder *f, uint32_t c)
     put_number(f, -1);
 }
 
-static void put_op(finder *f, uint32_t comp, const rl_oplegal *op)
+static void put_op(finder *f, uint32_t comp, uint32_t k)
 {
-    rl_op_looks(f->p, op, &f->key);
+    const rl_oplegal *op = &f->p->op.p[k];
+    put_number(f, rl_memo_looks(f->memo, k));
     for (uint32_t o = 0; o < op->noperand; o++) {
         uint32_t c = op->operand[o].cls;
         if (!op->operand[o].pin) continue;
@@ -89,7 +91,7 @@ static void take_over(finder *f, uint32_t comp, const struct first *x)
 static void look_up(finder *f, uint32_t comp)
 {
     f->key.n = f->cls.n = 0;
-    for (uint32_t i = f->ops.beg[comp]; i < f->ops.beg[comp + 1]; i++) put_op(f, comp, &f->p->op.p[f->ops.op[i]]);
+    for (uint32_t i = f->ops.beg[comp]; i < f->ops.beg[comp + 1]; i++) put_op(f, comp, f->ops.op[i]);
     uint64_t h = rl_hash_bytes(f->key.p, f->key.n);
     for (uint32_t i; (i = rl_hash_get(&f->index, h)) != RL_NONE; h++) {
         const struct first *x = &f->all.p[i];
@@ -139,11 +141,11 @@ static lists list(const rl_plan *p, uint32_t n, under *of, rl_arena *tmp)
     return x;
 }
 
-void rl_twins(rl_plan *p, const int64_t *extra)
+void rl_twins(rl_plan *p, rl_memo *m, const int64_t *extra)
 {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
-    finder f = {.p = p, .tmp = &tmp, .extra = extra, .key.mem = &tmp, .index.mem = &tmp};
+    finder f = {.p = p, .memo = m, .tmp = &tmp, .extra = extra, .key.mem = &tmp, .index.mem = &tmp};
     f.ops = list(p, p->ncomp, under_component, &tmp);
     f.readers = list(p, p->cls.n, under_class, &tmp);
     f.number = rl_new(&tmp, uint32_t, p->cls.n);
