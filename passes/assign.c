@@ -140,32 +140,70 @@ static int64_t weight_of(const scale *s, const rl_cls *c)
     return (((int64_t)1 << s->conversion) + bytes) << s->nop_bits;
 }
 
+/* The problem of some of the ops: of twins the first (twins.c), and where the model as it stands costs something; or of all. */
+typedef struct { rl_arena mem; rl_problem q; uint32_t *op; } part;
+
+static bool is_worked_on(const rl_plan *p, uint32_t cls)
+{
+    const rl_cls *c = &p->cls.p[cls];
+    return c->like == cls && p->active[c->comp];
+}
+
+static bool takes_part(const rl_plan *p, uint32_t k)
+{
+    const rl_oplegal *op = &p->op.p[k];
+    if (rl_may_move(op) && op->like != k) return false;
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (op->operand[o].pin && is_worked_on(p, op->operand[o].cls)) return true;
+    return false;
+}
+
 /* mild: a form is charged only for what it costs beyond the one that the model has. */
-static void problem_of(rl_plan *p, const scale *s, bool mild, rl_problem *q)
+static rl_choice choice_of(const rl_plan *p, const scale *s, bool mild, rl_oplegal *o, rl_arena *mem)
 {
     /* One conversion: the unit of a charge whatever the objective, since charges are ratios of time. */
-    int64_t tenth = ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
-    int64_t *weight = rl_new(p->mem, int64_t, p->cls.n);
-    uint32_t *norder = rl_new(p->mem, uint32_t, p->cls.n);
-    rl_choice *op = rl_new(p->mem, rl_choice, p->op.n);
+    int64_t tenth = s->by_time ? charge_time(p, o) >> s->byte_shift << s->nop_bits : ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
+    uint32_t *value = rl_new(mem, uint32_t, o->npin + 1), n = 0;
+    for (uint32_t i = 0; i < o->noperand; i++)
+        if (o->operand[i].pin) value[n++] = o->operand[i].cls;
+    int64_t *cost = rl_new(mem, int64_t, o->config.n);
+    for (uint32_t c = 0; c < o->config.n; c++) {
+        cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
+        cost[c] += tenth * (mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge);
+    }
+    return (rl_choice){n, o->config.n, value, o->pinorder.p, cost};
+}
+
+static void problem_of(rl_plan *p, const scale *s, bool mild, bool all, part *out)
+{
+    rl_arena_init(&out->mem, p->g->ctx);
+    int64_t *weight = rl_new(&out->mem, int64_t, p->cls.n);
+    uint32_t *norder = rl_new(&out->mem, uint32_t, p->cls.n), n = 0;
+    rl_choice *op = rl_new(&out->mem, rl_choice, p->op.n);
+    out->op = rl_new(&out->mem, uint32_t, p->op.n);
     for (uint32_t c = 0; c < p->cls.n; c++) {
-        weight[c] = p->cls.p[c].constant ? 0 : weight_of(s, &p->cls.p[c]);
+        weight[c] = p->cls.p[c].constant || !(all || is_worked_on(p, c)) ? 0 : weight_of(s, &p->cls.p[c]);
         norder[c] = RL_MAX(1u, p->cls.p[c].order.n);
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
-        rl_oplegal *o = &p->op.p[k];
-        uint32_t *value = rl_new(p->mem, uint32_t, o->npin + 1), n = 0;
-        for (uint32_t i = 0; i < o->noperand; i++)
-            if (o->operand[i].pin) value[n++] = o->operand[i].cls;
-        int64_t *cost = rl_new(p->mem, int64_t, o->config.n);
-        if (s->by_time) tenth = charge_time(p, o) >> s->byte_shift << s->nop_bits;
-        for (uint32_t c = 0; c < o->config.n; c++) {
-            cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
-            cost[c] += tenth * (mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge);
-        }
-        op[k] = (rl_choice){n, o->config.n, value, o->pinorder.p, cost};
+        if (!all && !takes_part(p, k)) continue;
+        op[n] = choice_of(p, s, mild, &p->op.p[k], &out->mem);
+        out->op[n++] = k;
     }
-    *q = (rl_problem){p->cls.n, p->op.n, weight, norder, op, rl_new(p->mem, uint32_t, p->op.n)};
+    out->q = (rl_problem){p->cls.n, n, weight, norder, op, rl_new(&out->mem, uint32_t, n)};
+}
+
+/* sol.cfg becomes that of all ops; the problem is gone. */
+static rl_status solve(rl_plan *p, part *x, double limit, rl_solution *sol)
+{
+    RL_TRY(rl_solve(p->mem, &x->q, limit, sol));
+    uint32_t *cfg = rl_new(p->mem, uint32_t, p->op.n);
+    for (uint32_t i = 0; i < x->q.nop; i++) cfg[x->op[i]] = sol->cfg[i];
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (rl_may_move(&p->op.p[k])) cfg[k] = cfg[p->op.p[k].like];
+    sol->cfg = cfg;
+    rl_arena_free(&x->mem);
+    return RL_OK;
 }
 
 /* Conversions of an assignment, from the definition; *time, if not NULL: what they take, and what is charged. */
@@ -218,11 +256,11 @@ static int64_t time_bound(const rl_plan *p, const scale *s, const rl_solution *s
 static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outcome *out)
 {
     scale s = time_scale(p);
-    rl_problem q;
+    part x;
     int64_t before;
-    problem_of(p, &s, false, &q);
-    RL_TRY(rl_solve(p->mem, &q, limit, sol));
-    conversions(p, q.start, p->mem, &before);
+    problem_of(p, &s, false, true, &x);
+    RL_TRY(solve(p, &x, limit, sol));
+    conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &before);
     out->time_before = rl_target_ns(p->target, before);
     out->time_bound = time_bound(p, &s, sol);
     return RL_OK;
@@ -232,10 +270,11 @@ static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outco
 
 static bool is_matmul(const rl_graph *g, rl_node n) { return n.i != RL_NONE && rl_nod(g, n)->op == RL_OP_MatMul; }
 
-/* What each component's movement takes: the model's own Transposes. */
-static void cost_before(const rl_plan *p, int64_t *cost)
+/* What each class's movement takes: the model's own Transposes. */
+static int64_t *cost_before(const rl_plan *p, rl_arena *mem)
 {
     const rl_graph *g = p->g;
+    int64_t *cost = rl_new(mem, int64_t, p->cls.n);
     for (uint32_t k = 0; k < g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         if (n->op != RL_OP_Transpose || !p->moving[g->order.p[k].i]) continue;
@@ -243,8 +282,9 @@ static void cost_before(const rl_plan *p, int64_t *cost)
         const rl_valinfo *y = rl_val(g, n->out[0]);
         bool only_matmul = !y->is_output;
         for (uint32_t i = 0; i < y->nuse; i++) only_matmul &= is_matmul(g, y->use[i].node);
-        cost[c->comp] += rl_move_cost(p, c, p->member[n->in[0].i].seq, p->member[n->out[0].i].seq, only_matmul);
+        cost[c - p->cls.p] += rl_move_cost(p, c, p->member[n->in[0].i].seq, p->member[n->out[0].i].seq, only_matmul);
     }
+    return cost;
 }
 
 /* One order that some op names at a class. */
@@ -306,19 +346,19 @@ static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
  * in full and only beyond the model's own; each component takes the quickest of these that adds neither conversions nor
  * bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
-static rl_status quickest(rl_plan *p, const scale *by_count, double limit, uint32_t *cfg, rl_arena *tmp)
+static rl_status quickest(rl_plan *p, const scale *by_count, const int64_t *before, double limit, uint32_t *cfg, rl_arena *tmp)
 {
     int64_t *best = rl_new(tmp, int64_t, p->ncomp);
     const tally *was = tally_of(p, cfg, tmp);
     const scale by_time = time_scale(p);
-    rl_problem q;
+    part x;
     rl_solution sol;
-    cost_before(p, best);
+    for (uint32_t c = 0; c < p->cls.n; c++) best[p->cls.p[c].comp] += before[c];
     for (uint32_t c = 0; c < p->ncomp; c++) best[c] -= best[c] / 100 * RL_WORTH_IT;
     for (uint32_t way = 0; way < 4; way++) {
         scale s = way < 2 ? by_time : *by_count;
-        problem_of(p, &s, way & 1, &q);
-        RL_TRY(rl_solve(p->mem, &q, limit, &sol));
+        problem_of(p, &s, way & 1, false, &x);
+        RL_TRY(solve(p, &x, limit, &sol));
         const tally *now = tally_of(p, sol.cfg, tmp);
         bool *take = rl_new(tmp, bool, p->ncomp);
         for (uint32_t c = 0; c < p->ncomp; c++) {
@@ -336,17 +376,17 @@ static rl_status quickest(rl_plan *p, const scale *by_count, double limit, uint3
 static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit, rl_solution *sol)
 {
     rl_plan *p = r->plan;
-    rl_problem q;
+    part x;
     for (bool again = true; again;) {
-        problem_of(p, s, false, &q);
-        for (uint32_t k = 0; k < q.nop && plain; k++) memset((int64_t *)q.op[k].cost, 0, q.op[k].ncfg * sizeof *q.op[k].cost);
-        RL_TRY(rl_solve(p->mem, &q, limit, sol));
+        problem_of(p, s, false, false, &x);
+        for (uint32_t k = 0; k < x.q.nop && plain; k++) memset((int64_t *)x.q.op[k].cost, 0, x.q.op[k].ncfg * sizeof *x.q.op[k].cost);
+        RL_TRY(solve(p, &x, limit, sol));
         again = false;
         if (r->round > 0) break;
         RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, limit));
         again = rl_candidates_widen(p, p->unproved);
     }
-    r->out->conv_before = conversions(p, q.start, r->tmp, NULL);
+    r->out->conv_before = conversions(p, rl_new(r->tmp, uint32_t, p->op.n), r->tmp, NULL);
     return RL_OK;
 }
 
@@ -355,16 +395,17 @@ rl_status rl_pass_assign(rl_pass_run *r)
     rl_plan *p = r->plan;
     r->out->improved = false;
     outside_demands(p);
-    rl_candidates(p);
+    bool timed = r->opt->objective && strcmp(r->opt->objective, "time") == 0, bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
+    bool charged = charges_anything(p->target) && !bytes_first && !timed;
+    const int64_t *before = charged ? cost_before(p, r->tmp) : rl_new(r->tmp, int64_t, p->cls.n);
+    rl_candidates(p, before);
     double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
-    scale s = make_scale(p, r->opt->objective && strcmp(r->opt->objective, "bytes") == 0);
+    scale s = make_scale(p, bytes_first);
     rl_solution sol;
-    bool timed = r->opt->objective && strcmp(r->opt->objective, "time") == 0;
-    bool charged = charges_anything(p->target) && !s.bytes_first && !timed;
     RL_TRY(fewest(r, &s, charged || timed, limit, &sol));
     if (charged) {
         memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);
-        RL_TRY(quickest(p, &s, limit, sol.cfg, r->tmp));
+        RL_TRY(quickest(p, &s, before, limit, sol.cfg, r->tmp));
     }
     if (timed) RL_TRY(least_time(p, limit, &sol, r->out));
     for (uint32_t k = 0; k < p->op.n; k++) {

@@ -246,7 +246,7 @@ static void start_class(rl_plan *p, uint32_t v)
 {
     const rl_valinfo *val = &p->g->val[v];
     rl_member *m = &p->member[v];
-    rl_cls c = {.first = {v}, .comp = RL_NONE};
+    rl_cls c = {.first = {v}, .comp = RL_NONE, .like = p->cls.n};
     c.natom = m->natom;
     c.size = rl_new(p->mem, rl_dim, m->natom + 1);
     c.constant = can_permute_bytes(p->g, val);

@@ -24,7 +24,8 @@ static uint8_t kept_of(const rl_cls *c, const uint8_t *atom, uint32_t n, uint8_t
 static void restrict_member(rl_plan *q, const rl_plan *p, rl_value v)
 {
     rl_member *m = &q->member[v.i];
-    if (m->seq != p->member[v.i].seq) return; /* done */
+    if (m->seq) return; /* done */
+    *m = p->member[v.i];
     m->seq = rl_new(q->mem, uint8_t, m->natom + 1);
     m->natom = kept_of(&p->cls.p[m->cls], p->member[v.i].seq, p->member[v.i].natom, m->seq);
 }
@@ -78,36 +79,40 @@ static bool touches(const rl_plan *p, const rl_oplegal *op, const bool *open)
     return false;
 }
 
-/* The open components alone, restricted. False when an op still has too many configurations. */
+/* The class in q: as in p, but without orders, and with the atoms that are kept. */
+static void restrict_class(rl_plan *q, const rl_plan *p, uint32_t c)
+{
+    rl_cls *k = &q->cls.p[c];
+    if (k->index.mem) return; /* done */
+    *k = p->cls.p[c];
+    k->like = c;
+    k->order.p = NULL;
+    k->order.n = k->order.cap = 0;
+    k->index = (rl_hash){.mem = q->mem};
+    if (k->kept.atom) k->natom = k->kept.n;
+}
+
+/* The open components alone, restricted; what they do not touch is left empty. False when an op still has too many configurations. */
 static bool restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *mem)
 {
     *q = *p;
     q->mem = mem;
-    q->cls.p = rl_copy(mem, p->cls.p, p->cls.n * sizeof *p->cls.p);
-    q->member = rl_copy(mem, p->member, p->g->nval * sizeof *p->member);
+    q->cls.p = rl_new(mem, rl_cls, p->cls.n);
+    q->member = rl_new(mem, rl_member, p->g->nval);
     q->op.p = NULL;
     q->op.n = q->op.cap = 0;
-    for (uint32_t c = 0; c < p->cls.n; c++) {
-        rl_cls *k = &q->cls.p[c];
-        k->order.p = NULL;
-        k->order.n = k->order.cap = 0;
-        k->index = (rl_hash){.mem = mem};
-        if (k->kept.atom) k->natom = k->kept.n;
-    }
-    bool all = true;
     for (uint32_t i = 0; i < p->op.n; i++) {
         rl_oplegal op = p->op.p[i];
         if (!touches(p, &op, open)) continue;
+        for (uint32_t o = 0; o < op.noperand; o++) restrict_class(q, p, op.operand[o].cls);
         restrict_op(q, p, &op);
         if (!op.fixed) restrict_forms(q, &op);
         rl_push(mem, q->op, op);
     }
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
-    for (uint32_t i = 0; i < q->op.n && all; i++) {
-        all = rl_every_config(q, &q->op.p[i], &tmp);
-        rl_arena_free(&tmp);
-    }
+    bool all = rl_every_config(q, &tmp);
+    rl_arena_free(&tmp);
     return all;
 }
 
@@ -157,7 +162,7 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
     rl_choice *op = rl_new(q->mem, rl_choice, q->op.n);
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *k = &q->cls.p[c];
-        weight[c] = k->constant || !open[k->comp] ? 0 : weight_of(s, k->bytes);
+        weight[c] = !k->index.mem || k->constant || !open[k->comp] ? 0 : weight_of(s, k->bytes);
         norder[c] = RL_MAX(1u, k->order.n);
     }
     for (uint32_t i = 0; i < q->op.n; i++) {
@@ -255,7 +260,7 @@ static void keep_fold(prover *v, const rl_plan *q, uint32_t *const *to)
 {
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *x = &q->cls.p[c];
-        if (x->constant || !v->open[x->comp] || !to[c] || !x->kept.atom) continue;
+        if (!x->index.mem || x->constant || !v->open[x->comp] || !to[c] || !x->kept.atom) continue;
         uint32_t n = 1;
         for (uint32_t i = 2; i <= x->kept.n; i++) n *= i;
         uint16_t *fold = rl_new(v->p->mem, uint16_t, n);
@@ -324,7 +329,7 @@ static void drop_folds(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_
     for (uint32_t o = 0; o < p->nop; o++)
         if (q->op.p[o].comp != RL_NONE && !bad[q->op.p[o].comp] && !folds(&p->op[o], to, tmp)) bad[q->op.p[o].comp] = true;
     for (uint32_t c = 0; c < q->cls.n; c++)
-        if (bad[q->cls.p[c].comp]) to[c] = NULL;
+        if (to[c] && bad[q->cls.p[c].comp]) to[c] = NULL;
 }
 
 static rl_status solve_restricted(prover *v, rl_plan *q, rl_least **least)
@@ -375,6 +380,16 @@ static void take_full(prover *v)
     for (uint32_t k = 0; k < p->ncomp; k++) v->open[k] &= !p->full[k];
 }
 
+/* Twins have the bound of the first, and keep what it keeps. */
+static void tell_twins(rl_plan *p)
+{
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        p->least[k] = p->least[p->twin[k]];
+        p->unproved[k] = p->unproved[p->twin[k]];
+    }
+    for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].kept = p->cls.p[p->cls.p[c].like].kept;
+}
+
 rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, double limit)
 {
     rl_arena tmp;
@@ -387,7 +402,7 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
     p->least = rl_new(p->mem, rl_least, p->ncomp);
     rl_plan_costs(p, cfg, v.known, &tmp);
     for (uint32_t k = 0; k < p->ncomp; k++) {
-        v.open[k] = p->active[k] && v.known[k].count > 0;
+        v.open[k] = p->active[k] && p->twin[k] == k && v.known[k].count > 0;
         if (!v.open[k]) p->least[k] = v.known[k];
         else was = (rl_least){was.count + v.known[k].count, was.bytes + v.known[k].bytes};
     }
@@ -398,5 +413,6 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
         rl_arena_free(&tmp);
     }
     if (optimal) take_full(&v);
+    tell_twins(p);
     return RL_OK;
 }

@@ -9,13 +9,14 @@
 
 /* ---- labels ---- */
 
-/* Atoms that tokens tie together across values share a label. */
-typedef struct { uint32_t *up, *next; } labels; /* [ncls * RL_MAXATOM] */
+/* Atoms that tokens tie together across values share a label.  Atom a of a class in an open component has number at[class] + a. */
+typedef struct { uint32_t *at, n, *up, *next; } labels; /* at: [ncls]; up, next: [n] */
 
+static bool is_open(const rl_cls *c, const bool *open) { return !c->constant && open[c->comp]; }
 
 static uint32_t label_of(const labels *l, uint32_t cls, uint32_t atom)
 {
-    uint32_t x = cls * RL_MAXATOM + atom;
+    uint32_t x = l->at[cls] + atom;
     while (l->up[x] != x) x = l->up[x] = l->up[l->up[x]];
     return x;
 }
@@ -34,12 +35,17 @@ static void tie_token(labels *l, const rl_oplegal *op, const rl_token *t)
 
 static labels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp)
 {
-    uint32_t n = p->cls.n * RL_MAXATOM;
-    labels l = {rl_new(tmp, uint32_t, n), rl_new(tmp, uint32_t, n)};
-    for (uint32_t i = 0; i < n; i++) l.up[i] = i;
+    labels l = {.at = rl_new(tmp, uint32_t, p->cls.n)};
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        l.at[c] = l.n;
+        l.n += is_open(&p->cls.p[c], open) ? p->cls.p[c].natom : 0;
+    }
+    l.up = rl_new(tmp, uint32_t, l.n);
+    l.next = rl_new(tmp, uint32_t, l.n);
+    for (uint32_t i = 0; i < l.n; i++) l.up[i] = i;
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        if (op->fixed || op->comp == RL_NONE || !open[op->comp]) continue;
+        if (!rl_may_move(op) || !open[op->comp]) continue;
         for (uint32_t t = 0; t < op->ntoken; t++) tie_token(&l, op, &op->token[t]);
     }
     return l;
@@ -53,7 +59,7 @@ static void note_followers(labels *l, const bool *drop, uint32_t cls, const uint
     uint32_t behind = MIXED;
     for (uint32_t i = natom; i-- > 0;) {
         uint32_t x = label_of(l, cls, order[i]);
-        if (drop[cls * RL_MAXATOM + order[i]]) continue;
+        if (drop[l->at[cls] + order[i]]) continue;
         l->next[x] = l->next[x] == UNSEEN || l->next[x] == behind ? behind : MIXED;
         behind = x + FIRSTLABEL;
     }
@@ -63,16 +69,15 @@ static void note_followers(labels *l, const bool *drop, uint32_t cls, const uint
 static bool glue(labels *l, const rl_plan *p, const bool *open, bool *drop)
 {
     bool more = false;
-    memset(l->next, 0, p->cls.n * RL_MAXATOM * sizeof *l->next);
+    memset(l->next, 0, l->n * sizeof *l->next);
     for (uint32_t c = 0; c < p->cls.n; c++) {
         const rl_cls *k = &p->cls.p[c];
-        for (uint32_t q = 0; q < k->order.n && !k->constant && open[k->comp]; q++)
+        for (uint32_t q = 0; q < k->order.n && is_open(k, open); q++)
             if (k->order.p[q].level == 0) note_followers(l, drop, c, k->order.p[q].p, k->natom);
     }
-    for (uint32_t x = 0; x < p->cls.n * RL_MAXATOM; x++) {
-        uint32_t root = label_of(l, x / RL_MAXATOM, x % RL_MAXATOM);
-        if (!drop[x] && l->next[root] >= FIRSTLABEL) more = drop[x] = true;
-    }
+    for (uint32_t c = 0; c < p->cls.n; c++)
+        for (uint32_t a = 0; a < p->cls.p[c].natom && is_open(&p->cls.p[c], open); a++)
+            if (!drop[l->at[c] + a] && l->next[label_of(l, c, a)] >= FIRSTLABEL) more = drop[l->at[c] + a] = true;
     return more;
 }
 
@@ -140,7 +145,7 @@ static void drop_least(keeper *k, const uint32_t *rank, rl_arena *tmp)
 static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *rank, uint32_t mostkept, rl_arena *tmp)
 {
     keeper k = {.c = c};
-    memcpy(k.drop, drop, sizeof k.drop);
+    memcpy(k.drop, drop, c->natom);
     for (uint32_t a = 0; a < c->natom; a++) k.nleft += !drop[a];
     for (uint32_t a = 0; a < c->natom && k.nleft > mostkept; a++)
         if (!k.drop[a] && is_glued(&k, a)) {
@@ -171,16 +176,16 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, bool twins)
     rl_arena_init(&tmp, p->g->ctx);
     rl_arena_init(&one, p->g->ctx);
     labels l = tie_atoms(p, open, &tmp);
-    bool *drop = rl_new(&tmp, bool, p->cls.n * RL_MAXATOM);
+    bool *drop = rl_new(&tmp, bool, l.n);
     while (glue(&l, p, open, drop)) continue;
-    memset(l.next, 0, p->cls.n * RL_MAXATOM * sizeof *l.next);
+    memset(l.next, 0, l.n * sizeof *l.next);
     for (uint32_t c = 0; c < p->cls.n; c++)
-        for (uint32_t a = 0; a < p->cls.p[c].natom; a++) l.next[label_of(&l, c, a)]++;
+        for (uint32_t a = 0; a < p->cls.p[c].natom && is_open(&p->cls.p[c], open); a++) l.next[label_of(&l, c, a)]++;
     for (uint32_t c = 0; c < p->cls.n; c++) {
-        if (p->cls.p[c].constant || !open[p->cls.p[c].comp]) continue;
+        if (!is_open(&p->cls.p[c], open)) continue;
         uint32_t rank[RL_MAXATOM];
         rank_atoms(&l, c, p->cls.p[c].natom, twins, rank);
-        keep_class(p, &p->cls.p[c], drop + c * RL_MAXATOM, rank, mostkept, &one);
+        keep_class(p, &p->cls.p[c], drop + l.at[c], rank, mostkept, &one);
         rl_arena_free(&one);
     }
     rl_arena_free(&tmp);

@@ -52,6 +52,7 @@ typedef struct {
     bool constant;        /* first is a constant whose bytes can be permuted */
     int64_t bytes;        /* of one copy, as often as its body runs; symbols and turns guessed */
     uint32_t comp;        /* component, RL_NONE: no flexible op touches it */
+    uint32_t like;        /* the class whose candidates it has: of the first of the components that look alike; mostly itself */
     struct { rl_order *p; uint32_t n, cap; } order; /* candidates */
     rl_hash index;        /* hash of an order -> its place */
     rl_kept kept;
@@ -131,7 +132,7 @@ typedef struct {
     rl_token *token;
     uint32_t nform;
     rl_form *form;
-    uint32_t comp;
+    uint32_t comp, like;   /* like: the op whose candidates it has, as of classes */
     struct { rl_config *p; uint32_t n, cap; } config; /* [0] is the model as it stands */
     struct { uint32_t *p; uint32_t n, cap; } pinorder; /* [config * npin] */
     uint32_t npin;
@@ -156,8 +157,9 @@ struct rl_plan {
     bool *full;              /* [ncomp] every configuration is a candidate */
     rl_least *least;         /* [ncomp] what no choice can beat (bound.c) */
     bool *unproved;          /* [ncomp] and the cheapest known costs more */
-    bool large;              /* more candidates than the budget: level 0 only */
+    bool large;              /* many candidates in all: once is enough */
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
+    uint32_t *twin;          /* [ncomp] of the active ones that look alike the first (twins.c) */
 };
 
 /* atoms.c */
@@ -185,12 +187,15 @@ bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n);
 
 /* The atoms of one operand, outermost first, under a configuration. Returns how many. */
 uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out);
-/* candidates.c: the configurations of every op, config 0 first: the model as it stands. */
-void rl_candidates(rl_plan *p);
+/* candidates.c: the configurations of every op, config 0 first: the model as it stands.  extra: [ncls] what components must have in
+ * common, beside their looks, to be twins. */
+void rl_candidates(rl_plan *p, const int64_t *extra);
 /* Every configuration of the components chosen, where these are not too many: true where that is news. */
 bool rl_candidates_widen(rl_plan *p, const bool *chosen);
-/* All of them, of one op whose operands' atoms may have been restricted.  False, and none but config 0, when there are too many. */
-bool rl_every_config(rl_plan *p, rl_oplegal *op, rl_arena *tmp);
+/* All of them, of a plan whose atoms may have been restricted, and that has none yet.  False where one op has too many. */
+bool rl_every_config(rl_plan *p, rl_arena *tmp);
+/* Has the op a choice at all? */
+bool rl_may_move(const rl_oplegal *op);
 void rl_logical_configs(rl_plan *p); /* only configuration 0 of each op: the model as it stands */
 /* assign.c: demands from outside, and the model as it stands; after legal, in the place of assign. */
 void rl_plan_stand(rl_plan *p);

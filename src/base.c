@@ -31,6 +31,7 @@ struct rl_chunk {
     rl_chunk *older;        /* in the same arena */
     rl_chunk *prev, *next;  /* in ctx->all */
     size_t size;            /* bytes of data */
+    size_t dirty;           /* of a spare one: how many of them may not be 0 */
     _Alignas(16) char data[];
 };
 
@@ -124,12 +125,14 @@ static uint32_t spare_place(size_t size) {
     return ONE_CHUNK_EACH ? RL_NSPARE : i;
 }
 
-static void free_chunk(rl_ctx *ctx, rl_chunk *c) {
+/* Its first `dirty` bytes have been used. */
+static void free_chunk(rl_ctx *ctx, rl_chunk *c, size_t dirty) {
     if (c->prev) c->prev->next = c->next;
     else ctx->all = c->next;
     if (c->next) c->next->prev = c->prev;
     ctx->nbyte -= c->size;
     uint32_t i = spare_place(c->size);
+    c->dirty = dirty;
     if (i == RL_NSPARE || ctx->spare[i]) rl_host_free(&ctx->host, c, sizeof *c + c->size);
     else ctx->spare[i] = c;
 }
@@ -138,7 +141,7 @@ void rl_arena_free(rl_arena *a) {
     rl_ctx *ctx = a->ctx;
     for (rl_chunk *c = a->chunk, *older; c; c = older) {
         older = c->older;
-        free_chunk(ctx, c);
+        free_chunk(ctx, c, c == a->chunk ? a->used : c->size);
     }
     rl_arena_init(a, ctx);
 }
@@ -164,7 +167,8 @@ static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
     rl_chunk *c = i < RL_NSPARE ? ctx->spare[i] : NULL;
     if (c) {
         ctx->spare[i] = NULL;
-        memset(c, 0, sizeof *c + size);
+        memset(c->data, 0, c->dirty);
+        c->older = c->prev = NULL;
     } else if (!(c = rl_host_alloc(&ctx->host, sizeof *c + size))) {
         rl_no_memory(ctx);
     }

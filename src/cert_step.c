@@ -45,7 +45,7 @@ void rl_layer_empty(rl_layer_sets *f) {
 }
 
 static void resize_table(rl_filler *d) {
-    d->tablecap = d->tablecap ? d->tablecap * 2 : 1024;
+    d->tablecap = d->tablecap ? d->tablecap * 2 : 64;
     d->table = rl_new(d->mem, uint32_t, d->tablecap);
     for (uint32_t s = 0; s < d->next.n; s++) {
         uint32_t i = (uint32_t)(d->next.hash[s] >> 32) & (d->tablecap - 1);

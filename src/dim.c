@@ -254,11 +254,22 @@ static bool divide_term(term *x, const term *b) {
     return true;
 }
 
+/* x -= t * y */
+static void subtract_product(const rl_ctx *ctx, work *x, const term *t, const work *y) {
+    term minus = *t;
+    if (__builtin_sub_overflow((int64_t)0, t->c, &minus.c)) x->bad = true;
+    for (uint32_t i = 0; i < y->n && !x->bad; i++) multiply_terms(ctx, x, &minus, &y->t[i]);
+}
+
 bool rl_dim_div(rl_ctx *ctx, rl_dim a, rl_dim b, rl_dim *q) {
     if (b == 0) return false;
     if (a == b || a == 0) {
         *q = a == 0 ? 0 : 1;
         return true;
+    }
+    if (rl_dim_known(a) && rl_dim_known(b)) {
+        *q = a / b;
+        return a % b == 0;
     }
     work x, y, w;
     start(&x);
@@ -266,11 +277,13 @@ bool rl_dim_div(rl_ctx *ctx, rl_dim a, rl_dim b, rl_dim *q) {
     start(&w);
     add_dim(ctx, &x, a, 1);
     add_dim(ctx, &y, b, 1);
-    if (y.n != 1) return false;
-    for (uint32_t i = 0; i < x.n; i++) {
-        term t = x.t[i];
+    if (y.n == 0 || x.bad || y.bad) return false;
+    while (x.n) { /* the order of terms is one of monomials, so the first term of a product is the product of the first ones */
+        term t = x.t[0];
         if (!divide_term(&t, &y.t[0])) return false;
         add_term(ctx, &w, &t);
+        subtract_product(ctx, &x, &t, &y);
+        if (w.bad || x.bad) return false;
     }
     if (w.n == 1 && w.t[0].nsym == 0 && w.t[0].c < 0) return false;
     *q = finish(ctx, &w);

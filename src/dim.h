@@ -22,7 +22,7 @@ rl_dim rl_dim_add(rl_ctx *ctx, rl_dim a, rl_dim b);
 rl_dim rl_dim_mul(rl_ctx *ctx, rl_dim a, rl_dim b);
 /* a - b.  A known negative result cannot be a dim: it gives a fresh symbol. */
 rl_dim rl_dim_sub(rl_ctx *ctx, rl_dim a, rl_dim b);
-/* Exact division: true, and *q, iff b divides a as polynomials with integer coefficients (b a monomial). */
+/* Exact division: true, and *q, iff b divides a as polynomials with integer coefficients: N*N-1 by N-1 gives N+1. */
 bool rl_dim_div(rl_ctx *ctx, rl_dim a, rl_dim b, rl_dim *q);
 /* a = q * b + rest, b a monomial: q takes every term of a that b divides.  (2*H*W + 3) by H*W gives 2 and 3.
  * Neither is negative: (16*D - 1) by 8*D gives 1 and 8*D-1; where that cannot be told, q is 0. */

@@ -8,6 +8,10 @@
 
 bool rl_wire_varint(rl_wire *w, uint64_t *x) {
     uint64_t v = 0;
+    if (w->p < w->end && *w->p < 0x80) { /* most are one byte */
+        *x = *w->p++;
+        return true;
+    }
     for (uint32_t shift = 0; shift < 70 && w->p < w->end; shift += 7) {
         uint8_t b = *w->p++;
         if (shift < 64) v |= (uint64_t)(b & 0x7f) << shift;

@@ -39,6 +39,25 @@ TEST(polynomials) {
     rl_ctx_free(ctx);
 }
 
+TEST(division) {
+    CHECK_CTX(ctx)
+    static const struct { const char *a, *b, *q; } row[] = {
+        {"N*N-2*N+1", "N-1", "N-1"}, {"N*N-1", "N-1", "N+1"}, {"N*N-1", "N+1", "N-1"}, {"N*S+2*N+3*S+6", "S+2", "N+3"},
+        {"6*N*S-4*N", "3*S-2", "2*N"}, {"N*N*N-S*S*S", "N-S", "N*N+N*S+S*S"}, {"12*N-12", "N-1", "12"}, {"-N*S+5*S", "-N+5", "S"},
+        {"N*N-2*N+2", "N-1", NULL}, {"N*N", "N-1", NULL}, {"N-1", "N*N-1", NULL}, {"N-1", "2*N-2", NULL}, {"12", "N-1", NULL}, {"N+S", "N-S", NULL},
+        {"-N+1", "N-1", NULL}, {"0", "N-1", "0"},
+    };
+    for (size_t i = 0; i < RL_LEN(row); i++) {
+        rl_dim q, b = parse(ctx, row[i].b);
+        bool divides = rl_dim_div(ctx, parse(ctx, row[i].a), b, &q);
+        CHECK(divides == (row[i].q != NULL));
+        if (!divides || !row[i].q) continue;
+        CHECK(q == parse(ctx, row[i].q));
+        CHECK(rl_dim_mul(ctx, q, b) == parse(ctx, row[i].a));
+    }
+    rl_ctx_free(ctx);
+}
+
 TEST(split) {
     CHECK_CTX(ctx)
     static const struct { const char *a, *b, *q, *rest; } row[] = {
@@ -149,6 +168,7 @@ TEST(parsing) {
 
 int main(void) {
     RUN(polynomials);
+    RUN(division);
     RUN(split);
     RUN(not_less);
     RUN(fresh);

@@ -50,7 +50,7 @@ TEST(symbolic) {
     rl_dim sum = rl_dim_add(ctx, w, 1), d[] = {h, rl_dim_mul(ctx, h, w)}, e[] = {h, rl_dim_mul(ctx, h, sum)};
     CHECK_STR(again(ctx, "ba", 2, d), "ba");
     CHECK_STR(again(ctx, "\"a(bc)->bac c='W x'\"", 2, d), "\"a(bc)->bac c='W x'\"");
-    CHECK_STR(again(ctx, "\"a(bc)->bac b=H c='W x'+1\"", 2, e), "\"a(bc)->bac b=H c='W x'+1\"");
+    CHECK_STR(again(ctx, "\"a(bc)->bac b=H c='W x'+1\"", 2, e), "\"a(bc)->bac c='W x'+1\"");
     rl_ctx_free(ctx);
 }
 
