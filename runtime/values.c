@@ -38,7 +38,7 @@ static bool ends_with(const char *s, const char *end) {
 
 rl_status rl_value_read(rl_rt *rt, rl_graph *g, rl_value input, const char *path, rl_tensor *out) {
     rl_span bytes;
-    RL_TRY(rl_file_map(rt->ctx, path, (uint64_t)1 << 40, &bytes));
+    RL_TRY(rl_file_map(rt->ctx, path, (uint64_t)1 << 40, &bytes, NULL));
     rl_status s = ends_with(path, ".pb") ? rl_pb_read(rt, g, kind_of(g, rl_val(g, input)->name), bytes, out) : rl_npy_read(rt, path, bytes, out);
     rl_file_unmap(bytes);
     return s;
