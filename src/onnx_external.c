@@ -258,15 +258,19 @@ static rl_status choose_mode(rl_writer *w, const char *path, const char *externa
     return strcmp(external, last_part(path)) == 0 ? rl_fail(w->ctx, RL_EUSAGE, "external data '%.200s': that is the model itself", external) : RL_OK;
 }
 
-/* A name for data made here that none of the model's files has: OUT.data, OUT.data2 ... */
+/* Does the model refer to a file of this name, or does one lie in its own folder, which may be another model's? */
+static bool is_taken(const struct rl_onnx *o, rl_str dir, rl_str name) {
+    struct stat st;
+    for (uint32_t i = 0; o && i < o->location.n; i++)
+        if (strlen(name) == o->location.p[i].n && memcmp(name, o->location.p[i].p, o->location.p[i].n) == 0) return true;
+    return o && o->dir && rl_file_same_dir(o->dir, dir) && stat(rl_internf(o->mem->ctx, "%s%s", dir, name), &st) == 0;
+}
+
+/* A name for data made here: OUT.data, OUT.data2 ... */
 static rl_str free_name(rl_writer *w, const struct rl_onnx *o, const char *path) {
-    rl_str s = rl_internf(w->ctx, "%s.data", last_part(path));
-    for (uint32_t k = 2, i = 0; o && i < o->location.n; i++) {
-        if (strlen(s) != o->location.p[i].n || memcmp(s, o->location.p[i].p, o->location.p[i].n) != 0) continue;
-        s = rl_internf(w->ctx, "%s.data%" PRIu32, last_part(path), k++);
-        i = RL_NONE; /* from the first again */
-    }
-    return s;
+    rl_str name = rl_internf(w->ctx, "%s.data", last_part(path)), dir = rl_file_dir(w->ctx, path);
+    for (uint32_t k = 2; is_taken(o, dir, name); k++) name = rl_internf(w->ctx, "%s.data%" PRIu32, last_part(path), k);
+    return name;
 }
 
 /* The spans, with data made here in a file where the model is too large for protobuf otherwise. */
