@@ -207,6 +207,47 @@ def large(run, tmp):
     check("64 MB of weights", same and 0 < json.loads(text)["peak_bytes"] < 16 << 20)
 
 
+def compared(prog, run, tmp):
+    """compare: relayout's own rows always; other optimizers where they are installed, and stand-ins that fail in every way."""
+    def ask(*words, python=sys.executable):
+        r = subprocess.run([prog, "compare", CNN, *map(str, words)], capture_output=True, env={**os.environ, "RELAYOUT_PYTHON": python, "TMPDIR": str(tmp)})
+        return r.returncode, r.stdout, r.stderr.decode()
+
+    status, text, err = ask("--json", "-", "--peers", "ort_basic,ort_ext,nobody")
+    rows = {r["label"]: r for r in json.loads(text)["optimizers"]}
+    ours = rows["relayout, onnx"]
+    check("relayout's own", status == 0 and ours["outputs"] == "same" and ours["moving"] == 1 < rows["as it is"]["moving"] == 32)
+    check("a name that is none", "no such optimizer" in rows["nobody"]["error"])
+    try:
+        import onnxruntime  # noqa: F401
+        check("onnxruntime", all(rows[f"onnxruntime {x}"]["outputs"] == "same" and rows[f"onnxruntime {x}"]["seconds"] > 0
+                                 and ours["transposes"] <= rows[f"onnxruntime {x}"]["transposes"] < 52 for x in ("basic", "extended")))
+    except ImportError:
+        skip("onnxruntime", "not installed")
+    status, text, _ = ask("--target", "ort", "--peers", "onnxsim", "--no-run")
+    check("one target, nothing run", status == 0 and b"relayout, ort" in text and b"relayout, onnx" not in text and b"same" not in text)
+    check("no Python", (lambda s, t, _: s == 0 and b"no python3" in t and b"relayout, onnx" in t)(*ask(python=str(tmp / "none"))))
+    # Optimizers that are wrong, die, hang, or write what is no model.
+    fake = tmp / "fake"
+    fake.mkdir()
+    turn = "\nm.graph.node[-1].op_type = 'Neg' if m.graph.node[-1].op_type != 'Neg' else 'Abs'\ndel m.graph.node[-1].attribute[:]\ndel m.graph.node[-1].input[1:]"
+    (fake / "onnxsim.py").write_text("import onnx\ndef simplify(p):\n    m = onnx.load(p)" + turn.replace("\n", "\n    ") + "\n    return m, True\n")
+    (fake / "onnxslim.py").write_text("import os\ndef slim(p):\n    os.abort()\n")
+    (fake / "onnxoptimizer.py").write_text("import time\ndef get_fuse_and_elimination_passes(): return []\ndef optimize(m, p): time.sleep(60)\n")
+    (fake / "openvino.py").write_text("raise ImportError('a library is missing')\n")
+    launch = tmp / "python"
+    launch.write_text(f"#!/bin/sh\nPYTHONPATH={fake} exec {sys.executable} \"$@\"\n")
+    launch.chmod(0o755)
+    status, text, _ = ask("--json", "-", "--peers", "onnxsim,onnxslim,onnxopt,openvino", "--limit", "4", python=str(launch))
+    rows = {r["name"]: r for r in json.loads(text)["optimizers"]}
+    check("one that is wrong", status == 0 and (rows["onnxsim"]["outputs"] or "").startswith("differ"))
+    check("one that dies", "its process ended with" in rows["onnxslim"]["error"])
+    check("one that hangs", "no end after 4 s" in rows["onnxopt"]["error"])
+    check("one that cannot be imported", "a library is missing" in rows["openvino"]["error"])
+    check("nothing is left behind", not list(tmp.glob("relayout-*")))
+    check("no model", run("compare", tmp / "none.onnx")[0] == 3 and run("compare", "-")[0] == 2)
+
+
 BASH = """source /dev/stdin <<<"$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _relayout; printf '%s\\n' "${COMPREPLY[@]}"
 """
@@ -310,6 +351,8 @@ def main():
         many(run, Path(tmp) / "many")
         (Path(tmp) / "external").mkdir()
         external(run, Path(tmp) / "external")
+        (Path(tmp) / "compare").mkdir()
+        compared(prog, run, Path(tmp) / "compare")
         colours(prog, run)
         completion(prog, run, Path(tmp))
         pages(run)
