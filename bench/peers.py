@@ -10,8 +10,10 @@ import common
 import onnx
 import zoo
 
-PEERS = {"ort_basic": "onnxruntime basic", "ort_ext": "onnxruntime extended", "onnxsim": "onnxsim", "onnxslim": "onnxslim",
-         "onnxopt": "onnxoptimizer", "openvino": "OpenVINO"}
+sys.path.insert(0, str(bench.HERE.parent / "python" / "relayout"))
+import optimizers  # noqa: E402
+
+PEERS = {name: label for name, (label, _, _) in optimizers.PEERS.items()}
 
 
 def main():

@@ -121,6 +121,10 @@ typedef struct {
     const char *directory;      /* of external data, for a model from memory; NULL: such a model may have none */
     char **report;              /* not NULL: *report becomes the JSON report (docs/report.md) */
     uint32_t threads;           /* of a session, or rl_model_verify; 1 */
+    /* rl_optimize_file: where the data of initializers goes: "keep" (NULL), "inline", the name of one file beneath the output's folder, or
+     * of a folder with its /. Data that did not change is copied from file to file, whatever its size; no file of the input is
+     * written over. */
+    const char *external_data;
 } rl_options;
 
 typedef enum { RL_UNPROVED = 0, RL_LOWER_BOUND = 1, RL_MINIMUM = 2 } rl_proof_state;

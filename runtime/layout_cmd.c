@@ -246,7 +246,7 @@ static rl_status convert_file(line *l, rl_rt *rt, rl_span file) {
 static rl_status convert(line *l) {
     rl_span file;
     if (!l->o.from || !l->o.to) return rl_fail(l->ctx, RL_EUSAGE, "convert needs --from LAYOUT and --to LAYOUT");
-    RL_TRY(rl_file_map(l->ctx, l->o.arg[0], (uint64_t)1 << 40, &file));
+    RL_TRY(rl_file_map(l->ctx, l->o.arg[0], (uint64_t)1 << 40, &file, NULL));
     rl_rt *rt = rl_rt_new(l->ctx, &rl_backend_cpu, 1);
     rl_status s = rt ? convert_file(l, rt, file) : rl_fail(l->ctx, RL_ENOMEM, "out of memory");
     rl_rt_free(rt);

@@ -39,7 +39,7 @@ static bool ends_with(const char *s, const char *end) {
 
 rl_status rl_value_read(rl_rt *rt, rl_graph *g, rl_value input, const char *path, rl_tensor *out) {
     rl_span bytes;
-    RL_TRY(rl_file_map(rt->ctx, path, (uint64_t)1 << 40, &bytes));
+    RL_TRY(rl_file_map(rt->ctx, path, (uint64_t)1 << 40, &bytes, NULL));
     jmp_buf outer;
     memcpy(&outer, &rt->ctx->oom, sizeof outer);
     if (setjmp(rt->ctx->oom)) { /* unmaps, and goes on to the caller's place */

@@ -119,9 +119,11 @@ static rl_status pack(job *j, char **out, size_t *nout) {
     return s;
 }
 
-static rl_status write_file(const job *j, size_t *nbyte) {
+static rl_status write_file(job *j, size_t *nbyte) {
     struct stat st;
-    RL_TRY(j->made.changed ? rl_onnx_write(j->g, j->path) : rl_onnx_copy(j->g, j->path));
+    bool moves = rl_onnx_moves_data(j->o.external_data);
+    if (moves && !j->made.changed) RL_TRY(read_turned(j)); /* passes may have left the graph half-written */
+    RL_TRY(moves || j->made.changed ? rl_onnx_write(j->g, j->path, j->o.external_data) : rl_onnx_copy(j->g, j->path));
     *nbyte = stat(j->path, &st) == 0 ? (size_t)st.st_size : 0;
     return RL_OK;
 }

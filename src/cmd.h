@@ -64,12 +64,13 @@ typedef struct {
     char **file;        /* the operands */
     int nfile;
     const char *in;     /* the first one; messages are about it. NULL: about none */
-    const char *out, *json, *csv, *after, *proof, *node, *dump, *color;
+    const char *out, *json, *csv, *after, *proof, *node, *dump, *color, *external, *peers;
     rl_items dims, shapes, inputs, in_layouts, out_layouts;
     rl_passopt pass;
     rl_runopt run;
     rl_layoutopt layout;
-    bool canonical, quiet, verbose, help, man, version, check;
+    double limit;
+    bool no_run, canonical, quiet, verbose, help, man, version, check;
     uint32_t memory;    /* --memory-limit, MiB; 0: none was given */
     bool named_target;  /* --target was given */
     bool shows;         /* progress stands on the terminal */

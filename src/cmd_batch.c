@@ -59,6 +59,8 @@ static rl_status check_names(const batch *b) {
 }
 
 static rl_status check_line(const rl_line *l) {
+    if (rl_onnx_moves_data(l->external) && strcmp(l->external, "inline") != 0)
+        return rl_usage_error("optimize: --external-data of several models is keep or inline");
     if (l->proof) return rl_usage_error("optimize: --proof is for one model");
     if (rl_is_stdio(l->out)) return rl_usage_error("optimize: several models go to a folder, -o DIR/");
     if (!rl_is_dir(l->out) && access(l->out, F_OK) == 0) return rl_usage_error("optimize: several models go to a folder, and %s is none", l->out);

@@ -44,7 +44,7 @@ static rl_status write_piped(rl_line *l, const rl_graph *g, bool changed, uint64
 static rl_status write_again(rl_line *l, uint64_t *nbyte) {
     rl_graph *g;
     rl_status s = read_turned(l, &g);
-    if (s == RL_OK) s = rl_is_stdio(l->out) ? write_piped(l, g, true, nbyte) : rl_onnx_write(g, l->out);
+    if (s == RL_OK) s = rl_is_stdio(l->out) ? write_piped(l, g, true, nbyte) : rl_onnx_write(g, l->out, l->external);
     rl_graph_free(g);
     return s;
 }
@@ -53,10 +53,10 @@ static rl_status write_again(rl_line *l, uint64_t *nbyte) {
 static rl_status write_model(rl_line *l, rl_graph *g, bool changed, uint64_t *nbyte) {
     struct stat st;
     *nbyte = 0;
-    bool again = rl_is_text(l->in) || rl_interface_changed(&l->io);
+    bool again = rl_is_text(l->in) || rl_interface_changed(&l->io) || rl_onnx_moves_data(l->external);
     if (!changed && again) RL_TRY(write_again(l, nbyte));
     else if (rl_is_stdio(l->out)) RL_TRY(write_piped(l, g, changed, nbyte));
-    else RL_TRY(changed ? rl_onnx_write(g, l->out) : rl_onnx_copy(g, l->out));
+    else RL_TRY(changed ? rl_onnx_write(g, l->out, l->external) : rl_onnx_copy(g, l->out));
     if (!rl_is_stdio(l->out) && stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
     return RL_OK;
 }
@@ -197,6 +197,7 @@ static rl_status check_outputs(rl_line *l, rl_arena *mem) {
     const char *const piped[] = {l->out, l->json, l->proof};
     int n = 0;
     for (size_t i = 0; i < RL_LEN(piped); i++) n += piped[i] && rl_is_stdio(piped[i]);
+    if (l->external && rl_is_stdio(l->out)) return rl_usage_error("optimize: --external-data: a model on stdout has no folder");
     if (l->csv) return rl_usage_error("optimize: --csv is for several models");
     return n > 1 ? rl_usage_error("optimize: only one thing can go to stdout") : RL_OK;
 }

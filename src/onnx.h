@@ -21,8 +21,11 @@ rl_status rl_onnx_read(rl_ctx *ctx, const char *path, const rl_readopt *o, rl_gr
 rl_status rl_onnx_read_bytes(rl_ctx *ctx, const void *p, size_t n, const char *dir, const rl_readopt *o, rl_graph **g);
 
 /* Writes g to path by a temporary file in the same folder, fsync and rename: path is the old file or the whole new one. Protects
- * itself (base.h), as rl_onnx_copy does. */
-rl_status rl_onnx_write(const rl_graph *g, const char *path);
+ * itself (base.h), as rl_onnx_copy does.  external: where the data of initializers goes (onnx_external.c): "keep" or NULL, "inline", a
+ * file's name beneath path's folder, or a folder's with its /. Data that did not change is copied from file to file. */
+rl_status rl_onnx_write(const rl_graph *g, const char *path, const char *external);
+/* Does this value of `external` write a model anew that did not change? */
+bool rl_onnx_moves_data(const char *external);
 /* Writes the model as it was read, whatever became of g; like rl_onnx_write, its external data goes along to another folder. */
 rl_status rl_onnx_copy(const rl_graph *g, const char *path);
 /* The bytes that rl_onnx_write would write, in mem. */

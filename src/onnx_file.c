@@ -9,6 +9,8 @@
  * are opened without following symbolic links, the file is regular and has one hard link.  So a hostile model reads nothing
  * that is not beneath its own folder, also while somebody swaps folders for links.
  *
+ * What lies in a mapped file and is large is copied from that file by the kernel (onnx_copy.c), not through the mapping.
+ *
  * No arena memory is allocated while a file is open, because a failed allocation does not return. */
 #define _GNU_SOURCE /* O_TMPFILE */
 #include "onnx_internal.h"
@@ -25,12 +27,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCH = 512 }; /* spans per writev */
+enum { BATCH = 512 /* spans per writev */, LARGE = 1 << 20 /* bytes worth a system call of their own */ };
 
 /* ---- reading ---- */
 
 /* Maps an open file and closes it; NULL, or why not. */
-static const char *map_fd(int fd, uint64_t max, bool one_link, rl_span *out) {
+static const char *map_fd(int fd, uint64_t max, bool one_link, rl_span *out, rl_fileid *id) {
     struct stat st;
     const char *why = NULL;
     *out = (rl_span){0};
@@ -44,11 +46,12 @@ static const char *map_fd(int fd, uint64_t max, bool one_link, rl_span *out) {
         if (p == MAP_FAILED) why = strerror(errno);
         else *out = (rl_span){p, (size_t)st.st_size};
     }
+    if (!why && id) *id = (rl_fileid){st.st_dev, st.st_ino};
     close(fd);
     return why;
 }
 
-rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out) {
+rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out, rl_fileid *id) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return rl_fail(ctx, RL_EIO, "%.400s: cannot read: %s", path, strerror(errno));
     struct stat st;
@@ -57,7 +60,7 @@ rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out)
         return rl_fail(ctx, RL_ELIMIT, "%.400s: has %lld bytes, over the limit of %llu", path, (long long)st.st_size,
                        (unsigned long long)max);
     }
-    const char *why = map_fd(fd, max, false, out);
+    const char *why = map_fd(fd, max, false, out, id);
     return why ? rl_fail(ctx, RL_EIO, "%.400s: cannot read: %s", path, why) : RL_OK;
 }
 
@@ -121,7 +124,7 @@ static bool join(char *out, size_t size, const char *dir, const char *location) 
     return n >= 0 && (size_t)n < size;
 }
 
-rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location, bool any, rl_span *out) {
+rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location, bool any, rl_span *out, rl_fileid *id) {
     char path[PATH_MAX];
     if (!any && !rl_file_is_beneath(location))
         return rl_fail(ctx, RL_EMODEL, "external data '%.200s' lies outside the model's folder", location);
@@ -133,7 +136,7 @@ rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location
         const char *why = errno == ELOOP ? "is a symbolic link" : strerror(errno);
         return rl_fail(ctx, RL_EIO, "external data '%.200s': %s", location, why);
     }
-    const char *why = map_fd(fd, UINT64_MAX, !any, out);
+    const char *why = map_fd(fd, UINT64_MAX, !any, out, id);
     return why ? rl_fail(ctx, RL_EIO, "external data '%.200s': %s", location, why) : RL_OK;
 }
 
@@ -162,6 +165,28 @@ static bool write_spans(int fd, const rl_span *s, size_t n) {
         }
     }
     return true;
+}
+
+static const rl_source *source_of(const rl_sources *from, rl_span s) {
+    for (uint32_t i = 0; from && s.n >= LARGE && i < from->n; i++) {
+        rl_span f = from->p[i].bytes;
+        if (f.p && s.p >= f.p && s.p + s.n <= f.p + f.n) return &from->p[i];
+    }
+    return NULL;
+}
+
+/* Writes all spans to a new file, those of a source by the kernel; false and errno. */
+static bool write_new(int fd, const rl_span *s, size_t n, const rl_sources *from) {
+    for (size_t i = 0, k; i < n; i = k) {
+        for (k = i; k < n && !source_of(from, s[k]);) k++;
+        if (k > i && !write_spans(fd, s + i, k - i)) return false;
+        if (k == n) break;
+        const rl_source *f = source_of(from, s[k]);
+        size_t done = rl_file_copy(fd, f, (size_t)(s[k].p - f->bytes.p), s[k].n);
+        if (!write_spans(fd, &(rl_span){s[k].p + done, s[k].n - done}, 1)) return false;
+        k++;
+    }
+    return ftruncate(fd, lseek(fd, 0, SEEK_CUR)) == 0; /* it may end in a hole */
 }
 
 /* The part of a path up to its last /, as length. */
@@ -247,15 +272,15 @@ static bool close_after(int fd, bool ok) {
     return ok;
 }
 
-static bool fill(int fd, const struct stat *old, const rl_span *s, size_t n) {
-    return write_spans(fd, s, n) && (!old || fchmod(fd, old->st_mode & 0777) == 0) && fsync(fd) == 0;
+static bool fill(int fd, const struct stat *old, const rl_span *s, size_t n, const rl_sources *from) {
+    return write_new(fd, s, n, from) && (!old || fchmod(fd, old->st_mode & 0777) == 0) && fsync(fd) == 0;
 }
 
-static bool write_named(const char *target, const struct stat *old, const rl_span *s, size_t n) {
+static bool write_named(const char *target, const struct stat *old, const rl_span *s, size_t n, const rl_sources *from) {
     char temp[PATH_MAX];
     int fd = open_temp(target, temp, sizeof temp);
     if (fd < 0) return false;
-    if (close_after(fd, fill(fd, old, s, n)) && rename(temp, target) == 0) return true;
+    if (close_after(fd, fill(fd, old, s, n, from)) && rename(temp, target) == 0) return true;
     int e = errno;
     unlink(temp);
     errno = e;
@@ -263,12 +288,12 @@ static bool write_named(const char *target, const struct stat *old, const rl_spa
 }
 
 /* Through a temporary file; old: the file it replaces, or NULL. False and errno. */
-static bool write_regular(const char *target, const struct stat *old, const rl_span *s, size_t n) {
+static bool write_regular(const char *target, const struct stat *old, const rl_span *s, size_t n, const rl_sources *from) {
     if (old && access(target, W_OK) != 0) return false;
     int fd = open_unnamed(target);
-    bool filled = fd >= 0 && fill(fd, old, s, n), ok = filled && name_file(fd, target);
+    bool filled = fd >= 0 && fill(fd, old, s, n, from), ok = filled && name_file(fd, target);
     if (fd >= 0) close_after(fd, ok); /* what a close could find, fsync has found */
-    if (!ok && (fd < 0 || filled)) ok = write_named(target, old, s, n); /* no such files here, or no /proc to name them by */
+    if (!ok && (fd < 0 || filled)) ok = write_named(target, old, s, n, from); /* no such files here, or no /proc to name them by */
     if (ok) sync_dir(target);
     return ok;
 }
@@ -286,7 +311,7 @@ static bool write_directly(const char *path, const rl_span *s, size_t n) {
     return ok;
 }
 
-rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n) {
+rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n, const rl_sources *from) {
     char target[PATH_MAX];
     struct stat st;
     /* A link stays a link; what it names is replaced. */
@@ -297,15 +322,15 @@ rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, s
     } else if (exists && !S_ISREG(st.st_mode)) {
         ok = write_directly(path, s, n);
     } else if (exists) {
-        ok = realpath(path, target) && write_regular(target, &st, s, n);
+        ok = realpath(path, target) && write_regular(target, &st, s, n, from);
     } else {
-        ok = write_regular(path, NULL, s, n);
+        ok = write_regular(path, NULL, s, n, from);
     }
     return ok ? RL_OK : rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
 }
 
 rl_status rl_file_write(rl_ctx *ctx, const char *path, const void *p, size_t n) {
-    return rl_file_write_spans(ctx, path, &(rl_span){p, n}, 1);
+    return rl_file_write_spans(ctx, path, &(rl_span){p, n}, 1, NULL);
 }
 
 /* ---- external data beside a written model ---- */
@@ -324,13 +349,13 @@ static bool make_dirs(char *path, size_t nbase) {
 static bool same_bytes(const char *path, rl_span want) {
     rl_span have;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 || map_fd(fd, UINT64_MAX, false, &have)) return false;
+    if (fd < 0 || map_fd(fd, UINT64_MAX, false, &have, NULL)) return false;
     bool same = have.n == want.n && (!have.n || memcmp(have.p, want.p, have.n) == 0);
     rl_file_unmap(have);
     return same;
 }
 
-rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location, rl_span bytes, bool *made) {
+rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location, rl_span bytes, const rl_sources *from, bool *made) {
     char path[PATH_MAX];
     struct stat st;
     *made = false;
@@ -343,8 +368,24 @@ rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location
                        path);
     }
     if (!make_dirs(path, strlen(dir))) return rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
-    RL_TRY(rl_file_write_spans(ctx, path, &bytes, 1));
+    RL_TRY(rl_file_write_spans(ctx, path, &bytes, 1, from));
     *made = true;
+    return RL_OK;
+}
+
+rl_status rl_file_write_beneath(rl_ctx *ctx, const char *dir, const char *location, const rl_span *s, size_t n, const rl_sources *from,
+                                bool *made) {
+    char path[PATH_MAX];
+    struct stat st;
+    *made = false;
+    if (!join(path, sizeof path, dir, location)) return rl_fail(ctx, RL_EIO, "external data '%.200s': the path is too long", location);
+    bool was = lstat(path, &st) == 0;
+    for (uint32_t i = 0; was && from && i < from->n; i++)
+        if (st.st_dev == from->p[i].id.dev && st.st_ino == from->p[i].id.ino)
+            return rl_fail(ctx, RL_EUSAGE, "external data '%.200s': that is a file of the input, which stays as it is", location);
+    if (!make_dirs(path, strlen(dir))) return rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
+    RL_TRY(rl_file_write_spans(ctx, path, s, n, from));
+    *made = !was;
     return RL_OK;
 }
 

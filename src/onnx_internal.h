@@ -4,6 +4,8 @@
  * writer walks them again, field by field, and replaces only what changed. */
 #ifndef RL_ONNX_INTERNAL_H
 #define RL_ONNX_INTERNAL_H
+#include <sys/types.h>
+
 #include "onnx.h"
 #include "wire.h"
 
@@ -22,12 +24,20 @@ enum {
     FUNCTION_OUTPUT = 5, FUNCTION_NODE = 7, FUNCTION_OPSET_IMPORT = 9, FUNCTION_DOMAIN = 10, FUNCTION_VALUE_INFO = 12,
 };
 
+/* Which file it is, whatever it is called. */
+typedef struct { dev_t dev; ino_t ino; } rl_fileid;
+
 /* A mapped file: the model (key NULL), or external data under its location. */
 typedef struct rl_mapping {
     struct rl_mapping *next;
     rl_str key;
     rl_span bytes;
+    rl_fileid id;
 } rl_mapping;
+
+/* A mapped file that spans may lie in: those are copied from it, without their bytes being read here. */
+typedef struct { rl_span bytes; const char *path; rl_fileid id; } rl_source;
+typedef struct { rl_source *p; uint32_t n, cap; } rl_sources;
 
 struct rl_onnx {
     rl_span bytes;      /* ModelProto, or a body's GraphProto */
@@ -59,21 +69,29 @@ static inline void rl_onnx_one_line(char *s) {
 
 /* ---- onnx_file.c ---- */
 
-/* Maps a regular file read-only; an empty one gives {NULL, 0}. Messages start with the path. */
-rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out);
+/* Maps a regular file read-only; an empty one gives {NULL, 0}. id may be NULL. Messages start with the path. */
+rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out, rl_fileid *id);
 void rl_file_unmap(rl_span s);
 /* Maps dir/location. Unless any: the location has no "..", no symbolic link on the way, and one hard link. */
-rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location, bool any, rl_span *out);
-/* Writes n spans, one after the other, as rl_file_write does. */
-rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n);
+rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location, bool any, rl_span *out, rl_fileid *id);
+/* Writes n spans, one after the other, as rl_file_write does; from: files that they may lie in, or NULL. */
+rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n, const rl_sources *from);
 /* Writes bytes to dir/location unless the same bytes are there; *made: there was nothing. Other bytes: RL_EIO. */
-rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location, rl_span bytes, bool *made);
+rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location, rl_span bytes, const rl_sources *from, bool *made);
+/* Writes spans to dir/location in place of what is there, but never over one of the files in from; *made: there was nothing. */
+rl_status rl_file_write_beneath(rl_ctx *ctx, const char *dir, const char *location, const rl_span *s, size_t n, const rl_sources *from,
+                                bool *made);
 void rl_file_drop_beneath(const char *dir, const char *location);
 bool rl_file_same_dir(const char *a, const char *b);
 /* The folder of a path with its /, or "./"; interned. */
 rl_str rl_file_dir(rl_ctx *ctx, const char *path);
 /* Relative, not empty, no "..". */
 bool rl_file_is_beneath(const char *location);
+
+/* ---- onnx_copy.c ---- */
+
+/* Appends n bytes of a source, from offset on, to a file open for writing. How many it could: the rest is the caller's. */
+size_t rl_file_copy(int to, const rl_source *s, size_t offset, size_t n);
 
 /* ---- onnx_tensor.c ---- */
 

@@ -605,7 +605,7 @@ static void start(rl_reader *r, rl_str path, rl_str dir) {
 
 static rl_status map_model(rl_reader *r, rl_span *bytes) {
     rl_mapping *m = rl_new(r->onnx->mem, rl_mapping, 1);
-    RL_TRY(rl_file_map(r->ctx, r->onnx->path, r->opt.max_file, &m->bytes));
+    RL_TRY(rl_file_map(r->ctx, r->onnx->path, r->opt.max_file, &m->bytes, &m->id));
     m->next = r->onnx->mapping;
     r->onnx->mapping = m;
     *bytes = m->bytes;

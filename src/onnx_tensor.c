@@ -209,7 +209,7 @@ static rl_status find_mapping(struct rl_onnx *o, const rl_tensor_head *h, rl_spa
     if (!o->dir)
         return rl_fail(ctx, RL_EIO, "%s: external data '%.200s': the model has no folder to look in", h->what, key);
     rl_mapping *m = rl_new(o->mem, rl_mapping, 1);
-    rl_status status = rl_file_map_beneath(ctx, o->dir, key, o->any_external, &m->bytes);
+    rl_status status = rl_file_map_beneath(ctx, o->dir, key, o->any_external, &m->bytes, &m->id);
     if (status != RL_OK) return rl_fail(ctx, status, "%s: %s", h->what, ctx->error);
     rl_ctx_allow(ctx, m->bytes.n);
     m->key = key;

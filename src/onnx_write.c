@@ -12,73 +12,24 @@
  * Whether a node's bytes still hold is checked against its values' names, not believed: a pass that forgets to clear `raw`
  * cannot make a wrong model.  Before IR version 4 an initializer must be a graph input, so constants made here become Constant
  * nodes there. */
-#include "onnx_internal.h"
-
-#include <stdlib.h>
 #include <string.h>
 
 #include "onnx.pb-c.h"
-
-typedef struct {
-    rl_ctx *ctx;
-    rl_arena *mem;
-    const rl_graph *main;
-    struct { rl_span *p; uint32_t n, cap; } chunk;
-    uint64_t total;   /* bytes of all chunks */
-    rl_hash fresh;    /* &g->val[i] -> index in name: values that had none */
-    struct { rl_str *p; uint32_t n, cap; } name;
-    rl_hash used;     /* all names of all graphs; filled when the first fresh one is wanted */
-    uint32_t nfresh;
-} writer;
+#include "onnx_writer.h"
 
 /* ---- bytes ---- */
 
-static void put(writer *w, const void *p, size_t n) {
-    if (!n) return;
-    rl_span *last = w->chunk.n ? &w->chunk.p[w->chunk.n - 1] : NULL;
-    w->total += n;
-    if (last && last->p && last->p + last->n == (const uint8_t *)p) last->n += n;
-    else rl_push(w->mem, w->chunk, ((rl_span){p, n}));
-}
-
-static void put_span(writer *w, rl_span s) {
-    put(w, s.p, s.n);
-}
-
-static void put_len(writer *w, uint32_t number, rl_span body) {
-    uint8_t head[16];
-    uint32_t n = rl_wire_put_len(head, number, body.n);
-    put(w, rl_copy(w->mem, head, n), n);
-    put_span(w, body);
-}
-
-/* A message whose length is not known yet. */
-typedef struct { uint32_t chunk, number; uint64_t start; } opened;
-
-static opened open_message(writer *w, uint32_t number) {
-    opened o = {w->chunk.n, number, w->total};
-    rl_push(w->mem, w->chunk, ((rl_span){0}));
-    return o;
-}
-
-static void close_message(writer *w, opened o) {
-    uint8_t head[16];
-    uint32_t n = rl_wire_put_len(head, o.number, w->total - o.start);
-    w->chunk.p[o.chunk] = (rl_span){rl_copy(w->mem, head, n), n};
-    w->total += n;
-}
-
 /* The fields of m, without a tag of its own. */
-static void put_fields(writer *w, const ProtobufCMessage *m) {
+static void put_fields(rl_writer *w, const ProtobufCMessage *m) {
     size_t n = protobuf_c_message_get_packed_size(m);
     uint8_t *p = rl_alloc(w->mem, n);
-    put(w, p, protobuf_c_message_pack(m, p));
+    rl_writer_put(w, p, protobuf_c_message_pack(m, p));
 }
 
-static void put_message(writer *w, uint32_t number, const ProtobufCMessage *m) {
-    opened o = open_message(w, number);
+static void put_message(rl_writer *w, uint32_t number, const ProtobufCMessage *m) {
+    rl_opened o = rl_writer_open(w, number);
     put_fields(w, m);
-    close_message(w, o);
+    rl_writer_close(w, o);
 }
 
 /* protobuf-c's structs are for reading too: their strings are not const. */
@@ -88,7 +39,7 @@ static char *text(const char *s) {
 
 /* ---- names ---- */
 
-static void collect_names(writer *w, const rl_graph *g) {
+static void collect_names(rl_writer *w, const rl_graph *g) {
     for (uint32_t i = 0; i < g->nval; i++)
         if (g->val[i].name) rl_hash_put(&w->used, (uint64_t)(uintptr_t)g->val[i].name, 1);
     for (uint32_t i = 0; i < g->nnode; i++)
@@ -96,7 +47,7 @@ static void collect_names(writer *w, const rl_graph *g) {
             if (g->node[i].attr[k].graph) collect_names(w, g->node[i].attr[k].graph);
 }
 
-static rl_str fresh_name(writer *w, const char *stem) {
+static rl_str fresh_name(rl_writer *w, const char *stem) {
     if (!w->used.n) collect_names(w, w->main);
     for (;;) {
         rl_str s = rl_internf(w->ctx, "%s_out_%u", stem, w->nfresh++);
@@ -105,7 +56,7 @@ static rl_str fresh_name(writer *w, const char *stem) {
 }
 
 /* The value's name in the file; "" for a slot left out. */
-static rl_str name_of(writer *w, const rl_graph *g, rl_value v) {
+static rl_str name_of(rl_writer *w, const rl_graph *g, rl_value v) {
     if (!rl_has(v)) return "";
     const rl_valinfo *x = rl_val(g, v);
     if (x->name) return x->name;
@@ -213,7 +164,8 @@ static bool is_clean(const rl_graph *g) {
 
 /* ---- tensors and types ---- */
 
-static rl_status put_tensor(writer *w, uint32_t number, const char *name, const rl_const *c) {
+/* moves: the data may go to a file. */
+static rl_status put_tensor(rl_writer *w, uint32_t number, const char *name, const rl_const *c, bool moves) {
     if (c->nbyte && !c->data)
         return rl_fail(w->ctx, RL_EINTERNAL, "constant '%.100s': its data is not at hand", name ? name : "");
     Onnx__TensorProto t = ONNX__TENSOR_PROTO__INIT;
@@ -222,15 +174,16 @@ static rl_status put_tensor(writer *w, uint32_t number, const char *name, const 
     t.has_data_type = true;
     t.data_type = (int32_t)c->dtype;
     t.name = text(name);
-    opened o = open_message(w, number);
+    rl_opened o = rl_writer_open(w, number);
     put_fields(w, &t.base);
-    put_len(w, TENSOR_RAW_DATA, (rl_span){c->data, c->nbyte});
-    close_message(w, o);
+    if (moves) rl_writer_data(w, name, (rl_span){c->data, c->nbyte});
+    else rl_writer_len(w, TENSOR_RAW_DATA, (rl_span){c->data, c->nbyte});
+    rl_writer_close(w, o);
     return RL_OK;
 }
 
 /* Known dims and plain symbols; the rest stays unset. */
-static Onnx__TensorShapeProto *shape_of(writer *w, const rl_valinfo *x) {
+static Onnx__TensorShapeProto *shape_of(rl_writer *w, const rl_valinfo *x) {
     Onnx__TensorShapeProto *s = rl_new(w->mem, Onnx__TensorShapeProto, 1);
     onnx__tensor_shape_proto__init(s);
     s->n_dim = x->rank;
@@ -250,7 +203,7 @@ static Onnx__TensorShapeProto *shape_of(writer *w, const rl_valinfo *x) {
     return s;
 }
 
-static void put_valinfo(writer *w, const rl_graph *g, uint32_t number, rl_value v) {
+static void put_valinfo(rl_writer *w, const rl_graph *g, uint32_t number, rl_value v) {
     const rl_valinfo *x = rl_val(g, v);
     Onnx__ValueInfoProto p = ONNX__VALUE_INFO_PROTO__INIT;
     Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
@@ -269,33 +222,26 @@ static void put_valinfo(writer *w, const rl_graph *g, uint32_t number, rl_value 
 
 /* ---- attributes ---- */
 
-static rl_status put_graph(writer *w, const rl_graph *g);
-
-/* Fields of a message but those with numbers in mask. */
-static void put_others(writer *w, rl_span s, uint64_t mask) {
-    rl_wire r = rl_wire_of(s);
-    for (rl_field f; rl_wire_next(&r, &f);)
-        if (f.number >= 64 || !(mask >> f.number & 1)) put_span(w, f.all);
-}
+static rl_status put_graph(rl_writer *w, const rl_graph *g);
 
 #define BIT(number) ((uint64_t)1 << (number))
 
-static rl_status put_body(writer *w, const rl_attr *a) {
+static rl_status put_body(rl_writer *w, const rl_attr *a) {
     Onnx__AttributeProto p = ONNX__ATTRIBUTE_PROTO__INIT;
     p.name = text(a->name);
     p.has_type = true;
     p.type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
-    opened o = open_message(w, NODE_ATTRIBUTE);
+    rl_opened o = rl_writer_open(w, NODE_ATTRIBUTE);
     put_fields(w, &p.base);
-    if (a->raw.p) put_others(w, a->raw, BIT(ATTR_NAME) | BIT(ATTR_TYPE) | BIT(ATTR_G));
-    opened b = open_message(w, ATTR_G);
+    if (a->raw.p) rl_writer_others(w, a->raw, BIT(ATTR_NAME) | BIT(ATTR_TYPE) | BIT(ATTR_G));
+    rl_opened b = rl_writer_open(w, ATTR_G);
     RL_TRY(put_graph(w, a->graph));
-    close_message(w, b);
-    close_message(w, o);
+    rl_writer_close(w, b);
+    rl_writer_close(w, o);
     return RL_OK;
 }
 
-static void fill_attr(writer *w, const rl_attr *a, Onnx__AttributeProto *p) {
+static void fill_attr(rl_writer *w, const rl_attr *a, Onnx__AttributeProto *p) {
     switch (a->kind) {
     case RL_ATTR_FLOAT: p->has_f = true; p->f = a->f; break;
     case RL_ATTR_INT: p->has_i = true; p->i = a->i; break;
@@ -321,10 +267,10 @@ static void fill_attr(writer *w, const rl_attr *a, Onnx__AttributeProto *p) {
     }
 }
 
-static rl_status put_attr(writer *w, const rl_attr *a) {
+static rl_status put_attr(rl_writer *w, const rl_attr *a) {
     if (a->graph && !(a->raw.p && is_clean(a->graph))) return put_body(w, a);
     if (a->raw.p) {
-        put_len(w, NODE_ATTRIBUTE, a->raw);
+        rl_writer_len(w, NODE_ATTRIBUTE, a->raw);
         return RL_OK;
     }
     if (a->kind == RL_ATTR_OTHER || (a->kind == RL_ATTR_TENSOR && !a->tensor) || a->kind == RL_ATTR_GRAPH)
@@ -334,16 +280,16 @@ static rl_status put_attr(writer *w, const rl_attr *a) {
     p.has_type = true;
     p.type = (Onnx__AttributeProto__AttributeType)a->kind;
     fill_attr(w, a, &p);
-    opened o = open_message(w, NODE_ATTRIBUTE);
+    rl_opened o = rl_writer_open(w, NODE_ATTRIBUTE);
     put_fields(w, &p.base);
-    if (a->kind == RL_ATTR_TENSOR) RL_TRY(put_tensor(w, ATTR_T, NULL, a->tensor));
-    close_message(w, o);
+    if (a->kind == RL_ATTR_TENSOR) RL_TRY(put_tensor(w, ATTR_T, NULL, a->tensor, false));
+    rl_writer_close(w, o);
     return RL_OK;
 }
 
 /* ---- nodes ---- */
 
-static char **names_of(writer *w, const rl_graph *g, const rl_value *v, uint32_t n) {
+static char **names_of(rl_writer *w, const rl_graph *g, const rl_value *v, uint32_t n) {
     char **s = rl_alloc_array(w->mem, n, sizeof *s);
     for (uint32_t i = 0; i < n; i++) s[i] = text(name_of(w, g, v[i]));
     return s;
@@ -368,13 +314,13 @@ static bool is_same_node(rl_span bytes, const rl_nodeinfo *n) {
 }
 
 /* was: the node field that it was, or nothing. */
-static rl_status put_node(writer *w, const rl_graph *g, rl_node id, const rl_field *was) {
+static rl_status put_node(rl_writer *w, const rl_graph *g, rl_node id, const rl_field *was) {
     const rl_nodeinfo *n = rl_nod(g, id);
     if (n->op > RL_OP_OPAQUE)
         return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a %s cannot be written", n->name ? n->name : "", n->type);
     if (raw_holds(g, n)) {
-        if (was && was->body.p == n->raw.p) put_span(w, was->all);
-        else put_len(w, rl_onnx_node_field(g), n->raw);
+        if (was && was->body.p == n->raw.p) rl_writer_span(w, was->all);
+        else rl_writer_len(w, rl_onnx_node_field(g), n->raw);
         return RL_OK;
     }
     Onnx__NodeProto p = ONNX__NODE_PROTO__INIT;
@@ -385,34 +331,34 @@ static rl_status put_node(writer *w, const rl_graph *g, rl_node id, const rl_fie
     p.name = text(n->name);
     p.op_type = text(n->type);
     p.domain = *n->domain ? text(n->domain) : NULL;
-    opened o = open_message(w, rl_onnx_node_field(g));
+    rl_opened o = rl_writer_open(w, rl_onnx_node_field(g));
     put_fields(w, &p.base);
     if (was && is_same_node(was->body, n))
-        put_others(w, was->body,
+        rl_writer_others(w, was->body,
                    BIT(NODE_INPUT) | BIT(NODE_OUTPUT) | BIT(NODE_NAME) | BIT(NODE_OP_TYPE) | BIT(NODE_DOMAIN)
                        | BIT(NODE_ATTRIBUTE));
     for (uint32_t i = 0; i < n->nattr; i++) RL_TRY(put_attr(w, &n->attr[i]));
-    close_message(w, o);
+    rl_writer_close(w, o);
     return RL_OK;
 }
 
 /* A constant as a node, for files whose initializers must be inputs. */
-static rl_status put_constant_node(writer *w, const rl_graph *g, rl_value v) {
+static rl_status put_constant_node(rl_writer *w, const rl_graph *g, rl_value v) {
     Onnx__NodeProto p = ONNX__NODE_PROTO__INIT;
     char *out[1] = {text(name_of(w, g, v))};
     rl_attr a = {.name = rl_internz(w->ctx, "value"), .kind = RL_ATTR_TENSOR, .tensor = rl_val(g, v)->data};
     p.n_output = 1;
     p.output = out;
     p.op_type = text("Constant");
-    opened o = open_message(w, rl_onnx_node_field(g));
+    rl_opened o = rl_writer_open(w, rl_onnx_node_field(g));
     put_fields(w, &p.base);
     RL_TRY(put_attr(w, &a));
-    close_message(w, o);
+    rl_writer_close(w, o);
     return RL_OK;
 }
 
 /* The fields of the graph's nodes as it was read, by their place. */
-static rl_field *node_fields(writer *w, const rl_graph *g) {
+static rl_field *node_fields(rl_writer *w, const rl_graph *g) {
     if (!g->onnx) return NULL;
     rl_field *all = rl_new(w->mem, rl_field, g->onnx->nnode);
     uint32_t k = 0;
@@ -423,7 +369,7 @@ static rl_field *node_fields(writer *w, const rl_graph *g) {
 }
 
 /* Constants made here that the file did not have: as initializers, or (as_nodes) as nodes. */
-static rl_status put_made(writer *w, const rl_graph *g, bool as_nodes) {
+static rl_status put_made(rl_writer *w, const rl_graph *g, bool as_nodes) {
     bool old = (w->main->ir_version > 0 && w->main->ir_version < 4) || (g->onnx && g->onnx->is_function);
     if (old != as_nodes) return RL_OK;
     bool *done = rl_new(w->mem, bool, g->nval);
@@ -434,12 +380,12 @@ static rl_status put_made(writer *w, const rl_graph *g, bool as_nodes) {
         if (!rl_val(g, v)->data)
             return rl_fail(w->ctx, RL_EINTERNAL, "initializer '%.100s' has no data", name_of(w, g, v));
         RL_TRY(as_nodes ? put_constant_node(w, g, v)
-                        : put_tensor(w, GRAPH_INITIALIZER, name_of(w, g, v), rl_val(g, v)->data));
+                        : put_tensor(w, GRAPH_INITIALIZER, name_of(w, g, v), rl_val(g, v)->data, g == w->main));
     }
     return RL_OK;
 }
 
-static rl_status put_nodes(writer *w, const rl_graph *g) {
+static rl_status put_nodes(rl_writer *w, const rl_graph *g) {
     rl_field *was = node_fields(w, g);
     RL_TRY(put_made(w, g, true));
     for (uint32_t i = 0; i < g->order.n; i++) {
@@ -487,7 +433,7 @@ static void scratch_free(void *arena, void *p) {
     (void)arena, (void)p;
 }
 
-static rl_status put_hint(writer *w, const rl_graph *g, const rl_field *f) {
+static rl_status put_hint(rl_writer *w, const rl_graph *g, const rl_field *f) {
     ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
     Onnx__ValueInfoProto *p = onnx__value_info_proto__unpack(&alloc, f->body.n, f->body.p);
     if (!p) return rl_fail(w->ctx, RL_EMODEL, "value_info: is damaged");
@@ -495,14 +441,14 @@ static rl_status put_hint(writer *w, const rl_graph *g, const rl_field *f) {
     rl_value v = p->name ? rl_graph_find(g, rl_intern_find(g->ctx, p->name, strlen(p->name))) : RL_NOVALUE;
     bool tensor = p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && p->type->tensor_type;
     if (!rl_has(v) || !tensor) {
-        put_span(w, f->all);
+        rl_writer_span(w, f->all);
         return RL_OK;
     }
     const rl_valinfo *x = rl_val(g, v);
     Onnx__TypeProto__Tensor *t = p->type->tensor_type;
     bool same_type = x->dtype == RL_UNDEF || t->elem_type == (int32_t)x->dtype;
     if (same_type && shape_holds(w->ctx, t->shape, x)) {
-        put_span(w, f->all);
+        rl_writer_span(w, f->all);
         return RL_OK;
     }
     if (!same_type) t->elem_type = (int32_t)x->dtype, t->has_elem_type = true;
@@ -511,16 +457,16 @@ static rl_status put_hint(writer *w, const rl_graph *g, const rl_field *f) {
     return RL_OK;
 }
 
-static void turn_shape(writer *w, Onnx__TensorShapeProto *s, const uint32_t *perm) {
+static void turn_shape(rl_writer *w, Onnx__TensorShapeProto *s, const uint32_t *perm) {
     Onnx__TensorShapeProto__Dimension **was = rl_copy(w->mem, s->dim, s->n_dim * sizeof *was);
     for (size_t i = 0; i < s->n_dim; i++) s->dim[i] = was[perm[i]];
 }
 
 /* An input or output that has another name or order now; the rest of the field stays. */
-static rl_status put_port(writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
+static rl_status put_port(rl_writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
     ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
     if (port_holds(g, v, f->body)) {
-        put_span(w, f->all);
+        rl_writer_span(w, f->all);
         return RL_OK;
     }
     if (g->parent) { /* a body may take or give another tensor */
@@ -538,20 +484,20 @@ static rl_status put_port(writer *w, const rl_graph *g, rl_value v, const rl_fie
 }
 
 /* Quantization parameters are named by their tensors: gone with any of them. */
-static rl_status put_annotation(writer *w, const rl_graph *g, const rl_field *f) {
+static rl_status put_annotation(rl_writer *w, const rl_graph *g, const rl_field *f) {
     ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
     Onnx__TensorAnnotation *p = onnx__tensor_annotation__unpack(&alloc, f->body.n, f->body.p);
     if (!p) return rl_fail(w->ctx, RL_EMODEL, "quantization_annotation: is damaged");
     bool live = is_live_name(g, p->tensor_name);
     for (size_t i = 0; i < p->n_quant_parameter_tensor_names; i++)
         live &= is_live_name(g, p->quant_parameter_tensor_names[i]->value);
-    if (live) put_span(w, f->all);
+    if (live) rl_writer_span(w, f->all);
     return RL_OK;
 }
 
 /* ---- graphs ---- */
 
-static rl_status check_layouts(writer *w, const rl_graph *g) {
+static rl_status check_layouts(rl_writer *w, const rl_graph *g) {
     for (uint32_t i = 0; i < g->nval; i++)
         if (g->val[i].layout && is_live(g, (rl_value){i}))
             return rl_fail(w->ctx, RL_EINTERNAL, "value '%.100s': has a layout that ONNX cannot say",
@@ -576,7 +522,7 @@ static void find_hinted(const rl_graph *g, bool *hinted) {
 }
 
 /* What nodes made here in other domains than ONNX's produce: nobody else's inference knows their types. */
-static void put_own_hints(writer *w, const rl_graph *g) {
+static void put_own_hints(rl_writer *w, const rl_graph *g) {
     bool *hinted = NULL;
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
@@ -588,7 +534,7 @@ static void put_own_hints(writer *w, const rl_graph *g) {
 }
 
 /* A graph that was never in a file. */
-static rl_status put_new_graph(writer *w, const rl_graph *g) {
+static rl_status put_new_graph(rl_writer *w, const rl_graph *g) {
     Onnx__GraphProto p = ONNX__GRAPH_PROTO__INIT;
     p.name = text(g->name && *g->name ? g->name : "graph");
     RL_TRY(put_nodes(w, g));
@@ -600,10 +546,12 @@ static rl_status put_new_graph(writer *w, const rl_graph *g) {
     return RL_OK;
 }
 
-static rl_status put_initializer(writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
+static rl_status put_initializer(rl_writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
     const rl_valinfo *x = rl_val(g, v);
-    if (init_clean(g, v, f->body) || (w->main->onnx && w->main->onnx->pinned)) put_span(w, f->all);
-    else if (x->is_init && x->raw.p) put_len(w, GRAPH_INITIALIZER, x->raw);
+    bool clean = init_clean(g, v, f->body) || (w->main->onnx && w->main->onnx->pinned), kept = x->is_init && x->raw.p;
+    if ((clean || kept) && rl_writer_moves(w) && g == w->main) return rl_writer_initializer(w, g, clean ? f->body : x->raw);
+    if (clean) rl_writer_span(w, f->all);
+    else if (kept) rl_writer_len(w, GRAPH_INITIALIZER, x->raw);
     return RL_OK; /* one that was made anew comes with the others */
 }
 
@@ -615,7 +563,7 @@ static uint32_t count_fields(rl_span s, uint32_t number) {
     return n;
 }
 
-static rl_status put_changed_graph(writer *w, const rl_graph *g) {
+static rl_status put_changed_graph(rl_writer *w, const rl_graph *g) {
     rl_span s = g->onnx->graph;
     uint32_t ninit = count_fields(s, GRAPH_INITIALIZER), node = 0, init = 0, in = 0, out = 0;
     bool same_nodes = nodes_clean(g) && !g->onnx->order;
@@ -624,7 +572,7 @@ static rl_status put_changed_graph(writer *w, const rl_graph *g) {
         switch (f.number) {
         case GRAPH_NODE:
             if (same_nodes && !node) RL_TRY(put_made(w, g, true));
-            if (same_nodes) put_span(w, f.all);
+            if (same_nodes) rl_writer_span(w, f.all);
             else if (!node) RL_TRY(put_nodes(w, g));
             node++;
             break;
@@ -636,7 +584,7 @@ static rl_status put_changed_graph(writer *w, const rl_graph *g) {
         case GRAPH_OUTPUT: RL_TRY(put_port(w, g, g->output.p[out++], &f)); break;
         case GRAPH_VALUE_INFO: RL_TRY(put_hint(w, g, &f)); break;
         case GRAPH_QUANTIZATION: RL_TRY(put_annotation(w, g, &f)); break;
-        default: put_span(w, f.all);
+        default: rl_writer_span(w, f.all);
         }
     }
     if (!node) RL_TRY(put_nodes(w, g));
@@ -644,12 +592,23 @@ static rl_status put_changed_graph(writer *w, const rl_graph *g) {
     return ninit ? RL_OK : put_made(w, g, false);
 }
 
-/* The graph's fields, without a tag. */
-static rl_status put_graph(writer *w, const rl_graph *g) {
-    if (is_clean(g)) {
-        put_span(w, g->onnx->graph);
+/* As it was read, but for the data of its initializers where that moves. */
+static rl_status put_clean_graph(rl_writer *w, const rl_graph *g) {
+    if (!rl_writer_moves(w) || g != w->main) {
+        rl_writer_span(w, g->onnx->graph);
         return RL_OK;
     }
+    rl_wire r = rl_wire_of(g->onnx->graph);
+    for (rl_field f; rl_wire_next(&r, &f);) {
+        if (f.number == GRAPH_INITIALIZER) RL_TRY(rl_writer_initializer(w, g, f.body));
+        else rl_writer_span(w, f.all);
+    }
+    return RL_OK;
+}
+
+/* The graph's fields, without a tag. */
+static rl_status put_graph(rl_writer *w, const rl_graph *g) {
+    if (is_clean(g)) return put_clean_graph(w, g);
     RL_TRY(check_layouts(w, g));
     return g->onnx ? put_changed_graph(w, g) : put_new_graph(w, g);
 }
@@ -665,7 +624,7 @@ static bool imports(const rl_graph *g, rl_str domain) {
 typedef struct { rl_opset *p; uint32_t n, cap; } opsets;
 
 /* Domains of nodes, bodies' too, that the model does not import yet. */
-static void find_missing(writer *w, const rl_graph *top, const rl_graph *g, opsets *missing) {
+static void find_missing(rl_writer *w, const rl_graph *top, const rl_graph *g, opsets *missing) {
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
         for (uint32_t k = 0; k < n->nattr; k++)
@@ -676,7 +635,7 @@ static void find_missing(writer *w, const rl_graph *top, const rl_graph *g, opse
     }
 }
 
-static void put_opset(writer *w, uint32_t number, const rl_opset *s) {
+static void put_opset(rl_writer *w, uint32_t number, const rl_opset *s) {
     Onnx__OperatorSetIdProto p = ONNX__OPERATOR_SET_ID_PROTO__INIT;
     p.domain = text(s->domain);
     p.has_version = true;
@@ -684,18 +643,18 @@ static void put_opset(writer *w, uint32_t number, const rl_opset *s) {
     put_message(w, number, &p.base);
 }
 
-static void put_opsets(writer *w, uint32_t number, const opsets *s) {
+static void put_opsets(rl_writer *w, uint32_t number, const opsets *s) {
     for (uint32_t i = 0; i < s->n; i++) put_opset(w, number, &s->p[i]);
 }
 
-static rl_status put_graph_field(writer *w, const rl_graph *g) {
-    opened o = open_message(w, MODEL_GRAPH);
+static rl_status put_graph_field(rl_writer *w, const rl_graph *g) {
+    rl_opened o = rl_writer_open(w, MODEL_GRAPH);
     RL_TRY(put_graph(w, g));
-    close_message(w, o);
+    rl_writer_close(w, o);
     return RL_OK;
 }
 
-static rl_status put_new_model(writer *w, const rl_graph *g, const opsets *missing) {
+static rl_status put_new_model(rl_writer *w, const rl_graph *g, const opsets *missing) {
     Onnx__ModelProto p = ONNX__MODEL_PROTO__INIT;
     p.has_ir_version = true;
     p.ir_version = g->ir_version > 0 ? g->ir_version : 10;
@@ -706,25 +665,25 @@ static rl_status put_new_model(writer *w, const rl_graph *g, const opsets *missi
     return put_graph_field(w, g);
 }
 
-static rl_status put_function(writer *w, const rl_graph *g, const rl_field *was) {
+static rl_status put_function(rl_writer *w, const rl_graph *g, const rl_field *was) {
     opsets missing = {0};
     bool nodes = false;
     if (!g || is_clean(g)) {
-        put_span(w, was->all);
+        rl_writer_span(w, was->all);
         return RL_OK;
     }
     RL_TRY(check_layouts(w, g));
     find_missing(w, g, g, &missing);
-    opened o = open_message(w, MODEL_FUNCTIONS);
+    rl_opened o = rl_writer_open(w, MODEL_FUNCTIONS);
     rl_wire r = rl_wire_of(was->body);
     for (rl_field f; rl_wire_next(&r, &f);) {
         if (f.number == FUNCTION_NODE && !nodes) RL_TRY(put_nodes(w, g));
         nodes |= f.number == FUNCTION_NODE;
         if (f.number == FUNCTION_VALUE_INFO) RL_TRY(put_hint(w, g, &f));
-        else if (f.number != FUNCTION_NODE) put_span(w, f.all);
+        else if (f.number != FUNCTION_NODE) rl_writer_span(w, f.all);
     }
     put_opsets(w, FUNCTION_OPSET_IMPORT, &missing);
-    close_message(w, o);
+    rl_writer_close(w, o);
     return RL_OK;
 }
 
@@ -734,11 +693,11 @@ static bool model_clean(const rl_graph *g) {
     return is_clean(g);
 }
 
-static rl_status put_model(writer *w, const rl_graph *g) {
+static rl_status put_model(rl_writer *w, const rl_graph *g) {
     opsets missing = {0};
     uint32_t function = 0;
-    if (g->onnx && model_clean(g)) {
-        put_span(w, g->onnx->bytes);
+    if (g->onnx && model_clean(g) && !rl_writer_moves(w)) {
+        rl_writer_span(w, g->onnx->bytes);
         return RL_OK;
     }
     for (uint32_t i = g->onnx ? g->onnx->nopset : g->opset.n; i < g->opset.n && !g->as_read; i++) rl_push(w->mem, missing, g->opset.p[i]);
@@ -749,124 +708,24 @@ static rl_status put_model(writer *w, const rl_graph *g) {
     for (rl_field f; rl_wire_next(&r, &f);) {
         if (f.number == MODEL_GRAPH) RL_TRY(put_graph_field(w, g));
         else if (f.number == MODEL_FUNCTIONS) RL_TRY(put_function(w, g->function.p[function++], &f));
-        else put_span(w, f.all);
+        else rl_writer_span(w, f.all);
         if (f.number == MODEL_OPSET_IMPORT && --left == 0) put_opsets(w, MODEL_OPSET_IMPORT, &missing);
     }
     return RL_OK;
 }
 
-static void start(writer *w, const rl_graph *g, rl_arena *mem) {
-    *w = (writer){.ctx = g->ctx, .mem = mem, .main = g};
-    w->fresh.mem = w->used.mem = mem;
-}
-
-/* Makes the list of spans. What protobuf cannot hold is refused, unless the input was such a file already. */
-static rl_status list_spans(writer *w, const rl_graph *g) {
+/* What protobuf cannot hold is refused, unless the input was such a file already. */
+rl_status rl_writer_list(rl_writer *w, const rl_graph *g, rl_arena *mem) {
+    *w = (rl_writer){.ctx = g->ctx, .mem = mem, .main = g, .mode = w->mode, .external = w->external};
+    w->fresh.mem = w->used.mem = w->places.mem = mem;
     RL_TRY(put_model(w, g));
     if (w->total > INT32_MAX && !(g->onnx && g->onnx->bytes.n > INT32_MAX))
-        return rl_fail(g->ctx, RL_ELIMIT, "the model written would have %llu bytes, and protobuf ends at 2 GiB",
+        return rl_fail(g->ctx, RL_ELIMIT, "the model written would have %llu bytes, and protobuf ends at 2 GiB; see --external-data",
                        (unsigned long long)w->total);
     return RL_OK;
 }
 
-/* ---- external data ---- */
-
-static int compare_spans(const void *a, const void *b) {
-    const uint8_t *x = ((const rl_span *)a)->p, *y = ((const rl_span *)b)->p;
-    return x < y ? -1 : x > y;
-}
-
-/* Whether p lies in one of the n sorted spans. */
-static bool is_written(const rl_span *s, uint32_t n, const uint8_t *p) {
-    uint32_t lo = 0, hi = n; /* s[lo].p <= p < s[hi].p */
-    while (hi - lo > 1) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        if (s[mid].p <= p) lo = mid;
-        else hi = mid;
-    }
-    return n && s[lo].p <= p && p < s[lo].p + s[lo].n;
-}
-
-typedef struct { rl_str *p; uint32_t n, cap; } locations;
-
-/* The locations that the written bytes name, each once. */
-static rl_status find_locations(writer *w, struct rl_onnx *o, locations *out) {
-    rl_span *sorted = rl_copy(w->mem, w->chunk.p, w->chunk.n * sizeof *w->chunk.p);
-    rl_hash seen = {.mem = w->mem};
-    qsort(sorted, w->chunk.n, sizeof *sorted, compare_spans);
-    for (uint32_t i = 0; i < o->location.n; i++) {
-        rl_span s = o->location.p[i];
-        if (!s.n || !is_written(sorted, w->chunk.n, s.p)) continue;
-        rl_str name = rl_intern(w->ctx, (const char *)s.p, s.n);
-        if (*name == '/' || rl_hash_get(&seen, (uint64_t)(uintptr_t)name) != RL_NONE) continue;
-        if (strlen(name) != s.n || !rl_file_is_beneath(name))
-            return rl_fail(w->ctx, RL_ELIMIT,
-                           "external data '%.200s' is outside the model's folder: it cannot go along to another", name);
-        rl_hash_put(&seen, (uint64_t)(uintptr_t)name, 1);
-        rl_push(w->mem, *out, name);
-    }
-    return RL_OK;
-}
-
-static rl_status copy_location(rl_ctx *ctx, const struct rl_onnx *o, const char *dir, rl_str location, bool *made) {
-    for (const rl_mapping *m = o->mapping; m; m = m->next)
-        if (m->key == location) return rl_file_put_beneath(ctx, dir, location, m->bytes, made);
-    rl_span bytes;
-    RL_TRY(rl_file_map_beneath(ctx, o->dir, location, o->any_external, &bytes));
-    rl_status status = rl_file_put_beneath(ctx, dir, location, bytes, made);
-    rl_file_unmap(bytes);
-    return status;
-}
-
-/* Writes the spans with their external data: that first, the model last; all or nothing. */
-static rl_status write_all(writer *w, const struct rl_onnx *o, const char *path, const locations *l) {
-    rl_str dir = rl_file_dir(w->ctx, path);
-    bool *made = rl_new(w->mem, bool, l->n + 1);
-    rl_status status = RL_OK;
-    for (uint32_t i = 0; i < l->n && status == RL_OK; i++) status = copy_location(w->ctx, o, dir, l->p[i], &made[i]);
-    if (status == RL_OK) status = rl_file_write_spans(w->ctx, path, w->chunk.p, w->chunk.n);
-    for (uint32_t i = 0; i < l->n && status != RL_OK; i++)
-        if (made[i]) rl_file_drop_beneath(dir, l->p[i]);
-    return status;
-}
-
-/* same: the bytes as they were read. */
-static rl_status write_model(writer *w, const rl_graph *g, const char *path, bool same, rl_arena *tmp) {
-    locations l = {0};
-    struct rl_onnx *o = g->onnx;
-    start(w, g, tmp);
-    if (same) put_span(w, o->bytes);
-    else RL_TRY(list_spans(w, g));
-    if (o && o->dir && o->location.n && !rl_file_same_dir(o->dir, rl_file_dir(g->ctx, path)))
-        RL_TRY(find_locations(w, o, &l));
-    return write_all(w, o, path, &l);
-}
-
-static rl_status write_with(const rl_graph *g, const char *path, bool same) {
-    rl_arena tmp;
-    writer w;
-    if (RL_PROTECT(g->ctx)) return RL_ENOMEM; /* nothing was written: that is the last to be done */
-    rl_arena_init(&tmp, g->ctx);
-    rl_status status = write_model(&w, g, path, same, &tmp);
-    rl_arena_free(&tmp);
-    if (status == RL_OK) return status;
-    char *e = g->ctx->error;
-    rl_onnx_one_line(e);
-    return strncmp(e, path, RL_MIN(strlen(path), (size_t)400)) == 0 ? status
-                                                                    : rl_fail(g->ctx, status, "%.400s: %s", path, e);
-}
-
-rl_status rl_onnx_write(const rl_graph *g, const char *path) {
-    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
-    return write_with(g, path, false);
-}
-
-rl_status rl_onnx_copy(const rl_graph *g, const char *path) {
-    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
-    return write_with(g, path, g->onnx != NULL);
-}
-
-static void flatten(const writer *w, rl_arena *mem, rl_span *out) {
+static void flatten(const rl_writer *w, rl_arena *mem, rl_span *out) {
     uint8_t *p = rl_alloc(mem, w->total), *to = p;
     for (uint32_t i = 0; i < w->chunk.n; i++) {
         if (!w->chunk.p[i].n) continue;
@@ -878,10 +737,9 @@ static void flatten(const writer *w, rl_arena *mem, rl_span *out) {
 
 rl_status rl_onnx_pack(const rl_graph *g, rl_arena *mem, rl_span *out) {
     rl_arena tmp;
-    writer w;
+    rl_writer w = {.mode = RL_DATA_KEEP};
     rl_arena_init(&tmp, g->ctx);
-    start(&w, g, &tmp);
-    rl_status status = list_spans(&w, g);
+    rl_status status = rl_writer_list(&w, g, &tmp);
     if (status == RL_OK) flatten(&w, mem, out);
     rl_arena_free(&tmp);
     return status;

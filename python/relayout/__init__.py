@@ -114,18 +114,18 @@ def _layouts(x: Optional[Layouts]) -> Optional[str]:
 def _options(target: Optional[str] = None, objective: Optional[str] = None, time_limit: float = 5.0, max_memory: int = 0,
              input_layouts: Optional[Layouts] = None, output_layouts: Optional[Layouts] = None, dims: Optional[Dims] = None,
              input_shapes: Optional[Shapes] = None, threads: int = 1, progress: Optional[Callable[[str], object]] = None,
-             log: Optional[Callable[[int, str], object]] = None) -> tuple:
+             log: Optional[Callable[[int, str], object]] = None, external_data: Optional[str] = None) -> tuple:
     sizes = tuple(f"{name}={int(n)}".encode() for name, n in (dims or {}).items())
     shapes = tuple(f"{name}={','.join(str(int(n)) for n in shape)}".encode() for name, shape in (input_shapes or {}).items())
     return (target, objective, float(time_limit), max_memory, _layouts(input_layouts), _layouts(output_layouts), sizes, shapes, threads,
-            progress, log)
+            progress, log, external_data)
 
 
 def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, target: str = "generic", objective: str = "nodes",
              input_shapes: Optional[Shapes] = None, dims: Optional[Dims] = None, input_layouts: Optional[Layouts] = None,
              output_layouts: Optional[Layouts] = None, time_limit: float = 5.0, max_memory: int = 0, directory: Optional[str] = None,
-             progress: Optional[Callable[[str], object]] = None,
-             log: Optional[Callable[[int, str], object]] = None) -> Tuple[Any, dict]:
+             progress: Optional[Callable[[str], object]] = None, log: Optional[Callable[[int, str], object]] = None,
+             external_data: Optional[str] = None) -> Tuple[Any, dict]:
     """Rewrites a model with the fewest conversions: (model, report).
 
     model           a path, bytes or an onnx.ModelProto; the result is bytes for the first two, a new ModelProto for the third
@@ -141,8 +141,12 @@ def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, targ
     directory       of external data, where the model is bytes or a ModelProto that has some
     progress        is called with the name of each step; what it raises ends the call
     log             is called with a level (0 debug, 1 info, 2 warning) and a line
+    external_data   with output: where the weights go: "keep" (default), "inline", one file's name in output's folder, or a folder's, "data/"
     """
-    options = _options(target, objective, time_limit, max_memory, input_layouts, output_layouts, dims, input_shapes, 1, progress, log)
+    if external_data is not None and output is None:
+        raise TypeError("external_data= goes with output=: what comes back in memory has no folder")
+    options = _options(target, objective, time_limit, max_memory, input_layouts, output_layouts, dims, input_shapes, 1, progress, log,
+                       external_data)
     path, data, folder = _source(model, directory)
     name = path
     if output is not None and data is not None:

@@ -8,6 +8,7 @@ PROGRAM = Path(__file__).parent / "bin" / "relayout"
 
 def main() -> None:
     """Becomes the program: same arguments, streams, signals and exit status."""
+    os.environ.setdefault("RELAYOUT_PYTHON", sys.executable)  # compare asks this Python for other optimizers
     os.execv(PROGRAM, ["relayout", *sys.argv[1:]])
 
 

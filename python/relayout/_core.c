@@ -83,15 +83,15 @@ static int strings_of(PyObject *tuple, const char ***out) {
     return *out != NULL || (PyErr_NoMemory(), 0);
 }
 
-/* OPTIONS: target, objective, time_limit, max_memory, input_layouts, output_layouts, dims, input_shapes, threads, progress, log */
+/* OPTIONS: target, objective, time_limit, max_memory, input_layouts, output_layouts, dims, input_shapes, threads, progress, log, external_data */
 static int options_of(PyObject *tuple, options *p) {
     PyObject *dims, *shapes, *progress, *log;
     Py_ssize_t memory;
     memset(p, 0, sizeof *p);
     p->o.struct_size = sizeof p->o;
     p->context.struct_size = sizeof p->context;
-    if (!PyArg_ParseTuple(tuple, "zzdnzzO!O!IOO", &p->o.target, &p->o.objective, &p->o.time_limit, &memory, &p->o.input_layouts,
-                          &p->o.output_layouts, &PyTuple_Type, &dims, &PyTuple_Type, &shapes, &p->o.threads, &progress, &log)) return 0;
+    if (!PyArg_ParseTuple(tuple, "zzdnzzO!O!IOOz", &p->o.target, &p->o.objective, &p->o.time_limit, &memory, &p->o.input_layouts,
+                          &p->o.output_layouts, &PyTuple_Type, &dims, &PyTuple_Type, &shapes, &p->o.threads, &progress, &log, &p->o.external_data)) return 0;
     p->o.max_memory = (size_t)memory;
     if (!strings_of(dims, &p->list[0]) || !strings_of(shapes, &p->list[1])) {
         drop_options(p);

@@ -11,6 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
 import common
 
 CNN = common.ROOT / "models" / "channels_last_cnn.onnx"
@@ -96,6 +100,154 @@ def colours(prog, run):
     check("the words of --color", "--color is auto, always or never, not 'red'" in run("stats", "--color", "red", CNN)[2])
 
 
+def weights_model(path, data=None, n=4096):
+    """Two products behind Transposes that cancel: weights of n floats inline, or in the file `data` beside it (one of them small)."""
+    r = np.random.default_rng(0)
+    sizes, inits, at = {"a/w": (64, n // 64), "small": (4,)}, [], 0
+    blob = b""
+    for name, shape in sizes.items():
+        w = r.standard_normal(shape).astype(np.float32)
+        t = numpy_helper.from_array(w, name)
+        if data:
+            t.ClearField("raw_data")
+            t.data_location = TensorProto.EXTERNAL
+            for k, v in (("location", data), ("offset", str(len(blob))), ("length", str(w.nbytes))):
+                e = t.external_data.add()
+                e.key, e.value = k, v
+        blob += w.tobytes()
+        inits.append(t)
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]), helper.make_node("Relu", ["t"], ["r"]),
+             helper.make_node("Transpose", ["r"], ["u"], perm=[1, 0]), helper.make_node("MatMul", ["u", "a/w"], ["m"]),
+             helper.make_node("ReduceSum", ["small"], ["s"], keepdims=0), helper.make_node("Mul", ["m", "s"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [2, 64])], [helper.make_tensor_value_info("y", 1, [2, n // 64])], inits)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    if data:
+        (path.parent / data).write_bytes(blob)
+    return path
+
+
+def external(run, tmp):
+    """--external-data: where weights go, and that nothing of the input is lost."""
+    want = {t.name: numpy_helper.to_array(t) for t in onnx.load(weights_model(tmp / "in" / "inline.onnx")).graph.initializer}
+    kept = weights_model(tmp / "in" / "m.onnx", "m.bin")
+    blob = (tmp / "in/m.bin").read_bytes()
+
+    def made(name, src, how, folder="out"):
+        dst = tmp / folder / name
+        dst.parent.mkdir(exist_ok=True)
+        status, _, err = run("optimize", src, "-o", dst, "-q", "--external-data", how)
+        if status:
+            return err
+        model = onnx.load(dst)
+        onnx.checker.check_model(str(dst))
+        same = all(np.array_equal(numpy_helper.to_array(t), want[t.name]) for t in model.graph.initializer) and len(model.graph.initializer) == 2
+        bare = onnx.load(dst, load_external_data=False)
+        out = {t.name: t.data_location == TensorProto.EXTERNAL and {e.key: e.value for e in t.external_data} for t in bare.graph.initializer}
+        return out if same and sum(n.op_type == "Transpose" for n in model.graph.node) == 0 else "other weights"
+
+    for src in (kept, tmp / "in/inline.onnx"):
+        what = src.stem
+        check(f"{what}: to one file", made("a.onnx", src, "w.bin") == {"a/w": {"location": "w.bin", "offset": "0", "length": "16384"}, "small": False})
+        check(f"{what}: to a file each", made("b.onnx", src, "data/") == {"a/w": {"location": "data/a_w", "offset": "0", "length": "16384"}, "small": False})
+        check(f"{what}: into the model", made("c.onnx", src, "inline") == {"a/w": False, "small": False})
+        check(f"{what}: as it is", made("d.onnx", src, "keep", f"keep_{what}") not in (None, "other weights"))
+    check("a file goes along to another folder", (tmp / "keep_m/m.bin").read_bytes() == blob and not (tmp / "keep_inline/m.bin").exists())
+    check("done again, the same", made("a.onnx", kept, "w.bin")["small"] is False)
+    other = made("e.onnx", tmp / "out/a.onnx", "moved.bin", "out2")
+    check("what is optimized already is moved, too", other["a/w"]["location"] == "moved.bin" and not (tmp / "out2/w.bin").exists())
+    for how, says in (("m.bin", "a file of the input"), ("../w.bin", "beneath the model's folder"), ("/w.bin", "beneath the model's folder"),
+                      ("n.onnx", "the model itself"), ("", "beneath the model's folder")):
+        err = made("n.onnx", kept, how, "in")
+        check(f"--external-data '{how}': {says}", says in err and not (tmp / "in/n.onnx").exists())
+    check("the input's data is as it was", (tmp / "in/m.bin").read_bytes() == blob)
+    check("in place, to another file", made("m.onnx", kept, "new.bin", "in")["a/w"]["location"] == "new.bin" and (tmp / "in/m.bin").read_bytes() == blob)
+    check("no folder for stdout", run("optimize", kept, "-o", "-", "--external-data", "w.bin")[0] == 2)
+    (tmp / "in/bad").mkdir()
+    weights_model(tmp / "in/bad/m.onnx", "m.bin")
+    (tmp / "in/bad/m.bin").write_bytes(blob[:-1])
+    check("too short a file", "the file has" in made("m.onnx", tmp / "in/bad/m.onnx", "w.bin", "short") and not list((tmp / "short").iterdir()))
+    large(run, tmp / "large")
+
+
+def large(run, tmp):
+    """3 GB of weights, most of them holes; 64 MB without any: neither comes through this process's memory."""
+    n = 3 << 28
+    (tmp / "out").mkdir(parents=True)
+    tensor = TensorProto(name="w", data_type=1, dims=[1024, n // 1024], data_location=TensorProto.EXTERNAL)
+    for k, v in (("location", "w.bin"), ("length", str(4 * n))):
+        e = tensor.external_data.add()
+        e.key, e.value = k, v
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]), helper.make_node("Relu", ["t"], ["r"]),
+             helper.make_node("Transpose", ["r"], ["u"], perm=[1, 0]), helper.make_node("MatMul", ["u", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [2, 1024])], [helper.make_tensor_value_info("y", 1, None)], [tensor])
+    (tmp / "m.onnx").write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    ends = b"first" + bytes(59), b"last" + bytes(60)
+    with open(tmp / "w.bin", "wb") as f:
+        f.write(ends[0])
+        f.seek(4 * n - 64)
+        f.write(ends[1])
+    if os.stat(tmp / "w.bin").st_blocks * 512 > 1 << 20:
+        skip("3 GB of weights", "no holes in files here")
+        return
+    for how, data in (("keep", "w.bin"), ("all.bin", "all.bin"), ("each/", "each/w")):
+        status, text, err = run("optimize", tmp / "m.onnx", "-o", tmp / "out/m.onnx", "--external-data", how, "--json", "-")
+        made = tmp / "out" / data
+        ok = status == 0 and made.stat().st_size == 4 * n
+        if ok:
+            with open(made, "rb") as f:
+                ok = f.read(64) == ends[0] and f.seek(4 * n - 64) and f.read() == ends[1]
+        peak = json.loads(text)["peak_bytes"] if status == 0 else 0
+        check(f"3 GB of weights, {how}: {peak >> 20} MiB held {err}", ok and 0 < peak < 16 << 20)
+        made.unlink(missing_ok=True)
+    check("3 GB inline", "protobuf ends at 2 GiB" in run("optimize", tmp / "m.onnx", "-o", tmp / "out/n.onnx", "--external-data", "inline")[2])
+    dense = weights_model(tmp / "dense.onnx", "dense.bin", 1 << 24)
+    text = run("optimize", dense, "-o", tmp / "out/dense.onnx", "--external-data", "d.bin", "--json", "-")[1]
+    same = (tmp / "out/d.bin").read_bytes() == (tmp / "dense.bin").read_bytes()[:1 << 26]
+    check("64 MB of weights", same and 0 < json.loads(text)["peak_bytes"] < 16 << 20)
+
+
+def compared(prog, run, tmp):
+    """compare: relayout's own rows always; other optimizers where they are installed, and stand-ins that fail in every way."""
+    def ask(*words, python=sys.executable):
+        r = subprocess.run([prog, "compare", CNN, *map(str, words)], capture_output=True, env={**os.environ, "RELAYOUT_PYTHON": python, "TMPDIR": str(tmp)})
+        return r.returncode, r.stdout, r.stderr.decode()
+
+    status, text, err = ask("--json", "-", "--peers", "ort_basic,ort_ext,nobody")
+    rows = {r["label"]: r for r in json.loads(text)["optimizers"]}
+    ours = rows["relayout, onnx"]
+    check("relayout's own", status == 0 and ours["outputs"] == "same" and ours["moving"] == 1 < rows["as it is"]["moving"] == 32)
+    check("a name that is none", "no such optimizer" in rows["nobody"]["error"])
+    try:
+        import onnxruntime  # noqa: F401
+        check("onnxruntime", all(rows[f"onnxruntime {x}"]["outputs"] == "same" and rows[f"onnxruntime {x}"]["seconds"] > 0
+                                 and ours["transposes"] <= rows[f"onnxruntime {x}"]["transposes"] < 52 for x in ("basic", "extended")))
+    except ImportError:
+        skip("onnxruntime", "not installed")
+    status, text, _ = ask("--target", "ort", "--peers", "onnxsim", "--no-run")
+    check("one target, nothing run", status == 0 and b"relayout, ort" in text and b"relayout, onnx" not in text and b"same" not in text)
+    check("no Python", (lambda s, t, _: s == 0 and b"no python3" in t and b"relayout, onnx" in t)(*ask(python=str(tmp / "none"))))
+    # Optimizers that are wrong, die, hang, or write what is no model.
+    fake = tmp / "fake"
+    fake.mkdir()
+    turn = "\nm.graph.node[-1].op_type = 'Neg' if m.graph.node[-1].op_type != 'Neg' else 'Abs'\ndel m.graph.node[-1].attribute[:]\ndel m.graph.node[-1].input[1:]"
+    (fake / "onnxsim.py").write_text("import onnx\ndef simplify(p):\n    m = onnx.load(p)" + turn.replace("\n", "\n    ") + "\n    return m, True\n")
+    (fake / "onnxslim.py").write_text("import os\ndef slim(p):\n    os.abort()\n")
+    (fake / "onnxoptimizer.py").write_text("import time\ndef get_fuse_and_elimination_passes(): return []\ndef optimize(m, p): time.sleep(60)\n")
+    (fake / "openvino.py").write_text("raise ImportError('a library is missing')\n")
+    launch = tmp / "python"
+    launch.write_text(f"#!/bin/sh\nPYTHONPATH={fake} exec {sys.executable} \"$@\"\n")
+    launch.chmod(0o755)
+    status, text, _ = ask("--json", "-", "--peers", "onnxsim,onnxslim,onnxopt,openvino", "--limit", "4", python=str(launch))
+    rows = {r["name"]: r for r in json.loads(text)["optimizers"]}
+    check("one that is wrong", status == 0 and (rows["onnxsim"]["outputs"] or "").startswith("differ"))
+    check("one that dies", "its process ended with" in rows["onnxslim"]["error"])
+    check("one that hangs", "no end after 4 s" in rows["onnxopt"]["error"])
+    check("one that cannot be imported", "a library is missing" in rows["openvino"]["error"])
+    check("nothing is left behind", not list(tmp.glob("relayout-*")))
+    check("no model", run("compare", tmp / "none.onnx")[0] == 3 and run("compare", "-")[0] == 2)
+
+
 BASH = """source /dev/stdin <<<"$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _relayout; printf '%s\\n' "${COMPREPLY[@]}"
 """
@@ -152,7 +304,8 @@ def main():
     prog = common.program(common.arguments(__doc__).parse_args())
 
     def run(*words, stdin=None):
-        r = subprocess.run([prog, *map(str, words)], input=stdin, capture_output=True)
+        # By a shell, whose memory the program's peak starts at, not this process's.
+        r = subprocess.run(["sh", "-c", '"$@"; exit $?', "sh", prog, *map(str, words)], input=stdin, capture_output=True)
         return r.returncode, r.stdout, r.stderr.decode()
 
     with tempfile.TemporaryDirectory() as tmp:
@@ -196,6 +349,10 @@ def main():
         check("a word far from all is no command either", "did you mean" not in run("zzzzzz", file)[2])
         (Path(tmp) / "many").mkdir()
         many(run, Path(tmp) / "many")
+        (Path(tmp) / "external").mkdir()
+        external(run, Path(tmp) / "external")
+        (Path(tmp) / "compare").mkdir()
+        compared(prog, run, Path(tmp) / "compare")
         colours(prog, run)
         completion(prog, run, Path(tmp))
         pages(run)
