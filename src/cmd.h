@@ -69,7 +69,8 @@ typedef struct {
     rl_passopt pass;
     rl_runopt run;
     rl_layoutopt layout;
-    bool canonical, quiet, verbose, help, man, version;
+    uint64_t around;    /* steps from --node that a picture shows */
+    bool canonical, svg, quiet, verbose, help, man, version;
     bool named_target;  /* --target was given */
     bool shows;         /* progress stands on the terminal */
     uint32_t jobs;
@@ -170,6 +171,8 @@ rl_status rl_line_write(rl_line *l, const char *path, const rl_text *t);
 /* Can a file be made there? Said before the model is written: a report that cannot be written must not leave a model behind. */
 rl_status rl_line_check_path(const rl_line *l, const char *path);
 void rl_to_stderr(void *user, const char *text, size_t n);
+/* The passes up to `last`, separated by commas; false when there is none of this name. */
+bool rl_passes_up_to(const char *last, char *names, size_t size);
 /* cmd_optimize.c: l->in to l->out. */
 rl_status rl_optimize_one(rl_line *l);
 

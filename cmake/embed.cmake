@@ -1,0 +1,11 @@
+# cmake -DOUT=page.c -DFROM="page.html;page.css;page.js" -P embed.cmake: the files as arrays of bytes, rl_page_html and rl_page_html_size.
+set(text "/* Made from page/ by cmake/embed.cmake. */\n#include \"page_files.h\"\n")
+foreach(file ${FROM})
+  get_filename_component(name ${file} EXT)
+  string(SUBSTRING ${name} 1 -1 name)
+  file(READ ${file} bytes HEX)
+  string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  string(APPEND text "const unsigned char rl_page_${name}[] = {\n${bytes}0};\nconst size_t rl_page_${name}_size = sizeof rl_page_${name} - 1;\n")
+endforeach()
+file(WRITE ${OUT} "${text}")
