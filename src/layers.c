@@ -21,23 +21,28 @@ static void rank_by_makers(rl_placing *p, uint32_t **reads, const uint32_t *nrea
             p->item[i].rank = RL_MAX(p->item[i].rank, p->item[p->l->net[reads[i][k]].from].rank + 1);
 }
 
-/* A box that makes more nets than it reads goes down to the first of its readers: that shortens more than it lengthens. */
-static void rank_by_readers(rl_placing *p, const uint32_t *nreads) {
+/* What no input of the graph leads to: nothing holds it up. */
+static bool is_loose(const rl_placing *p, uint32_t box, const bool *loose, const uint32_t *reads, uint32_t nreads) {
+    for (uint32_t k = 0; k < nreads; k++)
+        if (!loose[p->l->net[reads[k]].from]) return false;
+    return nreads > 0 || !p->l->box[box].fixed;
+}
+
+/* A loose box, and one that makes more nets than it reads, goes down to the first of its readers: that shortens more than it lengthens. */
+static void rank_by_readers(rl_placing *p, uint32_t **reads, const uint32_t *nreads) {
     uint32_t *nmakes = rl_new(p->mem, uint32_t, p->l->nbox), *least = rl_new(p->mem, uint32_t, p->l->nbox);
-    uint32_t **makes = rl_new(p->mem, uint32_t *, p->l->nbox);
-    for (uint32_t i = 0; i < p->l->nnet; i++) nmakes[p->l->net[i].from]++;
+    bool *loose = rl_new(p->mem, bool, p->l->nbox);
     for (uint32_t i = 0; i < p->l->nbox; i++) {
-        makes[i] = rl_new(p->mem, uint32_t, nmakes[i]);
-        nmakes[i] = 0;
-    }
-    for (uint32_t i = 0; i < p->l->nnet; i++) makes[p->l->net[i].from][nmakes[p->l->net[i].from]++] = i;
-    for (uint32_t i = p->l->nbox; i-- > 0;) {
+        loose[i] = is_loose(p, i, loose, reads[i], nreads[i]);
         least[i] = RL_NONE;
-        for (uint32_t k = 0; k < nmakes[i]; k++) {
-            const rl_net *n = &p->l->net[makes[i][k]];
-            for (uint32_t j = 0; j < n->nto; j++) least[i] = RL_MIN(least[i], p->item[n->to[j]].rank);
+    }
+    for (uint32_t i = 0; i < p->l->nnet; i++) nmakes[p->l->net[i].from]++;
+    for (uint32_t i = p->l->nbox; i-- > 0;) {
+        if ((loose[i] || nmakes[i] > nreads[i]) && least[i] != RL_NONE) p->item[i].rank = least[i] - 1;
+        for (uint32_t k = 0; k < nreads[i]; k++) {
+            uint32_t from = p->l->net[reads[i][k]].from;
+            least[from] = RL_MIN(least[from], p->item[i].rank);
         }
-        if (nmakes[i] > nreads[i] && least[i] != RL_NONE) p->item[i].rank = least[i] - 1;
     }
 }
 
@@ -56,7 +61,7 @@ static void find_ranks(rl_placing *p) {
             }
     }
     rank_by_makers(p, reads, nreads);
-    rank_by_readers(p, nreads);
+    rank_by_readers(p, reads, nreads);
     for (uint32_t i = 0; i < p->l->nbox; i++) p->nrank = RL_MAX(p->nrank, p->item[i].rank + 1);
 }
 

@@ -14,7 +14,10 @@
 #define RL_LAYERS_H
 #include "base.h"
 
-typedef struct { int32_t w, h, x, y; } rl_box; /* w, h: given */
+typedef struct {
+    int32_t w, h, x, y; /* w, h: given */
+    bool fixed;         /* an input of the graph, which belongs to the top: what only other boxes without makers lead to stands beside its readers */
+} rl_box;
 typedef struct {
     uint32_t from;
     const uint32_t *to; /* each once, each after `from` in the list of boxes */

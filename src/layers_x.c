@@ -68,6 +68,50 @@ static void pack(rl_placing *p, uint32_t rank) {
     for (uint32_t k = 0; k < n; k++) p->item[p->order[p->start[rank] + k]].x -= x / 2;
 }
 
+/* ---- columns: chains that the rounds have left a little crooked ---- */
+
+/* The item below i in the same chain, RL_NONE at its end. */
+static uint32_t next_in_chain(const rl_placing *p, uint32_t i) {
+    if (links(&p->down, i) != 1) return RL_NONE;
+    uint32_t below = p->down.item[p->down.start[i]];
+    return links(&p->up, below) == 1 ? below : RL_NONE;
+}
+
+static bool starts_chain(const rl_placing *p, uint32_t i) {
+    return next_in_chain(p, i) != RL_NONE && !(links(&p->up, i) == 1 && links(&p->down, p->up.item[p->up.start[i]]) == 1);
+}
+
+/* Where item i may stand between its neighbours as they are. */
+static void room_of(const rl_placing *p, uint32_t i, double *least, double *most) {
+    const rl_item *a = &p->item[i];
+    uint32_t n = p->start[a->rank + 1] - p->start[a->rank];
+    const uint32_t *layer = &p->order[p->start[a->rank]];
+    *least = a->pos ? p->item[layer[a->pos - 1]].x + apart(p, a->rank, a->pos) : -1e9;
+    *most = a->pos + 1 < n ? p->item[layer[a->pos + 1]].x - apart(p, a->rank, a->pos + 1) : 1e9;
+}
+
+/* Puts as many items of the chain from i on as fit above each other; returns the first that does not, RL_NONE at the end. */
+static uint32_t straighten(rl_placing *p, uint32_t i) {
+    double least = -1e9, most = 1e9, sum = 0;
+    uint32_t n = 0, end = i;
+    for (; end != RL_NONE; end = next_in_chain(p, end), n++) {
+        double lo, hi;
+        room_of(p, end, &lo, &hi);
+        if (RL_MAX(lo, least) > RL_MIN(hi, most)) break;
+        least = RL_MAX(lo, least);
+        most = RL_MIN(hi, most);
+        sum += p->item[end].x;
+    }
+    if (n == 0) return next_in_chain(p, i);
+    for (uint32_t k = i; k != end; k = next_in_chain(p, k)) p->item[k].x = RL_MIN(RL_MAX(sum / n, least), most);
+    return end;
+}
+
+static void straighten_all(rl_placing *p) {
+    for (uint32_t i = 0; i < p->nitem; i++)
+        for (uint32_t k = starts_chain(p, i) ? i : RL_NONE; k != RL_NONE;) k = straighten(p, k);
+}
+
 void rl_layers_x(rl_placing *p) {
     pool *pools = rl_new(p->mem, pool, p->nitem + 1);
     double left;
@@ -78,6 +122,8 @@ void rl_layers_x(rl_placing *p) {
     }
     for (int round = 0; round < LAST; round++)
         for (uint32_t r = 0; r < p->nrank; r++) settle(p, round % 2 ? p->nrank - 1 - r : r, true, true, pools);
+    straighten_all(p);
+    straighten_all(p);
     left = p->nitem ? p->item[0].x : 0;
     for (uint32_t i = 0; i < p->nitem; i++) left = RL_MIN(left, p->item[i].x - p->item[i].w / 2);
     for (uint32_t i = 0; i < p->nitem; i++) p->item[i].x += RL_LAYER_MARGIN - left;

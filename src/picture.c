@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "layout.h"
-#include "stats.h"
+#include "report.h"
 
 enum { MOSTCHARS = 30, MOSTINTS = 12 };
 
@@ -180,6 +180,10 @@ static const char *second_line(drawing *d, const rl_nodeinfo *n) {
     rl_text t = {.mem = d->mem};
     if (perm && perm->kind == RL_ATTR_INTS) {
         put_ints(perm, &t);
+        int64_t bytes = rl_transpose_bytes(d->g, n);
+        char moved[32];
+        rl_report_bytes(moved, sizeof moved, bytes);
+        if (bytes >= 0) rl_put(&t, " · %s", moved);
         return t.p;
     }
     return n->nout && rl_has(n->out[0]) ? type_text(d, rl_val(d->g, n->out[0])) : "";
@@ -230,7 +234,7 @@ static rl_box box_of(drawing *d, rl_picnode *n) {
     if (n->kind != RL_PIC_NODE) n->name = cut(d->mem, n->name ? n->name : "");
     n->line = cut(d->mem, n->line ? n->line : "");
     int32_t wide = RL_MAX(text_width(n->kind == RL_PIC_NODE ? n->op : n->name, 8), text_width(n->line, 6));
-    return (rl_box){.w = RL_MAX(wide + 22, 60) / 2 * 2, .h = *n->line ? 38 : 26};
+    return (rl_box){.w = RL_MAX(wide + 22, 60) / 2 * 2, .h = *n->line ? 38 : 26, .fixed = n->kind == RL_PIC_INPUT};
 }
 
 static void add_reader(rl_arena *mem, rl_net *n, uint32_t reader) {

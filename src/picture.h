@@ -3,7 +3,7 @@
  * One *sheet* is one graph: the main graph, then the bodies of its If, Loop and Scan nodes and the model-local functions, each a sheet of its
  * own that its node refers to.  Constants are no boxes; they are among the inputs that a box lists.  Example, of x -> Transpose t -> y:
  *
- *   sheet "main": boxes  input x | Transpose t, "0,2,3,1", 602112 bytes | output y;   values x, t's output
+ *   sheet "main": boxes  input x | Transpose t, "[0,2,3,1] · 588.0 KiB" | output y;   values x, t's output
  *
  * Everything is text in `mem` and places in lists; nothing refers to the graph any more, which may be optimized or freed then. */
 #ifndef RL_PICTURE_H
@@ -21,7 +21,7 @@ typedef struct {
     rl_pickind kind;
     const char *name;      /* of the node; NULL: none.  Else the value's */
     const char *op;        /* NULL: no node */
-    const char *line;      /* below the op: a Transpose's order of axes, else the type of the first output */
+    const char *line;      /* below the op: a Transpose's order of axes and bytes, else the type of the first output */
     const char *attrs;     /* "axis=1 ..." */
     int64_t bytes;         /* that it moves (rl_moved_bytes); -1: it is no movement */
     bool transpose;        /* counted among the Transposes that move data; or a conversion between passes */

@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 
-#include "report.h"
-
 static const char *const fills[] = {"#fde3b3", "#fbc26f", "#f58a3c", "#d9481c", "#9c1c1c"};
 
 /* A backslash of the name's own would start one of Graphviz's escapes. */
@@ -17,16 +15,11 @@ static void put_label(rl_text *t, const char *s) {
 }
 
 static void put_node(const rl_picnode *n, uint32_t sheet, uint32_t i, int64_t most, rl_text *t) {
-    char bytes[32];
     rl_put(t, "    n%" PRIu32 "_%" PRIu32 " [label=\"", sheet, i);
     put_label(t, n->kind == RL_PIC_NODE ? n->op : n->name);
     if (*n->line) {
         rl_put(t, "\\n");
         put_label(t, n->line);
-    }
-    if (n->transpose) {
-        rl_report_bytes(bytes, sizeof bytes, n->bytes);
-        rl_put(t, "\\n%s", bytes);
     }
     rl_put(t, "\"");
     if (n->kind == RL_PIC_NODE && n->name) {
