@@ -110,6 +110,7 @@ for (const t of transposes) {
   for (const id of t.conversions) conversionOf.set(t.found, conversions.find(c => c.id === id));
 }
 for (const c of conversions) {
+  c.maker ??= { name: null, op: null, output: c.tensor }; // an input
   const isIt = n => throughViews(n, true).some(m => names(m, c.maker)) && throughViews(n, false).some(m => c.readers.some(r => names(m, r)));
   const all = models.after.flatMap(s => s.moves).filter(n => data.after ? !conversionOf.has(n) : conversionOf.get(n) === c);
   c.written = all.find(isIt) ?? (data.after ? null : all[0] ?? null);
@@ -223,9 +224,9 @@ function pan(dx, dy) {
 function fit() {
   const s = sheetNow(), { w, h } = canvasSize();
   if (!s || !s.nodes.length) return;
-  state.k = Math.min(1.2, w / s.width, h / s.height);
+  state.k = Math.max(0.12, Math.min(1.2, w / s.width, h / s.height)); // of what is taller still, the ruler shows the whole
   state.x = (w - s.width * state.k) / 2;
-  state.y = (h - s.height * state.k) / 2;
+  state.y = Math.max(0, (h - s.height * state.k) / 2);
   show();
 }
 
@@ -565,9 +566,9 @@ function fillHead() {
   $("how").textContent = `target ${r.target}, fewest ${r.objective === "nodes" ? "conversions" : r.objective}` + (r.changed ? "" : " — nothing to improve: the model stays as it is");
   const proof = { optimal: `proved minimum: ${c.lower_bound}`, gap: `at least ${c.lower_bound} (proved)`, unchecked: "minimum not proved" }[c.proof];
   figure("Conversions needed", c.before, c.after, proof, c.after < c.before);
-  const saved = was.moved_bytes ? Math.round(100 * (1 - now.moved_bytes / was.moved_bytes)) : 0;
+  const saved = was.moved_bytes ? Math.floor(1000 * (1 - now.moved_bytes / was.moved_bytes)) / 10 : 0;
   figure("Transposes that move data", was.moving, now.moving, `of ${was.transposes} → ${now.transposes} Transposes`, now.moving < was.moving);
-  figure("Bytes they move", bytes(was.moved_bytes), bytes(now.moved_bytes), saved > 0 ? `${saved} % less` : "", now.moved_bytes < was.moved_bytes);
+  figure("Bytes they move", bytes(was.moved_bytes), bytes(now.moved_bytes), saved > 0 ? `${saved > 99 ? saved : Math.floor(saved)} % less` : "", now.moved_bytes < was.moved_bytes);
   figure("All nodes", was.nodes, now.nodes, "", now.nodes < was.nodes);
 }
 

@@ -136,9 +136,9 @@ def check_data(run, model, page, *options):
 def check_pictures(run, tmp, evil):
     svg = ElementTree.fromstring(run("dot", CNN, "--svg"))
     words = ["".join(t.itertext()) for t in svg.iter("{http://www.w3.org/2000/svg}text")]
-    check("an SVG of all nodes", words.count("Conv") == 15 - 1 + words.count("Conv") - 14 and words.count("Transpose") == 52)
+    check("an SVG of all nodes", words.count("Conv") == 26 and words.count("Transpose") == 52)
     part = run("dot", CNN, "--node", "model/Conv", "--around", "1")
-    check("a part of it", part.count("label=\"") == 1 + 3 and "Conv" in part and part.startswith("digraph"))
+    check("a part of it", re.findall(r'\[label="(\w+)', part) == ["model", "Pad", "Conv", "Transpose"] and part.startswith("digraph"))
     check("Graphviz: quotes in pairs, a box for each node", len(re.findall(r'(?<!\\)"', run("dot", CNN))) % 2 == 0)
     both = ElementTree.fromstring(run("report", CNN, "--svg", "-o", "-"))
     words = ["".join(t.itertext()) for t in both.iter("{http://www.w3.org/2000/svg}text")]
@@ -146,7 +146,7 @@ def check_pictures(run, tmp, evil):
     svg = run("dot", evil, "--svg")
     check("markup in names is text", {t.tag.split("}")[1] for t in ElementTree.fromstring(svg).iter()} <= {"svg", "style", "rect", "text", "g", "path", "title"})
     after = run("dot", CNN, "--after", "insert")
-    check("the graph after a pass, with layouts", "@a" in after and "Move" in after)
+    check("the graph after a pass, with layouts", "[batch,48,48,16]@adbc" in after)
     for words, says in ((("dot", CNN, "--node", "nowhere"), "no node or tensor 'nowhere'"), (("report", CNN), "where does the result go?"),
                         (("dot", CNN, "--around", "x"), "is no number")):
         r = subprocess.run([run.prog, *map(str, words)], capture_output=True, text=True)
@@ -195,7 +195,7 @@ def check_small(b, page, shot):
     check("search finds", p.eval("document.querySelectorAll('#results li[role=option]').length") >= 1 and p.eval("document.querySelectorAll('#graph .hit').length") >= 1)
     shot(p, "search")
     p.key("Enter", "\r")
-    check("and Enter goes there", "onv_1" in (selected(p) or "").lower().replace("conv_1", "onv_1"))
+    check("and Enter goes there", "conv_1" in (selected(p) or "").lower())
     p.key("Escape")
     check("Esc: nothing chosen", selected(p) is None and p.eval("document.querySelector('#search').value") == "")
     p.key("1")
