@@ -147,7 +147,7 @@ def check_pictures(run, tmp, evil):
     check("markup in names is text", {t.tag.split("}")[1] for t in ElementTree.fromstring(svg).iter()} <= {"svg", "style", "rect", "text", "g", "path", "title"})
     after = run("dot", CNN, "--after", "insert")
     check("the graph after a pass, with layouts", "[batch,48,48,16]@adbc" in after)
-    for words, says in ((("dot", CNN, "--node", "nowhere"), "no node or tensor 'nowhere'"), (("report", CNN), "where does the result go?"),
+    for words, says in ((("dot", CNN, "--node", "nowhere"), "no node or tensor 'nowhere'"), (("report", CNN), "where does the page go?"),
                         (("dot", CNN, "--around", "x"), "is no number")):
         r = subprocess.run([run.prog, *map(str, words)], capture_output=True, text=True)
         check(f"{words[0]}: {says}", r.returncode == 2 and says in r.stderr)
