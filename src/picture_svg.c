@@ -103,9 +103,9 @@ static void put_panel(const rl_panel *p, int64_t most, int32_t x, rl_text *t) {
 static void put_legend(int64_t most, int32_t y, rl_text *t) {
     char bytes[32];
     rl_put(t, "<text class=\"s\" x=\"16\" y=\"%d\">bytes moved by a Transpose:</text>\n", y + 12);
-    for (uint32_t h = 0; h < 5; h++) rl_put(t, "<rect x=\"%u\" y=\"%d\" width=\"22\" height=\"12\" class=\"h%u\"/>\n", 176 + 24 * h, y + 2, h);
+    for (uint32_t h = 0; h < 5; h++) rl_put(t, "<rect x=\"%u\" y=\"%d\" width=\"22\" height=\"12\" class=\"h%u\"/>\n", 190 + 24 * h, y + 2, h);
     rl_report_bytes(bytes, sizeof bytes, most);
-    rl_put(t, "<text class=\"s\" x=\"302\" y=\"%d\">up to %s</text>\n", y + 12, bytes);
+    rl_put(t, "<text class=\"s\" x=\"318\" y=\"%d\">up to %s</text>\n", y + 12, bytes);
 }
 
 void rl_picture_svg(const rl_panel *panel, uint32_t n, rl_text *t) {
