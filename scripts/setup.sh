@@ -5,6 +5,7 @@
 #   need_packages       Debian packages for the build
 #   need_clang          clang with libFuzzer, for scripts/fuzz.sh alone
 #   need_python         .venv with the packages of requirements.txt; false when they cannot be had
+#   need_browser        Chromium, for test_report.py; false when it cannot be had (the test then says what it skips)
 #   build DIR OPTION... configures DIR with CMake options (only when they are new) and builds it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -66,6 +67,15 @@ need_pip() {
 }
 
 need_python() { need_pip tests -r scripts/requirements.txt; }
+
+need_browser() {
+    command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null && return 0
+    command -v apt-get >/dev/null || return 1
+    say "installing chromium"
+    export DEBIAN_FRONTEND=noninteractive
+    as_root apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1 ||
+        { as_root apt-get update -qq && as_root apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
+}
 
 build() {
     local dir=$1 key

@@ -8,6 +8,7 @@ source "$(dirname "$0")/setup.sh"
 
 need_packages
 need_python
+need_browser || say "Chromium cannot be had: the page of relayout report is not opened in a browser"
 build build -DRL_WERROR=ON
 
 logs=build/test-logs

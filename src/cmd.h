@@ -70,7 +70,8 @@ typedef struct {
     rl_runopt run;
     rl_layoutopt layout;
     double limit;
-    bool no_run, canonical, quiet, verbose, help, man, version, check;
+    uint64_t around;    /* steps from --node that a picture shows */
+    bool no_run, canonical, svg, quiet, verbose, help, man, version, check;
     uint32_t memory;    /* --memory-limit, MiB; 0: none was given */
     bool named_target;  /* --target was given */
     bool shows;         /* progress stands on the terminal */
@@ -172,6 +173,8 @@ rl_status rl_line_write(rl_line *l, const char *path, const rl_text *t);
 /* Can a file be made there? Said before the model is written: a report that cannot be written must not leave a model behind. */
 rl_status rl_line_check_path(const rl_line *l, const char *path);
 void rl_to_stderr(void *user, const char *text, size_t n);
+/* The passes up to `last`, separated by commas; false when there is none of this name. */
+bool rl_passes_up_to(const char *last, char *names, size_t size);
 /* cmd_optimize.c: l->in to l->out. */
 rl_status rl_optimize_one(rl_line *l);
 

@@ -5,11 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "carried.h"
 #include "cmd_compare.h"
-
-static const unsigned char script[] = {
-#include "optimizers.inc"
-};
 
 enum { NOT_FOUND = 127 };
 
@@ -80,7 +77,7 @@ rl_status rl_peers_run(rl_line *l, const char *dir, rl_peers *out, const char **
     int how = 0;
     *why = NULL;
     snprintf(path, sizeof path, "%s/optimizers.py", dir);
-    RL_TRY(rl_file_write(l->ctx, path, script, sizeof script));
+    RL_TRY(rl_file_write(l->ctx, path, rl_optimizers_py, rl_optimizers_py_size));
     FILE *f = start(l, python, path, dir, &pid);
     if (!f) return rl_fail(l->ctx, RL_EIO, "no process for the other optimizers: %s", strerror(errno));
     take_lines(l, f, out);

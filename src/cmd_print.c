@@ -22,8 +22,7 @@ static const char *const pass_names[] = {
 #undef PASS
 };
 
-/* The passes up to `last`, separated by commas; false when there is none of this name. */
-static bool passes_up_to(const char *last, char *names, size_t size) {
+bool rl_passes_up_to(const char *last, char *names, size_t size) {
     names[0] = 0;
     for (size_t i = 0; i < RL_LEN(pass_names); i++) {
         size_t n = strlen(names);
@@ -37,7 +36,7 @@ rl_status rl_cmd_print(rl_line *l) {
     rl_graph *g;
     rl_outcome o;
     char names[256] = "";
-    if (l->after && !passes_up_to(l->after, names, sizeof names)) return rl_usage_error("no pass '%s'", l->after);
+    if (l->after && !rl_passes_up_to(l->after, names, sizeof names)) return rl_usage_error("no pass '%s'", l->after);
     rl_status s = rl_line_read(l, &g);
     if (s == RL_OK) s = rl_run_passes(g, names, &l->pass, &o);
     if (s == RL_OK) s = print_graph(l, g);

@@ -63,7 +63,7 @@ static rl_status run(rl_line *l, const rl_command *c) {
 }
 
 int main(int argc, char **argv) {
-    rl_line l = {.run = {.rtol = 1e-4, .atol = 1e-6}};
+    rl_line l = {.run = {.rtol = 1e-4, .atol = 1e-6}, .around = 3};
     const rl_command *c;
     bool done;
     rl_status s = rl_line_parse(&l, argc, argv, &c, &done);

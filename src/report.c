@@ -98,7 +98,7 @@ void rl_report_json(const rl_report *r, rl_text *t) {
 
 /* ---- tables ---- */
 
-static void put_bytes(char *s, size_t n, int64_t bytes) {
+void rl_report_bytes(char *s, size_t n, int64_t bytes) {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double x = (double)bytes;
     size_t u = 0;
@@ -119,12 +119,12 @@ void rl_report_table(const rl_report *r, rl_text *t) {
     if (r->before.moving != r->before.transposes || r->after.moving != r->after.transposes)
         row(t, "  of which move data", r->before.moving, r->after.moving);
     row(t, "other nodes that move data", rl_stats_others(&r->before), rl_stats_others(&r->after));
-    put_bytes(was, sizeof was, r->before.moved_bytes);
-    put_bytes(now, sizeof now, r->after.moved_bytes);
+    rl_report_bytes(was, sizeof was, r->before.moved_bytes);
+    rl_report_bytes(now, sizeof now, r->after.moved_bytes);
     rl_put(t, "%-28s %10s -> %10s\n", "bytes moved by Transposes", was, now);
     if (rl_stats_other_bytes(&r->before) || rl_stats_other_bytes(&r->after)) {
-        put_bytes(was, sizeof was, rl_stats_other_bytes(&r->before));
-        put_bytes(now, sizeof now, rl_stats_other_bytes(&r->after));
+        rl_report_bytes(was, sizeof was, rl_stats_other_bytes(&r->before));
+        rl_report_bytes(now, sizeof now, rl_stats_other_bytes(&r->after));
         rl_put(t, "%-28s %10s -> %10s\n", "bytes written by the others", was, now);
     }
     row(t, "conversions needed", r->conv_before, r->conv_after);
@@ -150,10 +150,10 @@ void rl_report_counts(const rl_stats *s, rl_text *t) {
     RL_STATS_FIELDS(X)
 #undef X
     char bytes[32];
-    put_bytes(bytes, sizeof bytes, s->moved_bytes);
+    rl_report_bytes(bytes, sizeof bytes, s->moved_bytes);
     rl_put(t, "%-32s %10s\n", "bytes moved by Transposes", bytes);
 #define X(field, name)                                                                                               \
-    put_bytes(bytes, sizeof bytes, s->field);                                                                        \
+    rl_report_bytes(bytes, sizeof bytes, s->field);                                                                        \
     if (s->field) rl_put(t, "%-32s %10s\n", name, bytes);
     RL_STATS_BYTES(X)
 #undef X
@@ -219,7 +219,7 @@ void rl_report_moves(const rl_graph *g, rl_arena *tmp, rl_text *t) {
     moves m = sorted_moves(g, tmp);
     for (uint32_t i = 0; i < m.n; i++) {
         char bytes[32];
-        put_bytes(bytes, sizeof bytes, m.p[i].bytes);
+        rl_report_bytes(bytes, sizeof bytes, m.p[i].bytes);
         rl_put(t, "  %10s  %s  ", bytes, node_name(&m.p[i]));
         put_shape(&m.p[i], t);
         rl_put(t, " perm=");

@@ -42,4 +42,7 @@ void rl_report_stats_json(const char *path, const rl_stats *before, const rl_sta
 /* s as a JSON string; NULL is null. */
 void rl_report_string(rl_text *t, const char *s);
 
+/* "1.5 MiB". */
+void rl_report_bytes(char *s, size_t n, int64_t bytes);
+
 #endif

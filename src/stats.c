@@ -10,7 +10,8 @@
 #define SHAPE_ELEMENTS 64
 
 /* bytes: where those of its outputs are summed; 0, which is transposes, for views. */
-static const struct { const char *type; size_t field, bytes; } kinds[] = {
+typedef struct { const char *type; size_t field, bytes; } kind;
+static const kind kinds[] = {
 #define KIND(type, field, bytes) {#type, offsetof(rl_stats, field), offsetof(rl_stats, bytes)},
 #define VIEW(type) {#type, offsetof(rl_stats, views), 0},
     KIND(Transpose, transposes, moved_bytes)
@@ -151,20 +152,36 @@ static void count_transpose(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s
     add_bytes(&s->moved_bytes, bytes);
 }
 
+/* What this node counts as; NULL: as no movement. */
+static const kind *kind_of(const rl_graph *g, const rl_nodeinfo *n) {
+    if (!n->type || (n->domain && *n->domain)) return NULL;
+    for (size_t k = 0; k < RL_LEN(kinds); k++)
+        if (strcmp(kinds[k].type, n->type) == 0)
+            return kinds[k].field != offsetof(rl_stats, transposes) && is_shape_arithmetic(g, n) ? NULL : &kinds[k];
+    return NULL;
+}
+
+static int64_t written_bytes(const rl_graph *g, const rl_nodeinfo *n) {
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < n->nout; i++)
+        if (rl_has(n->out[i])) add_bytes(&sum, rl_stats_bytes(g, n->out[i]));
+    return sum;
+}
+
+int64_t rl_moved_bytes(const rl_graph *g, const rl_nodeinfo *n) {
+    const kind *k = kind_of(g, n);
+    if (!k || !k->bytes) return -1;
+    return k->field == offsetof(rl_stats, transposes) ? rl_transpose_bytes(g, n) : written_bytes(g, n);
+}
+
 static void count_node(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
     s->nodes++;
-    if (!n->type || (n->domain && *n->domain)) return;
-    if (multiplies_by_permutation(g, n)) s->matmuls++;
-    for (size_t k = 0; k < RL_LEN(kinds); k++) {
-        if (strcmp(kinds[k].type, n->type) != 0) continue;
-        bool transpose = kinds[k].field == offsetof(rl_stats, transposes);
-        if (!transpose && is_shape_arithmetic(g, n)) return;
-        ++*field_of(s, kinds[k].field);
-        if (transpose) count_transpose(g, n, s);
-        for (uint32_t i = 0; i < n->nout && !transpose && kinds[k].bytes; i++)
-            if (rl_has(n->out[i])) add_bytes(field_of(s, kinds[k].bytes), rl_stats_bytes(g, n->out[i]));
-        return;
-    }
+    if ((!n->domain || !*n->domain) && n->type && multiplies_by_permutation(g, n)) s->matmuls++;
+    const kind *k = kind_of(g, n);
+    if (!k) return;
+    ++*field_of(s, k->field);
+    if (k->field == offsetof(rl_stats, transposes)) count_transpose(g, n, s);
+    else if (k->bytes) add_bytes(field_of(s, k->bytes), written_bytes(g, n));
 }
 
 static void count_graph(const rl_graph *g, rl_stats *s) {

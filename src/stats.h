@@ -74,4 +74,8 @@ bool rl_transpose_moves(const rl_graph *g, const rl_nodeinfo *n);
 /* The bytes that it moves; -1 when n is no Transpose, or moves none. */
 int64_t rl_transpose_bytes(const rl_graph *g, const rl_nodeinfo *n);
 
+/* The bytes that a node writes which moves data: of a Transpose those that it moves, of others (Slice, Concat ...) those of their
+ * outputs.  -1 for all other nodes, views and shape arithmetic among them. */
+int64_t rl_moved_bytes(const rl_graph *g, const rl_nodeinfo *n);
+
 #endif

@@ -106,7 +106,7 @@ def run(prog, *args):
 def check_docs(prog):
     """Each `$ relayout layout ...` in the document is followed by what it prints; each picture is what draw --to svg makes."""
     text = (ROOT / "docs" / "layouts.md").read_text()
-    blocks = re.findall(r"```\n(\$ relayout.*?)```", text, re.S)
+    blocks = re.findall(r"```console\n(\$ relayout.*?)```", text, re.S)
     commands = 0
     for block in blocks:
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
@@ -123,7 +123,7 @@ def check_docs(prog):
         boxes = ElementTree.fromstring(out).findall("{http://www.w3.org/2000/svg}rect")
         places = {(b.get("x"), b.get("y")) for b in boxes}
         assert len(places) == len(boxes) > 80, path
-    assert commands > 10 and len(pictures) >= 4
+    assert commands > 10 and len(pictures) >= 5
 
 
 def check_files(prog, rng):

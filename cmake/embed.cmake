@@ -1,0 +1,11 @@
+# cmake -DOUT=carried.c -DFROM="page.html;page.css" -P embed.cmake: the files as arrays of bytes, rl_page_html and rl_page_html_size.
+set(text "/* Made by cmake/embed.cmake. */\n#include \"carried.h\"\n")
+foreach(file ${FROM})
+  get_filename_component(name ${file} NAME)
+  string(REPLACE "." "_" name ${name})
+  file(READ ${file} bytes HEX)
+  string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  string(APPEND text "const unsigned char rl_${name}[] = {\n${bytes}0};\nconst size_t rl_${name}_size = sizeof rl_${name} - 1;\n")
+endforeach()
+file(WRITE ${OUT} "${text}")
