@@ -441,10 +441,10 @@ const WHAT = { input: "comes in", output: "must go out in", captured: "is read b
 function demandLine(ul, d) {
   const li = add(ul, "li");
   link(li, called(d.node) || d.tensors.join(", "), find("before", d.node));
-  const ways = d.ways.map(w => w.map((o, i) => d.tensors.length > 1 ? `${d.tensors[i]}: ${o}` : o).join("; "));
+  const ways = d.ways.map(w => w.join("; ")), full = d.ways.map(w => w.map((o, i) => `${d.tensors[i]}: ${o}`).join("\n")).join("\nor\n");
   const short = ways.slice(0, 2).map(w => w.length > 48 ? w.slice(0, 46) + "…" : w);
   li.append(` ${WHAT[d.what]} `);
-  add(li, "span", { class: "mono", title: ways.join("\nor ") }, short.join(" or ") + (ways.length > 2 || d.more_ways ? ", …" : ""));
+  add(li, "span", { class: "mono", title: full }, short.join(" or ") + (ways.length > 2 || d.more_ways ? ", …" : ""));
 }
 
 const REMEDY = {
