@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fast.h"
 #include "kernels.h"
+#include "kernels_fast.h"
 #include "recurrent.h"
 #include "ref_attention.h"
 #include "ref_axis.h"
@@ -16,6 +18,13 @@
 
 static const rl_kernel table[] = {
 #define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},
+#include "kernels.def"
+#undef KERNEL
+};
+
+static const rl_kernel fast_table[] = {
+#define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},
+#include "kernels_fast.def"
 #include "kernels.def"
 #undef KERNEL
 };
@@ -59,3 +68,4 @@ static rl_status cpu_sync(rl_rt *rt) {
 }
 
 const rl_backend rl_backend_cpu = {"cpu", table, RL_LEN(table), cpu_alloc, cpu_free, cpu_copy, cpu_copy, cpu_sync};
+const rl_backend rl_backend_fast = {"cpu", fast_table, RL_LEN(fast_table), cpu_alloc, cpu_free, cpu_copy, cpu_copy, cpu_sync};
