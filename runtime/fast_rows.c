@@ -6,7 +6,7 @@
 #include "kernels_fast.h"
 #include "ref_layernorm.h"
 
-enum { GRAIN = 16384 }; /* elements for a thread */
+enum { GRAIN = 16384, STRIP = 512, SOME = 32 }; /* elements for a thread */
 
 static bool is_f32(const rl_tensor *t) {
     return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && rl_numel(t) > 0;
@@ -81,15 +81,25 @@ typedef struct {
     int op;
 } reduction;
 
+/* A strip of the rows, SOME rows at a time: a sum of many small numbers keeps its digits. */
+static void join_rows(const reduction *r, const float *x, float *y, int64_t n) {
+    float part[STRIP];
+    rl_row_loop *join = r->rows->op[r->op == RL_RD_MAX ? RL_ROW_MAX : RL_ROW_ADD];
+    for (int64_t k = 0; k < r->gone; k += SOME) {
+        float *to = k ? part : y;
+        memcpy(to, x + k * r->kept, (size_t)n * sizeof *to);
+        for (int64_t i = k + 1; i < RL_MIN(k + SOME, r->gone); i++) join(to, to, x + i * r->kept, 1, n, 0, 0);
+        if (k) join(y, y, part, 1, n, 0, 0);
+    }
+}
+
 static void reduce_lines(void *arg, int64_t from, int64_t to) {
     const reduction *r = arg;
     for (int64_t i = from; i < to; i++) {
         const float *x = r->x + i * r->gone * r->kept;
         float *y = r->y + i * r->kept;
         if (r->kept == 1) *y = r->op == RL_RD_MAX ? r->rows->max(x, r->gone) : r->rows->sum(x, r->gone);
-        else memcpy(y, x, (size_t)r->kept * sizeof *y);
-        rl_row_loop *join = r->rows->op[r->op == RL_RD_MAX ? RL_ROW_MAX : RL_ROW_ADD];
-        for (int64_t k = 1; r->kept > 1 && k < r->gone; k++) join(y, y, x + k * r->kept, 1, r->kept, 0, 0);
+        for (int64_t k = 0; r->kept > 1 && k < r->kept; k += STRIP) join_rows(r, x + k, y + k, RL_MIN(r->kept - k, (int64_t)STRIP));
         if (r->op == RL_RD_MEAN) r->rows->op[RL_ROW_LINEAR](y, y, NULL, 0, r->kept, 1 / (float)r->gone, 0);
     }
 }

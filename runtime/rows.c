@@ -15,7 +15,11 @@
 #include "rows.inc"
 #undef ATTR
 #undef NAME
+#ifdef __clang__
 #define ATTR __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
+#else
+#define ATTR __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,prefer-vector-width=512")))
+#endif
 #define NAME(x) avx512_##x
 #include "rows.inc"
 #endif
