@@ -54,8 +54,7 @@ bool rl_is_channels_last(const rl_tensor *t) {
 }
 
 /* Dims of 1 go where they would be row-major: their strides say nothing. */
-bool rl_memory_order(const rl_tensor *t, int64_t *perm) {
-    int64_t step = 1;
+bool rl_stride_order(const rl_tensor *t, int64_t *perm) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->rank; i++) {
         uint32_t k = n++;
@@ -67,6 +66,14 @@ bool rl_memory_order(const rl_tensor *t, int64_t *perm) {
         }
         perm[k] = i;
     }
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] != 1 && t->stride[i] <= 0) return false;
+    return true;
+}
+
+bool rl_memory_order(const rl_tensor *t, int64_t *perm) {
+    int64_t step = 1;
+    if (!rl_stride_order(t, perm)) return false;
     for (uint32_t i = t->rank; i-- > 0;) {
         if (t->dim[perm[i]] == 1) continue;
         if (t->stride[perm[i]] != step) return false;
@@ -88,6 +95,12 @@ rl_tensor *rl_call_make_in(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, co
     rl_tensor *y = rl_call_make(c, i, t, rank, turned);
     *y = rl_view_transpose(y, back);
     return y;
+}
+
+rl_tensor *rl_call_make_like(rl_call *c, uint32_t i, const rl_tensor *x, const int64_t *dim) {
+    int64_t perm[RL_RANK];
+    if (!c->rt->fast || !rl_stride_order(x, perm)) return rl_call_make(c, i, x->dtype, x->rank, dim);
+    return rl_call_make_in(c, i, x->dtype, x->rank, dim, perm);
 }
 
 rl_tensor *rl_call_make_over_in(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {

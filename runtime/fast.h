@@ -92,7 +92,9 @@ void rl_prim_free(rl_fast *f, rl_prim *p);
 /* The strides of a tensor that lies channels-last. */
 void rl_channels_last(uint32_t rank, const int64_t *dim, int64_t *stride);
 bool rl_is_channels_last(const rl_tensor *t);
-/* perm: the dims of t from the outermost in memory to the innermost; false where it has gaps, overlaps or negative strides. */
+/* perm: the dims of t from the outermost in memory to the innermost; false where a stride is not positive. */
+bool rl_stride_order(const rl_tensor *t, int64_t *perm);
+/* The same; false where it has gaps or overlaps, too. */
 bool rl_memory_order(const rl_tensor *t, int64_t *perm);
 /* Output i in this order of memory. */
 rl_tensor *rl_call_make_in(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm);

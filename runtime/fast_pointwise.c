@@ -79,12 +79,12 @@ static void merge(chain *a) {
     a->rank = n;
 }
 
-/* The memory order of the first operand that has the output's dims and no gaps. */
+/* The memory order of the first operand that has the output's dims. */
 static void find_order(const rl_tensor *const *t, uint32_t n, uint32_t rank, const int64_t *dim, int64_t *perm) {
     for (uint32_t i = 0; i < n; i++) {
         bool whole = t[i] && t[i]->rank == rank;
         for (uint32_t k = 0; whole && k < rank; k++) whole = t[i]->dim[k] == dim[k];
-        if (whole && rl_memory_order(t[i], perm)) return;
+        if (whole && rl_stride_order(t[i], perm)) return;
     }
     for (uint32_t k = 0; k < rank; k++) perm[k] = k;
 }

@@ -1,4 +1,4 @@
-/* Ops along a row of floats: Softmax, LayerNormalization, reductions; and Concat, in the memory order of its inputs.  See fast.h. */
+/* Ops along a row of floats: Softmax, LayerNormalization, reductions.  See fast.h. */
 #include <math.h>
 #include <string.h>
 
@@ -160,33 +160,5 @@ rl_status rl_fast_global_pool(rl_call *c) {
     const rl_tensor *x = rl_call_in(c, 0);
     for (uint32_t i = 2; i < x->rank; i++) is_reduced[i] = true;
     if (!is_f32(x) || x->rank < 3 || !reduce(c, x, is_reduced, true, c->arg == RL_POOL_MAX ? RL_RD_MAX : RL_RD_MEAN)) return rl_ref_global_pool(c);
-    return RL_OK;
-}
-
-/* ---- Concat ---- */
-
-rl_status rl_fast_concat(rl_call *c) {
-    uint32_t axis;
-    int64_t dim[RL_RANK], perm[RL_RANK], at = 0;
-    RL_TRY(rl_call_need(c, c->nin));
-    RL_TRY(rl_call_attr_axis(c, "axis", 1, &axis));
-    const rl_tensor *x = rl_call_in(c, 0);
-    if (x->rank < 3 || !rl_is_channels_last(x) || rl_is_dense(x) || !rl_memory_order(x, perm)) return rl_ref_concat(c);
-    memcpy(dim, x->dim, sizeof dim);
-    for (uint32_t i = 1; i < c->nin; i++) {
-        const rl_tensor *t = rl_call_in(c, i);
-        if (t->rank != x->rank || t->dtype != x->dtype) return rl_ref_concat(c);
-        for (uint32_t k = 0; k < x->rank; k++)
-            if (k != axis && t->dim[k] != x->dim[k]) return rl_ref_concat(c);
-        dim[axis] += t->dim[axis];
-    }
-    const rl_tensor *y = rl_call_make_in(c, 0, x->dtype, x->rank, dim, perm);
-    for (uint32_t i = 0; i < c->nin; i++) {
-        const rl_tensor *t = rl_call_in(c, i);
-        rl_tensor part = rl_view_slice(y, axis, at, 1, t->dim[axis]);
-        rl_move(c->rt, &part, t);
-        at += t->dim[axis];
-    }
-    c->step->ran = "channels-last copy";
     return RL_OK;
 }

@@ -22,6 +22,8 @@ typedef struct {
     uint32_t axis, count; /* of the channels, from the front; nodes taken in */
     rl_value in[3 + RL_POSTS];
     uint32_t nin;
+    rl_node pad;       /* a Pad before it, that it does itself */
+    const int64_t *pads;
 } fuser;
 
 static const rl_kernel chain_kernel = {"", "", 0, RL_NEWEST, RL_STRIDED, RL_T(RL_F32), rl_fast_chain, 0};
@@ -304,6 +306,21 @@ static void drop_taken(fuser *a, uint32_t lead) {
     for (uint32_t i = 0; i < gone.n; i++) a->step_of[gone.p[i]] = a->last; /* who asks for readers finds the joined step */
 }
 
+/* The Pad is gone: who asks for readers of its input finds the joined step. */
+static void take_pads(fuser *a, rl_nodeinfo *n) {
+    rl_graph *g = a->x->g;
+    uint32_t k = 0;
+    if (a->pad.i == RL_NONE) return;
+    a->x->step[a->step_of[a->pad.i]].info = NULL;
+    a->step_of[a->pad.i] = a->last;
+    rl_attr *attr = rl_new(&g->mem, rl_attr, n->nattr + 1);
+    for (uint32_t i = 0; i < n->nattr; i++)
+        if (n->attr[i].name != rl_internz(g->ctx, "pads") && n->attr[i].name != rl_internz(g->ctx, "auto_pad")) attr[k++] = n->attr[i];
+    attr[k++] = rl_attr_of_ints(g, "pads", a->pads, 2 * (rl_val(g, a->value)->rank - 2));
+    n->attr = attr;
+    n->nattr = k;
+}
+
 static void join(fuser *a, uint32_t lead) {
     rl_exec *x = a->x;
     rl_arena *mem = &x->g->mem;
@@ -311,6 +328,7 @@ static void join(fuser *a, uint32_t lead) {
     rl_nodeinfo *n = rl_copy(mem, a->lead->info, sizeof *n);
     rl_step s = *a->lead;
     drop_taken(a, lead);
+    take_pads(a, n);
     n->in = rl_copy(mem, a->in, a->nin * sizeof *a->in);
     n->nin = a->nin;
     n->out = rl_copy(mem, &a->value, sizeof a->value);
@@ -356,12 +374,44 @@ static bool can_lead(const fuser *a, const rl_nodeinfo *n, rl_kernel_fn *fn) {
     return z && y->rank == 2 && z->rank >= 1 && z->rank <= 2 && z->dim[z->rank - 1] == y->dim[1] && (z->rank == 1 || z->dim[0] == 1);
 }
 
+/* A Pad of zeros, by constant amounts that only lie in the spatial dims, and that only this convolution reads: in its pads. */
+static void find_pad(fuser *a, const rl_nodeinfo *conv) {
+    rl_exec *x = a->x;
+    rl_node def = rl_val(x->g, conv->in[0])->def;
+    uint32_t s = def.i == RL_NONE ? RL_NONE : a->step_of[def.i], reader;
+    float zero = 0;
+    const int64_t *own = NULL;
+    if (s == RL_NONE || fn_of(&x->step[s]) != rl_ref_pad || readers(a, conv->in[0], &reader, 1) != 1) return;
+    const rl_nodeinfo *pad = x->step[s].info;
+    const rl_tensor *by = rl_has(rl_in(pad, 1)) ? &x->constant[pad->in[1].i] : NULL;
+    uint32_t rank = rl_val(x->g, conv->in[0])->rank;
+    const rl_attr *pads = rl_attr_find(conv, "pads"), *how = rl_attr_find(conv, "auto_pad");
+    if (pad->since < 11 || rl_has(rl_in(pad, 3)) || !by || by->kind != RL_TENSOR || by->dtype != RL_I64 || !rl_is_dense(by)) return;
+    if ((rl_has(rl_in(pad, 2)) && (!scalar(a, pad->in[2], &zero) || zero != 0)) || rl_numel(by) != 2 * (int64_t)rank) return;
+    if (rl_attr_find(pad, "mode") && !rl_attr_is(pad, "mode", "constant")) return;
+    if (how && !rl_attr_is(conv, "auto_pad", "NOTSET") && !rl_attr_is(conv, "auto_pad", "VALID")) return;
+    const int64_t *n = rl_data(by);
+    if (pads && (!how || rl_attr_is(conv, "auto_pad", "NOTSET"))) own = pads->kind == RL_ATTR_INTS && pads->n == 2 * (rank - 2) ? pads->ints : NULL;
+    if (pads && !own) return;
+    int64_t *sum = rl_new(&x->g->mem, int64_t, 2 * rank);
+    for (uint32_t i = 0; i < 2 * rank; i++) {
+        uint32_t d = i % rank;
+        if (n[i] < 0 || (d < 2 && n[i])) return;
+        if (d >= 2) sum[i / rank * (rank - 2) + d - 2] = n[i] + (own ? own[i / rank * (rank - 2) + d - 2] : 0);
+    }
+    a->pad = def;
+    a->pads = sum;
+    a->in[0] = pad->in[0];
+    a->count = 1;
+}
+
 static bool start(fuser *a, uint32_t i) {
     rl_step *s = &a->x->step[i];
     rl_kernel_fn *fn = fn_of(s);
     a->lead = s;
     a->f = (rl_fused){0};
     a->count = 0;
+    a->pad = RL_NONODE;
     a->last = i;
     if (!s->info || a->step_of[s->node.i] != i || s->fused || !s->info->nin || !rl_has(s->info->in[0])) return false;
     a->kind = fn == rl_fast_conv || fn == rl_fast_conv_transpose ? CONV : fn == rl_fast_matmul || fn == rl_fast_gemm ? PRODUCT : ROWS;
@@ -370,6 +420,7 @@ static bool start(fuser *a, uint32_t i) {
     if (!can_lead(a, s->info, fn)) return false;
     for (a->nin = 0; a->nin < (fn == rl_fast_matmul ? 2u : 3u); a->nin++) a->in[a->nin] = rl_in(s->info, a->nin);
     a->value = s->info->out[0];
+    if (fn == rl_fast_conv) find_pad(a, s->info);
     return rl_val(a->x->g, a->value)->dtype == RL_F32;
 }
 

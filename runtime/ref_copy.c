@@ -18,7 +18,7 @@ rl_status rl_ref_concat(rl_call *c) {
                 return rl_call_fail(c, RL_EMODEL, "input %u has %lld in dim %u, not %lld", i, (long long)t->dim[k], k, (long long)x->dim[k]);
         dim[axis] += t->dim[axis];
     }
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
+    const rl_tensor *y = rl_call_make_like(c, 0, x, dim);
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
         rl_tensor part = rl_view_slice(y, axis, at, 1, t->dim[axis]);
@@ -142,7 +142,7 @@ rl_status rl_ref_pad(rl_call *c) {
         if (mode != CONSTANT && from.dim[i] == 0 && dim[i]) return rl_call_fail(c, RL_EMODEL, "nothing to take dim %u from", i);
     }
     RL_TRY(rl_call_dims(c, x->rank, dim));
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim), middle = *y;
+    rl_tensor *y = rl_call_make_like(c, 0, x, dim), middle = *y;
     if (mode == CONSTANT) RL_TRY(fill_constant(c, y));
     for (uint32_t i = 0; i < x->rank; i++) middle = rl_view_slice(&middle, i, before[i], 1, from.dim[i]);
     rl_move(c->rt, &middle, &from);
