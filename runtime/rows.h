@@ -46,6 +46,8 @@ typedef struct {
     void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t n, float eps);
     float (*sum)(const float *x, int64_t n);
     float (*max)(const float *x, int64_t n);
+    /* y[j] += the product of h with row j of w, each of k elements */
+    void (*products)(float *y, const float *h, const float *w, int64_t n, int64_t k);
 } rl_rows;
 
 const rl_rows *rl_rows_best(void);
