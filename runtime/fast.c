@@ -25,10 +25,34 @@ void rl_fast_begin(rl_rt *rt) {
     if (rt->fast && rt->fast->d.omp_set_num_threads) rt->fast->d.omp_set_num_threads((int)rl_pool_size(rt->pool));
 }
 
+enum { SMALL = 32768, MOST = 1 << 25 }; /* bytes of a block that is worth keeping; of all that are kept */
+
+void *rl_fast_spare(rl_fast *f, size_t nbyte) {
+    for (uint32_t i = 0; nbyte >= SMALL && i < RL_SPARES; i++) {
+        if (f->spare[i].nbyte != nbyte) continue;
+        f->spare[i].nbyte = 0;
+        return f->spare[i].p;
+    }
+    return NULL;
+}
+
+bool rl_fast_keep(rl_fast *f, void *p, size_t nbyte) {
+    size_t kept = nbyte;
+    for (uint32_t i = 0; i < RL_SPARES; i++) kept += f->spare[i].nbyte;
+    for (uint32_t i = 0; nbyte >= SMALL && kept <= MOST && i < RL_SPARES; i++) {
+        if (f->spare[i].nbyte) continue;
+        f->spare[i].p = p, f->spare[i].nbyte = nbyte;
+        return true;
+    }
+    return false;
+}
+
 void rl_fast_close(rl_rt *rt) {
     rl_fast *f = rt->fast;
     if (!f) return;
     while (f->all) rl_prim_free(f, f->all);
+    for (uint32_t i = 0; i < RL_SPARES; i++)
+        if (f->spare[i].nbyte) rl_backend_cpu.free(rt, f->spare[i].p, f->spare[i].nbyte);
     f->d.stream_destroy(f->stream);
     f->d.engine_destroy(f->engine);
     rl_host_free(&rt->ctx->host, f, sizeof *f);

@@ -14,11 +14,14 @@
 #include "exec.h"
 #include "kernels.h"
 
+enum { RL_SPARES = 24 };
+
 typedef struct rl_fast {
     rl_dnnl d;
     rl_dnnl_engine engine;
     rl_dnnl_stream stream;
     struct rl_prim *all;
+    struct { void *p; size_t nbyte; } spare[RL_SPARES]; /* blocks that were freed */
     rl_tensor scratch; /* of the primitive at work: its own, and arguments in another layout */
 } rl_fast;
 
@@ -84,7 +87,9 @@ rl_status rl_prim_run(rl_call *c, rl_prim *p, void *const *at);
 /* Before a run: oneDNN takes as many threads as the run has. */
 void rl_fast_begin(rl_rt *rt);
 void rl_fast_close(rl_rt *rt);
-/* Of this node; all of them. */
+/* A kept block of this size, or NULL; keeps a block; false: it is to be freed. */
+void *rl_fast_spare(rl_fast *f, size_t nbyte);
+bool rl_fast_keep(rl_fast *f, void *p, size_t nbyte);
 void rl_prim_free(rl_fast *f, rl_prim *p);
 
 /* ---- layouts ---- */

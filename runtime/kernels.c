@@ -68,4 +68,15 @@ static rl_status cpu_sync(rl_rt *rt) {
 }
 
 const rl_backend rl_backend_cpu = {"cpu", table, RL_LEN(table), cpu_alloc, cpu_free, cpu_copy, cpu_copy, cpu_sync};
-const rl_backend rl_backend_fast = {"cpu", fast_table, RL_LEN(fast_table), cpu_alloc, cpu_free, cpu_copy, cpu_copy, cpu_sync};
+/* Blocks of sizes that come again in the next run are kept for it: what the system gives anew, it clears page by page. */
+static void *fast_alloc(rl_rt *rt, size_t nbyte) {
+    void *p = rt->fast ? rl_fast_spare(rt->fast, nbyte) : NULL;
+    return p ? p : cpu_alloc(rt, nbyte);
+}
+
+static void fast_free(rl_rt *rt, void *p, size_t nbyte) {
+    bool counted = rt->ctx->limit || rt->ctx->host.allocate; /* the caller counts, or gives, what is held */
+    if (!rt->fast || counted || !rl_fast_keep(rt->fast, p, nbyte)) cpu_free(rt, p, nbyte);
+}
+
+const rl_backend rl_backend_fast = {"cpu", fast_table, RL_LEN(fast_table), fast_alloc, fast_free, cpu_copy, cpu_copy, cpu_sync};
