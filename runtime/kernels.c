@@ -75,8 +75,7 @@ static void *fast_alloc(rl_rt *rt, size_t nbyte) {
 }
 
 static void fast_free(rl_rt *rt, void *p, size_t nbyte) {
-    bool counted = rt->ctx->limit || rt->ctx->host.allocate; /* the caller counts, or gives, what is held */
-    if (!rt->fast || counted || !rl_fast_keep(rt->fast, p, nbyte)) cpu_free(rt, p, nbyte);
+    if (!rt->fast || rt->ctx->host.allocate || (rt->ctx->limit && rt->live > rt->ctx->limit / 2) || !rl_fast_keep(rt->fast, p, nbyte)) cpu_free(rt, p, nbyte);
 }
 
 const rl_backend rl_backend_fast = {"cpu", fast_table, RL_LEN(fast_table), fast_alloc, fast_free, cpu_copy, cpu_copy, cpu_sync};
