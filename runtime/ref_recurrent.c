@@ -9,7 +9,7 @@
 #include "lines.h"
 #include "recurrent.h"
 
-enum { FEW = 4 };
+enum { FEW = 64, STRIP = 16 }; /* rows that b is not packed for; columns at a time */
 
 #define F32(name) name##f
 #define T float
@@ -132,7 +132,9 @@ typedef struct { const rl_rows *rows; const float *a, *b; float *y; int64_t m, k
 
 static void multiply_columns(void *arg, int64_t from, int64_t to) {
     const few_rows *f = arg;
-    for (int64_t i = 0; i < f->m; i++) f->rows->products(f->y + i * f->ym + from, f->a + i * f->k, f->b + from * f->k, to - from, f->k);
+    for (int64_t j = from; j < to; j += STRIP) /* a strip of b stays at hand for all rows */
+        for (int64_t i = 0; i < f->m; i++)
+            f->rows->products(f->y + i * f->ym + j, f->a + i * f->k, f->b + j * f->k, RL_MIN(to - j, (int64_t)STRIP), f->k);
 }
 
 /* y[m, n] += a[m, k] * b', b of n rows of k. */
