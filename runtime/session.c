@@ -54,7 +54,7 @@ const rl_array *rl_session_output(const rl_session *s, uint32_t i) {
 static rl_status prepare(rl_session *s) {
     if (RL_PROTECT(s->ctx)) return RL_ENOMEM;
     if (!s->in) declare(s);
-    s->rt = rl_rt_new(s->ctx, &rl_backend_cpu, s->threads);
+    s->rt = rl_rt_new_for(s->ctx, true, s->threads);
     return rl_exec_new(s->rt, s->g, &s->exec);
 }
 

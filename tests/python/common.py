@@ -63,6 +63,20 @@ def relayout(prog, *args, limit=120):
     return Run(p.returncode, seconds, bad or (lines[-1] if lines else ""))
 
 
+KERNELS = ("fast", "reference")
+
+
+def has_onednn(prog):
+    """Does `relayout run` have its fast kernels here?"""
+    import json
+    import tempfile
+    with tempfile.TemporaryDirectory() as tmp:
+        path = Path(tmp) / "relu.rlt"
+        path.write_text("graph g {\n  in %x f32[4]\n  %y = Relu(%x)\n  out %y\n}\n")
+        p = subprocess.run([prog, "bench", path, "--runs", "1", "--json", "-"], stdout=subprocess.PIPE, check=True)
+    return json.loads(p.stdout)["kernels"] == "fast"
+
+
 def optimize(prog, src, dst, target, *more, limit=120):
     return relayout(prog, "optimize", src, "-o", dst, "--target", target, *more, limit=limit)
 
