@@ -25,7 +25,11 @@ sanitized() {
     build build-asan -DRL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug || return 1
     local n=$((RANDOM_COUNT / 20)) status=0
     ctest --test-dir build-asan --output-on-failure | tail -n 3 || status=1
+<<<<<<< HEAD
     for test in "test_cases.py" "test_hostile.py --sanitized --all" "test_backend.py --fraction 0.5 --seed 2" "test_random.py --count $n --seed $RANDOM_SEED"; do
+=======
+    for test in "test_cases.py" "test_cli.py" "test_backend.py --fraction 0.5 --seed 2" "test_random.py --count $n --seed $RANDOM_SEED"; do
+>>>>>>> cli
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --build build --relayout build-asan/relayout | tail -n 20 || status=1
     done
