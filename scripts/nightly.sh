@@ -5,7 +5,7 @@
 #   RANDOM_COUNT   random models (default 20000); RANDOM_SEED: the first (default: today's day number times a million)
 source "$(dirname "$0")/setup.sh"
 
-export SOLVE_COUNT=${SOLVE_COUNT:-500} MOVEMENT_COUNT=${MOVEMENT_COUNT:-5000} RANDOM_COUNT=${RANDOM_COUNT:-20000} RANDOM_SEED=${RANDOM_SEED:-$(($(date +%s) / 86400 * 1000000))}
+export SOLVE_COUNT=${SOLVE_COUNT:-2000} MOVEMENT_COUNT=${MOVEMENT_COUNT:-5000} RANDOM_COUNT=${RANDOM_COUNT:-20000} RANDOM_SEED=${RANDOM_SEED:-$(($(date +%s) / 86400 * 1000000))}
 export PROOF_COUNT=${PROOF_COUNT:-4000} MUTATION_COUNT=${MUTATION_COUNT:-20000}
 failed=()
 step() {
