@@ -285,6 +285,22 @@ RL_API int rl_desc_overlaps(const rl_desc *d);
 RL_RUNTIME_API rl_status rl_desc_convert(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin,
                                          rl_error *e);
 
+/* The same for any two layouts of the same dims, with numbers converted where the types differ (floats are rounded to nearest, ties to
+ * even; a float that becomes an integer is truncated; float8 takes its largest value for what is larger), in several threads if wanted.
+ *
+ *     rl_desc a, b;
+ *     rl_desc_parse("f32[8,64,56,56]", &a, NULL);
+ *     rl_desc_parse("f16[8,64,56,56]@nChw16c", &b, NULL);
+ *     rl_move_options o = {sizeof o};
+ *     o.threads = 4;
+ *     if (rl_move(&b, y, (size_t)rl_desc_bytes(&b), &a, x, (size_t)rl_desc_bytes(&a), &o, &e) != RL_OK) puts(e.text); */
+typedef struct {
+    size_t struct_size; /* sizeof(rl_move_options) */
+    uint32_t threads;   /* 1; more are started for this call, which pays from some megabytes on */
+} rl_move_options;
+RL_RUNTIME_API rl_status rl_move(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin,
+                                 const rl_move_options *options, rl_error *e);
+
 typedef enum {
     RL_SAME = 0, /* the same bytes: nothing to do */
     RL_VIEW = 1, /* a's buffer can be used as b's: every element is where b wants it, and b's buffer is no longer */

@@ -1,4 +1,4 @@
-/* Conversions between descriptors (include/relayout.h: rl_desc_convert), as boxes of loops for rl_move, the one strided copy.
+/* Conversions between descriptors (include/relayout.h: rl_move, rl_desc_convert), as boxes of loops for the one move kernel (src/move.h).
  *
  * f32[1,20,2,2] from nchw to nChw16c: both sides are straight lines only within a block of 16 channels, and the last block is not
  * full.  So axis 1 is cut into runs, 1 block of 16 and a rest of 4, and there are two boxes:

@@ -16,7 +16,7 @@ static rl_status reshape_to(rl_call *c, const rl_tensor *t, uint32_t rank, const
         return RL_OK;
     }
     rl_view_reshape(rl_call_make(c, 0, t->dtype, rank, dim), t->rank, t->dim, &view);
-    rl_move(c->rt, &view, t);
+    rl_tensor_move(c->rt, &view, t);
     return RL_OK;
 }
 
