@@ -178,18 +178,22 @@ static bool plan_mix(rl_move_plan *p, rl_mix_plan *m) {
 
 static void plan_tiles(rl_move_plan *p) {
     uint32_t i = (uint32_t)__builtin_ctz(p->size);
-    int64_t most = RL_BUFFER / p->size;
     bool wide = i < RL_LEN(p->k->wide) && p->k->wide[i].fn && p->ly * p->size < LINE && p->lx * p->size >= LINE;
     p->block = wide ? p->k->wide[i].fn : p->k->block[i].fn;
     p->kx = wide ? p->k->wide[i].kx : p->k->block[i].kx;
     p->ky = wide ? p->k->wide[i].ky : p->k->block[i].ky;
-    p->tx = RL_MIN(p->lx, RL_MIN(RL_TILE, 512 / (int64_t)p->size));
-    p->ty = RL_MIN(p->ly, RL_MIN(RL_TILE, most / p->tx));
-    if (p->ty < p->ly) p->ty = RL_MAX(p->ty * p->size / LINE, 1) * LINE / p->size;
     bool together = p->lx == p->kx && p->y[0].to == p->lx * p->size && p->y[0].n % p->ky == 0;
     p->direct = wide || together || p->size >= 4;
     p->store = together ? RL_TOGETHER : RL_APART;
     p->chunk = rl_move_tiles;
+}
+
+/* Tiles as large as the buffer lets them be: the more bytes of a page are used at a time, the fewer pages are looked up. */
+static void size_tiles(rl_move_plan *p) {
+    int64_t size = p->size, most = p->direct ? INT64_MAX : RL_BUFFER / size;
+    p->tx = RL_MIN(p->lx, RL_MIN(RL_TILE_MOST, RL_MAX((p->direct ? 1024 : 512) / size, p->kx)));
+    p->ty = RL_MIN(p->ly, RL_MIN(RL_TILE_MOST, most / p->tx));
+    if (p->ty < p->ly) p->ty = RL_MAX(p->ty * size / LINE, 1) * LINE / size;
 }
 
 static void count_tiles(rl_move_plan *p) {
@@ -214,15 +218,35 @@ static void choose(rl_move_plan *p, rl_mix_plan *m) {
     else if (size && last->to == size && last->from == 0) plan_rows(p, true);
     else if (!size || !p->k->block[__builtin_ctz(p->size)].fn || !split(p)) plan_runs(p);
     else if (!plan_mix(p, m)) plan_tiles(p);
-    if (p->chunk != rl_move_mixes) count_tiles(p);
 }
 
 /* What is written past the cache must be whole lines, but for long rows, whose ends are not. */
+/* Reading straight on is what counts where writing goes past the cache: the loops are sorted by the `from` side, too. */
+static void read_straight(rl_move_plan *p) {
+    if (p->chunk == rl_move_rows) {
+        insert(p->loop, p->n++, p->x[0]);
+        insert(p->loop, p->n++, p->y[0]);
+    }
+    for (uint32_t i = 1; i < p->n; i++)
+        for (uint32_t k = i; k && magnitude(p->loop[k - 1].from) < magnitude(p->loop[k].from); k--) {
+            rl_loop x = p->loop[k];
+            p->loop[k] = p->loop[k - 1], p->loop[k - 1] = x;
+        }
+    if (p->chunk == rl_move_rows) {
+        while (p->n > 1 && p->loop[p->n - 1].n == 1) p->n--;
+        p->x[0] = take(p, p->n - 1);
+        p->y[0] = (rl_loop){1, 0, 0};
+        p->lx = p->x[0].n, p->ly = 1;
+        p->tx = RL_MAX(PIECE / p->row, 1);
+    }
+}
+
 static void choose_stream(rl_move_plan *p, int64_t bytes) {
     bool aligned = is_aligned(p);
     p->stream = p->size && p->k->fence && bytes >= STREAM;
     if (p->chunk == rl_move_rows) p->stream = p->stream && (aligned || p->row >= 4 * LINE);
     if (p->chunk == rl_move_mixes) p->stream = p->stream && p->mix->by_line && aligned;
+    if (p->stream) read_straight(p);
     if (p->chunk != rl_move_tiles) return;
     if (p->stream) {
         p->direct = p->direct && aligned && p->k->isa == RL_ISA_AVX512 && p->store != RL_TOGETHER;
@@ -251,15 +275,18 @@ static void to_bytes(rl_move_plan *p) {
 
 static void walk(void *arg, int64_t first, int64_t end) {
     const rl_move_plan *p = arg;
+    rl_tile t;
     int64_t index[RL_BOX_LOOPS] = {0}, to = 0, from = 0, left = first / p->inner.n, at = first % p->inner.n;
     for (uint32_t i = p->n; i-- > 0; left /= p->loop[i].n) {
         index[i] = left % p->loop[i].n;
         to += index[i] * p->loop[i].to;
         from += index[i] * p->loop[i].from;
     }
+    t.b = (rl_block){-1, 0, -1, 0};
+    t.row = t.nrow = 0;
     while (first < end) {
         int64_t count = RL_MIN(p->inner.n - at, end - first);
-        p->chunk(p, to, from, at, count);
+        p->chunk(p, &t, to, from, at, count);
         first += count;
         at = 0;
         for (uint32_t i = p->n; i-- > 0;) {
@@ -314,6 +341,8 @@ void rl_box_move(const rl_box *given, const rl_threads *threads) {
     start(&p, &b);
     choose(&p, &m);
     choose_stream(&p, total * b.bits / 8);
+    if (p.chunk == rl_move_tiles) size_tiles(&p);
+    if (p.chunk != rl_move_mixes) count_tiles(&p);
     units = p.inner.n;
     for (uint32_t i = 0; i < p.n; i++) units *= p.loop[i].n;
     if (!threads || b.bits < 8) walk(&p, 0, units); /* two small elements may share a byte */

@@ -7,7 +7,7 @@
 #define RL_MOVE_KERNEL_H
 #include "move.h"
 
-enum { RL_TILE = 1024, RL_BUFFER = 32 << 10 }; /* of a tile: most elements in X, and in Y; most bytes */
+enum { RL_TILE_MOST = 1024, RL_BUFFER = 128 << 10 }; /* of a tile: most elements in X, and in Y; most bytes */
 
 /* How whole blocks are written: row by row; past the cache (rows of whole lines only); as one where ky rows of kx follow each other. */
 typedef enum { RL_APART, RL_STREAM, RL_TOGETHER } rl_store;
@@ -44,8 +44,15 @@ const rl_move_kernels *rl_move_kernels_of(rl_isa want);
 const rl_move_kernels *rl_move_kernels_x86(rl_isa want);
 
 typedef struct rl_move_plan rl_move_plan;
+/* Tables of the tile at hand, which the next one perhaps has too. from x0, y0 on, nx by ny. */
+typedef struct { int64_t x0, nx, y0, ny; } rl_block;
+typedef struct {
+    rl_block b;                    /* of which fx and ty are */
+    int64_t fx[RL_TILE_MOST], ty[RL_TILE_MOST];
+    int64_t row, nrow, at[RL_TILE_MOST]; /* rows of the buffer: nrow, of `row` bytes each */
+} rl_tile;
 /* Indices first .. first+count-1 of the grid's innermost loop, whose other loops stand at these places. */
-typedef void rl_chunk_fn(const rl_move_plan *p, int64_t to, int64_t from, int64_t first, int64_t count);
+typedef void rl_chunk_fn(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count);
 
 struct rl_move_plan {
     const rl_move_kernels *k;

@@ -5,12 +5,10 @@
 
 /* ---- blocks of X and Y ---- */
 
-/* Tile i: from x0, y0 on, nx by ny. */
-typedef struct { int64_t x0, nx, y0, ny; } block;
-
-static block block_of(const rl_move_plan *p, int64_t i) {
-    int64_t across = (p->lx - 1) / p->tx + 1, x0 = i % across * p->tx, y0 = i / across * p->ty;
-    return (block){x0, RL_MIN(p->tx, p->lx - x0), y0, RL_MIN(p->ty, p->ly - y0)};
+static rl_block block_of(const rl_move_plan *p, int64_t i) {
+    int64_t across = (p->lx - 1) / p->tx + 1, down = (p->ly - 1) / p->ty + 1;
+    int64_t x0 = (p->stream ? i / down : i % across) * p->tx, y0 = (p->stream ? i % down : i / across) * p->ty;
+    return (rl_block){x0, RL_MIN(p->tx, p->lx - x0), y0, RL_MIN(p->ty, p->ly - y0)};
 }
 
 typedef void line_fn(const rl_move_plan *p, int64_t to, int64_t from, int64_t n);
@@ -19,7 +17,7 @@ typedef void line_fn(const rl_move_plan *p, int64_t to, int64_t from, int64_t n)
 static void each_line(const rl_move_plan *p, int64_t to, int64_t from, int64_t first, int64_t count, line_fn *fn) {
     const rl_loop *x = &p->x[0], *y = &p->y[0];
     for (int64_t i = first; i < first + count; i++) {
-        block b = block_of(p, i);
+        rl_block b = block_of(p, i);
         for (int64_t k = b.y0; k < b.y0 + b.ny; k++) fn(p, to + b.x0 * x->to + k * y->to, from + b.x0 * x->from + k * y->from, b.nx);
     }
 }
@@ -30,7 +28,8 @@ static void copy_rows(const rl_move_plan *p, int64_t to, int64_t from, int64_t n
     p->k->rows(p->to + to, p->x[0].to, p->from + from, p->x[0].from, n, p->row, p->stream);
 }
 
-void rl_move_rows(const rl_move_plan *p, int64_t to, int64_t from, int64_t first, int64_t count) {
+void rl_move_rows(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
+    (void)t;
     each_line(p, to, from, first, count, copy_rows);
 }
 
@@ -47,7 +46,8 @@ static void fill_rows(const rl_move_plan *p, int64_t to, int64_t from, int64_t n
     }
 }
 
-void rl_move_fill(const rl_move_plan *p, int64_t to, int64_t from, int64_t first, int64_t count) {
+void rl_move_fill(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
+    (void)t;
     each_line(p, to, from, first, count, fill_rows);
 }
 
@@ -72,10 +72,8 @@ static void place(const rl_loop *l, uint32_t n, bool to_side, int64_t first, int
     }
 }
 
-typedef struct { block b; int64_t row, nrow, fx[RL_TILE], ty[RL_TILE], at[RL_TILE]; } tile; /* at: rows of the buffer, nrow of `row` bytes */
-
 /* The rows that come after this block are asked for while it is turned. */
-static void turn(const rl_move_plan *p, const tile *t, char *to, const int64_t *ty, const char *from, rl_store how) {
+static void turn(const rl_move_plan *p, const rl_tile *t, char *to, const int64_t *ty, const char *from, rl_store how) {
     for (int64_t x = 0; x < t->b.nx; x += p->kx) {
         int64_t nx = RL_MIN(t->b.nx - x, (int64_t)p->kx), next = p->ahead ? RL_MIN(x + 2 * (int64_t)p->kx, t->b.nx) : 0;
         for (int64_t y = 0; y < t->b.ny; y += p->ky) {
@@ -86,7 +84,7 @@ static void turn(const rl_move_plan *p, const tile *t, char *to, const int64_t *
 }
 
 /* Through a buffer that holds the rows of `to`: those that follow each other there are written as one. */
-static void buffer_tile(const rl_move_plan *p, tile *t, char *to, const char *from) {
+static void buffer_tile(const rl_move_plan *p, rl_tile *t, char *to, const char *from) {
     _Alignas(64) char buffer[RL_BUFFER];
     int64_t row = t->b.nx * p->size;
     for (int64_t y = row == t->row ? t->nrow : 0; y < t->b.ny; y++) t->at[y] = y * row;
@@ -101,19 +99,16 @@ static void buffer_tile(const rl_move_plan *p, tile *t, char *to, const char *fr
     }
 }
 
-void rl_move_tiles(const rl_move_plan *p, int64_t to, int64_t from, int64_t first, int64_t count) {
-    tile t;
-    t.b = (block){-1, 0, -1, 0};
-    t.row = t.nrow = 0;
+void rl_move_tiles(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
     for (int64_t i = first; i < first + count; i++) {
-        block b = block_of(p, i);
-        if (b.x0 != t.b.x0) place(p->x, p->nx, false, b.x0, b.nx, t.fx);
-        if (b.y0 != t.b.y0) place(p->y, p->ny, true, b.y0, b.ny, t.ty);
-        t.b = b;
+        rl_block b = block_of(p, i);
+        if (b.x0 != t->b.x0) place(p->x, p->nx, false, b.x0, b.nx, t->fx);
+        if (b.y0 != t->b.y0) place(p->y, p->ny, true, b.y0, b.ny, t->ty);
+        t->b = b;
         char *out = p->to + to + b.x0 * p->size;
         const char *in = p->from + from + b.y0 * p->size;
-        if (p->direct) turn(p, &t, out, t.ty, in, p->store);
-        else buffer_tile(p, &t, out, in);
+        if (p->direct) turn(p, t, out, t->ty, in, p->store);
+        else buffer_tile(p, t, out, in);
     }
 }
 
@@ -156,8 +151,9 @@ static void mix_rows(const rl_move_plan *p, char *to, const char *from, int64_t 
     }
 }
 
-void rl_move_mixes(const rl_move_plan *p, int64_t to, int64_t from, int64_t first, int64_t count) {
+void rl_move_mixes(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
     const rl_mix_plan *m = p->mix;
+    (void)t;
     if (!m->by_line) mix_rows(p, p->to + to + first * p->inner.to, p->from + from + first * p->inner.from, count);
     else mix(m, p->k, p->to + to + first * m->to.step, p->from + from + first * m->from.step, RL_MIN(count * 64, m->row - first * 64), p->stream);
 }
@@ -187,7 +183,8 @@ static void run(const rl_move_plan *p, int64_t to, int64_t from, int64_t n) {
             rl_set_bits(p->to, b->to_at + to + i * ts, b->bits, rl_get_bits(p->from, b->from_at + from + i * fs, b->bits));
 }
 
-void rl_move_runs(const rl_move_plan *p, int64_t to, int64_t from, int64_t first, int64_t count) {
+void rl_move_runs(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
+    (void)t;
     each_line(p, to, from, first, count, run);
 }
 
