@@ -12,7 +12,7 @@ typedef struct { rl_dtype to, from; } types; /* where numbers are converted */
 typedef struct {
     const rl_desc *to, *from; /* from NULL: one element, everywhere */
     int64_t low[RL_DESC_RANK], high[RL_DESC_RANK]; /* the indices to move */
-    rl_box box;
+    rl_nest nest;
     const rl_threads *threads;
 } mover;
 
@@ -45,7 +45,7 @@ static units units_of(const mover *b, uint32_t a) {
 
 static void push(mover *b, uint32_t a, int64_t n, int64_t at, int64_t step) {
     if (n == 1) return;
-    b->box.loop[b->box.n++] = (rl_loop){n, rl_desc_step(b->to, a, at + step) - rl_desc_step(b->to, a, at),
+    b->nest.loop[b->nest.n++] = (rl_loop){n, rl_desc_step(b->to, a, at + step) - rl_desc_step(b->to, a, at),
                              b->from ? rl_desc_step(b->from, a, at + step) - rl_desc_step(b->from, a, at) : 0};
 }
 
@@ -68,32 +68,32 @@ static int64_t push_run(mover *b, uint32_t a, const units *u, int64_t at) {
 
 static void move_axes(mover *b, uint32_t a, int64_t to, int64_t from) {
     if (a == b->to->rank) {
-        b->box.to_at = to;
-        b->box.from_at = from;
-        rl_box_move(&b->box, b->threads);
+        b->nest.to_at = to;
+        b->nest.from_at = from;
+        rl_nest_move(&b->nest, b->threads);
         return;
     }
     units u = units_of(b, a);
-    uint32_t n = b->box.n;
+    uint32_t n = b->nest.n;
     for (int64_t at = b->low[a], run; at < b->high[a]; at += run) {
         run = push_run(b, a, &u, at);
         move_axes(b, a + 1, to + rl_desc_step(b->to, a, at), b->from ? from + rl_desc_step(b->from, a, at) : 0);
-        b->box.n = n;
+        b->nest.n = n;
     }
 }
 
 /* ---- what others call ---- */
 
 void rl_move_line(int32_t dtype, void *out, int64_t out_at, int64_t out_step, const void *in, int64_t in_at, int64_t in_step, int64_t n) {
-    rl_box b = {.to = out, .from = in, .to_at = out_at, .from_at = in_at, .bits = rl_dtype_bits((rl_dtype)dtype), .n = 1,
+    rl_nest b = {.to = out, .from = in, .to_at = out_at, .from_at = in_at, .bits = rl_dtype_bits((rl_dtype)dtype), .n = 1,
                 .loop = {{n, out_step, in_step}}};
-    rl_box_move(&b, NULL);
+    rl_nest_move(&b, NULL);
 }
 
 /* The padding is what has axis a beyond its dim, and the axes before it within theirs, for each a. */
 static void zero(const rl_desc *d, void *out, bool elements, const rl_threads *threads) {
     static const char none[16];
-    mover b = {.to = d, .box = {.to = out, .from = none, .bits = rl_desc_bits(d)}, .threads = threads};
+    mover b = {.to = d, .nest = {.to = out, .from = none, .bits = rl_desc_bits(d)}, .threads = threads};
     for (uint32_t a = 0; a <= d->rank; a++) {
         if (a == d->rank && !elements) break;
         for (uint32_t i = 0; i < d->rank; i++) {
@@ -144,13 +144,13 @@ static void convert_run(const void *how, void *to, int64_t to_at, int64_t to_ste
 static rl_status move(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin, const rl_threads *threads,
                       rl_error *e) {
     types t = {(rl_dtype)to->dtype, (rl_dtype)from->dtype};
-    mover b = {.to = to, .from = from, .box = {.to = out, .from = in, .bits = rl_desc_bits(to)}, .threads = threads};
+    mover b = {.to = to, .from = from, .nest = {.to = out, .from = in, .bits = rl_desc_bits(to)}, .threads = threads};
     RL_TRY(check_pair(to, from, e));
     if (t.to != t.from) {
         if (!is_number(to->dtype) || !is_number(from->dtype))
             return rl_desc_fail(e, RL_EUSAGE, "elements of type %s cannot become %s", rl_dtype_name(t.from), rl_dtype_name(t.to));
-        b.box.convert = convert_run;
-        b.box.how = &t;
+        b.nest.convert = convert_run;
+        b.nest.how = &t;
     }
     memcpy(b.high, to->dim, to->rank * sizeof *to->dim);
     RL_TRY(check_buffers(to, out, nout, from, in, nin, e));

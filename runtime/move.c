@@ -1,13 +1,13 @@
-/* Moves of tensors: boxes for the move kernel (src/move.h) with the run's threads. */
+/* Moves of tensors: nests for the move kernel (src/move.h) with the run's threads. */
 #include "rt.h"
 
 void rl_tensor_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
-    rl_box b = {.to = dst->mem->p, .from = src->mem->p, .to_at = dst->offset, .from_at = src->offset, .bits = rl_elem_bits(dst->dtype),
+    rl_nest b = {.to = dst->mem->p, .from = src->mem->p, .to_at = dst->offset, .from_at = src->offset, .bits = rl_elem_bits(dst->dtype),
                 .n = dst->rank};
     rl_threads threads = rl_pool_threads(rt->pool);
     for (uint32_t i = 0; i < dst->rank; i++) b.loop[i] = (rl_loop){dst->dim[i], dst->stride[i], src->stride[i]};
     rt->moved += rl_bytes_of(dst->dtype, rl_numel(dst));
-    rl_box_move(&b, &threads);
+    rl_nest_move(&b, &threads);
 }
 
 void rl_fill(rl_rt *rt, const rl_tensor *dst, const void *value) {

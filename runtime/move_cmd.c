@@ -59,8 +59,8 @@ static grid_case sized(const grid_case *c, int64_t nbyte, int64_t size) {
     return x;
 }
 
-static rl_box box_of(const grid_case *c, uint32_t size, void *to, const void *from, rl_isa isa) {
-    rl_box b = {.to = to, .from = from, .bits = 8 * size, .n = c->rank, .isa = isa};
+static rl_nest nest_of(const grid_case *c, uint32_t size, void *to, const void *from, rl_isa isa) {
+    rl_nest b = {.to = to, .from = from, .bits = 8 * size, .n = c->rank, .isa = isa};
     int64_t stride[RANK], step = 1;
     for (uint32_t i = c->rank; i-- > 0; step *= c->dim[i]) stride[i] = step;
     step = 1;
@@ -76,7 +76,7 @@ static void copy_bytes(void *arg, int64_t from, int64_t to) {
 }
 
 /* Seconds of one move and of one memcpy. */
-static void measure(rl_box *b, int64_t nbyte, const rl_threads *threads, double *move, double *copy) {
+static void measure(rl_nest *b, int64_t nbyte, const rl_threads *threads, double *move, double *copy) {
     int64_t times = RL_MAX(1, (4 << 20) / nbyte);
     int rounds = nbyte > 64 << 20 ? 4 : 9;
     bytes all = {b->to, b->from};
@@ -86,7 +86,7 @@ static void measure(rl_box *b, int64_t nbyte, const rl_threads *threads, double 
         double t0 = now(alone);
         for (int64_t k = 0; k < times; k++) threads->run(threads->pool, nbyte, 1 << 20, copy_bytes, &all);
         double t1 = now(alone);
-        for (int64_t k = 0; k < times; k++) rl_box_move(b, threads);
+        for (int64_t k = 0; k < times; k++) rl_nest_move(b, threads);
         double t2 = now(alone);
         *copy = fmin(*copy, (t1 - t0) / (double)times);
         *move = fmin(*move, (t2 - t1) / (double)times);
@@ -118,7 +118,7 @@ static void run_point(const line *l, const grid_case *c, uint32_t size, void *to
                       mean *past) {
     double move, copy;
     int64_t nbyte = bytes_of(c, size);
-    rl_box b = box_of(c, size, to, from, l->isa);
+    rl_nest b = nest_of(c, size, to, from, l->isa);
     measure(&b, nbyte, threads, &move, &copy);
     printf("%-15s %4u %10.3f %10.3f %8.2f %8.2f %7.3f\n", c->name, size, (double)nbyte * 1e-6, move * 1e3, (double)nbyte / move * 1e-9,
            (double)nbyte / copy * 1e-9, copy / move);

@@ -16,7 +16,7 @@ enum {
 
 /* ---- loops ---- */
 
-static bool is_nothing(const rl_box *b) {
+static bool is_nothing(const rl_nest *b) {
     for (uint32_t i = 0; i < b->n; i++)
         if (b->loop[i].n == 0) return true;
     return false;
@@ -39,8 +39,8 @@ static uint32_t merge(rl_loop *l, uint32_t n) {
 }
 
 /* In b: loops as the kernels want them. */
-static void straighten(rl_box *b) {
-    rl_loop in[RL_BOX_LOOPS];
+static void straighten(rl_nest *b) {
+    rl_loop in[RL_NEST_LOOPS];
     uint32_t n = 0;
     memcpy(in, b->loop, b->n * sizeof *in);
     for (uint32_t i = 0; i < b->n; i++) {
@@ -57,7 +57,7 @@ static void straighten(rl_box *b) {
 }
 
 /* Elements smaller than a byte, where they come and go in whole bytes. */
-static void widen_bits(rl_box *b) {
+static void widen_bits(rl_nest *b) {
     uint32_t per = b->bits ? 8 / b->bits : 0;
     if (b->bits >= 8 || b->n == 0) return;
     rl_loop *last = &b->loop[b->n - 1];
@@ -258,9 +258,9 @@ static void choose_stream(rl_move_plan *p, int64_t bytes) {
 
 /* Loops in bytes, and a run of 2, 4, 8 or 16 bytes as one element. */
 static void to_bytes(rl_move_plan *p) {
-    p->size = p->box->bits / 8;
-    p->to += p->box->to_at * p->size;
-    p->from += p->box->from_at * p->size;
+    p->size = p->nest->bits / 8;
+    p->to += p->nest->to_at * p->size;
+    p->from += p->nest->from_at * p->size;
     for (uint32_t i = 0; i < p->n; i++) p->loop[i].to *= p->size, p->loop[i].from *= p->size;
     if (p->n == 0) return;
     const rl_loop *last = &p->loop[p->n - 1];
@@ -276,13 +276,13 @@ static void to_bytes(rl_move_plan *p) {
 static void walk(void *arg, int64_t first, int64_t end) {
     const rl_move_plan *p = arg;
     rl_tile t;
-    int64_t index[RL_BOX_LOOPS] = {0}, to = 0, from = 0, left = first / p->inner.n, at = first % p->inner.n;
+    int64_t index[RL_NEST_LOOPS] = {0}, to = 0, from = 0, left = first / p->inner.n, at = first % p->inner.n;
     for (uint32_t i = p->n; i-- > 0; left /= p->loop[i].n) {
         index[i] = left % p->loop[i].n;
         to += index[i] * p->loop[i].to;
         from += index[i] * p->loop[i].from;
     }
-    t.b = (rl_block){-1, 0, -1, 0};
+    t.b = (rl_patch){-1, 0, -1, 0};
     t.row = t.nrow = 0;
     while (first < end) {
         int64_t count = RL_MIN(p->inner.n - at, end - first);
@@ -300,19 +300,19 @@ static void walk(void *arg, int64_t first, int64_t end) {
 }
 
 /* One run of bytes needs no plan. */
-static bool is_plain(const rl_box *b) {
+static bool is_plain(const rl_nest *b) {
     if (b->convert || b->bits < 8 || b->n > 1) return false;
     return b->n == 0 || (b->loop[0].to == 1 && b->loop[0].from == 1 && b->loop[0].n * b->bits / 8 < PIECE);
 }
 
-static void copy_plain(const rl_box *b) {
+static void copy_plain(const rl_nest *b) {
     int64_t size = b->bits / 8;
     memcpy((char *)b->to + b->to_at * size, (const char *)b->from + b->from_at * size, (size_t)((b->n ? b->loop[0].n : 1) * size));
 }
 
-static void start(rl_move_plan *p, const rl_box *b) {
+static void start(rl_move_plan *p, const rl_nest *b) {
     p->k = rl_move_kernels_of(b->isa);
-    p->box = b;
+    p->nest = b;
     p->to = b->to;
     p->from = b->from;
     p->size = 0;
@@ -324,13 +324,13 @@ static void start(rl_move_plan *p, const rl_box *b) {
     if (!b->convert && b->bits >= 8) to_bytes(p);
 }
 
-void rl_box_move(const rl_box *given, const rl_threads *threads) {
-    rl_box b;
+void rl_nest_move(const rl_nest *given, const rl_threads *threads) {
+    rl_nest b;
     rl_mix_plan m;
     rl_move_plan p;
     int64_t total = 1, units;
     if (is_nothing(given)) return;
-    memcpy(&b, given, offsetof(rl_box, loop) + given->n * sizeof *b.loop);
+    memcpy(&b, given, offsetof(rl_nest, loop) + given->n * sizeof *b.loop);
     straighten(&b);
     if (!b.convert) widen_bits(&b);
     if (is_plain(&b)) {

@@ -1,9 +1,9 @@
 /* The one move kernel: every copy of elements from one place in memory to others goes through here.
  *
- * A box is a nest of loops; each has a count and a step, in elements, on both sides.  f32[4,6] transposed, into f32[6,4]:
+ * A nest of loops: each has a count and a step, in elements, on both sides.  f32[4,6] transposed, into f32[6,4]:
  *
- *     rl_box b = {.to = y, .from = x, .bits = 32, .n = 2, .loop = {{6, 4, 1}, {4, 1, 6}}};
- *     rl_box_move(&b, NULL);                                    y[4 i + j] = x[i + 6 j],  i < 6, j < 4
+ *     rl_nest b = {.to = y, .from = x, .bits = 32, .n = 2, .loop = {{6, 4, 1}, {4, 1, 6}}};
+ *     rl_nest_move(&b, NULL);                                    y[4 i + j] = x[i + 6 j],  i < 6, j < 4
  *
  * The order of the loops does not matter, and no two elements may have the same place on the `to` side.  A step of 0 on the `from`
  * side repeats, a negative one goes backwards.  What happens with it:
@@ -27,7 +27,7 @@
 #include "base.h"
 
 typedef struct { int64_t n, to, from; } rl_loop; /* steps in elements */
-enum { RL_BOX_LOOPS = 64 };
+enum { RL_NEST_LOOPS = 64 };
 
 /* n elements from element from_at on, one every from_step, to to_at .. likewise; of other types than `to` has. */
 typedef void rl_run_fn(const void *how, void *to, int64_t to_at, int64_t to_step, const void *from, int64_t from_at, int64_t from_step,
@@ -49,12 +49,12 @@ typedef struct {
     const void *how;        /* for convert */
     rl_isa isa;
     uint32_t n;
-    rl_loop loop[RL_BOX_LOOPS];
-} rl_box;
+    rl_loop loop[RL_NEST_LOOPS];
+} rl_nest;
 
 /* threads NULL: the caller's alone. */
-void rl_box_move(const rl_box *b, const rl_threads *threads);
-/* What rl_box_move takes for `want` on this processor. */
+void rl_nest_move(const rl_nest *b, const rl_threads *threads);
+/* What rl_nest_move takes for `want` on this processor. */
 rl_isa rl_isa_here(rl_isa want);
 
 /* Element k of packed elements of 2 or 4 bits. */

@@ -1,4 +1,4 @@
-/* What the files of the move kernel share: the plan that move.c makes of a box, and the kernels of a processor.
+/* What the files of the move kernel share: the plan that move.c makes of a nest, and the kernels of a processor.
  *
  * A tile of the loops X (side by side on the `to` side) and Y (side by side on the `from` side) has a row of `from` for each x and
  * a row of `to` for each y.  The kernels get where those rows begin as tables, so X and Y may be several loops each: in the
@@ -45,9 +45,9 @@ const rl_move_kernels *rl_move_kernels_x86(rl_isa want);
 
 typedef struct rl_move_plan rl_move_plan;
 /* Tables of the tile at hand, which the next one perhaps has too. from x0, y0 on, nx by ny. */
-typedef struct { int64_t x0, nx, y0, ny; } rl_block;
+typedef struct { int64_t x0, nx, y0, ny; } rl_patch;
 typedef struct {
-    rl_block b;                    /* of which fx and ty are */
+    rl_patch b;                    /* of which fx and ty are */
     int64_t fx[RL_TILE_MOST], ty[RL_TILE_MOST];
     int64_t row, nrow, at[RL_TILE_MOST]; /* rows of the buffer: nrow, of `row` bytes each */
 } rl_tile;
@@ -56,18 +56,18 @@ typedef void rl_chunk_fn(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t 
 
 struct rl_move_plan {
     const rl_move_kernels *k;
-    const rl_box *box;
+    const rl_nest *nest;
     char *to;
     const char *from;
     uint32_t size;          /* bytes of an element; 0: smaller than a byte, or converted: all steps are elements then, else bytes */
     uint32_t n;             /* the loops outside, outermost first */
-    rl_loop loop[RL_BOX_LOOPS];
+    rl_loop loop[RL_NEST_LOOPS];
     rl_loop inner;          /* the grid's innermost loop; steps of 0: tiles, or lines of a mix */
     int64_t bytes;          /* of one index of it, for the threads' pieces */
     rl_chunk_fn *chunk;
     int64_t row;            /* rows, fill: bytes */
     uint32_t nx, ny;        /* the loops of X and Y, innermost first; rows, fill, runs: one each */
-    rl_loop x[RL_BOX_LOOPS], y[RL_BOX_LOOPS];
+    rl_loop x[RL_NEST_LOOPS], y[RL_NEST_LOOPS];
     int64_t lx, ly, tx, ty; /* counts of X and Y; of them in a tile */
     bool stream;            /* past the cache */
     bool direct, ahead;     /* tiles: without the buffer; with prefetches */

@@ -5,10 +5,10 @@
 
 /* ---- blocks of X and Y ---- */
 
-static rl_block block_of(const rl_move_plan *p, int64_t i) {
+static rl_patch block_of(const rl_move_plan *p, int64_t i) {
     int64_t across = (p->lx - 1) / p->tx + 1, down = (p->ly - 1) / p->ty + 1;
     int64_t x0 = (p->stream ? i / down : i % across) * p->tx, y0 = (p->stream ? i % down : i / across) * p->ty;
-    return (rl_block){x0, RL_MIN(p->tx, p->lx - x0), y0, RL_MIN(p->ty, p->ly - y0)};
+    return (rl_patch){x0, RL_MIN(p->tx, p->lx - x0), y0, RL_MIN(p->ty, p->ly - y0)};
 }
 
 typedef void line_fn(const rl_move_plan *p, int64_t to, int64_t from, int64_t n);
@@ -17,7 +17,7 @@ typedef void line_fn(const rl_move_plan *p, int64_t to, int64_t from, int64_t n)
 static void each_line(const rl_move_plan *p, int64_t to, int64_t from, int64_t first, int64_t count, line_fn *fn) {
     const rl_loop *x = &p->x[0], *y = &p->y[0];
     for (int64_t i = first; i < first + count; i++) {
-        rl_block b = block_of(p, i);
+        rl_patch b = block_of(p, i);
         for (int64_t k = b.y0; k < b.y0 + b.ny; k++) fn(p, to + b.x0 * x->to + k * y->to, from + b.x0 * x->from + k * y->from, b.nx);
     }
 }
@@ -55,7 +55,7 @@ void rl_move_fill(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, i
 
 /* Where elements first .. first+count-1 of these loops are, on one side. */
 static void place(const rl_loop *l, uint32_t n, bool to_side, int64_t first, int64_t count, int64_t *at) {
-    int64_t index[RL_BOX_LOOPS], step[RL_BOX_LOOPS], here = 0, left = first;
+    int64_t index[RL_NEST_LOOPS], step[RL_NEST_LOOPS], here = 0, left = first;
     for (uint32_t i = 0; i < n; i++, left /= l[i - 1].n) {
         index[i] = left % l[i].n;
         step[i] = to_side ? l[i].to : l[i].from;
@@ -101,7 +101,7 @@ static void buffer_tile(const rl_move_plan *p, rl_tile *t, char *to, const char 
 
 void rl_move_tiles(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
     for (int64_t i = first; i < first + count; i++) {
-        rl_block b = block_of(p, i);
+        rl_patch b = block_of(p, i);
         if (b.x0 != t->b.x0) place(p->x, p->nx, false, b.x0, b.nx, t->fx);
         if (b.y0 != t->b.y0) place(p->y, p->ny, true, b.y0, b.ny, t->ty);
         t->b = b;
@@ -174,7 +174,7 @@ static void copy_run(char *to, int64_t ts, const char *from, int64_t fs, int64_t
 }
 
 static void run(const rl_move_plan *p, int64_t to, int64_t from, int64_t n) {
-    const rl_box *b = p->box;
+    const rl_nest *b = p->nest;
     int64_t ts = p->x[0].to, fs = p->x[0].from;
     if (p->size) copy_run(p->to + to, ts, p->from + from, fs, n, p->size);
     else if (b->convert) b->convert(b->how, p->to, b->to_at + to, ts, p->from, b->from_at + from, fs, n);

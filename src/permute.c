@@ -1,13 +1,13 @@
-/* A permutation as a box of the move kernel: see permute.h. */
+/* A permutation as a nest of the move kernel: see permute.h. */
 #include "permute.h"
 
 #include "move.h"
 
 void rl_permute(void *out, const void *in, uint32_t rank, const int64_t *dim, const uint32_t *perm, uint32_t bits) {
-    rl_box b = {.to = out, .from = in, .bits = bits, .n = rank};
+    rl_nest b = {.to = out, .from = in, .bits = bits, .n = rank};
     int64_t stride[RL_PERMUTE_MAXRANK], step = 1;
     for (uint32_t i = rank; i-- > 0; step *= dim[i]) stride[i] = step;
     step = 1;
     for (uint32_t i = rank; i-- > 0; step *= dim[perm[i]]) b.loop[i] = (rl_loop){dim[perm[i]], step, stride[perm[i]]};
-    rl_box_move(&b, NULL);
+    rl_nest_move(&b, NULL);
 }

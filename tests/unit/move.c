@@ -1,7 +1,7 @@
 /* The move kernel against brute force, for every set of kernels that this processor has: move [STEP].  STEP (default 7) takes every
  * 7th shape; 1 takes all.
  *
- * Brute force walks the box's loops one element at a time; the whole buffers are compared, so what lies around the elements must stay
+ * Brute force walks the nest's loops one element at a time; the whole buffers are compared, so what lies around the elements must stay
  * as it is. Both buffers end where a page begins that cannot be touched: a byte too far is a crash. */
 #include "../../src/move.h"
 
@@ -36,7 +36,7 @@ static void put(uint8_t *p, int64_t k, const uint8_t *q, int64_t j, uint32_t bit
     p[k * bits / 8] = (uint8_t)((p[k * bits / 8] & ~(((1u << bits) - 1) << at)) | x << at);
 }
 
-static void brute(const rl_box *b, uint32_t i, int64_t to, int64_t from) {
+static void brute(const rl_nest *b, uint32_t i, int64_t to, int64_t from) {
     if (i == b->n) {
         put(want, to, b->from, from, b->bits);
         return;
@@ -45,13 +45,13 @@ static void brute(const rl_box *b, uint32_t i, int64_t to, int64_t from) {
 }
 
 /* Bytes up to the last element. */
-static size_t reach(const rl_box *b, bool to_side) {
+static size_t reach(const rl_nest *b, bool to_side) {
     int64_t last = to_side ? b->to_at : b->from_at;
     for (uint32_t i = 0; i < b->n; i++) last += RL_MAX((b->loop[i].n - 1) * (to_side ? b->loop[i].to : b->loop[i].from), 0);
     return (size_t)((last + 1) * b->bits + 7) / 8;
 }
 
-static void check_box(rl_box *b) {
+static void check_nest(rl_nest *b) {
     size_t bytes = reach(b, true);
     rl_threads t = {in_pieces, NULL};
     uint8_t *to = out + MOST - bytes;
@@ -63,7 +63,7 @@ static void check_box(rl_box *b) {
         if (rl_isa_here(isas[i]) != isas[i]) continue;
         memset(to, 0x5a, bytes);
         b->isa = isas[i];
-        rl_box_move(b, next(2) ? &t : NULL);
+        rl_nest_move(b, next(2) ? &t : NULL);
         bool same = memcmp(to, want, bytes) == 0;
         if (!same) {
             fprintf(stderr, "isa %d, %u bits at %lld from %lld:", (int)isas[i], b->bits, (long long)b->to_at, (long long)b->from_at);
@@ -77,13 +77,13 @@ static void check_box(rl_box *b) {
 
 /* A dense array of these dims, permuted. */
 static void check_permuted(uint32_t rank, const int64_t *dim, const uint32_t *perm, uint32_t bits) {
-    rl_box b = {.bits = bits, .n = rank};
+    rl_nest b = {.bits = bits, .n = rank};
     int64_t stride[8], step = 1;
     for (uint32_t i = rank; i-- > 0; step *= dim[i]) stride[i] = step;
     step = 1;
     for (uint32_t i = rank; i-- > 0; step *= dim[perm[i]]) b.loop[i] = (rl_loop){dim[perm[i]], step, stride[perm[i]]};
     b.to_at = next(9), b.from_at = next(9);
-    check_box(&b);
+    check_nest(&b);
 }
 
 /* perm becomes the next one; false after the last. */
@@ -157,7 +157,7 @@ TEST(large) {
 /* Gaps, repeats, steps backwards. */
 TEST(loops) {
     for (uint32_t k = 0; k < 40000 / step; k++) {
-        rl_box b = {.bits = sizes[next(RL_LEN(sizes))], .n = next(6)};
+        rl_nest b = {.bits = sizes[next(RL_LEN(sizes))], .n = next(6)};
         int64_t to = 1, low = 0, tlow = 0;
         for (uint32_t i = 0; i < b.n; i++) {
             int64_t n = 1 + next(i < 2 ? 40 : 4), gap = next(3) ? 0 : next(4);
@@ -174,13 +174,13 @@ TEST(loops) {
         }
         if ((to + 16) * b.bits / 8 > MOST) continue;
         b.from_at = next(3) - low, b.to_at = next(3) + tlow;
-        check_box(&b);
+        check_nest(&b);
     }
 }
 
 TEST(nothing) {
-    rl_box b = {.bits = 32, .n = 2, .loop = {{3, 4, 1}, {0, 1, 3}}};
-    check_box(&b);
+    rl_nest b = {.bits = 32, .n = 2, .loop = {{3, 4, 1}, {0, 1, 3}}};
+    check_nest(&b);
 }
 
 static uint8_t *guarded(void) {
