@@ -86,11 +86,17 @@ static bool ends_here(const rl_call *c, uint32_t i) {
     return false;
 }
 
+bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t) {
+    const rl_tensor *x = rl_call_in(c, i);
+    return x && x->kind == RL_TENSOR && x->mem->ref == 1 && !x->mem->borrowed && ends_here(c, i) &&
+           rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
+}
+
 rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim) {
     for (uint32_t i = 0; i < RL_MIN(nover, c->nin); i++) {
         const rl_tensor *x = rl_call_in(c, i);
-        if (!x || x->kind != RL_TENSOR || x->mem->ref != 1 || x->mem->borrowed || !ends_here(c, i)) continue;
-        bool fits = x->rank == rank && rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
+        if (!x || !rl_call_may_write(c, i, t)) continue;
+        bool fits = x->rank == rank;
         for (uint32_t k = 0; k < rank; k++) fits = fits && x->dim[k] == dim[k];
         if (!fits || !rl_is_dense(x)) continue;
         rl_tensor y = *x;

@@ -86,11 +86,11 @@ static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_text *o
     rl_exec *x;
     dump d = {rt, o->output_dir};
     rl_tensor *in = rl_new(&g->mem, rl_tensor, g->input.n + 1), *made = rl_new(&g->mem, rl_tensor, g->output.n + 1);
+    if (o->dump_all) rt->watch = dump_value, rt->user = &d;
     RL_TRY(rl_exec_new(rt, g, &x));
     RL_TRY(rl_run_inputs(rt, g, o, o->seed, in));
     if (o->output_dir && mkdir(o->output_dir, 0777) != 0 && errno != EEXIST)
         return rl_fail(g->ctx, RL_EIO, "%s: %s", o->output_dir, strerror(errno));
-    if (o->dump_all) rt->watch = dump_value, rt->user = &d;
     RL_TRY(rl_exec_run(x, in, made));
     return write_outputs(rt, g, o, made, out);
 }
@@ -101,7 +101,7 @@ rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out) {
         rl_rt_free(rt);
         return RL_ENOMEM;
     }
-    rt = rl_rt_new(g->ctx, &rl_backend_cpu, o->threads);
+    rt = rl_rt_new_for(g->ctx, !o->reference, o->threads);
     rl_status s = run_with(rt, g, o, out);
     rl_rt_free(rt);
     return s;

@@ -11,6 +11,7 @@ typedef struct {
     bool dump_all;            /* write every value, not outputs only */
     uint32_t threads, runs;   /* 0: 1; bench: see there */
     void (*progress)(uint32_t done, uint32_t all); /* bench: after each run, once a second has passed; NULL: nobody is told */
+    bool reference;           /* run, bench: reference kernels only */
     uint64_t seed;
     double rtol, atol;        /* verify */
     bool corners;             /* verify: two runs more, with the numbers at the edges of the float types (values.h) among the others */

@@ -9,6 +9,7 @@ source "$(dirname "$0")/setup.sh"
 need_packages
 need_python
 need_browser || say "Chromium cannot be had: the page of relayout report is not opened in a browser"
+need_onednn || say "no oneDNN: the fast kernels are not tested"
 build build -DRL_WERROR=ON
 
 logs=build/test-logs
@@ -60,7 +61,8 @@ py cases-generic test_cases.py --target generic
 py zoo-onnx test_zoo.py --target onnx
 py zoo-generic test_zoo.py --target generic
 py zoo-fused test_zoo.py --target fused
-py backend-run test_backend_run.py --at-least 2004
+py backend-run test_backend_run.py --at-least 2004 --kernels reference
+py backend-run-fast test_backend_run.py --at-least 2004 --kernels fast
 py backend test_backend.py --fraction "${BACKEND_FRACTION:-1}"
 suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-200}" --limit 5
 others

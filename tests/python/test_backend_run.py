@@ -5,6 +5,7 @@
   test_backend_run.py                       all of it
   test_backend_run.py softmax reshape       cases whose name contains one of these
   test_backend_run.py --at-least 1000       fails when fewer pass
+  test_backend_run.py --kernels reference   without oneDNN
 
 A case that is not supported must be refused with status 5 before anything runs; any other failure is listed by name. Prints how many
 fail for each op or reason.
@@ -55,11 +56,11 @@ def run(i):
                 import onnx
                 model = onnx.load(case)
                 inputs = common.random_inputs(model, seed=1)
-                got = RelayoutBackend.prepare(model, program=PROGRAM, path=case).run(inputs)
+                got = RelayoutBackend.prepare(model, program=PROGRAM, path=case, options=OPTIONS).run(inputs)
                 Runner.assert_similar_outputs(common.run_ort(case, inputs), got, 1e-3, 1e-4)
                 return name, kind, "", False
             model, data = test_backend.model_of(case)
-            prepared = RelayoutBackend.prepare(model, program=PROGRAM, limit=TIME)
+            prepared = RelayoutBackend.prepare(model, program=PROGRAM, limit=TIME, options=OPTIONS)
             for given, expected in test_backend.data_of(case, model):
                 if name in RANDOM:
                     same_kind(expected, prepared.run(given))
@@ -91,12 +92,16 @@ DIFFER = {
 
 
 def main():
-    global PROGRAM
+    global PROGRAM, OPTIONS
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("names", nargs="*")
+    p.add_argument("--kernels", choices=common.KERNELS, default="fast")
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer cases pass")
     args = p.parse_args()
-    PROGRAM = common.program(args)
+    PROGRAM, OPTIONS = common.program(args), ("--kernels", args.kernels)
+    if args.kernels == "fast" and not common.has_onednn(PROGRAM):
+        print("skipped: there is no oneDNN")
+        return common.closing(0, 0, 1)
     test_backend.load_cases()
     cases = test_backend.CASES
     chosen = [i for i, c in enumerate(cases) if not args.names or any(x in c[0] for x in args.names)]
