@@ -30,6 +30,7 @@ struct rl_exec {
     rl_tensor *constant; /* [value] RL_ABSENT where it is none */
     struct rl_plan *plan; /* of the last run; NULL for bodies */
     rl_cost *cost;       /* [step] NULL: not measured */
+    rl_tensor *place;    /* [value] where it is to be if it is made in that order, RL_ABSENT: anywhere; NULL: all anywhere */
     uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */
 };
 
