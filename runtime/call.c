@@ -4,6 +4,7 @@
 
 #include "../src/onnx.h"
 #include "../src/wire.h"
+#include "device.h"
 #include "exec.h"
 #include "kernels.h"
 #include "plan.h"
@@ -40,6 +41,7 @@ static const rl_tensor *no_number(rl_call *c, uint32_t i, rl_dtype t) {
 
 const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
+    if (x && x->mem && x->mem->on != &rl_backend_cpu) return rl_device_number(c, i, t);
     if (!x || (x->kind == RL_TENSOR && x->dtype == t)) return rl_call_dense(c, i);
     if (x->kind != RL_TENSOR || !is_number(x->dtype) || !is_number(t)) return no_number(c, i, t);
     rl_tensor *y = rl_call_temp(c, t, x->rank, x->dim);
@@ -68,6 +70,7 @@ void rl_call_give(rl_call *c, uint32_t i, rl_tensor t) {
 static rl_tensor new_output(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim) {
     const rl_plan *p = c->frame->up ? NULL : c->frame->x->plan;
     uint32_t b = p && p->arena && rl_has(c->node->out[i]) ? p->block_of[c->node->out[i].i] : RL_NONE;
+    if (b != RL_NONE && p->arena->on != c->rt->on) b = RL_NONE;
     return b == RL_NONE ? rl_tensor_new(c->rt, t, rank, dim) : rl_tensor_new_in(c->rt, p->arena, p->block[b].at, t, rank, dim);
 }
 
@@ -89,7 +92,7 @@ static bool ends_here(const rl_call *c, uint32_t i) {
 rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim) {
     for (uint32_t i = 0; i < RL_MIN(nover, c->nin); i++) {
         const rl_tensor *x = rl_call_in(c, i);
-        if (!x || x->kind != RL_TENSOR || x->mem->ref != 1 || x->mem->borrowed || !ends_here(c, i)) continue;
+        if (!x || x->kind != RL_TENSOR || x->mem->on != c->rt->on || x->mem->ref != 1 || x->mem->borrowed || !ends_here(c, i)) continue;
         bool fits = x->rank == rank && rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
         for (uint32_t k = 0; k < rank; k++) fits = fits && x->dim[k] == dim[k];
         if (!fits || !rl_is_dense(x)) continue;

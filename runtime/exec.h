@@ -6,12 +6,16 @@
 #define RL_EXEC_H
 #include "rt.h"
 
+/* With a device: on it; a view, or a move by what moves there; on the host, with all that it read; on the host for want of a kernel */
+typedef enum { RL_RAN_NOT, RL_RAN_DEVICE, RL_RAN_VIEW, RL_RAN_HOST, RL_RAN_FALLBACK } rl_place_of_step;
+
 typedef struct rl_step {
     rl_node node;
     struct { const rl_kernel **p; uint32_t n, cap; } kernel; /* candidates, in table order */
     rl_exec **body;            /* one per attribute; NULL where it is no graph */
     struct { uint32_t *p; uint32_t n, cap; } last; /* values that go after it */
     struct { rl_tensor **p; uint32_t n, cap; } temp; /* what the kernel at work made for itself */
+    rl_place_of_step place;    /* where it ran last; with a device only */
 } rl_step;
 
 /* What a step cost in all runs since: bytes of its inputs and outputs unless it only made views; bytes that strided copies wrote. */
@@ -25,6 +29,7 @@ struct rl_exec {
     uint32_t nstep;
     rl_tensor *constant; /* [value] RL_ABSENT where it is none */
     struct rl_plan *plan; /* of the last run; NULL for bodies */
+    struct rl_replay *replay; /* with a device: NULL until the graph has run */
     rl_cost *cost;       /* [step] NULL: not measured */
     uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */
 };

@@ -58,4 +58,5 @@ static rl_status cpu_sync(rl_rt *rt) {
     return RL_OK;
 }
 
-const rl_backend rl_backend_cpu = {"cpu", table, RL_LEN(table), cpu_alloc, cpu_free, cpu_copy, cpu_copy, cpu_sync};
+const rl_backend rl_backend_cpu = {.name = "cpu", .kernel = table, .nkernel = RL_LEN(table), .alloc = cpu_alloc, .free = cpu_free,
+                                   .put = cpu_copy, .get = cpu_copy, .sync = cpu_sync};

@@ -4,6 +4,7 @@
  * written as straight as possible; what is left is an outer walk over rows and one inner loop of a fixed element size. */
 #include <string.h>
 
+#include "device.h"
 #include "number.h"
 
 typedef struct {
@@ -98,7 +99,7 @@ static void copy_rows(void *arg, int64_t first, int64_t end) {
 void rl_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
     plan p;
     int64_t rows = 1, n = rl_numel(dst);
-    if (n == 0) return;
+    if (n == 0 || rl_device_moves(rt, dst, src)) return;
     make_plan(&p, dst, src);
     for (uint32_t i = 0; i + 1 < p.rank; i++) rows *= p.dim[i];
     rt->moved += rl_bytes_of(dst->dtype, n);
@@ -107,7 +108,8 @@ void rl_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
 }
 
 void rl_fill(rl_rt *rt, const rl_tensor *dst, const void *value) {
-    rl_storage s = {.rt = rt, .on = rt->on, .p = (void *)(uintptr_t)value, .ref = 1, .borrowed = true};
+    if (rl_device_fills(rt, dst, value)) return;
+    rl_storage s = {.rt = rt, .on = &rl_backend_cpu, .p = (void *)(uintptr_t)value, .ref = 1, .borrowed = true};
     rl_tensor one = {.kind = RL_TENSOR, .dtype = dst->dtype, .mem = &s}, all;
     uint64_t moved = rt->moved;
     if (rl_view_expand(&one, dst->rank, dst->dim, &all)) rl_move(rt, dst, &all);

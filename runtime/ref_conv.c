@@ -32,8 +32,7 @@ rl_status rl_ref_conv(rl_call *c) {
 
 /* ---- ConvTranspose ---- */
 
-/* The window that slides over the *output*: its in is what ConvTranspose makes, its out what it takes. */
-static rl_status transpose_window(rl_call *c, const rl_tensor *x, const int64_t *kernel, rl_window *w) {
+rl_status rl_conv_transpose_window(rl_call *c, const rl_tensor *x, const int64_t *kernel, rl_window *w) {
     const int64_t *given, *extra;
     uint32_t ngiven, nextra;
     RL_TRY(rl_window_attrs(c, x->rank - 2, kernel, w));
@@ -66,7 +65,7 @@ rl_status rl_ref_conv_transpose(rl_call *c) {
     const rl_tensor *x = rl_call_as(c, 0, t), *k = rl_call_as(c, 1, t);
     if (x->rank < 3 || k->rank != x->rank || group < 1 || x->dim[1] != k->dim[0] || k->dim[0] % group)
         return rl_call_fail(c, RL_EMODEL, "input and weights do not fit");
-    RL_TRY(transpose_window(c, x, k->dim + 2, &w));
+    RL_TRY(rl_conv_transpose_window(c, x, k->dim + 2, &w));
     int64_t m = k->dim[1], ch = k->dim[0] / group, taps = rl_window_count(w.kernel, w.r), small = rl_window_count(w.out, w.r);
     RL_TRY(rl_call_dims(c, 2, (int64_t[]){m, group}));
     RL_TRY(make_dims(c, x->dim[0], m * group, w.r, w.in, dim));

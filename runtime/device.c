@@ -1,0 +1,322 @@
+/* Runs with a device besides the CPU: see device.h. */
+#include "device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "plan.h"
+
+/* ---- copies between the two ---- */
+
+static void note(rl_rt *rt, rl_status s) {
+    if (s != RL_OK && rt->failed == RL_OK) rt->failed = s;
+}
+
+static rl_tensor new_on(rl_rt *rt, const rl_backend *b, const rl_tensor *like) {
+    const rl_backend *was = rt->on;
+    rt->on = b;
+    rl_tensor y = rl_tensor_new(rt, like->dtype, like->rank, like->dim);
+    rt->on = was;
+    return y;
+}
+
+static void copy_across(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
+    size_t nbyte = rl_bytes_of(src->dtype, rl_numel(src));
+    if (!nbyte) return;
+    if (dst->mem->on == rt->device) {
+        note(rt, rt->device->put(rt, rl_data(dst), rl_data(src), nbyte));
+        rt->put += nbyte;
+    } else {
+        note(rt, rt->device->get(rt, rl_data(dst), rl_data(src), nbyte));
+        rt->got += nbyte;
+    }
+}
+
+rl_tensor rl_tensor_on(rl_rt *rt, const rl_tensor *t, const rl_backend *b) {
+    if (t->kind != RL_TENSOR || t->dtype == RL_STRING || t->mem->on == b) return rl_tensor_keep(t);
+    const rl_backend *was = rt->on;
+    rt->on = t->mem->on;
+    rl_tensor dense = rl_contiguous(rt, t);
+    rt->on = was;
+    rl_tensor y = new_on(rt, b, t);
+    copy_across(rt, &y, &dense);
+    rl_tensor_drop(&dense);
+    return y;
+}
+
+bool rl_device_moves(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
+    const rl_backend *d = rt->device, *to = dst->mem->on, *from = src->mem->on;
+    if (!d || (to != d && from != d)) return false;
+    if (to == from) {
+        rt->moved += rl_bytes_of(dst->dtype, rl_numel(dst));
+        note(rt, d->move(rt, dst, src));
+        return true;
+    }
+    if (rl_is_dense(dst) && rl_is_dense(src)) {
+        copy_across(rt, dst, src);
+        return true;
+    }
+    rl_tensor there = rl_tensor_on(rt, src, to);
+    rl_move(rt, dst, &there);
+    rl_tensor_drop(&there);
+    return true;
+}
+
+bool rl_device_fills(rl_rt *rt, const rl_tensor *dst, const void *value) {
+    if (!rt->device || dst->mem->on != rt->device) return false;
+    note(rt, rt->device->fill(rt, dst, value));
+    return true;
+}
+
+/* ---- inputs ---- */
+
+/* A temporary of the node, dropped with those that its kernel makes. */
+static const rl_tensor *keep_temp(rl_call *c, rl_tensor t) {
+    rl_tensor *p = rl_new(c->tmp, rl_tensor, 1);
+    *p = t;
+    rl_push(c->tmp, c->step->temp, p);
+    return p;
+}
+
+enum { KNOWN = 1 << 16 /* bytes; larger ones than these are kept only where they are constants */ };
+
+void *rl_call_keep(rl_call *c, const void *host, size_t nbyte, bool lasts) {
+    void *p = c->rt->device->keep(c->rt, host, nbyte, lasts);
+    if (!p) rl_no_memory(c->rt->ctx);
+    return p;
+}
+
+/* Bytes of the model, or few: they go to the device once. */
+static rl_tensor kept_tensor(rl_call *c, const rl_tensor *t, bool lasts) {
+    size_t nbyte = rl_bytes_of(t->dtype, rl_numel(t));
+    void *p = rl_call_keep(c, rl_data(t), nbyte, lasts);
+    rl_tensor y = rl_tensor_borrow(c->rt, t->dtype, t->rank, t->dim, p, nbyte);
+    y.mem->on = c->rt->device;
+    return y;
+}
+
+const rl_tensor *rl_call_here(rl_call *c, uint32_t i) {
+    const rl_tensor *t = rl_call_in(c, i);
+    if (!t || t->kind != RL_TENSOR || t->mem->on == c->rt->device) return t;
+    const rl_backend *was = c->rt->on;
+    c->rt->on = &rl_backend_cpu;
+    rl_tensor dense = rl_contiguous(c->rt, t);
+    c->rt->on = was;
+    bool keep = rl_has(c->node->in[i]) && &c->frame->x->constant[c->node->in[i].i] == t;
+    size_t nbyte = rl_bytes_of(t->dtype, rl_numel(t));
+    rl_tensor y = nbyte && (keep || nbyte <= KNOWN) ? kept_tensor(c, &dense, keep) : rl_tensor_on(c->rt, &dense, c->rt->device);
+    rl_tensor_drop(&dense);
+    return keep_temp(c, y);
+}
+
+const rl_tensor *rl_here_dense(rl_call *c, const rl_tensor *t) {
+    return !t || rl_is_dense(t) ? t : keep_temp(c, rl_contiguous(c->rt, t));
+}
+
+const rl_tensor *rl_device_number(rl_call *c, uint32_t i, rl_dtype t) {
+    const rl_backend *was = c->rt->on;
+    const rl_tensor *x = keep_temp(c, rl_tensor_on(c->rt, rl_call_in(c, i), &rl_backend_cpu));
+    if (x->kind != RL_TENSOR || x->dtype == t) return x;
+    c->rt->on = &rl_backend_cpu;
+    rl_tensor y = rl_tensor_new(c->rt, t, x->rank, x->dim);
+    c->rt->on = was;
+    rl_convert(c->rt, &y, x, true);
+    return keep_temp(c, y);
+}
+
+/* ---- one node ---- */
+
+bool rl_device_has(const rl_rt *rt, const rl_kernel *k) {
+    return rt->device && k >= rt->device->kernel && k < rt->device->kernel + rt->device->nkernel;
+}
+
+static bool is_there(const rl_call *c, const rl_tensor *t) {
+    return t && t->kind == RL_TENSOR && t->mem->on == c->rt->device;
+}
+
+bool rl_device_wants(const rl_call *c) {
+    for (uint32_t i = 0; i < c->nin; i++)
+        if (is_there(c, rl_call_in(c, i))) return true;
+    return false;
+}
+
+static rl_status done(rl_rt *rt, const rl_call *c, rl_status s) {
+    rt->on = &rl_backend_cpu;
+    if (s == RL_OK && rt->failed != RL_OK) {
+        char why[600];
+        snprintf(why, sizeof why, "%.500s", rt->ctx->error);
+        return rl_call_fail(c, rt->failed, "%s", why);
+    }
+    return s;
+}
+
+rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
+    rl_rt *rt = c->rt;
+    rt->on = rt->device;
+    c->arg = k->arg;
+    c->declined = false;
+    s->place = RL_RAN_DEVICE;
+    return done(rt, c, k->fn(c));
+}
+
+/* What the CPU's kernel wants with its inputs: their dims only; to look at them another way, or to move them; their elements. */
+typedef enum { DIMS, MOVES, ELEMENTS } reading;
+
+static reading reading_of(const rl_kernel *k) {
+    static const struct { rl_kernel_fn *fn; reading r; } rows[] = {
+        {rl_ref_shape, DIMS}, {rl_ref_size, DIMS}, {rl_ref_identity, MOVES}, {rl_ref_reshape, MOVES}, {rl_ref_flatten, MOVES},
+        {rl_ref_squeeze, MOVES}, {rl_ref_unsqueeze, MOVES}, {rl_ref_transpose, MOVES}, {rl_ref_expand, MOVES}, {rl_ref_slice, MOVES},
+        {rl_ref_split, MOVES}, {rl_ref_depth_space, MOVES}, {rl_ref_concat, MOVES}, {rl_ref_tile, MOVES}};
+    for (size_t i = 0; i < RL_LEN(rows); i++)
+        if (rows[i].fn == k->fn) return rows[i].r;
+    return ELEMENTS;
+}
+
+static void bring_inputs(rl_call *c) {
+    for (uint32_t i = 0; i < c->nin; i++) {
+        const rl_tensor *t = rl_call_in(c, i);
+        if (is_there(c, t)) ((const rl_tensor **)(uintptr_t)c->in)[i] = keep_temp(c, rl_tensor_on(c->rt, t, &rl_backend_cpu));
+    }
+}
+
+rl_status rl_device_host_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
+    bool there = rl_device_wants(c), body = c->frame->up != NULL;
+    reading r = body ? ELEMENTS : reading_of(k);
+    s->place = !there ? RL_RAN_HOST : r == ELEMENTS ? RL_RAN_FALLBACK : RL_RAN_VIEW;
+    if (there && r == ELEMENTS) bring_inputs(c);
+    c->rt->on = there && r == MOVES ? c->rt->device : &rl_backend_cpu;
+    return done(c->rt, c, k->fn(c));
+}
+
+rl_status rl_device_wait(rl_rt *rt) {
+    return rt->device ? rt->device->sync(rt) : RL_OK;
+}
+
+/* ---- a run ---- */
+
+typedef struct rl_replay {
+    rl_tensor *in, *out;   /* where the recording reads and writes; RL_ABSENT: not used */
+    rl_tensor *there, *made; /* of a run without it */
+    void *recording;       /* NULL: not yet, or it cannot be */
+    bool possible;
+} rl_replay;
+
+/* Small integers are sizes and the like, which the host wants; strings and sequences have no other place. */
+static bool goes_there(const rl_tensor *t) {
+    return t->kind == RL_TENSOR && t->dtype != RL_STRING && !(t->dtype == RL_I64 && t->rank <= 1 && rl_numel(t) <= 8);
+}
+
+static void drop_all(rl_tensor *t, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) rl_tensor_drop(&t[i]);
+}
+
+static void forget(rl_exec *x, rl_replay *r) {
+    if (r->recording) x->rt->device->forget(x->rt, r->recording);
+    r->recording = NULL;
+    drop_all(r->in, x->g->input.n);
+    drop_all(r->out, x->g->output.n);
+}
+
+static rl_replay *replay_of(rl_exec *x) {
+    if (x->replay) return x->replay;
+    x->replay = rl_new(&x->g->mem, rl_replay, 1);
+    x->replay->in = rl_new(&x->g->mem, rl_tensor, x->g->input.n + 1);
+    x->replay->out = rl_new(&x->g->mem, rl_tensor, x->g->output.n + 1);
+    x->replay->there = rl_new(&x->g->mem, rl_tensor, x->g->input.n + 1);
+    x->replay->made = rl_new(&x->g->mem, rl_tensor, x->g->output.n + 1);
+    return x->replay;
+}
+
+/* Whether a run did nothing that a recording cannot: all inputs were on the device, and nothing was copied between its nodes. */
+static bool was_pure(const rl_exec *x, const rl_tensor *in) {
+    for (uint32_t i = 0; i < x->g->input.n; i++)
+        if (in[i].kind != RL_ABSENT && !goes_there(&in[i])) return false;
+    for (uint32_t i = 0; i < x->nstep; i++)
+        if (x->step[i].place == RL_RAN_FALLBACK) return false;
+    return x->rt->put == 0 && x->rt->got == 0 && !x->rt->watch && !x->cost;
+}
+
+static void take_inputs(rl_exec *x, const rl_tensor *in, rl_tensor *there) {
+    for (uint32_t i = 0; i < x->g->input.n; i++)
+        there[i] = goes_there(&in[i]) ? rl_tensor_on(x->rt, &in[i], x->rt->device) : rl_tensor_keep(&in[i]);
+}
+
+/* The recording is made by running once more; what it says is then done by the first replay. */
+static rl_status record(rl_exec *x, rl_replay *r, const rl_tensor *in) {
+    rl_rt *rt = x->rt;
+    take_inputs(x, in, r->in);
+    RL_TRY(rt->failed);
+    RL_TRY(rt->device->sync(rt));
+    RL_TRY(rt->device->record(rt));
+    rt->random = 1;
+    rl_status s = rl_exec_frame(x, NULL, r->in, x->g->input.n, r->out, x->g->output.n), end = rt->device->record_end(rt, &r->recording);
+    return s == RL_OK ? end : s;
+}
+
+static rl_status replay(rl_exec *x, rl_replay *r, const rl_tensor *in) {
+    for (uint32_t i = 0; i < x->g->input.n; i++)
+        if (in[i].kind == RL_TENSOR) rl_move(x->rt, &r->in[i], &in[i]);
+    RL_TRY(x->rt->failed);
+    return x->rt->device->replay(x->rt, r->recording);
+}
+
+static rl_status run_once(rl_exec *x, rl_replay *r, const rl_tensor *in) {
+    take_inputs(x, in, r->there);
+    RL_TRY(x->rt->failed);
+    x->rt->put = x->rt->got = 0;
+    x->rt->random = 1;
+    RL_TRY(rl_exec_frame(x, NULL, r->there, x->g->input.n, r->made, x->g->output.n));
+    r->possible = was_pure(x, in);
+    drop_all(r->there, x->g->input.n);
+    return x->rt->failed;
+}
+
+static rl_status give_outputs(rl_exec *x, const rl_tensor *made, rl_tensor *out) {
+    for (uint32_t i = 0; i < x->g->output.n; i++) out[i] = rl_tensor_on(x->rt, &made[i], &rl_backend_cpu);
+    RL_TRY(x->rt->failed);
+    return x->rt->device->sync(x->rt);
+}
+
+rl_status rl_device_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
+    rl_replay *r = replay_of(x);
+    uint32_t version = x->plan ? x->plan->version : 0;
+    rl_plan_make(x, in);
+    if (version != x->plan->version) {
+        forget(x, r);
+        r->possible = false;
+    }
+    bool again = r->possible && !x->rt->watch && !x->cost && x->rt->device->record;
+    if (again && !r->recording) RL_TRY(record(x, r, in));
+    if (again) {
+        RL_TRY(replay(x, r, in));
+        return give_outputs(x, r->out, out);
+    }
+    RL_TRY(run_once(x, r, in));
+    RL_TRY(give_outputs(x, r->made, out));
+    drop_all(r->made, x->g->output.n);
+    return RL_OK;
+}
+
+bool rl_device_replays(const rl_exec *x) {
+    return x->replay && x->replay->recording;
+}
+
+/* ---- what is said about it ---- */
+
+void rl_device_report(const rl_exec *x, rl_text *out) {
+    static const char *const places[] = {"not reached", "on it", "as views or moves", "on the host", "on the host for want of a kernel"};
+    uint32_t n[RL_RAN_FALLBACK + 1] = {0};
+    if (!x->rt->device) return;
+    for (uint32_t i = 0; i < x->nstep; i++) n[x->step[i].place]++;
+    rl_put(out, "%s; nodes", x->rt->device->describe(x->rt));
+    for (uint32_t p = RL_RAN_DEVICE; p <= RL_RAN_FALLBACK; p++) rl_put(out, "%s %s: %u", p > RL_RAN_DEVICE ? "," : "", places[p], n[p]);
+    for (uint32_t i = 0, k = 0; i < x->nstep; i++) {
+        const char *type = rl_nod(x->g, x->step[i].node)->type;
+        bool known = x->step[i].place != RL_RAN_FALLBACK;
+        for (uint32_t j = 0; j < i && !known; j++) known = x->step[j].place == RL_RAN_FALLBACK && rl_nod(x->g, x->step[j].node)->type == type;
+        if (!known) rl_put(out, "%s%s", k++ ? " " : " (", type);
+        if (i + 1 == x->nstep && k) rl_put(out, ")");
+    }
+    rl_put(out, "\n");
+}
