@@ -19,7 +19,9 @@ static bool fits(const rl_tensor *t) {
 /* ---- Conv, ConvTranspose ---- */
 
 static rl_p_conv conv_of(const rl_tensor *x, const rl_tensor *k, const rl_tensor *bias, const rl_tensor *y, const rl_window *w, bool transposed) {
-    rl_p_conv p = {.y = rl_data(y), .x = rl_data(x), .w = rl_data(k), .bias = bias ? rl_data(bias) : NULL, .r = w->r, .transposed = transposed};
+    rl_p_conv p;
+    memset(&p, 0, sizeof p); /* gaps too: dnn.c compares bytes */
+    p.y = rl_data(y), p.x = rl_data(x), p.w = rl_data(k), p.bias = bias ? rl_data(bias) : NULL, p.r = w->r, p.transposed = transposed;
     for (uint32_t i = 0; i < w->r; i++) {
         p.in[i] = (int32_t)(transposed ? w->out[i] : w->in[i]);
         p.out[i] = rl_divisor_of((uint32_t)y->dim[2 + i]);

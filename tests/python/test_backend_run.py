@@ -55,11 +55,11 @@ def run(i):
                 import onnx
                 model = onnx.load(case)
                 inputs = common.random_inputs(model, seed=1)
-                got = RelayoutBackend.prepare(model, program=PROGRAM, path=case).run(inputs)
+                got = RelayoutBackend.prepare(model, program=PROGRAM, path=case, options=OPTIONS).run(inputs)
                 Runner.assert_similar_outputs(common.run_ort(case, inputs), got, 1e-3, 1e-4)
                 return name, kind, "", False
             model, data = test_backend.model_of(case)
-            prepared = RelayoutBackend.prepare(model, program=PROGRAM, limit=TIME)
+            prepared = RelayoutBackend.prepare(model, program=PROGRAM, limit=TIME, options=OPTIONS)
             for given, expected in test_backend.data_of(case, model):
                 if name in RANDOM:
                     same_kind(expected, prepared.run(given))
@@ -91,12 +91,14 @@ DIFFER = {
 
 
 def main():
-    global PROGRAM
+    global PROGRAM, OPTIONS
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("names", nargs="*")
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer cases pass")
+    p.add_argument("--device", help="of relayout run: cuda")
     args = p.parse_args()
     PROGRAM = common.program(args)
+    OPTIONS = ("--device", args.device) if args.device else ()
     test_backend.load_cases()
     cases = test_backend.CASES
     chosen = [i for i, c in enumerate(cases) if not args.names or any(x in c[0] for x in args.names)]

@@ -60,7 +60,7 @@ def run(job):
         model = onnx.load(path)
         inputs = zoo.inputs_of(model)
         start = time.time()
-        got = RelayoutBackend.prepare(model, program=prog, path=path, limit=TIME).run(inputs)
+        got = RelayoutBackend.prepare(model, program=prog, path=path, limit=TIME, options=("--device", args.device) if args.device else ()).run(inputs)
         seconds = time.time() - start
         worst = share_of_bound(common.run_ort(path, inputs), got)
         return name, worst, seconds, "" if worst <= 1 else "outputs differ", False
@@ -74,6 +74,7 @@ def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("names", nargs="*")
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer models agree")
+    p.add_argument("--device", help="of relayout run: cuda")
     args = p.parse_args()
     prog = common.program(args)
     jobs = [(n, args, prog) for n in zoo.chosen(args.names)]

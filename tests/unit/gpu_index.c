@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../cuda/side.h"
 #include "check.h"
 
 static uint64_t next_random(uint64_t *s) {
@@ -218,11 +219,44 @@ TEST(tiles) {
             }
 }
 
+/* ---- operands of cuBLASLt ---- */
+
+/* Element (i, j) of what cuBLASLt makes of the operand: its matrix by columns, turned or not. */
+static int64_t place_of(const rl_side *s, uint64_t i, uint64_t j) {
+    uint64_t row = s->turned ? j : i, column = s->turned ? i : j;
+    if (row >= s->rows || column >= s->columns) CHECK(!"inside the matrix");
+    return (int64_t)row + (int64_t)column * s->ld;
+}
+
+static uint32_t check_side(uint32_t outer, int64_t by_outer, uint32_t k, int64_t by_k, bool first) {
+    rl_side s;
+    if (!rl_side_of(outer, by_outer, k, by_k, first, &s)) return 0;
+    for (uint32_t o = 0; o < outer; o++)
+        for (uint32_t u = 0; u < k; u++) {
+            int64_t got = first ? place_of(&s, o, u) : place_of(&s, u, o); /* b' is n by k, a' is k by m */
+            if (got != o * by_outer + u * by_k) CHECK(!"an operand's element");
+        }
+    return 1;
+}
+
+TEST(sides) {
+    uint32_t taken = 0;
+    for (uint32_t outer = 1; outer <= 5; outer++)
+        for (uint32_t k = 1; k <= 5; k++)
+            for (uint32_t gap = 0; gap < 3; gap++)
+                for (uint32_t first = 0; first < 2; first++) {
+                    CHECK(check_side(outer, 1, k, outer + gap, first) && check_side(outer, k + gap, k, 1, first));
+                    taken += check_side(outer, 2, k, 2 * outer + gap, first);
+                }
+    CHECK(taken < 75); /* of 150, only those where a dim is 1 */
+}
+
 int main(void) {
     RUN(divide);
     RUN(walk);
     RUN(vectors);
     RUN(outer);
     RUN(tiles);
+    RUN(sides);
     return check_done();
 }
