@@ -2,7 +2,7 @@
 # compare.sh [MODEL.onnx ...]: the Transposes that relayout and other optimizers leave, and how long each takes, as a table. Without models:
 # those of models/ and docs/cookbook/.
 #
-# Installs the others, in the versions named below, into build/peers the first time; what cannot be had has a - in its column.
+# It is `relayout compare` for several models. Installs the others, in the versions named below, into build/peers the first time; what cannot be had has a - in its column. Another Python's: RELAYOUT_PYTHON=... relayout compare.
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/setup.sh"
 
 versions=(onnx==1.23.2 onnxruntime==1.31.1 onnxsim==0.8.1 onnxslim==0.1.98 onnxoptimizer==0.4.2)
@@ -18,4 +18,4 @@ if [ "$(cat build/peers/.done 2>/dev/null)" != "${versions[*]}" ]; then
     done
     printf '%s' "${versions[*]}" >build/peers/.done
 fi
-exec build/peers/bin/python bench/compare.py "${models[@]}"
+RELAYOUT_PYTHON=$ROOT/build/peers/bin/python exec python3 bench/compare.py "${models[@]}"

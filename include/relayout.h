@@ -177,8 +177,18 @@ RL_API rl_status rl_model_explain(const rl_model *m, const char *node, const rl_
  *     if (rl_session_run(s, &in, 1, &y, &r) == RL_OK) use((const float *)y[0].data, y[0].dim, y[0].rank);
  *     rl_session_free(s);
  *
- * Arrays are row-major and aligned to their elements, elements smaller than a byte packed as ONNX packs them; those of type 8 (string) are const char *, 0-terminated. */
+ * Arrays are row-major and aligned to their elements, elements smaller than a byte packed as ONNX packs them; those of type 8 (string) are const char *, 0-terminated.
+ *
+ * A sequence of two tensors, and the empty optional, as inputs (and so as outputs):
+ *
+ *     rl_array item[2] = {{NULL, 1, 4, dim, x, sizeof x}, {NULL, 1, 4, dim, y, sizeof y}};
+ *     int64_t two = 2;
+ *     rl_array in[2] = {{"s", RL_ARRAY_SEQUENCE, 1, &two, item, sizeof item}, {"o", RL_ARRAY_NONE, 0, NULL, NULL, 0}};
+ *
+ * An optional that is not empty is its content. */
 typedef struct rl_session rl_session;
+
+enum { RL_ARRAY_NONE = -1, RL_ARRAY_SEQUENCE = -2 }; /* in place of an element type */
 
 typedef struct {
     const char *name;

@@ -32,6 +32,21 @@ const many = (n, one, more = one + "s") => `${n} ${n === 1 ? one : more}`;
 
 // ---- the model: sheets of nodes and values
 
+/* What a node can be looked up by: op and name, op and first output, a tensor that it makes; an input's or output's own name. */
+const plain = op => op.split("::").pop();
+const nameKey = (op, name) => name === null ? "" : `n${op}\n${name}`, outKey = (op, output) => `o${op}\n${output}`;
+const tensorKey = name => `t${name}`, endKey = name => `e${name}`;
+function indexOf(nodes) {
+  const index = new Map(), put = (key, n) => { if (!index.has(key)) index.set(key, n); };
+  for (const n of nodes) {
+    for (const v of n.outs) if (v) put(tensorKey(v.name), n);
+    if (n.kind !== NODE) put(endKey((n.ins[0] ?? n.outs[0])?.name), n);
+    else if (n.name !== null) put(nameKey(plain(n.op), n.name), n);
+    if (n.kind === NODE && n.outs[0]) put(outKey(plain(n.op), n.outs[0].name), n);
+  }
+  return index;
+}
+
 function readSheet(s, view) {
   const text = i => i < 0 ? null : data.strings[i];
   const values = s.values.map(([name, type, constant, path]) => ({ name: text(name), type: text(type), constant: !!constant, path, maker: null, readers: [] }));
@@ -41,9 +56,16 @@ function readSheet(s, view) {
   const sheet = { view, title: text(s.title), width: s.width, height: s.height, nodes, values };
   for (const n of nodes) {
     n.sheet = sheet;
+    n.top = n.y;
+    n.bottom = n.y + n.h;
     for (const v of n.outs) if (v) v.maker = n;
-    for (const v of n.ins) if (v && !v.readers.includes(n)) v.readers.push(n);
+    for (const v of n.ins) if (v && v.readers.at(-1) !== n) v.readers.push(n);
   }
+  for (const v of values) {
+    v.top = v.maker?.bottom;
+    v.bottom = v.readers.reduce((y, n) => Math.max(y, n.top), 0);
+  }
+  sheet.index = indexOf(nodes);
   sheet.moves = nodes.filter(n => n.transpose).sort((a, b) => a.y - b.y || a.x - b.x);
   return sheet;
 }
@@ -67,10 +89,9 @@ function find(view, x) {
   if (!x) return null;
   const title = bodyTitle(x.body);
   const sheets = [...models[view]].sort((a, b) => (b.title === title) - (a.title === title));
+  const key = "tensor" in x ? tensorKey(x.tensor) : x.op ? null : endKey(x.output);
   for (const s of sheets) {
-    const n = "tensor" in x ? s.values.find(v => v.name === x.tensor)?.maker
-      : s.nodes.find(n => x.op ? n.kind === NODE && n.op.split("::").pop() === x.op && ((x.name && n.name === x.name) || n.outs[0]?.name === x.output)
-        : n.kind !== NODE && (n.ins[0] ?? n.outs[0])?.name === x.output);
+    const n = s.index.get(key ?? nameKey(x.op, x.name)) ?? (key ? null : s.index.get(outKey(x.op, x.output)));
     if (n) return n;
   }
   return null;
@@ -102,12 +123,16 @@ function names(n, x) { // is n what explain calls x?
 }
 
 const conversions = data.explain.conversions, transposes = data.explain.transposes;
+const conversionById = new Map(conversions.map(c => [c.id, c]));
 const fateOf = new Map(), conversionOf = new Map(); // node of the picture before -> what became of it; of either picture -> conversion
 for (const t of transposes) {
   t.found = find("before", t.node);
   if (!t.found) continue;
   fateOf.set(t.found, t);
-  for (const id of t.conversions) conversionOf.set(t.found, conversions.find(c => c.id === id));
+  for (const id of t.conversions) {
+    conversionOf.set(t.found, conversionById.get(id));
+    conversionById.get(id).before = t.found;
+  }
 }
 for (const c of conversions) {
   c.maker ??= { name: null, op: null, output: c.tensor }; // an input
@@ -117,7 +142,7 @@ for (const c of conversions) {
   if (c.written) conversionOf.set(c.written, c);
   c.steps = c.paths.flatMap(p => p.steps);
   // explain and the counts take an unknown size for different numbers: where there is a node, the page says what that moves.
-  c.moved = c.written?.moved ?? [...conversionOf].find(([n, x]) => x === c && n.moved >= 0)?.[0].moved ?? c.bytes;
+  c.moved = c.written?.moved ?? c.before?.moved ?? c.bytes;
 }
 
 // ---- state
@@ -127,16 +152,30 @@ const sheetNow = () => models[state.view][state.sheet] ?? models[state.view][0];
 
 // ---- drawing
 
-let shapes = new Map(); // node -> its <g>
-let wires = new Map();  // value -> its <path>
+// Only what is in sight, and a screen above and below, has elements: a graph of any length is as quick as a short one.
+
+let hits = new Set();            // what the search found
+let shapes = new Map();          // node -> its <g>
+let wires = new Map();           // value -> its <path>
+let drawn = { from: 0, to: -1 }; // in the graph's own pixels
 
 function draw() {
-  const s = sheetNow(), world = $("world");
+  drawn = { from: 0, to: -1 };
+  reveal();
+  drawRuler();
+}
+
+function reveal() {
+  const h = canvasSize().h / state.k, top = -state.y / state.k;
+  if (top >= drawn.from && top + h <= drawn.to) return;
+  drawn = { from: top - h, to: top + 2 * h };
+  const s = sheetNow(), world = $("world"), inside = x => x.top <= drawn.to && x.bottom >= drawn.from;
   world.replaceChildren();
   shapes = new Map();
   wires = new Map();
-  for (const v of s?.values ?? []) if (v.path) wires.set(v, add(world, "path", { d: v.path }));
+  for (const v of s?.values ?? []) if (v.path && inside(v)) wires.set(v, add(world, "path", { d: v.path }));
   for (const n of s?.nodes ?? []) {
+    if (!inside(n)) continue;
     const kind = n.transpose ? `move h${heat(n.moved)}` : n.kind !== NODE ? "io" : n.moved >= 0 ? "data" : "";
     const g = add(world, "g", { class: `n ${kind}`, "data-id": n.id, transform: `translate(${n.x} ${n.y})` });
     add(g, "title", {}, label(n) + (n.moved >= 0 ? ` · ${bytes(n.moved)} moved` : ""));
@@ -146,12 +185,12 @@ function draw() {
     shapes.set(n, g);
   }
   mark();
-  drawRuler();
 }
 
 function mark() {
   for (const g of $("world").querySelectorAll(".selected, .path, .end")) g.classList.remove("selected", "path", "end");
   for (const p of $("world").querySelectorAll(".lit")) p.classList.remove("lit");
+  for (const [n, g] of shapes) g.classList.toggle("hit", hits.has(n));
   for (const step of state.lit?.steps ?? []) if (!("tensor" in step)) shapes.get(find(state.view, step))?.classList.add("path");
   for (const x of state.lit ? [state.lit.maker, ...state.lit.readers] : []) shapes.get(find(state.view, x))?.classList.add("end");
   const n = state.selected;
@@ -163,6 +202,7 @@ function show() {
   const { x, y, k } = state;
   $("world").setAttribute("transform", `translate(${x} ${y}) scale(${k})`);
   $("graph").classList.toggle("far", k < 0.42);
+  reveal();
   moveWindow();
 }
 
@@ -257,8 +297,9 @@ function setView(view, sheet = null) {
   const middle = n => Math.hypot((n.x + n.w / 2) * state.k + state.x - w / 2, (n.y + n.h / 2) * state.k + state.y - h / 2);
   const other = models[view][sheet ?? models[view].findIndex(s => s.title === old?.title)] ?? models[view][0];
   // What is in the middle stays in the middle, where it is in both.
-  const twin = n => other?.nodes.find(m => m.kind === n.kind && m.op === n.op && (n.name ? m.name === n.name : m.outs[0]?.name === n.outs[0]?.name));
-  const chosen = state.selected && view !== state.view ? twin(state.selected) : null;
+  const twin = n => other?.index.get(n.kind !== NODE ? endKey((n.ins[0] ?? n.outs[0])?.name) : n.name !== null ? nameKey(plain(n.op), n.name)
+    : outKey(plain(n.op), n.outs[0]?.name)) ?? null;
+  const chosen = state.selected && view !== state.view ? twin(state.selected) : null; // null: nothing that is in both
   let anchor = chosen && state.selected, to = chosen;
   if (!anchor && old && view !== state.view) {
     anchor = [...old.nodes].sort((a, b) => middle(a) - middle(b)).slice(0, 40).find(n => (to = twin(n)));
@@ -327,37 +368,39 @@ function remember() {
 }
 
 function recall() {
-  const [view, name] = decodeURIComponent(location.hash.slice(1)).split(/\/(.*)/s);
-  if (view in models && data.after) state.view = view;
+  const [view, word] = location.hash.slice(1).split(/\/(.*)/s);
+  if (Object.hasOwn(models, view) && data.after) state.view = view;
+  let name = null;
+  try { name = word && decodeURIComponent(word); } catch { /* typed by hand */ }
   return name ? everyNode(state.view).find(n => n.name === name || n.outs[0]?.name === name) : null;
 }
 
 // ---- search
 
-let hits = [], hitAt = -1;
+let found = [], foundAt = -1;
 function search() {
   const word = $("search").value.trim().toLowerCase(), list = $("results");
   const has = s => s !== null && s !== undefined && s.toLowerCase().includes(word);
-  hits = word ? everyNode(state.view).filter(n => has(n.op) || has(n.name) || n.outs.some(v => v && has(v.name)) || n.ins.some(v => v?.constant && has(v.name))) : [];
-  hitAt = -1;
-  for (const [n, g] of shapes) g.classList.toggle("hit", hits.includes(n));
+  found = word ? everyNode(state.view).filter(n => has(n.op) || has(n.name) || n.outs.some(v => v && has(v.name)) || n.ins.some(v => v?.constant && has(v.name))) : [];
+  foundAt = -1;
+  hits = new Set(found);
+  mark();
   list.replaceChildren();
-  hits.slice(0, 60).forEach((n, i) => {
+  found.slice(0, 60).forEach((n, i) => {
     const li = add(list, "li", { role: "option", id: `hit${i}`, onclick: () => { choose(i); closeSearch(); } });
     add(li, "span", {}, n.kind === NODE ? n.op + "  " : "");
     add(li, "small", {}, n.name ?? n.outs.find(v => v)?.name ?? "");
   });
-  if (word) add(list, "li", { "aria-disabled": "true" }, hits.length > 60 ? `${hits.length} found, 60 shown` : hits.length ? `${hits.length} found` : "nothing found");
+  if (word) add(list, "li", { "aria-disabled": "true" }, found.length > 60 ? `${found.length} found, 60 shown` : found.length ? `${found.length} found` : "nothing found");
   list.hidden = !word;
   $("search").setAttribute("aria-expanded", !!word);
 }
 
 function choose(i) {
-  hitAt = (i + hits.length) % hits.length;
-  [...$("results").children].forEach((li, k) => li.setAttribute("aria-selected", k === hitAt));
-  $("results").children[hitAt]?.scrollIntoView({ block: "nearest" });
-  goTo(hits[hitAt], "node");
-  for (const [n, g] of shapes) g.classList.toggle("hit", hits.includes(n));
+  foundAt = (i + found.length) % found.length;
+  [...$("results").children].forEach((li, k) => li.setAttribute("aria-selected", k === foundAt));
+  $("results").children[foundAt]?.scrollIntoView({ block: "nearest" });
+  goTo(found[foundAt], "node");
 }
 
 function closeSearch() {
@@ -398,10 +441,10 @@ const WHAT = { input: "comes in", output: "must go out in", captured: "is read b
 function demandLine(ul, d) {
   const li = add(ul, "li");
   link(li, called(d.node) || d.tensors.join(", "), find("before", d.node));
-  const ways = d.ways.map(w => w.map((o, i) => d.tensors.length > 1 ? `${d.tensors[i]}: ${o}` : o).join("; "));
+  const ways = d.ways.map(w => w.join("; ")), full = d.ways.map(w => w.map((o, i) => `${d.tensors[i]}: ${o}`).join("\n")).join("\nor\n");
   const short = ways.slice(0, 2).map(w => w.length > 48 ? w.slice(0, 46) + "…" : w);
   li.append(` ${WHAT[d.what]} `);
-  add(li, "span", { class: "mono", title: ways.join("\nor ") }, short.join(" or ") + (ways.length > 2 || d.more_ways ? ", …" : ""));
+  add(li, "span", { class: "mono", title: full }, short.join(" or ") + (ways.length > 2 || d.more_ways ? ", …" : ""));
 }
 
 const REMEDY = {
@@ -434,6 +477,7 @@ function card(parent, c) {
     for (const r of c.removed_by.slice(0, 6)) add(list, "li", {}, REMEDY[r.kind](r));
   }
   if (c.written) link(add(e, "p", { class: "why" }, "Written as "), label(c.written), c.written, "stay");
+  else if (data.after) add(e, "p", { class: "why hint" }, "No Transpose in the result is this conversion alone: it is part of other movement there, or several are one.");
 }
 
 function light(c) {
@@ -465,7 +509,7 @@ function fillGone(body) {
       const li = add(list, "li");
       link(li, called(t.node), t.found, "gone");
       if (t.with.length) add(li, "small", {}, (fate === "absorbed" ? "by " : "with ") + t.with.map(called).join(", ") + (t.form ? `, now ${t.form}` : ""));
-      if (t.conversions.length && fate !== "kept") add(li, "small", {}, "conversion of " + t.conversions.map(id => conversions.find(c => c.id === id)?.tensor).join(", "));
+      if (t.conversions.length && fate !== "kept") add(li, "small", {}, "conversion of " + t.conversions.map(id => conversionById.get(id)?.tensor).join(", "));
     }
   }
 }
@@ -517,7 +561,7 @@ function valueRow(table, title, v, to) {
 function twinRow(table, n) {
   if (!data.after || n.kind !== NODE || !n.outs[0]) return;
   const other = n.sheet.view === "before" ? "after" : "before";
-  const twin = find(other, { name: n.name, op: n.op.split("::").pop(), output: n.outs[0].name });
+  const twin = find(other, { name: n.name, op: plain(n.op), output: n.outs[0].name });
   if (!twin?.outs[0] || (n.transpose && !twin)) return;
   const td = row(table, other);
   link(td, label(twin), twin);
@@ -695,9 +739,9 @@ function listen() {
   $("search").addEventListener("focus", () => { if ($("search").value) $("results").hidden = false; });
   $("search").addEventListener("blur", () => setTimeout(closeSearch, 200));
   $("search").addEventListener("keydown", e => {
-    if (!hits.length || !["Enter", "ArrowDown", "ArrowUp"].includes(e.key)) return;
+    if (!found.length || !["Enter", "ArrowDown", "ArrowUp"].includes(e.key)) return;
     e.preventDefault();
-    choose(hitAt + (e.key === "ArrowUp" || e.shiftKey ? -1 : 1));
+    choose(foundAt + (e.key === "ArrowUp" || e.shiftKey ? -1 : 1));
   });
   new ResizeObserver(() => { drawRuler(); show(); }).observe($("canvas"));
 }

@@ -139,21 +139,13 @@ static bool read_node(rl_absorber *a, rl_use u, const rl_permuted *in) {
 /* ---- edits ---- */
 
 static void carry_out(rl_absorber *a, const rl_absorb_edit *e) {
-    rl_value old = rl_nod(a->g, e->node)->in[e->slot];
-    const rl_const *c = rl_val(a->g, old)->data;
-    size_t inner = rl_dtype_bits(c->dtype) / 8, outer = 1, row;
-    for (uint32_t i = 0; i < e->dim; i++) outer *= (size_t)c->dim[i];
-    for (uint32_t i = e->dim + 1; i < c->rank; i++) inner *= (size_t)c->dim[i];
-    uint8_t *to = rl_alloc(&a->g->mem, RL_MAX(c->nbyte, 1u));
-    row = inner * e->n;
-    for (size_t o = 0; o < outer; o++)
-        for (uint32_t i = 0; i < e->n; i++) {
-            size_t there = (size_t)e->to[i];
-            memcpy(to + o * row + (e->from ? i : there) * inner, (const uint8_t *)c->data + o * row + (e->from ? there : i) * inner, inner);
-        }
-    const char *stem = rl_val(a->g, old)->name;
-    rl_value v = rl_graph_const(a->g, rl_graph_fresh_name(a->g, stem ? stem : "rl"), c->dtype, c->rank, c->dim, to, c->nbyte);
-    rl_graph_set_input(a->g, e->node, e->slot, v);
+    const int64_t *from = e->to;
+    if (!e->from) {
+        int64_t *p = rl_new(a->tmp, int64_t, e->n);
+        for (uint32_t i = 0; i < e->n; i++) p[e->to[i]] = i;
+        from = p;
+    }
+    rl_graph_set_input(a->g, e->node, e->slot, rl_graph_permuted(a->g, rl_nod(a->g, e->node)->in[e->slot], e->dim, e->n, from));
 }
 
 void rl_absorb_carry_out(rl_absorber *a) {

@@ -206,8 +206,11 @@ void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_are
 
 /* ---- from attempt to attempt ---- */
 
-typedef struct { uint32_t mostkept; bool twins; } attempt;
-static const attempt attempts[] = {{3, false}, {4, false}, {5, true}, {6, true}};
+/* wide: for components where some class has more than MANYATOM atoms, too: with so many, what is kept class by class fits together badly. */
+enum { MANYATOM = 12 };
+typedef struct { uint32_t mostkept; rl_keepway way; bool wide; } attempt;
+static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true}, {4, RL_KEEP_PLAIN, false}, {5, RL_KEEP_TWINS, false}, {6, RL_KEEP_TWINS, false},
+                                   {6, RL_KEEP_LABELS, true}};
 
 typedef struct {
     rl_plan *p;
@@ -215,6 +218,7 @@ typedef struct {
     bool *open;      /* [ncomp] not proven yet */
     rl_least *known; /* [ncomp] what cfg costs */
     bool *settled;   /* [ncomp] some attempt has been solved */
+    bool *wide;      /* [ncomp] */
     double deadline;
     rl_arena *tmp;
 } prover;
@@ -356,7 +360,7 @@ static rl_status try_restricted(prover *v, attempt a)
     rl_least *least = NULL;
     rl_kept *before = rl_new(v->tmp, rl_kept, p->cls.n);
     for (uint32_t c = 0; c < p->cls.n; c++) before[c] = p->cls.p[c].kept;
-    rl_bound_keep(p, v->open, a.mostkept, a.twins);
+    rl_bound_keep(p, v->open, a.mostkept, a.way);
     if (restrict_plan(p, v->open, &q, v->tmp)) RL_TRY(solve_restricted(v, &q, &least));
     note(v, least, before);
     return RL_OK;
@@ -367,6 +371,19 @@ static bool any(const bool *x, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         if (x[i]) return true;
     return false;
+}
+
+/* The attempt, on the components that it is for. */
+static rl_status try_some(prover *v, attempt a)
+{
+    bool *all = v->open, *some = rl_new(v->tmp, bool, v->p->ncomp);
+    for (uint32_t k = 0; k < v->p->ncomp; k++) some[k] = all[k] && (a.wide || !v->wide[k]);
+    if (!any(some, v->p->ncomp)) return RL_OK;
+    v->open = some;
+    rl_status s = try_restricted(v, a);
+    v->open = all;
+    for (uint32_t k = 0; k < v->p->ncomp; k++) all[k] &= some[k] || (v->wide[k] && !a.wide);
+    return s;
 }
 
 /* What no restriction has proved, the solver has where all configurations were candidates. */
@@ -398,6 +415,8 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
     prover v = {.p = p, .deadline = rl_seconds() + limit, .tmp = &tmp};
     v.open = p->unproved = rl_new(p->mem, bool, p->ncomp);
     v.settled = rl_new(p->mem, bool, p->ncomp);
+    v.wide = rl_new(p->mem, bool, p->ncomp);
+    for (uint32_t c = 0; c < p->cls.n; c++) v.wide[p->cls.p[c].comp] |= !p->cls.p[c].constant && p->cls.p[c].natom > MANYATOM;
     v.known = rl_new(p->mem, rl_least, p->ncomp);
     p->least = rl_new(p->mem, rl_least, p->ncomp);
     rl_plan_costs(p, cfg, v.known, &tmp);
@@ -409,7 +428,7 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
     rl_arena_free(&tmp);
     v.scale = scale_of(p, was, bytes_first);
     for (uint32_t i = 0; i < RL_LEN(attempts) && any(v.open, p->ncomp); i++) {
-        RL_TRY(try_restricted(&v, attempts[i]));
+        RL_TRY(try_some(&v, attempts[i]));
         rl_arena_free(&tmp);
     }
     if (optimal) take_full(&v);

@@ -9,8 +9,9 @@ typedef struct { int64_t unit; uint32_t up; bool bytes_first, exact; } rl_bound_
 /* The problem of the ops in q; values of components that are not open cost nothing. In q->mem. */
 void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *open, rl_problem *out);
 
-/* keep.c: sets cls.keep of the open components, at most mostkept atoms each.  twins: of atoms that seem equally useless, the second
- * of two alike go first. */
-void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, bool twins);
+/* keep.c: sets cls.kept of the open components, at most mostkept atoms each.  Class by class, and of atoms that seem equally useless first
+ * the one that few others are tied to (PLAIN), or the second of two alike (TWINS); or the same atoms everywhere (LABELS). */
+typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_LABELS } rl_keepway;
+void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway way);
 
 #endif

@@ -354,6 +354,7 @@ static void op_forms(rl_plan *p, rl_oplegal *op)
         op->form = rl_new(p->mem, rl_form, 8);
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
     } else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
+    else if (kind == RL_OP_Conv && op->label[1].role == RL_T_FREE) rl_plain_form(p, op);
     else if (!op->link && (cls == RL_OPAQUE || (cls == RL_POOL && op->label[0].role == RL_T_AXIS))) run_forms(p, op);
     else rl_plain_form(p, op);
 }
@@ -380,11 +381,25 @@ static void fixed_operands(rl_plan *p, rl_oplegal *op)
             op->operand[op->noperand++] = (rl_operand){.tensor = n->out[i], .slot = i, .out = true};
 }
 
+/* Channels of one atom leave a Conv one configuration: it is fixed, as if it had no labels. */
+static bool has_no_choice(rl_plan *p, const rl_oplegal *op)
+{
+    uint32_t most = 0, start, n;
+    if (op->fixed || op->link || rl_nod(p->g, op->node)->op != RL_OP_Conv || op->label[1].role != RL_T_FREE) return false;
+    for (uint32_t l = 1; l < op->nlabel; l++)
+        for (uint32_t o = 0; op->label[l].role == RL_T_FREE && o < op->noperand; o++) {
+            label_run(p, op, &op->label[l], o, &start, &n);
+            most = RL_MAX(most, n);
+        }
+    return most < 2;
+}
+
 void rl_legal_tokens(rl_plan *p, uint32_t i)
 {
     rl_oplegal *op = &p->op.p[i];
     for (uint32_t o = 0; o < op->noperand; o++)
         if (p->member[op->operand[o].tensor.i].cls == RL_NONE) op->fixed = true;
+    op->fixed = op->fixed || has_no_choice(p, op);
     if (op->fixed && op->link) fixed_link(p, op);
     else if (op->fixed) fixed_operands(p, op);
     op->npin = 0;

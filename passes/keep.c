@@ -159,6 +159,76 @@ static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *
         if (!k.drop[a]) atom[c->kept.n++] = (uint8_t)a;
 }
 
+/* ---- labels, everywhere at once ---- */
+
+typedef struct {
+    const rl_plan *p;
+    const bool *open;
+    labels *l;
+    bool *drop;
+    uint32_t *loss, *left, *uses; /* [l.n] by label: orders that fall together without it; [ncls] atoms left; [l.n] classes that have it */
+    rl_arena *one;
+} chooser;
+
+static uint32_t orders_left(chooser *k, uint32_t cls, uint32_t without)
+{
+    const rl_cls *c = &k->p->cls.p[cls];
+    keeper x = {.c = c};
+    for (uint32_t a = 0; a < c->natom; a++) x.drop[a] = k->drop[k->l->at[cls] + a] || label_of(k->l, cls, a) == without;
+    uint32_t n = distinct(&x, k->one);
+    rl_arena_free(k->one);
+    return n;
+}
+
+/* Adds to loss what the class says, or takes it off. */
+static void weigh(chooser *k, uint32_t cls, bool add)
+{
+    const rl_cls *c = &k->p->cls.p[cls];
+    uint32_t now = orders_left(k, cls, RL_NONE);
+    for (uint32_t a = 0; a < c->natom; a++) {
+        if (k->drop[k->l->at[cls] + a]) continue;
+        uint32_t x = label_of(k->l, cls, a), d = now - orders_left(k, cls, x);
+        k->loss[x] = add ? k->loss[x] + d : k->loss[x] - d;
+        k->uses[x] += add ? 1 : RL_NONE;
+    }
+}
+
+static bool drop_label(chooser *k, uint32_t mostkept)
+{
+    uint32_t best = RL_NONE;
+    for (uint32_t c = 0; c < k->p->cls.n; c++) {
+        if (!is_open(&k->p->cls.p[c], k->open) || k->left[c] <= mostkept) continue;
+        for (uint32_t a = 0; a < k->p->cls.p[c].natom; a++) {
+            uint32_t x = label_of(k->l, c, a);
+            if (k->drop[k->l->at[c] + a]) continue;
+            if (best == RL_NONE || k->loss[x] < k->loss[best] || (k->loss[x] == k->loss[best] && k->uses[x] < k->uses[best])) best = x;
+        }
+    }
+    if (best == RL_NONE) return false;
+    for (uint32_t c = 0; c < k->p->cls.n; c++) {
+        bool has = false;
+        if (!is_open(&k->p->cls.p[c], k->open)) continue;
+        for (uint32_t a = 0; a < k->p->cls.p[c].natom; a++) has |= !k->drop[k->l->at[c] + a] && label_of(k->l, c, a) == best;
+        if (!has) continue;
+        weigh(k, c, false);
+        for (uint32_t a = 0; a < k->p->cls.p[c].natom; a++)
+            if (!k->drop[k->l->at[c] + a] && label_of(k->l, c, a) == best) k->drop[k->l->at[c] + a] = true, k->left[c]--;
+        weigh(k, c, true);
+    }
+    return true;
+}
+
+static void drop_labels(const rl_plan *p, labels *l, const bool *open, bool *drop, uint32_t mostkept, rl_arena *tmp, rl_arena *one)
+{
+    chooser k = {p, open, l, drop, rl_new(tmp, uint32_t, l->n), rl_new(tmp, uint32_t, p->cls.n), rl_new(tmp, uint32_t, l->n), one};
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        if (!is_open(&p->cls.p[c], open)) continue;
+        for (uint32_t a = 0; a < p->cls.p[c].natom; a++) k.left[c] += !drop[l->at[c] + a];
+        weigh(&k, c, true);
+    }
+    while (drop_label(&k, mostkept)) continue;
+}
+
 /* What to drop first: a small rank.  Twins: the second of two atoms of a class that share a label (keys beside queries).  Else a label
  * that only two atoms share (the three of query, key and value). */
 static void rank_atoms(labels *l, uint32_t cls, uint32_t natom, bool twins, uint32_t *rank)
@@ -170,7 +240,7 @@ static void rank_atoms(labels *l, uint32_t cls, uint32_t natom, bool twins, uint
     }
 }
 
-void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, bool twins)
+void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway way)
 {
     rl_arena tmp, one;
     rl_arena_init(&tmp, p->g->ctx);
@@ -178,13 +248,14 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, bool twins)
     labels l = tie_atoms(p, open, &tmp);
     bool *drop = rl_new(&tmp, bool, l.n);
     while (glue(&l, p, open, drop)) continue;
+    if (way == RL_KEEP_LABELS) drop_labels(p, &l, open, drop, mostkept, &tmp, &one);
     memset(l.next, 0, l.n * sizeof *l.next);
     for (uint32_t c = 0; c < p->cls.n; c++)
         for (uint32_t a = 0; a < p->cls.p[c].natom && is_open(&p->cls.p[c], open); a++) l.next[label_of(&l, c, a)]++;
     for (uint32_t c = 0; c < p->cls.n; c++) {
         if (!is_open(&p->cls.p[c], open)) continue;
         uint32_t rank[RL_MAXATOM];
-        rank_atoms(&l, c, p->cls.p[c].natom, twins, rank);
+        rank_atoms(&l, c, p->cls.p[c].natom, way == RL_KEEP_TWINS, rank);
         keep_class(p, &p->cls.p[c], drop + l.at[c], rank, mostkept, &one);
         rl_arena_free(&one);
     }

@@ -10,6 +10,7 @@
  * One handler per class of ops.def; the facts of one op are nowhere else.
  * Needs: shapes.  Keeps: the graph. */
 #include "plan.h"
+#include "../src/eval.h"
 #include <string.h>
 
 #define MAXLABEL 32
@@ -704,13 +705,53 @@ static void pool(builder *b)
     }
 }
 
+static bool weights_at_hand(const builder *b, uint32_t slot, uint32_t rank)
+{
+    const rl_const *c = rl_has(rl_in(b->n, slot)) ? rl_eval_constant(b->g, b->n->in[slot]) : NULL;
+    return c && c->rank == rank && rl_dtype_bits(c->dtype) >= 8;
+}
+
+/* A Conv reads and makes its channels in any order, which its weights are then stored in; a depthwise one makes them in the order
+ * in which it reads them.  Batch and image stay as they are. Labels: N, C, M (not of a depthwise one), then the image's dims. */
+static void conv(builder *b)
+{
+    uint32_t rank = rank_of(b, rl_in(b->n, 0));
+    int64_t groups = rl_attr_int(b->n, "group", 1);
+    b->op->noperand = b->nlabel = 0;
+    b->ok = rank >= 3 && rank <= RL_MAXGROUP - 1 && rank_of(b, b->n->out[0]) == rank && b->n->nout == 1 && weights_at_hand(b, 1, rank) &&
+            (!rl_has(rl_in(b->n, 2)) || weights_at_hand(b, 2, 1));
+    if (!b->ok) return;
+    rl_dim channels = rl_val(b->g, b->n->in[0])->dim[1], made = rl_val(b->g, b->n->out[0])->dim[1];
+    bool depthwise = groups > 1 && channels == groups && made == groups;
+    b->ok = (groups == 1 || depthwise) && rl_dim_known(channels) && rl_dim_known(made);
+    uint32_t x = add_operand(b, 0, false), y = add_operand(b, 0, true);
+    if (!b->ok) return;
+    uint32_t n = add_label(b, RL_T_AXIS, 0), c = add_label(b, RL_T_FREE, 1), m = depthwise ? c : add_label(b, RL_T_FREE, 2);
+    at(b, n, x, 0);
+    at(b, n, y, 0);
+    at(b, c, x, 1);
+    at(b, m, y, 1);
+    for (uint32_t d = 2; d < rank && b->ok; d++) {
+        uint32_t l = add_label(b, RL_T_AXIS, b->nlabel);
+        at(b, l, x, d);
+        at(b, l, y, d);
+    }
+}
+
+/* The target's own rows first. */
+static void opaque(builder *b)
+{
+    in_own_orders(b);
+    if (!b->ok && b->n->op == RL_OP_Conv) conv(b);
+}
+
 static void shape(builder *b) { (void)b; /* no demand: lower.c writes it from any form, or it is fixed (link) */ }
 
 static void (*const handler[])(builder *) = {
     [RL_POINTWISE] = pointwise, [RL_EXPAND] = expand, [RL_REDUCE] = reduce, [RL_GLOBALPOOL] = global_pool, [RL_ARG] = arg,
     [RL_ALONG] = along, [RL_SLICE] = slice, [RL_PAD] = pad, [RL_TILE] = tile, [RL_GATHER] = gather, [RL_QDQ] = qdq,
     [RL_RESIZE] = resize, [RL_BATCHNORM] = batch_norm, [RL_NORM] = norm, [RL_MATMUL] = matmul, [RL_GEMM] = gemm, [RL_MOVING] = block_reshape,
-    [RL_SHAPE] = shape, [RL_OPAQUE] = in_own_orders, [RL_POOL] = pool,
+    [RL_SHAPE] = shape, [RL_OPAQUE] = opaque, [RL_POOL] = pool,
 };
 
 /* Free dims of all operands agree and are refined alike. */

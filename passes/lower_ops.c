@@ -124,7 +124,7 @@ static bool dims_like(const writer *w, const rl_dims *x, uint32_t o, span *d, ui
 static bool dropped(const writer *w, uint32_t dim, uint32_t o)
 {
     span s = w->dim[dim];
-    bool may = w->op->operand[o].out || w->op->link;
+    bool may = w->op->operand[o].out || w->op->link || w->n->op == RL_OP_Conv;
     if (s.label) return may && w->op->label[s.label - 1].dim[o] < 0;
     return s.to > s.from && may && label_of(w, s.from)->dim[o] < 0 && label_of(w, s.from)->role != RL_T_PIECES;
 }
@@ -254,8 +254,21 @@ static bool batch_norm_dims(writer *w)
     return true;
 }
 
+/* A dim for each label, as the op has them. */
+static bool conv_dims(writer *w)
+{
+    const rl_form *f = &w->op->form[0];
+    w->ndim = 0;
+    for (uint32_t l = 0; l < w->op->nlabel; l++) {
+        if (!push_dim(w->dim, &w->ndim, f->start[l], f->start[l + 1])) return false;
+        if (f->start[l] == f->start[l + 1]) w->dim[l].label = (uint16_t)(l + 1);
+    }
+    return true;
+}
+
 static bool choose_dims(writer *w)
 {
+    if (w->n->op == RL_OP_Conv) return conv_dims(w);
     span best[RL_MAXDIMS], d[RL_MAXDIMS];
     uint32_t nbest = 0, cost = RL_NONE, n;
     for (uint32_t o = 0; o < w->op->noperand; o++) {
@@ -716,6 +729,47 @@ bool rl_lower_adopts(rl_lower *l, rl_oplegal *op)
     return choose_dims(&w) && reshapes_needed(&w) == 0;
 }
 
+/* For each place along the label's dim, the place that was there. */
+static const int64_t *label_places(const writer *w, uint32_t label, uint32_t o, uint32_t *count)
+{
+    const rl_cls *c = &w->l->p->cls.p[w->op->operand[o].cls];
+    span s = w->dim[label];
+    int64_t n = 1, *p, stride[RL_MAXATOM], size[RL_MAXATOM];
+    for (uint32_t i = s.from; i < s.to; i++) size[i - s.from] = c->size[w->op->token[w->token[i]].atom[o][0]], n *= size[i - s.from];
+    for (uint32_t i = s.from; i < s.to; i++) { /* a token's number says how far in it was */
+        stride[i - s.from] = 1;
+        for (uint32_t k = s.from; k < s.to; k++)
+            if (w->token[k] > w->token[i]) stride[i - s.from] *= size[k - s.from];
+    }
+    p = rl_new(w->l->tmp, int64_t, n);
+    for (int64_t x = 0; x < n; x++) {
+        int64_t rest = x;
+        for (uint32_t i = s.to; i-- > s.from; rest /= size[i - s.from]) p[x] += rest % size[i - s.from] * stride[i - s.from];
+    }
+    *count = (uint32_t)n;
+    return p;
+}
+
+/* Stores input `slot` with the elements along dim in the order of the label's channels. */
+static void permute_input(writer *w, uint32_t slot, uint32_t dim, uint32_t label, uint32_t o)
+{
+    uint32_t n;
+    const int64_t *p = label_places(w, label, o, &n);
+    bool moved = false;
+    for (uint32_t i = 0; i < n; i++) moved |= p[i] != i;
+    if (moved && rl_has(w->in[slot])) w->in[slot] = rl_graph_permuted(w->l->g, w->in[slot], dim, n, p);
+}
+
+/* Operand 0 is x, 1 is y; of a depthwise Conv the channels are one label of both. */
+static void conv_weights(writer *w)
+{
+    bool depthwise = w->op->label[2].role != RL_T_FREE;
+    uint32_t made = depthwise ? 1 : 2;
+    if (!depthwise) permute_input(w, 1, 1, 1, 0);
+    permute_input(w, 1, 0, made, 1);
+    if (w->nin > 2) permute_input(w, 2, 0, made, 1);
+}
+
 static void plain(rl_lower *l, rl_oplegal *op)
 {
     const rl_config *c = &op->config.p[op->chosen];
@@ -726,6 +780,7 @@ static void plain(rl_lower *l, rl_oplegal *op)
     if (!choose_dims(&w) || !place_unit_labels(&w)) l->failed = true;
     if (l->failed) return;
     start_inputs(&w);
+    if (copy.op == RL_OP_Conv && !l->failed) conv_weights(&w);
     for (uint32_t o = 0; o < op->noperand && !l->failed; o++)
         if (!op->operand[o].out) w.in[op->operand[o].slot] = operand_value(&w, o);
     if (!l->failed) forget_leading_ones(&w);

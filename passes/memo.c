@@ -42,7 +42,7 @@ static void put_operand(const rl_plan *p, const rl_oplegal *op, uint32_t o, rl_t
     uint32_t same = 0; /* the first pin on its class */
     while (same < o && !(op->operand[same].pin && op->operand[same].cls == x->cls)) same++;
     put_number(t, (int64_t)x->slot << 32 | x->body);
-    put_number(t, (int64_t)(x->pin ? same : RL_NONE) << 32 | m->natom << 1 | x->out);
+    put_number(t, (int64_t)((uint64_t)(x->pin ? same : RL_NONE) << 32 | m->natom << 1 | x->out));
     put(t, m->seq, m->natom);
 }
 

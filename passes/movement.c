@@ -25,7 +25,9 @@
 
 enum { MAXTABLE = 1 << 16, MAXWORK = 1 << 22, MAXSTEP = 1 << 16 };
 
-typedef struct { rl_value v; rl_map map; bool mapped; } traced;
+/* map: to the cone's x.  In a chain, where each tensor is made of the next alone: down: from y; still: the tensor before it has its
+ * elements in the same order. */
+typedef struct { rl_value v; rl_map map, down; bool mapped, still; } traced;
 
 typedef struct {
     rl_pass_run *r;
@@ -131,6 +133,23 @@ static bool trace(folder *f, rl_value v, uint32_t depth, rl_map *out) {
     known->map = *out;
     known->mapped = true;
     return true;
+}
+
+/* A chain's next tensor, val[i]: the map from y to it, from that to the one before.  *chain: it is one. */
+static bool trace_chain(folder *f, uint32_t i, bool *chain, rl_map *out) {
+    rl_node d = maker(f, f->val[i - 1].v);
+    const rl_nodeinfo *n = d.i == RL_NONE ? NULL : rl_nod(f->g, d);
+    const rl_valinfo *x = rl_val(f->g, f->val[i].v);
+    rl_map own;
+    uint32_t slot;
+    *chain = n && n->op != RL_OP_Concat && n->op != RL_OP_ScatterND && rl_same(n->in[0], f->val[i].v);
+    if (!*chain || x->rank == RL_NORANK) return false;
+    if (f->step++ > MAXSTEP || !rl_map_of_node(&f->maps, f->g, n, rl_val(f->g, f->val[i - 1].v)->port, &slot, &own) || slot != 0) return false;
+    f->val[i].still = rl_map_is_identity(&own, rl_dim_prod(f->g->ctx, x->dim, x->rank));
+    if (i == 1) f->val[i].down = own;
+    else if (!rl_map_compose(&f->maps, &f->val[i - 1].down, &own, &f->val[i].down)) return false;
+    *out = f->val[i].down;
+    return remember(f, d);
 }
 
 /* All tensors on the way up from y, y first, each once. */
@@ -293,19 +312,34 @@ static bool absorb(folder *f, const rl_moved *m) {
     return false;
 }
 
+/* The map from y to val[i]; what is between them is then mapped where it can be a view of it.  *more: a later one may still have a map. */
+static bool trace_to(folder *f, uint32_t i, bool *chain, bool *more, rl_map *out) {
+    bool ok = *chain && trace_chain(f, i, chain, out);
+    if (*chain) *more = ok;
+    for (uint32_t k = 0; k < f->nval; k++) f->val[k].mapped = false;
+    if (!*chain) {
+        f->nnode = 0;
+        return trace(f, f->val[0].v, 0, out);
+    }
+    const rl_valinfo *x = rl_val(f->g, f->x);
+    for (uint32_t k = i; ok && k > 0 && f->val[k].still; k--)
+        f->val[k - 1].mapped = rl_map_identity(&f->maps, rl_dim_prod(f->g->ctx, x->dim, x->rank), &f->val[k - 1].map);
+    return ok;
+}
+
 static void fold_value(folder *f, rl_value y) {
     rl_moved best = {0};
     rl_form form = {0};
     bool found = false;
     f->region = rl_flat_value_region(f->g, y);
+    bool chain = true, more = true;
     collect(f, y);
-    for (uint32_t i = 1; i < f->nval; i++) {
+    f->nnode = 0;
+    for (uint32_t i = 1; i < f->nval && more; i++) {
         f->x = f->val[i].v;
-        f->nnode = 0;
-        for (uint32_t k = 0; k < f->nval; k++) f->val[k].mapped = false;
         rl_moved m = {.maps = &f->maps, .g = f->g, .x = f->x, .y = y};
         rl_form one;
-        if (is_constant(f, f->x) || !trace(f, y, 0, &m.map)) continue;
+        if (is_constant(f, f->x) || !trace_to(f, i, &chain, &more, &m.map)) continue;
         m.old = cost_of_cone(f);
         find_views(f, &m);
         bool better = best_form(f, &m, &one);

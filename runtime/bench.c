@@ -59,12 +59,15 @@ static rl_status measure(rl_exec *x, const rl_runopt *o, const rl_tensor *in, rl
 /* ---- per op ---- */
 
 static void add_step(rl_bench *b, rl_hash *place, const rl_exec *x, uint32_t i, uint32_t runs) {
-    const rl_nodeinfo *n = rl_nod(x->g, x->step[i].node);
+    const rl_nodeinfo *n = x->step[i].info;
     const rl_cost *c = &x->cost[i];
-    uint32_t k = rl_hash_get(place, (uint64_t)(uintptr_t)n->type);
-    if (k == RL_NONE) rl_hash_put(place, (uint64_t)(uintptr_t)n->type, k = b->nop++);
+    rl_str kernel = rl_internz(x->g->ctx, x->step[i].ran ? x->step[i].ran : "reference");
+    uint64_t key = rl_hash_bytes((const void *[]){n->type, kernel}, 2 * sizeof kernel);
+    uint32_t k = rl_hash_get(place, key);
+    if (k == RL_NONE) rl_hash_put(place, key, k = b->nop++);
     rl_bench_op *op = &b->op[k];
     op->op = n->type;
+    op->kernel = kernel;
     op->nnode++;
     op->moves |= only_moves(n);
     op->ms += 1000 * c->seconds / runs;
@@ -111,6 +114,7 @@ static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_bench
     uint32_t runs = RL_MAX(b->runs / 4, 1u);
     for (uint32_t i = 0; i < runs; i++) RL_TRY(run_once(x, in, out, &seconds));
     gather_ops(b, x, runs);
+    b->fast = rt->fast != NULL;
     if (rt->device) b->device = rl_copy(&g->mem, rt->device->describe(rt), strlen(rt->device->describe(rt)) + 1);
     b->replayed = rl_device_replays(x), b->put = rt->put, b->got = rt->got;
     b->threads = rt->pool ? rl_pool_size(rt->pool) : 1;
@@ -126,7 +130,7 @@ rl_status rl_bench_model(rl_graph *g, const rl_runopt *o, rl_bench *b) {
         return RL_ENOMEM;
     }
     rl_rt *made;
-    rl_status s = rl_run_rt(g->ctx, o, &made);
+    rl_status s = rl_run_rt(g->ctx, o, !o->reference, &made);
     rt = made;
     if (s == RL_OK) s = bench_with(rt, g, o, b);
     rl_rt_free(rt);

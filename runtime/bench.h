@@ -7,7 +7,7 @@
 #include "run_cmd.h"
 
 typedef struct {
-    rl_str op;
+    rl_str op, kernel;     /* what ran it: an implementation of oneDNN, "rows", "reference" ... */
     uint32_t nnode;
     double ms;             /* of one run, mean */
     uint64_t bytes, copied; /* of one run: inputs and outputs of nodes that make new values; what strided copies wrote */
@@ -17,6 +17,7 @@ typedef struct {
 
 typedef struct {
     uint32_t runs, threads;
+    bool fast;             /* with oneDNN */
     double median_ms, min_ms, mean_ms, movement; /* movement: share of the nodes' time in ops that only move data */
     uint64_t bytes, copied;
     const char *device;    /* NULL: the CPU */

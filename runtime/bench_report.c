@@ -13,7 +13,7 @@ static double share(const rl_bench *b, double ms) {
 void rl_bench_json(const rl_bench *b, const char *model, rl_text *t) {
     rl_put(t, "{\n  \"schema\": \"relayout.bench/1\",\n  \"model\": ");
     rl_report_string(t, model);
-    rl_put(t, ",\n  \"threads\": %u,\n  \"runs\": %u,\n", b->threads, b->runs);
+    rl_put(t, ",\n  \"threads\": %u,\n  \"runs\": %u,\n  \"kernels\": \"%s\",\n", b->threads, b->runs, b->fast ? "fast" : "reference");
     if (b->device) {
         rl_put(t, "  \"device\": ");
         rl_report_string(t, b->device);
@@ -28,6 +28,8 @@ void rl_bench_json(const rl_bench *b, const char *model, rl_text *t) {
         const rl_bench_op *op = &b->op[i];
         rl_put(t, "%s\n    {\"op\": ", i ? "," : "");
         rl_report_string(t, op->op);
+        rl_put(t, ", \"kernel\": ");
+        rl_report_string(t, op->kernel);
         rl_put(t, ", \"nodes\": %u, \"ms\": %.6g, \"share\": %.4f, \"bytes\": %" PRIu64 ", \"copied_bytes\": %" PRIu64 ", \"moves_data\": %s",
                op->nnode, op->ms, share(b, op->ms), op->bytes, op->copied, op->moves ? "true" : "false");
         rl_put(t, b->device ? ", \"on_cpu\": %u}" : "}", op->nfell);
@@ -45,10 +47,10 @@ void rl_bench_table(const rl_bench *b, rl_text *t) {
     rl_put(t, "peak memory of values: %zu bytes, of which planned: %zu; at least: %zu\n", b->peak, b->arena, b->least);
     rl_put(t, "%.1f %% of the nodes' time in ops that only move data; %.2f MB copied, %.2f MB read and written\n\n", 100 * b->movement,
            (double)b->copied * 1e-6, (double)b->bytes * 1e-6);
-    rl_put(t, "%-28s %6s %10s %7s %10s %10s\n", "op", "nodes", "ms", "share", "MB", "copied MB");
+    rl_put(t, "%-28s %6s %10s %7s %10s %10s  %s\n", "op", "nodes", "ms", "share", "MB", "copied MB", "kernel");
     for (uint32_t i = 0; i < b->nop; i++) {
         const rl_bench_op *op = &b->op[i];
-        rl_put(t, "%-28.28s %6u %10.3f %6.1f%% %10.2f %10.2f\n", op->op, op->nnode, op->ms, 100 * share(b, op->ms), (double)op->bytes * 1e-6,
-               (double)op->copied * 1e-6);
+        rl_put(t, "%-28.28s %6u %10.3f %6.1f%% %10.2f %10.2f  %s\n", op->op, op->nnode, op->ms, 100 * share(b, op->ms), (double)op->bytes * 1e-6,
+               (double)op->copied * 1e-6, op->kernel);
     }
 }

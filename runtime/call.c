@@ -41,7 +41,7 @@ static const rl_tensor *no_number(rl_call *c, uint32_t i, rl_dtype t) {
 
 const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
-    if (x && x->mem && x->mem->on != &rl_backend_cpu) return rl_device_number(c, i, t);
+    if (x && x->mem && c->rt->device && x->mem->on == c->rt->device) return rl_device_number(c, i, t);
     if (!x || (x->kind == RL_TENSOR && x->dtype == t)) return rl_call_dense(c, i);
     if (x->kind != RL_TENSOR || !is_number(x->dtype) || !is_number(t)) return no_number(c, i, t);
     rl_tensor *y = rl_call_temp(c, t, x->rank, x->dim);
@@ -89,11 +89,17 @@ static bool ends_here(const rl_call *c, uint32_t i) {
     return false;
 }
 
+bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t) {
+    const rl_tensor *x = rl_call_in(c, i);
+    return x && x->kind == RL_TENSOR && x->mem->on == c->rt->on && x->mem->ref == 1 && !x->mem->borrowed && ends_here(c, i) &&
+           rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
+}
+
 rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim) {
     for (uint32_t i = 0; i < RL_MIN(nover, c->nin); i++) {
         const rl_tensor *x = rl_call_in(c, i);
-        if (!x || x->kind != RL_TENSOR || x->mem->on != c->rt->on || x->mem->ref != 1 || x->mem->borrowed || !ends_here(c, i)) continue;
-        bool fits = x->rank == rank && rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
+        if (!x || !rl_call_may_write(c, i, t)) continue;
+        bool fits = x->rank == rank;
         for (uint32_t k = 0; k < rank; k++) fits = fits && x->dim[k] == dim[k];
         if (!fits || !rl_is_dense(x)) continue;
         rl_tensor y = *x;

@@ -7,7 +7,7 @@
 
 /* RL_EMODEL where the channels of x and k and the node's group do not agree. */
 rl_status rl_conv_group(const rl_call *c, const rl_tensor *x, const rl_tensor *k, int64_t *group);
-/* The window of ConvTranspose, which slides over the *output*: its in is what is made, its out what is taken. */
+/* The window of a ConvTranspose slides over its output: its in is what the op makes, its out what it takes. */
 rl_status rl_conv_transpose_window(rl_call *c, const rl_tensor *x, const int64_t *kernel, rl_window *w);
 /* x, k and y: row-major, of one type that rl_gemm takes. */
 void rl_conv(rl_call *c, const rl_window *w, int64_t group, const rl_tensor *x, const rl_tensor *k, const rl_tensor *y);

@@ -34,7 +34,7 @@ static void copy_across(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
 }
 
 rl_tensor rl_tensor_on(rl_rt *rt, const rl_tensor *t, const rl_backend *b) {
-    if (t->kind != RL_TENSOR || t->dtype == RL_STRING || t->mem->on == b) return rl_tensor_keep(t);
+    if (!rt->device || t->kind != RL_TENSOR || t->dtype == RL_STRING || t->mem->on == b) return rl_tensor_keep(t);
     const rl_backend *was = rt->on;
     rt->on = t->mem->on;
     rl_tensor dense = rl_contiguous(rt, t);
@@ -157,6 +157,7 @@ rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
     c->arg = k->arg;
     c->declined = false;
     s->place = RL_RAN_DEVICE;
+    s->ran = rt->device->name;
     return done(rt, c, k->fn(c));
 }
 

@@ -2,9 +2,11 @@
  *
  * A value's storage goes when the last node that reads it is done; views of it keep it alive. */
 #include <stdio.h>
+#include <string.h>
 
 #include "device.h"
 #include "exec.h"
+#include "fast.h"
 #include "plan.h"
 
 rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread) {
@@ -20,6 +22,7 @@ rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread) {
 
 void rl_rt_free(rl_rt *rt) {
     if (!rt) return;
+    rl_fast_close(rt);
     rl_pool_free(rt->pool);
     for (rl_storage *s = rt->all, *next; s; s = next) {
         next = s->next;
@@ -86,6 +89,7 @@ static rl_status run_kernel(rl_step *s, rl_call *c) {
                             !t ? "none" : t->kind == RL_SEQUENCE ? "sequence" : rl_dtype_name(t->dtype));
     }
     c->arg = k->arg;
+    s->ran = "reference";
     rl_status status = c->rt->device ? rl_device_host_kernel(s, c, k) : k->fn(c);
     return c->wrong ? rl_call_fail(c, RL_EMODEL, "input %u is no tensor of numbers", c->wrong - 1) : status;
 }
@@ -141,7 +145,7 @@ static rl_status keep_outputs(rl_frame *f, rl_call *c) {
 
 static rl_status run_step(rl_frame *f, rl_step *s) {
     const rl_exec *x = f->x;
-    const rl_nodeinfo *n = rl_nod(x->g, s->node);
+    const rl_nodeinfo *n = s->info;
     const rl_tensor **in = rl_new(&f->tmp, const rl_tensor *, n->nin + 1);
     rl_call c = {.rt = x->rt, .g = x->g, .node = n, .in = in, .nin = n->nin, .nout = n->nout, .tmp = &f->tmp, .frame = f, .step = s};
     c.out = rl_new(&f->tmp, rl_tensor, n->nout + 1);
@@ -195,11 +199,56 @@ rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uin
 
 rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
     if (x->rt->device) return rl_device_run(x, in, out);
+    rl_fast_begin(x->rt);
     rl_plan_make(x, in);
     x->rt->random = 1;
     rl_status s = rl_exec_frame(x, NULL, in, x->g->input.n, out, x->g->output.n);
     return s == RL_OK ? x->rt->on->sync(x->rt) : s;
 }
+
+/* ---- constants ---- */
+
+static bool draws(const rl_nodeinfo *n) {
+    return strncmp(n->type, "Random", 6) == 0 || strcmp(n->type, "Bernoulli") == 0 || strcmp(n->type, "Multinomial") == 0;
+}
+
+/* Of tensors only, and of a node that always does the same. */
+static bool can_fold(const rl_exec *x, const rl_step *s) {
+    if (draws(s->info) || *s->info->domain) return false;
+    for (uint32_t i = 0; i < s->info->nattr; i++)
+        if (s->info->attr[i].graph) return false;
+    for (uint32_t i = 0; i < s->info->nin; i++)
+        if (rl_has(s->info->in[i]) && x->constant[s->info->in[i].i].kind != RL_TENSOR) return false;
+    return true;
+}
+
+rl_status rl_exec_fold(rl_exec *x) {
+    rl_frame f = {.x = x};
+    uint32_t kept = 0;
+    rl_arena_init(&f.mem, x->rt->ctx);
+    rl_arena_init(&f.tmp, x->rt->ctx);
+    f.slot = rl_new(&f.mem, rl_tensor, x->g->nval);
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        rl_step *s = &x->step[i];
+        if (!can_fold(x, s)) {
+            x->step[kept++] = *s;
+            continue;
+        }
+        RL_TRY(run_step(&f, s));
+        for (uint32_t k = 0; k < s->info->nout; k++) {
+            rl_value v = s->info->out[k];
+            if (!rl_has(v)) continue;
+            x->constant[v.i] = f.slot[v.i];
+            f.slot[v.i] = (rl_tensor){0};
+        }
+    }
+    x->nstep = kept;
+    rl_arena_free(&f.mem);
+    rl_arena_free(&f.tmp);
+    return RL_OK;
+}
+
+/* ---- bodies ---- */
 
 static const rl_exec *find_body(const rl_call *c, const char *name) {
     for (uint32_t i = 0; i < c->node->nattr; i++) {

@@ -10,7 +10,11 @@
 typedef enum { RL_RAN_NOT, RL_RAN_DEVICE, RL_RAN_VIEW, RL_RAN_HOST, RL_RAN_FALLBACK } rl_place_of_step;
 
 typedef struct rl_step {
-    rl_node node;
+    rl_node node;              /* the last of those that it runs */
+    const rl_nodeinfo *info;   /* that node, or the first one with the inputs of all and the outputs of the last (fuse.h) */
+    struct rl_fused *fused;    /* NULL: one node */
+    struct rl_prim *prim;      /* what oneDNN runs for it (fast.h) */
+    const char *ran;           /* the kernel that ran it last */
     struct { const rl_kernel **p; uint32_t n, cap; } kernel; /* candidates, in table order */
     rl_exec **body;            /* one per attribute; NULL where it is no graph */
     struct { uint32_t *p; uint32_t n, cap; } last; /* values that go after it */
@@ -43,6 +47,9 @@ typedef struct rl_frame {
 
 /* Runs x in a new frame: inputs are kept, not taken; each output is a reference for the caller. */
 rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout);
+
+/* Runs the steps whose inputs are all constants: their outputs are constants then, and the steps go. */
+rl_status rl_exec_fold(rl_exec *x);
 
 typedef struct { char s[192]; } rl_label;
 rl_label rl_node_label(const rl_nodeinfo *n); /* "node 'conv1' (Conv)" */

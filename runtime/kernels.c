@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fast.h"
 #include "kernels.h"
+#include "kernels_fast.h"
 #include "recurrent.h"
 #include "ref_attention.h"
 #include "ref_axis.h"
@@ -16,6 +18,13 @@
 
 static const rl_kernel table[] = {
 #define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},
+#include "kernels.def"
+#undef KERNEL
+};
+
+static const rl_kernel fast_table[] = {
+#define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},
+#include "kernels_fast.def"
 #include "kernels.def"
 #undef KERNEL
 };
@@ -60,3 +69,16 @@ static rl_status cpu_sync(rl_rt *rt) {
 
 const rl_backend rl_backend_cpu = {.name = "cpu", .kernel = table, .nkernel = RL_LEN(table), .alloc = cpu_alloc, .free = cpu_free,
                                    .put = cpu_copy, .get = cpu_copy, .sync = cpu_sync};
+
+/* Blocks of sizes that come again in the next run are kept for it: what the system gives anew, it clears page by page. */
+static void *fast_alloc(rl_rt *rt, size_t nbyte) {
+    void *p = rt->fast ? rl_fast_spare(rt->fast, nbyte) : NULL;
+    return p ? p : cpu_alloc(rt, nbyte);
+}
+
+static void fast_free(rl_rt *rt, void *p, size_t nbyte) {
+    if (!rt->fast || rt->ctx->host.allocate || (rt->ctx->limit && rt->live > rt->ctx->limit / 2) || !rl_fast_keep(rt->fast, p, nbyte)) cpu_free(rt, p, nbyte);
+}
+
+const rl_backend rl_backend_fast = {.name = "cpu", .kernel = fast_table, .nkernel = RL_LEN(fast_table), .alloc = fast_alloc, .free = fast_free,
+                                    .put = cpu_copy, .get = cpu_copy, .sync = cpu_sync};

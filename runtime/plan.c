@@ -54,7 +54,7 @@ static void find_last(planner *a) {
     const rl_graph *g = a->x->g;
     a->last = rl_new(&a->p->mem, uint32_t, g->nval);
     for (uint32_t i = 0; i < a->x->nstep; i++) {
-        const rl_nodeinfo *n = rl_nod(g, a->x->step[i].node);
+        const rl_nodeinfo *n = a->x->step[i].info;
         for (uint32_t k = 0; k < n->nin; k++)
             if (rl_has(n->in[k])) a->last[n->in[k].i] = i;
         for (uint32_t k = 0; k < n->ncap; k++) a->last[n->cap[k].i] = i;
@@ -133,7 +133,7 @@ static trait step_trait(const planner *a, const rl_step *s, const rl_nodeinfo *n
 
 static void plan_step(planner *a, uint32_t i) {
     const rl_step *s = &a->x->step[i];
-    const rl_nodeinfo *n = rl_nod(a->x->g, s->node);
+    const rl_nodeinfo *n = s->info;
     trait t = step_trait(a, s, n);
     rl_tensor view;
     for (uint32_t k = 0; k < n->nattr; k++)

@@ -19,6 +19,7 @@ struct rl_pool {
     loop at;
     uint64_t round;   /* counts loops */
     bool busy, stop;
+    void (*team)(void (*fn)(void *), void *arg, unsigned nthread, unsigned flags); /* NULL: the threads above */
 };
 
 /* Takes pieces until none is left; the lock is held on entry and on return. */
@@ -81,6 +82,31 @@ uint32_t rl_pool_size(const rl_pool *p) {
     return p ? p->nthread + 1 : 1;
 }
 
+void rl_pool_borrow(rl_pool *p, void (*team)(void (*fn)(void *), void *arg, unsigned nthread, unsigned flags)) {
+    p->team = team;
+}
+
+static void team_main(void *arg) {
+    rl_pool *p = arg;
+    pthread_mutex_lock(&p->lock);
+    take_pieces(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The lock is held on entry and on return. */
+static void run_loop(rl_pool *p) {
+    if (p->team) {
+        pthread_mutex_unlock(&p->lock);
+        p->team(team_main, p, p->nthread + 1, 0);
+        pthread_mutex_lock(&p->lock);
+        return;
+    }
+    p->round++;
+    pthread_cond_broadcast(&p->work);
+    take_pieces(p);
+    while (p->at.done < p->at.npiece) pthread_cond_wait(&p->idle, &p->lock);
+}
+
 void rl_pool_run(rl_pool *p, int64_t n, int64_t grain, rl_range_fn *fn, void *arg) {
     int64_t most = (int64_t)rl_pool_size(p) * PIECES, npiece = n / RL_MAX(grain, 1);
     if (n <= 0) return;
@@ -94,10 +120,7 @@ void rl_pool_run(rl_pool *p, int64_t n, int64_t grain, rl_range_fn *fn, void *ar
     if (!nested) {
         p->busy = true;
         p->at = (loop){fn, arg, n, npiece, 0, 0};
-        p->round++;
-        pthread_cond_broadcast(&p->work);
-        take_pieces(p);
-        while (p->at.done < npiece) pthread_cond_wait(&p->idle, &p->lock);
+        run_loop(p);
         p->busy = false;
     }
     pthread_mutex_unlock(&p->lock);

@@ -6,6 +6,7 @@
 #include "../src/wire.h"
 #include "element.h"
 #include "exec.h"
+#include "fuse.h"
 
 static bool in_versions(const rl_kernel *k, const rl_nodeinfo *n) {
     return n->since >= k->since && n->since <= k->until && strcmp(k->domain, n->domain) == 0 && strcmp(k->type, n->type) == 0;
@@ -143,6 +144,7 @@ static rl_status prepare_step(rl_exec *x, rl_node node, rl_step *s) {
     rl_graph *g = x->g;
     const rl_nodeinfo *n = rl_nod(g, node);
     s->node = node;
+    s->info = n;
     find_kernels(x, n, s);
     RL_TRY(check_kernels(x, n, s));
     s->body = rl_new(&g->mem, rl_exec *, n->nattr + 1);
@@ -161,7 +163,7 @@ static void find_lifetimes(rl_exec *x) {
     uint32_t *last = rl_new(&g->mem, uint32_t, g->nval);
     for (uint32_t v = 0; v < g->nval; v++) last[v] = RL_NONE;
     for (uint32_t i = 0; i < x->nstep; i++) {
-        const rl_nodeinfo *n = rl_nod(g, x->step[i].node);
+        const rl_nodeinfo *n = x->step[i].info;
         for (uint32_t k = 0; k < n->nin; k++) note_last(x, last, n->in[k], i);
         for (uint32_t k = 0; k < n->ncap; k++) note_last(x, last, n->cap[k], i);
         for (uint32_t k = 0; k < n->nout; k++) note_last(x, last, n->out[k], i);
@@ -183,6 +185,14 @@ static rl_status find_outer(rl_exec *x) {
     return RL_OK;
 }
 
+/* Not where the reference kernels are wanted, and not of a run that shows every value. */
+static rl_status improve(rl_exec *x) {
+    if (!x->rt->fast || x->rt->watch || x->parent) return RL_OK;
+    RL_TRY(rl_exec_fold(x));
+    rl_fuse(x);
+    return RL_OK;
+}
+
 static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out) {
     rl_exec *x = rl_new(&g->mem, rl_exec, 1);
     *out = x;
@@ -194,6 +204,7 @@ static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out)
         if (is_done(g, rl_nod(g, g->order.p[i]))) continue;
         RL_TRY(prepare_step(x, g->order.p[i], &x->step[x->nstep++]));
     }
+    RL_TRY(improve(x));
     find_lifetimes(x);
     return RL_OK;
 }

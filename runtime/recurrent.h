@@ -5,6 +5,7 @@
 #ifndef RL_RECURRENT_H
 #define RL_RECURRENT_H
 #include "kernels.h"
+#include "rows.h"
 
 enum { RL_LSTM, RL_GRU, RL_RNN };
 
@@ -20,6 +21,7 @@ typedef struct {
     bool reverse, couples, linear;        /* couples: input_forget; linear: linear_before_reset */
     double clip;                          /* 0: none */
     rl_activation act[3];
+    const rl_rows *rows;                  /* NULL: no fast kernels, or another type than f32 */
     const int64_t *ends;                  /* length of each row's sequence */
     const void *gates_of;                 /* x W' + biases, [length, batch, count * hidden] */
     const void *peephole;                 /* i, o, f; NULL: none */

@@ -18,7 +18,7 @@ rl_status rl_ref_concat(rl_call *c) {
                 return rl_call_fail(c, RL_EMODEL, "input %u has %lld in dim %u, not %lld", i, (long long)t->dim[k], k, (long long)x->dim[k]);
         dim[axis] += t->dim[axis];
     }
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
+    const rl_tensor *y = rl_call_make_like(c, 0, x, dim);
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
         rl_tensor part = rl_view_slice(y, axis, at, 1, t->dim[axis]);
@@ -89,7 +89,19 @@ static rl_status pad_amounts(rl_call *c, const rl_tensor *x, int64_t *before, in
     return RL_OK;
 }
 
-static rl_status fill_constant(rl_call *c, rl_tensor *y) {
+/* What lies around the middle, dim by dim: each part once. */
+static void fill_around(rl_call *c, const rl_tensor *y, const int64_t *before, const rl_tensor *middle, const void *value) {
+    rl_tensor rest = *y;
+    for (uint32_t i = 0; i < y->rank; i++) {
+        int64_t end = before[i] + middle->dim[i];
+        rl_tensor low = rl_view_slice(&rest, i, 0, 1, before[i]), high = rl_view_slice(&rest, i, end, 1, rest.dim[i] - end);
+        rl_fill(c->rt, &low, value);
+        rl_fill(c->rt, &high, value);
+        rest = rl_view_slice(&rest, i, before[i], 1, middle->dim[i]);
+    }
+}
+
+static rl_status fill_constant(rl_call *c, const rl_tensor *y, const int64_t *before, const rl_tensor *middle) {
     uint64_t zero[2] = {0};
     const rl_tensor *v = c->node->since < 11 ? NULL : rl_call_dense(c, 2);
     float value = rl_attr_float(c->node, "value", 0);
@@ -100,7 +112,7 @@ static rl_status fill_constant(rl_call *c, rl_tensor *y) {
     else if (y->dtype == RL_STRING) rl_fill(c->rt, &one, &empty);
     else if (value != 0) rl_convert(c->rt, &one, &given, true);
     else rl_fill(c->rt, &one, zero);
-    rl_fill(c->rt, y, one.mem->p);
+    fill_around(c, y, before, middle, one.mem->p);
     rl_tensor_drop(&given);
     rl_tensor_drop(&one);
     return RL_OK;
@@ -142,8 +154,8 @@ rl_status rl_ref_pad(rl_call *c) {
         if (mode != CONSTANT && from.dim[i] == 0 && dim[i]) return rl_call_fail(c, RL_EMODEL, "nothing to take dim %u from", i);
     }
     RL_TRY(rl_call_dims(c, x->rank, dim));
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim), middle = *y;
-    if (mode == CONSTANT) RL_TRY(fill_constant(c, y));
+    rl_tensor *y = rl_call_make_like(c, 0, x, dim), middle = *y;
+    if (mode == CONSTANT) RL_TRY(fill_constant(c, y, before, &from));
     for (uint32_t i = 0; i < x->rank; i++) middle = rl_view_slice(&middle, i, before[i], 1, from.dim[i]);
     rl_move(c->rt, &middle, &from);
     for (uint32_t i = 0; mode != CONSTANT && i < x->rank; i++) pad_dim(c, y, i, before[i], from.dim[i], mode);

@@ -9,6 +9,8 @@
 #include "lines.h"
 #include "recurrent.h"
 
+enum { FEW = 64, STRIP = 16 }; /* rows that b is not packed for; columns at a time */
+
 #define F32(name) name##f
 #define T float
 #define S f32
@@ -65,6 +67,7 @@ typedef struct {
     int64_t length, batch, input, hidden, count;
     bool batch_first;
     rl_dtype wide;
+    const rl_rows *rows; /* NULL: no fast kernels */
     const rl_tensor *x, *w, *r, *bias, *h, *c, *peephole; /* dense, of type wide, x and states with the batch in its usual place */
     int64_t *ends;
 } inputs;
@@ -99,6 +102,7 @@ static rl_status read_ends(rl_call *c, inputs *in) {
 static rl_status read_inputs(rl_call *c, inputs *in) {
     RL_TRY(rl_call_need(c, 3));
     in->wide = rl_wide_float(rl_call_in(c, 0)->dtype);
+    in->rows = c->rt->fast && in->wide == RL_F32 ? rl_rows_best() : NULL;
     in->batch_first = rl_attr_int(c->node, "layout", 0) != 0;
     in->x = read_input(c, in, 0, true);
     in->w = read_input(c, in, 1, false);
@@ -123,8 +127,23 @@ static char *part(const rl_tensor *t, uint32_t dir) {
     return t ? (char *)rl_data(t) + (size_t)(dir * t->stride[0]) * (rl_dtype_bits(t->dtype) / 8) : NULL;
 }
 
+/* Few rows: b is not worth packing. */
+typedef struct { const rl_rows *rows; const float *a, *b; float *y; int64_t m, k, ym; } few_rows;
+
+static void multiply_columns(void *arg, int64_t from, int64_t to) {
+    const few_rows *f = arg;
+    for (int64_t j = from; j < to; j += STRIP) /* a strip of b stays at hand for all rows */
+        for (int64_t i = 0; i < f->m; i++)
+            f->rows->products(f->y + i * f->ym + j, f->a + i * f->k, f->b + j * f->k, RL_MIN(to - j, (int64_t)STRIP), f->k);
+}
+
 /* y[m, n] += a[m, k] * b', b of n rows of k. */
 static void multiply(rl_rt *rt, const inputs *in, const void *a, const void *b, void *y, int64_t m, int64_t n, int64_t k, int64_t ym) {
+    if (in->rows && m <= FEW) {
+        few_rows f = {in->rows, a, b, y, m, k, ym};
+        rl_parallel(rt, n, RL_MAX(1, 65536 / RL_MAX(k, 1)), multiply_columns, &f);
+        return;
+    }
     rl_gemm g = {.type = in->wide, .count = 1, .m = m, .n = n, .k = k, .a = a, .am = k, .ak = 1, .b = b, .bk = 1, .bn = k, .y = y,
             .ym = ym};
     if (m && n && k) rl_gemm_run(rt, &g);
@@ -216,6 +235,7 @@ rl_status rl_ref_recurrent(rl_call *c) {
                           .couples = rl_attr_int(c->node, "input_forget", 0) != 0, .peephole = part(in.peephole, d), .gate = rl_data(gate),
                           .linear = c->arg == RL_GRU && rl_attr_int(c->node, "linear_before_reset", 0), .work = rl_data(work),
                           .h = part(h, d), .c = part(cell, d), .y_step = in.ndir * in.batch * n};
+        r.rows = in.rows;
         memcpy(r.act, act[d], sizeof r.act);
         if (rl_call_wants(c, 0)) r.y = (char *)rl_data(y) + (size_t)(d * in.batch * n) * size;
         r.gates_of = input_gates(c, &in, &r, d);

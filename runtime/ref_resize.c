@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fast.h"
 #include "resize.h"
 #include "wide.h"
 
@@ -170,10 +171,20 @@ static void clamp_to(const rl_tensor *y, rl_dtype t) {
     for (int64_t i = 0; i < rl_numel(y); i++) p[i] = p[i] < least ? least : p[i] > most ? most : p[i];
 }
 
+/* With fast kernels the output lies as the input does, and the passes see both in that order: channels-last, they blend rows of channels. */
+static rl_status resize_in_order(rl_call *c, const rl_resize *r, const rl_resize_axis *axis, const int64_t *dim, const int64_t *perm) {
+    const rl_tensor *x = rl_call_in(c, 0), *y = rl_call_make_in(c, 0, x->dtype, x->rank, dim, perm);
+    rl_tensor from = rl_view_transpose(x, perm), to = rl_view_transpose(y, perm);
+    rl_resize_axis turned[RL_RANK];
+    for (uint32_t i = 0; i < x->rank; i++) turned[i] = axis[perm[i]];
+    return rl_numel(y) ? run_passes(c, r, turned, &from, &to) : RL_OK;
+}
+
 rl_status rl_ref_resize(rl_call *c) {
     rl_resize r;
     rl_resize_sizes s;
     rl_resize_axis axis[RL_RANK];
+    int64_t perm[RL_RANK];
     RL_TRY(rl_call_need(c, 1));
     rl_dtype type = rl_call_in(c, 0)->dtype;
     RL_TRY(rl_resize_read(c, &r));
@@ -182,10 +193,12 @@ rl_status rl_ref_resize(rl_call *c) {
         return rl_call_fail(c, RL_ELIMIT, "no means of type %s", rl_dtype_name(type));
     if (!blends && r.antialias) return rl_call_fail(c, RL_EMODEL, "antialias of mode nearest");
     rl_dtype t = !blends ? type : rl_is_float(type) ? rl_wide_float(type) : RL_F64;
+    const rl_tensor *given = rl_call_in(c, 0);
+    RL_TRY(rl_resize_sizes_of(c, &r, given, &s));
+    RL_TRY(rl_call_dims(c, given->rank, s.out));
+    for (uint32_t i = 0; i < given->rank; i++) RL_TRY(rl_resize_plan(c, &r, given->dim[i], s.out[i], s.scale[i], s.from[i], s.to[i], &axis[i]));
+    if (type == t && rl_memory_order(rl_call_in(c, 0), perm) && c->rt->fast) return resize_in_order(c, &r, axis, s.out, perm);
     const rl_tensor *x = rl_call_as(c, 0, t);
-    RL_TRY(rl_resize_sizes_of(c, &r, x, &s));
-    RL_TRY(rl_call_dims(c, x->rank, s.out));
-    for (uint32_t i = 0; i < x->rank; i++) RL_TRY(rl_resize_plan(c, &r, x->dim[i], s.out[i], s.scale[i], s.from[i], s.to[i], &axis[i]));
     rl_tensor *y = rl_wide_make(c, 0, type, t, x->rank, s.out);
     if (rl_numel(y)) RL_TRY(run_passes(c, &r, axis, x, y));
     if (blends && rl_is_integer(type)) clamp_to(y, type);

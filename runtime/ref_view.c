@@ -1,11 +1,19 @@
 /* Ops that only look at their input another way: the output is a view of it, or one move where no strides can say it. */
 #include <string.h>
 
-#include "kernels.h"
+#include "fast.h"
 
 rl_status rl_ref_identity(rl_call *c) {
     if (c->nin && c->in[0]) rl_call_share(c, 0, *c->in[0]);
     return RL_OK;
+}
+
+/* A copy of channels that were shuffled, [n,g,c,h,w] with h and w outermost in memory, as [n,g*c,h,w]: channels-last stays so. */
+static const rl_tensor *make_reshaped(rl_call *c, const rl_tensor *t, uint32_t rank, const int64_t *dim) {
+    static const int64_t last[] = {0, 2, 3, 1};
+    bool spatial = c->rt->fast && rank == 4 && t->rank == 5 && dim[0] == t->dim[0] && dim[2] == t->dim[3] && dim[3] == t->dim[4];
+    bool outer = spatial && t->stride[3] > t->stride[1] && t->stride[3] > t->stride[2] && t->stride[4] > t->stride[1] && t->stride[4] > t->stride[2];
+    return outer ? rl_call_make_in(c, 0, t->dtype, rank, dim, last) : rl_call_make(c, 0, t->dtype, rank, dim);
 }
 
 /* Output i is t in another shape: a view where strides allow, else a dense copy. */
@@ -15,7 +23,8 @@ static rl_status reshape_to(rl_call *c, const rl_tensor *t, uint32_t rank, const
         rl_call_share(c, 0, view);
         return RL_OK;
     }
-    rl_view_reshape(rl_call_make(c, 0, t->dtype, rank, dim), t->rank, t->dim, &view);
+    const rl_tensor *y = make_reshaped(c, t, rank, dim);
+    rl_view_reshape(y, t->rank, t->dim, &view);
     rl_move(c->rt, &view, t);
     return RL_OK;
 }

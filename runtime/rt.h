@@ -189,6 +189,10 @@ rl_tensor *rl_call_make(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const
  * where input k, k < nover, ends with this node, nobody else has its storage, and it is as output 0 is to be, then output 0 has
  * its storage. */
 rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim);
+/* Nobody else reads input i or will: an output of type t may take its storage. */
+bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t);
+/* Output i of x's type and rank, in x's order of memory in a run with fast kernels, else row-major: for ops that work on views. */
+rl_tensor *rl_call_make_like(rl_call *c, uint32_t i, const rl_tensor *x, const int64_t *dim);
 /* Output i becomes this view; its storage gets one more reference. */
 void rl_call_share(rl_call *c, uint32_t i, rl_tensor view);
 /* Output i takes over t and its reference (sequences, results of bodies). */
@@ -228,6 +232,8 @@ void rl_parallel(rl_rt *rt, int64_t n, int64_t grain, rl_range_fn *fn, void *arg
 rl_pool *rl_pool_new(uint32_t nthread); /* NULL: no memory, or no threads */
 void rl_pool_free(rl_pool *p);
 uint32_t rl_pool_size(const rl_pool *p);
+/* Loops run on the threads that this function starts from now on: an OpenMP runtime's, so that those of two do not fight. */
+void rl_pool_borrow(rl_pool *p, void (*team)(void (*fn)(void *), void *arg, unsigned nthread, unsigned flags));
 void rl_pool_run(rl_pool *p, int64_t n, int64_t grain, rl_range_fn *fn, void *arg);
 
 /* ---- a run (exec.c) ---- */
@@ -239,6 +245,7 @@ struct rl_rt {
     void *state;             /* the device's */
     rl_status failed;        /* of a move on the device, whose message is in the context */
     uint64_t put, got;       /* bytes that went to the device and came from it since the run began */
+    struct rl_fast *fast;    /* NULL: reference kernels only (fast.h); so with a device */
     rl_pool *pool;           /* NULL: one thread */
     rl_storage *all;         /* every storage that is alive */
     size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another */
@@ -253,6 +260,8 @@ struct rl_rt {
 
 /* on: the CPU, or a device that has the CPU for what it has no kernel for. nthread 0 or 1: no pool. Freed with rl_rt_free, also what a failed run left behind. */
 rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread);
+/* The same on the CPU, with fast kernels where they are wanted and oneDNN is there. */
+rl_rt *rl_rt_new_for(rl_ctx *ctx, bool fast, uint32_t nthread);
 void rl_rt_free(rl_rt *rt);
 
 /* Prepares g: types are inferred, every node and body gets its kernels. RL_ELIMIT names the first node that has none for its op,

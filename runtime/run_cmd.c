@@ -47,12 +47,12 @@ rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t see
 }
 
 /* The library has the CPU only: the program's backends.c knows the others. */
-rl_status rl_run_rt(rl_ctx *ctx, const rl_runopt *o, rl_rt **out) {
+rl_status rl_run_rt(rl_ctx *ctx, const rl_runopt *o, bool fast, rl_rt **out) {
     *out = NULL;
     if (o->device && !o->find) return rl_fail(ctx, RL_ELIMIT, "no device '%.40s' here", o->device);
     const rl_backend *b = o->device ? o->find(o->device) : &rl_backend_cpu;
     if (!b) return rl_fail(ctx, RL_ELIMIT, "this program is built without the device '%.40s'", o->device);
-    *out = rl_rt_new(ctx, b, o->threads);
+    *out = b == &rl_backend_cpu ? rl_rt_new_for(ctx, fast, o->threads) : rl_rt_new(ctx, b, o->threads);
     return RL_OK;
 }
 
@@ -97,11 +97,11 @@ static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_text *o
     rl_exec *x;
     dump d = {rt, o->output_dir};
     rl_tensor *in = rl_new(&g->mem, rl_tensor, g->input.n + 1), *made = rl_new(&g->mem, rl_tensor, g->output.n + 1);
+    if (o->dump_all) rt->watch = dump_value, rt->user = &d;
     RL_TRY(rl_exec_new(rt, g, &x));
     RL_TRY(rl_run_inputs(rt, g, o, o->seed, in));
     if (o->output_dir && mkdir(o->output_dir, 0777) != 0 && errno != EEXIST)
         return rl_fail(g->ctx, RL_EIO, "%s: %s", o->output_dir, strerror(errno));
-    if (o->dump_all) rt->watch = dump_value, rt->user = &d;
     RL_TRY(rl_exec_run(x, in, made));
     rl_device_report(x, out);
     return write_outputs(rt, g, o, made, out);
@@ -114,7 +114,7 @@ rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out) {
         return RL_ENOMEM;
     }
     rl_rt *made;
-    rl_status s = rl_run_rt(g->ctx, o, &made);
+    rl_status s = rl_run_rt(g->ctx, o, !o->reference, &made);
     rt = made;
     if (s == RL_OK) s = run_with(rt, g, o, out);
     rl_rt_free(rt);
@@ -244,7 +244,7 @@ rl_status rl_verify_models_at(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_t
         return RL_ENOMEM;
     }
     rl_rt *made;
-    rl_status s = rl_run_rt(a->ctx, o, &made);
+    rl_status s = rl_run_rt(a->ctx, o, false, &made);
     rt = made;
     if (s == RL_OK) s = verify_with(&(comparison){.rt = rt, .g = (rl_graph *const[]){a, b}, .o = o, .at = at}, out);
     rl_rt_free(rt);

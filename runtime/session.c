@@ -15,6 +15,7 @@ struct rl_session {
     rl_array *in, *out; /* as declared */
     rl_tensor *made;    /* [nout] outputs of the last run */
     rl_array *given;    /* [nout] the same for the caller */
+    rl_arena items;     /* arrays of the items of those that are sequences */
 };
 
 /* ---- what the graph declares ---- */
@@ -37,6 +38,7 @@ static void declare(rl_session *s) {
     s->out = rl_new(&s->g->mem, rl_array, s->nout + 1);
     s->given = rl_new(&s->g->mem, rl_array, s->nout + 1);
     s->made = rl_new(&s->g->mem, rl_tensor, s->nout + 1);
+    rl_arena_init(&s->items, s->ctx);
     for (uint32_t i = 0; i < s->nin; i++) s->in[i] = declared(s->g, s->g->input.p[i]);
     for (uint32_t i = 0; i < s->nout; i++) s->out[i] = declared(s->g, s->g->output.p[i]);
 }
@@ -54,7 +56,7 @@ const rl_array *rl_session_output(const rl_session *s, uint32_t i) {
 static rl_status prepare(rl_session *s) {
     if (RL_PROTECT(s->ctx)) return RL_ENOMEM;
     if (!s->in) declare(s);
-    s->rt = rl_rt_new(s->ctx, &rl_backend_cpu, s->threads);
+    s->rt = rl_rt_new_for(s->ctx, true, s->threads);
     return rl_exec_new(s->rt, s->g, &s->exec);
 }
 
@@ -100,8 +102,9 @@ void rl_session_free(rl_session *s) {
 /* ---- a run ---- */
 
 static rl_status check_array(const rl_session *s, const rl_array *want, const rl_array *a) {
-    if (want->dtype == RL_UNDEF) return rl_fail(s->ctx, RL_ELIMIT, "input '%.100s' is no tensor", want->name);
-    if (a->dtype != want->dtype)
+    if (want->dtype == RL_UNDEF && !rl_elem_bits((rl_dtype)a->dtype))
+        return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': no element type has the number %" PRId32, want->name, a->dtype);
+    if (want->dtype != RL_UNDEF && a->dtype != want->dtype)
         return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': element type %s, and the model wants %s", want->name,
                        rl_dtype_name((rl_dtype)a->dtype), rl_dtype_name((rl_dtype)want->dtype));
     if (a->rank > RL_RANK || (want->rank != UINT32_MAX && a->rank != want->rank))
@@ -128,31 +131,73 @@ static rl_tensor tensor_of(rl_session *s, const rl_array *a) {
     return t;
 }
 
+/* A sequence, item by item; what it holds goes with the run where one is wrong. */
+static rl_status take_sequence(rl_session *s, const rl_array *want, const rl_array *a, rl_tensor *to) {
+    const rl_array *item = a->data, any = {.name = want->name, .rank = UINT32_MAX};
+    if (want->dtype != RL_UNDEF) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': a sequence, and the model wants a tensor", want->name);
+    if (a->rank != 1 || a->dim[0] < 0 || a->nbyte / sizeof *item != (size_t)a->dim[0])
+        return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': a sequence of %zu bytes, of %zu each", want->name, a->nbyte, sizeof *item);
+    for (int64_t i = 0; i < a->dim[0]; i++) RL_TRY(check_array(s, &any, &item[i]));
+    rl_tensor *t = rl_new(&s->items, rl_tensor, a->dim[0] + 1);
+    for (int64_t i = 0; i < a->dim[0]; i++) t[i] = tensor_of(s, &item[i]);
+    *to = rl_sequence_new(s->rt, a->dim[0] ? t[0].dtype : RL_UNDEF, t, a->dim[0]);
+    return RL_OK;
+}
+
+static rl_status take_array(rl_session *s, const rl_array *want, const rl_array *a, rl_tensor *to) {
+    if (a->dtype == RL_ARRAY_SEQUENCE) return take_sequence(s, want, a, to);
+    if (a->dtype == RL_ARRAY_NONE)
+        return want->dtype == RL_UNDEF ? RL_OK : rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': nothing, and the model wants a tensor", want->name);
+    RL_TRY(check_array(s, want, a));
+    *to = tensor_of(s, a);
+    return RL_OK;
+}
+
 static rl_status take_inputs(rl_session *s, const rl_array *in, uint32_t nin, rl_tensor *to) {
+    bool *given = rl_new(&s->items, bool, s->nin + 1);
     for (uint32_t k = 0; k < nin; k++) {
         uint32_t i = 0;
         while (i < s->nin && strcmp(s->in[i].name, in[k].name) != 0) i++;
         if (i == s->nin) return rl_fail(s->ctx, RL_EUSAGE, "no input is called '%.100s'", in[k].name);
-        if (to[i].kind != RL_ABSENT) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s' is given twice", in[k].name);
-        RL_TRY(check_array(s, &s->in[i], &in[k]));
-        to[i] = tensor_of(s, &in[k]);
+        if (given[i]) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s' is given twice", in[k].name);
+        given[i] = true;
+        RL_TRY(take_array(s, &s->in[i], &in[k], &to[i]));
     }
     for (uint32_t i = 0; i < s->nin; i++)
-        if (to[i].kind == RL_ABSENT && !rl_val(s->g, s->g->input.p[i])->raw.p)
+        if (!given[i] && !rl_val(s->g, s->g->input.p[i])->raw.p)
             return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s' is not given", s->in[i].name);
     return RL_OK;
 }
 
-static rl_status give_outputs(rl_session *s) {
+static rl_array give_tensor(const char *name, const rl_tensor *t) {
+    return (rl_array){name, (int32_t)t->dtype, t->rank, t->dim, rl_data(t), rl_bytes_of(t->dtype, rl_numel(t))};
+}
+
+/* A sequence of dense tensors in place of *t, and their arrays. */
+static rl_array give_sequence(rl_session *s, const char *name, rl_tensor *t) {
+    int64_t n = t->dim[0];
+    rl_tensor *item = rl_new(&s->items, rl_tensor, n + 1);
+    rl_array *a = rl_new(&s->items, rl_array, n + 1);
+    for (int64_t i = 0; i < n; i++) item[i] = rl_contiguous(s->rt, rl_item(t, i));
+    rl_tensor dense = rl_sequence_new(s->rt, t->dtype, item, n);
+    rl_tensor_drop(t);
+    *t = dense;
+    for (int64_t i = 0; i < n; i++) a[i] = give_tensor(NULL, rl_item(t, i));
+    return (rl_array){name, RL_ARRAY_SEQUENCE, 1, t->dim, a, (size_t)n * sizeof *a};
+}
+
+static void give_outputs(rl_session *s) {
     for (uint32_t i = 0; i < s->nout; i++) {
         rl_tensor *t = &s->made[i];
-        if (t->kind != RL_TENSOR) return rl_fail(s->ctx, RL_ELIMIT, "output '%.100s' is no tensor", s->out[i].name);
+        const char *name = s->out[i].name;
+        if (t->kind == RL_ABSENT) s->given[i] = (rl_array){.name = name, .dtype = RL_ARRAY_NONE};
+        if (t->kind == RL_SEQUENCE) s->given[i] = give_sequence(s, name, t);
+        if (t->kind != RL_TENSOR) continue;
         rl_tensor dense = rl_contiguous(s->rt, t);
         rl_tensor_drop(t);
         *t = dense;
-        s->given[i] = (rl_array){s->out[i].name, (int32_t)t->dtype, t->rank, t->dim, rl_data(t), rl_bytes_of(t->dtype, rl_numel(t))};
+        s->given[i] = give_tensor(name, t);
     }
-    return RL_OK;
 }
 
 static rl_status run(rl_session *s, const rl_array *in, uint32_t nin) {
@@ -161,9 +206,10 @@ static rl_status run(rl_session *s, const rl_array *in, uint32_t nin) {
     rl_arena_init(&tmp, s->ctx);
     rl_tensor *to = rl_new(&tmp, rl_tensor, s->nin + 1);
     for (uint32_t i = 0; i < s->nout; i++) rl_tensor_drop(&s->made[i]);
+    rl_arena_free(&s->items);
     RL_TRY(take_inputs(s, in, nin, to));
     RL_TRY(rl_exec_run(s->exec, to, s->made));
-    RL_TRY(give_outputs(s));
+    give_outputs(s);
     for (uint32_t i = 0; i < s->nin; i++) rl_tensor_drop(&to[i]);
     rl_arena_free(&tmp);
     return RL_OK;

@@ -10,6 +10,7 @@ build build
 
 models=(models/channels_last_cnn.onnx models/attention_block.onnx)
 if need_python; then
+    need_onednn || say "oneDNN cannot be had: models run on the reference kernels"
     if need_pip rapidocr --no-deps rapidocr-onnxruntime==1.4.4; then
         folder=$("$PYTHON" -c 'import importlib.util as u; print(u.find_spec("rapidocr_onnxruntime").submodule_search_locations[0])')/models
         # Trial sizes: batch, colours, height, width. The recogniser wants a height of 48, the detector multiples of 32.

@@ -6,6 +6,7 @@
 #   need_clang          clang with libFuzzer, for scripts/fuzz.sh alone
 #   need_python         .venv with the packages of requirements.txt; false when they cannot be had
 #   need_browser        Chromium, for test_report.py; false when it cannot be had (the test then says what it skips)
+#   need_onednn         oneDNN 3.x for the fast kernels, unless the system has it; false when it cannot be had: all works without
 #   need_nvcc           nvcc on the PATH; with RL_FETCH_NVCC=1 from PyPI into build/nvcc (347 MB); false when there is none
 #   build DIR OPTION... configures DIR with CMake options (only when they are new) and builds it
 set -euo pipefail
@@ -76,6 +77,10 @@ need_browser() {
     export DEBIAN_FRONTEND=noninteractive
     as_root apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1 ||
         { as_root apt-get update -qq && as_root apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
+}
+
+need_onednn() {
+    ldconfig -p 2>/dev/null | grep -q 'libdnnl\.so\.3 ' || need_pip onednn --no-deps onednn-cpu-gomp==2023.2.0
 }
 
 need_nvcc() {

@@ -17,7 +17,8 @@ fi
 need_packages
 need_python
 need_browser || say "Chromium cannot be had: the page of relayout report is not opened in a browser"
-need_nvcc || say "skipped: no nvcc, so the CUDA backend is not compiled (RL_FETCH_NVCC=1 fetches it); its kernels run on an emulated device"
+need_onednn || say "no oneDNN: the fast kernels are not tested"
+need_nvcc || say "no nvcc: the CUDA backend is not compiled (RL_FETCH_NVCC=1 fetches it); its kernels run on an emulated device"
 build build -DRL_WERROR=ON "-DRL_CUDA_ARCHS=${RL_CUDA_ARCHS:-90}"
 
 logs=build/test-logs
@@ -94,7 +95,8 @@ py cases-generic test_cases.py --target generic
 py zoo-onnx test_zoo.py --target onnx
 py zoo-generic test_zoo.py --target generic
 py zoo-fused test_zoo.py --target fused
-py backend-run test_backend_run.py --at-least 2004
+py backend-run test_backend_run.py --at-least 2004 --kernels reference
+py backend-run-fast test_backend_run.py --at-least 2004 --kernels fast
 if [ -x build/cuda/relayout_emulated ]; then
     py gpu-emulated test_backend_run.py --relayout build/cuda/relayout_emulated --device cuda _conv_ pool softmax reduce gather scatter matmul \
         gemm pad resize layer_norm batchnorm where clip cast transpose slice concat

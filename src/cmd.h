@@ -64,7 +64,7 @@ typedef struct {
     char **file;        /* the operands */
     int nfile;
     const char *in;     /* the first one; messages are about it. NULL: about none */
-    const char *out, *json, *csv, *after, *proof, *node, *dump, *color, *external, *peers;
+    const char *out, *json, *csv, *after, *proof, *node, *dump, *kernels, *color, *external, *peers, *command;
     rl_items dims, shapes, inputs, in_layouts, out_layouts;
     rl_passopt pass;
     rl_runopt run;

@@ -1,5 +1,6 @@
 /* The command bench. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../runtime/bench.h"
@@ -29,6 +30,7 @@ static rl_status bench_graph(rl_line *l, rl_graph *g) {
     RL_TRY(rl_line_check_path(l, l->json));
     l->run.input = l->inputs.item;
     l->run.ninput = l->inputs.n;
+    l->run.reference = l->kernels && strcmp(l->kernels, "reference") == 0;
     if (shows) l->run.progress = show_progress;
     rl_status s = rl_bench_model(g, &l->run, &b);
     if (shows) fprintf(stderr, "\r\033[K");

@@ -1,4 +1,6 @@
 /* The command run. */
+#include <string.h>
+
 #include "cmd.h"
 
 static rl_status execute(rl_line *l, rl_graph *g) {
@@ -8,6 +10,7 @@ static rl_status execute(rl_line *l, rl_graph *g) {
     l->run.input = l->inputs.item;
     l->run.ninput = l->inputs.n;
     l->run.dump_all = l->dump != NULL;
+    l->run.reference = l->kernels && strcmp(l->kernels, "reference") == 0;
     rl_status s = rl_run_model(g, &l->run, &text);
     if (s == RL_OK) s = rl_write_stdout(l, text.p, text.n);
     rl_arena_free(&tmp);

@@ -128,6 +128,19 @@ rl_value rl_graph_const(rl_graph *g, rl_str name, rl_dtype t, uint32_t rank, con
     return v;
 }
 
+rl_value rl_graph_permuted(rl_graph *g, rl_value v, uint32_t dim, uint32_t n, const int64_t *from) {
+    const rl_const *c = rl_val(g, v)->data;
+    size_t inner = rl_dtype_bits(c->dtype) / 8, outer = 1;
+    for (uint32_t i = 0; i < dim; i++) outer *= (size_t)c->dim[i];
+    for (uint32_t i = dim + 1; i < c->rank; i++) inner *= (size_t)c->dim[i];
+    uint8_t *to = rl_alloc(&g->mem, RL_MAX(c->nbyte, 1u));
+    const uint8_t *old = c->data;
+    for (size_t o = 0; o < outer; o++)
+        for (uint32_t i = 0; i < n; i++) memcpy(to + (o * n + i) * inner, old + (o * n + (size_t)from[i]) * inner, inner);
+    rl_str stem = rl_val(g, v)->name;
+    return rl_graph_const(g, rl_graph_fresh_name(g, stem ? stem : "rl"), c->dtype, c->rank, c->dim, to, c->nbyte);
+}
+
 rl_value rl_graph_const_i64(rl_graph *g, rl_str name, uint32_t n, const int64_t *x) {
     int64_t dim = n;
     return rl_graph_const(g, name, RL_I64, 1, &dim, rl_copy(&g->mem, x, n * sizeof *x), n * sizeof *x);

@@ -173,6 +173,8 @@ void rl_graph_rename(rl_graph *g, rl_value v, rl_str name); /* the name must be 
 void rl_graph_set_type(rl_graph *g, rl_value v, rl_dtype t, uint32_t rank, const rl_dim *dim); /* copies dim */
 /* A new constant value; data is kept, not copied. */
 rl_value rl_graph_const(rl_graph *g, rl_str name, rl_dtype t, uint32_t rank, const int64_t *dim, const void *data, size_t nbyte);
+/* A new constant: place i along dim, which has n, is place from[i] of v's. */
+rl_value rl_graph_permuted(rl_graph *g, rl_value v, uint32_t dim, uint32_t n, const int64_t *from);
 rl_value rl_graph_const_i64(rl_graph *g, rl_str name, uint32_t n, const int64_t *x); /* 1-D */
 
 /* Appends a node at the end of the order. Copies in and out. The outputs must have no def yet. */

@@ -39,7 +39,29 @@ static bool moves_nothing(const rl_mapdigit *d) {
     return d->tab || d->scale == 0;
 }
 
+/* What digit d adds at x, in its units. */
+static int64_t entry(const rl_mapdigit *d, int64_t x) {
+    return d->tab ? d->tab[x] : d->sign * x;
+}
+
+/* Neighbours that meet in one table of g become one digit, with a table of its own. */
+static bool join_pieces(meeting *c, piece *p, const rl_mapdigit *d, rl_dim unit) {
+    int64_t n;
+    if (!rl_dim_known(p->d.size) || !rl_dim_known(p->unit) || !rl_dim_known(d->size) || !rl_dim_known(unit)) return false;
+    if (__builtin_mul_overflow(p->d.size, d->size, &n) || !rl_map_spend(c->m, n)) return false;
+    int64_t *t = rl_new(c->m->mem, int64_t, n);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t hi = entry(&p->d, i / d->size), lo = entry(d, i % d->size);
+        t[i] = hi == RL_MAP_FILL || lo == RL_MAP_FILL ? RL_MAP_FILL : p->unit * hi + unit * lo;
+    }
+    p->d = (rl_mapdigit){n, 1, 1, t};
+    p->unit = 1;
+    return true;
+}
+
 static bool keep(meeting *c, rl_mapdigit d, uint32_t k, rl_dim unit) {
+    bool meets = k != RL_NONE && c->g->digit[k].tab && c->n > 0 && c->p[c->n - 1].k == k;
+    if (meets && join_pieces(c, &c->p[c->n - 1], &d, unit)) return true;
     if (c->n == RL_MAP_MAXDIGIT) return false;
     c->p[c->n++] = (piece){d, k, unit};
     if (k != RL_NONE) c->users[k]++;
@@ -120,7 +142,7 @@ static bool through_table(rl_maps *m, const piece *p, rl_dim at, const rl_mapdig
     int64_t *t = rl_new(m->mem, int64_t, p->d.size);
     for (int64_t x = 0; x < p->d.size; x++) {
         bool fill = p->d.tab && p->d.tab[x] == RL_MAP_FILL;
-        t[x] = fill ? RL_MAP_FILL : g->tab[at + p->unit * (p->d.tab ? p->d.tab[x] : p->d.sign * x)];
+        t[x] = fill ? RL_MAP_FILL : g->tab[at + p->unit * entry(&p->d, x)];
     }
     *d = (rl_mapdigit){p->d.size, g->scale, 1, t};
     return true;

@@ -244,9 +244,24 @@ static void forget_contents(const rl_shaper *s) {
     }
 }
 
-/* No such op means anything without input 0, and no pass looks whether it is there. */
-static bool reads_first(rl_op op) {
-    return rl_op_class(op) != RL_OPAQUE || op == RL_OP_DepthToSpace || op == RL_OP_SpaceToDepth;
+/* Inputs without which the op means nothing, and for which no pass looks: all those before this number. */
+static uint32_t least_inputs(const rl_nodeinfo *n) {
+    static const struct { rl_op op; uint32_t since, least; } more[] = {
+        {RL_OP_BatchNormalization, 1, 5}, {RL_OP_CumProd, 1, 2}, {RL_OP_CumSum, 1, 2}, {RL_OP_TopK, 10, 2}, {RL_OP_DequantizeLinear, 1, 2},
+        {RL_OP_QuantizeLinear, 1, 2}, {RL_OP_Expand, 1, 2}, {RL_OP_Reshape, 5, 2}, {RL_OP_Unsqueeze, 13, 2}, {RL_OP_Gather, 1, 2},
+        {RL_OP_Gemm, 1, 2}, {RL_OP_LayerNormalization, 1, 2}, {RL_OP_RMSNormalization, 1, 2}, {RL_OP_MatMul, 1, 2}, {RL_OP_Pad, 11, 2},
+        {RL_OP_Upsample, 9, 2}, {RL_OP_Slice, 10, 3}, {RL_OP_Tile, 6, 2}, {RL_OP_Where, 1, 3},
+        {RL_OP_DepthToSpace, 1, 1}, {RL_OP_SpaceToDepth, 1, 1},
+    };
+    for (size_t i = 0; i < RL_LEN(more); i++)
+        if (more[i].op == n->op && n->since >= more[i].since) return more[i].least;
+    return rl_op_class(n->op) != RL_OPAQUE;
+}
+
+static rl_status check_inputs(const rl_shaper *s) {
+    for (uint32_t i = least_inputs(s->n); i-- > 0;)
+        if (!rl_has(rl_in(s->n, i))) return rl_shape_fail(s, "has no input %u", i);
+    return RL_OK;
 }
 
 static rl_status infer_node(rl_shaper *s, rl_node id) {
@@ -258,8 +273,8 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
     }
     if (s->n->op >= RL_OP_OPAQUE || !rl_shape_rules[s->n->op].rule) return infer_opaque(s);
     s->dtype = rl_shape_rules[s->n->op].dtype;
-    bool bare = reads_first(s->n->op) && !rl_has(rl_in(s->n, 0));
-    rl_status status = bare ? rl_shape_fail(s, "has no input 0") : rl_shape_rules[s->n->op].rule(s);
+    rl_status status = check_inputs(s);
+    if (status == RL_OK) status = rl_shape_rules[s->n->op].rule(s);
     if (status == RL_EMODEL && s->lenient) {
         s->g->doubtful = true;
         return RL_OK;

@@ -62,7 +62,7 @@ int main(int argc, char **argv)
     signal(SIGINT, on_interrupt);
 
     rl_context context = {sizeof context, (void *)&interrupted, NULL, NULL, log_line, NULL, stop};
-    rl_options options = {sizeof options, "ort", NULL, 0, 0, NULL, NULL, &context, NULL, NULL, NULL, NULL, 0};
+    rl_options options = {sizeof options, "ort", NULL, 0, 0, NULL, NULL, &context, NULL, NULL, NULL, NULL, 0, NULL};
     rl_result r;
     rl_status s = rl_optimize_bytes(in, nin, &out, &nout, &options, &r);
     free(in);

@@ -283,59 +283,89 @@ static PyObject *core_ports(PyObject *self, PyObject *capsule) {
     return NULL;
 }
 
-typedef struct { rl_array *a; int64_t *dim; const char ***text; Py_ssize_t n; } inputs;
+typedef struct { void **p; size_t n; } blocks;
+typedef struct { rl_array *a; Py_ssize_t n; blocks held; } inputs;
 
 static void drop_inputs(inputs *in) {
-    for (Py_ssize_t i = 0; in->text && i < in->n; i++) PyMem_Free(in->text[i]);
-    PyMem_Free(in->text);
-    PyMem_Free(in->a);
-    PyMem_Free(in->dim);
+    for (size_t i = 0; i < in->held.n; i++) PyMem_Free(in->held.p[i]);
+    PyMem_Free(in->held.p);
 }
 
-/* One of [(name, type, dims, address or tuple of bytes, bytes), ...] */
-static int input_of(PyObject *item, inputs *in, Py_ssize_t i, int64_t *dim) {
+/* p is freed with the inputs. */
+static int hold(blocks *held, void *p) {
+    void **more = p ? PyMem_Realloc(held->p, (held->n + 1) * sizeof *more) : NULL;
+    if (!more) {
+        PyMem_Free(p);
+        return PyErr_NoMemory(), 0;
+    }
+    held->p = more;
+    held->p[held->n++] = p;
+    return 1;
+}
+
+static int arrays_of(PyObject *list, blocks *held, rl_array **out);
+
+/* (name, type, dims, address, bytes); of strings a tuple of bytes is in place of the address, of a sequence a list of such tuples. */
+static int array_of(PyObject *item, blocks *held, rl_array *a) {
     PyObject *dims, *data;
     Py_ssize_t nbyte;
     int type;
-    rl_array *a = &in->a[i];
-    if (!PyArg_ParseTuple(item, "siO!On", &a->name, &type, &PyTuple_Type, &dims, &data, &nbyte)) return 0;
+    const char **text = NULL;
+    rl_array *items;
+    if (!PyArg_ParseTuple(item, "ziO!On", &a->name, &type, &PyTuple_Type, &dims, &data, &nbyte)) return 0;
     a->dtype = type;
     a->rank = (uint32_t)PyTuple_Size(dims);
-    a->dim = dim;
     a->nbyte = (size_t)nbyte;
+    int64_t *dim = PyMem_Calloc(a->rank + 1u, sizeof *dim);
+    if (!hold(held, dim)) return 0;
     for (uint32_t k = 0; k < a->rank; k++) dim[k] = PyLong_AsLongLong(PyTuple_GetItem(dims, k));
+    a->dim = dim;
     if (PyTuple_Check(data)) {
-        if (!strings_of(data, &in->text[i])) return 0;
-        a->data = in->text[i];
+        int ok = strings_of(data, &text);
+        if ((text && !hold(held, text)) || !ok) return 0;
+        a->data = text;
+    } else if (PyList_Check(data)) {
+        if (!arrays_of(data, held, &items)) return 0;
+        a->data = items;
+        a->nbyte = (size_t)PyList_Size(data) * sizeof *items;
     } else {
         a->data = PyLong_AsVoidPtr(data);
     }
     return !PyErr_Occurred();
 }
 
-static int inputs_of(PyObject *list, inputs *in) {
-    Py_ssize_t ndim = 0;
-    memset(in, 0, sizeof *in);
-    in->n = PyList_Size(list);
-    for (Py_ssize_t i = 0; i < in->n; i++) {
-        Py_ssize_t n = PyTuple_Size(PyTuple_GetItem(PyList_GetItem(list, i), 2));
-        if (n < 0) return 0;
-        ndim += n;
-    }
-    in->a = PyMem_Calloc((size_t)in->n + 1, sizeof *in->a);
-    in->dim = PyMem_Calloc((size_t)ndim + 1, sizeof *in->dim);
-    in->text = PyMem_Calloc((size_t)in->n + 1, sizeof *in->text);
-    if (!in->a || !in->dim || !in->text) return PyErr_NoMemory(), 0;
-    int64_t *dim = in->dim;
-    for (Py_ssize_t i = 0; i < in->n; i++) {
-        if (!input_of(PyList_GetItem(list, i), in, i, dim)) return 0;
-        dim += in->a[i].rank;
-    }
+static int arrays_of(PyObject *list, blocks *held, rl_array **out) {
+    Py_ssize_t n = PyList_Size(list);
+    *out = PyMem_Calloc((size_t)n + 1, sizeof **out);
+    if (!hold(held, *out)) return 0;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!array_of(PyList_GetItem(list, i), held, &(*out)[i])) return 0;
     return 1;
 }
 
-/* A bytearray, or a list of bytes for strings. */
+static int inputs_of(PyObject *list, inputs *in) {
+    memset(in, 0, sizeof *in);
+    in->n = PyList_Size(list);
+    return arrays_of(list, &in->held, &in->a);
+}
+
+static PyObject *value_of(const rl_array *a);
+
+static PyObject *items_of(const rl_array *a) {
+    PyObject *l = PyList_New(0);
+    for (size_t i = 0; l && i < a->nbyte / sizeof *a; i++) {
+        PyObject *x = value_of((const rl_array *)a->data + i);
+        if (x) PyList_Append(l, x);
+        else Py_CLEAR(l);
+        Py_XDECREF(x);
+    }
+    return l;
+}
+
+/* A bytearray, a list of bytes for strings, a list of values for a sequence, or None. */
 static PyObject *data_of(const rl_array *a) {
+    if (a->dtype == RL_ARRAY_NONE) Py_RETURN_NONE;
+    if (a->dtype == RL_ARRAY_SEQUENCE) return items_of(a);
     if (a->dtype != 8) return PyByteArray_FromStringAndSize(a->data, (Py_ssize_t)a->nbyte);
     PyObject *l = PyList_New(0);
     for (size_t i = 0; l && i < a->nbyte / sizeof(char *); i++) {
@@ -344,6 +374,10 @@ static PyObject *data_of(const rl_array *a) {
         Py_XDECREF(s);
     }
     return l;
+}
+
+static PyObject *value_of(const rl_array *a) {
+    return Py_BuildValue("(iNN)", (int)a->dtype, dims_of(a), data_of(a));
 }
 
 /* run(session, inputs) -> [(type, dims, data), ...]; not twice at once */
@@ -361,7 +395,7 @@ static PyObject *core_run(PyObject *self, PyObject *args) {
         UNLOCKED(&x->p, s = rl_session_run(x->s, in.a, (uint32_t)in.n, &out, &r));
         made = s == RL_OK ? PyList_New(0) : raise_status(s, r.error);
         for (uint32_t i = 0; made && rl_session_output(x->s, i); i++) {
-            PyObject *item = Py_BuildValue("(iNN)", (int)out[i].dtype, dims_of(&out[i]), data_of(&out[i]));
+            PyObject *item = value_of(&out[i]);
             if (item) PyList_Append(made, item);
             else Py_CLEAR(made);
             Py_XDECREF(item);

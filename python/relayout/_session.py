@@ -6,9 +6,10 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Un
 
 import numpy as np
 
-from . import Dims, InvalidArgument, Shapes, Unsupported, _call, _core, _options, _source
+from . import Dims, InvalidArgument, Shapes, _call, _core, _options, _source
 
 STRING = 8
+NONE, SEQUENCE = -1, -2
 # ONNX's TensorProto.DataType -> NumPy
 _NUMPY = {1: "f4", 2: "u1", 3: "i1", 4: "u2", 5: "i2", 6: "i4", 7: "i8", 9: "?", 10: "f2", 11: "f8", 12: "u4", 13: "u8", 14: "c8", 15: "c16"}
 # What only ml_dtypes has, its name there, and the bits of an element; without that package: unsigned numbers of the same bits.
@@ -52,10 +53,20 @@ def _unpack(data: np.ndarray, t: int, shape: Tuple[int, ...]) -> np.ndarray:
     return flat.view(_dtype(t)).reshape(shape)
 
 
+def _type_of(x: np.ndarray) -> int:
+    """ONNX's type of an array whose type no declaration says."""
+    if x.dtype.kind in "OSU":
+        return STRING
+    for t in (*_NUMPY, 16, 17, 18, 19, 20, 24):
+        if _dtype(t) == x.dtype:
+            return t
+    raise InvalidArgument(f"no element type of ONNX is {x.dtype}")
+
+
 class Port(NamedTuple):
     """An input or output as the graph declares it."""
     name: str
-    dtype: Optional[np.dtype]                   #: None: no tensor, or not known
+    dtype: Optional[np.dtype]                   #: None: a sequence or an optional, or not known
     shape: Optional[Tuple[Optional[int], ...]]  #: None: any rank; in it None: any size
     onnx_type: int                              #: TensorProto.DataType
 
@@ -70,6 +81,8 @@ class Session:
         s = relayout.Session("model.onnx", threads=4)
         y = s.run({"x": x})["y"]                  # all outputs by name
         a, b = s.run([x], outputs=["a", "b"])     # inputs in their order; these outputs as a list
+
+    A sequence is a list of arrays, an optional its content or None.
 
     A model with a node that has no kernel is refused here (Unsupported).  Runs of one session wait for each other.
     """
@@ -88,21 +101,16 @@ class Session:
         port = next((p for p in self.inputs if p.name == name), None)
         if port is None:
             raise InvalidArgument(f"no input is called {name!r}; there are {', '.join(p.name for p in self.inputs)}")
-        if port.dtype is None:
-            raise Unsupported(f"input {name!r} is no tensor")
-        t = port.onnx_type
-        x = np.asarray(value) if isinstance(value, np.ndarray) or t == STRING else np.asarray(value, dtype=port.dtype)
-        if t == STRING:
-            texts = tuple(s if isinstance(s, bytes) else str(s).encode() for s in x.reshape(-1).tolist())
-            return (name, t, x.shape, texts, 8 * len(texts)), texts
-        if x.dtype != port.dtype:
-            raise InvalidArgument(f"input {name!r} has element type {x.dtype}, and the model wants {port.dtype}")
-        x = np.ascontiguousarray(x).reshape(x.shape)
-        packed = _pack(x, _bits(t)) if _bits(t) < 8 else x
-        return (name, t, x.shape, packed.ctypes.data, packed.nbytes), packed
+        if port.dtype is None and value is None:
+            return (name, NONE, (), 0, 0), None
+        if port.dtype is None and isinstance(value, (list, tuple)):
+            items = [_given(None, np.asarray(x), 0, f"input {name!r}") for x in value]
+            return (name, SEQUENCE, (len(items),), [x for x, _ in items], 0), items
+        x = np.asarray(value) if isinstance(value, np.ndarray) or not port.dtype or port.onnx_type == STRING else np.asarray(value, dtype=port.dtype)
+        return _given(name, x, port.onnx_type, f"input {name!r}")
 
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]],
-            outputs: Optional[Sequence[str]] = None) -> Union[Dict[str, np.ndarray], list]:
+            outputs: Optional[Sequence[str]] = None) -> Union[Dict[str, Any], list]:
         """The outputs by name, or as a list where `outputs` says which.  Inputs by name, or in the graph's order; those with a default may be
         left out.  Arrays must have the declared element type; lists and numbers get it."""
         named = inputs if isinstance(inputs, Mapping) else dict(zip((p.name for p in self.inputs), inputs))
@@ -120,7 +128,24 @@ class Session:
         return [arrays[name] for name in outputs]
 
 
-def _array(t: int, shape: Tuple[int, ...], data: Any) -> np.ndarray:
+def _given(name: Optional[str], x: np.ndarray, t: int, what: str) -> Tuple[tuple, Any]:
+    """An array as _core.run takes it, of ONNX's type t (0: whatever it is), and what must live as long as that."""
+    t = t or _type_of(x)
+    if t == STRING:
+        texts = tuple(s if isinstance(s, bytes) else str(s).encode() for s in x.reshape(-1).tolist())
+        return (name, t, x.shape, texts, 8 * len(texts)), texts
+    if x.dtype != _dtype(t):
+        raise InvalidArgument(f"{what} has element type {x.dtype}, and the model wants {_dtype(t)}")
+    x = np.ascontiguousarray(x).reshape(x.shape)
+    packed = _pack(x, _bits(t)) if _bits(t) < 8 else x
+    return (name, t, x.shape, packed.ctypes.data, packed.nbytes), packed
+
+
+def _array(t: int, shape: Tuple[int, ...], data: Any) -> Any:
+    if t == NONE:
+        return None
+    if t == SEQUENCE:
+        return [_array(*item) for item in data]
     if t == STRING:
         out = np.empty(len(data), dtype=object)
         out[:] = [s.decode(errors="surrogateescape") for s in data]

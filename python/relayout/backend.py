@@ -29,7 +29,7 @@ class RelayoutRep(BackendRep):
 
 
 class RelayoutBackend(Backend):
-    """Models of tensors; what has sequences or optionals among its inputs or outputs is refused when it is run."""
+    """Models are run by Session: a sequence is a list of arrays, an optional its content or None."""
 
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", *, optimize: bool = False, target: str = "generic", **kwargs: Any) -> RelayoutRep:

@@ -167,12 +167,18 @@ def shapes_of_leave(problem, i, node):
     return found + [Shape(name_of(node), "node", "Leave", True, [pin(n) for n in rest if variable(n)], unsure=unsure)]
 
 
+def has_no_choice(problem, work):
+    """A Conv whose channels are one atom has one configuration."""
+    free = [lab for lab in work.labels if lab.role == FREE]
+    return work.node.op == "Conv" and all(len(runs(problem, work, lab, o)) < 2 for lab in free for o in lab.at)
+
+
 def shape_of_op(problem, i, node):
     """The Shape of a node that is no movement inside a value."""
     work = problem.work.get(i)
     pin = lambda name: (problem.member[name].value, name, problem.member[name].seq)
     variable = lambda name: name in problem.member and not problem.values[problem.member[name].value].constant
-    if work is None or any(o.tensor not in problem.member for o in work.operands):
+    if work is None or any(o.tensor not in problem.member for o in work.operands) or has_no_choice(problem, work):
         names = [n for n in node.input + node.output if n and variable(n)]
         unsure = any(n and n not in problem.unit and n not in problem.model.sequences for n in node.input + node.output)
         return Shape(name_of(node), "node", type_of(node), True, [pin(n) for n in names], unsure=unsure)

@@ -528,6 +528,29 @@ class Builder:
         for d in range(2, len(labels)):
             labels[d].role, labels[d].group = AXIS, d - 1
 
+    def conv(self):
+        """Channels are read and made in any order, which constant weights are stored in; a depthwise one makes them as it reads them."""
+        n = self.node
+        rank = len(self.dims(n.inp(0)))
+        at_hand = lambda slot, r: self.model.data(n.inp(slot)) and len(self.dims(n.inp(slot))) == r
+        if not 3 <= rank <= 5 or len(self.dims(n.out(0))) != rank or not at_hand(1, rank) or (n.inp(2) and not at_hand(2, 1)):
+            raise Fixed
+        groups, read, made = n.attr("group", 1), self.dims(n.inp(0))[1], self.dims(n.out(0))[1]
+        depthwise = groups > 1 and known(read) and known(made) and read[0] == made[0] == groups
+        if not (groups == 1 or depthwise) or not known(read) or not known(made):
+            raise Fixed
+        x, y = self.operand(0), self.operand(0, True)
+        batch, channels = self.label(AXIS, 0), self.label(FREE, 1)
+        other = channels if depthwise else self.label(FREE, 2)
+        for o in (x, y):
+            self.put(batch, o, 0)
+        self.put(channels, x, 1)
+        self.put(other, y, 1)
+        for d in range(2, rank):
+            lab = self.label(AXIS, len(self.work.labels))
+            for o in (x, y):
+                self.put(lab, o, d)
+
     def shape(self):
         pass
 
@@ -550,7 +573,7 @@ TABLE = (
     (FLAT | {"CumSum", "CumProd", "LpNormalization", "TopK"}, Builder.along), ({"Concat", "Split"}, Builder.concat_or_split),
     ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
     ({"Resize", "Upsample"}, Builder.resize), ({"QuantizeLinear", "DequantizeLinear"}, Builder.quantize),
-    ({"BatchNormalization"}, Builder.batch_norm),
+    ({"BatchNormalization"}, Builder.batch_norm), ({"Conv"}, Builder.conv),
     ({"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"}, Builder.norm),
     ({"MatMul"}, Builder.matmul), ({"Gemm"}, Builder.gemm), ({"Shape", "Size"}, Builder.shape),
 )

@@ -162,7 +162,10 @@ def constants(graph, sizes):
     """Names of what constants alone determine, and of integers that sizes alone determine."""
     found = {n for n in graph.stored if n not in graph.replaceable and not (n in graph.inputs and graph.ir_version >= 4)}
     for n in graph.nodes:
-        computed = n.op == "Constant" or (n.input and all(x in found for x in n.input if x) and any(n.input))
+        read = n.input
+        if n.op == "Concat" and n.domain == "":  # what adds no element determines nothing
+            read = [x for x in read if (0, 0) not in (sizes.dims.get(x) or ())] or read
+        computed = n.op == "Constant" or (read and all(x in found for x in read if x) and any(read))
         computed = computed and n.op not in ("Enter", "Leave") and n.op not in RANDOM and not n.graphs and n.domain in ("", "com.microsoft") and (n.domain, n.op) not in graph.local
         for o in n.output:
             if o and (computed or o in sizes.content):

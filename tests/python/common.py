@@ -63,8 +63,77 @@ def relayout(prog, *args, limit=120):
     return Run(p.returncode, seconds, bad or (lines[-1] if lines else ""))
 
 
+KERNELS = ("fast", "reference")
+
+
+def has_onednn(prog):
+    """Does `relayout run` have its fast kernels here?"""
+    import json
+    import tempfile
+    with tempfile.TemporaryDirectory() as tmp:
+        path = Path(tmp) / "relu.rlt"
+        path.write_text("graph g {\n  in %x f32[4]\n  %y = Relu(%x)\n  out %y\n}\n")
+        p = subprocess.run([prog, "bench", path, "--runs", "1", "--json", "-"], stdout=subprocess.PIPE, check=True)
+    return json.loads(p.stdout)["kernels"] == "fast"
+
+
 def optimize(prog, src, dst, target, *more, limit=120):
     return relayout(prog, "optimize", src, "-o", dst, "--target", target, *more, limit=limit)
+
+
+def forked(fn, jobs, processes, limit=600):
+    """Yields (job, fn(job), "") as they are done, from so many processes; (job, None, why) where the process died (onnxruntime may take it
+    with it), took more than limit seconds, or raised."""
+    import multiprocessing
+    from multiprocessing.connection import wait
+    context = multiprocessing.get_context("fork")
+
+    def work(pipe):
+        while True:
+            try:
+                job = pipe.recv()
+            except EOFError:
+                return
+            try:
+                answer = fn(job), ""
+            except Exception as e:
+                answer = None, f"{type(e).__name__}: {e!s:.300}"
+            pipe.send(answer)
+
+    def start():
+        ours, theirs = context.Pipe()
+        p = context.Process(target=work, args=(theirs,), daemon=True)
+        p.start()
+        theirs.close()
+        return p, ours
+
+    todo, busy, idle = iter(jobs), {}, [start() for _ in range(max(1, processes))]
+    while True:
+        while idle and (job := next(todo, None)) is not None:
+            p, pipe = idle.pop()
+            pipe.send(job)
+            busy[pipe] = p, job, time.time()
+        if not busy:
+            break
+        ready = wait(list(busy), timeout=1)
+        for pipe in [c for c in busy if c in ready or time.time() - busy[c][2] > limit]:
+            p, job, _ = busy.pop(pipe)
+            try:
+                if pipe not in ready:
+                    raise TimeoutError
+                result, why = pipe.recv()
+                idle.append((p, pipe))
+            except (EOFError, ConnectionError, TimeoutError) as e:
+                if isinstance(e, TimeoutError):
+                    p.kill()
+                p.join()
+                pipe.close()
+                result, why = None, f"no end after {limit} s" if isinstance(e, TimeoutError) else f"the process died ({p.exitcode})"
+                idle.append(start())
+            yield job, result, why
+    for p, _ in idle:
+        p.terminate() # it waits for a job; later processes have its pipe too, so closing that would not end it
+        p.join()
 
 
 def progress(it, total, every=2.0):
@@ -132,9 +201,14 @@ def run_reference(model, inputs):
 ENGINES = {"onnxruntime": run_ort, "reference": run_reference}
 
 
+REFERENCE_ONLY = False  # set where onnxruntime took a process with it
+
+
 def run(model, inputs):
     """Outputs and the engine that made them: onnxruntime where it can, else the reference evaluator."""
     try:
+        if REFERENCE_ONLY:
+            raise Differ("left out")
         return run_ort(model, inputs), "onnxruntime"
     except Exception as e:
         first = e

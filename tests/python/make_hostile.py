@@ -286,6 +286,11 @@ def bare():
         for name, ins in (("none", []), ("left_out", [""] * nin), ("scalars", ["x"] * nin), ("first", ["x"]), ("first_left_out", ["x"] + [""] * nin), ("late", [""] * (nin - 1) + ["x"] if nin > 1 else ["x", "x", "x"])):
             m = model([helper.make_node(op, ins, outs, name="n1")], inputs=[f32("x", ())], outputs=[f32("y", None)], opset=min(onnx.defs.onnx_opset_version(), 24), ir=10)
             yield f"{op}_{name}", m, (0, 4, 5), ()
+        ends = dict(inputs=[f32("x", (1, 2, 3, 4))], outputs=[f32("z", None)])
+        turned = lambda ins: [helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]), helper.make_node(op, ins, outs, name="n1"),
+                              helper.make_node("Transpose", ["y"], ["z"], perm=[0, 3, 1, 2])]
+        for name, ins in (("few", ["t"]), ("left_out", ["t"] + [""] * nin), ("two", ["t", "t"]), ("gap", ["t", "", "t", "t"])):
+            yield f"{op}_turned_{name}", model(turned(ins), opset=21, ir=10, **ends), (0, 4, 5), ()
         ints = helper.make_tensor_value_info("x", TensorProto.INT64, (1,))
         strings = tensor("s", TensorProto.STRING, (1,), string_data=[b"a"])
         m = model([helper.make_node(op, (["x", "s"] * nin)[:nin], outs, name="n1"), helper.make_node(op, (["s", "x"] * nin)[:nin], [], name="n2")],
@@ -442,7 +447,7 @@ def unreadable(folder):
     yield Case(folder / "pipe.onnx", IO, ("pipe.onnx",))
     yield Case(folder / "nowhere" / "m.onnx", IO, ("nowhere",))
     yield Case(ok, (0,))
-    for out in ("missing/out.onnx", "folder.onnx", "sound.onnx/out.onnx", "/dev/full", "n" * 300, "/proc/relayout.onnx"):
+    for out in ("missing/out.onnx", "sound.onnx/out.onnx", "/dev/full", "n" * 300, "/proc/relayout.onnx"):
         yield Case(ok, IO, (out[:20],), out if out.startswith("/") else str(folder / out))
 
 

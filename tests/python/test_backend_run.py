@@ -5,6 +5,7 @@
   test_backend_run.py                       all of it
   test_backend_run.py softmax reshape       cases whose name contains one of these
   test_backend_run.py --at-least 1000       fails when fewer pass
+  test_backend_run.py --kernels reference   without oneDNN
 
 A case that is not supported must be refused with status 5 before anything runs; any other failure is listed by name. Prints how many
 fail for each op or reason.
@@ -94,11 +95,15 @@ def main():
     global PROGRAM, OPTIONS
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("names", nargs="*")
+    p.add_argument("--kernels", choices=common.KERNELS, default="fast")
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer cases pass")
     p.add_argument("--device", help="of relayout run: cuda")
     args = p.parse_args()
     PROGRAM = common.program(args)
-    OPTIONS = ("--device", args.device) if args.device else ()
+    OPTIONS = ("--device", args.device) if args.device else ("--kernels", args.kernels)
+    if not args.device and args.kernels == "fast" and not common.has_onednn(PROGRAM):
+        print("skipped: there is no oneDNN")
+        return common.closing(0, 0, 1)
     test_backend.load_cases()
     cases = test_backend.CASES
     chosen = [i for i, c in enumerate(cases) if not args.names or any(x in c[0] for x in args.names)]

@@ -70,6 +70,14 @@ def many(run, tmp):
     check("in place", run("optimize", *good, "-o", tmp, "-q")[0] == 0 and good[0].read_bytes() == good[1].read_bytes() == single)
 
 
+def dying(prog, run, tmp):
+    """A model's process that is killed: a limit on what it may write ends it by a signal."""
+    small, large = weights_model(tmp / "small.onnx", n=64), weights_model(tmp / "large.onnx", n=1 << 16)
+    r = subprocess.run(["sh", "-c", 'ulimit -f 8; "$@"; exit $?', "sh", prog, "optimize", str(large), str(small), "-o", str(tmp / "out")], capture_output=True)
+    check("a process that dies stops no other", r.returncode == 1 and b"its process ended by signal" in r.stderr and b"1 changed" in r.stdout
+          and (tmp / "out/small.onnx").exists() and not (tmp / "out/large.onnx").exists())
+
+
 def on_terminal(prog, *words, env=None):
     """What the program writes where stdout and stderr are a terminal."""
     ours, theirs = pty.openpty()
@@ -174,6 +182,7 @@ def large(run, tmp):
     """3 GB of weights, most of them holes; 64 MB without any: neither comes through this process's memory."""
     n = 3 << 28
     (tmp / "out").mkdir(parents=True)
+    most = json.loads(run("optimize", CNN, "-o", tmp / "small.onnx", "--json", "-")[1])["peak_bytes"] + (16 << 20)
     tensor = TensorProto(name="w", data_type=1, dims=[1024, n // 1024], data_location=TensorProto.EXTERNAL)
     for k, v in (("location", "w.bin"), ("length", str(4 * n))):
         e = tensor.external_data.add()
@@ -198,13 +207,13 @@ def large(run, tmp):
             with open(made, "rb") as f:
                 ok = f.read(64) == ends[0] and f.seek(4 * n - 64) and f.read() == ends[1]
         peak = json.loads(text)["peak_bytes"] if status == 0 else 0
-        check(f"3 GB of weights, {how}: {peak >> 20} MiB held {err}", ok and 0 < peak < 16 << 20)
+        check(f"3 GB of weights, {how}: {peak >> 20} MiB held {err}", ok and 0 < peak < most)
         made.unlink(missing_ok=True)
     check("3 GB inline", "protobuf ends at 2 GiB" in run("optimize", tmp / "m.onnx", "-o", tmp / "out/n.onnx", "--external-data", "inline")[2])
     dense = weights_model(tmp / "dense.onnx", "dense.bin", 1 << 24)
     text = run("optimize", dense, "-o", tmp / "out/dense.onnx", "--external-data", "d.bin", "--json", "-")[1]
     same = (tmp / "out/d.bin").read_bytes() == (tmp / "dense.bin").read_bytes()[:1 << 26]
-    check("64 MB of weights", same and 0 < json.loads(text)["peak_bytes"] < 16 << 20)
+    check("64 MB of weights", same and 0 < json.loads(text)["peak_bytes"] < most)
 
 
 def compared(prog, run, tmp):
@@ -240,6 +249,10 @@ def compared(prog, run, tmp):
     launch.chmod(0o755)
     status, text, _ = ask("--json", "-", "--peers", "onnxsim,onnxslim,onnxopt,openvino", "--limit", "4", python=str(launch))
     rows = {r["name"]: r for r in json.loads(text)["optimizers"]}
+    lines = on_terminal(prog, "compare", CNN, "--peers", "onnxopt", "--limit", "2", env={"RELAYOUT_PYTHON": str(launch), "TMPDIR": str(tmp)})
+    check("progress on a terminal, and gone in the end", b"\r\x1b[Konnxoptimizer" in lines and lines.rstrip().rsplit(b"\x1b[K", 1)[1].startswith(b"        "))
+    silent = subprocess.run([prog, "compare", CNN, "--peers", "onnxopt", "--limit", "2"], capture_output=True, env={**os.environ, "RELAYOUT_PYTHON": str(launch)})
+    check("no progress anywhere else", silent.returncode == 0 and not silent.stderr and b"\r" not in silent.stdout)
     check("one that is wrong", status == 0 and (rows["onnxsim"]["outputs"] or "").startswith("differ"))
     check("one that dies", "its process ended with" in rows["onnxslim"]["error"])
     check("one that hangs", "no end after 4 s" in rows["onnxopt"]["error"])
@@ -349,6 +362,8 @@ def main():
         check("a word far from all is no command either", "did you mean" not in run("zzzzzz", file)[2])
         (Path(tmp) / "many").mkdir()
         many(run, Path(tmp) / "many")
+        (Path(tmp) / "dying").mkdir()
+        dying(prog, run, Path(tmp) / "dying")
         (Path(tmp) / "external").mkdir()
         external(run, Path(tmp) / "external")
         (Path(tmp) / "compare").mkdir()

@@ -335,6 +335,68 @@ def onnx_types(model, tmp):
     assert empty.shape == (0, 3)
 
 
+def onnx_external_data(model, tmp):
+    """external_data=: the weights go where it says, also where nothing else changed."""
+    import onnx
+    want = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(CNN).graph.initializer}
+    big = next(t.name for t in onnx.load(CNN).graph.initializer if len(t.raw_data) > 1024)
+    for src in (CNN, tmp / "first.onnx"):
+        out = tmp / f"{src.stem}2.onnx"
+        relayout.optimize(src, out, target="onnx", external_data="w.bin")
+        assert onnx.load(out, load_external_data=False).graph.initializer[0].name in want
+        made = {t.name: t for t in onnx.load(out, load_external_data=False).graph.initializer}
+        assert made[big].data_location == onnx.TensorProto.EXTERNAL and not made[big].raw_data
+        onnx.checker.check_model(str(out))
+        relayout.verify(CNN, out, dims={"batch": 1})
+        relayout.optimize(CNN, tmp / "first.onnx", target="onnx")
+    raises(TypeError, relayout.optimize, CNN, external_data="w.bin")
+    raises(relayout.InvalidArgument, relayout.optimize, CNN, tmp / "n.onnx", external_data="../w.bin")
+
+
+def onnx_sequences(model, tmp):
+    """Sequences and optionals go in and out of a Session."""
+    import onnx
+    from onnx import helper as h
+    T = onnx.TensorProto
+
+    def session(nodes, ins, outs):
+        graph = h.make_graph(nodes, "g", [h.make_value_info(n, t) for n, t in ins], [h.make_value_info(n, t) for n, t in outs])
+        m = h.make_model(graph, opset_imports=[h.make_opsetid("", 18)], ir_version=8)
+        return relayout.Session(m)
+
+    def same(a, b):
+        assert len(a) == len(b) and all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(a, b)), (a, b)
+
+    f32 = h.make_tensor_type_proto(T.FLOAT, None)
+    seq, opt, texts = h.make_sequence_type_proto(f32), h.make_optional_type_proto(f32), h.make_sequence_type_proto(h.make_tensor_type_proto(T.STRING, None))
+    rng = np.random.default_rng(4)
+    xs = [rng.standard_normal(s).astype(np.float32) for s in ((2, 3), (), (0, 4), (5,))]
+
+    s = session([h.make_node("SequenceInsert", ["s", "x"], ["y"])], [("s", seq), ("x", f32)], [("y", seq)])
+    assert s.inputs[0].dtype is None and s.inputs[1].dtype == np.float32
+    same(s.run({"s": xs, "x": xs[0]})["y"], [*xs, xs[0]])
+    same(s.run([tuple(xs[:1]), xs[1].T])["y"], xs[:2])
+    same(s.run({"s": [], "x": xs[3]})["y"], [xs[3]])
+    same(s.run({"s": [xs[0].T], "x": xs[0]})["y"], [xs[0].T, xs[0]])
+    assert "is not given" in raises(relayout.InvalidArgument, s.run, {"x": xs[0]})
+    assert "float32" in raises(relayout.InvalidArgument, s.run, {"s": xs, "x": xs[0].astype(np.float64)})
+    raises(relayout.Error, s.run, {"s": [np.array(1j, np.complex256)] if hasattr(np, "complex256") else [np.zeros(1, "V3")], "x": xs[0]})
+    same(s.run({"s": xs, "x": xs[0]})["y"], [*xs, xs[0]])  # a failed run leaves the session usable
+
+    words = [np.array(["a", "é"], dtype=object), np.array("", dtype=object)]
+    s = session([h.make_node("SequenceAt", ["s", "i"], ["y"])], [("s", texts), ("i", h.make_tensor_type_proto(T.INT64, []))],
+                [("y", h.make_tensor_type_proto(T.STRING, None))])
+    assert s.run({"s": words, "i": 0})["y"].tolist() == ["a", "é"]
+
+    s = session([h.make_node("OptionalHasElement", ["o"], ["has"])], [("o", opt)], [("has", h.make_tensor_type_proto(T.BOOL, []))])
+    assert not s.run({"o": None})["has"] and s.run({"o": xs[0]})["has"]
+    s = session([h.make_node("Identity", ["o"], ["y"])], [("o", opt)], [("y", opt)])
+    assert s.run({"o": None})["y"] is None
+    same([s.run({"o": xs[0]})["y"]], [xs[0]])
+    s = session([h.make_node("SequenceConstruct", ["x", "x"], ["y"])], [("x", f32)], [("y", seq)])
+    same(s.run([xs[0]])["y"], [xs[0]] * 2)
+
+
 def onnx_backend(model, tmp):
     import onnx
     import relayout.backend as backend

@@ -10,7 +10,6 @@ value (a sum in another order), or, where the model magnifies rounding, ten time
 does to the original.
 """
 import dataclasses
-import multiprocessing
 import os
 import re
 import sys
@@ -86,7 +85,7 @@ def kind(fail):
 
 
 def run(job):
-    seed, prog, targets, folder, small = job
+    seed, prog, targets, folder, small, common.REFERENCE_ONLY = job
     g = graphgen.make(seed)
     rows = {}
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
@@ -134,6 +133,18 @@ def reduce(prog, g, target, tmp, what, stem):
         return
 
 
+def results(jobs, processes):
+    """Of common.forked; where the process died, the reference evaluator decides in place of onnxruntime."""
+    again = []
+    for job, result, died in common.forked(run, jobs, processes):
+        if "process died" in died:
+            print(f"seed {job[0]}: {died}: once more without onnxruntime", flush=True)
+            again.append((*job[:-1], True))
+        else:
+            yield job, result, died
+    yield from common.forked(run, again, processes)
+
+
 def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("--count", type=int, default=200)
@@ -144,26 +155,28 @@ def main():
     args = p.parse_args()
     prog, targets = common.program(args), args.target or ["onnx", "generic"]
     folder = args.build.resolve() / "random-failures"
-    jobs = [(s, prog, targets, folder, args.shrink) for s in range(args.seed, args.seed + args.count)]
+    jobs = [(s, prog, targets, folder, args.shrink, False) for s in range(args.seed, args.seed + args.count)]
     npass = nfail = nskip = 0
     sums = {t: [0, 0, 0] for t in targets}
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for seed, rows, why in common.progress(pool.imap_unordered(run, jobs, 2), len(jobs)):
-            if rows is None:
-                nskip += 1
-                print(f"seed {seed}: not a model that can be run: {why}")
-                continue
-            bad = False
-            for target, (fail, before, after, same) in rows.items():
-                sums[target][0] += before
-                sums[target][1] += after
-                sums[target][2] += not same
-                for f in fail:
-                    print(f"seed {seed} ({target}): {f}", flush=True)
-                bad |= bool(fail)
-            npass, nfail = npass + (not bad), nfail + bad
-            if nfail >= args.max_fail:
-                break
+    for job, result, died in common.progress(results(jobs, args.jobs), len(jobs)):
+        seed, rows, why = result or (job[0], None, died)
+        if rows is None and not died:
+            nskip += 1
+            print(f"seed {seed}: not a model that can be run: {why}")
+            continue
+        bad = bool(died)
+        if died:
+            print(f"seed {seed}: {died}", flush=True)
+        for target, (fail, before, after, same) in (rows or {}).items():
+            sums[target][0] += before
+            sums[target][1] += after
+            sums[target][2] += not same
+            for f in fail:
+                print(f"seed {seed} ({target}): {f}", flush=True)
+            bad |= bool(fail)
+        npass, nfail = npass + (not bad), nfail + bad
+        if nfail >= args.max_fail:
+            break
     for target, (before, after, changed) in sums.items():
         print(f"target {target}: Transposes that move data {before} -> {after}, {changed} models changed")
     if nfail:

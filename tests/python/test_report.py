@@ -22,6 +22,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import common
+import graphgen
 from browser import Browser
 
 CNN = common.ROOT / "models" / "channels_last_cnn.onnx"
@@ -106,17 +107,36 @@ def page_data(path):
     return json.loads(Scripts(path.read_text()).scripts[0])
 
 
+def places_wrong(s):
+    """How many boxes of a sheet stand over another or beyond its border, and how many readers not below what they read."""
+    wrong, open_boxes = 0, []
+    for y, x, w, h in sorted((n[2], n[1], n[3], n[4]) for n in s["nodes"]):
+        open_boxes = [b for b in open_boxes if b[0] + b[3] > y]
+        wrong += sum(x < bx + bw and bx < x + w for _, bx, bw, _ in open_boxes) + (x < 0 or x + w > s["width"] or y + h > s["height"])
+        open_boxes.append((y, x, w, h))
+    maker = {v: n for n in s["nodes"] for v in n[12] if v >= 0}
+    return wrong + sum(maker[v][2] + maker[v][4] > n[2] for n in s["nodes"] for v in n[11] if v in maker)
+
+
 def check_places(what, sheets):
-    """Boxes that overlap, and readers that do not stand below what they read."""
-    over = wrong = 0
-    for s in sheets:
-        boxes = sorted((n[2], n[1], n[3], n[4]) for n in s["nodes"])
-        for (y, x, w, h), (y2, x2, w2, _) in zip(boxes, boxes[1:]):
-            over += y2 < y + h and x2 < x + w and x < x2 + w2
-            over += x < 0 or x + w > s["width"] or y + h > s["height"]
-        maker = {v: n for n in s["nodes"] for v in n[12] if v >= 0}
-        wrong += sum(maker[v][2] + maker[v][4] > n[2] for n in s["nodes"] for v in n[11] if v in maker)
-    check(f"{what}: {sum(len(s['nodes']) for s in sheets)} boxes, none over another, readers below makers", over == wrong == 0)
+    check(f"{what}: {sum(len(s['nodes']) for s in sheets)} boxes, none over another, readers below makers", sum(map(places_wrong, sheets)) == 0)
+
+
+def check_random(run, tmp, count, seed):
+    """Random models: no box over another, and text for Graphviz with as many lines as are drawn."""
+    wrong = []
+    for k in range(seed, seed + count):
+        onnx.save(graphgen.make(k).proto, tmp / "random.onnx")
+        run("report", tmp / "random.onnx", "-o", tmp / "random.html")
+        d = page_data(tmp / "random.html")
+        if any(places_wrong(s) for s in d["before"] + (d["after"] or [])) or d["report"]["changed"] != bool(d["after"]):
+            wrong.append(k)
+        ElementTree.fromstring(run("dot", tmp / "random.onnx", "--svg"))
+        dot = run("dot", tmp / "random.onnx")
+        edges = {(v, j) for j, s in enumerate(d["before"]) for n in s["nodes"] for v in [(id(n), x) for x in n[11] if x >= 0 and s["values"][x][3]]}
+        if dot.count(" -> ") != len(edges):
+            wrong.append(k)
+    check(f"{count} random models from seed {seed} on" + (f", wrong: {wrong}" if wrong else ""), not wrong)
 
 
 def check_data(run, model, page, *options):
@@ -170,15 +190,29 @@ def selected(p):
     return p.eval("document.querySelector('#graph .selected title')?.textContent.split(' · ')[0] ?? null")
 
 
+def seen(p):
+    """How many nodes, and moves among them, a walk from the top to the bottom meets."""
+    return tuple(p.eval("""(() => {
+      const all = new Set(), moves = new Set(), was = { ...state };
+      for (state.y = 0; state.y > -sheetNow().height * state.k; state.y -= 300) {
+        show();
+        for (const e of document.querySelectorAll('#graph .n')) (all.add(e.dataset.id), e.classList.contains('move') && moves.add(e.dataset.id));
+      }
+      Object.assign(state, was);
+      show();
+      return [all.size, moves.size];
+    })()"""))
+
+
 def check_small(b, page, shot):
     p = b.open(page)
     shot(p, "small-light")
     check("title and figures", p.eval("document.title") == "%s · relayout" % p.eval("document.querySelector('#model').title")
           and "32 → 1" in text(p, "#figures") and "proved minimum: 1" in text(p, "#figures"))
-    check("the graph is drawn, its moves coloured", p.eval("document.querySelectorAll('#graph .n').length") > 100 and p.eval("document.querySelectorAll('#graph .move').length") == 1)
+    check("the graph is drawn, its moves coloured", seen(p) == (167, 1))
     check("the ruler shows the moves of both", p.eval("document.querySelectorAll('#ruler .tick:not(.data)').length") == 33)
     p.key("t")
-    check("t: before", p.eval("document.querySelectorAll('#graph .move').length") == 32 and p.eval("document.querySelector('[data-view=before]').ariaChecked") == "true")
+    check("t: before", seen(p) == (198, 32) and p.eval("document.querySelector('[data-view=before]').ariaChecked") == "true")
     p.key("n")
     first = selected(p)
     p.key("n")
@@ -265,8 +299,8 @@ def check_large(b, page, shot):
     p = b.open(page)
     shot(p, "large")
     p.key("t")
-    count = p.eval("document.querySelectorAll('#graph .n').length")
-    check(f"{count} boxes are drawn", count == 2002)
+    check("2,002 boxes are drawn, 800 of them moves", seen(p) == (2002, 800))
+    check("though only those in sight at a time", p.eval("document.querySelectorAll('#graph .n').length") < 200)
     p.key("0")
     shot(p, "large-whole")
     p.key("/")
@@ -296,6 +330,8 @@ def in_browser(tmp, shots):
 
 def main():
     parser = common.arguments(__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=40, help="random models (default: 40)")
+    parser.add_argument("--seed", type=int, default=0, help="the first of them")
     parser.add_argument("--shots", type=Path, help="a folder for screenshots")
     args = parser.parse_args()
     prog = common.program(args)
@@ -317,6 +353,7 @@ def main():
         check(f"a page of 2,000 nodes has {size:,} bytes", len(d["before"][0]["nodes"]) == 2002 and size < LIMIT)
         check_evil(tmp / "evil.html")
         check_pictures(run, tmp, models["evil"])
+        check_random(run, tmp, args.count, args.seed)
         if args.shots:
             args.shots.mkdir(parents=True, exist_ok=True)
         in_browser(tmp, args.shots)

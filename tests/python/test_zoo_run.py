@@ -4,6 +4,7 @@
   test_zoo_run.py                  all models
   test_zoo_run.py vit swin         models whose name contains one of these
   test_zoo_run.py --at-least 40    fails when fewer agree
+  test_zoo_run.py --kernels reference
 
 An output of floats agrees when max |diff| <= 1e-4 * (max y - min y) + 1e-6 * max |y|, one of other types when it is equal. A model
 that the program refuses before it runs is listed by the op that it names, and counts as skipped, as does one that overflows in
@@ -60,7 +61,8 @@ def run(job):
         model = onnx.load(path)
         inputs = zoo.inputs_of(model)
         start = time.time()
-        got = RelayoutBackend.prepare(model, program=prog, path=path, limit=TIME, options=("--device", args.device) if args.device else ()).run(inputs)
+        options = ("--device", args.device) if args.device else ("--kernels", args.kernels)
+        got = RelayoutBackend.prepare(model, program=prog, path=path, limit=TIME, options=options).run(inputs)
         seconds = time.time() - start
         worst = share_of_bound(common.run_ort(path, inputs), got)
         return name, worst, seconds, "" if worst <= 1 else "outputs differ", False
@@ -73,10 +75,13 @@ def run(job):
 def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("names", nargs="*")
+    p.add_argument("--kernels", choices=common.KERNELS, default="fast")
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer models agree")
     p.add_argument("--device", help="of relayout run: cuda")
     args = p.parse_args()
     prog = common.program(args)
+    if args.kernels == "fast" and not common.has_onednn(prog):
+        print("without oneDNN: the reference kernels")
     jobs = [(n, args, prog) for n in zoo.chosen(args.names)]
     if not jobs:
         return common.closing(0, 0, 1)

@@ -1,4 +1,5 @@
 /* The public library as its users have it: the shared object and include/relayout.h, nothing else. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,28 @@ static void *slurp(const char *path, size_t *n) {
     if (fread(p, 1, *n, f) != *n) *n = 0;
     fclose(f);
     return p;
+}
+
+static size_t size_of(const char *path) {
+    size_t n = 0;
+    free(slurp(path, &n));
+    return n;
+}
+
+/* Weights out of the model and into it again. */
+static void check_external(const char *in, const char *out) {
+    rl_result r;
+    rl_options o = {.struct_size = sizeof o, .target = "onnx", .external_data = "../x"};
+    check(rl_optimize_file(in, out, &o, &r) == RL_EUSAGE && strstr(r.error, "../x"), "external data outside the model's folder");
+    o.external_data = "api.bin";
+    check(rl_optimize_file(in, out, &o, &r) == RL_OK && size_of(out) < size_of(in) / 2, "weights in a file");
+    size_t n = size_of(out);
+    check(rl_optimize_file(out, out, &o, &r) == RL_EUSAGE && strstr(r.error, "a file of the input") && size_of(out) == n, "the input's weights stay");
+    o.struct_size = offsetof(rl_options, external_data);
+    check(rl_optimize_file(out, out, &o, &r) == RL_OK && size_of(out) == n, "a program that does not know the option");
+    o.struct_size = sizeof o;
+    o.external_data = "inline";
+    check(rl_optimize_file(out, out, &o, &r) == RL_OK && !r.changed && size_of(out) > size_of(in) / 2, "weights in the model again");
 }
 
 int main(int argc, char **argv) {
@@ -51,6 +74,7 @@ int main(int argc, char **argv) {
     check(rl_optimize_file(argv[1], argv[2], &o, &r) == RL_OK && r.handed_to_caller == 0, "an output's order that need not change");
     o.output_layouts = "probabilities=nhwc";
     check(rl_optimize_file(argv[1], argv[2], &o, &r) == RL_EUSAGE && strstr(r.error, "rank 2"), "an order of another rank");
+    check_external(argv[1], argv[2]);
     o = (rl_options){.struct_size = sizeof o, .objective = "speed"};
     check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_EUSAGE && strstr(r.error, "speed"), "an unknown objective is named");
     o = (rl_options){.struct_size = sizeof o, .max_memory = 10000};

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Latency of the runtime (librelayout_runtime, from the build folder) beside onnxruntime's (all its optimizations) and, if installed,
+OpenVINO's (float32), on the sample models.
+
+  runtime.py                       all sample models, one and two threads
+  runtime.py vit swin --threads 1  models whose name contains one of these
+  runtime.py --optimize            relayout runs what `relayout optimize` makes of the model
+
+The sessions of a model live in this process and run in turn, a round of each after the other in random order; a figure is the median
+over the rounds, a ratio the median of the ratios within a round, so that what else the machine does hits all alike. Printed: how
+many times as fast as the others relayout is (1.10: it takes 10 % less of the time), and geometric means. With --cpu the processor
+time of the process is taken instead of the clock's, for a machine that is busy.
+"""
+import ctypes
+import math
+import random
+import statistics
+import time
+
+import numpy as np
+import onnx
+
+import bench
+import common
+import latency
+import zoo
+
+
+class Array(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_int32), ("rank", ctypes.c_uint32), ("dim", ctypes.POINTER(ctypes.c_int64)),
+                ("data", ctypes.c_void_p), ("nbyte", ctypes.c_size_t)]
+
+
+class Model(ctypes.Structure):
+    _fields_ = [("path", ctypes.c_char_p), ("data", ctypes.c_void_p), ("nbyte", ctypes.c_size_t)]
+
+
+class Options(ctypes.Structure):
+    """rl_options up to `threads`."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("target", ctypes.c_char_p), ("objective", ctypes.c_char_p), ("time_limit", ctypes.c_double),
+                ("max_memory", ctypes.c_size_t), ("input_layouts", ctypes.c_char_p), ("output_layouts", ctypes.c_char_p),
+                ("context", ctypes.c_void_p), ("dims", ctypes.c_void_p), ("input_shapes", ctypes.c_void_p), ("directory", ctypes.c_char_p),
+                ("report", ctypes.c_void_p), ("threads", ctypes.c_uint32)]
+
+
+class Relayout:
+    library = None
+
+    def __init__(self, path, threads):
+        lib = Relayout.library
+        options = Options(struct_size=ctypes.sizeof(Options), threads=threads)
+        self.s = ctypes.c_void_p()
+        status = lib.rl_session_new(ctypes.byref(Model(path=str(path).encode())), ctypes.byref(options), ctypes.byref(self.s), None)
+        if status:
+            raise common.Differ(f"rl_session_new: status {status}")
+
+    def run(self, x):
+        types = {"float32": 1, "int64": 7, "int32": 6, "bool": 9, "float64": 11}
+        a, keep = (Array * len(x))(), []
+        for i, (name, v) in enumerate(x.items()):
+            v = np.ascontiguousarray(v)
+            dim = (ctypes.c_int64 * max(v.ndim, 1))(*v.shape)
+            keep.append((v, dim))
+            a[i] = Array(name.encode(), types[v.dtype.name], v.ndim, dim, v.ctypes.data, v.nbytes)
+        out = ctypes.POINTER(Array)()
+        status = Relayout.library.rl_session_run(self.s, a, len(x), ctypes.byref(out), None)
+        if status:
+            raise common.Differ(f"rl_session_run: status {status}")
+
+    def __del__(self):
+        if self.s:
+            Relayout.library.rl_session_free(self.s)
+
+
+def load(build):
+    lib = Relayout.library = ctypes.CDLL(str(build / "librelayout_runtime.so"))
+    lib.rl_session_free.argtypes = [ctypes.c_void_p]
+    lib.rl_session_run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
+    lib.rl_session_new.argtypes = [ctypes.c_void_p] * 4
+
+
+def measure(sessions, x, clock, seconds):
+    """Milliseconds of each session (median), and of each the median of its ratio to the first in the same round."""
+    rng, names, times = random.Random(0), list(sessions), {n: [] for n in sessions}
+    for s in sessions.values():
+        s.run(x)
+        s.run(x)
+    start = clock()
+    sessions[names[0]].run(x)
+    reps = max(1, math.ceil(0.004 / max(clock() - start, 1e-6)))
+    end = time.monotonic() + seconds
+    while len(times[names[0]]) < 5 or (time.monotonic() < end and len(times[names[0]]) < 200):
+        rng.shuffle(names)
+        for n in names:
+            start = clock()
+            for _ in range(reps):
+                sessions[n].run(x)
+            times[n].append((clock() - start) / reps)
+    first = times["relayout"]
+    return ({n: 1e3 * statistics.median(t) for n, t in times.items()},
+            {n: statistics.median(a / b for a, b in zip(t, first)) for n, t in times.items() if n != "relayout"})
+
+
+def main():
+    p = bench.arguments(__doc__.splitlines()[0])
+    p.add_argument("--threads", type=int, action="append", help="default: 1 and 2")
+    p.add_argument("--seconds", type=float, default=5, help="for each model and number of threads")
+    p.add_argument("--optimize", action="store_true", help="relayout runs the rewritten model, the others the original")
+    p.add_argument("--cpu", action="store_true", help="processor time of this process, not the clock's")
+    args = p.parse_args()
+    args.build = args.build.resolve()
+    prog, names, clock = common.program(args), bench.models(args), time.process_time if args.cpu else time.perf_counter
+    load(args.build)
+    made = {"relayout": Relayout, "onnxruntime": latency.Onnxruntime}
+    try:
+        import openvino  # noqa: F401
+        made["openvino"] = latency.Openvino
+    except ImportError:
+        print("openvino is not installed")
+    if not common.has_onednn(prog):
+        print("there is no oneDNN: relayout runs its reference kernels")
+    lines = [f"{bench.machine()}; {bench.versions('onnxruntime', 'openvino')}", ""]
+    print(lines[0])
+    for threads in args.threads or [1, 2]:
+        ratios = {n: [] for n in made if n != "relayout"}
+        lines += [f"| model, {threads} thread{'s' * (threads > 1)} | " + " | ".join(f"{n} ms" for n in made) + " | " +
+                  " | ".join(f"times as fast as {n}" for n in ratios) + " |", "|---" * (1 + len(made) + len(ratios)) + "|"]
+        print("\n".join(lines[-2:]))
+        for name in names:
+            path = zoo.filled(name, args.build / "zoo")
+            x = zoo.inputs_of(onnx.load(path, load_external_data=False))
+            try:
+                sessions = {n: make(bench.optimized(prog, name, args) if args.optimize and n == "relayout" else path, threads)
+                            for n, make in made.items()}
+                ms, ratio = measure(sessions, x, clock, args.seconds)
+            except Exception as e:
+                print(f"{name}: {type(e).__name__}: {(str(e).splitlines() or [''])[0][:200]}")
+                continue
+            for n, r in ratio.items():
+                ratios[n].append(r)
+            lines.append(f"| {name} | " + " | ".join(f"{ms[n]:.3g}" for n in made) + " | " + " | ".join(f"{ratio[n]:.2f}" for n in ratios) + " |")
+            print(lines[-1], flush=True)
+        for n, r in ratios.items():
+            if r:
+                lines.append(f"- {threads} thread{'s' * (threads > 1)}, {len(r)} models: {latency.geomean(r):.3f} times as fast as {n} "
+                             f"(geometric mean), {min(r):.2f} at least; below 0.6: {sum(v < 0.6 for v in r)}")
+                print(lines[-1])
+        lines.append("")
+    if args.result:
+        (bench.HERE / "results" / args.result).write_text("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

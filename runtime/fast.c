@@ -1,0 +1,150 @@
+/* Runs with fast kernels: how they start and end, and the layouts that they give their outputs; see fast.h. */
+#include "fast.h"
+
+#include <string.h>
+
+/* ---- start and end ---- */
+
+rl_rt *rl_rt_new_for(rl_ctx *ctx, bool fast, uint32_t nthread) {
+    rl_rt *rt = rl_rt_new(ctx, &rl_backend_cpu, nthread);
+    rl_fast *f = fast ? rl_host_alloc(&ctx->host, sizeof *f) : NULL;
+    if (!f) return rt;
+    if (!rl_dnnl_load(&f->d) || f->d.engine_create(&f->engine, RL_DNNL_CPU, 0) != 0 ||
+        f->d.stream_create(&f->stream, f->engine, RL_DNNL_IN_ORDER) != 0) {
+        if (f->engine) f->d.engine_destroy(f->engine);
+        rl_host_free(&ctx->host, f, sizeof *f);
+        return rt;
+    }
+    rt->on = &rl_backend_fast;
+    rt->fast = f;
+    if (rt->pool && f->d.gomp_parallel) rl_pool_borrow(rt->pool, f->d.gomp_parallel);
+    return rt;
+}
+
+void rl_fast_begin(rl_rt *rt) {
+    if (rt->fast && rt->fast->d.omp_set_num_threads) rt->fast->d.omp_set_num_threads((int)rl_pool_size(rt->pool));
+}
+
+enum { SMALL = 32768, MOST = 1 << 25 }; /* bytes of a block that is worth keeping; of all that are kept */
+
+void *rl_fast_spare(rl_fast *f, size_t nbyte) {
+    for (uint32_t i = 0; nbyte >= SMALL && i < RL_SPARES; i++) {
+        if (f->spare[i].nbyte != nbyte) continue;
+        f->spare[i].nbyte = 0;
+        return f->spare[i].p;
+    }
+    return NULL;
+}
+
+bool rl_fast_keep(rl_fast *f, void *p, size_t nbyte) {
+    size_t kept = nbyte;
+    for (uint32_t i = 0; i < RL_SPARES; i++) kept += f->spare[i].nbyte;
+    for (uint32_t i = 0; nbyte >= SMALL && kept <= MOST && i < RL_SPARES; i++) {
+        if (f->spare[i].nbyte) continue;
+        f->spare[i].p = p, f->spare[i].nbyte = nbyte;
+        return true;
+    }
+    return false;
+}
+
+void rl_fast_close(rl_rt *rt) {
+    rl_fast *f = rt->fast;
+    if (!f) return;
+    while (f->all) rl_prim_free(f, f->all);
+    for (uint32_t i = 0; i < RL_SPARES; i++)
+        if (f->spare[i].nbyte) rl_backend_cpu.free(rt, f->spare[i].p, f->spare[i].nbyte);
+    f->d.stream_destroy(f->stream);
+    f->d.engine_destroy(f->engine);
+    rl_host_free(&rt->ctx->host, f, sizeof *f);
+    rt->fast = NULL;
+}
+
+/* ---- layouts ---- */
+
+void rl_channels_last(uint32_t rank, const int64_t *dim, int64_t *stride) {
+    int64_t step = dim[1];
+    stride[1] = 1;
+    for (uint32_t i = rank; i-- > 2; step *= dim[i]) stride[i] = step;
+    stride[0] = step;
+}
+
+bool rl_is_channels_last(const rl_tensor *t) {
+    int64_t stride[RL_RANK];
+    if (t->rank < 3) return false;
+    rl_channels_last(t->rank, t->dim, stride);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] != 1 && t->stride[i] != stride[i]) return false;
+    return true;
+}
+
+/* Dims of 1 go where they would be row-major: their strides say nothing. */
+bool rl_stride_order(const rl_tensor *t, int64_t *perm) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        uint32_t k = n++;
+        for (; t->dim[i] != 1 && k; k--) {
+            int64_t before = perm[k - 1];
+            if (t->dim[before] != 1 && t->stride[before] >= t->stride[i]) break;
+            if (t->dim[before] == 1 && (k == 1 || t->stride[perm[k - 2]] >= t->stride[i])) break;
+            perm[k] = before;
+        }
+        perm[k] = i;
+    }
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] != 1 && t->stride[i] <= 0) return false;
+    return true;
+}
+
+bool rl_memory_order(const rl_tensor *t, int64_t *perm) {
+    int64_t step = 1;
+    if (!rl_stride_order(t, perm)) return false;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        if (t->dim[perm[i]] == 1) continue;
+        if (t->stride[perm[i]] != step) return false;
+        step *= t->dim[perm[i]];
+    }
+    return true;
+}
+
+static void permute(uint32_t rank, const int64_t *dim, const int64_t *perm, int64_t *to, int64_t *back) {
+    for (uint32_t i = 0; i < rank; i++) {
+        to[i] = dim[perm[i]];
+        back[perm[i]] = i;
+    }
+}
+
+rl_tensor *rl_call_make_in(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
+    int64_t turned[RL_RANK], back[RL_RANK];
+    permute(rank, dim, perm, turned, back);
+    rl_tensor *y = rl_call_make(c, i, t, rank, turned);
+    *y = rl_view_transpose(y, back);
+    return y;
+}
+
+rl_tensor *rl_call_make_like(rl_call *c, uint32_t i, const rl_tensor *x, const int64_t *dim) {
+    int64_t perm[RL_RANK];
+    if (!c->rt->fast || !rl_stride_order(x, perm)) return rl_call_make(c, i, x->dtype, x->rank, dim);
+    return rl_call_make_in(c, i, x->dtype, x->rank, dim, perm);
+}
+
+rl_tensor *rl_call_make_over_in(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
+    for (uint32_t i = 0; i < RL_MIN(nover, c->nin); i++) {
+        const rl_tensor *x = rl_call_in(c, i);
+        int64_t own[RL_RANK];
+        if (!x || x->rank != rank || !rl_call_may_write(c, i, t) || !rl_memory_order(x, own)) continue;
+        bool fits = true;
+        for (uint32_t k = 0; k < rank; k++) fits = fits && x->dim[k] == dim[k] && (own[k] == perm[k] || (x->dim[own[k]] == 1 && x->dim[perm[k]] == 1));
+        if (!fits) continue;
+        rl_tensor y = *x;
+        y.dtype = t;
+        rl_call_share(c, 0, y);
+        c->over = true;
+        return &c->out[0];
+    }
+    return rl_call_make_in(c, 0, t, rank, dim, perm);
+}
+
+bool rl_call_is_constant(const rl_call *c, uint32_t i) {
+    const rl_exec *x = c->frame->x;
+    return i < c->nin && c->in[i] >= x->constant && c->in[i] < x->constant + x->g->nval;
+}

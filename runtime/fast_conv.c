@@ -1,0 +1,264 @@
+/* Conv, ConvTranspose and pools by oneDNN: see fast.h.  Input and output lie channels-last; an input that does not is reordered. */
+#include "conv.h"
+#include "fast.h"
+#include "fuse.h"
+#include "kernels_fast.h"
+#include "ref_pool.h"
+
+enum { RANK = 5, AT_X = 0, AT_Y = 1, AT_W = 2, AT_BIAS = 3, AT_POST = 4 }; /* the most dims; places of addresses */
+
+typedef struct {
+    const rl_tensor *x, *k, *bias;
+    rl_window w;
+    int64_t group, dim[RANK];         /* of the output */
+    int64_t stride[3], dilation[3], before[3], after[3];
+    int64_t kdim[RANK + 1], kstride[RANK + 1]; /* of the weights as oneDNN sees them: the group first, where there is one */
+    uint32_t krank;
+    bool back;                        /* ConvTranspose */
+} conv;
+
+static bool is_f32(const rl_call *c, uint32_t i, uint32_t least, uint32_t most) {
+    const rl_tensor *t = rl_call_in(c, i);
+    return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && t->rank >= least && t->rank <= most && rl_numel(t) > 0;
+}
+
+static bool set_window(conv *v) {
+    for (uint32_t i = 0; i < v->w.r; i++) {
+        v->stride[i] = v->w.stride[i];
+        v->dilation[i] = v->w.dilation[i] - 1;
+        v->before[i] = v->w.before[i];
+        int64_t out = v->back ? v->w.in[i] : v->w.out[i], in = v->back ? v->w.out[i] : v->w.in[i], reach = (v->w.kernel[i] - 1) * v->w.dilation[i] + 1;
+        v->after[i] = v->back ? (in - 1) * v->stride[i] + reach - out - v->before[i] : (out - 1) * v->stride[i] + reach - in - v->before[i];
+        if (out <= 0 || v->before[i] < 0 || (!v->back && v->after[i] < 0 && -v->after[i] >= v->stride[i])) return false;
+    }
+    return true;
+}
+
+/* [m, c/g, k...] as [g, m/g, c/g, k...]; ConvTranspose's [c, m/g, k...] as [g, m/g, c/g, k...]. */
+static void set_weights(conv *v) {
+    const rl_tensor *k = v->k;
+    int64_t *d = v->kdim, *s = v->kstride, g = v->group;
+    bool grouped = g > 1;
+    v->krank = k->rank + grouped;
+    uint32_t m = v->back ? 1 : 0, ch = 1 - m, at = grouped;
+    if (grouped) d[0] = g, s[0] = k->dim[0] / g * k->stride[0];
+    d[at] = m == 0 ? k->dim[0] / g : k->dim[1], s[at] = k->stride[m];
+    d[at + 1] = ch == 0 ? k->dim[0] / g : k->dim[1], s[at + 1] = k->stride[ch];
+    for (uint32_t i = 2; i < k->rank; i++) d[at + i] = k->dim[i], s[at + i] = k->stride[i];
+}
+
+static int describe(rl_making *m, const conv *v, rl_dnnl_cmd src, rl_dnnl_cmd weights, rl_dnnl_cmd bias, rl_dnnl_cmd dst) {
+    const rl_dnnl *d = &m->f->d;
+    if (v->back)
+        return d->deconvolution_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, RL_DNNL_DECONV_DIRECT, src, weights, bias,
+                                                              dst, v->stride, v->dilation, v->before, v->after, m->attr);
+    return d->convolution_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, RL_DNNL_CONV_DIRECT, src, weights, bias, dst,
+                                                        v->stride, v->dilation, v->before, v->after, m->attr);
+}
+
+/* Weights times scale, and bias times scale plus shift, of the channels that were fused into them; row-major, until the node is done. */
+static const rl_tensor *scaled_weights(rl_call *c, const conv *v, const rl_fused *fused) {
+    rl_tensor *k = rl_call_temp(c, RL_F32, v->k->rank, v->k->dim);
+    rl_move(c->rt, k, v->k);
+    float *x = rl_data(k);
+    int64_t taps = rl_window_count(k->dim + 2, k->rank - 2), n = k->dim[1], per = k->dim[0] / v->group;
+    for (int64_t i = 0; i < k->dim[0]; i++)
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t t = 0; t < taps; t++) x[(i * n + j) * taps + t] *= fused->scale[v->back ? i / per * n + j : i];
+    return k;
+}
+
+static const float *whole_bias(rl_call *c, const conv *v, const rl_fused *fused) {
+    int64_t n = v->dim[1];
+    float *b = rl_new(c->tmp, float, n);
+    rl_tensor to = rl_tensor_borrow(c->rt, RL_F32, 1, &n, b, (size_t)n * sizeof *b);
+    if (v->bias) rl_move(c->rt, &to, v->bias);
+    rl_tensor_drop(&to);
+    for (int64_t i = 0; fused && i < n; i++) b[i] = b[i] * (fused->scale ? fused->scale[i] : 1) + (fused->shift ? fused->shift[i] : 0);
+    return b;
+}
+
+static bool make_weights(rl_making *m, const conv *v, const rl_fused *fused) {
+    rl_call *c = m->c;
+    rl_dnnl_cmd want = m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_WEIGHTS, 0);
+    if (!rl_call_is_constant(c, 1)) return rl_making_arg(m, RL_DNNL_ARG_WEIGHTS, AT_W, false, rl_making_md(m, v->krank, v->kdim, v->kstride), want);
+    conv scaled = *v;
+    if (fused && fused->scale) {
+        scaled.k = scaled_weights(c, v, fused);
+        set_weights(&scaled);
+    }
+    return rl_making_constant(m, RL_DNNL_ARG_WEIGHTS, rl_making_md(m, v->krank, v->kdim, scaled.kstride), rl_data(scaled.k), want);
+}
+
+static bool make_bias(rl_making *m, const conv *v, const rl_fused *fused, rl_dnnl_md bias) {
+    if (!bias) return true;
+    if (v->bias && !rl_call_is_constant(m->c, 2))
+        return rl_making_arg(m, RL_DNNL_ARG_BIAS, AT_BIAS, false, rl_making_md(m, 1, v->bias->dim, v->bias->stride), bias);
+    return rl_making_constant(m, RL_DNNL_ARG_BIAS, bias, whole_bias(m->c, v, fused), bias);
+}
+
+/* Operands of the post-ops: of the output's dims, or one per channel or of all. */
+static bool make_operands(rl_making *m, const rl_fused *fused, rl_dnnl_cmd dst) {
+    for (uint32_t i = 0; fused && i < fused->npost; i++) {
+        if (!rl_row_is_binary(fused->post[i].op)) continue;
+        const rl_tensor *t = rl_call_in(m->c, fused->post[i].in);
+        rl_dnnl_md have = rl_making_md(m, t->rank, t->dim, t->stride);
+        if (!have || !rl_making_arg(m, RL_DNNL_ARG_POST_OP * ((int)i + 1) | RL_DNNL_ARG_SRC_1, AT_POST + i, false, have, dst)) return false;
+    }
+    return true;
+}
+
+/* Channels-last all through; where oneDNN has only plain loops for that, what it likes best. */
+static bool make_conv(rl_making *m, const conv *v, const rl_fused *fused) {
+    int64_t xs[RANK], ys[RANK], n = v->dim[1], one = 1;
+    uint32_t rank = v->x->rank;
+    bool biased = v->bias || (fused && fused->shift);
+    rl_channels_last(rank, v->x->dim, xs);
+    rl_channels_last(rank, v->dim, ys);
+    rl_dnnl_md x = rl_making_md(m, rank, v->x->dim, xs), y = rl_making_md(m, rank, v->dim, ys), have = x;
+    rl_dnnl_md weights = rl_making_md(m, v->krank, v->kdim, NULL), bias = biased ? rl_making_md(m, 1, &n, &one) : NULL;
+    if (!rl_is_channels_last(v->x)) have = rl_making_md(m, rank, v->x->dim, v->x->stride);
+    if (!x || !y || !have || !weights || (biased && !bias) || !rl_making_post(m, y)) return false;
+    if (describe(m, v, x, weights, bias, y) != 0) return false;
+    if (rl_making_is_ref(m)) {
+        rl_dnnl_md any_x = rl_making_md(m, rank, v->x->dim, NULL), any_y = rl_making_md(m, rank, v->dim, NULL);
+        m->f->d.primitive_desc_destroy(m->pd);
+        m->pd = NULL;
+        if (!any_x || !any_y || describe(m, v, any_x, weights, bias, any_y) != 0 || (rl_making_is_ref(m) && !fused)) return false;
+    }
+    return rl_making_arg(m, RL_DNNL_ARG_SRC, AT_X, false, have, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_SRC, 0)) &&
+           rl_making_arg(m, RL_DNNL_ARG_DST, AT_Y, true, y, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_DST, 0)) &&
+           make_weights(m, v, fused) && make_bias(m, v, fused, bias) && make_operands(m, fused, y) && rl_making_primitive(m);
+}
+
+static rl_tensor *make_channels_last(rl_call *c, uint32_t rank, const int64_t *dim) {
+    int64_t perm[RL_RANK] = {0};
+    for (uint32_t i = 1; i + 1 < rank; i++) perm[i] = i + 1;
+    perm[rank - 1] = 1;
+    return rl_call_make_in(c, 0, RL_F32, rank, dim, perm);
+}
+
+static rl_status run_conv(rl_call *c, rl_prim *p, const conv *v) {
+    const rl_fused *fused = c->step->fused;
+    void *at[AT_POST + RL_POSTS] = {0};
+    rl_tensor *y = make_channels_last(c, v->x->rank, v->dim);
+    at[AT_X] = rl_data(v->x), at[AT_W] = rl_data(v->k), at[AT_Y] = rl_data(y);
+    if (v->bias) at[AT_BIAS] = rl_data(v->bias);
+    for (uint32_t i = 0; fused && i < fused->npost; i++)
+        if (rl_row_is_binary(fused->post[i].op)) at[AT_POST + i] = rl_data(rl_call_in(c, fused->post[i].in));
+    return rl_prim_run(c, p, at);
+}
+
+/* *done: false where the reference kernel is to do it. */
+static rl_status try_conv(rl_call *c, conv *v, bool *done) {
+    const rl_fused *fused = c->step->fused;
+    const rl_tensor *in[4 + RL_POSTS] = {v->x, v->k, v->bias};
+    bool fresh = false;
+    *done = false;
+    if (!set_window(v)) return RL_OK;
+    uint32_t n = 3;
+    for (uint32_t i = 0; fused && i < fused->npost; i++)
+        if (rl_row_is_binary(fused->post[i].op)) in[n++] = rl_call_in(c, fused->post[i].in);
+    rl_prim *p = rl_prim_get(c, in, n, &fresh);
+    if (p && fresh) {
+        rl_making m;
+        set_weights(v);
+        rl_making_start(&m, c, p);
+        make_conv(&m, v, fused);
+        rl_making_end(&m);
+    }
+    if (!p || !p->p) return RL_OK;
+    *done = true;
+    return run_conv(c, p, v);
+}
+
+static rl_status unfused(const rl_call *c, rl_kernel_fn *reference, rl_call *call) {
+    if (c->step->fused) return rl_call_fail(c, RL_ELIMIT, "oneDNN has no primitive for it with what was fused into it; --kernels reference runs it");
+    return reference(call);
+}
+
+rl_status rl_fast_conv(rl_call *c) {
+    conv v = {.group = 1};
+    bool done;
+    if (!is_f32(c, 0, 3, RANK) || !is_f32(c, 1, 3, RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv, c);
+    v.x = rl_call_in(c, 0), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
+    RL_TRY(rl_conv_group(c, v.x, v.k, &v.group));
+    RL_TRY(rl_window_read(c, v.x, v.k->dim + 2, &v.w));
+    v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[0];
+    for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.out[i];
+    if (v.bias && v.bias->dim[0] != v.dim[1]) return unfused(c, rl_ref_conv, c);
+    RL_TRY(try_conv(c, &v, &done));
+    return done ? RL_OK : unfused(c, rl_ref_conv, c);
+}
+
+rl_status rl_fast_conv_transpose(rl_call *c) {
+    conv v = {.back = true, .group = rl_attr_int(c->node, "group", 1)};
+    bool done;
+    if (!is_f32(c, 0, 3, RANK) || !is_f32(c, 1, 3, RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv_transpose, c);
+    v.x = rl_call_in(c, 0), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
+    if (v.k->rank != v.x->rank || v.group < 1 || v.x->dim[1] != v.k->dim[0] || v.k->dim[0] % v.group) return unfused(c, rl_ref_conv_transpose, c);
+    RL_TRY(rl_conv_transpose_window(c, v.x, v.k->dim + 2, &v.w));
+    v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[1] * v.group;
+    for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.in[i];
+    if (v.bias && v.bias->dim[0] != v.dim[1]) return unfused(c, rl_ref_conv_transpose, c);
+    RL_TRY(try_conv(c, &v, &done));
+    return done ? RL_OK : unfused(c, rl_ref_conv_transpose, c);
+}
+
+/* ---- pools ---- */
+
+static bool make_pool(rl_making *m, const conv *v, int alg) {
+    int64_t xs[RANK], ys[RANK];
+    uint32_t rank = v->x->rank;
+    rl_channels_last(rank, v->x->dim, xs);
+    rl_channels_last(rank, v->dim, ys);
+    rl_dnnl_md x = rl_making_md(m, rank, v->x->dim, xs), y = rl_making_md(m, rank, v->dim, ys), have = x;
+    if (!rl_is_channels_last(v->x)) have = rl_making_md(m, rank, v->x->dim, v->x->stride);
+    if (!x || !y || !have) return false;
+    if (m->f->d.pooling_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, alg, x, y, v->stride, v->w.kernel, v->dilation,
+                                                      v->before, v->after, m->attr) != 0)
+        return false;
+    return !rl_making_is_ref(m) && rl_making_arg(m, RL_DNNL_ARG_SRC, AT_X, false, have, x) &&
+           rl_making_arg(m, RL_DNNL_ARG_DST, AT_Y, true, y, y) && rl_making_primitive(m);
+}
+
+/* oneDNN's average counts what lies in the input, or in the pads as well; a window that ceil_mode lets reach past those is neither. */
+static bool pool_fits(const rl_call *c, const conv *v) {
+    for (uint32_t i = 0; i < v->w.r; i++) {
+        int64_t reach = (v->w.kernel[i] - 1) * v->w.dilation[i] + 1;
+        if (v->w.kernel[i] < 1 || v->before[i] >= reach || v->after[i] >= reach) return false;
+        if (c->arg == RL_POOL_AVERAGE && v->after[i] > v->w.after[i] && rl_attr_int(c->node, "count_include_pad", 0)) return false;
+    }
+    return c->arg != RL_POOL_AVERAGE || c->node->since < 19 || !rl_attr_find(c->node, "dilations");
+}
+
+static rl_status pool(rl_call *c, conv *v, int alg, bool *done) {
+    bool fresh = false;
+    *done = false;
+    rl_prim *p = rl_prim_get(c, &v->x, 1, &fresh);
+    if (p && fresh) {
+        rl_making m;
+        rl_making_start(&m, c, p);
+        make_pool(&m, v, alg);
+        rl_making_end(&m);
+    }
+    if (!p || !p->p) return RL_OK;
+    *done = true;
+    void *at[] = {rl_data(v->x), NULL};
+    at[AT_Y] = rl_data(make_channels_last(c, v->x->rank, v->dim));
+    return rl_prim_run(c, p, at);
+}
+
+rl_status rl_fast_pool(rl_call *c) {
+    conv v = {0};
+    bool done;
+    if (!is_f32(c, 0, 3, RANK) || c->arg == RL_POOL_LP || rl_call_wants(c, 1)) return rl_ref_pool(c);
+    v.x = rl_call_in(c, 0);
+    RL_TRY(rl_window_read(c, v.x, NULL, &v.w));
+    v.dim[0] = v.x->dim[0], v.dim[1] = v.x->dim[1];
+    for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.out[i];
+    if (!set_window(&v) || !pool_fits(c, &v)) return rl_ref_pool(c);
+    bool all = rl_attr_int(c->node, "count_include_pad", 0) != 0;
+    RL_TRY(pool(c, &v, c->arg == RL_POOL_MAX ? RL_DNNL_POOL_MAX : all ? RL_DNNL_POOL_AVG_ALL : RL_DNNL_POOL_AVG, &done));
+    return done ? RL_OK : rl_ref_pool(c);
+}

@@ -1,0 +1,193 @@
+/* MatMul and Gemm by oneDNN: see fast.h.  Operands are taken with the strides that they have; constant ones are packed. */
+#include <string.h>
+
+#include "fast.h"
+#include "fuse.h"
+#include "kernels_fast.h"
+#include "ref_matmul.h"
+
+enum { RANK = RL_DNNL_RANK, AT_A = 0, AT_B = 1, AT_Y = 2, AT_BIAS = 3, AT_POST = 4 };
+
+typedef struct {
+    rl_tensor a, b;      /* of one rank, batch dims broadcast */
+    const rl_tensor *bias; /* [n] or [1,n]; NULL: none */
+    rl_tensor post[RL_POSTS]; /* operands of fused ops, with the rank of y */
+    uint32_t rank;
+    int64_t dim[RANK];   /* of y */
+    float alpha, beta;   /* of a Gemm: of the product, of the bias */
+} product;
+
+static bool is_f32(const rl_tensor *t, uint32_t least) {
+    return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && t->rank >= least && t->rank <= RANK && rl_numel(t) > 0;
+}
+
+/* More dims of 1 in front. */
+static rl_tensor lead(const rl_tensor *t, uint32_t rank) {
+    rl_tensor x = *t;
+    uint32_t more = rank - t->rank;
+    x.rank = rank;
+    for (uint32_t i = 0; i < rank; i++) {
+        x.dim[i] = i < more ? 1 : t->dim[i - more];
+        x.stride[i] = i < more ? 0 : t->stride[i - more];
+    }
+    return x;
+}
+
+/* A description as oneDNN wants it: the stride of a dim of 1 is that of a tensor without gaps. */
+static rl_dnnl_md md_of(rl_making *m, const rl_tensor *t) {
+    int64_t stride[RANK], step = 1;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        stride[i] = t->dim[i] == 1 ? step : t->stride[i];
+        step = RL_MAX(step, stride[i] * t->dim[i]);
+    }
+    return rl_making_md(m, t->rank, t->dim, stride);
+}
+
+static rl_dnnl_md dense_md(rl_making *m, uint32_t rank, const int64_t *dim) {
+    int64_t stride[RANK], step = 1;
+    for (uint32_t i = rank; i-- > 0; step *= dim[i]) stride[i] = step;
+    return rl_making_md(m, rank, dim, stride);
+}
+
+static bool is_packed(const rl_call *c, const product *v) {
+    return v->b.rank == 2 && rl_call_is_constant(c, 1);
+}
+
+/* b times alpha and the scales of its columns, row-major. */
+static bool pack_weights(rl_making *m, const product *v, const rl_fused *fused, rl_dnnl_cmd want) {
+    if (v->alpha == 1 && (!fused || !fused->scale)) return rl_making_constant(m, RL_DNNL_ARG_WEIGHTS, md_of(m, &v->b), rl_data(&v->b), want);
+    rl_tensor *b = rl_call_temp(m->c, RL_F32, 2, v->b.dim);
+    rl_move(m->c->rt, b, &v->b);
+    float *x = rl_data(b);
+    for (int64_t i = 0; i < b->dim[0]; i++)
+        for (int64_t j = 0; j < b->dim[1]; j++) x[i * b->dim[1] + j] *= v->alpha * (fused && fused->scale ? fused->scale[j] : 1);
+    return rl_making_constant(m, RL_DNNL_ARG_WEIGHTS, md_of(m, b), x, want);
+}
+
+static const float *whole_bias(rl_call *c, const product *v, const rl_fused *fused) {
+    int64_t n = v->dim[v->rank - 1];
+    float *b = rl_new(c->tmp, float, n);
+    for (int64_t i = 0; v->bias && i < n; i++) b[i] = v->beta * ((const float *)rl_data(v->bias))[i * v->bias->stride[v->bias->rank - 1]];
+    for (int64_t i = 0; fused && i < n; i++) b[i] = b[i] * (fused->scale ? fused->scale[i] : 1) + (fused->shift ? fused->shift[i] : 0);
+    return b;
+}
+
+static int describe(rl_making *m, rl_dnnl_cmd a, rl_dnnl_cmd b, rl_dnnl_cmd bias, rl_dnnl_cmd y) {
+    return m->f->d.matmul_primitive_desc_create(&m->pd, m->f->engine, a, b, bias, y, m->attr);
+}
+
+/* With the strides that the operands have; where oneDNN has only plain loops for those, with copies without gaps. */
+static bool make_product(rl_making *m, const product *v, const rl_fused *fused) {
+    rl_call *c = m->c;
+    int64_t one[RANK];
+    for (uint32_t i = 0; i < v->rank; i++) one[i] = i + 1 == v->rank ? v->dim[i] : 1;
+    bool packed = is_packed(c, v);
+    rl_dnnl_md y = dense_md(m, v->rank, v->dim), a = md_of(m, &v->a), b = md_of(m, &v->b);
+    rl_dnnl_md bias = v->bias || (fused && fused->shift) ? dense_md(m, v->rank, one) : NULL, wa = a;
+    rl_dnnl_cmd wb = packed ? rl_making_md(m, 2, v->b.dim, NULL) : b;
+    if (!y || !a || !b || !wb || !rl_making_post(m, y)) return false;
+    int status = describe(m, wa, wb, bias, y);
+    if (status != 0 || rl_making_is_ref(m)) {
+        if (!fused && !packed) return false; /* rl_gemm does as well without copies */
+        if (status == 0) m->f->d.primitive_desc_destroy(m->pd);
+        m->pd = NULL;
+        wa = dense_md(m, v->a.rank, v->a.dim), wb = packed ? wb : dense_md(m, v->b.rank, v->b.dim);
+        if (!wa || !wb || describe(m, wa, wb, bias, y) != 0) return false;
+    }
+    rl_dnnl_cmd want = m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_WEIGHTS, 0);
+    bool done = rl_making_arg(m, RL_DNNL_ARG_SRC, AT_A, false, a, wa) && rl_making_arg(m, RL_DNNL_ARG_DST, AT_Y, true, y, y);
+    done = done && (packed ? pack_weights(m, v, fused, want) : rl_making_arg(m, RL_DNNL_ARG_WEIGHTS, AT_B, false, b, want));
+    done = done && (!bias || rl_making_constant(m, RL_DNNL_ARG_BIAS, bias, whole_bias(c, v, fused), bias));
+    for (uint32_t i = 0; fused && i < fused->npost && done; i++)
+        if (rl_row_is_binary(fused->post[i].op))
+            done = rl_making_arg(m, RL_DNNL_ARG_POST_OP * ((int)i + 1) | RL_DNNL_ARG_SRC_1, AT_POST + i, false, md_of(m, &v->post[i]), y);
+    return done && rl_making_primitive(m);
+}
+
+static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_t *dim, bool *done) {
+    const rl_fused *fused = c->step->fused;
+    const rl_tensor *in[3 + RL_POSTS] = {&v->a, &v->b, v->bias};
+    uint32_t n = 3;
+    bool fresh = false;
+    *done = false;
+    for (uint32_t i = 0; fused && i < fused->npost; i++)
+        if (rl_row_is_binary(fused->post[i].op)) in[n++] = &v->post[i];
+    rl_prim *p = rl_prim_get(c, in, n, &fresh);
+    if (p && fresh) {
+        rl_making m;
+        rl_making_start(&m, c, p);
+        make_product(&m, v, fused);
+        rl_making_end(&m);
+    }
+    if (!p || !p->p) return RL_OK;
+    *done = true;
+    void *at[AT_POST + RL_POSTS] = {rl_data(&v->a), rl_data(&v->b)};
+    for (uint32_t i = 0; fused && i < fused->npost; i++)
+        if (rl_row_is_binary(fused->post[i].op)) at[AT_POST + i] = rl_data(&v->post[i]);
+    at[AT_Y] = rl_data(rl_call_make(c, 0, RL_F32, rank, dim));
+    return rl_prim_run(c, p, at);
+}
+
+static rl_status unfused(const rl_call *c, rl_kernel_fn *reference, rl_call *call) {
+    if (c->step->fused) return rl_call_fail(c, RL_ELIMIT, "oneDNN has no primitive for it with what was fused into it; --kernels reference runs it");
+    return reference(call);
+}
+
+/* Operands of fused ops as y has its dims; false where strides cannot say it. */
+static bool set_posts(rl_call *c, product *v) {
+    const rl_fused *fused = c->step->fused;
+    for (uint32_t i = 0; fused && i < fused->npost; i++) {
+        if (!rl_row_is_binary(fused->post[i].op)) continue;
+        const rl_tensor *t = rl_call_in(c, fused->post[i].in);
+        if (!rl_view_reshape(t, v->rank, v->dim, &v->post[i]) && !rl_view_reshape(rl_call_dense(c, fused->post[i].in), v->rank, v->dim, &v->post[i]))
+            return false;
+    }
+    return true;
+}
+
+rl_status rl_fast_matmul(rl_call *c) {
+    product v = {.alpha = 1};
+    uint32_t rank;
+    int64_t dim[RL_RANK], rows = 1;
+    bool done = false;
+    const rl_tensor *a = rl_call_in(c, 0), *b = rl_call_in(c, 1);
+    if (!is_f32(a, 2) || !is_f32(b, 2)) return unfused(c, rl_ref_matmul, c);
+    RL_TRY(rl_matmul_dims(c, a, b, &rank, dim));
+    v.rank = rank;
+    if (b->rank == 2 && a->rank > 2) { /* one product of all rows */
+        for (uint32_t i = 0; i + 1 < a->rank; i++) rows *= a->dim[i];
+        const int64_t flat[2] = {rows, a->dim[a->rank - 1]};
+        v.rank = 2;
+        if (!rl_view_reshape(a, 2, flat, &v.a)) rl_view_reshape(rl_call_dense(c, 0), 2, flat, &v.a);
+        v.b = *b;
+        v.dim[0] = rows, v.dim[1] = b->dim[1];
+    } else {
+        v.a = lead(a, rank), v.b = lead(b, rank);
+        memcpy(v.dim, dim, rank * sizeof *dim);
+    }
+    if (set_posts(c, &v)) RL_TRY(try_product(c, &v, rank, dim, &done));
+    return done ? RL_OK : unfused(c, rl_ref_matmul, c);
+}
+
+/* A bias for each column, constant. */
+static bool gemm_bias(const rl_call *c, product *v) {
+    const rl_tensor *z = rl_call_in(c, 2);
+    v->beta = rl_attr_float(c->node, "beta", 1);
+    if (!z || v->beta == 0) return true;
+    v->bias = z;
+    return is_f32(z, 1) && z->rank <= 2 && rl_call_is_constant(c, 2) && z->dim[z->rank - 1] == v->dim[1] && (z->rank == 1 || z->dim[0] == 1);
+}
+
+rl_status rl_fast_gemm(rl_call *c) {
+    static const int64_t swap[] = {1, 0};
+    product v = {.rank = 2, .alpha = rl_attr_float(c->node, "alpha", 1)};
+    bool done = false;
+    const rl_tensor *a = rl_call_in(c, 0), *b = rl_call_in(c, 1);
+    if (!is_f32(a, 2) || !is_f32(b, 2) || a->rank != 2 || b->rank != 2) return unfused(c, rl_ref_gemm, c);
+    v.a = rl_attr_int(c->node, "transA", 0) ? rl_view_transpose(a, swap) : *a;
+    v.b = rl_attr_int(c->node, "transB", 0) ? rl_view_transpose(b, swap) : *b;
+    v.dim[0] = v.a.dim[0], v.dim[1] = v.b.dim[1];
+    if (v.a.dim[1] != v.b.dim[0] || (v.alpha != 1 && !is_packed(c, &v)) || !gemm_bias(c, &v) || !set_posts(c, &v)) return unfused(c, rl_ref_gemm, c);
+    RL_TRY(try_product(c, &v, 2, v.dim, &done));
+    return done ? RL_OK : unfused(c, rl_ref_gemm, c);
+}

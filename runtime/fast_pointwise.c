@@ -1,0 +1,264 @@
+/* Pointwise ops on floats, alone or in chains (fuse.h): row by row, every op of the chain on a row while it is in the cache.  The
+ * output lies in memory as the first input of its dims does. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "fast.h"
+#include "fuse.h"
+#include "kernels_fast.h"
+
+enum { BLOCK = 4096, OPERANDS = RL_POSTS + 3 }; /* elements of a row at a time; the value and one operand for each op */
+
+typedef struct {
+    const rl_rows *rows;
+    const rl_post *post;
+    uint32_t npost, rank;
+    int64_t dim[RL_RANK], stride[OPERANDS][RL_RANK], back[RL_RANK]; /* merged, outermost in the output's memory first */
+    const float *at[OPERANDS];                                      /* NULL: the op has none */
+    float *y;
+} chain;
+
+/* ---- the loop ---- */
+
+/* n elements of a row as they are needed: in place, one for all, or gathered into room. */
+static const float *row_of(const chain *a, uint32_t i, const float *p, int64_t n, float *room, int64_t *step) {
+    int64_t s = a->stride[i][a->rank - 1];
+    *step = s != 0;
+    if (s == 0 || s == 1) return p;
+    for (int64_t k = 0; k < n; k++) room[k] = p[k * s];
+    return room;
+}
+
+static void run_row(const chain *a, const float *const *p, float *y, int64_t n) {
+    float room[BLOCK];
+    int64_t step;
+    const float *x = row_of(a, 0, p[0], n, y, &step);
+    if (!step) {
+        for (int64_t k = 0; k < n; k++) y[k] = *x;
+        x = y;
+    }
+    if (!a->npost) a->rows->op[RL_ROW_COPY](y, x, NULL, 0, n, 0, 0);
+    for (uint32_t i = 0; i < a->npost; i++, x = y) {
+        const rl_post *o = &a->post[i];
+        const float *b = p[i + 1] ? row_of(a, i + 1, p[i + 1], n, room, &step) : NULL;
+        a->rows->op[o->op](y, x, b, step, n, o->p, o->q);
+    }
+}
+
+static void run_pieces(void *arg, int64_t from, int64_t to) {
+    const chain *a = arg;
+    uint32_t last = a->rank - 1;
+    int64_t cut = (a->dim[last] + BLOCK - 1) / BLOCK;
+    for (int64_t k = from; k < to; k++) {
+        const float *p[OPERANDS];
+        int64_t left = k / cut, first = k % cut * BLOCK, n = RL_MIN((int64_t)BLOCK, a->dim[last] - first);
+        float *y = a->y + k / cut * a->dim[last] + first;
+        for (uint32_t i = 0; i <= a->npost; i++) p[i] = a->at[i] ? a->at[i] + first * a->stride[i][last] : NULL;
+        for (uint32_t d = last; d-- > 0; left /= a->dim[d])
+            for (uint32_t i = 0; i <= a->npost; i++)
+                if (p[i]) p[i] += left % a->dim[d] * a->stride[i][d];
+        run_row(a, p, y, n);
+    }
+}
+
+/* ---- what it walks over ---- */
+
+/* Dims of 1 go; neighbours that every operand walks through as one are joined. */
+static void merge(chain *a) {
+    uint32_t n = 0, all = a->npost + 1;
+    for (uint32_t d = 0; d < a->rank; d++) {
+        if (a->dim[d] == 1) continue;
+        bool join = n > 0;
+        for (uint32_t i = 0; i < all && join; i++) join = !a->at[i] || a->stride[i][n - 1] == a->stride[i][d] * a->dim[d];
+        if (join) a->dim[n - 1] *= a->dim[d];
+        else a->dim[n++] = a->dim[d];
+        for (uint32_t i = 0; i < all; i++) a->stride[i][n - 1] = a->stride[i][d];
+    }
+    if (n == 0) a->dim[n++] = 1;
+    a->rank = n;
+}
+
+/* The memory order of the first operand that has the output's dims. */
+static void find_order(const rl_tensor *const *t, uint32_t n, uint32_t rank, const int64_t *dim, int64_t *perm) {
+    for (uint32_t i = 0; i < n; i++) {
+        bool whole = t[i] && t[i]->rank == rank;
+        for (uint32_t k = 0; whole && k < rank; k++) whole = t[i]->dim[k] == dim[k];
+        if (whole && rl_stride_order(t[i], perm)) return;
+    }
+    for (uint32_t k = 0; k < rank; k++) perm[k] = k;
+}
+
+/* Output 0 may lie over the value, or over the first op's operand; but not over what a later op still reads. */
+static uint32_t may_cover(const chain *a, const rl_tensor *const *t) {
+    uint32_t n = a->npost && t[1] && a->post[0].in == 1 ? 2 : 1;
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t i = 2; i <= a->npost; i++)
+            if (t[i] && t[k] && t[i]->mem == t[k]->mem) return 0;
+    return n == 2 && !rl_same_dims(t[0], t[1]) ? 1 : n; /* a value that is spread first would be spread over the operand */
+}
+
+static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {
+    uint32_t rank = 0;
+    int64_t dim[RL_RANK], perm[RL_RANK];
+    rl_tensor view;
+    for (uint32_t i = 0; i <= a->npost; i++)
+        if (t[i]) RL_TRY(rl_call_broadcast(c, &rank, dim, t[i]));
+    RL_TRY(rl_call_dims(c, rank, dim));
+    find_order(t, a->npost + 1, rank, dim, perm);
+    rl_tensor *y = rl_call_make_over_in(c, may_cover(a, t), RL_F32, rank, dim, perm);
+    c->step->ran = "rows";
+    if (rl_numel(y) == 0) return RL_OK;
+    a->rank = rank;
+    for (uint32_t k = 0; k < rank; k++) a->dim[k] = dim[perm[k]];
+    for (uint32_t i = 0; i <= a->npost; i++) {
+        if (!t[i]) continue;
+        rl_view_expand(t[i], rank, dim, &view);
+        a->at[i] = rl_data(&view);
+        for (uint32_t k = 0; k < rank; k++) a->stride[i][k] = view.stride[perm[k]];
+    }
+    merge(a);
+    a->rows = rl_rows_best();
+    a->y = rl_data(y);
+    int64_t rows = (a->dim[a->rank - 1] + BLOCK - 1) / BLOCK, each = RL_MIN(a->dim[a->rank - 1], (int64_t)BLOCK);
+    for (uint32_t k = 0; k + 1 < a->rank; k++) rows *= a->dim[k];
+    rl_parallel(c->rt, rows, RL_MAX(1, 8192 / RL_MAX(each * RL_MAX(a->npost, 1u), 1)), run_pieces, a);
+    return RL_OK;
+}
+
+/* ---- the kernels ---- */
+
+static bool is_f32(const rl_tensor *t) {
+    return t && t->kind == RL_TENSOR && t->dtype == RL_F32;
+}
+
+/* x * scale + shift, each of one number for each channel. */
+static void start_scaled(rl_call *c, const rl_fused *f, chain *a, rl_post *post, rl_tensor *by, const rl_tensor **t) {
+    const float *at[2] = {f->scale, f->shift};
+    int64_t dim[RL_RANK];
+    for (uint32_t i = 0; i + 1 < t[0]->rank; i++) dim[i] = i ? 1 : f->nchannel;
+    for (uint32_t i = 0; i < 2; i++) {
+        by[i] = rl_tensor_borrow(c->rt, RL_F32, t[0]->rank - 1, dim, at[i], (size_t)f->nchannel * sizeof(float));
+        post[a->npost++] = (rl_post){.op = i ? RL_ROW_ADD : RL_ROW_MUL, .in = RL_NONE};
+        t[a->npost] = &by[i];
+    }
+}
+
+rl_status rl_fast_chain(rl_call *c) {
+    const rl_fused *f = c->step->fused;
+    rl_post post[OPERANDS];
+    chain a = {.post = post};
+    const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0)};
+    rl_tensor by[2];
+    if (f->scale) start_scaled(c, f, &a, post, by, t);
+    for (uint32_t i = 0; i < f->npost; i++) {
+        post[a.npost++] = f->post[i];
+        if (rl_row_is_binary(f->post[i].op)) t[a.npost] = rl_call_in(c, f->post[i].in);
+    }
+    rl_status s = run_chain(c, &a, t);
+    for (uint32_t i = 0; f->scale && i < 2; i++) rl_tensor_drop(&by[i]);
+    return s;
+}
+
+rl_status rl_fast_binary(rl_call *c) {
+    rl_post post = {.op = (rl_row_op)c->arg, .in = 1};
+    chain a = {.post = &post, .npost = 1};
+    RL_TRY(rl_call_need(c, 2));
+    const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0), rl_call_in(c, 1)};
+    if (!is_f32(t[0]) || !is_f32(t[1])) {
+        c->arg = post.op == RL_ROW_ADD ? RL_PW_ADD : post.op == RL_ROW_SUB ? RL_PW_SUB : post.op == RL_ROW_MUL ? RL_PW_MUL : RL_PW_DIV;
+        return rl_ref_binary(c);
+    }
+    if (rl_numel(t[0]) < rl_numel(t[1])) { /* the larger one is the value */
+        const rl_tensor *x = t[0];
+        t[0] = t[1], t[1] = x;
+        post.op = post.op == RL_ROW_SUB ? RL_ROW_RSUB : post.op == RL_ROW_DIV ? RL_ROW_RDIV : post.op;
+    }
+    return run_chain(c, &a, t);
+}
+
+/* min and max of a Clip, from inputs or attributes; false where one is no constant or no float. */
+static bool clip_range(const rl_nodeinfo *n, const rl_tensor *low, const rl_tensor *high, float *p, float *q) {
+    *p = rl_attr_float(n, "min", -INFINITY);
+    *q = rl_attr_float(n, "max", INFINITY);
+    if ((low && (!is_f32(low) || rl_numel(low) != 1)) || (high && (!is_f32(high) || rl_numel(high) != 1))) return false;
+    if (low) *p = *(const float *)rl_data(low);
+    if (high) *q = *(const float *)rl_data(high);
+    return true;
+}
+
+bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl_tensor *high, rl_post *post) {
+    *post = (rl_post){.op = (rl_row_op)arg, .in = RL_NONE};
+    switch (post->op) {
+    case RL_ROW_LEAKY_RELU: post->p = rl_attr_float(n, "alpha", 0.01f); break;
+    case RL_ROW_ELU: post->p = rl_attr_float(n, "alpha", 1); break;
+    case RL_ROW_SILU: post->p = rl_attr_float(n, "alpha", 1); break;
+    case RL_ROW_HARD_SIGMOID: post->p = rl_attr_float(n, "alpha", 0.2f), post->q = rl_attr_float(n, "beta", 0.5f); break;
+    case RL_ROW_GELU: post->op = rl_attr_is(n, "approximate", "tanh") ? RL_ROW_GELU_TANH : RL_ROW_GELU; break;
+    case RL_ROW_CLIP: return clip_range(n, low, high, &post->p, &post->q);
+    default: break;
+    }
+    return true;
+}
+
+rl_status rl_fast_unary(rl_call *c) {
+    rl_post post;
+    chain a = {.post = &post, .npost = 1};
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0)};
+    bool clips = c->arg == RL_ROW_CLIP;
+    if (!rl_unary_post(c->node, c->arg, clips ? rl_call_in(c, 1) : NULL, clips ? rl_call_in(c, 2) : NULL, &post)) return rl_ref_clip(c);
+    return run_chain(c, &a, t);
+}
+
+/* ---- Where ---- */
+
+typedef struct {
+    uint32_t rank;
+    int64_t dim[RL_RANK], stride[3][RL_RANK];
+    const bool *cond;
+    const float *x[2];
+    float *y;
+} choice;
+
+static void choose_rows(void *arg, int64_t from, int64_t to) {
+    const choice *w = arg;
+    uint32_t last = w->rank - 1;
+    int64_t n = w->dim[last], s[3] = {w->stride[0][last], w->stride[1][last], w->stride[2][last]};
+    for (int64_t r = from; r < to; r++) {
+        int64_t at[3] = {0}, left = r;
+        for (uint32_t d = last; d-- > 0; left /= w->dim[d])
+            for (uint32_t i = 0; i < 3; i++) at[i] += left % w->dim[d] * w->stride[i][d];
+        const bool *c = w->cond + at[0];
+        const float *x = w->x[0] + at[1], *z = w->x[1] + at[2];
+        float *y = w->y + r * n;
+        for (int64_t i = 0; i < n; i++) {
+            float a = x[i * s[1]], b = z[i * s[2]];
+            y[i] = c[i * s[0]] ? a : b;
+        }
+    }
+}
+
+rl_status rl_fast_where(rl_call *c) {
+    choice w = {0};
+    int64_t dim[RL_RANK], rows = 1;
+    rl_tensor view;
+    RL_TRY(rl_call_need(c, 3));
+    const rl_tensor *t[3] = {rl_call_in(c, 0), rl_call_in(c, 1), rl_call_in(c, 2)};
+    if (!is_f32(t[1]) || !is_f32(t[2])) return rl_ref_where(c);
+    for (uint32_t i = 0; i < 3; i++) RL_TRY(rl_call_broadcast(c, &w.rank, dim, t[i]));
+    RL_TRY(rl_call_dims(c, w.rank, dim));
+    if (w.rank == 0) return rl_ref_where(c);
+    for (uint32_t i = 0; i < 3; i++) {
+        rl_view_expand(t[i], w.rank, dim, &view);
+        for (uint32_t k = 0; k < w.rank; k++) w.dim[k] = dim[k], w.stride[i][k] = view.stride[k];
+        if (i) w.x[i - 1] = rl_data(&view);
+        else w.cond = rl_data(&view);
+    }
+    rl_tensor *y = rl_call_make(c, 0, RL_F32, w.rank, dim);
+    w.y = rl_data(y);
+    for (uint32_t k = 0; k + 1 < w.rank; k++) rows *= dim[k];
+    if (rl_numel(y)) rl_parallel(c->rt, rows, RL_MAX(1, 16384 / dim[w.rank - 1]), choose_rows, &w);
+    c->step->ran = "rows";
+    return RL_OK;
+}

@@ -1,0 +1,164 @@
+/* Ops along a row of floats: Softmax, LayerNormalization, reductions.  See fast.h. */
+#include <math.h>
+#include <string.h>
+
+#include "fast.h"
+#include "kernels_fast.h"
+#include "ref_layernorm.h"
+
+enum { GRAIN = 16384, STRIP = 512, SOME = 32 }; /* elements for a thread */
+
+static bool is_f32(const rl_tensor *t) {
+    return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && rl_numel(t) > 0;
+}
+
+/* ---- Softmax, LayerNormalization ---- */
+
+typedef struct {
+    const rl_rows *rows;
+    const float *x, *scale, *shift;
+    float *y;
+    int64_t n;
+    float eps;
+} line;
+
+static void softmax_lines(void *arg, int64_t from, int64_t to) {
+    const line *l = arg;
+    for (int64_t i = from; i < to; i++) l->rows->softmax(l->y + i * l->n, l->x + i * l->n, l->n);
+}
+
+static void norm_lines(void *arg, int64_t from, int64_t to) {
+    const line *l = arg;
+    for (int64_t i = from; i < to; i++) l->rows->layer_norm(l->y + i * l->n, l->x + i * l->n, l->scale, l->shift, l->n, l->eps);
+}
+
+rl_status rl_fast_softmax(rl_call *c) {
+    uint32_t axis;
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    if (!is_f32(x) || x->rank == 0 || !rl_is_dense(x)) return rl_ref_softmax(c);
+    if (rl_attr_int(c->node, "axis", c->node->since < 13 ? 1 : -1) == x->rank) return rl_ref_softmax(c);
+    RL_TRY(rl_call_attr_axis(c, "axis", c->node->since < 13 ? 1 : -1, &axis));
+    if (axis + 1 != x->rank) return rl_ref_softmax(c);
+    line l = {.rows = rl_rows_best(), .x = rl_data(x), .n = x->dim[axis]};
+    int64_t rows = rl_numel(x) / l.n;
+    l.y = rl_data(rl_call_make_over(c, 1, RL_F32, x->rank, x->dim));
+    rl_parallel(c->rt, rows, RL_MAX(1, GRAIN / l.n / 4), softmax_lines, &l);
+    c->step->ran = "rows";
+    return RL_OK;
+}
+
+rl_status rl_fast_layer_norm(rl_call *c) {
+    uint32_t axis;
+    RL_TRY(rl_call_need(c, 2));
+    RL_TRY(rl_call_attr_axis(c, "axis", -1, &axis));
+    const rl_tensor *x = rl_call_in(c, 0), *scale = rl_call_in(c, 1), *shift = rl_call_in(c, 2);
+    line l = {.rows = rl_rows_best(), .n = 1, .eps = rl_attr_float(c->node, "epsilon", 1e-5f)};
+    for (uint32_t i = axis; i < x->rank; i++) l.n *= x->dim[i];
+    bool fits = is_f32(x) && is_f32(scale) && rl_numel(scale) == l.n && rl_is_dense(scale) && !rl_call_wants(c, 1) && !rl_call_wants(c, 2);
+    if (!fits || (shift && (!is_f32(shift) || rl_numel(shift) != l.n || !rl_is_dense(shift)))) {
+        c->arg = RL_LN_LAYER;
+        return rl_ref_layer_norm(c);
+    }
+    bool dense = rl_is_dense(x);
+    l.x = rl_data(rl_call_dense(c, 0));
+    l.y = rl_data(dense ? rl_call_make_over(c, 1, RL_F32, x->rank, x->dim) : rl_call_make(c, 0, RL_F32, x->rank, x->dim));
+    l.scale = rl_data(scale);
+    l.shift = shift ? rl_data(shift) : NULL;
+    rl_parallel(c->rt, rl_numel(x) / l.n, RL_MAX(1, GRAIN / l.n), norm_lines, &l);
+    c->step->ran = "rows";
+    return RL_OK;
+}
+
+/* ---- reductions ---- */
+
+/* x in memory as [outer, gone, kept]. */
+typedef struct {
+    const rl_rows *rows;
+    const float *x;
+    float *y;
+    int64_t outer, gone, kept;
+    int op;
+} reduction;
+
+/* A strip of the rows, SOME rows at a time: a sum of many small numbers keeps its digits. */
+static void join_rows(const reduction *r, const float *x, float *y, int64_t n) {
+    float part[STRIP];
+    rl_row_loop *join = r->rows->op[r->op == RL_RD_MAX ? RL_ROW_MAX : RL_ROW_ADD];
+    for (int64_t k = 0; k < r->gone; k += SOME) {
+        float *to = k ? part : y;
+        memcpy(to, x + k * r->kept, (size_t)n * sizeof *to);
+        for (int64_t i = k + 1; i < RL_MIN(k + SOME, r->gone); i++) join(to, to, x + i * r->kept, 1, n, 0, 0);
+        if (k) join(y, y, part, 1, n, 0, 0);
+    }
+}
+
+static void reduce_lines(void *arg, int64_t from, int64_t to) {
+    const reduction *r = arg;
+    for (int64_t i = from; i < to; i++) {
+        const float *x = r->x + i * r->gone * r->kept;
+        float *y = r->y + i * r->kept;
+        if (r->kept == 1) *y = r->op == RL_RD_MAX ? r->rows->max(x, r->gone) : r->rows->sum(x, r->gone);
+        for (int64_t k = 0; r->kept > 1 && k < r->kept; k += STRIP) join_rows(r, x + k, y + k, RL_MIN(r->kept - k, (int64_t)STRIP));
+        if (r->op == RL_RD_MEAN) r->rows->op[RL_ROW_LINEAR](y, y, NULL, 0, r->kept, 1 / (float)r->gone, 0);
+    }
+}
+
+/* The dims in memory order as [outer, gone, kept]; false where they are not of this form. */
+static bool group_dims(const rl_tensor *x, const bool *is_reduced, const int64_t *perm, reduction *r) {
+    int64_t *at = &r->outer;
+    r->outer = r->gone = r->kept = 1;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (x->dim[perm[i]] == 1) continue;
+        if (is_reduced[perm[i]] && at == &r->outer) at = &r->gone;
+        if (!is_reduced[perm[i]] && at == &r->gone) at = &r->kept;
+        if (is_reduced[perm[i]] && at == &r->kept) return false;
+        *at *= x->dim[perm[i]];
+    }
+    return true;
+}
+
+/* False: for the reference kernel. */
+static bool reduce(rl_call *c, const rl_tensor *x, const bool *is_reduced, bool keeps, int op) {
+    reduction r = {.rows = rl_rows_best(), .op = op};
+    int64_t perm[RL_RANK], dim[RL_RANK], order[RL_RANK], place[RL_RANK];
+    uint32_t rank = 0, n = 0;
+    if (!rl_memory_order(x, perm) || !group_dims(x, is_reduced, perm, &r)) return false;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        place[i] = rank;
+        if (!is_reduced[i] || keeps) dim[rank++] = is_reduced[i] ? 1 : x->dim[i];
+    }
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!is_reduced[perm[i]] || keeps) order[n++] = place[perm[i]];
+    r.x = rl_data(x);
+    r.y = rl_data(rl_call_make_in(c, 0, RL_F32, rank, dim, order));
+    rl_parallel(c->rt, r.outer, RL_MAX(1, GRAIN / (r.gone * r.kept)), reduce_lines, &r);
+    c->step->ran = "rows";
+    return true;
+}
+
+rl_status rl_fast_reduce(rl_call *c) {
+    const int64_t *axes;
+    uint32_t naxis, since = c->arg == RL_RD_SUM ? 13 : 18; /* when the axes became an input */
+    bool is_reduced[RL_RANK] = {false};
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    RL_TRY(rl_call_ints(c, "axes", c->node->since >= since ? 1 : RL_NONE, &axes, &naxis));
+    if (!is_f32(x) || (naxis == 0 && rl_attr_int(c->node, "noop_with_empty_axes", 0))) return rl_ref_reduce(c);
+    for (uint32_t i = 0; i < x->rank && naxis == 0; i++) is_reduced[i] = true;
+    for (uint32_t i = 0; i < naxis; i++) {
+        uint32_t a;
+        RL_TRY(rl_call_axis(c, axes[i], x->rank, &a));
+        is_reduced[a] = true;
+    }
+    return reduce(c, x, is_reduced, rl_attr_int(c->node, "keepdims", 1) != 0, c->arg) ? RL_OK : rl_ref_reduce(c);
+}
+
+rl_status rl_fast_global_pool(rl_call *c) {
+    bool is_reduced[RL_RANK] = {false};
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    for (uint32_t i = 2; i < x->rank; i++) is_reduced[i] = true;
+    if (!is_f32(x) || x->rank < 3 || !reduce(c, x, is_reduced, true, c->arg == RL_POOL_MAX ? RL_RD_MAX : RL_RD_MEAN)) return rl_ref_global_pool(c);
+    return RL_OK;
+}

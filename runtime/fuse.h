@@ -1,0 +1,30 @@
+/* Nodes that run as one, decided when a graph is prepared for fast kernels:
+ *
+ *   Conv -> BatchNormalization -> Add(residual) -> Relu       one step: a convolution whose weights are scaled, with two post-ops
+ *   MatMul -> Add(bias) -> Gelu                               the same for a product
+ *   Mul -> Add -> Relu                                        one walk over the tensor, row by row
+ *
+ * Only f32 values that nobody else reads are left out; so nothing is fused in a run that is watched (--dump all). */
+#ifndef RL_FUSE_H
+#define RL_FUSE_H
+#include "exec.h"
+#include "rows.h"
+
+enum { RL_POSTS = 10 };
+
+/* What is done to the value at hand; `in`: the step's input that a binary op takes. */
+typedef struct { rl_row_op op; float p, q; uint32_t in; } rl_post;
+
+typedef struct rl_fused {
+    rl_post post[RL_POSTS];
+    uint32_t npost;
+    float *scale, *shift;  /* [nchannel] of a convolution's or product's output, before the posts; NULL: none */
+    int64_t nchannel;
+} rl_fused;
+
+/* A unary op (its row's arg in kernels_fast.def) with its attributes; low and high: of a Clip. False: a Clip whose range is no float. */
+bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl_tensor *high, rl_post *post);
+/* Joins steps of x; those that are left out go from the list. After constants are known, before lifetimes are. */
+void rl_fuse(rl_exec *x);
+
+#endif

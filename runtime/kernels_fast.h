@@ -1,0 +1,17 @@
+/* The declarations that kernels_fast.def needs. */
+#ifndef RL_KERNELS_FAST_H
+#define RL_KERNELS_FAST_H
+#include "kernels.h"
+#include "recurrent.h"
+#include "ref_pointwise.h"
+#include "ref_pool.h"
+#include "ref_reduce.h"
+#include "ref_softmax.h"
+#include "rows.h"
+
+#define KERNEL(domain, type, since, until, types, fn, arg) rl_kernel_fn fn;
+#include "kernels_fast.def"
+#undef KERNEL
+rl_kernel_fn rl_fast_chain; /* of fused pointwise ops (fuse.h) */
+
+#endif

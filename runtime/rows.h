@@ -1,0 +1,55 @@
+/* Loops over rows of floats, compiled for the instruction sets that matter and chosen when a run starts.
+ *
+ *   const rl_rows *r = rl_rows_best();
+ *   r->op[RL_ROW_ADD](y, x, b, 1, n, 0, 0);          y[i] = x[i] + b[i]; y may be x
+ *   r->op[RL_ROW_CLIP](y, x, NULL, 0, n, 0, 6);      y[i] = x[i] clipped to 0 .. 6 */
+#ifndef RL_ROWS_H
+#define RL_ROWS_H
+#include <stdint.h>
+
+/* p and q are an op's two numbers. */
+typedef enum {
+    RL_ROW_COPY,
+    RL_ROW_RELU,         /* x < 0: 0 */
+    RL_ROW_LEAKY_RELU,   /* x < 0: p x */
+    RL_ROW_CLIP,         /* p .. q */
+    RL_ROW_SIGMOID,
+    RL_ROW_SILU,         /* x sigmoid(p x) */
+    RL_ROW_HARD_SIGMOID, /* p x + q clipped to 0 .. 1 */
+    RL_ROW_HARD_SWISH,   /* x times that of 1/6 and 1/2 */
+    RL_ROW_TANH,
+    RL_ROW_GELU,         /* with erf */
+    RL_ROW_GELU_TANH,
+    RL_ROW_ERF,
+    RL_ROW_EXP,
+    RL_ROW_ELU,          /* x < 0: p (exp(x) - 1) */
+    RL_ROW_SQRT,
+    RL_ROW_ABS,
+    RL_ROW_NEG,
+    RL_ROW_RECIPROCAL,
+    RL_ROW_SQUARE,
+    RL_ROW_LINEAR,       /* p x + q */
+    RL_ROW_ADD, RL_ROW_SUB, RL_ROW_MUL, RL_ROW_DIV, RL_ROW_MAX, RL_ROW_MIN,
+    RL_ROW_RSUB, RL_ROW_RDIV, /* b - x, b / x */
+    RL_NROW
+} rl_row_op;
+static inline int rl_row_is_binary(rl_row_op op) { return op >= RL_ROW_ADD; }
+
+/* step: of b, 0 or 1. */
+typedef void rl_row_loop(float *y, const float *x, const float *b, int64_t step, int64_t n, float p, float q);
+
+typedef struct {
+    rl_row_loop *op[RL_NROW];
+    /* y = softmax(x); y may be x */
+    void (*softmax)(float *y, const float *x, int64_t n);
+    /* y = (x - mean) / sqrt(variance + eps) * scale + shift; shift may be NULL */
+    void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t n, float eps);
+    float (*sum)(const float *x, int64_t n);
+    float (*max)(const float *x, int64_t n);
+    /* y[j] += the product of h with row j of w, each of k elements */
+    void (*products)(float *y, const float *h, const float *w, int64_t n, int64_t k);
+} rl_rows;
+
+const rl_rows *rl_rows_best(void);
+
+#endif

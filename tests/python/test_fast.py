@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Random networks of what the fast kernels join and lay out in their own way: `relayout run --kernels fast` against `--kernels reference`.
+
+  test_fast.py --count 300 --seed 7
+
+Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before), ConvTranspose, products, pools, BatchNormalization, activations
+whole and as patterns, chains of pointwise ops with operands that broadcast, from both sides, twice the same, residual Adds, Transposes
+between; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
+"""
+import multiprocessing
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper as h, numpy_helper
+
+import common
+
+UNARY = {"Relu": {}, "LeakyRelu": {"alpha": 0.1}, "Sigmoid": {}, "HardSigmoid": {"alpha": 0.3}, "HardSwish": {}, "Tanh": {}, "Elu": {"alpha": 0.7},
+         "Abs": {}, "Neg": {}, "Exp": {}, "Erf": {}, "Softplus": {}, "Floor": {}}
+
+
+class Network:
+    """Nodes one after the other; `live`: values so far by name, with their shapes."""
+
+    def __init__(self, seed):
+        self.rng, self.data = random.Random(seed), np.random.default_rng(seed)
+        self.nodes, self.init, self.live, self.n = [], [], {}, 0
+
+    def const(self, *shape, low=-1.0, high=1.0, dtype=np.float32):
+        a = self.data.uniform(low, high, shape).astype(dtype)
+        return self.given(a)
+
+    def given(self, a):
+        self.n += 1
+        self.init.append(numpy_helper.from_array(np.asarray(a), f"c{self.n}"))
+        return f"c{self.n}"
+
+    def add(self, op, inputs, shape, **attributes):
+        self.n += 1
+        y = f"v{self.n}"
+        self.nodes.append(h.make_node(op, inputs, [y], **attributes))
+        self.live[y] = shape
+        return y
+
+    def unary(self, x):
+        op = self.rng.choice(list(UNARY))
+        return self.add(op, [x], self.live[x], **UNARY[op])
+
+    def pattern(self, x):
+        s, kind = self.live[x], self.rng.choice(["silu", "gelu", "gelu2", "clip", "square"])
+        if kind == "silu":
+            return self.add("Mul", [x, self.add("Sigmoid", [x], s)], s)
+        if kind == "clip":
+            return self.add("Clip", [x, self.given(np.float32(-0.5)), self.given(np.float32(self.rng.choice([0.6, -0.7])))], s)
+        if kind == "square":
+            return self.add("Mul", [x, x], s)
+        e = self.add("Erf", [self.add("Div", [x, self.given(np.float32(2 ** 0.5))], s)], s)
+        e = self.add("Add", [e, self.given(np.float32(1))], s)
+        half = self.given(np.float32(0.5))
+        if kind == "gelu":
+            return self.add("Mul", [self.add("Mul", [x, e], s), half], s)
+        return self.add("Mul", [self.add("Mul", [x, half], s), e], s)
+
+    def binary(self, x):
+        s, op = self.live[x], self.rng.choice(["Add", "Sub", "Mul", "Div"])
+        same = [v for v, d in self.live.items() if d == s and v != x]
+        form = self.rng.choice(["same", "channel", "scalar", "row", "batch"])
+        if form == "same" and same:
+            other = self.rng.choice(same)
+        elif form == "channel" and len(s) > 2:
+            other = self.const(s[1], *[1] * (len(s) - 2), low=0.5, high=1.5)
+        elif form == "row":
+            other = self.const(s[-1], low=0.5, high=1.5)
+        elif form == "batch":
+            other = self.const(*[1 if self.rng.random() < 0.5 else d for d in s], low=0.5, high=1.5)
+        else:
+            other = self.given(np.float32(self.rng.uniform(0.5, 2)))
+        if op == "Div" and other in self.live:
+            op = "Add"
+        swapped = self.rng.random() < 0.3 and not (op == "Div" and x in self.live)
+        return self.add(op, [other, x] if swapped else [x, other], s)
+
+    def conv(self, x):
+        s, r = self.live[x], self.rng
+        rank, c = len(s) - 2, s[1]
+        g = r.choice([d for d in (1, 1, 2, 4, c) if c % d == 0])
+        m = g * r.choice([1, 2, 3, 5]) if g > 1 else r.choice([1, 3, 8, 16, 20])
+        k, stride, dilation = [r.choice([1, 2, 3]) for _ in range(rank)], r.choice([1, 1, 2]), r.choice([1, 1, 2])
+        pads = [r.choice([0, 1]) for _ in range(2 * rank)]
+        if r.random() < 0.3:
+            before = [r.choice([0, 1, 2]) for _ in range(2 * rank)]
+            amounts = np.array([0, 0] + before[:rank] + [0, 0] + before[rank:], np.int64)
+            s = s[:2] + [d + a + b for d, a, b in zip(s[2:], before[:rank], before[rank:])]
+            x = self.add("Pad", [x, self.given(amounts)], s)
+        out = [(d + pads[i] + pads[rank + i] - (k[i] - 1) * dilation - 1) // stride + 1 for i, d in enumerate(s[2:])]
+        if min(out) < 1:
+            return x
+        bias = [self.const(m)] if r.random() < 0.5 else []
+        return self.add("Conv", [x, self.const(m, c // g, *k)] + bias, [s[0], m] + out, group=g, pads=pads, strides=[stride] * rank,
+                        dilations=[dilation] * rank, kernel_shape=k)
+
+    def conv_transpose(self, x):
+        s, r = self.live[x], self.rng
+        rank, c, m, stride = len(s) - 2, s[1], r.choice([1, 4, 9]), r.choice([1, 2])
+        if max(s[2:]) > 24:
+            return x
+        bias = [self.const(m)] if r.random() < 0.5 else []
+        return self.add("ConvTranspose", [x, self.const(c, m, *[3] * rank)] + bias, [s[0], m] + [(d - 1) * stride + 1 for d in s[2:]],
+                        strides=[stride] * rank, pads=[1] * 2 * rank)
+
+    def normalization(self, x):
+        c = self.live[x][1]
+        return self.add("BatchNormalization", [x, self.const(c), self.const(c), self.const(c), self.const(c, low=0.3, high=2)], self.live[x])
+
+    def pool(self, x):
+        s, rank = self.live[x], len(self.live[x]) - 2
+        op = self.rng.choice(["MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean"])
+        if op.startswith("Global") or op == "ReduceMean":
+            y = self.add(op, [x], s[:2] + [1] * rank, **({"axes": list(range(2, 2 + rank))} if op == "ReduceMean" else {}))
+            return self.add("Mul", [x, y], s)
+        if min(s[2:]) < 3:
+            return x
+        ceil = self.rng.choice([0, 1])
+        out = [-(-(d + 2 - 3) // 2) + 1 if ceil else (d + 2 - 3) // 2 + 1 for d in s[2:]]
+        out = [o - ((o - 1) * 2 >= d + 1) if ceil else o for o, d in zip(out, s[2:])]
+        more = {"count_include_pad": self.rng.choice([0, 1])} if op == "AveragePool" else {}
+        return self.add(op, [x], s[:2] + out, kernel_shape=[3] * rank, strides=[2] * rank, pads=[1] * 2 * rank, ceil_mode=ceil, **more)
+
+    def product(self, x):
+        s, n = self.live[x], self.rng.choice([1, 5, 16, 33])
+        y = self.add("MatMul", [x, self.const(s[-1], n)], s[:-1] + [n])
+        return self.add("Add", [y, self.const(n)], s[:-1] + [n]) if self.rng.random() < 0.7 else y
+
+    def attention(self, x):
+        s, r = self.live[x], len(self.live[x])
+        perm = list(range(r - 2)) + [r - 1, r - 2]
+        scaled = self.add("Mul", [x, self.given(np.float32(0.3))], s)
+        scores = self.add("MatMul", [scaled, self.add("Transpose", [x], [s[i] for i in perm], perm=perm)], s[:-1] + [s[-2]])
+        return self.add("MatMul", [self.add("Softmax", [scores], s[:-1] + [s[-2]], axis=-1), x], s)
+
+    def turn(self, x):
+        s = self.live[x]
+        perm = self.rng.sample(range(1, len(s)), len(s) - 1)
+        return self.add("Transpose", [x], [s[0]] + [s[i] for i in perm], perm=[0] + perm)
+
+    def concat(self, x):
+        same = [v for v, d in self.live.items() if d == self.live[x]]
+        axis = self.rng.randrange(1, len(self.live[x]))
+        s = list(self.live[x])
+        s[axis] *= 2
+        return self.add("Concat", [x, self.rng.choice(same)], s, axis=axis)
+
+    def layer_norm(self, x):
+        n = self.live[x][-1]
+        return self.add("LayerNormalization", [x, self.const(n), self.const(n)], self.live[x])
+
+    def model(self):
+        r = self.rng
+        shape = [r.choice([1, 1, 2]), r.choice([1, 3, 4, 8, 16])] + [r.choice([1, 5, 7, 12]) for _ in range(r.choice([1, 2, 2, 2, 3]))]
+        self.live["x"] = shape
+        x = "x"
+        steps = [self.unary] * 3 + [self.binary] * 4 + [self.pattern] * 2 + [self.conv] * 4 + [self.normalization] * 2 + [
+            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.turn, self.concat, self.layer_norm]
+        for _ in range(r.randrange(3, 14)):
+            x = r.choice(steps)(x if r.random() < 0.85 else r.choice(list(self.live)))
+            if np.prod(self.live[x]) > 40000:
+                break
+        made = [v for v in self.live if v != "x"]
+        outputs = list(dict.fromkeys([x] + r.sample(made, min(len(made), r.choice([0, 0, 1]))))) if x != "x" else made[-1:]
+        symbolic = r.random() < 0.5
+        declared = h.make_tensor_value_info("x", T.FLOAT, ["N"] + shape[1:] if symbolic else shape)
+        g = h.make_graph(self.nodes, "g", [declared], [h.make_tensor_value_info(v, T.FLOAT, None) for v in outputs], self.init)
+        return h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8), shape
+
+
+def run(job):
+    """The seed, and what is wrong."""
+    seed, prog = job
+    net = Network(seed)
+    model, shape = net.model()
+    if not model.graph.output:
+        return seed, ""
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp = Path(tmp)
+        onnx.save(model, tmp / "m.onnx")
+        np.save(tmp / "x.npy", np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32))
+        got = []
+        for kernels in common.KERNELS:
+            threads = str(1 + seed % 2)
+            p = subprocess.run([prog, "run", tmp / "m.onnx", "--kernels", kernels, "--threads", threads, "--input", f"x={tmp / 'x.npy'}",
+                                "--output-dir", tmp / kernels], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
+            if p.returncode:
+                return seed, f"{kernels}: status {p.returncode} {p.stderr.decode()[-200:]}"
+            got.append([np.load(tmp / kernels / f"{o.name}.npy").astype(np.float64) for o in model.graph.output])
+    for o, a, b in zip(model.graph.output, *got):
+        if a.shape != b.shape:
+            return seed, f"{o.name}: {a.shape} and {b.shape}"
+        finite = np.isfinite(b)
+        if not np.array_equal(np.isfinite(a), finite):
+            return seed, f"{o.name}: not finite in other places"
+        scale = np.abs(b[finite]).max(initial=1e-3)
+        if not finite.any() or scale > 1e6:
+            continue
+        if np.abs(a - b)[finite].max() > 2e-4 * scale and not any(n.op_type == "Floor" for n in model.graph.node):
+            return seed, f"{o.name}: differs by {np.abs(a - b)[finite].max() / scale:.2g} of the largest; {[n.op_type for n in model.graph.node]}"
+    return seed, ""
+
+
+def main():
+    p = common.arguments(__doc__.splitlines()[0])
+    p.add_argument("--count", type=int, default=200)
+    p.add_argument("--seed", type=int, default=0)
+    args = p.parse_args()
+    prog = common.program(args)
+    if not common.has_onednn(prog):
+        print("skipped: there is no oneDNN")
+        return common.closing(0, 0, 1)
+    bad = []
+    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
+        for seed, wrong in common.progress(pool.imap_unordered(run, [(args.seed * 100000 + i, prog) for i in range(args.count)], 4), args.count):
+            if wrong:
+                bad.append(f"seed {seed}: {wrong}")
+    print("\n".join(bad))
+    return common.closing(args.count - len(bad), len(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
