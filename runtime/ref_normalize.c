@@ -101,7 +101,7 @@ static void put_running(rl_call *c, const rows *r, const double *mean, const dou
 }
 
 rl_status rl_ref_batch_normalization(rl_call *c) {
-    const double *scale, *bias, *mean, *var;
+    const double *scale = NULL, *bias = NULL, *mean = NULL, *var = NULL;
     RL_TRY(rl_call_need(c, 5));
     rl_dtype type = rl_call_in(c, 0)->dtype, t = rl_wide_float(type);
     const rl_tensor *x = rl_call_as(c, 0, t);
@@ -133,7 +133,7 @@ rl_status rl_ref_batch_normalization(rl_call *c) {
 /* ---- InstanceNormalization, GroupNormalization: arg 0, 1 ---- */
 
 rl_status rl_ref_group_normalization(rl_call *c) {
-    const double *scale, *bias;
+    const double *scale = NULL, *bias = NULL;
     RL_TRY(rl_call_need(c, 3));
     rl_dtype type = rl_call_in(c, 0)->dtype, t = rl_wide_float(type);
     const rl_tensor *x = rl_call_as(c, 0, t);

@@ -592,6 +592,7 @@ static bool fold_transpose(rl_shaper *s, int arg, uint32_t port, rl_tensor *out)
         for (uint32_t k = out->rank; k-- > 0;) {
             uint32_t a = out->rank - 1 - k;
             if (perm) axis_in(perm->ints[k], x.rank, &a);
+            if (out->dim[k] != x.dim[a]) return false; /* a declared shape may say otherwise */
             at += rest % (uint32_t)out->dim[k] * stride_of(&x, a);
             rest /= (uint32_t)out->dim[k];
         }

@@ -36,6 +36,7 @@ PRODUCTS = {"MatMul", "Gemm"}
 NORMS = {"LayerNormalization", "RMSNormalization", "SkipLayerNormalization", "SimplifiedLayerNormalization"}
 VIEWS = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"}
 MOVES = VIEWS | {"Transpose"}
+WINDOWS = {"Conv", "MaxPool", "AveragePool", "LpPool"}
 BLOCKS = {"Softmax", "LogSoftmax", "Pad", "Slice", "CumSum"}             # [their axis] together
 OLD = {"Softmax", "LogSoftmax"}                                          # before opset 13 of all dims from the axis on
 FREE = {"Add", "Sub", "Mul", "Div", "Relu", "Sigmoid", "Clip", "Erf", "Tanh", "HardSwish", "HardSigmoid", "Cast", "LeakyRelu", "Neg", "Sqrt",
@@ -291,6 +292,13 @@ def check_path(model, way, fixed=(), captured=()):
     return bad
 
 
+def is_window_form(op, need, rank):
+    """A Conv: batch, channels in any order, the image's dims; a pool: both in any order, the image's dims. Dims of one element are left out."""
+    groups = re.findall(r"\([^)]*\)|\[[^\]]*\]|[^,]+", need)
+    lead = 2 if op == "Conv" else 1
+    return rank is None or len(groups) <= lead + (rank - 2) and not any(g.startswith("(") for g in groups[lead:])
+
+
 def check_demand(model, d, on_path):
     node, op = None, d["node"] and d["node"]["op"]
     if d["what"] in ("input", "output"):
@@ -308,6 +316,8 @@ def check_demand(model, d, on_path):
         for need, tensor in zip(way, tensors_of(d)):
             if d["what"] == "fixed" and op in ("Conv", "ConvTranspose") and need[0].isalpha() and tensor in model.rank:
                 right = need.split(", which is ")[0] == ",".join(LETTERS[model.rank[tensor]])
+            elif d["what"] == "form" and op in WINDOWS:
+                right = is_window_form(op, need.split(", which is ")[0], model.rank.get(tensor))
             elif d["what"] == "form" and op in NORMS:
                 right = need.endswith(" last")
             elif d["what"] == "form" and op in BLOCKS and not (op in OLD and model.opset < 13):
