@@ -1,6 +1,7 @@
 /* The CUDA backend: its table, memory, copies and recordings. */
 #include "backend.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ typedef struct {
     recording *recordings;
     uint32_t *wrong;
     const rl_graph *graph;
+    char title[600];
 } state;
 
 rl_gpu *rl_gpu_of(const rl_rt *rt) {
@@ -157,7 +159,11 @@ static rl_status cuda_record_end(rl_rt *rt, void **out) {
     recording *r = calloc(1, sizeof *r);
     rl_gpu_graph *graph;
     *out = NULL;
-    RL_TRY(rl_gpu_record_end(s->g, &graph));
+    rl_status status = rl_gpu_record_end(s->g, &graph);
+    if (status != RL_OK) {
+        free(r);
+        return status;
+    }
     if (!r) {
         rl_gpu_forget(s->g, graph);
         return rl_fail(rt->ctx, RL_ENOMEM, "out of memory");
@@ -183,7 +189,7 @@ static void cuda_forget(rl_rt *rt, void *made) {
 }
 
 static const char *cuda_describe(rl_rt *rt) {
-    return rl_gpu_name(rl_gpu_of(rt));
+    return ((const state *)rt->state)->title;
 }
 
 /* ---- beginning and end ---- */
@@ -216,6 +222,9 @@ static rl_status start(rl_rt *rt, state *s) {
     s->wrong = rl_gpu_alloc(s->g, sizeof *s->wrong);
     if (!s->pool || !s->wrong) return rl_fail(rt->ctx, RL_ENOMEM, "out of memory");
     s->libs = rl_libs_open(s->g);
+    const char *wait = getenv("RELAYOUT_CUDA_SYNC");
+    rt->stepwise = wait && strcmp(wait, "1") == 0;
+    snprintf(s->title, sizeof s->title, "%s%s%s", rl_gpu_name(s->g), rl_gpu_is_emulated(s->g) ? "" : "; ", rl_gpu_is_emulated(s->g) ? "" : rl_libs_say(s->libs));
     return rl_gpu_put(s->g, s->wrong, &none, sizeof none);
 }
 

@@ -70,8 +70,9 @@ static rl_status multiply(rl_call *call, job *j, const rl_p_matmul *p, rl_dtype 
         return RL_OK;
     cublasStatus_t s = l->cublasLtMatmul(l->lt, j->desc, scales[0], p->b, j->a, p->a, j->b, scales[1], j->bias ? j->bias : p->c, j->c, p->c, j->d,
                                          &found.algo, l->workspace, l->nworkspace, rl_gpu_stream(l->g));
-    if (s != CUBLAS_STATUS_SUCCESS) return rl_call_fail(call, RL_EINTERNAL, "cuBLASLt: status %d", (int)s);
-    *did = true;
+    *did = s == CUBLAS_STATUS_SUCCESS;
+    if (*did) call->step->ran = "cuBLASLt";
+    else rl_call_note(call, "cuBLASLt: %s", l->cublasLtGetStatusString(s));
     return RL_OK;
 }
 
@@ -104,7 +105,7 @@ rl_status rl_lt_matmul(rl_call *call, const rl_p_matmul *p, rl_dtype t, uint32_t
     rl_libs *l = rl_libs_of(call->rt);
     rl_side a, b;
     *did = false;
-    if (!l || !l->lt || p->k == 0 || p->c_n != 1 || nbatch == 0) return RL_OK;
+    if (!l || !l->lt || rl_call_noted(call) || p->k == 0 || p->c_n != 1 || nbatch == 0) return RL_OK;
     if (p->batch.rank > 1) return outer_batches(call, p, t, nbatch, did);
     if (!rl_side_of(p->n, p->b_n, p->k, p->b_k, true, &b) || !rl_side_of(p->m, p->a_m, p->k, p->a_k, false, &a)) return RL_OK;
     job j = {.l = l};

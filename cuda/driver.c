@@ -18,6 +18,7 @@ typedef struct CUevent_st *cu_event;
 typedef struct CUgraph_st *cu_graph;
 typedef struct CUgraphExec_st *cu_exec;
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, NON_BLOCKING = 1, NO_TIMING = 2, CAPTURE_RELAXED = 2 };
+enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 }; /* results */
 
 /* CU(name here, name in the library, arguments) */
 #define FUNCTIONS(CU)                                                                                                \
@@ -92,7 +93,8 @@ const char *rl_gpu_kernel_name(rl_gpu_kernel k) {
 static rl_status fail(const rl_gpu *g, cu_result r, const char *what) {
     const char *why = NULL;
     if (g->error) g->error(r, &why);
-    return rl_fail(g->ctx, r == 2 ? RL_ENOMEM : RL_EINTERNAL, "CUDA: %s: %s (%d)", what, why ? why : "unknown", r);
+    const char *hint = r == ILLEGAL_ADDRESS || r == LAUNCH_FAILED ? "; RELAYOUT_CUDA_SYNC=1 tells at which node" : "";
+    return rl_fail(g->ctx, r == OUT_OF_MEMORY ? RL_ENOMEM : RL_EINTERNAL, "CUDA: %s: %s (%d)%s", what, why ? why : "unknown", r, hint);
 }
 
 #define CALL(g, what, call)                                                                                          \
@@ -109,7 +111,7 @@ static rl_status use(rl_gpu *g) {
 /* ---- opening ---- */
 
 static rl_status load_functions(rl_gpu *g) {
-    g->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    g->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!g->library) return rl_fail(g->ctx, RL_ELIMIT, "no CUDA device: there is no driver (libcuda.so.1) on this machine");
     const struct { const char *symbol; void *field; } all[] = {
 #define CU(field, symbol, args) {symbol, &g->field},

@@ -1,7 +1,10 @@
 /* A device that is this process (driver.h): for tests on machines without a GPU.
  *
  * Its memory can be touched inside these functions only: a kernel of the CPU that reads a tensor of the device ends the process, as
- * with a real one.  What was never written has a pattern. */
+ * with a real one.  What was never written has a pattern.
+ *
+ * RELAYOUT_EMULATE_FAULT makes things go wrong:  launch:conv  launches of kernels whose names begin so fail;  lost:conv  these seem
+ * to go well, and then the device answers no more;  record  no recording can be made. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,7 +25,14 @@ struct rl_gpu {
     size_t used;
     spare *spares;
     rl_gpu_graph *recording;
+    const char *fault;
+    bool lost;
 };
+
+/* What a launch takes on every device. */
+#define GPU(name, kernel, params) _Static_assert(sizeof(params) <= 4096, "parameters of " #name);
+#include "kernels.inc"
+#undef GPU
 
 const char *rl_gpu_kernel_name(rl_gpu_kernel k) {
     static const char *const names[] = {
@@ -38,6 +48,7 @@ rl_status rl_gpu_open(rl_ctx *ctx, rl_gpu **out) {
     *out = g;
     if (!g) return rl_fail(ctx, RL_ENOMEM, "out of memory");
     g->ctx = ctx;
+    g->fault = getenv("RELAYOUT_EMULATE_FAULT");
     g->room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (g->room != MAP_FAILED) return RL_OK;
     free(g);
@@ -63,6 +74,15 @@ const char *rl_gpu_name(const rl_gpu *g) {
 bool rl_gpu_is_emulated(const rl_gpu *g) {
     (void)g;
     return true;
+}
+
+static bool is_fault(const rl_gpu *g, const char *what, rl_gpu_kernel k) {
+    size_t n = strlen(what);
+    return g->fault && strncmp(g->fault, what, n) == 0 && strncmp(rl_gpu_kernel_name(k), g->fault + n, strlen(g->fault + n)) == 0;
+}
+
+static rl_status answer(const rl_gpu *g, const char *what) {
+    return g->lost ? rl_fail(g->ctx, RL_EINTERNAL, "CUDA: %s: the device is lost", what) : RL_OK;
 }
 
 static void enter(const rl_gpu *g) {
@@ -108,6 +128,7 @@ void rl_gpu_free(rl_gpu *g, void *p, size_t nbyte) {
 
 rl_status rl_gpu_put(rl_gpu *g, void *to, const void *host, size_t nbyte) {
     if (g->recording) return rl_fail(g->ctx, RL_EINTERNAL, "a copy from the host inside a recording");
+    RL_TRY(answer(g, "a copy to the device"));
     enter(g);
     memcpy(to, host, nbyte);
     leave(g);
@@ -116,6 +137,7 @@ rl_status rl_gpu_put(rl_gpu *g, void *to, const void *host, size_t nbyte) {
 
 rl_status rl_gpu_get(rl_gpu *g, void *host, const void *from, size_t nbyte) {
     if (g->recording) return rl_fail(g->ctx, RL_EINTERNAL, "a copy to the host inside a recording");
+    RL_TRY(answer(g, "a copy from the device"));
     enter(g);
     memcpy(host, from, nbyte);
     leave(g);
@@ -130,6 +152,7 @@ static void do_order(const rl_gpu *g, const order *o) {
 }
 
 static rl_status take_order(rl_gpu *g, order o) {
+    RL_TRY(answer(g, "the device"));
     if (!g->recording) {
         do_order(g, &o);
         return RL_OK;
@@ -154,11 +177,16 @@ rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte) {
 }
 
 rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void *param, size_t nparam) {
+    if (is_fault(g, "launch:", k)) return rl_fail(g->ctx, RL_EINTERNAL, "CUDA: %s: refused", rl_gpu_kernel_name(k));
+    if (is_fault(g, "lost:", k)) {
+        g->lost = true;
+        return RL_OK;
+    }
     return take_order(g, (order){.kernel = (uint32_t)k, .nblock = nblock, .n = nparam, .param = (void *)(uintptr_t)param});
 }
 
 rl_status rl_gpu_sync(rl_gpu *g) {
-    return g->recording ? rl_fail(g->ctx, RL_EINTERNAL, "a wait inside a recording") : RL_OK;
+    return g->recording ? rl_fail(g->ctx, RL_EINTERNAL, "a wait inside a recording") : answer(g, "kernels on the device");
 }
 
 rl_status rl_gpu_record(rl_gpu *g) {
@@ -171,10 +199,14 @@ rl_status rl_gpu_record(rl_gpu *g) {
 rl_status rl_gpu_record_end(rl_gpu *g, rl_gpu_graph **out) {
     *out = g->recording;
     g->recording = NULL;
-    return RL_OK;
+    if (!g->fault || strcmp(g->fault, "record") != 0) return RL_OK;
+    rl_gpu_forget(g, *out);
+    *out = NULL;
+    return rl_fail(g->ctx, RL_EINTERNAL, "CUDA: a recording: refused");
 }
 
 rl_status rl_gpu_replay(rl_gpu *g, rl_gpu_graph *r) {
+    RL_TRY(answer(g, "a recorded graph"));
     for (const order *o = r->first; o; o = o->next) do_order(g, o);
     return RL_OK;
 }

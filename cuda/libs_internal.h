@@ -7,14 +7,15 @@
 #include "libs.h"
 
 #define RL_LT_FUNCTIONS(F)                                                                                           \
-    F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic)                         \
+    F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetVersion) F(cublasLtGetStatusString)                            \
+    F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic)                         \
     F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy) F(cublasLtMatmulDescSetAttribute)                       \
     F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy) F(cublasLtMatrixLayoutSetAttribute)                 \
     F(cublasLtMatmulPreferenceCreate) F(cublasLtMatmulPreferenceDestroy) F(cublasLtMatmulPreferenceSetAttribute)
 #define RL_DNN_FUNCTIONS(F)                                                                                          \
     F(cudnnCreate) F(cudnnDestroy) F(cudnnSetStream) F(cudnnGetErrorString) F(cudnnBackendCreateDescriptor)          \
     F(cudnnBackendDestroyDescriptor) F(cudnnBackendSetAttribute) F(cudnnBackendGetAttribute) F(cudnnBackendFinalize) \
-    F(cudnnBackendExecute)
+    F(cudnnBackendExecute) F(cudnnGetVersion)
 
 typedef struct rl_dnn_plan rl_dnn_plan;
 struct rl_libs {
@@ -25,6 +26,7 @@ struct rl_libs {
     rl_dnn_plan *plans;   /* dnn.c's */
     void *workspace;
     size_t nworkspace;
+    char said[400];       /* rl_libs_say */
     bool tf32;            /* RELAYOUT_TF32=1: float32 products may be made of 10 bits */
 #define F(name) __typeof__(&name) name;
     RL_LT_FUNCTIONS(F)

@@ -10,6 +10,11 @@ void rl_libs_close(rl_libs *l) {
     (void)l;
 }
 
+const char *rl_libs_say(const rl_libs *l) {
+    (void)l;
+    return "built without cuBLASLt and cuDNN";
+}
+
 rl_status rl_lt_matmul(rl_call *call, const rl_p_matmul *p, rl_dtype t, uint32_t nbatch, bool *did) {
     (void)call, (void)p, (void)t, (void)nbatch;
     *did = false;

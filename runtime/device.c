@@ -1,6 +1,7 @@
 /* Runs with a device besides the CPU: see device.h. */
 #include "device.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,9 +97,18 @@ static rl_tensor kept_tensor(rl_call *c, const rl_tensor *t, bool lasts) {
     return y;
 }
 
+/* What the CPU made in the device's place goes there for all that read it. */
+static const rl_tensor *go_back(rl_call *c, uint32_t i) {
+    rl_tensor *slot = &c->frame->slot[c->node->in[i].i], there = rl_tensor_on(c->rt, slot, c->rt->device);
+    rl_tensor_drop(slot);
+    *slot = there;
+    return slot;
+}
+
 const rl_tensor *rl_call_here(rl_call *c, uint32_t i) {
     const rl_tensor *t = rl_call_in(c, i);
     if (!t || t->kind != RL_TENSOR || t->mem->on == c->rt->device) return t;
+    if (t->mem->came && t == &c->frame->slot[c->node->in[i].i]) return go_back(c, i);
     const rl_backend *was = c->rt->on;
     c->rt->on = &rl_backend_cpu;
     rl_tensor dense = rl_contiguous(c->rt, t);
@@ -135,20 +145,74 @@ static bool is_there(const rl_call *c, const rl_tensor *t) {
     return t && t->kind == RL_TENSOR && t->mem->on == c->rt->device;
 }
 
-bool rl_device_wants(const rl_call *c) {
+static bool any_there(const rl_call *c) {
     for (uint32_t i = 0; i < c->nin; i++)
         if (is_there(c, rl_call_in(c, i))) return true;
     return false;
 }
 
+static bool any_came(const rl_call *c) {
+    for (uint32_t i = 0; i < c->nin; i++)
+        if (rl_call_in(c, i) && rl_call_in(c, i)->mem->came) return true;
+    return false;
+}
+
+bool rl_device_wants(const rl_call *c) {
+    return any_there(c) || any_came(c);
+}
+
+/* Small integers are sizes and the like, which the host wants; strings and sequences have no other place. */
+static bool goes_there(const rl_tensor *t) {
+    return t->kind == RL_TENSOR && t->dtype != RL_STRING && !(t->dtype == RL_I64 && t->rank <= 1 && rl_numel(t) <= 8);
+}
+
+void rl_call_note(rl_call *c, const char *fmt, ...) {
+    char text[400];
+    va_list ap;
+    if (c->step->note) return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    c->step->note = rl_copy(&c->frame->x->g->mem, text, strlen(text) + 1);
+}
+
+bool rl_call_noted(const rl_call *c) {
+    return c->step->note != NULL;
+}
+
+/* Of the device or its libraries, not of the model. */
+static bool is_devices(rl_status s) {
+    return s == RL_EINTERNAL || s == RL_ENOMEM;
+}
+
+/* How the node's kernel ended; what the device says gets the node's name, and what went wrong there before. */
 static rl_status done(rl_rt *rt, const rl_call *c, rl_status s) {
+    char why[500];
+    rl_label label = rl_node_label(c->node);
     rt->on = &rl_backend_cpu;
-    if (s == RL_OK && rt->failed != RL_OK) {
-        char why[600];
-        snprintf(why, sizeof why, "%.500s", rt->ctx->error);
-        return rl_call_fail(c, rt->failed, "%s", why);
+    if (s == RL_OK) s = rt->failed;
+    if (!is_devices(s) || strncmp(rt->ctx->error, label.s, strlen(label.s)) == 0) return s;
+    snprintf(why, sizeof why, "%.490s", rt->ctx->error);
+    return rl_call_fail(c, s, "%s%s%.300s%s", why, c->step->note ? " (before that: " : "", c->step->note ? c->step->note : "", c->step->note ? ")" : "");
+}
+
+/* After a failure: is the node the CPU's from now on? Not where its inputs may be spoilt, or the device does not answer any more. */
+static bool leaves(rl_call *c) {
+    rl_rt *rt = c->rt;
+    rl_label label = rl_node_label(c->node);
+    char why[sizeof rt->ctx->error];
+    if (c->over) return false;
+    memcpy(why, rt->ctx->error, sizeof why);
+    if (rt->device->sync(rt) != RL_OK) {
+        memcpy(rt->ctx->error, why, sizeof why);
+        return false;
     }
-    return s;
+    rt->failed = RL_OK;
+    for (uint32_t i = 0; i < c->nout; i++) rl_tensor_drop(&c->out[i]);
+    size_t skip = strncmp(why, label.s, strlen(label.s)) == 0 ? strlen(label.s) + 2 : 0; /* "label: " */
+    rl_call_note(c, "%s", why + skip);
+    c->step->left = true;
+    return true;
 }
 
 rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
@@ -158,7 +222,11 @@ rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
     c->declined = false;
     s->place = RL_RAN_DEVICE;
     s->ran = rt->device->name;
-    return done(rt, c, k->fn(c));
+    rl_status status = done(rt, c, k->fn(c));
+    if (status == RL_OK && rt->stepwise && !c->declined) status = rl_device_wait(c);
+    if (!is_devices(status) || !leaves(c)) return status;
+    c->declined = true;
+    return RL_OK;
 }
 
 /* What the CPU's kernel wants with its inputs: their dims only; to look at them another way, or to move them; their elements. */
@@ -181,17 +249,26 @@ static void bring_inputs(rl_call *c) {
     }
 }
 
-rl_status rl_device_host_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
-    bool there = rl_device_wants(c), body = c->frame->up != NULL;
-    reading r = body ? ELEMENTS : reading_of(k);
-    s->place = !there ? RL_RAN_HOST : r == ELEMENTS ? RL_RAN_FALLBACK : RL_RAN_VIEW;
+static rl_status host_kernel(rl_step *s, rl_call *c, const rl_kernel *k, reading r) {
+    bool there = any_there(c), came = !c->frame->up && (any_came(c) || (there && r == ELEMENTS));
+    s->place = r == ELEMENTS && (there || came) ? RL_RAN_FALLBACK : there ? RL_RAN_VIEW : RL_RAN_HOST;
     if (there && r == ELEMENTS) bring_inputs(c);
     c->rt->on = there && r == MOVES ? c->rt->device : &rl_backend_cpu;
-    return done(c->rt, c, k->fn(c));
+    rl_status status = done(c->rt, c, k->fn(c));
+    for (uint32_t i = 0; came && i < c->nout; i++)
+        if (goes_there(&c->out[i])) c->out[i].mem->came = !c->out[i].mem->borrowed;
+    return status;
 }
 
-rl_status rl_device_wait(rl_rt *rt) {
-    return rt->device ? rt->device->sync(rt) : RL_OK;
+rl_status rl_device_host_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
+    reading r = c->frame->up || s->left ? ELEMENTS : reading_of(k);
+    rl_status status = host_kernel(s, c, k, r);
+    if (r == ELEMENTS || !is_devices(status) || !leaves(c)) return status;
+    return host_kernel(s, c, k, ELEMENTS);
+}
+
+rl_status rl_device_wait(rl_call *c) {
+    return c->rt->device ? done(c->rt, c, c->rt->device->sync(c->rt)) : RL_OK;
 }
 
 /* ---- a run ---- */
@@ -201,12 +278,8 @@ typedef struct rl_replay {
     rl_tensor *there, *made; /* of a run without it */
     void *recording;       /* NULL: not yet, or it cannot be */
     bool possible;
+    const char *note;      /* why it cannot be recorded; NULL: nobody tried, or it can */
 } rl_replay;
-
-/* Small integers are sizes and the like, which the host wants; strings and sequences have no other place. */
-static bool goes_there(const rl_tensor *t) {
-    return t->kind == RL_TENSOR && t->dtype != RL_STRING && !(t->dtype == RL_I64 && t->rank <= 1 && rl_numel(t) <= 8);
-}
 
 static void drop_all(rl_tensor *t, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) rl_tensor_drop(&t[i]);
@@ -235,7 +308,7 @@ static bool was_pure(const rl_exec *x, const rl_tensor *in) {
         if (in[i].kind != RL_ABSENT && !goes_there(&in[i])) return false;
     for (uint32_t i = 0; i < x->nstep; i++)
         if (x->step[i].place == RL_RAN_FALLBACK) return false;
-    return x->rt->put == 0 && x->rt->got == 0 && !x->rt->watch && !x->cost;
+    return x->rt->put == 0 && x->rt->got == 0 && !x->rt->watch && !x->cost && !x->rt->stepwise;
 }
 
 static void take_inputs(rl_exec *x, const rl_tensor *in, rl_tensor *there) {
@@ -251,8 +324,24 @@ static rl_status record(rl_exec *x, rl_replay *r, const rl_tensor *in) {
     RL_TRY(rt->device->sync(rt));
     RL_TRY(rt->device->record(rt));
     rt->random = 1;
-    rl_status s = rl_exec_frame(x, NULL, r->in, x->g->input.n, r->out, x->g->output.n), end = rt->device->record_end(rt, &r->recording);
-    return s == RL_OK ? end : s;
+    rl_status s = rl_exec_frame(x, NULL, r->in, x->g->input.n, r->out, x->g->output.n);
+    if (s == RL_OK) return rt->device->record_end(rt, &r->recording);
+    r->note = rl_copy(&x->g->mem, rt->ctx->error, strlen(rt->ctx->error) + 1); /* before the end says something else */
+    if (rt->device->record_end(rt, &r->recording) == RL_OK) rt->device->forget(rt, r->recording);
+    r->recording = NULL;
+    return s;
+}
+
+/* Whether it is recorded now; if not, it will never be, and *s is what then ends the run. */
+static bool try_record(rl_exec *x, rl_replay *r, const rl_tensor *in, rl_status *s) {
+    rl_rt *rt = x->rt;
+    *s = record(x, r, in);
+    if (*s == RL_OK) return true;
+    if (!r->note) r->note = rl_copy(&x->g->mem, rt->ctx->error, strlen(rt->ctx->error) + 1);
+    forget(x, r);
+    rt->failed = RL_OK;
+    if (is_devices(*s)) *s = rt->device->sync(rt);
+    return false;
 }
 
 static rl_status replay(rl_exec *x, rl_replay *r, const rl_tensor *in) {
@@ -282,13 +371,16 @@ static rl_status give_outputs(rl_exec *x, const rl_tensor *made, rl_tensor *out)
 rl_status rl_device_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
     rl_replay *r = replay_of(x);
     uint32_t version = x->plan ? x->plan->version : 0;
+    x->rt->failed = RL_OK;
     rl_plan_make(x, in);
     if (version != x->plan->version) {
         forget(x, r);
         r->possible = false;
     }
-    bool again = r->possible && !x->rt->watch && !x->cost && x->rt->device->record;
-    if (again && !r->recording) RL_TRY(record(x, r, in));
+    bool again = r->possible && !r->note && !x->rt->watch && !x->cost && x->rt->device->record;
+    rl_status s = RL_OK;
+    if (again && !r->recording) again = try_record(x, r, in, &s);
+    RL_TRY(s);
     if (again) {
         RL_TRY(replay(x, r, in));
         return give_outputs(x, r->out, out);
@@ -320,4 +412,8 @@ void rl_device_report(const rl_exec *x, rl_text *out) {
         if (i + 1 == x->nstep && k) rl_put(out, ")");
     }
     rl_put(out, "\n");
+    for (uint32_t i = 0; i < x->nstep; i++)
+        if (x->step[i].note)
+            rl_put(out, "%s: %s; %s\n", rl_node_label(x->step[i].info).s, x->step[i].note, x->step[i].left ? "the CPU does it" : "another kernel does it");
+    if (x->replay && x->replay->note) rl_put(out, "not recorded, so run node by node: %s\n", x->replay->note);
 }

@@ -67,7 +67,7 @@ static const rl_kernel *choose_kernel(const rl_step *s, const rl_call *c, uint32
     for (uint32_t i = 0; i < c->nin && !t; i++) t = rl_call_in(c, i);
     for (; *at < s->kernel.n; (*at)++) {
         const rl_kernel *k = s->kernel.p[*at];
-        if (rl_device_has(c->rt, k) && !rl_device_wants(c)) continue;
+        if (rl_device_has(c->rt, k) && (s->left || !rl_device_wants(c))) continue;
         if (t && k->form != (t->layout ? RL_BLOCKED : RL_STRIDED)) continue;
         if (k->types == 0 || (t && t->kind == RL_TENSOR && k->types & RL_T(t->dtype))) return k;
     }
@@ -112,7 +112,7 @@ static rl_status run_measured(rl_step *s, rl_call *c, rl_cost *cost) {
     uint64_t moved = c->rt->moved;
     double start = rl_seconds();
     RL_TRY(run_kernel(s, c));
-    RL_TRY(rl_device_wait(c->rt));
+    RL_TRY(rl_device_wait(c));
     cost->seconds += rl_seconds() - start;
     moved = c->rt->moved - moved;
     cost->copied += moved;

@@ -20,6 +20,8 @@ typedef struct rl_step {
     struct { uint32_t *p; uint32_t n, cap; } last; /* values that go after it */
     struct { rl_tensor **p; uint32_t n, cap; } temp; /* what the kernel at work made for itself */
     rl_place_of_step place;    /* where it ran last; with a device only */
+    const char *note;          /* what of the device or its libraries failed here first, in the graph's memory; NULL: nothing */
+    bool left;                 /* the device's kernel failed: the CPU's runs from then on */
 } rl_step;
 
 /* What a step cost in all runs since: bytes of its inputs and outputs unless it only made views; bytes that strided copies wrote. */

@@ -185,11 +185,12 @@ static rl_status find_outer(rl_exec *x) {
     return RL_OK;
 }
 
-/* Not where the reference kernels are wanted, and not of a run that shows every value. */
+/* Not where the reference kernels are wanted, and not of a run that shows every value. With a device, what can be known before goes
+ * there once; its kernels know of no joined nodes. */
 static rl_status improve(rl_exec *x) {
-    if (!x->rt->fast || x->rt->watch || x->parent) return RL_OK;
+    if ((!x->rt->fast && !x->rt->device) || x->rt->watch || x->parent) return RL_OK;
     RL_TRY(rl_exec_fold(x));
-    rl_fuse(x);
+    if (x->rt->fast) rl_fuse(x);
     return RL_OK;
 }
 

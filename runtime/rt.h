@@ -48,6 +48,7 @@ typedef struct rl_storage {
     void *p;
     size_t nbyte;
     uint32_t ref;
+    bool came;                      /* made on the host for want of a device's kernel: what reads it is the device's (device.h) */
     bool borrowed;                  /* p is not freed: weights in the mapped file, caller's data */
     bool items;                     /* a sequence: p holds nbyte / sizeof(rl_tensor) tensors */
     struct rl_storage *base;        /* the storage that p lies in, of which it has a reference; NULL: p is its own */
@@ -244,6 +245,7 @@ struct rl_rt {
     const rl_backend *device; /* NULL: the CPU does everything */
     void *state;             /* the device's */
     rl_status failed;        /* of a move on the device, whose message is in the context */
+    bool stepwise;           /* wait for the device after each node, so that the one that failed is named */
     uint64_t put, got;       /* bytes that went to the device and came from it since the run began */
     struct rl_fast *fast;    /* NULL: reference kernels only (fast.h); so with a device */
     rl_pool *pool;           /* NULL: one thread */

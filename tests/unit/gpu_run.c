@@ -3,6 +3,7 @@
 #include "../../cuda/backend.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "../../cuda/pool.h"
 #include "../../src/text.h"
@@ -23,6 +24,8 @@ static const char net[] =
     "  out %y\n  out %z\n}\n";
 static const char falls[] =
     "graph opset=21 {\n  in %x f32[N,8]\n  const %k i64[1] {3}\n  %r = Relu(%x)\n  %v, %i = TopK(%r, %k)\n  %y = Neg(%v)\n  out %y\n  out %i\n}\n";
+static const char moves[] =
+    "graph opset=21 {\n  in %x f32[N,6,40,50]\n  %c = Concat(%x, %x) axis=1\n  %y = Relu(%c)\n  %z = ReduceMax(%y) keepdims=0\n  out %y\n  out %z\n}\n";
 static const char picks[] =
     "graph opset=21 {\n  in %x f32[N,8]\n  in %i i64[2,2]\n  %y = Gather(%x, %i) axis=1\n  out %y\n}\n";
 
@@ -95,7 +98,7 @@ TEST(falls_back) {
     }
     rl_text said = {.mem = &ctx->mem};
     rl_device_report(gpu.x, &said);
-    CHECK_STR(said.p, "emulated device; nodes on it: 1, as views or moves: 0, on the host: 1, on the host for want of a kernel: 1 (TopK)\n");
+    CHECK_STR(said.p, "emulated device; nodes on it: 2, as views or moves: 0, on the host: 0, on the host for want of a kernel: 1 (TopK)\n");
     end(&cpu), end(&gpu);
     rl_ctx_free(ctx);
 }
@@ -146,6 +149,64 @@ TEST(across) {
     rl_ctx_free(ctx);
 }
 
+/* ---- when something fails ---- */
+
+/* Three runs of `text` with this fault, against the CPU; what is said at the end, or how the run ended. */
+static const char *said_of(rl_ctx *ctx, const char *text, const char *fault, const int64_t *dim, uint32_t *nleft) {
+    setenv("RELAYOUT_EMULATE_FAULT", fault, 1);
+    run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+    rl_text said = {.mem = &ctx->mem};
+    rl_status s = RL_OK;
+    for (uint32_t k = 0; k < 3 && s == RL_OK; k++) {
+        give_floats(&cpu, 4, dim, k), give_floats(&gpu, 4, dim, k);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK);
+        s = rl_exec_run(gpu.x, gpu.in, gpu.out);
+        if (s == RL_OK) CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));
+        CHECK(!rl_device_replays(gpu.x));
+        drop(&cpu);
+        if (s == RL_OK) drop(&gpu);
+    }
+    *nleft = 0;
+    for (uint32_t i = 0; i < gpu.x->nstep; i++) *nleft += gpu.x->step[i].left;
+    if (s == RL_OK) rl_device_report(gpu.x, &said);
+    else rl_put(&said, "%s", ctx->error);
+    unsetenv("RELAYOUT_EMULATE_FAULT");
+    end(&cpu), end(&gpu);
+    return said.p;
+}
+
+/* A node whose kernel the device refuses is the CPU's, be it a kernel for the op or a move; the others stay. */
+TEST(refused) {
+    CHECK_CTX(ctx)
+    uint32_t nleft;
+    const char *said = said_of(ctx, net, "launch:conv", (int64_t[]){2, 4, 6, 6}, &nleft);
+    CHECK(nleft == 1 && strstr(said, "nodes on it: 4, as views or moves: 2") && strstr(said, "(Conv): CUDA: conv_f32: refused; the CPU does it\n"));
+    said = said_of(ctx, moves, "launch:strided", (int64_t[]){2, 6, 40, 50}, &nleft);
+    CHECK(nleft == 1 && strstr(said, "nodes on it: 2, as views or moves: 0") && strstr(said, "(Concat): CUDA: strided16: refused; the CPU does it\n"));
+    rl_ctx_free(ctx);
+}
+
+/* A run that cannot be recorded is done node by node. */
+TEST(not_recorded) {
+    CHECK_CTX(ctx)
+    uint32_t nleft;
+    const char *said = said_of(ctx, net, "record", (int64_t[]){2, 4, 6, 6}, &nleft);
+    CHECK(nleft == 0 && strstr(said, "on the host for want of a kernel: 0\nnot recorded, so run node by node: CUDA: a recording: refused\n"));
+    rl_ctx_free(ctx);
+}
+
+/* A device that answers no more ends the run; waiting after each node tells where. */
+TEST(lost) {
+    CHECK_CTX(ctx)
+    uint32_t nleft;
+    CHECK_STR(said_of(ctx, net, "lost:rows", (int64_t[]){2, 4, 6, 6}, &nleft), "node '' (ReduceMean): CUDA: the device: the device is lost");
+    setenv("RELAYOUT_CUDA_SYNC", "1", 1);
+    CHECK_STR(said_of(ctx, net, "lost:rows", (int64_t[]){2, 4, 6, 6}, &nleft), "node '' (Softmax): CUDA: kernels on the device: the device is lost");
+    CHECK(strstr(said_of(ctx, net, "launch:none", (int64_t[]){2, 4, 6, 6}, &nleft), "for want of a kernel: 0\n") && nleft == 0); /* right, but not recorded */
+    unsetenv("RELAYOUT_CUDA_SYNC");
+    rl_ctx_free(ctx);
+}
+
 /* The pool: what comes back is handed out again, and sizes are never smaller than asked. */
 TEST(pool) {
     CHECK_CTX(ctx)
@@ -170,6 +231,9 @@ int main(void) {
     RUN(falls_back);
     RUN(wrong_index);
     RUN(across);
+    RUN(refused);
+    RUN(not_recorded);
+    RUN(lost);
     RUN(pool);
     return check_done();
 }
