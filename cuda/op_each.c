@@ -126,7 +126,7 @@ rl_status rl_gpu_variadic(rl_call *c) {
     }
     rl_tensor *y = rl_call_make(c, 0, t, rank, dim), first;
     rl_view_expand(rl_call_here(c, 0), rank, dim, &first);
-    if (c->nin == 1) rl_move(c->rt, y, &first);
+    if (c->nin == 1) rl_tensor_move(c->rt, y, &first);
     for (uint32_t i = 1; i < c->nin; i++)
         RL_TRY(apply(c, c->arg, t, y, (const rl_tensor *[]){i == 1 ? &first : y, rl_call_here(c, i)}, 2, NULL));
     return RL_OK;

@@ -91,7 +91,7 @@ static bool plain_updates(const rl_call *c) {
 static rl_tensor *copy_of_data(rl_call *c) {
     const rl_tensor *x = rl_call_here(c, 0);
     rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
-    rl_move(c->rt, y, x);
+    rl_tensor_move(c->rt, y, x);
     return y;
 }
 

@@ -169,7 +169,7 @@ static rl_status resize_axes(rl_call *c, const rl_resize_axis *axis, const int64
     }
     rl_tensor *y = rl_call_make(c, 0, type, now->rank, out);
     if (now->dtype != type) return rl_gpu_cast_to(c, y, now);
-    rl_move(c->rt, y, now);
+    rl_tensor_move(c->rt, y, now);
     return RL_OK;
 }
 

@@ -295,6 +295,38 @@ RL_API int rl_desc_overlaps(const rl_desc *d);
 RL_RUNTIME_API rl_status rl_desc_convert(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin,
                                          rl_error *e);
 
+/* The same for any two layouts of the same dims, with numbers converted where the types differ (floats are rounded to nearest, ties to
+ * even; a float that becomes an integer is truncated; float8 takes its largest value for what is larger), in several threads if wanted.
+ *
+ *     rl_desc a, b;
+ *     rl_desc_parse("f32[8,64,56,56]", &a, NULL);
+ *     rl_desc_parse("f16[8,64,56,56]@nChw16c", &b, NULL);
+ *     rl_move_options o = {sizeof o};
+ *     o.threads = 4;
+ *     if (rl_move(&b, y, (size_t)rl_desc_bytes(&b), &a, x, (size_t)rl_desc_bytes(&a), &o, &e) != RL_OK) puts(e.text); */
+typedef struct {
+    size_t struct_size; /* sizeof(rl_move_options) */
+    uint32_t threads;   /* 1; more are started for this call, which pays from some megabytes on */
+} rl_move_options;
+RL_RUNTIME_API rl_status rl_move(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin,
+                                 const rl_move_options *options, rl_error *e);
+
+/* An input that is read, or an output that is written, in the caller's own buffer, from the next run on: sizes and strides (padding,
+ * a stride of 0 that repeats, channels last) as *layout says, until another call for that name; layout NULL: no longer.  An input
+ * with a buffer is not given to rl_session_run.  The buffer must stay, and no two of them may overlap where one is written.
+ *
+ *     rl_desc a, b;                                        a camera's picture: rows of 640 pixels of 4 bytes, of which 3 and 600 count
+ *     rl_desc_parse("u8[1,3,480,600] strides=[1228800,1,2560,4]", &a, NULL);
+ *     rl_desc_parse("f32[1,1000]", &b, NULL);
+ *     rl_session_bind(s, "image", &a, picture, sizeof picture, &r);
+ *     rl_session_bind(s, "scores", &b, scores, sizeof scores, &r);
+ *     rl_session_run(s, NULL, 0, &y, &r);                  y[0].data == scores
+ *
+ * Strided inputs are read where they are, packed outputs made where they are to be; other outputs are moved there once, and blocked
+ * inputs (nChw16c) made row-major first. */
+RL_RUNTIME_API rl_status rl_session_bind(rl_session *s, const char *name, const rl_desc *layout, void *data, size_t nbyte,
+                                         rl_result *result);
+
 typedef enum {
     RL_SAME = 0, /* the same bytes: nothing to do */
     RL_VIEW = 1, /* a's buffer can be used as b's: every element is where b wants it, and b's buffer is no longer */

@@ -6,6 +6,7 @@
 #include "../src/wire.h"
 #include "device.h"
 #include "exec.h"
+#include "fast.h"
 #include "kernels.h"
 #include "plan.h"
 
@@ -66,18 +67,44 @@ void rl_call_give(rl_call *c, uint32_t i, rl_tensor t) {
     c->out[i] = t;
 }
 
-/* Where the plan has a place for it. */
-static rl_tensor new_output(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim) {
+/* Does x have these dims, one after the other in this order of memory (NULL: row-major)? */
+static bool lies_so(const rl_tensor *x, uint32_t rank, const int64_t *dim, const int64_t *perm) {
+    if (x->kind != RL_TENSOR || x->rank != rank || (rank && memcmp(x->dim, dim, rank * sizeof *dim) != 0)) return false;
+    rl_tensor turned = perm ? rl_view_transpose(x, perm) : *x;
+    return rl_is_dense(&turned);
+}
+
+/* Where the caller wants output i, if it lies so there; else NULL. */
+static const rl_tensor *wanted_place(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
+    const rl_tensor *all = c->frame->up ? NULL : c->frame->x->place;
+    if (!all || c->rt->device || !rl_call_wants(c, i)) return NULL; /* it is the host's */
+    const rl_tensor *at = &all[c->node->out[i].i];
+    return at->dtype == t && lies_so(at, rank, dim, perm) ? at : NULL;
+}
+
+/* There, or where the plan has a place for it. */
+static rl_tensor new_output(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
+    int64_t turned[RL_RANK], back[RL_RANK];
+    const rl_tensor *at = wanted_place(c, i, t, rank, dim, perm);
+    if (at) return rl_tensor_keep(at);
+    for (uint32_t k = 0; perm && k < rank; k++) turned[k] = dim[perm[k]], back[perm[k]] = k;
+    if (perm) dim = turned;
     const rl_plan *p = c->frame->up ? NULL : c->frame->x->plan;
-    uint32_t b = p && p->arena && rl_has(c->node->out[i]) ? p->block_of[c->node->out[i].i] : RL_NONE;
+    uint32_t b = p && p->arena && rl_call_wants(c, i) ? p->block_of[c->node->out[i].i] : RL_NONE;
     if (b != RL_NONE && p->arena->on != c->rt->on) b = RL_NONE;
-    return b == RL_NONE ? rl_tensor_new(c->rt, t, rank, dim) : rl_tensor_new_in(c->rt, p->arena, p->block[b].at, t, rank, dim);
+    rl_tensor y = b == RL_NONE ? rl_tensor_new(c->rt, t, rank, dim) : rl_tensor_new_in(c->rt, p->arena, p->block[b].at, t, rank, dim);
+    return perm ? rl_view_transpose(&y, back) : y;
+}
+
+rl_tensor *rl_call_make_in(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
+    rl_tensor y = new_output(c, i, t, rank, dim, perm);
+    if (i >= c->nout) return keep_temp(c, y);
+    rl_call_give(c, i, y);
+    return &c->out[i];
 }
 
 rl_tensor *rl_call_make(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim) {
-    if (i >= c->nout) return rl_call_temp(c, t, rank, dim);
-    rl_call_give(c, i, new_output(c, i, t, rank, dim));
-    return &c->out[i];
+    return rl_call_make_in(c, i, t, rank, dim, NULL);
 }
 
 /* A value of this frame that no later node reads: constants, outer values and graph outputs are none. */
@@ -95,20 +122,22 @@ bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t) {
            rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
 }
 
-rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim) {
-    for (uint32_t i = 0; i < RL_MIN(nover, c->nin); i++) {
+rl_tensor *rl_call_make_over_in(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
+    bool placed = wanted_place(c, 0, t, rank, dim, perm);
+    for (uint32_t i = 0; i < RL_MIN(nover, c->nin) && !placed; i++) {
         const rl_tensor *x = rl_call_in(c, i);
-        if (!x || !rl_call_may_write(c, i, t)) continue;
-        bool fits = x->rank == rank;
-        for (uint32_t k = 0; k < rank; k++) fits = fits && x->dim[k] == dim[k];
-        if (!fits || !rl_is_dense(x)) continue;
+        if (!x || !rl_call_may_write(c, i, t) || !lies_so(x, rank, dim, perm)) continue;
         rl_tensor y = *x;
         y.dtype = t;
         rl_call_share(c, 0, y);
         c->over = true;
         return &c->out[0];
     }
-    return rl_call_make(c, 0, t, rank, dim);
+    return rl_call_make_in(c, 0, t, rank, dim, perm);
+}
+
+rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    return rl_call_make_over_in(c, nover, t, rank, dim, NULL);
 }
 
 void rl_call_share(rl_call *c, uint32_t i, rl_tensor view) {

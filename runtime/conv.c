@@ -35,7 +35,7 @@ rl_status rl_conv_bias(rl_call *c, const rl_tensor *bias, const rl_tensor *y) {
     view.rank = y->rank - 1;
     for (uint32_t i = 1; i < view.rank; i++) view.dim[i] = 1, view.stride[i] = 0;
     rl_view_expand(&view, y->rank, y->dim, &all);
-    rl_move(c->rt, y, &all);
+    rl_tensor_move(c->rt, y, &all);
     return RL_OK;
 }
 

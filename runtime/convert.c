@@ -1,47 +1,24 @@
 /* Conversions: see convert.h. */
 #include "convert.h"
 
-#include "rt.h"
+#include <string.h>
+
+#include "number.h"
 
 enum { UNITS = 2 * RL_DESC_DIGITS, LOOPS = UNITS + RL_DESC_RANK };
 
-typedef struct { int64_t n, to, from; } loop; /* steps in elements */
+typedef struct { rl_dtype to, from; } types; /* where numbers are converted */
 
 typedef struct {
     const rl_desc *to, *from; /* from NULL: one element, everywhere */
-    void *out;
-    const void *in;
     int64_t low[RL_DESC_RANK], high[RL_DESC_RANK]; /* the indices to move */
-    loop loop[LOOPS];
-    uint32_t n;
-} box;
+    rl_nest nest;
+    const rl_threads *threads;
+} mover;
 
 /* Both sides step evenly from a multiple of unit[i] to the next below unit[i + 1]; or, where the units do not divide each other, one by
  * one between multiples of any of them (chain false). */
 typedef struct { uint32_t n; int64_t unit[UNITS + 1]; bool chain; } units;
-
-/* ---- one box ---- */
-
-static void move_box(const box *b, uint32_t first, int64_t to, int64_t from) {
-    if (b->n - first > RL_RANK) {
-        const loop *l = &b->loop[first];
-        for (int64_t i = 0; i < l->n; i++) move_box(b, first + 1, to + i * l->to, from + i * l->from);
-        return;
-    }
-    rl_rt rt = {0};
-    rl_storage out = {.rt = &rt, .p = b->out, .ref = 1, .borrowed = true},
-        in = {.rt = &rt, .p = (void *)(uintptr_t)b->in, .ref = 1, .borrowed = true};
-    rl_tensor t = {.kind = RL_TENSOR, .dtype = (rl_dtype)b->to->dtype, .rank = b->n - first, .offset = to, .mem = &out}, f = t;
-    f.offset = from;
-    f.mem = &in;
-    for (uint32_t i = 0; i < t.rank; i++) {
-        const loop *l = &b->loop[first + i];
-        t.dim[i] = f.dim[i] = l->n;
-        t.stride[i] = l->to;
-        f.stride[i] = l->from;
-    }
-    rl_move(&rt, &t, &f);
-}
 
 /* ---- runs of an axis ---- */
 
@@ -58,7 +35,7 @@ static void add_units(units *u, const rl_desc *d, uint32_t a) {
     }
 }
 
-static units units_of(const box *b, uint32_t a) {
+static units units_of(const mover *b, uint32_t a) {
     units u = {.n = 1, .unit = {1}, .chain = true};
     add_units(&u, b->to, a);
     if (b->from) add_units(&u, b->from, a);
@@ -66,14 +43,14 @@ static units units_of(const box *b, uint32_t a) {
     return u;
 }
 
-static void push(box *b, uint32_t a, int64_t n, int64_t at, int64_t step) {
+static void push(mover *b, uint32_t a, int64_t n, int64_t at, int64_t step) {
     if (n == 1) return;
-    b->loop[b->n++] = (loop){n, rl_desc_step(b->to, a, at + step) - rl_desc_step(b->to, a, at),
+    b->nest.loop[b->nest.n++] = (rl_loop){n, rl_desc_step(b->to, a, at + step) - rl_desc_step(b->to, a, at),
                              b->from ? rl_desc_step(b->from, a, at + step) - rl_desc_step(b->from, a, at) : 0};
 }
 
 /* Adds the loops of the longest run from index `at`; returns how far it goes. */
-static int64_t push_run(box *b, uint32_t a, const units *u, int64_t at) {
+static int64_t push_run(mover *b, uint32_t a, const units *u, int64_t at) {
     int64_t end = b->high[a];
     uint32_t k = 0;
     if (!u->chain) {
@@ -89,32 +66,34 @@ static int64_t push_run(box *b, uint32_t a, const units *u, int64_t at) {
     return n * u->unit[k];
 }
 
-static void move_axes(box *b, uint32_t a, int64_t to, int64_t from) {
+static void move_axes(mover *b, uint32_t a, int64_t to, int64_t from) {
     if (a == b->to->rank) {
-        move_box(b, 0, to, from);
+        b->nest.to_at = to;
+        b->nest.from_at = from;
+        rl_nest_move(&b->nest, b->threads);
         return;
     }
     units u = units_of(b, a);
-    uint32_t n = b->n;
+    uint32_t n = b->nest.n;
     for (int64_t at = b->low[a], run; at < b->high[a]; at += run) {
         run = push_run(b, a, &u, at);
         move_axes(b, a + 1, to + rl_desc_step(b->to, a, at), b->from ? from + rl_desc_step(b->from, a, at) : 0);
-        b->n = n;
+        b->nest.n = n;
     }
 }
 
 /* ---- what others call ---- */
 
 void rl_move_line(int32_t dtype, void *out, int64_t out_at, int64_t out_step, const void *in, int64_t in_at, int64_t in_step, int64_t n) {
-    rl_desc type = {.dtype = dtype};
-    box b = {.to = &type, .out = out, .in = in, .n = 1, .loop = {{n, out_step, in_step}}};
-    move_box(&b, 0, out_at, in_at);
+    rl_nest b = {.to = out, .from = in, .to_at = out_at, .from_at = in_at, .bits = rl_dtype_bits((rl_dtype)dtype), .n = 1,
+                .loop = {{n, out_step, in_step}}};
+    rl_nest_move(&b, NULL);
 }
 
 /* The padding is what has axis a beyond its dim, and the axes before it within theirs, for each a. */
-void rl_desc_zero(const rl_desc *d, void *out, bool elements) {
-    static const char zero[16];
-    box b = {.to = d, .out = out, .in = zero};
+static void zero(const rl_desc *d, void *out, bool elements, const rl_threads *threads) {
+    static const char none[16];
+    mover b = {.to = d, .nest = {.to = out, .from = none, .bits = rl_desc_bits(d)}, .threads = threads};
     for (uint32_t a = 0; a <= d->rank; a++) {
         if (a == d->rank && !elements) break;
         for (uint32_t i = 0; i < d->rank; i++) {
@@ -125,31 +104,75 @@ void rl_desc_zero(const rl_desc *d, void *out, bool elements) {
     }
 }
 
+void rl_desc_zero(const rl_desc *d, void *out, bool elements) {
+    zero(d, out, elements, NULL);
+}
+
 static rl_status check_buffers(const rl_desc *to, const char *out, size_t nout, const rl_desc *from, const char *in, size_t nin,
                                rl_error *e) {
     size_t wout = (size_t)rl_desc_bytes(to), win = (size_t)rl_desc_bytes(from);
     if (nout < wout) return rl_desc_fail(e, RL_EUSAGE, "the output buffer has %zu bytes, its layout needs %zu", nout, wout);
     if (nin < win) return rl_desc_fail(e, RL_EUSAGE, "the input buffer has %zu bytes, its layout needs %zu", nin, win);
     uintptr_t o = (uintptr_t)out, i = (uintptr_t)in;
-    bool apart = wout == 0 || win == 0 || o + wout <= i || i + win <= o;
-    if (!apart && !(o == i && rl_desc_equal(to, from))) return rl_desc_fail(e, RL_EUSAGE, "the output buffer overlaps the input's");
+    bool apart = wout == 0 || win == 0 || o + wout <= i || i + win <= o, same = o == i && to->dtype == from->dtype && rl_desc_equal(to, from);
+    if (!apart && !same) return rl_desc_fail(e, RL_EUSAGE, "the output buffer overlaps the input's");
     return RL_OK;
 }
 
-rl_status rl_desc_convert(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin, rl_error *e) {
-    box b = {.to = to, .from = from, .out = out, .in = in};
+static rl_status check_pair(const rl_desc *to, const rl_desc *from, rl_error *e) {
     RL_TRY(rl_desc_check(from, 0, e));
     RL_TRY(rl_desc_check(to, 1, e));
-    if (to->dtype != from->dtype || to->rank != from->rank)
-        return rl_desc_fail(e, RL_EUSAGE, "the two layouts have not the same rank and element type");
-    for (uint32_t a = 0; a < to->rank; a++) {
+    if (to->rank != from->rank)
+        return rl_desc_fail(e, RL_EUSAGE, "the two layouts have ranks %u and %u", from->rank, to->rank);
+    for (uint32_t a = 0; a < to->rank; a++)
         if (to->dim[a] != from->dim[a])
             return rl_desc_fail(e, RL_EUSAGE, "axis %u has %lld elements in one layout and %lld in the other", a, (long long)from->dim[a],
                                 (long long)to->dim[a]);
-        b.high[a] = to->dim[a];
+    return RL_OK;
+}
+
+static bool is_number(int32_t t) {
+    return rl_is_float((rl_dtype)t) || rl_is_integer((rl_dtype)t) || t == RL_BOOL;
+}
+
+static void convert_run(const void *how, void *to, int64_t to_at, int64_t to_step, const void *from, int64_t from_at, int64_t from_step,
+                        int64_t n) {
+    const types *t = how;
+    rl_convert_run((rl_run){t->to, to, to_at, to_step}, (rl_run){t->from, (char *)(uintptr_t)from, from_at, from_step}, n, true);
+}
+
+static rl_status move(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin, const rl_threads *threads,
+                      rl_error *e) {
+    types t = {(rl_dtype)to->dtype, (rl_dtype)from->dtype};
+    mover b = {.to = to, .from = from, .nest = {.to = out, .from = in, .bits = rl_desc_bits(to)}, .threads = threads};
+    RL_TRY(check_pair(to, from, e));
+    if (t.to != t.from) {
+        if (!is_number(to->dtype) || !is_number(from->dtype))
+            return rl_desc_fail(e, RL_EUSAGE, "elements of type %s cannot become %s", rl_dtype_name(t.from), rl_dtype_name(t.to));
+        b.nest.convert = convert_run;
+        b.nest.how = &t;
     }
+    memcpy(b.high, to->dim, to->rank * sizeof *to->dim);
     RL_TRY(check_buffers(to, out, nout, from, in, nin, e));
     if (out != in) move_axes(&b, 0, to->offset, from->offset);
-    rl_desc_zero(to, out, false);
+    zero(to, out, false, threads);
     return RL_OK;
+}
+
+rl_status rl_move(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin, const rl_move_options *options,
+                  rl_error *e) {
+    rl_move_options o = {0};
+    if (options) memcpy(&o, options, RL_MIN(options->struct_size, sizeof o));
+    if (o.threads <= 1) return move(to, out, nout, from, in, nin, NULL, e);
+    rl_pool *pool = rl_pool_new(o.threads);
+    if (!pool) return rl_desc_fail(e, RL_ENOMEM, "no memory, or no %u threads", o.threads);
+    rl_threads threads = rl_pool_threads(pool);
+    rl_status s = move(to, out, nout, from, in, nin, &threads, e);
+    rl_pool_free(pool);
+    return s;
+}
+
+rl_status rl_desc_convert(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin, rl_error *e) {
+    if (to->dtype != from->dtype) return rl_desc_fail(e, RL_EUSAGE, "the two layouts have not the same element type");
+    return move(to, out, nout, from, in, nin, NULL, e);
 }

@@ -59,7 +59,7 @@ bool rl_device_moves(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
         return true;
     }
     rl_tensor there = rl_tensor_on(rt, src, to);
-    rl_move(rt, dst, &there);
+    rl_tensor_move(rt, dst, &there);
     rl_tensor_drop(&there);
     return true;
 }
@@ -346,7 +346,7 @@ static bool try_record(rl_exec *x, rl_replay *r, const rl_tensor *in, rl_status 
 
 static rl_status replay(rl_exec *x, rl_replay *r, const rl_tensor *in) {
     for (uint32_t i = 0; i < x->g->input.n; i++)
-        if (in[i].kind == RL_TENSOR) rl_move(x->rt, &r->in[i], &in[i]);
+        if (in[i].kind == RL_TENSOR) rl_tensor_move(x->rt, &r->in[i], &in[i]);
     RL_TRY(x->rt->failed);
     return x->rt->device->replay(x->rt, r->recording);
 }

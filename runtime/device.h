@@ -3,7 +3,7 @@
  * A tensor lies where its storage's `on` says.  A node with an input that is on the device, or came from it, runs
  *
  *   on it         where its table has a kernel for op, version and type, and that does not decline
- *   as it stands  where the CPU's kernel reads no element (Reshape, Transpose, Slice) or only calls rl_move (Concat, Tile); so shapes are
+ *   as it stands  where the CPU's kernel reads no element (Reshape, Transpose, Slice) or only calls rl_tensor_move (Concat, Tile); so shapes are
  *                 computed on the host, and data stays on the device
  *   on the CPU    otherwise: its inputs are copied to the host for it, and its output goes back with the first node that the device has
  *                 a kernel for
@@ -45,7 +45,7 @@ rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k);
 rl_status rl_device_host_kernel(rl_step *s, rl_call *c, const rl_kernel *k);
 /* Input i, on the device, as numbers on the host. */
 const rl_tensor *rl_device_number(rl_call *c, uint32_t i, rl_dtype t);
-/* Parts of rl_move and rl_fill: false where all lies on the host. */
+/* Parts of rl_tensor_move and rl_fill: false where all lies on the host. */
 bool rl_device_moves(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
 bool rl_device_fills(rl_rt *rt, const rl_tensor *dst, const void *value);
 /* Until what the node asked for is done. */

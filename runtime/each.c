@@ -142,6 +142,6 @@ void rl_convert(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src, bool satu
     walk w = {.nin = 1, .type = wide, .made = wide, .fn = is_float ? copy_f64 : is_u64 ? copy_u64 : copy_i64, .t = {src, dst}};
     rl_tensor view[OPERANDS] = {*src, *dst};
     w.saturate = saturate;
-    if (dst->dtype == src->dtype) rl_move(rt, dst, src);
+    if (dst->dtype == src->dtype) rl_tensor_move(rt, dst, src);
     else if (rl_numel(dst)) run_walk(rt, &w, view);
 }

@@ -37,6 +37,7 @@ struct rl_exec {
     struct rl_plan *plan; /* of the last run; NULL for bodies */
     struct rl_replay *replay; /* with a device: NULL until the graph has run */
     rl_cost *cost;       /* [step] NULL: not measured */
+    rl_tensor *place;    /* [value] where it is to be if it is made in that order, RL_ABSENT: anywhere; NULL: all anywhere */
     uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */
 };
 

@@ -106,42 +106,10 @@ bool rl_memory_order(const rl_tensor *t, int64_t *perm) {
     return true;
 }
 
-static void permute(uint32_t rank, const int64_t *dim, const int64_t *perm, int64_t *to, int64_t *back) {
-    for (uint32_t i = 0; i < rank; i++) {
-        to[i] = dim[perm[i]];
-        back[perm[i]] = i;
-    }
-}
-
-rl_tensor *rl_call_make_in(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
-    int64_t turned[RL_RANK], back[RL_RANK];
-    permute(rank, dim, perm, turned, back);
-    rl_tensor *y = rl_call_make(c, i, t, rank, turned);
-    *y = rl_view_transpose(y, back);
-    return y;
-}
-
 rl_tensor *rl_call_make_like(rl_call *c, uint32_t i, const rl_tensor *x, const int64_t *dim) {
     int64_t perm[RL_RANK];
     if (!c->rt->fast || !rl_stride_order(x, perm)) return rl_call_make(c, i, x->dtype, x->rank, dim);
     return rl_call_make_in(c, i, x->dtype, x->rank, dim, perm);
-}
-
-rl_tensor *rl_call_make_over_in(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
-    for (uint32_t i = 0; i < RL_MIN(nover, c->nin); i++) {
-        const rl_tensor *x = rl_call_in(c, i);
-        int64_t own[RL_RANK];
-        if (!x || x->rank != rank || !rl_call_may_write(c, i, t) || !rl_memory_order(x, own)) continue;
-        bool fits = true;
-        for (uint32_t k = 0; k < rank; k++) fits = fits && x->dim[k] == dim[k] && (own[k] == perm[k] || (x->dim[own[k]] == 1 && x->dim[perm[k]] == 1));
-        if (!fits) continue;
-        rl_tensor y = *x;
-        y.dtype = t;
-        rl_call_share(c, 0, y);
-        c->over = true;
-        return &c->out[0];
-    }
-    return rl_call_make_in(c, 0, t, rank, dim, perm);
 }
 
 bool rl_call_is_constant(const rl_call *c, uint32_t i) {

@@ -101,7 +101,7 @@ bool rl_is_channels_last(const rl_tensor *t);
 bool rl_stride_order(const rl_tensor *t, int64_t *perm);
 /* The same; false where it has gaps or overlaps, too. */
 bool rl_memory_order(const rl_tensor *t, int64_t *perm);
-/* Output i in this order of memory. */
+/* Output i in this order of memory (NULL: row-major). */
 rl_tensor *rl_call_make_in(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm);
 /* The same where an input (of the first nover) of these dims and strides ends here: over it. */
 rl_tensor *rl_call_make_over_in(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm);

@@ -59,7 +59,7 @@ static int describe(rl_making *m, const conv *v, rl_dnnl_cmd src, rl_dnnl_cmd we
 /* Weights times scale, and bias times scale plus shift, of the channels that were fused into them; row-major, until the node is done. */
 static const rl_tensor *scaled_weights(rl_call *c, const conv *v, const rl_fused *fused) {
     rl_tensor *k = rl_call_temp(c, RL_F32, v->k->rank, v->k->dim);
-    rl_move(c->rt, k, v->k);
+    rl_tensor_move(c->rt, k, v->k);
     float *x = rl_data(k);
     int64_t taps = rl_window_count(k->dim + 2, k->rank - 2), n = k->dim[1], per = k->dim[0] / v->group;
     for (int64_t i = 0; i < k->dim[0]; i++)
@@ -72,7 +72,7 @@ static const float *whole_bias(rl_call *c, const conv *v, const rl_fused *fused)
     int64_t n = v->dim[1];
     float *b = rl_new(c->tmp, float, n);
     rl_tensor to = rl_tensor_borrow(c->rt, RL_F32, 1, &n, b, (size_t)n * sizeof *b);
-    if (v->bias) rl_move(c->rt, &to, v->bias);
+    if (v->bias) rl_tensor_move(c->rt, &to, v->bias);
     rl_tensor_drop(&to);
     for (int64_t i = 0; fused && i < n; i++) b[i] = b[i] * (fused->scale ? fused->scale[i] : 1) + (fused->shift ? fused->shift[i] : 0);
     return b;

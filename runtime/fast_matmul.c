@@ -57,7 +57,7 @@ static bool is_packed(const rl_call *c, const product *v) {
 static bool pack_weights(rl_making *m, const product *v, const rl_fused *fused, rl_dnnl_cmd want) {
     if (v->alpha == 1 && (!fused || !fused->scale)) return rl_making_constant(m, RL_DNNL_ARG_WEIGHTS, md_of(m, &v->b), rl_data(&v->b), want);
     rl_tensor *b = rl_call_temp(m->c, RL_F32, 2, v->b.dim);
-    rl_move(m->c->rt, b, &v->b);
+    rl_tensor_move(m->c->rt, b, &v->b);
     float *x = rl_data(b);
     for (int64_t i = 0; i < b->dim[0]; i++)
         for (int64_t j = 0; j < b->dim[1]; j++) x[i * b->dim[1] + j] *= v->alpha * (fused && fused->scale ? fused->scale[j] : 1);

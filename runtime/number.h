@@ -23,15 +23,4 @@ rl_dtype rl_compute_type(rl_dtype t);
 typedef struct { rl_dtype type; char *base; int64_t at, step; } rl_run;
 void rl_convert_run(rl_run to, rl_run from, int64_t n, bool saturate);
 
-/* Element k of packed elements of 2 or 4 bits. */
-static inline uint32_t rl_get_bits(const char *p, int64_t k, uint32_t bits) {
-    uint32_t per = 8 / bits, at = (uint32_t)(k % per) * bits;
-    return (uint32_t)(uint8_t)p[k / per] >> at & ((1u << bits) - 1);
-}
-
-static inline void rl_set_bits(char *p, int64_t k, uint32_t bits, uint32_t x) {
-    uint32_t per = 8 / bits, at = (uint32_t)(k % per) * bits, mask = ((1u << bits) - 1) << at;
-    p[k / per] = (char)(((uint32_t)(uint8_t)p[k / per] & ~mask) | ((x << at) & mask));
-}
-
 #endif

@@ -130,3 +130,11 @@ void rl_pool_run(rl_pool *p, int64_t n, int64_t grain, rl_range_fn *fn, void *ar
 void rl_parallel(rl_rt *rt, int64_t n, int64_t grain, rl_range_fn *fn, void *arg) {
     rl_pool_run(rt->pool, n, grain, fn, arg);
 }
+
+static void run_pool(void *pool, int64_t n, int64_t grain, rl_range_fn *fn, void *arg) {
+    rl_pool_run(pool, n, grain, fn, arg);
+}
+
+rl_threads rl_pool_threads(rl_pool *p) {
+    return (rl_threads){run_pool, p};
+}

@@ -172,8 +172,8 @@ static rl_status add_past(rl_call *c, uint32_t slot, uint32_t i, rl_tensor *t, i
         return rl_call_fail(c, RL_EMODEL, "input %u does not fit the new keys or values", slot);
     rl_tensor *y = rl_call_make(c, i, t->dtype, 4, dim);
     rl_tensor first = rl_view_slice(y, 2, 0, 1, n), rest = rl_view_slice(y, 2, n, 1, t->dim[2]);
-    rl_move(c->rt, &first, old);
-    rl_move(c->rt, &rest, t);
+    rl_tensor_move(c->rt, &first, old);
+    rl_tensor_move(c->rt, &rest, t);
     *t = *y;
     *past = n;
     return RL_OK;

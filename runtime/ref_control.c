@@ -44,7 +44,7 @@ rl_status rl_call_stack(rl_call *c, uint32_t output, const rl_tensor *item, uint
     rl_tensor *y = rl_call_make(c, output, item->dtype, item->rank + 1, dim);
     for (uint32_t i = 0; i < n; i++) {
         rl_tensor slice = rl_view_slice(y, at, reversed ? n - 1 - i : i, 1, 1), to = rl_view_without(&slice, at);
-        rl_move(c->rt, &to, &item[i]);
+        rl_tensor_move(c->rt, &to, &item[i]);
     }
     return RL_OK;
 }

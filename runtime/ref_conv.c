@@ -218,9 +218,9 @@ static rl_status with_past(rl_call *c, const rl_tensor *x, const rl_tensor *past
         return rl_call_fail(c, RL_EMODEL, "the past state is not of [%lld,%lld,%lld]", (long long)dim[0], (long long)dim[1], (long long)keep);
     *all = rl_call_temp(c, x->dtype, 3, dim);
     rl_tensor before = rl_view_slice(*all, 2, 0, 1, keep), now = rl_view_slice(*all, 2, keep, 1, x->dim[2]);
-    if (past) rl_move(c->rt, &before, past);
+    if (past) rl_tensor_move(c->rt, &before, past);
     else rl_fill(c->rt, &before, (uint64_t[]){0});
-    rl_move(c->rt, &now, x);
+    rl_tensor_move(c->rt, &now, x);
     return RL_OK;
 }
 
@@ -247,7 +247,7 @@ rl_status rl_ref_causal_conv(rl_call *c) {
         return rl_call_fail(c, RL_EMODEL, "an unknown activation");
     if (swish) rl_parallel(c->rt, rl_numel(y), 16384, silu, rl_data(y));
     rl_tensor last = rl_view_slice(all, 2, all->dim[2] - keep, 1, keep);
-    rl_move(c->rt, state, &last);
+    rl_tensor_move(c->rt, state, &last);
     rl_wide_done(c, 0, y);
     rl_wide_done(c, 1, state);
     return RL_OK;

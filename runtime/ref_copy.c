@@ -22,7 +22,7 @@ rl_status rl_ref_concat(rl_call *c) {
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
         rl_tensor part = rl_view_slice(y, axis, at, 1, t->dim[axis]);
-        rl_move(c->rt, &part, t);
+        rl_tensor_move(c->rt, &part, t);
         at += t->dim[axis];
     }
     return RL_OK;
@@ -51,7 +51,7 @@ rl_status rl_ref_tile(rl_call *c) {
         from.stride[2 * i] = 0;
         from.stride[2 * i + 1] = x->stride[i];
     }
-    rl_move(c->rt, &to, &from);
+    rl_tensor_move(c->rt, &to, &from);
     return RL_OK;
 }
 
@@ -108,7 +108,7 @@ static rl_status fill_constant(rl_call *c, const rl_tensor *y, const int64_t *be
     rl_str empty = rl_internz(c->g->ctx, "");
     rl_tensor given = rl_tensor_borrow(c->rt, RL_F32, 0, NULL, &value, sizeof value), one = rl_tensor_new(c->rt, y->dtype, 0, NULL);
     if (v && v->dtype != y->dtype) return rl_call_fail(c, RL_EMODEL, "a constant value of another type");
-    if (v) rl_move(c->rt, &one, &(rl_tensor){.kind = RL_TENSOR, .dtype = v->dtype, .offset = v->offset, .mem = v->mem});
+    if (v) rl_tensor_move(c->rt, &one, &(rl_tensor){.kind = RL_TENSOR, .dtype = v->dtype, .offset = v->offset, .mem = v->mem});
     else if (y->dtype == RL_STRING) rl_fill(c->rt, &one, &empty);
     else if (value != 0) rl_convert(c->rt, &one, &given, true);
     else rl_fill(c->rt, &one, zero);
@@ -133,7 +133,7 @@ static void pad_dim(rl_call *c, rl_tensor *y, uint32_t axis, int64_t before, int
         int64_t from = source_of(mode, i - before, d) + before;
         if (i == from) continue;
         rl_tensor to = rl_view_slice(y, axis, i, 1, 1), src = rl_view_slice(y, axis, from, 1, 1);
-        rl_move(c->rt, &to, &src);
+        rl_tensor_move(c->rt, &to, &src);
     }
 }
 
@@ -157,7 +157,7 @@ rl_status rl_ref_pad(rl_call *c) {
     rl_tensor *y = rl_call_make_like(c, 0, x, dim), middle = *y;
     if (mode == CONSTANT) RL_TRY(fill_constant(c, y, before, &from));
     for (uint32_t i = 0; i < x->rank; i++) middle = rl_view_slice(&middle, i, before[i], 1, from.dim[i]);
-    rl_move(c->rt, &middle, &from);
+    rl_tensor_move(c->rt, &middle, &from);
     for (uint32_t i = 0; mode != CONSTANT && i < x->rank; i++) pad_dim(c, y, i, before[i], from.dim[i], mode);
     return RL_OK;
 }
@@ -170,7 +170,7 @@ static void gather_range(void *arg, int64_t first, int64_t end) {
     gather *g = arg;
     for (int64_t i = first; i < end; i++) {
         rl_tensor to = rl_view_slice(&g->to, 0, i, 1, 1), from = rl_view_slice(&g->from, 0, g->index[i], 1, 1);
-        rl_move(g->rt, &to, &from);
+        rl_tensor_move(g->rt, &to, &from);
     }
 }
 

@@ -141,7 +141,7 @@ static rl_tensor as_matrices(rl_call *c, const rl_tensor *x, const uint32_t *gro
     }
     if (rl_view_reshape(x, 3, dim, &y)) return y;
     rl_tensor *dense = rl_call_temp(c, x->dtype, x->rank, x->dim);
-    rl_move(c->rt, dense, x);
+    rl_tensor_move(c->rt, dense, x);
     rl_view_reshape(dense, 3, dim, &y);
     return y;
 }

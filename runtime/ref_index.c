@@ -59,7 +59,7 @@ rl_status rl_ref_gather_nd(rl_call *c) {
             RL_TRY(rl_call_place(c, &place, x->dim[d]));
             from.offset += place * x->stride[d];
         }
-        if (tail) rl_move(c->rt, &to, &from);
+        if (tail) rl_tensor_move(c->rt, &to, &from);
         else rl_put_element(y, k, x, from.offset);
         rl_next_index(outer, dim, at);
     }
@@ -81,7 +81,7 @@ rl_status rl_ref_one_hot(rl_call *c) {
     rl_tensor *y = rl_call_make(c, 0, value->dtype, rank, dim), off = *value;
     off.rank = 0;
     rl_view_expand(&off, rank, dim, &off);
-    rl_move(c->rt, y, &off);
+    rl_tensor_move(c->rt, y, &off);
     dim[axis] = 1;
     int64_t n = rl_numel(index);
     for (int64_t k = 0; k < n; k++) {

@@ -243,7 +243,7 @@ rl_status rl_ref_variadic(rl_call *c) {
     RL_TRY(rl_make_broadcast(c, t, c->nin, &y));
     rl_tensor first;
     rl_view_expand(rl_call_in(c, 0), y->rank, y->dim, &first);
-    rl_move(c->rt, y, &first);
+    rl_tensor_move(c->rt, y, &first);
     for (uint32_t i = 1; i < c->nin; i++) {
         const rl_tensor *in[2] = {y, rl_call_in(c, i)};
         if (in[1]->dtype != t) return rl_call_fail(c, RL_EMODEL, "inputs of types %s and %s", rl_dtype_name(t), rl_dtype_name(in[1]->dtype));
@@ -262,7 +262,7 @@ static rl_tensor *bound(rl_call *c, const char *name, uint32_t slot) {
         b = rl_call_temp(c, t->dtype, 0, &one);
         rl_tensor view = *t;
         view.rank = 0;
-        rl_move(c->rt, b, &view);
+        rl_tensor_move(c->rt, b, &view);
     } else if (c->node->since < 11 && rl_attr_find(c->node, name)) {
         b = rl_call_temp(c, RL_F32, 0, &one);
         *(float *)rl_data(b) = rl_attr_float(c->node, name, 0);
@@ -298,7 +298,7 @@ static void where_rows(rl_tensor *y, const rl_tensor *cond, const rl_tensor *a, 
 static rl_status spread(rl_call *c, const rl_tensor *t, const rl_tensor *y, const rl_tensor **out) {
     rl_tensor view, *dense = rl_call_temp(c, t->dtype, y->rank, y->dim);
     if (!rl_view_expand(t, y->rank, y->dim, &view)) return rl_call_fail(c, RL_EMODEL, "an input does not broadcast");
-    rl_move(c->rt, dense, &view);
+    rl_tensor_move(c->rt, dense, &view);
     *out = dense;
     return RL_OK;
 }

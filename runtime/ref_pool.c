@@ -202,6 +202,6 @@ rl_status rl_ref_max_unpool(rl_call *c) {
         if (index[i] < 0 || index[i] >= n) return rl_call_fail(c, RL_EMODEL, "index %lld is out of range of %lld", (long long)index[i], (long long)n);
         memcpy((char *)rl_data(inner) + (size_t)index[i] * size, (const char *)rl_data(x) + (size_t)i * size, size);
     }
-    if (given) rl_move(c->rt, &corner, inner);
+    if (given) rl_tensor_move(c->rt, &corner, inner);
     return RL_OK;
 }

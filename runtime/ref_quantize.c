@@ -88,7 +88,7 @@ static rl_status spread(rl_call *c, const rl_tensor *t, const rl_tensor *x, rl_t
     for (int64_t i = 0; i < t->dim[a]; i++) {
         rl_tensor to = rl_view_slice(all, a, i * block, 1, RL_MIN(block, x->dim[a] - i * block)), from = rl_view_slice(t, a, i, 1, 1), wide;
         rl_view_expand(&from, to.rank, to.dim, &wide);
-        rl_move(c->rt, &to, &wide);
+        rl_tensor_move(c->rt, &to, &wide);
     }
     *out = *all;
     return RL_OK;

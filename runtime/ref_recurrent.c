@@ -211,7 +211,7 @@ static void give(rl_call *c, const inputs *in, uint32_t i, rl_dtype made, const 
 
 static rl_tensor *state_of(rl_call *c, const inputs *in, const rl_tensor *first) {
     rl_tensor *t = rl_call_temp(c, in->wide, 3, (int64_t[]){in->ndir, in->batch, in->hidden});
-    if (first) rl_move(c->rt, t, first);
+    if (first) rl_tensor_move(c->rt, t, first);
     else memset(rl_data(t), 0, rl_bytes_of(t->dtype, rl_numel(t)));
     return t;
 }

@@ -65,7 +65,7 @@ static rl_status run_passes(rl_call *c, const rl_resize *r, const rl_resize_axis
     uint32_t last = RL_NONE;
     for (uint32_t i = 0; i < x->rank; i++)
         if (!axis[i].same) last = i;
-    if (last == RL_NONE) rl_move(c->rt, y, x);
+    if (last == RL_NONE) rl_tensor_move(c->rt, y, x);
     for (uint32_t i = 0; i < x->rank; i++) {
         if (axis[i].same) continue;
         int64_t outer = 1, inner = 1, dim[RL_RANK];

@@ -200,6 +200,6 @@ rl_status rl_ref_center_crop_pad(rl_call *c) {
         to = rl_view_slice(&to, i, more > 0 ? more / 2 : 0, 1, both);
     }
     if (x->dtype != RL_STRING) rl_fill(c->rt, y, (uint64_t[2]){0}); /* new strings are empty */
-    rl_move(c->rt, &to, &from);
+    rl_tensor_move(c->rt, &to, &from);
     return RL_OK;
 }

@@ -106,7 +106,7 @@ static rl_status put_part(rl_call *c, uint32_t k, int64_t b, int64_t nbatch, con
     if (c->out[k].kind == RL_ABSENT) rl_fill(c->rt, rl_call_make(c, k, x->dtype, x->rank + 1, dim), zero);
     rl_tensor part = rl_view_slice(&c->out[k], 0, b, 1, 1), to = rl_view_without(&part, 0);
     if (to.dtype != x->dtype || !rl_same_dims(&to, x)) return rl_call_fail(c, RL_EMODEL, "output %u: its parts differ in type or shape", k);
-    rl_move(c->rt, &to, x);
+    rl_tensor_move(c->rt, &to, x);
     return RL_OK;
 }
 
@@ -125,7 +125,7 @@ static rl_status put_items(rl_call *c, scan *s, uint32_t k, int64_t b, int64_t n
         rl_tensor part = rl_view_slice(all, 0, i, 1, 1), to = rl_view_without(&part, 0);
         if (to.dtype != m->p[i].dtype || !rl_same_dims(&to, &m->p[i]))
             return rl_call_fail(c, RL_EMODEL, "output %u: its parts differ in type or shape", s->nstate + k);
-        rl_move(c->rt, &to, &m->p[i]);
+        rl_tensor_move(c->rt, &to, &m->p[i]);
         rl_tensor_drop(&m->p[i]);
     }
     return put_part(c, s->nstate + k, b, nbatch, all);

@@ -21,7 +21,7 @@ static rl_status copy_data(rl_call *c, uint32_t updates, rl_tensor **y) {
     const rl_tensor *x = rl_call_in(c, 0);
     if (rl_call_in(c, updates)->dtype != x->dtype) return rl_call_fail(c, RL_EMODEL, "updates of another type");
     *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
-    rl_move(c->rt, *y, x);
+    rl_tensor_move(c->rt, *y, x);
     return RL_OK;
 }
 
@@ -102,7 +102,7 @@ rl_status rl_ref_tensor_scatter(rl_call *c) {
             if (place < 0 || __builtin_add_overflow(place, i, &place) || (!wraps && place >= y->dim[axis]))
                 return rl_call_fail(c, RL_EMODEL, "write index %lld is out of range", (long long)start);
             rl_tensor one = rl_view_slice(&to, axis, place % y->dim[axis], 1, 1), row = rl_view_slice(&src, axis, i, 1, 1);
-            rl_move(c->rt, &one, &row);
+            rl_tensor_move(c->rt, &one, &row);
         }
     }
     return RL_OK;

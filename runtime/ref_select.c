@@ -15,7 +15,7 @@ rl_status rl_ref_trilu(rl_call *c) {
     int64_t m = x->dim[x->rank - 2], n = x->dim[x->rank - 1];
     k = RL_MIN(RL_MAX(k, -m), n);
     rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
-    rl_move(c->rt, y, x);
+    rl_tensor_move(c->rt, y, x);
     if (!rl_numel(y)) return RL_OK;
     size_t size = rl_elem_bits(y->dtype) / 8;
     for (int64_t row = 0; row < rl_numel(y) / n; row++) {
@@ -35,7 +35,7 @@ rl_status rl_ref_reverse_sequence(rl_call *c) {
     RL_TRY(rl_call_attr_axis(c, "time_axis", 0, &time));
     if (batch == time || rl_numel(len) != x->dim[batch]) return rl_call_fail(c, RL_EMODEL, "axes or lengths do not match the input");
     rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
-    rl_move(c->rt, y, x);
+    rl_tensor_move(c->rt, y, x);
     for (int64_t b = 0; b < x->dim[batch]; b++) {
         int64_t n = ((const int64_t *)rl_data(len))[b];
         if (n < 0 || n > x->dim[time]) return rl_call_fail(c, RL_EMODEL, "length %lld is out of range", (long long)n);
@@ -43,7 +43,7 @@ rl_status rl_ref_reverse_sequence(rl_call *c) {
         rl_tensor from = rl_view_slice(x, batch, b, 1, 1), to = rl_view_slice(y, batch, b, 1, 1);
         from = rl_view_slice(&from, time, n - 1, -1, n);
         to = rl_view_slice(&to, time, 0, 1, n);
-        rl_move(c->rt, &to, &from);
+        rl_tensor_move(c->rt, &to, &from);
     }
     return RL_OK;
 }
@@ -70,7 +70,7 @@ rl_status rl_ref_compress(rl_call *c) {
         if (!k[i]) continue;
         rl_tensor to = rl_view_slice(y, axis, at++, 1, 1), from = rl_view_slice(&x, axis, i, 1, 1);
         if (x.rank == 1) rl_put_element(y, to.offset, &x, from.offset);
-        else rl_move(c->rt, &to, &from);
+        else rl_tensor_move(c->rt, &to, &from);
     }
     return RL_OK;
 }

@@ -134,7 +134,7 @@ static rl_status join(rl_call *c, const rl_tensor *s, int64_t axis) {
         const rl_tensor *t = rl_item(s, i);
         rl_tensor to = rl_view_slice(y, a, at, 1, t->dim[a]);
         at += t->dim[a];
-        rl_move(c->rt, &to, t);
+        rl_tensor_move(c->rt, &to, t);
     }
     return RL_OK;
 }

@@ -46,7 +46,7 @@ static rl_status step_tensor(rl_call *c, const settings *s, step_fn *fn, uint32_
         const rl_tensor *in = rl_call_as(c, 2 + k * n + i, RL_F64);
         if (!rl_same_dims(in, rl_call_in(c, 2 + i))) return rl_call_fail(c, RL_EMODEL, "input %u has another shape", 2 + k * n + i);
         t[k] = rl_call_temp(c, RL_F64, in->rank, in->dim);
-        rl_move(c->rt, t[k], in);
+        rl_tensor_move(c->rt, t[k], in);
         p[k] = rl_data(t[k]);
     }
     for (int64_t e = 0; e < rl_numel(t[0]); e++) fn(s, &p[0][e], p[1][e], &p[2][e], ngroup == 4 ? &p[3][e] : &unused);

@@ -42,7 +42,7 @@ static const rl_tensor *slices_of(rl_call *c, bool has_axis, uint32_t axis) {
     rl_tensor view = has_axis ? rl_view_transpose(x, perm) : *rl_call_dense(c, 0);
     if (!has_axis) rl_view_reshape(rl_call_dense(c, 0), 1, &n, &view);
     rl_tensor *y = rl_call_temp(c, x->dtype, view.rank, view.dim);
-    rl_move(c->rt, y, &view);
+    rl_tensor_move(c->rt, y, &view);
     return y;
 }
 
@@ -79,7 +79,7 @@ static void put_values(rl_call *c, const rl_tensor *x, const groups *g, const in
     rl_tensor to = rl_view_transpose(y, perm);
     for (int64_t i = 0; i < g->n; i++) {
         rl_tensor one = rl_view_slice(&to, 0, i, 1, 1), from = rl_view_slice(x, 0, g->first[order[i]], 1, 1);
-        rl_move(c->rt, &one, &from);
+        rl_tensor_move(c->rt, &one, &from);
     }
 }
 

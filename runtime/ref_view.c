@@ -25,7 +25,7 @@ static rl_status reshape_to(rl_call *c, const rl_tensor *t, uint32_t rank, const
     }
     const rl_tensor *y = make_reshaped(c, t, rank, dim);
     rl_view_reshape(y, t->rank, t->dim, &view);
-    rl_move(c->rt, &view, t);
+    rl_tensor_move(c->rt, &view, t);
     return RL_OK;
 }
 

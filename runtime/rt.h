@@ -33,6 +33,7 @@
 #ifndef RL_RT_H
 #define RL_RT_H
 #include "../src/ir.h"
+#include "../src/move.h"
 
 enum { RL_RANK = 32 }; /* the most dims of a tensor that runs */
 
@@ -102,8 +103,8 @@ bool rl_view_reshape(const rl_tensor *t, uint32_t rank, const int64_t *dim, rl_t
 
 /* ---- moving (move.c) ---- */
 
-/* Copies src to dst, of equal dims and element bits, whatever their strides, offsets and devices' layout. The one strided copy. */
-void rl_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
+/* Copies src to dst, of equal dims and element bits, whatever their strides and offsets, by the one move kernel (src/move.h). */
+void rl_tensor_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
 /* Sets every element of dst to the one at *value (of the element's size; types under 8 bits: in its low bits). */
 void rl_fill(rl_rt *rt, const rl_tensor *dst, const void *value);
 
@@ -140,7 +141,7 @@ struct rl_backend {
     /* Once for a run's rl_rt, whose `state` is the backend's. */
     rl_status (*open)(rl_rt *rt);
     void (*close)(rl_rt *rt);
-    /* Both lie here; as rl_move and rl_fill. */
+    /* Both lie here; as rl_tensor_move and rl_fill. */
     rl_status (*move)(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
     rl_status (*fill)(rl_rt *rt, const rl_tensor *dst, const void *value);
     /* The host's bytes, here until the rl_rt is freed; the same bytes again cost nothing. lasts: they stay what and where they
@@ -226,7 +227,6 @@ const rl_graph *rl_call_graph(const rl_call *c, const char *name); /* the body, 
 /* ---- threads (pool.c) ---- */
 
 typedef struct rl_pool rl_pool;
-typedef void rl_range_fn(void *arg, int64_t from, int64_t to);
 /* Calls fn on pieces that cover 0 .. n-1, in several threads when n > grain. Which indices make a piece depends on n, grain and
  * the number of threads only: results that do not depend on the cut are the same in every run. */
 void rl_parallel(rl_rt *rt, int64_t n, int64_t grain, rl_range_fn *fn, void *arg);
@@ -236,6 +236,7 @@ uint32_t rl_pool_size(const rl_pool *p);
 /* Loops run on the threads that this function starts from now on: an OpenMP runtime's, so that those of two do not fight. */
 void rl_pool_borrow(rl_pool *p, void (*team)(void (*fn)(void *), void *arg, unsigned nthread, unsigned flags));
 void rl_pool_run(rl_pool *p, int64_t n, int64_t grain, rl_range_fn *fn, void *arg);
+rl_threads rl_pool_threads(rl_pool *p); /* as src/move.h wants them */
 
 /* ---- a run (exec.c) ---- */
 
@@ -253,7 +254,7 @@ struct rl_rt {
     size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another */
     size_t constants;        /* of these, copies of constants whose bytes in the file are not aligned, and strings */
     size_t arena, least;     /* the last plan (plan.h): bytes of its arena; the most bytes that it has alive at once */
-    uint64_t moved;          /* bytes that rl_move copied */
+    uint64_t moved;          /* bytes that rl_tensor_move copied */
     uint64_t random;         /* state of the Random ops */
     /* Sees every value as it is made; NULL: nobody. Errors end the run. */
     rl_status (*watch)(void *user, const rl_graph *g, rl_value v, const rl_tensor *t);

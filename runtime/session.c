@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "../src/options.h"
+#include "contract.h"
+#include "exec.h"
 #include "run_cmd.h"
 
 struct rl_session {
@@ -16,6 +18,7 @@ struct rl_session {
     rl_tensor *made;    /* [nout] outputs of the last run */
     rl_array *given;    /* [nout] the same for the caller */
     rl_arena items;     /* arrays of the items of those that are sequences */
+    rl_buffer *from, *into; /* [nin], [nout] what rl_session_bind was given */
 };
 
 /* ---- what the graph declares ---- */
@@ -39,6 +42,8 @@ static void declare(rl_session *s) {
     s->given = rl_new(&s->g->mem, rl_array, s->nout + 1);
     s->made = rl_new(&s->g->mem, rl_tensor, s->nout + 1);
     rl_arena_init(&s->items, s->ctx);
+    s->from = rl_new(&s->g->mem, rl_buffer, s->nin + 1);
+    s->into = rl_new(&s->g->mem, rl_buffer, s->nout + 1);
     for (uint32_t i = 0; i < s->nin; i++) s->in[i] = declared(s->g, s->g->input.p[i]);
     for (uint32_t i = 0; i < s->nout; i++) s->out[i] = declared(s->g, s->g->output.p[i]);
 }
@@ -99,7 +104,14 @@ void rl_session_free(rl_session *s) {
     rl_ctx_free(ctx);
 }
 
-/* ---- a run ---- */
+/* ---- inputs and outputs ---- */
+
+/* name among n arrays, or n. */
+static uint32_t find(const rl_array *a, uint32_t n, const char *name) {
+    uint32_t i = 0;
+    while (i < n && strcmp(a[i].name, name) != 0) i++;
+    return i;
+}
 
 static rl_status check_array(const rl_session *s, const rl_array *want, const rl_array *a) {
     if (want->dtype == RL_UNDEF && !rl_elem_bits((rl_dtype)a->dtype))
@@ -155,9 +167,9 @@ static rl_status take_array(rl_session *s, const rl_array *want, const rl_array 
 
 static rl_status take_inputs(rl_session *s, const rl_array *in, uint32_t nin, rl_tensor *to) {
     bool *given = rl_new(&s->items, bool, s->nin + 1);
+    for (uint32_t i = 0; i < s->nin; i++) given[i] = s->from[i].p != NULL;
     for (uint32_t k = 0; k < nin; k++) {
-        uint32_t i = 0;
-        while (i < s->nin && strcmp(s->in[i].name, in[k].name) != 0) i++;
+        uint32_t i = find(s->in, s->nin, in[k].name);
         if (i == s->nin) return rl_fail(s->ctx, RL_EUSAGE, "no input is called '%.100s'", in[k].name);
         if (given[i]) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s' is given twice", in[k].name);
         given[i] = true;
@@ -200,6 +212,65 @@ static void give_outputs(rl_session *s) {
     }
 }
 
+/* ---- buffers of the caller's ---- */
+
+static rl_status read_buffers(rl_session *s, rl_tensor *to) {
+    for (uint32_t i = 0; i < s->nin; i++)
+        if (s->from[i].p) RL_TRY(rl_buffer_read(s->rt, &s->from[i], &to[i]));
+    return RL_OK;
+}
+
+static void place_outputs(rl_session *s, rl_arena *tmp) {
+    s->exec->place = rl_new(tmp, rl_tensor, s->g->nval);
+    for (uint32_t i = 0; i < s->nout; i++) {
+        rl_tensor *at = &s->exec->place[s->g->output.p[i].i];
+        if (at->kind == RL_ABSENT) *at = rl_buffer_place(s->rt, &s->into[i]);
+    }
+}
+
+/* What is not there yet is moved there; the caller sees its own buffer. */
+static rl_status write_buffers(rl_session *s) {
+    for (uint32_t i = 0; i < s->nout; i++) {
+        const rl_buffer *b = &s->into[i];
+        rl_tensor *at = &s->exec->place[s->g->output.p[i].i];
+        if (!b->p) continue;
+        RL_TRY(rl_buffer_write(s->rt, s->out[i].name, b, &s->made[i]));
+        if (at->kind != RL_ABSENT) rl_tensor_drop(at);
+    }
+    s->exec->place = NULL;
+    return RL_OK;
+}
+
+static void show_buffers(rl_session *s) {
+    for (uint32_t i = 0; i < s->nout; i++)
+        if (s->into[i].p) s->given[i].data = s->into[i].p, s->given[i].nbyte = s->into[i].nbyte;
+}
+
+static rl_status bind(rl_session *s, const char *name, const rl_desc *layout, void *data, size_t nbyte) {
+    uint32_t i = find(s->in, s->nin, name), o = find(s->out, s->nout, name);
+    bool output = i == s->nin;
+    if (output && o == s->nout) return rl_fail(s->ctx, RL_EUSAGE, "no input or output is called '%.100s'", name);
+    rl_buffer *b = output ? &s->into[o] : &s->from[i];
+    if (!layout) {
+        *b = (rl_buffer){0};
+        return RL_OK;
+    }
+    rl_buffer now = {*layout, data, nbyte};
+    RL_TRY(rl_buffer_check(s->ctx, name, &now, output));
+    if (!data) return rl_fail(s->ctx, RL_EUSAGE, "'%.100s': no buffer", name);
+    rl_array a = {name, layout->dtype, layout->rank, layout->dim, NULL, rl_bytes_of((rl_dtype)layout->dtype, rl_desc_elements(layout))};
+    if (!output) RL_TRY(check_array(s, &s->in[i], &a));
+    *b = now;
+    return RL_OK;
+}
+
+rl_status rl_session_bind(rl_session *s, const char *name, const rl_desc *layout, void *data, size_t nbyte, rl_result *result) {
+    if (result) memset(result, 0, sizeof *result);
+    return set_error(s->ctx, bind(s, name, layout, data, nbyte), result);
+}
+
+/* ---- a run ---- */
+
 static rl_status run(rl_session *s, const rl_array *in, uint32_t nin) {
     rl_arena tmp;
     if (RL_PROTECT(s->ctx)) return RL_ENOMEM;
@@ -207,9 +278,13 @@ static rl_status run(rl_session *s, const rl_array *in, uint32_t nin) {
     rl_tensor *to = rl_new(&tmp, rl_tensor, s->nin + 1);
     for (uint32_t i = 0; i < s->nout; i++) rl_tensor_drop(&s->made[i]);
     rl_arena_free(&s->items);
+    RL_TRY(read_buffers(s, to));
     RL_TRY(take_inputs(s, in, nin, to));
+    place_outputs(s, &tmp);
     RL_TRY(rl_exec_run(s->exec, to, s->made));
+    RL_TRY(write_buffers(s));
     give_outputs(s);
+    show_buffers(s);
     for (uint32_t i = 0; i < s->nin; i++) rl_tensor_drop(&to[i]);
     rl_arena_free(&tmp);
     return RL_OK;

@@ -166,7 +166,7 @@ void rl_tensor_drop(rl_tensor *t) {
 rl_tensor rl_contiguous(rl_rt *rt, const rl_tensor *t) {
     if (t->kind != RL_TENSOR || rl_is_dense(t)) return rl_tensor_keep(t);
     rl_tensor x = rl_tensor_new(rt, t->dtype, t->rank, t->dim);
-    rl_move(rt, &x, t);
+    rl_tensor_move(rt, &x, t);
     return x;
 }
 

@@ -51,6 +51,7 @@ step "kills while writing" "$PYTHON" tests/python/test_faults.py --kills 500
 layouts() {
     local status=0
     build/tests/unit_formats 1 || status=1
+    build/tests/unit_move 1 || status=1
     if [ -e build/onednn/include ] || { python3 -m venv build/onednn &&
         build/onednn/bin/pip install --quiet --no-deps onednn-devel-cpu-gomp==2023.2.0 onednn-cpu-gomp==2023.2.0; }; then
         "$PYTHON" tests/python/test_layout_onednn.py --onednn build/onednn || status=1

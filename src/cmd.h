@@ -29,6 +29,7 @@
 
 #include "../passes/interface.h"
 #include "../runtime/layout_cmd.h"
+#include "../runtime/move_cmd.h"
 #include "../runtime/run_cmd.h"
 #include "onnx.h"
 
@@ -69,6 +70,7 @@ typedef struct {
     rl_passopt pass;
     rl_runopt run;
     rl_layoutopt layout;
+    rl_moveopt move;
     double limit;
     uint64_t around;    /* steps from --node that a picture shows */
     bool no_run, canonical, svg, quiet, verbose, help, man, version, check;

@@ -1,4 +1,4 @@
-/* Transposes bytes: what a Transpose of a constant would compute. */
+/* What a Transpose of a constant would compute, by the move kernel (move.h). */
 #ifndef RL_PERMUTE_H
 #define RL_PERMUTE_H
 #include "base.h"

@@ -5,7 +5,8 @@
  * up to 6 in each dim, some larger ones, with extra padding, and for elements of 2 to 128 bits. */
 #include <stdlib.h>
 
-#include "../../src/desc.h"
+#include "../../runtime/convert.h"
+#include "../../runtime/number.h"
 #include "check.h"
 
 static const struct { const char *name, *tag; } formats[] = {
@@ -189,6 +190,38 @@ TEST(nothing_else) {
     CHECK_STR(e.text, "axis 0 has 2 elements in one layout and 3 in the other");
 }
 
+/* rl_move: numbers converted on the way, padding zero, threads; the same as converting one by one. */
+TEST(numbers) {
+    static const char *const pairs[][2] = {{"f32[2,20,5,7]", "f16[2,20,5,7]@nChw16c"}, {"i8[2,20,5,7]@NCHW4", "f32[2,20,5,7]@nhwc"},
+                                           {"f32[2,20,5,7]@nhwc", "i4[2,20,5,7]@aBcd8b"}, {"u2[2,20,5,7]", "f64[2,20,5,7]@CHWN"}};
+    for (uint32_t k = 0; k < RL_LEN(pairs) * 2; k++) {
+        rl_desc a, b, back;
+        rl_error e = {""};
+        rl_move_options o = {sizeof o, k % 2 ? 3 : 0};
+        CHECK(rl_desc_parse(pairs[k / 2][0], &a, &e) == RL_OK && rl_desc_parse(pairs[k / 2][1], &b, &e) == RL_OK);
+        size_t na = (size_t)rl_desc_bytes(&a), nb = (size_t)rl_desc_bytes(&b);
+        for (size_t i = 0; i < na; i++) mid[i] = (uint8_t)(i * 5);
+        if (a.dtype == RL_F32)
+            for (size_t i = 0; i < na / 4; i++) ((float *)(void *)mid)[i] = (float)(int)(i % 8);
+        memset(out, 0x5a, nb + 8);
+        CHECK(rl_move(&b, out, nb, &a, mid, na, &o, &e) == RL_OK);
+        for (size_t i = 0; i < 8; i++) CHECK(out[nb + i] == 0x5a);
+        int64_t zeros = 0, index[4], n = rl_desc_bytes(&b) * 8 / rl_desc_bits(&b);
+        for (int64_t i = 0; i < n; i++) zeros += get(out, i, rl_desc_bits(&b)) == 0;
+        CHECK(zeros >= n - rl_desc_elements(&b));
+        for (int64_t i = 0; i < rl_desc_elements(&a); i++) { /* as a tensor of one element each */
+            uint8_t one[16] = {0}, want[16] = {0}, is[16] = {0};
+            int64_t left = i;
+            for (uint32_t x = 4; x-- > 0; left /= a.dim[x]) index[x] = left % a.dim[x];
+            rl_move_line(a.dtype, one, 0, 1, mid, rl_desc_offset(&a, index), 1, 1);
+            rl_move_line(b.dtype, is, 0, 1, out, rl_desc_offset(&b, index), 1, 1);
+            rl_convert_run((rl_run){(rl_dtype)b.dtype, (char *)want, 0, 1}, (rl_run){(rl_dtype)a.dtype, (char *)one, 0, 1}, 1, true);
+            CHECK(memcmp(want, is, 16) == 0);
+        }
+        CHECK(rl_desc_strided(RL_STRING, 4, a.dim, NULL, 0, &back, &e) != RL_OK || rl_move(&back, in, sizeof in, &a, mid, na, &o, &e) == RL_EUSAGE);
+    }
+}
+
 /* Dense -> sparse -> dense for every layout of a small matrix. */
 TEST(sparse) {
     static const char *const layouts[] = {"f32[4,5]", "f32[4,5]@ba", "f32[4,5]@aB4b", "f32[4,5] strides=[7,1] offset=2"};
@@ -236,6 +269,7 @@ int main(int argc, char **argv) {
     for (uint32_t f = 0; f < RL_LEN(formats); f++) check_shapes(f, step ? step : 1);
     check_pairs(4);
     RUN(nothing_else);
+    RUN(numbers);
     RUN(sparse);
     return check_done();
 }

@@ -141,7 +141,7 @@ TEST(across) {
     CHECK(there.mem->on == &rl_backend_cuda && same_floats(&here, &gpu.in[0]) && rt->failed == RL_OK);
     rl_tensor row = rl_view_slice(&there, 0, 2, 1, 1), into = rl_view_slice(&here, 1, 7, 1, 1);
     rl_tensor as = rl_view_transpose(&row, perm);
-    rl_move(rt, &into, &as); /* from there to a strided part of what is here */
+    rl_tensor_move(rt, &into, &as); /* from there to a strided part of what is here */
     for (int64_t i = 0; i < 5; i++) CHECK(((float *)rl_data(&here))[i * 8 + 7] == ((float *)rl_data(&gpu.in[0]))[i * 8 + 2]);
     rl_tensor_drop(&there), rl_tensor_drop(&here);
     drop(&gpu);

@@ -169,6 +169,52 @@ static void refusals(rl_session *s, image m) {
     check(rl_session_run(s, &good, 1, &y, &r) == RL_OK && y, "and after all these it runs");
 }
 
+/* The image N,H,W,C with a gap after each pixel and each row, and the scores into rows with gaps, packed, and in blocks: the same
+ * numbers, read and written in the caller's buffers at every run. */
+static void buffers(const char *model) {
+    static const char *const layouts[] = {"f32[1,4,4,2]", "f32[1,4,4,2] strides=[99,24,6,1] offset=5", "f32[1,4,4,2]@aBcd4b"};
+    rl_session *s = open_session(model, NULL, 1);
+    image m = image_of(s);
+    const rl_array *y;
+    rl_result r;
+    rl_desc d, row;
+    rl_error e;
+    float from[128], to[128], want[32], back[32];
+    m.a.dim = m.dim;
+    check(rl_session_run(s, &m.a, 1, &y, &r) == RL_OK && y->nbyte == sizeof want, "without buffers");
+    memcpy(want, y->data, sizeof want);
+    const char *name = y->name;
+    check(rl_desc_parse(layouts[0], &row, &e) == RL_OK, "row-major");
+    for (int k = 0; k < 9; k++) {
+        check(rl_desc_parse(layouts[k % 3], &d, &e) == RL_OK && rl_desc_convert(&d, from, sizeof from, &row, m.x, 128, &e) == RL_OK, "an image with gaps");
+        check(rl_session_bind(s, "image", &d, from, sizeof from, &r) == RL_OK, "its buffer");
+        check(rl_desc_parse(layouts[k / 3], &d, &e) == RL_OK && rl_session_bind(s, name, &d, to, sizeof to, &r) == RL_OK, "the output's");
+        for (int turn = 0; turn < 2; turn++) {
+            for (int i = 0; i < 128; i++) to[i] = 77;
+            check(rl_session_run(s, NULL, 0, &y, &r) == RL_OK && y->data == (void *)to, "a run from buffer to buffer");
+            check(rl_desc_convert(&row, back, sizeof back, &d, to, sizeof to, &e) == RL_OK, "what is there");
+            check((memcmp(back, want, sizeof want) == 0) == (turn == 0), "the same numbers, and others once the image changes");
+            for (int64_t i = 0, hit = 0; k / 3 == 1 && i < 128; i++, hit = 0) {
+                for (int64_t j = 0; j < 32; j++) hit |= rl_desc_offset(&d, (int64_t[]){0, j / 8, j / 2 % 4, j % 2}) == i;
+                check(hit || to[i] == 77, "gaps stay");
+            }
+            for (int i = 0; i < 128; i++) from[i] = 1 - from[i];
+        }
+    }
+    check(rl_session_run(s, &m.a, 1, &y, &r) == RL_EUSAGE && strstr(r.error, "twice"), "a bound input that is given too");
+    check(rl_desc_parse("f32[1,4,4,2] strides=[0,0,0,1]", &d, &e) == RL_OK, "a picture of one pixel");
+    check(rl_session_bind(s, "image", &d, from, 8, &r) == RL_OK && rl_session_run(s, NULL, 0, &y, &r) == RL_OK, "is repeated");
+    check(rl_session_bind(s, name, &d, to, 8, &r) == RL_EUSAGE && strstr(r.error, "overlap"), "but not written");
+    check(rl_session_bind(s, name, &row, to, 127, &r) == RL_EUSAGE && strstr(r.error, "127 bytes"), "too short");
+    check(rl_session_bind(s, "nobody", &row, to, 128, &r) == RL_EUSAGE && strstr(r.error, "nobody"), "nobody's");
+    check(rl_desc_parse("f32[1,4,4,3]", &d, &e) == RL_OK && rl_session_bind(s, "image", &d, to, 512, &r) == RL_EUSAGE, "other sizes");
+    check(rl_session_bind(s, name, &d, to, 512, &r) == RL_OK && rl_session_run(s, NULL, 0, &y, &r) == RL_EUSAGE, "an output of other sizes");
+    check(rl_session_bind(s, name, NULL, NULL, 0, &r) == RL_OK && rl_session_bind(s, "image", NULL, NULL, 0, &r) == RL_OK, "no buffers again");
+    check(rl_session_run(s, &m.a, 1, &y, &r) == RL_OK && memcmp(y->data, want, sizeof want) == 0, "as before");
+    rl_session_free(s);
+    free(m.x);
+}
+
 static void sessions(const char *in, const char *out) {
     host h = {0};
     rl_context c = context_of(&h);
@@ -240,6 +286,8 @@ int main(int argc, char **argv) {
     callbacks(argv[1], argv[2]);
     reports(argv[1], argv[2]);
     sessions(argv[1], argv[2]);
+    buffers(argv[1]);
+    buffers(argv[2]);
     threads(argv[1]);
     return nfail != 0;
 }

@@ -1,0 +1,93 @@
+/* What the files of the move kernel share: the plan that move.c makes of a nest, and the kernels of a processor.
+ *
+ * A tile of the loops X (side by side on the `to` side) and Y (side by side on the `from` side) has a row of `from` for each x and
+ * a row of `to` for each y.  The kernels get where those rows begin as tables, so X and Y may be several loops each: in the
+ * window partition [C,H/7,7,W/7,7] -> [H/7,W/7,7,7,C], Y is W/7 and 7, with the table {0, C, .. 6C, 49C, 50C, ..}. */
+#ifndef RL_MOVE_KERNEL_H
+#define RL_MOVE_KERNEL_H
+#include "move.h"
+
+enum { RL_TILE_MOST = 1024, RL_BUFFER = 128 << 10 }; /* of a tile: most elements in X, and in Y; most bytes */
+
+/* How whole blocks are written: row by row; past the cache (rows of whole lines only); as one where ky rows of kx follow each other. */
+typedef enum { RL_APART, RL_STREAM, RL_TOGETHER } rl_store;
+/* to[ty[y] + x * size] = from[fx[x] + y * size] for x < nx <= kx, y < ny <= ky; bytes. */
+typedef void rl_block_fn(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, rl_store how);
+/* count rows of nbyte bytes. */
+typedef void rl_rows_fn(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t nbyte, bool stream);
+/* After streams: what was written is there for all. */
+typedef void rl_fence_fn(void);
+
+/* A mix: n lines of 64 bytes to n others, each byte from any of them. */
+enum { RL_MIX = 15 };
+typedef struct {
+    uint32_t n;
+    uint64_t take[RL_MIX][RL_MIX];     /* which bytes of line j of `to` come from line i of `from` */
+    uint8_t byte[RL_MIX][RL_MIX][64];  /* and which of its */
+} rl_mix;
+/* Line j of step k lies at at[j] + k * step; the last step has part bytes (0: none) in all of the lines that lie apart (whole: one
+ * after the other), on both sides. */
+typedef struct { int64_t at[RL_MIX], step; bool whole; } rl_mix_lines;
+typedef void rl_mix_fn(const rl_mix *m, char *to, const rl_mix_lines *out, const char *from, const rl_mix_lines *in, int64_t steps,
+                       int64_t part, bool stream);
+
+typedef struct {
+    rl_isa isa;
+    struct { rl_block_fn *fn; uint32_t kx, ky; } block[5]; /* elements of 1, 2, 4, 8, 16 bytes; fn NULL: none */
+    struct { rl_block_fn *fn; uint32_t kx, ky; } wide[2];  /* for few y: elements of 1, 2 bytes; fn NULL: none */
+    rl_rows_fn *rows;
+    rl_fence_fn *fence; /* NULL: never streams */
+    rl_mix_fn *mix;     /* NULL: none */
+} rl_move_kernels;
+const rl_move_kernels *rl_move_kernels_of(rl_isa want);
+/* NULL where it was not built or the processor has not what it needs. */
+const rl_move_kernels *rl_move_kernels_x86(rl_isa want);
+
+typedef struct rl_move_plan rl_move_plan;
+/* Tables of the tile at hand, which the next one perhaps has too. from x0, y0 on, nx by ny. */
+typedef struct { int64_t x0, nx, y0, ny; } rl_patch;
+typedef struct {
+    rl_patch b;                    /* of which fx and ty are */
+    int64_t fx[RL_TILE_MOST], ty[RL_TILE_MOST];
+    int64_t row, nrow, at[RL_TILE_MOST]; /* rows of the buffer: nrow, of `row` bytes each */
+} rl_tile;
+/* Indices first .. first+count-1 of the grid's innermost loop, whose other loops stand at these places. */
+typedef void rl_chunk_fn(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count);
+
+struct rl_move_plan {
+    const rl_move_kernels *k;
+    const rl_nest *nest;
+    char *to;
+    const char *from;
+    uint32_t size;          /* bytes of an element; 0: smaller than a byte, or converted: all steps are elements then, else bytes */
+    uint32_t n;             /* the loops outside, outermost first */
+    rl_loop loop[RL_NEST_LOOPS];
+    rl_loop inner;          /* the grid's innermost loop; steps of 0: tiles, or lines of a mix */
+    int64_t bytes;          /* of one index of it, for the threads' pieces */
+    rl_chunk_fn *chunk;
+    int64_t row;            /* rows, fill: bytes */
+    uint32_t nx, ny;        /* the loops of X and Y, innermost first; rows, fill, runs: one each */
+    rl_loop x[RL_NEST_LOOPS], y[RL_NEST_LOOPS];
+    int64_t lx, ly, tx, ty; /* counts of X and Y; of them in a tile */
+    bool stream;            /* past the cache */
+    bool direct, ahead;     /* tiles: without the buffer; with prefetches */
+    rl_block_fn *block;     /* tiles */
+    uint32_t kx, ky;
+    rl_store store;
+    struct rl_mix_plan *mix; /* mixes */
+};
+
+typedef struct rl_mix_plan {
+    rl_mix m;
+    rl_mix_lines to, from;
+    int64_t row;   /* bytes of a row on the side whose lines lie apart */
+    bool gather;   /* that is the `from` side */
+    bool by_line;  /* an index of the grid is a line of long rows; else it is a row, and the n short ones follow each other there */
+} rl_mix_plan;
+
+/* The chunks (move_walk.c). */
+rl_chunk_fn rl_move_rows, rl_move_fill, rl_move_tiles, rl_move_mixes, rl_move_runs;
+/* Lines of elements of `size` bytes; gather: from n lines that lie apart to n that follow each other, else back. */
+void rl_mix_make(rl_mix *m, uint32_t n, uint32_t size, bool gather);
+
+#endif

@@ -1,0 +1,205 @@
+/* The move kernel against brute force, for every set of kernels that this processor has: move [STEP].  STEP (default 7) takes every
+ * 7th shape; 1 takes all.
+ *
+ * Brute force walks the nest's loops one element at a time; the whole buffers are compared, so what lies around the elements must stay
+ * as it is. Both buffers end where a page begins that cannot be touched: a byte too far is a crash. */
+#include "../../src/move.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "check.h"
+
+enum { MOST = 12 << 20, PAGE = 64 << 10 };
+static uint8_t *in, *out, want[MOST]; /* in, out: MOST bytes, then the page */
+static const uint32_t sizes[] = {2, 4, 8, 16, 32, 64, 128};
+static const rl_isa isas[] = {RL_ISA_PLAIN, RL_ISA_AVX2, RL_ISA_AVX512};
+static uint32_t seed = 1;
+
+static uint32_t next(uint32_t below) {
+    return (seed = seed * 1664525u + 1013904223u, seed >> 8) % below;
+}
+
+/* Pieces as a pool would have them, in another order. */
+static void in_pieces(void *pool, int64_t n, int64_t grain, rl_range_fn *fn, void *arg) {
+    (void)pool;
+    int64_t piece = RL_MIN(grain, (n + 4) / 5);
+    for (int64_t at = (n - 1) / piece * piece; at >= 0; at -= piece) fn(arg, at, RL_MIN(at + piece, n));
+}
+
+static void put(uint8_t *p, int64_t k, const uint8_t *q, int64_t j, uint32_t bits) {
+    if (bits >= 8) {
+        memcpy(p + k * bits / 8, q + j * bits / 8, bits / 8);
+        return;
+    }
+    uint32_t x = (uint32_t)q[j * bits / 8] >> (j * bits % 8) & ((1u << bits) - 1), at = (uint32_t)(k * bits % 8);
+    p[k * bits / 8] = (uint8_t)((p[k * bits / 8] & ~(((1u << bits) - 1) << at)) | x << at);
+}
+
+static void brute(const rl_nest *b, uint32_t i, int64_t to, int64_t from) {
+    if (i == b->n) {
+        put(want, to, b->from, from, b->bits);
+        return;
+    }
+    for (int64_t k = 0; k < b->loop[i].n; k++) brute(b, i + 1, to + k * b->loop[i].to, from + k * b->loop[i].from);
+}
+
+/* Bytes up to the last element. */
+static size_t reach(const rl_nest *b, bool to_side) {
+    int64_t last = to_side ? b->to_at : b->from_at;
+    for (uint32_t i = 0; i < b->n; i++) last += RL_MAX((b->loop[i].n - 1) * (to_side ? b->loop[i].to : b->loop[i].from), 0);
+    return (size_t)((last + 1) * b->bits + 7) / 8;
+}
+
+static void check_nest(rl_nest *b) {
+    size_t bytes = reach(b, true);
+    rl_threads t = {in_pieces, NULL};
+    uint8_t *to = out + MOST - bytes;
+    memset(want, 0x5a, bytes);
+    b->to = to;
+    b->from = in + MOST - reach(b, false);
+    brute(b, 0, b->to_at, b->from_at);
+    for (uint32_t i = 0; i < RL_LEN(isas); i++) {
+        if (rl_isa_here(isas[i]) != isas[i]) continue;
+        memset(to, 0x5a, bytes);
+        b->isa = isas[i];
+        rl_nest_move(b, next(2) ? &t : NULL);
+        bool same = memcmp(to, want, bytes) == 0;
+        if (!same) {
+            fprintf(stderr, "isa %d, %u bits at %lld from %lld:", (int)isas[i], b->bits, (long long)b->to_at, (long long)b->from_at);
+            for (uint32_t k = 0; k < b->n; k++)
+                fprintf(stderr, " %lld(%lld,%lld)", (long long)b->loop[k].n, (long long)b->loop[k].to, (long long)b->loop[k].from);
+            fprintf(stderr, "\n");
+        }
+        CHECK(same);
+    }
+}
+
+/* A dense array of these dims, permuted. */
+static void check_permuted(uint32_t rank, const int64_t *dim, const uint32_t *perm, uint32_t bits) {
+    rl_nest b = {.bits = bits, .n = rank};
+    int64_t stride[8], step = 1;
+    for (uint32_t i = rank; i-- > 0; step *= dim[i]) stride[i] = step;
+    step = 1;
+    for (uint32_t i = rank; i-- > 0; step *= dim[perm[i]]) b.loop[i] = (rl_loop){dim[perm[i]], step, stride[perm[i]]};
+    b.to_at = next(9), b.from_at = next(9);
+    check_nest(&b);
+}
+
+/* perm becomes the next one; false after the last. */
+static bool next_perm(uint32_t n, uint32_t *p) {
+    uint32_t i = n - 1, k = n - 1;
+    while (i > 0 && p[i - 1] > p[i]) i--;
+    if (i == 0) return false;
+    while (p[k] < p[i - 1]) k--;
+    uint32_t x = p[k];
+    p[k] = p[i - 1], p[i - 1] = x;
+    for (uint32_t a = i, c = n - 1; a < c; a++, c--) x = p[a], p[a] = p[c], p[c] = x;
+    return true;
+}
+
+/* Every step'th of all shapes with these dims, in all permutations. */
+static void check_shapes(uint32_t rank, const int64_t *dims, uint32_t ndim, uint32_t step) {
+    uint32_t all = 1, turn = 0;
+    for (uint32_t i = 0; i < rank; i++) all *= ndim;
+    for (uint32_t k = 0; k < all; k++) {
+        int64_t dim[8];
+        uint32_t perm[8] = {0, 1, 2, 3, 4, 5, 6, 7}, left = k;
+        for (uint32_t i = 0; i < rank; i++, left /= ndim) dim[i] = dims[left % ndim];
+        do {
+            for (uint32_t s = 0; s < RL_LEN(sizes); s++)
+                if (turn++ % step == 0) check_permuted(rank, dim, perm, sizes[s]);
+        } while (next_perm(rank, perm));
+    }
+}
+
+static uint32_t step = 7;
+
+TEST(pairs) {
+    int64_t dim[70];
+    for (int64_t i = 0; i < 70; i++) dim[i] = i + 1;
+    check_shapes(2, dim, 70, step);
+}
+
+TEST(shapes) {
+    check_shapes(3, (int64_t[]){1, 2, 3, 5, 8, 16, 17, 33}, 8, step);
+    check_shapes(4, (int64_t[]){1, 2, 3, 7, 16}, 5, 3 * step);
+    check_shapes(5, (int64_t[]){1, 2, 9}, 3, 5 * step);
+}
+
+/* What images, attention and windows are turned to and from. */
+TEST(real) {
+    static const struct { uint32_t rank; int64_t dim[6]; uint32_t perm[6]; } cases[] = {
+        {4, {2, 3, 30, 31}, {0, 2, 3, 1}}, {4, {2, 30, 31, 3}, {0, 3, 1, 2}}, {4, {1, 64, 14, 14}, {0, 2, 3, 1}},
+        {5, {2, 2, 16, 9, 9}, {0, 1, 3, 4, 2}}, {5, {2, 2, 9, 9, 16}, {0, 1, 4, 2, 3}}, {4, {2, 33, 4, 64}, {0, 2, 1, 3}},
+        {4, {2, 33, 4, 64}, {0, 2, 3, 1}}, {6, {2, 3, 7, 2, 7, 24}, {0, 1, 3, 2, 4, 5}}, {6, {2, 24, 3, 7, 2, 7}, {0, 2, 4, 3, 5, 1}},
+        {6, {1, 4, 2, 2, 14, 14}, {0, 1, 4, 2, 5, 3}}, {6, {1, 4, 14, 2, 14, 2}, {0, 1, 3, 5, 2, 4}}, {6, {1, 4, 3, 5, 70, 9}, {0, 1, 4, 2, 5, 3}}};
+    for (uint32_t i = 0; i < RL_LEN(cases); i++)
+        for (uint32_t s = 0; s < RL_LEN(sizes); s++) check_permuted(cases[i].rank, cases[i].dim, cases[i].perm, sizes[s]);
+}
+
+/* Large enough to be written past the cache, whole lines or not. */
+TEST(large) {
+    static const int64_t dims[][4] = {{1, 1, 1024, 1024}, {3, 512, 1, 683}, {2, 3, 613, 257}, {5, 16, 1, 12000}, {9, 64, 31, 50}};
+    static const uint32_t perms[][4] = {{0, 1, 3, 2}, {0, 2, 3, 1}, {0, 3, 1, 2}, {2, 1, 0, 3}, {0, 2, 1, 3}};
+    for (uint32_t i = 0; i < RL_LEN(dims) * RL_LEN(perms); i++) {
+        const int64_t *d = dims[i / RL_LEN(perms)];
+        int64_t dim[4];
+        memcpy(dim, d, sizeof dim);
+        uint32_t bits = sizes[2 + i % 5];
+        int64_t n = dim[0] * dim[1] * dim[2] * dim[3] * bits / 8;
+        dim[0] *= RL_MAX((MOST / 4 * 3) / n, 1);
+        while (dim[0] * dim[1] * dim[2] * dim[3] * bits / 8 > MOST - 1024) dim[3] = dim[3] / 2 + 1;
+        check_permuted(4, dim, perms[i % RL_LEN(perms)], bits);
+    }
+}
+
+/* Gaps, repeats, steps backwards. */
+TEST(loops) {
+    for (uint32_t k = 0; k < 40000 / step; k++) {
+        rl_nest b = {.bits = sizes[next(RL_LEN(sizes))], .n = next(6)};
+        int64_t to = 1, low = 0, tlow = 0;
+        for (uint32_t i = 0; i < b.n; i++) {
+            int64_t n = 1 + next(i < 2 ? 40 : 4), gap = next(3) ? 0 : next(4);
+            b.loop[i] = (rl_loop){n, next(5) ? to : -to, (int64_t)next(60) - 20};
+            if (next(3) == 0) b.loop[i].from = (int64_t[]){0, 1, 1, -1}[next(4)];
+            if (b.loop[i].to < 0) tlow += (n - 1) * to;
+            to = to * n + gap;
+            low += RL_MIN((n - 1) * b.loop[i].from, 0);
+        }
+        for (uint32_t i = b.n; i > 1; i--) { /* in any order */
+            uint32_t j = next(i);
+            rl_loop x = b.loop[j];
+            b.loop[j] = b.loop[i - 1], b.loop[i - 1] = x;
+        }
+        if ((to + 16) * b.bits / 8 > MOST) continue;
+        b.from_at = next(3) - low, b.to_at = next(3) + tlow;
+        check_nest(&b);
+    }
+}
+
+TEST(nothing) {
+    rl_nest b = {.bits = 32, .n = 2, .loop = {{3, 4, 1}, {0, 1, 3}}};
+    check_nest(&b);
+}
+
+static uint8_t *guarded(void) {
+    uint8_t *p = mmap(NULL, MOST + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p != MAP_FAILED && mprotect(p + MOST, PAGE, PROT_NONE) == 0 ? p : NULL;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) step = RL_MAX((uint32_t)strtoul(argv[1], NULL, 10), 1u);
+    in = guarded(), out = guarded();
+    if (!in || !out) return 1;
+    for (size_t i = 0; i < MOST; i++) in[i] = (uint8_t)next(256);
+    for (uint32_t i = 0; i < RL_LEN(isas); i++)
+        if (rl_isa_here(isas[i]) != isas[i]) printf("skipped: kernels %d, which this processor has not\n", (int)isas[i]);
+    RUN(pairs);
+    RUN(shapes);
+    RUN(real);
+    RUN(large);
+    RUN(loops);
+    RUN(nothing);
+    return check_done();
+}
