@@ -80,7 +80,7 @@ static const rl_tensor *keep_temp(rl_call *c, rl_tensor t) {
     return p;
 }
 
-enum { KNOWN = 1 << 16 /* bytes; larger ones than these are kept only where they are constants */ };
+enum { KNOWN = 1 << 16 /* bytes; what is larger is kept only where it is a constant */ };
 
 void *rl_call_keep(rl_call *c, const void *host, size_t nbyte, bool lasts) {
     void *p = c->rt->device->keep(c->rt, host, nbyte, lasts);
@@ -88,12 +88,17 @@ void *rl_call_keep(rl_call *c, const void *host, size_t nbyte, bool lasts) {
     return p;
 }
 
-/* Bytes of the model, or few: they go to the device once. */
-static rl_tensor kept_tensor(rl_call *c, const rl_tensor *t, bool lasts) {
-    size_t nbyte = rl_bytes_of(t->dtype, rl_numel(t));
-    void *p = rl_call_keep(c, rl_data(t), nbyte, lasts);
-    rl_tensor y = rl_tensor_borrow(c->rt, t->dtype, t->rank, t->dim, p, nbyte);
+static rl_tensor kept_bytes(rl_call *c, const rl_tensor *t, const void *host, size_t nbyte, bool lasts) {
+    rl_tensor y = rl_tensor_borrow(c->rt, t->dtype, t->rank, t->dim, rl_call_keep(c, host, nbyte, lasts), nbyte);
     y.mem->on = c->rt->device;
+    return y;
+}
+
+/* A constant's storage goes there once, as it is: a view of it stays one. */
+static rl_tensor kept_constant(rl_call *c, const rl_tensor *t) {
+    rl_tensor y = kept_bytes(c, t, t->mem->p, t->mem->nbyte, true);
+    memcpy(y.stride, t->stride, sizeof y.stride);
+    y.offset = t->offset;
     return y;
 }
 
@@ -109,13 +114,13 @@ const rl_tensor *rl_call_here(rl_call *c, uint32_t i) {
     const rl_tensor *t = rl_call_in(c, i);
     if (!t || t->kind != RL_TENSOR || t->mem->on == c->rt->device) return t;
     if (t->mem->came && t == &c->frame->slot[c->node->in[i].i]) return go_back(c, i);
+    size_t nbyte = rl_bytes_of(t->dtype, rl_numel(t));
+    if (nbyte && t >= c->frame->x->constant && t < c->frame->x->constant + c->g->nval) return keep_temp(c, kept_constant(c, t));
     const rl_backend *was = c->rt->on;
     c->rt->on = &rl_backend_cpu;
     rl_tensor dense = rl_contiguous(c->rt, t);
     c->rt->on = was;
-    bool keep = rl_has(c->node->in[i]) && &c->frame->x->constant[c->node->in[i].i] == t;
-    size_t nbyte = rl_bytes_of(t->dtype, rl_numel(t));
-    rl_tensor y = nbyte && (keep || nbyte <= KNOWN) ? kept_tensor(c, &dense, keep) : rl_tensor_on(c->rt, &dense, c->rt->device);
+    rl_tensor y = nbyte && nbyte <= KNOWN ? kept_bytes(c, &dense, rl_data(&dense), nbyte, false) : rl_tensor_on(c->rt, &dense, c->rt->device);
     rl_tensor_drop(&dense);
     return keep_temp(c, y);
 }

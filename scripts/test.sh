@@ -100,6 +100,7 @@ py backend-run-fast test_backend_run.py --at-least 2004 --kernels fast
 if [ -x build/cuda/relayout_emulated ]; then
     py gpu-emulated test_backend_run.py --relayout build/cuda/relayout_emulated --device cuda _conv_ pool softmax reduce gather scatter matmul \
         gemm pad resize layer_norm batchnorm where clip cast transpose slice concat
+    py gpu-emulated-zoo test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda mobilenet efficientnet superres ssd
 else
     say "skipped: no C++ compiler for the emulated device"
 fi
