@@ -12,6 +12,8 @@ typedef struct {
     uint32_t threads, runs;   /* 0: 1; bench: see there */
     void (*progress)(uint32_t done, uint32_t all); /* bench: after each run, once a second has passed; NULL: nobody is told */
     bool reference;           /* run, bench: reference kernels only */
+    const char *device;       /* "cuda"; NULL: the CPU */
+    const rl_backend *(*find)(const char *name); /* the devices of the program; NULL: none */
     uint64_t seed;
     double rtol, atol;        /* verify */
     bool corners;             /* verify: two runs more, with the numbers at the edges of the float types (values.h) among the others */
@@ -26,6 +28,8 @@ rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out);
 rl_status rl_verify_models(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out);
 /* The same; *at: which model was at work, to know whose failure it is. */
 rl_status rl_verify_models_at(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out, rl_verify_at *at);
+/* For o's device; fast: with fast kernels where that is the CPU. RL_ELIMIT where the program has none of the name. Freed with rl_rt_free. */
+rl_status rl_run_rt(rl_ctx *ctx, const rl_runopt *o, bool fast, rl_rt **out);
 /* in: one for each input of g, from the files that o names, its default (RL_ABSENT), or seeded random values. */
 rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t seed, rl_tensor *in);
 

@@ -87,7 +87,7 @@ static void storage_drop(rl_storage *s) {
         for (size_t i = 0; i < s->nbyte / sizeof(rl_tensor); i++) rl_tensor_drop((rl_tensor *)s->p + i);
     if (s->base) leave_base(s);
     else if (!s->borrowed && s->p) {
-        rt->on->free(rt, s->p, s->nbyte);
+        s->on->free(rt, s->p, s->nbyte);
         rt->live -= s->nbyte;
     }
     rl_host_free(&rt->ctx->host, s, sizeof *s);
@@ -143,6 +143,7 @@ rl_tensor rl_tensor_borrow(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *
     rl_tensor x = describe(t, rank, dim);
     x.mem = storage_of(rt, (void *)(uintptr_t)(p ? p : ""), nbyte); /* read only, by convention: no kernel writes its inputs */
     x.mem->borrowed = true;
+    x.mem->on = &rl_backend_cpu;
     return x;
 }
 
