@@ -216,7 +216,7 @@ rl_status rl_fast_unary(rl_call *c) {
 typedef struct {
     uint32_t rank;
     int64_t dim[RL_RANK], stride[3][RL_RANK];
-    const bool *cond;
+    const uint8_t *cond; /* a file may have other bytes than 0 and 1 */
     const float *x[2];
     float *y;
 } choice;
@@ -229,7 +229,7 @@ static void choose_rows(void *arg, int64_t from, int64_t to) {
         int64_t at[3] = {0}, left = r;
         for (uint32_t d = last; d-- > 0; left /= w->dim[d])
             for (uint32_t i = 0; i < 3; i++) at[i] += left % w->dim[d] * w->stride[i][d];
-        const bool *c = w->cond + at[0];
+        const uint8_t *c = w->cond + at[0];
         const float *x = w->x[0] + at[1], *z = w->x[1] + at[2];
         float *y = w->y + r * n;
         for (int64_t i = 0; i < n; i++) {
@@ -245,7 +245,7 @@ rl_status rl_fast_where(rl_call *c) {
     rl_tensor view;
     RL_TRY(rl_call_need(c, 3));
     const rl_tensor *t[3] = {rl_call_in(c, 0), rl_call_in(c, 1), rl_call_in(c, 2)};
-    if (!is_f32(t[1]) || !is_f32(t[2])) return rl_ref_where(c);
+    if (t[0]->dtype != RL_BOOL || !is_f32(t[1]) || !is_f32(t[2])) return rl_ref_where(c);
     for (uint32_t i = 0; i < 3; i++) RL_TRY(rl_call_broadcast(c, &w.rank, dim, t[i]));
     RL_TRY(rl_call_dims(c, w.rank, dim));
     if (w.rank == 0) return rl_ref_where(c);

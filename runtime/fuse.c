@@ -30,8 +30,15 @@ static const rl_kernel chain_kernel = {"", "", 0, RL_NEWEST, RL_STRIDED, RL_T(RL
 
 /* ---- what is known ---- */
 
+/* NULL: none, or the node leaves out an input that the op must have, or its output. */
 static rl_kernel_fn *fn_of(const rl_step *s) {
-    return s->kernel.n ? s->kernel.p[0]->fn : NULL;
+    rl_kernel_fn *fn = s->kernel.n ? s->kernel.p[0]->fn : NULL;
+    const rl_nodeinfo *n = s->info;
+    uint32_t need = fn == rl_ref_batch_normalization ? 5 : fn == rl_fast_unary ? 1 : 2;
+    if (!n || n->nin < need || !n->nout || !rl_has(n->out[0])) return NULL;
+    for (uint32_t i = 0; i < need; i++)
+        if (!rl_has(n->in[i])) return NULL;
+    return fn;
 }
 
 /* The constant, an f32 tensor; else NULL. */
@@ -413,7 +420,7 @@ static bool start(fuser *a, uint32_t i) {
     a->count = 0;
     a->pad = RL_NONODE;
     a->last = i;
-    if (!s->info || a->step_of[s->node.i] != i || s->fused || !s->info->nin || !rl_has(s->info->in[0])) return false;
+    if (!s->info || a->step_of[s->node.i] != i || s->fused || !fn) return false;
     a->kind = fn == rl_fast_conv || fn == rl_fast_conv_transpose ? CONV : fn == rl_fast_matmul || fn == rl_fast_gemm ? PRODUCT : ROWS;
     if (rl_val(a->x->g, s->info->in[0])->dtype != RL_F32 || s->info->nout != 1) return false;
     if (a->kind == ROWS) return start_rows(a, i);
