@@ -26,6 +26,9 @@ rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out);
 rl_status rl_verify_models(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out);
 /* The same; *at: which model was at work, to know whose failure it is. */
 rl_status rl_verify_models_at(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out, rl_verify_at *at);
+/* fn with a runtime as o wants it (fast: with fast kernels unless o says no), which goes when it is done. RL_ENOMEM, too, where memory ran out. */
+typedef rl_status rl_with_rt_fn(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *arg);
+rl_status rl_with_rt(rl_graph *g, const rl_runopt *o, bool fast, rl_with_rt_fn *fn, void *arg);
 /* in: one for each input of g, from the files that o names, its default (RL_ABSENT), or seeded random values. */
 rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t seed, rl_tensor *in);
 
