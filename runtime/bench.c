@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../src/ops.h"
+#include "device.h"
 #include "element.h"
 #include "exec.h"
 
@@ -72,6 +73,7 @@ static void add_step(rl_bench *b, rl_hash *place, const rl_exec *x, uint32_t i, 
     op->ms += 1000 * c->seconds / runs;
     op->bytes += c->bytes / runs;
     op->copied += c->copied / runs;
+    op->nfell += x->step[i].place == RL_RAN_FALLBACK;
 }
 
 static int by_ms(const void *arg, int64_t a, int64_t b) {
@@ -114,6 +116,8 @@ static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *ar
     for (uint32_t i = 0; i < runs; i++) RL_TRY(run_once(x, in, out, &seconds));
     gather_ops(b, x, runs);
     b->fast = rt->fast != NULL;
+    if (rt->device) b->device = rl_copy(&g->mem, rt->device->describe(rt), strlen(rt->device->describe(rt)) + 1);
+    b->replayed = rl_device_replays(x), b->put = rt->put, b->got = rt->got;
     b->threads = rt->pool ? rl_pool_size(rt->pool) : 1;
     b->peak = rt->peak - rt->constants, b->arena = rt->arena, b->least = rt->least;
     return RL_OK;

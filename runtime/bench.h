@@ -12,6 +12,7 @@ typedef struct {
     double ms;             /* of one run, mean */
     uint64_t bytes, copied; /* of one run: inputs and outputs of nodes that make new values; what strided copies wrote */
     bool moves;            /* the op only moves data (src/ops.h) */
+    uint32_t nfell;        /* of the nodes: on the CPU for want of a kernel of the device, with copies */
 } rl_bench_op;
 
 typedef struct {
@@ -19,6 +20,9 @@ typedef struct {
     bool fast;             /* with oneDNN */
     double median_ms, min_ms, mean_ms, movement; /* movement: share of the nodes' time in ops that only move data */
     uint64_t bytes, copied;
+    const char *device;    /* NULL: the CPU */
+    bool replayed;         /* the device did each run after the second as one recorded graph */
+    uint64_t put, got;     /* bytes to the device and from it, in a run that times each node */
     size_t peak, arena, least; /* of values: see rl_rt */
     rl_bench_op *op;           /* the slowest first */
     uint32_t nop;

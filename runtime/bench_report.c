@@ -14,6 +14,12 @@ void rl_bench_json(const rl_bench *b, const char *model, rl_text *t) {
     rl_put(t, "{\n  \"schema\": \"relayout.bench/1\",\n  \"model\": ");
     rl_report_string(t, model);
     rl_put(t, ",\n  \"threads\": %u,\n  \"runs\": %u,\n  \"kernels\": \"%s\",\n", b->threads, b->runs, b->fast ? "fast" : "reference");
+    if (b->device) {
+        rl_put(t, "  \"device\": ");
+        rl_report_string(t, b->device);
+        rl_put(t, ",\n  \"replayed\": %s,\n  \"put_bytes\": %" PRIu64 ",\n  \"got_bytes\": %" PRIu64 ",\n", b->replayed ? "true" : "false", b->put,
+               b->got);
+    }
     rl_put(t, "  \"median_ms\": %.6g,\n  \"min_ms\": %.6g,\n  \"mean_ms\": %.6g,\n", b->median_ms, b->min_ms, b->mean_ms);
     rl_put(t, "  \"bytes\": %" PRIu64 ",\n  \"copied_bytes\": %" PRIu64 ",\n  \"movement_share\": %.4f,\n", b->bytes,
            b->copied, b->movement);
@@ -24,14 +30,20 @@ void rl_bench_json(const rl_bench *b, const char *model, rl_text *t) {
         rl_report_string(t, op->op);
         rl_put(t, ", \"kernel\": ");
         rl_report_string(t, op->kernel);
-        rl_put(t, ", \"nodes\": %u, \"ms\": %.6g, \"share\": %.4f, \"bytes\": %" PRIu64 ", \"copied_bytes\": %" PRIu64 ", \"moves_data\": %s}",
+        rl_put(t, ", \"nodes\": %u, \"ms\": %.6g, \"share\": %.4f, \"bytes\": %" PRIu64 ", \"copied_bytes\": %" PRIu64 ", \"moves_data\": %s",
                op->nnode, op->ms, share(b, op->ms), op->bytes, op->copied, op->moves ? "true" : "false");
+        rl_put(t, b->device ? ", \"on_cpu\": %u}" : "}", op->nfell);
     }
     rl_put(t, "%s]\n}\n", b->nop ? "\n  " : "");
 }
 
 void rl_bench_table(const rl_bench *b, rl_text *t) {
     rl_put(t, "median %.3f ms, least %.3f ms, mean %.3f ms of %u runs, threads: %u\n", b->median_ms, b->min_ms, b->mean_ms, b->runs, b->threads);
+    if (b->device)
+        rl_put(t, "on %s%s; %.2f MB to it and %.2f MB from it in a run\n", b->device, b->replayed ? ", as one recorded graph" : "",
+               (double)b->put * 1e-6, (double)b->got * 1e-6);
+    for (uint32_t i = 0; i < b->nop; i++)
+        if (b->op[i].nfell) rl_put(t, "on the CPU, with copies: %s, %u of %u\n", b->op[i].op, b->op[i].nfell, b->op[i].nnode);
     rl_put(t, "peak memory of values: %zu bytes, of which planned: %zu; at least: %zu\n", b->peak, b->arena, b->least);
     rl_put(t, "%.1f %% of the nodes' time in ops that only move data; %.2f MB copied, %.2f MB read and written\n\n", 100 * b->movement,
            (double)b->copied * 1e-6, (double)b->bytes * 1e-6);

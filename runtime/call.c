@@ -4,6 +4,7 @@
 
 #include "../src/onnx.h"
 #include "../src/wire.h"
+#include "device.h"
 #include "exec.h"
 #include "fast.h"
 #include "kernels.h"
@@ -41,6 +42,7 @@ static const rl_tensor *no_number(rl_call *c, uint32_t i, rl_dtype t) {
 
 const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
+    if (x && x->mem && c->rt->device && x->mem->on == c->rt->device) return rl_device_number(c, i, t);
     if (!x || (x->kind == RL_TENSOR && x->dtype == t)) return rl_call_dense(c, i);
     if (x->kind != RL_TENSOR || !is_number(x->dtype) || !is_number(t)) return no_number(c, i, t);
     rl_tensor *y = rl_call_temp(c, t, x->rank, x->dim);
@@ -75,7 +77,7 @@ static bool lies_so(const rl_tensor *x, uint32_t rank, const int64_t *dim, const
 /* Where the caller wants output i, if it lies so there; else NULL. */
 static const rl_tensor *wanted_place(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
     const rl_tensor *all = c->frame->up ? NULL : c->frame->x->place;
-    if (!all || !rl_call_wants(c, i)) return NULL;
+    if (!all || c->rt->device || !rl_call_wants(c, i)) return NULL; /* it is the host's */
     const rl_tensor *at = &all[c->node->out[i].i];
     return at->dtype == t && lies_so(at, rank, dim, perm) ? at : NULL;
 }
@@ -89,6 +91,7 @@ static rl_tensor new_output(const rl_call *c, uint32_t i, rl_dtype t, uint32_t r
     if (perm) dim = turned;
     const rl_plan *p = c->frame->up ? NULL : c->frame->x->plan;
     uint32_t b = p && p->arena && rl_call_wants(c, i) ? p->block_of[c->node->out[i].i] : RL_NONE;
+    if (b != RL_NONE && p->arena->on != c->rt->on) b = RL_NONE;
     rl_tensor y = b == RL_NONE ? rl_tensor_new(c->rt, t, rank, dim) : rl_tensor_new_in(c->rt, p->arena, p->block[b].at, t, rank, dim);
     return perm ? rl_view_transpose(&y, back) : y;
 }
@@ -115,7 +118,7 @@ static bool ends_here(const rl_call *c, uint32_t i) {
 
 bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
-    return x && x->kind == RL_TENSOR && x->mem->ref == 1 && !x->mem->borrowed && ends_here(c, i) &&
+    return x && x->kind == RL_TENSOR && x->mem->on == c->rt->on && x->mem->ref == 1 && !x->mem->borrowed && ends_here(c, i) &&
            rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device.h"
 #include "exec.h"
 #include "fast.h"
 #include "plan.h"
@@ -12,7 +13,8 @@ rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread) {
     rl_rt *rt = rl_host_alloc(&ctx->host, sizeof *rt);
     if (!rt) rl_no_memory(ctx);
     rt->ctx = ctx;
-    rt->on = on;
+    rt->on = &rl_backend_cpu;
+    rt->device = on == &rl_backend_cpu ? NULL : on;
     rt->random = 1;
     if (nthread > 1) rt->pool = rl_pool_new(nthread);
     return rt;
@@ -24,9 +26,10 @@ void rl_rt_free(rl_rt *rt) {
     rl_pool_free(rt->pool);
     for (rl_storage *s = rt->all, *next; s; s = next) {
         next = s->next;
-        if (!s->borrowed && !s->base && s->p) rt->on->free(rt, s->p, s->nbyte);
+        if (!s->borrowed && !s->base && s->p) s->on->free(rt, s->p, s->nbyte);
         rl_host_free(&rt->ctx->host, s, sizeof *s);
     }
+    if (rt->state) rt->device->close(rt);
     rl_host_free(&rt->ctx->host, rt, sizeof *rt);
 }
 
@@ -49,17 +52,22 @@ static const rl_tensor *value_at(const rl_frame *f, uint32_t v) {
 
 static rl_status tell_watcher(const rl_frame *f, rl_value v) {
     rl_rt *rt = f->x->rt;
-    return rt->watch ? rt->watch(rt->user, f->x->g, v, value_at(f, v.i)) : RL_OK;
+    if (!rt->watch) return RL_OK;
+    rl_tensor t = rl_tensor_on(rt, value_at(f, v.i), &rl_backend_cpu);
+    rl_status s = rt->watch(rt->user, f->x->g, v, &t);
+    rl_tensor_drop(&t);
+    return s == RL_OK ? rt->failed : s;
 }
 
 /* ---- one node ---- */
 
 /* The first input that is there decides on the kernel. */
-static const rl_kernel *choose_kernel(const rl_step *s, const rl_call *c) {
+static const rl_kernel *choose_kernel(const rl_step *s, const rl_call *c, uint32_t *at) {
     const rl_tensor *t = NULL;
     for (uint32_t i = 0; i < c->nin && !t; i++) t = rl_call_in(c, i);
-    for (uint32_t i = 0; i < s->kernel.n; i++) {
-        const rl_kernel *k = s->kernel.p[i];
+    for (; *at < s->kernel.n; (*at)++) {
+        const rl_kernel *k = s->kernel.p[*at];
+        if (rl_device_has(c->rt, k) && (s->left || !rl_device_wants(c))) continue;
         if (t && k->form != (t->layout ? RL_BLOCKED : RL_STRIDED)) continue;
         if (k->types == 0 || (t && t->kind == RL_TENSOR && k->types & RL_T(t->dtype))) return k;
     }
@@ -67,7 +75,14 @@ static const rl_kernel *choose_kernel(const rl_step *s, const rl_call *c) {
 }
 
 static rl_status run_kernel(rl_step *s, rl_call *c) {
-    const rl_kernel *k = choose_kernel(s, c);
+    uint32_t at = 0;
+    const rl_kernel *k = choose_kernel(s, c, &at);
+    while (k && rl_device_has(c->rt, k)) {
+        RL_TRY(rl_device_kernel(s, c, k));
+        if (!c->declined) return RL_OK;
+        at++;
+        k = choose_kernel(s, c, &at);
+    }
     if (!k) {
         const rl_tensor *t = c->nin ? rl_call_in(c, 0) : NULL;
         return rl_call_fail(c, RL_ELIMIT, "no kernel for input type %s",
@@ -75,7 +90,7 @@ static rl_status run_kernel(rl_step *s, rl_call *c) {
     }
     c->arg = k->arg;
     s->ran = "reference";
-    rl_status status = k->fn(c);
+    rl_status status = c->rt->device ? rl_device_host_kernel(s, c, k) : k->fn(c);
     return c->wrong ? rl_call_fail(c, RL_EMODEL, "input %u is no tensor of numbers", c->wrong - 1) : status;
 }
 
@@ -97,6 +112,7 @@ static rl_status run_measured(rl_step *s, rl_call *c, rl_cost *cost) {
     uint64_t moved = c->rt->moved;
     double start = rl_seconds();
     RL_TRY(run_kernel(s, c));
+    RL_TRY(rl_device_wait(c));
     cost->seconds += rl_seconds() - start;
     moved = c->rt->moved - moved;
     cost->copied += moved;
@@ -182,6 +198,7 @@ rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uin
 }
 
 rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
+    if (x->rt->device) return rl_device_run(x, in, out);
     rl_fast_begin(x->rt);
     rl_plan_make(x, in);
     x->rt->random = 1;

@@ -6,6 +6,9 @@
 #define RL_EXEC_H
 #include "rt.h"
 
+/* With a device: on it; a view, or a move by what moves there; on the host, with all that it read; on the host for want of a kernel */
+typedef enum { RL_RAN_NOT, RL_RAN_DEVICE, RL_RAN_VIEW, RL_RAN_HOST, RL_RAN_FALLBACK } rl_place_of_step;
+
 typedef struct rl_step {
     rl_node node;              /* the last of those that it runs */
     const rl_nodeinfo *info;   /* that node, or the first one with the inputs of all and the outputs of the last (fuse.h) */
@@ -16,6 +19,9 @@ typedef struct rl_step {
     rl_exec **body;            /* one per attribute; NULL where it is no graph */
     struct { uint32_t *p; uint32_t n, cap; } last; /* values that go after it */
     struct { rl_tensor **p; uint32_t n, cap; } temp; /* what the kernel at work made for itself */
+    rl_place_of_step place;    /* where it ran last; with a device only */
+    const char *note;          /* what of the device or its libraries failed here first, in the graph's memory; NULL: nothing */
+    bool left;                 /* the device's kernel failed: the CPU's runs from then on */
 } rl_step;
 
 /* What a step cost in all runs since: bytes of its inputs and outputs unless it only made views; bytes that strided copies wrote. */
@@ -29,6 +35,7 @@ struct rl_exec {
     uint32_t nstep;
     rl_tensor *constant; /* [value] RL_ABSENT where it is none */
     struct rl_plan *plan; /* of the last run; NULL for bodies */
+    struct rl_replay *replay; /* with a device: NULL until the graph has run */
     rl_cost *cost;       /* [step] NULL: not measured */
     rl_tensor *place;    /* [value] where it is to be if it is made in that order, RL_ABSENT: anywhere; NULL: all anywhere */
     uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */

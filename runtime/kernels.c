@@ -67,7 +67,9 @@ static rl_status cpu_sync(rl_rt *rt) {
     return RL_OK;
 }
 
-const rl_backend rl_backend_cpu = {"cpu", table, RL_LEN(table), cpu_alloc, cpu_free, cpu_copy, cpu_copy, cpu_sync};
+const rl_backend rl_backend_cpu = {.name = "cpu", .kernel = table, .nkernel = RL_LEN(table), .alloc = cpu_alloc, .free = cpu_free,
+                                   .put = cpu_copy, .get = cpu_copy, .sync = cpu_sync};
+
 /* Blocks of sizes that come again in the next run are kept for it: what the system gives anew, it clears page by page. */
 static void *fast_alloc(rl_rt *rt, size_t nbyte) {
     void *p = rt->fast ? rl_fast_spare(rt->fast, nbyte) : NULL;
@@ -78,4 +80,5 @@ static void fast_free(rl_rt *rt, void *p, size_t nbyte) {
     if (!rt->fast || rt->ctx->host.allocate || (rt->ctx->limit && rt->live > rt->ctx->limit / 2) || !rl_fast_keep(rt->fast, p, nbyte)) cpu_free(rt, p, nbyte);
 }
 
-const rl_backend rl_backend_fast = {"cpu", fast_table, RL_LEN(fast_table), fast_alloc, fast_free, cpu_copy, cpu_copy, cpu_sync};
+const rl_backend rl_backend_fast = {.name = "cpu", .kernel = fast_table, .nkernel = RL_LEN(fast_table), .alloc = fast_alloc, .free = fast_free,
+                                    .put = cpu_copy, .get = cpu_copy, .sync = cpu_sync};

@@ -1,7 +1,8 @@
 /* Moves of tensors: nests for the move kernel (src/move.h) with the run's threads. */
-#include "rt.h"
+#include "device.h"
 
 void rl_tensor_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
+    if (rt->device && rl_numel(dst) && rl_device_moves(rt, dst, src)) return;
     rl_nest b = {.to = dst->mem->p, .from = src->mem->p, .to_at = dst->offset, .from_at = src->offset, .bits = rl_elem_bits(dst->dtype),
                 .n = dst->rank};
     rl_threads threads = rl_pool_threads(rt->pool);
@@ -11,7 +12,8 @@ void rl_tensor_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
 }
 
 void rl_fill(rl_rt *rt, const rl_tensor *dst, const void *value) {
-    rl_storage s = {.rt = rt, .on = rt->on, .p = (void *)(uintptr_t)value, .ref = 1, .borrowed = true};
+    if (rl_device_fills(rt, dst, value)) return;
+    rl_storage s = {.rt = rt, .on = &rl_backend_cpu, .p = (void *)(uintptr_t)value, .ref = 1, .borrowed = true};
     rl_tensor one = {.kind = RL_TENSOR, .dtype = dst->dtype, .mem = &s}, all;
     uint64_t moved = rt->moved;
     if (rl_view_expand(&one, dst->rank, dst->dim, &all)) rl_tensor_move(rt, dst, &all);

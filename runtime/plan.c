@@ -45,7 +45,7 @@ static bool describe(const planner *a, rl_value value, rl_tensor *t) {
     for (uint32_t i = v->rank; i-- > 0;) {
         if (!rl_dim_eval(a->x->g->ctx, v->dim[i], &a->symbol, &t->dim[i]) || t->dim[i] > INT64_MAX / 256 / RL_MAX(step, 1)) return false;
         t->stride[i] = step;
-        step *= t->dim[i];
+        step *= RL_MAX(t->dim[i], 1);
     }
     return true;
 }
@@ -193,6 +193,7 @@ static rl_plan *fresh_plan(rl_exec *x) {
     }
     rl_tensor old = {.mem = p->arena};
     p->arena = NULL;
+    p->version++;
     rl_tensor_drop(&old);
     rl_arena_free(&p->mem);
     return p;
@@ -216,5 +217,8 @@ void rl_plan_make(rl_exec *x, const rl_tensor *in) {
     int64_t nbyte = (int64_t)rl_plan_place(&p->mem, p->block, p->nblock);
     x->rt->arena = (size_t)nbyte;
     x->rt->least = rl_plan_least(&p->mem, p->block, p->nblock, x->nstep);
+    const rl_backend *was = x->rt->on;
+    if (x->rt->device) x->rt->on = x->rt->device;
     if (nbyte) p->arena = rl_tensor_new(x->rt, RL_U8, 1, &nbyte).mem;
+    x->rt->on = was;
 }

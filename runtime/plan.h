@@ -26,6 +26,7 @@ typedef struct rl_plan {
     uint32_t *block_of; /* [value] RL_NONE: not planned */
     rl_block *block;
     uint32_t nblock, nsize;
+    uint32_t version;   /* counts the plans made */
     int64_t *size;      /* the dims of the inputs that it is for */
 } rl_plan;
 

@@ -115,10 +115,15 @@ static bool any_takes(const rl_step *s, rl_dtype t) {
     return false;
 }
 
-static void find_kernels(const rl_exec *x, const rl_nodeinfo *n, rl_step *s) {
-    const rl_backend *b = x->rt->on;
+static void add_kernels(const rl_exec *x, const rl_backend *b, const rl_nodeinfo *n, rl_step *s) {
     for (uint32_t i = 0; i < b->nkernel; i++)
         if (in_versions(&b->kernel[i], n)) rl_push(&x->g->mem, s->kernel, &b->kernel[i]);
+}
+
+/* The device's first, then the CPU's. Bodies run on the host: their Loops read conditions there. */
+static void find_kernels(const rl_exec *x, const rl_nodeinfo *n, rl_step *s) {
+    if (x->rt->device && !x->parent) add_kernels(x, x->rt->device, n, s);
+    add_kernels(x, x->rt->on, n, s);
 }
 
 static rl_status check_kernels(const rl_exec *x, const rl_nodeinfo *n, const rl_step *s) {
@@ -180,11 +185,12 @@ static rl_status find_outer(rl_exec *x) {
     return RL_OK;
 }
 
-/* Not where the reference kernels are wanted, and not of a run that shows every value. */
+/* Not where the reference kernels are wanted, and not of a run that shows every value. With a device, what can be known before goes
+ * there once; its kernels know of no joined nodes. */
 static rl_status improve(rl_exec *x) {
-    if (!x->rt->fast || x->rt->watch || x->parent) return RL_OK;
+    if ((!x->rt->fast && !x->rt->device) || x->rt->watch || x->parent) return RL_OK;
     RL_TRY(rl_exec_fold(x));
-    rl_fuse(x);
+    if (x->rt->fast) rl_fuse(x);
     return RL_OK;
 }
 
@@ -207,6 +213,7 @@ static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out)
 rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     *out = NULL;
     RL_TRY(rl_shape_infer(g));
+    if (rt->device && !rt->state) RL_TRY(rt->device->open(rt));
     size_t live = rt->live;
     RL_TRY(prepare(rt, g, NULL, out));
     rt->constants += rt->live - live;

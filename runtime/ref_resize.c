@@ -84,9 +84,6 @@ static rl_status run_passes(rl_call *c, const rl_resize *r, const rl_resize_axis
 
 /* ---- sizes ---- */
 
-/* For each axis: the output's size, the scale, the region. */
-typedef struct { int64_t out[RL_RANK]; float scale[RL_RANK], from[RL_RANK], to[RL_RANK]; } sizes;
-
 /* The axis that element i of a list is for. */
 static rl_status axis_of(rl_call *c, uint32_t i, uint32_t rank, uint32_t *a) {
     const int64_t *axes;
@@ -95,7 +92,7 @@ static rl_status axis_of(rl_call *c, uint32_t i, uint32_t rank, uint32_t *a) {
     return rl_call_axis(c, axes && i < n ? axes[i] : i, rank, a);
 }
 
-static rl_status by_scales(rl_call *c, const rl_tensor *x, const float *scale, uint32_t n, sizes *s) {
+static rl_status by_scales(rl_call *c, const rl_tensor *x, const float *scale, uint32_t n, rl_resize_sizes *s) {
     for (uint32_t i = 0, a; i < n; i++) {
         RL_TRY(axis_of(c, i, x->rank, &a));
         float out = floorf((float)x->dim[a] * scale[i]);
@@ -106,7 +103,7 @@ static rl_status by_scales(rl_call *c, const rl_tensor *x, const float *scale, u
     return RL_OK;
 }
 
-static rl_status by_sizes(rl_call *c, const rl_tensor *x, const int64_t *size, uint32_t n, sizes *s) {
+static rl_status by_sizes(rl_call *c, const rl_tensor *x, const int64_t *size, uint32_t n, rl_resize_sizes *s) {
     bool least = rl_attr_is(c->node, "keep_aspect_ratio_policy", "not_larger"), most = rl_attr_is(c->node, "keep_aspect_ratio_policy", "not_smaller");
     double best = 0;
     if (!least && !most && rl_attr_find(c->node, "keep_aspect_ratio_policy") && !rl_attr_is(c->node, "keep_aspect_ratio_policy", "stretch"))
@@ -130,7 +127,7 @@ static rl_status by_sizes(rl_call *c, const rl_tensor *x, const int64_t *size, u
 }
 
 /* crop_and_resize's region: starts of all axes, then ends. */
-static rl_status read_region(rl_call *c, const rl_tensor *x, uint32_t n, sizes *s) {
+static rl_status read_region(rl_call *c, const rl_tensor *x, uint32_t n, rl_resize_sizes *s) {
     const rl_tensor *roi = rl_call_as(c, 1, RL_F32);
     if (!roi || rl_numel(roi) != 2 * (int64_t)n) return rl_call_fail(c, RL_EMODEL, "roi does not have %u elements", 2 * n);
     for (uint32_t i = 0, a; i < n; i++) {
@@ -142,7 +139,7 @@ static rl_status read_region(rl_call *c, const rl_tensor *x, uint32_t n, sizes *
 }
 
 /* Upsample's scales: attributes of its first two versions. */
-static rl_status attr_scales(rl_call *c, const rl_tensor *x, sizes *s) {
+static rl_status attr_scales(rl_call *c, const rl_tensor *x, rl_resize_sizes *s) {
     const rl_attr *a = rl_attr_find(c->node, "scales");
     float scale[4] = {1, 1, rl_attr_float(c->node, "height_scale", 1), rl_attr_float(c->node, "width_scale", 1)};
     if (a && a->kind == RL_ATTR_FLOATS && a->n == x->rank) return by_scales(c, x, a->floats, a->n, s);
@@ -150,7 +147,7 @@ static rl_status attr_scales(rl_call *c, const rl_tensor *x, sizes *s) {
     return by_scales(c, x, scale, 4, s);
 }
 
-static rl_status read_sizes(rl_call *c, const rl_resize *r, const rl_tensor *x, sizes *s) {
+rl_status rl_resize_sizes_of(rl_call *c, const rl_resize *r, const rl_tensor *x, rl_resize_sizes *s) {
     const int64_t *axes, *size;
     uint32_t n, nsize;
     for (uint32_t i = 0; i < x->rank; i++) s->out[i] = x->dim[i], s->scale[i] = s->to[i] = 1, s->from[i] = 0;
@@ -185,7 +182,7 @@ static rl_status resize_in_order(rl_call *c, const rl_resize *r, const rl_resize
 
 rl_status rl_ref_resize(rl_call *c) {
     rl_resize r;
-    sizes s;
+    rl_resize_sizes s;
     rl_resize_axis axis[RL_RANK];
     int64_t perm[RL_RANK];
     RL_TRY(rl_call_need(c, 1));
@@ -197,7 +194,7 @@ rl_status rl_ref_resize(rl_call *c) {
     if (!blends && r.antialias) return rl_call_fail(c, RL_EMODEL, "antialias of mode nearest");
     rl_dtype t = !blends ? type : rl_is_float(type) ? rl_wide_float(type) : RL_F64;
     const rl_tensor *given = rl_call_in(c, 0);
-    RL_TRY(read_sizes(c, &r, given, &s));
+    RL_TRY(rl_resize_sizes_of(c, &r, given, &s));
     RL_TRY(rl_call_dims(c, given->rank, s.out));
     for (uint32_t i = 0; i < given->rank; i++) RL_TRY(rl_resize_plan(c, &r, given->dim[i], s.out[i], s.scale[i], s.from[i], s.to[i], &axis[i]));
     if (type == t && rl_memory_order(rl_call_in(c, 0), perm) && c->rt->fast) return resize_in_order(c, &r, axis, s.out, perm);

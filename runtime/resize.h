@@ -22,6 +22,10 @@ typedef struct {
 } rl_resize;
 rl_status rl_resize_read(const rl_call *c, rl_resize *r);
 
+/* For each axis: the output's size, the scale, the region. x: for its dims. */
+typedef struct { int64_t out[RL_RANK]; float scale[RL_RANK], from[RL_RANK], to[RL_RANK]; } rl_resize_sizes;
+rl_status rl_resize_sizes_of(rl_call *c, const rl_resize *r, const rl_tensor *x, rl_resize_sizes *s);
+
 typedef struct {
     int64_t in, out, ntap;
     int64_t *index;  /* [out][ntap], within the input */

@@ -49,6 +49,7 @@ typedef struct rl_storage {
     void *p;
     size_t nbyte;
     uint32_t ref;
+    bool came;                      /* made on the host for want of a device's kernel: what reads it is the device's (device.h) */
     bool borrowed;                  /* p is not freed: weights in the mapped file, caller's data */
     bool items;                     /* a sequence: p holds nbyte / sizeof(rl_tensor) tensors */
     struct rl_storage *base;        /* the storage that p lies in, of which it has a reference; NULL: p is its own */
@@ -74,6 +75,10 @@ uint32_t rl_elem_bits(rl_dtype t);             /* rl_dtype_bits, but of a string
 /* The bytes of element 0; not for types under 8 bits with an odd offset. */
 static inline void *rl_data(const rl_tensor *t) {
     return (char *)t->mem->p + t->offset * (int64_t)rl_elem_bits(t->dtype) / 8;
+}
+/* Element i of a dense tensor of bools: its byte, which comes from the model or the caller, may be any. */
+static inline bool rl_is_true(const rl_tensor *t, int64_t i) {
+    return ((const uint8_t *)rl_data(t))[i] != 0;
 }
 bool rl_is_dense(const rl_tensor *t);          /* row-major without gaps, from a whole byte on */
 bool rl_same_dims(const rl_tensor *a, const rl_tensor *b);
@@ -136,6 +141,22 @@ struct rl_backend {
     rl_status (*put)(rl_rt *rt, void *to, const void *host, size_t nbyte);
     rl_status (*get)(rl_rt *rt, void *host, const void *from, size_t nbyte);
     rl_status (*sync)(rl_rt *rt);
+    /* ---- of a device (device.h), NULL for the CPU ---- */
+    /* Once for a run's rl_rt, whose `state` is the backend's. */
+    rl_status (*open)(rl_rt *rt);
+    void (*close)(rl_rt *rt);
+    /* Both lie here; as rl_tensor_move and rl_fill. */
+    rl_status (*move)(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
+    rl_status (*fill)(rl_rt *rt, const rl_tensor *dst, const void *value);
+    /* The host's bytes, here until the rl_rt is freed; the same bytes again cost nothing. lasts: they stay what and where they
+     * are. NULL: no memory. */
+    void *(*keep)(rl_rt *rt, const void *host, size_t nbyte, bool lasts);
+    /* What is done between the first two can be done again, in the same places, by the third. */
+    rl_status (*record)(rl_rt *rt);
+    rl_status (*record_end)(rl_rt *rt, void **out);
+    rl_status (*replay)(rl_rt *rt, void *recording);
+    void (*forget)(rl_rt *rt, void *recording);
+    const char *(*describe)(rl_rt *rt); /* "NVIDIA H200, ..." */
 };
 extern const rl_backend rl_backend_cpu;
 
@@ -152,6 +173,7 @@ struct rl_call {
     uint32_t nout;
     uint32_t wrong;              /* 1 + an input that is no number where one is asked for */
     bool over;                   /* output 0 was written over an input */
+    bool declined;               /* set by a device's kernel, which then did nothing: the next one in the table runs */
     rl_arena *tmp;               /* emptied after the node */
     struct rl_frame *frame;      /* for bodies */
     struct rl_step *step;
@@ -224,8 +246,13 @@ rl_threads rl_pool_threads(rl_pool *p); /* as src/move.h wants them */
 
 struct rl_rt {
     rl_ctx *ctx;
-    const rl_backend *on;
-    struct rl_fast *fast;    /* NULL: reference kernels only (fast.h) */
+    const rl_backend *on;    /* where new tensors are made: the CPU, or `device` while a kernel of that runs */
+    const rl_backend *device; /* NULL: the CPU does everything */
+    void *state;             /* the device's */
+    rl_status failed;        /* of a move on the device, whose message is in the context */
+    bool stepwise;           /* wait for the device after each node, so that the one that failed is named */
+    uint64_t put, got;       /* bytes that went to the device and came from it since the run began */
+    struct rl_fast *fast;    /* NULL: reference kernels only (fast.h); so with a device */
     rl_pool *pool;           /* NULL: one thread */
     rl_storage *all;         /* every storage that is alive */
     size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another */
@@ -238,7 +265,7 @@ struct rl_rt {
     void *user;
 };
 
-/* nthread 0 or 1: no pool. Freed with rl_rt_free, also what a failed run left behind. */
+/* on: the CPU, or a device that has the CPU for what it has no kernel for. nthread 0 or 1: no pool. Freed with rl_rt_free, also what a failed run left behind. */
 rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread);
 /* The same on the CPU, with fast kernels where they are wanted and oneDNN is there. */
 rl_rt *rl_rt_new_for(rl_ctx *ctx, bool fast, uint32_t nthread);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "../src/onnx.h"
+#include "device.h"
 #include "kernels.h"
 #include "values.h"
 
@@ -42,6 +43,16 @@ rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t see
     RL_TRY(read_inputs(rt, g, o, in, given));
     for (uint32_t i = 0; i < g->input.n; i++)
         if (!given[i] && !rl_val(g, g->input.p[i])->raw.p) RL_TRY(rl_value_random(rt, g, g->input.p[i], seed, &in[i]));
+    return RL_OK;
+}
+
+/* The library has the CPU only: the program's backends.c knows the others. */
+static rl_status make_rt(rl_ctx *ctx, const rl_runopt *o, bool fast, rl_rt **out) {
+    *out = NULL;
+    if (o->device && !o->find) return rl_fail(ctx, RL_ELIMIT, "no device '%.40s' here", o->device);
+    const rl_backend *b = o->device ? o->find(o->device) : &rl_backend_cpu;
+    if (!b) return rl_fail(ctx, RL_ELIMIT, "this program is built without the device '%.40s'", o->device);
+    *out = b == &rl_backend_cpu ? rl_rt_new_for(ctx, fast, o->threads) : rl_rt_new(ctx, b, o->threads);
     return RL_OK;
 }
 
@@ -92,6 +103,7 @@ static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *out)
     if (o->output_dir && mkdir(o->output_dir, 0777) != 0 && errno != EEXIST)
         return rl_fail(g->ctx, RL_EIO, "%s: %s", o->output_dir, strerror(errno));
     RL_TRY(rl_exec_run(x, in, made));
+    rl_device_report(x, out);
     return write_outputs(rt, g, o, made, out);
 }
 
@@ -101,8 +113,10 @@ rl_status rl_with_rt(rl_graph *g, const rl_runopt *o, bool fast, rl_with_rt_fn *
         rl_rt_free(rt);
         return RL_ENOMEM;
     }
-    rt = rl_rt_new_for(g->ctx, fast && !o->reference, o->threads);
-    rl_status s = fn(rt, g, o, arg);
+    rl_rt *made;
+    rl_status s = make_rt(g->ctx, o, fast && !o->reference, &made);
+    rt = made;
+    if (s == RL_OK) s = fn(rt, g, o, arg);
     rl_rt_free(rt);
     return s;
 }

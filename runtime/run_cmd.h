@@ -12,6 +12,8 @@ typedef struct {
     uint32_t threads, runs;   /* 0: 1; bench: see there */
     void (*progress)(uint32_t done, uint32_t all); /* bench: after each run, once a second has passed; NULL: nobody is told */
     bool reference;           /* run, bench: reference kernels only */
+    const char *device;       /* "cuda"; NULL: the CPU */
+    const rl_backend *(*find)(const char *name); /* the devices of the program; NULL: none */
     uint64_t seed;
     double rtol, atol;        /* verify */
     bool corners;             /* verify: two runs more, with the numbers at the edges of the float types (values.h) among the others */
@@ -26,7 +28,8 @@ rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out);
 rl_status rl_verify_models(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out);
 /* The same; *at: which model was at work, to know whose failure it is. */
 rl_status rl_verify_models_at(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out, rl_verify_at *at);
-/* fn with a runtime as o wants it (fast: with fast kernels unless o says no), which goes when it is done. RL_ENOMEM, too, where memory ran out. */
+/* fn with a runtime for o's device (fast: with fast kernels where that is the CPU, unless o wants the reference), which goes when it is done.
+ * RL_ELIMIT where the program has no such device, RL_ENOMEM also where memory ran out on the way. */
 typedef rl_status rl_with_rt_fn(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *arg);
 rl_status rl_with_rt(rl_graph *g, const rl_runopt *o, bool fast, rl_with_rt_fn *fn, void *arg);
 /* in: one for each input of g, from the files that o names, its default (RL_ABSENT), or seeded random values. */

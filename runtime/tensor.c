@@ -10,7 +10,7 @@ uint32_t rl_elem_bits(rl_dtype t) {
 
 int64_t rl_numel(const rl_tensor *t) {
     int64_t n = 1;
-    for (uint32_t i = 0; i < t->rank; i++) n *= t->dim[i];
+    for (uint32_t i = 0; i < t->rank; i++) n = rl_mul(n, t->dim[i]);
     return n;
 }
 
@@ -87,7 +87,7 @@ static void storage_drop(rl_storage *s) {
         for (size_t i = 0; i < s->nbyte / sizeof(rl_tensor); i++) rl_tensor_drop((rl_tensor *)s->p + i);
     if (s->base) leave_base(s);
     else if (!s->borrowed && s->p) {
-        rt->on->free(rt, s->p, s->nbyte);
+        s->on->free(rt, s->p, s->nbyte);
         rt->live -= s->nbyte;
     }
     rl_host_free(&rt->ctx->host, s, sizeof *s);
@@ -111,11 +111,14 @@ static void clear_strings(const rl_tensor *t) {
     for (size_t i = 0; i < t->mem->nbyte / sizeof *s; i++) s[i] = empty;
 }
 
+/* The other dims of a tensor without elements must have a product too: the strides. */
 static size_t checked_bytes(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim) {
     int64_t numel = 1, nbit;
     for (uint32_t i = 0; i < rank; i++)
-        if (dim[i] < 0 || __builtin_mul_overflow(numel, dim[i], &numel)) rl_no_memory(rt->ctx);
+        if (dim[i] < 0 || __builtin_mul_overflow(numel, RL_MAX(dim[i], 1), &numel)) rl_no_memory(rt->ctx);
     if (rank > RL_RANK || __builtin_mul_overflow(numel, (int64_t)rl_elem_bits(t), &nbit)) rl_no_memory(rt->ctx);
+    for (uint32_t i = 0; i < rank; i++)
+        if (dim[i] == 0) return 0;
     return rl_bytes_of(t, numel);
 }
 
@@ -140,6 +143,7 @@ rl_tensor rl_tensor_borrow(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *
     rl_tensor x = describe(t, rank, dim);
     x.mem = storage_of(rt, (void *)(uintptr_t)(p ? p : ""), nbyte); /* read only, by convention: no kernel writes its inputs */
     x.mem->borrowed = true;
+    x.mem->on = &rl_backend_cpu;
     return x;
 }
 

@@ -8,6 +8,7 @@ source "$(dirname "$0")/setup.sh"
 export SOLVE_COUNT=${SOLVE_COUNT:-2000} MOVEMENT_COUNT=${MOVEMENT_COUNT:-5000} RANDOM_COUNT=${RANDOM_COUNT:-20000} RANDOM_SEED=${RANDOM_SEED:-$(($(date +%s) / 86400 * 1000000))}
 export FUZZ_SECONDS=${FUZZ_SECONDS:-3600}
 export PROOF_COUNT=${PROOF_COUNT:-4000} MUTATION_COUNT=${MUTATION_COUNT:-20000}
+export RL_CUDA_ARCHS=${RL_CUDA_ARCHS:-75;80;90}
 failed=()
 step() {
     local name=$1 status=0
@@ -18,6 +19,13 @@ step() {
 }
 
 step "release" scripts/test.sh
+# The CUDA backend's kernels, every thread on the host: the whole backend suite and the sample models.
+emulated() {
+    [ -x build/cuda/relayout_emulated ] || { echo "skipped: no C++ compiler for the emulated device"; return 0; }
+    "$PYTHON" tests/python/test_backend_run.py --relayout build/cuda/relayout_emulated --device cuda --at-least 2004 | tail -n 3 &&
+        "$PYTHON" tests/python/test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda | tail -n 3
+}
+step "CUDA kernels on an emulated device" emulated
 step "certificates of all sample models" "$PYTHON" tests/python/test_proof.py --zoo all --count 0 --made 0 --mutations 0
 
 # Leaks count as failures; the leak check needs ptrace, which some containers forbid.

@@ -7,6 +7,7 @@
 #   need_python         .venv with the packages of requirements.txt; false when they cannot be had
 #   need_browser        Chromium, for test_report.py; false when it cannot be had (the test then says what it skips)
 #   need_onednn         oneDNN 3.x for the fast kernels, unless the system has it; false when it cannot be had: all works without
+#   need_nvcc           nvcc on the PATH; with RL_FETCH_NVCC=1 from PyPI into build/nvcc (347 MB); false when there is none
 #   build DIR OPTION... configures DIR with CMake options (only when they are new) and builds it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -80,6 +81,23 @@ need_browser() {
 
 need_onednn() {
     ldconfig -p 2>/dev/null | grep -q 'libdnnl\.so\.3 ' || need_pip onednn --no-deps onednn-cpu-gomp==2023.2.0
+}
+
+need_nvcc() {
+    command -v nvcc >/dev/null && return 0
+    if [ -x /usr/local/cuda/bin/nvcc ]; then
+        PATH=$PATH:/usr/local/cuda/bin
+        return 0
+    fi
+    [ "${RL_FETCH_NVCC:-0}" = 1 ] || return 1
+    local bin
+    if ! ls build/nvcc/lib/python3*/site-packages/nvidia/cu13/bin/nvcc >/dev/null 2>&1; then
+        say "fetching nvcc into build/nvcc"
+        python3 -m venv build/nvcc &&
+            build/nvcc/bin/pip install --quiet --disable-pip-version-check nvidia-cuda-nvcc==13.5.37 nvidia-cuda-runtime==13.5.37 || return 1
+    fi
+    bin=$(echo "$ROOT"/build/nvcc/lib/python3*/site-packages/nvidia/cu13/bin)
+    PATH=$PATH:$bin
 }
 
 build() {

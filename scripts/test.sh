@@ -4,13 +4,22 @@
 #
 #   test.sh              all suites in CI sizes
 #   test.sh zoo cases    suites whose name contains one of these words
+#   test.sh --device cuda    the suites that run models, on a GPU; skipped, with their number, where there is none
+#
+# Where there is nvcc, the CUDA backend is compiled for RL_CUDA_ARCHS (default 90: one architecture); setup.sh's need_nvcc can fetch it.
 source "$(dirname "$0")/setup.sh"
 
+device=
+if [ "${1:-}" = --device ]; then
+    device=$2
+    shift 2
+fi
 need_packages
 need_python
 need_browser || say "Chromium cannot be had: the page of relayout report is not opened in a browser"
 need_onednn || say "no oneDNN: the fast kernels are not tested"
-build build -DRL_WERROR=ON
+need_nvcc || say "no nvcc: the CUDA backend is not compiled (RL_FETCH_NVCC=1 fetches it); its kernels run on an emulated device"
+build build -DRL_WERROR=ON "-DRL_CUDA_ARCHS=${RL_CUDA_ARCHS:-90}"
 
 logs=build/test-logs
 mkdir -p "$logs"
@@ -51,6 +60,31 @@ fuzz() {
     if have_fuzzer; then scripts/fuzz.sh "${FUZZ_SECONDS:-60}"; else echo "skipped: no clang with libFuzzer"; fi
 }
 
+# The list for a device: what the CPU's has that runs models.
+on_device() {
+    local why names=(backend-run zoo-run)
+    if ! why=$(build/relayout run models/attention_block.onnx --device "$device" 2>&1); then
+        echo "0 passed, 0 failed, ${#names[@]} skipped: ${why#relayout: models/attention_block.onnx: }"
+        exit 0
+    fi
+    py backend-run test_backend_run.py --device "$device" --at-least 2004
+    py zoo-run test_zoo_run.py --device "$device"
+}
+
+closing_status() {
+    if [ ${#failed[@]} != 0 ]; then
+        echo "failed: ${failed[*]} (logs in $logs)"
+        exit 1
+    fi
+    echo "all suites passed in $SECONDS s"
+    exit 0
+}
+
+if [ -n "$device" ]; then
+    on_device
+    closing_status
+fi
+
 suite ctest ctest --test-dir build --output-on-failure --no-tests=error
 suite embed sh tests/embed.sh build
 suite package bash tests/package.sh build
@@ -63,6 +97,13 @@ py zoo-generic test_zoo.py --target generic
 py zoo-fused test_zoo.py --target fused
 py backend-run test_backend_run.py --at-least 2004 --kernels reference
 py backend-run-fast test_backend_run.py --at-least 2004 --kernels fast
+if [ -x build/cuda/relayout_emulated ]; then
+    py gpu-emulated test_backend_run.py --relayout build/cuda/relayout_emulated --device cuda _conv_ pool softmax reduce gather scatter matmul \
+        gemm pad resize layer_norm batchnorm where clip cast transpose slice concat
+    py gpu-emulated-zoo test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda mobilenet efficientnet superres ssd
+else
+    say "skipped: no C++ compiler for the emulated device"
+fi
 py backend test_backend.py --fraction "${BACKEND_FRACTION:-1}"
 suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-200}" --limit 5
 others
@@ -71,9 +112,4 @@ py random-ort test_random.py --count "$((${RANDOM_COUNT:-1000} / 5))" --seed "${
 py proof test_proof.py --count "${PROOF_COUNT:-200}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 suite fuzz fuzz
 py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
-
-if [ ${#failed[@]} != 0 ]; then
-    echo "failed: ${failed[*]} (logs in $logs)"
-    exit 1
-fi
-echo "all suites passed in $SECONDS s"
+closing_status

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../runtime/backends.h"
 #include "cmd.h"
 
 /* Before the model is read: what is wrong with the target has nothing to do with it. */
@@ -63,7 +64,7 @@ static rl_status run(rl_line *l, const rl_command *c) {
 }
 
 int main(int argc, char **argv) {
-    rl_line l = {.run = {.rtol = 1e-4, .atol = 1e-6}, .around = 3};
+    rl_line l = {.run = {.find = rl_backend_find, .rtol = 1e-4, .atol = 1e-6}, .around = 3};
     const rl_command *c;
     bool done;
     rl_status s = rl_line_parse(&l, argc, argv, &c, &done);

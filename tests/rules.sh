@@ -3,7 +3,7 @@
 #   proto        only src/onnx_*.[ch]
 #   src          neither passes nor runtime nor cuda, except the program (src/main.c, src/cmd*)
 #   passes       neither runtime nor proto nor cuda
-#   runtime      neither passes nor proto; cuda only sees runtime/rt.h and src headers
+#   runtime      neither passes nor proto nor cuda; cuda sees runtime and src headers
 # and about files: each .c and .h starts with a comment that says what it is for.
 root=${1:-$(dirname "$0")/..}
 cd "$root" || exit 2
@@ -36,8 +36,9 @@ done
 forbid "runtime/|cuda|$proto" passes/*.[ch]
 forbid "passes/|$proto" runtime/*.[ch]
 forbid "passes/|$proto" cuda/*
+forbid 'cuda/' runtime/*.[ch]
 
-for f in src/*.[ch] passes/*.[ch] runtime/*.[ch] tests/*.c tests/unit/*.[ch] include/*.h; do
+for f in src/*.[ch] passes/*.[ch] runtime/*.[ch] tests/*.c tests/unit/*.[ch] include/*.h cuda/*.[ch] cuda/*.cu cuda/*.cpp; do
     [ -f "$f" ] || continue
     head -n 1 "$f" | grep -q '^/\*' || say "$f:1: a file starts with a comment: what it is for"
 done

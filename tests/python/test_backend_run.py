@@ -97,9 +97,11 @@ def main():
     p.add_argument("names", nargs="*")
     p.add_argument("--kernels", choices=common.KERNELS, default="fast")
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer cases pass")
+    p.add_argument("--device", help="of relayout run: cuda")
     args = p.parse_args()
-    PROGRAM, OPTIONS = common.program(args), ("--kernels", args.kernels)
-    if args.kernels == "fast" and not common.has_onednn(PROGRAM):
+    PROGRAM = common.program(args)
+    OPTIONS = ("--device", args.device) if args.device else ("--kernels", args.kernels)
+    if not args.device and args.kernels == "fast" and not common.has_onednn(PROGRAM):
         print("skipped: there is no oneDNN")
         return common.closing(0, 0, 1)
     test_backend.load_cases()

@@ -61,7 +61,8 @@ def run(job):
         model = onnx.load(path)
         inputs = zoo.inputs_of(model)
         start = time.time()
-        got = RelayoutBackend.prepare(model, program=prog, path=path, limit=TIME, options=("--kernels", args.kernels)).run(inputs)
+        options = ("--device", args.device) if args.device else ("--kernels", args.kernels)
+        got = RelayoutBackend.prepare(model, program=prog, path=path, limit=TIME, options=options).run(inputs)
         seconds = time.time() - start
         worst = share_of_bound(common.run_ort(path, inputs), got)
         return name, worst, seconds, "" if worst <= 1 else "outputs differ", False
@@ -76,6 +77,7 @@ def main():
     p.add_argument("names", nargs="*")
     p.add_argument("--kernels", choices=common.KERNELS, default="fast")
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer models agree")
+    p.add_argument("--device", help="of relayout run: cuda")
     args = p.parse_args()
     prog = common.program(args)
     if args.kernels == "fast" and not common.has_onednn(prog):

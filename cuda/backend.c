@@ -1,0 +1,271 @@
+/* The CUDA backend: its table, memory, copies and recordings. */
+#include "backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../runtime/kernels.h"
+#include "../runtime/ref_pointwise.h"
+#include "libs.h"
+#include "pool.h"
+
+/* What the device keeps until the end; found by the host's address where the bytes there last, else by the bytes. */
+typedef struct kept { struct kept *next; void *p; const void *host; void *copy; size_t nbyte; } kept;
+typedef struct recording { struct recording *next; rl_gpu_graph *graph; } recording;
+typedef struct {
+    rl_gpu *g;
+    rl_gpu_pool *pool;
+    rl_libs *libs;
+    kept **slot;
+    uint32_t nslot, nkept;
+    recording *recordings;
+    uint32_t *wrong;
+    const rl_graph *graph;
+    char title[600];
+} state;
+
+rl_gpu *rl_gpu_of(const rl_rt *rt) {
+    return ((const state *)rt->state)->g;
+}
+
+rl_libs *rl_libs_of(const rl_rt *rt) {
+    return ((const state *)rt->state)->libs;
+}
+
+uint32_t *rl_gpu_wrong(const rl_call *c) {
+    state *s = c->rt->state;
+    s->graph = c->g;
+    return s->wrong;
+}
+
+/* ---- memory ---- */
+
+static void *cuda_alloc(rl_rt *rt, size_t nbyte) {
+    return rl_gpu_pool_take(((state *)rt->state)->pool, RL_MAX(nbyte, 1));
+}
+
+static void cuda_free(rl_rt *rt, void *p, size_t nbyte) {
+    rl_gpu_pool_give(((state *)rt->state)->pool, p, RL_MAX(nbyte, 1));
+}
+
+static rl_status cuda_put(rl_rt *rt, void *to, const void *host, size_t nbyte) {
+    return rl_gpu_put(rl_gpu_of(rt), to, host, nbyte);
+}
+
+static rl_status cuda_get(rl_rt *rt, void *host, const void *from, size_t nbyte) {
+    return rl_gpu_get(rl_gpu_of(rt), host, from, nbyte);
+}
+
+static uint64_t key_of(const void *host, size_t nbyte, bool lasts) {
+    return lasts ? (uint64_t)(uintptr_t)host * 0x9e3779b97f4a7c15u ^ nbyte : rl_hash_bytes(host, nbyte);
+}
+
+static bool is_same(const kept *k, const void *host, size_t nbyte, bool lasts) {
+    if (k->nbyte != nbyte || lasts != !k->copy) return false;
+    return lasts ? k->host == host : memcmp(k->copy, host, nbyte) == 0;
+}
+
+static bool grow_slots(state *s) {
+    uint32_t n = s->nslot ? 2 * s->nslot : 256;
+    kept **slot = calloc(n, sizeof *slot);
+    if (!slot) return false;
+    for (uint32_t i = 0; i < s->nslot; i++) {
+        for (kept *k = s->slot[i], *next; k; k = next) {
+            next = k->next;
+            uint64_t at = key_of(k->copy ? k->copy : k->host, k->nbyte, !k->copy) % n;
+            k->next = slot[at];
+            slot[at] = k;
+        }
+    }
+    free(s->slot);
+    s->slot = slot;
+    s->nslot = n;
+    return true;
+}
+
+static kept *new_kept(state *s, const void *host, size_t nbyte, bool lasts) {
+    kept *k = calloc(1, sizeof *k);
+    if (!k) return NULL;
+    *k = (kept){.host = host, .nbyte = nbyte, .p = rl_gpu_alloc(s->g, nbyte), .copy = lasts ? NULL : malloc(nbyte)};
+    if (k->copy) memcpy(k->copy, host, nbyte);
+    if (k->p && (lasts || k->copy) && rl_gpu_put(s->g, k->p, host, nbyte) == RL_OK) return k;
+    if (k->p) rl_gpu_free(s->g, k->p, nbyte);
+    free(k->copy);
+    free(k);
+    return NULL;
+}
+
+/* Not from the pool: a recording may write again where the pool's memory was free when it was made. */
+static void *cuda_keep(rl_rt *rt, const void *host, size_t nbyte, bool lasts) {
+    state *s = rt->state;
+    if (s->nkept >= s->nslot && !grow_slots(s)) return NULL;
+    kept **slot = &s->slot[key_of(host, nbyte, lasts) % s->nslot];
+    for (const kept *k = *slot; k; k = k->next)
+        if (is_same(k, host, nbyte, lasts)) return k->p;
+    kept *k = new_kept(s, host, nbyte, lasts);
+    if (!k) return NULL;
+    k->next = *slot;
+    *slot = k;
+    s->nkept++;
+    return k->p;
+}
+
+/* ---- moves ---- */
+
+rl_loops rl_loops_of(uint32_t rank, const int64_t *dim, const rl_tensor *const *t, uint32_t n) {
+    rl_loops l = {.rank = rank, .noperand = n};
+    for (uint32_t i = 0; i < rank; i++) {
+        l.dim[i] = dim[i];
+        for (uint32_t o = 0; o < n; o++) l.step[o][i] = t[o] ? t[o]->stride[i] : 0;
+    }
+    return l;
+}
+
+static rl_status cuda_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
+    rl_loops l = rl_loops_of(dst->rank, dst->dim, (const rl_tensor *[]){dst, src}, 2);
+    return rl_gpu_move(rl_gpu_of(rt), &l, rl_elem_bits(dst->dtype), dst->mem->p, dst->offset, src->mem->p, src->offset);
+}
+
+static rl_status cuda_fill(rl_rt *rt, const rl_tensor *dst, const void *value) {
+    rl_loops l = rl_loops_of(dst->rank, dst->dim, (const rl_tensor *[]){dst}, 1);
+    return rl_gpu_fill(rl_gpu_of(rt), &l, rl_elem_bits(dst->dtype), dst->mem->p, dst->offset, value);
+}
+
+/* ---- runs ---- */
+
+/* Has a kernel met an index out of range? */
+static rl_status check_wrong(rl_rt *rt, state *s) {
+    uint32_t node, none = 0;
+    if (!s->graph) return RL_OK; /* no kernel looks for it */
+    RL_TRY(rl_gpu_get(s->g, &node, s->wrong, sizeof node));
+    if (!node) return RL_OK;
+    RL_TRY(rl_gpu_put(s->g, s->wrong, &none, sizeof none));
+    return rl_fail(rt->ctx, RL_EMODEL, "%s: an index is out of range", rl_node_label(rl_nod(s->graph, (rl_node){node - 1})).s);
+}
+
+static rl_status cuda_sync(rl_rt *rt) {
+    state *s = rt->state;
+    RL_TRY(rl_gpu_sync(s->g));
+    return check_wrong(rt, s);
+}
+
+static rl_status cuda_record(rl_rt *rt) {
+    return rl_gpu_record(rl_gpu_of(rt));
+}
+
+static rl_status cuda_record_end(rl_rt *rt, void **out) {
+    state *s = rt->state;
+    recording *r = calloc(1, sizeof *r);
+    rl_gpu_graph *graph;
+    *out = NULL;
+    rl_status status = rl_gpu_record_end(s->g, &graph);
+    if (status != RL_OK) {
+        free(r);
+        return status;
+    }
+    if (!r) {
+        rl_gpu_forget(s->g, graph);
+        return rl_fail(rt->ctx, RL_ENOMEM, "out of memory");
+    }
+    *r = (recording){s->recordings, graph};
+    s->recordings = r;
+    rl_gpu_pool_pin(s->pool);
+    *out = r;
+    return RL_OK;
+}
+
+static rl_status cuda_replay(rl_rt *rt, void *made) {
+    return rl_gpu_replay(rl_gpu_of(rt), ((recording *)made)->graph);
+}
+
+static void cuda_forget(rl_rt *rt, void *made) {
+    state *s = rt->state;
+    recording *r = made, **at = &s->recordings;
+    while (*at != r) at = &(*at)->next;
+    *at = r->next;
+    rl_gpu_forget(s->g, r->graph);
+    free(r);
+}
+
+static const char *cuda_describe(rl_rt *rt) {
+    return ((const state *)rt->state)->title;
+}
+
+/* ---- beginning and end ---- */
+
+static void cuda_close(rl_rt *rt) {
+    state *s = rt->state;
+    rl_gpu *g = s->g;
+    while (s->recordings) cuda_forget(rt, s->recordings);
+    for (uint32_t i = 0; i < s->nslot; i++) {
+        for (kept *k = s->slot[i], *next; k; k = next) {
+            next = k->next;
+            rl_gpu_free(g, k->p, k->nbyte);
+            free(k->copy);
+            free(k);
+        }
+    }
+    free(s->slot);
+    rl_libs_close(s->libs);
+    if (s->wrong) rl_gpu_free(g, s->wrong, sizeof *s->wrong);
+    rl_gpu_pool_free(s->pool);
+    rl_gpu_close(g);
+    free(s);
+    rt->state = NULL;
+}
+
+static rl_status start(rl_rt *rt, state *s) {
+    uint32_t none = 0;
+    RL_TRY(rl_gpu_open(rt->ctx, &s->g));
+    s->pool = rl_gpu_pool_new(s->g);
+    s->wrong = rl_gpu_alloc(s->g, sizeof *s->wrong);
+    if (!s->pool || !s->wrong) return rl_fail(rt->ctx, RL_ENOMEM, "out of memory");
+    s->libs = rl_libs_open(s->g);
+    const char *wait = getenv("RELAYOUT_CUDA_SYNC");
+    rt->stepwise = wait && strcmp(wait, "1") == 0;
+    snprintf(s->title, sizeof s->title, "%s%s%s", rl_gpu_name(s->g), rl_gpu_is_emulated(s->g) ? "" : "; ", rl_gpu_is_emulated(s->g) ? "" : rl_libs_say(s->libs));
+    return rl_gpu_put(s->g, s->wrong, &none, sizeof none);
+}
+
+static rl_status cuda_open(rl_rt *rt) {
+    state *s = calloc(1, sizeof *s);
+    if (!s) return rl_fail(rt->ctx, RL_ENOMEM, "out of memory");
+    rt->state = s;
+    rl_status status = start(rt, s);
+    if (status != RL_OK) cuda_close(rt);
+    return status;
+}
+
+static const rl_kernel table[] = {
+#define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},
+#include "kernels.def"
+#undef KERNEL
+};
+
+const rl_backend rl_backend_cuda = {
+    .name = "cuda", .kernel = table, .nkernel = RL_LEN(table), .alloc = cuda_alloc, .free = cuda_free, .put = cuda_put, .get = cuda_get,
+    .sync = cuda_sync, .open = cuda_open, .close = cuda_close, .move = cuda_move, .fill = cuda_fill, .keep = cuda_keep,
+    .record = cuda_record, .record_end = cuda_record_end, .replay = cuda_replay, .forget = cuda_forget, .describe = cuda_describe};
+
+/* ---- what ops share ---- */
+
+rl_status rl_call_decline(rl_call *c) {
+    c->declined = true;
+    return RL_OK;
+}
+
+rl_gpu_kernel rl_gpu_of_float(rl_gpu_kernel f32, rl_dtype t) {
+    uint32_t k = t == RL_F32 ? 0 : t == RL_F64 ? 1 : t == RL_F16 ? 2 : t == RL_BF16 ? 3 : 4;
+    return k == 4 ? RL_NGPU : (rl_gpu_kernel)((uint32_t)f32 + k);
+}
+
+rl_gpu_kernel rl_gpu_of_size(rl_gpu_kernel first, uint32_t size) {
+    uint32_t k = 0;
+    while (1u << k < size) k++;
+    return (rl_gpu_kernel)((uint32_t)first + k);
+}
+
+rl_dtype rl_gpu_computed(rl_dtype t) {
+    return t == RL_F64 ? RL_F64 : RL_F32;
+}

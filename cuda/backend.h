@@ -1,0 +1,33 @@
+/* The CUDA backend (runtime/rt.h: rl_backend), on driver.h.  What its ops (op_*.c, rows in kernels.def) share. */
+#ifndef RL_CUDA_BACKEND_H
+#define RL_CUDA_BACKEND_H
+#include "../runtime/device.h"
+#include "move.h"
+#include "ops.h"
+
+extern const rl_backend rl_backend_cuda;
+
+rl_gpu *rl_gpu_of(const rl_rt *rt);
+/* Where a kernel notes that an index is out of range, with the node's number plus one; looked at when the run is over. */
+uint32_t *rl_gpu_wrong(const rl_call *c);
+
+/* Loops over dims with the steps of n tensors (NULL: 0) that have these dims. */
+rl_loops rl_loops_of(uint32_t rank, const int64_t *dim, const rl_tensor *const *t, uint32_t n);
+/* Leaves the node to the CPU: return rl_call_decline(c). */
+rl_status rl_call_decline(rl_call *c);
+
+/* The kernel of this type in a family that has f32, f64, f16, bf16 in a row; RL_NGPU: none. */
+rl_gpu_kernel rl_gpu_of_float(rl_gpu_kernel f32, rl_dtype t);
+/* The kernel for elements of 1, 2, 4, 8, 16 bytes in a row. */
+rl_gpu_kernel rl_gpu_of_size(rl_gpu_kernel first, uint32_t size);
+rl_dtype rl_gpu_computed(rl_dtype t); /* f64 for f64, f32 for the other floats */
+
+/* t, on the device, as this type, row-major; a temporary of the node where it is not that already. */
+const rl_tensor *rl_gpu_cast(rl_call *c, const rl_tensor *t, rl_dtype type);
+rl_status rl_gpu_cast_to(rl_call *c, const rl_tensor *to, const rl_tensor *from);
+
+#define KERNEL(domain, type, since, until, types, fn, arg) rl_kernel_fn fn;
+#include "kernels.def"
+#undef KERNEL
+
+#endif

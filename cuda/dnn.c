@@ -1,0 +1,272 @@
+/* Convolutions by cuDNN's graph interface: Conv forward, ConvTranspose as the gradient of its input; the bias is added in the same plan.
+ *
+ * A plan is made once for each shape, by the first of the engines that cuDNN's heuristics name whose plan can be made; float32
+ * engines that compute with fewer bits are passed over unless RELAYOUT_TF32=1. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libs_internal.h"
+
+enum { MOST_ENGINES = 16, MOST_MADE = 24, SPATIAL = 3, DIMS = SPATIAL + 2 };
+enum { UID_X = 1, UID_W, UID_Y, UID_BIAS, UID_SUM };
+typedef cudnnBackendDescriptor_t item;
+
+struct rl_dnn_plan {
+    rl_dnn_plan *next;
+    rl_p_conv key; /* without addresses */
+    rl_dtype type;
+    uint32_t n, groups;
+    item plan;     /* NULL: cuDNN has none */
+    void *workspace;
+    size_t nworkspace;
+};
+
+/* What is made for one graph, to be destroyed together; `bad` once something failed. */
+typedef struct { rl_libs *l; item made[MOST_MADE]; uint32_t n; bool bad; } maker;
+
+static item make(maker *m, cudnnBackendDescriptorType_t type) {
+    item d = NULL;
+    if (m->bad || m->n == MOST_MADE || m->l->cudnnBackendCreateDescriptor(type, &d) != CUDNN_STATUS_SUCCESS) m->bad = true;
+    else m->made[m->n++] = d;
+    return m->bad ? NULL : d;
+}
+
+static void set(maker *m, item d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n, const void *p) {
+    if (!m->bad && m->l->cudnnBackendSetAttribute(d, name, type, n, p) != CUDNN_STATUS_SUCCESS) m->bad = true;
+}
+
+static item finish(maker *m, item d) {
+    if (!m->bad && m->l->cudnnBackendFinalize(d) != CUDNN_STATUS_SUCCESS) m->bad = true;
+    return d;
+}
+
+static void destroy(maker *m, item but) {
+    for (uint32_t i = m->n; i-- > 0;)
+        if (m->made[i] != but) m->l->cudnnBackendDestroyDescriptor(m->made[i]);
+}
+
+/* ---- the graph ---- */
+
+static cudnnDataType_t data_type(rl_dtype t) {
+    return t == RL_F64 ? CUDNN_DATA_DOUBLE : t == RL_F16 ? CUDNN_DATA_HALF : t == RL_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
+
+static item make_tensor(maker *m, int64_t uid, cudnnDataType_t t, int64_t rank, const int64_t *dim, const int64_t *stride, bool is_virtual) {
+    item d = make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    int64_t align = 16;
+    set(m, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &t);
+    set(m, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, rank, dim);
+    set(m, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, rank, stride);
+    set(m, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);
+    set(m, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &align);
+    set(m, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+    return finish(m, d);
+}
+
+/* The dims and strides of x, w, y; a lone spatial dim gets one of 1 before it, which cuDNN wants. */
+typedef struct { uint32_t r; int64_t dim[3][DIMS], stride[3][DIMS], pre[SPATIAL], post[SPATIAL], step[SPATIAL], dilation[SPATIAL]; } shapes;
+
+static void add_spatial(shapes *s, int64_t in, int64_t kernel, int64_t out, const int64_t *stride, int64_t step, int64_t dilation, int64_t before,
+                        bool transposed) {
+    uint32_t i = s->r++, d = 2 + i;
+    int64_t from = transposed ? out : in, to = transposed ? in : out, rest = (to - 1) * step + (kernel - 1) * dilation + 1 - from - before;
+    s->dim[0][d] = in, s->dim[1][d] = kernel, s->dim[2][d] = out;
+    for (uint32_t k = 0; k < 3; k++) s->stride[k][d] = stride[k];
+    s->pre[i] = before, s->post[i] = RL_MAX(rest, 0), s->step[i] = step, s->dilation[i] = dilation;
+}
+
+static shapes shapes_of(const rl_p_conv *p, uint32_t n, uint32_t groups) {
+    shapes s = {0};
+    int64_t cin = (int64_t)p->cin * groups, cout = (int64_t)p->cout * groups;
+    s.dim[0][0] = n, s.dim[0][1] = cin, s.dim[2][0] = n, s.dim[2][1] = cout;
+    s.dim[1][0] = p->transposed ? cin : cout, s.dim[1][1] = p->transposed ? p->cout : p->cin;
+    s.stride[0][0] = p->x_n, s.stride[0][1] = p->x_c, s.stride[2][0] = p->y_n, s.stride[2][1] = p->y_c;
+    s.stride[1][0] = p->transposed ? p->w_i : p->w_o, s.stride[1][1] = p->transposed ? p->w_o : p->w_i;
+    if (p->r == 1) add_spatial(&s, 1, 1, 1, (int64_t[]){p->x_step[0] * p->in[0], p->w_step[0] * p->kernel[0], p->y_step[0] * p->out[0].d}, 1, 1, 0, false);
+    for (uint32_t i = 0; i < p->r; i++)
+        add_spatial(&s, p->in[i], p->kernel[i], p->out[i].d, (int64_t[]){p->x_step[i], p->w_step[i], p->y_step[i]}, p->stride[i], p->dilation[i],
+                    p->before[i], p->transposed != 0);
+    return s;
+}
+
+static item make_window(maker *m, const shapes *s, cudnnDataType_t compute) {
+    item d = make(m, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    int64_t r = s->r;
+    cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    set(m, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &r);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, r, s->pre);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, r, s->post);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, r, s->step);
+    set(m, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, r, s->dilation);
+    return finish(m, d);
+}
+
+static item make_conv(maker *m, bool transposed, item window, item x, item w, item y) {
+    double one = 1, zero = 0;
+    item d = make(m, transposed ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR : CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+    set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+        CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &window);
+    set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
+    set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w);
+    set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
+    set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_DOUBLE, 1, &one);
+    set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_DOUBLE, 1, &zero);
+    return finish(m, d);
+}
+
+static item make_add(maker *m, cudnnDataType_t compute, item a, item b, item y) {
+    cudnnPointwiseMode_t add = CUDNN_POINTWISE_ADD;
+    item how = make(m, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    set(m, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &add);
+    set(m, how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    finish(m, how);
+    item d = make(m, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    set(m, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &how);
+    set(m, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &a);
+    set(m, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b);
+    set(m, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
+    return finish(m, d);
+}
+
+static item make_graph(maker *m, const rl_dnn_plan *p) {
+    shapes s = shapes_of(&p->key, p->n, p->groups);
+    cudnnDataType_t t = data_type(p->type), compute = p->type == RL_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+    int64_t rank = s.r + 2;
+    bool biased = p->key.bias != NULL;
+    item ops[2], x = make_tensor(m, UID_X, t, rank, s.dim[0], s.stride[0], false), w = make_tensor(m, UID_W, t, rank, s.dim[1], s.stride[1], false);
+    item y = make_tensor(m, UID_Y, t, rank, s.dim[2], s.stride[2], false);
+    item sum = biased ? make_tensor(m, UID_SUM, compute, rank, s.dim[2], s.stride[2], true) : y;
+    ops[0] = make_conv(m, p->key.transposed != 0, make_window(m, &s, compute), x, w, sum);
+    if (biased) {
+        int64_t dim[DIMS] = {1, 1, 1, 1, 1}, stride[DIMS];
+        dim[1] = s.dim[2][1];
+        for (uint32_t i = 0; i < DIMS; i++) stride[i] = i ? 1 : dim[1];
+        ops[1] = make_add(m, compute, sum, make_tensor(m, UID_BIAS, t, rank, dim, stride, false), y);
+    }
+    item d = make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    set(m, d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, biased ? 2 : 1, ops);
+    set(m, d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &m->l->dnn);
+    return finish(m, d);
+}
+
+/* ---- engines ---- */
+
+/* Does the engine behind the configuration compute with fewer bits than float32 has? What cannot be asked is taken to. */
+static bool is_coarse(const rl_libs *l, item config) {
+    cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+    int64_t n = 0;
+    item engine = NULL;
+    bool coarse = true;
+    if (l->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) != CUDNN_STATUS_SUCCESS) return true;
+    if (l->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) == CUDNN_STATUS_SUCCESS
+        && l->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, note)
+               == CUDNN_STATUS_SUCCESS) {
+        coarse = false;
+        for (int64_t i = 0; i < n && i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++)
+            coarse = coarse || note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS
+                     || note[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+    }
+    l->cudnnBackendDestroyDescriptor(engine);
+    return coarse;
+}
+
+static bool try_engine(rl_libs *l, rl_dnn_plan *p, item config) {
+    item plan = NULL;
+    int64_t n, bytes = 0;
+    if (p->type == RL_F32 && !l->tf32 && is_coarse(l, config)) return false;
+    if (l->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS) return false;
+    bool works = l->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &l->dnn) == CUDNN_STATUS_SUCCESS
+                 && l->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) == CUDNN_STATUS_SUCCESS
+                 && l->cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS
+                 && l->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, &bytes) == CUDNN_STATUS_SUCCESS;
+    if (works && bytes > 0) p->workspace = rl_gpu_alloc(l->g, (size_t)bytes);
+    if (works && (bytes <= 0 || p->workspace)) {
+        p->nworkspace = (size_t)RL_MAX(bytes, 0);
+        p->plan = plan;
+        return true;
+    }
+    l->cudnnBackendDestroyDescriptor(plan);
+    return false;
+}
+
+static void try_engines(maker *m, rl_dnn_plan *p, item graph, cudnnBackendHeurMode_t mode) {
+    item found[MOST_ENGINES] = {NULL}, d = make(m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    int64_t n = 0;
+    set(m, d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
+    set(m, d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    finish(m, d);
+    for (uint32_t i = 0; i < MOST_ENGINES && !m->bad; i++)
+        if (m->l->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &found[i]) != CUDNN_STATUS_SUCCESS) m->bad = true;
+    if (!m->bad && m->l->cudnnBackendGetAttribute(d, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_ENGINES, &n, found) != CUDNN_STATUS_SUCCESS) n = 0;
+    for (int64_t i = 0; i < n && i < MOST_ENGINES && !p->plan; i++) try_engine(m->l, p, found[i]);
+    for (uint32_t i = 0; i < MOST_ENGINES; i++)
+        if (found[i]) m->l->cudnnBackendDestroyDescriptor(found[i]);
+}
+
+static void make_plan(rl_libs *l, rl_dnn_plan *p) {
+    maker m = {.l = l};
+    item graph = make_graph(&m, p);
+    if (!m.bad) try_engines(&m, p, graph, CUDNN_HEUR_MODE_A);
+    if (!m.bad && !p->plan) try_engines(&m, p, graph, CUDNN_HEUR_MODE_FALLBACK);
+    destroy(&m, NULL);
+}
+
+/* ---- plans, by shape ---- */
+
+static rl_p_conv key_of(const rl_p_conv *p) {
+    static const char some;
+    rl_p_conv key;
+    memcpy(&key, p, sizeof key); /* gaps too, so that keys can be compared by bytes */
+    key.x = key.w = key.y = NULL;
+    key.bias = p->bias ? &some : NULL;
+    return key;
+}
+
+static rl_dnn_plan *plan_of(rl_libs *l, const rl_p_conv *p, rl_dtype t, uint32_t n, uint32_t groups) {
+    rl_p_conv key = key_of(p);
+    for (rl_dnn_plan *k = l->plans; k; k = k->next)
+        if (k->type == t && k->n == n && k->groups == groups && memcmp(&k->key, &key, sizeof key) == 0) return k;
+    rl_dnn_plan *k = calloc(1, sizeof *k);
+    if (!k) return NULL;
+    memcpy(&k->key, &key, sizeof key);
+    k->type = t, k->n = n, k->groups = groups;
+    make_plan(l, k);
+    k->next = l->plans;
+    l->plans = k;
+    return k;
+}
+
+void rl_dnn_forget(rl_libs *l) {
+    for (rl_dnn_plan *k = l->plans, *next; k; k = next) {
+        next = k->next;
+        if (k->plan) l->cudnnBackendDestroyDescriptor(k->plan);
+        if (k->workspace) rl_gpu_free(l->g, k->workspace, k->nworkspace);
+        free(k);
+    }
+    l->plans = NULL;
+}
+
+rl_status rl_dnn_conv(rl_call *call, const rl_p_conv *p, rl_dtype t, uint32_t n, uint32_t groups, bool *did) {
+    rl_libs *l = rl_libs_of(call->rt);
+    uintptr_t addresses = (uintptr_t)p->x | (uintptr_t)p->w | (uintptr_t)p->y | (uintptr_t)p->bias;
+    *did = false;
+    if (!l || !l->dnn || addresses % 16 || rl_call_noted(call)) return RL_OK;
+    rl_dnn_plan *k = plan_of(l, p, t, n, groups);
+    if (!k || !k->plan) return RL_OK;
+    maker m = {.l = l};
+    item pack = make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    const void *at[] = {p->x, p->w, p->y, p->bias};
+    int64_t uid[] = {UID_X, UID_W, UID_Y, UID_BIAS}, count = p->bias ? 4 : 3;
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, at);
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, uid);
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &k->workspace);
+    finish(&m, pack);
+    cudnnStatus_t s = m.bad ? CUDNN_STATUS_INTERNAL_ERROR : l->cudnnBackendExecute(l->dnn, k->plan, pack);
+    destroy(&m, NULL);
+    *did = s == CUDNN_STATUS_SUCCESS;
+    if (*did) call->step->ran = "cuDNN";
+    else rl_call_note(call, "cuDNN: %s", l->cudnnGetErrorString(s));
+    return RL_OK;
+}

@@ -1,0 +1,52 @@
+/* What the backend asks of a device.  Two files have these functions: driver.c asks NVIDIA's driver, found at run time with dlopen;
+ * emulate.cpp does it all in this process with the kernels' own code, for tests on machines without a GPU.
+ *
+ *   rl_gpu *g;
+ *   RL_TRY(rl_gpu_open(ctx, &g));                          RL_ELIMIT, and one line, where there is no device
+ *   void *p = rl_gpu_alloc(g, 1024);                       NULL: none left
+ *   RL_TRY(rl_gpu_put(g, p, host, 1024));                  done when it returns
+ *   RL_TRY(rl_gpu_launch(g, RL_GPU_strided4, nblock, &params, sizeof params));        in the order of calls; later
+ *   RL_TRY(rl_gpu_sync(g));
+ *
+ * One stream: what is called first is done first.  After a failed call every later one fails with the same message. */
+#ifndef RL_CUDA_DRIVER_H
+#define RL_CUDA_DRIVER_H
+#include "../src/ir.h"
+#include "params.h"
+
+typedef enum {
+#define GPU(name, kernel, params) RL_GPU_##name,
+#include "kernels.inc"
+#undef GPU
+    RL_NGPU
+} rl_gpu_kernel;
+const char *rl_gpu_kernel_name(rl_gpu_kernel k);
+
+typedef struct rl_gpu rl_gpu;
+rl_status rl_gpu_open(rl_ctx *ctx, rl_gpu **out);
+void rl_gpu_close(rl_gpu *g); /* NULL is fine */
+const char *rl_gpu_name(const rl_gpu *g); /* "NVIDIA H200, compute capability 9.0" */
+bool rl_gpu_is_emulated(const rl_gpu *g);
+
+/* Whole allocations of the device's; pool.c is for tensors. 256-byte aligned. */
+void *rl_gpu_alloc(rl_gpu *g, size_t nbyte);
+void rl_gpu_free(rl_gpu *g, void *p, size_t nbyte);
+
+rl_status rl_gpu_put(rl_gpu *g, void *to, const void *host, size_t nbyte);
+rl_status rl_gpu_get(rl_gpu *g, void *host, const void *from, size_t nbyte);
+rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte); /* on the device */
+rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void *param, size_t nparam);
+rl_status rl_gpu_sync(rl_gpu *g);
+
+/* What is launched and copied on the device between these two is remembered instead of done; *out NULL after a failure. */
+typedef struct rl_gpu_graph rl_gpu_graph;
+rl_status rl_gpu_record(rl_gpu *g);
+rl_status rl_gpu_record_end(rl_gpu *g, rl_gpu_graph **out);
+rl_status rl_gpu_replay(rl_gpu *g, rl_gpu_graph *r);
+void rl_gpu_forget(rl_gpu *g, rl_gpu_graph *r);
+
+/* Of the driver, for the libraries that get it: a CUstream, the major and minor compute capability. NULL, 0: emulated. */
+void *rl_gpu_stream(const rl_gpu *g);
+uint32_t rl_gpu_capability(const rl_gpu *g); /* 90 */
+
+#endif

@@ -1,0 +1,232 @@
+/* A device that is this process (driver.h): for tests on machines without a GPU.
+ *
+ * Its memory can be touched inside these functions only: a kernel of the CPU that reads a tensor of the device ends the process, as
+ * with a real one.  What was never written has a pattern.
+ *
+ * RELAYOUT_EMULATE_FAULT makes things go wrong:  launch:conv  launches of kernels whose names begin so fail;  lost:conv  these seem
+ * to go well, and then the device answers no more;  record  no recording can be made. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "driver.h"
+
+void rl_emulate(uint32_t kernel, uint32_t nblock, const void *param);
+
+enum { ALIGN = 4096, PATTERN = 0xcb };
+#define ROOM ((size_t)64 << 30)
+
+typedef struct spare { struct spare *next; char *p; size_t nbyte; } spare;
+typedef struct order { struct order *next; uint32_t kernel, nblock; void *to; const void *from; size_t n; void *param; } order;
+struct rl_gpu_graph { order *first, **last; };
+struct rl_gpu {
+    rl_ctx *ctx;
+    char *room;
+    size_t used;
+    spare *spares;
+    rl_gpu_graph *recording;
+    const char *fault;
+    bool lost;
+};
+
+/* What a launch takes on every device. */
+#define GPU(name, kernel, params) _Static_assert(sizeof(params) <= 4096, "parameters of " #name);
+#include "kernels.inc"
+#undef GPU
+
+const char *rl_gpu_kernel_name(rl_gpu_kernel k) {
+    static const char *const names[] = {
+#define GPU(name, kernel, params) #name,
+#include "kernels.inc"
+#undef GPU
+    };
+    return names[k];
+}
+
+rl_status rl_gpu_open(rl_ctx *ctx, rl_gpu **out) {
+    rl_gpu *g = calloc(1, sizeof *g);
+    *out = g;
+    if (!g) return rl_fail(ctx, RL_ENOMEM, "out of memory");
+    g->ctx = ctx;
+    g->fault = getenv("RELAYOUT_EMULATE_FAULT");
+    g->room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (g->room != MAP_FAILED) return RL_OK;
+    free(g);
+    *out = NULL;
+    return rl_fail(ctx, RL_ENOMEM, "no room for the emulated device's memory");
+}
+
+void rl_gpu_close(rl_gpu *g) {
+    if (!g) return;
+    for (spare *s = g->spares, *next; s; s = next) {
+        next = s->next;
+        free(s);
+    }
+    munmap(g->room, ROOM);
+    free(g);
+}
+
+const char *rl_gpu_name(const rl_gpu *g) {
+    (void)g;
+    return "emulated device";
+}
+
+bool rl_gpu_is_emulated(const rl_gpu *g) {
+    (void)g;
+    return true;
+}
+
+static bool is_fault(const rl_gpu *g, const char *what, rl_gpu_kernel k) {
+    size_t n = strlen(what);
+    return g->fault && strncmp(g->fault, what, n) == 0 && strncmp(rl_gpu_kernel_name(k), g->fault + n, strlen(g->fault + n)) == 0;
+}
+
+static rl_status answer(const rl_gpu *g, const char *what) {
+    return g->lost ? rl_fail(g->ctx, RL_EINTERNAL, "CUDA: %s: the device is lost", what) : RL_OK;
+}
+
+static void enter(const rl_gpu *g) {
+    if (g->used) mprotect(g->room, g->used, PROT_READ | PROT_WRITE);
+}
+
+static void leave(const rl_gpu *g) {
+    if (g->used) mprotect(g->room, g->used, PROT_NONE);
+}
+
+/* Powers of two, so that what was freed is found again. */
+static size_t rounded(size_t nbyte) {
+    size_t n = ALIGN;
+    while (n < nbyte) n *= 2;
+    return n;
+}
+
+void *rl_gpu_alloc(rl_gpu *g, size_t nbyte) {
+    nbyte = rounded(nbyte);
+    char *p = NULL;
+    for (spare **s = &g->spares; *s && !p; s = &(*s)->next) {
+        if ((*s)->nbyte != nbyte) continue;
+        spare *found = *s;
+        p = found->p;
+        *s = found->next;
+        free(found);
+        break;
+    }
+    if (!p && nbyte > ROOM - g->used) return NULL;
+    if (!p) p = g->room + g->used, g->used += nbyte;
+    enter(g);
+    memset(p, PATTERN, nbyte);
+    leave(g);
+    return p;
+}
+
+void rl_gpu_free(rl_gpu *g, void *p, size_t nbyte) {
+    spare *s = malloc(sizeof *s);
+    if (!s) return; /* lost until the device is closed */
+    *s = (spare){g->spares, p, rounded(nbyte)};
+    g->spares = s;
+}
+
+rl_status rl_gpu_put(rl_gpu *g, void *to, const void *host, size_t nbyte) {
+    if (g->recording) return rl_fail(g->ctx, RL_EINTERNAL, "a copy from the host inside a recording");
+    RL_TRY(answer(g, "a copy to the device"));
+    enter(g);
+    memcpy(to, host, nbyte);
+    leave(g);
+    return RL_OK;
+}
+
+rl_status rl_gpu_get(rl_gpu *g, void *host, const void *from, size_t nbyte) {
+    if (g->recording) return rl_fail(g->ctx, RL_EINTERNAL, "a copy to the host inside a recording");
+    RL_TRY(answer(g, "a copy from the device"));
+    enter(g);
+    memcpy(host, from, nbyte);
+    leave(g);
+    return RL_OK;
+}
+
+static void do_order(const rl_gpu *g, const order *o) {
+    enter(g);
+    if (o->param) rl_emulate(o->kernel, o->nblock, o->param);
+    else memmove(o->to, o->from, o->n);
+    leave(g);
+}
+
+static rl_status take_order(rl_gpu *g, order o) {
+    RL_TRY(answer(g, "the device"));
+    if (!g->recording) {
+        do_order(g, &o);
+        return RL_OK;
+    }
+    order *kept = malloc(sizeof *kept);
+    void *param = o.param ? malloc(o.n) : NULL;
+    if (!kept || (o.param && !param)) {
+        free(kept);
+        free(param);
+        return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
+    }
+    if (param) memcpy(param, o.param, o.n);
+    *kept = o;
+    kept->param = param;
+    *g->recording->last = kept;
+    g->recording->last = &kept->next;
+    return RL_OK;
+}
+
+rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte) {
+    return take_order(g, (order){.to = to, .from = from, .n = nbyte});
+}
+
+rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void *param, size_t nparam) {
+    if (is_fault(g, "launch:", k)) return rl_fail(g->ctx, RL_EINTERNAL, "CUDA: %s: refused", rl_gpu_kernel_name(k));
+    if (is_fault(g, "lost:", k)) {
+        g->lost = true;
+        return RL_OK;
+    }
+    return take_order(g, (order){.kernel = (uint32_t)k, .nblock = nblock, .n = nparam, .param = (void *)(uintptr_t)param});
+}
+
+rl_status rl_gpu_sync(rl_gpu *g) {
+    return g->recording ? rl_fail(g->ctx, RL_EINTERNAL, "a wait inside a recording") : answer(g, "kernels on the device");
+}
+
+rl_status rl_gpu_record(rl_gpu *g) {
+    g->recording = calloc(1, sizeof *g->recording);
+    if (!g->recording) return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
+    g->recording->last = &g->recording->first;
+    return RL_OK;
+}
+
+rl_status rl_gpu_record_end(rl_gpu *g, rl_gpu_graph **out) {
+    *out = g->recording;
+    g->recording = NULL;
+    if (!g->fault || strcmp(g->fault, "record") != 0) return RL_OK;
+    rl_gpu_forget(g, *out);
+    *out = NULL;
+    return rl_fail(g->ctx, RL_EINTERNAL, "CUDA: a recording: refused");
+}
+
+rl_status rl_gpu_replay(rl_gpu *g, rl_gpu_graph *r) {
+    RL_TRY(answer(g, "a recorded graph"));
+    for (const order *o = r->first; o; o = o->next) do_order(g, o);
+    return RL_OK;
+}
+
+void rl_gpu_forget(rl_gpu *g, rl_gpu_graph *r) {
+    (void)g;
+    for (order *o = r ? r->first : NULL, *next; o; o = next) {
+        next = o->next;
+        free(o->param);
+        free(o);
+    }
+    free(r);
+}
+
+void *rl_gpu_stream(const rl_gpu *g) {
+    (void)g;
+    return NULL;
+}
+
+uint32_t rl_gpu_capability(const rl_gpu *g) {
+    (void)g;
+    return 0;
+}

@@ -1,0 +1,180 @@
+/* Index arithmetic of the GPU's kernels: C and C++, on the host and on the device, the same text; tests/unit/gpu_index.c tries all of it.
+ *
+ * A kernel's thread has a number; a *walk* turns it into one offset per operand.  f32[2,3,4] read as its transpose [4,3,2]:
+ *
+ *     dim 4 3 2      step[0] (written) 6 2 1      step[1] (read) 1 4 12
+ *     number 9 = (1,1,1)      written at 6+2+1 = 9, read at 1+4+12 = 17
+ *
+ * Dividing by a dim is a multiplication and a shift (rl_divide), exact for numbers below 2^31; the host cuts larger tensors into
+ * several launches.  Offsets have 64 bits and count elements (or vectors: see move.c). */
+#ifndef RL_CUDA_INDEX_H
+#define RL_CUDA_INDEX_H
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define RL_HD static __host__ __device__ __forceinline__
+#else
+#define RL_HD static inline
+#endif
+
+/* floor(n / d) for n < 2^31 and 1 <= d < 2^31. */
+typedef struct { uint32_t d, mul, shift; } rl_divisor;
+
+RL_HD rl_divisor rl_divisor_of(uint32_t d) {
+    rl_divisor v = {d, 0, 0};
+    while (v.shift < 31 && (1u << v.shift) < d) v.shift++;
+    v.mul = (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << v.shift) - d)) / d + 1);
+    return v;
+}
+
+RL_HD uint32_t rl_divide(uint32_t n, rl_divisor v) {
+    return (uint32_t)(((uint64_t)n * v.mul >> 32) + n) >> v.shift;
+}
+
+enum { RL_DIMS = 12, RL_OPERANDS = 4 };
+typedef struct {
+    uint32_t rank;               /* 0: one element */
+    rl_divisor dim[RL_DIMS];     /* outermost first */
+    int64_t step[RL_OPERANDS][RL_DIMS];
+} rl_walk;
+
+RL_HD void rl_walk_at(const rl_walk *w, uint32_t number, uint32_t noperand, int64_t *at) {
+    for (uint32_t k = 0; k < noperand; k++) at[k] = 0;
+    for (uint32_t i = w->rank; i-- > 0;) {
+        uint32_t q = i ? rl_divide(number, w->dim[i]) : 0, r = number - q * w->dim[i].d;
+        for (uint32_t k = 0; k < noperand; k++) at[k] += r * w->step[k][i];
+        number = q;
+    }
+}
+
+/* ---- dims, on the host, before they become a walk ---- */
+
+enum { RL_MOST_DIMS = 64 };
+typedef struct { uint32_t rank, noperand; int64_t dim[RL_MOST_DIMS], step[RL_OPERANDS][RL_MOST_DIMS]; } rl_loops;
+
+RL_HD int64_t rl_loops_count(const rl_loops *l) {
+    int64_t n = 1;
+    for (uint32_t i = 0; i < l->rank; i++) n *= l->dim[i];
+    return n;
+}
+
+RL_HD void rl_loops_copy_dim(rl_loops *to, uint32_t i, const rl_loops *from, uint32_t k) {
+    to->dim[i] = from->dim[k];
+    for (uint32_t o = 0; o < from->noperand; o++) to->step[o][i] = from->step[o][k];
+}
+
+/* Can dim i + 1 be counted on by dim i, in every operand? */
+RL_HD int rl_loops_joins(const rl_loops *l, uint32_t i) {
+    for (uint32_t o = 0; o < l->noperand; o++)
+        if (l->step[o][i] != l->step[o][i + 1] * l->dim[i + 1]) return 0;
+    return 1;
+}
+
+/* Without dims of 1; neighbours that lie one after the other in every operand are one. The order of the elements stays. */
+RL_HD void rl_loops_merge(rl_loops *l) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->rank; i++) {
+        if (l->dim[i] == 1) continue;
+        rl_loops_copy_dim(l, n, l, i);
+        if (n && rl_loops_joins(l, n - 1)) {
+            l->dim[n - 1] *= l->dim[n];
+            for (uint32_t o = 0; o < l->noperand; o++) l->step[o][n - 1] = l->step[o][n];
+        } else n++;
+    }
+    l->rank = n;
+}
+
+/* The order of the loops by operand 0, the largest step outermost: for copies, where any order will do. */
+RL_HD void rl_loops_sort(rl_loops *l) {
+    for (uint32_t i = 1; i < l->rank; i++) {
+        for (uint32_t k = i; k; k--) {
+            int64_t a = l->step[0][k - 1], b = l->step[0][k];
+            if ((a < 0 ? -a : a) >= (b < 0 ? -b : b)) break;
+            rl_loops t;
+            t.noperand = l->noperand;
+            rl_loops_copy_dim(&t, 0, l, k);
+            rl_loops_copy_dim(l, k, l, k - 1);
+            rl_loops_copy_dim(l, k - 1, &t, 0);
+        }
+    }
+}
+
+/* Dims from `first` on as a walk; rank - first <= RL_DIMS, their product below 2^31. */
+RL_HD rl_walk rl_walk_of(const rl_loops *l, uint32_t first) {
+    rl_walk w;
+    w.rank = l->rank - first;
+    for (uint32_t i = 0; i < w.rank; i++) {
+        w.dim[i] = rl_divisor_of((uint32_t)l->dim[first + i]);
+        for (uint32_t o = 0; o < RL_OPERANDS; o++) w.step[o][i] = o < l->noperand ? l->step[o][first + i] : 0;
+    }
+    return w;
+}
+
+/* How many outer dims the host has to loop over: the rest fits one launch. */
+RL_HD uint32_t rl_loops_outer(const rl_loops *l) {
+    int64_t n = 1;
+    uint32_t i = l->rank;
+    while (i && l->rank - i < RL_DIMS && n * l->dim[i - 1] < ((int64_t)1 << 31)) n *= l->dim[--i];
+    return i;
+}
+
+/* ---- vectors ---- */
+
+/* The widest vector, of 1, 2, 4, 8 or 16 bytes and at least one element, that a copy can go by: the last dim lies closest in both
+ * operands, and whole vectors fit all steps, both addresses and the dim. `size`: bytes of an element. */
+RL_HD uint32_t rl_loops_vector(const rl_loops *l, uint32_t size, uint64_t addresses) {
+    uint32_t last = l->rank - 1, v = 16;
+    if (l->rank == 0 || l->step[0][last] != 1 || l->step[1][last] != 1) return size;
+    for (; v > size; v /= 2) {
+        uint64_t bad = addresses % v + (uint64_t)(l->dim[last] * size % v);
+        for (uint32_t i = 0; i < last; i++)
+            for (uint32_t o = 0; o < 2; o++) bad |= (uint64_t)(l->step[o][i] * (int64_t)size) % v;
+        if (!bad) break;
+    }
+    return v;
+}
+
+/* The same copy with vectors of n elements for its elements. */
+RL_HD void rl_loops_widen(rl_loops *l, uint32_t n) {
+    if (n == 1) return;
+    l->dim[l->rank - 1] /= n;
+    for (uint32_t i = 0; i + 1 < l->rank; i++)
+        for (uint32_t o = 0; o < 2; o++) l->step[o][i] /= (int64_t)n;
+}
+
+/* ---- tiles: one operand's neighbours are another dim's than the other's ---- */
+
+/* A warp's lane, in its loads, takes `vin` neighbours of row j of the tile, from i on; in its stores, `vout` neighbours of column i,
+ * from j on.  In between lies a tile of RL_TILE(size) rows in shared memory, each RL_TILE + the elements of one 4-byte bank long
+ * (one element where that is more), and no two lanes of a warp use one bank for different words: test gpu_index counts. */
+#define RL_TILE_SIDE(size) ((size) == 1 ? 128u : (size) == 2 ? 64u : 32u)
+#define RL_TILE_PITCH(size) (RL_TILE_SIDE(size) + ((size) < 4 ? 4u / (size) : 1u))
+#define RL_TILE_THREADS 256u
+typedef struct { uint32_t i, j; } rl_spot;
+
+/* Vectors in a tile, when each has v elements. */
+RL_HD uint32_t rl_tile_work(uint32_t size, uint32_t v) {
+    return RL_TILE_SIDE(size) * RL_TILE_SIDE(size) / v;
+}
+
+/* The k-th load: 8 lanes side by side where they load 16 bytes each, the whole warp where it loads elements. */
+RL_HD rl_spot rl_tile_load(uint32_t size, uint32_t v, uint32_t k) {
+    uint32_t across = v == 1 ? 32u : 8u, lane = k % 32u, warp = k / 32u, side = RL_TILE_SIDE(size), pieces = side / (across * v);
+    rl_spot s;
+    s.i = (lane % across + warp % pieces * across) * v;
+    s.j = lane / across + warp / pieces * (32u / across);
+    return s;
+}
+
+/* The k-th store. Lanes with vectors go down the columns in steps of one bank, so that they meet in no bank. */
+RL_HD rl_spot rl_tile_store(uint32_t size, uint32_t v, uint32_t k) {
+    uint32_t side = RL_TILE_SIDE(size), lane = k % 32u, warp = k / 32u, per = size < 4 ? 4u / size : 1u;
+    uint32_t along = v == 1 ? 32u : size < 4 ? 8u / per : 8u, step = v == 1 ? 1u : per, down = 32u / along;
+    uint32_t pieces = side / (along * v), rest = warp / pieces;
+    rl_spot s;
+    s.j = (lane % along + warp % pieces * along) * v;
+    s.i = lane / along * step + rest % step + rest / step * (down * step);
+    return s;
+}
+
+#endif

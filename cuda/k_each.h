@@ -1,0 +1,192 @@
+/* Element by element, C++ for the host and the device: the CPU's own expressions (runtime/pointwise.inc), one element each.
+ *
+ *   each<T>   y = op(a, b): operands of type T broadcast by strides of 0; where all are dense, or one element, 16 bytes per thread
+ *   where<V>  y = cond ? a : b, by size of the element */
+#ifndef RL_CUDA_K_EACH_H
+#define RL_CUDA_K_EACH_H
+#include <math.h>
+
+#include "../runtime/ref_pointwise.h"
+#include "k_move.h"
+
+#define PER_ELEMENT RL_HD
+#define RL_F32_MATH(name) name##f
+#define RL_F64_MATH(name) name
+#define T float
+#define W float
+#define S f32
+#define M(name) RL_F32_MATH(name)
+#define IS_FLOAT 1
+#define IS_SIGNED 1
+#include "../runtime/pointwise.inc"
+#define T double
+#define W double
+#define S f64
+#define M(name) RL_F64_MATH(name)
+#define IS_FLOAT 1
+#define IS_SIGNED 1
+#include "../runtime/pointwise.inc"
+#define RL_INTEGER
+#define T int8_t
+#define W uint64_t
+#define S i8
+#define IS_FLOAT 0
+#define IS_SIGNED 1
+#include "../runtime/pointwise.inc"
+#define T int16_t
+#define W uint64_t
+#define S i16
+#define IS_FLOAT 0
+#define IS_SIGNED 1
+#include "../runtime/pointwise.inc"
+#define T int32_t
+#define W uint64_t
+#define S i32
+#define IS_FLOAT 0
+#define IS_SIGNED 1
+#include "../runtime/pointwise.inc"
+#define T int64_t
+#define W uint64_t
+#define S i64
+#define IS_FLOAT 0
+#define IS_SIGNED 1
+#include "../runtime/pointwise.inc"
+#define T uint8_t
+#define W uint64_t
+#define S u8
+#define IS_FLOAT 0
+#define IS_SIGNED 0
+#include "../runtime/pointwise.inc"
+#define T uint16_t
+#define W uint64_t
+#define S u16
+#define IS_FLOAT 0
+#define IS_SIGNED 0
+#include "../runtime/pointwise.inc"
+#define T uint32_t
+#define W uint64_t
+#define S u32
+#define IS_FLOAT 0
+#define IS_SIGNED 0
+#include "../runtime/pointwise.inc"
+#define T uint64_t
+#define W uint64_t
+#define S u64
+#define IS_FLOAT 0
+#define IS_SIGNED 0
+#include "../runtime/pointwise.inc"
+#undef PER_ELEMENT
+#undef RL_INTEGER
+
+/* X(number, function): the ops of every type, of floats, of integers */
+#define RL_OPS_OF_ALL(X)                                                                                             \
+    X(ADD, add) X(SUB, sub) X(MUL, mul) X(DIV, div) X(POW, pow) X(MOD, mod) X(FMOD, fmod) X(MAX, max) X(MIN, min)    \
+    X(PRELU, prelu) X(EQUAL, equal) X(LESS, less) X(LESS_EQUAL, less_equal) X(GREATER, greater)                      \
+    X(GREATER_EQUAL, greater_equal) X(RELU, relu) X(ABS, abs) X(NEG, neg) X(SIGN, sign)
+#define RL_OPS_OF_FLOATS(X)                                                                                          \
+    X(CEIL, ceil) X(FLOOR, floor) X(ROUND, round) X(SQRT, sqrt) X(RECIPROCAL, reciprocal) X(EXP, exp) X(LOG, log)    \
+    X(SIN, sin) X(COS, cos) X(TAN, tan) X(ASIN, asin) X(ACOS, acos) X(ATAN, atan) X(SINH, sinh) X(COSH, cosh)        \
+    X(TANH, tanh) X(ASINH, asinh) X(ACOSH, acosh) X(ATANH, atanh) X(ERF, erf) X(SIGMOID, sigmoid)                    \
+    X(SOFTPLUS, softplus) X(SOFTSIGN, softsign) X(LEAKY_RELU, leaky_relu) X(ELU, elu) X(CELU, celu) X(SELU, selu)    \
+    X(THRESHOLDED_RELU, thresholded_relu) X(HARD_SIGMOID, hard_sigmoid) X(HARD_SWISH, hard_swish) X(MISH, mish)      \
+    X(SWISH, swish) X(GELU, gelu) X(GELU_TANH, gelu_tanh) X(IS_NAN, is_nan) X(IS_INF, is_inf)
+#define RL_OPS_OF_INTEGERS(X)                                                                                        \
+    X(BIT_AND, bit_and) X(BIT_OR, bit_or) X(BIT_XOR, bit_xor) X(SHIFT_LEFT, shift_left) X(SHIFT_RIGHT, shift_right)  \
+    X(BIT_NOT, bit_not)
+
+#define RL_CASE_f32(number, name) case RL_PW_##number: return (W)name##_f32(a, b, param);
+#define RL_CASE_f64(number, name) case RL_PW_##number: return (W)name##_f64(a, b, param);
+#define RL_CASE_i8(number, name) case RL_PW_##number: return (W)name##_i8(a, b, param);
+#define RL_CASE_i16(number, name) case RL_PW_##number: return (W)name##_i16(a, b, param);
+#define RL_CASE_i32(number, name) case RL_PW_##number: return (W)name##_i32(a, b, param);
+#define RL_CASE_i64(number, name) case RL_PW_##number: return (W)name##_i64(a, b, param);
+#define RL_CASE_u8(number, name) case RL_PW_##number: return (W)name##_u8(a, b, param);
+#define RL_CASE_u16(number, name) case RL_PW_##number: return (W)name##_u16(a, b, param);
+#define RL_CASE_u32(number, name) case RL_PW_##number: return (W)name##_u32(a, b, param);
+#define RL_CASE_u64(number, name) case RL_PW_##number: return (W)name##_u64(a, b, param);
+#define RL_APPLY(T, S, OTHERS)                                                                                       \
+    RL_HD T rl_apply(uint32_t op, T a, T b, const double *param) {                                                   \
+        typedef T W;                                                                                                 \
+        switch (op) {                                                                                                \
+            RL_OPS_OF_ALL(RL_CASE_##S)                                                                               \
+            OTHERS(RL_CASE_##S)                                                                                      \
+        default: return (T)!a; /* RL_PW_NOT */                                                                       \
+        }                                                                                                            \
+    }
+RL_APPLY(float, f32, RL_OPS_OF_FLOATS)
+RL_APPLY(double, f64, RL_OPS_OF_FLOATS)
+RL_APPLY(int8_t, i8, RL_OPS_OF_INTEGERS)
+RL_APPLY(int16_t, i16, RL_OPS_OF_INTEGERS)
+RL_APPLY(int32_t, i32, RL_OPS_OF_INTEGERS)
+RL_APPLY(int64_t, i64, RL_OPS_OF_INTEGERS)
+RL_APPLY(uint8_t, u8, RL_OPS_OF_INTEGERS)
+RL_APPLY(uint16_t, u16, RL_OPS_OF_INTEGERS)
+RL_APPLY(uint32_t, u32, RL_OPS_OF_INTEGERS)
+RL_APPLY(uint64_t, u64, RL_OPS_OF_INTEGERS)
+
+RL_HD bool rl_makes_bool(uint32_t op) {
+    return (op >= RL_PW_EQUAL && op <= RL_PW_GREATER_EQUAL) || op == RL_PW_IS_NAN || op == RL_PW_IS_INF || op == RL_PW_NOT;
+}
+
+template <class T> struct rl_each {
+    typedef rl_p_each Params;
+    typedef rl_nothing Shared, Local;
+    typedef typename rl_computed<T>::type C;
+    enum { WIDE = 16 / sizeof(T) };
+    union Vector { rl_wide16 all; T each[WIDE]; };
+
+    RL_MEMBER void put(const Params &p, int64_t at, C y) {
+        if (rl_makes_bool(p.op)) ((uint8_t *)p.to)[at] = y != 0;
+        else rl_store((T *)p.to + at, y);
+    }
+
+    /* 16 bytes of each operand; those of the last vector that are missing, and bools, one by one. */
+    RL_MEMBER void flat(const Params &p, uint32_t first, const double *param) {
+        Vector in[2], y;
+        uint32_t n = p.count - first < WIDE ? p.count - first : (uint32_t)WIDE;
+        for (uint32_t o = 0; o < p.nin; o++) {
+            const T *from = (const T *)p.in[o];
+            if (p.one[o])
+                for (uint32_t e = 0; e < WIDE; e++) in[o].each[e] = from[0];
+            else if (n == WIDE) in[o].all = *(const rl_wide16 *)(from + first);
+            else
+                for (uint32_t e = 0; e < n; e++) in[o].each[e] = from[first + e];
+        }
+        bool whole = n == WIDE && !rl_makes_bool(p.op);
+        for (uint32_t e = 0; e < n; e++) {
+            C v = rl_apply(p.op, rl_load(in[0].each[e]), rl_load(in[p.nin - 1].each[e]), param);
+            if (whole) rl_store(&y.each[e], v);
+            else put(p, first + e, v);
+        }
+        if (whole) *(rl_wide16 *)((T *)p.to + first) = y.all;
+    }
+
+    RL_STEP(rl_p_each) {
+        const double param[2] = {p.a, p.b};
+        if (p.flat) {
+            uint32_t first = (block * RL_THREADS + thread) * WIDE;
+            if (first < p.count) flat(p, first, param);
+            return;
+        }
+        RL_EACH(k, p) {
+            int64_t at[3];
+            rl_walk_at(&p.w, k, p.nin + 1, at);
+            C a = rl_load(((const T *)p.in[0])[at[1]]), b = p.nin > 1 ? rl_load(((const T *)p.in[1])[at[2]]) : a;
+            put(p, at[0], rl_apply(p.op, a, b, param));
+        }
+    }
+};
+
+template <class V> struct rl_where {
+    typedef rl_p_each Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_each) {
+        RL_EACH(k, p) {
+            int64_t at[4];
+            rl_walk_at(&p.w, k, 4, at);
+            ((V *)p.to)[at[0]] = ((const uint8_t *)p.in[0])[at[1]] ? ((const V *)p.in[1])[at[2]] : ((const V *)p.in[2])[at[3]];
+        }
+    }
+};
+
+#endif

@@ -1,0 +1,283 @@
+/* Kernels that move data, C++ for the host and the device.
+ *
+ * A kernel is a struct: Params, what its block shares, what a thread keeps between steps, and step(), what one thread does between two
+ * barriers.  On the device run_kernel (device.cu) puts __syncthreads() between the steps; on the host emulate.cpp runs every thread of
+ * a block for step 0, then for step 1: the same code, so that tests of it need no device.
+ *
+ *   strided<V>   element by element (V: a vector of 1 to 16 bytes); neighbours of `to` are neighbours in a warp
+ *   tile<V>      `to` and `from` have their neighbours along different dims: through shared memory, 16 bytes at a time on both sides
+ *   bits         elements of 2 or 4 bits
+ *   fill<V>      one element everywhere
+ *   select<V>    gather and scatter, along an axis or by tuples of indices */
+#ifndef RL_CUDA_K_MOVE_H
+#define RL_CUDA_K_MOVE_H
+#include "number.h"
+#include "params.h"
+
+#define RL_STEP(Params)                                                                                              \
+    RL_MEMBER uint32_t steps(const Params &) { return 1; }                                                           \
+    RL_MEMBER void step(uint32_t, const Params &p, Shared &, Local &, uint32_t block, uint32_t thread)
+#ifdef __CUDACC__
+#define RL_MEMBER static __host__ __device__ __forceinline__
+#else
+#define RL_MEMBER static inline
+#endif
+struct rl_nothing {};
+
+/* Element numbers of a thread: RL_PER_THREAD, a block's width apart. */
+#define RL_EACH(k, p)                                                                                                \
+    for (uint32_t k = block * (RL_THREADS * RL_PER_THREAD) + thread, e_ = 0; e_ < RL_PER_THREAD && k < (p).count; e_++, k += RL_THREADS)
+
+template <class V> struct rl_strided {
+    typedef rl_p_copy Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_copy) {
+        RL_EACH(k, p) {
+            int64_t at[2];
+            rl_walk_at(&p.w, k, 2, at);
+            ((V *)p.to)[at[0]] = ((const V *)p.from)[at[1]];
+        }
+    }
+};
+
+/* The block of a tile: which tile of which batch. */
+struct rl_tile_place { uint32_t i, j; int64_t at[2]; };
+RL_HD rl_tile_place rl_tile_of(const rl_p_tile &p, uint32_t block, uint32_t side) {
+    rl_tile_place t;
+    uint32_t q = rl_divide(block, p.ti), batch = rl_divide(q, p.tj);
+    t.i = (block - q * p.ti.d) * side;
+    t.j = (q - batch * p.tj.d) * side;
+    rl_walk_at(&p.batch, batch, 2, t.at);
+    return t;
+}
+
+template <class V> struct rl_tile {
+    typedef rl_p_tile Params;
+    typedef rl_nothing Local;
+    enum { SIZE = sizeof(V), SIDE = RL_TILE_SIDE(SIZE), PITCH = RL_TILE_PITCH(SIZE), WIDE = 16 / SIZE };
+    struct Shared { V cell[SIDE * PITCH]; };
+    RL_MEMBER uint32_t steps(const Params &) { return 2; }
+
+    RL_MEMBER void load(const Params &p, Shared &s, const rl_tile_place &t, uint32_t thread, uint32_t v) {
+        for (uint32_t k = thread; k < rl_tile_work(SIZE, v); k += RL_THREADS) {
+            rl_spot at = rl_tile_load(SIZE, v, k);
+            if (t.i + at.i >= p.ni || t.j + at.j >= p.nj) continue;
+            const V *from = (const V *)p.from + t.at[1] + (int64_t)(t.j + at.j) * p.from_j + t.i + at.i;
+            V *to = s.cell + at.j * PITCH + at.i;
+            if (v == 1) {
+                to[0] = from[0];
+                continue;
+            }
+            union { rl_wide16 all; V each[WIDE]; } x;
+            x.all = *(const rl_wide16 *)from;
+            for (uint32_t e = 0; e < WIDE; e++) to[e] = x.each[e];
+        }
+    }
+
+    RL_MEMBER void store(const Params &p, const Shared &s, const rl_tile_place &t, uint32_t thread, uint32_t v) {
+        for (uint32_t k = thread; k < rl_tile_work(SIZE, v); k += RL_THREADS) {
+            rl_spot at = rl_tile_store(SIZE, v, k);
+            if (t.i + at.i >= p.ni || t.j + at.j >= p.nj) continue;
+            V *to = (V *)p.to + t.at[0] + (int64_t)(t.i + at.i) * p.to_i + t.j + at.j;
+            const V *from = s.cell + at.j * PITCH + at.i;
+            if (v == 1) {
+                to[0] = from[0];
+                continue;
+            }
+            union { rl_wide16 all; V each[WIDE]; } x;
+            for (uint32_t e = 0; e < WIDE; e++) x.each[e] = from[e * PITCH];
+            *(rl_wide16 *)to = x.all;
+        }
+    }
+
+    RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
+        rl_tile_place t = rl_tile_of(p, block, SIDE);
+        if (phase == 0) load(p, s, t, thread, p.vector_in ? (uint32_t)WIDE : 1);
+        else store(p, s, t, thread, p.vector_out ? (uint32_t)WIDE : 1);
+    }
+};
+
+RL_HD uint32_t rl_bits_get(const void *p, int64_t k, uint32_t bits) {
+    uint32_t per = 8 / bits;
+    return (uint32_t)((const uint8_t *)p)[k / per] >> (uint32_t)(k % per) * bits & ((1u << bits) - 1);
+}
+
+/* Another thread may own the byte's other elements. */
+RL_HD void rl_bits_set(void *p, int64_t k, uint32_t bits, uint32_t x) {
+    uint32_t per = 8 / bits;
+    int64_t byte = k / per;
+    uint32_t shift = (uint32_t)(k % per) * bits, mask = (1u << bits) - 1;
+#ifdef __CUDA_ARCH__
+    uintptr_t at = (uintptr_t)p + (uintptr_t)byte;
+    uint32_t *word = (uint32_t *)(at & ~(uintptr_t)3);
+    shift += (uint32_t)(at & 3) * 8;
+    atomicAnd(word, ~(mask << shift));
+    atomicOr(word, x << shift);
+#else
+    uint8_t *b = (uint8_t *)p + byte;
+    *b = (uint8_t)((*b & ~(mask << shift)) | x << shift);
+#endif
+}
+
+struct rl_bits {
+    typedef rl_p_bits Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_bits) {
+        uint32_t per = p.dense_to ? 8 / p.bits : 1, n = (p.count + per - 1) / per;
+        for (uint32_t e = 0, k = block * (RL_THREADS * RL_PER_THREAD) + thread; e < RL_PER_THREAD && k < n; e++, k += RL_THREADS) {
+            uint32_t byte = 0;
+            for (uint32_t i = 0; i < per && k * per + i < p.count; i++) {
+                int64_t at[2];
+                rl_walk_at(&p.w, k * per + i, 2, at);
+                uint32_t x = rl_bits_get(p.from, p.from0 + at[1], p.bits);
+                if (p.dense_to) byte |= x << i * p.bits;
+                else rl_bits_set(p.to, p.to0 + at[0], p.bits, x);
+            }
+            if (p.dense_to) ((uint8_t *)p.to)[p.to0 / per + k] = (uint8_t)byte;
+        }
+    }
+};
+
+template <class V> struct rl_fills {
+    typedef rl_p_fill Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_fill) {
+        RL_EACH(k, p) {
+            int64_t at[1];
+            rl_walk_at(&p.w, k, 1, at);
+            memcpy((V *)p.to + at[0], p.value, sizeof(V));
+        }
+    }
+};
+
+RL_HD void rl_note_wrong(uint32_t *wrong, uint32_t node) {
+    *wrong = node; /* whichever thread is last: any of them is right */
+}
+
+template <class V> struct rl_select {
+    typedef rl_p_select Params;
+    typedef rl_nothing Shared, Local;
+    /* False: out of range. */
+    RL_MEMBER bool find(const Params &p, int64_t place, int64_t *at) {
+        for (uint32_t i = 0; i < p.n; i++) {
+            int64_t x = p.wide ? ((const int64_t *)p.index)[place + i * p.each] : ((const int32_t *)p.index)[place + i * p.each];
+            if (x < 0) x += p.dim[i];
+            if (x < 0 || x >= p.dim[i]) return false;
+            *at += x * p.step[i];
+        }
+        return true;
+    }
+    RL_STEP(rl_p_select) {
+        RL_EACH(k, p) {
+            int64_t at[3];
+            rl_walk_at(&p.w, k, 3, at);
+            if (!find(p, at[2], &at[1])) rl_note_wrong(p.wrong, p.node);
+            else if (p.scatter) ((V *)p.to)[at[1]] = ((const V *)p.from)[at[0]];
+            else ((V *)p.to)[at[0]] = ((const V *)p.from)[at[1]];
+        }
+    }
+};
+
+/* ---- any layout to any layout ---- */
+
+enum { RL_TYPE_F32 = 1, RL_TYPE_U8, RL_TYPE_I8, RL_TYPE_U16, RL_TYPE_I16, RL_TYPE_I32, RL_TYPE_I64, RL_TYPE_BOOL = 9, RL_TYPE_F16, RL_TYPE_F64,
+       RL_TYPE_U32, RL_TYPE_U64, RL_TYPE_BF16 = 16, RL_TYPE_U4 = 21, RL_TYPE_I4 = 22 }; /* rl_dtype's numbers */
+
+/* A number of any of these types, exact: integers as such, floats as doubles. */
+struct rl_any { bool real; int64_t i; double f; };
+RL_HD rl_any rl_any_int(int64_t i) {
+    rl_any a = {false, i, 0};
+    return a;
+}
+RL_HD rl_any rl_any_real(double f) {
+    rl_any a = {true, 0, f};
+    return a;
+}
+
+RL_HD rl_any rl_any_load(const void *p, int64_t k, int32_t type) {
+    switch (type) {
+    case RL_TYPE_F32: return rl_any_real(((const float *)p)[k]);
+    case RL_TYPE_F64: return rl_any_real(((const double *)p)[k]);
+    case RL_TYPE_F16: return rl_any_real(rl_widen(((const rl_half *)p)[k]));
+    case RL_TYPE_BF16: return rl_any_real(rl_widen(((const rl_bfloat *)p)[k]));
+    case RL_TYPE_U8: case RL_TYPE_BOOL: return rl_any_int(((const uint8_t *)p)[k]);
+    case RL_TYPE_I8: return rl_any_int(((const int8_t *)p)[k]);
+    case RL_TYPE_U16: return rl_any_int(((const uint16_t *)p)[k]);
+    case RL_TYPE_I16: return rl_any_int(((const int16_t *)p)[k]);
+    case RL_TYPE_U32: return rl_any_int(((const uint32_t *)p)[k]);
+    case RL_TYPE_I32: return rl_any_int(((const int32_t *)p)[k]);
+    case RL_TYPE_U4: return rl_any_int(rl_bits_get(p, k, 4));
+    case RL_TYPE_I4: return rl_any_int((int64_t)(rl_bits_get(p, k, 4) ^ 8) - 8);
+    default: return rl_any_int(((const int64_t *)p)[k]);
+    }
+}
+
+/* A double to a shorter float by way of float would round twice. */
+RL_HD float rl_to_odd(double x) {
+    float f = (float)x;
+    if ((double)f == x || x != x) return f;
+    uint32_t b = rl_bits_of_float(f);
+    if ((double)f > x ? x > 0 : x < 0) b--; /* towards zero, then the lowest bit says that something is missing */
+    if ((b & 0x7f800000u) == 0x7f800000u) return f;
+    return rl_float_of_bits(b | 1);
+}
+
+RL_HD void rl_any_store(void *p, int64_t k, int32_t type, rl_any a) {
+    int64_t i = a.real ? rl_truncate(a.f) : a.i;
+    bool huge = !a.real && type != RL_TYPE_F64 && a.i != (int64_t)(double)a.i;
+    double f = a.real ? a.f : (double)a.i;
+    switch (type) {
+    case RL_TYPE_F32: ((float *)p)[k] = huge ? (float)a.i : (float)f; break;
+    case RL_TYPE_F64: ((double *)p)[k] = f; break;
+    case RL_TYPE_F16: rl_narrow(&((rl_half *)p)[k], rl_to_odd(f)); break;
+    case RL_TYPE_BF16: rl_narrow(&((rl_bfloat *)p)[k], rl_to_odd(f)); break;
+    case RL_TYPE_BOOL: ((uint8_t *)p)[k] = a.real ? a.f != 0 : a.i != 0; break;
+    case RL_TYPE_U8: case RL_TYPE_I8: ((uint8_t *)p)[k] = (uint8_t)i; break;
+    case RL_TYPE_U16: case RL_TYPE_I16: ((uint16_t *)p)[k] = (uint16_t)i; break;
+    case RL_TYPE_U32: case RL_TYPE_I32: ((uint32_t *)p)[k] = (uint32_t)i; break;
+    case RL_TYPE_U4: case RL_TYPE_I4: rl_bits_set(p, k, 4, (uint32_t)i & 15); break;
+    default: ((int64_t *)p)[k] = i; break;
+    }
+}
+
+struct rl_recode {
+    typedef rl_p_recode Params;
+    typedef rl_nothing Shared, Local;
+    RL_MEMBER void one(const Params &p, uint32_t number) {
+        uint32_t index[RL_AXES] = {0};
+        int64_t to = p.to0, from = p.from0;
+        for (uint32_t d = p.nto; d-- > 0;) {
+            uint32_t q = rl_divide(number, p.digit[d].size), r = number - q * p.digit[d].size.d;
+            index[p.digit[d].axis] += r * p.digit[d].weight;
+            to += r * p.digit[d].step;
+            number = q;
+        }
+        for (uint32_t a = 0; a < p.naxis; a++) {
+            if (index[a] < p.dim[a]) continue;
+            rl_any_store(p.to, to, p.to_type, rl_any_int(0));
+            return;
+        }
+        for (uint32_t d = 0; d < p.nfrom; d++) {
+            uint32_t q = rl_divide(index[p.source[d].axis], p.source[d].below);
+            from += (int64_t)(q - rl_divide(q, p.source[d].size) * p.source[d].size.d) * p.source[d].step;
+        }
+        rl_any_store(p.to, to, p.to_type, rl_any_load(p.from, from, p.from_type));
+    }
+    RL_STEP(rl_p_recode) {
+        RL_EACH(k, p) one(p, k);
+    }
+};
+
+struct rl_cast {
+    typedef rl_p_cast Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_cast) {
+        RL_EACH(k, p) {
+            int64_t at[2];
+            rl_walk_at(&p.w, k, 2, at);
+            rl_any_store(p.to, at[0], p.to_type, rl_any_load(p.from, at[1], p.from_type));
+        }
+    }
+};
+
+#endif

@@ -1,0 +1,296 @@
+/* Networks' kernels, C++ for the host and the device, for any strides: what stands in where cuDNN and cuBLASLt do not.
+ *
+ *   affine<T>   BatchNormalization        pool<T>     MaxPool, AveragePool, up to three spatial dims
+ *   resize<T>   one axis by a table       pad<V>      constant, reflect, edge, wrap
+ *   matmul<T>   tiles of 64 * 64 in shared memory, 4 * 4 outputs per thread
+ *   conv<T>     an output per thread, also transposed and by groups
+ *   chwn4       int8 convolution on [C/4,H,W,N,4] with dp4a: input and output have the same layout, so layers need no relayout */
+#ifndef RL_CUDA_K_NN_H
+#define RL_CUDA_K_NN_H
+#include <math.h>
+
+#include "k_move.h"
+#include "ops.h"
+
+template <class T> struct rl_affine {
+    typedef rl_p_affine Params;
+    typedef rl_nothing Shared, Local;
+    typedef typename rl_computed<T>::type C;
+    RL_STEP(rl_p_affine) {
+        RL_EACH(k, p) {
+            int64_t at[3];
+            rl_walk_at(&p.w, k, 3, at);
+            C by = ((const C *)p.scale)[at[2]] / (C)sqrt((double)((const C *)p.var)[at[2]] + p.epsilon);
+            C x = rl_load(((const T *)p.from)[at[1]]);
+            rl_store((T *)p.to + at[0], (x - ((const C *)p.mean)[at[2]]) * by + ((const C *)p.bias)[at[2]]);
+        }
+    }
+};
+
+template <class T> struct rl_pools {
+    typedef rl_p_pool Params;
+    typedef rl_nothing Shared, Local;
+    typedef typename rl_computed<T>::type C;
+    struct Window { int32_t from[RL_MOST_SPATIAL]; uint32_t counted; };
+
+    /* Where output number k's window begins, and how many of its taps an average counts. */
+    RL_MEMBER uint32_t place(const Params &p, uint32_t k, Window *w) {
+        w->counted = 1;
+        for (uint32_t i = p.r; i-- > 0;) {
+            uint32_t q = rl_divide(k, p.out[i]), n = 0;
+            w->from[i] = (int32_t)(k - q * p.out[i].d) * p.stride[i] - p.before[i];
+            for (int32_t t = 0; t < p.kernel[i]; t++) {
+                int32_t at = w->from[i] + t * p.dilation[i];
+                n += p.count_pad ? at < p.in[i] + p.after[i] : at >= 0 && at < p.in[i];
+            }
+            w->counted *= n;
+            k = q;
+        }
+        return k;
+    }
+
+    RL_MEMBER C take(const Params &p, const T *x, const Window &w) {
+        C a = p.op == RL_GPU_POOL_MAX ? -(C)INFINITY : (C)0;
+        for (uint32_t t = 0; t < p.taps; t++) {
+            uint32_t left = t;
+            int64_t at = 0;
+            bool inside = true;
+            for (uint32_t i = p.r; i-- > 0;) {
+                int32_t k = w.from[i] + (int32_t)(left % (uint32_t)p.kernel[i]) * p.dilation[i];
+                left /= (uint32_t)p.kernel[i];
+                inside = inside && k >= 0 && k < p.in[i];
+                at += k * p.step[i];
+            }
+            if (!inside) continue;
+            C v = rl_load(x[at]);
+            if (p.op == RL_GPU_POOL_AVERAGE) a += v;
+            else if (v > a) a = v;
+        }
+        return p.op == RL_GPU_POOL_AVERAGE ? a / (C)w.counted : a;
+    }
+
+    RL_STEP(rl_p_pool) {
+        RL_EACH(k, p) {
+            Window w;
+            int64_t at[2];
+            rl_walk_at(&p.outer, place(p, k, &w), 2, at);
+            rl_store((T *)p.to + k, take(p, (const T *)p.from + at[1], w));
+        }
+    }
+};
+
+template <class T> struct rl_resizes {
+    typedef rl_p_resize Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_resize) {
+        RL_EACH(k, p) {
+            uint32_t line = rl_divide(k, p.out), i = k - line * p.out.d;
+            int64_t at[2];
+            double sum = 0;
+            rl_walk_at(&p.kept, line, 2, at);
+            const T *x = (const T *)p.from + at[1];
+            for (uint32_t t = 0; t < p.ntap; t++) {
+                int64_t j = (int64_t)i * p.ntap + t;
+                sum += p.weight[j] * (double)rl_load(x[p.index[j] * p.from_step]);
+            }
+            rl_store((T *)p.to + at[0] + i * p.to_step, sum);
+        }
+    }
+};
+
+template <class V> struct rl_pads {
+    typedef rl_p_pad Params;
+    typedef rl_nothing Shared, Local;
+
+    /* Which place of a dim of n a place around it takes its element from; n itself: none. */
+    RL_MEMBER int64_t source(uint32_t mode, int64_t i, int64_t n) {
+        if (i >= 0 && i < n) return i;
+        if (mode == RL_GPU_PAD_CONSTANT) return n;
+        if (n <= 1 || (mode == RL_GPU_PAD_EDGE && i < 0)) return 0;
+        if (mode == RL_GPU_PAD_EDGE) return n - 1;
+        if (mode == RL_GPU_PAD_WRAP) return ((i % n) + n) % n;
+        int64_t period = 2 * (n - 1), k = ((i % period) + period) % period;
+        return k < n ? k : period - k;
+    }
+
+    RL_STEP(rl_p_pad) {
+        RL_EACH(k, p) {
+            uint32_t left = k;
+            int64_t to = 0, from = 0;
+            bool inside = true;
+            for (uint32_t i = p.rank; i-- > 0;) {
+                uint32_t q = rl_divide(left, p.dim[i]), at = left - q * p.dim[i].d;
+                int64_t s = source(p.mode, (int64_t)at - p.before[i], p.in[i]);
+                inside = inside && s < p.in[i];
+                to += at * p.to_step[i];
+                from += s * p.from_step[i];
+                left = q;
+            }
+            if (inside) ((V *)p.to)[to] = ((const V *)p.from)[from];
+            else memcpy((V *)p.to + to, p.value, sizeof(V));
+        }
+    }
+};
+
+/* ---- products ---- */
+
+template <class T> struct rl_matmul {
+    typedef rl_p_matmul Params;
+    typedef typename rl_computed<T>::type C;
+    enum { SIDE = 64, DEPTH = 16, OWN = 4, ROW = SIDE + 1 };
+    struct Shared { C a[DEPTH * ROW], b[DEPTH * ROW]; };
+    struct Local { C sum[OWN][OWN]; };
+
+    RL_MEMBER uint32_t tiles(const Params &p) { return p.k ? (p.k + DEPTH - 1) / DEPTH : 1; }
+    RL_MEMBER uint32_t steps(const Params &p) { return 2 * tiles(p); }
+
+    /* DEPTH * SIDE elements from row `row` on and depth `k` on; neighbours in memory to neighbouring threads. */
+    RL_MEMBER void load(C *cell, const T *x, uint32_t row, uint32_t nrow, int64_t by_row, uint32_t k, uint32_t nk, int64_t by_k, uint32_t thread) {
+        for (uint32_t e = thread; e < DEPTH * SIDE; e += RL_THREADS) {
+            uint32_t i = by_k == 1 ? e / DEPTH : e % SIDE, j = by_k == 1 ? e % DEPTH : e / SIDE;
+            bool inside = row + i < nrow && k + j < nk;
+            cell[j * ROW + i] = inside ? (C)rl_load(x[(row + i) * by_row + (k + j) * by_k]) : (C)0;
+        }
+    }
+
+    RL_MEMBER void multiply(const Shared &s, Local &l, uint32_t thread) {
+        uint32_t i = thread / 16, j = thread % 16;
+        for (uint32_t k = 0; k < DEPTH; k++)
+            for (uint32_t u = 0; u < OWN; u++)
+                for (uint32_t v = 0; v < OWN; v++) l.sum[u][v] += s.a[k * ROW + i + 16 * u] * s.b[k * ROW + j + 16 * v];
+    }
+
+    RL_MEMBER void store(const Params &p, const Local &l, T *c, uint32_t row, uint32_t column, uint32_t thread) {
+        for (uint32_t u = 0; u < OWN; u++) {
+            for (uint32_t v = 0; v < OWN; v++) {
+                uint32_t i = row + thread / 16 + 16 * u, j = column + thread % 16 + 16 * v;
+                if (i >= p.m || j >= p.n) continue;
+                C y = (C)p.alpha * l.sum[u][v];
+                if (p.bias) y += (C)p.beta * (C)rl_load(((const T *)p.bias)[i * p.bias_m + j * p.bias_n]);
+                rl_store(c + i * p.c_m + j * p.c_n, y);
+            }
+        }
+    }
+
+    RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &l, uint32_t block, uint32_t thread) {
+        uint32_t q = rl_divide(block, p.tiles_n), batch = rl_divide(q, p.tiles_m);
+        uint32_t column = (block - q * p.tiles_n.d) * SIDE, row = (q - batch * p.tiles_m.d) * SIDE, k = phase / 2 * DEPTH;
+        int64_t at[3];
+        rl_walk_at(&p.batch, batch, 3, at);
+        if (phase == 0)
+            for (uint32_t u = 0; u < OWN; u++)
+                for (uint32_t v = 0; v < OWN; v++) l.sum[u][v] = 0;
+        if (phase % 2 == 0) {
+            load(s.a, (const T *)p.a + at[1], row, p.m, p.a_m, k, p.k, p.a_k, thread);
+            load(s.b, (const T *)p.b + at[2], column, p.n, p.b_n, k, p.k, p.b_k, thread);
+            return;
+        }
+        multiply(s, l, thread);
+        if (phase + 1 == steps(p)) store(p, l, (T *)p.c + at[0], row, column, thread);
+    }
+};
+
+template <class T> struct rl_conv {
+    typedef rl_p_conv Params;
+    typedef rl_nothing Shared, Local;
+    typedef typename rl_computed<T>::type C;
+    struct Place { int32_t at[RL_MOST_SPATIAL]; };
+
+    /* The input's place of tap t for this output; false: none. */
+    RL_MEMBER bool reach(const Params &p, const Place &o, const int32_t *t, int64_t *x) {
+        *x = 0;
+        for (uint32_t i = 0; i < p.r; i++) {
+            int32_t k = p.transposed ? o.at[i] + p.before[i] - t[i] * p.dilation[i] : o.at[i] * p.stride[i] - p.before[i] + t[i] * p.dilation[i];
+            if (p.transposed && k % p.stride[i]) return false;
+            if (p.transposed) k /= p.stride[i];
+            if (k < 0 || k >= p.in[i]) return false;
+            *x += k * p.x_step[i];
+        }
+        return true;
+    }
+
+    RL_MEMBER C sum(const Params &p, const T *x, const T *w, const Place &o) {
+        C a = 0;
+        int32_t t[RL_MOST_SPATIAL] = {0};
+        for (;;) {
+            int64_t at, wat = 0;
+            for (uint32_t i = 0; i < p.r; i++) wat += t[i] * p.w_step[i];
+            if (reach(p, o, t, &at))
+                for (uint32_t c = 0; c < p.cin; c++) a += (C)rl_load(x[at + c * p.x_c]) * (C)rl_load(w[wat + c * p.w_i]);
+            uint32_t i = p.r;
+            while (i && ++t[i - 1] == p.kernel[i - 1]) t[--i] = 0;
+            if (!i) return a;
+        }
+    }
+
+    RL_STEP(rl_p_conv) {
+        RL_EACH(k, p) {
+            Place o;
+            uint32_t left = k;
+            int64_t to = 0;
+            for (uint32_t i = p.r; i-- > 0;) {
+                uint32_t q = rl_divide(left, p.out[i]);
+                o.at[i] = (int32_t)(left - q * p.out[i].d);
+                to += o.at[i] * p.y_step[i];
+                left = q;
+            }
+            uint32_t n = rl_divide(left, p.channels), c = left - n * p.channels.d, g = rl_divide(c, p.per_group);
+            const T *x = (const T *)p.x + n * p.x_n + (int64_t)g * p.cin * p.x_c;
+            /* transposed: the weights are [channels in, channels out of a group, ...] */
+            const T *w = (const T *)p.w + (p.transposed ? (int64_t)g * p.cin * p.w_i + (c - g * p.per_group.d) * p.w_o : c * p.w_o);
+            C y = sum(p, x, w, o);
+            if (p.bias) y += (C)rl_load(((const T *)p.bias)[c]);
+            rl_store((T *)p.y + n * p.y_n + c * p.y_c + to, y);
+        }
+    }
+};
+
+RL_HD int32_t rl_dot4(int32_t a, int32_t b, int32_t sum) {
+#if defined(__CUDA_ARCH__)
+    return __dp4a(a, b, sum);
+#else
+    for (int i = 0; i < 4; i++) sum += (int8_t)((uint32_t)a >> 8 * i) * (int8_t)((uint32_t)b >> 8 * i);
+    return sum;
+#endif
+}
+
+/* A thread makes four channels of one place of one image; its neighbours the same of the next images. */
+struct rl_chwn4 {
+    typedef rl_p_chwn4 Params;
+    typedef rl_nothing Shared, Local;
+
+    RL_MEMBER uint32_t pack(const Params &p, const int32_t *sum, uint32_t o4) {
+        uint32_t word = 0;
+        for (uint32_t e = 0; e < 4; e++) {
+            float y = rintf((float)(sum[e] + (p.bias ? ((const int32_t *)p.bias)[4 * o4 + e] : 0)) * p.scale);
+            y = y < (p.relu ? 0.0f : -128.0f) ? (p.relu ? 0.0f : -128.0f) : y > 127.0f ? 127.0f : y;
+            word |= (uint32_t)(uint8_t)(int8_t)y << 8 * e;
+        }
+        return word;
+    }
+
+    RL_MEMBER void place(const Params &p, uint32_t n, uint32_t ow, uint32_t oh, uint32_t o4, int32_t *sum) {
+        const int32_t *x = (const int32_t *)p.x, *w = (const int32_t *)p.w;
+        for (uint32_t c = 0; c < p.c4; c++) {
+            for (uint32_t t = 0; t < p.r * p.s; t++) {
+                int32_t h = (int32_t)(oh * p.stride + t / p.s * p.dilation) - (int32_t)p.pad;
+                int32_t v = (int32_t)(ow * p.stride + t % p.s * p.dilation) - (int32_t)p.pad;
+                if (h < 0 || v < 0 || h >= (int32_t)p.h || v >= (int32_t)p.wd) continue;
+                int32_t a = x[(((int64_t)c * p.h + h) * p.wd + v) * p.n + n];
+                for (uint32_t e = 0; e < 4; e++) sum[e] = rl_dot4(a, w[((int64_t)c * p.r * p.s + t) * p.o + 4 * o4 + e], sum[e]);
+            }
+        }
+    }
+
+    RL_STEP(rl_p_chwn4) {
+        RL_EACH(k, p) {
+            int32_t sum[4] = {0, 0, 0, 0};
+            uint32_t q = rl_divide(k, p.dn), n = k - q * p.dn.d, u = rl_divide(q, p.dow), ow = q - u * p.dow.d;
+            uint32_t o4 = rl_divide(u, p.doh), oh = u - o4 * p.doh.d;
+            place(p, n, ow, oh, o4, sum);
+            ((uint32_t *)p.y)[k] = pack(p, sum, o4);
+        }
+    }
+};
+
+#endif

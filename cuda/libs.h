@@ -1,0 +1,18 @@
+/* NVIDIA's libraries, looked for when the device is opened: what is not there, or fails, is done by own kernels. */
+#ifndef RL_CUDA_LIBS_H
+#define RL_CUDA_LIBS_H
+#include "driver.h"
+#include "../runtime/device.h"
+
+typedef struct rl_libs rl_libs;
+rl_libs *rl_libs_open(rl_gpu *g); /* NULL: none */
+void rl_libs_close(rl_libs *l);
+rl_libs *rl_libs_of(const rl_rt *rt);
+const char *rl_libs_say(const rl_libs *l); /* "cuBLASLt 130000, cuDNN 91200", or why one is not there; l may be NULL */
+
+/* c = alpha a b + beta bias, batches and strides as rl_p_matmul has them; *did false: not by this library, whose failure is noted (device.h). */
+rl_status rl_lt_matmul(rl_call *call, const rl_p_matmul *p, rl_dtype t, uint32_t nbatch, bool *did);
+/* y = conv(x, w) + bias; *did likewise. relu: max(0, y); add: NULL, or what is added before that, laid out like y. */
+rl_status rl_dnn_conv(rl_call *call, const rl_p_conv *p, rl_dtype t, uint32_t n, uint32_t groups, bool *did);
+
+#endif

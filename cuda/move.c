@@ -1,0 +1,180 @@
+/* Moves on the device: see move.h. */
+#include "move.h"
+
+#include <string.h>
+
+enum { LEAST_TILE = 8 }; /* elements along both dims of a tile: fewer leave most of its lanes idle */
+
+/* ---- which kernel ---- */
+
+static uint32_t find_closest(const rl_loops *l, uint32_t operand) {
+    for (uint32_t i = l->rank; i-- > 0;)
+        if (l->step[operand][i] == 1) return i;
+    return RL_NONE;
+}
+
+static bool fits_tile(rl_move_plan *p) {
+    const rl_loops *l = &p->loops;
+    p->i = find_closest(l, 1), p->j = find_closest(l, 0);
+    if (p->i == RL_NONE || p->j == RL_NONE || p->i == p->j || l->rank > RL_DIMS + 2) return false;
+    return l->dim[p->i] >= LEAST_TILE && l->dim[p->j] >= LEAST_TILE && rl_loops_count(l) < INT32_MAX;
+}
+
+rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t addresses) {
+    rl_move_plan p = {.kind = RL_MOVE_STRIDED, .size = bits / 8, .loops = *l};
+    if (rl_loops_count(l) == 0) return (rl_move_plan){.kind = RL_MOVE_NOTHING};
+    rl_loops_sort(&p.loops);
+    rl_loops_merge(&p.loops);
+    if (bits < 8) {
+        p.kind = RL_MOVE_BITS;
+        return p;
+    }
+    bool line = p.loops.rank == 0 || (p.loops.rank == 1 && p.loops.step[0][0] == 1 && p.loops.step[1][0] == 1);
+    if (line) p.kind = RL_MOVE_BYTES;
+    else if (fits_tile(&p)) p.kind = RL_MOVE_TILE;
+    else {
+        p.size = rl_loops_vector(&p.loops, bits / 8, addresses);
+        rl_loops_widen(&p.loops, p.size / (bits / 8));
+    }
+    return p;
+}
+
+/* ---- launches ---- */
+
+uint32_t rl_gpu_blocks(int64_t n) {
+    return (uint32_t)((n + RL_THREADS * RL_PER_THREAD - 1) / (RL_THREADS * RL_PER_THREAD));
+}
+
+uint32_t rl_gpu_thread_blocks(int64_t n) {
+    return (uint32_t)((n + RL_THREADS - 1) / RL_THREADS);
+}
+
+rl_status rl_loops_parts(const rl_loops *l, rl_part_fn *fn, void *arg) {
+    uint32_t first = rl_loops_outer(l);
+    int64_t index[RL_MOST_DIMS] = {0}, at[RL_OPERANDS] = {0};
+    for (bool more = true; more;) {
+        RL_TRY(fn(arg, l, first, at));
+        more = false;
+        for (uint32_t i = first; i-- > 0 && !more;) {
+            more = ++index[i] < l->dim[i];
+            for (uint32_t o = 0; o < l->noperand; o++) at[o] += more ? l->step[o][i] : -(l->dim[i] - 1) * l->step[o][i];
+            if (!more) index[i] = 0;
+        }
+    }
+    return RL_OK;
+}
+
+static uint32_t count_of(const rl_walk *w) {
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < w->rank; i++) n *= w->dim[i].d;
+    return n;
+}
+
+/* The kernel for elements of 1, 2, 4, 8 or 16 bytes of a family that has these in a row. */
+static rl_gpu_kernel by_size(rl_gpu_kernel first, uint32_t size) {
+    uint32_t k = 0;
+    while (1u << k < size) k++;
+    return (rl_gpu_kernel)((uint32_t)first + k);
+}
+
+typedef struct { rl_gpu *g; uint32_t size, bits; char *to; const char *from; int64_t to0, from0; const void *value; } move;
+
+static rl_status launch_strided(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
+    const move *m = arg;
+    rl_p_copy p = {.to = m->to + at[0] * m->size, .from = m->from + at[1] * m->size, .w = rl_walk_of(l, first)};
+    p.count = count_of(&p.w);
+    return rl_gpu_launch(m->g, by_size(RL_GPU_strided1, m->size), rl_gpu_blocks(p.count), &p, sizeof p);
+}
+
+static bool is_dense(const rl_loops *l, uint32_t first) {
+    int64_t step = 1;
+    for (uint32_t i = l->rank; i-- > first; step *= l->dim[i])
+        if (l->step[0][i] != step) return false;
+    return true;
+}
+
+static rl_status launch_bits(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
+    const move *m = arg;
+    rl_p_bits p = {.to = m->to, .from = m->from, .to0 = m->to0 + at[0], .from0 = m->from0 + at[1], .bits = m->bits, .w = rl_walk_of(l, first)};
+    uint32_t per = 8 / m->bits;
+    p.count = count_of(&p.w);
+    /* A thread that writes whole bytes must own the last one's other elements. */
+    p.dense_to = is_dense(l, first) && p.to0 % per == 0 && p.count % per == 0;
+    return rl_gpu_launch(m->g, RL_GPU_bits, rl_gpu_blocks(p.dense_to ? p.count / per : p.count), &p, sizeof p);
+}
+
+static uint32_t tiles_of(int64_t n, uint32_t side) {
+    return (uint32_t)((n + side - 1) / side);
+}
+
+/* Do 16 bytes at a time fit: the address, every step, and the dim that vectors go along? */
+static bool fits_vector(const rl_loops *l, uint32_t operand, uint32_t along, uint32_t size, const void *address) {
+    uint64_t bad = (uint64_t)(uintptr_t)address % 16 + (uint64_t)(l->dim[along] * size) % 16;
+    for (uint32_t i = 0; i < l->rank; i++)
+        if (i != along) bad |= (uint64_t)(l->step[operand][i] * (int64_t)size) % 16;
+    return !bad;
+}
+
+static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
+    const rl_loops *l = &plan->loops;
+    uint32_t side = RL_TILE_SIDE(m->size);
+    rl_loops batch = {.noperand = 2};
+    for (uint32_t i = 0; i < l->rank; i++)
+        if (i != plan->i && i != plan->j) rl_loops_copy_dim(&batch, batch.rank++, l, i);
+    rl_p_tile p = {.to = m->to, .from = m->from, .ni = (uint32_t)l->dim[plan->i], .nj = (uint32_t)l->dim[plan->j]};
+    p.ti = rl_divisor_of(tiles_of(p.ni, side)), p.tj = rl_divisor_of(tiles_of(p.nj, side));
+    p.to_i = l->step[0][plan->i], p.from_j = l->step[1][plan->j];
+    p.vector_in = fits_vector(l, 1, plan->i, m->size, m->from), p.vector_out = fits_vector(l, 0, plan->j, m->size, m->to);
+    p.batch = rl_walk_of(&batch, 0);
+    return rl_gpu_launch(m->g, by_size(RL_GPU_tile1, m->size), p.ti.d * p.tj.d * count_of(&p.batch), &p, sizeof p);
+}
+
+rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *from, int64_t from0) {
+    int64_t size = bits / 8;
+    move m = {.g = g, .bits = bits, .to = (char *)to + to0 * size, .from = (const char *)from + from0 * size, .to0 = to0, .from0 = from0};
+    rl_move_plan p = rl_move_choose(l, bits, (uint64_t)(uintptr_t)m.to | (uint64_t)(uintptr_t)m.from);
+    m.size = p.size;
+    switch (p.kind) {
+    case RL_MOVE_NOTHING: return RL_OK;
+    case RL_MOVE_BYTES: return rl_gpu_copy(g, m.to, m.from, (size_t)(rl_loops_count(l) * size));
+    case RL_MOVE_STRIDED: return rl_loops_parts(&p.loops, launch_strided, &m);
+    case RL_MOVE_TILE: return launch_tile(&m, &p);
+    case RL_MOVE_BITS: m.to = to, m.from = from; return rl_loops_parts(&p.loops, launch_bits, &m);
+    }
+    return RL_OK;
+}
+
+/* ---- fill ---- */
+
+static rl_status launch_fill(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
+    const move *m = arg;
+    rl_p_fill p = {.to = m->to + at[0] * m->size, .w = rl_walk_of(l, first)};
+    for (uint32_t k = 0; k < 16; k += m->size) memcpy((char *)p.value + k, m->value, m->size);
+    p.count = count_of(&p.w);
+    return rl_gpu_launch(m->g, by_size(RL_GPU_fill1, m->size), rl_gpu_blocks(p.count), &p, sizeof p);
+}
+
+/* Elements of a few bits: from one element, which lies on the device for that. */
+static rl_status fill_bits(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *value) {
+    rl_loops both = *l;
+    void *one = rl_gpu_alloc(g, 16);
+    if (!one) return RL_ENOMEM;
+    both.noperand = 2;
+    for (uint32_t i = 0; i < l->rank; i++) both.step[1][i] = 0;
+    rl_status s = rl_gpu_put(g, one, value, 1);
+    if (s == RL_OK) s = rl_gpu_move(g, &both, bits, to, to0, one, 0);
+    if (s == RL_OK) s = rl_gpu_sync(g);
+    rl_gpu_free(g, one, 16);
+    return s;
+}
+
+rl_status rl_gpu_fill(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *value) {
+    if (rl_loops_count(l) == 0) return RL_OK;
+    if (bits < 8) return fill_bits(g, l, bits, to, to0, value);
+    rl_loops sorted = *l;
+    sorted.noperand = 1;
+    rl_loops_sort(&sorted);
+    rl_loops_merge(&sorted);
+    move m = {.g = g, .size = bits / 8, .to = (char *)to + to0 * (bits / 8), .value = value};
+    return rl_loops_parts(&sorted, launch_fill, &m);
+}

@@ -1,0 +1,35 @@
+/* Moves on the device: which kernel, and its launches.  Plain numbers, no tensors: backend.c has those.
+ *
+ *   rl_loops l = {.rank = 2, .noperand = 2, .dim = {64, 48}, .step = {{48, 1}, {1, 64}}};          a transpose, written row by row
+ *   RL_TRY(rl_gpu_move(g, &l, 32, y, 0, x, 0));                                                    kernel tile4 */
+#ifndef RL_CUDA_MOVE_H
+#define RL_CUDA_MOVE_H
+#include "../src/desc.h"
+#include "driver.h"
+
+typedef enum { RL_MOVE_NOTHING, RL_MOVE_BYTES, RL_MOVE_STRIDED, RL_MOVE_TILE, RL_MOVE_BITS } rl_move_kind;
+typedef struct {
+    rl_move_kind kind;
+    uint32_t size; /* bytes of what one thread moves at a time (STRIDED), of an element (TILE) */
+    uint32_t i, j; /* TILE: the dims that lie closest in what is read and in what is written */
+    rl_loops loops; /* sorted and merged; STRIDED: in vectors of `size` */
+} rl_move_plan;
+
+/* Operand 0 is written, operand 1 read, steps in elements of `bits` bits; addresses: the bits of both first bytes' addresses, or-ed. */
+rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t addresses);
+
+/* to0 and from0: the first elements. */
+rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *from, int64_t from0);
+/* value: an element, in its low bits where it is smaller than a byte. l: operand 0. */
+rl_status rl_gpu_fill(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *value);
+/* From one buffer to another with its own layout, padding (zeros) and number type. Both on the device, as long as rl_desc_bytes says. */
+rl_status rl_gpu_convert(rl_gpu *g, const rl_desc *to, void *out, const rl_desc *from, const void *in);
+
+/* Calls fn for parts of the loops that each fit a launch: dims from `first` on, operand o beginning at[o] elements further. */
+typedef rl_status rl_part_fn(void *arg, const rl_loops *l, uint32_t first, const int64_t *at);
+rl_status rl_loops_parts(const rl_loops *l, rl_part_fn *fn, void *arg);
+/* Blocks for n things of a kernel that goes element by element; for n of one that has a thread each. */
+uint32_t rl_gpu_blocks(int64_t n);
+uint32_t rl_gpu_thread_blocks(int64_t n);
+
+#endif

@@ -1,0 +1,88 @@
+/* Numbers on the device, C++: float16 and bfloat16 as bits, their conversions, and loads and stores by a type that is known at run time.
+ *
+ *   rl_get<rl_half>(p, i)  a float;   rl_set(p, i, x)  rounds to nearest, ties to even, as the CPU's rl_number_bits does */
+#ifndef RL_CUDA_NUMBER_H
+#define RL_CUDA_NUMBER_H
+#include <stdint.h>
+#include <string.h>
+
+#include "index.h"
+
+struct rl_half { uint16_t bits; };
+struct rl_bfloat { uint16_t bits; };
+struct alignas(16) rl_wide16 { uint32_t x[4]; };
+
+RL_HD float rl_float_of_bits(uint32_t b) {
+    float x;
+    memcpy(&x, &b, 4);
+    return x;
+}
+
+RL_HD uint32_t rl_bits_of_float(float x) {
+    uint32_t b;
+    memcpy(&b, &x, 4);
+    return b;
+}
+
+RL_HD float rl_widen(rl_bfloat h) { return rl_float_of_bits((uint32_t)h.bits << 16); }
+
+RL_HD float rl_widen(rl_half h) {
+#ifdef __CUDA_ARCH__
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h.bits));
+    return x;
+#else
+    uint32_t sign = (uint32_t)(h.bits & 0x8000) << 16, exponent = h.bits >> 10 & 31, mantissa = h.bits & 1023;
+    if (exponent == 31) return rl_float_of_bits(sign | 0x7f800000u | mantissa << 13);
+    if (exponent) return rl_float_of_bits(sign | (exponent + 112) << 23 | mantissa << 13);
+    float x = (float)mantissa * (1.0f / 16777216);
+    return sign ? -x : x;
+#endif
+}
+
+RL_HD void rl_narrow(rl_bfloat *h, float x) {
+    uint32_t b = rl_bits_of_float(x);
+    if ((b & 0x7fffffffu) > 0x7f800000u) h->bits = (uint16_t)(b >> 16 | 0x40);
+    else h->bits = (uint16_t)((b + 0x7fff + (b >> 16 & 1)) >> 16);
+}
+
+RL_HD void rl_narrow(rl_half *h, float x) {
+#ifdef __CUDA_ARCH__
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h->bits) : "f"(x));
+#else
+    uint32_t b = rl_bits_of_float(x), sign = b >> 16 & 0x8000, a = b & 0x7fffffffu;
+    if (a > 0x7f800000u) h->bits = (uint16_t)(sign | 0x7e00);
+    else if (a >= 0x477ff000u) h->bits = (uint16_t)(sign | 0x7c00); /* 65520 and more */
+    else if (a < 0x38800000u) { /* below 2^-14: steps of 2^-24; the sum rounds */
+        float shifted = rl_float_of_bits(a) + 0.5f;
+        h->bits = (uint16_t)(sign | (rl_bits_of_float(shifted) - 0x3f000000u));
+    } else h->bits = (uint16_t)(sign | ((a - 0x38000000u + 0xfff + (a >> 13 & 1)) >> 13));
+#endif
+}
+
+/* What a type is computed in. */
+template <class T> struct rl_computed { typedef T type; };
+template <> struct rl_computed<rl_half> { typedef float type; };
+template <> struct rl_computed<rl_bfloat> { typedef float type; };
+template <class T> struct rl_is_real { enum { value = 0 }; };
+template <> struct rl_is_real<float> { enum { value = 1 }; };
+template <> struct rl_is_real<double> { enum { value = 1 }; };
+/* What its sums are carried in. */
+template <class T> struct rl_summed { typedef int64_t type; };
+template <> struct rl_summed<float> { typedef double type; };
+template <> struct rl_summed<double> { typedef double type; };
+template <> struct rl_summed<uint64_t> { typedef uint64_t type; };
+
+template <class T> RL_HD T rl_load(T x) { return x; }
+RL_HD float rl_load(rl_half x) { return rl_widen(x); }
+RL_HD float rl_load(rl_bfloat x) { return rl_widen(x); }
+template <class T, class W> RL_HD void rl_store(T *p, W x) { *p = (T)x; }
+template <class W> RL_HD void rl_store(rl_half *p, W x) { rl_narrow(p, (float)x); }
+template <class W> RL_HD void rl_store(rl_bfloat *p, W x) { rl_narrow(p, (float)x); }
+
+/* A float as an integer, as the CPU's Cast has it: truncated in 64 bits, INT64_MIN for what does not fit there. */
+RL_HD int64_t rl_truncate(double x) {
+    return x >= -9223372036854775808.0 && x < 9223372036854775808.0 ? (int64_t)x : INT64_MIN;
+}
+
+#endif

@@ -1,0 +1,220 @@
+/* Element by element on the device: one operand, two, many; Clip, Where, Cast. What the CPU's ref_pointwise.c says holds here. */
+#include <string.h>
+
+#include "../runtime/number.h"
+#include "../runtime/kernels.h"
+#include "../runtime/ref_pointwise.h"
+#include "backend.h"
+
+static rl_gpu_kernel each_kernel(rl_dtype t) {
+    switch (t) {
+    case RL_I8: return RL_GPU_each_i8;
+    case RL_I16: return RL_GPU_each_i16;
+    case RL_I32: return RL_GPU_each_i32;
+    case RL_I64: return RL_GPU_each_i64;
+    case RL_U8: case RL_BOOL: return RL_GPU_each_u8;
+    case RL_U16: return RL_GPU_each_u16;
+    case RL_U32: return RL_GPU_each_u32;
+    case RL_U64: return RL_GPU_each_u64;
+    default: return rl_gpu_of_float(RL_GPU_each_f32, t);
+    }
+}
+
+static bool makes_bool(int op) {
+    return (op >= RL_PW_EQUAL && op <= RL_PW_GREATER_EQUAL) || op == RL_PW_IS_NAN || op == RL_PW_IS_INF || op == RL_PW_NOT;
+}
+
+typedef struct { rl_gpu *g; rl_gpu_kernel k; rl_p_each p; uint32_t size, out_size; } job;
+
+static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
+    const job *j = arg;
+    rl_p_each p = j->p;
+    p.w = rl_walk_of(l, first);
+    p.count = 1;
+    for (uint32_t i = 0; i < p.w.rank; i++) p.count *= p.w.dim[i].d;
+    p.to = (char *)p.to + at[0] * j->out_size;
+    for (uint32_t o = 0; o < p.nin; o++) p.in[o] = (const char *)p.in[o] + at[1 + o] * (p.nin == 3 && o == 0 ? 1 : j->size);
+    return rl_gpu_launch(j->g, j->k, p.flat ? rl_gpu_thread_blocks((p.count + 16 / j->size - 1) / (16 / j->size)) : rl_gpu_blocks(p.count), &p, sizeof p);
+}
+
+/* All operands lie as the output does, from a multiple of 16 bytes on, or are one element. */
+static bool is_flat(const rl_loops *l, job *j) {
+    uint64_t address = (uint64_t)(uintptr_t)j->p.to;
+    if (l->rank > 1 || rl_loops_outer(l) || (l->rank && l->step[0][0] != 1)) return false;
+    for (uint32_t o = 0; o < j->p.nin; o++) {
+        int64_t step = l->rank ? l->step[1 + o][0] : 0;
+        j->p.one[o] = step == 0;
+        if (step != 0 && step != 1) return false;
+        if (step) address |= (uint64_t)(uintptr_t)j->p.in[o];
+    }
+    return address % 16 == 0;
+}
+
+/* y = op(in...): y and the inputs lie here, the inputs broadcast to y's dims; all of one type t, y too but for bools. */
+static rl_status apply(rl_call *c, int op, rl_dtype t, const rl_tensor *y, const rl_tensor *const *in, uint32_t nin, const double *param) {
+    const rl_tensor *all[RL_OPERANDS] = {y};
+    rl_tensor view[3];
+    job j = {.g = rl_gpu_of(c->rt), .k = each_kernel(t), .p = {.to = rl_data(y), .op = (uint32_t)op, .nin = nin}};
+    if (j.k == RL_NGPU) return rl_call_decline(c);
+    if (param) j.p.a = param[0], j.p.b = param[1];
+    for (uint32_t i = 0; i < nin; i++) {
+        if (!rl_view_expand(in[i], y->rank, y->dim, &view[i])) return rl_call_fail(c, RL_EMODEL, "an input does not broadcast");
+        all[1 + i] = &view[i];
+        j.p.in[i] = rl_data(&view[i]);
+    }
+    if (!rl_numel(y)) return RL_OK;
+    rl_loops l = rl_loops_of(y->rank, y->dim, all, 1 + nin);
+    rl_loops_merge(&l);
+    j.size = rl_elem_bits(t) / 8, j.out_size = rl_elem_bits(y->dtype) / 8;
+    j.p.flat = is_flat(&l, &j);
+    return rl_loops_parts(&l, launch, &j);
+}
+
+/* ---- one and two operands ---- */
+
+static void read_params(const rl_call *c, double *p) {
+    const rl_nodeinfo *n = c->node;
+    switch (c->arg) {
+    case RL_PW_LEAKY_RELU: p[0] = rl_attr_float(n, "alpha", 0.01f); break;
+    case RL_PW_ELU: case RL_PW_CELU: case RL_PW_THRESHOLDED_RELU: case RL_PW_SWISH: p[0] = rl_attr_float(n, "alpha", 1); break;
+    case RL_PW_SELU:
+        p[0] = rl_attr_float(n, "alpha", 1.67326319217681884765625f);
+        p[1] = rl_attr_float(n, "gamma", 1.05070102214813232421875f);
+        break;
+    case RL_PW_HARD_SIGMOID: p[0] = rl_attr_float(n, "alpha", 0.2f), p[1] = rl_attr_float(n, "beta", 0.5f); break;
+    case RL_PW_IS_INF: p[0] = (double)rl_attr_int(n, "detect_negative", 1), p[1] = (double)rl_attr_int(n, "detect_positive", 1); break;
+    default: break;
+    }
+}
+
+rl_status rl_gpu_unary(rl_call *c) {
+    double param[2] = {0};
+    RL_TRY(rl_call_need(c, 1));
+    if (c->node->since < 7 && !*c->node->domain) return rl_call_decline(c); /* other defaults */
+    const rl_tensor *x = rl_call_here(c, 0);
+    int op = c->arg == RL_PW_GELU && rl_attr_is(c->node, "approximate", "tanh") ? RL_PW_GELU_TANH : c->arg;
+    read_params(c, param);
+    rl_tensor *y = rl_call_make(c, 0, makes_bool(op) ? RL_BOOL : x->dtype, x->rank, x->dim);
+    return apply(c, op, x->dtype, y, (const rl_tensor *[]){x}, 1, param);
+}
+
+rl_status rl_gpu_binary(rl_call *c) {
+    RL_TRY(rl_call_need(c, 2));
+    uint32_t rank = 0;
+    int64_t dim[RL_RANK] = {0};
+    const rl_tensor *a = rl_call_in(c, 0), *b = rl_call_in(c, 1);
+    if (c->node->since < 7 || a->kind != RL_TENSOR || b->kind != RL_TENSOR || a->dtype != b->dtype) return rl_call_decline(c);
+    int op = c->arg == RL_PW_MOD && rl_attr_int(c->node, "fmod", 0) ? RL_PW_FMOD
+             : c->arg == RL_PW_SHIFT_LEFT && rl_attr_is(c->node, "direction", "RIGHT") ? RL_PW_SHIFT_RIGHT : c->arg;
+    RL_TRY(rl_call_broadcast(c, &rank, dim, a));
+    RL_TRY(rl_call_broadcast(c, &rank, dim, b));
+    a = rl_call_here(c, 0), b = rl_call_here(c, 1);
+    rl_tensor *y = rl_call_make(c, 0, makes_bool(op) ? RL_BOOL : a->dtype, rank, dim);
+    return apply(c, op, a->dtype, y, (const rl_tensor *[]){a, b}, 2, NULL);
+}
+
+/* ---- Sum, Max, Min, Clip, Where ---- */
+
+rl_status rl_gpu_variadic(rl_call *c) {
+    uint32_t rank = 0;
+    int64_t dim[RL_RANK] = {0};
+    RL_TRY(rl_call_need(c, c->nin));
+    rl_dtype t = rl_call_in(c, 0)->dtype;
+    for (uint32_t i = 0; i < c->nin; i++) {
+        if (rl_call_in(c, i)->dtype != t) return rl_call_decline(c);
+        RL_TRY(rl_call_broadcast(c, &rank, dim, rl_call_in(c, i)));
+    }
+    rl_tensor *y = rl_call_make(c, 0, t, rank, dim), first;
+    rl_view_expand(rl_call_here(c, 0), rank, dim, &first);
+    if (c->nin == 1) rl_tensor_move(c->rt, y, &first);
+    for (uint32_t i = 1; i < c->nin; i++)
+        RL_TRY(apply(c, c->arg, t, y, (const rl_tensor *[]){i == 1 ? &first : y, rl_call_here(c, i)}, 2, NULL));
+    return RL_OK;
+}
+
+rl_status rl_gpu_clip(rl_call *c) {
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_here(c, 0), *bound[2] = {rl_call_in(c, 1), rl_call_in(c, 2)};
+    if (c->node->since < 11 || (!bound[0] && !bound[1])) return rl_call_decline(c);
+    for (uint32_t i = 0; i < 2; i++)
+        if (bound[i] && (bound[i]->dtype != x->dtype || rl_numel(bound[i]) != 1)) return rl_call_decline(c);
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!bound[i]) continue;
+        rl_tensor one = *rl_call_here(c, 1 + i);
+        one.rank = 0;
+        RL_TRY(apply(c, i ? RL_PW_MIN : RL_PW_MAX, x->dtype, y, (const rl_tensor *[]){i && bound[0] ? y : x, &one}, 2, NULL));
+    }
+    return RL_OK;
+}
+
+rl_status rl_gpu_where(rl_call *c) {
+    uint32_t rank = 0;
+    int64_t dim[RL_RANK] = {0};
+    RL_TRY(rl_call_need(c, 3));
+    rl_dtype t = rl_call_in(c, 1)->dtype;
+    if (rl_call_in(c, 0)->dtype != RL_BOOL || rl_call_in(c, 2)->dtype != t || t == RL_STRING || rl_elem_bits(t) < 8) return rl_call_decline(c);
+    for (uint32_t i = 0; i < 3; i++) RL_TRY(rl_call_broadcast(c, &rank, dim, rl_call_in(c, i)));
+    rl_tensor view[3], *y = rl_call_make(c, 0, t, rank, dim);
+    const rl_tensor *all[RL_OPERANDS] = {y, &view[0], &view[1], &view[2]};
+    uint32_t size = rl_elem_bits(t) / 8;
+    job j = {.g = rl_gpu_of(c->rt), .k = rl_gpu_of_size(RL_GPU_where1, size), .p = {.to = rl_data(y), .nin = 3}, .size = size, .out_size = size};
+    for (uint32_t i = 0; i < 3; i++) {
+        rl_view_expand(rl_call_here(c, i), rank, dim, &view[i]);
+        j.p.in[i] = rl_data(&view[i]);
+    }
+    if (!rl_numel(y)) return RL_OK;
+    rl_loops l = rl_loops_of(rank, dim, all, 4);
+    rl_loops_merge(&l);
+    return rl_loops_parts(&l, launch, &j);
+}
+
+/* ---- Cast ---- */
+
+static bool casts(rl_dtype t) {
+    return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16 || t == RL_BOOL || t == RL_I8 || t == RL_U8 || t == RL_I16 || t == RL_U16
+           || t == RL_I32 || t == RL_U32 || t == RL_I64;
+}
+
+typedef struct { rl_gpu *g; rl_p_cast p; uint32_t to_size, from_size; } cast;
+
+static rl_status launch_cast(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
+    const cast *j = arg;
+    rl_p_cast p = j->p;
+    p.w = rl_walk_of(l, first);
+    p.count = 1;
+    for (uint32_t i = 0; i < p.w.rank; i++) p.count *= p.w.dim[i].d;
+    p.to = (char *)p.to + at[0] * j->to_size;
+    p.from = (const char *)p.from + at[1] * j->from_size;
+    return rl_gpu_launch(j->g, RL_GPU_cast, rl_gpu_blocks(p.count), &p, sizeof p);
+}
+
+rl_status rl_gpu_cast_to(rl_call *c, const rl_tensor *to, const rl_tensor *from) {
+    cast j = {.g = rl_gpu_of(c->rt), .p = {.to = rl_data(to), .from = rl_data(from), .to_type = (int32_t)to->dtype, .from_type = (int32_t)from->dtype},
+              .to_size = rl_elem_bits(to->dtype) / 8, .from_size = rl_elem_bits(from->dtype) / 8};
+    if (!rl_numel(to)) return RL_OK;
+    rl_loops l = rl_loops_of(to->rank, to->dim, (const rl_tensor *[]){to, from}, 2);
+    rl_loops_merge(&l);
+    return rl_loops_parts(&l, launch_cast, &j);
+}
+
+const rl_tensor *rl_gpu_cast(rl_call *c, const rl_tensor *t, rl_dtype type) {
+    if (!t || t->dtype == type) return rl_here_dense(c, t);
+    rl_tensor *y = rl_call_temp(c, type, t->rank, t->dim);
+    rl_status s = rl_gpu_cast_to(c, y, t);
+    if (s != RL_OK) c->rt->failed = s;
+    return y;
+}
+
+rl_status rl_gpu_op_cast(rl_call *c) {
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    rl_dtype to = (rl_dtype)rl_attr_int(c->node, "to", RL_UNDEF);
+    if (!casts(x->dtype) || !casts(to)) return rl_call_decline(c);
+    x = rl_call_here(c, 0);
+    if (to == x->dtype) {
+        rl_call_share(c, 0, *x);
+        return RL_OK;
+    }
+    return rl_gpu_cast_to(c, rl_call_make(c, 0, to, x->rank, x->dim), x);
+}

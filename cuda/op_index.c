@@ -1,0 +1,216 @@
+/* Places that indices name, on the device: Gather (index_select), GatherElements, GatherND, ScatterElements, ScatterND; and Pad. */
+#include <string.h>
+
+#include "../runtime/kernels.h"
+#include "backend.h"
+
+/* l: operand 0 the dense side, 1 the other one without the indices, 2 the indices. */
+static rl_status launch(rl_call *c, rl_p_select *p, const rl_loops *all, uint32_t size) {
+    rl_loops l = *all;
+    rl_loops_merge(&l);
+    int64_t n = rl_loops_count(&l);
+    if (n == 0) return RL_OK;
+    if (l.rank > RL_DIMS || n >= INT32_MAX) return rl_call_decline(c);
+    p->w = rl_walk_of(&l, 0);
+    p->count = (uint32_t)n;
+    p->wrong = rl_gpu_wrong(c);
+    p->node = c->step->node.i + 1;
+    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_select1, size), rl_gpu_blocks(n), p, sizeof *p);
+}
+
+static bool takes(const rl_tensor *x, const rl_tensor *index) {
+    return x->dtype != RL_STRING && rl_elem_bits(x->dtype) >= 8 && (index->dtype == RL_I64 || index->dtype == RL_I32);
+}
+
+/* The widest element, up to 16 bytes, that copies whole vectors of the last dim; the loops and steps in its terms. */
+static uint32_t widen(rl_loops *l, rl_p_select *p, uint32_t size) {
+    uint32_t last = l->rank - 1;
+    uint64_t address = (uint64_t)(uintptr_t)p->to | (uint64_t)(uintptr_t)p->from;
+    if (!l->rank || l->step[2][last] != 0) return size;
+    for (uint32_t i = 0; i < p->n; i++) address |= (uint64_t)(p->step[i] * (int64_t)size);
+    uint32_t v = rl_loops_vector(l, size, address);
+    rl_loops_widen(l, v / size);
+    for (uint32_t i = 0; i < p->n; i++) p->step[i] /= (int64_t)(v / size);
+    return v;
+}
+
+rl_status rl_gpu_gather(rl_call *c) {
+    uint32_t axis, rank = 0;
+    int64_t dim[RL_RANK];
+    RL_TRY(rl_call_need(c, 2));
+    RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
+    const rl_tensor *x = rl_call_in(c, 0), *index = rl_call_in(c, 1);
+    if (!takes(x, index) || x->rank + index->rank > RL_RANK) return rl_call_decline(c);
+    x = rl_call_here(c, 0), index = rl_call_here(c, 1);
+    rl_loops l = {.noperand = 3};
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (i != axis) l.step[1][rank] = x->stride[i], dim[rank++] = x->dim[i];
+        for (uint32_t k = 0; i == axis && k < index->rank; k++) l.step[2][rank] = index->stride[k], dim[rank++] = index->dim[k];
+    }
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, rank, dim);
+    l.rank = rank;
+    for (uint32_t i = 0; i < rank; i++) l.dim[i] = dim[i], l.step[0][i] = y->stride[i];
+    rl_p_select p = {.to = rl_data(y), .from = rl_data(x), .index = rl_data(index), .n = 1, .wide = index->dtype == RL_I64};
+    p.dim[0] = x->dim[axis], p.step[0] = x->stride[axis];
+    rl_loops_merge(&l);
+    return launch(c, &p, &l, rl_numel(y) ? widen(&l, &p, rl_elem_bits(x->dtype) / 8) : rl_elem_bits(x->dtype) / 8);
+}
+
+/* GatherElements reads x, ScatterElements writes to a copy of it: the other side has the indices' dims. */
+static rl_status elements(rl_call *c, const rl_tensor *x, const rl_tensor *index, const rl_tensor *other, uint32_t axis, bool scatter) {
+    rl_loops l = {.rank = x->rank, .noperand = 3};
+    for (uint32_t i = 0; i < x->rank; i++) {
+        l.dim[i] = index->dim[i];
+        l.step[0][i] = other->stride[i];
+        l.step[1][i] = i == axis ? 0 : x->stride[i];
+        l.step[2][i] = index->stride[i];
+    }
+    rl_p_select p = {.index = rl_data(index), .n = 1, .wide = index->dtype == RL_I64, .scatter = scatter};
+    p.to = rl_data(scatter ? x : other), p.from = rl_data(scatter ? other : x);
+    p.dim[0] = x->dim[axis], p.step[0] = x->stride[axis];
+    return launch(c, &p, &l, rl_elem_bits(x->dtype) / 8);
+}
+
+rl_status rl_gpu_gather_elements(rl_call *c) {
+    uint32_t axis;
+    RL_TRY(rl_call_need(c, 2));
+    RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
+    const rl_tensor *x = rl_call_in(c, 0), *index = rl_call_in(c, 1);
+    if (!takes(x, index) || x->rank != index->rank) return rl_call_decline(c);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (i != axis && index->dim[i] > x->dim[i]) return rl_call_decline(c);
+    x = rl_call_here(c, 0), index = rl_call_here(c, 1);
+    return elements(c, x, index, rl_call_make(c, 0, x->dtype, index->rank, index->dim), axis, false);
+}
+
+/* Sums of several updates of one place, and what several leave there, would depend on the order of threads. */
+static bool plain_updates(const rl_call *c) {
+    return !rl_attr_find(c->node, "reduction") || rl_attr_is(c->node, "reduction", "none");
+}
+
+static rl_tensor *copy_of_data(rl_call *c) {
+    const rl_tensor *x = rl_call_here(c, 0);
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
+    rl_tensor_move(c->rt, y, x);
+    return y;
+}
+
+rl_status rl_gpu_scatter_elements(rl_call *c) {
+    uint32_t axis;
+    RL_TRY(rl_call_need(c, 3));
+    RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
+    const rl_tensor *x = rl_call_in(c, 0), *index = rl_call_in(c, 1), *from = rl_call_in(c, 2);
+    if (!takes(x, index) || !plain_updates(c) || x->rank != index->rank || !rl_same_dims(index, from) || from->dtype != x->dtype) return rl_call_decline(c);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (i != axis && index->dim[i] > x->dim[i]) return rl_call_decline(c);
+    index = rl_call_here(c, 1), from = rl_call_here(c, 2);
+    return elements(c, copy_of_data(c), index, from, axis, true);
+}
+
+/* Tuples in the last dim of index; b leading dims go along. `other`: index's dims but the last, then what is left of x. */
+static rl_status tuples(rl_call *c, const rl_tensor *x, const rl_tensor *index, const rl_tensor *other, uint32_t b, bool scatter) {
+    uint32_t n = (uint32_t)index->dim[index->rank - 1], outer = index->rank - 1;
+    rl_loops l = {.noperand = 3};
+    for (uint32_t i = 0; i < outer; i++, l.rank++) {
+        l.dim[i] = index->dim[i], l.step[0][i] = other->stride[i], l.step[2][i] = index->stride[i];
+        if (i < b) l.step[1][i] = x->stride[i];
+    }
+    for (uint32_t i = b + n; i < x->rank; i++, l.rank++)
+        l.dim[l.rank] = x->dim[i], l.step[0][l.rank] = other->stride[l.rank], l.step[1][l.rank] = x->stride[i];
+    rl_p_select p = {.index = rl_data(index), .n = n, .wide = index->dtype == RL_I64, .scatter = scatter, .each = index->stride[outer]};
+    p.to = rl_data(scatter ? x : other), p.from = rl_data(scatter ? other : x);
+    for (uint32_t i = 0; i < n; i++) p.dim[i] = x->dim[b + i], p.step[i] = x->stride[b + i];
+    rl_loops_merge(&l);
+    uint32_t size = rl_elem_bits(x->dtype) / 8;
+    return launch(c, &p, &l, rl_loops_count(&l) ? widen(&l, &p, size) : size);
+}
+
+static bool takes_tuples(const rl_tensor *x, const rl_tensor *index, uint32_t b) {
+    return takes(x, index) && index->rank > b && index->dim[index->rank - 1] >= 1 && index->dim[index->rank - 1] <= RL_MOST_INDICES
+           && b + index->dim[index->rank - 1] <= x->rank;
+}
+
+rl_status rl_gpu_gather_nd(rl_call *c) {
+    uint32_t rank = 0;
+    int64_t dim[RL_RANK], b = rl_attr_int(c->node, "batch_dims", 0);
+    RL_TRY(rl_call_need(c, 2));
+    const rl_tensor *x = rl_call_in(c, 0), *index = rl_call_in(c, 1);
+    if (b < 0 || b > x->rank || !takes_tuples(x, index, (uint32_t)b) || x->rank + index->rank > RL_RANK) return rl_call_decline(c);
+    for (uint32_t i = 0; i < b; i++)
+        if (x->dim[i] != index->dim[i]) return rl_call_decline(c);
+    x = rl_call_here(c, 0), index = rl_call_here(c, 1);
+    for (uint32_t i = 0; i + 1 < index->rank; i++) dim[rank++] = index->dim[i];
+    for (uint32_t i = (uint32_t)(b + index->dim[index->rank - 1]); i < x->rank; i++) dim[rank++] = x->dim[i];
+    return tuples(c, x, index, rl_call_make(c, 0, x->dtype, rank, dim), (uint32_t)b, false);
+}
+
+rl_status rl_gpu_scatter_nd(rl_call *c) {
+    RL_TRY(rl_call_need(c, 3));
+    const rl_tensor *x = rl_call_in(c, 0), *index = rl_call_in(c, 1), *from = rl_call_in(c, 2);
+    if (!plain_updates(c) || !takes_tuples(x, index, 0) || from->dtype != x->dtype) return rl_call_decline(c);
+    uint32_t n = (uint32_t)index->dim[index->rank - 1], outer = index->rank - 1;
+    bool fits = from->rank == outer + x->rank - n;
+    for (uint32_t i = 0; fits && i < from->rank; i++) fits = from->dim[i] == (i < outer ? index->dim[i] : x->dim[i - outer + n]);
+    if (!fits) return rl_call_decline(c);
+    index = rl_call_here(c, 1), from = rl_call_here(c, 2);
+    return tuples(c, copy_of_data(c), index, from, 0, true);
+}
+
+/* ---- Pad ---- */
+
+static rl_status pad_mode(const rl_call *c, uint32_t *mode) {
+    static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
+    *mode = RL_GPU_PAD_CONSTANT;
+    if (!rl_attr_find(c->node, "mode")) return RL_OK;
+    for (uint32_t i = 0; i < RL_LEN(names); i++) {
+        *mode = i;
+        if (rl_attr_is(c->node, "mode", names[i])) return RL_OK;
+    }
+    return rl_call_fail(c, RL_EMODEL, "unknown mode");
+}
+
+/* The element that a constant pad writes, repeated to 16 bytes. */
+static rl_status pad_value(rl_call *c, rl_dtype t, void *value) {
+    uint32_t size = rl_elem_bits(t) / 8;
+    memset(value, 0, 16);
+    if (!rl_call_in(c, 2)) return RL_OK;
+    if (rl_call_in(c, 2)->dtype != t || rl_numel(rl_call_in(c, 2)) != 1) return rl_call_fail(c, RL_EMODEL, "a constant value of another type");
+    const rl_tensor *v = rl_call_as(c, 2, t);
+    for (uint32_t k = 0; k < 16; k += size) memcpy((char *)value + k, rl_data(v), size);
+    return RL_OK;
+}
+
+rl_status rl_gpu_op_pad(rl_call *c) {
+    const int64_t *pad, *axis;
+    uint32_t n, naxis;
+    int64_t dim[RL_RANK];
+    rl_p_pad p = {0};
+    RL_TRY(rl_call_need(c, 2));
+    const rl_tensor *x = rl_call_in(c, 0);
+    if (c->node->since < 11 || x->rank > RL_DIMS || x->dtype == RL_STRING || rl_elem_bits(x->dtype) < 8) return rl_call_decline(c);
+    RL_TRY(pad_mode(c, &p.mode));
+    RL_TRY(rl_call_ints(c, NULL, 1, &pad, &n));
+    RL_TRY(rl_call_ints(c, NULL, 3, &axis, &naxis));
+    uint32_t k = axis ? naxis : x->rank;
+    if (n != 2 * k) return rl_call_decline(c);
+    memcpy(dim, x->dim, sizeof dim);
+    for (uint32_t i = 0; i < k; i++) {
+        uint32_t a = i;
+        if (axis) RL_TRY(rl_call_axis(c, axis[i], x->rank, &a));
+        if (pad[i] < 0 || pad[i + k] < 0 || x->dim[a] == 0 || dim[a] != x->dim[a]) return rl_call_decline(c);
+        p.before[a] = pad[i];
+        dim[a] += pad[i] + pad[i + k];
+    }
+    RL_TRY(rl_call_dims(c, x->rank, dim));
+    RL_TRY(pad_value(c, x->dtype, p.value));
+    x = rl_call_here(c, 0);
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
+    int64_t count = rl_numel(y);
+    if (count >= INT32_MAX) return rl_call_decline(c);
+    p.to = rl_data(y), p.from = rl_data(x), p.count = (uint32_t)count, p.rank = x->rank;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        p.dim[i] = rl_divisor_of((uint32_t)RL_MAX(dim[i], 1));
+        p.in[i] = x->dim[i], p.to_step[i] = y->stride[i], p.from_step[i] = x->stride[i];
+    }
+    return count ? rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_pad1, rl_elem_bits(x->dtype) / 8), rl_gpu_blocks(count), &p, sizeof p) : RL_OK;
+}

@@ -1,0 +1,156 @@
+/* Sums over axes on the device: Reduce*, GlobalAveragePool and GlobalMaxPool, Softmax, LayerNormalization. */
+#include <string.h>
+
+#include "../runtime/kernels.h"
+#include "backend.h"
+
+static rl_gpu_kernel reduce_kernel(rl_dtype t) {
+    return t == RL_I32 ? RL_GPU_reduce_i32 : t == RL_I64 ? RL_GPU_reduce_i64 : rl_gpu_of_float(RL_GPU_reduce_f32, t);
+}
+
+/* y, row-major, has x's dims with 1 for those reduced. */
+static rl_status reduce(rl_call *c, int op, const rl_tensor *x, const rl_tensor *y, const bool *gone) {
+    rl_loops kept = {.noperand = 2}, inner = {.noperand = 1};
+    rl_gpu_kernel k = reduce_kernel(x->dtype);
+    if (k == RL_NGPU || rl_numel(x) >= INT32_MAX || rl_numel(x) == 0) return rl_call_decline(c);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        rl_loops *l = gone[i] ? &inner : &kept;
+        l->dim[l->rank] = x->dim[i];
+        l->step[0][l->rank] = gone[i] ? x->stride[i] : y->stride[i];
+        l->step[1][l->rank++] = x->stride[i];
+    }
+    rl_loops_merge(&kept);
+    rl_loops_merge(&inner);
+    if (kept.rank > RL_DIMS || inner.rank > RL_DIMS) return rl_call_decline(c);
+    rl_p_reduce p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_loops_count(&kept), .each = (uint32_t)rl_loops_count(&inner),
+                     .op = (uint32_t)op, .kept = rl_walk_of(&kept, 0), .gone = rl_walk_of(&inner, 0)};
+    bool near = kept.rank && kept.step[1][kept.rank - 1] == 1;
+    p.by_thread = p.each < 32 || (near && p.count >= 4096);
+    return rl_gpu_launch(rl_gpu_of(c->rt), k, p.by_thread ? rl_gpu_thread_blocks(p.count) : p.count, &p, sizeof p);
+}
+
+rl_status rl_gpu_op_reduce(rl_call *c) {
+    const int64_t *axis;
+    uint32_t n, rank = 0;
+    bool gone[RL_RANK] = {false};
+    int64_t kept[RL_RANK], dim[RL_RANK];
+    RL_TRY(rl_call_need(c, 1));
+    uint32_t slot = c->node->since >= (c->arg == RL_GPU_SUM ? 13u : 18u) ? 1 : RL_NONE;
+    RL_TRY(rl_call_ints(c, slot == RL_NONE ? "axes" : NULL, slot, &axis, &n));
+    const rl_tensor *x = rl_call_here(c, 0);
+    if (reduce_kernel(x->dtype) == RL_NGPU || rl_numel(x) == 0 || (n == 0 && rl_attr_int(c->node, "noop_with_empty_axes", 0))) return rl_call_decline(c);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t a;
+        RL_TRY(rl_call_axis(c, axis[i], x->rank, &a));
+        gone[a] = true;
+    }
+    bool keeps = rl_attr_int(c->node, "keepdims", 1) != 0;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (n == 0) gone[i] = true;
+        kept[i] = gone[i] ? 1 : x->dim[i];
+        if (keeps || !gone[i]) dim[rank++] = kept[i];
+    }
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, rank, dim), view;
+    rl_view_reshape(y, x->rank, kept, &view);
+    return reduce(c, c->arg, x, &view, gone);
+}
+
+rl_status rl_gpu_global_pool(rl_call *c) {
+    bool gone[RL_RANK];
+    int64_t dim[RL_RANK];
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_here(c, 0);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        gone[i] = i >= 2;
+        dim[i] = gone[i] ? 1 : x->dim[i];
+    }
+    if (x->rank < 3 || rl_numel(x) == 0) return rl_call_decline(c);
+    return reduce(c, c->arg, x, rl_call_make(c, 0, x->dtype, x->rank, dim), gone);
+}
+
+/* ---- lines ---- */
+
+/* Loops over the lines of x and y along `axis`, or, from `axis` on, of what lies there in one piece. */
+static rl_p_rows rows_of(const rl_tensor *x, const rl_tensor *y, uint32_t axis, bool from_axis, rl_loops *kept) {
+    *kept = (rl_loops){.noperand = 2};
+    int64_t n = 1;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (i == axis || (from_axis && i > axis)) {
+            n *= x->dim[i];
+            continue;
+        }
+        kept->dim[kept->rank] = x->dim[i];
+        kept->step[0][kept->rank] = y->stride[i];
+        kept->step[1][kept->rank++] = x->stride[i];
+    }
+    rl_loops_merge(kept);
+    rl_p_rows p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_loops_count(kept), .n = (uint32_t)n};
+    p.to_step = from_axis ? 1 : y->stride[axis], p.from_step = from_axis ? 1 : x->stride[axis];
+    return p;
+}
+
+static rl_status launch_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t) {
+    if (kept->rank > RL_DIMS) return rl_call_decline(c);
+    p->kept = rl_walk_of(kept, 0);
+    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_rows_f32, t), p->count, p, sizeof *p);
+}
+
+static bool takes_rows(const rl_tensor *x) {
+    return rl_gpu_of_float(RL_GPU_rows_f32, x->dtype) != RL_NGPU && rl_numel(x) > 0 && rl_numel(x) < INT32_MAX;
+}
+
+rl_status rl_gpu_softmax(rl_call *c) {
+    uint32_t axis;
+    rl_loops kept;
+    bool old = c->node->since < 13;
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_here(c, 0);
+    if (!takes_rows(x) || (old && rl_attr_int(c->node, "axis", 1) == x->rank)) return rl_call_decline(c);
+    RL_TRY(rl_call_attr_axis(c, "axis", old ? 1 : -1, &axis));
+    if (old) x = rl_here_dense(c, x);
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
+    rl_p_rows p = rows_of(x, y, axis, old, &kept);
+    p.op = (uint32_t)c->arg;
+    return launch_rows(c, &p, &kept, x->dtype);
+}
+
+/* One row for all lines, or a row per line; anything between: not here. */
+static bool spread(rl_call *c, uint32_t i, const rl_tensor *x, uint32_t axis, const void **p, uint32_t *rows) {
+    const rl_tensor *t = rl_call_here(c, i);
+    rl_tensor view;
+    *p = NULL;
+    *rows = 1;
+    if (!t) return true;
+    if (!rl_view_expand(t, x->rank, x->dim, &view)) return false;
+    bool repeats = true, lines = true;
+    for (uint32_t k = 0; k < axis; k++) {
+        if (view.dim[k] != 1 && view.stride[k] != 0) repeats = false;
+        if (view.dim[k] != 1 && view.stride[k] == 0) lines = false;
+    }
+    if (!repeats && !lines) return false;
+    for (uint32_t k = 0; k < axis; k++)
+        if (repeats) view.dim[k] = 1;
+        else *rows *= (uint32_t)view.dim[k];
+    *p = rl_data(rl_gpu_cast(c, &view, rl_gpu_computed(x->dtype)));
+    return true;
+}
+
+rl_status rl_gpu_layer_norm(rl_call *c) {
+    uint32_t axis;
+    rl_loops kept;
+    RL_TRY(rl_call_need(c, 2));
+    RL_TRY(rl_call_attr_axis(c, "axis", -1, &axis));
+    const rl_tensor *x = rl_call_here(c, 0);
+    bool rms = c->arg == RL_GPU_RMS_NORM;
+    if (!takes_rows(x) || rl_call_wants(c, 1) || rl_call_wants(c, 2) || rl_call_in(c, 1)->dtype != x->dtype) return rl_call_decline(c);
+    const void *scale, *bias = NULL;
+    uint32_t nscale, nbias = 1;
+    if (!spread(c, 1, x, axis, &scale, &nscale) || (!rms && !spread(c, 2, x, axis, &bias, &nbias))) return rl_call_decline(c);
+    x = rl_here_dense(c, x);
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
+    rl_p_rows p = rows_of(x, y, axis, true, &kept);
+    p.op = (uint32_t)c->arg;
+    p.scale = scale, p.bias = bias, p.scale_rows = nscale, p.bias_rows = nbias;
+    p.epsilon = rl_attr_float(c->node, "epsilon", 1e-5f);
+    return launch_rows(c, &p, &kept, x->dtype);
+}

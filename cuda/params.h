@@ -1,0 +1,169 @@
+/* What the host gives each kernel: C and C++. A kernel has one argument, one of these structs; k_*.h says what each kernel does.
+ *
+ * GPU(name, kernel, params): a row per kernel, in kernels.inc; the row's place is its number (rl_gpu_kernel). */
+#ifndef RL_CUDA_PARAMS_H
+#define RL_CUDA_PARAMS_H
+#include "index.h"
+
+enum { RL_THREADS = 256 }; /* of every block */
+enum { RL_PER_THREAD = 4 }; /* elements, of kernels that go element by element */
+
+/* strided: operand 0 written, operand 1 read */
+typedef struct { void *to; const void *from; uint32_t count; rl_walk w; } rl_p_copy;
+
+/* tile: dim i is operand 1's closest, dim j operand 0's; all other dims are `batch`. */
+typedef struct {
+    void *to;
+    const void *from;
+    uint32_t ni, nj;          /* elements */
+    rl_divisor ti, tj;        /* tiles along each */
+    int64_t to_i, from_j;     /* steps; those of to along j and from along i are 1 */
+    uint32_t vector_in, vector_out; /* do 16 bytes at a time fit there? */
+    rl_walk batch;
+} rl_p_tile;
+
+/* bits: elements of 2 or 4 bits; dense_to: `to` is written as it lies, from a whole byte on, so that a thread owns a byte */
+typedef struct { void *to; const void *from; int64_t to0, from0; uint32_t count, bits, dense_to; rl_walk w; } rl_p_bits;
+
+/* select: places that indices name.  Operand 0 of the walk: the side that is dense (gather: written; scatter: read); operand 1: the
+ * other side, without what the indices add; operand 2: the place of the first of `n` indices. */
+enum { RL_MOST_INDICES = 8 };
+typedef struct {
+    void *to;
+    const void *from, *index;
+    uint32_t count, n, wide, scatter;      /* wide: indices of 64 bits, else of 32 */
+    int64_t dim[RL_MOST_INDICES], step[RL_MOST_INDICES];
+    int64_t each;                          /* step from one of the n indices to the next */
+    uint32_t *wrong, node;                 /* *wrong = node where an index is out of range */
+    rl_walk w;
+} rl_p_select;
+
+/* fill: the element, repeated to 16 bytes */
+typedef struct { void *to; uint32_t count; uint32_t value[4]; rl_walk w; } rl_p_fill;
+
+/* recode: one buffer's layout to another's, with padding and conversion of numbers.  Thread k makes element k of `to`, in the order of
+ * its digits; axis a's index is the sum of digit * weight of its digits; past `dim` lies padding: zero. */
+enum { RL_DIGITS = 24, RL_AXES = 8 };
+typedef struct { rl_divisor size; uint32_t axis, weight; int64_t step; } rl_p_digit;         /* to: outermost first */
+typedef struct { rl_divisor below, size; uint32_t axis; int64_t step; } rl_p_source;        /* from: (index / below) % size * step */
+typedef struct {
+    void *to;
+    const void *from;
+    int64_t to0, from0;
+    uint32_t count, nto, nfrom, naxis;
+    int32_t to_type, from_type;
+    uint32_t dim[RL_AXES];
+    rl_p_digit digit[RL_DIGITS];
+    rl_p_source source[RL_DIGITS];
+} rl_p_recode;
+
+/* each: operand 0 written, 1.. read; flat: all dense and alike or one element, a vector of 16 bytes per thread */
+typedef struct {
+    void *to;
+    const void *in[3];
+    uint32_t count, op, nin, flat;
+    uint32_t one[3];    /* flat: this operand is one element */
+    double a, b;
+    rl_walk w;
+} rl_p_each;
+
+/* cast: any number type to any */
+typedef struct { void *to; const void *from; uint32_t count; int32_t to_type, from_type; rl_walk w; } rl_p_cast;
+
+/* reduce: operand 0 of `kept` is written, operand 1 read; operand 0 of `gone` is what is added to that.  One block per output, or one
+ * thread (by_thread) where outputs are neighbours in memory. */
+typedef struct {
+    void *to;
+    const void *from;
+    uint32_t count, each, op, by_thread;
+    rl_walk kept, gone;
+} rl_p_reduce;
+
+/* rows: softmax, layer norm ...: a block per line of n elements, `step` apart; operands 0 and 1 of `kept` */
+typedef struct {
+    void *to, *mean, *inverse;
+    const void *from, *scale, *bias;
+    uint32_t count, n, op;
+    int64_t to_step, from_step;
+    uint32_t scale_rows, bias_rows; /* line r takes row r % these; of layer norm */
+    double epsilon;
+    rl_walk kept;
+} rl_p_rows;
+
+/* affine: y = (x - mean) * scale / sqrt(var + epsilon) + bias by channel; operands: y, x, channel */
+typedef struct {
+    void *to;
+    const void *from, *scale, *bias, *mean, *var;
+    uint32_t count;
+    double epsilon;
+    rl_walk w;
+} rl_p_affine;
+
+/* pool: operands of w, over n, c and the output's places: y, x without its window */
+enum { RL_MOST_SPATIAL = 3 };
+typedef struct {
+    void *to;
+    const void *from;
+    uint32_t count, op, count_pad, taps;
+    uint32_t r;
+    int64_t step[RL_MOST_SPATIAL]; /* of x */
+    int32_t in[RL_MOST_SPATIAL], kernel[RL_MOST_SPATIAL], stride[RL_MOST_SPATIAL], dilation[RL_MOST_SPATIAL], before[RL_MOST_SPATIAL],
+        after[RL_MOST_SPATIAL];
+    rl_divisor out[RL_MOST_SPATIAL]; /* the number of an output is n*c, then its place */
+    int64_t to_outer, from_outer;    /* unused where the walk has them */
+    rl_walk outer;                   /* n, c */
+} rl_p_pool;
+
+/* resize: one axis; operands of `kept`, all other dims: y, x */
+typedef struct {
+    void *to;
+    const void *from;
+    const int64_t *index;
+    const double *weight;
+    uint32_t count, ntap;
+    rl_divisor out;
+    int64_t to_step, from_step;
+    rl_walk kept;
+} rl_p_resize;
+
+/* pad: by dim of y, outermost first, which place of x */
+typedef struct {
+    void *to;
+    const void *from;
+    uint32_t count, mode, rank;
+    rl_divisor dim[RL_DIMS];
+    int64_t before[RL_DIMS], in[RL_DIMS], to_step[RL_DIMS], from_step[RL_DIMS];
+    uint32_t value[4];
+} rl_p_pad;
+
+/* matmul: c[b] = alpha * a[b] b[b] + beta * bias, tiles of 64 * 64; all strides free */
+typedef struct {
+    void *c;
+    const void *a, *b, *bias;
+    uint32_t m, n, k;
+    rl_divisor tiles_m, tiles_n;
+    int64_t a_m, a_k, b_k, b_n, c_m, c_n, bias_m, bias_n;
+    double alpha, beta;
+    rl_walk batch; /* operands c, a, b */
+} rl_p_matmul;
+
+/* conv: an output per thread; transposed: places that reach this one */
+typedef struct {
+    void *y;
+    const void *x, *w, *bias;
+    uint32_t count, r, transposed, cin, cout; /* of one group */
+    rl_divisor out[RL_MOST_SPATIAL], channels, per_group;
+    int32_t in[RL_MOST_SPATIAL], kernel[RL_MOST_SPATIAL], stride[RL_MOST_SPATIAL], dilation[RL_MOST_SPATIAL], before[RL_MOST_SPATIAL];
+    int64_t x_n, x_c, x_step[RL_MOST_SPATIAL], w_o, w_i, w_step[RL_MOST_SPATIAL], y_n, y_c, y_step[RL_MOST_SPATIAL];
+} rl_p_conv;
+
+/* chwn4: int8 convolution on [C/4,H,W,N,4]: x, y; weights [C/4,R,S,O,4]; bias int32 [O]; y = clamp(round(sum * scale)) */
+typedef struct {
+    void *y;
+    const void *x, *w, *bias;
+    uint32_t count, c4, n, o, h, wd, r, s, stride, pad, dilation, relu;
+    rl_divisor dn, dow, doh;
+    float scale;
+} rl_p_chwn4;
+
+#endif

@@ -1,0 +1,424 @@
+/* Runs with a device besides the CPU: see device.h. */
+#include "device.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "plan.h"
+
+/* ---- copies between the two ---- */
+
+static void note(rl_rt *rt, rl_status s) {
+    if (s != RL_OK && rt->failed == RL_OK) rt->failed = s;
+}
+
+static rl_tensor new_on(rl_rt *rt, const rl_backend *b, const rl_tensor *like) {
+    const rl_backend *was = rt->on;
+    rt->on = b;
+    rl_tensor y = rl_tensor_new(rt, like->dtype, like->rank, like->dim);
+    rt->on = was;
+    return y;
+}
+
+static void copy_across(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
+    size_t nbyte = rl_bytes_of(src->dtype, rl_numel(src));
+    if (!nbyte) return;
+    if (dst->mem->on == rt->device) {
+        note(rt, rt->device->put(rt, rl_data(dst), rl_data(src), nbyte));
+        rt->put += nbyte;
+    } else {
+        note(rt, rt->device->get(rt, rl_data(dst), rl_data(src), nbyte));
+        rt->got += nbyte;
+    }
+}
+
+rl_tensor rl_tensor_on(rl_rt *rt, const rl_tensor *t, const rl_backend *b) {
+    if (!rt->device || t->kind != RL_TENSOR || t->dtype == RL_STRING || t->mem->on == b) return rl_tensor_keep(t);
+    const rl_backend *was = rt->on;
+    rt->on = t->mem->on;
+    rl_tensor dense = rl_contiguous(rt, t);
+    rt->on = was;
+    rl_tensor y = new_on(rt, b, t);
+    copy_across(rt, &y, &dense);
+    rl_tensor_drop(&dense);
+    return y;
+}
+
+bool rl_device_moves(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
+    const rl_backend *d = rt->device, *to = dst->mem->on, *from = src->mem->on;
+    if (!d || (to != d && from != d)) return false;
+    if (to == from) {
+        rt->moved += rl_bytes_of(dst->dtype, rl_numel(dst));
+        note(rt, d->move(rt, dst, src));
+        return true;
+    }
+    if (rl_is_dense(dst) && rl_is_dense(src)) {
+        copy_across(rt, dst, src);
+        return true;
+    }
+    rl_tensor there = rl_tensor_on(rt, src, to);
+    rl_tensor_move(rt, dst, &there);
+    rl_tensor_drop(&there);
+    return true;
+}
+
+bool rl_device_fills(rl_rt *rt, const rl_tensor *dst, const void *value) {
+    if (!rt->device || dst->mem->on != rt->device) return false;
+    note(rt, rt->device->fill(rt, dst, value));
+    return true;
+}
+
+/* ---- inputs ---- */
+
+/* A temporary of the node, dropped with those that its kernel makes. */
+static const rl_tensor *keep_temp(rl_call *c, rl_tensor t) {
+    rl_tensor *p = rl_new(c->tmp, rl_tensor, 1);
+    *p = t;
+    rl_push(c->tmp, c->step->temp, p);
+    return p;
+}
+
+enum { KNOWN = 1 << 16 /* bytes; what is larger is kept only where it is a constant */ };
+
+void *rl_call_keep(rl_call *c, const void *host, size_t nbyte, bool lasts) {
+    void *p = c->rt->device->keep(c->rt, host, nbyte, lasts);
+    if (!p) rl_no_memory(c->rt->ctx);
+    return p;
+}
+
+static rl_tensor kept_bytes(rl_call *c, const rl_tensor *t, const void *host, size_t nbyte, bool lasts) {
+    rl_tensor y = rl_tensor_borrow(c->rt, t->dtype, t->rank, t->dim, rl_call_keep(c, host, nbyte, lasts), nbyte);
+    y.mem->on = c->rt->device;
+    return y;
+}
+
+/* A constant's storage goes there once, as it is: a view of it stays one. */
+static rl_tensor kept_constant(rl_call *c, const rl_tensor *t) {
+    rl_tensor y = kept_bytes(c, t, t->mem->p, t->mem->nbyte, true);
+    memcpy(y.stride, t->stride, sizeof y.stride);
+    y.offset = t->offset;
+    return y;
+}
+
+/* What the CPU made in the device's place goes there for all that read it. */
+static const rl_tensor *go_back(rl_call *c, uint32_t i) {
+    rl_tensor *slot = &c->frame->slot[c->node->in[i].i], there = rl_tensor_on(c->rt, slot, c->rt->device);
+    rl_tensor_drop(slot);
+    *slot = there;
+    return slot;
+}
+
+const rl_tensor *rl_call_here(rl_call *c, uint32_t i) {
+    const rl_tensor *t = rl_call_in(c, i);
+    if (!t || t->kind != RL_TENSOR || t->mem->on == c->rt->device) return t;
+    if (t->mem->came && t == &c->frame->slot[c->node->in[i].i]) return go_back(c, i);
+    size_t nbyte = rl_bytes_of(t->dtype, rl_numel(t));
+    if (nbyte && t >= c->frame->x->constant && t < c->frame->x->constant + c->g->nval) return keep_temp(c, kept_constant(c, t));
+    const rl_backend *was = c->rt->on;
+    c->rt->on = &rl_backend_cpu;
+    rl_tensor dense = rl_contiguous(c->rt, t);
+    c->rt->on = was;
+    rl_tensor y = nbyte && nbyte <= KNOWN ? kept_bytes(c, &dense, rl_data(&dense), nbyte, false) : rl_tensor_on(c->rt, &dense, c->rt->device);
+    rl_tensor_drop(&dense);
+    return keep_temp(c, y);
+}
+
+const rl_tensor *rl_here_dense(rl_call *c, const rl_tensor *t) {
+    return !t || rl_is_dense(t) ? t : keep_temp(c, rl_contiguous(c->rt, t));
+}
+
+const rl_tensor *rl_device_number(rl_call *c, uint32_t i, rl_dtype t) {
+    const rl_backend *was = c->rt->on;
+    const rl_tensor *x = keep_temp(c, rl_tensor_on(c->rt, rl_call_in(c, i), &rl_backend_cpu));
+    if (x->kind != RL_TENSOR || x->dtype == t) return x;
+    c->rt->on = &rl_backend_cpu;
+    rl_tensor y = rl_tensor_new(c->rt, t, x->rank, x->dim);
+    c->rt->on = was;
+    rl_convert(c->rt, &y, x, true);
+    return keep_temp(c, y);
+}
+
+/* ---- one node ---- */
+
+bool rl_device_has(const rl_rt *rt, const rl_kernel *k) {
+    return rt->device && k >= rt->device->kernel && k < rt->device->kernel + rt->device->nkernel;
+}
+
+static bool is_there(const rl_call *c, const rl_tensor *t) {
+    return t && t->kind == RL_TENSOR && t->mem->on == c->rt->device;
+}
+
+static bool any_there(const rl_call *c) {
+    for (uint32_t i = 0; i < c->nin; i++)
+        if (is_there(c, rl_call_in(c, i))) return true;
+    return false;
+}
+
+static bool any_came(const rl_call *c) {
+    for (uint32_t i = 0; i < c->nin; i++)
+        if (rl_call_in(c, i) && rl_call_in(c, i)->mem->came) return true;
+    return false;
+}
+
+bool rl_device_wants(const rl_call *c) {
+    return any_there(c) || any_came(c);
+}
+
+/* Small integers are sizes and the like, which the host wants; strings and sequences have no other place. */
+static bool goes_there(const rl_tensor *t) {
+    return t->kind == RL_TENSOR && t->dtype != RL_STRING && !(t->dtype == RL_I64 && t->rank <= 1 && rl_numel(t) <= 8);
+}
+
+void rl_call_note(rl_call *c, const char *fmt, ...) {
+    char text[400];
+    va_list ap;
+    if (c->step->note) return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    c->step->note = rl_copy(&c->frame->x->g->mem, text, strlen(text) + 1);
+}
+
+bool rl_call_noted(const rl_call *c) {
+    return c->step->note != NULL;
+}
+
+/* Of the device or its libraries, not of the model. */
+static bool is_devices(rl_status s) {
+    return s == RL_EINTERNAL || s == RL_ENOMEM;
+}
+
+/* How the node's kernel ended; what the device says gets the node's name, and what went wrong there before. */
+static rl_status done(rl_rt *rt, const rl_call *c, rl_status s) {
+    char why[500];
+    rl_label label = rl_node_label(c->node);
+    rt->on = &rl_backend_cpu;
+    if (s == RL_OK) s = rt->failed;
+    if (!is_devices(s) || strncmp(rt->ctx->error, label.s, strlen(label.s)) == 0) return s;
+    snprintf(why, sizeof why, "%.490s", rt->ctx->error);
+    return rl_call_fail(c, s, "%s%s%.300s%s", why, c->step->note ? " (before that: " : "", c->step->note ? c->step->note : "", c->step->note ? ")" : "");
+}
+
+/* After a failure: is the node the CPU's from now on? Not where its inputs may be spoilt, or the device does not answer any more. */
+static bool leaves(rl_call *c) {
+    rl_rt *rt = c->rt;
+    rl_label label = rl_node_label(c->node);
+    char why[sizeof rt->ctx->error];
+    if (c->over) return false;
+    memcpy(why, rt->ctx->error, sizeof why);
+    if (rt->device->sync(rt) != RL_OK) {
+        memcpy(rt->ctx->error, why, sizeof why);
+        return false;
+    }
+    rt->failed = RL_OK;
+    for (uint32_t i = 0; i < c->nout; i++) rl_tensor_drop(&c->out[i]);
+    size_t skip = strncmp(why, label.s, strlen(label.s)) == 0 ? strlen(label.s) + 2 : 0; /* "label: " */
+    rl_call_note(c, "%s", why + skip);
+    c->step->left = true;
+    return true;
+}
+
+rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
+    rl_rt *rt = c->rt;
+    rt->on = rt->device;
+    c->arg = k->arg;
+    c->declined = false;
+    s->place = RL_RAN_DEVICE;
+    s->ran = rt->device->name;
+    rl_status status = done(rt, c, k->fn(c));
+    if (status == RL_OK && rt->stepwise && !c->declined) status = rl_device_wait(c);
+    if (!is_devices(status) || !leaves(c)) return status;
+    c->declined = true;
+    return RL_OK;
+}
+
+/* What the CPU's kernel wants with its inputs: their dims only; to look at them another way, or to move them; their elements. */
+typedef enum { DIMS, MOVES, ELEMENTS } reading;
+
+static reading reading_of(const rl_kernel *k) {
+    static const struct { rl_kernel_fn *fn; reading r; } rows[] = {
+        {rl_ref_shape, DIMS}, {rl_ref_size, DIMS}, {rl_ref_identity, MOVES}, {rl_ref_reshape, MOVES}, {rl_ref_flatten, MOVES},
+        {rl_ref_squeeze, MOVES}, {rl_ref_unsqueeze, MOVES}, {rl_ref_transpose, MOVES}, {rl_ref_expand, MOVES}, {rl_ref_slice, MOVES},
+        {rl_ref_split, MOVES}, {rl_ref_depth_space, MOVES}, {rl_ref_concat, MOVES}, {rl_ref_tile, MOVES}};
+    for (size_t i = 0; i < RL_LEN(rows); i++)
+        if (rows[i].fn == k->fn) return rows[i].r;
+    return ELEMENTS;
+}
+
+static void bring_inputs(rl_call *c) {
+    for (uint32_t i = 0; i < c->nin; i++) {
+        const rl_tensor *t = rl_call_in(c, i);
+        if (is_there(c, t)) ((const rl_tensor **)(uintptr_t)c->in)[i] = keep_temp(c, rl_tensor_on(c->rt, t, &rl_backend_cpu));
+    }
+}
+
+static rl_status host_kernel(rl_step *s, rl_call *c, const rl_kernel *k, reading r) {
+    bool there = any_there(c), came = !c->frame->up && (any_came(c) || (there && r == ELEMENTS));
+    s->place = r == ELEMENTS && (there || came) ? RL_RAN_FALLBACK : there ? RL_RAN_VIEW : RL_RAN_HOST;
+    if (there && r == ELEMENTS) bring_inputs(c);
+    c->rt->on = there && r == MOVES ? c->rt->device : &rl_backend_cpu;
+    rl_status status = done(c->rt, c, k->fn(c));
+    for (uint32_t i = 0; came && i < c->nout; i++)
+        if (goes_there(&c->out[i])) c->out[i].mem->came = !c->out[i].mem->borrowed;
+    return status;
+}
+
+rl_status rl_device_host_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
+    reading r = c->frame->up || s->left ? ELEMENTS : reading_of(k);
+    rl_status status = host_kernel(s, c, k, r);
+    if (r == ELEMENTS || !is_devices(status) || !leaves(c)) return status;
+    return host_kernel(s, c, k, ELEMENTS);
+}
+
+rl_status rl_device_wait(rl_call *c) {
+    return c->rt->device ? done(c->rt, c, c->rt->device->sync(c->rt)) : RL_OK;
+}
+
+/* ---- a run ---- */
+
+typedef struct rl_replay {
+    rl_tensor *in, *out;   /* where the recording reads and writes; RL_ABSENT: not used */
+    rl_tensor *there, *made; /* of a run without it */
+    void *recording;       /* NULL: not yet, or it cannot be */
+    bool possible;
+    const char *note;      /* why it cannot be recorded; NULL: nobody tried, or it can */
+} rl_replay;
+
+static void drop_all(rl_tensor *t, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) rl_tensor_drop(&t[i]);
+}
+
+static void forget(rl_exec *x, rl_replay *r) {
+    if (r->recording) x->rt->device->forget(x->rt, r->recording);
+    r->recording = NULL;
+    drop_all(r->in, x->g->input.n);
+    drop_all(r->out, x->g->output.n);
+}
+
+static rl_replay *replay_of(rl_exec *x) {
+    if (x->replay) return x->replay;
+    x->replay = rl_new(&x->g->mem, rl_replay, 1);
+    x->replay->in = rl_new(&x->g->mem, rl_tensor, x->g->input.n + 1);
+    x->replay->out = rl_new(&x->g->mem, rl_tensor, x->g->output.n + 1);
+    x->replay->there = rl_new(&x->g->mem, rl_tensor, x->g->input.n + 1);
+    x->replay->made = rl_new(&x->g->mem, rl_tensor, x->g->output.n + 1);
+    return x->replay;
+}
+
+/* Whether a run did nothing that a recording cannot: all inputs were on the device, and nothing was copied between its nodes. */
+static bool was_pure(const rl_exec *x, const rl_tensor *in) {
+    for (uint32_t i = 0; i < x->g->input.n; i++)
+        if (in[i].kind != RL_ABSENT && !goes_there(&in[i])) return false;
+    for (uint32_t i = 0; i < x->nstep; i++)
+        if (x->step[i].place == RL_RAN_FALLBACK) return false;
+    return x->rt->put == 0 && x->rt->got == 0 && !x->rt->watch && !x->cost && !x->rt->stepwise;
+}
+
+static void take_inputs(rl_exec *x, const rl_tensor *in, rl_tensor *there) {
+    for (uint32_t i = 0; i < x->g->input.n; i++)
+        there[i] = goes_there(&in[i]) ? rl_tensor_on(x->rt, &in[i], x->rt->device) : rl_tensor_keep(&in[i]);
+}
+
+/* The recording is made by running once more; what it says is then done by the first replay. */
+static rl_status record(rl_exec *x, rl_replay *r, const rl_tensor *in) {
+    rl_rt *rt = x->rt;
+    take_inputs(x, in, r->in);
+    RL_TRY(rt->failed);
+    RL_TRY(rt->device->sync(rt));
+    RL_TRY(rt->device->record(rt));
+    rt->random = 1;
+    rl_status s = rl_exec_frame(x, NULL, r->in, x->g->input.n, r->out, x->g->output.n);
+    if (s == RL_OK) return rt->device->record_end(rt, &r->recording);
+    r->note = rl_copy(&x->g->mem, rt->ctx->error, strlen(rt->ctx->error) + 1); /* before the end says something else */
+    if (rt->device->record_end(rt, &r->recording) == RL_OK) rt->device->forget(rt, r->recording);
+    r->recording = NULL;
+    return s;
+}
+
+/* Whether it is recorded now; if not, it will never be, and *s is what then ends the run. */
+static bool try_record(rl_exec *x, rl_replay *r, const rl_tensor *in, rl_status *s) {
+    rl_rt *rt = x->rt;
+    *s = record(x, r, in);
+    if (*s == RL_OK) return true;
+    if (!r->note) r->note = rl_copy(&x->g->mem, rt->ctx->error, strlen(rt->ctx->error) + 1);
+    forget(x, r);
+    rt->failed = RL_OK;
+    if (is_devices(*s)) *s = rt->device->sync(rt);
+    return false;
+}
+
+static rl_status replay(rl_exec *x, rl_replay *r, const rl_tensor *in) {
+    for (uint32_t i = 0; i < x->g->input.n; i++)
+        if (in[i].kind == RL_TENSOR) rl_tensor_move(x->rt, &r->in[i], &in[i]);
+    RL_TRY(x->rt->failed);
+    return x->rt->device->replay(x->rt, r->recording);
+}
+
+static rl_status run_once(rl_exec *x, rl_replay *r, const rl_tensor *in) {
+    take_inputs(x, in, r->there);
+    RL_TRY(x->rt->failed);
+    x->rt->put = x->rt->got = 0;
+    x->rt->random = 1;
+    RL_TRY(rl_exec_frame(x, NULL, r->there, x->g->input.n, r->made, x->g->output.n));
+    r->possible = was_pure(x, in);
+    drop_all(r->there, x->g->input.n);
+    return x->rt->failed;
+}
+
+static rl_status give_outputs(rl_exec *x, const rl_tensor *made, rl_tensor *out) {
+    for (uint32_t i = 0; i < x->g->output.n; i++) out[i] = rl_tensor_on(x->rt, &made[i], &rl_backend_cpu);
+    RL_TRY(x->rt->failed);
+    return x->rt->device->sync(x->rt);
+}
+
+rl_status rl_device_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
+    rl_replay *r = replay_of(x);
+    uint32_t version = x->plan ? x->plan->version : 0;
+    x->rt->failed = RL_OK;
+    rl_plan_make(x, in);
+    if (version != x->plan->version) {
+        forget(x, r);
+        r->possible = false;
+    }
+    bool again = r->possible && !r->note && !x->rt->watch && !x->cost && x->rt->device->record;
+    rl_status s = RL_OK;
+    if (again && !r->recording) again = try_record(x, r, in, &s);
+    RL_TRY(s);
+    if (again) {
+        RL_TRY(replay(x, r, in));
+        return give_outputs(x, r->out, out);
+    }
+    RL_TRY(run_once(x, r, in));
+    RL_TRY(give_outputs(x, r->made, out));
+    drop_all(r->made, x->g->output.n);
+    return RL_OK;
+}
+
+bool rl_device_replays(const rl_exec *x) {
+    return x->replay && x->replay->recording;
+}
+
+/* ---- what is said about it ---- */
+
+void rl_device_report(const rl_exec *x, rl_text *out) {
+    static const char *const places[] = {"not reached", "on it", "as views or moves", "on the host", "on the host for want of a kernel"};
+    uint32_t n[RL_RAN_FALLBACK + 1] = {0};
+    if (!x->rt->device) return;
+    for (uint32_t i = 0; i < x->nstep; i++) n[x->step[i].place]++;
+    rl_put(out, "%s; nodes", x->rt->device->describe(x->rt));
+    for (uint32_t p = RL_RAN_DEVICE; p <= RL_RAN_FALLBACK; p++) rl_put(out, "%s %s: %u", p > RL_RAN_DEVICE ? "," : "", places[p], n[p]);
+    for (uint32_t i = 0, k = 0; i < x->nstep; i++) {
+        const char *type = rl_nod(x->g, x->step[i].node)->type;
+        bool known = x->step[i].place != RL_RAN_FALLBACK;
+        for (uint32_t j = 0; j < i && !known; j++) known = x->step[j].place == RL_RAN_FALLBACK && rl_nod(x->g, x->step[j].node)->type == type;
+        if (!known) rl_put(out, "%s%s", k++ ? " " : " (", type);
+        if (i + 1 == x->nstep && k) rl_put(out, ")");
+    }
+    rl_put(out, "\n");
+    for (uint32_t i = 0; i < x->nstep; i++)
+        if (x->step[i].note)
+            rl_put(out, "%s: %s; %s\n", rl_node_label(x->step[i].info).s, x->step[i].note, x->step[i].left ? "the CPU does it" : "another kernel does it");
+    if (x->replay && x->replay->note) rl_put(out, "not recorded, so run node by node: %s\n", x->replay->note);
+}

@@ -1,0 +1,262 @@
+/* Index arithmetic of the GPU's kernels (cuda/index.h): division, walks, merged dims, vectors, tiles and their banks. */
+#include "../../cuda/index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../cuda/side.h"
+#include "check.h"
+
+static uint64_t next_random(uint64_t *s) {
+    *s = *s * 6364136223846793005u + 1442695040888963407u;
+    return *s >> 33;
+}
+
+static void check_divide(uint32_t n, uint32_t d) {
+    if (rl_divide(n, rl_divisor_of(d)) != n / d) CHECK(false && "quotient");
+}
+
+/* Every divisor up to 3000, at each multiple's neighbours among small numbers, and at the ends of the range. */
+TEST(divide) {
+    uint64_t seed = 1;
+    for (uint32_t d = 1; d <= 3000; d++) {
+        for (uint32_t n = 0; n < 4096; n++) check_divide(n, d);
+        for (uint32_t k = 0; k < 50; k++) {
+            uint32_t q = (uint32_t)(next_random(&seed) % (INT32_MAX / d)), n = q * d;
+            check_divide(n, d), check_divide(n + d - 1, d);
+            if (n) check_divide(n - 1, d);
+        }
+        check_divide(INT32_MAX, d), check_divide(INT32_MAX - 1, d);
+    }
+    for (uint32_t bit = 11; bit < 31; bit++)
+        for (int32_t off = -3; off <= 3; off++) {
+            uint32_t d = (1u << bit) + (uint32_t)off;
+            for (uint32_t k = 0; k < 200; k++) check_divide((uint32_t)next_random(&seed) & INT32_MAX, d);
+            check_divide(INT32_MAX, d), check_divide(d, d), check_divide(d - 1, d);
+        }
+    check_divide(INT32_MAX, INT32_MAX), check_divide(INT32_MAX - 1, INT32_MAX);
+}
+
+/* ---- walks ---- */
+
+/* Where the loops' element k, row-major, lies in operand o. */
+static int64_t place(const rl_loops *l, int64_t k, uint32_t o) {
+    int64_t at = 0;
+    for (uint32_t i = l->rank; i-- > 0; k /= l->dim[i]) at += k % l->dim[i] * l->step[o][i];
+    return at;
+}
+
+/* Steps of a permuted, sometimes padded, sometimes broadcast or reversed tensor. */
+static void random_steps(uint64_t *seed, const int64_t *dim, uint32_t rank, int64_t *step, bool write) {
+    uint32_t order[8];
+    int64_t s = 1;
+    for (uint32_t i = 0; i < rank; i++) order[i] = i;
+    for (uint32_t i = rank; i-- > 1;) {
+        uint32_t k = (uint32_t)(next_random(seed) % (i + 1)), t = order[i];
+        order[i] = order[k], order[k] = t;
+    }
+    if (next_random(seed) % 3 == 0)
+        for (uint32_t i = 0; i < rank; i++) order[i] = i;
+    for (uint32_t i = rank; i-- > 0;) {
+        step[order[i]] = s;
+        s *= dim[order[i]] + (next_random(seed) % 6 == 0);
+        if (!write && next_random(seed) % 8 == 0) step[order[i]] = 0;
+        if (next_random(seed) % 10 == 0) step[order[i]] = -step[order[i]];
+    }
+}
+
+static rl_loops random_loops(uint64_t *seed) {
+    rl_loops l = {.rank = (uint32_t)(next_random(seed) % 6), .noperand = 2};
+    for (uint32_t i = 0; i < l.rank; i++) l.dim[i] = 1 + (int64_t)(next_random(seed) % 5);
+    for (uint32_t o = 0; o < 2; o++) random_steps(seed, l.dim, l.rank, l.step[o], o == 0);
+    return l;
+}
+
+static int by_pair(const void *a, const void *b) {
+    return memcmp(a, b, 2 * sizeof(int64_t));
+}
+
+/* Which element of operand 1 goes where in operand 0, sorted. */
+static int64_t *pairs_of(const rl_loops *l, int64_t n) {
+    int64_t *p = calloc((size_t)n + 1, 2 * sizeof *p);
+    for (int64_t k = 0; k < n; k++) p[2 * k] = place(l, k, 0), p[2 * k + 1] = place(l, k, 1);
+    qsort(p, (size_t)n, 2 * sizeof *p, by_pair);
+    return p;
+}
+
+TEST(walk) {
+    uint64_t seed = 7;
+    for (uint32_t t = 0; t < 20000; t++) {
+        rl_loops l = random_loops(&seed), merged = l;
+        int64_t n = rl_loops_count(&l);
+        rl_loops_merge(&merged);
+        CHECK(rl_loops_count(&merged) == n && merged.rank <= l.rank);
+        rl_walk w = rl_walk_of(&merged, 0);
+        for (int64_t k = 0; k < n; k++) {
+            int64_t at[2];
+            rl_walk_at(&w, (uint32_t)k, 2, at);
+            if (at[0] != place(&l, k, 0) || at[1] != place(&l, k, 1)) CHECK(false && "a walk's place");
+        }
+        rl_loops_sort(&merged);
+        int64_t *a = pairs_of(&l, n), *b = pairs_of(&merged, n);
+        CHECK(memcmp(a, b, (size_t)n * 2 * sizeof *a) == 0);
+        free(a), free(b);
+    }
+}
+
+/* A copy by vectors moves the same bytes, and no vector crosses its alignment. */
+static void check_vectors(const rl_loops *l, uint32_t size, uint64_t address) {
+    rl_loops wide = *l;
+    uint32_t v = rl_loops_vector(l, size, address);
+    int64_t n = rl_loops_count(l);
+    CHECK(v >= size && v <= 16 && v % size == 0);
+    rl_loops_widen(&wide, v / size);
+    int64_t m = rl_loops_count(&wide), *a = pairs_of(l, n), *b = calloc((size_t)n + 1, 2 * sizeof *b);
+    CHECK(m * (v / size) == n);
+    for (int64_t k = 0; k < n; k++) {
+        int64_t e = k % (v / size), to = place(&wide, k / (v / size), 0) * (v / size), from = place(&wide, k / (v / size), 1) * (v / size);
+        if (v > size) CHECK((to * size + (int64_t)address) % v == 0 && (from * size + (int64_t)address) % v == 0);
+        b[2 * k] = to + e, b[2 * k + 1] = from + e;
+    }
+    qsort(b, (size_t)n, 2 * sizeof *b, by_pair);
+    CHECK(memcmp(a, b, (size_t)n * 2 * sizeof *a) == 0);
+    free(a), free(b);
+}
+
+TEST(vectors) {
+    uint64_t seed = 3;
+    uint32_t nwide = 0;
+    for (uint32_t t = 0; t < 20000; t++) {
+        rl_loops l = random_loops(&seed);
+        for (uint32_t i = 0; i < l.rank; i++)
+            if (i + 1 == l.rank) l.dim[i] *= 1 << next_random(&seed) % 5;
+        for (uint32_t o = 0; o < 2; o++) random_steps(&seed, l.dim, l.rank, l.step[o], o == 0);
+        for (uint32_t o = 0; o < 2; o++)
+            for (uint32_t i = 0; i < l.rank; i++) l.step[o][i] = llabs(l.step[o][i]);
+        rl_loops_sort(&l);
+        rl_loops_merge(&l);
+        if (rl_loops_count(&l) > 4000) continue;
+        uint32_t size = 1u << next_random(&seed) % 5;
+        uint64_t address = next_random(&seed) % 3 ? 0 : size * (next_random(&seed) % 16);
+        nwide += rl_loops_vector(&l, size, address) > size;
+        check_vectors(&l, size, address);
+    }
+    CHECK(nwide > 1000);
+}
+
+TEST(outer) {
+    rl_loops l = {.rank = 3, .noperand = 1, .dim = {3, 70000, 40000}};
+    CHECK(rl_loops_outer(&l) == 2); /* 2.8e9 elements of the last two */
+    l.dim[1] = 40000;
+    CHECK(rl_loops_outer(&l) == 1);
+    l.rank = 20;
+    for (uint32_t i = 0; i < 20; i++) l.dim[i] = 2;
+    CHECK(rl_loops_outer(&l) == 20 - RL_DIMS);
+}
+
+/* ---- tiles ---- */
+
+/* Every cell of the tile once. */
+static void check_cover(uint32_t size, uint32_t v, bool loads) {
+    uint32_t side = RL_TILE_SIDE(size), n = rl_tile_work(size, v);
+    uint8_t *seen = calloc(side, side);
+    for (uint32_t k = 0; k < n; k++) {
+        rl_spot s = loads ? rl_tile_load(size, v, k) : rl_tile_store(size, v, k);
+        for (uint32_t e = 0; e < v; e++) {
+            uint32_t i = s.i + (loads ? e : 0), j = s.j + (loads ? 0 : e);
+            CHECK(i < side && j < side);
+            seen[j * side + i]++;
+        }
+    }
+    for (uint32_t k = 0; k < side * side; k++) CHECK(seen[k] == 1);
+    free(seen);
+}
+
+/* Shared memory answers in groups of lanes, 128 bytes for all of them: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.  The most
+ * different words that a group asks one of the 32 banks for; 1: no conflict. */
+static uint32_t conflicts(uint32_t size, uint32_t v, bool loads) {
+    uint32_t pitch = RL_TILE_PITCH(size), group = size <= 4 ? 32 : 128 / size, worst = 0;
+    for (uint32_t k = 0; k < rl_tile_work(size, v); k += group)
+        for (uint32_t e = 0; e < v; e++) {
+            uint32_t word[32][64], n[32] = {0};
+            for (uint32_t lane = 0; lane < group; lane++) {
+                rl_spot s = loads ? rl_tile_load(size, v, k + lane) : rl_tile_store(size, v, k + lane);
+                uint32_t at = ((s.j + (loads ? 0 : e)) * pitch + s.i + (loads ? e : 0)) * size;
+                for (uint32_t w = at / 4; w <= (at + size - 1) / 4; w++) {
+                    uint32_t bank = w % 32, known = 0;
+                    for (uint32_t u = 0; u < n[bank]; u++) known |= word[bank][u] == w;
+                    if (!known) word[bank][n[bank]++] = w;
+                    worst = n[bank] > worst ? n[bank] : worst;
+                }
+            }
+        }
+    return worst;
+}
+
+/* Lanes whose bytes in global memory make whole 32-byte sectors. */
+static void check_sectors(uint32_t size, uint32_t v, bool loads) {
+    for (uint32_t k = 0; k < rl_tile_work(size, v); k += 32) {
+        uint64_t bytes = 0, sector[64], nsector = 0;
+        for (uint32_t lane = 0; lane < 32; lane++) {
+            rl_spot s = loads ? rl_tile_load(size, v, k + lane) : rl_tile_store(size, v, k + lane);
+            uint64_t row = loads ? s.j : s.i, at = (row << 20) + (loads ? s.i : s.j) * size, known = 0;
+            bytes += v * size;
+            for (uint64_t u = 0; u < nsector; u++) known |= sector[u] == at / 32;
+            if (!known) sector[nsector++] = at / 32;
+        }
+        CHECK(nsector * 32 == bytes);
+    }
+}
+
+TEST(tiles) {
+    for (uint32_t size = 1; size <= 16; size *= 2)
+        for (uint32_t wide = 0; wide < 2; wide++)
+            for (uint32_t loads = 0; loads < 2; loads++) {
+                uint32_t v = wide ? 16 / size : 1;
+                check_cover(size, v, loads);
+                CHECK(conflicts(size, v, loads) == 1);
+                check_sectors(size, v, loads);
+            }
+}
+
+/* ---- operands of cuBLASLt ---- */
+
+/* Element (i, j) of what cuBLASLt makes of the operand: its matrix by columns, turned or not. */
+static int64_t place_of(const rl_side *s, uint64_t i, uint64_t j) {
+    uint64_t row = s->turned ? j : i, column = s->turned ? i : j;
+    if (row >= s->rows || column >= s->columns) CHECK(false && "inside the matrix");
+    return (int64_t)row + (int64_t)column * s->ld;
+}
+
+static uint32_t check_side(uint32_t outer, int64_t by_outer, uint32_t k, int64_t by_k, bool first) {
+    rl_side s;
+    if (!rl_side_of(outer, by_outer, k, by_k, first, &s)) return 0;
+    for (uint32_t o = 0; o < outer; o++)
+        for (uint32_t u = 0; u < k; u++) {
+            int64_t got = first ? place_of(&s, o, u) : place_of(&s, u, o); /* b' is n by k, a' is k by m */
+            if (got != o * by_outer + u * by_k) CHECK(false && "an operand's element");
+        }
+    return 1;
+}
+
+TEST(sides) {
+    uint32_t taken = 0;
+    for (uint32_t outer = 1; outer <= 5; outer++)
+        for (uint32_t k = 1; k <= 5; k++)
+            for (uint32_t gap = 0; gap < 3; gap++)
+                for (uint32_t first = 0; first < 2; first++) {
+                    CHECK(check_side(outer, 1, k, outer + gap, first) && check_side(outer, k + gap, k, 1, first));
+                    taken += check_side(outer, 2, k, 2 * outer + gap, first);
+                }
+    CHECK(taken < 75); /* of 150, only those where a dim is 1 */
+}
+
+int main(void) {
+    RUN(divide);
+    RUN(walk);
+    RUN(vectors);
+    RUN(outer);
+    RUN(tiles);
+    RUN(sides);
+    return check_done();
+}

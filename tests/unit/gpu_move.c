@@ -1,0 +1,235 @@
+/* The GPU's move kernels (cuda/k_move.h) and what chooses them (cuda/move.c), run by every block and thread on an emulated device,
+ * against one element after the other. */
+#include "../../cuda/move.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { MOST = 1 << 20 };
+static uint64_t seed = 11;
+
+static uint32_t draw(uint32_t n) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((seed >> 33) % n);
+}
+
+static int64_t place(const rl_loops *l, int64_t k, uint32_t o) {
+    int64_t at = 0;
+    for (uint32_t i = l->rank; i-- > 0; k /= l->dim[i]) at += k % l->dim[i] * l->step[o][i];
+    return at;
+}
+
+static uint32_t bits_at(const uint8_t *p, int64_t k, uint32_t bits) {
+    return (uint32_t)p[k * bits / 8] >> (uint32_t)(k * bits % 8) & ((1u << bits) - 1);
+}
+
+/* The same, one element after the other. */
+static void move_slowly(const rl_loops *l, uint32_t bits, uint8_t *to, int64_t to0, const uint8_t *from, int64_t from0) {
+    for (int64_t k = 0; k < rl_loops_count(l); k++) {
+        int64_t a = to0 + place(l, k, 0), b = from0 + place(l, k, 1);
+        if (bits >= 8) {
+            memcpy(to + a * bits / 8, from + b * bits / 8, bits / 8);
+            continue;
+        }
+        uint32_t shift = (uint32_t)(a * bits % 8), mask = ((1u << bits) - 1) << shift;
+        to[a * bits / 8] = (uint8_t)((to[a * bits / 8] & ~mask) | bits_at(from, b, bits) << shift);
+    }
+}
+
+/* Elements from the lowest to the highest that the loops reach; the lowest in *low. */
+static int64_t extent(const rl_loops *l, uint32_t o, int64_t *low) {
+    int64_t high = 0;
+    *low = 0;
+    for (uint32_t i = 0; i < l->rank; i++) *(l->step[o][i] < 0 ? low : &high) += (l->dim[i] - 1) * l->step[o][i];
+    return high - *low + 1;
+}
+
+static void check_move(rl_gpu *g, const rl_loops *l, uint32_t bits, uint32_t skip) {
+    int64_t low[2], n[2];
+    uint8_t *host[2], *device[2], *got;
+    for (uint32_t o = 0; o < 2; o++) {
+        n[o] = ((extent(l, o, &low[o]) + skip) * bits + 7) / 8 + 16;
+        host[o] = malloc((size_t)n[o]);
+        device[o] = rl_gpu_alloc(g, (size_t)n[o]);
+        for (int64_t i = 0; i < n[o]; i++) host[o][i] = (uint8_t)draw(256);
+        CHECK(rl_gpu_put(g, device[o], host[o], (size_t)n[o]) == RL_OK);
+    }
+    CHECK(rl_gpu_move(g, l, bits, device[0], skip - low[0], device[1], skip - low[1]) == RL_OK);
+    got = malloc((size_t)n[0]);
+    CHECK(rl_gpu_get(g, got, device[0], (size_t)n[0]) == RL_OK);
+    move_slowly(l, bits, host[0], skip - low[0], host[1], skip - low[1]);
+    CHECK(memcmp(got, host[0], (size_t)n[0]) == 0);
+    for (uint32_t o = 0; o < 2; o++) {
+        rl_gpu_free(g, device[o], (size_t)n[o]);
+        free(host[o]);
+    }
+    free(got);
+}
+
+/* Dims in a random order, with gaps here and there; the reading side also backwards and repeated. */
+static void random_steps(const int64_t *dim, uint32_t rank, int64_t *step, bool write) {
+    uint32_t order[8];
+    int64_t s = 1;
+    for (uint32_t i = 0; i < rank; i++) order[i] = i;
+    for (uint32_t i = rank; i-- > 1;) {
+        uint32_t k = draw(i + 1), t = order[i];
+        order[i] = order[k], order[k] = t;
+    }
+    for (uint32_t i = rank; i-- > 0;) {
+        step[order[i]] = s;
+        s *= dim[order[i]] + (draw(12) == 0);
+        if (!write && draw(16) == 0) step[order[i]] = 0;
+        if (draw(24) == 0) step[order[i]] = -step[order[i]];
+    }
+}
+
+static rl_loops random_loops(uint32_t most) {
+    rl_loops l = {.rank = draw(6), .noperand = 2};
+    for (uint32_t i = 0; i < l.rank; i++) l.dim[i] = 1 + draw(draw(2) ? most : 4);
+    for (uint32_t i = 0; i < l.rank; i++)
+        while (rl_loops_count(&l) > 20000 && l.dim[i] > 1) l.dim[i] = (l.dim[i] + 1) / 2;
+    for (uint32_t o = 0; o < 2; o++) random_steps(l.dim, l.rank, l.step[o], o == 0);
+    return l;
+}
+
+static void random_moves(rl_gpu *g, uint32_t bits, uint32_t *kinds) {
+    for (uint32_t t = 0; t < 250; t++) {
+        rl_loops l = random_loops(90);
+        if (draw(3) == 0 && l.rank) l.dim[l.rank - 1] = 16 * (1 + draw(6));
+        for (uint32_t o = 0; o < 2; o++) random_steps(l.dim, l.rank, l.step[o], o == 0);
+        rl_move_plan p = rl_move_choose(&l, bits, 0);
+        kinds[p.kind]++;
+        if (p.kind == RL_MOVE_STRIDED && p.size > bits / 8) kinds[RL_MOVE_BITS + 1]++;
+        check_move(g, &l, bits, draw(3) ? 0 : draw(5));
+    }
+}
+
+TEST(moves) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    uint32_t kinds[RL_MOVE_BITS + 2] = {0};
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    for (uint32_t bits = 2; bits <= 128; bits *= 2) random_moves(g, bits, kinds);
+    for (rl_move_kind k = RL_MOVE_BYTES; k <= RL_MOVE_BITS + 1; k++) CHECK(kinds[k] > 50); /* each was tried */
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
+/* Transposes whose sizes are around those of a tile, with and without room for vectors. */
+TEST(tiles) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    static const int64_t sizes[] = {8, 16, 31, 32, 33, 64, 72, 128, 144};
+    for (uint32_t bits = 8; bits <= 128; bits *= 2)
+        for (size_t a = 0; a < RL_LEN(sizes); a++)
+            for (size_t b = 0; b < RL_LEN(sizes); b++) {
+                int64_t m = sizes[a], n = sizes[b];
+                rl_loops l = {.rank = 3, .noperand = 2, .dim = {2, m, n}, .step = {{m * n, n, 1}, {m * n, 1, m}}};
+                CHECK(rl_move_choose(&l, bits, 0).kind == RL_MOVE_TILE);
+                check_move(g, &l, bits, a % 3 == 1 ? 1 : 0);
+            }
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
+TEST(fills) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    for (uint32_t bits = 2; bits <= 128; bits *= 2)
+        for (uint32_t t = 0; t < 40; t++) {
+            rl_loops l = random_loops(20), one = l;
+            int64_t low, n = extent(&l, 0, &low);
+            uint8_t value[16], *want = calloc((size_t)n, 16), *got = malloc((size_t)n * 16);
+            void *p = rl_gpu_alloc(g, (size_t)n * 16);
+            for (uint32_t i = 0; i < 16; i++) value[i] = (uint8_t)(draw(256) & (bits < 8 ? (1u << bits) - 1 : 255));
+            memset(one.step[1], 0, sizeof one.step[1]);
+            move_slowly(&one, bits, want, -low, value, 0);
+            CHECK(rl_gpu_put(g, p, memset(got, 0, (size_t)n * 16), (size_t)n * 16) == RL_OK);
+            CHECK(rl_gpu_fill(g, &l, bits, p, -low, value) == RL_OK);
+            CHECK(rl_gpu_get(g, got, p, (size_t)n * 16) == RL_OK);
+            CHECK(memcmp(got, want, (size_t)n * 16) == 0);
+            free(want), free(got);
+            rl_gpu_free(g, p, (size_t)n * 16);
+        }
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
+/* ---- layouts ---- */
+
+static void check_convert(rl_gpu *g, const char *from, const char *to) {
+    rl_desc a, b;
+    rl_error e;
+    CHECK(rl_desc_parse(from, &a, &e) == RL_OK && rl_desc_parse(to, &b, &e) == RL_OK);
+    size_t na = (size_t)rl_desc_bytes(&a), nb = (size_t)rl_desc_bytes(&b);
+    uint8_t *x = malloc(na), *want = malloc(nb), *got = malloc(nb);
+    void *p = rl_gpu_alloc(g, na), *q = rl_gpu_alloc(g, nb);
+    for (size_t i = 0; i < na; i++) x[i] = (uint8_t)draw(256);
+    for (size_t i = 0; i < nb; i++) want[i] = 0x5a;
+    CHECK(rl_gpu_put(g, q, want, nb) == RL_OK && rl_gpu_put(g, p, x, na) == RL_OK);
+    CHECK(rl_desc_convert(&b, want, nb, &a, x, na, &e) == RL_OK);
+    CHECK(rl_gpu_convert(g, &b, q, &a, p) == RL_OK && rl_gpu_get(g, got, q, nb) == RL_OK);
+    if (memcmp(got, want, nb) != 0) fprintf(stderr, "%s -> %s\n", from, to);
+    CHECK(memcmp(got, want, nb) == 0);
+    free(x), free(want), free(got);
+    rl_gpu_free(g, p, na), rl_gpu_free(g, q, nb);
+}
+
+/* Every layout of the seeds to every other, whole blocks and padded ones. */
+TEST(layouts) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    static const char *const names[] = {"NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "CHWN4", "CHWN", "nChw8c", "nChw16c", "NChw16n16c"};
+    static const char *const dims[] = {"2,64,3,3", "3,20,5,2", "1,128,9,7", "16,4,1,1", "2,3,8,8", "33,40,3,1"};
+    static const char *const types[] = {"i8", "f32", "i4"};
+    for (size_t t = 0; t < RL_LEN(types); t++)
+        for (size_t d = 0; d < RL_LEN(dims); d++)
+            for (size_t a = 0; a < RL_LEN(names); a++)
+                for (size_t b = 0; b < RL_LEN(names); b++) {
+                    char from[80], to[80];
+                    snprintf(from, sizeof from, "%s[%s]@%s", types[t], dims[d], names[a]);
+                    snprintf(to, sizeof to, "%s[%s]@%s", types[t], dims[d], names[b]);
+                    check_convert(g, from, to);
+                }
+    check_convert(g, "f32[2,3,8]@{2:24,3:1,4:3*2:12}", "f32[2,3,8] strides=[40,10,1] offset=3");
+    check_convert(g, "f32[1,12,2,2]@aBcd3b", "f32[1,12,2,2]@aBcd4b"); /* blocks that do not divide each other */
+    check_convert(g, "i8[1,10,2,2]@NCHW4", "i8[1,10,2,2]@nhwc");
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
+/* Numbers change their type on the way. */
+TEST(types) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    rl_desc a, b;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    float x[24];
+    uint16_t y[32];
+    int8_t z[32];
+    for (int i = 0; i < 24; i++) x[i] = (float)i - 7.5f;
+    void *p = rl_gpu_alloc(g, sizeof x), *q = rl_gpu_alloc(g, sizeof y);
+    CHECK(rl_gpu_put(g, p, x, sizeof x) == RL_OK);
+    CHECK(rl_desc_parse("f32[1,6,2,2]", &a, NULL) == RL_OK && rl_desc_parse("f16[1,6,2,2]@nChw8c", &b, NULL) == RL_OK);
+    CHECK(rl_gpu_convert(g, &b, q, &a, p) == RL_OK && rl_gpu_get(g, y, q, sizeof y) == RL_OK);
+    CHECK(y[0] == 0xc780 && y[1] == 0xc300 && y[6] == 0 && y[7] == 0); /* -7.5, -3.5, padding */
+    CHECK(rl_desc_parse("i8[1,6,2,2]@NCHW4", &b, NULL) == RL_OK);
+    CHECK(rl_gpu_convert(g, &b, q, &a, p) == RL_OK && rl_gpu_get(g, z, q, sizeof z) == RL_OK);
+    CHECK(z[0] == -7 && z[1] == -3 && z[3] == 4 && z[17] == 12 && z[18] == 0);
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
+int main(void) {
+    RUN(moves);
+    RUN(tiles);
+    RUN(fills);
+    RUN(layouts);
+    RUN(types);
+    return check_done();
+}

@@ -1,0 +1,260 @@
+/* Runs with a device (runtime/device.h, cuda/backend.c) on an emulated one: several runs of a graph, its inputs' values and then
+ * their sizes changing, against the CPU; what is recorded, what runs where, what is said when something is wrong. */
+#include "../../cuda/backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "../../cuda/pool.h"
+#include "../../src/text.h"
+#include "check.h"
+
+static const char net[] =
+    "graph opset=21 {\n"
+    "  in %x f32[N,4,6,6]\n"
+    "  const %w f32[8,4,1,1] {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32}\n"
+    "  const %s i64[3] {0,8,-1}\n"
+    "  %a = Conv(%x, %w)\n"
+    "  %b = Relu(%a)\n"
+    "  %c = Reshape(%b, %s)\n"
+    "  %d = Transpose(%c) perm=[0,2,1]\n"
+    "  %e = MatMul(%c, %d)\n"
+    "  %y = Softmax(%e) axis=-1\n"
+    "  %z = ReduceMean(%d) keepdims=0\n"
+    "  out %y\n  out %z\n}\n";
+static const char falls[] =
+    "graph opset=21 {\n  in %x f32[N,8]\n  const %k i64[1] {3}\n  %r = Relu(%x)\n  %v, %i = TopK(%r, %k)\n  %y = Neg(%v)\n  out %y\n  out %i\n}\n";
+static const char moves[] =
+    "graph opset=21 {\n  in %x f32[N,6,40,50]\n  %c = Concat(%x, %x) axis=1\n  %y = Relu(%c)\n  %z = ReduceMax(%y) keepdims=0\n  out %y\n  out %z\n}\n";
+static const char picks[] =
+    "graph opset=21 {\n  in %x f32[N,8]\n  in %i i64[2,2]\n  %y = Gather(%x, %i) axis=1\n  out %y\n}\n";
+
+typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[2], out[2]; } run;
+
+static run start(rl_ctx *ctx, const char *text, const rl_backend *on) {
+    run r = {.rt = rl_rt_new(ctx, on, 1)};
+    CHECK(rl_text_parse(ctx, "test", text, strlen(text), &r.g) == RL_OK);
+    CHECK(rl_exec_new(r.rt, r.g, &r.x) == RL_OK);
+    return r;
+}
+
+static void end(run *r) {
+    rl_rt_free(r->rt);
+    rl_graph_free(r->g);
+}
+
+static void drop(run *r) {
+    for (uint32_t i = 0; i < 2; i++) rl_tensor_drop(&r->in[i]), rl_tensor_drop(&r->out[i]);
+}
+
+static void give_floats(run *r, uint32_t rank, const int64_t *dim, uint32_t seed) {
+    r->in[0] = rl_tensor_new(r->rt, RL_F32, rank, dim);
+    for (int64_t i = 0; i < rl_numel(&r->in[0]); i++) {
+        seed = seed * 1664525u + 1013904223u;
+        ((float *)rl_data(&r->in[0]))[i] = (float)(seed >> 8) * 0x1p-24f - 0.5f;
+    }
+}
+
+static bool same_floats(const rl_tensor *a, const rl_tensor *b) {
+    if (!rl_same_dims(a, b) || a->mem->on != &rl_backend_cpu || b->mem->on != &rl_backend_cpu) return false;
+    for (int64_t i = 0; i < rl_numel(a); i++)
+        if (!(fabsf(((float *)rl_data(a))[i] - ((float *)rl_data(b))[i]) <= 1e-5f * (1 + fabsf(((float *)rl_data(a))[i])))) return false;
+    return true;
+}
+
+/* The first run of a size is plain, the second records, later ones replay: all are the CPU's. */
+TEST(again_and_again) {
+    static const int64_t sizes[] = {2, 2, 2, 2, 3, 3, 3, 2, 2, 1};
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, net, &rl_backend_cpu), gpu = start(ctx, net, &rl_backend_cuda);
+    for (uint32_t k = 0; k < RL_LEN(sizes); k++) {
+        give_floats(&cpu, 4, (int64_t[]){sizes[k], 4, 6, 6}, k);
+        give_floats(&gpu, 4, (int64_t[]){sizes[k], 4, 6, 6}, k);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+        CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));
+        CHECK(rl_device_replays(gpu.x) == (k && sizes[k] == sizes[k - 1]));
+        drop(&cpu), drop(&gpu);
+    }
+    for (uint32_t i = 0; i < gpu.x->nstep; i++) {
+        const char *type = rl_nod(gpu.g, gpu.x->step[i].node)->type;
+        bool view = strcmp(type, "Reshape") == 0 || strcmp(type, "Transpose") == 0;
+        CHECK(gpu.x->step[i].place == (view ? RL_RAN_VIEW : RL_RAN_DEVICE));
+    }
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
+/* Weights that are views of a constant, of the same size: known before the run, and each its own bytes on the device. */
+TEST(turned_weights) {
+    static const char text[] =
+        "graph opset=21 {\n  in %x f32[N,4]\n"
+        "  const %p f32[4,4] {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}\n  const %q f32[4,4] {-1,2,0,4,5,1,7,3,9,0,2,1,1,1,5,6}\n"
+        "  %a = Transpose(%p)\n  %b = Transpose(%q)\n  %u = MatMul(%x, %a)\n  %v = MatMul(%u, %b)\n  %w = Add(%v, %a)\n"
+        "  out %v\n  out %w\n}\n";
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+    CHECK(gpu.x->nstep == 3);
+    for (uint32_t k = 0; k < 3; k++) {
+        give_floats(&cpu, 2, (int64_t[]){4, 4}, k), give_floats(&gpu, 2, (int64_t[]){4, 4}, k);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+        CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));
+        drop(&cpu), drop(&gpu);
+    }
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
+/* An op without a kernel runs on the CPU, what follows on the device again; nothing is recorded. */
+TEST(falls_back) {
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, falls, &rl_backend_cpu), gpu = start(ctx, falls, &rl_backend_cuda);
+    for (uint32_t k = 0; k < 3; k++) {
+        give_floats(&cpu, 2, (int64_t[]){5, 8}, k), give_floats(&gpu, 2, (int64_t[]){5, 8}, k);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+        CHECK(same_floats(&cpu.out[0], &gpu.out[0]));
+        CHECK(memcmp(rl_data(&cpu.out[1]), rl_data(&gpu.out[1]), 15 * sizeof(int64_t)) == 0);
+        CHECK(!rl_device_replays(gpu.x));
+        drop(&cpu), drop(&gpu);
+    }
+    rl_text said = {.mem = &ctx->mem};
+    rl_device_report(gpu.x, &said);
+    CHECK_STR(said.p, "emulated device; nodes on it: 2, as views or moves: 0, on the host: 0, on the host for want of a kernel: 1 (TopK)\n");
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
+static rl_status pick(run *r, int64_t worst) {
+    const int64_t index[] = {0, -1, 7, worst}, dim[] = {2, 2};
+    give_floats(r, 2, (int64_t[]){5, 8}, 3);
+    r->in[1] = rl_tensor_new(r->rt, RL_I64, 2, dim);
+    memcpy(rl_data(&r->in[1]), index, sizeof index);
+    return rl_exec_run(r->x, r->in, r->out);
+}
+
+/* A kernel that meets a wrong index says so when the run is over, also in a replay; the next run is right again. */
+TEST(wrong_index) {
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, picks, &rl_backend_cpu), gpu = start(ctx, picks, &rl_backend_cuda);
+    static const int64_t worst[] = {3, 3, 8, 2, -9, 1};
+    CHECK(pick(&cpu, 3) == RL_OK);
+    for (uint32_t k = 0; k < RL_LEN(worst); k++) {
+        bool bad = worst[k] > 7 || worst[k] < -8;
+        CHECK(pick(&gpu, worst[k]) == (bad ? RL_EMODEL : RL_OK));
+        if (bad) CHECK(strstr(ctx->error, "(Gather): an index is out of range"));
+        if (worst[k] == 3) CHECK(same_floats(&cpu.out[0], &gpu.out[0]));
+        if (!bad) drop(&gpu);
+    }
+    drop(&cpu);
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
+/* Bytes and strides of tensors that come and go across. */
+TEST(across) {
+    CHECK_CTX(ctx)
+    run gpu = start(ctx, picks, &rl_backend_cuda);
+    rl_rt *rt = gpu.rt;
+    static const int64_t perm[] = {1, 0};
+    give_floats(&gpu, 2, (int64_t[]){5, 8}, 9);
+    rl_tensor turned = rl_view_transpose(&gpu.in[0], perm), there = rl_tensor_on(rt, &turned, &rl_backend_cuda);
+    rl_tensor back = rl_view_transpose(&there, perm), here = rl_tensor_on(rt, &back, &rl_backend_cpu);
+    CHECK(there.mem->on == &rl_backend_cuda && same_floats(&here, &gpu.in[0]) && rt->failed == RL_OK);
+    rl_tensor row = rl_view_slice(&there, 0, 2, 1, 1), into = rl_view_slice(&here, 1, 7, 1, 1);
+    rl_tensor as = rl_view_transpose(&row, perm);
+    rl_tensor_move(rt, &into, &as); /* from there to a strided part of what is here */
+    for (int64_t i = 0; i < 5; i++) CHECK(((float *)rl_data(&here))[i * 8 + 7] == ((float *)rl_data(&gpu.in[0]))[i * 8 + 2]);
+    rl_tensor_drop(&there), rl_tensor_drop(&here);
+    drop(&gpu);
+    end(&gpu);
+    rl_ctx_free(ctx);
+}
+
+/* ---- when something fails ---- */
+
+/* Three runs of `text` with this fault, against the CPU; what is said at the end, or how the run ended. */
+static const char *said_of(rl_ctx *ctx, const char *text, const char *fault, const int64_t *dim, uint32_t *nleft) {
+    setenv("RELAYOUT_EMULATE_FAULT", fault, 1);
+    run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+    rl_text said = {.mem = &ctx->mem};
+    rl_status s = RL_OK;
+    for (uint32_t k = 0; k < 3 && s == RL_OK; k++) {
+        give_floats(&cpu, 4, dim, k), give_floats(&gpu, 4, dim, k);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK);
+        s = rl_exec_run(gpu.x, gpu.in, gpu.out);
+        if (s == RL_OK) CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));
+        CHECK(!rl_device_replays(gpu.x));
+        drop(&cpu);
+        if (s == RL_OK) drop(&gpu);
+    }
+    *nleft = 0;
+    for (uint32_t i = 0; i < gpu.x->nstep; i++) *nleft += gpu.x->step[i].left;
+    if (s == RL_OK) rl_device_report(gpu.x, &said);
+    else rl_put(&said, "%s", ctx->error);
+    unsetenv("RELAYOUT_EMULATE_FAULT");
+    end(&cpu), end(&gpu);
+    return said.p;
+}
+
+/* A node whose kernel the device refuses is the CPU's, be it a kernel for the op or a move; the others stay. */
+TEST(refused) {
+    CHECK_CTX(ctx)
+    uint32_t nleft;
+    const char *said = said_of(ctx, net, "launch:conv", (int64_t[]){2, 4, 6, 6}, &nleft);
+    CHECK(nleft == 1 && strstr(said, "nodes on it: 4, as views or moves: 2") && strstr(said, "(Conv): CUDA: conv_f32: refused; the CPU does it\n"));
+    said = said_of(ctx, moves, "launch:strided", (int64_t[]){2, 6, 40, 50}, &nleft);
+    CHECK(nleft == 1 && strstr(said, "nodes on it: 2, as views or moves: 0") && strstr(said, "(Concat): CUDA: strided16: refused; the CPU does it\n"));
+    rl_ctx_free(ctx);
+}
+
+/* A run that cannot be recorded is done node by node. */
+TEST(not_recorded) {
+    CHECK_CTX(ctx)
+    uint32_t nleft;
+    const char *said = said_of(ctx, net, "record", (int64_t[]){2, 4, 6, 6}, &nleft);
+    CHECK(nleft == 0 && strstr(said, "on the host for want of a kernel: 0\nnot recorded, so run node by node: CUDA: a recording: refused\n"));
+    rl_ctx_free(ctx);
+}
+
+/* A device that answers no more ends the run; waiting after each node tells where. */
+TEST(lost) {
+    CHECK_CTX(ctx)
+    uint32_t nleft;
+    CHECK_STR(said_of(ctx, net, "lost:rows", (int64_t[]){2, 4, 6, 6}, &nleft), "node '' (ReduceMean): CUDA: the device: the device is lost");
+    setenv("RELAYOUT_CUDA_SYNC", "1", 1);
+    CHECK_STR(said_of(ctx, net, "lost:rows", (int64_t[]){2, 4, 6, 6}, &nleft), "node '' (Softmax): CUDA: kernels on the device: the device is lost");
+    CHECK(strstr(said_of(ctx, net, "launch:none", (int64_t[]){2, 4, 6, 6}, &nleft), "for want of a kernel: 0\n") && nleft == 0); /* right, but not recorded */
+    unsetenv("RELAYOUT_CUDA_SYNC");
+    rl_ctx_free(ctx);
+}
+
+/* The pool: what comes back is handed out again, and sizes are never smaller than asked. */
+TEST(pool) {
+    CHECK_CTX(ctx)
+    rl_gpu *g;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    rl_gpu_pool *p = rl_gpu_pool_new(g);
+    for (size_t n = 1; n < 5000000; n += 1 + n / 7) {
+        void *a = rl_gpu_pool_take(p, n);
+        size_t size = rl_gpu_pool_size(n), held = rl_gpu_pool_held(p);
+        CHECK(size >= n && size % 256 == 0 && (n < 4096 || size <= n + n / 8 + 256));
+        rl_gpu_pool_give(p, a, n);
+        CHECK(rl_gpu_pool_take(p, n) == a && rl_gpu_pool_held(p) == held);
+        rl_gpu_pool_give(p, a, n);
+    }
+    rl_gpu_pool_free(p);
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
+int main(void) {
+    RUN(again_and_again);
+    RUN(turned_weights);
+    RUN(falls_back);
+    RUN(wrong_index);
+    RUN(across);
+    RUN(refused);
+    RUN(not_recorded);
+    RUN(lost);
+    RUN(pool);
+    return check_done();
+}
