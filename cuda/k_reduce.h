@@ -4,8 +4,7 @@
  * them up as a tree in shared memory: 128 to 128, 64 to 64 ...  The order of a sum depends on the dims only.
  *
  *   reduce<T>     Reduce*: a block per output, or a thread per output where outputs are neighbours in memory and inputs are not
- *   rows<T>       Softmax, LogSoftmax; LayerNormalization, RMSNormalization: a block per line
- *   extreme<T>    ArgMax, ArgMin */
+ *   rows<T>       Softmax, LogSoftmax; the normalizations: a block per line */
 #ifndef RL_CUDA_K_REDUCE_H
 #define RL_CUDA_K_REDUCE_H
 #include <math.h>
