@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "../src/desc.h"
 #include "../src/layout.h"
 #include "../src/shape.h"
 #include "plan.h"
@@ -19,9 +20,22 @@ static rl_status refuse(rl_ctx *ctx, const rl_port *x, const char *why) {
     return rl_fail(ctx, RL_EUSAGE, "%s layout '%.100s': %s", kind(x), x->item, why);
 }
 
+/* Does a buffer's layout stand there: a type, then sizes? */
+static bool is_buffer(const char *s) {
+    size_t n = strcspn(s, "[=");
+    return s[n] == '[' && rl_desc_dtype(s, n) != RL_UNDEF;
+}
+
+/* Names may have a = themselves, and the strides of a buffer have one. */
+static const char *find_equals(const char *item) {
+    for (const char *eq = strchr(item, '='); eq; eq = strchr(eq + 1, '='))
+        if (is_buffer(eq + 1)) return eq;
+    return strrchr(item, '=');
+}
+
 rl_status rl_interface_add(rl_interface *io, bool output, const char *item) {
     rl_ctx *ctx = io->mem->ctx;
-    const char *eq = strrchr(item, '=');
+    const char *eq = find_equals(item);
     rl_port x = {.item = rl_internz(ctx, item), .output = output};
     if (!eq || eq == item || !eq[1]) return refuse(ctx, &x, "is not NAME=ORDER, where ORDER is nhwc, acdb, nhwc->nchw, keep, free ...");
     x.name = rl_intern(ctx, item, (size_t)(eq - item));
@@ -81,9 +95,36 @@ static bool read_arrow(const char *s, const char *arrow, uint32_t rank, uint32_t
     return true;
 }
 
-static rl_status read_order(rl_graph *g, rl_port *x, uint32_t rank) {
+/* Its dims from the largest stride to the smallest; those of one element, and those that repeat, stay where they are. */
+static void order_of_strides(const rl_desc *d, uint32_t *perm) {
+    uint8_t order[RL_DESC_DIGITS];
+    uint32_t n = 0, k = 0;
+    rl_desc_order(d, order);
+    for (uint32_t i = 0; i < d->rank; i++)
+        if (d->dim[order[i]] != 1 && d->digit[order[i]].stride != 0) order[n++] = order[i];
+    for (uint32_t i = 0; i < d->rank; i++) perm[i] = d->dim[i] != 1 && d->digit[i].stride != 0 ? order[k++] : i;
+}
+
+/* The caller's buffer: gaps in it are the session's business. */
+static rl_status read_buffer(const rl_graph *g, rl_port *x, rl_value v) {
+    rl_desc d;
+    rl_error e = {""};
+    const rl_valinfo *val = rl_val(g, v);
+    rl_status s = rl_desc_parse(x->order, &d, &e);
+    if (s == RL_OK) s = rl_desc_check(&d, x->output, &e);
+    if (s != RL_OK) return refuse(g->ctx, x, rl_internf(g->ctx, "%s", e.text));
+    if (!rl_desc_is_strided(&d)) return refuse(g->ctx, x, "it has blocks or padding, for which a model's inputs and outputs have no dims");
+    bool fits = (rl_dtype)d.dtype == val->dtype && d.rank == val->rank;
+    for (uint32_t i = 0; fits && i < d.rank; i++) fits = !rl_dim_known(val->dim[i]) || val->dim[i] == d.dim[i];
+    if (!fits) return refuse(g->ctx, x, "the model has it with another type or other sizes");
+    order_of_strides(&d, x->perm);
+    return RL_OK;
+}
+
+static rl_status read_order(rl_graph *g, rl_port *x, rl_value v) {
     const char *why, *arrow = strstr(x->order, "->");
-    x->rank = rank;
+    uint32_t rank = x->rank = rl_val(g, v)->rank;
+    if (is_buffer(x->order)) return read_buffer(g, x, v);
     if (arrow) {
         if (read_arrow(x->order, arrow, rank, x->perm)) return RL_OK;
         return refuse(g->ctx, x, rl_internf(g->ctx, "on both sides of -> stand the same %u letters, one for each dim", rank));
@@ -170,7 +211,7 @@ static bool moves(const rl_graph *g, rl_value v, const rl_port *x) {
 static rl_status apply_port(rl_graph *g, const rl_interface *io, rl_port *x) {
     rl_value v;
     RL_TRY(check_port(g, io, x, &v));
-    if (!x->free) RL_TRY(read_order(g, x, rl_val(g, v)->rank));
+    if (!x->free) RL_TRY(read_order(g, x, v));
     x->changed = false;
     for (uint32_t i = 0; i < x->rank; i++) x->changed |= x->perm[i] != i;
     x->moves = x->changed && moves(g, v, x);
@@ -251,7 +292,7 @@ static rl_status choose(rl_pass_run *r, void *what) {
         rl_value v;
         RL_TRY(check_port(r->g, io, &io->port.p[i], &v));
         if (io->port.p[i].free) any = true;
-        else RL_TRY(read_order(r->g, &io->port.p[i], rl_val(r->g, v)->rank));
+        else RL_TRY(read_order(r->g, &io->port.p[i], v));
     }
     rl_stats_of(r->g, &io->before);
     r->g = rl_flat_make(r->g);

@@ -34,7 +34,9 @@ struct rl_interface {
 };
 
 /* "NAME=ORDER".  acdb: the dims as they are, a b c d, in another order.  nhwc: the same, taking the dims as ONNX has them (nchw).
- * nhwc->nchw: where the model has them otherwise, what they are called and the order that they get.  keep: as they are.  free. RL_EUSAGE for anything else; ranks and names are checked later. */
+ * nhwc->nchw: where the model has them otherwise, what they are called and the order that they get.  keep: as they are.  free.
+ * "f32[1,3,8,8] strides=[64,1,32,4]": the order of such a buffer (relayout.h, rl_desc_parse).  RL_EUSAGE for anything else; ranks and
+ * names are checked later. */
 rl_status rl_interface_add(rl_interface *io, bool output, const char *item);
 /* The orders that are free are chosen, and what the model needs without any change is found. Destroys g. */
 rl_status rl_interface_choose(rl_graph *g, const rl_passopt *o, rl_interface *io);

@@ -10,7 +10,10 @@
  * read are left for dce.  A form that cannot be written (a symbolic size that stands nowhere) leaves the model as it was:
  * then outcome.changed is false. */
 #include "lower.h"
+
 #include <string.h>
+
+#include "../src/permute.h"
 
 bool rl_dims_equal(const rl_dims *a, const rl_dims *b)
 {
@@ -125,27 +128,13 @@ void rl_lower_have_member(rl_lower *l, rl_value t)
 
 static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into);
 
-/* dst, row-major in `order`, from the class's first tensor. Strides are counted in elements of the source. */
+/* dst, row-major in `order`, from the class's first tensor. */
 static void permute_bytes(const rl_cls *c, const rl_const *src, const uint8_t *order, uint8_t *dst)
 {
-    size_t elem = rl_dtype_bits(src->dtype) / 8, stride[RL_MAXATOM], size[RL_MAXATOM], at[RL_MAXATOM] = {0}, n = 1, off = 0;
-    for (uint32_t i = c->natom; i-- > 0;) {
-        stride[i] = n;
-        n *= (size_t)c->size[i];
-    }
-    for (uint32_t i = 0; i < c->natom; i++) size[i] = (size_t)c->size[order[i]];
-    const uint8_t *s = src->data;
-    size_t inner = 1, ninner = c->natom; /* the run at the end that stays together */
-    while (ninner > 0 && order[ninner - 1] == ninner - 1) inner *= size[--ninner];
-    for (size_t k = 0; k < n; k += inner) {
-        memcpy(dst + k * elem, s + off * elem, inner * elem);
-        for (size_t i = ninner; i-- > 0;) {
-            off += stride[order[i]];
-            if (++at[i] < size[i]) break;
-            off -= stride[order[i]] * size[i];
-            at[i] = 0;
-        }
-    }
+    int64_t size[RL_MAXATOM];
+    uint32_t perm[RL_MAXATOM];
+    for (uint32_t i = 0; i < c->natom; i++) size[i] = (int64_t)c->size[i], perm[i] = order[i];
+    rl_permute(dst, src->data, c->natom, size, perm, rl_dtype_bits(src->dtype));
 }
 
 /* Bytes stored before: the same constant in the same order and shape, for whichever class. */

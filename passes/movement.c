@@ -194,7 +194,7 @@ void rl_move_add_cost(const rl_graph *g, rl_node n, rl_movecost *c) {
     c->depth_space += x->op == RL_OP_DepthToSpace || x->op == RL_OP_SpaceToDepth;
     c->others += x->op != RL_OP_Transpose && x->op != RL_OP_DepthToSpace && x->op != RL_OP_SpaceToDepth;
     for (uint32_t i = 0; i < x->nout; i++)
-        if (rl_has(x->out[i])) c->bytes += rl_stats_bytes(g, x->out[i]);
+        if (rl_has(x->out[i])) c->bytes = rl_add(c->bytes, rl_stats_bytes(g, x->out[i]));
 }
 
 /* The nodes of the cone that nothing else reads; its first is y's maker. */
@@ -234,8 +234,8 @@ static bool is_allowed(const folder *f, const rl_form *form, const rl_movecost *
     if (conv_old + old->others == 0) return false; /* views alone */
     if (now->depth_space > old->depth_space && old->transposes == 0 && old->others < 2) return false;
     if (now->others > old->others && (is_pure_count(f) || conv_old == 0)) return false;
-    if (now->bytes + now->index > old->bytes && (old->transposes == 0 || now->index > now->bytes / 8)) return false;
-    return now->nodes < old->nodes || now->bytes + now->index < old->bytes;
+    if (rl_add(now->bytes, now->index) > old->bytes && (old->transposes == 0 || now->index > now->bytes / 8)) return false;
+    return now->nodes < old->nodes || rl_add(now->bytes, now->index) < old->bytes;
 }
 
 /* Dims that x has on the way without having moved. */

@@ -43,10 +43,8 @@ static bool needs_reshape(const rl_shape *from, const rl_shape *to, rl_movecost 
 
 static int64_t bytes_of(const rl_moved *v, const rl_shape *s) {
     int64_t n = 1;
-    uint32_t bits = rl_dtype_bits(rl_val(v->g, v->x)->dtype);
-    for (uint32_t i = 0; i < s->rank; i++)
-        if (__builtin_mul_overflow(n, rl_dim_guess(v->g->ctx, s->dim[i], RL_STATS_GUESS), &n)) return INT64_MAX / 2;
-    return n > INT64_MAX / 128 ? INT64_MAX / 2 : bits ? n * bits / 8 : n * 8;
+    for (uint32_t i = 0; i < s->rank; i++) n = rl_mul(n, rl_dim_guess(v->g->ctx, s->dim[i], RL_STATS_GUESS));
+    return rl_stats_size(rl_val(v->g, v->x)->dtype, n);
 }
 
 /* A graph output, or read by a body: it cannot become another value. */
@@ -79,7 +77,7 @@ static bool priced(const rl_moved *v, rl_form *f) {
 }
 
 static bool cheaper(const rl_form *a, const rl_form *b) {
-    return a->cost.nodes != b->cost.nodes ? a->cost.nodes < b->cost.nodes : a->cost.bytes + a->cost.index < b->cost.bytes + b->cost.index;
+    return a->cost.nodes != b->cost.nodes ? a->cost.nodes < b->cost.nodes : rl_add(a->cost.bytes, a->cost.index) < rl_add(b->cost.bytes, b->cost.index);
 }
 
 /* Of x. */
@@ -247,7 +245,7 @@ static bool may_pay(const rl_moved *v, const rl_shape *s, uint32_t axis) {
     rl_shape whole = {.rank = 1, .dim = {rl_map_count(v->maps, &v->map)}};
     int64_t bytes = bytes_of(v, &whole);
     if (!rl_dim_div(v->maps->ctx, whole.dim[0], rest, &k) || !rl_dim_known(k)) return false;
-    return k <= bytes / 64 || (k < INT64_MAX / 8 && bytes + 8 * k <= v->old.bytes);
+    return k <= bytes / 64 || rl_add(bytes, rl_mul(8, k)) <= v->old.bytes;
 }
 
 static bool find_gather(const rl_moved *v, rl_form *best) {

@@ -159,12 +159,12 @@ static bool saves(const rl_router *t, int64_t *more) {
     for (uint32_t i = 0; i < t->source.n; i++) {
         if (t->source.p[i].npart < 2) continue;
         now.others++;
-        now.bytes += rl_stats_bytes(t->g, t->source.p[i].v);
+        now.bytes = rl_add(now.bytes, rl_stats_bytes(t->g, t->source.p[i].v));
     }
     for (uint32_t i = 0; i < t->sink.n; i++) {
         if (t->sink.p[i].part.n < 2) continue;
         now.others++;
-        now.bytes += rl_stats_bytes(t->g, t->sink.p[i].v);
+        now.bytes = rl_add(now.bytes, rl_stats_bytes(t->g, t->sink.p[i].v));
     }
     *more = now.others - old.others - old.depth_space;
     if (now.others > old.nodes || now.bytes > old.bytes) return false;

@@ -216,7 +216,7 @@ rl_status rl_fast_unary(rl_call *c) {
 typedef struct {
     uint32_t rank;
     int64_t dim[RL_RANK], stride[3][RL_RANK];
-    const uint8_t *cond; /* a file may have other bytes than 0 and 1 */
+    const uint8_t *cond; /* bools: any byte */
     const float *x[2];
     float *y;
 } choice;

@@ -76,7 +76,9 @@ rl_status rl_npy_read(rl_rt *rt, const char *what, rl_span bytes, rl_tensor *out
     if (!t) return bad(rt, what, "an element type that tensors do not have");
     if (!parse_shape(entry(head, "'shape'"), &rank, dim) || !order) return bad(rt, what, "a damaged header");
     for (uint32_t i = 0; i < rank; i++)
-        if (__builtin_mul_overflow(numel, dim[i], &numel)) return bad(rt, what, "too large");
+        if (__builtin_mul_overflow(numel, RL_MAX(dim[i], 1), &numel)) return bad(rt, what, "too large");
+    for (uint32_t i = 0; i < rank; i++)
+        if (dim[i] == 0) numel = 0;
     if (numel > (int64_t)(data.n / (rl_dtype_bits(t) / 8)) || rl_bytes_of(t, numel) != data.n) return bad(rt, what, "its size is not that of its shape");
     bool fortran = strncmp(order, "True", 4) == 0;
     for (uint32_t i = 0; i < rank; i++) flip[i] = dim[rank - 1 - i];

@@ -45,7 +45,7 @@ static bool describe(const planner *a, rl_value value, rl_tensor *t) {
     for (uint32_t i = v->rank; i-- > 0;) {
         if (!rl_dim_eval(a->x->g->ctx, v->dim[i], &a->symbol, &t->dim[i]) || t->dim[i] > INT64_MAX / 256 / RL_MAX(step, 1)) return false;
         t->stride[i] = step;
-        step *= t->dim[i];
+        step *= RL_MAX(t->dim[i], 1);
     }
     return true;
 }

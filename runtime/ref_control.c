@@ -10,7 +10,7 @@ rl_status rl_ref_if(rl_call *c) {
     const rl_tensor *t = rl_call_as(c, 0, RL_BOOL);
     if (rl_numel(t) != 1) return rl_call_fail(c, RL_EMODEL, "the condition has %lld elements", (long long)rl_numel(t));
     rl_tensor *out = rl_new(c->tmp, rl_tensor, c->nout);
-    RL_TRY(rl_call_body(c, *(const bool *)rl_data(t) ? "then_branch" : "else_branch", NULL, 0, out, c->nout));
+    RL_TRY(rl_call_body(c, rl_is_true(t, 0) ? "then_branch" : "else_branch", NULL, 0, out, c->nout));
     for (uint32_t i = 0; i < c->nout; i++) rl_call_give(c, i, out[i]);
     return RL_OK;
 }
@@ -75,7 +75,7 @@ rl_status rl_call_stack_made(rl_call *c, uint32_t output, rl_tensors *items, int
 
 static rl_status read_bool(rl_call *c, const rl_tensor *t, bool *x) {
     if (t->kind != RL_TENSOR || t->dtype != RL_BOOL || rl_numel(t) != 1) return rl_call_fail(c, RL_EMODEL, "the condition is not one bool");
-    *x = *(const bool *)rl_data(t);
+    *x = rl_is_true(t, 0);
     return RL_OK;
 }
 

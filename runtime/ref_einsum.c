@@ -126,7 +126,7 @@ static rl_tensor arrange(const term *t, const int *label, uint32_t n, const int6
 
 static int64_t product_of(const int64_t *dim, uint32_t n) {
     int64_t m = 1;
-    for (uint32_t i = 0; i < n; i++) m *= dim[i];
+    for (uint32_t i = 0; i < n; i++) m = rl_mul(m, dim[i]);
     return m;
 }
 

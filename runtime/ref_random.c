@@ -185,7 +185,7 @@ rl_status rl_ref_dropout(rl_call *c) {
     const rl_tensor *training = rl_call_as(c, 2, RL_BOOL), *ratio = rl_call_as(c, 1, RL_F64);
     if ((training && !rl_numel(training)) || (ratio && !rl_numel(ratio))) return rl_call_fail(c, RL_EMODEL, "an empty ratio or mode");
     double r = ratio ? *(const double *)rl_data(ratio) : 0.5;
-    if (training && *(const bool *)rl_data(training) && r != 0) return drop_some(c, r);
+    if (training && rl_is_true(training, 0) && r != 0) return drop_some(c, r);
     rl_call_share(c, 0, *rl_call_in(c, 0));
     if (rl_call_wants(c, 1)) put_mask(c, NULL);
     return RL_OK;

@@ -59,15 +59,14 @@ rl_status rl_ref_compress(rl_call *c) {
         int64_t n = rl_numel(&x);
         rl_view_reshape(rl_call_dense(c, 0), 1, &n, &x);
     }
-    const bool *k = rl_data(keep);
     int64_t dim[RL_RANK], n = 0, at = 0, given = rl_numel(keep);
     if (given > x.dim[axis]) return rl_call_fail(c, RL_EMODEL, "%lld conditions for %lld places", (long long)given, (long long)x.dim[axis]);
-    for (int64_t i = 0; i < given; i++) n += k[i];
+    for (int64_t i = 0; i < given; i++) n += rl_is_true(keep, i);
     memcpy(dim, x.dim, sizeof dim);
     dim[axis] = n;
     rl_tensor *y = rl_call_make(c, 0, x.dtype, x.rank, dim);
     for (int64_t i = 0; i < given; i++) {
-        if (!k[i]) continue;
+        if (!rl_is_true(keep, i)) continue;
         rl_tensor to = rl_view_slice(y, axis, at++, 1, 1), from = rl_view_slice(&x, axis, i, 1, 1);
         if (x.rank == 1) rl_put_element(y, to.offset, &x, from.offset);
         else rl_tensor_move(c->rt, &to, &from);
@@ -90,13 +89,14 @@ rl_status rl_ref_bit_cast(rl_call *c) {
 rl_status rl_ref_non_zero(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_as(c, 0, RL_BOOL);
-    const bool *p = rl_data(x);
     int64_t all = rl_numel(x), n = 0, k = 0, at[RL_RANK] = {0};
-    for (int64_t i = 0; i < all; i++) n += p[i];
+    for (int64_t i = 0; i < all; i++) n += rl_is_true(x, i);
     int64_t *y = rl_data(rl_call_make(c, 0, RL_I64, 2, (const int64_t[]){x->rank, n}));
     for (int64_t i = 0; i < all; i++) {
-        for (uint32_t d = 0; p[i] && d < x->rank; d++) y[d * n + k] = at[d];
-        k += p[i];
+        if (rl_is_true(x, i)) {
+            for (uint32_t d = 0; d < x->rank; d++) y[d * n + k] = at[d];
+            k++;
+        }
         rl_next_index(x->rank, x->dim, at);
     }
     return RL_OK;

@@ -76,6 +76,10 @@ uint32_t rl_elem_bits(rl_dtype t);             /* rl_dtype_bits, but of a string
 static inline void *rl_data(const rl_tensor *t) {
     return (char *)t->mem->p + t->offset * (int64_t)rl_elem_bits(t->dtype) / 8;
 }
+/* Element i of a dense tensor of bools: its byte, which comes from the model or the caller, may be any. */
+static inline bool rl_is_true(const rl_tensor *t, int64_t i) {
+    return ((const uint8_t *)rl_data(t))[i] != 0;
+}
 bool rl_is_dense(const rl_tensor *t);          /* row-major without gaps, from a whole byte on */
 bool rl_same_dims(const rl_tensor *a, const rl_tensor *b);
 

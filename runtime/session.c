@@ -127,8 +127,10 @@ static rl_status check_array(const rl_session *s, const rl_array *want, const rl
         if (a->dim[i] < 0 || (want->rank != UINT32_MAX && want->dim[i] >= 0 && a->dim[i] != want->dim[i]))
             return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': dim %" PRIu32 " is %" PRId64 ", and the model wants %" PRId64, want->name, i,
                            a->dim[i], want->rank == UINT32_MAX ? 0 : want->dim[i]);
-        if (__builtin_mul_overflow(n, a->dim[i], &n)) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': too many elements", want->name);
+        if (__builtin_mul_overflow(n, RL_MAX(a->dim[i], 1), &n)) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': too many elements", want->name);
     }
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->dim[i] == 0) n = 0;
     if (n > INT64_MAX / 128 || rl_bytes_of((rl_dtype)a->dtype, n) != a->nbyte)
         return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': %zu bytes for %" PRId64 " elements of %s", want->name, a->nbyte, n,
                        rl_dtype_name((rl_dtype)a->dtype));

@@ -10,7 +10,7 @@ uint32_t rl_elem_bits(rl_dtype t) {
 
 int64_t rl_numel(const rl_tensor *t) {
     int64_t n = 1;
-    for (uint32_t i = 0; i < t->rank; i++) n *= t->dim[i];
+    for (uint32_t i = 0; i < t->rank; i++) n = rl_mul(n, t->dim[i]);
     return n;
 }
 
@@ -111,11 +111,14 @@ static void clear_strings(const rl_tensor *t) {
     for (size_t i = 0; i < t->mem->nbyte / sizeof *s; i++) s[i] = empty;
 }
 
+/* The other dims of a tensor without elements must have a product too: the strides. */
 static size_t checked_bytes(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim) {
     int64_t numel = 1, nbit;
     for (uint32_t i = 0; i < rank; i++)
-        if (dim[i] < 0 || __builtin_mul_overflow(numel, dim[i], &numel)) rl_no_memory(rt->ctx);
+        if (dim[i] < 0 || __builtin_mul_overflow(numel, RL_MAX(dim[i], 1), &numel)) rl_no_memory(rt->ctx);
     if (rank > RL_RANK || __builtin_mul_overflow(numel, (int64_t)rl_elem_bits(t), &nbit)) rl_no_memory(rt->ctx);
+    for (uint32_t i = 0; i < rank; i++)
+        if (dim[i] == 0) return 0;
     return rl_bytes_of(t, numel);
 }
 

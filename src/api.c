@@ -48,10 +48,17 @@ static void fill(const job *j, rl_result *r) {
     r->proof = o->proved == RL_PROVED_OPTIMAL ? RL_MINIMUM : o->proved == RL_PROVED_GAP ? RL_LOWER_BOUND : RL_UNPROVED;
 }
 
+/* Up to the comma that is in no brackets. */
+static size_t item_length(const char *s) {
+    size_t n = 0;
+    for (int deep = 0; s[n] && (s[n] != ',' || deep > 0); n++) deep += (s[n] == '[' || s[n] == '{') - (s[n] == ']' || s[n] == '}');
+    return n;
+}
+
 /* "x=nhwc,z=free" */
 static rl_status add_layouts(rl_interface *io, bool output, const char *list) {
     for (const char *s = list ? list : ""; *s;) {
-        size_t n = strcspn(s, ",");
+        size_t n = item_length(s);
         RL_TRY(rl_interface_add(io, output, rl_intern(io->mem->ctx, s, n)));
         s += n + (s[n] == ',');
     }

@@ -144,6 +144,19 @@ uint64_t rl_hash_bytes(const void *p, size_t n);
 
 double rl_seconds(void); /* monotonic */
 
+/* Sums and products of counts, bytes and costs that a model may claim: what does not fit is the largest (or least) number. */
+static inline int64_t rl_add(int64_t a, int64_t b) {
+    int64_t r;
+    if (!__builtin_add_overflow(a, b, &r)) return r;
+    return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static inline int64_t rl_mul(int64_t a, int64_t b) {
+    int64_t r;
+    if (!__builtin_mul_overflow(a, b, &r)) return r;
+    return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+}
+
 #define RL_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define RL_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define RL_LEN(x) (sizeof(x) / sizeof *(x))

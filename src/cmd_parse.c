@@ -47,11 +47,10 @@ static rl_status set_real(const rl_option *o, const char *arg, double *to) {
 }
 
 static rl_status set_whole(const rl_option *o, const char *arg, void *to) {
-    enum { MOST = 1000000 };
     char *end;
     uint32_t least = o->kind == RL_K_COUNT;
-    unsigned long n = strtoul(arg, &end, 10);
-    if (end == arg || *end || n > MOST || n < least) return rl_usage_error("--%s '%s' is no number from %u on", o->name, arg, least);
+    unsigned long n = strtoul(arg, &end, 10), most = o->kind == RL_K_COUNT ? 1000000 : INT64_MAX;
+    if (end == arg || *end || n > most || n < least) return rl_usage_error("--%s '%s' is no number from %u on", o->name, arg, least);
     if (o->kind == RL_K_COUNT) *(uint32_t *)to = (uint32_t)n;
     else *(uint64_t *)to = n;
     return RL_OK;

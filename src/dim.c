@@ -468,18 +468,6 @@ rl_str rl_dim_name(const rl_ctx *ctx, rl_dim d) {
     return p->n == 1 && p->t[0].nsym == 1 && p->t[0].c == 1 ? ctx->dims->sym.p[p->t[0].sym[0]].name : NULL;
 }
 
-static int64_t saturating_mul(int64_t a, int64_t b) {
-    int64_t r;
-    if (!__builtin_mul_overflow(a, b, &r)) return r;
-    return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
-}
-
-static int64_t saturating_add(int64_t a, int64_t b) {
-    int64_t r;
-    if (!__builtin_add_overflow(a, b, &r)) return r;
-    return a < 0 ? INT64_MIN : INT64_MAX;
-}
-
 /* What symbols stand for: the hash's value by name, else the guess. */
 typedef struct { const rl_hash *value; int64_t guess; bool guessed; } meaning;
 
@@ -499,8 +487,8 @@ static int64_t eval_terms(const rl_ctx *ctx, const term *t, uint32_t n, meaning 
     int64_t sum = 0;
     for (uint32_t i = 0; i < n; i++) {
         int64_t x = t[i].c;
-        for (uint32_t j = 0; j < t[i].nsym; j++) x = saturating_mul(x, eval_symbol(ctx, &ctx->dims->sym.p[t[i].sym[j]], m));
-        sum = saturating_add(sum, x);
+        for (uint32_t j = 0; j < t[i].nsym; j++) x = rl_mul(x, eval_symbol(ctx, &ctx->dims->sym.p[t[i].sym[j]], m));
+        sum = rl_add(sum, x);
     }
     return sum;
 }

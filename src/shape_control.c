@@ -113,12 +113,14 @@ static void forget_carried(const repeat *r) {
 static rl_status infer_repeat(rl_shaper *s, repeat *r) {
     rl_graph *b = r->body;
     const snapshot *declared = s->depth < DEEP ? save_types(s->tmp, b, NULL) : NULL;
+    bool doubtful = false; /* a contradiction in the first turn stays one, whatever holds in every turn */
     if (!declared) forget_carried(r);
     for (int round = 0;; round++) {
         if (round) restore_types(declared);
         if (round == ROUNDS) forget_carried(r);
         for (uint32_t i = 0; i < b->input.n; i++) rl_shape_set_type(s, b, b->input.p[i], r->in[i].dtype, r->in[i].rank, r->in[i].dim);
         RL_TRY(rl_shape_body(s, b));
+        b->doubtful = doubtful |= b->doubtful;
         if (!forget_changes(s, r) || round == ROUNDS) return RL_OK;
     }
 }

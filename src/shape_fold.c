@@ -140,7 +140,7 @@ bool rl_shape_load(const rl_shaper *s, const rl_valinfo *v, rl_tensor *t) {
 bool rl_shape_ratio(double f, int64_t *num, int64_t *den) {
     for (*den = 1; *den <= 65536; *den *= 2) {
         double x = f * (double)*den;
-        if (fabs(x) > 1e15) return false;
+        if (!(fabs(x) <= 1e15)) return false; /* NaN too */
         *num = (int64_t)x;
         if ((double)*num == x) return true;
     }
@@ -612,7 +612,7 @@ static bool fold_concat(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
         uint32_t n;
         if (!v || v->rank != out->rank || !count(v->rank, v->dim, &n)) return false;
         uint32_t part = inner * (uint32_t)v->dim[axis];
-        if (part > row - from || (part && n / part * row > out->n)) return false; /* a declared size was wrong */
+        if (part > row - from || (n && (!part || n % part || n / part * row > out->n))) return false; /* a declared size was wrong */
         if (load(s, k, &x))
             for (uint32_t i = 0; i < x.n; i++) out->cell[i / part * row + from + i % part] = x.cell[i];
         from += part;
@@ -634,6 +634,8 @@ static bool fold_split(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     }
     uint32_t inner = stride_of(&x, axis), part = inner * (uint32_t)out->dim[axis], row = inner * (uint32_t)x.dim[axis];
     if (from + out->dim[axis] > x.dim[axis]) return false;
+    for (uint32_t k = 0; k < x.rank; k++)
+        if (k != axis && out->dim[k] != x.dim[k]) return false; /* a declared shape may say otherwise */
     for (uint32_t i = 0; i < out->n; i++) out->cell[i] = x.cell[i / part * row + from * inner + i % part];
     return true;
 }
@@ -671,14 +673,16 @@ static bool fold_slice(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     for (uint32_t k = 0; k < n; k++) {
         if (!axis_in(axes ? axes[k] : k, x.rank, &a)) return false;
         int64_t d = x.dim[a], b = from[k] < 0 ? from[k] + d : from[k];
-        step[a] = steps ? steps[k] : 1;
+        step[a] = steps ? RL_MAX(RL_MIN(steps[k], MAXCELL), -MAXCELL) : 1; /* what is beyond the last element is */
         start[a] = RL_MAX(RL_MIN(b, step[a] < 0 ? d - 1 : d), 0);
     }
     for (uint32_t i = 0; i < out->n; i++) {
         int64_t at = 0;
-        for (uint32_t k = 0; k < x.rank; k++)
-            at += (start[k] + (out->dim[k] > 1 ? i / stride_of(out, k) % (uint32_t)out->dim[k] * step[k] : 0)) * stride_of(&x, k);
-        if (at < 0 || at >= x.n) return false;
+        for (uint32_t k = 0; k < x.rank; k++) {
+            int64_t place = start[k] + (out->dim[k] > 1 ? i / stride_of(out, k) % (uint32_t)out->dim[k] * step[k] : 0);
+            if (place < 0 || place >= x.dim[k]) return false; /* a declared shape may say otherwise */
+            at += place * stride_of(&x, k);
+        }
         out->cell[i] = x.cell[at];
     }
     return true;
@@ -691,6 +695,7 @@ static bool fold_gather(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     if (!load(s, 0, &x) || !load(s, 1, &at) || !axis_in(rl_attr_int(s->n, "axis", 0), x.rank, &axis)) return false;
     uint32_t inner = stride_of(&x, axis);
     int64_t d = x.dim[axis];
+    if (out->n && (d == 0 || (int64_t)out->n != x.n / d * at.n)) return false; /* a declared shape may say otherwise */
     for (uint32_t i = 0; i < out->n; i++) {
         cell c = at.cell[i / inner % at.n];
         if (c.kind != CELL_INT || c.num < -d || c.num >= d) continue;

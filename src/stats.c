@@ -35,11 +35,6 @@ static const kind kinds[] = {
 #undef KIND
 };
 
-static int64_t mul(int64_t a, int64_t b) {
-    int64_t r;
-    return __builtin_mul_overflow(a, b, &r) ? INT64_MAX : r;
-}
-
 int64_t rl_stats_elements(const rl_graph *g, rl_value v, bool *exact) {
     const rl_valinfo *x = rl_val(g, v);
     int64_t n = 1;
@@ -47,17 +42,20 @@ int64_t rl_stats_elements(const rl_graph *g, rl_value v, bool *exact) {
     if (x->rank == RL_NORANK) return -1;
     for (uint32_t i = 0; i < x->rank; i++) {
         if (exact && !rl_dim_known(x->dim[i])) *exact = false;
-        n = mul(n, rl_dim_guess(g->ctx, x->dim[i], RL_STATS_GUESS));
+        n = rl_mul(n, rl_dim_guess(g->ctx, x->dim[i], RL_STATS_GUESS));
     }
     return n;
 }
 
+int64_t rl_stats_size(rl_dtype t, int64_t count) {
+    uint32_t bits = rl_dtype_bits(t);
+    if (!bits) return rl_mul(count, 8); /* strings: a pointer each */
+    return count > INT64_MAX / 128 ? INT64_MAX : count * bits / 8;
+}
+
 int64_t rl_stats_bytes(const rl_graph *g, rl_value v) {
     int64_t count = rl_stats_elements(g, v, NULL);
-    uint32_t bits = rl_dtype_bits(rl_val(g, v)->dtype);
-    if (count < 0) return 0;
-    if (!bits) return mul(count, 8); /* strings: a pointer each */
-    return count > INT64_MAX / 128 ? INT64_MAX : count * bits / 8;
+    return count < 0 ? 0 : rl_stats_size(rl_val(g, v)->dtype, count);
 }
 
 static bool is_integer(rl_dtype t) {
@@ -141,15 +139,11 @@ static int64_t *field_of(rl_stats *s, size_t offset) {
     return (int64_t *)(void *)((char *)s + offset);
 }
 
-static void add_bytes(int64_t *sum, int64_t bytes) {
-    if (__builtin_add_overflow(*sum, bytes, sum)) *sum = INT64_MAX;
-}
-
 static void count_transpose(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
     int64_t bytes = rl_transpose_bytes(g, n);
     if (bytes < 0) return;
     s->moving++;
-    add_bytes(&s->moved_bytes, bytes);
+    s->moved_bytes = rl_add(s->moved_bytes, bytes);
 }
 
 /* What this node counts as; NULL: as no movement. */
@@ -164,7 +158,7 @@ static const kind *kind_of(const rl_graph *g, const rl_nodeinfo *n) {
 static int64_t written_bytes(const rl_graph *g, const rl_nodeinfo *n) {
     int64_t sum = 0;
     for (uint32_t i = 0; i < n->nout; i++)
-        if (rl_has(n->out[i])) add_bytes(&sum, rl_stats_bytes(g, n->out[i]));
+        if (rl_has(n->out[i])) sum = rl_add(sum, rl_stats_bytes(g, n->out[i]));
     return sum;
 }
 
@@ -181,7 +175,7 @@ static void count_node(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
     if (!k) return;
     ++*field_of(s, k->field);
     if (k->field == offsetof(rl_stats, transposes)) count_transpose(g, n, s);
-    else if (k->bytes) add_bytes(field_of(s, k->bytes), written_bytes(g, n));
+    else if (k->bytes) *field_of(s, k->bytes) = rl_add(*field_of(s, k->bytes), written_bytes(g, n));
 }
 
 static void count_graph(const rl_graph *g, rl_stats *s) {
@@ -199,7 +193,7 @@ void rl_stats_of(const rl_graph *g, rl_stats *s) {
 }
 
 void rl_stats_add(rl_stats *to, const rl_stats *s) {
-#define X(field, name) if (__builtin_add_overflow(to->field, s->field, &to->field)) to->field = INT64_MAX;
+#define X(field, name) to->field = rl_add(to->field, s->field);
     RL_STATS_FIELDS(X)
 #undef X
 }
@@ -211,7 +205,7 @@ int64_t rl_stats_others(const rl_stats *s) {
 
 int64_t rl_stats_other_bytes(const rl_stats *s) {
     int64_t n = 0;
-#define X(field, name) add_bytes(&n, s->field);
+#define X(field, name) n = rl_add(n, s->field);
     RL_STATS_BYTES(X)
 #undef X
     return n;

@@ -61,6 +61,9 @@ int64_t rl_stats_others(const rl_stats *s);
 /* The bytes that they write. */
 int64_t rl_stats_other_bytes(const rl_stats *s);
 
+/* The bytes of `count` elements; 8 for a string. */
+int64_t rl_stats_size(rl_dtype t, int64_t count);
+
 /* The bytes of v, with every unknown dim taken as RL_STATS_GUESS and 8 for a string; 0 where the rank is unknown. */
 int64_t rl_stats_bytes(const rl_graph *g, rl_value v);
 

@@ -1,8 +1,10 @@
 """Every format tag of oneDNN (rank up to 8), canonical (aBcd16b) and by name (nChw16c): strides, inner blocks, padded sizes and bytes are those
 of its memory descriptor, and converting to it gives the bytes of its reorder.
 
-With oneDNN 3 (--onednn DIR with include/ and lib/, or ONEDNN_DIR) it is asked, on random sizes; elsewhere what it answered before is
-compared (tests/golden/onednn.txt, which --record writes): its tags, their sizes, strides and blocks, a checksum of the reordered bytes.
+What it answered before is compared (tests/golden/onednn.txt, which --record writes): its tags, their sizes, strides and blocks, a checksum
+of the reordered bytes. Where oneDNN 3 is there (scripts/setup.sh installs it), it is asked too, on random sizes and five element types: the
+bytes of each canonical tag, and its reorder to and fro. With its headers (--onednn DIR with include/ and lib/, or ONEDNN_DIR): all of this,
+for all names.
 """
 import argparse
 import ctypes as c
@@ -13,6 +15,8 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+
+import onednn
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "onednn.txt"
@@ -33,30 +37,18 @@ def read_enum(text, name):
     return values
 
 
-class OneDNN:
+class WithHeaders(onednn.OneDNN):
+    """All names, and what a descriptor says of itself."""
+
     def __init__(self, folder):
+        super().__init__(str(next((Path(folder) / "lib").glob("libdnnl.so*"))))
         text = "".join(p.read_text() for p in sorted((Path(folder) / "include/oneapi/dnnl").glob("dnnl*_types.h")))
-        self.lib = c.CDLL(str(next((Path(folder) / "lib").glob("libdnnl.so*"))))
-        self.lib.dnnl_memory_desc_get_size.restype = c.c_size_t
-        self.query, self.types = read_enum(text, "dnnl_query_t"), read_enum(text, "dnnl_data_type_t")
+        self.query = read_enum(text, "dnnl_query_t")
         tags = read_enum(text, "dnnl_format_tag_t")
         canonical = {}
         for name, value in tags.items():
             canonical.setdefault(value, name)
-        self.tags = [(n[5:], v, canonical[v][5:]) for n, v in tags.items() if v > tags["dnnl_format_tag_any"] and n != "dnnl_format_tag_last"]
-        self.engine, self.stream = c.c_void_p(), c.c_void_p()
-        self.check(self.lib.dnnl_engine_create(c.byref(self.engine), 1, c.c_size_t(0)))
-        self.check(self.lib.dnnl_stream_create(c.byref(self.stream), self.engine, 1))
-
-    def check(self, status):
-        if status:
-            raise RuntimeError(f"oneDNN says {status}")
-
-    def desc(self, dims, tag, kind="dnnl_f32"):
-        """A memory descriptor, or None where oneDNN has none for these sizes."""
-        md = c.c_void_p()
-        bad = self.lib.dnnl_memory_desc_create_with_tag(c.byref(md), len(dims), (c.c_int64 * 12)(*dims), self.types[kind], tag)
-        return None if bad else md
+        self.names = [(n[5:], v, canonical[v][5:]) for n, v in tags.items() if v > tags["dnnl_format_tag_any"] and n != "dnnl_format_tag_last"]
 
     def ask(self, md, what, n):
         p = c.POINTER(c.c_int64)()
@@ -70,20 +62,6 @@ class OneDNN:
         return {"bytes": self.lib.dnnl_memory_desc_get_size(md), "strides": self.ask(md, "dnnl_query_strides", n),
                 "padded": self.ask(md, "dnnl_query_padded_dims", n), "blocks": self.ask(md, "dnnl_query_inner_blks", count.value),
                 "axes": self.ask(md, "dnnl_query_inner_idxs", count.value)}
-
-    def reorder(self, source, x, md, y):
-        pd, prim, a, b = (c.c_void_p() for _ in range(4))
-        self.check(self.lib.dnnl_reorder_primitive_desc_create(c.byref(pd), source, self.engine, md, self.engine, None))
-        self.check(self.lib.dnnl_primitive_create(c.byref(prim), pd))
-        self.check(self.lib.dnnl_memory_create(c.byref(a), source, self.engine, c.c_void_p(x.ctypes.data)))
-        self.check(self.lib.dnnl_memory_create(c.byref(b), md, self.engine, c.c_void_p(y.ctypes.data)))
-
-        class Arg(c.Structure):
-            _fields_ = [("arg", c.c_int), ("memory", c.c_void_p)]
-        self.check(self.lib.dnnl_primitive_execute(prim, self.stream, 2, (Arg * 2)(Arg(1, a), Arg(17, b))))
-        self.check(self.lib.dnnl_stream_wait(self.stream))
-        for free, what in (("memory", b), ("memory", a), ("primitive", prim), ("primitive_desc", pd)):
-            getattr(self.lib, f"dnnl_{free}_destroy")(what)
 
 
 def numbers(n):
@@ -116,8 +94,7 @@ def converted(rl, dims, d):
 def compare_live(rl, one, record):
     passed = failed = 0
     lines = []
-    plain = {n: v for n, v, _ in one.tags}
-    for name, value, canonical in (t for t in one.tags if t[0] not in MISNAMED):
+    for name, value, canonical in (t for t in one.names if t[0] not in MISNAMED):
         rank = len(re.match("[A-Za-z]+", canonical).group())
         for turn in range(4 if name == canonical else 1):
             dims = dims_of(rank, turn)
@@ -129,7 +106,8 @@ def compare_live(rl, one, record):
             if same and want["bytes"] <= MOST:
                 x, y = converted(rl, dims, d)
                 z = np.full(y.size, 9, np.float32)
-                one.reorder(one.desc(dims, plain["abcdefgh"[:rank]]), x, md, z)
+                with one.reorder(one.desc(dims, one.tags["abcdefgh"[:rank]]), x, md, z) as run:
+                    run()
                 same = np.array_equal(y, z)
             if turn == 0 and want["bytes"] <= MOST:
                 facts = " ".join(",".join(map(str, want[k])) or "-" for k in ("strides", "padded", "blocks", "axes"))
@@ -139,6 +117,38 @@ def compare_live(rl, one, record):
                 print(f"{name} {dims}\n  oneDNN {want}\n  ours   {got}")
     if record:
         GOLDEN.write_text("# tag, bytes, strides, padded sizes, inner blocks, their axes, crc32 of the reordered numbers 1, 2, ...\n" + "\n".join(lines) + "\n")
+    return passed, failed
+
+
+def compare_library(rl, one, rng):
+    """Each canonical tag on random sizes: the bytes, the reorder to it from row-major, and the one back."""
+    kinds = (("f32", np.float32), ("f16", np.float16), ("bf16", np.uint16), ("i8", np.int8), ("i32", np.int32))
+    passed = failed = 0
+    for tag, value in one.tags.items():
+        rank = len(re.match("[A-Za-z]+", tag).group())
+        if rank > 8:
+            continue
+        for turn in range(2):
+            dims = [int(n) for n in rng.integers(1, {1: 200, 2: 90, 3: 40, 4: 20, 5: 9}.get(rank, 4), rank)]
+            kind, numpy = kinds[rng.integers(len(kinds))]
+            md, plain = one.desc(dims, value, kind), one.desc(dims, one.tags["abcdefgh"[:rank]], kind)
+            if not md:
+                continue
+            d, row = (rl.Desc(f"{kind}[{','.join(map(str, dims))}]@{t}") for t in (tag, "abcdefgh"[:rank]))
+            same = d.nbytes == one.size(md)
+            if same and d.nbytes <= MOST:
+                x = (rng.integers(1, 100, dims) + 0x3f80 * (kind == "bf16")).astype(numpy) # bits of 1.0 and more: oneDNN makes denormals 0
+                y, z, back = (np.full(n // x.itemsize, 7, numpy) for n in (d.nbytes, d.nbytes, row.nbytes))
+                rl.convert(d, y, row, x)
+                with one.reorder(plain, x, md, z) as run:
+                    run()
+                rl.convert(row, back, d, z)
+                same = np.array_equal(y, z) and np.array_equal(back.reshape(dims), x)
+            passed, failed = passed + same, failed + (not same)
+            if not same:
+                print(f"{kind}{dims}@{tag}: {d.nbytes} bytes, oneDNN has {one.size(md)}, or other places")
+            one.drop(md)
+            one.drop(plain)
     return passed, failed
 
 
@@ -161,15 +171,20 @@ def main():
     p.add_argument("--build", type=Path, default=ROOT / "build")
     p.add_argument("--onednn", default=os.environ.get("ONEDNN_DIR"))
     p.add_argument("--record", action="store_true")
+    p.add_argument("--seed", type=int, default=0)
     args = p.parse_args()
     os.environ.setdefault("RELAYOUT_LIBRARY", str(args.build.resolve() / "librelayout.so"))
     import relayout_layouts as rl
     if args.onednn:
-        one = OneDNN(args.onednn)
-        passed, failed = compare_live(rl, one, args.record)
+        passed, failed = compare_live(rl, WithHeaders(args.onednn), args.record)
+        print(f"all names in oneDNN's headers: {passed} passed, {failed} failed")
     else:
         passed, failed = compare_golden(rl)
-    print(f"{'oneDNN' if args.onednn else 'recorded from oneDNN'}: sizes, strides, blocks and bytes of its tags")
+        print(f"recorded from oneDNN, all its names: {passed} passed, {failed} failed")
+    one = onednn.load()
+    asked, wrong = compare_library(rl, one, np.random.default_rng(args.seed)) if one else (0, 0)
+    print(f"oneDNN {one.version}, {len(one.tags)} tags: {asked} passed, {wrong} failed" if one else "oneDNN is not here to be asked")
+    passed, failed = passed + asked, failed + wrong
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

@@ -1,5 +1,6 @@
 /* Contexts, reports and sessions as users have them: the two shared objects and include/relayout.h, nothing else.
  * session MODEL OUT: OUT is written. */
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,6 +216,39 @@ static void buffers(const char *model) {
     free(m.x);
 }
 
+/* A camera that gives planes, with gaps: optimize takes its buffer's order for the input, and the session reads it where it is. */
+static void contract(const char *model, const char *out) {
+    static const char planes[] = "f32[1,4,4,2] strides=[40,5,1,20]";
+    rl_options o = {.struct_size = sizeof o, .target = "onnx", .input_layouts = "image=f32[1,4,4,2] strides=[40,5,1,20],probabilities=keep"};
+    rl_options only = o;
+    rl_result r;
+    rl_error e;
+    rl_desc row, d, turned;
+    float buffer[40];
+    const rl_array *y;
+    check(rl_optimize_file(model, out, &o, &r) == RL_EUSAGE && strstr(r.error, "no input has this name"), "an output is no input");
+    only.input_layouts = "image=f32[1,4,4,2] strides=[40,5,1,20]";
+    check(rl_optimize_file(model, out, &only, &r) == RL_OK && r.changed, "with the camera's buffer");
+    rl_session *s = open_session(model, NULL, 1), *t = open_session(out, NULL, 1);
+    image m = image_of(s);
+    m.a.dim = m.dim;
+    check(rl_session_input(t, 0)->dim[1] == 2 && rl_session_input(t, 0)->dim[3] == 4, "the input's dims in the buffer's order");
+    check(rl_desc_parse("f32[1,4,4,2]", &row, &e) == RL_OK && rl_desc_parse(planes, &d, &e) == RL_OK, "layouts");
+    check(rl_desc_convert(&d, buffer, sizeof buffer, &row, m.x, 128, &e) == RL_OK, "planes");
+    check(rl_desc_permute(&d, (uint32_t[]){0, 3, 1, 2}, &turned, &e) == RL_OK, "the same buffer, its dims in that order");
+    check(rl_session_bind(t, "image", &turned, buffer, sizeof buffer, &r) == RL_OK, "bound");
+    check(rl_session_run(s, &m.a, 1, &y, &r) == RL_OK, "the model as it was");
+    float want[32];
+    int differ = 0;
+    memcpy(want, y->data, sizeof want);
+    check(rl_session_run(t, NULL, 0, &y, &r) == RL_OK && y->nbyte == sizeof want, "and the new one");
+    for (int i = 0; i < 32; i++) differ += fabsf(((const float *)y->data)[i] - want[i]) > 1e-5f;
+    check(differ == 0, "the same numbers");
+    rl_session_free(s);
+    rl_session_free(t);
+    free(m.x);
+}
+
 static void sessions(const char *in, const char *out) {
     host h = {0};
     rl_context c = context_of(&h);
@@ -289,5 +323,6 @@ int main(int argc, char **argv) {
     buffers(argv[1]);
     buffers(argv[2]);
     threads(argv[1]);
+    contract(argv[1], argv[2]);
     return nfail != 0;
 }
