@@ -15,7 +15,7 @@ need_packages
 need_clang
 need_python
 build build -DRL_WERROR=ON
-build build-fuzz -DCMAKE_C_COMPILER=clang -DRL_FUZZ=ON
+build build-fuzz -DCMAKE_C_COMPILER=clang -DRL_FUZZ=ON -DRL_CUDA=OFF
 
 # -detect_leaks=0: LeakSanitizer needs ptrace, which some containers forbid; contexts are freed whole, and ctest counts blocks.
 common=(-timeout=10 -rss_limit_mb=2048 -max_len=20000 -detect_leaks=0)

@@ -13,7 +13,7 @@ static uint64_t next_random(uint64_t *s) {
 }
 
 static void check_divide(uint32_t n, uint32_t d) {
-    if (rl_divide(n, rl_divisor_of(d)) != n / d) CHECK(!"quotient");
+    if (rl_divide(n, rl_divisor_of(d)) != n / d) CHECK(false && "quotient");
 }
 
 /* Every divisor up to 3000, at each multiple's neighbours among small numbers, and at the ends of the range. */
@@ -95,7 +95,7 @@ TEST(walk) {
         for (int64_t k = 0; k < n; k++) {
             int64_t at[2];
             rl_walk_at(&w, (uint32_t)k, 2, at);
-            if (at[0] != place(&l, k, 0) || at[1] != place(&l, k, 1)) CHECK(!"a walk's place");
+            if (at[0] != place(&l, k, 0) || at[1] != place(&l, k, 1)) CHECK(false && "a walk's place");
         }
         rl_loops_sort(&merged);
         int64_t *a = pairs_of(&l, n), *b = pairs_of(&merged, n);
@@ -224,7 +224,7 @@ TEST(tiles) {
 /* Element (i, j) of what cuBLASLt makes of the operand: its matrix by columns, turned or not. */
 static int64_t place_of(const rl_side *s, uint64_t i, uint64_t j) {
     uint64_t row = s->turned ? j : i, column = s->turned ? i : j;
-    if (row >= s->rows || column >= s->columns) CHECK(!"inside the matrix");
+    if (row >= s->rows || column >= s->columns) CHECK(false && "inside the matrix");
     return (int64_t)row + (int64_t)column * s->ld;
 }
 
@@ -234,7 +234,7 @@ static uint32_t check_side(uint32_t outer, int64_t by_outer, uint32_t k, int64_t
     for (uint32_t o = 0; o < outer; o++)
         for (uint32_t u = 0; u < k; u++) {
             int64_t got = first ? place_of(&s, o, u) : place_of(&s, u, o); /* b' is n by k, a' is k by m */
-            if (got != o * by_outer + u * by_k) CHECK(!"an operand's element");
+            if (got != o * by_outer + u * by_k) CHECK(false && "an operand's element");
         }
     return 1;
 }
