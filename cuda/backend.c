@@ -224,7 +224,8 @@ static rl_status start(rl_rt *rt, state *s) {
     s->libs = rl_libs_open(s->g);
     const char *wait = getenv("RELAYOUT_CUDA_SYNC");
     rt->stepwise = wait && strcmp(wait, "1") == 0;
-    snprintf(s->title, sizeof s->title, "%s%s%s", rl_gpu_name(s->g), rl_gpu_is_emulated(s->g) ? "" : "; ", rl_gpu_is_emulated(s->g) ? "" : rl_libs_say(s->libs));
+    bool emulated = rl_gpu_is_emulated(s->g);
+    snprintf(s->title, sizeof s->title, "%s%s%s", rl_gpu_name(s->g), emulated ? "" : "; ", emulated ? "" : rl_libs_say(s->libs));
     return rl_gpu_put(s->g, s->wrong, &none, sizeof none);
 }
 

@@ -4,8 +4,7 @@
  * them up as a tree in shared memory: 128 to 128, 64 to 64 ...  The order of a sum depends on the dims only.
  *
  *   reduce<T>     Reduce*: a block per output, or a thread per output where outputs are neighbours in memory and inputs are not
- *   rows<T>       Softmax, LogSoftmax; LayerNormalization, RMSNormalization: a block per line
- *   extreme<T>    ArgMax, ArgMin */
+ *   rows<T>       Softmax, LogSoftmax; the normalizations: a block per line */
 #ifndef RL_CUDA_K_REDUCE_H
 #define RL_CUDA_K_REDUCE_H
 #include <math.h>
@@ -144,15 +143,16 @@ template <class T> struct rl_rows {
 
     RL_MEMBER void finish(const Params &p, const T *x, T *y, const Shared &s, uint32_t block, uint32_t thread) {
         C top = (C)s.first, less = (C)log(s.second), inverse = (C)(1 / sqrt(s.second / p.n + p.epsilon));
-        const C *w = (const C *)p.scale + (uint64_t)(p.scale_rows ? block % p.scale_rows : 0) * p.n;
-        const C *b = (const C *)p.bias + (uint64_t)(p.bias_rows ? block % p.bias_rows : 0) * p.n;
+        const C *w = (const C *)p.scale + (uint64_t)(p.scale_rows ? block % p.scale_rows : 0) * rl_divide(p.n, p.each);
+        const C *b = (const C *)p.bias + (uint64_t)(p.bias_rows ? block % p.bias_rows : 0) * rl_divide(p.n, p.each);
         for (uint32_t k = thread; k < p.n; k += RL_THREADS) {
             C v = rl_load(x[k * p.from_step]);
             if (p.op == RL_GPU_SOFTMAX) v = exp(v - top) / (C)s.second;
             else if (p.op == RL_GPU_LOG_SOFTMAX) v = v - top - less;
             else {
-                v = (v - top) * inverse * w[k];
-                if (p.bias) v += b[k];
+                uint32_t at = rl_divide(k, p.each);
+                v = (v - top) * inverse * w[at];
+                if (p.bias) v += b[at];
             }
             rl_store(y + k * p.to_step, v);
         }

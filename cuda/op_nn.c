@@ -186,7 +186,7 @@ rl_status rl_gpu_op_resize(rl_call *c) {
     if (rl_window_count(s.out, x->rank) >= INT32_MAX || rl_window_count(s.out, x->rank) == 0) return rl_call_decline(c);
     for (uint32_t i = 0; i < x->rank; i++) {
         RL_TRY(rl_resize_plan(c, &r, x->dim[i], s.out[i], s.scale[i], s.from[i], s.to[i], &axis[i]));
-        if (axis[i].outside || !axis[i].weight) return rl_call_decline(c);
+        if (axis[i].outside) return rl_call_decline(c);
     }
     return resize_axes(c, axis, s.out, x->dtype);
 }

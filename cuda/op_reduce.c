@@ -91,6 +91,7 @@ static rl_p_rows rows_of(const rl_tensor *x, const rl_tensor *y, uint32_t axis, 
 
 static rl_status launch_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t) {
     if (kept->rank > RL_DIMS) return rl_call_decline(c);
+    if (!p->each.d) p->each = rl_divisor_of(1);
     p->kept = rl_walk_of(kept, 0);
     return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_rows_f32, t), p->count, p, sizeof *p);
 }
@@ -150,7 +151,27 @@ rl_status rl_gpu_layer_norm(rl_call *c) {
     rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
     rl_p_rows p = rows_of(x, y, axis, true, &kept);
     p.op = (uint32_t)c->arg;
-    p.scale = scale, p.bias = bias, p.scale_rows = nscale, p.bias_rows = nbias;
+    p.scale = scale, p.bias = bias, p.scale_rows = nscale, p.bias_rows = nbias, p.each = rl_divisor_of(1);
     p.epsilon = rl_attr_float(c->node, "epsilon", 1e-5f);
+    return launch_rows(c, &p, &kept, x->dtype);
+}
+
+/* InstanceNormalization (arg 0: each channel by itself) and GroupNormalization: lines of whole channels, one scale for each channel, or
+ * for each group. */
+rl_status rl_gpu_group_norm(rl_call *c) {
+    RL_TRY(rl_call_need(c, 3));
+    const rl_tensor *x = rl_call_here(c, 0), *scale = rl_call_here(c, 1), *bias = rl_call_here(c, 2);
+    if (!takes_rows(x) || x->rank < 2 || scale->rank != 1 || bias->rank != 1 || bias->dim[0] != scale->dim[0]) return rl_call_decline(c);
+    int64_t ch = x->dim[1], ngroup = c->arg ? rl_attr_int(c->node, "num_groups", 0) : ch, n = rl_numel(x) / (x->dim[0] * ch);
+    int64_t nscale = c->arg && c->node->since < 21 ? ngroup : ch;
+    if (ngroup < 1 || ch % ngroup || scale->dim[0] != nscale) return rl_call_decline(c);
+    x = rl_here_dense(c, x);
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
+    rl_p_rows p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)(x->dim[0] * ngroup), .n = (uint32_t)(n * ch / ngroup)};
+    p.op = RL_GPU_LAYER_NORM, p.to_step = p.from_step = 1;
+    p.scale = rl_data(rl_gpu_cast(c, scale, rl_gpu_computed(x->dtype))), p.bias = rl_data(rl_gpu_cast(c, bias, rl_gpu_computed(x->dtype)));
+    p.scale_rows = p.bias_rows = (uint32_t)ngroup, p.each = rl_divisor_of(p.n / (uint32_t)(nscale / ngroup));
+    p.epsilon = rl_attr_float(c->node, "epsilon", 1e-5f);
+    rl_loops kept = {.rank = 1, .noperand = 2, .dim = {p.count}, .step = {{p.n}, {p.n}}};
     return launch_rows(c, &p, &kept, x->dtype);
 }

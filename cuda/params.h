@@ -85,7 +85,8 @@ typedef struct {
     const void *from, *scale, *bias;
     uint32_t count, n, op;
     int64_t to_step, from_step;
-    uint32_t scale_rows, bias_rows; /* line r takes row r % these; of layer norm */
+    uint32_t scale_rows, bias_rows; /* line r takes row r % these; of norms */
+    rl_divisor each;                /* so many neighbours of a line have one scale and bias: n / each in a row */
     double epsilon;
     rl_walk kept;
 } rl_p_rows;

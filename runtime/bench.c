@@ -117,6 +117,9 @@ static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *ar
     gather_ops(b, x, runs);
     b->fast = rt->fast != NULL;
     if (rt->device) b->device = rl_copy(&g->mem, rt->device->describe(rt), strlen(rt->device->describe(rt)) + 1);
+    rl_text failed = {.mem = &g->mem};
+    rl_device_notes(x, &failed);
+    b->failed = failed.p;
     b->replayed = rl_device_replays(x), b->put = rt->put, b->got = rt->got;
     b->threads = rt->pool ? rl_pool_size(rt->pool) : 1;
     b->peak = rt->peak - rt->constants, b->arena = rt->arena, b->least = rt->least;

@@ -21,6 +21,7 @@ typedef struct {
     double median_ms, min_ms, mean_ms, movement; /* movement: share of the nodes' time in ops that only move data */
     uint64_t bytes, copied;
     const char *device;    /* NULL: the CPU */
+    const char *failed;    /* lines about nodes where the device or a library failed; NULL: none */
     bool replayed;         /* the device did each run after the second as one recorded graph */
     uint64_t put, got;     /* bytes to the device and from it, in a run that times each node */
     size_t peak, arena, least; /* of values: see rl_rt */

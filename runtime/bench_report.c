@@ -44,6 +44,7 @@ void rl_bench_table(const rl_bench *b, rl_text *t) {
                (double)b->put * 1e-6, (double)b->got * 1e-6);
     for (uint32_t i = 0; i < b->nop; i++)
         if (b->op[i].nfell) rl_put(t, "on the CPU, with copies: %s, %u of %u\n", b->op[i].op, b->op[i].nfell, b->op[i].nnode);
+    if (b->failed) rl_put(t, "%s", b->failed);
     rl_put(t, "peak memory of values: %zu bytes, of which planned: %zu; at least: %zu\n", b->peak, b->arena, b->least);
     rl_put(t, "%.1f %% of the nodes' time in ops that only move data; %.2f MB copied, %.2f MB read and written\n\n", 100 * b->movement,
            (double)b->copied * 1e-6, (double)b->bytes * 1e-6);

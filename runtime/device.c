@@ -402,6 +402,13 @@ bool rl_device_replays(const rl_exec *x) {
 
 /* ---- what is said about it ---- */
 
+void rl_device_notes(const rl_exec *x, rl_text *out) {
+    for (uint32_t i = 0; i < x->nstep; i++)
+        if (x->step[i].note)
+            rl_put(out, "%s: %s; %s\n", rl_node_label(x->step[i].info).s, x->step[i].note, x->step[i].left ? "the CPU does it" : "another kernel does it");
+    if (x->replay && x->replay->note) rl_put(out, "not recorded, so run node by node: %s\n", x->replay->note);
+}
+
 void rl_device_report(const rl_exec *x, rl_text *out) {
     static const char *const places[] = {"not reached", "on it", "as views or moves", "on the host", "on the host for want of a kernel"};
     uint32_t n[RL_RAN_FALLBACK + 1] = {0};
@@ -417,8 +424,5 @@ void rl_device_report(const rl_exec *x, rl_text *out) {
         if (i + 1 == x->nstep && k) rl_put(out, ")");
     }
     rl_put(out, "\n");
-    for (uint32_t i = 0; i < x->nstep; i++)
-        if (x->step[i].note)
-            rl_put(out, "%s: %s; %s\n", rl_node_label(x->step[i].info).s, x->step[i].note, x->step[i].left ? "the CPU does it" : "another kernel does it");
-    if (x->replay && x->replay->note) rl_put(out, "not recorded, so run node by node: %s\n", x->replay->note);
+    rl_device_notes(x, out);
 }

@@ -55,5 +55,6 @@ bool rl_device_replays(const rl_exec *x);
 /* "NVIDIA H200 ...; nodes on it: 12, as views or moves: 3, on the host: 2, on the host for want of a kernel: 1 (TopK)", and a line for
  * each node where something failed; nothing without a device. */
 void rl_device_report(const rl_exec *x, rl_text *out);
+void rl_device_notes(const rl_exec *x, rl_text *out); /* these lines only */
 
 #endif

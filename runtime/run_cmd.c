@@ -231,6 +231,7 @@ static rl_status verify_runs(comparison *c) {
     for (; k < runs + more && s == RL_OK; k += s == RL_OK) s = verify_once(c, o->seed + k, k < runs ? RL_NOCORNER : k == runs ? RL_SMALL : RL_SPECIAL);
     bool stops = s != RL_OK && k >= runs && *c->at == RL_AT_FIRST; /* sizes made of nan, say: that is the model's affair */
     if (s != RL_OK && !stops) return s;
+    for (uint32_t i = 0; i < 2; i++) rl_device_report(c->x[i], c->out);
     rl_put(c->out, "same outputs in %u run%s%s\n", k, k == 1 ? "" : "s", stops ? "; with corner values the original stops" : "");
     return RL_OK;
 }

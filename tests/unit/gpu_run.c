@@ -118,7 +118,7 @@ TEST(falls_back) {
     }
     rl_text said = {.mem = &ctx->mem};
     rl_device_report(gpu.x, &said);
-    CHECK_STR(said.p, "emulated device; nodes on it: 2, as views or moves: 0, on the host: 0, on the host for want of a kernel: 1 (TopK)\n");
+    CHECK(strstr(said.p, "; nodes on it: 2, as views or moves: 0, on the host: 0, on the host for want of a kernel: 1 (TopK)\n"));
     end(&cpu), end(&gpu);
     rl_ctx_free(ctx);
 }
@@ -246,15 +246,27 @@ TEST(pool) {
     rl_ctx_free(ctx);
 }
 
+/* The tests of failures make an emulated device fail. */
+static bool is_emulated(void) {
+    rl_ctx *ctx = rl_ctx_new(0);
+    rl_gpu *g = NULL;
+    bool emulated = !ctx || rl_gpu_open(ctx, &g) != RL_OK || rl_gpu_is_emulated(g);
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+    return emulated;
+}
+
 int main(void) {
     RUN(again_and_again);
     RUN(turned_weights);
     RUN(falls_back);
     RUN(wrong_index);
     RUN(across);
-    RUN(refused);
-    RUN(not_recorded);
-    RUN(lost);
+    if (is_emulated()) {
+        RUN(refused);
+        RUN(not_recorded);
+        RUN(lost);
+    }
     RUN(pool);
     return check_done();
 }

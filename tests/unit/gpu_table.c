@@ -1,0 +1,174 @@
+/* Every row of cuda/kernels.def with every type that it names: one node, on an emulated device and on the CPU.  That the device ran it, and
+ * did not decline, is checked, too: so the table promises nothing that the kernels do not do. */
+#include "../../cuda/backend.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../../runtime/kernels.h"
+#include "../../runtime/values.h"
+#include "../../src/text.h"
+#include "check.h"
+
+typedef struct { const char *type; uint32_t since; rl_kernel_fn *fn; uint32_t types; } row;
+static const row rows[] = {
+#define KERNEL(domain, type, since, until, types, fn, arg) {(domain)[0] ? domain "::" #type : #type, since, fn, types},
+#include "../../cuda/kernels.def"
+#undef KERNEL
+};
+
+/* # stands for the type; an op may have several. Others go by their kernel (form_of). */
+static const struct { const char *type, *text; } forms[] = {
+    {"PRelu", "in %x #[2,3,4] in %z #[3,1] %y = PRelu(%x, %z)"},
+    {"Mod", "in %x #[3,5] in %z #[5] %y = Mod(%x, %z) fmod=1"},
+    {"BitShift", "in %x #[3,5] in %z #[5] %y = BitShift(%x, %z) direction=\"LEFT\""},
+    {"BitShift", "in %x #[3,5] in %z #[5] %y = BitShift(%x, %z) direction=\"RIGHT\""},
+    {"Clip", "in %x #[3,5] const %a #[] {1} const %b #[] {2} %y = Clip(%x, %a, %b)"},
+    {"Clip", "in %x #[3,5] const %b #[] {1} %y = Clip(%x, _, %b)"},
+    {"Where", "in %c bool[3,1] in %x #[3,5] in %z #[5] %y = Where(%c, %x, %z)"},
+    {"Gelu", "in %x #[3,5] %y = Gelu(%x)"},
+    {"Gelu", "in %x #[3,5] %y = Gelu(%x) approximate=\"tanh\""},
+    {"Cast", "in %x #[3,5] %y = Cast(%x) to=1"},
+    {"Cast", "in %x #[3,5] %y = Cast(%x) to=7"},
+    {"Cast", "in %x #[3,5] %y = Cast(%x) to=9"},
+    {"Cast", "in %x #[3,5] %y = Cast(%x) to=10"},
+    {"Softmax", "in %x #[3,5,4] %y = Softmax(%x) axis=1"},
+    {"LogSoftmax", "in %x #[3,300] %y = LogSoftmax(%x)"},
+    {"LayerNormalization", "in %x #[3,5,4] in %s #[5,4] in %b #[5,4] %y = LayerNormalization(%x, %s, %b) axis=1"},
+    {"LayerNormalization", "in %x #[3,5,4] in %s #[4] %y = LayerNormalization(%x, %s)"},
+    {"RMSNormalization", "in %x #[3,5,4] in %s #[4] %y = RMSNormalization(%x, %s)"},
+    {"InstanceNormalization", "in %x #[2,6,3,2] in %s #[6] in %b #[6] %y = InstanceNormalization(%x, %s, %b)"},
+    {"GroupNormalization", "in %x #[2,6,3,2] in %s #[6] in %b #[6] %y = GroupNormalization(%x, %s, %b) num_groups=3"},
+    {"Gather", "in %x #[3,5,2] const %i i64[2,2] {0,-1,4,2} %y = Gather(%x, %i) axis=1"},
+    {"Gather", "in %x #[3,5,2] const %i i32[2] {2,0} %y = Gather(%x, %i)"},
+    {"GatherElements", "in %x #[3,5] const %i i64[2,5] {0,1,2,0,-1,2,1,0,0,1} %y = GatherElements(%x, %i)"},
+    {"GatherND", "in %x #[3,5,2] const %i i64[2,2] {0,4,2,-1} %y = GatherND(%x, %i)"},
+    {"ScatterElements", "in %x #[3,5] const %i i64[1,5] {0,1,2,0,-1} in %u #[1,5] %y = ScatterElements(%x, %i, %u)"},
+    {"ScatterND", "in %x #[3,5] const %i i64[2,1] {2,0} in %u #[2,5] %y = ScatterND(%x, %i, %u)"},
+    {"Pad", "in %x #[3,5] const %p i64[4] {1,0,2,3} const %v #[] {1} %y = Pad(%x, %p, %v)"},
+    {"Pad", "in %x #[3,5] const %p i64[4] {1,0,2,3} %y = Pad(%x, %p) mode=\"reflect\""},
+    {"Conv", "in %x #[2,4,7,6] in %w #[6,2,3,3] in %b #[6] %y = Conv(%x, %w, %b) group=2 pads=[1,0,1,2] strides=[2,1]"},
+    {"Conv", "in %x #[2,4,9] in %w #[6,4,3] %y = Conv(%x, %w) dilations=[2]"},
+    {"Conv", "in %x #[1,2,4,5,6] in %w #[3,2,2,3,1] %y = Conv(%x, %w)"},
+    {"ConvTranspose", "in %x #[2,4,5,6] in %w #[4,3,3,3] in %b #[6] %y = ConvTranspose(%x, %w, %b) group=2 pads=[1,0,1,2] strides=[2,1]"},
+    {"MaxPool", "in %x #[2,4,7,6] %y = MaxPool(%x) kernel_shape=[3,2] pads=[1,0,1,1] strides=[2,1]"},
+    {"AveragePool", "in %x #[2,4,7,6] %y = AveragePool(%x) kernel_shape=[3,2] pads=[1,0,1,1] strides=[2,1]"},
+    {"AveragePool", "in %x #[2,4,9] %y = AveragePool(%x) kernel_shape=[4] pads=[2,1] count_include_pad=1 ceil_mode=1"},
+    {"BatchNormalization", "in %x #[2,4,3,5] in %s #[4] in %b #[4] in %m #[4] const %v #[4] {1,2,3,4} %y = BatchNormalization(%x, %s, %b, %m, %v)"},
+    {"Resize", "in %x #[2,3,5,4] const %s f32[4] {1,1,2,1.5} %y = Resize(%x, _, %s) mode=\"linear\""},
+    {"Resize", "in %x #[2,3,5,4] const %s i64[4] {2,3,7,3} %y = Resize(%x, _, _, %s)"},
+    {"MatMul", "in %x #[2,1,5,7] in %z #[3,7,4] %y = MatMul(%x, %z)"},
+    {"MatMul", "in %x #[70,65] in %z #[65] %y = MatMul(%x, %z)"},
+    {"Gemm", "in %x #[5,7] in %z #[4,5] in %c #[4] %y = Gemm(%x, %z, %c) transA=1 transB=1 alpha=0.5 beta=2.0"},
+};
+
+static const char *form_of(const row *r, uint32_t *next, char *text, size_t n) {
+    for (; *next < RL_LEN(forms); (*next)++)
+        if (strcmp(forms[*next].type, r->type) == 0) return forms[(*next)++].text;
+    if (*next > RL_LEN(forms)) return NULL;
+    for (uint32_t i = 0; i < RL_LEN(forms); i++)
+        if (strcmp(forms[i].type, r->type) == 0) return NULL;
+    *next = RL_LEN(forms) + 1;
+    if (r->fn == rl_gpu_unary) snprintf(text, n, "in %%x #[3,5] %%y = %s(%%x)", r->type);
+    else if (r->fn == rl_gpu_binary) snprintf(text, n, "in %%x #[3,5] in %%z #[5] %%y = %s(%%x, %%z)", r->type);
+    else if (r->fn == rl_gpu_variadic) snprintf(text, n, "in %%x #[3,5] in %%z #[5] in %%u #[3,1] %%y = %s(%%x, %%z, %%u)", r->type);
+    else if (r->fn == rl_gpu_op_reduce) snprintf(text, n, "in %%x #[3,5,2] const %%a i64[2] {0,-1} %%y = %s(%%x, %%a)", r->type);
+    else if (r->fn == rl_gpu_global_pool) snprintf(text, n, "in %%x #[3,5,2,4] %%y = %s(%%x)", r->type);
+    else return NULL;
+    return text;
+}
+
+/* ---- one node ---- */
+
+enum { MOST_IN = 6 };
+typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[MOST_IN], out[1]; } run;
+
+static void fill(run *r) {
+    for (uint32_t i = 0; i < r->g->input.n; i++) {
+        CHECK(i < MOST_IN && rl_value_random(r->rt, r->g, r->g->input.p[i], i, &r->in[i]) == RL_OK);
+        rl_tensor *t = &r->in[i], one;
+        if (!i || rl_is_float(t->dtype) || t->dtype == RL_BOOL) continue;
+        for (int64_t k = 0; k < rl_numel(t); k++) { /* no division by zero, no negative numbers */
+            one = *t;
+            one.rank = 0, one.offset = k;
+            char *p = rl_data(&one);
+            if (!*p) *p = 1;
+        }
+    }
+}
+
+static rl_status start(run *r, rl_ctx *ctx, const char *text, const rl_backend *on) {
+    *r = (run){.rt = rl_rt_new(ctx, on, 1)};
+    RL_TRY(rl_text_parse(ctx, "test", text, strlen(text), &r->g));
+    RL_TRY(rl_exec_new(r->rt, r->g, &r->x));
+    fill(r);
+    return rl_exec_run(r->x, r->in, r->out);
+}
+
+static void end(run *r) {
+    rl_rt_free(r->rt);
+    if (r->g) rl_graph_free(r->g);
+}
+
+static double coarseness(rl_dtype t) {
+    return t == RL_F64 ? 1e-10 : t == RL_F32 ? 2e-6 : t == RL_F16 ? 2e-3 : t == RL_BF16 ? 1.6e-2 : 0;
+}
+
+/* Within two steps of the type at the largest value. */
+static bool agree(run *a, run *b) {
+    const rl_tensor *x = &a->out[0], *y = &b->out[0];
+    double most = 1;
+    if (x->dtype != y->dtype || !rl_same_dims(x, y)) return false;
+    rl_tensor p = rl_tensor_new(a->rt, RL_F64, x->rank, x->dim), q = rl_tensor_new(b->rt, RL_F64, y->rank, y->dim);
+    rl_convert(a->rt, &p, x, true);
+    rl_convert(b->rt, &q, y, true);
+    const double *u = rl_data(&p), *v = rl_data(&q);
+    for (int64_t i = 0; i < rl_numel(&p); i++)
+        if (isfinite(u[i])) most = fmax(most, fabs(u[i]));
+    bool same = true;
+    for (int64_t i = 0; i < rl_numel(&p); i++)
+        same = same && (u[i] == v[i] || (isnan(u[i]) && isnan(v[i])) || fabs(u[i] - v[i]) <= most * coarseness(x->dtype));
+    return same;
+}
+
+static void check_form(const row *r, const char *form, rl_dtype t) {
+    char text[600];
+    size_t n = (size_t)snprintf(text, sizeof text, "graph opset=24 opset.com.microsoft=1 {\n");
+    for (const char *s = form; *s && n + 20 < sizeof text; s++) {
+        if (*s == '#') n += (size_t)snprintf(text + n, sizeof text - n, "%s", rl_dtype_name(t));
+        else text[n++] = *s;
+        if (strncmp(s, " in ", 4) == 0 || strncmp(s, " const ", 7) == 0 || strncmp(s, " %y", 3) == 0) text[n - 1] = '\n';
+    }
+    snprintf(text + n, sizeof text - n, "\n out %%y\n}\n");
+    CHECK_CTX(ctx)
+    run cpu, gpu;
+    rl_status s = start(&cpu, ctx, text, &rl_backend_cpu), d = start(&gpu, ctx, text, &rl_backend_cuda);
+    bool there = s == RL_OK && d == RL_OK && gpu.x->nstep == 1 && gpu.x->step[0].place == RL_RAN_DEVICE, same = there && agree(&cpu, &gpu);
+    if (!same) fprintf(stderr, "%s: %s: %s\n", r->type, !there ? "not on the device" : "another result", s || d ? ctx->error : text);
+    CHECK(same);
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
+TEST(rows) {
+    static const rl_dtype types[] = {RL_F32, RL_F64, RL_F16, RL_BF16, RL_I8, RL_I16, RL_I32, RL_I64, RL_U8, RL_U16, RL_U32, RL_U64, RL_BOOL};
+    for (size_t i = 0; i < RL_LEN(rows); i++) {
+        const char *form;
+        char text[200];
+        uint32_t next = 0, tried = 0;
+        while ((form = form_of(&rows[i], &next, text, sizeof text)))
+            for (size_t k = 0; k < RL_LEN(types); k++) {
+                bool any = rows[i].fn == rl_gpu_where; /* its deciding input is the condition */
+                if (!any && !(rows[i].types & RL_T(types[k]))) continue;
+                check_form(&rows[i], form, types[k]);
+                tried++;
+            }
+        if (!tried) fprintf(stderr, "%s: no form\n", rows[i].type);
+        CHECK(tried);
+    }
+}
+
+int main(void) {
+    RUN(rows);
+    return check_done();
+}
