@@ -6,7 +6,7 @@
 source "$(dirname "$0")/setup.sh"
 
 export SOLVE_COUNT=${SOLVE_COUNT:-2000} MOVEMENT_COUNT=${MOVEMENT_COUNT:-5000} RANDOM_COUNT=${RANDOM_COUNT:-20000} RANDOM_SEED=${RANDOM_SEED:-$(($(date +%s) / 86400 * 1000000))}
-export FUZZ_SECONDS=${FUZZ_SECONDS:-3600}
+export FUZZ_SECONDS=${FUZZ_SECONDS:-3600} FUZZ_SEED=
 export PROOF_COUNT=${PROOF_COUNT:-4000} MUTATION_COUNT=${MUTATION_COUNT:-20000}
 export RL_CUDA_ARCHS=${RL_CUDA_ARCHS:-75;80;90}
 failed=()
@@ -34,7 +34,6 @@ sanitized() {
     local n=$((RANDOM_COUNT / 20)) status=0
     ctest --test-dir build-asan --output-on-failure | tail -n 3 || status=1
     for test in "test_cases.py" "test_cli.py" "test_backend.py --fraction 0.5 --seed 2" "test_random.py --count $n --seed $RANDOM_SEED"; do
-export FUZZ_SECONDS=${FUZZ_SECONDS:-3600}
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --build build --relayout build-asan/relayout | tail -n 20 || status=1
     done

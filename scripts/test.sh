@@ -55,9 +55,10 @@ others() {
 
 py() { suite "$1" "$PYTHON" "tests/python/$2" --build build "${@:3}"; }
 
-# clang is not installed for this: scripts/fuzz.sh does that.
+# clang is not installed for this: scripts/fuzz.sh does that. FUZZ_SEED: empty for other inputs each time.
 fuzz() {
-    if have_fuzzer; then scripts/fuzz.sh "${FUZZ_SECONDS:-60}"; else echo "skipped: no clang with libFuzzer"; fi
+    local seed=${FUZZ_SEED-1}
+    if have_fuzzer; then scripts/fuzz.sh ${seed:+--seed "$seed"} "${FUZZ_SECONDS:-60}"; else echo "skipped: no clang with libFuzzer"; fi
 }
 
 # The list for a device: what the CPU's has that runs models.
