@@ -125,6 +125,10 @@ typedef struct {
      * of a folder with its /. Data that did not change is copied from file to file, whatever its size; no file of the input is
      * written over. */
     const char *external_data;
+    /* What a model may have at most; RL_ELIMIT names what is over. docs/trust.md has the limits that are not set here. */
+    uint64_t max_file;          /* bytes of its file; 0: 64 GiB */
+    uint64_t max_nodes;         /* its nodes, those of bodies and functions too; 0: 10 million */
+    uint32_t max_depth;         /* messages of the file within each other, of which a body is three; 0: 100, at most 1000 */
 } rl_options;
 
 typedef enum { RL_UNPROVED = 0, RL_LOWER_BOUND = 1, RL_MINIMUM = 2 } rl_proof_state;

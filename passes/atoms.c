@@ -154,11 +154,14 @@ bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n)
 static bool transpose_perm(const rl_graph *g, const rl_nodeinfo *n, uint32_t *perm)
 {
     const rl_valinfo *x = rl_val(g, n->in[0]);
-    const rl_attr *a = rl_attr_find(n, "perm");
-    if (x->rank == RL_NORANK || x->rank > RL_MAXATOM || (a && a->n != x->rank)) return false;
+    const rl_attr *a = rl_attr_ints(n, "perm");
+    bool seen[RL_MAXATOM] = {false};
+    if (x->rank == RL_NORANK || x->rank > RL_MAXATOM || (a && a->n != x->rank) || rl_val(g, n->out[0])->rank != x->rank) return false;
     for (uint32_t i = 0; i < x->rank; i++) {
         if (a && (a->ints[i] < 0 || a->ints[i] >= (int64_t)x->rank)) return false;
         perm[i] = a ? (uint32_t)a->ints[i] : x->rank - 1 - i;
+        if (seen[perm[i]]) return false;
+        seen[perm[i]] = true;
     }
     return true;
 }

@@ -106,7 +106,7 @@ static const rl_const *source(const folder *f, rl_value v) {
 
 /* The permutation of a Transpose, or of a default one; false when it is none of this rank. */
 static bool perm_of(const rl_nodeinfo *n, uint32_t rank, int64_t *perm) {
-    const rl_attr *a = rl_attr_find(n, "perm");
+    const rl_attr *a = rl_attr_ints(n, "perm");
     uint64_t seen = 0;
     if (rank > RL_PERMUTE_MAXRANK || (a && a->n != rank)) return false;
     for (uint32_t i = 0; i < rank; i++) {

@@ -349,7 +349,7 @@ static void slice(builder *b)
         return;
     }
     if (all) { /* no axes: the first ones, as many as there are starts */
-        const rl_attr *s = rl_attr_find(b->n, "starts");
+        const rl_attr *s = rl_attr_ints(b->n, "starts");
         const rl_valinfo *v = rl_has(rl_in(b->n, 1)) ? rl_val(b->g, b->n->in[1]) : NULL;
         if (s) naxes = s->n;
         else if (v && v->rank == 1 && rl_dim_known(v->dim[0])) naxes = (uint32_t)v->dim[0];
@@ -365,7 +365,7 @@ static void pad(builder *b)
     const int64_t *pads;
     uint32_t naxes, npads, rank = rank_of(b, b->n->in[0]);
     bool all = true;
-    const rl_attr *a = rl_attr_find(b->n, "pads");
+    const rl_attr *a = rl_attr_ints(b->n, "pads");
     if (!rl_op_axes(b->g, b->n, b->p->mem, &axes, &naxes, &all)) {
         b->ok = false;
         return;
@@ -478,7 +478,7 @@ static void resize(builder *b)
     }
     if (!by_scale || !b->ok) return;
     const rl_const *c = rl_val(b->g, scales)->data;
-    const rl_attr *axes = rl_attr_find(b->n, "axes");
+    const rl_attr *axes = rl_attr_ints(b->n, "axes");
     uint32_t n = (uint32_t)(c->nbyte / sizeof(float));
     if (c->dtype != RL_F32 || n != (axes ? axes->n : rank)) b->ok = false;
     for (uint32_t i = 0; i < n && b->ok; i++) {

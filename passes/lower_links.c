@@ -96,7 +96,7 @@ static bool scan_axes(end *e, rl_attr *a)
     rl_graph *g = e->l->g;
     const rl_nodeinfo *was = rl_nod(g->flat->region.p[e->c->region].g, e->c->node);
     const char *name = e->leave ? "scan_output_axes" : "scan_input_axes";
-    const rl_attr *old = rl_attr_find(was, name);
+    const rl_attr *old = rl_attr_ints(was, name);
     uint32_t nstate = (uint32_t)(rl_nod(g, e->c->enter)->nin - (uint32_t)rl_attr_int(was, "num_scan_inputs", 0));
     uint32_t n = (e->leave ? e->n.nout : e->n.nin) - nstate;
     int64_t *x = rl_new(e->l->tmp, int64_t, n + 1);

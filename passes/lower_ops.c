@@ -472,7 +472,7 @@ static void param_slice(writer *w)
     const int64_t *old = NULL;
     int64_t axes[RL_MAXDIMS];
     uint32_t n = 0;
-    const rl_attr *a = rl_attr_find(w->n, "axes"), *s = rl_attr_find(w->n, "starts");
+    const rl_attr *a = rl_attr_ints(w->n, "axes"), *s = rl_attr_ints(w->n, "starts");
     if (a) old = a->ints, n = a->n;
     else if (rl_has(rl_in(w->n, 3))) rl_const_ints(w->l->g, w->n->in[3], w->l->tmp, &old, &n);
     else n = s ? s->n : (uint32_t)rl_val(w->l->g, w->n->in[1])->dim[0];
@@ -500,7 +500,7 @@ static void param_pad(writer *w)
     const int64_t *old, *axes = NULL;
     int64_t pads[2 * RL_MAXDIMS] = {0};
     uint32_t nold, naxes;
-    const rl_attr *a = rl_attr_find(w->n, "pads");
+    const rl_attr *a = rl_attr_ints(w->n, "pads");
     if (a) old = a->ints, nold = a->n;
     else rl_const_ints(w->l->g, w->n->in[1], w->l->tmp, &old, &nold);
     if (rl_has(rl_in(w->n, 3))) rl_const_ints(w->l->g, w->n->in[3], w->l->tmp, &axes, &naxes);
@@ -558,7 +558,7 @@ static void param_resize(writer *w)
 {
     rl_graph *g = w->l->g;
     const rl_valinfo *s = rl_has(rl_in(w->n, 2)) ? rl_val(g, w->n->in[2]) : NULL;
-    const rl_attr *axes = rl_attr_find(w->n, "axes");
+    const rl_attr *axes = rl_attr_ints(w->n, "axes");
     uint32_t rank = rl_val(g, w->n->in[0])->rank;
     drop_attr(w, "axes");
     if (s && s->data && s->data->nbyte) {

@@ -81,11 +81,11 @@ static void join_block(planner *a, rl_value v, rl_value with, const rl_tensor *v
 }
 
 static void transpose(const rl_nodeinfo *n, rl_tensor *t) {
-    const rl_attr *a = rl_attr_find(n, "perm");
+    const rl_attr *a = rl_attr_ints(n, "perm");
     int64_t perm[RL_RANK];
     bool seen[RL_RANK] = {false};
     for (uint32_t i = 0; i < t->rank; i++) {
-        perm[i] = a && a->kind == RL_ATTR_INTS && a->n == t->rank ? a->ints[i] : t->rank - 1 - (int64_t)i;
+        perm[i] = a && a->n == t->rank ? a->ints[i] : t->rank - 1 - (int64_t)i;
         if (perm[i] < 0 || perm[i] >= t->rank || seen[perm[i]]) return; /* the kernel says what is wrong */
         seen[perm[i]] = true;
     }

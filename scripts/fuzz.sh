@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
 # Fuzzing with libFuzzer (clang; installed if it is missing), under ASan and UBSan.  Ends with 1 if some input crashed a target, took
-# more than 10 s or more than 2 GiB; it is then in build-fuzz/found/.  What new inputs reached is kept in build-fuzz/corpus/ for the next run;
-# the corpora begin with seeds (tests/fuzz/seeds.py), of which only those stay that reach something new.
+# more than 10 s or more than 2 GiB; it is then in build-fuzz/found/: it goes to tests/fuzz/crashes/TARGET/ under a name that says what it
+# is, with what mends it.  What new inputs reached is kept in build-fuzz/corpus/ for the next run; the corpora begin with seeds
+# (tests/fuzz/seeds.py), of which only those stay that reach something new.
 #
 #   fuzz.sh                 60 s over all targets
 #   fuzz.sh SECONDS         so many, over all targets
 #   fuzz.sh SECONDS NAME... over these: onnx text cert optimize run values target
+#   fuzz.sh --seed N ...    the same inputs each time (as far as the time goes): only the seeds to begin with, N for libFuzzer's choices,
+#                           addresses not random; nothing is kept
 source "$(dirname "$0")/setup.sh"
 
+seed=0
+if [ "${1:-}" = --seed ]; then seed=$2; shift 2; fi
 seconds=${1:-60}
 targets=("${@:2}")
 [ ${#targets[@]} != 0 ] || targets=(optimize onnx text cert run values target)
@@ -19,6 +24,8 @@ build build-fuzz -DCMAKE_C_COMPILER=clang -DRL_FUZZ=ON -DRL_CUDA=OFF
 
 # -detect_leaks=0: LeakSanitizer needs ptrace, which some containers forbid; contexts are freed whole, and ctest counts blocks.
 common=(-timeout=10 -rss_limit_mb=2048 -max_len=20000 -detect_leaks=0)
+plain=()
+if [ "$seed" != 0 ] && setarch -R true 2>/dev/null; then plain=(setarch -R); fi
 export UBSAN_OPTIONS=print_stacktrace=1
 
 # Shares of the time, two targets at a time: optimize is slow, and the whole.
@@ -28,16 +35,24 @@ for t in "${targets[@]}"; do shares=$((shares + $(share "$t"))); done
 
 # fuzz NAME: its log is build-fuzz/NAME.log
 fuzz() {
-    local t=$1
-    "build-fuzz/tests/fuzz_$t" "${common[@]}" -max_total_time=$((seconds * 2 * $(share "$t") / shares + 1)) -print_final_stats=1 \
-        -artifact_prefix="build-fuzz/found/$t-" "build-fuzz/corpus/$t" >"build-fuzz/$t.log" 2>&1
+    local t=$1 corpus=(build-fuzz/corpus/"$1")
+    if [ "$seed" != 0 ]; then
+        rm -rf "build-fuzz/made/$t"
+        mkdir -p "build-fuzz/made/$t"
+        corpus=(build-fuzz/made/"$t" build-fuzz/chosen/"$t") # what is new goes to the first
+    fi
+    "${plain[@]}" "build-fuzz/tests/fuzz_$t" "${common[@]}" -max_total_time=$((seconds * 2 * $(share "$t") / shares + 1)) -print_final_stats=1 \
+        -seed="$seed" -artifact_prefix="build-fuzz/found/$t-" "${corpus[@]}" >"build-fuzz/$t.log" 2>&1
 }
 
-# seed NAME: what is worth keeping of its seeds
-seed() {
-    mkdir -p "build-fuzz/corpus/$1.new"
-    "build-fuzz/tests/fuzz_$1" "${common[@]}" -merge=1 "build-fuzz/corpus/$1.new" "build-fuzz/seeds/$1" >"build-fuzz/$1.merge.log" 2>&1 || true
-    mv "build-fuzz/corpus/$1.new" "build-fuzz/corpus/$1"
+# choose NAME: what is worth keeping of its seeds. What crashes is left out by -merge, and found.
+choose() {
+    rm -rf "build-fuzz/chosen/$1" "build-fuzz/chosen/$1.new"
+    mkdir -p "build-fuzz/chosen/$1.new"
+    "${plain[@]}" "build-fuzz/tests/fuzz_$1" "${common[@]}" -merge=1 -artifact_prefix="build-fuzz/found/$1-" \
+        "build-fuzz/chosen/$1.new" "build-fuzz/seeds/$1" >"build-fuzz/$1.merge.log" 2>&1
+    mv "build-fuzz/chosen/$1.new" "build-fuzz/chosen/$1"
+    cp -r --update "build-fuzz/chosen/$1" build-fuzz/corpus/
 }
 
 # pairs COMMAND NAME...: two at a time; the names that failed
@@ -53,14 +68,18 @@ pairs() {
     done
 }
 
-mkdir -p build-fuzz/found build-fuzz/corpus
+mkdir -p build-fuzz/found build-fuzz/corpus build-fuzz/chosen
+touch build-fuzz/begun
+[ -e build-fuzz/seeds/made ] || { "$PYTHON" tests/fuzz/seeds.py build/relayout build-fuzz/seeds && touch build-fuzz/seeds/made; }
 new=()
-for t in "${targets[@]}"; do [ -d "build-fuzz/corpus/$t" ] || new+=("$t"); done
-if [ ${#new[@]} != 0 ]; then
-    [ -d build-fuzz/seeds ] || "$PYTHON" tests/fuzz/seeds.py build/relayout build-fuzz/seeds
-    pairs seed "${new[@]}"
-fi
-failed=$(pairs fuzz "${targets[@]}")
+for t in "${targets[@]}"; do [ -d "build-fuzz/chosen/$t" ] || new+=("$t"); done
+[ ${#new[@]} = 0 ] || pairs choose "${new[@]}"
+pairs fuzz "${targets[@]}" >build-fuzz/failed
+# Where a seed crashed, its target has one in found/ without having failed.
+for t in "${targets[@]}"; do
+    [ -z "$(find build-fuzz/found -newer build-fuzz/begun -name "$t-*" ! -name '*-slow-unit-*')" ] || echo "$t" >>build-fuzz/failed
+done
+failed=$(sort -u build-fuzz/failed)
 for t in "${targets[@]}"; do
     log=build-fuzz/$t.log
     if grep -qx "$t" <<<"$failed"; then grep -E 'ERROR|must hold|runtime error|SUMMARY|artifact|#[0-9] ' "$log" | head -n 20; fi

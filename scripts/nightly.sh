@@ -6,7 +6,7 @@
 source "$(dirname "$0")/setup.sh"
 
 export SOLVE_COUNT=${SOLVE_COUNT:-2000} MOVEMENT_COUNT=${MOVEMENT_COUNT:-5000} RANDOM_COUNT=${RANDOM_COUNT:-20000} RANDOM_SEED=${RANDOM_SEED:-$(($(date +%s) / 86400 * 1000000))}
-export FUZZ_SECONDS=${FUZZ_SECONDS:-3600}
+export FUZZ_SECONDS=${FUZZ_SECONDS:-3600} FUZZ_SEED=
 export PROOF_COUNT=${PROOF_COUNT:-4000} MUTATION_COUNT=${MUTATION_COUNT:-20000}
 export RL_CUDA_ARCHS=${RL_CUDA_ARCHS:-75;80;90}
 failed=()
@@ -34,7 +34,6 @@ sanitized() {
     local n=$((RANDOM_COUNT / 20)) status=0
     ctest --test-dir build-asan --output-on-failure | tail -n 3 || status=1
     for test in "test_cases.py" "test_cli.py" "test_backend.py --fraction 0.5 --seed 2" "test_random.py --count $n --seed $RANDOM_SEED"; do
-export FUZZ_SECONDS=${FUZZ_SECONDS:-3600}
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --build build --relayout build-asan/relayout | tail -n 20 || status=1
     done
@@ -44,6 +43,8 @@ step "ASan and UBSan" sanitized
 
 # Each command with allocations that fail, in a build whose sanitizers see what such a failure leaves behind.
 step "allocation failures" build-asan/tests/unit_oom models build-asan/tests "${OOM_COUNT:-1500}"
+
+step "every target and objective" "$PYTHON" tests/python/test_random.py --count "$((RANDOM_COUNT / 20))" --seed "$RANDOM_SEED" --every all --own
 
 step "kills while writing" "$PYTHON" tests/python/test_faults.py --kills 500
 
@@ -67,6 +68,26 @@ layouts() {
 }
 step "layouts" layouts
 
+# What runs in several threads: the pool, sessions, several models at once.
+threads() {
+    build build-tsan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS="-fsanitize=thread -O1" || return 1
+    local status=0 fixed=() out
+    ! setarch -R true 2>/dev/null || fixed=(setarch -R) # ThreadSanitizer wants addresses where it looks for them
+    out=$(mktemp -d)
+    export TSAN_OPTIONS=exitcode=66
+    "${fixed[@]}" ctest --test-dir build-tsan -R 'session|plan' --output-on-failure | tail -n 3 || status=1
+    "${fixed[@]}" build-tsan/relayout optimize models/*.onnx -o "$out/" --jobs 4 >/dev/null || status=1
+    for m in models/*.onnx; do
+        for kernels in reference fast; do
+            "${fixed[@]}" build-tsan/relayout run "$m" --threads 4 --kernels $kernels >/dev/null || [ $? != 66 ] || status=1
+        done
+    done
+    rm -rf "$out"
+    echo "threads: $([ $status = 0 ] && echo 'no errors' || echo errors)"
+    return $status
+}
+step "TSan" threads
+
 valgrinded() {
     command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed"; return 0; }
     local status=0 n=0 m out
@@ -77,24 +98,23 @@ valgrinded() {
         valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=99 \
             build/relayout optimize "$m" -o "$out/o.onnx" >/dev/null || { echo "$m: valgrind complains"; status=1; }
     done
+    for command in "stats IN" "print IN" "explain IN" "report IN -o OUT/r.html" "dot IN --svg -o OUT/g.svg" "run IN --kernels reference" "bench IN --runs 1" \
+        "verify IN OUT/o.onnx" "optimize IN -o OUT/p.onnx --target onnx --proof OUT/p.cert --json OUT/p.json --check" \
+        "check-proof OUT/p.cert IN OUT/p.onnx" "targets" "ops" "passes" "layout describe --shape 2,64,3,3 NCHW4"; do
+        n=$((n + 1))
+        command=${command//IN/models/channels_last_cnn.onnx}
+        # shellcheck disable=SC2086
+        valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=99 build/relayout ${command//OUT/$out} >/dev/null ||
+            { echo "$command: valgrind complains, or it fails"; status=1; }
+    done
     rm -rf "$out"
-    echo "valgrind: $n models, $([ $status = 0 ] && echo 'no errors' || echo errors)"
+    echo "valgrind: $n runs, $([ $status = 0 ] && echo 'no errors' || echo errors)"
     return $status
 }
 step "valgrind" valgrinded
 
-coverage() {
-    need_pip coverage gcovr==8.6 || { echo "skipped: gcovr cannot be had"; return 0; }
-    build build-cov -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=--coverage || return 1
-    find build-cov -name '*.gcda' -delete
-    ctest --test-dir build-cov >/dev/null
-    for test in "test_cases.py" "test_hostile.py" "test_backend.py --fraction 0.25" "test_random.py --count 300"; do
-        # shellcheck disable=SC2086
-        "$PYTHON" tests/python/$test --build build --relayout build-cov/relayout >/dev/null
-    done
-    .venv/bin/gcovr --root . --filter src/ --filter passes/ --gcov-ignore-errors=all --print-summary build-cov/CMakeFiles/rl_core.dir build-cov/CMakeFiles/relayout.dir | tail -n 60
-}
-step "coverage" coverage
+step "coverage" scripts/coverage.sh 90
+step "static checks" scripts/static.sh
 
 if [ ${#failed[@]} != 0 ]; then
     printf 'failed: %s\n' "${failed[*]}"

@@ -55,9 +55,10 @@ others() {
 
 py() { suite "$1" "$PYTHON" "tests/python/$2" --build build "${@:3}"; }
 
-# clang is not installed for this: scripts/fuzz.sh does that.
+# clang is not installed for this: scripts/fuzz.sh does that. FUZZ_SEED: empty for other inputs each time.
 fuzz() {
-    if have_fuzzer; then scripts/fuzz.sh "${FUZZ_SECONDS:-60}"; else echo "skipped: no clang with libFuzzer"; fi
+    local seed=${FUZZ_SEED-1}
+    if have_fuzzer; then scripts/fuzz.sh ${seed:+--seed "$seed"} "${FUZZ_SECONDS:-60}"; else echo "skipped: no clang with libFuzzer"; fi
 }
 
 # The list for a device: what the CPU's has that runs models.
@@ -111,5 +112,5 @@ py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_S
 py random-ort test_random.py --count "$((${RANDOM_COUNT:-1000} / 5))" --seed "${RANDOM_SEED:-0}" --target ort
 py proof test_proof.py --count "${PROOF_COUNT:-200}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 suite fuzz fuzz
-py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
+py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}" --every turn --own
 closing_status

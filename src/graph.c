@@ -408,6 +408,11 @@ const rl_attr *rl_attr_find(const rl_nodeinfo *n, const char *name) {
     return NULL;
 }
 
+const rl_attr *rl_attr_ints(const rl_nodeinfo *n, const char *name) {
+    const rl_attr *a = rl_attr_find(n, name);
+    return a && a->kind == RL_ATTR_INTS ? a : NULL;
+}
+
 int64_t rl_attr_int(const rl_nodeinfo *n, const char *name, int64_t dflt) {
     const rl_attr *a = rl_attr_find(n, name);
     return a && a->kind == RL_ATTR_INT ? a->i : dflt;

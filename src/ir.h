@@ -196,6 +196,7 @@ static inline rl_value rl_in(const rl_nodeinfo *n, uint32_t i) { return i < n->n
 static inline rl_value rl_out(const rl_nodeinfo *n, uint32_t i) { return i < n->nout ? n->out[i] : RL_NOVALUE; }
 
 const rl_attr *rl_attr_find(const rl_nodeinfo *n, const char *name); /* NULL if absent */
+const rl_attr *rl_attr_ints(const rl_nodeinfo *n, const char *name); /* NULL if absent or no list of integers */
 int64_t rl_attr_int(const rl_nodeinfo *n, const char *name, int64_t dflt);
 float rl_attr_float(const rl_nodeinfo *n, const char *name, float dflt);
 bool rl_attr_is(const rl_nodeinfo *n, const char *name, const char *value); /* string attribute equals */

@@ -163,7 +163,7 @@ static bool view(reader *r) {
 }
 
 static bool transpose(reader *r) {
-    const rl_attr *a = rl_attr_find(r->n, "perm");
+    const rl_attr *a = rl_attr_ints(r->n, "perm");
     int64_t perm[MAXRANK];
     uint32_t rank = r->x->rank;
     if (rank > MAXRANK || (a && a->n != rank)) return false;

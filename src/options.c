@@ -33,7 +33,7 @@ static rl_status fix_sizes(rl_graph *g, const rl_options *o) {
 }
 
 rl_status rl_options_read(rl_ctx *ctx, const rl_options *o, const rl_model *m, rl_graph **g) {
-    const rl_readopt read = {0};
+    const rl_readopt read = {.max_depth = o->max_depth, .max_file = o->max_file, .max_node = o->max_nodes};
     RL_TRY(rl_begin(ctx, "read"));
     RL_TRY(m->path ? rl_onnx_read(ctx, m->path, &read, g) : rl_onnx_read_bytes(ctx, m->data, m->nbyte, o->directory, &read, g));
     return fix_sizes(*g, o);

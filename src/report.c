@@ -200,7 +200,7 @@ static void put_shape(const moved *m, rl_text *t) {
 }
 
 static void put_perm(const moved *m, rl_text *t) {
-    const rl_attr *perm = rl_attr_find(m->n, "perm");
+    const rl_attr *perm = rl_attr_ints(m->n, "perm");
     const rl_valinfo *x = rl_val(m->g, m->n->in[0]);
     uint32_t n = perm ? perm->n : x->rank == RL_NORANK ? 0 : x->rank;
     rl_put(t, "[");

@@ -264,6 +264,17 @@ static rl_status check_inputs(const rl_shaper *s) {
     return RL_OK;
 }
 
+/* Rules, passes and kernels read these as lists of integers, or as absent: what is neither (a number; in a function the name of an
+ * attribute of its own) says something that they would not see. */
+static rl_status check_lists(const rl_shaper *s) {
+    static const char *const names[] = {"axes", "dilations", "ends", "kernel_shape", "output_padding", "output_shape", "pads", "perm",
+                                        "scan_input_axes", "scan_output_axes", "split", "starts", "strides"};
+    for (uint32_t i = 0; i < s->n->nattr; i++)
+        for (size_t k = 0; k < RL_LEN(names) && s->n->attr[i].kind != RL_ATTR_INTS; k++)
+            if (strcmp(s->n->attr[i].name, names[k]) == 0) return rl_shape_fail(s, "%s is no list of integers", names[k]);
+    return RL_OK;
+}
+
 static rl_status infer_node(rl_shaper *s, rl_node id) {
     s->n = rl_nod(s->g, id);
     forget_contents(s);
@@ -273,8 +284,9 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
     }
     if (s->n->op >= RL_OP_OPAQUE || !rl_shape_rules[s->n->op].rule) return infer_opaque(s);
     s->dtype = rl_shape_rules[s->n->op].dtype;
-    rl_status status = check_inputs(s);
-    if (status == RL_OK) status = rl_shape_rules[s->n->op].rule(s);
+    RL_TRY(check_inputs(s)); /* what passes take for granted: no contradiction of sizes, which they may live with */
+    RL_TRY(check_lists(s));
+    rl_status status = rl_shape_rules[s->n->op].rule(s);
     if (status == RL_EMODEL && s->lenient) {
         s->g->doubtful = true;
         return RL_OK;

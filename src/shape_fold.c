@@ -584,7 +584,7 @@ static bool fold_tile(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
 
 static bool fold_transpose(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     rl_tensor x;
-    const rl_attr *perm = rl_attr_find(s->n, "perm");
+    const rl_attr *perm = rl_attr_ints(s->n, "perm");
     (void)arg, (void)port;
     if (!load(s, 0, &x) || x.rank != out->rank) return false;
     for (uint32_t i = 0; i < out->n; i++) {

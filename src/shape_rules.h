@@ -65,8 +65,7 @@ static inline rl_dtype attr_dtype(const rl_shaper *s, const char *name, rl_dtype
 }
 
 static inline const rl_attr *ints_attr(const rl_shaper *s, const char *name) {
-    const rl_attr *a = name ? rl_attr_find(s->n, name) : NULL;
-    return a && a->kind == RL_ATTR_INTS ? a : NULL;
+    return name ? rl_attr_ints(s->n, name) : NULL;
 }
 
 /* The list of attribute `name` or else of input `slot` (RL_NONE: there is no such input). */

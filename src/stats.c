@@ -73,7 +73,7 @@ static bool is_shape_arithmetic(const rl_graph *g, const rl_nodeinfo *n) {
 }
 
 bool rl_transpose_moves(const rl_graph *g, const rl_nodeinfo *n) {
-    const rl_attr *perm = rl_attr_find(n, "perm");
+    const rl_attr *perm = rl_attr_ints(n, "perm");
     const rl_valinfo *x = rl_has(rl_in(n, 0)) ? rl_val(g, n->in[0]) : NULL;
     uint32_t rank = perm ? perm->n : x ? x->rank : RL_NORANK;
     if (rank == RL_NORANK) return true;

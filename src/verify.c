@@ -151,7 +151,7 @@ static rl_status check_values(checker *c) {
 
 static rl_status check_perm(const checker *c, rl_node n) {
     const rl_nodeinfo *x = rl_nod(c->g, n);
-    const rl_attr *a = rl_attr_find(x, "perm");
+    const rl_attr *a = rl_attr_ints(x, "perm");
     rl_value in = rl_in(x, 0);
     if (!a || x->op != RL_OP_Transpose) return RL_OK;
     if (rl_has(in) && rl_val(c->g, in)->rank != RL_NORANK && rl_val(c->g, in)->rank != a->n)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Seeds for the fuzz targets: the models of the ONNX backend suite, the graphs of tests/text, as they are and as ONNX, random models, the
-certificates of all of these, values of every type, tables of targets and descriptors of buffers.
+certificates of all of these, values of every type, tables of targets and descriptors of buffers; and what once crashed a target.
 
   seeds.py RELAYOUT FOLDER     FOLDER/{text,onnx,optimize,run,cert,values,target}
 """
@@ -102,6 +102,8 @@ def main():
     for line in (ROOT / "include" / "relayout.h").read_text().splitlines():
         for text in re.findall(r"(?:f|i|u|bf)\d+\[[^\]]*\][^ \"]*(?: (?:offset|strides|pad)=\S+)?", line):
             put(folder / "target", text.encode())
+    for path in (ROOT / "tests" / "fuzz" / "crashes").glob("*/*"):
+        put(folder / path.parent.name, path.read_bytes())
     print({p.name: len(list(p.iterdir())) for p in sorted(folder.iterdir()) if p.is_dir()})
 
 

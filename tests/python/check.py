@@ -64,7 +64,7 @@ OWN_OPS = {"fused", "ort", "ort-cuda"}  # targets that may import com.microsoft
 
 def _interface_stays(model, facts, target):
     now, was = common.interface(model), facts.interface
-    if target in OWN_OPS:
+    if target.split(":")[0] in OWN_OPS:
         now = (now[0], [o for o in now[1] if o in was[1] or o != ("com.microsoft", 1)], *now[2:])
     return now == was
 

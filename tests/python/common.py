@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -78,7 +79,16 @@ def has_onednn(prog):
 
 
 def optimize(prog, src, dst, target, *more, limit=120):
-    return relayout(prog, "optimize", src, "-o", dst, "--target", target, *more, limit=limit)
+    """target: a name, or NAME:OBJECTIVE."""
+    name, _, objective = target.partition(":")
+    more = (*more, "--objective", objective) if objective else more
+    return relayout(prog, "optimize", src, "-o", dst, "--target", name, *more, limit=limit)
+
+
+def every_target():
+    """Each target of the table with each objective, as optimize takes them."""
+    names = re.findall(r"^TARGET\(\s*([^\s,]+)", (ROOT / "src" / "targets.def").read_text(), flags=re.M)
+    return [f"{name}:{objective}" for name in names for objective in ("nodes", "bytes", "time")]
 
 
 def forked(fn, jobs, processes, limit=600):

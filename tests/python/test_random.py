@@ -3,12 +3,16 @@
 
   test_random.py --count 1000 --seed 0          models 0 to 999, targets onnx and generic
   test_random.py --seed 123 --count 1 --shrink  one model again; a failing one is made small
+  test_random.py --every all                    each model under every target and objective
+  test_random.py --own                          and the original by `relayout run`, both kinds of kernels: the same outputs
+  test_random.py --every turn                   under onnx and generic, and one more target and objective, which take turns
 
 A failing model goes to BUILD/random-failures/SEED.TARGET.onnx, with its result and, with --shrink, a small one beside it.
 Outputs that only exact arithmetic led to must be equal; the others within the usual tolerance, 32 last digits of the largest
 value (a sum in another order), or, where the model magnifies rounding, ten times what a change of the inputs in the last digit
 does to the original.
 """
+import collections
 import dataclasses
 import os
 import re
@@ -23,6 +27,9 @@ import check
 import common
 import graphgen
 import shrink
+
+sys.path.insert(0, str(common.ROOT / "python"))
+from relayout_backend import Refused, RelayoutBackend
 
 
 # Failures of onnxruntime on models that are valid: there the reference evaluator decides.
@@ -46,11 +53,11 @@ def noise(model, inputs, wanted):
     return [size(a, b) for a, b in zip(wanted, got)]
 
 
-def judge(prog, g, target, tmp):
+def judge(prog, g, target, tmp, facts=None):
     """What is wrong, one line each; the original's counts; the result."""
     src = Path(tmp) / "in.onnx"
     src.write_bytes(g.proto.SerializeToString())
-    facts = check.facts_of(src, g.proto, g.trials)
+    facts = facts or check.facts_of(src, g.proto, g.trials)
     res = check.rewrite(prog, src, facts, target, tmp, trade=True, compare=lambda k, got: outputs(g, facts, k, got))
     if facts.engine == "onnxruntime" and any(ENGINE_FAULT.search(f) for f in res.fail):
         try:
@@ -79,19 +86,40 @@ def outputs(g, facts, k, got):
     return total
 
 
+def own(prog, g, facts, tmp):
+    """What is wrong with the original as relayout's own runtime runs it."""
+    src, fail = Path(tmp) / "in.onnx", []
+    for kernels in common.KERNELS:
+        try:
+            got = RelayoutBackend.prepare(g.proto, program=prog, path=src, options=("--kernels", kernels)).run(facts.inputs[0])
+        except Refused:
+            continue
+        d = outputs(g, facts, 0, [np.asarray(x) for x in got])
+        if not d.ok:
+            fail.append(f"relayout run --kernels {kernels} and {facts.engine} differ: {d.why}")
+    return fail
+
+
 def kind(fail):
     """A failure without its particulars, so that shrinking keeps to one."""
     return fail.split(":")[0].split("(")[0].strip()
 
 
 def run(job):
-    seed, prog, targets, folder, small, common.REFERENCE_ONLY = job
+    seed, prog, targets, folder, small, runs, common.REFERENCE_ONLY = job
     g = graphgen.make(seed)
     rows = {}
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+        facts = None
         for target in targets:
             try:
-                fail, before, res = judge(prog, g, target, tmp)
+                if not facts:
+                    src = Path(tmp) / "in.onnx"
+                    src.write_bytes(g.proto.SerializeToString())
+                    facts = check.facts_of(src, g.proto, g.trials)
+                    foreign = own(prog, g, facts, tmp) if runs else []
+                fail, before, res = judge(prog, g, target, tmp, facts)
+                fail, foreign = fail + foreign, []
             except common.Differ as e:
                 return seed, None, str(e)
             except Exception as e:
@@ -150,14 +178,18 @@ def main():
     p.add_argument("--count", type=int, default=200)
     p.add_argument("--seed", type=int, default=0, help="the first one")
     p.add_argument("--target", action="append", help="default: onnx and generic")
+    p.add_argument("--every", choices=("all", "turn"), help="targets and objectives: all for each model, or one more for each in turn")
+    p.add_argument("--own", action="store_true", help="compare relayout's own runtime with onnxruntime, too")
     p.add_argument("--shrink", action="store_true", help="make failing models small (up to 30 s each)")
     p.add_argument("--max-fail", type=int, default=1000, help="stop after so many")
     args = p.parse_args()
     prog, targets = common.program(args), args.target or ["onnx", "generic"]
     folder = args.build.resolve() / "random-failures"
-    jobs = [(s, prog, targets, folder, args.shrink, False) for s in range(args.seed, args.seed + args.count)]
+    pairs = common.every_target()
+    of = {None: lambda s: targets, "all": lambda s: pairs, "turn": lambda s: [*targets, pairs[s % len(pairs)]]}[args.every]
+    jobs = [(s, prog, of(s), folder, args.shrink, args.own, False) for s in range(args.seed, args.seed + args.count)]
     npass = nfail = nskip = 0
-    sums = {t: [0, 0, 0] for t in targets}
+    sums = collections.defaultdict(lambda: [0, 0, 0, 0])
     for job, result, died in common.progress(results(jobs, args.jobs), len(jobs)):
         seed, rows, why = result or (job[0], None, died)
         if rows is None and not died:
@@ -171,14 +203,15 @@ def main():
             sums[target][0] += before
             sums[target][1] += after
             sums[target][2] += not same
+            sums[target][3] += 1
             for f in fail:
                 print(f"seed {seed} ({target}): {f}", flush=True)
             bad |= bool(fail)
         npass, nfail = npass + (not bad), nfail + bad
         if nfail >= args.max_fail:
             break
-    for target, (before, after, changed) in sums.items():
-        print(f"target {target}: Transposes that move data {before} -> {after}, {changed} models changed")
+    for target, (before, after, changed, models) in sorted(sums.items()):
+        print(f"target {target}: Transposes that move data {before} -> {after}, {changed} of {models} models changed")
     if nfail:
         print(f"failing models are in {folder}")
     return common.closing(npass, nfail, nskip)

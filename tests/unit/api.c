@@ -79,6 +79,14 @@ int main(int argc, char **argv) {
     check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_EUSAGE && strstr(r.error, "speed"), "an unknown objective is named");
     o = (rl_options){.struct_size = sizeof o, .max_memory = 10000};
     check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_ELIMIT, "a memory limit holds");
+    o = (rl_options){.struct_size = sizeof o, .max_nodes = 3};
+    check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_ELIMIT, "a limit of nodes holds");
+    o = (rl_options){.struct_size = sizeof o, .max_depth = 2};
+    check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_ELIMIT, "a limit of depth holds");
+    o = (rl_options){.struct_size = sizeof o, .max_file = nin - 1};
+    check(rl_optimize_file(argv[1], argv[2], &o, &r) == RL_ELIMIT && strstr(r.error, "over the limit"), "a limit of the file's size holds");
+    o.max_file = nin;
+    check(rl_optimize_file(argv[1], argv[2], &o, &r) == RL_OK, "a file of just that size");
     check(strcmp(rl_version(), RL_VERSION) == 0, "version");
     free(in);
     free(file);

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Where onnxruntime, the onnx package's reference evaluator and `relayout run` disagree: one small model for each, run by all three, and
+the table of docs/disagreements.md, which is this file's.
+
+  test_disagree.py             each model gives what the table says, from relayout as well; the table is current
+  test_disagree.py --write     the table anew
+"""
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper as h, numpy_helper
+
+import common
+
+sys.path.insert(0, str(common.ROOT / "python"))
+from relayout_backend import RelayoutBackend
+
+PAGE = common.ROOT / "docs" / "disagreements.md"
+X = np.arange(1, 6, dtype=np.float32).reshape(1, 1, 5)
+
+# Title, what the standard says, opset, type of y, inputs, initializers, the node
+CASES = [
+    ("Resize, align_corners, a scale that leaves a fraction",
+     "Places are those of the true size, 7.5: the standard's formula has `length_resized` = scale * length. onnxruntime takes 7, the size of its output.",
+     17, T.FLOAT, {"x": X}, {"s": np.array([1, 1, 1.5], np.float32)},
+     h.make_node("Resize", ["x", "", "s"], ["y"], mode="linear", coordinate_transformation_mode="align_corners")),
+    ("ConvTranspose, auto_pad SAME, a kernel smaller than the stride",
+     "The output has input * stride elements, which needs a padding of -1. onnxruntime takes none, and its output is shorter; half of -1, "
+     "which comes first, is 0 in relayout and -1 in the reference evaluator.",
+     17, T.FLOAT, {"x": X[:, :, :3]}, {"w": np.array([[[1, 10]]], np.float32)},
+     h.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[3], auto_pad="SAME_UPPER")),
+    ("AveragePool, auto_pad SAME, a kernel smaller than the stride",
+     "The windows need no padding. onnxruntime and the reference evaluator compute a negative one and refuse it.",
+     17, T.FLOAT, {"x": X}, {},
+     h.make_node("AveragePool", ["x"], ["y"], kernel_shape=[1], strides=[3], auto_pad="SAME_LOWER")),
+    ("Cast of NaN, and of what is too large, to an integer",
+     "Undefined by the standard. On x86 the others give the least int32; relayout 0 for NaN, and else the low bits.",
+     17, T.INT32, {"x": np.array([np.nan, 3e9, -3e9], np.float32)}, {}, h.make_node("Cast", ["x"], ["y"], to=T.INT32)),
+    ("Pow of integers, a negative exponent",
+     "Not said by the standard. NumPy, and so the reference evaluator, refuses.",
+     17, T.INT32, {"x": np.array([2, 1], np.int32)}, {"e": np.array([-1, -1], np.int32)}, h.make_node("Pow", ["x", "e"], ["y"])),
+    ("Softmax before opset 13, an axis that is not the last",
+     "Up to opset 12 all dims from `axis` on are one. The reference evaluator has the meaning of opset 13 only.",
+     11, T.FLOAT, {"x": np.array([[[0, 1], [2, 3]]], np.float32)}, {}, h.make_node("Softmax", ["x"], ["y"], axis=1)),
+]
+
+
+def model_of(opset, dtype, inputs, init, node):
+    rank = inputs["x"].ndim
+    g = h.make_graph([node], "g", [h.make_tensor_value_info(k, h.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in inputs.items()],
+                     [h.make_tensor_value_info("y", dtype, [None] * rank)], [numpy_helper.from_array(v, k) for k, v in init.items()])
+    return h.make_model(g, opset_imports=[h.make_opsetid("", opset)], ir_version=8)
+
+
+def answers(prog, model, inputs):
+    """What each says: numbers as text, or that it refuses."""
+    engines = {"relayout": lambda: RelayoutBackend.prepare(model, program=prog, options=("--kernels", "reference")).run(inputs),
+               "onnxruntime": lambda: common.run_ort(model.SerializeToString(), inputs),
+               "reference evaluator": lambda: common.run_reference(model.SerializeToString(), inputs)}
+    said = {}
+    for name, run in engines.items():
+        try:
+            y = np.asarray(run()[0])
+            said[name] = f"{list(y.shape)} " + " ".join(f"{v:.4g}" for v in y.ravel())
+        except Exception:
+            said[name] = "refuses"
+    return said
+
+
+def page(prog):
+    out = ["# Where runtimes disagree", "",
+           "Made by `tests/python/test_disagree.py --write`, which also tests that it is still so. The random tests avoid these; that relayout",
+           "optimizes such a model is tested by comparing before with after in one runtime, whichever it is.", ""]
+    bad = []
+    for title, why, opset, dtype, inputs, init, node in CASES:
+        model = model_of(opset, dtype, inputs, init, node)
+        onnx.checker.check_model(model)
+        said = answers(prog, model, inputs)
+        if len(set(said.values())) == 1:
+            bad.append(f"{title}: all agree by now: {said['relayout']}")
+        if said["relayout"] == "refuses":
+            bad.append(f"{title}: relayout refuses it")
+        text = re.sub(r"\n\s*", " ", onnx.printer.to_text(model.graph.node[0]).strip())
+        values = "; ".join(f"`{k}` = {list(v.shape)} {' '.join(f'{e:.4g}' for e in v.ravel())}" for k, v in {**inputs, **init}.items())
+        out += [f"## {title}", "", why, "", f"`{text}`, opset {opset}, {values}:", "", "| | shape and elements |", "|---|---|"]
+        out += [f"| {k} | {v} |" for k, v in said.items()] + [""]
+    return "\n".join(out).rstrip() + "\n", bad
+
+
+def main():
+    p = common.arguments(__doc__.splitlines()[0])
+    p.add_argument("--write", action="store_true")
+    args = p.parse_args()
+    text, bad = page(common.program(args))
+    if args.write:
+        PAGE.write_text(text)
+    elif not PAGE.exists() or PAGE.read_text() != text:
+        with tempfile.NamedTemporaryFile("w", suffix=".md") as f:
+            f.write(text)
+            f.flush()
+            subprocess.run(["diff", "-u", PAGE, f.name])
+        bad.append("docs/disagreements.md is not what the runtimes say now: --write")
+    for b in bad:
+        print(b)
+    return common.closing(len(CASES) - min(len(bad), len(CASES)), len(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
