@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../src/fix.h"
 #include "../src/onnx.h"
 #include "device.h"
 #include "kernels.h"
@@ -244,6 +245,8 @@ rl_status rl_verify_models_at(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_t
         return RL_ENOMEM;
     }
     rl_rt *made;
+    rl_fix_like(a, b);
+    rl_fix_like(b, a);
     rl_status s = rl_run_rt(a->ctx, o, false, &made);
     rt = made;
     if (s == RL_OK) s = verify_with(&(comparison){.rt = rt, .g = (rl_graph *const[]){a, b}, .o = o, .at = at}, out);

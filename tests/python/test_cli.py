@@ -178,6 +178,41 @@ def external(run, tmp):
     large(run, tmp / "large")
 
 
+def sizes(run, tmp):
+    """--dim and --input-shape: the result has the sizes that it was made for."""
+    def declared(path):
+        return [[d.dim_value or d.dim_param for d in v.type.tensor_type.shape.dim] for v in (*onnx.load(path).graph.input, *onnx.load(path).graph.output)]
+
+    out, again, turn = tmp / "out.onnx", tmp / "again.onnx", tmp / "turn.onnx"
+    for words in (["--dim", "batch=2"], ["--input-shape", "image=2,96,96,3"]):
+        check(f"{words[0]}: both ports", run("optimize", CNN, "-o", out, *words)[0] == 0 and declared(out) == [[2, 96, 96, 3], [2, 10]])
+        onnx.checker.check_model(str(out), full_check=True)
+        check("  the original is run with the same", run("verify", CNN, out)[0] == 0 and run("verify", out, CNN)[0] == 0)
+        check("  and says so", run("verify", CNN, out, *words)[0] == 0)
+        check("  nothing to do again", run("optimize", out, "-o", again)[0] == 0 and again.read_bytes() == out.read_bytes())
+    small = tmp / "small.onnx"
+    node = helper.make_node("Relu", ["x"], ["y"])
+    ports = [helper.make_tensor_value_info(n, 1, ["n", None, 4]) for n in "xy"]
+    small.write_bytes(helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    status, text, _ = run("optimize", small, "-o", out, "--dim", "n=3", "--json", "-")
+    check("also where nothing improved", status == 0 and json.loads(text)["changed"] and declared(out) == [[3, "", 4], [3, "", 4]])
+    check("to stdout, too", run("optimize", small, "-o", "-", "--dim", "n=3", "-q")[1] == out.read_bytes())
+    check("what is a number already", run("optimize", out, "-o", again, "--input-shape", "x=3,5,4")[0] == 0 and declared(again)[0] == [3, 5, 4]
+          and run("optimize", again, "-o", out, "--input-shape", "x=3,5,4", "--json", "-")[1].count(b'"changed": false') == 1)
+    check("in another order", run("optimize", CNN, "-o", turn, "--dim", "batch=2", "--input-layout", "image=nhwc->nchw")[0] == 0 and declared(turn) == [[2, 3, 96, 96], [2, 10]])
+    check("a certificate", run("optimize", CNN, "-o", out, "--dim", "batch=2", "--proof", tmp / "p")[0] == 0
+          and run("check-proof", tmp / "p", CNN, out, "--dim", "batch=2")[0] == 0)
+    check("a symbol that is none", run("verify", CNN, out, "--dim", "bath=2")[0] == 2)
+    # The graph stays as it is, and a function of it does not.
+    function = helper.make_function("d", "F", ["x"], ["y"], [helper.make_node("Transpose", ["x"], ["a"], perm=[1, 0]), helper.make_node("Relu", ["a"], ["b"]),
+                                                             helper.make_node("Transpose", ["b"], ["y"], perm=[1, 0])], [helper.make_opsetid("", 17)])
+    ports = [helper.make_tensor_value_info(n, 1, ["n", 4]) for n in "xy"]
+    graph = helper.make_graph([helper.make_node("F", ["x"], ["z"], domain="d"), helper.make_node("Neg", ["z"], ["y"])], "g", ports[:1], ports[1:])
+    onnx.save(helper.make_model(graph, functions=[function], opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("d", 1)], ir_version=8), small)
+    check("functions", run("optimize", small, "-o", out, "--dim", "n=3")[0] == 0 and declared(out) == [[3, 4], [3, 4]]
+          and [n.op_type for n in onnx.load(out).functions[0].node] == ["Relu"])
+
+
 def large(run, tmp):
     """3 GB of weights, most of them holes; 64 MB without any: neither comes through this process's memory."""
     n = 3 << 28
@@ -366,6 +401,8 @@ def main():
         dying(prog, run, Path(tmp) / "dying")
         (Path(tmp) / "external").mkdir()
         external(run, Path(tmp) / "external")
+        (Path(tmp) / "sizes").mkdir()
+        sizes(run, Path(tmp) / "sizes")
         (Path(tmp) / "compare").mkdir()
         compared(prog, run, Path(tmp) / "compare")
         colours(prog, run)

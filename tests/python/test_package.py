@@ -70,6 +70,9 @@ def test_options(model, tmp):
     assert report["conversions"]["own_interface"]["after"] > report["conversions"]["after"]
     moved = lambda **sizes: relayout.optimize(model, **sizes)[1]["counts"]["before"]["moved_bytes"]
     assert moved(dims={"batch": 3}) == moved(input_shapes={"image": (3, 4, 4, 2)}) == 3 * moved(dims={"batch": 1}) > 0
+    fixed, report = relayout.optimize(model, dims={"batch": 3})
+    assert report["changed"] and relayout.Session(fixed).inputs[0].shape == (3, 4, 4, 2) and relayout.Session(fixed).outputs[0].shape[0] == 3
+    assert relayout.optimize(fixed, input_shapes={"image": (3, 4, 4, 2)})[0] == fixed
     shape = lambda **sizes: relayout.Session(model, **sizes).inputs[0].shape
     assert shape() == (None, 4, 4, 2) and shape(dims={"batch": 3}) == shape(input_shapes={"image": [3, 4, 4, 2]}) == (3, 4, 4, 2)
 
