@@ -29,7 +29,7 @@
  * Ownership.
  *   What you pass in is yours, is only read, and is not needed after the call (but rl_session_new, which says so).
  *   What a function returns through a pointer (out, a report, a picture) is yours: give it to rl_free; where the call had a context
- *   with an allocator, to that one's release.
+ *   with an allocator, to that one's release, with its size and 1: a 0 stands behind each.
  *   A failed call returns nothing to free: such pointers are NULL then.
  *   A session owns its outputs; they are valid until its next run or its end.
  *

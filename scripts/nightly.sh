@@ -34,7 +34,6 @@ sanitized() {
     local n=$((RANDOM_COUNT / 20)) status=0
     ctest --test-dir build-asan --output-on-failure | tail -n 3 || status=1
     for test in "test_cases.py" "test_cli.py" "test_backend.py --fraction 0.5 --seed 2" "test_random.py --count $n --seed $RANDOM_SEED"; do
-export FUZZ_SECONDS=${FUZZ_SECONDS:-3600}
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --build build --relayout build-asan/relayout | tail -n 20 || status=1
     done
@@ -46,6 +45,13 @@ step "ASan and UBSan" sanitized
 step "allocation failures" build-asan/tests/unit_oom models build-asan/tests "${OOM_COUNT:-1500}"
 
 step "kills while writing" "$PYTHON" tests/python/test_faults.py --kills 500
+
+# Calls in several threads at once, each with a context of its own.
+threaded() {
+    build build-tsan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-fsanitize=thread -DCMAKE_EXE_LINKER_FLAGS=-fsanitize=thread || return 1
+    ctest --test-dir build-tsan -R session --output-on-failure | tail -n 3
+}
+step "thread sanitizer" threaded
 
 # All shapes instead of some; oneDNN and torch themselves instead of what they answered before.
 layouts() {

@@ -194,7 +194,10 @@ static rl_status check_outputs(rl_line *l, rl_arena *mem) {
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     if (l->nfile == 2 && !l->out) l->out = l->file[1];
     if (!l->out) return rl_usage_error("optimize: where does the result go? -o %s", l->nfile == 1 ? "OUT" : "DIR/");
-    if (!rl_is_stdio(l->out) && rl_is_dir(l->out)) l->out = rl_path_in(mem, l->out, l->in);
+    if (!rl_is_stdio(l->out) && rl_is_dir(l->out)) {
+        RL_TRY(rl_make_dir(l));
+        l->out = rl_path_in(mem, l->out, l->in);
+    }
     const char *const piped[] = {l->out, l->json, l->proof};
     int n = 0;
     for (size_t i = 0; i < RL_LEN(piped); i++) n += piped[i] && rl_is_stdio(piped[i]);
@@ -205,7 +208,8 @@ static rl_status check_outputs(rl_line *l, rl_arena *mem) {
 
 rl_status rl_cmd_optimize(rl_line *l) {
     rl_arena mem;
-    if (l->nfile > 1 && l->out) return rl_batch(l);
+    bool folder = l->csv && l->nfile == 1 && l->out && rl_is_dir(l->out); /* *.onnx may be one */
+    if (folder || (l->nfile > 1 && l->out)) return rl_batch(l);
     rl_arena_init(&mem, l->ctx);
     rl_status s = check_outputs(l, &mem);
     l->pass.proof = l->proof != NULL;

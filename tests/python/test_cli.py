@@ -67,6 +67,9 @@ def many(run, tmp):
     shutil.rmtree(out)
     out.mkdir()
     check("one model to a folder", run("optimize", CNN, "-o", out, "-q")[0] == 0 and [p.name for p in out.iterdir()] == [CNN.name])
+    status, text, _ = run("optimize", CNN, "-o", f"{tmp}/new/", "--csv", "-", "-q")
+    check("a pattern that is one model", status == 0 and len(text.splitlines()) == 2 and (tmp / "new" / CNN.name).read_bytes() == single)
+    check("a folder that is not there", run("optimize", CNN, "-o", f"{tmp}/newer/", "-q")[0] == 0 and (tmp / "newer" / CNN.name).read_bytes() == single)
     check("in place", run("optimize", *good, "-o", tmp, "-q")[0] == 0 and good[0].read_bytes() == good[1].read_bytes() == single)
 
 
@@ -336,6 +339,23 @@ def completion(prog, run, tmp):
     check("another shell", run("completion", "tcsh")[0] == 2)
 
 
+# What somebody who never saw the project asks --help: command, and what its help must say in one line.
+ASKED = {"keep I/O names": ("optimize", r"Inputs and outputs keep their names"),
+         "pin a shape": ("optimize", r"--input-shape \S+ +# pin a shape|--input-shape X=N,N,... .*in OUT too"),
+         "choose a target": ("optimize", r"--target NAME +what runs it and what that costs: generic \(default\), onnx, ort .*relayout targets"),
+         "see why a Transpose stayed": ("explain", r"relayout explain in.onnx +# why did a Transpose stay\?")}
+
+
+def helps(run):
+    first = run("--help")[1].decode()
+    for question, (command, answer) in ASKED.items():
+        text = run(command, "--help")[1].decode()
+        check(f"--help: {question}?", re.search(answer, text) and re.search(rf"^  {command} ", first, re.M))
+    check("the first page answers, too", all(re.search(x, first) for x in (r"# pin a shape", r"# why did a Transpose stay\?", r"--target ort .*# for onnxruntime")))
+    status, text, _ = run("optimize")
+    check("nothing given: what is missing, and where help is", status == 2 and b"--help" in run("optimize")[1] + run("optimize")[2].encode())
+
+
 def pages(run):
     tool = next((t for t in (["groff", "-man", "-ww", "-Tascii"], ["man", "--warnings=w", "-l", "-"]) if shutil.which(t[0])), None)
     for name in ["", *run("completion", "words")[1].decode().split()]:
@@ -408,6 +428,7 @@ def main():
         colours(prog, run)
         completion(prog, run, Path(tmp))
         pages(run)
+        helps(run)
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return failed > 0
 
