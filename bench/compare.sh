@@ -5,7 +5,7 @@
 # It is `relayout compare` for several models. Installs the others, in the versions named below, into build/peers the first time; what cannot be had has a - in its column. Another Python's: RELAYOUT_PYTHON=... relayout compare.
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/setup.sh"
 
-versions=(onnx==1.23.2 onnxruntime==1.31.1 onnxsim==0.8.1 onnxslim==0.1.98 onnxoptimizer==0.4.2)
+versions=(onnx==1.23.2 onnxruntime==1.31.1 onnxsim==0.8.1 onnxslim==0.1.98 onnxoptimizer==0.4.2 polygraphy==0.53.6 onnx-graphsurgeon==0.6.1)
 models=()
 for m in "$@"; do models+=("$(cd "$OLDPWD" && realpath "$m")"); done
 need_packages

@@ -13,7 +13,8 @@ import zoo
 sys.path.insert(0, str(bench.HERE.parent / "python" / "relayout"))
 import optimizers  # noqa: E402
 
-PEERS = {name: label for name, (label, _, _) in optimizers.PEERS.items()}
+STORED = zoo.table("peers.json")
+PEERS = {name: label for name, (label, _, _) in optimizers.PEERS.items() if any(name in row for row in STORED.values())}
 
 
 def main():
@@ -22,13 +23,13 @@ def main():
     args = p.parse_args()
     args.build = args.build.resolve()
     prog = common.program(args)
-    stored, targets, rows, sums = zoo.table("peers.json"), zoo.table("targets.json"), [], {}
+    targets, rows, sums = zoo.table("targets.json"), [], {}
     for name in bench.models(args):
         out = bench.optimized(prog, name, args)
         if out is None:
             continue
         ours = common.count_run(onnx.load(out), zoo.original(name, args.build / "zoo").inputs[0])
-        left = {k: stored.get(name, {}).get(k, {}).get("transposes") for k in PEERS}
+        left = {k: STORED.get(name, {}).get(k, {}).get("transposes") for k in PEERS}
         row = {"in": targets[name]["transposes"], **left, "relayout": ours.transposes + ours.folded, "minimum": targets[name]["min"]}
         if any(row.values()):
             rows.append([name] + ["-" if v is None else v for v in row.values()])

@@ -29,13 +29,14 @@
  * Ownership.
  *   What you pass in is yours, is only read, and is not needed after the call (but rl_session_new, which says so).
  *   What a function returns through a pointer (out, a report, a picture) is yours: give it to rl_free; where the call had a context
- *   with an allocator, to that one's release.
+ *   with an allocator, to that one's release, with its size and 1: a 0 stands behind each.
  *   A failed call returns nothing to free: such pointers are NULL then.
  *   A session owns its outputs; they are valid until its next run or its end.
  *
  * What you can rely on.
- *   Graph inputs and outputs keep their names, order and types, but for those whose layout the options change.
- *   A result that is not better is not written: then the output is the input, byte for byte, and changed is 0.
+ *   Graph inputs and outputs keep their names, order and types, but for those whose layout the options change, and open sizes to which
+ *   dims and input_shapes give numbers.
+ *   A result that is not better is not written: then (but for these) the output is the input, byte for byte, and changed is 0.
  *   out.onnx is the old file or the whole new one, never anything between.
  *   No function keeps anything between calls, prints, exits or changes a signal handler.  All may run in several threads at once;
  *   two calls may share a context if its functions bear that.  A session runs one call at a time.
@@ -116,7 +117,7 @@ typedef struct {
     const char *input_layouts;  /* "x=nhwc,z=free": graph inputs that come in another order of dims; what it may say: docs/interface.md */
     const char *output_layouts; /* the same for graph outputs */
     const rl_context *context;  /* NULL: libc's memory, no callbacks */
-    const char *const *dims;         /* "batch=1", ..., NULL: symbolic sizes that are known */
+    const char *const *dims;         /* "batch=1", ..., NULL: symbolic sizes; the output has these numbers */
     const char *const *input_shapes; /* "x=1,3,224,224", ..., NULL: shapes of graph inputs */
     const char *directory;      /* of external data, for a model from memory; NULL: such a model may have none */
     char **report;              /* not NULL: *report becomes the JSON report (docs/report.md) */

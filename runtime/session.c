@@ -325,7 +325,7 @@ rl_status rl_model_verify(const rl_model *a, const rl_model *b, const rl_verify_
     rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_RUN, result);
     if (!ctx) return RL_ENOMEM;
     rl_status s = rl_options_read(ctx, &o, a, &g[0]);
-    if (s == RL_OK) s = rl_options_read(ctx, &o, b, &g[1]);
+    if (s == RL_OK) s = rl_options_read_second(ctx, &o, b, &g[1]);
     if (s == RL_OK) s = verify(ctx, g[0], g[1], &h, o.threads);
     if (g[1]) rl_graph_free(g[1]);
     return rl_options_finish(ctx, g[0], s, result);

@@ -48,6 +48,13 @@ step "every target and objective" "$PYTHON" tests/python/test_random.py --count 
 
 step "kills while writing" "$PYTHON" tests/python/test_faults.py --kills 500
 
+# Calls in several threads at once, each with a context of its own.
+threaded() {
+    build build-tsan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-fsanitize=thread -DCMAKE_EXE_LINKER_FLAGS=-fsanitize=thread || return 1
+    ctest --test-dir build-tsan -R session --output-on-failure | tail -n 3
+}
+step "thread sanitizer" threaded
+
 # All shapes instead of some; oneDNN and torch themselves instead of what they answered before.
 layouts() {
     local status=0

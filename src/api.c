@@ -92,7 +92,7 @@ static rl_status improve(job *j) {
     RL_TRY(read_turned(j));
     RL_TRY(rl_optimize(j->g, &p, &j->made));
     if (!j->made.changed) rl_log(j->ctx, RL_LOG_INFO, "nothing to improve");
-    if (j->made.changed || !rl_interface_changed(&j->io)) return RL_OK;
+    if (j->made.changed || !(rl_interface_changed(&j->io) || j->g->sized)) return RL_OK;
     j->made.changed = true;
     return read_turned(j);
 }

@@ -68,7 +68,7 @@ static rl_status check_line(const rl_line *l) {
     return RL_OK;
 }
 
-static rl_status make_dir(const rl_line *l) {
+rl_status rl_make_dir(const rl_line *l) {
     if (mkdir(l->out, 0777) == 0 || (errno == EEXIST && rl_is_dir(l->out))) return RL_OK;
     return rl_fail(l->ctx, RL_EIO, "%s: %s", l->out, strerror(errno));
 }
@@ -285,7 +285,7 @@ static rl_status run_batch(batch *b) {
     RL_TRY(check_names(b));
     RL_TRY(rl_line_check_path(l, l->json));
     RL_TRY(rl_line_check_path(l, l->csv));
-    RL_TRY(make_dir(l));
+    RL_TRY(rl_make_dir(l));
     b->row = mmap(NULL, nbyte, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (b->row == MAP_FAILED) return rl_fail(l->ctx, RL_ENOMEM, "out of memory");
     run_all(b);

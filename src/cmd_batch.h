@@ -27,6 +27,8 @@ rl_status rl_batch(rl_line *l);
 rl_status rl_batch_keep(const rl_line *l, const rl_report *r);
 /* Is path a folder, or named as one ("out/")? */
 bool rl_is_dir(const char *path);
+/* Makes the folder l->out where there is none. */
+rl_status rl_make_dir(const rl_line *l);
 /* dir/NAME.onnx, NAME as in's; in mem. */
 const char *rl_path_in(rl_arena *mem, const char *dir, const char *in);
 

@@ -30,10 +30,10 @@ static rl_status read_text(rl_ctx *ctx, const char *path, rl_graph **g) {
     return s;
 }
 
-static rl_status fix_dims(const rl_line *l, rl_graph *g) {
+static rl_status fix_dims(const rl_line *l, bool second, rl_graph *g) {
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     for (uint32_t i = 0; i < l->shapes.n; i++) RL_TRY(rl_fix_shape(g, l->shapes.item[i]));
-    for (uint32_t i = 0; i < l->dims.n; i++) RL_TRY(rl_fix_dim(g, l->dims.item[i]));
+    for (uint32_t i = 0; i < l->dims.n; i++) RL_TRY(rl_fix_dim(g, l->dims.item[i], second));
     return RL_OK;
 }
 
@@ -55,19 +55,23 @@ static rl_status read_onnx(rl_line *l, rl_graph **g) {
     return rl_onnx_read_bytes(l->ctx, l->in_bytes.p, l->in_bytes.n, NULL, &(rl_readopt){0}, g);
 }
 
-rl_status rl_line_read(rl_line *l, rl_graph **g) {
+static rl_status read_model(rl_line *l, bool second, rl_graph **g) {
     double start = rl_seconds();
     *g = NULL;
     rl_status s = rl_is_text(l->in) ? read_text(l->ctx, l->in, g) : read_onnx(l, g);
-    if (s == RL_OK) s = fix_dims(l, *g);
+    if (s == RL_OK) s = fix_dims(l, second, *g);
     l->read_time = rl_seconds() - start;
     return s;
+}
+
+rl_status rl_line_read(rl_line *l, rl_graph **g) {
+    return read_model(l, false, g);
 }
 
 rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g) {
     const char *in = l->in;
     l->in = path;
-    rl_status s = rl_line_read(l, g);
+    rl_status s = read_model(l, true, g);
     if (s == RL_OK) l->in = in; /* else messages are about the other */
     return s;
 }

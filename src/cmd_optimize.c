@@ -39,7 +39,7 @@ static rl_status write_piped(rl_line *l, const rl_graph *g, bool changed, uint64
     return s;
 }
 
-/* What nothing improved has no bytes to copy where it was text, or has another interface now; and a pass may have left its
+/* What nothing improved has no bytes to copy where it was text, or has another interface or sizes now; and a pass may have left its
  * graph half-written: it is read again. */
 static rl_status write_again(rl_line *l, uint64_t *nbyte) {
     rl_graph *g;
@@ -53,7 +53,7 @@ static rl_status write_again(rl_line *l, uint64_t *nbyte) {
 static rl_status write_model(rl_line *l, rl_graph *g, bool changed, uint64_t *nbyte) {
     struct stat st;
     *nbyte = 0;
-    bool again = rl_is_text(l->in) || rl_interface_changed(&l->io) || rl_onnx_moves_data(l->external);
+    bool again = rl_is_text(l->in) || rl_interface_changed(&l->io) || g->sized || rl_onnx_moves_data(l->external);
     if (!changed && again) RL_TRY(write_again(l, nbyte));
     else if (rl_is_stdio(l->out)) RL_TRY(write_piped(l, g, changed, nbyte));
     else RL_TRY(changed ? rl_onnx_write(g, l->out, l->external) : rl_onnx_copy(g, l->out));
@@ -84,6 +84,7 @@ static rl_status prepare_reports(const rl_line *l, const rl_graph *g, const rl_o
     x->json.mem = x->table.mem = &x->mem;
     x->r = (rl_report){.in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective};
     rl_summarize(o, &l->io, &x->mem, &x->r);
+    x->r.changed |= g->sized;
     x->time[0] = (rl_timing){"read", l->read_time};
     for (uint32_t i = 0; i < o->ntime; i++) x->time[n++] = (rl_timing){o->time[i].pass, o->time[i].seconds};
     x->time[n++] = (rl_timing){"write", 0};
@@ -193,7 +194,10 @@ static rl_status check_outputs(rl_line *l, rl_arena *mem) {
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     if (l->nfile == 2 && !l->out) l->out = l->file[1];
     if (!l->out) return rl_usage_error("optimize: where does the result go? -o %s", l->nfile == 1 ? "OUT" : "DIR/");
-    if (!rl_is_stdio(l->out) && rl_is_dir(l->out)) l->out = rl_path_in(mem, l->out, l->in);
+    if (!rl_is_stdio(l->out) && rl_is_dir(l->out)) {
+        RL_TRY(rl_make_dir(l));
+        l->out = rl_path_in(mem, l->out, l->in);
+    }
     const char *const piped[] = {l->out, l->json, l->proof};
     int n = 0;
     for (size_t i = 0; i < RL_LEN(piped); i++) n += piped[i] && rl_is_stdio(piped[i]);
@@ -204,7 +208,8 @@ static rl_status check_outputs(rl_line *l, rl_arena *mem) {
 
 rl_status rl_cmd_optimize(rl_line *l) {
     rl_arena mem;
-    if (l->nfile > 1 && l->out) return rl_batch(l);
+    bool folder = l->csv && l->nfile == 1 && l->out && rl_is_dir(l->out); /* *.onnx may be one */
+    if (folder || (l->nfile > 1 && l->out)) return rl_batch(l);
     rl_arena_init(&mem, l->ctx);
     rl_status s = check_outputs(l, &mem);
     l->pass.proof = l->proof != NULL;

@@ -36,13 +36,14 @@ static bool parse_size(const char **s, int64_t *x) {
     return ok;
 }
 
-rl_status rl_fix_dim(rl_graph *g, const char *item) {
+rl_status rl_fix_dim(rl_graph *g, const char *item, bool optional) {
     const char *eq = strrchr(item, '='), *s = eq ? eq + 1 : "";
     int64_t number;
     if (!eq || !parse_size(&s, &number) || *s) return rl_fail(g->ctx, RL_EUSAGE, "--dim '%s' is not NAME=N", item);
     rl_str name = rl_intern(g->ctx, item, (size_t)(eq - item));
-    if (!fix_symbol(g, name, number)) return rl_fail(g->ctx, RL_EUSAGE, "no dim is called '%s'", name);
-    return RL_OK;
+    bool had = fix_symbol(g, name, number);
+    g->sized |= had;
+    return had || optional ? RL_OK : rl_fail(g->ctx, RL_EUSAGE, "no dim is called '%s'", name);
 }
 
 static rl_value find_input(const rl_graph *g, rl_str name) {
@@ -58,6 +59,7 @@ static rl_status fix_input_dim(rl_graph *g, rl_value v, uint32_t i, int64_t numb
     if (rl_dim_known(d) && d != number)
         return rl_fail(g->ctx, RL_EUSAGE, "input '%s' has %" PRId64 " in dim %" PRIu32 ", not %" PRId64, rl_val(g, v)->name, d, i, number);
     if (symbol) fix_symbol(g, symbol, number);
+    g->sized |= !rl_dim_known(d);
     return RL_OK;
 }
 
@@ -77,6 +79,18 @@ rl_status rl_fix_shape(rl_graph *g, const char *item) {
     if (x->rank != RL_NORANK && x->rank != rank)
         return rl_fail(g->ctx, RL_EUSAGE, "input '%s' has rank %" PRIu32 ", not %" PRIu32, x->name, x->rank, rank);
     for (uint32_t i = 0; x->rank != RL_NORANK && i < rank; i++) RL_TRY(fix_input_dim(g, v, i, dim[i]));
+    g->sized |= x->rank == RL_NORANK;
     rl_graph_set_type(g, v, x->dtype, rank, dim);
     return RL_OK;
+}
+
+void rl_fix_like(rl_graph *g, const rl_graph *other) {
+    for (uint32_t k = 0; k < g->input.n; k++) {
+        const rl_valinfo *x = rl_val(g, g->input.p[k]);
+        rl_value same = x->name ? find_input(other, x->name) : RL_NOVALUE;
+        const rl_valinfo *y = rl_has(same) ? rl_val(other, same) : NULL;
+        if (!y || x->rank == RL_NORANK || x->rank != y->rank) continue;
+        for (uint32_t i = 0; i < x->rank; i++)
+            if (!rl_dim_known(x->dim[i]) && rl_dim_known(y->dim[i])) fix_symbol(g, rl_dim_name(g->ctx, x->dim[i]), y->dim[i]);
+    }
 }

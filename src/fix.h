@@ -3,12 +3,17 @@
  *   rl_fix_dim(g, "batch=1")               every dim that is the symbol `batch` is 1, in bodies too
  *   rl_fix_shape(g, "x=1,3,224,224")       the input x has this shape; symbols among its dims get their number everywhere
  *
- * RL_EUSAGE names what does not fit: no such symbol or input, another rank, another size. */
+ *   rl_fix_like(g, other)                  the inputs of g have the sizes that other's inputs of the same names have
+ *
+ * The model that is written says these sizes of its inputs and outputs (g->sized): a result that was made for a batch of one is not
+ * to be run with another.  RL_EUSAGE names what does not fit: no such symbol or input, another rank, another size. */
 #ifndef RL_FIX_H
 #define RL_FIX_H
 #include "ir.h"
 
-rl_status rl_fix_dim(rl_graph *g, const char *item);
+/* optional: of a second model, which may have no such symbol any more. */
+rl_status rl_fix_dim(rl_graph *g, const char *item, bool optional);
 rl_status rl_fix_shape(rl_graph *g, const char *item);
+void rl_fix_like(rl_graph *g, const rl_graph *other);
 
 #endif

@@ -158,6 +158,7 @@ struct rl_graph {
     struct { rl_graph **p; uint32_t n, cap; } function; /* of the main graph: model-local functions; NULL: not understood */
     bool as_read;              /* nothing made it better: the writer takes its bytes, whatever became of it */
     bool closed;               /* no form of its bodies could be written: they were left as they are */
+    bool sized;                /* --dim or --input-shape gave a size that was open: inputs and outputs declare it (fix.h) */
     bool doubtful;             /* shape inference let a contradiction pass: in a body, which may never run */
     struct rl_flat *flat;      /* passes/flat.h; NULL: bodies are attributes, as everywhere else */
     rl_graph *kept;            /* a graph whose memory this one uses: freed with it */

@@ -132,7 +132,7 @@ static const uint32_t *turned(const rl_graph *g, rl_value v) {
 
 /* The input or output is what its field says. */
 static bool port_holds(const rl_graph *g, rl_value v, rl_span field) {
-    if (turned(g, v)) return false;
+    if (turned(g, v) || g->sized) return false;
     bool same = true; /* where there are several names, the last one counts */
     rl_wire w = rl_wire_of(field);
     for (rl_field f; rl_wire_next(&w, &f);)
@@ -462,10 +462,22 @@ static void turn_shape(rl_writer *w, Onnx__TensorShapeProto *s, const uint32_t *
     for (size_t i = 0; i < s->n_dim; i++) s->dim[i] = was[perm[i]];
 }
 
-/* An input or output that has another name or order now; the rest of the field stays. */
+/* Open sizes that have numbers now. */
+static void size_shape(rl_writer *w, Onnx__TypeProto__Tensor *t, const rl_valinfo *x) {
+    if (x->rank == RL_NORANK || (t->shape && t->shape->n_dim != x->rank)) return;
+    if (!t->shape) t->shape = shape_of(w, x);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        Onnx__TensorShapeProto__Dimension *d = t->shape->dim[i];
+        if (!rl_dim_known(x->dim[i]) || d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) continue;
+        d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        d->dim_value = x->dim[i];
+    }
+}
+
+/* An input or output that has another name, order or size now; the rest of the field stays. */
 static rl_status put_port(rl_writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
     ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
-    if (port_holds(g, v, f->body)) {
+    if (port_holds(g, v, f->body) || (g->as_read && !g->sized)) {
         rl_writer_span(w, f->all);
         return RL_OK;
     }
@@ -477,8 +489,9 @@ static rl_status put_port(rl_writer *w, const rl_graph *g, rl_value v, const rl_
     if (!p) return rl_fail(w->ctx, RL_EMODEL, "an input or output is damaged");
     bool tensor = p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && p->type->tensor_type;
     Onnx__TensorShapeProto *shape = tensor ? p->type->tensor_type->shape : NULL;
-    p->name = text(name_of(w, g, v));
+    if (!g->as_read) p->name = text(name_of(w, g, v));
     if (shape && turned(g, v) && shape->n_dim == rl_val(g, v)->rank) turn_shape(w, shape, turned(g, v));
+    if (tensor && g->sized) size_shape(w, p->type->tensor_type, rl_val(g, v));
     put_message(w, f->number, &p->base);
     return RL_OK;
 }
@@ -592,15 +605,18 @@ static rl_status put_changed_graph(rl_writer *w, const rl_graph *g) {
     return ninit ? RL_OK : put_made(w, g, false);
 }
 
-/* As it was read, but for the data of its initializers where that moves. */
+/* As it was read, but for the data of its initializers where that moves, and sizes that were given. */
 static rl_status put_clean_graph(rl_writer *w, const rl_graph *g) {
-    if (!rl_writer_moves(w) || g != w->main) {
+    uint32_t in = 0, out = 0;
+    if (!(rl_writer_moves(w) || g->sized) || g != w->main) {
         rl_writer_span(w, g->onnx->graph);
         return RL_OK;
     }
     rl_wire r = rl_wire_of(g->onnx->graph);
     for (rl_field f; rl_wire_next(&r, &f);) {
-        if (f.number == GRAPH_INITIALIZER) RL_TRY(rl_writer_initializer(w, g, f.body));
+        if (f.number == GRAPH_INITIALIZER && rl_writer_moves(w)) RL_TRY(rl_writer_initializer(w, g, f.body));
+        else if (f.number == GRAPH_INPUT) RL_TRY(put_port(w, g, g->input.p[in++], &f));
+        else if (f.number == GRAPH_OUTPUT) RL_TRY(put_port(w, g, g->output.p[out++], &f));
         else rl_writer_span(w, f.all);
     }
     return RL_OK;

@@ -25,18 +25,26 @@ rl_ctx *rl_options_start(const rl_options *o, size_t base, rl_result *r) {
     return ctx;
 }
 
-static rl_status fix_sizes(rl_graph *g, const rl_options *o) {
+static rl_status fix_sizes(rl_graph *g, const rl_options *o, bool second) {
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     for (uint32_t i = 0; o->input_shapes && o->input_shapes[i]; i++) RL_TRY(rl_fix_shape(g, o->input_shapes[i]));
-    for (uint32_t i = 0; o->dims && o->dims[i]; i++) RL_TRY(rl_fix_dim(g, o->dims[i]));
+    for (uint32_t i = 0; o->dims && o->dims[i]; i++) RL_TRY(rl_fix_dim(g, o->dims[i], second));
     return RL_OK;
 }
 
-rl_status rl_options_read(rl_ctx *ctx, const rl_options *o, const rl_model *m, rl_graph **g) {
+static rl_status read_model(rl_ctx *ctx, const rl_options *o, const rl_model *m, bool second, rl_graph **g) {
     const rl_readopt read = {.max_depth = o->max_depth, .max_file = o->max_file, .max_node = o->max_nodes};
     RL_TRY(rl_begin(ctx, "read"));
     RL_TRY(m->path ? rl_onnx_read(ctx, m->path, &read, g) : rl_onnx_read_bytes(ctx, m->data, m->nbyte, o->directory, &read, g));
-    return fix_sizes(*g, o);
+    return fix_sizes(*g, o, second);
+}
+
+rl_status rl_options_read(rl_ctx *ctx, const rl_options *o, const rl_model *m, rl_graph **g) {
+    return read_model(ctx, o, m, false, g);
+}
+
+rl_status rl_options_read_second(rl_ctx *ctx, const rl_options *o, const rl_model *m, rl_graph **g) {
+    return read_model(ctx, o, m, true, g);
 }
 
 rl_status rl_options_finish(rl_ctx *ctx, rl_graph *g, rl_status s, rl_result *r) {

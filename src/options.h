@@ -17,6 +17,8 @@ rl_options rl_options_of(const rl_options *o);
 rl_ctx *rl_options_start(const rl_options *o, size_t base, rl_result *r);
 /* The model with the sizes that the options give. On failure *g may still be there, to be freed. */
 rl_status rl_options_read(rl_ctx *ctx, const rl_options *o, const rl_model *m, rl_graph **g);
+/* The same for one to compare it with, in which such sizes may be numbers already. */
+rl_status rl_options_read_second(rl_ctx *ctx, const rl_options *o, const rl_model *m, rl_graph **g);
 rl_status rl_options_finish(rl_ctx *ctx, rl_graph *g, rl_status s, rl_result *r);
 /* n bytes and a 0 that are the caller's, from its allocator (which is told n + 1) or malloc. */
 rl_status rl_options_give(rl_ctx *ctx, const void *p, size_t n, char **out);

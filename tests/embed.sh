@@ -64,6 +64,8 @@ case $(needed "$lib/librelayout.so") in
 "libc.so.6 libm.so.6 libprotobuf-c.so.1 " | "libc.so.6 libprotobuf-c.so.1 ") good "core needs protobuf-c only" ;;
 *) fail "core needs $(needed "$lib/librelayout.so")" ;;
 esac
+nm -D --undefined-only "$lib/librelayout.so" | grep -E ' (dlopen|dlsym|pthread_create)' && fail "core loads libraries, or starts threads"
+strings "$lib/librelayout.so" | grep -iE 'libdnnl|libcuda|nvrtc|cublas' && fail "core names oneDNN or CUDA"
 nm "$lib/librelayout.a" 2>/dev/null | grep -E ' U pthread_| T rl_exec_' && fail "core has threads or kernels"
 
 # a component that is not there is said to be
@@ -72,6 +74,11 @@ cmake -S "$root/examples/embed" -B "$work/none" -DCMAKE_PREFIX_PATH="$tree" >"$w
     fail "a component that is missing was found"
 grep -q 'component runtime is not installed' "$work/none.log" || fail "the missing component is not named"
 good "components"
+
+# symbol versions
+objdump -p "$lib/librelayout.so" | grep -q ' RELAYOUT_0$' && objdump -p "$lib/librelayout_runtime.so" | grep -q ' RELAYOUT_RUNTIME_0$' || fail "no symbol versions"
+objdump -T "$work/cmake/embed" | grep -q 'RELAYOUT_0.* rl_optimize_bytes' || fail "a program is bound to no version"
+good "symbol versions"
 
 # as C++ and as C, each by itself and pedantic
 for c in "c++ -std=c++11 -xc++" "c++ -std=c++20 -xc++" "cc -std=c99 -xc" "cc -std=c17 -xc"; do

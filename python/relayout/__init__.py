@@ -132,7 +132,7 @@ def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, targ
     output          a path: the result is written there (the old file or the whole new one) and the path is what comes back
     target          what runs it and what forms cost there: "generic", "onnx", "ort", ... (`relayout targets`), or a FILE.def
     objective       "nodes": fewest conversions; "bytes": fewest bytes moved; "time": least time by the target's table
-    input_shapes    {"x": [1, 3, 224, 224]}: shapes that the model leaves open, to decide by; inputs and outputs keep their open sizes
+    input_shapes    {"x": [1, 3, 224, 224]}: shapes that the model leaves open; the result has them
     dims            {"batch": 1}: symbolic sizes, likewise
     input_layouts   {"x": "nhwc"}: graph inputs that come in another order of dims, "free" for whichever is best; "x=nhwc,z=free" too
     output_layouts  the same for graph outputs

@@ -1,7 +1,12 @@
 """Session: NumPy arrays in and out of librelayout_runtime."""
 from __future__ import annotations
 
+import ctypes
+import functools
+import os
+import sys
 import threading
+from pathlib import Path
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -15,6 +20,24 @@ _NUMPY = {1: "f4", 2: "u1", 3: "i1", 4: "u2", 5: "i2", 6: "i4", 7: "i8", 9: "?",
 # What only ml_dtypes has, its name there, and the bits of an element; without that package: unsigned numbers of the same bits.
 _OTHERS = {16: ("bfloat16", 16), 17: ("float8_e4m3fn", 8), 18: ("float8_e4m3fnuz", 8), 19: ("float8_e5m2", 8), 20: ("float8_e5m2fnuz", 8),
            21: ("uint4", 4), 22: ("int4", 4), 23: ("float4_e2m1fn", 4), 24: ("float8_e8m0fnu", 8), 25: ("uint2", 2), 26: ("int2", 2)}
+
+
+def onednn() -> Optional[Path]:
+    """oneDNN as PyPI's onednn-cpu-gomp puts it into this environment, where the system's loader does not look; None where it is not, or
+    where RELAYOUT_ONEDNN says what to take."""
+    path = Path(sys.prefix, "lib", "libdnnl.so.3")
+    return path if "RELAYOUT_ONEDNN" not in os.environ and path.exists() else None
+
+
+@functools.lru_cache(maxsize=None)
+def _load_onednn() -> None:
+    """The runtime asks for libdnnl.so.3 by name, and gets the one that is loaded already."""
+    path = onednn()
+    try:
+        if path:
+            ctypes.CDLL(str(path))
+    except OSError:  # for another machine, say: the reference kernels run
+        pass
 
 
 def _dtype(t: int) -> np.dtype:
@@ -84,11 +107,13 @@ class Session:
 
     A sequence is a list of arrays, an optional its content or None.
 
+    Convolutions and products are oneDNN's where it can be loaded (`pip install onednn-cpu-gomp`), else relayout's own, which are slower.
     A model with a node that has no kernel is refused here (Unsupported).  Runs of one session wait for each other.
     """
 
     def __init__(self, model: Any, *, input_shapes: Optional[Shapes] = None, dims: Optional[Dims] = None, threads: int = 1,
                  max_memory: int = 0, directory: Optional[str] = None) -> None:
+        _load_onednn()
         options = _options(None, None, 5.0, max_memory, None, None, dims, input_shapes, threads)
         self._lock = threading.Lock()
         self._session = _call(_core.session, _source(model, directory), options)

@@ -95,6 +95,16 @@ def _onnxoptimizer(path, out):
     return {"model": out, "seconds": seconds}
 
 
+def _polygraphy(path, out):
+    """What `polygraphy surgeon sanitize --fold-constants` does."""
+    from polygraphy.backend.onnx import fold_constants, onnx_from_path, save_onnx
+    start = time.perf_counter()
+    model = fold_constants(onnx_from_path(path), error_ok=False)
+    seconds = time.perf_counter() - start
+    save_onnx(model, out)
+    return {"model": out, "seconds": seconds}
+
+
 def _reference(path, inputs):
     """What onnxruntime makes of the model as it is, its optimizations off; None where it is not installed."""
     try:
@@ -130,6 +140,7 @@ PEERS = {"ort_basic": ("onnxruntime basic", "onnxruntime", _ort("ORT_ENABLE_BASI
          "onnxsim": ("onnxsim", "onnxsim", _onnxsim),
          "onnxslim": ("onnxslim", "onnxslim", _onnxslim),
          "onnxopt": ("onnxoptimizer", "onnxoptimizer", _onnxoptimizer),
+         "polygraphy": ("polygraphy", "polygraphy", _polygraphy),
          "openvino": ("OpenVINO", "openvino", _openvino)}
 
 

@@ -67,6 +67,9 @@ def many(run, tmp):
     shutil.rmtree(out)
     out.mkdir()
     check("one model to a folder", run("optimize", CNN, "-o", out, "-q")[0] == 0 and [p.name for p in out.iterdir()] == [CNN.name])
+    status, text, _ = run("optimize", CNN, "-o", f"{tmp}/new/", "--csv", "-", "-q")
+    check("a pattern that is one model", status == 0 and len(text.splitlines()) == 2 and (tmp / "new" / CNN.name).read_bytes() == single)
+    check("a folder that is not there", run("optimize", CNN, "-o", f"{tmp}/newer/", "-q")[0] == 0 and (tmp / "newer" / CNN.name).read_bytes() == single)
     check("in place", run("optimize", *good, "-o", tmp, "-q")[0] == 0 and good[0].read_bytes() == good[1].read_bytes() == single)
 
 
@@ -176,6 +179,41 @@ def external(run, tmp):
     (tmp / "in/bad/m.bin").write_bytes(blob[:-1])
     check("too short a file", "the file has" in made("m.onnx", tmp / "in/bad/m.onnx", "w.bin", "short") and not list((tmp / "short").iterdir()))
     large(run, tmp / "large")
+
+
+def sizes(run, tmp):
+    """--dim and --input-shape: the result has the sizes that it was made for."""
+    def declared(path):
+        return [[d.dim_value or d.dim_param for d in v.type.tensor_type.shape.dim] for v in (*onnx.load(path).graph.input, *onnx.load(path).graph.output)]
+
+    out, again, turn = tmp / "out.onnx", tmp / "again.onnx", tmp / "turn.onnx"
+    for words in (["--dim", "batch=2"], ["--input-shape", "image=2,96,96,3"]):
+        check(f"{words[0]}: both ports", run("optimize", CNN, "-o", out, *words)[0] == 0 and declared(out) == [[2, 96, 96, 3], [2, 10]])
+        onnx.checker.check_model(str(out), full_check=True)
+        check("  the original is run with the same", run("verify", CNN, out)[0] == 0 and run("verify", out, CNN)[0] == 0)
+        check("  and says so", run("verify", CNN, out, *words)[0] == 0)
+        check("  nothing to do again", run("optimize", out, "-o", again)[0] == 0 and again.read_bytes() == out.read_bytes())
+    small = tmp / "small.onnx"
+    node = helper.make_node("Relu", ["x"], ["y"])
+    ports = [helper.make_tensor_value_info(n, 1, ["n", None, 4]) for n in "xy"]
+    small.write_bytes(helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    status, text, _ = run("optimize", small, "-o", out, "--dim", "n=3", "--json", "-")
+    check("also where nothing improved", status == 0 and json.loads(text)["changed"] and declared(out) == [[3, "", 4], [3, "", 4]])
+    check("to stdout, too", run("optimize", small, "-o", "-", "--dim", "n=3", "-q")[1] == out.read_bytes())
+    check("what is a number already", run("optimize", out, "-o", again, "--input-shape", "x=3,5,4")[0] == 0 and declared(again)[0] == [3, 5, 4]
+          and run("optimize", again, "-o", out, "--input-shape", "x=3,5,4", "--json", "-")[1].count(b'"changed": false') == 1)
+    check("in another order", run("optimize", CNN, "-o", turn, "--dim", "batch=2", "--input-layout", "image=nhwc->nchw")[0] == 0 and declared(turn) == [[2, 3, 96, 96], [2, 10]])
+    check("a certificate", run("optimize", CNN, "-o", out, "--dim", "batch=2", "--proof", tmp / "p")[0] == 0
+          and run("check-proof", tmp / "p", CNN, out, "--dim", "batch=2")[0] == 0)
+    check("a symbol that is none", run("verify", CNN, out, "--dim", "bath=2")[0] == 2)
+    # The graph stays as it is, and a function of it does not.
+    function = helper.make_function("d", "F", ["x"], ["y"], [helper.make_node("Transpose", ["x"], ["a"], perm=[1, 0]), helper.make_node("Relu", ["a"], ["b"]),
+                                                             helper.make_node("Transpose", ["b"], ["y"], perm=[1, 0])], [helper.make_opsetid("", 17)])
+    ports = [helper.make_tensor_value_info(n, 1, ["n", 4]) for n in "xy"]
+    graph = helper.make_graph([helper.make_node("F", ["x"], ["z"], domain="d"), helper.make_node("Neg", ["z"], ["y"])], "g", ports[:1], ports[1:])
+    onnx.save(helper.make_model(graph, functions=[function], opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("d", 1)], ir_version=8), small)
+    check("functions", run("optimize", small, "-o", out, "--dim", "n=3")[0] == 0 and declared(out) == [[3, 4], [3, 4]]
+          and [n.op_type for n in onnx.load(out).functions[0].node] == ["Relu"])
 
 
 def large(run, tmp):
@@ -301,6 +339,23 @@ def completion(prog, run, tmp):
     check("another shell", run("completion", "tcsh")[0] == 2)
 
 
+# What somebody who never saw the project asks --help: command, and what its help must say in one line.
+ASKED = {"keep I/O names": ("optimize", r"Inputs and outputs keep their names"),
+         "pin a shape": ("optimize", r"--input-shape \S+ +# pin a shape|--input-shape X=N,N,... .*in OUT too"),
+         "choose a target": ("optimize", r"--target NAME +what runs it and what that costs: generic \(default\), onnx, ort .*relayout targets"),
+         "see why a Transpose stayed": ("explain", r"relayout explain in.onnx +# why did a Transpose stay\?")}
+
+
+def helps(run):
+    first = run("--help")[1].decode()
+    for question, (command, answer) in ASKED.items():
+        text = run(command, "--help")[1].decode()
+        check(f"--help: {question}?", re.search(answer, text) and re.search(rf"^  {command} ", first, re.M))
+    check("the first page answers, too", all(re.search(x, first) for x in (r"# pin a shape", r"# why did a Transpose stay\?", r"--target ort .*# for onnxruntime")))
+    status, text, _ = run("optimize")
+    check("nothing given: what is missing, and where help is", status == 2 and b"--help" in run("optimize")[1] + run("optimize")[2].encode())
+
+
 def pages(run):
     tool = next((t for t in (["groff", "-man", "-ww", "-Tascii"], ["man", "--warnings=w", "-l", "-"]) if shutil.which(t[0])), None)
     for name in ["", *run("completion", "words")[1].decode().split()]:
@@ -366,11 +421,14 @@ def main():
         dying(prog, run, Path(tmp) / "dying")
         (Path(tmp) / "external").mkdir()
         external(run, Path(tmp) / "external")
+        (Path(tmp) / "sizes").mkdir()
+        sizes(run, Path(tmp) / "sizes")
         (Path(tmp) / "compare").mkdir()
         compared(prog, run, Path(tmp) / "compare")
         colours(prog, run)
         completion(prog, run, Path(tmp))
         pages(run)
+        helps(run)
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return failed > 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every command in README.md and docs/*.md is run, and what it prints is what the page says; links lead somewhere; generated pages are current.
+"""Every command in README.md, docs/*.md and the examples of --help (which are those of the man pages) is run, and what it prints is what the page says; links lead somewhere; generated pages are current.
 
   test_docs.py                 all pages
   test_docs.py cookbook        pages whose name contains one of these words
@@ -154,6 +154,58 @@ def check_page(path, prog, build, commands, options, skipped):
     return ran
 
 
+# What examples of --help name and the scratch folder does not have, and what it has instead.
+STAND_INS = {"image=1,3,224,224": "image=1,96,96,3", "/block/Transpose_2": "model/Transpose_2", "/block/Transpose": "model/Transpose", "x=x.npy": "image=image.npy",
+             "venv/bin/python": sys.executable, "--peers onnxsim,onnxslim": "--peers nobody"}
+def example_not_run(line):
+    """The reason, or None."""
+    if line.startswith("relayout reduce"):
+        return "it needs a model that fails; test_reduce.py has some"
+    return "no dot here" if "| dot " in line and not shutil.which("dot") else None
+
+
+def prepare_examples(folder, env):
+    """The files that the examples begin with."""
+    code = ("import numpy as np; np.save('image.npy', np.zeros((1, 96, 96, 3), 'f4')); np.save('x.npy', np.zeros((1, 8, 4, 4), 'f4'));"
+            "np.zeros(64 * 64 * 9, 'f4').tofile('w.bin')")
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+    status, said = shell("relayout optimize in.onnx -o out.onnx --proof p.cert && mkdir -p .zfunc .config/fish/completions many && cp in.onnx many/a.onnx", folder, env)
+    if status:
+        raise Failed(said)
+
+
+def check_examples(prog, build, commands, help_of, skipped):
+    """How many examples ran."""
+    seen = set()
+    with tempfile.TemporaryDirectory() as tmp:
+        folder = Path(tmp)
+        env = {**scratch(folder, prog, build), "HOME": tmp}
+        prepare_examples(folder, env)
+        names = subprocess.run([prog, "completion", "words"], capture_output=True, text=True).stdout.split()
+        for name in names:
+            text = help_of(*name.split("/"))
+            examples = re.findall(r"^  (\S.*?)(?: {2,}# .*)?$", text.partition("\nexamples:\n")[2], re.M)
+            if not examples:
+                raise Failed(f"{name} --help has no examples")
+            for line in examples:
+                if line in seen:
+                    continue
+                seen.add(line)
+                why = example_not_run(line)
+                if why:
+                    skipped.append(f"{name} --help: {line}: {why}")
+                    continue
+                command = line
+                for a, b in STAND_INS.items():
+                    command = command.replace(a, b)
+                if "*.onnx" in command:
+                    command = f"cd many && {command}"
+                status, out = shell(command, folder, env)
+                if status:
+                    raise Failed(f"{name} --help: {command}\nends with {status}:\n{out}")
+    return len(seen)
+
+
 def check_itself():
     """That the comparison can fail."""
     assert alike("a\n...\nb 0.004 s\n", "a\nx\ny\nb 12.345 s\n") and alike("a\n...\n", "a\n")
@@ -179,6 +231,13 @@ def main():
             passed, ran = passed + 1, ran + count
         except (Failed, subprocess.TimeoutExpired) as e:
             print(f"{path.relative_to(common.ROOT)}: {e}")
+            failed += 1
+    if not args.pages:
+        try:
+            print(f"--help: {check_examples(prog, build, commands, help_of, skipped)} examples ok")
+            passed += 1
+        except (Failed, subprocess.TimeoutExpired) as e:
+            print(e)
             failed += 1
     current = subprocess.run([sys.executable, common.ROOT / "scripts" / "docs.py", "--check", "--relayout", prog], capture_output=True, text=True)
     print("what is generated is current " + ("ok" if current.returncode == 0 else f"FAILED\n{current.stdout}{current.stderr}"))

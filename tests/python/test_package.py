@@ -70,6 +70,9 @@ def test_options(model, tmp):
     assert report["conversions"]["own_interface"]["after"] > report["conversions"]["after"]
     moved = lambda **sizes: relayout.optimize(model, **sizes)[1]["counts"]["before"]["moved_bytes"]
     assert moved(dims={"batch": 3}) == moved(input_shapes={"image": (3, 4, 4, 2)}) == 3 * moved(dims={"batch": 1}) > 0
+    fixed, report = relayout.optimize(model, dims={"batch": 3})
+    assert report["changed"] and relayout.Session(fixed).inputs[0].shape == (3, 4, 4, 2) and relayout.Session(fixed).outputs[0].shape[0] == 3
+    assert relayout.optimize(fixed, input_shapes={"image": (3, 4, 4, 2)})[0] == fixed
     shape = lambda **sizes: relayout.Session(model, **sizes).inputs[0].shape
     assert shape() == (None, 4, 4, 2) and shape(dims={"batch": 3}) == shape(input_shapes={"image": [3, 4, 4, 2]}) == (3, 4, 4, 2)
 
@@ -376,6 +379,22 @@ def onnx_external_data(model, tmp):
         relayout.optimize(CNN, tmp / "first.onnx", target="onnx")
     raises(TypeError, relayout.optimize, CNN, external_data="w.bin")
     raises(relayout.InvalidArgument, relayout.optimize, CNN, tmp / "n.onnx", external_data="../w.bin")
+
+
+def onnx_onednn(model, tmp):
+    """A Session loads the oneDNN that pip put beside it, and only where RELAYOUT_ONEDNN does not say another; so does the program."""
+    if not Path(sys.prefix, "lib", "libdnnl.so.3").exists():
+        print("onnx_onednn skipped: no onednn-cpu-gomp in", sys.prefix)
+        return
+    code = (f"import relayout, numpy as np; s = relayout.Session({str(CNN)!r}); s.run([np.zeros((1, 96, 96, 3), np.float32)])\n"
+            "print('libdnnl.so' in open('/proc/self/maps').read())")
+    bench = [sys.executable, "-m", "relayout", "bench", str(CNN), "--dim", "batch=1", "--runs", "1"]
+    env = {k: v for k, v in os.environ.items() if k != "RELAYOUT_ONEDNN"}
+    for extra, used in (({}, True), ({"RELAYOUT_ONEDNN": ""}, False)):
+        said = lambda words: subprocess.run(words, env={**env, **extra}, capture_output=True, text=True, check=True).stdout
+        assert said([sys.executable, "-c", code]) == f"{used}\n", extra
+        convs = [line for line in said(bench).splitlines() if line.startswith("Conv ")]
+        assert convs and any(not line.endswith(" reference") for line in convs) is used, extra
 
 
 def onnx_sequences(model, tmp):

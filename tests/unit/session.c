@@ -285,33 +285,66 @@ static void sessions(const char *in, const char *out) {
     check(rl_model_verify(&one, &nothing, &how, NULL, &r) == RL_EIO, "a second model that is missing");
 }
 
-typedef struct { const char *in; void *out; size_t n; host h; rl_status s; } worker;
+/* One thread's: what it is to read, and what its calls made. */
+typedef struct {
+    const char *in;
+    const void *bytes;
+    size_t nbyte;
+    host h;
+    rl_status s;
+    char *json;
+    void *made;
+    size_t nmade;
+    float sum;
+} worker;
 
+/* Every function that reads a model, in this thread's own context. */
 static void *work(void *arg) {
     worker *w = arg;
     rl_context c = context_of(&w->h);
-    char *json = NULL;
-    rl_model m = {.path = w->in};
-    rl_options o = {.struct_size = sizeof o, .context = &c};
-    w->s = rl_model_explain(&m, NULL, &o, &json, NULL);
-    w->out = json;
+    rl_model m = {.path = w->in}, made;
+    rl_options o = {.struct_size = sizeof o, .context = &c, .target = "onnx"};
+    rl_session *s = NULL;
+    const rl_array *y = NULL;
+    w->s = rl_model_explain(&m, NULL, &o, &w->json, NULL);
+    if (w->s == RL_OK) w->s = rl_optimize_bytes(w->bytes, w->nbyte, &w->made, &w->nmade, &o, NULL);
+    if (w->s != RL_OK) return NULL;
+    made = (rl_model){.data = w->made, .nbyte = w->nmade};
+    w->s = rl_model_verify(&m, &made, NULL, &o, NULL);
+    if (w->s == RL_OK) w->s = rl_session_new(&made, &o, &s, NULL);
+    if (w->s != RL_OK) return NULL;
+    image x = image_of(s);
+    x.a.dim = x.dim;
+    for (int k = 0; k < 20 && w->s == RL_OK; k++) w->s = rl_session_run(s, &x.a, 1, &y, NULL);
+    for (size_t i = 0; y && i < y->nbyte / sizeof(float); i++) w->sum += ((const float *)y->data)[i];
+    free(x.x);
+    rl_session_free(s);
     return NULL;
 }
 
 static void threads(const char *in) {
-    worker w[4];
-    pthread_t t[4];
-    for (int i = 0; i < 4; i++) {
-        w[i] = (worker){.in = in};
+    enum { N = 4 };
+    static char bytes[1 << 16];
+    worker w[N];
+    pthread_t t[N];
+    FILE *f = fopen(in, "rb");
+    size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+    if (f) fclose(f);
+    check(n > 0 && n < sizeof bytes, "the model fits");
+    for (int i = 0; i < N; i++) {
+        w[i] = (worker){.in = in, .bytes = bytes, .nbyte = n};
         check(pthread_create(&t[i], NULL, work, &w[i]) == 0, "a thread");
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < N; i++) {
         pthread_join(t[i], NULL);
-        check(w[i].s == RL_OK && strcmp(w[i].out, w[0].out) == 0, "contexts in several threads do not meet");
+        check(w[i].s == RL_OK && strcmp(w[i].json, w[0].json) == 0, "contexts in several threads do not meet");
+        check(w[i].nmade == w[0].nmade && memcmp(w[i].made, w[0].made, w[0].nmade) == 0 && w[i].sum > 0 && !(w[i].sum < w[0].sum) && !(w[i].sum > w[0].sum),
+              "they make the same model and the same numbers");
     }
-    for (int i = 0; i < 4; i++) {
-        release(&w[i].h, w[i].out, strlen(w[i].out) + 1);
-        check(w[i].h.live == 0, "the text was the only thing left");
+    for (int i = 0; i < N; i++) {
+        release(&w[i].h, w[i].json, strlen(w[i].json) + 1);
+        release(&w[i].h, w[i].made, w[i].nmade + 1);
+        check(w[i].h.live == 0, "text and model were the only things left");
     }
 }
 
