@@ -323,11 +323,12 @@ rl_status rl_plan_atoms(rl_plan *p)
     p->opof = rl_new(p->mem, uint32_t, g->nnode);
     memset(p->opof, 0xff, g->nnode * sizeof *p->opof);
     make_units(p);
-    for (uint32_t k = 0; k < g->order.n; k++)
-        if (rl_op_class(rl_nod(g, g->order.p[k])->op) != RL_MOVING) rl_legal_link(p, g->order.p[k]);
+    /* Transposes first, while no unit is cut: then they always link, and what does not fit a cut is an op that can do with a block. */
     for (uint32_t k = 0; k < g->order.n; k++)
         if (rl_nod(g, g->order.p[k])->op == RL_OP_Transpose)
             p->moving[g->order.p[k].i] = link_transpose(p, rl_nod(g, g->order.p[k]));
+    for (uint32_t k = 0; k < g->order.n; k++)
+        if (rl_op_class(rl_nod(g, g->order.p[k])->op) != RL_MOVING) rl_legal_link(p, g->order.p[k]);
     for (uint32_t k = 0; k < g->order.n; k++) {
         rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         if (rl_op_class(n->op) != RL_MOVING || n->op == RL_OP_Transpose) continue;
