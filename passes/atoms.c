@@ -198,6 +198,9 @@ static bool link_reshape(rl_plan *p, const rl_nodeinfo *n)
 static void make_units(rl_plan *p)
 {
     const rl_graph *g = p->g;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->nval; i++) n += g->val[i].rank == RL_NORANK ? 0 : g->val[i].rank;
+    p->unit.p = rl_new(p->mem, rl_unit, p->unit.cap = n + n / 8 + 1); /* room for those that are cut, too */
     for (uint32_t i = 0; i < g->nval; i++) {
         rl_member *m = &p->member[i];
         m->cls = RL_NONE;

@@ -330,7 +330,7 @@ rl_value rl_lower_target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n)
     uint32_t axis, rest = RL_NONE;
     rl_value v, s = x;
     for (uint32_t i = 0; i < n; i++) {
-        if (to[i] == 0) l->failed = true; /* 0 means copy here */
+        if (to[i] == 0 && !(i < from->rank && from->dim[i] == 0)) l->failed = true; /* 0 means copy here */
         number[i] = rl_dim_known(to[i]) ? to[i] : i < from->rank && from->dim[i] == to[i] ? 0 : SYMBOL;
         if (number[i] == SYMBOL && (rest == RL_NONE || !find_size(l, to[i], x, &v, &axis))) rest = i;
     }

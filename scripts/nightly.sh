@@ -26,7 +26,6 @@ sanitized() {
     local n=$((RANDOM_COUNT / 20)) status=0
     ctest --test-dir build-asan --output-on-failure | tail -n 3 || status=1
     for test in "test_cases.py" "test_cli.py" "test_backend.py --fraction 0.5 --seed 2" "test_random.py --count $n --seed $RANDOM_SEED"; do
-export FUZZ_SECONDS=${FUZZ_SECONDS:-3600}
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --build build --relayout build-asan/relayout | tail -n 20 || status=1
     done
