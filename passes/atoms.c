@@ -201,6 +201,9 @@ static bool link_reshape(rl_plan *p, const rl_nodeinfo *n)
 static void make_units(rl_plan *p)
 {
     const rl_graph *g = p->g;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->nval; i++) n += g->val[i].rank == RL_NORANK ? 0 : g->val[i].rank;
+    p->unit.p = rl_new(p->mem, rl_unit, p->unit.cap = n + n / 8 + 1); /* room for those that are cut, too */
     for (uint32_t i = 0; i < g->nval; i++) {
         rl_member *m = &p->member[i];
         m->cls = RL_NONE;
@@ -326,11 +329,12 @@ rl_status rl_plan_atoms(rl_plan *p)
     p->opof = rl_new(p->mem, uint32_t, g->nnode);
     memset(p->opof, 0xff, g->nnode * sizeof *p->opof);
     make_units(p);
-    for (uint32_t k = 0; k < g->order.n; k++)
-        if (rl_op_class(rl_nod(g, g->order.p[k])->op) != RL_MOVING) rl_legal_link(p, g->order.p[k]);
+    /* Transposes first, while no unit is cut: then they always link, and what does not fit a cut is an op that can do with a block. */
     for (uint32_t k = 0; k < g->order.n; k++)
         if (rl_nod(g, g->order.p[k])->op == RL_OP_Transpose)
             p->moving[g->order.p[k].i] = link_transpose(p, rl_nod(g, g->order.p[k]));
+    for (uint32_t k = 0; k < g->order.n; k++)
+        if (rl_op_class(rl_nod(g, g->order.p[k])->op) != RL_MOVING) rl_legal_link(p, g->order.p[k]);
     for (uint32_t k = 0; k < g->order.n; k++) {
         rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         if (rl_op_class(n->op) != RL_MOVING || n->op == RL_OP_Transpose) continue;

@@ -456,7 +456,8 @@ static void gather(builder *b)
     }
 }
 
-/* Nearest neighbours only: the other modes run in the order that the model has. */
+/* Nearest neighbours only: the other modes run in the order that the model has, since kernels take them to have the image last
+ * (of onnxruntime's only the CPU's do otherwise; CUDA's then gives wrong numbers). */
 static void resize(builder *b)
 {
     const rl_attr *mode = rl_attr_find(b->n, "mode");

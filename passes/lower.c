@@ -311,6 +311,14 @@ bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out)
     return numbers(l, number, d, n, RL_NOVALUE, out);
 }
 
+/* A size of 0 that is not where x has one: a Reshape takes it for "copy" unless it is told. */
+static bool has_new_zero(const rl_valinfo *x, const rl_dim *to, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (to[i] == 0 && !(i < x->rank && x->dim[i] == 0)) return true;
+    return false;
+}
+
 /* The shape input of a Reshape of x to these sizes: 0 copies, one -1, and what is left is looked up. */
 rl_value rl_lower_target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n)
 {
@@ -318,11 +326,12 @@ rl_value rl_lower_target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n)
     int64_t number[RL_MAXDIMS];
     uint32_t axis, rest = RL_NONE;
     rl_value v, s = x;
+    if (has_new_zero(from, to, n)) l->failed = true;
     for (uint32_t i = 0; i < n; i++) {
-        if (to[i] == 0) l->failed = true; /* 0 means copy here */
         number[i] = rl_dim_known(to[i]) ? to[i] : i < from->rank && from->dim[i] == to[i] ? 0 : SYMBOL;
         if (number[i] == SYMBOL && (rest == RL_NONE || !find_size(l, to[i], x, &v, &axis))) rest = i;
     }
+    for (uint32_t i = 0; i < n && rest != RL_NONE; i++) l->failed |= to[i] == 0; /* nothing to infer -1 from */
     if (rest != RL_NONE) number[rest] = -1;
     if (!numbers(l, number, to, n, x, &s)) l->failed = true;
     return s;
@@ -330,16 +339,26 @@ rl_value rl_lower_target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n)
 
 /* ---- movement ---- */
 
+static bool may_tell(const rl_lower *l, const rl_dim *to, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!rl_dim_known(to[i])) return false;
+    return rl_opset_of(l->g, rl_internz(l->g->ctx, "")) >= 14;
+}
+
 /* Reshape x to the given form. into RL_NOVALUE: a new value. */
 static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into)
 {
     rl_phys x = l->phys.p[phys];
     rl_dim to[RL_MAXDIMS];
     rl_lower_shape(l, x.cls, x.order, d, to);
-    rl_value in[2] = {x.v, rl_lower_target(l, x.v, to, d->ndim)};
+    bool zero = has_new_zero(rl_val(l->g, x.v), to, d->ndim) && may_tell(l, to, d->ndim);
+    rl_value in[2] = {x.v, zero ? rl_lower_ints(l, "shape", d->ndim, to) : rl_lower_target(l, x.v, to, d->ndim)};
     if (l->failed) return x.v;
     if (!rl_has(into)) into = new_value(l, x.v, x.cls, x.order, d);
-    rl_lower_node(l, RL_OP_Reshape, rl_graph_fresh_name(l->g, "rl_reshape"), 2, in, 1, &into);
+    rl_node n = rl_lower_node(l, RL_OP_Reshape, rl_graph_fresh_name(l->g, "rl_reshape"), 2, in, 1, &into);
+    rl_attr allow = rl_attr_of_int(l->g, "allowzero", 1);
+    if (zero) rl_graph_set_attrs(l->g, n, &allow, 1);
     rl_lower_have(l, into, x.cls, x.order, d);
     return into;
 }

@@ -118,13 +118,13 @@ class Problem:
 
     def refine(self, nodes):
         for i, n in enumerate(nodes):
+            if is_moving(n) and n.op == "Transpose" and self.link_transpose(n):
+                self.moves.add(i)
+        for i, n in enumerate(nodes):
             if n.ends is not None:
                 self.links[i] = links_of(self, n)
             elif not is_moving(n):
                 self.work[i] = work_of(self, n)
-        for i, n in enumerate(nodes):
-            if is_moving(n) and n.op == "Transpose" and self.link_transpose(n):
-                self.moves.add(i)
         for i, n in enumerate(nodes):
             if is_moving(n) and n.op != "Transpose":
                 if self.link_reshape(n):

@@ -529,10 +529,11 @@ class Builder:
             labels[d].role, labels[d].group = AXIS, d - 1
 
     def conv(self):
-        """Channels are read and made in any order, which constant weights are stored in; a depthwise one makes them as it reads them."""
+        """Channels are read and made in any order, which constant weights are stored in; a depthwise one makes them as it reads them.
+        What an op that stays (DequantizeLinear) makes of constants is not stored anew."""
         n = self.node
         rank = len(self.dims(n.inp(0)))
-        at_hand = lambda slot, r: self.model.data(n.inp(slot)) and len(self.dims(n.inp(slot))) == r
+        at_hand = lambda slot, r: n.inp(slot) in self.model.stored and len(self.dims(n.inp(slot))) == r
         if not 3 <= rank <= 5 or len(self.dims(n.out(0))) != rank or not at_hand(1, rank) or (n.inp(2) and not at_hand(2, 1)):
             raise Fixed
         groups, read, made = n.attr("group", 1), self.dims(n.inp(0))[1], self.dims(n.out(0))[1]

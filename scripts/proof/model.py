@@ -227,6 +227,7 @@ class Model:
         for name in blocked:
             self.sizes.content.pop(name, None)
         self.given = self.computed - blocked
+        self.stored = self.given - self.uncomputed()
         self.constant = {n for n in self.given if self.sizes.count.get(n) != 0}  # empty ones are left alone
         self.drop_known()
         self.made = {o: n for n in self.graph.nodes for o in n.output if o}

@@ -119,7 +119,7 @@ class World:
                 continue
             elem, dims = got.get(name) or (0, None)
             if name in self.declared:
-                elem, dims = self.merge(elem, dims, self.declared[name], name)
+                elem, dims = self.merge(elem, self.close_sum(node, dims, self.declared[name]), self.declared[name], name)
             if dims is not None:
                 dims = tuple(self.symbols.number(("unknown", name, k), self.world) if d is None else d for k, d in enumerate(dims))
             self.type[name] = (elem, dims)
@@ -133,6 +133,16 @@ class World:
             said = self.dims_of(declared, name)[1] if dims is None or any(map(self.is_unknown, dims)) else dims
             dims = said if dims is None else tuple(b if self.is_unknown(a) else a for a, b in zip(dims, said))
         return elem, dims
+
+    def close_sum(self, node, dims, declared):
+        """A sum of sizes of which one is unknown gives way to a number that is declared."""
+        said = declared.tensor_type.shape.dim
+        if node.op != "Concat" or node.domain or not dims or len(said) != len(dims):
+            return dims
+        axis = node.attr("axis", 1) % len(dims)
+        pieces = [self.type.get(n, (0, None))[1] for n in node.input]
+        open_sum = any(d is not None and len(d) == len(dims) and self.is_unknown(d[axis]) for d in pieces)
+        return tuple(said[k].dim_value if open_sum and k == axis and said[k].HasField("dim_value") else d for k, d in enumerate(dims))
 
     def is_unknown(self, size):
         """Is it a size that nothing tells, not even in terms of others?"""

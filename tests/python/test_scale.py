@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Large graphs (bench/graphs.py): proved minimal, in the memory that they may take, which grows as the graphs do.
+
+  test_scale.py                       10,000 and 100,000 nodes of each family
+  test_scale.py --large 1000000       and more: 5 GB
+
+Time is not looked at: that needs a machine that does nothing else (bench/scale.py). Memory is the same everywhere.
+"""
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import common
+
+sys.path.insert(0, str(common.ROOT / "bench"))
+import graphs  # noqa: E402
+import scale   # noqa: E402
+
+SMALL = 10_000
+START_MB = 5  # what the program takes for no graph at all
+# Conversions that have to stay: three in each block of 37 nodes, two at the ends of the others of which one can go.
+LEFT = {"blocks": lambda nodes: 3 * (nodes // 37), "ladder": lambda nodes: 1, "dense": lambda nodes: 1}
+
+
+def measure(prog, family, n, tmp):
+    """Peak memory in MB; what is wrong."""
+    model, out, report = tmp / "in.onnx", tmp / "out.onnx", tmp / "report.json"
+    count = graphs.make(family, n, model)
+    status, _, _, peak = scale.run(600, prog, "optimize", model, "-o", out, "--target", "onnx", "--json", report)
+    if status != 0:
+        return count, peak, [f"status {status}"]
+    c = json.loads(report.read_text())["conversions"]
+    wrong = [] if c["proof"] == "optimal" and c["after"] == c["lower_bound"] else [f"{c['after']} left, proved at least {c['lower_bound']}"]
+    if c["after"] != LEFT[family](count):
+        wrong.append(f"{c['after']} conversions left, not {LEFT[family](count)}")
+    return count, peak, wrong
+
+
+def main():
+    p = common.arguments(__doc__.splitlines()[0])
+    p.add_argument("--large", type=int, default=scale.AIM_NODES, help="nodes of the larger graph (default: %(default)s)")
+    args = p.parse_args()
+    prog, nfail = common.program(args), 0
+    with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+        for family in graphs.FAMILIES:
+            small, large = (measure(prog, family, n, Path(tmp)) for n in (SMALL, args.large))
+            growth = (large[1] - START_MB) / large[0] / ((small[1] - START_MB) / small[0])
+            wrong = small[2] + large[2]
+            if large[1] > scale.AIM_MB * args.large / scale.AIM_NODES:
+                wrong.append(f"more than {scale.AIM_MB * args.large / scale.AIM_NODES:.0f} MB")
+            if growth > scale.AIM_GROWTH:
+                wrong.append(f"memory of a node grows by more than {scale.AIM_GROWTH}")
+            print(f"{family:8}{small[0]:>8} nodes {small[1]:6.1f} MB{large[0]:>9} nodes {large[1]:6.1f} MB  growth {growth:.2f}  {'; '.join(wrong) or 'ok'}", flush=True)
+            nfail += bool(wrong)
+    return common.closing(len(graphs.FAMILIES) - nfail, nfail)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
