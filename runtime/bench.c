@@ -119,7 +119,8 @@ static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *ar
     if (rt->device) b->device = rl_copy(&g->mem, rt->device->describe(rt), strlen(rt->device->describe(rt)) + 1);
     b->replayed = rl_device_replays(x), b->put = rt->put, b->got = rt->got;
     b->threads = rt->pool ? rl_pool_size(rt->pool) : 1;
-    b->peak = rt->peak - rt->constants, b->arena = rt->arena, b->least = rt->least;
+    b->peak = rt->peak - rt->constants, b->arena = rt->arena, b->least = rt->least, b->work = rt->work;
+    for (uint32_t i = 0; i < g->input.n; i++) b->input += in[i].kind == RL_TENSOR ? in[i].mem->nbyte : 0;
     return RL_OK;
 }
 

@@ -123,7 +123,13 @@ static rl_status run_measured(rl_step *s, rl_call *c, rl_cost *cost) {
 }
 
 static void drop_temps(rl_step *s, rl_frame *f) {
-    for (uint32_t i = 0; i < s->temp.n; i++) rl_tensor_drop(s->temp.p[i]);
+    rl_rt *rt = f->x->rt;
+    size_t work = rl_fast_scratch(rt);
+    for (uint32_t i = 0; i < s->temp.n; i++) {
+        work += s->temp.p[i]->mem && !s->temp.p[i]->mem->borrowed ? s->temp.p[i]->mem->nbyte : 0;
+        rl_tensor_drop(s->temp.p[i]);
+    }
+    rt->work = RL_MAX(rt->work, work);
     s->temp.p = NULL;
     s->temp.n = s->temp.cap = 0;
     if (f->tmp.chunk) rl_arena_free(&f->tmp);
@@ -154,6 +160,7 @@ static rl_status run_step(rl_frame *f, rl_step *s) {
     rl_cost *cost = x->cost ? &x->cost[s - x->step] : NULL;
     RL_TRY(cost ? run_measured(s, &c, cost) : run_kernel(s, &c));
     RL_TRY(keep_outputs(f, &c));
+    if (!f->up) rl_plan_note(x, &c, (uint32_t)(s - x->step));
     drop_temps(s, f);
     for (uint32_t i = 0; i < s->last.n; i++) rl_tensor_drop(&f->slot[s->last.p[i]]);
     return RL_OK;
@@ -200,6 +207,8 @@ rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uin
 rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
     if (x->rt->device) return rl_device_run(x, in, out);
     rl_fast_begin(x->rt);
+    x->rt->peak = x->rt->live;
+    x->rt->work = 0;
     rl_plan_make(x, in);
     x->rt->random = 1;
     rl_status s = rl_exec_frame(x, NULL, in, x->g->input.n, out, x->g->output.n);
@@ -235,6 +244,7 @@ rl_status rl_exec_fold(rl_exec *x) {
             continue;
         }
         RL_TRY(run_step(&f, s));
+        rl_prims_drop(x->rt, s);
         for (uint32_t k = 0; k < s->info->nout; k++) {
             rl_value v = s->info->out[k];
             if (!rl_has(v)) continue;

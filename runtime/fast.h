@@ -89,8 +89,12 @@ void rl_fast_begin(rl_rt *rt);
 void rl_fast_close(rl_rt *rt);
 /* A kept block of this size, or NULL; keeps a block; false: it is to be freed. */
 void *rl_fast_spare(rl_fast *f, size_t nbyte);
+/* Bytes that oneDNN's primitives share for their scratch. */
+size_t rl_fast_scratch(const rl_rt *rt);
 bool rl_fast_keep(rl_fast *f, void *p, size_t nbyte);
 void rl_prim_free(rl_fast *f, rl_prim *p);
+/* Those of a step that will not run again. */
+void rl_prims_drop(const rl_rt *rt, rl_step *s);
 
 /* ---- layouts ---- */
 

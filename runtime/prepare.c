@@ -214,8 +214,8 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     *out = NULL;
     RL_TRY(rl_shape_infer(g));
     if (rt->device && !rt->state) RL_TRY(rt->device->open(rt));
-    size_t live = rt->live;
+    size_t live = rt->live, constants = rt->constants;
     RL_TRY(prepare(rt, g, NULL, out));
-    rt->constants += rt->live - live;
+    rt->constants = constants + rt->live - live;
     return RL_OK;
 }

@@ -255,8 +255,9 @@ struct rl_rt {
     struct rl_fast *fast;    /* NULL: reference kernels only (fast.h); so with a device */
     rl_pool *pool;           /* NULL: one thread */
     rl_storage *all;         /* every storage that is alive */
-    size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another */
+    size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another; the most since the last run began */
     size_t constants;        /* of these, copies of constants whose bytes in the file are not aligned, and strings */
+    size_t work;             /* the most that a kernel of the last run had for itself, oneDNN's included */
     size_t arena, least;     /* the last plan (plan.h): bytes of its arena; the most bytes that it has alive at once */
     uint64_t moved;          /* bytes that rl_tensor_move copied */
     uint64_t random;         /* state of the Random ops */
