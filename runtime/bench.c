@@ -44,13 +44,13 @@ static void summarize(rl_bench *b, rl_arena *mem, const double *time, uint32_t n
 
 static rl_status measure(rl_exec *x, const rl_runopt *o, const rl_tensor *in, rl_tensor *out, rl_bench *b) {
     struct { double *p; uint32_t n, cap; } time = {0};
-    double seconds, all = 0, start = rl_seconds();
+    double seconds, all = 0;
     for (uint32_t i = 0; i < WARM_RUNS; i++) RL_TRY(run_once(x, in, out, &seconds));
     while (o->runs ? time.n < o->runs : time.n < LEAST_RUNS || (all < 1 && time.n < MOST_RUNS)) {
         RL_TRY(run_once(x, in, out, &seconds));
         rl_push(&x->g->mem, time, seconds);
         all += seconds;
-        if (o->progress && rl_seconds() - start > 1) o->progress(time.n, o->runs);
+        if (o->progress) o->progress(o->user, time.n, o->runs);
     }
     summarize(b, &x->g->mem, time.p, time.n);
     return RL_OK;

@@ -123,16 +123,16 @@ static rl_status run_measured(rl_step *s, rl_call *c, rl_cost *cost) {
 }
 
 static void drop_temps(rl_step *s, rl_frame *f) {
-    rl_rt *rt = f->x->rt;
-    size_t work = rl_fast_scratch(rt);
-    for (uint32_t i = 0; i < s->temp.n; i++) {
-        work += s->temp.p[i]->mem && !s->temp.p[i]->mem->borrowed ? s->temp.p[i]->mem->nbyte : 0;
-        rl_tensor_drop(s->temp.p[i]);
-    }
-    rt->work = RL_MAX(rt->work, work);
+    for (uint32_t i = 0; i < s->temp.n; i++) rl_tensor_drop(s->temp.p[i]);
     s->temp.p = NULL;
     s->temp.n = s->temp.cap = 0;
     if (f->tmp.chunk) rl_arena_free(&f->tmp);
+}
+
+/* high: of the node around this one, whose body it is in. */
+static void note_work(rl_rt *rt, size_t high) {
+    rt->work = RL_MAX(rt->work, rt->high - rt->live + rl_fast_scratch(rt));
+    rt->high = RL_MAX(high, rt->high);
 }
 
 static rl_status keep_outputs(rl_frame *f, rl_call *c) {
@@ -157,11 +157,14 @@ static rl_status run_step(rl_frame *f, rl_step *s) {
     c.out = rl_new(&f->tmp, rl_tensor, n->nout + 1);
     for (uint32_t i = 0; i < n->nin; i++)
         if (rl_has(n->in[i])) in[i] = value_at(f, n->in[i].i);
+    size_t high = x->rt->high;
+    x->rt->high = x->rt->live;
     rl_cost *cost = x->cost ? &x->cost[s - x->step] : NULL;
     RL_TRY(cost ? run_measured(s, &c, cost) : run_kernel(s, &c));
     RL_TRY(keep_outputs(f, &c));
     if (!f->up) rl_plan_note(x, &c, (uint32_t)(s - x->step));
     drop_temps(s, f);
+    note_work(x->rt, high);
     for (uint32_t i = 0; i < s->last.n; i++) rl_tensor_drop(&f->slot[s->last.p[i]]);
     return RL_OK;
 }
@@ -184,6 +187,7 @@ static rl_status run_steps(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_te
     RL_TRY(give_inputs(f, in, nin));
     for (uint32_t i = 0; i < f->x->nstep; i++) {
         if (rl_stopped(g->ctx)) return rl_fail(g->ctx, RL_ESTOPPED, "stopped by the caller");
+        if (!f->up && f->x->rt->progress) f->x->rt->progress(f->x->rt->progress_user, i, f->x->nstep);
         RL_TRY(run_step(f, &f->x->step[i]));
     }
     if (nout > g->output.n) return rl_fail(g->ctx, RL_EMODEL, "%u outputs of a graph that has %u", nout, g->output.n);
