@@ -45,6 +45,7 @@ typedef struct rl_prim {
     rl_rt *run;
     int64_t key[RL_PRIM_KEY];
     uint32_t nkey, narg;
+    bool ordered;               /* its output lies as the step's order says */
     rl_dnnl_primitive p;        /* NULL: there is none that is optimized */
     rl_dnnl_memory scratchpad;
     size_t pad;                 /* its place in the scratch */

@@ -6,7 +6,7 @@
 #include "kernels_fast.h"
 #include "ref_layernorm.h"
 
-enum { GRAIN = 16384, STRIP = 512, SOME = 32 }; /* elements for a thread */
+enum { GRAIN = 16384, BLOCK = 2048, STRIP = 512, SOME = 32 }; /* elements for a thread; of rows at once */
 
 static bool is_f32(const rl_tensor *t) {
     return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && rl_numel(t) > 0;
@@ -24,7 +24,8 @@ typedef struct {
 
 static void softmax_lines(void *arg, int64_t from, int64_t to) {
     const line *l = arg;
-    for (int64_t i = from; i < to; i++) l->rows->softmax(l->y + i * l->n, l->x + i * l->n, l->n);
+    int64_t some = RL_MAX(1, BLOCK / l->n);
+    for (int64_t i = from; i < to; i += some) l->rows->softmax(l->y + i * l->n, l->x + i * l->n, RL_MIN(some, to - i), l->n);
 }
 
 static void norm_lines(void *arg, int64_t from, int64_t to) {

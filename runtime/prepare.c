@@ -190,7 +190,9 @@ static rl_status find_outer(rl_exec *x) {
 static rl_status improve(rl_exec *x) {
     if ((!x->rt->fast && !x->rt->device) || x->rt->watch || x->parent) return RL_OK;
     RL_TRY(rl_exec_fold(x));
-    if (x->rt->fast) rl_fuse(x);
+    if (!x->rt->fast) return RL_OK;
+    rl_fuse(x);
+    rl_choose_orders(x);
     return RL_OK;
 }
 

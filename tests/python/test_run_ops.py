@@ -176,6 +176,26 @@ def memory():
                   b["peak_bytes"] <= b["input_bytes"] + b["arena_bytes"] + b["work_bytes"])
 
 
+def heads():
+    """Attention's split into heads, K transposed and the merge copy nothing, by kernels that are not oneDNN's plain loops."""
+    if not common.has_onednn(PROGRAM):
+        return
+    weights = [onnx.numpy_helper.from_array(np.random.default_rng(i).standard_normal((24, 24), np.float32), f"w{i}") for i in range(3)]
+    shapes = [onnx.numpy_helper.from_array(np.array(s, np.int64), n) for n, s in (("split", [0, 0, 3, 8]), ("merge", [0, 0, 24]))]
+    nodes = []
+    for i in range(3):
+        nodes += [h.make_node("MatMul", ["x", f"w{i}"], [f"m{i}"]), h.make_node("Reshape", [f"m{i}", "split"], [f"r{i}"]),
+                  h.make_node("Transpose", [f"r{i}"], [f"t{i}"], perm=[0, 2, 3, 1] if i == 1 else [0, 2, 1, 3])]
+    nodes += [h.make_node("MatMul", ["t0", "t1"], ["s"]), h.make_node("Softmax", ["s"], ["p"], axis=-1), h.make_node("MatMul", ["p", "t2"], ["o"]),
+              h.make_node("Transpose", ["o"], ["u"], perm=[0, 2, 1, 3]), h.make_node("Reshape", ["u", "merge"], ["y"])]
+    with tempfile.TemporaryDirectory() as tmp:
+        path = Path(tmp) / "m.onnx"
+        onnx.save(model(nodes, [value("x", [2, 16, 24])], [value("y", [2, 16, 24])], initializer=weights + shapes), path)
+        p = subprocess.run([PROGRAM, "bench", path, "--runs", "2", "--json", "-"], check=True, capture_output=True)
+    b = json.loads(p.stdout)
+    check(f"heads: {b['ops']}", b["copied_bytes"] == 0 and all("ref" not in o["kernel"] for o in b["ops"] if o["op"] == "MatMul"))
+
+
 def files(*words, threads="1"):
     """What `relayout run` writes, by name."""
     with tempfile.TemporaryDirectory() as tmp:
@@ -230,7 +250,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, scans, loop_without_runs, sparse, nested_sequences, regexes, bench_json, memory, output_files, same_bytes, progress_line):
+    for f in (random_ops, scans, loop_without_runs, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, progress_line):
         f()
     print("\n".join(failed))
     return common.closing(npass, len(failed))
