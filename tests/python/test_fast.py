@@ -179,13 +179,17 @@ class Network:
         n = self.live[x][-1]
         return self.add("LayerNormalization", [x, self.const(n), self.const(n)], self.live[x])
 
+    def instance_norm(self, x):
+        c = self.live[x][1]
+        return self.add("InstanceNormalization", [x, self.const(c), self.const(c)], self.live[x])
+
     def model(self):
         r = self.rng
         shape = [r.choice([1, 1, 2]), r.choice([1, 3, 4, 8, 16])] + [r.choice([1, 5, 7, 12]) for _ in range(r.choice([1, 2, 2, 2, 3]))]
         self.live["x"] = shape
         x = "x"
         steps = [self.unary] * 3 + [self.binary] * 4 + [self.pattern] * 2 + [self.conv] * 4 + [self.normalization] * 2 + [
-            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.turn, self.concat, self.layer_norm]
+            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.turn, self.concat, self.layer_norm, self.instance_norm]
         for _ in range(r.randrange(3, 14)):
             x = r.choice(steps)(x if r.random() < 0.85 else r.choice(list(self.live)))
             if np.prod(self.live[x]) > 40000:
