@@ -231,6 +231,22 @@ def same_bytes():
                 check(f"{path.stem}, {kernels}, {threads} threads: the same bytes again", first == files(path, "--kernels", kernels, threads=threads))
 
 
+def verify():
+    """Status 6, and the first output and element that differ."""
+    change = np.zeros((2, 3), np.float32)
+    change[1, 2] = 1e-3
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp, said = Path(tmp), []
+        for name, by in (("a", change * 0), ("b", change)):
+            nodes = [h.make_node("Relu", ["x"], ["same"]), h.make_node("Add", ["same", "w"], ["y"])]
+            onnx.save(model(nodes, [value("x", [2, 3])], [value("same", [2, 3]), value("y", [2, 3])],
+                            initializer=[onnx.numpy_helper.from_array(by, "w")]), tmp / f"{name}.onnx")
+        for words in (["a", "a"], ["a", "b"], ["a", "b", "--atol", "0.01"]):
+            p = subprocess.run([PROGRAM, "verify", *(tmp / f"{w}.onnx" for w in words[:2]), *words[2:]], capture_output=True, text=True)
+            said.append((p.returncode, p.stderr))
+    check(f"verify {said}", [s for s, _ in said] == [0, 6, 0] and "output 'y': element [1,2] is " in said[1][1])
+
+
 def progress_line():
     """Only for what takes longer than a second, only on a terminal, and gone in the end."""
     with tempfile.TemporaryDirectory() as tmp:
@@ -250,7 +266,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, scans, loop_without_runs, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, progress_line):
+    for f in (random_ops, scans, loop_without_runs, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
         f()
     print("\n".join(failed))
     return common.closing(npass, len(failed))
