@@ -44,13 +44,13 @@ static void summarize(rl_bench *b, rl_arena *mem, const double *time, uint32_t n
 
 static rl_status measure(rl_exec *x, const rl_runopt *o, const rl_tensor *in, rl_tensor *out, rl_bench *b) {
     struct { double *p; uint32_t n, cap; } time = {0};
-    double seconds, all = 0, start = rl_seconds();
+    double seconds, all = 0;
     for (uint32_t i = 0; i < WARM_RUNS; i++) RL_TRY(run_once(x, in, out, &seconds));
     while (o->runs ? time.n < o->runs : time.n < LEAST_RUNS || (all < 1 && time.n < MOST_RUNS)) {
         RL_TRY(run_once(x, in, out, &seconds));
         rl_push(&x->g->mem, time, seconds);
         all += seconds;
-        if (o->progress && rl_seconds() - start > 1) o->progress(time.n, o->runs);
+        if (o->progress) o->progress(o->user, time.n, o->runs);
     }
     summarize(b, &x->g->mem, time.p, time.n);
     return RL_OK;
@@ -122,7 +122,8 @@ static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *ar
     b->failed = failed.p;
     b->replayed = rl_device_replays(x), b->put = rt->put, b->got = rt->got;
     b->threads = rt->pool ? rl_pool_size(rt->pool) : 1;
-    b->peak = rt->peak - rt->constants, b->arena = rt->arena, b->least = rt->least;
+    b->peak = rt->peak - rt->constants, b->arena = rt->arena, b->least = rt->least, b->work = rt->work;
+    for (uint32_t i = 0; i < g->input.n; i++) b->input += in[i].kind == RL_TENSOR ? in[i].mem->nbyte : 0;
     return RL_OK;
 }
 

@@ -89,10 +89,11 @@ static rl_tensor new_output(const rl_call *c, uint32_t i, rl_dtype t, uint32_t r
     if (at) return rl_tensor_keep(at);
     for (uint32_t k = 0; perm && k < rank; k++) turned[k] = dim[perm[k]], back[perm[k]] = k;
     if (perm) dim = turned;
-    const rl_plan *p = c->frame->up ? NULL : c->frame->x->plan;
+    rl_plan *p = c->frame->up ? NULL : c->frame->x->plan;
     uint32_t b = p && p->arena && rl_call_wants(c, i) ? p->block_of[c->node->out[i].i] : RL_NONE;
     if (b != RL_NONE && p->arena->on != c->rt->on) b = RL_NONE;
     rl_tensor y = b == RL_NONE ? rl_tensor_new(c->rt, t, rank, dim) : rl_tensor_new_in(c->rt, p->arena, p->block[b].at, t, rank, dim);
+    if (b != RL_NONE && !y.mem->base) p->missed++;
     return perm ? rl_view_transpose(&y, back) : y;
 }
 

@@ -129,6 +129,12 @@ static void drop_temps(rl_step *s, rl_frame *f) {
     if (f->tmp.chunk) rl_arena_free(&f->tmp);
 }
 
+/* high: of the node around this one, whose body it is in. */
+static void note_work(rl_rt *rt, size_t high) {
+    rt->work = RL_MAX(rt->work, rt->high - rt->live + rl_fast_scratch(rt));
+    rt->high = RL_MAX(high, rt->high);
+}
+
 static rl_status keep_outputs(rl_frame *f, rl_call *c) {
     for (uint32_t i = 0; i < c->nout; i++) {
         rl_value v = c->node->out[i];
@@ -151,10 +157,14 @@ static rl_status run_step(rl_frame *f, rl_step *s) {
     c.out = rl_new(&f->tmp, rl_tensor, n->nout + 1);
     for (uint32_t i = 0; i < n->nin; i++)
         if (rl_has(n->in[i])) in[i] = value_at(f, n->in[i].i);
+    size_t high = x->rt->high;
+    x->rt->high = x->rt->live;
     rl_cost *cost = x->cost ? &x->cost[s - x->step] : NULL;
     RL_TRY(cost ? run_measured(s, &c, cost) : run_kernel(s, &c));
     RL_TRY(keep_outputs(f, &c));
+    if (!f->up) rl_plan_note(x, &c, (uint32_t)(s - x->step));
     drop_temps(s, f);
+    note_work(x->rt, high);
     for (uint32_t i = 0; i < s->last.n; i++) rl_tensor_drop(&f->slot[s->last.p[i]]);
     return RL_OK;
 }
@@ -177,6 +187,7 @@ static rl_status run_steps(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_te
     RL_TRY(give_inputs(f, in, nin));
     for (uint32_t i = 0; i < f->x->nstep; i++) {
         if (rl_stopped(g->ctx)) return rl_fail(g->ctx, RL_ESTOPPED, "stopped by the caller");
+        if (!f->up && f->x->rt->progress) f->x->rt->progress(f->x->rt->progress_user, i, f->x->nstep);
         RL_TRY(run_step(f, &f->x->step[i]));
     }
     if (nout > g->output.n) return rl_fail(g->ctx, RL_EMODEL, "%u outputs of a graph that has %u", nout, g->output.n);
@@ -200,6 +211,8 @@ rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uin
 rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
     if (x->rt->device) return rl_device_run(x, in, out);
     rl_fast_begin(x->rt);
+    x->rt->peak = x->rt->live;
+    x->rt->work = 0;
     rl_plan_make(x, in);
     x->rt->random = 1;
     rl_status s = rl_exec_frame(x, NULL, in, x->g->input.n, out, x->g->output.n);
@@ -235,6 +248,7 @@ rl_status rl_exec_fold(rl_exec *x) {
             continue;
         }
         RL_TRY(run_step(&f, s));
+        rl_prims_drop(x->rt, s);
         for (uint32_t k = 0; k < s->info->nout; k++) {
             rl_value v = s->info->out[k];
             if (!rl_has(v)) continue;

@@ -47,6 +47,10 @@ bool rl_fast_keep(rl_fast *f, void *p, size_t nbyte) {
     return false;
 }
 
+size_t rl_fast_scratch(const rl_rt *rt) {
+    return rt->fast && rt->fast->scratch.mem ? rt->fast->scratch.mem->nbyte : 0;
+}
+
 void rl_fast_close(rl_rt *rt) {
     rl_fast *f = rt->fast;
     if (!f) return;

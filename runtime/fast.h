@@ -45,6 +45,7 @@ typedef struct rl_prim {
     rl_rt *run;
     int64_t key[RL_PRIM_KEY];
     uint32_t nkey, narg;
+    bool ordered;               /* its output lies as the step's order says */
     rl_dnnl_primitive p;        /* NULL: there is none that is optimized */
     rl_dnnl_memory scratchpad;
     size_t pad;                 /* its place in the scratch */
@@ -89,8 +90,12 @@ void rl_fast_begin(rl_rt *rt);
 void rl_fast_close(rl_rt *rt);
 /* A kept block of this size, or NULL; keeps a block; false: it is to be freed. */
 void *rl_fast_spare(rl_fast *f, size_t nbyte);
+/* Bytes that oneDNN's primitives share for their scratch. */
+size_t rl_fast_scratch(const rl_rt *rt);
 bool rl_fast_keep(rl_fast *f, void *p, size_t nbyte);
 void rl_prim_free(rl_fast *f, rl_prim *p);
+/* Those of a step that will not run again. */
+void rl_prims_drop(const rl_rt *rt, rl_step *s);
 
 /* ---- layouts ---- */
 

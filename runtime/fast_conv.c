@@ -15,11 +15,33 @@ typedef struct {
     int64_t kdim[RANK + 1], kstride[RANK + 1]; /* of the weights as oneDNN sees them: the group first, where there is one */
     uint32_t krank;
     bool back;                        /* ConvTranspose */
+    bool lifted;                      /* of one spatial dim, seen with two: the first is 1 */
 } conv;
 
 static bool is_f32(const rl_call *c, uint32_t i, uint32_t least, uint32_t most) {
     const rl_tensor *t = rl_call_in(c, i);
     return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && t->rank >= least && t->rank <= most && rl_numel(t) > 0;
+}
+
+/* [n,c,l] as [n,c,1,l]. */
+static rl_tensor lift(const rl_tensor *t) {
+    rl_tensor x = *t;
+    x.rank = 4;
+    x.dim[2] = 1, x.dim[3] = t->dim[2];
+    x.stride[2] = t->dim[2] * t->stride[2], x.stride[3] = t->stride[2];
+    return x;
+}
+
+/* oneDNN's kernels for depthwise convolutions are for two spatial dims; room: for x and the weights. */
+static void lift_depthwise(conv *v, rl_tensor *room) {
+    if (v->x->rank != 3 || v->group == 1 || v->group != v->x->dim[1]) return;
+    room[0] = lift(v->x), room[1] = lift(v->k);
+    v->x = &room[0], v->k = &room[1];
+    v->lifted = true;
+    v->dim[3] = v->dim[2], v->dim[2] = 1;
+    int64_t *each[] = {v->w.in, v->w.out, v->w.kernel, v->w.stride, v->w.dilation, v->w.before, v->w.after};
+    for (uint32_t i = 0; i < RL_LEN(each); i++) each[i][1] = each[i][0], each[i][0] = i < 5;
+    v->w.r = 2;
 }
 
 static bool set_window(conv *v) {
@@ -98,11 +120,12 @@ static bool make_bias(rl_making *m, const conv *v, const rl_fused *fused, rl_dnn
 }
 
 /* Operands of the post-ops: of the output's dims, or one per channel or of all. */
-static bool make_operands(rl_making *m, const rl_fused *fused, rl_dnnl_cmd dst) {
+static bool make_operands(rl_making *m, const conv *v, const rl_fused *fused, rl_dnnl_cmd dst) {
     for (uint32_t i = 0; fused && i < fused->npost; i++) {
         if (!rl_row_is_binary(fused->post[i].op)) continue;
         const rl_tensor *t = rl_call_in(m->c, fused->post[i].in);
-        rl_dnnl_md have = rl_making_md(m, t->rank, t->dim, t->stride);
+        rl_tensor as = v->lifted ? lift(t) : *t;
+        rl_dnnl_md have = rl_making_md(m, as.rank, as.dim, as.stride);
         if (!have || !rl_making_arg(m, RL_DNNL_ARG_POST_OP * ((int)i + 1) | RL_DNNL_ARG_SRC_1, AT_POST + i, false, have, dst)) return false;
     }
     return true;
@@ -128,7 +151,7 @@ static bool make_conv(rl_making *m, const conv *v, const rl_fused *fused) {
     }
     return rl_making_arg(m, RL_DNNL_ARG_SRC, AT_X, false, have, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_SRC, 0)) &&
            rl_making_arg(m, RL_DNNL_ARG_DST, AT_Y, true, y, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_DST, 0)) &&
-           make_weights(m, v, fused) && make_bias(m, v, fused, bias) && make_operands(m, fused, y) && rl_making_primitive(m);
+           make_weights(m, v, fused) && make_bias(m, v, fused, bias) && make_operands(m, v, fused, y) && rl_making_primitive(m);
 }
 
 static rl_tensor *make_channels_last(rl_call *c, uint32_t rank, const int64_t *dim) {
@@ -141,7 +164,7 @@ static rl_tensor *make_channels_last(rl_call *c, uint32_t rank, const int64_t *d
 static rl_status run_conv(rl_call *c, rl_prim *p, const conv *v) {
     const rl_fused *fused = c->step->fused;
     void *at[AT_POST + RL_POSTS] = {0};
-    rl_tensor *y = make_channels_last(c, v->x->rank, v->dim);
+    rl_tensor *y = make_channels_last(c, v->lifted ? 3 : v->x->rank, v->lifted ? (int64_t[]){v->dim[0], v->dim[1], v->dim[3]} : v->dim);
     at[AT_X] = rl_data(v->x), at[AT_W] = rl_data(v->k), at[AT_Y] = rl_data(y);
     if (v->bias) at[AT_BIAS] = rl_data(v->bias);
     for (uint32_t i = 0; fused && i < fused->npost; i++)
@@ -179,6 +202,7 @@ static rl_status unfused(const rl_call *c, rl_kernel_fn *reference, rl_call *cal
 
 rl_status rl_fast_conv(rl_call *c) {
     conv v = {.group = 1};
+    rl_tensor room[2];
     bool done;
     if (!is_f32(c, 0, 3, RANK) || !is_f32(c, 1, 3, RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv, c);
     v.x = rl_call_in(c, 0), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
@@ -187,6 +211,7 @@ rl_status rl_fast_conv(rl_call *c) {
     v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[0];
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.out[i];
     if (v.bias && v.bias->dim[0] != v.dim[1]) return unfused(c, rl_ref_conv, c);
+    lift_depthwise(&v, room);
     RL_TRY(try_conv(c, &v, &done));
     return done ? RL_OK : unfused(c, rl_ref_conv, c);
 }

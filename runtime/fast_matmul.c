@@ -15,6 +15,7 @@ typedef struct {
     uint32_t rank;
     int64_t dim[RANK];   /* of y */
     float alpha, beta;   /* of a Gemm: of the product, of the bias */
+    const int64_t *order; /* of y in memory; NULL: row-major */
 } product;
 
 static bool is_f32(const rl_tensor *t, uint32_t least) {
@@ -47,6 +48,14 @@ static rl_dnnl_md dense_md(rl_making *m, uint32_t rank, const int64_t *dim) {
     int64_t stride[RANK], step = 1;
     for (uint32_t i = rank; i-- > 0; step *= dim[i]) stride[i] = step;
     return rl_making_md(m, rank, dim, stride);
+}
+
+/* Output y. */
+static rl_dnnl_md output_md(rl_making *m, const product *v) {
+    int64_t stride[RANK], step = 1;
+    if (!v->order) return dense_md(m, v->rank, v->dim);
+    for (uint32_t i = v->rank; i-- > 0; step *= v->dim[v->order[i]]) stride[v->order[i]] = step;
+    return rl_making_md(m, v->rank, v->dim, stride);
 }
 
 static bool is_packed(const rl_call *c, const product *v) {
@@ -82,13 +91,13 @@ static bool make_product(rl_making *m, const product *v, const rl_fused *fused) 
     int64_t one[RANK];
     for (uint32_t i = 0; i < v->rank; i++) one[i] = i + 1 == v->rank ? v->dim[i] : 1;
     bool packed = is_packed(c, v);
-    rl_dnnl_md y = dense_md(m, v->rank, v->dim), a = md_of(m, &v->a), b = md_of(m, &v->b);
+    rl_dnnl_md y = output_md(m, v), a = md_of(m, &v->a), b = md_of(m, &v->b);
     rl_dnnl_md bias = v->bias || (fused && fused->shift) ? dense_md(m, v->rank, one) : NULL, wa = a;
     rl_dnnl_cmd wb = packed ? rl_making_md(m, 2, v->b.dim, NULL) : b;
     if (!y || !a || !b || !wb || !rl_making_post(m, y)) return false;
     int status = describe(m, wa, wb, bias, y);
     if (status != 0 || rl_making_is_ref(m)) {
-        if (!fused && !packed) return false; /* rl_gemm does as well without copies */
+        if ((!fused && !packed) || v->order) return false; /* rl_gemm does as well without copies */
         if (status == 0) m->f->d.primitive_desc_destroy(m->pd);
         m->pd = NULL;
         wa = dense_md(m, v->a.rank, v->a.dim), wb = packed ? wb : dense_md(m, v->b.rank, v->b.dim);
@@ -116,7 +125,14 @@ static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_
     if (p && fresh) {
         rl_making m;
         rl_making_start(&m, c, p);
-        make_product(&m, v, fused);
+        p->ordered = v->order != NULL;
+        if (!make_product(&m, v, fused) && v->order) { /* row-major then, and copied by who wants another order */
+            rl_making_end(&m);
+            rl_making_start(&m, c, p);
+            p->ordered = false;
+            v->order = NULL;
+            make_product(&m, v, fused);
+        }
         rl_making_end(&m);
     }
     if (!p || !p->p) return RL_OK;
@@ -124,7 +140,7 @@ static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_
     void *at[AT_POST + RL_POSTS] = {rl_data(&v->a), rl_data(&v->b)};
     for (uint32_t i = 0; fused && i < fused->npost; i++)
         if (rl_row_is_binary(fused->post[i].op)) at[AT_POST + i] = rl_data(&v->post[i]);
-    at[AT_Y] = rl_data(rl_call_make(c, 0, RL_F32, rank, dim));
+    at[AT_Y] = rl_data(rl_call_make_in(c, 0, RL_F32, rank, dim, p->ordered ? v->order : NULL));
     return rl_prim_run(c, p, at);
 }
 
@@ -164,6 +180,7 @@ rl_status rl_fast_matmul(rl_call *c) {
     } else {
         v.a = lead(a, rank), v.b = lead(b, rank);
         memcpy(v.dim, dim, rank * sizeof *dim);
+        v.order = c->step->order;
     }
     if (set_posts(c, &v)) RL_TRY(try_product(c, &v, rank, dim, &done));
     return done ? RL_OK : unfused(c, rl_ref_matmul, c);

@@ -6,7 +6,7 @@
 #include "kernels_fast.h"
 #include "ref_layernorm.h"
 
-enum { GRAIN = 16384, STRIP = 512, SOME = 32 }; /* elements for a thread */
+enum { GRAIN = 16384, BLOCK = 2048, STRIP = 512, SOME = 32 }; /* elements for a thread; of rows at once */
 
 static bool is_f32(const rl_tensor *t) {
     return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && rl_numel(t) > 0;
@@ -18,18 +18,27 @@ typedef struct {
     const rl_rows *rows;
     const float *x, *scale, *shift;
     float *y;
-    int64_t n;
+    int64_t n, channels; /* of an InstanceNormalization */
     float eps;
 } line;
 
 static void softmax_lines(void *arg, int64_t from, int64_t to) {
     const line *l = arg;
-    for (int64_t i = from; i < to; i++) l->rows->softmax(l->y + i * l->n, l->x + i * l->n, l->n);
+    int64_t some = RL_MAX(1, BLOCK / l->n);
+    for (int64_t i = from; i < to; i += some) l->rows->softmax(l->y + i * l->n, l->x + i * l->n, RL_MIN(some, to - i), l->n);
 }
 
 static void norm_lines(void *arg, int64_t from, int64_t to) {
     const line *l = arg;
-    for (int64_t i = from; i < to; i++) l->rows->layer_norm(l->y + i * l->n, l->x + i * l->n, l->scale, l->shift, l->n, l->eps);
+    for (int64_t i = from; i < to; i++) l->rows->layer_norm(l->y + i * l->n, l->x + i * l->n, l->scale, l->shift, 1, l->n, l->eps);
+}
+
+static void instance_lines(void *arg, int64_t from, int64_t to) {
+    const line *l = arg;
+    for (int64_t i = from; i < to; i++) {
+        int64_t k = i % l->channels;
+        l->rows->layer_norm(l->y + i * l->n, l->x + i * l->n, l->scale + k, l->shift + k, 0, l->n, l->eps);
+    }
 }
 
 rl_status rl_fast_softmax(rl_call *c) {
@@ -66,6 +75,22 @@ rl_status rl_fast_layer_norm(rl_call *c) {
     l.scale = rl_data(scale);
     l.shift = shift ? rl_data(shift) : NULL;
     rl_parallel(c->rt, rl_numel(x) / l.n, RL_MAX(1, GRAIN / l.n), norm_lines, &l);
+    c->step->ran = "rows";
+    return RL_OK;
+}
+
+rl_status rl_fast_instance_norm(rl_call *c) {
+    RL_TRY(rl_call_need(c, 3));
+    const rl_tensor *x = rl_call_in(c, 0), *p[2] = {rl_call_in(c, 1), rl_call_in(c, 2)};
+    bool fits = is_f32(x) && x->rank >= 2;
+    for (uint32_t i = 0; fits && i < 2; i++) fits = is_f32(p[i]) && p[i]->rank == 1 && p[i]->dim[0] == x->dim[1] && rl_is_dense(p[i]);
+    if (!fits) return rl_ref_group_normalization(c);
+    line l = {.rows = rl_rows_best(), .scale = rl_data(p[0]), .shift = rl_data(p[1]), .channels = x->dim[1],
+              .n = rl_numel(x) / x->dim[0] / x->dim[1], .eps = rl_attr_float(c->node, "epsilon", 1e-5f)};
+    bool dense = rl_is_dense(x);
+    l.x = rl_data(rl_call_dense(c, 0));
+    l.y = rl_data(dense ? rl_call_make_over(c, 1, RL_F32, x->rank, x->dim) : rl_call_make(c, 0, RL_F32, x->rank, x->dim));
+    rl_parallel(c->rt, x->dim[0] * l.channels, RL_MAX(1, GRAIN / l.n), instance_lines, &l);
     c->step->ran = "rows";
     return RL_OK;
 }

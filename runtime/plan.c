@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "kernels_fast.h"
 
 enum { ALIGN = 64 };
 
@@ -17,7 +18,9 @@ static trait trait_of(const rl_kernel *k) {
     static const struct { rl_kernel_fn *fn; trait t; } rows[] = {
         {rl_ref_identity, VIEW}, {rl_ref_dropout, VIEW}, {rl_ref_bit_cast, VIEW}, {rl_ref_transpose, VIEW}, {rl_ref_slice, VIEW},
         {rl_ref_split, VIEW}, {rl_ref_expand, VIEW}, {rl_ref_reshape, RESHAPED}, {rl_ref_flatten, RESHAPED}, {rl_ref_squeeze, RESHAPED},
-        {rl_ref_unsqueeze, RESHAPED}, {rl_ref_unary, OVER_ONE}, {rl_ref_clip, OVER_ONE}, {rl_ref_binary, OVER_TWO}};
+        {rl_ref_unsqueeze, RESHAPED}, {rl_ref_unary, OVER_ONE}, {rl_ref_clip, OVER_ONE}, {rl_ref_binary, OVER_TWO},
+        {rl_fast_unary, OVER_ONE}, {rl_fast_binary, OVER_TWO}, {rl_fast_chain, OVER_ONE}, {rl_fast_softmax, OVER_ONE},
+        {rl_fast_layer_norm, OVER_ONE}, {rl_fast_instance_norm, OVER_ONE}};
     for (size_t i = 0; i < RL_LEN(rows); i++)
         if (rows[i].fn == k->fn) return rows[i].t;
     return FRESH;
@@ -50,24 +53,29 @@ static bool describe(const planner *a, rl_value value, rl_tensor *t) {
     return true;
 }
 
-static void find_last(planner *a) {
-    const rl_graph *g = a->x->g;
-    a->last = rl_new(&a->p->mem, uint32_t, g->nval);
-    for (uint32_t i = 0; i < a->x->nstep; i++) {
-        const rl_nodeinfo *n = a->x->step[i].info;
+static uint32_t *find_last(const rl_exec *x) {
+    const rl_graph *g = x->g;
+    uint32_t *last = rl_new(&x->plan->mem, uint32_t, g->nval);
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        const rl_nodeinfo *n = x->step[i].info;
         for (uint32_t k = 0; k < n->nin; k++)
-            if (rl_has(n->in[k])) a->last[n->in[k].i] = i;
-        for (uint32_t k = 0; k < n->ncap; k++) a->last[n->cap[k].i] = i;
+            if (rl_has(n->in[k])) last[n->in[k].i] = i;
+        for (uint32_t k = 0; k < n->ncap; k++) last[n->cap[k].i] = i;
         for (uint32_t k = 0; k < n->nout; k++)
-            if (rl_has(n->out[k])) a->last[n->out[k].i] = i;
+            if (rl_has(n->out[k])) last[n->out[k].i] = i;
     }
-    for (uint32_t i = 0; i < g->output.n; i++) a->last[g->output.p[i].i] = a->x->nstep;
+    for (uint32_t i = 0; i < g->output.n; i++) last[g->output.p[i].i] = x->nstep;
+    return last;
+}
+
+static size_t aligned(size_t nbyte) {
+    return (nbyte + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 static void start_block(planner *a, rl_value v, uint32_t step) {
     rl_tensor t;
     if (!describe(a, v, &t) || !rl_dtype_bits(t.dtype) || !rl_numel(&t)) return;
-    size_t nbyte = (rl_bytes_of(t.dtype, rl_numel(&t)) + ALIGN - 1) / ALIGN * ALIGN;
+    size_t nbyte = aligned(rl_bytes_of(t.dtype, rl_numel(&t)));
     a->p->block_of[v.i] = a->block.n;
     rl_push(&a->p->mem, a->block, ((rl_block){.nbyte = nbyte, .first = step, .last = a->last[v.i]}));
 }
@@ -131,13 +139,18 @@ static trait step_trait(const planner *a, const rl_step *s, const rl_nodeinfo *n
     return has ? trait_of(k) : FRESH;
 }
 
+static bool has_body(const rl_nodeinfo *n) {
+    for (uint32_t k = 0; k < n->nattr; k++)
+        if (n->attr[k].graph) return true;
+    return false;
+}
+
 static void plan_step(planner *a, uint32_t i) {
     const rl_step *s = &a->x->step[i];
     const rl_nodeinfo *n = s->info;
     trait t = step_trait(a, s, n);
     rl_tensor view;
-    for (uint32_t k = 0; k < n->nattr; k++)
-        if (n->attr[k].graph) return; /* what a body makes lies where the body put it */
+    if (has_body(n)) return; /* what a body makes lies where the body put it */
     for (uint32_t k = 0; k < n->nout; k++) {
         rl_value v = n->out[k];
         bool shares = (t == VIEW || t == RESHAPED) && (k == 0 || s->kernel.p[0]->fn == rl_ref_split);
@@ -185,35 +198,32 @@ static void bind_symbols(planner *a, const rl_tensor *in) {
 }
 
 /* The last plan's arena goes when the last value in it does. */
+static void drop_arena(rl_plan *p) {
+    rl_tensor old = {.mem = p->arena};
+    p->arena = NULL;
+    p->version++;
+    rl_tensor_drop(&old);
+}
+
 static rl_plan *fresh_plan(rl_exec *x) {
     rl_plan *p = x->plan;
     if (!p) {
         p = x->plan = rl_new(&x->g->mem, rl_plan, 1);
         rl_arena_init(&p->mem, x->rt->ctx);
     }
-    rl_tensor old = {.mem = p->arena};
-    p->arena = NULL;
-    p->version++;
-    rl_tensor_drop(&old);
+    drop_arena(p);
     rl_arena_free(&p->mem);
+    *p = (rl_plan){.mem = p->mem, .version = p->version};
     return p;
 }
 
-void rl_plan_make(rl_exec *x, const rl_tensor *in) {
-    uint32_t nval = x->g->nval;
-    if (fits_plan(x, in)) return;
-    rl_plan *p = fresh_plan(x);
-    planner a = {.x = x, .p = p, .view = rl_new(&p->mem, rl_tensor *, nval)};
-    p->nsize = count_sizes(x, in, NULL);
-    p->size = rl_new(&p->mem, int64_t, p->nsize);
-    count_sizes(x, in, p->size);
-    p->block_of = rl_new(&p->mem, uint32_t, nval);
-    memset(p->block_of, 0xff, nval * sizeof *p->block_of);
-    bind_symbols(&a, in);
-    find_last(&a);
-    for (uint32_t i = 0; i < x->nstep; i++) plan_step(&a, i);
-    p->block = a.block.p;
-    p->nblock = a.block.n;
+static uint32_t *no_blocks(rl_plan *p, uint32_t nval) {
+    uint32_t *of = rl_new(&p->mem, uint32_t, nval);
+    memset(of, 0xff, nval * sizeof *of);
+    return of;
+}
+
+static void place_blocks(const rl_exec *x, rl_plan *p) {
     int64_t nbyte = (int64_t)rl_plan_place(&p->mem, p->block, p->nblock);
     x->rt->arena = (size_t)nbyte;
     x->rt->least = rl_plan_least(&p->mem, p->block, p->nblock, x->nstep);
@@ -221,4 +231,66 @@ void rl_plan_make(rl_exec *x, const rl_tensor *in) {
     if (x->rt->device) x->rt->on = x->rt->device;
     if (nbyte) p->arena = rl_tensor_new(x->rt, RL_U8, 1, &nbyte).mem;
     x->rt->on = was;
+}
+
+/* ---- what a run saw ---- */
+
+/* The block of an input, or of an output before it, that has the same storage. */
+static uint32_t block_with(rl_plan *p, const rl_call *c, uint32_t k, uint32_t step) {
+    const rl_tensor *y = &c->out[k];
+    for (uint32_t i = 0; i < c->nin; i++)
+        if (rl_call_in(c, i) && rl_call_in(c, i)->mem == y->mem) return p->seen_of[c->node->in[i].i];
+    for (uint32_t i = 0; i < k; i++)
+        if (rl_has(c->node->out[i]) && c->out[i].mem == y->mem) return p->seen_of[c->node->out[i].i];
+    rl_push(&p->mem, p->seen, ((rl_block){.nbyte = aligned(y->mem->nbyte), .first = step, .last = step}));
+    return p->seen.n - 1;
+}
+
+void rl_plan_note(const rl_exec *x, const rl_call *c, uint32_t step) {
+    rl_plan *p = x->plan;
+    if (!p || p->exact || p->whole || x->rt->device || has_body(c->node)) return;
+    for (uint32_t k = 0; k < c->nout; k++) {
+        const rl_tensor *y = &c->out[k];
+        if (!rl_has(c->node->out[k]) || y->kind != RL_TENSOR || y->mem->borrowed || !rl_dtype_bits(y->dtype) || !rl_numel(y)) continue;
+        p->seen_of[c->node->out[k].i] = block_with(p, c, k, step);
+    }
+    p->whole = step + 1 == x->nstep;
+}
+
+/* No better where the forecast was right. */
+static void plan_by_seen(rl_exec *x) {
+    rl_plan *p = x->plan;
+    p->exact = true;
+    if (!p->missed && p->seen.n == p->nblock) return;
+    const uint32_t *last = find_last(x);
+    for (uint32_t v = 0; v < x->g->nval; v++) {
+        rl_block *b = p->seen_of[v] == RL_NONE ? NULL : &p->seen.p[p->seen_of[v]];
+        if (b) b->last = RL_MAX(b->last, last[v]);
+    }
+    p->block_of = p->seen_of;
+    p->block = p->seen.p;
+    p->nblock = p->seen.n;
+    drop_arena(p);
+    place_blocks(x, p);
+}
+
+void rl_plan_make(rl_exec *x, const rl_tensor *in) {
+    uint32_t nval = x->g->nval;
+    if (fits_plan(x, in)) {
+        if (x->plan->whole && !x->plan->exact) plan_by_seen(x);
+        return;
+    }
+    rl_plan *p = fresh_plan(x);
+    planner a = {.x = x, .p = p, .view = rl_new(&p->mem, rl_tensor *, nval)};
+    p->nsize = count_sizes(x, in, NULL);
+    p->size = rl_new(&p->mem, int64_t, p->nsize);
+    count_sizes(x, in, p->size);
+    p->block_of = no_blocks(p, nval);
+    p->seen_of = no_blocks(p, nval);
+    bind_symbols(&a, in);
+    a.last = find_last(x);
+    for (uint32_t i = 0; i < x->nstep; i++) plan_step(&a, i);
+    p->block = a.block.p;
+    p->nblock = a.block.n;
+    place_blocks(x, p);
 }

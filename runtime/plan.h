@@ -8,7 +8,10 @@
  *
  * A block is what values share that are views of each other or written over each other.  The plan is a wish: a value that turns out
  * larger, or whose place is still taken (by a view that lives on, in a sequence, in the caller's hands), gets a storage of its own
- * (rl_tensor_new_in).  Sizes with symbols are known once the inputs are: the plan is made again where those changed. */
+ * (rl_tensor_new_in).  Sizes with symbols are known once the inputs are: the plan is made again where those changed.
+ *
+ * The first run of some sizes goes by a forecast: which values will share a block follows from how they lie in memory, and that is
+ * the kernels' affair.  The run notes what it saw (rl_plan_note), and the next one goes by that. */
 #ifndef RL_PLAN_H
 #define RL_PLAN_H
 #include "exec.h"
@@ -28,9 +31,15 @@ typedef struct rl_plan {
     uint32_t nblock, nsize;
     uint32_t version;   /* counts the plans made */
     int64_t *size;      /* the dims of the inputs that it is for */
+    bool exact, whole;  /* made from what a run saw; a run has seen all its steps */
+    uint32_t missed;    /* values whose place was taken or too small */
+    uint32_t *seen_of;  /* [value] the block that it turned out to have */
+    struct { rl_block *p; uint32_t n, cap; } seen;
 } rl_plan;
 
 /* x->plan for these inputs. */
 void rl_plan_make(rl_exec *x, const rl_tensor *in);
+/* This step has made its outputs. Runs on a device keep to the forecast. */
+void rl_plan_note(const rl_exec *x, const rl_call *c, uint32_t step);
 
 #endif

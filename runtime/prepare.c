@@ -190,7 +190,9 @@ static rl_status find_outer(rl_exec *x) {
 static rl_status improve(rl_exec *x) {
     if ((!x->rt->fast && !x->rt->device) || x->rt->watch || x->parent) return RL_OK;
     RL_TRY(rl_exec_fold(x));
-    if (x->rt->fast) rl_fuse(x);
+    if (!x->rt->fast) return RL_OK;
+    rl_fuse(x);
+    rl_choose_orders(x);
     return RL_OK;
 }
 
@@ -214,8 +216,8 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     *out = NULL;
     RL_TRY(rl_shape_infer(g));
     if (rt->device && !rt->state) RL_TRY(rt->device->open(rt));
-    size_t live = rt->live;
+    size_t live = rt->live, constants = rt->constants;
     RL_TRY(prepare(rt, g, NULL, out));
-    rt->constants += rt->live - live;
+    rt->constants = constants + rt->live - live;
     return RL_OK;
 }

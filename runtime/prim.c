@@ -13,6 +13,7 @@ static void free_arg(rl_fast *f, rl_prim_arg *a) {
     if (a->reorder) f->d.primitive_destroy(a->reorder);
     if (a->used && a->used != a->given) f->d.memory_destroy(a->used);
     if (a->given) f->d.memory_destroy(a->given);
+    if (a->packed.mem) a->packed.mem->rt->constants -= a->packed.mem->nbyte;
     rl_tensor_drop(&a->packed);
 }
 
@@ -31,6 +32,14 @@ void rl_prim_free(rl_fast *f, rl_prim *p) {
     *link = p->after;
     empty(f, p);
     rl_host_free(&p->run->ctx->host, p, sizeof *p);
+}
+
+void rl_prims_drop(const rl_rt *rt, rl_step *s) {
+    for (rl_prim *p = s->prim, *next; p; p = next) {
+        next = p->next;
+        rl_prim_free(rt->fast, p);
+    }
+    s->prim = NULL;
 }
 
 static bool write_key(rl_prim *p, const rl_tensor *const *t, uint32_t n) {

@@ -40,10 +40,10 @@ typedef void rl_row_loop(float *y, const float *x, const float *b, int64_t step,
 
 typedef struct {
     rl_row_loop *op[RL_NROW];
-    /* y = softmax(x); y may be x */
-    void (*softmax)(float *y, const float *x, int64_t n);
-    /* y = (x - mean) / sqrt(variance + eps) * scale + shift; shift may be NULL */
-    void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t n, float eps);
+    /* y = softmax(x) of some rows, one after the other; y may be x. For rows that stay in the cache together. */
+    void (*softmax)(float *y, const float *x, int64_t rows, int64_t n);
+    /* y = (x - mean) / sqrt(variance + eps) * scale + shift; shift may be NULL. step: of scale and shift, 0 or 1 */
+    void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t step, int64_t n, float eps);
     float (*sum)(const float *x, int64_t n);
     float (*max)(const float *x, int64_t n);
     /* y[j] += the product of h with row j of w, each of k elements */

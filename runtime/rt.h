@@ -255,14 +255,17 @@ struct rl_rt {
     struct rl_fast *fast;    /* NULL: reference kernels only (fast.h); so with a device */
     rl_pool *pool;           /* NULL: one thread */
     rl_storage *all;         /* every storage that is alive */
-    size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another */
+    size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another; the most since the last run began */
     size_t constants;        /* of these, copies of constants whose bytes in the file are not aligned, and strings */
+    size_t high, work;       /* the most since the node at work began; the most that a node of the last run had for itself, oneDNN's scratch included */
     size_t arena, least;     /* the last plan (plan.h): bytes of its arena; the most bytes that it has alive at once */
     uint64_t moved;          /* bytes that rl_tensor_move copied */
     uint64_t random;         /* state of the Random ops */
     /* Sees every value as it is made; NULL: nobody. Errors end the run. */
     rl_status (*watch)(void *user, const rl_graph *g, rl_value v, const rl_tensor *t);
     void *user;
+    void (*progress)(void *user, uint32_t done, uint32_t all); /* before each node of the graph, not of bodies; NULL: nobody */
+    void *progress_user;
 };
 
 /* on: the CPU, or a device that has the CPU for what it has no kernel for. nthread 0 or 1: no pool. Freed with rl_rt_free, also what a failed run left behind. */

@@ -99,6 +99,7 @@ static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *out)
     dump d = {rt, o->output_dir};
     rl_tensor *in = rl_new(&g->mem, rl_tensor, g->input.n + 1), *made = rl_new(&g->mem, rl_tensor, g->output.n + 1);
     if (o->dump_all) rt->watch = dump_value, rt->user = &d;
+    rt->progress = o->progress, rt->progress_user = o->user;
     RL_TRY(rl_exec_new(rt, g, &x));
     RL_TRY(rl_run_inputs(rt, g, o, o->seed, in));
     if (o->output_dir && mkdir(o->output_dir, 0777) != 0 && errno != EEXIST)
@@ -243,6 +244,7 @@ static rl_status verify_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *a
     c->rt = rt, c->o = o;
     rl_fix_like(c->g[0], c->g[1]);
     rl_fix_like(c->g[1], c->g[0]);
+    rt->progress = o->progress, rt->progress_user = o->user;
     rl_status s = verify_runs(c);
     c->done = true;
     return s;

@@ -10,7 +10,8 @@ typedef struct {
     const char *output_dir;   /* NULL: outputs are described on stdout only */
     bool dump_all;            /* write every value, not outputs only */
     uint32_t threads, runs;   /* 0: 1; bench: see there */
-    void (*progress)(uint32_t done, uint32_t all); /* bench: after each run, once a second has passed; NULL: nobody is told */
+    void (*progress)(void *user, uint32_t done, uint32_t all); /* before each node; bench: after each run; NULL: nobody is told */
+    void *user;               /* of progress */
     bool reference;           /* run, bench: reference kernels only */
     const char *device;       /* "cuda"; NULL: the CPU */
     const rl_backend *(*find)(const char *name); /* the devices of the program; NULL: none */

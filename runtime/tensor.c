@@ -51,6 +51,7 @@ static rl_storage *storage_new(rl_rt *rt, size_t nbyte) {
     if (!s->p) rl_no_memory(rt->ctx);
     rt->live += nbyte;
     rt->peak = RL_MAX(rt->peak, rt->live);
+    rt->high = RL_MAX(rt->high, rt->live);
     return s;
 }
 

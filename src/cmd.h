@@ -156,6 +156,7 @@ bool rl_paints(const rl_line *l, FILE *f);
 const char *rl_paint(bool paints, rl_color color);
 /* A line on the terminal in place of the one before; NULL: none. */
 void rl_progress(rl_line *l, const char *text);
+void rl_show_nodes(void *line, uint32_t done, uint32_t all); /* of a run, as its progress */
 
 /* ---- models and texts ---- */
 

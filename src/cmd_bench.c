@@ -1,14 +1,15 @@
 /* The command bench. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../runtime/bench.h"
 #include "cmd.h"
 
-static void show_progress(uint32_t done, uint32_t all) {
-    if (all) fprintf(stderr, "\rrun %u of %u\033[K", done, all);
-    else fprintf(stderr, "\rrun %u\033[K", done);
+static void show_runs(void *line, uint32_t done, uint32_t all) {
+    char text[64];
+    if (all) snprintf(text, sizeof text, "run %u of %u", done, all);
+    else snprintf(text, sizeof text, "run %u", done);
+    rl_progress(line, text);
 }
 
 static rl_status report_bench(rl_line *l, rl_graph *g, const rl_bench *b) {
@@ -26,14 +27,14 @@ static rl_status report_bench(rl_line *l, rl_graph *g, const rl_bench *b) {
 
 static rl_status bench_graph(rl_line *l, rl_graph *g) {
     rl_bench b;
-    bool shows = isatty(STDERR_FILENO) != 0;
     RL_TRY(rl_line_check_path(l, l->json));
     l->run.input = l->inputs.item;
     l->run.ninput = l->inputs.n;
     l->run.reference = l->kernels && strcmp(l->kernels, "reference") == 0;
-    if (shows) l->run.progress = show_progress;
+    l->run.progress = show_runs;
+    l->run.user = l;
     rl_status s = rl_bench_model(g, &l->run, &b);
-    if (shows) fprintf(stderr, "\r\033[K");
+    rl_progress(l, NULL);
     return s == RL_OK ? report_bench(l, g, &b) : s;
 }
 

@@ -7,7 +7,10 @@ static rl_status compare(rl_line *l, rl_graph *a, rl_graph *b) {
     rl_text text = {.mem = &tmp};
     l->run.input = l->inputs.item;
     l->run.ninput = l->inputs.n;
+    l->run.progress = rl_show_nodes;
+    l->run.user = l;
     rl_status s = rl_verify_models(a, b, &l->run, &text);
+    rl_progress(l, NULL);
     if (s == RL_OK) s = rl_write_stdout(l, text.p, text.n);
     rl_arena_free(&tmp);
     return s;

@@ -143,6 +143,26 @@ class Network:
         scores = self.add("MatMul", [scaled, self.add("Transpose", [x], [s[i] for i in perm], perm=perm)], s[:-1] + [s[-2]])
         return self.add("MatMul", [self.add("Softmax", [scores], s[:-1] + [s[-2]], axis=-1), x], s)
 
+    def heads(self, x):
+        """Attention of some heads over rows of a rank-3 value: split and merged by Reshape and Transpose."""
+        s = self.live[x]
+        if len(s) != 3:
+            return self.attention(x)
+        count = self.rng.choice([d for d in (1, 2, 3, 4) if s[-1] % d == 0])
+        width, turned = s[-1] // count, [s[0], count, s[1], s[-1] // count]
+        part = []
+        for _ in range(3):
+            y = self.add("Add", [self.add("MatMul", [x, self.const(s[-1], s[-1])], s), self.const(s[-1])], s)
+            y = self.add("Reshape", [y, self.given(np.array([0, s[1], count, width], np.int64))], [*s[:2], count, width])
+            part.append(self.add("Transpose", [y], turned, perm=[0, 2, 1, 3]))
+        key = self.add("Transpose", [part[1]], [s[0], count, width, s[1]], perm=[0, 1, 3, 2])
+        scores = self.add("Softmax", [self.add("MatMul", [part[0], key], [s[0], count, s[1], s[1]])], [s[0], count, s[1], s[1]], axis=-1)
+        y = self.add("MatMul", [scores, part[2]], turned)
+        if self.rng.random() < 0.3:
+            y = self.unary(y)
+        y = self.add("Transpose", [y], [*s[:2], count, width], perm=[0, 2, 1, 3])
+        return self.add("Reshape", [y, self.given(np.array([0, s[1], -1], np.int64))], s)
+
     def turn(self, x):
         s = self.live[x]
         perm = self.rng.sample(range(1, len(s)), len(s) - 1)
@@ -159,13 +179,17 @@ class Network:
         n = self.live[x][-1]
         return self.add("LayerNormalization", [x, self.const(n), self.const(n)], self.live[x])
 
+    def instance_norm(self, x):
+        c = self.live[x][1]
+        return self.add("InstanceNormalization", [x, self.const(c), self.const(c)], self.live[x])
+
     def model(self):
         r = self.rng
         shape = [r.choice([1, 1, 2]), r.choice([1, 3, 4, 8, 16])] + [r.choice([1, 5, 7, 12]) for _ in range(r.choice([1, 2, 2, 2, 3]))]
         self.live["x"] = shape
         x = "x"
         steps = [self.unary] * 3 + [self.binary] * 4 + [self.pattern] * 2 + [self.conv] * 4 + [self.normalization] * 2 + [
-            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.turn, self.concat, self.layer_norm]
+            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.turn, self.concat, self.layer_norm, self.instance_norm]
         for _ in range(r.randrange(3, 14)):
             x = r.choice(steps)(x if r.random() < 0.85 else r.choice(list(self.live)))
             if np.prod(self.live[x]) > 40000:

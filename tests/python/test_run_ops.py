@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """`relayout run` on what the backend suite does not reach: seeded random numbers (those of the ONNX reference evaluator, which are
-NumPy's), Scan along other axes, backwards and of opset 8, sparse initializers, nested sequences, regular expressions, bench's JSON."""
+NumPy's), Scan along other axes, backwards and of opset 8, sparse initializers, nested sequences, regular expressions, bench's JSON, the memory
+that a run holds, files of outputs, --dump all, the same bytes in every run, the progress line."""
 import json
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from onnx import TensorProto as T, helper as h
 from onnx.reference import ReferenceEvaluator
 
 import common
+from test_cli import on_terminal
 
 sys.path.insert(0, str(common.ROOT / "python"))
 from relayout_backend import Refused, RelayoutBackend
@@ -163,10 +166,107 @@ def bench_json():
     check("bench memory", b["least_bytes"] == b["arena_bytes"] == 3 * 4 * 64 * 128 and b["peak_bytes"] == 4 * 4 * 64 * 128)
 
 
+def memory():
+    """Inputs, the plan's arena, and what one kernel had for itself are all that a run holds; the arena is next to the least."""
+    for path in sorted((common.ROOT / "models").glob("*.onnx")):
+        for kernels in common.KERNELS:
+            p = subprocess.run([PROGRAM, "bench", path, "--kernels", kernels, "--runs", "2", "--json", "-"], check=True, capture_output=True)
+            b = json.loads(p.stdout)
+            check(f"memory of {path.stem}, {kernels}: {b}", 0 < b["least_bytes"] <= b["arena_bytes"] <= 1.1 * b["least_bytes"] and
+                  b["peak_bytes"] <= b["input_bytes"] + b["arena_bytes"] + b["work_bytes"])
+
+
+def heads():
+    """Attention's split into heads, K transposed and the merge copy nothing, by kernels that are not oneDNN's plain loops."""
+    if not common.has_onednn(PROGRAM):
+        return
+    weights = [onnx.numpy_helper.from_array(np.random.default_rng(i).standard_normal((24, 24), np.float32), f"w{i}") for i in range(3)]
+    shapes = [onnx.numpy_helper.from_array(np.array(s, np.int64), n) for n, s in (("split", [0, 0, 3, 8]), ("merge", [0, 0, 24]))]
+    nodes = []
+    for i in range(3):
+        nodes += [h.make_node("MatMul", ["x", f"w{i}"], [f"m{i}"]), h.make_node("Reshape", [f"m{i}", "split"], [f"r{i}"]),
+                  h.make_node("Transpose", [f"r{i}"], [f"t{i}"], perm=[0, 2, 3, 1] if i == 1 else [0, 2, 1, 3])]
+    nodes += [h.make_node("MatMul", ["t0", "t1"], ["s"]), h.make_node("Softmax", ["s"], ["p"], axis=-1), h.make_node("MatMul", ["p", "t2"], ["o"]),
+              h.make_node("Transpose", ["o"], ["u"], perm=[0, 2, 1, 3]), h.make_node("Reshape", ["u", "merge"], ["y"])]
+    with tempfile.TemporaryDirectory() as tmp:
+        path = Path(tmp) / "m.onnx"
+        onnx.save(model(nodes, [value("x", [2, 16, 24])], [value("y", [2, 16, 24])], initializer=weights + shapes), path)
+        p = subprocess.run([PROGRAM, "bench", path, "--runs", "2", "--json", "-"], check=True, capture_output=True)
+    b = json.loads(p.stdout)
+    check(f"heads: {b['ops']}", b["copied_bytes"] == 0 and all("ref" not in o["kernel"] for o in b["ops"] if o["op"] == "MatMul"))
+
+
+def files(*words, threads="1"):
+    """What `relayout run` writes, by name."""
+    with tempfile.TemporaryDirectory() as tmp:
+        subprocess.run([PROGRAM, "run", *words, "--threads", threads, "--output-dir", tmp], check=True, capture_output=True)
+        return {p.name: p.read_bytes() for p in Path(tmp).iterdir()}
+
+
+def output_files():
+    names = {"a/b": "a%2Fb.npy", ".x": "%2Ex.npy", "100%": "100%25.npy", "..": "%2E..npy", "é:0": "%C3%A9%3A0.npy", "plain_1.y": "plain_1.y.npy"}
+    nodes = [h.make_node("Relu", ["x"], [n]) for n in names] + [
+        h.make_node("Cast", ["x"], ["bf"], to=T.BFLOAT16), h.make_node("SequenceConstruct", ["x", "x"], ["list"]), h.make_node("Neg", ["a/b"], ["mid"]),
+        h.make_node("Abs", ["mid"], ["end"])]
+    outputs = [value(n, [3]) for n in names] + [value("bf", [3], T.BFLOAT16), value("end", [3]),
+                                                h.make_tensor_sequence_value_info("list", T.FLOAT, None)]
+    with tempfile.TemporaryDirectory() as tmp:
+        path = Path(tmp) / "m.onnx"
+        onnx.save(model(nodes, [value("x", [3])], outputs), path)
+        got, dumped = files(path), files(path, "--dump", "all")
+    check(f"names {sorted(got)}", set(got) == {*names.values(), "bf.pb", "list.pb", "end.npy"})
+    tensor, items = T(), onnx.SequenceProto()
+    tensor.ParseFromString(got["bf.pb"])
+    items.ParseFromString(got["list.pb"])
+    check("bfloat16 as .pb", tensor.data_type == T.BFLOAT16 and list(tensor.dims) == [3])
+    check("a sequence as .pb", len(items.tensor_values) == 2 and onnx.numpy_helper.to_array(items.tensor_values[1]).shape == (3,))
+    check(f"dump all {sorted(dumped)}", set(dumped) == {*got, "mid.npy", "x.npy"} and all(dumped[n] == got[n] for n in got))
+
+
+def same_bytes():
+    for path in sorted((common.ROOT / "models").glob("*.onnx")):
+        for kernels in common.KERNELS:
+            for threads in ("1", "2", "3"):
+                first = files(path, "--kernels", kernels, threads=threads)
+                check(f"{path.stem}, {kernels}, {threads} threads: the same bytes again", first == files(path, "--kernels", kernels, threads=threads))
+
+
+def verify():
+    """Status 6, and the first output and element that differ."""
+    change = np.zeros((2, 3), np.float32)
+    change[1, 2] = 1e-3
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp, said = Path(tmp), []
+        for name, by in (("a", change * 0), ("b", change)):
+            nodes = [h.make_node("Relu", ["x"], ["same"]), h.make_node("Add", ["same", "w"], ["y"])]
+            onnx.save(model(nodes, [value("x", [2, 3])], [value("same", [2, 3]), value("y", [2, 3])],
+                            initializer=[onnx.numpy_helper.from_array(by, "w")]), tmp / f"{name}.onnx")
+        for words in (["a", "a"], ["a", "b"], ["a", "b", "--atol", "0.01"]):
+            p = subprocess.run([PROGRAM, "verify", *(tmp / f"{w}.onnx" for w in words[:2]), *words[2:]], capture_output=True, text=True)
+            said.append((p.returncode, p.stderr))
+    check(f"verify {said}", [s for s, _ in said] == [0, 6, 0] and "output 'y': element [1,2] is " in said[1][1])
+
+
+def progress_line():
+    """Only for what takes longer than a second, only on a terminal, and gone in the end."""
+    with tempfile.TemporaryDirectory() as tmp:
+        path, seconds, n = Path(tmp) / "m.onnx", 0, 40
+        while seconds < 2:  # as many products as take long enough here
+            n *= 2
+            nodes = [h.make_node("MatMul", [f"v{i}" if i else "x", "x"], [f"v{i + 1}"]) for i in range(n)]
+            onnx.save(model(nodes, [value("x", [512, 512])], [value(f"v{n}", [512, 512])]), path)
+            start = time.monotonic()
+            silent = subprocess.run([PROGRAM, "run", path, "--kernels", "reference"], check=True, stdin=subprocess.DEVNULL, capture_output=True)
+            seconds = time.monotonic() - start
+        text = on_terminal(PROGRAM, "run", path, "--kernels", "reference")
+    check("no progress where stderr is no terminal", not silent.stderr and b"\r" not in silent.stdout)
+    check(f"progress on a terminal {text[-80:]}", re.search(rb"node \d+ of \d+", text) and text.rsplit(b"\r\x1b[K", 1)[1].startswith(b"v%d f32" % n))
+
+
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, scans, loop_without_runs, sparse, nested_sequences, regexes, bench_json):
+    for f in (random_ops, scans, loop_without_runs, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
         f()
     print("\n".join(failed))
     return common.closing(npass, len(failed))

@@ -1,0 +1,51 @@
+/* How products are to lie in memory, so that who reads them copies nothing: see fuse.h.
+ *
+ *   y = MatMul(p, v)               [n, heads, tokens, width]
+ *   t = Transpose(y, 0 2 1 3)      [n, tokens, heads, width]: a view
+ *   z = Reshape(t)                 [n, tokens, heads * width]: a copy, unless t lies row-major; so y is made in the order 0 2 1 3 */
+#include <string.h>
+
+#include "exec.h"
+#include "fuse.h"
+#include "kernels_fast.h"
+
+static rl_kernel_fn *reader_of(const rl_exec *x, const rl_step *const *step_of, rl_use use) {
+    const rl_step *s = step_of[use.node.i];
+    return s && s->kernel.n && use.slot < rl_nod(x->g, use.node)->nin ? s->kernel.p[0]->fn : NULL;
+}
+
+/* The one Transpose that reads v, where only Reshapes read what it makes. */
+static const rl_nodeinfo *merging(const rl_exec *x, const rl_step *const *step_of, rl_value v) {
+    const rl_valinfo *y = rl_val(x->g, v);
+    if (y->is_output || y->nuse != 1 || reader_of(x, step_of, y->use[0]) != rl_ref_transpose) return NULL;
+    const rl_nodeinfo *n = rl_nod(x->g, y->use[0].node);
+    const rl_valinfo *t = rl_val(x->g, n->out[0]);
+    if (t->is_output || !t->nuse) return NULL;
+    for (uint32_t i = 0; i < t->nuse; i++)
+        if (reader_of(x, step_of, t->use[i]) != rl_ref_reshape) return NULL;
+    return n;
+}
+
+/* perm, where it leaves the last dim where it is: rows stay rows. */
+static const int64_t *order_of(const rl_nodeinfo *transpose, uint32_t rank) {
+    const rl_attr *a = rl_attr_find(transpose, "perm");
+    uint32_t seen = 0;
+    if (!a || a->kind != RL_ATTR_INTS || a->n != rank || rank < 3 || a->ints[rank - 1] != rank - 1) return NULL;
+    for (uint32_t i = 0; i < rank; i++) seen |= a->ints[i] >= 0 && a->ints[i] < rank ? 1u << a->ints[i] : 0;
+    return seen == (1u << rank) - 1 ? a->ints : NULL;
+}
+
+void rl_choose_orders(rl_exec *x) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, x->g->ctx);
+    const rl_step **step_of = rl_new(&tmp, const rl_step *, x->g->nnode);
+    for (uint32_t i = 0; i < x->nstep; i++) step_of[x->step[i].node.i] = &x->step[i];
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        rl_step *s = &x->step[i];
+        if (s->kernel.p[0]->fn != rl_fast_matmul) continue;
+        const rl_nodeinfo *n = merging(x, step_of, s->info->out[0]);
+        uint32_t rank = rl_val(x->g, s->info->out[0])->rank;
+        if (n && rank <= 8) s->order = order_of(n, rank);
+    }
+    rl_arena_free(&tmp);
+}
