@@ -323,7 +323,8 @@ RL_RUNTIME_API rl_status rl_move(const rl_desc *to, void *out, size_t nout, cons
  *     rl_session_run(s, NULL, 0, &y, &r);                  y[0].data == scores
  *
  * Strided inputs are read where they are, packed outputs made where they are to be; other outputs are moved there once, and blocked
- * inputs (nChw16c) made row-major first. */
+ * inputs (nChw16c) made row-major first.  What rl_session_run gives for such an output has its type and dims, and the buffer with all its
+ * bytes: the elements lie there as *layout says. */
 RL_RUNTIME_API rl_status rl_session_bind(rl_session *s, const char *name, const rl_desc *layout, void *data, size_t nbyte,
                                          rl_result *result);
 

@@ -110,10 +110,17 @@ static scale make_scale(const rl_plan *p, bool bytes_first)
 /* What a conversion of the class takes, whichever groups of dims move. */
 static int64_t move_time(const rl_plan *p, uint32_t cls) { return RL_MAX(1, rl_target_move(p->target, p->cls.p[cls].bytes, 10)); }
 
-/* What a tenth of a conversion of the op's result takes: the unit of a charge. */
+/* The class of what a charge is a part of: the result; of Concat and Split the whole, which their operands begin with. */
+static uint32_t charged_class(const rl_plan *p, const rl_oplegal *op)
+{
+    rl_class c = op->node.i == RL_NONE ? RL_OPAQUE : rl_op_class(rl_nod(p->g, op->node)->op);
+    return op->operand[c == RL_CONCAT || c == RL_SPLIT ? 0 : op->noperand - 1].cls;
+}
+
+/* What a tenth of a conversion of that takes: the unit of a charge. */
 static int64_t charge_time(const rl_plan *p, const rl_oplegal *op)
 {
-    return op->noperand ? move_time(p, op->operand[op->noperand - 1].cls) / 10 : 0;
+    return op->noperand ? move_time(p, charged_class(p, op)) / 10 : 0;
 }
 
 /* Costs are times, as exact as 60 bits allow. */
@@ -174,7 +181,8 @@ static rl_choice choice_of(const rl_plan *p, const scale *s, bool mild, rl_opleg
     return (rl_choice){n, o->config.n, value, o->pinorder.p, cost};
 }
 
-static void problem_of(rl_plan *p, const scale *s, bool mild, bool all, part *out)
+/* cheap: classes that are moved by a Conv (own_moves), NULL. */
+static void problem_of(rl_plan *p, const scale *s, bool mild, bool all, const rl_node *cheap, part *out)
 {
     rl_arena_init(&out->mem, p->g->ctx);
     int64_t *weight = rl_new(&out->mem, int64_t, p->cls.n);
@@ -183,6 +191,7 @@ static void problem_of(rl_plan *p, const scale *s, bool mild, bool all, part *ou
     out->op = rl_new(&out->mem, uint32_t, p->op.n);
     for (uint32_t c = 0; c < p->cls.n; c++) {
         weight[c] = p->cls.p[c].constant || !(all || is_worked_on(p, c)) ? 0 : weight_of(s, &p->cls.p[c]);
+        if (cheap && cheap[c].i != RL_NONE) weight[c] = weight[c] / 10 * p->target->move[RL_MOVE_FROM_CONV];
         norder[c] = RL_MAX(1u, p->cls.p[c].order.n);
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
@@ -258,7 +267,7 @@ static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outco
     scale s = time_scale(p);
     part x;
     int64_t before;
-    problem_of(p, &s, false, true, &x);
+    problem_of(p, &s, false, true, NULL, &x);
     RL_TRY(solve(p, &x, limit, sol));
     conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &before);
     out->time_before = rl_target_ns(p->target, before);
@@ -268,23 +277,49 @@ static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outco
 
 /* ---- a target with charges: is it worth it? ---- */
 
-static bool is_matmul(const rl_graph *g, rl_node n) { return n.i != RL_NONE && rl_nod(g, n)->op == RL_OP_MatMul; }
+static bool is_op(const rl_graph *g, rl_node n, rl_op op) { return n.i != RL_NONE && rl_nod(g, n)->op == op; }
 
-/* What each class's movement takes: the model's own Transposes. */
-static int64_t *cost_before(const rl_plan *p, rl_arena *mem)
+/* Does the Transpose put the channels of what a Conv makes last? */
+static bool behind_conv(const rl_graph *g, const rl_nodeinfo *n)
+{
+    const rl_attr *perm = rl_attr_find(n, "perm");
+    if (!perm || perm->n < 3 || !is_op(g, rl_val(g, n->in[0])->def, RL_OP_Conv)) return false;
+    for (uint32_t i = 0; i < perm->n; i++)
+        if (perm->ints[i] != (i == 0 ? 0 : i + 1 == perm->n ? 1 : i + 1)) return false;
+    return true;
+}
+
+/* What a component may save: the model's own Transposes. */
+typedef struct {
+    int64_t *cost; /* [class] what they take */
+    rl_node *conv; /* [class] one that is behind_conv, RL_NONODE */
+} own_moves;
+
+static own_moves moves_before(const rl_plan *p, rl_arena *mem)
 {
     const rl_graph *g = p->g;
-    int64_t *cost = rl_new(mem, int64_t, p->cls.n);
+    own_moves m = {rl_new(mem, int64_t, p->cls.n), rl_new(mem, rl_node, p->cls.n)};
+    for (uint32_t c = 0; c < p->cls.n; c++) m.conv[c] = RL_NONODE;
     for (uint32_t k = 0; k < g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         if (n->op != RL_OP_Transpose || !p->moving[g->order.p[k].i]) continue;
-        const rl_cls *c = &p->cls.p[p->member[n->in[0].i].cls];
+        const rl_member *x = &p->member[n->in[0].i];
         const rl_valinfo *y = rl_val(g, n->out[0]);
-        bool only_matmul = !y->is_output;
-        for (uint32_t i = 0; i < y->nuse; i++) only_matmul &= is_matmul(g, y->use[i].node);
-        cost[c - p->cls.p] += rl_move_cost(p, c, p->member[n->in[0].i].seq, p->member[n->out[0].i].seq, only_matmul);
+        bool only_matmul = !y->is_output, conv = behind_conv(g, n);
+        for (uint32_t i = 0; i < y->nuse; i++) only_matmul &= is_op(g, y->use[i].node, RL_OP_MatMul);
+        m.cost[x->cls] += rl_move_cost(p, &p->cls.p[x->cls], x->seq, p->member[n->out[0].i].seq, only_matmul, conv);
+        if (conv) m.conv[x->cls] = g->order.p[k];
     }
-    return cost;
+    return m;
+}
+
+/* Is that the move of the class's Transpose behind a Conv? */
+static bool moves_as(const rl_plan *p, rl_node transpose, const uint8_t *from, const uint8_t *to)
+{
+    if (transpose.i == RL_NONE) return false;
+    const rl_nodeinfo *n = rl_nod(p->g, transpose);
+    const rl_member *x = &p->member[n->in[0].i], *y = &p->member[n->out[0].i];
+    return memcmp(from, x->seq, x->natom) == 0 && memcmp(to, y->seq, x->natom) == 0;
 }
 
 /* One order that some op names at a class. */
@@ -308,7 +343,7 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
             uint32_t i = place[start[cls] + order] - 1;
             bool makes = op->operand[o].out || rl_same(op->operand[o].tensor, p->cls.p[cls].first);
             all->p[i].made |= makes && (op->operand[o].out || op->node.i == RL_NONE);
-            all->p[i].only_matmul &= is_matmul(p->g, op->node);
+            all->p[i].only_matmul &= is_op(p->g, op->node, RL_OP_MatMul);
         }
     }
 }
@@ -316,7 +351,7 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
 /* What the conversions of some configurations come to, in one component. */
 typedef struct { int64_t time, count, bytes; } tally;
 
-static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
+static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, rl_arena *tmp)
 {
     tally *t = rl_new(tmp, tally, p->ncomp);
     const uint8_t **made = rl_new(tmp, const uint8_t *, p->cls.n);
@@ -331,14 +366,15 @@ static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
     for (uint32_t i = 0; i < all.n; i++) {
         rl_cls *c = &p->cls.p[all.p[i].cls];
         if (!made[all.p[i].cls] || first[all.p[i].cls] == i + 1) continue;
-        t[c->comp].time += rl_move_cost(p, c, made[all.p[i].cls], c->order.p[all.p[i].order].p, all.p[i].only_matmul);
+        const uint8_t *from = made[all.p[i].cls], *to = c->order.p[all.p[i].order].p;
+        t[c->comp].time += rl_move_cost(p, c, from, to, all.p[i].only_matmul, moves_as(p, own->conv[all.p[i].cls], from, to));
         t[c->comp].bytes += c->bytes;
         t[c->comp].count++;
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         if (op->comp == RL_NONE || op->noperand == 0) continue;
-        t[op->comp].time += (op->config.p[cfg[k]].charge - op->config.p[0].charge) * p->cls.p[op->operand[op->noperand - 1].cls].bytes;
+        t[op->comp].time += (op->config.p[cfg[k]].charge - op->config.p[0].charge) * p->cls.p[charged_class(p, op)].bytes;
     }
     return t;
 }
@@ -346,20 +382,20 @@ static tally *tally_of(rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
  * in full and only beyond the model's own; each component takes the quickest of these that adds neither conversions nor
  * bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
-static rl_status quickest(rl_plan *p, const scale *by_count, const int64_t *before, double limit, uint32_t *cfg, rl_arena *tmp)
+static rl_status quickest(rl_plan *p, const scale *by_count, const own_moves *before, double limit, uint32_t *cfg, rl_arena *tmp)
 {
     int64_t *best = rl_new(tmp, int64_t, p->ncomp);
-    const tally *was = tally_of(p, cfg, tmp);
+    const tally *was = tally_of(p, before, cfg, tmp);
     const scale by_time = time_scale(p);
     part x;
     rl_solution sol;
-    for (uint32_t c = 0; c < p->cls.n; c++) best[p->cls.p[c].comp] += before[c];
+    for (uint32_t c = 0; c < p->cls.n; c++) best[p->cls.p[c].comp] += before->cost[c];
     for (uint32_t c = 0; c < p->ncomp; c++) best[c] -= best[c] / 100 * RL_WORTH_IT;
     for (uint32_t way = 0; way < 4; way++) {
         scale s = way < 2 ? by_time : *by_count;
-        problem_of(p, &s, way & 1, false, &x);
+        problem_of(p, &s, way & 1, false, s.by_time ? before->conv : NULL, &x);
         RL_TRY(solve(p, &x, limit, &sol));
-        const tally *now = tally_of(p, sol.cfg, tmp);
+        const tally *now = tally_of(p, before, sol.cfg, tmp);
         bool *take = rl_new(tmp, bool, p->ncomp);
         for (uint32_t c = 0; c < p->ncomp; c++) {
             take[c] = now[c].time < best[c] && now[c].count <= was[c].count && now[c].bytes <= was[c].bytes;
@@ -378,7 +414,7 @@ static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit
     rl_plan *p = r->plan;
     part x;
     for (bool again = true; again;) {
-        problem_of(p, s, false, false, &x);
+        problem_of(p, s, false, false, NULL, &x);
         for (uint32_t k = 0; k < x.q.nop && plain; k++) memset((int64_t *)x.q.op[k].cost, 0, x.q.op[k].ncfg * sizeof *x.q.op[k].cost);
         RL_TRY(solve(p, &x, limit, sol));
         again = false;
@@ -397,15 +433,15 @@ rl_status rl_pass_assign(rl_pass_run *r)
     outside_demands(p);
     bool timed = r->opt->objective && strcmp(r->opt->objective, "time") == 0, bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
     bool charged = charges_anything(p->target) && !bytes_first && !timed;
-    const int64_t *before = charged ? cost_before(p, r->tmp) : rl_new(r->tmp, int64_t, p->cls.n);
-    rl_candidates(p, before);
+    const own_moves before = moves_before(p, r->tmp);
+    rl_candidates(p, charged ? before.cost : rl_new(r->tmp, int64_t, p->cls.n));
     double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
     scale s = make_scale(p, bytes_first);
     rl_solution sol;
     RL_TRY(fewest(r, &s, charged || timed, limit, &sol));
     if (charged) {
         memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);
-        RL_TRY(quickest(p, &s, before, limit, sol.cfg, r->tmp));
+        RL_TRY(quickest(p, &s, &before, limit, sol.cfg, r->tmp));
     }
     if (timed) RL_TRY(least_time(p, limit, &sol, r->out));
     for (uint32_t k = 0; k < p->op.n; k++) {

@@ -3,8 +3,10 @@
 #include "charge.h"
 #include <string.h>
 
-/* The roles of the op's tokens as they lie in an operand, outermost first; groups too. Returns how many. */
-static uint32_t lie(const rl_plan *p, const rl_oplegal *op, const rl_config *c, uint32_t operand, const rl_label **out)
+enum { SHORT_RUN = 1024 }; /* bytes: what starting a copy takes is then a fifth of a Transpose of them */
+
+/* The op's tokens as they lie in an operand, outermost first. Returns how many. */
+static uint32_t lie(const rl_plan *p, const rl_oplegal *op, const rl_config *c, uint32_t operand, const rl_token **out)
 {
     uint8_t order[RL_MAXATOM + 1];
     const uint8_t *o = order;
@@ -18,20 +20,31 @@ static uint32_t lie(const rl_plan *p, const rl_oplegal *op, const rl_config *c, 
         uint32_t t = 0;
         while (t < op->ntoken && !(op->token[t].natom[operand] && op->token[t].atom[operand][0] == o[i])) t++;
         if (t == op->ntoken) return 0;
-        out[n++] = &op->label[op->token[t].label];
+        out[n++] = &op->token[t];
         i += op->token[t].natom[operand];
     }
     return n;
 }
 
-static bool free_after(const rl_label **l, uint32_t n, rl_role role)
+static rl_role role_of(const rl_oplegal *op, const rl_token *t) { return op->label[t->label].role; }
+
+static bool free_after(const rl_oplegal *op, const rl_token **t, uint32_t n, rl_role role)
 {
     bool seen = false, after = false;
     for (uint32_t i = 0; i < n; i++) {
-        after |= seen && l[i]->role == RL_T_FREE;
-        seen |= l[i]->role == role;
+        after |= seen && role_of(op, t[i]) == RL_T_FREE;
+        seen |= role_of(op, t[i]) == role;
     }
     return after;
+}
+
+/* Whether the whole's rows are cut into pieces that are short on the average: operand 0 is the whole, the others are the pieces. */
+static bool cut_short(const rl_plan *p, const rl_oplegal *op, const rl_token *row)
+{
+    const rl_operand *whole = &op->operand[0];
+    int64_t bytes = (int64_t)rl_dtype_bits(rl_val(p->g, whole->tensor)->dtype) / 8;
+    for (uint32_t i = 0; i < row->natom[0]; i++) bytes = rl_mul(bytes, rl_dim_guess(p->g->ctx, p->cls.p[whole->cls].size[row->atom[0][i]], 64));
+    return bytes / RL_MAX(op->noperand - 1, 1u) < SHORT_RUN;
 }
 
 /* Without atoms in K nothing is transposed: a vector lies the same either way. */
@@ -90,18 +103,19 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
 
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c)
 {
-    const rl_label *l[RL_MAXATOM];
+    const rl_token *t[RL_MAXATOM];
     const int64_t *charge = p->target->charge;
     if (op->fixed || op->node.i == RL_NONE || op->noperand == 0) return 0;
     rl_op kind = rl_nod(p->g, op->node)->op;
     rl_class cls = rl_op_class(kind);
     if (cls == RL_MATMUL || cls == RL_GEMM || kind == RL_OP_ms_FusedMatMul) return product(p, op, c);
     if (cls != RL_ALONG && cls != RL_REDUCE && cls != RL_CONCAT && cls != RL_SPLIT) return 0;
-    uint32_t n = lie(p, op, c, 0, l);
-    if (cls == RL_REDUCE) return free_after(l, n, RL_T_REDUCED) ? charge[RL_REDUCE_OFF_LAST] : 0;
-    if (cls == RL_CONCAT || cls == RL_SPLIT) return n && l[n - 1]->role == RL_T_AXIS ? charge[RL_CONCAT_LAST] : 0;
+    uint32_t n = lie(p, op, c, 0, t);
+    if (cls == RL_REDUCE) return free_after(op, t, n, RL_T_REDUCED) ? charge[RL_REDUCE_OFF_LAST] : 0;
+    if (cls == RL_CONCAT || cls == RL_SPLIT)
+        return n && role_of(op, t[n - 1]) == RL_T_AXIS && cut_short(p, op, t[n - 1]) ? charge[RL_CONCAT_LAST] : 0;
     if (kind != RL_OP_Softmax && kind != RL_OP_LogSoftmax) return 0;
-    return free_after(l, n, RL_T_AXIS) ? charge[RL_SOFTMAX_OFF_LAST] : 0;
+    return free_after(op, t, n, RL_T_AXIS) ? charge[RL_SOFTMAX_OFF_LAST] : 0;
 }
 
 /* Whether taking one run of atoms out leaves the others in place. */
@@ -127,7 +141,7 @@ static bool last_two_swap(const uint8_t *place, uint32_t n)
     return n >= 2 && place[n - 1] < place[n - 2] && (n == 2 || (place[n - 1] > place[n - 3] && place[n - 2] > place[n - 3]));
 }
 
-int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul)
+int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul, bool from_conv)
 {
     uint8_t at[RL_MAXATOM], run[RL_MAXATOM];
     uint32_t n = 0;
@@ -138,5 +152,6 @@ int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, con
     int64_t tenths = one_group_moves(run, n) ? 10 : move[RL_MOVE_OTHER];
     bool taken = only_matmul && last_two_swap(run, n);
     if (taken) tenths = move[RL_MOVE_INTO_MATMUL];
-    return n <= 1 || (taken && tenths == 0) ? 0 : rl_target_move(p->target, c->bytes, tenths);
+    if (from_conv) tenths = RL_MIN(tenths, move[RL_MOVE_FROM_CONV]);
+    return n <= 1 || tenths == 0 ? 0 : rl_target_move(p->target, c->bytes, tenths);
 }

@@ -11,9 +11,10 @@ rl_fused rl_fused_as(const rl_form *f);
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c);
 
 /* What moving a class from one order to another takes on the plan's target (rl_target_move).  A move of one group of dims is
- * ordinary; any other permutation is several times slower in the runtimes users have; and where only MatMul reads the
- * result, swapping the last two groups may be nothing, since their MatMul takes it in. */
-int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul);
+ * ordinary; any other permutation is several times slower in the runtimes users have; where only MatMul reads the result,
+ * swapping the last two groups may be nothing, since their MatMul takes it in; and so may a Transpose right behind a Conv that
+ * puts the channels last (from_conv), since their Conv writes it. */
+int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul, bool from_conv);
 /* A rewrite that saves less than this share of the movement, in percent, is not worth the risk of breaking what a runtime
  * fuses. */
 #define RL_WORTH_IT 5

@@ -103,7 +103,8 @@ static void gather_ops(rl_bench *b, const rl_exec *x, uint32_t runs) {
     b->movement = ms > 0 ? moving / ms : 0;
 }
 
-static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_bench *b) {
+static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *arg) {
+    rl_bench *b = arg;
     rl_exec *x;
     rl_tensor *in = rl_new(&g->mem, rl_tensor, g->input.n + 1), *out = rl_new(&g->mem, rl_tensor, g->output.n + 1);
     double seconds;
@@ -126,16 +127,6 @@ static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_bench
 }
 
 rl_status rl_bench_model(rl_graph *g, const rl_runopt *o, rl_bench *b) {
-    rl_rt *volatile rt = NULL;
     *b = (rl_bench){0};
-    if (RL_PROTECT(g->ctx)) {
-        rl_rt_free(rt);
-        return RL_ENOMEM;
-    }
-    rl_rt *made;
-    rl_status s = rl_run_rt(g->ctx, o, !o->reference, &made);
-    rt = made;
-    if (s == RL_OK) s = bench_with(rt, g, o, b);
-    rl_rt_free(rt);
-    return s;
+    return rl_with_rt(g, o, true, bench_with, b);
 }

@@ -47,7 +47,7 @@ rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t see
 }
 
 /* The library has the CPU only: the program's backends.c knows the others. */
-rl_status rl_run_rt(rl_ctx *ctx, const rl_runopt *o, bool fast, rl_rt **out) {
+static rl_status make_rt(rl_ctx *ctx, const rl_runopt *o, bool fast, rl_rt **out) {
     *out = NULL;
     if (o->device && !o->find) return rl_fail(ctx, RL_ELIMIT, "no device '%.40s' here", o->device);
     const rl_backend *b = o->device ? o->find(o->device) : &rl_backend_cpu;
@@ -93,7 +93,7 @@ static rl_status write_outputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, const
     return RL_OK;
 }
 
-static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_text *out) {
+static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *out) {
     rl_exec *x;
     dump d = {rt, o->output_dir};
     rl_tensor *in = rl_new(&g->mem, rl_tensor, g->input.n + 1), *made = rl_new(&g->mem, rl_tensor, g->output.n + 1);
@@ -107,18 +107,22 @@ static rl_status run_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_text *o
     return write_outputs(rt, g, o, made, out);
 }
 
-rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out) {
+rl_status rl_with_rt(rl_graph *g, const rl_runopt *o, bool fast, rl_with_rt_fn *fn, void *arg) {
     rl_rt *volatile rt = NULL;
     if (RL_PROTECT(g->ctx)) {
         rl_rt_free(rt);
         return RL_ENOMEM;
     }
     rl_rt *made;
-    rl_status s = rl_run_rt(g->ctx, o, !o->reference, &made);
+    rl_status s = make_rt(g->ctx, o, fast && !o->reference, &made);
     rt = made;
-    if (s == RL_OK) s = run_with(rt, g, o, out);
+    if (s == RL_OK) s = fn(rt, g, o, arg);
     rl_rt_free(rt);
     return s;
+}
+
+rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out) {
+    return rl_with_rt(g, o, true, run_with, out);
 }
 
 /* ---- verify ---- */
@@ -190,7 +194,7 @@ static rl_status same_inputs(const rl_graph *a, const rl_graph *b, const rl_tens
     return RL_OK;
 }
 
-typedef struct { rl_rt *rt; rl_graph *const *g; rl_exec *x[2]; const rl_runopt *o; rl_verify_at *at; } comparison;
+typedef struct { rl_rt *rt; rl_graph *const *g; rl_exec *x[2]; const rl_runopt *o; rl_verify_at *at; rl_text *out; bool done; } comparison;
 
 static rl_status verify_once(const comparison *c, uint64_t seed, rl_corners corners) {
     rl_rt *rt = c->rt;
@@ -213,7 +217,7 @@ static rl_status verify_once(const comparison *c, uint64_t seed, rl_corners corn
     return RL_OK;
 }
 
-static rl_status verify_with(comparison *c, rl_text *out) {
+static rl_status verify_runs(comparison *c) {
     const rl_runopt *o = c->o;
     uint32_t runs = RL_MAX(o->runs, 1u), more = o->corners ? 2 : 0;
     *c->at = RL_AT_OUTPUTS;
@@ -227,9 +231,18 @@ static rl_status verify_with(comparison *c, rl_text *out) {
     for (; k < runs + more && s == RL_OK; k += s == RL_OK) s = verify_once(c, o->seed + k, k < runs ? RL_NOCORNER : k == runs ? RL_SMALL : RL_SPECIAL);
     bool stops = s != RL_OK && k >= runs && *c->at == RL_AT_FIRST; /* sizes made of nan, say: that is the model's affair */
     if (s != RL_OK && !stops) return s;
-    for (uint32_t i = 0; i < 2; i++) rl_device_report(c->x[i], out);
-    rl_put(out, "same outputs in %u run%s%s\n", k, k == 1 ? "" : "s", stops ? "; with corner values the original stops" : "");
+    for (uint32_t i = 0; i < 2; i++) rl_device_report(c->x[i], c->out);
+    rl_put(c->out, "same outputs in %u run%s%s\n", k, k == 1 ? "" : "s", stops ? "; with corner values the original stops" : "");
     return RL_OK;
+}
+
+static rl_status verify_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *arg) {
+    comparison *c = arg;
+    (void)g; /* c has both */
+    c->rt = rt, c->o = o;
+    rl_status s = verify_runs(c);
+    c->done = true;
+    return s;
 }
 
 rl_status rl_verify_models(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out) {
@@ -238,16 +251,8 @@ rl_status rl_verify_models(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text
 }
 
 rl_status rl_verify_models_at(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out, rl_verify_at *at) {
-    rl_rt *volatile rt = NULL;
-    if (RL_PROTECT(a->ctx)) {
-        rl_rt_free(rt);
-        *at = RL_AT_MEMORY;
-        return RL_ENOMEM;
-    }
-    rl_rt *made;
-    rl_status s = rl_run_rt(a->ctx, o, false, &made);
-    rt = made;
-    if (s == RL_OK) s = verify_with(&(comparison){.rt = rt, .g = (rl_graph *const[]){a, b}, .o = o, .at = at}, out);
-    rl_rt_free(rt);
+    comparison c = {.g = (rl_graph *const[]){a, b}, .at = at, .out = out};
+    rl_status s = rl_with_rt(a, o, false, verify_with, &c);
+    if (!c.done) *at = RL_AT_MEMORY;
     return s;
 }

@@ -28,8 +28,10 @@ rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out);
 rl_status rl_verify_models(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out);
 /* The same; *at: which model was at work, to know whose failure it is. */
 rl_status rl_verify_models_at(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_text *out, rl_verify_at *at);
-/* For o's device; fast: with fast kernels where that is the CPU. RL_ELIMIT where the program has none of the name. Freed with rl_rt_free. */
-rl_status rl_run_rt(rl_ctx *ctx, const rl_runopt *o, bool fast, rl_rt **out);
+/* fn with a runtime for o's device (fast: with fast kernels where that is the CPU, unless o wants the reference), which goes when it is done.
+ * RL_ELIMIT where the program has no such device, RL_ENOMEM also where memory ran out on the way. */
+typedef rl_status rl_with_rt_fn(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *arg);
+rl_status rl_with_rt(rl_graph *g, const rl_runopt *o, bool fast, rl_with_rt_fn *fn, void *arg);
 /* in: one for each input of g, from the files that o names, its default (RL_ABSENT), or seeded random values. */
 rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t seed, rl_tensor *in);
 

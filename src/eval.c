@@ -1,6 +1,6 @@
 /* The evaluator of eval.h: one function per kind of op, found in evals[].
  *
- * Ops that only move data copy bytes of any type: copy() walks one box of elements with a step per dim on each side.  Ops that
+ * Ops that only move data copy bytes of any type: copy() moves one box of elements with a step per dim on each side.  Ops that
  * compute load whole tensors as doubles or as 64-bit integers, work on those, and store() rounds to the tensor's type; for
  * + - * / and square roots of floats that gives what arithmetic in float gives, as double has more than twice the bits.
  * make() alone decides whether a result may exist: it checks the inferred type of the output and the limits. */
@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "move.h"
 #include "ops.h"
 
 #define MAXRANK 12
@@ -215,10 +216,10 @@ static int64_t stride(const tensor *t, uint32_t axis) {
 }
 
 /* to[off 0] = from[off 1] over the box. */
-static void copy(walk *w, char *to, const char *from, size_t size) {
-    int64_t n = 1;
-    for (uint32_t k = 0; k < w->rank; k++) n *= w->dim[k];
-    for (; n > 0; n--, advance(w)) memcpy(to + w->off[0] * (int64_t)size, from + w->off[1] * (int64_t)size, size);
+static void copy(const walk *w, char *to, const char *from, size_t size) {
+    rl_nest b = {.to = to, .from = from, .to_at = w->off[0], .from_at = w->off[1], .bits = 8 * (uint32_t)size, .n = w->rank};
+    for (uint32_t k = 0; k < w->rank; k++) b.loop[k] = (rl_loop){w->dim[k], w->step[0][k], w->step[1][k]};
+    rl_nest_move(&b, NULL);
 }
 
 /* Operand j of the walk is t, broadcast. */

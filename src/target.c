@@ -96,7 +96,7 @@ static rl_status add_target(reader *r, const row *x) {
         if (strcmp(r->all->p[i].name, x->arg[0]) == 0) return fail(r, "target '%s' stands twice", x->arg[0]);
     rl_target t = {.name = rl_internz(r->mem->ctx, x->arg[0]), .summary = rl_internz(r->mem->ctx, x->arg[1])};
     t.move[RL_MOVE_RATE] = 8192;
-    t.move[RL_MOVE_OTHER] = t.move[RL_MOVE_INTO_MATMUL] = 10;
+    t.move[RL_MOVE_OTHER] = t.move[RL_MOVE_INTO_MATMUL] = t.move[RL_MOVE_FROM_CONV] = 10;
     rl_push(r->mem, *r->all, t);
     return RL_OK;
 }

@@ -23,7 +23,7 @@
     X(GEMM_TRANS_OUT, "Gemm that makes its result transposed")                                                       \
     X(WEIGHT_LEFT, "MatMul with the weight on the left")                                                             \
     X(SWAPPED_PRODUCT, "MatMul of two variables as the transposed product")                                          \
-    X(CONCAT_LAST, "Concat or Split along the innermost dim")                                                        \
+    X(CONCAT_LAST, "Concat or Split along the innermost dim, in short pieces")                                                        \
     X(FUSED_FLAG, "each flag of a FusedMatMul")
 
 /* What a conversion takes. */
@@ -31,7 +31,8 @@
     X(FIXED, "ns of any conversion, whatever it moves")                                                              \
     X(RATE, "bytes in a microsecond, where one group of dims moves past others")                                     \
     X(OTHER, "tenths: how much longer per byte any other permutation takes")                                         \
-    X(INTO_MATMUL, "tenths: of one that swaps the last two groups and that only MatMul reads")
+    X(INTO_MATMUL, "tenths: of one that swaps the last two groups and that only MatMul reads")                       \
+    X(FROM_CONV, "tenths: of a Transpose right behind a Conv that puts the channels last")
 
 /* Forms that are no portable ONNX: com.microsoft.FusedMatMul, and its flags for batch dims. */
 #define RL_EXTRAS(X)                                                                                                 \

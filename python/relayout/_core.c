@@ -380,22 +380,51 @@ static PyObject *value_of(const rl_array *a) {
     return Py_BuildValue("(iNN)", (int)a->dtype, dims_of(a), data_of(a));
 }
 
-/* run(session, inputs) -> [(type, dims, data), ...]; not twice at once */
+static int numbers_of(PyObject *tuple, int64_t *out) {
+    Py_ssize_t n = PyTuple_Size(tuple);
+    for (Py_ssize_t i = 0; i < n && i < RL_DESC_RANK; i++) out[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+    return !PyErr_Occurred();
+}
+
+/* bind(session, name, type, dims, strides, address, bytes); strides in elements; address None: no longer */
+static PyObject *core_bind(PyObject *self, PyObject *args) {
+    PyObject *capsule, *dims, *strides, *address;
+    const char *name;
+    int type;
+    Py_ssize_t nbyte;
+    int64_t dim[RL_DESC_RANK], stride[RL_DESC_RANK];
+    rl_desc d;
+    rl_error e = {""};
+    rl_result r;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OsiO!O!On", &capsule, &name, &type, &PyTuple_Type, &dims, &PyTuple_Type, &strides, &address, &nbyte)) return NULL;
+    session *x = PyCapsule_GetPointer(capsule, "relayout.session");
+    if (!x || !numbers_of(dims, dim) || !numbers_of(strides, stride)) return NULL;
+    void *p = address == Py_None ? NULL : PyLong_AsVoidPtr(address);
+    rl_status s = rl_desc_strided(type, (uint32_t)PyTuple_Size(dims), dim, stride, 0, &d, &e);
+    if (s != RL_OK) return raise_status(s, e.text);
+    s = rl_session_bind(x->s, name, p ? &d : NULL, p, (size_t)nbyte, &r);
+    if (s != RL_OK) return raise_status(s, r.error);
+    Py_RETURN_NONE;
+}
+
+/* run(session, inputs, there) -> [(type, dims, data), ...], None for an output that is in its place (there: a byte for each that is not 0);
+ * not twice at once */
 static PyObject *core_run(PyObject *self, PyObject *args) {
-    PyObject *capsule, *list, *made = NULL;
+    PyObject *capsule, *list, *there, *made = NULL;
     inputs in;
     const rl_array *out;
     rl_result r;
     rl_status s;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OO!", &capsule, &PyList_Type, &list)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO!S", &capsule, &PyList_Type, &list, &there)) return NULL;
     session *x = PyCapsule_GetPointer(capsule, "relayout.session");
     if (x && inputs_of(list, &in)) {
         x->p.h.raised = 0;
         UNLOCKED(&x->p, s = rl_session_run(x->s, in.a, (uint32_t)in.n, &out, &r));
         made = s == RL_OK ? PyList_New(0) : raise_status(s, r.error);
         for (uint32_t i = 0; made && rl_session_output(x->s, i); i++) {
-            PyObject *item = value_of(&out[i]);
+            PyObject *item = i < PyBytes_Size(there) && PyBytes_AsString(there)[i] ? Py_BuildValue("") : value_of(&out[i]);
             if (item) PyList_Append(made, item);
             else Py_CLEAR(made);
             Py_XDECREF(item);
@@ -411,7 +440,8 @@ static PyMethodDef methods[] = {
     {"optimize", core_optimize, METH_VARARGS, NULL}, {"stats", core_stats, METH_VARARGS, NULL},
     {"explain", core_explain, METH_VARARGS, NULL},   {"verify", core_verify, METH_VARARGS, NULL},
     {"session", core_session, METH_VARARGS, NULL},   {"ports", core_ports, METH_O, NULL},
-    {"run", core_run, METH_VARARGS, NULL},           {0}};
+    {"run", core_run, METH_VARARGS, NULL},           {"bind", core_bind, METH_VARARGS, NULL},
+    {0}};
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "relayout._core", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__core(void) {

@@ -95,6 +95,29 @@ class Session:
         inputs, outputs = _core.ports(self._session)
         self.inputs = [_port(*p) for p in inputs]
         self.outputs = [_port(*p) for p in outputs]
+        self._bound: Dict[str, np.ndarray] = {}
+
+    def bind(self, name: str, array: Optional[np.ndarray]) -> None:
+        """From now on the input of this name is read from this array, or the output written to it, where it is: any view with strides, no copy
+        (an output is moved once where its kernel cannot make it so).  None: no longer.
+
+            s.bind("image", frame[:600, :, :3][None])   # in place of run({"image": ...}); fill `frame` again before each run
+            s.bind("scores", scores)
+            s.run({})
+        """
+        ports = self.inputs + self.outputs
+        port = next((p for p in ports if p.name == name), None)
+        if port is None:
+            raise InvalidArgument(f"no input or output is called {name!r}; there are {', '.join(p.name for p in ports)}")
+        with self._lock:
+            if array is None:
+                _call(_core.bind, self._session, name, 1, (), (), None, 0)
+                self._bound.pop(name, None)
+                return
+            strides = _strides(name, port, array, name in [p.name for p in self.outputs])
+            nbyte = array.itemsize + sum((n - 1) * s for n, s in zip(array.shape, array.strides)) if array.size else 0
+            _call(_core.bind, self._session, name, port.onnx_type, array.shape, strides, array.ctypes.data, nbyte)
+            self._bound[name] = array
 
     def _input(self, name: str, value: Any) -> Tuple[tuple, Any]:
         """What _core.run takes, and what must live as long as that."""
@@ -113,19 +136,30 @@ class Session:
             outputs: Optional[Sequence[str]] = None) -> Union[Dict[str, Any], list]:
         """The outputs by name, or as a list where `outputs` says which.  Inputs by name, or in the graph's order; those with a default may be
         left out.  Arrays must have the declared element type; lists and numbers get it."""
-        named = inputs if isinstance(inputs, Mapping) else dict(zip((p.name for p in self.inputs), inputs))
+        wanted = [p.name for p in self.inputs if p.name not in self._bound]
+        named = inputs if isinstance(inputs, Mapping) else dict(zip(wanted, inputs))
         if not isinstance(inputs, Mapping) and len(named) != len(inputs):
-            raise InvalidArgument(f"{len(inputs)} inputs for a model that has {len(self.inputs)}")
+            raise InvalidArgument(f"{len(inputs)} inputs for a model that has {len(wanted)}{' without those that are bound' if self._bound else ''}")
         given = [self._input(name, value) for name, value in named.items()]
         with self._lock:
-            made = _call(_core.run, self._session, [g for g, _ in given])
-        arrays = {p.name: _array(*m) for p, m in zip(self.outputs, made)}
+            there = [self._bound.get(p.name) for p in self.outputs]
+            made = _call(_core.run, self._session, [g for g, _ in given], bytes(b is not None for b in there))
+        arrays = {p.name: _array(*m) if b is None else b for p, m, b in zip(self.outputs, made, there)}
         if outputs is None:
             return arrays
         missing = [name for name in outputs if name not in arrays]
         if missing:
             raise InvalidArgument(f"no output is called {missing[0]!r}; there are {', '.join(arrays)}")
         return [arrays[name] for name in outputs]
+
+
+def _strides(name: str, port: Port, x: np.ndarray, written: bool) -> Tuple[int, ...]:
+    """In elements."""
+    if port.dtype is None or x.dtype != port.dtype or port.onnx_type == STRING or _bits(port.onnx_type) < 8:
+        raise InvalidArgument(f"{name!r}: an array of {x.dtype} cannot be bound; the model has {port.dtype}")
+    if any(s < 0 or s % x.itemsize for s in x.strides) or (written and not x.flags.writeable):
+        raise InvalidArgument(f"{name!r}: strides of whole elements, not negative, are wanted, and for an output an array that can be written")
+    return tuple(s // x.itemsize for s in x.strides)
 
 
 def _given(name: Optional[str], x: np.ndarray, t: int, what: str) -> Tuple[tuple, Any]:

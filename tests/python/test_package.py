@@ -130,6 +130,30 @@ def expected(x):
     return sigmoid(e @ np.array([[1, -2, 3], [-4, 5, -6]], np.float32).T)
 
 
+def check_bound(s, x):
+    """A frame with gaps, and one picture for all, read where they are; outputs in arrays of the caller's; then as before."""
+    frame, wide, last = np.full((3, 6, 5, 4), 9, np.float32), np.full((3, 4, 4, 5), 9, np.float32), np.empty((2, 3, 4, 4), np.float32)
+    s.bind("image", frame[:, 1:5, 1:, ::2])
+    for out in (wide[..., 2:4], last.transpose(1, 2, 3, 0), np.empty(x.shape, np.float32)):
+        s.bind("probabilities", out)
+        for sign in (1, -1):
+            frame[:, 1:5, 1:, ::2] = sign * x
+            assert s.run([])["probabilities"] is out
+            np.testing.assert_allclose(out, expected(sign * x), rtol=1e-4, atol=1e-6)
+    assert (np.delete(wide, (2, 3), 3) == 9).all()
+    s.bind("image", np.broadcast_to(x[:1], x.shape))
+    np.testing.assert_allclose(s.run({})["probabilities"], expected(np.broadcast_to(x[:1], x.shape)), rtol=1e-4, atol=1e-6)
+    assert "twice" in raises(relayout.InvalidArgument, s.run, {"image": x})
+    assert "without those that are bound" in raises(relayout.InvalidArgument, s.run, [x])
+    assert "nobody" in raises(relayout.InvalidArgument, s.bind, "nobody", x)
+    assert "float64" in raises(relayout.InvalidArgument, s.bind, "image", x.astype(np.float64))
+    assert "not negative" in raises(relayout.InvalidArgument, s.bind, "image", x[::-1])
+    assert "can be written" in raises(relayout.InvalidArgument, s.bind, "probabilities", np.broadcast_to(x[:1], x.shape))
+    assert "rank" in raises(relayout.InvalidArgument, s.bind, "image", x[0])
+    s.bind("probabilities", None)
+    s.bind("image", None)
+
+
 def test_session(model, tmp):
     made, _ = relayout.optimize(model, target="onnx")
     x = np.random.default_rng(0).standard_normal((3, 4, 4, 2)).astype(np.float32)
@@ -140,6 +164,7 @@ def test_session(model, tmp):
             y = s.run(given)["probabilities"]
             assert y.dtype == np.float32 and y.shape == x.shape and y.flags.writeable
             np.testing.assert_allclose(y, expected(x), rtol=1e-4, atol=1e-6)
+    check_bound(s, x)
     again = np.asfortranarray(x)
     np.testing.assert_array_equal(s.run([again], ["probabilities"])[0], y)
     np.testing.assert_array_equal(s.run([x.tolist()])["probabilities"], y)
