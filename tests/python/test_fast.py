@@ -225,7 +225,10 @@ def run(job):
         if a.shape != b.shape:
             return seed, f"{o.name}: {a.shape} and {b.shape}"
         finite = np.isfinite(b)
+        pooled = any(n.op_type == "MaxPool" for n in model.graph.node)  # ONNX does not say what the maximum of NaN is
         if not np.array_equal(np.isfinite(a), finite):
+            if pooled:
+                continue
             return seed, f"{o.name}: not finite in other places"
         scale = np.abs(b[finite]).max(initial=1e-3)
         if not finite.any() or scale > 1e6:
