@@ -21,6 +21,11 @@ Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Whe
 KNOWN = 64  # elements of a known tensor of integers for which its node is dropped
 
 
+def is_computed(n):
+    """The rounding of a Sum of more than two hangs on their order."""
+    return n.op in COMPUTED and (n.op != "Sum" or len(n.input) == 2)
+
+
 class Node:
     ends = None  # of a Leave: what it was
 
@@ -246,7 +251,7 @@ class Model:
         """What hangs on an op that is not computed, though its inputs are constants."""
         found = set()
         for n in self.nodes:
-            if n.op not in COMPUTED or any(x in found for x in n.input):
+            if not is_computed(n) or any(x in found for x in n.input):
                 found.update(o for o in n.output if o in self.computed)
         return found
 

@@ -406,9 +406,12 @@ def count(model, runtime_shapes=None):
               for a in n.attribute if a.name == "value" and _is_permutation(a.t)}
     at = _Where(perms, runtime_shapes or {}, _static(model), model.ir_version)
     _count_graph(infer(model).graph, c, {}, set(), set(), at)
+    unknown = list(c.unknown)
     for f in model.functions:
+        consts, shapelike = set(), set()
         for n in f.node:
-            _count_node(n, c, {}, set(), set(), at)
+            _count_node(n, c, {}, consts, shapelike, at)
+    c.unknown = unknown  # a run gives no shapes of tensors inside
     return c
 
 
