@@ -248,8 +248,8 @@ static uint32_t block_with(rl_plan *p, const rl_call *c, uint32_t k, uint32_t st
 
 void rl_plan_note(const rl_exec *x, const rl_call *c, uint32_t step) {
     rl_plan *p = x->plan;
-    if (!p || p->exact || p->whole || x->rt->device || has_body(c->node)) return;
-    for (uint32_t k = 0; k < c->nout; k++) {
+    if (!p || p->exact || p->whole || x->rt->device) return;
+    for (uint32_t k = 0; k < c->nout && !has_body(c->node); k++) {
         const rl_tensor *y = &c->out[k];
         if (!rl_has(c->node->out[k]) || y->kind != RL_TENSOR || y->mem->borrowed || !rl_dtype_bits(y->dtype) || !rl_numel(y)) continue;
         p->seen_of[c->node->out[k].i] = block_with(p, c, k, step);
