@@ -282,7 +282,7 @@ static void join_class(rl_plan *p, const rl_nodeinfo *n)
         memcpy(y->seq, x->seq, y->natom);
         return;
     }
-    uint32_t perm[RL_MAXATOM], at = 0;
+    uint32_t perm[RL_MAXATOM] = {0}, at = 0;
     transpose_perm(p->g, n, perm);
     for (uint32_t i = 0; i < rl_val(p->g, n->out[0])->rank; i++)
         for (uint32_t k = x->dimstart[perm[i]]; k < x->dimstart[perm[i] + 1]; k++) y->seq[at++] = x->seq[k];

@@ -348,9 +348,13 @@ static void slice(builder *b)
         b->ok = false;
         return;
     }
+    const rl_attr *s = rl_attr_ints(b->n, "starts");
+    const rl_valinfo *v = rl_has(rl_in(b->n, 1)) ? rl_val(b->g, b->n->in[1]) : NULL;
+    if (!s && !v) {
+        b->ok = false;
+        return;
+    }
     if (all) { /* no axes: the first ones, as many as there are starts */
-        const rl_attr *s = rl_attr_ints(b->n, "starts");
-        const rl_valinfo *v = rl_has(rl_in(b->n, 1)) ? rl_val(b->g, b->n->in[1]) : NULL;
         if (s) naxes = s->n;
         else if (v && v->rank == 1 && rl_dim_known(v->dim[0])) naxes = (uint32_t)v->dim[0];
         else naxes = rank;

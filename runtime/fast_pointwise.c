@@ -30,13 +30,14 @@ static const float *row_of(const chain *a, uint32_t i, const float *p, int64_t n
     return room;
 }
 
+/* y may be the row of the first op's operand (may_cover): nothing is written there before that is read. */
 static void run_row(const chain *a, const float *const *p, float *y, int64_t n) {
-    float room[BLOCK];
+    float value[BLOCK], room[BLOCK];
     int64_t step;
-    const float *x = row_of(a, 0, p[0], n, y, &step);
+    const float *x = row_of(a, 0, p[0], n, value, &step);
     if (!step) {
-        for (int64_t k = 0; k < n; k++) y[k] = *x;
-        x = y;
+        for (int64_t k = 0; k < n; k++) value[k] = *x;
+        x = value;
     }
     if (!a->npost) a->rows->op[RL_ROW_COPY](y, x, NULL, 0, n, 0, 0);
     for (uint32_t i = 0; i < a->npost; i++, x = y) {
@@ -95,7 +96,7 @@ static uint32_t may_cover(const chain *a, const rl_tensor *const *t) {
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t i = 2; i <= a->npost; i++)
             if (t[i] && t[k] && t[i]->mem == t[k]->mem) return 0;
-    return n == 2 && !rl_same_dims(t[0], t[1]) ? 1 : n; /* a value that is spread first would be spread over the operand */
+    return n;
 }
 
 static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {

@@ -125,7 +125,7 @@ static rl_status read_attr(rl_level *l, rl_span bytes, rl_attr *to, rl_hash *cap
     switch (to->kind) {
     case RL_ATTR_FLOAT: to->f = p->f; break;
     case RL_ATTR_INT: to->i = p->i; break;
-    case RL_ATTR_STRING: to->s = a.s; break;
+    case RL_ATTR_STRING: to->s = a.s.p ? a.s : (rl_span){(const uint8_t *)"", 0}; break;
     case RL_ATTR_FLOATS:
         to->n = (uint32_t)p->n_floats;
         to->floats = rl_copy(&l->g->mem, p->floats, p->n_floats * sizeof *p->floats);

@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n) {
         bool read = parse(ctx, first.p, first.n, &again);
         bool limit = strstr(ctx->error, "memory") || strstr(ctx->error, "at most"); /* inference made a tensor of more dims than text may have */
         must(read || limit, "what is printed can be read", ctx);
-        if (read && !is_doubtful(g) && print(again, &second))
+        bool derived = strstr(first.p, "'?") != NULL; /* a size named by what an unknown one was called, which is counted anew */
+        if (read && !derived && !is_doubtful(g) && print(again, &second))
             must(first.n == second.n && memcmp(first.p, second.p, first.n) == 0, "and prints as the same text", ctx);
     }
     rl_ctx_free(ctx);

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto as T, helper as h
+from onnx import TensorProto as T, helper as h, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import common
@@ -87,6 +87,21 @@ def scans():
     want = s[:, None] + np.cumsum(x, axis=1)
     want[0, 2:] = 0
     check("Scan-8", np.allclose(o, want, atol=1e-5) and np.allclose(t, [want[0, 1], want[1, 3]], atol=1e-5))
+
+
+def written_over():
+    """An output that takes the storage of its second operand, the first being one number, or a view with gaps."""
+    x = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+    for k in (0, 1):
+        m = model([h.make_node("ReduceMax", ["x"], ["m"], keepdims=0), h.make_node("Mul", ["c", "m"][::1 - 2 * k], ["y"])],
+                  [value("x", [2, 3])], [value("y", None)], initializer=[numpy_helper.from_array(np.float32(2), "c")])
+        check(f"a scalar over a scalar {k}", run(m, x)[0] == 12)
+        m = model([h.make_node("Slice", ["x", "from", "to", "last", "step"], ["s"]), h.make_node("Relu", ["s"], ["r"]), h.make_node("Neg", ["s"], ["n"]),
+                   h.make_node("Exp", ["n"], ["e"]), h.make_node("Sub", ["s", "e"][::1 - 2 * k], ["y"])],
+                  [value("x", [2, 3])], [value("y", None), value("r", None)],
+                  initializer=[numpy_helper.from_array(np.array([v]), n) for n, v in (("from", 0), ("to", 3), ("last", 1), ("step", 2))])
+        s = x[:, ::2]
+        check(f"an operand with gaps {k}", np.allclose(run(m, x)[0], (s - np.exp(-s)) * (1 - 2 * k), rtol=1e-5))
 
 
 def loop_without_runs():
@@ -266,7 +281,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, scans, loop_without_runs, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
+    for f in (random_ops, scans, written_over, loop_without_runs, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
         f()
     print("\n".join(failed))
     return common.closing(npass, len(failed))
