@@ -59,6 +59,7 @@ step "allocation failures" build-asan/tests/unit_oom models build-asan/tests "${
 
 step "every target and objective" "$PYTHON" tests/python/test_random.py --count "$((RANDOM_COUNT / 20))" --seed "$RANDOM_SEED" --every all --own
 
+step "weights beyond 2 GiB that change" "$PYTHON" tests/python/test_cli.py --large
 step "kills while writing" "$PYTHON" tests/python/test_faults.py --kills 500
 
 # Calls in several threads at once, each with a context of its own.

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static volatile sig_atomic_t interrupted;
 static void on_interrupt(int number) { interrupted = number; }
@@ -61,8 +62,18 @@ int main(int argc, char **argv)
     }
     signal(SIGINT, on_interrupt);
 
-    rl_context context = {sizeof context, (void *)&interrupted, NULL, NULL, log_line, NULL, stop};
-    rl_options options = {sizeof options, "ort", NULL, 0, 0, NULL, NULL, &context, NULL, NULL, NULL, NULL, 0, NULL};
+    /* All that is not set is 0, also what a later header adds. */
+    rl_context context;
+    memset(&context, 0, sizeof context);
+    context.struct_size = sizeof context;
+    context.user = (void *)&interrupted;
+    context.log = log_line;
+    context.stop = stop;
+    rl_options options;
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    options.target = "ort";
+    options.context = &context;
     rl_result r;
     rl_status s = rl_optimize_bytes(in, nin, &out, &nout, &options, &r);
     free(in);

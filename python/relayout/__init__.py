@@ -154,7 +154,7 @@ def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, targ
     if output is not None:
         _, _, report = _call(_core.optimize, (path, None, None), os.fspath(output), options)
         return output, json.loads(report)
-    if data is None:
+    if name is not None:
         try:
             with open(name, "rb") as f:
                 data = f.read()
@@ -168,7 +168,7 @@ def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, targ
         return made, found
     if not changed:
         return model, found
-    proto = type(model)()
+    proto: Any = type(model)()
     proto.ParseFromString(made)
     return proto, found
 

@@ -24,7 +24,7 @@ class RelayoutRep(BackendRep):
         """inputs: in the graph's order, or by name; one array where there is one input.  A named tuple of arrays, in the order of outputs."""
         if not isinstance(inputs, (list, tuple, dict)):
             inputs = [inputs]
-        made = self.session.run(inputs)
+        made: Any = self.session.run(inputs)
         return namedtupledict("Outputs", list(made))(*made.values())
 
 

@@ -254,6 +254,31 @@ def large(run, tmp):
     check("64 MB of weights", same and 0 < json.loads(text)["peak_bytes"] < most)
 
 
+def rewritten(run, tmp):
+    """2.25 GiB of weights that are turned: too many for the model, so they go to a file beside it, and the input's stay as they were."""
+    n = (9 << 28) // 1024
+    tensor = TensorProto(name="w", data_type=TensorProto.INT8, dims=[1024, n], data_location=TensorProto.EXTERNAL)
+    for k, v in (("location", "w.bin"), ("length", str(1024 * n))):
+        e = tensor.external_data.add()
+        e.key, e.value = k, v
+    nodes = [helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0]), helper.make_node("Gather", ["t", "i"], ["y"], axis=0)]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("i", TensorProto.INT64, [2])],
+                              [helper.make_tensor_value_info("y", TensorProto.INT8, [2, 1024])], [tensor])
+    (tmp / "m.onnx").write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    with open(tmp / "w.bin", "wb") as f:
+        f.write(bytes(range(100)))
+        f.seek(1024 * n - 1)
+        f.write(b"\7")
+    status, _, err = run("optimize", tmp / "m.onnx", "-o", tmp / "m.onnx", "-q")
+    made = tmp / "m.onnx.data"
+    check(f"2.25 GiB of weights turned, in place {err}", status == 0 and made.stat().st_size == (tmp / "w.bin").stat().st_size == 1024 * n)
+    turned = np.memmap(made, np.uint8, "r", shape=(n, 1024))
+    check("every element where it belongs", turned[:101, 0].tolist() == [*range(100), 0] and turned[-1, -2:].tolist() == [0, 7])
+    model = onnx.load(tmp / "m.onnx", load_external_data=False)
+    check("the model names that file", [x.op_type for x in model.graph.node] == ["Gather"]
+          and {e.key: e.value for e in model.graph.initializer[0].external_data}["location"] == "m.onnx.data")
+
+
 def compared(prog, run, tmp):
     """compare: relayout's own rows always; other optimizers where they are installed, and stand-ins that fail in every way."""
     def ask(*words, python=sys.executable):
@@ -369,7 +394,10 @@ def pages(run):
 
 
 def main():
-    prog = common.program(common.arguments(__doc__).parse_args())
+    parser = common.arguments(__doc__)
+    parser.add_argument("--large", action="store_true", help="also 2.25 GiB of weights that change: as much of the disk, and of memory")
+    args = parser.parse_args()
+    prog = common.program(args)
 
     def run(*words, stdin=None):
         # By a shell, whose memory the program's peak starts at, not this process's.
@@ -421,6 +449,9 @@ def main():
         dying(prog, run, Path(tmp) / "dying")
         (Path(tmp) / "external").mkdir()
         external(run, Path(tmp) / "external")
+        if args.large:
+            (Path(tmp) / "rewritten").mkdir()
+            rewritten(run, Path(tmp) / "rewritten")
         (Path(tmp) / "sizes").mkdir()
         sizes(run, Path(tmp) / "sizes")
         (Path(tmp) / "compare").mkdir()
