@@ -71,7 +71,8 @@ def refusals(f):
     (f.folder / "taken" / MODEL.name).mkdir(parents=True)
     f.refused(f.run("-o", f.folder / "taken"), "a folder for a file", "Is a directory")
     f.refused(f.run("-o", f.folder / ("x" * 300)), "a long name", "too long")
-    f.refused(f.run("-o", out, "--memory-limit", "1"), "a low limit of memory", "over the limit of 1048576 bytes of memory", status=5)
+    larger = MODEL.with_name("channels_last_cnn.onnx")
+    f.refused(f.run("-o", out, "--memory-limit", "1", model=larger), "a low limit of memory", "over the limit of 1048576 bytes of memory", status=5)
     f.check(not out.exists(), "nothing written over the limit")
     f.refused(f.run("-o", out, "--memory-limit", "0"), "no limit of memory", "--memory-limit", status=2)
 
