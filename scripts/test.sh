@@ -112,5 +112,6 @@ py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_S
 py random-ort test_random.py --count "$((${RANDOM_COUNT:-1000} / 5))" --seed "${RANDOM_SEED:-0}" --target ort
 py proof test_proof.py --count "${PROOF_COUNT:-200}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 suite fuzz fuzz
-py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}" --every turn --own
+py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
+py random-own test_random.py --count 200 --own
 closing_status
