@@ -146,11 +146,11 @@ rl_status rl_ref_pad(rl_call *c) {
     RL_TRY(pad_amounts(c, x, before, after));
     rl_tensor from = *x;
     for (uint32_t i = 0; i < x->rank; i++) { /* negative pads cut */
-        int64_t cut0 = RL_MAX(-before[i], 0), cut1 = RL_MAX(-after[i], 0);
-        if (cut0 + cut1 > x->dim[i]) return rl_call_fail(c, RL_EMODEL, "pads cut more than dim %u has", i);
+        int64_t cut0 = RL_MAX(rl_mul(before[i], -1), 0), cut1 = RL_MAX(rl_mul(after[i], -1), 0);
+        if (rl_add(cut0, cut1) > x->dim[i]) return rl_call_fail(c, RL_EMODEL, "pads cut more than dim %u has", i);
         from = rl_view_slice(&from, i, cut0, 1, x->dim[i] - cut0 - cut1);
         before[i] = RL_MAX(before[i], 0);
-        dim[i] = before[i] + from.dim[i] + RL_MAX(after[i], 0);
+        dim[i] = rl_add(rl_add(before[i], from.dim[i]), RL_MAX(after[i], 0));
         if (mode != CONSTANT && from.dim[i] == 0 && dim[i]) return rl_call_fail(c, RL_EMODEL, "nothing to take dim %u from", i);
     }
     RL_TRY(rl_call_dims(c, x->rank, dim));
