@@ -165,7 +165,6 @@ static bool takes_part(const rl_plan *p, uint32_t k)
     return false;
 }
 
-/* mild: a form is charged only for what it costs beyond the one that the model has. */
 static rl_choice choice_of(const rl_plan *p, const scale *s, bool mild, rl_oplegal *o, rl_arena *mem)
 {
     /* One conversion: the unit of a charge whatever the objective, since charges are ratios of time. */
@@ -181,8 +180,15 @@ static rl_choice choice_of(const rl_plan *p, const scale *s, bool mild, rl_opleg
     return (rl_choice){n, o->config.n, value, o->pinorder.p, cost};
 }
 
-/* cheap: classes that are moved by a Conv (own_moves), NULL. */
-static void problem_of(rl_plan *p, const scale *s, bool mild, bool all, const rl_node *cheap, part *out)
+/* How a problem is posed. */
+typedef struct {
+    bool mild;            /* a form is charged only for what it costs beyond the one that the model has */
+    bool all;             /* ops and classes that nothing is worked on for, too */
+    const rl_node *cheap; /* [class] moved by a Conv (own_moves); NULL: none is */
+    const bool *comp;     /* [component] which take part; NULL: all */
+} posing;
+
+static void problem_of(rl_plan *p, const scale *s, const posing *how, part *out)
 {
     rl_arena_init(&out->mem, p->g->ctx);
     int64_t *weight = rl_new(&out->mem, int64_t, p->cls.n);
@@ -190,13 +196,14 @@ static void problem_of(rl_plan *p, const scale *s, bool mild, bool all, const rl
     rl_choice *op = rl_new(&out->mem, rl_choice, p->op.n);
     out->op = rl_new(&out->mem, uint32_t, p->op.n);
     for (uint32_t c = 0; c < p->cls.n; c++) {
-        weight[c] = p->cls.p[c].constant || !(all || is_worked_on(p, c)) ? 0 : weight_of(s, &p->cls.p[c]);
-        if (cheap && cheap[c].i != RL_NONE) weight[c] = weight[c] / 10 * p->target->move[RL_MOVE_FROM_CONV];
+        weight[c] = p->cls.p[c].constant || !(how->all || is_worked_on(p, c)) ? 0 : weight_of(s, &p->cls.p[c]);
+        if (how->cheap && how->cheap[c].i != RL_NONE) weight[c] = weight[c] / 10 * p->target->move[RL_MOVE_FROM_CONV];
         norder[c] = RL_MAX(1u, p->cls.p[c].order.n);
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
-        if (!all && !takes_part(p, k)) continue;
-        op[n] = choice_of(p, s, mild, &p->op.p[k], &out->mem);
+        if (!how->all && !takes_part(p, k)) continue;
+        if (how->comp && (p->op.p[k].comp == RL_NONE || !how->comp[p->op.p[k].comp])) continue;
+        op[n] = choice_of(p, s, how->mild, &p->op.p[k], &out->mem);
         out->op[n++] = k;
     }
     out->q = (rl_problem){p->cls.n, n, weight, norder, op, rl_new(&out->mem, uint32_t, n)};
@@ -267,7 +274,7 @@ static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outco
     scale s = time_scale(p);
     part x;
     int64_t before;
-    problem_of(p, &s, false, true, NULL, &x);
+    problem_of(p, &s, &(posing){.all = true}, &x);
     RL_TRY(solve(p, &x, limit, sol));
     conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &before);
     out->time_before = rl_target_ns(p->target, before);
@@ -379,6 +386,15 @@ static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, rl
     return t;
 }
 
+/* The components where some form of the model's own is charged; elsewhere "beyond the model's own" is in full. */
+static bool *charged_already(const rl_plan *p, rl_arena *mem)
+{
+    bool *comp = rl_new(mem, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (p->op.p[k].comp != RL_NONE && p->op.p[k].config.p[0].charge) comp[p->op.p[k].comp] = true;
+    return comp;
+}
+
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
  * in full and only beyond the model's own; each component takes the quickest of these that adds neither conversions nor
  * bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
@@ -387,13 +403,14 @@ static rl_status quickest(rl_plan *p, const scale *by_count, const own_moves *be
     int64_t *best = rl_new(tmp, int64_t, p->ncomp);
     const tally *was = tally_of(p, before, cfg, tmp);
     const scale by_time = time_scale(p);
+    const bool *charged = charged_already(p, tmp);
     part x;
     rl_solution sol;
     for (uint32_t c = 0; c < p->cls.n; c++) best[p->cls.p[c].comp] += before->cost[c];
     for (uint32_t c = 0; c < p->ncomp; c++) best[c] -= best[c] / 100 * RL_WORTH_IT;
     for (uint32_t way = 0; way < 4; way++) {
         scale s = way < 2 ? by_time : *by_count;
-        problem_of(p, &s, way & 1, false, s.by_time ? before->conv : NULL, &x);
+        problem_of(p, &s, &(posing){.mild = way & 1, .cheap = s.by_time ? before->conv : NULL, .comp = way & 1 ? charged : NULL}, &x);
         RL_TRY(solve(p, &x, limit, &sol));
         const tally *now = tally_of(p, before, sol.cfg, tmp);
         bool *take = rl_new(tmp, bool, p->ncomp);
@@ -414,7 +431,7 @@ static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit
     rl_plan *p = r->plan;
     part x;
     for (bool again = true; again;) {
-        problem_of(p, s, false, false, NULL, &x);
+        problem_of(p, s, &(posing){0}, &x);
         for (uint32_t k = 0; k < x.q.nop && plain; k++) memset((int64_t *)x.q.op[k].cost, 0, x.q.op[k].ncfg * sizeof *x.q.op[k].cost);
         RL_TRY(solve(p, &x, limit, sol));
         again = false;

@@ -75,7 +75,7 @@ rl_status rl_shape_body(rl_shaper *s, rl_graph *body);
 /* Gives a value of graph g its type, as rl_shape_set does. */
 void rl_shape_set_type(rl_shaper *s, rl_graph *g, rl_value v, rl_dtype dtype, uint32_t rank, const rl_dim *dim);
 
-/* ---- shape_fold.c ---- */
+/* ---- shape_cell.c, shape_fold.c ---- */
 
 /* f = num / den exactly, with a small den; false when it is no such number. */
 bool rl_shape_ratio(double f, int64_t *num, int64_t *den);
