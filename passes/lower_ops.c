@@ -707,7 +707,7 @@ static bool own_config(const rl_lower *l, const rl_oplegal *op, rl_config *c)
 {
     uint32_t last = op->noperand - 1, n = op->ntoken;
     uint8_t seq[RL_MAXATOM + 1], *token = rl_new(l->tmp, uint8_t, n + 1);
-    if (op->form[0].kind != RL_FORM_PLAIN || op->form[0].start[RL_MAXGROUP] != n) return false;
+    if (op->nform == 0 || op->form[0].kind != RL_FORM_PLAIN || op->form[0].start[RL_MAXGROUP] != n) return false;
     for (uint32_t t = 0; t < n; t++) {
         uint32_t k = t;
         if (op->token[t].natom[last] == 0) return false;
