@@ -82,11 +82,11 @@ rl_status rl_ref_random(rl_call *c) {
     uint32_t rank;
     RL_TRY(rl_call_ints(c, "shape", RL_NONE, &dim, &rank));
     RL_TRY(rl_call_dims(c, rank, dim));
-    return fill_random(c, (rl_dtype)rl_attr_int(c->node, "dtype", RL_F32), rank, dim);
+    return fill_random(c, rl_attr_dtype(c->node, "dtype", RL_F32), rank, dim);
 }
 
 static rl_dtype type_like(const rl_call *c) {
-    return (rl_dtype)rl_attr_int(c->node, "dtype", rl_call_in(c, 0)->dtype);
+    return rl_attr_dtype(c->node, "dtype", rl_call_in(c, 0)->dtype);
 }
 
 rl_status rl_ref_random_like(rl_call *c) {
@@ -130,7 +130,7 @@ rl_status rl_ref_multinomial(rl_call *c) {
     twister m;
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_as(c, 0, RL_F64);
-    rl_dtype t = (rl_dtype)rl_attr_int(c->node, "dtype", RL_I32);
+    rl_dtype t = rl_attr_dtype(c->node, "dtype", RL_I32);
     int64_t nsample = rl_attr_int(c->node, "sample_size", 1);
     if (x->rank != 2 || x->dim[1] < 1 || nsample < 1) return rl_call_fail(c, RL_EMODEL, "wants rows of classes and samples");
     if (t != RL_I32 && t != RL_I64) return rl_call_fail(c, RL_EMODEL, "no draws of type %s", rl_dtype_name(t));

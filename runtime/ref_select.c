@@ -77,7 +77,7 @@ rl_status rl_ref_compress(rl_call *c) {
 rl_status rl_ref_bit_cast(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     rl_tensor x = *rl_call_in(c, 0);
-    rl_dtype to = (rl_dtype)rl_attr_int(c->node, "to", 0);
+    rl_dtype to = rl_attr_dtype(c->node, "to", RL_UNDEF);
     if (!rl_dtype_bits(to) || rl_dtype_bits(to) != rl_dtype_bits(x.dtype))
         return rl_call_fail(c, RL_EMODEL, "no bit cast from %s to %s", rl_dtype_name(x.dtype), rl_dtype_name(to));
     x.dtype = to;

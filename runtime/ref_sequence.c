@@ -31,7 +31,7 @@ rl_status rl_ref_sequence_construct(rl_call *c) {
 }
 
 rl_status rl_ref_sequence_empty(rl_call *c) {
-    rl_call_give(c, 0, rl_sequence_new(c->rt, (rl_dtype)rl_attr_int(c->node, "dtype", RL_F32), NULL, 0));
+    rl_call_give(c, 0, rl_sequence_new(c->rt, rl_attr_dtype(c->node, "dtype", RL_F32), NULL, 0));
     return RL_OK;
 }
 

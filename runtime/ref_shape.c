@@ -87,7 +87,7 @@ rl_status rl_ref_range(rl_call *c) {
 rl_status rl_ref_eye_like(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
-    rl_dtype t = (rl_dtype)rl_attr_int(c->node, "dtype", x->dtype);
+    rl_dtype t = rl_attr_dtype(c->node, "dtype", x->dtype);
     int64_t k = rl_attr_int(c->node, "k", 0);
     uint64_t zero[2] = {0};
     double one = 1;
@@ -177,7 +177,7 @@ static rl_dtype cast_type(const rl_call *c) {
         {"UINT8", RL_U8}, {"INT8", RL_I8}, {"INT16", RL_I16}, {"UINT16", RL_U16}, {"UINT32", RL_U32}, {"UINT64", RL_U64}};
     for (size_t i = 0; i < RL_LEN(old); i++)
         if (rl_attr_is(c->node, "to", old[i].name)) return old[i].t;
-    return (rl_dtype)rl_attr_int(c->node, "to", 0);
+    return rl_attr_dtype(c->node, "to", RL_UNDEF);
 }
 
 rl_status rl_ref_cast(rl_call *c) {

@@ -72,7 +72,7 @@ static bool keep(meeting *c, rl_mapdigit d, uint32_t k, rl_dim unit) {
 static rl_dim within(const meeting *c, const rl_mapdigit *d, uint32_t k, rl_dim unit) {
     rl_dim size = c->g->digit[k].size, p, q;
     if (k == 0 || d->tab || rl_dim_mul(c->m->ctx, unit, d->size) == size) return d->size;
-    if (rl_dim_known(size) && rl_dim_known(unit) && rl_dim_known(d->size) && unit * (d->size - 1) < size) return d->size;
+    if (rl_dim_known(size) && rl_dim_known(unit) && rl_dim_known(d->size) && rl_mul(unit, d->size - 1) < size) return d->size;
     return rl_dim_div(c->m->ctx, size, unit, &p) && p != 1 && rl_dim_div(c->m->ctx, d->size, p, &q) ? p : d->size;
 }
 

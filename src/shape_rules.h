@@ -60,8 +60,7 @@ static inline rl_status axis_in(const rl_shaper *s, int64_t axis, uint32_t rank,
 }
 
 static inline rl_dtype attr_dtype(const rl_shaper *s, const char *name, rl_dtype dflt) {
-    int64_t t = rl_attr_int(s->n, name, 0);
-    return t > 0 && t <= RL_I2 ? (rl_dtype)t : dflt;
+    return rl_attr_dtype(s->n, name, dflt);
 }
 
 static inline const rl_attr *ints_attr(const rl_shaper *s, const char *name) {
