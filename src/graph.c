@@ -419,8 +419,9 @@ int64_t rl_attr_int(const rl_nodeinfo *n, const char *name, int64_t dflt) {
 }
 
 rl_dtype rl_attr_dtype(const rl_nodeinfo *n, const char *name, rl_dtype dflt) {
-    int64_t t = rl_attr_int(n, name, (int64_t)dflt);
-    return t > RL_UNDEF && t <= RL_I2 ? (rl_dtype)t : RL_UNDEF;
+    int64_t t = rl_attr_int(n, name, 0);
+    if (t == 0) return dflt;
+    return t > 0 && t <= RL_I2 ? (rl_dtype)t : RL_UNDEF;
 }
 
 float rl_attr_float(const rl_nodeinfo *n, const char *name, float dflt) {

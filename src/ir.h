@@ -199,7 +199,7 @@ static inline rl_value rl_out(const rl_nodeinfo *n, uint32_t i) { return i < n->
 const rl_attr *rl_attr_find(const rl_nodeinfo *n, const char *name); /* NULL if absent */
 const rl_attr *rl_attr_ints(const rl_nodeinfo *n, const char *name); /* NULL if absent or no list of integers */
 int64_t rl_attr_int(const rl_nodeinfo *n, const char *name, int64_t dflt);
-rl_dtype rl_attr_dtype(const rl_nodeinfo *n, const char *name, rl_dtype dflt); /* RL_UNDEF where the number is no type's */
+rl_dtype rl_attr_dtype(const rl_nodeinfo *n, const char *name, rl_dtype dflt); /* 0 says nothing; RL_UNDEF where the number is no type's */
 float rl_attr_float(const rl_nodeinfo *n, const char *name, float dflt);
 bool rl_attr_is(const rl_nodeinfo *n, const char *name, const char *value); /* string attribute equals */
 rl_attr rl_attr_of_int(rl_graph *g, const char *name, int64_t x);
