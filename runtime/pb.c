@@ -63,28 +63,15 @@ rl_status rl_pb_read(rl_rt *rt, rl_graph *g, rl_pb_kind kind, rl_span bytes, rl_
 
 /* ---- writing ---- */
 
-static void put_varint(rl_text *t, uint32_t number, uint64_t x) {
-    uint8_t b[20];
-    uint32_t n = rl_wire_put_varint(b, number << 3 | RL_WIRE_VARINT);
-    n += rl_wire_put_varint(b + n, x);
-    rl_put_bytes(t, (const char *)b, n);
-}
-
-static void put_block(rl_text *t, uint32_t number, const void *p, size_t n) {
-    uint8_t b[15];
-    rl_put_bytes(t, (const char *)b, rl_wire_put_len(b, number, n));
-    if (n) rl_put_bytes(t, p, n);
-}
-
 static void print_tensor(rl_rt *rt, const rl_tensor *t, rl_text *to) {
-    for (uint32_t i = 0; i < t->rank; i++) put_varint(to, TENSOR_DIMS, (uint64_t)t->dim[i]);
-    put_varint(to, TENSOR_TYPE, t->dtype);
+    for (uint32_t i = 0; i < t->rank; i++) rl_wire_add_varint(to, TENSOR_DIMS, (uint64_t)t->dim[i]);
+    rl_wire_add_varint(to, TENSOR_TYPE, t->dtype);
     rl_tensor dense = rl_contiguous(rt, t);
     int64_t n = rl_numel(t);
-    if (t->dtype != RL_STRING) put_block(to, TENSOR_RAW, rl_data(&dense), rl_bytes_of(t->dtype, n));
+    if (t->dtype != RL_STRING) rl_wire_add_block(to, TENSOR_RAW, rl_data(&dense), rl_bytes_of(t->dtype, n));
     for (int64_t i = 0; t->dtype == RL_STRING && i < n; i++) {
         rl_str s = ((rl_str *)rl_data(&dense))[i];
-        put_block(to, TENSOR_STRINGS, s, strlen(s));
+        rl_wire_add_block(to, TENSOR_STRINGS, s, strlen(s));
     }
     rl_tensor_drop(&dense);
 }
@@ -93,10 +80,10 @@ void rl_pb_print(rl_rt *rt, const rl_tensor *t, rl_text *to) {
     if (t->kind == RL_TENSOR) print_tensor(rt, t, to);
     if (t->kind != RL_SEQUENCE) return;
     bool nested = t->dim[0] && rl_item(t, 0)->kind == RL_SEQUENCE;
-    put_varint(to, LIST_ELEM, nested ? ELEM_SEQUENCE : ELEM_TENSOR);
+    rl_wire_add_varint(to, LIST_ELEM, nested ? ELEM_SEQUENCE : ELEM_TENSOR);
     for (int64_t i = 0; i < t->dim[0]; i++) {
         rl_text item = {.mem = to->mem};
         rl_pb_print(rt, rl_item(t, i), &item);
-        put_block(to, nested ? LIST_SEQUENCE : LIST_TENSOR, item.p, item.n);
+        rl_wire_add_block(to, nested ? LIST_SEQUENCE : LIST_TENSOR, item.p, item.n);
     }
 }

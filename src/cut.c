@@ -23,19 +23,6 @@ typedef struct {
 
 /* ---- writing ---- */
 
-static void put_varint(rl_text *t, uint32_t number, uint64_t x) {
-    uint8_t b[20];
-    uint32_t n = rl_wire_put_varint(b, number << 3 | RL_WIRE_VARINT);
-    n += rl_wire_put_varint(b + n, x);
-    rl_put_bytes(t, (const char *)b, n);
-}
-
-static void put_block(rl_text *t, uint32_t number, const char *p, size_t n) {
-    uint8_t b[15];
-    rl_put_bytes(t, (const char *)b, rl_wire_put_len(b, number, n));
-    if (n) rl_put_bytes(t, p, n);
-}
-
 static void put_field(rl_text *t, const rl_field *f) {
     rl_put_bytes(t, (const char *)f->all.p, f->all.n);
 }
@@ -43,7 +30,7 @@ static void put_field(rl_text *t, const rl_field *f) {
 /* One level of message around what `inner` has. */
 static void wrap(rl_text *inner, uint32_t number) {
     rl_text outer = {.mem = inner->mem};
-    put_block(&outer, number, inner->p, inner->n);
+    rl_wire_add_block(&outer, number, inner->p, inner->n);
     *inner = outer;
 }
 
@@ -53,18 +40,18 @@ static void put_port(const cutter *c, uint32_t number, rl_value v) {
     for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank; i++) {
         rl_text dim = {.mem = c->out->mem};
         rl_str name = rl_dim_known(x->dim[i]) ? NULL : rl_dim_name(c->g->ctx, x->dim[i]);
-        if (rl_dim_known(x->dim[i])) put_varint(&dim, DIM_VALUE, (uint64_t)x->dim[i]);
-        else if (name && *name != '?') put_block(&dim, DIM_PARAM, name, strlen(name));
-        put_block(&shape, SHAPE_DIM, dim.p, dim.n);
+        if (rl_dim_known(x->dim[i])) rl_wire_add_varint(&dim, DIM_VALUE, (uint64_t)x->dim[i]);
+        else if (name && *name != '?') rl_wire_add_block(&dim, DIM_PARAM, name, strlen(name));
+        rl_wire_add_block(&shape, SHAPE_DIM, dim.p, dim.n);
     }
     if (x->dtype != RL_UNDEF) {
-        put_varint(&type, TENSOR_ELEM, x->dtype);
-        if (x->rank != RL_NORANK) put_block(&type, TENSOR_SHAPE, shape.p, shape.n);
+        rl_wire_add_varint(&type, TENSOR_ELEM, x->dtype);
+        if (x->rank != RL_NORANK) rl_wire_add_block(&type, TENSOR_SHAPE, shape.p, shape.n);
         wrap(&type, TYPE_TENSOR);
     }
-    put_block(&port, VALUE_NAME, x->name, strlen(x->name));
-    if (type.n) put_block(&port, VALUE_TYPE, type.p, type.n);
-    put_block(c->out, number, port.p, port.n);
+    rl_wire_add_block(&port, VALUE_NAME, x->name, strlen(x->name));
+    if (type.n) rl_wire_add_block(&port, VALUE_TYPE, type.p, type.n);
+    rl_wire_add_block(c->out, number, port.p, port.n);
 }
 
 /* ---- which values ---- */
@@ -127,10 +114,10 @@ static void put_node(const cutter *c, const rl_nodeinfo *n, rl_span node) {
     for (rl_field f; rl_wire_next(&w, &f);) {
         rl_value v = f.number == NODE_INPUT && in < n->nin ? n->in[in++] : RL_NOVALUE;
         rl_str name = rl_has(v) && !rl_same(c->as[v.i], v) ? rl_val(c->g, c->as[v.i])->name : NULL;
-        if (name) put_block(&t, NODE_INPUT, name, strlen(name));
+        if (name) rl_wire_add_block(&t, NODE_INPUT, name, strlen(name));
         else put_field(&t, &f);
     }
-    put_block(c->out, GRAPH_NODE, t.p, t.n);
+    rl_wire_add_block(c->out, GRAPH_NODE, t.p, t.n);
 }
 
 /* Those that are inputs and outputs already have their fields. */
@@ -206,7 +193,7 @@ bool rl_cut_model(const rl_graph *g, rl_span model, const rl_cut *cut, rl_arena 
             continue;
         }
         ok = put_graph(&c, f.body) && ok;
-        put_block(out, MODEL_GRAPH, inner.p, inner.n);
+        rl_wire_add_block(out, MODEL_GRAPH, inner.p, inner.n);
     }
     return ok;
 }

@@ -135,3 +135,16 @@ uint32_t rl_wire_put_len(uint8_t *p, uint32_t number, uint64_t nbyte) {
     uint32_t n = rl_wire_put_varint(p, (uint64_t)number << 3 | RL_WIRE_LEN);
     return n + rl_wire_put_varint(p + n, nbyte);
 }
+
+void rl_wire_add_varint(rl_text *t, uint32_t number, uint64_t x) {
+    uint8_t b[20];
+    uint32_t n = rl_wire_put_varint(b, number << 3 | RL_WIRE_VARINT);
+    n += rl_wire_put_varint(b + n, x);
+    rl_put_bytes(t, (const char *)b, n);
+}
+
+void rl_wire_add_block(rl_text *t, uint32_t number, const void *p, size_t n) {
+    uint8_t b[15];
+    rl_put_bytes(t, (const char *)b, rl_wire_put_len(b, number, n));
+    if (n) rl_put_bytes(t, p, n);
+}
