@@ -31,6 +31,7 @@ NOT_PORTABLE = {("pt_swinv2_tiny_window8_256", "openvino")}
 NOT_REACHED = {("pt_swin_tiny_patch4_window7_224", "fused"): 24}
 # Bytes above the known minimum with --objective bytes: one that comes down must be taken off. The minimum of this one converts on the
 # small side of two linear Resizes, which would then run with channels last: onnxruntime's CUDA kernel gives wrong numbers there.
+# Target `ort` has to reach the minimum all the same.
 BYTES_LATER = {"pt_mobilevit_xxs": 2754048}
 BYTES_SHARE = 0.26
 # Not proved minimal: the conversions that are proved to be needed.
@@ -90,13 +91,13 @@ def measure(name, args, prog, row):
             res.fail.append(f"{left} Transposes{of}, the best peer leaves {row['peer']}")
 
 
-def report_of(name, args, prog, row, tmp, objective):
+def report_of(name, args, prog, row, tmp, objective, target="onnx"):
     """What --json says of one more run; None, and a line, where it fails."""
     report = Path(tmp) / f"{objective}.json"
-    r = common.optimize(prog, zoo.filled(name, args.build / "zoo"), Path(tmp) / f"{objective}.onnx", "onnx",
+    r = common.optimize(prog, zoo.filled(name, args.build / "zoo"), Path(tmp) / f"{objective}.onnx", target,
                         "--objective", objective, "--time-limit", "60", "--json", report)
     if r.status != 0:
-        row["fail"].append(f"--objective {objective}: {r.text}")
+        row["fail"].append(f"--target {target} --objective {objective}: {r.text}")
         return None
     return json.loads(report.read_text())
 
@@ -126,6 +127,9 @@ def judge_bytes(name, args, prog, row, tmp):
         row["fail"].append(f"{moved} bytes in Transposes, minimum {least}")
     if least is not None and name in BYTES_LATER and moved <= least:
         row["fail"].append("reaches the minimum of bytes: take it off BYTES_LATER")
+    ort = report_of(name, args, prog, row, tmp, "bytes", "ort") if name in BYTES_LATER else None
+    if ort and ort["counts"]["after"]["moved_bytes"] > least:
+        row["fail"].append(f"target ort: {ort['counts']['after']['moved_bytes']} bytes in Transposes, minimum {least}")
     if others(counts["after"]) > others(counts["before"]):
         row["fail"].append(f"bytes in other nodes {others(counts['before'])} -> {others(counts['after'])}")
 
