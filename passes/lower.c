@@ -233,118 +233,7 @@ static rl_value make_constant(rl_lower *l, rl_value like, uint32_t cls, uint32_t
     return v;
 }
 
-/* ---- sizes as tensors ---- */
-
-/* Element k of the shape of x. */
-static rl_value size_of(rl_lower *l, rl_value x, uint32_t k)
-{
-    rl_graph *g = l->g;
-    rl_value s = rl_graph_value(g, rl_graph_fresh_name(g, "rl_shape")), y;
-    rl_node n = rl_lower_node(l, RL_OP_Shape, rl_graph_fresh_name(g, "rl_shape"), 1, &x, 1, &s);
-    if (rl_nod(g, n)->since >= 15) {
-        rl_attr a[2] = {rl_attr_of_int(g, "start", k), rl_attr_of_int(g, "end", (int64_t)k + 1)};
-        rl_graph_set_attrs(g, n, a, 2);
-        rl_graph_set_type(g, s, RL_I64, 1, (rl_dim[]){1});
-        return s;
-    }
-    rl_graph_set_type(g, s, RL_I64, 1, (rl_dim[]){rl_val(g, x)->rank});
-    rl_value in[2] = {s, rl_lower_ints(l, "rl_axis", 1, (int64_t[]){k})};
-    y = rl_graph_value(g, rl_graph_fresh_name(g, "rl_size"));
-    rl_lower_node(l, RL_OP_Gather, rl_graph_fresh_name(g, "rl_size"), 2, in, 1, &y);
-    rl_graph_set_type(g, y, RL_I64, 1, (rl_dim[]){1});
-    return y;
-}
-
-static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, uint32_t *axis)
-{
-    const rl_valinfo *x = rl_val(g, v);
-    for (*axis = 0; x->rank != RL_NORANK && *axis < x->rank; ++*axis)
-        if (x->dim[*axis] == d) return true;
-    return false;
-}
-
-/* A tensor that exists and has a dim of this size: `near`, a graph input, or one written before. */
-static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_value *v, uint32_t *axis)
-{
-    const rl_graph *g = l->g;
-    if (rl_has(*v = near) && has_dim(g, near, d, axis)) return true;
-    for (uint32_t i = 0; i < g->input.n; i++)
-        if (has_dim(g, *v = g->input.p[i], d, axis)) return true;
-    for (uint32_t i = l->phys.n; i-- > 0 && i + 1000 > l->phys.n;)
-        if (rl_flat_within(g, rl_flat_region(g, l->origin), l->phys.p[i].region) && has_dim(g, *v = l->phys.p[i].v, d, axis)) return true;
-    return false;
-}
-
-/* n numbers as a 1-D tensor; where number[i] is SYMBOL, the size d[i]. False when it stands nowhere. */
-#define SYMBOL INT64_MIN
-static bool numbers(rl_lower *l, const int64_t *number, const rl_dim *d, uint32_t n, rl_value near, rl_value *out)
-{
-    rl_value part[RL_MAXDIMS], v;
-    int64_t run[RL_MAXDIMS];
-    uint32_t npart = 0, nrun = 0, axis;
-    for (uint32_t i = 0; i < n; i++)
-        if (number[i] == SYMBOL && !find_size(l, d[i], near, &v, &axis)) return false;
-    for (uint32_t i = 0; i < n; i++) {
-        if (number[i] != SYMBOL) run[nrun++] = number[i];
-        if (nrun && (number[i] == SYMBOL || i + 1 == n)) {
-            part[npart++] = rl_lower_ints(l, "rl_sizes", nrun, run);
-            nrun = 0;
-        }
-        if (number[i] == SYMBOL && find_size(l, d[i], near, &v, &axis)) part[npart++] = size_of(l, v, axis);
-    }
-    if (npart == 0) part[npart++] = rl_lower_ints(l, "rl_sizes", 0, run);
-    *out = part[0];
-    if (npart == 1) return true;
-    *out = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_sizes"));
-    rl_graph_set_type(l->g, *out, RL_I64, 1, (rl_dim[]){n});
-    rl_node c = rl_lower_node(l, RL_OP_Concat, rl_graph_fresh_name(l->g, "rl_sizes"), npart, part, 1, out);
-    rl_attr a = rl_attr_of_int(l->g, "axis", 0);
-    rl_graph_set_attrs(l->g, c, &a, 1);
-    return true;
-}
-
-bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out)
-{
-    int64_t number[RL_MAXDIMS];
-    if (n > RL_MAXDIMS) return false;
-    for (uint32_t i = 0; i < n; i++) number[i] = rl_dim_known(d[i]) ? d[i] : SYMBOL;
-    return numbers(l, number, d, n, RL_NOVALUE, out);
-}
-
-/* A size of 0 that is not where x has one: a Reshape takes it for "copy" unless it is told. */
-static bool has_new_zero(const rl_valinfo *x, const rl_dim *to, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (to[i] == 0 && !(i < x->rank && x->dim[i] == 0)) return true;
-    return false;
-}
-
-/* The shape input of a Reshape of x to these sizes: 0 copies, one -1, and what is left is looked up. */
-rl_value rl_lower_target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n)
-{
-    const rl_valinfo *from = rl_val(l->g, x);
-    int64_t number[RL_MAXDIMS];
-    uint32_t axis, rest = RL_NONE;
-    rl_value v, s = x;
-    if (has_new_zero(from, to, n)) l->failed = true;
-    for (uint32_t i = 0; i < n; i++) {
-        number[i] = rl_dim_known(to[i]) ? to[i] : i < from->rank && from->dim[i] == to[i] ? 0 : SYMBOL;
-        if (number[i] == SYMBOL && (rest == RL_NONE || !find_size(l, to[i], x, &v, &axis))) rest = i;
-    }
-    for (uint32_t i = 0; i < n && rest != RL_NONE; i++) l->failed |= to[i] == 0; /* nothing to infer -1 from */
-    if (rest != RL_NONE) number[rest] = -1;
-    if (!numbers(l, number, to, n, x, &s)) l->failed = true;
-    return s;
-}
-
 /* ---- movement ---- */
-
-static bool may_tell(const rl_lower *l, const rl_dim *to, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (!rl_dim_known(to[i])) return false;
-    return rl_opset_of(l->g, rl_internz(l->g->ctx, "")) >= 14;
-}
 
 /* Reshape x to the given form. into RL_NOVALUE: a new value. */
 static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into)
@@ -352,13 +241,8 @@ static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value i
     rl_phys x = l->phys.p[phys];
     rl_dim to[RL_MAXDIMS];
     rl_lower_shape(l, x.cls, x.order, d, to);
-    bool zero = has_new_zero(rl_val(l->g, x.v), to, d->ndim) && may_tell(l, to, d->ndim);
-    rl_value in[2] = {x.v, zero ? rl_lower_ints(l, "shape", d->ndim, to) : rl_lower_target(l, x.v, to, d->ndim)};
-    if (l->failed) return x.v;
     if (!rl_has(into)) into = new_value(l, x.v, x.cls, x.order, d);
-    rl_node n = rl_lower_node(l, RL_OP_Reshape, rl_graph_fresh_name(l->g, "rl_reshape"), 2, in, 1, &into);
-    rl_attr allow = rl_attr_of_int(l->g, "allowzero", 1);
-    if (zero) rl_graph_set_attrs(l->g, n, &allow, 1);
+    rl_lower_reshape(l, rl_graph_fresh_name(l->g, "rl_reshape"), x.v, to, d->ndim, into);
     rl_lower_have(l, into, x.cls, x.order, d);
     return into;
 }

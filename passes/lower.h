@@ -74,8 +74,8 @@ rl_node rl_lower_node(rl_lower *l, rl_op op, rl_str name, uint32_t nin, const rl
 rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t *x);
 /* The sizes as a 1-D int64 tensor; false when a symbol stands nowhere. */
 bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out);
-/* The shape input for a Reshape of x to sizes that may be symbolic; l->failed when it cannot be written. */
-rl_value rl_lower_target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n);
+/* A Reshape of x to sizes that may be symbolic, out; l->failed when it cannot be written. */
+void rl_lower_reshape(rl_lower *l, rl_str name, rl_value x, const rl_dim *to, uint32_t n, rl_value out);
 void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_dim *out);
 bool rl_dims_equal(const rl_dims *a, const rl_dims *b);
 void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d);

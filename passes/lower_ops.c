@@ -861,10 +861,8 @@ static void block_reshape(rl_lower *l, rl_oplegal *op)
     uint32_t yo = rl_order_intern(l->p, op->operand[1].cls, t);
     block_dims(l, op, c, &d);
     rl_lower_shape(l, op->operand[1].cls, yo, &d, to);
-    rl_value in[2] = {x, rl_lower_target(l, x, to, d.ndim)};
-    if (l->failed) return;
     rl_value out = rl_lower_result(l, op->operand[1].cls, yo, &d, op->operand[1].tensor);
-    rl_lower_node(l, RL_OP_Reshape, rl_nod(l->g, op->node)->name, 2, in, 1, &out);
+    rl_lower_reshape(l, rl_nod(l->g, op->node)->name, x, to, d.ndim, out);
     rl_lower_have(l, out, op->operand[1].cls, yo, &d);
 }
 

@@ -19,18 +19,20 @@ bool rl_form_same_shape(const rl_shape *a, const rl_shape *b) {
     return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
 }
 
-/* Can a Reshape to these dims be written with constants: at most one symbol that is not the input's at the same place? */
+/* Can a Reshape to these dims be written with constants: symbols all copied from the same place of the input, or one inferred (which
+ * nothing can be beside another that is 0 in a run)? */
 bool rl_form_reshape_target(const rl_shape *from, const rl_shape *to, int64_t *out) {
-    uint32_t open = 0;
+    uint32_t open = 0, copied = 0;
     for (uint32_t i = 0; i < to->rank; i++) {
         out[i] = to->dim[i];
         if (to->dim[i] == 0) return false; /* means "copy" to a Reshape */
         if (rl_dim_known(to->dim[i])) continue;
         bool copy = i < from->rank && from->dim[i] == to->dim[i];
         open += !copy;
+        copied += copy;
         out[i] = copy ? 0 : -1;
     }
-    return open <= 1;
+    return open == 0 || (open == 1 && copied == 0);
 }
 
 static bool needs_reshape(const rl_shape *from, const rl_shape *to, rl_movecost *c, bool *possible) {

@@ -1,0 +1,141 @@
+/* Sizes that are known only in a run, as tensors, and the Reshapes that need them.
+ *
+ *   Reshape(x[B,48,S]) to [4*B,12,S]    ->    Shape(x)[0] * 4, 12, Shape(x)[2] in one tensor, allowzero=1 */
+#include "lower.h"
+
+/* Elements k to k + n - 1 of the shape of x. */
+static rl_value sizes_of(rl_lower *l, rl_value x, uint32_t k, uint32_t n)
+{
+    rl_graph *g = l->g;
+    rl_value s = rl_graph_value(g, rl_graph_fresh_name(g, "rl_shape")), y;
+    rl_node node = rl_lower_node(l, RL_OP_Shape, rl_graph_fresh_name(g, "rl_shape"), 1, &x, 1, &s);
+    if (rl_nod(g, node)->since >= 15) {
+        rl_attr a[2] = {rl_attr_of_int(g, "start", k), rl_attr_of_int(g, "end", (int64_t)k + n)};
+        rl_graph_set_attrs(g, node, a, 2);
+        rl_graph_set_type(g, s, RL_I64, 1, (rl_dim[]){n});
+        return s;
+    }
+    int64_t index[RL_MAXDIMS];
+    for (uint32_t i = 0; i < n; i++) index[i] = (int64_t)k + i;
+    rl_graph_set_type(g, s, RL_I64, 1, (rl_dim[]){rl_val(g, x)->rank});
+    rl_value in[2] = {s, rl_lower_ints(l, "rl_axis", n, index)};
+    y = rl_graph_value(g, rl_graph_fresh_name(g, "rl_size"));
+    rl_lower_node(l, RL_OP_Gather, rl_graph_fresh_name(g, "rl_size"), 2, in, 1, &y);
+    rl_graph_set_type(g, y, RL_I64, 1, (rl_dim[]){n});
+    return y;
+}
+
+/* Where a size stands: `times` the dim `axis` of v. */
+typedef struct { rl_value v; uint32_t axis; rl_dim times; } rl_sizeplace;
+
+/* The axis of v that d is a known multiple of, the same if there is one. */
+static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at)
+{
+    const rl_valinfo *x = rl_val(g, v);
+    rl_dim times;
+    at->times = 0;
+    for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank && at->times != 1; i++)
+        if (!rl_dim_known(x->dim[i]) && rl_dim_div(g->ctx, d, x->dim[i], &times) && times > 0 && (times == 1 || at->times == 0))
+            *at = (rl_sizeplace){v, i, times};
+    return at->times != 0;
+}
+
+/* In a tensor that exists: `near`, a graph input, or one written before. */
+static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at)
+{
+    const rl_graph *g = l->g;
+    if (rl_has(near) && has_dim(g, near, d, at)) return true;
+    for (uint32_t i = 0; i < g->input.n; i++)
+        if (has_dim(g, g->input.p[i], d, at)) return true;
+    for (uint32_t i = l->phys.n; i-- > 0 && i + 1000 > l->phys.n;)
+        if (rl_flat_within(g, rl_flat_region(g, l->origin), l->phys.p[i].region) && has_dim(g, l->phys.p[i].v, d, at)) return true;
+    return false;
+}
+
+static rl_value multiplied(rl_lower *l, rl_value x, uint32_t n, int64_t times)
+{
+    rl_value in[2] = {x, rl_lower_ints(l, "rl_times", 1, &times)}, y = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_size"));
+    rl_graph_set_type(l->g, y, RL_I64, 1, (rl_dim[]){n});
+    rl_lower_node(l, RL_OP_Mul, rl_graph_fresh_name(l->g, "rl_size"), 2, in, 1, &y);
+    return y;
+}
+
+/* n numbers as a 1-D tensor; where number[i] is SYMBOL, the size d[i]. False when it stands nowhere. */
+#define SYMBOL INT64_MIN
+static bool numbers(rl_lower *l, const int64_t *number, const rl_dim *d, uint32_t n, rl_value near, rl_value *out)
+{
+    rl_sizeplace at[RL_MAXDIMS];
+    rl_value part[RL_MAXDIMS];
+    uint32_t npart = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (number[i] == SYMBOL && !find_size(l, d[i], near, &at[i])) return false;
+    for (uint32_t i = 0, end; i < n; i = end) { /* what is known, or stands side by side in one shape, in one piece */
+        bool symbol = number[i] == SYMBOL;
+        for (end = i + 1; end < n && (number[end] == SYMBOL) == symbol; end++)
+            if (symbol && (at[end].v.i != at[i].v.i || at[end].axis != at[i].axis + (end - i) || at[end].times != at[i].times)) break;
+        part[npart] = symbol ? sizes_of(l, at[i].v, at[i].axis, end - i) : rl_lower_ints(l, "rl_sizes", end - i, number + i);
+        if (symbol && at[i].times != 1) part[npart] = multiplied(l, part[npart], end - i, at[i].times);
+        npart++;
+    }
+    if (npart == 0) part[npart++] = rl_lower_ints(l, "rl_sizes", 0, number);
+    *out = part[0];
+    if (npart == 1) return true;
+    *out = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_sizes"));
+    rl_graph_set_type(l->g, *out, RL_I64, 1, (rl_dim[]){n});
+    rl_node c = rl_lower_node(l, RL_OP_Concat, rl_graph_fresh_name(l->g, "rl_sizes"), npart, part, 1, out);
+    rl_attr a = rl_attr_of_int(l->g, "axis", 0);
+    rl_graph_set_attrs(l->g, c, &a, 1);
+    return true;
+}
+
+bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out)
+{
+    int64_t number[RL_MAXDIMS];
+    if (n > RL_MAXDIMS) return false;
+    for (uint32_t i = 0; i < n; i++) number[i] = rl_dim_known(d[i]) ? d[i] : SYMBOL;
+    return numbers(l, number, d, n, RL_NOVALUE, out);
+}
+
+/* A size of 0 that is not where x has one: a Reshape takes it for "copy" unless it is told. */
+static bool has_new_zero(const rl_valinfo *x, const rl_dim *to, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (to[i] == 0 && !(i < x->rank && x->dim[i] == 0)) return true;
+    return false;
+}
+
+/* The shape input of a Reshape of x to these sizes. 0 copies, and one -1 is inferred, but not beside a size that is 0 in a run; and a
+ * size that is looked up and is 0 would copy. *literal: it is for a Reshape to which 0 is 0. What stands nowhere is -1 all the same. */
+static rl_value target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n, bool *literal)
+{
+    const rl_valinfo *from = rl_val(l->g, x);
+    int64_t number[RL_MAXDIMS] = {0};
+    uint32_t symbols = 0, copied = 0, zeros = 0, inferred = 0;
+    bool zero = has_new_zero(from, to, n);
+    rl_sizeplace at;
+    rl_value s = x;
+    for (uint32_t i = 0; i < n; i++) {
+        symbols += !rl_dim_known(to[i]);
+        copied += !rl_dim_known(to[i]) && i < from->rank && from->dim[i] == to[i];
+        zeros += to[i] == 0;
+    }
+    *literal = (zero || (copied < symbols && symbols + zeros > 1)) && rl_opset_of(l->g, rl_internz(l->g->ctx, "")) >= 14;
+    for (uint32_t i = 0; i < n; i++) {
+        number[i] = to[i];
+        if (rl_dim_known(to[i])) continue;
+        number[i] = SYMBOL;
+        if (!*literal && i < from->rank && from->dim[i] == to[i]) number[i] = 0;
+        else if (inferred == 0 && ((symbols == 1 && !*literal) || !find_size(l, to[i], x, &at))) number[i] = -1, inferred++;
+    }
+    if ((zero && !*literal) || (inferred && zeros) || !numbers(l, number, to, n, x, &s)) l->failed = true;
+    return s;
+}
+
+void rl_lower_reshape(rl_lower *l, rl_str name, rl_value x, const rl_dim *to, uint32_t n, rl_value out)
+{
+    bool literal;
+    rl_value in[2] = {x, target(l, x, to, n, &literal)};
+    rl_node node = rl_lower_node(l, RL_OP_Reshape, name, 2, in, 1, &out);
+    rl_attr allow = rl_attr_of_int(l->g, "allowzero", 1);
+    if (literal) rl_graph_set_attrs(l->g, node, &allow, 1);
+}
