@@ -349,6 +349,7 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
             }
             uint32_t i = place[start[cls] + order] - 1;
             bool makes = op->operand[o].out || rl_same(op->operand[o].tensor, p->cls.p[cls].first);
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a place that is set has a naming */
             all->p[i].made |= makes && (op->operand[o].out || op->node.i == RL_NONE);
             all->p[i].only_matmul &= is_op(p->g, op->node, RL_OP_MatMul);
         }
@@ -430,15 +431,13 @@ static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit
 {
     rl_plan *p = r->plan;
     part x;
-    for (bool again = true; again;) {
+    do {
         problem_of(p, s, &(posing){0}, &x);
         for (uint32_t k = 0; k < x.q.nop && plain; k++) memset((int64_t *)x.q.op[k].cost, 0, x.q.op[k].ncfg * sizeof *x.q.op[k].cost);
         RL_TRY(solve(p, &x, limit, sol));
-        again = false;
         if (r->round > 0) break;
         RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, limit));
-        again = rl_candidates_widen(p, p->unproved);
-    }
+    } while (rl_candidates_widen(p, p->unproved));
     r->out->conv_before = conversions(p, rl_new(r->tmp, uint32_t, p->op.n), r->tmp, NULL);
     return RL_OK;
 }

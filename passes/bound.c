@@ -123,7 +123,10 @@ static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 static uint32_t bits_of(double x)
 {
     uint32_t n = 0;
-    for (; x >= 1; x /= 2) n++;
+    while (x >= 1) {
+        x /= 2;
+        n++;
+    }
     return n;
 }
 

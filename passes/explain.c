@@ -49,6 +49,7 @@ static void name_places(rl_explainer *x)
             if (!op->operand[o].pin) continue;
             uint32_t i = find_place(x, &index, op->operand[o].cls, op->pinorder.p[x->cfg[k] * op->npin + pin]);
             x->at[k][pin++] = i;
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): find_place made it */
             x->place.p[i].npin++;
             if (is_maker(x, op, o)) x->base[op->operand[o].cls] = i;
         }

@@ -31,7 +31,7 @@ static rl_exnode control_of(const rl_explainer *x, uint32_t control)
 static const rl_exbody *body_of(const rl_explainer *x, uint32_t region)
 {
     if (region == 0 || x->body[region]) return x->body[region];
-    uint32_t control = x->g->flat->region.p[region].control;
+    uint32_t control = x->g->flat->region.p[region].control; /* NOLINT(clang-analyzer-core.NullDereference): regions but 0 are in flat */
     const rl_control *c = &x->g->flat->control.p[control];
     rl_exbody *b = rl_new(x->mem, rl_exbody, 1);
     b->part = c->op != RL_OP_If ? "body" : region == c->body ? "then_branch" : "else_branch";

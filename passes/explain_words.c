@@ -109,6 +109,7 @@ void rl_exnames_seed(const rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_
 static void put_dim(const rl_exnames *k, rl_text *t, uint32_t dim)
 {
     static const char *const letters[] = {"NCW", "NCHW", "NCDHW"};
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): letters are for the ranks 3 to 5 */
     if (k->letters) rl_put(t, "%c", letters[rl_val(k->x->g, k->ref)->rank - 3][dim]);
     else rl_put(t, "%" PRIu32, dim);
 }

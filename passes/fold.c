@@ -153,7 +153,7 @@ static bool is_captured(const rl_graph *g, rl_value v) {
 
 static void fold_transpose(folder *f, rl_node n) {
     const rl_nodeinfo *x = rl_nod(f->g, n);
-    int64_t perm[RL_PERMUTE_MAXRANK];
+    int64_t perm[RL_PERMUTE_MAXRANK] = {0};
     if (x->op != RL_OP_Transpose || x->nin != 1 || x->nout != 1 || f->dead[n.i] || !rl_has(x->in[0]) || !rl_has(x->out[0])) return;
     if (rl_val(f->g, x->out[0])->is_output) return;
     const rl_const *c = source(f, x->in[0]);
@@ -225,7 +225,7 @@ static void fold_dequantized(folder *f, rl_node t, rl_node d) {
     rl_nodeinfo was = *rl_nod(g, d);
     rl_value y = rl_nod(g, t)->out[0];
     uint32_t nmove = permuted_inputs(f, &was), nattr, rank = rl_val(g, was.in[0])->rank;
-    int64_t perm[RL_PERMUTE_MAXRANK];
+    int64_t perm[RL_PERMUTE_MAXRANK] = {0};
     if (nmove == 0 || was.nout != 1 || rank == RL_NORANK || !perm_of(rl_nod(g, t), rank, perm)) return;
     for (uint32_t i = 0; i < nmove; i++)
         if (source(f, was.in[i])->rank != rank) return;

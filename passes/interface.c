@@ -251,12 +251,12 @@ void rl_port_op(rl_plan *p, rl_value v) {
     op.operand[0] = (rl_operand){.tensor = v, .pin = true, .cls = m->cls};
     op.label = rl_new(p->mem, rl_label, rank + 1);
     op.token = rl_new(p->mem, rl_token, rank + 1);
-    for (uint32_t d = 0; d < rank; d++) {
+    for (int32_t d = 0; d < (int32_t)rank; d++) {
         uint32_t n = (uint32_t)(m->dimstart[d + 1] - m->dimstart[d]);
         if (n == 0) continue;
         rl_label *l = &op.label[op.nlabel];
         *l = (rl_label){.role = RL_T_AXIS, .tail = RL_NONE};
-        l->dim = rl_copy(p->mem, &(int32_t){(int32_t)d}, sizeof *l->dim);
+        l->dim = rl_copy(p->mem, &d, sizeof d);
         rl_token *t = &op.token[op.ntoken++];
         t->label = op.nlabel++;
         t->atom = rl_copy(p->mem, &(uint8_t *){m->seq + m->dimstart[d]}, sizeof *t->atom);

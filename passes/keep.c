@@ -254,7 +254,7 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway w
         for (uint32_t a = 0; a < p->cls.p[c].natom && is_open(&p->cls.p[c], open); a++) l.next[label_of(&l, c, a)]++;
     for (uint32_t c = 0; c < p->cls.n; c++) {
         if (!is_open(&p->cls.p[c], open)) continue;
-        uint32_t rank[RL_MAXATOM];
+        uint32_t rank[RL_MAXATOM] = {0};
         rank_atoms(&l, c, p->cls.p[c].natom, way == RL_KEEP_TWINS, rank);
         keep_class(p, &p->cls.p[c], drop + l.at[c], rank, mostkept, &one);
         rl_arena_free(&one);

@@ -324,7 +324,8 @@ static uint32_t region_for(const rl_lower *l, uint32_t cls, uint32_t order)
 {
     const rl_graph *g = l->g;
     uint32_t here = rl_flat_region(g, l->origin), at, made = rl_flat_value_region(g, l->p->cls.p[cls].first);
-    if (!g->flat || (at = rl_hash_get(&l->wanted, key_of(cls, order))) == RL_NONE || !rl_flat_within(g, here, at)) at = here;
+    if (!g->flat) return here;
+    if ((at = rl_hash_get(&l->wanted, key_of(cls, order))) == RL_NONE || !rl_flat_within(g, here, at)) at = here;
     if (!rl_flat_within(g, at, made)) at = made;
     for (uint32_t r = at; r != made && r != 0; r = g->flat->region.p[r].parent)
         if (g->flat->region.p[r].repeats) at = g->flat->region.p[r].parent;
@@ -378,9 +379,8 @@ static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *w
     if (from == RL_NONE) from = merged(l, cls, to);
     if (from != RL_NONE) {
         rl_phys x = l->phys.p[from];
-        whole_dims(l, &x, to, want, perm, &d);
-        bool fits = want && rl_dims_equal(&d, want);
-        from = transpose(l, from, to, perm, &d, fits ? into : RL_NOVALUE);
+        bool whole = whole_dims(l, &x, to, want, perm, &d), fits = whole && want && rl_dims_equal(&d, want);
+        from = whole ? transpose(l, from, to, perm, &d, fits ? into : RL_NOVALUE) : RL_NONE;
     }
     l->origin = was;
     return from;

@@ -288,6 +288,7 @@ static uint64_t cover_hash(const rl_cover *p)
 
 static bool cover_equal(const rl_cover *p, const rl_cover *q)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the index has covers of the memo */
     if (p->nop != q->nop || p->nelem != q->nelem || memcmp(p->weight, q->weight, p->nelem * sizeof *p->weight) != 0) return false;
     for (uint32_t o = 0; o < p->nop; o++) {
         const rl_bundle *a = &p->op[o], *b = &q->op[o];

@@ -430,7 +430,7 @@ static void select_states(dp *d)
     }
     d->nkeep = 0;
     for (uint32_t s = 0; s < f->n; s++) d->rank[s] = (sortkey){f->cost[s], size_of(f, s), s};
-    qsort(d->rank, f->n, sizeof *d->rank, compare_keys);
+    if (f->n > 1) qsort(d->rank, f->n, sizeof *d->rank, compare_keys);
     bool beam = !d->run->relax && !d->other;
     for (uint32_t k = 0; k < f->n; k++) {
         uint32_t s = d->rank[k].id;

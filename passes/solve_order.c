@@ -60,7 +60,8 @@ static double pass_op(cut *c, uint32_t op)
     static const uint32_t most = 24;
     const incidence *x = c->x;
     for (uint32_t k = x->valbeg[op]; k < x->valbeg[op + 1]; k++) {
-        uint32_t v = x->val[k], n = x->opbeg[v + 1] - x->opbeg[v];
+        uint32_t v = x->val[k]; /* NOLINT(clang-analyzer-core.NullDereference): valbeg counts what is in val */
+        uint32_t n = x->opbeg[v + 1] - x->opbeg[v];
         c->live += c->done[v] == 0;
         c->live -= ++c->done[v] == n;
     }
@@ -71,7 +72,8 @@ static void unpass_op(cut *c, uint32_t op)
 {
     const incidence *x = c->x;
     for (uint32_t k = x->valbeg[op]; k < x->valbeg[op + 1]; k++) {
-        uint32_t v = x->val[k], n = x->opbeg[v + 1] - x->opbeg[v];
+        uint32_t v = x->val[k]; /* NOLINT(clang-analyzer-core.NullDereference): valbeg counts what is in val */
+        uint32_t n = x->opbeg[v + 1] - x->opbeg[v];
         c->live += c->done[v] == n;
         c->live -= --c->done[v] == 0;
     }

@@ -295,7 +295,7 @@ void rl_cover_reduce(rl_arena *mem, rl_cover *p)
     }
     while (r.nqueue) {
         uint32_t o = r.queue[r.head];
-        r.head = (r.head + 1) % p->nop;
+        if (++r.head == p->nop) r.head = 0;
         r.nqueue--;
         r.queued[o] = false;
         reduce_op(&r, o);

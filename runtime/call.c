@@ -145,7 +145,7 @@ void rl_call_share(rl_call *c, uint32_t i, rl_tensor view) {
     rl_call_give(c, i, rl_tensor_keep(&view));
 }
 
-rl_status rl_call_fail(const rl_call *c, rl_status status, const char *fmt, ...) {
+rl_status (rl_call_fail)(const rl_call *c, rl_status status, const char *fmt, ...) {
     char text[600];
     va_list ap;
     va_start(ap, fmt);

@@ -26,6 +26,7 @@ static const float *row_of(const chain *a, uint32_t i, const float *p, int64_t n
     int64_t s = a->stride[i][a->rank - 1];
     *step = s != 0;
     if (s == 0 || s == 1) return p;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): an operand that the op has */
     for (int64_t k = 0; k < n; k++) room[k] = p[k * s];
     return room;
 }

@@ -85,6 +85,7 @@ static void join_block(planner *a, rl_value v, rl_value with, const rl_tensor *v
     uint32_t b = a->p->block_of[with.i];
     a->p->block_of[v.i] = b;
     if (view && !rl_is_dense(view)) a->view[v.i] = rl_copy(&a->p->mem, view, sizeof *view);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there is a block b */
     if (b != RL_NONE) a->block.p[b].last = RL_MAX(a->block.p[b].last, a->last[v.i]);
 }
 
@@ -124,6 +125,7 @@ static bool joins_over(planner *a, const rl_nodeinfo *n, uint32_t nover, uint32_
         uint32_t b = a->p->block_of[n->in[i].i];
         bool same = x->rank == y->rank && x->rank != RL_NORANK && rl_dtype_bits(x->dtype) == rl_dtype_bits(y->dtype);
         for (uint32_t k = 0; same && k < x->rank; k++) same = x->dim[k] == y->dim[k];
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there is a block b */
         if (!same || b == RL_NONE || a->block.p[b].last != step || a->view[n->in[i].i]) continue;
         join_block(a, n->out[0], n->in[i], NULL);
         return true;

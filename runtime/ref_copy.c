@@ -138,7 +138,7 @@ static void pad_dim(rl_call *c, rl_tensor *y, uint32_t axis, int64_t before, int
 }
 
 rl_status rl_ref_pad(rl_call *c) {
-    int64_t before[RL_RANK], after[RL_RANK], dim[RL_RANK] = {0};
+    int64_t before[RL_RANK] = {0}, after[RL_RANK] = {0}, dim[RL_RANK] = {0};
     pad_mode mode;
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);

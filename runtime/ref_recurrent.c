@@ -49,7 +49,7 @@ static rl_status read_activations(const rl_call *c, uint32_t ndir, rl_activation
     if (names && names->n != n * ndir) return rl_call_fail(c, RL_EMODEL, "%u activations, wants %u", names->n, n * ndir);
     for (uint32_t i = 0; i < n * ndir; i++) {
         rl_act_kind k = names ? act_of(names->strings[i]) : defaults[c->arg][i % n];
-        if (k == ACT_NOP)
+        if (names && k == ACT_NOP)
             return rl_call_fail(c, RL_EMODEL, "activation '%.*s' is not known", (int)names->strings[i].n,
                     (const char *)names->strings[i].p);
         rl_activation *a = &act[i / n][i % n];

@@ -18,10 +18,10 @@ static void put(pattern *p, const char *s) {
     rl_put_bytes(p->out, s, strlen(s));
 }
 
-/* One character that is none of `not`: its first byte, and the bytes that continue it. */
-static void put_other(pattern *p, const char *not) {
+/* One character that is none of `but`: its first byte, and the bytes that continue it. */
+static void put_other(pattern *p, const char *but) {
     put(p, "([^\x80-\xbf");
-    put(p, not);
+    put(p, but);
     put(p, "][\x80-\xbf]*)");
 }
 
@@ -52,9 +52,9 @@ static bool put_escape(pattern *p) {
 
 /* A class: members that POSIX takes to mean something else go where they mean themselves. */
 static bool put_class(pattern *p) {
-    bool not = *p->s == '^', first = true, dash = false, caret = false, close = false;
+    bool others = *p->s == '^', first = true, dash = false, caret = false, close = false;
     rl_text members = {.mem = p->out->mem};
-    p->s += not;
+    p->s += others;
     for (; *p->s && (first || *p->s != ']'); first = false) {
         char x = *p->s++;
         if ((uint8_t)x >= 0x80 || (x == '[' && *p->s == ':')) return false;
@@ -80,7 +80,7 @@ static bool put_class(pattern *p) {
     if (*p->s++ != ']') return false;
     rl_text all = {.mem = p->out->mem};
     rl_put(&all, "%s%.*s%s%s", close ? "]" : "", (int)members.n, members.p ? members.p : "", caret ? "^" : "", dash ? "-" : "");
-    if (not) {
+    if (others) {
         put(p, "([^");
         if (close) put(p, "]");
         put(p, "\x80-\xbf");

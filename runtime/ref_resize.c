@@ -183,7 +183,7 @@ static rl_status resize_in_order(rl_call *c, const rl_resize *r, const rl_resize
 rl_status rl_ref_resize(rl_call *c) {
     rl_resize r;
     rl_resize_sizes s;
-    rl_resize_axis axis[RL_RANK];
+    rl_resize_axis axis[RL_RANK] = {0};
     int64_t perm[RL_RANK];
     RL_TRY(rl_call_need(c, 1));
     rl_dtype type = rl_call_in(c, 0)->dtype;

@@ -66,7 +66,7 @@ rl_status rl_ref_flatten(rl_call *c) {
 
 /* Which of rank dims the axes name. */
 static rl_status mark_axes(rl_call *c, const int64_t *axis, uint32_t n, uint32_t rank, bool *marked) {
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; axis && i < n; i++) {
         uint32_t a;
         RL_TRY(rl_call_axis(c, axis[i], rank, &a));
         if (marked[a]) return rl_call_fail(c, RL_EMODEL, "axis %u is named twice", a);

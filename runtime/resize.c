@@ -67,8 +67,9 @@ static double filter(const rl_resize *r, double x) {
 /* Weights of taps around x; those beyond the ends count for the element at the end, or not at all. */
 static void weigh(const rl_resize *r, const rl_resize_axis *a, double x, double stretch, int64_t *index, double *weight) {
     double base = floor(x), sum = 0;
+    int64_t first = 1 - a->ntap / 2;
     for (int64_t t = 0; t < a->ntap; t++) {
-        double place = base + (double)(t + 1 - a->ntap / 2);
+        double place = base + (double)(t + first);
         bool inside = place >= 0 && place < (double)a->in;
         index[t] = inside ? (int64_t)place : place < 0 ? 0 : a->in - 1;
         weight[t] = r->exclude_outside && !inside ? 0 : filter(r, (place - x) * stretch);

@@ -206,6 +206,9 @@ void rl_call_give(rl_call *c, uint32_t i, rl_tensor t);
 
 /* rl_fail with "node 'name' (Type): " before the message. */
 rl_status rl_call_fail(const rl_call *c, rl_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#ifdef __clang_analyzer__ /* as for rl_fail */
+#define rl_call_fail(c, status, ...) ((rl_call_fail)((c), (status), __VA_ARGS__), (status))
+#endif
 /* RL_EMODEL unless inputs 0 .. n-1 are there. */
 rl_status rl_call_need(const rl_call *c, uint32_t n);
 

@@ -26,10 +26,11 @@ rl_status rl_window_attrs(rl_call *c, uint32_t r, const int64_t *kernel, rl_wind
     *w = (rl_window){.r = r};
     if (rl_attr_find(c->node, "auto_pad") && rl_window_padding(c) == RL_PAD_GIVEN && !rl_attr_is(c->node, "auto_pad", "NOTSET"))
         return rl_call_fail(c, RL_EMODEL, "an unknown auto_pad");
-    if (!rl_attr_find(c->node, "kernel_shape") && !kernel) return rl_call_fail(c, RL_EMODEL, "attribute 'kernel_shape' is missing");
+    bool given = rl_attr_find(c->node, "kernel_shape") != NULL;
+    if (!given && !kernel) return rl_call_fail(c, RL_EMODEL, "attribute 'kernel_shape' is missing");
     RL_TRY(read_ints(c, "kernel_shape", r, 0, 0, w->kernel));
     for (uint32_t i = 0; i < r; i++) {
-        if (!rl_attr_find(c->node, "kernel_shape")) w->kernel[i] = kernel[i];
+        if (!given) w->kernel[i] = kernel[i];
         if (w->kernel[i] > INT32_MAX) return rl_call_fail(c, RL_ELIMIT, "a kernel of %lld", (long long)w->kernel[i]);
         if (kernel && w->kernel[i] != kernel[i])
             return rl_call_fail(c, RL_EMODEL, "kernel_shape has %lld, the weights %lld", (long long)w->kernel[i], (long long)kernel[i]);

@@ -312,7 +312,7 @@ rl_str rl_intern_find(const rl_ctx *ctx, const char *s, size_t n) {
     return t->slot[find_slot(t, rl_hash_bytes(s, n), s, n)];
 }
 
-rl_status rl_fail(rl_ctx *ctx, rl_status status, const char *fmt, ...) {
+rl_status (rl_fail)(rl_ctx *ctx, rl_status status, const char *fmt, ...) {
     char m[sizeof ctx->error]; /* the arguments may point into ctx->error */
     va_list ap;
     va_start(ap, fmt);

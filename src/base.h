@@ -122,6 +122,9 @@ rl_str rl_intern_find(const rl_ctx *ctx, const char *s, size_t n);
 /* Stores the message and returns status: `return rl_fail(ctx, RL_EMODEL, "node '%s' (Conv): ...", ...)`.
  * The message names object, place, what was found and what was wanted, in one line. */
 rl_status rl_fail(rl_ctx *ctx, rl_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#ifdef __clang_analyzer__ /* which looks into no other file: what fails does not return RL_OK */
+#define rl_fail(ctx, status, ...) ((rl_fail)((ctx), (status), __VA_ARGS__), (status))
+#endif
 #define RL_TRY(call)                                                                                                 \
     do {                                                                                                             \
         rl_status try_ = (call);                                                                                     \

@@ -119,6 +119,7 @@ static void add_config(lister *l) {
     uint32_t npin = l->menu->npin;
     uint64_t h = rl_hash_bytes(l->now, npin * sizeof *l->now);
     for (uint32_t i; (i = rl_hash_get(&l->seen, h)) != RL_NONE; h++)
+        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): configuration i was added */
         if (memcmp(l->pick.p + (size_t)i * npin, l->now, npin * sizeof *l->now) == 0) return;
     rl_hash_put(&l->seen, h, l->menu->ncfg++);
     for (uint32_t p = 0; p < npin; p++) rl_push(l->mem, l->pick, l->now[p]);

@@ -246,6 +246,7 @@ static bool fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *m
         rl_cert_key own = {0};
         for (uint32_t p = 0; p < m->npin; p++) {
             uint32_t e = map[m->pick[(size_t)k * m->npin + p]];
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each element has its place */
             if (!b->paid.p[e]) set[n++] = e;
         }
         n = sort_set(set, n);

@@ -180,6 +180,7 @@ static rl_status read_pin(reader *r, const values *v, rl_cert_pin *pin) {
     if (pin->value >= v->n) return refuse(r, "no such value");
     if (!skip(r, " ")) return refuse(r, "a name is missing");
     RL_TRY(read_string(r, &pin->tensor));
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): pin->value is less than v->n */
     RL_TRY(read_array(r, v->p[pin->value].natom, &pin->stands));
     return line_end(r);
 }
@@ -280,7 +281,7 @@ static rl_status read_op(reader *r, const values *v, uint32_t id, rl_cert_op *op
 static rl_status read_choices(reader *r, ops *op) {
     for (uint32_t from = 0; skip(r, "choose ");) {
         uint32_t i = 0;
-        int64_t form;
+        int64_t form = 0;
         RL_TRY(read_word32(r, &i));
         if (i < from || i >= op->n) return refuse(r, "no such op, or ops do not rise");
         RL_TRY(read_next(r, UINT32_MAX - 1, &form));

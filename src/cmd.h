@@ -150,6 +150,9 @@ void rl_man_command(const rl_command *c);
 void rl_complain(const rl_line *l, const char *file, const char *message);
 /* "relayout: ...; see relayout --help" on stderr; returns RL_EUSAGE. */
 rl_status rl_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#ifdef __clang_analyzer__ /* as for rl_fail */
+#define rl_usage_error(...) ((rl_usage_error)(__VA_ARGS__), RL_EUSAGE)
+#endif
 /* Does what goes to f get colours? --color, else whether it is a terminal, NO_COLOR and TERM. */
 bool rl_paints(const rl_line *l, FILE *f);
 /* What switches to a colour, or nothing. */

@@ -23,7 +23,7 @@ void rl_complain(const rl_line *l, const char *file, const char *message) {
             message);
 }
 
-rl_status rl_usage_error(const char *fmt, ...) {
+rl_status (rl_usage_error)(const char *fmt, ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-rl_status rl_desc_fail(rl_error *e, rl_status status, const char *fmt, ...) {
+rl_status (rl_desc_fail)(rl_error *e, rl_status status, const char *fmt, ...) {
     va_list ap;
     if (!e) return status;
     va_start(ap, fmt);
@@ -125,7 +125,7 @@ static rl_status place_digits(rl_desc *d, const rl_tag *t, const int64_t *pad, u
 
 rl_status rl_desc_of_tag(int32_t dtype, uint32_t rank, const int64_t *dim, const rl_tag *t, const int64_t *pad, rl_desc *out, rl_error *e) {
     rl_desc d;
-    uint8_t place[RL_TAG_MAX];
+    uint8_t place[RL_TAG_MAX] = {0};
     int64_t step = 1;
     RL_TRY(start(dtype, rank, dim, &d, e));
     RL_TRY(place_digits(&d, t, pad, place, e));
@@ -208,7 +208,7 @@ static rl_status check_digits(const rl_desc *d, rl_error *e) {
 
 /* Every bit that an element may lie at has a number that fits. */
 static rl_status check_reach(const rl_desc *d, rl_error *e) {
-    int64_t low = d->offset, high = d->offset, all = (int64_t)rl_desc_bits(d), x;
+    int64_t low = d->offset, high = low, all = (int64_t)rl_desc_bits(d), x;
     bool empty = false;
     for (uint32_t i = 0; i < d->ndigit; i++) {
         empty = empty || d->digit[i].size == 0;

@@ -9,6 +9,9 @@
 
 /* Stores the message, where e is given, and returns status. */
 rl_status rl_desc_fail(rl_error *e, rl_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#ifdef __clang_analyzer__ /* as for rl_fail */
+#define rl_desc_fail(e, status, ...) ((rl_desc_fail)((e), (status), __VA_ARGS__), (status))
+#endif
 
 /* The digits of axis a are d->digit[first .. first + n - 1]. */
 typedef struct { uint32_t first, n; } rl_digits;

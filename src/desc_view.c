@@ -57,7 +57,7 @@ rl_status rl_desc_slice(const rl_desc *d, uint32_t axis, int64_t start, int64_t 
         x.digit[g.first].size = count;
         x.digit[g.first].stride *= count > 1 ? step : 1;
     } else {
-        x.digit[g.first].size = count ? (count - 1) / block + 1 : 0;
+        x.digit[g.first].size = count && block ? (count - 1) / block + 1 : 0;
     }
     if (count) x.offset += rl_desc_step(d, axis, start);
     *out = x;

@@ -34,7 +34,7 @@ bool rl_ev_cast(evaluator *e, int arg, uint32_t port, tensor *out) {
     for (int64_t k = 0; k < x->n; k++) {
         if (x->i && out->i) out->i[k] = t == RL_BOOL ? x->i[k] != 0 : x->i[k];
         else if (x->i) out->f[k] = t == RL_F32 ? (double)(float)x->i[k] : (double)x->i[k];
-        else if (out->f) out->f[k] = x->f[k];
+        else if (x->f && out->f) out->f[k] = x->f[k];
     }
     return rl_ev_store(out);
 }
@@ -257,7 +257,7 @@ bool rl_ev_cumsum(evaluator *e, int arg, uint32_t port, tensor *out) {
             if (x->f && before) out->f[at] = f;
             if (x->i && before) out->i[at] = (int64_t)s;
             if (x->f) f = rl_ev_rounded(x->dtype, f + x->f[at]);
-            else s += (uint64_t)x->i[at];
+            else if (x->i) s += (uint64_t)x->i[at];
             if (x->f && !before) out->f[at] = f;
             if (x->i && !before) out->i[at] = (int64_t)s;
         }
@@ -302,10 +302,11 @@ bool rl_ev_reduce(evaluator *e, int arg, uint32_t port, tensor *out) {
     for (int64_t k = 0; k < x->n; k++, rl_ev_advance(&w)) {
         int64_t at = w.off[0];
         if (x->f) reduce_float((reduction)arg, &out->f[at], x->f[k], !begun[at]);
-        else reduce_int((reduction)arg, x->dtype, &out->i[at], x->i[k], !begun[at]);
+        else if (x->i) reduce_int((reduction)arg, x->dtype, &out->i[at], x->i[k], !begun[at]);
         begun[at] = true;
     }
-    for (int64_t k = 0; k < out->n && arg == MEAN; k++) out->f[k] /= (double)(x->n / out->n);
+    int64_t each = out->n ? x->n / out->n : 0;
+    for (int64_t k = 0; k < out->n && arg == MEAN; k++) out->f[k] /= (double)each;
     return rl_ev_store(out);
 }
 

@@ -92,9 +92,10 @@ static void json_demand(const rl_exdemand *d, rl_text *t)
     rl_put(t, "]");
     json_places(d, t);
     rl_put(t, ", \"ways\": [");
-    for (uint32_t i = 0; i < d->need.n; i++) {
-        rl_put(t, "%s", i % d->tensor.n ? ", " : i ? "], [" : "[");
+    for (uint32_t i = 0, of = 0; i < d->need.n; i++) {
+        rl_put(t, "%s", of ? ", " : i ? "], [" : "[");
         rl_report_string(t, d->need.p[i]);
+        if (++of == d->tensor.n) of = 0;
     }
     rl_put(t, "%s], \"more_ways\": %" PRIu32 "}", d->need.n ? "]" : "", d->more);
 }

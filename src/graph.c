@@ -84,7 +84,8 @@ static uint64_t key_of(rl_str name) {
 }
 
 rl_value rl_graph_find(const rl_graph *g, rl_str name) {
-    return name ? (rl_value){rl_hash_get(&g->byname, key_of(name))} : RL_NOVALUE;
+    if (!name) return RL_NOVALUE;
+    return (rl_value){rl_hash_get(&g->byname, key_of(name))};
 }
 
 rl_value rl_graph_value(rl_graph *g, rl_str name) {

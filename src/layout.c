@@ -182,7 +182,7 @@ static bool derivable(rl_ctx *ctx, const digits *x, uint32_t axis, rl_dim dim) {
 }
 
 static void print_general(rl_text *t, const digits *x, uint32_t rank, const rl_dim *dim) {
-    char name[RL_MAXDIGIT];
+    char name[RL_MAXDIGIT] = "";
     rl_ctx *ctx = t->mem->ctx;
     uint32_t k = 0;
     rl_put(t, "\"");
@@ -315,7 +315,7 @@ static bool read_sizes(reader *r, const char *name) {
 /* "ab(cd)->cabd d=2" */
 static bool read_general(reader *r) {
     char name[RL_MAXDIGIT];
-    uint32_t place[RL_MAXDIGIT];
+    uint32_t place[RL_MAXDIGIT] = {0};
     digits x;
     r->s++;
     if (!read_groups(r, name)) return false;

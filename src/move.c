@@ -58,8 +58,8 @@ static void straighten(rl_nest *b) {
 
 /* Elements smaller than a byte, where they come and go in whole bytes. */
 static void widen_bits(rl_nest *b) {
-    uint32_t per = b->bits ? 8 / b->bits : 0;
-    if (b->bits >= 8 || b->n == 0) return;
+    if (b->bits == 0 || b->bits >= 8 || b->n == 0) return;
+    uint32_t per = 8 / b->bits;
     rl_loop *last = &b->loop[b->n - 1];
     int64_t odd = last->n | b->to_at | b->from_at;
     for (uint32_t i = 0; i + 1 < b->n; i++) odd |= b->loop[i].to | b->loop[i].from;
@@ -320,6 +320,7 @@ static void start(rl_move_plan *p, const rl_nest *b) {
     memcpy(p->loop, b->loop, b->n * sizeof *p->loop);
     p->row = 0;
     p->nx = p->ny = 0;
+    p->inner = (rl_loop){1, 0, 0};
     p->mix = NULL;
     if (!b->convert && b->bits >= 8) to_bytes(p);
 }

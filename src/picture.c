@@ -158,6 +158,7 @@ static uint32_t choose_nodes(drawing *d) {
 static void add_pill(drawing *d, rl_value v, rl_pickind kind) {
     if (!rl_has(v) || d->pill[v.i] != RL_NONE || is_constant(rl_val(d->g, v))) return;
     uint32_t place = value_place(d, v), *one = rl_copy(d->mem, &place, sizeof place);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): value_place made it */
     rl_picnode n = {.kind = kind, .name = d->s->value.p[place].name, .line = d->s->value.p[place].type, .bytes = -1};
     if (kind == RL_PIC_OUTPUT) n.in = one, n.nin = 1;
     else n.out = one, n.nout = 1;

@@ -145,8 +145,8 @@ static rl_span implicit_output(const rl_shaper *s, const einsum *e) {
     uint8_t *p = rl_new(s->tmp, uint8_t, 64);
     size_t n = 0;
     if (e->dots) p[n++] = '.';
-    for (uint8_t c = 'A'; c <= 'z'; c++)
-        if (e->count[c] == 1) p[n++] = c;
+    for (int c = 'A'; c <= 'z'; c++)
+        if (e->count[c] == 1) p[n++] = (uint8_t)c;
     return (rl_span){p, n};
 }
 

@@ -153,7 +153,7 @@ static rl_status written_as(reader *r, const char *s, rl_run *run) {
     nattr = eq ? (size_t)(eq - attr) : 0;
     bool ok = is_word(type, n) && (!colon || is_word(s, (size_t)(colon - s)));
     bool digits = eq && eq[1] && strlen(eq + 1) < 10 && !eq[1 + strspn(eq + 1, "0123456789")];
-    if (*attr) ok &= is_word(attr, nattr) && (digits || strcmp(eq + 1, "-") == 0);
+    if (*attr) ok &= is_word(attr, nattr) && (digits || (eq && strcmp(eq + 1, "-") == 0));
     return ok ? RL_OK : fail(r, "'%s' is not \"domain::Type\", or that and attribute=number or attribute=-", s);
 }
 

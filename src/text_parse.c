@@ -344,6 +344,7 @@ static bool parse_line(parser *p, scope *sc) {
 static bool check_defined(parser *p, const scope *sc) {
     for (uint32_t i = 0; i < sc->g->nval; i++) {
         const rl_valinfo *x = &sc->g->val[i];
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each value has the place where it was named first */
         if (!rl_text_is_defined(x)) return rl_text_fail_name(p, sc->first.p[i], "%$ is not defined", x->name ? x->name : "~");
     }
     return true;

@@ -156,7 +156,7 @@ static bool store_int(rl_dtype t, int64_t x, unsigned char *p) {
     bool is_signed = t == RL_I8 || t == RL_I16 || t == RL_I32 || t == RL_I64;
     if (t == RL_BOOL && (x < 0 || x > 1)) return false;
     if (is_signed && bits < 64 && (x < -((int64_t)1 << (bits - 1)) || x >> (bits - 1) > 0)) return false;
-    if (!is_signed && (x < 0 || (bits < 64 && x >> bits))) return false;
+    if (!is_signed && (x < 0 || (bits < 64 && (uint64_t)x >> bits))) return false;
     memcpy(p, &x, bits / 8);
     return true;
 }
@@ -197,7 +197,7 @@ static bool parse_element(parser *p, rl_dtype t, unsigned char *to) {
 /* {1,2,3}; one number alone is repeated. */
 static bool parse_elements(parser *p, data *d) {
     size_t size = rl_dtype_bits(d->t) / 8, n = 0;
-    unsigned char extra[16];
+    unsigned char extra[16] = {0}; /* an element beyond the type's, which only counts */
     const char *at = p->s;
     if (!rl_text_want(p, '{')) return false;
     if (!(d->t >= RL_F32 && d->t <= RL_U64 && d->t != RL_STRING) && d->t != RL_BF16)
@@ -239,7 +239,7 @@ bool rl_text_take_prefix(parser *p, const char *w, char next) {
 }
 
 static bool parse_data(parser *p, data *d) {
-    rl_span raw;
+    rl_span raw = {0};
     uint64_t seed;
     rl_text_skip(p);
     const char *at = p->s;
@@ -285,7 +285,7 @@ bool rl_text_parse_const_of(parser *p, rl_graph *g, const type *t, const char *a
 }
 
 bool rl_text_parse_const_line(parser *p, scope *sc) {
-    rl_const *c;
+    rl_const *c = NULL;
     rl_value v;
     type t;
     rl_text_skip(p);

@@ -222,6 +222,27 @@ TEST(numbers) {
     }
 }
 
+/* Enough bytes that each thread has a piece: what one thread moves, and converts, four move as well. */
+TEST(threads) {
+    static const char *const pairs[][2] = {{"f32[4,40,60,61]", "f32[4,40,60,61]@nhwc"}, {"f32[4,40,60,61]@nhwc", "f16[4,40,60,61]@nChw16c"}};
+    enum { BYTES = 4 * 48 * 60 * 61 * 4 };
+    char *from = calloc(1, BYTES), *one = calloc(1, BYTES), *four = calloc(1, BYTES);
+    for (size_t i = 0; from && i < BYTES / 4; i++) ((float *)(void *)from)[i] = (float)(i % 2039);
+    for (uint32_t k = 0; k < RL_LEN(pairs) && from && one && four; k++) {
+        rl_desc a, b;
+        rl_error e = {""};
+        rl_move_options o = {sizeof o, 4};
+        CHECK(rl_desc_parse(pairs[k][0], &a, &e) == RL_OK && rl_desc_parse(pairs[k][1], &b, &e) == RL_OK);
+        CHECK(rl_move(&b, one, BYTES, &a, from, BYTES, NULL, &e) == RL_OK);
+        CHECK(rl_move(&b, four, BYTES, &a, from, BYTES, &o, &e) == RL_OK);
+        CHECK(memcmp(one, four, BYTES) == 0 && one[5] != 0);
+    }
+    CHECK(from && one && four);
+    free(from);
+    free(one);
+    free(four);
+}
+
 /* Dense -> sparse -> dense for every layout of a small matrix. */
 TEST(sparse) {
     static const char *const layouts[] = {"f32[4,5]", "f32[4,5]@ba", "f32[4,5]@aB4b", "f32[4,5] strides=[7,1] offset=2"};
@@ -270,6 +291,7 @@ int main(int argc, char **argv) {
     check_pairs(4);
     RUN(nothing_else);
     RUN(numbers);
+    RUN(threads);
     RUN(sparse);
     return check_done();
 }

@@ -298,12 +298,12 @@ typedef struct {
     float sum;
 } worker;
 
-/* Every function that reads a model, in this thread's own context. */
+/* Every function that reads a model, in this thread's own context; the session has threads of its own. */
 static void *work(void *arg) {
     worker *w = arg;
     rl_context c = context_of(&w->h);
     rl_model m = {.path = w->in}, made;
-    rl_options o = {.struct_size = sizeof o, .context = &c, .target = "onnx"};
+    rl_options o = {.struct_size = sizeof o, .context = &c, .target = "onnx", .threads = 2};
     rl_session *s = NULL;
     const rl_array *y = NULL;
     w->s = rl_model_explain(&m, NULL, &o, &w->json, NULL);
