@@ -101,6 +101,7 @@ static rl_status read_ends(rl_call *c, inputs *in) {
 
 static rl_status read_inputs(rl_call *c, inputs *in) {
     RL_TRY(rl_call_need(c, 3));
+    if (c->step->packed.kind == RL_ABSENT) rl_call_fetch(c);
     in->wide = rl_wide_float(rl_call_in(c, 0)->dtype);
     in->rows = c->rt->fast && in->wide == RL_F32 ? rl_rows_best() : NULL;
     in->batch_first = rl_attr_int(c->node, "layout", 0) != 0;
@@ -174,6 +175,7 @@ static void pack_weights(rl_call *c, const inputs *in, rl_recurrent *r) {
             else r[d].panels[i] = rl_panels_pack(in->rows, b, n, k, room);
             room += rl_panels_count(in->rows, n, k);
         }
+    for (uint32_t i = 1; i < 3 && !packed && c->step->packed.kind != RL_ABSENT; i++) rl_call_packed(c, i);
 }
 
 /* ---- one direction ---- */
