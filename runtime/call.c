@@ -117,6 +117,19 @@ static bool ends_here(const rl_call *c, uint32_t i) {
     return false;
 }
 
+void rl_call_fetch(const rl_call *c) {
+    for (uint32_t i = 0; i < c->nin; i++)
+        if (rl_call_in(c, i)) rl_storage_fetch(c->in[i]->mem);
+}
+
+/* Where nobody else reads them. */
+void rl_call_packed(const rl_call *c, uint32_t i) {
+    rl_storage *s = c->in[i]->mem;
+    if (s->readers != 1) return;
+    rl_storage_unfetch(s);
+    if (s->borrowed) rl_onnx_forget(c->g, s->p, s->nbyte);
+}
+
 bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
     return x && x->kind == RL_TENSOR && x->mem->on == c->rt->on && x->mem->ref == 1 && !x->mem->borrowed && ends_here(c, i) &&

@@ -22,13 +22,14 @@ rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread) {
 
 void rl_rt_free(rl_rt *rt) {
     if (!rt) return;
-    rl_fast_close(rt);
-    rl_pool_free(rt->pool);
+    rl_fast_drop(rt);
     for (rl_storage *s = rt->all, *next; s; s = next) {
         next = s->next;
         if (!s->borrowed && !s->base && s->p) s->on->free(rt, s->p, s->nbyte);
         rl_host_free(&rt->ctx->host, s, sizeof *s);
     }
+    rl_fast_close(rt);
+    rl_pool_free(rt->pool);
     if (rt->state) rt->device->close(rt);
     rl_host_free(&rt->ctx->host, rt, sizeof *rt);
 }
@@ -88,6 +89,7 @@ static rl_status run_kernel(rl_step *s, rl_call *c) {
         return rl_call_fail(c, RL_ELIMIT, "no kernel for input type %s",
                             !t ? "none" : t->kind == RL_SEQUENCE ? "sequence" : rl_dtype_name(t->dtype));
     }
+    if (k != s->kernel.p[0]) rl_call_fetch(c);
     c->arg = k->arg;
     s->ran = "reference";
     rl_status status = c->rt->device ? rl_device_host_kernel(s, c, k) : k->fn(c);
@@ -216,6 +218,7 @@ rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
     rl_plan_make(x, in);
     x->rt->random = 1;
     rl_status s = rl_exec_frame(x, NULL, in, x->g->input.n, out, x->g->output.n);
+    rl_fast_end(x->rt);
     return s == RL_OK ? x->rt->on->sync(x->rt) : s;
 }
 
@@ -247,6 +250,8 @@ rl_status rl_exec_fold(rl_exec *x) {
             x->step[kept++] = *s;
             continue;
         }
+        for (uint32_t k = 0; k < s->info->nin; k++)
+            if (rl_has(s->info->in[k])) rl_storage_fetch(x->constant[s->info->in[k].i].mem);
         RL_TRY(run_step(&f, s));
         rl_prims_drop(x->rt, s);
         for (uint32_t k = 0; k < s->info->nout; k++) {

@@ -14,6 +14,7 @@ typedef struct rl_step {
     const rl_nodeinfo *info;   /* that node, or the first one with the inputs of all and the outputs of the last (fuse.h) */
     struct rl_fused *fused;    /* NULL: one node */
     struct rl_prim *prim;      /* what oneDNN runs for it (fast.h) */
+    rl_tensor packed;          /* its constants as its kernel likes them; RL_ABSENT: not packed */
     const int64_t *order;      /* how output 0 is to lie, its dims from the outermost in memory (order.c); NULL: as the kernel likes */
     const char *ran;           /* the kernel that ran it last */
     struct { const rl_kernel **p; uint32_t n, cap; } kernel; /* candidates, in table order */

@@ -2,6 +2,7 @@
 #include "fast.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 /* ---- start and end ---- */
 
@@ -47,14 +48,42 @@ bool rl_fast_keep(rl_fast *f, void *p, size_t nbyte) {
     return false;
 }
 
+void *rl_fast_passing(rl_fast *f, size_t nbyte) {
+    if (f->passing.used || f->passing.nbyte < nbyte) return NULL;
+    f->passing.used = true;
+    return f->passing.p;
+}
+
+bool rl_fast_keep_passing(rl_fast *f, void *p, size_t nbyte) {
+    if (f->passing.p == p) {
+        f->passing.used = false;
+        return true;
+    }
+    if (f->passing.used || f->passing.nbyte >= nbyte) return false;
+    if (f->passing.p) munmap(f->passing.p, f->passing.nbyte);
+    f->passing.p = p, f->passing.nbyte = nbyte;
+    return true;
+}
+
+void rl_fast_end(rl_rt *rt) {
+    rl_fast *f = rt->fast;
+    if (!f || !f->passing.p || f->passing.used) return;
+    munmap(f->passing.p, f->passing.nbyte);
+    f->passing.p = NULL, f->passing.nbyte = 0;
+}
+
 size_t rl_fast_scratch(const rl_rt *rt) {
     return rt->fast && rt->fast->scratch.mem ? rt->fast->scratch.mem->nbyte : 0;
+}
+
+void rl_fast_drop(const rl_rt *rt) {
+    while (rt->fast && rt->fast->all) rl_prim_free(rt->fast, rt->fast->all);
 }
 
 void rl_fast_close(rl_rt *rt) {
     rl_fast *f = rt->fast;
     if (!f) return;
-    while (f->all) rl_prim_free(f, f->all);
+    rl_fast_end(rt);
     for (uint32_t i = 0; i < RL_SPARES; i++)
         if (f->spare[i].nbyte) rl_backend_cpu.free(rt, f->spare[i].p, f->spare[i].nbyte);
     f->d.stream_destroy(f->stream);

@@ -22,6 +22,7 @@ typedef struct rl_fast {
     rl_dnnl_stream stream;
     struct rl_prim *all;
     struct { void *p; size_t nbyte; } spare[RL_SPARES]; /* blocks that were freed */
+    struct { void *p; size_t nbyte; bool used; } passing; /* the largest block of rl_backend_pages, until the run ends */
     rl_tensor scratch; /* of the primitive at work: its own, and arguments in another layout */
 } rl_fast;
 
@@ -83,16 +84,28 @@ bool rl_making_primitive(rl_making *m);
 /* Is m->pd one of oneDNN's plain loops? */
 bool rl_making_is_ref(const rl_making *m);
 
+/* Does this kernel make a form of its own of constant input i, and read that only then (rl_call_packed)? */
+bool rl_packs(rl_kernel_fn *fn, uint32_t i);
+
+/* As rl_call_temp, f32, for the form of weights that is packed. */
+rl_tensor *rl_call_passing(rl_call *c, uint32_t rank, const int64_t *dim);
+
 /* Runs it on these addresses. */
 rl_status rl_prim_run(rl_call *c, rl_prim *p, void *const *at);
 /* Before a run: oneDNN takes as many threads as the run has. */
 void rl_fast_begin(rl_rt *rt);
+/* Primitives go first, the rest after all storages. */
+void rl_fast_drop(const rl_rt *rt);
 void rl_fast_close(rl_rt *rt);
 /* A kept block of this size, or NULL; keeps a block; false: it is to be freed. */
 void *rl_fast_spare(rl_fast *f, size_t nbyte);
 /* Bytes that oneDNN's primitives share for their scratch. */
 size_t rl_fast_scratch(const rl_rt *rt);
 bool rl_fast_keep(rl_fast *f, void *p, size_t nbyte);
+/* The same for rl_backend_pages: one block, the largest, is used again and again. */
+void *rl_fast_passing(rl_fast *f, size_t nbyte);
+bool rl_fast_keep_passing(rl_fast *f, void *p, size_t nbyte);
+void rl_fast_end(rl_rt *rt); /* after a run */
 void rl_prim_free(rl_fast *f, rl_prim *p);
 /* Those of a step that will not run again. */
 void rl_prims_drop(const rl_rt *rt, rl_step *s);

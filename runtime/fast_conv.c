@@ -80,7 +80,7 @@ static int describe(rl_making *m, const conv *v, rl_dnnl_cmd src, rl_dnnl_cmd we
 
 /* Weights times scale, and bias times scale plus shift, of the channels that were fused into them; row-major, until the node is done. */
 static const rl_tensor *scaled_weights(rl_call *c, const conv *v, const rl_fused *fused) {
-    rl_tensor *k = rl_call_temp(c, RL_F32, v->k->rank, v->k->dim);
+    rl_tensor *k = rl_call_passing(c, v->k->rank, v->k->dim);
     rl_tensor_move(c->rt, k, v->k);
     float *x = rl_data(k);
     int64_t taps = rl_window_count(k->dim + 2, k->rank - 2), n = k->dim[1], per = k->dim[0] / v->group;
@@ -109,7 +109,9 @@ static bool make_weights(rl_making *m, const conv *v, const rl_fused *fused) {
         scaled.k = scaled_weights(c, v, fused);
         set_weights(&scaled);
     }
-    return rl_making_constant(m, RL_DNNL_ARG_WEIGHTS, rl_making_md(m, v->krank, v->kdim, scaled.kstride), rl_data(scaled.k), want);
+    if (!rl_making_constant(m, RL_DNNL_ARG_WEIGHTS, rl_making_md(m, v->krank, v->kdim, scaled.kstride), rl_data(scaled.k), want)) return false;
+    rl_call_packed(c, 1);
+    return true;
 }
 
 static bool make_bias(rl_making *m, const conv *v, const rl_fused *fused, rl_dnnl_md bias) {
@@ -197,6 +199,7 @@ static rl_status try_conv(rl_call *c, conv *v, bool *done) {
 
 static rl_status unfused(const rl_call *c, rl_kernel_fn *reference, rl_call *call) {
     if (c->step->fused) return rl_call_fail(c, RL_ELIMIT, "oneDNN has no primitive for it with what was fused into it; --kernels reference runs it");
+    rl_call_fetch(c);
     return reference(call);
 }
 

@@ -65,7 +65,7 @@ static bool is_packed(const rl_call *c, const product *v) {
 /* b times alpha and the scales of its columns, row-major. */
 static bool pack_weights(rl_making *m, const product *v, const rl_fused *fused, rl_dnnl_cmd want) {
     if (v->alpha == 1 && (!fused || !fused->scale)) return rl_making_constant(m, RL_DNNL_ARG_WEIGHTS, md_of(m, &v->b), rl_data(&v->b), want);
-    rl_tensor *b = rl_call_temp(m->c, RL_F32, 2, v->b.dim);
+    rl_tensor *b = rl_call_passing(m->c, 2, v->b.dim);
     rl_tensor_move(m->c->rt, b, &v->b);
     float *x = rl_data(b);
     for (int64_t i = 0; i < b->dim[0]; i++)
@@ -110,7 +110,9 @@ static bool make_product(rl_making *m, const product *v, const rl_fused *fused) 
     for (uint32_t i = 0; fused && i < fused->npost && done; i++)
         if (rl_row_is_binary(fused->post[i].op))
             done = rl_making_arg(m, RL_DNNL_ARG_POST_OP * ((int)i + 1) | RL_DNNL_ARG_SRC_1, AT_POST + i, false, md_of(m, &v->post[i]), y);
-    return done && rl_making_primitive(m);
+    if (!done || !rl_making_primitive(m)) return false;
+    if (packed) rl_call_packed(c, 1);
+    return true;
 }
 
 static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_t *dim, bool *done) {
@@ -146,6 +148,7 @@ static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_
 
 static rl_status unfused(const rl_call *c, rl_kernel_fn *reference, rl_call *call) {
     if (c->step->fused) return rl_call_fail(c, RL_ELIMIT, "oneDNN has no primitive for it with what was fused into it; --kernels reference runs it");
+    rl_call_fetch(c);
     return reference(call);
 }
 

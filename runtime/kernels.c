@@ -1,6 +1,7 @@
 /* The CPU backend: its kernel table (kernels.def) and its memory. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "fast.h"
 #include "kernels.h"
@@ -29,7 +30,7 @@ static const rl_kernel fast_table[] = {
 #undef KERNEL
 };
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, LARGE = 1 << 16 };
 
 /* The caller's allocator aligns as malloc does: how far the block begins before what is used stands in front of that. */
 static void *host_alloc(const rl_context *host, size_t nbyte) {
@@ -69,6 +70,23 @@ static rl_status cpu_sync(rl_rt *rt) {
 
 const rl_backend rl_backend_cpu = {.name = "cpu", .kernel = table, .nkernel = RL_LEN(table), .alloc = cpu_alloc, .free = cpu_free,
                                    .put = cpu_copy, .get = cpu_copy, .sync = cpu_sync};
+
+/* What comes while weights are packed and goes again: in pages of its own it leaves no holes among what stays. */
+static void *pages_alloc(rl_rt *rt, size_t nbyte) {
+    if (rt->ctx->host.allocate || nbyte < LARGE) return cpu_alloc(rt, nbyte);
+    void *p = rt->fast ? rl_fast_passing(rt->fast, nbyte) : NULL;
+    if (p) return p;
+    p = mmap(NULL, nbyte, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void pages_free(rl_rt *rt, void *p, size_t nbyte) {
+    if (rt->ctx->host.allocate || nbyte < LARGE) cpu_free(rt, p, nbyte);
+    else if (!rt->fast || !rl_fast_keep_passing(rt->fast, p, nbyte)) munmap(p, nbyte);
+}
+
+const rl_backend rl_backend_pages = {.name = "cpu", .kernel = table, .nkernel = RL_LEN(table), .alloc = pages_alloc, .free = pages_free,
+                                     .put = cpu_copy, .get = cpu_copy, .sync = cpu_sync};
 
 /* Blocks of sizes that come again in the next run are kept for it: what the system gives anew, it clears page by page. */
 static void *fast_alloc(rl_rt *rt, size_t nbyte) {

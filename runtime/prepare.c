@@ -6,6 +6,7 @@
 #include "../src/wire.h"
 #include "element.h"
 #include "exec.h"
+#include "fast.h"
 #include "fuse.h"
 
 static bool in_versions(const rl_kernel *k, const rl_nodeinfo *n) {
@@ -37,11 +38,8 @@ static rl_tensor tensor_of(rl_rt *rt, const rl_const *c, const rl_span *strings)
     }
     uintptr_t align = RL_MAX(rl_dtype_bits(c->dtype) / 8, 1u);
     rl_tensor t = rl_tensor_borrow(rt, c->dtype, c->rank, c->dim, c->data, c->nbyte);
-    if ((uintptr_t)c->data % RL_MIN(align, (uintptr_t)8) == 0) return t;
-    rl_tensor copy = rl_tensor_new(rt, c->dtype, c->rank, c->dim);
-    memcpy(copy.mem->p, c->data, c->nbyte);
-    rl_tensor_drop(&t);
-    return copy;
+    t.mem->loose = (uintptr_t)c->data % RL_MIN(align, (uintptr_t)8) != 0;
+    return t;
 }
 
 /* SparseTensorProto {values 1, indices 2, dims 3}: elements at places counted row-major, [n], or at indices, [n,rank]; else 0. */
@@ -76,6 +74,7 @@ static rl_status read_sparse(rl_rt *rt, rl_graph *g, const rl_valinfo *v, rl_ten
         RL_TRY(rl_onnx_tensor(g, part[i], &c[i], &strings));
         if (!c[i].data && c[i].nbyte) return rl_fail(rt->ctx, RL_ELIMIT, "sparse initializer '%.100s': its data is not at hand", v->name);
         t[i] = tensor_of(rt, &c[i], strings);
+        rl_storage_fetch(t[i].mem);
     }
     *out = rl_tensor_new(rt, v->dtype, v->rank, v->dim);
     memset(out->mem->p, 0, out->mem->nbyte);
@@ -106,6 +105,25 @@ static rl_status make_constants(rl_exec *x) {
         else if (v->raw.p) RL_TRY(read_raw(x->rt, g, v, &x->constant[i]));
     }
     return RL_OK;
+}
+
+static void fetch(const rl_exec *x, rl_value v) {
+    if (rl_has(v) && x->constant[v.i].kind == RL_TENSOR) rl_storage_fetch(x->constant[v.i].mem);
+}
+
+/* Who packs constant weights reads them once, and does so when it packs them; what others read is fetched now. */
+static void fetch_constants(const rl_exec *x) {
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        const rl_step *s = &x->step[i];
+        for (uint32_t k = 0; k < s->info->nin; k++) {
+            rl_value v = s->info->in[k];
+            if (!rl_has(v) || x->constant[v.i].kind != RL_TENSOR) continue;
+            if (rl_packs(s->kernel.p[0]->fn, k)) x->constant[v.i].mem->readers++;
+            else rl_storage_fetch(x->constant[v.i].mem), x->constant[v.i].mem->readers += 2;
+        }
+        for (uint32_t k = 0; k < s->info->ncap; k++) fetch(x, s->info->cap[k]);
+    }
+    for (uint32_t i = 0; i < x->g->output.n; i++) fetch(x, x->g->output.p[i]);
 }
 
 /* ---- kernels ---- */
@@ -189,9 +207,12 @@ static rl_status find_outer(rl_exec *x) {
 /* Not where the reference kernels are wanted, and not of a run that shows every value. With a device, what can be known before goes
  * there once; its kernels know of no joined nodes. */
 static rl_status improve(rl_exec *x) {
+    bool fast = x->rt->fast && !x->rt->watch && !x->parent;
+    for (uint32_t v = 0; v < x->g->nval && !fast; v++) fetch(x, (rl_value){v});
     if ((!x->rt->fast && !x->rt->device) || x->rt->watch || x->parent) return RL_OK;
     RL_TRY(rl_exec_fold(x));
     if (!x->rt->fast) return RL_OK;
+    fetch_constants(x);
     rl_fuse(x);
     rl_choose_orders(x);
     return RL_OK;

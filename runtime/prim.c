@@ -4,6 +4,7 @@
 
 #include "fast.h"
 #include "fuse.h"
+#include "kernels_fast.h"
 
 enum { ALIGN = 64 };
 
@@ -81,11 +82,25 @@ rl_prim *rl_prim_get(rl_call *c, const rl_tensor *const *t, uint32_t n, bool *fr
         p = prim_new(c);
         *fresh = true;
     }
+    if (*fresh) rl_call_fetch(c);
     p->next = c->step->prim;
     c->step->prim = p;
     memcpy(p->key, want.key, want.nkey * sizeof *want.key);
     p->nkey = want.nkey;
     return p;
+}
+
+bool rl_packs(rl_kernel_fn *fn, uint32_t i) {
+    if (fn == rl_ref_recurrent) return i == 1 || i == 2;
+    return i == 1 && (fn == rl_fast_conv || fn == rl_fast_conv_transpose || fn == rl_fast_matmul || fn == rl_fast_gemm);
+}
+
+rl_tensor *rl_call_passing(rl_call *c, uint32_t rank, const int64_t *dim) {
+    const rl_backend *was = c->rt->on;
+    c->rt->on = &rl_backend_pages;
+    rl_tensor *t = rl_call_temp(c, RL_F32, rank, dim);
+    c->rt->on = was;
+    return t;
 }
 
 /* ---- making one ---- */

@@ -5,7 +5,7 @@
 #ifndef RL_RECURRENT_H
 #define RL_RECURRENT_H
 #include "kernels.h"
-#include "rows.h"
+#include "panels.h"
 
 enum { RL_LSTM, RL_GRU, RL_RNN };
 
@@ -22,6 +22,8 @@ typedef struct {
     double clip;                          /* 0: none */
     rl_activation act[3];
     const rl_rows *rows;                  /* NULL: no fast kernels, or another type than f32 */
+    bool plain;                           /* an LSTM without any options: rows->lstm */
+    rl_panels panels[3];                  /* with rows: W, R of the gates whose product is of h itself, a GRU's third gate's R */
     const int64_t *ends;                  /* length of each row's sequence */
     const void *gates_of;                 /* x W' + biases, [length, batch, count * hidden] */
     const void *peephole;                 /* i, o, f; NULL: none */

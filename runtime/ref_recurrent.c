@@ -5,11 +5,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "exec.h"
+#include "fast.h"
 #include "gemm.h"
 #include "lines.h"
 #include "recurrent.h"
-
-enum { FEW = 64, STRIP = 16 }; /* rows that b is not packed for; columns at a time */
 
 #define F32(name) name##f
 #define T float
@@ -101,6 +101,7 @@ static rl_status read_ends(rl_call *c, inputs *in) {
 
 static rl_status read_inputs(rl_call *c, inputs *in) {
     RL_TRY(rl_call_need(c, 3));
+    if (c->step->packed.kind == RL_ABSENT) rl_call_fetch(c);
     in->wide = rl_wide_float(rl_call_in(c, 0)->dtype);
     in->rows = c->rt->fast && in->wide == RL_F32 ? rl_rows_best() : NULL;
     in->batch_first = rl_attr_int(c->node, "layout", 0) != 0;
@@ -120,34 +121,64 @@ static rl_status read_inputs(rl_call *c, inputs *in) {
     return read_ends(c, in);
 }
 
-/* ---- one direction ---- */
+/* ---- products ---- */
 
 /* Part `dir` of a tensor whose first dim is the direction; NULL of NULL. */
 static char *part(const rl_tensor *t, uint32_t dir) {
     return t ? (char *)rl_data(t) + (size_t)(dir * t->stride[0]) * (rl_dtype_bits(t->dtype) / 8) : NULL;
 }
 
-/* Few rows: b is not worth packing. */
-typedef struct { const rl_rows *rows; const float *a, *b; float *y; int64_t m, k, ym; } few_rows;
-
-static void multiply_columns(void *arg, int64_t from, int64_t to) {
-    const few_rows *f = arg;
-    for (int64_t j = from; j < to; j += STRIP) /* a strip of b stays at hand for all rows */
-        for (int64_t i = 0; i < f->m; i++)
-            f->rows->products(f->y + i * f->ym + j, f->a + i * f->k, f->b + j * f->k, RL_MIN(to - j, (int64_t)STRIP), f->k);
-}
-
-/* y[m, n] += a[m, k] * b', b of n rows of k. */
-static void multiply(rl_rt *rt, const inputs *in, const void *a, const void *b, void *y, int64_t m, int64_t n, int64_t k, int64_t ym) {
-    if (in->rows && m <= FEW) {
-        few_rows f = {in->rows, a, b, y, m, k, ym};
-        rl_parallel(rt, n, RL_MAX(1, 65536 / RL_MAX(k, 1)), multiply_columns, &f);
-        return;
-    }
+/* y[m, n] += a[m, k] * b', b of n rows of k; packed: the same b, with fast kernels. */
+static void multiply(rl_rt *rt, const inputs *in, const void *a, const void *b, const rl_panels *packed, void *y, int64_t m, int64_t n, int64_t k,
+                     int64_t ym) {
     rl_gemm g = {.type = in->wide, .count = 1, .m = m, .n = n, .k = k, .a = a, .am = k, .ak = 1, .b = b, .bk = 1, .bn = k, .y = y,
             .ym = ym};
-    if (m && n && k) rl_gemm_run(rt, &g);
+    if (!m || !n || !k) return;
+    if (in->rows) rl_panels_multiply(rt, packed, a, m, y, ym);
+    else rl_gemm_run(rt, &g);
 }
+
+/* ---- packed weights ---- */
+
+/* Columns and depth of panels[i] of each direction. */
+static void panels_dims(const rl_call *c, const inputs *in, int i, int64_t *n, int64_t *k) {
+    int64_t all = in->count * in->hidden, first = c->arg == RL_GRU ? 2 * in->hidden : all;
+    *n = i == 0 ? all : i == 1 ? first : all - first;
+    *k = i == 0 ? in->input : in->hidden;
+}
+
+/* Where all panels are to be, and whether they are there already: constants are packed once. */
+static float *panels_room(rl_call *c, const inputs *in, bool *packed) {
+    int64_t count = 0, n, k;
+    rl_tensor *keep = &c->step->packed;
+    for (int i = 0; i < 3; i++) {
+        panels_dims(c, in, i, &n, &k);
+        count += in->ndir * rl_panels_count(in->rows, n, k);
+    }
+    *packed = keep->kind != RL_ABSENT;
+    if (*packed) return rl_data(keep);
+    if (!rl_call_is_constant(c, 1) || !rl_call_is_constant(c, 2)) return rl_data(rl_call_temp(c, RL_F32, 1, &count));
+    *keep = rl_tensor_new(c->rt, RL_F32, 1, &count);
+    c->rt->constants += keep->mem->nbyte;
+    return rl_data(keep);
+}
+
+static void pack_weights(rl_call *c, const inputs *in, rl_recurrent *r) {
+    bool packed;
+    int64_t n, k;
+    float *room = panels_room(c, in, &packed);
+    for (uint32_t d = 0; d < in->ndir; d++)
+        for (int i = 0; i < 3; i++) {
+            panels_dims(c, in, i, &n, &k);
+            const float *b = (const float *)(const void *)part(i ? in->r : in->w, d) + (i == 2 ? (in->count - 1) * in->hidden * k : 0);
+            if (packed) r[d].panels[i] = (rl_panels){in->rows, room, n, k};
+            else r[d].panels[i] = rl_panels_pack(in->rows, b, n, k, room);
+            room += rl_panels_count(in->rows, n, k);
+        }
+    for (uint32_t i = 1; i < 3 && !packed && c->step->packed.kind != RL_ABSENT; i++) rl_call_packed(c, i);
+}
+
+/* ---- one direction ---- */
 
 /* A row of nbyte bytes, `rows` times; zeros of NULL. */
 static void repeat(char *to, const char *row, size_t nbyte, int64_t rows) {
@@ -165,7 +196,7 @@ static const void *input_gates(rl_call *c, const inputs *in, const rl_recurrent 
     if (in->bias && in->wide == RL_F64) add_biases_f64(rl_data(sum), (const double *)(const void *)part(in->bias, dir), n, both);
     else if (in->bias) add_biases_f32(rl_data(sum), (const float *)(const void *)part(in->bias, dir), n, both);
     repeat(rl_data(all), in->bias ? rl_data(sum) : NULL, (size_t)n * size, rows);
-    multiply(c->rt, in, rl_data(in->x), part(in->w, dir), rl_data(all), rows, n, in->input, n);
+    multiply(c->rt, in, rl_data(in->x), part(in->w, dir), &r->panels[0], rl_data(all), rows, n, in->input, n);
     return rl_data(all);
 }
 
@@ -185,15 +216,15 @@ static void run_steps(rl_rt *rt, const inputs *in, rl_recurrent *r, const char *
             int64_t token = RL_MAX(rl_recurrent_token(r, b), 0);
             memcpy((char *)r->gate + (size_t)b * row, (const char *)r->gates_of + (size_t)(token * in->batch + b) * row, row);
         }
-        multiply(rt, in, r->h, weight, r->gate, in->batch, gru ? 2 * n : all, n, all);
+        multiply(rt, in, r->h, weight, &r->panels[1], r->gate, in->batch, gru ? 2 * n : all, n, all);
         r->phase = 0;
         if (gru && r->linear) {
             repeat(r->work, extra, (size_t)n * size, in->batch);
-            multiply(rt, in, r->h, next_weight, r->work, in->batch, n, n, n);
+            multiply(rt, in, r->h, next_weight, &r->panels[2], r->work, in->batch, n, n, n);
         }
         run_cells(rt, r, wide);
         if (!gru) continue;
-        if (!r->linear) multiply(rt, in, r->work, next_weight, next, in->batch, n, n, all);
+        if (!r->linear) multiply(rt, in, r->work, next_weight, &r->panels[2], next, in->batch, n, n, all);
         r->phase = 1;
         run_cells(rt, r, wide);
     }
@@ -216,31 +247,55 @@ static rl_tensor *state_of(rl_call *c, const inputs *in, const rl_tensor *first)
     return t;
 }
 
+typedef struct { rl_rt *rt; const inputs *in; rl_recurrent *r; } directions;
+
+static void run_directions(void *arg, int64_t from, int64_t to) {
+    const directions *a = arg;
+    const inputs *in = a->in;
+    size_t extra = (size_t)(5 * in->hidden) * rl_dtype_bits(in->wide) / 8;
+    for (uint32_t d = (uint32_t)from; d < (uint32_t)to; d++)
+        run_steps(a->rt, in, &a->r[d], part(in->r, d), in->bias ? part(in->bias, d) + extra : NULL);
+}
+
+/* What is the same in all steps of direction d. */
+static rl_recurrent direction(rl_call *c, const inputs *in, uint32_t d) {
+    return (rl_recurrent){.op = c->arg, .batch = in->batch, .hidden = in->hidden, .count = in->count, .ends = in->ends, .rows = in->rows,
+                          .reverse = d == 1 || rl_attr_is(c->node, "direction", "reverse"), .clip = rl_attr_float(c->node, "clip", 0),
+                          .couples = rl_attr_int(c->node, "input_forget", 0) != 0, .peephole = part(in->peephole, d),
+                          .linear = c->arg == RL_GRU && rl_attr_int(c->node, "linear_before_reset", 0), .y_step = in->ndir * in->batch * in->hidden};
+}
+
+static bool is_plain(const rl_recurrent *r) {
+    return r->op == RL_LSTM && r->rows && !r->couples && !r->peephole && !(r->clip > 0) && r->act[0].kind == ACT_SIGMOID &&
+           r->act[1].kind == ACT_TANH && r->act[2].kind == ACT_TANH;
+}
+
 rl_status rl_ref_recurrent(rl_call *c) {
     inputs in = {.ndir = rl_attr_is(c->node, "direction", "bidirectional") ? 2 : 1};
     rl_activation act[2][3];
+    rl_recurrent r[2];
     RL_TRY(read_inputs(c, &in));
     RL_TRY(read_activations(c, in.ndir, act));
     int64_t n = in.hidden;
     rl_tensor *h = state_of(c, &in, in.h), *cell = state_of(c, &in, in.c);
     rl_tensor *y = rl_call_temp(c, in.wide, 4, (int64_t[]){rl_call_wants(c, 0) ? in.length : 0, in.ndir, in.batch, n});
-    rl_tensor *gate = rl_call_temp(c, in.wide, 2, (int64_t[]){in.batch, in.count * n});
-    rl_tensor *work = rl_call_temp(c, in.wide, 2, (int64_t[]){in.batch, n});
+    rl_tensor *gate = rl_call_temp(c, in.wide, 3, (int64_t[]){in.ndir, in.batch, in.count * n});
+    rl_tensor *work = rl_call_temp(c, in.wide, 3, (int64_t[]){in.ndir, in.batch, n});
     size_t size = rl_dtype_bits(in.wide) / 8;
     memset(rl_data(y), 0, rl_bytes_of(in.wide, rl_numel(y)));
     memset(rl_data(work), 0, rl_bytes_of(in.wide, rl_numel(work)));
     for (uint32_t d = 0; d < in.ndir; d++) {
-        rl_recurrent r = {.op = c->arg, .batch = in.batch, .hidden = n, .count = in.count, .ends = in.ends,
-                          .reverse = d == 1 || rl_attr_is(c->node, "direction", "reverse"), .clip = rl_attr_float(c->node, "clip", 0),
-                          .couples = rl_attr_int(c->node, "input_forget", 0) != 0, .peephole = part(in.peephole, d), .gate = rl_data(gate),
-                          .linear = c->arg == RL_GRU && rl_attr_int(c->node, "linear_before_reset", 0), .work = rl_data(work),
-                          .h = part(h, d), .c = part(cell, d), .y_step = in.ndir * in.batch * n};
-        r.rows = in.rows;
-        memcpy(r.act, act[d], sizeof r.act);
-        if (rl_call_wants(c, 0)) r.y = (char *)rl_data(y) + (size_t)(d * in.batch * n) * size;
-        r.gates_of = input_gates(c, &in, &r, d);
-        run_steps(c->rt, &in, &r, part(in.r, d), in.bias ? part(in.bias, d) + (size_t)(5 * n) * size : NULL);
+        r[d] = direction(c, &in, d);
+        r[d].gate = part(gate, d), r[d].work = part(work, d), r[d].h = part(h, d), r[d].c = part(cell, d);
+        memcpy(r[d].act, act[d], sizeof r[d].act);
+        r[d].plain = is_plain(&r[d]);
+        if (rl_call_wants(c, 0)) r[d].y = (char *)rl_data(y) + (size_t)(d * in.batch * n) * size;
     }
+    if (in.rows) pack_weights(c, &in, r);
+    for (uint32_t d = 0; d < in.ndir; d++) r[d].gates_of = input_gates(c, &in, &r[d], d);
+    directions all = {c->rt, &in, r};
+    if (in.rows) rl_parallel(c->rt, in.ndir, 1, run_directions, &all);
+    else run_directions(&all, 0, in.ndir);
     rl_dtype made = rl_call_in(c, 0)->dtype;
     give(c, &in, 0, made, y);
     give(c, &in, 1, made, h);

@@ -5,6 +5,7 @@
 
 #define ATTR
 #define NAME(x) any_##x
+#define PANEL 16 /* columns */
 #include "rows.inc"
 #undef ATTR
 #undef NAME
@@ -21,6 +22,8 @@
 #define ATTR __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,prefer-vector-width=512")))
 #endif
 #define NAME(x) avx512_##x
+#undef PANEL
+#define PANEL 64
 #include "rows.inc"
 #endif
 

@@ -46,8 +46,11 @@ typedef struct {
     void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t step, int64_t n, float eps);
     float (*sum)(const float *x, int64_t n);
     float (*max)(const float *x, int64_t n);
-    /* y[j] += the product of h with row j of w, each of k elements */
-    void (*products)(float *y, const float *h, const float *w, int64_t n, int64_t k);
+    /* y[m, width] += a[m, k] * b[k, width]; rows of y and a are ym and am apart (panels.h) */
+    void (*panel)(float *y, int64_t ym, const float *a, int64_t am, const float *b, int64_t m, int64_t k);
+    int64_t width;
+    /* An LSTM's cell: the sums of the gates i, o, f, c, of n each; c and h become the new ones */
+    void (*lstm)(const float *gate, float *h, float *c, int64_t n);
 } rl_rows;
 
 const rl_rows *rl_rows_best(void);

@@ -51,6 +51,9 @@ typedef struct rl_storage {
     uint32_t ref;
     bool came;                      /* made on the host for want of a device's kernel: what reads it is the device's (device.h) */
     bool borrowed;                  /* p is not freed: weights in the mapped file, caller's data */
+    bool loose;                     /* borrowed weights whose address is not a multiple of their type's: rl_storage_fetch before they are read */
+    uint32_t readers;               /* of weights: steps that read them, counted for fast kernels; 0: they stay as they are */
+    const void *source;             /* of loose ones while p is a copy: where they are borrowed */
     bool items;                     /* a sequence: p holds nbyte / sizeof(rl_tensor) tensors */
     struct rl_storage *base;        /* the storage that p lies in, of which it has a reference; NULL: p is its own */
     struct rl_storage *part, *after; /* those that lie in it; the next one in its base */
@@ -89,6 +92,9 @@ rl_tensor rl_tensor_new(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim
 rl_tensor rl_tensor_new_in(rl_rt *rt, rl_storage *base, size_t at, rl_dtype t, uint32_t rank, const int64_t *dim);
 /* A view of bytes that outlive the run; nothing is copied. */
 rl_tensor rl_tensor_borrow(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim, const void *p, size_t nbyte);
+/* p becomes a copy that can be read, where s is loose; and is dropped again. */
+void rl_storage_fetch(rl_storage *s);
+void rl_storage_unfetch(rl_storage *s);
 /* A sequence of n tensors: takes one reference of each item (rl_tensor_keep what stays in use elsewhere). */
 rl_tensor rl_sequence_new(rl_rt *rt, rl_dtype t, const rl_tensor *item, int64_t n);
 static inline const rl_tensor *rl_item(const rl_tensor *seq, int64_t i) { return (const rl_tensor *)seq->mem->p + i; }
@@ -159,6 +165,7 @@ struct rl_backend {
     const char *(*describe)(rl_rt *rt); /* "NVIDIA H200, ..." */
 };
 extern const rl_backend rl_backend_cpu;
+extern const rl_backend rl_backend_pages; /* memory of the CPU's for what is large and goes soon */
 
 typedef struct rl_exec rl_exec;
 
@@ -195,6 +202,9 @@ rl_tensor *rl_call_make(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const
  * where input k, k < nover, ends with this node, nobody else has its storage, and it is as output 0 is to be, then output 0 has
  * its storage. */
 rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim);
+/* Before a kernel reads what weights are made of; it calls the second for input i once it has them in its own form. */
+void rl_call_fetch(const rl_call *c);
+void rl_call_packed(const rl_call *c, uint32_t i);
 /* Nobody else reads input i or will: an output of type t may take its storage. */
 bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t);
 /* Output i of x's type and rank, in x's order of memory in a run with fast kernels, else row-major: for ops that work on views. */

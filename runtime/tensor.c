@@ -44,15 +44,41 @@ static rl_storage *storage_of(rl_rt *rt, void *p, size_t nbyte) {
     return s;
 }
 
-static rl_storage *storage_new(rl_rt *rt, size_t nbyte) {
-    rl_storage *s = storage_of(rt, NULL, nbyte);
+static void *take_bytes(rl_rt *rt, const rl_backend *on, size_t nbyte) {
     if (rt->ctx->limit && nbyte > rt->ctx->limit - RL_MIN(rt->ctx->limit, rt->live)) rl_over_limit(rt->ctx);
-    s->p = rt->on->alloc(rt, nbyte);
-    if (!s->p) rl_no_memory(rt->ctx);
+    void *p = on->alloc(rt, nbyte);
+    if (!p) rl_no_memory(rt->ctx);
     rt->live += nbyte;
     rt->peak = RL_MAX(rt->peak, rt->live);
     rt->high = RL_MAX(rt->high, rt->live);
+    return p;
+}
+
+static rl_storage *storage_new(rl_rt *rt, size_t nbyte) {
+    rl_storage *s = storage_of(rt, NULL, nbyte);
+    s->p = take_bytes(rt, rt->on, nbyte);
     return s;
+}
+
+void rl_storage_fetch(rl_storage *s) {
+    if (!s->loose || !s->borrowed) return;
+    s->on = &rl_backend_pages;
+    void *p = take_bytes(s->rt, s->on, s->nbyte);
+    memcpy(p, s->p, s->nbyte);
+    s->source = s->p;
+    s->p = p;
+    s->borrowed = false;
+    s->rt->constants += s->nbyte;
+}
+
+void rl_storage_unfetch(rl_storage *s) {
+    if (!s->loose || s->borrowed) return;
+    s->on->free(s->rt, s->p, s->nbyte);
+    s->p = (void *)(uintptr_t)s->source;
+    s->borrowed = true;
+    s->on = &rl_backend_cpu;
+    s->rt->live -= s->nbyte;
+    s->rt->constants -= s->nbyte;
 }
 
 /* NULL where it does not fit or something alive is in the way. */

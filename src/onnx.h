@@ -39,6 +39,9 @@ rl_status rl_file_write(rl_ctx *ctx, const char *path, const void *p, size_t n);
  * A tensor of strings has no data; *strings are its elements, else NULL. */
 rl_status rl_onnx_tensor(rl_graph *g, rl_span bytes, rl_const *c, const rl_span **strings);
 
+/* These bytes are not needed soon: where they lie in a file that the reader mapped, their memory goes until they are read again. */
+void rl_onnx_forget(const rl_graph *g, const void *p, size_t n);
+
 /* For opaque use by graph.c: frees what the reader mapped. */
 void rl_onnx_free(struct rl_onnx *o);
 

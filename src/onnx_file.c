@@ -68,6 +68,11 @@ void rl_file_unmap(rl_span s) {
     if (s.p && s.n) munmap((void *)(uintptr_t)s.p, s.n);
 }
 
+void rl_file_forget(rl_span s) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = ((uintptr_t)s.p + page - 1) / page * page, to = ((uintptr_t)s.p + s.n) / page * page;
+    if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
 /* The next part of a path, without empty ones and "."; its length is 0 at the end. */
 static size_t next_part(const char **s) {
     for (;;) {

@@ -72,6 +72,8 @@ static inline void rl_onnx_one_line(char *s) {
 /* Maps a regular file read-only; an empty one gives {NULL, 0}. id may be NULL. Messages start with the path. */
 rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out, rl_fileid *id);
 void rl_file_unmap(rl_span s);
+/* Whole pages of s, a part of a mapping, need no memory until they are read again. */
+void rl_file_forget(rl_span s);
 /* Maps dir/location. Unless any: the location has no "..", no symbolic link on the way, and one hard link. */
 rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location, bool any, rl_span *out, rl_fileid *id);
 /* Writes n spans, one after the other, as rl_file_write does; from: files that they may lie in, or NULL. */

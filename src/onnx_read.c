@@ -660,6 +660,12 @@ rl_status rl_onnx_read_bytes(rl_ctx *ctx, const void *p, size_t n, const char *d
     return RL_OK;
 }
 
+void rl_onnx_forget(const rl_graph *g, const void *p, size_t n) {
+    const uint8_t *from = p;
+    for (const rl_mapping *m = g->onnx ? g->onnx->mapping : NULL; m; m = m->next)
+        if (from >= m->bytes.p && n <= m->bytes.n && (size_t)(from - m->bytes.p) <= m->bytes.n - n) rl_file_forget((rl_span){from, n});
+}
+
 void rl_onnx_free(struct rl_onnx *o) {
     for (const rl_mapping *m = o->mapping; m; m = m->next) rl_file_unmap(m->bytes);
 }

@@ -4,8 +4,8 @@
   test_fast.py --count 300 --seed 7
 
 Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before), ConvTranspose, products, pools, BatchNormalization, activations
-whole and as patterns, chains of pointwise ops with operands that broadcast, from both sides, twice the same, residual Adds, Transposes
-between; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
+whole and as patterns, chains of pointwise ops with operands that broadcast, from both sides, twice the same, residual Adds, LSTM, GRU
+and RNN, Transposes between; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
 """
 import multiprocessing
 import random
@@ -163,6 +163,21 @@ class Network:
         y = self.add("Transpose", [y], [*s[:2], count, width], perm=[0, 2, 1, 3])
         return self.add("Reshape", [y, self.given(np.array([0, s[1], -1], np.int64))], s)
 
+    def recurrent(self, x):
+        """Of a rank-3 value: as steps, batch, inputs."""
+        s, r = self.live[x], self.rng
+        if len(s) != 3:
+            return self.unary(x)
+        op, hidden = r.choice(["LSTM", "GRU", "RNN"]), r.choice([3, 16, 70, 130])
+        direction, gates = r.choice(["forward", "reverse", "bidirectional"]), {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
+        d = 1 + (direction == "bidirectional")
+        weights = [self.const(d, gates * hidden, s[-1], low=-0.3, high=0.3), self.const(d, gates * hidden, hidden, low=-0.1, high=0.1)]
+        bias = [self.const(d, 2 * gates * hidden)] if r.random() < 0.7 else []
+        more = {"linear_before_reset": r.choice([0, 1])} if op == "GRU" else {"clip": 0.5} if r.random() < 0.2 else {}
+        y = self.add(op, [x] + weights + bias, [s[0], d, s[1], hidden], hidden_size=hidden, direction=direction, **more)
+        y = self.add("Transpose", [y], [s[0], s[1], d, hidden], perm=[0, 2, 1, 3])
+        return self.add("Reshape", [y, self.given(np.array([0, 0, -1], np.int64))], [s[0], s[1], d * hidden])
+
     def turn(self, x):
         s = self.live[x]
         perm = self.rng.sample(range(1, len(s)), len(s) - 1)
@@ -189,7 +204,7 @@ class Network:
         self.live["x"] = shape
         x = "x"
         steps = [self.unary] * 3 + [self.binary] * 4 + [self.pattern] * 2 + [self.conv] * 4 + [self.normalization] * 2 + [
-            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.turn, self.concat, self.layer_norm, self.instance_norm]
+            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.recurrent, self.turn, self.concat, self.layer_norm, self.instance_norm]
         for _ in range(r.randrange(3, 14)):
             x = r.choice(steps)(x if r.random() < 0.85 else r.choice(list(self.live)))
             if np.prod(self.live[x]) > 40000:
