@@ -239,10 +239,14 @@ void *rl_copy(rl_arena *a, const void *p, size_t nbyte) {
 }
 
 /* An interned string; an rl_str points at s. */
-typedef struct { uint64_t hash; size_t n; char s[]; } entry;
+typedef struct { uint64_t hash; size_t n; rl_note note; char s[]; } entry;
 
-static const entry *entry_of(rl_str s) {
-    return (const entry *)(const void *)(s - offsetof(entry, s));
+static entry *entry_of(rl_str s) {
+    return (entry *)(uintptr_t)(s - offsetof(entry, s)); /* arena memory, const only to those who read the string */
+}
+
+rl_note *rl_str_note(rl_str s) {
+    return &entry_of(s)->note;
 }
 
 /* The slot of the string, or the empty slot where it belongs. */
