@@ -47,7 +47,8 @@ struct rl_ctx {
     size_t nbyte, limit; /* bytes held by all arenas; the most that they may hold, 0: no limit */
     size_t per_byte;     /* by so much a model's bytes raise the limit */
     bool over;           /* the allocation that failed was over the limit */
-    rl_chunk *spare[RL_NSPARE]; /* freed, one of each size that arenas grow by; in no count */
+    rl_chunk *spare[RL_NSPARE]; /* freed, by the sizes that arenas grow by (base.c) */
+    size_t nspare;       /* bytes of these; not in nbyte */
     rl_chunk *all;       /* the chunks of every arena: what a jump left behind is freed with the context */
     struct rl_strtab { rl_str *slot; uint32_t n, cap; } strings;
     uint32_t nowner;     /* who keeps notes on strings: numbers given out so far */
