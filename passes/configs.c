@@ -201,22 +201,30 @@ static void complete(perms *s, const rl_form *f, uint32_t g, const uint8_t *part
     }
 }
 
+/* How many of the group's tokens the operand has. */
+static uint32_t count_tokens(const rl_oplegal *op, const rl_form *f, uint32_t g, uint32_t operand)
+{
+    uint32_t n = 0;
+    for (uint32_t i = f->start[g]; i < f->start[g + 1]; i++) n += op->token[f->member[i]].natom[operand] > 0;
+    return n;
+}
+
 static void known_perms(rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t g, perms *s)
 {
     uint8_t t[RL_MAXATOM];
     uint32_t size = f->start[g + 1] - f->start[g];
     add_perm(s, f->member + f->start[g], size, 0);
-    for (uint32_t pass = 0; pass < 2; pass++) /* whole permutations first: the others are completed from them */
+    for (uint32_t pass = 0; pass < 2 && size > 1; pass++) /* whole permutations first: the others are completed from them */
         for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
+            uint32_t n = count_tokens(op, f, g, o);
+            if (!op->operand[o].pin || n == 0 || (n == size) != (pass == 0)) continue;
             const rl_cls *c = &p->cls.p[op->operand[o].cls];
             uint32_t nway = 1 + is_wide(op, o);
             for (uint32_t i = 0; i < c->order.n; i++)
                 for (uint32_t last = 0; last < nway; last++) {
-                    uint32_t n = project(op, f, g, o, c->order.p[i].p, c->natom, last != 0, t);
-                    if (n == 0) continue;
-                    if (n == size && pass == 0) add_perm(s, t, size, c->order.p[i].level);
-                    if (n < size && pass == 1) complete(s, f, g, t, n, c->order.p[i].level + 1);
+                    project(op, f, g, o, c->order.p[i].p, c->natom, last != 0, t);
+                    if (pass == 0) add_perm(s, t, size, c->order.p[i].level);
+                    else complete(s, f, g, t, n, c->order.p[i].level + 1);
                 }
         }
 }
@@ -288,8 +296,9 @@ static bool from_order(collector *k, const perms *all, bool last)
     perms set[RL_MAXGROUP];
     uint8_t part[RL_MAXATOM];
     for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
-        uint32_t size = f->start[g + 1] - f->start[g], n = project(k->op, f, g, k->operand, k->from, k->natom, last, part);
+        uint32_t size = f->start[g + 1] - f->start[g], n = 0;
         set[g] = all[g];
+        if (size > 1) n = project(k->op, f, g, k->operand, k->from, k->natom, last, part);
         if (n == 0) continue;
         set[g] = (perms){rl_new(k->tmp, perm, all[g].n), 0, all[g].n};
         for (uint32_t i = 0; i < all[g].n; i++) {

@@ -112,16 +112,22 @@ static bool is_glued(const keeper *k, uint32_t atom)
 /* How many different orders the model's own become under the atoms that are left. */
 static uint32_t distinct(const keeper *k, rl_arena *tmp)
 {
-    rl_hash seen = {.mem = tmp};
+    uint32_t size = 16, ndistinct = 0;
+    while (size < 2 * k->c->order.n) size *= 2;
+    uint64_t *seen = rl_new(tmp, uint64_t, size); /* hashes */
     for (uint32_t q = 0; q < k->c->order.n; q++) {
         uint8_t t[RL_MAXATOM];
         uint32_t n = 0;
         if (k->c->order.p[q].level) continue;
         for (uint32_t i = 0; i < k->c->natom; i++)
             if (!k->drop[k->c->order.p[q].p[i]]) t[n++] = k->c->order.p[q].p[i];
-        rl_hash_put(&seen, rl_hash_bytes(t, n) | 1, 1);
+        uint64_t h = rl_hash_bytes(t, n) | 1;
+        uint32_t i = (uint32_t)(h >> 8) & (size - 1);
+        while (seen[i] && seen[i] != h) i = (i + 1) & (size - 1);
+        ndistinct += seen[i] == 0;
+        seen[i] = h;
     }
-    return seen.n;
+    return ndistinct;
 }
 
 /* Drops the atom whose absence leaves most of the model's own orders different; of equal ones that of least rank. */

@@ -271,12 +271,12 @@ static bool choose_dims(writer *w)
     if (w->n->op == RL_OP_Conv) return conv_dims(w);
     span best[RL_MAXDIMS], d[RL_MAXDIMS];
     uint32_t nbest = 0, cost = RL_NONE, n;
-    for (uint32_t o = 0; o < w->op->noperand; o++) {
+    for (uint32_t o = 0; o < w->op->noperand && cost > 0; o++) {
         if (w->op->operand[o].out || !w->op->operand[o].pin) continue;
         if (w->op->link && w->l->norders[w->op->operand[o].cls] == 0) continue; /* what a body makes, not there before it */
         uint32_t was = stand_at(w, o), i = rl_lower_find(w->l, w->op->operand[o].cls, operand_order(w, o), true);
         if (w->l->failed) return false;
-        for (; i != RL_NONE; i = rl_lower_next(w->l, i)) {
+        for (; i != RL_NONE && cost > 0; i = rl_lower_next(w->l, i)) {
             rl_dims x = w->l->phys.p[i].dims;
             if (!dims_like(w, &x, o, d, &n) || !acceptable(w, d, n)) continue;
             memcpy(w->dim, d, sizeof d);

@@ -43,6 +43,7 @@ typedef struct {
     bool goes[RL_CONE_MAX];  /* ... nobody outside reads what it makes */
     uint32_t nnode;
     rl_value x;
+    rl_move_memo memo;
 } folder;
 
 bool rl_move_is_view(rl_op op) {
@@ -255,10 +256,9 @@ static void find_views(const folder *f, rl_moved *m) {
     }
 }
 
-static bool best_form(folder *f, rl_moved *m, rl_form *best) {
+static bool best_form(folder *f, rl_moved *m, bool plain, rl_form *best) {
     static const rl_formkind order[] = {RL_FORM_NOTHING,   RL_FORM_SLICE,          RL_FORM_GATHER,
                                         RL_FORM_TRANSPOSE, RL_FORM_DEPTH_TO_SPACE, RL_FORM_SPACE_TO_DEPTH};
-    bool plain = is_plain(f);
     for (size_t k = 0; k < RL_LEN(order); k++)
         if (!(plain && order[k] == RL_FORM_TRANSPOSE) && rl_form_find(m, order[k], best) && is_allowed(f, best, &m->old)) return true;
     return false;
@@ -294,8 +294,8 @@ static bool is_read_by_cone_alone(const folder *f, rl_value x) {
     return !v->is_output;
 }
 
-/* Only a permutation of channels or features is left over, which constant weights take in. */
-static bool absorb(folder *f, const rl_moved *m) {
+/* Only a permutation of channels or features is left over (*is_one), which constant weights take in. */
+static bool absorb(folder *f, const rl_moved *m, bool *is_one) {
     static const rl_formkind base[] = {RL_FORM_NOTHING, RL_FORM_SPACE_TO_DEPTH};
     for (size_t k = 0; k < RL_LEN(base); k++) {
         rl_form form;
@@ -303,6 +303,7 @@ static bool absorb(folder *f, const rl_moved *m) {
         const int64_t *p;
         if (!rl_form_permuted(m, base[k], &form, &axis, &p, &n) || !is_allowed(f, &form, &m->old)) continue;
         rl_absorber a = {.g = f->g, .tmp = &f->scratch};
+        *is_one = true;
         bool in_maker = base[k] == RL_FORM_NOTHING && is_read_by_cone_alone(f, f->x) && rl_absorb_in_maker(&a, f->x, axis, p, n);
         if (!in_maker && !rl_absorb_in_readers(&a, m->y, axis, p, n)) continue;
         rl_absorb_carry_out(&a);
@@ -342,8 +343,11 @@ static void fold_value(folder *f, rl_value y) {
         if (is_constant(f, f->x) || !trace_to(f, i, &chain, &more, &m.map)) continue;
         m.old = cost_of_cone(f);
         find_views(f, &m);
-        bool better = best_form(f, &m, &one);
-        if (!(better && one.kind == RL_FORM_NOTHING) && absorb(f, &m)) return;
+        bool plain = is_plain(f), permuted = false;
+        if (rl_move_is_hopeless(&f->memo, &m, plain)) continue;
+        bool better = best_form(f, &m, plain, &one);
+        if (!(better && one.kind == RL_FORM_NOTHING) && absorb(f, &m, &permuted)) return;
+        if (!better && !permuted) rl_move_note_hopeless(&f->memo);
         if (!better || (found && !saves_more(&m, &one, &best, &form))) continue;
         best = m;
         form = one;
@@ -401,6 +405,7 @@ rl_status rl_pass_movement(rl_pass_run *r) {
     folder f = {.r = r, .g = r->g};
     rl_arena_init(&f.scratch, r->g->ctx);
     f.maps = (rl_maps){r->g->ctx, &f.scratch, MAXTABLE, MAXWORK};
+    f.memo = (rl_move_memo){.key.mem = r->tmp, .index.mem = r->tmp};
     f.changed = rl_route(r, &f.maps);
     if (f.changed) RL_TRY(rl_graph_sort(r->g));
     uint32_t n = r->g->order.n;

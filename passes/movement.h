@@ -57,6 +57,11 @@ bool rl_move_join(rl_maps *m, const rl_graph *g, const rl_nodeinfo *concat, cons
  * something changed. */
 bool rl_route(rl_pass_run *r, rl_maps *maps);
 
+/* movement_memo.c: what no form can stand for is not tried again where it looks the same. */
+typedef struct { rl_text key; rl_hash index; struct { rl_text *p; uint32_t n, cap; } all; } rl_move_memo; /* all in key.mem */
+bool rl_move_is_hopeless(rl_move_memo *m, const rl_moved *v, bool plain); /* plain: Transposes and views alone */
+void rl_move_note_hopeless(rl_move_memo *m);                              /* of what was asked last */
+
 /* movement_forms.c.  The places along `axis` of a tensor of dims s that the map reads, when that is all that it does. */
 bool rl_form_index(rl_maps *m, const rl_map *map, const rl_shape *s, uint32_t axis, const int64_t **index, uint32_t *n);
 /* For movement_write.c. */

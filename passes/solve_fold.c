@@ -27,7 +27,11 @@ typedef struct {
     bool *target;                /* [nelem] something is mapped to it, or an image needs it */
     struct { uint32_t *p; uint32_t n, cap; } mapped, targets;
     rl_arena *mem;
-    rl_hash failed;              /* pairs */
+    uint64_t *pairbeg;           /* [nval] of each value the pairs of its elements, one after the other; NULL: too many */
+    uint32_t *among, *count;     /* [nelem] the element's place among those of its value; [nval] how many there are */
+    uint8_t *failed;             /* a bit for each pair */
+    rl_hash failedmany;          /* the same where there are too many */
+    struct { uint32_t *elem, *image, *open, n; } now; /* the configuration that an image is looked for; open: value of an element that may still be mapped */
 } folder;
 
 static const uint32_t *set_of(const rl_bundle *b, uint32_t c)
@@ -63,18 +67,44 @@ static uint32_t preimage(const folder *f, const rl_bundle *b, uint32_t c, uint32
     return RL_NONE;
 }
 
-/* How many more elements must be mapped for c2 to be the image of c; RL_NONE if it cannot be. */
-static uint32_t distance(folder *f, const rl_bundle *b, uint32_t c, uint32_t c2)
+/* What distance asks about configuration c. */
+static void look_at(folder *f, const rl_bundle *b, uint32_t c)
+{
+    const uint32_t *s = set_of(b, c);
+    f->now.n = 0;
+    for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
+        uint32_t e = s[i], k = f->now.n++;
+        f->now.elem[k] = e;
+        f->now.image[k] = f->map[e];
+        f->now.open[k] = f->map[e] == e && !f->target[e] ? f->p->value[e] : RL_NONE;
+    }
+}
+
+static bool is_image(const folder *f, uint32_t d)
+{
+    for (uint32_t k = 0; k < f->now.n; k++)
+        if (f->now.image[k] == d) return true;
+    return false;
+}
+
+static bool has_preimage(const folder *f, const rl_bundle *b, uint32_t c2, uint32_t value)
+{
+    for (uint32_t k = 0; k < f->now.n; k++)
+        if (f->now.open[k] == value && !holds(b, c2, f->now.elem[k])) return true;
+    return false;
+}
+
+/* How many more elements must be mapped for c2 to be the image of the configuration looked at; RL_NONE if it cannot be, or if that is not
+ * below least. */
+static uint32_t distance(const folder *f, const rl_bundle *b, uint32_t c2, uint32_t least)
 {
     const uint32_t *s = set_of(b, c2);
     uint32_t n = 0;
-    if (b->cost[c2] > b->cost[c]) return RL_NONE;
     for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
         uint32_t d = s[i];
         if (f->map[d] != d) return RL_NONE;
-        if (covers(f, b, c, d)) continue;
-        if (preimage(f, b, c, c2, d) == RL_NONE) return RL_NONE;
-        n++;
+        if (is_image(f, d)) continue;
+        if (++n >= least || !has_preimage(f, b, c2, f->p->value[d])) return RL_NONE;
     }
     return n;
 }
@@ -94,8 +124,9 @@ static bool find_image(folder *f, uint32_t op, uint32_t c, uint32_t slot)
     const rl_bundle *b = &f->p->op[op];
     uint32_t best = RL_NONE, least = RL_NONE, from = 0, to = b->ncfg;
     if (slot != RL_NONE) from = f->holdbeg[op][slot], to = f->holdbeg[op][slot + 1];
+    look_at(f, b, c);
     for (uint32_t i = from; i < to && least; i++) {
-        uint32_t c2 = slot != RL_NONE ? f->hold[op][i] : i, n = distance(f, b, c, c2);
+        uint32_t c2 = slot != RL_NONE ? f->hold[op][i] : i, n = b->cost[c2] > b->cost[c] ? RL_NONE : distance(f, b, c2, least);
         f->budget -= f->budget > 0;
         if (n < least) least = n, best = c2;
     }
@@ -117,9 +148,45 @@ static uint32_t slot_in(const folder *f, uint32_t elem, uint32_t op)
     return RL_NONE;
 }
 
-static uint64_t pair_key(uint32_t e, uint32_t d)
+/* ---- pairs that have failed ---- */
+
+enum { MANYPAIRS = 1 << 26 };
+
+static void count_pairs(rl_arena *mem, folder *f)
 {
-    return (uint64_t)e << 32 | d;
+    const rl_cover *p = f->p;
+    uint64_t n = 0;
+    f->pairbeg = rl_new(mem, uint64_t, p->nval);
+    f->among = rl_new(mem, uint32_t, p->nelem);
+    f->count = rl_new(mem, uint32_t, p->nval);
+    for (uint32_t e = 0; e < p->nelem; e++) f->among[e] = f->count[p->value[e]]++;
+    for (uint32_t v = 0; v < p->nval; v++) {
+        f->pairbeg[v] = n;
+        n += (uint64_t)f->count[v] * f->count[v];
+    }
+    if (n > MANYPAIRS) f->pairbeg = NULL;
+    else f->failed = rl_new(mem, uint8_t, n / 8 + 1);
+}
+
+/* e and d are of one value. */
+static uint64_t pair_key(const folder *f, uint32_t e, uint32_t d)
+{
+    uint32_t v = f->p->value[e];
+    if (!f->pairbeg) return (uint64_t)e << 32 | d;
+    return f->pairbeg[v] + (uint64_t)f->among[e] * f->count[v] + f->among[d];
+}
+
+static bool has_failed(const folder *f, uint32_t e, uint32_t d)
+{
+    uint64_t k = pair_key(f, e, d);
+    return f->pairbeg ? f->failed[k / 8] >> k % 8 & 1 : rl_hash_get(&f->failedmany, k) != RL_NONE;
+}
+
+static void note_failed(folder *f, uint32_t e, uint32_t d)
+{
+    uint64_t k = pair_key(f, e, d);
+    if (f->pairbeg) f->failed[k / 8] |= (uint8_t)(1u << k % 8);
+    else rl_hash_put(&f->failedmany, k, 1);
 }
 
 /* Does configuration c hold an element of an earlier fold? */
@@ -149,7 +216,7 @@ static bool attempt(folder *f, uint32_t e, uint32_t d)
     for (uint32_t i = 0; i < f->mapped.n && good; i++) f->folded[f->mapped.p[i]] = true;
     for (uint32_t i = 0; i < f->mapped.n && !good; i++) {
         uint32_t x = f->mapped.p[i];
-        rl_hash_put(&f->failed, pair_key(x, f->map[x]), 1);
+        note_failed(f, x, f->map[x]);
         f->map[x] = x;
     }
     for (uint32_t i = 0; i < f->targets.n; i++) f->target[f->targets.p[i]] = false;
@@ -241,7 +308,8 @@ uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *ma
 {
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
-    folder f = {.p = p, .budget = budget, .mem = &tmp, .failed = {.mem = &tmp}};
+    folder f = {.p = p, .budget = budget, .mem = &tmp, .failedmany = {.mem = &tmp}};
+    uint32_t widest = 0;
     f.touchbeg = rl_new(&tmp, uint32_t, (size_t)p->nelem + 1);
     f.holdbeg = rl_new(&tmp, uint32_t *, p->nop);
     f.hold = rl_new(&tmp, uint32_t *, p->nop);
@@ -249,6 +317,11 @@ uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *ma
     f.target = rl_new(&tmp, bool, p->nelem);
     f.folded = rl_new(&tmp, bool, p->nelem);
     for (uint32_t e = 0; e < p->nelem; e++) f.map[e] = e;
+    for (uint32_t o = 0; o < p->nop; o++) widest = RL_MAX(widest, p->op[o].width);
+    f.now.elem = rl_new(&tmp, uint32_t, widest);
+    f.now.image = rl_new(&tmp, uint32_t, widest);
+    f.now.open = rl_new(&tmp, uint32_t, widest);
+    count_pairs(&tmp, &f);
     index_all(&tmp, &f);
     uint32_t *beg = rl_new(&tmp, uint32_t, (size_t)p->nval + 1), *elem = by_value(&tmp, &f, beg), nfold = 0;
     for (uint32_t v = 0; v < p->nval && f.budget; v++)
@@ -256,7 +329,7 @@ uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *ma
             uint32_t e = elem[i];
             for (uint32_t j = beg[v]; j < beg[v + 1] && f.map[e] == e && f.budget; j++) {
                 uint32_t d = elem[j];
-                if (d != e && f.map[d] == d && rl_hash_get(&f.failed, pair_key(e, d)) == RL_NONE && attempt(&f, e, d))
+                if (d != e && f.map[d] == d && !has_failed(&f, e, d) && attempt(&f, e, d))
                     nfold += f.mapped.n;
             }
         }

@@ -1,8 +1,9 @@
 /* Arenas, interned strings, messages, growing text, hash map: see base.h.
  *
  * An arena is a list of zeroed chunks, newest first; chunks double from 4 KiB to 1 MiB, and a large request gets a chunk of its
- * own behind the newest, so that it does not waste the room left there.  Of each size one freed chunk is kept for the next arena:
- * many live for one node only.  All chunks of a context are also in one list
+ * own behind the newest, so that it does not waste the room left there.  Of each size one freed chunk is kept for the next arena, as
+ * many live for one node only, and all of the largest: to get them anew from the system costs more than what is done in them.  What
+ * was used in them is zeroed piece by piece as it is given out, so that it is in the cache then.  All chunks of a context are also in one list
  * (ctx->all): when an allocation fails and jumps, the arenas of the functions jumped over stay behind, and the context frees
  * them at its end.  Under AddressSanitizer every allocation is a chunk, so that reading past one is seen. */
 #include "base.h"
@@ -31,7 +32,7 @@ struct rl_chunk {
     rl_chunk *older;        /* in the same arena */
     rl_chunk *prev, *next;  /* in ctx->all */
     size_t size;            /* bytes of data */
-    size_t dirty;           /* of a spare one: how many of them may not be 0 */
+    size_t dirty;           /* how many of them, where none is given out, may not be 0 */
     _Alignas(16) char data[];
 };
 
@@ -100,6 +101,15 @@ void rl_ctx_allow(rl_ctx *ctx, size_t nbyte) {
     if (__builtin_mul_overflow(nbyte, ctx->per_byte, &more) || __builtin_add_overflow(ctx->limit, more, &ctx->limit)) ctx->limit = SIZE_MAX;
 }
 
+static void drop_spares(rl_ctx *ctx) {
+    for (uint32_t i = 0; i < RL_NSPARE; i++)
+        for (rl_chunk *c; (c = ctx->spare[i]);) {
+            ctx->spare[i] = c->older;
+            rl_host_free(&ctx->host, c, sizeof *c + c->size);
+        }
+    ctx->nspare = 0;
+}
+
 void rl_ctx_free(rl_ctx *ctx) {
     if (!ctx) return;
     for (rl_chunk *c = ctx->all, *next; c; c = next) {
@@ -107,8 +117,7 @@ void rl_ctx_free(rl_ctx *ctx) {
         rl_host_free(&ctx->host, c, sizeof *c + c->size);
     }
     rl_context host = ctx->host;
-    for (uint32_t i = 0; i < RL_NSPARE; i++)
-        if (ctx->spare[i]) rl_host_free(&host, ctx->spare[i], sizeof(rl_chunk) + ctx->spare[i]->size);
+    drop_spares(ctx);
     rl_host_free(&host, ctx, sizeof *ctx);
 }
 
@@ -132,9 +141,14 @@ static void free_chunk(rl_ctx *ctx, rl_chunk *c, size_t dirty) {
     if (c->next) c->next->prev = c->prev;
     ctx->nbyte -= c->size;
     uint32_t i = spare_place(c->size);
-    c->dirty = dirty;
-    if (i == RL_NSPARE || ctx->spare[i]) rl_host_free(&ctx->host, c, sizeof *c + c->size);
-    else ctx->spare[i] = c;
+    c->dirty = RL_MAX(c->dirty, dirty);
+    if (i == RL_NSPARE || (ctx->spare[i] && c->size < CHUNK_MAX)) {
+        rl_host_free(&ctx->host, c, sizeof *c + c->size);
+        return;
+    }
+    c->older = ctx->spare[i];
+    ctx->spare[i] = c;
+    ctx->nspare += c->size;
 }
 
 void rl_arena_free(rl_arena *a) {
@@ -166,11 +180,13 @@ static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
     uint32_t i = spare_place(size);
     rl_chunk *c = i < RL_NSPARE ? ctx->spare[i] : NULL;
     if (c) {
-        ctx->spare[i] = NULL;
-        memset(c->data, 0, c->dirty);
+        ctx->spare[i] = c->older;
+        ctx->nspare -= size;
         c->older = c->prev = NULL;
-    } else if (!(c = rl_host_alloc(&ctx->host, sizeof *c + size))) {
-        rl_no_memory(ctx);
+    } else {
+        if (ctx->limit && ctx->nspare > ctx->limit - ctx->nbyte - size) drop_spares(ctx);
+        c = rl_host_alloc(&ctx->host, sizeof *c + size);
+        if (!c) rl_no_memory(ctx);
     }
     c->size = size;
     c->next = ctx->all;
@@ -180,11 +196,17 @@ static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
     return c;
 }
 
+/* Zeroes what was used before of the chunk's bytes from `from` to `to`. */
+static void clear(rl_chunk *c, size_t from, size_t to) {
+    if (from < c->dirty) memset(c->data + from, 0, RL_MIN(to, c->dirty) - from);
+}
+
 /* nbyte bytes in a new chunk; a large one goes behind the newest. */
 static void *alloc_chunk(rl_arena *a, size_t nbyte) {
     size_t size = a->chunk ? RL_MIN(a->chunk->size * 2, (size_t)CHUNK_MAX) : CHUNK_MIN;
     bool own = ONE_CHUNK_EACH || nbyte > size / 2;
     rl_chunk *c = new_chunk(a->ctx, own ? nbyte : size);
+    clear(c, 0, nbyte);
     if (own && a->chunk) {
         c->older = a->chunk->older;
         a->chunk->older = c;
@@ -206,6 +228,7 @@ void *rl_alloc(rl_arena *a, size_t nbyte) {
     nbyte = aligned(nbyte ? nbyte : 1);
     if (!a->chunk || nbyte > a->chunk->size - a->used) return alloc_chunk(a, nbyte);
     void *p = a->chunk->data + a->used;
+    clear(a->chunk, a->used, a->used + nbyte);
     a->used += nbyte;
     return p;
 }
@@ -220,6 +243,7 @@ static bool grow_in_place(rl_arena *a, const void *old, size_t nold, size_t nnew
     if (ONE_CHUNK_EACH || !a->chunk || !old) return false;
     size_t start = a->used - RL_MIN(a->used, aligned(nold ? nold : 1));
     if (a->chunk->data + start != (const char *)old || aligned(nnew) > a->chunk->size - start) return false;
+    clear(a->chunk, a->used, start + aligned(nnew));
     a->used = start + aligned(nnew);
     return true;
 }
@@ -239,10 +263,14 @@ void *rl_copy(rl_arena *a, const void *p, size_t nbyte) {
 }
 
 /* An interned string; an rl_str points at s. */
-typedef struct { uint64_t hash; size_t n; char s[]; } entry;
+typedef struct { uint64_t hash; size_t n; rl_note note; char s[]; } entry;
 
-static const entry *entry_of(rl_str s) {
-    return (const entry *)(const void *)(s - offsetof(entry, s));
+static entry *entry_of(rl_str s) {
+    return (entry *)(uintptr_t)(s - offsetof(entry, s)); /* arena memory, const only to those who read the string */
+}
+
+rl_note *rl_str_note(rl_str s) {
+    return &entry_of(s)->note;
 }
 
 /* The slot of the string, or the empty slot where it belongs. */

@@ -47,9 +47,11 @@ struct rl_ctx {
     size_t nbyte, limit; /* bytes held by all arenas; the most that they may hold, 0: no limit */
     size_t per_byte;     /* by so much a model's bytes raise the limit */
     bool over;           /* the allocation that failed was over the limit */
-    rl_chunk *spare[RL_NSPARE]; /* freed, one of each size that arenas grow by; in no count */
+    rl_chunk *spare[RL_NSPARE]; /* freed, by the sizes that arenas grow by (base.c) */
+    size_t nspare;       /* bytes of these; not in nbyte */
     rl_chunk *all;       /* the chunks of every arena: what a jump left behind is freed with the context */
     struct rl_strtab { rl_str *slot; uint32_t n, cap; } strings;
+    uint32_t nowner;     /* who keeps notes on strings: numbers given out so far */
     struct rl_dimtab *dims; /* dim.c */
 };
 
@@ -116,6 +118,9 @@ void *rl_copy(rl_arena *a, const void *p, size_t nbyte);
 rl_str rl_intern(rl_ctx *ctx, const char *s, size_t n);
 rl_str rl_internz(rl_ctx *ctx, const char *s);
 rl_str rl_internf(rl_ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* One number that an owner keeps on the string itself, where the next look at it finds it: a table of its own costs a cache miss more. */
+typedef struct { uint32_t owner, value; } rl_note; /* owner 0: nobody's */
+rl_note *rl_str_note(rl_str s);
 /* Already interned, or NULL. */
 rl_str rl_intern_find(const rl_ctx *ctx, const char *s, size_t n);
 

@@ -40,8 +40,6 @@ uint32_t rl_cert_restrict(const rl_cert_menus *m, uint32_t value, const uint8_t 
 
 /* ---- one op after restriction ---- */
 
-typedef struct { uint8_t *p; uint32_t n, cap; } bytes;
-
 /* at[t * npin + p]: the atoms of token t at pin p, by their places; seq and group as in rl_cert_form. */
 typedef struct {
     uint32_t npin, ntoken;
@@ -49,13 +47,18 @@ typedef struct {
     uint8_t *token; /* [ntoken] the op's tokens that are left */
 } slim;
 
-static void put_bytes(rl_arena *a, bytes *b, const uint8_t *p, uint32_t n) {
-    rl_push(a, *b, (uint8_t)n);
-    for (uint32_t i = 0; i < n; i++) rl_push(a, *b, p[i]);
+static void put_byte(rl_text *b, uint8_t x) {
+    rl_put_bytes(b, (const char *)&x, 1);
 }
 
-static void put_number(rl_arena *a, bytes *b, uint32_t x) {
-    for (uint32_t i = 0; i < 4; i++) rl_push(a, *b, (uint8_t)(x >> 8 * i));
+/* How many, and they. */
+static void put_run(rl_text *b, const uint8_t *p, uint32_t n) {
+    put_byte(b, (uint8_t)n);
+    if (n) rl_put_bytes(b, (const char *)p, n);
+}
+
+static void put_number(rl_text *b, uint32_t x) {
+    rl_put_bytes(b, (const char *)&x, sizeof x);
 }
 
 static slim slim_op(rl_arena *tmp, const rl_cert_menus *m, const rl_cert_op *op) {
@@ -81,25 +84,23 @@ static bool group_at(const slim *s, const rl_cert_form *f, uint8_t group, uint32
 }
 
 /* Everything that the menu depends on. */
-static bytes shape_key(rl_arena *tmp, const rl_cert_menus *m, const rl_cert_op *op, const slim *s) {
-    bytes b = {0};
+static void put_shape(rl_text *b, const rl_cert_menus *m, const rl_cert_op *op, const slim *s) {
     uint8_t out[256];
-    put_number(tmp, &b, s->npin);
-    put_number(tmp, &b, s->ntoken);
-    put_number(tmp, &b, op->nform);
-    for (uint32_t p = 0; p < s->npin; p++) put_bytes(tmp, &b, out, rl_cert_restrict(m, op->pin[p].value, op->pin[p].stands, out));
-    for (uint32_t i = 0; i < s->ntoken * s->npin; i++) put_bytes(tmp, &b, s->at[i].p, s->at[i].n);
+    put_number(b, s->npin);
+    put_number(b, s->ntoken);
+    put_number(b, op->nform);
+    for (uint32_t p = 0; p < s->npin; p++) put_run(b, out, rl_cert_restrict(m, op->pin[p].value, op->pin[p].stands, out));
+    for (uint32_t i = 0; i < s->ntoken * s->npin; i++) put_run(b, s->at[i].p, s->at[i].n);
     for (uint32_t k = 0; k < op->nform; k++) {
         const rl_cert_form *f = &op->form[k];
-        for (uint32_t t = 0; t < s->ntoken; t++) rl_push(tmp, b, f->group[s->token[t]]);
+        for (uint32_t t = 0; t < s->ntoken; t++) put_byte(b, f->group[s->token[t]]);
         for (uint32_t p = 0; p < s->npin; p++) {
             uint32_t n = 0;
             for (uint32_t i = f->start[p]; i < f->start[p + 1]; i++)
                 if (group_at(s, f, f->seq[i], p)) out[n++] = f->seq[i];
-            put_bytes(tmp, &b, out, n);
+            put_run(b, out, n);
         }
     }
-    return b;
 }
 
 /* ---- enumeration ---- */
@@ -212,15 +213,16 @@ rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t i, uint32_t *id) {
     rl_arena tmp;
     rl_arena_init(&tmp, m->mem->ctx);
     slim s = slim_op(&tmp, m, op);
-    bytes key = shape_key(&tmp, m, op, &s);
+    rl_text key = {.mem = &tmp};
+    put_shape(&key, m, op, &s);
     uint64_t h = rl_hash_bytes(key.p, key.n);
     for (; (*id = rl_hash_get(&m->index, h)) != RL_NONE; h++)
-        if (m->shape.p[*id].n == key.n && memcmp(m->shape.p[*id].key, key.p, key.n) == 0) break;
+        if (m->shape.p[*id].n == (uint32_t)key.n && memcmp(m->shape.p[*id].key, key.p, key.n) == 0) break;
     bool fits = *id != RL_NONE || count_configs(&s, op, m->limit) <= m->limit;
     if (*id == RL_NONE && fits) {
         *id = m->shape.n;
         rl_hash_put(&m->index, h, *id);
-        rl_push(m->mem, m->shape, ((struct rl_cert_shape){rl_copy(m->mem, key.p, key.n), key.n, list_all(m, op, &s)}));
+        rl_push(m->mem, m->shape, ((struct rl_cert_shape){rl_copy(m->mem, key.p, key.n), (uint32_t)key.n, list_all(m, op, &s)}));
     }
     rl_arena_free(&tmp);
     if (fits) return RL_OK;

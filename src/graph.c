@@ -45,6 +45,7 @@ rl_graph *rl_graph_new(rl_ctx *ctx) {
     g->mem = a;
     g->ctx = ctx;
     g->byname.mem = &g->mem;
+    g->owner = ++ctx->nowner;
     g->name = rl_internz(ctx, "");
     return g;
 }
@@ -85,7 +86,16 @@ static uint64_t key_of(rl_str name) {
 
 rl_value rl_graph_find(const rl_graph *g, rl_str name) {
     if (!name) return RL_NOVALUE;
-    return (rl_value){rl_hash_get(&g->byname, key_of(name))};
+    const rl_note *note = rl_str_note(name);
+    return (rl_value){note->owner == g->owner ? note->value : rl_hash_get(&g->byname, key_of(name))};
+}
+
+/* The value that has this name from now on; RL_NOVALUE: none. */
+static void set_name(rl_graph *g, rl_str name, rl_value v) {
+    rl_note *note = rl_str_note(name);
+    if (note->owner == 0) note->owner = g->owner;
+    if (note->owner == g->owner) note->value = v.i;
+    else rl_hash_put(&g->byname, key_of(name), v.i);
 }
 
 rl_value rl_graph_value(rl_graph *g, rl_str name) {
@@ -98,16 +108,16 @@ rl_value rl_graph_value(rl_graph *g, rl_str name) {
     }
     v.i = g->nval++;
     g->val[v.i] = (rl_valinfo){.name = name, .rank = RL_NORANK, .def = RL_NONODE};
-    if (name) rl_hash_put(&g->byname, key_of(name), v.i);
+    if (name) set_name(g, name, v);
     return v;
 }
 
 void rl_graph_rename(rl_graph *g, rl_value v, rl_str name) {
     rl_valinfo *x = rl_val(g, v);
     if (x->name == name) return;
-    if (x->name) rl_hash_put(&g->byname, key_of(x->name), RL_NONE);
+    if (x->name) set_name(g, x->name, RL_NOVALUE);
     x->name = name;
-    if (name) rl_hash_put(&g->byname, key_of(name), v.i);
+    if (name) set_name(g, name, v);
 }
 
 void rl_graph_set_type(rl_graph *g, rl_value v, rl_dtype t, uint32_t rank, const rl_dim *dim) {
@@ -194,7 +204,7 @@ rl_node rl_graph_add(rl_graph *g, rl_op op, rl_str name, uint32_t nin, const rl_
     *x = (rl_nodeinfo){.op = op, .name = name, .origin = RL_NONE, .nin = nin, .nout = nout};
     x->in = copy_values(g, in, nin);
     x->out = copy_values(g, out, nout);
-    set_type_names(g, x);
+    if (op != RL_OP_OPAQUE) set_type_names(g, x);
     for (uint32_t i = 0; i < nin; i++) add_use(g, x->in[i], n, i);
     for (uint32_t i = 0; i < nout; i++) {
         if (!rl_has(x->out[i])) continue;

@@ -150,7 +150,8 @@ struct rl_graph {
     struct { rl_value *p; uint32_t n, cap; } input, output, init, outer;
     struct { rl_turn *p; uint32_t n, cap; } turned; /* inputs and outputs that changed their order on request */
     struct { rl_node *p; uint32_t n, cap; } order; /* live nodes in a topological order */
-    rl_hash byname;            /* rl_str pointer -> value */
+    uint32_t owner;            /* of the notes on its values' names (base.h) */
+    rl_hash byname;            /* rl_str pointer -> value, where another graph has the note */
     struct { rl_opset *p; uint32_t n, cap; } opset;
     int64_t ir_version;
     struct rl_onnx *onnx;      /* what onnx_read.c keeps for onnx_write.c; NULL for graphs made from text */
@@ -178,7 +179,8 @@ rl_value rl_graph_const(rl_graph *g, rl_str name, rl_dtype t, uint32_t rank, con
 rl_value rl_graph_permuted(rl_graph *g, rl_value v, uint32_t dim, uint32_t n, const int64_t *from);
 rl_value rl_graph_const_i64(rl_graph *g, rl_str name, uint32_t n, const int64_t *x); /* 1-D */
 
-/* Appends a node at the end of the order. Copies in and out. The outputs must have no def yet. */
+/* Appends a node at the end of the order. Copies in and out. The outputs must have no def yet. Of an RL_OP_OPAQUE the caller sets domain,
+ * type and since. */
 rl_node rl_graph_add(rl_graph *g, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out);
 void rl_graph_set_attrs(rl_graph *g, rl_node n, const rl_attr *attr, uint32_t nattr); /* copies the array */
 void rl_graph_set_input(rl_graph *g, rl_node n, uint32_t slot, rl_value v);

@@ -97,10 +97,10 @@ size_t rl_file_copy(int to, const rl_source *s, size_t offset, size_t n);
 
 /* ---- onnx_tensor.c ---- */
 
-/* A TensorProto without its data: what protobuf-c unpacked of it. */
+/* A TensorProto without its data. */
 typedef struct {
     const char *what;             /* for messages: "initializer 'w'" */
-    int64_t *dim;
+    const int64_t *dim;
     size_t rank;
     int32_t dtype;                /* ONNX's number */
     bool segment, external;

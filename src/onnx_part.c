@@ -33,7 +33,7 @@ rl_status rl_onnx_tensor(rl_graph *g, rl_span bytes, rl_const *c, const rl_span 
     RL_TRY(rl_onnx_scan_tensor(&r, bytes));
     rl_level_open(&l, &r, g, 0);
     rl_status s = rl_read_tensor(&l, bytes, "tensor", NULL, c);
-    rl_arena_free(&l.scratch);
+    rl_level_close(&l);
     if (s == RL_OK && c->dtype == RL_STRING) s = find_strings(g, bytes, c, strings);
     else if (s == RL_OK && !c->data) s = rl_fail(g->ctx, RL_ELIMIT, "a tensor whose data is not at hand");
     return s;

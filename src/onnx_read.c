@@ -18,29 +18,6 @@
 
 static rl_status read_graph(rl_reader *r, rl_graph *parent, rl_span bytes, uint32_t depth, rl_graph **out);
 
-/* Which value fields an AttributeProto has, as bits; *s, *t, *g: the last of each; the number of strings. */
-typedef struct { uint32_t has, nstring, ngraph; rl_span s, t, g; } attr_parts;
-
-static attr_parts find_parts(rl_span bytes) {
-    attr_parts a = {0};
-    rl_wire w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);) {
-        switch (f.number) {
-        case ATTR_S: a.s = f.body; break;
-        case ATTR_T: a.t = f.body; break;
-        case ATTR_G: a.g = f.body; break;
-        case ATTR_STRINGS: a.nstring++; break;
-        case ATTR_GRAPHS: a.ngraph++; break;
-        default: break;
-        }
-        if (f.number < 32) a.has |= BIT(f.number);
-    }
-    a.has &= BIT(ATTR_F) | BIT(ATTR_I) | BIT(ATTR_S) | BIT(ATTR_T) | BIT(ATTR_G) | BIT(ATTR_FLOATS) | BIT(ATTR_INTS)
-             | BIT(ATTR_STRINGS) | BIT(ATTR_TENSORS) | BIT(ATTR_GRAPHS) | BIT(ATTR_TP) | BIT(ATTR_TYPE_PROTOS)
-             | BIT(ATTR_SPARSE) | BIT(ATTR_SPARSES);
-    return a;
-}
-
 /* AttributeType -> the field that holds its value; files of IR version 1 leave the type out. */
 static const struct { uint8_t type, field;
 } attr_fields[] = {
@@ -53,17 +30,16 @@ static const struct { uint8_t type, field;
     {13, ATTR_TP},     {14, ATTR_TYPE_PROTOS},
 };
 
-static rl_status attr_type(rl_reader *r, const Onnx__AttributeProto *p, const attr_parts *a, uint32_t *type) {
-    if (a->has & (a->has - 1))
-        return rl_fail(r->ctx, RL_EMODEL, "attribute '%.100s': has more than one value", p->name);
-    *type = (uint32_t)p->type;
+static rl_status attr_type(rl_reader *r, rl_str name, const rl_attr_parts *a, uint32_t *type) {
+    if (a->has & (a->has - 1)) return rl_fail(r->ctx, RL_EMODEL, "attribute '%.100s': has more than one value", name);
+    *type = a->type;
     for (size_t i = 0; i < RL_LEN(attr_fields); i++) {
         if (*type == 0 && a->has == BIT(attr_fields[i].field)) *type = attr_fields[i].type;
         if (*type == attr_fields[i].type && a->has && a->has != BIT(attr_fields[i].field))
-            return rl_fail(r->ctx, RL_EMODEL, "attribute '%.100s': its value is not of its type", p->name);
+            return rl_fail(r->ctx, RL_EMODEL, "attribute '%.100s': its value is not of its type", name);
     }
     if ((*type == RL_ATTR_TENSOR || *type == RL_ATTR_GRAPH) && !a->has)
-        return rl_fail(r->ctx, RL_EMODEL, "attribute '%.100s': has no value", p->name);
+        return rl_fail(r->ctx, RL_EMODEL, "attribute '%.100s': has no value", name);
     return RL_OK;
 }
 
@@ -104,35 +80,30 @@ static rl_status read_attr_graphs(rl_level *l, rl_span bytes, rl_hash *captured)
 
 static rl_status read_attr(rl_level *l, rl_span bytes, rl_attr *to, rl_hash *captured) {
     rl_ctx *ctx = l->r->ctx;
-    Onnx__AttributeProto *p =
-        rl_level_unpack(l, &onnx__attribute_proto__descriptor,
-                        rl_level_pick(l, bytes,
-                                      BIT(ATTR_NAME) | BIT(ATTR_REF_NAME) | BIT(ATTR_TYPE) | BIT(ATTR_F) | BIT(ATTR_I)
-                                          | BIT(ATTR_FLOATS) | BIT(ATTR_INTS)));
-    if (!p) return rl_fail(ctx, RL_EMODEL, "an attribute is damaged");
-    if (!p->name || !*p->name) return rl_fail(ctx, RL_EMODEL, "an attribute has no name");
-    attr_parts a = find_parts(bytes);
+    rl_attr_parts a;
     uint32_t type = 0;
+    if (!rl_parts_of_attr(l, bytes, &a)) return rl_fail(ctx, RL_EMODEL, "an attribute is damaged");
+    if (!a.name.n) return rl_fail(ctx, RL_EMODEL, "an attribute has no name");
     *to = (rl_attr){.raw = bytes, .kind = RL_ATTR_OTHER};
-    RL_TRY(rl_reader_name(l->r, p->name, &to->name));
-    RL_TRY(attr_type(l->r, p, &a, &type));
-    if (p->ref_attr_name && *p->ref_attr_name) return RL_OK;
+    RL_TRY(rl_reader_name(l->r, a.name, &to->name));
+    RL_TRY(attr_type(l->r, to->name, &a, &type));
+    if (a.ref.n) return RL_OK;
     if (a.ngraph) return read_attr_graphs(l, bytes, captured);
     if (type < RL_ATTR_FLOAT || type > RL_ATTR_STRINGS) return RL_OK;
-    if (p->n_ints > UINT32_MAX / 2 || p->n_floats > UINT32_MAX / 2)
+    if (l->ints.n > UINT32_MAX / 2 || l->floats.n > UINT32_MAX / 2)
         return rl_fail(ctx, RL_ELIMIT, "attribute '%.100s': too long", to->name);
     to->kind = (rl_attr_kind)type;
     switch (to->kind) {
-    case RL_ATTR_FLOAT: to->f = p->f; break;
-    case RL_ATTR_INT: to->i = p->i; break;
+    case RL_ATTR_FLOAT: to->f = a.f; break;
+    case RL_ATTR_INT: to->i = a.i; break;
     case RL_ATTR_STRING: to->s = a.s.p ? a.s : (rl_span){(const uint8_t *)"", 0}; break;
     case RL_ATTR_FLOATS:
-        to->n = (uint32_t)p->n_floats;
-        to->floats = rl_copy(&l->g->mem, p->floats, p->n_floats * sizeof *p->floats);
+        to->n = l->floats.n;
+        to->floats = rl_copy(&l->g->mem, l->floats.p, to->n * sizeof *to->floats);
         break;
     case RL_ATTR_INTS:
-        to->n = (uint32_t)p->n_ints;
-        to->ints = rl_copy(&l->g->mem, p->ints, p->n_ints * sizeof *p->ints);
+        to->n = l->ints.n;
+        to->ints = rl_copy(&l->g->mem, l->ints.p, to->n * sizeof *to->ints);
         break;
     case RL_ATTR_STRINGS: return read_strings(l, bytes, a.nstring, to);
     case RL_ATTR_TENSOR: return read_attr_tensor(l, a.t, to);
@@ -146,33 +117,28 @@ static rl_status read_attr(rl_level *l, rl_span bytes, rl_attr *to, rl_hash *cap
 
 /* "node 'conv1' (Conv)", or its place in the file where it has no name. */
 typedef struct { char s[160]; } label;
-static label node_label(const char *name, const char *type, uint32_t k) {
+static label node_label(rl_span name, rl_span type, uint32_t k) {
     label l;
-    if (name && *name) snprintf(l.s, sizeof l.s, "node '%.80s' (%.40s)", name, type ? type : "");
-    else snprintf(l.s, sizeof l.s, "node #%u (%.40s)", k, type ? type : "");
+    int n = (int)RL_MIN(name.n, (size_t)80), t = (int)RL_MIN(type.n, (size_t)40);
+    const char *of = type.n ? (const char *)type.p : "";
+    if (n) snprintf(l.s, sizeof l.s, "node '%.*s' (%.*s)", n, (const char *)name.p, t, of);
+    else snprintf(l.s, sizeof l.s, "node #%u (%.*s)", k, t, of);
     return l;
 }
 
 /* All attributes of the node; the values that its bodies capture go to captured. */
-static rl_status read_attrs(rl_level *l, rl_span bytes, rl_attr **out, uint32_t *n, rl_hash *captured) {
-    uint32_t count = 0;
-    rl_wire w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);) count += f.number == NODE_ATTRIBUTE;
+static rl_status read_attrs(rl_level *l, rl_attr **out, rl_hash *captured) {
+    uint32_t count = l->attr.n;
     if (count > MAX_ATTR)
         return rl_fail(l->r->ctx, RL_ELIMIT, "%u attributes are over the limit of %d", count, MAX_ATTR);
-    rl_attr *a = rl_new(&l->g->mem, rl_attr, count);
+    rl_attr *a = count ? rl_new(&l->g->mem, rl_attr, count) : NULL;
     *out = a;
-    *n = count;
-    w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.number != NODE_ATTRIBUTE) continue;
-        rl_level_clean(l->attr);
-        RL_TRY(read_attr(l->attr, f.body, a, captured));
+    for (uint32_t k = 0; k < count; k++, a++) {
+        RL_TRY(read_attr(l, l->attr.p[k], a, captured));
         for (uint32_t i = 0; a->graph && i < a->graph->outer.n; i++) {
             rl_value v = rl_graph_value(l->g, rl_val(a->graph, a->graph->outer.p[i])->name);
             rl_hash_put(captured, v.i + 1u, 1);
         }
-        a++;
     }
     return RL_OK;
 }
@@ -184,6 +150,7 @@ static int compare_values(const void *a, const void *b) {
 
 static void set_captures(rl_level *l, rl_node n, const rl_hash *captured) {
     if (!captured->n) return;
+    l->used += captured->n * (sizeof(rl_value) + 48);
     rl_value *v = rl_new(&l->scratch, rl_value, captured->n);
     uint32_t k = 0;
     for (uint32_t i = 0; i < captured->cap; i++)
@@ -193,39 +160,34 @@ static void set_captures(rl_level *l, rl_node n, const rl_hash *captured) {
 }
 
 /* Values of names; an empty name is a slot left out. */
-static rl_status read_names(rl_level *l, char **s, size_t n, rl_value **out) {
-    rl_value *v = rl_new(&l->scratch, rl_value, n);
-    *out = v;
-    for (size_t i = 0; i < n; i++) {
+static rl_status read_names(rl_level *l, const rl_span *s, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
         rl_str name = NULL;
-        v[i] = RL_NOVALUE;
-        if (!*s[i]) continue;
-        RL_TRY(rl_reader_name(l->r, s[i], &name));
-        v[i] = rl_graph_value(l->g, name);
+        rl_value v = RL_NOVALUE;
+        if (s[i].n) {
+            RL_TRY(rl_reader_name(l->r, s[i], &name));
+            v = rl_graph_value(l->g, name);
+        }
+        rl_push(&l->lists, l->value, v);
     }
     return RL_OK;
 }
 
-/* In a function: an attribute of the call stands for one of the node's. */
-static bool refers(rl_span node) {
-    rl_wire w = rl_wire_of(node);
-    for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.number != NODE_ATTRIBUTE) continue;
-        rl_wire a = rl_wire_of(f.body);
-        for (rl_field x; rl_wire_next(&a, &x);)
-            if (x.number == ATTR_REF_NAME && x.body.n) return true;
-    }
-    return false;
+/* The table's op; that of ONNX's own types stands on their names. */
+static rl_op op_of(const rl_level *l, const rl_nodeinfo *x) {
+    if (*x->domain) return rl_op_find(x->domain, x->type, x->since);
+    rl_note *note = rl_str_note(x->type);
+    if (note->owner == l->owner) return (rl_op)note->value;
+    rl_op op = rl_op_find(x->domain, x->type, x->since);
+    if (note->owner == 0) *note = (rl_note){l->owner, op};
+    return op;
 }
 
-/* The table's op, unless something that the table does not know of gives the node another meaning. */
-static rl_op find_op(const rl_reader *r, const Onnx__NodeProto *p, rl_span bytes, const rl_nodeinfo *x) {
-    if (p->overload && *p->overload) return RL_OP_OPAQUE;
-    rl_wire w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == NODE_DEVICES && rl_read_too_many(f.body, DEVICES_SHARDING, 0))
-            return RL_OP_OPAQUE; /* it names dims */
-    if (r->onnx->pinned || refers(bytes)) return RL_OP_OPAQUE;
+/* The same, unless something that the table does not know of gives the node another meaning: dims named for devices, an attribute of a
+ * call that stands for one of the node's, a function of its name. */
+static rl_op find_op(const rl_level *l, const rl_node_parts *p, const rl_nodeinfo *x) {
+    const rl_reader *r = l->r;
+    if (p->overload.n || p->names_dims || r->onnx->pinned || l->refers) return RL_OP_OPAQUE;
     if (r->onnx->function.n) {
         char key[1024];
         int n = snprintf(key, sizeof key, "%s\n%s", x->domain, x->type);
@@ -233,7 +195,7 @@ static rl_op find_op(const rl_reader *r, const Onnx__NodeProto *p, rl_span bytes
         if (!s && (size_t)n >= sizeof key) return RL_OP_OPAQUE;
         if (s && rl_hash_get(&r->onnx->function, (uint64_t)(uintptr_t)s) != RL_NONE) return RL_OP_OPAQUE;
     }
-    return rl_op_find(x->domain, x->type, x->since);
+    return op_of(l, x);
 }
 
 static rl_status check_outputs(rl_level *l, const rl_value *out, size_t n) {
@@ -268,11 +230,11 @@ static void set_constant(rl_graph *g, const rl_nodeinfo *n) {
     rl_read_const(g, n->out[0], c);
 }
 
-static rl_status check_node(rl_level *l, const Onnx__NodeProto *p, rl_str domain) {
-    if (!p->op_type || !*p->op_type) return rl_fail(l->r->ctx, RL_EMODEL, "has no op_type");
-    if (p->n_input > UINT32_MAX / 2 || p->n_output > UINT32_MAX / 2)
+static rl_status check_node(rl_level *l, const rl_node_parts *p, rl_str domain) {
+    if (!p->type.n) return rl_fail(l->r->ctx, RL_EMODEL, "has no op_type");
+    if (l->in.n > UINT32_MAX / 4 || l->out.n > UINT32_MAX / 4)
         return rl_fail(l->r->ctx, RL_ELIMIT, "has too many inputs");
-    if (!p->n_input && !p->n_output) return rl_fail(l->r->ctx, RL_EMODEL, "has neither inputs nor outputs");
+    if (!l->in.n && !l->out.n) return rl_fail(l->r->ctx, RL_EMODEL, "has neither inputs nor outputs");
     const rl_graph *top = l->g;
     while (top->parent) top = top->parent;
     for (uint32_t i = 0; i < top->opset.n; i++)
@@ -280,32 +242,34 @@ static rl_status check_node(rl_level *l, const Onnx__NodeProto *p, rl_str domain
     return rl_fail(l->r->ctx, RL_EMODEL, "the model imports no opset for the domain '%.100s'", domain);
 }
 
-/* Adds node k; p: its names, without attributes. */
-static rl_status add_node(rl_level *l, const Onnx__NodeProto *p, rl_span bytes, uint32_t k) {
+/* Adds node k, whose names and attributes are in the level's lists. */
+static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, uint32_t k) {
     rl_graph *g = l->g;
     rl_str type = NULL, name = NULL, domain = rl_reader_domain(l->r, p->domain);
-    rl_value *in = NULL, *out = NULL;
     rl_attr *attr = NULL;
-    uint32_t nattr = 0;
+    uint32_t nin = l->in.n, nout = l->out.n;
     rl_hash captured = {.mem = &l->scratch};
     RL_TRY(check_node(l, p, domain));
-    RL_TRY(rl_reader_name(l->r, p->op_type, &type));
-    if (p->name && *p->name) RL_TRY(rl_reader_name(l->r, p->name, &name));
-    RL_TRY(read_names(l, p->input, p->n_input, &in));
-    RL_TRY(read_names(l, p->output, p->n_output, &out));
-    RL_TRY(check_outputs(l, out, p->n_output));
-    RL_TRY(read_attrs(l, bytes, &attr, &nattr, &captured));
-    rl_node n = rl_graph_add(g, RL_OP_OPAQUE, name, (uint32_t)p->n_input, in, (uint32_t)p->n_output, out);
+    RL_TRY(rl_reader_name(l->r, p->type, &type));
+    if (p->name.n) RL_TRY(rl_reader_name(l->r, p->name, &name));
+    l->value.n = 0;
+    l->refers = false;
+    RL_TRY(read_names(l, l->in.p, nin));
+    RL_TRY(read_names(l, l->out.p, nout));
+    const rl_value *out = l->value.p + nin;
+    RL_TRY(check_outputs(l, out, nout));
+    RL_TRY(read_attrs(l, &attr, &captured));
+    rl_node n = rl_graph_add(g, RL_OP_OPAQUE, name, nin, l->value.p, nout, out);
     rl_nodeinfo *x = rl_nod(g, n);
     x->domain = domain;
     x->type = type;
     x->since = rl_opset_of(g, domain);
-    x->op = find_op(l->r, p, bytes, x);
+    x->op = find_op(l, p, x);
     x->origin = k;
     x->attr = attr;
-    x->nattr = nattr;
+    x->nattr = l->attr.n;
     x->raw = bytes;
-    for (uint32_t i = 0; i < x->nout; i++)
+    for (uint32_t i = 0; i < nout; i++)
         if (rl_has(out[i]) && rl_val(g, out[i])->port != i)
             return rl_fail(l->r->ctx, RL_EMODEL, "makes '%.100s' twice", rl_val(g, out[i])->name);
     set_captures(l, n, &captured);
@@ -314,16 +278,12 @@ static rl_status add_node(rl_level *l, const Onnx__NodeProto *p, rl_span bytes, 
 }
 
 static rl_status read_node(rl_level *l, rl_span bytes, uint32_t k) {
+    rl_node_parts p;
     rl_level_clean(l);
-    Onnx__NodeProto *p =
-        rl_level_unpack(l, &onnx__node_proto__descriptor,
-                        rl_level_pick(l, bytes,
-                                      BIT(NODE_INPUT) | BIT(NODE_OUTPUT) | BIT(NODE_NAME) | BIT(NODE_OP_TYPE)
-                                          | BIT(NODE_DOMAIN) | BIT(NODE_OVERLOAD)));
-    if (!p) return rl_fail(l->r->ctx, RL_EMODEL, "node #%u: is damaged", k);
-    rl_status status = add_node(l, p, bytes, k);
+    rl_parts_of_node(l, bytes, &p);
+    rl_status status = add_node(l, &p, bytes, k);
     if (status == RL_OK) return RL_OK;
-    return rl_fail(l->r->ctx, status, "%s: %s", node_label(p->name, p->op_type, k).s, l->r->ctx->error);
+    return rl_fail(l->r->ctx, status, "%s: %s", node_label(p.name, p.type, k).s, l->r->ctx->error);
 }
 
 /* ---- graphs ---- */
@@ -342,7 +302,7 @@ static rl_status find_sources(rl_level *l) {
         if (!x->nuse) return rl_fail(l->r->ctx, RL_EMODEL, "graph output '%.100s': nothing makes it", x->name);
         const rl_nodeinfo *n = rl_nod(g, x->use[0].node);
         return rl_fail(l->r->ctx, RL_EMODEL, "%s: %s '%.100s' is defined nowhere",
-                       node_label(n->name, n->type, n->origin).s, x->use[0].slot < n->nin ? "input" : "a body's value",
+                       node_label(rl_span_of(n->name), rl_span_of(n->type), n->origin).s, x->use[0].slot < n->nin ? "input" : "a body's value",
                        x->name);
     }
     return RL_OK;
@@ -379,47 +339,59 @@ static rl_status each_field(rl_level *l, rl_span bytes, uint32_t number, field_r
     return RL_OK;
 }
 
-static rl_status read_nodes(rl_level *l, rl_span bytes) {
-    uint32_t k = 0, n = 0;
+/* Where the fields of one number lie, from the first to behind the last, and how many. */
+typedef struct { rl_span in; uint32_t n; } range;
+enum { NFIELD = 32 };
+
+static void find_ranges(rl_span bytes, range *r) {
     rl_wire w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);) n += f.number == rl_onnx_node_field(l->g);
+    for (rl_field f; rl_wire_next(&w, &f);) {
+        range *x = &r[f.number < NFIELD ? f.number : 0];
+        if (!x->in.p) x->in.p = f.all.p;
+        x->in.n = (size_t)(w.p - x->in.p);
+        x->n++;
+    }
+}
+
+static rl_status read_nodes(rl_level *l, range nodes) {
+    uint32_t k = 0, number = rl_onnx_node_field(l->g);
     /* Room for all at once; a node that is none soon ends the loop, so its bytes bound what it is worth. */
-    l->g->nodecap = (uint32_t)RL_MIN((size_t)n, bytes.n / MIN_NODE);
+    l->g->nodecap = (uint32_t)RL_MIN((size_t)nodes.n, nodes.in.n / MIN_NODE);
     l->g->node = rl_new(&l->g->mem, rl_nodeinfo, l->g->nodecap);
-    w = rl_wire_of(bytes);
+    rl_wire w = rl_wire_of(nodes.in);
     for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == rl_onnx_node_field(l->g)) RL_TRY(read_node(l, f.body, k++));
+        if (f.number == number) RL_TRY(read_node(l, f.body, k++));
     l->g->onnx->nnode = k;
     return RL_OK;
 }
 
 static rl_status read_fields(rl_level *l, rl_span bytes) {
-    rl_wire w = rl_wire_of(bytes);
+    range part[NFIELD] = {0};
     size_t n = 0;
-    for (rl_field f; rl_wire_next(&w, &f); n++)
+    find_ranges(bytes, part);
+    for (uint32_t i = 0; i < NFIELD; i++) n += part[i].n;
+    rl_wire w = rl_wire_of(part[GRAPH_NAME].in);
+    for (rl_field f; rl_wire_next(&w, &f);)
         if (f.number == GRAPH_NAME) l->g->name = rl_intern(l->r->ctx, (const char *)f.body.p, f.body.n);
     /* Most fields make a value, and the passes as many again: a vector that grows leaves as much behind.  Bounded as in read_nodes. */
     l->g->valcap = (uint32_t)RL_MIN(2 * n, bytes.n / MIN_NODE);
     l->g->val = rl_new(&l->g->mem, rl_valinfo, l->g->valcap);
-    RL_TRY(each_field(l, bytes, GRAPH_INPUT, rl_read_input));
-    RL_TRY(each_field(l, bytes, GRAPH_INITIALIZER, rl_read_initializer));
-    RL_TRY(each_field(l, bytes, GRAPH_SPARSE_INITIALIZER, rl_read_sparse));
-    RL_TRY(each_field(l, bytes, GRAPH_OUTPUT, rl_read_output));
-    RL_TRY(read_nodes(l, bytes));
-    RL_TRY(each_field(l, bytes, GRAPH_VALUE_INFO, rl_read_hint));
+    RL_TRY(each_field(l, part[GRAPH_INPUT].in, GRAPH_INPUT, rl_read_input));
+    RL_TRY(each_field(l, part[GRAPH_INITIALIZER].in, GRAPH_INITIALIZER, rl_read_initializer));
+    RL_TRY(each_field(l, part[GRAPH_SPARSE_INITIALIZER].in, GRAPH_SPARSE_INITIALIZER, rl_read_sparse));
+    RL_TRY(each_field(l, part[GRAPH_OUTPUT].in, GRAPH_OUTPUT, rl_read_output));
+    RL_TRY(read_nodes(l, part[GRAPH_NODE]));
+    RL_TRY(each_field(l, part[GRAPH_VALUE_INFO].in, GRAPH_VALUE_INFO, rl_read_hint));
     RL_TRY(find_sources(l));
     return sort_nodes(l->g);
 }
 
 static rl_status read_into(rl_reader *r, rl_graph *g, rl_span bytes, uint32_t depth) {
-    rl_level l, attr;
+    rl_level l;
     rl_level_open(&l, r, g, depth);
-    rl_level_open(&attr, r, g, depth);
-    l.attr = &attr;
     g->onnx->graph = bytes;
     rl_status status = read_fields(&l, bytes);
-    rl_arena_free(&l.scratch);
-    rl_arena_free(&attr.scratch);
+    rl_level_close(&l);
     return status;
 }
 
@@ -448,7 +420,7 @@ static rl_status read_opset(rl_level *l, rl_span bytes) {
     Onnx__OperatorSetIdProto *p =
         rl_level_unpack(l, &onnx__operator_set_id_proto__descriptor, rl_level_pick(l, bytes, BIT(1) | BIT(2)));
     if (!p) return rl_fail(l->r->ctx, RL_EMODEL, "opset_import: is damaged");
-    rl_opset s = {rl_reader_domain(l->r, p->domain), p->version};
+    rl_opset s = {rl_reader_domain(l->r, rl_span_of(p->domain)), p->version};
     if (p->version < (*s.domain ? 0 : 1) || p->version > INT32_MAX)
         return rl_fail(l->r->ctx, RL_EMODEL, "opset_import: version %lld of the domain '%.100s'", (long long)p->version,
                        s.domain);
@@ -470,7 +442,7 @@ static rl_status read_function(rl_level *l, rl_span bytes) {
     if (!p->name || !*p->name) return rl_fail(l->r->ctx, RL_EMODEL, "a function has no name");
     if (l->r->onnx->function.n >= MAX_FUNCTION)
         return rl_fail(l->r->ctx, RL_ELIMIT, "over the limit of %d functions", MAX_FUNCTION);
-    rl_str key = rl_internf(l->r->ctx, "%s\n%s", rl_reader_domain(l->r, p->domain), p->name);
+    rl_str key = rl_internf(l->r->ctx, "%s\n%s", rl_reader_domain(l->r, rl_span_of(p->domain)), p->name);
     rl_hash_put(&l->r->onnx->function, (uint64_t)(uintptr_t)key, 1);
     return RL_OK;
 }
@@ -492,9 +464,11 @@ static void read_ports(rl_level *l, rl_span bytes) {
 }
 
 static rl_status read_function_fields(rl_level *l, rl_span bytes) {
+    range part[NFIELD] = {0};
+    find_ranges(bytes, part);
     RL_TRY(each_field(l, bytes, FUNCTION_OPSET_IMPORT, read_opset));
     read_ports(l, bytes);
-    RL_TRY(read_nodes(l, bytes));
+    RL_TRY(read_nodes(l, part[FUNCTION_NODE]));
     RL_TRY(each_field(l, bytes, FUNCTION_VALUE_INFO, rl_read_hint));
     RL_TRY(find_sources(l));
     return sort_nodes(l->g);
@@ -504,17 +478,14 @@ static rl_status read_function_fields(rl_level *l, rl_span bytes) {
  * no error: nobody needs to look inside. */
 static rl_graph *read_function_graph(rl_reader *r, rl_span bytes) {
     rl_graph *g = rl_graph_new(r->ctx);
-    rl_level l, attr;
+    rl_level l;
     g->ir_version = r->main->ir_version;
     g->onnx = rl_new(&g->mem, struct rl_onnx, 1);
     g->onnx->bytes = g->onnx->graph = bytes;
     g->onnx->is_function = true;
     rl_level_open(&l, r, g, 0);
-    rl_level_open(&attr, r, g, 0);
-    l.attr = &attr;
     rl_status status = read_function_fields(&l, bytes);
-    rl_arena_free(&l.scratch);
-    rl_arena_free(&attr.scratch);
+    rl_level_close(&l);
     if (status == RL_OK) return g;
     rl_graph_free(g);
     return NULL;
@@ -533,7 +504,7 @@ static void read_function_graphs(rl_reader *r, rl_span model) {
         }
         if (g) {
             g->name = name;
-            g->domain = rl_reader_domain(r, domain);
+            g->domain = rl_reader_domain(r, rl_span_of(domain));
         }
         rl_push(&r->main->mem, r->main->function, g);
     }
@@ -571,7 +542,7 @@ static rl_status read_model(rl_reader *r, rl_span bytes) {
     rl_level l;
     rl_level_open(&l, r, r->main, 0);
     rl_status status = read_header(&l, bytes);
-    rl_arena_free(&l.scratch);
+    rl_level_close(&l);
     if (status != RL_OK) return status;
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);)

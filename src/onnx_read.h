@@ -1,9 +1,10 @@
-/* What the reader's files share: the state of reading one model and one graph, and the way to protobuf-c.
+/* What the reader's files share: the state of reading one model and one graph, and the ways into its messages.
  *
- * protobuf-c copies every byte it is given, recurses, and makes 100 bytes and more of a few hostile ones.  So it never sees
- * the model: it gets one node, attribute, type or tensor head at a time, without the parts that are large or not needed
- * (rl_level_pick), and allocates from an arena that is emptied every few nodes (rl_level_clean).  What is large (raw data,
- * strings, bodies) is found with rl_wire_next, and stays in the mapping.  Include onnx.pb-c.h before this. */
+ * Nodes, attributes and tensors, of which there are many, are walked once each, field by field (onnx_parts.c); names are spans of the
+ * model until they are interned.  protobuf-c reads what is rare: types, opsets, heads of functions.  It copies every byte it is given,
+ * recurses, and makes 100 bytes and more of a few hostile ones.  So it never sees the model: it gets one message at a time, without the
+ * parts that are large or not needed (rl_level_pick), and allocates from an arena that is emptied every few of them (rl_level_clean).
+ * What is large (raw data, strings, bodies) stays in the mapping.  Include onnx.pb-c.h before this. */
 #ifndef RL_ONNX_READ_H
 #define RL_ONNX_READ_H
 #include "onnx_internal.h"
@@ -34,7 +35,13 @@ typedef struct rl_level {
     rl_arena scratch;     /* what protobuf-c makes */
     size_t used;          /* bytes given to protobuf-c since the scratch was empty */
     ProtobufCAllocator alloc;
-    struct rl_level *attr;   /* the same for a node's attributes, emptied while the node's names are still wanted */
+    rl_arena lists;       /* of what follows: each is filled anew for the next message */
+    struct { rl_span *p; uint32_t n, cap; } in, out, attr; /* the node's */
+    struct { rl_value *p; uint32_t n, cap; } value;        /* its inputs, then its outputs */
+    struct { int64_t *p; uint32_t n, cap; } ints;          /* the attribute's, or the tensor's dims */
+    struct { float *p; uint32_t n, cap; } floats;
+    bool refers;          /* an attribute of the node stands for one of a function's call */
+    uint32_t owner;       /* of the notes on op types: their rl_op */
 } rl_level;
 
 /* ---- onnx_unpack.c ---- */
@@ -42,6 +49,7 @@ typedef struct rl_level {
 #define BIT(number) (1u << (number))
 
 void rl_level_open(rl_level *l, rl_reader *r, rl_graph *g, uint32_t depth);
+void rl_level_close(rl_level *l);
 void rl_level_clean(rl_level *l); /* now and then empties the scratch: what was unpacked before may be gone */
 /* The message's fields whose numbers are in mask, as one message. */
 rl_span rl_level_pick(rl_level *l, rl_span s, uint32_t mask);
@@ -49,8 +57,27 @@ void *rl_level_unpack(rl_level *l, const ProtobufCMessageDescriptor *d, rl_span 
 /* Checks the whole tree of messages, and notes external data. */
 rl_status rl_onnx_scan(rl_reader *r, rl_span bytes);
 rl_status rl_onnx_scan_tensor(rl_reader *r, rl_span bytes); /* of a TensorProto */
-rl_status rl_reader_name(rl_reader *r, const char *s, rl_str *name);
-rl_str rl_reader_domain(rl_reader *r, const char *s); /* "ai.onnx" is "" */
+rl_status rl_reader_name(rl_reader *r, rl_span s, rl_str *name);
+rl_str rl_reader_domain(rl_reader *r, rl_span s); /* "ai.onnx" is "" */
+rl_span rl_span_of(const char *s); /* NULL: nothing */
+
+/* ---- onnx_parts.c: spans with p NULL are absent ---- */
+
+typedef struct { rl_span name, type, domain, overload; bool names_dims; } rl_node_parts; /* its lists are the level's */
+void rl_parts_of_node(rl_level *l, rl_span bytes, rl_node_parts *p);
+
+/* Which value fields it has, as bits; the last of each that stands once; how many of those that stay where they are. */
+typedef struct {
+    rl_span name, ref, s, t, g;
+    uint32_t type, has, nstring, ngraph;
+    int64_t i;
+    float f;
+} rl_attr_parts;
+bool rl_parts_of_attr(rl_level *l, rl_span bytes, rl_attr_parts *a); /* false: damaged */
+
+/* h: all but what. nentry: of external data. */
+bool rl_parts_of_tensor(rl_level *l, rl_span bytes, rl_tensor_head *h, rl_span *name, uint32_t *nentry);
+rl_status rl_parts_of_external(rl_level *l, rl_span bytes, rl_tensor_head *h);
 
 /* ---- onnx_values.c: each reads one field of a graph ---- */
 

@@ -2,8 +2,7 @@
  *
  * Three forms: raw_data, a typed field (float_data ...), external data.  Raw, external, and float or double data in one packed
  * run are used where they lie in the mapping; such data is not aligned.  Other typed fields hold varints or single values:
- * they are decoded to raw bytes.  Small tensors are copied where they are not aligned, so that shape arithmetic may read them
- * directly.
+ * they are decoded to raw bytes.
  *
  * What dims and type want, in int32_data: one value for each element of 8 or 16 bits, of which the low bits count; one value
  * for each byte of packed 4- and 2-bit elements.  Complex numbers are pairs in float_data and double_data. */
@@ -16,7 +15,7 @@
 #error "constants are used as they lie in the file: little-endian"
 #endif
 
-enum { MAX_RANK = 1024, SMALL = 4096, LAST_TYPE = 28 };
+enum { MAX_RANK = 1024, LAST_TYPE = 28 };
 enum { FLOAT_DATA = 4, INT32_DATA = 5, STRING_DATA = 6, INT64_DATA = 7, RAW_DATA = 9, DOUBLE_DATA = 10, UINT64_DATA = 11 };
 
 static const struct { uint32_t number; const char *name; uint32_t size;
@@ -169,18 +168,13 @@ static const void *decode(rl_arena *mem, rl_span bytes, const held *d, int32_t d
     return data;
 }
 
-/* Bytes in the mapping, copied where small and not aligned. */
-static const void *bytes_at(rl_arena *mem, const uint8_t *p, size_t n) {
-    return n && n <= SMALL && (uintptr_t)p % 8 ? rl_copy(mem, p, n) : p;
-}
-
 static rl_status read_inline(rl_arena *mem, const rl_tensor_head *h, rl_span bytes, uint64_t numel, rl_const *c) {
     held d;
     RL_TRY(find_data(mem->ctx, h, bytes, &d));
     RL_TRY(check_data(mem->ctx, h, &d, numel, c->nbyte));
     if (h->dtype == RL_STRING) return RL_OK;
     if (d.number && field_size(d.number) && (d.number == RAW_DATA || d.nrun == 1))
-        c->data = bytes_at(mem, d.last.p, c->nbyte);
+        c->data = d.last.p;
     else c->data = decode(mem, bytes, &d, h->dtype, c->nbyte);
     return RL_OK;
 }
@@ -235,7 +229,7 @@ static rl_status read_external(struct rl_onnx *o, rl_arena *mem, const rl_tensor
     if (offset > file.n || length > file.n - offset)
         return rl_fail(ctx, RL_EMODEL, "%s: external data '%.200s': wants %llu bytes from %llu on, the file has %zu",
                        h->what, h->location, (unsigned long long)length, (unsigned long long)offset, file.n);
-    if (known) c->data = file.p ? bytes_at(mem, file.p + offset, c->nbyte) : rl_alloc(mem, 1);
+    if (known) c->data = file.p ? file.p + offset : rl_alloc(mem, 1);
     return RL_OK;
 }
 

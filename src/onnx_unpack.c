@@ -18,7 +18,14 @@ static void scratch_free(void *arena, void *p) {
 
 void rl_level_open(rl_level *l, rl_reader *r, rl_graph *g, uint32_t depth) {
     *l = (rl_level){.r = r, .g = g, .depth = depth};
+    l->owner = ++r->ctx->nowner;
     rl_arena_init(&l->scratch, r->ctx);
+    rl_arena_init(&l->lists, r->ctx);
+}
+
+void rl_level_close(rl_level *l) {
+    rl_arena_free(&l->scratch);
+    rl_arena_free(&l->lists);
 }
 
 void rl_level_clean(rl_level *l) {
@@ -132,14 +139,18 @@ rl_status rl_onnx_scan_tensor(rl_reader *r, rl_span bytes) {
 
 /* ---- names ---- */
 
-rl_status rl_reader_name(rl_reader *r, const char *s, rl_str *name) {
-    size_t n = strlen(s);
-    if (n > MAX_NAME)
-        return rl_fail(r->ctx, RL_ELIMIT, "a name of %zu bytes: '%.40s...' (the limit is %d)", n, s, MAX_NAME);
-    *name = rl_intern(r->ctx, s, n);
+rl_span rl_span_of(const char *s) {
+    return s ? (rl_span){(const uint8_t *)s, strlen(s)} : (rl_span){0};
+}
+
+rl_status rl_reader_name(rl_reader *r, rl_span s, rl_str *name) {
+    if (s.n > MAX_NAME)
+        return rl_fail(r->ctx, RL_ELIMIT, "a name of %zu bytes: '%.40s...' (the limit is %d)", s.n, (const char *)s.p, MAX_NAME);
+    *name = rl_intern(r->ctx, (const char *)s.p, s.n);
     return RL_OK;
 }
 
-rl_str rl_reader_domain(rl_reader *r, const char *s) {
-    return rl_internz(r->ctx, !s || strcmp(s, "ai.onnx") == 0 ? "" : s);
+rl_str rl_reader_domain(rl_reader *r, rl_span s) {
+    bool standard = s.n == 0 || (s.n == 7 && memcmp(s.p, "ai.onnx", 7) == 0);
+    return standard ? rl_internz(r->ctx, "") : rl_intern(r->ctx, (const char *)s.p, s.n);
 }

@@ -10,21 +10,6 @@
 
 /* ---- tensors ---- */
 
-static rl_status tensor_keys(rl_level *l, const Onnx__TensorProto *t, rl_tensor_head *h) {
-    for (size_t i = 0; i < t->n_external_data; i++) {
-        const Onnx__StringStringEntryProto *e = t->external_data[i];
-        if (!e->key || !e->value) continue;
-        const char **to = strcmp(e->key, "location") == 0 ? &h->location
-                        : strcmp(e->key, "offset") == 0   ? &h->offset
-                        : strcmp(e->key, "length") == 0   ? &h->length
-                                                          : NULL;
-        if (!to) continue;
-        if (*to) return rl_fail(l->r->ctx, RL_EMODEL, "%s: external data has two entries '%.40s'", h->what, e->key);
-        *to = e->value;
-    }
-    return RL_OK;
-}
-
 bool rl_read_too_many(rl_span s, uint32_t number, uint32_t max) {
     uint32_t n = 0;
     rl_wire w = rl_wire_of(s);
@@ -32,30 +17,35 @@ bool rl_read_too_many(rl_span s, uint32_t number, uint32_t max) {
     return n > max;
 }
 
-/* Reads a TensorProto; kind: what it is in messages; the name goes to *name where wanted. */
+/* "initializer 'w'": of every tensor, so it is put together by hand. */
+typedef struct { char s[160]; } title;
+static title title_of(const char *kind, rl_span name) {
+    title t;
+    size_t n = strlen(kind), k = RL_MIN(name.n, (size_t)100);
+    memcpy(t.s, kind, n + 1);
+    if (!k) return t;
+    memcpy(t.s + n, " '", 2);
+    memcpy(t.s + n + 2, name.p, k);
+    memcpy(t.s + n + 2 + k, "'", 2);
+    return t;
+}
+
+/* Reads a TensorProto; kind: what it is in messages, a word or two; the name goes to *name where wanted. */
 rl_status rl_read_tensor(rl_level *l, rl_span bytes, const char *kind, rl_str *name, rl_const *c) {
     rl_ctx *ctx = l->r->ctx;
-    if (rl_read_too_many(bytes, TENSOR_EXTERNAL_DATA, MAX_EXTERNAL_KEYS))
-        return rl_fail(ctx, RL_ELIMIT, "%s: too many entries for external data", kind);
-    Onnx__TensorProto *t =
-        rl_level_unpack(l, &onnx__tensor_proto__descriptor,
-                        rl_level_pick(l, bytes,
-                                      BIT(TENSOR_DIMS) | BIT(TENSOR_DATA_TYPE) | BIT(TENSOR_SEGMENT) | BIT(TENSOR_NAME)
-                                          | BIT(TENSOR_EXTERNAL_DATA) | BIT(TENSOR_DATA_LOCATION)));
-    if (!t) return rl_fail(ctx, RL_EMODEL, "%s: is damaged", kind);
-    char what[160];
-    snprintf(what, sizeof what, t->name && *t->name ? "%s '%.100s'" : "%s", kind, t->name);
+    rl_tensor_head h;
+    rl_span own;
+    uint32_t nentry;
+    bool ok = rl_parts_of_tensor(l, bytes, &h, &own, &nentry);
+    if (nentry > MAX_EXTERNAL_KEYS) return rl_fail(ctx, RL_ELIMIT, "%s: too many entries for external data", kind);
+    if (!ok) return rl_fail(ctx, RL_EMODEL, "%s: is damaged", kind);
+    title what = title_of(kind, own);
+    h.what = what.s;
     if (name) {
-        if (!t->name || !*t->name) return rl_fail(ctx, RL_EMODEL, "%s: has no name", kind);
-        RL_TRY(rl_reader_name(l->r, t->name, name));
+        if (!own.n) return rl_fail(ctx, RL_EMODEL, "%s: has no name", kind);
+        RL_TRY(rl_reader_name(l->r, own, name));
     }
-    rl_tensor_head h = {.what = what,
-                        .dim = t->dims,
-                        .rank = t->n_dims,
-                        .dtype = t->data_type,
-                        .segment = t->segment != NULL,
-                        .external = t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL};
-    if (h.external) RL_TRY(tensor_keys(l, t, &h));
+    if (h.external) RL_TRY(rl_parts_of_external(l, bytes, &h));
     return rl_tensor_read(l->r->onnx, &l->g->mem, &h, bytes, c);
 }
 
@@ -97,7 +87,7 @@ rl_status rl_read_sparse(rl_level *l, rl_span bytes) {
         return rl_fail(l->r->ctx, RL_ELIMIT, "sparse initializer '%.100s': rank %zu is over the limit", t->name,
                        s->n_dims);
     rl_str name = NULL;
-    RL_TRY(rl_reader_name(l->r, t->name, &name));
+    RL_TRY(rl_reader_name(l->r, rl_span_of(t->name), &name));
     rl_value v = rl_graph_value(g, name);
     rl_valinfo *x = rl_val(g, v);
     if (x->raw.p) return rl_fail(l->r->ctx, RL_EMODEL, "sparse initializer '%.100s': defined twice", name);
@@ -149,7 +139,7 @@ static rl_status unpack_valinfo(rl_level *l, rl_span bytes, const char *kind, On
     *p = rl_level_unpack(l, &onnx__value_info_proto__descriptor, rl_level_pick(l, bytes, BIT(1) | BIT(2)));
     if (!*p) return rl_fail(l->r->ctx, RL_EMODEL, "graph %s: is damaged", kind);
     if (!(*p)->name || !*(*p)->name) return rl_fail(l->r->ctx, RL_EMODEL, "graph %s: has no name", kind);
-    return rl_reader_name(l->r, (*p)->name, name);
+    return rl_reader_name(l->r, rl_span_of((*p)->name), name);
 }
 
 rl_status rl_read_input(rl_level *l, rl_span bytes) {

@@ -53,7 +53,7 @@ static bool read_value(rl_wire *w, rl_field *f) {
     return true;
 }
 
-bool rl_wire_next(rl_wire *w, rl_field *f) {
+bool rl_wire_next_any(rl_wire *w, rl_field *f) {
     if (w->bad || w->p >= w->end) return false;
     const uint8_t *start = w->p;
     uint64_t tag;

@@ -27,7 +27,22 @@ typedef struct {
 } rl_field;
 
 static inline rl_wire rl_wire_of(rl_span s) { return (rl_wire){s.p, s.p ? s.p + s.n : s.p, false}; }
-bool rl_wire_next(rl_wire *w, rl_field *f); /* false at the end, and with w->bad set at damage */
+bool rl_wire_next_any(rl_wire *w, rl_field *f);
+
+/* False at the end, and with w->bad set at damage.  Most fields have a tag of one byte, and a length of one or two or a number below 128:
+ * those are read here. */
+static inline bool rl_wire_next(rl_wire *w, rl_field *f) {
+    const uint8_t *p = w->p;
+    size_t left = (size_t)(w->end - p);
+    if (w->bad || left < 3 || *p < 8 || *p >= 0x80) return rl_wire_next_any(w, f);
+    uint32_t type = *p & 7, head = p[1] < 0x80 ? 2 : 3;
+    size_t x = head == 2 ? p[1] : (p[1] & 0x7fu) | (size_t)p[2] << 7, n = type == RL_WIRE_LEN ? head + x : head;
+    if ((type != RL_WIRE_LEN && type != RL_WIRE_VARINT) || (head == 3 && p[2] >= 0x80) || n > left) return rl_wire_next_any(w, f);
+    *f = (rl_field){(uint32_t)*p >> 3, type, x, {p + 1, head - 1}, {p, n}};
+    if (type == RL_WIRE_LEN) f->body = (rl_span){p + head, x};
+    w->p = p + n;
+    return true;
+}
 bool rl_wire_varint(rl_wire *w, uint64_t *x);
 
 /* What the scanner asks about each field: message is the schema's entry of the message it stands in. A SINGLE message may
