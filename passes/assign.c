@@ -2,62 +2,17 @@
  *
  * Candidates come from candidates.c; solve.c finds the least total.  Costs are lexicographic in one int64: conversions, then
  * bytes moved, then how far ops stray from the input (objective "bytes": bytes, then conversions; objective "time": the time
- * of the conversions and of what is charged, by the target's rows).  For the objective "nodes" a target with charges is solved
- * by time as well, and may keep what the model has (quickest, below).
+ * of the conversions and of what is charged, by the target's rows); never more conversions than the model has (hold).  For the
+ * objective "nodes" a target with charges is solved by time as well, and may keep what the model has (quickest, below).
  *
  * Needs: the plan of legal.  Keeps: the graph.  Leaves: rl_oplegal.chosen. */
 #include "charge.h"
 #include <string.h>
 
-/* ---- demands from outside ---- */
-
-static void add_fixed(rl_plan *p, rl_value v, rl_cert_kind demand)
-{
-    if (!rl_has(v) || p->member[v.i].cls == RL_NONE || p->cls.p[p->member[v.i].cls].constant) return;
-    rl_oplegal op = {.node = RL_NONODE, .demand = demand, .fixed = true, .noperand = 1, .npin = 1, .comp = RL_NONE};
-    op.operand = rl_new(p->mem, rl_operand, 1);
-    op.operand[0] = (rl_operand){.tensor = v, .pin = true, .cls = p->member[v.i].cls};
-    rl_push(p->mem, p->op, op);
-}
-
-static void add_port(rl_plan *p, rl_value v, bool output)
-{
-    if (p->member[v.i].cls != RL_NONE && rl_port_is_free(p, v, output)) rl_port_op(p, v);
-    else add_fixed(p, v, output ? RL_CERT_OUTPUT : RL_CERT_INPUT);
-}
-
-static bool is_operand(const rl_oplegal *op, uint32_t slot)
-{
-    for (uint32_t o = 0; o < op->noperand; o++)
-        if (!op->operand[o].out && op->operand[o].slot == slot) return true;
-    return false;
-}
-
-/* Graph inputs and outputs, captured values, and inputs that an op reads as they are (a scale, an index). */
-static void outside_demands(rl_plan *p)
-{
-    rl_graph *g = p->g;
-    uint32_t nop = p->op.n;
-    for (uint32_t i = 0; i < g->input.n; i++) add_port(p, g->input.p[i], false);
-    for (uint32_t i = 0; i < g->output.n; i++) add_port(p, g->output.p[i], true);
-    for (uint32_t i = 0; i < g->outer.n; i++) add_fixed(p, g->outer.p[i], RL_CERT_CAPTURED);
-    for (uint32_t k = 0; k < nop; k++) {
-        const rl_nodeinfo *n = rl_nod(g, p->op.p[k].node);
-        for (uint32_t i = 0; i < n->ncap; i++) add_fixed(p, n->cap[i], RL_CERT_CAPTURED);
-        if (p->op.p[k].fixed || p->op.p[k].link || rl_op_class(n->op) == RL_SHAPE) continue;
-        for (uint32_t i = 0; i < n->nin; i++)
-            if (!is_operand(&p->op.p[k], i) && !(n->op == RL_OP_CastLike && i == 1)) add_fixed(p, n->in[i], RL_CERT_READS);
-    }
-    for (uint32_t k = 0; k < g->order.n; k++) { /* parameters of movement: Reshape's shape */
-        const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
-        if (p->moving[g->order.p[k].i])
-            for (uint32_t i = 1; i < n->nin; i++) add_fixed(p, n->in[i], RL_CERT_READS);
-    }
-}
-
 /* ---- the problem ---- */
 
-typedef struct { int64_t conversion, unit, byte_shift; bool bytes_first, by_time; int64_t nop_bits; const rl_target *target; } scale;
+/* dearer: what each conversion costs beyond its time or bytes, in their units. */
+typedef struct { int64_t conversion, unit, byte_shift, dearer; bool bytes_first, by_time; int64_t nop_bits; const rl_target *target; } scale;
 
 static int64_t bits_of(double x)
 {
@@ -124,16 +79,16 @@ static int64_t charge_time(const rl_plan *p, const rl_oplegal *op)
 }
 
 /* Costs are times, as exact as 60 bits allow. */
-static scale time_scale(const rl_plan *p)
+static scale time_scale(const rl_plan *p, int64_t dearer)
 {
     double total = 1;
-    scale s = {.by_time = true, .nop_bits = bits_of(8.0 * p->op.n + 1), .target = p->target};
+    scale s = {.by_time = true, .dearer = dearer, .nop_bits = bits_of(8.0 * p->op.n + 1), .target = p->target};
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         int64_t most = 0;
         for (uint32_t c = 0; c < op->config.n; c++) most = RL_MAX(most, op->config.p[c].charge);
         total += (double)most * (double)charge_time(p, op);
-        for (uint32_t o = 0; o < op->noperand; o++) total += (double)move_time(p, op->operand[o].cls);
+        for (uint32_t o = 0; o < op->noperand; o++) total += (double)move_time(p, op->operand[o].cls) + (double)dearer;
     }
     s.byte_shift = RL_MAX(0, bits_of(total) + s.nop_bits - 60);
     return s;
@@ -141,8 +96,8 @@ static scale time_scale(const rl_plan *p)
 
 static int64_t weight_of(const scale *s, const rl_cls *c)
 {
-    if (s->by_time) return ((RL_MAX(1, rl_target_move(s->target, c->bytes, 10)) >> s->byte_shift) + (s->byte_shift > 0)) << s->nop_bits;
-    int64_t bytes = c->bytes / s->unit >> s->byte_shift;
+    if (s->by_time) return (((RL_MAX(1, rl_target_move(s->target, c->bytes, 10)) + s->dearer) >> s->byte_shift) + (s->byte_shift > 0)) << s->nop_bits;
+    int64_t bytes = (c->bytes + s->dearer) / s->unit >> s->byte_shift;
     if (s->bytes_first) return (((bytes > 0 ? bytes : 1) << s->conversion) + 1) << s->nop_bits;
     return (((int64_t)1 << s->conversion) + bytes) << s->nop_bits;
 }
@@ -165,7 +120,16 @@ static bool takes_part(const rl_plan *p, uint32_t k)
     return false;
 }
 
-static rl_choice choice_of(const rl_plan *p, const scale *s, bool mild, rl_oplegal *o, rl_arena *mem)
+/* How a problem is posed. */
+typedef struct {
+    bool mild;            /* a form is charged only for what it costs beyond the one that the model has */
+    bool plain;           /* forms cost nothing */
+    bool all;             /* ops and classes that nothing is worked on for, too */
+    const rl_node *cheap; /* [class] moved by a Conv (own_moves); NULL: none is */
+    const bool *comp;     /* [component] which take part; NULL: all */
+} posing;
+
+static rl_choice choice_of(const rl_plan *p, const scale *s, const posing *how, rl_oplegal *o, rl_arena *mem)
 {
     /* One conversion: the unit of a charge whatever the objective, since charges are ratios of time. */
     int64_t tenth = s->by_time ? charge_time(p, o) >> s->byte_shift << s->nop_bits : ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
@@ -173,20 +137,12 @@ static rl_choice choice_of(const rl_plan *p, const scale *s, bool mild, rl_opleg
     for (uint32_t i = 0; i < o->noperand; i++)
         if (o->operand[i].pin) value[n++] = o->operand[i].cls;
     int64_t *cost = rl_new(mem, int64_t, o->config.n);
-    for (uint32_t c = 0; c < o->config.n; c++) {
+    for (uint32_t c = 0; c < o->config.n && !how->plain; c++) {
         cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
-        cost[c] += tenth * (mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge);
+        cost[c] += tenth * (how->mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge);
     }
     return (rl_choice){n, o->config.n, value, o->pinorder.p, cost};
 }
-
-/* How a problem is posed. */
-typedef struct {
-    bool mild;            /* a form is charged only for what it costs beyond the one that the model has */
-    bool all;             /* ops and classes that nothing is worked on for, too */
-    const rl_node *cheap; /* [class] moved by a Conv (own_moves); NULL: none is */
-    const bool *comp;     /* [component] which take part; NULL: all */
-} posing;
 
 static void problem_of(rl_plan *p, const scale *s, const posing *how, part *out)
 {
@@ -203,7 +159,7 @@ static void problem_of(rl_plan *p, const scale *s, const posing *how, part *out)
     for (uint32_t k = 0; k < p->op.n; k++) {
         if (!how->all && !takes_part(p, k)) continue;
         if (how->comp && (p->op.p[k].comp == RL_NONE || !how->comp[p->op.p[k].comp])) continue;
-        op[n] = choice_of(p, s, how->mild, &p->op.p[k], &out->mem);
+        op[n] = choice_of(p, s, how, &p->op.p[k], &out->mem);
         out->op[n++] = k;
     }
     out->q = (rl_problem){p->cls.n, n, weight, norder, op, rl_new(&out->mem, uint32_t, n)};
@@ -222,25 +178,44 @@ static rl_status solve(rl_plan *p, part *x, double limit, rl_solution *sol)
     return RL_OK;
 }
 
-/* Conversions of an assignment, from the definition; *time, if not NULL: what they take, and what is charged. */
-static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp, int64_t *time)
+/* What the conversions of an assignment come to, and what is charged. */
+typedef struct { int64_t time, count, bytes; } tally;
+
+/* In each component, and at last of what is in none; from the definition. */
+static tally *conversions_in(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
 {
-    int64_t n = 0, t = 0;
+    tally *sum = rl_new(tmp, tally, p->ncomp + 1);
     const uint32_t *start = rl_order_starts(p, tmp);
     bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         uint32_t pin = 0;
-        t += op->config.p[cfg[k]].charge * charge_time(p, op);
+        sum[RL_MIN(op->comp, p->ncomp)].time += op->config.p[cfg[k]].charge * charge_time(p, op);
         for (uint32_t o = 0; o < op->noperand; o++) {
             if (!op->operand[o].pin) continue;
             uint32_t cls = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
             if (seen[start[cls] + order]) continue;
             seen[start[cls] + order] = true;
-            n += any[cls];
-            if (any[cls]) t += move_time(p, cls);
+            if (any[cls]) {
+                tally *t = &sum[RL_MIN(p->cls.p[cls].comp, p->ncomp)];
+                t->count++;
+                t->bytes += p->cls.p[cls].bytes;
+                t->time += move_time(p, cls);
+            }
             any[cls] = true;
         }
+    }
+    return sum;
+}
+
+/* Of the whole; *time, if not NULL: what they take, and what is charged. */
+static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp, int64_t *time)
+{
+    int64_t n = 0, t = 0;
+    const tally *sum = conversions_in(p, cfg, tmp);
+    for (uint32_t c = 0; c <= p->ncomp; c++) {
+        n += sum[c].count;
+        t += sum[c].time;
     }
     if (time) *time = t;
     return n;
@@ -248,7 +223,7 @@ static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp,
 
 void rl_plan_stand(rl_plan *p)
 {
-    outside_demands(p);
+    rl_outside_demands(p);
     rl_logical_configs(p);
 }
 
@@ -268,10 +243,58 @@ static int64_t time_bound(const rl_plan *p, const scale *s, const rl_solution *s
     return rl_target_ns(p->target, RL_MAX(0, units - slack) << s->byte_shift);
 }
 
-/* The least time. */
+/* ---- no more conversions than before ---- */
+
+/* The problem once more, with dearer conversions: by an eighth of what the largest costs, by all of that, by so much that only their
+ * number counts. */
+static scale dearer(const rl_plan *p, const scale *s, uint32_t way)
+{
+    int64_t most = 0;
+    for (uint32_t c = 0; c < p->cls.n; c++) most = RL_MAX(most, s->by_time ? move_time(p, c) : p->cls.p[c].bytes);
+    if (way == 2) return make_scale(p, false);
+    if (s->by_time) return time_scale(p, way ? most : most / 8);
+    scale d = *s;
+    d.dearer = way ? most : most / 8;
+    return d;
+}
+
+/* Where the whole would have more conversions than the model, each component that has takes the cheapest that was found without: the
+ * model's own, or one of those that the problem with dearer conversions leads to. */
+static rl_status hold(rl_plan *p, const scale *s, double limit, uint32_t *cfg, rl_arena *tmp)
+{
+    const tally *stands = conversions_in(p, rl_new(tmp, uint32_t, p->op.n), tmp), *now = conversions_in(p, cfg, tmp);
+    bool *over = rl_new(tmp, bool, p->ncomp), *take = rl_new(tmp, bool, p->ncomp);
+    int64_t *best = rl_new(tmp, int64_t, p->ncomp), more = 0;
+    for (uint32_t c = 0; c < p->ncomp; c++) {
+        more += now[c].count - stands[c].count;
+        over[c] = now[c].count > stands[c].count;
+        best[c] = s->by_time ? stands[c].time : stands[c].bytes;
+    }
+    if (more <= 0) return RL_OK;
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (p->op.p[k].comp != RL_NONE && over[p->op.p[k].comp]) cfg[k] = 0;
+    for (uint32_t way = 0; way < 3; way++) {
+        scale d = dearer(p, s, way);
+        part x;
+        rl_solution sol;
+        problem_of(p, &d, &(posing){.all = s->by_time, .plain = way == 2, .comp = over}, &x);
+        RL_TRY(solve(p, &x, limit, &sol));
+        now = conversions_in(p, sol.cfg, tmp);
+        for (uint32_t c = 0; c < p->ncomp; c++) {
+            int64_t cost = s->by_time ? now[c].time : now[c].bytes;
+            take[c] = over[c] && now[c].count <= stands[c].count && cost < best[c];
+            if (take[c]) best[c] = cost;
+        }
+        for (uint32_t k = 0; k < p->op.n; k++)
+            if (p->op.p[k].comp != RL_NONE && take[p->op.p[k].comp]) cfg[k] = sol.cfg[k];
+    }
+    return RL_OK;
+}
+
+/* The least time of as many conversions as the model has, or fewer; the bound is that of any number. */
 static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outcome *out)
 {
-    scale s = time_scale(p);
+    scale s = time_scale(p, 0);
     part x;
     int64_t before;
     problem_of(p, &s, &(posing){.all = true}, &x);
@@ -279,7 +302,7 @@ static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outco
     conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &before);
     out->time_before = rl_target_ns(p->target, before);
     out->time_bound = time_bound(p, &s, sol);
-    return RL_OK;
+    return hold(p, &s, limit, sol->cfg, p->mem);
 }
 
 /* ---- a target with charges: is it worth it? ---- */
@@ -356,9 +379,6 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
     }
 }
 
-/* What the conversions of some configurations come to, in one component. */
-typedef struct { int64_t time, count, bytes; } tally;
-
 static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, rl_arena *tmp)
 {
     tally *t = rl_new(tmp, tally, p->ncomp);
@@ -403,7 +423,7 @@ static rl_status quickest(rl_plan *p, const scale *by_count, const own_moves *be
 {
     int64_t *best = rl_new(tmp, int64_t, p->ncomp);
     const tally *was = tally_of(p, before, cfg, tmp);
-    const scale by_time = time_scale(p);
+    const scale by_time = time_scale(p, 0);
     const bool *charged = charged_already(p, tmp);
     part x;
     rl_solution sol;
@@ -432,8 +452,7 @@ static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit
     rl_plan *p = r->plan;
     part x;
     do {
-        problem_of(p, s, &(posing){0}, &x);
-        for (uint32_t k = 0; k < x.q.nop && plain; k++) memset((int64_t *)x.q.op[k].cost, 0, x.q.op[k].ncfg * sizeof *x.q.op[k].cost);
+        problem_of(p, s, &(posing){.plain = plain}, &x);
         RL_TRY(solve(p, &x, limit, sol));
         if (r->round > 0) break;
         RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, limit));
@@ -446,7 +465,7 @@ rl_status rl_pass_assign(rl_pass_run *r)
 {
     rl_plan *p = r->plan;
     r->out->improved = false;
-    outside_demands(p);
+    rl_outside_demands(p);
     bool timed = r->opt->objective && strcmp(r->opt->objective, "time") == 0, bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
     bool charged = charges_anything(p->target) && !bytes_first && !timed;
     const own_moves before = moves_before(p, r->tmp);
@@ -460,6 +479,7 @@ rl_status rl_pass_assign(rl_pass_run *r)
         RL_TRY(quickest(p, &s, &before, limit, sol.cfg, r->tmp));
     }
     if (timed) RL_TRY(least_time(p, limit, &sol, r->out));
+    if (bytes_first) RL_TRY(hold(p, &s, limit, sol.cfg, r->tmp));
     for (uint32_t k = 0; k < p->op.n; k++) {
         p->op.p[k].chosen = sol.cfg[k];
         r->out->improved |= sol.cfg[k] != 0;

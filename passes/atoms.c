@@ -233,7 +233,7 @@ static bool count_atoms(rl_plan *p, uint32_t v)
 
 static bool has_bytes(const rl_valinfo *v)
 {
-    return v->data && v->data->data && v->data->nbyte > 0 && rl_dtype_bits(v->data->dtype) >= 8;
+    return v->data && v->data->data && v->data->nbyte > 0 && rl_dtype_bits(v->data->dtype) > 0;
 }
 
 /* A constant, or a constant that is only dequantized: then the stored bytes are permuted and DequantizeLinear stays. */

@@ -23,15 +23,14 @@ static bool is_read(const rl_graph *g, const rl_nodeinfo *n, const bool *dead) {
     return false;
 }
 
-static void drop_nodes(rl_pass_run *r) {
-    rl_graph *g = r->g;
-    bool *dead = rl_new(r->tmp, bool, g->nnode), any = false;
+bool *rl_dead_nodes(const rl_graph *g, rl_arena *mem) {
+    bool *dead = rl_new(mem, bool, g->nnode), any = false;
     for (uint32_t k = g->order.n; k-- > 0;) { /* readers first */
         rl_node n = g->order.p[k];
         dead[n.i] = !feeds_output(g, rl_nod(g, n)) && !is_read(g, rl_nod(g, n), dead);
         any |= dead[n.i];
     }
-    if (any) rl_graph_remove_all(g, dead);
+    return any ? dead : NULL;
 }
 
 static void drop_initializers(rl_graph *g) {
@@ -46,7 +45,8 @@ static void drop_initializers(rl_graph *g) {
 }
 
 rl_status rl_pass_dce(rl_pass_run *r) {
-    drop_nodes(r);
+    const bool *dead = rl_dead_nodes(r->g, r->tmp);
+    if (dead) rl_graph_remove_all(r->g, dead);
     drop_initializers(r->g);
     return RL_OK;
 }

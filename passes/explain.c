@@ -311,7 +311,7 @@ static rl_status explain(rl_pass_run *r, rl_graph *g, const rl_graph *done, cons
 static rl_status explain_all(rl_pass_run *r, rl_graph *g, const rl_graph *done, rl_arena *mem, rl_explanation *out)
 {
     RL_TRY(rl_shape_infer(g));
-    RL_TRY(rl_functions_infer(g, r->tmp));
+    RL_TRY(rl_functions_infer(g, false, r->tmp));
     rl_arena_free(r->tmp);
     RL_TRY(explain(r, g, done, NULL, mem, out));
     for (uint32_t i = 0; i < g->function.n; i++) {

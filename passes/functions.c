@@ -3,7 +3,7 @@
  *   F(x f32[2,3]) and F(y f32[5,3])    F's input is f32[?,3]: what calls disagree on is unknown
  *
  * A function is inferred after all that call it, since a call's types must be known; calls in one that is never called itself do not
- * count.  Then what calls make gets the types of the functions' outputs, of which only numbers hold for every call, and all is
+ * count, nor do those that nothing reads, which are gone from what is written.  Then what calls make gets the types of the functions' outputs, of which only numbers hold for every call, and all is
  * inferred again, ROUNDS times at most: functions that call functions need one round for each level. */
 #include "functions.h"
 
@@ -32,10 +32,21 @@ static void meet(rl_arena *tmp, rl_ctx *ctx, type *t, const rl_valinfo *x, bool 
         if (t->dim[i] != x->dim[i]) t->dim[i] = rl_dim_fresh(ctx);
 }
 
+static bool has_bodies(const rl_nodeinfo *n) {
+    for (uint32_t i = 0; i < n->nattr; i++)
+        if (n->attr[i].graph) return true;
+    return false;
+}
+
 /* Adds the calls in g and its bodies to the types of the function's inputs; how many there were. */
 static uint32_t gather(const rl_graph *g, const rl_graph *function, type *t, uint32_t ncall, rl_arena *tmp) {
-    for (uint32_t k = 0; k < g->order.n; k++) {
+    const bool *dead = NULL;
+    for (uint32_t k = 0, first = 1; k < g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
+        if (!calls(function, n) && !has_bodies(n)) continue;
+        if (first) dead = rl_dead_nodes(g, tmp); /* most graphs have no call of most functions */
+        first = 0;
+        if (dead && dead[g->order.p[k].i]) continue;
         for (uint32_t i = 0; i < n->nattr; i++)
             if (n->attr[i].graph) ncall = gather(n->attr[i].graph, function, t, ncall, tmp);
         if (!calls(function, n)) continue;
@@ -66,14 +77,17 @@ static bool is_ambiguous(const rl_graph *main, const rl_graph *function) {
 }
 
 /* called: which functions are. */
-static void infer(rl_graph *main, uint32_t k, bool *called, rl_arena *tmp) {
+static void infer(rl_graph *main, uint32_t k, bool *called) {
     rl_graph *function = main->function.p[k];
-    type *t = rl_new(tmp, type, function->input.n);
-    uint32_t n = is_ambiguous(main, function) ? 0 : gather(main, function, t, 0, tmp);
+    rl_arena tmp;
+    rl_arena_init(&tmp, main->ctx);
+    type *t = rl_new(&tmp, type, function->input.n);
+    uint32_t n = is_ambiguous(main, function) ? 0 : gather(main, function, t, 0, &tmp);
     for (uint32_t i = 0; i < main->function.n && !is_ambiguous(main, function); i++)
-        if (called[i]) n = gather(main->function.p[i], function, t, n, tmp);
+        if (called[i]) n = gather(main->function.p[i], function, t, n, &tmp);
     for (uint32_t i = 0; n && i < function->input.n; i++)
         rl_graph_set_type(function, function->input.p[i], t[i].dtype, t[i].rank, t[i].dim);
+    rl_arena_free(&tmp);
     called[k] = n > 0;
     if (rl_shape_infer(function) != RL_OK) function->doubtful = true;
 }
@@ -88,7 +102,7 @@ static void infer_all(rl_graph *main, bool *called, rl_arena *tmp) {
             for (uint32_t i = 0; i < main->function.n && ready; i++)
                 if (!done[i]) ready = !has_call(main->function.p[i], main->function.p[k]);
             if (!ready) continue;
-            infer(main, k, called, tmp);
+            infer(main, k, called);
             done[k] = true;
             left--;
         }
@@ -96,18 +110,27 @@ static void infer_all(rl_graph *main, bool *called, rl_arena *tmp) {
     for (uint32_t k = 0; k < main->function.n; k++) main->function.p[k]->doubtful |= !done[k];
 }
 
-/* The types of the function's outputs to what its calls in g make, where nothing else is known. True when any was given. */
-static bool spread(rl_graph *g, const rl_graph *function, rl_arena *tmp) {
+/* Does y have numbers where x has none? */
+static bool tells_more(const rl_valinfo *y, const rl_valinfo *x) {
+    bool more = false;
+    for (uint32_t i = 0; i < y->rank && x->rank == y->rank; i++) more |= rl_dim_known(y->dim[i]) && !rl_dim_known(x->dim[i]);
+    return more;
+}
+
+/* The types of the function's outputs to what its calls in g make, where nothing else is known (anew: or only less). True when any was
+ * given. */
+static bool spread(rl_graph *g, const rl_graph *function, bool anew, rl_arena *tmp) {
     bool any = false;
     for (uint32_t k = 0; k < g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         for (uint32_t i = 0; i < n->nattr; i++)
-            if (n->attr[i].graph) any |= spread(n->attr[i].graph, function, tmp);
+            if (n->attr[i].graph) any |= spread(n->attr[i].graph, function, anew, tmp);
         for (uint32_t j = 0; calls(function, n) && j < n->nout && j < function->output.n; j++) {
-            const rl_valinfo *y = rl_val(function, function->output.p[j]);
-            if (!rl_has(n->out[j]) || rl_val(g, n->out[j])->rank != RL_NORANK || y->rank == RL_NORANK) continue;
+            const rl_valinfo *y = rl_val(function, function->output.p[j]), *x = rl_has(n->out[j]) ? rl_val(g, n->out[j]) : NULL;
+            if (!x || y->rank == RL_NORANK || (x->rank != RL_NORANK && !(anew && tells_more(y, x)))) continue;
             rl_dim *dim = rl_new(tmp, rl_dim, y->rank);
-            for (uint32_t i = 0; i < y->rank; i++) dim[i] = rl_dim_known(y->dim[i]) ? y->dim[i] : rl_dim_fresh(g->ctx);
+            for (uint32_t i = 0; i < y->rank; i++)
+                dim[i] = rl_dim_known(y->dim[i]) ? y->dim[i] : x->rank != RL_NORANK ? x->dim[i] : rl_dim_fresh(g->ctx);
             rl_graph_set_type(g, n->out[j], y->dtype, y->rank, dim);
             any = true;
         }
@@ -115,7 +138,7 @@ static bool spread(rl_graph *g, const rl_graph *function, rl_arena *tmp) {
     return any;
 }
 
-rl_status rl_functions_infer(rl_graph *main, rl_arena *tmp) {
+rl_status rl_functions_infer(rl_graph *main, bool anew, rl_arena *tmp) {
     bool *called = rl_new(tmp, bool, main->function.n), any = main->function.n > 0, known = main->function.n <= MAXFUNCTION;
     for (uint32_t k = 0; k < main->function.n; k++) known &= main->function.p[k] != NULL;
     for (uint32_t k = 0; k < main->function.n && !known; k++)
@@ -126,8 +149,8 @@ rl_status rl_functions_infer(rl_graph *main, rl_arena *tmp) {
         for (uint32_t k = 0; k < main->function.n; k++) {
             const rl_graph *f = main->function.p[k];
             if (!called[k] || f->doubtful) continue;
-            any |= spread(main, f, tmp);
-            for (uint32_t i = 0; i < main->function.n; i++) any |= spread(main->function.p[i], f, tmp);
+            any |= spread(main, f, anew, tmp);
+            for (uint32_t i = 0; i < main->function.n; i++) any |= spread(main->function.p[i], f, anew, tmp);
         }
         if (any) RL_TRY(rl_shape_infer(main));
     }

@@ -81,6 +81,8 @@ typedef struct {
 rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_status (*job)(rl_pass_run *r, void *what), void *what);
 /* prove.c, after legal: what rl_restate says. */
 void rl_prove_problem(rl_pass_run *r, bool bytes_first, rl_text *out);
+/* dce.c: [nnode] from which no graph output can be reached; NULL where there are none. */
+bool *rl_dead_nodes(const rl_graph *g, rl_arena *mem);
 #define PASS(name, summary) rl_status rl_pass_##name(rl_pass_run *r);
 #include "passes.def"
 #undef PASS

@@ -8,7 +8,8 @@
  * Where a form cannot be written, they run once more on the model's graph with its bodies closed.
  *
  * Better means: fewer moving Transposes (--objective bytes: fewer bytes moved), then the other of the two, then fewer
- * Transposes of any kind (--objective time: first of all less time by the target's rows, both graphs taken as they stand); and never more of the other nodes that move data.  It is judged by counting both graphs, not by
+ * Transposes of any kind (--objective time: first of all less time by the target's rows, both graphs taken as they stand); and
+ * never more moving Transposes, nor more of the other nodes that move data.  It is judged by counting both graphs, not by
  * what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
 #include "functions.h"
 #include "plan.h"
@@ -148,7 +149,7 @@ static int by(int64_t a, int64_t b) {
 
 /* time: below 0 where the time fell. */
 static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, bool bytes_first, int time) {
-    if (rl_stats_others(now) > rl_stats_others(was) + apart) return false;
+    if (rl_stats_others(now) > rl_stats_others(was) + apart || now->moving > was->moving) return false;
     if (time != 0) return time < 0;
     int count = by(now->moving, was->moving), bytes = by(now->moved_bytes, was->moved_bytes);
     /* An Einsum may have been a Transpose by another name (normalize.c): no reason to have more Transposes, but its bytes were moved. */
@@ -209,8 +210,15 @@ static rl_status close_bodies(rl_pass_run *r) {
     return s;
 }
 
+/* Types of what was written, with those that calls which are gone had kept from functions. */
+static rl_status infer_written(rl_pass_run *r) {
+    RL_TRY(rl_shape_infer(r->g));
+    return rl_functions_infer(r->g, true, r->tmp);
+}
+
 /* What was written may show atoms and constants that the input hid.  So the plan is made again, at most three times, and
- * carried out only where the solver finds a cheaper assignment; the conversions before stay those of the input. */
+ * carried out as the first: where it is cheaper, or has fewer conversions than there are Transposes.  The conversions before stay those
+ * of the input. */
 static rl_status again(rl_pass_run *r) {
     static const char *const list[] = {"legal", "assign", "insert", "lower", "dce"};
     rl_outcome *out = r->out;
@@ -219,12 +227,11 @@ static rl_status again(rl_pass_run *r) {
         int64_t before = out->conv_before, time_before = out->time_before, time_bound = out->time_bound;
         out->rewrote = false;
         r->round = round + 1;
-        RL_TRY(rl_shape_infer(r->g));
+        RL_TRY(infer_written(r));
         if (!r->closed) r->g = rl_flat_make(r->g);
         for (size_t i = 0; i < RL_LEN(list) && !r->gave_up; i++) {
             RL_TRY(run_pass(r, find_pass(list[i], strlen(list[i]))));
-            if (i == 1 && !out->improved) break;
-            r->anew |= i == 1;
+            r->anew |= i == 1 && out->improved;
         }
         out->conv_before = before;
         out->time_before = time_before;
@@ -277,7 +284,7 @@ static rl_status move_once(rl_pass_run *r) {
 static rl_status move_last(rl_pass_run *r) {
     int64_t chosen = r->out->conv_after;
     r->anew = false;
-    if (!r->gave_up) RL_TRY(rl_shape_infer(r->g)); /* of what was written */
+    if (!r->gave_up) RL_TRY(infer_written(r));
     for (uint32_t round = 0; round < 4 && !r->gave_up && !disabled(r->opt, "movement"); round++) {
         RL_TRY(move_once(r));
         if (!r->out->moved || r->opt->print_after) break;
@@ -335,7 +342,7 @@ static rl_status optimize(rl_pass_run *r, void *unused) {
     RL_TRY(check_names(r->g->ctx, r->opt->disable));
     if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
     RL_TRY(infer(r));
-    RL_TRY(rl_functions_infer(r->g, r->tmp));
+    RL_TRY(rl_functions_infer(r->g, false, r->tmp));
     rl_arena_free(r->tmp);
     RL_TRY(improve(r));
     return improve_functions(r);
@@ -382,7 +389,7 @@ typedef struct { bool bytes_first; rl_text *text; } problem;
 static rl_status restate(rl_pass_run *r, void *what) {
     const problem *p = what;
     RL_TRY(infer(r));
-    RL_TRY(rl_functions_infer(r->g, r->tmp));
+    RL_TRY(rl_functions_infer(r->g, false, r->tmp));
     r->g = rl_flat_make(r->g);
     for (const char *const *name = (const char *const[]){"normalize", "fold", "legal", NULL}; *name; name++)
         RL_TRY(run_pass(r, find_pass(*name, strlen(*name))));

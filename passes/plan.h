@@ -197,6 +197,8 @@ bool rl_every_config(rl_plan *p, rl_arena *tmp);
 /* Has the op a choice at all? */
 bool rl_may_move(const rl_oplegal *op);
 void rl_logical_configs(rl_plan *p); /* only configuration 0 of each op: the model as it stands */
+/* demands.c: the ops that graph inputs and outputs, captured values and plain reads are. */
+void rl_outside_demands(rl_plan *p);
 /* assign.c: demands from outside, and the model as it stands; after legal, in the place of assign. */
 void rl_plan_stand(rl_plan *p);
 /* ns that the conversions and charged forms of the model as it stands take. The plan is of no use after it. */

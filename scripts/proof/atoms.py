@@ -237,7 +237,7 @@ class Problem:
 
     def is_stored(self, name):
         """A constant whose bytes can be permuted; or one that is only dequantized."""
-        return name in self.model.constant and self.model.sizes.bits(name) >= 8
+        return name in self.model.constant and self.model.sizes.bits(name) > 0
 
     def constant_like(self, name):
         while name not in self.model.constant:

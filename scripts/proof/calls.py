@@ -1,7 +1,7 @@
 """Types of what calls of model-local functions make.
 
 A function is inferred once, with the types that all its calls agree on: F(x f32[2,3]) and F(y f32[5,3]) give it f32[?,3]. Of what it makes
-only numbers hold for every call. Functions that call functions need a round for each level.
+only numbers hold for every call. A call that nothing reads does not count. Functions that call functions need a round for each level.
 """
 import copy
 
@@ -25,12 +25,18 @@ def bodies(model, graph):
     return {k: g for k, g in found.items() if k not in twice}
 
 
-def every(graph):
-    """The nodes of a graph, and of the bodies in it that are opened."""
+def every(graph, read=False):
+    """The nodes of a graph, and of the bodies in it that are opened. read: those alone that an output hangs on."""
+    live = set(graph.outputs)
+    for n in reversed(graph.nodes):
+        if live.intersection(filter(None, n.output)):
+            live.update(n.input + n.captured)
     for n in graph.nodes:
+        if read and not live.intersection(filter(None, n.output)):
+            continue
         yield n
         for g in n.graphs if tuple(n.output) in graph.opened else ():
-            yield from every(graph.body(g))
+            yield from every(graph.body(g), read)
 
 
 def meet(types):
@@ -44,7 +50,7 @@ def meet(types):
 
 def inputs_of(callers, key, function):
     """The types of a function's inputs, in one world; None: nobody calls it."""
-    calls = [[world.type.get(n.inp(i), (0, None)) for i in range(len(function.inputs))] for world, graph in callers for n in every(graph)
+    calls = [[world.type.get(n.inp(i), (0, None)) for i in range(len(function.inputs))] for world, graph in callers for n in every(graph, True)
              if (n.domain, n.op) == key]
     return [meet(column) for column in zip(*calls)] if calls else None
 

@@ -12,6 +12,7 @@ import onnx
 from . import bodies
 from onnx import TensorProto, TypeProto, helper, numpy_helper
 
+PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}  # bits; numpy has a byte for each element
 SMALL = 4096  # elements of a tensor whose contents are followed
 GUESS = 64
 LEAST = 10_007  # no symbol is smaller
@@ -485,6 +486,9 @@ class Sizes:
                     w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])
 
     def bits(self, name):
+        packed = PACKED.get(TensorProto.DataType.Name(self.elem[name])) if self.elem.get(name) else None
+        if packed:
+            return packed
         try:
             return onnx.helper.tensor_dtype_to_np_dtype(self.elem[name]).itemsize * 8 if self.elem[name] != TensorProto.STRING else 0
         except Exception:

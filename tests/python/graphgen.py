@@ -16,7 +16,6 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 LIMIT = 3000          # elements of a tensor
-EXACT = 2.0 ** 20     # whole numbers up to here are exact whatever is done to them next
 
 TYPES = {"f": TensorProto.FLOAT, "i64": TensorProto.INT64, "i32": TensorProto.INT32, "b": TensorProto.BOOL,
          "i8": TensorProto.INT8, "u8": TensorProto.UINT8}
@@ -73,6 +72,7 @@ class Model:
     proto: onnx.ModelProto
     trials: list            # dicts of inputs
     exact: list             # per output
+    external: bool = False  # its weights are to be in a file of their own
 
 
 class Stop(Exception):
@@ -80,10 +80,14 @@ class Stop(Exception):
 
 
 class Generator:
+    OPSETS = 9, 24        # the first and the last
+    EXACT = 2.0 ** 20     # whole numbers up to here are exact whatever is done to them next
+    MOST = 1e6            # no value is larger
+
     def __init__(self, seed, size=None):
         self.r = random.Random(seed)
         self.np = np.random.default_rng(seed)
-        self.opset = self.r.randint(9, 24)
+        self.opset = self.r.randint(*self.OPSETS)
         self.size = size or self.r.choice([1, 2, 3, 5, 8, 12, 20, 30, 45, 60])
         self.nodes, self.inits, self.inputs, self.pool, self.functions = [], [], [], [], []
         self.used = set()
@@ -93,6 +97,7 @@ class Generator:
         self.empty = self.r.random() < 0.03      # some dim is 0
         self.symbols = {}
         self.domains = set()
+        self.external = False
         self.style = self.r.choice(["v{}", "v{}", "/layer{}/out_0", "x:{}", "Transpose_{}", "v {}"])
 
     # ------------------------------------------------------------------------------------------------ building blocks
@@ -168,8 +173,8 @@ class Generator:
         mag = mag if mag is not None else max((v.mag for v in ins if v is not None), default=1)
         exact = (all(v.exact for v in ins if v is not None) if exact is None else exact)
         if dtypes[0] in (None, "f"):
-            self.need(mag < 1e6)
-            exact = exact and mag * 2.0 ** frac <= EXACT
+            self.need(mag < self.MOST)
+            exact = exact and mag * 2.0 ** frac <= self.EXACT
         outs = []
         for s, t in zip(shapes, dtypes):
             v = Value(self.name(), tuple(s), t or (src.dtype if src else "f"), mag, frac, exact,
@@ -1625,20 +1630,19 @@ class Generator:
             feed = {}
             for v in self.inputs:
                 shape = [d[which] for d in v.shape]
-                if v.dtype == "f":
-                    x = self.np.integers(-4, 5, shape)
-                else:
-                    x = self.np.integers(0, 2 if v.dtype == "b" else int(v.mag) + 1, shape)
-                feed[v.name] = np.asarray(x).astype(NUMPY[v.dtype])
+                feed[v.name] = self.some_input(v, shape)
             trials.append(feed)
         if override:
             trials.append({**trials[0], **override})
-        return Model(model, trials, [v.exact for v in outs])
+        return Model(model, trials, [v.exact for v in outs], self.external)
 
+    def some_input(self, v, shape):
+        x = self.np.integers(-4, 5, shape) if v.dtype == "f" else self.np.integers(0, 2 if v.dtype == "b" else int(v.mag) + 1, shape)
+        return np.asarray(x).astype(NUMPY[v.dtype])
 
     def overridable(self, model):
         """Makes an initializer an input too, so that the user may replace it and it is no constant; another value for it."""
-        fixed_by_op = {i for n in model.graph.node if n.op_type in ("Resize", "QuantizeLinear", "DequantizeLinear", "Clip", "Pad",
+        fixed_by_op = {i for n in model.graph.node if n.op_type in ("Resize", "Upsample", "QuantizeLinear", "DequantizeLinear", "Clip", "Pad",
                                                                     "BatchNormalization") for i in n.input}
         for t in model.graph.initializer:
             if t.data_type == TensorProto.FLOAT and t.dims and t.name not in fixed_by_op:

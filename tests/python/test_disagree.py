@@ -22,6 +22,10 @@ from relayout_backend import RelayoutBackend
 PAGE = common.ROOT / "docs" / "disagreements.md"
 X = np.arange(1, 6, dtype=np.float32).reshape(1, 1, 5)
 
+LOOP = h.make_node("Loop", ["n", "go"], ["y"], body=h.make_graph(
+    [h.make_node("Identity", ["d"], ["e"]), h.make_node("Neg", ["x"], ["s"])], "body", [h.make_tensor_value_info("t", T.INT64, []),
+    h.make_tensor_value_info("d", T.BOOL, [])], [h.make_tensor_value_info("e", T.BOOL, []), h.make_tensor_value_info("s", T.FLOAT, [1, 5])]))
+
 # Title, what the standard says, opset, type of y, inputs, initializers, the node
 CASES = [
     ("Resize, align_corners, a scale that leaves a fraction",
@@ -46,14 +50,36 @@ CASES = [
     ("Softmax before opset 13, an axis that is not the last",
      "Up to opset 12 all dims from `axis` on are one. The reference evaluator has the meaning of opset 13 only.",
      11, T.FLOAT, {"x": np.array([[[0, 1], [2, 3]]], np.float32)}, {}, h.make_node("Softmax", ["x"], ["y"], axis=1)),
+    ("BatchNormalization before opset 14",
+     "Mean and variance are inputs 3 and 4. The reference evaluator mixes those of `x` in, as in training.",
+     13, T.FLOAT, {"x": X}, {k: np.array([v], np.float32) for k, v in {"s": 1, "b": 0, "m": 1, "v": 4}.items()},
+     h.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], epsilon=0.0)),
+    ("Loop, what it collects",
+     "Each turn gives one slice of a new first dim. The reference evaluator joins the slices along the dim that they have.",
+     17, T.FLOAT, {"x": X[0]}, {"n": np.array(2), "go": np.array(True)}, LOOP),
+    ("Gather of strings, a dim that is not the last",
+     "onnxruntime copies the first string of each slice only.",
+     17, T.STRING, {"x": np.array([["a", "b"], ["c", "d"]], object)}, {"i": np.array([1, 0])}, h.make_node("Gather", ["x", "i"], ["y"], axis=0)),
+    ("Pad of strings, no value",
+     "The standard says that it is the empty string. onnxruntime has no kernel.",
+     17, T.STRING, {"x": np.array(["a", "b"], object)}, {"p": np.array([1, 0])}, h.make_node("Pad", ["x", "p"], ["y"])),
 ]
 
 
+def elem(x):
+    return T.STRING if x.dtype == object else h.np_dtype_to_tensor_dtype(x.dtype)
+
+
 def model_of(opset, dtype, inputs, init, node):
-    rank = inputs["x"].ndim
-    g = h.make_graph([node], "g", [h.make_tensor_value_info(k, h.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in inputs.items()],
+    rank = inputs["x"].ndim + (node.op_type == "Loop")
+    g = h.make_graph([node], "g", [h.make_tensor_value_info(k, elem(v), v.shape) for k, v in inputs.items()],
                      [h.make_tensor_value_info("y", dtype, [None] * rank)], [numpy_helper.from_array(v, k) for k, v in init.items()])
     return h.make_model(g, opset_imports=[h.make_opsetid("", opset)], ir_version=8)
+
+
+def shown(x):
+    """Its shape and elements."""
+    return f"{list(x.shape)} " + " ".join(f"\"{v}\"" if x.dtype.kind in "OSU" else f"{v:.4g}" for v in x.ravel())
 
 
 def answers(prog, model, inputs):
@@ -65,7 +91,7 @@ def answers(prog, model, inputs):
     for name, run in engines.items():
         try:
             y = np.asarray(run()[0])
-            said[name] = f"{list(y.shape)} " + " ".join(f"{v:.4g}" for v in y.ravel())
+            said[name] = shown(y)
         except Exception:
             said[name] = "refuses"
     return said
@@ -85,7 +111,7 @@ def page(prog):
         if said["relayout"] == "refuses":
             bad.append(f"{title}: relayout refuses it")
         text = re.sub(r"\n\s*", " ", onnx.printer.to_text(model.graph.node[0]).strip())
-        values = "; ".join(f"`{k}` = {list(v.shape)} {' '.join(f'{e:.4g}' for e in v.ravel())}" for k, v in {**inputs, **init}.items())
+        values = "; ".join(f"`{k}` = {shown(v)}" for k, v in {**inputs, **init}.items())
         out += [f"## {title}", "", why, "", f"`{text}`, opset {opset}, {values}:", "", "| | shape and elements |", "|---|---|"]
         out += [f"| {k} | {v} |" for k, v in said.items()] + [""]
     return "\n".join(out).rstrip() + "\n", bad

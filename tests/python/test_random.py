@@ -4,16 +4,19 @@
   test_random.py --count 1000 --seed 0          models 0 to 999, targets onnx and generic
   test_random.py --seed 123 --count 1 --shrink  one model again; a failing one is made small
   test_random.py --every all                    each model under every target and objective
-  test_random.py --own                          and the original by `relayout run`, both kinds of kernels: the same outputs
+  test_random.py --own                          and the original by `relayout run`, both kinds of kernels: the same outputs; so has
+                                                the result, in the reference kernels
+  test_random.py --wide                         models of graphgen_wide.py: opsets 7 to 28, other types; says what they contain
   test_random.py --every turn                   under onnx and generic, and one more target and objective, which take turns
 
 A failing model goes to BUILD/random-failures/SEED.TARGET.onnx, with its result and, with --shrink, a small one beside it.
 Outputs that only exact arithmetic led to must be equal; the others within the usual tolerance, 32 last digits of the largest
-value (a sum in another order), or, where the model magnifies rounding, ten times what a change of the inputs in the last digit
-does to the original.
+value (a sum in another order), or, where the model magnifies rounding, ten times what a change in the last digit of the inputs and of
+all that is computed does to the original.
 """
 import collections
 import dataclasses
+import functools
 import os
 import re
 import sys
@@ -26,47 +29,131 @@ import onnx
 import check
 import common
 import graphgen
+import graphgen_wide
 import shrink
 
 sys.path.insert(0, str(common.ROOT / "python"))
 from relayout_backend import Refused, RelayoutBackend
 
 
-# Failures of onnxruntime on models that are valid: there the reference evaluator decides.
-ENGINE_FAULT = re.compile(r"GetOrtValue|op_kernel\.cc|op_kernel\.h")
+# The reference evaluator does not know ops that a target adds: there `relayout run` decides.
+NO_FUSED = re.compile(r"from domain 'com.microsoft' is unknown")
+ENOUGH = 300  # models of the wider kind among which each of its kinds is to be
+MAKERS = {False: graphgen.make, True: graphgen_wide.make}
 
 
-def noise(model, inputs, wanted):
-    """Per output: what changing the last bits of inputs and constants does to it."""
-    r = np.random.default_rng(0)
-    jitter = lambda x: (x * (1 + 2e-7 * r.standard_normal(x.shape))).astype(x.dtype) if x.dtype == np.float32 else x
+# The last digits of a type, doubled.
+LAST = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-7, "float64": 4e-16}
+EXACT_OPS = common.VIEWS | common.OTHERS | {"Transpose"}
+
+
+def shaky(model, values, jitter):
+    """The model with the last bits of all that it computes changed: v = Op(x) becomes w = Op(x), v = Mul(w, about 1)."""
     m = onnx.ModelProto()
     m.CopyFrom(model)
     for t in m.graph.initializer:
-        if t.data_type == onnx.TensorProto.FLOAT and len(t.dims):
-            t.CopyFrom(onnx.numpy_helper.from_array(jitter(onnx.numpy_helper.to_array(t)), t.name))
+        x = onnx.numpy_helper.to_array(t)
+        if x.dtype.name in LAST and len(t.dims):
+            t.CopyFrom(onnx.numpy_helper.from_array(jitter(x), t.name))
+    nodes = list(m.graph.node)
+    del m.graph.node[:]
+    for n in nodes:
+        m.graph.node.append(n)
+        at = len(m.graph.node) - 1
+        for i, o in enumerate(n.output):
+            x = values.get(o)
+            if n.op_type in EXACT_OPS or not isinstance(x, np.ndarray) or x.dtype.name not in LAST:
+                continue
+            m.graph.node[at].output[i] = o + "/exact"
+            m.graph.initializer.append(onnx.numpy_helper.from_array(jitter(np.ones(x.shape, x.dtype)), o + "/one"))
+            m.graph.node.append(onnx.helper.make_node("Mul", [o + "/exact", o + "/one"], [o]))
+    return m
+
+
+def noise(model, inputs, wanted, engine):
+    """Per output: what changing the last bits of inputs, constants and all that is computed does to it."""
+    r = np.random.default_rng(0)
+    jitter = lambda x: np.asarray(x * (1 + LAST[x.dtype.name] * r.standard_normal(x.shape))).astype(x.dtype) if x.dtype.name in LAST else x
+    made = [o for n in model.graph.node if n.op_type != "Constant" for o in n.output if o]
+    size = lambda a, b: float(np.nanmax(np.abs(a.astype(float) - b.astype(float)), initial=0.0)) if a.dtype.name in LAST and a.shape == b.shape else 0.0
+    most = [0.0] * len(wanted)
+    with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+        for values in (common.runtime_values(model, made, inputs), {}):
+            path = Path(tmp) / "shaky.onnx"
+            path.write_bytes(shaky(model, values, jitter).SerializeToString())
+            try:
+                got = common.ENGINES[engine](path, {k: jitter(v) for k, v in inputs.items()})
+            except Exception:
+                continue    # not even that can be changed everywhere
+            most = [max(n, size(a, np.asarray(b))) for n, a, b in zip(most, wanted, got)]
+    return most
+
+
+def put(model, path, external):
+    """The model as a file, its weights in another where that is asked for."""
+    if external:
+        m = onnx.ModelProto()
+        m.CopyFrom(model)
+        onnx.save(m, path, save_as_external_data=True, location=path.stem + ".weights", size_threshold=64)   # shapes stay: onnxruntime wants them
+    else:
+        path.write_bytes(model.SerializeToString())
+
+
+def run_own(prog, kernels, path, inputs):
+    """Outputs by `relayout run`."""
+    model = onnx.load(path, load_external_data=False)
+    given = {i.name for i in model.graph.input}
+    rep = RelayoutBackend.prepare(model, program=prog, path=path, options=("--kernels", kernels))
+    return [np.asarray(x) for x in rep.run({k: v for k, v in inputs.items() if k in given})]
+
+
+def every_node(graph):
+    for n in graph.node:
+        yield n
+        for a in n.attribute:
+            if a.type == a.GRAPH:
+                yield from every_node(a.g)
+
+
+def misread(model):
+    """Does the reference evaluator take it for another model? (docs/disagreements.md)"""
+    opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    until = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "BatchNormalization": 14}
+    return any(opset < until.get(n.op_type, 0) or (n.op_type == "Loop" and len(n.output) > len(n.input) - 2) for n in every_node(model.graph))
+
+
+def by_relayout(src, g, why):
+    """Facts of `relayout run`, where the others cannot say; why they cannot."""
     try:
-        got, _ = common.run(m.SerializeToString(), {k: jitter(v) for k, v in inputs.items()})
-    except common.Differ:
-        return [0.0] * len(wanted)
-    size = lambda a, b: float(np.nanmax(np.abs(a.astype(float) - b.astype(float)), initial=0.0)) if a.dtype.kind == "f" and a.shape == b.shape else 0.0
-    return [size(a, b) for a, b in zip(wanted, got)]
+        wanted = [common.ENGINES["relayout"](src, x) for x in g.trials]
+    except Exception as e:
+        raise common.Differ(f"{why}; relayout: {e!s:.200}") from None
+    counts = common.count_run(g.proto, g.trials[0])
+    return check.Facts(g.trials, wanted, "relayout", counts, common.checker_error(src) == "", common.checker_error(src, full=True) == "",
+                       common.interface(g.proto))
+
+
+def facts_of(src, g):
+    """By onnxruntime, else by the reference evaluator, else by `relayout run`."""
+    try:
+        facts = check.facts_of(src, g.proto, g.trials)
+    except common.Differ as e:
+        return by_relayout(src, g, e)
+    return by_relayout(src, g, "the reference evaluator misreads it") if facts.engine == "reference" and misread(g.proto) else facts
 
 
 def judge(prog, g, target, tmp, facts=None):
-    """What is wrong, one line each; the original's counts; the result."""
+    """What is wrong, one line each; the original's facts, by what could run both; the result."""
     src = Path(tmp) / "in.onnx"
-    src.write_bytes(g.proto.SerializeToString())
-    facts = facts or check.facts_of(src, g.proto, g.trials)
-    res = check.rewrite(prog, src, facts, target, tmp, trade=True, compare=lambda k, got: outputs(g, facts, k, got))
-    if facts.engine == "onnxruntime" and any(ENGINE_FAULT.search(f) for f in res.fail):
-        try:
-            wanted = [common.run_reference(src, x) for x in facts.inputs]
-        except Exception as e:
-            raise common.Differ(f"onnxruntime: a fault of its own; reference: {e!r:.200}") from None
-        facts = dataclasses.replace(facts, engine="reference", outputs=wanted)
-        res = check.rewrite(prog, src, facts, target, tmp, trade=True, compare=lambda k, got: outputs(g, facts, k, got))
-    return res.fail, facts.counts, res
+    if not facts:
+        put(g.proto, src, g.external)
+        facts = facts_of(src, g)
+    rewrite = lambda: check.rewrite(prog, src, facts, target, tmp, trade=True, compare=lambda k, got: outputs(g, facts, k, got))
+    res = rewrite()
+    if facts.engine == "reference" and any(NO_FUSED.search(f) for f in res.fail):
+        facts = by_relayout(src, g, "the reference evaluator has not the result's ops")
+        res = rewrite()
+    return res.fail, facts, res
 
 
 def outputs(g, facts, k, got):
@@ -77,7 +164,7 @@ def outputs(g, facts, k, got):
     for i, (a, b) in enumerate(zip(want, got)):
         d = common.compare([a], [b], g.exact[i])
         if not d.ok and not g.exact[i] and np.isfinite(d.worst):
-            shaken = shaken or noise(g.proto, facts.inputs[k], want)
+            shaken = shaken or noise(g.proto, facts.inputs[k], want, facts.engine)
             if d.worst <= max(10 * shaken[i], 4e-6 * float(np.nanmax(np.abs(a.astype(float)), initial=0.0))):
                 continue
         if not d.ok and total.ok:
@@ -87,17 +174,28 @@ def outputs(g, facts, k, got):
 
 
 def own(prog, g, facts, tmp):
-    """What is wrong with the original as relayout's own runtime runs it."""
-    src, fail = Path(tmp) / "in.onnx", []
+    """What is wrong with the original as relayout's own runtime runs it; the reference kernels' outputs."""
+    src, fail, reference = Path(tmp) / "in.onnx", [], None
     for kernels in common.KERNELS:
         try:
-            got = RelayoutBackend.prepare(g.proto, program=prog, path=src, options=("--kernels", kernels)).run(facts.inputs[0])
+            got = run_own(prog, kernels, src, facts.inputs[0])
         except Refused:
             continue
-        d = outputs(g, facts, 0, [np.asarray(x) for x in got])
+        reference = got if kernels == "reference" else None
+        d = outputs(g, facts, 0, got)
         if not d.ok:
             fail.append(f"relayout run --kernels {kernels} and {facts.engine} differ: {d.why}")
-    return fail
+    return fail, reference
+
+
+def own_after(prog, g, facts, tmp, before):
+    """What is wrong with the result there."""
+    try:
+        got = run_own(prog, "reference", Path(tmp) / "out.onnx", facts.inputs[0])
+    except Refused:
+        return []
+    d = outputs(g, dataclasses.replace(facts, engine="relayout", outputs=[before]), 0, got)
+    return [] if d.ok else [f"in relayout run, before and after: {d.why}"]
 
 
 def kind(fail):
@@ -105,36 +203,73 @@ def kind(fail):
     return fail.split(":")[0].split("(")[0].strip()
 
 
+@dataclasses.dataclass
+class Done:
+    rows: dict      # per target: what is wrong, Transposes before and after, whether the file stayed as it was; None: it cannot be run
+    why: str        # ... and why
+    kinds: set      # what the model contains
+    engine: str     # what ran it
+    refused: str    # why onnxruntime did not
+
+
+def refusal(src, inputs):
+    """Why onnxruntime does not run it, in a few words."""
+    try:
+        common.run_ort(src, inputs)
+    except Exception as e:
+        why = str(e)
+    else:
+        return ""
+    known = {"only *guarantees* support": "opset beyond its last", "Unsupported model IR version": "opset beyond its last",
+             "Numpy_type": "bfloat16 that is not float to Python", "Could not find an implementation": "an op without a kernel for the type",
+             "Type Error": "types that are not in its schemas", "outer scope value being returned": "a body's output that is an outer value"}
+    return next((v for k, v in known.items() if k in why), why.splitlines()[0][:100])
+
+
 def run(job):
-    seed, prog, targets, folder, small, runs, common.REFERENCE_ONLY = job
-    g = graphgen.make(seed)
-    rows = {}
+    seed, prog, targets, folder, small, runs, wide, common.REFERENCE_ONLY = job
+    common.ENGINES["relayout"] = functools.partial(run_own, prog, "reference")
+    g = MAKERS[wide](seed)
+    done = Done({}, "", graphgen_wide.kinds(g), "", "")
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
-        facts = None
+        src = Path(tmp) / "in.onnx"
+        put(g.proto, src, g.external)
+        try:
+            facts = facts_of(src, g)
+            foreign, reference = own(prog, g, facts, tmp) if runs else ([], None)
+        except common.Differ as e:
+            return dataclasses.replace(done, rows=None, why=str(e))
+        except Exception as e:
+            facts, foreign, reference = None, [f"{type(e).__name__}: {e!s:.200}"], None
+        done.engine = facts.engine if facts else ""
+        done.refused = refusal(src, facts.inputs[0]) if facts and facts.engine != "onnxruntime" and not common.REFERENCE_ONLY else ""
         for target in targets:
             try:
-                if not facts:
-                    src = Path(tmp) / "in.onnx"
-                    src.write_bytes(g.proto.SerializeToString())
-                    facts = check.facts_of(src, g.proto, g.trials)
-                    foreign = own(prog, g, facts, tmp) if runs else []
-                fail, before, res = judge(prog, g, target, tmp, facts)
-                fail, foreign = fail + foreign, []
+                fail, by, res = judge(prog, g, target, tmp, facts)
+                before = by.counts
+                if facts and by.engine != facts.engine:
+                    done.engine = f"{facts.engine}, where it fails on the result {by.engine}"
+                if reference is not None and not res.same and not fail:
+                    fail += own_after(prog, g, facts, tmp, reference)
             except common.Differ as e:
-                return seed, None, str(e)
+                return dataclasses.replace(done, rows=None, why=str(e))
             except Exception as e:
                 fail, before, res = [f"{type(e).__name__}: {e!s:.200}"], common.Counts(), check.Result()
-            rows[target] = (fail, before.moving, (res.counts or before).moving, res.same)
+            fail, foreign = fail + foreign, []
+            done.rows[target] = (fail, before.moving, (res.counts or before).moving, res.same)
             if fail:
-                folder.mkdir(parents=True, exist_ok=True)
-                stem = folder / f"{seed}.{target}"
-                onnx.save(g.proto, f"{stem}.onnx")
-                out = Path(tmp) / "out.onnx"
-                if out.exists():
-                    os.replace(out, f"{stem}.out.onnx")
-                if small:
-                    reduce(prog, g, target, tmp, kind(fail[0]), stem)
-    return seed, rows, ""
+                keep(prog, g, target, tmp, fail, folder / f"{seed}{'w' * wide}.{target}", small)
+    return done
+
+
+def keep(prog, g, target, tmp, fail, stem, small):
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(g.proto, f"{stem}.onnx")
+    out = Path(tmp) / "out.onnx"
+    if out.exists():
+        os.replace(out, f"{stem}.out.onnx")
+    if small:
+        reduce(prog, g, target, tmp, kind(fail[0]), stem)
 
 
 def reduce(prog, g, target, tmp, what, stem):
@@ -180,6 +315,7 @@ def main():
     p.add_argument("--target", action="append", help="default: onnx and generic")
     p.add_argument("--every", choices=("all", "turn"), help="targets and objectives: all for each model, or one more for each in turn")
     p.add_argument("--own", action="store_true", help="compare relayout's own runtime with onnxruntime, too")
+    p.add_argument("--wide", action="store_true", help="models of graphgen_wide.py")
     p.add_argument("--shrink", action="store_true", help="make failing models small (up to 30 s each)")
     p.add_argument("--max-fail", type=int, default=1000, help="stop after so many")
     args = p.parse_args()
@@ -187,23 +323,25 @@ def main():
     folder = args.build.resolve() / "random-failures"
     pairs = common.every_target()
     of = {None: lambda s: targets, "all": lambda s: pairs, "turn": lambda s: [*targets, pairs[s % len(pairs)]]}[args.every]
-    jobs = [(s, prog, of(s), folder, args.shrink, args.own, False) for s in range(args.seed, args.seed + args.count)]
+    jobs = [(s, prog, of(s), folder, args.shrink, args.own, args.wide, False) for s in range(args.seed, args.seed + args.count)]
     npass = nfail = nskip = 0
-    sums = collections.defaultdict(lambda: [0, 0, 0, 0])
-    for job, result, died in common.progress(results(jobs, args.jobs), len(jobs)):
-        seed, rows, why = result or (job[0], None, died)
-        if rows is None and not died:
+    sums, kinds, engines, refused = collections.defaultdict(lambda: [0, 0, 0, 0]), *(collections.Counter() for _ in range(3))
+    for job, done, died in common.progress(results(jobs, args.jobs), len(jobs)):
+        seed = job[0]
+        if done and done.rows is None:
             nskip += 1
-            print(f"seed {seed}: not a model that can be run: {why}")
+            print(f"seed {seed}: not a model that can be run: {done.why}")
             continue
         bad = bool(died)
         if died:
             print(f"seed {seed}: {died}", flush=True)
-        for target, (fail, before, after, same) in (rows or {}).items():
-            sums[target][0] += before
-            sums[target][1] += after
-            sums[target][2] += not same
-            sums[target][3] += 1
+        else:
+            kinds.update(done.kinds)
+            engines[done.engine] += 1
+            refused[done.refused] += bool(done.refused)
+        for target, (fail, before, after, same) in (done.rows if done else {}).items():
+            for i, n in enumerate((before, after, not same, 1)):
+                sums[target][i] += n
             for f in fail:
                 print(f"seed {seed} ({target}): {f}", flush=True)
             bad |= bool(fail)
@@ -212,9 +350,22 @@ def main():
             break
     for target, (before, after, changed, models) in sorted(sums.items()):
         print(f"target {target}: Transposes that move data {before} -> {after}, {changed} of {models} models changed")
+    print("run by " + ", ".join(f"{e or 'none'}: {n}" for e, n in engines.most_common()))
+    if +refused:
+        print("onnxruntime refuses " + ", ".join(f"{k}: {n}" for k, n in (+refused).most_common()))
+    nfail += report_kinds(kinds, args) if args.wide else 0
     if nfail:
         print(f"failing models are in {folder}")
     return common.closing(npass, nfail, nskip)
+
+
+def report_kinds(kinds, args):
+    """Prints what the models that were run contain; how many kinds are missing though there were enough models."""
+    print("models with " + ", ".join(f"{k}: {kinds[k]}" for k in graphgen_wide.WANTED))
+    missing = [k for k in graphgen_wide.WANTED if not kinds[k]] if args.count >= ENOUGH else []
+    for k in missing:
+        print(f"no model with {k}")
+    return len(missing)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,46 @@
+/* Demands from outside of the ops that choose: graph inputs and outputs, captured values, and inputs that an op reads as they are (a
+ * scale, an index).  Each is an op with one configuration, the logical order; so is what Reshape's shape asks for. */
+#include "plan.h"
+
+static void add_fixed(rl_plan *p, rl_value v, rl_cert_kind demand)
+{
+    if (!rl_has(v) || p->member[v.i].cls == RL_NONE || p->cls.p[p->member[v.i].cls].constant) return;
+    rl_oplegal op = {.node = RL_NONODE, .demand = demand, .fixed = true, .noperand = 1, .npin = 1, .comp = RL_NONE};
+    op.operand = rl_new(p->mem, rl_operand, 1);
+    op.operand[0] = (rl_operand){.tensor = v, .pin = true, .cls = p->member[v.i].cls};
+    rl_push(p->mem, p->op, op);
+}
+
+static void add_port(rl_plan *p, rl_value v, bool output)
+{
+    if (p->member[v.i].cls != RL_NONE && rl_port_is_free(p, v, output)) rl_port_op(p, v);
+    else add_fixed(p, v, output ? RL_CERT_OUTPUT : RL_CERT_INPUT);
+}
+
+static bool is_operand(const rl_oplegal *op, uint32_t slot)
+{
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (!op->operand[o].out && op->operand[o].slot == slot) return true;
+    return false;
+}
+
+void rl_outside_demands(rl_plan *p)
+{
+    rl_graph *g = p->g;
+    uint32_t nop = p->op.n;
+    for (uint32_t i = 0; i < g->input.n; i++) add_port(p, g->input.p[i], false);
+    for (uint32_t i = 0; i < g->output.n; i++) add_port(p, g->output.p[i], true);
+    for (uint32_t i = 0; i < g->outer.n; i++) add_fixed(p, g->outer.p[i], RL_CERT_CAPTURED);
+    for (uint32_t k = 0; k < nop; k++) {
+        const rl_nodeinfo *n = rl_nod(g, p->op.p[k].node);
+        for (uint32_t i = 0; i < n->ncap; i++) add_fixed(p, n->cap[i], RL_CERT_CAPTURED);
+        if (p->op.p[k].fixed || p->op.p[k].link || rl_op_class(n->op) == RL_SHAPE) continue;
+        for (uint32_t i = 0; i < n->nin; i++)
+            if (!is_operand(&p->op.p[k], i) && !(n->op == RL_OP_CastLike && i == 1)) add_fixed(p, n->in[i], RL_CERT_READS);
+    }
+    for (uint32_t k = 0; k < g->order.n; k++) { /* parameters of movement: Reshape's shape */
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
+        if (p->moving[g->order.p[k].i])
+            for (uint32_t i = 1; i < n->nin; i++) add_fixed(p, n->in[i], RL_CERT_READS);
+    }
+}
