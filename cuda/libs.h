@@ -14,5 +14,8 @@ const char *rl_libs_say(const rl_libs *l); /* "cuBLASLt 130000, cuDNN 91200", or
 rl_status rl_lt_matmul(rl_call *call, const rl_p_matmul *p, rl_dtype t, uint32_t nbatch, bool *did);
 /* y = conv(x, w) + bias; *did likewise. relu: max(0, y); add: NULL, or what is added before that, laid out like y. */
 rl_status rl_dnn_conv(rl_call *call, const rl_p_conv *p, rl_dtype t, uint32_t n, uint32_t groups, bool *did);
+/* The same tensor with other strides, by cuDNN's own transform: only to be measured against (bench/gpu_moves.c). 4 or 5 dims of elements. */
+typedef struct { rl_dtype type; uint32_t rank; int32_t dim[5], to[5], from[5]; } rl_dnn_strides;
+rl_status rl_dnn_transform(rl_libs *l, const rl_dnn_strides *s, void *out, const void *in, bool *did);
 
 #endif

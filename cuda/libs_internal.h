@@ -3,19 +3,21 @@
 #define RL_CUDA_LIBS_INTERNAL_H
 #include <cublasLt.h>
 #include <cudnn_backend.h>
+#include <cudnn_ops.h>
 
 #include "libs.h"
 
 #define RL_LT_FUNCTIONS(F)                                                                                           \
     F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetVersion) F(cublasLtGetStatusString)                            \
-    F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic)                         \
+    F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic)                                                              \
     F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy) F(cublasLtMatmulDescSetAttribute)                       \
     F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy) F(cublasLtMatrixLayoutSetAttribute)                 \
     F(cublasLtMatmulPreferenceCreate) F(cublasLtMatmulPreferenceDestroy) F(cublasLtMatmulPreferenceSetAttribute)
 #define RL_DNN_FUNCTIONS(F)                                                                                          \
     F(cudnnCreate) F(cudnnDestroy) F(cudnnSetStream) F(cudnnGetErrorString) F(cudnnBackendCreateDescriptor)          \
     F(cudnnBackendDestroyDescriptor) F(cudnnBackendSetAttribute) F(cudnnBackendGetAttribute) F(cudnnBackendFinalize) \
-    F(cudnnBackendExecute) F(cudnnGetVersion)
+    F(cudnnBackendExecute) F(cudnnGetVersion)                                                                         \
+    F(cudnnCreateTensorDescriptor) F(cudnnDestroyTensorDescriptor) F(cudnnSetTensorNdDescriptor) F(cudnnTransformTensor)
 
 typedef struct rl_dnn_plan rl_dnn_plan;
 struct rl_libs {
