@@ -4,11 +4,13 @@
  *   resize<T>   one axis by a table       pad<V>      constant, reflect, edge, wrap
  *   matmul<T>   tiles of 64 * 64 in shared memory, 4 * 4 outputs per thread
  *   conv<T>     an output per thread, also transposed and by groups
+ *   posts<T>    activations and sums after a convolution, in one pass
  *   chwn4       int8 convolution on [C/4,H,W,N,4] with dp4a: input and output have the same layout, so layers need no relayout */
 #ifndef RL_CUDA_K_NN_H
 #define RL_CUDA_K_NN_H
 #include <math.h>
 
+#include "../runtime/rows.h"
 #include "k_move.h"
 #include "ops.h"
 
@@ -241,6 +243,45 @@ template <class T> struct rl_conv {
             C y = sum(p, x, w, o);
             if (p.bias) y += (C)rl_load(((const T *)p.bias)[c]);
             rl_store((T *)p.y + n * p.y_n + c * p.y_c + to, y);
+        }
+    }
+};
+
+/* y = op(y, w): as the CPU's rows (runtime/rows.inc) have it. */
+template <class C> RL_HD C rl_post_of(const rl_p_post &o, C v, C w) {
+    const C p = (C)o.p, q = (C)o.q;
+    switch (o.op) {
+    case RL_ROW_RELU: return v < 0 ? (C)0 : v;
+    case RL_ROW_LEAKY_RELU: return v < 0 ? p * v : v;
+    case RL_ROW_CLIP: return (v < p ? p : v) > q ? q : v < p ? p : v;
+    case RL_ROW_SIGMOID: return 1 / (1 + (C)exp(-v));
+    case RL_ROW_SILU: return v / (1 + (C)exp(-p * v));
+    case RL_ROW_HARD_SIGMOID: return p * v + q < 0 ? (C)0 : p * v + q > 1 ? (C)1 : p * v + q;
+    case RL_ROW_HARD_SWISH: return v * (v < -3 ? (C)0 : v > 3 ? (C)1 : v * (C)(1.0 / 6) + (C)0.5);
+    case RL_ROW_TANH: return (C)tanh(v);
+    case RL_ROW_GELU: return (C)0.5 * v * (1 + (C)erf(v * (C)0.70710678118654752));
+    case RL_ROW_GELU_TANH: return (C)0.5 * v * (1 + (C)tanh((C)0.7978845608028654 * (v + (C)0.044715 * v * v * v)));
+    case RL_ROW_ELU: return v < 0 ? p * ((C)exp(v) - 1) : v;
+    case RL_ROW_LINEAR: return p * v + q;
+    case RL_ROW_MUL: return v * w;
+    default: return v + w; /* RL_ROW_ADD */
+    }
+}
+
+template <class T> struct rl_posts {
+    typedef rl_p_posts Params;
+    typedef rl_nothing Shared, Local;
+    typedef typename rl_computed<T>::type C;
+    RL_STEP(rl_p_posts) {
+        RL_EACH(k, p) {
+            int64_t at[RL_OPERANDS];
+            rl_walk_at(&p.w, k, RL_OPERANDS, at);
+            C y = (C)rl_load(((const T *)p.to)[at[0]]);
+            for (uint32_t i = 0; i < p.npost; i++) {
+                uint32_t o = p.post[i].operand;
+                y = rl_post_of<C>(p.post[i], y, o ? (C)rl_load(((const T *)p.in[o])[at[o]]) : (C)0);
+            }
+            rl_store((T *)p.to + at[0], y);
         }
     }
 };

@@ -1,12 +1,10 @@
-/* Convolutions, pools, BatchNormalization, Resize on the device. */
+/* Pools, BatchNormalization, Resize on the device. */
 #include <string.h>
 
-#include "../runtime/conv.h"
 #include "../runtime/kernels.h"
 #include "../runtime/resize.h"
 #include "../runtime/window.h"
 #include "backend.h"
-#include "libs.h"
 
 static bool is_float(rl_dtype t) {
     return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16;
@@ -14,75 +12,6 @@ static bool is_float(rl_dtype t) {
 
 static bool fits(const rl_tensor *t) {
     return rl_numel(t) < INT32_MAX;
-}
-
-/* ---- Conv, ConvTranspose ---- */
-
-static rl_p_conv conv_of(const rl_tensor *x, const rl_tensor *k, const rl_tensor *bias, const rl_tensor *y, const rl_window *w, bool transposed) {
-    rl_p_conv p;
-    memset(&p, 0, sizeof p); /* gaps too: dnn.c compares bytes */
-    p.y = rl_data(y), p.x = rl_data(x), p.w = rl_data(k), p.bias = bias ? rl_data(bias) : NULL, p.r = w->r, p.transposed = transposed;
-    for (uint32_t i = 0; i < w->r; i++) {
-        p.in[i] = (int32_t)(transposed ? w->out[i] : w->in[i]);
-        p.out[i] = rl_divisor_of((uint32_t)y->dim[2 + i]);
-        p.kernel[i] = (int32_t)w->kernel[i], p.stride[i] = (int32_t)w->stride[i];
-        p.dilation[i] = (int32_t)w->dilation[i], p.before[i] = (int32_t)w->before[i];
-        p.x_step[i] = x->stride[2 + i], p.w_step[i] = k->stride[2 + i], p.y_step[i] = y->stride[2 + i];
-    }
-    p.x_n = x->stride[0], p.x_c = x->stride[1], p.y_n = y->stride[0], p.y_c = y->stride[1];
-    p.w_o = k->stride[transposed], p.w_i = k->stride[!transposed];
-    return p;
-}
-
-static rl_status run_conv(rl_call *c, const rl_window *w, const int64_t *dim, int64_t group, bool transposed) {
-    const rl_tensor *x = rl_call_here(c, 0), *k = rl_call_here(c, 1), *bias = rl_here_dense(c, rl_call_here(c, 2));
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
-    if (rl_numel(y) == 0) return RL_OK;
-    rl_p_conv p = conv_of(x, k, bias, y, w, transposed);
-    p.count = (uint32_t)rl_numel(y);
-    p.channels = rl_divisor_of((uint32_t)dim[1]), p.per_group = rl_divisor_of((uint32_t)(dim[1] / group));
-    p.cin = (uint32_t)(x->dim[1] / group), p.cout = (uint32_t)(dim[1] / group);
-    bool did = false;
-    RL_TRY(rl_dnn_conv(c, &p, x->dtype, (uint32_t)x->dim[0], (uint32_t)group, &did));
-    return did ? RL_OK : rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_conv_f32, x->dtype), rl_gpu_blocks(p.count), &p, sizeof p);
-}
-
-static bool takes_conv(const rl_call *c) {
-    const rl_tensor *x = rl_call_in(c, 0), *k = rl_call_in(c, 1), *bias = rl_call_in(c, 2);
-    if (!x || !k || x->dtype != k->dtype || (bias && (bias->dtype != x->dtype || bias->rank != 1))) return false;
-    return is_float(x->dtype) && x->rank >= 3 && x->rank <= 2 + RL_MOST_SPATIAL && k->rank == x->rank && fits(x) && fits(k);
-}
-
-rl_status rl_gpu_conv(rl_call *c) {
-    int64_t group, dim[RL_RANK];
-    rl_window w;
-    if (!takes_conv(c)) return rl_call_decline(c);
-    const rl_tensor *x = rl_call_in(c, 0), *k = rl_call_in(c, 1);
-    RL_TRY(rl_conv_group(c, x, k, &group));
-    RL_TRY(rl_window_read(c, x, k->dim + 2, &w));
-    memcpy(dim, x->dim, sizeof dim);
-    dim[1] = k->dim[0];
-    memcpy(dim + 2, w.out, w.r * sizeof *dim);
-    RL_TRY(rl_call_dims(c, x->rank, dim));
-    if (rl_window_count(dim, x->rank) >= INT32_MAX || rl_window_count(w.kernel, w.r) == 0 || group < 1) return rl_call_decline(c);
-    if (rl_call_in(c, 2) && rl_call_in(c, 2)->dim[0] != dim[1]) return rl_call_decline(c);
-    return run_conv(c, &w, dim, group, false);
-}
-
-rl_status rl_gpu_conv_transpose(rl_call *c) {
-    int64_t dim[RL_RANK], group = rl_attr_int(c->node, "group", 1);
-    rl_window w;
-    if (!takes_conv(c)) return rl_call_decline(c);
-    const rl_tensor *x = rl_call_in(c, 0), *k = rl_call_in(c, 1);
-    if (group < 1 || x->dim[1] != k->dim[0] || k->dim[0] % group) return rl_call_decline(c);
-    RL_TRY(rl_conv_transpose_window(c, x, k->dim + 2, &w));
-    memcpy(dim, x->dim, sizeof dim);
-    dim[1] = k->dim[1] * group;
-    memcpy(dim + 2, w.in, w.r * sizeof *dim);
-    RL_TRY(rl_call_dims(c, x->rank, dim));
-    if (rl_window_count(dim, x->rank) >= INT32_MAX || rl_window_count(w.kernel, w.r) == 0) return rl_call_decline(c);
-    if (rl_call_in(c, 2) && rl_call_in(c, 2)->dim[0] != dim[1]) return rl_call_decline(c);
-    return run_conv(c, &w, dim, group, true);
 }
 
 /* ---- pools ---- */

@@ -158,6 +158,11 @@ typedef struct {
     int64_t x_n, x_c, x_step[RL_MOST_SPATIAL], w_o, w_i, w_step[RL_MOST_SPATIAL], y_n, y_c, y_step[RL_MOST_SPATIAL];
 } rl_p_conv;
 
+/* posts: what follows a convolution, op after op, on each of its outputs: operand 0 of the walk; operand k of it is post.operand */
+enum { RL_MOST_POSTS = 12 };
+typedef struct { uint32_t op; float p, q; uint32_t operand; } rl_p_post; /* op: a rl_row_op of runtime/rows.h; operand 0: none */
+typedef struct { void *to; const void *in[RL_OPERANDS]; uint32_t count, npost; rl_p_post post[RL_MOST_POSTS]; rl_walk w; } rl_p_posts;
+
 /* chwn4: int8 convolution on [C/4,H,W,N,4]: x, y; weights [C/4,R,S,O,4]; bias int32 [O]; y = clamp(round(sum * scale)) */
 typedef struct {
     void *y;
