@@ -33,13 +33,15 @@ template <class T> struct rl_pools {
     typedef rl_p_pool Params;
     typedef rl_nothing Shared, Local;
     typedef typename rl_computed<T>::type C;
-    struct Window { int32_t from[RL_MOST_SPATIAL]; uint32_t counted; };
+    struct Window { int32_t from[RL_MOST_SPATIAL]; uint32_t counted, c; int64_t to; };
 
     /* Where output number k's window begins, and how many of its taps an average counts. */
-    RL_MEMBER uint32_t place(const Params &p, uint32_t k, Window *w) {
-        w->counted = 1;
+    RL_MEMBER uint32_t place(const Params &p, uint32_t number, Window *w) {
+        uint32_t k = rl_divide(number, p.channels);
+        w->counted = 1, w->c = number - k * p.channels.d, w->to = w->c * p.to_c;
         for (uint32_t i = p.r; i-- > 0;) {
             uint32_t q = rl_divide(k, p.out[i]), n = 0;
+            w->to += (k - q * p.out[i].d) * p.to_step[i];
             w->from[i] = (int32_t)(k - q * p.out[i].d) * p.stride[i] - p.before[i];
             for (int32_t t = 0; t < p.kernel[i]; t++) {
                 int32_t at = w->from[i] + t * p.dilation[i];
@@ -76,7 +78,7 @@ template <class T> struct rl_pools {
             Window w;
             int64_t at[2];
             rl_walk_at(&p.outer, place(p, k, &w), 2, at);
-            rl_store((T *)p.to + k, take(p, (const T *)p.from + at[1], w));
+            rl_store((T *)p.to + at[0] + w.to, take(p, (const T *)p.from + at[1] + w.c * p.from_c, w));
         }
     }
 };

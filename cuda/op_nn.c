@@ -1,10 +1,12 @@
 /* Pools, BatchNormalization, Resize on the device. */
 #include <string.h>
 
+#include "../runtime/fast.h"
 #include "../runtime/kernels.h"
 #include "../runtime/resize.h"
 #include "../runtime/window.h"
 #include "backend.h"
+#include "posts.h"
 
 static bool is_float(rl_dtype t) {
     return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16;
@@ -28,14 +30,17 @@ rl_status rl_gpu_op_pool(rl_call *c) {
     RL_TRY(rl_call_dims(c, x->rank, dim));
     if (rl_window_count(dim, x->rank) >= INT32_MAX) return rl_call_decline(c);
     x = rl_call_here(c, 0);
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
+    bool last = rl_is_channels_last(x);
+    int64_t perm[RL_RANK];
+    rl_tensor *y = rl_call_make_in(c, 0, x->dtype, x->rank, dim, last ? rl_gpu_last_order(x->rank, perm) : NULL);
     if (rl_numel(y) == 0) return RL_OK;
-    rl_loops outer = {.rank = 2, .noperand = 2, .dim = {dim[0], dim[1]}, .step = {{0, 0}, {x->stride[0], x->stride[1]}}};
+    rl_loops outer = {.rank = last ? 1 : 2, .noperand = 2, .dim = {dim[0], dim[1]}, .step = {{y->stride[0], y->stride[1]}, {x->stride[0], x->stride[1]}}};
     rl_p_pool p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_numel(y), .op = (uint32_t)c->arg, .r = w.r,
-                   .taps = (uint32_t)rl_window_count(w.kernel, w.r), .outer = rl_walk_of(&outer, 0)};
+                   .taps = (uint32_t)rl_window_count(w.kernel, w.r), .channels = rl_divisor_of(last ? (uint32_t)dim[1] : 1), .to_c = y->stride[1],
+                   .from_c = x->stride[1], .outer = rl_walk_of(&outer, 0)};
     p.count_pad = rl_attr_int(c->node, "count_include_pad", 0) != 0;
     for (uint32_t i = 0; i < w.r; i++) {
-        p.step[i] = x->stride[2 + i];
+        p.step[i] = x->stride[2 + i], p.to_step[i] = y->stride[2 + i];
         p.in[i] = (int32_t)w.in[i], p.kernel[i] = (int32_t)w.kernel[i], p.stride[i] = (int32_t)w.stride[i];
         p.dilation[i] = (int32_t)w.dilation[i], p.before[i] = (int32_t)w.before[i], p.after[i] = (int32_t)w.after[i];
         p.out[i] = rl_divisor_of((uint32_t)w.out[i]);
@@ -55,9 +60,10 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
         if (!is_float(rl_call_in(c, 1 + i)->dtype) || rl_numel(rl_call_in(c, 1 + i)) != x->dim[1]) return rl_call_decline(c);
     x = rl_call_here(c, 0);
     for (uint32_t i = 0; i < 4; i++) param[i] = rl_data(rl_gpu_cast(c, rl_call_here(c, 1 + i), rl_gpu_computed(x->dtype)));
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim), channel = *x;
+    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1), channel = *x;
     for (uint32_t i = 0; i < x->rank; i++) channel.stride[i] = i == 1;
     rl_loops l = rl_loops_of(x->rank, x->dim, (const rl_tensor *[]){y, x, &channel}, 3);
+    rl_loops_sort(&l);
     rl_loops_merge(&l);
     if (l.rank > RL_DIMS) return rl_call_decline(c);
     rl_p_affine p = {.to = rl_data(y), .from = rl_data(x), .scale = param[0], .bias = param[1], .mean = param[2], .var = param[3],

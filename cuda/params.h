@@ -100,19 +100,19 @@ typedef struct {
     rl_walk w;
 } rl_p_affine;
 
-/* pool: operands of w, over n, c and the output's places: y, x without its window */
+/* pool: the number of an output is n, its place, c where `channels` has them, else n, c, its place; operands of `outer`: y, x */
 enum { RL_MOST_SPATIAL = 3 };
 typedef struct {
     void *to;
     const void *from;
     uint32_t count, op, count_pad, taps;
     uint32_t r;
-    int64_t step[RL_MOST_SPATIAL]; /* of x */
+    int64_t step[RL_MOST_SPATIAL], to_step[RL_MOST_SPATIAL]; /* of x, of y */
     int32_t in[RL_MOST_SPATIAL], kernel[RL_MOST_SPATIAL], stride[RL_MOST_SPATIAL], dilation[RL_MOST_SPATIAL], before[RL_MOST_SPATIAL],
         after[RL_MOST_SPATIAL];
-    rl_divisor out[RL_MOST_SPATIAL]; /* the number of an output is n*c, then its place */
-    int64_t to_outer, from_outer;    /* unused where the walk has them */
-    rl_walk outer;                   /* n, c */
+    rl_divisor out[RL_MOST_SPATIAL], channels; /* channels-last; else 1 */
+    int64_t to_c, from_c;
+    rl_walk outer;                   /* n, or n and c */
 } rl_p_pool;
 
 /* resize: one axis; operands of `kept`, all other dims: y, x */
