@@ -12,6 +12,13 @@
 enum { MOST_ENGINES = 16, MOST_MADE = 24 + 4 * RL_MOST_POSTS, MOST_OPS = 2 + RL_MOST_POSTS, SPATIAL = 3, DIMS = SPATIAL + 2 };
 enum { UID_X = 1, UID_W, UID_Y, UID_BIAS, UID_OPERAND, UID_BETWEEN = UID_OPERAND + RL_MOST_POSTS };
 typedef cudnnBackendDescriptor_t item;
+#if CUDNN_VERSION >= 90800
+#define HEUR_DEVICEPROP CUDNN_ATTR_ENGINEHEUR_DEVICEPROP
+#define PLAN_DEVICEPROP CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP
+#else
+#define HEUR_DEVICEPROP ((cudnnBackendAttributeName_t)0)
+#define PLAN_DEVICEPROP ((cudnnBackendAttributeName_t)0)
+#endif
 
 struct rl_dnn_plan {
     rl_dnn_plan *next;
@@ -205,14 +212,32 @@ static bool is_coarse(const rl_libs *l, item config) {
     return coarse;
 }
 
-static bool try_engine(rl_libs *l, rl_dnn_plan *p, item config) {
+static bool is_wanted(const rl_libs *l, rl_dtype t, item config) {
+    return t != RL_F32 || l->tf32 || !is_coarse(l, config);
+}
+
+/* The device that a plan or a choice of engines is for. */
+static bool set_device(const rl_libs *l, item d, cudnnBackendAttributeName_t handle, cudnnBackendAttributeName_t properties) {
+    if (!l->pretended) return handle == 0 || l->cudnnBackendSetAttribute(d, handle, CUDNN_TYPE_HANDLE, 1, &l->dnn) == CUDNN_STATUS_SUCCESS;
+    return l->cudnnBackendSetAttribute(d, properties, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->pretended) == CUDNN_STATUS_SUCCESS;
+}
+
+/* A plan that is to be finalized; NULL: none. */
+static item plan_for(const rl_libs *l, item config) {
     item plan = NULL;
+    if (l->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS) return NULL;
+    if (set_device(l, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, PLAN_DEVICEPROP)
+        && l->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) == CUDNN_STATUS_SUCCESS)
+        return plan;
+    l->cudnnBackendDestroyDescriptor(plan);
+    return NULL;
+}
+
+static bool try_engine(rl_libs *l, rl_dnn_plan *p, item config) {
     int64_t n, bytes = 0;
-    if (p->key.type == RL_F32 && !l->tf32 && is_coarse(l, config)) return false;
-    if (l->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS) return false;
-    bool works = l->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &l->dnn) == CUDNN_STATUS_SUCCESS
-                 && l->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) == CUDNN_STATUS_SUCCESS
-                 && l->cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS
+    item plan = is_wanted(l, p->key.type, config) ? plan_for(l, config) : NULL;
+    if (!plan) return false;
+    bool works = l->cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS
                  && l->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, &bytes) == CUDNN_STATUS_SUCCESS;
     if (works && bytes > 0) p->workspace = rl_gpu_alloc(l->g, (size_t)bytes);
     if (works && (bytes <= 0 || p->workspace)) {
@@ -224,18 +249,31 @@ static bool try_engine(rl_libs *l, rl_dnn_plan *p, item config) {
     return false;
 }
 
-static void try_engines(maker *m, rl_dnn_plan *p, item graph, cudnnBackendHeurMode_t mode) {
-    item found[MOST_ENGINES] = {NULL}, d = make(m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+/* The configurations of engines that cuDNN names for the graph, best first; the caller destroys all of `found`. */
+static int64_t find_engines(maker *m, item graph, cudnnBackendHeurMode_t mode, item *found) {
+    item d = make(m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     int64_t n = 0;
     set(m, d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
     set(m, d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    if (!m->bad && !set_device(m->l, d, (cudnnBackendAttributeName_t)0, HEUR_DEVICEPROP)) m->bad = true;
     finish(m, d);
     for (uint32_t i = 0; i < MOST_ENGINES && !m->bad; i++)
         if (m->l->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &found[i]) != CUDNN_STATUS_SUCCESS) m->bad = true;
-    if (!m->bad && m->l->cudnnBackendGetAttribute(d, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_ENGINES, &n, found) != CUDNN_STATUS_SUCCESS) n = 0;
-    for (int64_t i = 0; i < n && i < MOST_ENGINES && !p->plan; i++) try_engine(m->l, p, found[i]);
+    if (m->bad || m->l->cudnnBackendGetAttribute(d, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_ENGINES, &n, found) != CUDNN_STATUS_SUCCESS)
+        return 0;
+    return RL_MIN(n, (int64_t)MOST_ENGINES);
+}
+
+static void drop_engines(const rl_libs *l, item *found) {
     for (uint32_t i = 0; i < MOST_ENGINES; i++)
-        if (found[i]) m->l->cudnnBackendDestroyDescriptor(found[i]);
+        if (found[i]) l->cudnnBackendDestroyDescriptor(found[i]);
+}
+
+static void try_engines(maker *m, rl_dnn_plan *p, item graph, cudnnBackendHeurMode_t mode) {
+    item found[MOST_ENGINES] = {NULL};
+    int64_t n = find_engines(m, graph, mode, found);
+    for (int64_t i = 0; i < n && !p->plan; i++) try_engine(m->l, p, found[i]);
+    drop_engines(m->l, found);
 }
 
 static void make_plan(rl_libs *l, rl_dnn_plan *p) {
@@ -317,4 +355,47 @@ rl_status rl_dnn_conv(rl_call *call, const rl_dnn_conv_job *j, bool *did) {
     if (*did) call->step->ran = "cuDNN";
     else rl_call_note(call, "cuDNN: %s", l->cudnnGetErrorString(s));
     return RL_OK;
+}
+
+/* ---- a device that is not here ---- */
+
+bool rl_dnn_pretend(rl_libs *l, const char *json) {
+#if CUDNN_VERSION >= 90800
+    maker m = {.l = l};
+    if (!l || !l->dnn_file || l->cudnnGetVersion() < 90800) return false;
+    item d = make(&m, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    set(&m, d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(json), json);
+    l->pretended = finish(&m, d);
+    if (m.bad) destroy(&m, NULL), l->pretended = NULL;
+    return !m.bad;
+#else
+    (void)l, (void)json;
+    return false;
+#endif
+}
+
+static void ask_engines(maker *m, rl_dtype t, item graph, cudnnBackendHeurMode_t mode, rl_dnn_answer *a) {
+    item found[MOST_ENGINES] = {NULL};
+    int64_t n = find_engines(m, graph, mode, found);
+    a->taken += (uint32_t)n;
+    for (int64_t i = 0; i < n; i++) {
+        item plan = is_wanted(m->l, t, found[i]) ? plan_for(m->l, found[i]) : NULL;
+        a->engines += plan != NULL;
+        cudnnStatus_t s = plan && !a->made ? m->l->cudnnBackendFinalize(plan) : CUDNN_STATUS_NOT_SUPPORTED;
+        a->made = a->made || s == CUDNN_STATUS_SUCCESS || s == CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER;
+        if (plan && !a->made) m->l->cudnnGetLastErrorString(a->why, sizeof a->why);
+        if (plan) m->l->cudnnBackendDestroyDescriptor(plan);
+    }
+    drop_engines(m->l, found);
+}
+
+void rl_dnn_ask(rl_libs *l, const rl_dnn_conv_job *j, rl_dnn_answer *a) {
+    maker m = {.l = l};
+    rl_dnn_conv_job key = key_of(j);
+    *a = (rl_dnn_answer){0};
+    item graph = make_graph(&m, &key);
+    if (m.bad) l->cudnnGetLastErrorString(a->why, sizeof a->why);
+    if (!m.bad) ask_engines(&m, j->type, graph, CUDNN_HEUR_MODE_A, a);
+    if (!m.bad && !a->made) ask_engines(&m, j->type, graph, CUDNN_HEUR_MODE_FALLBACK, a);
+    destroy(&m, NULL);
 }

@@ -53,17 +53,21 @@ static rl_status by_own_kernel(const conv *v, const rl_p_conv *p) {
     return rl_gpu_run_posts(v->c, &v->posts, v->y);
 }
 
-/* All in one plan; else the convolution alone, then the rest, the bias first. */
+/* All in one plan; else the convolution with its bias, or alone, then the rest. */
 static rl_status by_cudnn(const conv *v, const rl_p_conv *p, bool *did) {
     rl_dnn_conv_job j = {.p = *p, .type = v->x->dtype, .n = (uint32_t)v->x->dim[0], .groups = (uint32_t)v->group, .npost = v->posts.n};
     for (uint32_t i = 0; i < v->posts.n; i++) j.post[i] = v->posts.post[i], j.operand[i] = v->posts.in[i] ? rl_data(v->posts.in[i]) : NULL;
     RL_TRY(rl_dnn_conv(v->c, &j, did));
-    if (*did || (!p->bias && !v->posts.n)) return RL_OK;
     rl_gpu_posts rest = v->posts;
-    if (v->bias && !rl_gpu_add_bias(v->c, &rest, v->bias, v->y)) return RL_OK;
-    j.p.bias = NULL, j.npost = 0;
-    RL_TRY(rl_dnn_conv(v->c, &j, did));
-    return *did ? rl_gpu_run_posts(v->c, &rest, v->y) : RL_OK;
+    for (uint32_t left = 0; left < 2 && !*did; left++) {
+        if (left ? !p->bias : !v->posts.n) continue;
+        if (left && !rl_gpu_add_bias(v->c, &rest, v->bias, v->y)) return RL_OK;
+        if (left) j.p.bias = NULL;
+        j.npost = 0;
+        RL_TRY(rl_dnn_conv(v->c, &j, did));
+        if (*did) return rl_gpu_run_posts(v->c, &rest, v->y);
+    }
+    return RL_OK;
 }
 
 static rl_status run_conv(conv *v) {

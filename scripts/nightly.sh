@@ -31,6 +31,7 @@ emulated() {
     for test in float16 bfloat16; do
         "$PYTHON" tests/python/test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --type "$test" | tail -n 3 || status=1
     done
+    [ ! -x build/cuda/unit_gpu_dnn ] || build/cuda/unit_gpu_dnn all || status=1
     return $status
 }
 step "CUDA kernels on an emulated device" emulated
