@@ -81,7 +81,7 @@ do_build() {
 
 do_tests() {
     local t
-    for t in index move chwn4 table run; do
+    for t in index move dp4a table run; do
         [ ! -x "${tools}_gpu_$t" ] || step "gpu_$t" 120 "${tools}_gpu_$t"
     done
     RELAYOUT_CUDA_SYNC=1 step table-waiting 120 "${tools}_gpu_table" # what fails here is named
@@ -101,7 +101,7 @@ do_sanitizer() {
     command -v $sanitizer >/dev/null || sanitizer=${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer
     command -v "$sanitizer" >/dev/null || { echo "skipped: there is no compute-sanitizer"; return; }
     for tool in memcheck racecheck initcheck; do
-        for t in move chwn4 table run; do
+        for t in move dp4a table run; do
             step "$tool-gpu_$t" 170 "$sanitizer" --tool "$tool" --error-exitcode 99 "${tools}_gpu_$t"
         done
     done
