@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../runtime/fast.h"
 #include "../runtime/kernels.h"
 #include "../runtime/ref_pointwise.h"
 #include "libs.h"
@@ -120,6 +121,15 @@ rl_loops rl_loops_of(uint32_t rank, const int64_t *dim, const rl_tensor *const *
         for (uint32_t o = 0; o < n; o++) l.step[o][i] = t[o] ? t[o]->stride[i] : 0;
     }
     return l;
+}
+
+rl_tensor *rl_gpu_make_like(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim, const rl_tensor *const *in, uint32_t nin) {
+    int64_t perm[RL_RANK];
+    for (uint32_t i = 0; i < nin; i++) {
+        if (in[i]->rank != rank || memcmp(in[i]->dim, dim, rank * sizeof *dim) != 0) continue;
+        return rl_call_make_in(c, 0, t, rank, dim, rl_memory_order(in[i], perm) ? perm : NULL);
+    }
+    return rl_call_make(c, 0, t, rank, dim);
 }
 
 static rl_status cuda_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {

@@ -268,6 +268,26 @@ struct rl_recode {
     }
 };
 
+struct rl_quantizes {
+    typedef rl_p_quantize Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_quantize) {
+        RL_EACH(k, p) {
+            int64_t at[4];
+            rl_walk_at(&p.w, k, 4, at);
+            rl_any x = rl_any_load(p.from, at[1], p.from_type);
+            float s = ((const float *)p.scale)[at[2]], z = p.zero ? ((const float *)p.zero)[at[3]] : 0.0f, v = x.real ? (float)x.f : (float)x.i;
+            if (p.back) {
+                ((float *)p.to)[at[0]] = (v - z) * s;
+                continue;
+            }
+            float y = rintf(v / s) + z;
+            y = y < p.least ? p.least : y > p.most ? p.most : y;
+            rl_any_store(p.to, at[0], p.to_type, rl_any_real(y));
+        }
+    }
+};
+
 struct rl_cast {
     typedef rl_p_cast Params;
     typedef rl_nothing Shared, Local;

@@ -4,11 +4,13 @@
  *   resize<T>   one axis by a table       pad<V>      constant, reflect, edge, wrap
  *   matmul<T>   tiles of 64 * 64 in shared memory, 4 * 4 outputs per thread
  *   conv<T>     an output per thread, also transposed and by groups
- *   chwn4       int8 convolution on [C/4,H,W,N,4] with dp4a: input and output have the same layout, so layers need no relayout */
+ *   posts<T>    activations and sums after a convolution, in one pass
+ *   dp4a        convolutions of bytes, between all layouts that keep four channels of a place in a word (dp4a.h) */
 #ifndef RL_CUDA_K_NN_H
 #define RL_CUDA_K_NN_H
 #include <math.h>
 
+#include "../runtime/rows.h"
 #include "k_move.h"
 #include "ops.h"
 
@@ -31,13 +33,15 @@ template <class T> struct rl_pools {
     typedef rl_p_pool Params;
     typedef rl_nothing Shared, Local;
     typedef typename rl_computed<T>::type C;
-    struct Window { int32_t from[RL_MOST_SPATIAL]; uint32_t counted; };
+    struct Window { int32_t from[RL_MOST_SPATIAL]; uint32_t counted, c; int64_t to; };
 
     /* Where output number k's window begins, and how many of its taps an average counts. */
-    RL_MEMBER uint32_t place(const Params &p, uint32_t k, Window *w) {
-        w->counted = 1;
+    RL_MEMBER uint32_t place(const Params &p, uint32_t number, Window *w) {
+        uint32_t k = rl_divide(number, p.channels);
+        w->counted = 1, w->c = number - k * p.channels.d, w->to = w->c * p.to_c;
         for (uint32_t i = p.r; i-- > 0;) {
             uint32_t q = rl_divide(k, p.out[i]), n = 0;
+            w->to += (k - q * p.out[i].d) * p.to_step[i];
             w->from[i] = (int32_t)(k - q * p.out[i].d) * p.stride[i] - p.before[i];
             for (int32_t t = 0; t < p.kernel[i]; t++) {
                 int32_t at = w->from[i] + t * p.dilation[i];
@@ -74,7 +78,7 @@ template <class T> struct rl_pools {
             Window w;
             int64_t at[2];
             rl_walk_at(&p.outer, place(p, k, &w), 2, at);
-            rl_store((T *)p.to + k, take(p, (const T *)p.from + at[1], w));
+            rl_store((T *)p.to + at[0] + w.to, take(p, (const T *)p.from + at[1] + w.c * p.from_c, w));
         }
     }
 };
@@ -245,6 +249,45 @@ template <class T> struct rl_conv {
     }
 };
 
+/* y = op(y, w): as the CPU's rows (runtime/rows.inc) have it. */
+template <class C> RL_HD C rl_post_of(const rl_p_post &o, C v, C w) {
+    const C p = (C)o.p, q = (C)o.q;
+    switch (o.op) {
+    case RL_ROW_RELU: return v < 0 ? (C)0 : v;
+    case RL_ROW_LEAKY_RELU: return v < 0 ? p * v : v;
+    case RL_ROW_CLIP: return (v < p ? p : v) > q ? q : v < p ? p : v;
+    case RL_ROW_SIGMOID: return 1 / (1 + (C)exp(-v));
+    case RL_ROW_SILU: return v / (1 + (C)exp(-p * v));
+    case RL_ROW_HARD_SIGMOID: return p * v + q < 0 ? (C)0 : p * v + q > 1 ? (C)1 : p * v + q;
+    case RL_ROW_HARD_SWISH: return v * (v < -3 ? (C)0 : v > 3 ? (C)1 : v * (C)(1.0 / 6) + (C)0.5);
+    case RL_ROW_TANH: return (C)tanh(v);
+    case RL_ROW_GELU: return (C)0.5 * v * (1 + (C)erf(v * (C)0.70710678118654752));
+    case RL_ROW_GELU_TANH: return (C)0.5 * v * (1 + (C)tanh((C)0.7978845608028654 * (v + (C)0.044715 * v * v * v)));
+    case RL_ROW_ELU: return v < 0 ? p * ((C)exp(v) - 1) : v;
+    case RL_ROW_LINEAR: return p * v + q;
+    case RL_ROW_MUL: return v * w;
+    default: return v + w; /* RL_ROW_ADD */
+    }
+}
+
+template <class T> struct rl_posts {
+    typedef rl_p_posts Params;
+    typedef rl_nothing Shared, Local;
+    typedef typename rl_computed<T>::type C;
+    RL_STEP(rl_p_posts) {
+        RL_EACH(k, p) {
+            int64_t at[RL_OPERANDS];
+            rl_walk_at(&p.w, k, RL_OPERANDS, at);
+            C y = (C)rl_load(((const T *)p.to)[at[0]]);
+            for (uint32_t i = 0; i < p.npost; i++) {
+                uint32_t o = p.post[i].operand;
+                y = rl_post_of<C>(p.post[i], y, o ? (C)rl_load(((const T *)p.in[o])[at[o]]) : (C)0);
+            }
+            rl_store((T *)p.to + at[0], y);
+        }
+    }
+};
+
 RL_HD int32_t rl_dot4(int32_t a, int32_t b, int32_t sum) {
 #if defined(__CUDA_ARCH__)
     return __dp4a(a, b, sum);
@@ -254,41 +297,58 @@ RL_HD int32_t rl_dot4(int32_t a, int32_t b, int32_t sum) {
 #endif
 }
 
-/* A thread makes four channels of one place of one image; its neighbours the same of the next images. */
-struct rl_chwn4 {
-    typedef rl_p_chwn4 Params;
+/* A thread makes four channels of one place; its neighbours are neighbours in y. */
+struct rl_dp4a_conv {
+    typedef rl_p_dp4a Params;
     typedef rl_nothing Shared, Local;
 
-    RL_MEMBER uint32_t pack(const Params &p, const int32_t *sum, uint32_t o4) {
-        uint32_t word = 0;
-        for (uint32_t e = 0; e < 4; e++) {
-            float y = rintf((float)(sum[e] + (p.bias ? ((const int32_t *)p.bias)[4 * o4 + e] : 0)) * p.scale);
-            y = y < (p.relu ? 0.0f : -128.0f) ? (p.relu ? 0.0f : -128.0f) : y > 127.0f ? 127.0f : y;
-            word |= (uint32_t)(uint8_t)(int8_t)y << 8 * e;
-        }
-        return word;
+    RL_MEMBER int64_t channel(const rl_divisor &per_block, int64_t block, int64_t step, uint32_t c) {
+        uint32_t b = rl_divide(c, per_block);
+        return b * block + (c - b * per_block.d) * step;
     }
 
-    RL_MEMBER void place(const Params &p, uint32_t n, uint32_t ow, uint32_t oh, uint32_t o4, int32_t *sum) {
-        const int32_t *x = (const int32_t *)p.x, *w = (const int32_t *)p.w;
-        for (uint32_t c = 0; c < p.c4; c++) {
-            for (uint32_t t = 0; t < p.r * p.s; t++) {
-                int32_t h = (int32_t)(oh * p.stride + t / p.s * p.dilation) - (int32_t)p.pad;
-                int32_t v = (int32_t)(ow * p.stride + t % p.s * p.dilation) - (int32_t)p.pad;
-                if (h < 0 || v < 0 || h >= (int32_t)p.h || v >= (int32_t)p.wd) continue;
-                int32_t a = x[(((int64_t)c * p.h + h) * p.wd + v) * p.n + n];
-                for (uint32_t e = 0; e < 4; e++) sum[e] = rl_dot4(a, w[((int64_t)c * p.r * p.s + t) * p.o + 4 * o4 + e], sum[e]);
+    RL_MEMBER void sum_up(const Params &p, int64_t image, int32_t row, int32_t column, uint32_t quad, int32_t *sum) {
+        uint32_t first = rl_divide(quad, p.quads) * p.depth;
+        const int32_t *w = (const int32_t *)p.w + (int64_t)quad * p.taps * p.depth * 4;
+        for (uint32_t t = 0; t < p.taps; t++) {
+            uint32_t r = rl_divide(t, p.s);
+            int32_t h = row * p.stride[0] - p.before[0] + (int32_t)r * p.dilation[0];
+            int32_t v = column * p.stride[1] - p.before[1] + (int32_t)(t - r * p.s.d) * p.dilation[1];
+            bool inside = h >= 0 && v >= 0 && h < p.in[0] && v < p.in[1];
+            int64_t at = image + h * p.x_h + v * p.x_w;
+            for (uint32_t c = 0; c < p.depth; c++, w += 4) {
+                uint32_t a = p.pad;
+                if (inside) {
+                    int64_t k = at + channel(p.x_per_block, p.x_block, p.x_c, first + c);
+                    a = p.words ? ((const uint32_t *)p.x)[k] : ((const uint8_t *)p.x)[k];
+                }
+                for (uint32_t e = 0; e < 4; e++) sum[e] = rl_dot4((int32_t)(a ^ p.flip), w[e], sum[e]);
             }
         }
     }
 
-    RL_STEP(rl_p_chwn4) {
+    RL_MEMBER int32_t finish(const Params &p, int32_t sum, uint32_t output) {
+        if (p.bias) sum = (int32_t)((uint32_t)sum + (uint32_t)((const int32_t *)p.bias)[output]);
+        if (p.wide) return sum;
+        float y = rintf((float)sum * (p.scale ? ((const float *)p.scale)[output] : 1.0f)) + (float)p.zero;
+        return y < (float)p.least ? p.least : y > (float)p.most ? p.most : (int32_t)y;
+    }
+
+    RL_STEP(rl_p_dp4a) {
         RL_EACH(k, p) {
+            int64_t at[4];
             int32_t sum[4] = {0, 0, 0, 0};
-            uint32_t q = rl_divide(k, p.dn), n = k - q * p.dn.d, u = rl_divide(q, p.dow), ow = q - u * p.dow.d;
-            uint32_t o4 = rl_divide(u, p.doh), oh = u - o4 * p.doh.d;
-            place(p, n, ow, oh, o4, sum);
-            ((uint32_t *)p.y)[k] = pack(p, sum, o4);
+            rl_walk_at(&p.walk, k, 4, at);
+            uint32_t quad = (uint32_t)at[3], g = rl_divide(quad, p.quads), o = (quad - g * p.quads.d) * 4, word = 0;
+            sum_up(p, at[1], (int32_t)(at[2] >> 32), (int32_t)(at[2] & 0xffffffff), quad, sum);
+            for (uint32_t e = 0; e < 4 && o + e < p.per_group; e++) {
+                int32_t y = finish(p, sum[e], 4 * quad + e);
+                int64_t to = at[0] + channel(p.y_per_block, p.y_block, p.y_c, g * p.per_group + o + e);
+                if (p.wide) ((int32_t *)p.y)[to] = y;
+                else if (!p.packs) ((uint8_t *)p.y)[to] = (uint8_t)y;
+                else word |= (uint32_t)(uint8_t)y << 8 * e;
+            }
+            if (p.packs) *(uint32_t *)((uint8_t *)p.y + at[0] + channel(p.y_per_block, p.y_block, p.y_c, g * p.per_group + o)) = word;
         }
     }
 };

@@ -107,7 +107,7 @@ template <class T> struct rl_reduce {
 };
 
 /* Lines: the largest, the sum of powers, then each element; or mean, variance, each element. */
-template <class T> struct rl_rows {
+template <class T> struct rl_lines {
     typedef rl_p_rows Params;
     typedef typename rl_computed<T>::type C;
     struct Shared { double cell[RL_THREADS], first, second; };

@@ -3,19 +3,21 @@
 #define RL_CUDA_LIBS_INTERNAL_H
 #include <cublasLt.h>
 #include <cudnn_backend.h>
+#include <cudnn_ops.h>
 
 #include "libs.h"
 
 #define RL_LT_FUNCTIONS(F)                                                                                           \
     F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetVersion) F(cublasLtGetStatusString)                            \
-    F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic)                         \
+    F(cublasLtMatmul) F(cublasLtMatmulAlgoGetHeuristic)                                                              \
     F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy) F(cublasLtMatmulDescSetAttribute)                       \
     F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy) F(cublasLtMatrixLayoutSetAttribute)                 \
     F(cublasLtMatmulPreferenceCreate) F(cublasLtMatmulPreferenceDestroy) F(cublasLtMatmulPreferenceSetAttribute)
 #define RL_DNN_FUNCTIONS(F)                                                                                          \
     F(cudnnCreate) F(cudnnDestroy) F(cudnnSetStream) F(cudnnGetErrorString) F(cudnnBackendCreateDescriptor)          \
     F(cudnnBackendDestroyDescriptor) F(cudnnBackendSetAttribute) F(cudnnBackendGetAttribute) F(cudnnBackendFinalize) \
-    F(cudnnBackendExecute) F(cudnnGetVersion)
+    F(cudnnBackendExecute) F(cudnnGetVersion) F(cudnnGetLastErrorString)                                                                      \
+    F(cudnnCreateTensorDescriptor) F(cudnnDestroyTensorDescriptor) F(cudnnSetTensorNdDescriptor) F(cudnnTransformTensor)
 
 typedef struct rl_dnn_plan rl_dnn_plan;
 struct rl_libs {
@@ -24,6 +26,7 @@ struct rl_libs {
     cublasLtHandle_t lt;  /* NULL: not there */
     cudnnHandle_t dnn;
     rl_dnn_plan *plans;   /* dnn.c's */
+    cudnnBackendDescriptor_t pretended; /* a device that is not here (rl_dnn_pretend); NULL: the handle's */
     void *workspace;
     size_t nworkspace;
     char said[400];       /* rl_libs_say */
@@ -34,5 +37,14 @@ struct rl_libs {
 #undef F
 };
 void rl_dnn_forget(rl_libs *l);
+
+/* For tests without a GPU (tests/unit/gpu_dnn.c): cuDNN 9.8 and newer choose engines for a device that is told in words, and compile their kernels. */
+bool rl_dnn_pretend(rl_libs *l, const char *json);
+typedef struct {
+    uint32_t taken, engines; /* configurations that cuDNN names for the graph; those that try_engine would try */
+    bool made;               /* one of these became a plan, or would have, but that its kernel found no driver to be loaded by */
+    char why[200];           /* what cuDNN said last */
+} rl_dnn_answer;
+void rl_dnn_ask(rl_libs *l, const rl_dnn_conv_job *j, rl_dnn_answer *a);
 
 #endif

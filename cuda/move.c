@@ -178,3 +178,16 @@ rl_status rl_gpu_fill(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int
     move m = {.g = g, .size = bits / 8, .to = (char *)to + to0 * (bits / 8), .value = value};
     return rl_loops_parts(&sorted, launch_fill, &m);
 }
+
+/* ---- select ---- */
+
+uint32_t rl_select_widen(rl_loops *l, rl_p_select *p, uint32_t size) {
+    uint32_t last = l->rank - 1;
+    uint64_t address = (uint64_t)(uintptr_t)p->to | (uint64_t)(uintptr_t)p->from;
+    if (!l->rank || l->step[2][last] != 0) return size;
+    for (uint32_t i = 0; i < p->n; i++) address |= (uint64_t)(p->step[i] * (int64_t)size);
+    uint32_t v = rl_loops_vector(l, size, address);
+    rl_loops_widen(l, v / size);
+    for (uint32_t i = 0; i < p->n; i++) p->step[i] /= (int64_t)(v / size);
+    return v;
+}

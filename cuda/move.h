@@ -25,6 +25,9 @@ rl_status rl_gpu_fill(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int
 /* From one buffer to another with its own layout, padding (zeros) and number type. Both on the device, as long as rl_desc_bytes says. */
 rl_status rl_gpu_convert(rl_gpu *g, const rl_desc *to, void *out, const rl_desc *from, const void *in);
 
+/* For kernel select: the widest element, up to 16 bytes, that copies whole vectors of the last dim; the loops and steps in its terms. */
+uint32_t rl_select_widen(rl_loops *l, rl_p_select *p, uint32_t size);
+
 /* Calls fn for parts of the loops that each fit a launch: dims from `first` on, operand o beginning at[o] elements further. */
 typedef rl_status rl_part_fn(void *arg, const rl_loops *l, uint32_t first, const int64_t *at);
 rl_status rl_loops_parts(const rl_loops *l, rl_part_fn *fn, void *arg);

@@ -64,6 +64,7 @@ static rl_status apply(rl_call *c, int op, rl_dtype t, const rl_tensor *y, const
     }
     if (!rl_numel(y)) return RL_OK;
     rl_loops l = rl_loops_of(y->rank, y->dim, all, 1 + nin);
+    rl_loops_sort(&l);
     rl_loops_merge(&l);
     j.size = rl_elem_bits(t) / 8, j.out_size = rl_elem_bits(y->dtype) / 8;
     j.p.flat = is_flat(&l, &j);
@@ -94,7 +95,7 @@ rl_status rl_gpu_unary(rl_call *c) {
     const rl_tensor *x = rl_call_here(c, 0);
     int op = c->arg == RL_PW_GELU && rl_attr_is(c->node, "approximate", "tanh") ? RL_PW_GELU_TANH : c->arg;
     read_params(c, param);
-    rl_tensor *y = rl_call_make(c, 0, makes_bool(op) ? RL_BOOL : x->dtype, x->rank, x->dim);
+    rl_tensor *y = rl_gpu_make_like(c, makes_bool(op) ? RL_BOOL : x->dtype, x->rank, x->dim, &x, 1);
     return apply(c, op, x->dtype, y, (const rl_tensor *[]){x}, 1, param);
 }
 
@@ -109,7 +110,7 @@ rl_status rl_gpu_binary(rl_call *c) {
     RL_TRY(rl_call_broadcast(c, &rank, dim, a));
     RL_TRY(rl_call_broadcast(c, &rank, dim, b));
     a = rl_call_here(c, 0), b = rl_call_here(c, 1);
-    rl_tensor *y = rl_call_make(c, 0, makes_bool(op) ? RL_BOOL : a->dtype, rank, dim);
+    rl_tensor *y = rl_gpu_make_like(c, makes_bool(op) ? RL_BOOL : a->dtype, rank, dim, (const rl_tensor *[]){a, b}, 2);
     return apply(c, op, a->dtype, y, (const rl_tensor *[]){a, b}, 2, NULL);
 }
 
@@ -138,7 +139,7 @@ rl_status rl_gpu_clip(rl_call *c) {
     if (c->node->since < 11 || (!bound[0] && !bound[1])) return rl_call_decline(c);
     for (uint32_t i = 0; i < 2; i++)
         if (bound[i] && (bound[i]->dtype != x->dtype || rl_numel(bound[i]) != 1)) return rl_call_decline(c);
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
+    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1);
     for (uint32_t i = 0; i < 2; i++) {
         if (!bound[i]) continue;
         rl_tensor one = *rl_call_here(c, 1 + i);
@@ -194,6 +195,7 @@ rl_status rl_gpu_cast_to(rl_call *c, const rl_tensor *to, const rl_tensor *from)
               .to_size = rl_elem_bits(to->dtype) / 8, .from_size = rl_elem_bits(from->dtype) / 8};
     if (!rl_numel(to)) return RL_OK;
     rl_loops l = rl_loops_of(to->rank, to->dim, (const rl_tensor *[]){to, from}, 2);
+    rl_loops_sort(&l);
     rl_loops_merge(&l);
     return rl_loops_parts(&l, launch_cast, &j);
 }
@@ -216,5 +218,5 @@ rl_status rl_gpu_op_cast(rl_call *c) {
         rl_call_share(c, 0, *x);
         return RL_OK;
     }
-    return rl_gpu_cast_to(c, rl_call_make(c, 0, to, x->rank, x->dim), x);
+    return rl_gpu_cast_to(c, rl_gpu_make_like(c, to, x->rank, x->dim, &x, 1), x);
 }

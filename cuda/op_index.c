@@ -3,6 +3,7 @@
 
 #include "../runtime/kernels.h"
 #include "backend.h"
+#include "move.h"
 
 /* l: operand 0 the dense side, 1 the other one without the indices, 2 the indices. */
 static rl_status launch(rl_call *c, rl_p_select *p, const rl_loops *all, uint32_t size) {
@@ -20,18 +21,6 @@ static rl_status launch(rl_call *c, rl_p_select *p, const rl_loops *all, uint32_
 
 static bool takes(const rl_tensor *x, const rl_tensor *index) {
     return x->dtype != RL_STRING && rl_elem_bits(x->dtype) >= 8 && (index->dtype == RL_I64 || index->dtype == RL_I32);
-}
-
-/* The widest element, up to 16 bytes, that copies whole vectors of the last dim; the loops and steps in its terms. */
-static uint32_t widen(rl_loops *l, rl_p_select *p, uint32_t size) {
-    uint32_t last = l->rank - 1;
-    uint64_t address = (uint64_t)(uintptr_t)p->to | (uint64_t)(uintptr_t)p->from;
-    if (!l->rank || l->step[2][last] != 0) return size;
-    for (uint32_t i = 0; i < p->n; i++) address |= (uint64_t)(p->step[i] * (int64_t)size);
-    uint32_t v = rl_loops_vector(l, size, address);
-    rl_loops_widen(l, v / size);
-    for (uint32_t i = 0; i < p->n; i++) p->step[i] /= (int64_t)(v / size);
-    return v;
 }
 
 rl_status rl_gpu_gather(rl_call *c) {
@@ -53,7 +42,7 @@ rl_status rl_gpu_gather(rl_call *c) {
     rl_p_select p = {.to = rl_data(y), .from = rl_data(x), .index = rl_data(index), .n = 1, .wide = index->dtype == RL_I64};
     p.dim[0] = x->dim[axis], p.step[0] = x->stride[axis];
     rl_loops_merge(&l);
-    return launch(c, &p, &l, rl_numel(y) ? widen(&l, &p, rl_elem_bits(x->dtype) / 8) : rl_elem_bits(x->dtype) / 8);
+    return launch(c, &p, &l, rl_numel(y) ? rl_select_widen(&l, &p, rl_elem_bits(x->dtype) / 8) : rl_elem_bits(x->dtype) / 8);
 }
 
 /* GatherElements reads x, ScatterElements writes to a copy of it: the other side has the indices' dims. */
@@ -122,7 +111,7 @@ static rl_status tuples(rl_call *c, const rl_tensor *x, const rl_tensor *index, 
     for (uint32_t i = 0; i < n; i++) p.dim[i] = x->dim[b + i], p.step[i] = x->stride[b + i];
     rl_loops_merge(&l);
     uint32_t size = rl_elem_bits(x->dtype) / 8;
-    return launch(c, &p, &l, rl_loops_count(&l) ? widen(&l, &p, size) : size);
+    return launch(c, &p, &l, rl_loops_count(&l) ? rl_select_widen(&l, &p, size) : size);
 }
 
 static bool takes_tuples(const rl_tensor *x, const rl_tensor *index, uint32_t b) {

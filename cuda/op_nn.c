@@ -1,12 +1,12 @@
-/* Convolutions, pools, BatchNormalization, Resize on the device. */
+/* Pools, BatchNormalization, Resize on the device. */
 #include <string.h>
 
-#include "../runtime/conv.h"
+#include "../runtime/fast.h"
 #include "../runtime/kernels.h"
 #include "../runtime/resize.h"
 #include "../runtime/window.h"
 #include "backend.h"
-#include "libs.h"
+#include "posts.h"
 
 static bool is_float(rl_dtype t) {
     return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16;
@@ -14,75 +14,6 @@ static bool is_float(rl_dtype t) {
 
 static bool fits(const rl_tensor *t) {
     return rl_numel(t) < INT32_MAX;
-}
-
-/* ---- Conv, ConvTranspose ---- */
-
-static rl_p_conv conv_of(const rl_tensor *x, const rl_tensor *k, const rl_tensor *bias, const rl_tensor *y, const rl_window *w, bool transposed) {
-    rl_p_conv p;
-    memset(&p, 0, sizeof p); /* gaps too: dnn.c compares bytes */
-    p.y = rl_data(y), p.x = rl_data(x), p.w = rl_data(k), p.bias = bias ? rl_data(bias) : NULL, p.r = w->r, p.transposed = transposed;
-    for (uint32_t i = 0; i < w->r; i++) {
-        p.in[i] = (int32_t)(transposed ? w->out[i] : w->in[i]);
-        p.out[i] = rl_divisor_of((uint32_t)y->dim[2 + i]);
-        p.kernel[i] = (int32_t)w->kernel[i], p.stride[i] = (int32_t)w->stride[i];
-        p.dilation[i] = (int32_t)w->dilation[i], p.before[i] = (int32_t)w->before[i];
-        p.x_step[i] = x->stride[2 + i], p.w_step[i] = k->stride[2 + i], p.y_step[i] = y->stride[2 + i];
-    }
-    p.x_n = x->stride[0], p.x_c = x->stride[1], p.y_n = y->stride[0], p.y_c = y->stride[1];
-    p.w_o = k->stride[transposed], p.w_i = k->stride[!transposed];
-    return p;
-}
-
-static rl_status run_conv(rl_call *c, const rl_window *w, const int64_t *dim, int64_t group, bool transposed) {
-    const rl_tensor *x = rl_call_here(c, 0), *k = rl_call_here(c, 1), *bias = rl_here_dense(c, rl_call_here(c, 2));
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
-    if (rl_numel(y) == 0) return RL_OK;
-    rl_p_conv p = conv_of(x, k, bias, y, w, transposed);
-    p.count = (uint32_t)rl_numel(y);
-    p.channels = rl_divisor_of((uint32_t)dim[1]), p.per_group = rl_divisor_of((uint32_t)(dim[1] / group));
-    p.cin = (uint32_t)(x->dim[1] / group), p.cout = (uint32_t)(dim[1] / group);
-    bool did = false;
-    RL_TRY(rl_dnn_conv(c, &p, x->dtype, (uint32_t)x->dim[0], (uint32_t)group, &did));
-    return did ? RL_OK : rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_conv_f32, x->dtype), rl_gpu_blocks(p.count), &p, sizeof p);
-}
-
-static bool takes_conv(const rl_call *c) {
-    const rl_tensor *x = rl_call_in(c, 0), *k = rl_call_in(c, 1), *bias = rl_call_in(c, 2);
-    if (!x || !k || x->dtype != k->dtype || (bias && (bias->dtype != x->dtype || bias->rank != 1))) return false;
-    return is_float(x->dtype) && x->rank >= 3 && x->rank <= 2 + RL_MOST_SPATIAL && k->rank == x->rank && fits(x) && fits(k);
-}
-
-rl_status rl_gpu_conv(rl_call *c) {
-    int64_t group, dim[RL_RANK];
-    rl_window w;
-    if (!takes_conv(c)) return rl_call_decline(c);
-    const rl_tensor *x = rl_call_in(c, 0), *k = rl_call_in(c, 1);
-    RL_TRY(rl_conv_group(c, x, k, &group));
-    RL_TRY(rl_window_read(c, x, k->dim + 2, &w));
-    memcpy(dim, x->dim, sizeof dim);
-    dim[1] = k->dim[0];
-    memcpy(dim + 2, w.out, w.r * sizeof *dim);
-    RL_TRY(rl_call_dims(c, x->rank, dim));
-    if (rl_window_count(dim, x->rank) >= INT32_MAX || rl_window_count(w.kernel, w.r) == 0 || group < 1) return rl_call_decline(c);
-    if (rl_call_in(c, 2) && rl_call_in(c, 2)->dim[0] != dim[1]) return rl_call_decline(c);
-    return run_conv(c, &w, dim, group, false);
-}
-
-rl_status rl_gpu_conv_transpose(rl_call *c) {
-    int64_t dim[RL_RANK], group = rl_attr_int(c->node, "group", 1);
-    rl_window w;
-    if (!takes_conv(c)) return rl_call_decline(c);
-    const rl_tensor *x = rl_call_in(c, 0), *k = rl_call_in(c, 1);
-    if (group < 1 || x->dim[1] != k->dim[0] || k->dim[0] % group) return rl_call_decline(c);
-    RL_TRY(rl_conv_transpose_window(c, x, k->dim + 2, &w));
-    memcpy(dim, x->dim, sizeof dim);
-    dim[1] = k->dim[1] * group;
-    memcpy(dim + 2, w.in, w.r * sizeof *dim);
-    RL_TRY(rl_call_dims(c, x->rank, dim));
-    if (rl_window_count(dim, x->rank) >= INT32_MAX || rl_window_count(w.kernel, w.r) == 0) return rl_call_decline(c);
-    if (rl_call_in(c, 2) && rl_call_in(c, 2)->dim[0] != dim[1]) return rl_call_decline(c);
-    return run_conv(c, &w, dim, group, true);
 }
 
 /* ---- pools ---- */
@@ -99,14 +30,17 @@ rl_status rl_gpu_op_pool(rl_call *c) {
     RL_TRY(rl_call_dims(c, x->rank, dim));
     if (rl_window_count(dim, x->rank) >= INT32_MAX) return rl_call_decline(c);
     x = rl_call_here(c, 0);
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
+    bool last = rl_is_channels_last(x);
+    int64_t perm[RL_RANK];
+    rl_tensor *y = rl_call_make_in(c, 0, x->dtype, x->rank, dim, last ? rl_gpu_last_order(x->rank, perm) : NULL);
     if (rl_numel(y) == 0) return RL_OK;
-    rl_loops outer = {.rank = 2, .noperand = 2, .dim = {dim[0], dim[1]}, .step = {{0, 0}, {x->stride[0], x->stride[1]}}};
+    rl_loops outer = {.rank = last ? 1 : 2, .noperand = 2, .dim = {dim[0], dim[1]}, .step = {{y->stride[0], y->stride[1]}, {x->stride[0], x->stride[1]}}};
     rl_p_pool p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_numel(y), .op = (uint32_t)c->arg, .r = w.r,
-                   .taps = (uint32_t)rl_window_count(w.kernel, w.r), .outer = rl_walk_of(&outer, 0)};
+                   .taps = (uint32_t)rl_window_count(w.kernel, w.r), .channels = rl_divisor_of(last ? (uint32_t)dim[1] : 1), .to_c = y->stride[1],
+                   .from_c = x->stride[1], .outer = rl_walk_of(&outer, 0)};
     p.count_pad = rl_attr_int(c->node, "count_include_pad", 0) != 0;
     for (uint32_t i = 0; i < w.r; i++) {
-        p.step[i] = x->stride[2 + i];
+        p.step[i] = x->stride[2 + i], p.to_step[i] = y->stride[2 + i];
         p.in[i] = (int32_t)w.in[i], p.kernel[i] = (int32_t)w.kernel[i], p.stride[i] = (int32_t)w.stride[i];
         p.dilation[i] = (int32_t)w.dilation[i], p.before[i] = (int32_t)w.before[i], p.after[i] = (int32_t)w.after[i];
         p.out[i] = rl_divisor_of((uint32_t)w.out[i]);
@@ -126,9 +60,10 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
         if (!is_float(rl_call_in(c, 1 + i)->dtype) || rl_numel(rl_call_in(c, 1 + i)) != x->dim[1]) return rl_call_decline(c);
     x = rl_call_here(c, 0);
     for (uint32_t i = 0; i < 4; i++) param[i] = rl_data(rl_gpu_cast(c, rl_call_here(c, 1 + i), rl_gpu_computed(x->dtype)));
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim), channel = *x;
+    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1), channel = *x;
     for (uint32_t i = 0; i < x->rank; i++) channel.stride[i] = i == 1;
     rl_loops l = rl_loops_of(x->rank, x->dim, (const rl_tensor *[]){y, x, &channel}, 3);
+    rl_loops_sort(&l);
     rl_loops_merge(&l);
     if (l.rank > RL_DIMS) return rl_call_decline(c);
     rl_p_affine p = {.to = rl_data(y), .from = rl_data(x), .scale = param[0], .bias = param[1], .mean = param[2], .var = param[3],

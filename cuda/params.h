@@ -100,19 +100,19 @@ typedef struct {
     rl_walk w;
 } rl_p_affine;
 
-/* pool: operands of w, over n, c and the output's places: y, x without its window */
+/* pool: the number of an output is n, its place, c where `channels` has them, else n, c, its place; operands of `outer`: y, x */
 enum { RL_MOST_SPATIAL = 3 };
 typedef struct {
     void *to;
     const void *from;
     uint32_t count, op, count_pad, taps;
     uint32_t r;
-    int64_t step[RL_MOST_SPATIAL]; /* of x */
+    int64_t step[RL_MOST_SPATIAL], to_step[RL_MOST_SPATIAL]; /* of x, of y */
     int32_t in[RL_MOST_SPATIAL], kernel[RL_MOST_SPATIAL], stride[RL_MOST_SPATIAL], dilation[RL_MOST_SPATIAL], before[RL_MOST_SPATIAL],
         after[RL_MOST_SPATIAL];
-    rl_divisor out[RL_MOST_SPATIAL]; /* the number of an output is n*c, then its place */
-    int64_t to_outer, from_outer;    /* unused where the walk has them */
-    rl_walk outer;                   /* n, c */
+    rl_divisor out[RL_MOST_SPATIAL], channels; /* channels-last; else 1 */
+    int64_t to_c, from_c;
+    rl_walk outer;                   /* n, or n and c */
 } rl_p_pool;
 
 /* resize: one axis; operands of `kept`, all other dims: y, x */
@@ -158,13 +158,32 @@ typedef struct {
     int64_t x_n, x_c, x_step[RL_MOST_SPATIAL], w_o, w_i, w_step[RL_MOST_SPATIAL], y_n, y_c, y_step[RL_MOST_SPATIAL];
 } rl_p_conv;
 
-/* chwn4: int8 convolution on [C/4,H,W,N,4]: x, y; weights [C/4,R,S,O,4]; bias int32 [O]; y = clamp(round(sum * scale)) */
+/* posts: what follows a convolution, op after op, on each of its outputs: operand 0 of the walk; operand k of it is post.operand */
+enum { RL_MOST_POSTS = 12 };
+typedef struct { uint32_t op; float p, q; uint32_t operand; } rl_p_post; /* op: a rl_row_op of runtime/rows.h; operand 0: none */
+typedef struct { void *to; const void *in[RL_OPERANDS]; uint32_t count, npost; rl_p_post post[RL_MOST_POSTS]; rl_walk w; } rl_p_posts;
+
+/* quantize: operands y, x, scale, zero (NULL: 0); back: y = (x - zero) * scale, else rint(x / scale) + zero, cut */
+typedef struct {
+    void *to;
+    const void *from, *scale, *zero;
+    uint32_t count, back;
+    int32_t to_type, from_type;
+    float least, most;
+    rl_walk w;
+} rl_p_quantize;
+
+/* dp4a: convolutions of bytes (dp4a.h); a thread makes four channels of one place.  Operands of the walk: y without its channels, x's image, the
+ * place (row << 32 | column), the number of the four channels.  Steps of x count words of 4 channels, or bytes. */
 typedef struct {
     void *y;
-    const void *x, *w, *bias;
-    uint32_t count, c4, n, o, h, wd, r, s, stride, pad, dilation, relu;
-    rl_divisor dn, dow, doh;
-    float scale;
-} rl_p_chwn4;
+    const void *x, *w, *bias, *scale;  /* w [quad][tap][depth][4] words; bias, scale: by output, NULL: none */
+    uint32_t count, words, depth, group, per_group, taps, wide, packs; /* wide: y is int32; packs: four channels are one word of y */
+    uint32_t flip, pad;                /* makes unsigned bytes signed; what padding is, before that */
+    rl_divisor quads, s, x_per_block, y_per_block;
+    int32_t in[2], stride[2], dilation[2], before[2], zero, least, most;
+    int64_t x_h, x_w, x_c, x_block, y_c, y_block;
+    rl_walk walk;
+} rl_p_dp4a;
 
 #endif

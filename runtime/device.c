@@ -102,6 +102,10 @@ static rl_tensor kept_constant(rl_call *c, const rl_tensor *t) {
     return y;
 }
 
+const rl_tensor *rl_call_kept(rl_call *c, const rl_tensor *t) {
+    return keep_temp(c, kept_constant(c, t));
+}
+
 /* What the CPU made in the device's place goes there for all that read it. */
 static const rl_tensor *go_back(rl_call *c, uint32_t i) {
     rl_tensor *slot = &c->frame->slot[c->node->in[i].i], there = rl_tensor_on(c->rt, slot, c->rt->device);
@@ -402,10 +406,15 @@ bool rl_device_replays(const rl_exec *x) {
 
 /* ---- what is said about it ---- */
 
+static void note_step(const rl_step *s, rl_text *out) {
+    const char *next = !s->left ? "another kernel does it" : s->npart ? "the nodes that it joins run one by one" : "the CPU does it";
+    if (s->note) rl_put(out, "%s: %s; %s\n", rl_node_label(s->info).s, s->note, next);
+    for (uint32_t i = 0; i < s->npart; i++) note_step(&s->part[i], out);
+}
+
 void rl_device_notes(const rl_exec *x, rl_text *out) {
     for (uint32_t i = 0; i < x->nstep; i++)
-        if (x->step[i].note)
-            rl_put(out, "%s: %s; %s\n", rl_node_label(x->step[i].info).s, x->step[i].note, x->step[i].left ? "the CPU does it" : "another kernel does it");
+        note_step(&x->step[i], out);
     if (x->replay && x->replay->note) rl_put(out, "not recorded, so run node by node: %s\n", x->replay->note);
 }
 

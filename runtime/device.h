@@ -31,6 +31,8 @@ const rl_tensor *rl_call_here(rl_call *c, uint32_t i);
 const rl_tensor *rl_here_dense(rl_call *c, const rl_tensor *t);
 /* The host's bytes on the device, until the rl_rt goes. lasts: they stay what and where they are, as a model's constants do. */
 void *rl_call_keep(rl_call *c, const void *host, size_t nbyte, bool lasts);
+/* A tensor of the host's, borrowed bytes that last as long as the graph, on the device: for what a kernel makes of constants (rl_step's made). */
+const rl_tensor *rl_call_kept(rl_call *c, const rl_tensor *t);
 
 /* A library failed at this node, and something else will do it: said once, by rl_device_report. The library is not asked again. */
 void rl_call_note(rl_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

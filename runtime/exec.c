@@ -75,6 +75,31 @@ static const rl_kernel *choose_kernel(const rl_step *s, const rl_call *c, uint32
     return NULL;
 }
 
+static rl_status run_step(rl_frame *f, rl_step *s, rl_cost *cost);
+
+/* A joined step that the device's kernel cannot do: its parts, one after the other. What they make in between goes at once. */
+static rl_status run_parts(rl_step *s, rl_call *c) {
+    rl_frame *f = c->frame, own = {.x = f->x, .up = f->up, .slot = f->slot}; /* a frame's tmp is emptied after each node */
+    rl_arena_init(&own.mem, c->rt->ctx);
+    rl_arena_init(&own.tmp, c->rt->ctx);
+    s->place = RL_RAN_NOT;
+    for (uint32_t i = 0; i < s->npart; i++) {
+        RL_TRY(run_step(&own, &s->part[i], NULL));
+        s->place = RL_MAX(s->place, s->part[i].place);
+        s->ran = s->part[i].ran;
+    }
+    c->out[0] = f->slot[s->info->out[0].i];
+    f->slot[s->info->out[0].i] = (rl_tensor){0};
+    for (uint32_t i = 0; i < s->npart; i++) {
+        const rl_nodeinfo *n = s->part[i].info;
+        for (uint32_t k = 0; k < n->nout; k++)
+            if (rl_has(n->out[k])) rl_tensor_drop(&f->slot[n->out[k].i]);
+    }
+    rl_arena_free(&own.mem);
+    rl_arena_free(&own.tmp);
+    return RL_OK;
+}
+
 static rl_status run_kernel(rl_step *s, rl_call *c) {
     uint32_t at = 0;
     const rl_kernel *k = choose_kernel(s, c, &at);
@@ -84,6 +109,7 @@ static rl_status run_kernel(rl_step *s, rl_call *c) {
         at++;
         k = choose_kernel(s, c, &at);
     }
+    if (!k && s->npart) return run_parts(s, c);
     if (!k) {
         const rl_tensor *t = c->nin ? rl_call_in(c, 0) : NULL;
         return rl_call_fail(c, RL_ELIMIT, "no kernel for input type %s",
@@ -151,7 +177,8 @@ static rl_status keep_outputs(rl_frame *f, rl_call *c) {
     return RL_OK;
 }
 
-static rl_status run_step(rl_frame *f, rl_step *s) {
+/* cost NULL: not measured. */
+static rl_status run_step(rl_frame *f, rl_step *s, rl_cost *cost) {
     const rl_exec *x = f->x;
     const rl_nodeinfo *n = s->info;
     const rl_tensor **in = rl_new(&f->tmp, const rl_tensor *, n->nin + 1);
@@ -161,10 +188,10 @@ static rl_status run_step(rl_frame *f, rl_step *s) {
         if (rl_has(n->in[i])) in[i] = value_at(f, n->in[i].i);
     size_t high = x->rt->high;
     x->rt->high = x->rt->live;
-    rl_cost *cost = x->cost ? &x->cost[s - x->step] : NULL;
     RL_TRY(cost ? run_measured(s, &c, cost) : run_kernel(s, &c));
     RL_TRY(keep_outputs(f, &c));
-    if (!f->up) rl_plan_note(x, &c, (uint32_t)(s - x->step));
+    bool part = s < x->step || s >= x->step + x->nstep; /* of a joined step, for which the plan has no place */
+    if (!f->up && !part) rl_plan_note(x, &c, (uint32_t)(s - x->step));
     drop_temps(s, f);
     note_work(x->rt, high);
     for (uint32_t i = 0; i < s->last.n; i++) rl_tensor_drop(&f->slot[s->last.p[i]]);
@@ -190,7 +217,7 @@ static rl_status run_steps(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_te
     for (uint32_t i = 0; i < f->x->nstep; i++) {
         if (rl_stopped(g->ctx)) return rl_fail(g->ctx, RL_ESTOPPED, "stopped by the caller");
         if (!f->up && f->x->rt->progress) f->x->rt->progress(f->x->rt->progress_user, i, f->x->nstep);
-        RL_TRY(run_step(f, &f->x->step[i]));
+        RL_TRY(run_step(f, &f->x->step[i], f->x->cost ? &f->x->cost[i] : NULL));
     }
     if (nout > g->output.n) return rl_fail(g->ctx, RL_EMODEL, "%u outputs of a graph that has %u", nout, g->output.n);
     for (uint32_t i = 0; i < nout; i++) out[i] = rl_tensor_keep(value_at(f, g->output.p[i].i));
@@ -252,7 +279,7 @@ rl_status rl_exec_fold(rl_exec *x) {
         }
         for (uint32_t k = 0; k < s->info->nin; k++)
             if (rl_has(s->info->in[k])) rl_storage_fetch(x->constant[s->info->in[k].i].mem);
-        RL_TRY(run_step(&f, s));
+        RL_TRY(run_step(&f, s, NULL));
         rl_prims_drop(x->rt, s);
         for (uint32_t k = 0; k < s->info->nout; k++) {
             rl_value v = s->info->out[k];

@@ -13,6 +13,9 @@ typedef struct rl_step {
     rl_node node;              /* the last of those that it runs */
     const rl_nodeinfo *info;   /* that node, or the first one with the inputs of all and the outputs of the last (fuse.h) */
     struct rl_fused *fused;    /* NULL: one node */
+    struct rl_step *part;      /* with a device: the steps that it stands for, [npart]; they run where its kernel cannot */
+    uint32_t npart;
+    const void *made;          /* what the device's kernel made of its constants, in the graph's memory (device.h) */
     struct rl_prim *prim;      /* what oneDNN runs for it (fast.h) */
     rl_tensor packed;          /* its constants as its kernel likes them; RL_ABSENT: not packed */
     const int64_t *order;      /* how output 0 is to lie, its dims from the outermost in memory (order.c); NULL: as the kernel likes */
@@ -55,6 +58,9 @@ rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uin
 
 /* Runs the steps whose inputs are all constants: their outputs are constants then, and the steps go. */
 rl_status rl_exec_fold(rl_exec *x);
+
+/* The first kernel of its table for the node's op and version; NULL: none. */
+const rl_kernel *rl_kernel_find(const rl_backend *b, const rl_nodeinfo *n);
 
 typedef struct { char s[192]; } rl_label;
 rl_label rl_node_label(const rl_nodeinfo *n); /* "node 'conv1' (Conv)" */

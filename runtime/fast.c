@@ -141,7 +141,7 @@ bool rl_memory_order(const rl_tensor *t, int64_t *perm) {
 
 rl_tensor *rl_call_make_like(rl_call *c, uint32_t i, const rl_tensor *x, const int64_t *dim) {
     int64_t perm[RL_RANK];
-    if (!c->rt->fast || !rl_stride_order(x, perm)) return rl_call_make(c, i, x->dtype, x->rank, dim);
+    if ((!c->rt->fast && !c->rt->device) || !rl_stride_order(x, perm)) return rl_call_make(c, i, x->dtype, x->rank, dim);
     return rl_call_make_in(c, i, x->dtype, x->rank, dim, perm);
 }
 

@@ -1,10 +1,11 @@
-/* Nodes that run as one, decided when a graph is prepared for fast kernels:
+/* Nodes that run as one, decided when a graph is prepared for fast kernels or for a device:
  *
  *   Conv -> BatchNormalization -> Add(residual) -> Relu       one step: a convolution whose weights are scaled, with two post-ops
  *   MatMul -> Add(bias) -> Gelu                               the same for a product
  *   Mul -> Add -> Relu                                        one walk over the tensor, row by row
  *
- * Only f32 values that nobody else reads are left out; so nothing is fused in a run that is watched (--dump all). */
+ * Only f32 values that nobody else reads are left out; so nothing is fused in a run that is watched (--dump all).  With a device, convolutions
+ * take in what follows them, of shorter floats too; the step keeps its parts, which run where the device's kernel cannot. */
 #ifndef RL_FUSE_H
 #define RL_FUSE_H
 #include "exec.h"

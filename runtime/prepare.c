@@ -139,6 +139,12 @@ static void add_kernels(const rl_exec *x, const rl_backend *b, const rl_nodeinfo
         if (in_versions(&b->kernel[i], n)) rl_push(&x->g->mem, s->kernel, &b->kernel[i]);
 }
 
+const rl_kernel *rl_kernel_find(const rl_backend *b, const rl_nodeinfo *n) {
+    for (uint32_t i = 0; i < b->nkernel; i++)
+        if (in_versions(&b->kernel[i], n)) return &b->kernel[i];
+    return NULL;
+}
+
 /* The device's first, then the CPU's. Bodies run on the host: their Loops read conditions there. */
 static void find_kernels(const rl_exec *x, const rl_nodeinfo *n, rl_step *s) {
     if (x->rt->device && !x->parent) add_kernels(x, x->rt->device, n, s);
@@ -205,16 +211,15 @@ static rl_status find_outer(rl_exec *x) {
 }
 
 /* Not where the reference kernels are wanted, and not of a run that shows every value. With a device, what can be known before goes
- * there once; its kernels know of no joined nodes. */
+ * there once. */
 static rl_status improve(rl_exec *x) {
     bool fast = x->rt->fast && !x->rt->watch && !x->parent;
     for (uint32_t v = 0; v < x->g->nval && !fast; v++) fetch(x, (rl_value){v});
     if ((!x->rt->fast && !x->rt->device) || x->rt->watch || x->parent) return RL_OK;
     RL_TRY(rl_exec_fold(x));
-    if (!x->rt->fast) return RL_OK;
-    fetch_constants(x);
+    if (x->rt->fast) fetch_constants(x);
     rl_fuse(x);
-    rl_choose_orders(x);
+    if (x->rt->fast) rl_choose_orders(x);
     return RL_OK;
 }
 

@@ -207,7 +207,7 @@ void rl_call_fetch(const rl_call *c);
 void rl_call_packed(const rl_call *c, uint32_t i);
 /* Nobody else reads input i or will: an output of type t may take its storage. */
 bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t);
-/* Output i of x's type and rank, in x's order of memory in a run with fast kernels, else row-major: for ops that work on views. */
+/* Output i of x's type and rank, in x's order of memory in a run with fast kernels or a device, else row-major: for ops that work on views. */
 rl_tensor *rl_call_make_like(rl_call *c, uint32_t i, const rl_tensor *x, const int64_t *dim);
 /* Output i becomes this view; its storage gets one more reference. */
 void rl_call_share(rl_call *c, uint32_t i, rl_tensor view);

@@ -1,83 +1,161 @@
 #!/usr/bin/env bash
 # On a machine with an NVIDIA GPU, nvcc and, best, cuBLASLt and cuDNN 9: builds, runs every test on the GPU, checks the kernels with
-# compute-sanitizer, and measures.  Writes bench/results/gpu-NAME.md with the device's name; whatever fails, the rest is done.  Ends with
-# 1 if anything failed, with 5 where there is no GPU.  Logs: build-gpu/test-logs.
+# compute-sanitizer, and measures.  Writes bench/results/gpu-NAME.md with the device's name.
+#
+#   gpu.sh                      all parts, one after the other
+#   gpu.sh build                a few of them; each takes less than nine minutes:
+#   gpu.sh tests move           build      the program and the tests
+#                               tests      unit tests on the device, text cases
+#                               backend    the ONNX backend suite
+#                               zoo        the sample models in float32; zoo16, zoobf: in float16, bfloat16, against the CPU's kernels
+#                               sanitizer  memcheck, racecheck, initcheck on the unit tests
+#                               move       moves against cudaMemcpy's copy and cudnnTransformTensor
+#                               models     latency beside onnxruntime's CUDA provider, share of cuDNN's and cuBLASLt's kernels
+#
+# Whatever fails, the rest is done; a part's report replaces its older one in the file.  Ends with 1 if anything failed, with 5 where there
+# is no GPU.  Logs: build-gpu/test-logs.  GPU_PROGRAM and GPU_TOOLS name another program and folder of unit tests (a dry run on the
+# emulated device: GPU_PROGRAM=build/cuda/relayout_emulated GPU_TOOLS=build/cuda/unit gpu.sh tests); PYTHON, another Python.
+export PYTHON_GIVEN=${PYTHON:-}
 source "$(dirname "$0")/setup.sh"
 
-need_packages
-need_python
-need_nvcc || { say "gpu.sh: no nvcc (RL_FETCH_NVCC=1 fetches it)"; exit 5; }
-build build-gpu -DRL_WERROR=ON -DRL_CUDA=ON
-cmake --build build-gpu --target gpu_tests >/dev/null
+parts=("$@")
+[ ${#parts[@]} != 0 ] || parts=(build tests backend zoo zoo16 zoobf sanitizer move models)
+program=${GPU_PROGRAM:-build-gpu/relayout} tools=${GPU_TOOLS:-build-gpu/cuda/device}
+moves=${GPU_MOVES:-build-gpu/cuda/gpu_moves}
+GPU_CASES=${GPU_CASES:-} # a few of the cases and models, for a dry run
 logs=build-gpu/test-logs
-mkdir -p "$logs" bench/results
-status=0 first=0
-why=$(timeout 300 build-gpu/relayout run models/attention_block.onnx --device cuda 2>&1) || first=$?
-if [ $first != 0 ]; then
-    say "gpu.sh: ${why#relayout: models/attention_block.onnx: }"
-    [ $first = 5 ] && exit 5
-    status=1 # there is a device, and it fails: go on, so that the tests tell where
-    why="$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1), unknown; it failed"
-fi
-device=$(head -n 1 <<<"$why")
-device=${device%; nodes on it*}
-out=bench/results/gpu-$(tr -cs 'A-Za-z0-9' '-' <<<"${device%%,*}" | tr 'A-Z' 'a-z' | sed 's/-*$//').md
+results=bench/results
+[ -z "${GPU_PROGRAM:-}" ] || results=$logs # a dry run is no result
+mkdir -p "$logs"
+status=0
+jobs=$(($(nproc) < 8 ? $(nproc) : 8))
 
-# A name, the most seconds, a command.
+# The Python that has what the tests want: the one that is named, .venv, the machine's own.
+find_python() {
+    local p
+    for p in "$PYTHON_GIVEN" "$PYTHON" python3; do
+        [ -n "$p" ] && "$p" -c 'import numpy, onnx, onnxruntime' 2>/dev/null && PYTHON=$p && return 0
+    done
+    need_python
+}
+
+# Is there a device? Its name, and what the program says of the libraries, in $device; 5: none.
+find_device() {
+    local why rc=0
+    why=$(timeout 300 "$program" run models/attention_block.onnx --device cuda 2>&1) || rc=$?
+    device=$(head -n 1 <<<"$why")
+    device=${device%; nodes on it*}
+    device=${device%; nodes*}
+    [ $rc = 0 ] && return 0
+    say "gpu.sh: ${why#relayout: models/attention_block.onnx: }"
+    [ $rc = 5 ] && exit 5
+    status=1 # there is a device, and it fails: go on, so that the tests tell where
+    device="$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1), unknown; it failed"
+}
+
+# A name, the most seconds, a command: the last line of what it says, and where it fails its end.
 step() {
-    local what=$1 limit=$2 rc=0
+    local what=$1 limit=$2 rc=0 start=$SECONDS
     shift 2
     timeout "$limit" "$@" >"$logs/$what.log" 2>&1 || rc=$?
     if [ $rc = 0 ]; then
-        echo "$what: $(tail -n 1 "$logs/$what.log")"
+        echo "$what ($((SECONDS - start)) s): $(grep -v '^$' "$logs/$what.log" | tail -n 1)"
         return
     fi
     status=1
-    echo "$what: FAILED ($rc)"
-    grep -vE '(ok|ok  \(.*\))$' "$logs/$what.log" | tail -n 12 | cut -c1-300 | sed 's/^/    /'
+    echo "$what ($((SECONDS - start)) s): FAILED ($rc)"
+    grep -vE '(ok|ok  \(.*\))$' "$logs/$what.log" | tail -n 12 | cut -c1-300 | sed 's/^/    /' || true
 }
 
-sanitize() {
-    local tool t
-    command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer: skipped: it is not there"; return; }
+py() { step "$1" "$2" "$PYTHON" "${@:3}" --build build-gpu --relayout "$program" --device cuda; }
+
+do_build() {
+    local rc=0
+    (build build-gpu -DRL_WERROR=ON -DRL_CUDA=ON "-DRL_CUDA_ARCHS=${RL_CUDA_ARCHS:-75;80;90}" &&
+        cmake --build build-gpu --target gpu_tests) >"$logs/build.log" 2>&1 || rc=$?
+    [ $rc = 0 ] && echo "built with $(nvcc --version | grep -o 'V[0-9.]*$')" && return
+    status=1
+    echo "build: FAILED ($rc)"
+    tail -n 20 "$logs/build.log"
+}
+
+do_tests() {
+    local t
+    for t in index move dp4a table run; do
+        [ ! -x "${tools}_gpu_$t" ] || step "gpu_$t" 120 "${tools}_gpu_$t"
+    done
+    RELAYOUT_CUDA_SYNC=1 step table-waiting 120 "${tools}_gpu_table" # what fails here is named
+    py text 200 tests/python/test_text_run.py $GPU_CASES
+    py joined 120 tests/python/test_fast.py --count "${GPU_COUNT:-300}" --jobs "$jobs"
+    py kernels-spatial 120 tests/python/test_kernels_spatial.py --jobs "$jobs"
+    py kernels 120 tests/python/test_kernels_b.py --jobs "$jobs"
+}
+
+do_backend() { py backend 520 tests/python/test_backend_run.py $([ -n "$GPU_CASES" ] || echo --at-least 2004) --jobs "$jobs" $GPU_CASES; }
+do_zoo() { py zoo 520 tests/python/test_zoo_run.py --jobs "$((jobs / 2 + 1))" $GPU_CASES; }
+do_zoo16() { py zoo-float16 520 tests/python/test_zoo_run.py --type float16 --jobs "$jobs" $GPU_CASES; }
+do_zoobf() { py zoo-bfloat16 520 tests/python/test_zoo_run.py --type bfloat16 --jobs "$jobs" $GPU_CASES; }
+
+do_sanitizer() {
+    local tool t sanitizer=compute-sanitizer
+    command -v $sanitizer >/dev/null || sanitizer=${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer
+    command -v "$sanitizer" >/dev/null || { echo "skipped: there is no compute-sanitizer"; return; }
     for tool in memcheck racecheck initcheck; do
-        for t in device_gpu_table device_gpu_run device_gpu_chwn4 device_gpu_move; do
-            step "$tool-$t" 900 compute-sanitizer --tool "$tool" --error-exitcode 99 "build-gpu/cuda/$t"
+        for t in move dp4a table run; do
+            step "$tool-gpu_$t" 170 "$sanitizer" --tool "$tool" --error-exitcode 99 "${tools}_gpu_$t"
         done
     done
 }
 
-models() {
-    local m
-    for m in models/*.onnx build-gpu/zoo/*.onnx; do
-        [ -f "$m" ] || continue
-        echo
-        echo "\`$(basename "$m")\`"
-        echo '```'
-        timeout 300 build-gpu/relayout bench "$m" --device cuda 2>&1 | sed -n 1,14p || { status=1; echo "FAILED"; }
-        echo '```'
+do_move() { timeout 500 "$moves" "${GPU_MEGABYTES:-64}" || { status=1; echo "gpu_moves: FAILED"; }; }
+
+do_models() {
+    timeout 530 "$PYTHON" bench/gpu_models.py --build build-gpu --relayout "$program" ${GPU_MODELS:-resnet mobilenet vit swin gpt} 2>"$logs/models.log" ||
+        { status=1; echo "FAILED: $(tail -n 3 "$logs/models.log")"; }
+}
+
+# The file is made of the parts' reports, in this order.
+assemble() {
+    local p
+    echo "# ${device%%,*}"
+    echo
+    echo "Made by \`scripts/gpu.sh\`; the device: $device."
+    for p in build tests backend zoo zoo16 zoobf sanitizer move models; do
+        [ ! -s "$logs/$p.md" ] || { echo; cat "$logs/$p.md"; }
     done
 }
 
-{
-    echo "# ${device%%,*}"
-    echo
-    echo "Made by \`scripts/gpu.sh\` on $(date -u +%F), commit $(git rev-parse --short HEAD), driver" \
-        "$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1), nvcc $(nvcc --version | grep -o 'V[0-9.]*$')."
-    echo "$device"
-    echo
-    echo '```'
-    for t in move chwn4 table run; do step "device_gpu_$t" 600 "build-gpu/cuda/device_gpu_$t"; done
-    RELAYOUT_CUDA_SYNC=1 step table-waiting 600 build-gpu/cuda/device_gpu_table # what fails here is named
-    step backend 1800 "$PYTHON" tests/python/test_backend_run.py --build build-gpu --device cuda --at-least 2004
-    step zoo 1800 "$PYTHON" tests/python/test_zoo_run.py --build build-gpu --device cuda --jobs 1
-    sanitize
-    echo '```'
-    echo
-    timeout 600 build-gpu/cuda/gpu_moves 64 || { status=1; echo "gpu_moves: FAILED"; }
-    echo
-    echo "## Models"
-    models
-} >"$out"
-cat "$out"
+report() {
+    local part=$1 start=$SECONDS fence=
+    case $part in move | models) ;; *) fence='```' ;; esac
+    {
+        echo "## $part"
+        echo
+        echo "$(date -u +%F), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown), driver" \
+            "$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)."
+        echo
+        [ -z "$fence" ] || echo "$fence"
+        "do_$part"
+        [ -z "$fence" ] || echo "$fence"
+    } >"$logs/$part.md"
+    cat "$logs/$part.md"
+    echo "($part: $((SECONDS - start)) s)"
+}
+
+for p in "${parts[@]}"; do
+    declare -F "do_$p" >/dev/null || { say "gpu.sh: no part '$p'"; exit 2; }
+done
+if [ -z "${GPU_PROGRAM:-}" ]; then
+    need_nvcc || { say "gpu.sh: no nvcc (RL_FETCH_NVCC=1 fetches it)"; exit 5; }
+    need_packages || say "gpu.sh: going on without"
+    [ -x "$program" ] || [ "${parts[0]}" = build ] || parts=(build "${parts[@]}")
+fi
+find_python || say "gpu.sh: no Python with numpy, onnx and onnxruntime: what wants it will fail"
+device=
+for p in "${parts[@]}"; do
+    [ "$p" = build ] || [ -n "$device" ] || find_device
+    report "$p"
+done
+[ -n "$device" ] || find_device
+assemble >"$results/gpu-$(tr -cs 'A-Za-z0-9' '-' <<<"${device%%,*}" | tr 'A-Z' 'a-z' | sed 's/-*$//').md"
 exit $status

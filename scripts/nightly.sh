@@ -22,8 +22,17 @@ step "release" scripts/test.sh
 # The CUDA backend's kernels, every thread on the host: the whole backend suite and the sample models.
 emulated() {
     [ -x build/cuda/relayout_emulated ] || { echo "skipped: no C++ compiler for the emulated device"; return 0; }
-    "$PYTHON" tests/python/test_backend_run.py --relayout build/cuda/relayout_emulated --device cuda --at-least 2004 | tail -n 3 &&
-        "$PYTHON" tests/python/test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda | tail -n 3
+    local status=0 test
+    for test in "test_backend_run.py --at-least 2004" test_zoo_run.py test_text_run.py test_kernels_b.py test_kernels_spatial.py \
+        "test_fast.py --count 2000 --seed $((RANDOM_SEED % 100000))"; do
+        # shellcheck disable=SC2086
+        "$PYTHON" tests/python/$test --relayout build/cuda/relayout_emulated --device cuda | tail -n 3 || status=1
+    done
+    for test in float16 bfloat16; do
+        "$PYTHON" tests/python/test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --type "$test" | tail -n 3 || status=1
+    done
+    [ ! -x build/cuda/unit_gpu_dnn ] || build/cuda/unit_gpu_dnn all || status=1
+    return $status
 }
 step "CUDA kernels on an emulated device" emulated
 step "certificates of all sample models" "$PYTHON" tests/python/test_proof.py --zoo all --count 0 --made 0 --mutations 0

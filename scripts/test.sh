@@ -63,13 +63,17 @@ fuzz() {
 
 # The list for a device: what the CPU's has that runs models.
 on_device() {
-    local why names=(backend-run zoo-run)
+    local why names=(backend-run zoo-run text-run joined kernels-spatial kernels)
     if ! why=$(build/relayout run models/attention_block.onnx --device "$device" 2>&1); then
         echo "0 passed, 0 failed, ${#names[@]} skipped: ${why#relayout: models/attention_block.onnx: }"
         exit 0
     fi
     py backend-run test_backend_run.py --device "$device" --at-least 2004
     py zoo-run test_zoo_run.py --device "$device"
+    py text-run test_text_run.py --device "$device"
+    py joined test_fast.py --device "$device"
+    py kernels-spatial test_kernels_spatial.py --device "$device"
+    py kernels test_kernels_b.py --device "$device"
 }
 
 closing_status() {
@@ -101,6 +105,9 @@ py backend-run-fast test_backend_run.py --at-least 2004 --kernels fast
 if [ -x build/cuda/relayout_emulated ]; then
     py gpu-emulated test_backend_run.py --relayout build/cuda/relayout_emulated --device cuda _conv_ pool softmax reduce gather scatter matmul \
         gemm pad resize layer_norm batchnorm where clip cast transpose slice concat
+    py gpu-emulated-text test_text_run.py --relayout build/cuda/relayout_emulated --device cuda text/ops text/moves
+    py gpu-emulated-low test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --type float16 espcn mobilenetv3
+    py gpu-emulated-joined test_fast.py --relayout build/cuda/relayout_emulated --device cuda --count 100
     py gpu-emulated-zoo test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda mobilenet efficientnet superres ssd
 else
     say "skipped: no C++ compiler for the emulated device"

@@ -18,7 +18,7 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[2]
-SHARED = ROOT.parent / "shared"  # sample models that are no part of the project; tests that use them skip without
+SHARED = Path(os.environ.get("RELAYOUT_SHARED", ROOT.parent / "shared"))  # sample models that are no part of the project; tests that use them skip without
 SMALL = 64                       # elements of an integer tensor that counts as shape arithmetic
 
 

@@ -219,7 +219,7 @@ class Network:
 
 def run(job):
     """The seed, and what is wrong."""
-    seed, prog = job
+    seed, prog, device = job
     net = Network(seed)
     model, shape = net.model()
     if not model.graph.output:
@@ -229,10 +229,9 @@ def run(job):
         onnx.save(model, tmp / "m.onnx")
         np.save(tmp / "x.npy", np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32))
         got = []
-        for kernels in common.KERNELS:
-            threads = str(1 + seed % 2)
-            p = subprocess.run([prog, "run", tmp / "m.onnx", "--kernels", kernels, "--threads", threads, "--input", f"x={tmp / 'x.npy'}",
-                                "--output-dir", tmp / kernels], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
+        for kernels in (device or "fast", "reference"):
+            how = ("--device", kernels) if kernels == device else ("--kernels", kernels, "--threads", str(1 + seed % 2))
+            p = subprocess.run([prog, "run", tmp / "m.onnx", *how, "--input", f"x={tmp / 'x.npy'}", "--output-dir", tmp / kernels], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
             if p.returncode:
                 return seed, f"{kernels}: status {p.returncode} {p.stderr.decode()[-200:]}"
             got.append([np.load(tmp / kernels / f"{o.name}.npy").astype(np.float64) for o in model.graph.output])
@@ -257,14 +256,15 @@ def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("--count", type=int, default=200)
     p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--device", help="this beside the reference kernels: cuda")
     args = p.parse_args()
     prog = common.program(args)
-    if not common.has_onednn(prog):
+    if not args.device and not common.has_onednn(prog):
         print("skipped: there is no oneDNN")
         return common.closing(0, 0, 1)
     bad = []
     with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for seed, wrong in common.progress(pool.imap_unordered(run, [(args.seed * 100000 + i, prog) for i in range(args.count)], 4), args.count):
+        for seed, wrong in common.progress(pool.imap_unordered(run, [(args.seed * 100000 + i, prog, args.device) for i in range(args.count)], 4), args.count):
             if wrong:
                 bad.append(f"seed {seed}: {wrong}")
     print("\n".join(bad))

@@ -333,7 +333,7 @@ def run(job):
     except Exception as e:
         return f"{label}: no oracle: {str(e).splitlines()[0][:200]}", "none"
     try:
-        got = RelayoutBackend.prepare(model, program=PROGRAM, limit=60, options=("--threads", "2")).run(feeds)
+        got = RelayoutBackend.prepare(model, program=PROGRAM, limit=60, options=OPTIONS).run(feeds)
     except Exception as e:
         return f"{label}: {type(e).__name__}: {e}", engine
     for i, (g, w) in enumerate(zip(got, want)):
@@ -344,13 +344,14 @@ def run(job):
 
 
 def main():
-    global PROGRAM
+    global PROGRAM, OPTIONS
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("--count", type=int, default=25, help="models of each family")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("names", nargs="*")
+    p.add_argument("--device", help="of relayout run: cuda")
     args = p.parse_args()
-    PROGRAM = common.program(args)
+    PROGRAM, OPTIONS = common.program(args), ("--device", args.device) if args.device else ("--threads", "2")
     jobs = [(f, args.seed + i) for f in FAMILIES if not args.names or any(n in f for n in args.names) for i in range(args.count)]
     engines, nfail = collections.Counter(), 0
     with multiprocessing.get_context("fork").Pool(args.jobs) as pool:

@@ -421,7 +421,7 @@ def run(job):
             case = MAKERS[op](np.random.default_rng([seed, k, *op.encode()]))
             model, given = case.model(k % 3 == 0)
             expected, engine = common.run(model.SerializeToString(), given)
-            got = RelayoutBackend.prepare(model, program=PROGRAM, limit=60, options=("--threads", str(1 + k % 2))).run(given)
+            got = RelayoutBackend.prepare(model, program=PROGRAM, limit=60, options=("--device", DEVICE) if DEVICE else ("--threads", str(1 + k % 2))).run(given)
             return name, engine, difference(case, expected, got)
     except (common.Differ, onnx.shape_inference.InferenceError) as e:
         return name, None, str(e)
@@ -430,13 +430,14 @@ def run(job):
 
 
 def main():
-    global PROGRAM
+    global PROGRAM, DEVICE
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("ops", nargs="*")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--each", type=int, default=EACH, help="models per op")
+    p.add_argument("--device", help="of relayout run: cuda")
     args = p.parse_args()
-    PROGRAM = common.program(args)
+    PROGRAM, DEVICE = common.program(args), args.device
     jobs = [(op, k, args.seed) for op in MAKERS if not args.ops or op in args.ops for k in range(args.each)]
     npass = nfail = nskip = 0
     engines = {}

@@ -2,6 +2,7 @@
 """Runs the graphs of the text cases (tests/text) and compares outputs: the runner, tests/run.c, compares texts only.
 
   test_text_run.py [part of a path ...]
+  test_text_run.py --device cuda       each input, and what it becomes, run there instead: against onnxruntime, or the reference evaluator
 
 For each case: each input is written as ONNX as it is, then optimized, with all the checks of check.rewrite, and compared again by
 `relayout verify`, whose kernels are its own; and the expected graph, written as ONNX too, must give what the first input gives. Of a case that the runner skips, only the latter. A
@@ -19,6 +20,9 @@ import onnx
 
 import check
 import common
+
+sys.path.insert(0, str(common.ROOT / "python"))
+from relayout_backend import Refused, RelayoutBackend
 
 TEXT = common.ROOT / "tests" / "text"
 PASSES = "normalize,fold,legal,assign,insert,lower,dce,movement"
@@ -147,6 +151,32 @@ def verify(prog, before, after):
     return [f"relayout verify: {r.text}"] if alone.status != r.status else []
 
 
+def run_there(prog, case, device, tmp):
+    """The inputs of the case, and their rewrites, on the device."""
+    bad, on = [], lambda path, x: RelayoutBackend.prepare(onnx.load(path), program=prog, path=path, limit=60, options=("--device", device)).run(x)
+    for k, text in enumerate(case.inputs):
+        if has_layouts(text):
+            raise CannotRun("layouts are no ONNX")
+        if re.search(r"= (Random|Bernoulli|Multinomial|Dropout)", text):
+            raise CannotRun("draws at random")
+        path = as_onnx(prog, text, tmp / f"in{k}.onnx")
+        facts = check.facts_of(path, onnx.load(path), trials_of(path))
+        paths = [path]
+        if "skip" not in case.keys and common.optimize(prog, path, tmp / f"out{k}.onnx", case.keys.get("target", "generic")).status == 0:
+            paths.append(tmp / f"out{k}.onnx")
+        for p in paths:
+            try:
+                diffs = [common.compare(want, on(p, x)) for want, x in zip(facts.outputs, facts.inputs)]
+            except Refused as e:
+                raise CannotRun(str(e)) from None
+            except RuntimeError as e:
+                if common.relayout(prog, "run", p, "--kernels", "reference").status == 0:
+                    raise
+                raise CannotRun(f"not on the CPU either: {e}") from None
+            bad += [f"{p.name} on the device: {d.why}" for d in diffs if not d.ok]
+    return bad
+
+
 def run_case(prog, case, tmp):
     """What is wrong, one line each."""
     bad = []
@@ -169,6 +199,7 @@ def run_case(prog, case, tmp):
 def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("cases", nargs="*")
+    p.add_argument("--device", help="of relayout run: cuda")
     args = p.parse_args()
     prog = common.program(args)
     cases = [c for f in sorted(TEXT.rglob("*.rlt")) for c in cases_of(f) if not args.cases or any(x in str(f) for x in args.cases)]
@@ -179,7 +210,7 @@ def main():
             continue
         try:
             with tempfile.TemporaryDirectory() as tmp:
-                bad = run_case(prog, case, Path(tmp))
+                bad = run_there(prog, case, args.device, Path(tmp)) if args.device else run_case(prog, case, Path(tmp))
         except CannotRun:
             skipped += 1
             continue
@@ -189,7 +220,8 @@ def main():
         failed += bool(bad)
         for b in bad:
             print(f"{case}: {b}")
-    print(f"{VERIFIED[0]} rewrites gave the same in relayout's kernels; not run there: {sum(n for s, n in VERIFIED.items() if s not in (0, 6))}")
+    if not args.device:
+        print(f"{VERIFIED[0]} rewrites gave the same in relayout's kernels; not run there: {sum(n for s, n in VERIFIED.items() if s not in (0, 6))}")
     return common.closing(passed, failed, skipped)
 
 

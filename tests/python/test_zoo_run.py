@@ -6,6 +6,7 @@ with onnxruntime's (its optimizations off).
   test_zoo_run.py vit swin         models whose name contains one of these
   test_zoo_run.py --at-least 40    fails when fewer agree
   test_zoo_run.py --kernels reference
+  test_zoo_run.py --device cuda --type float16    the models in that type, against the CPU's reference kernels on the same: within 2e-2
 
 An output of floats agrees when max |diff| <= 1e-4 * (max y - min y) + 1e-6 * max |y|, one of other types when it is equal. A model
 that the program refuses before it runs is listed by the op that it names, and counts as skipped; every other one must agree. The
@@ -26,6 +27,7 @@ import numpy as np
 import onnx
 
 import common
+import lowered
 import test_backend_run
 import zoo
 
@@ -59,8 +61,8 @@ def calmed(model):
     return model
 
 
-def share_of_bound(expected, got):
-    """The largest difference as a share of what is allowed; raises where the outputs cannot be compared."""
+def share_of_bound(expected, got, lower=False):
+    """The largest difference as a share of what is allowed; raises where the outputs cannot be compared. lower: of shorter floats."""
     worst = 0.0
     for i, (e, y) in enumerate(zip(expected, got, strict=True)):
         if e.shape != y.shape or e.dtype != y.dtype:
@@ -74,7 +76,7 @@ def share_of_bound(expected, got):
             raise Overflows
         if not np.isfinite(y).all():
             raise common.Differ(f"output {i}: not finite")
-        bound = 1e-4 * np.ptp(e) + 1e-6 * np.abs(e).max()
+        bound = 2e-2 * np.abs(e).max() if lower else 1e-4 * np.ptp(e) + 1e-6 * np.abs(e).max()
         diff = np.abs(e.astype(np.float64) - y).max()
         worst = max(worst, diff / bound if bound else (0.0 if diff == 0 else np.inf))
     return worst
@@ -85,6 +87,17 @@ def compared(prog, path, inputs, options):
     start = time.time()
     got = RelayoutBackend.prepare(onnx.load(path, load_external_data=False), program=prog, path=path, limit=TIME, options=options).run(inputs)
     return share_of_bound(common.run_ort(path, inputs), got), time.time() - start
+
+
+def compared_lower(prog, path, inputs, options, to, tmp):
+    """The model in a shorter type: the device, or the fast kernels, beside the CPU's reference kernels."""
+    low = Path(tmp) / "lower.onnx"
+    onnx.save(lowered.lowered(onnx.load(path, load_external_data=False), lowered.TYPES[to]), low)
+    outputs, start = [], 0
+    for o in (("--kernels", "reference"), options):
+        start = time.time()
+        outputs.append(RelayoutBackend.prepare(onnx.load(low), program=prog, path=low, limit=TIME, options=o).run(inputs))
+    return share_of_bound(*outputs, lower=True), time.time() - start
 
 
 def held(prog, path, sizes, kernels):
@@ -111,16 +124,17 @@ def run(job):
             used = own
             for _ in range(12):
                 try:
-                    worst, seconds = compared(prog, used, inputs, options)
+                    worst, seconds = (compared_lower(prog, used, inputs, options, args.type, tmp) if args.type else
+                                      compared(prog, used, inputs, options))
                     break
                 except Overflows:
                     used = Path(tmp) / "calmed.onnx"
                     onnx.save(calmed(model), used)
             else:
                 return name, None, 0, "its output is never finite", False
-        wrong = "outputs differ" if worst > 1 else "" if args.device else held(prog, own, sizes, args.kernels)
+        wrong = "outputs differ" if worst > 1 else "" if args.device or args.type else held(prog, own, sizes, args.kernels)
         return name, worst, seconds, wrong, False
-    except Refused as e:
+    except (Refused, lowered.CannotLower) as e:
         return name, None, 0, str(e), True
     except Exception as e:
         return name, None, 0, f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:200]}", False
@@ -132,6 +146,7 @@ def main():
     p.add_argument("--kernels", choices=common.KERNELS, default="fast")
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer models agree")
     p.add_argument("--device", help="of relayout run: cuda")
+    p.add_argument("--type", choices=lowered.TYPES, help="the models in this type")
     args = p.parse_args()
     prog = common.program(args)
     if args.kernels == "fast" and not common.has_onednn(prog):

@@ -17,6 +17,19 @@ static const row rows[] = {
 #undef KERNEL
 };
 
+/* Weights of the convolutions of bytes. */
+#define BYTES_W \
+    "{-125,-88,-51,-14,23,60,97,-117,-80,-43,-6,31,68,105,-109,-72,-35,2,39,76,113,-101,-64,-27,10,47,84,121,-93,-56,-19,18," \
+    "55,92,-122,-85,-48,-11,26,63,100,-114,-77,-40,-3,34,71,108,-106,-69,-32,5,42,79,116,-98,-61,-24,13,50,87,124,-90,-53," \
+    "-16,21,58,95,-119,-82,-45,-8,29,66,103,-111,-74,-37,0,37,74,111,-103,-66,-29,8,45,82,119,-95,-58,-21,16,53,90,-124,-87," \
+    "-50,-13,24,61,98,-116,-79,-42,-5,32,69,106,-108,-71,-34,3,40,77,114,-100,-63,-26,11,48,85,122,-92,-55,-18,19,56,93,-121," \
+    "-84,-47,-10,27,64,101,-113,-76,-39,-2,35,72,109,-105}"
+#define BYTES_D \
+    "{-125,-96,-67,-38,-9,20,49,78,107,-115,-86,-57,-28,1,30,59,88,117,-105,-76,-47,-18,11,40,69,98,-124,-95,-66,-37,-8,21,50," \
+    "79,108,-114}"
+#define BYTES_U \
+    "{0,37,74,111,148,185,222,3,40,77,114,151,188,225,6,43,80,117,154,191,228,9,46,83}"
+
 /* # stands for the type; an op may have several. Others go by their kernel (form_of). */
 static const struct { const char *type, *text; } forms[] = {
     {"PRelu", "in %x #[2,3,4] in %z #[3,1] %y = PRelu(%x, %z)"},
@@ -57,6 +70,17 @@ static const struct { const char *type, *text; } forms[] = {
     {"BatchNormalization", "in %x #[2,4,3,5] in %s #[4] in %b #[4] in %m #[4] const %v #[4] {1,2,3,4} %y = BatchNormalization(%x, %s, %b, %m, %v)"},
     {"Resize", "in %x #[2,3,5,4] const %s f32[4] {1,1,2,1.5} %y = Resize(%x, _, %s) mode=\"linear\""},
     {"Resize", "in %x #[2,3,5,4] const %s i64[4] {2,3,7,3} %y = Resize(%x, _, _, %s)"},
+    {"QLinearConv", "in %x #[2,8,6,5] const %s f32[] {0.02} const %z #[] {3} const %w i8[2,8,3,3] " BYTES_W
+                    " const %t f32[2] {0.01,0.02} const %o i8[] {0} const %u f32[] {0.5} const %v #[] {7} const %b i32[2] {50,-90} "
+                    "%y = QLinearConv(%x, %s, %z, %w, %t, %o, %u, %v, %b) pads=[1,0,1,2] strides=[2,1]"},
+    {"QLinearConv", "in %x #[2,6,6,5] const %s f32[] {0.02} const %z #[] {3} const %w i8[6,1,3,2] " BYTES_D
+                    " const %t f32[] {0.01} const %o i8[] {0} const %u f32[] {0.1} const %v #[] {7} "
+                    "%y = QLinearConv(%x, %s, %z, %w, %t, %o, %u, %v) group=6 dilations=[1,2]"},
+    {"ConvInteger", "in %x #[2,4,9] const %w u8[2,4,3] " BYTES_U " const %z #[] {3} const %o u8[] {128} %y = ConvInteger(%x, %w, %z, %o)"},
+    {"QuantizeLinear", "in %x #[3,5,2] const %s f32[] {0.013} const %z i8[] {-5} %y = QuantizeLinear(%x, %s, %z)"},
+    {"QuantizeLinear", "in %x #[3,5,2] const %s f32[5] {0.01,0.02,0.03,0.04,0.005} %y = QuantizeLinear(%x, %s)"},
+    {"DequantizeLinear", "in %x #[3,5,2] const %s f32[] {0.013} const %z #[] {5} %y = DequantizeLinear(%x, %s, %z)"},
+    {"DequantizeLinear", "in %x #[3,5,2] const %s f32[2] {0.01,0.02} %y = DequantizeLinear(%x, %s) axis=-1"},
     {"MatMul", "in %x #[2,1,5,7] in %z #[3,7,4] %y = MatMul(%x, %z)"},
     {"MatMul", "in %x #[70,65] in %z #[65] %y = MatMul(%x, %z)"},
     {"Gemm", "in %x #[5,7] in %z #[4,5] in %c #[4] %y = Gemm(%x, %z, %c) transA=1 transB=1 alpha=0.5 beta=2.0"},
@@ -132,7 +156,7 @@ static bool agree(run *a, run *b) {
 }
 
 static void check_form(const row *r, const char *form, rl_dtype t) {
-    char text[600];
+    char text[1600];
     size_t n = (size_t)snprintf(text, sizeof text, "graph opset=24 opset.com.microsoft=1 {\n");
     for (const char *s = form; *s && n + 20 < sizeof text; s++) {
         if (*s == '#') n += (size_t)snprintf(text + n, sizeof text - n, "%s", rl_dtype_name(t));

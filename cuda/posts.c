@@ -1,0 +1,171 @@
+/* What was joined to a convolution: see posts.h. */
+#include "posts.h"
+
+#include <string.h>
+
+#include "../runtime/fast.h"
+#include "../runtime/kernels.h"
+#include "libs.h"
+
+_Static_assert((int)RL_MOST_POSTS > (int)RL_POSTS, "room for a bias before them");
+
+bool rl_gpu_posts_of(rl_call *c, const int64_t *dim, uint32_t rank, rl_gpu_posts *p) {
+    const rl_fused *f = c->step->fused;
+    *p = (rl_gpu_posts){0};
+    for (uint32_t i = 0; f && i < f->npost; i++) {
+        const rl_post *o = &f->post[i];
+        p->post[p->n] = (rl_p_post){(uint32_t)o->op, o->p, o->q, 0};
+        if (rl_row_is_binary(o->op)) {
+            const rl_tensor *t = rl_call_here(c, o->in);
+            bool same = t->rank == rank && t->dtype == rl_call_in(c, 0)->dtype && p->nin + 1 < RL_OPERANDS;
+            for (uint32_t d = 0; same && d < rank; d++) same = t->dim[d] == dim[d];
+            if (!same) return false;
+            p->in[p->n] = t;
+            p->post[p->n].operand = ++p->nin;
+        }
+        p->n++;
+    }
+    return true;
+}
+
+bool rl_gpu_add_bias(rl_call *c, rl_gpu_posts *p, const rl_tensor *bias, const rl_tensor *y) {
+    if (p->nin + 1 == RL_OPERANDS) return false;
+    rl_tensor *t = rl_copy(c->tmp, bias, sizeof *bias);
+    t->rank = y->rank;
+    for (uint32_t i = 0; i < y->rank; i++) t->dim[i] = y->dim[i], t->stride[i] = i == 1 ? bias->stride[0] : 0;
+    memmove(p->post + 1, p->post, p->n * sizeof *p->post);
+    memmove(p->in + 1, p->in, p->n * sizeof *p->in);
+    p->post[0] = (rl_p_post){RL_ROW_ADD, 0, 0, ++p->nin};
+    p->in[0] = t;
+    p->n++;
+    return true;
+}
+
+static bool lies_like(const rl_tensor *t, const rl_tensor *y) {
+    for (uint32_t i = 0; i < y->rank; i++)
+        if (y->dim[i] != 1 && t->stride[i] != y->stride[i]) return false;
+    return true;
+}
+
+void rl_gpu_posts_like(rl_call *c, rl_gpu_posts *p, const rl_tensor *y) {
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->in[i] && !lies_like(p->in[i], y)) p->in[i] = rl_gpu_channels_last(c, p->in[i]);
+}
+
+rl_status rl_gpu_run_posts(rl_call *c, const rl_gpu_posts *posts, const rl_tensor *y) {
+    const rl_tensor *t[RL_OPERANDS] = {y};
+    rl_p_posts p = {.to = rl_data(y), .npost = posts->n, .count = (uint32_t)rl_numel(y)};
+    if (!posts->n) return RL_OK;
+    for (uint32_t i = 0; i < posts->n; i++) {
+        p.post[i] = posts->post[i];
+        if (!posts->in[i]) continue;
+        t[p.post[i].operand] = posts->in[i];
+        p.in[p.post[i].operand] = rl_data(posts->in[i]);
+    }
+    rl_loops l = rl_loops_of(y->rank, y->dim, t, 1 + posts->nin);
+    rl_loops_sort(&l);
+    rl_loops_merge(&l);
+    p.w = rl_walk_of(&l, 0);
+    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_posts_f32, y->dtype), rl_gpu_blocks(p.count), &p, sizeof p);
+}
+
+/* ---- channels-last ---- */
+
+bool rl_gpu_wants_channels_last(const rl_call *c, rl_dtype t) {
+    return rl_gpu_is_emulated(rl_gpu_of(c->rt)) ? t == RL_F16 || t == RL_BF16 : rl_dnn_wants_channels_last(rl_libs_of(c->rt), t);
+}
+
+const int64_t *rl_gpu_last_order(uint32_t rank, int64_t *perm) {
+    perm[0] = 0, perm[rank - 1] = 1;
+    for (uint32_t i = 2; i < rank; i++) perm[i - 1] = i;
+    return perm;
+}
+
+const rl_tensor *rl_gpu_channels_last(rl_call *c, const rl_tensor *t) {
+    int64_t order[RL_RANK], back[RL_RANK], dim[RL_RANK];
+    if (rl_is_channels_last(t)) return t;
+    rl_gpu_last_order(t->rank, order);
+    for (uint32_t i = 0; i < t->rank; i++) dim[i] = t->dim[order[i]], back[order[i]] = i;
+    const rl_tensor *made = rl_call_temp(c, t->dtype, t->rank, dim);
+    rl_tensor *view = rl_new(c->tmp, rl_tensor, 1);
+    *view = rl_view_transpose(made, back);
+    rl_tensor_move(c->rt, view, t);
+    return view;
+}
+
+/* ---- constants ---- */
+
+/* What the host has made of the step's constants: borrowed tensors of bytes in the graph's memory. */
+typedef struct { rl_tensor weights, bias; bool last; } made;
+
+/* A float tensor of the host's, row-major, as f32. */
+static rl_tensor widened(rl_rt *rt, const rl_tensor *t) {
+    rl_tensor y = rl_tensor_new(rt, RL_F32, t->rank, t->dim);
+    rl_convert(rt, &y, t, true);
+    return y;
+}
+
+/* Its numbers as `type`, in the graph's memory; last: channels-last. */
+static rl_tensor stored(rl_call *c, const rl_tensor *t, rl_dtype type, bool last) {
+    rl_arena *mem = &c->frame->x->g->mem;
+    size_t n = rl_bytes_of(type, rl_numel(t));
+    rl_tensor low = rl_tensor_new(c->rt, type, t->rank, t->dim);
+    rl_tensor y = rl_tensor_borrow(c->rt, type, t->rank, t->dim, rl_alloc(mem, n), n);
+    rl_convert(c->rt, &low, t, true);
+    if (last) rl_channels_last(t->rank, t->dim, y.stride);
+    rl_tensor_move(c->rt, &y, &low);
+    rl_tensor_drop(&low);
+    return y;
+}
+
+static void scale_weights(const rl_tensor *k, bool transposed, int64_t group, const float *scale) {
+    float *x = rl_data(k);
+    int64_t n = k->dim[1], per = k->dim[0] / group, taps = rl_numel(k) / (k->dim[0] * n);
+    for (int64_t i = 0; i < k->dim[0]; i++)
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t t = 0; t < taps; t++) x[(i * n + j) * taps + t] *= scale[transposed ? i / per * n + j : i];
+}
+
+/* On the host, once for the step. */
+static const made *make(rl_call *c, bool transposed, int64_t group, bool last) {
+    const rl_fused *f = c->step->fused;
+    const rl_tensor *k = rl_call_in(c, 1), *b = rl_call_in(c, 2);
+    made *m = rl_new(&c->frame->x->g->mem, made, 1);
+    rl_tensor wide = widened(c->rt, k);
+    m->last = last;
+    if (f && f->scale) scale_weights(&wide, transposed, group, f->scale);
+    m->weights = stored(c, &wide, k->dtype, last);
+    rl_tensor_drop(&wide);
+    if (!b && !(f && f->shift)) return m;
+    int64_t n = f && f->shift ? f->nchannel : b->dim[0];
+    wide = rl_tensor_new(c->rt, RL_F32, 1, &n);
+    memset(rl_data(&wide), 0, (size_t)n * sizeof(float));
+    if (b) rl_convert(c->rt, &wide, b, true);
+    float *x = rl_data(&wide);
+    for (int64_t i = 0; f && f->shift && i < n; i++) x[i] = x[i] * f->scale[i] + f->shift[i];
+    m->bias = stored(c, &wide, k->dtype, false);
+    rl_tensor_drop(&wide);
+    return m;
+}
+
+bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, bool last, const rl_tensor **weights, const rl_tensor **bias) {
+    const rl_fused *f = c->step->fused;
+    const rl_backend *was = c->rt->on;
+    bool scaled = f && f->scale, constant = rl_call_is_constant(c, 1) && (!rl_call_in(c, 2) || rl_call_is_constant(c, 2));
+    *bias = NULL;
+    if (scaled && !constant) return false;
+    if (!constant || (!scaled && !last) || rl_numel(rl_call_in(c, 1)) == 0) {
+        *weights = last ? rl_gpu_channels_last(c, rl_call_here(c, 1)) : rl_call_here(c, 1);
+        *bias = rl_here_dense(c, rl_call_here(c, 2));
+        return true;
+    }
+    const made *m = c->step->made;
+    if (!m || m->last != last) {
+        c->rt->on = &rl_backend_cpu;
+        c->step->made = m = make(c, transposed, group, last);
+        c->rt->on = was;
+    }
+    *weights = rl_call_kept(c, &m->weights);
+    if (m->bias.kind == RL_TENSOR) *bias = rl_call_kept(c, &m->bias);
+    return true;
+}

@@ -1,0 +1,32 @@
+/* What was joined to a convolution (runtime/fuse.h), on the device; and its constants, made once for the joined scale and for the order that
+ * channels-last wants.
+ *
+ *   rl_gpu_posts p;
+ *   if (!rl_gpu_posts_of(c, dim, rank, &p)) return rl_call_decline(c);      more operands than kernel posts takes: the parts run
+ *   ...the convolution makes y...
+ *   RL_TRY(rl_gpu_run_posts(c, &p, y));                                     y = relu(y + other), say, in one pass */
+#ifndef RL_CUDA_POSTS_H
+#define RL_CUDA_POSTS_H
+#include "../runtime/fuse.h"
+#include "backend.h"
+
+typedef struct { uint32_t n, nin; rl_p_post post[RL_MOST_POSTS]; const rl_tensor *in[RL_MOST_POSTS]; /* NULL: of a unary one */ } rl_gpu_posts;
+
+/* The step's posts, none where it is one node, their operands on the device as strided as they are. */
+bool rl_gpu_posts_of(rl_call *c, const int64_t *dim, uint32_t rank, rl_gpu_posts *p);
+/* Before all others: bias[c] is added to channel c of what has y's dims. False: no room. */
+bool rl_gpu_add_bias(rl_call *c, rl_gpu_posts *p, const rl_tensor *bias, const rl_tensor *y);
+/* The operands that lie otherwise than y are copied, so that they do not. */
+void rl_gpu_posts_like(rl_call *c, rl_gpu_posts *p, const rl_tensor *y);
+rl_status rl_gpu_run_posts(rl_call *c, const rl_gpu_posts *p, const rl_tensor *y);
+
+/* The step's weights and bias (NULL: none) on the device, with its joined scale and shift; last: channels-last. False: not constants. */
+bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, bool last, const rl_tensor **weights, const rl_tensor **bias);
+
+/* Should convolutions of this type lie so? Where cuDNN wants it; an emulated device tries it with the shorter floats. */
+bool rl_gpu_wants_channels_last(const rl_call *c, rl_dtype t);
+/* t itself, or a copy of it that lives until the node is done. */
+const rl_tensor *rl_gpu_channels_last(rl_call *c, const rl_tensor *t);
+const int64_t *rl_gpu_last_order(uint32_t rank, int64_t *perm); /* 0, 2, 3, ..., 1 */
+
+#endif

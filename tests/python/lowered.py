@@ -1,0 +1,94 @@
+"""A model of float32 as one of float16 or bfloat16: weights, constants and what the ops compute; its inputs and outputs stay float32, by a Cast
+at each.  What ops want as float32 whatever they compute (Resize's scales, say) stays.
+
+  lowered(model, onnx.TensorProto.BFLOAT16)
+"""
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+# Inputs that are float32 in every form of the op, by their numbers.
+KEPT = {"Resize": (1, 2), "Upsample": (1,), "QuantizeLinear": (1,), "DequantizeLinear": (1,), "Range": (0, 1, 2), "NonMaxSuppression": (0, 1, 3, 4)}
+TYPES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+
+
+class CannotLower(Exception):
+    """The model has what this does not know."""
+
+
+def _tensor(t, to):
+    """The tensor in the other type, rounded to nearest, ties to even."""
+    if t.data_type != TensorProto.FLOAT:
+        return
+    a = numpy_helper.to_array(t).astype(np.float32)
+    if to == TensorProto.FLOAT16:
+        bits = np.clip(a, -65504, 65504).astype(np.float16)
+    else:
+        u = a.view(np.uint32).astype(np.uint64)
+        bits = ((u + 0x7FFF + (u >> 16 & 1)) >> 16).astype(np.uint16)
+    new = TensorProto(name=t.name, data_type=to, dims=t.dims, raw_data=bits.tobytes())
+    t.CopyFrom(new)
+
+
+def _node(n, to):
+    for a in n.attribute:
+        if a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
+            raise CannotLower(f"{n.op_type}: a body")
+        if a.name == "value" and a.type == onnx.AttributeProto.TENSOR:
+            _tensor(a.t, to)
+        if a.name in ("to", "dtype") and a.type == onnx.AttributeProto.INT and a.i == TensorProto.FLOAT:
+            a.i = to
+        if n.op_type == "Constant" and a.name in ("value_float", "value_floats"):
+            values = [a.f] if a.name == "value_float" else list(a.floats)
+            t = numpy_helper.from_array(np.array(values[0] if a.name == "value_float" else values, np.float32))
+            _tensor(t, to)
+            a.CopyFrom(helper.make_attribute("value", t))
+
+
+def lowered(model, to):
+    """A new model; the old one is not changed."""
+    m = onnx.ModelProto()
+    m.CopyFrom(model)
+    g, nodes = m.graph, []
+    if m.functions:
+        raise CannotLower("functions")
+    for t in g.initializer:
+        _tensor(t, to)
+    for n in g.node:
+        for k in KEPT.get(n.op_type, ()):
+            if k < len(n.input) and n.input[k]:
+                name = f"{n.input[k]}.f32.{len(nodes)}"
+                nodes.append(helper.make_node("Cast", [n.input[k]], [name], to=TensorProto.FLOAT))
+                n.input[k] = name
+        _node(n, to)
+        nodes.append(n)
+    first = [_cast_input(g, i, nodes, to) for i in g.input if i.name not in {t.name for t in g.initializer}]
+    last = [_cast_output(o, nodes, to) for o in g.output]
+    every = [n for n in first if n] + nodes + [n for n in last if n]
+    del g.node[:]
+    g.node.extend(every)
+    del g.value_info[:]
+    return m
+
+
+def _cast_input(g, i, nodes, to):
+    if i.type.tensor_type.elem_type != TensorProto.FLOAT:
+        return None
+    low = f"{i.name}.low"
+    for n in nodes:
+        for k, name in enumerate(n.input):
+            if name == i.name:
+                n.input[k] = low
+    return helper.make_node("Cast", [i.name], [low], to=to)
+
+
+def _cast_output(o, nodes, to):
+    if o.type.tensor_type.elem_type != TensorProto.FLOAT:
+        return None
+    low = f"{o.name}.low"
+    for n in nodes:
+        for names in (n.input, n.output):
+            for k, name in enumerate(names):
+                if name == o.name:
+                    names[k] = low
+    return helper.make_node("Cast", [low], [o.name], to=TensorProto.FLOAT)

@@ -1,0 +1,123 @@
+/* gpu_dnn [all]: cuDNN's answers to the graphs that cuda/dnn.c makes, without a GPU: cuDNN 9.8 and newer choose engines for a device that is told in words, an
+ * H200 here, and compile their kernels.  That a kernel is then not loaded, for want of a driver, is all that is missing to a plan.
+ *
+ * Skipped, with a line, where there is no cuDNN; the toolkit's stub of libcuda.so.1 stands in for the driver. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "../../cuda/libs_internal.h"
+#include "../../runtime/rows.h"
+#include "check.h"
+
+static const char h200[] =
+    "{\"deviceName\":\"NVIDIA H200\",\"deviceVer\":900,\"driverVer\":13000,\"cudaDeviceId\":0,\"multiProcessorCount\":132,\"smClockRateKHz\":1980000,"
+    "\"memClockRateKHz\":3201000,\"l2CacheSize\":62914560,\"totalGlobalMem\":150000000000,\"warpSize\":32,\"regsPerBlock\":65536,"
+    "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":232448,\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,"
+    "\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,"
+    "\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64]}";
+
+static rl_libs *libs;
+static bool all; /* else a few of the ops: each kernel takes cuDNN a second to compile */
+
+/* A convolution of 64 channels, 3 by 3, on 32 images of 56 by 56; last: channels-last. */
+static rl_dnn_conv_job job_of(rl_dtype t, bool last, bool transposed, uint32_t groups) {
+    static const char some;
+    rl_dnn_conv_job j;
+    int64_t c = 64, per = c / groups, h = 56;
+    memset(&j, 0, sizeof j);
+    j.type = t, j.n = 32, j.groups = groups;
+    j.p.r = 2, j.p.transposed = transposed, j.p.x = j.p.w = &some, j.p.cin = j.p.cout = (uint32_t)per;
+    for (uint32_t i = 0; i < 2; i++) {
+        j.p.in[i] = (int32_t)h, j.p.out[i] = rl_divisor_of((uint32_t)h), j.p.kernel[i] = 3, j.p.stride[i] = j.p.dilation[i] = j.p.before[i] = 1;
+        j.p.x_step[i] = j.p.y_step[i] = (i ? 1 : h) * (last ? c : 1);
+        j.p.w_step[i] = (i ? 1 : 3) * (last ? per : 1);
+    }
+    j.p.x_n = j.p.y_n = c * h * h, j.p.x_c = j.p.y_c = last ? 1 : h * h;
+    j.p.w_o = 9 * per, j.p.w_i = last ? 1 : 9;
+    if (transposed) j.p.w_o = last ? 1 : 9, j.p.w_i = 9 * per;
+    return j;
+}
+
+static void add(rl_dnn_conv_job *j, rl_row_op op, float p, float q) {
+    static const char some;
+    if (rl_row_is_binary(op)) j->operand[j->npost] = &some;
+    j->post[j->npost++] = (rl_p_post){(uint32_t)op, p, q, 0};
+}
+
+static void check(const char *what, const rl_dnn_conv_job *j, bool wanted) {
+    rl_dnn_answer a;
+    rl_dnn_ask(libs, j, &a);
+    if (a.made != wanted) fprintf(stderr, "%s %s: %u configurations, %u tried, %s: %s\n", rl_dtype_name(j->type), what, a.taken, a.engines, a.made ? "made" : "none", a.why);
+    CHECK(a.made == wanted);
+}
+
+/* Everything that rl_gpu_wants_channels_last sends there, with all that may follow it: one plan. */
+TEST(joined) {
+    static const struct { const char *name; rl_row_op op; float p, q; } each[] = {
+        {"Relu", RL_ROW_RELU, 0, 0}, {"LeakyRelu", RL_ROW_LEAKY_RELU, 0.1f, 0}, {"Clip", RL_ROW_CLIP, 0, 6}, {"Sigmoid", RL_ROW_SIGMOID, 0, 0},
+        {"SiLU", RL_ROW_SILU, 1, 0}, {"Tanh", RL_ROW_TANH, 0, 0}, {"Gelu", RL_ROW_GELU, 0, 0}, {"Gelu, tanh", RL_ROW_GELU_TANH, 0, 0},
+        {"Elu", RL_ROW_ELU, 1, 0}, {"Add", RL_ROW_ADD, 0, 0}, {"Mul", RL_ROW_MUL, 0, 0}};
+    static const char some;
+    static const rl_dtype types[] = {RL_F16, RL_BF16};
+    for (size_t t = 0; t < (all ? RL_LEN(types) : 1); t++) {
+        rl_dnn_conv_job plain = job_of(types[t], true, false, 1), biased = plain, sum;
+        biased.p.bias = &some;
+        check("Conv", &plain, true), check("Conv, bias", &biased, true);
+        for (size_t i = 0; i < RL_LEN(each); i += all ? 1 : 4) {
+            rl_dnn_conv_job j = biased;
+            add(&j, each[i].op, each[i].p, each[i].q);
+            check(each[i].name, &j, true);
+        }
+        sum = biased;
+        add(&sum, RL_ROW_ADD, 0, 0), add(&sum, RL_ROW_RELU, 0, 0);
+        check("Conv, bias, sum, Relu", &sum, true);
+    }
+}
+
+/* What cuDNN has no name for: kernel posts does it (op_conv.c). And float32, row-major, of whose engines only those with all its bits are taken. */
+TEST(others) {
+    static const char some;
+    rl_dnn_conv_job j = job_of(RL_F16, true, false, 1);
+    add(&j, RL_ROW_HARD_SWISH, 0, 0);
+    check("HardSwish", &j, false);
+    j = job_of(RL_F32, false, false, 1);
+    check("Conv, row-major", &j, true); /* with all of float32's bits */
+    j.p.bias = &some;
+    add(&j, RL_ROW_RELU, 0, 0);
+    check("Conv, bias, Relu, row-major", &j, true);
+    j.npost = 0;
+    add(&j, RL_ROW_ADD, 0, 0), add(&j, RL_ROW_RELU, 0, 0);
+    check("Conv, bias, sum, Relu, row-major", &j, false); /* so by two: a plan and kernel posts */
+}
+
+TEST(kinds) {
+    rl_dnn_conv_job j = job_of(RL_F16, true, true, 1);
+    check("ConvTranspose", &j, true);
+    j = job_of(RL_F32, false, true, 1);
+    check("ConvTranspose, row-major", &j, true);
+    j = job_of(RL_F16, true, false, 64);
+    check("by channels", &j, true);
+    j = job_of(RL_F16, true, false, 4);
+    check("by groups", &j, true);
+}
+
+int main(int argc, char **argv) {
+    all = argc > 1 && strcmp(argv[1], "all") == 0;
+    rl_ctx *ctx = rl_ctx_new(0);
+    rl_gpu *g;
+    if (!ctx || RL_PROTECT(ctx)) return 1;
+    if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) dlopen(RL_CUDA_STUB, RTLD_NOW | RTLD_GLOBAL); /* by its name, which is the driver's */
+    if (rl_gpu_open(ctx, &g) != RL_OK) return 1;
+    libs = rl_libs_open(g);
+    if (!dlopen("libcuda.so.1", RTLD_NOW) || !rl_dnn_pretend(libs, h200)) {
+        printf("skipped: no cuDNN 9.8 that can be asked without a device: %s\n", rl_libs_say(libs));
+        return 0;
+    }
+    RUN(joined);
+    RUN(others);
+    RUN(kinds);
+    rl_libs_close(libs);
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+    return check_done();
+}
