@@ -7,6 +7,7 @@
 #include "element.h"
 #include "exec.h"
 #include "fuse.h"
+#include "native.h"
 
 static bool in_versions(const rl_kernel *k, const rl_nodeinfo *n) {
     return n->since >= k->since && n->since <= k->until && strcmp(k->domain, n->domain) == 0 && strcmp(k->type, n->type) == 0;
@@ -193,7 +194,7 @@ static rl_status improve(rl_exec *x) {
     if (!x->rt->fast) return RL_OK;
     rl_fuse(x);
     rl_choose_orders(x);
-    return RL_OK;
+    return rl_native_load(x);
 }
 
 static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out) {

@@ -1,0 +1,193 @@
+/* The assignment problem of a profile for the solver of passes/solve.h, and its answer.
+ *
+ * The solver's values all weigh more than everything else together, so that pins agree; what a move costs is the cost of a configuration.
+ * For a value v that ops make in layouts p and read in layouts d:
+ *
+ *   one reader       a move (p, d) between the maker's value and the reader's; it costs what moving from p to d does
+ *   several          a hub (p, D), D a set of layouts: the sum of the moves from p to those in D; and for each reader a gate (D, d), d in D
+ *
+ * so a layout that several readers want is moved to once. */
+#include <string.h>
+
+#include "../passes/solve.h"
+#include "cmd_profile.h"
+
+enum { SETS = 6 }; /* layouts of a value that are looked at in sets */
+
+typedef struct { uint32_t op, pin; } rl_end;
+
+/* A value of the profile: who makes it and who reads it; and the layouts that may stand at both. */
+typedef struct {
+    struct { rl_end *p; uint32_t n, cap; } reader;
+    rl_end maker;
+    struct { uint32_t *p; uint32_t n, cap; } made, read;
+} place;
+
+typedef struct {
+    rl_profile *p;
+    rl_arena *mem;
+    struct { int64_t *p; uint32_t n, cap; } weight;
+    struct { uint32_t *p; uint32_t n, cap; } norder;
+    struct { rl_choice *p; uint32_t n, cap; } op;
+    place *at;                 /* [value of the graph] */
+    uint32_t **port;           /* [op][pin] the solver's value */
+    int64_t heavy;
+} builder;
+
+static uint32_t index_of(const uint32_t *p, uint32_t n, uint32_t x) {
+    uint32_t i = 0;
+    while (i < n && p[i] != x) i++;
+    return i;
+}
+
+static uint32_t new_value(builder *b, uint32_t norder) {
+    rl_push(b->mem, b->weight, b->heavy);
+    rl_push(b->mem, b->norder, norder);
+    return b->weight.n - 1;
+}
+
+static void add_choice(builder *b, uint32_t npin, const uint32_t *value, uint32_t ncfg, const uint32_t *order, const int64_t *cost) {
+    rl_choice c = {.npin = npin, .ncfg = ncfg, .value = rl_copy(b->mem, value, npin * sizeof *value), .order = order, .cost = cost};
+    rl_push(b->mem, b->op, c);
+}
+
+/* ---- values ---- */
+
+#define ADD_ONCE(mem, set, x)                                                                                        \
+    do {                                                                                                             \
+        if (index_of((set).p, (set).n, (x)) == (set).n) rl_push((mem), (set), (x));                                  \
+    } while (0)
+
+static void find_ends(builder *b) {
+    const rl_probe *q = &b->p->probe;
+    for (uint32_t i = 0; i < q->op.n; i++) {
+        const rl_probe_op *o = &q->op.p[i];
+        for (uint32_t k = 0; k < o->npin; k++) {
+            place *a = &b->at[o->pin[k].v.i];
+            if (o->pin[k].out) a->maker = (rl_end){i, k};
+            else rl_push(b->mem, a->reader, ((rl_end){i, k}));
+            for (uint32_t c = 0; c < o->cfg.n; c++) {
+                if (o->pin[k].out) ADD_ONCE(b->mem, a->made, o->cfg.p[c].lay[k]);
+                else ADD_ONCE(b->mem, a->read, o->cfg.p[c].lay[k]);
+            }
+        }
+    }
+}
+
+static int64_t move_cost(const builder *b, uint32_t v, uint32_t from, uint32_t to) {
+    int64_t ns = rl_probe_move_cost(&b->p->probe, v, from, to);
+    return ns == INT64_MAX ? b->heavy : ns;
+}
+
+static void add_move(builder *b, uint32_t v, uint32_t from, uint32_t to) {
+    const place *a = &b->at[v];
+    uint32_t n = 0, *order = rl_new(b->mem, uint32_t, 2 * a->made.n * a->read.n);
+    int64_t *cost = rl_new(b->mem, int64_t, a->made.n * a->read.n);
+    for (uint32_t i = 0; i < a->made.n; i++)
+        for (uint32_t k = 0; k < a->read.n; k++, n++) {
+            order[2 * n] = i, order[2 * n + 1] = k;
+            cost[n] = move_cost(b, v, a->made.p[i], a->read.p[k]);
+        }
+    add_choice(b, 2, (uint32_t[]){from, to}, n, order, cost);
+}
+
+static void add_gate(builder *b, const place *a, uint32_t set, uint32_t to) {
+    uint32_t n = 0, *order = rl_new(b->mem, uint32_t, 2 * a->read.n << a->read.n);
+    for (uint32_t d = 1; d < 1u << a->read.n; d++)
+        for (uint32_t k = 0; k < a->read.n; k++)
+            if (d >> k & 1) order[2 * n] = d - 1, order[2 * n++ + 1] = k;
+    add_choice(b, 2, (uint32_t[]){set, to}, n, order, rl_new(b->mem, int64_t, n));
+}
+
+static void add_hub(builder *b, uint32_t v, uint32_t from, uint32_t set) {
+    const place *a = &b->at[v];
+    uint32_t n = 0, nset = (1u << a->read.n) - 1, *order = rl_new(b->mem, uint32_t, 2 * a->made.n * nset);
+    int64_t *cost = rl_new(b->mem, int64_t, a->made.n * nset);
+    for (uint32_t i = 0; i < a->made.n; i++)
+        for (uint32_t d = 1; d <= nset; d++, n++) {
+            order[2 * n] = i, order[2 * n + 1] = d - 1;
+            for (uint32_t k = 0; k < a->read.n; k++)
+                if (d >> k & 1) cost[n] = RL_MIN(rl_add(cost[n], move_cost(b, v, a->made.p[i], a->read.p[k])), b->heavy);
+        }
+    add_choice(b, 2, (uint32_t[]){from, set}, n, order, cost);
+}
+
+static rl_status add_value(builder *b, uint32_t v) {
+    place *a = &b->at[v];
+    if (a->maker.op == RL_NONE) return RL_OK;
+    uint32_t from = b->port[a->maker.op][a->maker.pin] = new_value(b, a->made.n), set = RL_NONE;
+    if (a->reader.n > 1 && a->read.n > SETS) return rl_fail(b->p->probe.x->g->ctx, RL_ELIMIT, "a value is read in %u layouts", a->read.n);
+    if (a->reader.n > 1) {
+        set = new_value(b, (1u << a->read.n) - 1);
+        add_hub(b, v, from, set);
+    }
+    for (uint32_t i = 0; i < a->reader.n; i++) {
+        uint32_t to = new_value(b, a->read.n);
+        b->port[a->reader.p[i].op][a->reader.p[i].pin] = to;
+        if (a->reader.n == 1) add_move(b, v, from, to);
+        else add_gate(b, a, set, to);
+    }
+    return RL_OK;
+}
+
+/* ---- ops ---- */
+
+static void add_op(builder *b, uint32_t i) {
+    const rl_probe_op *o = &b->p->probe.op.p[i];
+    uint32_t *order = rl_new(b->mem, uint32_t, o->npin * o->cfg.n + 1);
+    int64_t *cost = rl_new(b->mem, int64_t, o->cfg.n);
+    for (uint32_t c = 0; c < o->cfg.n; c++) {
+        cost[c] = o->cfg.p[c].ns;
+        for (uint32_t k = 0; k < o->npin; k++) {
+            const place *a = &b->at[o->pin[k].v.i];
+            order[c * o->npin + k] = o->pin[k].out ? index_of(a->made.p, a->made.n, o->cfg.p[c].lay[k]) : index_of(a->read.p, a->read.n, o->cfg.p[c].lay[k]);
+        }
+    }
+    add_choice(b, o->npin, b->port[i], o->cfg.n, order, cost);
+}
+
+/* More than everything else together. */
+static int64_t find_heavy(const rl_probe *q) {
+    int64_t all = 1;
+    for (uint32_t i = 0; i < q->op.n; i++) {
+        int64_t most = 0;
+        for (uint32_t c = 0; c < q->op.p[i].cfg.n; c++) most = RL_MAX(most, q->op.p[i].cfg.p[c].ns);
+        all = rl_add(all, most);
+    }
+    for (uint32_t i = 0; i < q->move.n; i++) all = rl_add(all, q->move.p[i].ns);
+    return all;
+}
+
+static rl_status build(builder *b, rl_problem *out) {
+    const rl_probe *q = &b->p->probe;
+    uint32_t nval = q->x->g->nval;
+    b->heavy = find_heavy(q);
+    b->at = rl_new(b->mem, place, nval);
+    b->port = rl_new(b->mem, uint32_t *, q->op.n + 1);
+    for (uint32_t v = 0; v < nval; v++) b->at[v].maker.op = RL_NONE;
+    for (uint32_t i = 0; i < q->op.n; i++) b->port[i] = rl_new(b->mem, uint32_t, q->op.p[i].npin + 1);
+    find_ends(b);
+    for (uint32_t v = 0; v < nval; v++) RL_TRY(add_value(b, v));
+    for (uint32_t i = 0; i < q->op.n; i++) add_op(b, i);
+    *out = (rl_problem){.nval = b->weight.n, .nop = b->op.n, .weight = b->weight.p, .norder = b->norder.p, .op = b->op.p};
+    return RL_OK;
+}
+
+rl_status rl_profile_solve(void *limit, rl_profile *p) {
+    rl_arena tmp;
+    rl_problem problem;
+    rl_solution s;
+    rl_ctx *ctx = p->probe.x->g->ctx;
+    rl_arena_init(&tmp, ctx);
+    builder b = {.p = p, .mem = &tmp};
+    RL_TRY(build(&b, &problem));
+    RL_TRY(rl_solve(&tmp, &problem, *(const double *)limit, &s));
+    if (s.cost >= b.heavy) return rl_fail(ctx, RL_ELIMIT, "no plan was found in time");
+    uint32_t first = problem.nop - p->probe.op.n;
+    for (uint32_t i = 0; i < p->probe.op.n; i++) p->chosen[i] = s.cfg[first + i];
+    p->predicted = rl_add(s.cost, p->probe.fixed);
+    p->bound = rl_add(s.bound, p->probe.fixed);
+    p->optimal = s.optimal;
+    rl_arena_free(&tmp);
+    return RL_OK;
+}
