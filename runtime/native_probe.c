@@ -160,9 +160,16 @@ static rl_status measure_config(prober *a, rl_call *c, const rl_pin *pin, uint32
     return RL_OK;
 }
 
+/* The inputs of the call for another that is to leave them as they are: constants, and copies of what describes the others, which no kernel
+ * takes for a value that ends here (rl_call_make_over). */
+static const rl_tensor **read_only(const rl_call *c) {
+    const rl_tensor **in = rl_new(c->tmp, const rl_tensor *, c->nin + 1);
+    for (uint32_t i = 0; i < c->nin; i++) in[i] = !c->in[i] || rl_call_is_constant(c, i) ? c->in[i] : rl_copy(c->tmp, c->in[i], sizeof **in);
+    return in;
+}
+
 /* Inputs of the call moved to these layouts. */
 static void move_inputs(const rl_call *c, const rl_pin *pin, uint32_t npin, const rl_lay *now, const rl_lay *lay, const rl_tensor **in, rl_tensor *made) {
-    for (uint32_t i = 0; i < c->nin; i++) in[i] = c->in[i];
     for (uint32_t i = 0; i < npin && !pin[i].out; i++) {
         const rl_tensor *x = c->in[pin[i].slot];
         if (rl_lay_same(&now[i], &lay[i])) continue;
@@ -184,7 +191,7 @@ static rl_status try_config(prober *a, rl_probe_op *op, const rl_call *c, const 
     const rl_cost_row *known = rl_costs_find(a->costs, key);
     rl_cost_row row;
     if (!known || (at->accept && !known->impl)) {
-        const rl_tensor **in = rl_new(c->tmp, const rl_tensor *, c->nin + 1);
+        const rl_tensor **in = read_only(c);
         rl_tensor *made = rl_new(c->tmp, rl_tensor, RL_PINS);
         rl_native *n = chosen ? rl_native_of(p->x, c->step, at->pin, at->npin, lay) : NULL;
         rl_call call = *c;
@@ -289,18 +296,34 @@ static void known_shape(prober *a, rl_value v, const rl_tensor *t) {
     a->shape[v.i].mem = NULL;
 }
 
-/* The dims of the output, from a run of the step as it is. */
+/* The dims of the output, from a run of the step as it is; ns: what that takes, NULL: is not asked. */
 static rl_status find_output(prober *a, const rl_call *c, rl_tensor *y, int64_t *ns) {
     rl_call call = *c;
     double seconds;
+    call.in = read_only(c);
     call.out = rl_new(c->tmp, rl_tensor, c->nout + 1);
     RL_TRY(run_kernel(&call, &seconds));
-    if (a->table) *ns = table_cost(&call, NULL, NULL, 0);
-    else RL_TRY(measure(&call, ns));
+    if (ns && a->table) *ns = table_cost(&call, NULL, NULL, 0);
+    else if (ns) RL_TRY(measure(&call, ns));
     *y = call.out[0];
     y->mem = NULL;
     drop_outputs(&call);
     rl_prims_drop(c->rt, c->step);
+    return RL_OK;
+}
+
+/* A step that has no layouts. */
+static rl_status probe_fixed(prober *a, const rl_call *c) {
+    rl_tensor y;
+    uint64_t key = key_of(c, NULL, 0, NULL, false, a->table);
+    const rl_cost_row *known = rl_costs_find(a->costs, key);
+    rl_cost_row row = {.impl = rl_internz(c->g->ctx, "-")};
+    if (!known) {
+        RL_TRY(find_output(a, c, &y, &row.ns));
+        rl_costs_put(a->costs, key, &row);
+        a->p->measured += !a->table;
+    } else a->p->known++;
+    a->p->fixed += known ? known->ns : row.ns;
     return RL_OK;
 }
 
@@ -309,14 +332,29 @@ static rl_str name_of(const rl_exec *x, const rl_nodeinfo *n) {
     return name ? name : "";
 }
 
+/* A maker or reader that is no step of the plan: row-major, or as it lies. */
+static void add_outside(prober *a, rl_value v, bool out, const rl_lay *lies, const rl_tensor *t) {
+    rl_probe *p = a->p;
+    const rl_valinfo *x = rl_val(p->x->g, v);
+    if (x->dtype != RL_F32 || x->rank < 3 || x->rank > RL_LAY_RANK || p->x->constant[v.i].kind != RL_ABSENT) return;
+    rl_pin pin = {0, out, v};
+    rl_lay rows = rl_lay_rows(x->rank);
+    uint32_t lay = intern(p, lies ? lies : &rows);
+    rl_probe_op op = {.step = RL_NONE, .type = out ? "input" : "output", .name = x->name ? x->name : "", .npin = 1, .pin = rl_copy(p->mem, &pin, sizeof pin)};
+    rl_push(p->mem, op.cfg, ((rl_probe_cfg){.lay = rl_copy(p->mem, &lay, sizeof lay), .impl = rl_internz(p->x->g->ctx, "-")}));
+    rl_push(p->mem, p->op, op);
+    if (out) note_seen(a, v, lay);
+    if (t) known_shape(a, v, t);
+}
+
 static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
     prober *a = user;
     rl_probe *p = a->p;
     place at = {.npin = rl_native_pins(p->x, s, at.pin), .kind = rl_native_kind_of(p->x, s)};
-    int64_t ns;
     rl_tensor y;
     (void)f;
-    RL_TRY(find_output(a, c, &y, &ns));
+    if (!at.npin) return probe_fixed(a, c);
+    if (at.kind != RL_NATIVE_NONE) RL_TRY(find_output(a, c, &y, NULL));
     for (uint32_t i = 0; i < at.npin; i++) {
         const rl_tensor *x = at.pin[i].out ? NULL : c->in[at.pin[i].slot];
         at.now[i] = rl_lay_rows(rl_val(p->x->g, at.pin[i].v)->rank);
@@ -324,10 +362,7 @@ static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
         if (x->kind != RL_TENSOR || x->rank != at.now[i].rank) return rl_call_fail(c, RL_EMODEL, "input %u has another rank than it should", at.pin[i].slot);
         rl_lay_of(x, &at.now[i]);
         known_shape(a, at.pin[i].v, x);
-    }
-    if (!at.npin) {
-        p->fixed += ns;
-        return RL_OK;
+        if (!a->seen[at.pin[i].v.i].n) add_outside(a, at.pin[i].v, true, &at.now[i], x); /* made by a step of which no plan speaks */
     }
     rl_probe_op op = {.step = (uint32_t)(s - p->x->step), .type = s->info->type, .name = name_of(p->x, s->info), .npin = at.npin,
                       .pin = rl_copy(p->mem, at.pin, at.npin * sizeof *at.pin)};
@@ -346,21 +381,7 @@ static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
     return RL_OK;
 }
 
-/* ---- what is outside, and moves ---- */
-
-static void add_outside(prober *a, rl_value v, bool out, const rl_tensor *t) {
-    rl_probe *p = a->p;
-    const rl_valinfo *x = rl_val(p->x->g, v);
-    if (x->dtype != RL_F32 || x->rank < 3 || x->rank > RL_LAY_RANK || p->x->constant[v.i].kind != RL_ABSENT) return;
-    rl_lay rows = rl_lay_rows(x->rank);
-    rl_pin pin = {0, out, v};
-    uint32_t lay = intern(p, &rows);
-    rl_probe_op op = {.step = RL_NONE, .type = out ? "input" : "output", .name = x->name ? x->name : "", .npin = 1, .pin = rl_copy(p->mem, &pin, sizeof pin)};
-    rl_push(p->mem, op.cfg, ((rl_probe_cfg){.lay = rl_copy(p->mem, &lay, sizeof lay), .impl = rl_internz(p->x->g->ctx, "-")}));
-    rl_push(p->mem, p->op, op);
-    if (out) note_seen(a, v, lay);
-    if (t) known_shape(a, v, t);
-}
+/* ---- moves ---- */
 
 static int64_t measure_move(prober *a, uint32_t v, const rl_lay *from, const rl_lay *to) {
     rl_rt *rt = a->p->x->rt;
@@ -399,11 +420,15 @@ static int64_t measure_move(prober *a, uint32_t v, const rl_lay *from, const rl_
     return row.ns;
 }
 
+/* Layouts are few: fewer than 65536. */
+static uint64_t move_key(uint32_t value, uint32_t from, uint32_t to) {
+    return (uint64_t)value << 32 | (uint64_t)(from & 0xffff) << 16 | (to & 0xffff);
+}
+
 int64_t rl_probe_move_cost(const rl_probe *p, uint32_t value, uint32_t from, uint32_t to) {
     if (from == to) return 0;
-    for (uint32_t i = 0; i < p->move.n; i++)
-        if (p->move.p[i].value == value && p->move.p[i].from == from && p->move.p[i].to == to) return p->move.p[i].ns;
-    return INT64_MAX;
+    uint32_t i = rl_hash_get(&p->move_at, move_key(value, from, to));
+    return i == RL_NONE ? INT64_MAX : p->move.p[i].ns;
 }
 
 /* From each layout that a value may be made in to each that a reader may want. */
@@ -418,6 +443,7 @@ static void find_moves(prober *a) {
                     uint32_t from = a->seen[v].p[m], to = op->cfg.p[j].lay[k];
                     if (rl_probe_move_cost(p, v, from, to) != INT64_MAX) continue;
                     int64_t ns = measure_move(a, v, &p->lay.p[from], &p->lay.p[to]);
+                    rl_hash_put(&p->move_at, move_key(v, from, to), p->move.n);
                     rl_push(p->mem, p->move, ((rl_probe_move){v, from, to, ns}));
                 }
         }
@@ -427,17 +453,17 @@ static void find_moves(prober *a) {
 rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, bool table, rl_probe *out) {
     const rl_graph *g = x->g;
     prober a = {.p = out, .costs = costs, .table = table};
-    *out = (rl_probe){.mem = costs->mem, .x = x};
+    *out = (rl_probe){.mem = costs->mem, .x = x, .move_at = {.mem = costs->mem}};
     a.seen = rl_alloc_array(out->mem, g->nval + 1u, sizeof *a.seen);
     a.shape = rl_new(out->mem, rl_tensor, g->nval + 1);
     rl_tensor *made = rl_new(out->mem, rl_tensor, g->output.n + 1);
-    for (uint32_t i = 0; i < g->input.n; i++) add_outside(&a, g->input.p[i], true, &in[i]);
+    for (uint32_t i = 0; i < g->input.n; i++) add_outside(&a, g->input.p[i], true, NULL, &in[i]);
     x->probe = probe_step;
     x->probe_user = &a;
     RL_TRY(rl_exec_run(x, in, made));
     x->probe = NULL;
     for (uint32_t i = 0; i < g->output.n; i++) {
-        add_outside(&a, g->output.p[i], false, made[i].kind == RL_TENSOR ? &made[i] : NULL);
+        add_outside(&a, g->output.p[i], false, NULL, made[i].kind == RL_TENSOR ? &made[i] : NULL);
         rl_tensor_drop(&made[i]);
     }
     find_moves(&a);

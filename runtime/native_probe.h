@@ -32,6 +32,7 @@ typedef struct {
     struct { rl_lay *p; uint32_t n, cap; } lay;
     struct { rl_probe_op *p; uint32_t n, cap; } op;
     struct { rl_probe_move *p; uint32_t n, cap; } move;
+    rl_hash move_at;          /* of value and layouts -> its place */
     int64_t fixed;            /* ns of the steps without pins */
     uint32_t measured, known; /* costs that were measured now; that the cache or the table had */
 } rl_probe;
