@@ -31,7 +31,8 @@ static rl_status write_model(rl_line *l, const rl_graph *g, const rl_text *plan)
         rl_wire_add_block(&entry, 2, plan->p, plan->n);
         rl_wire_add_block(&out, 14, entry.p, entry.n);
     }
-    rl_status s = rl_line_write(l, l->out, &out);
+    rl_status s = rl_is_stdio(l->out) ? RL_OK : rl_onnx_copy(g, l->out); /* external data goes along */
+    if (s == RL_OK && (plan || rl_is_stdio(l->out))) s = rl_line_write(l, l->out, &out);
     rl_arena_free(&tmp);
     return s;
 }
