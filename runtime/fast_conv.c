@@ -138,6 +138,8 @@ static bool make_operands(rl_making *m, const conv *v, const rl_fused *fused, rl
         const rl_tensor *t = rl_call_in(m->c, fused->post[i].in);
         rl_tensor as = v->lifted ? lift(t) : *t;
         bool blocked = native && native->channels[fused->post[i].in];
+        for (uint32_t k = 0; blocked && k < v->x->rank; k++)
+            if (k != 1 && t->dim[k] != v->dim[k]) return false;
         rl_dnnl_md have = blocked ? rl_making_lay(m, v->x->rank, v->dim, &native->out) : rl_making_md(m, as.rank, as.dim, as.stride);
         if (!have || !rl_making_arg(m, RL_DNNL_ARG_POST_OP * ((int)i + 1) | RL_DNNL_ARG_SRC_1, AT_POST + i, false, have, dst)) return false;
     }

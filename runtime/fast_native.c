@@ -126,7 +126,9 @@ rl_status rl_native_global_pool(rl_call *c) {
     x.rank = rank;
     x.dim[0] = t->dim[0] * t->dim[1], x.stride[0] = t->stride[1];
     x.dim[1] = t->dim[rank], x.stride[1] = t->stride[rank];
-    RL_TRY(run_inner(c, n, (const rl_tensor *const[]){&x}));
+    const rl_tensor **in = rl_copy(c->tmp, c->in, c->nin * sizeof *in);
+    in[0] = &x;
+    RL_TRY(run_inner(c, n, in));
     int64_t dim[RL_LAY_RANK] = {t->dim[0], t->dim[1] * t->dim[rank]};
     for (uint32_t i = 2; i < rank; i++) dim[i] = 1;
     rl_tensor made = rl_contiguous(c->rt, &c->out[0]);

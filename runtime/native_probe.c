@@ -423,6 +423,7 @@ static int64_t measure_move(prober *a, uint32_t v, const rl_lay *from, const rl_
         memset(x.mem->p, 0, x.mem->nbyte);
         double best = 1e9, all = 0;
         for (uint32_t i = 0; i < LEAST + 1 || (i < MOST && all < ENOUGH); i++) {
+            a->sink += read_lines(a->cold.mem->p, a->cold.mem->nbyte) + read_lines(x.mem->p, x.mem->nbyte);
             double start = rl_bench_now(!rt->pool);
             rl_lay_move(rt, &y, to, &x, from, s->dim[1]);
             double took = rl_bench_now(!rt->pool) - start;

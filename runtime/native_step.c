@@ -69,6 +69,23 @@ static int64_t concat_axis(const rl_exec *x, const rl_nodeinfo *n) {
     return axis < 0 ? axis + rl_val(x->g, n->out[0])->rank : axis;
 }
 
+/* A reduction over all dims but the first two, which stay as dims of 1. */
+static bool reduces_space(const rl_exec *x, const rl_nodeinfo *n) {
+    const rl_attr *a = rl_attr_ints(n, "axes");
+    const rl_tensor *t = rl_has(rl_in(n, 1)) ? &x->constant[n->in[1].i] : NULL;
+    const int64_t *axes = a ? a->ints : NULL;
+    int64_t rank = rl_val(x->g, n->in[0])->rank, count = a ? a->n : 0;
+    uint32_t seen = 0;
+    if (!a && t && t->kind == RL_TENSOR && t->dtype == RL_I64 && t->rank == 1 && rl_is_dense(t)) axes = rl_data(t), count = t->dim[0];
+    if (!axes || count != rank - 2 || !rl_attr_int(n, "keepdims", 1)) return false;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t k = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (k < 2 || k >= rank) return false;
+        seen |= 1u << k;
+    }
+    return seen == (1u << rank) - 4;
+}
+
 rl_native_kind rl_native_kind_of(const rl_exec *x, const rl_step *s) {
     const rl_nodeinfo *n = s->info;
     rl_kernel_fn *fn = s->kernel.n ? s->kernel.p[0]->fn : NULL;
@@ -78,7 +95,8 @@ rl_native_kind rl_native_kind_of(const rl_exec *x, const rl_step *s) {
         return fixed && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_CONV : RL_NATIVE_NONE;
     }
     if (fn == rl_fast_pool) return n->nout == 1 && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_POOL : RL_NATIVE_NONE;
-    if (fn == rl_fast_global_pool) return is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_GLOBAL : RL_NATIVE_NONE;
+    if (fn == rl_fast_reduce && (!is_pin(x, n->in[0]) || !reduces_space(x, n))) return RL_NATIVE_NONE;
+    if (fn == rl_fast_global_pool || fn == rl_fast_reduce) return is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_GLOBAL : RL_NATIVE_NONE;
     if (fn == rl_fast_unary || fn == rl_fast_binary || fn == rl_fast_chain) return is_chain(x, n) ? RL_NATIVE_CHAIN : RL_NATIVE_NONE;
     if (fn == rl_ref_concat) return concat_axis(x, n) == 1 && all_have_channels(x, n) ? RL_NATIVE_CONCAT : RL_NATIVE_NONE;
     return RL_NATIVE_NONE;

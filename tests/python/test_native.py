@@ -171,7 +171,10 @@ class Network:
             self.add("BatchNormalization", [x, self.const(c), self.const(c), self.const(c), var], c)
         elif kind == "se":
             self.n += 1
-            self.nodes.append(h.make_node("GlobalAveragePool", [x], [f"g{self.n}"]))
+            if self.rng.random() < 0.5:
+                self.nodes.append(h.make_node("GlobalAveragePool", [x], [f"g{self.n}"]))
+            else:
+                self.nodes.append(h.make_node("ReduceMean", [x], [f"g{self.n}"], axes=[2 + i for i in range(len(self.space))]))
             self.nodes.append(h.make_node("Sigmoid", [f"g{self.n}"], [f"s{self.n}"]))
             self.add("Mul", [x, f"s{self.n}"], c)
         else:

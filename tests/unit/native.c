@@ -17,8 +17,8 @@ static const char model[] =
     "  const %k f32[33,1,1] seed=6\n  const %axes i64[1] {1}\n  const %some f32[12,1,1] {1,2,3,4,5,6,7,8,9,10,11,12}\n"
     "  %a = Conv(%x, %w1) pads=[1,1,1,1]\n  %b = Sigmoid(%a)\n  %b2 = Tanh(%b)\n  %c = Exp(%b2)\n  %x2 = Div(%x, %some)\n  %x3 = Exp(%x2)\n"
     "  %d = Concat(%c, %x3, %b) axis=1\n  %e = Conv(%d, %w2)\n  %f = MaxPool(%e) kernel_shape=[3,3] pads=[1,1,1,1]\n  %f2 = Tanh(%f)\n"
-    "  %g = Conv(%f2, %w3) group=33 pads=[1,1,1,1]\n  %h = Tanh(%g)\n  %i = Add(%h, %k)\n  %j = GlobalAveragePool(%i)\n  %j2 = Sigmoid(%j)\n"
-    "  %l = Mul(%i, %j2)\n  %m = Conv(%l, %w4)\n  %n = Sub(%m, %c)\n  %o = BatchNormalization(%n, %v, %s, %s, %v)\n  %p = HardSwish(%o)\n"
+    "  %g = Conv(%f2, %w3) group=33 pads=[1,1,1,1]\n  %h = Tanh(%g)\n  %i = Add(%h, %k)\n  %j = GlobalAveragePool(%i)\n  %jj = ReduceMean(%i) axes=[3,-2]\n  %j2 = Sigmoid(%j)\n"
+    "  %l2 = Mul(%i, %j2)\n  %l = Add(%l2, %jj)\n  %m = Conv(%l, %w4)\n  %n = Sub(%m, %c)\n  %o = BatchNormalization(%n, %v, %s, %s, %v)\n  %p = HardSwish(%o)\n"
     "  %q = Add(%p, %b)\n  %r = Flatten(%q)\n  %t = ReduceSum(%r, %axes) keepdims=1\n"
     "  out %t, %q, %d\n"
     "}\n";
