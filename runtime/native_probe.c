@@ -116,8 +116,19 @@ static unsigned read_lines(const void *p, size_t n) {
     return sum;
 }
 
+/* As many bytes as the model has weights and values, which come by between two runs of a kernel. */
+static void make_cold(prober *a) {
+    const rl_exec *x = a->p->x;
+    int64_t nbyte = LINE + (int64_t)RL_MIN(x->rt->arena, (size_t)COLD);
+    for (uint32_t v = 0; v < x->g->nval; v++) nbyte = rl_add(nbyte, bytes_of(&x->constant[v]));
+    nbyte = RL_MIN(nbyte, (int64_t)COLD);
+    a->cold = rl_tensor_new(x->rt, RL_U8, 1, &nbyte);
+    memset(a->cold.mem->p, 0, a->cold.mem->nbyte);
+}
+
 /* In a run each kernel finds its weights where the rest of the model left them, and its inputs as the last kernels wrote them. */
 static void as_in_a_run(prober *a, const rl_call *c) {
+    if (!a->cold.mem) make_cold(a);
     a->sink += read_lines(a->cold.mem->p, a->cold.mem->nbyte);
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *x = rl_call_in(c, i);
@@ -423,6 +434,7 @@ static int64_t measure_move(prober *a, uint32_t v, const rl_lay *from, const rl_
         memset(x.mem->p, 0, x.mem->nbyte);
         double best = 1e9, all = 0;
         for (uint32_t i = 0; i < LEAST + 1 || (i < MOST && all < ENOUGH); i++) {
+            if (!a->cold.mem) make_cold(a);
             a->sink += read_lines(a->cold.mem->p, a->cold.mem->nbyte) + read_lines(x.mem->p, x.mem->nbyte);
             double start = rl_bench_now(!rt->pool);
             rl_lay_move(rt, &y, to, &x, from, s->dim[1]);
@@ -477,11 +489,6 @@ rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, bool ta
     a.shape = rl_new(out->mem, rl_tensor, g->nval + 1);
     rl_tensor *made = rl_new(out->mem, rl_tensor, g->output.n + 1);
     for (uint32_t i = 0; i < g->input.n; i++) add_outside(&a, g->input.p[i], true, NULL, &in[i]);
-    int64_t nbyte = LINE;
-    for (uint32_t v = 0; v < g->nval && !table; v++) nbyte = rl_add(nbyte, bytes_of(&x->constant[v]));
-    nbyte = RL_MIN(nbyte, (int64_t)COLD);
-    a.cold = rl_tensor_new(x->rt, RL_U8, 1, &nbyte);
-    memset(a.cold.mem->p, 0, a.cold.mem->nbyte);
     x->probe = probe_step;
     x->probe_user = &a;
     RL_TRY(rl_exec_run(x, in, made));
