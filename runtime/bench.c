@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "../src/ops.h"
 #include "device.h"
@@ -13,16 +14,22 @@ enum { LEAST_RUNS = 5, MOST_RUNS = 200, WARM_RUNS = 2 };
 static bool only_moves(const rl_nodeinfo *n) {
     switch (rl_op_class(n->op)) {
     case RL_CONCAT: case RL_SPLIT: case RL_SLICE: case RL_PAD: case RL_TILE: case RL_GATHER: case RL_EXPAND: case RL_MOVING: return true;
-    default: return n->op == RL_OP_DepthToSpace || n->op == RL_OP_SpaceToDepth;
+    default: return n->op == RL_OP_DepthToSpace || n->op == RL_OP_SpaceToDepth || n->op == RL_OP_MOVE;
     }
 }
 
 /* ---- runs ---- */
 
-static rl_status run_once(rl_exec *x, const rl_tensor *in, rl_tensor *out, double *seconds) {
-    double start = rl_seconds();
+double rl_bench_now(bool alone) {
+    struct timespec t;
+    clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+rl_status rl_bench_once(rl_exec *x, const rl_tensor *in, rl_tensor *out, bool alone, double *seconds) {
+    double start = rl_bench_now(alone);
     RL_TRY(rl_exec_run(x, in, out));
-    *seconds = rl_seconds() - start;
+    *seconds = rl_bench_now(alone) - start;
     for (uint32_t i = 0; i < x->g->output.n; i++) rl_tensor_drop(&out[i]);
     return RL_OK;
 }
@@ -32,27 +39,27 @@ static int by_time(const void *arg, int64_t a, int64_t b) {
     return (t[a] > t[b]) - (t[a] < t[b]);
 }
 
-static void summarize(rl_bench *b, rl_arena *mem, const double *time, uint32_t n) {
+void rl_bench_times(rl_arena *mem, const double *time, uint32_t n, double *median, double *least) {
     int64_t *order = rl_new(mem, int64_t, n);
     for (uint32_t i = 0; i < n; i++) order[i] = i;
     rl_sort(mem, order, n, by_time, time);
-    b->runs = n;
-    b->median_ms = 500 * (time[order[(n - 1) / 2]] + time[order[n / 2]]);
-    b->min_ms = 1000 * time[order[0]];
-    for (uint32_t i = 0; i < n; i++) b->mean_ms += 1000 * time[i] / n;
+    *median = 500 * (time[order[(n - 1) / 2]] + time[order[n / 2]]);
+    *least = 1000 * time[order[0]];
 }
 
 static rl_status measure(rl_exec *x, const rl_runopt *o, const rl_tensor *in, rl_tensor *out, rl_bench *b) {
     struct { double *p; uint32_t n, cap; } time = {0};
     double seconds, all = 0;
-    for (uint32_t i = 0; i < WARM_RUNS; i++) RL_TRY(run_once(x, in, out, &seconds));
+    for (uint32_t i = 0; i < WARM_RUNS; i++) RL_TRY(rl_bench_once(x, in, out, false, &seconds));
     while (o->runs ? time.n < o->runs : time.n < LEAST_RUNS || (all < 1 && time.n < MOST_RUNS)) {
-        RL_TRY(run_once(x, in, out, &seconds));
+        RL_TRY(rl_bench_once(x, in, out, false, &seconds));
         rl_push(&x->g->mem, time, seconds);
         all += seconds;
         if (o->progress) o->progress(o->user, time.n, o->runs);
     }
-    summarize(b, &x->g->mem, time.p, time.n);
+    b->runs = time.n;
+    rl_bench_times(&x->g->mem, time.p, time.n, &b->median_ms, &b->min_ms);
+    for (uint32_t i = 0; i < time.n; i++) b->mean_ms += 1000 * time.p[i] / time.n;
     return RL_OK;
 }
 
@@ -113,7 +120,7 @@ static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *ar
     RL_TRY(measure(x, o, in, out, b));
     x->cost = rl_new(&g->mem, rl_cost, x->nstep + 1);
     uint32_t runs = RL_MAX(b->runs / 4, 1u);
-    for (uint32_t i = 0; i < runs; i++) RL_TRY(run_once(x, in, out, &seconds));
+    for (uint32_t i = 0; i < runs; i++) RL_TRY(rl_bench_once(x, in, out, false, &seconds));
     gather_ops(b, x, runs);
     b->fast = rt->fast != NULL;
     if (rt->device) b->device = rl_copy(&g->mem, rt->device->describe(rt), strlen(rt->device->describe(rt)) + 1);

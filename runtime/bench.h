@@ -32,6 +32,13 @@ typedef struct {
 /* o->runs 0: about a second, 5 to 200 runs. *b lives in g's arena. */
 rl_status rl_bench_model(rl_graph *g, const rl_runopt *o, rl_bench *b);
 
+/* Seconds from some point on. alone: of the processor that this thread has had, which other work on the machine does not change. */
+double rl_bench_now(bool alone);
+/* One run of a prepared graph; its outputs go. */
+rl_status rl_bench_once(rl_exec *x, const rl_tensor *in, rl_tensor *out, bool alone, double *seconds);
+/* The median and the least of n times, in ms. */
+void rl_bench_times(rl_arena *mem, const double *time, uint32_t n, double *median, double *least);
+
 /* bench_report.c, of the program */
 void rl_bench_json(const rl_bench *b, const char *model, rl_text *t);
 void rl_bench_table(const rl_bench *b, rl_text *t);

@@ -47,6 +47,7 @@ enum { RL_DNNL_RELU = 32, RL_DNNL_TANH = 33, RL_DNNL_ELU = 34, RL_DNNL_LINEAR = 
     F(int, stream_destroy, (rl_dnnl_stream))                                                                         \
     F(int, memory_desc_create_with_strides, (rl_dnnl_md *, int rank, const int64_t *dim, int type, const int64_t *stride)) \
     F(int, memory_desc_create_with_tag, (rl_dnnl_md *, int rank, const int64_t *dim, int type, int tag))             \
+    F(const char *, fmt_tag2str, (int tag))                                                                          \
     F(int, memory_desc_destroy, (rl_dnnl_md))                                                                        \
     F(int, memory_desc_equal, (rl_dnnl_cmd, rl_dnnl_cmd))                                                            \
     F(size_t, memory_desc_get_size, (rl_dnnl_cmd))                                                                   \

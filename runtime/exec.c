@@ -100,7 +100,7 @@ static rl_status run_parts(rl_step *s, rl_call *c) {
     return RL_OK;
 }
 
-static rl_status run_kernel(rl_step *s, rl_call *c) {
+rl_status rl_exec_kernel(rl_step *s, rl_call *c) {
     uint32_t at = 0;
     const rl_kernel *k = choose_kernel(s, c, &at);
     while (k && rl_device_has(c->rt, k)) {
@@ -139,7 +139,7 @@ static bool made_new(const rl_call *c, uint64_t copied) {
 static rl_status run_measured(rl_step *s, rl_call *c, rl_cost *cost) {
     uint64_t moved = c->rt->moved;
     double start = rl_seconds();
-    RL_TRY(run_kernel(s, c));
+    RL_TRY(rl_exec_kernel(s, c));
     RL_TRY(rl_device_wait(c));
     cost->seconds += rl_seconds() - start;
     moved = c->rt->moved - moved;
@@ -188,7 +188,8 @@ static rl_status run_step(rl_frame *f, rl_step *s, rl_cost *cost) {
         if (rl_has(n->in[i])) in[i] = value_at(f, n->in[i].i);
     size_t high = x->rt->high;
     x->rt->high = x->rt->live;
-    RL_TRY(cost ? run_measured(s, &c, cost) : run_kernel(s, &c));
+    if (x->probe && !f->up) RL_TRY(x->probe(x->probe_user, f, s, &c));
+    RL_TRY(cost ? run_measured(s, &c, cost) : rl_exec_kernel(s, &c));
     RL_TRY(keep_outputs(f, &c));
     bool part = s < x->step || s >= x->step + x->nstep; /* of a joined step, for which the plan has no place */
     if (!f->up && !part) rl_plan_note(x, &c, (uint32_t)(s - x->step));

@@ -16,6 +16,7 @@ typedef struct rl_step {
     struct rl_step *part;      /* with a device: the steps that it stands for, [npart]; they run where its kernel cannot */
     uint32_t npart;
     const void *made;          /* what the device's kernel made of its constants, in the graph's memory (device.h) */
+    struct rl_native *native;  /* how its values lie by a plan (native.h); NULL: as the kernels like */
     struct rl_prim *prim;      /* what oneDNN runs for it (fast.h) */
     rl_tensor packed;          /* its constants as its kernel likes them; RL_ABSENT: not packed */
     const int64_t *order;      /* how output 0 is to lie, its dims from the outermost in memory (order.c); NULL: as the kernel likes */
@@ -42,6 +43,9 @@ struct rl_exec {
     struct rl_plan *plan; /* of the last run; NULL for bodies */
     struct rl_replay *replay; /* with a device: NULL until the graph has run */
     rl_cost *cost;       /* [step] NULL: not measured */
+    /* Called before each step of the graph, not of bodies; NULL: nobody (native_probe.h). */
+    rl_status (*probe)(void *user, struct rl_frame *f, rl_step *s, rl_call *c);
+    void *probe_user;
     rl_tensor *place;    /* [value] where it is to be if it is made in that order, RL_ABSENT: anywhere; NULL: all anywhere */
     uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */
 };
@@ -55,6 +59,9 @@ typedef struct rl_frame {
 
 /* Runs x in a new frame: inputs are kept, not taken; each output is a reference for the caller. */
 rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout);
+
+/* Runs the kernel of s for this call; what it makes for itself is the caller's to drop. */
+rl_status rl_exec_kernel(rl_step *s, rl_call *c);
 
 /* Runs the steps whose inputs are all constants: their outputs are constants then, and the steps go. */
 rl_status rl_exec_fold(rl_exec *x);

@@ -26,6 +26,8 @@ typedef struct rl_fast {
     rl_tensor scratch; /* of the primitive at work: its own, and arguments in another layout */
 } rl_fast;
 
+struct rl_lay; /* native.h */
+
 extern const rl_backend rl_backend_fast;
 
 enum { RL_PRIM_ARGS = 12, RL_PRIM_KEY = 80, RL_PRIM_KEPT = 6 /* per node: the shapes met last */ };
@@ -47,6 +49,7 @@ typedef struct rl_prim {
     int64_t key[RL_PRIM_KEY];
     uint32_t nkey, narg;
     bool ordered;               /* its output lies as the step's order says */
+    bool fell;                  /* it does not run on the layouts that the plan says (native.h), but on copies */
     rl_dnnl_primitive p;        /* NULL: there is none that is optimized */
     rl_dnnl_memory scratchpad;
     size_t pad;                 /* its place in the scratch */
@@ -73,6 +76,8 @@ void rl_making_start(rl_making *m, rl_call *c, rl_prim *p);
 void rl_making_end(rl_making *m);
 /* f32 of these dims and strides, freed by rl_making_end. stride NULL: as the primitive likes. */
 rl_dnnl_md rl_making_md(rl_making *m, uint32_t rank, const int64_t *dim, const int64_t *stride);
+/* f32 of these logical dims that lies so; blocked: with the channels in lanes. */
+rl_dnnl_md rl_making_lay(rl_making *m, uint32_t rank, const int64_t *dim, const struct rl_lay *lay);
 /* The node's fused post-ops (fuse.h) as attributes; `dst`: how the output lies, as do operands of its dims. */
 bool rl_making_post(rl_making *m, rl_dnnl_cmd dst);
 /* An input that lies as `have`, or the output. */

@@ -1,8 +1,10 @@
-/* Conv, ConvTranspose and pools by oneDNN: see fast.h.  Input and output lie channels-last; an input that does not is reordered. */
+/* Conv, ConvTranspose and pools by oneDNN: see fast.h.  Input and output lie channels-last, or as the plan says (native.h); an input that
+ * does not is reordered. */
 #include "conv.h"
 #include "fast.h"
 #include "fuse.h"
 #include "kernels_fast.h"
+#include "native.h"
 #include "ref_pool.h"
 
 enum { RANK = 5, AT_X = 0, AT_Y = 1, AT_W = 2, AT_BIAS = 3, AT_POST = 4 }; /* the most dims; places of addresses */
@@ -21,6 +23,15 @@ typedef struct {
 static bool is_f32(const rl_call *c, uint32_t i, uint32_t least, uint32_t most) {
     const rl_tensor *t = rl_call_in(c, i);
     return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && t->rank >= least && t->rank <= most && rl_numel(t) > 0;
+}
+
+/* Input 0 by its logical dims. */
+static const rl_tensor *input(const rl_call *c, rl_tensor *room) {
+    const rl_native *n = c->step->native;
+    const rl_tensor *x = rl_call_in(c, 0);
+    if (!n || !n->channels[0]) return x;
+    *room = rl_lay_logical(x, n->channels[0]);
+    return room;
 }
 
 /* [n,c,l] as [n,c,1,l]. */
@@ -125,30 +136,51 @@ static bool make_bias(rl_making *m, const conv *v, const rl_fused *fused, rl_dnn
 static bool make_operands(rl_making *m, const conv *v, const rl_fused *fused, rl_dnnl_cmd dst) {
     for (uint32_t i = 0; fused && i < fused->npost; i++) {
         if (!rl_row_is_binary(fused->post[i].op)) continue;
+        const rl_native *native = m->c->step->native;
         const rl_tensor *t = rl_call_in(m->c, fused->post[i].in);
         rl_tensor as = v->lifted ? lift(t) : *t;
-        rl_dnnl_md have = rl_making_md(m, as.rank, as.dim, as.stride);
+        bool blocked = native && native->channels[fused->post[i].in];
+        for (uint32_t k = 0; blocked && k < v->x->rank; k++)
+            if (k != 1 && t->dim[k] != v->dim[k]) return false;
+        rl_dnnl_md have = blocked ? rl_making_lay(m, v->x->rank, v->dim, &native->out) : rl_making_md(m, as.rank, as.dim, as.stride);
         if (!have || !rl_making_arg(m, RL_DNNL_ARG_POST_OP * ((int)i + 1) | RL_DNNL_ARG_SRC_1, AT_POST + i, false, have, dst)) return false;
     }
     return true;
 }
 
-/* Channels-last all through; where oneDNN has only plain loops for that, what it likes best. */
+/* How input 0 or the output is to lie: by the plan, or channels-last. */
+static rl_lay lay_of(const rl_call *c, const conv *v, bool output) {
+    const rl_native *n = c->step->native;
+    return n ? output ? n->out : n->in : rl_lay_last(v->x->rank);
+}
+
+/* How input 0 lies; x: as it is wanted. */
+static rl_dnnl_md input_md(rl_making *m, const conv *v, const rl_lay *want, rl_dnnl_md x) {
+    const rl_tensor *t = v->x;
+    int64_t step = 1;
+    bool same = true;
+    for (uint32_t i = want->rank; i-- > 0 && !want->block; step *= t->dim[want->perm[i]])
+        same = same && (t->dim[want->perm[i]] == 1 || t->stride[want->perm[i]] == step);
+    return same ? x : rl_making_md(m, t->rank, t->dim, t->stride);
+}
+
+/* As lay_of says all through; where oneDNN has only plain loops for that, what it likes best. */
 static bool make_conv(rl_making *m, const conv *v, const rl_fused *fused) {
-    int64_t xs[RANK], ys[RANK], n = v->dim[1], one = 1;
+    int64_t n = v->dim[1], one = 1;
     uint32_t rank = v->x->rank;
-    bool biased = v->bias || (fused && fused->shift);
-    rl_channels_last(rank, v->x->dim, xs);
-    rl_channels_last(rank, v->dim, ys);
-    rl_dnnl_md x = rl_making_md(m, rank, v->x->dim, xs), y = rl_making_md(m, rank, v->dim, ys), have = x;
+    bool biased = v->bias || (fused && fused->shift), native = m->c->step->native;
+    rl_lay xl = lay_of(m->c, v, false), yl = lay_of(m->c, v, true);
+    rl_dnnl_md x = rl_making_lay(m, rank, v->x->dim, &xl), y = rl_making_lay(m, rank, v->dim, &yl);
     rl_dnnl_md weights = rl_making_md(m, v->krank, v->kdim, NULL), bias = biased ? rl_making_md(m, 1, &n, &one) : NULL;
-    if (!rl_is_channels_last(v->x)) have = rl_making_md(m, rank, v->x->dim, v->x->stride);
+    rl_dnnl_md have = x ? input_md(m, v, &xl, x) : NULL;
     if (!x || !y || !have || !weights || (biased && !bias) || !rl_making_post(m, y)) return false;
-    if (describe(m, v, x, weights, bias, y) != 0) return false;
-    if (rl_making_is_ref(m)) {
+    int status = describe(m, v, x, weights, bias, y);
+    if (status != 0 && !native) return false;
+    if (status != 0 || rl_making_is_ref(m)) {
         rl_dnnl_md any_x = rl_making_md(m, rank, v->x->dim, NULL), any_y = rl_making_md(m, rank, v->dim, NULL);
-        m->f->d.primitive_desc_destroy(m->pd);
+        if (status == 0) m->f->d.primitive_desc_destroy(m->pd);
         m->pd = NULL;
+        m->p->fell = true;
         if (!any_x || !any_y || describe(m, v, any_x, weights, bias, any_y) != 0 || (rl_making_is_ref(m) && !fused)) return false;
     }
     return rl_making_arg(m, RL_DNNL_ARG_SRC, AT_X, false, have, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_SRC, 0)) &&
@@ -156,8 +188,15 @@ static bool make_conv(rl_making *m, const conv *v, const rl_fused *fused) {
            make_weights(m, v, fused) && make_bias(m, v, fused, bias) && make_operands(m, v, fused, y) && rl_making_primitive(m);
 }
 
-static rl_tensor *make_channels_last(rl_call *c, uint32_t rank, const int64_t *dim) {
-    int64_t perm[RL_RANK] = {0};
+static rl_tensor *make_output(rl_call *c, uint32_t rank, const int64_t *dim) {
+    const rl_native *n = c->step->native;
+    int64_t perm[RL_RANK] = {0}, lanes[RL_LAY_RANK + 1];
+    if (n && n->out.block) {
+        rl_lay_dims(&n->out, dim, lanes);
+        return rl_call_make(c, 0, RL_F32, rank + 1, lanes);
+    }
+    for (uint32_t i = 0; n && i < rank; i++) perm[i] = n->out.perm[i];
+    if (n) return rl_call_make_in(c, 0, RL_F32, rank, dim, perm);
     for (uint32_t i = 1; i + 1 < rank; i++) perm[i] = i + 1;
     perm[rank - 1] = 1;
     return rl_call_make_in(c, 0, RL_F32, rank, dim, perm);
@@ -166,12 +205,14 @@ static rl_tensor *make_channels_last(rl_call *c, uint32_t rank, const int64_t *d
 static rl_status run_conv(rl_call *c, rl_prim *p, const conv *v) {
     const rl_fused *fused = c->step->fused;
     void *at[AT_POST + RL_POSTS] = {0};
-    rl_tensor *y = make_channels_last(c, v->lifted ? 3 : v->x->rank, v->lifted ? (int64_t[]){v->dim[0], v->dim[1], v->dim[3]} : v->dim);
+    rl_tensor *y = make_output(c, v->lifted ? 3 : v->x->rank, v->lifted ? (int64_t[]){v->dim[0], v->dim[1], v->dim[3]} : v->dim);
     at[AT_X] = rl_data(v->x), at[AT_W] = rl_data(v->k), at[AT_Y] = rl_data(y);
     if (v->bias) at[AT_BIAS] = rl_data(v->bias);
     for (uint32_t i = 0; fused && i < fused->npost; i++)
         if (rl_row_is_binary(fused->post[i].op)) at[AT_POST + i] = rl_data(rl_call_in(c, fused->post[i].in));
-    return rl_prim_run(c, p, at);
+    RL_TRY(rl_prim_run(c, p, at));
+    if (c->step->native && c->step->native->out.block) rl_lay_clear(c->rt, y, v->dim[1]);
+    return RL_OK;
 }
 
 /* *done: false where the reference kernel is to do it. */
@@ -194,10 +235,12 @@ static rl_status try_conv(rl_call *c, conv *v, bool *done) {
     }
     if (!p || !p->p) return RL_OK;
     *done = true;
+    if (c->step->native && c->step->native->nout != v->dim[1]) return rl_call_fail(c, RL_EMODEL, "the output is not as the plan says");
     return run_conv(c, p, v);
 }
 
-static rl_status unfused(const rl_call *c, rl_kernel_fn *reference, rl_call *call) {
+static rl_status unfused(rl_call *c, rl_kernel_fn *reference, rl_call *call) {
+    if (c->step->native) return rl_native_plain(c);
     if (c->step->fused) return rl_call_fail(c, RL_ELIMIT, "oneDNN has no primitive for it with what was fused into it; --kernels reference runs it");
     rl_call_fetch(c);
     return reference(call);
@@ -205,10 +248,12 @@ static rl_status unfused(const rl_call *c, rl_kernel_fn *reference, rl_call *cal
 
 rl_status rl_fast_conv(rl_call *c) {
     conv v = {.group = 1};
-    rl_tensor room[2];
+    rl_tensor room[2], logical;
     bool done;
-    if (!is_f32(c, 0, 3, RANK) || !is_f32(c, 1, 3, RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv, c);
-    v.x = rl_call_in(c, 0), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
+    RL_TRY(rl_native_check(c));
+    if (!is_f32(c, 0, 3, RANK + 1) || !is_f32(c, 1, 3, RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv, c);
+    v.x = input(c, &logical), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
+    if (v.x->rank > RANK) return unfused(c, rl_ref_conv, c);
     RL_TRY(rl_conv_group(c, v.x, v.k, &v.group));
     RL_TRY(rl_window_read(c, v.x, v.k->dim + 2, &v.w));
     v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[0];
@@ -221,10 +266,12 @@ rl_status rl_fast_conv(rl_call *c) {
 
 rl_status rl_fast_conv_transpose(rl_call *c) {
     conv v = {.back = true, .group = rl_attr_int(c->node, "group", 1)};
+    rl_tensor logical;
     bool done;
-    if (!is_f32(c, 0, 3, RANK) || !is_f32(c, 1, 3, RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv_transpose, c);
-    v.x = rl_call_in(c, 0), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
-    if (v.k->rank != v.x->rank || v.group < 1 || v.x->dim[1] != v.k->dim[0] || v.k->dim[0] % v.group) return unfused(c, rl_ref_conv_transpose, c);
+    RL_TRY(rl_native_check(c));
+    if (!is_f32(c, 0, 3, RANK + 1) || !is_f32(c, 1, 3, RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv_transpose, c);
+    v.x = input(c, &logical), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
+    if (v.x->rank > RANK || v.k->rank != v.x->rank || v.group < 1 || v.x->dim[1] != v.k->dim[0] || v.k->dim[0] % v.group) return unfused(c, rl_ref_conv_transpose, c);
     RL_TRY(rl_conv_transpose_window(c, v.x, v.k->dim + 2, &v.w));
     v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[1] * v.group;
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.in[i];
@@ -236,12 +283,9 @@ rl_status rl_fast_conv_transpose(rl_call *c) {
 /* ---- pools ---- */
 
 static bool make_pool(rl_making *m, const conv *v, int alg) {
-    int64_t xs[RANK], ys[RANK];
     uint32_t rank = v->x->rank;
-    rl_channels_last(rank, v->x->dim, xs);
-    rl_channels_last(rank, v->dim, ys);
-    rl_dnnl_md x = rl_making_md(m, rank, v->x->dim, xs), y = rl_making_md(m, rank, v->dim, ys), have = x;
-    if (!rl_is_channels_last(v->x)) have = rl_making_md(m, rank, v->x->dim, v->x->stride);
+    rl_lay xl = lay_of(m->c, v, false), yl = lay_of(m->c, v, true);
+    rl_dnnl_md x = rl_making_lay(m, rank, v->x->dim, &xl), y = rl_making_lay(m, rank, v->dim, &yl), have = x ? input_md(m, v, &xl, x) : NULL;
     if (!x || !y || !have) return false;
     if (m->f->d.pooling_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, alg, x, y, v->stride, v->w.kernel, v->dilation,
                                                       v->before, v->after, m->attr) != 0)
@@ -273,20 +317,30 @@ static rl_status pool(rl_call *c, conv *v, int alg, bool *done) {
     if (!p || !p->p) return RL_OK;
     *done = true;
     void *at[] = {rl_data(v->x), NULL};
-    at[AT_Y] = rl_data(make_channels_last(c, v->x->rank, v->dim));
-    return rl_prim_run(c, p, at);
+    const rl_tensor *y = make_output(c, v->x->rank, v->dim);
+    at[AT_Y] = rl_data(y);
+    RL_TRY(rl_prim_run(c, p, at));
+    if (c->step->native && c->step->native->out.block) rl_lay_clear(c->rt, y, v->dim[1]);
+    return RL_OK;
+}
+
+static rl_status plain_pool(rl_call *c) {
+    return c->step->native ? rl_native_plain(c) : rl_ref_pool(c);
 }
 
 rl_status rl_fast_pool(rl_call *c) {
     conv v = {0};
+    rl_tensor logical;
     bool done;
-    if (!is_f32(c, 0, 3, RANK) || c->arg == RL_POOL_LP || rl_call_wants(c, 1)) return rl_ref_pool(c);
-    v.x = rl_call_in(c, 0);
+    RL_TRY(rl_native_check(c));
+    if (!is_f32(c, 0, 3, RANK + 1) || c->arg == RL_POOL_LP || rl_call_wants(c, 1)) return plain_pool(c);
+    v.x = input(c, &logical);
+    if (v.x->rank > RANK) return plain_pool(c);
     RL_TRY(rl_window_read(c, v.x, NULL, &v.w));
     v.dim[0] = v.x->dim[0], v.dim[1] = v.x->dim[1];
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.out[i];
-    if (!set_window(&v) || !pool_fits(c, &v)) return rl_ref_pool(c);
+    if (!set_window(&v) || !pool_fits(c, &v)) return plain_pool(c);
     bool all = rl_attr_int(c->node, "count_include_pad", 0) != 0;
     RL_TRY(pool(c, &v, c->arg == RL_POOL_MAX ? RL_DNNL_POOL_MAX : all ? RL_DNNL_POOL_AVG_ALL : RL_DNNL_POOL_AVG, &done));
-    return done ? RL_OK : rl_ref_pool(c);
+    return done ? RL_OK : plain_pool(c);
 }

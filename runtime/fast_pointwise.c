@@ -7,6 +7,7 @@
 #include "fast.h"
 #include "fuse.h"
 #include "kernels_fast.h"
+#include "native.h"
 
 enum { BLOCK = 4096, OPERANDS = RL_POSTS + 3 }; /* elements of a row at a time; the value and one operand for each op */
 
@@ -138,7 +139,10 @@ static bool is_f32(const rl_tensor *t) {
 static void start_scaled(rl_call *c, const rl_fused *f, chain *a, rl_post *post, rl_tensor *by, const rl_tensor **t) {
     const float *at[2] = {f->scale, f->shift};
     int64_t dim[RL_RANK];
-    for (uint32_t i = 0; i + 1 < t[0]->rank; i++) dim[i] = i ? 1 : f->nchannel;
+    const rl_native *n = c->step->native;
+    int64_t lanes = n && n->out.block ? n->out.block : 1;
+    for (uint32_t i = 0; i + 1 < t[0]->rank; i++) dim[i] = i ? 1 : f->nchannel / lanes;
+    if (lanes > 1) dim[t[0]->rank - 2] = lanes;
     for (uint32_t i = 0; i < 2; i++) {
         by[i] = rl_tensor_borrow(c->rt, RL_F32, t[0]->rank - 1, dim, at[i], (size_t)f->nchannel * sizeof(float));
         post[a->npost++] = (rl_post){.op = i ? RL_ROW_ADD : RL_ROW_MUL, .in = RL_NONE};
@@ -147,7 +151,7 @@ static void start_scaled(rl_call *c, const rl_fused *f, chain *a, rl_post *post,
 }
 
 rl_status rl_fast_chain(rl_call *c) {
-    const rl_fused *f = c->step->fused;
+    const rl_fused *f = c->step->native && c->step->native->fused ? c->step->native->fused : c->step->fused;
     rl_post post[OPERANDS];
     chain a = {.post = post};
     const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0)};

@@ -2,7 +2,9 @@
  *
  * For each case, size and element the move and a memcpy of as many bytes take turns, and the least time of each counts: what else the
  * machine does meets both.  bench/move.py runs the same grid (--list) beside other libraries. */
+#include "bench.h"
 #include "move_cmd.h"
+
 
 #include <inttypes.h>
 #include <math.h>
@@ -42,13 +44,6 @@ typedef struct {
 
 typedef struct { double logs, worst; uint32_t n; const char *name; } mean;
 
-/* One thread is measured by the time that it has a processor: other work on the machine does not change that. */
-static double now(bool alone) {
-    struct timespec t;
-    clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* The case with dims that make about nbyte. */
 static grid_case sized(const grid_case *c, int64_t nbyte, int64_t size) {
     grid_case x = *c;
@@ -83,11 +78,11 @@ static void measure(rl_nest *b, int64_t nbyte, const rl_threads *threads, double
     bool alone = !threads->pool;
     *move = *copy = 1e9;
     for (int r = 0; r < rounds; r++) {
-        double t0 = now(alone);
+        double t0 = rl_bench_now(alone);
         for (int64_t k = 0; k < times; k++) threads->run(threads->pool, nbyte, 1 << 20, copy_bytes, &all);
-        double t1 = now(alone);
+        double t1 = rl_bench_now(alone);
         for (int64_t k = 0; k < times; k++) rl_nest_move(b, threads);
-        double t2 = now(alone);
+        double t2 = rl_bench_now(alone);
         *copy = fmin(*copy, (t1 - t0) / (double)times);
         *move = fmin(*move, (t2 - t1) / (double)times);
     }

@@ -8,6 +8,7 @@
 #include "exec.h"
 #include "fast.h"
 #include "fuse.h"
+#include "native.h"
 
 static bool in_versions(const rl_kernel *k, const rl_nodeinfo *n) {
     return n->since >= k->since && n->since <= k->until && strcmp(k->domain, n->domain) == 0 && strcmp(k->type, n->type) == 0;
@@ -219,8 +220,9 @@ static rl_status improve(rl_exec *x) {
     RL_TRY(rl_exec_fold(x));
     if (x->rt->fast) fetch_constants(x);
     rl_fuse(x);
-    if (x->rt->fast) rl_choose_orders(x);
-    return RL_OK;
+    if (!x->rt->fast) return RL_OK;
+    rl_choose_orders(x);
+    return rl_native_load(x);
 }
 
 static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out) {

@@ -5,6 +5,7 @@
 #include "fast.h"
 #include "fuse.h"
 #include "kernels_fast.h"
+#include "native.h"
 
 enum { ALIGN = 64 };
 
@@ -23,6 +24,7 @@ static void empty(rl_fast *f, rl_prim *p) {
     if (p->scratchpad) f->d.memory_destroy(p->scratchpad);
     if (p->p) f->d.primitive_destroy(p->p);
     p->narg = 0;
+    p->fell = false;
     p->scratchpad = NULL;
     p->p = NULL;
 }
@@ -125,6 +127,30 @@ rl_dnnl_md rl_making_md(rl_making *m, uint32_t rank, const int64_t *dim, const i
     int status = stride ? m->f->d.memory_desc_create_with_strides(&md, (int)rank, dim, RL_DNNL_F32, stride)
                         : m->f->d.memory_desc_create_with_tag(&md, (int)rank, dim, RL_DNNL_F32, RL_DNNL_TAG_ANY);
     if (status != 0) return NULL;
+    m->md[m->nmd++] = md;
+    return md;
+}
+
+/* oneDNN's number of aBcd16b and its kin; the library names it, so that a number that became another tag is not used. */
+static int blocked_tag(const rl_dnnl *d, const rl_lay *lay) {
+    static const struct { uint8_t rank, block; int tag; const char *name; } rows[] = {
+        {4, 8, 102, "aBcd8b"}, {4, 16, 78, "aBcd16b"}, {5, 8, 142, "aBcde8b"}, {5, 16, 121, "aBcde16b"}};
+    for (size_t i = 0; i < RL_LEN(rows); i++) {
+        const char *name = rows[i].rank == lay->rank && rows[i].block == lay->block ? d->fmt_tag2str(rows[i].tag) : NULL;
+        if (name && strcmp(name, rows[i].name) == 0) return rows[i].tag;
+    }
+    return 0;
+}
+
+rl_dnnl_md rl_making_lay(rl_making *m, uint32_t rank, const int64_t *dim, const rl_lay *lay) {
+    int64_t stride[RL_LAY_RANK], step = 1;
+    rl_dnnl_md md = NULL;
+    if (!lay->block) {
+        for (uint32_t i = rank; i-- > 0; step *= dim[lay->perm[i]]) stride[lay->perm[i]] = step;
+        return rl_making_md(m, rank, dim, stride);
+    }
+    int tag = blocked_tag(&m->f->d, lay);
+    if (!tag || m->nmd == RL_LEN(m->md) || m->f->d.memory_desc_create_with_tag(&md, (int)rank, dim, RL_DNNL_F32, tag) != 0) return NULL;
     m->md[m->nmd++] = md;
     return md;
 }

@@ -266,6 +266,8 @@ struct rl_rt {
     bool stepwise;           /* wait for the device after each node, so that the one that failed is named */
     uint64_t put, got;       /* bytes that went to the device and came from it since the run began */
     struct rl_fast *fast;    /* NULL: reference kernels only (fast.h); so with a device */
+    rl_span native;          /* the text of a plan that the next graph must take (native.h); p NULL: what the model has */
+    bool no_plan;            /* none, whatever the model has */
     rl_pool *pool;           /* NULL: one thread */
     rl_storage *all;         /* every storage that is alive */
     size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another; the most since the last run began */

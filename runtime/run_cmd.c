@@ -54,6 +54,9 @@ static rl_status make_rt(rl_ctx *ctx, const rl_runopt *o, bool fast, rl_rt **out
     const rl_backend *b = o->device ? o->find(o->device) : &rl_backend_cpu;
     if (!b) return rl_fail(ctx, RL_ELIMIT, "this program is built without the device '%.40s'", o->device);
     *out = b == &rl_backend_cpu ? rl_rt_new_for(ctx, fast, o->threads) : rl_rt_new(ctx, b, o->threads);
+    (*out)->native = o->plan;
+    (*out)->no_plan = o->no_plan;
+    if (o->plan.p && !(*out)->fast) rl_log(ctx, RL_LOG_WARNING, "the plan is left out: it is for oneDNN's kernels");
     return RL_OK;
 }
 

@@ -14,6 +14,8 @@ typedef struct {
     void *user;               /* of progress */
     bool reference;           /* run, bench: reference kernels only */
     const char *device;       /* "cuda"; NULL: the CPU */
+    rl_span plan;             /* run, bench: the text of a plan that the model must take (native.h); p NULL: its own, if it has one */
+    bool no_plan;             /* run, bench: none */
     const rl_backend *(*find)(const char *name); /* the devices of the program; NULL: none */
     uint64_t seed;
     double rtol, atol;        /* verify */

@@ -6,7 +6,7 @@
 #
 #   fuzz.sh                 60 s over all targets
 #   fuzz.sh SECONDS         so many, over all targets
-#   fuzz.sh SECONDS NAME... over these: onnx text cert optimize run values target
+#   fuzz.sh SECONDS NAME... over these: onnx text cert optimize run values target plan
 #   fuzz.sh --seed N ...    the same inputs each time (as far as the time goes): only the seeds to begin with, N for libFuzzer's choices,
 #                           addresses not random; nothing is kept
 source "$(dirname "$0")/setup.sh"
@@ -15,7 +15,7 @@ seed=0
 if [ "${1:-}" = --seed ]; then seed=$2; shift 2; fi
 seconds=${1:-60}
 targets=("${@:2}")
-[ ${#targets[@]} != 0 ] || targets=(optimize onnx text cert run values target)
+[ ${#targets[@]} != 0 ] || targets=(optimize onnx text cert run values target plan)
 need_packages
 need_clang
 need_python

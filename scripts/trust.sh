@@ -50,7 +50,7 @@ Versions: relayout $(git describe --always --dirty 2>/dev/null || echo unknown),
 END
 row "hostile files (damaged, contradictory, oversized, pointing elsewhere), optimized and run" "0 failed; 10 s" "$PYTHON" tests/python/test_hostile.py --all
 row "inputs that once crashed a fuzz target" "0 failed" build/tests/crashes tests/fuzz/crashes
-if have_fuzzer; then row "fuzzed inputs, seven targets, ASan and UBSan" "0 failed" fuzzed; fi
+if have_fuzzer; then row "fuzzed inputs, eight targets, ASan and UBSan" "0 failed" fuzzed; fi
 row "models of the ONNX backend suite: same outputs, no more moves, second run changes nothing" "0 failed" "$PYTHON" tests/python/test_backend.py --fraction 1
 row "random models, two targets and one more in turn, own runtime against onnxruntime: wrong, worse" "0 failed" \
     "$PYTHON" tests/python/test_random.py --count "$models" --every turn --own

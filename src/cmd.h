@@ -65,6 +65,7 @@ typedef struct {
     char **file;        /* the operands */
     int nfile;
     const char *in;     /* the first one; messages are about it. NULL: about none */
+    const char *plan;   /* --plan: a file */
     const char *out, *json, *csv, *after, *proof, *node, *dump, *kernels, *color, *external, *peers, *command;
     rl_items dims, shapes, inputs, in_layouts, out_layouts;
     rl_passopt pass;
@@ -73,6 +74,7 @@ typedef struct {
     rl_moveopt move;
     double limit;
     uint64_t around;    /* steps from --node that a picture shows */
+    bool table;         /* --table: of profile */
     bool no_run, canonical, svg, quiet, verbose, help, man, version, check;
     uint32_t memory;    /* --memory-limit, MiB; 0: none was given */
     bool named_target;  /* --target was given */
@@ -176,6 +178,8 @@ rl_status rl_line_wants_file(const rl_line *l, const char *command);
 rl_status rl_write_stdout(rl_line *l, const char *p, size_t n);
 /* To a file, or to stdout. */
 rl_status rl_line_write(rl_line *l, const char *path, const rl_text *t);
+/* The plan of --plan, for run and bench; in mem. */
+rl_status rl_line_read_plan(rl_line *l, rl_arena *mem);
 /* Can a file be made there? Said before the model is written: a report that cannot be written must not leave a model behind. */
 rl_status rl_line_check_path(const rl_line *l, const char *path);
 void rl_to_stderr(void *user, const char *text, size_t n);

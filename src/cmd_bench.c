@@ -28,6 +28,7 @@ static rl_status report_bench(rl_line *l, rl_graph *g, const rl_bench *b) {
 static rl_status bench_graph(rl_line *l, rl_graph *g) {
     rl_bench b;
     RL_TRY(rl_line_check_path(l, l->json));
+    RL_TRY(rl_line_read_plan(l, &g->mem));
     l->run.input = l->inputs.item;
     l->run.ninput = l->inputs.n;
     l->run.reference = l->kernels && strcmp(l->kernels, "reference") == 0;

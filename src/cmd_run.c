@@ -20,6 +20,7 @@ static rl_status execute(rl_line *l, rl_graph *g) {
     l->run.reference = l->kernels && strcmp(l->kernels, "reference") == 0;
     l->run.progress = rl_show_nodes;
     l->run.user = l;
+    RL_TRY(rl_line_read_plan(l, &tmp));
     rl_status s = rl_run_model(g, &l->run, &text);
     rl_progress(l, NULL);
     if (s == RL_OK) s = rl_write_stdout(l, text.p, text.n);

@@ -27,8 +27,9 @@ static rl_status check_target(rl_line *l) {
 }
 
 static void log_line(void *user, rl_log_level level, const char *text) {
-    (void)level;
-    fprintf(stderr, "%8.3f s  %s\n", rl_seconds() - ((rl_line *)user)->start, text);
+    const rl_line *l = user;
+    if (level == RL_LOG_WARNING) rl_complain(l, l->in, text);
+    else if (l->verbose) fprintf(stderr, "%8.3f s  %s\n", rl_seconds() - l->start, text);
 }
 
 static void show_step(void *user, const char *step) {
@@ -36,7 +37,7 @@ static void show_step(void *user, const char *step) {
 }
 
 static bool runs_models(const rl_line *l, const rl_command *c) {
-    return l->check || c->run == rl_cmd_run || c->run == rl_cmd_verify || c->run == rl_cmd_bench;
+    return l->check || c->run == rl_cmd_run || c->run == rl_cmd_verify || c->run == rl_cmd_bench || c->run == rl_cmd_profile;
 }
 
 static rl_status run(rl_line *l, const rl_command *c) {
@@ -46,7 +47,7 @@ static rl_status run(rl_line *l, const rl_command *c) {
     l->named_target = l->pass.target != NULL;
     if (!l->pass.target) l->pass.target = "generic";
     if (!l->pass.objective) l->pass.objective = "nodes";
-    const rl_context host = {.struct_size = sizeof host, .user = l, .log = l->verbose ? log_line : NULL, .progress = show_step};
+    const rl_context host = {.struct_size = sizeof host, .user = l, .log = log_line, .progress = show_step};
     l->ctx = rl_ctx_new_for(0, &host);
     if (!l->ctx) {
         rl_complain(l, NULL, "out of memory");

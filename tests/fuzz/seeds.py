@@ -21,7 +21,7 @@ import graphgen  # noqa: E402
 import test_backend  # noqa: E402
 
 RANDOM, LARGEST, SMALL, CERTS = 60, 8000, 1500, 250
-TARGETS = ("text", "onnx", "optimize", "run", "cert", "values", "target")
+TARGETS = ("text", "onnx", "optimize", "run", "cert", "values", "target", "plan")
 
 
 def quietly(*command):
@@ -76,6 +76,19 @@ def values():
     yield 2, numpy_helper.from_optional(None, "o").SerializeToString()
 
 
+def plans():
+    """Lines of ops of the model in tests/fuzz/plan.c, in blocks and not."""
+    rows = ["0 Conv {0} > {1}", "1 Tanh {0} > {0}", "2 Concat {0} {0} > {0}", "3 MaxPool {0} > {0}", "4 Conv {0} > {1}", "5 GlobalAveragePool {0} > abcd",
+            "6 Mul {0} abcd > {0}", "7 Transpose abcd > abcd", "8 Softmax abcd > abcd", "0 Conv {0} {0} > {0} # name"]
+    lays = ["abcd", "acdb", "aBcd8b", "aBcd16b", "dcba"]
+    for a in lays:
+        for b in lays:
+            for k in range(1, len(rows)):
+                yield b"\1" + "".join(f"op {r.format(a, b)}\n" for r in rows[:k]).encode() + b"end\n"
+            yield b"\1" + f"op {rows[0].format(a, b)}\nend\n".encode()
+    yield b"\0relayout-plan 1\nmachine x\ngraph 9 0123456789abcdef\npredicted 5\nend\n"
+
+
 def main():
     prog, folder = sys.argv[1], Path(sys.argv[2])
     for name in TARGETS:
@@ -102,6 +115,8 @@ def main():
     for line in (ROOT / "include" / "relayout.h").read_text().splitlines():
         for text in re.findall(r"(?:f|i|u|bf)\d+\[[^\]]*\][^ \"]*(?: (?:offset|strides|pad)=\S+)?", line):
             put(folder / "target", text.encode())
+    for text in plans():
+        put(folder / "plan", text)
     for path in (ROOT / "tests" / "fuzz" / "crashes").glob("*/*"):
         put(folder / path.parent.name, path.read_bytes())
     print({p.name: len(list(p.iterdir())) for p in sorted(folder.iterdir()) if p.is_dir()})

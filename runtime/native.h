@@ -1,0 +1,116 @@
+/* Native layouts: values that lie in memory as the machine's kernels want them, by a plan that was made before (docs/runtime.md).
+ *
+ * How a value lies is an order of its dims, or an order with blocked channels:
+ *
+ *   abcd      row-major           f32[1,20,4,4] lies as [1,20,4,4]
+ *   acdb      channels-last                          as [1,4,4,20]
+ *   aBcd16b   blocks of 16 channels                  as [1,2,4,4,16]: channel c is lane c % 16 of block c / 16; lanes 4 .. 15 of
+ *                                                    block 1 stand for no channel, and are zero
+ *
+ * Strides say the first two, and every kernel takes those.  A blocked value is a tensor of its own dims, [1,2,4,4,16], in a value of its
+ * own: only steps that were told so (rl_step.native) read and make it, so no kernel meets a layout that it does not know.
+ *
+ * A plan says for each step how its inputs and outputs lie.  rl_native_apply puts Move steps where a value is wanted as it was not made:
+ *
+ *   y = Conv(x)  abcd -> aBcd16b        y' f32[1,2,4,4,16] = Conv(x)
+ *   z = Relu(y)  aBcd16b                z' = Relu(y')
+ *   w = Reshape(z)  abcd                z = Move(z');  w = Reshape(z)
+ *
+ * A plan can make a run slower, never wrong: what a kernel has no fast form for, it does another way and keeps to the layouts. */
+#ifndef RL_NATIVE_H
+#define RL_NATIVE_H
+#include "exec.h"
+
+enum { RL_LAY_RANK = 8 };
+/* perm: the dims from the outermost in memory; block: 0, 8 or 16 lanes of dim 1 innermost, perm is 0 1 2 .. then. rank 0: not known. */
+typedef struct rl_lay { uint8_t rank, block, perm[RL_LAY_RANK]; } rl_lay;
+
+/* ---- layouts (native.c) ---- */
+
+rl_lay rl_lay_rows(uint32_t rank);
+rl_lay rl_lay_last(uint32_t rank);
+rl_lay rl_lay_blocked(uint32_t rank, uint32_t block);
+bool rl_lay_same(const rl_lay *a, const rl_lay *b);
+/* The order of a strided tensor; dims of 1 count as row-major. False: it has none (a stride that is not positive), or too many dims. */
+bool rl_lay_of(const rl_tensor *t, rl_lay *lay);
+/* The same layout of these dims with dims of 1 where they are row-major. */
+rl_lay rl_lay_normal(const rl_lay *lay, const int64_t *dim);
+void rl_lay_put(const rl_lay *lay, rl_text *t); /* "acdb" */
+bool rl_lay_parse(const char *s, size_t n, rl_lay *lay);
+/* The dims in memory of a blocked value, rank + 1 of them. */
+void rl_lay_dims(const rl_lay *lay, const int64_t *dim, int64_t *to);
+/* A new tensor of these logical dims that lies so. */
+rl_tensor rl_lay_new(rl_rt *rt, const rl_lay *lay, const int64_t *dim);
+/* Both have `channels` in dim 1; blocked ones are as rl_lay_new makes them. Lanes without a channel become zero. */
+void rl_lay_move(rl_rt *rt, const rl_tensor *to, const rl_lay *to_lay, const rl_tensor *from, const rl_lay *from_lay, int64_t channels);
+/* n channels of `from` to channel to_at and on of `to`; tb, fb: the blocks of the two, 0: strided. */
+void rl_lay_copy(rl_rt *rt, const rl_tensor *to, uint32_t tb, int64_t to_at, const rl_tensor *from, uint32_t fb, int64_t n);
+/* Sets the lanes of a blocked tensor that stand for no channel to zero. */
+void rl_lay_clear(rl_rt *rt, const rl_tensor *t, int64_t channels);
+/* A blocked tensor described by its logical dims: for descriptions and sizes, not for reading elements. */
+rl_tensor rl_lay_logical(const rl_tensor *t, int64_t channels);
+
+/* ---- steps ---- */
+
+/* What blocked layouts a step's kernel takes. */
+typedef enum {
+    RL_NATIVE_NONE,    /* none */
+    RL_NATIVE_CONV,    /* input 0 one, the output and operands of its dims another */
+    RL_NATIVE_POOL,    /* input and output the same */
+    RL_NATIVE_CHAIN,   /* the output and all inputs of its dims the same */
+    RL_NATIVE_CONCAT,  /* all the same */
+    RL_NATIVE_GLOBAL,  /* the input any, the output is strided */
+    RL_NATIVE_MOVE,    /* made by rl_native_apply */
+} rl_native_kind;
+rl_native_kind rl_native_kind_of(const rl_exec *x, const rl_step *s);
+
+/* The inputs and outputs of a step that a plan speaks of: f32, 3 to RL_LAY_RANK dims, no constants or outer values. */
+typedef struct { uint32_t slot; bool out; rl_value v; } rl_pin;
+enum { RL_PINS = 64 }; /* a step with more is not planned */
+uint32_t rl_native_pins(const rl_exec *x, const rl_step *s, rl_pin *pin); /* inputs first, each in order */
+/* May the step's pins lie so? */
+bool rl_native_allows(const rl_exec *x, const rl_step *s, const rl_pin *pin, uint32_t npin, const rl_lay *lay);
+
+typedef struct rl_native {
+    rl_native_kind kind;
+    rl_lay in, out;         /* of input 0 (or all that are blocked), of output 0 */
+    const int64_t *channels; /* [nin] of those that are blocked; 0: the input is strided */
+    int64_t nout;           /* channels of the output */
+    const rl_kernel *inner; /* the kernel of strided layouts */
+    struct rl_fused *fused; /* the step's, with channels in blocks; NULL: as it is */
+} rl_native;
+
+/* How the step lies: what it has then in place of its own kernel and fused ops. allowed: rl_native_allows has said so. */
+rl_native *rl_native_of(const rl_exec *x, const rl_step *s, const rl_pin *pin, uint32_t npin, const rl_lay *lay);
+const rl_kernel *rl_native_kernel(const rl_native *n);
+
+/* ---- kernels (fast_native.c) ---- */
+
+rl_kernel_fn rl_native_chain, rl_native_concat, rl_native_global_pool, rl_native_move;
+/* RL_EMODEL unless its blocked inputs are what its plan says; RL_OK without one. */
+rl_status rl_native_check(const rl_call *c);
+/* A step with blocked values by its strided kernel, between copies. */
+rl_status rl_native_plain(rl_call *c);
+
+/* ---- plans (native_plan.c, native_apply.c) ---- */
+
+typedef struct { uint32_t step, npin; const rl_lay *lay; } rl_native_op; /* lay: of its pins */
+typedef struct {
+    const char *machine; /* rl_native_machine, where it was measured */
+    int64_t ns;          /* predicted */
+    uint32_t nop;
+    const rl_native_op *op;
+} rl_native_plan;
+
+/* The processor, the library and the threads that times are of: one line. */
+void rl_native_machine(const rl_rt *rt, rl_text *t);
+/* The plan as text, and the text as a plan of x: RL_EMODEL, with what does not fit. */
+void rl_native_print(const rl_exec *x, const rl_native_plan *p, rl_text *t);
+rl_status rl_native_parse(const rl_exec *x, const char *text, size_t n, rl_native_plan *p);
+/* Makes x run as the plan says. The plan is of x. */
+void rl_native_apply(rl_exec *x, const rl_native_plan *p);
+#define RL_NATIVE_KEY "relayout.plan" /* of the model's metadata_props */
+/* The plan that x is to have, if any: rl_rt.native, or what the model's metadata has. One that does not fit is left, and rl_log says so. */
+rl_status rl_native_load(rl_exec *x);
+
+#endif

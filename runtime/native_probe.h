@@ -1,0 +1,68 @@
+/* What each step of a model costs in each layout that it may have, measured where it runs: the problem that a plan solves.
+ *
+ * The model is run once.  Before each step its kernel runs on the step's real inputs, moved to one layout after the other; what the backend
+ * only has a plain loop for (oneDNN's `ref`) is left out.  What comes out is a configuration: layouts of the pins (native.h) and ns.
+ *
+ *   op "conv1"   x abcd, y acdb       410 us        jit_avx512_core
+ *                x abcd, y aBcd16b    350 us        the pairs that the kernel runs on, and no others
+ *                x acdb, y acdb       380 us
+ *   move x       abcd -> acdb          40 us
+ *
+ * A choice of one configuration for each op costs their sum, and for each value a move to each layout that is read and not made. */
+#ifndef RL_NATIVE_PROBE_H
+#define RL_NATIVE_PROBE_H
+#include "native.h"
+#include "run_cmd.h"
+
+typedef struct { uint32_t *lay; int64_t ns; rl_str impl; } rl_probe_cfg; /* lay: [npin], places in rl_probe.lay */
+
+typedef struct {
+    uint32_t step;            /* RL_NONE: a reader or maker outside: graph inputs and outputs, steps that no plan speaks of */
+    rl_str type, name;
+    uint32_t npin;
+    const rl_pin *pin;
+    struct { rl_probe_cfg *p; uint32_t n, cap; } cfg;
+} rl_probe_op;
+
+typedef struct { uint32_t value, from, to; int64_t ns; } rl_probe_move;
+
+typedef struct {
+    rl_arena *mem;
+    rl_exec *x;
+    struct { rl_lay *p; uint32_t n, cap; } lay;
+    struct { rl_probe_op *p; uint32_t n, cap; } op;
+    struct { rl_probe_move *p; uint32_t n, cap; } move;
+    rl_hash move_at;          /* of value and layouts -> its place */
+    int64_t fixed;            /* ns of the steps without pins */
+    uint32_t measured, known; /* costs that were measured now; that the cache or the table had */
+} rl_probe;
+
+/* ns of moving the value; 0 where from is to. */
+int64_t rl_probe_move_cost(const rl_probe *p, uint32_t value, uint32_t from, uint32_t to);
+
+typedef struct rl_costs rl_costs;
+/* x: prepared without a plan. table: costs by a static table, nothing is measured. */
+rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, bool table, rl_probe *out);
+/* One line that names it: "f32[1,64,56,56] acdb". */
+void rl_probe_put_value(const rl_probe *p, rl_value v, uint32_t lay, rl_text *t);
+
+/* ---- costs that were measured before (native_cache.c) ---- */
+
+typedef struct { int64_t ns; rl_str impl; rl_lay out[4]; uint32_t nout; } rl_cost_row; /* impl NULL: it has no optimized kernel there */
+
+struct rl_costs {
+    rl_arena *mem;
+    const char *machine;
+    rl_text path;             /* n 0: there is no folder, nothing is kept */
+    rl_hash at;
+    struct { uint64_t *key; rl_cost_row *row; uint32_t n, cap; } all;
+    bool changed;
+};
+/* The file of this machine in $XDG_CACHE_HOME/relayout or ~/.cache/relayout; what is damaged or of another machine is left, with a line. */
+void rl_costs_open(rl_rt *rt, rl_arena *mem, rl_costs *c);
+const rl_cost_row *rl_costs_find(const rl_costs *c, uint64_t key);
+void rl_costs_put(rl_costs *c, uint64_t key, const rl_cost_row *row);
+/* Writes the file where it changed; that it cannot be written is no failure, but a line. */
+void rl_costs_close(rl_rt *rt, rl_costs *c);
+
+#endif

@@ -1,0 +1,180 @@
+/* Which layouts a step may have, and what it runs with them: see native.h. */
+#include <string.h>
+
+#include "fuse.h"
+#include "kernels_fast.h"
+#include "native.h"
+
+/* ---- what is known of a value ---- */
+
+static bool is_f32(const rl_exec *x, rl_value v) {
+    const rl_valinfo *t = rl_val(x->g, v);
+    return t->dtype == RL_F32 && t->rank != RL_NORANK;
+}
+
+static bool same_dims(const rl_exec *x, rl_value v, rl_value w) {
+    const rl_valinfo *p = rl_val(x->g, v), *q = rl_val(x->g, w);
+    bool same = p->rank == q->rank;
+    for (uint32_t i = 0; same && i < p->rank; i++) same = p->dim[i] == q->dim[i];
+    return same;
+}
+
+/* Can it be blocked at all? */
+static bool has_channels(const rl_exec *x, rl_value v) {
+    const rl_valinfo *t = rl_val(x->g, v);
+    return is_f32(x, v) && (t->rank == 4 || t->rank == 5) && rl_dim_known(t->dim[1]) && t->dim[1] > 0;
+}
+
+static bool is_pin(const rl_exec *x, rl_value v) {
+    const rl_valinfo *t = rl_has(v) ? rl_val(x->g, v) : NULL;
+    return t && is_f32(x, v) && t->rank >= 3 && t->rank <= RL_LAY_RANK && x->constant[v.i].kind == RL_ABSENT && x->outer[v.i] == RL_NONE;
+}
+
+uint32_t rl_native_pins(const rl_exec *x, const rl_step *s, rl_pin *pin) {
+    const rl_nodeinfo *n = s->info;
+    uint32_t k = 0;
+    if (n->nin + n->nout > RL_PINS || n->ncap) return 0;
+    for (uint32_t i = 0; i < n->nin; i++)
+        if (is_pin(x, n->in[i])) pin[k++] = (rl_pin){i, false, n->in[i]};
+    for (uint32_t i = 0; i < n->nout; i++)
+        if (is_pin(x, n->out[i])) pin[k++] = (rl_pin){i, true, n->out[i]};
+    return k;
+}
+
+/* ---- kinds ---- */
+
+static bool is_constant(const rl_exec *x, rl_value v) {
+    return !rl_has(v) || x->constant[v.i].kind != RL_ABSENT;
+}
+
+static bool all_have_channels(const rl_exec *x, const rl_nodeinfo *n) {
+    for (uint32_t i = 0; i < n->nin; i++)
+        if (!rl_has(n->in[i]) || !has_channels(x, n->in[i])) return false;
+    return true;
+}
+
+/* An input of the output's dims; all ranks known. */
+static bool is_chain(const rl_exec *x, const rl_nodeinfo *n) {
+    bool whole = false;
+    for (uint32_t i = 0; i < n->nin; i++) {
+        if (!rl_has(n->in[i])) continue;
+        if (!is_f32(x, n->in[i]) || rl_val(x->g, n->in[i])->rank > rl_val(x->g, n->out[0])->rank) return false;
+        whole = whole || (same_dims(x, n->in[i], n->out[0]) && !is_constant(x, n->in[i]));
+    }
+    return whole;
+}
+
+static int64_t concat_axis(const rl_exec *x, const rl_nodeinfo *n) {
+    int64_t axis = rl_attr_int(n, "axis", 1);
+    return axis < 0 ? axis + rl_val(x->g, n->out[0])->rank : axis;
+}
+
+/* A reduction over all dims but the first two, which stay as dims of 1. */
+static bool reduces_space(const rl_exec *x, const rl_nodeinfo *n) {
+    const rl_attr *a = rl_attr_ints(n, "axes");
+    const rl_tensor *t = rl_has(rl_in(n, 1)) ? &x->constant[n->in[1].i] : NULL;
+    const int64_t *axes = a ? a->ints : NULL;
+    int64_t rank = rl_val(x->g, n->in[0])->rank, count = a ? a->n : 0;
+    uint32_t seen = 0;
+    if (!a && t && t->kind == RL_TENSOR && t->dtype == RL_I64 && t->rank == 1 && rl_is_dense(t)) axes = rl_data(t), count = t->dim[0];
+    if (!axes || count != rank - 2 || !rl_attr_int(n, "keepdims", 1)) return false;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t k = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (k < 2 || k >= rank) return false;
+        seen |= 1u << k;
+    }
+    return seen == (1u << rank) - 4;
+}
+
+rl_native_kind rl_native_kind_of(const rl_exec *x, const rl_step *s) {
+    const rl_nodeinfo *n = s->info;
+    rl_kernel_fn *fn = s->kernel.n ? s->kernel.p[0]->fn : NULL;
+    if (!fn || !n->nin || !n->nout || !rl_has(n->in[0]) || !rl_has(n->out[0]) || !has_channels(x, n->out[0])) return RL_NATIVE_NONE;
+    if (fn == rl_fast_conv || fn == rl_fast_conv_transpose) {
+        bool fixed = n->nin >= 2 && rl_has(n->in[1]) && is_constant(x, n->in[1]) && is_constant(x, rl_in(n, 2));
+        return fixed && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_CONV : RL_NATIVE_NONE;
+    }
+    if (fn == rl_fast_pool) return n->nout == 1 && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_POOL : RL_NATIVE_NONE;
+    if (fn == rl_fast_reduce && (!is_pin(x, n->in[0]) || !reduces_space(x, n))) return RL_NATIVE_NONE;
+    if (fn == rl_fast_global_pool || fn == rl_fast_reduce) return is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_GLOBAL : RL_NATIVE_NONE;
+    if (fn == rl_fast_unary || fn == rl_fast_binary || fn == rl_fast_chain) return is_chain(x, n) ? RL_NATIVE_CHAIN : RL_NATIVE_NONE;
+    if (fn == rl_ref_concat) return concat_axis(x, n) == 1 && all_have_channels(x, n) ? RL_NATIVE_CONCAT : RL_NATIVE_NONE;
+    return RL_NATIVE_NONE;
+}
+
+/* ---- what is allowed ---- */
+
+/* The pin that must lie as the output does. */
+static bool follows(const rl_exec *x, rl_native_kind kind, const rl_step *s, const rl_pin *p) {
+    switch (kind) {
+    case RL_NATIVE_CONV: return p->slot >= 3;
+    case RL_NATIVE_POOL: case RL_NATIVE_CONCAT: return true;
+    case RL_NATIVE_CHAIN: return same_dims(x, p->v, s->info->out[0]);
+    default: return false;
+    }
+}
+
+bool rl_native_allows(const rl_exec *x, const rl_step *s, const rl_pin *pin, uint32_t npin, const rl_lay *lay) {
+    rl_native_kind kind = rl_native_kind_of(x, s);
+    bool any = false;
+    for (uint32_t i = 0; i < npin; i++) {
+        if (lay[i].rank != rl_val(x->g, pin[i].v)->rank) return false;
+        any = any || lay[i].block;
+    }
+    if (!any) return true;
+    const rl_lay *out = &lay[npin - 1];
+    if (kind == RL_NATIVE_NONE || !npin || !pin[npin - 1].out || (kind == RL_NATIVE_GLOBAL && out->block)) return false;
+    for (uint32_t i = 0; i + 1 < npin; i++) {
+        if (pin[i].out) return false;
+        bool free = (kind == RL_NATIVE_CONV || kind == RL_NATIVE_GLOBAL) && pin[i].slot == 0;
+        if (lay[i].block && !free && !follows(x, kind, s, &pin[i])) return false;
+        if (follows(x, kind, s, &pin[i]) && !rl_lay_same(&lay[i], out)) return false;
+        if (lay[i].block && !has_channels(x, pin[i].v)) return false;
+    }
+    return true;
+}
+
+/* ---- what runs then ---- */
+
+static float *padded(const rl_exec *x, const float *from, int64_t n, int64_t all) {
+    float *to = rl_new(&x->g->mem, float, all);
+    if (from) memcpy(to, from, (size_t)n * sizeof *to);
+    return to;
+}
+
+/* The scales and shifts of a chain, a number for each lane. */
+static struct rl_fused *blocked_fused(const rl_exec *x, const rl_fused *f, uint32_t block) {
+    if (!f || !f->scale) return NULL;
+    rl_fused *to = rl_copy(&x->g->mem, f, sizeof *f);
+    to->nchannel = (f->nchannel + block - 1) / block * block;
+    to->scale = padded(x, f->scale, f->nchannel, to->nchannel);
+    to->shift = padded(x, f->shift, f->nchannel, to->nchannel);
+    return to;
+}
+
+rl_native *rl_native_of(const rl_exec *x, const rl_step *s, const rl_pin *pin, uint32_t npin, const rl_lay *lay) {
+    rl_native_kind kind = rl_native_kind_of(x, s);
+    bool any = false;
+    if (kind == RL_NATIVE_NONE || !npin || !pin[npin - 1].out || pin[0].out) return NULL;
+    int64_t *channels = rl_new(&x->g->mem, int64_t, s->info->nin);
+    for (uint32_t i = 0; i + 1 < npin; i++) {
+        any = any || lay[i].block;
+        if (lay[i].block) channels[pin[i].slot] = rl_val(x->g, pin[i].v)->dim[1];
+    }
+    if (!any && !lay[npin - 1].block && kind != RL_NATIVE_CONV && kind != RL_NATIVE_POOL) return NULL;
+    rl_native *n = rl_new(&x->g->mem, rl_native, 1);
+    *n = (rl_native){.kind = kind, .in = lay[0], .out = lay[npin - 1], .channels = channels, .nout = rl_val(x->g, s->info->out[0])->dim[1],
+                     .inner = s->kernel.p[0]};
+    if (kind == RL_NATIVE_CHAIN) n->fused = blocked_fused(x, s->fused, n->out.block);
+    return n;
+}
+
+const rl_kernel *rl_native_kernel(const rl_native *n) {
+    static const rl_kernel own[] = {
+        [RL_NATIVE_CHAIN] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_chain, 0},
+        [RL_NATIVE_CONCAT] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_concat, 0},
+        [RL_NATIVE_GLOBAL] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_global_pool, 0},
+        [RL_NATIVE_MOVE] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_move, 0},
+    };
+    return n->kind == RL_NATIVE_CONV || n->kind == RL_NATIVE_POOL ? n->inner : &own[n->kind];
+}

@@ -1,0 +1,87 @@
+/* The command profile: a plan of layouts for a model, from measured costs; and --plan of run and bench. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "cmd_profile.h"
+#include "wire.h"
+
+/* ---- the model with its plan ---- */
+
+static bool is_plan(const rl_field *f) {
+    rl_wire e = rl_wire_of(f->body);
+    bool found = false;
+    if (f->number != 14 || f->type != RL_WIRE_LEN) return false;
+    for (rl_field k; rl_wire_next(&e, &k);)
+        if (k.number == 1 && k.type == RL_WIRE_LEN) found = k.body.n == strlen(RL_NATIVE_KEY) && memcmp(k.body.p, RL_NATIVE_KEY, k.body.n) == 0;
+    return found;
+}
+
+/* IN's bytes, less the plan that it has, and the new one as one more entry of its metadata (ModelProto.metadata_props, 14). */
+static rl_status write_model(rl_line *l, const rl_graph *g, const rl_text *plan) {
+    rl_arena tmp;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, l->ctx);
+    rl_text out = {.mem = &tmp}, entry = {.mem = &tmp};
+    rl_wire w = rl_wire_of(rl_onnx_bytes(g));
+    for (rl_field f; rl_wire_next(&w, &f);)
+        if (!is_plan(&f)) rl_put_bytes(&out, (const char *)f.all.p, f.all.n);
+    if (plan) {
+        rl_wire_add_block(&entry, 1, RL_NATIVE_KEY, strlen(RL_NATIVE_KEY));
+        rl_wire_add_block(&entry, 2, plan->p, plan->n);
+        rl_wire_add_block(&out, 14, entry.p, entry.n);
+    }
+    rl_status s = rl_is_stdio(l->out) ? RL_OK : rl_onnx_copy(g, l->out); /* external data goes along */
+    if (s == RL_OK && (plan || rl_is_stdio(l->out))) s = rl_line_write(l, l->out, &out);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+/* ---- the command ---- */
+
+static rl_status report(rl_line *l, rl_graph *g, const rl_profile *p) {
+    rl_text text = {.mem = &g->mem};
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (!p->fast) fprintf(stderr, "relayout: oneDNN is not found: there is one layout for each value, and nothing to plan\n");
+    if (l->plan && p->fast) RL_TRY(rl_line_write(l, l->plan, &p->plan));
+    if (l->out) RL_TRY(write_model(l, g, p->fast ? &p->plan : NULL));
+    if (l->json) {
+        rl_profile_json(p, l->in, &text);
+        RL_TRY(rl_line_write(l, l->json, &text));
+    }
+    if ((l->json && rl_is_stdio(l->json)) || (l->out && rl_is_stdio(l->out)) || (l->plan && rl_is_stdio(l->plan)) || !p->fast) return RL_OK;
+    text.n = 0;
+    rl_profile_table(p, &text);
+    return rl_write_stdout(l, text.p, text.n);
+}
+
+rl_status rl_cmd_profile(rl_line *l) {
+    rl_graph *g;
+    double limit = l->pass.time_limit > 0 ? l->pass.time_limit : 5;
+    rl_profile p = {.table = l->table, .runs = l->run.runs, .solve = rl_profile_solve, .user = &limit};
+    RL_TRY(rl_line_wants_file(l, "profile"));
+    if (l->out && rl_is_text(l->in)) return rl_usage_error("profile -o: the plan goes into an ONNX model, and IN is text");
+    RL_TRY(rl_line_check_path(l, l->json));
+    RL_TRY(rl_line_check_path(l, l->plan));
+    RL_TRY(rl_line_check_path(l, l->out));
+    l->run.input = l->inputs.item;
+    l->run.ninput = l->inputs.n;
+    rl_status s = rl_line_read(l, &g);
+    if (s == RL_OK) s = rl_profile_model(g, &l->run, &p);
+    rl_progress(l, NULL);
+    if (s == RL_OK) s = report(l, g, &p);
+    rl_graph_free(g);
+    return s;
+}
+
+/* ---- --plan of others ---- */
+
+rl_status rl_line_read_plan(rl_line *l, rl_arena *mem) {
+    rl_text t = {.mem = mem};
+    if (!l->plan) return RL_OK;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    RL_TRY(rl_file_read(l->plan, &t));
+    rl_put_bytes(&t, "", 1);
+    l->run.plan = (rl_span){(const uint8_t *)t.p, t.n - 1};
+    return RL_OK;
+}

@@ -1,0 +1,11 @@
+/* What the files of the command profile share. */
+#ifndef RL_CMD_PROFILE_H
+#define RL_CMD_PROFILE_H
+#include "../runtime/native_profile.h"
+
+/* rl_profile.solve; limit: double, seconds. */
+rl_status rl_profile_solve(void *limit, rl_profile *p);
+/* keep[op][configuration], all true: false for those that no best choice needs (cmd_profile_reduce.c). */
+void rl_profile_reduce(const rl_probe *q, rl_arena *mem, bool **keep);
+
+#endif

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Native layouts: `relayout profile`, and models run by plans.
+
+  test_native.py --count 60 --seed 3
+
+On random networks and a few models: the predicted cost is the least there is (computed here, from the measured costs, by elimination of one op
+after the other and, where highspy is installed, by integer programming), random plans, blocked and strided layouts mixed at will, give
+the reference kernels' outputs, and the lanes that stand for no channel stay zero (a model whose results would show it). Then the
+files: the plan in a model's metadata, plans that do not fit, damaged caches. Skipped without oneDNN.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper as h, numpy_helper
+
+import common
+
+MODELS = ["pt_resnet18", "pt_mobilenetv3_small_100", "pt_shufflenet_v2", "pt_unet3d"]
+
+
+class Test:
+    def __init__(self, prog, folder):
+        self.prog, self.folder, self.passed, self.failed = prog, Path(folder), 0, 0
+        self.env = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
+        (self.folder / "cache").mkdir()
+
+    def check(self, ok, what):
+        self.passed += bool(ok)
+        self.failed += not ok
+        if not ok:
+            print(f"FAILED: {what}")
+        return ok
+
+    def run(self, *args, env=None):
+        return subprocess.run([self.prog, *map(str, args)], capture_output=True, text=True, env=env or self.env, timeout=300)
+
+    def outputs(self, model, name, *more):
+        out = Path(tempfile.mkdtemp(prefix=name, dir=self.folder))
+        p = self.run("run", model, "--output-dir", out, *more)
+        if p.returncode:
+            return p, None
+        return p, {f.name: np.load(f) for f in sorted(out.glob("*.npy"))}
+
+    def same(self, model, want, name, *more):
+        """Do runs with these options give these outputs?"""
+        p, got = self.outputs(model, name, *more)
+        if not self.check(got is not None, f"{name} runs: {p.stderr.strip()[-200:]}"):
+            return
+        for k in want:
+            scale = float(np.max(np.abs(want[k]))) if want[k].size else 0.0
+            ok = want[k].shape == got[k].shape and np.allclose(want[k], got[k], rtol=1e-3, atol=1e-5 + 1e-4 * scale, equal_nan=True)
+            self.check(ok, f"{name}: {k} is the reference kernels' ({np.max(np.abs(want[k] - got[k])) if want[k].shape == got[k].shape else 'shape'})")
+
+
+# ---- the least cost, by other means than the solver's ----
+
+def least(p):
+    """The least sum of a profile's costs: ops are taken in their order; for each set of layouts that values with readers ahead have (made in,
+    moved to), the cheapest way so far is kept."""
+    moves = {(v, a, b): ns for v, a, b, ns in p["reorders"]}
+    last = {}
+    for i, o in enumerate(p["ops"]):
+        for v, _ in o["pins"]:
+            last[v] = i
+    states = {(): 0}
+    for i, o in enumerate(p["ops"]):
+        nxt = {}
+        for state, cost in states.items():
+            at = dict(state)
+            for c in o["configurations"]:
+                total, now = cost + c["ns"], dict(at)
+                for (v, end), lay in zip(o["pins"], c["layouts"]):
+                    if end == "out":
+                        now[v] = (lay, frozenset([lay]))
+                for (v, end), lay in zip(o["pins"], c["layouts"]):
+                    if end == "in" and lay not in now[v][1]:
+                        made, has = now[v]
+                        total += moves[(v, made, lay)]
+                        now[v] = (made, has | {lay})
+                key = tuple(sorted(((v, s) for v, s in now.items() if last[v] > i), key=lambda x: x[0]))
+                if total < nxt.get(key, 1 << 62):
+                    nxt[key] = total
+        if len(nxt) > 200000:
+            return None
+        states = nxt
+    return min(states.values()) + p["fixed_ns"]
+
+
+# ---- plans ----
+
+def plan_text(p, text, pick):
+    """The plan in `text` with other configurations: pick(op) is one of op["configurations"]."""
+    head = text.splitlines()[:4]
+    lines = []
+    for o in p["ops"]:
+        if o["step"] < 0:
+            continue
+        lays, pins = pick(o)["layouts"], o["pins"]
+        ins = [x for x, (_, end) in zip(lays, pins) if end == "in"]
+        outs = [x for x, (_, end) in zip(lays, pins) if end == "out"]
+        lines.append(" ".join(["op", str(o["step"]), o["op"], *ins] + ([">", *outs] if outs else [])))
+    return "\n".join(head + lines + ["end"]) + "\n"
+
+
+def most_blocked(rng):
+    """Blocks wherever a kernel takes them, of either size."""
+    return lambda o: max(o["configurations"], key=lambda c: (sum("b" in x and x[-1] == "b" and x[-2].isdigit() for x in c["layouts"]), rng.random()))
+
+
+# ---- networks ----
+
+class Network:
+    """Convolutions and what stands between them, with channels that fill no block; f(0) != 0 among the pointwise ops."""
+
+    def __init__(self, seed):
+        self.rng, self.data, self.n = random.Random(seed), np.random.default_rng(seed), 0
+        self.nodes, self.init = [], []
+        rank = self.rng.choice([4, 4, 4, 5])
+        self.space = [self.rng.choice([5, 8, 9]) for _ in range(rank - 2)] if rank == 4 else [4, 5, 4]
+        self.live = []  # (name, channels), all of the same space
+        self.batch = self.rng.choice([1, 1, 2])
+        self.start = self.rng.choice([3, 8, 20])
+
+    def const(self, *shape):
+        self.n += 1
+        self.init.append(numpy_helper.from_array(self.data.uniform(-1, 1, shape).astype(np.float32), f"c{self.n}"))
+        return f"c{self.n}"
+
+    def add(self, op, inputs, channels, **attributes):
+        self.n += 1
+        self.nodes.append(h.make_node(op, inputs, [f"v{self.n}"], **attributes))
+        self.live.append((f"v{self.n}", channels))
+        return f"v{self.n}", channels
+
+    def conv(self, x, c):
+        r, k = len(self.space), self.rng.choice([1, 3])
+        m = self.rng.choice([8, 12, 16, 20, 24, 33])
+        if self.rng.random() < 0.25:  # depthwise
+            return self.add("Conv", [x, self.const(c, 1, *[k] * r), self.const(c)], c, pads=[k // 2] * (2 * r), group=c)
+        return self.add("Conv", [x, self.const(m, c, *[k] * r), self.const(m)], m, pads=[k // 2] * (2 * r))
+
+    def step(self):
+        x, c = self.rng.choice(self.live[-4:])
+        kind = self.rng.choice(["conv", "conv", "conv", "unary", "unary", "binary", "channel", "concat", "pool", "norm", "se", "one"])
+        ones = [1] * len(self.space)
+        if kind == "conv":
+            self.conv(x, c)
+        elif kind == "unary":  # f(0) != 0 for Sigmoid, Exp, HardSigmoid
+            self.add(self.rng.choice(["Relu", "Sigmoid", "Exp", "HardSigmoid", "Tanh", "HardSwish"]), [self.add("Tanh", [x], c)[0]], c)
+        elif kind == "binary":
+            same = [y for y, d in self.live if d == c]
+            self.add(self.rng.choice(["Add", "Mul", "Sub"]), [x, self.rng.choice(same)], c)
+        elif kind == "channel":
+            self.add(self.rng.choice(["Add", "Mul", "Div"]), [x, self.const(c, *ones)], c)
+        elif kind == "concat":
+            parts = [self.rng.choice(self.live) for _ in range(self.rng.choice([2, 3]))]
+            self.add("Concat", [y for y, _ in parts], sum(d for _, d in parts), axis=1)
+        elif kind == "pool":
+            r = len(self.space)
+            self.add(self.rng.choice(["MaxPool", "AveragePool"]), [x], c, kernel_shape=[3] * r, pads=[1] * (2 * r))
+        elif kind == "norm":
+            var = self.const(c)
+            self.init[-1].CopyFrom(numpy_helper.from_array(np.abs(numpy_helper.to_array(self.init[-1])) + 0.5, var))
+            self.add("BatchNormalization", [x, self.const(c), self.const(c), self.const(c), var], c)
+        elif kind == "se":
+            self.n += 1
+            if self.rng.random() < 0.5:
+                self.nodes.append(h.make_node("GlobalAveragePool", [x], [f"g{self.n}"]))
+            else:
+                self.nodes.append(h.make_node("ReduceMean", [x], [f"g{self.n}"], axes=[2 + i for i in range(len(self.space))]))
+            self.nodes.append(h.make_node("Sigmoid", [f"g{self.n}"], [f"s{self.n}"]))
+            self.add("Mul", [x, f"s{self.n}"], c)
+        else:
+            self.add("Mul", [x, self.const(1, *self.space)], c)
+
+    def model(self):
+        shape = [self.batch, self.start, *self.space]
+        self.live = [("x", self.start)]
+        self.conv("x", self.start)
+        for _ in range(self.rng.randrange(4, 12)):
+            self.step()
+        # a sum over all channels of what a Reshape sees: lanes that are not zero, or are taken for channels, would show
+        x, c = self.live[-1]
+        self.nodes.append(h.make_node("Flatten", [x], ["flat"], axis=1))
+        self.nodes.append(h.make_node("ReduceSum", ["flat", "axes"], ["y"], keepdims=1))
+        self.init.append(numpy_helper.from_array(np.array([1], np.int64), "axes"))
+        kept = self.rng.choice(self.live)[0]
+        outs = [h.make_tensor_value_info("y", T.FLOAT, [self.batch, 1])]
+        if kept != "x":
+            outs.append(h.make_tensor_value_info(kept, T.FLOAT, None))
+        g = h.make_graph(self.nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, shape)], outs, self.init)
+        return onnx.shape_inference.infer_shapes(h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=9))
+
+
+def profile(t, model, name, *more):
+    plan, report = t.folder / f"{name}.plan", t.folder / f"{name}.json"
+    p = t.run("profile", model, "--plan", plan, "--json", report, "--runs", 1, *more)
+    if not t.check(p.returncode == 0, f"{name}: profile: {p.stderr.strip()[-300:]}"):
+        return None, None
+    return json.loads(report.read_text()), plan.read_text()
+
+
+def check_model(t, model, name, rng, nplan, *more):
+    p, text = profile(t, model, name, *more)
+    if p is None:
+        return 0
+    t.check(p["optimal"] and p["bound_ns"] == p["predicted_ns"], f"{name}: proved")
+    want = least(p)
+    if want is not None:
+        t.check(want == p["predicted_ns"], f"{name}: predicted {p['predicted_ns']}, and the least is {want}")
+    ref, expected = t.outputs(model, "reference", "--kernels", "reference", *[a for a in more if a != "--table"])
+    if not t.check(expected is not None, f"{name}: reference: {ref.stderr[-200:]}"):
+        return 0
+    picks = [None, most_blocked(rng)] + [lambda o: rng.choice(o["configurations"])] * nplan
+    blocked = 0
+    for i, pick in enumerate(picks):
+        file = t.folder / "plan.txt"
+        file.write_text(text if pick is None else plan_text(p, text, pick))
+        blocked += file.read_text().count("6b") + file.read_text().count("8b")
+        t.same(model, expected, f"{name}-{i}", "--plan", file, *[a for a in more if a != "--table"])
+    return blocked
+
+
+def check_files(t, model):
+    """What is not a plan of this model, or of this machine, is refused or left out with a line."""
+    p, text = profile(t, model, "files")
+    out = t.folder / "planned.onnx"
+    t.check(t.run("profile", model, "-o", out, "--runs", 1).returncode == 0, "profile -o")
+    before, after = onnx.load(model), onnx.load(out)
+    t.check([m.key for m in after.metadata_props] == ["relayout.plan"], "the plan is in the metadata")
+    del after.metadata_props[:]
+    t.check(before == after, "nothing else changed")
+    again = t.folder / "again.onnx"
+    t.run("profile", out, "-o", again, "--runs", 1)
+    t.check(len(onnx.load(again).metadata_props) == 1, "a second plan takes the place of the first")
+    r = t.run("run", out)
+    t.check(r.returncode == 0 and not r.stderr, f"the model's plan is taken: {r.stderr}")
+    bench = json.loads(t.run("bench", out, "--runs", 1, "--json", "-").stdout)
+    t.check(bench["kernels"] == "fast", "bench runs by it")
+    for what, change in {"machine": lambda s: s.replace("machine ", "machine another ", 1), "graph": lambda s: s.replace("graph ", "graph 1", 1),
+                         "layout": lambda s: s.replace(" > ", " > zz", 1), "step": lambda s: s.replace("op 0 ", "op 99999 ", 1),
+                         "end": lambda s: s[:-4], "empty": lambda s: ""}.items():
+        m = onnx.load(out)
+        m.metadata_props[0].value = change(m.metadata_props[0].value)
+        onnx.save(m, t.folder / "bad.onnx")
+        r = t.run("run", t.folder / "bad.onnx")
+        t.check(r.returncode == 0 and len(r.stderr.splitlines()) == 1 and "plan" in r.stderr, f"{what}: left out with a line: {r.returncode} {r.stderr}")
+        (t.folder / "bad.txt").write_text(change(text))
+        r = t.run("run", model, "--plan", t.folder / "bad.txt")
+        t.check(r.returncode == (0 if what == "machine" else 4) and len(r.stderr.splitlines()) == 1, f"{what}: --plan says so: {r.returncode} {r.stderr}")
+    r = t.run("run", model, "--plan", t.folder / "files.plan", "--kernels", "reference")
+    t.check(r.returncode == 0 and "left out" in r.stderr, "the reference kernels know no plan")
+    r = t.run("profile", model, env={**t.env, "RELAYOUT_ONEDNN": ""})
+    t.check(r.returncode == 0 and len(r.stderr.splitlines()) == 1 and "oneDNN" in r.stderr, f"without oneDNN: {r.stderr}")
+
+
+def check_cache(t, model):
+    p, _ = profile(t, model, "kept")
+    t.check(p["measured"] == 0 and p["known"] > 0, f"known costs are not measured again ({p['measured']})")
+    file = next((t.folder / "cache" / "relayout").glob("costs-*.txt"))
+    good = file.read_bytes()
+    bad = {"cut": good[:len(good) // 2], "empty": b"", "another": good.replace(b"relayout-costs 1", b"relayout-costs 9"), "changed": good.replace(b" 1 a", b" 1 b", 1),
+           "bytes": bytes(range(256)) * 20}
+    for what, data in bad.items():
+        file.write_bytes(data)
+        r = t.run("profile", model, "--runs", 1, "--json", t.folder / "r.json")
+        t.check(r.returncode == 0 and len(r.stderr.splitlines()) == 1 and "left out" in r.stderr, f"cache {what}: a line: {r.returncode} {r.stderr}")
+        t.check(json.loads((t.folder / "r.json").read_text())["measured"] > 0, f"cache {what}: measured again")
+    r = t.run("profile", model, "--runs", 1, env={**t.env, "XDG_CACHE_HOME": "/proc/nowhere"})
+    t.check(r.returncode == 0, f"no cache folder: {r.stderr}")
+
+
+def main():
+    a = common.arguments(__doc__.split("\n")[0])
+    a.add_argument("--count", type=int, default=12, help="random networks (default: 12)")
+    a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--models", nargs="*", default=[], help="models to profile, too")
+    args = a.parse_args()
+    prog = common.program(args)
+    if not common.has_onednn(prog):
+        print("skipped: oneDNN is not found")
+        return common.closing(0, 0, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        t = Test(prog, folder)
+        blocked = 0
+        for i in range(args.count):
+            seed = args.seed * 1000 + i
+            model = t.folder / "net.onnx"
+            onnx.save(Network(seed).model(), model)
+            blocked += check_model(t, model, f"net{seed}", random.Random(seed), 2, *(["--table"] if i % 2 else []))
+        t.check(blocked > 10 * args.count, f"values in blocks: {blocked}")
+        model = t.folder / "files.onnx"
+        onnx.save(Network(args.seed * 1000).model(), model)
+        check_files(t, model)
+        check_cache(t, model)
+        for m in args.models:
+            check_model(t, m, Path(m).stem, random.Random(args.seed), 1)
+    return common.closing(t.passed, t.failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
