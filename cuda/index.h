@@ -177,4 +177,39 @@ RL_HD rl_spot rl_tile_store(uint32_t size, uint32_t v, uint32_t k) {
     return s;
 }
 
+/* ---- weaves: a few planes and one interleaved run ---- */
+
+/* Where the dim that lies closest on one side is short (3 colours, the 4 channels of NCHW4, the 32 of NCHW32), most of a square tile would be
+ * empty.  A block takes `along` places of all q planes instead: rows of the tile are planes, which go to and from memory 16 bytes at a time; so does
+ * the interleaved run, each 16 bytes from as many cells as that takes.  Element m of the run is place m / q of plane m % q. */
+enum { RL_WEAVE_BYTES = 16384 };
+typedef struct { uint32_t along, pitch; } rl_weave_shape;
+
+/* along: a whole number of 16 bytes, 0 where q is too much; pitch: from row to row, 16 bytes more, so that planes begin in other banks. */
+RL_HD rl_weave_shape rl_weave_of(uint32_t size, uint32_t q, uint32_t n) {
+    rl_weave_shape w;
+    uint32_t v = 16 / size, most = RL_WEAVE_BYTES / size / q, all = (n + v - 1) / v * v;
+    w.along = most > v ? (most - v) / v * v : 0;
+    if (w.along > all) w.along = all;
+    w.pitch = w.along + v;
+    return w;
+}
+
+/* The same copy where the dim that lies closest on both sides is one element of 2 to 16 bytes; the bytes of an element then, `size` where nothing
+ * changes. */
+RL_HD uint32_t rl_loops_recast(rl_loops *l, uint32_t size, uint64_t addresses) {
+    uint32_t last = l->rank - 1;
+    uint64_t bytes, bad;
+    if (l->rank == 0 || l->step[0][last] != 1 || l->step[1][last] != 1 || l->dim[last] > 16) return size;
+    bytes = (uint64_t)l->dim[last] * size;
+    bad = bytes > 16 || (bytes & (bytes - 1)) ? 1 : addresses % bytes;
+    for (uint32_t i = 0; i < last; i++)
+        for (uint32_t o = 0; o < 2; o++) bad |= (uint64_t)(l->step[o][i] % l->dim[last] != 0);
+    if (bad) return size;
+    for (uint32_t i = 0; i < last; i++)
+        for (uint32_t o = 0; o < 2; o++) l->step[o][i] /= l->dim[last];
+    l->rank--;
+    return (uint32_t)bytes;
+}
+
 #endif

@@ -6,6 +6,7 @@
  *
  *   strided<V>   element by element (V: a vector of 1 to 16 bytes); neighbours of `to` are neighbours in a warp
  *   tile<V>      `to` and `from` have their neighbours along different dims: through shared memory, 16 bytes at a time on both sides
+ *   weave<V>     a few planes to or from their elements side by side: 3 colours, 4 or 32 channels in a block (index.h)
  *   bits         elements of 2 or 4 bits
  *   fill<V>      one element everywhere
  *   select<V>    gather and scatter, along an axis or by tuples of indices */
@@ -94,6 +95,80 @@ template <class V> struct rl_tile {
         rl_tile_place t = rl_tile_of(p, block, SIDE);
         if (phase == 0) load(p, s, t, thread, p.vector_in ? (uint32_t)WIDE : 1);
         else store(p, s, t, thread, p.vector_out ? (uint32_t)WIDE : 1);
+    }
+};
+
+template <class V> struct rl_weave {
+    typedef rl_p_weave Params;
+    typedef rl_nothing Local;
+    enum { SIZE = sizeof(V), WIDE = 16 / SIZE };
+    struct alignas(16) Shared { V cell[RL_WEAVE_BYTES / SIZE]; };
+    union Wide { rl_wide16 all; V each[WIDE]; };
+    struct Place { uint32_t first, n; int64_t at[2]; }; /* of the planes' places, and how many */
+    RL_MEMBER uint32_t steps(const Params &) { return 2; }
+
+    /* P: const V * where the planes are read, V * where they are written. */
+    template <class P> RL_MEMBER void planes(const Params &p, V *cell, P plane, const Place &t, uint32_t thread) {
+        uint32_t each = p.along / WIDE;
+        for (uint32_t k = thread; k < each * p.q.d; k += RL_THREADS) {
+            uint32_t j = k / each, i = (k - j * each) * WIDE;
+            P there = plane + (int64_t)j * p.step_j + t.first + i;
+            V *here = cell + j * p.pitch + i;
+            if (p.by_plane && i + WIDE <= t.n) copy16(there, here);
+            else
+                for (uint32_t e = 0; e < WIDE && i + e < t.n; e++) copy1(there + e, here + e);
+        }
+    }
+    RL_MEMBER void copy16(const V *from, V *to) { *(rl_wide16 *)to = *(const rl_wide16 *)from; }
+    RL_MEMBER void copy16(V *to, V *from) { *(rl_wide16 *)to = *(const rl_wide16 *)from; }
+    RL_MEMBER void copy1(const V *from, V *to) { *to = *from; }
+    RL_MEMBER void copy1(V *to, V *from) { *to = *from; }
+
+    /* Elements m .. m + n - 1 of the run, n at most WIDE, between x and the tile. */
+    RL_MEMBER void interleave(const Params &p, V *cell, V *x, uint32_t m, uint32_t n, bool out) {
+        for (uint32_t e = 0; e < n; e++) {
+            uint32_t i = rl_divide(m + e, p.q), j = m + e - i * p.q.d;
+            if (out) cell[j * p.pitch + i] = x[e];
+            else x[e] = cell[j * p.pitch + i];
+        }
+    }
+
+    RL_MEMBER void read_run(const Params &p, V *cell, const V *run, const Place &t, uint32_t thread) {
+        uint32_t all = t.n * p.q.d;
+        for (uint32_t m = thread * WIDE; m < all; m += RL_THREADS * WIDE) {
+            uint32_t n = all - m < WIDE ? all - m : (uint32_t)WIDE;
+            Wide x;
+            if (p.by_run && n == WIDE) x.all = *(const rl_wide16 *)(run + m);
+            else
+                for (uint32_t e = 0; e < n; e++) x.each[e] = run[m + e];
+            interleave(p, cell, x.each, m, n, true);
+        }
+    }
+
+    RL_MEMBER void write_run(const Params &p, V *cell, V *run, const Place &t, uint32_t thread) {
+        uint32_t all = t.n * p.q.d;
+        for (uint32_t m = thread * WIDE; m < all; m += RL_THREADS * WIDE) {
+            uint32_t n = all - m < WIDE ? all - m : (uint32_t)WIDE;
+            Wide x;
+            interleave(p, cell, x.each, m, n, false);
+            if (p.by_run && n == WIDE) *(rl_wide16 *)(run + m) = x.all;
+            else
+                for (uint32_t e = 0; e < n; e++) run[m + e] = x.each[e];
+        }
+    }
+
+    RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
+        Place t;
+        uint32_t batch = rl_divide(block, p.tiles);
+        t.first = (block - batch * p.tiles.d) * p.along;
+        t.n = p.n - t.first < p.along ? p.n - t.first : p.along;
+        rl_walk_at(&p.batch, batch, 2, t.at);
+        V *to = (V *)p.to + t.at[0];
+        const V *from = (const V *)p.from + t.at[1];
+        if (p.out && phase == 0) read_run(p, s.cell, from + (int64_t)t.first * p.q.d, t, thread);
+        else if (p.out) planes<V *>(p, s.cell, to, t, thread);
+        else if (phase == 0) planes<const V *>(p, s.cell, from, t, thread);
+        else write_run(p, s.cell, to + (int64_t)t.first * p.q.d, t, thread);
     }
 };
 

@@ -13,11 +13,22 @@ static uint32_t find_closest(const rl_loops *l, uint32_t operand) {
     return RL_NONE;
 }
 
-static bool fits_tile(rl_move_plan *p) {
+/* Both sides have neighbours, along different dims. */
+static bool fits_transpose(rl_move_plan *p) {
     const rl_loops *l = &p->loops;
     p->i = find_closest(l, 1), p->j = find_closest(l, 0);
-    if (p->i == RL_NONE || p->j == RL_NONE || p->i == p->j || l->rank > RL_DIMS + 2) return false;
-    return l->dim[p->i] >= LEAST_TILE && l->dim[p->j] >= LEAST_TILE && rl_loops_count(l) < INT32_MAX;
+    return p->i != RL_NONE && p->j != RL_NONE && p->i != p->j && l->rank <= RL_DIMS + 2 && rl_loops_count(l) < INT32_MAX;
+}
+
+static bool fits_tile(const rl_move_plan *p) {
+    return p->loops.dim[p->i] >= LEAST_TILE && p->loops.dim[p->j] >= LEAST_TILE;
+}
+
+/* The short one of the two dims, whose elements lie side by side, place after place, in `run` (0: written; 1: read). */
+static bool weaves(const rl_move_plan *p, uint32_t run) {
+    const rl_loops *l = &p->loops;
+    uint32_t q = run ? p->i : p->j, n = run ? p->j : p->i;
+    return p->size < 16 && 2 * l->dim[q] <= RL_TILE_SIDE(p->size) && l->dim[n] >= 4 * (16 / p->size) && l->step[run][n] == l->dim[q];
 }
 
 rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t addresses) {
@@ -30,11 +41,18 @@ rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t addresses
         return p;
     }
     bool line = p.loops.rank == 0 || (p.loops.rank == 1 && p.loops.step[0][0] == 1 && p.loops.step[1][0] == 1);
-    if (line) p.kind = RL_MOVE_BYTES;
-    else if (fits_tile(&p)) p.kind = RL_MOVE_TILE;
+    if (line) {
+        p.kind = RL_MOVE_BYTES;
+        return p;
+    }
+    p.size = rl_loops_recast(&p.loops, bits / 8, addresses);
+    bool turns = fits_transpose(&p);
+    if (turns && (weaves(&p, 0) || weaves(&p, 1))) p.kind = RL_MOVE_WEAVE;
+    else if (turns && fits_tile(&p)) p.kind = RL_MOVE_TILE;
     else {
-        p.size = rl_loops_vector(&p.loops, bits / 8, addresses);
-        rl_loops_widen(&p.loops, p.size / (bits / 8));
+        uint32_t size = p.size;
+        p.size = rl_loops_vector(&p.loops, size, addresses);
+        rl_loops_widen(&p.loops, p.size / size);
     }
     return p;
 }
@@ -115,6 +133,14 @@ static bool fits_vector(const rl_loops *l, uint32_t operand, uint32_t along, uin
     return !bad;
 }
 
+/* The same for a line along dims a and b that a block begins on 16 bytes of, and whose end goes by elements: the address and the other steps. */
+static bool fits_run(const rl_loops *l, uint32_t operand, uint32_t a, uint32_t b, uint32_t size, const void *address) {
+    uint64_t bad = (uint64_t)(uintptr_t)address % 16;
+    for (uint32_t i = 0; i < l->rank; i++)
+        if (i != a && i != b) bad |= (uint64_t)(l->step[operand][i] * (int64_t)size) % 16;
+    return !bad;
+}
+
 static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     const rl_loops *l = &plan->loops;
     uint32_t side = RL_TILE_SIDE(m->size);
@@ -129,6 +155,21 @@ static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     return rl_gpu_launch(m->g, by_size(RL_GPU_tile1, m->size), p.ti.d * p.tj.d * count_of(&p.batch), &p, sizeof p);
 }
 
+static rl_status launch_weave(const move *m, const rl_move_plan *plan) {
+    const rl_loops *l = &plan->loops;
+    uint32_t run = weaves(plan, 0) ? 0 : 1, q = run ? plan->i : plan->j, n = run ? plan->j : plan->i;
+    rl_loops batch = {.noperand = 2};
+    for (uint32_t i = 0; i < l->rank; i++)
+        if (i != q && i != n) rl_loops_copy_dim(&batch, batch.rank++, l, i);
+    rl_weave_shape shape = rl_weave_of(m->size, (uint32_t)l->dim[q], (uint32_t)l->dim[n]);
+    rl_p_weave p = {.to = m->to, .from = m->from, .n = (uint32_t)l->dim[n], .out = run, .along = shape.along, .pitch = shape.pitch,
+                    .q = rl_divisor_of((uint32_t)l->dim[q]), .tiles = rl_divisor_of(tiles_of(l->dim[n], shape.along)), .step_j = l->step[!run][q]};
+    p.batch = rl_walk_of(&batch, 0);
+    p.by_plane = fits_run(l, !run, n, n, m->size, run ? m->to : m->from);
+    p.by_run = fits_run(l, run, q, n, m->size, run ? m->from : m->to);
+    return rl_gpu_launch(m->g, by_size(RL_GPU_weave1, m->size), p.tiles.d * count_of(&p.batch), &p, sizeof p);
+}
+
 rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *from, int64_t from0) {
     int64_t size = bits / 8;
     move m = {.g = g, .bits = bits, .to = (char *)to + to0 * size, .from = (const char *)from + from0 * size, .to0 = to0, .from0 = from0};
@@ -139,6 +180,7 @@ rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int
     case RL_MOVE_BYTES: return rl_gpu_copy(g, m.to, m.from, (size_t)(rl_loops_count(l) * size));
     case RL_MOVE_STRIDED: return rl_loops_parts(&p.loops, launch_strided, &m);
     case RL_MOVE_TILE: return launch_tile(&m, &p);
+    case RL_MOVE_WEAVE: return launch_weave(&m, &p);
     case RL_MOVE_BITS: m.to = to, m.from = from; return rl_loops_parts(&p.loops, launch_bits, &m);
     }
     return RL_OK;

@@ -7,11 +7,11 @@
 #include "../src/desc.h"
 #include "driver.h"
 
-typedef enum { RL_MOVE_NOTHING, RL_MOVE_BYTES, RL_MOVE_STRIDED, RL_MOVE_TILE, RL_MOVE_BITS } rl_move_kind;
+typedef enum { RL_MOVE_NOTHING, RL_MOVE_BYTES, RL_MOVE_STRIDED, RL_MOVE_TILE, RL_MOVE_WEAVE, RL_MOVE_BITS } rl_move_kind;
 typedef struct {
     rl_move_kind kind;
-    uint32_t size; /* bytes of what one thread moves at a time (STRIDED), of an element (TILE) */
-    uint32_t i, j; /* TILE: the dims that lie closest in what is read and in what is written */
+    uint32_t size; /* bytes of what one thread moves at a time (STRIDED), of an element (TILE, WEAVE) */
+    uint32_t i, j; /* TILE and WEAVE: the dims that lie closest in what is read and in what is written */
     rl_loops loops; /* sorted and merged; STRIDED: in vectors of `size` */
 } rl_move_plan;
 
@@ -22,6 +22,8 @@ rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t addresses
 rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *from, int64_t from0);
 /* value: an element, in its low bits where it is smaller than a byte. l: operand 0. */
 rl_status rl_gpu_fill(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *value);
+/* A conversion as loops, operand 0 what is written; false where it is none: padding, another number type, blocks that do not divide each other. */
+bool rl_desc_loops(const rl_desc *to, const rl_desc *from, rl_loops *l);
 /* From one buffer to another with its own layout, padding (zeros) and number type. Both on the device, as long as rl_desc_bytes says. */
 rl_status rl_gpu_convert(rl_gpu *g, const rl_desc *to, void *out, const rl_desc *from, const void *in);
 

@@ -22,6 +22,17 @@ typedef struct {
     rl_walk batch;
 } rl_p_tile;
 
+/* weave: q planes, each `n` places of step 1 and step_j from one to the next, and their run, interleaved; out: the run is read. */
+typedef struct {
+    void *to;
+    const void *from;
+    uint32_t n, out, along, pitch;
+    rl_divisor q, tiles;      /* tiles: blocks along the planes */
+    int64_t step_j;
+    uint32_t by_plane, by_run; /* do 16 bytes at a time fit there? */
+    rl_walk batch;            /* operands: to, from */
+} rl_p_weave;
+
 /* bits: elements of 2 or 4 bits; dense_to: `to` is written as it lies, from a whole byte on, so that a thread owns a byte */
 typedef struct { void *to; const void *from; int64_t to0, from0; uint32_t count, bits, dense_to; rl_walk w; } rl_p_bits;
 

@@ -44,7 +44,7 @@ static bool add_axis(rl_loops *l, const rl_desc *to, const rl_desc *from, uint32
     return true;
 }
 
-static bool find_loops(const rl_desc *to, const rl_desc *from, rl_loops *l) {
+bool rl_desc_loops(const rl_desc *to, const rl_desc *from, rl_loops *l) {
     *l = (rl_loops){.noperand = 2};
     if (to->dtype != from->dtype) return false;
     for (uint32_t a = 0; a < to->rank; a++)
@@ -98,6 +98,6 @@ static rl_status launch_recode(rl_gpu *g, const rl_desc *to, void *out, const rl
 
 rl_status rl_gpu_convert(rl_gpu *g, const rl_desc *to, void *out, const rl_desc *from, const void *in) {
     rl_loops l;
-    if (find_loops(to, from, &l)) return rl_gpu_move(g, &l, rl_desc_bits(to), out, to->offset, in, from->offset);
+    if (rl_desc_loops(to, from, &l)) return rl_gpu_move(g, &l, rl_desc_bits(to), out, to->offset, in, from->offset);
     return launch_recode(g, to, out, from, in);
 }

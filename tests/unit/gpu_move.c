@@ -128,11 +128,57 @@ TEST(tiles) {
             for (size_t b = 0; b < RL_LEN(sizes); b++) {
                 int64_t m = sizes[a], n = sizes[b];
                 rl_loops l = {.rank = 3, .noperand = 2, .dim = {2, m, n}, .step = {{m * n, n, 1}, {m * n, 1, m}}};
-                CHECK(rl_move_choose(&l, bits, 0).kind == RL_MOVE_TILE);
+                rl_move_kind kind = rl_move_choose(&l, bits, 0).kind;
+                CHECK(kind == RL_MOVE_TILE || (kind == RL_MOVE_WEAVE && 2 * RL_MIN(m, n) <= RL_TILE_SIDE(bits / 8)));
                 check_move(g, &l, bits, a % 3 == 1 ? 1 : 0);
             }
     rl_gpu_close(g);
     rl_ctx_free(ctx);
+}
+
+/* A few planes and their interleaved run, both ways, with and without room for 16 bytes, over several blocks, with gaps around. */
+TEST(weaves) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    static const int64_t planes[] = {2, 3, 4, 5, 7, 8, 16, 32, 64}, places[] = {64, 65, 80, 100, 1023, 5000};
+    uint32_t nweave = 0;
+    for (uint32_t bits = 8; bits <= 64; bits *= 2)
+        for (size_t a = 0; a < RL_LEN(planes); a++)
+            for (size_t b = 0; b < RL_LEN(places); b++)
+                for (uint32_t k = 0; k < 4; k++) {
+                    int64_t q = planes[a], n = places[b], gap = k / 2 ? 16 : 1;
+                    rl_loops l = {.rank = 3, .noperand = 2, .dim = {2, n, q}, .step = {{n * q + gap, q, 1}, {(n + gap) * q, 1, n + gap}}};
+                    if (k % 2) l = (rl_loops){.rank = 3, .noperand = 2, .dim = {2, q, n}, .step = {{(n + gap) * q, n + gap, 1}, {n * q + gap, 1, q}}};
+                    bool weave = rl_move_choose(&l, bits, 0).kind == RL_MOVE_WEAVE;
+                    CHECK(weave || 2 * q > RL_TILE_SIDE(bits / 8));
+                    nweave += weave;
+                    check_move(g, &l, bits, b % 3 == 1 ? 1 : 0);
+                }
+    CHECK(nweave > 500);
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
+/* Which kernel the layouts of the seeds go by: none byte by byte. */
+TEST(plans) {
+    static const struct { const char *from, *to; rl_move_kind kind; uint32_t size; } rows[] = {
+        {"f32[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 4}, {"f16[8,64,56,56]@NHWC", "NCHW", RL_MOVE_TILE, 2}, {"i8[8,64,56,56]@NCHW", "NHWC", RL_MOVE_WEAVE, 1},
+        {"f32[8,3,56,56]@NCHW", "NHWC", RL_MOVE_WEAVE, 4}, {"f32[8,3,56,56]@NHWC", "NCHW", RL_MOVE_WEAVE, 4}, {"i8[8,64,56,56]@NCHW", "NCHW4", RL_MOVE_WEAVE, 1},
+        {"i8[8,64,56,56]@NCHW4", "NCHW", RL_MOVE_WEAVE, 1}, {"i8[8,64,56,56]@NCHW", "NCHW32", RL_MOVE_WEAVE, 1}, {"i8[8,64,56,56]@NCHW32", "NCHW", RL_MOVE_WEAVE, 1},
+        {"i8[8,64,56,56]@NCHW4", "NCHW32", RL_MOVE_WEAVE, 4}, {"i8[64,64,56,56]@NCHW4", "CHWN4", RL_MOVE_TILE, 4}, {"i8[8,64,56,56]@NHWC", "NCHW32", RL_MOVE_STRIDED, 16},
+        {"i8[8,64,56,56]@NHWC", "NCHW4", RL_MOVE_WEAVE, 4}, {"f32[8,64,56,56]@NCHW", "nChw8c", RL_MOVE_WEAVE, 4}, {"f32[8,64,56,56]@nChw16c", "NHWC", RL_MOVE_STRIDED, 16},
+        {"f32[64,64,56,56]@NCHW", "CHWN", RL_MOVE_TILE, 4}, {"f64[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 8}};
+    for (size_t i = 0; i < RL_LEN(rows); i++) {
+        rl_desc from, to;
+        rl_loops l;
+        char text[80];
+        snprintf(text, sizeof text, "%.*s@%s", (int)strcspn(rows[i].from, "@"), rows[i].from, rows[i].to);
+        CHECK(rl_desc_parse(rows[i].from, &from, NULL) == RL_OK && rl_desc_parse(text, &to, NULL) == RL_OK && rl_desc_loops(&to, &from, &l));
+        rl_move_plan p = rl_move_choose(&l, rl_desc_bits(&to), 0);
+        if (p.kind != rows[i].kind || p.size != rows[i].size) fprintf(stderr, "%s to %s: kind %d, size %u\n", rows[i].from, rows[i].to, (int)p.kind, p.size);
+        CHECK(p.kind == rows[i].kind && p.size == rows[i].size);
+    }
 }
 
 TEST(fills) {
@@ -228,6 +274,8 @@ TEST(types) {
 int main(void) {
     RUN(moves);
     RUN(tiles);
+    RUN(weaves);
+    RUN(plans);
     RUN(fills);
     RUN(layouts);
     RUN(types);
