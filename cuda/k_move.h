@@ -20,8 +20,10 @@
     RL_MEMBER void step(uint32_t, const Params &p, Shared &, Local &, uint32_t block, uint32_t thread)
 #ifdef __CUDACC__
 #define RL_MEMBER static __host__ __device__ __forceinline__
+#define RL_UNROLL _Pragma("unroll")
 #else
 #define RL_MEMBER static inline
+#define RL_UNROLL
 #endif
 struct rl_nothing {};
 
@@ -126,10 +128,12 @@ template <class V> struct rl_weave {
 
     /* Elements m .. m + n - 1 of the run, n at most WIDE, between x and the tile. */
     RL_MEMBER void interleave(const Params &p, V *cell, V *x, uint32_t m, uint32_t n, bool out) {
-        for (uint32_t e = 0; e < n; e++) {
-            uint32_t i = rl_divide(m + e, p.q), j = m + e - i * p.q.d;
-            if (out) cell[j * p.pitch + i] = x[e];
-            else x[e] = cell[j * p.pitch + i];
+        uint32_t i = rl_divide(m, p.q), j = m - i * p.q.d;
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) { /* a loop to n would keep x in memory */
+            if (e < n && out) cell[j * p.pitch + i] = x[e];
+            else if (e < n) x[e] = cell[j * p.pitch + i];
+            if (++j == p.q.d) j = 0, i++;
         }
     }
 
@@ -139,8 +143,11 @@ template <class V> struct rl_weave {
             uint32_t n = all - m < WIDE ? all - m : (uint32_t)WIDE;
             Wide x;
             if (p.by_run && n == WIDE) x.all = *(const rl_wide16 *)(run + m);
-            else
-                for (uint32_t e = 0; e < n; e++) x.each[e] = run[m + e];
+            else {
+                RL_UNROLL
+                for (uint32_t e = 0; e < WIDE; e++)
+                    if (e < n) x.each[e] = run[m + e];
+            }
             interleave(p, cell, x.each, m, n, true);
         }
     }
@@ -152,8 +159,11 @@ template <class V> struct rl_weave {
             Wide x;
             interleave(p, cell, x.each, m, n, false);
             if (p.by_run && n == WIDE) *(rl_wide16 *)(run + m) = x.all;
-            else
-                for (uint32_t e = 0; e < n; e++) run[m + e] = x.each[e];
+            else {
+                RL_UNROLL
+                for (uint32_t e = 0; e < WIDE; e++)
+                    if (e < n) run[m + e] = x.each[e];
+            }
         }
     }
 
