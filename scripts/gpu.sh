@@ -14,7 +14,9 @@
 #
 # Whatever fails, the rest is done; a part's report replaces its older one in the file.  Ends with 1 if anything failed, with 5 where there
 # is no GPU.  Logs: build-gpu/test-logs.  GPU_PROGRAM and GPU_TOOLS name another program and folder of unit tests (a dry run on the
-# emulated device: GPU_PROGRAM=build/cuda/relayout_emulated GPU_TOOLS=build/cuda/unit gpu.sh tests); PYTHON, another Python.
+# emulated device: GPU_PROGRAM=build/cuda/relayout_emulated GPU_TOOLS=build/cuda/unit gpu.sh tests); PYTHON, another Python; RELAYOUT_SHARED,
+# where the sample models are.  cuDNN and cuBLASLt are also looked for in Python's packages (nvidia-cudnn-cu13 and the like).  Without a network:
+# GPU_PREFIX, a folder with Debian's packages libprotobuf-c-dev and protobuf-c-compiler, and what they need, unpacked (dpkg -x).
 export PYTHON_GIVEN=${PYTHON:-}
 source "$(dirname "$0")/setup.sh"
 
@@ -68,6 +70,22 @@ step() {
 }
 
 py() { step "$1" "$2" "$PYTHON" "${@:3}" --build build-gpu --relayout "$program" --device cuda; }
+
+# Headers and libraries that came with Python packages, and in GPU_PREFIX, for the compiler, CMake and the loader.
+nvidia_folders() {
+    "$PYTHON" -c "import glob, sys; print(':'.join(x for p in sys.path for x in sorted(glob.glob(p + '/nvidia/*/$1'))))" 2>/dev/null || true
+}
+find_libraries() {
+    local libs includes arch
+    libs=$(nvidia_folders lib) includes=$(nvidia_folders include)
+    [ -z "$libs" ] || export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+    [ -z "$includes" ] || export CMAKE_INCLUDE_PATH="$includes${CMAKE_INCLUDE_PATH:+:$CMAKE_INCLUDE_PATH}"
+    [ -n "${GPU_PREFIX:-}" ] || return 0
+    arch=$(cc -print-multiarch 2>/dev/null || true)
+    export PATH="$GPU_PREFIX/usr/bin:$PATH" CPATH="$GPU_PREFIX/usr/include${CPATH:+:$CPATH}" \
+        CMAKE_PREFIX_PATH="$GPU_PREFIX/usr${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}" \
+        LD_LIBRARY_PATH="$GPU_PREFIX/usr/lib/$arch${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+}
 
 do_build() {
     local rc=0
@@ -145,12 +163,13 @@ report() {
 for p in "${parts[@]}"; do
     declare -F "do_$p" >/dev/null || { say "gpu.sh: no part '$p'"; exit 2; }
 done
+find_python || say "gpu.sh: no Python with numpy, onnx and onnxruntime: what wants it will fail"
+find_libraries
 if [ -z "${GPU_PROGRAM:-}" ]; then
     need_nvcc || { say "gpu.sh: no nvcc (RL_FETCH_NVCC=1 fetches it)"; exit 5; }
     need_packages || say "gpu.sh: going on without"
     [ -x "$program" ] || [ "${parts[0]}" = build ] || parts=(build "${parts[@]}")
 fi
-find_python || say "gpu.sh: no Python with numpy, onnx and onnxruntime: what wants it will fail"
 device=
 for p in "${parts[@]}"; do
     [ "$p" = build ] || [ -n "$device" ] || find_device

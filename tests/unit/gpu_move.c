@@ -148,6 +148,7 @@ TEST(weaves) {
             for (size_t b = 0; b < RL_LEN(places); b++)
                 for (uint32_t k = 0; k < 4; k++) {
                     int64_t q = planes[a], n = places[b], gap = k / 2 ? 16 : 1;
+                    if (q * n > 20000) continue;
                     rl_loops l = {.rank = 3, .noperand = 2, .dim = {2, n, q}, .step = {{n * q + gap, q, 1}, {(n + gap) * q, 1, n + gap}}};
                     if (k % 2) l = (rl_loops){.rank = 3, .noperand = 2, .dim = {2, q, n}, .step = {{(n + gap) * q, n + gap, 1}, {n * q + gap, 1, q}}};
                     bool weave = rl_move_choose(&l, bits, 0).kind == RL_MOVE_WEAVE;
@@ -155,7 +156,7 @@ TEST(weaves) {
                     nweave += weave;
                     check_move(g, &l, bits, b % 3 == 1 ? 1 : 0);
                 }
-    CHECK(nweave > 500);
+    CHECK(nweave > 400);
     rl_gpu_close(g);
     rl_ctx_free(ctx);
 }
