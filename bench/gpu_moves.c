@@ -32,7 +32,8 @@ static rl_status once(job *j, way how) {
     switch (how) {
     case COPY: return rl_gpu_copy(j->g, j->out, j->in, (size_t)j->nbyte);
     case MOVE: return rl_gpu_convert(j->g, &j->to, j->out, &j->from, j->in);
-    case SELECT: return rl_gpu_launch(j->g, (rl_gpu_kernel)(RL_GPU_select1 + __builtin_ctz(j->size)), rl_gpu_blocks(j->select.count), &j->select, sizeof j->select);
+    case SELECT:
+        return rl_gpu_launch(j->g, (rl_gpu_kernel)(RL_GPU_select1 + __builtin_ctz(j->size)), rl_gpu_blocks(j->select.count), &j->select, sizeof j->select);
     case CUDNN: s = rl_dnn_transform(j->libs, &j->strides, j->out, j->in, &did); break;
     }
     j->missing = !did;
@@ -63,7 +64,7 @@ static const struct { const char *type, *from, *to; int64_t c; } grid[] = {
 
 /* As cuDNN's transform would be told of it; false where it is no matter of strides alone. */
 static bool set_strides(job *j) {
-    j->strides = (rl_dnn_strides){.type = j->from.dtype, .rank = j->from.rank};
+    j->strides = (rl_dnn_strides){.type = (rl_dtype)j->from.dtype, .rank = j->from.rank};
     for (uint32_t a = 0; a < j->from.rank; a++) {
         rl_digits to = rl_desc_axis(&j->to, a), from = rl_desc_axis(&j->from, a);
         if (to.n != 1 || from.n != 1 || j->from.rank > 5 || rl_desc_padded(&j->to, a) != j->to.dim[a]) return false;

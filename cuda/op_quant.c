@@ -44,9 +44,10 @@ static bool takes_numbers(const rl_call *c, uint32_t at, rl_dtype t, int64_t n) 
 
 static bool takes(const rl_call *c, const places *p) {
     const rl_tensor *x = rl_call_in(c, p->x), *w = rl_call_in(c, p->w), *yz = input(c, p->y_zero);
-    if (!x || !w || !is_byte(x->dtype) || !is_byte(w->dtype) || x->rank < 3 || x->rank > 4 || w->rank != x->rank || !rl_call_is_constant(c, p->w)) return false;
-    if (p->y_zero != RL_NONE && (!yz || !is_byte(yz->dtype))) return false;
-    if (input(c, p->bias) && (!rl_call_is_constant(c, p->bias) || rl_call_in(c, p->bias)->dtype != RL_I32 || rl_numel(rl_call_in(c, p->bias)) != w->dim[0])) return false;
+    const rl_tensor *b = input(c, p->bias);
+    if (!x || !w || !is_byte(x->dtype) || !is_byte(w->dtype) || x->rank < 3 || x->rank > 4 || w->rank != x->rank) return false;
+    if (!rl_call_is_constant(c, p->w) || (p->y_zero != RL_NONE && (!yz || !is_byte(yz->dtype)))) return false;
+    if (b && (!rl_call_is_constant(c, p->bias) || b->dtype != RL_I32 || rl_numel(b) != w->dim[0])) return false;
     return rl_numel(x) < INT32_MAX && rl_numel(w) < INT32_MAX && rl_numel(w) > 0 && takes_numbers(c, p->x_zero, x->dtype, 1)
            && takes_numbers(c, p->w_zero, w->dtype, w->dim[0]) && takes_numbers(c, p->x_scale, RL_F32, 1) && takes_numbers(c, p->w_scale, RL_F32, w->dim[0])
            && takes_numbers(c, p->y_scale, RL_F32, 1) && takes_numbers(c, p->y_zero, yz ? yz->dtype : RL_U8, 1);
@@ -156,7 +157,8 @@ rl_status rl_gpu_quantize(rl_call *c) {
     bool back = c->arg == 1;
     rl_dtype given = (rl_dtype)rl_attr_int(c->node, "output_dtype", 0), to = back ? RL_F32 : z ? z->dtype : given ? given : RL_U8;
     uint32_t axis = 0;
-    if (s->dtype != RL_F32 || rl_attr_int(c->node, "block_size", 0) || rl_attr_int(c->node, "precision", RL_F32) != RL_F32 || rl_numel(x) == 0) return rl_call_decline(c);
+    if (s->dtype != RL_F32 || rl_attr_int(c->node, "block_size", 0) || rl_attr_int(c->node, "precision", RL_F32) != RL_F32) return rl_call_decline(c);
+    if (rl_numel(x) == 0) return rl_call_decline(c);
     if ((back && given && given != RL_F32) || (!back && to != RL_I8 && to != RL_U8 && to != RL_I16 && to != RL_U16)) return rl_call_decline(c);
     if (x->rank > 1 && (rl_numel(s) != 1 || (z && rl_numel(z) != 1))) RL_TRY(rl_call_axis(c, rl_attr_int(c->node, "axis", 1), x->rank, &axis));
     x = rl_call_here(c, 0);
@@ -170,6 +172,7 @@ rl_status rl_gpu_quantize(rl_call *c) {
     rl_loops_merge(&l);
     if (l.rank > RL_DIMS || rl_numel(x) >= INT32_MAX) return rl_call_decline(c);
     rl_p_quantize p = {.to = rl_data(y), .from = rl_data(x), .scale = rl_data(&scale), .zero = z ? rl_data(&zero) : NULL, .count = (uint32_t)rl_numel(x),
-                       .back = back, .to_type = (int32_t)to, .from_type = (int32_t)x->dtype, .least = (float)range[0], .most = (float)range[1], .w = rl_walk_of(&l, 0)};
+                       .back = back, .to_type = (int32_t)to, .from_type = (int32_t)x->dtype, .least = (float)range[0], .most = (float)range[1],
+                       .w = rl_walk_of(&l, 0)};
     return rl_gpu_launch(rl_gpu_of(c->rt), RL_GPU_quantize, rl_gpu_blocks(p.count), &p, sizeof p);
 }

@@ -40,7 +40,10 @@ const char *rl_blocks_name(rl_blocks_layout l) {
 }
 
 static bool has_layout(rl_dtype t, rl_blocks_layout l) {
-    uint32_t kind = t == RL_F32 || t == RL_F16 || t == RL_BF16 || t == RL_F64 ? FLOATS : t == RL_I8 || t == RL_U8 ? BYTES : t == RL_I4 || t == RL_U4 ? NIBBLES : OTHERS;
+    uint32_t kind = t == RL_F32 || t == RL_F16 || t == RL_BF16 || t == RL_F64 ? FLOATS
+                    : t == RL_I8 || t == RL_U8                                ? BYTES
+                    : t == RL_I4 || t == RL_U4                                ? NIBBLES
+                                                                              : OTHERS;
     return (layouts[l].types & kind) != 0;
 }
 

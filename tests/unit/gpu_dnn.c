@@ -47,7 +47,8 @@ static void add(rl_dnn_conv_job *j, rl_row_op op, float p, float q) {
 static void check(const char *what, const rl_dnn_conv_job *j, bool wanted) {
     rl_dnn_answer a;
     rl_dnn_ask(libs, j, &a);
-    if (a.made != wanted) fprintf(stderr, "%s %s: %u configurations, %u tried, %s: %s\n", rl_dtype_name(j->type), what, a.taken, a.engines, a.made ? "made" : "none", a.why);
+    if (a.made != wanted)
+        fprintf(stderr, "%s %s: %u configurations, %u tried, %s: %s\n", rl_dtype_name(j->type), what, a.taken, a.engines, a.made ? "made" : "none", a.why);
     CHECK(a.made == wanted);
 }
 

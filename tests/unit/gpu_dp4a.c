@@ -99,7 +99,8 @@ static void run_slowly(const layer *l, void *y) {
         for (uint32_t o = 0; o < k->o; o++)
             for (uint32_t i = 0; i < k->oh * k->ow; i++) {
                 size_t at = (n * k->o + o) * k->oh * k->ow + i;
-                int32_t sum = sum_slowly(k, l->x, l->w, n, o, i) + l->bias[o], least = RL_MAX(k->y_least, k->y_type == RL_U8 ? 0 : -128), most = k->y_type == RL_U8 ? 255 : 127;
+                int32_t sum = sum_slowly(k, l->x, l->w, n, o, i) + l->bias[o], most = k->y_type == RL_U8 ? 255 : 127;
+                int32_t least = RL_MAX(k->y_least, k->y_type == RL_U8 ? 0 : -128);
                 if (k->y_type == RL_I32) {
                     ((int32_t *)y)[at] = sum;
                     continue;

@@ -164,12 +164,23 @@ TEST(weaves) {
 /* Which kernel the layouts of the seeds go by: none byte by byte. */
 TEST(plans) {
     static const struct { const char *from, *to; rl_move_kind kind; uint32_t size; } rows[] = {
-        {"f32[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 4}, {"f16[8,64,56,56]@NHWC", "NCHW", RL_MOVE_TILE, 2}, {"i8[8,64,56,56]@NCHW", "NHWC", RL_MOVE_WEAVE, 1},
-        {"f32[8,3,56,56]@NCHW", "NHWC", RL_MOVE_WEAVE, 4}, {"f32[8,3,56,56]@NHWC", "NCHW", RL_MOVE_WEAVE, 4}, {"i8[8,64,56,56]@NCHW", "NCHW4", RL_MOVE_WEAVE, 1},
-        {"i8[8,64,56,56]@NCHW4", "NCHW", RL_MOVE_WEAVE, 1}, {"i8[8,64,56,56]@NCHW", "NCHW32", RL_MOVE_WEAVE, 1}, {"i8[8,64,56,56]@NCHW32", "NCHW", RL_MOVE_WEAVE, 1},
-        {"i8[8,64,56,56]@NCHW4", "NCHW32", RL_MOVE_WEAVE, 4}, {"i8[64,64,56,56]@NCHW4", "CHWN4", RL_MOVE_TILE, 4}, {"i8[8,64,56,56]@NHWC", "NCHW32", RL_MOVE_STRIDED, 16},
-        {"i8[8,64,56,56]@NHWC", "NCHW4", RL_MOVE_WEAVE, 4}, {"f32[8,64,56,56]@NCHW", "nChw8c", RL_MOVE_WEAVE, 4}, {"f32[8,64,56,56]@nChw16c", "NHWC", RL_MOVE_STRIDED, 16},
-        {"f32[64,64,56,56]@NCHW", "CHWN", RL_MOVE_TILE, 4}, {"f64[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 8}};
+        {"f32[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 4},
+        {"f16[8,64,56,56]@NHWC", "NCHW", RL_MOVE_TILE, 2},
+        {"i8[8,64,56,56]@NCHW", "NHWC", RL_MOVE_WEAVE, 1},
+        {"f32[8,3,56,56]@NCHW", "NHWC", RL_MOVE_WEAVE, 4},
+        {"f32[8,3,56,56]@NHWC", "NCHW", RL_MOVE_WEAVE, 4},
+        {"i8[8,64,56,56]@NCHW", "NCHW4", RL_MOVE_WEAVE, 1},
+        {"i8[8,64,56,56]@NCHW4", "NCHW", RL_MOVE_WEAVE, 1},
+        {"i8[8,64,56,56]@NCHW", "NCHW32", RL_MOVE_WEAVE, 1},
+        {"i8[8,64,56,56]@NCHW32", "NCHW", RL_MOVE_WEAVE, 1},
+        {"i8[8,64,56,56]@NCHW4", "NCHW32", RL_MOVE_WEAVE, 4},
+        {"i8[64,64,56,56]@NCHW4", "CHWN4", RL_MOVE_TILE, 4},
+        {"i8[8,64,56,56]@NHWC", "NCHW32", RL_MOVE_STRIDED, 16},
+        {"i8[8,64,56,56]@NHWC", "NCHW4", RL_MOVE_WEAVE, 4},
+        {"f32[8,64,56,56]@NCHW", "nChw8c", RL_MOVE_WEAVE, 4},
+        {"f32[8,64,56,56]@nChw16c", "NHWC", RL_MOVE_STRIDED, 16},
+        {"f32[64,64,56,56]@NCHW", "CHWN", RL_MOVE_TILE, 4},
+        {"f64[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 8}};
     for (size_t i = 0; i < RL_LEN(rows); i++) {
         rl_desc from, to;
         rl_loops l;
