@@ -234,14 +234,16 @@ def check_files(t, model):
     """What is not a plan of this model, or of this machine, is refused or left out with a line."""
     p, text = profile(t, model, "files")
     out = t.folder / "planned.onnx"
-    t.check(t.run("profile", model, "-o", out, "--runs", 1).returncode == 0, "profile -o")
+    t.check(t.run("profile", model, "-o", out, "--runs", 1, "--table").returncode == 0, "profile -o")
     before, after = onnx.load(model), onnx.load(out)
     t.check([m.key for m in after.metadata_props] == ["relayout.plan"], "the plan is in the metadata")
     del after.metadata_props[:]
     t.check(before == after, "nothing else changed")
     again = t.folder / "again.onnx"
-    t.run("profile", out, "-o", again, "--runs", 1)
+    t.run("profile", out, "-o", again, "--runs", 1, "--table")
     t.check(len(onnx.load(again).metadata_props) == 1, "a second plan takes the place of the first")
+    r = t.run("profile", out, "-o", again, env={**t.env, "RELAYOUT_ONEDNN": ""})
+    t.check(r.returncode == 0 and again.read_bytes() == Path(model).read_bytes(), "without oneDNN the model comes out without a plan")
     r = t.run("run", out)
     t.check(r.returncode == 0 and not r.stderr, f"the model's plan is taken: {r.stderr}")
     bench = json.loads(t.run("bench", out, "--runs", 1, "--json", "-").stdout)
