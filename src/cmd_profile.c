@@ -93,7 +93,6 @@ rl_status rl_line_read_plan(rl_line *l, rl_arena *mem) {
     if (!l->plan) return RL_OK;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_file_read(l->plan, &t));
-    rl_put_bytes(&t, "", 1);
-    l->run.plan = (rl_span){(const uint8_t *)t.p, t.n - 1};
+    l->run.plan = (rl_span){(const uint8_t *)t.p, t.n};
     return RL_OK;
 }
