@@ -24,7 +24,9 @@ static rl_status check_inputs(const rl_call *c, const rl_native *n, const rl_lay
 
 rl_status rl_native_check(const rl_call *c) {
     const rl_native *n = c->step->native;
+    const rl_tensor *x = rl_call_in(c, 0);
     if (!n) return RL_OK;
+    if (x && x->rank != n->in.rank + (n->channels[0] ? 1u : 0u)) return rl_call_fail(c, RL_EMODEL, "input 0 has another rank than the plan says");
     for (uint32_t i = 0; i < c->nin; i++) RL_TRY(check_input(c, n, i == 0 ? &n->in : &n->out, i));
     return RL_OK;
 }

@@ -106,9 +106,7 @@ static bool read_row(rl_ctx *ctx, rl_costs *c, char *line) {
 
 static bool read_all(rl_ctx *ctx, rl_costs *c, rl_text *t) {
     char *line[3] = {t->p};
-    rl_put_bytes(t, "", 1);
-    line[0] = t->p;
-    size_t all = t->n - 1;
+    size_t all = t->n; /* a 0 follows (rl_file_read) */
     for (uint32_t i = 0; i < 2; i++) {
         char *nl = strchr(line[i], '\n');
         if (!nl) return false;

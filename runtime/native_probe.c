@@ -1,24 +1,18 @@
-/* Measures what steps and moves cost in each layout: see native_probe.h. */
+/* Which layouts each step may have, and what steps and moves cost there: see native_probe.h. */
 #include "native_probe.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-#include "bench.h"
-#include "fast.h"
-#include "fuse.h"
+#include "native_meter.h"
 
-enum { LEAST = 3, MOST = 12, CONFIGS = 24, LINE = 64, COLD = 48 << 20 }; /* runs of a kernel; configurations of a step; bytes */
-static const double ENOUGH = 0.006;          /* seconds for a kernel */
+enum { CONFIGS = 24 }; /* of a step */
 
 typedef struct {
     rl_probe *p;
     rl_costs *costs;
-    bool table;
+    rl_meter meter;
     struct { uint32_t *p; uint32_t n, cap; } *seen; /* [value] layouts in which it may be made */
     rl_tensor *shape;                               /* [value] its dims, RL_ABSENT: not seen */
-    rl_tensor cold;                                 /* bytes that stand for the rest of the model in the caches */
-    unsigned sink;
 } prober;
 
 static uint32_t intern(rl_probe *p, const rl_lay *lay) {
@@ -34,168 +28,7 @@ static void note_seen(prober *a, rl_value v, uint32_t lay) {
     rl_push(a->p->mem, a->seen[v.i], lay);
 }
 
-/* ---- what a cost depends on ---- */
-
-static void put_dims(rl_text *t, const rl_tensor *x) {
-    rl_put(t, " %d[", x ? (int)x->dtype : -1);
-    for (uint32_t i = 0; x && i < x->rank; i++) rl_put(t, "%" PRId64 ",", x->dim[i]);
-    rl_put(t, "]");
-    if (!x || x->kind != RL_TENSOR || x->dtype != RL_I64 || rl_numel(x) > 64 || !rl_is_dense(x)) return;
-    for (int64_t i = 0; i < rl_numel(x); i++) rl_put(t, "%" PRId64 ",", ((const int64_t *)rl_data(x))[i]);
-}
-
-static void put_attrs(rl_text *t, const rl_nodeinfo *n) {
-    for (uint32_t i = 0; i < n->nattr; i++) {
-        const rl_attr *a = &n->attr[i];
-        rl_put(t, " %s=%d,%" PRId64 ",%a", a->name, (int)a->kind, a->kind == RL_ATTR_INT ? a->i : 0, a->kind == RL_ATTR_FLOAT ? (double)a->f : 0);
-        for (uint32_t k = 0; a->kind == RL_ATTR_INTS && k < a->n; k++) rl_put(t, ",%" PRId64, a->ints[k]);
-        if (a->kind == RL_ATTR_STRING) rl_put_bytes(t, (const char *)a->s.p, a->s.n);
-    }
-}
-
-/* Of this step on these inputs; lay: of its pins, those of outputs where they are chosen. */
-static uint64_t key_of(const rl_call *c, const rl_pin *pin, uint32_t npin, const rl_lay *lay, bool chosen, bool table) {
-    rl_text t = {.mem = c->tmp};
-    const rl_fused *f = c->step->fused;
-    rl_put(&t, "%s%s-%u %s", table ? "table " : "", c->node->type, c->node->since, c->step->kernel.p[0]->fn ? "" : "-");
-    put_attrs(&t, c->node);
-    for (uint32_t i = 0; f && i < f->npost; i++) rl_put(&t, " +%d,%a,%a", (int)f->post[i].op, (double)f->post[i].p, (double)f->post[i].q);
-    rl_put(&t, " %d%d", f && f->scale, f && f->shift);
-    for (uint32_t i = 0; i < c->nin; i++) put_dims(&t, rl_call_in(c, i));
-    for (uint32_t i = 0; i < npin; i++) {
-        if (pin[i].out && !chosen) continue;
-        rl_put(&t, " %c%u:", pin[i].out ? 'y' : 'x', pin[i].slot);
-        rl_lay_put(&lay[i], &t);
-    }
-    return rl_hash_bytes(t.p, t.n);
-}
-
-/* ---- costs without a measurement ---- */
-
-static int64_t bytes_of(const rl_tensor *t) {
-    return t && t->kind == RL_TENSOR ? rl_numel(t) * rl_elem_bits(t->dtype) / 8 : 0;
-}
-
-/* How many times as long a convolution takes as channels-last, and anything else as it does there. */
-static double factor(const rl_lay *lay, bool conv) {
-    if (lay->block) return lay->block == 16 ? 1.0 : conv ? 1.5 : 1.1;
-    return lay->rank > 2 && lay->perm[lay->rank - 1] == 1 ? 1.0 : conv ? 2.5 : 1.2;
-}
-
-static int64_t table_cost(const rl_call *c, const rl_native *n, const rl_lay *lay, uint32_t npin) {
-    int64_t bytes = 0, work = 0;
-    bool conv = n && n->kind == RL_NATIVE_CONV;
-    for (uint32_t i = 0; i < c->nin; i++) bytes += bytes_of(rl_call_in(c, i));
-    for (uint32_t i = 0; i < c->nout; i++) bytes += bytes_of(&c->out[i]);
-    const rl_tensor *k = conv ? rl_call_in(c, 1) : NULL;
-    if (k) work = bytes_of(&c->out[0]) / 4 * (rl_numel(k) / RL_MAX(k->dim[0], 1)); /* multiplications */
-    double ns = (double)bytes / 8 + (double)work / 40;
-    for (uint32_t i = 0; i < RL_MIN(npin, 2u); i++) ns *= factor(&lay[i], conv);
-    return (int64_t)ns + 500;
-}
-
 /* ---- one configuration ---- */
-
-static void drop_outputs(rl_call *c) {
-    for (uint32_t i = 0; i < c->nout; i++) rl_tensor_drop(&c->out[i]);
-}
-
-static rl_status run_kernel(rl_call *c, double *seconds) {
-    double start = rl_bench_now(!c->rt->pool);
-    c->over = false;
-    RL_TRY(rl_exec_kernel(c->step, c));
-    *seconds = rl_bench_now(!c->rt->pool) - start;
-    for (uint32_t i = 0; i < c->step->temp.n; i++) rl_tensor_drop(c->step->temp.p[i]);
-    c->step->temp.n = 0;
-    return RL_OK;
-}
-
-static unsigned read_lines(const void *p, size_t n) {
-    unsigned sum = 0;
-    for (size_t i = 0; i < n; i += LINE) sum += ((const uint8_t *)p)[i];
-    return sum;
-}
-
-/* As many bytes as the model has weights and values, which come by between two runs of a kernel. */
-static void make_cold(prober *a) {
-    const rl_exec *x = a->p->x;
-    int64_t nbyte = LINE + (int64_t)RL_MIN(x->rt->arena, (size_t)COLD);
-    for (uint32_t v = 0; v < x->g->nval; v++) nbyte = rl_add(nbyte, bytes_of(&x->constant[v]));
-    nbyte = RL_MIN(nbyte, (int64_t)COLD);
-    a->cold = rl_tensor_new(x->rt, RL_U8, 1, &nbyte);
-    memset(a->cold.mem->p, 0, a->cold.mem->nbyte);
-}
-
-/* In a run each kernel finds its weights where the rest of the model left them, and its inputs as the last kernels wrote them. */
-static void as_in_a_run(prober *a, const rl_call *c) {
-    if (!a->cold.mem) make_cold(a);
-    a->sink += read_lines(a->cold.mem->p, a->cold.mem->nbyte);
-    for (uint32_t i = 0; i < c->nin; i++) {
-        const rl_tensor *x = rl_call_in(c, i);
-        if (x && x->kind == RL_TENSOR && !rl_call_is_constant(c, i)) a->sink += read_lines(x->mem->p, x->mem->nbyte);
-    }
-}
-
-static rl_status measure(prober *a, rl_call *c, int64_t *ns) {
-    double all = 0, best = 1e9, seconds;
-    for (uint32_t i = 0; i < LEAST || (i < MOST && all < ENOUGH); i++) {
-        drop_outputs(c);
-        as_in_a_run(a, c);
-        RL_TRY(run_kernel(c, &seconds));
-        best = RL_MIN(best, seconds);
-        all += seconds;
-    }
-    *ns = (int64_t)(best * 1e9);
-    return RL_OK;
-}
-
-/* Did it run as it was told, on an optimized kernel? */
-static bool fell(const rl_step *s) {
-    if (s->ran && strcmp(s->ran, "plain") == 0) return true;
-    return s->prim && s->prim->fell;
-}
-
-/* How the outputs lie; false: one of them in no order that can be named. */
-static bool outputs_lie(const rl_call *c, const rl_pin *pin, uint32_t npin, const rl_native *n, const rl_lay *lay, rl_cost_row *row) {
-    for (uint32_t i = 0; i < npin; i++) {
-        if (!pin[i].out) continue;
-        if (row->nout == RL_LEN(row->out)) return false;
-        const rl_tensor *y = &c->out[pin[i].slot];
-        bool blocked = n && n->out.block;
-        if (blocked) row->out[row->nout++] = lay[i];
-        else if (y->kind != RL_TENSOR || !rl_lay_of(y, &row->out[row->nout++])) return false;
-    }
-    return true;
-}
-
-/* Runs the step so and fills in the row; impl NULL where there is no optimized kernel, or it fails. */
-static rl_status measure_config(prober *a, rl_call *c, const rl_pin *pin, uint32_t npin, const rl_lay *lay, rl_native *n, bool accept, rl_cost_row *row) {
-    double seconds;
-    rl_step *s = c->step;
-    const rl_kernel *kernel = n ? rl_native_kernel(n) : NULL, **was = s->kernel.p;
-    uint32_t nwas = s->kernel.n;
-    *row = (rl_cost_row){0};
-    s->native = n;
-    if (n) s->kernel.p = &kernel, s->kernel.n = 1;
-    rl_status status = run_kernel(c, &seconds);
-    bool good = status == RL_OK && (accept || !fell(s)) && outputs_lie(c, pin, npin, n, lay, row);
-    if (good && a->table) row->ns = table_cost(c, n, lay, npin);
-    else if (good) status = measure(a, c, &row->ns);
-    if (good && status == RL_OK) row->impl = rl_internz(c->g->ctx, s->ran && *s->ran ? s->ran : "reference");
-    drop_outputs(c);
-    rl_prims_drop(c->rt, s);
-    s->native = NULL;
-    s->kernel.p = was, s->kernel.n = nwas;
-    return RL_OK;
-}
-
-/* The inputs of the call for another that is to leave them as they are: constants, and copies of what describes the others, which no kernel
- * takes for a value that ends here (rl_call_make_over). */
-static const rl_tensor **read_only(const rl_call *c) {
-    const rl_tensor **in = rl_new(c->tmp, const rl_tensor *, c->nin + 1);
-    for (uint32_t i = 0; i < c->nin; i++) in[i] = !c->in[i] || rl_call_is_constant(c, i) ? c->in[i] : rl_copy(c->tmp, c->in[i], sizeof **in);
-    return in;
-}
 
 /* Inputs of the call moved to these layouts. */
 static void move_inputs(const rl_call *c, const rl_pin *pin, uint32_t npin, const rl_lay *now, const rl_lay *lay, const rl_tensor **in, rl_tensor *made) {
@@ -216,21 +49,21 @@ static rl_status try_config(prober *a, rl_probe_op *op, const rl_call *c, const 
     bool chosen = at->kind == RL_NATIVE_CONV || at->kind == RL_NATIVE_POOL;
     for (uint32_t i = 0; i < at->npin; i++) chosen = chosen || lay[i].block;
     if (!rl_native_allows(p->x, c->step, at->pin, at->npin, lay)) return RL_OK;
-    uint64_t key = key_of(c, at->pin, at->npin, lay, chosen, a->table);
+    uint64_t key = rl_meter_key(c, at->pin, at->npin, lay, chosen, a->meter.table);
     const rl_cost_row *known = rl_costs_find(a->costs, key);
     rl_cost_row row;
     if (!known || (at->accept && !known->impl)) {
-        const rl_tensor **in = read_only(c);
+        const rl_tensor **in = rl_meter_inputs(c);
         rl_tensor *made = rl_new(c->tmp, rl_tensor, RL_PINS);
         rl_native *n = chosen ? rl_native_of(p->x, c->step, at->pin, at->npin, lay) : NULL;
         rl_call call = *c;
         call.in = in;
         call.out = rl_new(c->tmp, rl_tensor, c->nout + 1);
         move_inputs(c, at->pin, at->npin, at->now, lay, in, made);
-        RL_TRY(measure_config(a, &call, at->pin, at->npin, lay, n, at->accept, &row));
+        RL_TRY(rl_meter_config(&a->meter, &call, at->pin, at->npin, lay, n, at->accept, &row));
         for (uint32_t i = 0; i < RL_PINS; i++) rl_tensor_drop(&made[i]);
         c->rt->ctx->error[0] = 0;
-        p->measured += !a->table;
+        p->measured += !a->meter.table;
         rl_costs_put(a->costs, key, &row);
         known = &row;
     } else p->known++;
@@ -325,32 +158,16 @@ static void known_shape(prober *a, rl_value v, const rl_tensor *t) {
     a->shape[v.i].mem = NULL;
 }
 
-/* The dims of the output, from a run of the step as it is; ns: what that takes, NULL: is not asked. */
-static rl_status find_output(prober *a, const rl_call *c, rl_tensor *y, int64_t *ns) {
-    rl_call call = *c;
-    double seconds;
-    call.in = read_only(c);
-    call.out = rl_new(c->tmp, rl_tensor, c->nout + 1);
-    RL_TRY(run_kernel(&call, &seconds));
-    if (ns && a->table) *ns = table_cost(&call, NULL, NULL, 0);
-    else if (ns) RL_TRY(measure(a, &call, ns));
-    *y = call.out[0];
-    y->mem = NULL;
-    drop_outputs(&call);
-    rl_prims_drop(c->rt, c->step);
-    return RL_OK;
-}
-
 /* A step that has no layouts. */
 static rl_status probe_fixed(prober *a, const rl_call *c) {
     rl_tensor y;
-    uint64_t key = key_of(c, NULL, 0, NULL, false, a->table);
+    uint64_t key = rl_meter_key(c, NULL, 0, NULL, false, a->meter.table);
     const rl_cost_row *known = rl_costs_find(a->costs, key);
     rl_cost_row row = {.impl = rl_internz(c->g->ctx, "-")};
     if (!known) {
-        RL_TRY(find_output(a, c, &y, &row.ns));
+        RL_TRY(rl_meter_plain(&a->meter, c, &y, &row.ns));
         rl_costs_put(a->costs, key, &row);
-        a->p->measured += !a->table;
+        a->p->measured += !a->meter.table;
     } else a->p->known++;
     a->p->fixed += known ? known->ns : row.ns;
     return RL_OK;
@@ -383,7 +200,7 @@ static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
     rl_tensor y;
     (void)f;
     if (!at.npin) return probe_fixed(a, c);
-    if (at.kind != RL_NATIVE_NONE) RL_TRY(find_output(a, c, &y, NULL));
+    if (at.kind != RL_NATIVE_NONE) RL_TRY(rl_meter_plain(&a->meter, c, &y, NULL));
     for (uint32_t i = 0; i < at.npin; i++) {
         const rl_tensor *x = at.pin[i].out ? NULL : c->in[at.pin[i].slot];
         at.now[i] = rl_lay_rows(rl_val(p->x->g, at.pin[i].v)->rank);
@@ -412,41 +229,16 @@ static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
 
 /* ---- moves ---- */
 
-static int64_t measure_move(prober *a, uint32_t v, const rl_lay *from, const rl_lay *to) {
-    rl_rt *rt = a->p->x->rt;
-    const rl_tensor *s = &a->shape[v];
-    rl_text t = {.mem = a->p->mem};
-    rl_put(&t, "%smove", a->table ? "table " : "");
-    put_dims(&t, s);
-    rl_put(&t, " ");
-    rl_lay_put(from, &t);
-    rl_put(&t, " ");
-    rl_lay_put(to, &t);
-    uint64_t key = rl_hash_bytes(t.p, t.n);
+static int64_t find_move(prober *a, uint32_t v, const rl_lay *from, const rl_lay *to) {
+    const rl_tensor *shape = &a->shape[v];
+    uint64_t key = rl_meter_move_key(&a->meter, shape, from, to);
     const rl_cost_row *known = rl_costs_find(a->costs, key);
     if (known && known->impl) {
         a->p->known++;
         return known->ns;
     }
-    rl_cost_row row = {.ns = 300 + bytes_of(s) / 4, .impl = rl_internz(rt->ctx, "move")};
-    if (!a->table) {
-        rl_tensor x = rl_lay_new(rt, from, s->dim), y = rl_lay_new(rt, to, s->dim);
-        memset(x.mem->p, 0, x.mem->nbyte);
-        double best = 1e9, all = 0;
-        for (uint32_t i = 0; i < LEAST + 1 || (i < MOST && all < ENOUGH); i++) {
-            if (!a->cold.mem) make_cold(a);
-            a->sink += read_lines(a->cold.mem->p, a->cold.mem->nbyte) + read_lines(x.mem->p, x.mem->nbyte);
-            double start = rl_bench_now(!rt->pool);
-            rl_lay_move(rt, &y, to, &x, from, s->dim[1]);
-            double took = rl_bench_now(!rt->pool) - start;
-            best = RL_MIN(best, took);
-            all += took;
-        }
-        row.ns = (int64_t)(best * 1e9);
-        rl_tensor_drop(&x);
-        rl_tensor_drop(&y);
-        a->p->measured++;
-    }
+    rl_cost_row row = {.ns = rl_meter_move(&a->meter, shape, from, to), .impl = rl_internz(a->p->x->g->ctx, "move")};
+    a->p->measured += !a->meter.table;
     rl_costs_put(a->costs, key, &row);
     return row.ns;
 }
@@ -473,7 +265,7 @@ static void find_moves(prober *a) {
                 for (uint32_t m = 0; m < a->seen[v].n; m++) {
                     uint32_t from = a->seen[v].p[m], to = op->cfg.p[j].lay[k];
                     if (rl_probe_move_cost(p, v, from, to) != INT64_MAX) continue;
-                    int64_t ns = measure_move(a, v, &p->lay.p[from], &p->lay.p[to]);
+                    int64_t ns = find_move(a, v, &p->lay.p[from], &p->lay.p[to]);
                     rl_hash_put(&p->move_at, move_key(v, from, to), p->move.n);
                     rl_push(p->mem, p->move, ((rl_probe_move){v, from, to, ns}));
                 }
@@ -483,7 +275,7 @@ static void find_moves(prober *a) {
 
 rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, bool table, rl_probe *out) {
     const rl_graph *g = x->g;
-    prober a = {.p = out, .costs = costs, .table = table};
+    prober a = {.p = out, .costs = costs, .meter = {.x = x, .table = table}};
     *out = (rl_probe){.mem = costs->mem, .x = x, .move_at = {.mem = costs->mem}};
     a.seen = rl_alloc_array(out->mem, g->nval + 1u, sizeof *a.seen);
     a.shape = rl_new(out->mem, rl_tensor, g->nval + 1);
@@ -498,6 +290,6 @@ rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, bool ta
         rl_tensor_drop(&made[i]);
     }
     find_moves(&a);
-    rl_tensor_drop(&a.cold);
+    rl_tensor_drop(&a.meter.cold);
     return RL_OK;
 }

@@ -14,7 +14,7 @@ typedef struct rl_profile {
     rl_probe probe;
     uint32_t *chosen;        /* [op] its configuration */
     int64_t predicted, bound; /* ns; bound == predicted where it is the least */
-    bool optimal;
+    bool optimal, checked;   /* checked: found again by other means than the solver's */
     const char *machine;
     rl_text plan;
     uint32_t nblocked, nmove, compared; /* values in blocks and moves of the plan; runs of the comparison */

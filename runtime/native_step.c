@@ -43,6 +43,10 @@ uint32_t rl_native_pins(const rl_exec *x, const rl_step *s, rl_pin *pin) {
 
 /* ---- kinds ---- */
 
+static bool same_rank(const rl_exec *x, const rl_nodeinfo *n) {
+    return rl_val(x->g, n->in[0])->rank == rl_val(x->g, n->out[0])->rank;
+}
+
 static bool is_constant(const rl_exec *x, rl_value v) {
     return !rl_has(v) || x->constant[v.i].kind != RL_ABSENT;
 }
@@ -92,9 +96,9 @@ rl_native_kind rl_native_kind_of(const rl_exec *x, const rl_step *s) {
     if (!fn || !n->nin || !n->nout || !rl_has(n->in[0]) || !rl_has(n->out[0]) || !has_channels(x, n->out[0])) return RL_NATIVE_NONE;
     if (fn == rl_fast_conv || fn == rl_fast_conv_transpose) {
         bool fixed = n->nin >= 2 && rl_has(n->in[1]) && is_constant(x, n->in[1]) && is_constant(x, rl_in(n, 2));
-        return fixed && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_CONV : RL_NATIVE_NONE;
+        return fixed && same_rank(x, n) && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_CONV : RL_NATIVE_NONE;
     }
-    if (fn == rl_fast_pool) return n->nout == 1 && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_POOL : RL_NATIVE_NONE;
+    if (fn == rl_fast_pool) return n->nout == 1 && same_rank(x, n) && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_POOL : RL_NATIVE_NONE;
     if (fn == rl_fast_reduce && (!is_pin(x, n->in[0]) || !reduces_space(x, n))) return RL_NATIVE_NONE;
     if (fn == rl_fast_global_pool || fn == rl_fast_reduce) return is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_GLOBAL : RL_NATIVE_NONE;
     if (fn == rl_fast_unary || fn == rl_fast_binary || fn == rl_fast_chain) return is_chain(x, n) ? RL_NATIVE_CHAIN : RL_NATIVE_NONE;

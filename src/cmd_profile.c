@@ -32,19 +32,31 @@ static rl_status write_model(rl_line *l, const rl_graph *g, const rl_text *plan)
         rl_wire_add_block(&out, 14, entry.p, entry.n);
     }
     rl_status s = rl_is_stdio(l->out) ? RL_OK : rl_onnx_copy(g, l->out); /* external data goes along */
-    if (s == RL_OK && (plan || rl_is_stdio(l->out))) s = rl_line_write(l, l->out, &out);
+    if (s == RL_OK) s = rl_line_write(l, l->out, &out);
     rl_arena_free(&tmp);
     return s;
 }
 
 /* ---- the command ---- */
 
+/* Costs are of kernels one by one; what the whole model takes decides. Times of a table were not asked for. */
+static bool is_slower(const rl_profile *p) {
+    return !p->table && p->plan_least_ms > 1.02 * p->default_least_ms;
+}
+
+static rl_status write_planned(rl_line *l, const rl_graph *g, const rl_profile *p) {
+    bool slower = p->fast && is_slower(p);
+    if (slower)
+        fprintf(stderr, "relayout: the plan took %.3f ms at least, and without one %.3f: %s has none\n", p->plan_least_ms, p->default_least_ms, l->out);
+    return write_model(l, g, p->fast && !slower ? &p->plan : NULL);
+}
+
 static rl_status report(rl_line *l, rl_graph *g, const rl_profile *p) {
     rl_text text = {.mem = &g->mem};
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     if (!p->fast) fprintf(stderr, "relayout: oneDNN is not found: there is one layout for each value, and nothing to plan\n");
     if (l->plan && p->fast) RL_TRY(rl_line_write(l, l->plan, &p->plan));
-    if (l->out) RL_TRY(write_model(l, g, p->fast ? &p->plan : NULL));
+    if (l->out) RL_TRY(write_planned(l, g, p));
     if (l->json) {
         rl_profile_json(p, l->in, &text);
         RL_TRY(rl_line_write(l, l->json, &text));
@@ -81,7 +93,6 @@ rl_status rl_line_read_plan(rl_line *l, rl_arena *mem) {
     if (!l->plan) return RL_OK;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_file_read(l->plan, &t));
-    rl_put_bytes(&t, "", 1);
-    l->run.plan = (rl_span){(const uint8_t *)t.p, t.n - 1};
+    l->run.plan = (rl_span){(const uint8_t *)t.p, t.n};
     return RL_OK;
 }

@@ -230,24 +230,38 @@ static rl_status build(builder *b, rl_problem *out) {
     return RL_OK;
 }
 
+/* What the solver chose, and what was proved of it. */
+static void take(rl_profile *p, const builder *b, const rl_solution *s) {
+    for (uint32_t i = 0; i < p->probe.op.n; i++) {
+        uint32_t c = 0, left = s->cfg[b->place[i]];
+        while (!b->keep[i][c] || left--) c++;
+        p->chosen[i] = c;
+    }
+    p->predicted = s->cost;
+    p->bound = RL_MAX(s->bound, 0);
+}
+
 rl_status rl_profile_solve(void *limit, rl_profile *p) {
     rl_arena tmp;
     rl_problem problem;
     rl_solution s;
     rl_ctx *ctx = p->probe.x->g->ctx;
+    int64_t least;
     rl_arena_init(&tmp, ctx);
     builder b = {.p = p, .mem = &tmp};
+    uint32_t *again = rl_new(&tmp, uint32_t, p->probe.op.n + 1);
     RL_TRY(build(&b, &problem));
     RL_TRY(rl_solve(&tmp, &problem, *(const double *)limit, &s));
-    if (s.cost >= b.heavy) return rl_fail(ctx, RL_ELIMIT, "no plan was found in time");
-    for (uint32_t i = 0; i < p->probe.op.n; i++) {
-        uint32_t c = 0, left = s.cfg[b.place[i]];
-        while (!b.keep[i][c] || left--) c++;
-        p->chosen[i] = c;
-    }
-    p->predicted = rl_add(s.cost, p->probe.fixed);
-    p->bound = rl_add(RL_MAX(s.bound, 0), p->probe.fixed);
-    p->optimal = s.optimal;
+    take(p, &b, &s);
+    bool checked = rl_profile_exact(&p->probe, b.keep, s.cost, &tmp, again, &least);
+    if (checked && (least > s.cost || (s.optimal && least != s.cost))) return rl_fail(ctx, RL_EINTERNAL, "the least cost is not the solver's");
+    if (checked && least < s.cost) memcpy(p->chosen, again, p->probe.op.n * sizeof *again);
+    if (checked) p->predicted = p->bound = least;
+    if (p->predicted >= b.heavy) return rl_fail(ctx, RL_ELIMIT, "no plan was found in time");
+    p->predicted = rl_add(p->predicted, p->probe.fixed);
+    p->bound = rl_add(p->bound, p->probe.fixed);
+    p->optimal = p->predicted == p->bound;
+    p->checked = checked;
     rl_arena_free(&tmp);
     return RL_OK;
 }

@@ -133,7 +133,7 @@ static rl_status look(void *user, rl_frame *f, rl_step *s, rl_call *c) {
 /* What the reference makes, and what a run by this plan does. */
 static void compare_runs(rl_ctx *ctx, uint32_t block) {
     rl_rt *rt = rl_rt_new_for(ctx, true, 1), *ref = rl_rt_new(ctx, &rl_backend_cpu, 1);
-    rl_graph *g, *g2;
+    rl_graph *g = NULL, *g2 = NULL;
     rl_exec *first, *x, *want;
     rl_tensor in = {0}, out[3] = {{0}}, expected[3] = {{0}};
     rl_text text = {.mem = &ctx->mem};
