@@ -408,44 +408,35 @@ uint64_t rl_hash_bytes(const void *p, size_t n) {
 }
 
 /* Key 0 marks an empty slot, so key 0 itself has the slot after the last; h->n counts the others. */
-static uint32_t hash_slot(const uint64_t *key, uint32_t cap, uint64_t k) {
-    if (!k) return cap;
+static struct rl_hashslot *hash_slot(struct rl_hashslot *slot, uint32_t cap, uint64_t k) {
+    if (!k) return &slot[cap];
     uint32_t i = (uint32_t)mix(k) & (cap - 1);
-    while (key[i] && key[i] != k) i = (i + 1) & (cap - 1);
-    return i;
+    while (slot[i].key && slot[i].key != k) i = (i + 1) & (cap - 1);
+    return &slot[i];
 }
 
 static void hash_grow(rl_hash *h) {
     if (h->cap > UINT32_MAX / 4) rl_no_memory(h->mem->ctx);
     uint32_t cap = h->cap ? h->cap * 2 : 16;
-    uint64_t *key = rl_new(h->mem, uint64_t, cap + 1);
-    uint32_t *val = rl_new(h->mem, uint32_t, cap + 1);
-    val[cap] = h->cap ? h->val[h->cap] : RL_NONE;
-    for (uint32_t k = 0; k < h->cap; k++) {
-        if (!h->key[k]) continue;
-        uint32_t i = hash_slot(key, cap, h->key[k]);
-        key[i] = h->key[k];
-        val[i] = h->val[k];
-    }
-    h->key = key;
-    h->val = val;
+    struct rl_hashslot *slot = rl_new(h->mem, struct rl_hashslot, cap + 1);
+    slot[cap].val = h->cap ? h->slot[h->cap].val : RL_NONE;
+    for (uint32_t k = 0; k < h->cap; k++)
+        if (h->slot[k].key) *hash_slot(slot, cap, h->slot[k].key) = h->slot[k];
+    h->slot = slot;
     h->cap = cap;
 }
 
 uint32_t rl_hash_get(const rl_hash *h, uint64_t key) {
     if (!h->cap) return RL_NONE;
-    uint32_t i = hash_slot(h->key, h->cap, key);
-    return !key || h->key[i] ? h->val[i] : RL_NONE;
+    const struct rl_hashslot *s = hash_slot(h->slot, h->cap, key);
+    return s->key == key ? s->val : RL_NONE;
 }
 
 void rl_hash_put(rl_hash *h, uint64_t key, uint32_t val) {
-    if (h->n >= h->cap / 2) hash_grow(h);
-    uint32_t i = hash_slot(h->key, h->cap, key);
-    if (key && !h->key[i]) {
-        h->key[i] = key;
-        h->n++;
-    }
-    h->val[i] = val;
+    if (h->n >= h->cap / 8 * 5) hash_grow(h);
+    struct rl_hashslot *s = hash_slot(h->slot, h->cap, key);
+    h->n += s->key != key;
+    *s = (struct rl_hashslot){key, val};
 }
 
 rl_status rl_file_read(const char *path, rl_text *t) {

@@ -145,7 +145,7 @@ rl_status rl_file_read(const char *path, rl_text *t);
 
 /* Open-addressing map from 64-bit keys to 32-bit values; absent keys give RL_NONE. */
 #define RL_NONE UINT32_MAX
-typedef struct { rl_arena *mem; uint64_t *key; uint32_t *val; uint32_t n, cap; } rl_hash;
+typedef struct { rl_arena *mem; struct rl_hashslot { uint64_t key; uint32_t val; } *slot; uint32_t n, cap; } rl_hash; /* key 0: empty */
 uint32_t rl_hash_get(const rl_hash *h, uint64_t key);
 void rl_hash_put(rl_hash *h, uint64_t key, uint32_t val); /* replaces */
 uint64_t rl_hash_bytes(const void *p, size_t n);
