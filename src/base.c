@@ -273,25 +273,29 @@ rl_note *rl_str_note(rl_str s) {
     return &entry_of(s)->note;
 }
 
+/* Part of the hash stands beside the string: others need not be looked at, which are anywhere in memory. */
+struct rl_strslot { rl_str s; uint32_t hash; };
+
 /* The slot of the string, or the empty slot where it belongs. */
-static uint32_t find_slot(const struct rl_strtab *t, uint64_t hash, const char *s, size_t n) {
-    uint32_t i = (uint32_t)hash & (t->cap - 1);
-    for (; t->slot[i]; i = (i + 1) & (t->cap - 1)) {
-        const entry *e = entry_of(t->slot[i]);
+static struct rl_strslot *find_slot(const struct rl_strtab *t, uint64_t hash, const char *s, size_t n) {
+    uint32_t i = (uint32_t)hash & (t->cap - 1), high = (uint32_t)(hash >> 32);
+    for (; t->slot[i].s; i = (i + 1) & (t->cap - 1)) {
+        if (t->slot[i].hash != high) continue;
+        const entry *e = entry_of(t->slot[i].s);
         if (e->hash == hash && e->n == n && memcmp(e->s, s, n) == 0) break;
     }
-    return i;
+    return &t->slot[i];
 }
 
 static void grow_strings(rl_ctx *ctx) {
     struct rl_strtab *t = &ctx->strings;
     if (t->cap > UINT32_MAX / 4) rl_no_memory(ctx);
     uint32_t cap = t->cap ? t->cap * 2 : 256;
-    rl_str *slot = rl_new(&ctx->mem, rl_str, cap);
+    struct rl_strslot *slot = rl_new(&ctx->mem, struct rl_strslot, cap);
     for (uint32_t k = 0; k < t->cap; k++) {
-        if (!t->slot[k]) continue;
-        uint32_t i = (uint32_t)entry_of(t->slot[k])->hash & (cap - 1);
-        while (slot[i]) i = (i + 1) & (cap - 1);
+        if (!t->slot[k].s) continue;
+        uint32_t i = (uint32_t)entry_of(t->slot[k].s)->hash & (cap - 1);
+        while (slot[i].s) i = (i + 1) & (cap - 1);
         slot[i] = t->slot[k];
     }
     t->slot = slot;
@@ -300,18 +304,19 @@ static void grow_strings(rl_ctx *ctx) {
 
 rl_str rl_intern(rl_ctx *ctx, const char *s, size_t n) {
     struct rl_strtab *t = &ctx->strings;
-    if (t->n >= t->cap / 2) grow_strings(ctx);
+    if (t->n >= t->cap / 8 * 5) grow_strings(ctx);
     if (!n) s = "";
     uint64_t hash = rl_hash_bytes(s, n);
-    uint32_t i = find_slot(t, hash, s, n);
-    if (t->slot[i]) return t->slot[i];
+    struct rl_strslot *slot = find_slot(t, hash, s, n);
+    if (slot->s) return slot->s;
     if (n > SIZE_MAX / 8) rl_no_memory(ctx);
     entry *e = rl_alloc(&ctx->mem, sizeof *e + n + 1);
     e->hash = hash;
     e->n = n;
     memcpy(e->s, s, n);
     t->n++;
-    return t->slot[i] = e->s;
+    *slot = (struct rl_strslot){e->s, (uint32_t)(hash >> 32)};
+    return e->s;
 }
 
 rl_str rl_internz(rl_ctx *ctx, const char *s) {
@@ -337,7 +342,7 @@ rl_str rl_intern_find(const rl_ctx *ctx, const char *s, size_t n) {
     const struct rl_strtab *t = &ctx->strings;
     if (!t->cap) return NULL;
     if (!n) s = "";
-    return t->slot[find_slot(t, rl_hash_bytes(s, n), s, n)];
+    return find_slot(t, rl_hash_bytes(s, n), s, n)->s;
 }
 
 rl_status (rl_fail)(rl_ctx *ctx, rl_status status, const char *fmt, ...) {

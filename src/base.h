@@ -50,7 +50,7 @@ struct rl_ctx {
     rl_chunk *spare[RL_NSPARE]; /* freed, by the sizes that arenas grow by (base.c) */
     size_t nspare;       /* bytes of these; not in nbyte */
     rl_chunk *all;       /* the chunks of every arena: what a jump left behind is freed with the context */
-    struct rl_strtab { rl_str *slot; uint32_t n, cap; } strings;
+    struct rl_strtab { struct rl_strslot *slot; uint32_t n, cap; } strings;
     uint32_t nowner;     /* who keeps notes on strings: numbers given out so far */
     struct rl_dimtab *dims; /* dim.c */
 };
