@@ -273,25 +273,29 @@ rl_note *rl_str_note(rl_str s) {
     return &entry_of(s)->note;
 }
 
+/* Part of the hash stands beside the string: others need not be looked at, which are anywhere in memory. */
+struct rl_strslot { rl_str s; uint32_t hash; };
+
 /* The slot of the string, or the empty slot where it belongs. */
-static uint32_t find_slot(const struct rl_strtab *t, uint64_t hash, const char *s, size_t n) {
-    uint32_t i = (uint32_t)hash & (t->cap - 1);
-    for (; t->slot[i]; i = (i + 1) & (t->cap - 1)) {
-        const entry *e = entry_of(t->slot[i]);
+static struct rl_strslot *find_slot(const struct rl_strtab *t, uint64_t hash, const char *s, size_t n) {
+    uint32_t i = (uint32_t)hash & (t->cap - 1), high = (uint32_t)(hash >> 32);
+    for (; t->slot[i].s; i = (i + 1) & (t->cap - 1)) {
+        if (t->slot[i].hash != high) continue;
+        const entry *e = entry_of(t->slot[i].s);
         if (e->hash == hash && e->n == n && memcmp(e->s, s, n) == 0) break;
     }
-    return i;
+    return &t->slot[i];
 }
 
 static void grow_strings(rl_ctx *ctx) {
     struct rl_strtab *t = &ctx->strings;
     if (t->cap > UINT32_MAX / 4) rl_no_memory(ctx);
     uint32_t cap = t->cap ? t->cap * 2 : 256;
-    rl_str *slot = rl_new(&ctx->mem, rl_str, cap);
+    struct rl_strslot *slot = rl_new(&ctx->mem, struct rl_strslot, cap);
     for (uint32_t k = 0; k < t->cap; k++) {
-        if (!t->slot[k]) continue;
-        uint32_t i = (uint32_t)entry_of(t->slot[k])->hash & (cap - 1);
-        while (slot[i]) i = (i + 1) & (cap - 1);
+        if (!t->slot[k].s) continue;
+        uint32_t i = (uint32_t)entry_of(t->slot[k].s)->hash & (cap - 1);
+        while (slot[i].s) i = (i + 1) & (cap - 1);
         slot[i] = t->slot[k];
     }
     t->slot = slot;
@@ -300,18 +304,19 @@ static void grow_strings(rl_ctx *ctx) {
 
 rl_str rl_intern(rl_ctx *ctx, const char *s, size_t n) {
     struct rl_strtab *t = &ctx->strings;
-    if (t->n >= t->cap / 2) grow_strings(ctx);
+    if (t->n >= t->cap / 8 * 5) grow_strings(ctx);
     if (!n) s = "";
     uint64_t hash = rl_hash_bytes(s, n);
-    uint32_t i = find_slot(t, hash, s, n);
-    if (t->slot[i]) return t->slot[i];
+    struct rl_strslot *slot = find_slot(t, hash, s, n);
+    if (slot->s) return slot->s;
     if (n > SIZE_MAX / 8) rl_no_memory(ctx);
     entry *e = rl_alloc(&ctx->mem, sizeof *e + n + 1);
     e->hash = hash;
     e->n = n;
     memcpy(e->s, s, n);
     t->n++;
-    return t->slot[i] = e->s;
+    *slot = (struct rl_strslot){e->s, (uint32_t)(hash >> 32)};
+    return e->s;
 }
 
 rl_str rl_internz(rl_ctx *ctx, const char *s) {
@@ -337,7 +342,7 @@ rl_str rl_intern_find(const rl_ctx *ctx, const char *s, size_t n) {
     const struct rl_strtab *t = &ctx->strings;
     if (!t->cap) return NULL;
     if (!n) s = "";
-    return t->slot[find_slot(t, rl_hash_bytes(s, n), s, n)];
+    return find_slot(t, rl_hash_bytes(s, n), s, n)->s;
 }
 
 rl_status (rl_fail)(rl_ctx *ctx, rl_status status, const char *fmt, ...) {
@@ -408,44 +413,35 @@ uint64_t rl_hash_bytes(const void *p, size_t n) {
 }
 
 /* Key 0 marks an empty slot, so key 0 itself has the slot after the last; h->n counts the others. */
-static uint32_t hash_slot(const uint64_t *key, uint32_t cap, uint64_t k) {
-    if (!k) return cap;
+static struct rl_hashslot *hash_slot(struct rl_hashslot *slot, uint32_t cap, uint64_t k) {
+    if (!k) return &slot[cap];
     uint32_t i = (uint32_t)mix(k) & (cap - 1);
-    while (key[i] && key[i] != k) i = (i + 1) & (cap - 1);
-    return i;
+    while (slot[i].key && slot[i].key != k) i = (i + 1) & (cap - 1);
+    return &slot[i];
 }
 
 static void hash_grow(rl_hash *h) {
     if (h->cap > UINT32_MAX / 4) rl_no_memory(h->mem->ctx);
     uint32_t cap = h->cap ? h->cap * 2 : 16;
-    uint64_t *key = rl_new(h->mem, uint64_t, cap + 1);
-    uint32_t *val = rl_new(h->mem, uint32_t, cap + 1);
-    val[cap] = h->cap ? h->val[h->cap] : RL_NONE;
-    for (uint32_t k = 0; k < h->cap; k++) {
-        if (!h->key[k]) continue;
-        uint32_t i = hash_slot(key, cap, h->key[k]);
-        key[i] = h->key[k];
-        val[i] = h->val[k];
-    }
-    h->key = key;
-    h->val = val;
+    struct rl_hashslot *slot = rl_new(h->mem, struct rl_hashslot, cap + 1);
+    slot[cap].val = h->cap ? h->slot[h->cap].val : RL_NONE;
+    for (uint32_t k = 0; k < h->cap; k++)
+        if (h->slot[k].key) *hash_slot(slot, cap, h->slot[k].key) = h->slot[k];
+    h->slot = slot;
     h->cap = cap;
 }
 
 uint32_t rl_hash_get(const rl_hash *h, uint64_t key) {
     if (!h->cap) return RL_NONE;
-    uint32_t i = hash_slot(h->key, h->cap, key);
-    return !key || h->key[i] ? h->val[i] : RL_NONE;
+    const struct rl_hashslot *s = hash_slot(h->slot, h->cap, key);
+    return s->key == key ? s->val : RL_NONE;
 }
 
 void rl_hash_put(rl_hash *h, uint64_t key, uint32_t val) {
-    if (h->n >= h->cap / 2) hash_grow(h);
-    uint32_t i = hash_slot(h->key, h->cap, key);
-    if (key && !h->key[i]) {
-        h->key[i] = key;
-        h->n++;
-    }
-    h->val[i] = val;
+    if (h->n >= h->cap / 8 * 5) hash_grow(h);
+    struct rl_hashslot *s = hash_slot(h->slot, h->cap, key);
+    h->n += s->key != key;
+    *s = (struct rl_hashslot){key, val};
 }
 
 rl_status rl_file_read(const char *path, rl_text *t) {

@@ -50,7 +50,7 @@ struct rl_ctx {
     rl_chunk *spare[RL_NSPARE]; /* freed, by the sizes that arenas grow by (base.c) */
     size_t nspare;       /* bytes of these; not in nbyte */
     rl_chunk *all;       /* the chunks of every arena: what a jump left behind is freed with the context */
-    struct rl_strtab { rl_str *slot; uint32_t n, cap; } strings;
+    struct rl_strtab { struct rl_strslot *slot; uint32_t n, cap; } strings;
     uint32_t nowner;     /* who keeps notes on strings: numbers given out so far */
     struct rl_dimtab *dims; /* dim.c */
 };
@@ -145,7 +145,7 @@ rl_status rl_file_read(const char *path, rl_text *t);
 
 /* Open-addressing map from 64-bit keys to 32-bit values; absent keys give RL_NONE. */
 #define RL_NONE UINT32_MAX
-typedef struct { rl_arena *mem; uint64_t *key; uint32_t *val; uint32_t n, cap; } rl_hash;
+typedef struct { rl_arena *mem; struct rl_hashslot { uint64_t key; uint32_t val; } *slot; uint32_t n, cap; } rl_hash; /* key 0: empty */
 uint32_t rl_hash_get(const rl_hash *h, uint64_t key);
 void rl_hash_put(rl_hash *h, uint64_t key, uint32_t val); /* replaces */
 uint64_t rl_hash_bytes(const void *p, size_t n);

@@ -28,12 +28,14 @@ static inline bool rl_key_less(rl_cert_key a, rl_cert_key b) {
     return a.major != b.major ? a.major < b.major : a.minor < b.minor;
 }
 
-/* Orders as numbers, the same for the same (owner, order). */
-typedef struct { uint32_t owner, n; const uint8_t *p; } rl_cert_order;
+/* Orders as numbers, the same for the same (owner, order).  The first few of an owner hang together, as owners are mostly asked for one
+ * after the other, and most have no more; the others are found by index. */
+typedef struct { uint32_t owner, n, next; const uint8_t *p; } rl_cert_order; /* next: 1 + another of its owner */
 typedef struct {
     rl_arena *mem;
     rl_hash index;
     struct { rl_cert_order *p; uint32_t n, cap; } order;
+    struct { struct rl_cert_few { uint32_t first, n; } *p; uint32_t n, cap; } few; /* by owner */
 } rl_cert_orders;
 uint32_t rl_cert_intern(rl_cert_orders *o, uint32_t owner, const uint8_t *order, uint32_t n);
 

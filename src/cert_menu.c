@@ -8,15 +8,30 @@
 
 #include <string.h>
 
+enum { FEW = 8 };
+
+static bool is_order(const rl_cert_order *x, uint32_t owner, const uint8_t *order, uint32_t n) {
+    return x->owner == owner && x->n == n && (!n || memcmp(x->p, order, n) == 0);
+}
+
 uint32_t rl_cert_intern(rl_cert_orders *o, uint32_t owner, const uint8_t *order, uint32_t n) {
-    uint64_t h = rl_hash_bytes(order, n) + owner * UINT64_C(0x9e3779b97f4a7c15);
     if (!o->index.mem) o->index.mem = o->mem;
-    for (uint32_t i; (i = rl_hash_get(&o->index, h)) != RL_NONE; h++) {
-        const rl_cert_order *x = &o->order.p[i];
-        if (x->owner == owner && x->n == n && (!n || memcmp(x->p, order, n) == 0)) return i;
+    while (o->few.n <= owner) rl_push(o->mem, o->few, ((struct rl_cert_few){0, 0}));
+    struct rl_cert_few *few = &o->few.p[owner];
+    for (uint32_t i = few->first; i; i = o->order.p[i - 1].next)
+        if (is_order(&o->order.p[i - 1], owner, order, n)) return i - 1;
+    rl_cert_order x = {owner, n, few->first, NULL};
+    if (few->n < FEW) {
+        few->n++;
+        few->first = o->order.n + 1;
+    } else {
+        uint64_t h = rl_hash_bytes(order, n) + owner * UINT64_C(0x9e3779b97f4a7c15);
+        for (uint32_t i; (i = rl_hash_get(&o->index, h)) != RL_NONE; h++)
+            if (is_order(&o->order.p[i], owner, order, n)) return i;
+        rl_hash_put(&o->index, h, o->order.n);
     }
-    rl_hash_put(&o->index, h, o->order.n);
-    rl_push(o->mem, o->order, ((rl_cert_order){owner, n, rl_copy(o->mem, order, n)}));
+    x.p = rl_copy(o->mem, order, n);
+    rl_push(o->mem, o->order, x);
     return o->order.n - 1;
 }
 

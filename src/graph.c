@@ -398,16 +398,30 @@ static bool name_used(const rl_graph *g, rl_str name) {
     return false;
 }
 
-/* Names must differ from those of all bodies too.  What is not even interned nobody uses: only others are looked for. */
+/* "_" and the number, without a 0 behind. */
+static size_t put_suffix(char *to, uint32_t x) {
+    char digit[10];
+    size_t n = 0, len = 0;
+    do digit[n++] = (char)('0' + x % 10);
+    while (x /= 10);
+    to[len++] = '_';
+    while (n) to[len++] = digit[--n];
+    return len;
+}
+
+/* Names must differ from those of all bodies too.  What was not even interned nobody uses: only others are looked for. */
 rl_str rl_graph_fresh_name(rl_graph *g, const char *stem) {
     rl_graph *top = g;
+    rl_ctx *ctx = g->ctx;
     while (top->parent) top = top->parent;
-    rl_text t = {.mem = &g->ctx->mem};
+    char small[256], *s = small;
+    size_t n = strlen(stem);
+    if (n + 11 > sizeof small) s = rl_alloc(&ctx->mem, n + 11);
+    memcpy(s, stem, n);
     for (;;) {
-        t.n = 0;
-        rl_put(&t, "%s_%u", stem, top->nfresh++);
-        rl_str old = rl_intern_find(g->ctx, t.p, t.n);
-        if (!old || !name_used(top, old)) return rl_intern(g->ctx, t.p, t.n);
+        uint32_t known = ctx->strings.n;
+        rl_str name = rl_intern(ctx, s, n + put_suffix(s + n, top->nfresh++));
+        if (ctx->strings.n > known || !name_used(top, name)) return name;
     }
 }
 

@@ -154,7 +154,7 @@ static void set_captures(rl_level *l, rl_node n, const rl_hash *captured) {
     rl_value *v = rl_new(&l->scratch, rl_value, captured->n);
     uint32_t k = 0;
     for (uint32_t i = 0; i < captured->cap; i++)
-        if (captured->key[i]) v[k++] = (rl_value){(uint32_t)captured->key[i] - 1};
+        if (captured->slot[i].key) v[k++] = (rl_value){(uint32_t)captured->slot[i].key - 1};
     qsort(v, k, sizeof *v, compare_values);
     rl_graph_set_captures(l->g, n, v, k);
 }
