@@ -184,11 +184,38 @@ class Network:
         return self.add("Transpose", [x], [s[0]] + [s[i] for i in perm], perm=[0] + perm)
 
     def concat(self, x):
-        same = [v for v, d in self.live.items() if d == self.live[x]]
-        axis = self.rng.randrange(1, len(self.live[x]))
-        s = list(self.live[x])
-        s[axis] *= 2
-        return self.add("Concat", [x, self.rng.choice(same)], s, axis=axis)
+        """Of pieces that were made for it, or of what there is, also twice the same; sometimes again with more, or of views."""
+        r, s = self.rng, list(self.live[x])
+        axis = r.randrange(1, len(s)) if s[0] == 1 or r.random() < 0.5 else 1
+        same = [v for v, d in self.live.items() if list(d) == s]
+        pieces = [x]
+        for _ in range(r.choice([1, 1, 2])):
+            kind = r.choice(["made", "made", "live", "const", "turned", "joined"])
+            if kind == "made":
+                pieces.append(r.choice([self.unary, self.binary])(r.choice([v for v in pieces if v in self.live])))
+            elif kind == "const":
+                pieces.append(self.const(*s))
+            elif kind == "turned":
+                turned = s[:-2] + [s[-1], s[-2]]
+                perm = list(range(len(s) - 2)) + [len(s) - 1, len(s) - 2]
+                y = self.add("Transpose", [x], turned, perm=perm)
+                pieces.append(self.add("Transpose", [self.unary(y)], s, perm=perm))
+            elif kind == "joined" and int(np.prod(s[1:])) <= 4000:
+                flat = self.given(np.array([0, -1], np.int64))
+                y = self.add("Reshape", [self.unary(x), flat], [s[0], int(np.prod(s[1:]))])
+                pieces.append(self.add("Reshape", [y, self.given(np.array([0, *s[1:]], np.int64))], s))
+                del self.live[y]  # of rank 2
+            else:
+                pieces.append(r.choice(same))
+        r.shuffle(pieces)
+        join = lambda parts: self.add("Concat", parts, s[:axis] + [s[axis] * len(parts)] + s[axis + 1:], axis=axis - r.choice([0, len(s)]))
+        y = join(pieces)
+        if r.random() < 0.4 and np.prod(self.live[y]) < 20000:
+            before = self.unary(y) if r.random() < 0.5 else None
+            y = join(pieces + [self.unary(x)])
+            if before and r.random() < 0.5:
+                self.unary(before)
+        return y
 
     def layer_norm(self, x):
         n = self.live[x][-1]
@@ -204,7 +231,7 @@ class Network:
         self.live["x"] = shape
         x = "x"
         steps = [self.unary] * 3 + [self.binary] * 4 + [self.pattern] * 2 + [self.conv] * 4 + [self.normalization] * 2 + [
-            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.recurrent, self.turn, self.concat, self.layer_norm, self.instance_norm]
+            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.recurrent, self.turn, self.concat, self.concat, self.layer_norm, self.instance_norm]
         for _ in range(r.randrange(3, 14)):
             x = r.choice(steps)(x if r.random() < 0.85 else r.choice(list(self.live)))
             if np.prod(self.live[x]) > 40000:
