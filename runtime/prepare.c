@@ -222,6 +222,7 @@ static rl_status improve(rl_exec *x) {
     if (x->rt->fast) fetch_constants(x);
     rl_fuse(x);
     if (!x->rt->fast) return RL_OK;
+    rl_join_shuffles(x);
     rl_choose_orders(x);
     RL_TRY(rl_native_load(x));
     rl_choose_homes(x);
