@@ -112,7 +112,7 @@ rl_status rl_native_concat(rl_call *c) {
         count = n->channels[i] ? n->channels[i] : t->dim[1];
         rl_tensor part = rl_view_slice(y, 1, at / n->out.block, 1, t->dim[1]);
         if (n->channels[i] && at % n->out.block == 0 && rl_home_holds(&part, t)) continue;
-        rl_lay_copy(c->rt, y, n->out.block, at, t, n->channels[i] ? n->out.block : 0, count);
+        rl_lay_copy(c->rt, y, n->out.block, at, rl_home_apart(c, y, t), n->channels[i] ? n->out.block : 0, count);
     }
     rl_lay_clear(c->rt, y, n->nout);
     c->step->ran = "blocks";

@@ -266,6 +266,13 @@ bool rl_home_holds(const rl_tensor *part, const rl_tensor *piece) {
     return true;
 }
 
+const rl_tensor *rl_home_apart(rl_call *c, const rl_tensor *part, const rl_tensor *piece) {
+    if (part->mem != piece->mem) return piece;
+    rl_tensor *copy = rl_call_temp(c, piece->dtype, piece->rank, piece->dim);
+    rl_tensor_move(c->rt, copy, piece);
+    return copy;
+}
+
 bool rl_home_give(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim) {
     rl_tensor *have = c->frame->home && !c->frame->up && rl_call_wants(c, 0) ? &c->frame->home[c->node->out[0].i] : NULL;
     if (!have || !have->mem) return false;

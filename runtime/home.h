@@ -44,6 +44,8 @@ rl_value rl_home_root(const rl_exec *x, const rl_homes *h, rl_value v);
 bool rl_home_take(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm, rl_tensor *out);
 /* Does the piece stand there already? */
 bool rl_home_holds(const rl_tensor *part, const rl_tensor *piece);
+/* The piece, or, where it is in that buffer in another order, a copy until the node is done: to be moved to its place. */
+const rl_tensor *rl_home_apart(rl_call *c, const rl_tensor *part, const rl_tensor *piece);
 /* Output 0 of a Concat becomes the buffer that pieces of it lie in; false: there is none. */
 bool rl_home_give(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim);
 

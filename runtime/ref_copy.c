@@ -24,7 +24,7 @@ rl_status rl_ref_concat(rl_call *c) {
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
         rl_tensor part = rl_view_slice(y, axis, at, 1, t->dim[axis]);
-        if (!rl_home_holds(&part, t)) rl_tensor_move(c->rt, &part, t);
+        if (!rl_home_holds(&part, t)) rl_tensor_move(c->rt, &part, rl_home_apart(c, &part, t));
         at += t->dim[axis];
     }
     return RL_OK;
