@@ -5,17 +5,28 @@ OpenVINO's (float32), on the sample models.
   runtime.py                       all sample models, one and two threads
   runtime.py vit swin --threads 1  models whose name contains one of these
   runtime.py --optimize            relayout runs what `relayout optimize` makes of the model
+  runtime.py --load                load time and peak memory instead, of a fresh process for each (about 5 minutes for all)
+  runtime.py --seconds 2           all models with one and two threads in about 9 minutes, half of that for the sessions of the others
 
 The sessions of a model live in this process and run in turn, a round of each after the other in random order; a figure is the median
 over the rounds, a ratio the median of the ratios within a round, so that what else the machine does hits all alike. Printed: how
 many times as fast as the others relayout is (1.10: it takes 10 % less of the time), and geometric means. With --cpu the processor
 time of the process is taken instead of the clock's, for a machine that is busy.
+
+--load: milliseconds from the model's path to a session, and of the first run, which relayout packs weights in; the most memory that the
+process had resident (VmHWM) after three runs, with Python and the engine's library in it. The file was read before (page cache).
 """
 import ctypes
+import importlib.util
+import json
 import math
 import random
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -101,26 +112,98 @@ def measure(sessions, x, clock, seconds):
             {n: statistics.median(a / b for a, b in zip(t, first)) for n, t in times.items() if n != "relayout"})
 
 
+# ---- load time and memory ----
+
+def resident():
+    """The most so far, MB."""
+    return int(next(s for s in Path("/proc/self/status").read_text().splitlines() if s.startswith("VmHWM")).split()[1]) / 1024
+
+
+def child(engine, path, threads, inputs, build, clock):
+    """In a process of its own: prints what measure_load wants."""
+    x, made = dict(np.load(inputs)), ENGINES[engine]
+    if engine == "relayout":
+        load(Path(build))
+    else:
+        __import__(engine)
+    start, before = clock(), resident()
+    session = made(path, threads)
+    ready, loaded = clock(), resident()
+    session.run(x)
+    first = clock()
+    session.run(x)
+    session.run(x)
+    print(json.dumps({"load": 1e3 * (ready - start), "first": 1e3 * (first - ready), "before": before, "loaded": loaded, "peak": resident()}))
+
+
+def measure_load(names, made, args, threads):
+    """A table; of each figure the least of some processes."""
+    ratios, rows = {n: {"load": [], "both": [], "peak": []} for n in made if n != "relayout"}, []
+    with tempfile.TemporaryDirectory() as tmp:
+        for name in names:
+            path = zoo.filled(name, args.build / "zoo")
+            np.savez(Path(tmp) / "x.npz", **zoo.inputs_of(onnx.load(path, load_external_data=False)))
+            got = {}
+            for engine in [e for _ in range(args.rounds) for e in made]:
+                r = subprocess.run([sys.executable, __file__, "--child", engine, path, str(threads), str(Path(tmp) / "x.npz"), str(args.build)]
+                                   + (["--cpu"] if args.cpu else []), capture_output=True, text=True)
+                if r.returncode:
+                    print(f"{name}: {engine}: {(r.stderr.splitlines() or [''])[-1][:200]}")
+                    continue
+                now = json.loads(r.stdout.splitlines()[-1])
+                now["both"] = now["load"] + now["first"]
+                got[engine] = {k: min(v, got.get(engine, now)[k]) for k, v in now.items()}
+            if len(got) < len(made):
+                continue
+            for n, r in ratios.items():
+                for k in r:
+                    r[k].append((got["relayout"][k] / got[n][k], name))
+            rows.append([name] + [f"{got[e][k]:.0f}" for k in ("load", "first", "peak") for e in made]
+                        + [f"{ratios[n][k][-1][0]:.2f}" for n in ratios for k in ratios[n]])
+            print(" | ".join(rows[-1]), flush=True)
+    head = ["model"] + [f"{e} {k}" for k in ("load ms", "first ms", "peak MB") for e in made] + [f"{k} / {n}'s" for n in ratios for k in ratios[n]]
+    lines = [bench.table(head, rows), ""]
+    for n, r in ratios.items():
+        for k, v in r.items():
+            if v:
+                lines.append(f"- {k} of relayout / {n}'s: {latency.geomean([x for x, _ in v]):.2f} (geometric mean of {len(v)}), the most {max(v)[0]:.2f} "
+                             f"({max(v)[1]}); above 1: {', '.join(m for x, m in v if x > 1) or 'none'}")
+    return lines
+
+
+ENGINES = {"relayout": Relayout, "onnxruntime": latency.Onnxruntime, "openvino": latency.Openvino}
+
+
 def main():
+    if "--child" in sys.argv:
+        engine, path, threads, inputs, build = sys.argv[2:7]
+        return child(engine, path, int(threads), inputs, build, time.process_time if "--cpu" in sys.argv else time.perf_counter)
     p = bench.arguments(__doc__.splitlines()[0])
     p.add_argument("--threads", type=int, action="append", help="default: 1 and 2")
     p.add_argument("--seconds", type=float, default=5, help="for each model and number of threads")
     p.add_argument("--optimize", action="store_true", help="relayout runs the rewritten model, the others the original")
     p.add_argument("--cpu", action="store_true", help="processor time of this process, not the clock's")
+    p.add_argument("--load", action="store_true", help="load time and peak memory instead, each in a process of its own")
+    p.add_argument("--rounds", type=int, default=1, help="with --load: processes for each figure, the least counts")
     args = p.parse_args()
     args.build = args.build.resolve()
     prog, names, clock = common.program(args), bench.models(args), time.process_time if args.cpu else time.perf_counter
     load(args.build)
-    made = {"relayout": Relayout, "onnxruntime": latency.Onnxruntime}
-    try:
-        import openvino  # noqa: F401
-        made["openvino"] = latency.Openvino
-    except ImportError:
+    made = dict(ENGINES)
+    if importlib.util.find_spec("openvino") is None:
         print("openvino is not installed")
+        del made["openvino"]
     if not common.has_onednn(prog):
         print("there is no oneDNN: relayout runs its reference kernels")
     lines = [f"{bench.machine()}; {bench.versions('onnxruntime', 'openvino')}", ""]
     print(lines[0])
+    if args.load:
+        for threads in args.threads or [1]:
+            lines += measure_load(names, made, args, threads) + [""]
+            print("\n".join(lines[2:]))
+        if args.result:
+            (bench.HERE / "results" / args.result).write_text("\n".join(lines))
+        return
     for threads in args.threads or [1, 2]:
         ratios = {n: [] for n in made if n != "relayout"}
         lines += [f"| model, {threads} thread{'s' * (threads > 1)} | " + " | ".join(f"{n} ms" for n in made) + " | " +

@@ -7,6 +7,7 @@
 #include "device.h"
 #include "exec.h"
 #include "fast.h"
+#include "home.h"
 #include "kernels.h"
 #include "plan.h"
 
@@ -82,19 +83,25 @@ static const rl_tensor *wanted_place(const rl_call *c, uint32_t i, rl_dtype t, u
     return at->dtype == t && lies_so(at, rank, dim, perm) ? at : NULL;
 }
 
-/* There, or where the plan has a place for it. */
-static rl_tensor new_output(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
+rl_tensor rl_call_make_value(const rl_call *c, rl_value v, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
     int64_t turned[RL_RANK], back[RL_RANK];
-    const rl_tensor *at = wanted_place(c, i, t, rank, dim, perm);
-    if (at) return rl_tensor_keep(at);
     for (uint32_t k = 0; perm && k < rank; k++) turned[k] = dim[perm[k]], back[perm[k]] = k;
     if (perm) dim = turned;
     rl_plan *p = c->frame->up ? NULL : c->frame->x->plan;
-    uint32_t b = p && p->arena && rl_call_wants(c, i) ? p->block_of[c->node->out[i].i] : RL_NONE;
+    uint32_t b = p && p->arena && rl_has(v) ? p->block_of[v.i] : RL_NONE;
     if (b != RL_NONE && p->arena->on != c->rt->on) b = RL_NONE;
     rl_tensor y = b == RL_NONE ? rl_tensor_new(c->rt, t, rank, dim) : rl_tensor_new_in(c->rt, p->arena, p->block[b].at, t, rank, dim);
     if (b != RL_NONE && !y.mem->base) p->missed++;
     return perm ? rl_view_transpose(&y, back) : y;
+}
+
+/* Where the caller wants it, in the buffer of a Concat, or where the plan has a place for it. */
+static rl_tensor new_output(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
+    const rl_tensor *at = wanted_place(c, i, t, rank, dim, perm);
+    rl_tensor home;
+    if (at) return rl_tensor_keep(at);
+    if (rl_home_take(c, i, t, rank, dim, perm, &home)) return home;
+    return rl_call_make_value(c, i < c->nout ? c->node->out[i] : RL_NOVALUE, t, rank, dim, perm);
 }
 
 rl_tensor *rl_call_make_in(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
@@ -138,6 +145,11 @@ bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t) {
 
 rl_tensor *rl_call_make_over_in(rl_call *c, uint32_t nover, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
     bool placed = wanted_place(c, 0, t, rank, dim, perm);
+    rl_tensor home;
+    if (!placed && rl_home_take(c, 0, t, rank, dim, perm, &home)) {
+        rl_call_give(c, 0, home);
+        return &c->out[0];
+    }
     for (uint32_t i = 0; i < RL_MIN(nover, c->nin) && !placed; i++) {
         const rl_tensor *x = rl_call_in(c, i);
         if (!x || !rl_call_may_write(c, i, t) || !lies_so(x, rank, dim, perm)) continue;

@@ -231,6 +231,7 @@ rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uin
     rl_arena_init(&f.mem, x->rt->ctx);
     rl_arena_init(&f.tmp, x->rt->ctx);
     f.slot = rl_new(&f.mem, rl_tensor, x->g->nval);
+    if (x->home && !up) f.home = rl_new(&f.mem, rl_tensor, x->g->nval);
     RL_TRY(run_steps(&f, in, nin, out, nout));
     for (uint32_t v = 0; v < x->g->nval; v++) rl_tensor_drop(&f.slot[v]);
     rl_arena_free(&f.mem);

@@ -47,6 +47,8 @@ struct rl_exec {
     rl_status (*probe)(void *user, struct rl_frame *f, rl_step *s, rl_call *c);
     void *probe_user;
     rl_tensor *place;    /* [value] where it is to be if it is made in that order, RL_ABSENT: anywhere; NULL: all anywhere */
+    struct rl_home *home; /* [value] which Concat's buffer it is to be made in (home.h); NULL: none */
+    uint32_t *maker;     /* [value] with home: the step that makes it */
     uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */
 };
 
@@ -54,6 +56,7 @@ typedef struct rl_frame {
     const rl_exec *x;
     struct rl_frame *up;
     rl_tensor *slot; /* [value] */
+    rl_tensor *home; /* [value] buffers of Concats that are not done; NULL: none */
     rl_arena mem, tmp;
 } rl_frame;
 

@@ -18,6 +18,7 @@ typedef struct {
     int64_t dim[RL_RANK], stride[OPERANDS][RL_RANK], back[RL_RANK]; /* merged, outermost in the output's memory first */
     const float *at[OPERANDS];                                      /* NULL: the op has none */
     float *y;
+    int64_t to[RL_RANK];                                            /* strides of y; the last is 1 */
 } chain;
 
 /* ---- the loop ---- */
@@ -56,11 +57,13 @@ static void run_pieces(void *arg, int64_t from, int64_t to) {
     for (int64_t k = from; k < to; k++) {
         const float *p[OPERANDS];
         int64_t left = k / cut, first = k % cut * BLOCK, n = RL_MIN((int64_t)BLOCK, a->dim[last] - first);
-        float *y = a->y + k / cut * a->dim[last] + first;
+        float *y = a->y + first;
         for (uint32_t i = 0; i <= a->npost; i++) p[i] = a->at[i] ? a->at[i] + first * a->stride[i][last] : NULL;
-        for (uint32_t d = last; d-- > 0; left /= a->dim[d])
+        for (uint32_t d = last; d-- > 0; left /= a->dim[d]) {
+            y += left % a->dim[d] * a->to[d];
             for (uint32_t i = 0; i <= a->npost; i++)
                 if (p[i]) p[i] += left % a->dim[d] * a->stride[i][d];
+        }
         run_row(a, p, y, n);
     }
 }
@@ -72,13 +75,14 @@ static void merge(chain *a) {
     uint32_t n = 0, all = a->npost + 1;
     for (uint32_t d = 0; d < a->rank; d++) {
         if (a->dim[d] == 1) continue;
-        bool join = n > 0;
+        bool join = n > 0 && a->to[n - 1] == a->to[d] * a->dim[d];
         for (uint32_t i = 0; i < all && join; i++) join = !a->at[i] || a->stride[i][n - 1] == a->stride[i][d] * a->dim[d];
         if (join) a->dim[n - 1] *= a->dim[d];
         else a->dim[n++] = a->dim[d];
+        a->to[n - 1] = a->to[d];
         for (uint32_t i = 0; i < all; i++) a->stride[i][n - 1] = a->stride[i][d];
     }
-    if (n == 0) a->dim[n++] = 1;
+    if (n == 0) a->dim[n++] = a->to[0] = 1;
     a->rank = n;
 }
 
@@ -109,11 +113,12 @@ static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {
         if (t[i]) RL_TRY(rl_call_broadcast(c, &rank, dim, t[i]));
     RL_TRY(rl_call_dims(c, rank, dim));
     find_order(t, a->npost + 1, rank, dim, perm);
+    c->gaps = true;
     rl_tensor *y = rl_call_make_over_in(c, may_cover(a, t), RL_F32, rank, dim, perm);
     c->step->ran = "rows";
     if (rl_numel(y) == 0) return RL_OK;
     a->rank = rank;
-    for (uint32_t k = 0; k < rank; k++) a->dim[k] = dim[perm[k]];
+    for (uint32_t k = 0; k < rank; k++) a->dim[k] = dim[perm[k]], a->to[k] = y->stride[perm[k]];
     for (uint32_t i = 0; i <= a->npost; i++) {
         if (!t[i]) continue;
         rl_view_expand(t[i], rank, dim, &view);

@@ -13,5 +13,6 @@
 #include "kernels_fast.def"
 #undef KERNEL
 rl_kernel_fn rl_fast_chain; /* of fused pointwise ops (fuse.h) */
+rl_kernel_fn rl_fast_interleave; /* of a Concat and a Reshape (interleave.c) */
 
 #endif

@@ -148,6 +148,53 @@ static bool has_body(const rl_nodeinfo *n) {
     return false;
 }
 
+/* ---- Concat in place ---- */
+
+/* Where each input of this Concat begins; false where a dim is not known. */
+static bool find_begins(const planner *a, const rl_nodeinfo *n, int64_t *begin) {
+    rl_tensor y, t;
+    int64_t at = 0;
+    if (!describe(a, n->out[0], &y)) return false;
+    uint32_t axis = rl_home_axis(a->x, n->out[0], y.rank);
+    for (uint32_t k = 0; k < n->nin; k++) {
+        if (axis == RL_NONE || !rl_has(n->in[k]) || !describe(a, n->in[k], &t) || t.rank != y.rank || t.dtype != y.dtype) return false;
+        begin[k] = at;
+        at += t.dim[axis];
+    }
+    a->p->homes.dims[n->out[0].i] = rl_copy(&a->p->mem, &y, sizeof y);
+    return at == y.dim[axis];
+}
+
+static void plan_homes(planner *a) {
+    const rl_exec *x = a->x;
+    uint32_t nval = x->g->nval;
+    if (!x->home) return;
+    rl_homes *h = &a->p->homes;
+    int64_t **begin = rl_new(&a->p->mem, int64_t *, nval);
+    h->from = rl_new(&a->p->mem, int64_t, nval), h->dims = rl_new(&a->p->mem, rl_tensor *, nval);
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        const rl_nodeinfo *n = x->step[i].info;
+        if (!rl_is_concat(&x->step[i])) continue;
+        int64_t *room = rl_new(&a->p->mem, int64_t, n->nin + 1);
+        if (find_begins(a, n, room)) begin[n->out[0].i] = room;
+    }
+    for (uint32_t v = 0; v < nval; v++) {
+        const rl_home *home = &x->home[v];
+        rl_tensor t;
+        h->from[v] = rl_has(home->into) && begin[home->into.i] ? begin[home->into.i][home->slot] : -1;
+        if (h->from[v] < 0 || h->dims[v]) continue;
+        if (!describe(a, x->step[x->maker[home->into.i]].info->in[home->slot], &t)) h->from[v] = -1;
+        else h->dims[v] = rl_copy(&a->p->mem, &t, sizeof t);
+    }
+}
+
+/* In the block of the Concat whose buffer it is in. */
+static void join_home(planner *a, rl_value v, uint32_t step) {
+    rl_value root = rl_home_root(a->x, &a->p->homes, v);
+    if (a->p->block_of[root.i] == RL_NONE) start_block(a, root, step);
+    join_block(a, v, root, NULL);
+}
+
 static void plan_step(planner *a, uint32_t i) {
     const rl_step *s = &a->x->step[i];
     const rl_nodeinfo *n = s->info;
@@ -157,8 +204,9 @@ static void plan_step(planner *a, uint32_t i) {
     for (uint32_t k = 0; k < n->nout; k++) {
         rl_value v = n->out[k];
         bool shares = (t == VIEW || t == RESHAPED) && (k == 0 || s->kernel.p[0]->fn == rl_ref_split);
-        if (!rl_has(v)) continue;
-        if (shares && view_of(a, s->kernel.p[0], n, v, &view)) join_block(a, v, n->in[0], &view);
+        if (!rl_has(v) || a->p->block_of[v.i] != RL_NONE) continue; /* the latter: pieces of it are made */
+        if (a->p->homes.from && rl_home_likely(a->x, &a->p->homes, s->kernel.p[0]->fn, v)) join_home(a, v, i);
+        else if (shares && view_of(a, s->kernel.p[0], n, v, &view)) join_block(a, v, n->in[0], &view);
         else if (k || t < OVER_ONE || !joins_over(a, n, t == OVER_ONE ? 1 : 2, i)) start_block(a, v, i);
     }
 }
@@ -238,6 +286,15 @@ static void place_blocks(const rl_exec *x, rl_plan *p) {
 
 /* ---- what a run saw ---- */
 
+/* The Concat in whose buffer output k was made. */
+static rl_value home_of(const rl_plan *p, const rl_call *c, uint32_t k) {
+    const rl_exec *x = c->frame->x;
+    rl_value v = c->node->out[k];
+    if (!p->homes.from || !rl_has(x->home[v.i].into) || p->homes.from[v.i] < 0) return RL_NOVALUE;
+    rl_value root = rl_home_root(x, &p->homes, v);
+    return c->frame->home[root.i].mem == c->out[k].mem ? root : RL_NOVALUE;
+}
+
 /* The block of an input, or of an output before it, that has the same storage. */
 static uint32_t block_with(rl_plan *p, const rl_call *c, uint32_t k, uint32_t step) {
     const rl_tensor *y = &c->out[k];
@@ -245,6 +302,9 @@ static uint32_t block_with(rl_plan *p, const rl_call *c, uint32_t k, uint32_t st
         if (rl_call_in(c, i) && rl_call_in(c, i)->mem == y->mem) return p->seen_of[c->node->in[i].i];
     for (uint32_t i = 0; i < k; i++)
         if (rl_has(c->node->out[i]) && c->out[i].mem == y->mem) return p->seen_of[c->node->out[i].i];
+    rl_value root = home_of(p, c, k);
+    if (rl_has(root) && p->seen_of[root.i] != RL_NONE) return p->seen_of[root.i];
+    if (rl_has(root)) p->seen_of[root.i] = p->seen.n;
     rl_push(&p->mem, p->seen, ((rl_block){.nbyte = aligned(y->mem->nbyte), .first = step, .last = step}));
     return p->seen.n - 1;
 }
@@ -254,6 +314,7 @@ void rl_plan_note(const rl_exec *x, const rl_call *c, uint32_t step) {
     if (!p || p->exact || p->whole || x->rt->device) return;
     for (uint32_t k = 0; k < c->nout && !has_body(c->node); k++) {
         const rl_tensor *y = &c->out[k];
+        if (rl_has(c->node->out[k]) && p->seen_of[c->node->out[k].i] != RL_NONE) continue; /* a Concat whose pieces were seen */
         if (!rl_has(c->node->out[k]) || y->kind != RL_TENSOR || y->mem->borrowed || !rl_dtype_bits(y->dtype) || !rl_numel(y)) continue;
         p->seen_of[c->node->out[k].i] = block_with(p, c, k, step);
     }
@@ -292,6 +353,7 @@ void rl_plan_make(rl_exec *x, const rl_tensor *in) {
     p->seen_of = no_blocks(p, nval);
     bind_symbols(&a, in);
     a.last = find_last(x);
+    plan_homes(&a);
     for (uint32_t i = 0; i < x->nstep; i++) plan_step(&a, i);
     p->block = a.block.p;
     p->nblock = a.block.n;

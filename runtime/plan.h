@@ -15,6 +15,7 @@
 #ifndef RL_PLAN_H
 #define RL_PLAN_H
 #include "exec.h"
+#include "home.h"
 
 typedef struct { size_t nbyte, at; uint32_t first, last; } rl_block; /* alive from step first to step last, both included */
 
@@ -32,6 +33,7 @@ typedef struct rl_plan {
     uint32_t version;   /* counts the plans made */
     int64_t *size;      /* the dims of the inputs that it is for */
     bool exact, whole;  /* made from what a run saw; a run has seen all its steps */
+    rl_homes homes;     /* of Concats in place */
     uint32_t missed;    /* values whose place was taken or too small */
     uint32_t *seen_of;  /* [value] the block that it turned out to have */
     struct { rl_block *p; uint32_t n, cap; } seen;

@@ -8,6 +8,7 @@
 #include "exec.h"
 #include "fast.h"
 #include "fuse.h"
+#include "home.h"
 #include "native.h"
 
 static bool in_versions(const rl_kernel *k, const rl_nodeinfo *n) {
@@ -221,8 +222,11 @@ static rl_status improve(rl_exec *x) {
     if (x->rt->fast) fetch_constants(x);
     rl_fuse(x);
     if (!x->rt->fast) return RL_OK;
+    rl_join_shuffles(x);
     rl_choose_orders(x);
-    return rl_native_load(x);
+    RL_TRY(rl_native_load(x));
+    rl_choose_homes(x);
+    return RL_OK;
 }
 
 static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out) {

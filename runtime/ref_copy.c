@@ -1,6 +1,7 @@
 /* Ops that move data into a new tensor: Concat, Tile, Pad, Gather. Each output is filled by moves of views of it. */
 #include <string.h>
 
+#include "home.h"
 #include "kernels.h"
 
 rl_status rl_ref_concat(rl_call *c) {
@@ -18,11 +19,12 @@ rl_status rl_ref_concat(rl_call *c) {
                 return rl_call_fail(c, RL_EMODEL, "input %u has %lld in dim %u, not %lld", i, (long long)t->dim[k], k, (long long)x->dim[k]);
         dim[axis] += t->dim[axis];
     }
-    const rl_tensor *y = rl_call_make_like(c, 0, x, dim);
+    c->gaps = true;
+    const rl_tensor *y = rl_home_give(c, x->dtype, x->rank, dim) ? &c->out[0] : rl_call_make_like(c, 0, x, dim);
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
         rl_tensor part = rl_view_slice(y, axis, at, 1, t->dim[axis]);
-        rl_tensor_move(c->rt, &part, t);
+        if (!rl_home_holds(&part, t)) rl_tensor_move(c->rt, &part, rl_home_apart(c, &part, t));
         at += t->dim[axis];
     }
     return RL_OK;

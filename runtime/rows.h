@@ -49,6 +49,8 @@ typedef struct {
     /* y[m, width] += a[m, k] * b[k, width]; rows of y and a are ym and am apart (panels.h) */
     void (*panel)(float *y, int64_t ym, const float *a, int64_t am, const float *b, int64_t m, int64_t k);
     int64_t width;
+    /* y[2 i] = a[i], y[2 i + 1] = b[i] */
+    void (*interleave)(float *y, const float *a, const float *b, int64_t n);
     /* An LSTM's cell: the sums of the gates i, o, f, c, of n each; c and h become the new ones */
     void (*lstm)(const float *gate, float *h, float *c, int64_t n);
 } rl_rows;

@@ -180,6 +180,7 @@ struct rl_call {
     uint32_t nout;
     uint32_t wrong;              /* 1 + an input that is no number where one is asked for */
     bool over;                   /* output 0 was written over an input */
+    bool gaps;                   /* set by a kernel: output 0 may have gaps between its rows */
     bool declined;               /* set by a device's kernel, which then did nothing: the next one in the table runs */
     rl_arena *tmp;               /* emptied after the node */
     struct rl_frame *frame;      /* for bodies */
@@ -209,6 +210,8 @@ void rl_call_packed(const rl_call *c, uint32_t i);
 bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t);
 /* Output i of x's type and rank, in x's order of memory in a run with fast kernels or a device, else row-major: for ops that work on views. */
 rl_tensor *rl_call_make_like(rl_call *c, uint32_t i, const rl_tensor *x, const int64_t *dim);
+/* A tensor for value v where the plan has a place for it, else anywhere; in this order of memory (NULL: row-major). */
+rl_tensor rl_call_make_value(const rl_call *c, rl_value v, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm);
 /* Output i becomes this view; its storage gets one more reference. */
 void rl_call_share(rl_call *c, uint32_t i, rl_tensor view);
 /* Output i takes over t and its reference (sequences, results of bodies). */

@@ -5,7 +5,7 @@
 
 Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before), ConvTranspose, products, pools, BatchNormalization, activations
 whole and as patterns, chains of pointwise ops with operands that broadcast, from both sides, twice the same, residual Adds, LSTM, GRU
-and RNN, Transposes between; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
+and RNN, Transposes between, Concats and shuffles of channels; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
 """
 import multiprocessing
 import random
@@ -183,12 +183,59 @@ class Network:
         perm = self.rng.sample(range(1, len(s)), len(s) - 1)
         return self.add("Transpose", [x], [s[0]] + [s[i] for i in perm], perm=[0] + perm)
 
+    def shuffle(self, x):
+        """Channels, or another axis, of two or three pieces in turn."""
+        r, s = self.rng, list(self.live[x])
+        axis = r.choice([1, 1, len(s) - 1])
+        count = r.choice([2, 2, 3])
+        pieces = [x] + [r.choice([v for v, d in self.live.items() if list(d) == s] + [self.unary(x)]) for _ in range(count - 1)]
+        y = self.add("Concat", pieces, s[:axis] + [count * s[axis]] + s[axis + 1:], axis=axis)
+        apart = s[:axis] + [count] + s[axis:]
+        perm = list(range(len(apart)))
+        perm[axis], perm[axis + 1] = axis + 1, axis
+        stacked = self.add("Reshape", [y, self.given(np.array([0] + (apart[1:] if r.random() < 0.7 else [-1] + apart[2:]), np.int64))], apart)
+        if r.random() < 0.8:
+            del self.live[y]
+        turned = self.add("Transpose", [stacked], [apart[i] for i in perm], perm=perm)
+        y = self.add("Reshape", [turned, self.given(np.array([0] + s[1:axis] + [count * s[axis]] + s[axis + 1:], np.int64))],
+                     s[:axis] + [count * s[axis]] + s[axis + 1:])
+        if len(s) > 3 or r.random() < 0.8:
+            del self.live[stacked], self.live[turned]
+        return y
+
     def concat(self, x):
-        same = [v for v, d in self.live.items() if d == self.live[x]]
-        axis = self.rng.randrange(1, len(self.live[x]))
-        s = list(self.live[x])
-        s[axis] *= 2
-        return self.add("Concat", [x, self.rng.choice(same)], s, axis=axis)
+        """Of pieces that were made for it, or of what there is, also twice the same; sometimes again with more, or of views."""
+        r, s = self.rng, list(self.live[x])
+        axis = r.randrange(1, len(s)) if s[0] == 1 or r.random() < 0.5 else 1
+        same = [v for v, d in self.live.items() if list(d) == s]
+        pieces = [x]
+        for _ in range(r.choice([1, 1, 2])):
+            kind = r.choice(["made", "made", "live", "const", "turned", "joined"])
+            if kind == "made":
+                pieces.append(r.choice([self.unary, self.binary])(r.choice([v for v in pieces if v in self.live])))
+            elif kind == "const":
+                pieces.append(self.const(*s))
+            elif kind == "turned":
+                turned = s[:-2] + [s[-1], s[-2]]
+                perm = list(range(len(s) - 2)) + [len(s) - 1, len(s) - 2]
+                y = self.add("Transpose", [x], turned, perm=perm)
+                pieces.append(self.add("Transpose", [self.unary(y)], s, perm=perm))
+            elif kind == "joined" and int(np.prod(s[1:])) <= 4000:
+                flat = self.given(np.array([0, -1], np.int64))
+                y = self.add("Reshape", [self.unary(x), flat], [s[0], int(np.prod(s[1:]))])
+                pieces.append(self.add("Reshape", [y, self.given(np.array([0, *s[1:]], np.int64))], s))
+                del self.live[y]  # of rank 2
+            else:
+                pieces.append(r.choice(same))
+        r.shuffle(pieces)
+        join = lambda parts: self.add("Concat", parts, s[:axis] + [s[axis] * len(parts)] + s[axis + 1:], axis=axis - r.choice([0, len(s)]))
+        y = join(pieces)
+        if r.random() < 0.4 and np.prod(self.live[y]) < 20000:
+            before = self.unary(y) if r.random() < 0.5 else None
+            y = join(pieces + [self.unary(x)])
+            if before and r.random() < 0.5:
+                self.unary(before)
+        return y
 
     def layer_norm(self, x):
         n = self.live[x][-1]
@@ -204,7 +251,7 @@ class Network:
         self.live["x"] = shape
         x = "x"
         steps = [self.unary] * 3 + [self.binary] * 4 + [self.pattern] * 2 + [self.conv] * 4 + [self.normalization] * 2 + [
-            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.recurrent, self.turn, self.concat, self.layer_norm, self.instance_norm]
+            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.recurrent, self.turn, self.concat, self.concat, self.shuffle, self.layer_norm, self.instance_norm]
         for _ in range(r.randrange(3, 14)):
             x = r.choice(steps)(x if r.random() < 0.85 else r.choice(list(self.live)))
             if np.prod(self.live[x]) > 40000:

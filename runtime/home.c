@@ -1,0 +1,286 @@
+/* Concat in place: see home.h. */
+#include "home.h"
+
+#include <string.h>
+
+#include "kernels.h"
+#include "kernels_fast.h"
+#include "native.h"
+#include "plan.h"
+
+/* ---- which values have a home ---- */
+
+typedef struct {
+    rl_exec *x;
+    rl_arena tmp;
+    uint32_t *step_of; /* [value] the step that makes it, RL_NONE */
+    uint32_t *nread;   /* [value] */
+    bool *dense;       /* [value] who reads it wants no gaps */
+    uint32_t *starts;  /* [value] the last Concat so far whose first input it is, RL_NONE */
+    uint32_t *before;  /* [step] the Concat before it that begins with the same value */
+    const rl_nodeinfo **was; /* [step] before its inputs changed */
+} chooser;
+
+static rl_kernel_fn *kernel_of(const rl_step *s) {
+    return s->kernel.n ? s->kernel.p[0]->fn : NULL;
+}
+
+/* Blocks of a piece are blocks of the whole. */
+static bool whole_blocks(const rl_step *s) {
+    for (uint32_t i = 0; i < s->info->nin; i++)
+        if (!s->native->channels[i] || (i + 1 < s->info->nin && s->native->channels[i] % s->native->out.block)) return false;
+    return true;
+}
+
+bool rl_is_concat(const rl_step *s) {
+    rl_kernel_fn *fn = kernel_of(s);
+    bool joins = fn == rl_ref_concat || (fn == rl_native_concat && s->native->out.block && whole_blocks(s));
+    return joins && s->info->nin && s->info->nout == 1 && rl_has(s->info->out[0]);
+}
+
+/* Kernels that read any strides as fast as dense ones. */
+static bool reads_gaps(rl_kernel_fn *fn) {
+    return fn == rl_ref_concat || fn == rl_fast_chain || fn == rl_fast_unary || fn == rl_fast_binary || fn == rl_ref_slice || fn == rl_ref_split;
+}
+
+static bool is_view(rl_kernel_fn *fn) {
+    return fn == rl_ref_reshape || fn == rl_ref_transpose || fn == rl_ref_flatten || fn == rl_ref_squeeze || fn == rl_ref_unsqueeze ||
+           fn == rl_ref_identity;
+}
+
+static void look(chooser *a) {
+    const rl_graph *g = a->x->g;
+    memset(a->step_of, 0xff, g->nval * sizeof *a->step_of);
+    memset(a->starts, 0xff, g->nval * sizeof *a->starts);
+    for (uint32_t i = 0; i < a->x->nstep; i++) {
+        const rl_nodeinfo *n = a->x->step[i].info;
+        for (uint32_t k = 0; k < n->nout; k++)
+            if (rl_has(n->out[k])) a->step_of[n->out[k].i] = i;
+        for (uint32_t k = 0; k < n->nin; k++) {
+            if (!rl_has(n->in[k])) continue;
+            a->nread[n->in[k].i]++;
+            if (!reads_gaps(kernel_of(&a->x->step[i]))) a->dense[n->in[k].i] = true;
+        }
+        for (uint32_t k = 0; k < n->ncap; k++) a->dense[n->cap[k].i] = true, a->nread[n->cap[k].i] += 2;
+    }
+}
+
+static bool same_axis(const chooser *a, const rl_nodeinfo *n, const rl_nodeinfo *m) {
+    uint32_t rank = rl_val(a->x->g, n->out[0])->rank;
+    if (rank == RL_NORANK || rank != rl_val(a->x->g, m->out[0])->rank) return false;
+    return rl_home_axis(a->x, n->out[0], rank) == rl_home_axis(a->x, m->out[0], rank);
+}
+
+/* Inputs that are an earlier Concat's: its output in their place. */
+static void share_beginning(chooser *a, uint32_t i) {
+    rl_step *s = &a->x->step[i];
+    const rl_nodeinfo *n = s->info, *best = NULL;
+    uint32_t first = n->in[0].i;
+    for (uint32_t j = a->starts[first]; j != RL_NONE; j = a->before[j]) {
+        const rl_nodeinfo *m = a->was[j];
+        if (m->nin >= n->nin || (best && m->nin <= best->nin) || m->nin < 2 || !same_axis(a, n, m)) continue;
+        if (memcmp(m->in, n->in, m->nin * sizeof *m->in) == 0) best = m;
+    }
+    a->was[i] = n;
+    a->before[i] = a->starts[first];
+    a->starts[first] = i;
+    if (!best) return;
+    rl_nodeinfo *made = rl_copy(&a->x->g->mem, n, sizeof *n);
+    uint32_t more = n->nin - best->nin;
+    made->nin = 1 + more;
+    made->in = rl_new(&a->x->g->mem, rl_value, made->nin);
+    made->in[0] = best->out[0];
+    memcpy(made->in + 1, n->in + best->nin, more * sizeof *n->in);
+    for (uint32_t k = 0; k < best->nin; k++) a->nread[n->in[k].i]--;
+    a->nread[best->out[0].i]++;
+    s->info = made;
+}
+
+static void give_home(chooser *a, rl_value v, rl_value into, uint32_t slot, bool chunk) {
+    rl_home *h = &a->x->home[v.i];
+    const rl_valinfo *info = rl_val(a->x->g, v);
+    if (rl_has(h->into) || info->is_output || !rl_dtype_bits(info->dtype) || rl_dtype_bits(info->dtype) % 8) return;
+    *h = (rl_home){into, slot, !a->dense[v.i] && !chunk, chunk};
+}
+
+/* The piece itself; where it is a view, and nobody reads what it is a view of but on the way to it, that too. */
+static void choose_piece(chooser *a, rl_value v, rl_value into, uint32_t slot) {
+    uint32_t s = a->step_of[v.i];
+    if (s == RL_NONE) return;
+    give_home(a, v, into, slot, false);
+    if (!is_view(kernel_of(&a->x->step[s]))) return;
+    while (s != RL_NONE && is_view(kernel_of(&a->x->step[s])) && a->nread[v.i] == 1) {
+        if (rl_val(a->x->g, v)->is_output) return;
+        v = a->x->step[s].info->in[0];
+        s = a->step_of[v.i];
+    }
+    if (s == RL_NONE || a->nread[v.i] != 1 || is_view(kernel_of(&a->x->step[s]))) return;
+    rl_kernel_fn *fn = kernel_of(&a->x->step[s]);
+    if (fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand) give_home(a, v, into, slot, true);
+}
+
+void rl_choose_homes(rl_exec *x) {
+    chooser a = {.x = x};
+    uint32_t nval = x->g->nval;
+    rl_arena_init(&a.tmp, x->g->ctx);
+    a.step_of = rl_new(&a.tmp, uint32_t, nval), a.nread = rl_new(&a.tmp, uint32_t, nval), a.dense = rl_new(&a.tmp, bool, nval);
+    a.starts = rl_new(&a.tmp, uint32_t, nval), a.before = rl_new(&a.tmp, uint32_t, x->nstep + 1);
+    a.was = rl_new(&a.tmp, const rl_nodeinfo *, x->nstep + 1);
+    look(&a);
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        if (!rl_is_concat(&x->step[i])) continue;
+        if (!x->home) {
+            x->home = rl_new(&x->g->mem, rl_home, nval);
+            for (uint32_t v = 0; v < nval; v++) x->home[v].into = RL_NOVALUE;
+            x->maker = rl_copy(&x->g->mem, a.step_of, nval * sizeof *a.step_of);
+        }
+        if (!x->step[i].native && rl_has(x->step[i].info->in[0])) share_beginning(&a, i);
+    }
+    for (uint32_t i = x->nstep; x->home && i-- > 0;) { /* the largest first: those that hold others come later */
+        const rl_nodeinfo *n = x->step[i].info;
+        if (!rl_is_concat(&x->step[i])) continue;
+        for (uint32_t k = 0; k < n->nin; k++)
+            if (rl_has(n->in[k])) choose_piece(&a, n->in[k], n->out[0], k);
+    }
+    rl_arena_free(&a.tmp);
+}
+
+uint32_t rl_home_axis(const rl_exec *x, rl_value v, uint32_t rank) {
+    const rl_step *s = &x->step[x->maker[v.i]];
+    int64_t axis = s->native ? 1 : rl_attr_int(s->info, "axis", 1), r = rank;
+    return axis < -r || axis >= r ? RL_NONE : (uint32_t)(axis < 0 ? axis + r : axis);
+}
+
+/* Is the buffer of this Concat in another one's? */
+static bool is_nested(const rl_exec *x, const rl_homes *h, rl_value y) {
+    return rl_has(x->home[y.i].into) && x->home[y.i].gaps && h->from[y.i] >= 0;
+}
+
+rl_value rl_home_root(const rl_exec *x, const rl_homes *h, rl_value v) {
+    for (v = x->home[v.i].into; is_nested(x, h, v);) v = x->home[v.i].into;
+    return v;
+}
+
+bool rl_home_likely(const rl_exec *x, const rl_homes *h, rl_kernel_fn *fn, rl_value v) {
+    const rl_home *home = &x->home[v.i];
+    if (!rl_has(home->into) || h->from[v.i] < 0) return false;
+    if (home->gaps && (fn == rl_ref_concat || fn == rl_fast_chain || fn == rl_fast_unary || fn == rl_fast_binary)) return true;
+    const rl_tensor *y = h->dims[home->into.i];
+    uint32_t axis = rl_home_axis(x, home->into, y->rank);
+    bool last = !home->chunk && (fn == rl_fast_conv || fn == rl_fast_conv_transpose || fn == rl_fast_pool);
+    for (uint32_t i = 0; i < y->rank; i++) /* what stands outside of the axis in memory */
+        if (y->dim[i] != 1 && i != axis && (last && axis == 1 ? true : i < axis && !(last && i == 1))) return false;
+    return true;
+}
+
+/* ---- in a run ---- */
+
+static rl_tensor laid_out(const rl_tensor *dims, const int64_t *perm) {
+    rl_tensor t = *dims;
+    int64_t step = 1;
+    for (uint32_t i = t.rank; i-- > 0;) {
+        uint32_t d = perm ? (uint32_t)perm[i] : i;
+        t.stride[d] = step;
+        step *= RL_MAX(t.dim[d], 1);
+    }
+    return t;
+}
+
+static rl_tensor slice_of(const rl_exec *x, const rl_tensor *whole, rl_value v, int64_t count) {
+    uint32_t axis = rl_home_axis(x, x->home[v.i].into, whole->rank);
+    return rl_view_slice(whole, axis, x->plan->homes.from[v.i], 1, count);
+}
+
+/* The buffer of a Concat's output; made in this order where there is none and `make`, else only described. False: it cannot be had. */
+static bool whole_of(const rl_call *c, rl_value y, rl_dtype t, const int64_t *perm, bool make, rl_tensor *out) {
+    const rl_exec *x = c->frame->x;
+    rl_tensor *have = &c->frame->home[y.i], up;
+    const rl_tensor *dims = x->plan->homes.dims[y.i];
+    if (have->mem) {
+        *out = *have;
+        return have->dtype == t;
+    }
+    if (!dims || dims->dtype != t || (x->place && x->place[y.i].kind != RL_ABSENT)) return false;
+    *out = laid_out(dims, perm);
+    const rl_home *h = &x->home[y.i];
+    bool nested = is_nested(x, &x->plan->homes, y) && whole_of(c, h->into, t, perm, make, &up);
+    if (nested) *out = slice_of(x, &up, y, dims->dim[rl_home_axis(x, h->into, dims->rank)]);
+    if (!make) return true;
+    *have = nested ? rl_tensor_keep(out) : rl_call_make_value(c, y, t, dims->rank, dims->dim, perm);
+    *out = *have;
+    return true;
+}
+
+/* Do rows lie in this order, each without gaps? */
+static bool lies_in_order(const rl_tensor *t, const int64_t *perm, bool gaps) {
+    int64_t step = 1;
+    for (uint32_t i = t->rank; i-- > 0;) {
+        uint32_t d = perm ? (uint32_t)perm[i] : i;
+        if (t->dim[d] == 1) continue;
+        if (step == 1 || !gaps ? t->stride[d] != step : t->stride[d] < step) return false;
+        step = t->stride[d] * t->dim[d];
+    }
+    return true;
+}
+
+/* The piece as the kernel wants it, in *out; w: the buffer. */
+static bool fit(const rl_call *c, rl_value v, const rl_tensor *w, uint32_t rank, const int64_t *dim, const int64_t *perm, rl_tensor *out) {
+    const rl_exec *x = c->frame->x;
+    const rl_home *h = &x->home[v.i];
+    const rl_tensor *dims = x->plan->homes.dims[v.i];
+    rl_tensor made = {.kind = RL_TENSOR, .dtype = w->dtype, .rank = rank};
+    memcpy(made.dim, dim, rank * sizeof *dim);
+    made = laid_out(&made, perm);
+    uint32_t axis = rl_home_axis(x, h->into, w->rank);
+    if (dims->rank != w->rank || (!h->chunk && rank != w->rank)) return false;
+    *out = slice_of(x, w, v, h->chunk ? dims->dim[axis] : dim[axis]);
+    if (h->chunk) {
+        if (rl_numel(out) != rl_numel(&made) || !lies_in_order(out, NULL, false)) return false;
+        made.offset = out->offset, made.mem = out->mem;
+        *out = made;
+        return true;
+    }
+    return memcmp(out->dim, dim, rank * sizeof *dim) == 0 && dims->dim[axis] == dim[axis] && lies_in_order(out, perm, c->gaps && h->gaps);
+}
+
+bool rl_home_take(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm, rl_tensor *out) {
+    const rl_exec *x = c->frame->x;
+    rl_tensor w;
+    if (c->frame->up || !x->home || x->probe || !x->plan || !x->plan->homes.from || !rl_call_wants(c, i)) return false;
+    rl_value v = c->node->out[i];
+    const rl_home *h = &x->home[v.i];
+    if (!rl_has(h->into) || x->plan->homes.from[v.i] < 0) return false;
+    const int64_t *order = h->chunk ? NULL : perm;
+    if (!whole_of(c, h->into, t, order, false, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
+    for (uint32_t k = 0; w.mem && is_view(kernel_of(c->step)) && k < c->nin; k++) /* a copy of what was written there, to be a view of it */
+        if (rl_call_in(c, k) && rl_call_in(c, k)->mem == w.mem) return false;
+    if (!whole_of(c, h->into, t, order, true, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
+    rl_tensor_keep(out);
+    return true;
+}
+
+bool rl_home_holds(const rl_tensor *part, const rl_tensor *piece) {
+    if (part->mem != piece->mem || part->offset != piece->offset || part->rank != piece->rank) return false;
+    for (uint32_t i = 0; i < piece->rank; i++)
+        if (part->dim[i] != piece->dim[i] || (piece->dim[i] != 1 && part->stride[i] != piece->stride[i])) return false;
+    return true;
+}
+
+const rl_tensor *rl_home_apart(rl_call *c, const rl_tensor *part, const rl_tensor *piece) {
+    if (part->mem != piece->mem) return piece;
+    rl_tensor *copy = rl_call_temp(c, piece->dtype, piece->rank, piece->dim);
+    rl_tensor_move(c->rt, copy, piece);
+    return copy;
+}
+
+bool rl_home_give(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    rl_tensor *have = c->frame->home && !c->frame->up && rl_call_wants(c, 0) ? &c->frame->home[c->node->out[0].i] : NULL;
+    if (!have || !have->mem) return false;
+    if (have->dtype != t || have->rank != rank || memcmp(have->dim, dim, rank * sizeof *dim) != 0) {
+        rl_tensor_drop(have);
+        return false;
+    }
+    rl_call_give(c, 0, *have);
+    *have = (rl_tensor){0};
+    return true;
+}
