@@ -144,7 +144,7 @@ static bool slice_bounds(rl_ctx *ctx, rl_dim dim, rl_dim start, rl_dim count, in
 }
 
 static bool find_slice_of(const rl_moved *v, const rl_shape *s, rl_form *f) {
-    rl_dim stride[RL_FORM_RANK] = {0}, start[RL_FORM_RANK];
+    rl_dim stride[RL_FORM_RANK], start[RL_FORM_RANK];
     rl_map same;
     *f = (rl_form){.kind = RL_FORM_SLICE, .before = *s, .after = *s};
     strides_of(v->maps->ctx, s, stride);
