@@ -63,7 +63,7 @@ static const struct { const char *type, *from, *to; int64_t c; } grid[] = {
 
 /* As cuDNN's transform would be told of it; false where it is no matter of strides alone. */
 static bool set_strides(job *j) {
-    j->strides = (rl_dnn_strides){.type = j->from.dtype, .rank = j->from.rank};
+    j->strides = (rl_dnn_strides){.type = (rl_dtype)j->from.dtype, .rank = j->from.rank};
     for (uint32_t a = 0; a < j->from.rank; a++) {
         rl_digits to = rl_desc_axis(&j->to, a), from = rl_desc_axis(&j->from, a);
         if (to.n != 1 || from.n != 1 || j->from.rank > 5 || rl_desc_padded(&j->to, a) != j->to.dim[a]) return false;
