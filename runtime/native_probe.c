@@ -283,8 +283,10 @@ rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, bool ta
     for (uint32_t i = 0; i < g->input.n; i++) add_outside(&a, g->input.p[i], true, NULL, &in[i]);
     x->probe = probe_step;
     x->probe_user = &a;
-    RL_TRY(rl_exec_run(x, in, made));
+    rl_status s = rl_exec_run(x, in, made);
     x->probe = NULL;
+    x->probe_user = NULL;
+    RL_TRY(s);
     for (uint32_t i = 0; i < g->output.n; i++) {
         add_outside(&a, g->output.p[i], false, NULL, made[i].kind == RL_TENSOR ? &made[i] : NULL);
         rl_tensor_drop(&made[i]);

@@ -175,7 +175,7 @@ static void clamp_to(const rl_tensor *y, rl_dtype t) {
 static rl_status resize_in_order(rl_call *c, const rl_resize *r, const rl_resize_axis *axis, const int64_t *dim, const int64_t *perm) {
     const rl_tensor *x = rl_call_in(c, 0), *y = rl_call_make_in(c, 0, x->dtype, x->rank, dim, perm);
     rl_tensor from = rl_view_transpose(x, perm), to = rl_view_transpose(y, perm);
-    rl_resize_axis turned[RL_RANK];
+    rl_resize_axis turned[RL_RANK] = {0};
     for (uint32_t i = 0; i < x->rank; i++) turned[i] = axis[perm[i]];
     return rl_numel(y) ? run_passes(c, r, turned, &from, &to) : RL_OK;
 }

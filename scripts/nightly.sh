@@ -71,13 +71,6 @@ step "every target and objective" "$PYTHON" tests/python/test_random.py --count 
 step "weights beyond 2 GiB that change" "$PYTHON" tests/python/test_cli.py --large
 step "kills while writing" "$PYTHON" tests/python/test_faults.py --kills 500
 
-# Calls in several threads at once, each with a context of its own.
-threaded() {
-    build build-tsan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-fsanitize=thread -DCMAKE_EXE_LINKER_FLAGS=-fsanitize=thread || return 1
-    ctest --test-dir build-tsan -R session --output-on-failure | tail -n 3
-}
-step "thread sanitizer" threaded
-
 # All shapes instead of some; oneDNN and torch themselves instead of what they answered before.
 layouts() {
     local status=0
@@ -98,30 +91,39 @@ layouts() {
 }
 step "layouts" layouts
 
-# What runs in several threads: the pool, sessions, several models at once.
+# What runs in several threads: contexts and sessions at once, each session with threads of its own; layouts moved by several; the
+# program on several models, and each model by several threads, with and without oneDNN (an empty name: none).
 threads() {
-    build build-tsan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS="-fsanitize=thread -O1" || return 1
-    local status=0 fixed=() out
+    build build-tsan -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS=-fsanitize=thread -O1" || return 1
+    local status=0 fixed=() out m n=0
     ! setarch -R true 2>/dev/null || fixed=(setarch -R) # ThreadSanitizer wants addresses where it looks for them
     out=$(mktemp -d)
     export TSAN_OPTIONS=exitcode=66
-    "${fixed[@]}" ctest --test-dir build-tsan -R 'session|plan' --output-on-failure | tail -n 3 || status=1
-    "${fixed[@]}" build-tsan/relayout optimize models/*.onnx -o "$out/" --jobs 4 >/dev/null || status=1
-    for m in models/*.onnx; do
-        for kernels in reference fast; do
-            "${fixed[@]}" build-tsan/relayout run "$m" --threads 4 --kernels $kernels >/dev/null || [ $? != 66 ] || status=1
-        done
+    "${fixed[@]}" ctest --test-dir build-tsan -R 'session|plan|formats|unit_move' --output-on-failure | tail -n 3 || status=1
+    watched() {
+        n=$((n + 1))
+        "${fixed[@]}" build-tsan/relayout "$@" >/dev/null 2>"$out/err" || { cat "$out/err"; echo "$*: fails under ThreadSanitizer"; status=1; }
+    }
+    watched optimize models/*.onnx -o "$out/" --jobs 4
+    watched bench-move --threads 4 --most 4194304 --only nchw
+    for m in models/*.onnx build/zoo/pt_mobilenetv3*.onnx build/zoo/*espcn.onnx; do
+        [ -f "$m" ] || continue
+        watched run "$m" --threads 4 --kernels reference
+        watched run "$m" --threads 4
+        RELAYOUT_ONEDNN='' watched run "$m" --threads 4
+        RELAYOUT_ONEDNN='' watched bench "$m" --threads 3 --runs 3
     done
     rm -rf "$out"
-    echo "threads: $([ $status = 0 ] && echo 'no errors' || echo errors)"
+    echo "threads: $n runs, $([ $status = 0 ] && echo 'no errors' || echo errors)"
     return $status
 }
-step "TSan" threads
+step "thread sanitizer" threads
 
 valgrinded() {
     command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed"; return 0; }
     local status=0 n=0 m out
     out=$(mktemp -d)
+    local -x RELAYOUT_ONEDNN='' # the code that it generates is more than valgrind translates
     for m in models/*.onnx build/zoo/*mobilenet*.onnx build/zoo/*espcn*.onnx build/zoo/pt_crnn.onnx build/zoo/pt_gpt.onnx build/zoo/tf_ssd_lite*.onnx; do
         [ -f "$m" ] || continue
         n=$((n + 1))
@@ -129,7 +131,7 @@ valgrinded() {
             build/relayout optimize "$m" -o "$out/o.onnx" >/dev/null || { echo "$m: valgrind complains"; status=1; }
     done
     for command in "stats IN" "print IN" "explain IN" "report IN -o OUT/r.html" "dot IN --svg -o OUT/g.svg" "run IN --kernels reference" "bench IN --runs 1" \
-        "verify IN OUT/o.onnx" "optimize IN -o OUT/p.onnx --target onnx --proof OUT/p.cert --json OUT/p.json --check" \
+        "optimize IN -o OUT/p.onnx --target onnx --proof OUT/p.cert --json OUT/p.json --check" "verify IN OUT/p.onnx" \
         "check-proof OUT/p.cert IN OUT/p.onnx" "targets" "ops" "passes" "layout describe --shape 2,64,3,3 NCHW4"; do
         n=$((n + 1))
         command=${command//IN/models/channels_last_cnn.onnx}

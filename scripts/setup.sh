@@ -4,6 +4,7 @@
 #
 #   need_packages       Debian packages for the build
 #   need_clang          clang with libFuzzer, for scripts/fuzz.sh alone
+#   need_checkers       clang and cppcheck, for scripts/static.sh in CI; false when they cannot be had (static.sh then says what it skips)
 #   need_python         .venv with the packages of requirements.txt; false when they cannot be had
 #   need_browser        Chromium, for test_report.py; false when it cannot be had (the test then says what it skips)
 #   need_onednn         oneDNN 3.x for the fast kernels, unless the system has it; false when it cannot be had: all works without
@@ -42,6 +43,13 @@ have_fuzzer() {
 }
 
 need_clang() { have_fuzzer || install_packages clang libclang-rt-14-dev; }
+
+need_checkers() {
+    local want=()
+    command -v clang >/dev/null || want+=(clang)
+    command -v cppcheck >/dev/null || want+=(cppcheck)
+    [ ${#want[@]} = 0 ] || install_packages "${want[@]}"
+}
 
 need_packages() {
     local want=()

@@ -18,6 +18,7 @@ need_packages
 need_python
 need_browser || say "Chromium cannot be had: the page of relayout report is not opened in a browser"
 need_onednn || say "no oneDNN: the fast kernels are not tested"
+need_checkers || say "clang or cppcheck cannot be had"
 need_nvcc || say "no nvcc: the CUDA backend is not compiled (RL_FETCH_NVCC=1 fetches it); its kernels run on an emulated device"
 build build -DRL_WERROR=ON "-DRL_CUDA_ARCHS=${RL_CUDA_ARCHS:-90}"
 
@@ -91,6 +92,7 @@ if [ -n "$device" ]; then
 fi
 
 suite ctest ctest --test-dir build --output-on-failure --no-tests=error
+suite static scripts/static.sh clang cppcheck # gcc: the build above
 suite embed sh tests/embed.sh build
 suite package bash tests/package.sh build
 py models-onnx verify.py --target onnx models/*.onnx

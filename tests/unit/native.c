@@ -138,7 +138,8 @@ static void compare_runs(rl_ctx *ctx, uint32_t block) {
     rl_tensor in = {0}, out[3] = {{0}}, expected[3] = {{0}};
     rl_text text = {.mem = &ctx->mem};
     seen saw = {0};
-    CHECK(parse(ctx, &g) == RL_OK && parse(ctx, &g2) == RL_OK);
+    CHECK(parse(ctx, &g) == RL_OK);
+    CHECK(parse(ctx, &g2) == RL_OK);
     CHECK(rl_run_inputs(ref, g2, &(rl_runopt){.seed = 7}, 7, &in) == RL_OK);
     CHECK(rl_exec_new(ref, g2, &want) == RL_OK && rl_exec_run(want, &in, expected) == RL_OK);
     CHECK(rl_exec_new(rt, g, &first) == RL_OK);
