@@ -54,6 +54,7 @@ if have_fuzzer; then row "fuzzed inputs, eight targets, ASan and UBSan" "0 faile
 row "models of the ONNX backend suite: same outputs, no more moves, second run changes nothing" "0 failed" "$PYTHON" tests/python/test_backend.py --fraction 1
 row "random models, two targets and one more in turn, own runtime against onnxruntime: wrong, worse" "0 failed" \
     "$PYTHON" tests/python/test_random.py --count "$models" --every turn --own
+row "random models of other types, opsets 7 to 28, the same" "0 failed" "$PYTHON" tests/python/test_random.py --wide --count "$((models / 2))" --every turn --own
 row "random models under every target and objective" "0 failed" "$PYTHON" tests/python/test_random.py --count "$((models / 20))" --seed 500000 --every all
 row "false certificates refused" "0 failed" "$PYTHON" tests/python/test_proof.py --count 50 --mutations 1000
 row "faults while writing, and $kills kills: files lost or half written" "0 failed" "$PYTHON" tests/python/test_faults.py --kills "$kills"

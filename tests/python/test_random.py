@@ -119,7 +119,9 @@ def misread(model):
     """Does the reference evaluator take it for another model? (docs/disagreements.md)"""
     opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
     until = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "BatchNormalization": 14}
-    return any(opset < until.get(n.op_type, 0) or (n.op_type == "Loop" and len(n.output) > len(n.input) - 2) for n in every_node(model.graph))
+    negative = lambda n: n.op_type == "Unsqueeze" and any(a.name == "axes" and len(a.ints) > 1 and min(a.ints) < 0 for a in n.attribute)
+    collects = lambda n: n.op_type == "Loop" and len(n.output) > len(n.input) - 2
+    return any(opset < until.get(n.op_type, 0) or negative(n) or collects(n) for n in every_node(model.graph))
 
 
 def by_relayout(src, g, why):
