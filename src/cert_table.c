@@ -12,9 +12,9 @@
 #define RL_CERT_CAP 64
 #define RL_CERT_MADE (1 << 17)
 #endif
-/* ALL_LAYERS: states recorded in a pass; MOST_ELEM: elements of all states after one op, of all that are recorded, since a state may have
- * thousands of them. */
-enum { FIRST_CAP = RL_CERT_CAP, MOST_MADE = RL_CERT_MADE, ALL_LAYERS = 1 << 21, MOST_ELEM = 1 << 24 };
+/* ALL_LAYERS: states recorded in a pass.  A state may have thousands of elements; MOST_ELEM: of all states after one op, and of all that
+ * are recorded, to which each op adds OP_ELEM. */
+enum { FIRST_CAP = RL_CERT_CAP, MOST_MADE = RL_CERT_MADE, ALL_LAYERS = 1 << 21, MOST_ELEM = 1 << 24, OP_ELEM = 1 << 8 };
 
 /* ---- room ---- */
 
@@ -121,7 +121,7 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
     for (d->pos = 0; d->pos < n && d->cur.n; d->pos++) {
         layer[d->pos] = copy_layer(record, &d->cur);
         recorded += d->cur.nelem;
-        if (recorded > MOST_ELEM) return false;
+        if (recorded > MOST_ELEM + (size_t)OP_ELEM * n) return false;
         d->guide = other ? &other[n - 1 - d->pos] : NULL;
         const rl_cert_step *s = rl_step_at(d, d->pos);
         d->meet = rl_key_add(d->meet, rl_key_sub(s->credit[d->backward], s->credit[!d->backward]));
