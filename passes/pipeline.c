@@ -251,21 +251,32 @@ static rl_status run_once(rl_pass_run *r) {
     return r->gave_up ? RL_OK : close_bodies(r);
 }
 
+/* Once more, printing nothing: it has been printed. */
+static rl_status run_quietly(rl_pass_run *r) {
+    const rl_passopt *opt = r->opt;
+    rl_passopt quiet = *opt;
+    quiet.print_after = NULL;
+    r->opt = &quiet;
+    rl_status s = run_once(r);
+    r->opt = opt;
+    return s;
+}
+
+/* After a form that could not be written: the model's graph is as it was. */
+static void give_up_flat(rl_pass_run *r) {
+    r->g = rl_flat_main(r->g);
+    r->plan = NULL;
+    rl_arena_free(r->tmp);
+    r->gave_up = false;
+    r->closed = r->g->closed = true;
+}
+
 static rl_status run_all(rl_pass_run *r) {
     const rl_graph *g = r->g;
     RL_TRY(run_once(r));
     if (!r->gave_up || !(g->kept && g->kept->flat)) return RL_OK;
-    r->g = rl_flat_main(r->g);
-    r->plan = NULL;
-    rl_arena_free(r->tmp);
-    const rl_passopt *opt = r->opt;
-    rl_passopt quiet = *opt;
-    quiet.print_after = NULL; /* it has been printed */
-    r->opt = &quiet;
-    r->gave_up = false;
-    r->closed = r->g->closed = true;
-    rl_status s = run_once(r);
-    r->opt = opt;
+    give_up_flat(r);
+    rl_status s = run_quietly(r);
     r->out->proof.checked = false; /* with its bodies open the model may need fewer */
     r->out->proof.why = rl_internz(r->g->ctx, "a form could not be written, so bodies stayed as they are");
     return s;
@@ -296,6 +307,26 @@ static rl_status move_last(rl_pass_run *r) {
     return RL_OK;
 }
 
+/* What was written with closed bodies may be one whose forms can be written with open ones; else the next run would find that. */
+static rl_status reopen(rl_pass_run *r) {
+    const rl_outcome kept = *r->out;
+    rl_graph *g = r->g;
+    if (!r->closed || r->gave_up) return RL_OK;
+    RL_TRY(infer_written(r));
+    r->closed = g->closed = false;
+    r->round = 0;
+    RL_TRY(run_quietly(r));
+    if (r->gave_up) give_up_flat(r);
+    r->out->proof = kept.proof;
+    r->out->conv_before = kept.conv_before;
+    if (r->closed) {
+        r->out->conv_after = kept.conv_after;
+        return RL_OK;
+    }
+    RL_TRY(again(r));
+    return move_last(r);
+}
+
 /* One graph whose types are inferred, with its bodies. */
 static rl_status improve(rl_pass_run *r) {
     rl_stats_of(r->g, &r->out->before);
@@ -303,6 +334,7 @@ static rl_status improve(rl_pass_run *r) {
     RL_TRY(run_all(r));
     RL_TRY(again(r));
     RL_TRY(move_last(r));
+    RL_TRY(reopen(r));
     return judge(r);
 }
 

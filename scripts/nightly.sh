@@ -66,7 +66,13 @@ step "kernels under ASan and UBSan" sanitized_kernels
 # Each command with allocations that fail, in a build whose sanitizers see what such a failure leaves behind.
 step "allocation failures" build-asan/tests/unit_oom models build-asan/tests "${OOM_COUNT:-1500}"
 
-step "every target and objective" "$PYTHON" tests/python/test_random.py --count "$((RANDOM_COUNT / 20))" --seed "$RANDOM_SEED" --every all --own
+# Each model under every target and objective, before and after in onnxruntime and in relayout's own runtime: 0.3 s of a core for a model, so
+# 50 minutes of two cores for 20,000.
+every_target() {
+    "$PYTHON" tests/python/test_random.py --count "$((RANDOM_COUNT / 2))" --seed "$RANDOM_SEED" --every all --own --jobs "$(nproc)" "$@"
+}
+step "every target and objective" every_target
+step "every target and objective, other types" every_target --wide
 
 step "weights beyond 2 GiB that change" "$PYTHON" tests/python/test_cli.py --large
 step "kills while writing" "$PYTHON" tests/python/test_faults.py --kills 500

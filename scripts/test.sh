@@ -122,5 +122,7 @@ py random-ort test_random.py --count "$((${RANDOM_COUNT:-1000} / 5))" --seed "${
 py proof test_proof.py --count "${PROOF_COUNT:-200}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 suite fuzz fuzz
 py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
+py random-known test_random.py --known
+py random-wide test_random.py --wide --own --count "$((${RANDOM_COUNT:-1000} * 3 / 10))" --seed "${RANDOM_SEED:-0}"
 py random-own test_random.py --count 200 --own
 closing_status

@@ -64,6 +64,8 @@ results() {
     row result "models of the ONNX backend suite under two targets" "$PYTHON" tests/python/test_backend.py --fraction 1
     row result "random models under two targets and one more in turn, the own runtime beside onnxruntime" \
         "$PYTHON" tests/python/test_random.py --count "$models" --every turn --own
+    row result "random models of other types, opsets 7 to 28, the same" \
+        "$PYTHON" tests/python/test_random.py --wide --count "$((models / 2))" --every turn --own
     row result "random models under every target and objective" "$PYTHON" tests/python/test_random.py --count "$((models / 20))" --seed 500000 --every all
 }
 writes() {

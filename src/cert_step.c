@@ -213,13 +213,13 @@ static void expand(rl_filler *d, uint32_t s) {
     }
 }
 
-bool rl_step_take(rl_filler *d, uint32_t most) {
+bool rl_step_take(rl_filler *d, uint32_t most, size_t mostelem) {
     load(d);
     rl_layer_empty(&d->next);
     if (d->tablecap) memset(d->table, 0, d->tablecap * sizeof *d->table);
     for (uint32_t s = 0; s < d->cur.n; s++) {
         expand(d, s);
-        if (d->next.n > most || rl_filler_spent(d)) return false;
+        if (d->next.n > most || d->next.nelem > mostelem || rl_filler_spent(d)) return false;
     }
     return true;
 }

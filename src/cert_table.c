@@ -12,7 +12,9 @@
 #define RL_CERT_CAP 64
 #define RL_CERT_MADE (1 << 17)
 #endif
-enum { FIRST_CAP = RL_CERT_CAP, MOST_MADE = RL_CERT_MADE, ALL_LAYERS = 1 << 21 }; /* ALL_LAYERS: states recorded in a pass */
+/* ALL_LAYERS: states recorded in a pass.  A state may have thousands of elements; MOST_ELEM: of all states after one op, and of all that
+ * are recorded, to which each op adds OP_ELEM. */
+enum { FIRST_CAP = RL_CERT_CAP, MOST_MADE = RL_CERT_MADE, ALL_LAYERS = 1 << 21, MOST_ELEM = 1 << 24, OP_ELEM = 1 << 8 };
 
 /* ---- room ---- */
 
@@ -105,9 +107,10 @@ static rl_cert_key meet_first(const rl_filler *d) {
 }
 
 /* From no op to all; other: the layers of the pass in the other direction, or NULL.  layer[i] becomes what i ops leave.
- * False when the work is spent, or one state leads to too many. */
+ * False when the work is spent, one state leads to too many, or the layers are too large. */
 static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_layer_sets *layer) {
     uint32_t n = d->t->nstep;
+    size_t recorded = 0;
     d->merged = false;
     look_ahead(d);
     d->meet = meet_first(d);
@@ -117,10 +120,12 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
     if (!rl_key_less(rl_key_add(d->t->base, d->ahead[0]), d->t->claim)) d->cur.n = 0;
     for (d->pos = 0; d->pos < n && d->cur.n; d->pos++) {
         layer[d->pos] = copy_layer(record, &d->cur);
+        recorded += d->cur.nelem;
+        if (recorded > MOST_ELEM + (size_t)OP_ELEM * n) return false;
         d->guide = other ? &other[n - 1 - d->pos] : NULL;
         const rl_cert_step *s = rl_step_at(d, d->pos);
         d->meet = rl_key_add(d->meet, rl_key_sub(s->credit[d->backward], s->credit[!d->backward]));
-        while (!rl_step_take(d, MOST_MADE))
+        while (!rl_step_take(d, MOST_MADE, MOST_ELEM))
             if (rl_filler_spent(d) || !rl_step_shrink(d)) return false;
         rl_step_select(d);
         if (rl_filler_spent(d)) return false;

@@ -81,8 +81,9 @@ void rl_layer_reserve(rl_arena *mem, rl_layer_sets *f, size_t nelem);
 void rl_layer_empty(rl_layer_sets *f);
 int rl_rank_compare(const void *a, const void *b); /* cheap first, of equal cost the larger first */
 
-/* Takes the op at d->pos: from d->cur to d->next.  False where that makes more than `most` states, or the work is spent. */
-bool rl_step_take(rl_filler *d, uint32_t most);
+/* Takes the op at d->pos: from d->cur to d->next.  False where that makes more than `most` states, or these have more elements than
+ * `mostelem`, or the work is spent. */
+bool rl_step_take(rl_filler *d, uint32_t most, size_t mostelem);
 /* Moves the states of d->next that must be looked at to d->cur; merges some if they are more than d->cap. */
 void rl_step_select(rl_filler *d);
 /* Merges d->cur to half as many; false where it has one state only.  d->next is lost. */

@@ -349,7 +349,7 @@ def kinds(g):
     opset = next(o.version for o in m.opset_import if not o.domain)
     bands = ((7, 8), (9, 12), (13, 20), (21, 24), (25, 28))
     found = {f"opset {a}-{b}" for a, b in bands if a <= opset <= b}
-    found |= {"external data"} if g.external else set()
+    found |= {"external data"} if g.external and any(len(t.raw_data) >= 100 for t in m.graph.initializer) else set()
     found |= {"function"} if m.functions else set()
     found |= {"symbolic"} if any(d.dim_param for i in m.graph.input for d in i.type.tensor_type.shape.dim) else set()
     found |= {TensorProto.DataType.Name(v.type.tensor_type.elem_type) for v in (*m.graph.input, *m.graph.output)}

@@ -57,6 +57,12 @@ CASES = [
     ("Loop, what it collects",
      "Each turn gives one slice of a new first dim. The reference evaluator joins the slices along the dim that they have.",
      17, T.FLOAT, {"x": X[0]}, {"n": np.array(2), "go": np.array(True)}, LOOP),
+    ("Unsqueeze before opset 13, two negative axes",
+     "Axes count the dims of the result. The reference evaluator inserts one after the other, each into what it then has.",
+     11, T.FLOAT, {"x": X[0, :, :2].T}, {}, h.make_node("Unsqueeze", ["x"], ["y"], axes=[-3, -1])),
+    ("GlobalMaxPool of other than images",
+     "All dims but the first two are reduced. The reference evaluator reduces two dims, from number rank - 2 on.",
+     17, T.FLOAT, {"x": X}, {}, h.make_node("GlobalMaxPool", ["x"], ["y"])),
     ("Gather of strings, a dim that is not the last",
      "onnxruntime copies the first string of each slice only.",
      17, T.STRING, {"x": np.array([["a", "b"], ["c", "d"]], object)}, {"i": np.array([1, 0])}, h.make_node("Gather", ["x", "i"], ["y"], axis=0)),
@@ -71,7 +77,7 @@ def elem(x):
 
 
 def model_of(opset, dtype, inputs, init, node):
-    rank = inputs["x"].ndim + (node.op_type == "Loop")
+    rank = inputs["x"].ndim + {"Loop": 1, "Unsqueeze": 2}.get(node.op_type, 0)
     g = h.make_graph([node], "g", [h.make_tensor_value_info(k, elem(v), v.shape) for k, v in inputs.items()],
                      [h.make_tensor_value_info("y", dtype, [None] * rank)], [numpy_helper.from_array(v, k) for k, v in init.items()])
     return h.make_model(g, opset_imports=[h.make_opsetid("", opset)], ir_version=8)
