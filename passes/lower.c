@@ -594,7 +594,7 @@ static void lower_shape_op(rl_lower *l, rl_node node)
     if (end < 0) end = RL_MAX(0, end + rank);
     end = RL_MIN(end, rank);
     start = RL_MIN(start, end);
-    if (!rl_lower_sizes(l, vx->dim + start, (uint32_t)(end - start), &s)) {
+    if (!rl_lower_sizes(l, start ? vx->dim + start : vx->dim, (uint32_t)(end - start), &s)) {
         keep_node(l, node);
         return;
     }

@@ -181,12 +181,13 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
     if (reached || bytes_first) out->bytes_bound = x->bound_bytes;
 }
 
-/* A graph that is not better keeps its bytes. */
-static rl_status judge(rl_pass_run *r) {
+/* A graph that is not better keeps its bytes. time: what it took as it was read; what assign says of it is after fold. */
+static rl_status judge(rl_pass_run *r, int64_t time) {
     rl_outcome *out = r->out;
     rl_stats_of(r->g, &out->after);
     bool bytes_first = by_objective(r, "bytes");
     if (by_objective(r, "time") && !r->gave_up && !disabled(r->opt, "lower")) RL_TRY(time_now(r, &out->time_after));
+    out->time_before = time;
     out->changed = !r->gave_up && is_better(&out->after, &out->before, out->apart, bytes_first, by(out->time_after, out->time_before));
     if (!out->changed) {
         out->after = out->before;
@@ -329,13 +330,15 @@ static rl_status reopen(rl_pass_run *r) {
 
 /* One graph whose types are inferred, with its bodies. */
 static rl_status improve(rl_pass_run *r) {
+    int64_t time = 0;
     rl_stats_of(r->g, &r->out->before);
-    if (by_objective(r, "time")) RL_TRY(time_now(r, &r->out->time_before));
+    if (by_objective(r, "time")) RL_TRY(time_now(r, &time));
+    r->out->time_before = time;
     RL_TRY(run_all(r));
     RL_TRY(again(r));
     RL_TRY(move_last(r));
     RL_TRY(reopen(r));
-    return judge(r);
+    return judge(r, time);
 }
 
 static void add_outcome(rl_outcome *to, const rl_outcome *o) {

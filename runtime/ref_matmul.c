@@ -101,18 +101,27 @@ rl_status rl_ref_matmul(rl_call *c) {
     return RL_OK;
 }
 
-/* y = y * alpha + c * beta, in the compute type. */
-#define SCALE(S, T)                                                                                                  \
+/* y = y * alpha + c * beta, in the compute type; a beta of 0 says that there is no c, so that infinity times it is not added. */
+#define SCALE(S, T, SUM)                                                                                             \
     static void scale_##S(const rl_row *r) {                                                                         \
         const T *y = r->in[0], *z = r->in[1];                                                                        \
         T *to = r->out;                                                                                              \
-        for (int64_t i = 0; i < r->n; i++)                                                                           \
-            to[i] = (T)(r->param[0] * (double)y[i * r->step[0]] + r->param[1] * (double)z[i * r->step[1]]);          \
+        for (int64_t i = 0; i < r->n; i++) to[i] = SUM(T, y[i * r->step[0]], r->param[0], z[i * r->step[1]], r->param[1]); \
     }
-SCALE(f32, float)
-SCALE(f64, double)
-SCALE(i32, int32_t)
-SCALE(i64, int64_t)
+#define SUM_FLOAT(T, y, alpha, z, beta) (T)(alpha * (double)y + (beta != 0 ? beta * (double)z : 0))
+#define SUM_INTEGER(T, y, alpha, z, beta) (T)((uint64_t)times(y, alpha) + (uint64_t)times(z, beta)) /* wraps, as the products do */
+
+/* Cut to a whole number; what does not fit is INT64_MIN (number.h). */
+static int64_t times(int64_t x, double by) {
+    double y = by * (double)x;
+    if (by == 1 || by == 0) return by == 1 ? x : 0;
+    return y > -0x1p63 && y < 0x1p63 ? (int64_t)y : INT64_MIN;
+}
+
+SCALE(f32, float, SUM_FLOAT)
+SCALE(f64, double, SUM_FLOAT)
+SCALE(i32, int32_t, SUM_INTEGER)
+SCALE(i64, int64_t, SUM_INTEGER)
 
 static rl_row_fn *scale_of(rl_dtype t) {
     return t == RL_F32 ? scale_f32 : t == RL_F64 ? scale_f64 : t == RL_I32 ? scale_i32 : scale_i64;

@@ -6,16 +6,16 @@
 #
 #   fuzz.sh                 60 s over all targets
 #   fuzz.sh SECONDS         so many, over all targets
-#   fuzz.sh SECONDS NAME... over these: onnx text cert optimize run values target plan
-#   fuzz.sh --seed N ...    the same inputs each time (as far as the time goes): only the seeds to begin with, N for libFuzzer's choices,
-#                           addresses not random; nothing is kept
+#   fuzz.sh SECONDS NAME... over these: onnx text cert optimize run values target plan structured
+#   fuzz.sh --seed N ...    the same inputs each time: only the seeds to begin with, N for libFuzzer's choices, addresses not random, and a
+#                           number of inputs instead of a time (where that takes more than twice the time it ends there); nothing is kept
 source "$(dirname "$0")/setup.sh"
 
 seed=0
 if [ "${1:-}" = --seed ]; then seed=$2; shift 2; fi
 seconds=${1:-60}
 targets=("${@:2}")
-[ ${#targets[@]} != 0 ] || targets=(optimize onnx text cert run values target plan)
+[ ${#targets[@]} != 0 ] || targets=(optimize structured onnx text cert run values target plan)
 need_packages
 need_clang
 need_python
@@ -23,33 +23,46 @@ build build -DRL_WERROR=ON
 build build-fuzz -DCMAKE_C_COMPILER=clang -DRL_FUZZ=ON -DRL_CUDA=OFF
 
 # -detect_leaks=0: LeakSanitizer needs ptrace, which some containers forbid; contexts are freed whole, and ctest counts blocks.
-common=(-timeout=10 -rss_limit_mb=2048 -max_len=20000 -detect_leaks=0)
+# -entropic=0: how rare each of an input's ten thousand features is takes longer to count than the input takes to run.
+common=(-timeout=10 -rss_limit_mb=2048 -detect_leaks=0 -entropic=0)
 plain=()
 if [ "$seed" != 0 ] && setarch -R true 2>/dev/null; then plain=(setarch -R); fi
 export UBSAN_OPTIONS=print_stacktrace=1
 
-# Shares of the time, two targets at a time: optimize is slow, and the whole.
-share() { if [ "$1" = optimize ]; then echo 4; else echo 1; fi; }
+# Inputs of each target: the structured one's are recipes (tests/fuzz/model.h), which need not grow slowly.
+lengths() { if [ "$1" = structured ]; then echo -max_len=488 -len_control=0; else echo -max_len=20000; fi; }
+
+# Shares of the time, two targets at a time: optimize and structured are slow, and the whole.
+share() { case $1 in optimize | structured) echo 4 ;; *) echo 1 ;; esac; }
+# Inputs per second of one core, more or less.
+rate() {
+    case $1 in
+    optimize) echo 1000 ;; structured) echo 100 ;; run) echo 2000 ;; text | onnx | cert) echo 5000 ;; *) echo 10000 ;;
+    esac
+}
 shares=0
 for t in "${targets[@]}"; do shares=$((shares + $(share "$t"))); done
 
 # fuzz NAME: its log is build-fuzz/NAME.log
 fuzz() {
-    local t=$1 corpus=(build-fuzz/corpus/"$1")
+    local t=$1 corpus=(build-fuzz/corpus/"$1") all=$((seconds * 2 * $(share "$1") / shares + 1)) limit
+    limit=(-max_total_time="$all")
     if [ "$seed" != 0 ]; then
         rm -rf "build-fuzz/made/$t"
         mkdir -p "build-fuzz/made/$t"
         corpus=(build-fuzz/made/"$t" build-fuzz/chosen/"$t") # what is new goes to the first
+        limit=(-max_total_time=$((2 * all)) -runs=$((all * $(rate "$t"))))
     fi
-    "${plain[@]}" "build-fuzz/tests/fuzz_$t" "${common[@]}" -max_total_time=$((seconds * 2 * $(share "$t") / shares + 1)) -print_final_stats=1 \
-        -seed="$seed" -artifact_prefix="build-fuzz/found/$t-" "${corpus[@]}" >"build-fuzz/$t.log" 2>&1
+    # shellcheck disable=SC2046
+    "${plain[@]}" "build-fuzz/tests/fuzz_$t" "${common[@]}" $(lengths "$t") "${limit[@]}" -print_final_stats=1 -seed="$seed" -artifact_prefix="build-fuzz/found/$t-" "${corpus[@]}" >"build-fuzz/$t.log" 2>&1
 }
 
 # choose NAME: what is worth keeping of its seeds. What crashes is left out by -merge, and found.
 choose() {
     rm -rf "build-fuzz/chosen/$1" "build-fuzz/chosen/$1.new"
     mkdir -p "build-fuzz/chosen/$1.new"
-    "${plain[@]}" "build-fuzz/tests/fuzz_$1" "${common[@]}" -merge=1 -artifact_prefix="build-fuzz/found/$1-" \
+    # shellcheck disable=SC2046
+    "${plain[@]}" "build-fuzz/tests/fuzz_$1" "${common[@]}" $(lengths "$1") -merge=1 -artifact_prefix="build-fuzz/found/$1-" \
         "build-fuzz/chosen/$1.new" "build-fuzz/seeds/$1" >"build-fuzz/$1.merge.log" 2>&1
     mv "build-fuzz/chosen/$1.new" "build-fuzz/chosen/$1"
     cp -r --update "build-fuzz/chosen/$1" build-fuzz/corpus/
@@ -68,9 +81,17 @@ pairs() {
     done
 }
 
-mkdir -p build-fuzz/found build-fuzz/corpus build-fuzz/chosen
+mkdir -p build-fuzz/found build-fuzz/corpus build-fuzz/tmp
+export TMPDIR=$ROOT/build-fuzz/tmp # of models with data in other files; what a crash leaves there goes
+rm -rf build-fuzz/tmp/*
 touch build-fuzz/begun
-[ -e build-fuzz/seeds/made ] || { "$PYTHON" tests/fuzz/seeds.py build/relayout build-fuzz/seeds && touch build-fuzz/seeds/made; }
+made=$(cksum <tests/fuzz/seeds.py)
+if [ "$(cat build-fuzz/seeds/made 2>/dev/null)" != "$made" ]; then
+    rm -rf build-fuzz/seeds build-fuzz/chosen
+    "$PYTHON" tests/fuzz/seeds.py build/relayout build-fuzz/seeds
+    echo "$made" >build-fuzz/seeds/made
+fi
+mkdir -p build-fuzz/chosen
 new=()
 for t in "${targets[@]}"; do [ -d "build-fuzz/chosen/$t" ] || new+=("$t"); done
 [ ${#new[@]} = 0 ] || pairs choose "${new[@]}"

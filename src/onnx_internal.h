@@ -61,6 +61,14 @@ static inline uint32_t rl_onnx_node_field(const rl_graph *g) {
     return g->onnx && g->onnx->is_function ? FUNCTION_NODE : GRAPH_NODE;
 }
 
+/* More elements than memory can hold, whatever the open dims are? A value of such dims is refused, so none is declared. */
+static inline bool rl_onnx_too_many(const rl_dim *dim, uint32_t rank) {
+    int64_t total = 8;
+    for (uint32_t i = 0; i < rank; i++)
+        if (dim[i] > 0 && __builtin_mul_overflow(total, dim[i], &total)) return true;
+    return false;
+}
+
 /* Names from the model may hold line ends, a message may not. */
 static inline void rl_onnx_one_line(char *s) {
     for (; *s; s++)

@@ -9,14 +9,31 @@
 
 /* ---- nodes ---- */
 
+enum { MANY = 65536 }; /* a length at which a list that doubles is full */
+
+/* Room for all names of the node at once: lists that go on doubling leave as much behind as they hold. */
+static void make_room(rl_level *l, rl_span bytes) {
+    uint32_t nin = 0, nout = 0;
+    rl_wire w = rl_wire_of(bytes);
+    for (rl_field f; rl_wire_next(&w, &f);) nin += f.number == NODE_INPUT, nout += f.number == NODE_OUTPUT;
+    if (nin > l->in.cap) l->in.p = rl_grow(&l->lists, l->in.p, l->in.n, nin, sizeof *l->in.p), l->in.cap = nin;
+    if (nout > l->out.cap) l->out.p = rl_grow(&l->lists, l->out.p, l->out.n, nout, sizeof *l->out.p), l->out.cap = nout;
+}
+
 void rl_parts_of_node(rl_level *l, rl_span bytes, rl_node_parts *p) {
     *p = (rl_node_parts){0};
     l->in.n = l->out.n = l->attr.n = 0;
     rl_wire w = rl_wire_of(bytes);
     for (rl_field f; rl_wire_next(&w, &f);) {
         switch (f.number) {
-        case NODE_INPUT: rl_push(&l->lists, l->in, f.body); break;
-        case NODE_OUTPUT: rl_push(&l->lists, l->out, f.body); break;
+        case NODE_INPUT:
+            if (l->in.n == MANY && l->in.cap == MANY) make_room(l, bytes); /* there is one more, so once */
+            rl_push(&l->lists, l->in, f.body);
+            break;
+        case NODE_OUTPUT:
+            if (l->out.n == MANY && l->out.cap == MANY) make_room(l, bytes);
+            rl_push(&l->lists, l->out, f.body);
+            break;
         case NODE_NAME: p->name = f.body; break;
         case NODE_OP_TYPE: p->type = f.body; break;
         case NODE_ATTRIBUTE: rl_push(&l->lists, l->attr, f.body); break;

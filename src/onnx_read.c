@@ -252,6 +252,10 @@ static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, ui
     RL_TRY(check_node(l, p, domain));
     RL_TRY(rl_reader_name(l->r, p->type, &type));
     if (p->name.n) RL_TRY(rl_reader_name(l->r, p->name, &name));
+    if (nin + nout > l->value.cap) {
+        l->value.cap = RL_MAX(nin + nout, 2 * l->value.cap);
+        l->value.p = rl_new(&l->lists, rl_value, l->value.cap);
+    }
     l->value.n = 0;
     l->refers = false;
     RL_TRY(read_names(l, l->in.p, nin));

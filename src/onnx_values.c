@@ -124,13 +124,9 @@ static rl_status read_type(rl_level *l, rl_value v, const Onnx__TypeProto *t) {
         return RL_OK;
     }
     rl_dim *dim = rl_new(&l->scratch, rl_dim, s->n_dim);
-    int64_t total = 8;
-    for (size_t i = 0; i < s->n_dim; i++) {
-        dim[i] = read_dim(l->r, s->dim[i]);
-        if (dim[i] > 0 && __builtin_mul_overflow(total, dim[i], &total))
-            return rl_fail(l->r->ctx, RL_EMODEL, "value '%.100s': its dims make more elements than memory can hold",
-                           rl_val(l->g, v)->name);
-    }
+    for (size_t i = 0; i < s->n_dim; i++) dim[i] = read_dim(l->r, s->dim[i]);
+    if (rl_onnx_too_many(dim, (uint32_t)s->n_dim))
+        return rl_fail(l->r->ctx, RL_EMODEL, "value '%.100s': its dims make more elements than memory can hold", rl_val(l->g, v)->name);
     rl_graph_set_type(l->g, v, type, (uint32_t)s->n_dim, dim);
     return RL_OK;
 }

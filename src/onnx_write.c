@@ -182,15 +182,17 @@ static rl_status put_tensor(rl_writer *w, uint32_t number, const char *name, con
     return RL_OK;
 }
 
-/* Known dims and plain symbols; the rest stays unset. */
+/* Known dims and plain symbols; the rest stays unset, as do the dims of what a contradiction in the model made too large to be read. */
 static Onnx__TensorShapeProto *shape_of(rl_writer *w, const rl_valinfo *x) {
     Onnx__TensorShapeProto *s = rl_new(w->mem, Onnx__TensorShapeProto, 1);
     onnx__tensor_shape_proto__init(s);
     s->n_dim = x->rank;
     s->dim = rl_alloc_array(w->mem, x->rank, sizeof *s->dim);
+    bool too_many = rl_onnx_too_many(x->dim, x->rank);
     for (uint32_t i = 0; i < x->rank; i++) {
         Onnx__TensorShapeProto__Dimension *d = s->dim[i] = rl_new(w->mem, Onnx__TensorShapeProto__Dimension, 1);
         onnx__tensor_shape_proto__dimension__init(d);
+        if (too_many) continue;
         rl_str name = rl_dim_known(x->dim[i]) ? NULL : rl_dim_name(w->ctx, x->dim[i]);
         if (rl_dim_known(x->dim[i])) {
             d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;

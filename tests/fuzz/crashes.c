@@ -9,11 +9,12 @@
 #include "fuzz.h"
 
 typedef int target_fn(const uint8_t *p, size_t n);
-target_fn fuzz_onnx, fuzz_text, fuzz_cert, fuzz_optimize, fuzz_run, fuzz_values, fuzz_target, fuzz_plan;
+target_fn fuzz_onnx, fuzz_text, fuzz_cert, fuzz_optimize, fuzz_run, fuzz_values, fuzz_target, fuzz_plan, fuzz_structured;
 
 static const struct { const char *name; target_fn *fn; } targets[] = {
     {"onnx", fuzz_onnx}, {"text", fuzz_text},     {"cert", fuzz_cert},     {"optimize", fuzz_optimize},
     {"run", fuzz_run},   {"values", fuzz_values}, {"target", fuzz_target}, {"plan", fuzz_plan},
+    {"structured", fuzz_structured},
 };
 
 /* The bytes of one file, in a block of just their size, so that a sanitizer sees a read beyond them. */

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Seeds for the fuzz targets: the models of the ONNX backend suite, the graphs of tests/text, as they are and as ONNX, random models, the
-certificates of all of these, values of every type, tables of targets and descriptors of buffers; and what once crashed a target.
+certificates of all of these, values of every type, tables of targets, descriptors of buffers, recipes of models (model.h), which are random
+bytes; and what once crashed a target.
 
-  seeds.py RELAYOUT FOLDER     FOLDER/{text,onnx,optimize,run,cert,values,target}
+  seeds.py RELAYOUT FOLDER     FOLDER/{text,onnx,optimize,run,cert,values,target,structured}
 """
 import hashlib
+import random
 import re
 import subprocess
 import sys
@@ -21,7 +23,8 @@ import graphgen  # noqa: E402
 import test_backend  # noqa: E402
 
 RANDOM, LARGEST, SMALL, CERTS = 60, 8000, 1500, 250
-TARGETS = ("text", "onnx", "optimize", "run", "cert", "values", "target", "plan")
+RECIPES = 1500
+TARGETS = ("text", "onnx", "optimize", "run", "cert", "values", "target", "plan", "structured")
 
 
 def quietly(*command):
@@ -117,6 +120,9 @@ def main():
             put(folder / "target", text.encode())
     for text in plans():
         put(folder / "plan", text)
+    for seed in range(RECIPES):
+        r = random.Random(seed)
+        put(folder / "structured", r.randbytes(8 + 8 * r.choice([1, 2, 3, 5, 8, 15, 30, 60])))
     for path in (ROOT / "tests" / "fuzz" / "crashes").glob("*/*"):
         put(folder / path.parent.name, path.read_bytes())
     print({p.name: len(list(p.iterdir())) for p in sorted(folder.iterdir()) if p.is_dir()})

@@ -10,7 +10,6 @@ Each is also run (`relayout run`), where it need only end in time without a cras
   --all                              every op with each kind of missing input, not a fifth of these
   --sanitized                        the program has AddressSanitizer: no limit of address space, more time
 """
-import os
 import resource
 import subprocess
 import sys
@@ -22,8 +21,8 @@ import common
 import make_hostile
 
 SPACE = 3 << 30     # bytes of address space
-HELD = 160 << 20    # bytes resident, and
-TIMES = 24          # times the file: a bomb of 10 MiB may take 400 MiB
+HELD = 64 << 20     # bytes resident, and
+TIMES = 20          # times the file: a bomb of 10 MiB may take 264 MiB
 SECONDS = 10
 
 
@@ -34,25 +33,20 @@ def set_limits(sanitized):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def execute(command, sanitized):
-    """Exit status (negative: a signal), seconds, resident bytes, stderr."""
+def execute(command, build, sanitized):
+    """Exit status (negative: a signal), seconds, resident bytes, stderr. By way of `peak`: a child's peak begins with ours."""
     start = time.perf_counter()
-    with tempfile.TemporaryFile() as err:
-        p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
-        end = start + SECONDS * (12 if sanitized else 1)
-        while True:
-            pid, status, usage = os.wait4(p.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.perf_counter() > end:
-                p.kill()
-                os.wait4(p.pid, 0)
-                p.returncode = 124
-                return 124, time.perf_counter() - start, 0, ""
-            time.sleep(0.001)
-        p.returncode = os.waitstatus_to_exitcode(status)
+    with tempfile.TemporaryFile() as err, tempfile.NamedTemporaryFile("r") as peak:
+        p = subprocess.Popen([build / "tests" / "peak", peak.name, *command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err)
+        try:
+            status = p.wait(SECONDS * (12 if sanitized else 1))
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+            return 124, time.perf_counter() - start, 0, ""
+        seconds = time.perf_counter() - start
         err.seek(0)
-        return p.returncode, time.perf_counter() - start, usage.ru_maxrss * 1024, err.read().decode(errors="replace")
+        return status, seconds, int(peak.read() or 0) * 1024, err.read().decode(errors="replace")
 
 
 def listing(folder):
@@ -81,17 +75,17 @@ def judge(case, status, seconds, held, err, out, sanitized):
     return f"the message lacks {missing}: {lines[0]}" if missing else ""
 
 
-def run_model(case, prog, sanitized):
+def run_model(case, prog, build, sanitized):
     """`relayout run`: whatever it says, it ends and does not crash."""
-    status, seconds, _, err = execute([prog, "run", str(case.path)], sanitized)
+    status, seconds, _, err = execute([prog, "run", str(case.path)], build, sanitized)
     bad = status not in (0, *make_hostile.FAILS) or "Sanitizer" in err or "runtime error" in err
     return f"run: status {status} after {seconds:.1f} s: {err.strip()[:300]}" if bad else ""
 
 
-def run_case(case, command, tmp, sanitized):
+def run_case(case, command, tmp, build, sanitized):
     out = Path(case.out) if case.out else tmp / "out.onnx"
     before = listing(case.path.parent) if case.path.parent.is_dir() else []
-    status, seconds, held, err = execute(command(case.path, out), sanitized)
+    status, seconds, held, err = execute(command(case.path, out), build, sanitized)
     why = judge(case, status, seconds, held, err, out, sanitized)
     after = listing(case.path.parent) if case.path.parent.is_dir() else []
     if not why and before != after:
@@ -120,6 +114,7 @@ def main():
     else:
         prog = common.program(args)
         command = lambda i, o: [prog, "optimize", str(i), "-o", str(o), "--target", args.target]
+    build = Path(args.build).resolve()
     set_limits(args.sanitized)
     npass, bad, slowest, largest = 0, [], (0, ""), (0, "")
     with tempfile.TemporaryDirectory() as tmp, tempfile.TemporaryDirectory() as out:
@@ -129,9 +124,9 @@ def main():
                 continue
             if case.path.parent.name == "bare" and k % 5 and not args.all:
                 continue
-            why, seconds, held = run_case(case, command, Path(out), args.sanitized)
+            why, seconds, held = run_case(case, command, Path(out), build, args.sanitized)
             if not why and not args.roundtrip and not case.out and case.path.is_file() and case.path.stat().st_size < make_hostile.BOMB:
-                why = run_model(case, prog, args.sanitized)
+                why = run_model(case, prog, build, args.sanitized)
             slowest, largest = max(slowest, (seconds, name)), max(largest, (held, name))
             if why:
                 bad.append(name)

@@ -104,6 +104,19 @@ def written_over():
         check(f"an operand with gaps {k}", np.allclose(run(m, x)[0], (s - np.exp(-s)) * (1 - 2 * k), rtol=1e-5))
 
 
+def gemm():
+    """Without C nothing is added, not even infinity times 0; integers wrap, and none is rounded on its way."""
+    x = np.array([[np.inf, 1, 2], [-np.inf, 3, 4]], np.float32)
+    m = model([h.make_node("Gemm", ["x", "x"], ["y"], transB=1)], [value("x", [2, 3])], [value("y", None)])
+    check("Gemm of infinities", np.array_equal(run(m, x)[0], np.array([[np.inf, -np.inf], [-np.inf, np.inf]], np.float32)))
+    big = np.array([[2**62 + 1, 2**62 + 2]], np.int64)
+    one, c = np.ones((2, 1), np.int64), np.array([[2**62 + 4]], np.int64)
+    m = model([h.make_node("Gemm", ["x", "w", "c"], ["y"])], [value("x", [1, 2], T.INT64)], [value("y", None, T.INT64)],
+              initializer=[numpy_helper.from_array(one, "w"), numpy_helper.from_array(c, "c")])
+    with np.errstate(over="ignore"):
+        check("Gemm of large integers", np.array_equal(run(m, big)[0], big @ one + c))
+
+
 def loop_without_runs():
     body = h.make_graph([h.make_node("Identity", ["c"], ["d"]), h.make_node("Identity", ["s"], ["t"]), h.make_node("Cast", ["i"], ["o"], to=T.FLOAT)],
                         "body", [value("i", [], T.INT64), value("c", [], T.BOOL), value("s", [3])], [value("d", [], T.BOOL), value("t", [3]), value("o", [])])
@@ -281,7 +294,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, scans, written_over, loop_without_runs, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
+    for f in (random_ops, scans, written_over, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
         f()
     print("\n".join(failed))
     return common.closing(npass, len(failed))
