@@ -286,7 +286,7 @@ bool rl_text_parse_const_of(parser *p, rl_graph *g, const type *t, const char *a
 
 bool rl_text_parse_const_line(parser *p, scope *sc) {
     rl_const *c = NULL;
-    rl_value v;
+    rl_value v = RL_NOVALUE;
     type t;
     rl_text_skip(p);
     const char *at = p->s;
