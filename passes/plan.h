@@ -220,7 +220,7 @@ void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_are
 /* What no choice can beat.  cfg: the cheapest known; optimal: over the candidates, in exact costs. */
 rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, double limit);
 
-/* price.c: p->quick, where the configurations are not those of the fewest conversions; exact: of all, and no bound below what they take. */
+/* price.c: p->quick, where the configurations are not those of the fewest conversions; exact: of all, as high as it can be had. */
 rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit);
 
 #define RL_MAXATOM 24

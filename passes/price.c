@@ -39,7 +39,7 @@ void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, 
 typedef struct {
     rl_plan *p;
     rl_arena *tmp;
-    bool exact;                 /* nothing is enough but what the assignment takes; no price */
+    bool exact;                 /* nothing is enough but what the assignment takes, and a bound below it is better than none */
     double deadline;
     int64_t *price, *own;       /* [ncomp] own: conversions of the model as it stands */
     rl_least *time, *enough;    /* [ncomp] what the assignment takes, and the bound that is enough */
@@ -77,7 +77,7 @@ static rl_status quickest(pricer *x, rl_least *time, rl_least *count, bool *foun
 static bool next_price(pricer *x, uint32_t k, int64_t time, int64_t count)
 {
     int64_t over = count - x->own[k], now = x->price[k];
-    if (time + now * over >= x->enough[k].count || x->exact) return false;
+    if (time + now * over >= x->enough[k].count) return false;
     x->failed[k] = over <= 0 && time < x->enough[k].count; /* it is quicker, and has no more conversions */
     if (x->failed[k]) return false;
     if (over > 0) x->more[k] = (rl_least){over, time};
@@ -100,7 +100,7 @@ static rl_status find_prices(pricer *x, bool *found)
         more = false;
         for (uint32_t k = 0; k < p->ncomp; k++) more |= x->open[k] = x->open[k] && next_price(x, k, time[k].count, count[k].count);
     }
-    for (uint32_t k = 0; k < p->ncomp; k++) x->open[k] = wanted[k] && !x->failed[k] && !(more && x->open[k]);
+    for (uint32_t k = 0; k < p->ncomp; k++) x->open[k] = wanted[k] && (x->exact || !x->failed[k]) && !(more && x->open[k]);
     return RL_OK;
 }
 
@@ -176,7 +176,7 @@ rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double lim
     rl_plan_costs(p, rl_new(&tmp, uint32_t, p->op.n), stands, &tmp);
     for (uint32_t k = 0; k < p->ncomp; k++) {
         x.own[k] = stands[k].count;
-        x.enough[k].count = x.time[k].count - x.time[k].count / 100 * (100 - RL_CERT_ENOUGH);
+        x.enough[k].count = x.time[k].count - (exact ? 0 : x.time[k].count / 100 * (100 - RL_CERT_ENOUGH));
         x.open[k] = p->twin[k] == k && x.time[k].count > 0 && (exact || cost[k].count > p->least[k].count);
         any |= x.open[k];
     }

@@ -134,7 +134,7 @@ void rl_report_table(const rl_report *r, rl_text *t) {
     if (optimal && r->conv_bound < r->conv_after && !r->time_before)
         rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; with no more of them than before no choice of layouts is %d %% quicker)\n", "at least", "",
                r->conv_bound, r->within);
-    else if (optimal && r->time_before) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; no choice of layouts takes less time)\n", "at least", "", r->conv_bound);
+    else if (optimal && r->time_before) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; with no more of them than before no choice of layouts takes less time)\n", "at least", "", r->conv_bound);
     else if (optimal) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved: no choice of layouts has fewer)\n", "minimum", "", r->conv_bound);
     else if (strcmp(r->proof, "gap") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; that many may not be reached)\n", "at least", "", r->conv_bound);
     else rl_put(t, "%-28s %10s    %10s  (not proved)\n", "minimum", "", "?");
