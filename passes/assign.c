@@ -212,14 +212,6 @@ int64_t rl_plan_time(rl_plan *p)
     return rl_target_ns(p->target, time);
 }
 
-/* Below what no assignment takes. Shifted weights were rounded: each may be one too high. */
-static int64_t time_bound(const rl_plan *p, const scale *s, const rl_solution *sol)
-{
-    int64_t units = sol->bound >> s->nop_bits, slack = 0;
-    for (uint32_t k = 0; k < p->op.n && s->byte_shift; k++) slack += p->op.p[k].npin;
-    return rl_target_ns(p->target, RL_MAX(0, units - slack) << s->byte_shift);
-}
-
 /* ---- no more conversions than before ---- */
 
 /* The problem once more, with dearer conversions: by an eighth of what the largest costs, by all of that, by so much that only their
@@ -278,7 +270,6 @@ static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outco
     RL_TRY(solve(p, &x, limit, sol));
     conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &before);
     out->time_before = rl_target_ns(p->target, before);
-    out->time_bound = time_bound(p, &s, sol);
     return hold(p, &s, limit, sol->cfg, p->mem);
 }
 

@@ -174,13 +174,13 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
         x->shown = x->stands_shown;
         x->time = x->stands_time;
     }
-    out->conv_bound = out->bytes_bound = 0;
+    out->conv_bound = out->bytes_bound = out->time_bound = 0;
     if (!x->checked || out->conv_after > x->count || out->after.moving > x->count + x->outside) return;
     out->conv_after = x->count;
     out->shown = x->shown;
     bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;
     if (by_objective(r, "time")) {
-        out->time_bound = x->timed ? RL_MIN(rl_target_ns(r->target, x->time_bound), out->time_after) : 0;
+        if (x->timed) out->time_bound = RL_MIN(rl_target_ns(r->target, x->time_bound), out->time_after);
         out->proved = x->timed && x->time == x->time_bound ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
     } else out->proved = reached || x->shown.open == 0 ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
     if (reached || !bytes_first) out->conv_bound = x->bound;
@@ -231,7 +231,7 @@ static rl_status again(rl_pass_run *r) {
     rl_outcome *out = r->out;
     if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
     for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->gave_up; round++) {
-        int64_t before = out->conv_before, time_before = out->time_before, time_bound = out->time_bound;
+        int64_t before = out->conv_before, time_before = out->time_before;
         out->rewrote = false;
         r->round = round + 1;
         RL_TRY(infer_written(r));
@@ -242,7 +242,6 @@ static rl_status again(rl_pass_run *r) {
         }
         out->conv_before = before;
         out->time_before = time_before;
-        out->time_bound = RL_MIN(time_bound, out->time_bound);
         r->plan = NULL;
         rl_arena_free(r->tmp);
         if (r->gave_up || !out->rewrote) r->g = rl_flat_main(r->g);
