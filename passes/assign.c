@@ -21,13 +21,6 @@ static int64_t bits_of(double x)
     return b;
 }
 
-static bool charges_anything(const rl_target *t)
-{
-    for (uint32_t i = 0; i < RL_NCHARGE; i++)
-        if (t->charge[i]) return true;
-    return false;
-}
-
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
 /* Costs are compared within a component only, and no choice of interest has more conversions than the model as it stands: that is
@@ -62,22 +55,6 @@ static scale make_scale(const rl_plan *p, bool bytes_first)
     return s;
 }
 
-/* What a conversion of the class takes, whichever groups of dims move. */
-static int64_t move_time(const rl_plan *p, uint32_t cls) { return RL_MAX(1, rl_target_move(p->target, p->cls.p[cls].bytes, 10)); }
-
-/* The class of what a charge is a part of: the result; of Concat and Split the whole, which their operands begin with. */
-static uint32_t charged_class(const rl_plan *p, const rl_oplegal *op)
-{
-    rl_class c = op->node.i == RL_NONE ? RL_OPAQUE : rl_op_class(rl_nod(p->g, op->node)->op);
-    return op->operand[c == RL_CONCAT || c == RL_SPLIT ? 0 : op->noperand - 1].cls;
-}
-
-/* What a tenth of a conversion of that takes: the unit of a charge. */
-static int64_t charge_time(const rl_plan *p, const rl_oplegal *op)
-{
-    return op->noperand ? move_time(p, charged_class(p, op)) / 10 : 0;
-}
-
 /* Costs are times, as exact as 60 bits allow. */
 static scale time_scale(const rl_plan *p, int64_t dearer)
 {
@@ -87,8 +64,8 @@ static scale time_scale(const rl_plan *p, int64_t dearer)
         const rl_oplegal *op = &p->op.p[k];
         int64_t most = 0;
         for (uint32_t c = 0; c < op->config.n; c++) most = RL_MAX(most, op->config.p[c].charge);
-        total += (double)most * (double)charge_time(p, op);
-        for (uint32_t o = 0; o < op->noperand; o++) total += (double)move_time(p, op->operand[o].cls) + (double)dearer;
+        total += (double)most * (double)rl_charge_unit(p, op);
+        for (uint32_t o = 0; o < op->noperand; o++) total += (double)rl_move_time(p, op->operand[o].cls) + (double)dearer;
     }
     s.byte_shift = RL_MAX(0, bits_of(total) + s.nop_bits - 60);
     return s;
@@ -132,7 +109,7 @@ typedef struct {
 static rl_choice choice_of(const rl_plan *p, const scale *s, const posing *how, rl_oplegal *o, rl_arena *mem)
 {
     /* One conversion: the unit of a charge whatever the objective, since charges are ratios of time. */
-    int64_t tenth = s->by_time ? charge_time(p, o) >> s->byte_shift << s->nop_bits : ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
+    int64_t tenth = s->by_time ? rl_charge_unit(p, o) >> s->byte_shift << s->nop_bits : ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
     uint32_t *value = rl_new(mem, uint32_t, o->npin + 1), n = 0;
     for (uint32_t i = 0; i < o->noperand; i++)
         if (o->operand[i].pin) value[n++] = o->operand[i].cls;
@@ -190,7 +167,7 @@ static tally *conversions_in(const rl_plan *p, const uint32_t *cfg, rl_arena *tm
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         uint32_t pin = 0;
-        sum[RL_MIN(op->comp, p->ncomp)].time += op->config.p[cfg[k]].charge * charge_time(p, op);
+        sum[RL_MIN(op->comp, p->ncomp)].time += op->config.p[cfg[k]].charge * rl_charge_unit(p, op);
         for (uint32_t o = 0; o < op->noperand; o++) {
             if (!op->operand[o].pin) continue;
             uint32_t cls = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
@@ -200,7 +177,7 @@ static tally *conversions_in(const rl_plan *p, const uint32_t *cfg, rl_arena *tm
                 tally *t = &sum[RL_MIN(p->cls.p[cls].comp, p->ncomp)];
                 t->count++;
                 t->bytes += p->cls.p[cls].bytes;
-                t->time += move_time(p, cls);
+                t->time += rl_move_time(p, cls);
             }
             any[cls] = true;
         }
@@ -235,14 +212,6 @@ int64_t rl_plan_time(rl_plan *p)
     return rl_target_ns(p->target, time);
 }
 
-/* Below what no assignment takes. Shifted weights were rounded: each may be one too high. */
-static int64_t time_bound(const rl_plan *p, const scale *s, const rl_solution *sol)
-{
-    int64_t units = sol->bound >> s->nop_bits, slack = 0;
-    for (uint32_t k = 0; k < p->op.n && s->byte_shift; k++) slack += p->op.p[k].npin;
-    return rl_target_ns(p->target, RL_MAX(0, units - slack) << s->byte_shift);
-}
-
 /* ---- no more conversions than before ---- */
 
 /* The problem once more, with dearer conversions: by an eighth of what the largest costs, by all of that, by so much that only their
@@ -250,7 +219,7 @@ static int64_t time_bound(const rl_plan *p, const scale *s, const rl_solution *s
 static scale dearer(const rl_plan *p, const scale *s, uint32_t way)
 {
     int64_t most = 0;
-    for (uint32_t c = 0; c < p->cls.n; c++) most = RL_MAX(most, s->by_time ? move_time(p, c) : p->cls.p[c].bytes);
+    for (uint32_t c = 0; c < p->cls.n; c++) most = RL_MAX(most, s->by_time ? rl_move_time(p, c) : p->cls.p[c].bytes);
     if (way == 2) return make_scale(p, false);
     if (s->by_time) return time_scale(p, way ? most : most / 8);
     scale d = *s;
@@ -301,7 +270,6 @@ static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outco
     RL_TRY(solve(p, &x, limit, sol));
     conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &before);
     out->time_before = rl_target_ns(p->target, before);
-    out->time_bound = time_bound(p, &s, sol);
     return hold(p, &s, limit, sol->cfg, p->mem);
 }
 
@@ -402,7 +370,7 @@ static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, rl
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         if (op->comp == RL_NONE || op->noperand == 0) continue;
-        t[op->comp].time += (op->config.p[cfg[k]].charge - op->config.p[0].charge) * p->cls.p[charged_class(p, op)].bytes;
+        t[op->comp].time += (op->config.p[cfg[k]].charge - op->config.p[0].charge) * p->cls.p[rl_charged_class(p, op)].bytes;
     }
     return t;
 }
@@ -467,9 +435,9 @@ rl_status rl_pass_assign(rl_pass_run *r)
     r->out->improved = false;
     rl_outside_demands(p);
     bool timed = r->opt->objective && strcmp(r->opt->objective, "time") == 0, bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
-    bool charged = charges_anything(p->target) && !bytes_first && !timed;
+    bool charged = rl_target_charges(p->target) && !bytes_first && !timed;
     const own_moves before = moves_before(p, r->tmp);
-    rl_candidates(p, charged ? before.cost : rl_new(r->tmp, int64_t, p->cls.n));
+    rl_candidates(p, charged ? before.cost : rl_new(r->tmp, int64_t, p->cls.n), timed);
     double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
     scale s = make_scale(p, bytes_first);
     rl_solution sol;
@@ -480,6 +448,7 @@ rl_status rl_pass_assign(rl_pass_run *r)
     }
     if (timed) RL_TRY(least_time(p, limit, &sol, r->out));
     if (bytes_first) RL_TRY(hold(p, &s, limit, sol.cfg, r->tmp));
+    if (r->round == 0 && (timed || charged)) RL_TRY(rl_bound_quick(p, sol.cfg, timed, limit));
     for (uint32_t k = 0; k < p->op.n; k++) {
         p->op.p[k].chosen = sol.cfg[k];
         r->out->improved |= sol.cfg[k] != 0;

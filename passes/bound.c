@@ -7,6 +7,7 @@
  *
  * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least. */
 #include "bound.h"
+#include "charge.h"
 #include <string.h>
 
 /* ---- the restricted plan ---- */
@@ -72,10 +73,10 @@ static void restrict_forms(rl_plan *q, rl_oplegal *op)
     }
 }
 
-static bool touches(const rl_plan *p, const rl_oplegal *op, const bool *open)
+bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp)
 {
     for (uint32_t o = 0; o < op->noperand; o++)
-        if (op->operand[o].pin && open[p->cls.p[op->operand[o].cls].comp]) return true;
+        if (op->operand[o].pin && comp[p->cls.p[op->operand[o].cls].comp]) return true;
     return false;
 }
 
@@ -89,6 +90,7 @@ static void restrict_class(rl_plan *q, const rl_plan *p, uint32_t c)
     k->order.p = NULL;
     k->order.n = k->order.cap = 0;
     k->index = (rl_hash){.mem = q->mem};
+    k->cut = k->kept.atom && k->kept.n < k->natom;
     if (k->kept.atom) k->natom = k->kept.n;
 }
 
@@ -97,13 +99,14 @@ static bool restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_are
 {
     *q = *p;
     q->mem = mem;
+    q->restricted = true;
     q->cls.p = rl_new(mem, rl_cls, p->cls.n);
     q->member = rl_new(mem, rl_member, p->g->nval);
     q->op.p = NULL;
     q->op.n = q->op.cap = 0;
     for (uint32_t i = 0; i < p->op.n; i++) {
         rl_oplegal op = p->op.p[i];
-        if (!touches(p, &op, open)) continue;
+        if (!rl_touches(p, &op, open)) continue;
         for (uint32_t o = 0; o < op.noperand; o++) restrict_class(q, p, op.operand[o].cls);
         restrict_op(q, p, &op);
         if (!op.fixed) restrict_forms(q, &op);
@@ -158,6 +161,13 @@ static int64_t weight_of(const rl_bound_scale *s, int64_t bytes)
     return s->bytes_first ? (bytes << s->up) + 1 : ((int64_t)1 << s->up) + bytes;
 }
 
+static int64_t *charges_of(const rl_plan *q, const rl_oplegal *o)
+{
+    int64_t unit = rl_charge_unit(q, o), *cost = rl_new(q->mem, int64_t, o->config.n);
+    for (uint32_t k = 0; k < o->config.n; k++) cost[k] = o->config.p[k].charge * unit;
+    return cost;
+}
+
 void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *open, rl_problem *out)
 {
     int64_t *weight = rl_new(q->mem, int64_t, q->cls.n);
@@ -165,7 +175,8 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
     rl_choice *op = rl_new(q->mem, rl_choice, q->op.n);
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *k = &q->cls.p[c];
-        weight[c] = !k->index.mem || k->constant || !open[k->comp] ? 0 : weight_of(s, k->bytes);
+        if (k->order.n == 0 || k->constant || !open[k->comp]) weight[c] = 0;
+        else weight[c] = s->price ? rl_move_time(q, c) + s->price[k->comp] : weight_of(s, k->bytes);
         norder[c] = RL_MAX(1u, k->order.n);
     }
     for (uint32_t i = 0; i < q->op.n; i++) {
@@ -173,7 +184,7 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
         uint32_t *value = rl_new(q->mem, uint32_t, o->npin + 1), n = 0;
         for (uint32_t k = 0; k < o->noperand; k++)
             if (o->operand[k].pin) value[n++] = o->operand[k].cls;
-        op[i] = (rl_choice){n, o->config.n, value, o->pinorder.p, NULL};
+        op[i] = (rl_choice){n, o->config.n, value, o->pinorder.p, s->price ? charges_of(q, o) : NULL};
     }
     *out = (rl_problem){q->cls.n, q->op.n, weight, norder, op, NULL};
 }
@@ -205,26 +216,13 @@ void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_are
     }
 }
 
-/* ---- */
-
 /* ---- from attempt to attempt ---- */
 
 /* wide: for components where some class has more than MANYATOM atoms, too: with so many, what is kept class by class fits together badly. */
 enum { MANYATOM = 12 };
 typedef struct { uint32_t mostkept; rl_keepway way; bool wide; } attempt;
 static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true}, {4, RL_KEEP_PLAIN, false}, {5, RL_KEEP_TWINS, false}, {6, RL_KEEP_TWINS, false},
-                                   {6, RL_KEEP_LABELS, true}};
-
-typedef struct {
-    rl_plan *p;
-    rl_bound_scale scale;
-    bool *open;      /* [ncomp] not proven yet */
-    rl_least *known; /* [ncomp] what cfg costs */
-    bool *settled;   /* [ncomp] some attempt has been solved */
-    bool *wide;      /* [ncomp] */
-    double deadline;
-    rl_arena *tmp;
-} prover;
+                                   {6, RL_KEEP_LABELS, true}, {5, RL_KEEP_FULL, false}};
 
 static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b)
 {
@@ -233,7 +231,7 @@ static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b)
 }
 
 /* Notes the optimum of the restriction where it is a better bound than what is known; elsewhere what was kept before stays. */
-static void note(prover *v, const rl_least *least, const rl_kept *before)
+static void note(rl_prover *v, const rl_least *least, const rl_kept *before)
 {
     rl_plan *p = v->p;
     bool *better = rl_new(v->tmp, bool, p->ncomp);
@@ -263,7 +261,7 @@ static uint32_t place_of(const rl_kept *kept, const uint8_t *order)
     return r;
 }
 
-static void keep_fold(prover *v, const rl_plan *q, uint32_t *const *to)
+static void keep_fold(rl_prover *v, const rl_plan *q, uint32_t *const *to)
 {
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *x = &q->cls.p[c];
@@ -292,14 +290,17 @@ static void fold_problem(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint
 {
     rl_choice *op = (rl_choice *)p->op;
     for (uint32_t o = 0; o < p->nop; o++) {
+        int64_t *cost = op[o].cost ? rl_new(mem, int64_t, op[o].ncfg) : NULL;
         uint32_t n = 0, npin = op[o].npin, *order = rl_new(mem, uint32_t, (size_t)op[o].ncfg * npin);
         place[o] = rl_new(mem, uint32_t, op[o].ncfg);
         for (uint32_t c = 0; c < op[o].ncfg; c++) {
             if (!is_own_image(&op[o], c, to)) continue;
             memcpy(order + (size_t)n * npin, op[o].order + (size_t)c * npin, npin * sizeof *order);
+            if (cost) cost[n] = op[o].cost[c];
             place[o][n++] = c;
         }
         op[o].order = order;
+        op[o].cost = cost;
         op[o].ncfg = n;
     }
     p->start = NULL;
@@ -324,7 +325,7 @@ static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp)
         uint32_t i;
         for (; (i = rl_hash_get(&seen, h)) != RL_NONE; h++)
             if (memcmp(o->order + (size_t)i * o->npin, now, size) == 0) break;
-        if (i == RL_NONE) return false;
+        if (i == RL_NONE || (o->cost && o->cost[i] > o->cost[c])) return false;
     }
     return true;
 }
@@ -339,7 +340,7 @@ static void drop_folds(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_
         if (to[c] && bad[q->cls.p[c].comp]) to[c] = NULL;
 }
 
-static rl_status solve_restricted(prover *v, rl_plan *q, rl_least **least)
+static rl_status solve_restricted(rl_prover *v, rl_plan *q, rl_least **least)
 {
     rl_problem problem;
     rl_solution sol;
@@ -353,11 +354,12 @@ static rl_status solve_restricted(prover *v, rl_plan *q, rl_least **least)
     keep_fold(v, q, to);
     *least = rl_new(v->tmp, rl_least, q->ncomp);
     for (uint32_t o = 0; o < q->op.n; o++) sol.cfg[o] = place[o][sol.cfg[o]];
-    rl_plan_costs(q, sol.cfg, *least, v->tmp);
+    if (v->scale.price) rl_plan_times(q, sol.cfg, v->scale.price, *least, v->tmp);
+    else rl_plan_costs(q, sol.cfg, *least, v->tmp);
     return RL_OK;
 }
 
-static rl_status try_restricted(prover *v, attempt a)
+static rl_status try_restricted(rl_prover *v, attempt a)
 {
     rl_plan *p = v->p, q;
     rl_least *least = NULL;
@@ -377,7 +379,7 @@ static bool any(const bool *x, uint32_t n)
 }
 
 /* The attempt, on the components that it is for. */
-static rl_status try_some(prover *v, attempt a)
+static rl_status try_some(rl_prover *v, attempt a)
 {
     bool *all = v->open, *some = rl_new(v->tmp, bool, v->p->ncomp);
     for (uint32_t k = 0; k < v->p->ncomp; k++) some[k] = all[k] && (a.wide || !v->wide[k]);
@@ -390,14 +392,17 @@ static rl_status try_some(prover *v, attempt a)
 }
 
 /* What no restriction has proved, the solver has where all configurations were candidates. */
-static void take_full(prover *v)
+static void take_full(rl_prover *v)
 {
     rl_plan *p = v->p;
     for (uint32_t k = 0; k < p->ncomp; k++)
-        if (v->open[k] && p->full[k]) p->least[k] = v->known[k];
+        if (v->open[k] && p->full[k]) p->least[k] = v->full[k];
     for (uint32_t c = 0; c < p->cls.n; c++)
         if (v->open[p->cls.p[c].comp] && p->full[p->cls.p[c].comp]) p->cls.p[c].kept = (rl_kept){0};
-    for (uint32_t k = 0; k < p->ncomp; k++) v->open[k] &= !p->full[k];
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        v->settled[k] |= v->open[k] && p->full[k];
+        v->open[k] &= !p->full[k];
+    }
 }
 
 /* Twins have the bound of the first, and keep what it keeps. */
@@ -410,31 +415,50 @@ static void tell_twins(rl_plan *p)
     for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].kept = p->cls.p[p->cls.p[c].like].kept;
 }
 
+rl_prover rl_prover_of(rl_plan *p, bool *open, double limit, rl_arena *tmp)
+{
+    rl_prover v = {.p = p, .open = open, .deadline = rl_seconds() + limit, .tmp = tmp};
+    v.settled = rl_new(p->mem, bool, p->ncomp);
+    v.wide = rl_new(p->mem, bool, p->ncomp);
+    for (uint32_t c = 0; c < p->cls.n; c++) v.wide[p->cls.p[c].comp] |= !p->cls.p[c].constant && p->cls.p[c].natom > MANYATOM;
+    return v;
+}
+
+rl_status rl_prover_run(rl_prover *v)
+{
+    rl_arena *outer = v->tmp, tmp;
+    rl_arena_init(&tmp, v->p->g->ctx);
+    v->tmp = &tmp;
+    rl_status s = RL_OK;
+    uint32_t nattempt = RL_LEN(attempts) - !v->scale.price; /* the last is for charges */
+    for (uint32_t i = 0; i < nattempt && any(v->open, v->p->ncomp) && s == RL_OK; i++) {
+        s = try_some(v, attempts[i]);
+        rl_arena_free(&tmp);
+    }
+    if (v->full) take_full(v);
+    v->tmp = outer;
+    return s;
+}
+
 rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, double limit)
 {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
-    rl_least was = {0, 0};
-    prover v = {.p = p, .deadline = rl_seconds() + limit, .tmp = &tmp};
-    v.open = p->unproved = rl_new(p->mem, bool, p->ncomp);
-    v.settled = rl_new(p->mem, bool, p->ncomp);
-    v.wide = rl_new(p->mem, bool, p->ncomp);
-    for (uint32_t c = 0; c < p->cls.n; c++) v.wide[p->cls.p[c].comp] |= !p->cls.p[c].constant && p->cls.p[c].natom > MANYATOM;
-    v.known = rl_new(p->mem, rl_least, p->ncomp);
+    rl_least was = {0, 0}, *known = rl_new(p->mem, rl_least, p->ncomp);
+    p->unproved = rl_new(p->mem, bool, p->ncomp);
     p->least = rl_new(p->mem, rl_least, p->ncomp);
-    rl_plan_costs(p, cfg, v.known, &tmp);
+    rl_prover v = rl_prover_of(p, p->unproved, limit, &tmp);
+    rl_plan_costs(p, cfg, known, &tmp);
     for (uint32_t k = 0; k < p->ncomp; k++) {
-        v.open[k] = p->active[k] && p->twin[k] == k && v.known[k].count > 0;
-        if (!v.open[k]) p->least[k] = v.known[k];
-        else was = (rl_least){was.count + v.known[k].count, was.bytes + v.known[k].bytes};
+        v.open[k] = p->active[k] && p->twin[k] == k && known[k].count > 0;
+        if (!v.open[k]) p->least[k] = known[k];
+        else was = (rl_least){was.count + known[k].count, was.bytes + known[k].bytes};
     }
     rl_arena_free(&tmp);
+    v.known = known;
+    v.full = optimal ? known : NULL;
     v.scale = scale_of(p, was, bytes_first);
-    for (uint32_t i = 0; i < RL_LEN(attempts) && any(v.open, p->ncomp); i++) {
-        RL_TRY(try_some(&v, attempts[i]));
-        rl_arena_free(&tmp);
-    }
-    if (optimal) take_full(&v);
+    RL_TRY(rl_prover_run(&v));
     tell_twins(p);
     return RL_OK;
 }

@@ -4,14 +4,39 @@
 #include "plan.h"
 
 /* One conversion of v costs (1 << up) + bytes / unit by count, (bytes / unit << up) + 1 by bytes.  Not exact: bytes are rounded down. */
-typedef struct { int64_t unit; uint32_t up; bool bytes_first, exact; } rl_bound_scale;
+/* price, not NULL: costs are times, and [component] what a conversion costs beside its time; as rl_least.count. */
+typedef struct { int64_t unit; uint32_t up; bool bytes_first, exact; const int64_t *price; } rl_bound_scale;
 
 /* The problem of the ops in q; values of components that are not open cost nothing. In q->mem. */
 void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *open, rl_problem *out);
 
+/* A search for bounds, from attempt to attempt. */
+typedef struct {
+    rl_plan *p;
+    rl_bound_scale scale;
+    bool *open;           /* [ncomp] not proven yet */
+    const rl_least *known; /* [ncomp] a bound that is enough: what the assignment costs */
+    const rl_least *full;  /* [ncomp] the least, if the candidates are all configurations; NULL: not known */
+    bool *settled;        /* [ncomp] some attempt has been solved */
+    bool *wide;           /* [ncomp] */
+    double deadline;
+    rl_arena *tmp;
+} rl_prover;
+
+/* Leaves p->least of what is settled, and cls.kept. */
+rl_prover rl_prover_of(rl_plan *p, bool *open, double limit, rl_arena *tmp);
+rl_status rl_prover_run(rl_prover *v);
+
+/* Has the op a pin on one of these components? */
+bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp);
+
+/* price.c: what each component takes under some configurations, charges and prices (NULL: none) included, as rl_least.count. */
+void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp);
+
 /* keep.c: sets cls.kept of the open components, at most mostkept atoms each.  Class by class, and of atoms that seem equally useless first
- * the one that few others are tied to (PLAIN), or the second of two alike (TWINS); or the same atoms everywhere (LABELS). */
-typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_LABELS } rl_keepway;
+ * the one that few others are tied to (PLAIN), or the second of two alike (TWINS); or the same atoms everywhere (LABELS).  First
+ * atoms go that stand behind the same one in all orders that the model names, but for FULL: a charge may hang on one of them. */
+typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_LABELS, RL_KEEP_FULL } rl_keepway;
 void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway way);
 
 #endif

@@ -7,6 +7,7 @@
  * up to RL_MAXLEVEL are kept.
  *
  * Needs: tokens and forms.  Keeps: the graph. */
+#include "charge.h"
 #include "configs.h"
 #include <string.h>
 
@@ -47,9 +48,13 @@ static void components(rl_plan *p)
     }
 }
 
-/* Components in which the model as it stands names two orders of one class. */
-static void find_active(rl_plan *p)
+/* Components in which the model as it stands names two orders of one class, or by time is charged for a form. */
+static void find_active(rl_plan *p, bool by_time)
 {
+    for (uint32_t k = 0; k < p->op.n && by_time; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        if (rl_may_move(op) && rl_config_charge(p, op, &(rl_config){RL_NONE, NULL, 0})) p->active[op->comp] = true;
+    }
     const uint8_t **first = rl_new(p->mem, const uint8_t *, p->cls.n);
     for (uint32_t k = 0; k < p->op.n; k++)
         for (uint32_t o = 0; o < p->op.p[k].noperand; o++) {
@@ -145,10 +150,10 @@ void rl_logical_configs(rl_plan *p)
     for (uint32_t k = 0; k < p->op.n; k++) rl_logical_config(p, &p->op.p[k]);
 }
 
-void rl_candidates(rl_plan *p, const int64_t *extra)
+void rl_candidates(rl_plan *p, const int64_t *extra, bool by_time)
 {
     components(p);
-    find_active(p);
+    find_active(p, by_time);
     for (uint32_t k = 0; k < p->op.n; k++) p->op.p[k].like = k;
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);

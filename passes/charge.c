@@ -101,21 +101,65 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
     return two ? charge[RL_SWAPPED_PRODUCT] : charge[RL_WEIGHT_LEFT];
 }
 
+static bool is_product(rl_op kind) { return rl_op_class(kind) == RL_MATMUL || rl_op_class(kind) == RL_GEMM || kind == RL_OP_ms_FusedMatMul; }
+
+uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op)
+{
+    rl_class c = op->node.i == RL_NONE ? RL_OPAQUE : rl_op_class(rl_nod(p->g, op->node)->op);
+    return op->operand[c == RL_CONCAT || c == RL_SPLIT ? 0 : op->noperand - 1].cls;
+}
+
+bool rl_is_cut_short(const rl_plan *p, const rl_oplegal *op, const rl_token *t)
+{
+    return role_of(op, t) == RL_T_AXIS && t->natom[0] && cut_short(p, op, t);
+}
+
+static bool any_cut_short(const rl_plan *p, const rl_oplegal *op)
+{
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (rl_is_cut_short(p, op, &op->token[t])) return true;
+    return false;
+}
+
+rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op)
+{
+    const int64_t *charge = p->target->charge;
+    const rl_charge_rule none = {RL_CERT_FREE, 0, RL_T_FREE};
+    if (op->fixed || op->ntoken < 2 || op->node.i == RL_NONE) return none;
+    rl_op kind = rl_nod(p->g, op->node)->op;
+    rl_class cls = rl_op_class(kind);
+    if (is_product(kind)) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
+    if (!op->operand[0].pin) return none;
+    if (cls == RL_REDUCE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_REDUCE_OFF_LAST], RL_T_REDUCED};
+    if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_SOFTMAX_OFF_LAST], RL_T_AXIS};
+    if ((cls == RL_CONCAT || cls == RL_SPLIT) && any_cut_short(p, op)) return (rl_charge_rule){RL_CERT_LAST, charge[RL_CONCAT_LAST], RL_T_AXIS};
+    return none;
+}
+
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c)
 {
     const rl_token *t[RL_MAXATOM];
-    const int64_t *charge = p->target->charge;
-    if (op->fixed || op->node.i == RL_NONE || op->noperand == 0) return 0;
-    rl_op kind = rl_nod(p->g, op->node)->op;
-    rl_class cls = rl_op_class(kind);
-    if (cls == RL_MATMUL || cls == RL_GEMM || kind == RL_OP_ms_FusedMatMul) return product(p, op, c);
-    if (cls != RL_ALONG && cls != RL_REDUCE && cls != RL_CONCAT && cls != RL_SPLIT) return 0;
+    rl_charge_rule r = rl_charge_rule_of(p, op);
+    if (r.rule == RL_CERT_FORMS) return product(p, op, c);
+    if (r.tenths == 0) return 0;
     uint32_t n = lie(p, op, c, 0, t);
-    if (cls == RL_REDUCE) return free_after(op, t, n, RL_T_REDUCED) ? charge[RL_REDUCE_OFF_LAST] : 0;
-    if (cls == RL_CONCAT || cls == RL_SPLIT)
-        return n && role_of(op, t[n - 1]) == RL_T_AXIS && cut_short(p, op, t[n - 1]) ? charge[RL_CONCAT_LAST] : 0;
-    if (kind != RL_OP_Softmax && kind != RL_OP_LogSoftmax) return 0;
-    return free_after(op, t, n, RL_T_AXIS) ? charge[RL_SOFTMAX_OFF_LAST] : 0;
+    if (r.rule == RL_CERT_AFTER) return free_after(op, t, n, r.role) ? r.tenths : 0;
+    /* Atoms that are gone may lie behind any other. */
+    return n && !p->cls.p[op->operand[0].cls].cut && rl_is_cut_short(p, op, t[n - 1]) ? r.tenths : 0;
+}
+
+int64_t rl_move_time(const rl_plan *p, uint32_t cls) { return RL_MAX(1, rl_target_move(p->target, p->cls.p[cls].bytes, 10)); }
+
+int64_t rl_charge_unit(const rl_plan *p, const rl_oplegal *op)
+{
+    return op->noperand ? rl_move_time(p, rl_charged_class(p, op)) / 10 : 0;
+}
+
+bool rl_target_charges(const rl_target *t)
+{
+    for (uint32_t i = 0; i < RL_NCHARGE; i++)
+        if (t->charge[i]) return true;
+    return false;
 }
 
 /* Whether taking one run of atoms out leaves the others in place. */

@@ -7,6 +7,20 @@
 typedef struct { uint32_t left, nflag; bool trans_left, trans_right, batch_left, batch_right; } rl_fused;
 rl_fused rl_fused_as(const rl_form *f);
 
+/* How an op's charge depends on its configuration, as the certificate says it (docs/proof.md): FORMS: on the form; AFTER: `tenths` where
+ * something free lies after a token of that role; LAST: where a token lies innermost that is cut into short pieces (rl_is_cut_short). Both at operand 0. */
+typedef struct { rl_cert_rule rule; int64_t tenths; rl_role role; } rl_charge_rule;
+rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op);
+bool rl_is_cut_short(const rl_plan *p, const rl_oplegal *op, const rl_token *t);
+/* The class of what a charge is a part of: the result, of a Gemm its bias if it has one; of Concat and Split the whole, which their
+ * operands begin with. */
+uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op);
+bool rl_target_charges(const rl_target *t);
+
+/* What a conversion of the class takes, whichever groups of dims move; what a tenth of one takes of what the op is charged by. */
+int64_t rl_move_time(const rl_plan *p, uint32_t cls);
+int64_t rl_charge_unit(const rl_plan *p, const rl_oplegal *op);
+
 /* Of one configuration (config 0 is the model as it stands), in tenths. */
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c);
 

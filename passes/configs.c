@@ -88,6 +88,7 @@ static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t 
     uint64_t h = key_of(op, order);
     for (; (known = rl_hash_get(seen, h)) != RL_NONE; h++)
         if (memcmp(op->pinorder.p + known * op->npin, order, op->npin * sizeof *order) == 0) break;
+    if (known == 0 && p->restricted) op->config.p[0].charge = RL_MIN(op->config.p[0].charge, c.charge);
     if (known == 0 || (known != RL_NONE && !cheaper(op, &c, &op->config.p[known]))) return;
     c.token = rl_copy(p->mem, c.token, ntoken + 1u);
     if (known != RL_NONE) {

@@ -253,7 +253,7 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway w
     rl_arena_init(&one, p->g->ctx);
     labels l = tie_atoms(p, open, &tmp);
     bool *drop = rl_new(&tmp, bool, l.n);
-    while (glue(&l, p, open, drop)) continue;
+    while (way != RL_KEEP_FULL && glue(&l, p, open, drop)) continue;
     if (way == RL_KEEP_LABELS) drop_labels(p, &l, open, drop, mostkept, &tmp, &one);
     memset(l.next, 0, l.n * sizeof *l.next);
     for (uint32_t c = 0; c < p->cls.n; c++)

@@ -70,7 +70,9 @@ static void put_op(const rl_plan *p, const rl_oplegal *op, rl_text *out)
 {
     put_number(out, op->node.i == RL_NONE ? -1 - (int64_t)op->demand : (int64_t)rl_nod(p->g, op->node)->op);
     put_number(out, (int64_t)op->ntoken << 32 | op->nform << 16 | op->noperand);
+    rl_charge_rule r = rl_charge_rule_of(p, op);
     put_number(out, rl_config_charge(p, op, &(rl_config){RL_NONE, NULL, 0}));
+    put_number(out, (int64_t)r.rule << 32 | r.tenths);
     for (uint32_t o = 0; o < op->noperand; o++) put_operand(p, op, o, out);
     put_forms(op, out);
 }

@@ -1,6 +1,7 @@
 /* Passes and the pipeline that runs them.  passes.def lists them; pipeline.c verifies, dumps, times and disables. */
 #ifndef RL_PASS_H
 #define RL_PASS_H
+#include "../src/cert.h"
 #include "../src/explain.h"
 #include "../src/ir.h"
 #include "../src/stats.h"
@@ -25,6 +26,9 @@ typedef struct {
 typedef struct {
     bool made, checked;    /* checked: src/cert.c agrees */
     int64_t count, bytes, bound, bound_bytes, stands, stands_bytes; /* stands: of the model as it stands */
+    bool timed;            /* the second part holds, too: times, in its units; of the assignment, and of the model as it stands */
+    int64_t time, stands_time, time_bound;
+    rl_cert_shown shown, stands_shown;
     uint32_t outside;      /* Transposes that move data of tensors that are in no value */
     rl_str why;            /* why it was not checked */
     rl_text text[2];       /* if asked for: the file; the file where the model stays as it stands. In the graph's memory */
@@ -40,6 +44,7 @@ typedef struct {
     int64_t bytes_bound;             /* none of so many moves fewer bytes (objective bytes: none moves fewer) */
     rl_proved proved;
     int64_t time_before, time_after, time_bound; /* ns by the target's rows; only for the objective "time", else 0 */
+    rl_cert_shown shown;             /* what is shown of conv_after; 0 where nothing was proved */
     rl_proof proof;
     bool improved;                   /* the solver found something cheaper than the graph as it stood */
     bool rewrote;                    /* lower wrote the graph anew */
@@ -60,8 +65,9 @@ rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o
  * model after rl_optimize, says of each graph which plan: its own, or the solver's. */
 rl_status rl_explain(rl_graph *g, const rl_graph *done, const rl_passopt *o, rl_arena *mem, rl_explanation *out);
 
-/* The certificate of a model with the problem alone: values, ops, tokens and forms, nothing chosen. g is of no use afterwards. */
-rl_status rl_restate(rl_graph *g, const rl_passopt *o, bool bytes_first, rl_text *out);
+/* The certificate of a model with the problem alone: values, ops, tokens and forms, nothing chosen; timed: and what the target charges.
+ * g is of no use afterwards. */
+rl_status rl_restate(rl_graph *g, const rl_passopt *o, bool bytes_first, bool timed, rl_text *out);
 
 typedef struct {
     rl_graph *g;
@@ -80,7 +86,7 @@ typedef struct {
 /* Runs a job with what passes need set up around it. */
 rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_status (*job)(rl_pass_run *r, void *what), void *what);
 /* prove.c, after legal: what rl_restate says. */
-void rl_prove_problem(rl_pass_run *r, bool bytes_first, rl_text *out);
+void rl_prove_problem(rl_pass_run *r, bool bytes_first, bool timed, rl_text *out);
 /* dce.c: [nnode] from which no graph output can be reached; NULL where there are none. */
 bool *rl_dead_nodes(const rl_graph *g, rl_arena *mem);
 #define PASS(name, summary) rl_status rl_pass_##name(rl_pass_run *r);

@@ -171,12 +171,18 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
         x->text[0] = x->text[1];
         x->count = x->stands;
         x->bytes = x->stands_bytes;
+        x->shown = x->stands_shown;
+        x->time = x->stands_time;
     }
-    out->conv_bound = out->bytes_bound = 0;
+    out->conv_bound = out->bytes_bound = out->time_bound = 0;
     if (!x->checked || out->conv_after > x->count || out->after.moving > x->count + x->outside) return;
     out->conv_after = x->count;
+    out->shown = x->shown;
     bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;
-    out->proved = reached ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
+    if (by_objective(r, "time")) {
+        if (x->timed) out->time_bound = RL_MIN(rl_target_ns(r->target, x->time_bound), out->time_after);
+        out->proved = x->timed && x->time == x->time_bound ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
+    } else out->proved = reached || x->shown.open == 0 ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
     if (reached || !bytes_first) out->conv_bound = x->bound;
     if (reached || bytes_first) out->bytes_bound = x->bound_bytes;
 }
@@ -225,7 +231,7 @@ static rl_status again(rl_pass_run *r) {
     rl_outcome *out = r->out;
     if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
     for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->gave_up; round++) {
-        int64_t before = out->conv_before, time_before = out->time_before, time_bound = out->time_bound;
+        int64_t before = out->conv_before, time_before = out->time_before;
         out->rewrote = false;
         r->round = round + 1;
         RL_TRY(infer_written(r));
@@ -236,7 +242,6 @@ static rl_status again(rl_pass_run *r) {
         }
         out->conv_before = before;
         out->time_before = time_before;
-        out->time_bound = RL_MIN(time_bound, out->time_bound);
         r->plan = NULL;
         rl_arena_free(r->tmp);
         if (r->gave_up || !out->rewrote) r->g = rl_flat_main(r->g);
@@ -349,6 +354,7 @@ static void add_outcome(rl_outcome *to, const rl_outcome *o) {
     to->time_bound += o->time_bound;
     to->proved = RL_MIN(to->proved, o->proved); /* each has a certificate of its own; the file holds that of the main graph */
     to->conv_bound = to->proved ? to->conv_bound + o->conv_bound : 0;
+    to->shown = (rl_cert_shown){to->shown.fewest + o->shown.fewest, to->shown.quick + o->shown.quick, to->shown.open + o->shown.open};
     to->bytes_bound = to->proved ? to->bytes_bound + o->bytes_bound : 0;
     to->improved |= o->improved;
     to->changed |= o->changed;
@@ -419,7 +425,7 @@ rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o
     return rl_run_job(g, o, out, run_list, &comma_list);
 }
 
-typedef struct { bool bytes_first; rl_text *text; } problem;
+typedef struct { bool bytes_first, timed; rl_text *text; } problem;
 
 static rl_status restate(rl_pass_run *r, void *what) {
     const problem *p = what;
@@ -428,11 +434,11 @@ static rl_status restate(rl_pass_run *r, void *what) {
     r->g = rl_flat_make(r->g);
     for (const char *const *name = (const char *const[]){"normalize", "fold", "legal", NULL}; *name; name++)
         RL_TRY(run_pass(r, find_pass(*name, strlen(*name))));
-    rl_prove_problem(r, p->bytes_first, p->text);
+    rl_prove_problem(r, p->bytes_first, p->timed, p->text);
     return RL_OK;
 }
 
-rl_status rl_restate(rl_graph *g, const rl_passopt *o, bool bytes_first, rl_text *out) {
+rl_status rl_restate(rl_graph *g, const rl_passopt *o, bool bytes_first, bool timed, rl_text *out) {
     rl_outcome ignored;
-    return rl_run_job(g, o, &ignored, restate, &(problem){bytes_first, out});
+    return rl_run_job(g, o, &ignored, restate, &(problem){bytes_first, timed, out});
 }

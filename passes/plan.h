@@ -55,7 +55,8 @@ typedef struct {
     uint32_t like;        /* the class whose candidates it has: of the first of the components that look alike; mostly itself */
     struct { rl_order *p; uint32_t n, cap; } order; /* candidates */
     rl_hash index;        /* hash of an order -> its place */
-    rl_kept kept;
+    rl_kept kept, timed;  /* timed: likewise where times are bounded (price.c) */
+    bool cut;             /* of a restricted plan: some atoms are gone */
 } rl_cls;
 
 /* How one of the op's own dims takes part in it. */
@@ -141,6 +142,10 @@ typedef struct {
 
 typedef struct { int64_t count, bytes; } rl_least; /* conversions, and the bytes that they move */
 
+/* No assignment of the component that has no more conversions than the model as it stands takes less time than `bound`; price: what a
+ * conversion is charged beyond its time to show it, 0: none at all takes less (price.c). */
+typedef struct { bool known; int64_t bound, price; } rl_quick;
+
 struct rl_plan {
     rl_graph *g;
     rl_arena *mem;
@@ -159,6 +164,8 @@ struct rl_plan {
     bool *unproved;          /* [ncomp] and the cheapest known costs more */
     bool large;              /* many candidates in all: once is enough */
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
+    bool restricted;         /* made by bound.c: what is charged is the least that any completion is */
+    rl_quick *quick;         /* [ncomp] what is known of their times, or NULL (price.c) */
     uint32_t *twin;          /* [ncomp] of the active ones that look alike the first (twins.c) */
 };
 
@@ -188,8 +195,8 @@ bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n);
 /* The atoms of one operand, outermost first, under a configuration. Returns how many. */
 uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out);
 /* candidates.c: the configurations of every op, config 0 first: the model as it stands.  extra: [ncls] what components must have in
- * common, beside their looks, to be twins. */
-void rl_candidates(rl_plan *p, const int64_t *extra);
+ * common, beside their looks, to be twins; by_time: where forms are charged that the model has, others are candidates, too. */
+void rl_candidates(rl_plan *p, const int64_t *extra, bool by_time);
 /* Every configuration of the components chosen, where these are not too many: true where that is news. */
 bool rl_candidates_widen(rl_plan *p, const bool *chosen);
 /* All of them, of a plan whose atoms may have been restricted, and that has none yet.  False where one op has too many. */
@@ -212,6 +219,9 @@ uint32_t *rl_order_starts(const rl_plan *p, rl_arena *mem);
 void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp);
 /* What no choice can beat.  cfg: the cheapest known; optimal: over the candidates, in exact costs. */
 rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, double limit);
+
+/* price.c: p->quick, where the configurations are not those of the fewest conversions; exact: of all, as high as it can be had. */
+rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit);
 
 #define RL_MAXATOM 24
 #endif

@@ -5,7 +5,8 @@
  * order of the graph, in which few values are open at a time.
  *
  * Needs: the plan after assign.  Keeps: everything. */
-#include "plan.h"
+#include "bound.h"
+#include "charge.h"
 #include "../src/cert.h"
 #include "../src/dim.h"
 #include <string.h>
@@ -18,7 +19,7 @@ typedef struct {
     rl_arena *mem;
     uint32_t *value; /* [ncls] its number in the certificate, RL_NONE */
     uint32_t *op;    /* [nop] likewise */
-    rl_cert c;
+    rl_cert c, time; /* time: the second part */
 } maker;
 
 static bool is_fixed(const rl_oplegal *op) { return op->fixed || op->ntoken <= 1; }
@@ -180,7 +181,25 @@ static void make_ops(maker *m)
 
 /* ---- parts and the claim ---- */
 
-static void make_parts(maker *m)
+/* The bound of a component, and whether it has a part. */
+typedef bool has_part(const rl_plan *p, uint32_t comp, rl_cert_part *out);
+
+static bool count_part(const rl_plan *p, uint32_t k, rl_cert_part *out)
+{
+    out->least = (rl_cert_cost){p->least[k].count, p->least[k].bytes};
+    return p->least[k].count > 0;
+}
+
+static bool time_part(const rl_plan *p, uint32_t k, rl_cert_part *out)
+{
+    if (!p->quick || !p->quick[k].known) return false;
+    out->least = (rl_cert_cost){p->quick[k].bound, 0};
+    out->price = p->quick[k].price;
+    return true;
+}
+
+/* comp, if not NULL: [part] its component. */
+static void make_parts(maker *m, has_part *has, rl_cert *c, uint32_t *comp)
 {
     const rl_plan *p = m->p;
     uint32_t *n = rl_new(m->mem, uint32_t, p->ncomp), *part = rl_new(m->mem, uint32_t, p->ncomp), total = 0;
@@ -189,17 +208,18 @@ static void make_parts(maker *m)
     rl_cert_part *out = rl_new(m->mem, rl_cert_part, p->ncomp + 1);
     for (uint32_t k = 0; k < p->ncomp; k++) {
         part[k] = RL_NONE;
-        if (n[k] == 0 || p->least[k].count == 0) continue;
-        part[k] = total;
-        out[total++] = (rl_cert_part){{p->least[k].count, p->least[k].bytes}, 0, rl_new(m->mem, uint32_t, n[k])};
+        if (n[k] == 0 || !has(p, k, &out[total])) continue;
+        if (comp) comp[total] = k;
+        out[total].op = rl_new(m->mem, uint32_t, n[k]);
+        part[k] = total++;
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         if (m->op[k] == RL_NONE || m->c.op[m->op[k]].fixed || part[p->op.p[k].comp] == RL_NONE) continue;
         rl_cert_part *x = &out[part[p->op.p[k].comp]];
         ((uint32_t *)x->op)[x->nop++] = m->op[k];
     }
-    m->c.part = out;
-    m->c.npart = total;
+    c->part = out;
+    c->npart = total;
 }
 
 static void make_claim(maker *m, bool stands)
@@ -231,6 +251,102 @@ static uint32_t outside(const rl_plan *p)
     return n;
 }
 
+/* ---- the second part: times ---- */
+
+static void make_charge(const maker *m, const rl_oplegal *op, rl_cert_op *y)
+{
+    const rl_plan *p = m->p;
+    rl_charge_rule r = rl_charge_rule_of(p, op);
+    if (y->fixed || r.rule == RL_CERT_FREE) return;
+    int64_t *form = rl_new(m->mem, int64_t, op->nform + 1), most = 0;
+    bool *marked = rl_new(m->mem, bool, op->ntoken + 1);
+    uint32_t n = 0, *operand = rl_new(m->mem, uint32_t, op->noperand + 1);
+    pins_of(op, operand);
+    y->charge = (rl_cert_charge){.rule = r.rule, .bytes = p->cls.p[rl_charged_class(p, op)].bytes, .tenths = r.tenths, .form = form, .marked = marked};
+    if (r.rule == RL_CERT_FORMS) y->charge.tenths = rl_config_charge(p, op, &(rl_config){RL_NONE, NULL, 0});
+    for (uint32_t f = 0; f < op->nform && r.rule == RL_CERT_FORMS; f++)
+        most = RL_MAX(most, form[f] = rl_config_charge(p, op, &(rl_config){f, NULL, 0}));
+    for (uint32_t t = 0; t < op->ntoken; t++) { /* as in make_tokens: those that some pin has */
+        bool any = false;
+        for (uint32_t i = 0; i < y->npin; i++) any |= op->token[t].natom[operand[i]] > 0;
+        if (!any) continue;
+        bool here = op->token[t].natom[0] > 0 && op->label[op->token[t].label].role == r.role;
+        marked[n++] = here && (r.rule == RL_CERT_AFTER || rl_is_cut_short(p, op, &op->token[t]));
+    }
+    if (RL_MAX(most, y->charge.tenths) == 0) y->charge.rule = RL_CERT_FREE;
+}
+
+static void make_charges(maker *m)
+{
+    m->c.fixed = m->p->target->move[RL_MOVE_FIXED];
+    m->c.rate = m->p->target->move[RL_MOVE_RATE];
+    for (uint32_t k = 0; k < m->p->op.n; k++)
+        if (m->op[k] != RL_NONE) make_charge(m, &m->p->op.p[k], (rl_cert_op *)&m->c.op[m->op[k]]);
+}
+
+/* What fixed ops make the classes take that are in no part. */
+static int64_t fixed_times(const maker *m, const bool *in_part)
+{
+    const rl_plan *p = m->p;
+    const uint32_t *start = rl_order_starts(p, m->mem);
+    bool *seen = rl_new(m->mem, bool, start[p->cls.n]), *any = rl_new(m->mem, bool, p->cls.n);
+    int64_t sum = 0;
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        uint32_t pin = 0;
+        for (uint32_t o = 0; o < op->noperand && is_fixed(op); o++) {
+            if (!op->operand[o].pin) continue;
+            uint32_t c = op->operand[o].cls, order = op->pinorder.p[pin++];
+            if (in_part[p->cls.p[c].comp] || seen[start[c] + order]) continue;
+            seen[start[c] + order] = true;
+            sum += any[c] ? rl_move_time(p, c) : 0;
+            any[c] = true;
+        }
+    }
+    return sum;
+}
+
+/* Of the choice in m->c, which then has it. */
+static void make_time(maker *m, bool stands)
+{
+    const rl_plan *p = m->p;
+    uint32_t *cfg = rl_new(m->mem, uint32_t, p->op.n), *comp = rl_new(m->mem, uint32_t, p->ncomp);
+    rl_least *time = rl_new(m->mem, rl_least, p->ncomp);
+    rl_cert_value *v = rl_copy(m->mem, m->c.value, (m->c.nvalue + 1u) * sizeof *v);
+    bool *in_part = rl_new(m->mem, bool, p->ncomp);
+    rl_cert *t = &m->time;
+    *t = (rl_cert){.by_time = true, .fixed = m->c.fixed, .rate = m->c.rate, .nvalue = m->c.nvalue, .nop = m->c.nop, .value = v, .op = m->c.op};
+    make_parts(m, time_part, t, comp);
+    for (uint32_t k = 0; k < t->npart; k++) in_part[comp[k]] = true;
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        const rl_cls *x = &p->cls.p[c];
+        if (m->value[c] == RL_NONE) continue;
+        rl_kept none = {0}, kept = in_part[x->comp] ? x->timed : none;
+        rl_cert_value *y = &v[m->value[c]];
+        y->keep = kept.atom;
+        y->nkeep = kept.atom ? kept.n : 0;
+        y->fold = kept.atom ? kept.fold : NULL;
+    }
+    for (uint32_t k = 0; k < p->op.n; k++) cfg[k] = stands ? 0 : p->op.p[k].chosen;
+    rl_plan_times(p, cfg, NULL, time, m->mem);
+    t->bound.count = fixed_times(m, in_part);
+    for (uint32_t k = 0; k < p->ncomp; k++) t->cost.count += time[k].count;
+    for (uint32_t k = 0; k < t->npart; k++) {
+        ((rl_cert_part *)t->part)[k].cost = time[comp[k]].count;
+        t->bound.count += t->part[k].least.count;
+    }
+    m->c.time = t;
+}
+
+static bool any_quick(const rl_plan *p)
+{
+    for (uint32_t k = 0; p->quick && k < p->ncomp; k++)
+        if (p->quick[k].known) return true;
+    return false;
+}
+
+/* ---- the whole ---- */
+
 /* The certificate of the model left as it stands: the same bound, nothing chosen. */
 static void leave_as_it_stands(maker *m)
 {
@@ -238,6 +354,7 @@ static void leave_as_it_stands(maker *m)
     for (uint32_t k = 0; k < m->c.nop; k++) op[k].chosen = RL_NONE;
     m->c.op = op;
     make_claim(m, true);
+    if (m->c.time) make_time(m, true);
 }
 
 /* Two seconds, or the time limit if that is less: the largest real models take 1.5. */
@@ -245,6 +362,24 @@ static uint64_t most_work(const rl_passopt *o)
 {
     double seconds = o->time_limit > 0 ? RL_MIN(o->time_limit, 2.0) : 2.0;
     return (uint64_t)(seconds * (double)RL_CERT_SECOND);
+}
+
+/* The second part is left out where it was not decided. */
+static rl_status prove_time(rl_pass_run *r, maker *m)
+{
+    bool wanted = r->opt->objective && strcmp(r->opt->objective, "time") == 0;
+    if (!r->out->proof.checked || !(wanted || any_quick(m->p))) return RL_OK;
+    make_charges(m);
+    make_time(m, false);
+    rl_status s = rl_cert_check(r->g->ctx, &m->time, MOSTSTATES, most_work(r->opt));
+    if (s != RL_OK && s != RL_EPROOF) return s;
+    r->out->proof.timed = s == RL_OK;
+    if (s == RL_OK) return RL_OK;
+    rl_log(r->g->ctx, RL_LOG_DEBUG, "prove: times: %s", r->g->ctx->error);
+    m->c.time = NULL;
+    m->c.rate = 0;
+    for (uint32_t k = 0; k < m->c.nop; k++) ((rl_cert_op *)m->c.op)[k].charge.rule = RL_CERT_FREE;
+    return RL_OK;
 }
 
 static rl_status prove(rl_pass_run *r, rl_arena *mem)
@@ -255,7 +390,7 @@ static rl_status prove(rl_pass_run *r, rl_arena *mem)
     m.c.noutside = outside(r->plan);
     make_values(&m);
     make_ops(&m);
-    make_parts(&m);
+    make_parts(&m, count_part, &m.c, NULL);
     make_claim(&m, false);
     *x = (rl_proof){.made = true, .count = m.c.cost.count, .bytes = m.c.cost.bytes, .bound = m.c.bound.count, .bound_bytes = m.c.bound.bytes,
                     .outside = m.c.noutside};
@@ -263,13 +398,18 @@ static rl_status prove(rl_pass_run *r, rl_arena *mem)
     if (s != RL_OK && s != RL_EPROOF) return s;
     x->checked = s == RL_OK;
     if (!x->checked) x->why = rl_internz(r->g->ctx, r->g->ctx->error);
+    RL_TRY(prove_time(r, &m));
+    x->time = m.time.cost.count;
+    x->time_bound = m.time.bound.count;
     for (uint32_t i = 0; i < 2; i++) {
         x->text[i].mem = &r->g->mem;
         if (r->opt->proof) rl_cert_print(&m.c, &x->text[i]);
+        if (x->checked) rl_cert_show(r->g->ctx, &m.c, i ? &x->stands_shown : &x->shown);
         if (i == 0) leave_as_it_stands(&m);
     }
     x->stands = m.c.cost.count;
     x->stands_bytes = m.c.cost.bytes;
+    x->stands_time = m.time.cost.count;
     return RL_OK;
 }
 
@@ -282,7 +422,7 @@ rl_status rl_pass_prove(rl_pass_run *r)
     return s;
 }
 
-void rl_prove_problem(rl_pass_run *r, bool bytes_first, rl_text *out)
+void rl_prove_problem(rl_pass_run *r, bool bytes_first, bool timed, rl_text *out)
 {
     maker m = {.p = r->plan, .mem = r->tmp};
     m.c.bytes_first = bytes_first;
@@ -290,5 +430,6 @@ void rl_prove_problem(rl_pass_run *r, bool bytes_first, rl_text *out)
     rl_plan_stand(r->plan);
     make_values(&m);
     make_ops(&m);
+    if (timed) make_charges(&m);
     rl_cert_print(&m.c, out);
 }

@@ -17,9 +17,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more of them only get into
 from proof import Refused, bound, text  # noqa: E402
 
 
+def target_of(args):
+    from proof.charges import TABLE, Target
+    return Target(args.targets or TABLE, args.target or (None if args.targets else "generic"))
+
+
 def check_models(proof, args, say):
     from proof.compare import Pair
-    pair = Pair(args.model, args.out)
+    pair = Pair(args.model, args.out, target_of(args) if proof.rate else None)
     lost = pair.check(proof)
     some = lambda names: ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     if pair.kept:
@@ -39,9 +44,18 @@ def check(args, say):
     bound.check_bound(proof)
     if args.model:
         check_models(proof, args, say)
+    t = proof.time
+    quickest = t and t.cost == t.bound and not any(p.price for p in t.parts)
+    return closing(proof) + (", in a time that none is below" if quickest else "")
+
+
+def closing(proof):
     n, size = proof.cost
+    fewest, quick, left = bound.shown(proof)
     if proof.cost == proof.bound:
         return f"proved: {n} conversions, {size} bytes, none fewer"
+    if quick and not left:
+        return f"proved: {n} conversions: {fewest} where none has fewer, {quick} where none that has no more is clearly quicker"
     return f"gap: {n} conversions, {size} bytes; proved: no fewer than {proof.bound[0]}, {proof.bound[1]} bytes"
 
 
@@ -50,6 +64,8 @@ def main():
     p.add_argument("proof", type=Path)
     p.add_argument("model", type=Path, nargs="?", help="the model that was optimized")
     p.add_argument("out", type=Path, nargs="?", help="the result")
+    p.add_argument("--target", default=None, help="what the file's charges are those of (default: generic; of a file of targets the last one)")
+    p.add_argument("--targets", type=Path, help="the table: a file of `relayout targets` or of your own (default: the program's)")
     p.add_argument("--alone", action="store_true", help="check the file, no models")
     p.add_argument("--trust-shapes", action="store_true", help="take the file's word for sizes that cannot be inferred here")
     args = p.parse_args()

@@ -45,7 +45,9 @@ static void fill(const job *j, rl_result *r) {
     r->lower_bound = o->conv_bound;
     r->handed_to_caller = rl_interface_handed(&j->io);
     r->conversions_own_interface = j->io.port.n ? j->io.conv_without : -1;
-    r->proof = o->proved == RL_PROVED_OPTIMAL ? RL_MINIMUM : o->proved == RL_PROVED_GAP ? RL_LOWER_BOUND : RL_UNPROVED;
+    bool fewest = o->conv_bound == o->conv_after || o->shown.quick + o->shown.open == 0;
+    if (o->proved == RL_PROVED_OPTIMAL) r->proof = fewest ? RL_MINIMUM : RL_QUICKEST;
+    else r->proof = o->proved == RL_PROVED_GAP ? RL_LOWER_BOUND : RL_UNPROVED;
 }
 
 /* Up to the comma that is in no brackets. */

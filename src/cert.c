@@ -123,44 +123,11 @@ static rl_status check_op(rl_ctx *ctx, const rl_cert *c, uint32_t i) {
     for (uint32_t k = 0; k < op->nform; k++)
         for (uint32_t p = 0; p < op->npin; p++) RL_TRY(check_sequence(ctx, op, i, k, p));
     RL_TRY(check_choice(ctx, op, i));
+    RL_TRY(rl_cert_check_charge(ctx, c, i));
     return rl_cert_is_fixed(op) ? check_idle(ctx, c, i) : RL_OK;
 }
 
-/* ---- costs ---- */
-
-/* Adds n conversions of the value. */
-static rl_status add_cost(rl_ctx *ctx, const rl_cert *c, uint32_t v, uint32_t n, rl_cert_cost *sum) {
-    int64_t bytes;
-    sum->count += n; /* at most one per pin: no overflow */
-    if (!__builtin_mul_overflow(c->value[v].bytes, (int64_t)n, &bytes) && !__builtin_add_overflow(sum->bytes, bytes, &sum->bytes))
-        return RL_OK;
-    return rl_fail(ctx, RL_EPROOF, "proof: value %u: the sum of the bytes is too large", v);
-}
-
-static rl_status check_sum(rl_ctx *ctx, const char *what, rl_cert_cost got, rl_cert_cost claim) {
-    if (got.count == claim.count && got.bytes == claim.bytes) return RL_OK;
-    return rl_fail(ctx, RL_EPROOF, "proof: %s: %" PRId64 " conversions of %" PRId64 " bytes are claimed, but it is %" PRId64 " of %" PRId64,
-                   what, claim.count, claim.bytes, got.count, got.bytes);
-}
-
-/* What the choices name, from the definition. */
-static rl_status check_assignment(rl_ctx *ctx, rl_arena *tmp, const rl_cert *c) {
-    rl_cert_orders all = {.mem = tmp};
-    uint32_t *n = rl_new(tmp, uint32_t, c->nvalue);
-    uint8_t out[256];
-    rl_cert_cost sum = {0};
-    for (uint32_t i = 0; i < c->nop; i++) {
-        const rl_cert_op *op = &c->op[i];
-        for (uint32_t p = 0; p < op->npin; p++) {
-            uint32_t v = op->pin[p].value, known = all.order.n;
-            if (op->chosen != RL_NONE) rl_cert_write_order(op, op->chosen, op->perm, p, out);
-            n[v] += rl_cert_intern(&all, v, op->chosen != RL_NONE ? out : op->pin[p].stands, c->value[v].natom) == known;
-        }
-    }
-    for (uint32_t v = 0; v < c->nvalue; v++)
-        if (n[v]) RL_TRY(add_cost(ctx, c, v, n[v] - 1, &sum));
-    return check_sum(ctx, "the assignment", sum, c->cost);
-}
+/* ---- the sums ---- */
 
 /* What fixed ops make the values cost that are in no part: local[v] tells which. */
 static rl_status add_fixed(rl_cert_work *w, rl_cert_cost *sum) {
@@ -172,7 +139,7 @@ static rl_status add_fixed(rl_cert_work *w, rl_cert_cost *sum) {
             const rl_cert_op *op = &c->op[w->where[k].op];
             if (rl_cert_is_fixed(op)) rl_cert_intern(&all, v, op->pin[w->where[k].pin].stands, c->value[v].natom);
         }
-        if (all.order.n > first) RL_TRY(add_cost(w->ctx, c, v, all.order.n - first - 1, sum));
+        if (all.order.n > first) RL_TRY(rl_cert_add_cost(w->ctx, c, v, all.order.n - first - 1, sum));
     }
     return RL_OK;
 }
@@ -242,11 +209,12 @@ static rl_status check_bound(rl_cert_work *w) {
     RL_TRY(add_fixed(w, &sum));
     for (uint32_t k = 0; k < w->c->npart; k++) {
         rl_cert_cost x = w->c->part[k].least;
-        if (x.count < 0 || x.bytes < 0 || __builtin_add_overflow(sum.count, x.count, &sum.count) ||
+        int64_t price = w->c->part[k].price, most = w->c->by_time ? (int64_t)1 << 42 : 0;
+        if (x.count < 0 || x.bytes < 0 || price < 0 || price > most || __builtin_add_overflow(sum.count, x.count, &sum.count) ||
             __builtin_add_overflow(sum.bytes, x.bytes, &sum.bytes))
             return rl_fail(w->ctx, RL_EPROOF, "proof: component %u: its cost is negative or too large", k);
     }
-    RL_TRY(check_sum(w->ctx, "the bound", sum, w->c->bound));
+    RL_TRY(rl_cert_check_sum(w->ctx, w->c, "the bound", sum, w->c->bound));
     for (uint32_t k = 0; k < w->c->npart; k++) RL_TRY(rl_cert_part_check(w, k));
     return RL_OK;
 }
@@ -254,7 +222,7 @@ static rl_status check_bound(rl_cert_work *w) {
 static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_t maxstate, uint64_t maxwork) {
     for (uint32_t v = 0; v < c->nvalue; v++) RL_TRY(check_value(ctx, c, v));
     for (uint32_t i = 0; i < c->nop; i++) RL_TRY(check_op(ctx, c, i));
-    RL_TRY(check_assignment(ctx, mem, c));
+    RL_TRY(rl_cert_check_assignment(ctx, mem, c));
     rl_cert_work w = {.ctx = ctx, .mem = mem, .c = c, .maxstate = maxstate, .maxwork = maxwork, .index.mem = mem,
                       .local = rl_new(mem, uint32_t, c->nvalue), .stamp = rl_new(mem, uint32_t, c->nvalue)};
     w.menus = (rl_cert_menus){.mem = mem, .c = c, .limit = maxstate, .place = kept_places(mem, c), .index.mem = mem};
@@ -267,5 +235,5 @@ rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64
     rl_arena_init(&mem, ctx);
     rl_status s = check_all(ctx, &mem, c, maxstate, maxwork);
     rl_arena_free(&mem);
-    return s;
+    return s == RL_OK && c->time ? rl_cert_check(ctx, c->time, maxstate, maxwork) : s;
 }

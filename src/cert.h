@@ -4,6 +4,7 @@
  *   op 2 node "s" Softmax                 rl_cert_op, with its pins, tokens and forms
  *   component 0 1 1536 1 2 7              rl_cert_part
  *   claim 1 1536 1 1536                   what it says
+ *   time                                  rl_cert.time: the same of times, if anything is said of them
  *
  * passes/prove.c fills one from what the passes decided; cert_text.c and cert_read.c write and read the file; cert.c checks it and shares no
  * code with the solver.  Strings and arrays belong to the arena that the certificate was made in. */
@@ -33,6 +34,16 @@ typedef struct { const uint8_t *const *at; const uint8_t *n; } rl_cert_token;
 /* seq: for pin p the groups seq[start[p]] .. seq[start[p + 1]]. */
 typedef struct { const uint8_t *group; const uint32_t *start; const uint8_t *seq; } rl_cert_form;
 
+/* What an op is charged beside conversions, in tenths of one that moves so many bytes: FORMS: form k form[k], as it stands `tenths`; AFTER: `tenths`
+ * where at pin 0 a token without mark lies behind one with a mark; LAST: where one with a mark lies innermost there. */
+typedef enum { RL_CERT_FREE, RL_CERT_FORMS, RL_CERT_AFTER, RL_CERT_LAST } rl_cert_rule;
+typedef struct {
+    rl_cert_rule rule;
+    int64_t bytes, tenths;
+    const int64_t *form; /* [nform] */
+    const bool *marked;  /* [ntoken] */
+} rl_cert_charge;
+
 typedef enum { RL_CERT_INPUT, RL_CERT_OUTPUT, RL_CERT_CAPTURED, RL_CERT_READS, RL_CERT_NODE } rl_cert_kind;
 
 typedef struct {
@@ -45,19 +56,33 @@ typedef struct {
     const rl_cert_form *form;
     uint32_t chosen;         /* RL_NONE: as it stands; else a form */
     const uint8_t *perm;     /* [ntoken] tokens, group after group */
+    rl_cert_charge charge;
 } rl_cert_op;
 
-typedef struct { rl_cert_cost least; uint32_t nop; const uint32_t *op; } rl_cert_part; /* op: in the order to take them */
+/* op: in the order to take them.  By time: least.count is the bound, cost what the assignment takes; the bound is of assignments
+ * that have no more conversions there than the model as it stands, if there is a price: a conversion then costs that beside its time. */
+typedef struct { rl_cert_cost least; int64_t cost, price; uint32_t nop; const uint32_t *op; } rl_cert_part;
 
-typedef struct {
+typedef struct rl_cert rl_cert;
+struct rl_cert {
     bool bytes_first;
+    bool by_time;            /* the second part: costs are times, as rl_cert_cost.count */
+    int64_t fixed, rate;     /* ns of a conversion beside its bytes, bytes in a microsecond; rate 0: nothing is said of times */
     uint32_t nvalue, nop, npart;
     const rl_cert_value *value;
     const rl_cert_op *op;
     const rl_cert_part *part;
     uint32_t noutside;
     rl_cert_cost cost, bound;
-} rl_cert;
+    const rl_cert *time;     /* the second part: the same ops, values that may keep other atoms; or NULL */
+};
+
+/* A part shows that its choice is quick enough where nothing that it bounds takes less than this of it, in percent. */
+#define RL_CERT_ENOUGH 95
+
+/* Conversions of the assignment, by what is shown of them: fewest: where none has fewer (objective bytes: none moves fewer); quick: of
+ * the others where none is clearly quicker; open: the rest. The times are of the second part, in its units. */
+typedef struct { int64_t fewest, quick, open; } rl_cert_shown;
 
 /* Checks everything that needs no model (docs/proof.md, section 4, 1 to 3).  RL_OK: the claim holds as it stands, be it a minimum
  * or a gap.  RL_EPROOF with what is wrong where it does not; or where it cannot be told, as an op has more than `maxstate`
@@ -65,6 +90,9 @@ typedef struct {
  * `maxwork` comparisons.  The work is counted, not timed, so that the answer is the same everywhere. */
 #define RL_CERT_SECOND UINT64_C(400000000) /* comparisons that take about a second */
 rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork);
+
+/* Of a certificate that holds. */
+void rl_cert_show(rl_ctx *ctx, const rl_cert *c, rl_cert_shown *out);
 
 /* The file.  What is printed reads as the same certificate.  Reading: out is in mem; RL_EPROOF with "file:line: what". */
 void rl_cert_print(const rl_cert *c, rl_text *out);

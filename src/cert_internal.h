@@ -1,6 +1,7 @@
 /* What the files of the certificate's checker share (cert.h, docs/proof.md).
  *
- *   cert.c         structure, the assignment's cost, the sums
+ *   cert.c         structure, the sums
+ *   cert_cost.c    what an assignment costs; charges
  *   cert_menu.c    orders as numbers; all restricted configurations of an op: its menu
  *   cert_text.c    the file printed; cert_read.c: read
  *   cert_part.c    a component as a table to be filled: elements, steps
@@ -14,9 +15,10 @@
 #define RL_CERT_INTERNAL_H
 #include "cert.h"
 
-/* The file: its first line, the words for rl_cert_kind, and what a bare word may be made of. */
+/* The file: its first line, the words for rl_cert_kind and rl_cert_rule, and what a bare word may be made of. */
 #define RL_CERT_HEAD "relayout.proof/1"
-enum { RL_CERT_NKIND = RL_CERT_NODE + 1 };
+enum { RL_CERT_NKIND = RL_CERT_NODE + 1, RL_CERT_NRULE = RL_CERT_LAST + 1 };
+extern const char *const rl_cert_rule_name[RL_CERT_NRULE];
 extern const char *const rl_cert_kind_name[RL_CERT_NKIND];
 bool rl_cert_is_word_byte(char c);
 
@@ -43,6 +45,7 @@ uint32_t rl_cert_intern(rl_cert_orders *o, uint32_t owner, const uint8_t *order,
 typedef struct {
     uint32_t npin, ncfg;
     const uint32_t *pick;
+    const int64_t *tenths; /* [ncfg] the least that one of which this is left is charged; by time only */
     rl_cert_orders orders;
 } rl_cert_menu;
 
@@ -99,6 +102,17 @@ typedef struct {
     uint32_t maxstate;
     uint64_t work, maxwork;                         /* comparisons of the tables so far */
 } rl_cert_work;
+
+/* cert_cost.c: what one copy of the value costs, and a tenth of it, which the op's charges are counted in. */
+rl_cert_cost rl_cert_weight(const rl_cert *c, uint32_t value);
+int64_t rl_cert_unit(const rl_cert *c, const rl_cert_op *op);
+/* Charged for a form, or as it stands (RL_NONE), with these tokens at pin 0, outermost first; whole: no atom was left out there. */
+int64_t rl_cert_tenths(const rl_cert_op *op, uint32_t form, const uint8_t *token, uint32_t n, bool whole);
+rl_status rl_cert_check_charge(rl_ctx *ctx, const rl_cert *c, uint32_t op);
+/* The assignment costs what the certificate says, and each part of the second part too. */
+rl_status rl_cert_check_assignment(rl_ctx *ctx, rl_arena *tmp, const rl_cert *c);
+rl_status rl_cert_add_cost(rl_ctx *ctx, const rl_cert *c, uint32_t v, uint32_t n, rl_cert_cost *sum);
+rl_status rl_cert_check_sum(rl_ctx *ctx, const rl_cert *c, const char *what, rl_cert_cost got, rl_cert_cost claim);
 
 /* cert.c: whether an op names one order only at each pin, come what may. */
 bool rl_cert_is_fixed(const rl_cert_op *op);

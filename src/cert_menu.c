@@ -98,6 +98,22 @@ static bool group_at(const slim *s, const rl_cert_form *f, uint8_t group, uint32
     return false;
 }
 
+/* Was no atom left out at pin 0? */
+static bool is_whole(const rl_cert_menus *m, const rl_cert_op *op) {
+    const rl_cert_value *v = &m->c->value[op->pin[0].value];
+    return !v->keep || v->nkeep == v->natom;
+}
+
+static void put_charge(rl_text *b, const rl_cert_menus *m, const rl_cert_op *op, const slim *s) {
+    const rl_cert_charge *x = &op->charge;
+    put_byte(b, (uint8_t)x->rule);
+    if (x->rule == RL_CERT_FREE) return;
+    put_byte(b, is_whole(m, op));
+    put_number(b, (uint32_t)x->tenths);
+    for (uint32_t k = 0; k < op->nform && x->rule == RL_CERT_FORMS; k++) put_number(b, (uint32_t)x->form[k]);
+    for (uint32_t t = 0; t < s->ntoken && x->rule != RL_CERT_FORMS; t++) put_byte(b, x->marked[s->token[t]]);
+}
+
 /* Everything that the menu depends on. */
 static void put_shape(rl_text *b, const rl_cert_menus *m, const rl_cert_op *op, const slim *s) {
     uint8_t out[256];
@@ -116,6 +132,7 @@ static void put_shape(rl_text *b, const rl_cert_menus *m, const rl_cert_op *op, 
             put_run(b, out, n);
         }
     }
+    if (m->c->by_time) put_charge(b, m, op, s);
 }
 
 /* ---- enumeration ---- */
@@ -127,17 +144,27 @@ typedef struct {
     rl_cert_menu *menu;
     rl_hash seen;
     struct { uint32_t *p; uint32_t n, cap; } pick;
+    struct { int64_t *p; uint32_t n, cap; } tenths;
     uint32_t *now; /* [npin] */
+    bool by_time, whole;
+    uint32_t natom;   /* of pin 0, before any was left out */
+    uint8_t lie[256]; /* the tokens at pin 0, and how many */
+    uint32_t nlie;
 } lister;
 
-/* Adds the configuration in l->now unless it is there. */
-static void add_config(lister *l) {
+/* Adds the configuration in l->now; one that is there is charged the less. */
+static void add_config(lister *l, uint32_t form) {
+    int64_t tenths = l->by_time ? rl_cert_tenths(l->op, form, l->lie, l->nlie, l->whole) : 0;
     uint32_t npin = l->menu->npin;
     uint64_t h = rl_hash_bytes(l->now, npin * sizeof *l->now);
     for (uint32_t i; (i = rl_hash_get(&l->seen, h)) != RL_NONE; h++)
         /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): configuration i was added */
-        if (memcmp(l->pick.p + (size_t)i * npin, l->now, npin * sizeof *l->now) == 0) return;
+        if (memcmp(l->pick.p + (size_t)i * npin, l->now, npin * sizeof *l->now) == 0) {
+            l->tenths.p[i] = RL_MIN(l->tenths.p[i], tenths);
+            return;
+        }
     rl_hash_put(&l->seen, h, l->menu->ncfg++);
+    rl_push(l->mem, l->tenths, tenths);
     for (uint32_t p = 0; p < npin; p++) rl_push(l->mem, l->pick, l->now[p]);
 }
 
@@ -171,26 +198,42 @@ static void sort_tokens(const slim *s, const rl_cert_form *f, uint8_t *member, u
 
 static void name_orders(lister *l, const rl_cert_form *f, const uint8_t *member, const uint32_t *begin) {
     uint8_t out[256];
+    l->nlie = 0;
     for (uint32_t p = 0; p < l->menu->npin; p++) {
         uint32_t n = 0;
         for (uint32_t k = f->start[p]; k < f->start[p + 1]; k++)
             for (uint32_t i = begin[f->seq[k]]; i < begin[f->seq[k] + 1]; i++) {
                 const struct run *r = &l->s->at[(size_t)member[i] * l->s->npin + p];
                 for (uint32_t j = 0; j < r->n; j++) out[n++] = r->p[j];
+                if (p == 0 && r->n) l->lie[l->nlie++] = l->s->token[member[i]];
             }
         l->now[p] = rl_cert_intern(&l->menu->orders, p, out, n);
     }
 }
 
-static void list_form(lister *l, const rl_cert_form *f) {
+static void list_form(lister *l, uint32_t form) {
+    const rl_cert_form *f = &l->op->form[form];
     uint8_t member[256];
     uint32_t begin[257], g;
     sort_tokens(l->s, f, member, begin);
     do {
         name_orders(l, f, member, begin);
-        add_config(l);
+        add_config(l, form);
         for (g = 0; g < 256 && !next_permutation(member + begin[g], begin[g + 1] - begin[g]); g++) continue;
     } while (g < 256);
+}
+
+/* The tokens that are left at pin 0, as it stands. */
+static void list_standing(lister *l) {
+    uint32_t natom = l->natom;
+    const uint8_t *stands = l->op->npin ? l->op->pin[0].stands : NULL;
+    l->nlie = 0;
+    for (uint32_t i = 0; i < natom; i++)
+        for (uint32_t t = 0; t < l->s->ntoken; t++) {
+            const rl_cert_token *x = &l->op->token[l->s->token[t]];
+            bool here = l->s->at[(size_t)t * l->s->npin].n && memchr(x->at[0], stands[i], x->n[0]) != NULL;
+            if (here && (l->nlie == 0 || l->lie[l->nlie - 1] != l->s->token[t])) l->lie[l->nlie++] = l->s->token[t];
+        }
 }
 
 /* How many configurations the forms have, counted with repetition; at most `limit` + 1. */
@@ -210,15 +253,19 @@ static rl_cert_menu *list_all(rl_cert_menus *m, const rl_cert_op *op, const slim
     rl_arena_init(&tmp, m->mem->ctx);
     rl_cert_menu *menu = rl_new(m->mem, rl_cert_menu, 1);
     *menu = (rl_cert_menu){.npin = op->npin, .orders.mem = m->mem};
-    lister l = {.mem = &tmp, .op = op, .s = s, .menu = menu, .seen.mem = &tmp, .now = rl_new(&tmp, uint32_t, op->npin)};
+    lister l = {.mem = &tmp, .op = op, .s = s, .menu = menu, .seen.mem = &tmp, .now = rl_new(&tmp, uint32_t, op->npin),
+                .by_time = m->c->by_time, .whole = op->npin > 0 && is_whole(m, op),
+                .natom = op->npin ? m->c->value[op->pin[0].value].natom : 0};
     uint8_t out[256];
     for (uint32_t p = 0; p < op->npin; p++) {
         uint32_t n = rl_cert_restrict(m, op->pin[p].value, op->pin[p].stands, out);
         l.now[p] = rl_cert_intern(&menu->orders, p, out, n);
     }
-    add_config(&l);
-    for (uint32_t k = 0; k < op->nform; k++) list_form(&l, &op->form[k]);
+    list_standing(&l);
+    add_config(&l, RL_NONE);
+    for (uint32_t k = 0; k < op->nform; k++) list_form(&l, k);
     menu->pick = rl_copy(m->mem, l.pick.p, l.pick.n * sizeof *l.pick.p);
+    menu->tenths = rl_copy(m->mem, l.tenths.p, l.tenths.n * sizeof *l.tenths.p);
     rl_arena_free(&tmp);
     return menu;
 }

@@ -28,7 +28,8 @@ typedef struct {
 } builder;
 
 static rl_cert_key weight_of(const builder *b, uint32_t local) {
-    return rl_cert_key_of(b->w->c, (rl_cert_cost){1, b->w->c->value[b->value[local]].bytes});
+    rl_cert_cost w = rl_cert_weight(b->w->c, b->value[local]);
+    return rl_cert_key_of(b->w->c, (rl_cert_cost){w.count + b->part->price, w.bytes});
 }
 
 /* ---- the key ---- */
@@ -68,15 +69,27 @@ static void add_value(builder *b, uint32_t v, uint32_t op) {
     b->key.p[count] = n;
 }
 
+/* Conversions of the part as the model stands. */
+static int64_t standing(const builder *b) {
+    rl_cert_orders all = {.mem = b->tmp};
+    const rl_cert_work *w = b->w;
+    for (uint32_t i = 0; i < b->nval; i++)
+        for (uint32_t k = w->pinstart[b->value[i]]; k < w->pinstart[b->value[i] + 1]; k++)
+            rl_cert_intern(&all, i, w->c->op[w->where[k].op].pin[w->where[k].pin].stands, w->c->value[b->value[i]].natom);
+    return (int64_t)all.order.n - b->nval;
+}
+
 /* Lists values and menus, and writes the key. */
 static rl_status survey(builder *b) {
     const rl_cert *c = b->w->c;
     put_word64(b, b->part->least.count);
     put_word64(b, b->part->least.bytes);
+    put_word64(b, b->part->price);
     for (uint32_t j = 0; j < b->part->nop; j++) {
         const rl_cert_op *op = &c->op[b->part->op[j]];
         RL_TRY(rl_cert_menu_of(&b->w->menus, b->part->op[j], &b->menu[j]));
         rl_push(b->tmp, b->key, b->menu[j]);
+        put_word64(b, rl_cert_unit(c, op));
         for (uint32_t p = 0; p < op->npin; p++) {
             uint32_t v = op->pin[p].value, k = b->w->local[v];
             bool known = k < b->nval && b->value[k] == v;
@@ -85,6 +98,7 @@ static rl_status survey(builder *b) {
             b->lastop[b->w->local[v]] = j;
         }
     }
+    put_word64(b, b->part->price ? standing(b) : 0);
     return RL_OK;
 }
 
@@ -172,7 +186,8 @@ static uint64_t at_pin(uint32_t pin, uint32_t element) {
     return (uint64_t)pin << 32 | element;
 }
 
-/* stays[k]: configuration k is its own image.  False where the image of one, order by order, is no configuration. */
+/* stays[k]: configuration k is its own image.  False where the image of one, order by order, is no configuration, or one that is
+ * charged more. */
 static bool fold_menu(const rl_cert_menu *m, const uint32_t *map, const uint32_t *image, bool *stays, rl_arena *tmp) {
     memset(stays, true, m->ncfg);
     if (!has_images(m, map, image)) return true;
@@ -194,7 +209,7 @@ static bool fold_menu(const rl_cert_menu *m, const uint32_t *map, const uint32_t
         uint32_t i;
         for (; (i = rl_hash_get(&index, h)) != RL_NONE; h++)
             if (memcmp(m->pick + (size_t)i * m->npin, now, size) == 0) break;
-        if (i == RL_NONE) return false;
+        if (i == RL_NONE || m->tenths[i] > m->tenths[k]) return false;
     }
     return true;
 }
@@ -236,6 +251,7 @@ static bool fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *m
     rl_arena_init(&tmp, b->w->ctx);
     rl_hash seen = {.mem = &tmp};
     uint32_t *set = rl_new(&tmp, uint32_t, m->npin);
+    int64_t unit = rl_cert_unit(b->w->c, &b->w->c->op[b->part->op[j]]);
     s->start = rl_new(b->tmp, uint32_t, (size_t)m->ncfg + 1);
     s->elem = rl_new(b->tmp, uint32_t, (size_t)m->ncfg * m->npin);
     s->own = rl_new(b->tmp, rl_cert_key, m->ncfg);
@@ -243,7 +259,7 @@ static bool fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *m
     for (uint32_t k = 0; k < m->ncfg && folds; k++) {
         uint32_t n = 0, kept = 0;
         if (!stays[k]) continue;
-        rl_cert_key own = {0};
+        rl_cert_key own = {m->tenths[k] * unit, 0};
         for (uint32_t p = 0; p < m->npin; p++) {
             uint32_t e = map[m->pick[(size_t)k * m->npin + p]];
             /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each element has its place */
@@ -271,6 +287,21 @@ static void find_only(const builder *b, uint32_t **map, bool *only) {
     }
 }
 
+static int64_t most_charged(const builder *b, uint32_t j) {
+    const rl_cert_menu *m = b->w->menus.shape.p[b->menu[j]].menu;
+    int64_t most = 0;
+    for (uint32_t k = 0; k < m->ncfg; k++) most = RL_MAX(most, m->tenths[k]);
+    return most * rl_cert_unit(b->w->c, &b->w->c->op[b->part->op[j]]);
+}
+
+/* Below what a component that has no more conversions than the model has nothing may cost: with a price, each of its own may be paid for. */
+static bool set_claim(const builder *b, rl_cert_table *t) {
+    int64_t paid;
+    t->claim = rl_cert_key_of(b->w->c, b->part->least);
+    return !__builtin_mul_overflow(b->part->price, b->part->price ? standing(b) : 0, &paid) &&
+           !__builtin_add_overflow(t->claim.major, paid, &t->claim.major) && t->claim.major < INT64_MAX / 4;
+}
+
 /* Base and credits; false where the sum of all weights, which no sum of costs exceeds, is too large to count with. */
 static bool set_costs(const builder *b, rl_cert_table *t, rl_cert_key *weight) {
     rl_cert_key sum = {0};
@@ -283,6 +314,8 @@ static bool set_costs(const builder *b, rl_cert_table *t, rl_cert_key *weight) {
         nfixed[v] += b->paid.p[e];
         if (nfixed[v] > 1 && b->paid.p[e]) t->base = rl_key_add(t->base, weight[e]);
     }
+    for (uint32_t j = 0; j < b->part->nop; j++) /* what is charged: at most 10^6 tenths of 2^42 / 10 */
+        if (rl_cert_unit(b->w->c, &b->w->c->op[b->part->op[j]]) && __builtin_add_overflow(sum.major, most_charged(b, j), &sum.major)) return false;
     for (uint32_t v = 0; v < b->nval; v++) {
         rl_cert_key *first = &t->step[b->firstop[v]].credit[0], *last = &t->step[b->lastop[v]].credit[1];
         if (nfixed[v]) continue;
@@ -294,14 +327,13 @@ static bool set_costs(const builder *b, rl_cert_table *t, rl_cert_key *weight) {
 
 static rl_status prove(builder *b, uint32_t k) {
     uint32_t **map = number_elements(b), nop = b->part->nop;
-    rl_cert_table t = {.nstep = nop, .nelem = b->element.order.n, .step = rl_new(b->tmp, rl_cert_step, nop),
-                       .claim = rl_cert_key_of(b->w->c, b->part->least)};
+    rl_cert_table t = {.nstep = nop, .nelem = b->element.order.n, .step = rl_new(b->tmp, rl_cert_step, nop)};
     bool *only = rl_new(b->tmp, bool, t.nelem), folds;
     uint32_t *image = rl_new(b->tmp, uint32_t, t.nelem);
     rl_cert_key *weight = rl_new(b->tmp, rl_cert_key, t.nelem), left;
     find_only(b, map, only);
     t.weight = weight;
-    if (!set_costs(b, &t, weight)) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: the sum of its weights is too large", k);
+    if (!set_claim(b, &t) || !set_costs(b, &t, weight)) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: the sum of its weights is too large", k);
     folds = find_images(b, image);
     for (uint32_t j = 0; j < nop && folds; j++) folds = fill_step(b, &t.step[j], j, map[j], image, only);
     if (!folds) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: its folds do not take configurations to configurations", k);
@@ -313,6 +345,9 @@ static rl_status prove(builder *b, uint32_t k) {
     if (is == RL_CERT_TOO_MANY)
         return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u (from op %u on): its table would have more than %u states", k, b->part->op[0],
                        b->w->maxstate);
+    if (b->w->c->by_time)
+        return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: a time of %" PRId64 " is not needed: the table ends with %" PRId64 " less", k,
+                       b->part->least.count, t.claim.major - left.major);
     rl_cert_cost x = b->w->c->bytes_first ? (rl_cert_cost){left.minor, left.major} : (rl_cert_cost){left.major, left.minor};
     return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: %" PRId64 " conversions of %" PRId64 " bytes are not needed: the table "
                    "ends with %" PRId64 " of %" PRId64, k, b->part->least.count, b->part->least.bytes, x.count, x.bytes);

@@ -248,6 +248,30 @@ static rl_status read_op_head(reader *r, uint32_t id, rl_cert_op *op) {
     return line_end(r);
 }
 
+/* "96 forms 0 15 15", "96 after 16 0 2", "96 last 2 1": see cert_text.c. */
+static rl_status read_charge(reader *r, rl_cert_op *op) {
+    rl_cert_charge *x = &op->charge;
+    uint32_t rule = RL_CERT_FORMS;
+    RL_TRY(read_number(r, INT64_MAX, &x->bytes));
+    if (!skip(r, " ")) return refuse(r, "the rule of the charge is missing");
+    while (rule < RL_CERT_NRULE && !skip(r, rl_cert_rule_name[rule])) rule++;
+    if (rule == RL_CERT_NRULE) return refuse(r, "the charge is none of forms, after, last");
+    x->rule = (rl_cert_rule)rule;
+    RL_TRY(read_next(r, UINT32_MAX - 1, &x->tenths));
+    int64_t *form = rl_new(r->mem, int64_t, (size_t)op->nform + 1);
+    bool *marked = rl_new(r->mem, bool, (size_t)op->ntoken + 1);
+    for (uint32_t k = 0; k < op->nform && rule == RL_CERT_FORMS; k++) RL_TRY(read_next(r, UINT32_MAX - 1, &form[k]));
+    for (int64_t t = -1, from; rule != RL_CERT_FORMS && skip(r, " ");) {
+        from = t;
+        RL_TRY(read_number(r, UINT32_MAX - 1, &t));
+        if (t <= from || t >= op->ntoken) return refuse(r, "no such token, or tokens do not rise");
+        marked[t] = true;
+    }
+    x->form = form;
+    x->marked = marked;
+    return line_end(r);
+}
+
 static rl_status read_op(reader *r, const values *v, uint32_t id, rl_cert_op *op) {
     pins pin = {0};
     tokens token = {0};
@@ -275,7 +299,7 @@ static rl_status read_op(reader *r, const values *v, uint32_t id, rl_cert_op *op
     op->pin = pin.p;
     op->token = token.p;
     op->form = form.p;
-    return RL_OK;
+    return skip(r, "charge ") ? read_charge(r, op) : RL_OK;
 }
 
 static rl_status read_choices(reader *r, ops *op) {
@@ -329,11 +353,12 @@ static rl_status read_folds(reader *r, values *v) {
     return RL_OK;
 }
 
-static rl_status read_part(reader *r, uint32_t id, uint32_t nop, rl_cert_part *part) {
+static rl_status read_part(reader *r, uint32_t id, uint32_t nop, bool by_time, rl_cert_part *part) {
     struct { uint32_t *p; uint32_t n, cap; } op = {0};
     RL_TRY(read_id(r, id));
+    if (by_time) RL_TRY(read_next(r, INT64_MAX, &part->cost));
     RL_TRY(read_next(r, INT64_MAX, &part->least.count));
-    RL_TRY(read_next(r, INT64_MAX, &part->least.bytes));
+    RL_TRY(read_next(r, INT64_MAX, by_time ? &part->price : &part->least.bytes));
     while (skip(r, " ")) {
         uint32_t i = 0;
         RL_TRY(read_word32(r, &i));
@@ -343,6 +368,22 @@ static rl_status read_part(reader *r, uint32_t id, uint32_t nop, rl_cert_part *p
     part->nop = op.n;
     part->op = op.p;
     return line_end(r);
+}
+
+/* What atoms are kept, folds and components; c has its values and ops. */
+static rl_status read_bound(reader *r, rl_cert *c) {
+    values value = {(rl_cert_value *)c->value, c->nvalue, c->nvalue};
+    struct { rl_cert_part *p; uint32_t n, cap; } part = {0};
+    RL_TRY(read_keeps(r, &value));
+    RL_TRY(read_folds(r, &value));
+    while (skip(r, "component ")) {
+        rl_cert_part x = {0};
+        RL_TRY(read_part(r, part.n, c->nop, c->by_time, &x));
+        rl_push(r->mem, part, x);
+    }
+    c->part = part.p;
+    c->npart = part.n;
+    return RL_OK;
 }
 
 static rl_status read_claim(reader *r, rl_cert *c) {
@@ -356,23 +397,49 @@ static rl_status read_claim(reader *r, rl_cert *c) {
     RL_TRY(read_next(r, INT64_MAX, &c->cost.bytes));
     RL_TRY(read_next(r, INT64_MAX, &c->bound.count));
     RL_TRY(read_next(r, INT64_MAX, &c->bound.bytes));
+    return line_end(r);
+}
+
+/* The second part: of the same values, which may keep other atoms, and the same ops. */
+static rl_status read_time(reader *r, rl_cert *c) {
+    rl_cert *t = rl_new(r->mem, rl_cert, 1);
+    rl_cert_value *value = rl_copy(r->mem, c->value, c->nvalue * sizeof *value);
     RL_TRY(line_end(r));
-    if (!skip(r, "end\n") || r->p != r->end) return refuse(r, "\"end\" is missing, or not the last line");
-    return RL_OK;
+    if (!c->rate) return refuse(r, "times are bounded, but \"rate\" is missing");
+    for (uint32_t v = 0; v < c->nvalue; v++) {
+        value[v].keep = NULL;
+        value[v].fold = NULL;
+        value[v].nkeep = 0;
+    }
+    *t = (rl_cert){.by_time = true, .fixed = c->fixed, .rate = c->rate, .nvalue = c->nvalue, .nop = c->nop, .value = value, .op = c->op};
+    RL_TRY(read_bound(r, t));
+    if (!skip(r, "claim")) return refuse(r, "a line out of place, or \"claim\" is missing");
+    RL_TRY(read_next(r, INT64_MAX, &t->cost.count));
+    RL_TRY(read_next(r, INT64_MAX, &t->bound.count));
+    c->time = t;
+    return line_end(r);
+}
+
+static rl_status read_head(reader *r, rl_cert *c) {
+    enum { MOSTNS = 1000000, MOSTRATE = 100000000 };
+    if (!skip(r, RL_CERT_HEAD "\n")) return refuse(r, "the file does not start with " RL_CERT_HEAD);
+    r->line++;
+    if (!skip(r, "objective ")) return refuse(r, "\"objective\" is missing");
+    c->bytes_first = skip(r, "bytes");
+    if (!c->bytes_first && !skip(r, "nodes")) return refuse(r, "the objective is neither nodes nor bytes");
+    RL_TRY(line_end(r));
+    if (!skip(r, "rate")) return RL_OK;
+    RL_TRY(read_next(r, MOSTNS, &c->fixed));
+    RL_TRY(read_next(r, MOSTRATE, &c->rate));
+    return c->rate ? line_end(r) : refuse(r, "a rate is at least 1");
 }
 
 rl_status rl_cert_parse(rl_ctx *ctx, rl_arena *mem, const char *file, const char *text, size_t n, rl_cert *out) {
     reader r = {ctx, mem, file, text, text + n, 1};
     values value = {0};
     ops op = {0};
-    struct { rl_cert_part *p; uint32_t n, cap; } part = {0};
     *out = (rl_cert){0};
-    if (!skip(&r, RL_CERT_HEAD "\n")) return refuse(&r, "the file does not start with " RL_CERT_HEAD);
-    r.line++;
-    if (!skip(&r, "objective ")) return refuse(&r, "\"objective\" is missing");
-    out->bytes_first = skip(&r, "bytes");
-    if (!out->bytes_first && !skip(&r, "nodes")) return refuse(&r, "the objective is neither nodes nor bytes");
-    RL_TRY(line_end(&r));
+    RL_TRY(read_head(&r, out));
     while (skip(&r, "value ")) {
         rl_cert_value x = {0};
         RL_TRY(read_value(&r, value.n, &x));
@@ -384,18 +451,13 @@ rl_status rl_cert_parse(rl_ctx *ctx, rl_arena *mem, const char *file, const char
         rl_push(mem, op, x);
     }
     RL_TRY(read_choices(&r, &op));
-    RL_TRY(read_keeps(&r, &value));
-    RL_TRY(read_folds(&r, &value));
-    while (skip(&r, "component ")) {
-        rl_cert_part x = {0};
-        RL_TRY(read_part(&r, part.n, op.n, &x));
-        rl_push(mem, part, x);
-    }
     out->nvalue = value.n;
     out->nop = op.n;
-    out->npart = part.n;
     out->value = value.p;
     out->op = op.p;
-    out->part = part.p;
-    return read_claim(&r, out);
+    RL_TRY(read_bound(&r, out));
+    RL_TRY(read_claim(&r, out));
+    if (skip(&r, "time")) RL_TRY(read_time(&r, out));
+    if (!skip(&r, "end\n") || r.p != r.end) return refuse(&r, "\"end\" is missing, or not the last line");
+    return RL_OK;
 }

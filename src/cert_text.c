@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+const char *const rl_cert_rule_name[RL_CERT_NRULE] = {"", "forms", "after", "last"};
 const char *const rl_cert_kind_name[RL_CERT_NKIND] = {"input", "output", "captured", "reads", "node"};
 
 static void put_string(rl_text *t, const char *s) {
@@ -62,6 +63,17 @@ static void print_form(const rl_cert_op *op, const rl_cert_form *f, rl_text *t) 
     rl_put_bytes(t, "\n", 1);
 }
 
+/* "charge 96 forms 0 15 15", "charge 96 after 16 0 2", "charge 96 last 2 1": bytes, rule, what it stands for, forms or tokens. */
+static void print_charge(const rl_cert_op *op, rl_text *t) {
+    const rl_cert_charge *x = &op->charge;
+    if (x->rule == RL_CERT_FREE) return;
+    rl_put(t, "charge %" PRId64 " %s %" PRId64, x->bytes, rl_cert_rule_name[x->rule], x->tenths);
+    for (uint32_t k = 0; k < op->nform && x->rule == RL_CERT_FORMS; k++) rl_put(t, " %" PRId64, x->form[k]);
+    for (uint32_t k = 0; k < op->ntoken && x->rule != RL_CERT_FORMS; k++)
+        if (x->marked[k]) rl_put(t, " %u", k);
+    rl_put_bytes(t, "\n", 1);
+}
+
 static void print_op(const rl_cert *c, uint32_t i, rl_text *t) {
     const rl_cert_op *op = &c->op[i];
     rl_put(t, "op %u %s ", i, rl_cert_kind_name[op->kind]);
@@ -81,18 +93,10 @@ static void print_op(const rl_cert *c, uint32_t i, rl_text *t) {
     }
     for (uint32_t k = 0; k < op->ntoken; k++) print_token(op, &op->token[k], t);
     for (uint32_t k = 0; k < op->nform; k++) print_form(op, &op->form[k], t);
+    print_charge(op, t);
 }
 
-void rl_cert_print(const rl_cert *c, rl_text *t) {
-    rl_put(t, RL_CERT_HEAD "\nobjective %s\n", c->bytes_first ? "bytes" : "nodes");
-    for (uint32_t v = 0; v < c->nvalue; v++) print_value(c, v, t);
-    for (uint32_t i = 0; i < c->nop; i++) print_op(c, i, t);
-    for (uint32_t i = 0; i < c->nop; i++) {
-        if (c->op[i].chosen == RL_NONE) continue;
-        rl_put(t, "choose %u %u", i, c->op[i].chosen);
-        put_numbers(t, c->op[i].perm, c->op[i].ntoken);
-        rl_put_bytes(t, "\n", 1);
-    }
+static void print_kept(const rl_cert *c, rl_text *t) {
     for (uint32_t v = 0; v < c->nvalue; v++) {
         if (!c->value[v].keep) continue;
         rl_put(t, "keep %u", v);
@@ -105,12 +109,38 @@ void rl_cert_print(const rl_cert *c, rl_text *t) {
         for (uint32_t k = 0; k < rl_cert_norder(c->value[v].nkeep); k++) rl_put(t, " %u", c->value[v].fold[k]);
         rl_put_bytes(t, "\n", 1);
     }
+}
+
+static void print_parts(const rl_cert *c, rl_text *t) {
     for (uint32_t k = 0; k < c->npart; k++) {
         const rl_cert_part *p = &c->part[k];
-        rl_put(t, "component %u %" PRId64 " %" PRId64, k, p->least.count, p->least.bytes);
+        if (c->by_time) rl_put(t, "component %u %" PRId64 " %" PRId64 " %" PRId64, k, p->cost, p->least.count, p->price);
+        else rl_put(t, "component %u %" PRId64 " %" PRId64, k, p->least.count, p->least.bytes);
         for (uint32_t i = 0; i < p->nop; i++) rl_put(t, " %u", p->op[i]);
         rl_put_bytes(t, "\n", 1);
     }
-    rl_put(t, "outside %u\nclaim %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\nend\n", c->noutside, c->cost.count, c->cost.bytes,
-           c->bound.count, c->bound.bytes);
+}
+
+void rl_cert_print(const rl_cert *c, rl_text *t) {
+    rl_put(t, RL_CERT_HEAD "\nobjective %s\n", c->bytes_first ? "bytes" : "nodes");
+    if (c->rate) rl_put(t, "rate %" PRId64 " %" PRId64 "\n", c->fixed, c->rate);
+    for (uint32_t v = 0; v < c->nvalue; v++) print_value(c, v, t);
+    for (uint32_t i = 0; i < c->nop; i++) print_op(c, i, t);
+    for (uint32_t i = 0; i < c->nop; i++) {
+        if (c->op[i].chosen == RL_NONE) continue;
+        rl_put(t, "choose %u %u", i, c->op[i].chosen);
+        put_numbers(t, c->op[i].perm, c->op[i].ntoken);
+        rl_put_bytes(t, "\n", 1);
+    }
+    print_kept(c, t);
+    print_parts(c, t);
+    rl_put(t, "outside %u\nclaim %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n", c->noutside, c->cost.count, c->cost.bytes, c->bound.count,
+           c->bound.bytes);
+    if (c->time) {
+        rl_put(t, "time\n");
+        print_kept(c->time, t);
+        print_parts(c->time, t);
+        rl_put(t, "claim %" PRId64 " %" PRId64 "\n", c->time->cost.count, c->time->bound.count);
+    }
+    rl_put(t, "end\n");
 }

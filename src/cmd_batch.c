@@ -209,7 +209,7 @@ static void put_row(const batch *b, int i, int width, bool paints, rl_text *t) {
     rl_color color = r->status != RL_OK ? RL_RED : r->changed ? RL_GREEN : RL_PLAIN;
     rl_put(t, "%-*s  %s%-9s%s", width, b->l->file[i], rl_paint(paints, color), outcome_of(r), rl_paint(paints, RL_PLAIN));
     if (r->status == RL_OK)
-        rl_put(t, "  %7" PRId64 "  %7" PRId64 "  %-8s  %8.2f", r->conv_before, r->conv_after, r->proved ? "minimum" : "", r->seconds);
+        rl_put(t, "  %7" PRId64 "  %7" PRId64 "  %-8s  %8.2f", r->conv_before, r->conv_after, !r->proved ? "" : r->conv_bound < r->conv_after ? "quickest" : "minimum", r->seconds);
     rl_put(t, "\n");
 }
 

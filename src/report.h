@@ -17,6 +17,8 @@ typedef struct {
     int64_t conv_before, conv_after; /* conversions, as problem.md counts them */
     int64_t conv_bound, bytes_bound; /* what no assignment can beat; 0 unless checked */
     const char *proof;               /* "optimal", "gap" or "unchecked" */
+    int64_t shown_fewest, shown_quick, shown_open; /* conversions after, by what is shown of them (cert.h) */
+    int within;                      /* percent: none is quicker by more */
     int64_t time_before, time_after, time_bound; /* ns by the target's table; 0 unless the objective is time */
     const rl_portline *port;         /* NULL: the interface is the model's own */
     uint32_t nport, handed;          /* handed: conversions that are the caller's now */

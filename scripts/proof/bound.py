@@ -1,10 +1,14 @@
-"""What the assignment costs, and the least that any costs: docs/proof.md, section 2. table.py finds the least of a component."""
+"""What the assignment costs, and the least that any costs: docs/proof.md, sections 2 and 5. table.py finds the least of a component.
+
+Costs are (conversions, bytes), or in the part about times (time, 0)."""
 import itertools
 
 from . import Refused
 from .table import Table
 
 MAXCONFIG = 500_000  # configurations of one op
+MAXTIME = 2 ** 42    # of a conversion
+ENOUGH = 95          # percent of what a component takes that no assignment may be below, for it to be quick
 
 
 # ---------------------------------------------------------------------------------------------------- configurations
@@ -29,16 +33,42 @@ def restrict(order, keep):
     return order if keep is None else tuple(a for a in order if a in keep)
 
 
-def configurations(op, keep):
-    """All of them, as a sorted tuple of tuples: the order at each pin, with the atoms kept there."""
+def charged(op, form, sequence, whole=True):
+    """Tenths for a form (None: as it stands) whose tokens lie in this sequence at pin 0; whole: no atom is left out there."""
+    c = op.charge
+    if c is None:
+        return 0
+    if c.rule == "forms":
+        return c.tenths if form is None else c.more[form]
+    if c.rule == "last":
+        return c.tenths if whole and sequence and sequence[-1] in c.more else 0
+    first = next((i for i, t in enumerate(sequence) if t in c.more), len(sequence))
+    return c.tenths if any(t not in c.more for t in sequence[first:]) else 0
+
+
+def lying(op, order):
+    """The tokens at pin 0 in the sequence in which an order of its atoms, or of some of them, has them."""
+    of = {a: t for t, token in enumerate(op.tokens) for a in token[0]}
+    return [t for t, _ in itertools.groupby(of[a] for a in order)]
+
+
+def choice_charged(op):
+    return charged(op, op.choice and op.choice[0], lying(op, chosen(op)[0])) if op.charge else 0
+
+
+def configurations(op, keep, by_time=False):
+    """All of them, {the order at each pin, with the atoms kept there: the least tenths that it is charged, by time}, sorted."""
+    charge = op.charge if by_time else None
     npin = len(op.pins)
     kept = [None if k is None else set(k) for k in keep]
-    found = {tuple(restrict(p.stands, k) for p, k in zip(op.pins, kept))}
+    as_is = tuple(restrict(p.stands, k) for p, k in zip(op.pins, kept))
     if op.fixed:
-        return tuple(found)
+        return {as_is: 0}
+    whole = npin > 0 and (kept[0] is None or len(kept[0]) == len(op.pins[0].stands))
+    found = {as_is: charged(op, None, lying(op, as_is[0]), whole) if charge else 0}
     tokens = [tuple(restrict(a, k) for a, k in zip(token, kept)) for token in op.tokens]
     alive = [t for t, token in enumerate(tokens) if any(token)]
-    for form in op.forms:
+    for k, form in enumerate(op.forms):
         groups = {}
         for t in alive:
             groups.setdefault(form.group[t], []).append(t)
@@ -49,8 +79,11 @@ def configurations(op, keep):
         if size > MAXCONFIG:
             raise Refused(f"'{op.name}' has {size} configurations in one form: restrict it")
         for perms in itertools.product(*(itertools.permutations(m) for m in groups.values())):
-            found.add(as_orders(form, tokens, dict(zip(groups, perms)), npin))
-    return tuple(sorted(found))
+            permuted = dict(zip(groups, perms))
+            config = as_orders(form, tokens, permuted, npin)
+            lie = [t for g in form.seq[0] for t in permuted.get(g, ()) if tokens[t][0]] if charge else ()
+            found[config] = min(charged(op, k, lie, whole) if charge else 0, found.get(config, MAXTIME))
+    return dict(sorted(found.items()))
 
 
 def images(value):
@@ -62,13 +95,12 @@ def images(value):
 
 
 def folded(op, configs, folds):
-    """The configurations that are their own images, if each one's image is a configuration."""
+    """The configurations that are their own images, if each one's image is a configuration, and charged no more."""
     image = lambda c: tuple(o if f is None else f[o] for f, o in zip(folds, c))
-    there = set(configs)
-    for c in configs:
-        if image(c) not in there:
-            raise Refused(f"'{op.name}': the image of {c} is no configuration")
-    return tuple(c for c in configs if image(c) == c)
+    for c, tenths in configs.items():
+        if configs.get(image(c), MAXTIME) > tenths:
+            raise Refused(f"'{op.name}': the image of {c} is no configuration" + (", or is charged more" if op.charge else ""))
+    return {c: tenths for c, tenths in configs.items() if image(c) == c}
 
 
 # ---------------------------------------------------------------------------------------------------- the whole
@@ -82,19 +114,61 @@ def less(a, b, bytes_first):
     return (a[::-1] < b[::-1]) if bytes_first else a < b
 
 
+def weight_of(proof, v):
+    if not proof.by_time:
+        return 1, proof.values[v].bytes
+    return time_of(proof, proof.values[v].bytes), 0
+
+
+def time_of(proof, size):
+    """A conversion of so many bytes."""
+    fixed, rate = proof.rate
+    return max(1, min(MAXTIME, fixed * rate // 100 + 10 * min(MAXTIME, size)))
+
+
+def unit(proof, op):
+    """What a tenth costs of what the op is charged by."""
+    return time_of(proof, op.charge.bytes) // 10 if proof.by_time and op.charge else 0
+
+
 def add_up(proof, orders):
-    """conversions and bytes of {value: set of orders}."""
+    """What {value: set of orders} costs."""
     n = {v: max(0, len(s) - 1) for v, s in orders.items()}
-    return sum(n.values()), sum(n[v] * proof.values[v].bytes for v in n)
+    weight = {v: weight_of(proof, v) for v in n if n[v]}
+    return sum(n[v] * w[0] for v, w in weight.items()), sum(n[v] * w[1] for v, w in weight.items())
 
 
-def check_cost(proof):
-    """The assignment costs what the claim says."""
+def all_orders(proof):
+    """{value: orders that the assignment names}"""
     orders = {}
     for op in proof.ops:
         for pin, order in zip(op.pins, chosen(op)):
             orders.setdefault(pin.value, set()).add(order)
-    cost = add_up(proof, orders)
+    return orders
+
+
+def part_cost(proof, part, orders):
+    ops = [proof.ops[o] for o in part.ops]
+    cost = add_up(proof, {p.value: orders[p.value] for op in ops for p in op.pins})
+    return cost[0] + sum(choice_charged(op) * unit(proof, op) for op in ops), cost[1]
+
+
+def check_times(proof):
+    """The same of the part about times: in all, and of each component."""
+    orders = all_orders(proof)
+    cost = add_up(proof, orders)[0] + sum(choice_charged(op) * unit(proof, op) for op in proof.ops)
+    if (cost, 0) != proof.cost:
+        raise Refused(f"the assignment takes a time of {cost}, the claim says {proof.cost[0]}")
+    for k, part in enumerate(proof.parts):
+        if (takes := part_cost(proof, part, orders)[0]) != part.takes:
+            raise Refused(f"component {k} takes a time of {takes}, the file says {part.takes}")
+
+
+def check_cost(proof):
+    """The assignment costs what the claim says."""
+    cost = add_up(proof, all_orders(proof))
+    if proof.time:
+        check_times(proof.time)
     if cost != proof.cost:
         raise Refused(f"the assignment has {cost[0]} conversions and {cost[1]} bytes, the claim says {proof.cost[0]} and {proof.cost[1]}")
 
@@ -143,21 +217,56 @@ def check_parts(proof):
 
 def check_bound(proof):
     """No assignment costs less than the bound that the claim states. Returns how many different components were looked at."""
+    return check_table(proof) + (check_table(proof.time) if proof.time else 0)
+
+
+def check_table(proof):
     home, paid, done, cache = check_parts(proof), fixed_orders(proof), {}, {}
     rest = add_up(proof, {v: s for v, s in paid.items() if v not in home})
     bound = (rest[0] + sum(p.cost[0] for p in proof.parts), rest[1] + sum(p.cost[1] for p in proof.parts))
     if bound != proof.bound:
         raise Refused(f"components and fixed ops come to {bound[0]} and {bound[1]}, the claim says {proof.bound[0]} and {proof.bound[1]}")
-    if less(proof.cost, proof.bound, proof.bytes_first):
+    if not proof.by_time and less(proof.cost, proof.bound, proof.bytes_first):  # a price leaves out what has more conversions
         raise Refused("the bound is above the cost of the assignment")
     paid = restricted(proof, {v: s for v, s in paid.items() if v in home})
     for k, part in enumerate(proof.parts):
+        if part.cost == (0, 0):
+            continue  # no cost is negative
         key, args = component(proof, part, paid, cache)
         if key not in done:
             done[key] = Table(*args).below()
         if done[key]:
+            if proof.by_time:
+                raise Refused(f"component {k} can be had in less than a time of {part.cost[0]}")
             raise Refused(f"component {k} can be had for less than {part.cost[0]} conversions and {part.cost[1]} bytes")
     return len(done)
+
+
+def shown(proof):
+    """Conversions of the assignment: where none has fewer (objective bytes: moves fewer), where none is clearly quicker, and the rest."""
+    orders, fixed, few, quick = all_orders(proof), fixed_orders(proof), set(), set()
+    values = lambda part: {p.value for o in part.ops for p in proof.ops[o].pins}
+    for part in proof.parts:
+        cost = part_cost(proof, part, orders)
+        if cost == part.cost or (not proof.bytes_first and cost[0] == part.cost[0]):
+            few |= values(part)
+    for part in proof.time.parts if proof.time else ():
+        if part.cost[0] >= part.takes - part.takes // 100 * (100 - ENOUGH):
+            quick |= values(part)
+    found = [0, 0, 0]
+    for v, s in orders.items():
+        found[0 if v in few or s == fixed[v] else 1 if v in quick else 2] += len(s) - 1
+    return tuple(found)
+
+
+def standing(proof, values):
+    """Conversions of these values as the model stands."""
+    orders = {v: set() for v in values}
+    for op in proof.ops:
+        for p in op.pins:
+            if p.value in orders:
+                orders[p.value].add(p.stands)
+    return sum(len(s) - 1 for s in orders.values())
 
 
 def component(proof, part, paid, cache):
@@ -168,19 +277,30 @@ def component(proof, part, paid, cache):
         op = proof.ops[o]
         values = tuple(number.setdefault(p.value, len(number)) for p in op.pins)
         shape = (tuple(p.stands for p in op.pins), tuple(op.tokens), tuple(op.forms), tuple(keep(p.value) for p in op.pins),
-                 tuple(proof.values[p.value].fold for p in op.pins))
+                 tuple(proof.values[p.value].fold for p in op.pins), op.charge and (op.charge.rule, op.charge.tenths, op.charge.more))
         if shape not in cache:
-            cache[shape] = folded(op, configurations(op, shape[3]), [images(proof.values[p.value]) for p in op.pins])
-        ops.append((values, cache[shape]))
+            cache[shape] = folded(op, configurations(op, shape[3], proof.by_time), [images(proof.values[p.value]) for p in op.pins])
+        ops.append((values, (cache[shape], unit(proof, op))))
+    weight, limit = times(proof, part, number) if proof.by_time else conversions(proof, part, number, ops, paid)
+    orders = {i: frozenset(paid[v]) for v, i in number.items()}
+    if limit + sum(weight) * max((len(c) for _, (c, _) in ops), default=1) >= 2 ** 62:
+        raise Refused("costs are too large to be added exactly")
+    key = (limit, tuple(weight), tuple(orders.items()), tuple((v, id(c), u) for v, (c, u) in ops))
+    return key, (weight, orders, [(v, {o: x * u for o, x in c.items()}) for v, (c, u) in ops], limit)
+
+
+def conversions(proof, part, number, ops, paid):
     size = [proof.values[v].bytes for v in number]
     first, second = (part.cost[1], part.cost[0]) if proof.bytes_first else part.cost
     # No state that has not more than the limit of the first measure has as much as `base` of the second.
     most = sum(len(p) for p, _ in ops) + sum(len(paid[v]) for v in number)
     base = max(second, most if proof.bytes_first else first * max(size, default=0)) + 1
-    weight = [scalar((1, b), base, proof.bytes_first) for b in size]
-    orders = {i: frozenset(paid[v]) for v, i in number.items()}
-    limit = scalar(part.cost, base, proof.bytes_first)
-    if limit + sum(weight) * max((len(c) for _, c in ops), default=1) >= 2 ** 62:
-        raise Refused("costs are too large to be added exactly")
-    key = (limit, base, tuple(weight), tuple(orders.items()), tuple((v, id(c)) for v, c in ops))
-    return key, (weight, orders, ops, limit)
+    return [scalar((1, b), base, proof.bytes_first) for b in size], scalar(part.cost, base, proof.bytes_first)
+
+
+def times(proof, part, number):
+    """With a price a conversion costs that, too, and each that the model itself has there may be paid for."""
+    limit = part.cost[0] + part.price * (standing(proof, number) if part.price else 0)
+    if limit >= 2 ** 52:
+        raise Refused("times are too large to be added exactly")
+    return [weight_of(proof, v)[0] + part.price for v in number], limit

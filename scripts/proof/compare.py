@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 
 from . import Refused
 from .atoms import Problem
-from .bound import chosen
+from .bound import charged, chosen
 from .forms import all_shapes
 from .flat import turns
 from .formula import evaluate
@@ -80,14 +80,19 @@ class Comparison:
         elif got != ours:
             raise Refused(f"value '{name}': an atom of '{said}' in the file is another size here")
 
-    def same_bytes(self, value):
-        bits, count = self.sizes.bits(value.name), self.sizes.count.get(value.name)
+    def size_of(self, name):
+        """Bytes of a copy, as often as its body runs; None: not known."""
+        bits, count = self.sizes.bits(name), self.sizes.count.get(name)
         if count is not None:
-            count *= turns(self.problem.model.graph, value.name, self.problem.model.ints)
-        if count is None:
+            count *= turns(self.problem.model.graph, name, self.problem.model.ints)
+        return None if count is None else min(CAP, count * bits // 8)
+
+    def same_bytes(self, value):
+        size = self.size_of(value.name)
+        if size is None:
             self.lost.append(f"bytes of '{value.name}'")
-        elif min(CAP, count * bits // 8) != value.bytes:
-            raise Refused(f"value '{value.name}': {value.bytes} bytes in the file, {count * bits // 8} here")
+        elif size != value.bytes:
+            raise Refused(f"value '{value.name}': {value.bytes} bytes in the file, {size} here")
 
     # ---- ops
 
@@ -157,7 +162,7 @@ class Comparison:
                 return f"'{p.tensor}' stands as {self.ours(p.value, p.stands)} in the file, as {stands} here"
         said = Allowed(op, [self.atom[p.value] for p in op.pins], order)
         have = Allowed.of_shape(shape)
-        missing = said.lacks(have)
+        missing = said.lacks(have) or (self.misprices(op, shape, said, have) if self.proof.rate else None)
         if missing:
             return missing
         picked = [None] * len(order)
@@ -165,7 +170,31 @@ class Comparison:
             picked[order[i]] = self.ours(p.value, atoms)
         if not have.holds(tuple(picked)):
             return f"chooses {tuple(picked)}, which is no configuration"
+        if op.charge and op.charge.rule == "forms" and self.proof.rate:
+            said, least = charged(op, op.choice and op.choice[0], ()), have.least(tuple(picked), op.choice is None)
+            if said < least:
+                return f"the choice is charged {said} tenths, here {least}"
         return None
+
+    def misprices(self, op, shape, said, have):
+        """Why what the file charges is not what the target does. It may not be more for any configuration, nor less for the one chosen."""
+        c, ours = op.charge, shape.charge
+        if c is None:
+            costs = ours and (ours.tenths or any(x for _, x in have.priced()))
+            return "is not charged in the file, but here" if costs else None
+        if ours is None or c.rule != ours.rule:
+            return f"is charged by '{c.rule}', here by '{ours.rule if ours else None}'"
+        size = self.size_of(ours.tensor)
+        if size is None:
+            self.lost.append(f"bytes of '{ours.tensor}'")
+        elif size != c.bytes:
+            return f"is charged by {c.bytes} bytes, '{ours.tensor}' has {size}"
+        if c.tenths != ours.tenths:
+            return f"is charged {c.tenths} tenths, here {ours.tenths}"
+        if c.rule == "forms":
+            return said.dearer(have)
+        marked = frozenset(said.listed_tokens[t] for t in c.more)
+        return None if marked == ours.tokens else "other tokens make its charge"
 
     def ours(self, value, order):
         at = self.atom[value]
@@ -190,17 +219,45 @@ class Allowed:
         n = len(op.pins)
         self.stands = self.arrange([tuple(atom[i][a] for a in p.stands) for i, p in enumerate(op.pins)], order)
         tokens = [self.arrange([tuple(atom[i][a] for a in token[i]) for i in range(n)], order) for token in op.tokens]
-        self.tokens = {t for t in tokens if any(t)}
-        self.forms, self.more = {canonical(tokens, f.group, self.arrange(list(f.seq), order)) for f in op.forms}, ()
+        self.tokens, self.listed_tokens = {t for t in tokens if any(t)}, tokens
+        tenths = op.charge.more if op.charge and op.charge.rule == "forms" else [0] * len(op.forms)
+        self.price([(canonical(tokens, f.group, self.arrange(list(f.seq), order)), x) for f, x in zip(op.forms, tenths)])
+        self.stands_tenths, self.more = op.charge.tenths if op.charge else 0, ()
 
     @classmethod
     def of_shape(cls, shape):
         self = cls.__new__(cls)
         self.stands = tuple(o for _, _, o in shape.pins)
         self.tokens = {t for t in shape.tokens if any(t)}
-        self.forms = {canonical(shape.tokens, *f) for f in shape.forms}
-        self.more = [lambda f=f: (canonical(shape.tokens, *x) for x in f()) for f in shape.more]
+        self.price([(canonical(shape.tokens, *f[:2]), f[2]) for f in shape.forms])
+        self.more = [lambda f=f: ((canonical(shape.tokens, *x[:2]), x[2]) for x in f()) for f in shape.more]
+        self.stands_tenths = shape.charge.tenths if shape.charge else 0
         return self
+
+    def price(self, forms):
+        self.tenths = {}
+        for f, tenths in forms:
+            self.tenths[f] = min(tenths, self.tenths.get(f, tenths))
+        self.forms = set(self.tenths)
+
+    def priced(self):
+        """All forms with their tenths."""
+        return itertools.chain(self.tenths.items(), *(f() for f in self.more))
+
+    def least(self, config, stands):
+        """The least tenths of a configuration."""
+        if stands:
+            return self.stands_tenths
+        return min((x for f, x in self.priced() if fits(config, f)), default=self.stands_tenths)
+
+    def dearer(self, ours):
+        """What these forms are charged more for than ours, or None."""
+        for f, tenths in ours.priced():
+            if any(x <= tenths and (f == g or included(f, g)) for g, x in self.tenths.items()):
+                continue
+            if ways(f) > MAXENUM or any(self.least(c, False) > tenths for c in listed(f)):
+                return f"a form is charged more than {tenths} tenths: " + show(f)
+        return None
 
     @staticmethod
     def arrange(x, order):
@@ -211,7 +268,7 @@ class Allowed:
 
     def every(self):
         """All forms, those first that were listed."""
-        return itertools.chain(self.forms, *(f() for f in self.more))
+        return (f for f, _ in self.priced())
 
     def lacks(self, ours):
         """What of our configurations is not among these, or None."""
@@ -345,8 +402,9 @@ def moved(nodes, sizes):
 class Pair:
     """A model and its result, rebuilt once for any number of certificates."""
 
-    def __init__(self, path, result):
+    def __init__(self, path, result, target=None):
         self.model = Model(path)
+        self.target = target
         self.problem, self.shapes, self.blocked = None, None, None
         self.kept = []  # constants that the file takes for variables
         self.out = Model(result, self.model.sizes.symbols)
@@ -364,6 +422,8 @@ class Pair:
         return lost
 
     def compare(self, proof, empties):
+        if proof.rate and (self.target is None or proof.rate != self.target.rate):
+            raise Refused(f"the file has a rate of {proof.rate}, the target of {self.target and self.target.rate}")
         self.rebuild(proof, empties)
         compared = Comparison(proof, self.problem, self.shapes)
         compared.run()
@@ -381,11 +441,11 @@ class Pair:
             raise Refused(f"'{min(known)}' is a constant, and a variable in the file")
         self.kept = sorted(variable)
         names = variable | {n for n in values if made[n].op == "Transpose" and m.empty(n)}
-        if (names, empties) != self.blocked:
-            self.blocked = names, empties
+        if (names, empties, proof.rate) != self.blocked:
+            self.blocked = names, empties, proof.rate
             self.model.block(names)
             self.problem = Problem(self.model, empties)
-            self.shapes = all_shapes(self.problem)
+            self.shapes = all_shapes(self.problem, self.target if proof.rate else None)
 
     def check_result(self, proof):
         """OUT has no more Transposes than the claim and those outside of the problem, nor do they move more; and the interface of IN."""

@@ -8,6 +8,7 @@ import itertools
 
 from onnx import TensorProto
 
+from .charges import of_op
 from .labels import AXIS, FREE, K, LEAD, M, N, PIECES, TRAIL
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
@@ -25,6 +26,7 @@ class Shape:
     forms: list = dataclasses.field(default_factory=list)   # (groups, tuple of group sequences per pin)
     unsure: bool = False  # a tensor of the node has a rank that is not known here
     more: list = dataclasses.field(default_factory=list)    # functions that give further ones: there may be very many
+    charge: object = None  # charges.Charge: what the op is charged; forms are then (groups, sequences, tenths)
 
 
 def runs(problem, work, lab, o):
@@ -66,17 +68,18 @@ def tokens_of(problem, work):
 
 
 class Forms:
-    def __init__(self, problem, work, tokens, pinned):
-        self.problem, self.work, self.tokens, self.pinned = problem, work, tokens, pinned
+    def __init__(self, problem, work, tokens, pinned, charge=None):
+        self.problem, self.work, self.tokens, self.pinned, self.charge = problem, work, tokens, pinned, charge
         self.group = [lab.group for lab, _ in tokens]
         self.found, self.more = [], []
 
-    def add(self, seqs, group=None):
-        self.found.append(self.form(seqs, group or self.group))
+    def add(self, seqs, group=None, kind=""):
+        self.found.append(self.form(seqs, group or self.group, kind))
 
-    def form(self, seqs, group):
-        """With the sequences of the pins alone."""
-        return tuple(group), tuple(tuple(s) for s, pinned in zip(seqs, self.pinned) if pinned)
+    def form(self, seqs, group, kind=""):
+        """With the sequences of the pins alone, and what it is charged."""
+        tenths = self.charge.form(kind, seqs) if self.charge and self.charge.form else 0
+        return tuple(group), tuple(tuple(s) for s, pinned in zip(seqs, self.pinned) if pinned), tenths
 
     def plain(self):
         every = sorted(set(self.group))
@@ -109,7 +112,7 @@ class Forms:
             seqs[x], seqs[2], seqs[other] = a, y, w
             if len(seqs) == 4:
                 seqs[3] = y
-            self.add(seqs, group)
+            self.add(seqs, group, "gemm")
 
     def weight_left(self, x, w, free, constant):
         """(P K Q) -> (P free Q): for a constant weight with any split of the other tokens, else with x's own matrix dim as Q."""
@@ -126,7 +129,7 @@ class Forms:
             group[t] = TRAIL if t in q else LEAD
         seqs = [None] * 3
         seqs[x], seqs[w], seqs[2] = (LEAD, K, TRAIL), (free, K), (LEAD, free, TRAIL)
-        return self.form(seqs, group)
+        return self.form(seqs, group, "swapped" if w else "")
 
     def matmul(self):
         a_batch, b_batch = self.has(LEAD, 0), self.has(LEAD, 1)
@@ -134,10 +137,10 @@ class Forms:
         floats = self.problem.model.sizes.elem[self.work.operands[0].tensor] in FLOATS
         if a_batch and b_batch:
             self.add([(LEAD, M, K), (LEAD, K, N), (LEAD, M, N)])
-            self.add([(LEAD, K, M), (LEAD, N, K), (LEAD, N, M)])
+            self.add([(LEAD, K, M), (LEAD, N, K), (LEAD, N, M)], kind="swapped")
         elif b_batch or (not a_batch and not a_var and b_var):
             self.weight_left(1, 0, M, not a_var)
-            self.add([(K, M), (LEAD, K), (LEAD, M)], self.merged((K, M)))
+            self.add([(K, M), (LEAD, K), (LEAD, M)], self.merged((K, M)), "swapped")
             if not a_var and floats:
                 self.gemms(1, 0, M, True)
         else:
@@ -173,7 +176,7 @@ def has_no_choice(problem, work):
     return work.node.op == "Conv" and all(len(runs(problem, work, lab, o)) < 2 for lab in free for o in lab.at)
 
 
-def shape_of_op(problem, i, node):
+def shape_of_op(problem, i, node, target):
     """The Shape of a node that is no movement inside a value."""
     work = problem.work.get(i)
     pin = lambda name: (problem.member[name].value, name, problem.member[name].seq)
@@ -184,7 +187,8 @@ def shape_of_op(problem, i, node):
         return Shape(name_of(node), "node", type_of(node), True, [pin(n) for n in names], unsure=unsure)
     pinned = [variable(o.tensor) for o in work.operands]
     tokens = tokens_of(problem, work)
-    forms = Forms(problem, work, tokens, pinned)
+    charge = of_op(problem, work, tokens, pinned, target) if target else None
+    forms = Forms(problem, work, tokens, pinned, charge)
     if node.op == "MatMul" and node.domain == "":
         forms.matmul()
     elif node.op == "Gemm" and node.domain == "":
@@ -196,7 +200,7 @@ def shape_of_op(problem, i, node):
     at = [k for k, p in enumerate(pinned) if p]
     shape = Shape(name_of(node), "node", type_of(node), False, [pin(work.operands[k].tensor) for k in at])
     shape.tokens = [tuple(tuple(a[k]) for k in at) for _, a in tokens]
-    shape.forms, shape.more = forms.found, forms.more
+    shape.forms, shape.more, shape.charge = forms.found, forms.more, charge
     return shape
 
 
@@ -208,8 +212,8 @@ def type_of(node):
     return node.op if node.domain == "" else f"{node.domain}::{node.op}"
 
 
-def all_shapes(problem):
-    """Every op of the problem that has pins: nodes, and demands from outside."""
+def all_shapes(problem, target=None):
+    """Every op of the problem that has pins: nodes, with what the target charges if one is given, and demands from outside."""
     model, graph = problem.model, problem.model.graph
     found = []
 
@@ -233,7 +237,7 @@ def all_shapes(problem):
             for name in n.input[1:]:
                 demand("reads", name)
             continue
-        shape = shape_of_op(problem, i, n)
+        shape = shape_of_op(problem, i, n, target)
         found.append(shape)
         work = problem.work.get(i)
         if shape.fixed or n.op in ("Shape", "Size"):

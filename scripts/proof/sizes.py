@@ -461,13 +461,13 @@ class Sizes:
                     for name in node.output:
                         w.data.pop(name, None)
         a, b, guess = worlds
-        self.elem, self.dims, self.content, self.count = {}, {}, {}, {}
+        self.elem, self.dims, self.content, self.count, self.guessed = {}, {}, {}, {}, {}
         for name, (elem, dims) in a.type.items():
             other = b.type.get(name, (0, None))[1]
             self.elem[name] = elem
             self.dims[name] = None if dims is None or other is None or len(dims) != len(other) else tuple(zip(dims, other))
             third = guess.type.get(name, (0, None))[1]
-            self.count[name] = None if third is None else int(np.prod(third, dtype=object))
+            self.count[name], self.guessed[name] = None if third is None else int(np.prod(third, dtype=object)), third
             x, y = a.data.get(name), b.data.get(name)
             if x is not None and y is not None and x.shape == y.shape and not differ(x, y).any():
                 self.content[name] = x

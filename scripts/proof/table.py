@@ -27,10 +27,10 @@ MAXCELL = 60_000_000        # pairs of a state and a configuration
 
 class Table:
     def __init__(self, weight, paid, ops, limit):
-        """weight[v]; paid[v]: orders that fixed ops name; ops: (values of the pins, configurations), in sequence."""
+        """weight[v]; paid[v]: orders that fixed ops name; ops: (values of the pins, {configuration: what it costs by itself}), in sequence."""
         self.weight, self.paid = weight, paid
         self.limit = limit - sum(weight[v] * (len(orders) - 1) for v, orders in paid.items() if orders)
-        self.ids, self.owner, self.ops = {}, [], []
+        self.ids, self.owner, self.ops, self.own = {}, [], [], []
         self.free = np.array([v for v in range(len(weight)) if not paid.get(v)], dtype=np.int64)
         self.element(None, None)  # 0: all that is free
         for values, configs in ops:
@@ -39,6 +39,7 @@ class Table:
                 for j in range(i):
                     c[:, i] = np.where(c[:, i] == c[:, j], 0, c[:, i])
             self.ops.append((np.array(values, dtype=np.int64), c))
+            self.own.append(np.array(list(configs.values()), dtype=np.int64))
         self.value = np.array(self.owner, dtype=np.int64)
         self.cost_of = np.array([0] + [weight[v] for v in self.owner[1:]], dtype=np.int64)
 
@@ -93,7 +94,7 @@ class Pass:
             values, c = t.ops[k]
             credit = sum(t.weight[v] for v in set(values.tolist()) if self.first[v] == place and not t.paid.get(v))
             self.extra.append(-credit)
-            least.append(int((np.where(known[c], 0, t.cost_of[c])).sum(axis=1).min()) - credit)
+            least.append(int((np.where(known[c], 0, t.cost_of[c]).sum(axis=1) + t.own[k]).min()) - credit)
             known[c] = True
         self.future = [sum(least[p + 1:]) for p in range(len(least))]
 
@@ -115,7 +116,7 @@ class Pass:
         later = self.later(place, c)
         for start in range(0, len(has), step):
             part = has[start:start + step]
-            x = self.cost[start:start + step, None] + np.full(len(c), self.extra[place], dtype=np.int64)[None, :]
+            x = self.cost[start:start + step, None] + (t.own[k] + self.extra[place])[None, :]
             for i in range(c.shape[1]):
                 x += np.where(part[:, at[c[:, i]]], 0, t.cost_of[c[:, i]])
             s, g = np.nonzero((x < t.limit - self.future[place]) & ~self.outdone(later, x))

@@ -16,6 +16,8 @@ from . import Refused
 
 WORD = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|[^\s"]+')
 NUMBER = re.compile(r"0|[1-9][0-9]*")
+MOSTTENTHS, MOSTPRICE = 1_000_000, 2 ** 42
+MOSTNS, MOSTRATE = 1_000_000, 100_000_000
 MOSTFOLDED = 7  # atoms of a value that is folded
 ROLES = ("input", "output", "captured", "reads")
 
@@ -42,6 +44,14 @@ class Form:
     seq: tuple    # for each pin its groups, outermost first
 
 
+@dataclasses.dataclass(frozen=True)
+class Charge:
+    bytes: int    # tenths are of a conversion that moves so many
+    rule: str     # forms, after or last
+    tenths: int   # forms: as it stands
+    more: tuple   # forms: of each; else tokens
+
+
 @dataclasses.dataclass
 class Op:
     role: str            # node, or input, output, captured, reads
@@ -52,6 +62,7 @@ class Op:
     tokens: list = dataclasses.field(default_factory=list)
     forms: list = dataclasses.field(default_factory=list)
     choice: tuple = None  # (form, tokens group after group)
+    charge: Charge = None
 
     @property
     def may_move(self):
@@ -60,13 +71,18 @@ class Op:
 
 @dataclasses.dataclass
 class Part:
-    cost: tuple  # conversions, bytes
+    cost: tuple  # conversions, bytes; or a time, 0
     ops: tuple
+    takes: int = 0  # of times: what the assignment takes
+    price: int = 0  # and what a conversion costs beside its time
 
 
 @dataclasses.dataclass
 class Proof:
     bytes_first: bool = False
+    by_time: bool = False
+    rate: tuple = None   # ns of a conversion, bytes in a microsecond
+    time: object = None  # Proof of times, with the same ops
     values: list = dataclasses.field(default_factory=list)
     ops: list = dataclasses.field(default_factory=list)
     parts: list = dataclasses.field(default_factory=list)
@@ -129,7 +145,7 @@ class Line:
 
 class Reader:
     def __init__(self, text):
-        self.proof = Proof()
+        self.proof = self.now = Proof()  # now: the part that lines are about
         self.lines = text.split("\n")
         if self.lines[-1] != "":
             raise Refused("the file does not end with a line end")
@@ -137,9 +153,11 @@ class Reader:
         self.seen = set()
         self.place = {}  # first number of the last choose, keep or fold
 
-    # Lines in the order of the specification; a kind may only be followed by its own or a later kind.
-    STAGES = {"value": 1, "op": 2, "pin": 2, "token": 2, "form": 2, "choose": 3, "keep": 4, "fold": 5, "component": 6, "outside": 7,
-              "claim": 8, "end": 9}
+    # Lines in the order of the specification; a kind may only be followed by its own or a later kind. After "time" some come again.
+    STAGES = {"rate": 1, "value": 2, "op": 3, "pin": 3, "token": 3, "form": 3, "charge": 3, "choose": 4, "keep": 5, "fold": 6, "component": 7,
+              "outside": 8, "claim": 9, "time": 10, "end": 20}
+    AGAIN = {"keep": 11, "fold": 12, "component": 13, "claim": 14, "end": 20}
+    ONCE = ("rate", "outside", "claim", "time", "end")
 
     def read(self):
         if len(self.lines) < 3 or self.lines[0] != "relayout.proof/1":
@@ -149,19 +167,35 @@ class Reader:
         self.proof.bytes_first = self.lines[1] == "objective bytes"
         for i, text in enumerate(self.lines[2:-1], 3):
             line = Line(i, text)
-            kind = line.word(*self.STAGES)
-            stage = self.STAGES[kind]
-            if stage < self.stage or (stage >= 7 and stage == self.stage):
+            stages = self.AGAIN if self.now.by_time else self.STAGES
+            kind = line.word(*stages)
+            stage = stages[kind]
+            if stage < self.stage or (kind in self.ONCE and stage == self.stage):
                 line.fail(f"'{kind}' is not expected here")
             self.stage = stage
             getattr(self, kind)(line)
             line.done()
-        if self.stage != 9:
+        if self.stage != 20:
             raise Refused("the file has no 'end'")
-        if self.proof.cost is None or "outside" not in self.seen:
+        if self.now.cost is None or "outside" not in self.seen:
             raise Refused("the file has no 'outside' and 'claim'")
         self.close_op()
         return self.proof
+
+    def rate(self, line):
+        self.proof.rate = line.number_below(MOSTNS + 1, "number of ns"), line.number_below(MOSTRATE + 1, "rate")
+        if self.proof.rate[1] == 0:
+            line.fail("a rate is at least 1")
+
+    def time(self, line):
+        """The second part: the same values, which may keep other atoms, and the same ops."""
+        self.close_op()
+        p = self.proof
+        if p.rate is None or p.cost is None:
+            line.fail("times come after 'claim', and need a 'rate'")
+        values = [dataclasses.replace(v, keep=None, fold=None) for v in p.values]
+        p.time = self.now = Proof(by_time=True, rate=p.rate, values=values, ops=p.ops)
+        self.place = {}
 
     # ---- values, ops and what belongs to them
 
@@ -210,7 +244,7 @@ class Reader:
 
     def token(self, line):
         op = self.last_op(line)
-        if op.fixed or op.forms:
+        if op.fixed or op.forms or op.charge:
             line.fail("tokens belong to ops that may move, before their forms")
         at = [()] * len(op.pins)
         while line.more():
@@ -226,8 +260,8 @@ class Reader:
 
     def form(self, line):
         op = self.last_op(line)
-        if op.fixed:
-            line.fail("an op that is fixed has no forms")
+        if op.fixed or op.charge:
+            line.fail("an op that is fixed has no forms, and they come before its charge")
         group = line.numbers(256, "group", until="|")
         if len(group) != len(op.tokens):
             line.fail(f"groups of {len(group)} tokens, the op has {len(op.tokens)}")
@@ -241,6 +275,20 @@ class Reader:
                 if token[k] and group[t] not in seq[-1]:
                     line.fail(f"pin {k} has token {t}, but not its group {group[t]}")
         op.forms.append(Form(group, tuple(seq)))
+
+    def charge(self, line):
+        op = self.last_op(line)
+        if op.charge is not None or not op.may_move:
+            line.fail("a charge belongs to an op that may move, and stands there once")
+        size = line.number_below(None, "number of bytes")
+        rule = line.word("forms", "after", "last")
+        tenths = line.number_below(MOSTTENTHS + 1, "number of tenths")
+        more = line.numbers(MOSTTENTHS + 1, "number of tenths") if rule == "forms" else line.numbers(len(op.tokens), "token")
+        if rule == "forms" and len(more) != len(op.forms):
+            line.fail(f"charges of {len(more)} forms, the op has {len(op.forms)}")
+        if rule != "forms" and list(more) != sorted(set(more)):
+            line.fail("tokens are listed once each, in ascending sequence")
+        op.charge = Charge(size, rule, tenths, more)
 
     def close_op(self):
         """An op is complete: at each pin its tokens hold each atom once."""
@@ -270,7 +318,7 @@ class Reader:
 
     def keep(self, line):
         v = line.number_below(len(self.proof.values), "value")
-        value = self.proof.values[v]
+        value = self.now.values[v]
         value.keep = line.numbers(len(value.sizes), "atom")
         if list(value.keep) != sorted(set(value.keep)):
             line.fail("atoms that are kept are listed once each, in ascending sequence")
@@ -280,7 +328,7 @@ class Reader:
     def fold(self, line):
         v = line.number_below(len(self.proof.values), "value")
         self.rises(line, "fold", v)
-        value = self.proof.values[v]
+        value = self.now.values[v]
         n = len(value.sizes if value.keep is None else value.keep)
         orders = math.factorial(n) if n <= MOSTFOLDED else 0
         value.fold = line.numbers(orders, "order")
@@ -295,17 +343,23 @@ class Reader:
         self.place[kind] = number
 
     def component(self, line):
-        if line.number_below(None, "component") != len(self.proof.parts):
+        now = self.now
+        if line.number_below(None, "component") != len(now.parts):
             line.fail("components are numbered from 0")
-        cost = (line.number_below(None, "number"), line.number_below(None, "number"))
-        ops = line.numbers(len(self.proof.ops), "op")
-        self.proof.parts.append(Part(cost, ops))
+        n = [line.number_below(None, "number") for _ in range(3 if now.by_time else 2)]
+        ops = line.numbers(len(now.ops), "op")
+        if now.by_time and n[2] > MOSTPRICE:
+            line.fail(f"a price of {n[2]}")
+        now.parts.append(Part((n[1], 0), ops, n[0], n[2]) if now.by_time else Part(tuple(n), ops))
 
     def outside(self, line):
         self.seen.add("outside")
         self.proof.outside = line.number_below(None, "number")
 
     def claim(self, line):
+        if self.now.by_time:
+            self.now.cost, self.now.bound = ((line.number_below(None, "number"), 0) for _ in range(2))
+            return
         n = [line.number_below(None, "number") for _ in range(4)]
         self.proof.cost, self.proof.bound = tuple(n[:2]), tuple(n[2:])
 

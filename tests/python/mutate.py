@@ -23,7 +23,7 @@ class Op:
         self.pins, self.tokens, self.forms = [], [], []  # (line, content)
         self.fixed = words[2] != "node" or words[-1] == "fixed"
         self.node = words[2] == "node"
-        self.choice = None
+        self.choice, self.charge = None, None
 
     def stands(self):
         return tuple(order for _, (_, _, order) in self.pins)
@@ -51,9 +51,20 @@ class Text:
     def __init__(self, text):
         self.lines = text.split("\n")[:-1]
         self.ops, self.values, self.parts, self.keeps = [], [], [], []
+        self.rate, self.times, self.time_claim = None, [], None  # of the second part
+        second = self.lines.index("time") if "time" in self.lines else len(self.lines)
         for i, line in enumerate(self.lines):
             w = WORD.findall(line)
-            if w[0] == "value":
+            if i > second:
+                if w[0] == "component":
+                    self.times.append((i, w))
+                elif w[0] == "claim":
+                    self.time_claim = (i, w)
+            elif w[0] == "rate":
+                self.rate = (i, w)
+            elif w[0] == "charge":
+                self.ops[-1].charge = (i, w)
+            elif w[0] == "value":
                 self.values.append((i, w))
             elif w[0] == "op":
                 self.ops.append(Op(i, w))
@@ -457,8 +468,86 @@ def fold_broken(t, r):
     return t.put(i, r.choice([w[:-1], w + ["0"], w[:-1] + ["9999"]]))
 
 
+# ---- times
+
+def rate_changed(t, r):
+    if t.rate is None:
+        return None
+    i, w = t.rate
+    k = r.choice([1, 2])
+    return t.put(i, w[:k] + [str(int(w[k]) + 1)] + w[k + 1:])
+
+
+def charge_missing(t, r):
+    """A file that charges less than the target is not about that target."""
+    op = pick(r, [o for o in t.ops if o.charge])
+    return op and t.without(op.charge[0])
+
+
+def charge_changed(t, r):
+    """Its bytes, what it is in tenths, or a form that is charged."""
+    op = pick(r, [o for o in t.ops if o.charge])
+    if op is None:
+        return None
+    i, w = op.charge
+    forms = [4 + op.choice[1][0]] if w[2] == "forms" and op.choice else []  # of the one that is chosen the time is another
+    k = r.choice([1, 3] + forms)
+    if w[2] == "forms" and k == 3 and op.choice:
+        return None  # as it stands it is not chosen, and a form may be the same
+    return t.put(i, w[:k] + [str(int(w[k]) + r.choice([1, 5]))] + w[k + 1:])
+
+
+def charged_tokens_changed(t, r):
+    op = pick(r, [o for o in t.ops if o.charge and o.charge[1][2] != "forms"])
+    if op is None:
+        return None
+    i, w = op.charge
+    other = pick(r, [str(k) for k in op.tokens_at(0) if str(k) not in w[4:]])
+    return other and t.put(i, w[:4] + [other])
+
+
+def rule_changed(t, r):
+    op = pick(r, [o for o in t.ops if o.charge and o.charge[1][2] != "forms"])
+    return op and t.put(op.charge[0], op.charge[1][:2] + ["after" if op.charge[1][2] == "last" else "last"] + op.charge[1][3:])
+
+
+def time_changed(t, r):
+    """What a component takes, or its bound alone."""
+    part = pick(r, t.times)
+    k = r.choice([2, 3])
+    return part and t.put(part[0], part[1][:k] + [changed(r, int(part[1][k]))] + part[1][k + 1:])
+
+
+def time_bound_raised(t, r):
+    """Above what the assignment takes, which has no more conversions than the model."""
+    part = pick(r, t.times)
+    if part is None:
+        return None
+    now = int(part[1][2]) + 1
+    lines = t.put(part[0], part[1][:3] + [str(now)] + part[1][4:])
+    i, w = t.time_claim
+    lines[i] = " ".join(w[:2] + [str(int(w[2]) + now - int(part[1][3]))])
+    return lines
+
+
+def time_claim_changed(t, r):
+    if t.time_claim is None:
+        return None
+    i, w = t.time_claim
+    k = r.choice([1, 2])
+    return t.put(i, w[:k] + [changed(r, int(w[k]))] + w[k + 1:])
+
+
+def time_component_short(t, r):
+    part = pick(r, t.times)
+    k = part and pick(r, range(5, len(part[1])))
+    return part and t.put(part[0], part[1][:k] + part[1][k + 1:])
+
+
+TIMES = [rate_changed, charge_missing, charge_changed, charged_tokens_changed, rule_changed, time_changed, time_bound_raised, time_claim_changed,
+         time_component_short]
 KINDS = [line_missing, pin_missing, token_missing, only_form_missing, line_twice, cut_off, two_spaces, no_number, unknown_word, index_too_large,
          claim_changed, component_changed, bound_raised, outside_changed, component_missing, component_short, component_long, choice_worse,
          choice_missing, choice_broken, bytes_changed, size_changed, atom_added, value_renamed, pin_renamed, pin_of_another_value, pin_turned,
          op_renamed, op_of_another_type, op_of_another_role, op_made_fixed, op_freed, tokens_crossed, tokens_joined, group_split, group_lost,
-         keep_broken, fold_broken]
+         keep_broken, fold_broken, *TIMES]

@@ -9,6 +9,7 @@
 2. Mutants: one number, word or line of a file that holds is changed, dropped, doubled or swapped. The referee, never the checker, says
    whether what came out is still true (another choice of the same cost, a name, the bytes of a value that costs nothing). The checker
    must agree with the referee on each, and at least --mutants of them must be false.
+   Files with a second part, about times, are made by timegen.py, which knows what is true of them.
 3. Larger problems, where the minimum comes from the solver (solve_cli): the claim holds, and one conversion or byte more does not.
 
 1 and 3 run through cert_cli_narrow as well, the checker with room for two states after an op: what is done where states are too many.
@@ -23,6 +24,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import timegen
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST = 20000  # assignments of a component that the referee tries
@@ -549,6 +552,20 @@ def test_small(rng, checker, count):
     return proved
 
 
+def test_times(rng, checker, count):
+    """Second parts whose truth is known (timegen.py)."""
+    refused = 0
+    for _ in range(count):
+        t = timegen.make(rng)
+        text = t.text()
+        expect(checker.check(text) == (0, "holds"), f"refused: {checker.check(text)}", text)
+        expect(checker.wide.printed(text) == text, "printed as another text", text)
+        for what, false in timegen.wrong(rng, t):
+            refused += 1
+            expect(checker.check(false)[0] == 7, f"holds: {what}", false)
+    return refused
+
+
 def test_mutants(rng, checker, want):
     false = true = 0
     while false < want:
@@ -639,6 +656,8 @@ def main():
         try:
             proved = test_small(rng, both, args.count)
             print(f"{args.count} certificates hold, {proved} bounds that are one too high are refused")
+            refused = test_times(random.Random(args.seed), both, args.count)
+            print(f"{args.count} certificates with times hold, {refused} that are false are refused")
             false, true = test_mutants(rng, checker, args.mutants)
             print(f"{false} false mutants are refused, {true} true ones hold")
             large = test_large(rng, both, tests / "solve_cli", args.large)
@@ -651,7 +670,7 @@ def main():
         except Failed as e:
             print(f"FAILED: {e}\n0 passed, 1 failed")
             return 1
-    print("3 passed, 0 failed")
+    print("4 passed, 0 failed")
     return 0
 
 

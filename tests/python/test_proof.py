@@ -25,15 +25,19 @@ import common
 import graphgen
 import mutate
 import proofgen
+import timegen
 import zoo
 
 sys.path.insert(0, str(common.ROOT / "scripts"))
-from proof import Refused, bound, text  # noqa: E402
+from proof import Refused, bound, charges, text  # noqa: E402
 from proof.compare import Pair          # noqa: E402
 
 # Quick ones that have something to prove; --zoo all takes the rest too.
 ZOO = ["pt_gpt", "ptd_gpt", "tf_ssd_lite_raw", "pt_vit_tiny_patch16_224", "tf_mobilenet_v3_small_raw", "pt_mixer_s32_224", "pt_convnext_atto"]
 
+
+# Of these the second part, about times.
+TIMED = [("pt_gpt", "generic"), ("pt_detr", "generic"), ("tf_ssd_lite_raw", "generic:time"), ("pt_vit_tiny_patch16_224", "openvino")]
 
 UNPROVED = 0.02  # of the random models the program may leave so many without a proof; it says so itself
 
@@ -73,6 +77,18 @@ def hand_made(seed):
     return None
 
 
+def hand_timed(seed):
+    r = random.Random(seed)
+    t = timegen.make(r)
+    why, _ = accepts(None, t.text())
+    if why:
+        return f"hand-made with times {seed}: {why}"
+    for what, false in timegen.wrong(r, t):
+        if accepts(None, false)[0] is None:
+            return f"hand-made with times {seed}: accepted {what}"
+    return None
+
+
 def least_is_checked(made):
     """The bound alone, without the assignment: one more of the objective's first measure cannot be proved."""
     n, size = made.best
@@ -86,10 +102,10 @@ def least_is_checked(made):
 
 # ---------------------------------------------------------------------------------------------------- real ones
 
-def prove(prog, src, tmp, more=()):
+def prove(prog, src, tmp, more=(), target="onnx"):
     """Runs the program; the certificate's text and the result's path."""
     out, proof = Path(tmp) / "out.onnx", Path(tmp) / "proof.txt"
-    r = common.optimize(prog, src, out, "onnx", "--proof", str(proof), *more)
+    r = common.optimize(prog, src, out, target, "--proof", str(proof), *more)
     if r.status == 7 and "nothing was proved" in r.message:
         raise Unproved(r.message.split("nothing was proved: ")[-1])
     if r.status != 0:
@@ -97,12 +113,12 @@ def prove(prog, src, tmp, more=()):
     return proof.read_text(), out
 
 
-def check_model(name, prog, src, more=()):
+def check_model(name, prog, src, more=(), target="onnx"):
     """(what is wrong or None, conversions, not rebuilt, seconds of the checker, gap, text, pair)"""
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
-        words, out = prove(prog, src, tmp, more)
+        words, out = prove(prog, src, tmp, more, target)
         start = time.monotonic()
-        pair = Pair(src, out)
+        pair = Pair(src, out, charges.Target(name=target.split(":")[0]))
         why, lost = accepts(pair, words)
         seconds = time.monotonic() - start
     return why, lost, seconds, words, pair
@@ -117,19 +133,23 @@ def run(job):
     row = {"kind": kind, "name": str(what), "fail": None, "lost": [], "seconds": 0.0, "claim": None, "unproved": None}
     try:
         if kind == "hand-made":
-            row["fail"] = hand_made(what)
+            row["fail"] = hand_made(what) or hand_timed(what)
             return row
         with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
-            more = ()
+            more, target = (), "onnx"
             if kind == "case":
                 src = what
+            elif kind == "times":
+                what, target = what
+                src = zoo.filled(what, cache / "zoo")
             elif kind == "zoo":
                 src = zoo.filled(what, cache / "zoo")
             else:
                 src = Path(tmp) / "in.onnx"
                 src.write_bytes(graphgen.make(what).proto.SerializeToString())
                 more = ("--objective", "bytes") if what % 4 == 3 else ()
-            why, lost, row["seconds"], words, _ = check_model(row["name"], prog, src, more)
+                target = ["onnx", "generic:time", "generic"][what % 3] if what % 4 != 3 else "onnx"
+            why, lost, row["seconds"], words, _ = check_model(row["name"], prog, src, more, target)
             row.update(lost=lost, claim=claim(words), fail=why)
             if why and kind == "random":
                 keep(cache / "proof-failures", what, src, words)
@@ -153,12 +173,12 @@ def mutated(prog, cache, sources, count, seed):
     r, wrong, kinds, done = random.Random(seed), [], {}, 0
     models = []
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
-        for k, src in enumerate(sources):
+        for k, (src, target) in enumerate(sources):
             try:
-                words, out = prove(prog, src, tmp)
+                words, out = prove(prog, src, tmp, target=target)
             except Unproved:
                 continue
-            pair = Pair(src, out)
+            pair = Pair(src, out, charges.Target(name="generic"))
             if accepts(pair, words) == (None, []):
                 models.append((Path(src).stem, mutate.Text(words), pair))
         if not models:
@@ -188,6 +208,7 @@ def main():
     samples = zoo.names() if args.zoo == ["all"] else [n for n in zoo.names() if n in args.zoo]
     seeds = [args.random] if args.random is not None else range(args.seed, args.seed + args.count)
     jobs = [("zoo", n, prog, cache) for n in samples] + [("case", c, prog, cache) for c in cases]
+    jobs += [("times", t, prog, cache) for t in TIMED if t[0] in samples or args.zoo == ZOO]
     jobs += [("hand-made", s, prog, cache) for s in range(args.seed, args.seed + args.made)]
     jobs = ([] if args.random is not None else jobs) + [("random", s, prog, cache) for s in seeds]
     npass = nfail = nlost = ngap = nopen = 0
@@ -213,11 +234,12 @@ def main():
         nfail += 1
     if args.mutations and args.random is None:
         with tempfile.TemporaryDirectory() as tmp:
-            sources = [str(c) for c in cases] + [str(zoo.filled(n, cache / "zoo")) for n in samples if n in ZOO[:3]]
+            sources = [(str(c), "onnx") for c in cases] + [(str(zoo.filled(n, cache / "zoo")), "onnx") for n in samples if n in ZOO[:3]]
+            sources += [(str(zoo.filled(n, cache / "zoo")), t) for n, t in TIMED[:3] if n in samples]
             for s in range(40):
                 path = Path(tmp) / f"{s}.onnx"
                 onnx.save(graphgen.make(args.seed + s).proto, path)
-                sources.append(str(path))
+                sources.append((str(path), ["onnx", "generic:time"][s % 2]))
             wrong, kinds, done = mutated(prog, cache, sources, args.mutations, args.seed)
         for w in wrong:
             print(w)

@@ -255,6 +255,80 @@ TEST(refused_lines) {
     REFUSED("op 3 output", "op 4 output", "f:24: number 4, wanted 3");
 }
 
+/* The second part.  Relu and MatMul as chosen convert x (41920) and take the second form (3 tenths of 41360); the least is to convert y. */
+static char *timed_text(void) {
+    char *base = base_text(), *a = replaced(base, "objective nodes\n", "objective nodes\nrate 500 8192\n");
+    char *b = replaced(a, "| 0 2 1 | 0 3 2\n", "| 0 2 1 | 0 3 2\ncharge 40 forms 0 0 3\n");
+    char *c = replaced(b, "end\n", "time\nkeep 1 0 1 2\ncomponent 0 54328 41360 0 1 2\nclaim 54328 41360\nend\n");
+    free(base);
+    free(a);
+    free(b);
+    return c;
+}
+
+static void check_time(const char *was, const char *now, const char *why, int line) {
+    char *base = timed_text(), *text = replaced(base, was, now);
+    if (why) check_refused(text, why, line);
+    else check_holds(text, line);
+    free(base);
+    free(text);
+}
+#define TIME_REFUSED(was, now, why) check_time(was, now, why, __LINE__)
+#define TIME_HOLDS(was, now) check_time(was, now, NULL, __LINE__)
+
+TEST(times) {
+    CHECK_CTX(ctx);
+    rl_arena mem;
+    rl_cert c;
+    char *text = timed_text();
+    HOLDS(text);
+    rl_arena_init(&mem, ctx);
+    CHECK(rl_cert_parse(ctx, &mem, "f", text, strlen(text), &c) == RL_OK);
+    rl_text t = {.mem = &mem};
+    rl_cert_print(&c, &t);
+    CHECK_STR(t.p, text);
+    rl_cert_shown shown;
+    rl_cert_show(ctx, &c, &shown);
+    CHECK(shown.fewest == 1 && shown.quick == 0 && shown.open == 0); /* one conversion is the fewest */
+    TIME_REFUSED("41360 0 1 2\nclaim 54328 41360", "41361 0 1 2\nclaim 54328 41361", "a time of 41361 is not needed");
+    TIME_HOLDS("41360 0 1 2\nclaim 54328 41360", "41359 0 1 2\nclaim 54328 41359");
+    TIME_HOLDS("41360 0 1 2", "41360 100 1 2"); /* with a price: one conversion stands, and one is needed */
+    TIME_REFUSED("41360 0 1 2\nclaim 54328 41360", "41361 100 1 2\nclaim 54328 41361", "is not needed");
+    rl_arena_free(&mem);
+    free(text);
+    rl_ctx_free(ctx);
+}
+
+TEST(wrong_times) {
+    TIME_REFUSED("component 0 54328", "component 0 54327", "a component");
+    TIME_REFUSED("claim 54328", "claim 54329", "the assignment");
+    TIME_REFUSED("claim 54328 41360", "claim 54328 41359", "the bound");
+    TIME_REFUSED("rate 500", "rate 501", "the assignment");
+    TIME_REFUSED("rate 500 8192\n", "", "\"rate\" is missing");
+    TIME_REFUSED("rate 500 8192", "rate 500 0", "at least 1");
+    TIME_REFUSED("forms 0 0 3", "forms 0 0 4", "the assignment");
+    TIME_REFUSED("forms 0 0 3", "forms 0 3", "a space and a number are missing");
+    TIME_REFUSED("forms 0 0 3", "forms 0 0 1000001", "too much");
+    TIME_REFUSED("charge 40", "charge 400", "the assignment");
+    TIME_REFUSED("charge 40 forms 0 0 3\n", "", "the assignment");
+    TIME_REFUSED("charge 40 forms 0 0 3", "charge 40 after 16 0 4", "no such token");
+    TIME_REFUSED("charge 40 forms 0 0 3", "charge 40 before 16 0", "none of forms, after, last");
+    TIME_REFUSED("charge 40 forms 0 0 3\n", "charge 40 forms 0 0 3\ncharge 40 forms 0 0 3\n", "a line out of place");
+    TIME_REFUSED("41360 0 1 2", "41360 4398046511105 1 2", "its cost is negative or too large");
+    TIME_REFUSED("41360 0 1 2", "41360 0 1", "a component");
+    TIME_REFUSED("keep 1 0 1 2\n", "keep 1 0\nkeep 0 0\n", "values do not rise");
+    TIME_REFUSED("keep 1 0 1 2\n", "keep 0 0\nkeep 1 0\n", "is not needed");
+}
+
+/* By the sequence of its tokens at pin 0: Relu's stand as 0 1 2 and are taken as 0 2 1. */
+TEST(charges_by_place) {
+    const char *relu = "form 0 0 0 | 0 | 0\n";
+    TIME_REFUSED(relu, "form 0 0 0 | 0 | 0\ncharge 96 after 16 0\n", "it is 121400");
+    TIME_HOLDS(relu, "form 0 0 0 | 0 | 0\ncharge 96 after 16 1\n");  /* last as taken: free; where it stands y is converted */
+    TIME_REFUSED(relu, "form 0 0 0 | 0 | 0\ncharge 96 last 16 1\n", "it is 121400");
+    TIME_HOLDS(relu, "form 0 0 0 | 0 | 0\ncharge 96 last 16 0\n");
+}
+
 /* No prefix of the file is a certificate, and none reads past its end. */
 TEST(prefixes) {
     char *base = base_text();
@@ -299,6 +373,9 @@ int main(void) {
     RUN(components);
     RUN(objective_and_limits);
     RUN(refused_lines);
+    RUN(times);
+    RUN(wrong_times);
+    RUN(charges_by_place);
     RUN(prefixes);
     RUN(many_equal);
     return check_done();

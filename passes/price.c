@@ -1,0 +1,186 @@
+/* What no assignment of a component can beat in time, for the second part of the certificate (docs/proof.md, section 5).
+ *
+ * Times are those of --objective time: of conversions whichever dims move, and of what the target charges.  Objective nodes on a target
+ * that charges keeps conversions for their time; this asks of a component that has more than the fewest whether any assignment that
+ * has no more conversions than the model's own is quicker.  "No more" is a price: where a conversion costs so much beside its time that the
+ * quickest assignment has no more of them, its time is a bound for all that have no more.
+ *     own: 37 conversions, 95 us      quickest: 49, 77 us      price 1.5 us: nothing below 37 and 95, as 77 + 12 * 1.5 = 95
+ * The price is sought over the candidates (one dimension: the cheapest assignments on either side of the model's own count meet at the
+ * next price to try), then the bound over every configuration, as bound.c does.
+ *
+ * Needs: candidates, p->least.  Keeps: the plan.  Leaves: p->quick, cls.timed. */
+#include "bound.h"
+#include "charge.h"
+#include <string.h>
+
+enum { MOSTTRIES = 6 };
+static const int64_t most_price = (int64_t)1 << 42;
+
+void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp)
+{
+    const uint32_t *start = rl_order_starts(p, tmp);
+    bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
+    memset(time, 0, p->ncomp * sizeof *time);
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        uint32_t pin = 0;
+        if (op->comp != RL_NONE) time[op->comp].count += op->config.p[cfg[k]].charge * rl_charge_unit(p, op);
+        for (uint32_t o = 0; o < op->noperand; o++) {
+            if (!op->operand[o].pin) continue;
+            uint32_t c = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++], comp = p->cls.p[c].comp;
+            if (seen[start[c] + order]) continue;
+            seen[start[c] + order] = true;
+            if (any[c]) time[comp].count += rl_move_time(p, c) + (price ? price[comp] : 0);
+            any[c] = true;
+        }
+    }
+}
+
+typedef struct {
+    rl_plan *p;
+    rl_arena *tmp;
+    bool exact;                 /* nothing is enough but what the assignment takes, and a bound below it is better than none */
+    double deadline;
+    int64_t *price, *own;       /* [ncomp] own: conversions of the model as it stands */
+    rl_least *time, *enough;    /* [ncomp] what the assignment takes, and the bound that is enough */
+    rl_least *least;            /* [ncomp] the quickest with prices */
+    rl_least *more, *less;      /* [ncomp] the last solution that has more conversions than own, or not more: how many more, and its time as bytes */
+    bool *open, *failed;        /* open: sought now */
+} pricer;
+
+/* The cheapest candidates of the components that are open, as least, and each one's time and count. False where it was not found in time. */
+static rl_status quickest(pricer *x, rl_least *time, rl_least *count, bool *found)
+{
+    rl_plan q = *x->p;
+    rl_arena mem;
+    rl_arena_init(&mem, q.g->ctx);
+    q.mem = &mem;
+    q.op.p = NULL;
+    q.op.n = q.op.cap = 0;
+    for (uint32_t k = 0; k < x->p->op.n; k++)
+        if (rl_touches(&q, &x->p->op.p[k], x->open)) rl_push(&mem, q.op, x->p->op.p[k]);
+    rl_bound_scale s = {.unit = 1, .exact = true, .price = x->price};
+    rl_problem problem;
+    rl_solution sol;
+    rl_bound_problem(&q, &s, x->open, &problem);
+    RL_TRY(rl_solve(&mem, &problem, RL_MAX(x->deadline - rl_seconds(), 0.0), &sol));
+    *found = sol.optimal;
+    rl_plan_times(&q, sol.cfg, NULL, time, &mem);
+    rl_plan_costs(&q, sol.cfg, count, &mem);
+    for (uint32_t k = 0; k < q.ncomp; k++)
+        if (x->open[k]) x->least[k].count = time[k].count + x->price[k] * count[k].count;
+    rl_arena_free(&mem);
+    return RL_OK;
+}
+
+/* The next price to try of a component, or false: what is there will do, or nothing will. */
+static bool next_price(pricer *x, uint32_t k, int64_t time, int64_t count)
+{
+    int64_t over = count - x->own[k], now = x->price[k];
+    if (time + now * over >= x->enough[k].count) return false;
+    x->failed[k] = over <= 0 && time < x->enough[k].count; /* it is quicker, and has no more conversions */
+    if (x->failed[k]) return false;
+    if (over > 0) x->more[k] = (rl_least){over, time};
+    else x->less[k] = (rl_least){over, time};
+    int64_t to = x->less[k].count ? x->less[k].bytes : x->time[k].count, apart = x->more[k].count - x->less[k].count;
+    int64_t next = x->more[k].count ? (to - x->more[k].bytes + apart - 1) / apart : 0;
+    x->failed[k] = next == now || next <= 0 || next > most_price;
+    if (!x->failed[k]) x->price[k] = next;
+    return !x->failed[k];
+}
+
+static rl_status find_prices(pricer *x, bool *found)
+{
+    rl_plan *p = x->p;
+    bool *wanted = rl_copy(x->tmp, x->open, p->ncomp * sizeof *wanted), more = true;
+    rl_least *time = rl_new(x->tmp, rl_least, p->ncomp), *count = rl_new(x->tmp, rl_least, p->ncomp);
+    for (uint32_t i = 0; i < MOSTTRIES && more; i++) {
+        RL_TRY(quickest(x, time, count, found));
+        if (!*found) return RL_OK;
+        more = false;
+        for (uint32_t k = 0; k < p->ncomp; k++) more |= x->open[k] = x->open[k] && next_price(x, k, time[k].count, count[k].count);
+    }
+    for (uint32_t k = 0; k < p->ncomp; k++) x->open[k] = wanted[k] && (x->exact || !x->failed[k]) && !(more && x->open[k]);
+    return RL_OK;
+}
+
+/* No sum of interest may come near what 62 bits hold. */
+static bool fits(const rl_plan *p)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        for (uint32_t o = 0; o < op->noperand; o++) sum += op->operand[o].pin ? (double)rl_move_time(p, op->operand[o].cls) : 0;
+        sum += op->ntoken > 1 ? 1e3 * (double)rl_charge_unit(p, op) : 0;
+    }
+    return sum < 0x1p54;
+}
+
+static rl_status bound_times(pricer *x, const rl_least *known)
+{
+    rl_plan *p = x->p;
+    rl_least *least = p->least;
+    bool *open = rl_copy(x->tmp, x->open, p->ncomp * sizeof *open);
+    rl_kept *kept = rl_new(x->tmp, rl_kept, p->cls.n);
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        kept[c] = p->cls.p[c].kept;
+        p->cls.p[c].kept = (rl_kept){0};
+    }
+    p->least = rl_new(x->tmp, rl_least, p->ncomp);
+    rl_prover v = rl_prover_of(p, x->open, RL_MAX(x->deadline - rl_seconds(), 0.0), x->tmp);
+    v.scale = (rl_bound_scale){.unit = 1, .exact = true, .price = x->price};
+    v.known = known;
+    v.full = x->least;
+    rl_status s = rl_prover_run(&v);
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        int64_t bound = p->least[k].count - x->price[k] * x->own[k];
+        if (open[k] && v.settled[k] && bound > 0 && (x->exact || bound >= x->enough[k].count)) p->quick[k] = (rl_quick){true, bound, x->price[k]};
+    }
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        p->cls.p[c].timed = p->cls.p[c].kept;
+        p->cls.p[c].kept = kept[c];
+    }
+    p->least = least;
+    return s;
+}
+
+static rl_status bound_quick(pricer *x)
+{
+    rl_plan *p = x->p;
+    bool found = false;
+    RL_TRY(find_prices(x, &found));
+    if (!found) return RL_OK;
+    p->quick = rl_new(p->mem, rl_quick, p->ncomp);
+    rl_least *known = rl_new(x->tmp, rl_least, p->ncomp);
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        known[k].count = x->exact ? x->least[k].count : RL_MIN(x->least[k].count, x->enough[k].count + x->price[k] * x->own[k]);
+    RL_TRY(bound_times(x, known));
+    for (uint32_t k = 0; k < p->ncomp; k++) p->quick[k] = p->quick[p->twin[k]];
+    for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].timed = p->cls.p[p->cls.p[c].like].timed;
+    return RL_OK;
+}
+
+rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit)
+{
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->g->ctx);
+    pricer x = {.p = p, .tmp = &tmp, .exact = exact, .deadline = rl_seconds() + limit};
+    rl_least *cost = rl_new(&tmp, rl_least, p->ncomp), *stands = rl_new(&tmp, rl_least, p->ncomp);
+    bool any = false;
+    x.price = rl_new(&tmp, int64_t, p->ncomp), x.own = rl_new(&tmp, int64_t, p->ncomp);
+    x.time = rl_new(&tmp, rl_least, p->ncomp), x.enough = rl_new(&tmp, rl_least, p->ncomp), x.least = rl_new(&tmp, rl_least, p->ncomp);
+    x.more = rl_new(&tmp, rl_least, p->ncomp), x.less = rl_new(&tmp, rl_least, p->ncomp);
+    x.open = rl_new(&tmp, bool, p->ncomp), x.failed = rl_new(&tmp, bool, p->ncomp);
+    rl_plan_times(p, cfg, NULL, x.time, &tmp);
+    rl_plan_costs(p, cfg, cost, &tmp);
+    rl_plan_costs(p, rl_new(&tmp, uint32_t, p->op.n), stands, &tmp);
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        x.own[k] = stands[k].count;
+        x.enough[k].count = x.time[k].count - (exact ? 0 : x.time[k].count / 100 * (100 - RL_CERT_ENOUGH));
+        x.open[k] = p->twin[k] == k && x.time[k].count > 0 && (exact || cost[k].count > p->least[k].count);
+        any |= x.open[k];
+    }
+    rl_status s = any && fits(p) ? bound_quick(&x) : RL_OK;
+    rl_arena_free(&tmp);
+    return s;
+}
