@@ -155,19 +155,19 @@ static void load(rl_run r, int64_t n, wide *w) {
     }
 }
 
-static int64_t to_integer(double x) {
+int64_t rl_number_cut(double x) {
     return x >= -9223372036854775808.0 && x < 9223372036854775808.0 ? (int64_t)x : INT64_MIN;
 }
 
 static uint64_t to_unsigned(double x) {
-    return x >= 9223372036854775808.0 && x < 18446744073709551616.0 ? (uint64_t)x : (uint64_t)to_integer(x);
+    return x >= 9223372036854775808.0 && x < 18446744073709551616.0 ? (uint64_t)x : (uint64_t)rl_number_cut(x);
 }
 
 /* Makes the elements of the class that the destination stores from. */
 static void reclass(wide *w, class from, class to, int64_t n) {
     if (from == to || (from != FLOATING && to != FLOATING)) return;
     for (int64_t i = 0; i < n; i++) {
-        if (to == SIGNED) w->i[i] = to_integer(w->f[i]);
+        if (to == SIGNED) w->i[i] = rl_number_cut(w->f[i]);
         else if (to == UNSIGNED) w->u[i] = to_unsigned(w->f[i]);
         else w->f[i] = from == UNSIGNED ? (double)w->u[i] : (double)w->i[i];
     }

@@ -12,6 +12,7 @@
 
 double rl_number_value(rl_dtype t, uint32_t bits);            /* of a float format of 16 bits or fewer */
 uint32_t rl_number_bits(rl_dtype t, double x, bool saturate); /* the inverse, rounded */
+int64_t rl_number_cut(double x); /* cut to a whole number; what does not fit, and NaN: INT64_MIN */
 
 bool rl_is_float(rl_dtype t);   /* f64, f32 and all shorter ones */
 bool rl_is_signed(rl_dtype t);  /* a signed integer */

@@ -111,11 +111,10 @@ rl_status rl_ref_matmul(rl_call *c) {
 #define SUM_FLOAT(T, y, alpha, z, beta) (T)(alpha * (double)y + (beta != 0 ? beta * (double)z : 0))
 #define SUM_INTEGER(T, y, alpha, z, beta) (T)((uint64_t)times(y, alpha) + (uint64_t)times(z, beta)) /* wraps, as the products do */
 
-/* Cut to a whole number; what does not fit is INT64_MIN (number.h). */
+/* Large integers are no doubles. */
 static int64_t times(int64_t x, double by) {
-    double y = by * (double)x;
     if (by == 1 || by == 0) return by == 1 ? x : 0;
-    return y > -0x1p63 && y < 0x1p63 ? (int64_t)y : INT64_MIN;
+    return rl_number_cut(by * (double)x);
 }
 
 SCALE(f32, float, SUM_FLOAT)
