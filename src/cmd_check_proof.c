@@ -37,8 +37,9 @@ static rl_status count_moving(rl_line *l, rl_graph *g, int64_t *n) {
     return RL_OK;
 }
 
-static void print_shown(rl_ctx *ctx, const rl_cert *c) {
+static rl_status print_shown(rl_ctx *ctx, const rl_cert *c) {
     rl_cert_shown x;
+    if (RL_PROTECT(ctx)) return RL_ENOMEM; /* the passes' own has ended with them */
     rl_cert_show(ctx, c, &x);
     bool least = c->bytes_first ? c->cost.bytes == c->bound.bytes : c->cost.count == c->bound.count;
     if (least) printf("proved: %" PRId64 " conversions, %" PRId64 " bytes, none fewer\n", c->cost.count, c->cost.bytes);
@@ -49,6 +50,7 @@ static void print_shown(rl_ctx *ctx, const rl_cert *c) {
     bool priced = false;
     for (uint32_t k = 0; c->time && k < c->time->npart; k++) priced |= c->time->part[k].price > 0;
     if (c->time && !priced && c->time->cost.count == c->time->bound.count) printf("proved: the time by the target's table, none less\n");
+    return RL_OK;
 }
 
 static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, rl_arena *mem) {
@@ -65,8 +67,7 @@ static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, rl_arena *m
     RL_TRY(count_moving(l, out, &moving));
     if (moving > c.cost.count + c.noutside)
         return rl_fail(l->ctx, RL_EPROOF, "%s: %" PRId64 " Transposes move data, the certificate allows %" PRId64, l->file[2], moving, c.cost.count + c.noutside);
-    print_shown(l->ctx, &c);
-    return RL_OK;
+    return print_shown(l->ctx, &c);
 }
 
 rl_status rl_cmd_check_proof(rl_line *l) {
