@@ -413,7 +413,7 @@ function closeSearch() {
 const TABS = { stay: "Stay", gone: "Went", ops: "Bytes", node: "Node" };
 
 function fillTabs() {
-  const counts = { stay: conversions.length, gone: transposes.filter(t => t.fate !== "kept").length };
+  const counts = { stay: conversions.length, gone: transposes.filter(t => t.fate !== "kept" && t.fate !== "outside").length };
   $("tabs").replaceChildren();
   for (const [id, title] of Object.entries(TABS)) {
     const b = add($("tabs"), "button", { role: "tab", type: "button", id: `tab-${id}`, "aria-selected": state.tab === id, "aria-controls": "body",
@@ -495,7 +495,8 @@ function fillStay(body) {
 }
 
 const FATE = { cancelled: "Cancelled by another Transpose", absorbed: "Absorbed by the op that reads or makes it", moved: "Moved elsewhere, to a conversion that stays",
-  kept: "Kept", folded: "Done in a constant", unused: "Reached no output", "not-needed": "Nothing needed it" };
+  kept: "Kept", folded: "Done in a constant", unused: "Reached no output", "not-needed": "Nothing needed it",
+  outside: "Kept outside of the plan: axes of unknown number, or too many" };
 
 function fillGone(body) {
   if (!transposes.length) return add(body, "p", {}, "The model has no Transpose that moves data.");

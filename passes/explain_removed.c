@@ -231,6 +231,13 @@ static void own_fate(const rl_explainer *x, const rl_exids *place, rl_node n, rl
     t->fate = t->conversion.n ? RL_EX_KEPT : read && x->base[cls] != RL_NONE ? RL_EX_MOVED : RL_EX_GONE;
 }
 
+/* It is in the graph still, but not in the plan: a tensor of unknown rank, or with too many axes, has no orders there. */
+static bool is_outside(const rl_explainer *x, rl_node n)
+{
+    const rl_nodeinfo *k = rl_nod(x->g, n);
+    return rl_transpose_bytes(x->g, k) >= 0 && x->p->member[k->in[0].i].cls == RL_NONE;
+}
+
 static void follow(walk *w, rl_node n, rl_extranspose *t)
 {
     const rl_explainer *x = w->x;
@@ -254,8 +261,9 @@ void rl_explain_transposes(const rl_explainer *x, const rl_exoriginal *list, uin
     for (uint32_t i = 0; i < nt; i++) {
         rl_extranspose t = {.node = list[i].node, .fate = list[i].unused ? RL_EX_UNUSED : RL_EX_FOLDED};
         rl_node n = rl_val(x->g, list[i].out)->def;
-        bool here = n.i != RL_NONE && live[n.i] && x->p->moving[n.i];
-        if (here) own_fate(x, place, n, &t);
+        bool there = n.i != RL_NONE && live[n.i];
+        if (there && x->p->moving[n.i]) own_fate(x, place, n, &t);
+        else if (there && is_outside(x, n)) t.fate = RL_EX_OUTSIDE;
         if (t.conversion.n) kept[n.i] = t.conversion.p[0] - x->first + 1;
         rl_push(x->mem, out->transpose, t);
     }

@@ -84,7 +84,9 @@ typedef struct {
     RL_EXLIST(rl_excharge) charge;
 } rl_exconversion;
 
-typedef enum { RL_EX_UNUSED, RL_EX_FOLDED, RL_EX_CANCELLED, RL_EX_ABSORBED, RL_EX_MOVED, RL_EX_KEPT, RL_EX_GONE } rl_exfate;
+typedef enum { RL_EX_UNUSED, RL_EX_FOLDED, RL_EX_CANCELLED, RL_EX_ABSORBED, RL_EX_MOVED, RL_EX_KEPT, RL_EX_GONE,
+    RL_EX_OUTSIDE /* of the plan: of a tensor of unknown rank, or with too many axes */
+} rl_exfate;
 typedef struct {
     rl_exnode node;
     rl_exfate fate;

@@ -363,8 +363,10 @@ def check_transpose(model, t):
     if node is None or node.op_type not in ("Transpose", "Einsum"):
         return [f"no Transpose {t['node']}"]
     bad = []
+    if t["fate"] == "outside" and node.input and ((known := (node.input[0], body_key(t["node"].get("body")))) in model.rank or known in model.shape):
+        bad.append("outside, but its rank is known")
     if t["path"]:
-        bad = check_path(model, {"steps": t["path"], "loop": False})
+        bad += check_path(model, {"steps": t["path"], "loop": False})
         if t["path"][0] != t["node"] or t["path"][-1] not in t["with"]:
             bad.append("a path from another node, or to one")
     if t["fate"] == "cancelled" and any(x["op"] not in ("Transpose", "Einsum") for x in t["with"]):
@@ -375,11 +377,11 @@ def check_transpose(model, t):
 
 
 def optimized(prog, path, *options):
-    """How many conversions optimize says that it leaves."""
+    """How many conversions optimize says that it leaves, and the model that it writes."""
     with tempfile.TemporaryDirectory() as tmp:
-        report = Path(tmp) / "report.json"
-        subprocess.run([prog, "optimize", str(path), "-o", str(Path(tmp) / "out.onnx"), "--json", str(report), *options], capture_output=True, check=True, timeout=120)
-        return json.loads(report.read_text())["conversions"]["after"]
+        report, out = Path(tmp) / "report.json", Path(tmp) / "out.onnx"
+        subprocess.run([prog, "optimize", str(path), "-o", str(out), "--json", str(report), *options], capture_output=True, check=True, timeout=120)
+        return json.loads(report.read_text())["conversions"]["after"], load(out)
 
 
 def check(prog, path, *options):
@@ -397,11 +399,13 @@ def check(prog, path, *options):
             n += k
         if c["reason"] == "open" or (c["reason"] == "choice" and "onnx" in options and x["changed"]):
             bad.append(f"conversion {c['id']}: no reason")
-    after = optimized(prog, path, *options)
+    after, result = optimized(prog, path, *options)
     if x["solved"] and not len(x["conversions"]) == x["conversions_after"] == after:
         bad.append(f"{len(x['conversions'])} explained, {x['conversions_after']} said, optimize leaves {after}")
-    if x["changed"] and not after >= stats["needed"]["moving"]:
-        bad.append(f"{after} left, {stats['needed']['moving']} counted")
+    outside = [t["node"] for t in x["transposes"] if t["fate"] == "outside"]
+    bad += [f"Transpose {t['output']}: outside, but gone" for t in outside if result.node(t) is None]
+    if x["changed"] and not after + len(outside) >= stats["needed"]["moving"]:
+        bad.append(f"{after} left, {stats['needed']['moving']} counted, {len(outside)} of them outside")
     for t in x["transposes"]:
         bad += check_transpose(model, t)
     told = collections.Counter(node_key(t["node"]) for t in x["transposes"])
