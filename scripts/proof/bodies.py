@@ -59,7 +59,7 @@ def infer_loop(world, node):
     carried, gives, graph, inner = repeated(world, node, node.input[2:], [(7, ()), (9, ())], [], 1)
     adopt(world, node, inner)
     turns = count(world, node, graph, inner)
-    collected = [(e, None if d is None else (turns,) + d) for e, d in gives[len(carried):]]
+    collected = [(e, None if d is None else (turns,) + closed(world, d)) for e, d in gives[len(carried):]]
     return dict(zip(node.output, carried + collected))
 
 
@@ -78,7 +78,7 @@ def infer_scan(world, node):
     collected = []
     for i, (e, d) in enumerate(gives[n:]):
         if d is not None:
-            axis = given("scan_output_axes", i) % (len(d) + 1)
+            axis, d = given("scan_output_axes", i) % (len(d) + 1), closed(world, d)
             d = d[:axis] + (turns,) + d[axis:]
         collected.append((e, d))
     return dict(zip(node.output, carried + collected))
@@ -99,6 +99,11 @@ def repeated(world, node, names, before, after_them, skip):
             break
         carried = after
     return carried, gives, graph, inner
+
+
+def closed(world, dims):
+    """Sizes inside a body that are open there may be others in each turn."""
+    return tuple(None if world.is_unknown(d) else d for d in dims)
 
 
 def strip(dims, named, carried):

@@ -435,7 +435,8 @@ class Pair:
         m = self.model
         made = {o: n for n in m.nodes for o in n.output}
         values = {v.name for v in proof.values if v.name in made}
-        variable = {n for n in values & m.computed if made[n].op != "Constant" and not is_moving(made[n]) and m.sizes.count.get(n) != 0}
+        kept = lambda n: n.op != "Constant" and (not is_moving(n) or m.turned(n) is not None)
+        variable = {n for n in values & m.computed if kept(made[n]) and m.sizes.count.get(n) != 0}
         known = variable & set(m.contents) - m.uncomputed()
         if known:
             raise Refused(f"'{min(known)}' is a constant, and a variable in the file")

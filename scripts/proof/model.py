@@ -21,9 +21,19 @@ Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Whe
 KNOWN = 64  # elements of a known tensor of integers for which its node is dropped
 
 
-def is_computed(n):
+# Of those, these move elements of any type that has whole bytes. The others compute numbers of these types alone.
+ANYTYPE = set("""Concat Constant ConstantOfShape Expand Flatten Gather Identity Pad Reshape ScatterND Shape Size Slice Split Squeeze Tile Transpose
+Trilu Unsqueeze Where""".split())
+NUMBERS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16,
+           TensorProto.INT32, TensorProto.INT64}
+
+
+def is_computed(n, sizes):
     """The rounding of a Sum of more than two hangs on their order."""
-    return n.op in COMPUTED and (n.op != "Sum" or len(n.input) == 2)
+    if n.op not in COMPUTED or (n.op == "Sum" and len(n.input) > 2):
+        return False
+    names = [x for x in n.input + n.output if x]
+    return all(sizes.bits(x) >= 8 if n.op in ANYTYPE else sizes.elem.get(x) in NUMBERS for x in names)
 
 
 class Node:
@@ -218,11 +228,46 @@ class Model:
         g.nodes = [n for n in g.nodes if not known(n)]
         g.drop_dead()
 
+    def turned(self, n):
+        """A DequantizeLinear of constants that nothing but this Transpose reads, of constants that lie as the Transpose wants them; or None.
+
+            w[8,4], s[4,4] -> DequantizeLinear axis 0, blocks of 2 -> Transpose -> y      w[4,8], s[4,4] -> DequantizeLinear axis 1 -> y
+        """
+        dq = next((d for d in self.nodes if n.inp(0) in d.output), None) if n.op == "Transpose" and n.domain == "" else None
+        if dq is None or dq.op != "DequantizeLinear" or dq.domain not in ("", "com.microsoft") or n.inp(0) in self.graph.outputs:
+            return None
+        dims = self.sizes.dims.get(dq.inp(0))
+        if not dims or any(x and x not in self.computed for x in dq.input) or sum((m.input + m.captured).count(n.inp(0)) for m in self.nodes) != 1:
+            return None
+        perm = n.attr("perm", list(range(len(dims)))[::-1])
+        blocks = dq.attr("block_size", 0) != 0
+        if any(x and len(self.sizes.dims.get(x) or ()) != len(perm) for x in dq.input[:None if blocks else 1]):
+            return None
+        proto = copy.deepcopy(dq.proto)
+        proto.input[:] = [self.lay(x, perm) if x and (k == 0 or blocks) else x for k, x in enumerate(dq.input)]
+        proto.output[:] = n.output
+        for a in proto.attribute:
+            if a.name == "axis":
+                a.i = perm.index(a.i % len(perm))
+        if "axis" not in dq.attrs:
+            proto.attribute.append(helper.make_attribute("axis", perm.index(1 % len(perm))))
+        return Node(proto, self.graph)
+
+    def lay(self, name, perm):
+        """The constant with its dims in another sequence, as one of its own."""
+        new = f"{name}\0{perm}"
+        of = self.sizes
+        of.dims[new] = tuple(of.dims[name][p] for p in perm)
+        of.elem[new], of.count[new] = of.elem[name], of.count[name]
+        self.computed.add(new)
+        return new
+
     def block(self, names):
         """These stay tensors that nodes make, although constants alone determine them; and so does what is made of them."""
         # A Transpose of an empty constant is a constant of its own where the file has it so.
         cut = {n for n in names if self.empty(n)}
-        self.graph.nodes = [n for n in self.nodes if not cut & set(n.output)]
+        turned = {n.out(0): self.turned(n) for n in self.nodes if n.out(0) in names}
+        self.graph.nodes = [turned.get(n.out(0)) or n for n in self.nodes if not cut & set(n.output)]
         self.graph.drop_dead()
         self.sizes.content = dict(self.contents)
         blocked = set(names) - cut
@@ -251,7 +296,7 @@ class Model:
         """What hangs on an op that is not computed, though its inputs are constants."""
         found = set()
         for n in self.nodes:
-            if not is_computed(n) or any(x in found for x in n.input):
+            if not is_computed(n, self.sizes) or any(x in found for x in n.input):
                 found.update(o for o in n.output if o in self.computed)
         return found
 

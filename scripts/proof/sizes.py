@@ -132,8 +132,13 @@ class World:
         elem = elem or t.elem_type
         if t.HasField("shape") and (dims is None or len(dims) == len(t.shape.dim)):
             said = self.dims_of(declared, name)[1] if dims is None or any(map(self.is_unknown, dims)) else dims
-            dims = said if dims is None else tuple(b if self.is_unknown(a) else a for a, b in zip(dims, said))
+            dims = said if dims is None else tuple(self.tighter(a, b) for a, b in zip(dims, said))
         return elem, dims
+
+    def tighter(self, size, said):
+        """What was inferred, unless it is open and a number is declared: a name would hide that other tensors have the same open size."""
+        number = (self.world, said) not in self.symbols.name
+        return said if size is None or (self.is_unknown(size) and number) else size
 
     def close_sum(self, node, dims, declared):
         """A sum of sizes of which one is unknown gives way to a number that is declared."""
@@ -426,7 +431,12 @@ ROUNDING = {"Div", "Floor", "Ceil", "Round", "Cast", "Sqrt"}
 
 
 def differ(x, y):
-    return x.view(np.uint8) != y.view(np.uint8) if x.dtype.kind == "V" else ~((x == y) | ((x != x) & (y != y)))
+    """Which elements do; types that numpy does not know (four bits, bfloat16) by their bytes."""
+    if x.dtype.kind == "V":
+        size = x.dtype.itemsize
+        rows = [np.frombuffer(a.tobytes(), np.uint8).reshape(*a.shape, size) for a in (x, y)]
+        return (rows[0] != rows[1]).any(axis=-1)
+    return ~((x == y) | ((x != x) & (y != y)))
 
 
 def follows(node, a, b):
@@ -437,6 +447,9 @@ def follows(node, a, b):
     if node.op in ("Min", "Max") and all(n in a.data and n in b.data for n in list(node.input) + list(node.output)):
         x, y = a.data[node.output[0]], b.data[node.output[0]]  # a size is at least 0
         return bool((differ(x, y) | ((x <= 0) if node.op == "Min" else False) | ~np.logical_or.reduce(np.broadcast_arrays(*unknown))).all())
+    if node.op == "Cast" and node.attr("to") == TensorProto.BOOL and node.inp(0) in a.data:  # a size that has a name is at least 1
+        symbol = lambda x: a.symbols.name.get((0, int(x)), ("",))[0]
+        return bool(unknown) and all(symbol(x) == "named" for x in np.atleast_1d(a.data[node.inp(0)])[np.atleast_1d(unknown[0])])
     if node.op not in ROUNDING or not all(n in a.data and n in b.data for n in node.input + node.output if n):
         return False
     x, y = a.data[node.output[0]], b.data[node.output[0]]

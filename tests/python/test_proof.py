@@ -3,6 +3,7 @@
 
   test_proof.py                        hand-made certificates, cases, random models, some sample models, mutations
   test_proof.py --zoo all --count 0    all sample models, nothing random
+  test_proof.py --wide 150 --count 0   random models of graphgen_wide.py: opsets 7 to 28, other types
   test_proof.py --random SEED          one random model, with its certificate left in BUILD/proof-failures
 
 Hand-made: the least cost is known from trying every assignment; the checker must accept it and refuse a higher one. Real ones: the file
@@ -25,6 +26,7 @@ import common
 import graphgen
 import mutate
 import proofgen
+import test_random
 import timegen
 import zoo
 
@@ -38,6 +40,9 @@ ZOO = ["pt_gpt", "ptd_gpt", "tf_ssd_lite_raw", "pt_vit_tiny_patch16_224", "tf_mo
 
 # Of these the second part, about times.
 TIMED = [("pt_gpt", "generic"), ("pt_detr", "generic"), ("tf_ssd_lite_raw", "generic:time"), ("pt_vit_tiny_patch16_224", "openvino")]
+
+WIDE = 300500  # the first of those of graphgen_wide.py
+KNOWN = [("random", 3080), ("wide", 300617), ("wide", 300640), ("wide", 300796)]  # that were refused once
 
 UNPROVED = 0.02  # of the random models the program may leave so many without a proof; it says so itself
 
@@ -145,24 +150,24 @@ def run(job):
             elif kind == "zoo":
                 src = zoo.filled(what, cache / "zoo")
             else:
-                src = Path(tmp) / "in.onnx"
-                src.write_bytes(graphgen.make(what).proto.SerializeToString())
+                src, made = Path(tmp) / "in.onnx", test_random.MAKERS[kind == "wide"](what)
+                test_random.put(made.proto, src, made.external)
                 more = ("--objective", "bytes") if what % 4 == 3 else ()
                 target = ["onnx", "generic:time", "generic"][what % 3] if what % 4 != 3 else "onnx"
             why, lost, row["seconds"], words, _ = check_model(row["name"], prog, src, more, target)
             row.update(lost=lost, claim=claim(words), fail=why)
-            if why and kind == "random":
-                keep(cache / "proof-failures", what, src, words)
+            if why and kind in ("random", "wide"):
+                keep(cache / "proof-failures", what, made.proto, words)
     except Unproved as e:
-        row["unproved" if kind == "random" else "fail"] = f"not proved: {e}"
+        row["unproved" if kind in ("random", "wide") else "fail"] = f"not proved: {e}"
     except Exception as e:
         row["fail"] = f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:300]}"
     return row
 
 
-def keep(folder, seed, src, words):
+def keep(folder, seed, model, words):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{seed}.onnx").write_bytes(src.read_bytes())
+    (folder / f"{seed}.onnx").write_bytes(model.SerializeToString())
     (folder / f"{seed}.proof").write_text(words)
 
 
@@ -199,6 +204,7 @@ def main():
     p.add_argument("--count", type=int, default=200, help="random models (default: 200)")
     p.add_argument("--seed", type=int, default=0, help="the first one")
     p.add_argument("--random", type=int, help="this one alone")
+    p.add_argument("--wide", type=int, default=50, help="random models of the wider kind (default: 50)")
     p.add_argument("--made", type=int, default=300, help="hand-made certificates (default: 300)")
     p.add_argument("--mutations", type=int, default=1000)
     p.add_argument("--zoo", nargs="*", default=ZOO, help="parts of names, or all")
@@ -206,11 +212,12 @@ def main():
     prog, cache = common.program(args), args.build.resolve()
     cases = sorted((common.SHARED / "cases").glob("*.onnx"))
     samples = zoo.names() if args.zoo == ["all"] else [n for n in zoo.names() if n in args.zoo]
-    seeds = [args.random] if args.random is not None else range(args.seed, args.seed + args.count)
+    seeds = [("random", args.random)] if args.random is not None else [("random", s) for s in range(args.seed, args.seed + args.count)]
+    seeds += [("wide", s) for s in range(WIDE + args.seed, WIDE + args.seed + args.wide)] + KNOWN if args.random is None else []
     jobs = [("zoo", n, prog, cache) for n in samples] + [("case", c, prog, cache) for c in cases]
     jobs += [("times", t, prog, cache) for t in TIMED if t[0] in samples or args.zoo == ZOO]
     jobs += [("hand-made", s, prog, cache) for s in range(args.seed, args.seed + args.made)]
-    jobs = ([] if args.random is not None else jobs) + [("random", s, prog, cache) for s in seeds]
+    jobs = ([] if args.random is not None else jobs) + [(*s, prog, cache) for s in seeds]
     npass = nfail = nlost = ngap = nopen = 0
     with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
         for row in pool.imap_unordered(run, jobs):
@@ -221,7 +228,7 @@ def main():
                 print(f"{row['kind']} {Path(row['name']).stem}: {row['fail']}", flush=True)
             if row["unproved"]:
                 nopen += 1
-                print(f"random {row['name']}: {row['unproved']}", flush=True)
+                print(f"{row['kind']} {row['name']}: {row['unproved']}", flush=True)
             if row["lost"]:
                 nlost += 1
                 print(f"{row['kind']} {Path(row['name']).stem}: not rebuilt: {', '.join(row['lost'][:3])}", flush=True)
