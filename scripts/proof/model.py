@@ -29,8 +29,8 @@ NUMBERS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.
 
 
 def is_computed(n, sizes):
-    """The rounding of a Sum of more than two hangs on their order."""
-    if n.op not in COMPUTED or (n.op == "Sum" and len(n.input) > 2):
+    """The rounding of a Sum of more than two hangs on their order, and of the modes of Pad one is computed."""
+    if n.op not in COMPUTED or (n.op == "Sum" and len(n.input) > 2) or (n.op == "Pad" and n.attr("mode", "constant") != "constant"):
         return False
     names = [x for x in n.input + n.output if x]
     return all(sizes.bits(x) >= 8 if n.op in ANYTYPE else sizes.elem.get(x) in NUMBERS for x in names)
