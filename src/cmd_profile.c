@@ -17,54 +17,42 @@ static bool is_plan(const rl_field *f) {
     return found;
 }
 
-/* IN's bytes, less the plan that it has, and the new one as one more entry of its metadata (ModelProto.metadata_props, 14). */
-static rl_status write_model(rl_line *l, const rl_graph *g, const rl_text *plan) {
-    rl_arena tmp;
-    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    rl_arena_init(&tmp, l->ctx);
-    rl_text out = {.mem = &tmp}, entry = {.mem = &tmp};
+/* IN's bytes, less the plan that it has, and the new one, if any, as one more entry of its metadata (ModelProto.metadata_props, 14). */
+static void put_model(rl_text *out, const rl_graph *g, const rl_text *plan) {
+    rl_text entry = {.mem = out->mem};
     rl_wire w = rl_wire_of(rl_onnx_bytes(g));
     for (rl_field f; rl_wire_next(&w, &f);)
-        if (!is_plan(&f)) rl_put_bytes(&out, (const char *)f.all.p, f.all.n);
-    if (plan) {
-        rl_wire_add_block(&entry, 1, RL_NATIVE_KEY, strlen(RL_NATIVE_KEY));
-        rl_wire_add_block(&entry, 2, plan->p, plan->n);
-        rl_wire_add_block(&out, 14, entry.p, entry.n);
-    }
-    rl_status s = rl_is_stdio(l->out) ? RL_OK : rl_onnx_copy(g, l->out); /* external data goes along */
-    if (s == RL_OK) s = rl_line_write(l, l->out, &out);
-    rl_arena_free(&tmp);
-    return s;
+        if (!is_plan(&f)) rl_put_bytes(out, (const char *)f.all.p, f.all.n);
+    if (!plan) return;
+    rl_wire_add_block(&entry, 1, RL_NATIVE_KEY, strlen(RL_NATIVE_KEY));
+    rl_wire_add_block(&entry, 2, plan->p, plan->n);
+    rl_wire_add_block(out, 14, entry.p, entry.n);
 }
 
 /* ---- the command ---- */
 
 /* Costs are of kernels one by one; what the whole model takes decides. Times of a table were not asked for. */
 static bool is_slower(const rl_profile *p) {
-    return !p->table && p->plan_least_ms > 1.02 * p->default_least_ms;
+    return p->fast && !p->table && p->plan_least_ms > 1.02 * p->default_least_ms;
 }
 
-static rl_status write_planned(rl_line *l, const rl_graph *g, const rl_profile *p) {
-    bool slower = p->fast && is_slower(p);
-    if (slower)
-        fprintf(stderr, "relayout: the plan took %.3f ms at least, and without one %.3f: %s has none\n", p->plan_least_ms, p->default_least_ms, l->out);
-    return write_model(l, g, p->fast && !slower ? &p->plan : NULL);
-}
-
+/* All that is written is made before any of it is. */
 static rl_status report(rl_line *l, rl_graph *g, const rl_profile *p) {
-    rl_text text = {.mem = &g->mem};
+    rl_text table = {.mem = &g->mem}, json = table, model = table;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    bool slower = is_slower(p);
+    if (l->out) put_model(&model, g, p->fast && !slower ? &p->plan : NULL);
+    if (l->json) rl_profile_json(p, l->in, &json);
+    rl_profile_table(p, &table);
     if (!p->fast) fprintf(stderr, "relayout: oneDNN is not found: there is one layout for each value, and nothing to plan\n");
+    if (l->out && slower)
+        fprintf(stderr, "relayout: the plan took %.3f ms at least, and without one %.3f: %s has none\n", p->plan_least_ms, p->default_least_ms, l->out);
+    if (l->out && !rl_is_stdio(l->out)) RL_TRY(rl_onnx_copy(g, l->out)); /* external data goes along */
+    if (l->out) RL_TRY(rl_line_write(l, l->out, &model));
     if (l->plan && p->fast) RL_TRY(rl_line_write(l, l->plan, &p->plan));
-    if (l->out) RL_TRY(write_planned(l, g, p));
-    if (l->json) {
-        rl_profile_json(p, l->in, &text);
-        RL_TRY(rl_line_write(l, l->json, &text));
-    }
+    if (l->json) RL_TRY(rl_line_write(l, l->json, &json));
     if ((l->json && rl_is_stdio(l->json)) || (l->out && rl_is_stdio(l->out)) || (l->plan && rl_is_stdio(l->plan)) || !p->fast) return RL_OK;
-    text.n = 0;
-    rl_profile_table(p, &text);
-    return rl_write_stdout(l, text.p, text.n);
+    return rl_write_stdout(l, table.p, table.n);
 }
 
 rl_status rl_cmd_profile(rl_line *l) {
