@@ -21,9 +21,9 @@ for test in test_cases test_cli test_explain test_hostile test_interface test_la
     "$PYTHON" "tests/python/$1.py" --build build --relayout build-cov/relayout "${@:2}" >"build-cov/$1.log" 2>&1 ||
         echo "$1 fails in this build: $(tail -n 1 "build-cov/$1.log")"
 done
-.venv/bin/gcovr --root . --filter src/ --filter passes/ --gcov-ignore-errors=all --gcov-parallel 2>/dev/null \
+.venv/bin/gcovr --root . --filter src/ --filter passes/ --gcov-ignore-errors=all --gcov-ignore-parse-errors=all --gcov-parallel 2>/dev/null \
     --json-summary build-cov/coverage.json --txt build-cov/coverage.txt build-cov/CMakeFiles build-cov/tests/CMakeFiles ||
-    .venv/bin/gcovr --root . --filter src/ --filter passes/ --gcov-ignore-errors=all --json-summary build-cov/coverage.json build-cov
+    .venv/bin/gcovr --root . --filter src/ --filter passes/ --gcov-ignore-errors=all --gcov-ignore-parse-errors=all --json-summary build-cov/coverage.json build-cov
 "$PYTHON" - "$least" <<'PY'
 import json
 import sys
