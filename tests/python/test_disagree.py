@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto as T, helper as h, numpy_helper
@@ -63,6 +64,9 @@ CASES = [
     ("GlobalMaxPool of other than images",
      "All dims but the first two are reduced. The reference evaluator reduces two dims, from number rank - 2 on.",
      17, T.FLOAT, {"x": X}, {}, h.make_node("GlobalMaxPool", ["x"], ["y"])),
+    ("ReduceMean of bfloat16",
+     "The sum is 263, the mean 33 to the nearest. The reference evaluator adds in bfloat16, where 256 + 1 is 256. onnxruntime has no kernel.",
+     17, T.BFLOAT16, {"x": np.array([256, 1, 1, 1, 1, 1, 1, 1], ml_dtypes.bfloat16)}, {}, h.make_node("ReduceMean", ["x"], ["y"])),
     ("Gather of strings, a dim that is not the last",
      "onnxruntime copies the first string of each slice only.",
      17, T.STRING, {"x": np.array([["a", "b"], ["c", "d"]], object)}, {"i": np.array([1, 0])}, h.make_node("Gather", ["x", "i"], ["y"], axis=0)),

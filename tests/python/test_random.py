@@ -128,7 +128,9 @@ def misread(model):
     until = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "BatchNormalization": 14, "GlobalMaxPool": 99}
     negative = lambda n: n.op_type == "Unsqueeze" and any(a.name == "axes" and len(a.ints) > 1 and min(a.ints) < 0 for a in n.attribute)
     collects = lambda n: n.op_type == "Loop" and len(n.output) > len(n.input) - 2
-    return any(opset < until.get(n.op_type, 0) or negative(n) or collects(n) for n in every_node(model.graph))
+    short = any(i.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16 for i in model.graph.input)
+    sums = lambda n: short and n.op_type in ("ReduceMean", "ReduceSum")
+    return any(opset < until.get(n.op_type, 0) or negative(n) or collects(n) or sums(n) for n in every_node(model.graph))
 
 
 def by_relayout(src, g, why):
