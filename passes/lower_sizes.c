@@ -60,40 +60,37 @@ static rl_value multiplied(rl_lower *l, rl_value x, uint32_t n, int64_t times)
     return y;
 }
 
-/* n numbers as a 1-D tensor; where number[i] is SYMBOL, the size d[i]. False when it stands nowhere. */
-#define SYMBOL INT64_MIN
-static bool numbers(rl_lower *l, const int64_t *number, const rl_dim *d, uint32_t n, rl_value near, rl_value *out)
+/* n numbers as a 1-D tensor: the size that stands at at[i], or number[i] where times is 0. */
+static rl_value numbers(rl_lower *l, const int64_t *number, const rl_sizeplace *at, uint32_t n)
 {
-    rl_sizeplace at[RL_MAXDIMS];
     rl_value part[RL_MAXDIMS];
     uint32_t npart = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (number[i] == SYMBOL && !find_size(l, d[i], near, &at[i])) return false;
     for (uint32_t i = 0, end; i < n; i = end) { /* what is known, or stands side by side in one shape, in one piece */
-        bool symbol = number[i] == SYMBOL;
-        for (end = i + 1; end < n && (number[end] == SYMBOL) == symbol; end++)
-            if (symbol && (at[end].v.i != at[i].v.i || at[end].axis != at[i].axis + (end - i) || at[end].times != at[i].times)) break;
-        part[npart] = symbol ? sizes_of(l, at[i].v, at[i].axis, end - i) : rl_lower_ints(l, "rl_sizes", end - i, number + i);
-        if (symbol && at[i].times != 1) part[npart] = multiplied(l, part[npart], end - i, at[i].times);
+        rl_dim times = at[i].times;
+        for (end = i + 1; end < n && at[end].times == times; end++)
+            if (times && (at[end].v.i != at[i].v.i || at[end].axis != at[i].axis + (end - i))) break;
+        part[npart] = times ? sizes_of(l, at[i].v, at[i].axis, end - i) : rl_lower_ints(l, "rl_sizes", end - i, number + i);
+        if (times > 1) part[npart] = multiplied(l, part[npart], end - i, times);
         npart++;
     }
     if (npart == 0) part[npart++] = rl_lower_ints(l, "rl_sizes", 0, number);
-    *out = part[0];
-    if (npart == 1) return true;
-    *out = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_sizes"));
-    rl_graph_set_type(l->g, *out, RL_I64, 1, (rl_dim[]){n});
-    rl_node c = rl_lower_node(l, RL_OP_Concat, rl_graph_fresh_name(l->g, "rl_sizes"), npart, part, 1, out);
+    if (npart == 1) return part[0];
+    rl_value all = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_sizes"));
+    rl_graph_set_type(l->g, all, RL_I64, 1, (rl_dim[]){n});
+    rl_node c = rl_lower_node(l, RL_OP_Concat, rl_graph_fresh_name(l->g, "rl_sizes"), npart, part, 1, &all);
     rl_attr a = rl_attr_of_int(l->g, "axis", 0);
     rl_graph_set_attrs(l->g, c, &a, 1);
-    return true;
+    return all;
 }
 
 bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out)
 {
-    int64_t number[RL_MAXDIMS];
+    rl_sizeplace at[RL_MAXDIMS] = {0};
     if (n > RL_MAXDIMS) return false;
-    for (uint32_t i = 0; i < n; i++) number[i] = rl_dim_known(d[i]) ? d[i] : SYMBOL;
-    return numbers(l, number, d, n, RL_NOVALUE, out);
+    for (uint32_t i = 0; i < n; i++)
+        if (!rl_dim_known(d[i]) && !find_size(l, d[i], RL_NOVALUE, &at[i])) return false;
+    *out = numbers(l, d, at, n);
+    return true;
 }
 
 /* A size of 0 that is not where x has one: a Reshape takes it for "copy" unless it is told. */
@@ -112,8 +109,7 @@ static rl_value target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n, bo
     int64_t number[RL_MAXDIMS] = {0};
     uint32_t symbols = 0, copied = 0, zeros = 0, inferred = 0;
     bool zero = has_new_zero(from, to, n);
-    rl_sizeplace at;
-    rl_value s = x;
+    rl_sizeplace at[RL_MAXDIMS] = {0};
     for (uint32_t i = 0; i < n; i++) {
         symbols += !rl_dim_known(to[i]);
         copied += !rl_dim_known(to[i]) && i < from->rank && from->dim[i] == to[i];
@@ -123,12 +119,11 @@ static rl_value target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n, bo
     for (uint32_t i = 0; i < n; i++) {
         number[i] = to[i];
         if (rl_dim_known(to[i])) continue;
-        number[i] = SYMBOL;
         if (!*literal && i < from->rank && from->dim[i] == to[i]) number[i] = 0;
-        else if (inferred == 0 && ((symbols == 1 && !*literal) || !find_size(l, to[i], x, &at))) number[i] = -1, inferred++;
+        else if ((symbols == 1 && !*literal) || !find_size(l, to[i], x, &at[i])) number[i] = -1, inferred++;
     }
-    if ((zero && !*literal) || (inferred && zeros) || !numbers(l, number, to, n, x, &s)) l->failed = true;
-    return s;
+    l->failed |= (zero && !*literal) || (inferred && zeros) || inferred > 1;
+    return numbers(l, number, at, n);
 }
 
 void rl_lower_reshape(rl_lower *l, rl_str name, rl_value x, const rl_dim *to, uint32_t n, rl_value out)
