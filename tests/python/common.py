@@ -366,6 +366,15 @@ class Counts:
                          if n > before.others.get(k, 0))
 
 
+def every_node(graph):
+    """The nodes of a graph and of the bodies in it."""
+    for n in graph.node:
+        yield n
+        for a in n.attribute:
+            if a.type == AttributeProto.GRAPH:
+                yield from every_node(a.g)
+
+
 def light(model):
     """A copy without large weights, for shape inference (a model over 2 GB has no other way, and it is fast)."""
     def strip(g):

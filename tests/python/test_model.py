@@ -24,14 +24,6 @@ def rows(path, macro):
     return re.findall(rf"^{macro}\( ?(\w+),", (common.ROOT / path).read_text(), flags=re.M)
 
 
-def nodes(graph):
-    for n in graph.node:
-        yield n
-        for a in n.attribute:
-            if a.type == a.GRAPH:
-                yield from nodes(a.g)
-
-
 def make(prog, seed, path):
     r = subprocess.run([prog, "--seed", str(seed), path], capture_output=True, text=True)
     if r.returncode:
@@ -47,7 +39,7 @@ def judge(prog, seed, folder, seen):
     if first.read_bytes() != second.read_bytes():
         return "another model the second time"
     model = onnx.load(first)
-    ops = [(n.domain, n.op_type) for n in nodes(model.graph)]
+    ops = [(n.domain, n.op_type) for n in common.every_node(model.graph)]
     seen.update(ops)
     if len(ops) > 160:
         return f"{len(ops)} nodes"

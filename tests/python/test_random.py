@@ -114,14 +114,6 @@ def run_own(prog, kernels, path, inputs):
     return [np.asarray(x) for x in rep.run({k: v for k, v in inputs.items() if k in given})]
 
 
-def every_node(graph):
-    for n in graph.node:
-        yield n
-        for a in n.attribute:
-            if a.type == a.GRAPH:
-                yield from every_node(a.g)
-
-
 def misread(model):
     """Does the reference evaluator take it for another model? (docs/disagreements.md)"""
     opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
@@ -130,7 +122,7 @@ def misread(model):
     collects = lambda n: n.op_type == "Loop" and len(n.output) > len(n.input) - 2
     short = any(i.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16 for i in model.graph.input)
     sums = lambda n: short and n.op_type in ("ReduceMean", "ReduceSum")
-    return any(opset < until.get(n.op_type, 0) or negative(n) or collects(n) or sums(n) for n in every_node(model.graph))
+    return any(opset < until.get(n.op_type, 0) or negative(n) or collects(n) or sums(n) for n in common.every_node(model.graph))
 
 
 def by_relayout(src, g, why):

@@ -38,21 +38,13 @@ def has(*patterns):
     return f'text=$("$RL_SELF" print "$1") || exit 5; {greps} && exit 9; exit 0'
 
 
-def flat(graph):
-    for n in graph.node:
-        yield n
-        for a in n.attribute:
-            if a.type == a.GRAPH:
-                yield from flat(a.g)
-
-
 def random_models(prog, tmp, count):
     """The rarest op of each model alone is left: one node, or what holds the body that it is in."""
     for seed in range(count):
         m = graphgen.make(seed).proto
         src, out = tmp / "in.onnx", tmp / "out.onnx"
         onnx.save(m, src)
-        op = min(sorted(collections.Counter(n.op_type for n in flat(m.graph) if n.domain == "").items()), key=lambda x: x[1])[0]
+        op = min(sorted(collections.Counter(n.op_type for n in common.every_node(m.graph) if n.domain == "").items()), key=lambda x: x[1])[0]
         status, said, err = reduce(prog, src, out, has(f" = {op}("))
         if "nothing fails" in err:      # it is in a function, which print does not show
             continue
@@ -60,7 +52,7 @@ def random_models(prog, tmp, count):
         if status:
             continue
         small = onnx.load(out)
-        check(f"seed {seed} ({op}): nodes", len(small.graph.node) == 1 and op in [n.op_type for n in flat(small.graph)],
+        check(f"seed {seed} ({op}): nodes", len(small.graph.node) == 1 and op in [n.op_type for n in common.every_node(small.graph)],
               onnx.printer.to_text(small.graph)[:500])
         error = common.checker_error(out)
         check(f"seed {seed} ({op}): checker", error == "", error)
