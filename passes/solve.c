@@ -336,6 +336,7 @@ static void solve_open(rl_arena *mem, memo *m, double deadline)
 
 static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, double deadline)
 {
+    rl_cover_fold(mem, p, FOLD_STEPS, NULL); /* before what is paid is taken out, which tells the orders of an op apart */
     rl_cover_reduce(mem, p);
     for (int round = 0; round < 3 && rl_cover_fold(mem, p, FOLD_STEPS, NULL); round++) rl_cover_reduce(mem, p);
     split s = components(mem, p);

@@ -1,6 +1,7 @@
 /* The least total of one component of the cover (solve_cover.h): runs of the frontier (solve_frontier.c) until one proves it.
  *
- *   1. narrow beams over a few orders, which on ordinary networks are exact; else a narrow relaxed run for a bound
+ *   1. narrow beams over a few orders, which on ordinary networks are exact; else a cut, where two layouts meet (solve_cut.c); else a
+ *      narrow relaxed run for a bound
  *   2. a better order, and relaxed runs over it, backward and forward in turn, each guided by the layers of the one before:
  *      what the other side knows prunes the states, so fewer are merged, so the next bound is better.  After each, a wider
  *      beam with the same guide, which finds better solutions and is often exact.  The caps double each time.
@@ -101,6 +102,7 @@ rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadli
     rl_arrangement all[RL_MAXARRANGE];
     uint32_t n = rl_arrange(&tmp, p, all);
     probe(&s, all, n);
+    if (!proven(&s)) rl_component_cut(mem, p, deadline, &s.best);
     if (!proven(&s) && !late(&s)) attempt(&s, &tmp, (rl_run){.seq = reversed(&tmp, all[0].seq, p->nop), .cap = PROBE_CAP, .relax = true});
     rl_arena_free(&tmp);
     return s.best;

@@ -6,6 +6,7 @@
  *   cert_text.c    the file printed; cert_read.c: read
  *   cert_part.c    a component as a table to be filled: elements, steps
  *   cert_table.c   the table: whether it can cost less than the claim; cert_step.c, cert_select.c (cert_table.h)
+ *   cert_flow.c    the same by a flow, where each op has two configurations at most
  *
  * An element is an order of a value that a component may have to pay for.  Costs are (major, minor): (conversions, bytes) or, for the
  * objective bytes, (bytes, conversions).  Example: MatMul a[b,M,K] w[K,N] -> y[b,M,N], with y named in order 0 1 2 by a fixed op:
@@ -125,4 +126,8 @@ rl_status rl_cert_part_check(rl_cert_work *w, uint32_t part);
  * stops when that is over maxwork. */
 typedef enum { RL_CERT_HOLDS, RL_CERT_CHEAPER, RL_CERT_TOO_MANY } rl_cert_verdict;
 rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, uint64_t maxwork, uint64_t *work, rl_cert_key *left);
+
+/* The same by a flow; RL_CERT_TOO_MANY, too, where it has nothing to say: an op with more than two configurations, or a cycle of ops whose two
+ * are crossed. */
+rl_cert_verdict rl_cert_flow(rl_arena *mem, const rl_cert_table *t, uint64_t maxwork, uint64_t *work, rl_cert_key *left);
 #endif

@@ -3,7 +3,8 @@
  * A pass takes the ops one after another (cert_step.c, cert_select.c).  If no state is left whose cost is below the claim, the claim
  * holds.  One pass is enough for most components.  Where states were merged for want of room and some are left, the next pass goes the
  * other way, guided by what this one left after each op; it needs fewer states and so merges fewer, and may have twice as many.  A
- * pass that merged nothing decides. */
+ * pass that merged nothing decides.  Where two layouts meet a flow decides (cert_flow.c), after a pass or two: however many values are in use at
+ * once, it needs no more. */
 #include "cert_table.h"
 
 /* States after an op in the first pass; states that an op may make before the ones before it are merged.  Tests set them low, so that
@@ -13,8 +14,8 @@
 #define RL_CERT_MADE (1 << 17)
 #endif
 /* ALL_LAYERS: states recorded in a pass.  A state may have thousands of elements; MOST_ELEM: of all states after one op, and of all that
- * are recorded, to which each op adds OP_ELEM. */
-enum { FIRST_CAP = RL_CERT_CAP, MOST_MADE = RL_CERT_MADE, ALL_LAYERS = 1 << 21, MOST_ELEM = 1 << 24, OP_ELEM = 1 << 8 };
+ * are recorded, to which each op adds OP_ELEM.  FEW: states before a flow is tried. */
+enum { FIRST_CAP = RL_CERT_CAP, FEW = (FIRST_CAP + 3) / 4, MOST_MADE = RL_CERT_MADE, ALL_LAYERS = 1 << 21, MOST_ELEM = 1 << 24, OP_ELEM = 1 << 8 };
 
 /* ---- room ---- */
 
@@ -134,7 +135,7 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
     return true;
 }
 
-rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, uint64_t maxwork, uint64_t *work, rl_cert_key *left) {
+static rl_cert_verdict fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, uint64_t maxwork, uint64_t *work, rl_cert_key *left) {
     rl_filler d = {.mem = mem, .t = t, .work = *work, .maxwork = maxwork};
     rl_arena record[2];
     rl_layer_sets *layer[2];
@@ -158,4 +159,13 @@ rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32
     for (uint32_t i = 0; i < 2; i++) rl_arena_free(&record[i]);
     *work = d.work;
     return is;
+}
+
+rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, uint64_t maxwork, uint64_t *work, rl_cert_key *left) {
+    rl_cert_verdict is = RL_CERT_TOO_MANY;
+    bool two = true;
+    for (uint32_t i = 0; i < t->nstep; i++) two &= t->step[i].ncfg <= 2;
+    if (two) is = fill(mem, t, RL_MIN(maxstate, (uint32_t)FEW), maxwork, work, left);
+    if (two && is == RL_CERT_TOO_MANY) is = rl_cert_flow(mem, t, maxwork, work, left);
+    return is == RL_CERT_TOO_MANY ? fill(mem, t, maxstate, maxwork, work, left) : is;
 }

@@ -13,11 +13,13 @@ of a value that no fixed op names is free, every further one costs the value's w
                sides paid at the cut was counted twice, and one free first order per value. If no pair is below the limit, neither is
                the whole
 
-Passes alternate, with room for more states each time, until none is left below the limit, or one is and nothing was merged.
+Passes alternate, with room for more states each time, until none is left below the limit, or one is and nothing was merged. Where each op has
+two configurations at most, one pass that merges is enough: flow.py knows the least cost.
 """
 import numpy as np
 
 from . import Refused
+from . import flow
 
 FIRST, MOST = 128, 1 << 15  # states of the first pass, and of the last
 CHUNK = 4096                # states that are compared with those kept before, at a time
@@ -62,9 +64,18 @@ class Table:
                 return False
             if not run.merged:
                 return True
+            if room == FIRST and (least := self.by_flow()) is not None:
+                return least < self.limit
             if room >= MOST:
                 raise Refused(f"a table of {len(self.ops)} ops needs more than {MOST} states")
             layers, room, forward = run.layers, room * 2, not forward
+
+    def by_flow(self):
+        """The least cost, or None."""
+        weight = {e: w for e, w in enumerate(self.cost_of.tolist()) if e}
+        configs = [[(set(row) - {0}, own) for row, own in zip(c.tolist(), costs.tolist())] for (_, c), costs in zip(self.ops, self.own)]
+        least = flow.least(configs, weight)
+        return None if least is None else least - sum(self.weight[v] for v in self.free.tolist())
 
 
 class Pass:

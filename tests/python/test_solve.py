@@ -4,7 +4,8 @@
   test_solve.py [--count 200] [--seed 1] [--ops 10 200] [--solver PROGRAM]
 
 A problem is a graph of ops like a network's: chains, stars, diamonds, residuals, concatenations, broadcasts, splits that
-merge, matrix products. Each value has 2-8 orders; every pin sees them through a relabelling of its own, as behind a Transpose.
+merge, matrix products. Each value has 2-8 orders; every pin sees them through a relabelling of its own, as behind a Transpose. Beside these,
+wide problems, one for ten: two orders, hundreds of ops and dozens of values in use at a time. These must be proved.
 HiGHS gets the integer program of the definition: one 0-1 variable per (op, configuration) and per (value, order). Without
 --solver, the program is compiled from tests/unit/solve_cli.c; it is also compiled with a cap of 2 states, which takes small
 problems through every stage, and must agree. Skips without highspy.
@@ -157,6 +158,32 @@ def random_problem(rng, nop):
     return p
 
 
+def wide_problem(rng):
+    """Two orders, which some ops fix and the others pass on; any op may reach far back, so that many values are in use at a time."""
+    p = Problem()
+    nop, window, fixed = rng.randint(200, 900), rng.randint(20, 90), rng.choice([0.05, 0.1, 0.3])
+    charged = rng.choice([0, 0, 0.3])
+    lexicographic = rng.random() < 0.5
+    named = []  # which number each value has for the first of the two orders
+
+    def new():
+        named.append(rng.randrange(2))
+        return p.value((lexicographic << 40) + rng.randint(1, 64) * 64, 2)
+
+    def add(pins, orders):
+        p.op(pins, [(rng.randint(1, 64) if rng.random() < charged else 0, [o ^ named[v] for v in pins]) for o in orders])
+
+    live = [new() for _ in range(3)]
+    for v in live:
+        add([v], [rng.randrange(2)])
+    for _ in range(nop):
+        pins = rng.sample(live[-window:], min(len(live[-window:]), rng.choice([1, 1, 2, 2, 3])))
+        live.append(new())
+        add(pins + [live[-1]], [rng.randrange(2)] if rng.random() < fixed else rng.sample([0, 1], 2))
+    add([live[-1]], [rng.randrange(2)])
+    return p
+
+
 # --------------------------------------------------------------------------------------------------------------- HiGHS
 
 def highs_optimum(p, limit):
@@ -253,6 +280,9 @@ def main():
         p = random_problem(rng, int(round(args.ops[0] * (args.ops[1] / args.ops[0]) ** rng.random())))
         problems.append(p)
         starts.append([rng.randrange(len(c)) for _, c in p.ops] if rng.random() < 0.5 else None)
+    wide = random.Random(args.seed)
+    problems += [wide_problem(wide) for _ in range(args.count // 10)]
+    starts += [None] * (args.count // 10)
     with tempfile.TemporaryDirectory() as folder:
         results = list(solve(args.solver or compile_solver(folder), problems, starts, args.seconds))
         small = list(solve(compile_solver(folder, 2), problems, starts, args.seconds))
@@ -264,6 +294,9 @@ def main():
         if b[2] > a[1] or a[2] > b[1] or a[3] and b[3] and a[1] != b[1] or problems[i].cost(b[5]) != b[1]:
             nfail += 1
             print(f"FAILED: problem {i} of seed {args.seed}: cost {a[1]} bound {a[2]}, with a small cap {b[1]} bound {b[2]}")
+        if i >= args.count and not (a[3] and b[3]):
+            nfail += 1
+            print(f"FAILED: wide problem {i} of seed {args.seed}: cost {a[1]} bound {a[2]}, with a small cap {b[1]} bound {b[2]}")
     slowest, theirs = 0, 0
     for i, (p, (status, cost, bound, optimal, took, chosen)) in enumerate(zip(problems, results)):
         t = time.perf_counter()
