@@ -22,6 +22,7 @@ need_checkers || say "clang or cppcheck cannot be had"
 need_nvcc || say "no nvcc: the CUDA backend is not compiled (RL_FETCH_NVCC=1 fetches it); its kernels run on an emulated device"
 build build -DRL_WERROR=ON "-DRL_CUDA_ARCHS=${RL_CUDA_ARCHS:-90}"
 
+RANDOM_COUNT=${RANDOM_COUNT:-200}
 logs=build/test-logs
 mkdir -p "$logs"
 words=("$@")
@@ -114,15 +115,15 @@ if [ -x build/cuda/relayout_emulated ]; then
 else
     say "skipped: no C++ compiler for the emulated device"
 fi
-py backend test_backend.py --fraction "${BACKEND_FRACTION:-1}"
+py backend test_backend.py --fraction "${BACKEND_FRACTION:-0.25}"
 suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-200}" --limit 5
 others
 py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_SEED:-0}"
-py random-ort test_random.py --count "$((${RANDOM_COUNT:-1000} / 5))" --seed "${RANDOM_SEED:-0}" --target ort
+py random-ort test_random.py --count "$((RANDOM_COUNT / 4))" --seed "${RANDOM_SEED:-0}" --target ort
 py proof test_proof.py --count "${PROOF_COUNT:-200}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 suite fuzz fuzz
-py random test_random.py --count "${RANDOM_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
+py random test_random.py --count "$RANDOM_COUNT" --seed "${RANDOM_SEED:-0}"
 py random-known test_random.py --known
-py random-wide test_random.py --wide --own --count "$((${RANDOM_COUNT:-1000} * 3 / 10))" --seed "${RANDOM_SEED:-0}"
-py random-own test_random.py --count 200 --own
+py random-wide test_random.py --wide --own --count "$((RANDOM_COUNT / 4))" --seed "${RANDOM_SEED:-0}"
+py random-own test_random.py --count "$((RANDOM_COUNT / 4))" --own --seed "${RANDOM_SEED:-0}"
 closing_status
