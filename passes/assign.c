@@ -415,7 +415,7 @@ static rl_status quickest(rl_plan *p, const scale *by_count, const own_moves *be
 
 /* The fewest conversions (objective bytes: the fewest bytes), whatever the target charges, and in round 0 what none can beat.  Where
  * the candidates may be why these differ, every configuration becomes one. */
-static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit, rl_solution *sol)
+static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp)
 {
     rl_plan *p = r->plan;
     part x;
@@ -425,35 +425,44 @@ static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit
         if (r->round > 0) break;
         RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, limit));
     } while (rl_candidates_widen(p, p->unproved));
-    r->out->conv_before = conversions(p, rl_new(r->tmp, uint32_t, p->op.n), r->tmp, NULL);
+    r->out->conv_before = conversions(p, rl_new(tmp, uint32_t, p->op.n), tmp, NULL);
     return RL_OK;
 }
 
-rl_status rl_pass_assign(rl_pass_run *r)
+static rl_status assign(rl_pass_run *r, rl_arena *tmp)
 {
     rl_plan *p = r->plan;
     r->out->improved = false;
     rl_outside_demands(p);
     bool timed = r->opt->objective && strcmp(r->opt->objective, "time") == 0, bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
     bool charged = rl_target_charges(p->target) && !bytes_first && !timed;
-    const own_moves before = moves_before(p, r->tmp);
-    rl_candidates(p, charged ? before.cost : rl_new(r->tmp, int64_t, p->cls.n), timed);
+    const own_moves before = moves_before(p, tmp);
+    rl_candidates(p, charged ? before.cost : rl_new(tmp, int64_t, p->cls.n), timed);
     double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
     scale s = make_scale(p, bytes_first);
     rl_solution sol;
-    RL_TRY(fewest(r, &s, charged || timed, limit, &sol));
+    RL_TRY(fewest(r, &s, charged || timed, limit, &sol, tmp));
     if (charged) {
         memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);
-        RL_TRY(quickest(p, &s, &before, limit, sol.cfg, r->tmp));
+        RL_TRY(quickest(p, &s, &before, limit, sol.cfg, tmp));
     }
     if (timed) RL_TRY(least_time(p, limit, &sol, r->out));
-    if (bytes_first) RL_TRY(hold(p, &s, limit, sol.cfg, r->tmp));
+    if (bytes_first) RL_TRY(hold(p, &s, limit, sol.cfg, tmp));
     if (r->round == 0 && (timed || charged)) RL_TRY(rl_bound_quick(p, sol.cfg, timed, limit));
     for (uint32_t k = 0; k < p->op.n; k++) {
         p->op.p[k].chosen = sol.cfg[k];
         r->out->improved |= sol.cfg[k] != 0;
     }
-    r->out->conv_after = conversions(p, sol.cfg, r->tmp, NULL);
+    r->out->conv_after = conversions(p, sol.cfg, tmp, NULL);
     r->large = p->large;
     return RL_OK;
+}
+
+rl_status rl_pass_assign(rl_pass_run *r)
+{
+    rl_arena tmp;
+    rl_arena_init(&tmp, r->g->ctx);
+    rl_status s = assign(r, &tmp);
+    rl_arena_free(&tmp);
+    return s;
 }

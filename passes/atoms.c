@@ -16,7 +16,7 @@
 
 uint32_t rl_unit_new(rl_plan *p, rl_dim size)
 {
-    rl_push(p->mem, p->unit, ((rl_unit){size, RL_NONE, RL_NONE, RL_NONE, 1}));
+    rl_push(p->draft, p->unit, ((rl_unit){size, RL_NONE, RL_NONE, RL_NONE, 1}));
     return p->unit.n - 1;
 }
 
@@ -46,7 +46,7 @@ uint32_t rl_unit_leaves(rl_plan *p, uint32_t root, uint32_t *out, uint32_t max)
 
 static void change(rl_plan *p, uint32_t u, rl_unit now)
 {
-    rl_push(p->mem, p->trail, ((rl_undo){u, p->unit.p[u]}));
+    rl_push(p->draft, p->trail, ((rl_undo){u, p->unit.p[u]}));
     p->unit.p[u] = now;
 }
 
@@ -203,12 +203,14 @@ static void make_units(rl_plan *p)
     const rl_graph *g = p->g;
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->nval; i++) n += g->val[i].rank == RL_NORANK ? 0 : g->val[i].rank;
-    p->unit.p = rl_new(p->mem, rl_unit, p->unit.cap = n + n / 8 + 1); /* room for those that are cut, too */
+    p->unit.p = rl_new(p->draft, rl_unit, p->unit.cap = n + n / 8 + 1); /* room for those that are cut, too */
+    uint32_t *unit = rl_new(p->draft, uint32_t, n);
     for (uint32_t i = 0; i < g->nval; i++) {
         rl_member *m = &p->member[i];
         m->cls = RL_NONE;
         if (g->val[i].rank == RL_NORANK) continue;
-        m->unit = rl_new(p->mem, uint32_t, g->val[i].rank + 1);
+        m->unit = unit;
+        unit += g->val[i].rank;
         for (uint32_t d = 0; d < g->val[i].rank; d++)
             m->unit[d] = g->val[i].dim[d] == 1 ? RL_NONE : rl_unit_new(p, g->val[i].dim[d]);
     }
@@ -219,15 +221,17 @@ static bool count_atoms(rl_plan *p, uint32_t v)
 {
     rl_member *m = &p->member[v];
     uint32_t rank = p->g->val[v].rank, n = 0, leaf[RL_MAXATOM];
-    m->dimstart = rl_new(p->mem, uint8_t, rank + 1);
+    uint8_t *start = rl_new(p->draft, uint8_t, rank + 1);
     for (uint32_t i = 0; i < rank; i++) {
-        m->dimstart[i] = (uint8_t)n;
+        start[i] = (uint8_t)n;
         if (m->unit[i] != RL_NONE) n += rl_unit_leaves(p, m->unit[i], leaf, RL_MAXATOM);
         if (n > RL_MAXATOM) return false;
     }
-    m->dimstart[rank] = (uint8_t)n;
+    start[rank] = (uint8_t)n;
     m->natom = n;
-    m->seq = rl_new(p->mem, uint8_t, n + 1);
+    m->dimstart = rl_new(p->mem, uint8_t, rank + 1 + n + 1);
+    m->seq = m->dimstart + rank + 1;
+    memcpy(m->dimstart, start, rank + 1);
     return true;
 }
 
@@ -256,7 +260,6 @@ static void start_class(rl_plan *p, uint32_t v)
     c.natom = m->natom;
     c.size = rl_new(p->mem, rl_dim, m->natom + 1);
     c.constant = can_permute_bytes(p->g, val);
-    c.index.mem = p->mem;
     uint32_t leaf[RL_MAXATOM], n = 0;
     for (uint32_t d = 0; d < val->rank; d++) {
         if (m->unit[d] == RL_NONE) continue;
@@ -291,7 +294,7 @@ static void join_class(rl_plan *p, const rl_nodeinfo *n)
 static rl_status make_classes(rl_plan *p)
 {
     rl_graph *g = p->g;
-    bool *done = rl_new(p->mem, bool, g->nval);
+    bool *done = rl_new(p->draft, bool, g->nval);
     for (uint32_t v = 0; v < g->nval; v++) /* inputs, initializers, outer values */
         if (g->val[v].rank != RL_NORANK && g->val[v].def.i == RL_NONE) {
             done[v] = true;
@@ -324,7 +327,7 @@ rl_status rl_plan_atoms(rl_plan *p)
     rl_graph *g = p->g;
     p->member = rl_new(p->mem, rl_member, g->nval);
     p->moving = rl_new(p->mem, bool, g->nnode);
-    p->cls.p = rl_new(p->mem, rl_cls, p->cls.cap = g->nval); /* a vector that grows leaves as much behind */
+    p->cls.p = rl_new(p->mem, rl_cls, p->cls.cap = g->nval);
     p->op.p = rl_new(p->mem, rl_oplegal, p->op.cap = g->order.n);
     p->opof = rl_new(p->mem, uint32_t, g->nnode);
     memset(p->opof, 0xff, g->nnode * sizeof *p->opof);

@@ -10,115 +10,6 @@
 #include "charge.h"
 #include <string.h>
 
-/* ---- the restricted plan ---- */
-
-static bool is_kept(const rl_cls *c, uint8_t atom) { return !c->kept.atom || memchr(c->kept.atom, atom, c->kept.n) != NULL; }
-
-static uint8_t kept_of(const rl_cls *c, const uint8_t *atom, uint32_t n, uint8_t *out)
-{
-    uint8_t m = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (is_kept(c, atom[i])) out[m++] = atom[i];
-    return m;
-}
-
-static void restrict_member(rl_plan *q, const rl_plan *p, rl_value v)
-{
-    rl_member *m = &q->member[v.i];
-    if (m->seq) return; /* done */
-    *m = p->member[v.i];
-    m->seq = rl_new(q->mem, uint8_t, m->natom + 1);
-    m->natom = kept_of(&p->cls.p[m->cls], p->member[v.i].seq, p->member[v.i].natom, m->seq);
-}
-
-static void restrict_op(rl_plan *q, const rl_plan *p, rl_oplegal *op)
-{
-    op->config.p = NULL;
-    op->pinorder.p = NULL;
-    op->config.n = op->config.cap = op->pinorder.n = op->pinorder.cap = 0;
-    for (uint32_t o = 0; o < op->noperand; o++) restrict_member(q, p, op->operand[o].tensor);
-    const rl_token *was = op->token;
-    op->token = rl_new(q->mem, rl_token, op->ntoken);
-    for (uint32_t t = 0; t < op->ntoken; t++) {
-        op->token[t] = (rl_token){was[t].label, rl_new(q->mem, uint8_t *, op->noperand), rl_new(q->mem, uint8_t, op->noperand)};
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            op->token[t].atom[o] = rl_new(q->mem, uint8_t, was[t].natom[o] + 1u);
-            op->token[t].natom[o] = kept_of(&p->cls.p[op->operand[o].cls], was[t].atom[o], was[t].natom[o], op->token[t].atom[o]);
-        }
-    }
-}
-
-static bool has_pin_atoms(const rl_oplegal *op, uint32_t token)
-{
-    for (uint32_t o = 0; o < op->noperand; o++)
-        if (op->operand[o].pin && op->token[token].natom[o]) return true;
-    return false;
-}
-
-/* Forms without the tokens that no pin shows any more. */
-static void restrict_forms(rl_plan *q, rl_oplegal *op)
-{
-    const rl_form *was = op->form;
-    op->form = rl_copy(q->mem, was, op->nform * sizeof *was);
-    for (uint32_t f = 0; f < op->nform; f++) {
-        rl_form *form = &op->form[f];
-        uint32_t n = 0, at = 0;
-        form->member = rl_new(q->mem, uint8_t, op->ntoken + 1);
-        for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
-            form->start[g] = n;
-            for (; at < was[f].start[g + 1]; at++)
-                if (has_pin_atoms(op, was[f].member[at])) form->member[n++] = was[f].member[at];
-        }
-        form->start[RL_MAXGROUP] = n;
-    }
-}
-
-bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp)
-{
-    for (uint32_t o = 0; o < op->noperand; o++)
-        if (op->operand[o].pin && comp[p->cls.p[op->operand[o].cls].comp]) return true;
-    return false;
-}
-
-/* The class in q: as in p, but without orders, and with the atoms that are kept. */
-static void restrict_class(rl_plan *q, const rl_plan *p, uint32_t c)
-{
-    rl_cls *k = &q->cls.p[c];
-    if (k->index.mem) return; /* done */
-    *k = p->cls.p[c];
-    k->like = c;
-    k->order.p = NULL;
-    k->order.n = k->order.cap = 0;
-    k->index = (rl_hash){.mem = q->mem};
-    k->cut = k->kept.atom && k->kept.n < k->natom;
-    if (k->kept.atom) k->natom = k->kept.n;
-}
-
-/* The open components alone, restricted; what they do not touch is left empty. False when an op still has too many configurations. */
-static bool restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *mem)
-{
-    *q = *p;
-    q->mem = mem;
-    q->restricted = true;
-    q->cls.p = rl_new(mem, rl_cls, p->cls.n);
-    q->member = rl_new(mem, rl_member, p->g->nval);
-    q->op.p = NULL;
-    q->op.n = q->op.cap = 0;
-    for (uint32_t i = 0; i < p->op.n; i++) {
-        rl_oplegal op = p->op.p[i];
-        if (!rl_touches(p, &op, open)) continue;
-        for (uint32_t o = 0; o < op.noperand; o++) restrict_class(q, p, op.operand[o].cls);
-        restrict_op(q, p, &op);
-        if (!op.fixed) restrict_forms(q, &op);
-        rl_push(mem, q->op, op);
-    }
-    rl_arena tmp;
-    rl_arena_init(&tmp, p->g->ctx);
-    bool all = rl_every_config(q, &tmp);
-    rl_arena_free(&tmp);
-    return all;
-}
-
 /* ---- the problem, in exact costs ---- */
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
@@ -187,6 +78,13 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
         op[i] = (rl_choice){n, o->config.n, value, o->pinorder.p, s->price ? charges_of(q, o) : NULL};
     }
     *out = (rl_problem){q->cls.n, q->op.n, weight, norder, op, NULL};
+}
+
+bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp)
+{
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (op->operand[o].pin && comp[p->cls.p[op->operand[o].cls].comp]) return true;
+    return false;
 }
 
 uint32_t *rl_order_starts(const rl_plan *p, rl_arena *mem)
@@ -265,7 +163,7 @@ static void keep_fold(rl_prover *v, const rl_plan *q, uint32_t *const *to)
 {
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *x = &q->cls.p[c];
-        if (!x->index.mem || x->constant || !v->open[x->comp] || !to[c] || !x->kept.atom) continue;
+        if (!x->size || x->constant || !v->open[x->comp] || !to[c] || !x->kept.atom) continue;
         uint32_t n = 1;
         for (uint32_t i = 2; i <= x->kept.n; i++) n *= i;
         uint16_t *fold = rl_new(v->p->mem, uint16_t, n);
@@ -334,8 +232,12 @@ static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp)
 static void drop_folds(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp)
 {
     bool *bad = rl_new(tmp, bool, q->ncomp);
-    for (uint32_t o = 0; o < p->nop; o++)
-        if (q->op.p[o].comp != RL_NONE && !bad[q->op.p[o].comp] && !folds(&p->op[o], to, tmp)) bad[q->op.p[o].comp] = true;
+    rl_arena one;
+    rl_arena_init(&one, tmp->ctx);
+    for (uint32_t o = 0; o < p->nop; o++) {
+        if (q->op.p[o].comp != RL_NONE && !bad[q->op.p[o].comp] && !folds(&p->op[o], to, &one)) bad[q->op.p[o].comp] = true;
+        rl_arena_free(&one);
+    }
     for (uint32_t c = 0; c < q->cls.n; c++)
         if (to[c] && bad[q->cls.p[c].comp]) to[c] = NULL;
 }
@@ -366,7 +268,7 @@ static rl_status try_restricted(rl_prover *v, attempt a)
     rl_kept *before = rl_new(v->tmp, rl_kept, p->cls.n);
     for (uint32_t c = 0; c < p->cls.n; c++) before[c] = p->cls.p[c].kept;
     rl_bound_keep(p, v->open, a.mostkept, a.way);
-    if (restrict_plan(p, v->open, &q, v->tmp)) RL_TRY(solve_restricted(v, &q, &least));
+    if (rl_restrict_plan(p, v->open, &q, v->tmp)) RL_TRY(solve_restricted(v, &q, &least));
     note(v, least, before);
     return RL_OK;
 }

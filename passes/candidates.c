@@ -77,7 +77,7 @@ static void share(rl_plan *p)
         if (x->like == c) continue;
         x->order = p->cls.p[x->like].order;
         x->order.cap = x->order.n;
-        x->index = (rl_hash){.mem = p->mem};
+        x->index = NULL;
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         rl_oplegal *op = &p->op.p[k];

@@ -19,24 +19,28 @@
 static uint32_t index_find(const rl_cls *c, const uint8_t *order, uint64_t *key)
 {
     *key = rl_hash_bytes(order, c->natom) | 1;
-    for (uint32_t i; (i = rl_hash_get(&c->index, *key)) != RL_NONE; ++*key)
+    for (uint32_t i; (i = rl_hash_get(c->index, *key)) != RL_NONE; ++*key)
         if (memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
     return RL_NONE;
 }
 
-static void index_put(rl_cls *c, uint32_t i)
+static void index_put(rl_plan *p, rl_cls *c, uint32_t i)
 {
     uint64_t key;
+    if (!c->index) {
+        c->index = rl_new(p->mem, rl_hash, 1);
+        c->index->mem = p->mem;
+    }
     index_find(c, c->order.p[i].p, &key);
-    rl_hash_put(&c->index, key, i);
+    rl_hash_put(c->index, key, i);
 }
 
 static uint32_t order_find(rl_plan *p, uint32_t cls, const uint8_t *order)
 {
     rl_cls *c = &p->cls.p[cls];
     uint64_t key;
-    if (c->order.n > FEWORDER && c->index.n == 0) /* taken over from another class */
-        for (uint32_t i = 0; i < c->order.n; i++) index_put(c, i);
+    if (c->order.n > FEWORDER && !c->index) /* taken over from another class */
+        for (uint32_t i = 0; i < c->order.n; i++) index_put(p, c, i);
     if (c->order.n > FEWORDER) return index_find(c, order, &key);
     for (uint32_t i = 0; i < c->order.n; i++)
         if (memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
@@ -50,7 +54,7 @@ uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order)
     if (known != RL_NONE) return known;
     if (n == 0) c->order.p = rl_new(p->mem, rl_order, c->order.cap = 2); /* most classes have no more */
     rl_push(p->mem, c->order, ((rl_order){rl_copy(p->mem, order, c->natom + 1u), 0}));
-    for (uint32_t i = n == FEWORDER ? 0 : n; i <= n && n >= FEWORDER; i++) index_put(c, i);
+    for (uint32_t i = n == FEWORDER ? 0 : n; i <= n && n >= FEWORDER; i++) index_put(p, c, i);
     return n;
 }
 

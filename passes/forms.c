@@ -394,9 +394,8 @@ static bool has_no_choice(rl_plan *p, const rl_oplegal *op)
     return most < 2;
 }
 
-void rl_legal_tokens(rl_plan *p, uint32_t i)
+void rl_legal_operands(rl_plan *p, rl_oplegal *op)
 {
-    rl_oplegal *op = &p->op.p[i];
     for (uint32_t o = 0; o < op->noperand; o++)
         if (p->member[op->operand[o].tensor.i].cls == RL_NONE) op->fixed = true;
     op->fixed = op->fixed || has_no_choice(p, op);
@@ -408,6 +407,11 @@ void rl_legal_tokens(rl_plan *p, uint32_t i)
         op->operand[o].pin = !p->cls.p[op->operand[o].cls].constant;
         op->npin += op->operand[o].pin;
     }
+}
+
+void rl_legal_tokens(rl_plan *p, rl_oplegal *op)
+{
+    op->ntoken = op->nform = 0;
     if (op->fixed) return;
     uint32_t max = 0, n = 0;
     for (uint32_t o = 0; o < op->noperand; o++) max += p->member[op->operand[o].tensor.i].natom;

@@ -53,9 +53,9 @@ static uint32_t add_label(builder *b, rl_role role, uint32_t group)
     }
     rl_label *l = &b->label[b->nlabel];
     *l = (rl_label){.role = role, .group = group, .tail = RL_NONE};
-    l->dim = rl_new(b->p->mem, int32_t, max);
-    l->unit = rl_new(b->p->mem, uint32_t, max);
-    l->after = rl_new(b->p->mem, uint32_t, max);
+    l->dim = rl_new(b->p->draft, int32_t, max);
+    l->unit = rl_new(b->p->draft, uint32_t, max);
+    l->after = rl_new(b->p->draft, uint32_t, max);
     for (uint32_t i = 0; i < max; i++) {
         l->dim[i] = -1;
         l->unit[i] = l->after[i] = RL_NONE;
@@ -170,7 +170,7 @@ static void reduce(builder *b)
     bool gone[RL_MAXATOM] = {false}, all = false;
     const uint32_t *axes;
     uint32_t naxes, rank = rank_of(b, rl_in(b->n, 0));
-    if (rank <= RL_MAXATOM && !rl_op_axes(b->g, b->n, b->p->mem, &axes, &naxes, &all)) {
+    if (rank <= RL_MAXATOM && !rl_op_axes(b->g, b->n, b->p->draft, &axes, &naxes, &all)) {
         reduce_unknown_axes(b);
         return;
     }
@@ -329,7 +329,7 @@ void rl_legal_inner(rl_plan *p, uint32_t i)
         uint32_t m = rl_unit_leaves(p, op->label[l].unit[o], other, RL_MAXATOM);
         if (m > RL_MAXATOM || m < k || !rl_units_match(p, leaf, k, other + (m - k), k)) return;
     }
-    rl_label *label = rl_new(p->mem, rl_label, op->nlabel + 1);
+    rl_label *label = rl_new(p->draft, rl_label, op->nlabel + 1);
     memcpy(label, op->label, op->nlabel * sizeof *label);
     label[l].tail = unit[1];
     label[op->nlabel] = label[l];
@@ -344,7 +344,7 @@ static void slice(builder *b)
     const uint32_t *axes;
     uint32_t naxes, rank = rank_of(b, b->n->in[0]);
     bool all;
-    if (!rl_op_axes(b->g, b->n, b->p->mem, &axes, &naxes, &all)) {
+    if (!rl_op_axes(b->g, b->n, b->p->draft, &axes, &naxes, &all)) {
         b->ok = false;
         return;
     }
@@ -370,14 +370,14 @@ static void pad(builder *b)
     uint32_t naxes, npads, rank = rank_of(b, b->n->in[0]);
     bool all = true;
     const rl_attr *a = rl_attr_ints(b->n, "pads");
-    if (!rl_op_axes(b->g, b->n, b->p->mem, &axes, &naxes, &all)) {
+    if (!rl_op_axes(b->g, b->n, b->p->draft, &axes, &naxes, &all)) {
         b->ok = false;
         return;
     }
     if (a) {
         pads = a->ints;
         npads = a->n;
-    } else if (!rl_const_ints(b->g, rl_in(b->n, 1), b->p->mem, &pads, &npads)) {
+    } else if (!rl_const_ints(b->g, rl_in(b->n, 1), b->p->draft, &pads, &npads)) {
         b->ok = false;
         return;
     }
@@ -395,7 +395,7 @@ static void tile(builder *b)
     if (!like_input(b, 1)) return;
     const int64_t *rep;
     uint32_t nrep, rank = rank_of(b, b->n->in[0]);
-    if (!rl_const_ints(b->g, rl_in(b->n, 1), b->p->mem, &rep, &nrep) || nrep != rank) {
+    if (!rl_const_ints(b->g, rl_in(b->n, 1), b->p->draft, &rep, &nrep) || nrep != rank) {
         b->ok = false;
         return;
     }
@@ -825,19 +825,32 @@ void rl_legal_link(rl_plan *p, rl_node node)
         b.nlabel = 0;
     }
     op.nlabel = b.nlabel;
-    op.label = rl_copy(p->mem, b.label, b.nlabel * sizeof *b.label);
+    op.label = rl_copy(p->draft, b.label, b.nlabel * sizeof *b.label);
     p->opof[node.i] = p->op.n;
     rl_push(p->mem, p->op, op);
+}
+
+static rl_status make_plan(rl_plan *p)
+{
+    RL_TRY(rl_plan_atoms(p));
+    rl_legal_share(p);
+    return RL_OK;
 }
 
 rl_status rl_pass_legal(rl_pass_run *r)
 {
     rl_plan *p = r->plan = rl_new(r->tmp, rl_plan, 1);
+    rl_arena draft;
+    rl_arena_init(&draft, r->g->ctx);
     p->g = r->g;
     p->mem = r->tmp;
+    p->draft = &draft;
     p->target = r->target;
     p->io = r->io;
-    RL_TRY(rl_plan_atoms(p));
-    for (uint32_t i = 0; i < p->op.n; i++) rl_legal_tokens(p, i);
-    return RL_OK;
+    rl_status s = make_plan(p);
+    rl_arena_free(&draft);
+    p->draft = NULL;
+    p->unit.p = NULL;
+    p->trail.p = NULL;
+    return s;
 }

@@ -62,9 +62,9 @@ static void label(linker *l, const int32_t *dim, uint32_t group, bool axis)
     uint32_t n = l->op.noperand, first = RL_NONE;
     bool alike = !axis;
     *x = (rl_label){.role = RL_T_FREE, .group = group, .tail = RL_NONE};
-    x->dim = rl_copy(p->mem, dim, n * sizeof *dim);
-    x->unit = rl_new(p->mem, uint32_t, n);
-    x->after = rl_new(p->mem, uint32_t, n);
+    x->dim = rl_copy(p->draft, dim, n * sizeof *dim);
+    x->unit = rl_new(p->draft, uint32_t, n);
+    x->after = rl_new(p->draft, uint32_t, n);
     for (uint32_t o = 0; o < n; o++) {
         x->after[o] = RL_NONE;
         x->unit[o] = dim[o] < 0 ? RL_NONE : p->member[l->op.operand[o].tensor.i].unit[dim[o]];
@@ -102,7 +102,7 @@ static void link_alike(linker *l, bool ok)
     uint32_t rank = ok ? rl_val(l->p->g, l->op.operand[0].tensor)->rank : 0;
     for (uint32_t o = 1; o < l->op.noperand && ok; o++) ok = rl_val(l->p->g, l->op.operand[o].tensor)->rank == rank;
     if (!ok || !none_empty(l)) return;
-    l->op.label = rl_new(l->p->mem, rl_label, rank + 1);
+    l->op.label = rl_new(l->p->draft, rl_label, rank + 1);
     for (uint32_t d = 0; d < rank; d++) {
         int32_t dim[MAXOPERAND] = {(int32_t)d, (int32_t)d, (int32_t)d, (int32_t)d};
         label(l, dim, 0, false);
@@ -118,7 +118,7 @@ static void link_stacked(linker *l, bool ok, uint32_t whole, int64_t axis)
     if (rl_val(l->p->g, l->op.operand[1 - whole].tensor)->rank + 1 != rank || !none_empty(l)) return;
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) return;
-    l->op.label = rl_new(l->p->mem, rl_label, rank);
+    l->op.label = rl_new(l->p->draft, rl_label, rank);
     for (int32_t d = 0; d < (int32_t)rank; d++) {
         int32_t dim[2];
         dim[whole] = d;
@@ -209,7 +209,7 @@ void rl_links(rl_plan *p, rl_node leave)
     l.c = &g->flat->control.p[g->flat->place.p[l.leave->origin].control];
     if (l.c->op != RL_OP_If) l.enter = rl_nod(g, rl_val(g, l.leave->in[0])->def);
     uint32_t slots = l.leave->nin + l.leave->nout + (l.enter ? l.enter->nin + l.enter->nout : 0);
-    l.linked = rl_new(p->mem, bool, slots + 1);
+    l.linked = rl_new(p->draft, bool, slots + 1);
     p->opof[leave.i] = p->op.n;
     if (l.c->op == RL_OP_If) link_if(&l);
     else if (l.c->op == RL_OP_Loop) link_loop(&l);

@@ -74,11 +74,25 @@ static bool stands_alone(const rl_valinfo *v) { return v->is_input || v->is_init
 
 static uint64_t key_of(uint32_t cls, uint32_t order) { return ((uint64_t)cls << 24 | order) + 1; }
 
+/* The one copy of it. */
+static const rl_dims *keep_dims(rl_lower *l, const rl_dims *d)
+{
+    uint64_t h = rl_hash_bytes(d->count, d->ndim) | 1;
+    for (uint32_t i; (i = rl_hash_get(&l->bydims, h)) != RL_NONE; h++)
+        if (rl_dims_equal(l->dims.p[i], d)) return l->dims.p[i];
+    rl_dims *own = rl_new(l->tmp, rl_dims, 1);
+    *own = (rl_dims){.ndim = d->ndim};
+    memcpy(own->count, d->count, d->ndim);
+    rl_hash_put(&l->bydims, h, l->dims.n);
+    rl_push(l->tmp, l->dims, own);
+    return own;
+}
+
 void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const rl_dims *d)
 {
     uint64_t key = key_of(cls, order);
     uint32_t first = rl_hash_get(&l->head, key), at = first;
-    rl_push(l->tmp, l->phys, ((rl_phys){v, cls, order, *d, RL_NONE, rl_flat_value_region(l->g, v)}));
+    rl_push(l->tmp, l->phys, ((rl_phys){v, cls, order, keep_dims(l, d), RL_NONE, rl_flat_value_region(l->g, v)}));
     if (first == RL_NONE) {
         rl_hash_put(&l->head, key, l->phys.n - 1);
         l->orders[cls] = rl_grow(l->tmp, l->orders[cls], l->norders[cls], l->norders[cls] + 1, sizeof(uint32_t));
@@ -104,7 +118,7 @@ uint32_t rl_lower_next(const rl_lower *l, uint32_t phys) { return readable(l, l-
 static uint32_t exact(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
 {
     uint32_t i = first_of(l, cls, order);
-    while (i != RL_NONE && !rl_dims_equal(&l->phys.p[i].dims, d)) i = rl_lower_next(l, i);
+    while (i != RL_NONE && !rl_dims_equal(l->phys.p[i].dims, d)) i = rl_lower_next(l, i);
     return i;
 }
 
@@ -260,8 +274,8 @@ static bool whole_dims(const rl_lower *l, const rl_phys *x, uint32_t to, const r
     const uint8_t *from = order_of(l, x->cls, x->order);
     uint32_t at = 0, n = 0, ones = 0, one[RL_MAXDIMS], real[RL_MAXDIMS], want_ones = 0;
     places(order_of(l, x->cls, to), l->p->cls.p[x->cls].natom, place);
-    for (uint32_t i = 0; i < x->dims.ndim; i++) {
-        uint32_t c = x->dims.count[i];
+    for (uint32_t i = 0; i < x->dims->ndim; i++) {
+        uint32_t c = x->dims->count[i];
         if (c == 0) one[ones++] = i;
         for (uint32_t k = 1; k < c; k++)
             if (place[from[at + k]] != place[from[at]] + k) return false;
@@ -275,12 +289,12 @@ static bool whole_dims(const rl_lower *l, const rl_phys *x, uint32_t to, const r
     }
     for (uint32_t i = 0; want && i < want->ndim; i++) want_ones += want->count[i] == 0;
     uint32_t r = 0, o = 0;
-    d->ndim = x->dims.ndim;
+    d->ndim = x->dims->ndim;
     for (uint32_t i = 0; i < d->ndim; i++) {
         bool is_one = want && want->ndim == d->ndim && want_ones == ones ? want->count[i] == 0 : o < ones;
         uint32_t src = is_one ? one[o++] : real[r++];
         perm[i] = src;
-        d->count[i] = x->dims.count[src];
+        d->count[i] = x->dims->count[src];
     }
     return true;
 }
@@ -402,7 +416,7 @@ rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims 
     if (i == RL_NONE) {
         i = convert(l, cls, order, d, RL_NOVALUE);
         if (i == RL_NONE) return c->first;
-        if (rl_dims_equal(&l->phys.p[i].dims, d)) return l->phys.p[i].v;
+        if (rl_dims_equal(l->phys.p[i].dims, d)) return l->phys.p[i].v;
     }
     return reshape(l, i, d, RL_NOVALUE);
 }
@@ -441,7 +455,7 @@ static rl_value present(rl_lower *l, rl_value x)
 static rl_value in_form(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value t)
 {
     if (phys == RL_NONE || l->defined[t.i]) return t;
-    return rl_dims_equal(&l->phys.p[phys].dims, d) ? l->phys.p[phys].v : reshape(l, phys, d, t);
+    return rl_dims_equal(l->phys.p[phys].dims, d) ? l->phys.p[phys].v : reshape(l, phys, d, t);
 }
 
 static rl_value make_member(rl_lower *l, rl_value t)
@@ -618,6 +632,7 @@ static void lower_all(rl_lower *l)
         else if (rl_nod(g, node)->op == RL_OP_ENTER || rl_nod(g, node)->op == RL_OP_LEAVE) rl_lower_end(l, node);
         else if (!op || (op->chosen == 0 && !(reshapes(l, node) && rl_lower_adopts(l, op)))) keep_node(l, node);
         else rl_lower_op(l, op);
+        rl_arena_free(&l->now);
     }
     l->origin = RL_NONE;
     for (uint32_t i = 0; i < g->output.n && !l->failed; i++) rl_lower_exactly(l, g->output.p[i]);
@@ -668,7 +683,9 @@ rl_status rl_pass_lower(rl_pass_run *r)
     rl_graph *g = r->g;
     rl_lower l = {.p = r->plan, .g = g, .tmp = r->tmp, .nval = g->nval, .origin = RL_NONE};
     uint32_t before = transposes(g);
-    l.head.mem = l.wanted.mem = l.stored.mem = r->tmp;
+    rl_arena_init(&l.now, g->ctx);
+    l.head.mem = l.wanted.mem = l.stored.mem = l.bydims.mem = r->tmp;
+    l.phys.p = rl_new(r->tmp, rl_phys, l.phys.cap = g->nval + g->nval / 2);
     l.link = rl_new(r->tmp, rl_linkform, l.p->op.n);
     l.home = rl_new(r->tmp, uint32_t, l.nval);
     l.orders = rl_new(r->tmp, uint32_t *, l.p->cls.n);

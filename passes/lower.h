@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
     rl_value v;
     uint32_t cls, order;
-    rl_dims dims;
+    const rl_dims *dims; /* in rl_lower.dims */
     uint32_t next; /* of the same class and order */
     uint32_t region; /* of a flat graph: where it can be read */
 } rl_phys;
@@ -30,8 +30,10 @@ typedef struct { rl_dims *form; uint32_t axis; } rl_linkform;
 typedef struct {
     rl_plan *p;
     rl_graph *g;
-    rl_arena *tmp;
+    rl_arena *tmp, now;          /* now: of the node being written */
     struct { rl_phys *p; uint32_t n, cap; } phys;
+    struct { const rl_dims **p; uint32_t n, cap; } dims; /* each once: there are few */
+    rl_hash bydims;
     rl_hash head;                /* (class, order) -> first phys */
     uint32_t **orders;           /* [class] the orders that have one, in the sequence of their making */
     uint32_t *norders;

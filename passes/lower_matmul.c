@@ -126,7 +126,7 @@ static void leading_dims(const writer *w, uint32_t o, const uint32_t *tail, uint
 {
     uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, order_in(w, o), w->op->operand[o].pin);
     for (; i != RL_NONE; i = rl_lower_next(w->l, i)) {
-        const rl_dims *x = &w->l->phys.p[i].dims;
+        const rl_dims *x = w->l->phys.p[i].dims;
         bool fits = x->ndim > ntail || (x->ndim == ntail && nlead == 0 && ntail >= 2);
         for (uint32_t k = 0; fits && k < ntail; k++) fits = x->count[x->ndim - ntail + k] == tail[k];
         if (!fits) continue;
@@ -179,7 +179,7 @@ static bool batch_dims(const writer *w, uint32_t o, rl_dims *d)
     uint32_t lead = s[0] == RL_G_LEAD ? 0 : 1, before = lead;
     uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, order_in(w, o), w->op->operand[o].pin);
     for (; i != RL_NONE; i = w->l->phys.p[i].next) {
-        const rl_dims *x = &w->l->phys.p[i].dims;
+        const rl_dims *x = w->l->phys.p[i].dims;
         if (x->ndim < 3 || x->count[x->ndim - 1] != group_atoms(w, s[2], o)) continue;
         if (x->count[lead ? 0 : x->ndim - 2] != group_atoms(w, s[lead ? 0 : 1], o)) continue;
         d->ndim = x->ndim - 2;
@@ -264,7 +264,7 @@ static void batched(const writer *w, bool swapped)
         uint32_t last[2] = {j ? nk : rows, j ? cols : nk};
         if (j) i = rl_lower_find(w->l, w->op->operand[right].cls, order_in(w, right), true);
         for (; i != RL_NONE && !taken; i = rl_lower_next(w->l, i)) {
-            const rl_dims *x = &w->l->phys.p[i].dims;
+            const rl_dims *x = w->l->phys.p[i].dims;
             if (x->ndim < 2 || x->count[x->ndim - 2] != last[0] || x->count[x->ndim - 1] != last[1]) continue;
             for (uint32_t k = 0; k < 3; k++) {
                 d[k] = *x;

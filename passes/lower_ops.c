@@ -172,7 +172,7 @@ static uint32_t ready(const writer *w, uint32_t o, const rl_dims *want)
 {
     uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, operand_order(w, o), false);
     for (; i != RL_NONE; i = rl_lower_next(w->l, i)) {
-        const rl_dims *d = &w->l->phys.p[i].dims;
+        const rl_dims *d = w->l->phys.p[i].dims;
         if (rl_dims_equal(d, want)) return i;
         if (broadcasts(w, o) && d->ndim <= want->ndim && equal_but_ones(d, want)) return i;
     }
@@ -277,7 +277,7 @@ static bool choose_dims(writer *w)
         uint32_t was = stand_at(w, o), i = rl_lower_find(w->l, w->op->operand[o].cls, operand_order(w, o), true);
         if (w->l->failed) return false;
         for (; i != RL_NONE && cost > 0; i = rl_lower_next(w->l, i)) {
-            rl_dims x = w->l->phys.p[i].dims;
+            rl_dims x = *w->l->phys.p[i].dims;
             if (!dims_like(w, &x, o, d, &n) || !acceptable(w, d, n)) continue;
             memcpy(w->dim, d, sizeof d);
             w->ndim = n;
@@ -346,7 +346,7 @@ static void set_attr(writer *w, rl_attr a)
             w->attr.p[i] = a;
             return;
         }
-    rl_push(w->l->tmp, w->attr, a);
+    rl_push(&w->l->now, w->attr, a);
 }
 
 static void drop_attr(writer *w, const char *name)
@@ -474,7 +474,7 @@ static void param_slice(writer *w)
     uint32_t n = 0;
     const rl_attr *a = rl_attr_ints(w->n, "axes"), *s = rl_attr_ints(w->n, "starts");
     if (a) old = a->ints, n = a->n;
-    else if (rl_has(rl_in(w->n, 3))) rl_const_ints(w->l->g, w->n->in[3], w->l->tmp, &old, &n);
+    else if (rl_has(rl_in(w->n, 3))) rl_const_ints(w->l->g, w->n->in[3], &w->l->now, &old, &n);
     else n = s ? s->n : (uint32_t)rl_val(w->l->g, w->n->in[1])->dim[0];
     for (uint32_t i = 0; i < n; i++) {
         int64_t x = old ? old[i] : i;
@@ -502,8 +502,8 @@ static void param_pad(writer *w)
     uint32_t nold, naxes;
     const rl_attr *a = rl_attr_ints(w->n, "pads");
     if (a) old = a->ints, nold = a->n;
-    else rl_const_ints(w->l->g, w->n->in[1], w->l->tmp, &old, &nold);
-    if (rl_has(rl_in(w->n, 3))) rl_const_ints(w->l->g, w->n->in[3], w->l->tmp, &axes, &naxes);
+    else rl_const_ints(w->l->g, w->n->in[1], &w->l->now, &old, &nold);
+    if (rl_has(rl_in(w->n, 3))) rl_const_ints(w->l->g, w->n->in[3], &w->l->now, &axes, &naxes);
     for (uint32_t i = 0; i < nold / 2; i++) {
         if (old[i] == 0 && old[i + nold / 2] == 0) continue;
         int64_t x = axes ? axes[i] : i;
@@ -521,7 +521,7 @@ static void param_tile(writer *w)
     const int64_t *old;
     int64_t rep[RL_MAXDIMS];
     uint32_t n;
-    rl_const_ints(w->l->g, w->n->in[1], w->l->tmp, &old, &n);
+    rl_const_ints(w->l->g, w->n->in[1], &w->l->now, &old, &n);
     for (uint32_t k = 0; k < w->ndim; k++) rep[k] = 1;
     for (uint32_t i = 0; i < n; i++)
         if (old[i] != 1) rep[dim_of(w, i)] = old[i];
@@ -637,7 +637,7 @@ static rl_value operand_value(writer *w, uint32_t o)
 static void start_inputs(writer *w)
 {
     w->nin = w->n->nin;
-    w->in = rl_new(w->l->tmp, rl_value, w->nin + 8);
+    w->in = rl_new(&w->l->now, rl_value, w->nin + 8);
     uint32_t nin = w->nin;
     for (uint32_t i = 0; i < nin; i++) w->in[i] = RL_NOVALUE;
     for (uint32_t i = 0; i < nin; i++) {
@@ -741,7 +741,7 @@ static const int64_t *label_places(const writer *w, uint32_t label, uint32_t o, 
         for (uint32_t k = s.from; k < s.to; k++)
             if (w->token[k] > w->token[i]) stride[i - s.from] *= size[k - s.from];
     }
-    p = rl_new(w->l->tmp, int64_t, n);
+    p = rl_new(&w->l->now, int64_t, n);
     for (int64_t x = 0; x < n; x++) {
         int64_t rest = x;
         for (uint32_t i = s.to; i-- > s.from; rest /= size[i - s.from]) p[x] += rest % size[i - s.from] * stride[i - s.from];
@@ -776,7 +776,7 @@ static void plain(rl_lower *l, rl_oplegal *op)
     const rl_nodeinfo copy = *rl_nod(l->g, op->node); /* g->node may move as nodes are added */
     writer w = {.l = l, .op = op, .n = &copy, .cls = rl_op_class(copy.op), .token = c->token, .write_as = copy.op,
                 .ntoken = op->form[c->form].start[RL_MAXGROUP]};
-    for (uint32_t i = 0; i < copy.nattr; i++) rl_push(l->tmp, w.attr, copy.attr[i]);
+    for (uint32_t i = 0; i < copy.nattr; i++) rl_push(&l->now, w.attr, copy.attr[i]);
     if (!choose_dims(&w) || !place_unit_labels(&w)) l->failed = true;
     if (l->failed) return;
     start_inputs(&w);
@@ -805,7 +805,7 @@ static void table(rl_lower *l, rl_oplegal *op)
         order[o] = rl_order_intern(l->p, op->operand[o].cls, t);
     }
     uint32_t at = rl_lower_find(l, op->operand[2].cls, order[2], true);
-    if (at != RL_NONE) i = l->phys.p[at].dims;
+    if (at != RL_NONE) i = *l->phys.p[at].dims;
     else if (l->p->cls.p[op->operand[2].cls].constant)
         for (uint32_t k = 0; k < l->p->cls.p[op->operand[2].cls].natom; k++) i.count[i.ndim++] = 1;
     else l->failed = true;

@@ -24,7 +24,7 @@ static uint32_t operand_in(rl_lower *l, const rl_oplegal *op, const rl_config *c
 /* The node's attributes but the one that the row names, and what the row gives it. */
 static void set_attrs(rl_lower *l, rl_node n, const rl_nodeinfo *old, const rl_run *run)
 {
-    rl_attr *a = rl_new(l->tmp, rl_attr, old->nattr + 1);
+    rl_attr *a = rl_new(&l->now, rl_attr, old->nattr + 1);
     const char *eq = strchr(run->attr, '=');
     rl_str name = eq ? rl_intern(l->g->ctx, run->attr, (size_t)(eq - run->attr)) : "";
     uint32_t na = 0;
@@ -39,7 +39,7 @@ void rl_lower_run(rl_lower *l, rl_oplegal *op)
     const rl_config *c = &op->config.p[op->chosen];
     const rl_run *run = op->form[c->form].run;
     const rl_nodeinfo old = *rl_nod(l->g, op->node);
-    rl_value *in = rl_copy(l->tmp, old.in, old.nin * sizeof *in);
+    rl_value *in = rl_copy(&l->now, old.in, old.nin * sizeof *in);
     rl_dims x, y;
     uint32_t order = operand_in(l, op, c, 0, &x);
     in[0] = rl_lower_want(l, op->operand[0].cls, order, &x);

@@ -46,25 +46,6 @@ static void put_operand(const rl_plan *p, const rl_oplegal *op, uint32_t o, rl_t
     put(t, m->seq, m->natom);
 }
 
-static void put_forms(const rl_oplegal *op, rl_text *t)
-{
-    for (uint32_t i = 0; i < op->ntoken; i++) {
-        const rl_label *l = &op->label[op->token[i].label];
-        put_number(t, (int64_t)l->role << 32 | l->group);
-        put(t, op->token[i].natom, op->noperand);
-        for (uint32_t o = 0; o < op->noperand; o++) put(t, op->token[i].atom[o], op->token[i].natom[o]);
-    }
-    for (uint32_t k = 0; k < op->nform; k++) {
-        const rl_form *x = &op->form[k];
-        put_number(t, (int64_t)x->kind << 32 | x->cost);
-        put_number(t, (int64_t)(uintptr_t)x->run);
-        put(t, x->group, op->ntoken);
-        put(t, x->seq, op->noperand * sizeof *x->seq);
-        put(t, x->start, sizeof x->start);
-        put(t, x->member, x->start[RL_MAXGROUP]);
-    }
-}
-
 /* Everything that configurations and their charges depend on, but for the orders known of the classes. */
 static void put_op(const rl_plan *p, const rl_oplegal *op, rl_text *out)
 {
@@ -74,7 +55,8 @@ static void put_op(const rl_plan *p, const rl_oplegal *op, rl_text *out)
     put_number(out, rl_config_charge(p, op, &(rl_config){RL_NONE, NULL, 0}));
     put_number(out, (int64_t)r.rule << 32 | r.tenths);
     for (uint32_t o = 0; o < op->noperand; o++) put_operand(p, op, o, out);
-    put_forms(op, out);
+    put_number(out, (int64_t)(uintptr_t)op->token); /* alike: the same (legal_share.c) */
+    put_number(out, (int64_t)(uintptr_t)op->form);
 }
 
 uint32_t rl_memo_looks(rl_memo *m, uint32_t op)
@@ -108,7 +90,7 @@ static void take_list(rl_memo *m, uint32_t cls, uint32_t number)
     if (c->order.p == l->p) return;
     c->order.p = l->p;
     c->order.n = c->order.cap = l->n;
-    c->index = (rl_hash){.mem = m->p->mem};
+    c->index = NULL;
 }
 
 static uint32_t list_of(rl_memo *m, uint32_t cls)

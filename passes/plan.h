@@ -30,7 +30,7 @@ typedef struct { uint32_t unit; rl_unit old; } rl_undo;
 typedef struct {
     uint32_t cls;         /* RL_NONE: no tensor of known rank */
     uint32_t natom;
-    uint32_t *unit;       /* [rank] root unit of each dim, RL_NONE for size 1 */
+    uint32_t *unit;       /* [rank] root unit of each dim, RL_NONE for size 1; while legal runs */
     uint8_t *dimstart;    /* [rank + 1] dim i holds atoms dimstart[i] .. dimstart[i+1] of seq */
     uint8_t *seq;         /* [natom] class atoms in this tensor's row-major order */
 } rl_member;
@@ -46,17 +46,17 @@ typedef struct {
 } rl_kept;
 
 typedef struct {
-    uint32_t natom;
     rl_dim *size;         /* [natom] */
+    uint32_t natom;
     rl_value first;       /* the tensor that an op, or the graph's input, made */
     bool constant;        /* first is a constant whose bytes can be permuted */
+    bool cut;             /* of a restricted plan: some atoms are gone */
     int64_t bytes;        /* of one copy, as often as its body runs; symbols and turns guessed */
     uint32_t comp;        /* component, RL_NONE: no flexible op touches it */
     uint32_t like;        /* the class whose candidates it has: of the first of the components that look alike; mostly itself */
     struct { rl_order *p; uint32_t n, cap; } order; /* candidates */
-    rl_hash index;        /* hash of an order -> its place */
-    rl_kept kept, timed;  /* timed: likewise where times are bounded (price.c) */
-    bool cut;             /* of a restricted plan: some atoms are gone */
+    rl_hash *index;       /* hash of an order -> its place; NULL: there are few */
+    rl_kept kept;
 } rl_cls;
 
 /* How one of the op's own dims takes part in it. */
@@ -125,13 +125,10 @@ typedef struct {
     rl_cert_kind demand;   /* which, then */
     bool fixed;            /* one configuration only */
     bool link;             /* one of several of a Leave: what crosses the border of its bodies (links.c) */
-    uint32_t noperand;
+    uint32_t noperand, nlabel, ntoken, nform;
     rl_operand *operand;
-    uint32_t nlabel;
-    rl_label *label;
-    uint32_t ntoken;
+    rl_label *label; /* these three shared by ops that look alike (legal_share.c) */
     rl_token *token;
-    uint32_t nform;
     rl_form *form;
     uint32_t comp, like;   /* like: the op whose candidates it has, as of classes */
     struct { rl_config *p; uint32_t n, cap; } config; /* [0] is the model as it stands */
@@ -149,6 +146,7 @@ typedef struct { bool known; int64_t bound, price; } rl_quick;
 struct rl_plan {
     rl_graph *g;
     rl_arena *mem;
+    rl_arena *draft;         /* what only legal needs: units, and labels that have some */
     struct { rl_unit *p; uint32_t n, cap; } unit;
     struct { rl_undo *p; uint32_t n, cap; } trail; /* what the match under way has changed (atoms.c) */
     rl_member *member;       /* [nval] */
@@ -166,6 +164,7 @@ struct rl_plan {
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
     bool restricted;         /* made by bound.c: what is charged is the least that any completion is */
     rl_quick *quick;         /* [ncomp] what is known of their times, or NULL (price.c) */
+    rl_kept *timed;          /* [ncls] what the bound on times looks at, or NULL */
     uint32_t *twin;          /* [ncomp] of the active ones that look alike the first (twins.c) */
 };
 
@@ -182,7 +181,11 @@ uint32_t rl_unit_new(rl_plan *p, rl_dim size);
 /* legal.c: labels of a node before refinement (links its dims), and tokens, groups and forms after it. */
 void rl_legal_link(rl_plan *p, rl_node n);
 void rl_legal_inner(rl_plan *p, uint32_t op);
-void rl_legal_tokens(rl_plan *p, uint32_t op); /* forms.c */
+/* forms.c: operands, with their classes, once atoms are known; tokens and forms of op, in p->mem. */
+void rl_legal_operands(rl_plan *p, rl_oplegal *op);
+void rl_legal_tokens(rl_plan *p, rl_oplegal *op);
+/* legal_share.c: both, for all ops, which share what is alike. */
+void rl_legal_share(rl_plan *p);
 void rl_plain_form(rl_plan *p, rl_oplegal *op);
 /* interface.c: a graph input or output in any order of its dims. */
 bool rl_port_is_free(const rl_plan *p, rl_value v, bool output);

@@ -8,7 +8,7 @@
  * The price is sought over the candidates (one dimension: the cheapest assignments on either side of the model's own count meet at the
  * next price to try), then the bound over every configuration, as bound.c does.
  *
- * Needs: candidates, p->least.  Keeps: the plan.  Leaves: p->quick, cls.timed. */
+ * Needs: candidates, p->least.  Keeps: the plan.  Leaves: p->quick, p->timed. */
 #include "bound.h"
 #include "charge.h"
 #include <string.h>
@@ -137,7 +137,7 @@ static rl_status bound_times(pricer *x, const rl_least *known)
         if (open[k] && v.settled[k] && bound > 0 && (x->exact || bound >= x->enough[k].count)) p->quick[k] = (rl_quick){true, bound, x->price[k]};
     }
     for (uint32_t c = 0; c < p->cls.n; c++) {
-        p->cls.p[c].timed = p->cls.p[c].kept;
+        p->timed[c] = p->cls.p[c].kept;
         p->cls.p[c].kept = kept[c];
     }
     p->least = least;
@@ -151,12 +151,13 @@ static rl_status bound_quick(pricer *x)
     RL_TRY(find_prices(x, &found));
     if (!found) return RL_OK;
     p->quick = rl_new(p->mem, rl_quick, p->ncomp);
+    p->timed = rl_new(p->mem, rl_kept, p->cls.n);
     rl_least *known = rl_new(x->tmp, rl_least, p->ncomp);
     for (uint32_t k = 0; k < p->ncomp; k++)
         known[k].count = x->exact ? x->least[k].count : RL_MIN(x->least[k].count, x->enough[k].count + x->price[k] * x->own[k]);
     RL_TRY(bound_times(x, known));
     for (uint32_t k = 0; k < p->ncomp; k++) p->quick[k] = p->quick[p->twin[k]];
-    for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].timed = p->cls.p[p->cls.p[c].like].timed;
+    for (uint32_t c = 0; c < p->cls.n; c++) p->timed[c] = p->timed[p->cls.p[c].like];
     return RL_OK;
 }
 

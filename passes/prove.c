@@ -19,6 +19,9 @@ typedef struct {
     rl_arena *mem;
     uint32_t *value; /* [ncls] its number in the certificate, RL_NONE */
     uint32_t *op;    /* [nop] likewise */
+    uint32_t *operand; /* of the op at hand: the operand of each pin */
+    uint8_t *place;  /* and of each token its number in the certificate, RL_END for one that no pin has */
+    rl_hash known;   /* tokens of the plan: the first op of the certificate that has them, and so the same forms (legal_share.c) */
     rl_cert c, time; /* time: the second part */
 } maker;
 
@@ -28,8 +31,12 @@ static bool is_fixed(const rl_oplegal *op) { return op->fixed || op->ntoken <= 1
 
 static void symbols(const maker *m, const rl_cls *c, rl_cert_value *v)
 {
-    int64_t *size = rl_new(m->mem, int64_t, c->natom + 1);
-    const char **symbol = rl_new(m->mem, const char *, c->natom + 1);
+    bool known = true;
+    for (uint32_t a = 0; a < c->natom; a++) known &= rl_dim_known(c->size[a]);
+    v->size = c->size;
+    if (known) return;
+    int64_t *size = rl_new(m->mem, int64_t, c->natom);
+    const char **symbol = rl_new(m->mem, const char *, c->natom);
     for (uint32_t a = 0; a < c->natom; a++) {
         size[a] = rl_dim_known(c->size[a]) ? c->size[a] : -1;
         if (size[a] >= 0) continue;
@@ -79,46 +86,55 @@ static uint32_t pins_of(const rl_oplegal *op, uint32_t *operand)
     return n;
 }
 
-static void make_pins(const maker *m, const rl_oplegal *op, const uint32_t *operand, rl_cert_op *y)
+static void make_pins(const maker *m, const rl_oplegal *op, rl_cert_op *y)
 {
-    rl_cert_pin *pin = rl_new(m->mem, rl_cert_pin, y->npin + 1);
+    rl_cert_pin *pin = rl_new(m->mem, rl_cert_pin, y->npin);
     for (uint32_t i = 0; i < y->npin; i++) {
-        const rl_operand *x = &op->operand[operand[i]];
+        const rl_operand *x = &op->operand[m->operand[i]];
         rl_str name = rl_val(m->p->g, x->tensor)->name;
         pin[i] = (rl_cert_pin){m->value[x->cls], name ? name : "", m->p->member[x->tensor.i].seq};
     }
     y->pin = pin;
 }
 
-/* Tokens that some pin has; place[t]: the number in the certificate, 255 for one that none has. */
-static void make_tokens(const maker *m, const rl_oplegal *op, const uint32_t *operand, rl_cert_op *y, uint8_t *place)
+/* Fills m->place. Returns how many tokens the certificate has. */
+static uint32_t place_tokens(const maker *m, const rl_oplegal *op)
 {
-    rl_cert_token *token = rl_new(m->mem, rl_cert_token, op->ntoken + 1);
+    uint32_t n = 0;
     for (uint32_t t = 0; t < op->ntoken; t++) {
-        const uint8_t **at = rl_new(m->mem, const uint8_t *, y->npin + 1);
-        uint8_t *n = rl_new(m->mem, uint8_t, y->npin + 1);
-        bool any = false;
+        m->place[t] = RL_END;
+        for (uint32_t i = 0; i < op->npin && m->place[t] == RL_END; i++)
+            if (op->token[t].natom[m->operand[i]]) m->place[t] = (uint8_t)n++;
+    }
+    return n;
+}
+
+static void make_tokens(const maker *m, const rl_oplegal *op, rl_cert_op *y)
+{
+    rl_cert_token *token = rl_new(m->mem, rl_cert_token, y->ntoken);
+    for (uint32_t t = 0; t < op->ntoken; t++) {
+        if (m->place[t] == RL_END) continue;
+        const uint8_t **at = rl_new(m->mem, const uint8_t *, y->npin);
+        uint8_t *n = rl_new(m->mem, uint8_t, y->npin);
         for (uint32_t i = 0; i < y->npin; i++) {
-            at[i] = op->token[t].atom[operand[i]];
-            n[i] = op->token[t].natom[operand[i]];
-            any |= n[i] > 0;
+            at[i] = op->token[t].atom[m->operand[i]];
+            n[i] = op->token[t].natom[m->operand[i]];
         }
-        place[t] = any ? (uint8_t)y->ntoken : RL_END;
-        if (any) token[y->ntoken++] = (rl_cert_token){at, n};
+        token[m->place[t]] = (rl_cert_token){at, n};
     }
     y->token = token;
 }
 
-static void make_forms(const maker *m, const rl_oplegal *op, const uint32_t *operand, const uint8_t *place, rl_cert_op *y)
+static void make_forms(const maker *m, const rl_oplegal *op, rl_cert_op *y)
 {
     rl_cert_form *form = rl_new(m->mem, rl_cert_form, op->nform + 1);
     for (uint32_t f = 0; f < op->nform; f++) {
         uint8_t *group = rl_new(m->mem, uint8_t, y->ntoken + 1), *seq = rl_new(m->mem, uint8_t, y->npin * RL_MAXGROUP + 1);
         uint32_t *start = rl_new(m->mem, uint32_t, y->npin + 2), n = 0;
         for (uint32_t t = 0; t < op->ntoken; t++)
-            if (place[t] != RL_END) group[place[t]] = op->form[f].group[t];
+            if (m->place[t] != RL_END) group[m->place[t]] = op->form[f].group[t];
         for (uint32_t i = 0; i < y->npin; i++) {
-            const uint8_t *s = op->form[f].seq[operand[i]];
+            const uint8_t *s = op->form[f].seq[m->operand[i]];
             start[i] = n;
             for (uint32_t g = 0; g < RL_MAXGROUP && s[g] != RL_END; g++) seq[n++] = s[g];
         }
@@ -126,10 +142,9 @@ static void make_forms(const maker *m, const rl_oplegal *op, const uint32_t *ope
         form[f] = (rl_cert_form){group, start, seq};
     }
     y->form = form;
-    y->nform = op->nform;
 }
 
-static void make_choice(const maker *m, const rl_oplegal *op, const uint8_t *place, rl_cert_op *y)
+static void make_choice(const maker *m, const rl_oplegal *op, rl_cert_op *y)
 {
     const rl_config *c = &op->config.p[op->chosen];
     y->chosen = RL_NONE;
@@ -137,17 +152,32 @@ static void make_choice(const maker *m, const rl_oplegal *op, const uint8_t *pla
     uint8_t *perm = rl_new(m->mem, uint8_t, op->ntoken + 1);
     uint32_t n = 0;
     for (uint32_t i = 0; i < op->form[c->form].start[RL_MAXGROUP]; i++)
-        if (place[c->token[i]] != RL_END) perm[n++] = place[c->token[i]];
+        if (m->place[c->token[i]] != RL_END) perm[n++] = m->place[c->token[i]];
     y->chosen = c->form;
     y->perm = perm;
+}
+
+/* Tokens and forms, once for all ops that share them in the plan. */
+static void make_table(maker *m, const rl_oplegal *op, rl_cert_op *y)
+{
+    uint64_t key = (uint64_t)(uintptr_t)op->token;
+    uint32_t first = rl_hash_get(&m->known, key);
+    y->nform = op->nform;
+    if (first != RL_NONE) {
+        y->token = m->c.op[first].token;
+        y->form = m->c.op[first].form;
+        return;
+    }
+    make_tokens(m, op, y);
+    make_forms(m, op, y);
+    rl_hash_put(&m->known, key, (uint32_t)(y - m->c.op));
 }
 
 static void make_op(maker *m, const rl_oplegal *op, rl_cert_op *y)
 {
     const rl_graph *g = m->p->g;
-    uint32_t *operand = rl_new(m->mem, uint32_t, op->noperand + 1);
-    *y = (rl_cert_op){.kind = op->demand, .fixed = is_fixed(op), .npin = pins_of(op, operand), .chosen = RL_NONE};
-    make_pins(m, op, operand, y);
+    *y = (rl_cert_op){.kind = op->demand, .fixed = is_fixed(op), .npin = pins_of(op, m->operand), .chosen = RL_NONE};
+    make_pins(m, op, y);
     y->name = y->pin[0].tensor;
     if (op->node.i != RL_NONE) {
         const rl_nodeinfo *n = rl_nod(g, op->node);
@@ -159,24 +189,30 @@ static void make_op(maker *m, const rl_oplegal *op, rl_cert_op *y)
         y->type = n->domain && *n->domain ? rl_internf(g->ctx, "%s::%s", n->domain, n->type) : n->type;
     }
     if (y->fixed) return;
-    uint8_t *place = rl_new(m->mem, uint8_t, op->ntoken + 1);
-    make_tokens(m, op, operand, y, place);
-    make_forms(m, op, operand, place, y);
-    make_choice(m, op, place, y);
+    y->ntoken = place_tokens(m, op);
+    make_table(m, op, y);
+    make_choice(m, op, y);
 }
 
 static void make_ops(maker *m)
 {
     const rl_plan *p = m->p;
     rl_cert_op *op = rl_new(m->mem, rl_cert_op, p->op.n + 1);
+    uint32_t noperand = 0, ntoken = 0;
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        noperand = RL_MAX(noperand, p->op.p[k].noperand);
+        ntoken = RL_MAX(ntoken, p->op.p[k].ntoken);
+    }
+    m->operand = rl_new(m->mem, uint32_t, noperand);
+    m->place = rl_new(m->mem, uint8_t, ntoken);
     m->op = rl_new(m->mem, uint32_t, p->op.n);
+    m->c.op = op;
     for (uint32_t k = 0; k < p->op.n; k++) {
         m->op[k] = RL_NONE;
         if (p->op.p[k].npin == 0) continue;
         m->op[k] = m->c.nop;
         make_op(m, &p->op.p[k], &op[m->c.nop++]);
     }
-    m->c.op = op;
 }
 
 /* ---- parts and the claim ---- */
@@ -321,7 +357,7 @@ static void make_time(maker *m, bool stands)
     for (uint32_t c = 0; c < p->cls.n; c++) {
         const rl_cls *x = &p->cls.p[c];
         if (m->value[c] == RL_NONE) continue;
-        rl_kept none = {0}, kept = in_part[x->comp] ? x->timed : none;
+        rl_kept none = {0}, kept = in_part[x->comp] ? p->timed[c] : none;
         rl_cert_value *y = &v[m->value[c]];
         y->keep = kept.atom;
         y->nkeep = kept.atom ? kept.n : 0;
@@ -384,7 +420,7 @@ static rl_status prove_time(rl_pass_run *r, maker *m)
 
 static rl_status prove(rl_pass_run *r, rl_arena *mem)
 {
-    maker m = {.p = r->plan, .mem = mem};
+    maker m = {.p = r->plan, .mem = mem, .known.mem = mem};
     rl_proof *x = &r->out->proof;
     m.c.bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
     m.c.noutside = outside(r->plan);
@@ -424,7 +460,7 @@ rl_status rl_pass_prove(rl_pass_run *r)
 
 void rl_prove_problem(rl_pass_run *r, bool bytes_first, bool timed, rl_text *out)
 {
-    maker m = {.p = r->plan, .mem = r->tmp};
+    maker m = {.p = r->plan, .mem = r->tmp, .known.mem = r->tmp};
     m.c.bytes_first = bytes_first;
     m.c.noutside = outside(r->plan);
     rl_plan_stand(r->plan);

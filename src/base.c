@@ -26,10 +26,10 @@
 #define ONE_CHUNK_EACH 0
 #endif
 
-enum { CHUNK_MIN = 4096, CHUNK_MAX = 1 << 20, ALIGN = 16 };
+enum { CHUNK_MIN = 4096, CHUNK_MAX = 1 << 20, ALIGN = 16, FIRST_STRINGS = 256 };
 
 struct rl_chunk {
-    rl_chunk *older;        /* in the same arena */
+    rl_chunk *older, *newer; /* in the same arena */
     rl_chunk *prev, *next;  /* in ctx->all */
     size_t size;            /* bytes of data */
     size_t dirty;           /* how many of them, where none is given out, may not be 0 */
@@ -182,7 +182,7 @@ static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
     if (c) {
         ctx->spare[i] = c->older;
         ctx->nspare -= size;
-        c->older = c->prev = NULL;
+        c->older = c->newer = c->prev = NULL;
     } else {
         if (ctx->limit && ctx->nspare > ctx->limit - ctx->nbyte - size) drop_spares(ctx);
         c = rl_host_alloc(&ctx->host, sizeof *c + size);
@@ -209,13 +209,21 @@ static void *alloc_chunk(rl_arena *a, size_t nbyte) {
     clear(c, 0, nbyte);
     if (own && a->chunk) {
         c->older = a->chunk->older;
+        c->newer = a->chunk;
+        if (c->older) c->older->newer = c;
         a->chunk->older = c;
         return c->data;
     }
     c->older = a->chunk;
+    if (c->older) c->older->newer = c;
     a->chunk = c;
     a->used = nbyte;
     return c->data;
+}
+
+/* More than that never shares a chunk. */
+static bool has_own_chunk(size_t nbyte) {
+    return ONE_CHUNK_EACH || nbyte > CHUNK_MAX / 2;
 }
 
 static size_t aligned(size_t n) {
@@ -226,7 +234,7 @@ void *rl_alloc(rl_arena *a, size_t nbyte) {
     if (nbyte > SIZE_MAX / 4) rl_no_memory(a->ctx);
     if (ONE_CHUNK_EACH) return alloc_chunk(a, nbyte ? nbyte : 1);
     nbyte = aligned(nbyte ? nbyte : 1);
-    if (!a->chunk || nbyte > a->chunk->size - a->used) return alloc_chunk(a, nbyte);
+    if (!a->chunk || has_own_chunk(nbyte) || nbyte > a->chunk->size - a->used) return alloc_chunk(a, nbyte);
     void *p = a->chunk->data + a->used;
     clear(a->chunk, a->used, a->used + nbyte);
     a->used += nbyte;
@@ -240,7 +248,7 @@ void *rl_alloc_array(rl_arena *a, size_t n, size_t size) {
 
 /* True when old is the newest allocation and its chunk has room for nnew bytes in all; it then has them. */
 static bool grow_in_place(rl_arena *a, const void *old, size_t nold, size_t nnew) {
-    if (ONE_CHUNK_EACH || !a->chunk || !old) return false;
+    if (ONE_CHUNK_EACH || !a->chunk || !old || has_own_chunk(nnew)) return false;
     size_t start = a->used - RL_MIN(a->used, aligned(nold ? nold : 1));
     if (a->chunk->data + start != (const char *)old || aligned(nnew) > a->chunk->size - start) return false;
     clear(a->chunk, a->used, start + aligned(nnew));
@@ -256,6 +264,22 @@ void *rl_grow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size) {
     return p;
 }
 
+/* Gives back what has a chunk of its own; anything else stays until the arena is freed. */
+static void drop(rl_arena *a, void *p, size_t nbyte) {
+    if (!p || !has_own_chunk(nbyte)) return;
+    rl_chunk *c = (rl_chunk *)(void *)((char *)p - offsetof(rl_chunk, data));
+    if (!c->newer) return; /* the arena's first */
+    c->newer->older = c->older;
+    if (c->older) c->older->newer = c->newer;
+    free_chunk(a->ctx, c, c->size);
+}
+
+void *rl_regrow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size) {
+    void *p = rl_grow(a, old, nold, nnew, size);
+    if (p != old) drop(a, old, nold * size);
+    return p;
+}
+
 void *rl_copy(rl_arena *a, const void *p, size_t nbyte) {
     void *q = rl_alloc(a, nbyte);
     if (nbyte) memcpy(q, p, nbyte);
@@ -263,7 +287,7 @@ void *rl_copy(rl_arena *a, const void *p, size_t nbyte) {
 }
 
 /* An interned string; an rl_str points at s. */
-typedef struct { uint64_t hash; size_t n; rl_note note; char s[]; } entry;
+typedef struct { uint32_t n; rl_note note; char s[]; } entry;
 
 static entry *entry_of(rl_str s) {
     return (entry *)(uintptr_t)(s - offsetof(entry, s)); /* arena memory, const only to those who read the string */
@@ -273,50 +297,68 @@ rl_note *rl_str_note(rl_str s) {
     return &entry_of(s)->note;
 }
 
-/* Part of the hash stands beside the string: others need not be looked at, which are anywhere in memory. */
-struct rl_strslot { rl_str s; uint32_t hash; };
+/* The hash stands beside the string: others need not be looked at, which are anywhere in memory. */
+struct rl_strslot { rl_str s; uint64_t hash; };
 
 /* The slot of the string, or the empty slot where it belongs. */
 static struct rl_strslot *find_slot(const struct rl_strtab *t, uint64_t hash, const char *s, size_t n) {
-    uint32_t i = (uint32_t)hash & (t->cap - 1), high = (uint32_t)(hash >> 32);
+    uint32_t i = (uint32_t)hash & (t->cap - 1);
     for (; t->slot[i].s; i = (i + 1) & (t->cap - 1)) {
-        if (t->slot[i].hash != high) continue;
+        if (t->slot[i].hash != hash) continue;
         const entry *e = entry_of(t->slot[i].s);
-        if (e->hash == hash && e->n == n && memcmp(e->s, s, n) == 0) break;
+        if (e->n == n && memcmp(e->s, s, n) == 0) break;
     }
     return &t->slot[i];
 }
 
-static void grow_strings(rl_ctx *ctx) {
+static bool is_full(uint32_t n, uint32_t cap) {
+    return n >= cap / 8 * 5;
+}
+
+static void grow_strings(rl_ctx *ctx, uint32_t cap) {
     struct rl_strtab *t = &ctx->strings;
-    if (t->cap > UINT32_MAX / 4) rl_no_memory(ctx);
-    uint32_t cap = t->cap ? t->cap * 2 : 256;
     struct rl_strslot *slot = rl_new(&ctx->mem, struct rl_strslot, cap);
     for (uint32_t k = 0; k < t->cap; k++) {
         if (!t->slot[k].s) continue;
-        uint32_t i = (uint32_t)entry_of(t->slot[k].s)->hash & (cap - 1);
+        uint32_t i = (uint32_t)t->slot[k].hash & (cap - 1);
         while (slot[i].s) i = (i + 1) & (cap - 1);
         slot[i] = t->slot[k];
     }
+    drop(&ctx->mem, t->slot, t->cap * sizeof *slot);
     t->slot = slot;
     t->cap = cap;
 }
 
+void rl_intern_expect(rl_ctx *ctx, uint32_t n) {
+    const struct rl_strtab *t = &ctx->strings;
+    uint32_t cap = t->cap ? t->cap : FIRST_STRINGS;
+    if (n > UINT32_MAX / 8 - RL_MIN(t->n, UINT32_MAX / 8)) return;
+    while (is_full(t->n + n, cap)) cap *= 2;
+    if (cap > t->cap) grow_strings(ctx, cap);
+}
+
 rl_str rl_intern(rl_ctx *ctx, const char *s, size_t n) {
     struct rl_strtab *t = &ctx->strings;
-    if (t->n >= t->cap / 8 * 5) grow_strings(ctx);
+    if (is_full(t->n, t->cap)) {
+        if (t->cap > UINT32_MAX / 4) rl_no_memory(ctx);
+        grow_strings(ctx, t->cap ? t->cap * 2 : FIRST_STRINGS);
+    }
     if (!n) s = "";
     uint64_t hash = rl_hash_bytes(s, n);
     struct rl_strslot *slot = find_slot(t, hash, s, n);
     if (slot->s) return slot->s;
-    if (n > SIZE_MAX / 8) rl_no_memory(ctx);
-    entry *e = rl_alloc(&ctx->mem, sizeof *e + n + 1);
-    e->hash = hash;
-    e->n = n;
+    if (n >= UINT32_MAX) rl_no_memory(ctx);
+    entry *e = rl_alloc(&ctx->mem, offsetof(entry, s) + n + 1);
+    e->n = (uint32_t)n;
     memcpy(e->s, s, n);
     t->n++;
-    *slot = (struct rl_strslot){e->s, (uint32_t)(hash >> 32)};
+    *slot = (struct rl_strslot){e->s, hash};
     return e->s;
+}
+
+void rl_intern_soon(const rl_ctx *ctx, const char *s, size_t n) {
+    const struct rl_strtab *t = &ctx->strings;
+    if (t->cap && n) __builtin_prefetch(&t->slot[(uint32_t)rl_hash_bytes(s, n) & (t->cap - 1)]);
 }
 
 rl_str rl_internz(rl_ctx *ctx, const char *s) {
@@ -427,6 +469,7 @@ static void hash_grow(rl_hash *h) {
     slot[cap].val = h->cap ? h->slot[h->cap].val : RL_NONE;
     for (uint32_t k = 0; k < h->cap; k++)
         if (h->slot[k].key) *hash_slot(slot, cap, h->slot[k].key) = h->slot[k];
+    drop(h->mem, h->slot, (h->cap + 1) * sizeof *slot);
     h->slot = slot;
     h->cap = cap;
 }
@@ -438,7 +481,7 @@ uint32_t rl_hash_get(const rl_hash *h, uint64_t key) {
 }
 
 void rl_hash_put(rl_hash *h, uint64_t key, uint32_t val) {
-    if (h->n >= h->cap / 8 * 5) hash_grow(h);
+    if (is_full(h->n, h->cap)) hash_grow(h);
     struct rl_hashslot *s = hash_slot(h->slot, h->cap, key);
     h->n += s->key != key;
     *s = (struct rl_hashslot){key, val};

@@ -99,16 +99,21 @@ void rl_arena_free(rl_arena *a); /* frees everything; the arena may be used agai
 /* nbyte zeroed bytes, aligned to 16. */
 void *rl_alloc(rl_arena *a, size_t nbyte);
 void *rl_alloc_array(rl_arena *a, size_t n, size_t size); /* as above, checked for overflow */
+/* A larger copy, zeroed from nold on; or old itself, where there is room behind it. */
 void *rl_grow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size);
+/* The same, and a large old is freed: nobody else has it. */
+void *rl_regrow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size);
 #define rl_new(a, T, n) ((T *)rl_alloc_array((a), (size_t)(n), sizeof(T)))
 void *rl_copy(rl_arena *a, const void *p, size_t nbyte);
 
-/* A vector is any struct with members p, n, cap. */
-#define rl_push(a, v, x)                                                                                             \
+/* A vector is any struct with members p, n, cap.  rl_push_own: for one that may become large, and that nobody points into. */
+#define rl_push(a, v, x) rl_push_with(rl_grow, a, v, x)
+#define rl_push_own(a, v, x) rl_push_with(rl_regrow, a, v, x)
+#define rl_push_with(grow, a, v, x)                                                                                  \
     do {                                                                                                             \
         if ((v).n == (v).cap) {                                                                                      \
             uint32_t newcap_ = (v).cap ? (v).cap * 2 : 8;                                                            \
-            (v).p = rl_grow((a), (v).p, (v).cap, newcap_, sizeof *(v).p);                                            \
+            (v).p = grow((a), (v).p, (v).cap, newcap_, sizeof *(v).p);                                               \
             (v).cap = newcap_;                                                                                       \
         }                                                                                                            \
         (v).p[(v).n++] = (x);                                                                                        \
@@ -117,6 +122,9 @@ void *rl_copy(rl_arena *a, const void *p, size_t nbyte);
 /* The one copy of the n bytes at s in this context, with a 0 after it. */
 rl_str rl_intern(rl_ctx *ctx, const char *s, size_t n);
 rl_str rl_internz(rl_ctx *ctx, const char *s);
+/* It will be asked for, after others: its slot, which is anywhere in a large table, is fetched meanwhile. */
+void rl_intern_soon(const rl_ctx *ctx, const char *s, size_t n);
+void rl_intern_expect(rl_ctx *ctx, uint32_t n); /* so many more will come: their table need not grow */
 rl_str rl_internf(rl_ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* One number that an owner keeps on the string itself, where the next look at it finds it: a table of its own costs a cache miss more. */
 typedef struct { uint32_t owner, value; } rl_note; /* owner 0: nobody's */

@@ -40,7 +40,7 @@ static rl_status check_value(rl_ctx *ctx, const rl_cert *c, uint32_t i) {
     if (v->bytes < 0) return rl_fail(ctx, RL_EPROOF, "proof: value %u: %" PRId64 " bytes", i, v->bytes);
     if (v->natom >= RL_CERT_GONE) return rl_fail(ctx, RL_EPROOF, "proof: value %u: %u atoms, at most 254 are allowed", i, v->natom);
     for (uint32_t a = 0; a < v->natom; a++)
-        if (v->size[a] < 0 && !v->symbol[a]) return rl_fail(ctx, RL_EPROOF, "proof: value %u: atom %u has no size", i, a);
+        if (v->size[a] < 0 && !(v->symbol && v->symbol[a])) return rl_fail(ctx, RL_EPROOF, "proof: value %u: atom %u has no size", i, a);
     for (uint32_t k = 0; v->keep && k < v->nkeep; k++)
         if (v->keep[k] >= v->natom || (k && v->keep[k] <= v->keep[k - 1]))
             return rl_fail(ctx, RL_EPROOF, "proof: value %u: keeps atom %u: atoms 0 .. %u are wanted, rising", i, v->keep[k], v->natom);
@@ -222,7 +222,7 @@ static rl_status check_bound(rl_cert_work *w) {
 static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_t maxstate, uint64_t maxwork) {
     for (uint32_t v = 0; v < c->nvalue; v++) RL_TRY(check_value(ctx, c, v));
     for (uint32_t i = 0; i < c->nop; i++) RL_TRY(check_op(ctx, c, i));
-    RL_TRY(rl_cert_check_assignment(ctx, mem, c));
+    RL_TRY(rl_cert_check_assignment(ctx, c));
     rl_cert_work w = {.ctx = ctx, .mem = mem, .c = c, .maxstate = maxstate, .maxwork = maxwork, .index.mem = mem,
                       .local = rl_new(mem, uint32_t, c->nvalue), .stamp = rl_new(mem, uint32_t, c->nvalue)};
     w.menus = (rl_cert_menus){.mem = mem, .c = c, .limit = maxstate, .place = kept_places(mem, c), .index.mem = mem};

@@ -14,7 +14,7 @@
 
 typedef struct { int64_t count, bytes; } rl_cert_cost; /* conversions, bytes moved */
 
-/* size[i] < 0: unknown, named by symbol[i] (NULL where the size is known). */
+/* size[i] < 0: unknown, named by symbol[i] (NULL where the size is known; symbol is NULL where all are). */
 typedef struct {
     const char *name;
     int64_t bytes;

@@ -121,7 +121,7 @@ static rl_status part_cost(rl_ctx *ctx, const rl_cert *c, const rl_cert_part *pa
     return RL_OK;
 }
 
-rl_status rl_cert_check_assignment(rl_ctx *ctx, rl_arena *tmp, const rl_cert *c) {
+static rl_status check_assignment(rl_ctx *ctx, rl_arena *tmp, const rl_cert *c) {
     const uint32_t *n = count_orders(tmp, c, false);
     bool *done = rl_new(tmp, bool, c->nvalue);
     rl_cert_cost sum = {0};
@@ -139,6 +139,14 @@ rl_status rl_cert_check_assignment(rl_ctx *ctx, rl_arena *tmp, const rl_cert *c)
         RL_TRY(rl_cert_check_sum(ctx, c, "a component", x, (rl_cert_cost){c->part[k].cost, 0}));
     }
     return RL_OK;
+}
+
+rl_status rl_cert_check_assignment(rl_ctx *ctx, const rl_cert *c) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, ctx);
+    rl_status s = check_assignment(ctx, &tmp, c);
+    rl_arena_free(&tmp);
+    return s;
 }
 
 /* ---- what is shown ---- */

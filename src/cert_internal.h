@@ -33,7 +33,13 @@ static inline bool rl_key_less(rl_cert_key a, rl_cert_key b) {
 
 /* Orders as numbers, the same for the same (owner, order).  The first few of an owner hang together, as owners are mostly asked for one
  * after the other, and most have no more; the others are found by index. */
-typedef struct { uint32_t owner, n, next; const uint8_t *p; } rl_cert_order; /* next: 1 + another of its owner */
+enum { RL_CERT_SHORT = 8 };
+typedef struct {
+    uint32_t owner, n, next; /* next: 1 + another of its owner */
+    union { uint8_t atom[RL_CERT_SHORT]; const uint8_t *p; }; /* p where there are more */
+} rl_cert_order;
+static inline const uint8_t *rl_cert_atoms(const rl_cert_order *x) { return x->n > RL_CERT_SHORT ? x->p : x->atom; }
+
 typedef struct {
     rl_arena *mem;
     rl_hash index;
@@ -111,7 +117,7 @@ int64_t rl_cert_unit(const rl_cert *c, const rl_cert_op *op);
 int64_t rl_cert_tenths(const rl_cert_op *op, uint32_t form, const uint8_t *token, uint32_t n, bool whole);
 rl_status rl_cert_check_charge(rl_ctx *ctx, const rl_cert *c, uint32_t op);
 /* The assignment costs what the certificate says, and each part of the second part too. */
-rl_status rl_cert_check_assignment(rl_ctx *ctx, rl_arena *tmp, const rl_cert *c);
+rl_status rl_cert_check_assignment(rl_ctx *ctx, const rl_cert *c);
 rl_status rl_cert_add_cost(rl_ctx *ctx, const rl_cert *c, uint32_t v, uint32_t n, rl_cert_cost *sum);
 rl_status rl_cert_check_sum(rl_ctx *ctx, const rl_cert *c, const char *what, rl_cert_cost got, rl_cert_cost claim);
 

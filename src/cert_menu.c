@@ -11,16 +11,16 @@
 enum { FEW = 8 };
 
 static bool is_order(const rl_cert_order *x, uint32_t owner, const uint8_t *order, uint32_t n) {
-    return x->owner == owner && x->n == n && (!n || memcmp(x->p, order, n) == 0);
+    return x->owner == owner && x->n == n && (!n || memcmp(rl_cert_atoms(x), order, n) == 0);
 }
 
 uint32_t rl_cert_intern(rl_cert_orders *o, uint32_t owner, const uint8_t *order, uint32_t n) {
     if (!o->index.mem) o->index.mem = o->mem;
-    while (o->few.n <= owner) rl_push(o->mem, o->few, ((struct rl_cert_few){0, 0}));
+    while (o->few.n <= owner) rl_push_own(o->mem, o->few, ((struct rl_cert_few){0, 0}));
     struct rl_cert_few *few = &o->few.p[owner];
     for (uint32_t i = few->first; i; i = o->order.p[i - 1].next)
         if (is_order(&o->order.p[i - 1], owner, order, n)) return i - 1;
-    rl_cert_order x = {owner, n, few->first, NULL};
+    rl_cert_order x = {.owner = owner, .n = n, .next = few->first};
     if (few->n < FEW) {
         few->n++;
         few->first = o->order.n + 1;
@@ -30,8 +30,9 @@ uint32_t rl_cert_intern(rl_cert_orders *o, uint32_t owner, const uint8_t *order,
             if (is_order(&o->order.p[i], owner, order, n)) return i;
         rl_hash_put(&o->index, h, o->order.n);
     }
-    x.p = rl_copy(o->mem, order, n);
-    rl_push(o->mem, o->order, x);
+    if (n > RL_CERT_SHORT) x.p = rl_copy(o->mem, order, n);
+    else if (n) memcpy(x.atom, order, n);
+    rl_push_own(o->mem, o->order, x);
     return o->order.n - 1;
 }
 

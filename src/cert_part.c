@@ -35,14 +35,14 @@ static rl_cert_key weight_of(const builder *b, uint32_t local) {
 /* ---- the key ---- */
 
 static void put_word64(builder *b, int64_t x) {
-    rl_push(b->tmp, b->key, (uint32_t)(uint64_t)x);
-    rl_push(b->tmp, b->key, (uint32_t)((uint64_t)x >> 32));
+    rl_push_own(b->tmp, b->key, (uint32_t)(uint64_t)x);
+    rl_push_own(b->tmp, b->key, (uint32_t)((uint64_t)x >> 32));
 }
 
 static void put_fold(builder *b, const rl_cert_value *v) {
     uint32_t n = v->fold ? rl_cert_norder(v->nkeep) : 0;
-    rl_push(b->tmp, b->key, n);
-    for (uint32_t i = 0; i < n; i++) rl_push(b->tmp, b->key, v->fold[i]);
+    rl_push_own(b->tmp, b->key, n);
+    for (uint32_t i = 0; i < n; i++) rl_push_own(b->tmp, b->key, v->fold[i]);
 }
 
 /* A value met for the first time: the orders that fixed ops name are elements that are paid. */
@@ -55,16 +55,16 @@ static void add_value(builder *b, uint32_t v, uint32_t op) {
     b->firstop[b->nval++] = op;
     put_word64(b, w->c->value[v].bytes);
     put_fold(b, &w->c->value[v]);
-    rl_push(b->tmp, b->key, 0);
+    rl_push_own(b->tmp, b->key, 0);
     uint32_t count = b->key.n - 1;
     for (uint32_t k = w->pinstart[v]; k < w->pinstart[v + 1]; k++) {
         const rl_cert_op *o = &w->c->op[w->where[k].op];
         if (!rl_cert_is_fixed(o)) continue;
         uint32_t natom = rl_cert_restrict(&w->menus, v, o->pin[w->where[k].pin].stands, out), known = b->element.order.n;
         if (rl_cert_intern(&b->element, b->nval - 1, out, natom) != known) continue;
-        rl_push(b->tmp, b->paid, true);
+        rl_push_own(b->tmp, b->paid, true);
         n++;
-        for (uint32_t a = 0; a < natom; a++) rl_push(b->tmp, b->key, out[a]);
+        for (uint32_t a = 0; a < natom; a++) rl_push_own(b->tmp, b->key, out[a]);
     }
     b->key.p[count] = n;
 }
@@ -88,12 +88,12 @@ static rl_status survey(builder *b) {
     for (uint32_t j = 0; j < b->part->nop; j++) {
         const rl_cert_op *op = &c->op[b->part->op[j]];
         RL_TRY(rl_cert_menu_of(&b->w->menus, b->part->op[j], &b->menu[j]));
-        rl_push(b->tmp, b->key, b->menu[j]);
+        rl_push_own(b->tmp, b->key, b->menu[j]);
         put_word64(b, rl_cert_unit(c, op));
         for (uint32_t p = 0; p < op->npin; p++) {
             uint32_t v = op->pin[p].value, k = b->w->local[v];
             bool known = k < b->nval && b->value[k] == v;
-            rl_push(b->tmp, b->key, known ? k : b->nval);
+            rl_push_own(b->tmp, b->key, known ? k : b->nval);
             if (!known) add_value(b, v, j);
             b->lastop[b->w->local[v]] = j;
         }
@@ -128,8 +128,8 @@ static uint32_t **number_elements(builder *b) {
         map[j] = rl_new(b->tmp, uint32_t, o->order.n);
         for (uint32_t i = 0; i < o->order.n; i++) {
             const rl_cert_order *x = &o->order.p[i];
-            map[j][i] = rl_cert_intern(&b->element, b->w->local[op->pin[x->owner].value], x->p, x->n);
-            if (map[j][i] == b->paid.n) rl_push(b->tmp, b->paid, false);
+            map[j][i] = rl_cert_intern(&b->element, b->w->local[op->pin[x->owner].value], rl_cert_atoms(x), x->n);
+            if (map[j][i] == b->paid.n) rl_push_own(b->tmp, b->paid, false);
         }
     }
     return map;
@@ -169,7 +169,7 @@ static bool find_images(builder *b, uint32_t *image) {
         const rl_cert_value *v = &b->w->c->value[b->value[x.owner]];
         image[e] = e;
         if (!v->fold) continue;
-        order_at(v->fold[place_of(x.p, x.n)], x.n, out);
+        order_at(v->fold[place_of(rl_cert_atoms(&x), x.n)], x.n, out);
         image[e] = rl_cert_intern(&b->element, x.owner, out, x.n);
         if (b->element.order.n != n || (b->paid.p[e] && image[e] != e)) return false;
     }

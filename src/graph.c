@@ -103,7 +103,7 @@ rl_value rl_graph_value(rl_graph *g, rl_str name) {
     if (rl_has(v)) return v;
     if (g->nval == g->valcap) {
         uint32_t cap = g->valcap ? g->valcap * 2 : 32;
-        g->val = rl_grow(&g->mem, g->val, g->nval, cap, sizeof *g->val);
+        g->val = rl_regrow(&g->mem, g->val, g->nval, cap, sizeof *g->val);
         g->valcap = cap;
     }
     v.i = g->nval++;
@@ -196,7 +196,7 @@ static void set_type_names(rl_graph *g, rl_nodeinfo *x) {
 rl_node rl_graph_add(rl_graph *g, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out) {
     if (g->nnode == g->nodecap) {
         uint32_t cap = g->nodecap ? g->nodecap * 2 : 32;
-        g->node = rl_grow(&g->mem, g->node, g->nnode, cap, sizeof *g->node);
+        g->node = rl_regrow(&g->mem, g->node, g->nnode, cap, sizeof *g->node);
         g->nodecap = cap;
     }
     rl_node n = {g->nnode++};

@@ -116,20 +116,19 @@ typedef struct rl_valinfo {
     uint32_t nuse, usecap;
     const rl_const *data;    /* NULL unless constant: initializer, Constant node, or folded */
     const rl_elem *elem;     /* contents of a small tensor, row-major, or NULL: set by shape.c, read by rl_shape_elem */
-    uint32_t nelem;
     rl_span raw;             /* initializer: its TensorProto in the file, p NULL when made here */
+    uint32_t nelem;
     bool is_input, is_init, is_output, is_outer; /* is_init: written as an initializer */
 } rl_valinfo;
 #define RL_NORANK UINT32_MAX
 
 typedef struct rl_nodeinfo {
     rl_op op;
-    rl_str domain, type, name; /* domain "" and "ai.onnx" are both "" */
     uint32_t since;            /* opset version of its domain in this model */
+    rl_str domain, type, name; /* domain "" and "ai.onnx" are both "" */
     rl_value *in, *out, *cap;  /* cap: values captured by its bodies */
-    uint32_t nin, nout, ncap;
     const rl_attr *attr;
-    uint32_t nattr;
+    uint32_t nin, nout, ncap, nattr;
     rl_span raw;               /* the NodeProto as it stood in the file; p NULL when made or changed here */
     uint32_t origin;           /* index in the input model, RL_NONE when made here */
 } rl_nodeinfo;

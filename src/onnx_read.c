@@ -281,10 +281,18 @@ static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, ui
     return RL_OK;
 }
 
+static void fetch_names(const rl_level *l, const rl_node_parts *p) {
+    const rl_ctx *ctx = l->r->ctx;
+    rl_intern_soon(ctx, (const char *)p->name.p, p->name.n);
+    for (uint32_t i = 0; i < l->in.n; i++) rl_intern_soon(ctx, (const char *)l->in.p[i].p, l->in.p[i].n);
+    for (uint32_t i = 0; i < l->out.n; i++) rl_intern_soon(ctx, (const char *)l->out.p[i].p, l->out.p[i].n);
+}
+
 static rl_status read_node(rl_level *l, rl_span bytes, uint32_t k) {
     rl_node_parts p;
     rl_level_clean(l);
     rl_parts_of_node(l, bytes, &p);
+    fetch_names(l, &p);
     rl_status status = add_node(l, &p, bytes, k);
     if (status == RL_OK) return RL_OK;
     return rl_fail(l->r->ctx, status, "%s: %s", node_label(p.name, p.type, k).s, l->r->ctx->error);
@@ -377,9 +385,10 @@ static rl_status read_fields(rl_level *l, rl_span bytes) {
     rl_wire w = rl_wire_of(part[GRAPH_NAME].in);
     for (rl_field f; rl_wire_next(&w, &f);)
         if (f.number == GRAPH_NAME) l->g->name = rl_intern(l->r->ctx, (const char *)f.body.p, f.body.n);
-    /* Most fields make a value, and the passes as many again: a vector that grows leaves as much behind.  Bounded as in read_nodes. */
+    /* Most fields make a value, and the passes as many again.  Bounded as in read_nodes. */
     l->g->valcap = (uint32_t)RL_MIN(2 * n, bytes.n / MIN_NODE);
     l->g->val = rl_new(&l->g->mem, rl_valinfo, l->g->valcap);
+    rl_intern_expect(l->r->ctx, l->g->valcap); /* names of nodes and of what they make */
     RL_TRY(each_field(l, part[GRAPH_INPUT].in, GRAPH_INPUT, rl_read_input));
     RL_TRY(each_field(l, part[GRAPH_INITIALIZER].in, GRAPH_INITIALIZER, rl_read_initializer));
     RL_TRY(each_field(l, part[GRAPH_SPARSE_INITIALIZER].in, GRAPH_SPARSE_INITIALIZER, rl_read_sparse));
@@ -613,7 +622,10 @@ static rl_status read_guarded(rl_reader *r, const char *path, const char *dir, r
     }
     else status = read_all(r, path, dir, bytes, map);
     memcpy(&ctx->oom, &outer, sizeof outer);
-    if (status == RL_OK) return status;
+    if (status == RL_OK) {
+        if (map) rl_file_forget(r->onnx->bytes); /* few look at it before it is written */
+        return status;
+    }
     rl_onnx_one_line(ctx->error);
     rl_graph_free(r->main);
     return status;

@@ -40,6 +40,26 @@ TEST(grow) {
     rl_ctx_free(ctx);
 }
 
+/* What a vector of one's own outgrows is given back; a copy that others may have is not. */
+TEST(regrow) {
+    CHECK_CTX(ctx)
+    enum { MANY = 1 << 20 };
+    rl_arena a;
+    rl_arena_init(&a, ctx);
+    (void)rl_new(&a, char, 1);
+    char *p = rl_new(&a, char, MANY);
+    size_t before = ctx->nbyte;
+    p[MANY - 1] = 'x';
+    p = rl_regrow(&a, p, MANY, 2 * MANY, 1);
+    CHECK(p[MANY - 1] == 'x' && p[2 * MANY - 1] == 0);
+    CHECK(ctx->nbyte == before + MANY);
+    rl_grow(&a, p, 2 * MANY, 3 * MANY, 1);
+    CHECK(ctx->nbyte == before + 4 * MANY);
+    rl_arena_free(&a);
+    CHECK(ctx->nbyte == 0);
+    rl_ctx_free(ctx);
+}
+
 static rl_status fill(rl_ctx *ctx, size_t n) {
     if (RL_PROTECT(ctx)) return RL_ENOMEM;
     rl_arena a;
@@ -70,6 +90,11 @@ TEST(intern) {
     rl_str s[2000];
     for (int i = 0; i < 2000; i++) s[i] = rl_internf(ctx, "name%d", i);
     for (int i = 0; i < 2000; i++) CHECK(s[i] == rl_internf(ctx, "name%d", i));
+    rl_intern_expect(ctx, 100000); /* the table moves, the strings do not */
+    size_t before = ctx->nbyte;
+    for (int i = 0; i < 2000; i++) CHECK(s[i] == rl_internf(ctx, "name%d", i));
+    rl_intern_expect(ctx, 100000 - 2010);
+    CHECK(ctx->nbyte == before);
     rl_str l = rl_internf(ctx, "%0500d", 7);
     CHECK(strlen(l) == 500 && l[499] == '7');
     rl_ctx_free(ctx);
@@ -114,6 +139,7 @@ TEST(hash) {
 int main(void) {
     RUN(arena);
     RUN(grow);
+    RUN(regrow);
     RUN(limit);
     RUN(intern);
     RUN(fail);

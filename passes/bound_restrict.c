@@ -1,0 +1,159 @@
+/* The restricted plan of bound.c: the open components alone, with the atoms that their classes keep.
+ *
+ * Tokens and forms lose what is not kept.  Ops that share theirs in the plan (legal_share.c), and whose classes keep the same atoms,
+ * share what is left.
+ *
+ * Needs: cls.kept.  Keeps: the plan that it is made of. */
+#include "bound.h"
+#include "configs.h"
+#include <string.h>
+
+static bool is_kept(const rl_cls *c, uint8_t atom) { return !c->kept.atom || memchr(c->kept.atom, atom, c->kept.n) != NULL; }
+
+static uint8_t kept_of(const rl_cls *c, const uint8_t *atom, uint32_t n, uint8_t *out)
+{
+    uint8_t m = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (is_kept(c, atom[i])) out[m++] = atom[i];
+    return m;
+}
+
+static void restrict_member(rl_plan *q, const rl_plan *p, rl_value v)
+{
+    rl_member *m = &q->member[v.i];
+    if (m->seq) return; /* done */
+    *m = p->member[v.i];
+    m->seq = rl_new(q->mem, uint8_t, m->natom + 1);
+    m->natom = kept_of(&p->cls.p[m->cls], p->member[v.i].seq, p->member[v.i].natom, m->seq);
+}
+
+static void restrict_tokens(rl_plan *q, const rl_plan *p, rl_oplegal *op)
+{
+    const rl_token *was = op->token;
+    op->token = rl_new(q->mem, rl_token, op->ntoken);
+    for (uint32_t t = 0; t < op->ntoken; t++) {
+        op->token[t] = (rl_token){was[t].label, rl_new(q->mem, uint8_t *, op->noperand), rl_new(q->mem, uint8_t, op->noperand)};
+        for (uint32_t o = 0; o < op->noperand; o++) {
+            op->token[t].atom[o] = rl_new(q->mem, uint8_t, was[t].natom[o] + 1u);
+            op->token[t].natom[o] = kept_of(&p->cls.p[op->operand[o].cls], was[t].atom[o], was[t].natom[o], op->token[t].atom[o]);
+        }
+    }
+}
+
+static bool has_pin_atoms(const rl_oplegal *op, uint32_t token)
+{
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (op->operand[o].pin && op->token[token].natom[o]) return true;
+    return false;
+}
+
+/* Forms without the tokens that no pin shows any more. */
+static void restrict_forms(rl_plan *q, rl_oplegal *op)
+{
+    const rl_form *was = op->form;
+    op->form = rl_copy(q->mem, was, op->nform * sizeof *was);
+    for (uint32_t f = 0; f < op->nform; f++) {
+        rl_form *form = &op->form[f];
+        uint32_t n = 0, at = 0;
+        form->member = rl_new(q->mem, uint8_t, op->ntoken + 1);
+        for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
+            form->start[g] = n;
+            for (; at < was[f].start[g + 1]; at++)
+                if (has_pin_atoms(op, was[f].member[at])) form->member[n++] = was[f].member[at];
+        }
+        form->start[RL_MAXGROUP] = n;
+    }
+}
+
+/* Those made so far: key, the plan's tokens and the atoms kept of each operand. */
+typedef struct { const char *key; size_t n; rl_token *token; rl_form *form; } table;
+typedef struct {
+    rl_arena *tmp;
+    rl_text key;
+    rl_hash index;
+    struct { table *p; uint32_t n, cap; } made;
+} tables;
+
+static void put_key(const rl_plan *p, const rl_oplegal *op, rl_text *key)
+{
+    key->n = 0;
+    rl_put_bytes(key, (const char *)&op->token, sizeof op->token);
+    for (uint32_t o = 0; o < op->noperand; o++) {
+        const rl_kept *kept = &p->cls.p[op->operand[o].cls].kept;
+        rl_put_bytes(key, &(char){kept->atom ? (char)kept->n : -1}, 1);
+        if (kept->atom) rl_put_bytes(key, (const char *)kept->atom, kept->n);
+    }
+}
+
+static void restrict_table(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *op)
+{
+    put_key(p, op, &t->key);
+    uint64_t h = rl_hash_bytes(t->key.p, t->key.n) | 1;
+    for (uint32_t i; (i = rl_hash_get(&t->index, h)) != RL_NONE; h++) {
+        const table *x = &t->made.p[i];
+        if (x->n != t->key.n || memcmp(x->key, t->key.p, x->n) != 0) continue;
+        op->token = x->token;
+        op->form = x->form;
+        return;
+    }
+    restrict_tokens(q, p, op);
+    restrict_forms(q, op);
+    rl_hash_put(&t->index, h, t->made.n);
+    rl_push(t->tmp, t->made, ((table){rl_copy(t->tmp, t->key.p, t->key.n), t->key.n, op->token, op->form}));
+}
+
+static void restrict_op(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *op)
+{
+    op->config.p = NULL;
+    op->pinorder.p = NULL;
+    op->config.n = op->config.cap = op->pinorder.n = op->pinorder.cap = 0;
+    for (uint32_t o = 0; o < op->noperand; o++) restrict_member(q, p, op->operand[o].tensor);
+    if (!op->fixed) restrict_table(t, q, p, op);
+}
+
+/* The class in q: as in p, but without orders, and with the atoms that are kept. */
+static void restrict_class(rl_plan *q, const rl_plan *p, uint32_t c)
+{
+    rl_cls *k = &q->cls.p[c];
+    if (k->size) return; /* done */
+    *k = p->cls.p[c];
+    k->like = c;
+    k->order.p = NULL;
+    k->order.n = k->order.cap = 0;
+    k->index = NULL;
+    k->cut = k->kept.atom && k->kept.n < k->natom;
+    if (k->kept.atom) k->natom = k->kept.n;
+}
+
+static void restrict_ops(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *tmp)
+{
+    tables t = {.tmp = tmp, .key.mem = tmp, .index.mem = tmp};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->op.n; i++) n += rl_touches(p, &p->op.p[i], open);
+    q->op.p = rl_new(q->mem, rl_oplegal, n);
+    q->op.n = 0;
+    q->op.cap = n;
+    for (uint32_t i = 0; i < p->op.n; i++) {
+        rl_oplegal op = p->op.p[i];
+        if (!rl_touches(p, &op, open)) continue;
+        for (uint32_t o = 0; o < op.noperand; o++) restrict_class(q, p, op.operand[o].cls);
+        restrict_op(&t, q, p, &op);
+        rl_push(q->mem, q->op, op);
+    }
+}
+
+bool rl_restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *mem)
+{
+    rl_arena tmp;
+    *q = *p;
+    q->mem = mem;
+    q->restricted = true;
+    q->cls.p = rl_new(mem, rl_cls, p->cls.n);
+    q->member = rl_new(mem, rl_member, p->g->nval);
+    rl_arena_init(&tmp, p->g->ctx);
+    restrict_ops(p, open, q, &tmp);
+    rl_arena_free(&tmp);
+    bool all = rl_every_config(q, &tmp);
+    rl_arena_free(&tmp);
+    return all;
+}
