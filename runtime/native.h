@@ -78,6 +78,7 @@ typedef struct rl_native {
     int64_t nout;           /* channels of the output */
     const rl_kernel *inner; /* the kernel of strided layouts */
     struct rl_fused *fused; /* the step's, with channels in blocks; NULL: as it is */
+    bool strict;            /* while it is measured: what would take plain loops fails */
 } rl_native;
 
 /* How the step lies: what it has then in place of its own kernel and fused ops. allowed: rl_native_allows has said so. */
@@ -110,6 +111,8 @@ rl_status rl_native_parse(const rl_exec *x, const char *text, size_t n, rl_nativ
 /* Makes x run as the plan says. The plan is of x. */
 void rl_native_apply(rl_exec *x, const rl_native_plan *p);
 #define RL_NATIVE_KEY "relayout.plan" /* of the model's metadata_props */
+/* The plan that the model's metadata has; p NULL: none. */
+rl_span rl_native_text(const rl_graph *g);
 /* The plan that x is to have, if any: rl_rt.native, or what the model's metadata has. One that does not fit is left, and rl_log says so. */
 rl_status rl_native_load(rl_exec *x);
 

@@ -143,8 +143,8 @@ void rl_native_apply(rl_exec *x, const rl_native_plan *p) {
 
 /* ---- which plan ---- */
 
-/* The model's entry of this name; p NULL: it has none. */
-static rl_span metadata(const rl_graph *g, const char *name) {
+rl_span rl_native_text(const rl_graph *g) {
+    static const char name[] = RL_NATIVE_KEY;
     rl_span found = {0};
     rl_wire w = rl_wire_of(rl_onnx_bytes(g));
     for (rl_field f; rl_wire_next(&w, &f);) {
@@ -161,7 +161,7 @@ static rl_span metadata(const rl_graph *g, const char *name) {
 rl_status rl_native_load(rl_exec *x) {
     rl_rt *rt = x->rt;
     rl_native_plan p;
-    rl_span text = rt->native.p ? rt->native : metadata(x->g, RL_NATIVE_KEY);
+    rl_span text = rt->native.p ? rt->native : rl_native_text(x->g);
     if (!text.p || rt->no_plan) return RL_OK;
     rl_status s = rl_native_parse(x, (const char *)text.p, text.n, &p);
     if (s != RL_OK && rt->native.p) return s;

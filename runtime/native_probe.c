@@ -5,7 +5,7 @@
 
 #include "native_meter.h"
 
-enum { CONFIGS = 24 }; /* of a step */
+enum { CONFIGS = 24, FAR = 3 }; /* of a step; times as slow as without a plan, how slow exactly is no matter */
 
 typedef struct {
     rl_probe *p;
@@ -13,6 +13,7 @@ typedef struct {
     rl_meter meter;
     struct { uint32_t *p; uint32_t n, cap; } *seen; /* [value] layouts in which it may be made */
     rl_tensor *shape;                               /* [value] its dims, RL_ABSENT: not seen */
+    const rl_whole *whole;                          /* NULL: nothing is timed */
 } prober;
 
 static uint32_t intern(rl_probe *p, const rl_lay *lay) {
@@ -41,7 +42,52 @@ static void move_inputs(const rl_call *c, const rl_pin *pin, uint32_t npin, cons
     }
 }
 
-typedef struct { rl_pin pin[RL_PINS]; rl_lay now[RL_PINS]; uint32_t npin; rl_native_kind kind; bool accept; } place;
+/* base: the step as it runs without a plan, measured alone; here: the same in a run of the model. */
+typedef struct { rl_pin pin[RL_PINS]; rl_lay now[RL_PINS]; uint32_t npin; rl_native_kind kind; bool accept; rl_cost_row base; int64_t here; } place;
+
+/* What the step takes so, measured alone: now, or before. */
+static rl_status find_row(prober *a, const rl_call *c, const place *at, const rl_lay *lay, bool chosen, rl_cost_row *row) {
+    rl_probe *p = a->p;
+    uint64_t key = rl_meter_key(c, at->pin, at->npin, lay, chosen, a->meter.table);
+    const rl_cost_row *known = rl_costs_find(a->costs, key);
+    if (known && (known->impl || !at->accept)) {
+        *row = *known;
+        p->known++;
+        return RL_OK;
+    }
+    const rl_tensor **in = rl_meter_inputs(c);
+    rl_tensor *made = rl_new(c->tmp, rl_tensor, RL_PINS);
+    rl_native *n = chosen ? rl_native_of(p->x, c->step, at->pin, at->npin, lay) : NULL;
+    rl_call call = *c;
+    call.in = in;
+    call.out = rl_new(c->tmp, rl_tensor, c->nout + 1);
+    move_inputs(c, at->pin, at->npin, at->now, lay, in, made);
+    if (n) n->strict = true;
+    a->meter.bar = at->base.impl ? FAR * at->base.ns : 0;
+    RL_TRY(rl_meter_config(&a->meter, &call, at->pin, at->npin, lay, n, at->accept, row));
+    for (uint32_t i = 0; i < RL_PINS; i++) rl_tensor_drop(&made[i]);
+    c->rt->ctx->error[0] = 0;
+    p->measured += !a->meter.table;
+    rl_costs_put(a->costs, key, row);
+    return RL_OK;
+}
+
+/* Does it lie so without a plan? */
+static bool is_base(const place *at, const rl_lay *lay) {
+    if (!at->base.impl) return false;
+    for (uint32_t i = 0, k = 0; i < at->npin; i++)
+        if (!rl_lay_same(&lay[i], at->pin[i].out ? &at->base.out[k++] : &at->now[i])) return false;
+    return true;
+}
+
+/* What it takes in a run of the model: as long as it does there without a plan, and as much longer as it takes alone.  Where that is a view, or
+ * the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing. */
+static int64_t cost_here(const prober *a, const place *at, int64_t ns) {
+    enum { TINY = 2000 };
+    if (!a->whole || !at->base.impl) return ns;
+    double scale = at->base.ns < TINY ? 1 : RL_MIN((double)at->here / (double)at->base.ns, 2.0);
+    return RL_MAX(at->here + (int64_t)((double)(ns - at->base.ns) * scale), 0);
+}
 
 /* One configuration of the op, unless it is there or has no optimized kernel. */
 static rl_status try_config(prober *a, rl_probe_op *op, const rl_call *c, const place *at, const rl_lay *lay) {
@@ -49,28 +95,12 @@ static rl_status try_config(prober *a, rl_probe_op *op, const rl_call *c, const 
     bool chosen = at->kind == RL_NATIVE_CONV || at->kind == RL_NATIVE_POOL;
     for (uint32_t i = 0; i < at->npin; i++) chosen = chosen || lay[i].block;
     if (!rl_native_allows(p->x, c->step, at->pin, at->npin, lay)) return RL_OK;
-    uint64_t key = rl_meter_key(c, at->pin, at->npin, lay, chosen, a->meter.table);
-    const rl_cost_row *known = rl_costs_find(a->costs, key);
-    rl_cost_row row;
-    if (!known || (at->accept && !known->impl)) {
-        const rl_tensor **in = rl_meter_inputs(c);
-        rl_tensor *made = rl_new(c->tmp, rl_tensor, RL_PINS);
-        rl_native *n = chosen ? rl_native_of(p->x, c->step, at->pin, at->npin, lay) : NULL;
-        rl_call call = *c;
-        call.in = in;
-        call.out = rl_new(c->tmp, rl_tensor, c->nout + 1);
-        move_inputs(c, at->pin, at->npin, at->now, lay, in, made);
-        RL_TRY(rl_meter_config(&a->meter, &call, at->pin, at->npin, lay, n, at->accept, &row));
-        for (uint32_t i = 0; i < RL_PINS; i++) rl_tensor_drop(&made[i]);
-        c->rt->ctx->error[0] = 0;
-        p->measured += !a->meter.table;
-        rl_costs_put(a->costs, key, &row);
-        known = &row;
-    } else p->known++;
-    if (!known->impl) return RL_OK;
-    rl_probe_cfg cfg = {.lay = rl_new(p->mem, uint32_t, at->npin + 1), .ns = known->ns, .impl = known->impl};
+    rl_cost_row row = at->base;
+    if (!is_base(at, lay)) RL_TRY(find_row(a, c, at, lay, chosen, &row));
+    if (!row.impl) return RL_OK;
+    rl_probe_cfg cfg = {.lay = rl_new(p->mem, uint32_t, at->npin + 1), .ns = cost_here(a, at, row.ns), .impl = row.impl};
     for (uint32_t i = 0, k = 0; i < at->npin; i++) {
-        cfg.lay[i] = intern(p, at->pin[i].out ? &known->out[k] : &lay[i]);
+        cfg.lay[i] = intern(p, at->pin[i].out ? &row.out[k] : &lay[i]);
         k += at->pin[i].out;
     }
     for (uint32_t i = 0; i < op->cfg.n; i++)
@@ -158,18 +188,25 @@ static void known_shape(prober *a, rl_value v, const rl_tensor *t) {
     a->shape[v.i].mem = NULL;
 }
 
-/* A step that has no layouts. */
+/* A step that has no layouts: what is left of the whole, once those that have some are taken off, is theirs. */
 static rl_status probe_fixed(prober *a, const rl_call *c) {
     rl_tensor y;
-    uint64_t key = rl_meter_key(c, NULL, 0, NULL, false, a->meter.table);
-    const rl_cost_row *known = rl_costs_find(a->costs, key);
-    rl_cost_row row = {.impl = rl_internz(c->g->ctx, "-")};
-    if (!known) {
-        RL_TRY(rl_meter_plain(&a->meter, c, &y, &row.ns));
-        rl_costs_put(a->costs, key, &row);
-        a->p->measured += !a->meter.table;
-    } else a->p->known++;
-    a->p->fixed += known ? known->ns : row.ns;
+    int64_t ns = 0;
+    if (a->whole) return RL_OK;
+    RL_TRY(rl_meter_plain(c, &y, &ns));
+    a->p->fixed += ns;
+    a->p->known++;
+    return RL_OK;
+}
+
+/* The step as it runs without a plan: what others are compared with. */
+static rl_status find_base(prober *a, const rl_call *c, place *at) {
+    at->accept = true;
+    RL_TRY(find_row(a, c, at, at->now, false, &at->base));
+    at->accept = false;
+    if (!a->whole) return RL_OK;
+    at->here = a->whole->step[c->step - a->p->x->step];
+    a->p->fixed -= at->here;
     return RL_OK;
 }
 
@@ -200,7 +237,7 @@ static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
     rl_tensor y;
     (void)f;
     if (!at.npin) return probe_fixed(a, c);
-    if (at.kind != RL_NATIVE_NONE) RL_TRY(rl_meter_plain(&a->meter, c, &y, NULL));
+    if (at.kind != RL_NATIVE_NONE) RL_TRY(rl_meter_plain(c, &y, NULL));
     for (uint32_t i = 0; i < at.npin; i++) {
         const rl_tensor *x = at.pin[i].out ? NULL : c->in[at.pin[i].slot];
         at.now[i] = rl_lay_rows(rl_val(p->x->g, at.pin[i].v)->rank);
@@ -212,6 +249,7 @@ static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
     }
     rl_probe_op op = {.step = (uint32_t)(s - p->x->step), .type = s->info->type, .name = name_of(p->x, s->info), .npin = at.npin,
                       .pin = rl_copy(p->mem, at.pin, at.npin * sizeof *at.pin)};
+    RL_TRY(find_base(a, c, &at));
     if (at.kind != RL_NATIVE_NONE) RL_TRY(try_kinds(a, &op, c, &at, &y));
     else RL_TRY(try_orders(a, &op, c, &at));
     if (!op.cfg.n) { /* nothing optimized: as it is */
@@ -233,14 +271,15 @@ static int64_t find_move(prober *a, uint32_t v, const rl_lay *from, const rl_lay
     const rl_tensor *shape = &a->shape[v];
     uint64_t key = rl_meter_move_key(&a->meter, shape, from, to);
     const rl_cost_row *known = rl_costs_find(a->costs, key);
+    int64_t around = a->whole ? a->whole->around : 0; /* it is a step of its own */
     if (known && known->impl) {
         a->p->known++;
-        return known->ns;
+        return rl_add(known->ns, around);
     }
     rl_cost_row row = {.ns = rl_meter_move(&a->meter, shape, from, to), .impl = rl_internz(a->p->x->g->ctx, "move")};
     a->p->measured += !a->meter.table;
     rl_costs_put(a->costs, key, &row);
-    return row.ns;
+    return rl_add(row.ns, around);
 }
 
 /* Layouts are few: fewer than 65536. */
@@ -273,10 +312,10 @@ static void find_moves(prober *a) {
     }
 }
 
-rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, bool table, rl_probe *out) {
+rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, const rl_whole *whole, rl_probe *out) {
     const rl_graph *g = x->g;
-    prober a = {.p = out, .costs = costs, .meter = {.x = x, .table = table}};
-    *out = (rl_probe){.mem = costs->mem, .x = x, .move_at = {.mem = costs->mem}};
+    prober a = {.p = out, .costs = costs, .meter = {.x = x, .table = !whole}, .whole = whole};
+    *out = (rl_probe){.mem = costs->mem, .x = x, .move_at = {.mem = costs->mem}, .fixed = whole ? whole->ns : 0};
     a.seen = rl_alloc_array(out->mem, g->nval + 1u, sizeof *a.seen);
     a.shape = rl_new(out->mem, rl_tensor, g->nval + 1);
     rl_tensor *made = rl_new(out->mem, rl_tensor, g->output.n + 1);

@@ -39,7 +39,8 @@ void rl_profile_json(const rl_profile *p, const char *model, rl_text *t) {
     if (p->fast) {
         rl_put(t, ",\n  \"machine\": ");
         rl_report_string(t, p->machine);
-        rl_put(t, ",\n  \"measured\": %u,\n  \"known\": %u,\n  \"fixed_ns\": %" PRId64 ",\n", b->measured, b->known, b->fixed);
+        rl_put(t, ",\n  \"measured\": %u,\n  \"known\": %u,\n  \"fixed_ns\": %" PRId64 ",\n  \"whole_ns\": %" PRId64 ",\n",
+               b->measured, b->known, b->fixed, p->whole);
         rl_put(t, "  \"predicted_ns\": %" PRId64 ",\n  \"bound_ns\": %" PRId64 ",\n  \"optimal\": %s,\n  \"checked\": %s,\n", p->predicted, p->bound,
                p->optimal ? "true" : "false", p->checked ? "true" : "false");
         rl_put(t, "  \"blocked\": %u,\n  \"moves\": %u,\n  \"runs\": %u,\n", p->nblocked, p->nmove, p->compared);
