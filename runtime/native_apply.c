@@ -101,7 +101,7 @@ static void apply_step(applier *a, uint32_t at) {
     const rl_native_op *op = a->op[at];
     rl_pin pin[RL_PINS];
     uint32_t npin = op ? rl_native_pins(x, &s, pin) : 0, k = 0;
-    rl_native *native = op ? rl_native_of(x, &s, pin, npin, op->lay) : NULL;
+    rl_native *native = op && !op->plain ? rl_native_of(x, &s, pin, npin, op->lay) : NULL;
     rl_nodeinfo *n = rl_copy(mem, s.info, sizeof *n);
     n->in = rl_copy(mem, n->in, n->nin * sizeof *n->in);
     n->out = rl_copy(mem, n->out, n->nout * sizeof *n->out);
@@ -112,6 +112,7 @@ static void apply_step(applier *a, uint32_t at) {
     }
     for (; k < npin; k++) make_output(a, &n->out[pin[k].slot], &op->lay[k]);
     s.info = n;
+    if (op && !op->plain && rl_native_kind_of(x, &x->step[at]) == RL_NATIVE_PRODUCT) s.order = rl_native_order(mem, &op->lay[npin - 1]);
     if (native) {
         const rl_kernel *kernel = rl_native_kernel(native);
         s.native = native;

@@ -340,7 +340,9 @@ static bool same_value(uint32_t *of, uint32_t *back, uint32_t mine, uint32_t the
 
 static bool same_pins(const rl_exec *x, const rl_step *s, const rl_plan_cert_op *o, uint32_t *of, uint32_t *back) {
     rl_pin pin[RL_PINS];
-    if (rl_native_pins(x, s, pin) != o->npin || strcmp(s->info->type, o->type) != 0) return false;
+    uint32_t n = rl_native_pins(x, s, pin);
+    while (n && o->outside && pin[n - 1].out) n--;
+    if (n != o->npin || strcmp(s->info->type, o->type) != 0) return false;
     for (uint32_t k = 0; k < o->npin; k++)
         if (pin[k].out != o->pin[k].out || !same_value(of, back, o->pin[k].value, pin[k].v.i)) return false;
     return true;

@@ -13,12 +13,14 @@
  *   pin in 0
  *   pin out 1
  *   cfg 350 0 1
- *   cfg 300 1 1
+ *   cfg 300 1 1 plain                                     the kernel that runs without a plan
  *   chosen 0
  *   op - output
  *   pin in 1
  *   cfg 0 0
  *   chosen 0
+ *   outside 1 Expand                                      a step of which the plan does not speak; only what it reads has pins
+ *   ...
  *   move 0 0 1 80                                         value 0 from layout 0 to layout 1, ns
  *   move 1 1 0 60
  *   drop 1 1 0                                            op 1: configuration 0 does as well as configuration 1, whatever else is chosen
@@ -30,10 +32,11 @@
 #define RL_NATIVE_CERT_H
 #include "native_profile.h"
 
-typedef struct { int64_t ns; const uint32_t *lay; } rl_plan_cert_config; /* lay: [npin], layouts by number */
+typedef struct { int64_t ns; const uint32_t *lay; bool plain; } rl_plan_cert_config; /* lay: [npin], layouts by number; plain: rl_native_op */
 typedef struct { uint32_t value; bool out; } rl_plan_cert_pin;
 typedef struct {
     uint32_t step, npin, ncfg, chosen; /* step RL_NONE: an input or output of the model */
+    bool outside;                      /* one of these, or a step of which the plan does not speak and which has pins for what it reads only */
     const char *type;
     const rl_plan_cert_pin *pin;
     const rl_plan_cert_config *cfg;

@@ -9,12 +9,12 @@
 static void put_op(const rl_profile *p, uint32_t i, rl_text *t) {
     const rl_probe_op *o = &p->probe.op.p[i];
     if (o->step == RL_NONE) rl_put(t, "op - %s\n", o->type);
-    else rl_put(t, "op %u %s\n", o->step, o->type);
+    else rl_put(t, "%s %u %s\n", o->outside ? "outside" : "op", o->step, o->type);
     for (uint32_t k = 0; k < o->npin; k++) rl_put(t, "pin %s %u\n", o->pin[k].out ? "out" : "in", o->pin[k].v.i);
     for (uint32_t c = 0; c < o->cfg.n; c++) {
         rl_put(t, "cfg %" PRId64, o->cfg.p[c].ns);
         for (uint32_t k = 0; k < o->npin; k++) rl_put(t, " %u", o->cfg.p[c].lay[k]);
-        rl_put(t, "\n");
+        rl_put(t, o->cfg.p[c].plain ? " plain\n" : "\n");
     }
     rl_put(t, "chosen %u\n", p->chosen[i]);
 }
@@ -118,6 +118,7 @@ static rl_status read_config(reader *r, uint32_t npin, rl_plan_cert_config *cfg)
     cfg->lay = lay;
     RL_TRY(number(r, 0, MOSTNS, &cfg->ns));
     for (uint32_t k = 0; k < npin; k++) RL_TRY(skip(r, " ") ? index_below(r, r->c->nlay, &lay[k]) : refuse(r, "a layout is missing"));
+    cfg->plain = skip(r, " plain");
     return line_end(r);
 }
 
@@ -125,7 +126,8 @@ static rl_status read_op(reader *r, rl_plan_cert_op *o) {
     struct { rl_plan_cert_pin *p; uint32_t n, cap; } pin = {0};
     struct { rl_plan_cert_config *p; uint32_t n, cap; } cfg = {0};
     o->step = RL_NONE;
-    if (!skip(r, "-")) RL_TRY(index_below(r, RL_NONE, &o->step));
+    if (o->outside || !skip(r, "-")) RL_TRY(index_below(r, RL_NONE, &o->step));
+    o->outside = o->outside || o->step == RL_NONE;
     if (!skip(r, " ")) return refuse(r, "the op has no type");
     RL_TRY(rest(r, &o->type));
     RL_TRY(line_end(r));
@@ -187,8 +189,8 @@ rl_status rl_plan_cert_parse(rl_ctx *ctx, rl_arena *mem, const char *text, size_
     struct { rl_profile_drop *p; uint32_t n, cap; } drop = {0};
     *c = (rl_plan_cert){0};
     RL_TRY(read_head(&r));
-    while (skip(&r, "op ")) {
-        rl_plan_cert_op x;
+    for (bool outside = false; (outside = skip(&r, "outside ")) || skip(&r, "op ");) {
+        rl_plan_cert_op x = {.outside = outside};
         RL_TRY(read_op(&r, &x));
         rl_push(mem, op, x);
     }
@@ -216,14 +218,14 @@ void rl_plan_cert_plan(const rl_plan_cert *c, rl_text *t) {
     for (uint32_t i = 0; i < c->nop; i++) {
         const rl_plan_cert_op *o = &c->op[i];
         bool arrow = false;
-        if (o->step == RL_NONE) continue;
+        if (o->outside) continue;
         rl_put(t, "op %u %s", o->step, o->type);
         for (uint32_t k = 0; k < o->npin; k++) {
             if (o->pin[k].out && !arrow) rl_put(t, " >"), arrow = true;
             rl_put(t, " ");
             rl_lay_put(&c->lay[o->cfg[o->chosen].lay[k]], t);
         }
-        rl_put(t, "\n");
+        rl_put(t, o->cfg[o->chosen].plain ? " plain\n" : "\n");
     }
     rl_put(t, "end\n");
 }

@@ -15,10 +15,11 @@
 #include "native_whole.h"
 #include "run_cmd.h"
 
-typedef struct { uint32_t *lay; int64_t ns; rl_str impl; } rl_probe_cfg; /* lay: [npin], places in rl_probe.lay */
+typedef struct { uint32_t *lay; int64_t ns; rl_str impl; bool plain; } rl_probe_cfg; /* lay: [npin], places in rl_probe.lay; plain: rl_native_op */
 
 typedef struct {
-    uint32_t step;            /* RL_NONE: a reader or maker outside: graph inputs and outputs, steps that no plan speaks of */
+    uint32_t step;            /* RL_NONE: an input or output of the graph, or who makes a value of whom nothing is known */
+    bool outside;             /* no plan speaks of it: one of these, or a step whose outputs lie in no order (Expand), of which only inputs are pins */
     rl_str type, name;
     uint32_t npin;
     const rl_pin *pin;

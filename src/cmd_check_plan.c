@@ -39,7 +39,7 @@ static rl_status fits_model(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *ar
         rl_log(rt->ctx, RL_LOG_WARNING, "oneDNN is not found: whether the ops are the model's is not checked");
         return RL_OK;
     }
-    rt->no_plan = true;
+    rt->no_plan = rt->no_homes = true;
     RL_TRY(rl_exec_new(rt, g, &x));
     return rl_plan_cert_fits(arg, x);
 }

@@ -1,7 +1,7 @@
 """The certificate of a plan of layouts (`relayout profile --proof`; docs/proof.md, section 6): reads it, checks that the choice costs what it says
 and that no choice costs less, and compares it with the plan in a model's metadata.
 
-    op 12 Conv            -> Op(step="12", type="Conv", pins=[Pin(117, False), Pin(118, True)], configs=[(350, (0, 1)), ...], chosen=0)
+    op 12 Conv            -> Op(step="12", type="Conv", pins=[Pin(117, False), Pin(118, True)], configs=[(350, (0, 1), False), ...], chosen=0)
     move 117 0 1 80       -> moves[117, 0, 1] = 80
     drop 4 1 0            -> op 4 needs configuration 1 in no best choice, as 0 does as well
 """
@@ -26,7 +26,7 @@ class Op:
     step: str
     type: str
     pins: list = dataclasses.field(default_factory=list)
-    configs: list = dataclasses.field(default_factory=list)  # (ns, layouts of the pins by number)
+    configs: list = dataclasses.field(default_factory=list)  # (ns, layouts of the pins by number, plain: the kernel that runs without a plan)
     chosen: int = 0
 
 
@@ -52,10 +52,10 @@ class Plan:
 # ---- the file ----
 
 N = "(0|[1-9][0-9]*)"  # as it is printed
-LINES = {"machine": "(.+)", "graph": "([0-9]+ [0-9a-f]{16})", "fixed": "(-?[0-9]+)", "layouts": "(.+)", "op": f"(-|0|[1-9][0-9]*) (.+)", "pin": f"(in|out) {N}",
-         "cfg": f"{N}((?: [0-9]+)*)", "chosen": N, "move": f"{N} {N} {N} {N}", "drop": f"{N} {N} {N}", "claim": "(-?[0-9]+)"}
-FOLLOWS = {"": "machine", "machine": "graph", "graph": "fixed", "fixed": "layouts", "layouts": "op move claim", "op": "pin cfg", "pin": "pin cfg", "cfg": "cfg chosen",
-           "chosen": "op move drop claim", "move": "move drop claim", "drop": "drop claim", "claim": "end", "end": ""}
+LINES = {"machine": "(.+)", "graph": "([0-9]+ [0-9a-f]{16})", "fixed": "(-?[0-9]+)", "layouts": "(.+)", "op": "(-|0|[1-9][0-9]*) (.+)", "outside": "(0|[1-9][0-9]*) (.+)", "pin": f"(in|out) {N}",
+         "cfg": f"{N}((?: [0-9]+)*)( plain)?", "chosen": N, "move": f"{N} {N} {N} {N}", "drop": f"{N} {N} {N}", "claim": "(-?[0-9]+)"}
+FOLLOWS = {"": "machine", "machine": "graph", "graph": "fixed", "fixed": "layouts", "layouts": "op outside move claim", "op": "pin cfg", "outside": "pin cfg", "pin": "pin cfg", "cfg": "cfg chosen",
+           "chosen": "op outside move drop claim", "move": "move drop claim", "drop": "drop claim", "claim": "end", "end": ""}
 
 
 def is_one(path):
@@ -87,15 +87,15 @@ def take(p, word, g, number):
         p.layouts = g[0].split(" ")
         if len(set(p.layouts)) != len(p.layouts):
             raise Refused(f"line {number}: a layout twice")
-    elif word == "op":
-        p.ops.append(Op(*g))
+    elif word in ("op", "outside"):  # of what is outside the plan does not speak
+        p.ops.append(Op(g[0] if word == "op" else "-", g[1]))
     elif word == "pin":
         p.ops[-1].pins.append(Pin(int(g[1]), g[0] == "out"))
     elif word == "cfg":
         lays = tuple(map(int, g[1].split()))
         if len(lays) != len(p.ops[-1].pins) or any(x >= len(p.layouts) for x in lays):
             raise Refused(f"line {number}: not a layout for each pin")
-        p.ops[-1].configs.append((int(g[0]), lays))
+        p.ops[-1].configs.append((int(g[0]), lays, bool(g[2])))
     elif word == "chosen":
         p.ops[-1].chosen = int(g[0])
         if p.ops[-1].chosen >= len(p.ops[-1].configs):
@@ -142,7 +142,7 @@ class Checker:
         """Of the choice."""
         total, now = self.p.fixed, {}
         for o in self.p.ops:
-            ns, lays = o.configs[o.chosen]
+            ns, lays, _ = o.configs[o.chosen]
             total += ns
             for pin, lay in zip(o.pins, lays):
                 if pin.out:
@@ -162,7 +162,7 @@ class Checker:
         """At its worst: the moves from `now` and not from `was`, to any of the layouts that may be read, at least one of them."""
         reads = set().union(*[self.layouts(end) for end in self.readers[value]])
         more = [self.p.move(value, now, d) - self.p.move(value, was, d) for d in reads] or [0]
-        return max(max(more), sum(x for x in more if x > 0) if len(self.readers[value]) > 1 else max(more))
+        return sum(x for x in more if x > 0) if len(self.readers[value]) > 1 and max(more) > 0 else max(more)
 
     def drop(self, op, was, now):
         if op >= len(self.kept) or was == now or not {was, now} <= self.kept[op]:
@@ -205,7 +205,7 @@ class Checker:
         return bool(states)
 
     def after(self, o, c, cost, now):
-        ns, lays = o.configs[c]
+        ns, lays, _ = o.configs[c]
         cost += ns
         for pin, lay in zip(o.pins, lays):
             if pin.out:
@@ -238,7 +238,7 @@ def lines_of(p):
             continue
         lays = [p.layouts[x] for x in o.configs[o.chosen][1]]
         ins, outs = [x for x, pin in zip(lays, o.pins) if not pin.out], [x for x, pin in zip(lays, o.pins) if pin.out]
-        yield " ".join(["op", o.step, o.type, *ins, *([">", *outs] if outs else [])])
+        yield " ".join(["op", o.step, o.type, *ins, *([">", *outs] if outs else []), *(["plain"] if o.configs[o.chosen][2] else [])])
     yield "end"
 
 

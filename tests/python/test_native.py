@@ -110,10 +110,11 @@ def plan_text(p, text, pick):
     for o in p["ops"]:
         if o["step"] < 0:
             continue
-        lays, pins = pick(o)["layouts"], o["pins"]
+        c = pick(o)
+        lays, pins = c["layouts"], o["pins"]
         ins = [x for x, (_, end) in zip(lays, pins) if end == "in"]
         outs = [x for x, (_, end) in zip(lays, pins) if end == "out"]
-        lines.append(" ".join(["op", str(o["step"]), o["op"], *ins] + ([">", *outs] if outs else [])))
+        lines.append(" ".join(["op", str(o["step"]), o["op"], *ins] + ([">", *outs] if outs else []) + ["plain"] * c["plain"]))
     return "\n".join(head + lines + ["end"]) + "\n"
 
 
