@@ -178,6 +178,7 @@ rl_status rl_native_plain(rl_call *c) {
     rl_native *n = c->step->native;
     const rl_tensor **in = rl_new(c->tmp, const rl_tensor *, c->nin + 1);
     const rl_lay *lay = n->kind == RL_NATIVE_CONV ? NULL : &n->out;
+    if (n->strict) return rl_call_fail(c, RL_ELIMIT, "it has no optimized kernel in these layouts");
     for (uint32_t i = 0; i < c->nin; i++) {
         in[i] = c->in[i];
         if (!n->channels[i]) continue;

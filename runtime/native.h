@@ -60,6 +60,7 @@ typedef enum {
     RL_NATIVE_CHAIN,   /* the output and all inputs of its dims the same */
     RL_NATIVE_CONCAT,  /* all the same */
     RL_NATIVE_GLOBAL,  /* the input any, the output is strided */
+    RL_NATIVE_PRODUCT, /* none; a MatMul of batches makes its output in any order with the last dim innermost */
     RL_NATIVE_MOVE,    /* made by rl_native_apply */
 } rl_native_kind;
 rl_native_kind rl_native_kind_of(const rl_exec *x, const rl_step *s);
@@ -78,11 +79,14 @@ typedef struct rl_native {
     int64_t nout;           /* channels of the output */
     const rl_kernel *inner; /* the kernel of strided layouts */
     struct rl_fused *fused; /* the step's, with channels in blocks; NULL: as it is */
+    bool strict;            /* while it is measured: what would take plain loops fails */
 } rl_native;
 
 /* How the step lies: what it has then in place of its own kernel and fused ops. allowed: rl_native_allows has said so. */
 rl_native *rl_native_of(const rl_exec *x, const rl_step *s, const rl_pin *pin, uint32_t npin, const rl_lay *lay);
 const rl_kernel *rl_native_kernel(const rl_native *n);
+/* rl_step.order of a RL_NATIVE_PRODUCT whose output is to lie so; NULL: row-major. In mem. */
+const int64_t *rl_native_order(rl_arena *mem, const rl_lay *out);
 
 /* ---- kernels (fast_native.c) ---- */
 
@@ -94,7 +98,8 @@ rl_status rl_native_plain(rl_call *c);
 
 /* ---- plans (native_plan.c, native_apply.c) ---- */
 
-typedef struct { uint32_t step, npin; const rl_lay *lay; } rl_native_op; /* lay: of its pins */
+/* lay: of its pins; plain: what runs is what would without a plan, in layouts that it has then. */
+typedef struct { uint32_t step, npin; const rl_lay *lay; bool plain; } rl_native_op;
 typedef struct {
     const char *machine; /* rl_native_machine, where it was measured */
     int64_t ns;          /* predicted */
@@ -110,6 +115,8 @@ rl_status rl_native_parse(const rl_exec *x, const char *text, size_t n, rl_nativ
 /* Makes x run as the plan says. The plan is of x. */
 void rl_native_apply(rl_exec *x, const rl_native_plan *p);
 #define RL_NATIVE_KEY "relayout.plan" /* of the model's metadata_props */
+/* The plan that the model's metadata has; p NULL: none. */
+rl_span rl_native_text(const rl_graph *g);
 /* The plan that x is to have, if any: rl_rt.native, or what the model's metadata has. One that does not fit is left, and rl_log says so. */
 rl_status rl_native_load(rl_exec *x);
 

@@ -101,7 +101,7 @@ static void apply_step(applier *a, uint32_t at) {
     const rl_native_op *op = a->op[at];
     rl_pin pin[RL_PINS];
     uint32_t npin = op ? rl_native_pins(x, &s, pin) : 0, k = 0;
-    rl_native *native = op ? rl_native_of(x, &s, pin, npin, op->lay) : NULL;
+    rl_native *native = op && !op->plain ? rl_native_of(x, &s, pin, npin, op->lay) : NULL;
     rl_nodeinfo *n = rl_copy(mem, s.info, sizeof *n);
     n->in = rl_copy(mem, n->in, n->nin * sizeof *n->in);
     n->out = rl_copy(mem, n->out, n->nout * sizeof *n->out);
@@ -112,6 +112,7 @@ static void apply_step(applier *a, uint32_t at) {
     }
     for (; k < npin; k++) make_output(a, &n->out[pin[k].slot], &op->lay[k]);
     s.info = n;
+    if (op && !op->plain && rl_native_kind_of(x, &x->step[at]) == RL_NATIVE_PRODUCT) s.order = rl_native_order(mem, &op->lay[npin - 1]);
     if (native) {
         const rl_kernel *kernel = rl_native_kernel(native);
         s.native = native;
@@ -143,8 +144,8 @@ void rl_native_apply(rl_exec *x, const rl_native_plan *p) {
 
 /* ---- which plan ---- */
 
-/* The model's entry of this name; p NULL: it has none. */
-static rl_span metadata(const rl_graph *g, const char *name) {
+rl_span rl_native_text(const rl_graph *g) {
+    static const char name[] = RL_NATIVE_KEY;
     rl_span found = {0};
     rl_wire w = rl_wire_of(rl_onnx_bytes(g));
     for (rl_field f; rl_wire_next(&w, &f);) {
@@ -161,7 +162,7 @@ static rl_span metadata(const rl_graph *g, const char *name) {
 rl_status rl_native_load(rl_exec *x) {
     rl_rt *rt = x->rt;
     rl_native_plan p;
-    rl_span text = rt->native.p ? rt->native : metadata(x->g, RL_NATIVE_KEY);
+    rl_span text = rt->native.p ? rt->native : rl_native_text(x->g);
     if (!text.p || rt->no_plan) return RL_OK;
     rl_status s = rl_native_parse(x, (const char *)text.p, text.n, &p);
     if (s != RL_OK && rt->native.p) return s;

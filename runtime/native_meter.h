@@ -12,6 +12,7 @@
 typedef struct {
     rl_exec *x;
     bool table;     /* nothing is timed, costs are a table's */
+    int64_t bar;    /* ns; a kernel that takes more is run once; 0: none */
     rl_tensor cold; /* the bytes that are read between; made when first needed */
     unsigned sink;
 } rl_meter;
@@ -24,8 +25,8 @@ uint64_t rl_meter_move_key(const rl_meter *m, const rl_tensor *shape, const rl_l
 const rl_tensor **rl_meter_inputs(const rl_call *c);
 /* Runs the step so and fills in the row; impl NULL where there is no optimized kernel (accept: that is taken too), or it fails. */
 rl_status rl_meter_config(rl_meter *m, rl_call *c, const rl_pin *pin, uint32_t npin, const rl_lay *lay, rl_native *n, bool accept, rl_cost_row *row);
-/* The dims of output 0, from a run of the step as it is; ns: what that takes, NULL: is not asked. */
-rl_status rl_meter_plain(rl_meter *m, const rl_call *c, rl_tensor *y, int64_t *ns);
+/* The dims of output 0, from a run of the step as it is; ns: what that takes by the table, NULL: is not asked. */
+rl_status rl_meter_plain(const rl_call *c, rl_tensor *y, int64_t *ns);
 int64_t rl_meter_move(rl_meter *m, const rl_tensor *shape, const rl_lay *from, const rl_lay *to);
 
 #endif

@@ -6,6 +6,7 @@
  *   predicted 1234567                            ns
  *   op 0 Conv abcd > aBcd16b # conv1             step, type, its inputs and outputs that have a layout; # name of the output
  *   op 1 MaxPool aBcd16b > aBcd16b # pool1
+ *   op 2 Conv abcd > acdb plain # conv2          as without a plan
  *   end
  *
  * A plan comes from anywhere: each line is checked against the graph, and what passes cannot make a result wrong (native.h). */
@@ -100,6 +101,7 @@ void rl_native_print(const rl_exec *x, const rl_native_plan *p, rl_text *t) {
             rl_put(t, " ");
             rl_lay_put(&o->lay[k], t);
         }
+        if (o->plain) rl_put(t, " plain");
         put_name(x, s->info, t);
     }
     rl_put(t, "end\n");
@@ -164,7 +166,11 @@ static rl_status read_op(reader *r, char *s, rl_native_op *op, const bool *seen)
         if (!rl_lay_parse(word, strlen(word), &lay[k])) return wrong(r, "no layout");
     }
     const char *rest = next_word(&s);
+    op->plain = strcmp(rest, "plain") == 0;
+    if (op->plain) rest = next_word(&s);
     if (*rest && strcmp(rest, "#") != 0) return wrong(r, "more layouts than values");
+    for (uint32_t k = 0; k < op->npin && op->plain; k++)
+        if (lay[k].block) return wrong(r, "blocks are not plain");
     if (!op->npin || !rl_native_allows(x, at, pin, op->npin, lay)) return wrong(r, "the step cannot have these layouts");
     op->lay = rl_copy(&x->g->mem, lay, op->npin * sizeof *lay);
     return RL_OK;

@@ -1,11 +1,14 @@
 /* Which layouts each step may have, and what steps and moves cost there: see native_probe.h. */
 #include "native_probe.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "native_meter.h"
 
-enum { CONFIGS = 24 }; /* of a step */
+#define ACCEPTED UINT64_C(0x5851f42d4c957f2d) /* another cost than that of the same on optimized kernels alone */
+static const double NOISE = 0.03; /* times that differ by less are the same */
+enum { CONFIGS = 24, FAR = 3 }; /* of a step; times as slow as without a plan, how slow exactly is no matter */
 
 typedef struct {
     rl_probe *p;
@@ -13,6 +16,7 @@ typedef struct {
     rl_meter meter;
     struct { uint32_t *p; uint32_t n, cap; } *seen; /* [value] layouts in which it may be made */
     rl_tensor *shape;                               /* [value] its dims, RL_ABSENT: not seen */
+    const rl_whole *whole;                          /* NULL: nothing is timed */
 } prober;
 
 static uint32_t intern(rl_probe *p, const rl_lay *lay) {
@@ -41,41 +45,88 @@ static void move_inputs(const rl_call *c, const rl_pin *pin, uint32_t npin, cons
     }
 }
 
-typedef struct { rl_pin pin[RL_PINS]; rl_lay now[RL_PINS]; uint32_t npin; rl_native_kind kind; bool accept; } place;
+/* own: has_own_way; base: the step as it runs without a plan, measured alone; here: the same in a run of the model. */
+typedef struct { rl_pin pin[RL_PINS]; rl_lay now[RL_PINS]; uint32_t npin; rl_native_kind kind; bool accept, own; rl_cost_row base; int64_t here; } place;
 
-/* One configuration of the op, unless it is there or has no optimized kernel. */
-static rl_status try_config(prober *a, rl_probe_op *op, const rl_call *c, const place *at, const rl_lay *lay) {
+/* What the step takes so, measured alone: now, or before. */
+static rl_status find_row(prober *a, const rl_call *c, const place *at, const rl_lay *lay, bool chosen, rl_cost_row *row) {
     rl_probe *p = a->p;
-    bool chosen = at->kind == RL_NATIVE_CONV || at->kind == RL_NATIVE_POOL;
-    for (uint32_t i = 0; i < at->npin; i++) chosen = chosen || lay[i].block;
-    if (!rl_native_allows(p->x, c->step, at->pin, at->npin, lay)) return RL_OK;
-    uint64_t key = rl_meter_key(c, at->pin, at->npin, lay, chosen, a->meter.table);
+    uint64_t key = rl_meter_key(c, at->pin, at->npin, lay, chosen, a->meter.table) ^ (at->accept ? ACCEPTED : 0);
     const rl_cost_row *known = rl_costs_find(a->costs, key);
-    rl_cost_row row;
-    if (!known || (at->accept && !known->impl)) {
-        const rl_tensor **in = rl_meter_inputs(c);
-        rl_tensor *made = rl_new(c->tmp, rl_tensor, RL_PINS);
-        rl_native *n = chosen ? rl_native_of(p->x, c->step, at->pin, at->npin, lay) : NULL;
-        rl_call call = *c;
-        call.in = in;
-        call.out = rl_new(c->tmp, rl_tensor, c->nout + 1);
-        move_inputs(c, at->pin, at->npin, at->now, lay, in, made);
-        RL_TRY(rl_meter_config(&a->meter, &call, at->pin, at->npin, lay, n, at->accept, &row));
-        for (uint32_t i = 0; i < RL_PINS; i++) rl_tensor_drop(&made[i]);
-        c->rt->ctx->error[0] = 0;
-        p->measured += !a->meter.table;
-        rl_costs_put(a->costs, key, &row);
-        known = &row;
-    } else p->known++;
-    if (!known->impl) return RL_OK;
-    rl_probe_cfg cfg = {.lay = rl_new(p->mem, uint32_t, at->npin + 1), .ns = known->ns, .impl = known->impl};
+    if (known) {
+        *row = *known;
+        p->known++;
+        return RL_OK;
+    }
+    const rl_tensor **in = rl_meter_inputs(c);
+    rl_tensor *made = rl_new(c->tmp, rl_tensor, RL_PINS);
+    rl_native *n = chosen ? rl_native_of(p->x, c->step, at->pin, at->npin, lay) : NULL;
+    rl_call call = *c;
+    call.in = in;
+    call.out = rl_new(c->tmp, rl_tensor, c->nout + 1);
+    move_inputs(c, at->pin, at->npin, at->now, lay, in, made);
+    if (n) n->strict = true;
+    a->meter.bar = at->base.impl ? FAR * at->base.ns : 0;
+    const int64_t *order = c->step->order;
+    if (chosen && at->kind == RL_NATIVE_PRODUCT) c->step->order = rl_native_order(c->tmp, &lay[at->npin - 1]);
+    RL_TRY(rl_meter_config(&a->meter, &call, at->pin, at->npin, lay, n, at->accept, row));
+    c->step->order = order;
+    for (uint32_t i = 0; i < RL_PINS; i++) rl_tensor_drop(&made[i]);
+    c->rt->ctx->error[0] = 0;
+    p->measured += !a->meter.table;
+    rl_costs_put(a->costs, key, row);
+    return RL_OK;
+}
+
+/* What it takes in a run of the model: as long as it does there without a plan, and as much longer as it takes alone.  Where that is a view, or
+ * the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing. */
+static int64_t cost_here(const prober *a, const place *at, int64_t ns) {
+    enum { TINY = 2000 };
+    int64_t more = ns - at->base.ns;
+    if (!a->whole || !at->base.impl) return ns;
+    if (fabs((double)more) <= NOISE * (double)at->base.ns) return at->here;
+    double scale = at->base.ns < TINY ? 1 : RL_MIN((double)at->here / (double)at->base.ns, 2.0);
+    return RL_MAX(at->here + (int64_t)((double)more * scale), 0);
+}
+
+/* The configuration, unless there is one with these layouts that is as cheap. */
+static void add_config(rl_probe *p, rl_probe_op *op, uint32_t npin, const rl_probe_cfg *cfg) {
+    for (uint32_t i = 0; i < op->cfg.n; i++) {
+        if (memcmp(op->cfg.p[i].lay, cfg->lay, npin * sizeof *cfg->lay) != 0) continue;
+        if (cfg->ns < op->cfg.p[i].ns) op->cfg.p[i] = *cfg;
+        return;
+    }
+    rl_push(p->mem, op->cfg, *cfg);
+}
+
+/* Does the kernel choose how the output lies, where no plan does? */
+static bool has_own_way(rl_native_kind kind) {
+    return kind == RL_NATIVE_CONV || kind == RL_NATIVE_POOL || kind == RL_NATIVE_PRODUCT;
+}
+
+/* Convolutions and pools are channels-last on both sides without a plan, too. */
+static bool runs_so_anyway(const place *at, const rl_lay *lay) {
+    rl_lay last = rl_lay_last(lay[0].rank);
+    return at->kind != RL_NATIVE_PRODUCT && at->base.nout == 1 && rl_lay_same(&lay[0], &at->now[0]) && rl_lay_same(&lay[at->npin - 1], &at->base.out[0]) &&
+           rl_lay_same(&lay[0], &last);
+}
+
+/* One configuration of the op, if it has an optimized kernel; lay: of the inputs, and of the outputs where these are chosen. */
+static rl_status try_config(prober *a, rl_probe_op *op, const rl_call *c, const place *at, const rl_lay *lay, bool plain) {
+    rl_probe *p = a->p;
+    bool chosen = !plain && has_own_way(at->kind);
+    for (uint32_t i = 0; i < at->npin; i++) chosen = chosen || lay[i].block;
+    if (chosen && runs_so_anyway(at, lay)) return RL_OK;
+    if (!rl_native_allows(p->x, c->step, at->pin, at->npin, lay)) return RL_OK;
+    rl_cost_row row = at->base;
+    if (!plain || !at->base.impl) RL_TRY(find_row(a, c, at, lay, chosen, &row));
+    if (!row.impl) return RL_OK;
+    rl_probe_cfg cfg = {.lay = rl_new(p->mem, uint32_t, at->npin + 1), .ns = cost_here(a, at, row.ns), .impl = row.impl, .plain = plain};
     for (uint32_t i = 0, k = 0; i < at->npin; i++) {
-        cfg.lay[i] = intern(p, at->pin[i].out ? &known->out[k] : &lay[i]);
+        cfg.lay[i] = intern(p, at->pin[i].out ? &row.out[k] : &lay[i]);
         k += at->pin[i].out;
     }
-    for (uint32_t i = 0; i < op->cfg.n; i++)
-        if (memcmp(op->cfg.p[i].lay, cfg.lay, at->npin * sizeof *cfg.lay) == 0) return RL_OK;
-    rl_push(p->mem, op->cfg, cfg);
+    add_config(p, op, at->npin, &cfg);
     return RL_OK;
 }
 
@@ -86,7 +137,7 @@ static uint32_t choices(const rl_tensor *x, rl_lay *to) {
     rl_lay all[4] = {rl_lay_last(x->rank), rl_lay_rows(x->rank), rl_lay_blocked(x->rank, 16), rl_lay_blocked(x->rank, 8)};
     uint32_t n = 0;
     for (uint32_t i = 0; i < 4; i++) {
-        if (all[i].block && x->dim[1] < all[i].block) continue;
+        if (all[i].block && (x->rank < 4 || x->dim[1] < all[i].block)) continue;
         rl_lay l = rl_lay_normal(&all[i], x->dim);
         bool had = false;
         for (uint32_t k = 0; k < n; k++) had = had || rl_lay_same(&to[k], &l);
@@ -111,23 +162,24 @@ static void follow(const prober *a, const rl_call *c, const place *at, const rl_
 static rl_status try_kinds(prober *a, rl_probe_op *op, const rl_call *c, const place *at, const rl_tensor *y) {
     rl_lay in[4], out[4], lay[RL_PINS];
     uint32_t nin = choices(c->in[at->pin[0].slot], in), nout = choices(y, out);
+    if (at->base.impl) RL_TRY(try_config(a, op, c, at, at->now, at->own));
     if (at->kind == RL_NATIVE_CONV) {
         for (uint32_t i = 0; i < nin; i++)
             for (uint32_t k = 0; k < nout; k++) {
                 follow(a, c, at, &out[k], lay);
                 lay[0] = in[i];
-                RL_TRY(try_config(a, op, c, at, lay));
+                RL_TRY(try_config(a, op, c, at, lay, false));
             }
         return RL_OK;
     }
     for (uint32_t i = 0; at->kind == RL_NATIVE_GLOBAL && i < nin; i++) {
         memcpy(lay, at->now, at->npin * sizeof *lay);
         lay[0] = in[i];
-        RL_TRY(try_config(a, op, c, at, lay));
+        RL_TRY(try_config(a, op, c, at, lay, false));
     }
     for (uint32_t k = 0; at->kind != RL_NATIVE_GLOBAL && k < nout; k++) {
         follow(a, c, at, &out[k], lay);
-        RL_TRY(try_config(a, op, c, at, lay));
+        RL_TRY(try_config(a, op, c, at, lay, false));
     }
     return RL_OK;
 }
@@ -135,7 +187,7 @@ static rl_status try_kinds(prober *a, rl_probe_op *op, const rl_call *c, const p
 /* A step that takes what comes: as it comes, row-major, and as it may be made. */
 static rl_status try_orders(prober *a, rl_probe_op *op, const rl_call *c, const place *at) {
     rl_lay lay[RL_PINS];
-    RL_TRY(try_config(a, op, c, at, at->now));
+    RL_TRY(try_config(a, op, c, at, at->now, at->own));
     for (uint32_t i = 0; i < at->npin; i++) {
         uint32_t v = at->pin[i].v.i;
         for (uint32_t k = 0; !at->pin[i].out && k <= a->seen[v].n && op->cfg.n < CONFIGS; k++) {
@@ -144,10 +196,33 @@ static rl_status try_orders(prober *a, rl_probe_op *op, const rl_call *c, const 
             memcpy(lay, at->now, at->npin * sizeof *lay);
             for (uint32_t j = 0; j < at->npin && !at->pin[j].out; j++)
                 if (lay[j].rank == with.rank) lay[j] = rl_lay_normal(&with, c->in[at->pin[j].slot]->dim);
-            RL_TRY(try_config(a, op, c, at, lay));
+            RL_TRY(try_config(a, op, c, at, lay, at->own));
         }
     }
     return RL_OK;
+}
+
+/* A product of batches: row-major, and with the two dims before the last swapped (the merge of heads). */
+static rl_status try_products(prober *a, rl_probe_op *op, const rl_call *c, const place *at, const rl_tensor *y) {
+    rl_lay lay[RL_PINS], rows = rl_lay_rows(y->rank), swapped = rows;
+    RL_TRY(try_orders(a, op, c, at));
+    swapped.perm[y->rank - 3] = (uint8_t)(y->rank - 2), swapped.perm[y->rank - 2] = (uint8_t)(y->rank - 3);
+    for (uint32_t k = 0; k < 2; k++) {
+        memcpy(lay, at->now, at->npin * sizeof *lay);
+        lay[at->npin - 1] = rl_lay_normal(k ? &swapped : &rows, y->dim);
+        RL_TRY(try_config(a, op, c, at, lay, false));
+    }
+    return RL_OK;
+}
+
+static rl_status try_all(prober *a, rl_probe_op *op, const rl_call *c, place *at, const rl_tensor *y) {
+    if (at->kind == RL_NATIVE_PRODUCT) RL_TRY(try_products(a, op, c, at, y));
+    else if (at->kind != RL_NATIVE_NONE) RL_TRY(try_kinds(a, op, c, at, y));
+    else RL_TRY(try_orders(a, op, c, at));
+    if (op->cfg.n) return RL_OK;
+    at->accept = true; /* nothing optimized: as it is */
+    at->kind = RL_NATIVE_NONE;
+    return try_orders(a, op, c, at);
 }
 
 /* ---- steps ---- */
@@ -158,18 +233,25 @@ static void known_shape(prober *a, rl_value v, const rl_tensor *t) {
     a->shape[v.i].mem = NULL;
 }
 
-/* A step that has no layouts. */
+/* A step that has no layouts: what is left of the whole, once those that have some are taken off, is theirs. */
 static rl_status probe_fixed(prober *a, const rl_call *c) {
     rl_tensor y;
-    uint64_t key = rl_meter_key(c, NULL, 0, NULL, false, a->meter.table);
-    const rl_cost_row *known = rl_costs_find(a->costs, key);
-    rl_cost_row row = {.impl = rl_internz(c->g->ctx, "-")};
-    if (!known) {
-        RL_TRY(rl_meter_plain(&a->meter, c, &y, &row.ns));
-        rl_costs_put(a->costs, key, &row);
-        a->p->measured += !a->meter.table;
-    } else a->p->known++;
-    a->p->fixed += known ? known->ns : row.ns;
+    int64_t ns = 0;
+    if (a->whole) return RL_OK;
+    RL_TRY(rl_meter_plain(c, &y, &ns));
+    a->p->fixed += ns;
+    a->p->known++;
+    return RL_OK;
+}
+
+/* The step as it runs without a plan: what others are compared with. */
+static rl_status find_base(prober *a, const rl_call *c, place *at) {
+    at->accept = true;
+    RL_TRY(find_row(a, c, at, at->now, false, &at->base));
+    at->accept = false;
+    if (!a->whole) return RL_OK;
+    at->here = a->whole->step[c->step - a->p->x->step];
+    a->p->fixed -= at->here;
     return RL_OK;
 }
 
@@ -186,11 +268,26 @@ static void add_outside(prober *a, rl_value v, bool out, const rl_lay *lies, con
     rl_pin pin = {0, out, v};
     rl_lay rows = rl_lay_rows(x->rank);
     uint32_t lay = intern(p, lies ? lies : &rows);
-    rl_probe_op op = {.step = RL_NONE, .type = out ? "input" : "output", .name = x->name ? x->name : "", .npin = 1, .pin = rl_copy(p->mem, &pin, sizeof pin)};
+    rl_probe_op op = {.step = RL_NONE, .outside = true, .type = out ? "input" : "output", .name = x->name ? x->name : "", .npin = 1, .pin = rl_copy(p->mem, &pin, sizeof pin)};
     rl_push(p->mem, op.cfg, ((rl_probe_cfg){.lay = rl_copy(p->mem, &lay, sizeof lay), .impl = rl_internz(p->x->g->ctx, "-")}));
     rl_push(p->mem, p->op, op);
     if (out) note_seen(a, v, lay);
     if (t) known_shape(a, v, t);
+}
+
+/* A step whose outputs lie in no order of their dims: it reads as it does without a plan, or row-major. */
+static void add_reader(const prober *a, rl_probe_op *op, const place *at) {
+    op->outside = true;
+    op->npin = 0;
+    while (op->npin < at->npin && !at->pin[op->npin].out) op->npin++;
+    for (uint32_t k = 0; k < 2; k++) {
+        rl_probe_cfg cfg = {.lay = rl_new(a->p->mem, uint32_t, op->npin + 1), .ns = at->here, .impl = rl_internz(a->p->x->g->ctx, "-"), .plain = true};
+        for (uint32_t i = 0; i < op->npin; i++) {
+            rl_lay rows = rl_lay_rows(at->now[i].rank);
+            cfg.lay[i] = intern(a->p, k ? &rows : &at->now[i]);
+        }
+        add_config(a->p, op, op->npin, &cfg);
+    }
 }
 
 static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
@@ -199,8 +296,9 @@ static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
     place at = {.npin = rl_native_pins(p->x, s, at.pin), .kind = rl_native_kind_of(p->x, s)};
     rl_tensor y;
     (void)f;
+    at.own = has_own_way(at.kind);
     if (!at.npin) return probe_fixed(a, c);
-    if (at.kind != RL_NATIVE_NONE) RL_TRY(rl_meter_plain(&a->meter, c, &y, NULL));
+    if (at.kind != RL_NATIVE_NONE) RL_TRY(rl_meter_plain(c, &y, NULL));
     for (uint32_t i = 0; i < at.npin; i++) {
         const rl_tensor *x = at.pin[i].out ? NULL : c->in[at.pin[i].slot];
         at.now[i] = rl_lay_rows(rl_val(p->x->g, at.pin[i].v)->rank);
@@ -212,14 +310,9 @@ static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
     }
     rl_probe_op op = {.step = (uint32_t)(s - p->x->step), .type = s->info->type, .name = name_of(p->x, s->info), .npin = at.npin,
                       .pin = rl_copy(p->mem, at.pin, at.npin * sizeof *at.pin)};
-    if (at.kind != RL_NATIVE_NONE) RL_TRY(try_kinds(a, &op, c, &at, &y));
-    else RL_TRY(try_orders(a, &op, c, &at));
-    if (!op.cfg.n) { /* nothing optimized: as it is */
-        at.accept = true;
-        at.kind = RL_NATIVE_NONE;
-        RL_TRY(try_orders(a, &op, c, &at));
-    }
-    if (!op.cfg.n) return rl_call_fail(c, RL_ELIMIT, "its outputs lie in no order of their dims");
+    RL_TRY(find_base(a, c, &at));
+    RL_TRY(try_all(a, &op, c, &at, &y));
+    if (!op.cfg.n) add_reader(a, &op, &at);
     for (uint32_t i = 0; i < op.cfg.n; i++)
         for (uint32_t k = 0; k < op.npin; k++)
             if (op.pin[k].out) note_seen(a, op.pin[k].v, op.cfg.p[i].lay[k]);
@@ -233,14 +326,15 @@ static int64_t find_move(prober *a, uint32_t v, const rl_lay *from, const rl_lay
     const rl_tensor *shape = &a->shape[v];
     uint64_t key = rl_meter_move_key(&a->meter, shape, from, to);
     const rl_cost_row *known = rl_costs_find(a->costs, key);
+    int64_t around = a->whole ? a->whole->around : 0; /* it is a step of its own */
     if (known && known->impl) {
         a->p->known++;
-        return known->ns;
+        return rl_add(known->ns, around);
     }
     rl_cost_row row = {.ns = rl_meter_move(&a->meter, shape, from, to), .impl = rl_internz(a->p->x->g->ctx, "move")};
     a->p->measured += !a->meter.table;
     rl_costs_put(a->costs, key, &row);
-    return row.ns;
+    return rl_add(row.ns, around);
 }
 
 /* Layouts are few: fewer than 65536. */
@@ -273,10 +367,10 @@ static void find_moves(prober *a) {
     }
 }
 
-rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, bool table, rl_probe *out) {
+rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, const rl_whole *whole, rl_probe *out) {
     const rl_graph *g = x->g;
-    prober a = {.p = out, .costs = costs, .meter = {.x = x, .table = table}};
-    *out = (rl_probe){.mem = costs->mem, .x = x, .move_at = {.mem = costs->mem}};
+    prober a = {.p = out, .costs = costs, .meter = {.x = x, .table = !whole}, .whole = whole};
+    *out = (rl_probe){.mem = costs->mem, .x = x, .move_at = {.mem = costs->mem}, .fixed = whole ? whole->ns : 0};
     a.seen = rl_alloc_array(out->mem, g->nval + 1u, sizeof *a.seen);
     a.shape = rl_new(out->mem, rl_tensor, g->nval + 1);
     rl_tensor *made = rl_new(out->mem, rl_tensor, g->output.n + 1);

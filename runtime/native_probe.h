@@ -12,12 +12,14 @@
 #ifndef RL_NATIVE_PROBE_H
 #define RL_NATIVE_PROBE_H
 #include "native.h"
+#include "native_whole.h"
 #include "run_cmd.h"
 
-typedef struct { uint32_t *lay; int64_t ns; rl_str impl; } rl_probe_cfg; /* lay: [npin], places in rl_probe.lay */
+typedef struct { uint32_t *lay; int64_t ns; rl_str impl; bool plain; } rl_probe_cfg; /* lay: [npin], places in rl_probe.lay; plain: rl_native_op */
 
 typedef struct {
-    uint32_t step;            /* RL_NONE: a reader or maker outside: graph inputs and outputs, steps that no plan speaks of */
+    uint32_t step;            /* RL_NONE: an input or output of the graph, or who makes a value of whom nothing is known */
+    bool outside;             /* no plan speaks of it: one of these, or a step whose outputs lie in no order (Expand), of which only inputs are pins */
     rl_str type, name;
     uint32_t npin;
     const rl_pin *pin;
@@ -33,7 +35,7 @@ typedef struct {
     struct { rl_probe_op *p; uint32_t n, cap; } op;
     struct { rl_probe_move *p; uint32_t n, cap; } move;
     rl_hash move_at;          /* of value and layouts -> its place */
-    int64_t fixed;            /* ns of the steps without pins */
+    int64_t fixed;            /* ns of a run beside the ops' */
     uint32_t measured, known; /* costs that were measured now; that the cache or the table had */
 } rl_probe;
 
@@ -41,8 +43,8 @@ typedef struct {
 int64_t rl_probe_move_cost(const rl_probe *p, uint32_t value, uint32_t from, uint32_t to);
 
 typedef struct rl_costs rl_costs;
-/* x: prepared without a plan. table: costs by a static table, nothing is measured. */
-rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, bool table, rl_probe *out);
+/* x: prepared without a plan; whole: what it takes so. NULL: costs by a static table, nothing is measured. */
+rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, const rl_whole *whole, rl_probe *out);
 /* One line that names it: "f32[1,64,56,56] acdb". */
 void rl_probe_put_value(const rl_probe *p, rl_value v, uint32_t lay, rl_text *t);
 

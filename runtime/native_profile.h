@@ -3,6 +3,9 @@
 #define RL_NATIVE_PROFILE_H
 #include "native_probe.h"
 
+/* No best choice needs the op's configuration cfg, as `by` does as well. */
+typedef struct { uint32_t op, cfg, by; } rl_profile_drop;
+
 typedef struct rl_profile {
     /* asked */
     bool table;              /* costs by the static table */
@@ -13,8 +16,10 @@ typedef struct rl_profile {
     bool fast;               /* false: no oneDNN, and nothing below */
     rl_probe probe;
     uint32_t *chosen;        /* [op] its configuration */
+    struct { rl_profile_drop *p; uint32_t n, cap; } drop; /* in the order in which they were left out */
     int64_t predicted, bound; /* ns; bound == predicted where it is the least */
     bool optimal, checked;   /* checked: found again by other means than the solver's */
+    int64_t whole;           /* ns of a run without a plan, measured before one with it; 0: by the table */
     const char *machine;
     rl_text plan;
     uint32_t nblocked, nmove, compared; /* values in blocks and moves of the plan; runs of the comparison */

@@ -15,7 +15,7 @@ static void put_op(const rl_profile *p, uint32_t i, rl_text *t) {
     const rl_probe_op *o = &b->op.p[i];
     rl_put(t, "%s\n    {\"op\": \"%s\", \"name\": ", i ? "," : "", o->type);
     rl_report_string(t, o->name);
-    rl_put(t, ", \"step\": %d, \"pins\": [", o->step == RL_NONE ? -1 : (int)o->step);
+    rl_put(t, ", \"step\": %d, \"pins\": [", o->outside ? -1 : (int)o->step);
     for (uint32_t k = 0; k < o->npin; k++) rl_put(t, "%s[%u, \"%s\"]", k ? ", " : "", o->pin[k].v.i, o->pin[k].out ? "out" : "in");
     rl_put(t, "], \"chosen\": %u, \"configurations\": [", p->chosen[i]);
     for (uint32_t c = 0; c < o->cfg.n; c++) {
@@ -26,7 +26,7 @@ static void put_op(const rl_profile *p, uint32_t i, rl_text *t) {
             if (k) rl_put(t, ", ");
             put_lay(b, o->cfg.p[c].lay[k], t);
         }
-        rl_put(t, "]}");
+        rl_put(t, "], \"plain\": %s}", o->cfg.p[c].plain ? "true" : "false");
     }
     rl_put(t, "]}");
 }
@@ -39,7 +39,8 @@ void rl_profile_json(const rl_profile *p, const char *model, rl_text *t) {
     if (p->fast) {
         rl_put(t, ",\n  \"machine\": ");
         rl_report_string(t, p->machine);
-        rl_put(t, ",\n  \"measured\": %u,\n  \"known\": %u,\n  \"fixed_ns\": %" PRId64 ",\n", b->measured, b->known, b->fixed);
+        rl_put(t, ",\n  \"measured\": %u,\n  \"known\": %u,\n  \"fixed_ns\": %" PRId64 ",\n  \"whole_ns\": %" PRId64 ",\n",
+               b->measured, b->known, b->fixed, p->whole);
         rl_put(t, "  \"predicted_ns\": %" PRId64 ",\n  \"bound_ns\": %" PRId64 ",\n  \"optimal\": %s,\n  \"checked\": %s,\n", p->predicted, p->bound,
                p->optimal ? "true" : "false", p->checked ? "true" : "false");
         rl_put(t, "  \"blocked\": %u,\n  \"moves\": %u,\n  \"runs\": %u,\n", p->nblocked, p->nmove, p->compared);
@@ -73,7 +74,7 @@ void rl_profile_table(const rl_profile *p, rl_text *t) {
     for (uint32_t i = 0; i < b->op.n; i++) {
         const rl_probe_op *o = &b->op.p[i];
         const rl_probe_cfg *c = &o->cfg.p[p->chosen[i]];
-        if (o->step == RL_NONE) continue;
+        if (o->outside) continue;
         rl_put(t, "%-22.22s %10.1f  %-28.28s ", o->type, (double)c->ns * 1e-3, c->impl);
         for (uint32_t k = 0; k < o->npin; k++) {
             rl_put(t, k && o->pin[k].out && !o->pin[k - 1].out ? " > " : k ? " " : "");

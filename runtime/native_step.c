@@ -90,13 +90,27 @@ static bool reduces_space(const rl_exec *x, const rl_nodeinfo *n) {
     return seen == (1u << rank) - 4;
 }
 
+/* Of one spatial dim, strided only; depthwise ones are seen with two (fast_conv.c). */
+static bool is_conv_1d(const rl_exec *x, const rl_nodeinfo *n) {
+    const rl_valinfo *w = n->nin > 1 && rl_has(n->in[1]) ? rl_val(x->g, n->in[1]) : NULL;
+    int64_t group = rl_attr_int(n, "group", 1);
+    return w && rl_val(x->g, n->out[0])->rank == 3 && is_f32(x, n->out[0]) && w->rank == 3 && (group == 1 || !rl_dim_known(w->dim[1]) || w->dim[1] > 1);
+}
+
+static bool is_batched_product(const rl_exec *x, const rl_nodeinfo *n) {
+    return n->nin >= 2 && is_pin(x, n->out[0]) && rl_has(n->in[1]) && is_f32(x, n->in[1]) && rl_val(x->g, n->in[1])->rank >= 3;
+}
+
 rl_native_kind rl_native_kind_of(const rl_exec *x, const rl_step *s) {
     const rl_nodeinfo *n = s->info;
     rl_kernel_fn *fn = s->kernel.n ? s->kernel.p[0]->fn : NULL;
-    if (!fn || !n->nin || !n->nout || !rl_has(n->in[0]) || !rl_has(n->out[0]) || !has_channels(x, n->out[0])) return RL_NATIVE_NONE;
-    if (fn == rl_fast_conv || fn == rl_fast_conv_transpose) {
+    if (!fn || !n->nin || !n->nout || !rl_has(n->in[0]) || !rl_has(n->out[0])) return RL_NATIVE_NONE;
+    if (fn == rl_fast_matmul) return is_batched_product(x, n) ? RL_NATIVE_PRODUCT : RL_NATIVE_NONE;
+    bool conv = fn == rl_fast_conv || fn == rl_fast_conv_transpose;
+    if (!has_channels(x, n->out[0]) && !(conv && is_conv_1d(x, n))) return RL_NATIVE_NONE;
+    if (conv) {
         bool fixed = n->nin >= 2 && rl_has(n->in[1]) && is_constant(x, n->in[1]) && is_constant(x, rl_in(n, 2));
-        return fixed && same_rank(x, n) && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_CONV : RL_NATIVE_NONE;
+        return fixed && same_rank(x, n) && is_pin(x, n->in[0]) ? RL_NATIVE_CONV : RL_NATIVE_NONE;
     }
     if (fn == rl_fast_pool) return n->nout == 1 && same_rank(x, n) && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_POOL : RL_NATIVE_NONE;
     if (fn == rl_fast_reduce && (!is_pin(x, n->in[0]) || !reduces_space(x, n))) return RL_NATIVE_NONE;
@@ -122,7 +136,7 @@ bool rl_native_allows(const rl_exec *x, const rl_step *s, const rl_pin *pin, uin
     rl_native_kind kind = rl_native_kind_of(x, s);
     bool any = false;
     for (uint32_t i = 0; i < npin; i++) {
-        if (lay[i].rank != rl_val(x->g, pin[i].v)->rank) return false;
+        if (lay[i].rank != rl_val(x->g, pin[i].v)->rank || (lay[i].block && !has_channels(x, pin[i].v))) return false;
         any = any || lay[i].block;
     }
     if (!any) return true;
@@ -133,7 +147,6 @@ bool rl_native_allows(const rl_exec *x, const rl_step *s, const rl_pin *pin, uin
         bool free = (kind == RL_NATIVE_CONV || kind == RL_NATIVE_GLOBAL) && pin[i].slot == 0;
         if (lay[i].block && !free && !follows(x, kind, s, &pin[i])) return false;
         if (follows(x, kind, s, &pin[i]) && !rl_lay_same(&lay[i], out)) return false;
-        if (lay[i].block && !has_channels(x, pin[i].v)) return false;
     }
     return true;
 }
@@ -171,6 +184,14 @@ rl_native *rl_native_of(const rl_exec *x, const rl_step *s, const rl_pin *pin, u
                      .inner = s->kernel.p[0]};
     if (kind == RL_NATIVE_CHAIN) n->fused = blocked_fused(x, s->fused, n->out.block);
     return n;
+}
+
+const int64_t *rl_native_order(rl_arena *mem, const rl_lay *out) {
+    rl_lay rows = rl_lay_rows(out->rank);
+    if (rl_lay_same(out, &rows)) return NULL;
+    int64_t *order = rl_new(mem, int64_t, out->rank);
+    for (uint32_t i = 0; i < out->rank; i++) order[i] = out->perm[i];
+    return order;
 }
 
 const rl_kernel *rl_native_kernel(const rl_native *n) {

@@ -271,6 +271,7 @@ struct rl_rt {
     struct rl_fast *fast;    /* NULL: reference kernels only (fast.h); so with a device */
     rl_span native;          /* the text of a plan that the next graph must take (native.h); p NULL: what the model has */
     bool no_plan;            /* none, whatever the model has */
+    bool no_homes;           /* the next graphs have no Concats in place (home.h): steps are as plans speak of them */
     rl_pool *pool;           /* NULL: one thread */
     rl_storage *all;         /* every storage that is alive */
     size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another; the most since the last run began */

@@ -2,6 +2,7 @@
 """Checks a certificate of `relayout optimize --proof` (docs/proof.md) without relayout's code: onnx and numpy only.
 
   check_proof.py PROOF IN OUT     exit status 0: it holds; 7: it does not, and why; 2: wrong use or a file that cannot be read
+  check_proof.py PROOF PLANNED    the same for the certificate of a plan (relayout profile --proof; scripts/proof/plan.py)
 
 Three questions, in this order: does the file hold together and prove its bound (also without models: --alone); is its problem that of
 IN, rebuilt here from the model; has OUT the conversions that it claims. Where sizes are known to the program but not to
@@ -14,7 +15,7 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more of them only get into each other's way
 
-from proof import Refused, bound, text  # noqa: E402
+from proof import Refused, bound, plan, text  # noqa: E402
 
 
 def target_of(args):
@@ -37,8 +38,18 @@ def check_models(proof, args, say):
     say(f"not rebuilt, the file's word taken: {names}")
 
 
+def check_plan(args):
+    p = plan.read(args.proof)
+    plan.check(p)
+    if args.model:
+        plan.check_model(p, args.model)
+    return f"proved: {p.claim} ns, and no choice of layouts takes less by these costs"
+
+
 def check(args, say):
     """The closing line; raises Refused."""
+    if plan.is_one(args.proof):
+        return check_plan(args)
     proof = text.read(args.proof)
     bound.check_cost(proof)
     bound.check_bound(proof)
@@ -69,9 +80,10 @@ def main():
     p.add_argument("--alone", action="store_true", help="check the file, no models")
     p.add_argument("--trust-shapes", action="store_true", help="take the file's word for sizes that cannot be inferred here")
     args = p.parse_args()
-    if args.alone != (args.model is None) or (args.model is None) != (args.out is None):
-        p.error("PROOF IN OUT, or --alone PROOF")
     try:
+        of_plan = plan.is_one(args.proof)
+        if args.alone != (args.model is None) or (args.out is None) != (args.alone or of_plan):
+            p.error("PROOF IN OUT, --alone PROOF, or the certificate of a plan and the model that has it")
         print(check(args, print))
         return 0
     except Refused as e:

@@ -53,34 +53,46 @@ static rl_status print_shown(rl_ctx *ctx, const rl_cert *c) {
     return RL_OK;
 }
 
-static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, rl_arena *mem) {
+static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, const rl_text *file, rl_arena *mem) {
     enum { MOSTSTATES = 1 << 20 };
     rl_cert c;
     int64_t moving = 0;
-    rl_text file = {.mem = mem}, problem = {.mem = mem};
+    rl_text problem = {.mem = mem};
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    RL_TRY(rl_file_read(l->proof, &file));
-    RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file.p, file.n, &c));
+    RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file->p, file->n, &c));
     RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES, 10 * RL_CERT_SECOND));
     RL_TRY(rl_restate(in, &l->pass, c.bytes_first, c.rate > 0, &problem));
-    RL_TRY(same_problem(l, &file, &problem, c.noutside));
+    RL_TRY(same_problem(l, file, &problem, c.noutside));
     RL_TRY(count_moving(l, out, &moving));
     if (moving > c.cost.count + c.noutside)
         return rl_fail(l->ctx, RL_EPROOF, "%s: %" PRId64 " Transposes move data, the certificate allows %" PRId64, l->file[2], moving, c.cost.count + c.noutside);
     return print_shown(l->ctx, &c);
 }
 
-rl_status rl_cmd_check_proof(rl_line *l) {
-    rl_arena mem;
+static rl_status check_models(rl_line *l, const rl_text *file, rl_arena *mem) {
     rl_graph *in, *out = NULL;
-    l->proof = l->file[0];
+    if (l->nfile != 3) return rl_usage_error("check-proof: which model came out?");
     l->in = l->file[1];
-    rl_arena_init(&mem, l->ctx);
     rl_status s = rl_line_read(l, &in);
     if (s == RL_OK) s = rl_line_read_other(l, l->file[2], &out);
-    if (s == RL_OK) s = check_cert(l, in, out, &mem);
+    if (s == RL_OK) s = check_cert(l, in, out, file, mem);
     rl_graph_free(in);
     rl_graph_free(out);
+    return s;
+}
+
+static rl_status read_proof(rl_line *l, rl_text *t) {
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    return rl_file_read(l->proof, t);
+}
+
+rl_status rl_cmd_check_proof(rl_line *l) {
+    rl_arena mem;
+    rl_arena_init(&mem, l->ctx);
+    rl_text file = {.mem = &mem};
+    l->proof = l->file[0];
+    rl_status s = read_proof(l, &file);
+    if (s == RL_OK) s = rl_is_plan_cert(&file) ? rl_check_plan_cert(l, &file, &mem) : check_models(l, &file, &mem);
     rl_arena_free(&mem);
     return s;
 }

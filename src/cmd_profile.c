@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../runtime/native_cert.h"
 #include "cmd.h"
 #include "cmd_profile.h"
 #include "wire.h"
@@ -36,11 +37,21 @@ static bool is_slower(const rl_profile *p) {
     return p->fast && !p->table && p->plan_least_ms > 1.02 * p->default_least_ms;
 }
 
+/* The certificate, checked before anybody sees it. */
+static rl_status make_proof(const rl_line *l, const rl_profile *p, rl_text *t) {
+    rl_plan_cert c;
+    if (!p->optimal) return rl_fail(l->ctx, RL_EPROOF, "%s: the plan is not proved to take the least time", l->in);
+    rl_plan_cert_print(p, t);
+    RL_TRY(rl_plan_cert_parse(l->ctx, t->mem, t->p, t->n, &c));
+    return rl_plan_cert_check(l->ctx, &c);
+}
+
 /* All that is written is made before any of it is. */
 static rl_status report(rl_line *l, rl_graph *g, const rl_profile *p) {
-    rl_text table = {.mem = &g->mem}, json = table, model = table;
+    rl_text table = {.mem = &g->mem}, json = table, model = table, proof = table;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     bool slower = is_slower(p);
+    if (l->proof && p->fast) RL_TRY(make_proof(l, p, &proof));
     if (l->out) put_model(&model, g, p->fast && !slower ? &p->plan : NULL);
     if (l->json) rl_profile_json(p, l->in, &json);
     rl_profile_table(p, &table);
@@ -50,8 +61,10 @@ static rl_status report(rl_line *l, rl_graph *g, const rl_profile *p) {
     if (l->out && !rl_is_stdio(l->out)) RL_TRY(rl_onnx_copy(g, l->out)); /* external data goes along */
     if (l->out) RL_TRY(rl_line_write(l, l->out, &model));
     if (l->plan && p->fast) RL_TRY(rl_line_write(l, l->plan, &p->plan));
+    if (l->proof && p->fast) RL_TRY(rl_line_write(l, l->proof, &proof));
     if (l->json) RL_TRY(rl_line_write(l, l->json, &json));
-    if ((l->json && rl_is_stdio(l->json)) || (l->out && rl_is_stdio(l->out)) || (l->plan && rl_is_stdio(l->plan)) || !p->fast) return RL_OK;
+    if ((l->json && rl_is_stdio(l->json)) || (l->out && rl_is_stdio(l->out)) || (l->plan && rl_is_stdio(l->plan)) ||
+        (l->proof && rl_is_stdio(l->proof)) || !p->fast) return RL_OK;
     return rl_write_stdout(l, table.p, table.n);
 }
 
@@ -63,6 +76,7 @@ rl_status rl_cmd_profile(rl_line *l) {
     if (l->out && rl_is_text(l->in)) return rl_usage_error("profile -o: the plan goes into an ONNX model, and IN is text");
     RL_TRY(rl_line_check_path(l, l->json));
     RL_TRY(rl_line_check_path(l, l->plan));
+    RL_TRY(rl_line_check_path(l, l->proof));
     RL_TRY(rl_line_check_path(l, l->out));
     l->run.input = l->inputs.item;
     l->run.ninput = l->inputs.n;

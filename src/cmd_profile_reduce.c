@@ -13,7 +13,7 @@
 typedef struct { uint64_t made, read; uint32_t nreader; } ends;
 
 /* may, must: [value][layout] pins that may read it so, that can read it in no other way. */
-typedef struct { const rl_probe *q; bool **keep; ends *at; uint32_t *may, *must; } reducer;
+typedef struct { rl_profile *p; const rl_probe *q; bool **keep; ends *at; uint32_t *may, *must; } reducer;
 
 static uint32_t place(const reducer *r, uint32_t v, uint32_t lay) {
     return v * r->q->lay.n + lay;
@@ -86,13 +86,15 @@ static bool reduce_op(const reducer *r, uint32_t i) {
         for (uint32_t d = 0; d < o->cfg.n && r->keep[i][c]; d++)
             if (d != c && r->keep[i][d] && stands_in(r, o, &o->cfg.p[d], &o->cfg.p[c])) {
                 r->keep[i][c] = false;
+                rl_push(r->q->mem, r->p->drop, ((rl_profile_drop){i, c, d}));
                 any = true;
             }
     return any;
 }
 
-void rl_profile_reduce(const rl_probe *q, rl_arena *mem, bool **keep) {
-    reducer r = {.q = q, .keep = keep, .at = rl_new(mem, ends, q->x->g->nval + 1)};
+void rl_profile_reduce(rl_profile *p, rl_arena *mem, bool **keep) {
+    const rl_probe *q = &p->probe;
+    reducer r = {.p = p, .q = q, .keep = keep, .at = rl_new(mem, ends, q->x->g->nval + 1)};
     if (q->lay.n > 64) return;
     r.may = rl_new(mem, uint32_t, (size_t)q->x->g->nval * q->lay.n + 1);
     r.must = rl_new(mem, uint32_t, (size_t)q->x->g->nval * q->lay.n + 1);

@@ -222,7 +222,7 @@ static rl_status build(builder *b, rl_problem *out) {
         b->keep[i] = rl_new(b->mem, bool, q->op.p[i].cfg.n);
         memset(b->keep[i], true, q->op.p[i].cfg.n);
     }
-    rl_profile_reduce(q, b->mem, b->keep);
+    rl_profile_reduce(b->p, b->mem, b->keep);
     find_ends(b);
     for (uint32_t v = 0; v < nval; v++) RL_TRY(add_value(b, v));
     for (uint32_t i = 0; i < q->op.n; i++) add_op(b, i);

@@ -4,7 +4,8 @@
   test_native.py --count 60 --seed 3
 
 On random networks and a few sample models: the predicted cost is the least there is (the program says that it was found twice; here it is
-found again from the costs that it prints, by elimination of one op after the other, where that has few states), random plans, blocked and strided layouts mixed at will, give
+found again from the costs that it prints, by elimination of one op after the other, where that has few states), its certificate holds for both
+checkers and false ones are refused, random plans, blocked and strided layouts mixed at will, give
 the reference kernels' outputs, and the lanes that stand for no channel stay zero (a model whose results would show it). Then the
 files: the plan in a model's metadata, plans that do not fit, damaged caches. Skipped without oneDNN; sample models where there are none.
 """
@@ -23,8 +24,13 @@ from onnx import TensorProto as T, helper as h, numpy_helper
 import common
 import zoo
 
+sys.path.insert(0, str(common.ROOT / "scripts"))
+from proof import Refused, plan  # noqa: E402
+
 MODELS = ["pt_espcn", "pt_mobilenetv3_small_100", "pt_shufflenet_v2", "pt_unet3d"]  # samples
 STATES = 20000
+MUTANTS = 40  # of a model
+CHECKER = str(common.ROOT / "scripts" / "check_proof.py")
 
 
 class Test:
@@ -104,10 +110,11 @@ def plan_text(p, text, pick):
     for o in p["ops"]:
         if o["step"] < 0:
             continue
-        lays, pins = pick(o)["layouts"], o["pins"]
+        c = pick(o)
+        lays, pins = c["layouts"], o["pins"]
         ins = [x for x, (_, end) in zip(lays, pins) if end == "in"]
         outs = [x for x, (_, end) in zip(lays, pins) if end == "out"]
-        lines.append(" ".join(["op", str(o["step"]), o["op"], *ins] + ([">", *outs] if outs else [])))
+        lines.append(" ".join(["op", str(o["step"]), o["op"], *ins] + ([">", *outs] if outs else []) + ["plain"] * c["plain"]))
     return "\n".join(head + lines + ["end"]) + "\n"
 
 
@@ -230,6 +237,94 @@ def check_model(t, model, name, rng, nplan, *more):
     return blocked
 
 
+# ---- certificates ----
+
+def false_mutants(p, text, rng):
+    """Certificates that are wrong in one number: (what, text)."""
+    lines = text.splitlines()
+    at = lambda word: [i for i, s in enumerate(lines) if s.startswith(word + " ")]
+    claim = int(lines[at("claim")[0]].split()[1])
+
+    def changed(i, s):
+        return "\n".join(lines[:i] + ([s] if s is not None else []) + lines[i + 1:]) + "\n"
+
+    for more in (-1, 1, -claim, claim):
+        yield f"claim {more:+}", changed(at("claim")[0], f"claim {claim + more}")
+    yield "fixed", changed(at("fixed")[0], f"fixed {p['fixed_ns'] + 1}")
+    several = [o for o in p["ops"] if len(o["configurations"]) > 1]
+    ops = at("op")
+    for o in several:
+        k = p["ops"].index(o)
+        begin = ops[k]
+        cfg = [i for i in at("cfg") if i > begin][:len(o["configurations"])]
+        chosen = next(i for i in at("chosen") if i > begin)
+        other = rng.choice([k for k in range(len(cfg)) if k != o["chosen"]])
+        words = lines[cfg[o["chosen"]]].split()
+        yield "a dearer choice", changed(cfg[o["chosen"]], " ".join(["cfg", str(int(words[1]) + 7), *words[2:]]))
+        changes = json.loads(json.dumps(p))
+        changes["ops"][k]["chosen"] = other
+        if sum_of(changes) != p["predicted_ns"]:
+            yield "another choice", changed(chosen, f"chosen {other}")
+        changes["ops"][k]["configurations"][other]["ns"] = 0
+        best = least(changes)
+        if best is not None and best < p["predicted_ns"]:
+            yield "a cheaper configuration", changed(cfg[other], " ".join(["cfg", "0", *lines[cfg[other]].split()[2:]]))
+        if best is not None and best < p["predicted_ns"]:  # the same, said to be needed by nobody
+            with_drop = changed(at("claim")[0], f"drop {k} {other} {o['chosen']}\nclaim {claim}").splitlines()
+            with_drop[cfg[other]] = " ".join(["cfg", "0", *lines[cfg[other]].split()[2:]])
+            yield "a needed configuration goes", "\n".join(with_drop) + "\n"
+    for i in at("move"):
+        yield "a move less", changed(i, None)
+
+
+def sum_of(p):
+    """What a choice costs."""
+    moves = {(v, a, b): ns for v, a, b, ns in p["reorders"]}
+    total, now = p["fixed_ns"], {}
+    for o in p["ops"]:
+        c = o["configurations"][o["chosen"]]
+        total += c["ns"]
+        for (v, end), lay in zip(o["pins"], c["layouts"]):
+            if end == "out":
+                now[v] = lay, {lay}
+            elif lay not in now[v][1]:
+                total += moves[v, now[v][0], lay]
+                now[v][1].add(lay)
+    return total
+
+
+def check_proofs(t, model, name, rng):
+    """Both checkers take the certificate of a plan, and refuse what is false."""
+    file, out, report = t.folder / f"{name}.cert", t.folder / f"{name}.onnx", t.folder / f"{name}.json"
+    r = t.run("profile", model, "--proof", file, "-o", out, "--json", report, "--runs", 1, "--table")
+    if not t.check(r.returncode == 0, f"{name}: profile --proof: {r.stderr}"):
+        return
+    p, text = json.loads(report.read_text()), file.read_text()
+    both = lambda f, m: (t.run("check-proof", f, m).returncode, subprocess.run([sys.executable, CHECKER, f, m], capture_output=True, text=True).returncode)
+    t.check(both(file, out) == (0, 0), f"{name}: both checkers take it: {both(file, out)}")
+    t.check(both(file, model) == (7, 7), f"{name}: of a model without the plan")
+    bad, n = t.folder / "bad.cert", 0
+    mutants = list(false_mutants(p, text, rng))
+    for what, s in rng.sample(mutants, min(len(mutants), MUTANTS)):
+        bad.write_text(s)
+        t.check(t.run("check-proof", bad, out).returncode == 7 and refused(bad), f"{name}: {what} is refused")
+        n += 1
+    for what, s in {"cut": text[:-5], "step": text.replace("\nop 0 ", "\nop 1 ", 1), "type": text.replace("\nop 0 ", "\nop 0 x", 1),
+                    "machine": text.replace("machine ", "machine x", 1), "pin": text.replace("pin in 0", "pin in 99", 1)}.items():
+        bad.write_text(s)
+        t.check(both(bad, out) == (7, 7), f"{name}: {what} is refused: {both(bad, out)}")
+    return n
+
+
+def refused(file):
+    """By the second checker, in this process."""
+    try:
+        plan.check(plan.read(file))
+    except Refused:
+        return True
+    return False
+
+
 def check_files(t, model):
     """What is not a plan of this model, or of this machine, is refused or left out with a line."""
     p, text = profile(t, model, "files")
@@ -270,7 +365,7 @@ def check_cache(t, model):
     t.check(p["measured"] == 0 and p["known"] > 0, f"known costs are not measured again ({p['measured']})")
     file = next((t.folder / "cache" / "relayout").glob("costs-*.txt"))
     good = file.read_bytes()
-    bad = {"cut": good[:len(good) // 2], "empty": b"", "another": good.replace(b"relayout-costs 1", b"relayout-costs 9"), "changed": good.replace(b" 1 a", b" 1 b", 1),
+    bad = {"cut": good[:len(good) // 2], "empty": b"", "another": good.replace(b"relayout-costs 2", b"relayout-costs 9"), "changed": good.replace(b" 1 a", b" 1 b", 1),
            "bytes": bytes(range(256)) * 20}
     for what, data in bad.items():
         file.write_bytes(data)
@@ -304,6 +399,11 @@ def main():
         onnx.save(Network(args.seed * 1000).model(), model)
         check_files(t, model)
         check_cache(t, model)
+        refused_ones = 0
+        for i in range(3):
+            onnx.save(Network(args.seed * 1000 + 500 + i).model(), model)
+            refused_ones += check_proofs(t, model, f"proof{i}", random.Random(i)) or 0
+        t.check(refused_ones >= 60, f"false certificates: {refused_ones}")
         found = zoo.chosen(args.models) if args.models else []
         for m in found:
             check_model(t, zoo.filled(m, args.build / "zoo"), m, random.Random(args.seed), 1)

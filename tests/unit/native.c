@@ -112,7 +112,7 @@ static void plan_blocks(const rl_exec *x, rl_arena *mem, uint32_t block, rl_text
             lay[k] = blocked ? rl_lay_blocked(4, block) : rl_lay_rows(v->rank);
         }
         CHECK(rl_native_allows(x, &x->step[i], pin, n, lay));
-        if (n) op[p.nop++] = (rl_native_op){i, n, lay};
+        if (n) op[p.nop++] = (rl_native_op){i, n, lay, false};
     }
     rl_native_print(x, &p, text);
 }
