@@ -45,6 +45,8 @@ typedef struct {
     bool made;               /* one of these became a plan, or would have, but that its kernel found no driver to be loaded by */
     char why[200];           /* what cuDNN said last */
 } rl_dnn_answer;
-void rl_dnn_ask(rl_libs *l, const rl_dnn_conv_job *j, rl_dnn_answer *a);
+void rl_dnn_ask_conv(rl_libs *l, const rl_dnn_conv_job *j, rl_dnn_answer *a);
+void rl_dnn_ask_pool(rl_libs *l, const rl_dnn_pool_job *j, rl_dnn_answer *a);
+void rl_dnn_ask_norm(rl_libs *l, const rl_dnn_norm_job *j, rl_dnn_answer *a);
 
 #endif

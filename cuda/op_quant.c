@@ -1,4 +1,5 @@
-/* Quantized ops on the device: QLinearConv and ConvInteger by kernel dp4a (dp4a.h), QuantizeLinear, DequantizeLinear.
+/* Quantized ops on the device: QLinearConv and ConvInteger by cuDNN where padding and zero points are zero, else by kernel dp4a (dp4a.h);
+ * QuantizeLinear, DequantizeLinear.
  *
  * A convolution of bytes takes and makes channels-last, so that four channels are a word and a chain of them needs no relayout.  Its weights, scales
  * and zero points are constants of the model, packed once for the step; others are left to the CPU. */
@@ -10,14 +11,16 @@
 #include "../runtime/quantize.h"
 #include "backend.h"
 #include "dp4a.h"
+#include "libs.h"
 #include "posts.h"
 
 /* Which inputs are which; RL_NONE: the op has none. */
 typedef struct { uint32_t x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias; } places;
 static const places of_qlinear = {0, 1, 2, 3, 4, 5, 6, 7, 8}, of_integer = {0, RL_NONE, 2, 1, RL_NONE, 3, RL_NONE, RL_NONE, RL_NONE};
 
-/* What the host made of the step's constants, in the graph's memory. */
-typedef struct { int32_t *w, *bias; float *scale; size_t nw, nout; int32_t x_zero, y_zero; bool words; } made;
+/* What the host made of the step's constants, in the graph's memory: for dp4a, and (plain) for cuDNN: weights [o][r][s][c], bias and scale by channel. */
+typedef struct { int8_t *w; int32_t *bias; float *scale; } plain;
+typedef struct { int32_t *w, *bias; float *scale; size_t nw, nout, nplain; plain plain; int32_t x_zero, y_zero; bool words; } made;
 
 static const rl_tensor *input(const rl_call *c, uint32_t i) {
     return i == RL_NONE ? NULL : rl_call_in(c, i);
@@ -64,6 +67,20 @@ static bool signed_weights(rl_call *c, const places *p, int8_t *to) {
     return true;
 }
 
+/* dp4a's bias and scale, channel by channel, and the weights with their channels last. */
+static plain make_plain(rl_arena *mem, const rl_dp4a *k, const made *m, const int8_t *w) {
+    uint32_t per = k->c / k->group, taps = k->r * k->s;
+    plain p = {rl_new(mem, int8_t, (size_t)k->o * per * taps), rl_new(mem, int32_t, k->o), rl_new(mem, float, k->o)};
+    for (uint32_t o = 0; o < k->o; o++)
+        for (uint32_t c = 0; c < per; c++)
+            for (uint32_t t = 0; t < taps; t++) p.w[((size_t)o * taps + t) * per + c] = w[((size_t)o * per + c) * taps + t];
+    for (uint32_t i = 0; i < rl_dp4a_outputs(k); i++) {
+        uint32_t o = rl_dp4a_channel(k, i);
+        if (o != RL_NONE) p.bias[o] = m->bias[i], p.scale[o] = m->scale[i];
+    }
+    return p;
+}
+
 /* On the host, once for the step; NULL: not by this kernel. */
 static const made *make(rl_call *c, const places *p, const rl_dp4a *k) {
     rl_arena *mem = &c->frame->x->g->mem;
@@ -83,6 +100,8 @@ static const made *make(rl_call *c, const places *p, const rl_dp4a *k) {
         m->bias[i] = (int32_t)((bias ? (uint32_t)bias[o] : 0) - (uint32_t)(m->x_zero - (k->x_unsigned ? 128 : 0)) * (uint32_t)sum[i]);
         m->scale[i] = (float)number_at(c, p->x_scale, 0, 1) * (float)number_at(c, p->w_scale, o, 1) / (float)number_at(c, p->y_scale, 0, 1);
     }
+    m->nplain = (size_t)rl_numel(rl_call_in(c, p->w));
+    m->plain = make_plain(mem, k, m, w);
     return m;
 }
 
@@ -101,6 +120,26 @@ static rl_dp4a shape_of(const rl_tensor *x, const rl_tensor *w, const rl_window 
         *(d ? &k.w : &k.h) = (uint32_t)win->in[i], *(d ? &k.s : &k.r) = (uint32_t)win->kernel[i], *(d ? &k.ow : &k.oh) = (uint32_t)win->out[i];
     }
     return k;
+}
+
+/* cuDNN pads with zeros, takes signed bytes and adds no zero point. */
+static rl_status by_cudnn(rl_call *c, const rl_dp4a *k, const made *m, void *y, const void *x, bool *did) {
+    int64_t per = k->c / k->group, taps[2] = {k->r, k->s}, in[2] = {k->h, k->w}, out[2] = {k->oh, k->ow};
+    rl_dnn_conv_job j;
+    *did = false;
+    if (!k->x.h || k->x_unsigned || m->x_zero || k->y_type == RL_U8 || m->y_zero || !rl_libs_of(c->rt)) return RL_OK;
+    memset(&j, 0, sizeof j);
+    j.type = RL_I8, j.n = k->n, j.groups = k->group, j.least = k->y_least;
+    j.p.x = x, j.p.y = y, j.p.w = rl_call_keep(c, m->plain.w, m->nplain, true), j.p.r = 2, j.p.cin = (uint32_t)per, j.p.cout = k->o / k->group;
+    j.p.bias = rl_call_keep(c, m->plain.bias, k->o * sizeof *m->plain.bias, true);
+    if (k->y_type == RL_I8) j.scale = rl_call_keep(c, m->plain.scale, k->o * sizeof *m->plain.scale, true);
+    for (uint32_t i = 0; i < 2; i++) {
+        j.p.in[i] = (int32_t)in[i], j.p.out[i] = rl_divisor_of((uint32_t)out[i]), j.p.kernel[i] = (int32_t)taps[i];
+        j.p.stride[i] = k->stride[i], j.p.dilation[i] = k->dilation[i], j.p.before[i] = k->before[i];
+        j.p.x_step[i] = i ? k->x.w : k->x.h, j.p.y_step[i] = i ? k->y.w : k->y.h, j.p.w_step[i] = i ? per : per * k->s;
+    }
+    j.p.x_n = k->x.n, j.p.x_c = k->x.c, j.p.y_n = k->y.n, j.p.y_c = k->y.c, j.p.w_o = (int64_t)k->r * k->s * per, j.p.w_i = 1;
+    return rl_dnn_conv(c, &j, did);
 }
 
 static rl_status convolve(rl_call *c, const places *p) {
@@ -126,6 +165,9 @@ static rl_status convolve(rl_call *c, const places *p) {
     if (!m) return rl_call_decline(c);
     rl_tensor *y = rl_call_make_in(c, 0, k.y_type, x->rank, dim, rl_gpu_last_order(x->rank, perm));
     k.y = layout_of(y), k.x_zero = m->x_zero, k.y_zero = m->y_zero;
+    bool did;
+    RL_TRY(by_cudnn(c, &k, m, rl_data(y), rl_data(x), &did));
+    if (did) return RL_OK;
     return rl_gpu_dp4a(rl_gpu_of(c->rt), &k, rl_data(y), rl_data(x), rl_call_keep(c, m->w, m->nw, true),
                        rl_call_keep(c, m->bias, m->nout * sizeof *m->bias, true),
                        k.y_type == RL_I32 ? NULL : rl_call_keep(c, m->scale, m->nout * sizeof *m->scale, true));
