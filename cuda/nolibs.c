@@ -15,8 +15,8 @@ const char *rl_libs_say(const rl_libs *l) {
     return "built without cuBLASLt and cuDNN";
 }
 
-rl_status rl_lt_matmul(rl_call *call, const rl_p_matmul *p, rl_dtype t, uint32_t nbatch, bool *did) {
-    (void)call, (void)p, (void)t, (void)nbatch;
+rl_status rl_lt_matmul(rl_call *call, const rl_lt_job *j, bool *did) {
+    (void)call, (void)j;
     *did = false;
     return RL_OK;
 }

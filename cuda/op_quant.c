@@ -12,6 +12,7 @@
 #include "backend.h"
 #include "dp4a.h"
 #include "libs.h"
+#include "numbers.h"
 #include "posts.h"
 
 /* Which inputs are which; RL_NONE: the op has none. */
@@ -30,16 +31,14 @@ static bool is_byte(rl_dtype t) {
     return t == RL_I8 || t == RL_U8;
 }
 
-/* A constant's element i, or its only one, or `none`. */
-static double number_at(rl_call *c, uint32_t at, uint32_t i, double none) {
+double rl_gpu_number_at(rl_call *c, uint32_t at, uint32_t i, double none) {
     const rl_tensor *t = input(c, at);
     if (!t) return none;
     const float *p = rl_data(rl_call_as(c, at, RL_F32)); /* bytes and f32: exact */
     return (double)p[rl_numel(t) == 1 ? 0 : i];
 }
 
-/* One number for all, or (per_channel) one for each of n channels; all constants. */
-static bool takes_numbers(const rl_call *c, uint32_t at, rl_dtype t, int64_t n) {
+bool rl_gpu_takes_numbers(const rl_call *c, uint32_t at, rl_dtype t, int64_t n) {
     const rl_tensor *x = input(c, at);
     if (at == RL_NONE || !x) return true;
     return rl_call_is_constant(c, at) && x->dtype == t && (rl_numel(x) == 1 || (n > 1 && x->rank == 1 && x->dim[0] == n));
@@ -51,9 +50,9 @@ static bool takes(const rl_call *c, const places *p) {
     if (!x || !w || !is_byte(x->dtype) || !is_byte(w->dtype) || x->rank < 3 || x->rank > 4 || w->rank != x->rank) return false;
     if (!rl_call_is_constant(c, p->w) || (p->y_zero != RL_NONE && (!yz || !is_byte(yz->dtype)))) return false;
     if (b && (!rl_call_is_constant(c, p->bias) || b->dtype != RL_I32 || rl_numel(b) != w->dim[0])) return false;
-    return rl_numel(x) < INT32_MAX && rl_numel(w) < INT32_MAX && rl_numel(w) > 0 && takes_numbers(c, p->x_zero, x->dtype, 1)
-           && takes_numbers(c, p->w_zero, w->dtype, w->dim[0]) && takes_numbers(c, p->x_scale, RL_F32, 1) && takes_numbers(c, p->w_scale, RL_F32, w->dim[0])
-           && takes_numbers(c, p->y_scale, RL_F32, 1) && takes_numbers(c, p->y_zero, yz ? yz->dtype : RL_U8, 1);
+    return rl_numel(x) < INT32_MAX && rl_numel(w) < INT32_MAX && rl_numel(w) > 0 && rl_gpu_takes_numbers(c, p->x_zero, x->dtype, 1)
+           && rl_gpu_takes_numbers(c, p->w_zero, w->dtype, w->dim[0]) && rl_gpu_takes_numbers(c, p->x_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->w_scale, RL_F32, w->dim[0])
+           && rl_gpu_takes_numbers(c, p->y_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->y_zero, yz ? yz->dtype : RL_U8, 1);
 }
 
 /* The weights as signed bytes; false: their zero point is not the middle of their range. */
@@ -61,7 +60,7 @@ static bool signed_weights(rl_call *c, const places *p, int8_t *to) {
     const rl_tensor *w = rl_call_dense(c, p->w);
     bool raised = w->dtype == RL_U8;
     for (uint32_t o = 0; o < (uint32_t)w->dim[0]; o++)
-        if ((int)number_at(c, p->w_zero, o, 0) != (raised ? 128 : 0)) return false;
+        if ((int)rl_gpu_number_at(c, p->w_zero, o, 0) != (raised ? 128 : 0)) return false;
     const uint8_t *from = rl_data(w);
     for (int64_t i = 0; i < rl_numel(w); i++) to[i] = (int8_t)(raised ? from[i] ^ 0x80 : from[i]);
     return true;
@@ -91,14 +90,14 @@ static const made *make(rl_call *c, const places *p, const rl_dp4a *k) {
     made *m = rl_new(mem, made, 1);
     m->nw = rl_dp4a_words(k) * sizeof *m->w, m->nout = n, m->words = rl_dp4a_by_words(k);
     m->w = rl_new(mem, int32_t, rl_dp4a_words(k)), m->bias = rl_new(mem, int32_t, n), m->scale = rl_new(mem, float, n);
-    m->x_zero = (int32_t)number_at(c, p->x_zero, 0, 0), m->y_zero = (int32_t)number_at(c, p->y_zero, 0, 0);
+    m->x_zero = (int32_t)rl_gpu_number_at(c, p->x_zero, 0, 0), m->y_zero = (int32_t)rl_gpu_number_at(c, p->y_zero, 0, 0);
     rl_dp4a_pack(k, w, m->w, sum);
     const int32_t *bias = input(c, p->bias) ? rl_data(rl_call_dense(c, p->bias)) : NULL;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t o = rl_dp4a_channel(k, i);
         if (o == RL_NONE) continue;
         m->bias[i] = (int32_t)((bias ? (uint32_t)bias[o] : 0) - (uint32_t)(m->x_zero - (k->x_unsigned ? 128 : 0)) * (uint32_t)sum[i]);
-        m->scale[i] = (float)number_at(c, p->x_scale, 0, 1) * (float)number_at(c, p->w_scale, o, 1) / (float)number_at(c, p->y_scale, 0, 1);
+        m->scale[i] = (float)rl_gpu_number_at(c, p->x_scale, 0, 1) * (float)rl_gpu_number_at(c, p->w_scale, o, 1) / (float)rl_gpu_number_at(c, p->y_scale, 0, 1);
     }
     m->nplain = (size_t)rl_numel(rl_call_in(c, p->w));
     m->plain = make_plain(mem, k, m, w);

@@ -77,6 +77,14 @@ static const struct { const char *type, *text; } forms[] = {
                     " const %t f32[] {0.01} const %o i8[] {0} const %u f32[] {0.1} const %v #[] {7} "
                     "%y = QLinearConv(%x, %s, %z, %w, %t, %o, %u, %v) group=6 dilations=[1,2]"},
     {"ConvInteger", "in %x #[2,4,9] const %w u8[2,4,3] " BYTES_U " const %z #[] {3} const %o u8[] {128} %y = ConvInteger(%x, %w, %z, %o)"},
+    {"QLinearMatMul", "in %x #[2,3,8] const %s f32[] {0.02} const %z #[] {3} const %w i8[8,4] {1,-2,3,100,5,6,-7,8,9,10,11,-128,13,14,15,127,1,1,2,3,5,8,13,"
+                      "21,-1,-1,-2,-3,-5,-8,-13,-21} const %t f32[4] {0.01,0.02,0.5,0.1} const %o i8[4] {0,3,-5,1} const %u f32[] {0.5} const %v #[] {7} "
+                      "%y = QLinearMatMul(%x, %s, %z, %w, %t, %o, %u, %v)"},
+    {"QLinearMatMul", "in %x i8[2,3,5] const %s f32[] {0.02} const %z i8[] {0} in %w i8[2,5,6] const %u f32[] {0.05} const %v #[] {7} "
+                      "%y = QLinearMatMul(%x, %s, %z, %w, %s, %z, %u, %v)"},
+    {"MatMulInteger", "in %x #[2,5,8] in %w i8[2,8,4] %y = MatMulInteger(%x, %w)"},
+    {"MatMulInteger", "in %x #[5,7] const %w u8[7,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5} const %z #[] {100} const %o u8[] {9} "
+                      "%y = MatMulInteger(%x, %w, %z, %o)"},
     {"QuantizeLinear", "in %x #[3,5,2] const %s f32[] {0.013} const %z i8[] {-5} %y = QuantizeLinear(%x, %s, %z)"},
     {"QuantizeLinear", "in %x #[3,5,2] const %s f32[5] {0.01,0.02,0.03,0.04,0.005} %y = QuantizeLinear(%x, %s)"},
     {"DequantizeLinear", "in %x #[3,5,2] const %s f32[] {0.013} const %z #[] {5} %y = DequantizeLinear(%x, %s, %z)"},
