@@ -46,6 +46,8 @@ typedef struct {
     int64_t dim[RL_MOST_INDICES], step[RL_MOST_INDICES];
     int64_t each;                          /* step from one of the n indices to the next */
     uint32_t *wrong, node;                 /* *wrong = node where an index is out of range */
+    int64_t from0;                         /* select_bits: elements of `bits` bits, gathered from there on to whole bytes */
+    uint32_t bits;
     rl_walk w;
 } rl_p_select;
 
