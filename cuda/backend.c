@@ -230,7 +230,7 @@ static rl_status start(rl_rt *rt, state *s) {
     RL_TRY(rl_gpu_open(rt->ctx, &s->g));
     s->pool = rl_gpu_pool_new(s->g);
     s->wrong = rl_gpu_alloc(s->g, sizeof *s->wrong);
-    if (!s->pool || !s->wrong) return rl_fail(rt->ctx, RL_ENOMEM, "out of memory");
+    if (!s->pool || !s->wrong) return rl_fail(rt->ctx, RL_ENOMEM, "no memory left on the device");
     s->libs = rl_libs_open(s->g);
     const char *wait = getenv("RELAYOUT_CUDA_SYNC");
     rt->stepwise = wait && strcmp(wait, "1") == 0;

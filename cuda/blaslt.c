@@ -1,115 +1,237 @@
-/* Matrix products by cuBLASLt: operands as they lie (side.h), transposed or not, heads side by side; a bias in the epilogue. */
+/* Matrix products by cuBLASLt: operands as they lie (side.h), transposed or not, heads side by side; in the epilogue what follows.
+ *
+ *   D = act(alpha A B + beta C + bias)      bias: one number for each column; C: a whole matrix, which may be another branch's sum;
+ *                                           act: Relu, or Gelu by tanh, which is what the library computes by that name
+ *   int8: sums in 32 bits, A' B only, sizes that 4 divides, no epilogue: the caller does what follows (op_bytes.c)
+ *
+ * What algorithm the library's heuristic names is kept by shape. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "../runtime/rows.h"
 #include "libs_internal.h"
 #include "side.h"
 
+/* What is asked for, without addresses; compared by bytes. */
+typedef struct {
+    rl_dtype type;
+    int32_t nbatch;
+    cublasOperation_t first, second;
+    cublasLtEpilogue_t epilogue;
+    uint64_t rows[4], columns[4]; /* of A, B, C, D */
+    int64_t ld[4], step[4];
+    uint32_t align[4];            /* what divides each address, at most 256; the library takes 256 where it is not told */
+} key;
+
+struct rl_lt_choice { rl_lt_choice *next; key key; bool any; cublasLtMatmulAlgo_t algo; };
+
 typedef struct {
     rl_libs *l;
+    key key;
     cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, c, d; /* c: the bias as a matrix, or d */
-    cublasLtMatmulPreference_t wish;
-    const void *bias;
-    double alpha, beta;
+    cublasLtMatrixLayout_t layout[4];
+    const void *bias, *c; /* c: the whole matrix that is added; NULL: none */
+    double beta;
 } job;
 
+/* ---- what is asked for ---- */
+
+static void set_side(job *j, uint32_t i, const rl_side *s, int64_t step) {
+    j->key.rows[i] = s->rows, j->key.columns[i] = s->columns, j->key.ld[i] = s->ld, j->key.step[i] = step;
+}
+
+/* A bias for each column goes into the epilogue; a whole matrix is C; others: not here. */
+static bool take_bias(job *j, const rl_p_matmul *p, int64_t *ld) {
+    if (!p->bias) return true;
+    if (p->bias_n != 1 && p->n != 1) return false;
+    if (p->bias_m == 0 && p->beta == 1) {
+        j->bias = p->bias;
+        return true;
+    }
+    if (j->key.nbatch != 1 || p->bias_m < (int64_t)p->n) return false;
+    j->c = p->bias, j->beta = p->beta, *ld = p->bias_m;
+    return true;
+}
+
+/* The other branch's sum as C, then one activation; false: more, or others. */
+static bool take_posts(job *j, const rl_lt_job *q, cublasLtEpilogue_t *act) {
+    uint32_t i = 0;
+    if (i < q->npost && q->post[i].op == RL_ROW_ADD && !j->c) j->c = q->operand[i++], j->beta = 1;
+    if (i < q->npost && q->post[i].op == RL_ROW_RELU) *act = CUBLASLT_EPILOGUE_RELU, i++;
+    else if (i < q->npost && q->post[i].op == RL_ROW_GELU_TANH) *act = CUBLASLT_EPILOGUE_GELU, i++;
+    return i == q->npost;
+}
+
+static cublasLtEpilogue_t with_bias(cublasLtEpilogue_t act) {
+    return act == CUBLASLT_EPILOGUE_RELU ? CUBLASLT_EPILOGUE_RELU_BIAS : act == CUBLASLT_EPILOGUE_GELU ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+}
+
+static uint32_t alignment(const void *p) {
+    uint32_t n = 256;
+    while ((uintptr_t)p % n) n /= 2;
+    return n;
+}
+
+/* c', which is what the library makes: its A is b, its B is a. */
+static bool describe(job *j, const rl_lt_job *q) {
+    const rl_p_matmul *p = &q->p;
+    rl_side a, b, c = {false, p->n, p->m, p->c_m};
+    int64_t step[3] = {0}, ld = p->c_m;
+    cublasLtEpilogue_t act = CUBLASLT_EPILOGUE_DEFAULT;
+    if (!rl_side_of(p->n, p->b_n, p->k, p->b_k, q->type != RL_I8, &b) || !rl_side_of(p->m, p->a_m, p->k, p->a_k, false, &a)) return false;
+    if (q->type == RL_I8 && (a.turned || b.turned)) return false; /* neighbours that do not lie along k */
+    if (q->type == RL_I8) b.turned = true;
+    for (uint32_t o = 0; o < 3 && p->batch.rank; o++) step[o] = p->batch.step[o][0];
+    j->key.type = q->type, j->key.nbatch = (int32_t)q->nbatch;
+    j->key.first = b.turned ? CUBLAS_OP_T : CUBLAS_OP_N, j->key.second = a.turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+    if (!take_bias(j, p, &ld) || !take_posts(j, q, &act)) return false;
+    set_side(j, 0, &b, step[2]), set_side(j, 1, &a, step[1]), set_side(j, 3, &c, step[0]);
+    c.ld = ld;
+    set_side(j, 2, &c, step[0]);
+    j->key.epilogue = j->bias ? with_bias(act) : act;
+    const void *at[4] = {p->b, p->a, j->c ? j->c : p->c, p->c};
+    for (uint32_t i = 0; i < 4; i++) j->key.align[i] = alignment(at[i]);
+    return true;
+}
+
+/* ---- the library's descriptors ---- */
+
 static cudaDataType_t data_type(rl_dtype t) {
-    return t == RL_F64 ? CUDA_R_64F : t == RL_F16 ? CUDA_R_16F : t == RL_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    return t == RL_F64 ? CUDA_R_64F : t == RL_F16 ? CUDA_R_16F : t == RL_BF16 ? CUDA_R_16BF : t == RL_I8 ? CUDA_R_8I : CUDA_R_32F;
 }
 
 static bool set_desc(job *j, cublasLtMatmulDescAttributes_t what, const void *p, size_t n) {
     return j->l->cublasLtMatmulDescSetAttribute(j->desc, what, p, n) == CUBLAS_STATUS_SUCCESS;
 }
 
-static bool make_layout(job *j, cublasLtMatrixLayout_t *out, cudaDataType_t t, const rl_side *s, int32_t nbatch, int64_t step) {
+static bool make_layout(job *j, uint32_t i) {
     const rl_libs *l = j->l;
-    return l->cublasLtMatrixLayoutCreate(out, t, s->rows, s->columns, s->ld) == CUBLAS_STATUS_SUCCESS
-           && l->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &nbatch, sizeof nbatch) == CUBLAS_STATUS_SUCCESS
-           && l->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step) == CUBLAS_STATUS_SUCCESS;
+    const key *k = &j->key;
+    cudaDataType_t t = k->type == RL_I8 && i > 1 ? CUDA_R_32I : data_type(k->type);
+    return l->cublasLtMatrixLayoutCreate(&j->layout[i], t, k->rows[i], k->columns[i], k->ld[i]) == CUBLAS_STATUS_SUCCESS
+           && l->cublasLtMatrixLayoutSetAttribute(j->layout[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &k->nbatch, sizeof k->nbatch) == CUBLAS_STATUS_SUCCESS
+           && l->cublasLtMatrixLayoutSetAttribute(j->layout[i], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &k->step[i], sizeof k->step[i]) == CUBLAS_STATUS_SUCCESS;
 }
 
-/* A bias for each column of c goes into the epilogue, a whole matrix is added as c; others: not here. */
-static bool add_bias(job *j, const rl_p_matmul *p, cudaDataType_t t, int32_t nbatch) {
-    if (!p->bias) return make_layout(j, &j->c, t, &(rl_side){false, p->n, p->m, p->c_m}, nbatch, p->batch.rank ? p->batch.step[0][0] : 0);
-    if (nbatch != 1 || (p->bias_n != 1 && p->n != 1)) return false;
-    if (p->bias_m == 0 && p->beta == 1) {
-        cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-        return set_desc(j, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue)
-               && set_desc(j, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias)
-               && make_layout(j, &j->c, t, &(rl_side){false, p->n, p->m, p->c_m}, 1, 0);
-    }
-    if (p->bias_m < (int64_t)p->n) return false;
-    j->bias = p->bias;
-    j->beta = p->beta;
-    return make_layout(j, &j->c, t, &(rl_side){false, p->n, p->m, p->bias_m}, 1, 0);
-}
-
-static bool prepare(job *j, const rl_p_matmul *p, rl_dtype type, int32_t nbatch, const rl_side *a, const rl_side *b) {
+static bool prepare(job *j) {
     const rl_libs *l = j->l;
-    cudaDataType_t t = data_type(type), scale = type == RL_F64 ? CUDA_R_64F : CUDA_R_32F;
-    cublasComputeType_t compute = type == RL_F64 ? CUBLAS_COMPUTE_64F : type == RL_F32 && l->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    cublasOperation_t first = b->turned ? CUBLAS_OP_T : CUBLAS_OP_N, second = a->turned ? CUBLAS_OP_T : CUBLAS_OP_N;
-    int64_t step[3] = {0};
-    for (uint32_t o = 0; o < 3 && p->batch.rank; o++) step[o] = p->batch.step[o][0];
-    return l->cublasLtMatmulDescCreate(&j->desc, compute, scale) == CUBLAS_STATUS_SUCCESS
-           && set_desc(j, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first) && set_desc(j, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second)
-           && make_layout(j, &j->a, t, b, nbatch, step[2]) && make_layout(j, &j->b, t, a, nbatch, step[1])
-           && make_layout(j, &j->d, t, &(rl_side){false, p->n, p->m, p->c_m}, nbatch, step[0]) && add_bias(j, p, t, nbatch)
-           && l->cublasLtMatmulPreferenceCreate(&j->wish) == CUBLAS_STATUS_SUCCESS
-           && l->cublasLtMatmulPreferenceSetAttribute(j->wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &l->nworkspace, sizeof l->nworkspace)
-                  == CUBLAS_STATUS_SUCCESS;
-}
-
-static rl_status multiply(rl_call *call, job *j, const rl_p_matmul *p, rl_dtype type, bool *did) {
-    const rl_libs *l = j->l;
-    cublasLtMatmulHeuristicResult_t found;
-    int n = 0;
-    float alpha = (float)p->alpha, beta = (float)j->beta;
-    const void *scales[2] = {type == RL_F64 ? (const void *)&p->alpha : &alpha, type == RL_F64 ? (const void *)&j->beta : &beta};
-    if (l->cublasLtMatmulAlgoGetHeuristic(l->lt, j->desc, j->a, j->b, j->c, j->d, j->wish, 1, &found, &n) != CUBLAS_STATUS_SUCCESS || n == 0)
-        return RL_OK;
-    cublasStatus_t s = l->cublasLtMatmul(l->lt, j->desc, scales[0], p->b, j->a, p->a, j->b, scales[1], j->bias ? j->bias : p->c, j->c, p->c, j->d,
-                                         &found.algo, l->workspace, l->nworkspace, rl_gpu_stream(l->g));
-    *did = s == CUBLAS_STATUS_SUCCESS;
-    if (*did) call->step->ran = "cuBLASLt";
-    else rl_call_note(call, "cuBLASLt: %s", l->cublasLtGetStatusString(s));
-    return RL_OK;
+    const key *k = &j->key;
+    cudaDataType_t scale = k->type == RL_I8 ? CUDA_R_32I : k->type == RL_F64 ? CUDA_R_64F : CUDA_R_32F;
+    cublasComputeType_t compute = k->type == RL_I8 ? CUBLAS_COMPUTE_32I : k->type == RL_F64 ? CUBLAS_COMPUTE_64F
+                                : k->type == RL_F32 && l->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    if (l->cublasLtMatmulDescCreate(&j->desc, compute, scale) != CUBLAS_STATUS_SUCCESS) return false;
+    if (!set_desc(j, CUBLASLT_MATMUL_DESC_TRANSA, &k->first, sizeof k->first) || !set_desc(j, CUBLASLT_MATMUL_DESC_TRANSB, &k->second, sizeof k->second)
+        || !set_desc(j, CUBLASLT_MATMUL_DESC_EPILOGUE, &k->epilogue, sizeof k->epilogue)
+        || (j->bias && !set_desc(j, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &j->bias, sizeof j->bias)))
+        return false;
+    for (uint32_t i = 0; i < 4; i++)
+        if (!make_layout(j, i)) return false;
+    return true;
 }
 
 static void end(job *j) {
-    cublasLtMatrixLayout_t all[] = {j->a, j->b, j->c, j->d};
-    for (size_t i = 0; i < RL_LEN(all); i++)
-        if (all[i]) j->l->cublasLtMatrixLayoutDestroy(all[i]);
+    for (size_t i = 0; i < 4; i++)
+        if (j->layout[i]) j->l->cublasLtMatrixLayoutDestroy(j->layout[i]);
     if (j->desc) j->l->cublasLtMatmulDescDestroy(j->desc);
-    if (j->wish) j->l->cublasLtMatmulPreferenceDestroy(j->wish);
+}
+
+/* ---- algorithms, by shape ---- */
+
+static bool set_wish(const job *j, cublasLtMatmulPreference_t wish) {
+    static const cublasLtMatmulPreferenceAttributes_t align[] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                                                                 CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const rl_libs *l = j->l;
+    bool all = l->cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &l->nworkspace, sizeof l->nworkspace) == CUBLAS_STATUS_SUCCESS;
+    for (uint32_t i = 0; i < 4 && all; i++)
+        all = l->cublasLtMatmulPreferenceSetAttribute(wish, align[i], &j->key.align[i], sizeof j->key.align[i]) == CUBLAS_STATUS_SUCCESS;
+    return all;
+}
+
+static bool ask(const job *j, cublasLtMatmulAlgo_t *algo) {
+    const rl_libs *l = j->l;
+    cublasLtMatmulPreference_t wish = NULL;
+    cublasLtMatmulHeuristicResult_t found;
+    int n = 0;
+    if (l->cublasLtMatmulPreferenceCreate(&wish) != CUBLAS_STATUS_SUCCESS) return false;
+    bool any = set_wish(j, wish)
+               && l->cublasLtMatmulAlgoGetHeuristic(l->lt, j->desc, j->layout[0], j->layout[1], j->layout[2], j->layout[3], wish, 1, &found, &n) == CUBLAS_STATUS_SUCCESS
+               && n > 0;
+    if (any) *algo = found.algo;
+    l->cublasLtMatmulPreferenceDestroy(wish);
+    return any;
+}
+
+static const rl_lt_choice *choice_of(const job *j) {
+    for (const rl_lt_choice *c = j->l->choices; c; c = c->next)
+        if (memcmp(&c->key, &j->key, sizeof c->key) == 0) return c;
+    rl_lt_choice *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    memcpy(&c->key, &j->key, sizeof c->key);
+    c->any = ask(j, &c->algo);
+    c->next = j->l->choices;
+    j->l->choices = c;
+    return c;
+}
+
+void rl_lt_forget(rl_libs *l) {
+    for (rl_lt_choice *c = l->choices, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    l->choices = NULL;
+}
+
+/* ---- products ---- */
+
+static void multiply(rl_call *call, job *j, const rl_p_matmul *p, bool *did) {
+    const rl_libs *l = j->l;
+    const rl_lt_choice *best = choice_of(j);
+    float scale[2] = {(float)p->alpha, (float)j->beta};
+    double wide[2] = {p->alpha, j->beta};
+    int32_t whole[2] = {1, 0};
+    const void *alpha = scale, *beta = scale + 1;
+    if (j->key.type == RL_F64) alpha = wide, beta = wide + 1;
+    if (j->key.type == RL_I8) alpha = whole, beta = whole + 1;
+    if (!best || !best->any) return;
+    cublasStatus_t s = l->cublasLtMatmul(l->lt, j->desc, alpha, p->b, j->layout[0], p->a, j->layout[1], beta, j->c ? j->c : p->c, j->layout[2], p->c, j->layout[3],
+                                         &best->algo, l->workspace, l->nworkspace, rl_gpu_stream(l->g));
+    *did = s == CUBLAS_STATUS_SUCCESS;
+    if (*did) call->step->ran = "cuBLASLt";
+    else rl_call_note(call, "cuBLASLt: %s", l->cublasLtGetStatusString(s));
+}
+
+static const void *further(const void *p, int64_t elements, uint32_t size) {
+    return p ? (const char *)p + elements * size : NULL;
 }
 
 /* Strided batches have one step; outer ones are a loop here. */
-static rl_status outer_batches(rl_call *call, const rl_p_matmul *p, rl_dtype t, uint32_t nbatch, bool *did) {
-    uint32_t n = p->batch.dim[0].d, size = rl_dtype_bits(t) / 8;
-    rl_p_matmul part = *p;
-    part.batch.rank = p->batch.rank - 1;
-    memmove(part.batch.dim, p->batch.dim + 1, part.batch.rank * sizeof *p->batch.dim);
-    for (uint32_t o = 0; o < 3; o++) memmove(part.batch.step[o], p->batch.step[o] + 1, part.batch.rank * sizeof *p->batch.step[o]);
+static rl_status outer_batches(rl_call *call, const rl_lt_job *q, bool *did) {
+    const rl_walk *batch = &q->p.batch;
+    uint32_t n = batch->dim[0].d, size = rl_dtype_bits(q->type) / 8, made = q->type == RL_I8 ? 4 : size;
+    rl_lt_job part = *q;
+    part.nbatch = q->nbatch / n;
+    part.p.batch.rank = batch->rank - 1;
+    memmove(part.p.batch.dim, batch->dim + 1, part.p.batch.rank * sizeof *batch->dim);
+    for (uint32_t o = 0; o < 3; o++) memmove(part.p.batch.step[o], batch->step[o] + 1, part.p.batch.rank * sizeof *batch->step[o]);
     for (uint32_t i = 0; i < n; i++) {
-        part.c = (char *)p->c + i * p->batch.step[0][0] * size;
-        part.a = (const char *)p->a + i * p->batch.step[1][0] * size;
-        part.b = (const char *)p->b + i * p->batch.step[2][0] * size;
-        RL_TRY(rl_lt_matmul(call, &part, t, nbatch / n, did));
+        part.p.c = (char *)q->p.c + i * batch->step[0][0] * made;
+        part.p.a = further(q->p.a, i * batch->step[1][0], size), part.p.b = further(q->p.b, i * batch->step[2][0], size);
+        for (uint32_t k = 0; k < q->npost; k++) part.operand[k] = further(q->operand[k], i * batch->step[0][0], size);
+        RL_TRY(rl_lt_matmul(call, &part, did));
         if (!*did) return i ? rl_call_fail(call, RL_EINTERNAL, "cuBLASLt took one batch and not the next") : RL_OK;
     }
     return RL_OK;
 }
 
-rl_status rl_lt_matmul(rl_call *call, const rl_p_matmul *p, rl_dtype t, uint32_t nbatch, bool *did) {
+rl_status rl_lt_matmul(rl_call *call, const rl_lt_job *q, bool *did) {
     rl_libs *l = rl_libs_of(call->rt);
-    rl_side a, b;
+    job j;
     *did = false;
-    if (!l || !l->lt || rl_call_noted(call) || p->k == 0 || p->c_n != 1 || nbatch == 0) return RL_OK;
-    if (p->batch.rank > 1) return outer_batches(call, p, t, nbatch, did);
-    if (!rl_side_of(p->n, p->b_n, p->k, p->b_k, true, &b) || !rl_side_of(p->m, p->a_m, p->k, p->a_k, false, &a)) return RL_OK;
-    job j = {.l = l};
-    rl_status s = prepare(&j, p, t, (int32_t)nbatch, &a, &b) ? multiply(call, &j, p, t, did) : RL_OK;
+    if (!l || !l->lt || rl_call_noted(call) || q->p.k == 0 || q->p.c_n != 1 || q->nbatch == 0) return RL_OK;
+    if (q->p.batch.rank > 1) return outer_batches(call, q, did);
+    memset(&j, 0, sizeof j); /* gaps too: keys are compared by bytes */
+    j.l = l;
+    if (describe(&j, q) && prepare(&j)) multiply(call, &j, &q->p, did);
     end(&j);
-    return s;
+    return RL_OK;
 }

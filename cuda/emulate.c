@@ -9,15 +9,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "driver.h"
+#include "emulate.h"
 
 void rl_emulate(uint32_t kernel, uint32_t nblock, const void *param);
 
-enum { ALIGN = 4096, PATTERN = 0xcb };
+enum { ALIGN = 4096, PATTERN = 0xcb, PATTERNED = 1 << 20 /* bytes of an allocation, at most */ };
 #define ROOM ((size_t)64 << 30)
 
 typedef struct spare { struct spare *next; char *p; size_t nbyte; } spare;
-typedef struct order { struct order *next; uint32_t kernel, nblock; void *to; const void *from; size_t n; void *param; } order;
+/* A launch, a copy, or (fn) a call. */
+typedef struct order { struct order *next; uint32_t kernel, nblock; void *to; const void *from; size_t n; void *param; void (*fn)(void *); } order;
 struct rl_gpu_graph { order *first, **last; };
 struct rl_gpu {
     rl_ctx *ctx;
@@ -114,7 +115,7 @@ void *rl_gpu_alloc(rl_gpu *g, size_t nbyte) {
     if (!p && nbyte > ROOM - g->used) return NULL;
     if (!p) p = g->room + g->used, g->used += nbyte;
     enter(g);
-    memset(p, PATTERN, nbyte);
+    memset(p, PATTERN, RL_MIN(nbyte, (size_t)PATTERNED));
     leave(g);
     return p;
 }
@@ -146,7 +147,8 @@ rl_status rl_gpu_get(rl_gpu *g, void *host, const void *from, size_t nbyte) {
 
 static void do_order(const rl_gpu *g, const order *o) {
     enter(g);
-    if (o->param) rl_emulate(o->kernel, o->nblock, o->param);
+    if (o->fn) o->fn(o->param);
+    else if (o->param) rl_emulate(o->kernel, o->nblock, o->param);
     else memmove(o->to, o->from, o->n);
     leave(g);
 }
@@ -183,6 +185,10 @@ rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void 
         return RL_OK;
     }
     return take_order(g, (order){.kernel = (uint32_t)k, .nblock = nblock, .n = nparam, .param = (void *)(uintptr_t)param});
+}
+
+rl_status rl_gpu_do(rl_gpu *g, void (*fn)(void *), const void *arg, size_t n) {
+    return take_order(g, (order){.fn = fn, .n = n, .param = (void *)(uintptr_t)arg});
 }
 
 rl_status rl_gpu_sync(rl_gpu *g) {

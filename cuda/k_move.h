@@ -9,7 +9,7 @@
  *   weave<V>     a few planes to or from their elements side by side: 3 colours, 4 or 32 channels in a block (index.h)
  *   bits         elements of 2 or 4 bits
  *   fill<V>      one element everywhere
- *   select<V>    gather and scatter, along an axis or by tuples of indices */
+ *   select<V>    gather and scatter, along an axis or by tuples of indices; select_bits: gather, of elements of 2 or 4 bits */
 #ifndef RL_CUDA_K_MOVE_H
 #define RL_CUDA_K_MOVE_H
 #include "number.h"
@@ -259,6 +259,25 @@ template <class V> struct rl_select {
             if (!find(p, at[2], &at[1])) rl_note_wrong(p.wrong, p.node);
             else if (p.scatter) ((V *)p.to)[at[1]] = ((const V *)p.from)[at[0]];
             else ((V *)p.to)[at[0]] = ((const V *)p.from)[at[1]];
+        }
+    }
+};
+
+/* The same for elements of 2 or 4 bits, gathered: a thread owns a byte of `to`. */
+struct rl_select_bits {
+    typedef rl_p_select Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_select) {
+        uint32_t per = 8 / p.bits, n = (p.count + per - 1) / per;
+        for (uint32_t e = 0, k = block * (RL_THREADS * RL_PER_THREAD) + thread; e < RL_PER_THREAD && k < n; e++, k += RL_THREADS) {
+            uint32_t byte = 0;
+            for (uint32_t i = 0; i < per && k * per + i < p.count; i++) {
+                int64_t at[3];
+                rl_walk_at(&p.w, k * per + i, 3, at);
+                if (!rl_select<uint8_t>::find(p, at[2], &at[1])) rl_note_wrong(p.wrong, p.node);
+                else byte |= rl_bits_get(p.from, p.from0 + at[1], p.bits) << i * p.bits;
+            }
+            ((uint8_t *)p.to)[k] = (uint8_t)byte;
         }
     }
 };

@@ -138,9 +138,10 @@ template <class V> struct rl_pads {
 
 /* ---- products ---- */
 
-template <class T> struct rl_matmul {
+/* O: of c; bytes are multiplied as what they make, 32 bits. */
+template <class T, class O = T> struct rl_matmul {
     typedef rl_p_matmul Params;
-    typedef typename rl_computed<T>::type C;
+    typedef typename rl_computed<O>::type C;
     enum { SIDE = 64, DEPTH = 16, OWN = 4, ROW = SIDE + 1 };
     struct Shared { C a[DEPTH * ROW], b[DEPTH * ROW]; };
     struct Local { C sum[OWN][OWN]; };
@@ -164,13 +165,13 @@ template <class T> struct rl_matmul {
                 for (uint32_t v = 0; v < OWN; v++) l.sum[u][v] += s.a[k * ROW + i + 16 * u] * s.b[k * ROW + j + 16 * v];
     }
 
-    RL_MEMBER void store(const Params &p, const Local &l, T *c, uint32_t row, uint32_t column, uint32_t thread) {
+    RL_MEMBER void store(const Params &p, const Local &l, O *c, uint32_t row, uint32_t column, uint32_t thread) {
         for (uint32_t u = 0; u < OWN; u++) {
             for (uint32_t v = 0; v < OWN; v++) {
                 uint32_t i = row + thread / 16 + 16 * u, j = column + thread % 16 + 16 * v;
                 if (i >= p.m || j >= p.n) continue;
                 C y = (C)p.alpha * l.sum[u][v];
-                if (p.bias) y += (C)p.beta * (C)rl_load(((const T *)p.bias)[i * p.bias_m + j * p.bias_n]);
+                if (p.bias) y += (C)p.beta * (C)rl_load(((const O *)p.bias)[i * p.bias_m + j * p.bias_n]);
                 rl_store(c + i * p.c_m + j * p.c_n, y);
             }
         }
@@ -190,9 +191,11 @@ template <class T> struct rl_matmul {
             return;
         }
         multiply(s, l, thread);
-        if (phase + 1 == steps(p)) store(p, l, (T *)p.c + at[0], row, column, thread);
+        if (phase + 1 == steps(p)) store(p, l, (O *)p.c + at[0], row, column, thread);
     }
 };
+
+typedef rl_matmul<int8_t, int32_t> rl_matmul_of_bytes;
 
 template <class T> struct rl_conv {
     typedef rl_p_conv Params;
@@ -296,6 +299,45 @@ RL_HD int32_t rl_dot4(int32_t a, int32_t b, int32_t sum) {
     return sum;
 #endif
 }
+
+/* A thread per line: the sum of its n signed bytes. */
+struct rl_byte_sums {
+    typedef rl_p_byte_sums Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_byte_sums) {
+        RL_EACH(k, p) {
+            int64_t at[1];
+            int32_t sum = 0;
+            rl_walk_at(&p.w, k, 1, at);
+            for (uint32_t i = 0; i < p.n; i++) sum += ((const int8_t *)p.from)[at[0] + i * p.step];
+            ((int32_t *)p.to)[k] = sum;
+        }
+    }
+};
+
+/* What follows a product of bytes: zero points, then 32 bits, or the scale of the column, rounded and cut. */
+struct rl_byte_end {
+    typedef rl_p_byte_end Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_byte_end) {
+        RL_EACH(k, p) {
+            uint32_t row = rl_divide(k, p.columns), column = k - row * p.columns.d;
+            uint32_t v = (uint32_t)((const int32_t *)p.from)[k];
+            if (p.rows) v -= (uint32_t)((const int32_t *)p.rows)[row] * (uint32_t)((const int32_t *)p.zero)[column];
+            if (p.more) v += (uint32_t)((const int32_t *)p.more)[column];
+            if (p.sums) {
+                uint32_t sum = (uint32_t)((const int32_t *)p.sums)[rl_divide(row, p.height) * p.columns.d + column];
+                v -= (uint32_t)p.a_zero * (sum - (p.rows ? p.k * (uint32_t)((const int32_t *)p.zero)[column] : 0));
+            }
+            if (!p.scale) {
+                ((int32_t *)p.to)[k] = (int32_t)v;
+                continue;
+            }
+            float y = rintf((float)(int32_t)v * ((const float *)p.scale)[column]) + (float)p.y_zero;
+            ((uint8_t *)p.to)[k] = (uint8_t)(int32_t)(y < (float)p.least ? (float)p.least : y > (float)p.most ? (float)p.most : y);
+        }
+    }
+};
 
 /* A thread makes four channels of one place; its neighbours are neighbours in y. */
 struct rl_dp4a_conv {

@@ -91,6 +91,7 @@ rl_libs *rl_libs_open(rl_gpu *g) {
 void rl_libs_close(rl_libs *l) {
     if (!l) return;
     rl_dnn_forget(l);
+    rl_lt_forget(l);
     if (l->pretended) l->cudnnBackendDestroyDescriptor(l->pretended);
     if (l->dnn) l->cudnnDestroy(l->dnn);
     if (l->lt) l->cublasLtDestroy(l->lt);

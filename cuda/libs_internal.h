@@ -20,12 +20,14 @@
     F(cudnnCreateTensorDescriptor) F(cudnnDestroyTensorDescriptor) F(cudnnSetTensorNdDescriptor) F(cudnnTransformTensor)
 
 typedef struct rl_dnn_plan rl_dnn_plan;
+typedef struct rl_lt_choice rl_lt_choice;
 struct rl_libs {
     rl_gpu *g;
     void *lt_file, *dnn_file;
     cublasLtHandle_t lt;  /* NULL: not there */
     cudnnHandle_t dnn;
     rl_dnn_plan *plans;   /* dnn.c's */
+    rl_lt_choice *choices; /* blaslt.c's */
     cudnnBackendDescriptor_t pretended; /* a device that is not here (rl_dnn_pretend); NULL: the handle's */
     void *workspace;
     size_t nworkspace;
@@ -37,6 +39,7 @@ struct rl_libs {
 #undef F
 };
 void rl_dnn_forget(rl_libs *l);
+void rl_lt_forget(rl_libs *l);
 
 /* For tests without a GPU (tests/unit/gpu_dnn.c): cuDNN 9.8 and newer choose engines for a device that is told in words, and compile their kernels. */
 bool rl_dnn_pretend(rl_libs *l, const char *json);
@@ -45,6 +48,8 @@ typedef struct {
     bool made;               /* one of these became a plan, or would have, but that its kernel found no driver to be loaded by */
     char why[200];           /* what cuDNN said last */
 } rl_dnn_answer;
-void rl_dnn_ask(rl_libs *l, const rl_dnn_conv_job *j, rl_dnn_answer *a);
+void rl_dnn_ask_conv(rl_libs *l, const rl_dnn_conv_job *j, rl_dnn_answer *a);
+void rl_dnn_ask_pool(rl_libs *l, const rl_dnn_pool_job *j, rl_dnn_answer *a);
+void rl_dnn_ask_norm(rl_libs *l, const rl_dnn_norm_job *j, rl_dnn_answer *a);
 
 #endif

@@ -223,6 +223,20 @@ rl_status rl_gpu_fill(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int
 
 /* ---- select ---- */
 
+bool rl_select_as_bytes(rl_loops *l, rl_p_select *p, uint32_t bits) {
+    int64_t per = 8 / bits, bad = p->from0 % per;
+    uint32_t last = l->rank - 1;
+    if (!l->rank || l->step[0][last] != 1 || l->step[1][last] != 1 || l->step[2][last] != 0 || l->dim[last] % per) return false;
+    for (uint32_t i = 0; i < last; i++) bad |= l->step[0][i] % per | l->step[1][i] % per;
+    for (uint32_t i = 0; i < p->n; i++) bad |= p->step[i] % per;
+    if (bad) return false;
+    rl_loops_widen(l, (uint32_t)per);
+    for (uint32_t i = 0; i < p->n; i++) p->step[i] /= per;
+    p->from = (const char *)p->from + p->from0 / per;
+    p->from0 = 0;
+    return true;
+}
+
 uint32_t rl_select_widen(rl_loops *l, rl_p_select *p, uint32_t size) {
     uint32_t last = l->rank - 1;
     uint64_t address = (uint64_t)(uintptr_t)p->to | (uint64_t)(uintptr_t)p->from;

@@ -16,11 +16,17 @@ static rl_status launch(rl_call *c, rl_p_select *p, const rl_loops *all, uint32_
     p->count = (uint32_t)n;
     p->wrong = rl_gpu_wrong(c);
     p->node = c->step->node.i + 1;
+    if (p->bits) return rl_gpu_launch(rl_gpu_of(c->rt), RL_GPU_select_bits, rl_gpu_blocks((n + 8 / p->bits - 1) / (8 / p->bits)), p, sizeof *p);
     return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_select1, size), rl_gpu_blocks(n), p, sizeof *p);
 }
 
 static bool takes(const rl_tensor *x, const rl_tensor *index) {
     return x->dtype != RL_STRING && rl_elem_bits(x->dtype) >= 8 && (index->dtype == RL_I64 || index->dtype == RL_I32);
+}
+
+/* Are they packed in bytes? */
+static bool is_packed(rl_dtype t) {
+    return (RL_INT4S & RL_T(t)) != 0;
 }
 
 rl_status rl_gpu_gather(rl_call *c) {
@@ -29,7 +35,7 @@ rl_status rl_gpu_gather(rl_call *c) {
     RL_TRY(rl_call_need(c, 2));
     RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
     const rl_tensor *x = rl_call_in(c, 0), *index = rl_call_in(c, 1);
-    if (!takes(x, index) || x->rank + index->rank > RL_RANK) return rl_call_decline(c);
+    if ((!is_packed(x->dtype) && !takes(x, index)) || (index->dtype != RL_I64 && index->dtype != RL_I32) || x->rank + index->rank > RL_RANK) return rl_call_decline(c);
     x = rl_call_here(c, 0), index = rl_call_here(c, 1);
     rl_loops l = {.noperand = 3};
     for (uint32_t i = 0; i < x->rank; i++) {
@@ -39,9 +45,18 @@ rl_status rl_gpu_gather(rl_call *c) {
     rl_tensor *y = rl_call_make(c, 0, x->dtype, rank, dim);
     l.rank = rank;
     for (uint32_t i = 0; i < rank; i++) l.dim[i] = dim[i], l.step[0][i] = y->stride[i];
-    rl_p_select p = {.to = rl_data(y), .from = rl_data(x), .index = rl_data(index), .n = 1, .wide = index->dtype == RL_I64};
+    bool packed = is_packed(x->dtype);
+    rl_p_select p = {.to = packed ? y->mem->p : rl_data(y), .from = packed ? x->mem->p : rl_data(x), .index = rl_data(index), .n = 1, .wide = index->dtype == RL_I64};
     p.dim[0] = x->dim[axis], p.step[0] = x->stride[axis];
     rl_loops_merge(&l);
+    if (packed) {
+        uint32_t bits = rl_elem_bits(x->dtype);
+        p.from0 = x->offset;
+        if (y->offset) return rl_call_fail(c, RL_EINTERNAL, "packed numbers that do not begin a storage"); /* rl_call_make makes them so */
+        if (rl_numel(y) && rl_select_as_bytes(&l, &p, bits)) return launch(c, &p, &l, rl_select_widen(&l, &p, 1));
+        p.bits = bits;
+        return launch(c, &p, &l, 1);
+    }
     return launch(c, &p, &l, rl_numel(y) ? rl_select_widen(&l, &p, rl_elem_bits(x->dtype) / 8) : rl_elem_bits(x->dtype) / 8);
 }
 

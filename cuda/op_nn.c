@@ -6,6 +6,7 @@
 #include "../runtime/resize.h"
 #include "../runtime/window.h"
 #include "backend.h"
+#include "libs.h"
 #include "posts.h"
 
 static bool is_float(rl_dtype t) {
@@ -17,6 +18,32 @@ static bool fits(const rl_tensor *t) {
 }
 
 /* ---- pools ---- */
+
+static rl_dnn_view view_of(const rl_tensor *t) {
+    rl_dnn_view v;
+    memset(&v, 0, sizeof v);
+    v.rank = t->rank;
+    memcpy(v.dim, t->dim, t->rank * sizeof *v.dim);
+    memcpy(v.stride, t->stride, t->rank * sizeof *v.stride);
+    return v;
+}
+
+/* cuDNN's windows end where the padding does that it is told of: with the last window here, which must not lie further than the model's. */
+static rl_status pool_by_cudnn(rl_call *c, const rl_window *w, const rl_tensor *x, const rl_tensor *y, const rl_p_pool *p, bool *did) {
+    rl_dnn_pool_job j;
+    memset(&j, 0, sizeof j);
+    j.op = p->op == RL_GPU_POOL_MAX ? RL_DNN_POOL_MAX : p->count_pad ? RL_DNN_POOL_MEAN_OF_ALL : RL_DNN_POOL_MEAN;
+    j.type = x->dtype;
+    *did = false;
+    if (x->rank < 4 || x->dtype == RL_F64) return RL_OK;
+    j.x = view_of(x), j.y = view_of(y);
+    for (uint32_t i = 0; i < w->r; i++) {
+        int64_t after = (w->out[i] - 1) * w->stride[i] + w->kernel[i] - w->in[i] - w->before[i];
+        if (w->dilation[i] != 1 || after > w->after[i] || after >= w->kernel[i]) return RL_OK;
+        j.window[i] = w->kernel[i], j.step[i] = w->stride[i], j.before[i] = w->before[i], j.after[i] = RL_MAX(after, 0);
+    }
+    return rl_dnn_pool(c, &j, rl_data(y), rl_data(x), did);
+}
 
 rl_status rl_gpu_op_pool(rl_call *c) {
     int64_t dim[RL_RANK];
@@ -45,7 +72,9 @@ rl_status rl_gpu_op_pool(rl_call *c) {
         p.dilation[i] = (int32_t)w.dilation[i], p.before[i] = (int32_t)w.before[i], p.after[i] = (int32_t)w.after[i];
         p.out[i] = rl_divisor_of((uint32_t)w.out[i]);
     }
-    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_pool_f32, x->dtype), rl_gpu_blocks(p.count), &p, sizeof p);
+    bool did;
+    RL_TRY(pool_by_cudnn(c, &w, x, y, &p, &did));
+    return did ? RL_OK : rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_pool_f32, x->dtype), rl_gpu_blocks(p.count), &p, sizeof p);
 }
 
 /* ---- BatchNormalization ---- */

@@ -1,10 +1,12 @@
-/* Matrix products on the device: MatMul and Gemm, by cuBLASLt where it is there, else by own tiles; operands of any strides. */
+/* Matrix products on the device: MatMul and Gemm, by cuBLASLt where it is there, else by own tiles; operands of any strides. What was joined to
+ * them (runtime/fuse.h) is the library's epilogue where it has that, else kernel posts. */
 #include <string.h>
 
 #include "../runtime/kernels.h"
 #include "../runtime/ref_matmul.h"
 #include "backend.h"
 #include "libs.h"
+#include "posts.h"
 
 static int64_t count_of(const int64_t *dim, uint32_t rank) {
     int64_t n = 1;
@@ -12,27 +14,39 @@ static int64_t count_of(const int64_t *dim, uint32_t rank) {
     return n;
 }
 
-typedef struct { rl_call *c; rl_gpu_kernel k; rl_dtype type; rl_p_matmul p; uint32_t size; } product;
+typedef struct { rl_call *c; rl_gpu_kernel k; rl_dtype type; rl_p_matmul p; uint32_t size; rl_gpu_posts posts; bool joined; } product;
 
+/* By the library with all that follows, else by it alone, else by own tiles; what is left is kernel posts'. */
 static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
-    const product *j = arg;
-    rl_p_matmul p = j->p;
-    p.batch = rl_walk_of(l, first);
-    uint32_t n = 1;
-    for (uint32_t i = 0; i < p.batch.rank; i++) n *= p.batch.dim[i].d;
-    p.c = (char *)p.c + at[0] * j->size, p.a = (const char *)p.a + at[1] * j->size, p.b = (const char *)p.b + at[2] * j->size;
+    product *j = arg;
+    rl_lt_job q = {.p = j->p, .type = j->type, .nbatch = 1, .npost = j->joined ? j->posts.n : 0};
     bool did = false;
-    RL_TRY(rl_lt_matmul(j->c, &p, j->type, n, &did));
-    return did ? RL_OK : rl_gpu_launch(rl_gpu_of(j->c->rt), j->k, p.tiles_m.d * p.tiles_n.d * n, &p, sizeof p);
+    q.p.batch = rl_walk_of(l, first);
+    for (uint32_t i = 0; i < q.p.batch.rank; i++) q.nbatch *= q.p.batch.dim[i].d;
+    q.p.c = (char *)q.p.c + at[0] * j->size, q.p.a = (const char *)q.p.a + at[1] * j->size, q.p.b = (const char *)q.p.b + at[2] * j->size;
+    for (uint32_t i = 0; i < q.npost; i++) {
+        q.post[i] = j->posts.post[i];
+        q.operand[i] = j->posts.in[i] ? (const char *)rl_data(j->posts.in[i]) + at[0] * j->size : NULL;
+    }
+    RL_TRY(rl_lt_matmul(j->c, &q, &did));
+    if (did) return RL_OK;
+    if (q.npost) { /* once more, for the product alone */
+        j->joined = false;
+        q.npost = 0;
+        RL_TRY(rl_lt_matmul(j->c, &q, &did));
+    }
+    return did ? RL_OK : rl_gpu_launch(rl_gpu_of(j->c->rt), j->k, q.p.tiles_m.d * q.p.tiles_n.d * q.nbatch, &q.p, sizeof q.p);
 }
 
-/* batch: operands c, a, b. The batches, cut so that one launch has less than 2^31 blocks, are cut where the loops are. */
-static rl_status run(product *j, const rl_loops *batch) {
+/* batch: operands c, a, b; y: what is made. The batches, cut so that one launch has less than 2^31 blocks, are cut where the loops are. */
+static rl_status run(product *j, const rl_loops *batch, const rl_tensor *y) {
     enum { SIDE = 64 };
     rl_p_matmul *p = &j->p;
     p->tiles_m = rl_divisor_of((p->m + SIDE - 1) / SIDE), p->tiles_n = rl_divisor_of((p->n + SIDE - 1) / SIDE);
     if (rl_loops_count(batch) * p->tiles_m.d * p->tiles_n.d >= INT32_MAX) return rl_call_decline(j->c);
-    return rl_loops_parts(batch, launch, j);
+    j->joined = j->posts.n && !rl_loops_outer(batch) && rl_gpu_posts_lie_like(&j->posts, y);
+    RL_TRY(rl_loops_parts(batch, launch, j));
+    return j->joined ? RL_OK : rl_gpu_run_posts(j->c, &j->posts, y);
 }
 
 static bool takes(const rl_tensor *a, const rl_tensor *b) {
@@ -53,18 +67,26 @@ static int64_t batch_step(const rl_tensor *t, uint32_t nbatch, uint32_t i) {
     return i < lead || t->dim[i - lead] == 1 ? 0 : t->stride[i - lead];
 }
 
+/* What was folded into the product is a bias for each column. */
+static void add_bias(rl_p_matmul *p, const rl_tensor *bias) {
+    if (bias) p->bias = rl_data(bias), p->bias_m = 0, p->bias_n = 1, p->beta = 1;
+}
+
 rl_status rl_gpu_op_matmul(rl_call *c) {
     uint32_t rank;
     int64_t dim[RL_RANK];
+    product j = {.c = c};
+    const rl_tensor *w, *bias;
     RL_TRY(rl_call_need(c, 2));
     if (!takes(rl_call_in(c, 0), rl_call_in(c, 1))) return rl_call_decline(c);
     RL_TRY(rl_matmul_dims(c, rl_call_in(c, 0), rl_call_in(c, 1), &rank, dim));
     if (count_of(dim, rank) >= INT32_MAX) return rl_call_decline(c);
-    rl_tensor a = matrix_of(rl_call_here(c, 0), true), b = matrix_of(rl_call_here(c, 1), false), *y = rl_call_make(c, 0, a.dtype, rank, dim), flat;
+    if (!rl_gpu_posts_of(c, dim, rank, &j.posts) || !rl_gpu_columns(c, 1, 0, &w, &bias)) return rl_call_decline(c);
+    rl_tensor a = matrix_of(rl_call_here(c, 0), true), b = matrix_of(w, false), *y = rl_call_make(c, 0, a.dtype, rank, dim), flat;
     if (rl_numel(y) == 0) return RL_OK;
     if (b.rank == 2 && a.rank > 2 && rl_view_reshape(&a, 2, (int64_t[]){rl_numel(&a) / RL_MAX(a.dim[a.rank - 1], 1), a.dim[a.rank - 1]}, &flat)) a = flat;
     uint32_t nbatch = RL_MAX(a.rank, b.rank) - 2;
-    product j = {.c = c, .k = rl_gpu_of_float(RL_GPU_matmul_f32, a.dtype), .type = a.dtype, .size = rl_elem_bits(a.dtype) / 8};
+    j.k = rl_gpu_of_float(RL_GPU_matmul_f32, a.dtype), j.type = a.dtype, j.size = rl_elem_bits(a.dtype) / 8;
     j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(&a), .b = rl_data(&b), .m = (uint32_t)a.dim[a.rank - 2], .n = (uint32_t)b.dim[b.rank - 1],
                         .k = (uint32_t)a.dim[a.rank - 1], .a_m = a.stride[a.rank - 2], .a_k = a.stride[a.rank - 1], .b_k = b.stride[b.rank - 2],
                         .b_n = b.stride[b.rank - 1], .c_m = b.dim[b.rank - 1], .c_n = 1, .alpha = 1};
@@ -73,28 +95,36 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
         batch.dim[i] = dim[i];
         batch.step[0][i] = y->stride[i], batch.step[1][i] = batch_step(&a, nbatch, i), batch.step[2][i] = batch_step(&b, nbatch, i);
     }
+    add_bias(&j.p, bias);
     rl_loops_merge(&batch);
-    return run(&j, &batch);
+    return run(&j, &batch, y);
 }
 
 rl_status rl_gpu_op_gemm(rl_call *c) {
     static const int64_t swap[] = {1, 0};
     RL_TRY(rl_call_need(c, 2));
     const rl_tensor *x = rl_call_in(c, 0), *w = rl_call_in(c, 1), *z = rl_call_in(c, 2);
+    bool turned = rl_attr_int(c->node, "transB", 0) != 0;
+    float beta = rl_attr_float(c->node, "beta", 1);
+    product j = {.c = c};
+    const rl_tensor *columns, *whole;
     if (x->rank != 2 || w->rank != 2 || !takes(x, w) || (z && z->dtype != x->dtype)) return rl_call_decline(c);
-    rl_tensor a = *rl_call_here(c, 0), b = *rl_call_here(c, 1), bias = {0};
+    if (!rl_gpu_columns(c, turned ? 0 : 1, beta, &columns, &whole)) return rl_call_decline(c);
+    rl_tensor a = *rl_call_here(c, 0), b = *columns, bias = {0};
     if (rl_attr_int(c->node, "transA", 0)) a = rl_view_transpose(&a, swap);
-    if (rl_attr_int(c->node, "transB", 0)) b = rl_view_transpose(&b, swap);
+    if (turned) b = rl_view_transpose(&b, swap);
     if (a.dim[1] != b.dim[0]) return rl_call_fail(c, RL_EMODEL, "%lld columns by %lld rows", (long long)a.dim[1], (long long)b.dim[0]);
     int64_t dim[2] = {a.dim[0], b.dim[1]};
-    if (dim[0] * dim[1] >= INT32_MAX || (z && !rl_view_expand(rl_call_here(c, 2), 2, dim, &bias))) return rl_call_decline(c);
+    if (whole) z = NULL; /* it is in there */
+    if (dim[0] * dim[1] >= INT32_MAX || !rl_gpu_posts_of(c, dim, 2, &j.posts) || (z && !rl_view_expand(rl_call_here(c, 2), 2, dim, &bias))) return rl_call_decline(c);
     rl_tensor *y = rl_call_make(c, 0, a.dtype, 2, dim);
     if (rl_numel(y) == 0) return RL_OK;
-    product j = {.c = c, .k = rl_gpu_of_float(RL_GPU_matmul_f32, a.dtype), .type = a.dtype, .size = rl_elem_bits(a.dtype) / 8};
+    j.k = rl_gpu_of_float(RL_GPU_matmul_f32, a.dtype), j.type = a.dtype, j.size = rl_elem_bits(a.dtype) / 8;
     j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(&a), .b = rl_data(&b), .m = (uint32_t)dim[0], .n = (uint32_t)dim[1], .k = (uint32_t)a.dim[1],
                         .a_m = a.stride[0], .a_k = a.stride[1], .b_k = b.stride[0], .b_n = b.stride[1], .c_m = dim[1], .c_n = 1,
                         .alpha = rl_attr_float(c->node, "alpha", 1)};
-    if (z) j.p.bias = rl_data(&bias), j.p.bias_m = bias.stride[0], j.p.bias_n = bias.stride[1], j.p.beta = rl_attr_float(c->node, "beta", 1);
+    if (z) j.p.bias = rl_data(&bias), j.p.bias_m = bias.stride[0], j.p.bias_n = bias.stride[1], j.p.beta = beta;
+    add_bias(&j.p, whole);
     rl_loops one = {.noperand = 3};
-    return run(&j, &one);
+    return run(&j, &one, y);
 }

@@ -3,6 +3,7 @@
 
 #include "../runtime/kernels.h"
 #include "backend.h"
+#include "libs.h"
 
 static rl_gpu_kernel reduce_kernel(rl_dtype t) {
     return t == RL_I32 ? RL_GPU_reduce_i32 : t == RL_I64 ? RL_GPU_reduce_i64 : rl_gpu_of_float(RL_GPU_reduce_f32, t);
@@ -136,6 +137,18 @@ static bool spread(rl_call *c, uint32_t i, const rl_tensor *x, uint32_t axis, co
     return true;
 }
 
+/* By cuDNN, else by kernel rows: dims of x as the library wants them, scale and bias in a row. */
+static rl_status norm(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t, uint32_t op, const int64_t *dim) {
+    rl_dnn_norm_job j;
+    float epsilon = (float)p->epsilon;
+    bool did = false, one = p->scale_rows == 1 || op == RL_DNN_NORM_INSTANCE;
+    memset(&j, 0, sizeof j);
+    j.op = op, j.type = t, j.biased = p->bias != NULL, j.x.rank = 4;
+    for (uint32_t i = 4; i-- > 0;) j.x.dim[i] = dim[i], j.x.stride[i] = i == 3 ? 1 : j.x.stride[i + 1] * dim[i + 1];
+    if (one && t != RL_F64 && (!p->bias || p->scale_rows == p->bias_rows)) RL_TRY(rl_dnn_norm(c, &j, p->to, p->from, p->scale, p->bias, &epsilon, &did));
+    return did ? RL_OK : launch_rows(c, p, kept, t);
+}
+
 rl_status rl_gpu_layer_norm(rl_call *c) {
     uint32_t axis;
     rl_loops kept;
@@ -153,7 +166,7 @@ rl_status rl_gpu_layer_norm(rl_call *c) {
     p.op = (uint32_t)c->arg;
     p.scale = scale, p.bias = bias, p.scale_rows = nscale, p.bias_rows = nbias, p.each = rl_divisor_of(1);
     p.epsilon = rl_attr_float(c->node, "epsilon", 1e-5f);
-    return launch_rows(c, &p, &kept, x->dtype);
+    return norm(c, &p, &kept, x->dtype, rms ? RL_DNN_NORM_RMS : RL_DNN_NORM_LAYER, (int64_t[]){p.count, p.n, 1, 1});
 }
 
 /* InstanceNormalization (arg 0: each channel by itself) and GroupNormalization: lines of whole channels, one scale for each channel, or
@@ -173,5 +186,6 @@ rl_status rl_gpu_group_norm(rl_call *c) {
     p.scale_rows = p.bias_rows = (uint32_t)ngroup, p.each = rl_divisor_of(p.n / (uint32_t)(nscale / ngroup));
     p.epsilon = rl_attr_float(c->node, "epsilon", 1e-5f);
     rl_loops kept = {.rank = 1, .noperand = 2, .dim = {p.count}, .step = {{p.n}, {p.n}}};
-    return launch_rows(c, &p, &kept, x->dtype);
+    if (c->arg || n > INT32_MAX) return launch_rows(c, &p, &kept, x->dtype);
+    return norm(c, &p, &kept, x->dtype, RL_DNN_NORM_INSTANCE, (int64_t[]){x->dim[0], ch, n, 1});
 }

@@ -46,6 +46,8 @@ typedef struct {
     int64_t dim[RL_MOST_INDICES], step[RL_MOST_INDICES];
     int64_t each;                          /* step from one of the n indices to the next */
     uint32_t *wrong, node;                 /* *wrong = node where an index is out of range */
+    int64_t from0;                         /* select_bits: elements of `bits` bits, gathered from there on to whole bytes */
+    uint32_t bits;
     rl_walk w;
 } rl_p_select;
 
@@ -183,6 +185,19 @@ typedef struct {
     float least, most;
     rl_walk w;
 } rl_p_quantize;
+
+/* byte_sums: of lines of n signed bytes, `step` apart; operand 0 of the walk: where line k begins */
+typedef struct { void *to; const void *from; uint32_t count, n; int64_t step; rl_walk w; } rl_p_byte_sums;
+
+/* byte_end: to[row][column] of from[row][column], i32, less rows[row] * zero[column], plus more[column], or less a_zero * (sums[matrix][column] - k *
+ * zero[column]); by scale[column] to a byte where that is there.  NULL: nothing of the kind.  A matrix has `height` rows; of sums: all the same one */
+typedef struct {
+    void *to;
+    const void *from, *rows, *zero, *more, *sums, *scale;
+    uint32_t count, k;
+    rl_divisor columns, height;
+    int32_t a_zero, y_zero, least, most;
+} rl_p_byte_end;
 
 /* dp4a: convolutions of bytes (dp4a.h); a thread makes four channels of one place.  Operands of the walk: y without its channels, x's image, the
  * place (row << 32 | column), the number of the four channels.  Steps of x count words of 4 channels, or bytes. */

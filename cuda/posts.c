@@ -1,4 +1,4 @@
-/* What was joined to a convolution: see posts.h. */
+/* What was joined to a convolution or a product: see posts.h. */
 #include "posts.h"
 
 #include <string.h>
@@ -44,6 +44,12 @@ bool rl_gpu_add_bias(rl_call *c, rl_gpu_posts *p, const rl_tensor *bias, const r
 static bool lies_like(const rl_tensor *t, const rl_tensor *y) {
     for (uint32_t i = 0; i < y->rank; i++)
         if (y->dim[i] != 1 && t->stride[i] != y->stride[i]) return false;
+    return true;
+}
+
+bool rl_gpu_posts_lie_like(const rl_gpu_posts *p, const rl_tensor *y) {
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->in[i] && !lies_like(p->in[i], y)) return false;
     return true;
 }
 
@@ -126,6 +132,19 @@ static void scale_weights(const rl_tensor *k, bool transposed, int64_t group, co
             for (int64_t t = 0; t < taps; t++) x[(i * n + j) * taps + t] *= scale[transposed ? i / per * n + j : i];
 }
 
+/* b * beta * scale + shift for each of n, as `type`, in the graph's memory; b NULL: 0, f32 or one element for all. */
+static rl_tensor shifted(rl_call *c, const rl_tensor *b, float beta, int64_t n, rl_dtype type) {
+    const rl_fused *f = c->step->fused;
+    rl_tensor sum = rl_tensor_new(c->rt, RL_F32, 1, &n), view = {0}, y;
+    memset(rl_data(&sum), 0, (size_t)n * sizeof(float));
+    if (b && rl_view_expand(b, 1, &n, &view)) rl_convert(c->rt, &sum, &view, true);
+    float *x = rl_data(&sum);
+    for (int64_t i = 0; i < n; i++) x[i] = f && f->shift ? x[i] * beta * f->scale[i] + f->shift[i] : x[i] * beta;
+    y = stored(c, &sum, type, false);
+    rl_tensor_drop(&sum);
+    return y;
+}
+
 /* On the host, once for the step. */
 static const made *make(rl_call *c, bool transposed, int64_t group, bool last) {
     const rl_fused *f = c->step->fused;
@@ -137,14 +156,7 @@ static const made *make(rl_call *c, bool transposed, int64_t group, bool last) {
     m->weights = stored(c, &wide, k->dtype, last);
     rl_tensor_drop(&wide);
     if (!b && !(f && f->shift)) return m;
-    int64_t n = f && f->shift ? f->nchannel : b->dim[0];
-    wide = rl_tensor_new(c->rt, RL_F32, 1, &n);
-    memset(rl_data(&wide), 0, (size_t)n * sizeof(float));
-    if (b) rl_convert(c->rt, &wide, b, true);
-    float *x = rl_data(&wide);
-    for (int64_t i = 0; f && f->shift && i < n; i++) x[i] = x[i] * f->scale[i] + f->shift[i];
-    m->bias = stored(c, &wide, k->dtype, false);
-    rl_tensor_drop(&wide);
+    m->bias = shifted(c, b, 1, f && f->shift ? f->nchannel : b->dim[0], k->dtype);
     return m;
 }
 
@@ -167,5 +179,39 @@ bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, bool last, const
     }
     *weights = rl_call_kept(c, &m->weights);
     if (m->bias.kind == RL_TENSOR) *bias = rl_call_kept(c, &m->bias);
+    return true;
+}
+
+/* ---- of products ---- */
+
+static const made *make_columns(rl_call *c, uint32_t columns, float beta) {
+    const rl_fused *f = c->step->fused;
+    const rl_tensor *k = rl_call_in(c, 1), *b = beta != 0 ? rl_call_in(c, 2) : NULL;
+    made *m = rl_new(&c->frame->x->g->mem, made, 1);
+    rl_tensor wide = widened(c->rt, k), flat;
+    float *x = rl_data(&wide);
+    int64_t n = k->dim[1];
+    for (int64_t i = 0; i < rl_numel(&wide); i++) x[i] *= f->scale[columns ? i % n : i / n];
+    m->weights = stored(c, &wide, k->dtype, false);
+    rl_tensor_drop(&wide);
+    if (b && rl_numel(b) > 0 && rl_view_reshape(b, 1, (int64_t[]){rl_numel(b)}, &flat)) b = &flat;
+    m->bias = shifted(c, b, beta, f->nchannel, k->dtype);
+    return m;
+}
+
+bool rl_gpu_columns(rl_call *c, uint32_t columns, float beta, const rl_tensor **weights, const rl_tensor **bias) {
+    const rl_fused *f = c->step->fused;
+    const rl_backend *was = c->rt->on;
+    *bias = NULL;
+    *weights = rl_call_here(c, 1);
+    if (!f || !f->scale) return true;
+    if (!rl_call_is_constant(c, 1) || (beta != 0 && rl_call_in(c, 2) && !rl_call_is_constant(c, 2)) || rl_call_in(c, 1)->rank != 2) return false;
+    if (!c->step->made) {
+        c->rt->on = &rl_backend_cpu;
+        c->step->made = make_columns(c, columns, beta);
+        c->rt->on = was;
+    }
+    const made *m = c->step->made;
+    *weights = rl_call_kept(c, &m->weights), *bias = rl_call_kept(c, &m->bias);
     return true;
 }

@@ -1,4 +1,4 @@
-/* What was joined to a convolution (runtime/fuse.h), on the device; and its constants, made once for the joined scale and for the order that
+/* What was joined to a convolution or a product (runtime/fuse.h), on the device; and its constants, made once for the joined scale and for the order that
  * channels-last wants.
  *
  *   rl_gpu_posts p;
@@ -16,12 +16,17 @@ typedef struct { uint32_t n, nin; rl_p_post post[RL_MOST_POSTS]; const rl_tensor
 bool rl_gpu_posts_of(rl_call *c, const int64_t *dim, uint32_t rank, rl_gpu_posts *p);
 /* Before all others: bias[c] is added to channel c of what has y's dims. False: no room. */
 bool rl_gpu_add_bias(rl_call *c, rl_gpu_posts *p, const rl_tensor *bias, const rl_tensor *y);
+bool rl_gpu_posts_lie_like(const rl_gpu_posts *p, const rl_tensor *y);
 /* The operands that lie otherwise than y are copied, so that they do not. */
 void rl_gpu_posts_like(rl_call *c, rl_gpu_posts *p, const rl_tensor *y);
 rl_status rl_gpu_run_posts(rl_call *c, const rl_gpu_posts *p, const rl_tensor *y);
 
 /* The step's weights and bias (NULL: none) on the device, with its joined scale and shift; last: channels-last. False: not constants. */
 bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, bool last, const rl_tensor **weights, const rl_tensor **bias);
+
+/* The step's matrix (input 1; columns: the dim that becomes the output's last) with its joined scale, and the bias for each column that this makes of
+ * input 2 times beta (0: the op has no such input) and the joined shift; *bias NULL: nothing was joined, input 2 is the caller's. False: not constants. */
+bool rl_gpu_columns(rl_call *c, uint32_t columns, float beta, const rl_tensor **weights, const rl_tensor **bias);
 
 /* Should convolutions of this type lie so? Where cuDNN wants it; an emulated device tries it with the shorter floats. */
 bool rl_gpu_wants_channels_last(const rl_call *c, rl_dtype t);

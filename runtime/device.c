@@ -8,6 +8,13 @@
 #include "kernels.h"
 #include "plan.h"
 
+_Noreturn void rl_device_no_memory(rl_rt *rt, size_t nbyte) {
+    rl_label at = rt->at ? rl_node_label(rt->at) : (rl_label){""};
+    rl_fail(rt->ctx, RL_ENOMEM, "%s%sno memory left on the device for %zu bytes", at.s, rt->at ? ": " : "", nbyte);
+    rt->at = NULL;
+    rl_no_memory_for(rt->ctx);
+}
+
 /* ---- copies between the two ---- */
 
 static void note(rl_rt *rt, rl_status s) {
@@ -84,7 +91,7 @@ enum { KNOWN = 1 << 16 /* bytes; what is larger is kept only where it is a const
 
 void *rl_call_keep(rl_call *c, const void *host, size_t nbyte, bool lasts) {
     void *p = c->rt->device->keep(c->rt, host, nbyte, lasts);
-    if (!p) rl_no_memory(c->rt->ctx);
+    if (!p) rl_device_no_memory(c->rt, nbyte);
     return p;
 }
 
@@ -231,7 +238,9 @@ rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
     c->declined = false;
     s->place = RL_RAN_DEVICE;
     s->ran = rt->device->name;
+    rt->at = c->node;
     rl_status status = done(rt, c, k->fn(c));
+    rt->at = NULL;
     if (status == RL_OK && rt->stepwise && !c->declined) status = rl_device_wait(c);
     if (!is_devices(status) || !leaves(c)) return status;
     c->declined = true;

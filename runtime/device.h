@@ -40,6 +40,9 @@ bool rl_call_noted(const rl_call *c);
 
 /* ---- for the runtime ---- */
 
+/* The device has none left for so many bytes: said with the node at work, then the jump of rl_no_memory. */
+_Noreturn void rl_device_no_memory(rl_rt *rt, size_t nbyte);
+
 bool rl_device_has(const rl_rt *rt, const rl_kernel *k);
 /* Is an input on the device, or has it come from there? */
 bool rl_device_wants(const rl_call *c);

@@ -305,7 +305,7 @@ static bool start(rl_fuser *a, uint32_t i) {
     a->kind = fn == rl_fast_conv || fn == rl_fast_conv_transpose ? RL_LEAD_CONV : fn == rl_fast_matmul || fn == rl_fast_gemm ? RL_LEAD_PRODUCT : RL_LEAD_ROWS;
     a->type = a->device ? rl_val(a->x->g, s->info->in[0])->dtype : RL_F32;
     if (rl_val(a->x->g, s->info->in[0])->dtype != a->type || s->info->nout != 1) return false;
-    if (a->device && (a->kind != RL_LEAD_CONV || (a->type != RL_F32 && a->type != RL_F16 && a->type != RL_BF16))) return false;
+    if (a->device && (a->kind == RL_LEAD_ROWS || (a->type != RL_F32 && a->type != RL_F16 && a->type != RL_BF16))) return false;
     if (a->kind == RL_LEAD_ROWS) return start_rows(a, i);
     if (!can_lead(a, s->info, fn)) return false;
     for (a->nin = 0; a->nin < (fn == rl_fast_matmul ? 2u : 3u); a->nin++) a->in[a->nin] = rl_in(s->info, a->nin);

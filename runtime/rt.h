@@ -265,6 +265,7 @@ struct rl_rt {
     const rl_backend *on;    /* where new tensors are made: the CPU, or `device` while a kernel of that runs */
     const rl_backend *device; /* NULL: the CPU does everything */
     void *state;             /* the device's */
+    const rl_nodeinfo *at;   /* the node whose kernel runs on the device; NULL: none */
     rl_status failed;        /* of a move on the device, whose message is in the context */
     bool stepwise;           /* wait for the device after each node, so that the one that failed is named */
     uint64_t put, got;       /* bytes that went to the device and came from it since the run began */

@@ -12,8 +12,9 @@
 #                               move       moves against cudaMemcpy's copy and cudnnTransformTensor
 #                               models     latency beside onnxruntime's CUDA provider, share of cuDNN's and cuBLASLt's kernels
 #
-# Whatever fails, the rest is done; a part's report replaces its older one in the file.  Ends with 1 if anything failed, with 5 where there
-# is no GPU.  Logs: build-gpu/test-logs.  GPU_PROGRAM and GPU_TOOLS name another program and folder of unit tests (a dry run on the
+# Whatever fails, the rest is done; a part's report replaces its older one in the file, which is written after each part.  Ends with 1 if anything
+# failed, with 5 where there is no GPU.  GPU_SECONDS=570: no step begins or goes on after so many; what had no time is said, and a call with
+# these parts does it.  Where a Python package is missing (numpy, onnx, onnxruntime) what wants it is skipped and said.  Logs: build-gpu/test-logs.  GPU_PROGRAM and GPU_TOOLS name another program and folder of unit tests (a dry run on the
 # emulated device: GPU_PROGRAM=build/cuda/relayout_emulated GPU_TOOLS=build/cuda/unit gpu.sh tests); PYTHON, another Python; RELAYOUT_SHARED,
 # where the sample models are.  cuDNN and cuBLASLt are also looked for in Python's packages (nvidia-cudnn-cu13 and the like).  Without a network:
 # GPU_PREFIX, a folder with Debian's packages libprotobuf-c-dev and protobuf-c-compiler, and what they need, unpacked (dpkg -x).
@@ -22,6 +23,7 @@ source "$(dirname "$0")/setup.sh"
 
 parts=("$@")
 [ ${#parts[@]} != 0 ] || parts=(build tests backend zoo zoo16 zoobf sanitizer move models)
+most=${GPU_SECONDS:-0}
 program=${GPU_PROGRAM:-build-gpu/relayout} tools=${GPU_TOOLS:-build-gpu/cuda/device}
 moves=${GPU_MOVES:-build-gpu/cuda/gpu_moves}
 GPU_CASES=${GPU_CASES:-} # a few of the cases and models, for a dry run
@@ -30,15 +32,27 @@ results=bench/results
 [ -z "${GPU_PROGRAM:-}" ] || results=$logs # a dry run is no result
 mkdir -p "$logs"
 status=0
-jobs=$(($(nproc) < 8 ? $(nproc) : 8))
+jobs=$(($(nproc) < 16 ? $(nproc) : 16))
+export CMAKE_BUILD_PARALLEL_LEVEL=$(nproc)
 
-# The Python that has what the tests want: the one that is named, .venv, the machine's own.
+# The Python that has what the tests want: the one that is named, .venv, the machine's own; $missing: what it has not.
 find_python() {
-    local p
+    local p m
     for p in "$PYTHON_GIVEN" "$PYTHON" python3; do
         [ -n "$p" ] && "$p" -c 'import numpy, onnx, onnxruntime' 2>/dev/null && PYTHON=$p && return 0
     done
-    need_python
+    timeout 100 bash -c 'source scripts/setup.sh && need_python' && return 0 # where there is a network
+    "$PYTHON" -c '' 2>/dev/null || PYTHON=python3
+    for m in numpy onnx onnxruntime; do "$PYTHON" -c "import $m" 2>/dev/null || missing="${missing:+$missing, }$m"; done
+}
+missing=
+
+# Seconds until this part must end: nine minutes of its own, and GPU_SECONDS in all.
+part_start=0
+left() {
+    local own=$((part_start + 510 - SECONDS)) all=$((most - SECONDS))
+    [ "$most" = 0 ] || [ $all -gt $own ] || own=$all
+    echo $own
 }
 
 # Is there a device? Its name, and what the program says of the libraries, in $device; 5: none.
@@ -57,8 +71,11 @@ find_device() {
 
 # A name, the most seconds, a command: the last line of what it says, and where it fails its end.
 step() {
-    local what=$1 limit=$2 rc=0 start=$SECONDS
+    local what=$1 limit=$2 rc=0 start=$SECONDS rest
     shift 2
+    rest=$(left)
+    [ "$rest" -ge 5 ] || { echo "$what: skipped: no time left"; return; }
+    [ "$limit" -le "$rest" ] || limit=$rest
     timeout "$limit" "$@" >"$logs/$what.log" 2>&1 || rc=$?
     if [ $rc = 0 ]; then
         echo "$what ($((SECONDS - start)) s): $(grep -v '^$' "$logs/$what.log" | tail -n 1)"
@@ -69,7 +86,17 @@ step() {
     grep -vE '(ok|ok  \(.*\))$' "$logs/$what.log" | tail -n 12 | cut -c1-300 | sed 's/^/    /' || true
 }
 
-py() { step "$1" "$2" "$PYTHON" "${@:3}" --build build-gpu --relayout "$program" --device cuda; }
+py() {
+    [ -z "$missing" ] || { echo "$1: skipped: Python has no $missing"; return; }
+    step "$1" "$2" "$PYTHON" "${@:3}" --build build-gpu --relayout "$program" --device cuda
+}
+
+# For the GPU at hand; where it cannot be asked, for all that CI compiles.
+architectures() {
+    local cap
+    cap=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d '. ')
+    echo "${RL_CUDA_ARCHS:-${cap:-75;80;90}}"
+}
 
 # Headers and libraries that came with Python packages, and in GPU_PREFIX, for the compiler, CMake and the loader.
 nvidia_folders() {
@@ -89,7 +116,7 @@ find_libraries() {
 
 do_build() {
     local rc=0
-    (build build-gpu -DRL_WERROR=ON -DRL_CUDA=ON "-DRL_CUDA_ARCHS=${RL_CUDA_ARCHS:-75;80;90}" &&
+    (build build-gpu -DRL_WERROR=ON -DRL_CUDA=ON "-DRL_CUDA_ARCHS=$(architectures)" &&
         cmake --build build-gpu --target gpu_tests) >"$logs/build.log" 2>&1 || rc=$?
     [ $rc = 0 ] && echo "built with $(nvcc --version | grep -o 'V[0-9.]*$')" && return
     status=1
@@ -100,7 +127,7 @@ do_build() {
 do_tests() {
     local t
     for t in index move dp4a table run; do
-        [ ! -x "${tools}_gpu_$t" ] || step "gpu_$t" 120 "${tools}_gpu_$t"
+        [ ! -x "${tools}_gpu_$t" ] || step "gpu_$t" 150 "${tools}_gpu_$t"
     done
     RELAYOUT_CUDA_SYNC=1 step table-waiting 120 "${tools}_gpu_table" # what fails here is named
     py text 200 tests/python/test_text_run.py $GPU_CASES
@@ -110,7 +137,7 @@ do_tests() {
 }
 
 do_backend() { py backend 520 tests/python/test_backend_run.py $([ -n "$GPU_CASES" ] || echo --at-least 2004) --jobs "$jobs" $GPU_CASES; }
-do_zoo() { py zoo 520 tests/python/test_zoo_run.py --jobs "$((jobs / 2 + 1))" $GPU_CASES; }
+do_zoo() { py zoo 520 tests/python/test_zoo_run.py --jobs "$jobs" $GPU_CASES; }
 do_zoo16() { py zoo-float16 520 tests/python/test_zoo_run.py --type float16 --jobs "$jobs" $GPU_CASES; }
 do_zoobf() { py zoo-bfloat16 520 tests/python/test_zoo_run.py --type bfloat16 --jobs "$jobs" $GPU_CASES; }
 
@@ -125,10 +152,11 @@ do_sanitizer() {
     done
 }
 
-do_move() { timeout 500 "$moves" "${GPU_MEGABYTES:-64}" || { status=1; echo "gpu_moves: FAILED"; }; }
+do_move() { timeout "$(left)" "$moves" "${GPU_MEGABYTES:-64}" || { status=1; echo "gpu_moves: FAILED"; }; }
 
 do_models() {
-    timeout 530 "$PYTHON" bench/gpu_models.py --build build-gpu --relayout "$program" ${GPU_MODELS:-resnet mobilenet vit swin gpt} 2>"$logs/models.log" ||
+    case $missing in *numpy* | *onnx,* | onnx | *" onnx") echo "skipped: Python has no $missing"; return ;; esac
+    timeout "$(left)" "$PYTHON" bench/gpu_models.py --seconds "$(($(left) * 3 / 4))" --build build-gpu --relayout "$program" ${GPU_MODELS:-resnet mobilenet vit swin gpt} 2>"$logs/models.log" ||
         { status=1; echo "FAILED: $(tail -n 3 "$logs/models.log")"; }
 }
 
@@ -143,8 +171,12 @@ assemble() {
     done
 }
 
+write_file() { assemble >"$results/gpu-$(tr -cs 'A-Za-z0-9' '-' <<<"${device%%,*}" | tr 'A-Z' 'a-z' | sed 's/-*$//').md"; }
+
 report() {
     local part=$1 start=$SECONDS fence=
+    part_start=$SECONDS
+    [ "$(left)" -ge 20 ] || { echo "($part: no time left: scripts/gpu.sh $part)"; return; }
     case $part in move | models) ;; *) fence='```' ;; esac
     {
         echo "## $part"
@@ -163,18 +195,19 @@ report() {
 for p in "${parts[@]}"; do
     declare -F "do_$p" >/dev/null || { say "gpu.sh: no part '$p'"; exit 2; }
 done
-find_python || say "gpu.sh: no Python with numpy, onnx and onnxruntime: what wants it will fail"
+find_python
+[ -z "$missing" ] || say "gpu.sh: Python ($PYTHON) has no $missing: what wants it is skipped"
 find_libraries
 if [ -z "${GPU_PROGRAM:-}" ]; then
     need_nvcc || { say "gpu.sh: no nvcc (RL_FETCH_NVCC=1 fetches it)"; exit 5; }
-    need_packages || say "gpu.sh: going on without"
+    timeout 100 bash -c 'source scripts/setup.sh && need_packages' || say "gpu.sh: going on without"
     [ -x "$program" ] || [ "${parts[0]}" = build ] || parts=(build "${parts[@]}")
 fi
 device=
 for p in "${parts[@]}"; do
     [ "$p" = build ] || [ -n "$device" ] || find_device
     report "$p"
+    [ "$p" = build ] || write_file
 done
-[ -n "$device" ] || find_device
-assemble >"$results/gpu-$(tr -cs 'A-Za-z0-9' '-' <<<"${device%%,*}" | tr 'A-Z' 'a-z' | sed 's/-*$//').md"
+[ -n "$device" ] || { find_device; write_file; }
 exit $status

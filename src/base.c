@@ -169,9 +169,15 @@ _Noreturn void rl_over_limit(rl_ctx *ctx) {
     rl_no_memory(ctx);
 }
 
+_Noreturn void rl_no_memory_for(rl_ctx *ctx) {
+    ctx->told = true;
+    rl_no_memory(ctx);
+}
+
 rl_status rl_fail_memory(rl_ctx *ctx) {
-    bool over = ctx->over;
-    ctx->over = false;
+    bool over = ctx->over, told = ctx->told;
+    ctx->over = ctx->told = false;
+    if (told) return RL_ENOMEM;
     return over ? rl_fail(ctx, RL_ENOMEM, "over the limit of %zu bytes of memory", ctx->limit) : rl_fail(ctx, RL_ENOMEM, "out of memory");
 }
 

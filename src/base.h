@@ -47,6 +47,7 @@ struct rl_ctx {
     size_t nbyte, limit; /* bytes held by all arenas; the most that they may hold, 0: no limit */
     size_t per_byte;     /* by so much a model's bytes raise the limit */
     bool over;           /* the allocation that failed was over the limit */
+    bool told;           /* error says already which allocation failed */
     rl_chunk *spare[RL_NSPARE]; /* freed, by the sizes that arenas grow by (base.c) */
     size_t nspare;       /* bytes of these; not in nbyte */
     rl_chunk *all;       /* the chunks of every arena: what a jump left behind is freed with the context */
@@ -79,6 +80,7 @@ rl_status rl_fail_memory(rl_ctx *ctx); /* rl_fail: out of memory, or over the li
 /* The jump itself, for memory that is not an arena's. */
 _Noreturn void rl_no_memory(rl_ctx *ctx);
 _Noreturn void rl_over_limit(rl_ctx *ctx); /* the same, for what would be more than ctx->limit */
+_Noreturn void rl_no_memory_for(rl_ctx *ctx); /* the same, after an rl_fail that says for what */
 
 /* ---- the caller's functions ---- */
 

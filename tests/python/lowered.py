@@ -2,6 +2,7 @@
 at each.  What ops want as float32 whatever they compute (Resize's scales, say) stays.
 
   lowered(model, onnx.TensorProto.BFLOAT16)
+  rounded(model, onnx.TensorProto.BFLOAT16)    its weights and constants rounded to that type, but computed in float32
 """
 import numpy as np
 import onnx
@@ -28,6 +29,33 @@ def _tensor(t, to):
         bits = ((u + 0x7FFF + (u >> 16 & 1)) >> 16).astype(np.uint16)
     new = TensorProto(name=t.name, data_type=to, dims=t.dims, raw_data=bits.tobytes())
     t.CopyFrom(new)
+
+
+def _widened(t, to):
+    """The float32 tensor with numbers that the other type has."""
+    if t.data_type != TensorProto.FLOAT:
+        return
+    low = TensorProto()
+    low.CopyFrom(t)
+    _tensor(low, to)
+    bits = np.frombuffer(low.raw_data, np.uint16)
+    wide = bits.view(np.float16).astype(np.float32) if to == TensorProto.FLOAT16 else (bits.astype(np.uint32) << 16).view(np.float32)
+    t.CopyFrom(numpy_helper.from_array(wide.reshape(tuple(t.dims)), t.name))
+
+
+def rounded(model, to):
+    """A new model; scales of resizing and the like stay."""
+    m = onnx.ModelProto()
+    m.CopyFrom(model)
+    kept = {n.input[k] for n in m.graph.node for k in KEPT.get(n.op_type, ()) if k < len(n.input)}
+    for t in m.graph.initializer:
+        if t.name not in kept:
+            _widened(t, to)
+    for n in m.graph.node:
+        for a in n.attribute:
+            if a.name == "value" and a.type == onnx.AttributeProto.TENSOR and n.output[0] not in kept:
+                _widened(a.t, to)
+    return m
 
 
 def _node(n, to):

@@ -44,12 +44,16 @@ static void add(rl_dnn_conv_job *j, rl_row_op op, float p, float q) {
     j->post[j->npost++] = (rl_p_post){(uint32_t)op, p, q, 0};
 }
 
+static void check_answer(const char *what, rl_dtype type, const rl_dnn_answer *a, bool wanted) {
+    if (a->made != wanted)
+        fprintf(stderr, "%s %s: %u configurations, %u tried, %s: %s\n", rl_dtype_name(type), what, a->taken, a->engines, a->made ? "made" : "none", a->why);
+    CHECK(a->made == wanted);
+}
+
 static void check(const char *what, const rl_dnn_conv_job *j, bool wanted) {
     rl_dnn_answer a;
-    rl_dnn_ask(libs, j, &a);
-    if (a.made != wanted)
-        fprintf(stderr, "%s %s: %u configurations, %u tried, %s: %s\n", rl_dtype_name(j->type), what, a.taken, a.engines, a.made ? "made" : "none", a.why);
-    CHECK(a.made == wanted);
+    rl_dnn_ask_conv(libs, j, &a);
+    check_answer(what, j->type, &a, wanted);
 }
 
 /* Everything that rl_gpu_wants_channels_last sends there, with all that may follow it: one plan. */
@@ -102,6 +106,81 @@ TEST(kinds) {
     check("by groups", &j, true);
 }
 
+/* Bytes, channels-last: to 32 bits, and to bytes by a scale for each channel. */
+TEST(bytes) {
+    static const char some;
+    rl_dnn_conv_job j = job_of(RL_I8, true, false, 1);
+    check("Conv of bytes", &j, true);
+    j.p.bias = &some;
+    check("Conv of bytes, bias", &j, true);
+    j.scale = &some, j.least = -128;
+    check("Conv of bytes, bias, scale", &j, true);
+    j.p.bias = NULL;
+    check("Conv of bytes, scale", &j, true);
+    j = job_of(RL_I8, true, false, 64);
+    check("Conv of bytes by channels", &j, true);
+    j = job_of(RL_I8, true, false, 4);
+    check("Conv of bytes by groups", &j, true);
+}
+
+static rl_dnn_conv_job vectors_of(uint32_t v) {
+    rl_dnn_conv_job j = job_of(RL_I8, false, false, 1);
+    int64_t c = 64 / v, h = 56;
+    j.vectors = v;
+    j.p.x_n = j.p.y_n = c * h * h, j.p.w_o = 9 * c;
+    return j;
+}
+
+/* Channels that lie together by 4 or 32: one number for all channels, and nothing else, is what cuDNN has. */
+TEST(vectors) {
+    static const char some;
+    for (uint32_t v = 4; v <= 32; v *= 8) {
+        rl_dnn_conv_job j = vectors_of(v);
+        j.alpha = 0.25f;
+        check("Conv of vectors", &j, true);
+        j.alpha = 0, j.scale = &some, j.least = -128;
+        check("Conv of vectors, scales", &j, false); /* so by dp4a */
+    }
+}
+
+static rl_dnn_view view_of(int64_t n, int64_t c, int64_t h, bool last) {
+    rl_dnn_view v;
+    memset(&v, 0, sizeof v);
+    v.rank = 4;
+    v.dim[0] = n, v.dim[1] = c, v.dim[2] = v.dim[3] = h;
+    v.stride[0] = c * h * h, v.stride[1] = last ? 1 : h * h, v.stride[2] = last ? c * h : h, v.stride[3] = last ? c : 1;
+    return v;
+}
+
+TEST(pools) {
+    static const rl_dtype types[] = {RL_F16, RL_BF16, RL_F32};
+    for (uint32_t op = RL_DNN_POOL_MAX; op <= RL_DNN_POOL_MEAN_OF_ALL; op++)
+        for (size_t t = 0; t < (all ? RL_LEN(types) : 1); t++) {
+            rl_dnn_pool_job j;
+            rl_dnn_answer a;
+            memset(&j, 0, sizeof j);
+            j.op = op, j.type = types[t], j.x = view_of(32, 64, 112, t < 2), j.y = view_of(32, 64, 56, t < 2);
+            for (uint32_t i = 0; i < 2; i++) j.window[i] = 3, j.step[i] = 2, j.before[i] = 1;
+            rl_dnn_ask_pool(libs, &j, &a);
+            check_answer(op == RL_DNN_POOL_MAX ? "MaxPool" : "AveragePool", types[t], &a, true);
+        }
+}
+
+TEST(norms) {
+    static const rl_dtype types[] = {RL_F16, RL_BF16, RL_F32};
+    static const char *const names[] = {"LayerNormalization", "RMSNormalization", "InstanceNormalization"};
+    for (uint32_t op = RL_DNN_NORM_LAYER; op <= RL_DNN_NORM_INSTANCE; op++)
+        for (size_t t = 0; t < (all ? RL_LEN(types) : 1); t++) {
+            rl_dnn_norm_job j;
+            rl_dnn_answer a;
+            memset(&j, 0, sizeof j);
+            bool in = op == RL_DNN_NORM_INSTANCE;
+            j.op = op, j.type = types[t], j.x = in ? view_of(8, 64, 32, t < 2) : view_of(6272, 768, 1, true), j.biased = op != RL_DNN_NORM_RMS;
+            rl_dnn_ask_norm(libs, &j, &a);
+            check_answer(names[op], types[t], &a, true);
+        }
+}
+
 int main(int argc, char **argv) {
     all = argc > 1 && strcmp(argv[1], "all") == 0;
     rl_ctx *ctx = rl_ctx_new(0);
@@ -117,6 +196,10 @@ int main(int argc, char **argv) {
     RUN(joined);
     RUN(others);
     RUN(kinds);
+    RUN(bytes);
+    RUN(vectors);
+    RUN(pools);
+    RUN(norms);
     rl_libs_close(libs);
     rl_gpu_close(g);
     rl_ctx_free(ctx);

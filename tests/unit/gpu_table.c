@@ -54,6 +54,9 @@ static const struct { const char *type, *text; } forms[] = {
     {"GroupNormalization", "in %x #[2,6,3,2] in %s #[6] in %b #[6] %y = GroupNormalization(%x, %s, %b) num_groups=3"},
     {"Gather", "in %x #[3,5,2] const %i i64[2,2] {0,-1,4,2} %y = Gather(%x, %i) axis=1"},
     {"Gather", "in %x #[3,5,2] const %i i32[2] {2,0} %y = Gather(%x, %i)"},
+    {"Gather", "in %x #[3,5,64] const %i i64[3] {4,0,2} %y = Gather(%x, %i) axis=1"}, /* 4 bits: 16 bytes at a time */
+    {"Gather", "in %x #[3,5,7] const %i i64[3] {4,0,2} %y = Gather(%x, %i) axis=2"},
+    {"Gather", "in %x #[3,8,4] const %i i64[3] {4,0,2} %y = Gather(%x, %i) axis=1"},
     {"GatherElements", "in %x #[3,5] const %i i64[2,5] {0,1,2,0,-1,2,1,0,0,1} %y = GatherElements(%x, %i)"},
     {"GatherND", "in %x #[3,5,2] const %i i64[2,2] {0,4,2,-1} %y = GatherND(%x, %i)"},
     {"ScatterElements", "in %x #[3,5] const %i i64[1,5] {0,1,2,0,-1} in %u #[1,5] %y = ScatterElements(%x, %i, %u)"},
@@ -77,6 +80,14 @@ static const struct { const char *type, *text; } forms[] = {
                     " const %t f32[] {0.01} const %o i8[] {0} const %u f32[] {0.1} const %v #[] {7} "
                     "%y = QLinearConv(%x, %s, %z, %w, %t, %o, %u, %v) group=6 dilations=[1,2]"},
     {"ConvInteger", "in %x #[2,4,9] const %w u8[2,4,3] " BYTES_U " const %z #[] {3} const %o u8[] {128} %y = ConvInteger(%x, %w, %z, %o)"},
+    {"QLinearMatMul", "in %x #[2,3,8] const %s f32[] {0.02} const %z #[] {3} const %w i8[8,4] {1,-2,3,100,5,6,-7,8,9,10,11,-128,13,14,15,127,1,1,2,3,5,8,13,"
+                      "21,-1,-1,-2,-3,-5,-8,-13,-21} const %t f32[4] {0.01,0.02,0.5,0.1} const %o i8[4] {0,3,-5,1} const %u f32[] {0.5} const %v #[] {7} "
+                      "%y = QLinearMatMul(%x, %s, %z, %w, %t, %o, %u, %v)"},
+    {"QLinearMatMul", "in %x i8[2,3,5] const %s f32[] {0.02} const %z i8[] {0} in %w i8[2,5,6] const %u f32[] {0.05} const %v #[] {7} "
+                      "%y = QLinearMatMul(%x, %s, %z, %w, %s, %z, %u, %v)"},
+    {"MatMulInteger", "in %x #[2,5,8] in %w i8[2,8,4] %y = MatMulInteger(%x, %w)"},
+    {"MatMulInteger", "in %x #[5,7] const %w u8[7,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5} const %z #[] {100} const %o u8[] {9} "
+                      "%y = MatMulInteger(%x, %w, %z, %o)"},
     {"QuantizeLinear", "in %x #[3,5,2] const %s f32[] {0.013} const %z i8[] {-5} %y = QuantizeLinear(%x, %s, %z)"},
     {"QuantizeLinear", "in %x #[3,5,2] const %s f32[5] {0.01,0.02,0.03,0.04,0.005} %y = QuantizeLinear(%x, %s)"},
     {"DequantizeLinear", "in %x #[3,5,2] const %s f32[] {0.013} const %z #[] {5} %y = DequantizeLinear(%x, %s, %z)"},
@@ -175,7 +186,8 @@ static void check_form(const row *r, const char *form, rl_dtype t) {
 }
 
 TEST(rows) {
-    static const rl_dtype types[] = {RL_F32, RL_F64, RL_F16, RL_BF16, RL_I8, RL_I16, RL_I32, RL_I64, RL_U8, RL_U16, RL_U32, RL_U64, RL_BOOL};
+    static const rl_dtype types[] = {RL_F32, RL_F64, RL_F16, RL_BF16, RL_I8, RL_I16, RL_I32, RL_I64, RL_U8, RL_U16, RL_U32, RL_U64, RL_BOOL,
+                                     RL_I4, RL_U4};
     for (size_t i = 0; i < RL_LEN(rows); i++) {
         const char *form;
         char text[200];
@@ -183,7 +195,7 @@ TEST(rows) {
         while ((form = form_of(&rows[i], &next, text, sizeof text)))
             for (size_t k = 0; k < RL_LEN(types); k++) {
                 bool any = rows[i].fn == rl_gpu_where; /* its deciding input is the condition */
-                if (!any && !(rows[i].types & RL_T(types[k]))) continue;
+                if (any ? rl_elem_bits(types[k]) < 8 : !(rows[i].types & RL_T(types[k]))) continue;
                 check_form(&rows[i], form, types[k]);
                 tried++;
             }

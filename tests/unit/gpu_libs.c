@@ -1,0 +1,261 @@
+/* The program's own paths to the driver, cuBLASLt and cuDNN (cuda/driver.c, blaslt.c, dnn*.c) on libraries that stand in for NVIDIA's
+ * (tests/stand_in): what they are asked for, and what becomes of a node when one of their calls fails. Results are compared with the CPU's. */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "../../cuda/backend.h"
+#include "../../runtime/kernels.h"
+#include "../../runtime/values.h"
+#include "../../src/text.h"
+#include "../stand_in/stand_in.h"
+#include "check.h"
+
+static void (*listen_to)(int on);
+static const char *(*said)(void);
+
+typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[4], out[2]; rl_status s; } run;
+
+static run start(rl_ctx *ctx, const char *text, const rl_backend *on) {
+    run r = {.rt = rl_rt_new(ctx, on, 1)};
+    r.s = r.rt ? rl_text_parse(ctx, "test", text, strlen(text), &r.g) : RL_EINTERNAL;
+    if (r.s == RL_OK) r.s = rl_exec_new(r.rt, r.g, &r.x);
+    for (uint32_t i = 0; r.s == RL_OK && i < r.g->input.n; i++) r.s = rl_value_random(r.rt, r.g, r.g->input.p[i], i, &r.in[i]);
+    if (r.s == RL_OK) r.s = rl_exec_run(r.x, r.in, r.out);
+    return r;
+}
+
+static void end(run *r) {
+    if (r->rt) rl_rt_free(r->rt);
+    if (r->g) rl_graph_free(r->g);
+}
+
+/* Floats within `bound` of the largest; bytes equal. */
+static bool same(run *a, run *b, double bound) {
+    const rl_tensor *x = &a->out[0], *y = &b->out[0];
+    double most = 1e-30, worst = 0;
+    if (a->s != RL_OK || b->s != RL_OK || x->dtype != y->dtype || !rl_same_dims(x, y)) return false;
+    rl_tensor p = rl_tensor_new(a->rt, RL_F64, x->rank, x->dim), q = rl_tensor_new(b->rt, RL_F64, y->rank, y->dim);
+    rl_convert(a->rt, &p, x, true), rl_convert(b->rt, &q, y, true);
+    for (int64_t i = 0; i < rl_numel(&p); i++) {
+        double u = ((const double *)rl_data(&p))[i], v = ((const double *)rl_data(&q))[i];
+        most = fmax(most, fabs(u)), worst = fmax(worst, fabs(u - v));
+    }
+    return worst <= bound * most;
+}
+
+/* Who ran the step that makes output 0, and what the libraries were asked for. */
+static void check_run(const char *text, double bound, const char *by, const char *const *asked, uint32_t nasked) {
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, text, &rl_backend_cpu);
+    listen_to(1);
+    run gpu = start(ctx, text, &rl_backend_cuda);
+    bool fine = same(&cpu, &gpu, bound) && gpu.x->nstep > 0 && strcmp(gpu.x->step[gpu.x->nstep - 1].ran, by) == 0;
+    for (uint32_t i = 0; i < nasked; i++) fine = fine && strstr(said(), asked[i]);
+    if (!fine) {
+        fprintf(stderr, "%s%s\nby %s, and the libraries were asked for\n%s", text, ctx->error, gpu.x && gpu.x->nstep ? gpu.x->step[gpu.x->nstep - 1].ran : "nobody", said());
+        for (uint32_t i = 0; i < nasked; i++)
+            if (!strstr(said(), asked[i])) fprintf(stderr, "not: %s\n", asked[i]);
+    }
+    CHECK(fine);
+    listen_to(0);
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+#define RUNS(text, bound, by, ...)                                                                                   \
+    do {                                                                                                             \
+        static const char *const asked_[] = {__VA_ARGS__};                                                           \
+        check_run("graph opset=24 {\n" text "}\n", bound, by, asked_, RL_LEN(asked_));                               \
+    } while (0)
+
+/* ---- cuBLASLt: its A is our b, its rows our columns ---- */
+
+TEST(products) {
+    RUNS("  in %x f32[5,8]\n  in %w f32[8,4]\n  %y = MatMul(%x, %w)\n  out %y\n", 1e-6, "cuBLASLt", "cuBLASLt 4x5x8 batch 1 A B ld 4 8 4 4 epilogue 1 alpha 1 beta 0");
+    RUNS("  in %x f32[8,5]\n  in %w f32[4,8]\n  in %c f32[4]\n  %y = Gemm(%x, %w, %c) transA=1 transB=1 alpha=0.5\n  out %y\n", 1e-6, "cuBLASLt",
+         "cuBLASLt 4x5x8 batch 1 A' B' ld 8 5 4 4 epilogue 4 alpha 0.5 beta 0");
+    RUNS("  in %x f32[5,8]\n  in %w f32[8,4]\n  in %c f32[5,4]\n  %y = Gemm(%x, %w, %c) beta=2.0\n  out %y\n", 1e-6, "cuBLASLt", "epilogue 1 C alpha 1 beta 2");
+    /* heads, where they lie: [N,S,H,D] as [N,H,S,D], and K' */
+    RUNS("  in %x f32[2,6,12]\n  in %z f32[2,6,12]\n  const %s i64[4] {2,6,3,4}\n  %a = Reshape(%x, %s)\n  %b = Reshape(%z, %s)\n"
+         "  %q = Transpose(%a) perm=[0,2,1,3]\n  %k = Transpose(%b) perm=[0,2,3,1]\n  %y = MatMul(%q, %k)\n  out %y\n", 1e-6, "cuBLASLt",
+         "cuBLASLt 6x6x4 batch 3 A' B ld 12 12 6 6");
+}
+
+static const char weights[] = "  const %w f16[4,4] {1,0.5,2,-1,0,1,1,-2,3,1,-1,0,2,2,1,1}\n  const %b f16[4] {1,-2,0.5,3}\n";
+
+TEST(epilogues) {
+    char text[900];
+    static const char *const cases[][3] = {
+        {"  %s = Add(%m, %b)\n  %y = Relu(%s)\n", "epilogue 6 alpha 1 beta 0"},
+        {"  %s = Add(%m, %b)\n  %y = Gelu(%s) approximate=\"tanh\"\n", "epilogue 36 alpha 1 beta 0"},
+        {"  %s = Add(%m, %b)\n  %y = Add(%s, %r)\n", "epilogue 4 C alpha 1 beta 1"},
+        {"  %s = Add(%m, %b)\n  %t = Add(%s, %r)\n  %y = Relu(%t)\n", "epilogue 6 C alpha 1 beta 1"},
+        {"  %s = Add(%m, %b)\n  %y = Gelu(%s)\n", "epilogue 4 alpha 1 beta 0"},               /* with erf: kernel posts */
+        {"  %s = Add(%m, %b)\n  %u = Relu(%s)\n  %y = Add(%u, %r)\n", "epilogue 4 alpha 1 beta 0"}}; /* the sum after it: too */
+    for (size_t i = 0; i < RL_LEN(cases); i++) {
+        snprintf(text, sizeof text, "graph opset=24 {\n  in %%x f16[3,5,4]\n  in %%r f16[3,5,4]\n%s  %%m = MatMul(%%x, %%w)\n%s  out %%y\n}\n", weights, cases[i][0]);
+        check_run(text, 2e-3, "cuBLASLt", &cases[i][1], 1);
+    }
+}
+
+/* A shape is looked up once. */
+TEST(choices) {
+    CHECK_CTX(ctx)
+    listen_to(1);
+    run r = start(ctx, "graph opset=24 {\n  in %x f32[16,16]\n  %a = MatMul(%x, %x)\n  %b = MatMul(%a, %x)\n  %y = MatMul(%b, %x)\n  out %y\n}\n", &rl_backend_cuda);
+    uint32_t n = 0;
+    for (const char *s = said(); (s = strstr(s, "heuristic")); s++) n++;
+    CHECK(r.s == RL_OK && n == 1);
+    listen_to(0);
+    end(&r);
+    rl_ctx_free(ctx);
+}
+
+/* ---- cuDNN ---- */
+
+TEST(graphs) {
+    RUNS("  in %x f16[2,4,6,5]\n  in %w f16[8,4,3,3]\n  in %b f16[8]\n  %c = Conv(%x, %w, %b) pads=[1,1,1,1]\n  %y = Relu(%c)\n  out %y\n", 2e-3, "cuDNN",
+         "cuDNN graph of 3", "tensor 1: type 2 dims 2,4,6,5 strides 120,1,20,4", "tensor 2: type 2 dims 8,4,3,3 strides 36,1,12,4",
+         "tensor 3: type 2 dims 2,8,6,5 strides 240,1,40,8", "tensor 4: type 2 dims 1,8,1,1 strides 8,1,8,8", "between");
+    RUNS("  in %x f32[2,4,6,5]\n  in %w f32[4,2,3,3]\n  %y = ConvTranspose(%x, %w) group=2 strides=[2,1]\n  out %y\n", 1e-6, "cuDNN",
+         "tensor 1: type 0 dims 2,4,6,5 strides 120,30,5,1", "tensor 3: type 0 dims 2,4,13,7 strides 364,91,7,1");
+    RUNS("  in %x f32[2,4,6,6]\n  in %w f32[4,4,1,1]\n  in %b f32[4]\n  in %r f32[2,4,6,6]\n  %c = Conv(%x, %w, %b)\n  %s = Add(%c, %r)\n  %y = Relu(%s)\n  out %y\n", 1e-6,
+         "cuDNN", "cuDNN graph of 4", "cuDNN graph of 2"); /* the whole is refused, then the convolution with its bias taken */
+    RUNS("  in %x f32[2,4,7,6]\n  %y = MaxPool(%x) kernel_shape=[3,2] pads=[1,0,1,1] strides=[2,1]\n  out %y\n", 1e-6, "cuDNN", "tensor 2: type 0 dims 2,4,4,6");
+    RUNS("  in %x f16[2,4,7,6]\n  %y = AveragePool(%x) kernel_shape=[3,3] pads=[1,1,1,1] count_include_pad=1\n  out %y\n", 2e-3, "cuDNN", "cuDNN graph of 1");
+    RUNS("  in %x f32[2,4,7,6]\n  %y = AveragePool(%x) kernel_shape=[3,3] pads=[1,1,1,1]\n  out %y\n", 1e-6, "cuDNN", "cuDNN graph of 1");
+    RUNS("  in %x f16[3,5,8]\n  in %s f16[8]\n  in %b f16[8]\n  %y = LayerNormalization(%x, %s, %b)\n  out %y\n", 2e-3, "cuDNN",
+         "tensor 1: type 2 dims 15,8,1,1 strides 8,1,1,1", "tensor 3: type 0 dims 1,8,1,1");
+    RUNS("  in %x f32[3,5,8]\n  in %s f32[8]\n  %y = RMSNormalization(%x, %s)\n  out %y\n", 1e-5, "cuDNN", "tensor 1: type 0 dims 15,8,1,1");
+    RUNS("  in %x f32[2,6,5,4]\n  in %s f32[6]\n  in %b f32[6]\n  %y = InstanceNormalization(%x, %s, %b)\n  out %y\n", 1e-5, "cuDNN", "tensor 1: type 0 dims 2,6,20,1");
+    /* what windows of the library's cannot say is the own kernel's */
+    RUNS("  in %x f32[2,4,9,9]\n  %y = MaxPool(%x) kernel_shape=[2,2] dilations=[2,2]\n  out %y\n", 1e-6, "cuda", "");
+}
+
+#define QUANTIZED "  const %s f32[] {0.02}\n  const %z i8[] {0}\n  const %u f32[] {0.5}\n  const %w i8[4,4,1,1] {1,-2,3,100,5,6,-7,8,9,10,11,-128,13,14,15,127}\n" \
+                  "  const %t f32[4] {0.01,0.02,0.5,0.1}\n  const %b i32[4] {50,-90,3,1000}\n"
+
+TEST(bytes) {
+    RUNS("  in %x i8[2,4,5,6]\n" QUANTIZED "  %y = QLinearConv(%x, %s, %z, %w, %t, %z, %u, %z, %b) pads=[1,1,1,1]\n  out %y\n", 0, "cuDNN",
+         "tensor 1: type 4 dims 2,4,5,6 strides 120,1,24,4", "between 17: type 6", "tensor 5: type 0 dims 1,4,1,1", "tensor 3: type 4 dims 2,4,7,8");
+    RUNS("  in %x i8[2,4,5,6]\n" QUANTIZED "  const %a i8[] {3}\n  %y = QLinearConv(%x, %s, %a, %w, %t, %z, %u, %z, %b)\n  out %y\n", 0, "cuda", ""); /* dp4a */
+    RUNS("  in %x i8[2,4,5,6]\n" QUANTIZED "  %y = ConvInteger(%x, %w)\n  out %y\n", 0, "cuDNN", "tensor 3: type 6 dims 2,4,5,6");
+}
+
+/* Bytes: A' B, sums in 32 bits; unsigned ones made signed; sizes that 4 does not divide are own tiles'. */
+TEST(products_of_bytes) {
+    RUNS("  in %x u8[3,5,8]\n  in %w i8[8,4]\n  %y = MatMulInteger(%x, %w)\n  out %y\n", 0, "cuBLASLt", "cuBLASLt 4x15x8 batch 1 A' B ld 8 8 4 4 epilogue 1 alpha 1 beta 0 types 3 10");
+    RUNS("  in %x u8[2,5,8]\n  in %w u8[2,8,4]\n  const %z u8[] {7}\n  %y = MatMulInteger(%x, %w, %z, %z)\n  out %y\n", 0, "cuBLASLt", "cuBLASLt 4x5x8 batch 2 A' B");
+    RUNS("  in %x i8[5,4]\n  const %w i8[4,4] {1,-2,3,100,5,6,-7,8,9,10,11,-128,13,14,15,127}\n  const %s f32[] {0.02}\n  const %z i8[] {-3}\n"
+         "  const %u f32[] {0.1}\n  %y = QLinearMatMul(%x, %s, %z, %w, %s, %z, %u, %z)\n  out %y\n", 0, "cuBLASLt", "cuBLASLt 4x5x4 batch 1 A' B");
+    RUNS("  in %x i8[5,7]\n  in %w i8[7,4]\n  %y = MatMulInteger(%x, %w)\n  out %y\n", 0, "cuda", "");
+}
+
+/* ---- failures ---- */
+
+static const char net[] =
+    "graph opset=24 {\n  in %x f16[1,4,6,6]\n  const %w f16[4,4,1,1] {1,2,3,4,-1,2,0,4,5,1,7,3,9,0,2,1}\n  const %s i64[2] {4,36}\n  const %m f16[36,2] {" "1"
+    ",2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9" "}\n"
+    "  %c = Conv(%x, %w) @name=\"conv1\"\n  %r = Reshape(%c, %s)\n  %y = MatMul(%r, %m) @name=\"prod1\"\n  out %y\n}\n";
+
+/* Calls of a library that fail: another kernel does it, and the node is named. */
+TEST(library_failures) {
+    static const struct { const char *fault, *says; } cases[] = {
+        {"cudnnBackendExecute:5000", "node 'conv1' (Conv): cuDNN: "}, {"cublasLtMatmul:13", "node 'prod1' (MatMul): cuBLASLt: CUBLAS_STATUS_EXECUTION_FAILED"},
+        {"cudnnBackendCreateDescriptor:2000", NULL}, {"cudnnBackendSetAttribute:2000", NULL}, {"cudnnBackendFinalize:2000", NULL},
+        {"cudnnBackendGetAttribute:2000", NULL}, {"cublasLtMatmulDescCreate:3", NULL}, {"cublasLtMatrixLayoutCreate:3:2", NULL},
+        {"cublasLtMatmulDescSetAttribute:3:2", NULL}, {"cublasLtMatmulAlgoGetHeuristic:15", NULL}, {"cublasLtMatmulPreferenceCreate:3", NULL},
+        {"cublasLtCreate:1", NULL}, {"cudnnCreate:1001", NULL}, {"cudnnSetStream:1001", NULL}};
+    for (size_t i = 0; i < RL_LEN(cases); i++) {
+        CHECK_CTX(ctx)
+        rl_text notes = {0};
+        run cpu = start(ctx, net, &rl_backend_cpu);
+        setenv("RELAYOUT_STAND_IN_FAULT", cases[i].fault, 1);
+        run gpu = start(ctx, net, &rl_backend_cuda);
+        unsetenv("RELAYOUT_STAND_IN_FAULT");
+        notes.mem = &gpu.g->mem;
+        rl_put(&notes, "%s", "");
+        if (gpu.s == RL_OK) rl_device_notes(gpu.x, &notes);
+        bool named = cases[i].says ? strstr(notes.p, cases[i].says) && strstr(notes.p, "; another kernel does it\n") : !*notes.p;
+        if (!same(&cpu, &gpu, 2e-3) || !named) fprintf(stderr, "%s: %s\n%s", cases[i].fault, ctx->error, notes.p);
+        CHECK(same(&cpu, &gpu, 2e-3) && named);
+        end(&cpu), end(&gpu);
+        rl_ctx_free(ctx);
+    }
+}
+
+/* As a public entry: what jumps for want of memory ends here. */
+static run start_protected(rl_ctx *ctx, const char *text) {
+    if (RL_PROTECT(ctx)) return (run){.s = RL_ENOMEM};
+    return start(ctx, text, &rl_backend_cuda);
+}
+
+/* Calls of the driver that fail: one line that says which, and at which node where it is known. */
+TEST(driver_failures) {
+    static const struct { const char *fault, *says; rl_status s; } cases[] = {
+        {"cuInit:100", "no CUDA device: the driver says: an error (100)", RL_ELIMIT}, {"cuDeviceGetCount:100", "no CUDA device", RL_ELIMIT},
+        {"cuDeviceGetName:1", "CUDA: the device's name", RL_EINTERNAL}, {"cuDeviceGetAttribute:1", "CUDA: the device's capability", RL_EINTERNAL},
+        {"cuDevicePrimaryCtxRetain:2", "CUDA: the device's context: out of memory (2)", RL_ENOMEM}, {"cuStreamCreate:1", "CUDA: a stream", RL_EINTERNAL},
+        {"cuModuleLoadData:209", "CUDA: stand-in, compute capability 9.0", RL_EINTERNAL}, {"cuModuleGetFunction:500:7", "CUDA: rl_k_tile2", RL_EINTERNAL},
+        {"cuMemAllocHost_v2:2", "CUDA: pinned memory: out of memory (2)", RL_ENOMEM}, {"cuEventCreate:1", "CUDA: an event", RL_EINTERNAL},
+        {"cuMemAlloc_v2:2", "no memory left on the device", RL_ENOMEM}, {"cuMemAlloc_v2:2:3", "no memory left on the device for ", RL_ENOMEM},
+        {"cuMemAlloc_v2:2:5", "node 'conv1' (Conv): no memory left on the device for ", RL_ENOMEM},
+        {"cuMemcpyHtoDAsync_v2:719:2", "CUDA: a copy to the device: unspecified launch failure (719)", RL_EINTERNAL},
+        {"cuStreamSynchronize:700", "an illegal memory access was encountered (700); RELAYOUT_CUDA_SYNC=1 tells at which node", RL_EINTERNAL},
+        {"cuMemcpyDtoHAsync_v2:719", "CUDA: a copy from the device", RL_EINTERNAL}};
+    for (size_t i = 0; i < RL_LEN(cases); i++) {
+        CHECK_CTX(ctx)
+        setenv("RELAYOUT_STAND_IN_FAULT", cases[i].fault, 1);
+        run gpu = start_protected(ctx, net);
+        rl_status s = gpu.s;
+        unsetenv("RELAYOUT_STAND_IN_FAULT");
+        bool fine = s == cases[i].s && strstr(ctx->error, cases[i].says) && !strchr(ctx->error, '\n');
+        if (!fine) fprintf(stderr, "%s: %d %s\n", cases[i].fault, (int)s, ctx->error);
+        CHECK(fine);
+        end(&gpu);
+        rl_ctx_free(ctx);
+    }
+}
+
+/* With RELAYOUT_CUDA_SYNC=1 the node that lost the device is named; a kernel that cannot be launched is left to the CPU. */
+TEST(named_nodes) {
+    static const char relu[] = "graph opset=24 {\n  in %x f32[2,3]\n  %y = Erf(%x) @name=\"erf1\"\n  out %y\n}\n";
+    CHECK_CTX(ctx)
+    setenv("RELAYOUT_CUDA_SYNC", "1", 1);
+    setenv("RELAYOUT_STAND_IN_FAULT", "cuStreamSynchronize:700", 1);
+    run lost = start(ctx, relu, &rl_backend_cuda);
+    CHECK(lost.s == RL_EINTERNAL && strncmp(ctx->error, "node 'erf1' (Erf): CUDA: kernels on the device: an illegal", 58) == 0);
+    unsetenv("RELAYOUT_CUDA_SYNC");
+    setenv("RELAYOUT_STAND_IN_FAULT", "cuLaunchKernel:1", 1);
+    run cpu = start(ctx, relu, &rl_backend_cpu), left = start(ctx, relu, &rl_backend_cuda);
+    rl_text notes = {.mem = &left.g->mem};
+    rl_device_notes(left.x, &notes);
+    CHECK(same(&cpu, &left, 1e-6) && notes.p && strstr(notes.p, "node 'erf1' (Erf): CUDA: each_f32: an error (1); the CPU does it\n"));
+    unsetenv("RELAYOUT_STAND_IN_FAULT");
+    end(&lost), end(&cpu), end(&left);
+    rl_ctx_free(ctx);
+}
+
+static bool find(void *file, const char *name, void *field) {
+    void *f = file ? dlsym(file, name) : NULL;
+    if (f) memcpy(field, &f, sizeof f);
+    return f != NULL;
+}
+
+int main(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!find(driver, "stand_in_listen", &listen_to) || !find(driver, "stand_in_said", &said)) {
+        fprintf(stderr, "libcuda.so.1 is not the stand-in\n");
+        return 1;
+    }
+    RUN(products);
+    RUN(epilogues);
+    RUN(choices);
+    RUN(graphs);
+    RUN(bytes);
+    RUN(products_of_bytes);
+    RUN(library_failures);
+    RUN(driver_failures);
+    RUN(named_nodes);
+    return check_done();
+}
