@@ -308,15 +308,17 @@ static rl_status explain(rl_pass_run *r, rl_graph *g, const rl_graph *done, cons
     return s;
 }
 
-static rl_status explain_all(rl_pass_run *r, rl_graph *g, const rl_graph *done, rl_arena *mem, rl_explanation *out)
+static rl_status explain_all(rl_pass_run *r, rl_graph *g, rl_graph *done, rl_arena *mem, rl_explanation *out)
 {
-    RL_TRY(rl_shape_infer(g));
-    RL_TRY(rl_functions_infer(g, false, r->tmp));
-    rl_arena_free(r->tmp);
+    rl_callsites as_read = {0};
+    r->g = g;
+    RL_TRY(rl_infer_model(r, &as_read));
     RL_TRY(explain(r, g, done, NULL, mem, out));
+    if (r->calls) RL_TRY(rl_calls_settle(r->calls, done, as_read, r->tmp));
+    rl_arena_free(r->tmp);
     for (uint32_t i = 0; i < g->function.n; i++) {
         rl_graph *f = g->function.p[i];
-        if (!f || f->doubtful) continue;
+        if (!f || f->doubtful || !rl_calls_any(r->calls, i)) continue;
         rl_exbody *body = rl_new(mem, rl_exbody, 1);
         body->of.op = f->name;
         body->of.name = f->domain;
@@ -325,7 +327,7 @@ static rl_status explain_all(rl_pass_run *r, rl_graph *g, const rl_graph *done, 
     return RL_OK;
 }
 
-rl_status rl_explain(rl_graph *g, const rl_graph *done, const rl_passopt *o, rl_arena *mem, rl_explanation *out)
+rl_status rl_explain(rl_graph *g, rl_graph *done, const rl_passopt *o, rl_arena *mem, rl_explanation *out)
 {
     rl_arena tmp;
     rl_outcome outcome = {0};

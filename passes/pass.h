@@ -63,11 +63,12 @@ rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o
 
 /* Why conversions stay (explain.h). Fills in what is explained of g, which is as read and of no use afterwards; `done`, the same
  * model after rl_optimize, says of each graph which plan: its own, or the solver's. */
-rl_status rl_explain(rl_graph *g, const rl_graph *done, const rl_passopt *o, rl_arena *mem, rl_explanation *out);
+rl_status rl_explain(rl_graph *g, rl_graph *done, const rl_passopt *o, rl_arena *mem, rl_explanation *out);
 
-/* The certificate of a model with the problem alone: values, ops, tokens and forms, nothing chosen; timed: and what the target charges.
- * g is of no use afterwards. */
-rl_status rl_restate(rl_graph *g, const rl_passopt *o, bool bytes_first, bool timed, rl_text *out);
+/* The problems that a certificate is of, as those of a model: values, ops, tokens and forms, nothing chosen; where the certificate speaks of
+ * times, also what the target charges. text: [1 + nfunction] of the model's graph, then of each function that it has a part for, whose types are
+ * those of the calls in `written`, the result. Both graphs are of no use afterwards; their functions must be the same, by name. */
+rl_status rl_restate(rl_graph *g, rl_graph *written, const rl_passopt *o, const rl_cert *c, rl_text *text);
 
 typedef struct {
     rl_graph *g;
@@ -75,6 +76,7 @@ typedef struct {
     const rl_target *target; /* what opt names */
     const rl_interface *io;  /* inputs and outputs whose order is free, or NULL */
     rl_arena *tmp;
+    struct rl_calls *calls;  /* of the main graph, if it has functions (functions.h) */
     rl_plan *plan;
     rl_outcome *out;
     uint32_t round; /* how often the plan has been made before */

@@ -220,7 +220,7 @@ static rl_status close_bodies(rl_pass_run *r) {
 /* Types of what was written, with those that calls which are gone had kept from functions. */
 static rl_status infer_written(rl_pass_run *r) {
     RL_TRY(rl_shape_infer(r->g));
-    return rl_functions_infer(r->g, true, r->tmp);
+    return r->calls ? rl_calls_infer_live(r->calls, r->tmp) : RL_OK;
 }
 
 /* What was written may show atoms and constants that the input hid.  So the plan is made again, at most three times, and
@@ -352,7 +352,7 @@ static void add_outcome(rl_outcome *to, const rl_outcome *o) {
     to->time_before += o->time_before;
     to->time_after += o->time_after;
     to->time_bound += o->time_bound;
-    to->proved = RL_MIN(to->proved, o->proved); /* each has a certificate of its own; the file holds that of the main graph */
+    to->proved = RL_MIN(to->proved, o->proved); /* each has a certificate of its own in the file */
     to->conv_bound = to->proved ? to->conv_bound + o->conv_bound : 0;
     to->shown = (rl_cert_shown){to->shown.fewest + o->shown.fewest, to->shown.quick + o->shown.quick, to->shown.open + o->shown.open};
     to->bytes_bound = to->proved ? to->bytes_bound + o->bytes_bound : 0;
@@ -363,30 +363,85 @@ static void add_outcome(rl_outcome *to, const rl_outcome *o) {
     for (uint32_t i = 0; i < o->ntime; i++) took(to, o->time[i].pass, rl_seconds() - o->time[i].seconds);
 }
 
-/* Each function by itself.  Not where an input or output of the graph has another order: then its bytes are not what is written
- * for a graph that is no better. */
-static rl_status improve_functions(const rl_pass_run *r) {
+rl_status rl_infer_model(rl_pass_run *r, rl_callsites *as_read) {
+    if (r->g->function.n) r->calls = rl_calls_of(r->g, &r->g->mem);
+    RL_TRY(infer(r));
+    if (r->calls) RL_TRY(rl_calls_infer_all(r->calls, as_read, r->tmp));
+    rl_arena_free(r->tmp);
+    return RL_OK;
+}
+
+/* One that nobody calls, or whose types contradict each other, or that leads to itself. */
+static void keep_function(const rl_pass_run *r, const rl_graph *g) {
+    rl_stats s;
+    rl_stats_of(g, &s);
+    rl_stats_add(&r->out->before, &s);
+    rl_stats_add(&r->out->after, &s);
+}
+
+/* One function by itself, whose types are given.  text: its part of the certificate's file. */
+static rl_status improve_function(const rl_pass_run *r, uint32_t k, rl_text *text) {
+    rl_graph *g = r->g->function.p[k];
     rl_passopt quiet = *r->opt;
+    rl_outcome out = {0};
     quiet.print_after = NULL;
-    for (uint32_t i = 0; i < r->g->function.n && r->g->turned.n == 0; i++) {
-        rl_graph *g = r->g->function.p[i];
-        rl_outcome out = {0};
-        if (!g || g->doubtful) continue;
-        RL_TRY(improve(&(rl_pass_run){.g = g, .opt = &quiet, .target = r->target, .tmp = r->tmp, .out = &out}));
-        add_outcome(r->out, &out);
+    RL_TRY(improve(&(rl_pass_run){.g = g, .opt = &quiet, .target = r->target, .tmp = r->tmp, .out = &out}));
+    add_outcome(r->out, &out);
+    if (out.proved == RL_PROVED_NOT && out.proof.why) r->out->proof.why = out.proof.why;
+    *text = out.proof.text[0];
+    return RL_OK;
+}
+
+/* The functions, each after those that call it: its types are those of the calls that will be in the file.  Not where an input or output
+ * of the graph has another order: then its bytes are not what is written for a graph that is no better. file: of the certificate. */
+static rl_status improve_functions(rl_pass_run *r, rl_callsites as_read, rl_text *file) {
+    const uint32_t *order;
+    rl_arena *mem = &r->g->mem;
+    if (!r->calls || r->g->turned.n) return RL_OK;
+    RL_TRY(rl_calls_written(r->calls, r->out->changed ? r->g : NULL, as_read, r->tmp));
+    rl_arena_free(r->tmp);
+    uint32_t n = rl_calls_order(r->calls, &order);
+    rl_text *text = rl_new(mem, rl_text, r->g->function.n);
+    bool *kept = rl_new(mem, bool, r->g->function.n);
+    for (uint32_t k = 0; k < r->g->function.n; k++) kept[k] = true;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = order[i];
+        rl_graph *g = r->g->function.p[k];
+        if (!rl_calls_any(r->calls, k)) continue; /* nor are those that it calls, by it */
+        rl_calls_give(r->calls, k);
+        rl_callsites own = rl_calls_in(r->calls, g, mem);
+        kept[k] = g->doubtful;
+        if (!kept[k]) RL_TRY(improve_function(r, k, &text[k]));
+        if (!kept[k] && !g->as_read) {
+            RL_TRY(rl_shape_infer(g));
+            own = rl_calls_in(r->calls, g, mem);
+        }
+        rl_calls_add(r->calls, own);
+    }
+    for (uint32_t k = 0; k < r->g->function.n; k++)
+        if (kept[k] && r->g->function.p[k]) keep_function(r, r->g->function.p[k]);
+    for (uint32_t k = 0; k < r->g->function.n; k++) {
+        if (text[k].n == 0) continue;
+        rl_cert_print_function(k, r->g->function.p[k]->domain, r->g->function.p[k]->name, file);
+        rl_put_bytes(file, text[k].p, text[k].n);
     }
     return RL_OK;
 }
 
 static rl_status optimize(rl_pass_run *r, void *unused) {
     (void)unused;
+    rl_callsites as_read = {0};
     RL_TRY(check_names(r->g->ctx, r->opt->disable));
     if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
-    RL_TRY(infer(r));
-    RL_TRY(rl_functions_infer(r->g, false, r->tmp));
-    rl_arena_free(r->tmp);
+    RL_TRY(rl_infer_model(r, &as_read));
     RL_TRY(improve(r));
-    return improve_functions(r);
+    rl_text file = {.mem = &r->g->mem}, *graph = &r->out->proof.text[0];
+    rl_cert_print_head(by_objective(r, "bytes"), &file);
+    if (graph->n) rl_put_bytes(&file, graph->p, graph->n);
+    RL_TRY(improve_functions(r, as_read, &file));
+    rl_put(&file, "end\n");
+    *graph = file;
+    return RL_OK;
 }
 
 static rl_status run_list(rl_pass_run *r, void *what) {
@@ -425,20 +480,37 @@ rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o
     return rl_run_job(g, o, out, run_list, &comma_list);
 }
 
-typedef struct { bool bytes_first, timed; rl_text *text; } problem;
-
-static rl_status restate(rl_pass_run *r, void *what) {
-    const problem *p = what;
-    RL_TRY(infer(r));
-    RL_TRY(rl_functions_infer(r->g, false, r->tmp));
+/* The problem of one graph whose types are inferred. */
+static rl_status restate_graph(rl_pass_run *r, const rl_cert *c, rl_text *text) {
     r->g = rl_flat_make(r->g);
     for (const char *const *name = (const char *const[]){"normalize", "fold", "legal", NULL}; *name; name++)
         RL_TRY(run_pass(r, find_pass(*name, strlen(*name))));
-    rl_prove_problem(r, p->bytes_first, p->timed, p->text);
+    rl_prove_problem(r, c->bytes_first, c->rate > 0, text);
+    r->plan = NULL;
+    rl_arena_free(r->tmp);
     return RL_OK;
 }
 
-rl_status rl_restate(rl_graph *g, const rl_passopt *o, bool bytes_first, bool timed, rl_text *out) {
+typedef struct { rl_graph *written; const rl_cert *cert; rl_text *text; } problem;
+
+static rl_status restate(rl_pass_run *r, void *what) {
+    const problem *p = what;
+    rl_graph *g = r->g;
+    rl_callsites as_read = {0}, unused = {0};
+    RL_TRY(rl_infer_model(&(rl_pass_run){.g = p->written, .opt = r->opt, .target = r->target, .tmp = r->tmp, .out = r->out}, &unused));
+    RL_TRY(rl_infer_model(r, &as_read));
+    RL_TRY(restate_graph(r, p->cert, &p->text[0]));
+    if (p->cert->nfunction) RL_TRY(rl_calls_settle(r->calls, p->written, as_read, r->tmp));
+    rl_arena_free(r->tmp);
+    for (uint32_t i = 0; i < p->cert->nfunction; i++) {
+        r->g = g->function.p[p->cert->function[i].index];
+        if (r->g->doubtful) return rl_fail(g->ctx, RL_EPROOF, "function '%.100s': its types contradict each other, so nothing can be said of it", r->g->name);
+        RL_TRY(restate_graph(r, p->cert->function[i].cert, &p->text[1 + i]));
+    }
+    return RL_OK;
+}
+
+rl_status rl_restate(rl_graph *g, rl_graph *written, const rl_passopt *o, const rl_cert *c, rl_text *text) {
     rl_outcome ignored;
-    return rl_run_job(g, o, &ignored, restate, &(problem){bytes_first, timed, out});
+    return rl_run_job(g, o, &ignored, restate, &(problem){written, c, text});
 }

@@ -23,13 +23,33 @@ typedef struct {
     uint8_t *place;  /* and of each token its number in the certificate, RL_END for one that no pin has */
     rl_hash known;   /* tokens of the plan: the first op of the certificate that has them, and so the same forms (legal_share.c) */
     rl_cert c, time; /* time: the second part */
+    rl_hash open;    /* 1 + the number of an open size: how many others the file has before it */
 } maker;
 
 static bool is_fixed(const rl_oplegal *op) { return op->fixed || op->ntoken <= 1; }
 
 /* ---- values ---- */
 
-static void symbols(const maker *m, const rl_cls *c, rl_cert_value *v)
+/* Open sizes ("?17") are numbered as they come in the file, so that it does not hang on what was inferred before. */
+static void put_renumbered(maker *m, const rl_text *from, rl_text *t)
+{
+    for (size_t i = 0, quoted = 0; i < from->n;) {
+        char ch = from->p[i++];
+        uint64_t number = 0;
+        size_t digits = i;
+        rl_put_bytes(t, &ch, 1);
+        if (ch == '\\' && quoted && i < from->n) rl_put_bytes(t, from->p + i++, 1);
+        quoted ^= ch == '\'';
+        for (; ch == '?' && !quoted && i < from->n && from->p[i] >= '0' && from->p[i] <= '9'; i++) number = number * 10 + (uint64_t)(from->p[i] - '0');
+        if (i == digits || ch != '?') continue;
+        uint32_t at = rl_hash_get(&m->open, number + 1);
+        if (at == RL_NONE) rl_hash_put(&m->open, number + 1, at = m->open.n);
+        rl_put(t, "%u", at);
+    }
+    rl_put_bytes(t, "", 1);
+}
+
+static void symbols(maker *m, const rl_cls *c, rl_cert_value *v)
 {
     bool known = true;
     for (uint32_t a = 0; a < c->natom; a++) known &= rl_dim_known(c->size[a]);
@@ -40,9 +60,9 @@ static void symbols(const maker *m, const rl_cls *c, rl_cert_value *v)
     for (uint32_t a = 0; a < c->natom; a++) {
         size[a] = rl_dim_known(c->size[a]) ? c->size[a] : -1;
         if (size[a] >= 0) continue;
-        rl_text t = {.mem = m->mem};
-        rl_dim_print(&t, m->p->g->ctx, c->size[a]);
-        rl_put_bytes(&t, "", 1);
+        rl_text t = {.mem = m->mem}, printed = {.mem = m->mem};
+        rl_dim_print(&printed, m->p->g->ctx, c->size[a]);
+        put_renumbered(m, &printed, &t);
         symbol[a] = t.p;
     }
     v->size = size;
@@ -420,7 +440,7 @@ static rl_status prove_time(rl_pass_run *r, maker *m)
 
 static rl_status prove(rl_pass_run *r, rl_arena *mem)
 {
-    maker m = {.p = r->plan, .mem = mem, .known.mem = mem};
+    maker m = {.p = r->plan, .mem = mem, .known.mem = mem, .open.mem = mem};
     rl_proof *x = &r->out->proof;
     m.c.bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
     m.c.noutside = outside(r->plan);
@@ -439,7 +459,7 @@ static rl_status prove(rl_pass_run *r, rl_arena *mem)
     x->time_bound = m.time.bound.count;
     for (uint32_t i = 0; i < 2; i++) {
         x->text[i].mem = &r->g->mem;
-        if (r->opt->proof) rl_cert_print(&m.c, &x->text[i]);
+        if (r->opt->proof) rl_cert_print_graph(&m.c, &x->text[i]);
         if (x->checked) rl_cert_show(r->g->ctx, &m.c, i ? &x->stands_shown : &x->shown);
         if (i == 0) leave_as_it_stands(&m);
     }
@@ -460,12 +480,12 @@ rl_status rl_pass_prove(rl_pass_run *r)
 
 void rl_prove_problem(rl_pass_run *r, bool bytes_first, bool timed, rl_text *out)
 {
-    maker m = {.p = r->plan, .mem = r->tmp, .known.mem = r->tmp};
+    maker m = {.p = r->plan, .mem = r->tmp, .known.mem = r->tmp, .open.mem = r->tmp};
     m.c.bytes_first = bytes_first;
     m.c.noutside = outside(r->plan);
     rl_plan_stand(r->plan);
     make_values(&m);
     make_ops(&m);
     if (timed) make_charges(&m);
-    rl_cert_print(&m.c, out);
+    rl_cert_print_graph(&m.c, out);
 }

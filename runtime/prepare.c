@@ -1,6 +1,7 @@
 /* Prepares graphs for runs: kernels, bodies, constants, lifetimes (exec.h). */
 #include <string.h>
 
+#include "../src/expand.h"
 #include "../src/onnx.h"
 #include "../src/shape.h"
 #include "../src/wire.h"
@@ -247,6 +248,7 @@ static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out)
 
 rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     *out = NULL;
+    RL_TRY(rl_expand_calls(g));
     RL_TRY(rl_shape_infer(g));
     if (rt->device && !rt->state) RL_TRY(rt->device->open(rt));
     size_t live = rt->live, constants = rt->constants;

@@ -25,7 +25,7 @@ def target_of(args):
 
 def check_models(proof, args, say):
     from proof.compare import Pair
-    pair = Pair(args.model, args.out, target_of(args) if proof.rate else None)
+    pair = Pair(args.model, args.out, target_of(args) if any(g.rate for g in proof.graphs) else None)
     lost = pair.check(proof)
     some = lambda names: ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     if pair.kept:
@@ -51,23 +51,24 @@ def check(args, say):
     if plan.is_one(args.proof):
         return check_plan(args)
     proof = text.read(args.proof)
-    bound.check_cost(proof)
-    bound.check_bound(proof)
+    bound.check(proof)
     if args.model:
         check_models(proof, args, say)
-    t = proof.time
-    quickest = t and t.cost == t.bound and not any(p.price for p in t.parts)
+    times = [g.time for g in proof.graphs]
+    quickest = all(t and t.cost == t.bound and not any(p.price for p in t.parts) for t in times)
     return closing(proof) + (", in a time that none is below" if quickest else "")
 
 
 def closing(proof):
-    n, size = proof.cost
-    fewest, quick, left = bound.shown(proof)
-    if proof.cost == proof.bound:
+    """Of the main graph and of all functions, each once."""
+    add = lambda tuples: tuple(map(sum, zip(*tuples)))
+    (n, size), least = (add(getattr(g, name) for g in proof.graphs) for name in ("cost", "bound"))
+    fewest, quick, left = add(map(bound.shown, proof.graphs))
+    if (n, size) == least:
         return f"proved: {n} conversions, {size} bytes, none fewer"
     if quick and not left:
         return f"proved: {n} conversions: {fewest} where none has fewer, {quick} where none that has no more is clearly quicker"
-    return f"gap: {n} conversions, {size} bytes; proved: no fewer than {proof.bound[0]}, {proof.bound[1]} bytes"
+    return f"gap: {n} conversions, {size} bytes; proved: no fewer than {least[0]}, {least[1]} bytes"
 
 
 def main():

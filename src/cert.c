@@ -219,21 +219,41 @@ static rl_status check_bound(rl_cert_work *w) {
     return RL_OK;
 }
 
-static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_t maxstate, uint64_t maxwork) {
+/* *work: comparisons so far. */
+static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint64_t *work) {
     for (uint32_t v = 0; v < c->nvalue; v++) RL_TRY(check_value(ctx, c, v));
     for (uint32_t i = 0; i < c->nop; i++) RL_TRY(check_op(ctx, c, i));
     RL_TRY(rl_cert_check_assignment(ctx, c));
-    rl_cert_work w = {.ctx = ctx, .mem = mem, .c = c, .maxstate = maxstate, .maxwork = maxwork, .index.mem = mem,
+    rl_cert_work w = {.ctx = ctx, .mem = mem, .c = c, .maxstate = maxstate, .maxwork = maxwork, .work = *work, .index.mem = mem,
                       .local = rl_new(mem, uint32_t, c->nvalue), .stamp = rl_new(mem, uint32_t, c->nvalue)};
     w.menus = (rl_cert_menus){.mem = mem, .c = c, .limit = maxstate, .place = kept_places(mem, c), .index.mem = mem};
     list_pins(&w);
-    return check_bound(&w);
+    rl_status s = check_bound(&w);
+    *work = w.work;
+    return s;
+}
+
+static rl_status check_graph(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint64_t *work) {
+    rl_arena mem;
+    rl_arena_init(&mem, ctx);
+    rl_status s = check_all(ctx, &mem, c, maxstate, maxwork, work);
+    rl_arena_free(&mem);
+    return s;
 }
 
 rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork) {
-    rl_arena mem;
-    rl_arena_init(&mem, ctx);
-    rl_status s = check_all(ctx, &mem, c, maxstate, maxwork);
-    rl_arena_free(&mem);
-    return s == RL_OK && c->time ? rl_cert_check(ctx, c->time, maxstate, maxwork) : s;
+    uint64_t work = 0;
+    RL_TRY(check_graph(ctx, c, maxstate, maxwork, &work));
+    work = 0;
+    if (c->time) RL_TRY(check_graph(ctx, c->time, maxstate, maxwork, &work));
+    work = 0;
+    for (uint32_t i = 0; i < c->nfunction; i++) {
+        const rl_cert_function *f = &c->function[i];
+        rl_status s = check_graph(ctx, f->cert, maxstate, maxwork, &work);
+        if (s == RL_OK && f->cert->time) s = check_graph(ctx, f->cert->time, maxstate, maxwork, &work);
+        char message[sizeof ctx->error];
+        memcpy(message, ctx->error, sizeof message);
+        if (s != RL_OK) return rl_fail(ctx, s, "function '%.100s': %s", f->name, message);
+    }
+    return RL_OK;
 }

@@ -5,6 +5,7 @@
  *   component 0 1 1536 1 2 7              rl_cert_part
  *   claim 1 1536 1 1536                   what it says
  *   time                                  rl_cert.time: the same of times, if anything is said of them
+ *   function 0 "local" "F"                rl_cert_function: a certificate of a model-local function, from its values on
  *
  * passes/prove.c fills one from what the passes decided; cert_text.c and cert_read.c write and read the file; cert.c checks it and shares no
  * code with the solver.  Strings and arrays belong to the arena that the certificate was made in. */
@@ -64,6 +65,10 @@ typedef struct {
 typedef struct { rl_cert_cost least; int64_t cost, price; uint32_t nop; const uint32_t *op; } rl_cert_part;
 
 typedef struct rl_cert rl_cert;
+
+/* index: its place among the functions of the model. */
+typedef struct { uint32_t index; const char *domain, *name; const rl_cert *cert; } rl_cert_function;
+
 struct rl_cert {
     bool bytes_first;
     bool by_time;            /* the second part: costs are times, as rl_cert_cost.count */
@@ -75,6 +80,8 @@ struct rl_cert {
     uint32_t noutside;
     rl_cert_cost cost, bound;
     const rl_cert *time;     /* the second part: the same ops, values that may keep other atoms; or NULL */
+    uint32_t nfunction;      /* of the main graph's: indices rise, and none of them has functions itself */
+    const rl_cert_function *function;
 };
 
 /* A part shows that its choice is quick enough where nothing that it bounds takes less than this of it, in percent. */
@@ -87,7 +94,8 @@ typedef struct { int64_t fewest, quick, open; } rl_cert_shown;
 /* Checks everything that needs no model (docs/proof.md, section 4, 1 to 3).  RL_OK: the claim holds as it stands, be it a minimum
  * or a gap.  RL_EPROOF with what is wrong where it does not; or where it cannot be told, as an op has more than `maxstate`
  * configurations, or the table of a component keeps more states than that after an op, or all tables together take more than
- * `maxwork` comparisons.  The work is counted, not timed, so that the answer is the same everywhere. */
+ * `maxwork` comparisons, and those of all functions as many again.  The work is counted, not timed, so that the answer is the same
+ * everywhere. */
 #define RL_CERT_SECOND UINT64_C(400000000) /* comparisons that take about a second */
 rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork);
 
@@ -96,5 +104,9 @@ void rl_cert_show(rl_ctx *ctx, const rl_cert *c, rl_cert_shown *out);
 
 /* The file.  What is printed reads as the same certificate.  Reading: out is in mem; RL_EPROOF with "file:line: what". */
 void rl_cert_print(const rl_cert *c, rl_text *out);
+/* Its pieces: how it starts; one graph; what comes before that of a function.  The last line is "end". */
+void rl_cert_print_head(bool bytes_first, rl_text *out);
+void rl_cert_print_graph(const rl_cert *c, rl_text *out);
+void rl_cert_print_function(uint32_t index, const char *domain, const char *name, rl_text *out);
 rl_status rl_cert_parse(rl_ctx *ctx, rl_arena *mem, const char *file, const char *text, size_t n, rl_cert *out);
 #endif

@@ -421,43 +421,75 @@ static rl_status read_time(reader *r, rl_cert *c) {
 }
 
 static rl_status read_head(reader *r, rl_cert *c) {
-    enum { MOSTNS = 1000000, MOSTRATE = 100000000 };
     if (!skip(r, RL_CERT_HEAD "\n")) return refuse(r, "the file does not start with " RL_CERT_HEAD);
     r->line++;
     if (!skip(r, "objective ")) return refuse(r, "\"objective\" is missing");
     c->bytes_first = skip(r, "bytes");
     if (!c->bytes_first && !skip(r, "nodes")) return refuse(r, "the objective is neither nodes nor bytes");
-    RL_TRY(line_end(r));
+    return line_end(r);
+}
+
+static rl_status read_rate(reader *r, rl_cert *c) {
+    enum { MOSTNS = 1000000, MOSTRATE = 100000000 };
     if (!skip(r, "rate")) return RL_OK;
     RL_TRY(read_next(r, MOSTNS, &c->fixed));
     RL_TRY(read_next(r, MOSTRATE, &c->rate));
     return c->rate ? line_end(r) : refuse(r, "a rate is at least 1");
 }
 
-rl_status rl_cert_parse(rl_ctx *ctx, rl_arena *mem, const char *file, const char *text, size_t n, rl_cert *out) {
-    reader r = {ctx, mem, file, text, text + n, 1};
+/* One graph: all but the first lines and the last. */
+static rl_status read_graph(reader *r, rl_cert *out) {
     values value = {0};
     ops op = {0};
-    *out = (rl_cert){0};
-    RL_TRY(read_head(&r, out));
-    while (skip(&r, "value ")) {
+    RL_TRY(read_rate(r, out));
+    while (skip(r, "value ")) {
         rl_cert_value x = {0};
-        RL_TRY(read_value(&r, value.n, &x));
-        rl_push(mem, value, x);
+        RL_TRY(read_value(r, value.n, &x));
+        rl_push(r->mem, value, x);
     }
-    while (skip(&r, "op ")) {
+    while (skip(r, "op ")) {
         rl_cert_op x = {0};
-        RL_TRY(read_op(&r, &value, op.n, &x));
-        rl_push(mem, op, x);
+        RL_TRY(read_op(r, &value, op.n, &x));
+        rl_push(r->mem, op, x);
     }
-    RL_TRY(read_choices(&r, &op));
+    RL_TRY(read_choices(r, &op));
     out->nvalue = value.n;
     out->nop = op.n;
     out->value = value.p;
     out->op = op.p;
-    RL_TRY(read_bound(&r, out));
-    RL_TRY(read_claim(&r, out));
-    if (skip(&r, "time")) RL_TRY(read_time(&r, out));
+    RL_TRY(read_bound(r, out));
+    RL_TRY(read_claim(r, out));
+    return skip(r, "time") ? read_time(r, out) : RL_OK;
+}
+
+/* `0 "local" "F"`, and its graph. */
+static rl_status read_function(reader *r, bool bytes_first, uint32_t least, rl_cert_function *f) {
+    rl_cert *c = rl_new(r->mem, rl_cert, 1);
+    *c = (rl_cert){.bytes_first = bytes_first};
+    f->cert = c;
+    RL_TRY(read_word32(r, &f->index));
+    if (f->index < least) return refuse(r, "functions do not rise");
+    if (!skip(r, " ")) return refuse(r, "the domain is missing");
+    RL_TRY(read_string(r, &f->domain));
+    if (!skip(r, " ")) return refuse(r, "a name is missing");
+    RL_TRY(read_string(r, &f->name));
+    RL_TRY(line_end(r));
+    return read_graph(r, c);
+}
+
+rl_status rl_cert_parse(rl_ctx *ctx, rl_arena *mem, const char *file, const char *text, size_t n, rl_cert *out) {
+    reader r = {ctx, mem, file, text, text + n, 1};
+    struct { rl_cert_function *p; uint32_t n, cap; } function = {0};
+    *out = (rl_cert){0};
+    RL_TRY(read_head(&r, out));
+    RL_TRY(read_graph(&r, out));
+    while (skip(&r, "function ")) {
+        rl_cert_function x = {0};
+        RL_TRY(read_function(&r, out->bytes_first, function.n ? function.p[function.n - 1].index + 1 : 0, &x));
+        rl_push(mem, function, x);
+    }
+    out->function = function.p;
+    out->nfunction = function.n;
     if (!skip(&r, "end\n") || r.p != r.end) return refuse(&r, "\"end\" is missing, or not the last line");
     return RL_OK;
 }

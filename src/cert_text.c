@@ -121,8 +121,19 @@ static void print_parts(const rl_cert *c, rl_text *t) {
     }
 }
 
-void rl_cert_print(const rl_cert *c, rl_text *t) {
-    rl_put(t, RL_CERT_HEAD "\nobjective %s\n", c->bytes_first ? "bytes" : "nodes");
+void rl_cert_print_head(bool bytes_first, rl_text *t) {
+    rl_put(t, RL_CERT_HEAD "\nobjective %s\n", bytes_first ? "bytes" : "nodes");
+}
+
+void rl_cert_print_function(uint32_t index, const char *domain, const char *name, rl_text *t) {
+    rl_put(t, "function %u ", index);
+    put_string(t, domain);
+    rl_put_bytes(t, " ", 1);
+    put_string(t, name);
+    rl_put_bytes(t, "\n", 1);
+}
+
+void rl_cert_print_graph(const rl_cert *c, rl_text *t) {
     if (c->rate) rl_put(t, "rate %" PRId64 " %" PRId64 "\n", c->fixed, c->rate);
     for (uint32_t v = 0; v < c->nvalue; v++) print_value(c, v, t);
     for (uint32_t i = 0; i < c->nop; i++) print_op(c, i, t);
@@ -141,6 +152,15 @@ void rl_cert_print(const rl_cert *c, rl_text *t) {
         print_kept(c->time, t);
         print_parts(c->time, t);
         rl_put(t, "claim %" PRId64 " %" PRId64 "\n", c->time->cost.count, c->time->bound.count);
+    }
+}
+
+void rl_cert_print(const rl_cert *c, rl_text *t) {
+    rl_cert_print_head(c->bytes_first, t);
+    rl_cert_print_graph(c, t);
+    for (uint32_t i = 0; i < c->nfunction; i++) {
+        rl_cert_print_function(c->function[i].index, c->function[i].domain, c->function[i].name, t);
+        rl_cert_print_graph(c->function[i].cert, t);
     }
     rl_put(t, "end\n");
 }

@@ -6,66 +6,127 @@
 #include "cert.h"
 #include "cmd.h"
 
-/* The lines of a certificate that state the problem: those before anything is chosen or kept. */
-static size_t problem_size(const char *s, size_t n) {
-    static const char *const behind[] = {"choose ", "keep ", "fold ", "component ", "outside "};
-    for (const char *p = s; p < s + n;) {
-        for (size_t i = 0; i < RL_LEN(behind); i++)
-            if (strncmp(p, behind[i], strlen(behind[i])) == 0) return (size_t)(p - s);
-        const char *end = memchr(p, '\n', (size_t)(s + n - p));
-        p = end ? end + 1 : s + n;
-    }
-    return n;
+/* Behind the first lines of the file, or behind those of the section before: one graph's lines, and the number of the first. */
+typedef struct { const char *p, *end; size_t row; } section;
+
+static bool starts(const char *p, const char *end, const char *word) {
+    return (size_t)(end - p) >= strlen(word) && memcmp(p, word, strlen(word)) == 0;
 }
 
-static rl_status same_problem(const rl_line *l, const rl_text *file, const rl_text *model, uint32_t noutside) {
-    size_t n = problem_size(file->p, file->n), m = problem_size(model->p, model->n), same = 0, row = 1;
+static const char *next_line(const char *p, const char *end) {
+    const char *newline = memchr(p, '\n', (size_t)(end - p));
+    return newline ? newline + 1 : end;
+}
+
+/* The lines that state the problem: those before anything is chosen or kept. */
+static size_t problem_size(const char *s, const char *end) {
+    static const char *const behind[] = {"choose ", "keep ", "fold ", "component ", "outside "};
+    for (const char *p = s; p < end; p = next_line(p, end))
+        for (size_t i = 0; i < RL_LEN(behind); i++)
+            if (starts(p, end, behind[i])) return (size_t)(p - s);
+    return (size_t)(end - s);
+}
+
+/* To the section of the first function behind the present one. */
+static void next_section(section *s) {
+    while (s->p < s->end && !starts(s->p, s->end, "function ")) {
+        s->p = next_line(s->p, s->end);
+        s->row++;
+    }
+    s->p = next_line(s->p, s->end);
+    s->row++;
+}
+
+static rl_status same_problem(const rl_line *l, const section *file, const rl_text *model, const rl_cert *c) {
+    size_t n = problem_size(file->p, file->end), m = problem_size(model->p, model->p + model->n), same = 0, row = file->row;
     char outside[32];
     while (same < n && same < m && file->p[same] == model->p[same]) row += file->p[same++] == '\n';
-    snprintf(outside, sizeof outside, "outside %" PRIu32 "\n", noutside);
+    snprintf(outside, sizeof outside, "outside %" PRIu32 "\n", c->noutside);
     if (same == n && same == m && strncmp(model->p + m, outside, strlen(outside)) == 0) return RL_OK;
     return rl_fail(l->ctx, RL_EPROOF, "%s:%zu: this is not the problem of %s (or of another --target, --dim or --input-shape)", l->proof, row, l->in);
 }
 
-/* Transposes of the model that move data. */
-static rl_status count_moving(rl_line *l, rl_graph *g, int64_t *n) {
-    rl_outcome o;
-    RL_TRY(rl_run_passes(g, "", &l->pass, &o));
-    rl_stats s;
-    rl_stats_of(g, &s);
-    *n = s.moving;
+/* The problem of the main graph and of each function in the file. */
+static rl_status same_problems(const rl_line *l, const rl_text *file, const rl_text *model, const rl_cert *c) {
+    section s = {file->p, file->p + file->n, 3};
+    for (uint32_t i = 0; i < 2; i++) s.p = next_line(s.p, s.end); /* version, objective */
+    RL_TRY(same_problem(l, &s, &model[0], c));
+    for (uint32_t i = 0; i < c->nfunction; i++) {
+        next_section(&s);
+        RL_TRY(same_problem(l, &s, &model[1 + i], c->function[i].cert));
+    }
     return RL_OK;
 }
 
-static rl_status print_shown(rl_ctx *ctx, const rl_cert *c) {
+/* No more Transposes that move data than the certificate says. name: of the function, or NULL. */
+static rl_status check_moving(const rl_line *l, const rl_graph *out, const rl_cert *c, const char *name) {
+    rl_stats s;
+    rl_stats_of(out, &s);
+    if (s.moving <= c->cost.count + c->noutside) return RL_OK;
+    return rl_fail(l->ctx, RL_EPROOF, "%s: %s%.100s%s%" PRId64 " Transposes move data, the certificate allows %" PRId64, l->file[2],
+                   name ? "function '" : "", name ? name : "", name ? "': " : "", s.moving, c->cost.count + c->noutside);
+}
+
+/* Each function of the file is one of both models; of what is not in the file nothing was written anew. */
+static rl_status match_functions(const rl_line *l, const rl_graph *in, const rl_graph *out, const rl_cert *c) {
+    if (in->function.n != out->function.n)
+        return rl_fail(l->ctx, RL_EPROOF, "%s: %" PRIu32 " functions, %s has %" PRIu32, l->file[2], out->function.n, l->in, in->function.n);
+    for (uint32_t k = 0, i = 0; k < in->function.n; k++) {
+        const rl_graph *a = in->function.p[k], *b = out->function.p[k];
+        const rl_cert_function *f = i < c->nfunction && c->function[i].index == k ? &c->function[i++] : NULL;
+        if (!f && (!a || !b)) continue; /* it cannot be read, so all stay as they are */
+        if (!a || !b || a->name != b->name || a->domain != b->domain || (f && (strcmp(a->name, f->name) != 0 || strcmp(a->domain, f->domain) != 0)))
+            return rl_fail(l->ctx, RL_EPROOF, "%s: function %" PRIu32 " is another one in %s or in the certificate", l->file[2], k, l->in);
+        rl_span x = rl_onnx_bytes(a), y = rl_onnx_bytes(b);
+        if (!f && (x.n != y.n || memcmp(x.p, y.p, x.n) != 0))
+            return rl_fail(l->ctx, RL_EPROOF, "%s: function '%.100s' is not as it was, and the certificate says nothing of it", l->file[2], a->name);
+    }
+    if (c->nfunction && c->function[c->nfunction - 1].index >= in->function.n)
+        return rl_fail(l->ctx, RL_EPROOF, "%s: there is no function %" PRIu32 " in %s", l->proof, c->function[c->nfunction - 1].index, l->in);
+    return RL_OK;
+}
+
+/* What is shown of the main graph and of all functions, each once. */
+typedef struct { rl_cert_shown shown; rl_cert_cost cost, bound; bool least, quickest; } sums;
+
+static void add_shown(rl_ctx *ctx, const rl_cert *c, sums *s) {
     rl_cert_shown x;
-    if (RL_PROTECT(ctx)) return RL_ENOMEM; /* the passes' own has ended with them */
     rl_cert_show(ctx, c, &x);
-    bool least = c->bytes_first ? c->cost.bytes == c->bound.bytes : c->cost.count == c->bound.count;
-    if (least) printf("proved: %" PRId64 " conversions, %" PRId64 " bytes, none fewer\n", c->cost.count, c->cost.bytes);
-    else if (x.quick && !x.open)
+    s->shown = (rl_cert_shown){s->shown.fewest + x.fewest, s->shown.quick + x.quick, s->shown.open + x.open};
+    s->cost = (rl_cert_cost){rl_add(s->cost.count, c->cost.count), rl_add(s->cost.bytes, c->cost.bytes)};
+    s->bound = (rl_cert_cost){rl_add(s->bound.count, c->bound.count), rl_add(s->bound.bytes, c->bound.bytes)};
+    s->least &= c->bytes_first ? c->cost.bytes == c->bound.bytes : c->cost.count == c->bound.count;
+    s->quickest &= c->time && c->time->cost.count == c->time->bound.count;
+    for (uint32_t k = 0; c->time && k < c->time->npart; k++) s->quickest &= c->time->part[k].price == 0;
+}
+
+static rl_status print_shown(rl_ctx *ctx, const rl_cert *c) {
+    sums s = {.least = true, .quickest = true};
+    if (RL_PROTECT(ctx)) return RL_ENOMEM; /* the passes' own has ended with them */
+    add_shown(ctx, c, &s);
+    for (uint32_t i = 0; i < c->nfunction; i++) add_shown(ctx, c->function[i].cert, &s);
+    if (s.least) printf("proved: %" PRId64 " conversions, %" PRId64 " bytes, none fewer\n", s.cost.count, s.cost.bytes);
+    else if (s.shown.quick && !s.shown.open)
         printf("proved: %" PRId64 " conversions: %" PRId64 " where none has fewer, %" PRId64 " where none that has no more is clearly quicker\n",
-               c->cost.count, x.fewest, x.quick);
-    else printf("a gap: %" PRId64 " conversions, %" PRId64 " bytes; at least %" PRId64 ", %" PRId64 "\n", c->cost.count, c->cost.bytes, c->bound.count, c->bound.bytes);
-    bool priced = false;
-    for (uint32_t k = 0; c->time && k < c->time->npart; k++) priced |= c->time->part[k].price > 0;
-    if (c->time && !priced && c->time->cost.count == c->time->bound.count) printf("proved: the time by the target's table, none less\n");
+               s.cost.count, s.shown.fewest, s.shown.quick);
+    else printf("a gap: %" PRId64 " conversions, %" PRId64 " bytes; at least %" PRId64 ", %" PRId64 "\n", s.cost.count, s.cost.bytes, s.bound.count, s.bound.bytes);
+    if (s.quickest) printf("proved: the time by the target's table, none less\n");
     return RL_OK;
 }
 
 static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, const rl_text *file, rl_arena *mem) {
     enum { MOSTSTATES = 1 << 20 };
     rl_cert c;
-    int64_t moving = 0;
-    rl_text problem = {.mem = mem};
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file->p, file->n, &c));
     RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES, 10 * RL_CERT_SECOND));
-    RL_TRY(rl_restate(in, &l->pass, c.bytes_first, c.rate > 0, &problem));
-    RL_TRY(same_problem(l, file, &problem, c.noutside));
-    RL_TRY(count_moving(l, out, &moving));
-    if (moving > c.cost.count + c.noutside)
-        return rl_fail(l->ctx, RL_EPROOF, "%s: %" PRId64 " Transposes move data, the certificate allows %" PRId64, l->file[2], moving, c.cost.count + c.noutside);
+    RL_TRY(match_functions(l, in, out, &c));
+    rl_text *problem = rl_new(mem, rl_text, (size_t)c.nfunction + 1);
+    for (uint32_t i = 0; i <= c.nfunction; i++) problem[i].mem = mem;
+    RL_TRY(rl_restate(in, out, &l->pass, &c, problem));
+    RL_TRY(same_problems(l, file, problem, &c));
+    RL_TRY(check_moving(l, out, &c, NULL));
+    for (uint32_t i = 0; i < c.nfunction; i++) RL_TRY(check_moving(l, out->function.p[c.function[i].index], c.function[i].cert, c.function[i].name));
     return print_shown(l->ctx, &c);
 }
 

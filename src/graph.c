@@ -157,6 +157,25 @@ rl_value rl_graph_const_i64(rl_graph *g, rl_str name, uint32_t n, const int64_t 
     return rl_graph_const(g, name, RL_I64, 1, &dim, rl_copy(&g->mem, x, n * sizeof *x), n * sizeof *x);
 }
 
+void rl_graph_set_constant(rl_graph *g, const rl_nodeinfo *n) {
+    if (n->nout != 1 || n->nattr != 1 || !rl_has(n->out[0])) return;
+    const rl_attr *a = &n->attr[0];
+    rl_const *c = rl_new(&g->mem, rl_const, 1);
+    int64_t *dim = rl_new(&g->mem, int64_t, 1);
+    *dim = a->n;
+    *c = (rl_const){.dim = dim};
+    if (a->kind == RL_ATTR_TENSOR) *c = *a->tensor;
+    else if (a->kind == RL_ATTR_INT) *c = (rl_const){RL_I64, 0, dim, &a->i, 8};
+    else if (a->kind == RL_ATTR_FLOAT) *c = (rl_const){RL_F32, 0, dim, &a->f, 4};
+    else if (a->kind == RL_ATTR_INTS) *c = (rl_const){RL_I64, 1, dim, a->ints, a->n * sizeof *a->ints};
+    else if (a->kind == RL_ATTR_FLOATS) *c = (rl_const){RL_F32, 1, dim, a->floats, a->n * sizeof *a->floats};
+    else if (a->kind == RL_ATTR_STRING) *c = (rl_const){RL_STRING, 0, dim, NULL, 0};
+    else if (a->kind == RL_ATTR_STRINGS) *c = (rl_const){RL_STRING, 1, dim, NULL, 0};
+    else return;
+    rl_graph_set_type(g, n->out[0], c->dtype, c->rank, c->dim);
+    rl_val(g, n->out[0])->data = c->data ? c : NULL;
+}
+
 /* ---- uses ---- */
 
 static void add_use(rl_graph *g, rl_value v, rl_node n, uint32_t slot) {

@@ -68,6 +68,7 @@ typedef struct {
     const rl_span *strings;
     const rl_const *tensor;
     rl_graph *graph;         /* a body; its outer values are in its `outer` list */
+    rl_str ref;              /* in a function: the attribute of its call that this one stands for; else NULL */
     rl_span raw;             /* the AttributeProto as it stood in the file; p NULL when made here */
 } rl_attr;
 
@@ -141,7 +142,9 @@ struct rl_graph {
     rl_arena mem;
     rl_graph *parent;          /* NULL for the main graph */
     rl_str name;
-    rl_str domain;             /* of a function */
+    rl_str domain;             /* of a function; given: its attributes that have a value where a call gives none */
+    const rl_attr *given;
+    uint32_t ngiven;
     rl_nodeinfo *node;
     uint32_t nnode, nodecap;
     rl_valinfo *val;
@@ -177,6 +180,7 @@ rl_value rl_graph_const(rl_graph *g, rl_str name, rl_dtype t, uint32_t rank, con
 /* A new constant: place i along dim, which has n, is place from[i] of v's. */
 rl_value rl_graph_permuted(rl_graph *g, rl_value v, uint32_t dim, uint32_t n, const int64_t *from);
 rl_value rl_graph_const_i64(rl_graph *g, rl_str name, uint32_t n, const int64_t *x); /* 1-D */
+void rl_graph_set_constant(rl_graph *g, const rl_nodeinfo *n); /* what a Constant makes, from its one attribute */
 
 /* Appends a node at the end of the order. Copies in and out. The outputs must have no def yet. Of an RL_OP_OPAQUE the caller sets domain,
  * type and since. */

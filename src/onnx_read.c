@@ -87,7 +87,7 @@ static rl_status read_attr(rl_level *l, rl_span bytes, rl_attr *to, rl_hash *cap
     *to = (rl_attr){.raw = bytes, .kind = RL_ATTR_OTHER};
     RL_TRY(rl_reader_name(l->r, a.name, &to->name));
     RL_TRY(attr_type(l->r, to->name, &a, &type));
-    if (a.ref.n) return RL_OK;
+    if (a.ref.n) return rl_reader_name(l->r, a.ref, &to->ref);
     if (a.ngraph) return read_attr_graphs(l, bytes, captured);
     if (type < RL_ATTR_FLOAT || type > RL_ATTR_STRINGS) return RL_OK;
     if (l->ints.n > UINT32_MAX / 2 || l->floats.n > UINT32_MAX / 2)
@@ -211,25 +211,6 @@ static rl_status check_outputs(rl_level *l, const rl_value *out, size_t n) {
     return RL_OK;
 }
 
-/* Constant's output, from its one attribute. */
-static void set_constant(rl_graph *g, const rl_nodeinfo *n) {
-    if (n->nout != 1 || n->nattr != 1 || !rl_has(n->out[0])) return;
-    const rl_attr *a = &n->attr[0];
-    rl_const *c = rl_new(&g->mem, rl_const, 1);
-    int64_t *dim = rl_new(&g->mem, int64_t, 1);
-    *dim = a->n;
-    *c = (rl_const){.dim = dim};
-    if (a->kind == RL_ATTR_TENSOR) *c = *a->tensor;
-    else if (a->kind == RL_ATTR_INT) *c = (rl_const){RL_I64, 0, dim, &a->i, 8};
-    else if (a->kind == RL_ATTR_FLOAT) *c = (rl_const){RL_F32, 0, dim, &a->f, 4};
-    else if (a->kind == RL_ATTR_INTS) *c = (rl_const){RL_I64, 1, dim, a->ints, a->n * sizeof *a->ints};
-    else if (a->kind == RL_ATTR_FLOATS) *c = (rl_const){RL_F32, 1, dim, a->floats, a->n * sizeof *a->floats};
-    else if (a->kind == RL_ATTR_STRING) *c = (rl_const){RL_STRING, 0, dim, NULL, 0};
-    else if (a->kind == RL_ATTR_STRINGS) *c = (rl_const){RL_STRING, 1, dim, NULL, 0};
-    else return;
-    rl_read_const(g, n->out[0], c);
-}
-
 static rl_status check_node(rl_level *l, const rl_node_parts *p, rl_str domain) {
     if (!p->type.n) return rl_fail(l->r->ctx, RL_EMODEL, "has no op_type");
     if (l->in.n > UINT32_MAX / 4 || l->out.n > UINT32_MAX / 4)
@@ -277,7 +258,7 @@ static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, ui
         if (rl_has(out[i]) && rl_val(g, out[i])->port != i)
             return rl_fail(l->r->ctx, RL_EMODEL, "makes '%.100s' twice", rl_val(g, out[i])->name);
     set_captures(l, n, &captured);
-    if (!*domain && strcmp(type, "Constant") == 0) set_constant(g, x);
+    if (!*domain && strcmp(type, "Constant") == 0) rl_graph_set_constant(g, x);
     return RL_OK;
 }
 
@@ -476,10 +457,25 @@ static void read_ports(rl_level *l, rl_span bytes) {
     }
 }
 
+/* An attribute that has a value where a call gives none. */
+static rl_status read_given(rl_level *l, rl_span bytes) {
+    struct { rl_attr *p; uint32_t n, cap; } given = {(rl_attr *)l->g->given, l->g->ngiven, l->g->ngiven};
+    rl_hash captured = {.mem = &l->scratch};
+    rl_attr a;
+    RL_TRY(read_attr(l, bytes, &a, &captured));
+    if (a.graph) rl_graph_free(a.graph);
+    a.graph = NULL;
+    rl_push(&l->g->mem, given, a);
+    l->g->given = given.p;
+    l->g->ngiven = given.n;
+    return RL_OK;
+}
+
 static rl_status read_function_fields(rl_level *l, rl_span bytes) {
     range part[NFIELD] = {0};
     find_ranges(bytes, part);
     RL_TRY(each_field(l, bytes, FUNCTION_OPSET_IMPORT, read_opset));
+    RL_TRY(each_field(l, bytes, FUNCTION_GIVEN, read_given));
     read_ports(l, bytes);
     RL_TRY(read_nodes(l, part[FUNCTION_NODE]));
     RL_TRY(each_field(l, bytes, FUNCTION_VALUE_INFO, rl_read_hint));

@@ -164,6 +164,13 @@ def check_times(proof):
             raise Refused(f"component {k} takes a time of {takes}, the file says {part.takes}")
 
 
+def check(proof):
+    """All graphs of a file: each assignment costs what its claim says, and none costs less than its bound."""
+    for graph in proof.graphs:
+        check_cost(graph)
+        check_bound(graph)
+
+
 def check_cost(proof):
     """The assignment costs what the claim says."""
     cost = add_up(proof, all_orders(proof))

@@ -1,32 +1,23 @@
-"""Types of what calls of model-local functions make.
+"""Types of the inputs of model-local functions, and of what their calls make.
 
 A function is inferred once, with the types that all its calls agree on: F(x f32[2,3]) and F(y f32[5,3]) give it f32[?,3]. Of what it makes
-only numbers hold for every call. A call that nothing reads does not count. Functions that call functions need a round for each level.
+only numbers hold for every call. A call that nothing reads does not count for what is made; for what a function may be taken for it does, if
+it is in the file. Functions that call functions need a round for each level, and so does a chain of calls.
 """
-import copy
-
-import onnx
-from onnx import helper
-
-ROUNDS, MOST = 4, 2000
+ROUNDS = 64
 
 
 def bodies(model, graph):
-    """{(domain, name): the function as a graph}, those alone whose name says which they are; {} where there are too many."""
+    """{(domain, name): the function as a graph}, those alone whose name says which they are."""
     found, twice = {}, set()
-    for f in model.functions if len(model.functions) <= MOST else ():
+    for f in model.functions:
         twice.update({(f.domain, f.name)} & set(found))
-        value = lambda name: onnx.ValueInfoProto(name=name)
-        g = copy.copy(graph)
-        g.opsets, g.version = list(f.opset_import), {"" if o.domain == "ai.onnx" else o.domain: o.version for o in f.opset_import}
-        g.opened = {}
-        g.take(helper.make_graph(f.node, f.name, [value(n) for n in f.input], [value(n) for n in f.output], value_info=f.value_info))
-        found[f.domain, f.name] = g
+        found[f.domain, f.name] = graph.function(f)
     return {k: g for k, g in found.items() if k not in twice}
 
 
-def every(graph, read=False):
-    """The nodes of a graph, and of the bodies in it that are opened. read: those alone that an output hangs on."""
+def every(graph, read=False, known=True):
+    """(node, are its tensors' types known) of a graph and of the bodies in it. read: those alone that an output hangs on."""
     live = set(graph.outputs)
     for n in reversed(graph.nodes):
         if live.intersection(filter(None, n.output)):
@@ -34,9 +25,9 @@ def every(graph, read=False):
     for n in graph.nodes:
         if read and not live.intersection(filter(None, n.output)):
             continue
-        yield n
-        for g in n.graphs if tuple(n.output) in graph.opened else ():
-            yield from every(graph.body(g), read)
+        yield n, known
+        for g in n.graphs:
+            yield from every(graph.body(g), read, known and tuple(n.output) in graph.opened)
 
 
 def meet(types):
@@ -48,38 +39,40 @@ def meet(types):
     return elem, tuple(column[0] if len(set(column)) == 1 else None for column in zip(*all_dims))
 
 
-def inputs_of(callers, key, function):
-    """The types of a function's inputs, in one world; None: nobody calls it."""
-    calls = [[world.type.get(n.inp(i), (0, None)) for i in range(len(function.inputs))] for world, graph in callers for n in every(graph, True)
-             if (n.domain, n.op) == key]
-    return [meet(column) for column in zip(*calls)] if calls else None
+def inputs_of(world, callers, key, function, read):
+    """{input: its type}, in one world; None: nobody calls it."""
+    calls = [[(w.type.get(n.inp(i)) if known else None) or (0, None) for i in range(len(function.inputs))] for w, graph in callers
+             for n, known in every(graph, read) if (n.domain, n.op) == key]
+    fresh = lambda name, k: world.symbols.number(("call", key, name, k), world.world)
+    agreed = zip(function.inputs, map(meet, zip(*calls)))
+    return {name: (elem, dims and tuple(fresh(name, k) if d is None else d for k, d in enumerate(dims))) for name, (elem, dims) in agreed} if calls else None
 
 
-def infer(functions, main, worlds):
-    """{(domain, name): types of the outputs}, with None for what is not a number."""
-    callers, left, made = [[(w, main)] for w in worlds], dict(functions), {}
+def infer(functions, main, worlds, read):
+    """{(domain, name): types of the inputs in each world}, {(domain, name): types of the outputs, with None for what is not a number}."""
+    callers, left, given, made = [[(w, main)] for w in worlds], dict(functions), {}, {}
+    calls = {k: {(n.domain, n.op) for n, _ in every(g)} for k, g in functions.items()}
     while left:
-        ready = [k for k in left if not any((n.domain, n.op) == k for g in left.values() for n in every(g))]
+        waits = set().union(*(calls[k] for k in left))
+        ready = [k for k in left if k not in waits]
         for key in ready:
-            g, pair = left.pop(key), []
-            for w, world in enumerate(worlds):
-                types = inputs_of(callers[w], key, g)
-                if types is None:
-                    break
-                pair.append(outputs(world, g, key, types, callers[w]))
-            if len(pair) == len(worlds):
-                made[key] = [numbers(*x) for x in zip(*pair)]
+            g = left.pop(key)
+            types = [inputs_of(w, callers[i], key, g, read) for i, w in enumerate(worlds)]
+            if None not in types:
+                given[key] = types
+                made[key] = [numbers(*x) for x in zip(*(outputs(w, g, t, c) for w, t, c in zip(worlds[:2], types, callers)))]
+                for w, t, c in zip(worlds[2:], types[2:], callers[2:]):
+                    outputs(w, g, t, c)
         if not ready:
             break
-    return made
+    return given, made
 
 
-def outputs(world, g, key, types, callers):
+def outputs(world, g, types, callers):
+    """Adds the function to those that call."""
     inner = type(world)(g, world.symbols, world.world)
     inner.start()
-    for name, (elem, dims) in zip(g.inputs, types):
-        fresh = lambda k: world.symbols.number(("call", key, name, k), world.world)
-        inner.type[name] = elem, dims and tuple(fresh(k) if d is None else d for k, d in enumerate(dims))
+    inner.type.update(types)
     inner.inner = True
     for n in g.nodes:
         inner.node(n)

@@ -6,16 +6,19 @@ configuration; and what it chooses must be one of ours.
 """
 import itertools
 from collections import Counter, defaultdict
+from pathlib import Path
 
-from . import Refused
+import onnx
+
+from . import Refused, calls
 from .atoms import Problem
 from .bound import charged, chosen
 from .forms import all_shapes
 from .flat import turns
 from .formula import evaluate
 from .labels import is_moving
-from .model import Model
-from .sizes import SMALL, known
+from .model import Graph, Model
+from .sizes import SMALL, Symbols, known
 
 MAXENUM = 50_000  # configurations that are listed where forms cannot be compared as such
 CAP = 10 ** 12    # bytes of one copy are not counted further
@@ -399,15 +402,13 @@ def moved(nodes, sizes):
     return count, size
 
 
-class Pair:
-    """A model and its result, rebuilt once for any number of certificates."""
+class Rewritten:
+    """A graph, the main one or a function, and what became of it: rebuilt once for any number of certificates."""
 
-    def __init__(self, path, result, target=None):
-        self.model = Model(path)
-        self.target = target
+    def __init__(self, model, out, target):
+        self.model, self.out, self.target = model, out, target
         self.problem, self.shapes, self.blocked = None, None, None
         self.kept = []  # constants that the file takes for variables
-        self.out = Model(result, self.model.sizes.symbols)
         self.moved = moved(self.out.nodes, self.out.sizes)
 
     def check(self, proof):
@@ -477,3 +478,56 @@ class Pair:
     def in_value(self, name):
         m = self.problem.member.get(name)
         return m is not None and not self.problem.values[m.value].constant
+
+
+class Pair:
+    """A model and its result."""
+
+    def __init__(self, path, result, target=None):
+        self.target = target
+        self.protos = [onnx.load(p, load_external_data=False) for p in (path, result)]
+        self.graphs = [Graph(m, str(Path(p).parent)) for m, p in zip(self.protos, (path, result))]
+        symbols = Symbols()
+        functions = [calls.bodies(m, g) for m, g in zip(self.protos, self.graphs)]
+        model = Model(self.graphs[0], symbols, functions[0])
+        symbols.calls = {}
+        out = Model(self.graphs[1], symbols, functions[1], read=False)
+        self.types = out.types  # a function may be taken for what all calls in the result agree on
+        self.main, self.functions = Rewritten(model, out, target), {}
+
+    @property
+    def kept(self):
+        return self.main.kept + [f"{n} in function {self.protos[0].functions[k].name}" for k, f in self.functions.items() for n in f.kept]
+
+    def check(self, proof):
+        """Raises Refused; returns the names of what could not be rebuilt."""
+        self.match_functions({f.index: f for f in proof.functions})
+        lost = self.main.check(proof)
+        for f in proof.functions:
+            try:
+                lost += [f"{what} in function '{f.name}'" for what in self.function(f.index).check(f.proof)]
+            except Refused as e:
+                raise Refused(f"function '{f.name}': {e}") from None
+        return lost
+
+    def function(self, k):
+        if k not in self.functions:
+            models = []
+            for proto, graph in zip(self.protos, self.graphs):
+                f = proto.functions[k]
+                models.append(Model(graph.function(f), self.main.model.sizes.symbols, {}, given=self.types.get((f.domain, f.name))))
+            self.functions[k] = Rewritten(*models, self.target)
+        return self.functions[k]
+
+    def match_functions(self, said):
+        """The same functions; what the file says nothing of is as it was."""
+        was, now = (list(m.functions) for m in self.protos)
+        names = lambda functions: [(f.domain, f.name) for f in functions]
+        if names(was) != names(now):
+            raise Refused("the functions of the two models have other names")
+        for k, f in said.items():
+            if k >= len(was) or (f.domain, f.name) != names(was)[k]:
+                raise Refused(f"function {k} of the model is not '{f.name}'")
+        for k, (a, b) in enumerate(zip(was, now)):
+            if k not in said and a.SerializeToString(deterministic=True) != b.SerializeToString(deterministic=True):
+                raise Refused(f"function '{a.name}' is not as it was, and the file says nothing of it")

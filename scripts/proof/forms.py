@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 from .charges import of_op
 from .labels import AXIS, FREE, K, LEAD, M, N, PIECES, TRAIL
+from .model import REFERS
 
 MAXTRAIL = 6  # of a product with a constant only the first tokens may trail: 64 splits (docs/proof.md)
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
@@ -211,7 +212,8 @@ def name_of(node):
 
 
 def type_of(node):
-    return node.op if node.domain == "" else f"{node.domain}::{node.op}"
+    domain = node.domain.removeprefix(REFERS)
+    return f"{domain}::{node.op}" if domain else node.op
 
 
 def all_shapes(problem, target=None):

@@ -4,7 +4,6 @@ Prepared as the statement of the problem says: nodes that reach no output are dr
 and whatever constants alone determine is a constant.
 """
 import copy
-from pathlib import Path
 
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
@@ -36,6 +35,9 @@ def is_computed(n, sizes):
     return all(sizes.bits(x) >= 8 if n.op in ANYTYPE else sizes.elem.get(x) in NUMBERS for x in names)
 
 
+REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: nothing is known of it
+
+
 class Node:
     ends = None  # of a Leave: what it was
 
@@ -48,15 +50,17 @@ class Node:
         self.graphs = [g for a in proto.attribute for g in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs)]
         self.captured = captures(self.graphs)
         self.opset = graph.version.get(self.domain, 0)
+        if any(a.ref_attr_name for a in proto.attribute) and (self.domain, self.op) not in graph.local:
+            self.domain = REFERS + self.domain
         self.key = tuple(sorted(a.SerializeToString(deterministic=True) for a in proto.attribute)) if not self.graphs else None
         try:
-            self.schema = onnx.defs.get_schema(self.op, self.opset, self.domain)
+            self.schema = onnx.defs.get_schema(self.op, self.opset, self.domain)  # none of REFERS
         except Exception:
             self.schema = None
 
     def attr(self, name, default=None):
         a = self.attrs.get(name)
-        if a is None:
+        if a is None or a.ref_attr_name:
             return default
         x = helper.get_attribute_value(a)
         return numpy_helper.to_array(x) if isinstance(x, TensorProto) else x.decode("utf-8", "replace") if isinstance(x, bytes) else x
@@ -95,7 +99,10 @@ class Graph:
         self.version = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
         self.ir_version, self.folder = model.ir_version, folder
         self.local = {(f.domain, f.name) for f in model.functions}
-        self.take(model.graph)
+        self.name(model.graph)
+
+    def name(self, proto):
+        self.take(proto)
         names = flat.Namer(self)
         self.regions, self.opened = names.regions, names.opened
 
@@ -112,6 +119,13 @@ class Graph:
         """A body of one of the nodes, as a graph of its own."""
         g = copy.copy(self)
         g.take(proto)
+        return g
+
+    def function(self, f):
+        """A model-local function, as a graph whose inputs have no types."""
+        g, value = copy.copy(self), lambda name: onnx.ValueInfoProto(name=name)
+        g.opsets, g.version = list(f.opset_import), {"" if o.domain == "ai.onnx" else o.domain: o.version for o in f.opset_import}
+        g.name(helper.make_graph(f.node, f.name, [value(n) for n in f.input], [value(n) for n in f.output], value_info=f.value_info))
         return g
 
     def open(self):
@@ -189,13 +203,22 @@ def constants(graph, sizes):
 
 
 class Model:
-    """IN, prepared."""
+    """A graph, prepared: the main one, or a function of a model whose types are given."""
 
-    def __init__(self, path, symbols=None):
-        self.proto = onnx.load(path, load_external_data=False)
-        self.graph = Graph(self.proto, str(Path(path).parent))
-        self.graph.drop_dead()
-        self.sizes = self.infer(symbols)
+    def __init__(self, graph, symbols, functions, read=True, given=None):
+        """read: calls that no output hangs on do not count. given: the types of the inputs in each world."""
+        self.graph = graph
+        if read:
+            self.graph.drop_dead()
+        self.sizes = Sizes(self.graph, symbols, given)
+        self.types = {}  # of the inputs of functions
+        for _ in range(calls.ROUNDS if functions else 0):
+            was = dict(self.sizes.symbols.calls)
+            self.types, made = calls.infer(functions, self.graph, self.sizes.worlds, read)
+            self.sizes.symbols.calls.update(made)
+            if self.sizes.symbols.calls == was:
+                break
+            self.sizes = Sizes(self.graph, self.sizes.symbols, given)
         self.graph.open()
         self.graph.drop_dead()
         self.graph.rename_einsums(self.sizes)
@@ -203,16 +226,6 @@ class Model:
         self.sequences = {n.out(0) for n in self.nodes if n.op in SEQUENCES and n.domain == ""}
         self.computed = constants(self.graph, self.sizes)
         self.block(())
-
-    def infer(self, symbols):
-        functions, sizes = calls.bodies(self.proto, self.graph), Sizes(self.graph, symbols)
-        for _ in range(calls.ROUNDS if functions else 0):
-            was = dict(sizes.symbols.calls)
-            sizes.symbols.calls.update(calls.infer(functions, self.graph, sizes.worlds[:2]))
-            if sizes.symbols.calls == was:
-                break
-            sizes = Sizes(self.graph, sizes.symbols)
-        return sizes
 
     def drop_known(self):
         """Nodes of which all that they make is known: what they read is not asked for."""

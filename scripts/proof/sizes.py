@@ -459,11 +459,13 @@ def follows(node, a, b):
 class Sizes:
     """What the worlds agree on. dims: name -> tuple of sizes (pairs), or None; elem: name -> element type; bytes: name -> bytes of one copy."""
 
-    def __init__(self, graph, symbols=None):
+    def __init__(self, graph, symbols=None, given=None):
+        """given: types of the inputs in each world, where the graph does not say them."""
         self.symbols = symbols or Symbols()
         self.worlds = worlds = [World(graph, self.symbols, w) for w in range(WORLDS)]
-        for w in worlds:
+        for k, w in enumerate(worlds):
             w.start()
+            w.type.update(given[k] if given else {})
         for node in graph.nodes:
             for w in worlds:
                 w.node(node)

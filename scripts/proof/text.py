@@ -89,6 +89,19 @@ class Proof:
     outside: int = 0
     cost: tuple = None
     bound: tuple = None
+    functions: list = dataclasses.field(default_factory=list)  # of the main graph's: Functions, their indices rising
+
+    @property
+    def graphs(self):
+        return [self] + [f.proof for f in self.functions]
+
+
+@dataclasses.dataclass(frozen=True)
+class Function:
+    index: int   # among those of the model
+    domain: str
+    name: str
+    proof: Proof
 
 
 class Line:
@@ -145,7 +158,7 @@ class Line:
 
 class Reader:
     def __init__(self, text):
-        self.proof = self.now = Proof()  # now: the part that lines are about
+        self.main = self.proof = self.now = Proof()  # proof: of the graph that lines are about; now: its part
         self.lines = text.split("\n")
         if self.lines[-1] != "":
             raise Refused("the file does not end with a line end")
@@ -153,10 +166,11 @@ class Reader:
         self.seen = set()
         self.place = {}  # first number of the last choose, keep or fold
 
-    # Lines in the order of the specification; a kind may only be followed by its own or a later kind. After "time" some come again.
+    # Lines in the order of the specification; a kind may only be followed by its own or a later kind. After "time" some come again, after
+    # "function" all.
     STAGES = {"rate": 1, "value": 2, "op": 3, "pin": 3, "token": 3, "form": 3, "charge": 3, "choose": 4, "keep": 5, "fold": 6, "component": 7,
-              "outside": 8, "claim": 9, "time": 10, "end": 20}
-    AGAIN = {"keep": 11, "fold": 12, "component": 13, "claim": 14, "end": 20}
+              "outside": 8, "claim": 9, "time": 10, "function": 15, "end": 20}
+    AGAIN = {"keep": 11, "fold": 12, "component": 13, "claim": 14, "function": 15, "end": 20}
     ONCE = ("rate", "outside", "claim", "time", "end")
 
     def read(self):
@@ -177,10 +191,23 @@ class Reader:
             line.done()
         if self.stage != 20:
             raise Refused("the file has no 'end'")
+        self.close_graph()
+        return self.main
+
+    def close_graph(self):
         if self.now.cost is None or "outside" not in self.seen:
-            raise Refused("the file has no 'outside' and 'claim'")
+            raise Refused("a graph has no 'outside' and 'claim'")
         self.close_op()
-        return self.proof
+
+    def function(self, line):
+        self.close_graph()
+        rising = self.main.functions[-1].index if self.main.functions else -1
+        index = line.number_below(2 ** 32 - 1, "function")
+        if index <= rising:
+            line.fail("functions rise")
+        self.proof = self.now = Proof(bytes_first=self.main.bytes_first)
+        self.main.functions.append(Function(index, line.string(), line.string(), self.proof))
+        self.stage, self.seen, self.place = 0, set(), {}
 
     def rate(self, line):
         self.proof.rate = line.number_below(MOSTNS + 1, "number of ns"), line.number_below(MOSTRATE + 1, "rate")

@@ -59,8 +59,7 @@ def accepts(pair, words):
     """What the checker says of a certificate: (None, what was not rebuilt), or (why it is refused, [])."""
     try:
         proof = text.Reader(words).read()
-        bound.check_cost(proof)
-        bound.check_bound(proof)
+        bound.check(proof)
         return None, pair.check(proof) if pair else []
     except Refused as e:
         return str(e), []
