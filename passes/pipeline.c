@@ -371,14 +371,6 @@ rl_status rl_infer_model(rl_pass_run *r, rl_callsites *as_read) {
     return RL_OK;
 }
 
-/* One that nobody calls, or whose types contradict each other, or that leads to itself. */
-static void keep_function(const rl_pass_run *r, const rl_graph *g) {
-    rl_stats s;
-    rl_stats_of(g, &s);
-    rl_stats_add(&r->out->before, &s);
-    rl_stats_add(&r->out->after, &s);
-}
-
 /* One function by itself, whose types are given.  text: its part of the certificate's file. */
 static rl_status improve_function(const rl_pass_run *r, uint32_t k, rl_text *text) {
     rl_graph *g = r->g->function.p[k];
@@ -402,24 +394,20 @@ static rl_status improve_functions(rl_pass_run *r, rl_callsites as_read, rl_text
     rl_arena_free(r->tmp);
     uint32_t n = rl_calls_order(r->calls, &order);
     rl_text *text = rl_new(mem, rl_text, r->g->function.n);
-    bool *kept = rl_new(mem, bool, r->g->function.n);
-    for (uint32_t k = 0; k < r->g->function.n; k++) kept[k] = true;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t k = order[i];
         rl_graph *g = r->g->function.p[k];
         if (!rl_calls_any(r->calls, k)) continue; /* nor are those that it calls, by it */
         rl_calls_give(r->calls, k);
         rl_callsites own = rl_calls_in(r->calls, g, mem);
-        kept[k] = g->doubtful;
-        if (!kept[k]) RL_TRY(improve_function(r, k, &text[k]));
-        if (!kept[k] && !g->as_read) {
+        bool kept = g->doubtful;
+        if (!kept) RL_TRY(improve_function(r, k, &text[k]));
+        if (!kept && !g->as_read) {
             RL_TRY(rl_shape_infer(g));
             own = rl_calls_in(r->calls, g, mem);
         }
         rl_calls_add(r->calls, own);
     }
-    for (uint32_t k = 0; k < r->g->function.n; k++)
-        if (kept[k] && r->g->function.p[k]) keep_function(r, r->g->function.p[k]);
     for (uint32_t k = 0; k < r->g->function.n; k++) {
         if (text[k].n == 0) continue;
         rl_cert_print_function(k, r->g->function.p[k]->domain, r->g->function.p[k]->name, file);
