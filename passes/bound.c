@@ -3,7 +3,7 @@
  * Each value keeps a few of its atoms, orders and tokens are restricted to those, and all configurations of what is left are
  * enumerated.  Any assignment of the whole restricts to one that costs no more, so the optimum of the restriction is a lower bound
  * for the whole.  Which atoms to keep is a guess (keep.c), and only the result says how good it was: three are tried first, then
- * more.  What is left is folded: most orders are never better than another (rl_problem_fold).  A component whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.
+ * more, and one of each role.  What is left is folded: most orders are never better than another (rl_problem_fold).  A component whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.
  *
  * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least. */
 #include "bound.h"
@@ -119,8 +119,8 @@ void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_are
 /* wide: for components where some class has more than MANYATOM atoms, too: with so many, what is kept class by class fits together badly. */
 enum { MANYATOM = 12 };
 typedef struct { uint32_t mostkept; rl_keepway way; bool wide; } attempt;
-static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true}, {4, RL_KEEP_PLAIN, false}, {5, RL_KEEP_TWINS, false}, {6, RL_KEEP_TWINS, false},
-                                   {6, RL_KEEP_LABELS, true}, {5, RL_KEEP_FULL, false}};
+static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true}, {4, RL_KEEP_PLAIN, false}, {5, RL_KEEP_ROLES, true}, {5, RL_KEEP_TWINS, false},
+                                   {6, RL_KEEP_TWINS, false}, {5, RL_KEEP_FULL, false}};
 
 static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b)
 {

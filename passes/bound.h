@@ -38,9 +38,10 @@ bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp);
 void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp);
 
 /* keep.c: sets cls.kept of the open components, at most mostkept atoms each.  Class by class, and of atoms that seem equally useless first
- * the one that few others are tied to (PLAIN), or the second of two alike (TWINS); or the same atoms everywhere (LABELS).  First
- * atoms go that stand behind the same one in all orders that the model names, but for FULL: a charge may hang on one of them. */
-typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_LABELS, RL_KEEP_FULL } rl_keepway;
+ * the one that few others are tied to (PLAIN), or the second of two alike (TWINS, ROLES).  Before that atoms go that stand behind the
+ * same one in all orders that the model names (PLAIN, TWINS), or all but one of each role (ROLES: keep_roles.c); none for FULL: a
+ * charge may hang on one of them. */
+typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_ROLES, RL_KEEP_FULL } rl_keepway;
 void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway way);
 
 #endif

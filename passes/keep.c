@@ -1,27 +1,22 @@
 /* Which atoms the bound looks at (bound.c): few enough to enumerate every order.
  *
  * Nothing here needs to be right, as any choice gives a valid bound; only the result says how good it was.  First a run that
- * stays together wherever it stands counts as one: its last atom is kept.  Then, class by class, atoms go that tell the fewest of
- * the orders apart that the model itself names (level 0).
+ * stays together wherever it stands counts as one: its last atom is kept; or one atom of each role is (keep_roles.c).  Then, class by
+ * class, atoms go that tell the fewest of the orders apart that the model itself names (level 0).
  *   orders named at x: [h w c d] [c d h w] [h c d w]      keep h w d: c is always right before d */
-#include "bound.h"
+#include "keep.h"
 #include <string.h>
 
 /* ---- labels ---- */
 
-/* Atoms that tokens tie together across values share a label.  Atom a of a class in an open component has number at[class] + a. */
-typedef struct { uint32_t *at, n, *up, *next; } labels; /* at: [ncls]; up, next: [n] */
-
-static bool is_open(const rl_cls *c, const bool *open) { return !c->constant && open[c->comp]; }
-
-static uint32_t label_of(const labels *l, uint32_t cls, uint32_t atom)
+uint32_t rl_label_of(const rl_labels *l, uint32_t cls, uint32_t atom)
 {
     uint32_t x = l->at[cls] + atom;
     while (l->up[x] != x) x = l->up[x] = l->up[l->up[x]];
     return x;
 }
 
-static void tie_token(labels *l, const rl_oplegal *op, const rl_token *t)
+static void tie_token(rl_labels *l, const rl_oplegal *op, const rl_token *t)
 {
     uint32_t first = RL_NONE;
     for (uint32_t o = 0; o < op->noperand; o++) {
@@ -29,16 +24,16 @@ static void tie_token(labels *l, const rl_oplegal *op, const rl_token *t)
         if (first == RL_NONE) first = o;
         if (t->natom[o] != t->natom[first]) continue;
         for (uint32_t j = 0; j < t->natom[o]; j++)
-            l->up[label_of(l, op->operand[o].cls, t->atom[o][j])] = label_of(l, op->operand[first].cls, t->atom[first][j]);
+            l->up[rl_label_of(l, op->operand[o].cls, t->atom[o][j])] = rl_label_of(l, op->operand[first].cls, t->atom[first][j]);
     }
 }
 
-static labels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp)
+static rl_labels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp)
 {
-    labels l = {.at = rl_new(tmp, uint32_t, p->cls.n)};
+    rl_labels l = {.at = rl_new(tmp, uint32_t, p->cls.n)};
     for (uint32_t c = 0; c < p->cls.n; c++) {
         l.at[c] = l.n;
-        l.n += is_open(&p->cls.p[c], open) ? p->cls.p[c].natom : 0;
+        l.n += rl_is_open(&p->cls.p[c], open) ? p->cls.p[c].natom : 0;
     }
     l.up = rl_new(tmp, uint32_t, l.n);
     l.next = rl_new(tmp, uint32_t, l.n);
@@ -54,11 +49,11 @@ static labels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp)
 enum { UNSEEN = 0, MIXED = 1, FIRSTLABEL = 2 }; /* of labels.next */
 
 /* Notes for each label which kept label is right behind it, in one order. */
-static void note_followers(labels *l, const bool *drop, uint32_t cls, const uint8_t *order, uint32_t natom)
+static void note_followers(rl_labels *l, const bool *drop, uint32_t cls, const uint8_t *order, uint32_t natom)
 {
     uint32_t behind = MIXED;
     for (uint32_t i = natom; i-- > 0;) {
-        uint32_t x = label_of(l, cls, order[i]);
+        uint32_t x = rl_label_of(l, cls, order[i]);
         if (drop[l->at[cls] + order[i]]) continue;
         l->next[x] = l->next[x] == UNSEEN || l->next[x] == behind ? behind : MIXED;
         behind = x + FIRSTLABEL;
@@ -66,18 +61,18 @@ static void note_followers(labels *l, const bool *drop, uint32_t cls, const uint
 }
 
 /* A label that the same label follows wherever it stands can go: where the one moves, so does the other. */
-static bool glue(labels *l, const rl_plan *p, const bool *open, bool *drop)
+static bool glue(rl_labels *l, const rl_plan *p, const bool *open, bool *drop)
 {
     bool more = false;
     memset(l->next, 0, l->n * sizeof *l->next);
     for (uint32_t c = 0; c < p->cls.n; c++) {
         const rl_cls *k = &p->cls.p[c];
-        for (uint32_t q = 0; q < k->order.n && is_open(k, open); q++)
+        for (uint32_t q = 0; q < k->order.n && rl_is_open(k, open); q++)
             if (k->order.p[q].level == 0) note_followers(l, drop, c, k->order.p[q].p, k->natom);
     }
     for (uint32_t c = 0; c < p->cls.n; c++)
-        for (uint32_t a = 0; a < p->cls.p[c].natom && is_open(&p->cls.p[c], open); a++)
-            if (!drop[l->at[c] + a] && l->next[label_of(l, c, a)] >= FIRSTLABEL) more = drop[l->at[c] + a] = true;
+        for (uint32_t a = 0; a < p->cls.p[c].natom && rl_is_open(&p->cls.p[c], open); a++)
+            if (!drop[l->at[c] + a] && l->next[rl_label_of(l, c, a)] >= FIRSTLABEL) more = drop[l->at[c] + a] = true;
     return more;
 }
 
@@ -165,84 +160,16 @@ static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *
         if (!k.drop[a]) atom[c->kept.n++] = (uint8_t)a;
 }
 
-/* ---- labels, everywhere at once ---- */
-
-typedef struct {
-    const rl_plan *p;
-    const bool *open;
-    labels *l;
-    bool *drop;
-    uint32_t *loss, *left, *uses; /* [l.n] by label: orders that fall together without it; [ncls] atoms left; [l.n] classes that have it */
-    rl_arena *one;
-} chooser;
-
-static uint32_t orders_left(chooser *k, uint32_t cls, uint32_t without)
-{
-    const rl_cls *c = &k->p->cls.p[cls];
-    keeper x = {.c = c};
-    for (uint32_t a = 0; a < c->natom; a++) x.drop[a] = k->drop[k->l->at[cls] + a] || label_of(k->l, cls, a) == without;
-    uint32_t n = distinct(&x, k->one);
-    rl_arena_free(k->one);
-    return n;
-}
-
-/* Adds to loss what the class says, or takes it off. */
-static void weigh(chooser *k, uint32_t cls, bool add)
-{
-    const rl_cls *c = &k->p->cls.p[cls];
-    uint32_t now = orders_left(k, cls, RL_NONE);
-    for (uint32_t a = 0; a < c->natom; a++) {
-        if (k->drop[k->l->at[cls] + a]) continue;
-        uint32_t x = label_of(k->l, cls, a), d = now - orders_left(k, cls, x);
-        k->loss[x] = add ? k->loss[x] + d : k->loss[x] - d;
-        k->uses[x] += add ? 1 : RL_NONE;
-    }
-}
-
-static bool drop_label(chooser *k, uint32_t mostkept)
-{
-    uint32_t best = RL_NONE;
-    for (uint32_t c = 0; c < k->p->cls.n; c++) {
-        if (!is_open(&k->p->cls.p[c], k->open) || k->left[c] <= mostkept) continue;
-        for (uint32_t a = 0; a < k->p->cls.p[c].natom; a++) {
-            uint32_t x = label_of(k->l, c, a);
-            if (k->drop[k->l->at[c] + a]) continue;
-            if (best == RL_NONE || k->loss[x] < k->loss[best] || (k->loss[x] == k->loss[best] && k->uses[x] < k->uses[best])) best = x;
-        }
-    }
-    if (best == RL_NONE) return false;
-    for (uint32_t c = 0; c < k->p->cls.n; c++) {
-        bool has = false;
-        if (!is_open(&k->p->cls.p[c], k->open)) continue;
-        for (uint32_t a = 0; a < k->p->cls.p[c].natom; a++) has |= !k->drop[k->l->at[c] + a] && label_of(k->l, c, a) == best;
-        if (!has) continue;
-        weigh(k, c, false);
-        for (uint32_t a = 0; a < k->p->cls.p[c].natom; a++)
-            if (!k->drop[k->l->at[c] + a] && label_of(k->l, c, a) == best) k->drop[k->l->at[c] + a] = true, k->left[c]--;
-        weigh(k, c, true);
-    }
-    return true;
-}
-
-static void drop_labels(const rl_plan *p, labels *l, const bool *open, bool *drop, uint32_t mostkept, rl_arena *tmp, rl_arena *one)
-{
-    chooser k = {p, open, l, drop, rl_new(tmp, uint32_t, l->n), rl_new(tmp, uint32_t, p->cls.n), rl_new(tmp, uint32_t, l->n), one};
-    for (uint32_t c = 0; c < p->cls.n; c++) {
-        if (!is_open(&p->cls.p[c], open)) continue;
-        for (uint32_t a = 0; a < p->cls.p[c].natom; a++) k.left[c] += !drop[l->at[c] + a];
-        weigh(&k, c, true);
-    }
-    while (drop_label(&k, mostkept)) continue;
-}
+/* ---- all classes ---- */
 
 /* What to drop first: a small rank.  Twins: the second of two atoms of a class that share a label (keys beside queries).  Else a label
  * that only two atoms share (the three of query, key and value). */
-static void rank_atoms(labels *l, uint32_t cls, uint32_t natom, bool twins, uint32_t *rank)
+static void rank_atoms(rl_labels *l, uint32_t cls, uint32_t natom, bool twins, uint32_t *rank)
 {
     for (uint32_t a = 0; a < natom; a++) {
-        rank[a] = twins || l->next[label_of(l, cls, a)] > 2;
+        rank[a] = twins || l->next[rl_label_of(l, cls, a)] > 2;
         for (uint32_t b = 0; b < a && twins; b++)
-            if (label_of(l, cls, b) == label_of(l, cls, a)) rank[a] = 0;
+            if (rl_label_of(l, cls, b) == rl_label_of(l, cls, a)) rank[a] = 0;
     }
 }
 
@@ -251,17 +178,17 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway w
     rl_arena tmp, one;
     rl_arena_init(&tmp, p->g->ctx);
     rl_arena_init(&one, p->g->ctx);
-    labels l = tie_atoms(p, open, &tmp);
+    rl_labels l = tie_atoms(p, open, &tmp);
     bool *drop = rl_new(&tmp, bool, l.n);
-    while (way != RL_KEEP_FULL && glue(&l, p, open, drop)) continue;
-    if (way == RL_KEEP_LABELS) drop_labels(p, &l, open, drop, mostkept, &tmp, &one);
+    if (way == RL_KEEP_ROLES) rl_drop_alike(p, &l, open, drop, &tmp);
+    while (way != RL_KEEP_FULL && way != RL_KEEP_ROLES && glue(&l, p, open, drop)) continue;
     memset(l.next, 0, l.n * sizeof *l.next);
     for (uint32_t c = 0; c < p->cls.n; c++)
-        for (uint32_t a = 0; a < p->cls.p[c].natom && is_open(&p->cls.p[c], open); a++) l.next[label_of(&l, c, a)]++;
+        for (uint32_t a = 0; a < p->cls.p[c].natom && rl_is_open(&p->cls.p[c], open); a++) l.next[rl_label_of(&l, c, a)]++;
     for (uint32_t c = 0; c < p->cls.n; c++) {
-        if (!is_open(&p->cls.p[c], open)) continue;
+        if (!rl_is_open(&p->cls.p[c], open)) continue;
         uint32_t rank[RL_MAXATOM] = {0};
-        rank_atoms(&l, c, p->cls.p[c].natom, way == RL_KEEP_TWINS, rank);
+        rank_atoms(&l, c, p->cls.p[c].natom, way == RL_KEEP_TWINS || way == RL_KEEP_ROLES, rank);
         keep_class(p, &p->cls.p[c], drop + l.at[c], rank, mostkept, &one);
         rl_arena_free(&one);
     }

@@ -1,0 +1,19 @@
+/* What keep.c and keep_roles.c share: atoms that belong together, from class to class.
+ *
+ *   Add x[h w c] + y[h w c], MatMul x[h w c] . w -> z[h w d]     labels: h of x, y and z, w of all three, c of x and y, d */
+#ifndef RL_KEEP_H
+#define RL_KEEP_H
+#include "bound.h"
+
+/* Atoms that tokens tie together across values share a label.  Atom a of a class in an open component has number at[class] + a. */
+typedef struct { uint32_t *at, n, *up, *next; } rl_labels; /* at: [ncls]; up, next: [n] */
+
+uint32_t rl_label_of(const rl_labels *l, uint32_t cls, uint32_t atom);
+
+/* Does the class have labels? */
+static inline bool rl_is_open(const rl_cls *c, const bool *open) { return !c->constant && open[c->comp]; }
+
+/* keep_roles.c: sets drop of all atoms of a class but one, at least, of each role there. drop[i]: atom number i. */
+void rl_drop_alike(const rl_plan *p, const rl_labels *l, const bool *open, bool *drop, rl_arena *tmp);
+
+#endif

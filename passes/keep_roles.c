@@ -1,0 +1,134 @@
+/* One atom of each role: what the bound looks at of values with many atoms (bound.c).
+ *
+ * A dim of 64 that is cut into windows, and elsewhere into pieces of another size, is six atoms of 2.  Most of them are treated alike, and
+ * one of those is enough to see a conflict.
+ *   role    of an atom in its class: the dims that it lies in.  Atoms have one role that share a dim in every tensor of the class
+ *               class [h0 h1 h2 w0 w1 w2 c] of x[8,8,c] and y[4,2,4,2,c]     roles: h0 h1; h2; w0 w1; w2; c
+ *   label   atoms that tokens tie together across classes (keep.c): h0 of one class, of the next ...
+ * A class keeps few labels, but those that its surroundings keep, too, or else nothing fits together.  Its surroundings are the classes
+ * that have its rarest label: those of one stage of a network, or of one block.  Of their labels so many are taken that each role of each of
+ * these classes has one: a hitting set, the label that the most roles have first (Johnson 1974), of several the rarest.
+ *
+ * Nothing here needs to be right: any choice gives a valid bound. */
+#include "keep.h"
+#include <string.h>
+
+enum { FEW = 6 }; /* a label that fewer atoms have says nothing of its surroundings */
+
+typedef struct {
+    const rl_plan *p;
+    const rl_labels *l;
+    const bool *open;
+    uint32_t *size;        /* [l.n] by label: how many atoms have it */
+    uint64_t *dims;        /* [l.n] a hash of the dims that an atom lies in */
+    uint32_t *role, nrole; /* [l.n] the number of an atom's role, over all classes */
+    uint32_t *rarest;      /* [ncls] the class's rarest label, RL_NONE */
+    bool *met, *taken;     /* of the surroundings in hand: [nrole] some label of the role is taken; [l.n] by label */
+    uint32_t *count;       /* [l.n] by label: how many roles that are not met have it */
+    uint32_t *beg, *cls;   /* the classes of a label: cls[beg[label]] .. cls[beg[label + 1] - 1], one twice if two atoms have it */
+} chooser;
+
+static bool is_open(const chooser *k, uint32_t cls) { return rl_is_open(&k->p->cls.p[cls], k->open); }
+static uint32_t natoms(const chooser *k, uint32_t cls) { return k->p->cls.p[cls].natom; }
+static uint32_t label_of(const chooser *k, uint32_t cls, uint32_t atom) { return rl_label_of(k->l, cls, atom); }
+static uint32_t role_of(const chooser *k, uint32_t cls, uint32_t atom) { return k->role[k->l->at[cls] + atom]; }
+
+/* Of two labels, y may be none, the rarer. */
+static uint32_t rarer(const chooser *k, uint32_t x, uint32_t y)
+{
+    if (y == RL_NONE || k->size[x] < k->size[y]) return x;
+    return k->size[x] == k->size[y] ? RL_MIN(x, y) : y;
+}
+
+static void note_dims(chooser *k, rl_value v)
+{
+    const rl_member *m = &k->p->member[v.i];
+    if (m->cls == RL_NONE || !m->seq || !is_open(k, m->cls)) return;
+    for (uint32_t i = 0; i < rl_val(k->p->g, v)->rank; i++)
+        for (uint32_t j = m->dimstart[i]; j < m->dimstart[i + 1]; j++) {
+            uint64_t *x = &k->dims[k->l->at[m->cls] + m->seq[j]], both[2] = {*x, i};
+            *x = rl_hash_bytes(both, sizeof both);
+        }
+}
+
+static void number_roles(chooser *k, uint32_t cls)
+{
+    uint32_t at = k->l->at[cls];
+    for (uint32_t a = 0; a < natoms(k, cls); a++) {
+        uint32_t b = 0, x = label_of(k, cls, a);
+        while (k->dims[at + b] != k->dims[at + a]) b++;
+        k->role[at + a] = b < a ? k->role[at + b] : k->nrole++;
+        if (k->size[x] >= FEW) k->rarest[cls] = rarer(k, x, k->rarest[cls]);
+    }
+}
+
+/* The label that the most roles have that are not met, RL_NONE: all are. */
+static uint32_t best_label(chooser *k, const uint32_t *cls, uint32_t n)
+{
+    uint32_t best = RL_NONE;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t a = 0; a < natoms(k, cls[i]); a++) k->count[label_of(k, cls[i], a)] = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t a = 0; a < natoms(k, cls[i]); a++) k->count[label_of(k, cls[i], a)] += !k->met[role_of(k, cls[i], a)];
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t a = 0; a < natoms(k, cls[i]); a++) {
+            uint32_t x = label_of(k, cls[i], a), most = best == RL_NONE ? 0 : k->count[best];
+            if (k->count[x] > most) best = x;
+            else if (most && k->count[x] == most) best = rarer(k, x, best);
+        }
+    return best;
+}
+
+static void forget(chooser *k, const uint32_t *cls, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t a = 0; a < natoms(k, cls[i]); a++) k->met[role_of(k, cls[i], a)] = k->taken[label_of(k, cls[i], a)] = false;
+}
+
+/* For the classes whose rarest label this is. */
+static void drop_around(chooser *k, uint32_t label, bool *drop)
+{
+    const uint32_t *cls = k->cls + k->beg[label], n = k->beg[label + 1] - k->beg[label];
+    forget(k, cls, n);
+    for (uint32_t x; (x = best_label(k, cls, n)) != RL_NONE;) {
+        k->taken[x] = true;
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t a = 0; a < natoms(k, cls[i]); a++)
+                if (label_of(k, cls[i], a) == x) k->met[role_of(k, cls[i], a)] = true;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t a = 0; k->rarest[cls[i]] == label && a < natoms(k, cls[i]); a++)
+            drop[k->l->at[cls[i]] + a] = !k->taken[label_of(k, cls[i], a)];
+}
+
+static void list_classes(chooser *k, rl_arena *tmp)
+{
+    k->beg = rl_new(tmp, uint32_t, (size_t)k->l->n + 2);
+    k->cls = rl_new(tmp, uint32_t, k->l->n);
+    for (uint32_t c = 0; c < k->p->cls.n; c++)
+        for (uint32_t a = 0; is_open(k, c) && a < natoms(k, c); a++) k->size[label_of(k, c, a)]++;
+    for (uint32_t x = 0; x < k->l->n; x++) k->beg[x + 2] = k->beg[x + 1] + k->size[x];
+    for (uint32_t c = 0; c < k->p->cls.n; c++)
+        for (uint32_t a = 0; is_open(k, c) && a < natoms(k, c); a++) k->cls[k->beg[label_of(k, c, a) + 1]++] = c;
+}
+
+void rl_drop_alike(const rl_plan *p, const rl_labels *l, const bool *open, bool *drop, rl_arena *tmp)
+{
+    chooser k = {.p = p, .l = l, .open = open};
+    k.size = rl_new(tmp, uint32_t, l->n), k.dims = rl_new(tmp, uint64_t, l->n);
+    k.role = rl_new(tmp, uint32_t, l->n), k.count = rl_new(tmp, uint32_t, l->n), k.rarest = rl_new(tmp, uint32_t, p->cls.n);
+    k.met = rl_new(tmp, bool, l->n), k.taken = rl_new(tmp, bool, l->n);
+    bool *done = rl_new(tmp, bool, l->n); /* by label */
+    list_classes(&k, tmp);
+    for (uint32_t v = 0; v < p->g->nval; v++) note_dims(&k, (rl_value){v});
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        k.rarest[c] = RL_NONE;
+        if (is_open(&k, c)) number_roles(&k, c);
+    }
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        uint32_t x = k.rarest[c];
+        if (x == RL_NONE || done[x]) continue;
+        done[x] = true;
+        drop_around(&k, x, drop);
+    }
+}
