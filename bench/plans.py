@@ -4,12 +4,13 @@ certificate, and does the model take with the plan what was predicted before it 
 
   plans.py                     all sample models, one thread; about 10 seconds for each where nothing was measured before, else 4
   plans.py vit swin            models whose name contains one of these
-  plans.py --result plans.md   adds their rows to those that bench/results/plans.md has: the list may be run in pieces
+  plans.py vit --result plans.md   adds the rows to those that bench/results/plans.md has: the list may be run in pieces
 
 Times are the least of the runs, in milliseconds of processor time. Predicted: what the model took without a plan, measured before the plan was made,
 and the differences of the measured costs (docs/runtime.md, Plans). Kept: profile -o writes the plan into the model, as the run with it was not slower.
 """
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,11 +71,18 @@ def main():
     if not common.has_onednn(prog):
         print("skipped: oneDNN is not found")
         return
-    with tempfile.TemporaryDirectory() as tmp:
-        rows = known(bench.HERE / "results" / args.result) if args.result else {}
-        for name in bench.models(args):
-            rows[name] = measure(prog, name, args, Path(tmp))
-            print(" | ".join(rows[name]), flush=True)
+    rows = known(bench.HERE / "results" / args.result) if args.result else {}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was measured is written
+    try:
+        with tempfile.TemporaryDirectory() as tmp:
+            for name in bench.models(args):
+                rows[name] = measure(prog, name, args, Path(tmp))
+                print(" | ".join(rows[name]), flush=True)
+    finally:
+        write(args, rows)
+
+
+def write(args, rows):
     rows = [rows[n] for n in sorted(rows)]
     bench.write(args, "plans.md", "Plans of layouts: predicted and measured", bench.table(HEAD, rows) + "\n\n" + "\n".join(summary(rows)), "onednn-cpu-gomp")
 

@@ -230,7 +230,7 @@ int main(int argc, char **argv) {
         "run @channels_last_cnn.onnx --threads 2 --output-dir %out",
         "verify @attention_block.onnx %made/x.onnx",
         "bench @attention_block.onnx --runs 1 --json %out/report",
-        "profile @channels_last_cnn.onnx --table --plan %out/plan -o %out/x.onnx --json %out/report --runs 1",
+        "profile @channels_last_cnn.onnx --table --plan %out/plan -o %out/x.onnx --json %out/report --proof %out/proof --runs 1",
     };
     char path[MAXPATH];
     if (argc < 3 || argc > 4) return 2;
