@@ -27,6 +27,8 @@ typedef struct rl_fused {
 bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl_tensor *high, rl_post *post);
 /* Joins steps of x; those that are left out go from the list. After constants are known, before lifetimes are. */
 void rl_fuse(rl_exec *x);
+/* With a device: DequantizeLinear, Conv or MatMul, QuantizeLinear as one step in bytes (fuse_bytes.c). Before rl_fuse. */
+void rl_join_bytes(rl_exec *x);
 /* Makes one step of a Concat and the Reshape that stacks its pieces, where channels are shuffled (interleave.c). After rl_fuse. */
 void rl_join_shuffles(rl_exec *x);
 /* Sets the order of products whose readers want another one (order.c). After rl_fuse. */

@@ -221,6 +221,7 @@ static rl_status improve(rl_exec *x) {
     if ((!x->rt->fast && !x->rt->device) || x->rt->watch || x->parent) return RL_OK;
     RL_TRY(rl_exec_fold(x));
     if (x->rt->fast) fetch_constants(x);
+    if (x->rt->device) rl_join_bytes(x);
     rl_fuse(x);
     if (!x->rt->fast) return RL_OK;
     rl_join_shuffles(x);

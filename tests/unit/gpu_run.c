@@ -137,6 +137,37 @@ TEST(joined) {
     rl_ctx_free(ctx);
 }
 
+/* DequantizeLinear, Conv, Relu, QuantizeLinear, then a MatMul likewise: two steps in bytes, as the ops of bytes have it, to the bit. */
+TEST(quantized_chains) {
+    static const char consts[] =
+        "  in %x i8[2,4,5,6]\n  const %s f32[] {0.25}\n  const %z i8[] {0}\n  const %n i8[] {-128}\n  const %u f32[] {0.5}\n  const %t f32[4] {0.5,0.125,0.25,1}\n"
+        "  const %o i8[4] {0,0,0,0}\n  const %w i8[4,4,1,1] {1,-2,3,100,5,6,-7,8,9,10,11,-128,13,14,15,127}\n  const %b i32[4] {50,-90,3,1000}\n"
+        "  const %c f32[4] {0.125,0.03125,0.0625,0.25}\n  const %k i64[2] {40,6}\n  const %m i8[6,2] {1,2,3,4,5,6,7,8,9,10,11,12}\n  const %zi i32[4] {0,0,0,0}\n";
+    static const char chain[] =
+        "  %xf = DequantizeLinear(%x, %s, %z)\n  %wf = DequantizeLinear(%w, %t, %o) axis=0\n  %bf = DequantizeLinear(%b, %c, %zi) axis=0\n"
+        "  %y = Conv(%xf, %wf, %bf)\n  %r = Relu(%y)\n  %q = QuantizeLinear(%r, %u, %n)\n  %f = Reshape(%q, %k)\n  %ff = DequantizeLinear(%f, %u, %n)\n"
+        "  %mf = DequantizeLinear(%m, %s, %z)\n  %p = MatMul(%ff, %mf)\n  %e = QuantizeLinear(%p, %s, %z)\n  out %q\n  out %e\n}\n";
+    static const char ops[] =
+        "  %q = QLinearConv(%x, %s, %z, %w, %t, %o, %u, %n, %b)\n  %f = Reshape(%q, %k)\n  %e = QLinearMatMul(%f, %u, %n, %m, %s, %z, %s, %z)\n  out %q\n  out %e\n}\n";
+    char text[2][2400];
+    CHECK_CTX(ctx)
+    snprintf(text[0], sizeof text[0], "graph opset=21 {\n%s%s", consts, ops), snprintf(text[1], sizeof text[1], "graph opset=21 {\n%s%s", consts, chain);
+    run cpu = start(ctx, text[0], &rl_backend_cpu), gpu = start(ctx, text[1], &rl_backend_cuda);
+    CHECK(gpu.x->nstep == 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        run *r = i ? &gpu : &cpu;
+        r->in[0] = rl_tensor_new(r->rt, RL_I8, 4, (int64_t[]){2, 4, 5, 6});
+        for (int64_t k = 0; k < rl_numel(&r->in[0]); k++) ((int8_t *)rl_data(&r->in[0]))[k] = (int8_t)(k * 37 % 251 - 125);
+        CHECK(rl_exec_run(r->x, r->in, r->out) == RL_OK);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        CHECK(rl_same_dims(&cpu.out[i], &gpu.out[i]) && memcmp(rl_data(&cpu.out[i]), rl_data(&gpu.out[i]), (size_t)rl_numel(&cpu.out[i])) == 0);
+    for (uint32_t i = 0; i < gpu.x->nstep; i += 2) CHECK(gpu.x->step[i].place == RL_RAN_DEVICE && gpu.x->step[i].npart >= 3);
+    drop(&cpu), drop(&gpu);
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
 /* Weights that are views of a constant, of the same size: known before the run, and each its own bytes on the device. */
 TEST(turned_weights) {
     static const char text[] =
@@ -316,6 +347,7 @@ static bool is_emulated(void) {
 int main(void) {
     RUN(again_and_again);
     RUN(joined);
+    RUN(quantized_chains);
     RUN(turned_weights);
     RUN(falls_back);
     RUN(wrong_index);
