@@ -279,16 +279,22 @@ INLINE AVX512 void part_row(char *to, const char *from, int64_t n) {
 }
 
 /* 64 bytes and more: whole lines of `to`, and two moves that overlap these at its ends. */
-INLINE AVX512 void long_row(char *to, const char *from, int64_t n, bool stream) {
+INLINE AVX512 void long_row(char *to, const char *from, int64_t n) {
     __m512i first = _mm512_loadu_si512(from), last = _mm512_loadu_si512(from + n - 64);
     char *end = to + n - 64;
     int64_t head = (int64_t)(-(uintptr_t)to % 64);
-    if (head) _mm512_storeu_si512(to, first);
-    for (to += head, from += head; to <= end; to += 64, from += 64) {
-        if (stream) _mm512_stream_si512((void *)to, _mm512_loadu_si512(from));
-        else _mm512_store_si512((void *)to, _mm512_loadu_si512(from));
-    }
-    if (to < end + 64) _mm512_storeu_si512(end, last);
+    _mm512_storeu_si512(to, first);
+    for (to += head, from += head; to <= end; to += 64, from += 64) _mm512_store_si512((void *)to, _mm512_loadu_si512(from));
+    _mm512_storeu_si512(end, last);
+}
+
+/* No line is written both ways: that would be very slow. */
+INLINE AVX512 void stream_row(char *to, const char *from, int64_t n) {
+    int64_t head = RL_MIN((int64_t)(-(uintptr_t)to % 64), n);
+    if (head) part_row(to, from, head);
+    to += head, from += head, n -= head;
+    for (; n >= 64; n -= 64, to += 64, from += 64) _mm512_stream_si512((void *)to, _mm512_loadu_si512(from));
+    if (n > 0) part_row(to, from, n);
 }
 
 INLINE AVX512 void short_row(char *to, const char *from, int64_t n) {
@@ -299,9 +305,9 @@ INLINE AVX512 void short_row(char *to, const char *from, int64_t n) {
 static AVX512 void rows_avx512(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t nbyte, bool stream) {
     for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) {
         if (nbyte < 64) part_row(to, from, nbyte);
-        else if (stream) long_row(to, from, nbyte, true);
+        else if (stream) stream_row(to, from, nbyte);
         else if (nbyte < 512) short_row(to, from, nbyte);
-        else if (nbyte < 32 << 10) long_row(to, from, nbyte, false);
+        else if (nbyte < 32 << 10) long_row(to, from, nbyte);
         else memcpy(to, from, (size_t)nbyte);
     }
 }
