@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Bandwidth of the move kernel (rl_desc_convert, from the build folder) beside oneDNN's reorder and memcpy, on the grid of `relayout bench-move`.
+"""Bandwidth of the move kernel (rl_move, from the build folder) beside memcpy, oneDNN's reorder, NumPy's copy and onnxruntime's Transpose, on
+the grid of `relayout bench-move`.
 
-  move.py                          all cases, 64 KiB to 256 MiB, elements of 1, 2, 4 and 8 bytes, one thread
-  move.py nchw --most 4194304      cases whose name contains this, arrays of at most so many bytes
+  move.py                          all points, 64 KiB to 256 MiB, elements of 1, 2, 4 and 8 bytes, one thread
+  move.py nchw --most 4194304      points whose name contains this, arrays of at most so many bytes; --least likewise
   move.py --threads 2              by the clock; with one thread by the time that it has a processor, so that other work does not count
+  move.py --points                 a line for each point, too
 
-The three take turns; a figure is the least time of its rounds. What oneDNN makes is compared with what relayout makes. It has no elements of
-8 bytes on processors: "-". A ratio of 1.10 to oneDNN: relayout moves 10 % more bytes in a second.
+All take turns on the same two arrays, which were written before; a figure is the least time of the rounds. What each makes is compared with
+what NumPy makes. A ratio of 1.10: relayout moves 10 % more bytes in a second. Absent are: oneDNN for elements of 8 bytes, which it has not on
+processors; NumPy where there are more threads than its one. Past the caches are arrays of 32 MiB and more.
 """
 import ctypes as c
 import math
@@ -14,13 +17,18 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime
 
 import bench
 import common
 
 KINDS = {1: ("i8", np.int8), 2: ("bf16", np.uint16), 4: ("f32", np.float32), 8: ("f64", np.float64)}
+PEERS = ("memcpy", "oneDNN", "NumPy", "onnxruntime")
+PAST = 32 << 20
 
 
 def strides_of(dims, perm):
@@ -31,20 +39,28 @@ def strides_of(dims, perm):
     return out
 
 
-def ours(rl, point, x, y, threads):
+def relayout(rl, point, x, y, threads):
     name, size, dims, perm = point
     kind = KINDS[size][0]
     a, b = rl.strided(kind, dims), rl.strided(kind, dims, strides_of(dims, perm))
     nbyte, p, q, e = c.c_size_t(a.nbytes), c.c_void_p(x.ctypes.data), c.c_void_p(y.ctypes.data), rl._Error()
     options = (c.c_uint64 * 2)(16, threads)  # rl_move_options: struct_size, threads
+    said = (c.byref(b.c), q, nbyte, c.byref(a.c), p, nbyte, options, c.byref(e))
 
     def run():
-        if rl._lib.rl_move(c.byref(b.c), q, nbyte, c.byref(a.c), p, nbyte, options, c.byref(e)):
+        if rl._lib.rl_move(*said):
             raise RuntimeError(e.text.decode())
     return run
 
 
-def theirs(one, point):
+def memcpy(x, y):
+    """The C library's; None: it has one thread, as NumPy."""
+    copy = c.CDLL(None).memcpy
+    copy.argtypes = (c.c_void_p, c.c_void_p, c.c_size_t)
+    return lambda: copy(y.ctypes.data, x.ctypes.data, x.nbytes)
+
+
+def onednn_sides(one, point):
     """Descriptors of both sides; None: oneDNN has no such element."""
     name, size, dims, perm = point
     if size == 8 or not one:
@@ -58,54 +74,119 @@ def theirs(one, point):
     return [one.strided(dims, strides_of(dims, order), kind) for order in (dense, perm)]
 
 
+def transpose(point, x, y, threads):
+    """onnxruntime's Transpose, from x's bytes to y's."""
+    name, size, dims, perm = point
+    out = [dims[a] for a in perm]
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(KINDS[size][1]))
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Transpose", ["x"], ["y"], perm=perm)], "g", [info("x", kind, dims)], [info("y", kind, out)])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    io = session.io_binding()
+    io.bind_input("x", "cpu", 0, x.dtype, dims, x.ctypes.data)
+    io.bind_output("y", "cpu", 0, y.dtype, out, y.ctypes.data)
+    return lambda: session.run_with_iobinding(io)
+
+
 def least(runs, nbyte, clock):
-    """Seconds of one run of each."""
+    """Seconds of one run of each; None where there is none."""
     times, best = max(1, (4 << 20) // nbyte), [math.inf] * len(runs)
-    for _ in range(4 if nbyte > 64 << 20 else 9):
+    for _ in range(3 if nbyte > 64 << 20 else 5 if nbyte > 8 << 20 else 9):
         for i, run in enumerate(runs):
             start = clock()
-            for _ in range(times):
+            for _ in range(times if run else 0):
                 run()
             best[i] = min(best[i], (clock() - start) / times)
-    return best
+    return [t if run else None for t, run in zip(best, runs)]
+
+
+def check(point, runs, want, y):
+    for who, run in zip(("relayout", *PEERS), runs):
+        if run and who != "memcpy":
+            y[:] = 0
+            run()
+            if not np.array_equal(y, want):
+                raise common.Differ(f"{point}: {who}'s bytes are others")
 
 
 def measure(rl, one, point, threads):
-    """(bytes, seconds of relayout, memcpy, oneDNN or None)"""
+    """(name, bytes of an element, bytes, seconds of relayout, of each peer or None)"""
     name, size, dims, perm = point
-    n, numpy = math.prod(dims), KINDS[size][1]
-    x = (np.arange(n) % 120 + (0x3f80 if size == 2 else 0)).astype(numpy)  # of bf16 1.0 and more: oneDNN makes denormals 0
-    y, z, w = (np.zeros_like(x) for _ in range(3))
+    n, dtype = math.prod(dims), KINDS[size][1]
+    x = (np.arange(n) % 120 + (0x3f80 if size == 2 else 0)).astype(dtype)  # of bf16 1.0 and more: oneDNN makes denormals 0
+    y, view = np.zeros_like(x), x.reshape(dims).transpose(perm)
+    numpy = None if threads > 1 else lambda: np.copyto(y.reshape(view.shape), view)
+    sides, copy = onednn_sides(one, point), None if threads > 1 else memcpy(x, y)
+    runs = [relayout(rl, point, x, y, threads), copy, None, numpy, transpose(point, x, y, threads)]
     clock = time.thread_time if threads == 1 else time.perf_counter
-    runs, sides = [ours(rl, point, x, y, threads), lambda: np.copyto(w, x)], theirs(one, point)
+    want = view.ravel()
     if not sides:
-        return [x.nbytes, *least(runs, x.nbytes, clock), None]
-    with one.reorder(sides[0], x, sides[1], z) as run:
-        seconds = least([*runs, run], x.nbytes, clock)
+        check(point, runs, want, y)
+        return [name, size, x.nbytes, *least(runs, x.nbytes, clock)]
+    with one.reorder(sides[0], x, sides[1], y) as runs[2]:
+        check(point, runs, want, y)
+        seconds = least(runs, x.nbytes, clock)
     for md in sides:
         one.drop(md)
-    if not np.array_equal(y, z):
-        raise common.Differ(f"{name} {size} {dims}: oneDNN's bytes are others")
-    return [x.nbytes, *seconds]
+    return [name, size, x.nbytes, *seconds]
 
 
 def mean(ratios):
     return f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}" if ratios else "-"
 
 
+def ratios(found, peer):
+    """(ratio to this peer, point) where it has a figure."""
+    i = 4 + PEERS.index(peer)
+    return [(r[i] / r[3], f"{r[0]}, {r[1]} bytes, {r[2] / 2 ** 20:.3g} MiB") for r in found if r[i]]
+
+
 def row(name, found):
-    """found: (bytes of an element, bytes, seconds of relayout, memcpy, oneDNN)"""
-    large = [b / t * 1e-9 for _, b, t, _, _ in found if b >= 32 << 20]
-    reorder = {size: [r / t for s, _, t, _, r in found if r and s == size] for size in (1, 2, 4)}
-    every = sum(reorder.values(), [])
-    return [name, len(found), f"{sum(large) / len(large):.1f}" if large else "-", mean([m / t for _, _, t, m, _ in found]),
-            *(mean(reorder[size]) for size in (1, 2, 4)), f"{min(every):.2f}" if every else "-"]
+    large = [r for r in found if r[2] >= PAST]
+    speeds = [r[2] / r[3] * 1e-9 for r in large]
+    cells = [f"{sum(speeds) / len(speeds):.1f}" if speeds else "-", mean([r for r, _ in ratios(large, "memcpy")])]
+    for peer in PEERS[1:]:
+        every = [r for r, _ in ratios(found, peer)]
+        cells += [mean(every), f"{min(every):.2f}" if every else "-"]
+    return [name, len(found), *cells]
+
+
+def summary(found):
+    lines = []
+    for peer in PEERS:
+        every = ratios([r for r in found if peer != "memcpy" or r[2] >= PAST], peer)
+        if every:
+            worst, where = min(every)
+            lines.append(f"- {peer}{', past the caches' if peer == 'memcpy' else ''}: geometric mean {mean([r for r, _ in every])}, the least {worst:.2f} "
+                         f"({where}), below 1.00 at {sum(r < 1 for r, _ in every)} of {len(every)} points")
+    return "\n".join(lines)
+
+
+def cache():
+    """Of the last level, in words."""
+    path = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
+    return f"last level of cache {path.read_text().strip()}iB" if path.exists() else "cache of unknown size"
+
+
+def grid(args):
+    lines = subprocess.run([common.program(args), "bench-move", "--list", "--most", str(args.most)], capture_output=True, text=True, check=True).stdout
+    for line in lines.splitlines():
+        name, size, dims, perm = line.split()
+        point = (name, int(size), [int(i) for i in dims.split(",")], [int(i) for i in perm.split(",")])
+        chosen = not args.models or any(m in name for m in args.models)
+        if chosen and math.prod(point[2]) * point[1] >= args.least:
+            yield point
 
 
 def main():
     p = bench.arguments(__doc__)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--most", type=int, default=256 << 20)
+    p.add_argument("--least", type=int, default=0)
+    p.add_argument("--points", action="store_true")
     args = p.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     os.environ["RELAYOUT_LIBRARY"] = str(args.build.resolve() / "librelayout.so")
@@ -113,22 +194,20 @@ def main():
     import onednn
     import relayout_layouts as rl
     rl._lib.rl_move = c.CDLL(str(args.build.resolve() / "librelayout_runtime.so")).rl_move
-    one = onednn.load()
-    lines = subprocess.run([common.program(args), "bench-move", "--list", "--most", str(args.most)], capture_output=True, text=True, check=True).stdout
-    points, rows = {}, []
-    for line in lines.splitlines():
-        name, size, dims, perm = line.split()
-        if not args.models or any(m in name for m in args.models):
-            points.setdefault(name, []).append((name, int(size), [int(i) for i in dims.split(",")], [int(i) for i in perm.split(",")]))
-    everything = []
-    for name, grid in points.items():
-        found = [(point[1], *measure(rl, one, point, args.threads)) for point in grid]
-        rows.append(row(name, found))
-        print(*rows[-1], flush=True)
-        everything += found
-    rows.append(row("all", everything))
-    text = bench.table(["conversion", "points", "GB/s, 32 MiB and more", "of memcpy", "of oneDNN's reorder: i8", "bf16", "f32", "the least"], rows)
-    bench.write(args, f"move-{args.threads}.md", f"Moving data: relayout, memcpy, oneDNN {one.version if one else '(not here)'}", text, "numpy")
+    one, found = onednn.load(), []
+    for point in grid(args):
+        found.append(measure(rl, one, point, args.threads))
+        if args.points:
+            r = found[-1]
+            print(f"{r[0]:15} {r[1]} {r[2] / 2 ** 20:9.3f} MiB {r[2] / r[3] * 1e-9:6.2f} GB/s",
+                  *(f"{peer} {t / r[3]:5.2f}" if t else f"{peer}     -" for peer, t in zip(PEERS, r[4:])), flush=True)
+    names = dict.fromkeys(r[0] for r in found)
+    rows = [row(name, [r for r in found if r[0] == name]) for name in names] + [row("all", found)]
+    head = ["conversion", "points", "GB/s past the caches", "of memcpy there", "of oneDNN", "the least", "of NumPy", "the least", "of onnxruntime", "the least"]
+    text = f"{summary(found)}\n\n{bench.table(head, rows)}\n\nPast the caches: arrays of 32 MiB and more; {cache()}; elements of 1, 2, 4 and 8 bytes."
+    args.result = args.result or (None if args.models or args.least else "move.md" if args.threads == 1 else f"move-{args.threads}.md")
+    bench.write(args, None, f"Moving data: relayout beside memcpy, oneDNN {one.version if one else '(not here)'}, NumPy and onnxruntime", text,
+                "numpy", "onnxruntime")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@
 enum {
     STREAM = 6 << 20,  /* bytes from which on what is written goes past the cache: it would drive out more than it finds again */
     BLOCK = 4 << 10,   /* bytes of a block, where whole rows are copied, along each of its sides */
-    LARGE = 512 << 10, /* bytes from which on lines 1024 bytes apart drive each other out, and are better written whole */
+    TILE = 16 << 10,   /* bytes of a tile, and of its rows on the `to` side */
+    TILE_ROW = 256,
     LINE = 64,
     PIECE = 64 << 10   /* bytes that are worth another thread */
 };
@@ -38,8 +39,7 @@ static uint32_t merge(rl_loop *l, uint32_t n) {
     return m;
 }
 
-/* In b: loops as the kernels want them. */
-static void straighten(rl_nest *b) {
+void rl_nest_straighten(rl_nest *b) {
     rl_loop in[RL_NEST_LOOPS];
     uint32_t n = 0;
     memcpy(in, b->loop, b->n * sizeof *in);
@@ -104,6 +104,7 @@ static void plan_rows(rl_move_plan *p, bool fill) {
     p->row = last.n * p->size;
     p->chunk = fill ? rl_move_fill : rl_move_rows;
     plan_blocks(p, p->row);
+    if (p->row >= BLOCK / 4) p->tx = p->ty = RL_MAX(PIECE / p->row, 1); /* long rows need no blocks */
 }
 
 static void plan_runs(rl_move_plan *p) {
@@ -166,6 +167,7 @@ static bool plan_mix(rl_move_plan *p, rl_mix_plan *m) {
     for (uint32_t i = 2; i < nrest; i++) insert(p->loop, p->n++, rest[i]);
     m->gather = gather;
     m->row = rest[0].n * size;
+    m->short_by = 0;
     m->by_line = nrest == 1 || m->row * n > RL_BUFFER / 4;
     if (m->by_line && nrest > 1) insert(p->loop, p->n++, rest[1]);
     p->inner = m->by_line ? (rl_loop){(m->row + LINE - 1) / LINE, 0, 0} : rest[1];
@@ -178,37 +180,47 @@ static bool plan_mix(rl_move_plan *p, rl_mix_plan *m) {
 
 static void plan_tiles(rl_move_plan *p) {
     uint32_t i = (uint32_t)__builtin_ctz(p->size);
-    bool wide = i < RL_LEN(p->k->wide) && p->k->wide[i].fn && p->ly * p->size < LINE && p->lx * p->size >= LINE;
+    bool wide = i < RL_LEN(p->k->wide) && p->k->wide[i].fn && p->lx >= p->k->wide[i].kx;
+    int64_t size = p->size;
     p->block = wide ? p->k->wide[i].fn : p->k->block[i].fn;
     p->kx = wide ? p->k->wide[i].kx : p->k->block[i].kx;
     p->ky = wide ? p->k->wide[i].ky : p->k->block[i].ky;
-    bool together = p->lx == p->kx && p->y[0].to == p->lx * p->size && p->y[0].n % p->ky == 0;
-    p->direct = wide || together || p->size >= 4;
-    p->store = together ? RL_TOGETHER : RL_APART;
+    if (wide && p->ly >= p->k->square[i].ky) p->block = p->k->square[i].fn, p->ky = p->k->square[i].ky;
+    p->together = p->lx == p->kx && p->ny == 1 && p->y[0].to == p->lx * size;
+    p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(TILE_ROW / size, p->kx), TILE / size / p->ly));
+    p->tx = RL_MIN(p->tx, RL_TILE_MOST / 2);
+    p->ty = RL_MIN(RL_MIN(p->ly, RL_MAX(TILE / size / p->tx, p->ky)), RL_TILE_MOST / 2);
     p->chunk = rl_move_tiles;
 }
 
-/* Tiles as large as the buffer lets them be: the more bytes of a page are used at a time, the fewer pages are looked up. */
-static void size_tiles(rl_move_plan *p) {
-    int64_t size = p->size, most = p->direct ? INT64_MAX : RL_BUFFER / size;
-    p->tx = RL_MIN(p->lx, RL_MIN(RL_TILE_MOST, RL_MAX((p->direct ? 1024 : 512) / size, p->kx)));
-    p->ty = RL_MIN(p->ly, RL_MIN(RL_TILE_MOST, most / p->tx));
-    if (p->ty < p->ly) p->ty = RL_MAX(p->ty * size / LINE, 1) * LINE / size;
-}
-
 static void count_tiles(rl_move_plan *p) {
-    p->inner = (rl_loop){((p->lx - 1) / p->tx + 1) * ((p->ly - 1) / p->ty + 1), 0, 0};
+    p->inner = (rl_loop){rl_pieces(p->lx, p->tx) * rl_pieces(p->ly, p->ty), 0, 0};
     p->bytes = RL_MIN(p->tx, p->lx) * RL_MIN(p->ty, p->ly) * (p->row ? p->row : p->size ? p->size : 1);
 }
 
-/* All rows of `to` begin with a line, and end with one. */
-static bool is_aligned(const rl_move_plan *p) {
-    uintptr_t all = (uintptr_t)p->to | (uintptr_t)p->inner.to;
+/* How far in a line all rows of `to` begin, and end; -1: not all are alike. */
+static int64_t odd_by(const rl_move_plan *p) {
+    uintptr_t all = (uintptr_t)p->inner.to;
     for (uint32_t i = 0; i < p->n; i++) all |= (uintptr_t)p->loop[i].to;
     for (uint32_t i = 0; i < p->ny; i++) all |= (uintptr_t)p->y[i].to;
     if (p->row) all |= (uintptr_t)p->row | (uintptr_t)p->x[0].to;
-    else if (p->nx) all |= (uintptr_t)(p->lx * p->size);
-    return all % LINE == 0;
+    if (p->mix)
+        for (uint32_t i = 0; i < p->mix->m.n; i++) all |= (uintptr_t)p->mix->to.at[i];
+    return all % LINE ? -1 : (int64_t)((uintptr_t)p->to % LINE);
+}
+
+/* The first line of a mix is as short as the others on the `to` side need it to be. False: they cannot be whole. */
+static bool align_mix(rl_move_plan *p) {
+    rl_mix_plan *m = p->mix;
+    int64_t odd = odd_by(p), n = m->gather ? m->m.n : 1;
+    if (!m->by_line || odd < 0) return false;
+    for (int64_t first = 0; first < LINE; first += p->size) {
+        if ((odd + n * first) % LINE) continue;
+        m->short_by = first ? LINE - first : 0;
+        p->inner.n = (m->row + m->short_by + LINE - 1) / LINE;
+        return true;
+    }
+    return false;
 }
 
 static void choose(rl_move_plan *p, rl_mix_plan *m) {
@@ -220,7 +232,6 @@ static void choose(rl_move_plan *p, rl_mix_plan *m) {
     else if (!plan_mix(p, m)) plan_tiles(p);
 }
 
-/* What is written past the cache must be whole lines, but for long rows, whose ends are not. */
 /* Reading straight on is what counts where writing goes past the cache: the loops are sorted by the `from` side, too. */
 static void read_straight(rl_move_plan *p) {
     if (p->chunk == rl_move_rows) {
@@ -241,19 +252,13 @@ static void read_straight(rl_move_plan *p) {
     }
 }
 
-static void choose_stream(rl_move_plan *p, int64_t bytes) {
-    bool aligned = is_aligned(p);
-    p->stream = p->size && p->k->fence && bytes >= STREAM;
-    if (p->chunk == rl_move_rows) p->stream = p->stream && (aligned || p->row >= 4 * LINE);
-    if (p->chunk == rl_move_mixes) p->stream = p->stream && p->mix->by_line && aligned;
-    if (p->stream) read_straight(p);
-    if (p->chunk != rl_move_tiles) return;
-    if (p->stream) {
-        p->direct = p->direct && aligned && p->k->isa == RL_ISA_AVX512 && p->store != RL_TOGETHER;
-        p->store = RL_STREAM;
-    } else if (bytes >= LARGE) p->direct = p->direct && p->y[0].to % 1024;
-    p->ahead = p->stream;
-
+/* Rows, and lines of mixes, that go past the cache as they are. */
+static void choose_stream(rl_move_plan *p) {
+    if (p->chunk == rl_move_rows) p->stream = odd_by(p) == 0 || p->row >= 4 * LINE;
+    if (p->chunk == rl_move_mixes) p->stream = align_mix(p);
+    if (!p->stream) return;
+    read_straight(p);
+    if (p->chunk == rl_move_rows) count_tiles(p);
 }
 
 /* Loops in bytes, and a run of 2, 4, 8 or 16 bytes as one element. */
@@ -273,20 +278,22 @@ static void to_bytes(rl_move_plan *p) {
 
 /* ---- a move ---- */
 
-static void walk(void *arg, int64_t first, int64_t end) {
-    const rl_move_plan *p = arg;
-    rl_tile t;
-    int64_t index[RL_NEST_LOOPS] = {0}, to = 0, from = 0, left = first / p->inner.n, at = first % p->inner.n;
+int64_t rl_move_units(const rl_move_plan *p) {
+    int64_t n = p->inner.n;
+    for (uint32_t i = 0; i < p->n; i++) n *= p->loop[i].n;
+    return n;
+}
+
+void rl_move_walk(const rl_move_plan *p, rl_tile *t, int64_t first, int64_t end) {
+    int64_t index[RL_NEST_LOOPS], to = 0, from = 0, left = first / p->inner.n, at = first % p->inner.n;
     for (uint32_t i = p->n; i-- > 0; left /= p->loop[i].n) {
         index[i] = left % p->loop[i].n;
         to += index[i] * p->loop[i].to;
         from += index[i] * p->loop[i].from;
     }
-    t.b = (rl_patch){-1, 0, -1, 0};
-    t.row = t.nrow = 0;
     while (first < end) {
         int64_t count = RL_MIN(p->inner.n - at, end - first);
-        p->chunk(p, &t, to, from, at, count);
+        p->chunk(p, t, to, from, at, count);
         first += count;
         at = 0;
         for (uint32_t i = p->n; i-- > 0;) {
@@ -296,6 +303,13 @@ static void walk(void *arg, int64_t first, int64_t end) {
             to -= p->loop[i].to * p->loop[i].n, from -= p->loop[i].from * p->loop[i].n;
         }
     }
+}
+
+static void walk(void *arg, int64_t first, int64_t end) {
+    const rl_move_plan *p = arg;
+    rl_tile t;
+    rl_tile_clear(&t);
+    rl_move_walk(p, &t, first, end);
     if (p->stream) p->k->fence();
 }
 
@@ -310,8 +324,8 @@ static void copy_plain(const rl_nest *b) {
     memcpy((char *)b->to + b->to_at * size, (const char *)b->from + b->from_at * size, (size_t)((b->n ? b->loop[0].n : 1) * size));
 }
 
-static void start(rl_move_plan *p, const rl_nest *b) {
-    p->k = rl_move_kernels_of(b->isa);
+static void start(rl_move_plan *p, const rl_nest *b, const rl_move_kernels *k) {
+    p->k = k;
     p->nest = b;
     p->to = b->to;
     p->from = b->from;
@@ -322,30 +336,47 @@ static void start(rl_move_plan *p, const rl_nest *b) {
     p->nx = p->ny = 0;
     p->inner = (rl_loop){1, 0, 0};
     p->mix = NULL;
+    p->stream = false;
     if (!b->convert && b->bits >= 8) to_bytes(p);
+}
+
+void rl_move_plan_make(rl_move_plan *p, rl_mix_plan *m, const rl_nest *b, const rl_move_kernels *k) {
+    start(p, b, k);
+    choose(p, m);
+    if (p->chunk != rl_move_mixes) count_tiles(p);
+}
+
+/* All units, perhaps in several threads; bytes: of one. */
+static void run_all(const rl_threads *threads, rl_range_fn *fn, void *arg, int64_t units, int64_t bytes) {
+    if (!threads) fn(arg, 0, units);
+    else threads->run(threads->pool, units, RL_MAX(1, PIECE / RL_MAX(bytes, 1)), fn, arg);
 }
 
 void rl_nest_move(const rl_nest *given, const rl_threads *threads) {
     rl_nest b;
     rl_mix_plan m;
     rl_move_plan p;
-    int64_t total = 1, units;
+    int64_t bytes;
     if (is_nothing(given)) return;
     memcpy(&b, given, offsetof(rl_nest, loop) + given->n * sizeof *b.loop);
-    straighten(&b);
+    rl_nest_straighten(&b);
     if (!b.convert) widen_bits(&b);
     if (is_plain(&b)) {
         copy_plain(&b);
         return;
     }
-    for (uint32_t i = 0; i < b.n; i++) total *= b.loop[i].n;
-    start(&p, &b);
-    choose(&p, &m);
-    choose_stream(&p, total * b.bits / 8);
-    if (p.chunk == rl_move_tiles) size_tiles(&p);
-    if (p.chunk != rl_move_mixes) count_tiles(&p);
-    units = p.inner.n;
-    for (uint32_t i = 0; i < p.n; i++) units *= p.loop[i].n;
-    if (!threads || b.bits < 8) walk(&p, 0, units); /* two small elements may share a byte */
-    else threads->run(threads->pool, units, RL_MAX(1, PIECE / RL_MAX(p.bytes, 1)), walk, &p);
+    if (b.bits < 8) threads = NULL; /* two small elements may share a byte */
+    bytes = b.bits;
+    for (uint32_t i = 0; i < b.n; i++) bytes *= b.loop[i].n;
+    bytes /= 8;
+    rl_move_plan_make(&p, &m, &b, rl_move_kernels_of(b.isa));
+    if (p.size && p.k->fence && bytes >= STREAM) {
+        rl_stage s;
+        choose_stream(&p);
+        if (!p.stream && (p.chunk == rl_move_tiles || p.chunk == rl_move_mixes || p.chunk == rl_move_rows) && rl_stage_make(&s, &b, p.k)) {
+            run_all(threads, rl_stage_walk, &s, rl_stage_units(&s), s.bytes);
+            return;
+        }
+    }
+    run_all(threads, walk, &p, rl_move_units(&p), p.bytes);
 }

@@ -7,14 +7,17 @@
 #define RL_MOVE_KERNEL_H
 #include "move.h"
 
-enum { RL_TILE_MOST = 1024, RL_BUFFER = 128 << 10 }; /* of a tile: most elements in X, and in Y; most bytes */
+enum { RL_TILE_MOST = 2048, RL_BUFFER = 128 << 10 }; /* of a tile: most elements in X, and in Y; most bytes */
 
-/* How whole blocks are written: row by row; past the cache (rows of whole lines only); as one where ky rows of kx follow each other. */
-typedef enum { RL_APART, RL_STREAM, RL_TOGETHER } rl_store;
-/* to[ty[y] + x * size] = from[fx[x] + y * size] for x < nx <= kx, y < ny <= ky; bytes. */
-typedef void rl_block_fn(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, rl_store how);
+/* to[ty[y] + x * size] = from[fx[x] + y * size] for x < nx <= kx, y < ny <= ky; bytes.  together: the block is whole, and its ky rows
+ * of kx elements follow each other. */
+typedef void rl_block_fn(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together);
 /* count rows of nbyte bytes. */
 typedef void rl_rows_fn(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t nbyte, bool stream);
+/* Lines that will be read soon: at[0 .. n-1] from `from`, in bytes. */
+typedef struct { const char *from; const int64_t *at; uint32_t n; } rl_ahead;
+/* nbyte bytes, whole lines past the cache; `from` lies as far in its line as `to`.  For each line one of `ahead` is asked for. */
+typedef void rl_flush_fn(char *to, const char *from, int64_t nbyte, rl_ahead *ahead);
 /* After streams: what was written is there for all. */
 typedef void rl_fence_fn(void);
 
@@ -35,13 +38,16 @@ typedef struct {
     rl_isa isa;
     struct { rl_block_fn *fn; uint32_t kx, ky; } block[5]; /* elements of 1, 2, 4, 8, 16 bytes; fn NULL: none */
     struct { rl_block_fn *fn; uint32_t kx, ky; } wide[2];  /* for few y: elements of 1, 2 bytes; fn NULL: none */
+    struct { rl_block_fn *fn; uint32_t kx, ky; } square[2]; /* for many of both */
     rl_rows_fn *rows;
-    rl_fence_fn *fence; /* NULL: never streams */
+    rl_flush_fn *flush; /* NULL, and so is fence: never streams */
+    rl_fence_fn *fence;
     rl_mix_fn *mix;     /* NULL: none */
 } rl_move_kernels;
 const rl_move_kernels *rl_move_kernels_of(rl_isa want);
 /* NULL where it was not built or the processor has not what it needs. */
 const rl_move_kernels *rl_move_kernels_x86(rl_isa want);
+extern const rl_move_kernels rl_move_avx2; /* where the compiler's target is x86 */
 
 typedef struct rl_move_plan rl_move_plan;
 /* Tables of the tile at hand, which the next one perhaps has too. from x0, y0 on, nx by ny. */
@@ -49,7 +55,7 @@ typedef struct { int64_t x0, nx, y0, ny; } rl_patch;
 typedef struct {
     rl_patch b;                    /* of which fx and ty are */
     int64_t fx[RL_TILE_MOST], ty[RL_TILE_MOST];
-    int64_t row, nrow, at[RL_TILE_MOST]; /* rows of the buffer: nrow, of `row` bytes each */
+    rl_ahead *ahead;               /* NULL: nothing; else asked for while this is moved */
 } rl_tile;
 /* Indices first .. first+count-1 of the grid's innermost loop, whose other loops stand at these places. */
 typedef void rl_chunk_fn(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count);
@@ -70,20 +76,59 @@ struct rl_move_plan {
     rl_loop x[RL_NEST_LOOPS], y[RL_NEST_LOOPS];
     int64_t lx, ly, tx, ty; /* counts of X and Y; of them in a tile */
     bool stream;            /* past the cache */
-    bool direct, ahead;     /* tiles: without the buffer; with prefetches */
     rl_block_fn *block;     /* tiles */
     uint32_t kx, ky;
-    rl_store store;
+    bool together;          /* the rows of a block follow each other */
     struct rl_mix_plan *mix; /* mixes */
 };
+
+/* In b: loops of 1 and negative steps go, what continues on both sides becomes one; the largest step on the `to` side comes first. */
+void rl_nest_straighten(rl_nest *b);
+/* Makes p of a nest that is straight, for the kernels of k; m: where the plan of a mix is kept. */
+void rl_move_plan_make(rl_move_plan *p, struct rl_mix_plan *m, const rl_nest *b, const rl_move_kernels *k);
+int64_t rl_move_units(const rl_move_plan *p);
+/* Units first .. end-1 of a plan; t: of the walks of this plan before, or new. */
+void rl_move_walk(const rl_move_plan *p, rl_tile *t, int64_t first, int64_t end);
+static inline void rl_tile_clear(rl_tile *t) {
+    t->b = (rl_patch){-1, 0, -1, 0};
+    t->ahead = NULL;
+}
+
+/* n things in pieces of `size`, the last of which takes what is left over. */
+static inline int64_t rl_pieces(int64_t n, int64_t size) {
+    return RL_MAX(n / size, 1);
+}
+
+static inline int64_t rl_piece(int64_t n, int64_t size, int64_t i) {
+    return i + 1 < rl_pieces(n, size) ? size : n - i * size;
+}
 
 typedef struct rl_mix_plan {
     rl_mix m;
     rl_mix_lines to, from;
     int64_t row;   /* bytes of a row on the side whose lines lie apart */
     bool gather;   /* that is the `from` side */
+    int64_t short_by; /* by_line: so many bytes are wanting to the first line of each row on that side, and the others are whole on `to` */
     bool by_line;  /* an index of the grid is a line of long rows; else it is a row, and the n short ones follow each other there */
 } rl_mix_plan;
+
+/* A move box by box (move_stage.c). */
+typedef struct {
+    const rl_nest *nest;        /* straight */
+    const rl_move_kernels *k;
+    uint32_t order[RL_NEST_LOOPS]; /* of the boxes: loops, outermost first */
+    int64_t box[RL_NEST_LOOPS]; /* how many of each loop are in a box */
+    int64_t run;                /* bytes that lie side by side in a box on the `to` side */
+    int64_t lead[RL_NEST_LOOPS]; /* how many the first box of a loop is short of */
+    bool even;                  /* what boxes read begins with lines */
+    bool carry;                 /* lines that a box ends amid wait for the next box */
+    int64_t bytes;              /* of a box */
+} rl_stage;
+/* False: boxes are of no use to this nest. */
+bool rl_stage_make(rl_stage *s, const rl_nest *b, const rl_move_kernels *k);
+/* Boxes; arg: rl_stage. */
+int64_t rl_stage_units(const rl_stage *s);
+rl_range_fn rl_stage_walk;
 
 /* The chunks (move_walk.c). */
 rl_chunk_fn rl_move_rows, rl_move_fill, rl_move_tiles, rl_move_mixes, rl_move_runs;

@@ -5,10 +5,19 @@
 
 /* ---- blocks of X and Y ---- */
 
+/* The last ones take what is left over. */
 static rl_patch block_of(const rl_move_plan *p, int64_t i) {
-    int64_t across = (p->lx - 1) / p->tx + 1, down = (p->ly - 1) / p->ty + 1;
-    int64_t x0 = (p->stream ? i / down : i % across) * p->tx, y0 = (p->stream ? i % down : i / across) * p->ty;
-    return (rl_patch){x0, RL_MIN(p->tx, p->lx - x0), y0, RL_MIN(p->ty, p->ly - y0)};
+    int64_t across = rl_pieces(p->lx, p->tx), down = rl_pieces(p->ly, p->ty);
+    int64_t x = p->stream ? i / down : i % across, y = p->stream ? i % down : i / across;
+    return (rl_patch){x * p->tx, rl_piece(p->lx, p->tx, x), y * p->ty, rl_piece(p->ly, p->ty, y)};
+}
+
+/* While nbyte bytes are moved: two thirds of as many, the others when they are written. */
+static void ask(const rl_tile *t, int64_t nbyte) {
+    rl_ahead *a = t->ahead;
+    int64_t n = a ? RL_MIN(nbyte / 96, (int64_t)a->n) : 0;
+    for (int64_t i = 0; i < n; i++) __builtin_prefetch(a->from + a->at[i], 0, 2);
+    if (n) a->at += n, a->n -= (uint32_t)n;
 }
 
 typedef void line_fn(const rl_move_plan *p, int64_t to, int64_t from, int64_t n);
@@ -29,7 +38,7 @@ static void copy_rows(const rl_move_plan *p, int64_t to, int64_t from, int64_t n
 }
 
 void rl_move_rows(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
-    (void)t;
+    ask(t, count * p->bytes);
     each_line(p, to, from, first, count, copy_rows);
 }
 
@@ -61,9 +70,13 @@ static void place(const rl_loop *l, uint32_t n, bool to_side, int64_t first, int
         step[i] = to_side ? l[i].to : l[i].from;
         here += index[i] * step[i];
     }
-    for (int64_t k = 0; k < count; k++) {
-        at[k] = here;
-        for (uint32_t i = 0; i < n; i++) {
+    while (count > 0) {
+        int64_t run = RL_MIN(l[0].n - index[0], count);
+        for (int64_t k = 0; k < run; k++) at[k] = here + k * step[0];
+        at += run, count -= run;
+        here -= index[0] * step[0];
+        index[0] = 0;
+        for (uint32_t i = 1; i < n; i++) {
             here += step[i];
             if (++index[i] < l[i].n) break;
             index[i] = 0;
@@ -72,43 +85,28 @@ static void place(const rl_loop *l, uint32_t n, bool to_side, int64_t first, int
     }
 }
 
-/* The rows that come after this block are asked for while it is turned. */
-static void turn(const rl_move_plan *p, const rl_tile *t, char *to, const int64_t *ty, const char *from, rl_store how) {
-    for (int64_t x = 0; x < t->b.nx; x += p->kx) {
-        int64_t nx = RL_MIN(t->b.nx - x, (int64_t)p->kx), next = p->ahead ? RL_MIN(x + 2 * (int64_t)p->kx, t->b.nx) : 0;
-        for (int64_t y = 0; y < t->b.ny; y += p->ky) {
-            for (int64_t i = x + p->kx; i < next; i++) __builtin_prefetch(from + y * p->size + t->fx[i]);
-            p->block(to + x * p->size, ty + y, from + y * p->size, t->fx + x, (uint32_t)nx, (uint32_t)RL_MIN(t->b.ny - y, (int64_t)p->ky), how);
+/* Blocks at the far ends are whole, too, where there is room: they overlap those before them. */
+static void turn(const rl_move_plan *p, const rl_tile *t, char *to, const char *from) {
+    int64_t kx = p->kx, ky = p->ky, lastx = RL_MAX(t->b.nx - kx, 0), lasty = RL_MAX(t->b.ny - ky, 0);
+    uint32_t nx = (uint32_t)RL_MIN(t->b.nx, kx), ny = (uint32_t)RL_MIN(t->b.ny, ky);
+    bool together = p->together && nx == kx && ny == ky;
+    for (int64_t i = 0; i < t->b.nx; i += kx) {
+        int64_t x = RL_MIN(i, lastx);
+        for (int64_t k = 0; k < t->b.ny; k += ky) {
+            int64_t y = RL_MIN(k, lasty);
+            p->block(to + x * p->size, t->ty + y, from + y * p->size, t->fx + x, nx, ny, together);
+            ask(t, (int64_t)nx * ny * p->size);
         }
-    }
-}
-
-/* Through a buffer that holds the rows of `to`: those that follow each other there are written as one. */
-static void buffer_tile(const rl_move_plan *p, rl_tile *t, char *to, const char *from) {
-    _Alignas(64) char buffer[RL_BUFFER];
-    int64_t row = t->b.nx * p->size;
-    for (int64_t y = row == t->row ? t->nrow : 0; y < t->b.ny; y++) t->at[y] = y * row;
-    t->nrow = row == t->row ? RL_MAX(t->nrow, t->b.ny) : t->b.ny;
-    t->row = row;
-    turn(p, t, buffer, t->at, from, t->b.nx == p->kx ? RL_TOGETHER : RL_APART);
-    for (int64_t y = 0, n; y < t->b.ny; y += n) {
-        for (n = 1; y + n < t->b.ny && t->ty[y + n] == t->ty[y + n - 1] + row;) n++;
-        char *line = to + t->ty[y];
-        bool whole = ((uintptr_t)line | (uintptr_t)(n * row)) % 64 == 0;
-        p->k->rows(line, 0, buffer + y * row, 0, 1, n * row, p->stream && (whole || n * row >= 256));
     }
 }
 
 void rl_move_tiles(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
     for (int64_t i = first; i < first + count; i++) {
         rl_patch b = block_of(p, i);
-        if (b.x0 != t->b.x0) place(p->x, p->nx, false, b.x0, b.nx, t->fx);
-        if (b.y0 != t->b.y0) place(p->y, p->ny, true, b.y0, b.ny, t->ty);
+        if (b.x0 != t->b.x0 || b.nx != t->b.nx) place(p->x, p->nx, false, b.x0, b.nx, t->fx);
+        if (b.y0 != t->b.y0 || b.ny != t->b.ny) place(p->y, p->ny, true, b.y0, b.ny, t->ty);
         t->b = b;
-        char *out = p->to + to + b.x0 * p->size;
-        const char *in = p->from + from + b.y0 * p->size;
-        if (p->direct) turn(p, t, out, t->ty, in, p->store);
-        else buffer_tile(p, t, out, in);
+        turn(p, t, p->to + to + b.x0 * p->size, p->from + from + b.y0 * p->size);
     }
 }
 
@@ -135,12 +133,13 @@ static void mix(const rl_mix_plan *m, const rl_move_kernels *k, char *to, const 
 
 /* Rows that are short one by one follow each other where they lie apart: they are mixed together, by way of a buffer for the side
  * where they do not. */
-static void mix_rows(const rl_move_plan *p, char *to, const char *from, int64_t count) {
+static void mix_rows(const rl_move_plan *p, const rl_tile *t, char *to, const char *from, int64_t count) {
     _Alignas(64) char buffer[RL_BUFFER];
     const rl_mix_plan *m = p->mix;
     int64_t row = m->row * m->m.n, most = RL_BUFFER / row, ts = p->inner.to, fs = p->inner.from;
     for (int64_t n; count > 0; count -= n, to += n * ts, from += n * fs) {
         n = RL_MIN(count, most);
+        ask(t, n * row);
         if (m->gather) {
             mix(m, p->k, buffer, from, n * m->row, false);
             p->k->rows(to, ts, buffer, row, n, row, false);
@@ -151,11 +150,26 @@ static void mix_rows(const rl_move_plan *p, char *to, const char *from, int64_t 
     }
 }
 
+/* Bytes first .. end-1 of the row on the side whose lines lie apart. */
+static void mix_lines(const rl_move_plan *p, char *to, const char *from, int64_t first, int64_t end) {
+    const rl_mix_plan *m = p->mix;
+    int64_t n = m->m.n;
+    mix(m, p->k, to + first * (m->gather ? n : 1), from + first * (m->gather ? 1 : n), end - first, p->stream);
+}
+
 void rl_move_mixes(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
     const rl_mix_plan *m = p->mix;
-    (void)t;
-    if (!m->by_line) mix_rows(p, p->to + to + first * p->inner.to, p->from + from + first * p->inner.from, count);
-    else mix(m, p->k, p->to + to + first * m->to.step, p->from + from + first * m->from.step, RL_MIN(count * 64, m->row - first * 64), p->stream);
+    int64_t lack = m->short_by, end = RL_MIN((first + count) * 64 - lack, m->row), start = RL_MAX(first * 64 - lack, 0);
+    if (!m->by_line) {
+        mix_rows(p, t, p->to + to + first * p->inner.to, p->from + from + first * p->inner.from, count);
+        return;
+    }
+    ask(t, count * p->bytes);
+    if (first == 0 && lack) {
+        mix_lines(p, p->to + to, p->from + from, 0, RL_MIN(64 - lack, m->row));
+        start = RL_MIN(64 - lack, m->row);
+    }
+    if (end > start) mix_lines(p, p->to + to, p->from + from, start, end);
 }
 
 /* ---- runs ---- */

@@ -51,13 +51,22 @@ static size_t reach(const rl_nest *b, bool to_side) {
     return (size_t)((last + 1) * b->bits + 7) / 8;
 }
 
+/* Both buffers begin so many bytes after a line does; -1: they end with a page. */
+static int odd = -1;
+
+static uint8_t *place(uint8_t *all, size_t bytes) {
+    uint8_t *p = all + MOST - bytes;
+    return odd < 0 ? p : p - ((uintptr_t)p - (uintptr_t)odd) % 64;
+}
+
 static void check_nest(rl_nest *b) {
     size_t bytes = reach(b, true);
     rl_threads t = {in_pieces, NULL};
-    uint8_t *to = out + MOST - bytes;
+    uint8_t *to = place(out, bytes);
+    bytes = (size_t)(out + MOST - to); /* nothing after it changes */
     memset(want, 0x5a, bytes);
     b->to = to;
-    b->from = in + MOST - reach(b, false);
+    b->from = place(in, reach(b, false));
     brute(b, 0, b->to_at, b->from_at);
     for (uint32_t i = 0; i < RL_LEN(isas); i++) {
         if (rl_isa_here(isas[i]) != isas[i]) continue;
@@ -82,7 +91,7 @@ static void check_permuted(uint32_t rank, const int64_t *dim, const uint32_t *pe
     for (uint32_t i = rank; i-- > 0; step *= dim[i]) stride[i] = step;
     step = 1;
     for (uint32_t i = rank; i-- > 0; step *= dim[perm[i]]) b.loop[i] = (rl_loop){dim[perm[i]], step, stride[perm[i]]};
-    b.to_at = next(9), b.from_at = next(9);
+    if (odd < 0) b.to_at = next(9), b.from_at = next(9);
     check_nest(&b);
 }
 
@@ -154,6 +163,25 @@ TEST(large) {
     }
 }
 
+/* Box by box, past the cache: lines that are whole on both sides, on one, or nowhere; boxes at the ends; lines that wait for the next box. */
+TEST(boxes) {
+    static const struct { uint32_t bits, rank; int64_t dim[6]; uint32_t perm[6]; } cases[] = {
+        {8, 2, {2048, 3136}, {1, 0}}, {8, 2, {2510, 2511}, {1, 0}}, {8, 2, {63000, 100}, {1, 0}}, {16, 2, {1800, 1801}, {1, 0}},
+        {16, 2, {2048, 1600}, {1, 0}}, {32, 2, {1024, 1600}, {1, 0}}, {32, 2, {1259, 1260}, {1, 0}}, {64, 2, {900, 901}, {1, 0}},
+        {128, 2, {640, 641}, {1, 0}}, {32, 2, {1700000, 1}, {1, 0}}, {8, 6, {90, 96, 4, 7, 4, 7}, {0, 2, 4, 3, 5, 1}},
+        {8, 6, {90, 4, 7, 4, 7, 96}, {0, 1, 3, 2, 4, 5}}, {8, 5, {130, 4, 16, 28, 28}, {0, 1, 3, 4, 2}},
+        {8, 5, {130, 4, 28, 28, 16}, {0, 1, 4, 2, 3}}, {32, 5, {33, 4, 28, 28, 16}, {0, 1, 4, 2, 3}}, {8, 4, {70, 128, 12, 64}, {0, 2, 1, 3}},
+        {32, 4, {17, 128, 12, 64}, {0, 2, 1, 3}}, {16, 4, {35, 128, 12, 64}, {0, 2, 3, 1}}, {16, 6, {65, 16, 2, 2, 28, 28}, {0, 1, 4, 2, 5, 3}},
+        {32, 4, {11, 3, 224, 224}, {0, 2, 3, 1}}, {8, 4, {43, 224, 224, 3}, {0, 3, 1, 2}}, {8, 3, {3, 1500, 1501}, {2, 0, 1}},
+        {8, 3, {70, 331, 300}, {2, 1, 0}}};
+    static const int odds[] = {0, 16, 48};
+    for (uint32_t i = 0; i < RL_LEN(cases) * RL_LEN(odds); i++) {
+        odd = odds[i % RL_LEN(odds)];
+        check_permuted(cases[i / RL_LEN(odds)].rank, cases[i / RL_LEN(odds)].dim, cases[i / RL_LEN(odds)].perm, cases[i / RL_LEN(odds)].bits);
+    }
+    odd = -1;
+}
+
 /* Gaps, repeats, steps backwards. */
 TEST(loops) {
     for (uint32_t k = 0; k < 40000 / step; k++) {
@@ -199,6 +227,7 @@ int main(int argc, char **argv) {
     RUN(shapes);
     RUN(real);
     RUN(large);
+    RUN(boxes);
     RUN(loops);
     RUN(nothing);
     return check_done();
