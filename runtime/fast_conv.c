@@ -1,24 +1,11 @@
-/* Conv, ConvTranspose and pools by oneDNN: see fast.h.  Input and output lie channels-last, or as the plan says (native.h); an input that
- * does not is reordered. */
-#include "conv.h"
-#include "fast.h"
-#include "fuse.h"
+/* Conv, ConvTranspose and pools by oneDNN, or direct loops (fast_direct.c): see fast.h.  Input and output lie channels-last, or as the plan
+ * says (native.h); an input that does not is reordered. */
+#include "fast_conv.h"
 #include "kernels_fast.h"
 #include "native.h"
 #include "ref_pool.h"
 
-enum { RANK = 5, AT_X = 0, AT_Y = 1, AT_W = 2, AT_BIAS = 3, AT_POST = 4 }; /* the most dims; places of addresses */
-
-typedef struct {
-    const rl_tensor *x, *k, *bias;
-    rl_window w;
-    int64_t group, dim[RANK];         /* of the output */
-    int64_t stride[3], dilation[3], before[3], after[3];
-    int64_t kdim[RANK + 1], kstride[RANK + 1]; /* of the weights as oneDNN sees them: the group first, where there is one */
-    uint32_t krank;
-    bool back;                        /* ConvTranspose */
-    bool lifted;                      /* of one spatial dim, seen with two: the first is 1 */
-} conv;
+enum { AT_X = 0, AT_Y = 1, AT_W = 2, AT_BIAS = 3, AT_POST = 4 }; /* places of addresses */
 
 static bool is_f32(const rl_call *c, uint32_t i, uint32_t least, uint32_t most) {
     const rl_tensor *t = rl_call_in(c, i);
@@ -44,7 +31,7 @@ static rl_tensor lift(const rl_tensor *t) {
 }
 
 /* oneDNN's kernels for depthwise convolutions are for two spatial dims; room: for x and the weights. */
-static void lift_depthwise(conv *v, rl_tensor *room) {
+static void lift_depthwise(rl_convolution *v, rl_tensor *room) {
     if (v->x->rank != 3 || v->group == 1 || v->group != v->x->dim[1]) return;
     room[0] = lift(v->x), room[1] = lift(v->k);
     v->x = &room[0], v->k = &room[1];
@@ -55,7 +42,7 @@ static void lift_depthwise(conv *v, rl_tensor *room) {
     v->w.r = 2;
 }
 
-static bool set_window(conv *v) {
+static bool set_window(rl_convolution *v) {
     for (uint32_t i = 0; i < v->w.r; i++) {
         v->stride[i] = v->w.stride[i];
         v->dilation[i] = v->w.dilation[i] - 1;
@@ -68,7 +55,7 @@ static bool set_window(conv *v) {
 }
 
 /* [m, c/g, k...] as [g, m/g, c/g, k...]; ConvTranspose's [c, m/g, k...] as [g, m/g, c/g, k...]. */
-static void set_weights(conv *v) {
+static void set_weights(rl_convolution *v) {
     const rl_tensor *k = v->k;
     int64_t *d = v->kdim, *s = v->kstride, g = v->group;
     bool grouped = g > 1;
@@ -80,7 +67,7 @@ static void set_weights(conv *v) {
     for (uint32_t i = 2; i < k->rank; i++) d[at + i] = k->dim[i], s[at + i] = k->stride[i];
 }
 
-static int describe(rl_making *m, const conv *v, rl_dnnl_cmd src, rl_dnnl_cmd weights, rl_dnnl_cmd bias, rl_dnnl_cmd dst) {
+static int describe(rl_making *m, const rl_convolution *v, rl_dnnl_cmd src, rl_dnnl_cmd weights, rl_dnnl_cmd bias, rl_dnnl_cmd dst) {
     const rl_dnnl *d = &m->f->d;
     if (v->back)
         return d->deconvolution_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, RL_DNNL_DECONV_DIRECT, src, weights, bias,
@@ -89,19 +76,20 @@ static int describe(rl_making *m, const conv *v, rl_dnnl_cmd src, rl_dnnl_cmd we
                                                         v->stride, v->dilation, v->before, v->after, m->attr);
 }
 
-/* Weights times scale, and bias times scale plus shift, of the channels that were fused into them; row-major, until the node is done. */
-static const rl_tensor *scaled_weights(rl_call *c, const conv *v, const rl_fused *fused) {
+const rl_tensor *rl_conv_scaled(rl_call *c, const rl_convolution *v) {
+    const rl_fused *fused = c->step->fused;
     rl_tensor *k = rl_call_passing(c, v->k->rank, v->k->dim);
     rl_tensor_move(c->rt, k, v->k);
     float *x = rl_data(k);
     int64_t taps = rl_window_count(k->dim + 2, k->rank - 2), n = k->dim[1], per = k->dim[0] / v->group;
-    for (int64_t i = 0; i < k->dim[0]; i++)
+    for (int64_t i = 0; fused && fused->scale && i < k->dim[0]; i++)
         for (int64_t j = 0; j < n; j++)
             for (int64_t t = 0; t < taps; t++) x[(i * n + j) * taps + t] *= fused->scale[v->back ? i / per * n + j : i];
     return k;
 }
 
-static const float *whole_bias(rl_call *c, const conv *v, const rl_fused *fused) {
+const float *rl_conv_whole_bias(rl_call *c, const rl_convolution *v) {
+    const rl_fused *fused = c->step->fused;
     int64_t n = v->dim[1];
     float *b = rl_new(c->tmp, float, n);
     rl_tensor to = rl_tensor_borrow(c->rt, RL_F32, 1, &n, b, (size_t)n * sizeof *b);
@@ -111,13 +99,13 @@ static const float *whole_bias(rl_call *c, const conv *v, const rl_fused *fused)
     return b;
 }
 
-static bool make_weights(rl_making *m, const conv *v, const rl_fused *fused) {
+static bool make_weights(rl_making *m, const rl_convolution *v, const rl_fused *fused) {
     rl_call *c = m->c;
     rl_dnnl_cmd want = m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_WEIGHTS, 0);
     if (!rl_call_is_constant(c, 1)) return rl_making_arg(m, RL_DNNL_ARG_WEIGHTS, AT_W, false, rl_making_md(m, v->krank, v->kdim, v->kstride), want);
-    conv scaled = *v;
+    rl_convolution scaled = *v;
     if (fused && fused->scale) {
-        scaled.k = scaled_weights(c, v, fused);
+        scaled.k = rl_conv_scaled(c, v);
         set_weights(&scaled);
     }
     if (!rl_making_constant(m, RL_DNNL_ARG_WEIGHTS, rl_making_md(m, v->krank, v->kdim, scaled.kstride), rl_data(scaled.k), want)) return false;
@@ -125,15 +113,15 @@ static bool make_weights(rl_making *m, const conv *v, const rl_fused *fused) {
     return true;
 }
 
-static bool make_bias(rl_making *m, const conv *v, const rl_fused *fused, rl_dnnl_md bias) {
+static bool make_bias(rl_making *m, const rl_convolution *v, rl_dnnl_md bias) {
     if (!bias) return true;
     if (v->bias && !rl_call_is_constant(m->c, 2))
         return rl_making_arg(m, RL_DNNL_ARG_BIAS, AT_BIAS, false, rl_making_md(m, 1, v->bias->dim, v->bias->stride), bias);
-    return rl_making_constant(m, RL_DNNL_ARG_BIAS, bias, whole_bias(m->c, v, fused), bias);
+    return rl_making_constant(m, RL_DNNL_ARG_BIAS, bias, rl_conv_whole_bias(m->c, v), bias);
 }
 
 /* Operands of the post-ops: of the output's dims, or one per channel or of all. */
-static bool make_operands(rl_making *m, const conv *v, const rl_fused *fused, rl_dnnl_cmd dst) {
+static bool make_operands(rl_making *m, const rl_convolution *v, const rl_fused *fused, rl_dnnl_cmd dst) {
     for (uint32_t i = 0; fused && i < fused->npost; i++) {
         if (!rl_row_is_binary(fused->post[i].op)) continue;
         const rl_native *native = m->c->step->native;
@@ -149,13 +137,13 @@ static bool make_operands(rl_making *m, const conv *v, const rl_fused *fused, rl
 }
 
 /* How input 0 or the output is to lie: by the plan, or channels-last. */
-static rl_lay lay_of(const rl_call *c, const conv *v, bool output) {
+static rl_lay lay_of(const rl_call *c, const rl_convolution *v, bool output) {
     const rl_native *n = c->step->native;
     return n ? output ? n->out : n->in : rl_lay_last(v->x->rank);
 }
 
 /* How input 0 lies; x: as it is wanted. */
-static rl_dnnl_md input_md(rl_making *m, const conv *v, const rl_lay *want, rl_dnnl_md x) {
+static rl_dnnl_md input_md(rl_making *m, const rl_convolution *v, const rl_lay *want, rl_dnnl_md x) {
     const rl_tensor *t = v->x;
     int64_t step = 1;
     bool same = true;
@@ -165,7 +153,7 @@ static rl_dnnl_md input_md(rl_making *m, const conv *v, const rl_lay *want, rl_d
 }
 
 /* As lay_of says all through; where oneDNN has only plain loops for that, what it likes best. */
-static bool make_conv(rl_making *m, const conv *v, const rl_fused *fused) {
+static bool make_conv(rl_making *m, const rl_convolution *v, const rl_fused *fused) {
     int64_t n = v->dim[1], one = 1;
     uint32_t rank = v->x->rank;
     bool biased = v->bias || (fused && fused->shift), native = m->c->step->native;
@@ -185,7 +173,7 @@ static bool make_conv(rl_making *m, const conv *v, const rl_fused *fused) {
     }
     return rl_making_arg(m, RL_DNNL_ARG_SRC, AT_X, false, have, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_SRC, 0)) &&
            rl_making_arg(m, RL_DNNL_ARG_DST, AT_Y, true, y, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_DST, 0)) &&
-           make_weights(m, v, fused) && make_bias(m, v, fused, bias) && make_operands(m, v, fused, y) && rl_making_primitive(m);
+           make_weights(m, v, fused) && make_bias(m, v, bias) && make_operands(m, v, fused, y) && rl_making_primitive(m);
 }
 
 static rl_tensor *make_output(rl_call *c, uint32_t rank, const int64_t *dim) {
@@ -202,10 +190,13 @@ static rl_tensor *make_output(rl_call *c, uint32_t rank, const int64_t *dim) {
     return rl_call_make_in(c, 0, RL_F32, rank, dim, perm);
 }
 
-static rl_status run_conv(rl_call *c, rl_prim *p, const conv *v) {
+static rl_tensor *conv_output(rl_call *c, const rl_convolution *v) {
+    return make_output(c, v->lifted ? 3 : v->x->rank, v->lifted ? (int64_t[]){v->dim[0], v->dim[1], v->dim[3]} : v->dim);
+}
+
+static rl_status run_conv(rl_call *c, rl_prim *p, const rl_convolution *v, rl_tensor *y) {
     const rl_fused *fused = c->step->fused;
     void *at[AT_POST + RL_POSTS] = {0};
-    rl_tensor *y = make_output(c, v->lifted ? 3 : v->x->rank, v->lifted ? (int64_t[]){v->dim[0], v->dim[1], v->dim[3]} : v->dim);
     at[AT_X] = rl_data(v->x), at[AT_W] = rl_data(v->k), at[AT_Y] = rl_data(y);
     if (v->bias) at[AT_BIAS] = rl_data(v->bias);
     for (uint32_t i = 0; fused && i < fused->npost; i++)
@@ -216,12 +207,19 @@ static rl_status run_conv(rl_call *c, rl_prim *p, const conv *v) {
 }
 
 /* *done: false where the reference kernel is to do it. */
-static rl_status try_conv(rl_call *c, conv *v, bool *done) {
+static rl_status try_conv(rl_call *c, rl_convolution *v, bool *done) {
     const rl_fused *fused = c->step->fused;
     const rl_tensor *in[4 + RL_POSTS] = {v->x, v->k, v->bias};
     bool fresh = false;
+    rl_tensor *y = NULL;
     *done = false;
     if (!set_window(v)) return RL_OK;
+    if (rl_direct_can(c, v)) { /* it may be given rows with gaps, which oneDNN cannot write */
+        c->gaps = true;
+        y = conv_output(c, v);
+        *done = rl_direct_better(c, v) || !rl_is_channels_last(y);
+        if (*done) return rl_direct_conv(c, v, y);
+    }
     uint32_t n = 3;
     for (uint32_t i = 0; fused && i < fused->npost; i++)
         if (rl_row_is_binary(fused->post[i].op)) in[n++] = rl_call_in(c, fused->post[i].in);
@@ -233,10 +231,11 @@ static rl_status try_conv(rl_call *c, conv *v, bool *done) {
         make_conv(&m, v, fused);
         rl_making_end(&m);
     }
-    if (!p || !p->p) return RL_OK;
-    *done = true;
+    *done = y || (p && p->p);
+    if (!*done) return RL_OK;
+    if (!p || !p->p) return rl_direct_conv(c, v, y);
     if (c->step->native && c->step->native->nout != v->dim[1]) return rl_call_fail(c, RL_EMODEL, "the output is not as the plan says");
-    return run_conv(c, p, v);
+    return run_conv(c, p, v, y ? y : conv_output(c, v));
 }
 
 static rl_status unfused(rl_call *c, rl_kernel_fn *reference, rl_call *call) {
@@ -247,13 +246,13 @@ static rl_status unfused(rl_call *c, rl_kernel_fn *reference, rl_call *call) {
 }
 
 rl_status rl_fast_conv(rl_call *c) {
-    conv v = {.group = 1};
+    rl_convolution v = {.group = 1};
     rl_tensor room[2], logical;
     bool done;
     RL_TRY(rl_native_check(c));
-    if (!is_f32(c, 0, 3, RANK + 1) || !is_f32(c, 1, 3, RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv, c);
+    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || !is_f32(c, 1, 3, RL_CONV_RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv, c);
     v.x = input(c, &logical), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
-    if (v.x->rank > RANK) return unfused(c, rl_ref_conv, c);
+    if (v.x->rank > RL_CONV_RANK) return unfused(c, rl_ref_conv, c);
     RL_TRY(rl_conv_group(c, v.x, v.k, &v.group));
     RL_TRY(rl_window_read(c, v.x, v.k->dim + 2, &v.w));
     v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[0];
@@ -265,13 +264,13 @@ rl_status rl_fast_conv(rl_call *c) {
 }
 
 rl_status rl_fast_conv_transpose(rl_call *c) {
-    conv v = {.back = true, .group = rl_attr_int(c->node, "group", 1)};
+    rl_convolution v = {.back = true, .group = rl_attr_int(c->node, "group", 1)};
     rl_tensor logical;
     bool done;
     RL_TRY(rl_native_check(c));
-    if (!is_f32(c, 0, 3, RANK + 1) || !is_f32(c, 1, 3, RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv_transpose, c);
+    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || !is_f32(c, 1, 3, RL_CONV_RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv_transpose, c);
     v.x = input(c, &logical), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
-    if (v.x->rank > RANK || v.k->rank != v.x->rank || v.group < 1 || v.x->dim[1] != v.k->dim[0] || v.k->dim[0] % v.group) return unfused(c, rl_ref_conv_transpose, c);
+    if (v.x->rank > RL_CONV_RANK || v.k->rank != v.x->rank || v.group < 1 || v.x->dim[1] != v.k->dim[0] || v.k->dim[0] % v.group) return unfused(c, rl_ref_conv_transpose, c);
     RL_TRY(rl_conv_transpose_window(c, v.x, v.k->dim + 2, &v.w));
     v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[1] * v.group;
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.in[i];
@@ -282,7 +281,7 @@ rl_status rl_fast_conv_transpose(rl_call *c) {
 
 /* ---- pools ---- */
 
-static bool make_pool(rl_making *m, const conv *v, int alg) {
+static bool make_pool(rl_making *m, const rl_convolution *v, int alg) {
     uint32_t rank = v->x->rank;
     rl_lay xl = lay_of(m->c, v, false), yl = lay_of(m->c, v, true);
     rl_dnnl_md x = rl_making_lay(m, rank, v->x->dim, &xl), y = rl_making_lay(m, rank, v->dim, &yl), have = x ? input_md(m, v, &xl, x) : NULL;
@@ -295,7 +294,7 @@ static bool make_pool(rl_making *m, const conv *v, int alg) {
 }
 
 /* oneDNN's average counts what lies in the input, or in the pads as well; a window that ceil_mode lets reach past those is neither. */
-static bool pool_fits(const rl_call *c, const conv *v) {
+static bool pool_fits(const rl_call *c, const rl_convolution *v) {
     for (uint32_t i = 0; i < v->w.r; i++) {
         int64_t reach = (v->w.kernel[i] - 1) * v->w.dilation[i] + 1;
         if (v->w.kernel[i] < 1 || v->before[i] >= reach || v->after[i] >= reach) return false;
@@ -304,7 +303,7 @@ static bool pool_fits(const rl_call *c, const conv *v) {
     return c->arg != RL_POOL_AVERAGE || c->node->since < 19 || !rl_attr_find(c->node, "dilations");
 }
 
-static rl_status pool(rl_call *c, conv *v, int alg, bool *done) {
+static rl_status pool(rl_call *c, rl_convolution *v, int alg, bool *done) {
     bool fresh = false;
     *done = false;
     rl_prim *p = rl_prim_get(c, &v->x, 1, &fresh);
@@ -329,13 +328,13 @@ static rl_status plain_pool(rl_call *c) {
 }
 
 rl_status rl_fast_pool(rl_call *c) {
-    conv v = {0};
+    rl_convolution v = {0};
     rl_tensor logical;
     bool done;
     RL_TRY(rl_native_check(c));
-    if (!is_f32(c, 0, 3, RANK + 1) || c->arg == RL_POOL_LP || rl_call_wants(c, 1)) return plain_pool(c);
+    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || c->arg == RL_POOL_LP || rl_call_wants(c, 1)) return plain_pool(c);
     v.x = input(c, &logical);
-    if (v.x->rank > RANK) return plain_pool(c);
+    if (v.x->rank > RL_CONV_RANK) return plain_pool(c);
     RL_TRY(rl_window_read(c, v.x, NULL, &v.w));
     v.dim[0] = v.x->dim[0], v.dim[1] = v.x->dim[1];
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.out[i];

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "fast_conv.h"
 #include "kernels.h"
 #include "kernels_fast.h"
 #include "native.h"
@@ -59,7 +60,7 @@ static void look(chooser *a) {
         for (uint32_t k = 0; k < n->nin; k++) {
             if (!rl_has(n->in[k])) continue;
             a->nread[n->in[k].i]++;
-            if (!reads_gaps(kernel_of(&a->x->step[i]))) a->dense[n->in[k].i] = true;
+            if (!reads_gaps(kernel_of(&a->x->step[i])) && !rl_direct_takes_gaps(a->x, &a->x->step[i])) a->dense[n->in[k].i] = true;
         }
         for (uint32_t k = 0; k < n->ncap; k++) a->dense[n->cap[k].i] = true, a->nread[n->cap[k].i] += 2;
     }
@@ -165,6 +166,7 @@ bool rl_home_likely(const rl_exec *x, const rl_homes *h, rl_kernel_fn *fn, rl_va
     const rl_home *home = &x->home[v.i];
     if (!rl_has(home->into) || h->from[v.i] < 0) return false;
     if (home->gaps && (fn == rl_ref_concat || fn == rl_fast_chain || fn == rl_fast_unary || fn == rl_fast_binary)) return true;
+    if (home->gaps && rl_direct_takes_gaps(x, &x->step[x->maker[v.i]])) return true;
     const rl_tensor *y = h->dims[home->into.i];
     uint32_t axis = rl_home_axis(x, home->into, y->rank);
     bool last = !home->chunk && (fn == rl_fast_conv || fn == rl_fast_conv_transpose || fn == rl_fast_pool);

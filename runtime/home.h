@@ -11,7 +11,7 @@
  *   y1 = Concat(a, b)       y2 = Concat(a, b, c)       read as       y2 = Concat(y1, c), of which y1 is a view
  *
  * A home is an offer.  A kernel that wants another order of memory than what stands in the buffer, or a piece without gaps where its
- * place has some (channels-last, all of oneDNN's), makes its output elsewhere, and the Concat moves it.  What lies in the buffer holds
+ * place has some (channels-last, all of oneDNN's; but not convolutions by direct.h), makes its output elsewhere, and the Concat moves it.  What lies in the buffer holds
  * a reference of it, and so does the frame until the Concat is done: nothing is written over it before. */
 #ifndef RL_HOME_H
 #define RL_HOME_H

@@ -3,7 +3,7 @@
 
   test_fast.py --count 300 --seed 7
 
-Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before), ConvTranspose, products, pools, BatchNormalization, activations
+Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before, of slices and for a Concat), ConvTranspose, products, pools, BatchNormalization, activations
 whole and as patterns, chains of pointwise ops with operands that broadcast, from both sides, twice the same, residual Adds, LSTM, GRU
 and RNN, Transposes between, Concats and shuffles of channels; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
 """
@@ -88,10 +88,10 @@ class Network:
     def conv(self, x):
         s, r = self.live[x], self.rng
         rank, c = len(s) - 2, s[1]
-        g = r.choice([d for d in (1, 1, 2, 4, c) if c % d == 0])
-        m = g * r.choice([1, 2, 3, 5]) if g > 1 else r.choice([1, 3, 8, 16, 20])
-        k, stride, dilation = [r.choice([1, 2, 3]) for _ in range(rank)], r.choice([1, 1, 2]), r.choice([1, 1, 2])
-        pads = [r.choice([0, 1]) for _ in range(2 * rank)]
+        g = r.choice([d for d in (1, 1, 2, 4, c, c) if c % d == 0])
+        m = g * r.choice([1, 2, 3, 5] if g < c else [1, 1, 2]) if g > 1 else r.choice([1, 3, 8, 16, 20, 37])
+        k, stride, dilation = [r.choice([1, 2, 3, 5] if g == c else [1, 2, 3]) for _ in range(rank)], r.choice([1, 1, 2]), r.choice([1, 1, 2])
+        pads = [r.choice([0, 1, 3] if g == c else [0, 1]) for _ in range(2 * rank)]
         if r.random() < 0.3:
             before = [r.choice([0, 1, 2]) for _ in range(2 * rank)]
             amounts = np.array([0, 0] + before[:rank] + [0, 0] + before[rank:], np.int64)
@@ -103,6 +103,29 @@ class Network:
         bias = [self.const(m)] if r.random() < 0.5 else []
         return self.add("Conv", [x, self.const(m, c // g, *k)] + bias, [s[0], m] + out, group=g, pads=pads, strides=[stride] * rank,
                         dilations=[dilation] * rank, kernel_shape=k)
+
+    def same(self, x):
+        """A convolution, whole or depthwise, whose output is as its input."""
+        s, r = self.live[x], self.rng
+        k, g = r.choice([1, 1, 3, 5]), r.choice([1, s[1]])
+        y = self.add("Conv", [x, self.const(s[1], s[1] // g, *[k] * (len(s) - 2)), self.const(s[1])], s, group=g, pads=[k // 2] * 2 * (len(s) - 2))
+        y = self.add("Add", [y, r.choice([v for v, d in self.live.items() if list(d) == list(s) and v != y])], s) if r.random() < 0.3 else y
+        return self.unary(y) if r.random() < 0.5 else y
+
+    def parts(self, x):
+        """Slices of the channels, one of them by convolutions, joined again."""
+        s, r = list(self.live[x]), self.rng
+        if s[1] < 2:
+            return self.same(x)
+        cut = r.randrange(1, s[1])
+        self.n += 1
+        names = [f"v{self.n}a", f"v{self.n}b"]
+        self.nodes.append(h.make_node("Split", [x, self.given(np.array([cut, s[1] - cut], np.int64))], names, axis=1))
+        for v, c in zip(names, (cut, s[1] - cut)):
+            self.live[v] = [s[0], c] + s[2:]
+        pieces = [names[0], self.same(self.same(names[1]))]
+        r.shuffle(pieces)
+        return self.same(self.add("Concat", pieces, s, axis=1))
 
     def conv_transpose(self, x):
         s, r = self.live[x], self.rng
@@ -210,8 +233,10 @@ class Network:
         same = [v for v, d in self.live.items() if list(d) == s]
         pieces = [x]
         for _ in range(r.choice([1, 1, 2])):
-            kind = r.choice(["made", "made", "live", "const", "turned", "joined"])
-            if kind == "made":
+            kind = r.choice(["made", "made", "conv", "conv", "live", "const", "turned", "joined"])
+            if kind == "conv":
+                pieces.append(self.same(r.choice([v for v in pieces if v in self.live])))
+            elif kind == "made":
                 pieces.append(r.choice([self.unary, self.binary])(r.choice([v for v in pieces if v in self.live])))
             elif kind == "const":
                 pieces.append(self.const(*s))
@@ -250,7 +275,7 @@ class Network:
         shape = [r.choice([1, 1, 2]), r.choice([1, 3, 4, 8, 16])] + [r.choice([1, 5, 7, 12]) for _ in range(r.choice([1, 2, 2, 2, 3]))]
         self.live["x"] = shape
         x = "x"
-        steps = [self.unary] * 3 + [self.binary] * 4 + [self.pattern] * 2 + [self.conv] * 4 + [self.normalization] * 2 + [
+        steps = [self.unary] * 3 + [self.binary] * 4 + [self.pattern] * 2 + [self.conv] * 4 + [self.same, self.parts] + [self.normalization] * 2 + [
             self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.recurrent, self.turn, self.concat, self.concat, self.shuffle, self.layer_norm, self.instance_norm]
         for _ in range(r.randrange(3, 14)):
             x = r.choice(steps)(x if r.random() < 0.85 else r.choice(list(self.live)))

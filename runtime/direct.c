@@ -1,0 +1,239 @@
+/* Direct convolutions: see direct.h. */
+#include "direct.h"
+
+#include <string.h>
+
+enum { N = RL_AXIS_N, D = RL_AXIS_D, H = RL_AXIS_H, W = RL_AXIS_W, DIMS = RL_AXIS_DIMS };
+enum { DEEP_WIDTH = 64, LEVEL1 = 1 << 13, LEVEL2 = 1 << 17 }; /* channels of a depthwise panel; floats that stay in a cache */
+
+/* ---- weights ---- */
+
+static int64_t taps_of(const rl_direct *d) {
+    return d->kernel[D] * d->kernel[H] * d->kernel[W];
+}
+
+static int64_t width_of(const rl_direct *d) {
+    return d->depthwise ? DEEP_WIDTH : rl_direct_loops_of(d->isa)->width;
+}
+
+static int64_t panels_of(const rl_direct *d) {
+    return (d->channels + width_of(d) - 1) / width_of(d);
+}
+
+int64_t rl_direct_bias(const rl_direct *d) {
+    return panels_of(d) * width_of(d);
+}
+
+int64_t rl_direct_weights(const rl_direct *d) {
+    return d->depthwise ? d->channels * taps_of(d) : panels_of(d) * width_of(d) * d->depth * taps_of(d);
+}
+
+void rl_direct_pack(rl_direct *d, const float *w, const float *bias, float *room) {
+    int64_t taps = taps_of(d), width = width_of(d);
+    float *to = room + rl_direct_bias(d);
+    memset(room, 0, (size_t)(rl_direct_bias(d) + rl_direct_weights(d)) * sizeof *room);
+    memcpy(room, bias, (size_t)d->channels * sizeof *room);
+    for (int64_t c = 0; c < d->channels; c++)
+        for (int64_t k = 0; k < (d->depthwise ? 1 : d->depth); k++)
+            for (int64_t t = 0; t < taps; t++) {
+                if (d->depthwise)
+                    to[t * d->channels + c] = w[c * taps + t];
+                else
+                    to[((c / width * taps + t) * d->depth + k) * width + c % width] = w[(c * d->depth + k) * taps + t];
+            }
+    d->bias = room;
+    d->w = to;
+}
+
+/* ---- where which taps are ---- */
+
+typedef struct {
+    int64_t from, to, tap, end;
+} segment; /* outputs of a dim whose taps in the input are tap .. end - 1 */
+
+typedef struct {
+    const rl_direct *d;
+    const rl_direct_loops *loops;
+    const rl_rows *rows;
+    segment *segment[DIMS];
+    int64_t nsegment[DIMS];
+    int64_t panels, together;             /* of the weights; of these at a time */
+    int64_t lines, columns, line, column; /* pieces of a plane; how many lines and columns each has at most */
+} walk;
+
+static segment reach(const rl_direct *d, int i, int64_t o) {
+    int64_t at = o * d->stride[i] - d->before[i], step = d->dilation[i];
+    int64_t first = at < 0 ? (-at + step - 1) / step : 0, end = at < d->in[i] ? (d->in[i] - at + step - 1) / step : 0;
+    end = RL_MIN(end, d->kernel[i]);
+    return (segment){o, o + 1, RL_MIN(first, end), end};
+}
+
+static void find_segments(rl_arena *tmp, walk *w, int i) {
+    const rl_direct *d = w->d;
+    segment *s = w->segment[i] = rl_new(tmp, segment, d->out[i]);
+    int64_t n = 0;
+    for (int64_t o = 0; o < d->out[i]; o++) {
+        segment at = reach(d, i, o);
+        if (n && s[n - 1].tap == at.tap && s[n - 1].end == at.end)
+            s[n - 1].to++;
+        else
+            s[n++] = at;
+    }
+    w->nsegment[i] = n;
+}
+
+/* ---- an area ---- */
+
+typedef struct {
+    int64_t n, d, from[2], to[2], panel, end;
+} piece; /* from, to: of H and W */
+
+/* The taps of D's place and of these segments of H and W, where the first pixel reads them. */
+static int64_t list_taps(const rl_direct *d, int64_t first, const segment *at, const segment *h, const segment *v,
+                         int64_t panel, rl_direct_tap *tap) {
+    int64_t n = 0, size = d->depthwise ? d->channels : d->depth * rl_direct_loops_of(d->isa)->width;
+    for (int64_t i = at->tap; i < at->end; i++)
+        for (int64_t j = h->tap; j < h->end; j++)
+            for (int64_t k = v->tap; k < v->end; k++, n++) {
+                tap[n].x = first + i * d->dilation[D] * d->x.stride[D] + j * d->dilation[H] * d->x.stride[H]
+                           + k * d->dilation[W] * d->x.stride[W];
+                int64_t t = (i * d->kernel[H] + j) * d->kernel[W] + k;
+                tap[n].w = d->depthwise ? t * size + panel * DEEP_WIDTH : (panel * taps_of(d) + t) * size;
+            }
+    return n;
+}
+
+static int64_t place(const int64_t *stride, const piece *p, int64_t h, int64_t v) {
+    return p->n * stride[N] + p->d * stride[D] + h * stride[H] + v * stride[W];
+}
+
+/* Pixels h0 .. h1-1 by v0 .. v1-1 of a piece, one panel. */
+static void run_area(const walk *w, const piece *p, int64_t panel, const segment *h, const segment *v) {
+    const rl_direct *d = w->d;
+    rl_direct_tap tap[RL_DIRECT_TAPS];
+    int64_t width = width_of(d), at = panel * width, h0 = RL_MAX(h->from, p->from[0]), h1 = RL_MIN(h->to, p->to[0]);
+    int64_t v0 = RL_MAX(v->from, p->from[1]), v1 = RL_MIN(v->to, p->to[1]);
+    if (h0 >= h1 || v0 >= v1) return;
+    const segment *depth = w->segment[D];
+    while (depth->to <= p->d) depth++;
+    bool down = h1 - h0 > v1 - v0; /* strips go along the longer side */
+    int along = down ? H : W, across = down ? W : H;
+    rl_strip s = {.w = d->w,
+                  .bias = d->bias + at,
+                  .y_step = d->y_stride[along],
+                  .x_step = d->x.stride[along] * d->stride[along],
+                  .add_step = d->add.stride[along],
+                  .channel_step = d->channel_step,
+                  .depth = d->depth,
+                  .tap = tap,
+                  .pixels = down ? h1 - h0 : v1 - v0,
+                  .channels = RL_MIN(width, d->channels - at),
+                  .low = d->low,
+                  .high = d->high};
+    const int64_t o[] = {0, p->d, h0, v0};
+    int64_t x = p->n * d->x.stride[N] + (d->depthwise ? at : 0);
+    for (int i = D; i < DIMS; i++) x += (o[i] * d->stride[i] - d->before[i]) * d->x.stride[i];
+    s.ntap = list_taps(d, x, depth, h, v, panel, tap);
+    for (int64_t k = 0, n = down ? v1 - v0 : h1 - h0; k < n; k++) {
+        int64_t h_at = down ? h0 : h0 + k, v_at = down ? v0 + k : v0;
+        s.y = d->y + place(d->y_stride, p, h_at, v_at) + at;
+        s.x = d->x.p + k * d->stride[across] * d->x.stride[across];
+        if (d->add.p) s.add = d->add.p + place(d->add.stride, p, h_at, v_at) + at;
+        if (d->depthwise)
+            w->loops->depthwise(&s);
+        else
+            w->loops->dense(&s);
+    }
+}
+
+/* ---- post-ops ---- */
+
+static void run_post(const walk *w, const rl_post *o, float *y, int64_t y_step, const float *b, int64_t b_step,
+                     int64_t pixels, int64_t channels) {
+    rl_row_loop *loop = w->rows->op[o->op];
+    if (y_step == channels && (!b || b_step == channels))
+        loop(y, y, b, 1, pixels * channels, o->p, o->q);
+    else
+        for (int64_t i = 0; i < pixels; i++)
+            loop(y + i * y_step, y + i * y_step, b ? b + i * b_step : NULL, 1, channels, o->p, o->q);
+}
+
+static void run_posts(const walk *w, const piece *p) {
+    const rl_direct *d = w->d;
+    int64_t at = p->panel * width_of(d), channels = RL_MIN(p->end * width_of(d), d->channels) - at;
+    for (int64_t h = p->from[0]; h < p->to[0]; h++)
+        for (uint32_t i = 0; i < d->npost; i++) {
+            const rl_direct_view *b = &d->operand[i];
+            run_post(w, &d->post[i], d->y + place(d->y_stride, p, h, p->from[1]) + at, d->y_stride[W],
+                     b->p ? b->p + place(b->stride, p, h, p->from[1]) + at : NULL, b->stride[W], p->to[1] - p->from[1],
+                     channels);
+        }
+}
+
+static void run_pieces(void *arg, int64_t from, int64_t to) {
+    const walk *w = arg;
+    const rl_direct *d = w->d;
+    for (int64_t i = from; i < to; i++) {
+        int64_t left = i, column = left % w->columns, line = (left /= w->columns) % w->lines,
+                plane = (left /= w->lines) % (d->out[N] * d->out[D]);
+        left /= d->out[N] * d->out[D];
+        piece p = {.n = plane / d->out[D], .d = plane % d->out[D], .panel = left * w->together};
+        p.end = RL_MIN(p.panel + w->together, w->panels);
+        p.from[0] = line * d->out[H] / w->lines, p.to[0] = (line + 1) * d->out[H] / w->lines;
+        p.from[1] = column * d->out[W] / w->columns, p.to[1] = (column + 1) * d->out[W] / w->columns;
+        for (int64_t k = p.panel; k < p.end; k++)
+            for (int64_t h = 0; h < w->nsegment[H]; h++)
+                for (int64_t v = 0; v < w->nsegment[W]; v++) run_area(w, &p, k, &w->segment[H][h], &w->segment[W][v]);
+        if (d->npost) run_posts(w, &p);
+    }
+}
+
+/* ---- how it is cut ---- */
+
+static bool joins(const int64_t *stride, int i, int64_t count) {
+    return stride[i] == stride[W] * count;
+}
+
+/* A 1 x 1 convolution knows no lines: as far as all that it walks over lets it, its pixels are one. */
+static void join_lines(rl_direct *d) {
+    for (int i = N; i < DIMS; i++)
+        if (i != N && (d->kernel[i] != 1 || d->stride[i] != 1 || d->before[i] || d->in[i] != d->out[i])) return;
+    for (int i = H; i >= N; i--) {
+        if (d->out[i] == 1) continue;
+        bool all = joins(d->x.stride, i, d->out[W]) && joins(d->y_stride, i, d->out[W])
+                   && (!d->add.p || joins(d->add.stride, i, d->out[W]));
+        for (uint32_t k = 0; k < d->npost; k++)
+            all = all && (!d->operand[k].p || joins(d->operand[k].stride, i, d->out[W]));
+        if (!all) return;
+        d->in[W] = d->out[W] *= d->out[i];
+        d->in[i] = d->out[i] = 1;
+    }
+}
+
+/* Few enough pixels and panels at a time for the caches, enough pieces for the threads. */
+static void cut(walk *w, int64_t threads) {
+    const rl_direct *d = w->d;
+    int64_t panel = rl_direct_weights(d) / w->panels, channels = d->depthwise ? DEEP_WIDTH : d->depth;
+    w->together = d->depthwise ? 1 : panel * w->panels <= LEVEL2 ? w->panels : RL_MAX(1, LEVEL2 / 2 / panel);
+    int64_t pixels = w->together < w->panels ? LEVEL2 / channels
+                                             : LEVEL1 * 2 / (channels + RL_MIN(d->channels, w->together * width_of(d)));
+    int64_t least = w->loops->together, all = d->out[H] * d->out[W],
+            planes = d->out[N] * d->out[D] * ((w->panels + w->together - 1) / w->together);
+    if (threads > 1) pixels = RL_MIN(pixels, all * planes / (4 * threads));
+    pixels = RL_MAX(pixels, least);
+    int64_t lines = RL_MAX(1, pixels / d->out[W]), columns = RL_MIN(d->out[W], RL_MAX(pixels / least * least, least));
+    w->lines = (d->out[H] + lines - 1) / lines;
+    w->columns = (d->out[W] + columns - 1) / columns;
+}
+
+void rl_direct_run(rl_rt *rt, rl_arena *tmp, const rl_direct *given) {
+    rl_direct d = *given;
+    join_lines(&d);
+    walk w = {.d = &d, .loops = rl_direct_loops_of(d.isa), .rows = rl_rows_best(), .panels = panels_of(&d)};
+    for (int i = D; i < DIMS; i++) find_segments(tmp, &w, i);
+    cut(&w, rl_pool_size(rt->pool));
+    int64_t units = w.lines * w.columns * d.out[N] * d.out[D] * ((w.panels + w.together - 1) / w.together);
+    int64_t work =
+        d.out[N] * d.out[D] * d.out[H] * d.out[W] * d.channels * taps_of(&d) * (d.depthwise ? 1 : d.depth) / units;
+    rl_parallel(rt, units, RL_MAX(1, (1 << 16) / RL_MAX(work, 1)), run_pieces, &w);
+}

@@ -1,0 +1,46 @@
+/* The inner loops of direct convolutions (direct.h), compiled for the instruction sets that matter and chosen when a run starts.
+ *
+ * A strip is some pixels of the output whose windows have the same taps in the input.  A pixel is its channels, side by side; pixels are
+ * any distance apart, so that what is read or written may be a slice of the channels of a larger tensor.
+ *
+ *   y[p, c] = bias[c] + add[p, c] + sum over taps t and input channels k of  x[p, t, k] * w[t, k, c]     `dense`
+ *   y[p, c] = bias[c] + add[p, c] + sum over taps t of                       x[p, t, c] * w[t, c]        `depthwise`
+ *
+ * clipped to low .. high; add: a residual, of any distance between its pixels, or NULL.  A 1 x 1 convolution of a line of 56 pixels, 64
+ * channels to 24, the upper half of whose 48 channels it writes:
+ *
+ *   rl_direct_tap tap = {0, 0};
+ *   rl_strip s = {.y = y + 24, .y_step = 48, .x = x, .x_step = 64, .channel_step = 1, .w = panel, .bias = bias, .tap = &tap, .ntap = 1,
+ *                 .depth = 64, .pixels = 56, .channels = 24, .low = -INFINITY, .high = INFINITY};
+ *   rl_direct_loops_of(RL_ISA_BEST)->dense(&s); */
+#ifndef RL_DIRECT_LOOPS_H
+#define RL_DIRECT_LOOPS_H
+#include "../src/move.h"
+
+typedef struct {
+    int64_t x, w;
+} rl_direct_tap; /* where it reads, from the pixel's place; where its weights begin */
+
+typedef struct {
+    float *y;
+    const float *x, *w, *bias, *add;
+    int64_t y_step, x_step, add_step; /* from a pixel to the next */
+    int64_t channel_step;             /* of x, dense only: 1 where channels lie side by side */
+    const rl_direct_tap *tap;
+    int64_t ntap, depth;      /* depth: input channels of a tap, dense only */
+    int64_t pixels, channels; /* to be made; dense: at most `width` channels */
+    float low, high;
+} rl_strip;
+
+typedef struct {
+    void (*dense)(const rl_strip *s);
+    void (*depthwise)(const rl_strip *s);
+    int64_t
+        width; /* of a panel of dense weights: w[t, k, c] is at  tap.w + k * width + c;  it and the bias have zeros past the channels */
+    int64_t together; /* pixels whose sums are in registers at once */
+    rl_isa isa;
+} rl_direct_loops;
+
+const rl_direct_loops *rl_direct_loops_of(rl_isa want);
+
+#endif

@@ -1,0 +1,37 @@
+/* What the two ways to run a convolution share: oneDNN's primitives (fast_conv.c) and direct loops (fast_direct.c). */
+#ifndef RL_FAST_CONV_H
+#define RL_FAST_CONV_H
+#include "conv.h"
+#include "fast.h"
+#include "fuse.h"
+
+enum { RL_CONV_RANK = 5 }; /* the most dims of an input */
+
+/* A convolution, or pool, of a call: what it reads and where its window goes. */
+typedef struct {
+    const rl_tensor *x, *k, *bias; /* bias NULL: none */
+    rl_window w;
+    int64_t group, dim[RL_CONV_RANK];                    /* of the output */
+    int64_t stride[3], dilation[3], before[3], after[3]; /* of the spatial dims; dilation: less 1, as oneDNN counts */
+    int64_t kdim[RL_CONV_RANK + 1],
+        kstride[RL_CONV_RANK + 1]; /* of the weights as oneDNN sees them: the group first, where there is one */
+    uint32_t krank;
+    bool back;   /* ConvTranspose */
+    bool lifted; /* of one spatial dim, seen with two: the first is 1 */
+} rl_convolution;
+
+/* The weights times the scale that was fused into them; row-major, until the node is done. */
+const rl_tensor *rl_conv_scaled(rl_call *c, const rl_convolution *v);
+/* The bias with what was fused into it, of a number for each output channel; zeros where there is none. */
+const float *rl_conv_whole_bias(rl_call *c, const rl_convolution *v);
+
+/* Can direct loops run it on this input? Those of the output and of operands may have gaps between pixels. */
+bool rl_direct_can(const rl_call *c, const rl_convolution *v);
+/* Are they faster than oneDNN, for this input and an output without gaps? */
+bool rl_direct_better(const rl_call *c, const rl_convolution *v);
+/* Runs it: y is output 0. */
+rl_status rl_direct_conv(rl_call *c, const rl_convolution *v, rl_tensor *y);
+/* Of a step's node, before it runs: will direct loops take rows with gaps, as far as one can tell? */
+bool rl_direct_takes_gaps(const rl_exec *x, const rl_step *s);
+
+#endif

@@ -1,0 +1,151 @@
+/* Convolutions by direct loops (direct.h): which can be, which are, and their weights. */
+#include <math.h>
+
+#include "direct.h"
+#include "fast_conv.h"
+#include "kernels_fast.h"
+#include "native.h"
+
+enum { FEW = 4 }; /* channels of an image */
+
+static bool is_depthwise(const rl_convolution *v) {
+    return v->group > 1 && v->group == v->x->dim[1] && v->dim[1] == v->group;
+}
+
+static int64_t taps_of(const rl_convolution *v) {
+    return rl_window_count(v->k->dim + 2, v->k->rank - 2);
+}
+
+/* Channels side by side in a tensor of the output's dims, or of one spatial dim less where v is lifted. */
+static bool lies_last(const rl_tensor *t) {
+    return t->dim[1] == 1 || t->stride[1] == 1;
+}
+
+static bool fits_plan(const rl_call *c, uint32_t rank) {
+    const rl_native *n = c->step->native;
+    rl_lay last = rl_lay_last(rank);
+    return !n || (rl_lay_same(&n->in, &last) && rl_lay_same(&n->out, &last));
+}
+
+bool rl_direct_can(const rl_call *c, const rl_convolution *v) {
+    const rl_fused *fused = c->step->fused;
+    bool deep = is_depthwise(v);
+    if (v->back || (!deep && v->group != 1) || taps_of(v) > RL_DIRECT_TAPS || !fits_plan(c, v->lifted ? 3 : v->x->rank))
+        return false;
+    if (!rl_call_is_constant(c, 1) || (v->bias && !rl_call_is_constant(c, 2)) || (deep && !lies_last(v->x)))
+        return false;
+    for (uint32_t i = 0; i < v->x->rank; i++)
+        if (v->x->stride[i] < 0) return false;
+    for (uint32_t i = 0; fused && i < fused->npost; i++)
+        if (rl_row_is_binary(fused->post[i].op) && !lies_last(rl_call_in(c, fused->post[i].in))) return false;
+    return true;
+}
+
+/* Post-ops that rows do in fewer instructions than oneDNN's. */
+static bool has_slow_post(const rl_fused *fused) {
+    for (uint32_t i = 0; fused && i < fused->npost; i++) switch (fused->post[i].op) {
+        case RL_ROW_SIGMOID:
+        case RL_ROW_SILU:
+        case RL_ROW_TANH:
+        case RL_ROW_GELU:
+        case RL_ROW_GELU_TANH: return true;
+        default: break;
+        }
+    return false;
+}
+
+/* Pixels apart, which oneDNN would copy; or, of an image, channels apart. */
+static bool has_gaps(const rl_call *c, const rl_convolution *v) {
+    const rl_fused *fused = c->step->fused;
+    for (uint32_t i = 0; fused && i < fused->npost; i++)
+        if (rl_row_is_binary(fused->post[i].op) && !rl_is_channels_last(rl_call_in(c, fused->post[i].in))) return true;
+    return !rl_is_channels_last(v->x) && (lies_last(v->x) || v->x->dim[1] <= FEW);
+}
+
+bool rl_direct_better(const rl_call *c, const rl_convolution *v) {
+    return rl_direct_loops_of(RL_ISA_BEST)->isa != RL_ISA_PLAIN
+           && (is_depthwise(v) || has_slow_post(c->step->fused) || has_gaps(c, v));
+}
+
+/* Packed once for the step. */
+static void set_weights(rl_call *c, const rl_convolution *v, rl_direct *d) {
+    rl_tensor *keep = &c->step->packed;
+    int64_t bias = rl_direct_bias(d), count = bias + rl_direct_weights(d);
+    if (keep->kind == RL_ABSENT) {
+        rl_call_fetch(c);
+        const float *b = rl_conv_whole_bias(c, v), *w = rl_data(rl_conv_scaled(c, v));
+        *keep = rl_tensor_new(c->rt, RL_F32, 1, &count);
+        c->rt->constants += keep->mem->nbyte;
+        rl_direct_pack(d, w, b, rl_data(keep));
+        rl_call_packed(c, 1);
+    }
+    d->bias = rl_data(keep);
+    d->w = d->bias + bias;
+}
+
+/* The strides of N and the spatial dims, those in the last places. */
+static void set_strides(int64_t *to, const rl_tensor *t) {
+    for (int i = 0; i < RL_AXIS_DIMS; i++) to[i] = 0;
+    to[RL_AXIS_N] = t->stride[0];
+    for (uint32_t i = 2; i < t->rank; i++) to[RL_AXIS_DIMS - t->rank + i] = t->dim[i] == 1 ? 0 : t->stride[i];
+}
+
+static void set_window(const rl_convolution *v, rl_direct *d) {
+    for (int i = 0; i < RL_AXIS_DIMS; i++) d->in[i] = d->out[i] = d->kernel[i] = d->stride[i] = d->dilation[i] = 1;
+    d->in[RL_AXIS_N] = d->out[RL_AXIS_N] = v->dim[0];
+    for (uint32_t i = 0; i < v->w.r; i++) {
+        uint32_t at = RL_AXIS_DIMS - v->w.r + i;
+        d->in[at] = v->w.in[i], d->out[at] = v->dim[2 + i], d->kernel[at] = v->w.kernel[i];
+        d->stride[at] = v->w.stride[i], d->dilation[at] = v->w.dilation[i], d->before[at] = v->w.before[i];
+    }
+}
+
+static rl_direct_view view_of(const rl_tensor *t) {
+    rl_direct_view view = {rl_data(t), {0}};
+    set_strides(view.stride, t);
+    return view;
+}
+
+/* A residual that comes first, and a Relu or Clip after that, are done with the sums in registers. */
+static void set_posts(const rl_call *c, rl_direct *d) {
+    const rl_fused *fused = c->step->fused;
+    uint32_t i = 0, n = fused ? fused->npost : 0;
+    d->low = -INFINITY, d->high = INFINITY;
+    if (i < n && fused->post[i].op == RL_ROW_ADD) d->add = view_of(rl_call_in(c, fused->post[i++].in));
+    if (i < n && fused->post[i].op == RL_ROW_RELU)
+        d->low = 0, i++;
+    else if (i < n && fused->post[i].op == RL_ROW_CLIP)
+        d->low = fused->post[i].p, d->high = fused->post[i].q, i++;
+    for (; i < n; i++) {
+        d->post[d->npost] = fused->post[i];
+        if (rl_row_is_binary(fused->post[i].op)) d->operand[d->npost] = view_of(rl_call_in(c, fused->post[i].in));
+        d->npost++;
+    }
+}
+
+rl_status rl_direct_conv(rl_call *c, const rl_convolution *v, rl_tensor *y) {
+    rl_direct d = {.depthwise = is_depthwise(v),
+                   .depth = v->k->dim[1],
+                   .channels = v->dim[1],
+                   .channel_step = v->x->dim[1] == 1 ? 1 : v->x->stride[1],
+                   .x = view_of(v->x),
+                   .y = rl_data(y)};
+    set_window(v, &d);
+    set_strides(d.y_stride, y);
+    set_posts(c, &d);
+    set_weights(c, v, &d);
+    rl_direct_run(c->rt, c->tmp, &d);
+    c->step->ran = d.depthwise ? "direct depthwise" : "direct";
+    return RL_OK;
+}
+
+bool rl_direct_takes_gaps(const rl_exec *x, const rl_step *s) {
+    const rl_nodeinfo *n = s->info;
+    if (!s->kernel.n || s->kernel.p[0]->fn != rl_fast_conv || s->native || n->nin < 2 || !rl_has(n->in[1]))
+        return false;
+    const rl_tensor *k = &x->constant[n->in[1].i];
+    if (k->kind != RL_TENSOR || k->rank < 3 || rl_window_count(k->dim + 2, k->rank - 2) > RL_DIRECT_TAPS) return false;
+    if (rl_has(rl_in(n, 2)) && x->constant[n->in[2].i].kind != RL_TENSOR) return false;
+    int64_t group = rl_attr_int(n, "group", 1);
+    return group == 1 || (k->dim[1] == 1 && group == k->dim[0]);
+}

@@ -1,0 +1,157 @@
+/* Direct convolutions against plain loops, for every set of loops that this processor has: direct [COUNT] random ones.
+ *
+ * Sizes are small and odd, pixels have gaps between them, and what is read or written ends where a page begins that cannot be touched:
+ * an element too far is a crash.  Gaps of the output must stay as they are. */
+#include "../../runtime/direct.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "check.h"
+
+enum { MOST = 64 << 20, PAGE = 64 << 10, TENSORS = 4 };
+static float *room[TENSORS], want[MOST / 4]; /* x, add, operand, y: MOST bytes each, then the page */
+static const rl_isa isas[] = {RL_ISA_PLAIN, RL_ISA_AVX2, RL_ISA_AVX512};
+static uint32_t seed = 1;
+
+static uint32_t next(uint32_t below) {
+    return (seed = seed * 1664525u + 1013904223u, seed >> 8) % below;
+}
+
+static float number(void) {
+    return (float)next(2000) / 1000 - 1;
+}
+
+/* Room for a view of these dims, channels side by side, with gaps; at the end. The floats that it spans. */
+static int64_t lay(rl_direct_view *v, int tensor, const int64_t *dim, int64_t channels) {
+    int64_t step = channels + next(3) * next(20), last = 0;
+    for (int i = RL_AXIS_W; i >= RL_AXIS_N; i--) {
+        v->stride[i] = step;
+        last += (dim[i] - 1) * step;
+        step = step * dim[i] + (next(4) ? 0 : next(9));
+    }
+    v->p = room[tensor] + MOST / 4 - (last + channels);
+    for (int64_t i = 0; i < last + channels; i++) room[tensor][MOST / 4 - last - channels + i] = number();
+    return last + channels;
+}
+
+static int64_t place(const int64_t *stride, const int64_t *at) {
+    return at[0] * stride[0] + at[1] * stride[1] + at[2] * stride[2] + at[3] * stride[3];
+}
+
+static double sum_at(const rl_direct *d, const float *w, const int64_t *o, int64_t c) {
+    double sum = 0;
+    int64_t taps = d->kernel[1] * d->kernel[2] * d->kernel[3], depth = d->depthwise ? 1 : d->depth;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t at[4] = {o[0]}, left = t;
+        bool inside = true;
+        for (int i = 3; i > 0; left /= d->kernel[i], i--) {
+            at[i] = o[i] * d->stride[i] - d->before[i] + left % d->kernel[i] * d->dilation[i];
+            inside = inside && at[i] >= 0 && at[i] < d->in[i];
+        }
+        for (int64_t k = 0; inside && k < depth; k++)
+            sum += (double)d->x.p[place(d->x.stride, at) + (d->depthwise ? c : k * d->channel_step)]
+                   * w[(c * depth + k) * taps + t];
+    }
+    return sum;
+}
+
+static float expected(const rl_direct *d, const float *w, const float *bias, const int64_t *o, int64_t c) {
+    double v = sum_at(d, w, o, c) + bias[c] + (d->add.p ? d->add.p[place(d->add.stride, o) + c] : 0);
+    v = v < d->low ? d->low : v > d->high ? d->high : v;
+    for (uint32_t i = 0; i < d->npost; i++)
+        v = d->post[i].op == RL_ROW_MUL ? v * d->operand[i].p[place(d->operand[i].stride, o) + c] : fabs(v);
+    return (float)v;
+}
+
+static void choose(rl_direct *d) {
+    *d = (rl_direct){.depthwise = next(2),
+                     .depth = 1 + next(24),
+                     .channels = 1 + next(next(3) ? 40 : 140),
+                     .channel_step = 1,
+                     .low = -INFINITY,
+                     .high = INFINITY};
+    d->in[0] = d->out[0] = 1 + next(2);
+    d->kernel[0] = d->stride[0] = d->dilation[0] = 1;
+    bool one = next(3) == 0;
+    for (int i = 1; i < 4; i++) {
+        d->in[i] = i == 1 ? 1 + next(3) * next(2) : 1 + next(next(8) ? 12 : 40);
+        d->kernel[i] = one ? 1 : 1 + next(i == 1 ? 2 : 5);
+        d->stride[i] = 1 + next(3) / 2, d->dilation[i] = 1 + next(3) / 2, d->before[i] = one ? 0 : next(4);
+        int64_t reach = (d->kernel[i] - 1) * d->dilation[i] + 1, room_for = d->in[i] + d->before[i] + next(3) - reach;
+        d->out[i] = room_for < 0 ? 1 : room_for / d->stride[i] + 1; /* also where the window lies in the pads alone */
+    }
+    d->low = next(3) ? -INFINITY : -0.25f, d->high = next(3) ? INFINITY : 0.5f;
+}
+
+/* Of an image with channels apart. */
+static void as_planes(rl_direct *d) {
+    int64_t step = 1;
+    for (int i = 3; i > 0; i--) d->x.stride[i] = step, step *= d->in[i];
+    d->channel_step = step;
+    d->x.stride[0] = step * d->depth;
+    int64_t n = d->in[0] * d->x.stride[0];
+    d->x.p = room[0] + MOST / 4 - n;
+    for (int64_t i = 0; i < n; i++) room[0][MOST / 4 - n + i] = number();
+}
+
+static void check_one(rl_rt *rt, rl_isa isa) {
+    rl_direct d;
+    rl_direct_view y;
+    rl_arena tmp;
+    rl_arena_init(&tmp, rt->ctx);
+    choose(&d);
+    d.isa = isa;
+    lay(&d.x, 0, d.in, d.depthwise ? d.channels : d.depth);
+    if (!d.depthwise && next(4) == 0) as_planes(&d);
+    if (next(2)) lay(&d.add, 1, d.out, d.channels);
+    if (next(2)) d.post[d.npost++] = (rl_post){.op = RL_ROW_ABS};
+    if (next(2)) lay(&d.operand[d.npost], 2, d.out, d.channels), d.post[d.npost++] = (rl_post){.op = RL_ROW_MUL};
+    int64_t span = lay(&y, 3, d.out, d.channels), taps = d.kernel[1] * d.kernel[2] * d.kernel[3],
+            nw = d.channels * taps * (d.depthwise ? 1 : d.depth);
+    float *w = rl_new(&tmp, float, nw), *bias = rl_new(&tmp, float, d.channels),
+          *packed = rl_new(&tmp, float, rl_direct_bias(&d) + rl_direct_weights(&d));
+    for (int64_t i = 0; i < nw; i++) w[i] = number();
+    for (int64_t i = 0; i < d.channels; i++) bias[i] = number();
+    d.y = room[3] + MOST / 4 - span;
+    memcpy(d.y_stride, y.stride, sizeof y.stride);
+    memcpy(want, d.y, (size_t)span * sizeof *want);
+    for (int64_t i = 0; i < d.out[0] * d.out[1] * d.out[2] * d.out[3]; i++) {
+        int64_t o[4], left = i;
+        for (int k = 3; k >= 0; left /= d.out[k], k--) o[k] = left % d.out[k];
+        for (int64_t c = 0; c < d.channels; c++) want[place(y.stride, o) + c] = expected(&d, w, bias, o, c);
+    }
+    rl_direct_pack(&d, w, bias, packed);
+    rl_direct_run(rt, &tmp, &d);
+    bool same = true;
+    for (int64_t i = 0; i < span; i++) same = same && fabsf(d.y[i] - want[i]) <= 1e-4f * (1 + fabsf(want[i]));
+    CHECK(same);
+    rl_arena_free(&tmp);
+}
+
+static int count;
+
+TEST(as_plain_loops) {
+    CHECK_CTX(ctx);
+    for (uint32_t threads = 1; threads < 3; threads++) {
+        rl_rt *rt = rl_rt_new(ctx, &rl_backend_cpu, threads);
+        for (size_t k = 0; k < RL_LEN(isas); k++) {
+            if (rl_direct_loops_of(isas[k])->isa != isas[k]) continue;
+            for (int i = 0; i < count; i++) check_one(rt, isas[k]);
+        }
+        rl_rt_free(rt);
+    }
+    rl_ctx_free(ctx);
+}
+
+int main(int argc, char **argv) {
+    count = argc > 1 ? atoi(argv[1]) : 400;
+    for (int i = 0; i < TENSORS; i++) {
+        char *p = mmap(NULL, MOST + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED || mprotect(p + MOST, PAGE, PROT_NONE) != 0) return 1;
+        room[i] = (float *)(void *)p;
+    }
+    RUN(as_plain_loops);
+    return check_done();
+}
