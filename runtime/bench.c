@@ -81,6 +81,7 @@ static void add_step(rl_bench *b, rl_hash *place, const rl_exec *x, uint32_t i, 
     op->bytes += c->bytes / runs;
     op->copied += c->copied / runs;
     op->nfell += x->step[i].place == RL_RAN_FALLBACK;
+    b->step[b->nstep++] = (rl_bench_step){rl_nod(x->g, x->step[i].node)->name, n->type, kernel, c->copied / runs};
 }
 
 static int by_ms(const void *arg, int64_t a, int64_t b) {
@@ -93,6 +94,7 @@ static void gather_ops(rl_bench *b, const rl_exec *x, uint32_t runs) {
     rl_hash place = {.mem = mem};
     double ms = 0, moving = 0;
     b->op = rl_new(mem, rl_bench_op, x->nstep);
+    b->step = rl_new(mem, rl_bench_step, x->nstep);
     for (uint32_t i = 0; i < x->nstep; i++) add_step(b, &place, x, i, runs);
     int64_t *order = rl_new(mem, int64_t, b->nop);
     rl_bench_op *sorted = rl_new(mem, rl_bench_op, b->nop);

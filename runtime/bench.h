@@ -15,6 +15,12 @@ typedef struct {
     uint32_t nfell;        /* of the nodes: on the CPU for want of a kernel of the device, with copies */
 } rl_bench_op;
 
+/* One step of a run: a node, or some that run as one (then the last of them). */
+typedef struct {
+    rl_str node, op, kernel;
+    uint64_t copied;
+} rl_bench_step;
+
 typedef struct {
     uint32_t runs, threads;
     bool fast;             /* with oneDNN */
@@ -27,6 +33,8 @@ typedef struct {
     size_t peak, arena, least, work, input; /* of values: see rl_rt; input: the caller's, in peak */
     rl_bench_op *op;           /* the slowest first */
     uint32_t nop;
+    rl_bench_step *step; /* in the order of the run */
+    uint32_t nstep;
 } rl_bench;
 
 /* o->runs 0: about a second, 5 to 200 runs. *b lives in g's arena. */

@@ -35,7 +35,18 @@ void rl_bench_json(const rl_bench *b, const char *model, rl_text *t) {
                op->nnode, op->ms, share(b, op->ms), op->bytes, op->copied, op->moves ? "true" : "false");
         rl_put(t, b->device ? ", \"on_cpu\": %u}" : "}", op->nfell);
     }
-    rl_put(t, "%s]\n}\n", b->nop ? "\n  " : "");
+    rl_put(t, "%s],\n  \"steps\": [", b->nop ? "\n  " : "");
+    for (uint32_t i = 0; i < b->nstep; i++) {
+        const rl_bench_step *s = &b->step[i];
+        rl_put(t, "%s\n    {\"node\": ", i ? "," : "");
+        rl_report_string(t, s->node ? s->node : "");
+        rl_put(t, ", \"op\": ");
+        rl_report_string(t, s->op);
+        rl_put(t, ", \"kernel\": ");
+        rl_report_string(t, s->kernel);
+        rl_put(t, ", \"copied_bytes\": %" PRIu64 "}", s->copied);
+    }
+    rl_put(t, "%s]\n}\n", b->nstep ? "\n  " : "");
 }
 
 void rl_bench_table(const rl_bench *b, rl_text *t) {

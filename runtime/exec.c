@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../src/shape.h"
 #include "device.h"
 #include "exec.h"
 #include "fast.h"
@@ -267,6 +268,24 @@ static bool can_fold(const rl_exec *x, const rl_step *s) {
     return true;
 }
 
+/* The only output of s, where it is sizes whose every element is known from the graph: the Shape of f32[1,3,8,8], say. */
+static bool find_sizes(const rl_exec *x, const rl_step *s, rl_tensor *out) {
+    const rl_valinfo *v = s->info->nout == 1 && rl_has(s->info->out[0]) ? rl_val(x->g, s->info->out[0]) : NULL;
+    int64_t n = 1;
+    rl_elem e;
+    if (!v || !v->elem || v->dtype != RL_I64 || v->rank > 1) return false;
+    for (uint32_t i = 0; i < v->rank; i++) n = v->dim[i];
+    if (n < 0 || n != v->nelem) return false;
+    for (int64_t i = 0; i < n; i++)
+        if (!rl_shape_elem(x->g, s->info->out[0], (uint32_t)i, &e) || !e.known || e.den != 1) return false;
+    *out = rl_tensor_new(x->rt, RL_I64, v->rank, &n);
+    for (int64_t i = 0; i < n; i++) {
+        rl_shape_elem(x->g, s->info->out[0], (uint32_t)i, &e);
+        ((int64_t *)rl_data(out))[i] = e.num;
+    }
+    return true;
+}
+
 rl_status rl_exec_fold(rl_exec *x) {
     rl_frame f = {.x = x};
     uint32_t kept = 0;
@@ -275,6 +294,11 @@ rl_status rl_exec_fold(rl_exec *x) {
     f.slot = rl_new(&f.mem, rl_tensor, x->g->nval);
     for (uint32_t i = 0; i < x->nstep; i++) {
         rl_step *s = &x->step[i];
+        rl_tensor sizes;
+        if (find_sizes(x, s, &sizes)) {
+            x->constant[s->info->out[0].i] = sizes;
+            continue;
+        }
         if (!can_fold(x, s)) {
             x->step[kept++] = *s;
             continue;

@@ -13,6 +13,7 @@ typedef struct rl_step {
     rl_node node;              /* the last of those that it runs */
     const rl_nodeinfo *info;   /* that node, or the first one with the inputs of all and the outputs of the last (fuse.h) */
     struct rl_fused *fused;    /* NULL: one node */
+    struct rl_joined *joined;  /* of attention (fuse.h) */
     struct rl_step *part;      /* with a device: the steps that it stands for, [npart]; they run where its kernel cannot */
     uint32_t npart;
     const void *made;          /* what the device's kernel made of its constants, in the graph's memory (device.h) */
@@ -66,7 +67,7 @@ rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uin
 /* Runs the kernel of s for this call; what it makes for itself is the caller's to drop. */
 rl_status rl_exec_kernel(rl_step *s, rl_call *c);
 
-/* Runs the steps whose inputs are all constants: their outputs are constants then, and the steps go. */
+/* Runs the steps whose inputs are all constants, and takes sizes that are known from the graph: these are constants then, and the steps go. */
 rl_status rl_exec_fold(rl_exec *x);
 
 /* The first kernel of its table for the node's op and version; NULL: none. */

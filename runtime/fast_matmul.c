@@ -1,9 +1,11 @@
-/* MatMul and Gemm by oneDNN: see fast.h.  Operands are taken with the strides that they have; constant ones are packed. */
+/* MatMul and Gemm: see fast.h.  With a constant matrix by own tiles (panels.h), which packs it once for all shapes, and does what was fused
+ * to each tile while it is in the cache; else by oneDNN, which takes operands with the strides that they have. */
 #include <string.h>
 
 #include "fast.h"
 #include "fuse.h"
 #include "kernels_fast.h"
+#include "panels.h"
 #include "ref_matmul.h"
 
 enum { RANK = RL_DNNL_RANK, AT_A = 0, AT_B = 1, AT_Y = 2, AT_BIAS = 3, AT_POST = 4 };
@@ -115,12 +117,73 @@ static bool make_product(rl_making *m, const product *v, const rl_fused *fused) 
     return true;
 }
 
+/* ---- own tiles ---- */
+
+typedef struct {
+    const rl_rows *rows;
+    const rl_fused *fused;
+    const rl_tensor *post;
+} ending;
+
+/* What was fused, on m rows of n elements of y. */
+static void finish(const void *how, float *y, int64_t ym, int64_t row, int64_t column, int64_t m, int64_t n) {
+    const ending *e = how;
+    for (uint32_t i = 0; i < e->fused->npost; i++) {
+        const rl_post *o = &e->fused->post[i];
+        bool binary = rl_row_is_binary(o->op);
+        int64_t bm = binary ? e->post[i].stride[0] : 0, bn = binary ? e->post[i].stride[1] : 0;
+        const float *b = binary ? (const float *)rl_data(&e->post[i]) + row * bm + column * bn : NULL;
+        if (o->op == RL_ROW_ADD && bn == 1) {
+            e->rows->add_rows(y, ym, b, bm, m, n, 1);
+            continue;
+        }
+        for (int64_t r = 0; r < m; r++)
+            e->rows->op[o->op](y + r * ym, y + r * ym, binary ? b + r * bm : NULL, bn, n, o->p, o->q);
+    }
+}
+
+/* The step's panels, b times alpha and the scales of its columns, and behind them the whole bias. */
+static rl_panels packed_panels(rl_call *c, const product *v, const rl_fused *fused, const rl_rows *rows,
+                               const float **bias) {
+    int64_t k = v->b.dim[0], n = v->b.dim[1], count = rl_panels_count(n, k), all = count + n;
+    rl_tensor *keep = &c->step->packed;
+    if (keep->kind == RL_ABSENT) {
+        rl_call_fetch(c);
+        *keep = rl_tensor_new(c->rt, RL_F32, 1, &all);
+        c->rt->constants += keep->mem->nbyte;
+        float *p = rl_data(keep);
+        rl_panels_pack(rows, rl_data(&v->b), n, k, v->b.stride[0], v->b.stride[1], p);
+        rl_panels_scale(&(rl_panels){rows, p, n, k}, v->alpha, fused ? fused->scale : NULL, p);
+        memcpy(p + count, whole_bias(c, v, fused), (size_t)n * sizeof *p);
+        rl_call_packed(c, 1);
+    }
+    *bias = (const float *)rl_data(keep) + count;
+    return (rl_panels){rows, rl_data(keep), n, k};
+}
+
+/* False where an operand's rows do not lie side by side. */
+static bool run_tiles(rl_call *c, const product *v, uint32_t rank, const int64_t *dim) {
+    ending e = {rl_rows_best(), c->step->fused, v->post};
+    if (!is_packed(c, v) || v->rank != 2 || (v->a.stride[1] != 1 && v->a.dim[1] != 1)) return false;
+    for (uint32_t i = 0; e.fused && i < e.fused->npost; i++)
+        if (rl_row_is_binary(e.fused->post[i].op) && v->post[i].stride[1] != 1 && v->post[i].stride[1] != 0)
+            return false;
+    rl_panels_product p = {.a = rl_data(&v->a), .am = v->a.stride[0], .m = v->a.dim[0], .ym = v->dim[1], .how = &e};
+    rl_panels b = packed_panels(c, v, e.fused, e.rows, &p.start);
+    p.y = rl_data(rl_call_make(c, 0, RL_F32, rank, dim));
+    if (e.fused && e.fused->npost) p.end = finish;
+    rl_panels_multiply(c->rt, &b, &p);
+    c->step->ran = "tiles";
+    return true;
+}
+
 static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_t *dim, bool *done) {
     const rl_fused *fused = c->step->fused;
     const rl_tensor *in[3 + RL_POSTS] = {&v->a, &v->b, v->bias};
     uint32_t n = 3;
     bool fresh = false;
-    *done = false;
+    *done = run_tiles(c, v, rank, dim);
+    if (*done) return RL_OK;
     for (uint32_t i = 0; fused && i < fused->npost; i++)
         if (rl_row_is_binary(fused->post[i].op)) in[n++] = &v->post[i];
     rl_prim *p = rl_prim_get(c, in, n, &fresh);

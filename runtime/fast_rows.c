@@ -1,4 +1,5 @@
 /* Ops along a row of floats: Softmax, LayerNormalization, reductions.  See fast.h. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -97,14 +98,23 @@ rl_status rl_fast_instance_norm(rl_call *c) {
 
 /* ---- reductions ---- */
 
-/* x in memory as [outer, gone, kept]. */
+/* x in memory as [outer, gone, kept]; or, with `view`, its innermost dims as rows of `gone`, which lie anywhere. */
 typedef struct {
     const rl_rows *rows;
     const float *x;
     float *y;
     int64_t outer, gone, kept;
     int op;
+    const rl_tensor *view;
+    uint32_t nouter; /* dims of the view that are no part of its rows */
 } reduction;
+
+static const float *row_at(const reduction *r, int64_t i) {
+    int64_t at = 0;
+    if (!r->view) return r->x + i * r->gone * r->kept;
+    for (uint32_t d = r->nouter; d-- > 0; i /= r->view->dim[d]) at += i % r->view->dim[d] * r->view->stride[d];
+    return r->x + at;
+}
 
 /* A strip of the rows, SOME rows at a time: a sum of many small numbers keeps its digits. */
 static void join_rows(const reduction *r, const float *x, float *y, int64_t n) {
@@ -118,12 +128,22 @@ static void join_rows(const reduction *r, const float *x, float *y, int64_t n) {
     }
 }
 
+/* The length of a row; in double where squares are too large or too small for a float. */
+static float length(const rl_rows *rows, const float *x, int64_t n) {
+    float squares = rows->squares(x, n, 0);
+    double sum = 0;
+    if (squares > 1e-30f && squares < FLT_MAX) return sqrtf(squares);
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * x[i];
+    return (float)sqrt(sum);
+}
+
 static void reduce_lines(void *arg, int64_t from, int64_t to) {
     const reduction *r = arg;
     for (int64_t i = from; i < to; i++) {
-        const float *x = r->x + i * r->gone * r->kept;
+        const float *x = row_at(r, i);
         float *y = r->y + i * r->kept;
-        if (r->kept == 1) *y = r->op == RL_RD_MAX ? r->rows->max(x, r->gone) : r->rows->sum(x, r->gone);
+        if (r->op == RL_RD_L2) *y = length(r->rows, x, r->gone);
+        else if (r->kept == 1) *y = r->op == RL_RD_MAX ? r->rows->max(x, r->gone) : r->rows->sum(x, r->gone);
         for (int64_t k = 0; r->kept > 1 && k < r->kept; k += STRIP) join_rows(r, x + k, y + k, RL_MIN(r->kept - k, (int64_t)STRIP));
         if (r->op == RL_RD_MEAN) r->rows->op[RL_ROW_LINEAR](y, y, NULL, 0, r->kept, 1 / (float)r->gone, 0);
     }
@@ -143,12 +163,29 @@ static bool group_dims(const rl_tensor *x, const bool *is_reduced, const int64_t
     return true;
 }
 
+/* Reduced are the innermost dims alone, which lie side by side. */
+static bool has_rows(const rl_tensor *x, const bool *is_reduced, reduction *r) {
+    uint32_t d = x->rank;
+    r->outer = r->gone = r->kept = 1;
+    for (; d > 0 && is_reduced[d - 1]; r->gone *= x->dim[--d])
+        if (x->dim[d - 1] != 1 && x->stride[d - 1] != r->gone) return false;
+    r->nouter = d;
+    r->view = x;
+    for (; d > 0; r->outer *= x->dim[--d])
+        if (is_reduced[d - 1]) return false;
+    return true;
+}
+
 /* False: for the reference kernel. */
 static bool reduce(rl_call *c, const rl_tensor *x, const bool *is_reduced, bool keeps, int op) {
     reduction r = {.rows = rl_rows_best(), .op = op};
     int64_t perm[RL_RANK], dim[RL_RANK], order[RL_RANK], place[RL_RANK];
     uint32_t rank = 0, n = 0;
-    if (!rl_memory_order(x, perm) || !group_dims(x, is_reduced, perm, &r)) return false;
+    if (!rl_memory_order(x, perm) || !group_dims(x, is_reduced, perm, &r)) {
+        if (!has_rows(x, is_reduced, &r)) return false;
+        for (uint32_t i = 0; i < x->rank; i++) perm[i] = i;
+    }
+    if (op == RL_RD_L2 && r.kept != 1) return false;
     for (uint32_t i = 0; i < x->rank; i++) {
         place[i] = rank;
         if (!is_reduced[i] || keeps) dim[rank++] = is_reduced[i] ? 1 : x->dim[i];
@@ -177,6 +214,10 @@ rl_status rl_fast_reduce(rl_call *c) {
         is_reduced[a] = true;
     }
     return reduce(c, x, is_reduced, rl_attr_int(c->node, "keepdims", 1) != 0, c->arg) ? RL_OK : rl_ref_reduce(c);
+}
+
+rl_status rl_fast_reduce_l2(rl_call *c) {
+    return rl_fast_reduce(c);
 }
 
 rl_status rl_fast_global_pool(rl_call *c) {

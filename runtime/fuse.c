@@ -335,6 +335,7 @@ void rl_fuse(rl_exec *x) {
     memset(a.step_of, 0xff, x->g->nnode * sizeof *a.step_of);
     set_kernels(&a, &tmp);
     for (uint32_t i = 0; i < x->nstep; i++) a.step_of[x->step[i].node.i] = i;
+    for (uint32_t i = 0; i < x->nstep && !a.device; i++) rl_fuse_attention(&a, i);
     for (uint32_t i = 0; i < x->nstep; i++) {
         if (!start(&a, i)) continue;
         while (take_next(&a)) continue;

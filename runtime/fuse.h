@@ -3,6 +3,7 @@
  *   Conv -> BatchNormalization -> Add(residual) -> Relu       one step: a convolution whose weights are scaled, with two post-ops
  *   MatMul -> Add(bias) -> Gelu                               the same for a product
  *   Mul -> Add -> Relu                                        one walk over the tensor, row by row
+ *   MatMul -> Add(mask) -> Softmax -> MatMul                  attention, in blocks of rows (fuse_attention.c)
  *
  * Only f32 values that nobody else reads are left out; so nothing is fused in a run that is watched (--dump all).  With a device, convolutions
  * take in what follows them, of shorter floats too; the step keeps its parts, which run where the device's kernel cannot. */
@@ -22,6 +23,25 @@ typedef struct rl_fused {
     float *scale, *shift;  /* [nchannel] of a convolution's or product's output, before the posts; NULL: none */
     int64_t nchannel;
 } rl_fused;
+
+enum { RL_JOINED_OPS = 6 };
+
+/* One thing that is done to scores of attention: see attention.h. */
+typedef struct {
+    rl_row_op op; /* a binary one, or RL_ROW_COPY: a Where */
+    bool keep;    /* of a Where: the score stays where its condition is that */
+    bool split;   /* its operand broadcasts to `dim` below */
+    float other;  /* of a Where */
+    uint32_t in;  /* the step's input that it takes */
+} rl_joined_op;
+
+/* Attention that was joined (fuse_attention.c): inputs q, k (transposed), v, operands. */
+typedef struct rl_joined {
+    float scale;
+    uint32_t nop, rank; /* rank 0: the scores keep the dims of the product */
+    rl_joined_op op[RL_JOINED_OPS];
+    int64_t dim[RL_RANK]; /* what the scores are reshaped to in between; at most one is -1: what is left */
+} rl_joined;
 
 /* A unary op (its row's arg in kernels_fast.def) with its attributes; low and high: of a Clip. False: a Clip whose range is no float. */
 bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl_tensor *high, rl_post *post);

@@ -13,6 +13,7 @@
 #include "kernels_fast.def"
 #undef KERNEL
 rl_kernel_fn rl_fast_chain; /* of fused pointwise ops (fuse.h) */
+rl_kernel_fn rl_fast_attention; /* of the nodes of attention (fuse_attention.c) */
 rl_kernel_fn rl_fast_interleave; /* of a Concat and a Reshape (interleave.c) */
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lines.h"
+#include "ref_attention.h"
 #include "ref_matmul.h"
 
 typedef struct {
@@ -17,8 +18,7 @@ typedef struct {
 
 /* ---- heads ---- */
 
-/* [batch, length, heads * size] as [batch, heads, length, size]; rank 4 as it is. */
-static rl_status as_heads(rl_call *c, uint32_t i, int64_t heads, rl_tensor *out) {
+rl_status rl_attention_heads(rl_call *c, uint32_t i, int64_t heads, rl_tensor *out) {
     static const int64_t swap[] = {0, 2, 1, 3};
     const rl_tensor *x = rl_call_in(c, i);
     *out = *x;
@@ -207,9 +207,9 @@ rl_status rl_ref_attention(rl_call *c) {
     RL_TRY(rl_call_need(c, 3));
     bool flat = rl_call_in(c, 0)->rank == 3;
     int64_t key_heads = rl_attr_int(c->node, "kv_num_heads", 0);
-    RL_TRY(as_heads(c, 0, rl_attr_int(c->node, "q_num_heads", 0), &a.q));
-    RL_TRY(as_heads(c, 1, key_heads, &a.k));
-    RL_TRY(as_heads(c, 2, key_heads, &a.v));
+    RL_TRY(rl_attention_heads(c, 0, rl_attr_int(c->node, "q_num_heads", 0), &a.q));
+    RL_TRY(rl_attention_heads(c, 1, key_heads, &a.k));
+    RL_TRY(rl_attention_heads(c, 2, key_heads, &a.v));
     RL_TRY(add_past(c, 4, 1, &a.k, &a.past));
     RL_TRY(add_past(c, 5, 2, &a.v, &past));
     RL_TRY(check(c, &a));

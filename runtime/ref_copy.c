@@ -156,6 +156,10 @@ rl_status rl_ref_pad(rl_call *c) {
         if (mode != CONSTANT && from.dim[i] == 0 && dim[i]) return rl_call_fail(c, RL_EMODEL, "nothing to take dim %u from", i);
     }
     RL_TRY(rl_call_dims(c, x->rank, dim));
+    if (memcmp(dim, from.dim, x->rank * sizeof *dim) == 0) { /* nothing is added */
+        rl_call_share(c, 0, from);
+        return RL_OK;
+    }
     rl_tensor *y = rl_call_make_like(c, 0, x, dim), middle = *y;
     if (mode == CONSTANT) RL_TRY(fill_constant(c, y, before, &from));
     for (uint32_t i = 0; i < x->rank; i++) middle = rl_view_slice(&middle, i, before[i], 1, from.dim[i]);
@@ -176,6 +180,16 @@ static void gather_range(void *arg, int64_t first, int64_t end) {
     }
 }
 
+/* One index: a view. */
+static rl_tensor gather_one(const rl_tensor *x, uint32_t axis, int64_t at, uint32_t nindex) {
+    rl_tensor one = rl_view_slice(x, axis, at, 1, 1), y = one;
+    y.rank = x->rank - 1 + nindex;
+    for (uint32_t i = 0; i < nindex; i++) y.dim[axis + i] = 1, y.stride[axis + i] = 0;
+    for (uint32_t i = axis + 1; i < x->rank; i++)
+        y.dim[i - 1 + nindex] = one.dim[i], y.stride[i - 1 + nindex] = one.stride[i];
+    return y;
+}
+
 /* With the axis first on both sides, each index is one move. */
 rl_status rl_ref_gather(rl_call *c) {
     uint32_t axis, rank = 0;
@@ -190,6 +204,10 @@ rl_status rl_ref_gather(rl_call *c) {
         if (place[i] < 0) place[i] += x->dim[axis];
         if (place[i] < 0 || place[i] >= x->dim[axis])
             return rl_call_fail(c, RL_EMODEL, "index %lld is out of range of %lld", (long long)place[i], (long long)x->dim[axis]);
+    }
+    if (n == 1) {
+        rl_call_share(c, 0, gather_one(x, axis, place[0], index->rank));
+        return RL_OK;
     }
     for (uint32_t i = 0; i < axis; i++) dim[rank++] = x->dim[i];
     for (uint32_t i = 0; i < index->rank; i++) dim[rank++] = index->dim[i];

@@ -134,7 +134,8 @@ static void multiply(rl_rt *rt, const inputs *in, const void *a, const void *b, 
     rl_gemm g = {.type = in->wide, .count = 1, .m = m, .n = n, .k = k, .a = a, .am = k, .ak = 1, .b = b, .bk = 1, .bn = k, .y = y,
             .ym = ym};
     if (!m || !n || !k) return;
-    if (in->rows) rl_panels_multiply(rt, packed, a, m, y, ym);
+    rl_panels_product p = {.a = a, .am = k, .m = m, .y = y, .ym = ym, .start = y};
+    if (in->rows) rl_panels_multiply(rt, packed, &p);
     else rl_gemm_run(rt, &g);
 }
 
@@ -153,7 +154,7 @@ static float *panels_room(rl_call *c, const inputs *in, bool *packed) {
     rl_tensor *keep = &c->step->packed;
     for (int i = 0; i < 3; i++) {
         panels_dims(c, in, i, &n, &k);
-        count += in->ndir * rl_panels_count(in->rows, n, k);
+        count += in->ndir * rl_panels_count(n, k);
     }
     *packed = keep->kind != RL_ABSENT;
     if (*packed) return rl_data(keep);
@@ -172,8 +173,8 @@ static void pack_weights(rl_call *c, const inputs *in, rl_recurrent *r) {
             panels_dims(c, in, i, &n, &k);
             const float *b = (const float *)(const void *)part(i ? in->r : in->w, d) + (i == 2 ? (in->count - 1) * in->hidden * k : 0);
             if (packed) r[d].panels[i] = (rl_panels){in->rows, room, n, k};
-            else r[d].panels[i] = rl_panels_pack(in->rows, b, n, k, room);
-            room += rl_panels_count(in->rows, n, k);
+            else r[d].panels[i] = rl_panels_pack(in->rows, b, n, k, 1, k, room);
+            room += rl_panels_count(n, k);
         }
     for (uint32_t i = 1; i < 3 && !packed && c->step->packed.kind != RL_ABSENT; i++) rl_call_packed(c, i);
 }

@@ -5,6 +5,7 @@
  *   r->op[RL_ROW_CLIP](y, x, NULL, 0, n, 0, 6);      y[i] = x[i] clipped to 0 .. 6 */
 #ifndef RL_ROWS_H
 #define RL_ROWS_H
+#include <stdbool.h>
 #include <stdint.h>
 
 /* p and q are an op's two numbers. */
@@ -45,14 +46,27 @@ typedef struct {
     /* y = (x - mean) / sqrt(variance + eps) * scale + shift; shift may be NULL. step: of scale and shift, 0 or 1 */
     void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t step, int64_t n, float eps);
     float (*sum)(const float *x, int64_t n);
+    float (*squares)(const float *x, int64_t n, float mean); /* the sum of (x - mean)^2 */
     float (*max)(const float *x, int64_t n);
-    /* y[m, width] += a[m, k] * b[k, width]; rows of y and a are ym and am apart (panels.h) */
-    void (*panel)(float *y, int64_t ym, const float *a, int64_t am, const float *b, int64_t m, int64_t k);
+    /* y[m, w] = start + a[m, k] * b[k, w]; w is 16, 32 .. width; rows of y, a, b and start are ym, am, bm and sm apart (panels.h).
+     * start may be y, or NULL: 0 */
+    void (*tile)(float *y, int64_t ym, const float *a, int64_t am, const float *b, int64_t bm, int64_t w, int64_t m,
+                 int64_t k, const float *start, int64_t sm);
     int64_t width;
     /* y[2 i] = a[i], y[2 i + 1] = b[i] */
     void (*interleave)(float *y, const float *a, const float *b, int64_t n);
     /* An LSTM's cell: the sums of the gates i, o, f, c, of n each; c and h become the new ones */
     void (*lstm)(const float *gate, float *h, float *c, int64_t n);
+    /* ---- of attention (attention.h): blocks of m rows, ym apart ---- */
+    /* y = e^(scale (y - the row's largest)), scale > 0; by: 1 / the row's sum. n: a multiple of 16. What is below 2^-125 becomes that */
+    void (*weights)(float *y, int64_t ym, int64_t m, int64_t n, float scale, float *by);
+    /* y = scale y + b */
+    void (*add_rows)(float *y, int64_t ym, const float *b, int64_t bm, int64_t m, int64_t n, float scale);
+    /* Row r of y = that of x, times by[r] */
+    void (*scale_rows)(float *y, int64_t ym, const float *x, int64_t xm, const float *by, int64_t m, int64_t n);
+    /* y stays where c (bools, rows cm apart) is `keep`; else it becomes `other` */
+    void (*choose_rows)(float *y, int64_t ym, const uint8_t *c, int64_t cm, int64_t m, int64_t n, int keep,
+                        float other);
 } rl_rows;
 
 const rl_rows *rl_rows_best(void);

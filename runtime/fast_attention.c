@@ -1,0 +1,157 @@
+/* Attention that was joined from its nodes (fuse_attention.c), and ONNX's own op: see attention.h. */
+#include <math.h>
+#include <string.h>
+
+#include "attention.h"
+#include "fast.h"
+#include "fuse.h"
+#include "kernels_fast.h"
+#include "ref_attention.h"
+#include "ref_matmul.h"
+
+typedef struct {
+    uint32_t rank, whole_rank; /* of the scores as the product makes them, and as an op looks at them */
+    int64_t dim[RL_RANK], whole[RL_RANK];
+} scores;
+
+/* The dims that all ops can work in: those of the product, or finer ones that an op sees them in. */
+static rl_status find_dims(rl_call *c, const rl_joined *j, const rl_tensor *q, const rl_tensor *k, scores *s) {
+    int64_t n = 1, known = 1;
+    RL_TRY(rl_matmul_dims(c, q, k, &s->rank, s->dim));
+    s->whole_rank = j->rank ? j->rank : s->rank;
+    memcpy(s->whole, j->rank ? j->dim : s->dim, s->whole_rank * sizeof *s->dim);
+    for (uint32_t i = 0; i < s->rank; i++) n *= s->dim[i];
+    for (uint32_t i = 0; i < s->whole_rank; i++) known *= s->whole[i] < 0 ? 1 : s->whole[i];
+    for (uint32_t i = 0; i < s->whole_rank; i++)
+        if (s->whole[i] < 0) s->whole[i] = known ? n / known : 0;
+    known = 1;
+    for (uint32_t i = 0; i < s->whole_rank; i++) known *= s->whole[i];
+    return known == n ? RL_OK
+                      : rl_call_fail(c, RL_EMODEL, "scores of %lld elements are reshaped to %lld", (long long)n,
+                                     (long long)known);
+}
+
+/* t with the dims of the product in front of its last two, then with those of the whole; a view where strides can say it. */
+static rl_tensor spread(rl_call *c, const scores *s, const rl_tensor *t) {
+    rl_tensor x = *t, y;
+    int64_t dim[RL_RANK];
+    uint32_t front = s->rank - 2, whole = s->whole_rank - 2;
+    memcpy(dim, s->dim, front * sizeof *dim);
+    memcpy(dim + front, t->dim + t->rank - 2, 2 * sizeof *dim);
+    rl_view_expand(t, s->rank, dim, &x);
+    memcpy(dim, s->whole, whole * sizeof *dim);
+    memcpy(dim + whole, t->dim + t->rank - 2, 2 * sizeof *dim);
+    if (rl_view_reshape(&x, s->whole_rank, dim, &y)) return y;
+    rl_tensor *copy = rl_call_temp(c, x.dtype, x.rank, x.dim);
+    rl_tensor_move(c->rt, copy, &x);
+    rl_view_reshape(copy, s->whole_rank, dim, &y);
+    return y;
+}
+
+static rl_status set_op(rl_call *c, const scores *s, const rl_joined_op *o, rl_score_op *to) {
+    rl_tensor x;
+    const rl_tensor *t = rl_call_in(c, o->in);
+    *to = (rl_score_op){.op = o->op, .keep = o->keep, .other = o->other};
+    if (!rl_view_expand(t, o->split ? s->whole_rank : s->rank, o->split ? s->whole : s->dim, &x))
+        return rl_call_fail(c, RL_EMODEL, "an operand does not broadcast to the scores");
+    to->by = o->split ? x : spread(c, s, &x);
+    return RL_OK;
+}
+
+rl_status rl_fast_attention(rl_call *c) {
+    const rl_joined *j = c->step->joined;
+    const rl_tensor *q = rl_call_in(c, 0), *k = rl_call_in(c, 1), *v = rl_call_in(c, 2);
+    rl_attention a = {.scale = j->scale, .nop = j->nop};
+    scores s;
+    uint32_t rank;
+    int64_t dim[RL_RANK];
+    RL_TRY(find_dims(c, j, q, k, &s));
+    rl_tensor p = {.rank = s.rank};
+    memcpy(p.dim, s.dim, s.rank * sizeof *p.dim);
+    RL_TRY(rl_matmul_dims(c, &p, v, &rank, dim));
+    if (rank != s.rank || memcmp(dim, s.dim, (rank - 2) * sizeof *dim) != 0)
+        return rl_call_fail(c, RL_EMODEL, "the values broadcast the weights");
+    for (uint32_t i = 0; i < j->nop; i++) RL_TRY(set_op(c, &s, &j->op[i], &a.op[i]));
+    a.q = spread(c, &s, q), a.k = spread(c, &s, k), a.v = spread(c, &s, v);
+    rl_tensor *y = rl_call_make_in(c, 0, RL_F32, rank, dim, c->step->order);
+    memcpy(s.whole + s.whole_rank - 2, dim + rank - 2, 2 * sizeof *dim);
+    c->step->ran = "attention";
+    if (rl_numel(y) == 0) return RL_OK;
+    if (rl_numel(v) == 0) { /* no keys */
+        rl_fill(c->rt, y, &(float){0});
+        return RL_OK;
+    }
+    if (!rl_view_reshape(y, s.whole_rank, s.whole, &a.y))
+        return rl_call_fail(c, RL_EINTERNAL, "its output cannot be split");
+    rl_attention_run(c->rt, &a);
+    return RL_OK;
+}
+
+/* ---- Attention ---- */
+
+/* What the reference kernel alone does: past keys, lengths, scores that are wanted, a cap, windows, other types. */
+static bool is_plain(const rl_call *c) {
+    for (uint32_t i = 0; i < 3; i++) {
+        const rl_tensor *x = rl_call_in(c, i);
+        if (!x || x->kind != RL_TENSOR || x->dtype != RL_F32 || (x->rank != 3 && x->rank != 4) || rl_numel(x) == 0)
+            return false;
+    }
+    const rl_tensor *mask = rl_call_in(c, 3);
+    if (mask && (mask->kind != RL_TENSOR || (mask->dtype != RL_F32 && mask->dtype != RL_BOOL))) return false;
+    for (uint32_t i = 4; i < 7; i++)
+        if (rl_call_in(c, i)) return false;
+    for (uint32_t i = 1; i < 4; i++)
+        if (rl_call_wants(c, i)) return false;
+    return rl_attr_float(c->node, "softcap", 0) == 0 && rl_attr_int(c->node, "left_window_size", -1) < 0
+           && rl_attr_int(c->node, "right_window_size", -1) < 0;
+}
+
+/* [batch, heads, ...] as [batch, key heads, group, ...]; a group of 1 is repeated. */
+static rl_tensor grouped(const rl_tensor *t, int64_t key_heads, int64_t group) {
+    rl_tensor x = *t;
+    bool own = t->dim[1] != key_heads || group == 1;
+    x.rank = 5;
+    x.dim[1] = key_heads, x.stride[1] = t->stride[1] * (own ? group : 1);
+    x.dim[2] = group, x.stride[2] = own ? t->stride[1] : 0;
+    for (uint32_t i = 2; i < 4; i++) x.dim[i + 1] = t->dim[i], x.stride[i + 1] = t->stride[i];
+    return x;
+}
+
+rl_status rl_fast_attention_op(rl_call *c) {
+    static const int64_t swap[] = {0, 2, 1, 3}, turn[] = {0, 1, 2, 4, 3};
+    rl_tensor q, k, v, y, mask;
+    if (!is_plain(c)) return rl_ref_attention(c);
+    int64_t key_heads = rl_attr_int(c->node, "kv_num_heads", 0);
+    RL_TRY(rl_attention_heads(c, 0, rl_attr_int(c->node, "q_num_heads", 0), &q));
+    RL_TRY(rl_attention_heads(c, 1, key_heads, &k));
+    RL_TRY(rl_attention_heads(c, 2, key_heads, &v));
+    int64_t batch = q.dim[0], heads = q.dim[1], m = q.dim[2], n = k.dim[2], w = v.dim[3];
+    key_heads = k.dim[1];
+    bool fits = k.dim[0] == batch && v.dim[0] == batch && v.dim[1] == key_heads && v.dim[2] == n && k.dim[3] == q.dim[3]
+                && heads % key_heads == 0;
+    if (!fits || (rl_call_in(c, 3) && !rl_view_expand(rl_call_in(c, 3), 4, (int64_t[]){batch, heads, m, n}, &mask)))
+        return rl_ref_attention(c);
+    rl_attention a = {.scale = rl_attr_float(c->node, "scale", 1 / sqrtf((float)q.dim[3])),
+                      .causal = rl_attr_int(c->node, "is_causal", 0) != 0,
+                      .blind_is_zero = true};
+    bool flat = rl_call_in(c, 0)->rank == 3;
+    if (flat) {
+        rl_view_reshape(rl_call_make(c, 0, RL_F32, 3, (int64_t[]){batch, m, heads * w}), 4,
+                        (int64_t[]){batch, m, heads, w}, &y);
+        y = rl_view_transpose(&y, swap);
+    } else {
+        y = *rl_call_make(c, 0, RL_F32, 4, (int64_t[]){batch, heads, m, w});
+    }
+    int64_t group = heads / key_heads;
+    a.q = grouped(&q, key_heads, group), a.k = grouped(&k, key_heads, group), a.v = grouped(&v, key_heads, group),
+    a.y = grouped(&y, key_heads, group);
+    a.k = rl_view_transpose(&a.k, turn);
+    if (rl_call_in(c, 3))
+        a.op[a.nop++] = (rl_score_op){.op = mask.dtype == RL_BOOL ? RL_ROW_COPY : RL_ROW_ADD,
+                                      .keep = true,
+                                      .other = -INFINITY,
+                                      .by = grouped(&mask, key_heads, group)};
+    c->step->ran = "attention";
+    rl_attention_run(c->rt, &a);
+    return RL_OK;
+}

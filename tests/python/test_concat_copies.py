@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""What convolutional networks copy: the bytes that moves write, beside those that all ops read and write, as `relayout bench --json` counts.
+
+  test_concat_copies.py
+
+Small networks of the kinds that join channels again and again, with random sizes: pieces are made where the Concat wants them, and what
+reads slices of channels reads them where they lie.  Skipped without oneDNN.
+"""
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper as h, numpy_helper
+
+import common
+
+
+class Network:
+    def __init__(self, seed):
+        self.rng, self.data = random.Random(seed), np.random.default_rng(seed)
+        self.nodes, self.init, self.n = [], [], 0
+
+    def add(self, op, inputs, **attributes):
+        self.n += 1
+        self.nodes.append(h.make_node(op, inputs, [f"v{self.n}"], **attributes))
+        return f"v{self.n}"
+
+    def given(self, a):
+        self.n += 1
+        self.init.append(numpy_helper.from_array(np.asarray(a), f"c{self.n}"))
+        return f"c{self.n}"
+
+    def conv(self, x, c, m, k=1, group=1, act=True, stride=1):
+        w = self.given(self.data.standard_normal((m, c // group, k, k)).astype(np.float32))
+        b = self.given(self.data.standard_normal(m).astype(np.float32))
+        y = self.add("Conv", [x, w, b], kernel_shape=[k, k], pads=[k // 2] * 4, group=group, strides=[stride] * 2)
+        return self.add("Relu", [y]) if act else y
+
+    def depthwise(self, x, c, k=3, **more):
+        return self.conv(x, c, c, k, c, **more)
+
+
+def ghost(net, x, c):
+    """GhostNet: half of the channels by a cheap depthwise convolution of the other half; a residual."""
+    for _ in range(3):
+        a = net.conv(x, c, c // 2)
+        y = net.add("Concat", [a, net.depthwise(a, c // 2, 3)], axis=1)
+        b = net.conv(y, c, c // 2, act=False)
+        x = net.add("Add", [net.add("Concat", [b, net.depthwise(b, c // 2, 5, act=False)], axis=1), x])
+    return net.conv(x, c, c)
+
+
+def dense(net, x, c):
+    """DenseNet: each layer reads all that were made before."""
+    made = [net.conv(x, c, 12, 3)]
+    for i in range(4):
+        y = net.add("Concat", made, axis=1) if i else made[0]
+        made.append(net.conv(net.conv(y, 12 * (i + 1), 24), 24, 12, 3, act=False))
+    return net.conv(net.add("Concat", made, axis=1), 60, c)
+
+
+def cells(net, x, c):
+    """NASNet: sums of separable convolutions, joined."""
+    for _ in range(2):
+        pieces = []
+        for _ in range(3):
+            a = net.conv(net.depthwise(x, c, net.rng.choice([3, 5, 7]), act=False), c, c, act=False)
+            pieces.append(net.add("Add", [a, net.conv(net.depthwise(x, c, 3), c, c, act=False)]))
+        x = net.conv(net.add("Relu", [net.add("Concat", pieces, axis=1)]), 3 * c, c)
+    return x
+
+
+def halves(net, x, c):
+    """CSP and ShuffleNet without the shuffle: one half of a Split goes on as it is."""
+    for _ in range(3):
+        net.n += 1
+        a, b = f"a{net.n}", f"b{net.n}"
+        net.nodes.append(h.make_node("Split", [x], [a, b], axis=1))
+        b = net.conv(net.depthwise(net.conv(b, c // 2, c // 2), c // 2, 3, act=False), c // 2, c // 2)
+        x = net.conv(net.add("Concat", [net.conv(a, c // 2, c // 2), b], axis=1), c, c)
+    return x
+
+
+def share(prog, kind, seed, tmp):
+    """Copied bytes of those that all nodes read and write."""
+    net = Network(seed)
+    n, c, size = net.rng.choice([1, 1, 2]), net.rng.choice([8, 12, 20, 48]), net.rng.choice([7, 12, 14])
+    x = net.conv("x", 3, c, 3, stride=2)
+    y = kind(net, x, c)
+    g = h.make_graph(net.nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [n, 3, 2 * size, 2 * size])],
+                     [h.make_tensor_value_info(net.add("GlobalAveragePool", [y]), T.FLOAT, None)], net.init)
+    onnx.save(h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=8), tmp / "m.onnx")
+    p = subprocess.run([prog, "bench", tmp / "m.onnx", "--runs", "1", "--json", "-"], capture_output=True, text=True, timeout=60)
+    if p.returncode:
+        raise common.Differ(p.stderr[-200:])
+    found = json.loads(p.stdout)
+    return found["copied_bytes"] / found["bytes"]
+
+
+def main():
+    p = common.arguments(__doc__.splitlines()[0])
+    p.add_argument("--count", type=int, default=10, help="of each kind")
+    args = p.parse_args()
+    prog = common.program(args)
+    if not common.has_onednn(prog):
+        print("skipped: there is no oneDNN")
+        return common.closing(0, 0, 1)
+    passed, failed = 0, 0
+    with tempfile.TemporaryDirectory() as tmp:
+        for kind in (ghost, dense, cells, halves):
+            shares = [share(prog, kind, seed, Path(tmp)) for seed in range(args.count)]
+            print(f"{kind.__name__:8} {100 * max(shares):6.2f} % of the bytes are copied, at most")
+            bad = sum(s > 0 for s in shares)
+            passed, failed = passed + len(shares) - bad, failed + bad
+    return common.closing(passed, failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
