@@ -39,7 +39,7 @@ static bool is_slower(const rl_profile *p) {
 
 /* The certificate, checked before anybody sees it. */
 static rl_status make_proof(const rl_line *l, const rl_profile *p, rl_text *t) {
-    rl_plan_cert c;
+    rl_plan_cert c = {0};
     if (!p->optimal) return rl_fail(l->ctx, RL_EPROOF, "%s: the plan is not proved to take the least time", l->in);
     rl_plan_cert_print(p, t);
     RL_TRY(rl_plan_cert_parse(l->ctx, t->mem, t->p, t->n, &c));
