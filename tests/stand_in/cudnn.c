@@ -32,7 +32,7 @@ static attribute *find(const item *d, int name) {
 }
 
 const void *item_get(const item *d, cudnnBackendAttributeName_t name, int64_t *n) {
-    const attribute *a = d ? find(d, name) : NULL;
+    const attribute *a = d ? find(d, (int)name) : NULL;
     if (n) *n = a ? a->n : 0;
     return a ? a->p : NULL;
 }
@@ -120,7 +120,7 @@ DNN(cudnnBackendDestroyDescriptor, cudnnBackendDescriptor_t d) {
 
 DNN(cudnnBackendSetAttribute, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n, const void *p) {
     FAULT();
-    return put(d, name, type, n, p);
+    return put(d, (int)name, (int)type, n, p);
 }
 
 DNN(cudnnBackendFinalize, cudnnBackendDescriptor_t d) {
