@@ -15,7 +15,7 @@ typedef struct {
     uint32_t nfell;        /* of the nodes: on the CPU for want of a kernel of the device, with copies */
 } rl_bench_op;
 
-/* One step of a run: a node, or some that run as one (then the last of them). */
+/* One step of a run: a node, or some that run as one (then the one that leads). */
 typedef struct {
     rl_str node, op, kernel;
     uint64_t copied;
