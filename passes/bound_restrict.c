@@ -80,7 +80,8 @@ static void put_key(const rl_plan *p, const rl_oplegal *op, rl_text *key)
     rl_put_bytes(key, (const char *)&op->token, sizeof op->token);
     for (uint32_t o = 0; o < op->noperand; o++) {
         const rl_kept *kept = &p->cls.p[op->operand[o].cls].kept;
-        rl_put_bytes(key, &(char){kept->atom ? (char)kept->n : -1}, 1);
+        char n = kept->atom ? (char)kept->n : -1;
+        rl_put_bytes(key, &n, 1);
         if (kept->atom) rl_put_bytes(key, (const char *)kept->atom, kept->n);
     }
 }

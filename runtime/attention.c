@@ -113,7 +113,7 @@ static void run_block(const work *w, int64_t i, int64_t first, int64_t m, const 
         int64_t sees = a->causal ? RL_MIN(w->n, first + r + 1 + a->past) : w->n;
         for (int64_t j = sees; j < columns; j++) t->s[r * w->np + j] = -INFINITY;
     }
-    bool blind[MOST];
+    bool blind[MOST] = {0};
     for (int64_t r = 0; r < m; r++) blind[r] = a->blind_is_zero && w->rows->max(t->s + r * w->np, columns) == -INFINITY;
     w->rows->weights(t->s, w->np, m, columns, scale, t->by);
     for (int64_t r = 0; r < m; r++)

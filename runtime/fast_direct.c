@@ -135,7 +135,7 @@ rl_status rl_direct_conv(rl_call *c, const rl_convolution *v, rl_tensor *y) {
     set_posts(c, &d);
     set_weights(c, v, &d);
     rl_direct_run(c->rt, c->tmp, &d);
-    c->step->ran = d.depthwise ? "direct depthwise" : "direct";
+    c->step->ran = d.depthwise ? "direct:depthwise" : "direct";
     return RL_OK;
 }
 
