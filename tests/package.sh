@@ -24,11 +24,11 @@ fi
 "$venv/bin/python" -m pip install -q --disable-pip-version-check "$build"/wheel/relayout_onnx-*-abi3-*.whl || fail "pip install"
 "$venv/bin/python" -c 'import relayout; assert relayout.optimize("models/channels_last_cnn.onnx")[1]["changed"]' || fail "the first model"
 took=$((SECONDS - start))
-# A minute to the first optimized model is promised; what else runs on this machine is not counted, so it is a minute of processor time.
+# A minute to the first optimized model is promised: by the clock or, where other work runs on this machine, of processor time.
 times >"$build/times.txt" # not in a pipe: there it would be a subshell's
 worked=$(awk 'NR == 2 {gsub("[ms]", " "); print int($1 * 60 + $2 + $3 * 60 + $4)}' "$build/times.txt")
 [ "$worked" -gt 0 ] || fail "no processor time was measured"
-[ "$worked" -lt 60 ] || fail "installing took $worked s of processor time, $took s in all"
+[ "$took" -lt 60 ] || [ "$worked" -lt 60 ] || fail "installing took $worked s of processor time, $took s in all"
 
 "$build/relayout" optimize tests/unit/session.rlt --disable normalize,fold,legal,dce -o "$build/session.onnx" >/dev/null
 "$venv/bin/python" tests/python/test_package.py --model "$build/session.onnx" || fail "alone"
