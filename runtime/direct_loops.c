@@ -11,6 +11,13 @@
 #define FOURTEEN_OF(F, c)                                                                                              \
     F(0, c) F(1, c) F(2, c) F(3, c) F(4, c) F(5, c) F(6, c) F(7, c) F(8, c) F(9, c) F(10, c) F(11, c) F(12, c) F(13, c)
 
+/* Pixels of the highest tiles. With sanitizers, for which each tile takes a minute to compile, low ones do. */
+#ifdef RL_LOW_TILES
+#define HIGHEST(n) 2
+#else
+#define HIGHEST(n) n
+#endif
+
 enum { LANES = 16 };
 typedef float many __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -64,9 +71,9 @@ ATTR INLINE static inline void avx2_clip(many *v, float low, float high) {
     for (int i = 0; i < 2; i++)
         half[i] = _mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), half[i]));
 }
-#define PIXELS 6
+#define PIXELS HIGHEST(6)
 #define ISA RL_ISA_AVX2
-#define DEEP 6
+#define DEEP HIGHEST(6)
 #include "direct_loops.inc"
 #undef ATTR
 #undef NAME
@@ -90,7 +97,7 @@ ATTR INLINE static inline void avx512_put_part(float *p, const many *v, int64_t 
 ATTR INLINE static inline void avx512_clip(many *v, float low, float high) {
     *v = (many)_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), (__m512)*v));
 }
-#define PIXELS 14
+#define PIXELS HIGHEST(14)
 #define ISA RL_ISA_AVX512
 #define VECTORS 2
 #define WIDE 4

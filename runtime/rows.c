@@ -2,6 +2,7 @@
 #include "rows.h"
 
 #include <math.h>
+#include <stddef.h>
 
 #define ATTR
 #define NAME(x) any_##x
