@@ -15,40 +15,42 @@
 #include "numbers.h"
 #include "posts.h"
 
-/* Which inputs are which; RL_NONE: the op has none. */
-typedef struct { uint32_t x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias; } places;
-static const places of_qlinear = {0, 1, 2, 3, 4, 5, 6, 7, 8}, of_integer = {0, RL_NONE, 2, 1, RL_NONE, 3, RL_NONE, RL_NONE, RL_NONE};
-
 /* What the host made of the step's constants, in the graph's memory: for dp4a, and (plain) for cuDNN: weights [o][r][s][c], bias and scale by channel. */
 typedef struct { int8_t *w; int32_t *bias; float *scale; } plain;
 typedef struct { int32_t *w, *bias; float *scale; size_t nw, nout, nplain; plain plain; int32_t x_zero, y_zero; bool words; } made;
 
-static const rl_tensor *input(const rl_call *c, uint32_t i) {
-    return i == RL_NONE ? NULL : rl_call_in(c, i);
+rl_status rl_gpu_places_of(const rl_call *c, const rl_gpu_places **out) {
+    static const rl_gpu_places of[] = {{0, RL_NONE, 2, 1, RL_NONE, 3, RL_NONE, RL_NONE, RL_NONE}, {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+    *out = &of[c->arg];
+    return rl_call_need(c, c->arg ? 8 : 2);
 }
 
-static bool is_byte(rl_dtype t) {
+const rl_tensor *rl_gpu_input(const rl_call *c, uint32_t at) {
+    return at == RL_NONE ? NULL : rl_call_in(c, at);
+}
+
+bool rl_gpu_is_byte(rl_dtype t) {
     return t == RL_I8 || t == RL_U8;
 }
 
 double rl_gpu_number_at(rl_call *c, uint32_t at, uint32_t i, double none) {
-    const rl_tensor *t = input(c, at);
+    const rl_tensor *t = rl_gpu_input(c, at);
     if (!t) return none;
     const float *p = rl_data(rl_call_as(c, at, RL_F32)); /* bytes and f32: exact */
     return (double)p[rl_numel(t) == 1 ? 0 : i];
 }
 
 bool rl_gpu_takes_numbers(const rl_call *c, uint32_t at, rl_dtype t, int64_t n) {
-    const rl_tensor *x = input(c, at);
+    const rl_tensor *x = rl_gpu_input(c, at);
     if (at == RL_NONE || !x) return true;
     return rl_call_is_constant(c, at) && x->dtype == t && (rl_numel(x) == 1 || (n > 1 && x->rank == 1 && x->dim[0] == n));
 }
 
-static bool takes(const rl_call *c, const places *p) {
-    const rl_tensor *x = rl_call_in(c, p->x), *w = rl_call_in(c, p->w), *yz = input(c, p->y_zero);
-    const rl_tensor *b = input(c, p->bias);
-    if (!x || !w || !is_byte(x->dtype) || !is_byte(w->dtype) || x->rank < 3 || x->rank > 4 || w->rank != x->rank) return false;
-    if (!rl_call_is_constant(c, p->w) || (p->y_zero != RL_NONE && (!yz || !is_byte(yz->dtype)))) return false;
+static bool takes(const rl_call *c, const rl_gpu_places *p) {
+    const rl_tensor *x = rl_call_in(c, p->x), *w = rl_call_in(c, p->w), *yz = rl_gpu_input(c, p->y_zero);
+    const rl_tensor *b = rl_gpu_input(c, p->bias);
+    if (!x || !w || !rl_gpu_is_byte(x->dtype) || !rl_gpu_is_byte(w->dtype) || x->rank < 3 || x->rank > 4 || w->rank != x->rank) return false;
+    if (!rl_call_is_constant(c, p->w) || (p->y_zero != RL_NONE && (!yz || !rl_gpu_is_byte(yz->dtype)))) return false;
     if (b && (!rl_call_is_constant(c, p->bias) || b->dtype != RL_I32 || rl_numel(b) != w->dim[0])) return false;
     return rl_numel(x) < INT32_MAX && rl_numel(w) < INT32_MAX && rl_numel(w) > 0 && rl_gpu_takes_numbers(c, p->x_zero, x->dtype, 1)
            && rl_gpu_takes_numbers(c, p->w_zero, w->dtype, w->dim[0]) && rl_gpu_takes_numbers(c, p->x_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->w_scale, RL_F32, w->dim[0])
@@ -56,7 +58,7 @@ static bool takes(const rl_call *c, const places *p) {
 }
 
 /* The weights as signed bytes; false: their zero point is not the middle of their range. */
-static bool signed_weights(rl_call *c, const places *p, int8_t *to) {
+static bool signed_weights(rl_call *c, const rl_gpu_places *p, int8_t *to) {
     const rl_tensor *w = rl_call_dense(c, p->w);
     bool raised = w->dtype == RL_U8;
     for (uint32_t o = 0; o < (uint32_t)w->dim[0]; o++)
@@ -81,7 +83,7 @@ static plain make_plain(rl_arena *mem, const rl_dp4a *k, const made *m, const in
 }
 
 /* On the host, once for the step; NULL: not by this kernel. */
-static const made *make(rl_call *c, const places *p, const rl_dp4a *k) {
+static const made *make(rl_call *c, const rl_gpu_places *p, const rl_dp4a *k) {
     rl_arena *mem = &c->frame->x->g->mem;
     uint32_t n = rl_dp4a_outputs(k);
     int8_t *w = rl_new(c->tmp, int8_t, rl_numel(rl_call_in(c, p->w)));
@@ -92,7 +94,7 @@ static const made *make(rl_call *c, const places *p, const rl_dp4a *k) {
     m->w = rl_new(mem, int32_t, rl_dp4a_words(k)), m->bias = rl_new(mem, int32_t, n), m->scale = rl_new(mem, float, n);
     m->x_zero = (int32_t)rl_gpu_number_at(c, p->x_zero, 0, 0), m->y_zero = (int32_t)rl_gpu_number_at(c, p->y_zero, 0, 0);
     rl_dp4a_pack(k, w, m->w, sum);
-    const int32_t *bias = input(c, p->bias) ? rl_data(rl_call_dense(c, p->bias)) : NULL;
+    const int32_t *bias = rl_gpu_input(c, p->bias) ? rl_data(rl_call_dense(c, p->bias)) : NULL;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t o = rl_dp4a_channel(k, i);
         if (o == RL_NONE) continue;
@@ -141,9 +143,11 @@ static rl_status by_cudnn(rl_call *c, const rl_dp4a *k, const made *m, void *y, 
     return rl_dnn_conv(c, &j, did);
 }
 
-static rl_status convolve(rl_call *c, const places *p) {
+rl_status rl_gpu_conv_bytes(rl_call *c) {
+    const rl_gpu_places *p;
     int64_t group, dim[RL_RANK], perm[RL_RANK];
     rl_window win;
+    RL_TRY(rl_gpu_places_of(c, &p));
     if (!takes(c, p)) return rl_call_decline(c);
     const rl_tensor *x = rl_call_in(c, p->x), *w = rl_call_in(c, p->w);
     RL_TRY(rl_conv_group(c, x, w, &group));
@@ -170,16 +174,6 @@ static rl_status convolve(rl_call *c, const places *p) {
     return rl_gpu_dp4a(rl_gpu_of(c->rt), &k, rl_data(y), rl_data(x), rl_call_keep(c, m->w, m->nw, true),
                        rl_call_keep(c, m->bias, m->nout * sizeof *m->bias, true),
                        k.y_type == RL_I32 ? NULL : rl_call_keep(c, m->scale, m->nout * sizeof *m->scale, true));
-}
-
-rl_status rl_gpu_qlinear_conv(rl_call *c) {
-    RL_TRY(rl_call_need(c, 8));
-    return convolve(c, &of_qlinear);
-}
-
-rl_status rl_gpu_conv_integer(rl_call *c) {
-    RL_TRY(rl_call_need(c, 2));
-    return convolve(c, &of_integer);
 }
 
 /* ---- QuantizeLinear, DequantizeLinear ---- */
