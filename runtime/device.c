@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fast.h"
 #include "kernels.h"
 #include "native.h"
 #include "plan.h"
@@ -267,16 +268,25 @@ static reading reading_of(const rl_kernel *k) {
     static const struct { rl_kernel_fn *fn; reading r; } rows[] = {
         {rl_ref_shape, DIMS}, {rl_ref_size, DIMS}, {rl_ref_identity, MOVES}, {rl_ref_reshape, MOVES}, {rl_ref_flatten, MOVES},
         {rl_ref_squeeze, MOVES}, {rl_ref_unsqueeze, MOVES}, {rl_ref_transpose, MOVES}, {rl_ref_expand, MOVES}, {rl_ref_slice, MOVES},
-        {rl_ref_split, MOVES}, {rl_ref_depth_space, MOVES}, {rl_ref_concat, MOVES}, {rl_ref_tile, MOVES}, {rl_native_move, MOVES}};
+        {rl_ref_split, MOVES}, {rl_ref_depth_space, MOVES}, {rl_ref_concat, MOVES}, {rl_ref_tile, MOVES}, {rl_native_move, MOVES}, {rl_native_concat, MOVES}};
     for (size_t i = 0; i < RL_LEN(rows); i++)
         if (rows[i].fn == k->fn) return rows[i].r;
     return ELEMENTS;
 }
 
+/* On the host in the order of memory that it has there: a plan's blocks lie as it says. */
+static rl_tensor brought(rl_rt *rt, const rl_tensor *t) {
+    int64_t perm[RL_RANK], back[RL_RANK];
+    if (!rl_memory_order(t, perm)) return rl_tensor_on(rt, t, &rl_backend_cpu);
+    for (uint32_t i = 0; i < t->rank; i++) back[perm[i]] = i;
+    rl_tensor dense = rl_view_transpose(t, perm), there = rl_tensor_on(rt, &dense, &rl_backend_cpu);
+    return rl_view_transpose(&there, back);
+}
+
 static void bring_inputs(rl_call *c) {
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
-        if (is_there(c, t)) ((const rl_tensor **)(uintptr_t)c->in)[i] = keep_temp(c, rl_tensor_on(c->rt, t, &rl_backend_cpu));
+        if (is_there(c, t)) ((const rl_tensor **)(uintptr_t)c->in)[i] = keep_temp(c, brought(c->rt, t));
     }
 }
 

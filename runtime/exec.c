@@ -111,7 +111,7 @@ rl_status rl_exec_kernel(rl_step *s, rl_call *c) {
         at++;
         k = choose_kernel(s, c, &at);
     }
-    if (c->rt->device && s->native && s->native->kind != RL_NATIVE_MOVE) return rl_native_device_plain(c);
+    if (c->rt->device && s->native && !rl_native_only_moves(s->native)) return rl_native_device_plain(c);
     if (!k && s->npart) return run_parts(s, c);
     if (!k) {
         const rl_tensor *t = c->nin ? rl_call_in(c, 0) : NULL;

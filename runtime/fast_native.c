@@ -100,7 +100,7 @@ rl_status rl_native_concat(rl_call *c) {
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
         count = n->channels[i] ? n->channels[i] : t->dim[1];
-        if (t->dtype != RL_F32 || t->rank != rank + (n->channels[i] > 0)) return rl_call_fail(c, RL_EMODEL, "input %u has another rank or type", i);
+        if (t->dtype != first->dtype || t->rank != rank + (n->channels[i] > 0)) return rl_call_fail(c, RL_EMODEL, "input %u has another rank or type", i);
         for (uint32_t k = 0; k < rank; k++)
             if (k != 1 && t->dim[k] != dim[k]) return rl_call_fail(c, RL_EMODEL, "input %u has %lld in dim %u, not %lld", i, (long long)t->dim[k], k, (long long)dim[k]);
         at += count;
@@ -109,7 +109,7 @@ rl_status rl_native_concat(rl_call *c) {
     dim[1] = n->nout;
     int64_t lanes[RL_LAY_RANK + 1];
     rl_lay_dims(&n->out, dim, lanes);
-    const rl_tensor *y = rl_home_give(c, RL_F32, rank + 1, lanes) ? &c->out[0] : rl_call_make(c, 0, RL_F32, rank + 1, lanes);
+    const rl_tensor *y = rl_home_give(c, first->dtype, rank + 1, lanes) ? &c->out[0] : rl_lay_make(c, 0, first->dtype, &n->out, dim);
     at = 0;
     for (uint32_t i = 0; i < c->nin; i++, at += count) {
         const rl_tensor *t = rl_call_in(c, i);

@@ -109,6 +109,8 @@ typedef struct rl_native {
 rl_native *rl_native_of(const rl_exec *x, const rl_step *s, const rl_pin *pin, uint32_t npin, const rl_lay *lay);
 /* NULL: the step's own list, as on a device. */
 const rl_kernel *rl_native_kernel(const rl_native *n);
+/* Does that kernel read no element, so that it does its work on a device, too? */
+bool rl_native_only_moves(const rl_native *n);
 /* rl_step.order of a RL_NATIVE_PRODUCT whose output is to lie so; NULL: row-major. In mem. */
 const int64_t *rl_native_order(rl_arena *mem, const rl_lay *out);
 

@@ -233,6 +233,10 @@ const int64_t *rl_native_order(rl_arena *mem, const rl_lay *out) {
     return order;
 }
 
+bool rl_native_only_moves(const rl_native *n) {
+    return n->kind == RL_NATIVE_MOVE || n->kind == RL_NATIVE_CONCAT;
+}
+
 const rl_kernel *rl_native_kernel(const rl_native *n) {
     static const rl_kernel own[] = {
         [RL_NATIVE_CHAIN] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_chain, 0},
@@ -240,6 +244,6 @@ const rl_kernel *rl_native_kernel(const rl_native *n) {
         [RL_NATIVE_GLOBAL] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_global_pool, 0},
         [RL_NATIVE_MOVE] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_move, 0},
     };
-    if (n->device) return NULL;
+    if (n->device && !rl_native_only_moves(n)) return NULL;
     return n->kind == RL_NATIVE_CONV || n->kind == RL_NATIVE_POOL ? n->inner : &own[n->kind];
 }
