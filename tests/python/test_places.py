@@ -277,6 +277,14 @@ def check_files(t, model):
     t.check("aBcd8b" not in p.read_text() or (r.returncode == 4 and "cannot have" in r.stderr), f"a layout that the device has not: {r.returncode} {r.stderr}")
 
 
+def check_refusal(t):
+    """Nothing computes with numbers of 4 bits: one line."""
+    model = t.folder / "int4.rlt"
+    model.write_text("graph g opset=21 {\n  in %x i4[1,64,4,4]\n  in %w i4[8,64,1,1]\n  %y = Conv(%x, %w)\n  out %y\n}\n")
+    r = t.run("run", model, *DEVICE)
+    t.check(r.returncode == 5 and len(r.stderr.splitlines()) == 1 and "i4" in r.stderr, f"4 bits are refused: {r.returncode} {r.stderr}")
+
+
 def main():
     a = common.arguments(__doc__.split("\n")[0])
     a.add_argument("--count", type=int, default=9, help="random networks of each kind (default: 9)")
@@ -305,6 +313,7 @@ def main():
                 tried += all_choices
         onnx.save(Bytes(args.seed * 1000).model(3), t.folder / "net.onnx")
         check_files(t, t.folder / "net.onnx")
+        check_refusal(t)
         stand_in = args.build / "cuda" / "stand_in"
         if emulated and (stand_in / "libcudnn.so.9").exists():
             check_vectors(t, str((args.build / "relayout").resolve()), stand_in.resolve())
