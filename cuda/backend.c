@@ -142,6 +142,10 @@ static rl_status cuda_fill(rl_rt *rt, const rl_tensor *dst, const void *value) {
     return rl_gpu_fill(rl_gpu_of(rt), &l, rl_elem_bits(dst->dtype), dst->mem->p, dst->offset, value);
 }
 
+static rl_status cuda_convert(rl_rt *rt, const rl_desc *to, void *out, const rl_desc *from, const void *in) {
+    return rl_gpu_convert(rl_gpu_of(rt), to, out, from, in);
+}
+
 /* ---- runs ---- */
 
 /* Has a kernel met an index out of range? */
@@ -256,8 +260,8 @@ static const rl_kernel table[] = {
 
 const rl_backend rl_backend_cuda = {
     .name = "cuda", .kernel = table, .nkernel = RL_LEN(table), .alloc = cuda_alloc, .free = cuda_free, .put = cuda_put, .get = cuda_get,
-    .sync = cuda_sync, .open = cuda_open, .close = cuda_close, .move = cuda_move, .fill = cuda_fill, .keep = cuda_keep,
-    .record = cuda_record, .record_end = cuda_record_end, .replay = cuda_replay, .forget = cuda_forget, .describe = cuda_describe};
+    .sync = cuda_sync, .open = cuda_open, .close = cuda_close, .move = cuda_move, .fill = cuda_fill, .convert = cuda_convert, .keep = cuda_keep,
+    .record = cuda_record, .record_end = cuda_record_end, .replay = cuda_replay, .forget = cuda_forget, .describe = cuda_describe, .ways = &rl_gpu_ways};
 
 /* ---- what ops share ---- */
 

@@ -2,10 +2,12 @@
 #ifndef RL_CUDA_BACKEND_H
 #define RL_CUDA_BACKEND_H
 #include "../runtime/device.h"
+#include "../runtime/native.h"
 #include "move.h"
 #include "ops.h"
 
 extern const rl_backend rl_backend_cuda;
+extern const rl_native_ways rl_gpu_ways; /* native.c */
 
 rl_gpu *rl_gpu_of(const rl_rt *rt);
 /* Where a kernel notes that an index is out of range, with the node's number plus one; looked at when the run is over. */

@@ -56,6 +56,9 @@ cudnnDataType_t rl_dnn_type(rl_dtype t) {
     case RL_I8: return CUDNN_DATA_INT8;
     case RL_U8: return CUDNN_DATA_UINT8;
     case RL_I32: return CUDNN_DATA_INT32;
+#if CUDNN_VERSION >= 91900
+    case RL_I4: return CUDNN_DATA_INT4; /* for tests only: cuDNN has no engine for it (tests/unit/gpu_dnn.c) */
+#endif
     default: return CUDNN_DATA_FLOAT;
     }
 }
@@ -117,27 +120,38 @@ rl_dnn_item rl_dnn_pointwise(rl_dnn_maker *m, cudnnDataType_t compute, const rl_
 
 /* ---- engines ---- */
 
-/* Does the engine behind the configuration compute with fewer bits than float32 has? What cannot be asked is taken to. */
-static bool is_coarse(const rl_libs *l, rl_dnn_item config) {
-    cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+/* Has the engine behind the configuration one of these notes? What cannot be asked is taken to. */
+static bool has_note(const rl_libs *l, rl_dnn_item config, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const int *of, uint32_t nof) {
+    enum { NOTES = 32 };
+    int note[NOTES]; /* enums */
     int64_t n = 0;
     rl_dnn_item engine = NULL;
-    bool coarse = true;
+    bool has = true;
     if (l->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) != CUDNN_STATUS_SUCCESS) return true;
     if (l->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) == CUDNN_STATUS_SUCCESS
-        && l->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, note)
-               == CUDNN_STATUS_SUCCESS) {
-        coarse = false;
-        for (int64_t i = 0; i < n && i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++)
-            coarse = coarse || note[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS
-                     || note[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+        && l->cudnnBackendGetAttribute(engine, name, type, NOTES, &n, note) == CUDNN_STATUS_SUCCESS) {
+        has = false;
+        for (int64_t i = 0; i < n && i < NOTES; i++)
+            for (uint32_t k = 0; k < nof; k++) has = has || note[i] == of[k];
     }
     l->cudnnBackendDestroyDescriptor(engine);
-    return coarse;
+    return has;
+}
+
+/* Does it compute with fewer bits than float32 has? */
+static bool is_coarse(const rl_libs *l, rl_dnn_item config) {
+    static const int notes[] = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION};
+    return has_note(l, config, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, RL_LEN(notes));
+}
+
+/* Does it want weights in an order of its own, which only cudnnReorderFilterAndBias makes? */
+static bool wants_reorder(const rl_libs *l, rl_dnn_item config) {
+    static const int notes[] = {CUDNN_BEHAVIOR_NOTE_REQUIRES_FILTER_INT8x32_REORDER, CUDNN_BEHAVIOR_NOTE_REQUIRES_BIAS_INT8x32_REORDER};
+    return has_note(l, config, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, notes, RL_LEN(notes));
 }
 
 static bool is_wanted(const rl_libs *l, const rl_dnn_asked *q, rl_dnn_item config) {
-    return !q->whole || !is_coarse(l, config);
+    return (!q->whole || !is_coarse(l, config)) && (!q->vectors || !wants_reorder(l, config));
 }
 
 /* The device that a plan or a choice of engines is for. */

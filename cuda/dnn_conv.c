@@ -104,7 +104,7 @@ static uint32_t byte_stages(const rl_dnn_conv_job *j, stage *to) {
 static rl_dnn_item graph_of(rl_dnn_maker *m, const void *key) {
     const rl_dnn_conv_job *j = key;
     shapes s = shapes_of(&j->p, j->n, j->groups, j->vectors);
-    bool bytes = j->type == RL_I8;
+    bool bytes = j->type == RL_I8 || j->type == RL_I4;
     cudnnDataType_t t = rl_dnn_type(j->type), made = bytes ? j->scale || j->alpha != 0 ? CUDNN_DATA_INT8 : CUDNN_DATA_INT32 : t;
     cudnnDataType_t sum = bytes ? CUDNN_DATA_INT32 : j->type == RL_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
     stage st[MOST_OPS];
@@ -140,7 +140,7 @@ static rl_dnn_conv_job key_of(const rl_dnn_conv_job *j) {
 }
 
 static rl_dnn_asked asked_of(const rl_libs *l, const rl_dnn_conv_job *key) {
-    return (rl_dnn_asked){graph_of, key, sizeof *key, key->type == RL_F32 && !l->tf32};
+    return (rl_dnn_asked){graph_of, key, sizeof *key, key->type == RL_F32 && !l->tf32, key->vectors > 1};
 }
 
 rl_status rl_dnn_conv(rl_call *call, const rl_dnn_conv_job *j, bool *did) {

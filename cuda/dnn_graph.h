@@ -42,6 +42,7 @@ typedef struct {
     const void *key;
     size_t nkey;
     bool whole;           /* only engines that compute with all of float32's bits */
+    bool vectors;         /* channels lie in vectors: only engines that take the weights as they are */
 } rl_dnn_asked;
 typedef struct { int64_t uid; const void *p; } rl_dnn_at;
 enum { RL_DNN_MOST_AT = 8 + RL_MOST_POSTS };

@@ -29,6 +29,11 @@ template <class T> struct rl_affine {
     }
 };
 
+/* Where a maximum begins. */
+template <class T> struct rl_least { RL_MEMBER T of() { return -(T)INFINITY; } };
+template <> struct rl_least<int8_t> { RL_MEMBER int8_t of() { return -128; } };
+template <> struct rl_least<uint8_t> { RL_MEMBER uint8_t of() { return 0; } };
+
 template <class T> struct rl_pools {
     typedef rl_p_pool Params;
     typedef rl_nothing Shared, Local;
@@ -54,7 +59,7 @@ template <class T> struct rl_pools {
     }
 
     RL_MEMBER C take(const Params &p, const T *x, const Window &w) {
-        C a = p.op == RL_GPU_POOL_MAX ? -(C)INFINITY : (C)0;
+        C a = p.op == RL_GPU_POOL_MAX ? rl_least<C>::of() : (C)0;
         for (uint32_t t = 0; t < p.taps; t++) {
             uint32_t left = t;
             int64_t at = 0;

@@ -1,7 +1,14 @@
-/* Scales and zero points of quantized ops: constants of the model, which the host reads (op_quant.c, op_bytes.c). */
+/* Ops of bytes: which input is what, and their scales and zero points: constants of the model, which the host reads (op_quant.c, op_bytes.c). */
 #ifndef RL_CUDA_NUMBERS_H
 #define RL_CUDA_NUMBERS_H
 #include "backend.h"
+
+/* Which inputs are which: x and y are the op's data, w its weights or second matrix; RL_NONE: the op has none. */
+typedef struct { uint32_t x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias; } rl_gpu_places;
+/* By the row's arg: 1 QLinearConv and QLinearMatMul, 0 ConvInteger and MatMulInteger. RL_EMODEL where one that must be there is not. */
+rl_status rl_gpu_places_of(const rl_call *c, const rl_gpu_places **out);
+const rl_tensor *rl_gpu_input(const rl_call *c, uint32_t at); /* NULL: left out, or `at` is RL_NONE */
+bool rl_gpu_is_byte(rl_dtype t);
 
 /* A constant's element i, or its only one, as f32 (bytes: exact); `none` where the input is left out or `at` is RL_NONE. */
 double rl_gpu_number_at(rl_call *c, uint32_t at, uint32_t i, double none);

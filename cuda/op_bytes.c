@@ -18,10 +18,6 @@
 #include "libs.h"
 #include "numbers.h"
 
-/* Which inputs are which; RL_NONE: the op has none. */
-typedef struct { uint32_t a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero; } places;
-static const places of_qlinear = {0, 1, 2, 3, 4, 5, 6, 7}, of_integer = {0, RL_NONE, 2, 1, RL_NONE, 3, RL_NONE, RL_NONE};
-
 /* What the host made of the step's constants, in the graph's memory. NULL: nothing to do. */
 typedef struct {
     int8_t *w;                 /* b's columns as rows; NULL: b is no constant */
@@ -31,20 +27,12 @@ typedef struct {
     int64_t n;
 } made;
 
-static const rl_tensor *input(const rl_call *c, uint32_t i) {
-    return i == RL_NONE ? NULL : rl_call_in(c, i);
-}
-
-static bool is_byte(rl_dtype t) {
-    return t == RL_I8 || t == RL_U8;
-}
-
-static bool takes(const rl_call *c, const places *p) {
-    const rl_tensor *a = rl_call_in(c, p->a), *b = rl_call_in(c, p->b), *z = input(c, p->y_zero);
-    if (!a || !b || !is_byte(a->dtype) || !is_byte(b->dtype) || a->rank < 2 || b->rank < 2 || (p->y_zero != RL_NONE && (!z || !is_byte(z->dtype)))) return false;
+static bool takes(const rl_call *c, const rl_gpu_places *p) {
+    const rl_tensor *a = rl_call_in(c, p->x), *b = rl_call_in(c, p->w), *z = rl_gpu_input(c, p->y_zero);
+    if (!a || !b || !rl_gpu_is_byte(a->dtype) || !rl_gpu_is_byte(b->dtype) || a->rank < 2 || b->rank < 2 || (p->y_zero != RL_NONE && (!z || !rl_gpu_is_byte(z->dtype)))) return false;
     int64_t n = b->dim[b->rank - 1];
-    return rl_numel(a) < INT32_MAX && rl_numel(b) < INT32_MAX && rl_numel(a) > 0 && rl_numel(b) > 0 && rl_gpu_takes_numbers(c, p->a_zero, a->dtype, 1)
-           && rl_gpu_takes_numbers(c, p->b_zero, b->dtype, n) && rl_gpu_takes_numbers(c, p->a_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->b_scale, RL_F32, n)
+    return rl_numel(a) < INT32_MAX && rl_numel(b) < INT32_MAX && rl_numel(a) > 0 && rl_numel(b) > 0 && rl_gpu_takes_numbers(c, p->x_zero, a->dtype, 1)
+           && rl_gpu_takes_numbers(c, p->w_zero, b->dtype, n) && rl_gpu_takes_numbers(c, p->x_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->w_scale, RL_F32, n)
            && rl_gpu_takes_numbers(c, p->y_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->y_zero, z ? z->dtype : RL_U8, 1);
 }
 
@@ -53,8 +41,8 @@ static int32_t signed_zero(rl_call *c, uint32_t at, rl_dtype t, uint32_t i) {
 }
 
 /* b, a constant matrix: its columns as rows, signed, and what each adds. */
-static void make_columns(rl_call *c, rl_arena *mem, const places *p, made *m) {
-    const rl_tensor *b = rl_call_dense(c, p->b);
+static void make_columns(rl_call *c, rl_arena *mem, const rl_gpu_places *p, made *m) {
+    const rl_tensor *b = rl_call_dense(c, p->w);
     int64_t k = b->dim[0];
     const uint8_t *from = rl_data(b);
     m->w = rl_new(mem, int8_t, m->n * k);
@@ -70,24 +58,24 @@ static void make_columns(rl_call *c, rl_arena *mem, const places *p, made *m) {
 }
 
 /* On the host, once for the step. */
-static const made *make(rl_call *c, const places *p) {
+static const made *make(rl_call *c, const rl_gpu_places *p) {
     rl_arena *mem = &c->frame->x->g->mem;
-    const rl_tensor *b = rl_call_in(c, p->b);
+    const rl_tensor *b = rl_call_in(c, p->w);
     made *m = rl_new(mem, made, 1);
     m->n = b->dim[b->rank - 1];
     m->zero = rl_new(mem, int32_t, m->n);
-    m->a_zero = signed_zero(c, p->a_zero, rl_call_in(c, p->a)->dtype, 0);
+    m->a_zero = signed_zero(c, p->x_zero, rl_call_in(c, p->x)->dtype, 0);
     m->y_zero = (int32_t)rl_gpu_number_at(c, p->y_zero, 0, 0);
-    for (uint32_t j = 0; j < (uint32_t)m->n; j++) m->zero[j] = signed_zero(c, p->b_zero, b->dtype, j);
-    if (rl_call_is_constant(c, p->b) && b->rank == 2) make_columns(c, mem, p, m);
+    for (uint32_t j = 0; j < (uint32_t)m->n; j++) m->zero[j] = signed_zero(c, p->w_zero, b->dtype, j);
+    if (rl_call_is_constant(c, p->w) && b->rank == 2) make_columns(c, mem, p, m);
     if (p->y_scale == RL_NONE) return m;
     m->scale = rl_new(mem, float, m->n);
     for (uint32_t j = 0; j < (uint32_t)m->n; j++)
-        m->scale[j] = (float)rl_gpu_number_at(c, p->a_scale, 0, 1) * (float)rl_gpu_number_at(c, p->b_scale, j, 1) / (float)rl_gpu_number_at(c, p->y_scale, 0, 1);
+        m->scale[j] = (float)rl_gpu_number_at(c, p->x_scale, 0, 1) * (float)rl_gpu_number_at(c, p->w_scale, j, 1) / (float)rl_gpu_number_at(c, p->y_scale, 0, 1);
     return m;
 }
 
-static const made *made_of(rl_call *c, const places *p) {
+static const made *made_of(rl_call *c, const rl_gpu_places *p) {
     const rl_backend *was = c->rt->on;
     c->rt->on = &rl_backend_cpu;
     if (!c->step->made) c->step->made = make(c, p);
@@ -186,10 +174,10 @@ static bool any(const int32_t *x, int64_t n) {
 }
 
 /* The operands as signed bytes, b with its columns as the library wants them. */
-static rl_status operands(rl_call *c, const places *p, const made *m, rl_tensor *a, rl_tensor *b) {
-    RL_TRY(as_signed(c, rl_call_here(c, p->a), a));
+static rl_status operands(rl_call *c, const rl_gpu_places *p, const made *m, rl_tensor *a, rl_tensor *b) {
+    RL_TRY(as_signed(c, rl_call_here(c, p->x), a));
     if (!m->w) {
-        RL_TRY(as_signed(c, rl_call_here(c, p->b), b));
+        RL_TRY(as_signed(c, rl_call_here(c, p->w), b));
         *b = turned(c, b);
         return RL_OK;
     }
@@ -217,29 +205,21 @@ static rl_status finish(rl_call *c, const made *m, const rl_tensor *a, const rl_
     return rl_gpu_launch(rl_gpu_of(c->rt), RL_GPU_byte_end, rl_gpu_blocks(e.count), &e, sizeof e);
 }
 
-static rl_status multiply_bytes(rl_call *c, const places *p) {
+rl_status rl_gpu_matmul_bytes(rl_call *c) {
+    const rl_gpu_places *p;
     uint32_t rank;
     int64_t dim[RL_RANK];
     rl_tensor a, b;
+    RL_TRY(rl_gpu_places_of(c, &p));
     if (!takes(c, p)) return rl_call_decline(c);
-    const rl_tensor *z = input(c, p->y_zero);
-    RL_TRY(rl_matmul_dims(c, rl_call_in(c, p->a), rl_call_in(c, p->b), &rank, dim));
+    const rl_tensor *z = rl_gpu_input(c, p->y_zero);
+    RL_TRY(rl_matmul_dims(c, rl_call_in(c, p->x), rl_call_in(c, p->w), &rank, dim));
     const made *m = made_of(c, p);
     bool rows = any(m->zero, m->n), sums = !m->w && m->a_zero, rest = m->scale || rows || sums || any(m->more, m->n);
-    if ((rows && rank > rl_call_in(c, p->a)->rank) || (sums && !has_sums(rl_call_in(c, p->b), rank, dim)) || rl_window_count(dim, rank) >= INT32_MAX)
+    if ((rows && rank > rl_call_in(c, p->x)->rank) || (sums && !has_sums(rl_call_in(c, p->w), rank, dim)) || rl_window_count(dim, rank) >= INT32_MAX)
         return rl_call_decline(c);
     RL_TRY(operands(c, p, m, &a, &b));
     rl_tensor *y = rl_call_make(c, 0, z ? z->dtype : RL_I32, rank, dim), *sum = rest ? rl_call_temp(c, RL_I32, rank, dim) : y;
     RL_TRY(multiply(c, &a, &b, sum));
     return rest ? finish(c, m, &a, &b, sum, y, rows, sums) : RL_OK;
-}
-
-rl_status rl_gpu_qlinear_matmul(rl_call *c) {
-    RL_TRY(rl_call_need(c, 8));
-    return multiply_bytes(c, &of_qlinear);
-}
-
-rl_status rl_gpu_matmul_integer(rl_call *c) {
-    RL_TRY(rl_call_need(c, 2));
-    return multiply_bytes(c, &of_integer);
 }

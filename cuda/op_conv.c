@@ -23,6 +23,8 @@ typedef struct {
 
 static bool takes_conv(const rl_call *c) {
     const rl_tensor *x = rl_call_in(c, 0), *k = rl_call_in(c, 1), *bias = rl_call_in(c, 2);
+    const rl_native *native = c->step->native;
+    if (native && (native->in.block || native->out.block)) return false;
     if (!x || !k || x->dtype != k->dtype || (bias && (bias->dtype != x->dtype || bias->rank != 1))) return false;
     return rl_gpu_of_float(RL_GPU_conv_f32, x->dtype) != RL_NGPU && x->rank >= 3 && x->rank <= 2 + RL_MOST_SPATIAL && k->rank == x->rank
            && rl_numel(x) < INT32_MAX && rl_numel(k) < INT32_MAX;
@@ -75,10 +77,12 @@ static rl_status run_conv(conv *v) {
     bool did = false;
     int64_t perm[RL_RANK];
     const rl_tensor *x = rl_call_in(c, 0);
+    const rl_native *native = c->step->native;
     v->last = rl_gpu_wants_channels_last(c, x->dtype) && x->rank > 3;
+    if (native) v->last = x->rank > 3 && native->out.perm[x->rank - 1] == 1;
     if (!rl_gpu_posts_of(c, v->dim, x->rank, &v->posts)) return rl_call_decline(c);
     if (!rl_gpu_weights(c, v->transposed, v->group, v->last, &v->k, &v->bias)) return rl_call_decline(c);
-    v->x = v->last ? rl_gpu_channels_last(c, rl_call_here(c, 0)) : rl_call_here(c, 0);
+    v->x = v->last && !native ? rl_gpu_channels_last(c, rl_call_here(c, 0)) : rl_call_here(c, 0);
     v->y = rl_call_make_in(c, 0, x->dtype, x->rank, v->dim, v->last ? rl_gpu_last_order(x->rank, perm) : NULL);
     if (rl_numel(v->y) == 0) return RL_OK;
     if (v->last) rl_gpu_posts_like(c, &v->posts, v->y);

@@ -35,7 +35,7 @@ static rl_status pool_by_cudnn(rl_call *c, const rl_window *w, const rl_tensor *
     j.op = p->op == RL_GPU_POOL_MAX ? RL_DNN_POOL_MAX : p->count_pad ? RL_DNN_POOL_MEAN_OF_ALL : RL_DNN_POOL_MEAN;
     j.type = x->dtype;
     *did = false;
-    if (x->rank < 4 || x->dtype == RL_F64) return RL_OK;
+    if (x->rank < 4 || x->dtype == RL_F64 || !is_float(x->dtype)) return RL_OK;
     j.x = view_of(x), j.y = view_of(y);
     for (uint32_t i = 0; i < w->r; i++) {
         int64_t after = (w->out[i] - 1) * w->stride[i] + w->kernel[i] - w->in[i] - w->before[i];
@@ -45,12 +45,18 @@ static rl_status pool_by_cudnn(rl_call *c, const rl_window *w, const rl_tensor *
     return rl_dnn_pool(c, &j, rl_data(y), rl_data(x), did);
 }
 
+/* Of bytes: maxima only, as the table says. */
+static rl_gpu_kernel pool_kernel(rl_dtype t) {
+    return t == RL_I8 ? RL_GPU_pool_i8 : t == RL_U8 ? RL_GPU_pool_u8 : rl_gpu_of_float(RL_GPU_pool_f32, t);
+}
+
 rl_status rl_gpu_op_pool(rl_call *c) {
     int64_t dim[RL_RANK];
     rl_window w;
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
-    if (!is_float(x->dtype) || x->rank < 3 || x->rank > 2 + RL_MOST_SPATIAL || !fits(x) || rl_call_wants(c, 1)) return rl_call_decline(c);
+    rl_gpu_kernel kernel = pool_kernel(x->dtype);
+    if (kernel == RL_NGPU || x->rank < 3 || x->rank > 2 + RL_MOST_SPATIAL || !fits(x) || rl_call_wants(c, 1)) return rl_call_decline(c);
     RL_TRY(rl_window_read(c, x, NULL, &w));
     memcpy(dim, x->dim, sizeof dim);
     memcpy(dim + 2, w.out, w.r * sizeof *dim);
@@ -74,7 +80,7 @@ rl_status rl_gpu_op_pool(rl_call *c) {
     }
     bool did;
     RL_TRY(pool_by_cudnn(c, &w, x, y, &p, &did));
-    return did ? RL_OK : rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_pool_f32, x->dtype), rl_gpu_blocks(p.count), &p, sizeof p);
+    return did ? RL_OK : rl_gpu_launch(rl_gpu_of(c->rt), kernel, rl_gpu_blocks(p.count), &p, sizeof p);
 }
 
 /* ---- BatchNormalization ---- */

@@ -7,46 +7,6 @@
 #include "../src/ops.h"
 #include "solve.h"
 
-enum { FLOATS = 1, BYTES = 2, NIBBLES = 4, OTHERS = 8 };
-
-static const struct { const char *text; uint32_t block, images, types; } layouts[] = {
-#define LAYOUT(name, text, block, images, types) {text, block, images, types},
-#define RATE(type, layout, rate)
-#define MACHINE(bytes, launch)
-#include "blocks.def"
-#undef LAYOUT
-#undef RATE
-#undef MACHINE
-};
-static const struct { rl_dtype type; rl_blocks_layout layout; int64_t rate; } rates[] = {
-#define LAYOUT(name, text, block, images, types)
-#define RATE(type, layout, rate) {type, RL_BLOCKS_##layout, rate},
-#define MACHINE(bytes, launch)
-#include "blocks.def"
-#undef RATE
-#undef MACHINE
-};
-enum {
-#define RATE(type, layout, rate)
-#define MACHINE(bytes, launch) BYTES_PER_NS = bytes, LAUNCH = launch
-#include "blocks.def"
-#undef LAYOUT
-#undef RATE
-#undef MACHINE
-};
-
-const char *rl_blocks_name(rl_blocks_layout l) {
-    return layouts[l].text;
-}
-
-static bool has_layout(rl_dtype t, rl_blocks_layout l) {
-    uint32_t kind = t == RL_F32 || t == RL_F16 || t == RL_BF16 || t == RL_F64 ? FLOATS
-                    : t == RL_I8 || t == RL_U8                                ? BYTES
-                    : t == RL_I4 || t == RL_U4                                ? NIBBLES
-                                                                              : OTHERS;
-    return (layouts[l].types & kind) != 0;
-}
-
 /* [N,C,H,W] of known dims, and no constant. */
 static bool is_image(const rl_graph *g, rl_value v) {
     if (!rl_has(v)) return false;
@@ -55,14 +15,6 @@ static bool is_image(const rl_graph *g, rl_value v) {
     for (uint32_t i = 0; i < 4; i++)
         if (x->dim[i] <= 0) return false;
     return true;
-}
-
-static int64_t rounded(int64_t n, int64_t to) {
-    return (n + to - 1) / to * to;
-}
-
-static int64_t bytes_in(const rl_valinfo *x, rl_blocks_layout l) {
-    return x->dim[0] * rounded(x->dim[1], layouts[l].block) * x->dim[2] * x->dim[3] * rl_dtype_bits(x->dtype) / 8;
 }
 
 /* ---- ops ---- */
@@ -81,36 +33,35 @@ static bool same_dims(const rl_valinfo *a, const rl_valinfo *b) {
     return memcmp(a->dim, b->dim, 4 * sizeof *a->dim) == 0;
 }
 
-/* Multiplications of a convolution whose channels and images are filled up as the layout wants. */
-static double products(const rl_graph *g, const rl_nodeinfo *n, rl_blocks_layout l) {
+/* taps 0: its weights are not known. */
+static rl_blocks_conv conv_of(const rl_graph *g, const rl_nodeinfo *n) {
     rl_value at = rl_in(n, n->op == RL_OP_QLinearConv ? 3 : 1);
     const rl_valinfo *w = rl_has(at) ? rl_val(g, at) : NULL, *x = rl_val(g, n->in[0]), *y = rl_val(g, n->out[0]);
-    int64_t group = rl_attr_int(n, "group", 1), taps = 1;
-    if (!w || w->rank != 4 || group < 1) return -1;
-    for (uint32_t i = 2; i < 4; i++) taps *= w->dim[i];
-    if (taps <= 0) return -1;
-    int64_t deep = rounded(x->dim[1] / group, group > 1 ? 1 : layouts[l].block), out = rounded(y->dim[1], layouts[l].block);
-    const rl_valinfo *each = n->op == RL_OP_ConvTranspose ? x : y;
-    return (double)rounded(y->dim[0], layouts[l].images) * (double)each->dim[2] * (double)each->dim[3] * (double)out * (double)deep * (double)taps;
+    rl_blocks_conv c = {x->dtype, y->dtype, x->dim, y->dim, rl_attr_int(n, "group", 1), 1, n->op == RL_OP_ConvTranspose};
+    for (uint32_t i = 2; w && w->rank == 4 && i < 4; i++) c.taps *= RL_MAX(w->dim[i], 0);
+    if (!w || w->rank != 4) c.taps = 0;
+    return c;
+}
+
+static int64_t walk_ns(const rl_graph *g, const rl_nodeinfo *n, rl_blocks_layout l) {
+    const rl_valinfo *x = rl_val(g, n->in[0]), *y = rl_val(g, n->out[0]);
+    return rl_blocks_walk_ns(rl_blocks_bytes(x->dtype, x->dim, l) + rl_blocks_bytes(y->dtype, y->dim, l));
 }
 
 int64_t rl_blocks_cost(const rl_graph *g, const rl_nodeinfo *n, rl_blocks_layout l) {
-    const rl_valinfo *x = rl_val(g, n->in[0]), *y = rl_val(g, n->out[0]);
     kind k = kind_of(g, n);
-    int64_t rate = 0, memory = (bytes_in(x, l) + bytes_in(y, l)) / BYTES_PER_NS;
     if (k == FIXED) return l == RL_BLOCKS_NCHW ? 0 : -1;
-    if (!has_layout(x->dtype, l) || !has_layout(y->dtype, l)) return -1;
-    if (k == SAME) return LAUNCH + memory;
-    for (size_t i = 0; i < RL_LEN(rates); i++)
-        if (rates[i].type == x->dtype && rates[i].layout == l) rate = rates[i].rate;
-    double macs = products(g, n, l);
-    if (macs < 0) return l == RL_BLOCKS_NCHW ? LAUNCH + memory : -1;
-    if (!rate) return -1;
-    return LAUNCH + RL_MAX(memory, (int64_t)(macs / (1000.0 * (double)rate)));
+    if (!rl_blocks_has(rl_val(g, n->in[0])->dtype, l) || !rl_blocks_has(rl_val(g, n->out[0])->dtype, l)) return -1;
+    if (k == SAME) return walk_ns(g, n, l);
+    rl_blocks_conv c = conv_of(g, n);
+    int64_t by_library = rl_blocks_conv_ns(&c, l, l, true), own = rl_blocks_conv_ns(&c, l, l, false);
+    if (c.taps <= 0 || c.group < 1) return l == RL_BLOCKS_NCHW ? walk_ns(g, n, l) : -1;
+    return by_library < 0 || (own >= 0 && own < by_library) ? own : by_library;
 }
 
 int64_t rl_blocks_move_cost(const rl_graph *g, rl_value v) {
-    return LAUNCH + 2 * bytes_in(rl_val(g, v), RL_BLOCKS_NCHW) / BYTES_PER_NS;
+    const rl_valinfo *x = rl_val(g, v);
+    return rl_blocks_walk_ns(2 * rl_blocks_bytes(x->dtype, x->dim, RL_BLOCKS_NCHW));
 }
 
 /* ---- the problem ---- */
@@ -172,7 +123,7 @@ static void add_node(builder *b, rl_node at) {
     for (uint32_t l = 0; l < RL_NBLOCKS; l++) {
         cost[l] = rl_blocks_cost(b->g, n, (rl_blocks_layout)l);
         for (uint32_t i = 0; i < npin; i++)
-            if (!has_layout(rl_val(b->g, pin[i])->dtype, (rl_blocks_layout)l)) cost[l] = -1;
+            if (!rl_blocks_has(rl_val(b->g, pin[i])->dtype, (rl_blocks_layout)l)) cost[l] = -1;
     }
     cost[RL_BLOCKS_NCHW] = RL_MAX(cost[RL_BLOCKS_NCHW], 0); /* somehow */
     add_op(b, at.i, pin, npin, cost);

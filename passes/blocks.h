@@ -1,5 +1,6 @@
 /* Layouts with blocks of channels for the values of a network, chosen for a GPU by the exact solver (solve.h): which convolution runs in NCHW4, NCHW32,
- * CHWN4, NHWC ..., and where a value is converted.  What layouts and ops cost is a table, blocks.def; nothing of it was measured.
+ * CHWN4, NHWC ..., and where a value is converted.  What layouts and ops cost is a table,
+ * src/blocks.def; nothing of it was measured.
  *
  *   x i8[32,64,56,56]  nchw
  *   y = QLinearConv(x)     nchw32      x is converted once, nchw -> nchw32
@@ -8,20 +9,8 @@
  * The model is not changed: the choice is what a runtime with these kernels would be told. */
 #ifndef RL_BLOCKS_H
 #define RL_BLOCKS_H
-#include "../src/ir.h"
+#include "../src/gpu_costs.h"
 #include "../src/text.h"
-
-typedef enum {
-#define LAYOUT(name, text, block, images, types) RL_BLOCKS_##name,
-#define RATE(type, layout, rate)
-#define MACHINE(bytes, launch)
-#include "blocks.def"
-#undef LAYOUT
-#undef RATE
-#undef MACHINE
-    RL_NBLOCKS
-} rl_blocks_layout;
-const char *rl_blocks_name(rl_blocks_layout l);
 
 typedef struct { rl_node node; rl_blocks_layout layout; } rl_blocks_op;        /* of its output and the inputs with its dims */
 typedef struct { rl_value value; rl_blocks_layout from, to; } rl_blocks_move;

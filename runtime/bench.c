@@ -26,6 +26,10 @@ double rl_bench_now(bool alone) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+bool rl_bench_alone(const rl_rt *rt) {
+    return !rt->pool && !rt->device;
+}
+
 rl_status rl_bench_once(rl_exec *x, const rl_tensor *in, rl_tensor *out, bool alone, double *seconds) {
     double start = rl_bench_now(alone);
     RL_TRY(rl_exec_run(x, in, out));

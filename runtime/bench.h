@@ -42,6 +42,8 @@ rl_status rl_bench_model(rl_graph *g, const rl_runopt *o, rl_bench *b);
 
 /* Seconds from some point on. alone: of the processor that this thread has had, which other work on the machine does not change. */
 double rl_bench_now(bool alone);
+/* May it be so of this runtime? Other threads and devices work on their own. */
+bool rl_bench_alone(const rl_rt *rt);
 /* One run of a prepared graph; its outputs go. */
 rl_status rl_bench_once(rl_exec *x, const rl_tensor *in, rl_tensor *out, bool alone, double *seconds);
 /* The median and the least of n times, in ms. */

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fast.h"
 #include "kernels.h"
+#include "native.h"
 #include "plan.h"
 
 _Noreturn void rl_device_no_memory(rl_rt *rt, size_t nbyte) {
@@ -75,6 +77,18 @@ bool rl_device_fills(rl_rt *rt, const rl_tensor *dst, const void *value) {
     if (!rt->device || dst->mem->on != rt->device) return false;
     note(rt, rt->device->fill(rt, dst, value));
     return true;
+}
+
+bool rl_device_converts(rl_rt *rt, const rl_tensor *dst, const rl_desc *to, const rl_tensor *src, const rl_desc *from) {
+    const rl_backend *d = rt->device;
+    if (!d || !d->convert || dst->mem->on != d || src->mem->on != d || rl_numel(dst) >= INT32_MAX) return false;
+    if (d->convert(rt, to, dst->mem->p, from, src->mem->p) != RL_OK) return false;
+    rt->moved += rl_bytes_of(dst->dtype, rl_numel(dst));
+    return true;
+}
+
+rl_status rl_device_open(rl_rt *rt) {
+    return rt->device && !rt->state ? rt->device->open(rt) : RL_OK;
 }
 
 /* ---- inputs ---- */
@@ -239,7 +253,7 @@ rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
     s->place = RL_RAN_DEVICE;
     s->ran = rt->device->name;
     rt->at = c->node;
-    rl_status status = done(rt, c, k->fn(c));
+    rl_status status = done(rt, c, s->native ? rl_native_device(c, k) : k->fn(c));
     rt->at = NULL;
     if (status == RL_OK && rt->stepwise && !c->declined) status = rl_device_wait(c);
     if (!is_devices(status) || !leaves(c)) return status;
@@ -254,16 +268,25 @@ static reading reading_of(const rl_kernel *k) {
     static const struct { rl_kernel_fn *fn; reading r; } rows[] = {
         {rl_ref_shape, DIMS}, {rl_ref_size, DIMS}, {rl_ref_identity, MOVES}, {rl_ref_reshape, MOVES}, {rl_ref_flatten, MOVES},
         {rl_ref_squeeze, MOVES}, {rl_ref_unsqueeze, MOVES}, {rl_ref_transpose, MOVES}, {rl_ref_expand, MOVES}, {rl_ref_slice, MOVES},
-        {rl_ref_split, MOVES}, {rl_ref_depth_space, MOVES}, {rl_ref_concat, MOVES}, {rl_ref_tile, MOVES}};
+        {rl_ref_split, MOVES}, {rl_ref_depth_space, MOVES}, {rl_ref_concat, MOVES}, {rl_ref_tile, MOVES}, {rl_native_move, MOVES}, {rl_native_concat, MOVES}};
     for (size_t i = 0; i < RL_LEN(rows); i++)
         if (rows[i].fn == k->fn) return rows[i].r;
     return ELEMENTS;
 }
 
+/* On the host in the order of memory that it has there: a plan's blocks lie as it says. */
+static rl_tensor brought(rl_rt *rt, const rl_tensor *t) {
+    int64_t perm[RL_RANK], back[RL_RANK];
+    if (!rl_memory_order(t, perm)) return rl_tensor_on(rt, t, &rl_backend_cpu);
+    for (uint32_t i = 0; i < t->rank; i++) back[perm[i]] = i;
+    rl_tensor dense = rl_view_transpose(t, perm), there = rl_tensor_on(rt, &dense, &rl_backend_cpu);
+    return rl_view_transpose(&there, back);
+}
+
 static void bring_inputs(rl_call *c) {
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
-        if (is_there(c, t)) ((const rl_tensor **)(uintptr_t)c->in)[i] = keep_temp(c, rl_tensor_on(c->rt, t, &rl_backend_cpu));
+        if (is_there(c, t)) ((const rl_tensor **)(uintptr_t)c->in)[i] = keep_temp(c, brought(c->rt, t));
     }
 }
 
@@ -435,9 +458,9 @@ void rl_device_report(const rl_exec *x, rl_text *out) {
     rl_put(out, "%s; nodes", x->rt->device->describe(x->rt));
     for (uint32_t p = RL_RAN_DEVICE; p <= RL_RAN_FALLBACK; p++) rl_put(out, "%s %s: %u", p > RL_RAN_DEVICE ? "," : "", places[p], n[p]);
     for (uint32_t i = 0, k = 0; i < x->nstep; i++) {
-        const char *type = rl_nod(x->g, x->step[i].node)->type;
+        const char *type = x->step[i].info->type;
         bool known = x->step[i].place != RL_RAN_FALLBACK;
-        for (uint32_t j = 0; j < i && !known; j++) known = x->step[j].place == RL_RAN_FALLBACK && rl_nod(x->g, x->step[j].node)->type == type;
+        for (uint32_t j = 0; j < i && !known; j++) known = x->step[j].place == RL_RAN_FALLBACK && x->step[j].info->type == type;
         if (!known) rl_put(out, "%s%s", k++ ? " " : " (", type);
         if (i + 1 == x->nstep && k) rl_put(out, ")");
     }

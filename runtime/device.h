@@ -18,6 +18,7 @@
  * device, then the CPU; a graph that cannot be recorded is run node by node.  A device that no longer answers ends the run. */
 #ifndef RL_DEVICE_H
 #define RL_DEVICE_H
+#include "../src/desc.h"
 #include "exec.h"
 
 /* t itself (one more reference) where it lies on b, else a dense copy there. Sequences and what is absent: itself. */
@@ -53,6 +54,10 @@ const rl_tensor *rl_device_number(rl_call *c, uint32_t i, rl_dtype t);
 /* Parts of rl_tensor_move and rl_fill: false where all lies on the host. */
 bool rl_device_moves(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
 bool rl_device_fills(rl_rt *rt, const rl_tensor *dst, const void *value);
+/* Part of rl_lay_move: src as `from` says becomes dst as `to` says, padding zero; false where one of them is on the host, or it failed. */
+bool rl_device_converts(rl_rt *rt, const rl_tensor *dst, const rl_desc *to, const rl_tensor *src, const rl_desc *from);
+/* Ready for a graph; RL_OK also without a device. */
+rl_status rl_device_open(rl_rt *rt);
 /* Until what the node asked for is done. */
 rl_status rl_device_wait(rl_call *c);
 rl_status rl_device_run(rl_exec *x, const rl_tensor *in, rl_tensor *out);

@@ -8,6 +8,7 @@
 #include "device.h"
 #include "exec.h"
 #include "fast.h"
+#include "native.h"
 #include "plan.h"
 
 rl_rt *rl_rt_new(rl_ctx *ctx, const rl_backend *on, uint32_t nthread) {
@@ -110,6 +111,7 @@ rl_status rl_exec_kernel(rl_step *s, rl_call *c) {
         at++;
         k = choose_kernel(s, c, &at);
     }
+    if (c->rt->device && s->native && !rl_native_only_moves(s->native)) return rl_native_device_plain(c);
     if (!k && s->npart) return run_parts(s, c);
     if (!k) {
         const rl_tensor *t = c->nin ? rl_call_in(c, 0) : NULL;

@@ -2,6 +2,7 @@
  * broadcast are laid out in lanes too; what they write into lanes without a channel is set to zero. */
 #include <string.h>
 
+#include "device.h"
 #include "fast.h"
 #include "home.h"
 #include "native.h"
@@ -12,8 +13,7 @@
 static rl_status check_input(const rl_call *c, const rl_native *n, const rl_lay *lay, uint32_t i) {
     const rl_tensor *t = rl_call_in(c, i);
     if (!n->channels[i]) return RL_OK;
-    int64_t blocks = (n->channels[i] + lay->block - 1) / lay->block;
-    if (!t || t->dtype != RL_F32 || t->rank != lay->rank + 1u || t->dim[1] != blocks || t->dim[lay->rank] != lay->block || !rl_is_dense(t))
+    if (!t || t->dtype != rl_val(c->g, c->node->in[i])->dtype || !rl_lay_holds(lay, t, n->channels[i]))
         return rl_call_fail(c, RL_EMODEL, "input %u is not blocked as the plan says", i);
     return RL_OK;
 }
@@ -33,9 +33,9 @@ rl_status rl_native_check(const rl_call *c) {
 }
 
 /* The operand t of a chain whose output has `rank` dims, with its channels in lanes. */
-static const rl_tensor *in_lanes(rl_call *c, const rl_tensor *t, uint32_t rank, uint32_t block) {
+static const rl_tensor *in_lanes(rl_call *c, const rl_tensor *t, const rl_lay *lay) {
     int64_t dim[RL_LAY_RANK + 1];
-    rl_lay lay = rl_lay_blocked(rank, block);
+    uint32_t rank = lay->rank;
     rl_tensor *x = rl_new(c->tmp, rl_tensor, 1);
     *x = *t;
     for (uint32_t i = rank; i-- > 0;) {
@@ -49,9 +49,9 @@ static const rl_tensor *in_lanes(rl_call *c, const rl_tensor *t, uint32_t rank, 
         x->dim[rank] = 1, x->stride[rank] = 0;
         return x;
     }
-    rl_lay_dims(&lay, x->dim, dim);
-    rl_tensor *to = rl_call_temp(c, RL_F32, rank + 1, dim);
-    rl_lay_copy(c->rt, to, block, 0, x, 0, x->dim[1]);
+    rl_lay_dims(lay, x->dim, dim);
+    rl_tensor *to = rl_call_temp(c, t->dtype, rank + 1, dim);
+    rl_lay_copy(c->rt, to, lay->block, 0, x, 0, x->dim[1]);
     rl_lay_clear(c->rt, to, x->dim[1]);
     return to;
 }
@@ -73,15 +73,17 @@ rl_status rl_native_chain(rl_call *c) {
     const rl_tensor **in = rl_new(c->tmp, const rl_tensor *, c->nin + 1);
     RL_TRY(check_inputs(c, n, &n->out));
     for (uint32_t i = 0; i < c->nin; i++) {
-        const rl_tensor *t = rl_call_in(c, i);
-        if (t && (t->dtype != RL_F32 || t->rank > n->out.rank + 1u)) return rl_call_fail(c, RL_EMODEL, "input %u is not as the plan says", i);
+        const rl_tensor *t = c->rt->device ? rl_call_here(c, i) : rl_call_in(c, i);
+        if (t && (t->dtype != rl_val(c->g, c->node->in[i])->dtype || t->rank > n->out.rank + 1u))
+            return rl_call_fail(c, RL_EMODEL, "input %u is not as the plan says", i);
         bool as_is = !t || n->channels[i] || rl_numel(t) == 1;
         if (!as_is && t->rank > n->out.rank) return rl_call_fail(c, RL_EMODEL, "input %u has more dims than the plan says", i);
-        in[i] = as_is ? c->in[i] : in_lanes(c, t, n->out.rank, n->out.block);
+        in[i] = as_is ? c->in[i] : in_lanes(c, t, &n->out);
     }
     RL_TRY(run_inner(c, n, in));
+    if (c->declined) return RL_OK;
     const rl_tensor *y = &c->out[0];
-    if (y->rank != n->out.rank + 1u || y->dim[n->out.rank] != n->out.block || y->dim[1] != (n->nout + n->out.block - 1) / n->out.block)
+    if (!rl_lay_holds(&n->out, y, n->nout))
         return rl_call_fail(c, RL_EMODEL, "the output is not blocked as the plan says");
     rl_lay_clear(c->rt, y, n->nout);
     return RL_OK;
@@ -98,7 +100,7 @@ rl_status rl_native_concat(rl_call *c) {
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
         count = n->channels[i] ? n->channels[i] : t->dim[1];
-        if (t->dtype != RL_F32 || t->rank != rank + (n->channels[i] > 0)) return rl_call_fail(c, RL_EMODEL, "input %u has another rank or type", i);
+        if (t->dtype != first->dtype || t->rank != rank + (n->channels[i] > 0)) return rl_call_fail(c, RL_EMODEL, "input %u has another rank or type", i);
         for (uint32_t k = 0; k < rank; k++)
             if (k != 1 && t->dim[k] != dim[k]) return rl_call_fail(c, RL_EMODEL, "input %u has %lld in dim %u, not %lld", i, (long long)t->dim[k], k, (long long)dim[k]);
         at += count;
@@ -107,7 +109,7 @@ rl_status rl_native_concat(rl_call *c) {
     dim[1] = n->nout;
     int64_t lanes[RL_LAY_RANK + 1];
     rl_lay_dims(&n->out, dim, lanes);
-    const rl_tensor *y = rl_home_give(c, RL_F32, rank + 1, lanes) ? &c->out[0] : rl_call_make(c, 0, RL_F32, rank + 1, lanes);
+    const rl_tensor *y = rl_home_give(c, first->dtype, rank + 1, lanes) ? &c->out[0] : rl_lay_make(c, 0, first->dtype, &n->out, dim);
     at = 0;
     for (uint32_t i = 0; i < c->nin; i++, at += count) {
         const rl_tensor *t = rl_call_in(c, i);
@@ -134,6 +136,7 @@ rl_status rl_native_global_pool(rl_call *c) {
     const rl_tensor **in = rl_copy(c->tmp, c->in, c->nin * sizeof *in);
     in[0] = &x;
     RL_TRY(run_inner(c, n, in));
+    if (c->declined) return RL_OK;
     int64_t dim[RL_LAY_RANK] = {t->dim[0], t->dim[1] * t->dim[rank]};
     for (uint32_t i = 2; i < rank; i++) dim[i] = 1;
     rl_tensor made = rl_contiguous(c->rt, &c->out[0]);
@@ -154,22 +157,19 @@ static bool lies_so(const rl_tensor *t, const rl_lay *lay) {
 
 rl_status rl_native_move(rl_call *c) {
     const rl_native *n = c->step->native;
-    int64_t dim[RL_LAY_RANK + 1], perm[RL_LAY_RANK];
     RL_TRY(rl_call_need(c, 1));
     RL_TRY(check_inputs(c, n, &n->in));
     const rl_tensor *x = rl_call_in(c, 0);
     bool has = n->in.block || n->out.block; /* channels */
     rl_tensor from = n->in.block ? rl_lay_logical(x, n->nout) : *x;
-    if (x->dtype != RL_F32 || from.rank != n->out.rank || (has && from.dim[1] != n->nout))
+    if (x->dtype != rl_val(c->g, c->node->in[0])->dtype || from.rank != n->out.rank || (has && from.dim[1] != n->nout))
         return rl_call_fail(c, RL_EMODEL, "the value is not as the plan says");
     c->step->ran = "move";
     if (!has && lies_so(x, &n->out)) {
         rl_call_share(c, 0, *x);
         return RL_OK;
     }
-    for (uint32_t i = 0; i < n->out.rank; i++) perm[i] = n->out.perm[i];
-    if (n->out.block) rl_lay_dims(&n->out, from.dim, dim);
-    const rl_tensor *y = n->out.block ? rl_call_make(c, 0, RL_F32, n->out.rank + 1u, dim) : rl_call_make_in(c, 0, RL_F32, from.rank, from.dim, perm);
+    const rl_tensor *y = rl_lay_make(c, 0, x->dtype, &n->out, from.dim);
     if (rl_numel(y)) rl_lay_move(c->rt, y, &n->out, x, &n->in, n->nout);
     return RL_OK;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "device.h"
 #include "fast.h"
 
 rl_lay rl_lay_rows(uint32_t rank) {
@@ -21,6 +22,14 @@ rl_lay rl_lay_last(uint32_t rank) {
 rl_lay rl_lay_blocked(uint32_t rank, uint32_t block) {
     rl_lay l = rl_lay_rows(rank);
     l.block = (uint8_t)block;
+    return l;
+}
+
+rl_lay rl_lay_nth(uint32_t rank, uint32_t i) {
+    static const uint8_t lanes[RL_LAY_BLOCKED] = {16, 8, 4, 32, 4};
+    rl_lay l = rl_lay_blocked(rank, lanes[i]);
+    if (rank != 4 && (rank != 5 || i > 1)) return (rl_lay){0};
+    if (i + 1 == RL_LAY_BLOCKED) l.perm[0] = 1, l.perm[1] = 2, l.perm[2] = 3, l.perm[3] = 0;
     return l;
 }
 
@@ -51,21 +60,36 @@ rl_lay rl_lay_normal(const rl_lay *lay, const int64_t *dim) {
     return to;
 }
 
+static size_t write_lay(const rl_lay *lay, char *to) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < lay->rank; i++) to[n++] = (char)((lay->block && lay->perm[i] == 1 ? 'A' : 'a') + lay->perm[i]);
+    if (lay->block >= 10) to[n++] = (char)('0' + lay->block / 10);
+    if (lay->block) to[n++] = (char)('0' + lay->block % 10), to[n++] = 'b';
+    return n;
+}
+
 void rl_lay_put(const rl_lay *lay, rl_text *t) {
-    for (uint32_t i = 0; i < lay->rank; i++) rl_put(t, "%c", (lay->block && lay->perm[i] == 1 ? 'A' : 'a') + lay->perm[i]);
-    if (lay->block) rl_put(t, "%ub", lay->block);
+    char text[RL_LAY_RANK + 8];
+    rl_put_bytes(t, text, write_lay(lay, text));
+}
+
+/* aBcd16b */
+static bool parse_blocked(const char *s, size_t n, rl_lay *lay) {
+    for (uint32_t rank = 4; rank <= 5; rank++)
+        for (uint32_t i = 0; i < RL_LAY_BLOCKED; i++) {
+            char text[RL_LAY_RANK + 8];
+            *lay = rl_lay_nth(rank, i);
+            size_t k = write_lay(lay, text);
+            if (lay->rank && k == n && memcmp(text, s, n) == 0) return true;
+        }
+    return false;
 }
 
 bool rl_lay_parse(const char *s, size_t n, rl_lay *lay) {
     uint32_t seen = 0, k = 0;
     while (k < n && s[k] >= 'a' && s[k] < 'a' + RL_LAY_RANK) k++;
-    if (k == 1 && n >= 2 && s[1] == 'B') { /* aBc...16b */
-        uint32_t rank = 2;
-        while (rank < n && rank < RL_LAY_RANK && s[rank] == (char)('a' + rank)) rank++;
-        *lay = rl_lay_blocked(rank, n - rank == 2 ? 8 : 16);
-        return rank >= 4 && rank <= 5 && (n - rank == 2 ? memcmp(s + rank, "8b", 2) == 0 : n - rank == 3 && memcmp(s + rank, "16b", 3) == 0);
-    }
-    if (k != n || n == 0 || n > RL_LAY_RANK) return false;
+    if (k < n) return parse_blocked(s, n, lay);
+    if (n == 0 || n > RL_LAY_RANK) return false;
     *lay = rl_lay_rows((uint32_t)n);
     for (uint32_t i = 0; i < n; i++) lay->perm[i] = (uint8_t)(s[i] - 'a'), seen |= 1u << lay->perm[i];
     return seen == (1u << n) - 1;
@@ -77,15 +101,34 @@ void rl_lay_dims(const rl_lay *lay, const int64_t *dim, int64_t *to) {
     to[lay->rank] = lay->block;
 }
 
-rl_tensor rl_lay_new(rl_rt *rt, const rl_lay *lay, const int64_t *dim) {
-    int64_t d[RL_LAY_RANK + 1], back[RL_LAY_RANK];
-    if (lay->block) {
-        rl_lay_dims(lay, dim, d);
-        return rl_tensor_new(rt, RL_F32, lay->rank + 1u, d);
-    }
-    for (uint32_t i = 0; i < lay->rank; i++) d[i] = dim[lay->perm[i]], back[lay->perm[i]] = i;
-    rl_tensor t = rl_tensor_new(rt, RL_F32, lay->rank, d);
-    return rl_view_transpose(&t, back);
+/* The dims in memory, and the order in which they lie. */
+static uint32_t lies(const rl_lay *lay, const int64_t *dim, int64_t *to, int64_t *perm) {
+    for (uint32_t i = 0; i < lay->rank; i++) perm[i] = lay->perm[i], to[i] = dim[i];
+    perm[lay->rank] = lay->rank;
+    if (lay->block) rl_lay_dims(lay, dim, to);
+    return lay->rank + (lay->block ? 1u : 0u);
+}
+
+rl_tensor rl_lay_new(rl_rt *rt, rl_dtype t, const rl_lay *lay, const int64_t *dim) {
+    int64_t d[RL_LAY_RANK + 1], perm[RL_LAY_RANK + 1], in[RL_LAY_RANK + 1], back[RL_LAY_RANK + 1];
+    uint32_t rank = lies(lay, dim, d, perm);
+    for (uint32_t i = 0; i < rank; i++) in[i] = d[perm[i]], back[perm[i]] = i;
+    rl_tensor x = rl_tensor_new(rt, t, rank, in);
+    return rl_view_transpose(&x, back);
+}
+
+rl_tensor *rl_lay_make(rl_call *c, uint32_t i, rl_dtype t, const rl_lay *lay, const int64_t *dim) {
+    int64_t d[RL_LAY_RANK + 1], perm[RL_LAY_RANK + 1];
+    uint32_t rank = lies(lay, dim, d, perm);
+    return rl_call_make_in(c, i, t, rank, d, perm);
+}
+
+bool rl_lay_holds(const rl_lay *lay, const rl_tensor *t, int64_t channels) {
+    int64_t step = lay->block, blocks = (channels + lay->block - 1) / lay->block;
+    if (t->rank != lay->rank + 1u || t->dim[1] != blocks || t->dim[lay->rank] != lay->block || t->stride[lay->rank] != 1) return false;
+    for (uint32_t i = lay->rank; i-- > 0; step *= t->dim[lay->perm[i]])
+        if (t->dim[lay->perm[i]] != 1 && t->stride[lay->perm[i]] != step) return false;
+    return true;
 }
 
 rl_tensor rl_lay_logical(const rl_tensor *t, int64_t channels) {
@@ -135,14 +178,34 @@ void rl_lay_copy(rl_rt *rt, const rl_tensor *to, uint32_t tb, int64_t to_at, con
 
 void rl_lay_clear(rl_rt *rt, const rl_tensor *t, int64_t channels) {
     int64_t block = t->dim[t->rank - 1];
-    float zero = 0;
+    const uint64_t zero = 0;
     if (channels % block == 0) return;
     rl_tensor lanes = piece(t, (uint32_t)block, channels, 1, block - channels % block);
     rl_fill(rt, &lanes, &zero);
 }
 
+/* The buffer as a descriptor (include/relayout.h). */
+static rl_desc desc_of(const rl_tensor *t, const rl_lay *lay, int64_t channels) {
+    rl_desc d = {.dtype = (int32_t)t->dtype, .rank = lay->rank, .offset = t->offset};
+    for (uint32_t i = 0; i < lay->rank; i++) {
+        d.dim[i] = i == 1 ? channels : t->dim[i];
+        d.digit[d.ndigit++] = (rl_digit){i, t->dim[i], t->stride[i]};
+        if (i == 1 && lay->block) d.digit[d.ndigit++] = (rl_digit){1, lay->block, t->stride[lay->rank]};
+    }
+    return d;
+}
+
+/* By one kernel of the device, where both are there. */
+static bool converts(rl_rt *rt, const rl_tensor *to, const rl_lay *to_lay, const rl_tensor *from, const rl_lay *from_lay, int64_t channels) {
+    if (!rt->device) return false;
+    rl_desc y = desc_of(to, to_lay, channels), x = desc_of(from, from_lay, channels);
+    return rl_device_converts(rt, to, &y, from, &x);
+}
+
 void rl_lay_move(rl_rt *rt, const rl_tensor *to, const rl_lay *to_lay, const rl_tensor *from, const rl_lay *from_lay, int64_t channels) {
-    if (to_lay->block || from_lay->block) rl_lay_copy(rt, to, to_lay->block, 0, from, from_lay->block, channels);
+    bool blocks = to_lay->block || from_lay->block;
+    if (blocks && converts(rt, to, to_lay, from, from_lay, channels)) return;
+    if (blocks) rl_lay_copy(rt, to, to_lay->block, 0, from, from_lay->block, channels);
     else rl_tensor_move(rt, to, from);
     if (to_lay->block) rl_lay_clear(rt, to, channels);
 }

@@ -1,4 +1,5 @@
 /* Makes a prepared graph run as a plan says: see native.h. */
+#include <stdio.h>
 #include <string.h>
 
 #include "../src/onnx.h"
@@ -28,7 +29,7 @@ static rl_value new_value(const applier *a, rl_value like, const rl_lay *lay) {
     uint32_t rank = rl_val(g, like)->rank;
     memcpy(dim, rl_val(g, like)->dim, rank * sizeof *dim);
     if (lay->block) dim[1] = (dim[1] + lay->block - 1) / lay->block, dim[rank++] = lay->block;
-    rl_graph_set_type(g, v, RL_F32, rank, dim);
+    rl_graph_set_type(g, v, rl_val(g, like)->dtype, rank, dim);
     return v;
 }
 
@@ -94,6 +95,23 @@ static void keep_name(applier *a, rl_value v) {
     rl_push(&a->x->g->mem, a->more, ((duplicate){v.i, rows, v}));
 }
 
+/* What a joined step read and made in `was`, its parts do in what the step has now (a native one's: rl_native_device_plain). */
+static void rename_parts(rl_arena *mem, rl_step *s, const rl_nodeinfo *was) {
+    const rl_nodeinfo *now = s->info;
+    if (s->npart) s->part = rl_copy(mem, s->part, s->npart * sizeof *s->part);
+    for (uint32_t i = 0; i < s->npart; i++) {
+        rl_nodeinfo *n = rl_copy(mem, s->part[i].info, sizeof *n);
+        n->in = rl_copy(mem, n->in, n->nin * sizeof *n->in);
+        n->out = rl_copy(mem, n->out, n->nout * sizeof *n->out);
+        for (uint32_t k = 0; k < was->nin; k++)
+            for (uint32_t j = 0; j < n->nin; j++)
+                if (rl_has(was->in[k]) && rl_same(s->part[i].info->in[j], was->in[k])) n->in[j] = now->in[k];
+        for (uint32_t j = 0; j < n->nout; j++)
+            if (rl_has(n->out[j]) && rl_same(n->out[j], was->out[0])) n->out[j] = now->out[0];
+        s->part[i].info = n;
+    }
+}
+
 static void apply_step(applier *a, uint32_t at) {
     rl_exec *x = a->x;
     rl_arena *mem = &x->g->mem;
@@ -113,9 +131,10 @@ static void apply_step(applier *a, uint32_t at) {
     for (; k < npin; k++) make_output(a, &n->out[pin[k].slot], &op->lay[k]);
     s.info = n;
     if (op && !op->plain && rl_native_kind_of(x, &x->step[at]) == RL_NATIVE_PRODUCT) s.order = rl_native_order(mem, &op->lay[npin - 1]);
-    if (native) {
-        const rl_kernel *kernel = rl_native_kernel(native);
-        s.native = native;
+    const rl_kernel *kernel = native ? rl_native_kernel(native) : NULL;
+    s.native = native;
+    if (!native) rename_parts(mem, &s, x->step[at].info);
+    if (kernel) {
         s.kernel.p = rl_copy(mem, &kernel, sizeof kernel);
         s.kernel.n = s.kernel.cap = 1;
     }
@@ -144,8 +163,14 @@ void rl_native_apply(rl_exec *x, const rl_native_plan *p) {
 
 /* ---- which plan ---- */
 
-rl_span rl_native_text(const rl_graph *g) {
-    static const char name[] = RL_NATIVE_KEY;
+rl_str rl_native_key(rl_ctx *ctx, const char *device) {
+    char key[64];
+    snprintf(key, sizeof key, RL_NATIVE_KEY "%s%.40s", device ? "." : "", device ? device : "");
+    return rl_internz(ctx, key);
+}
+
+rl_span rl_native_text(const rl_graph *g, const char *device) {
+    rl_str name = rl_native_key(g->ctx, device);
     rl_span found = {0};
     rl_wire w = rl_wire_of(rl_onnx_bytes(g));
     for (rl_field f; rl_wire_next(&w, &f);) {
@@ -162,8 +187,8 @@ rl_span rl_native_text(const rl_graph *g) {
 rl_status rl_native_load(rl_exec *x) {
     rl_rt *rt = x->rt;
     rl_native_plan p;
-    rl_span text = rt->native.p ? rt->native : rl_native_text(x->g);
-    if (!text.p || rt->no_plan) return RL_OK;
+    rl_span text = rt->native.p ? rt->native : rl_native_text(x->g, rt->device ? rt->device->name : NULL);
+    if (!text.p || rt->no_plan || !rl_native_ways_of(rt)) return RL_OK;
     rl_status s = rl_native_parse(x, (const char *)text.p, text.n, &p);
     if (s != RL_OK && rt->native.p) return s;
     if (s != RL_OK) {

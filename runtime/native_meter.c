@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "bench.h"
+#include "device.h"
 #include "fast.h"
 #include "fuse.h"
 
-enum { LEAST = 3, MOST = 12, LINE = 64, COLD = 8 << 20 }; /* runs of a kernel; bytes */
+enum { LEAST = 3, MOST = 12, LINE = 64, COLD = 8 << 20, BURST = 8 }; /* runs of a kernel; bytes; runs that a device is waited for once */
 static const double ENOUGH = 0.006;                       /* seconds for a kernel */
 
 /* ---- what a cost depends on ---- */
@@ -50,6 +51,10 @@ uint64_t rl_meter_key(const rl_call *c, const rl_pin *pin, uint32_t npin, const 
     return rl_hash_bytes(t.p, t.n);
 }
 
+static uint32_t burst_of(const rl_rt *rt) {
+    return rt->device ? BURST : 1;
+}
+
 /* ---- costs without a measurement ---- */
 
 static int64_t bytes_of(const rl_tensor *t) {
@@ -62,9 +67,16 @@ static double factor(const rl_lay *lay, bool conv) {
     return lay->rank > 2 && lay->perm[lay->rank - 1] == 1 ? 1.0 : conv ? 2.5 : 1.2;
 }
 
+/* Without a plan, too: its work is the same. */
+static rl_native_kind kind_of(const rl_call *c, const rl_native *n) {
+    return n ? n->kind : rl_native_kind_of(c->frame->x, c->step);
+}
+
 static int64_t table_cost(const rl_call *c, const rl_native *n, const rl_lay *lay, uint32_t npin) {
     int64_t bytes = 0, work = 0;
     bool conv = n && n->kind == RL_NATIVE_CONV;
+    const rl_native_ways *w = rl_native_ways_of(c->rt);
+    if (w->cost) return w->cost(c, kind_of(c, n), npin ? &lay[0] : NULL, npin ? &lay[npin - 1] : NULL);
     for (uint32_t i = 0; i < c->nin; i++) bytes += bytes_of(rl_call_in(c, i));
     for (uint32_t i = 0; i < c->nout; i++) bytes += bytes_of(&c->out[i]);
     const rl_tensor *k = conv ? rl_call_in(c, 1) : NULL;
@@ -80,13 +92,28 @@ static void drop_outputs(rl_call *c) {
     for (uint32_t i = 0; i < c->nout; i++) rl_tensor_drop(&c->out[i]);
 }
 
-static rl_status run_kernel(rl_call *c, double *seconds) {
-    double start = rl_bench_now(!c->rt->pool);
-    c->over = false;
-    RL_TRY(rl_exec_kernel(c->step, c));
-    *seconds = rl_bench_now(!c->rt->pool) - start;
-    for (uint32_t i = 0; i < c->step->temp.n; i++) rl_tensor_drop(c->step->temp.p[i]);
-    c->step->temp.n = 0;
+static void drop_temps(rl_step *s) {
+    for (uint32_t i = 0; i < s->temp.n; i++) rl_tensor_drop(s->temp.p[i]);
+    s->temp.n = 0;
+}
+
+static void drop_made(rl_call *c) {
+    drop_outputs(c);
+    drop_temps(c->step);
+}
+
+/* Several times, where waiting for it takes as long as it does: seconds are of one. */
+static rl_status run_kernel(rl_call *c, uint32_t times, double *seconds) {
+    bool alone = rl_bench_alone(c->rt);
+    double start = rl_bench_now(alone);
+    for (uint32_t i = 0; i < times; i++) {
+        c->over = c->declined = false;
+        if (i) drop_made(c);
+        RL_TRY(rl_exec_kernel(c->step, c));
+    }
+    RL_TRY(rl_device_wait(c));
+    *seconds = (rl_bench_now(alone) - start) / times;
+    drop_temps(c->step);
     return RL_OK;
 }
 
@@ -108,6 +135,7 @@ static void make_cold(rl_meter *m) {
 
 /* In a run each kernel finds its weights where the rest of the model left them, and its inputs as the last kernels wrote them. */
 static void as_in_a_run(rl_meter *m, const rl_call *c) {
+    if (c->rt->device) return;
     if (!m->cold.mem) make_cold(m);
     m->sink += read_lines(m->cold.mem->p, m->cold.mem->nbyte);
     for (uint32_t i = 0; i < c->nin; i++) {
@@ -121,7 +149,7 @@ static rl_status measure(rl_meter *m, rl_call *c, int64_t *ns) {
     for (uint32_t i = 0; i < LEAST || (i < MOST && all < ENOUGH); i++) {
         drop_outputs(c);
         as_in_a_run(m, c);
-        RL_TRY(run_kernel(c, &seconds));
+        RL_TRY(run_kernel(c, burst_of(c->rt), &seconds));
         best = RL_MIN(best, seconds);
         all += seconds;
         if (m->bar && best * 1e9 > (double)m->bar) break;
@@ -157,8 +185,8 @@ rl_status rl_meter_config(rl_meter *m, rl_call *c, const rl_pin *pin, uint32_t n
     uint32_t nwas = s->kernel.n;
     *row = (rl_cost_row){0};
     s->native = n;
-    if (n) s->kernel.p = &kernel, s->kernel.n = 1;
-    rl_status status = run_kernel(c, &seconds);
+    if (kernel) s->kernel.p = &kernel, s->kernel.n = 1;
+    rl_status status = run_kernel(c, 1, &seconds);
     bool good = status == RL_OK && (accept || !fell(s)) && outputs_lie(c, pin, npin, n, lay, row);
     if (good && m->table) row->ns = table_cost(c, n, lay, npin);
     else if (good) status = measure(m, c, &row->ns);
@@ -184,7 +212,7 @@ rl_status rl_meter_plain(const rl_call *c, rl_tensor *y, int64_t *ns) {
     double seconds;
     call.in = rl_meter_inputs(c);
     call.out = rl_new(c->tmp, rl_tensor, c->nout + 1);
-    RL_TRY(run_kernel(&call, &seconds));
+    RL_TRY(run_kernel(&call, 1, &seconds));
     if (ns) *ns = table_cost(&call, NULL, NULL, 0);
     *y = call.out[0];
     y->mem = NULL;
@@ -197,16 +225,21 @@ rl_status rl_meter_plain(const rl_call *c, rl_tensor *y, int64_t *ns) {
 
 int64_t rl_meter_move(rl_meter *m, const rl_tensor *shape, const rl_lay *from, const rl_lay *to) {
     rl_rt *rt = m->x->rt;
-    if (m->table) return 300 + bytes_of(shape) / 4;
-    rl_tensor x = rl_lay_new(rt, from, shape->dim), y = rl_lay_new(rt, to, shape->dim);
-    memset(x.mem->p, 0, x.mem->nbyte);
+    const rl_native_ways *w = rl_native_ways_of(rt);
+    if (m->table) return w->move_cost ? w->move_cost(shape) : 300 + bytes_of(shape) / 4;
+    const rl_backend *was = rt->on;
+    if (rt->device) rt->on = rt->device;
+    rl_tensor x = rl_lay_new(rt, shape->dtype, from, shape->dim), y = rl_lay_new(rt, shape->dtype, to, shape->dim);
+    rt->on = was;
+    if (!rt->device) memset(x.mem->p, 0, x.mem->nbyte);
     double best = 1e9, all = 0;
-    if (!m->cold.mem) make_cold(m);
+    if (!rt->device && !m->cold.mem) make_cold(m);
     for (uint32_t i = 0; i < LEAST || (i < MOST && all < ENOUGH); i++) {
-        m->sink += read_lines(m->cold.mem->p, m->cold.mem->nbyte) + read_lines(x.mem->p, x.mem->nbyte);
-        double start = rl_bench_now(!rt->pool);
-        rl_lay_move(rt, &y, to, &x, from, shape->dim[1]);
-        double took = rl_bench_now(!rt->pool) - start;
+        if (!rt->device) m->sink += read_lines(m->cold.mem->p, m->cold.mem->nbyte) + read_lines(x.mem->p, x.mem->nbyte);
+        double start = rl_bench_now(rl_bench_alone(rt));
+        for (uint32_t k = 0; k < burst_of(rt); k++) rl_lay_move(rt, &y, to, &x, from, shape->dim[1]);
+        if (rt->device && rt->device->sync(rt) != RL_OK) break;
+        double took = (rl_bench_now(rl_bench_alone(rt)) - start) / burst_of(rt);
         best = RL_MIN(best, took);
         all += took;
     }

@@ -39,8 +39,12 @@ static void put_processor(rl_text *t) {
 #endif
 }
 
-void rl_native_machine(const rl_rt *rt, rl_text *t) {
+void rl_native_machine(rl_rt *rt, rl_text *t) {
     static const char *const isa[] = {"", "plain", "avx2", "avx512"};
+    if (rt->device) {
+        rl_put(t, "%s", rt->device->describe(rt));
+        return;
+    }
     put_processor(t);
     rl_put(t, ", %s", isa[rl_isa_here(RL_ISA_BEST)]);
     if (rt->fast) {

@@ -8,7 +8,7 @@
 
 #define ACCEPTED UINT64_C(0x5851f42d4c957f2d) /* another cost than that of the same on optimized kernels alone */
 static const double NOISE = 0.03; /* times that differ by less are the same */
-enum { CONFIGS = 24, FAR = 3 }; /* of a step; times as slow as without a plan, how slow exactly is no matter */
+enum { CHOICES = 2 + RL_LAY_BLOCKED, CONFIGS = 24, FAR = 3 }; /* of a step; times as slow as without a plan, how slow exactly is no matter */
 
 typedef struct {
     rl_probe *p;
@@ -39,7 +39,10 @@ static void move_inputs(const rl_call *c, const rl_pin *pin, uint32_t npin, cons
     for (uint32_t i = 0; i < npin && !pin[i].out; i++) {
         const rl_tensor *x = c->in[pin[i].slot];
         if (rl_lay_same(&now[i], &lay[i])) continue;
-        made[i] = rl_lay_new(c->rt, &lay[i], x->dim);
+        const rl_backend *was = c->rt->on;
+        c->rt->on = x->mem->on;
+        made[i] = rl_lay_new(c->rt, x->dtype, &lay[i], x->dim);
+        c->rt->on = was;
         rl_lay_move(c->rt, &made[i], &lay[i], x, &now[i], x->dim[1]);
         in[pin[i].slot] = &made[i];
     }
@@ -133,11 +136,13 @@ static rl_status try_config(prober *a, rl_probe_op *op, const rl_call *c, const 
 /* ---- the configurations of a step ---- */
 
 /* Layouts that are worth asking for of a value with channels. */
-static uint32_t choices(const rl_tensor *x, rl_lay *to) {
-    rl_lay all[4] = {rl_lay_last(x->rank), rl_lay_rows(x->rank), rl_lay_blocked(x->rank, 16), rl_lay_blocked(x->rank, 8)};
+static uint32_t choices(const rl_rt *rt, const rl_tensor *x, rl_lay *to) {
+    rl_lay all[CHOICES] = {rl_lay_last(x->rank), rl_lay_rows(x->rank)};
     uint32_t n = 0;
-    for (uint32_t i = 0; i < 4; i++) {
-        if (all[i].block && (x->rank < 4 || x->dim[1] < all[i].block)) continue;
+    for (uint32_t i = 0; i < RL_LAY_BLOCKED; i++) all[2 + i] = rl_lay_nth(x->rank, i);
+    for (uint32_t i = 0; i < CHOICES; i++) {
+        bool fills = x->rank >= 4 && (x->dim[1] >= all[i].block || all[i].block == 4);
+        if (i >= 2 && (!all[i].rank || !fills || !rl_native_ways_of(rt)->blocks(x->dtype, &all[i]))) continue;
         rl_lay l = rl_lay_normal(&all[i], x->dim);
         bool had = false;
         for (uint32_t k = 0; k < n; k++) had = had || rl_lay_same(&to[k], &l);
@@ -160,8 +165,8 @@ static void follow(const prober *a, const rl_call *c, const place *at, const rl_
 }
 
 static rl_status try_kinds(prober *a, rl_probe_op *op, const rl_call *c, const place *at, const rl_tensor *y) {
-    rl_lay in[4], out[4], lay[RL_PINS];
-    uint32_t nin = choices(c->in[at->pin[0].slot], in), nout = choices(y, out);
+    rl_lay in[CHOICES], out[CHOICES], lay[RL_PINS];
+    uint32_t nin = choices(c->rt, c->in[at->pin[0].slot], in), nout = choices(c->rt, y, out);
     if (at->base.impl) RL_TRY(try_config(a, op, c, at, at->now, at->own));
     if (at->kind == RL_NATIVE_CONV) {
         for (uint32_t i = 0; i < nin; i++)
@@ -264,7 +269,7 @@ static rl_str name_of(const rl_exec *x, const rl_nodeinfo *n) {
 static void add_outside(prober *a, rl_value v, bool out, const rl_lay *lies, const rl_tensor *t) {
     rl_probe *p = a->p;
     const rl_valinfo *x = rl_val(p->x->g, v);
-    if (x->dtype != RL_F32 || x->rank < 3 || x->rank > RL_LAY_RANK || p->x->constant[v.i].kind != RL_ABSENT) return;
+    if (!(rl_native_ways_of(p->x->rt)->types & RL_T(x->dtype)) || x->rank < 3 || x->rank > RL_LAY_RANK || p->x->constant[v.i].kind != RL_ABSENT) return;
     rl_pin pin = {0, out, v};
     rl_lay rows = rl_lay_rows(x->rank);
     uint32_t lay = intern(p, lies ? lies : &rows);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "device.h"
 
 enum { LEAST = 5, MOST = 2000, WARM = 2, AGAIN = 3 }; /* runs; times that a model is measured after its kernels */
 static const double TURN = 0.02;           /* seconds */
@@ -36,7 +37,7 @@ typedef struct { double time[MOST]; uint32_t n; } samples;
 
 /* Runs of one of the two, the first of which finds the other's data in the caches, and does not count. */
 static rl_status take_turn(rl_exec *x, const rl_tensor *in, rl_tensor *out, uint32_t runs, samples *s) {
-    bool alone = !x->rt->pool;
+    bool alone = rl_bench_alone(x->rt);
     double seconds;
     RL_TRY(rl_bench_once(x, in, out, alone, &seconds));
     for (uint32_t i = 0; i < runs && s->n < MOST; i++, s->n++) RL_TRY(rl_bench_once(x, in, out, alone, &s->time[s->n]));
@@ -70,6 +71,12 @@ static rl_status compare(rl_profile *p, const rl_runopt *o, rl_exec *const *x, c
     return RL_OK;
 }
 
+/* A move of an input that lies so anyway is a view. */
+static bool converts(const rl_step *s) {
+    const rl_native *n = s->native;
+    return n && n->kind == RL_NATIVE_MOVE && !rl_lay_same(&n->in, &n->out);
+}
+
 /* The graph with the plan is prepared before the one without: it adds values. */
 static rl_status run_both(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_profile *p, const rl_tensor *in) {
     rl_exec *x[2];
@@ -79,7 +86,7 @@ static rl_status run_both(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_profile
     rt->native = (rl_span){0};
     rt->no_plan = true;
     RL_TRY(rl_exec_new(rt, g, &x[1]));
-    for (uint32_t i = 0; i < x[0]->nstep; i++) p->nmove += x[0]->step[i].native && x[0]->step[i].native->kind == RL_NATIVE_MOVE;
+    for (uint32_t i = 0; i < x[0]->nstep; i++) p->nmove += converts(&x[0]->step[i]);
     return compare(p, o, x, in);
 }
 
@@ -115,8 +122,9 @@ static rl_status profile_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *
     rl_profile *p = arg;
     rl_costs costs;
     rl_tensor *in = rl_new(&g->mem, rl_tensor, g->input.n + 1);
-    p->fast = rt->fast != NULL;
+    p->fast = rt->fast || (rt->device && rt->device->ways);
     if (!p->fast) return RL_OK;
+    RL_TRY(rl_device_open(rt));
     RL_TRY(rl_run_inputs(rt, g, o, o->seed, in));
     rl_costs_open(rt, &g->mem, &costs);
     p->machine = costs.machine;

@@ -7,9 +7,10 @@
 
 /* ---- what is known of a value ---- */
 
-static bool is_f32(const rl_exec *x, rl_value v) {
+/* Of a type that plans speak of. */
+static bool is_planned(const rl_exec *x, rl_value v) {
     const rl_valinfo *t = rl_val(x->g, v);
-    return t->dtype == RL_F32 && t->rank != RL_NORANK;
+    return rl_native_ways_of(x->rt)->types & RL_T(t->dtype) && t->rank != RL_NORANK;
 }
 
 static bool same_dims(const rl_exec *x, rl_value v, rl_value w) {
@@ -22,12 +23,12 @@ static bool same_dims(const rl_exec *x, rl_value v, rl_value w) {
 /* Can it be blocked at all? */
 static bool has_channels(const rl_exec *x, rl_value v) {
     const rl_valinfo *t = rl_val(x->g, v);
-    return is_f32(x, v) && (t->rank == 4 || t->rank == 5) && rl_dim_known(t->dim[1]) && t->dim[1] > 0;
+    return is_planned(x, v) && (t->rank == 4 || t->rank == 5) && rl_dim_known(t->dim[1]) && t->dim[1] > 0;
 }
 
 static bool is_pin(const rl_exec *x, rl_value v) {
     const rl_valinfo *t = rl_has(v) ? rl_val(x->g, v) : NULL;
-    return t && is_f32(x, v) && t->rank >= 3 && t->rank <= RL_LAY_RANK && x->constant[v.i].kind == RL_ABSENT && x->outer[v.i] == RL_NONE;
+    return t && is_planned(x, v) && t->rank >= 3 && t->rank <= RL_LAY_RANK && x->constant[v.i].kind == RL_ABSENT && x->outer[v.i] == RL_NONE;
 }
 
 uint32_t rl_native_pins(const rl_exec *x, const rl_step *s, rl_pin *pin) {
@@ -51,18 +52,23 @@ static bool is_constant(const rl_exec *x, rl_value v) {
     return !rl_has(v) || x->constant[v.i].kind != RL_ABSENT;
 }
 
+static bool is_one_number(const rl_exec *x, rl_value v) {
+    const rl_tensor *t = &x->constant[v.i];
+    return t->kind == RL_TENSOR && rl_numel(t) == 1;
+}
+
 static bool all_have_channels(const rl_exec *x, const rl_nodeinfo *n) {
     for (uint32_t i = 0; i < n->nin; i++)
         if (!rl_has(n->in[i]) || !has_channels(x, n->in[i])) return false;
     return true;
 }
 
-/* An input of the output's dims; all ranks known. */
+/* An input of the output's dims; all ranks known, and types planned, but on a device that of one number. */
 static bool is_chain(const rl_exec *x, const rl_nodeinfo *n) {
     bool whole = false;
     for (uint32_t i = 0; i < n->nin; i++) {
-        if (!rl_has(n->in[i])) continue;
-        if (!is_f32(x, n->in[i]) || rl_val(x->g, n->in[i])->rank > rl_val(x->g, n->out[0])->rank) return false;
+        if (!rl_has(n->in[i]) || (x->rt->device && is_one_number(x, n->in[i]))) continue;
+        if (!is_planned(x, n->in[i]) || rl_val(x->g, n->in[i])->rank > rl_val(x->g, n->out[0])->rank) return false;
         whole = whole || (same_dims(x, n->in[i], n->out[0]) && !is_constant(x, n->in[i]));
     }
     return whole;
@@ -94,30 +100,60 @@ static bool reduces_space(const rl_exec *x, const rl_nodeinfo *n) {
 static bool is_conv_1d(const rl_exec *x, const rl_nodeinfo *n) {
     const rl_valinfo *w = n->nin > 1 && rl_has(n->in[1]) ? rl_val(x->g, n->in[1]) : NULL;
     int64_t group = rl_attr_int(n, "group", 1);
-    return w && rl_val(x->g, n->out[0])->rank == 3 && is_f32(x, n->out[0]) && w->rank == 3 && (group == 1 || !rl_dim_known(w->dim[1]) || w->dim[1] > 1);
+    return w && rl_val(x->g, n->out[0])->rank == 3 && is_planned(x, n->out[0]) && w->rank == 3 && (group == 1 || !rl_dim_known(w->dim[1]) || w->dim[1] > 1);
 }
 
 static bool is_batched_product(const rl_exec *x, const rl_nodeinfo *n) {
-    return n->nin >= 2 && is_pin(x, n->out[0]) && rl_has(n->in[1]) && is_f32(x, n->in[1]) && rl_val(x->g, n->in[1])->rank >= 3;
+    return n->nin >= 2 && is_pin(x, n->out[0]) && rl_has(n->in[1]) && is_planned(x, n->in[1]) && rl_val(x->g, n->in[1])->rank >= 3;
+}
+
+static bool blocks_on_cpu(rl_dtype t, const rl_lay *lay) {
+    rl_lay same = rl_lay_blocked(lay->rank, lay->block);
+    return t == RL_F32 && (lay->block == 8 || lay->block == 16) && rl_lay_same(lay, &same);
+}
+
+static const rl_native_row cpu_rows[] = {
+    {rl_fast_matmul, RL_NATIVE_PRODUCT}, {rl_fast_conv, RL_NATIVE_CONV}, {rl_fast_conv_transpose, RL_NATIVE_CONV}, {rl_fast_pool, RL_NATIVE_POOL},
+    {rl_fast_reduce, RL_NATIVE_GLOBAL}, {rl_fast_global_pool, RL_NATIVE_GLOBAL}, {rl_fast_unary, RL_NATIVE_CHAIN}, {rl_fast_binary, RL_NATIVE_CHAIN},
+    {rl_fast_chain, RL_NATIVE_CHAIN}, {rl_ref_concat, RL_NATIVE_CONCAT}};
+static const rl_native_ways of_cpu = {.types = RL_T(RL_F32), .row = cpu_rows, .nrow = RL_LEN(cpu_rows), .blocks = blocks_on_cpu};
+
+const rl_native_ways *rl_native_ways_of(const rl_rt *rt) {
+    return rt->device ? rt->device->ways : &of_cpu;
+}
+
+/* What its kernel is; whether the step is one, its values say. */
+static rl_native_kind listed(const rl_exec *x, const rl_step *s) {
+    const rl_native_ways *w = rl_native_ways_of(x->rt);
+    for (uint32_t i = 0; s->kernel.n && i < w->nrow; i++)
+        if (w->row[i].fn == s->kernel.p[0]->fn) return w->row[i].kind;
+    return RL_NATIVE_NONE;
+}
+
+/* Its weights are constants; so is the rest, but what was joined to it. */
+static bool is_fixed(const rl_exec *x, const rl_nodeinfo *n) {
+    bool floats = strncmp(n->type, "Conv", 4) == 0;
+    for (uint32_t i = 2; i < n->nin && (i < 3 || !floats); i++)
+        if (!is_constant(x, n->in[i])) return false;
+    return n->nin >= 2 && rl_has(n->in[1]) && is_constant(x, n->in[1]);
 }
 
 rl_native_kind rl_native_kind_of(const rl_exec *x, const rl_step *s) {
     const rl_nodeinfo *n = s->info;
-    rl_kernel_fn *fn = s->kernel.n ? s->kernel.p[0]->fn : NULL;
-    if (!fn || !n->nin || !n->nout || !rl_has(n->in[0]) || !rl_has(n->out[0])) return RL_NATIVE_NONE;
-    if (fn == rl_fast_matmul) return is_batched_product(x, n) ? RL_NATIVE_PRODUCT : RL_NATIVE_NONE;
-    bool conv = fn == rl_fast_conv || fn == rl_fast_conv_transpose;
-    if (!has_channels(x, n->out[0]) && !(conv && is_conv_1d(x, n))) return RL_NATIVE_NONE;
-    if (conv) {
-        bool fixed = n->nin >= 2 && rl_has(n->in[1]) && is_constant(x, n->in[1]) && is_constant(x, rl_in(n, 2));
-        return fixed && same_rank(x, n) && is_pin(x, n->in[0]) ? RL_NATIVE_CONV : RL_NATIVE_NONE;
+    rl_native_kind kind = listed(x, s);
+    bool is = kind != RL_NATIVE_NONE && n->nin && n->nout && rl_has(n->in[0]) && rl_has(n->out[0]);
+    if (!is) return RL_NATIVE_NONE;
+    bool in = is_pin(x, n->in[0]) && has_channels(x, n->in[0]), out = has_channels(x, n->out[0]);
+    switch (kind) {
+    case RL_NATIVE_PRODUCT: is = is_batched_product(x, n); break;
+    case RL_NATIVE_CONV: is = (out || is_conv_1d(x, n)) && is_fixed(x, n) && same_rank(x, n) && is_pin(x, n->in[0]); break;
+    case RL_NATIVE_POOL: is = out && n->nout == 1 && same_rank(x, n) && in; break;
+    case RL_NATIVE_GLOBAL: is = out && in && (strncmp(n->type, "Reduce", 6) != 0 || reduces_space(x, n)); break;
+    case RL_NATIVE_CHAIN: is = out && is_chain(x, n); break;
+    case RL_NATIVE_CONCAT: is = out && concat_axis(x, n) == 1 && all_have_channels(x, n); break;
+    default: break;
     }
-    if (fn == rl_fast_pool) return n->nout == 1 && same_rank(x, n) && is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_POOL : RL_NATIVE_NONE;
-    if (fn == rl_fast_reduce && (!is_pin(x, n->in[0]) || !reduces_space(x, n))) return RL_NATIVE_NONE;
-    if (fn == rl_fast_global_pool || fn == rl_fast_reduce) return is_pin(x, n->in[0]) && has_channels(x, n->in[0]) ? RL_NATIVE_GLOBAL : RL_NATIVE_NONE;
-    if (fn == rl_fast_unary || fn == rl_fast_binary || fn == rl_fast_chain) return is_chain(x, n) ? RL_NATIVE_CHAIN : RL_NATIVE_NONE;
-    if (fn == rl_ref_concat) return concat_axis(x, n) == 1 && all_have_channels(x, n) ? RL_NATIVE_CONCAT : RL_NATIVE_NONE;
-    return RL_NATIVE_NONE;
+    return is ? kind : RL_NATIVE_NONE;
 }
 
 /* ---- what is allowed ---- */
@@ -136,12 +172,15 @@ bool rl_native_allows(const rl_exec *x, const rl_step *s, const rl_pin *pin, uin
     rl_native_kind kind = rl_native_kind_of(x, s);
     bool any = false;
     for (uint32_t i = 0; i < npin; i++) {
-        if (lay[i].rank != rl_val(x->g, pin[i].v)->rank || (lay[i].block && !has_channels(x, pin[i].v))) return false;
+        const rl_valinfo *v = rl_val(x->g, pin[i].v);
+        if (lay[i].rank != v->rank) return false;
+        if (lay[i].block && (!has_channels(x, pin[i].v) || !rl_native_ways_of(x->rt)->blocks(v->dtype, &lay[i]))) return false;
         any = any || lay[i].block;
     }
     if (!any) return true;
     const rl_lay *out = &lay[npin - 1];
     if (kind == RL_NATIVE_NONE || !npin || !pin[npin - 1].out || (kind == RL_NATIVE_GLOBAL && out->block)) return false;
+    if (kind == RL_NATIVE_GLOBAL && lay[0].perm[0] != 0) return false;
     for (uint32_t i = 0; i + 1 < npin; i++) {
         if (pin[i].out) return false;
         bool free = (kind == RL_NATIVE_CONV || kind == RL_NATIVE_GLOBAL) && pin[i].slot == 0;
@@ -181,7 +220,7 @@ rl_native *rl_native_of(const rl_exec *x, const rl_step *s, const rl_pin *pin, u
     if (!any && !lay[npin - 1].block && kind != RL_NATIVE_CONV && kind != RL_NATIVE_POOL) return NULL;
     rl_native *n = rl_new(&x->g->mem, rl_native, 1);
     *n = (rl_native){.kind = kind, .in = lay[0], .out = lay[npin - 1], .channels = channels, .nout = rl_val(x->g, s->info->out[0])->dim[1],
-                     .inner = s->kernel.p[0]};
+                     .inner = s->kernel.p[0], .was = s->info, .device = x->rt->device != NULL};
     if (kind == RL_NATIVE_CHAIN) n->fused = blocked_fused(x, s->fused, n->out.block);
     return n;
 }
@@ -194,6 +233,10 @@ const int64_t *rl_native_order(rl_arena *mem, const rl_lay *out) {
     return order;
 }
 
+bool rl_native_only_moves(const rl_native *n) {
+    return n->kind == RL_NATIVE_MOVE || n->kind == RL_NATIVE_CONCAT;
+}
+
 const rl_kernel *rl_native_kernel(const rl_native *n) {
     static const rl_kernel own[] = {
         [RL_NATIVE_CHAIN] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_chain, 0},
@@ -201,5 +244,6 @@ const rl_kernel *rl_native_kernel(const rl_native *n) {
         [RL_NATIVE_GLOBAL] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_global_pool, 0},
         [RL_NATIVE_MOVE] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_move, 0},
     };
+    if (n->device && !rl_native_only_moves(n)) return NULL;
     return n->kind == RL_NATIVE_CONV || n->kind == RL_NATIVE_POOL ? n->inner : &own[n->kind];
 }

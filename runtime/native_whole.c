@@ -30,7 +30,7 @@ static rl_status take_turns(rl_exec *x, const rl_tensor *in, rl_arena *tmp, leas
     for (uint32_t i = 0; i < WARM || rl_seconds() - start < SETTLED; i++) RL_TRY(rl_bench_once(x, in, out, false, &seconds));
     start = rl_seconds();
     for (uint32_t i = 0; i < LEAST || (i < MOST && rl_seconds() - start < ENOUGH); i++) {
-        RL_TRY(rl_bench_once(x, in, out, !x->rt->pool, &seconds));
+        RL_TRY(rl_bench_once(x, in, out, rl_bench_alone(x->rt), &seconds));
         l->whole = RL_MIN(l->whole, seconds);
         if (l->step) RL_TRY(run_steps(x, in, out, cost, l->step));
     }

@@ -5,6 +5,7 @@
 #include "../src/onnx.h"
 #include "../src/shape.h"
 #include "../src/wire.h"
+#include "device.h"
 #include "element.h"
 #include "exec.h"
 #include "fast.h"
@@ -223,6 +224,7 @@ static rl_status improve(rl_exec *x) {
     if (x->rt->fast) fetch_constants(x);
     if (x->rt->device) rl_join_bytes(x);
     rl_fuse(x);
+    if (x->rt->device) return rl_native_load(x);
     if (!x->rt->fast) return RL_OK;
     rl_join_shuffles(x);
     rl_choose_orders(x);
@@ -251,7 +253,7 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     *out = NULL;
     RL_TRY(rl_expand_calls(g));
     RL_TRY(rl_shape_infer(g));
-    if (rt->device && !rt->state) RL_TRY(rt->device->open(rt));
+    RL_TRY(rl_device_open(rt));
     size_t live = rt->live, constants = rt->constants;
     RL_TRY(prepare(rt, g, NULL, out));
     rt->constants = constants + rt->live - live;

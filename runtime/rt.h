@@ -154,6 +154,8 @@ struct rl_backend {
     /* Both lie here; as rl_tensor_move and rl_fill. */
     rl_status (*move)(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
     rl_status (*fill)(rl_rt *rt, const rl_tensor *dst, const void *value);
+    /* From one layout to another, padding zero. */
+    rl_status (*convert)(rl_rt *rt, const rl_desc *to, void *out, const rl_desc *from, const void *in);
     /* The host's bytes, here until the rl_rt is freed; the same bytes again cost nothing. lasts: they stay what and where they
      * are. NULL: no memory. */
     void *(*keep)(rl_rt *rt, const void *host, size_t nbyte, bool lasts);
@@ -163,6 +165,7 @@ struct rl_backend {
     rl_status (*replay)(rl_rt *rt, void *recording);
     void (*forget)(rl_rt *rt, void *recording);
     const char *(*describe)(rl_rt *rt); /* "NVIDIA H200, ..." */
+    const struct rl_native_ways *ways;  /* what its steps have for plans (native.h); NULL: no plans */
 };
 extern const rl_backend rl_backend_cpu;
 extern const rl_backend rl_backend_pages; /* memory of the CPU's for what is large and goes soon */

@@ -56,7 +56,7 @@ static rl_status make_rt(rl_ctx *ctx, const rl_runopt *o, bool fast, rl_rt **out
     *out = b == &rl_backend_cpu ? rl_rt_new_for(ctx, fast, o->threads) : rl_rt_new(ctx, b, o->threads);
     (*out)->native = o->plan;
     (*out)->no_plan = o->no_plan;
-    if (o->plan.p && !(*out)->fast) rl_log(ctx, RL_LOG_WARNING, "the plan is left out: it is for oneDNN's kernels");
+    if (o->plan.p && !(*out)->fast && !o->device) rl_log(ctx, RL_LOG_WARNING, "the plan is left out: it is for oneDNN's kernels");
     return RL_OK;
 }
 

@@ -8,6 +8,7 @@
 #                               tests      unit tests on the device, text cases
 #                               backend    the ONNX backend suite
 #                               zoo        the sample models in float32; zoo16, zoobf: in float16, bfloat16, against the CPU's kernels
+#                               places     plans of layouts: costs measured on the device, plans with blocks, against the CPU's reference kernels
 #                               sanitizer  memcheck, racecheck, initcheck on the unit tests
 #                               move       moves against cudaMemcpy's copy and cudnnTransformTensor
 #                               models     latency beside onnxruntime's CUDA provider, share of cuDNN's and cuBLASLt's kernels
@@ -22,7 +23,7 @@ export PYTHON_GIVEN=${PYTHON:-}
 source "$(dirname "$0")/setup.sh"
 
 parts=("$@")
-[ ${#parts[@]} != 0 ] || parts=(build tests backend zoo zoo16 zoobf sanitizer move models)
+[ ${#parts[@]} != 0 ] || parts=(build tests backend zoo zoo16 zoobf places sanitizer move models)
 most=${GPU_SECONDS:-0}
 program=${GPU_PROGRAM:-build-gpu/relayout} tools=${GPU_TOOLS:-build-gpu/cuda/device}
 moves=${GPU_MOVES:-build-gpu/cuda/gpu_moves}
@@ -140,6 +141,10 @@ do_backend() { py backend 520 tests/python/test_backend_run.py $([ -n "$GPU_CASE
 do_zoo() { py zoo 520 tests/python/test_zoo_run.py --jobs "$jobs" $GPU_CASES; }
 do_zoo16() { py zoo-float16 520 tests/python/test_zoo_run.py --type float16 --jobs "$jobs" $GPU_CASES; }
 do_zoobf() { py zoo-bfloat16 520 tests/python/test_zoo_run.py --type bfloat16 --jobs "$jobs" $GPU_CASES; }
+do_places() {
+    py places 250 tests/python/test_places.py --count "${GPU_COUNT:-20}"
+    py places-measured 250 tests/python/test_places.py --count "${GPU_COUNT:-20}" --measured
+}
 
 do_sanitizer() {
     local tool t sanitizer=compute-sanitizer
@@ -166,7 +171,7 @@ assemble() {
     echo "# ${device%%,*}"
     echo
     echo "Made by \`scripts/gpu.sh\`; the device: $device."
-    for p in build tests backend zoo zoo16 zoobf sanitizer move models; do
+    for p in build tests backend zoo zoo16 zoobf places sanitizer move models; do
         [ ! -s "$logs/$p.md" ] || { echo; cat "$logs/$p.md"; }
     done
 }

@@ -22,9 +22,9 @@ static void put_bare(rl_span plan, rl_text *t) {
     }
 }
 
-static rl_status same_plan(const rl_graph *g, const rl_plan_cert *c) {
+static rl_status same_plan(const rl_graph *g, const char *device, const rl_plan_cert *c) {
     rl_text mine = {.mem = &g->ctx->mem}, theirs = {.mem = &g->ctx->mem};
-    rl_span plan = rl_native_text(g);
+    rl_span plan = rl_native_text(g, device);
     if (!plan.p) return rl_fail(g->ctx, RL_EPROOF, "the model has no plan");
     rl_plan_cert_plan(c, &mine);
     put_bare(plan, &theirs);
@@ -35,7 +35,7 @@ static rl_status same_plan(const rl_graph *g, const rl_plan_cert *c) {
 static rl_status fits_model(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *arg) {
     rl_exec *x;
     (void)o;
-    if (!rt->fast) {
+    if (!rt->fast && !rt->device) {
         rl_log(rt->ctx, RL_LOG_WARNING, "oneDNN is not found: whether the ops are the model's is not checked");
         return RL_OK;
     }
@@ -48,7 +48,7 @@ static rl_status check_plan(rl_line *l, rl_graph *g, const rl_text *file, rl_are
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_plan_cert_parse(l->ctx, mem, file->p, file->n, c));
     RL_TRY(rl_plan_cert_check(l->ctx, c));
-    return same_plan(g, c);
+    return same_plan(g, l->run.device, c);
 }
 
 rl_status rl_check_plan_cert(rl_line *l, const rl_text *file, rl_arena *mem) {

@@ -9,23 +9,24 @@
 
 /* ---- the model with its plan ---- */
 
-static bool is_plan(const rl_field *f) {
+static bool is_plan(const rl_field *f, rl_str name) {
     rl_wire e = rl_wire_of(f->body);
     bool found = false;
     if (f->number != 14 || f->type != RL_WIRE_LEN) return false;
     for (rl_field k; rl_wire_next(&e, &k);)
-        if (k.number == 1 && k.type == RL_WIRE_LEN) found = k.body.n == strlen(RL_NATIVE_KEY) && memcmp(k.body.p, RL_NATIVE_KEY, k.body.n) == 0;
+        if (k.number == 1 && k.type == RL_WIRE_LEN) found = k.body.n == strlen(name) && memcmp(k.body.p, name, k.body.n) == 0;
     return found;
 }
 
 /* IN's bytes, less the plan that it has, and the new one, if any, as one more entry of its metadata (ModelProto.metadata_props, 14). */
-static void put_model(rl_text *out, const rl_graph *g, const rl_text *plan) {
+static void put_model(rl_text *out, const rl_graph *g, const char *device, const rl_text *plan) {
     rl_text entry = {.mem = out->mem};
+    rl_str name = rl_native_key(g->ctx, device);
     rl_wire w = rl_wire_of(rl_onnx_bytes(g));
     for (rl_field f; rl_wire_next(&w, &f);)
-        if (!is_plan(&f)) rl_put_bytes(out, (const char *)f.all.p, f.all.n);
+        if (!is_plan(&f, name)) rl_put_bytes(out, (const char *)f.all.p, f.all.n);
     if (!plan) return;
-    rl_wire_add_block(&entry, 1, RL_NATIVE_KEY, strlen(RL_NATIVE_KEY));
+    rl_wire_add_block(&entry, 1, name, strlen(name));
     rl_wire_add_block(&entry, 2, plan->p, plan->n);
     rl_wire_add_block(out, 14, entry.p, entry.n);
 }
@@ -52,7 +53,7 @@ static rl_status report(rl_line *l, rl_graph *g, const rl_profile *p) {
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     bool slower = is_slower(p);
     if (l->proof && p->fast) RL_TRY(make_proof(l, p, &proof));
-    if (l->out) put_model(&model, g, p->fast && !slower ? &p->plan : NULL);
+    if (l->out) put_model(&model, g, l->run.device, p->fast && !slower ? &p->plan : NULL);
     if (l->json) rl_profile_json(p, l->in, &json);
     rl_profile_table(p, &table);
     if (!p->fast) fprintf(stderr, "relayout: oneDNN is not found: there is one layout for each value, and nothing to plan\n");

@@ -147,7 +147,7 @@ DNN(cudnnBackendGetAttribute, const cudnnBackendDescriptor_t d, cudnnBackendAttr
     *n = 1;
     if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR && name == CUDNN_ATTR_ENGINEHEUR_RESULTS) return get_engines(d, most, n, to);
     if (name == CUDNN_ATTR_ENGINECFG_ENGINE) return CUDNN_STATUS_SUCCESS;
-    if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) *n = 0;
+    if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE || name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE) *n = 0;
     else if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) *(int64_t *)to = 512;
     else return CUDNN_STATUS_NOT_SUPPORTED;
     return CUDNN_STATUS_SUCCESS;

@@ -93,7 +93,7 @@ static void check_size(int n, int c, uint32_t *kinds) {
 
 /* Several sizes, so that different layouts are the least. */
 TEST(every_choice) {
-    static const int sizes[][2] = {{1, 3}, {1, 64}, {32, 4}, {64, 32}, {32, 40}, {1, 4}};
+    static const int sizes[][2] = {{1, 3}, {1, 64}, {32, 4}, {64, 32}, {32, 40}, {1, 4}, {32, 512}};
     uint32_t kinds = 0;
     for (size_t k = 0; k < RL_LEN(sizes); k++) check_size(sizes[k][0], sizes[k][1], &kinds);
     CHECK(kinds & 1u << RL_BLOCKS_NCHW32 && (kinds & (kinds - 1)) != 0); /* not always the same */

@@ -143,6 +143,16 @@ TEST(vectors) {
     }
 }
 
+/* Numbers of 4 bits: cuDNN has the type's name, and no convolution, channels-last or in vectors of 64 (NCHW64), with sums of 32 bits. */
+TEST(nibbles) {
+#if CUDNN_VERSION >= 91900
+    rl_dnn_conv_job last = job_of(RL_I4, true, false, 1), vectors = vectors_of(64);
+    vectors.type = RL_I4;
+    check("Conv of 4 bits", &last, false);
+    check("Conv of vectors of 4 bits", &vectors, false);
+#endif
+}
+
 static rl_dnn_view view_of(int64_t n, int64_t c, int64_t h, bool last) {
     rl_dnn_view v;
     memset(&v, 0, sizeof v);
@@ -198,6 +208,7 @@ int main(int argc, char **argv) {
     RUN(kinds);
     RUN(bytes);
     RUN(vectors);
+    RUN(nibbles);
     RUN(pools);
     RUN(norms);
     rl_libs_close(libs);
