@@ -58,6 +58,8 @@ class Network:
         if kind == "clip":
             return self.add("Clip", [x, self.given(np.float32(-0.5)), self.given(np.float32(self.rng.choice([0.6, -0.7])))], s)
         if kind == "square":
+            if self.rng.random() < 0.5:
+                return self.add("Pow", [x, self.given(np.float32(self.rng.choice([2, 2, 3])))], s)
             return self.add("Mul", [x, x], s)
         e = self.add("Erf", [self.add("Div", [x, self.given(np.float32(2 ** 0.5))], s)], s)
         e = self.add("Add", [e, self.given(np.float32(1))], s)
