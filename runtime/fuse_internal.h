@@ -22,6 +22,7 @@ typedef struct {
     rl_value in[3 + RL_POSTS];
     uint32_t nin;
     rl_node pad;       /* a Pad before it, that it does itself */
+    bool pad_shared;   /* others read that, too */
     const int64_t *pads;
 } rl_fuser;
 
