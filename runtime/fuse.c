@@ -148,6 +148,9 @@ static bool take_next(rl_fuser *a) {
     uint32_t s, pattern = rl_fuse_gelu(a, a->value);
     if (pattern != RL_NONE && rl_fuse_same_dims(a, a->value, rl_fuse_node(a, pattern)->out[0]))
         return push(a, RL_ROW_GELU, 0, 0, RL_NOVALUE) && took(a, pattern);
+    pattern = rl_fuse_hard_swish(a, a->value);
+    if (pattern != RL_NONE && rl_fuse_same_dims(a, a->value, rl_fuse_node(a, pattern)->out[0]))
+        return push(a, RL_ROW_HARD_SWISH, 0, 0, RL_NOVALUE) && took(a, pattern);
     pattern = rl_fuse_silu(a, a->value);
     if (pattern != RL_NONE) return push(a, RL_ROW_SILU, 1, 0, RL_NOVALUE) && took(a, pattern);
     if (rl_fuse_readers(a, a->value, &s, 1) != 1) return false;

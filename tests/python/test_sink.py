@@ -4,7 +4,8 @@
   test_sink.py [--count N]
 
 Random networks (padded and depthwise convolutions, activations, scales by channel, residuals, squeeze and excitation, Concats, pools) are
-written twice, so and without the Transposes.  The runtime takes the same steps for both, copies nothing, and gives what onnxruntime does.
+written twice, so and without the Transposes.  The runtime takes the same steps for both, copies nothing more, joins activations that are
+written out (hard swish) to their convolutions, and gives what onnxruntime does.
 Skipped without oneDNN.
 """
 import collections
@@ -30,7 +31,7 @@ class Network:
 
     def __init__(self, seed, last):
         self.rng, self.data, self.last = random.Random(seed), np.random.default_rng(seed), last
-        self.nodes, self.init, self.outputs, self.n = [], [], [], 0
+        self.nodes, self.init, self.n, self.residuals = [], [], 0, 0
 
     def add(self, op, inputs, **attributes):
         self.n += 1
@@ -64,7 +65,11 @@ class Network:
         return self.add(op, [x, self.floats(c) if self.last else self.floats(c, 1, 1)])
 
     def activation(self, x):
-        kind = self.rng.choice(["Relu", "Clip", "silu", "Tanh"])
+        kind = self.rng.choice(["Relu", "Clip", "silu", "Tanh", "hard swish"])
+        if kind == "hard swish":
+            y = self.add("Add", [x, self.given(np.float32(3))])
+            y = self.add("Clip", [y, self.given(np.float32(0)), self.given(np.float32(6))])
+            return self.add("Mul", [x, self.add("Mul", [y, self.given(np.float32(1 / 6))])])
         if kind == "silu":
             return self.add("Mul", [x, self.add("Sigmoid", [x])])
         return self.add(kind, [x] + ([self.given(np.float32(0)), self.given(np.float32(6))] if kind == "Clip" else []))
@@ -84,6 +89,7 @@ class Network:
         if kind == "padded":
             return self.activation(self.padded(self.activation(x), c, 3))
         if kind == "residual":
+            self.residuals += 1
             return self.add("Add", [self.activation(self.conv(self.activation(self.conv(x, c, c)), c, c, 3)), x])
         if kind == "excited":
             return self.excited(self.activation(self.conv(x, c, c, 3, c)), c)
@@ -104,7 +110,7 @@ def made(seed, last):
     shape = [1, size, size, 3] if last else [1, 3, size, size]
     g = h.make_graph(net.nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, shape)],
                      [h.make_tensor_value_info(y, T.FLOAT, None), h.make_tensor_value_info(x, T.FLOAT, None)], net.init)
-    return h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=8)
+    return h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=8), net.residuals
 
 
 def steps(prog, path):
@@ -130,7 +136,7 @@ def outputs(prog, model, path, tmp):
 def check(prog, seed, tmp):
     found = []
     for last in (False, True):
-        model, path = made(seed, last), tmp / f"{last}.onnx"
+        (model, residuals), path = made(seed, last), tmp / f"{last}.onnx"
         onnx.save(model, path)
         found.append(steps(prog, path))
         for got, want in zip(*outputs(prog, model, path, tmp)):
@@ -138,6 +144,8 @@ def check(prog, seed, tmp):
                 raise common.Differ("onnxruntime gives something else")
     if found[0][0] != found[1][0]:
         raise common.Differ(f"with Transposes {dict(found[1][0])}, without {dict(found[0][0])}")
+    if found[0][0]["Add"] > residuals:
+        raise common.Differ(f"{found[0][0]['Add']} steps begin with an Add, of {residuals} residuals")
     if found[1][1] > found[0][1]:
         raise common.Differ(f"{found[1][1]} bytes are copied, {found[0][1]} without Transposes")
 
