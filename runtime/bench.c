@@ -85,7 +85,7 @@ static void add_step(rl_bench *b, rl_hash *place, const rl_exec *x, uint32_t i, 
     op->bytes += c->bytes / runs;
     op->copied += c->copied / runs;
     op->nfell += x->step[i].place == RL_RAN_FALLBACK;
-    b->step[b->nstep++] = (rl_bench_step){n->name, n->type, kernel, c->copied / runs};
+    b->step[b->nstep++] = (rl_bench_step){n->name, n->type, kernel, 1000 * c->seconds / runs, c->copied / runs};
 }
 
 static int by_ms(const void *arg, int64_t a, int64_t b) {

@@ -18,6 +18,7 @@ typedef struct {
 /* One step of a run: a node, or some that run as one (then the one that leads). */
 typedef struct {
     rl_str node, op, kernel;
+    double ms; /* of one run, mean */
     uint64_t copied;
 } rl_bench_step;
 

@@ -44,7 +44,7 @@ void rl_bench_json(const rl_bench *b, const char *model, rl_text *t) {
         rl_report_string(t, s->op);
         rl_put(t, ", \"kernel\": ");
         rl_report_string(t, s->kernel);
-        rl_put(t, ", \"copied_bytes\": %" PRIu64 "}", s->copied);
+        rl_put(t, ", \"ms\": %.6g, \"copied_bytes\": %" PRIu64 "}", s->ms, s->copied);
     }
     rl_put(t, "%s]\n}\n", b->nstep ? "\n  " : "");
 }

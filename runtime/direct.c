@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum { N = RL_AXIS_N, D = RL_AXIS_D, H = RL_AXIS_H, W = RL_AXIS_W, DIMS = RL_AXIS_DIMS };
-enum { DEEP_WIDTH = 64, LEVEL1 = 1 << 13, LEVEL2 = 1 << 17 }; /* channels of a depthwise panel; floats that stay in a cache */
+enum { DEEP_WIDTH = 64, DEEP_TAPS = 9, LEVEL1 = 1 << 13, LEVEL2 = 1 << 17 }; /* of depthwise panels; floats that stay in a cache */
 
 /* ---- weights ---- */
 
@@ -12,8 +12,10 @@ static int64_t taps_of(const rl_direct *d) {
     return d->kernel[D] * d->kernel[H] * d->kernel[W];
 }
 
+/* Channels of a panel. Depthwise: all, side by side as they lie, where the windows are small; else as many as stay in the first cache. */
 static int64_t width_of(const rl_direct *d) {
-    return d->depthwise ? DEEP_WIDTH : rl_direct_loops_of(d->isa)->width;
+    if (!d->depthwise) return rl_direct_loops_of(d->isa)->width;
+    return taps_of(d) > DEEP_TAPS ? DEEP_WIDTH : d->channels;
 }
 
 static int64_t panels_of(const rl_direct *d) {
@@ -51,13 +53,21 @@ typedef struct {
     int64_t from, to, tap, end;
 } segment; /* outputs of a dim whose taps in the input are tap .. end - 1 */
 
+/* Outputs whose windows have the same taps in the input; a tap's places are from the window's first and from the panel's weights. */
+typedef struct {
+    const segment *h, *v;
+    const rl_direct_tap *tap;
+    int64_t ntap;
+} area;
+
 typedef struct {
     const rl_direct *d;
     const rl_direct_loops *loops;
     const rl_rows *rows;
     segment *segment[DIMS];
     int64_t nsegment[DIMS];
-    int64_t panels, together;             /* of the weights; of these at a time */
+    area *area;                           /* [segments of D][of H][of W] */
+    int64_t taps, panels, together;       /* of the weights; of these panels at a time */
     int64_t lines, columns, line, column; /* pieces of a plane; how many lines and columns each has at most */
 } walk;
 
@@ -82,50 +92,61 @@ static void find_segments(rl_arena *tmp, walk *w, int i) {
     w->nsegment[i] = n;
 }
 
+static void list_taps(rl_arena *tmp, const walk *w, const segment *at, area *a) {
+    const rl_direct *d = w->d;
+    const segment *h = a->h, *v = a->v;
+    int64_t size = d->depthwise ? d->channels : d->depth * width_of(d), n = 0;
+    rl_direct_tap *tap = rl_new(tmp, rl_direct_tap, (at->end - at->tap) * (h->end - h->tap) * (v->end - v->tap));
+    for (int64_t i = at->tap; i < at->end; i++)
+        for (int64_t j = h->tap; j < h->end; j++)
+            for (int64_t k = v->tap; k < v->end; k++, n++) {
+                tap[n].x = i * d->dilation[D] * d->x.stride[D] + j * d->dilation[H] * d->x.stride[H]
+                           + k * d->dilation[W] * d->x.stride[W];
+                tap[n].w = ((i * d->kernel[H] + j) * d->kernel[W] + k) * size;
+            }
+    a->tap = tap;
+    a->ntap = n;
+}
+
+static void find_areas(rl_arena *tmp, walk *w) {
+    for (int i = D; i < DIMS; i++) find_segments(tmp, w, i);
+    area *a = w->area = rl_new(tmp, area, w->nsegment[D] * w->nsegment[H] * w->nsegment[W]);
+    for (int64_t i = 0; i < w->nsegment[D]; i++)
+        for (int64_t h = 0; h < w->nsegment[H]; h++)
+            for (int64_t v = 0; v < w->nsegment[W]; v++, a++) {
+                a->h = &w->segment[H][h], a->v = &w->segment[W][v];
+                list_taps(tmp, w, &w->segment[D][i], a);
+            }
+}
+
 /* ---- an area ---- */
 
 typedef struct {
     int64_t n, d, from[2], to[2], panel, end;
 } piece; /* from, to: of H and W */
 
-/* The taps of D's place and of these segments of H and W, where the first pixel reads them. */
-static int64_t list_taps(const rl_direct *d, int64_t first, const segment *at, const segment *h, const segment *v,
-                         int64_t panel, rl_direct_tap *tap) {
-    int64_t n = 0, size = d->depthwise ? d->channels : d->depth * rl_direct_loops_of(d->isa)->width;
-    for (int64_t i = at->tap; i < at->end; i++)
-        for (int64_t j = h->tap; j < h->end; j++)
-            for (int64_t k = v->tap; k < v->end; k++, n++) {
-                tap[n].x = first + i * d->dilation[D] * d->x.stride[D] + j * d->dilation[H] * d->x.stride[H]
-                           + k * d->dilation[W] * d->x.stride[W];
-                int64_t t = (i * d->kernel[H] + j) * d->kernel[W] + k;
-                tap[n].w = d->depthwise ? t * size + panel * DEEP_WIDTH : (panel * taps_of(d) + t) * size;
-            }
-    return n;
-}
-
 static int64_t place(const int64_t *stride, const piece *p, int64_t h, int64_t v) {
     return p->n * stride[N] + p->d * stride[D] + h * stride[H] + v * stride[W];
 }
 
-/* Pixels h0 .. h1-1 by v0 .. v1-1 of a piece, one panel. */
-static void run_area(const walk *w, const piece *p, int64_t panel, const segment *h, const segment *v) {
+/* What lies in the area of a piece, one panel. */
+static void run_area(const walk *w, const piece *p, int64_t panel, const area *a) {
     const rl_direct *d = w->d;
-    rl_direct_tap tap[RL_DIRECT_TAPS];
-    int64_t width = width_of(d), at = panel * width, h0 = RL_MAX(h->from, p->from[0]), h1 = RL_MIN(h->to, p->to[0]);
-    int64_t v0 = RL_MAX(v->from, p->from[1]), v1 = RL_MIN(v->to, p->to[1]);
+    int64_t width = width_of(d), at = panel * width, h0 = RL_MAX(a->h->from, p->from[0]), h1 = RL_MIN(a->h->to, p->to[0]);
+    int64_t v0 = RL_MAX(a->v->from, p->from[1]), v1 = RL_MIN(a->v->to, p->to[1]);
     if (h0 >= h1 || v0 >= v1) return;
-    const segment *depth = w->segment[D];
-    while (depth->to <= p->d) depth++;
     bool down = h1 - h0 > v1 - v0; /* strips go along the longer side */
     int along = down ? H : W, across = down ? W : H;
-    rl_strip s = {.w = d->w,
+    rl_strip s = {.x = d->x.p,
+                  .w = d->w + (d->depthwise ? at : at * d->depth * w->taps),
                   .bias = d->bias + at,
                   .y_step = d->y_stride[along],
                   .x_step = d->x.stride[along] * d->stride[along],
                   .add_step = d->add.stride[along],
                   .channel_step = d->channel_step,
                   .depth = d->depth,
-                  .tap = tap,
+                  .tap = a->tap,
+                  .ntap = a->ntap,
                   .pixels = down ? h1 - h0 : v1 - v0,
                   .channels = RL_MIN(width, d->channels - at),
                   .low = d->low,
@@ -133,11 +154,10 @@ static void run_area(const walk *w, const piece *p, int64_t panel, const segment
     const int64_t o[] = {0, p->d, h0, v0};
     int64_t x = p->n * d->x.stride[N] + (d->depthwise ? at : 0);
     for (int i = D; i < DIMS; i++) x += (o[i] * d->stride[i] - d->before[i]) * d->x.stride[i];
-    s.ntap = list_taps(d, x, depth, h, v, panel, tap);
     for (int64_t k = 0, n = down ? v1 - v0 : h1 - h0; k < n; k++) {
         int64_t h_at = down ? h0 : h0 + k, v_at = down ? v0 + k : v0;
         s.y = d->y + place(d->y_stride, p, h_at, v_at) + at;
-        s.x = d->x.p + k * d->stride[across] * d->x.stride[across];
+        s.start = x + k * d->stride[across] * d->x.stride[across];
         if (d->add.p) s.add = d->add.p + place(d->add.stride, p, h_at, v_at) + at;
         if (d->depthwise)
             w->loops->depthwise(&s);
@@ -181,9 +201,11 @@ static void run_pieces(void *arg, int64_t from, int64_t to) {
         p.end = RL_MIN(p.panel + w->together, w->panels);
         p.from[0] = line * d->out[H] / w->lines, p.to[0] = (line + 1) * d->out[H] / w->lines;
         p.from[1] = column * d->out[W] / w->columns, p.to[1] = (column + 1) * d->out[W] / w->columns;
+        int64_t areas = w->nsegment[H] * w->nsegment[W];
+        const area *a = w->area;
+        for (const segment *at = w->segment[D]; at->to <= p.d; at++) a += areas;
         for (int64_t k = p.panel; k < p.end; k++)
-            for (int64_t h = 0; h < w->nsegment[H]; h++)
-                for (int64_t v = 0; v < w->nsegment[W]; v++) run_area(w, &p, k, &w->segment[H][h], &w->segment[W][v]);
+            for (int64_t n = 0; n < areas; n++) run_area(w, &p, k, &a[n]);
         if (d->npost) run_posts(w, &p);
     }
 }
@@ -213,10 +235,11 @@ static void join_lines(rl_direct *d) {
 /* Few enough pixels and panels at a time for the caches, enough pieces for the threads. */
 static void cut(walk *w, int64_t threads) {
     const rl_direct *d = w->d;
-    int64_t panel = rl_direct_weights(d) / w->panels, channels = d->depthwise ? DEEP_WIDTH : d->depth;
+    int64_t panel = rl_direct_weights(d) / w->panels, channels = d->depthwise ? width_of(d) : d->depth;
     w->together = d->depthwise ? 1 : panel * w->panels <= LEVEL2 ? w->panels : RL_MAX(1, LEVEL2 / 2 / panel);
-    int64_t pixels = w->together < w->panels ? LEVEL2 / channels
-                                             : LEVEL1 * 2 / (channels + RL_MIN(d->channels, w->together * width_of(d)));
+    int64_t pixels = w->together < w->panels || d->depthwise
+                         ? LEVEL2 / channels
+                         : LEVEL1 * 2 / (channels + RL_MIN(d->channels, w->together * width_of(d)));
     int64_t least = w->loops->together, all = d->out[H] * d->out[W],
             planes = d->out[N] * d->out[D] * ((w->panels + w->together - 1) / w->together);
     if (threads > 1) pixels = RL_MIN(pixels, all * planes / (4 * threads));
@@ -229,11 +252,11 @@ static void cut(walk *w, int64_t threads) {
 void rl_direct_run(rl_rt *rt, rl_arena *tmp, const rl_direct *given) {
     rl_direct d = *given;
     join_lines(&d);
-    walk w = {.d = &d, .loops = rl_direct_loops_of(d.isa), .rows = rl_rows_best(), .panels = panels_of(&d)};
-    for (int i = D; i < DIMS; i++) find_segments(tmp, &w, i);
+    walk w = {.d = &d, .loops = rl_direct_loops_of(d.isa), .rows = rl_rows_best(), .taps = taps_of(&d), .panels = panels_of(&d)};
+    find_areas(tmp, &w);
     cut(&w, rl_pool_size(rt->pool));
     int64_t units = w.lines * w.columns * d.out[N] * d.out[D] * ((w.panels + w.together - 1) / w.together);
     int64_t work =
-        d.out[N] * d.out[D] * d.out[H] * d.out[W] * d.channels * taps_of(&d) * (d.depthwise ? 1 : d.depth) / units;
+        d.out[N] * d.out[D] * d.out[H] * d.out[W] * d.channels * w.taps * (d.depthwise ? 1 : d.depth) / units;
     rl_parallel(rt, units, RL_MAX(1, (1 << 16) / RL_MAX(work, 1)), run_pieces, &w);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "../src/base.h"
+#include "isa.h"
 
 #define INLINE __attribute__((always_inline))
 #define FOURTEEN(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13)
@@ -39,6 +40,7 @@ static void any_clip(many *v, float low, float high) {
 #define PIXELS 2
 #define VECTORS 1
 #define DEEP 2
+#define PAIRED 2
 #define WIDE 1
 #define ISA RL_ISA_PLAIN
 #include "direct_loops.inc"
@@ -51,7 +53,7 @@ static void any_clip(many *v, float low, float high) {
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define ATTR __attribute__((target("avx2,fma")))
+#define ATTR RL_TARGET_AVX2
 #define NAME(x) avx2_##x
 ATTR INLINE static inline void avx2_get_part(many *v, const float *p, int64_t n) {
     if (n == LANES)
@@ -82,22 +84,26 @@ ATTR INLINE static inline void avx2_clip(many *v, float low, float high) {
 #undef WIDE
 #undef ISA
 
-#ifdef __clang__
-#define ATTR __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
-#else
-#define ATTR __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,prefer-vector-width=512")))
-#endif
+#define ATTR RL_TARGET_AVX512
 #define NAME(x) avx512_##x
 ATTR INLINE static inline void avx512_get_part(many *v, const float *p, int64_t n) {
-    *v = (many)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+    if (n == LANES)
+        *v = load(p);
+    else
+        *v = (many)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
 }
 ATTR INLINE static inline void avx512_put_part(float *p, const many *v, int64_t n) {
-    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)*v);
+    if (n == LANES)
+        store(p, *v);
+    else
+        _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)*v);
 }
 ATTR INLINE static inline void avx512_clip(many *v, float low, float high) {
     *v = (many)_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), (__m512)*v));
 }
 #define PIXELS HIGHEST(14)
+#undef PAIRED
+#define PAIRED HIGHEST(12)
 #define ISA RL_ISA_AVX512
 #define VECTORS 2
 #define WIDE 4
@@ -106,10 +112,8 @@ ATTR INLINE static inline void avx512_clip(many *v, float low, float high) {
 
 const rl_direct_loops *rl_direct_loops_of(rl_isa want) {
 #ifdef __x86_64__
-    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
-                  && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
-    if ((want == RL_ISA_BEST || want == RL_ISA_AVX512) && avx512) return &avx512_table;
-    if (want != RL_ISA_PLAIN && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2_table;
+    if ((want == RL_ISA_BEST || want == RL_ISA_AVX512) && RL_HAS_AVX512) return &avx512_table;
+    if (want != RL_ISA_PLAIN && RL_HAS_AVX2) return &avx2_table;
 #else
     (void)want;
 #endif

@@ -19,11 +19,12 @@
 
 typedef struct {
     int64_t x, w;
-} rl_direct_tap; /* where it reads, from the pixel's place; where its weights begin */
+} rl_direct_tap; /* where it reads, from where the pixel's window begins; where its weights begin */
 
 typedef struct {
     float *y;
     const float *x, *w, *bias, *add;
+    int64_t start;                    /* in x: where the first pixel's window begins; before it, where that begins in the pads */
     int64_t y_step, x_step, add_step; /* from a pixel to the next */
     int64_t channel_step;             /* of x, dense only: 1 where channels lie side by side */
     const rl_direct_tap *tap;

@@ -6,7 +6,7 @@
 #include "kernels_fast.h"
 #include "native.h"
 
-enum { FEW = 4 }; /* channels of an image */
+enum { FEW = 4 /* channels of an image */, LARGE_WINDOW = 25 /* taps */ };
 
 static bool is_depthwise(const rl_convolution *v) {
     return v->group > 1 && v->group == v->x->dim[1] && v->dim[1] == v->group;
@@ -62,9 +62,25 @@ static bool has_gaps(const rl_call *c, const rl_convolution *v) {
     return !rl_is_channels_last(v->x) && (lies_last(v->x) || v->x->dim[1] <= FEW);
 }
 
+/* Of large windows on small images, most of which are cut by the pads, each in another way, oneDNN does more at a time. */
+static bool is_all_edges(const rl_convolution *v) {
+    int64_t whole = 1;
+    for (uint32_t i = 0; i < v->w.r; i++) {
+        int64_t reach = (v->w.kernel[i] - 1) * v->w.dilation[i] + 1;
+        whole *= RL_MAX((int64_t)0, (v->w.in[i] - reach) / v->w.stride[i] + 1);
+    }
+    return taps_of(v) >= LARGE_WINDOW && 5 * whole < 2 * rl_window_count(v->dim + 2, v->w.r);
+}
+
+/* One pixel: a matrix times a vector, which is read once. */
+static bool is_one_pixel(const rl_convolution *v) {
+    return v->dim[0] * rl_window_count(v->dim + 2, v->w.r) == 1;
+}
+
 bool rl_direct_better(const rl_call *c, const rl_convolution *v) {
-    return rl_direct_loops_of(RL_ISA_BEST)->isa != RL_ISA_PLAIN
-           && (is_depthwise(v) || has_slow_post(c->step->fused) || has_gaps(c, v));
+    if (rl_direct_loops_of(RL_ISA_BEST)->isa == RL_ISA_PLAIN) return false;
+    if (has_slow_post(c->step->fused) || has_gaps(c, v)) return true;
+    return is_depthwise(v) ? !is_all_edges(v) : is_one_pixel(v);
 }
 
 /* Packed once for the step. */

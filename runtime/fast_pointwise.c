@@ -9,7 +9,7 @@
 #include "kernels_fast.h"
 #include "native.h"
 
-enum { BLOCK = 4096, OPERANDS = RL_POSTS + 3 }; /* elements of a row at a time; the value and one operand for each op */
+enum { BLOCK = 4096, SHORT = 256, OPERANDS = RL_POSTS + 3 }; /* elements of a row at a time; of a short one; the value and one operand for each op */
 
 typedef struct {
     const rl_rows *rows;
@@ -19,6 +19,8 @@ typedef struct {
     const float *at[OPERANDS];                                      /* NULL: the op has none */
     float *y;
     int64_t to[RL_RANK];                                            /* strides of y; the last is 1 */
+    int64_t block;                                                  /* elements of a row at a time */
+    bool again[OPERANDS];                                           /* the operand is the same for each block */
 } chain;
 
 /* ---- the loop ---- */
@@ -53,12 +55,13 @@ static void run_row(const chain *a, const float *const *p, float *y, int64_t n) 
 static void run_pieces(void *arg, int64_t from, int64_t to) {
     const chain *a = arg;
     uint32_t last = a->rank - 1;
-    int64_t cut = (a->dim[last] + BLOCK - 1) / BLOCK;
+    int64_t cut = (a->dim[last] + a->block - 1) / a->block;
     for (int64_t k = from; k < to; k++) {
         const float *p[OPERANDS];
-        int64_t left = k / cut, first = k % cut * BLOCK, n = RL_MIN((int64_t)BLOCK, a->dim[last] - first);
+        int64_t left = k / cut, first = k % cut * a->block, n = RL_MIN(a->block, a->dim[last] - first);
         float *y = a->y + first;
-        for (uint32_t i = 0; i <= a->npost; i++) p[i] = a->at[i] ? a->at[i] + first * a->stride[i][last] : NULL;
+        for (uint32_t i = 0; i <= a->npost; i++)
+            p[i] = a->at[i] ? a->at[i] + (a->again[i] ? 0 : first * a->stride[i][last]) : NULL;
         for (uint32_t d = last; d-- > 0; left /= a->dim[d]) {
             y += left % a->dim[d] * a->to[d];
             for (uint32_t i = 0; i <= a->npost; i++)
@@ -84,6 +87,28 @@ static void merge(chain *a) {
     }
     if (n == 0) a->dim[n++] = a->to[0] = 1;
     a->rank = n;
+}
+
+/* Short rows, of few channels, say, many of them one after the other: some at a time, with what is the same for each row (a number for each
+ * channel) as often as there are rows. */
+static void join_short_rows(rl_arena *tmp, chain *a) {
+    int64_t n = a->dim[a->rank - 1], rows = a->dim[0], together = RL_MIN(BLOCK / n, rows);
+    if (a->rank != 2 || n > SHORT || a->to[0] != n) return;
+    for (uint32_t i = 0; i <= a->npost; i++) {
+        const int64_t *s = a->stride[i];
+        if (a->at[i] && !(s[1] == 1 && (s[0] == n || (s[0] == 0 && i))) && !(s[1] == 0 && s[0] == 0)) return;
+    }
+    for (uint32_t i = 0; i <= a->npost; i++) {
+        if (!a->at[i] || a->stride[i][0] || !a->stride[i][1]) continue;
+        float *p = rl_new(tmp, float, together * n);
+        for (int64_t r = 0; r < together; r++) memcpy(p + r * n, a->at[i], (size_t)n * sizeof *p);
+        a->at[i] = p;
+        a->again[i] = true;
+    }
+    for (uint32_t i = 0; i <= a->npost; i++) a->stride[i][0] = a->stride[i][1];
+    a->dim[0] = rows * n, a->to[0] = 1;
+    a->rank = 1;
+    a->block = together * n;
 }
 
 /* The memory order of the first operand that has the output's dims. */
@@ -126,9 +151,11 @@ static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {
         for (uint32_t k = 0; k < rank; k++) a->stride[i][k] = view.stride[perm[k]];
     }
     merge(a);
+    a->block = BLOCK;
+    join_short_rows(c->tmp, a);
     a->rows = rl_rows_best();
     a->y = rl_data(y);
-    int64_t rows = (a->dim[a->rank - 1] + BLOCK - 1) / BLOCK, each = RL_MIN(a->dim[a->rank - 1], (int64_t)BLOCK);
+    int64_t rows = (a->dim[a->rank - 1] + a->block - 1) / a->block, each = RL_MIN(a->dim[a->rank - 1], a->block);
     for (uint32_t k = 0; k + 1 < a->rank; k++) rows *= a->dim[k];
     rl_parallel(c->rt, rows, RL_MAX(1, 8192 / RL_MAX(each * RL_MAX(a->npost, 1u), 1)), run_pieces, a);
     return RL_OK;
@@ -219,6 +246,19 @@ rl_status rl_fast_unary(rl_call *c) {
     const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0)};
     bool clips = c->arg == RL_ROW_CLIP;
     if (!rl_unary_post(c->node, c->arg, clips ? rl_call_in(c, 1) : NULL, clips ? rl_call_in(c, 2) : NULL, &post)) return rl_ref_clip(c);
+    return run_chain(c, &a, t);
+}
+
+/* x * x; other exponents are the reference's. */
+rl_status rl_fast_pow(rl_call *c) {
+    const rl_post post = {.op = RL_ROW_SQUARE, .in = RL_NONE};
+    chain a = {.post = &post, .npost = 1};
+    RL_TRY(rl_call_need(c, 2));
+    const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0)}, *by = rl_call_in(c, 1);
+    if (!is_f32(t[0]) || !is_f32(by) || by->rank > t[0]->rank || rl_numel(by) != 1 || *(const float *)rl_data(by) != 2) {
+        c->arg = RL_PW_POW;
+        return rl_ref_binary(c);
+    }
     return run_chain(c, &a, t);
 }
 

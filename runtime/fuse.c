@@ -148,6 +148,9 @@ static bool take_next(rl_fuser *a) {
     uint32_t s, pattern = rl_fuse_gelu(a, a->value);
     if (pattern != RL_NONE && rl_fuse_same_dims(a, a->value, rl_fuse_node(a, pattern)->out[0]))
         return push(a, RL_ROW_GELU, 0, 0, RL_NOVALUE) && took(a, pattern);
+    pattern = rl_fuse_hard_swish(a, a->value);
+    if (pattern != RL_NONE && rl_fuse_same_dims(a, a->value, rl_fuse_node(a, pattern)->out[0]))
+        return push(a, RL_ROW_HARD_SWISH, 0, 0, RL_NOVALUE) && took(a, pattern);
     pattern = rl_fuse_silu(a, a->value);
     if (pattern != RL_NONE) return push(a, RL_ROW_SILU, 1, 0, RL_NOVALUE) && took(a, pattern);
     if (rl_fuse_readers(a, a->value, &s, 1) != 1) return false;
@@ -183,13 +186,15 @@ static void drop_taken(rl_fuser *a, uint32_t lead) {
     for (uint32_t i = 0; i < gone.n; i++) a->step_of[gone.p[i]] = a->last; /* who asks for readers finds the joined step */
 }
 
-/* The Pad is gone: who asks for readers of its input finds the joined step. */
+/* Where nobody else reads it the Pad is gone: who asks for readers of its input finds the joined step. */
 static void take_pads(rl_fuser *a, rl_nodeinfo *n) {
     rl_graph *g = a->x->g;
     uint32_t k = 0;
     if (a->pad.i == RL_NONE) return;
-    a->x->step[a->step_of[a->pad.i]].info = NULL;
-    a->step_of[a->pad.i] = a->last;
+    if (!a->pad_shared) {
+        a->x->step[a->step_of[a->pad.i]].info = NULL;
+        a->step_of[a->pad.i] = a->last;
+    }
     rl_attr *attr = rl_new(&g->mem, rl_attr, n->nattr + 1);
     for (uint32_t i = 0; i < n->nattr; i++)
         if (n->attr[i].name != rl_internz(g->ctx, "pads") && n->attr[i].name != rl_internz(g->ctx, "auto_pad")) attr[k++] = n->attr[i];
@@ -262,14 +267,16 @@ static bool can_lead(const rl_fuser *a, const rl_nodeinfo *n, rl_kernel_fn *fn) 
     return z && y->rank == 2 && z->rank >= 1 && z->rank <= 2 && z->dim[z->rank - 1] == y->dim[1] && (z->rank == 1 || z->dim[0] == 1);
 }
 
-/* A Pad of zeros, by constant amounts that only lie in the spatial dims, and that only this convolution reads: in its pads. */
+/* A Pad of zeros, by constant amounts that only lie in the spatial dims: in the pads of each convolution that reads it. */
 static void find_pad(rl_fuser *a, const rl_nodeinfo *conv) {
     rl_exec *x = a->x;
     rl_node def = rl_val(x->g, conv->in[0])->def;
     uint32_t s = def.i == RL_NONE ? RL_NONE : a->step_of[def.i], reader;
     float zero = 0;
     const int64_t *own = NULL;
-    if (s == RL_NONE || rl_fuse_fn(a, s) != rl_ref_pad || rl_fuse_readers(a, conv->in[0], &reader, 1) != 1) return;
+    if (s == RL_NONE || rl_fuse_fn(a, s) != rl_ref_pad) return;
+    a->pad_shared = rl_fuse_readers(a, conv->in[0], &reader, 1) != 1;
+    if (a->pad_shared && a->device) return; /* whose steps keep all that they stand for */
     const rl_nodeinfo *pad = x->step[s].info;
     const rl_tensor *by = rl_has(rl_in(pad, 1)) ? &x->constant[pad->in[1].i] : NULL;
     uint32_t rank = rl_val(x->g, conv->in[0])->rank;
@@ -314,6 +321,24 @@ static bool start(rl_fuser *a, uint32_t i) {
     return rl_fuse_is_type(a, rl_val(a->x->g, a->value)->dtype);
 }
 
+/* Pads that are in the pads of all who read them. */
+static void drop_pads(const rl_fuser *a, rl_arena *tmp) {
+    const rl_exec *x = a->x;
+    bool *read = rl_new(tmp, bool, x->g->nval);
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        const rl_nodeinfo *n = x->step[i].info;
+        if (!n || a->step_of[x->step[i].node.i] != i) continue;
+        for (uint32_t k = 0; k < n->nin; k++)
+            if (rl_has(n->in[k])) read[n->in[k].i] = true;
+        for (uint32_t k = 0; k < n->ncap; k++) read[n->cap[k].i] = true;
+    }
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        rl_step *s = &x->step[i];
+        if (!s->info || rl_fuse_fn(a, i) != rl_ref_pad || s->info->nout != 1) continue;
+        if (!read[s->info->out[0].i] && !rl_val(x->g, s->info->out[0])->is_output) s->info = NULL;
+    }
+}
+
 /* With a device the analysis is the fast kernels', for steps whose first kernel is the device's. */
 static void set_kernels(rl_fuser *a, rl_arena *tmp) {
     rl_exec *x = a->x;
@@ -341,6 +366,7 @@ void rl_fuse(rl_exec *x) {
         while (take_next(&a)) continue;
         if (a.count > (a.kind == RL_LEAD_ROWS && !a.f.scale)) join(&a, i);
     }
+    drop_pads(&a, &tmp);
     for (uint32_t i = 0; i < x->nstep; i++)
         if (x->step[i].info && a.step_of[x->step[i].node.i] == i) x->step[kept++] = x->step[i];
     x->nstep = kept;

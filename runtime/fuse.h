@@ -45,6 +45,9 @@ typedef struct rl_joined {
 
 /* A unary op (its row's arg in kernels_fast.def) with its attributes; low and high: of a Clip. False: a Clip whose range is no float. */
 bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl_tensor *high, rl_post *post);
+/* Moves Transposes behind convolutions and pools down past pointwise ops, Pads and Concats, and cancels them (sink.c). Before a graph's
+ * steps are made; its inputs and outputs stay what they are. */
+void rl_sink_transposes(rl_graph *g);
 /* Joins steps of x; those that are left out go from the list. After constants are known, before lifetimes are. */
 void rl_fuse(rl_exec *x);
 /* With a device: DequantizeLinear, Conv or MatMul, QuantizeLinear as one step in bytes (fuse_bytes.c). Before rl_fuse. */

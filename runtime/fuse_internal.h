@@ -22,6 +22,7 @@ typedef struct {
     rl_value in[3 + RL_POSTS];
     uint32_t nin;
     rl_node pad;       /* a Pad before it, that it does itself */
+    bool pad_shared;   /* others read that, too */
     const int64_t *pads;
 } rl_fuser;
 
@@ -39,6 +40,7 @@ uint32_t rl_fuse_readers(const rl_fuser *a, rl_value v, uint32_t *step, uint32_t
 /* The last step of a pattern that begins at v and stands for one op; RL_NONE: there is none. */
 uint32_t rl_fuse_silu(const rl_fuser *a, rl_value v);
 uint32_t rl_fuse_gelu(const rl_fuser *a, rl_value v);
+uint32_t rl_fuse_hard_swish(const rl_fuser *a, rl_value v);
 
 /* Makes one step of the attention that this Softmax belongs to, if there is one. */
 void rl_fuse_attention(rl_fuser *a, uint32_t softmax);

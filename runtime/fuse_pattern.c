@@ -128,3 +128,39 @@ uint32_t rl_fuse_gelu(const rl_fuser *a, rl_value v) {
     }
     return RL_NONE;
 }
+
+/* From step s, which reads v, clip(v + 3, 0, 6): the step of the Clip. */
+static uint32_t find_six(const rl_fuser *a, rl_value v, uint32_t s) {
+    rl_post range;
+    if (rl_fuse_fn(a, s) != rl_fast_binary || a->as[s]->arg != RL_ROW_ADD || !is_near(a, rl_fuse_other(rl_fuse_node(a, s), v), 3)) return RL_NONE;
+    uint32_t clip = only_reader(a, rl_fuse_node(a, s)->out[0], rl_fast_unary, RL_ROW_CLIP);
+    if (clip == RL_NONE) return RL_NONE;
+    const rl_nodeinfo *n = rl_fuse_node(a, clip);
+    if (!rl_unary_post(n, RL_ROW_CLIP, rl_fuse_constant(a, rl_in(n, 1)), rl_fuse_constant(a, rl_in(n, 2)), &range)) return RL_NONE;
+    return range.p == 0 && range.q == 6 ? clip : RL_NONE;
+}
+
+/* The step that alone reads v, and makes a sixth of it. */
+static uint32_t find_sixth(const rl_fuser *a, rl_value v) {
+    uint32_t s = only_reader(a, v, rl_fast_binary, -1);
+    if (s == RL_NONE) return RL_NONE;
+    const rl_nodeinfo *n = rl_fuse_node(a, s);
+    int op = a->as[s]->arg;
+    bool fits = op == RL_ROW_DIV ? rl_same(n->in[0], v) && is_near(a, n->in[1], 6) : op == RL_ROW_MUL && is_near(a, rl_fuse_other(n, v), 1.0 / 6);
+    return fits ? s : RL_NONE;
+}
+
+/* v clip(v + 3, 0, 6) / 6, divided before or after: the step of the last op. */
+uint32_t rl_fuse_hard_swish(const rl_fuser *a, rl_value v) {
+    uint32_t s[2];
+    if (rl_fuse_readers(a, v, s, 2) != 2) return RL_NONE;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t clip = find_six(a, v, s[i]), other = s[1 - i];
+        if (clip == RL_NONE || rl_fuse_fn(a, other) != rl_fast_binary || a->as[other]->arg != RL_ROW_MUL) continue;
+        rl_value six = rl_fuse_node(a, clip)->out[0];
+        uint32_t sixth = find_sixth(a, six);
+        if (sixth != RL_NONE && only_reader(a, rl_fuse_node(a, sixth)->out[0], rl_fast_binary, RL_ROW_MUL) == other) return other;
+        if (only_reader(a, six, rl_fast_binary, RL_ROW_MUL) == other) return find_sixth(a, rl_fuse_node(a, other)->out[0]);
+    }
+    return RL_NONE;
+}

@@ -30,7 +30,7 @@ static const rl_kernel fast_table[] = {
 #undef KERNEL
 };
 
-enum { ALIGN = 64, LARGE = 1 << 16 };
+enum { ALIGN = 64, LARGE = 1 << 16, HUGE_PAGE = 1 << 21 };
 
 /* The caller's allocator aligns as malloc does: how far the block begins before what is used stands in front of that. */
 static void *host_alloc(const rl_context *host, size_t nbyte) {
@@ -47,9 +47,18 @@ static void host_free(const rl_context *host, char *p, size_t nbyte) {
     host->release(host->user, p - skip, nbyte + ALIGN + sizeof(size_t));
 }
 
+/* The whole huge pages in it are asked for as such: channels-last convolutions walk over many pages at once. */
+static void *huge_alloc(size_t nbyte) {
+    void *p = NULL;
+    if (posix_memalign(&p, HUGE_PAGE, nbyte) != 0) return NULL;
+    madvise(p, nbyte / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    return p;
+}
+
 static void *cpu_alloc(rl_rt *rt, size_t nbyte) {
     if (nbyte > SIZE_MAX / 2) return NULL;
-    return rt->ctx->host.allocate ? host_alloc(&rt->ctx->host, nbyte) : aligned_alloc(ALIGN, (nbyte + ALIGN) / ALIGN * ALIGN);
+    if (rt->ctx->host.allocate) return host_alloc(&rt->ctx->host, nbyte);
+    return nbyte < HUGE_PAGE ? aligned_alloc(ALIGN, (nbyte + ALIGN) / ALIGN * ALIGN) : huge_alloc(nbyte);
 }
 
 static void cpu_free(rl_rt *rt, void *p, size_t nbyte) {

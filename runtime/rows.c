@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "isa.h"
+
 #define ATTR
 #define NAME(x) any_##x
 #define PANEL 16 /* columns */
@@ -12,16 +14,12 @@
 #undef NAME
 
 #ifdef __x86_64__
-#define ATTR __attribute__((target("avx2,fma")))
+#define ATTR RL_TARGET_AVX2
 #define NAME(x) avx2_##x
 #include "rows.inc"
 #undef ATTR
 #undef NAME
-#ifdef __clang__
-#define ATTR __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
-#else
-#define ATTR __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,prefer-vector-width=512")))
-#endif
+#define ATTR RL_TARGET_AVX512
 #define NAME(x) avx512_##x
 #undef PANEL
 #define PANEL 64
@@ -30,10 +28,8 @@
 
 const rl_rows *rl_rows_best(void) {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw"))
-        return &avx512_table;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2_table;
+    if (RL_HAS_AVX512) return &avx512_table;
+    if (RL_HAS_AVX2) return &avx2_table;
 #endif
     return &any_table;
 }

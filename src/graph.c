@@ -250,6 +250,15 @@ void rl_graph_set_input(rl_graph *g, rl_node n, uint32_t slot, rl_value v) {
     add_use(g, v, n, slot);
 }
 
+void rl_graph_set_output(rl_graph *g, rl_node n, uint32_t slot, rl_value v) {
+    rl_nodeinfo *x = rl_nod(g, n);
+    rl_val(g, x->out[slot])->def = RL_NONODE;
+    rl_val(g, v)->def = n;
+    rl_val(g, v)->port = slot;
+    x->out[slot] = v;
+    x->raw = (rl_span){0};
+}
+
 void rl_graph_set_captures(rl_graph *g, rl_node n, const rl_value *v, uint32_t nv) {
     rl_nodeinfo *x = rl_nod(g, n);
     for (uint32_t i = 0; i < x->ncap; i++) drop_use(g, x->cap[i], n, x->nin + i);

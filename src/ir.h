@@ -187,6 +187,7 @@ void rl_graph_set_constant(rl_graph *g, const rl_nodeinfo *n); /* what a Constan
 rl_node rl_graph_add(rl_graph *g, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out);
 void rl_graph_set_attrs(rl_graph *g, rl_node n, const rl_attr *attr, uint32_t nattr); /* copies the array */
 void rl_graph_set_input(rl_graph *g, rl_node n, uint32_t slot, rl_value v);
+void rl_graph_set_output(rl_graph *g, rl_node n, uint32_t slot, rl_value v); /* v, which nothing defines; what was made there has no def then */
 void rl_graph_set_captures(rl_graph *g, rl_node n, const rl_value *v, uint32_t nv);
 void rl_graph_replace_uses(rl_graph *g, rl_value old, rl_value now); /* inputs only: no graph outputs, no captures */
 void rl_graph_remove(rl_graph *g, rl_node n);  /* takes it out of the order and out of all uses */

@@ -75,6 +75,18 @@ def cells(net, x, c):
     return x
 
 
+def padded(net, x, c):
+    """NASNet's reductions: convolutions of several sizes, one of them twice, read what one Pad made."""
+    def bare(x, c, k):
+        w = net.given(net.data.standard_normal((c, 1, k, k)).astype(np.float32))
+        return net.add("Conv", [x, w], kernel_shape=[k, k], group=c)
+
+    for n in (1, 2, 3):
+        y = net.add("Pad", [x, net.given(np.array([0, 0, n, n] * 2, np.int64))])
+        x = net.conv(net.add("Add", [bare(y, c, 2 * n + 1), bare(y, c, 2 * n + 1)]), c, c)
+    return x
+
+
 def halves(net, x, c):
     """CSP and ShuffleNet without the shuffle: one half of a Split goes on as it is."""
     for _ in range(3):
@@ -112,7 +124,7 @@ def main():
         return common.closing(0, 0, 1)
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory() as tmp:
-        for kind in (ghost, dense, cells, halves):
+        for kind in (ghost, dense, cells, padded, halves):
             shares = [share(prog, kind, seed, Path(tmp)) for seed in range(args.count)]
             print(f"{kind.__name__:8} {100 * max(shares):6.2f} % of the bytes are copied, at most")
             bad = sum(s > 0 for s in shares)

@@ -52,13 +52,22 @@ class Network:
         return self.add(op, [x], self.live[x], **UNARY[op])
 
     def pattern(self, x):
-        s, kind = self.live[x], self.rng.choice(["silu", "gelu", "gelu2", "clip", "square"])
+        s, kind = self.live[x], self.rng.choice(["silu", "gelu", "gelu2", "clip", "square", "hard_swish"])
         if kind == "silu":
             return self.add("Mul", [x, self.add("Sigmoid", [x], s)], s)
         if kind == "clip":
             return self.add("Clip", [x, self.given(np.float32(-0.5)), self.given(np.float32(self.rng.choice([0.6, -0.7])))], s)
         if kind == "square":
+            if self.rng.random() < 0.5:
+                return self.add("Pow", [x, self.given(np.float32(self.rng.choice([2, 2, 3])))], s)
             return self.add("Mul", [x, x], s)
+        if kind == "hard_swish":
+            limits = [self.given(np.float32(0)), self.given(np.float32(self.rng.choice([6, 6, 5])))]
+            six = self.add("Clip", [self.add("Add", [x, self.given(np.float32(3))], s), *limits], s)
+            sixth = lambda v: self.add(*self.rng.choice([("Div", [v, self.given(np.float32(6))]), ("Mul", [self.given(np.float32(1 / 6)), v])]), s)
+            if self.rng.random() < 0.5:
+                return self.add("Mul", [x, sixth(six)], s)
+            return sixth(self.add("Mul", [six, x], s))
         e = self.add("Erf", [self.add("Div", [x, self.given(np.float32(2 ** 0.5))], s)], s)
         e = self.add("Add", [e, self.given(np.float32(1))], s)
         half = self.given(np.float32(0.5))
