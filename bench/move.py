@@ -99,7 +99,7 @@ def turns(runs, nbyte, clock):
     """Bytes in a second of the first one, in billions, and for each of the others how many times as long it takes; None where there is none."""
     small, rounds = nbyte <= 8 << 20, []
     times = max(1, (16 << 20) // nbyte) if small else 1
-    for n in range(5 if nbyte > 64 << 20 else 9):
+    for n in range(3 if nbyte > 64 << 20 else 9):
         rounds.append([0.0] * len(runs))
         for k in range(len(runs)):
             i = (n + k) % len(runs)

@@ -8,6 +8,7 @@
 
 enum {
     STREAM = 6 << 20,  /* bytes from which on what is written goes past the cache: it would drive out more than it finds again */
+    FAR = 1 << 20,     /* and from which on neither side stays in the second cache */
     BLOCK = 4 << 10,   /* bytes of a block, where whole rows are copied, along each of its sides */
     TILE = 16 << 10,   /* bytes of a tile, and of its rows on the `to` side */
     TILE_ROW = 256,
@@ -343,7 +344,7 @@ static void start(rl_move_plan *p, const rl_nest *b, const rl_move_kernels *k) {
     p->nx = p->ny = 0;
     p->inner = (rl_loop){1, 0, 0};
     p->mix = NULL;
-    p->stream = false;
+    p->stream = p->far = false;
     if (!b->convert && b->bits >= 8) to_bytes(p);
 }
 
@@ -385,5 +386,6 @@ void rl_nest_move(const rl_nest *given, const rl_threads *threads) {
             return;
         }
     }
+    p.far = !p.stream && bytes >= FAR;
     run_all(threads, walk, &p, rl_move_units(&p), p.bytes);
 }

@@ -83,6 +83,7 @@ struct rl_move_plan {
     rl_loop x[RL_NEST_LOOPS], y[RL_NEST_LOOPS];
     int64_t lx, ly, tx, ty; /* counts of X and Y; of them in a tile */
     bool stream;            /* past the cache */
+    bool far;               /* more than the second cache holds: what comes next is asked for */
     const rl_strip *strip;  /* tiles */
     struct rl_mix_plan *mix; /* mixes */
 };

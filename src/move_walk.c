@@ -99,11 +99,21 @@ static const int64_t *places_of(rl_places *p, const rl_loop *l, uint32_t n, int6
     return p->at + (first - p->first);
 }
 
+/* What rows x .. x+nx-1 read and write. */
+static void ask_strip(const rl_move_plan *p, const char *to, const int64_t *ty, const char *from, const int64_t *fx, int64_t x, int64_t nx,
+                      int64_t ny) {
+    int64_t size = p->size;
+    for (int64_t i = x; i < x + nx; i++)
+        for (int64_t k = 0; k < ny * size; k += 64) __builtin_prefetch(from + fx[i] + k, 0, 3);
+    for (int64_t j = 0; j < ny; j++) __builtin_prefetch(to + ty[j] + x * size, 1, 3);
+}
+
 /* Strips at the far end overlap those before them, where there is room. */
 static void turn(const rl_move_plan *p, const rl_tile *t, char *to, const int64_t *ty, const char *from, const int64_t *fx, const patch *b) {
     const rl_strip *s = p->strip;
-    for (int64_t i = 0; i < b->nx; i += s->kx) {
+    for (int64_t i = 0, next = s->kx; i < b->nx; i = next, next += s->kx) {
         int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, nx = RL_MIN(b->nx - x, s->kx);
+        if (p->far && next < b->nx) ask_strip(p, to, ty, from, fx, next, RL_MIN(b->nx - next, s->kx), b->ny);
         s->fn(to + x * p->size, ty, from, fx + x, (uint32_t)nx, (uint32_t)b->ny);
         ask(t, nx * b->ny * p->size);
     }
