@@ -236,7 +236,8 @@ def main():
     names = dict.fromkeys(r[0] for r in found)
     rows = [row(name, [r for r in found if r[0] == name]) for name in names] + [row("all", found)]
     head = ["conversion", "points", "GB/s past the caches", "of memcpy there", "of oneDNN", "the least", "of NumPy", "the least", "of onnxruntime", "the least"]
-    text = (f"{summary(found)}\n\n{bench.table(head, rows)}\n\nPast the caches: arrays of 32 MiB and more; {cache()}; elements of 1, 2, 4 and 8 bytes.\n\n"
+    text = (f"{summary(found)}\n\n{bench.table(head, rows)}\n\nPast the caches: arrays of 32 MiB and more; {cache()}; elements of 1, 2, 4 and 8 bytes. Where the grid was run in pieces, the command and the versions are the "
+            "last one's.\n\n"
             f"Each point, and how many times as long the others take:\n\n{points(found)}")
     bench.write(args, None, f"Moving data: relayout beside memcpy, oneDNN {one.version if one else '(not here)'}, NumPy and onnxruntime", text,
                 "numpy", "onnxruntime")
