@@ -5,15 +5,18 @@ the grid of `relayout bench-move`.
   move.py                          all points, 64 KiB to 256 MiB, elements of 1, 2, 4 and 8 bytes, one thread
   move.py nchw --most 4194304      points whose name contains this, arrays of at most so many bytes; --least likewise
   move.py --threads 2              by the clock; with one thread by the time that it has a processor, so that other work does not count
-  move.py --points                 a line for each point, too
+  move.py nchw --result move.md    adds the points to those that bench/results/move.md has: the grid may be run in pieces
 
-All take turns on the same two arrays, which were written before; a figure is the least time of the rounds. What each makes is compared with
-what NumPy makes. A ratio of 1.10: relayout moves 10 % more bytes in a second. Absent are: oneDNN for elements of 8 bytes, which it has not on
-processors; NumPy where there are more threads than its one. Past the caches are arrays of 32 MiB and more.
+All take turns on the same two arrays, which were written before; who comes first changes from round to round, and small arrays are moved once before
+the clock starts, as the machine is slow for a while after a slow run. A ratio is the median of those of the rounds; GB/s are of the round that took
+the least time. What each makes is compared with what NumPy makes. A ratio of 1.10: relayout moves
+10 % more bytes in a second. Absent are: oneDNN for elements of 8 bytes, which it has not on processors; NumPy where there are more threads than its
+one. Past the caches are arrays of 32 MiB and more.
 """
 import ctypes as c
 import math
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -28,7 +31,8 @@ import common
 
 KINDS = {1: ("i8", np.int8), 2: ("bf16", np.uint16), 4: ("f32", np.float32), 8: ("f64", np.float64)}
 PEERS = ("memcpy", "oneDNN", "NumPy", "onnxruntime")
-PAST = 32 << 20
+PAST = 32  # MiB
+POINT = ["point", "bytes of an element", "MiB", "GB/s", *PEERS]
 
 
 def strides_of(dims, perm):
@@ -91,16 +95,24 @@ def transpose(point, x, y, threads):
     return lambda: session.run_with_iobinding(io)
 
 
-def least(runs, nbyte, clock):
-    """Seconds of one run of each; None where there is none."""
-    times, best = max(1, (4 << 20) // nbyte), [math.inf] * len(runs)
-    for _ in range(3 if nbyte > 64 << 20 else 5 if nbyte > 8 << 20 else 9):
-        for i, run in enumerate(runs):
+def turns(runs, nbyte, clock):
+    """Bytes in a second of the first one, in billions, and for each of the others how many times as long it takes; None where there is none."""
+    small, rounds = nbyte <= 8 << 20, []
+    times = max(1, (16 << 20) // nbyte) if small else 1
+    for n in range(3 if nbyte > 64 << 20 else 9):
+        rounds.append([0.0] * len(runs))
+        for k in range(len(runs)):
+            i = (n + k) % len(runs)
+            if not runs[i]:
+                continue
+            if small:
+                runs[i]()
             start = clock()
-            for _ in range(times if run else 0):
-                run()
-            best[i] = min(best[i], (clock() - start) / times)
-    return [t if run else None for t, run in zip(best, runs)]
+            for _ in range(times):
+                runs[i]()
+            rounds[-1][i] = (clock() - start) / times
+    ratios = [statistics.median(r[i] / r[0] for r in rounds) if run else None for i, run in enumerate(runs)]
+    return [nbyte / min(r[0] for r in rounds) * 1e-9, *ratios[1:]]
 
 
 def check(point, runs, want, y):
@@ -113,7 +125,7 @@ def check(point, runs, want, y):
 
 
 def measure(rl, one, point, threads):
-    """(name, bytes of an element, bytes, seconds of relayout, of each peer or None)"""
+    """A point: name, bytes of an element, MiB, GB/s, and for each peer how many times as long it takes, or None."""
     name, size, dims, perm = point
     n, dtype = math.prod(dims), KINDS[size][1]
     x = (np.arange(n) % 120 + (0x3f80 if size == 2 else 0)).astype(dtype)  # of bf16 1.0 and more: oneDNN makes denormals 0
@@ -125,13 +137,13 @@ def measure(rl, one, point, threads):
     want = view.ravel()
     if not sides:
         check(point, runs, want, y)
-        return [name, size, x.nbytes, *least(runs, x.nbytes, clock)]
+        return [name, size, x.nbytes / 2 ** 20, *turns(runs, x.nbytes, clock)]
     with one.reorder(sides[0], x, sides[1], y) as runs[2]:
         check(point, runs, want, y)
-        seconds = least(runs, x.nbytes, clock)
+        found = turns(runs, x.nbytes, clock)
     for md in sides:
         one.drop(md)
-    return [name, size, x.nbytes, *seconds]
+    return [name, size, x.nbytes / 2 ** 20, *found]
 
 
 def mean(ratios):
@@ -141,17 +153,37 @@ def mean(ratios):
 def ratios(found, peer):
     """(ratio to this peer, point) where it has a figure."""
     i = 4 + PEERS.index(peer)
-    return [(r[i] / r[3], f"{r[0]}, {r[1]} bytes, {r[2] / 2 ** 20:.3g} MiB") for r in found if r[i]]
+    return [(r[i], f"{r[0]}, {r[1]} bytes, {r[2]:.3g} MiB") for r in found if r[i]]
 
 
 def row(name, found):
     large = [r for r in found if r[2] >= PAST]
-    speeds = [r[2] / r[3] * 1e-9 for r in large]
-    cells = [f"{sum(speeds) / len(speeds):.1f}" if speeds else "-", mean([r for r, _ in ratios(large, "memcpy")])]
+    cells = [f"{sum(r[3] for r in large) / len(large):.1f}" if large else "-", mean([r for r, _ in ratios(large, "memcpy")])]
     for peer in PEERS[1:]:
         every = [r for r, _ in ratios(found, peer)]
         cells += [mean(every), f"{min(every):.2f}" if every else "-"]
     return [name, len(found), *cells]
+
+
+def points(found):
+    text = [[r[0], r[1], f"{r[2]:.3f}", f"{r[3]:.1f}", *(f"{x:.2f}" if x else "-" for x in r[4:])] for r in found]
+    return bench.table(POINT, text)
+
+
+def known(path):
+    """Points of an earlier result."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    cells = [[c.strip() for c in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return [[c[0], int(c[1]), float(c[2]), float(c[3]), *(float(x) if x != "-" else None for x in c[4:])]
+            for c in cells if len(c) == len(POINT) and c[1].isdigit()]
+
+
+def merge(before, found):
+    """What was measured again stands in place of what there was, in the grid's order."""
+    key = lambda r: (r[0], r[1], round(r[2], 3))
+    every = {key(r): r for r in before + found}
+    names = list(dict.fromkeys(r[0] for r in before + found))
+    return sorted(every.values(), key=lambda r: (names.index(r[0]), r[2], r[1]))
 
 
 def summary(found):
@@ -186,7 +218,6 @@ def main():
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--most", type=int, default=256 << 20)
     p.add_argument("--least", type=int, default=0)
-    p.add_argument("--points", action="store_true")
     args = p.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     os.environ["RELAYOUT_LIBRARY"] = str(args.build.resolve() / "librelayout.so")
@@ -195,17 +226,19 @@ def main():
     import relayout_layouts as rl
     rl._lib.rl_move = c.CDLL(str(args.build.resolve() / "librelayout_runtime.so")).rl_move
     one, found = onednn.load(), []
+    args.result = args.result or (None if args.models or args.least else "move.md" if args.threads == 1 else f"move-{args.threads}.md")
+    before = known(bench.HERE / "results" / args.result) if args.result else []
     for point in grid(args):
         found.append(measure(rl, one, point, args.threads))
-        if args.points:
-            r = found[-1]
-            print(f"{r[0]:15} {r[1]} {r[2] / 2 ** 20:9.3f} MiB {r[2] / r[3] * 1e-9:6.2f} GB/s",
-                  *(f"{peer} {t / r[3]:5.2f}" if t else f"{peer}     -" for peer, t in zip(PEERS, r[4:])), flush=True)
+        r = found[-1]
+        print(f"{r[0]:15} {r[1]} {r[2]:9.3f} MiB {r[3]:6.2f} GB/s", *(f"{peer} {x:5.2f}" if x else f"{peer}     -" for peer, x in zip(PEERS, r[4:])), flush=True)
+    found = merge(before, found)
     names = dict.fromkeys(r[0] for r in found)
     rows = [row(name, [r for r in found if r[0] == name]) for name in names] + [row("all", found)]
     head = ["conversion", "points", "GB/s past the caches", "of memcpy there", "of oneDNN", "the least", "of NumPy", "the least", "of onnxruntime", "the least"]
-    text = f"{summary(found)}\n\n{bench.table(head, rows)}\n\nPast the caches: arrays of 32 MiB and more; {cache()}; elements of 1, 2, 4 and 8 bytes."
-    args.result = args.result or (None if args.models or args.least else "move.md" if args.threads == 1 else f"move-{args.threads}.md")
+    text = (f"{summary(found)}\n\n{bench.table(head, rows)}\n\nPast the caches: arrays of 32 MiB and more; {cache()}; elements of 1, 2, 4 and 8 bytes. Where the grid was run in pieces, the command and the versions are the "
+            "last one's.\n\n"
+            f"Each point, and how many times as long the others take:\n\n{points(found)}")
     bench.write(args, None, f"Moving data: relayout beside memcpy, oneDNN {one.version if one else '(not here)'}, NumPy and onnxruntime", text,
                 "numpy", "onnxruntime")
 

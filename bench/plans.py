@@ -32,7 +32,7 @@ def measure(prog, name, args, tmp):
     r = subprocess.run([prog, "profile", model, "--threads", str(args.threads), "--proof", proof, "-o", out, "--json", report], capture_output=True, text=True)
     seconds = time.monotonic() - start
     if r.returncode:
-        return [name, "no: " + r.stderr.strip()[-100:]] + ["-"] * (len(HEAD) - 2)
+        return [name, "no: " + r.stderr.strip().replace(f"relayout: {model}: ", "")[-100:]] + ["-"] * (len(HEAD) - 2)
     p = json.loads(report.read_text())
     kept = b"relayout-plan 1" in out.read_bytes()
     checks = [subprocess.run(c, capture_output=True, text=True) for c in ([sys.executable, CHECKER, "--alone", proof], *[[prog, "check-proof", proof, out]] * kept)]
@@ -84,7 +84,8 @@ def main():
 
 def write(args, rows):
     rows = [rows[n] for n in sorted(rows)]
-    bench.write(args, "plans.md", "Plans of layouts: predicted and measured", bench.table(HEAD, rows) + "\n\n" + "\n".join(summary(rows)), "onednn-cpu-gomp")
+    bench.write(args, "plans.md", "Plans of layouts: predicted and measured", bench.table(HEAD, rows) + "\n\n" + "\n".join(summary(rows))
+                + "\n\nWhere the list was run in pieces, the command and the versions are the last one's; of a model that was measured twice the last run stands.", "onednn-cpu-gomp")
 
 
 if __name__ == "__main__":

@@ -93,6 +93,9 @@ void rl_move_line(int32_t dtype, void *out, int64_t out_at, int64_t out_step, co
 /* The padding is what has axis a beyond its dim, and the axes before it within theirs, for each a. */
 static void zero(const rl_desc *d, void *out, bool elements, const rl_threads *threads) {
     static const char none[16];
+    bool padded = elements;
+    for (uint32_t a = 0; a < d->rank; a++) padded = padded || rl_desc_padded(d, a) != d->dim[a];
+    if (!padded) return;
     mover b = {.to = d, .nest = {.to = out, .from = none, .bits = rl_desc_bits(d)}, .threads = threads};
     for (uint32_t a = 0; a <= d->rank; a++) {
         if (a == d->rank && !elements) break;

@@ -152,11 +152,12 @@ static rl_dnnl_md input_md(rl_making *m, const rl_convolution *v, const rl_lay *
     return same ? x : rl_making_md(m, t->rank, t->dim, t->stride);
 }
 
-/* As lay_of says all through; where oneDNN has only plain loops for that, what it likes best. */
+/* As lay_of says all through; where oneDNN has only plain loops for that, what it likes best, or nothing while layouts are measured. */
 static bool make_conv(rl_making *m, const rl_convolution *v, const rl_fused *fused) {
     int64_t n = v->dim[1], one = 1;
     uint32_t rank = v->x->rank;
-    bool biased = v->bias || (fused && fused->shift), native = m->c->step->native;
+    const rl_native *native = m->c->step->native;
+    bool biased = v->bias || (fused && fused->shift);
     rl_lay xl = lay_of(m->c, v, false), yl = lay_of(m->c, v, true);
     rl_dnnl_md x = rl_making_lay(m, rank, v->x->dim, &xl), y = rl_making_lay(m, rank, v->dim, &yl);
     rl_dnnl_md weights = rl_making_md(m, v->krank, v->kdim, NULL), bias = biased ? rl_making_md(m, 1, &n, &one) : NULL;
@@ -165,10 +166,11 @@ static bool make_conv(rl_making *m, const rl_convolution *v, const rl_fused *fus
     int status = describe(m, v, x, weights, bias, y);
     if (status != 0 && !native) return false;
     if (status != 0 || rl_making_is_ref(m)) {
+        m->p->fell = true;
+        if (native && native->strict) return false;
         rl_dnnl_md any_x = rl_making_md(m, rank, v->x->dim, NULL), any_y = rl_making_md(m, rank, v->dim, NULL);
         if (status == 0) m->f->d.primitive_desc_destroy(m->pd);
         m->pd = NULL;
-        m->p->fell = true;
         if (!any_x || !any_y || describe(m, v, any_x, weights, bias, any_y) != 0 || (rl_making_is_ref(m) && !fused)) return false;
     }
     return rl_making_arg(m, RL_DNNL_ARG_SRC, AT_X, false, have, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_SRC, 0)) &&

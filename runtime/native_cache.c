@@ -1,6 +1,6 @@
 /* Measured costs, kept from run to run as text: see native_probe.h.
  *
- *   relayout-costs 2
+ *   relayout-costs 3
  *   AMD EPYC, avx512, oneDNN 3.2.0, 1 thread
  *   5a0b1c2d3e4f5061 41000 1 acdb jit_avx512_core       key, ns, layouts of the outputs, the kernel
  *   77aa0b1c2d3e4f50 -1 0 ref                           no optimized kernel
@@ -113,7 +113,7 @@ static bool read_all(rl_ctx *ctx, rl_costs *c, rl_text *t) {
         *nl = 0;
         line[i + 1] = nl + 1;
     }
-    if (strcmp(line[0], "relayout-costs 2") != 0 || strcmp(line[1], c->machine) != 0) return false;
+    if (strcmp(line[0], "relayout-costs 3") != 0 || strcmp(line[1], c->machine) != 0) return false;
     char *last = t->p + all;
     if (all < 2 || last[-1] != '\n') return false;
     last[-1] = 0;
@@ -155,7 +155,7 @@ void rl_costs_open(rl_rt *rt, rl_arena *mem, rl_costs *c) {
 void rl_costs_close(rl_rt *rt, rl_costs *c) {
     if (!c->changed || !c->path.n) return;
     rl_text t = {.mem = c->mem};
-    rl_put(&t, "relayout-costs 2\n%s\n", c->machine);
+    rl_put(&t, "relayout-costs 3\n%s\n", c->machine);
     size_t from = t.n;
     for (uint32_t i = 0; i < c->all.n; i++) put_row(&t, c->all.key[i], &c->all.row[i]);
     uint64_t h = rl_hash_bytes(t.p + from, t.n - from);

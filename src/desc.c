@@ -37,6 +37,7 @@ int64_t rl_desc_block(const rl_desc *d, uint32_t a) {
 }
 
 int64_t rl_desc_step(const rl_desc *d, uint32_t a, int64_t i) {
+    if (i == 0) return 0;
     rl_digits x = rl_desc_axis(d, a);
     int64_t at = 0;
     for (uint32_t k = x.n; k-- > 1; i /= d->digit[x.first + k].size) at += i % d->digit[x.first + k].size * d->digit[x.first + k].stride;

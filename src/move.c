@@ -8,10 +8,12 @@
 
 enum {
     STREAM = 6 << 20,  /* bytes from which on what is written goes past the cache: it would drive out more than it finds again */
+    FAR = 1 << 20,     /* and from which on neither side stays in the second cache */
     BLOCK = 4 << 10,   /* bytes of a block, where whole rows are copied, along each of its sides */
     TILE = 16 << 10,   /* bytes of a tile, and of its rows on the `to` side */
     TILE_ROW = 256,
     LINE = 64,
+    MEET = 1 << 10,    /* bytes: of rows that lie such steps apart the first cache holds few */
     PIECE = 64 << 10   /* bytes that are worth another thread */
 };
 
@@ -168,7 +170,7 @@ static bool plan_mix(rl_move_plan *p, rl_mix_plan *m) {
     m->gather = gather;
     m->row = rest[0].n * size;
     m->short_by = 0;
-    m->by_line = nrest == 1 || m->row * n > RL_BUFFER / 4;
+    m->by_line = nrest == 1 || m->row * n > PIECE / 2;
     if (m->by_line && nrest > 1) insert(p->loop, p->n++, rest[1]);
     p->inner = m->by_line ? (rl_loop){(m->row + LINE - 1) / LINE, 0, 0} : rest[1];
     p->bytes = (m->by_line ? LINE : m->row) * n;
@@ -178,18 +180,24 @@ static bool plan_mix(rl_move_plan *p, rl_mix_plan *m) {
     return true;
 }
 
+/* Rows whose lines share so few places in the first cache that they drive each other out. */
+static bool rows_meet(const rl_loop *l, bool to_side) {
+    return (to_side ? l->to : l->from) % MEET == 0 && l->n > 1;
+}
+
+static const rl_strip *choose_strip(const rl_move_plan *p) {
+    const rl_strip *s = p->k->strip[__builtin_ctz(p->size)];
+    bool meet = rows_meet(&p->x[0], false) || rows_meet(&p->y[0], true);
+    while (s->ky && (p->lx < s->kx || p->ly < s->ky || (s->lines && !meet))) s++;
+    return s;
+}
+
 static void plan_tiles(rl_move_plan *p) {
-    uint32_t i = (uint32_t)__builtin_ctz(p->size);
-    bool wide = i < RL_LEN(p->k->wide) && p->k->wide[i].fn && p->lx >= p->k->wide[i].kx;
     int64_t size = p->size;
-    p->block = wide ? p->k->wide[i].fn : p->k->block[i].fn;
-    p->kx = wide ? p->k->wide[i].kx : p->k->block[i].kx;
-    p->ky = wide ? p->k->wide[i].ky : p->k->block[i].ky;
-    if (wide && p->ly >= p->k->square[i].ky) p->block = p->k->square[i].fn, p->ky = p->k->square[i].ky;
-    p->together = p->lx == p->kx && p->ny == 1 && p->y[0].to == p->lx * size;
-    p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(TILE_ROW / size, p->kx), TILE / size / p->ly));
+    p->strip = choose_strip(p);
+    p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(TILE_ROW / size, p->strip->kx), TILE / size / p->ly));
     p->tx = RL_MIN(p->tx, RL_TILE_MOST / 2);
-    p->ty = RL_MIN(RL_MIN(p->ly, RL_MAX(TILE / size / p->tx, p->ky)), RL_TILE_MOST / 2);
+    p->ty = RL_MIN(RL_MIN(p->ly, RL_MAX(TILE / size / p->tx, p->strip->ky)), RL_TILE_MOST / 2);
     p->chunk = rl_move_tiles;
 }
 
@@ -228,7 +236,7 @@ static void choose(rl_move_plan *p, rl_mix_plan *m) {
     int64_t size = p->size;
     if (size && (!last || (last->to == size && last->from == size))) plan_rows(p, false);
     else if (size && last->to == size && last->from == 0) plan_rows(p, true);
-    else if (!size || !p->k->block[__builtin_ctz(p->size)].fn || !split(p)) plan_runs(p);
+    else if (!size || !p->k->strip[__builtin_ctz(p->size)]->fn || !split(p)) plan_runs(p);
     else if (!plan_mix(p, m)) plan_tiles(p);
 }
 
@@ -336,7 +344,7 @@ static void start(rl_move_plan *p, const rl_nest *b, const rl_move_kernels *k) {
     p->nx = p->ny = 0;
     p->inner = (rl_loop){1, 0, 0};
     p->mix = NULL;
-    p->stream = false;
+    p->stream = p->far = false;
     if (!b->convert && b->bits >= 8) to_bytes(p);
 }
 
@@ -378,5 +386,6 @@ void rl_nest_move(const rl_nest *given, const rl_threads *threads) {
             return;
         }
     }
+    p.far = !p.stream && bytes >= FAR;
     run_all(threads, walk, &p, rl_move_units(&p), p.bytes);
 }

@@ -15,7 +15,7 @@
  *        rows    both sides lie side by side: copied whole
  *        fill    one element repeated along the row
  *        tiles   the row goes along another loop on the `from` side: tiles of some lines of the cache on both sides, transposed in
- *                registers, 16 x 16 elements of 4 bytes and 64 x 64 of 1 byte at a time
+ *                registers, 16 x 16 elements of 4 bytes and 32 x 16 of 1 byte at a time
  *        mixes   the same where one side has few elements in a row (channels-last images of 3 channels): shuffles of whole lines
  *        runs    anything else, element by element in blocks that stay in the cache: steps on both sides, elements smaller
  *                than a byte, numbers that are converted
@@ -23,7 +23,7 @@
  *   4. More than a cache holds is written past it, in whole lines: rows and mixes as they are, where their lines allow that; all
  *      else box by box, by way of a buffer, while what the next boxes read is asked for.             (move_stage.c)
  *
- * The register kernels exist for AVX-512 (move_x86.c) and AVX2 (move_avx2.c); the processor is asked at run time. Other processors use
+ * The register kernels exist for AVX-512 (move_x86.c, move_mix.c) and AVX2 (move_avx2.c); the processor is asked at run time. Other processors use
  * runs.
  * Threads come from the caller, and so does what converts numbers: src/ has neither. */
 #ifndef RL_MOVE_H

@@ -8,101 +8,79 @@
 #define INLINE static inline __attribute__((always_inline))
 #define AVX2 __attribute__((target("avx2")))
 
-INLINE void part_block(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, uint32_t size) {
-    for (uint32_t j = 0; j < ny; j++)
-        for (uint32_t i = 0; i < nx; i++) memcpy(to + ty[j] + i * size, from + fx[i] + j * size, size);
-}
-
-INLINE AVX2 __m128i row128(const char *p) {
-    return _mm_loadu_si128((const void *)p);
-}
-
 INLINE AVX2 __m256i row256(const char *p) {
     return _mm256_loadu_si256((const void *)p);
 }
 
-/* 8 x 8: two rows of 16 bytes, 4 apart, in a register each time. */
-static AVX2 void block4_avx2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
-    __m256i r[8], t[8];
-    (void)together;
-    if (nx < 8 || ny < 8) {
-        part_block(to, ty, from, fx, nx, ny, 4);
-        return;
-    }
-    for (int i = 0; i < 4; i++) {
-        r[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(row128(from + fx[i])), row128(from + fx[i + 4]), 1);
-        r[i + 4] = _mm256_inserti128_si256(_mm256_castsi128_si256(row128(from + fx[i] + 16)), row128(from + fx[i + 4] + 16), 1);
-    }
-    for (int i = 0; i < 8; i += 2) {
-        t[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
-        t[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) {
-        r[i] = _mm256_unpacklo_epi64(t[i], t[i + 2]);
-        r[i + 1] = _mm256_unpackhi_epi64(t[i], t[i + 2]);
-        r[i + 2] = _mm256_unpacklo_epi64(t[i + 1], t[i + 3]);
-        r[i + 3] = _mm256_unpackhi_epi64(t[i + 1], t[i + 3]);
-    }
-    for (int j = 0; j < 8; j++) _mm256_storeu_si256((void *)(to + ty[j]), r[j]);
+/* Two rows of 16 bytes. */
+INLINE AVX2 __m256i pair(const char *a, const char *b) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const void *)a)), _mm_loadu_si128((const void *)b), 1);
 }
 
-static AVX2 void block8_avx2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
-    (void)together;
-    if (nx < 4 || ny < 4) {
-        part_block(to, ty, from, fx, nx, ny, 8);
-        return;
-    }
-    __m256i a = row256(from + fx[0]), b = row256(from + fx[1]), c = row256(from + fx[2]), d = row256(from + fx[3]);
-    __m256i ab = _mm256_unpacklo_epi64(a, b), ab1 = _mm256_unpackhi_epi64(a, b), cd = _mm256_unpacklo_epi64(c, d),
-            cd1 = _mm256_unpackhi_epi64(c, d);
-    _mm256_storeu_si256((void *)(to + ty[0]), _mm256_permute2x128_si256(ab, cd, 0x20));
-    _mm256_storeu_si256((void *)(to + ty[1]), _mm256_permute2x128_si256(ab1, cd1, 0x20));
-    _mm256_storeu_si256((void *)(to + ty[2]), _mm256_permute2x128_si256(ab, cd, 0x31));
-    _mm256_storeu_si256((void *)(to + ty[3]), _mm256_permute2x128_si256(ab1, cd1, 0x31));
+INLINE AVX2 __m256i low(__m256i a, __m256i b, uint32_t size) {
+    return size == 1 ? _mm256_unpacklo_epi8(a, b) : size == 2 ? _mm256_unpacklo_epi16(a, b) : size == 4 ? _mm256_unpacklo_epi32(a, b) :
+        _mm256_unpacklo_epi64(a, b);
 }
 
-static AVX2 void block16_avx2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
-    (void)together;
-    part_block(to, ty, from, fx, nx, ny, 16);
+INLINE AVX2 __m256i high(__m256i a, __m256i b, uint32_t size) {
+    return size == 1 ? _mm256_unpackhi_epi8(a, b) : size == 2 ? _mm256_unpackhi_epi16(a, b) : size == 4 ? _mm256_unpackhi_epi32(a, b) :
+        _mm256_unpackhi_epi64(a, b);
 }
 
-/* 8 x 8. */
-static AVX2 void block2_avx2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
-    __m128i r[8], t[8];
-    (void)together;
-    if (nx < 8 || ny < 8) {
-        part_block(to, ty, from, fx, nx, ny, 2);
-        return;
+/* In both lanes: n rows of n elements, 16 bytes each; rows i and i + n / 2 are interleaved, log n times. */
+INLINE AVX2 void turn(__m256i *r, uint32_t size) {
+    uint32_t n = 16 / size;
+    for (uint32_t left = n; left > 1; left /= 2) {
+        __m256i t[16];
+        for (uint32_t i = 0; i < n / 2; i++) t[2 * i] = low(r[i], r[i + n / 2], size), t[2 * i + 1] = high(r[i], r[i + n / 2], size);
+        for (uint32_t i = 0; i < n; i++) r[i] = t[i];
     }
-    for (int i = 0; i < 8; i++) r[i] = row128(from + fx[i]);
-    for (int round = 0; round < 3; round++) { /* rows i and i + 4 interleaved, three times */
-        for (int i = 0; i < 4; i++) {
-            t[2 * i] = _mm_unpacklo_epi16(r[i], r[i + 4]);
-            t[2 * i + 1] = _mm_unpackhi_epi16(r[i], r[i + 4]);
-        }
-        for (int i = 0; i < 8; i++) r[i] = t[i];
-    }
-    for (int j = 0; j < 8; j++) _mm_storeu_si128((void *)(to + ty[j]), r[j]);
 }
 
-/* 16 x 16. */
-static AVX2 void block1_avx2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
-    __m128i r[16], t[16];
-    (void)together;
-    if (nx < 16 || ny < 16) {
-        part_block(to, ty, from, fx, nx, ny, 1);
-        return;
-    }
-    for (int i = 0; i < 16; i++) r[i] = row128(from + fx[i]);
-    for (int round = 0; round < 4; round++) { /* rows i and i + 8 */
-        for (int i = 0; i < 8; i++) {
-            t[2 * i] = _mm_unpacklo_epi8(r[i], r[i + 8]);
-            t[2 * i + 1] = _mm_unpackhi_epi8(r[i], r[i + 8]);
-        }
-        for (int i = 0; i < 16; i++) r[i] = t[i];
-    }
-    for (int j = 0; j < 16; j++) _mm_storeu_si128((void *)(to + ty[j]), r[j]);
+/* 2 n by n: the second lane has the other half of the rows. */
+INLINE AVX2 void turn_wide(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t size) {
+    __m256i r[16];
+    uint32_t n = 16 / size;
+    for (uint32_t i = 0; i < n; i++) r[i] = pair(from + fx[i], from + fx[i + n]);
+    turn(r, size);
+    for (uint32_t j = 0; j < n; j++) _mm256_storeu_si256((void *)(to + ty[j]), r[j]);
 }
+
+/* n by 2 n: the second lane has the other half of each row. */
+INLINE AVX2 void turn_narrow(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t size) {
+    __m256i r[16];
+    uint32_t n = 16 / size;
+    for (uint32_t i = 0; i < n; i++) r[i] = row256(from + fx[i]);
+    turn(r, size);
+    for (uint32_t j = 0; j < n; j++) {
+        _mm_storeu_si128((void *)(to + ty[j]), _mm256_castsi256_si128(r[j]));
+        _mm_storeu_si128((void *)(to + ty[j + n]), _mm256_extracti128_si256(r[j], 1));
+    }
+}
+
+INLINE void turn_part(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, uint32_t size) {
+    for (uint32_t i = 0; i < nx; i++)
+        for (uint32_t j = 0; j < ny; j++) memcpy(to + ty[j] + i * size, from + fx[i] + j * size, size);
+}
+
+/* The kernels of an element: a block is moved at a time, and the last one overlaps that before it. */
+#define STRIPS(SIZE)                                                                                                                            \
+    AVX2 void rl_wide##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                       \
+        (void)nx;                                                                                                                               \
+        for (uint32_t k = 0, n = 16 / SIZE, y; k < ny; k += n) y = RL_MIN(k, ny - n), turn_wide(to, ty + y, from + y * SIZE, fx, SIZE);         \
+    }                                                                                                                                           \
+    AVX2 void rl_narrow##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                     \
+        (void)nx;                                                                                                                               \
+        for (uint32_t k = 0, n = 32 / SIZE, y; k < ny; k += n) y = RL_MIN(k, ny - n), turn_narrow(to, ty + y, from + y * SIZE, fx, SIZE);       \
+    }                                                                                                                                           \
+    static void part##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                        \
+        turn_part(to, ty, from, fx, nx, ny, SIZE);                                                                                              \
+    }
+STRIPS(1)
+STRIPS(2)
+STRIPS(4)
+STRIPS(8)
+STRIPS(16)
 
 INLINE AVX2 void stream_row(char *to, const char *from, int64_t n) {
     int64_t head = RL_MIN((int64_t)(-(uintptr_t)to % 64), n);
@@ -133,6 +111,7 @@ static void fence(void) {
     _mm_sfence();
 }
 
-const rl_move_kernels rl_move_avx2 = {RL_ISA_AVX2, {{block1_avx2, 16, 16}, {block2_avx2, 8, 8}, {block4_avx2, 8, 8}, {block8_avx2, 4, 4},
-{block16_avx2, 4, 4}}, {{NULL, 0, 0}, {NULL, 0, 0}}, {{NULL, 0, 0}, {NULL, 0, 0}}, rows_avx2, flush_avx2, fence, NULL};
+#define OF(SIZE) {{rl_wide##SIZE, 32 / SIZE, 16 / SIZE, false}, {rl_narrow##SIZE, 16 / SIZE, 32 / SIZE, false}, {part##SIZE, 16, 0, false}}
+const rl_move_kernels rl_move_avx2 = {.isa = RL_ISA_AVX2, .strip = {OF(1), OF(2), OF(4), OF(8), OF(16)}, .rows = rows_avx2, .flush = flush_avx2,
+                                      .fence = fence};
 #endif

@@ -7,11 +7,13 @@
 #define RL_MOVE_KERNEL_H
 #include "move.h"
 
-enum { RL_TILE_MOST = 2048, RL_BUFFER = 128 << 10 }; /* of a tile: most elements in X, and in Y; most bytes */
+enum { RL_TILE_MOST = 2048 }; /* elements in X, and in Y, of a tile */
 
-/* to[ty[y] + x * size] = from[fx[x] + y * size] for x < nx <= kx, y < ny <= ky; bytes.  together: the block is whole, and its ky rows
- * of kx elements follow each other. */
-typedef void rl_block_fn(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together);
+/* to[ty[y] + x * size] = from[fx[x] + y * size] for x < nx, y < ny; bytes. */
+typedef void rl_strip_fn(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny);
+/* For kx of X at a time, and ky of Y or more; ky 0: for less of either, too. lines: it moves whole lines of the cache on both sides, for rows
+ * that drive each other out. */
+typedef struct { rl_strip_fn *fn; uint32_t kx, ky; bool lines; } rl_strip;
 /* count rows of nbyte bytes. */
 typedef void rl_rows_fn(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t nbyte, bool stream);
 /* Lines that will be read soon: at[0 .. n-1] from `from`, in bytes. */
@@ -28,17 +30,16 @@ typedef struct {
     uint64_t take[RL_MIX][RL_MIX];     /* which bytes of line j of `to` come from line i of `from` */
     uint8_t byte[RL_MIX][RL_MIX][64];  /* and which of its */
 } rl_mix;
-/* Line j of step k lies at at[j] + k * step; the last step has part bytes (0: none) in all of the lines that lie apart (whole: one
- * after the other), on both sides. */
+/* Line j of step k lies at at[j] + k * step; the last step may be less, in all of the lines that lie apart (whole: one after the other), on both
+ * sides. */
 typedef struct { int64_t at[RL_MIX], step; bool whole; } rl_mix_lines;
-typedef void rl_mix_fn(const rl_mix *m, char *to, const rl_mix_lines *out, const char *from, const rl_mix_lines *in, int64_t steps,
-                       int64_t part, bool stream);
+/* Rows of `row` bytes on the side whose lines lie apart, each `to` and `from` bytes after that before it.  stream: past the cache. */
+typedef struct { int64_t row, rows, to, from; bool stream; } rl_mix_rows;
+typedef void rl_mix_fn(const rl_mix *m, char *to, const rl_mix_lines *out, const char *from, const rl_mix_lines *in, const rl_mix_rows *r);
 
 typedef struct {
     rl_isa isa;
-    struct { rl_block_fn *fn; uint32_t kx, ky; } block[5]; /* elements of 1, 2, 4, 8, 16 bytes; fn NULL: none */
-    struct { rl_block_fn *fn; uint32_t kx, ky; } wide[2];  /* for few y: elements of 1, 2 bytes; fn NULL: none */
-    struct { rl_block_fn *fn; uint32_t kx, ky; } square[2]; /* for many of both */
+    rl_strip strip[5][5];  /* elements of 1, 2, 4, 8, 16 bytes: the first that fits is taken, the last fits always; fn NULL: none */
     rl_rows_fn *rows;
     rl_flush_fn *flush; /* NULL, and so is fence: never streams */
     rl_fence_fn *fence;
@@ -47,14 +48,20 @@ typedef struct {
 const rl_move_kernels *rl_move_kernels_of(rl_isa want);
 /* NULL where it was not built or the processor has not what it needs. */
 const rl_move_kernels *rl_move_kernels_x86(rl_isa want);
-extern const rl_move_kernels rl_move_avx2; /* where the compiler's target is x86 */
+/* Where the compiler's target is x86. */
+extern const rl_move_kernels rl_move_avx2;
+extern rl_strip_fn rl_wide1, rl_wide2, rl_wide4, rl_wide8, rl_wide16, rl_narrow1, rl_narrow2, rl_narrow4, rl_narrow8, rl_narrow16;
+extern rl_mix_fn rl_mix_avx512;
+/* The lowest n bits. */
+static inline uint64_t rl_ones(uint32_t n) {
+    return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1;
+}
+
 
 typedef struct rl_move_plan rl_move_plan;
-/* Tables of the tile at hand, which the next one perhaps has too. from x0, y0 on, nx by ny. */
-typedef struct { int64_t x0, nx, y0, ny; } rl_patch;
+typedef struct { int64_t first, n, at[RL_TILE_MOST]; } rl_places; /* of elements first .. first+n-1 of X or Y, in bytes */
 typedef struct {
-    rl_patch b;                    /* of which fx and ty are */
-    int64_t fx[RL_TILE_MOST], ty[RL_TILE_MOST];
+    rl_places fx, ty;              /* of the tile at hand; the next one often has them, too */
     rl_ahead *ahead;               /* NULL: nothing; else asked for while this is moved */
 } rl_tile;
 /* Indices first .. first+count-1 of the grid's innermost loop, whose other loops stand at these places. */
@@ -76,9 +83,8 @@ struct rl_move_plan {
     rl_loop x[RL_NEST_LOOPS], y[RL_NEST_LOOPS];
     int64_t lx, ly, tx, ty; /* counts of X and Y; of them in a tile */
     bool stream;            /* past the cache */
-    rl_block_fn *block;     /* tiles */
-    uint32_t kx, ky;
-    bool together;          /* the rows of a block follow each other */
+    bool far;               /* more than the second cache holds: what comes next is asked for */
+    const rl_strip *strip;  /* tiles */
     struct rl_mix_plan *mix; /* mixes */
 };
 
@@ -90,7 +96,7 @@ int64_t rl_move_units(const rl_move_plan *p);
 /* Units first .. end-1 of a plan; t: of the walks of this plan before, or new. */
 void rl_move_walk(const rl_move_plan *p, rl_tile *t, int64_t first, int64_t end);
 static inline void rl_tile_clear(rl_tile *t) {
-    t->b = (rl_patch){-1, 0, -1, 0};
+    t->fx.n = t->ty.n = 0;
     t->ahead = NULL;
 }
 

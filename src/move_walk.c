@@ -5,11 +5,13 @@
 
 /* ---- blocks of X and Y ---- */
 
+typedef struct { int64_t x0, nx, y0, ny; } patch; /* from x0, y0 on, nx by ny */
+
 /* The last ones take what is left over. */
-static rl_patch block_of(const rl_move_plan *p, int64_t i) {
+static patch block_of(const rl_move_plan *p, int64_t i) {
     int64_t across = rl_pieces(p->lx, p->tx), down = rl_pieces(p->ly, p->ty);
     int64_t x = p->stream ? i / down : i % across, y = p->stream ? i % down : i / across;
-    return (rl_patch){x * p->tx, rl_piece(p->lx, p->tx, x), y * p->ty, rl_piece(p->ly, p->ty, y)};
+    return (patch){x * p->tx, rl_piece(p->lx, p->tx, x), y * p->ty, rl_piece(p->ly, p->ty, y)};
 }
 
 /* While nbyte bytes are moved: two thirds of as many, the others when they are written. */
@@ -26,7 +28,7 @@ typedef void line_fn(const rl_move_plan *p, int64_t to, int64_t from, int64_t n)
 static void each_line(const rl_move_plan *p, int64_t to, int64_t from, int64_t first, int64_t count, line_fn *fn) {
     const rl_loop *x = &p->x[0], *y = &p->y[0];
     for (int64_t i = first; i < first + count; i++) {
-        rl_patch b = block_of(p, i);
+        patch b = block_of(p, i);
         for (int64_t k = b.y0; k < b.y0 + b.ny; k++) fn(p, to + b.x0 * x->to + k * y->to, from + b.x0 * x->from + k * y->from, b.nx);
     }
 }
@@ -85,83 +87,88 @@ static void place(const rl_loop *l, uint32_t n, bool to_side, int64_t first, int
     }
 }
 
-/* Blocks at the far ends are whole, too, where there is room: they overlap those before them. */
-static void turn(const rl_move_plan *p, const rl_tile *t, char *to, const char *from) {
-    int64_t kx = p->kx, ky = p->ky, lastx = RL_MAX(t->b.nx - kx, 0), lasty = RL_MAX(t->b.ny - ky, 0);
-    uint32_t nx = (uint32_t)RL_MIN(t->b.nx, kx), ny = (uint32_t)RL_MIN(t->b.ny, ky);
-    bool together = p->together && nx == kx && ny == ky;
-    for (int64_t i = 0; i < t->b.nx; i += kx) {
-        int64_t x = RL_MIN(i, lastx);
-        for (int64_t k = 0; k < t->b.ny; k += ky) {
-            int64_t y = RL_MIN(k, lasty);
-            p->block(to + x * p->size, t->ty + y, from + y * p->size, t->fx + x, nx, ny, together);
-            ask(t, (int64_t)nx * ny * p->size);
-        }
+/* Places of elements first .. first+count-1, of all at once where that may be; *base: to be added to them. */
+static const int64_t *places_of(rl_places *p, const rl_loop *l, uint32_t n, int64_t all, bool to_side, int64_t first, int64_t count, int64_t *base) {
+    bool straight = n == 1, whole = !straight && all <= RL_TILE_MOST;
+    *base = straight ? first * (to_side ? l->to : l->from) : 0;
+    if (straight) first = 0;
+    if (p->n == 0 || first < p->first || first + count > p->first + p->n) {
+        p->first = whole ? 0 : first, p->n = whole ? all : count;
+        place(l, n, to_side, p->first, p->n, p->at);
+    }
+    return p->at + (first - p->first);
+}
+
+/* What rows x .. x+nx-1 read and write. */
+static void ask_strip(const rl_move_plan *p, const char *to, const int64_t *ty, const char *from, const int64_t *fx, int64_t x, int64_t nx,
+                      int64_t ny) {
+    int64_t size = p->size;
+    for (int64_t i = x; i < x + nx; i++)
+        for (int64_t k = 0; k < ny * size; k += 64) __builtin_prefetch(from + fx[i] + k, 0, 3);
+    for (int64_t j = 0; j < ny; j++) __builtin_prefetch(to + ty[j] + x * size, 1, 3);
+}
+
+/* Strips at the far end overlap those before them, where there is room. */
+static void turn(const rl_move_plan *p, const rl_tile *t, char *to, const int64_t *ty, const char *from, const int64_t *fx, const patch *b) {
+    const rl_strip *s = p->strip;
+    for (int64_t i = 0, next = s->kx; i < b->nx; i = next, next += s->kx) {
+        int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, nx = RL_MIN(b->nx - x, s->kx);
+        if (p->far && next < b->nx) ask_strip(p, to, ty, from, fx, next, RL_MIN(b->nx - next, s->kx), b->ny);
+        s->fn(to + x * p->size, ty, from, fx + x, (uint32_t)nx, (uint32_t)b->ny);
+        ask(t, nx * b->ny * p->size);
     }
 }
 
 void rl_move_tiles(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
     for (int64_t i = first; i < first + count; i++) {
-        rl_patch b = block_of(p, i);
-        if (b.x0 != t->b.x0 || b.nx != t->b.nx) place(p->x, p->nx, false, b.x0, b.nx, t->fx);
-        if (b.y0 != t->b.y0 || b.ny != t->b.ny) place(p->y, p->ny, true, b.y0, b.ny, t->ty);
-        t->b = b;
-        turn(p, t, p->to + to + b.x0 * p->size, p->from + from + b.y0 * p->size);
+        patch b = block_of(p, i);
+        int64_t x, y;
+        const int64_t *fx = places_of(&t->fx, p->x, p->nx, p->lx, false, b.x0, b.nx, &x);
+        const int64_t *ty = places_of(&t->ty, p->y, p->ny, p->ly, true, b.y0, b.ny, &y);
+        turn(p, t, p->to + to + y + b.x0 * p->size, ty, p->from + from + x + b.y0 * p->size, fx, &b);
     }
 }
 
 /* ---- mixes ---- */
 
-void rl_mix_make(rl_mix *m, uint32_t n, uint32_t size, bool gather) {
-    m->n = n;
-    memset(m->take, 0, sizeof m->take);
-    for (uint32_t j = 0; j < n; j++) {
-        memset(m->byte[j], 0, n * sizeof *m->byte[j]);
-        for (uint32_t b = 0; b < 64; b++) {
-            uint32_t k = (gather ? j * 64 + b : b) / size, in, at; /* the element in its line(s) */
-            if (gather) in = k % n, at = k / n * size + b % size;
-            else in = (k * n + j) * size / 64, at = (k * n + j) * size % 64 + b % size;
-            m->take[j][in] |= (uint64_t)1 << b;
-            m->byte[j][in][b] = (uint8_t)at;
-        }
-    }
-}
-
-static void mix(const rl_mix_plan *m, const rl_move_kernels *k, char *to, const char *from, int64_t nbyte, bool stream) {
-    k->mix(&m->m, to, &m->to, from, &m->from, nbyte / 64, nbyte % 64, stream);
-}
-
-/* Rows that are short one by one follow each other where they lie apart: they are mixed together, by way of a buffer for the side
- * where they do not. */
-static void mix_rows(const rl_move_plan *p, const rl_tile *t, char *to, const char *from, int64_t count) {
-    _Alignas(64) char buffer[RL_BUFFER];
+/* Rows of less than a line follow each other where they lie apart: they are mixed together, by way of a buffer for the side where they do
+ * not. */
+static void mix_short(const rl_move_plan *p, char *to, const char *from, int64_t count) {
+    _Alignas(64) char buffer[8 << 10];
     const rl_mix_plan *m = p->mix;
-    int64_t row = m->row * m->m.n, most = RL_BUFFER / row, ts = p->inner.to, fs = p->inner.from;
+    int64_t row = m->row * m->m.n, most = (int64_t)sizeof buffer / row, ts = p->inner.to, fs = p->inner.from;
     for (int64_t n; count > 0; count -= n, to += n * ts, from += n * fs) {
         n = RL_MIN(count, most);
-        ask(t, n * row);
-        if (m->gather) {
-            mix(m, p->k, buffer, from, n * m->row, false);
-            p->k->rows(to, ts, buffer, row, n, row, false);
-        } else {
-            p->k->rows(buffer, row, from, fs, n, row, false);
-            mix(m, p->k, to, buffer, n * m->row, false);
-        }
+        rl_mix_rows all = {.row = n * m->row, .rows = 1};
+        if (!m->gather) p->k->rows(buffer, row, from, fs, n, row, false);
+        p->k->mix(&m->m, m->gather ? buffer : to, &m->to, m->gather ? from : buffer, &m->from, &all);
+        if (m->gather) p->k->rows(to, ts, buffer, row, n, row, false);
     }
+}
+
+/* From row `first` on. */
+static void mix_rows(const rl_move_plan *p, char *to, const char *from, int64_t first, int64_t count) {
+    const rl_mix_plan *m = p->mix;
+    rl_mix_rows r = {.row = m->row, .rows = count, .to = p->inner.to, .from = p->inner.from};
+    to += first * r.to, from += first * r.from;
+    if (m->row < 64) mix_short(p, to, from, count);
+    else p->k->mix(&m->m, to, &m->to, from, &m->from, &r);
 }
 
 /* Bytes first .. end-1 of the row on the side whose lines lie apart. */
 static void mix_lines(const rl_move_plan *p, char *to, const char *from, int64_t first, int64_t end) {
     const rl_mix_plan *m = p->mix;
     int64_t n = m->m.n;
-    mix(m, p->k, to + first * (m->gather ? n : 1), from + first * (m->gather ? 1 : n), end - first, p->stream);
+    rl_mix_rows r = {.row = end - first, .rows = 1, .stream = p->stream};
+    p->k->mix(&m->m, to + first * (m->gather ? n : 1), &m->to, from + first * (m->gather ? 1 : n), &m->from, &r);
 }
 
 void rl_move_mixes(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
     const rl_mix_plan *m = p->mix;
     int64_t lack = m->short_by, end = RL_MIN((first + count) * 64 - lack, m->row), start = RL_MAX(first * 64 - lack, 0);
     if (!m->by_line) {
-        mix_rows(p, t, p->to + to + first * p->inner.to, p->from + from + first * p->inner.from, count);
+        ask(t, count * p->bytes);
+        mix_rows(p, p->to + to, p->from + from, first, count);
         return;
     }
     ask(t, count * p->bytes);

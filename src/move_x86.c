@@ -1,8 +1,9 @@
 /* The kernels of the move for AVX-512 (with VBMI), and which a processor has: see move_kernel.h.
  *
  * Transposing 16 x 16 elements of 4 bytes: neighbouring rows are interleaved by elements, then by pairs; after that each register
- * holds a column of four rows in each of its four lanes of 16 bytes, and two rounds of choosing lanes put them together.  Smaller
- * elements go the same way as if they were 4 bytes, and are sorted out in the register; larger ones skip the first steps. */
+ * holds a column of four rows in each of its four lanes of 16 bytes, and two rounds of choosing lanes put them together.  Larger
+ * elements skip the first steps; few of smaller ones, and squares of them, go the same way as if they were 4 bytes, and are sorted out in the
+ * register.  Other blocks of these are left to half registers (move_avx2.c): two of their shuffles are done at a time. */
 #include "move_kernel.h"
 
 #if defined(__x86_64__)
@@ -51,12 +52,8 @@ INLINE AVX512 void turn8(__m512i *r) {
     for (int i = 0; i < 2; i++) turn_lanes(t[i], t[2 + i], t[4 + i], t[6 + i], &r[i], &r[2 + i], &r[4 + i], &r[6 + i]);
 }
 
-INLINE uint64_t ones(uint32_t n) {
-    return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1;
-}
-
 INLINE AVX512 void load(__m512i *r, uint32_t kx, const char *from, const int64_t *fx, uint32_t nx, uint32_t nbyte, bool whole) {
-    __mmask64 m = ones(nbyte);
+    __mmask64 m = rl_ones(nbyte);
     for (uint32_t i = 0; i < kx; i++) {
         if (whole) r[i] = _mm512_loadu_si512(from + fx[i]);
         else r[i] = i < nx ? _mm512_maskz_loadu_epi8(m, from + fx[i]) : _mm512_setzero_si512();
@@ -64,24 +61,19 @@ INLINE AVX512 void load(__m512i *r, uint32_t kx, const char *from, const int64_t
 }
 
 INLINE AVX512 void store(const __m512i *r, uint32_t ky, char *to, const int64_t *ty, uint32_t ny, uint32_t nbyte, bool whole) {
-    __mmask64 m = ones(nbyte);
+    __mmask64 m = rl_ones(nbyte);
     for (uint32_t j = 0; j < ky; j++) {
         if (whole) _mm512_storeu_si512(to + ty[j], r[j]);
         else if (j < ny) _mm512_mask_storeu_epi8(to + ty[j], m, r[j]);
     }
 }
 
+/* whole: 16 x 16 elements, else perhaps fewer; likewise below. */
 INLINE AVX512 void block4(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool whole) {
     __m512i r[16];
     load(r, 16, from, fx, nx, 4 * ny, whole);
     turn4(r);
     store(r, 16, to, ty, ny, 4 * nx, whole);
-}
-
-static AVX512 void block4_avx512(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
-    (void)together;
-    if (nx == 16 && ny == 16) block4(to, ty, from, fx, 16, 16, true);
-    else block4(to, ty, from, fx, nx, ny, false);
 }
 
 INLINE AVX512 void block8(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool whole) {
@@ -91,40 +83,36 @@ INLINE AVX512 void block8(char *to, const int64_t *ty, const char *from, const i
     store(r, 8, to, ty, ny, 8 * nx, whole);
 }
 
-static AVX512 void block8_avx512(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
-    (void)together;
-    if (nx == 8 && ny == 8) block8(to, ty, from, fx, 8, 8, true);
-    else block8(to, ty, from, fx, nx, ny, false);
-}
-
-static AVX512 void block16_avx512(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
+INLINE AVX512 void block16(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool whole) {
     __m512i r[4];
-    bool whole = nx == 4 && ny == 4;
-    (void)together;
     load(r, 4, from, fx, nx, 16 * ny, whole);
     turn_lanes(r[0], r[1], r[2], r[3], &r[0], &r[1], &r[2], &r[3]);
     store(r, 4, to, ty, ny, 16 * nx, whole);
 }
 
-/* 16 rows of 32: after turn4 each register has 2 elements of each row. */
-static AVX512 void block2_avx512(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
+/* A block at a time, and the last one overlaps that before it; where there are fewer rows or columns, the last one is less. */
+#define STRIPS(SIZE)                                                                                                                            \
+    static AVX512 void strip##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                \
+        for (uint32_t k = 0, n = 64 / SIZE, y; k < ny; k += n) y = RL_MIN(k, ny - n), block##SIZE(to, ty + y, from + y * SIZE, fx, nx, n, true); \
+    }                                                                                                                                           \
+    static AVX512 void part##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                 \
+        for (uint32_t y = 0, n = 64 / SIZE; y < ny; y += n) block##SIZE(to, ty + y, from + y * SIZE, fx, nx, RL_MIN(ny - y, n), false);         \
+    }
+STRIPS(4)
+STRIPS(8)
+STRIPS(16)
+
+/* Up to 16 rows of 32: after turn4 each register has 2 elements of each row. */
+INLINE AVX512 void flat2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
     __m512i r[16], sort = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26, 24, 22, 20, 18, 16, 14, 12,
                                            10, 8, 6, 4, 2, 0);
-    __mmask32 m = (__mmask32)ones(2 * nx);
-    bool whole = nx == 16 && ny == 32;
-    if (whole) load(r, 16, from, fx, 16, 64, true);
-    else load(r, 16, from, fx, nx, 2 * ny, false);
+    __mmask32 m = (__mmask32)rl_ones(2 * nx);
+    load(r, 16, from, fx, nx, 2 * ny, false);
     turn4(r);
-    for (uint32_t j = 0; j < 16; j++) {
+    for (uint32_t j = 0; 2 * j < ny; j++) {
         __m512i x = _mm512_permutexvar_epi16(sort, r[j]);
-        __m256i a = _mm512_castsi512_si256(x), b = _mm512_extracti64x4_epi64(x, 1);
-        const int64_t *at = ty + 2 * j;
-        if (together) _mm512_storeu_si512(to + at[0], x);
-        else if (whole) _mm256_storeu_si256((void *)(to + at[0]), a), _mm256_storeu_si256((void *)(to + at[1]), b);
-        else {
-            if (2 * j < ny) _mm256_mask_storeu_epi8(to + at[0], m, a);
-            if (2 * j + 1 < ny) _mm256_mask_storeu_epi8(to + at[1], m, b);
-        }
+        _mm256_mask_storeu_epi8(to + ty[2 * j], m, _mm512_castsi512_si256(x));
+        if (2 * j + 1 < ny) _mm256_mask_storeu_epi8(to + ty[2 * j + 1], m, _mm512_extracti64x4_epi64(x, 1));
     }
 }
 
@@ -133,100 +121,75 @@ static AVX512 void block2_avx512(char *to, const int64_t *ty, const char *from, 
 #define COLUMN(k) k, k + 16, k + 32, k + 48
 #define COLUMNS(k) COLUMN(k), COLUMN(k + 1), COLUMN(k + 2), COLUMN(k + 3)
 
-/* Rows 4 j .. 4 j + 3 of a block, 16 elements of 1 byte each. */
-INLINE AVX512 void store_four(__m512i x, char *to, const int64_t *at, uint32_t ny, __mmask16 m, bool whole) {
-    __m128i row[4] = {_mm512_castsi512_si128(x), _mm512_extracti32x4_epi32(x, 1), _mm512_extracti32x4_epi32(x, 2), _mm512_extracti32x4_epi32(x, 3)};
-    for (uint32_t i = 0; i < 4; i++) {
-        if (whole) _mm_storeu_si128((void *)(to + at[i]), row[i]);
-        else if (i < ny) _mm_mask_storeu_epi8(to + at[i], m, row[i]);
-    }
-}
-
-/* 16 rows of 64: 4 elements of each. */
-static AVX512 void block1_avx512(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
+/* Up to 16 rows of 64: 4 elements of each. */
+INLINE AVX512 void flat1(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
     static const uint8_t order[64] = {ROW(0), ROW(1), ROW(2), ROW(3)};
     __m512i r[16], sort = _mm512_loadu_si512(order);
-    __mmask16 m = (__mmask16)ones(nx);
-    bool whole = nx == 16 && ny == 64;
-    if (whole) load(r, 16, from, fx, 16, 64, true);
-    else load(r, 16, from, fx, nx, ny, false);
+    __mmask16 m = (__mmask16)rl_ones(nx);
+    load(r, 16, from, fx, nx, ny, false);
     turn4(r);
-    for (uint32_t j = 0; j < 16; j++) {
+    for (uint32_t j = 0; 4 * j < ny; j++) {
         __m512i x = _mm512_permutexvar_epi8(sort, r[j]);
-        if (together) _mm512_storeu_si512(to + ty[4 * j], x);
-        else if (whole) store_four(x, to, ty + 4 * j, 4, m, true);
-        else store_four(x, to, ty + 4 * j, ny > 4 * j ? ny - 4 * j : 0, m, false);
+        __m128i row[4] = {_mm512_castsi512_si128(x), _mm512_extracti32x4_epi32(x, 1), _mm512_extracti32x4_epi32(x, 2), _mm512_extracti32x4_epi32(x, 3)};
+        for (uint32_t i = 0; i < 4 && 4 * j + i < ny; i++) _mm_mask_storeu_epi8(to + ty[4 * j + i], m, row[i]);
     }
 }
 
 /* The other way round: 4 bytes of each register from as many rows are sorted to come together, then go through turn4.  Four rows
  * of 16 elements of 1 byte, two of 2 bytes, make a register. */
-INLINE AVX512 __m512i load_wide(const char *from, const int64_t *fx, uint32_t rows, uint32_t nx, uint32_t nbyte) {
+INLINE AVX512 __m512i load_tall(const char *from, const int64_t *fx, uint32_t rows, uint32_t nx, uint32_t nbyte) {
     __m512i r = _mm512_setzero_si512();
     if (nx == 0) return r;
     if (rows == 4) {
-        __mmask16 m = (__mmask16)ones(nbyte);
+        __mmask16 m = (__mmask16)rl_ones(nbyte);
         r = _mm512_castsi128_si512(_mm_maskz_loadu_epi8(m, from + fx[0]));
         if (nx > 1) r = _mm512_inserti32x4(r, _mm_maskz_loadu_epi8(m, from + fx[1]), 1);
         if (nx > 2) r = _mm512_inserti32x4(r, _mm_maskz_loadu_epi8(m, from + fx[2]), 2);
         if (nx > 3) r = _mm512_inserti32x4(r, _mm_maskz_loadu_epi8(m, from + fx[3]), 3);
         return r;
     }
-    __mmask32 m = (__mmask32)ones(nbyte);
+    __mmask32 m = (__mmask32)rl_ones(nbyte);
     r = _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(m, from + fx[0]));
     return nx > 1 ? _mm512_inserti64x4(r, _mm256_maskz_loadu_epi8(m, from + fx[1]), 1) : r;
 }
 
-INLINE AVX512 __m512i load_pair(const char *from, const int64_t *fx) {
-    __m512i r = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)(from + fx[0])));
-    return _mm512_inserti64x4(r, _mm256_loadu_si256((const void *)(from + fx[1])), 1);
-}
-
-INLINE AVX512 __m512i load_four(const char *from, const int64_t *fx) {
-    __m512i r = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(from + fx[0])));
-    r = _mm512_inserti32x4(r, _mm_loadu_si128((const void *)(from + fx[1])), 1);
-    r = _mm512_inserti32x4(r, _mm_loadu_si128((const void *)(from + fx[2])), 2);
-    return _mm512_inserti32x4(r, _mm_loadu_si128((const void *)(from + fx[3])), 3);
-}
-
-static AVX512 void wide2_avx512(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
-    __m512i r[16], sort = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18,
-                                           2, 17, 1, 16, 0);
-    bool whole = nx == 32 && ny == 16;
-    (void)together;
+/* Up to 32 rows of 16 elements of 2 bytes, and 64 of 1 byte. */
+INLINE AVX512 void tall(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, uint32_t size, __m512i sort) {
+    __m512i r[16];
+    uint32_t rows = 4 / size;
     for (uint32_t i = 0; i < 16; i++) {
-        if (whole) r[i] = load_pair(from, fx + 2 * i);
-        else r[i] = load_wide(from, fx + 2 * i, 2, nx > 2 * i ? nx - 2 * i : 0, 2 * ny);
-        r[i] = _mm512_permutexvar_epi16(sort, r[i]);
+        r[i] = load_tall(from, fx + rows * i, rows, nx > rows * i ? nx - rows * i : 0, size * ny);
+        r[i] = size == 1 ? _mm512_permutexvar_epi8(sort, r[i]) : _mm512_permutexvar_epi16(sort, r[i]);
     }
     turn4(r);
-    if (whole) store(r, 16, to, ty, 16, 64, true);
-    else store(r, 16, to, ty, ny, 2 * nx, false);
+    store(r, 16, to, ty, ny, size * nx, false);
 }
 
-static AVX512 void wide1_avx512(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
+INLINE AVX512 __m512i sort1(void) {
     static const uint8_t order[64] = {COLUMNS(0), COLUMNS(4), COLUMNS(8), COLUMNS(12)};
-    __m512i r[16], sort = _mm512_loadu_si512(order);
-    bool whole = nx == 64 && ny == 16;
-    (void)together;
-    for (uint32_t i = 0; i < 16; i++) {
-        if (whole) r[i] = load_four(from, fx + 4 * i);
-        else r[i] = load_wide(from, fx + 4 * i, 4, nx > 4 * i ? nx - 4 * i : 0, ny);
-        r[i] = _mm512_permutexvar_epi8(sort, r[i]);
-    }
-    turn4(r);
-    if (whole) store(r, 16, to, ty, 16, 64, true);
-    else store(r, 16, to, ty, ny, nx, false);
+    return _mm512_loadu_si512(order);
+}
+
+INLINE AVX512 __m512i sort2(void) {
+    return _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+}
+
+/* Few rows, or few columns. */
+static AVX512 void part1(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
+    if (ny < 16) tall(to, ty, from, fx, nx, ny, 1, sort1());
+    for (uint32_t x = 0; ny >= 16 && x < nx; x += 16)
+        for (uint32_t y = 0; y < ny; y += 64) flat1(to + x, ty + y, from + y, fx + x, RL_MIN(nx - x, 16), RL_MIN(ny - y, 64));
+}
+
+static AVX512 void part2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
+    if (ny < 16) tall(to, ty, from, fx, nx, ny, 2, sort2());
+    for (uint32_t x = 0; ny >= 16 && x < nx; x += 16)
+        for (uint32_t y = 0; y < ny; y += 32) flat2(to + 2 * x, ty + y, from + 2 * y, fx + x, RL_MIN(nx - x, 16), RL_MIN(ny - y, 32));
 }
 
 /* 64 x 64: whole lines on both sides, which matters where lines of the rows drive each other out.  Quarters of four rows come together. */
-static AVX512 void square1_avx512(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
-    static const uint8_t order[64] = {COLUMNS(0), COLUMNS(4), COLUMNS(8), COLUMNS(12)};
-    __m512i t[4][16], sort = _mm512_loadu_si512(order);
-    if (nx < 64 || ny < 64) {
-        for (uint32_t y = 0; y < ny; y += 16) wide1_avx512(to, ty + y, from + y, fx, nx, RL_MIN(ny - y, 16), together);
-        return;
-    }
+INLINE AVX512 void square1(char *to, const int64_t *ty, const char *from, const int64_t *fx) {
+    __m512i t[4][16], sort = sort1();
     for (int i = 0; i < 16; i++) {
         __m512i r[4];
         load(r, 4, from, fx + 4 * i, 4, 64, true);
@@ -240,13 +203,8 @@ static AVX512 void square1_avx512(char *to, const int64_t *ty, const char *from,
 }
 
 /* 32 x 32, in the same way: halves of two rows. */
-static AVX512 void square2_avx512(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool together) {
-    __m512i t[2][16], sort = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3,
-                                              18, 2, 17, 1, 16, 0);
-    if (nx < 32 || ny < 32) {
-        for (uint32_t y = 0; y < ny; y += 16) wide2_avx512(to, ty + y, from + 2 * y, fx, nx, RL_MIN(ny - y, 16), together);
-        return;
-    }
+INLINE AVX512 void square2(char *to, const int64_t *ty, const char *from, const int64_t *fx) {
+    __m512i t[2][16], sort = sort2();
     for (int i = 0; i < 16; i++) {
         __m512i a = _mm512_loadu_si512(from + fx[2 * i]), b = _mm512_loadu_si512(from + fx[2 * i + 1]);
         t[0][i] = _mm512_permutexvar_epi16(sort, _mm512_shuffle_i64x2(a, b, 0x44));
@@ -258,7 +216,17 @@ static AVX512 void square2_avx512(char *to, const int64_t *ty, const char *from,
     }
 }
 
-/* ---- AVX-512: rows and mixes ---- */
+static AVX512 void squares1(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
+    (void)nx;
+    for (uint32_t k = 0, y; k < ny; k += 64) y = RL_MIN(k, ny - 64), square1(to, ty + y, from + y, fx);
+}
+
+static AVX512 void squares2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
+    (void)nx;
+    for (uint32_t k = 0, y; k < ny; k += 32) y = RL_MIN(k, ny - 32), square2(to, ty + y, from + 2 * y, fx);
+}
+
+/* ---- AVX-512: rows ---- */
 
 /* Fewer than 64 bytes: two moves that overlap. (Masked stores to lines that are not in the cache are slow.) */
 INLINE AVX512 void part_row(char *to, const char *from, int64_t n) {
@@ -325,45 +293,6 @@ static AVX512 void flush_avx512(char *to, const char *from, int64_t n, rl_ahead 
     ahead->at += next, ahead->n -= (uint32_t)next;
 }
 
-/* Bytes of line k in the step of `part` bytes. */
-INLINE uint32_t part_of(const rl_mix_lines *l, uint32_t n, uint32_t k, int64_t part) {
-    int64_t left = l->whole ? part * n - 64 * (int64_t)k : part;
-    return left <= 0 ? 0 : (uint32_t)RL_MIN(left, 64);
-}
-
-INLINE AVX512 void mix_step(const rl_mix *m, uint32_t n, char *to, const int64_t *tat, const char *from, const int64_t *fat,
-                            const __mmask64 *tm, const __mmask64 *fm, bool stream) {
-    __m512i x[RL_MIX];
-    for (uint32_t i = 0; i < n; i++) x[i] = fm ? _mm512_maskz_loadu_epi8(fm[i], from + fat[i]) : _mm512_loadu_si512(from + fat[i]);
-    for (uint32_t j = 0; j < n; j++) {
-        __m512i y = _mm512_maskz_permutexvar_epi8(m->take[j][0], _mm512_loadu_si512(m->byte[j][0]), x[0]);
-        for (uint32_t i = 1; i < n; i++) y = _mm512_mask_permutexvar_epi8(y, m->take[j][i], _mm512_loadu_si512(m->byte[j][i]), x[i]);
-        if (tm) _mm512_mask_storeu_epi8(to + tat[j], tm[j], y);
-        else if (stream) _mm512_stream_si512((void *)(to + tat[j]), y);
-        else _mm512_storeu_si512(to + tat[j], y);
-    }
-}
-
-INLINE AVX512 void mix_steps(const rl_mix *m, uint32_t n, char *to, const rl_mix_lines *out, const char *from, const rl_mix_lines *in,
-                             int64_t steps, bool stream) {
-    int64_t tat[RL_MIX], fat[RL_MIX], ts = out->step, fs = in->step;
-    for (uint32_t i = 0; i < n; i++) tat[i] = out->at[i], fat[i] = in->at[i];
-    for (int64_t k = 0; k < steps; k++, to += ts, from += fs) mix_step(m, n, to, tat, from, fat, NULL, NULL, stream);
-}
-
-static AVX512 void mix_avx512(const rl_mix *m, char *to, const rl_mix_lines *out, const char *from, const rl_mix_lines *in, int64_t steps,
-                              int64_t part, bool stream) {
-    uint32_t n = m->n;
-    __mmask64 tm[RL_MIX], fm[RL_MIX];
-    if (n == 2) mix_steps(m, 2, to, out, from, in, steps, stream); /* few lines stay in registers */
-    else if (n == 3) mix_steps(m, 3, to, out, from, in, steps, stream);
-    else if (n == 4) mix_steps(m, 4, to, out, from, in, steps, stream);
-    else mix_steps(m, n, to, out, from, in, steps, stream);
-    if (part == 0) return;
-    for (uint32_t i = 0; i < n; i++) tm[i] = ones(part_of(out, n, i, part)), fm[i] = ones(part_of(in, n, i, part));
-    mix_step(m, n, to + steps * out->step, out->at, from + steps * in->step, in->at, tm, fm, false);
-}
-
 /* ---- which ---- */
 
 static void fence(void) {
@@ -371,9 +300,14 @@ static void fence(void) {
 }
 
 const rl_move_kernels *rl_move_kernels_x86(rl_isa want) {
-    static const rl_move_kernels avx512 = {RL_ISA_AVX512, {{block1_avx512, 16, 64}, {block2_avx512, 16, 32}, {block4_avx512, 16, 16},
-                                           {block8_avx512, 8, 8}, {block16_avx512, 4, 4}}, {{wide1_avx512, 64, 16},
-                                           {wide2_avx512, 32, 16}}, {{square1_avx512, 64, 64}, {square2_avx512, 32, 32}}, rows_avx512, flush_avx512, fence, mix_avx512};
+    static const rl_move_kernels avx512 = {
+        .isa = RL_ISA_AVX512,
+        .strip = {{{squares1, 64, 64, true}, {rl_wide1, 32, 16, false}, {rl_narrow1, 16, 32, false}, {part1, 64, 0, false}},
+                  {{squares2, 32, 32, true}, {rl_wide2, 16, 8, false}, {rl_narrow2, 8, 16, false}, {part2, 32, 0, false}},
+                  {{strip4, 16, 16, false}, {part4, 16, 0, false}},
+                  {{strip8, 8, 8, false}, {part8, 8, 0, false}},
+                  {{strip16, 4, 4, false}, {part16, 4, 0, false}}},
+        .rows = rows_avx512, .flush = flush_avx512, .fence = fence, .mix = rl_mix_avx512};
     bool has512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("bmi2");
     if (has512 && (want == RL_ISA_BEST || want == RL_ISA_AVX512)) return &avx512;
