@@ -220,7 +220,7 @@ rl_node rl_graph_add(rl_graph *g, rl_op op, rl_str name, uint32_t nin, const rl_
     }
     rl_node n = {g->nnode++};
     rl_nodeinfo *x = rl_nod(g, n);
-    *x = (rl_nodeinfo){.op = op, .name = name, .origin = RL_NONE, .nin = nin, .nout = nout};
+    *x = (rl_nodeinfo){.op = op, .name = name, .origin = RL_NONE, .bare = RL_OP_OPAQUE, .nin = nin, .nout = nout};
     x->in = copy_values(g, in, nin);
     x->out = copy_values(g, out, nout);
     if (op != RL_OP_OPAQUE) set_type_names(g, x);

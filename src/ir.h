@@ -132,6 +132,7 @@ typedef struct rl_nodeinfo {
     uint32_t nin, nout, ncap, nattr;
     rl_span raw;               /* the NodeProto as it stood in the file; p NULL when made or changed here */
     uint32_t origin;           /* index in the input model, RL_NONE when made here */
+    rl_op bare;                /* of what is opaque only because an attribute is its function's call's: the op; else RL_OP_OPAQUE */
 } rl_nodeinfo;
 
 typedef struct { rl_str domain; int64_t version; } rl_opset;

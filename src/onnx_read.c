@@ -183,11 +183,11 @@ static rl_op op_of(const rl_level *l, const rl_nodeinfo *x) {
     return op;
 }
 
-/* The same, unless something that the table does not know of gives the node another meaning: dims named for devices, an attribute of a
- * call that stands for one of the node's, a function of its name. */
+/* The same, unless something that the table does not know of gives the node another meaning: dims named for devices, a function of its
+ * name. */
 static rl_op find_op(const rl_level *l, const rl_node_parts *p, const rl_nodeinfo *x) {
     const rl_reader *r = l->r;
-    if (p->overload.n || p->names_dims || r->onnx->pinned || l->refers) return RL_OP_OPAQUE;
+    if (p->overload.n || p->names_dims || r->onnx->pinned) return RL_OP_OPAQUE;
     if (r->onnx->function.n) {
         char key[1024];
         int n = snprintf(key, sizeof key, "%s\n%s", x->domain, x->type);
@@ -249,7 +249,9 @@ static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, ui
     x->domain = domain;
     x->type = type;
     x->since = rl_opset_of(g, domain);
-    x->op = find_op(l, p, x);
+    rl_op op = find_op(l, p, x);
+    if (l->refers) x->bare = op; /* an attribute of a call stands for one of the node's */
+    else x->op = op;
     x->origin = k;
     x->attr = attr;
     x->nattr = l->attr.n;

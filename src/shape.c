@@ -7,6 +7,7 @@
  * Names for unknown sizes: "?3" equals nothing else; "?max(N|M)" is what sizes N and M broadcast to, the same wherever they
  * meet.  "?min(512|N)", what is left of N after a cut, broadcasts with N to N; "?max(N|M)" with N to itself. */
 #include "shape_internal.h"
+#include "shape_rules.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -226,12 +227,14 @@ rl_status rl_shape_body(rl_shaper *s, rl_graph *body) {
     return infer_graph(body, s->depth + 1, true);
 }
 
-/* An op that no rule knows gives what is declared, as its bodies do. */
+/* An op that no rule knows gives what is declared, as its bodies do; Softmax along an axis that each call of its function names, what it takes. */
 static rl_status infer_opaque(rl_shaper *s) {
     s->lenient = true;
     for (uint32_t i = 0; i < s->n->nattr; i++)
         if (s->n->attr[i].graph) RL_TRY(rl_shape_body(s, s->n->attr[i].graph));
-    return RL_OK;
+    if (s->n->bare == RL_OP_OPAQUE || *s->n->domain || rl_shape_rules[s->n->bare].rule != rl_rule_same) return RL_OK;
+    s->dtype = rl_shape_rules[s->n->bare].dtype;
+    return rl_rule_same(s); /* whatever its attributes are */
 }
 
 static void forget_contents(const rl_shaper *s) {

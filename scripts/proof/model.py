@@ -9,7 +9,7 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from . import calls, flat
-from .sizes import RANDOM, Sizes
+from .sizes import RANDOM, REFERS, Sizes
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
 # Of constants alone these make constants (docs/proof.md); what others make may be a variable.
@@ -33,9 +33,6 @@ def is_computed(n, sizes):
         return False
     names = [x for x in n.input + n.output if x]
     return all(sizes.bits(x) >= 8 if n.op in ANYTYPE else sizes.elem.get(x) in NUMBERS for x in names)
-
-
-REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: nothing is known of it
 
 
 class Node:

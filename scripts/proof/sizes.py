@@ -20,8 +20,14 @@ APART = 100, 150
 WORLDS = 3    # two of primes, and one in which every symbol is GUESS
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 # com.microsoft: results like input 0, or like all inputs broadcast together.
+REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
 LIKE = {"Gelu", "QuickGelu", "FastGelu", "BiasGelu", "QLinearLeakyRelu", "QLinearSigmoid", "SkipLayerNormalization",
         "SkipSimplifiedLayerNormalization"}
+# ONNX's own that give what they take, whatever their attributes are.
+ALIKE = set("""Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Cos Cosh CumProd CumSum Elu Erf Exp Floor Gelu GroupNormalization
+    HardSigmoid HardSwish Hardmax InstanceNormalization LRN LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg PRelu
+    Reciprocal Relu ReverseSequence RotaryEmbedding Round Scatter ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus
+    Softsign Sqrt Swish Tan Tanh TensorScatter ThresholdedRelu Trilu""".split())
 
 
 def primes(start, count, apart):
@@ -161,6 +167,8 @@ class World:
         types = [self.type.get(n, (0, None)) for n in node.input]
         if (node.domain, node.op) in self.graph.local:
             return dict(zip(node.output, self.symbols.calls.get((node.domain, node.op), ())))
+        if node.domain == REFERS and node.op in ALIKE and types[0][1] is not None:
+            return {node.output[0]: types[0]}
         if node.op.startswith("Reduce") and node.domain == "" and node.attr("keepdims", 1) and node.inp(1) and node.inp(1) not in self.data:
             elem, dims = types[0]
             return {node.output[0]: (elem, None if dims is None else (None,) * len(dims))}
@@ -268,8 +276,11 @@ class World:
         return out or self.after_failure(node)
 
     def after_failure(self, node):
-        """Sizes that differ but may be 1 when the model runs: inference calls that a mistake."""
+        """Sizes that differ but may be 1 when the model runs: inference calls that a mistake. Nor has it an answer where another input's type
+        is unknown, as that of a bound in a function which some calls leave out."""
         types = [self.type.get(n, (0, None)) for n in node.input if n]
+        if node.op in ALIKE and node.domain == "" and node.inp(0) and types[0][1] is not None:
+            return {node.output[0]: types[0]}
         if len(node.output) == 1 and len(types) > 1:
             elem = types[1][0] if node.op == "Where" else types[0][0]
             if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Seeds for the fuzz targets: the models of the ONNX backend suite, the graphs of tests/text, as they are and as ONNX, random models, the
-certificates of all of these, values of every type, tables of targets, descriptors of buffers, recipes of models (model.h), which are random
-bytes; and what once crashed a target.
+certificates of all of these and of models with functions, values of every type, tables of targets, descriptors of buffers, recipes of models
+(model.h), which are random bytes; and what once crashed a target.
 
   seeds.py RELAYOUT FOLDER     FOLDER/{text,onnx,optimize,run,cert,values,target,structured}
 """
@@ -19,10 +19,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
+import funcgen  # noqa: E402
 import graphgen  # noqa: E402
 import test_backend  # noqa: E402
 
-RANDOM, LARGEST, SMALL, CERTS = 60, 8000, 1500, 250
+RANDOM, LARGEST, SMALL, CERTS, FUNCTIONS = 60, 8000, 1500, 250, 40
 RECIPES = 1500
 TARGETS = ("text", "onnx", "optimize", "run", "cert", "values", "target", "plan", "structured")
 
@@ -32,7 +33,9 @@ def quietly(*command):
 
 
 def put(folder, data):
-    (folder / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
+    path = folder / hashlib.sha256(data).hexdigest()[:16]
+    path.write_bytes(data)
+    return path
 
 
 def graphs():
@@ -106,7 +109,10 @@ def main():
                     put(folder / name, data)
             if len(data) <= SMALL:      # a large one takes long, and breeds large ones
                 put(folder / "optimize", data)
-    for path in sorted((folder / "onnx").iterdir())[:CERTS]:
+    certified = sorted((folder / "onnx").iterdir())[:CERTS]
+    for seed in range(FUNCTIONS):
+        certified.append(put(folder / "onnx", funcgen.make(seed)[0].SerializeToString()))
+    for path in certified:
         proof = folder / "cert" / path.name
         quietly(prog, "optimize", path, "-o", "/dev/null", "--target", "onnx", "--proof", proof)
         if proof.exists() and proof.stat().st_size > LARGEST:

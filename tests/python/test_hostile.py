@@ -5,6 +5,7 @@ line on stderr that names the file and what is at fault, and nothing written; wh
   test_hostile.py                    build/relayout optimize
   test_hostile.py --roundtrip P      the reader and writer alone (tests/unit/onnx_roundtrip.c)
   test_hostile.py bomb ext_          cases whose name contains one of these
+  test_hostile.py functions          certificates of models with functions, of which the part of a function is false, alone
 Each is also run (`relayout run`), where it need only end in time without a crash.
 
   --all                              every op with each kind of missing input, not a fifth of these
@@ -18,12 +19,15 @@ import time
 from pathlib import Path
 
 import common
+import funcgen
 import make_hostile
 
 SPACE = 3 << 30     # bytes of address space
 HELD = 64 << 20     # bytes resident, and
 TIMES = 20          # times the file: a bomb of 10 MiB may take 264 MiB
 SECONDS = 10
+FUNCTION_SEEDS = (1, 5, 15)  # of funcgen.py
+REFUSED = (2, 3, 4, 5, 7)
 
 
 def set_limits(sanitized):
@@ -100,6 +104,58 @@ def run_case(case, command, tmp, build, sanitized):
     return why, seconds, held
 
 
+def function_proofs(lines):
+    """(what is done to it, a certificate of which the part of a function is false): lines of one with functions; nothing else is changed."""
+    heads = [i for i, x in enumerate(lines) if x.startswith("function ")]
+    first, ends = heads[0], [*heads[1:], len(lines) - 1]
+    word, index, domain, name = lines[first].split(" ")
+    parts = [lines[a:b] for a, b in zip(heads, ends)]
+    with_head = lambda head: lines[:first] + [head] + lines[first + 1:]
+    for x in ("4294967294", "4294967296", "999", "-1", "9" * 40, "0x0", ""):
+        yield f"place {x[:12]}", with_head(f"{word} {x} {domain} {name}")
+    for x in ("", "x", '"', '"\\u0000"', '"\x1b[2J"', '"' + "f" * 100_000 + '"', '"no such"', f"{name} {name}"):
+        yield f"name {x[:12]!r}", with_head(f"{word} {index} {domain} {x}")
+    yield "domain", with_head(f'{word} {index} "elsewhere" {name}')
+    yield "head alone", lines[:first + 1]
+    yield "head and end", lines[:first + 1] + ["end"]
+    yield "no head", lines[:first] + lines[first + 1:]
+    yield "part left out", lines[:first] + lines[ends[0]:]
+    yield "part twice", lines[:ends[0]] + parts[0] + lines[ends[0]:]
+    yield "a place too large, then from the start", lines[:first] + [f"{word} 4294967294 {domain} {name}", *parts[0][1:]] + lines[first:]
+    yield "many heads", lines[:first] + [f"{word} {k} {domain} {name}" for k in range(200_000)] + lines[first:]
+    yield "many parts", lines[:first] + [x for k in range(5_000) for x in (f"{word} {k} {domain} {name}", *parts[0][1:])] + ["end"]
+    yield "the graph's objective again", lines[:first + 1] + ["objective bytes"] + lines[first + 1:]
+    yield "the graph's part", lines[:first + 1] + lines[2:first] + lines[ends[0]:]
+    yield "behind the end", lines + parts[0]
+    for k in range(first, ends[0]):
+        yield f"cut behind line {k + 1}", lines[:k + 1]
+    if len(parts) > 1:
+        yield "parts in another order", lines[:first] + parts[1] + parts[0] + lines[ends[1]:]
+        yield "parts under each other's heads", lines[:first] + [parts[0][0], *parts[1][1:], parts[1][0], *parts[0][1:]] + lines[ends[1]:]
+
+
+def check_proofs(prog, build, tmp, sanitized):
+    """Certificates with parts of functions that no program should trust: (how many were refused as they should be, what is wrong)."""
+    npass, bad, model, out, proof = 0, [], tmp / "functions.onnx", tmp / "written.onnx", tmp / "p.proof"
+    for seed in FUNCTION_SEEDS:
+        model.write_bytes(funcgen.make(seed)[0].SerializeToString())
+        subprocess.run([prog, "optimize", model, "-o", out, "--target", "onnx", "--proof", proof], check=True, stdout=subprocess.DEVNULL)
+        command = [prog, "check-proof", str(proof), str(model), str(out), "--target", "onnx"]
+        lines = proof.read_text().split("\n")[:-1]
+        if execute(command, build, sanitized)[0] != 0:
+            bad.append(f"functions {seed}: the certificate itself is refused")
+        for what, false in function_proofs(lines):
+            proof.write_text("\n".join(false) + "\n")
+            status, seconds, held, err = execute(command, build, sanitized)
+            size = proof.stat().st_size
+            why = "" if status in REFUSED and len(err.split("\n")) == 2 and not any(ord(c) < 32 or ord(c) == 127 for c in err[:-1]) else f"status {status}: {err[:300]!r}"
+            if not why and not sanitized and held > HELD + TIMES * size:
+                why = f"{held >> 20} MiB resident for {size >> 10} KiB"
+            npass += not why
+            bad += [f"functions {seed}, {what}: {why}"] if why else []
+    return npass, bad
+
+
 def main():
     args = common.arguments(__doc__)
     args.add_argument("--roundtrip", type=Path, help="run this onnx_roundtrip instead of relayout")
@@ -135,6 +191,11 @@ def main():
                 npass += 1
                 if args.verbose:
                     print(f"{name}: ok ({seconds:.2f} s, {held >> 20} MiB)")
+    if not args.roundtrip and (not args.words or "functions" in args.words):
+        with tempfile.TemporaryDirectory() as tmp:
+            refused, wrong = check_proofs(prog, build, Path(tmp), args.sanitized)
+            npass, bad = npass + refused, bad + wrong
+            print("\n".join([*wrong, f"{refused} certificates with a false part of a function refused"]))
     print(f"slowest {slowest[0]:.2f} s ({slowest[1]}), largest {largest[0] >> 20} MiB ({largest[1]})")
     return common.closing(npass, len(bad))
 
