@@ -10,73 +10,8 @@
 #include "k_move.h"
 
 #define PER_ELEMENT RL_HD
-#define RL_F32_MATH(name) name##f
-#define RL_F64_MATH(name) name
-#define T float
-#define W float
-#define S f32
-#define M(name) RL_F32_MATH(name)
-#define IS_FLOAT 1
-#define IS_SIGNED 1
-#include "../runtime/pointwise.inc"
-#define T double
-#define W double
-#define S f64
-#define M(name) RL_F64_MATH(name)
-#define IS_FLOAT 1
-#define IS_SIGNED 1
-#include "../runtime/pointwise.inc"
-#define RL_INTEGER
-#define T int8_t
-#define W uint64_t
-#define S i8
-#define IS_FLOAT 0
-#define IS_SIGNED 1
-#include "../runtime/pointwise.inc"
-#define T int16_t
-#define W uint64_t
-#define S i16
-#define IS_FLOAT 0
-#define IS_SIGNED 1
-#include "../runtime/pointwise.inc"
-#define T int32_t
-#define W uint64_t
-#define S i32
-#define IS_FLOAT 0
-#define IS_SIGNED 1
-#include "../runtime/pointwise.inc"
-#define T int64_t
-#define W uint64_t
-#define S i64
-#define IS_FLOAT 0
-#define IS_SIGNED 1
-#include "../runtime/pointwise.inc"
-#define T uint8_t
-#define W uint64_t
-#define S u8
-#define IS_FLOAT 0
-#define IS_SIGNED 0
-#include "../runtime/pointwise.inc"
-#define T uint16_t
-#define W uint64_t
-#define S u16
-#define IS_FLOAT 0
-#define IS_SIGNED 0
-#include "../runtime/pointwise.inc"
-#define T uint32_t
-#define W uint64_t
-#define S u32
-#define IS_FLOAT 0
-#define IS_SIGNED 0
-#include "../runtime/pointwise.inc"
-#define T uint64_t
-#define W uint64_t
-#define S u64
-#define IS_FLOAT 0
-#define IS_SIGNED 0
-#include "../runtime/pointwise.inc"
+#include "../runtime/pointwise_types.inc"
 #undef PER_ELEMENT
-#undef RL_INTEGER
 
 /* X(number, function): the ops of every type, of floats, of integers */
 #define RL_OPS_OF_ALL(X)                                                                                             \

@@ -53,15 +53,6 @@ static bool takes(const rl_tensor *a, const rl_tensor *b) {
     return a->dtype == b->dtype && rl_gpu_of_float(RL_GPU_matmul_f32, a->dtype) != RL_NGPU && rl_numel(a) < INT32_MAX && rl_numel(b) < INT32_MAX;
 }
 
-static rl_tensor matrix_of(const rl_tensor *t, bool left) {
-    rl_tensor x = *t;
-    if (x.rank != 1) return x;
-    x.rank = 2;
-    x.dim[0] = left ? 1 : t->dim[0], x.dim[1] = left ? t->dim[0] : 1;
-    x.stride[0] = left ? 0 : t->stride[0], x.stride[1] = left ? t->stride[0] : 0;
-    return x;
-}
-
 static int64_t batch_step(const rl_tensor *t, uint32_t nbatch, uint32_t i) {
     uint32_t lead = nbatch - (t->rank - 2);
     return i < lead || t->dim[i - lead] == 1 ? 0 : t->stride[i - lead];
@@ -82,7 +73,7 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     RL_TRY(rl_matmul_dims(c, rl_call_in(c, 0), rl_call_in(c, 1), &rank, dim));
     if (count_of(dim, rank) >= INT32_MAX) return rl_call_decline(c);
     if (!rl_gpu_posts_of(c, dim, rank, &j.posts) || !rl_gpu_columns(c, 1, 0, &w, &bias)) return rl_call_decline(c);
-    rl_tensor a = matrix_of(rl_call_here(c, 0), true), b = matrix_of(w, false), *y = rl_call_make(c, 0, a.dtype, rank, dim), flat;
+    rl_tensor a = rl_matrix_of(rl_call_here(c, 0), true), b = rl_matrix_of(w, false), *y = rl_call_make(c, 0, a.dtype, rank, dim), flat;
     if (rl_numel(y) == 0) return RL_OK;
     if (b.rank == 2 && a.rank > 2 && rl_view_reshape(&a, 2, (int64_t[]){rl_numel(&a) / RL_MAX(a.dim[a.rank - 1], 1), a.dim[a.rank - 1]}, &flat)) a = flat;
     uint32_t nbatch = RL_MAX(a.rank, b.rank) - 2;

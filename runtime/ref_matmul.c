@@ -22,8 +22,7 @@ static rl_gemm product_of(const rl_tensor *a, const rl_tensor *b, const rl_tenso
                      .b = rl_data(b), .y = rl_data(y)};
 }
 
-/* A vector as a matrix: a row (left) or a column. */
-static rl_tensor matrix_of(const rl_tensor *t, bool left) {
+rl_tensor rl_matrix_of(const rl_tensor *t, bool left) {
     rl_tensor x = *t;
     if (x.rank != 1) return x;
     x.rank = 2;
@@ -33,7 +32,7 @@ static rl_tensor matrix_of(const rl_tensor *t, bool left) {
 }
 
 rl_status rl_matmul_dims(const rl_call *c, const rl_tensor *x, const rl_tensor *w, uint32_t *rank, int64_t *dim) {
-    rl_tensor a = matrix_of(x, true), b = matrix_of(w, false), batch;
+    rl_tensor a = rl_matrix_of(x, true), b = rl_matrix_of(w, false), batch;
     *rank = 0;
     if (!x->rank || !w->rank) return rl_call_fail(c, RL_EMODEL, "a scalar has no rows");
     if (a.dim[a.rank - 1] != b.dim[b.rank - 2])
@@ -62,7 +61,7 @@ static const int64_t *batches(rl_call *c, const rl_tensor *t, uint32_t nbatch, c
 }
 
 void rl_matmul(rl_call *c, const rl_tensor *x, const rl_tensor *w, const rl_tensor *y) {
-    rl_tensor a = matrix_of(x, true), b = matrix_of(w, false), flat;
+    rl_tensor a = rl_matrix_of(x, true), b = rl_matrix_of(w, false), flat;
     uint32_t nbatch = RL_MAX(a.rank, b.rank) - 2;
     int64_t n = 1;
     clear(y);

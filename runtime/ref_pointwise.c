@@ -7,70 +7,7 @@
 #include <string.h>
 
 #include "kernels.h"
-
-#define F32(name) name##f
-#define T float
-#define W float
-#define S f32
-#define M(name) F32(name)
-#define IS_FLOAT 1
-#define IS_SIGNED 1
-#include "pointwise.inc"
-#define T double
-#define W double
-#define S f64
-#define M(name) name
-#define IS_FLOAT 1
-#define IS_SIGNED 1
-#include "pointwise.inc"
-#define T int8_t
-#define W uint64_t
-#define S i8
-#define IS_FLOAT 0
-#define IS_SIGNED 1
-#include "pointwise.inc"
-#define T int16_t
-#define W uint64_t
-#define S i16
-#define IS_FLOAT 0
-#define IS_SIGNED 1
-#include "pointwise.inc"
-#define T int32_t
-#define W uint64_t
-#define S i32
-#define IS_FLOAT 0
-#define IS_SIGNED 1
-#include "pointwise.inc"
-#define T int64_t
-#define W uint64_t
-#define S i64
-#define IS_FLOAT 0
-#define IS_SIGNED 1
-#include "pointwise.inc"
-#define T uint8_t
-#define W uint64_t
-#define S u8
-#define IS_FLOAT 0
-#define IS_SIGNED 0
-#include "pointwise.inc"
-#define T uint16_t
-#define W uint64_t
-#define S u16
-#define IS_FLOAT 0
-#define IS_SIGNED 0
-#include "pointwise.inc"
-#define T uint32_t
-#define W uint64_t
-#define S u32
-#define IS_FLOAT 0
-#define IS_SIGNED 0
-#include "pointwise.inc"
-#define T uint64_t
-#define W uint64_t
-#define S u64
-#define IS_FLOAT 0
-#define IS_SIGNED 0
-#include "pointwise.inc"
+#include "pointwise_types.inc"
 
 static void not_u8(const rl_row *r) {
     const uint8_t *x = r->in[0];

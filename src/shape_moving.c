@@ -332,11 +332,18 @@ rl_status rl_rule_gather_nd(rl_shaper *s) {
     return rl_shape_set(s, 0, x->dtype, n, d);
 }
 
+/* Of an image whose channels and pixels change places. */
+static rl_status block_size(rl_shaper *s, int64_t *b) {
+    *b = rl_attr_int(s->n, "blocksize", 0);
+    RL_TRY(want_rank(s, 0, 4));
+    if (*b <= 0 || *b > INT16_MAX) return rl_shape_fail(s, "blocksize is %lld", (long long)*b);
+    return RL_OK;
+}
+
 rl_status rl_rule_depth_to_space(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    int64_t b = rl_attr_int(s->n, "blocksize", 0);
-    RL_TRY(want_rank(s, 0, 4));
-    if (b <= 0 || b > INT16_MAX) return rl_shape_fail(s, "blocksize is %lld", (long long)b);
+    int64_t b;
+    RL_TRY(block_size(s, &b));
     rl_dim *d = new_dims(s, 4);
     if (ranked(x)) {
         d[0] = x->dim[0];
@@ -348,9 +355,8 @@ rl_status rl_rule_depth_to_space(rl_shaper *s) {
 
 rl_status rl_rule_space_to_depth(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    int64_t b = rl_attr_int(s->n, "blocksize", 0);
-    RL_TRY(want_rank(s, 0, 4));
-    if (b <= 0 || b > INT16_MAX) return rl_shape_fail(s, "blocksize is %lld", (long long)b);
+    int64_t b;
+    RL_TRY(block_size(s, &b));
     rl_dim *d = new_dims(s, 4);
     if (ranked(x)) {
         d[0] = x->dim[0];

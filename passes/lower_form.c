@@ -1,0 +1,310 @@
+/* The dims of an op that is written in another order.
+ *
+ * The configuration gives the op's tokens outermost first.  They are grouped into dims: fewest where nothing else decides,
+ * but rather as a tensor that already exists has them, so that no Reshape is needed.  A dim may hold tokens only if every
+ * operand has all of them or none, and the token that the op works along stands alone (Concat and Split may have it first).
+ *   Softmax axis=1 on x[N,C,H,W], tokens N H W C   ->   [N,H,W,C] or [N*H*W,C] */
+#include "lower_form.h"
+#include <string.h>
+
+const rl_label *rl_opwriter_label(const rl_opwriter *w, uint32_t i) { return &w->op->label[w->op->token[w->token[i]].label]; }
+
+static uint64_t presence(const rl_opwriter *w, uint32_t i)
+{
+    uint64_t m = 0;
+    for (uint32_t o = 0; o < w->op->noperand && o < 64; o++)
+        if (w->op->token[w->token[i]].natom[o]) m |= 1ull << o;
+    return m;
+}
+
+static bool symbolic(const rl_opwriter *w, uint32_t i)
+{
+    const rl_token *t = &w->op->token[w->token[i]];
+    for (uint32_t o = 0; o < w->op->noperand; o++)
+        for (uint32_t k = 0; k < t->natom[o]; k++)
+            if (!rl_dim_known(w->l->p->cls.p[w->op->operand[o].cls].size[t->atom[o][k]])) return true;
+    return false;
+}
+
+static bool joins(const rl_opwriter *w, uint32_t first, uint32_t i)
+{
+    const rl_label *a = rl_opwriter_label(w, i - 1), *b = rl_opwriter_label(w, i);
+    bool pieces = w->cls == RL_CONCAT || w->cls == RL_SPLIT;
+    if (a->group != b->group) return false;
+    if (pieces && i - 1 == first && a->role != RL_T_FREE) return b->role == RL_T_FREE && !symbolic(w, i) && w->op->noperand <= 64;
+    return a->role == b->role && (a->role == RL_T_FREE || a->role == RL_T_REDUCED) && presence(w, i - 1) == presence(w, i) &&
+           w->op->noperand <= 64;
+}
+
+static bool dim_ok(const rl_opwriter *w, rl_dimspan s)
+{
+    uint32_t nsym = 0;
+    for (uint32_t i = s.from; i < s.to; i++) {
+        if (i > s.from && !joins(w, s.from, i)) return false;
+        nsym += symbolic(w, i);
+    }
+    return nsym <= 1 || s.to - s.from == 1;
+}
+
+static bool push_dim(rl_dimspan *d, uint32_t *n, uint32_t from, uint32_t to)
+{
+    if (*n == RL_MAXDIMS) return false;
+    d[(*n)++] = (rl_dimspan){(uint8_t)from, (uint8_t)to, 0};
+    return true;
+}
+
+static uint32_t merge_all(const rl_opwriter *w, rl_dimspan *d)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->ntoken; i++) {
+        if (n && dim_ok(w, (rl_dimspan){d[n - 1].from, (uint8_t)(i + 1), 0})) d[n - 1].to++;
+        else if (!push_dim(d, &n, i, i + 1)) return 0;
+    }
+    return n;
+}
+
+/* The op's dims as a tensor of operand o has them; tokens that o lacks take its dims of size 1, or new ones. 0: impossible. */
+static bool dims_like(const rl_opwriter *w, const rl_dims *x, uint32_t o, rl_dimspan *d, uint32_t *nd)
+{
+    uint32_t i = 0, n = 0;
+    for (uint32_t k = 0; k < x->ndim; k++) {
+        uint32_t left = x->count[k], from;
+        if (left == 0) {
+            bool absent = i < w->ntoken && w->op->token[w->token[i]].natom[o] == 0;
+            if (!push_dim(d, &n, i, i + absent)) return false;
+            i += absent;
+            while (absent && i < w->ntoken && w->op->token[w->token[i]].natom[o] == 0 &&
+                   dim_ok(w, (rl_dimspan){d[n - 1].from, (uint8_t)(i + 1), 0}))
+                d[n - 1].to = (uint8_t)++i;
+            continue;
+        }
+        while (i < w->ntoken && w->op->token[w->token[i]].natom[o] == 0) {
+            if (!push_dim(d, &n, i, i + 1)) return false;
+            i++;
+        }
+        from = i;
+        while (left > 0 && i < w->ntoken) {
+            uint32_t have = w->op->token[w->token[i]].natom[o];
+            if (have == 0 || have > left) return false;
+            left -= have;
+            i++;
+        }
+        /* A piece's tensor lacks the index of the piece, which stands before it in the whole. */
+        if (left || !push_dim(d, &n, from, i) || !dim_ok(w, d[n - 1])) return false;
+    }
+    for (; i < w->ntoken; i++)
+        if (!push_dim(d, &n, i, i + 1)) return false;
+    for (uint32_t k = 0; k < n; k++)
+        if (!dim_ok(w, d[k])) return false;
+    *nd = n;
+    return true;
+}
+
+/* ---- the form of each operand ---- */
+
+static bool dropped(const rl_opwriter *w, uint32_t dim, uint32_t o)
+{
+    rl_dimspan s = w->dim[dim];
+    bool may = w->op->operand[o].out || w->op->link || w->n->op == RL_OP_Conv;
+    if (s.label) return may && w->op->label[s.label - 1].dim[o] < 0;
+    return s.to > s.from && may && rl_opwriter_label(w, s.from)->dim[o] < 0 && rl_opwriter_label(w, s.from)->role != RL_T_PIECES;
+}
+
+void rl_opwriter_dims(const rl_opwriter *w, uint32_t o, rl_dims *d)
+{
+    d->ndim = 0;
+    for (uint32_t k = 0; k < w->ndim; k++) {
+        uint32_t c = 0;
+        if (dropped(w, k, o)) continue;
+        for (uint32_t i = w->dim[k].from; i < w->dim[k].to; i++) c += w->op->token[w->token[i]].natom[o];
+        d->count[d->ndim++] = (uint8_t)c;
+    }
+}
+
+uint32_t rl_lower_order(rl_lower *l, const rl_oplegal *op, uint32_t o)
+{
+    uint8_t t[RL_MAXATOM + 1];
+    rl_config_order(op, &op->config.p[op->chosen], o, t);
+    return rl_order_intern(l->p, op->operand[o].cls, t);
+}
+
+uint32_t rl_opwriter_order(const rl_opwriter *w, uint32_t o) { return rl_lower_order(w->l, w->op, o); }
+
+uint32_t rl_dims_leading_ones(const rl_dims *d)
+{
+    uint32_t k = 0;
+    while (k < d->ndim && d->count[k] == 0) k++;
+    return k;
+}
+
+static bool equal_but_ones(const rl_dims *a, const rl_dims *b)
+{
+    uint32_t i = rl_dims_leading_ones(a), j = rl_dims_leading_ones(b);
+    return a->ndim - i == b->ndim - j && memcmp(a->count + i, b->count + j, a->ndim - i) == 0;
+}
+
+bool rl_opwriter_broadcasts(const rl_opwriter *w, uint32_t o)
+{
+    return !w->op->operand[o].out && (w->cls == RL_POINTWISE || w->cls == RL_EXPAND || (w->cls == RL_NORM && o >= 2));
+}
+
+uint32_t rl_opwriter_ready(const rl_opwriter *w, uint32_t o, const rl_dims *want)
+{
+    uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, rl_opwriter_order(w, o), false);
+    for (; i != RL_NONE; i = rl_lower_next(w->l, i)) {
+        const rl_dims *d = w->l->phys.p[i].dims;
+        if (rl_dims_equal(d, want)) return i;
+        if (rl_opwriter_broadcasts(w, o) && d->ndim <= want->ndim && equal_but_ones(d, want)) return i;
+    }
+    return RL_NONE;
+}
+
+/* The operands of a link lie in different regions: goes to this one's, and answers where it was. */
+static uint32_t stand_at(rl_opwriter *w, uint32_t o)
+{
+    uint32_t was = w->l->origin;
+    if (w->op->link) w->l->origin = rl_lower_link_origin(w->l, w->op, o);
+    return was;
+}
+
+uint32_t rl_opwriter_reshapes(rl_opwriter *w)
+{
+    uint32_t n = 0;
+    rl_dims want;
+    for (uint32_t o = 0; o < w->op->noperand; o++) {
+        if (w->op->operand[o].out || !w->op->operand[o].pin) continue;
+        uint32_t was = stand_at(w, o);
+        rl_opwriter_dims(w, o, &want);
+        n += rl_opwriter_ready(w, o, &want) == RL_NONE;
+        w->l->origin = was;
+    }
+    return n;
+}
+
+/* The token of BatchNormalization's channel; ntoken when the channel has size 1. */
+static uint32_t channel(const rl_opwriter *w)
+{
+    uint32_t c = 0;
+    while (c < w->ntoken && rl_opwriter_label(w, c)->role != RL_T_AXIS) c++;
+    return c;
+}
+
+/* The two dims before those that a pool's window moves over, of which there are n - 2. */
+static bool pool_dims_ok(const rl_opwriter *w, const rl_dimspan *d, uint32_t n)
+{
+    uint32_t lead = w->op->form[0].start[1];
+    if (n < 3 || d[0].from != 0 || d[0].to != d[1].from || d[1].to != lead || n - 2 != w->ntoken - lead) return false;
+    for (uint32_t k = 2; k < n; k++)
+        if (d[k].from != lead + k - 2 || d[k].to != d[k].from + 1) return false;
+    return dim_ok(w, d[0]) && dim_ok(w, d[1]);
+}
+
+static bool pool_dims(rl_opwriter *w)
+{
+    uint32_t lead = w->op->form[0].start[1];
+    for (uint32_t first = RL_MIN(lead, 1u); first <= lead; first++) {
+        w->ndim = 0;
+        push_dim(w->dim, &w->ndim, 0, first);
+        push_dim(w->dim, &w->ndim, first, lead);
+        for (uint32_t i = lead; i < w->ntoken; i++) push_dim(w->dim, &w->ndim, i, i + 1);
+        if (pool_dims_ok(w, w->dim, w->ndim)) return true;
+    }
+    return false;
+}
+
+static bool acceptable(const rl_opwriter *w, const rl_dimspan *d, uint32_t n)
+{
+    if (w->cls == RL_POOL) return pool_dims_ok(w, d, n);
+    if (w->cls != RL_BATCHNORM) return true;
+    if (channel(w) == w->ntoken) return n >= 2 && d[1].to == d[1].from;
+    return n >= 2 && d[1].to == d[1].from + 1 && rl_opwriter_label(w, d[1].from)->role == RL_T_AXIS;
+}
+
+static bool batch_norm_dims(rl_opwriter *w)
+{
+    uint32_t c = channel(w), next = c + 1;
+    if (c == w->ntoken) c = next = 0;
+    w->ndim = 0;
+    push_dim(w->dim, &w->ndim, 0, c);
+    push_dim(w->dim, &w->ndim, c, next);
+    if (next < w->ntoken) push_dim(w->dim, &w->ndim, next, w->ntoken);
+    for (uint32_t k = 0; k < w->ndim; k++)
+        for (uint32_t i = w->dim[k].from + 1u; i < w->dim[k].to; i++)
+            if (!joins(w, w->dim[k].from, i)) return false;
+    return true;
+}
+
+/* A dim for each label, as the op has them. */
+static bool conv_dims(rl_opwriter *w)
+{
+    const rl_form *f = &w->op->form[0];
+    w->ndim = 0;
+    for (uint32_t l = 0; l < w->op->nlabel; l++) {
+        if (!push_dim(w->dim, &w->ndim, f->start[l], f->start[l + 1])) return false;
+        if (f->start[l] == f->start[l + 1]) w->dim[l].label = (uint16_t)(l + 1);
+    }
+    return true;
+}
+
+bool rl_opwriter_choose_dims(rl_opwriter *w)
+{
+    if (w->n->op == RL_OP_Conv) return conv_dims(w);
+    rl_dimspan best[RL_MAXDIMS], d[RL_MAXDIMS];
+    uint32_t nbest = 0, cost = RL_NONE, n;
+    for (uint32_t o = 0; o < w->op->noperand && cost > 0; o++) {
+        if (w->op->operand[o].out || !w->op->operand[o].pin) continue;
+        if (w->op->link && w->l->norders[w->op->operand[o].cls] == 0) continue; /* what a body makes, not there before it */
+        uint32_t was = stand_at(w, o), i = rl_lower_find(w->l, w->op->operand[o].cls, rl_opwriter_order(w, o), true);
+        if (w->l->failed) return false;
+        for (; i != RL_NONE && cost > 0; i = rl_lower_next(w->l, i)) {
+            rl_dims x = *w->l->phys.p[i].dims;
+            if (!dims_like(w, &x, o, d, &n) || !acceptable(w, d, n)) continue;
+            memcpy(w->dim, d, sizeof d);
+            w->ndim = n;
+            uint32_t c = rl_opwriter_reshapes(w);
+            if (c < cost) {
+                cost = c;
+                nbest = n;
+                memcpy(best, d, sizeof d);
+            }
+        }
+        w->l->origin = was;
+    }
+    w->ndim = merge_all(w, w->dim);
+    if (w->cls == RL_BATCHNORM && !batch_norm_dims(w) && cost == RL_NONE) return false;
+    if (w->cls == RL_POOL && !pool_dims(w)) return false;
+    if (cost != RL_NONE && cost <= rl_opwriter_reshapes(w)) {
+        memcpy(w->dim, best, sizeof best);
+        w->ndim = nbest;
+    }
+    if (w->cls == RL_BATCHNORM && channel(w) == w->ntoken) w->dim[1].label = 1 + 1;
+    return w->ndim > 0 || w->ntoken == 0;
+}
+
+/* ---- labels ---- */
+
+uint32_t rl_opwriter_dim(const rl_opwriter *w, uint32_t label)
+{
+    for (uint32_t k = 0; k < w->ndim; k++) {
+        if (w->dim[k].label == label + 1) return k;
+        for (uint32_t i = w->dim[k].from; i < w->dim[k].to; i++)
+            if (w->op->token[w->token[i]].label == label) return k;
+    }
+    return RL_NONE;
+}
+
+bool rl_opwriter_place_labels(rl_opwriter *w)
+{
+    for (uint32_t l = 0; l < w->op->nlabel; l++) {
+        uint32_t k = 0;
+        if (w->op->label[l].role == RL_T_FREE || rl_opwriter_dim(w, l) != RL_NONE) continue;
+        while (k < w->ndim && (w->dim[k].to > w->dim[k].from || w->dim[k].label)) k++;
+        if (k == w->ndim) {
+            if (w->ndim == RL_MAXDIMS) return false;
+            memmove(w->dim + 1, w->dim, w->ndim++ * sizeof *w->dim);
+            k = 0;
+        }
+        w->dim[k] = (rl_dimspan){0, 0, (uint16_t)(l + 1)};
+    }
+    return true;
+}
