@@ -413,18 +413,51 @@ static rl_status quickest(rl_plan *p, const scale *by_count, const own_moves *be
     return RL_OK;
 }
 
-/* The fewest conversions (objective bytes: the fewest bytes), whatever the target charges, and in round 0 what none can beat.  Where
- * the candidates may be why these differ, every configuration becomes one. */
+/* What candidates.c leaves of a plan. */
+typedef struct { rl_cls *cls; rl_oplegal *op; bool *full; } candidates;
+
+static candidates candidates_of(const rl_plan *p, rl_arena *mem)
+{
+    return (candidates){rl_copy(mem, p->cls.p, p->cls.n * sizeof *p->cls.p), rl_copy(mem, p->op.p, p->op.n * sizeof *p->op.p),
+                        rl_copy(mem, p->full, p->ncomp * sizeof *p->full)};
+}
+
+static void restore(rl_plan *p, const candidates *x)
+{
+    memcpy(p->cls.p, x->cls, p->cls.n * sizeof *x->cls);
+    memcpy(p->op.p, x->op, p->op.n * sizeof *x->op);
+    memcpy(p->full, x->full, p->ncomp * sizeof *x->full);
+}
+
+/* The fewest conversions once more, where more candidates may show that the bound can be reached. */
+static rl_status widen(rl_plan *p, const scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp)
+{
+    part x;
+    rl_solution next;
+    bool any = false;
+    for (uint32_t c = 0; c < p->ncomp; c++) any |= p->unproved[c];
+    if (!any) return RL_OK;
+    const candidates before = candidates_of(p, tmp);
+    if (rl_candidates_widen(p, p->unproved)) {
+        problem_of(p, s, &(posing){.plain = plain}, &x);
+        RL_TRY(solve(p, &x, limit, &next));
+        if (next.cost > sol->cost) restore(p, &before);
+        else *sol = next;
+    }
+    return rl_bound_again(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, limit);
+}
+
+/* The fewest conversions (objective bytes: the fewest bytes), whatever the target charges, and in round 0 what none can beat. */
 static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp)
 {
     rl_plan *p = r->plan;
     part x;
-    do {
-        problem_of(p, s, &(posing){.plain = plain}, &x);
-        RL_TRY(solve(p, &x, limit, sol));
-        if (r->round > 0) break;
-        RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, limit));
-    } while (rl_candidates_widen(p, p->unproved));
+    problem_of(p, s, &(posing){.plain = plain}, &x);
+    RL_TRY(solve(p, &x, limit, sol));
+    if (r->round == 0) {
+        RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, limit));
+        RL_TRY(widen(p, s, plain, limit, sol, tmp));
+    }
     r->out->conv_before = conversions(p, rl_new(tmp, uint32_t, p->op.n), tmp, NULL);
     return RL_OK;
 }

@@ -3,9 +3,11 @@
  * Each value keeps a few of its atoms, orders and tokens are restricted to those, and all configurations of what is left are
  * enumerated.  Any assignment of the whole restricts to one that costs no more, so the optimum of the restriction is a lower bound
  * for the whole.  Which atoms to keep is a guess (keep.c), and only the result says how good it was: three are tried first, then
- * more, and one of each role.  What is left is folded: most orders are never better than another (rl_problem_fold).  A component whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.
+ * more, and one of each role, or part.  What is left is folded: most orders are never better than another (rl_problem_fold).  A component
+ * whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.  Where the bound is below what
+ * is known, the choice that it comes from may lead to a cheaper one (lift.c).
  *
- * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least. */
+ * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least, lifted. */
 #include "bound.h"
 #include "charge.h"
 #include <string.h>
@@ -121,6 +123,10 @@ enum { MANYATOM = 12 };
 typedef struct { uint32_t mostkept; rl_keepway way; bool wide; } attempt;
 static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true}, {4, RL_KEEP_PLAIN, false}, {5, RL_KEEP_ROLES, true}, {5, RL_KEEP_TWINS, false},
                                    {6, RL_KEEP_TWINS, false}, {5, RL_KEEP_FULL, false}};
+
+/* Of what is open when all else is done, if it has no more ops than that: it takes long. */
+static const attempt last_attempt = {6, RL_KEEP_PARTS, true};
+enum { MANYOP = 128 };
 
 static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b)
 {
@@ -242,20 +248,30 @@ static void drop_folds(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_
         if (to[c] && bad[q->cls.p[c].comp]) to[c] = NULL;
 }
 
-static rl_status solve_restricted(rl_prover *v, rl_plan *q, rl_least **least)
+/* lift: of the cheapest choices the one that strays least; not optimal where these cannot be told apart. */
+static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t **to, rl_solution *sol)
 {
     rl_problem problem;
-    rl_solution sol;
-    uint32_t **to = rl_new(v->tmp, uint32_t *, q->cls.n), **place = rl_new(v->tmp, uint32_t *, q->op.n);
+    uint32_t **place = rl_new(v->tmp, uint32_t *, q->op.n);
+    *sol = (rl_solution){0};
     rl_bound_problem(q, &v->scale, v->open, &problem);
     RL_TRY(rl_problem_fold(v->tmp, &problem, to));
     drop_folds(q, &problem, to, v->tmp);
     fold_problem(v->tmp, &problem, to, place);
-    RL_TRY(rl_solve(v->tmp, &problem, RL_MAX(v->deadline - rl_seconds(), 0.0), &sol));
+    if (lift && !rl_lift_costs(q, &problem)) return RL_OK;
+    RL_TRY(rl_solve(v->tmp, &problem, RL_MAX(v->deadline - rl_seconds(), 0.0), sol));
+    for (uint32_t o = 0; o < q->op.n; o++) sol->cfg[o] = place[o][sol->cfg[o]];
+    return RL_OK;
+}
+
+static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least)
+{
+    rl_solution sol;
+    uint32_t **to = rl_new(v->tmp, uint32_t *, q->cls.n);
+    RL_TRY(solve_restricted(v, q, false, to, &sol));
     if (!sol.optimal) return RL_OK;
     keep_fold(v, q, to);
     *least = rl_new(v->tmp, rl_least, q->ncomp);
-    for (uint32_t o = 0; o < q->op.n; o++) sol.cfg[o] = place[o][sol.cfg[o]];
     if (v->scale.price) rl_plan_times(q, sol.cfg, v->scale.price, *least, v->tmp);
     else rl_plan_costs(q, sol.cfg, *least, v->tmp);
     return RL_OK;
@@ -268,7 +284,7 @@ static rl_status try_restricted(rl_prover *v, attempt a)
     rl_kept *before = rl_new(v->tmp, rl_kept, p->cls.n);
     for (uint32_t c = 0; c < p->cls.n; c++) before[c] = p->cls.p[c].kept;
     rl_bound_keep(p, v->open, a.mostkept, a.way);
-    if (rl_restrict_plan(p, v->open, &q, v->tmp)) RL_TRY(solve_restricted(v, &q, &least));
+    if (rl_restrict_plan(p, v->open, &q, v->tmp)) RL_TRY(bound_restricted(v, &q, &least));
     note(v, least, before);
     return RL_OK;
 }
@@ -342,7 +358,22 @@ rl_status rl_prover_run(rl_prover *v)
     return s;
 }
 
-rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, double limit)
+/* Where the bound is below what is known, the choice that it comes from may show a cheaper one. */
+static rl_status lift_open(rl_prover *v, const uint32_t *cfg)
+{
+    rl_plan *p = v->p, q;
+    rl_solution sol;
+    bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && v->settled[k];
+    if (!any(some, p->ncomp) || !rl_restrict_plan(p, some, &q, v->tmp)) return RL_OK;
+    v->open = some;
+    rl_status s = solve_restricted(v, &q, true, rl_new(v->tmp, uint32_t *, q.cls.n), &sol);
+    if (s == RL_OK && sol.optimal) rl_lift(p, cfg, &q, sol.cfg, some);
+    v->open = all;
+    return s;
+}
+
+rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool lift, double limit)
 {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
@@ -361,6 +392,47 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
     v.full = optimal ? known : NULL;
     v.scale = scale_of(p, was, bytes_first);
     RL_TRY(rl_prover_run(&v));
+    rl_status s = lift ? lift_open(&v, cfg) : RL_OK;
+    rl_arena_free(&tmp);
     tell_twins(p);
-    return RL_OK;
+    return s;
+}
+
+static rl_status try_last(rl_prover *v)
+{
+    rl_plan *p = v->p;
+    uint32_t *nop = rl_new(v->tmp, uint32_t, p->ncomp);
+    bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (rl_may_move(&p->op.p[k])) nop[p->op.p[k].comp]++;
+    for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && nop[k] <= MANYOP;
+    if (!any(some, p->ncomp)) return RL_OK;
+    v->open = some;
+    rl_status s = try_restricted(v, last_attempt);
+    v->open = all;
+    for (uint32_t k = 0; k < p->ncomp; k++) all[k] &= some[k] || nop[k] > MANYOP;
+    return s;
+}
+
+rl_status rl_bound_again(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool finer, double limit)
+{
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->g->ctx);
+    rl_least was = {0, 0}, *known = rl_new(&tmp, rl_least, p->ncomp);
+    rl_prover v = rl_prover_of(p, p->unproved, limit, &tmp);
+    rl_plan_costs(p, cfg, known, &tmp);
+    v.known = known;
+    v.full = known;
+    v.scale.bytes_first = bytes_first;
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        v.open[k] &= p->twin[k] == k && is_less(&v.scale, p->least[k], known[k]);
+        v.settled[k] = p->least[k].count > 0;
+        if (v.open[k]) was = (rl_least){was.count + known[k].count, was.bytes + known[k].bytes};
+    }
+    if (optimal) take_full(&v);
+    v.scale = scale_of(p, was, bytes_first);
+    rl_status s = finer ? try_last(&v) : RL_OK;
+    tell_twins(p);
+    rl_arena_free(&tmp);
+    return s;
 }

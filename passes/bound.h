@@ -37,11 +37,18 @@ bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp);
 /* price.c: what each component takes under some configurations, charges and prices (NULL: none) included, as rl_least.count. */
 void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp);
 
+/* lift.c: costs for a problem of restricted plan q, in q->mem, that tell its optima apart: of those of least cost the one that strays least
+ * from the model as it stands.  False, and nothing changed, where the sums would not fit. */
+bool rl_lift_costs(const rl_plan *q, rl_problem *problem);
+/* Sets p->lifted: the orders that the configurations qcfg of the restricted plan q name at the classes of open components, as orders of all
+ * atoms, with those that cfg names in p; if one of the former is new. */
+void rl_lift(rl_plan *p, const uint32_t *cfg, const rl_plan *q, const uint32_t *qcfg, const bool *open);
+
 /* keep.c: sets cls.kept of the open components, at most mostkept atoms each.  Class by class, and of atoms that seem equally useless first
- * the one that few others are tied to (PLAIN), or the second of two alike (TWINS, ROLES).  Before that atoms go that stand behind the
- * same one in all orders that the model names (PLAIN, TWINS), or all but one of each role (ROLES: keep_roles.c); none for FULL: a
+ * the one that few others are tied to (PLAIN), or the second of two alike (TWINS, ROLES, PARTS).  Before that atoms go that stand behind the
+ * same one in all orders that the model names (PLAIN, TWINS), or all but one of each role, of each part (ROLES, PARTS: keep_roles.c); none for FULL: a
  * charge may hang on one of them. */
-typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_ROLES, RL_KEEP_FULL } rl_keepway;
+typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_ROLES, RL_KEEP_PARTS, RL_KEEP_FULL } rl_keepway;
 void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway way);
 
 #endif

@@ -47,14 +47,24 @@ static bool has_pin_atoms(const rl_oplegal *op, uint32_t token)
     return false;
 }
 
-/* Forms without the tokens that no pin shows any more. */
+/* Do two forms of an op say the same of the tokens that they have? */
+static bool are_alike(const rl_oplegal *op, const rl_form *a, const rl_form *b)
+{
+    return a->kind == b->kind && a->cost == b->cost && a->run == b->run && memcmp(a->start, b->start, sizeof a->start) == 0 &&
+           memcmp(a->member, b->member, a->start[RL_MAXGROUP]) == 0 && memcmp(a->seq, b->seq, op->noperand * sizeof *a->seq) == 0;
+}
+
+/* Forms without the tokens that no pin shows any more; of those that this leaves alike one. */
 static void restrict_forms(rl_plan *q, rl_oplegal *op)
 {
     const rl_form *was = op->form;
-    op->form = rl_copy(q->mem, was, op->nform * sizeof *was);
-    for (uint32_t f = 0; f < op->nform; f++) {
-        rl_form *form = &op->form[f];
-        uint32_t n = 0, at = 0;
+    uint32_t nform = op->nform;
+    op->form = rl_copy(q->mem, was, nform * sizeof *was);
+    op->nform = 0;
+    for (uint32_t f = 0; f < nform; f++) {
+        rl_form *form = &op->form[op->nform];
+        uint32_t n = 0, at = 0, i = 0;
+        *form = was[f];
         form->member = rl_new(q->mem, uint8_t, op->ntoken + 1);
         for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
             form->start[g] = n;
@@ -62,11 +72,13 @@ static void restrict_forms(rl_plan *q, rl_oplegal *op)
                 if (has_pin_atoms(op, was[f].member[at])) form->member[n++] = was[f].member[at];
         }
         form->start[RL_MAXGROUP] = n;
+        while (!are_alike(op, &op->form[i], form)) i++;
+        op->nform += i == op->nform;
     }
 }
 
 /* Those made so far: key, the plan's tokens and the atoms kept of each operand. */
-typedef struct { const char *key; size_t n; rl_token *token; rl_form *form; } table;
+typedef struct { const char *key; size_t n; rl_token *token; rl_form *form; uint32_t nform; } table;
 typedef struct {
     rl_arena *tmp;
     rl_text key;
@@ -95,12 +107,13 @@ static void restrict_table(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *
         if (x->n != t->key.n || memcmp(x->key, t->key.p, x->n) != 0) continue;
         op->token = x->token;
         op->form = x->form;
+        op->nform = x->nform;
         return;
     }
     restrict_tokens(q, p, op);
     restrict_forms(q, op);
     rl_hash_put(&t->index, h, t->made.n);
-    rl_push(t->tmp, t->made, ((table){rl_copy(t->tmp, t->key.p, t->key.n), t->key.n, op->token, op->form}));
+    rl_push(t->tmp, t->made, ((table){rl_copy(t->tmp, t->key.p, t->key.n), t->key.n, op->token, op->form, op->nform}));
 }
 
 static void restrict_op(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *op)

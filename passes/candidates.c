@@ -97,16 +97,17 @@ static uint64_t known(rl_memo *m, const rl_oplegal *op)
     return n;
 }
 
-/* Carries orders of up to `maxlevel` through the ops until nothing new appears, or the budget of configurations is spent. */
-static void close_orders(rl_plan *p, rl_memo *m, const bool *full, uint32_t maxlevel, int64_t *budget, rl_arena *tmp)
+/* Carries orders of up to `maxlevel` through the ops of some components until nothing new appears, or the budget of configurations is spent. */
+static void close_orders(rl_plan *p, rl_memo *m, const bool *comp, uint32_t maxlevel, int64_t *budget, rl_arena *tmp)
 {
+    const bool *full = p->full;
     uint64_t *done = rl_new(tmp, uint64_t, p->op.n);
     for (uint32_t sweep = 0, more = 1; more && (maxlevel == 0 || *budget > 0); sweep++) {
         more = 0;
         for (uint32_t i = 0; i < p->op.n && (maxlevel == 0 || *budget > 0); i++) {
             uint32_t k = sweep % 2 ? p->op.n - 1 - i : i; /* there and back: chains need not wait for a sweep per op */
             rl_oplegal *op = &p->op.p[k];
-            if (!rl_may_move(op) || !is_own(p, op) || !p->active[op->comp] || (full[op->comp] && done[k])) continue;
+            if (!rl_may_move(op) || !is_own(p, op) || !comp[op->comp] || (full[op->comp] && done[k])) continue;
             uint64_t now = known(m, op);
             if (now == done[k]) continue;
             rl_memo_configs(m, k, full[op->comp], maxlevel);
@@ -135,14 +136,15 @@ static bool find_full(rl_plan *p, const bool *chosen, uint32_t mostatom)
     return any;
 }
 
-static void collect(rl_plan *p, rl_memo *m, rl_arena *tmp)
+/* Of some components, which are active. */
+static void collect(rl_plan *p, const bool *comp, uint32_t maxlevel, rl_memo *m, rl_arena *tmp)
 {
     int64_t budget = BUDGET;
-    for (uint32_t level = 0; level <= RL_MAXLEVEL; level++) close_orders(p, m, p->full, level, &budget, tmp);
+    for (uint32_t level = 0; level <= maxlevel; level++) close_orders(p, m, comp, level, &budget, tmp);
     share(p);
     uint64_t total = 0;
     for (uint32_t k = 0; k < p->op.n; k++) total += rl_may_move(&p->op.p[k]) && p->active[p->op.p[k].comp] ? p->op.p[k].config.n : 0;
-    p->large = budget < 0 || total > BUDGET;
+    p->large |= budget < 0 || total > BUDGET;
 }
 
 void rl_logical_configs(rl_plan *p)
@@ -163,18 +165,51 @@ void rl_candidates(rl_plan *p, const int64_t *extra, bool by_time)
         if (is_own(p, &p->op.p[k])) rl_logical_config(p, &p->op.p[k]);
     p->full = rl_new(p->mem, bool, p->ncomp);
     find_full(p, NULL, FULLATOM);
-    collect(p, m, &tmp);
+    collect(p, p->active, RL_MAXLEVEL, m, &tmp);
     rl_arena_free(&tmp);
+}
+
+/* Nothing is known any more of the orders of some components, but how the model stands. */
+static void forget_orders(rl_plan *p, const bool *comp)
+{
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        rl_cls *x = &p->cls.p[c];
+        if (!comp[x->comp]) continue;
+        x->order.p = NULL;
+        x->order.n = x->order.cap = 0;
+        x->index = NULL;
+    }
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        rl_oplegal *op = &p->op.p[k];
+        bool any = false; /* some pin is on a class whose orders are those of a class that has none now */
+        for (uint32_t o = 0; o < op->noperand; o++) any |= op->operand[o].pin && comp[p->cls.p[p->cls.p[op->operand[o].cls].like].comp];
+        if (!any || !is_own(p, op)) continue;
+        op->config.p = NULL;
+        op->pinorder.p = NULL;
+        op->config.n = op->config.cap = op->pinorder.n = op->pinorder.cap = 0;
+        rl_logical_config(p, op);
+    }
 }
 
 bool rl_candidates_widen(rl_plan *p, const bool *chosen)
 {
-    bool any = find_full(p, chosen, WIDEATOM);
+    bool *was = rl_copy(p->mem, p->full, p->ncomp * sizeof *was), *again = rl_new(p->mem, bool, p->ncomp), *lifted = rl_new(p->mem, bool, p->ncomp);
+    bool any = find_full(p, chosen, WIDEATOM) || p->lifted.n;
+    if (!any) return false;
+    for (uint32_t i = 0; i < p->lifted.n; i++) lifted[p->cls.p[p->lifted.p[i].cls].comp] = true;
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        lifted[k] &= !p->full[k];
+        again[k] = lifted[k] || p->full[k] != was[k];
+    }
+    forget_orders(p, lifted);
+    for (uint32_t i = 0; i < p->lifted.n; i++)
+        if (lifted[p->cls.p[p->lifted.p[i].cls].comp]) rl_order_intern(p, p->lifted.p[i].cls, p->lifted.p[i].order);
+    p->lifted.n = 0;
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
-    if (any) collect(p, rl_memo_new(p, &tmp), &tmp);
+    collect(p, again, 0, rl_memo_new(p, &tmp), &tmp);
     rl_arena_free(&tmp);
-    return any;
+    return true;
 }
 
 bool rl_every_config(rl_plan *p, rl_arena *tmp)

@@ -174,40 +174,65 @@ static void gemm_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t other, u
     }
 }
 
-/* The first tokens that are neither K nor `free`: those that a form may put before or behind K. Returns how many. */
+/* The ways to put the tokens other than K and `free` before or behind K: behind it any of the first MAXLEAD, or, where there are more, any
+ * whole dims of the operand (the first MAXLEAD of them). */
 enum { MAXLEAD = 6 };
-static uint32_t lead_tokens(const rl_oplegal *op, uint32_t nfree, uint8_t *lead)
+typedef struct { uint8_t token[RL_END], dim[RL_END]; uint32_t n, ndim; } lead_tokens; /* dim: of each token, its number among the op's */
+
+static lead_tokens lead_of(const rl_oplegal *op, uint32_t nfree)
 {
-    uint32_t n = 0;
-    for (uint32_t t = 0; t < op->ntoken; t++) {
+    lead_tokens l;
+    l.n = l.ndim = 0;
+    for (uint32_t t = 0, last = RL_NONE; t < op->ntoken; t++) {
         uint32_t g = op->label[op->token[t].label].group;
-        if (g != RL_G_K && g != nfree && n < MAXLEAD) lead[n++] = (uint8_t)t;
+        if (g == RL_G_K || g == nfree) continue;
+        l.ndim += op->token[t].label != last;
+        last = op->token[t].label;
+        l.dim[l.n] = (uint8_t)(l.ndim - 1);
+        l.token[l.n++] = (uint8_t)t;
     }
-    return n;
+    return l;
 }
 
-/* Of everything but K and `free`, the tokens of `set` trail and the others lead. */
-static void split_lead(const rl_oplegal *op, rl_form *f, uint32_t nfree, const uint8_t *lead, uint32_t nlead, uint32_t set)
+static uint32_t first_splits(const lead_tokens *l) { return 1u << RL_MIN(l->n, (uint32_t)MAXLEAD); }
+static uint32_t nsplit(const lead_tokens *l) { return first_splits(l) + (l->n > MAXLEAD ? 1u << RL_MIN(l->ndim, (uint32_t)MAXLEAD) : 0); }
+
+/* Does the split put the i-th behind K? */
+static bool trails(const lead_tokens *l, uint32_t split, uint32_t i)
+{
+    if (split < first_splits(l)) return i < MAXLEAD && (split >> i & 1);
+    return l->dim[i] < MAXLEAD && ((split - first_splits(l)) >> l->dim[i] & 1);
+}
+
+/* Is a split of whole dims one of the first tokens, too? */
+static bool is_double(const lead_tokens *l, uint32_t split)
+{
+    bool beyond = false;
+    for (uint32_t i = MAXLEAD; i < l->n; i++) beyond |= trails(l, split, i);
+    return split >= first_splits(l) && !beyond;
+}
+
+static void split_lead(const rl_oplegal *op, rl_form *f, uint32_t nfree, const lead_tokens *l, uint32_t split)
 {
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (f->group[t] != RL_G_K && f->group[t] != nfree) f->group[t] = RL_G_LEAD;
-    for (uint32_t i = 0; i < nlead; i++)
-        if (set >> i & 1) f->group[lead[i]] = RL_G_TRAIL;
+    for (uint32_t i = 0; i < l->n; i++)
+        if (trails(l, split, i)) f->group[l->token[i]] = RL_G_TRAIL;
 }
 
 /* The 2-D operand `w` on the left: x (P K Q) -> (P free Q); for every split of x's other tokens into P and Q where w is a
  * constant, else with x's own matrix dim as Q (the transposed product). */
 static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree, int64_t cost)
 {
-    uint8_t lead[MAXLEAD];
-    uint32_t nlead = lead_tokens(op, nfree, lead);
-    for (uint32_t set = 0; set < 1u << nlead; set++) {
+    const lead_tokens l = lead_of(op, nfree);
+    for (uint32_t set = 0; set < nsplit(&l); set++) {
         bool own = true;
-        for (uint32_t i = 0; i < nlead; i++) own &= (set >> i & 1) == (op->label[op->token[lead[i]].label].group != RL_G_LEAD);
+        if (is_double(&l, set)) continue;
+        for (uint32_t i = 0; i < l.n; i++) own &= trails(&l, set, i) == (op->label[op->token[l.token[i]].label].group != RL_G_LEAD);
         if (op->operand[w].pin && !own) continue;
         if (set == 0 && w == B_ && !op->operand[w].pin) continue; /* Q empty, and a constant lies as one likes: the plain product */
         rl_form *f = add_form(p, op, w == A_ ? RL_FORM_MATMUL : RL_FORM_SWAPPED, cost);
-        split_lead(op, f, nfree, lead, nlead, set);
+        split_lead(op, f, nfree, &l, set);
         set_seq(f, x, RL_G_LEAD, RL_G_K, RL_G_TRAIL);
         set_seq(f, w, (int)nfree, RL_G_K, -1);
         set_seq(f, Y_, RL_G_LEAD, (int)nfree, RL_G_TRAIL);
@@ -246,13 +271,14 @@ static void fused_batched(rl_plan *p, rl_oplegal *op, bool batch_flags)
 /* w is a plain matrix: x is (P Q K) or (P K Q) for any split of its other tokens, the output (P Q free) or (P free Q). */
 static void fused_matrix(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree)
 {
-    uint8_t lead[MAXLEAD];
-    uint32_t nlead = lead_tokens(op, nfree, lead), nway = op->operand[w].pin ? 8 : 4;
-    for (uint32_t i = 0; i < nway << nlead; i++) {
+    const lead_tokens l = lead_of(op, nfree);
+    uint32_t nway = op->operand[w].pin ? 8 : 4;
+    for (uint32_t i = 0; i < nway * nsplit(&l); i++) {
         uint32_t way = i % nway, set = i / nway;
+        if (is_double(&l, set)) continue;
         if (set == 0 && way % 4) continue; /* Q is empty: nothing is swapped */
         rl_form *f = add_form(p, op, RL_FORM_FUSED, 4 + bits_in(way));
-        split_lead(op, f, nfree, lead, nlead, set);
+        split_lead(op, f, nfree, &l, set);
         set_seq(f, x, RL_G_LEAD, way & 1 ? RL_G_K : RL_G_TRAIL, way & 1 ? RL_G_TRAIL : RL_G_K);
         set_seq(f, Y_, RL_G_LEAD, way & 2 ? (int)nfree : RL_G_TRAIL, way & 2 ? RL_G_TRAIL : (int)nfree);
         bool w_first = (way & 4) != 0;
@@ -337,8 +363,8 @@ static void run_forms(rl_plan *p, rl_oplegal *op)
 /* Of a product: up to 10 by matmul_forms and gemm_forms, beside one for each split of the lead; of FusedMatMul 32, or 8 for each. */
 static uint32_t most_forms(const rl_plan *p, const rl_oplegal *op)
 {
-    uint8_t lead[MAXLEAD];
-    uint32_t split = 1u << RL_MAX(lead_tokens(op, RL_G_M, lead), lead_tokens(op, RL_G_N, lead));
+    const lead_tokens a = lead_of(op, RL_G_M), b = lead_of(op, RL_G_N);
+    uint32_t split = RL_MAX(nsplit(&a), nsplit(&b));
     return 10 + split + (may_fuse(p, op) ? 32 + 8 * split : 0);
 }
 

@@ -1,7 +1,7 @@
 /* Which atoms the bound looks at (bound.c): few enough to enumerate every order.
  *
  * Nothing here needs to be right, as any choice gives a valid bound; only the result says how good it was.  First a run that
- * stays together wherever it stands counts as one: its last atom is kept; or one atom of each role is (keep_roles.c).  Then, class by
+ * stays together wherever it stands counts as one: its last atom is kept; or one atom of each role, or part, is (keep_roles.c).  Then, class by
  * class, atoms go that tell the fewest of the orders apart that the model itself names (level 0).
  *   orders named at x: [h w c d] [c d h w] [h c d w]      keep h w d: c is always right before d */
 #include "keep.h"
@@ -180,15 +180,16 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway w
     rl_arena_init(&one, p->g->ctx);
     rl_labels l = tie_atoms(p, open, &tmp);
     bool *drop = rl_new(&tmp, bool, l.n);
-    if (way == RL_KEEP_ROLES) rl_drop_alike(p, &l, open, drop, &tmp);
-    while (way != RL_KEEP_FULL && way != RL_KEEP_ROLES && glue(&l, p, open, drop)) continue;
+    const bool roles = way == RL_KEEP_ROLES || way == RL_KEEP_PARTS;
+    if (roles) rl_drop_alike(p, &l, open, way == RL_KEEP_PARTS, drop, &tmp);
+    while (way != RL_KEEP_FULL && !roles && glue(&l, p, open, drop)) continue;
     memset(l.next, 0, l.n * sizeof *l.next);
     for (uint32_t c = 0; c < p->cls.n; c++)
         for (uint32_t a = 0; a < p->cls.p[c].natom && rl_is_open(&p->cls.p[c], open); a++) l.next[rl_label_of(&l, c, a)]++;
     for (uint32_t c = 0; c < p->cls.n; c++) {
         if (!rl_is_open(&p->cls.p[c], open)) continue;
         uint32_t rank[RL_MAXATOM] = {0};
-        rank_atoms(&l, c, p->cls.p[c].natom, way == RL_KEEP_TWINS || way == RL_KEEP_ROLES, rank);
+        rank_atoms(&l, c, p->cls.p[c].natom, way == RL_KEEP_TWINS || roles, rank);
         keep_class(p, &p->cls.p[c], drop + l.at[c], rank, mostkept, &one);
         rl_arena_free(&one);
     }

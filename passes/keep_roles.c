@@ -9,6 +9,12 @@
  * that have its rarest label: those of one stage of a network, or of one block.  Of their labels so many are taken that each role of each of
  * these classes has one: a hitting set, the label that the most roles have first (Johnson 1974), of several the rarest.
  *
+ * That may be too few: an order that no class forbids may be forbidden by two that tell different labels apart.  The second way is finer in
+ * one dim, and coarser in those like it, since rows and columns meet the same conflicts.
+ *   part    labels that have one role in each class of the surroundings        h0 h1; h2; w0 w1; w2; c
+ *   home    of a label: the first dim in the graph that it lies in; dims of one class with as many parts are alike: rows, columns
+ * One label of each part is taken; of dims that are alike all parts of the first, and one part of each other: h0 h2 w0 c.
+ *
  * Nothing here needs to be right: any choice gives a valid bound. */
 #include "keep.h"
 #include <string.h>
@@ -25,6 +31,10 @@ typedef struct {
     uint32_t *rarest;      /* [ncls] the class's rarest label, RL_NONE */
     bool *met, *taken;     /* of the surroundings in hand: [nrole] some label of the role is taken; [l.n] by label */
     uint32_t *count;       /* [l.n] by label: how many roles that are not met have it */
+    uint64_t *part;        /* [l.n] by label: a hash of its part in the surroundings */
+    uint32_t *home;        /* [l.n] by label: the number of the first atom of its home */
+    uint32_t *nparts;      /* [l.n] by home: how many parts it has in the surroundings */
+    uint32_t *homecls;     /* [l.n] by home: its class */
     uint32_t *beg, *cls;   /* the classes of a label: cls[beg[label]] .. cls[beg[label + 1] - 1], one twice if two atoms have it */
 } chooser;
 
@@ -40,15 +50,17 @@ static uint32_t rarer(const chooser *k, uint32_t x, uint32_t y)
     return k->size[x] == k->size[y] ? RL_MIN(x, y) : y;
 }
 
-static void note_dims(chooser *k, rl_value v)
+void rl_hash_dims(const rl_plan *p, const bool *open, const uint32_t *at, uint64_t *dims)
 {
-    const rl_member *m = &k->p->member[v.i];
-    if (m->cls == RL_NONE || !m->seq || !is_open(k, m->cls)) return;
-    for (uint32_t i = 0; i < rl_val(k->p->g, v)->rank; i++)
-        for (uint32_t j = m->dimstart[i]; j < m->dimstart[i + 1]; j++) {
-            uint64_t *x = &k->dims[k->l->at[m->cls] + m->seq[j]], both[2] = {*x, i};
-            *x = rl_hash_bytes(both, sizeof both);
-        }
+    for (uint32_t v = 0; v < p->g->nval; v++) {
+        const rl_member *m = &p->member[v];
+        if (m->cls == RL_NONE || !m->seq || !rl_is_open(&p->cls.p[m->cls], open)) continue;
+        for (uint32_t i = 0; i < rl_val(p->g, (rl_value){v})->rank; i++)
+            for (uint32_t j = m->dimstart[i]; j < m->dimstart[i + 1]; j++) {
+                uint64_t *x = &dims[at[m->cls] + m->seq[j]], both[2] = {*x, i};
+                *x = rl_hash_bytes(both, sizeof both);
+            }
+    }
 }
 
 static void number_roles(chooser *k, uint32_t cls)
@@ -85,20 +97,87 @@ static void forget(chooser *k, const uint32_t *cls, uint32_t n)
         for (uint32_t a = 0; a < natoms(k, cls[i]); a++) k->met[role_of(k, cls[i], a)] = k->taken[label_of(k, cls[i], a)] = false;
 }
 
-/* For the classes whose rarest label this is. */
-static void drop_around(chooser *k, uint32_t label, bool *drop)
+/* One label of each role of these classes. */
+static void take_roles(chooser *k, const uint32_t *cls, uint32_t n)
 {
-    const uint32_t *cls = k->cls + k->beg[label], n = k->beg[label + 1] - k->beg[label];
-    forget(k, cls, n);
     for (uint32_t x; (x = best_label(k, cls, n)) != RL_NONE;) {
         k->taken[x] = true;
         for (uint32_t i = 0; i < n; i++)
             for (uint32_t a = 0; a < natoms(k, cls[i]); a++)
                 if (label_of(k, cls[i], a) == x) k->met[role_of(k, cls[i], a)] = true;
     }
+}
+
+typedef struct { uint32_t *p, n, cap; } labels;
+
+/* Labels of these classes, one of each part of each home. */
+static labels list_parts(chooser *k, const uint32_t *cls, uint32_t n, rl_arena *tmp)
+{
+    labels all = {0};
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t a = 0; a < natoms(k, cls[i]); a++) k->part[label_of(k, cls[i], a)] = k->nparts[k->home[label_of(k, cls[i], a)]] = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t a = 0; a < natoms(k, cls[i]); a++) {
+            uint64_t both[2] = {k->dims[k->l->at[cls[i]] + a], cls[i]};
+            k->part[label_of(k, cls[i], a)] += rl_hash_bytes(both, sizeof both);
+        }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t a = 0; a < natoms(k, cls[i]); a++) {
+            uint32_t x = label_of(k, cls[i], a), j = 0;
+            while (j < all.n && (k->part[all.p[j]] != k->part[x] || k->home[all.p[j]] != k->home[x])) j++;
+            if (j < all.n) continue;
+            rl_push(tmp, all, x);
+            k->nparts[k->home[x]]++;
+        }
+    return all;
+}
+
+/* Of dims that are alike only the first is taken in all parts. */
+static void take_parts(chooser *k, const uint32_t *cls, uint32_t n, rl_arena *tmp)
+{
+    const labels all = list_parts(k, cls, n, tmp);
+    for (uint32_t i = 0; i < all.n; i++) {
+        uint32_t home = k->home[all.p[i]], nparts = k->nparts[home];
+        bool again = false, alike = false;
+        for (uint32_t j = 0; j < all.n; j++) {
+            uint32_t other = k->home[all.p[j]];
+            again |= j < i && other == home;
+            alike |= nparts > 1 && other < home && k->homecls[other] == k->homecls[home] && k->nparts[other] == nparts;
+        }
+        k->taken[all.p[i]] = !(again && alike);
+    }
+}
+
+/* For the classes whose rarest label this is. */
+static void drop_around(chooser *k, uint32_t label, bool parts, bool *drop)
+{
+    const uint32_t *cls = k->cls + k->beg[label], n = k->beg[label + 1] - k->beg[label];
+    rl_arena tmp;
+    rl_arena_init(&tmp, k->p->g->ctx);
+    forget(k, cls, n);
+    if (parts) take_parts(k, cls, n, &tmp);
+    else take_roles(k, cls, n);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t a = 0; k->rarest[cls[i]] == label && a < natoms(k, cls[i]); a++)
             drop[k->l->at[cls[i]] + a] = !k->taken[label_of(k, cls[i], a)];
+    rl_arena_free(&tmp);
+}
+
+/* A class's atoms are numbered in the sequence of its first tensor. */
+static void find_homes(chooser *k)
+{
+    for (uint32_t x = 0; x < k->l->n; x++) k->home[x] = RL_NONE;
+    for (uint32_t c = 0; c < k->p->cls.n; c++) {
+        if (!is_open(k, c)) continue;
+        const rl_value first = k->p->cls.p[c].first;
+        const rl_member *m = &k->p->member[first.i];
+        for (uint32_t i = 0; i < rl_val(k->p->g, first)->rank; i++)
+            for (uint32_t a = m->dimstart[i]; a < m->dimstart[i + 1]; a++) {
+                uint32_t *home = &k->home[label_of(k, c, a)], at = k->l->at[c] + m->dimstart[i];
+                if (*home == RL_NONE) *home = at;
+                k->homecls[at] = c;
+            }
+    }
 }
 
 static void list_classes(chooser *k, rl_arena *tmp)
@@ -112,15 +191,18 @@ static void list_classes(chooser *k, rl_arena *tmp)
         for (uint32_t a = 0; is_open(k, c) && a < natoms(k, c); a++) k->cls[k->beg[label_of(k, c, a) + 1]++] = c;
 }
 
-void rl_drop_alike(const rl_plan *p, const rl_labels *l, const bool *open, bool *drop, rl_arena *tmp)
+void rl_drop_alike(const rl_plan *p, const rl_labels *l, const bool *open, bool parts, bool *drop, rl_arena *tmp)
 {
     chooser k = {.p = p, .l = l, .open = open};
     k.size = rl_new(tmp, uint32_t, l->n), k.dims = rl_new(tmp, uint64_t, l->n);
     k.role = rl_new(tmp, uint32_t, l->n), k.count = rl_new(tmp, uint32_t, l->n), k.rarest = rl_new(tmp, uint32_t, p->cls.n);
     k.met = rl_new(tmp, bool, l->n), k.taken = rl_new(tmp, bool, l->n);
+    k.part = rl_new(tmp, uint64_t, l->n), k.home = rl_new(tmp, uint32_t, l->n);
+    k.nparts = rl_new(tmp, uint32_t, l->n), k.homecls = rl_new(tmp, uint32_t, l->n);
     bool *done = rl_new(tmp, bool, l->n); /* by label */
+    find_homes(&k);
     list_classes(&k, tmp);
-    for (uint32_t v = 0; v < p->g->nval; v++) note_dims(&k, (rl_value){v});
+    rl_hash_dims(p, open, l->at, k.dims);
     for (uint32_t c = 0; c < p->cls.n; c++) {
         k.rarest[c] = RL_NONE;
         if (is_open(&k, c)) number_roles(&k, c);
@@ -129,6 +211,6 @@ void rl_drop_alike(const rl_plan *p, const rl_labels *l, const bool *open, bool 
         uint32_t x = k.rarest[c];
         if (x == RL_NONE || done[x]) continue;
         done[x] = true;
-        drop_around(&k, x, drop);
+        drop_around(&k, x, parts, drop);
     }
 }

@@ -38,6 +38,10 @@ typedef struct {
 /* level: how far the order is from those that the model itself uses (candidates.c). */
 typedef struct { const uint8_t *p; uint32_t level; } rl_order;
 
+/* An order of a class, by itself. */
+typedef struct { uint32_t cls; const uint8_t *order; } rl_naming;
+typedef struct { rl_naming *p; uint32_t n, cap; } rl_namings;
+
 /* What the bound looks at of a class (bound.c). */
 typedef struct {
     uint32_t n;
@@ -160,6 +164,7 @@ struct rl_plan {
     bool *full;              /* [ncomp] every configuration is a candidate */
     rl_least *least;         /* [ncomp] what no choice can beat (bound.c) */
     bool *unproved;          /* [ncomp] and the cheapest known costs more */
+    rl_namings lifted;       /* of components that are unproved: the orders to start from when candidates are collected again (lift.c) */
     bool large;              /* many candidates in all: once is enough */
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
     bool restricted;         /* made by bound.c: what is charged is the least that any completion is */
@@ -200,7 +205,8 @@ uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t oper
 /* candidates.c: the configurations of every op, config 0 first: the model as it stands.  extra: [ncls] what components must have in
  * common, beside their looks, to be twins; by_time: where forms are charged that the model has, others are candidates, too. */
 void rl_candidates(rl_plan *p, const int64_t *extra, bool by_time);
-/* Every configuration of the components chosen, where these are not too many: true where that is news. */
+/* The candidates of the components chosen once more: every configuration, where these are not too many, or what p->lifted leads to.  False
+ * where there is nothing new. */
 bool rl_candidates_widen(rl_plan *p, const bool *chosen);
 /* All of them, of a plan whose atoms may have been restricted, and that has none yet.  False where one op has too many. */
 bool rl_every_config(rl_plan *p, rl_arena *tmp);
@@ -220,8 +226,10 @@ uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* lev
 uint32_t *rl_order_starts(const rl_plan *p, rl_arena *mem);
 /* What each component costs under some configurations. */
 void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp);
-/* What no choice can beat.  cfg: the cheapest known; optimal: over the candidates, in exact costs. */
-rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, double limit);
+/* What no choice can beat.  cfg: the cheapest known; optimal: over the candidates, in exact costs; lift: look for better candidates, too. */
+rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool lift, double limit);
+/* The same again of what is unproved, now that a cheaper choice may be known; finer: with more atoms. */
+rl_status rl_bound_again(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool finer, double limit);
 
 /* price.c: p->quick, where the configurations are not those of the fewest conversions; exact: of all, as high as it can be had. */
 rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit);

@@ -203,7 +203,8 @@ static rl_status check_partition(rl_cert_work *w) {
     return RL_OK;
 }
 
-static rl_status check_bound(rl_cert_work *w) {
+/* *undecided: as of rl_cert_check. */
+static rl_status check_bound(rl_cert_work *w, uint32_t *undecided) {
     rl_cert_cost sum = {0};
     RL_TRY(check_partition(w));
     RL_TRY(add_fixed(w, &sum));
@@ -215,12 +216,17 @@ static rl_status check_bound(rl_cert_work *w) {
             return rl_fail(w->ctx, RL_EPROOF, "proof: component %u: its cost is negative or too large", k);
     }
     RL_TRY(rl_cert_check_sum(w->ctx, w->c, "the bound", sum, w->c->bound));
-    for (uint32_t k = 0; k < w->c->npart; k++) RL_TRY(rl_cert_part_check(w, k));
+    for (uint32_t k = 0; k < w->c->npart; k++) {
+        rl_status s = rl_cert_part_check(w, k);
+        if (s == RL_EPROOF && w->undecided) *undecided = k;
+        if (s != RL_OK) return s;
+    }
     return RL_OK;
 }
 
 /* *work: comparisons so far. */
-static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint64_t *work) {
+static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint64_t *work,
+                           uint32_t *undecided) {
     for (uint32_t v = 0; v < c->nvalue; v++) RL_TRY(check_value(ctx, c, v));
     for (uint32_t i = 0; i < c->nop; i++) RL_TRY(check_op(ctx, c, i));
     RL_TRY(rl_cert_check_assignment(ctx, c));
@@ -228,29 +234,32 @@ static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_
                       .local = rl_new(mem, uint32_t, c->nvalue), .stamp = rl_new(mem, uint32_t, c->nvalue)};
     w.menus = (rl_cert_menus){.mem = mem, .c = c, .limit = maxstate, .place = kept_places(mem, c), .index.mem = mem};
     list_pins(&w);
-    rl_status s = check_bound(&w);
+    rl_status s = check_bound(&w, undecided);
     *work = w.work;
     return s;
 }
 
-static rl_status check_graph(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint64_t *work) {
+static rl_status check_graph(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint64_t *work, uint32_t *undecided) {
     rl_arena mem;
     rl_arena_init(&mem, ctx);
-    rl_status s = check_all(ctx, &mem, c, maxstate, maxwork, work);
+    rl_status s = check_all(ctx, &mem, c, maxstate, maxwork, work, undecided);
     rl_arena_free(&mem);
     return s;
 }
 
-rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork) {
+rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint32_t *undecided) {
     uint64_t work = 0;
-    RL_TRY(check_graph(ctx, c, maxstate, maxwork, &work));
+    uint32_t other; /* of another graph */
+    if (!undecided) undecided = &other;
+    *undecided = RL_NONE;
+    RL_TRY(check_graph(ctx, c, maxstate, maxwork, &work, undecided));
     work = 0;
-    if (c->time) RL_TRY(check_graph(ctx, c->time, maxstate, maxwork, &work));
+    if (c->time) RL_TRY(check_graph(ctx, c->time, maxstate, maxwork, &work, &other));
     work = 0;
     for (uint32_t i = 0; i < c->nfunction; i++) {
         const rl_cert_function *f = &c->function[i];
-        rl_status s = check_graph(ctx, f->cert, maxstate, maxwork, &work);
-        if (s == RL_OK && f->cert->time) s = check_graph(ctx, f->cert->time, maxstate, maxwork, &work);
+        rl_status s = check_graph(ctx, f->cert, maxstate, maxwork, &work, &other);
+        if (s == RL_OK && f->cert->time) s = check_graph(ctx, f->cert->time, maxstate, maxwork, &work, &other);
         char message[sizeof ctx->error];
         memcpy(message, ctx->error, sizeof message);
         if (s != RL_OK) return rl_fail(ctx, s, "function '%.100s': %s", f->name, message);

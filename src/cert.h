@@ -95,9 +95,9 @@ typedef struct { int64_t fewest, quick, open; } rl_cert_shown;
  * or a gap.  RL_EPROOF with what is wrong where it does not; or where it cannot be told, as an op has more than `maxstate`
  * configurations, or the table of a component keeps more states than that after an op, or all tables together take more than
  * `maxwork` comparisons, and those of all functions as many again.  The work is counted, not timed, so that the answer is the same
- * everywhere. */
+ * everywhere.  *undecided, if not NULL: the part of c itself that could not be told, RL_NONE where nothing or something else is wrong. */
 #define RL_CERT_SECOND UINT64_C(400000000) /* comparisons that take about a second */
-rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork);
+rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint32_t *undecided);
 
 /* Of a certificate that holds. */
 void rl_cert_show(rl_ctx *ctx, const rl_cert *c, rl_cert_shown *out);

@@ -108,6 +108,7 @@ typedef struct {
     struct { struct rl_cert_proved { const uint32_t *key; uint32_t n; } *p; uint32_t n, cap; } proved;
     uint32_t maxstate;
     uint64_t work, maxwork;                         /* comparisons of the tables so far */
+    bool undecided;                                 /* what went wrong is that a limit was met */
 } rl_cert_work;
 
 /* cert_cost.c: what one copy of the value costs, and a tenth of it, which the op's charges are counted in. */

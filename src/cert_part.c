@@ -339,6 +339,7 @@ static rl_status prove(builder *b, uint32_t k) {
     if (!folds) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: its folds do not take configurations to configurations", k);
     rl_cert_verdict is = rl_cert_table_fill(b->tmp, &t, b->w->maxstate, b->w->maxwork, &b->w->work, &left);
     if (is == RL_CERT_HOLDS) return RL_OK;
+    b->w->undecided = b->w->work > b->w->maxwork || is == RL_CERT_TOO_MANY;
     if (b->w->work > b->w->maxwork)
         return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u (from op %u on): not decided after %" PRIu64 " comparisons", k, b->part->op[0],
                        b->w->maxwork);
@@ -364,6 +365,7 @@ rl_status rl_cert_part_check(rl_cert_work *w, uint32_t k) {
     builder b = {.w = w, .tmp = &tmp, .part = part, .menu = rl_new(&tmp, uint32_t, part->nop), .value = rl_new(&tmp, uint32_t, npin),
                  .firstop = rl_new(&tmp, uint32_t, npin), .lastop = rl_new(&tmp, uint32_t, npin), .element.mem = &tmp};
     rl_status s = survey(&b);
+    w->undecided = s == RL_EPROOF;
     if (s == RL_OK && !proved(&b, &h)) {
         s = prove(&b, k);
         if (s == RL_OK) note(&b, h);

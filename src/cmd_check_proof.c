@@ -119,7 +119,7 @@ static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, const rl_te
     rl_cert c;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file->p, file->n, &c));
-    RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES, 10 * RL_CERT_SECOND));
+    RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES, 10 * RL_CERT_SECOND, NULL));
     RL_TRY(match_functions(l, in, out, &c));
     rl_text *problem = rl_new(mem, rl_text, (size_t)c.nfunction + 1);
     for (uint32_t i = 0; i <= c.nfunction; i++) problem[i].mem = mem;

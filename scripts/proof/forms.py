@@ -12,7 +12,7 @@ from .charges import of_op
 from .labels import AXIS, FREE, K, LEAD, M, N, PIECES, TRAIL
 from .model import REFERS
 
-MAXTRAIL = 6  # of a product with a constant only the first tokens may trail: 64 splits (docs/proof.md)
+MAXTRAIL = 6  # of a product with a constant the first tokens may trail, or whole dims: 64 splits each (docs/proof.md)
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
@@ -120,11 +120,20 @@ class Forms:
         """(P K Q) -> (P free Q): for a constant weight with any split of the other tokens, else with x's own matrix dim as Q."""
         others = [t for t, g in enumerate(self.group) if g not in (K, free)]
         if constant:
-            trail = others[:MAXTRAIL]
-            self.more.append(lambda: (self.split(x, w, free, others, q) for n in range(w == 1, len(trail) + 1)
-                                      for q in itertools.combinations(trail, n)))
+            self.more.append(lambda: (self.split(x, w, free, others, q) for q in self.trails(others) if q or w == 0))
         else:
             self.found.append(self.split(x, w, free, others, [t for t in others if self.group[t] != LEAD]))
+
+    def trails(self, others):
+        """What may lie behind K: any of the first tokens; where there are more, also any whole dims."""
+        dims = [list(d) for _, d in itertools.groupby(others, lambda t: id(self.tokens[t][0]))]
+        for n in range(min(len(others), MAXTRAIL) + 1):
+            yield from itertools.combinations(others[:MAXTRAIL], n)
+        for n in range(min(len(dims), MAXTRAIL) + 1 if len(others) > MAXTRAIL else 0):
+            for some in itertools.combinations(dims[:MAXTRAIL], n):
+                trail = [t for d in some for t in d]
+                if any(t in others[MAXTRAIL:] for t in trail):
+                    yield trail
 
     def split(self, x, w, free, others, q):
         group = list(self.group)

@@ -7,7 +7,7 @@ static void read_and_check(rl_ctx *ctx, const char *p, size_t n) {
     rl_text t = {.mem = &ctx->mem};
     if (RL_PROTECT(ctx)) return;
     if (rl_cert_parse(ctx, &ctx->mem, "input", p, n, &c) != RL_OK) return;
-    rl_status s = rl_cert_check(ctx, &c, 1 << 12, 1 << 20);
+    rl_status s = rl_cert_check(ctx, &c, 1 << 12, 1 << 20, NULL);
     must(s == RL_OK || s == RL_EPROOF, "a certificate holds or does not", ctx);
     if (RL_PROTECT(ctx)) return;
     rl_cert_print(&c, &t);

@@ -83,7 +83,7 @@ static void check_proof(const job *j, const rl_outcome *o) {
     const rl_text *t = &o->proof.text[0];
     if (!o->proof.checked || !t->n || RL_PROTECT(j->ctx)) return;
     must(rl_cert_parse(j->ctx, &j->ctx->mem, "certificate", t->p, t->n, &c) == RL_OK, "the certificate reads", j->ctx);
-    must(rl_cert_check(j->ctx, &c, MOSTSTATES, RL_CERT_SECOND) == RL_OK, "the certificate checks", j->ctx);
+    must(rl_cert_check(j->ctx, &c, MOSTSTATES, RL_CERT_SECOND, NULL) == RL_OK, "the certificate checks", j->ctx);
 }
 
 static rl_status pack(const job *j, const rl_graph *g, rl_span *out) {

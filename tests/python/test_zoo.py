@@ -35,8 +35,6 @@ NOT_REACHED = {("pt_swin_tiny_patch4_window7_224", "fused"): 24}
 # Target `ort` has to reach the minimum all the same.
 BYTES_LATER = {"pt_mobilevit_xxs": 2754048}
 BYTES_SHARE = 0.26
-# Fewest bytes (--objective bytes) are not proved.
-BYTES_GAP = {"pt_swinv2_tiny_window8_256"}
 # Default target: what is kept is not proved quick enough. The windows' Transposes are slow ones, which times do not tell apart.
 OPEN = {"pt_crossvit_tiny_240", "pt_efficientformer_l1", "pt_maxvit_tiny_rw_224", "pt_swin_tiny_patch4_window7_224", "pt_swinv2_tiny_window8_256"}
 # Nodes that move floats outside attention, default target: patches 1, downsampling 3, and two for each border of windows.
@@ -131,10 +129,7 @@ def judge_bytes(name, args, prog, row, tmp):
     report = report_of(name, args, prog, row, tmp, "bytes")
     if report is None:
         return
-    if name not in BYTES_GAP:
-        judge_proof(report, row)
-    elif report["conversions"]["proof"] == "optimal":
-        row["fail"].append("fewest bytes are proved: take it off BYTES_GAP")
+    judge_proof(report, row)
     counts = report["counts"]
     others = lambda c: sum(v for k, v in c.items() if k.endswith("_bytes") and k != "moved_bytes")
     moved, least = counts["after"]["moved_bytes"], zoo.table("targets.json").get(name, {}).get("min_bytes")

@@ -71,7 +71,7 @@ static rl_status parse_and_check(rl_ctx *ctx, const char *text, size_t n, uint32
     rl_cert c;
     rl_arena_init(&mem, ctx);
     rl_status s = rl_cert_parse(ctx, &mem, "f", text, n, &c);
-    if (s == RL_OK) s = rl_cert_check(ctx, &c, maxstate, maxwork);
+    if (s == RL_OK) s = rl_cert_check(ctx, &c, maxstate, maxwork, NULL);
     rl_arena_free(&mem);
     return s;
 }

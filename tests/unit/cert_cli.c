@@ -29,7 +29,7 @@ static rl_status read_and_check(rl_ctx *ctx, const char *path, const char *p, si
     rl_text t = {.mem = &mem};
     if (s == RL_OK && print) rl_cert_print(&c, &t);
     if (s == RL_OK && print) fwrite(t.p, 1, t.n, stdout);
-    if (s == RL_OK && !print) s = rl_cert_check(ctx, &c, maxstate, 10 * RL_CERT_SECOND);
+    if (s == RL_OK && !print) s = rl_cert_check(ctx, &c, maxstate, 10 * RL_CERT_SECOND, NULL);
     return s;
 }
 

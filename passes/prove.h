@@ -1,0 +1,27 @@
+/* What prove.c and prove_graph.c share: a certificate in the making. */
+#ifndef RL_PROVE_H
+#define RL_PROVE_H
+#include "plan.h"
+
+typedef struct {
+    const rl_plan *p;
+    rl_arena *mem;
+    uint32_t *value;   /* [ncls] its number in the certificate, RL_NONE */
+    uint32_t *op;      /* [nop] likewise */
+    uint32_t *operand; /* of the op at hand: the operand of each pin */
+    uint8_t *place;    /* and of each token its number in the certificate, RL_END for one that no pin has */
+    rl_hash known;     /* tokens of the plan: the first op of the certificate that has them, and so the same forms (legal_share.c) */
+    rl_cert c, time;   /* time: the second part */
+    rl_hash open;      /* 1 + the number of an open size: how many others the file has before it */
+    bool *dropped, *slow; /* [ncomp] the checker could not decide its bound, or that of its time: it has none */
+} rl_prove_maker;
+
+/* With one token at most it can only do what the model does. */
+static inline bool rl_is_idle(const rl_oplegal *op) { return op->fixed || op->ntoken <= 1; }
+
+/* prove_graph.c: m->c.value, with the atoms kept in the bound; m->c.op; what each op is charged, and the rate. */
+void rl_prove_values(rl_prove_maker *m);
+void rl_prove_ops(rl_prove_maker *m);
+void rl_prove_charges(rl_prove_maker *m);
+
+#endif
