@@ -162,13 +162,13 @@ def killed(f, kills):
 
 
 def slow_proof(f):
-    """A model whose certificate takes minutes to check: that is given up, and said."""
+    """A model with a part whose certificate takes minutes to check: that part is given up, the others stay, and it is said."""
     src = f.folder / "slow.onnx"
     src.write_bytes(graphgen.make(5053).proto.SerializeToString())
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     p = f.run("-o", f.folder / "slow.out.onnx", "--target", "onnx", model=src, stdout=subprocess.PIPE)
     seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    f.check(p.returncode == 0 and "proved)" in p.stdout and seconds < 20, f"slow proof: {p.returncode}, {seconds:.1f} s of CPU")
+    f.check(p.returncode == 0 and "(proved; that many may not be reached)" in p.stdout and seconds < 20, f"slow proof: {p.returncode}, {seconds:.1f} s of CPU")
 
 
 def main():
