@@ -110,7 +110,6 @@ if [ -x build/cuda/relayout_emulated ]; then
         gemm pad resize layer_norm batchnorm where clip cast transpose slice concat
     py gpu-emulated-text test_text_run.py --relayout build/cuda/relayout_emulated --device cuda text/ops text/moves
     py gpu-emulated-low test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --type float16 espcn mobilenetv3
-    py gpu-emulated-places test_places.py
     py gpu-emulated-joined test_fast.py --relayout build/cuda/relayout_emulated --device cuda --count 100
     py gpu-emulated-zoo test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda mobilenet efficientnet superres ssd
 else
