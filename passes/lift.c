@@ -105,8 +105,11 @@ static void name_orders(const lifter *l, const rl_plan *of, const uint32_t *cfg,
             const rl_cls *c = &l->p->cls.p[cls], *x = &of->cls.p[cls];
             if (!rl_is_open(c, l->open) || seen[start[cls] + order]) continue;
             seen[start[cls] + order] = true;
-            uint8_t *all = rl_copy(mem, x->order.p[order].p, c->natom + 1u);
-            if (of != l->p && x->cut && x->kept.n) lift_order(c, &x->kept, l->dims + l->at[cls], x->order.p[order].p, all);
+            bool lifts = of != l->p && x->cut;
+            if (lifts && x->kept.n == 0) continue; /* nothing is named */
+            uint8_t *all = rl_new(mem, uint8_t, c->natom + 1u);
+            if (lifts) lift_order(c, &x->kept, l->dims + l->at[cls], x->order.p[order].p, all);
+            else memcpy(all, x->order.p[order].p, c->natom);
             rl_push(mem, *out, ((rl_naming){cls, all}));
         }
     }
