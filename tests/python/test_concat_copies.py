@@ -7,7 +7,6 @@ Small networks of the kinds that join channels again and again, with random size
 reads slices of channels reads them where they lie.  Skipped without oneDNN.
 """
 import json
-import random
 import subprocess
 import sys
 import tempfile
@@ -15,26 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto as T, helper as h, numpy_helper
+from onnx import TensorProto as T, helper as h
 
 import common
+import netgen
 
 
-class Network:
-    def __init__(self, seed):
-        self.rng, self.data = random.Random(seed), np.random.default_rng(seed)
-        self.nodes, self.init, self.n = [], [], 0
-
-    def add(self, op, inputs, **attributes):
-        self.n += 1
-        self.nodes.append(h.make_node(op, inputs, [f"v{self.n}"], **attributes))
-        return f"v{self.n}"
-
-    def given(self, a):
-        self.n += 1
-        self.init.append(numpy_helper.from_array(np.asarray(a), f"c{self.n}"))
-        return f"c{self.n}"
-
+class Network(netgen.Builder):
     def conv(self, x, c, m, k=1, group=1, act=True, stride=1):
         w = self.given(self.data.standard_normal((m, c // group, k, k)).astype(np.float32))
         b = self.given(self.data.standard_normal(m).astype(np.float32))

@@ -8,7 +8,6 @@ whole and as patterns, chains of pointwise ops with operands that broadcast, fro
 and RNN, Transposes between, attention with masks and biases, Concats and shuffles of channels; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
 """
 import multiprocessing
-import random
 import subprocess
 import sys
 import tempfile
@@ -16,34 +15,28 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto as T, helper as h, numpy_helper
+from onnx import TensorProto as T, helper as h
 
 import common
+import netgen
 
 UNARY = {"Relu": {}, "LeakyRelu": {"alpha": 0.1}, "Sigmoid": {}, "HardSigmoid": {"alpha": 0.3}, "HardSwish": {}, "Tanh": {}, "Elu": {"alpha": 0.7},
          "Abs": {}, "Neg": {}, "Exp": {}, "Erf": {}, "Softplus": {}, "Floor": {}}
 
 
-class Network:
+class Network(netgen.Builder):
     """Nodes one after the other; `live`: values so far by name, with their shapes."""
 
     def __init__(self, seed):
-        self.rng, self.data = random.Random(seed), np.random.default_rng(seed)
-        self.nodes, self.init, self.live, self.n = [], [], {}, 0
+        super().__init__(seed)
+        self.live = {}
 
     def const(self, *shape, low=-1.0, high=1.0, dtype=np.float32):
         a = self.data.uniform(low, high, shape).astype(dtype)
         return self.given(a)
 
-    def given(self, a):
-        self.n += 1
-        self.init.append(numpy_helper.from_array(np.asarray(a), f"c{self.n}"))
-        return f"c{self.n}"
-
     def add(self, op, inputs, shape, **attributes):
-        self.n += 1
-        y = f"v{self.n}"
-        self.nodes.append(h.make_node(op, inputs, [y], **attributes))
+        y = super().add(op, inputs, **attributes)
         self.live[y] = shape
         return y
 

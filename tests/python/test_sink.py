@@ -10,7 +10,6 @@ Skipped without oneDNN.
 """
 import collections
 import json
-import random
 import subprocess
 import sys
 import tempfile
@@ -19,29 +18,20 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import TensorProto as T, helper as h, numpy_helper
+from onnx import TensorProto as T, helper as h
 
 import common
+import netgen
 
 VIEWS = ("Transpose", "Reshape", "Squeeze", "Identity")
 
 
-class Network:
+class Network(netgen.Builder):
     """last: values are N, H, W, C."""
 
     def __init__(self, seed, last):
-        self.rng, self.data, self.last = random.Random(seed), np.random.default_rng(seed), last
-        self.nodes, self.init, self.n, self.residuals = [], [], 0, 0
-
-    def add(self, op, inputs, **attributes):
-        self.n += 1
-        self.nodes.append(h.make_node(op, inputs, [f"v{self.n}"], **attributes))
-        return f"v{self.n}"
-
-    def given(self, a):
-        self.n += 1
-        self.init.append(numpy_helper.from_array(np.asarray(a), f"c{self.n}"))
-        return f"c{self.n}"
+        super().__init__(seed)
+        self.last, self.residuals = last, 0
 
     def floats(self, *shape):
         return self.given((self.data.standard_normal(shape) / 3).astype(np.float32))
