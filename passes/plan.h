@@ -143,8 +143,8 @@ typedef struct {
 
 typedef struct { int64_t count, bytes; } rl_least; /* conversions, and the bytes that they move */
 
-/* No assignment of the component that has no more conversions than the model as it stands takes less time than `bound`; price: what a
- * conversion is charged beyond its time to show it, 0: none at all takes less (price.c). */
+/* No assignment of the component that has no more conversions than the model as it stands takes less time than `bound`, the best known; price:
+ * what a conversion is charged beyond its time to show it, 0: none at all takes less (price.c). */
 typedef struct { bool known; int64_t bound, price; } rl_quick;
 
 struct rl_plan {

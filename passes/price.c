@@ -6,14 +6,15 @@
  * quickest assignment has no more of them, its time is a bound for all that have no more.
  *     own: 37 conversions, 95 us      quickest: 49, 77 us      price 1.5 us: nothing below 37 and 95, as 77 + 12 * 1.5 = 95
  * The price is sought over the candidates (one dimension: the cheapest assignments on either side of the model's own count meet at the
- * next price to try), then the bound over every configuration, as bound.c does.
+ * next price to try), then the bound over every configuration, as bound.c does; where that is too low, the cheapest assignment of the
+ * restricted problem leads to the next price.  The best bound is kept, be it enough or not.
  *
  * Needs: candidates, p->least.  Keeps: the plan.  Leaves: p->quick, p->timed. */
 #include "bound.h"
 #include "charge.h"
 #include <string.h>
 
-enum { MOSTTRIES = 6 };
+enum { MOSTTRIES = 6, MOSTBOUNDS = 4 };
 static const int64_t most_price = (int64_t)1 << 42;
 
 void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp)
@@ -31,6 +32,7 @@ void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, 
             if (seen[start[c] + order]) continue;
             seen[start[c] + order] = true;
             if (any[c]) time[comp].count += rl_move_time(p, c) + (price ? price[comp] : 0);
+            time[comp].bytes += any[c];
             any[c] = true;
         }
     }
@@ -48,8 +50,8 @@ typedef struct {
     bool *open, *failed;        /* open: sought now */
 } pricer;
 
-/* The cheapest candidates of the components that are open, as least, and each one's time and count. False where it was not found in time. */
-static rl_status quickest(pricer *x, rl_least *time, rl_least *count, bool *found)
+/* The cheapest candidates of the components that are open, as least. False where they were not found in time. */
+static rl_status quickest(pricer *x, bool *found)
 {
     rl_plan q = *x->p;
     rl_arena mem;
@@ -65,18 +67,18 @@ static rl_status quickest(pricer *x, rl_least *time, rl_least *count, bool *foun
     rl_bound_problem(&q, &s, x->open, &problem);
     RL_TRY(rl_solve(&mem, &problem, RL_MAX(x->deadline - rl_seconds(), 0.0), &sol));
     *found = sol.optimal;
-    rl_plan_times(&q, sol.cfg, NULL, time, &mem);
-    rl_plan_costs(&q, sol.cfg, count, &mem);
+    rl_least *least = rl_new(&mem, rl_least, q.ncomp);
+    rl_plan_times(&q, sol.cfg, x->price, least, &mem);
     for (uint32_t k = 0; k < q.ncomp; k++)
-        if (x->open[k]) x->least[k].count = time[k].count + x->price[k] * count[k].count;
+        if (x->open[k]) x->least[k] = least[k];
     rl_arena_free(&mem);
     return RL_OK;
 }
 
-/* The next price to try of a component, or false: what is there will do, or nothing will. */
-static bool next_price(pricer *x, uint32_t k, int64_t time, int64_t count)
+/* The next price to try of a component where this is the least, or false: the price will do, or none will. */
+static bool next_price(pricer *x, uint32_t k, rl_least least)
 {
-    int64_t over = count - x->own[k], now = x->price[k];
+    int64_t now = x->price[k], over = least.bytes - x->own[k], time = least.count - now * least.bytes;
     if (time + now * over >= x->enough[k].count) return false;
     x->failed[k] = over <= 0 && time < x->enough[k].count; /* it is quicker, and has no more conversions */
     if (x->failed[k]) return false;
@@ -93,14 +95,13 @@ static rl_status find_prices(pricer *x, bool *found)
 {
     rl_plan *p = x->p;
     bool *wanted = rl_copy(x->tmp, x->open, p->ncomp * sizeof *wanted), more = true;
-    rl_least *time = rl_new(x->tmp, rl_least, p->ncomp), *count = rl_new(x->tmp, rl_least, p->ncomp);
     for (uint32_t i = 0; i < MOSTTRIES && more; i++) {
-        RL_TRY(quickest(x, time, count, found));
+        RL_TRY(quickest(x, found));
         if (!*found) return RL_OK;
         more = false;
-        for (uint32_t k = 0; k < p->ncomp; k++) more |= x->open[k] = x->open[k] && next_price(x, k, time[k].count, count[k].count);
+        for (uint32_t k = 0; k < p->ncomp; k++) more |= x->open[k] = x->open[k] && next_price(x, k, x->least[k]);
     }
-    for (uint32_t k = 0; k < p->ncomp; k++) x->open[k] = wanted[k] && (x->exact || !x->failed[k]) && !(more && x->open[k]);
+    for (uint32_t k = 0; k < p->ncomp; k++) x->open[k] = wanted[k] && !(more && x->open[k]);
     return RL_OK;
 }
 
@@ -116,32 +117,51 @@ static bool fits(const rl_plan *p)
     return sum < 0x1p54;
 }
 
-static rl_status bound_times(pricer *x, const rl_least *known)
+/* Notes the bounds of `open` that are better than what is known, and what is kept for them. */
+static void note_bounds(pricer *x, const rl_prover *v, const bool *open)
 {
     rl_plan *p = x->p;
-    rl_least *least = p->least;
+    bool *better = rl_new(x->tmp, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        int64_t bound = p->least[k].count - x->price[k] * x->own[k];
+        better[k] = open[k] && v->settled[k] && bound > p->quick[k].bound;
+        if (better[k]) p->quick[k] = (rl_quick){true, bound, x->price[k]};
+    }
+    for (uint32_t c = 0; c < p->cls.n; c++)
+        if (better[p->cls.p[c].comp]) p->timed[c] = p->cls.p[c].kept;
+}
+
+/* Bounds what is open, over every configuration.  Where that is not enough, and another price may do, it stays open, and has that price. */
+static rl_status bound_times(pricer *x)
+{
+    rl_plan *p = x->p;
+    rl_least *least = p->least, *known = rl_new(x->tmp, rl_least, p->ncomp);
     bool *open = rl_copy(x->tmp, x->open, p->ncomp * sizeof *open);
     rl_kept *kept = rl_new(x->tmp, rl_kept, p->cls.n);
     for (uint32_t c = 0; c < p->cls.n; c++) {
         kept[c] = p->cls.p[c].kept;
         p->cls.p[c].kept = (rl_kept){0};
     }
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        known[k].count = x->exact ? x->least[k].count : RL_MIN(x->least[k].count, x->enough[k].count + x->price[k] * x->own[k]);
     p->least = rl_new(x->tmp, rl_least, p->ncomp);
     rl_prover v = rl_prover_of(p, x->open, RL_MAX(x->deadline - rl_seconds(), 0.0), x->tmp);
     v.scale = (rl_bound_scale){.unit = 1, .exact = true, .price = x->price};
     v.known = known;
     v.full = x->least;
     rl_status s = rl_prover_run(&v);
-    for (uint32_t k = 0; k < p->ncomp; k++) {
-        int64_t bound = p->least[k].count - x->price[k] * x->own[k];
-        if (open[k] && v.settled[k] && bound > 0 && (x->exact || bound >= x->enough[k].count)) p->quick[k] = (rl_quick){true, bound, x->price[k]};
-    }
-    for (uint32_t c = 0; c < p->cls.n; c++) {
-        p->timed[c] = p->cls.p[c].kept;
-        p->cls.p[c].kept = kept[c];
-    }
+    note_bounds(x, &v, open);
+    for (uint32_t k = 0; k < p->ncomp; k++) x->open[k] = open[k] && v.settled[k] && !x->failed[k] && next_price(x, k, p->least[k]);
+    for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].kept = kept[c];
     p->least = least;
     return s;
+}
+
+static bool any_open(const pricer *x)
+{
+    for (uint32_t k = 0; k < x->p->ncomp; k++)
+        if (x->open[k]) return true;
+    return false;
 }
 
 static rl_status bound_quick(pricer *x)
@@ -152,10 +172,12 @@ static rl_status bound_quick(pricer *x)
     if (!found) return RL_OK;
     p->quick = rl_new(p->mem, rl_quick, p->ncomp);
     p->timed = rl_new(p->mem, rl_kept, p->cls.n);
-    rl_least *known = rl_new(x->tmp, rl_least, p->ncomp);
-    for (uint32_t k = 0; k < p->ncomp; k++)
-        known[k].count = x->exact ? x->least[k].count : RL_MIN(x->least[k].count, x->enough[k].count + x->price[k] * x->own[k]);
-    RL_TRY(bound_times(x, known));
+    RL_TRY(bound_times(x));
+    for (uint32_t i = 1; i < MOSTBOUNDS && any_open(x); i++) {
+        RL_TRY(quickest(x, &found));
+        if (!found) break;
+        RL_TRY(bound_times(x));
+    }
     for (uint32_t k = 0; k < p->ncomp; k++) p->quick[k] = p->quick[p->twin[k]];
     for (uint32_t c = 0; c < p->cls.n; c++) p->timed[c] = p->timed[p->cls.p[c].like];
     return RL_OK;

@@ -30,6 +30,8 @@ void rl_summarize(const rl_outcome *o, const rl_interface *io, rl_arena *mem, rl
     r->shown_fewest = o->shown.fewest;
     r->shown_quick = o->shown.quick;
     r->shown_open = o->shown.open;
+    r->open_takes = o->shown.takes;
+    r->open_at_least = o->shown.at_least;
     r->within = 100 - RL_CERT_ENOUGH;
     r->time_before = o->time_before;
     r->time_after = o->time_after;

@@ -63,12 +63,13 @@ def closing(proof):
     """Of the main graph and of all functions, each once."""
     add = lambda tuples: tuple(map(sum, zip(*tuples)))
     (n, size), least = (add(getattr(g, name) for g in proof.graphs) for name in ("cost", "bound"))
-    fewest, quick, left = add(map(bound.shown, proof.graphs))
+    fewest, quick, left, takes, at_least = add(map(bound.shown, proof.graphs))
     if (n, size) == least:
         return f"proved: {n} conversions, {size} bytes, none fewer"
     if quick and not left:
         return f"proved: {n} conversions: {fewest} where none has fewer, {quick} where none that has no more is clearly quicker"
-    return f"gap: {n} conversions, {size} bytes; proved: no fewer than {least[0]}, {least[1]} bytes"
+    times = f"; {takes} ns where {left} are open, proved: at least {at_least}" if takes else ""
+    return f"gap: {n} conversions, {size} bytes; proved: no fewer than {least[0]}, {least[1]} bytes{times}"
 
 
 def main():

@@ -88,8 +88,9 @@ struct rl_cert {
 #define RL_CERT_ENOUGH 95
 
 /* Conversions of the assignment, by what is shown of them: fewest: where none has fewer (objective bytes: none moves fewer); quick: of
- * the others where none is clearly quicker; open: the rest. The times are of the second part, in its units. */
-typedef struct { int64_t fewest, quick, open; } rl_cert_shown;
+ * the others where none is clearly quicker; open: the rest.  takes, at_least: ns of the components that are open, charged forms among them, and
+ * what no assignment is below, where such a bound is known. */
+typedef struct { int64_t fewest, quick, open, takes, at_least; } rl_cert_shown;
 
 /* Checks everything that needs no model (docs/proof.md, section 4, 1 to 3).  RL_OK: the claim holds as it stands, be it a minimum
  * or a gap.  RL_EPROOF with what is wrong where it does not; or where it cannot be told, as an op has more than `maxstate`
@@ -101,6 +102,7 @@ rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64
 
 /* Of a certificate that holds. */
 void rl_cert_show(rl_ctx *ctx, const rl_cert *c, rl_cert_shown *out);
+void rl_cert_show_add(rl_cert_shown *to, const rl_cert_shown *x);
 
 /* The file.  What is printed reads as the same certificate.  Reading: out is in mem; RL_EPROOF with "file:line: what". */
 void rl_cert_print(const rl_cert *c, rl_text *out);

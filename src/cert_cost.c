@@ -151,6 +151,11 @@ rl_status rl_cert_check_assignment(rl_ctx *ctx, const rl_cert *c) {
 
 /* ---- what is shown ---- */
 
+/* Is nothing that the part bounds clearly quicker than what it takes? */
+static bool is_quick(const rl_cert_part *part) {
+    return part->least.count >= part->cost - part->cost / 100 * (100 - RL_CERT_ENOUGH);
+}
+
 /* Marks the values of the parts that reach what is wanted of them. */
 static void mark_done(rl_ctx *ctx, rl_arena *tmp, const rl_cert *c, const uint32_t *n, bool *mark) {
     bool *mine = rl_new(tmp, bool, c->nvalue), enough;
@@ -158,10 +163,26 @@ static void mark_done(rl_ctx *ctx, rl_arena *tmp, const rl_cert *c, const uint32
         const rl_cert_part *part = &c->part[k];
         rl_cert_cost x = {0};
         if (part_cost(ctx, c, part, n, mine, &x) != RL_OK) continue;
-        if (c->by_time) enough = part->least.count >= part->cost - part->cost / 100 * (100 - RL_CERT_ENOUGH);
+        if (c->by_time) enough = is_quick(part);
         else enough = c->bytes_first ? x.bytes == part->least.bytes && x.count == part->least.count : x.count == part->least.count;
         for (uint32_t j = 0; j < part->nop && enough; j++)
             for (uint32_t p = 0; p < c->op[part->op[j]].npin; p++) mark[c->op[part->op[j]].pin[p].value] = true;
+    }
+}
+
+static int64_t ns_of(const rl_cert *c, int64_t tenths) {
+    return tenths / c->rate * 100 + tenths % c->rate * 100 / c->rate;
+}
+
+/* Adds the times of the parts that are not quick.  few: [nvalue] nothing is open there all the same. */
+static void add_open(const rl_cert *c, const bool *few, rl_cert_shown *out) {
+    for (uint32_t k = 0; k < c->npart; k++) {
+        const rl_cert_part *part = &c->part[k];
+        bool any = false;
+        for (uint32_t j = 0; j < part->nop && !any; j++) any = c->op[part->op[j]].npin && !few[c->op[part->op[j]].pin[0].value];
+        if (is_quick(part) || !any) continue;
+        out->takes += ns_of(c, part->cost);
+        out->at_least += ns_of(c, part->least.count);
     }
 }
 
@@ -179,5 +200,14 @@ void rl_cert_show(rl_ctx *ctx, const rl_cert *c, rl_cert_shown *out) {
         else if (quick[v]) out->quick += n[v] - 1;
         else out->open += n[v] - 1;
     }
+    if (c->time) add_open(c->time, few, out);
     rl_arena_free(&tmp);
+}
+
+void rl_cert_show_add(rl_cert_shown *to, const rl_cert_shown *x) {
+    to->fewest += x->fewest;
+    to->quick += x->quick;
+    to->open += x->open;
+    to->takes += x->takes;
+    to->at_least += x->at_least;
 }

@@ -92,7 +92,7 @@ typedef struct { rl_cert_shown shown; rl_cert_cost cost, bound; bool least, quic
 static void add_shown(rl_ctx *ctx, const rl_cert *c, sums *s) {
     rl_cert_shown x;
     rl_cert_show(ctx, c, &x);
-    s->shown = (rl_cert_shown){s->shown.fewest + x.fewest, s->shown.quick + x.quick, s->shown.open + x.open};
+    rl_cert_show_add(&s->shown, &x);
     s->cost = (rl_cert_cost){rl_add(s->cost.count, c->cost.count), rl_add(s->cost.bytes, c->cost.bytes)};
     s->bound = (rl_cert_cost){rl_add(s->bound.count, c->bound.count), rl_add(s->bound.bytes, c->bound.bytes)};
     s->least &= c->bytes_first ? c->cost.bytes == c->bound.bytes : c->cost.count == c->bound.count;
@@ -110,6 +110,8 @@ static rl_status print_shown(rl_ctx *ctx, const rl_cert *c) {
         printf("proved: %" PRId64 " conversions: %" PRId64 " where none has fewer, %" PRId64 " where none that has no more is clearly quicker\n",
                s.cost.count, s.shown.fewest, s.shown.quick);
     else printf("a gap: %" PRId64 " conversions, %" PRId64 " bytes; at least %" PRId64 ", %" PRId64 "\n", s.cost.count, s.cost.bytes, s.bound.count, s.bound.bytes);
+    if (s.shown.takes)
+        printf("by the target's table %" PRId64 " ns where %" PRId64 " conversions are open; at least %" PRId64 "\n", s.shown.takes, s.shown.open, s.shown.at_least);
     if (s.quickest) printf("proved: the time by the target's table, none less\n");
     return RL_OK;
 }

@@ -87,8 +87,9 @@ void rl_report_json(const rl_report *r, rl_text *t) {
                r->conv_without, r->bound_without);
     rl_put(t, "}");
     if (r->nport) put_ports(r, t);
-    rl_put(t, ",\n  \"proved\": {\"fewest\": %" PRId64 ", \"quick\": %" PRId64 ", \"open\": %" PRId64 ", \"within_percent\": %d}", r->shown_fewest,
+    rl_put(t, ",\n  \"proved\": {\"fewest\": %" PRId64 ", \"quick\": %" PRId64 ", \"open\": %" PRId64 ", \"within_percent\": %d", r->shown_fewest,
            r->shown_quick, r->shown_open, r->within);
+    rl_put(t, ", \"open_ns\": {\"takes\": %" PRId64 ", \"at_least\": %" PRId64 "}}", r->open_takes, r->open_at_least);
     if (r->time_before)
         rl_put(t, ",\n  \"time_ns\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64 "}", r->time_before,
                r->time_after, r->time_bound);
@@ -138,6 +139,10 @@ void rl_report_table(const rl_report *r, rl_text *t) {
     else if (optimal) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved: no choice of layouts has fewer)\n", "minimum", "", r->conv_bound);
     else if (strcmp(r->proof, "gap") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; that many may not be reached)\n", "at least", "", r->conv_bound);
     else rl_put(t, "%-28s %10s    %10s  (not proved)\n", "minimum", "", "?");
+    if (r->open_takes && !r->time_before)
+        rl_put(t, "%-28s %10s    %10" PRId64 "  (of %" PRId64 " conversions, and what their forms are charged)\n%-28s %10s    %10" PRId64
+               "  (proved; what reaches it, if anything, moves data in slower ways)\n",
+               "ns by the target's table", "", r->open_takes, r->shown_open, "at least", "", r->open_at_least);
     if (taken_in(r)) rl_put(t, "%-28s %10s    %10" PRId64 "  (by weights and other nodes, beyond what layouts can)\n", "taken in", "", taken_in(r));
     for (uint32_t i = 0; i < r->nport; i++)
         rl_put(t, "%s %s: layout %s%s\n", r->port[i].output ? "output" : "input", r->port[i].name, r->port[i].order,

@@ -19,6 +19,7 @@ typedef struct {
     const char *proof;               /* "optimal", "gap" or "unchecked" */
     int64_t shown_fewest, shown_quick, shown_open; /* conversions after, by what is shown of them (cert.h) */
     int within;                      /* percent: none is quicker by more */
+    int64_t open_takes, open_at_least; /* ns by the target's table where conversions are open (cert.h) */
     int64_t time_before, time_after, time_bound; /* ns by the target's table; 0 unless the objective is time */
     const rl_portline *port;         /* NULL: the interface is the model's own */
     uint32_t nport, handed;          /* handed: conversions that are the caller's now */

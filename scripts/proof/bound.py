@@ -250,17 +250,21 @@ def check_table(proof):
 
 
 def shown(proof):
-    """Conversions of the assignment: where none has fewer (objective bytes: moves fewer), where none is clearly quicker, and the rest."""
+    """Conversions of the assignment: where none has fewer (objective bytes: moves fewer), where none is clearly quicker, and the rest.
+    Then what the rest takes, and what nothing is below, in ns, where such a bound is stated."""
     orders, fixed, few, quick = all_orders(proof), fixed_orders(proof), set(), set()
     values = lambda part: {p.value for o in part.ops for p in proof.ops[o].pins}
     for part in proof.parts:
         cost = part_cost(proof, part, orders)
         if cost == part.cost or (not proof.bytes_first and cost[0] == part.cost[0]):
             few |= values(part)
+    found = [0] * 5
     for part in proof.time.parts if proof.time else ():
         if part.cost[0] >= part.takes - part.takes // 100 * (100 - ENOUGH):
             quick |= values(part)
-    found = [0, 0, 0]
+        elif not values(part) <= few:
+            found[3] += part.takes * 100 // proof.time.rate[1]
+            found[4] += part.cost[0] * 100 // proof.time.rate[1]
     for v, s in orders.items():
         found[0 if v in few or s == fixed[v] else 1 if v in quick else 2] += len(s) - 1
     return tuple(found)
