@@ -124,9 +124,10 @@ typedef struct { uint32_t mostkept; rl_keepway way; bool wide; } attempt;
 static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true}, {4, RL_KEEP_PLAIN, false}, {5, RL_KEEP_ROLES, true}, {5, RL_KEEP_TWINS, false},
                                    {6, RL_KEEP_TWINS, false}, {5, RL_KEEP_FULL, false}};
 
-/* Of what is open when all else is done, if it has no more ops than that: it takes long. */
-static const attempt last_attempt = {6, RL_KEEP_PARTS, true};
-enum { MANYOP = 128 };
+/* Of what is open when all else is done, if it has no more ops than that: it takes long.  The first only where not even the first of
+ * count and bytes is reached. */
+static const struct { attempt a; uint32_t mostop; bool first; } last_attempts[] = {{{5, RL_KEEP_PARTS, true}, 1024, true},
+                                                                                  {{6, RL_KEEP_PARTS, true}, 128, false}};
 
 static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b)
 {
@@ -153,111 +154,19 @@ static void note(rl_prover *v, const rl_least *least, const rl_kept *before)
     }
 }
 
-/* The place of an order among all of the atoms kept, in the dictionary. */
-static uint32_t place_of(const rl_kept *kept, const uint8_t *order)
-{
-    uint32_t r = 0;
-    for (uint32_t i = 0; i < kept->n; i++) {
-        uint32_t less = 0;
-        for (uint32_t j = i + 1; j < kept->n; j++) less += order[j] < order[i];
-        r = r * (kept->n - i) + less;
-    }
-    return r;
-}
-
-static void keep_fold(rl_prover *v, const rl_plan *q, uint32_t *const *to)
-{
-    for (uint32_t c = 0; c < q->cls.n; c++) {
-        const rl_cls *x = &q->cls.p[c];
-        if (!x->size || x->constant || !v->open[x->comp] || !to[c] || !x->kept.atom) continue;
-        uint32_t n = 1;
-        for (uint32_t i = 2; i <= x->kept.n; i++) n *= i;
-        uint16_t *fold = rl_new(v->p->mem, uint16_t, n);
-        for (uint32_t i = 0; i < n; i++) fold[i] = (uint16_t)i;
-        for (uint32_t i = 0; i < x->order.n; i++)
-            fold[place_of(&x->kept, x->order.p[i].p)] = (uint16_t)place_of(&x->kept, x->order.p[to[c][i]].p);
-        v->p->cls.p[c].kept.fold = fold;
-    }
-}
-
-static bool is_own_image(const rl_choice *o, uint32_t cfg, uint32_t *const *to)
-{
-    for (uint32_t k = 0; k < o->npin; k++) {
-        uint32_t order = o->order[(size_t)cfg * o->npin + k];
-        if (to[o->value[k]] && to[o->value[k]][order] != order) return false;
-    }
-    return true;
-}
-
-/* Leaves the configurations that are their own image; place[o][i]: where the i-th was. */
-static void fold_problem(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t **place)
-{
-    rl_choice *op = (rl_choice *)p->op;
-    for (uint32_t o = 0; o < p->nop; o++) {
-        int64_t *cost = op[o].cost ? rl_new(mem, int64_t, op[o].ncfg) : NULL;
-        uint32_t n = 0, npin = op[o].npin, *order = rl_new(mem, uint32_t, (size_t)op[o].ncfg * npin);
-        place[o] = rl_new(mem, uint32_t, op[o].ncfg);
-        for (uint32_t c = 0; c < op[o].ncfg; c++) {
-            if (!is_own_image(&op[o], c, to)) continue;
-            memcpy(order + (size_t)n * npin, op[o].order + (size_t)c * npin, npin * sizeof *order);
-            if (cost) cost[n] = op[o].cost[c];
-            place[o][n++] = c;
-        }
-        op[o].order = order;
-        op[o].cost = cost;
-        op[o].ncfg = n;
-    }
-    p->start = NULL;
-}
-
-/* Is the image of every configuration, pin by pin, one of them? */
-static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp)
-{
-    rl_hash seen = {.mem = tmp};
-    uint32_t *now = rl_new(tmp, uint32_t, o->npin + 1);
-    size_t size = o->npin * sizeof *now;
-    for (uint32_t c = 0; c < o->ncfg; c++) {
-        uint64_t h = rl_hash_bytes(o->order + (size_t)c * o->npin, size) | 1;
-        while (rl_hash_get(&seen, h) != RL_NONE) h++;
-        rl_hash_put(&seen, h, c);
-    }
-    for (uint32_t c = 0; c < o->ncfg; c++) {
-        const uint32_t *order = o->order + (size_t)c * o->npin;
-        for (uint32_t k = 0; k < o->npin; k++) now[k] = to[o->value[k]] ? to[o->value[k]][order[k]] : order[k];
-        if (memcmp(now, order, size) == 0) continue;
-        uint64_t h = rl_hash_bytes(now, size) | 1;
-        uint32_t i;
-        for (; (i = rl_hash_get(&seen, h)) != RL_NONE; h++)
-            if (memcmp(o->order + (size_t)i * o->npin, now, size) == 0) break;
-        if (i == RL_NONE || (o->cost && o->cost[i] > o->cost[c])) return false;
-    }
-    return true;
-}
-
-/* The solver folds sets of orders, the certificate pin by pin: where an op names one value twice, that may be less. */
-static void drop_folds(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp)
-{
-    bool *bad = rl_new(tmp, bool, q->ncomp);
-    rl_arena one;
-    rl_arena_init(&one, tmp->ctx);
-    for (uint32_t o = 0; o < p->nop; o++) {
-        if (q->op.p[o].comp != RL_NONE && !bad[q->op.p[o].comp] && !folds(&p->op[o], to, &one)) bad[q->op.p[o].comp] = true;
-        rl_arena_free(&one);
-    }
-    for (uint32_t c = 0; c < q->cls.n; c++)
-        if (to[c] && bad[q->cls.p[c].comp]) to[c] = NULL;
-}
-
-/* lift: of the cheapest choices the one that strays least; not optimal where these cannot be told apart. */
+/* lift: folded as before, and of the cheapest choices the one that strays least; not optimal where these cannot be told apart. */
 static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t **to, rl_solution *sol)
 {
     rl_problem problem;
     uint32_t **place = rl_new(v->tmp, uint32_t *, q->op.n);
     *sol = (rl_solution){0};
     rl_bound_problem(q, &v->scale, v->open, &problem);
-    RL_TRY(rl_problem_fold(v->tmp, &problem, to));
-    drop_folds(q, &problem, to, v->tmp);
-    fold_problem(v->tmp, &problem, to, place);
+    if (lift) rl_fold_noted(q, to, v->tmp);
+    else {
+        RL_TRY(rl_problem_fold(v->tmp, &problem, to));
+        rl_fold_drop(q, &problem, to, v->tmp);
+    }
+    rl_fold_apply(v->tmp, &problem, to, place);
     if (lift && !rl_lift_costs(q, &problem)) return RL_OK;
     RL_TRY(rl_solve(v->tmp, &problem, RL_MAX(v->deadline - rl_seconds(), 0.0), sol));
     for (uint32_t o = 0; o < q->op.n; o++) sol->cfg[o] = place[o][sol->cfg[o]];
@@ -270,7 +179,7 @@ static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least)
     uint32_t **to = rl_new(v->tmp, uint32_t *, q->cls.n);
     RL_TRY(solve_restricted(v, q, false, to, &sol));
     if (!sol.optimal) return RL_OK;
-    keep_fold(v, q, to);
+    rl_fold_note(v->p, q, v->open, to);
     *least = rl_new(v->tmp, rl_least, q->ncomp);
     if (v->scale.price) rl_plan_times(q, sol.cfg, v->scale.price, *least, v->tmp);
     else rl_plan_costs(q, sol.cfg, *least, v->tmp);
@@ -398,19 +307,35 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
     return s;
 }
 
-static rl_status try_last(rl_prover *v)
+/* Is the first of count and bytes not reached? */
+static bool is_far(const rl_prover *v, uint32_t comp)
+{
+    rl_least now = v->p->least[comp], known = v->known[comp];
+    return v->scale.bytes_first ? now.bytes < known.bytes : now.count < known.count;
+}
+
+static rl_status try_last(rl_prover *v, const uint32_t *nop, uint32_t i)
 {
     rl_plan *p = v->p;
-    uint32_t *nop = rl_new(v->tmp, uint32_t, p->ncomp);
-    bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp);
-    for (uint32_t k = 0; k < p->op.n; k++)
-        if (rl_may_move(&p->op.p[k])) nop[p->op.p[k].comp]++;
-    for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && nop[k] <= MANYOP;
+    bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp), *chosen = rl_new(v->tmp, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        some[k] = chosen[k] = all[k] && nop[k] <= last_attempts[i].mostop && (!last_attempts[i].first || is_far(v, k));
     if (!any(some, p->ncomp)) return RL_OK;
     v->open = some;
-    rl_status s = try_restricted(v, last_attempt);
+    rl_status s = try_restricted(v, last_attempts[i].a);
     v->open = all;
-    for (uint32_t k = 0; k < p->ncomp; k++) all[k] &= some[k] || nop[k] > MANYOP;
+    for (uint32_t k = 0; k < p->ncomp; k++) all[k] &= some[k] || !chosen[k];
+    return s;
+}
+
+static rl_status try_finer(rl_prover *v)
+{
+    rl_plan *p = v->p;
+    rl_status s = RL_OK;
+    uint32_t *nop = rl_new(v->tmp, uint32_t, p->ncomp);
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (rl_may_move(&p->op.p[k])) nop[p->op.p[k].comp]++;
+    for (uint32_t i = 0; i < RL_LEN(last_attempts) && s == RL_OK; i++) s = try_last(v, nop, i);
     return s;
 }
 
@@ -431,7 +356,7 @@ rl_status rl_bound_again(rl_plan *p, const uint32_t *cfg, bool optimal, bool byt
     }
     if (optimal) take_full(&v);
     v.scale = scale_of(p, was, bytes_first);
-    rl_status s = finer ? try_last(&v) : RL_OK;
+    rl_status s = finer ? try_finer(&v) : RL_OK;
     tell_twins(p);
     rl_arena_free(&tmp);
     return s;

@@ -34,7 +34,8 @@ bool rl_restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *
 /* Has the op a pin on one of these components? */
 bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp);
 
-/* price.c: what each component takes under some configurations, charges and prices (NULL: none) included, as rl_least.count. */
+/* price.c: what each component takes under some configurations, charges and prices (NULL: none) included, as rl_least.count; as bytes its
+ * conversions. */
 void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp);
 
 /* lift.c: costs for a problem of restricted plan q, in q->mem, that tell its optima apart: of those of least cost the one that strays least
@@ -51,4 +52,11 @@ void rl_lift(rl_plan *p, const uint32_t *cfg, const rl_plan *q, const uint32_t *
 typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_ROLES, RL_KEEP_PARTS, RL_KEEP_FULL } rl_keepway;
 void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway way);
 
+/* bound_fold.c.  to: [ncls] for each order of a class of q the one that stands in for it, or NULL, as rl_problem_fold gives it.
+ * drop: leaves the folds that the certificate can have.  apply: leaves the configurations that are their own image; place[o][i]: where the i-th
+ * was.  note: as kept.fold of the classes of p that are open; noted: as it was noted of the same restriction. */
+void rl_fold_drop(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp);
+void rl_fold_apply(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t **place);
+void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *const *to);
+void rl_fold_noted(const rl_plan *q, uint32_t **to, rl_arena *tmp);
 #endif

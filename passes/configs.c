@@ -4,12 +4,11 @@
  * Configuration 0 is the model as it stands.  Of several with the same orders at all pins the cheapest is one.  An order that had to be
  * bent to fit the op (a block gathered, missing atoms placed) is one level above the order that it came from. */
 #include "charge.h"
-#include "configs.h"
+#include "config_perms.h"
 #include <string.h>
 
 #define MAXORDER 192   /* candidates of one class in a closure */
 #define FEWORDER 8     /* orders of a class that are found without an index */
-#define MAXPERM 64     /* permutations of one group in a closure */
 #define MAXCONFIG 6000 /* configurations of one op, in a closure */
 #define MAXEVERY 50000 /* combinations of an op's permutations, where all are looked at */
 
@@ -120,122 +119,8 @@ uint32_t *rl_logical_config(rl_plan *p, rl_oplegal *op)
     return o;
 }
 
-typedef struct { uint8_t t[RL_MAXATOM]; uint32_t level; } perm;
-typedef struct { perm *p; uint32_t n, max; } perms;
-
-static uint32_t factorial(uint32_t n) { return n < 2 ? 1 : n * factorial(n - 1); }
-
-static void add_perm(perms *s, const uint8_t *t, uint32_t n, uint32_t level)
-{
-    for (uint32_t i = 0; i < s->n; i++)
-        if (memcmp(s->p[i].t, t, n) == 0) {
-            s->p[i].level = RL_MIN(s->p[i].level, level);
-            return;
-        }
-    if (s->n == s->max || level > RL_MAXLEVEL) return;
-    memcpy(s->p[s->n].t, t, n);
-    s->p[s->n++].level = level;
-}
-
-static void all_perms(perms *s, uint8_t *t, uint32_t n, uint32_t k)
-{
-    if (k == n) {
-        memcpy(s->p[s->n++].t, t, n);
-        return;
-    }
-    for (uint32_t i = k; i < n; i++) {
-        uint8_t x = t[i];
-        memmove(t + k + 1, t + k, i - k);
-        t[k] = x;
-        all_perms(s, t, n, k + 1);
-        memmove(t + k, t + k + 1, i - k);
-        t[i] = x;
-    }
-}
-
-/* The group's tokens that the operand has, in the sequence in which `order` holds their first (or last) atoms. */
-static uint32_t project(const rl_oplegal *op, const rl_form *f, uint32_t g, uint32_t operand, const uint8_t *order, uint32_t natom,
-                        bool last, uint8_t *out)
-{
-    uint8_t place[256];
-    uint32_t pos[RL_MAXATOM], n = 0;
-    for (uint32_t i = 0; i < natom; i++) place[order[i]] = (uint8_t)i;
-    for (uint32_t i = f->start[g]; i < f->start[g + 1]; i++) {
-        const rl_token *t = &op->token[f->member[i]];
-        if (!t->natom[operand]) continue;
-        uint32_t at = place[t->atom[operand][last ? t->natom[operand] - 1 : 0]], k = n++;
-        for (; k > 0 && pos[k - 1] > at; k--) {
-            pos[k] = pos[k - 1];
-            out[k] = out[k - 1];
-        }
-        pos[k] = at;
-        out[k] = f->member[i];
-    }
-    return n;
-}
-
-/* Has a token several atoms there?  Else first and last are the same. */
-static bool is_wide(const rl_oplegal *op, uint32_t operand)
-{
-    for (uint32_t t = 0; t < op->ntoken; t++)
-        if (op->token[t].natom[operand] > 1) return true;
-    return false;
-}
-
-static bool holds(const uint8_t *t, uint32_t n, uint8_t x) { return n && memchr(t, x, n) != NULL; }
-
-/* Tokens that an operand lacks: as in each known permutation, first, and last. */
-static void complete(perms *s, const rl_form *f, uint32_t g, const uint8_t *part, uint32_t npart, uint32_t level)
-{
-    uint32_t size = f->start[g + 1] - f->start[g], known = s->n, n = 0;
-    const uint8_t *all = f->member + f->start[g];
-    uint8_t t[RL_MAXATOM];
-    for (uint32_t i = 0; i < size; i++)
-        if (!holds(part, npart, all[i])) t[n++] = all[i];
-    memcpy(t + n, part, npart);
-    add_perm(s, t, size, level);
-    memcpy(t, part, npart);
-    n = npart;
-    for (uint32_t i = 0; i < size; i++)
-        if (!holds(part, npart, all[i])) t[n++] = all[i];
-    add_perm(s, t, size, level);
-    for (uint32_t k = 0; k < known; k++) {
-        uint32_t at = 0;
-        for (uint32_t i = 0; i < size; i++) t[i] = holds(part, npart, s->p[k].t[i]) ? part[at++] : s->p[k].t[i];
-        add_perm(s, t, size, level);
-    }
-}
-
-/* How many of the group's tokens the operand has. */
-static uint32_t count_tokens(const rl_oplegal *op, const rl_form *f, uint32_t g, uint32_t operand)
-{
-    uint32_t n = 0;
-    for (uint32_t i = f->start[g]; i < f->start[g + 1]; i++) n += op->token[f->member[i]].natom[operand] > 0;
-    return n;
-}
-
-static void known_perms(rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t g, perms *s)
-{
-    uint8_t t[RL_MAXATOM];
-    uint32_t size = f->start[g + 1] - f->start[g];
-    add_perm(s, f->member + f->start[g], size, 0);
-    for (uint32_t pass = 0; pass < 2 && size > 1; pass++) /* whole permutations first: the others are completed from them */
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            uint32_t n = count_tokens(op, f, g, o);
-            if (!op->operand[o].pin || n == 0 || (n == size) != (pass == 0)) continue;
-            const rl_cls *c = &p->cls.p[op->operand[o].cls];
-            uint32_t nway = 1 + is_wide(op, o);
-            for (uint32_t i = 0; i < c->order.n; i++)
-                for (uint32_t last = 0; last < nway; last++) {
-                    project(op, f, g, o, c->order.p[i].p, c->natom, last != 0, t);
-                    if (pass == 0) add_perm(s, t, size, c->order.p[i].level);
-                    else complete(s, f, g, t, n, c->order.p[i].level + 1);
-                }
-        }
-}
-
 /* Interns the orders of a configuration; false when one would be new and its class is full. */
-static bool config_orders(rl_plan *p, const rl_oplegal *op, const rl_config *c, bool full, uint32_t level, uint32_t *order)
+static bool config_orders(rl_plan *p, const rl_oplegal *op, const rl_config *c, bool full, uint32_t level, uint32_t *order, uint32_t *nchange)
 {
     uint8_t t[RL_MAXATOM + 1];
     uint32_t n = 0;
@@ -246,6 +131,7 @@ static bool config_orders(rl_plan *p, const rl_oplegal *op, const rl_config *c, 
         if (i == RL_NONE && !full && p->cls.p[cls].order.n >= MAXORDER) return false;
         order[n++] = i != RL_NONE ? i : rl_order_intern(p, cls, t);
         rl_order *o1 = &p->cls.p[cls].order.p[order[n - 1]];
+        *nchange += i == RL_NONE || level < o1->level;
         o1->level = i == RL_NONE ? level : RL_MIN(o1->level, level);
     }
     return true;
@@ -258,22 +144,16 @@ typedef struct {
     bool full;
     rl_hash *seen;
     rl_arena *tmp;
-    uint32_t operand, natom, level; /* the order that the rest is derived from, unless full */
-    const uint8_t *from;
-    uint32_t *order; /* room for the orders at all pins */
-    uint8_t *token;  /* and for all tokens */
+    rl_sequences *lie;
+    uint32_t level;        /* of what is derived from an order, unless full */
+    uint32_t *order;       /* room for the orders at all pins */
+    uint8_t *token;        /* and for all tokens */
+    rl_hash index;         /* of what orders were found to show */
+    struct { struct shown { const uint8_t *part; uint32_t n, level; } *p; uint32_t n, cap; } shown;
 } collector;
 
-/* Whether the configuration has another order than the one that it was derived from. */
-static bool bent(const collector *k, const rl_config *c)
-{
-    uint8_t t[RL_MAXATOM + 1];
-    rl_config_order(k->op, c, k->operand, t);
-    return memcmp(t, k->from, k->natom) != 0;
-}
-
 /* Every combination of one permutation per group. False when the op has as many configurations as it may. */
-static bool combine(collector *k, const perms *set)
+static bool combine(collector *k, const rl_perms *set)
 {
     const rl_form *f = &k->op->form[k->form];
     uint32_t at[RL_MAXGROUP] = {0}, g;
@@ -284,8 +164,7 @@ static bool combine(collector *k, const perms *set)
             level = RL_MAX(level, set[g].p[at[g]].level);
         }
         rl_config c = {k->form, k->token, 0};
-        if (!k->full && bent(k, &c)) level = RL_MAX(level, k->level + 1);
-        if (level <= k->maxlevel && config_orders(k->p, k->op, &c, k->full, level, k->order)) {
+        if (level <= k->maxlevel && config_orders(k->p, k->op, &c, k->full, level, k->order, &k->lie->nchange)) {
             push_config(k->p, k->op, c, k->order, k->seen);
             if (!k->full && k->op->config.n >= MAXCONFIG) return false;
         }
@@ -294,47 +173,66 @@ static bool combine(collector *k, const perms *set)
     return true;
 }
 
-/* What one order of one operand leaves open: groups that it shows are as it shows them. */
-static bool from_order(collector *k, const perms *all, bool last)
+/* Is the order that the op writes, with these tokens of each group, another than `from`? */
+static bool is_bent(const collector *k, uint32_t operand, const uint8_t *from, const uint8_t *part)
 {
     const rl_form *f = &k->op->form[k->form];
-    perms set[RL_MAXGROUP];
-    uint8_t part[RL_MAXATOM];
-    for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
-        uint32_t size = f->start[g + 1] - f->start[g], n = 0;
-        set[g] = all[g];
-        if (size > 1) n = project(k->op, f, g, k->operand, k->from, k->natom, last, part);
-        if (n == 0) continue;
-        set[g] = (perms){rl_new(k->tmp, perm, all[g].n), 0, all[g].n};
-        for (uint32_t i = 0; i < all[g].n; i++) {
-            uint32_t at = 0;
-            for (uint32_t j = 0; j < size && at < n; j++) {
-                if (all[g].p[i].t[j] == part[at]) at++;
-                else if (holds(part, n, all[g].p[i].t[j])) break;
-            }
-            if (at == n) set[g].p[set[g].n++] = all[g].p[i];
+    const uint32_t *begin = k->lie->begin[operand];
+    for (uint32_t i = 0; i < RL_MAXGROUP && f->seq[operand][i] != RL_END; i++) {
+        uint32_t g = f->seq[operand][i];
+        for (uint32_t j = begin[g]; j < begin[g + 1]; j++) {
+            const rl_token *t = &k->op->token[part[j]];
+            if (memcmp(from, t->atom[operand], t->natom[operand]) != 0) return true;
+            from += t->natom[operand];
         }
+    }
+    return false;
+}
+
+/* Was all that shows these tokens listed, at this level or below?  Else it is noted that it will be.  part stays where it is. */
+static bool is_listed(collector *k, uint32_t operand, const uint8_t *part)
+{
+    const uint32_t n = rl_part_size(k->lie, operand);
+    uint64_t h = rl_hash_bytes(part, n) | 1;
+    for (uint32_t i; (i = rl_hash_get(&k->index, h)) != RL_NONE; h++) {
+        struct shown *x = &k->shown.p[i];
+        if (x->n != n || memcmp(x->part, part, n) != 0) continue;
+        if (x->level <= k->level) return true;
+        x->level = k->level;
+        return false;
+    }
+    rl_hash_put(&k->index, h, k->shown.n);
+    rl_push(k->tmp, k->shown, ((struct shown){part, n, k->level}));
+    return false;
+}
+
+/* What one order of one operand leaves open: groups that it shows are as it shows them.  An order that the op cannot write is bent: the
+ * operand gets another one, which is a level above it. */
+static bool from_order(collector *k, const rl_perms *all, uint32_t operand, uint32_t order, bool last)
+{
+    const rl_form *f = &k->op->form[k->form];
+    const rl_order from = k->p->cls.p[k->op->operand[operand].cls].order.p[order];
+    const uint32_t *begin = k->lie->begin[operand];
+    const uint8_t *part = rl_part_of(k->lie, operand, order, last);
+    rl_perms set[RL_MAXGROUP];
+    k->level = from.level + is_bent(k, operand, from.p, part);
+    if (is_listed(k, operand, part)) return true;
+    for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
+        uint32_t size = f->start[g + 1] - f->start[g];
+        set[g] = rl_perms_showing(&all[g], size, part + begin[g], size > 1 ? begin[g + 1] - begin[g] : 0, k->tmp);
         if (set[g].n == 0) return true;
     }
     return combine(k, set);
 }
 
-static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, uint32_t maxlevel, rl_hash *seen, rl_arena *tmp)
+static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, uint32_t maxlevel, rl_hash *seen, rl_sequences *lie, rl_arena *tmp)
 {
     const rl_form *f = &op->form[form];
-    perms set[RL_MAXGROUP];
-    collector k = {.p = p, .op = op, .form = form, .maxlevel = maxlevel, .full = full, .seen = seen, .tmp = tmp,
-                   .order = rl_new(tmp, uint32_t, op->npin + 1), .token = rl_new(tmp, uint8_t, f->start[RL_MAXGROUP] + 1)};
-    for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
-        uint32_t size = f->start[g + 1] - f->start[g];
-        uint32_t max = full || size <= 4 ? factorial(size) : MAXPERM; /* 5! is more */
-        set[g] = (perms){rl_new(tmp, perm, max), 0, max};
-        if (full) {
-            uint8_t t[RL_MAXATOM];
-            memcpy(t, f->member + f->start[g], size);
-            all_perms(&set[g], t, size, 0);
-        } else known_perms(p, op, f, g, &set[g]);
-    }
+    rl_perms set[RL_MAXGROUP];
+    collector k = {.p = p, .op = op, .form = form, .maxlevel = maxlevel, .full = full, .seen = seen, .tmp = tmp, .lie = lie,
+                   .order = rl_new(tmp, uint32_t, op->npin + 1), .token = rl_new(tmp, uint8_t, f->start[RL_MAXGROUP] + 1), .index.mem = tmp};
+    rl_sequences_begin(lie, f);
+    for (uint32_t g = 0; g < RL_MAXGROUP; g++) set[g] = full ? rl_all_perms(lie, g) : rl_known_perms(lie, g);
     if (full) {
         combine(&k, set);
         return;
@@ -342,15 +240,10 @@ static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, u
     for (uint32_t o = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin) continue;
         const rl_cls *c = &p->cls.p[op->operand[o].cls];
-        uint32_t nway = 1 + is_wide(op, o);
-        for (uint32_t i = 0, n = c->order.n; i < n; i++) {
-            k.operand = o;
-            k.natom = c->natom;
-            k.from = c->order.p[i].p;
-            k.level = c->order.p[i].level;
+        uint32_t nway = 1 + rl_is_wide(op, o);
+        for (uint32_t i = 0, n = c->order.n; i < n; i++)
             for (uint32_t last = 0; last < nway; last++)
-                if (!from_order(&k, set, last != 0)) return;
-        }
+                if (!from_order(&k, set, o, i, last != 0)) return;
     }
 }
 
@@ -360,7 +253,8 @@ void rl_op_configs(rl_plan *p, rl_oplegal *op, bool full, uint32_t maxlevel, rl_
     const uint32_t *order = rl_logical_config(p, op);
     if (op->fixed) return;
     rl_hash_put(&seen, key_of(op, order), 0);
-    for (uint32_t f = 0; f < op->nform; f++) form_configs(p, op, f, full, maxlevel, &seen, tmp);
+    rl_sequences lie = rl_sequences_of(p, op, tmp);
+    for (uint32_t f = 0; f < op->nform; f++) form_configs(p, op, f, full, maxlevel, &seen, &lie, tmp);
 }
 
 bool rl_has_few_configs(const rl_oplegal *op)

@@ -365,12 +365,13 @@ typedef struct { int64_t m, k, n, am, ak, bk, bn; } product;
 
 static void multiply(const product *p, const tensor *a, int64_t a0, const tensor *b, int64_t b0, tensor *out, int64_t o0) {
     for (int64_t m = 0; m < p->m; m++)
-        for (int64_t k = 0; k < p->k; k++)
-            for (int64_t n = 0; n < p->n; n++) {
-                int64_t i = a0 + m * p->am + k * p->ak, j = b0 + k * p->bk + n * p->bn, o = o0 + m * p->n + n;
-                if (a->f) out->f[o] += a->f[i] * b->f[j];
-                else out->i[o] = wrap(out->dtype, (uint64_t)out->i[o] + (uint64_t)a->i[i] * (uint64_t)b->i[j]);
-            }
+        for (int64_t k = 0; k < p->k; k++) {
+            int64_t i = a0 + m * p->am + k * p->ak, j = b0 + k * p->bk, o = o0 + m * p->n;
+            const double x = a->f ? a->f[i] : 0;
+            for (int64_t n = 0; n < p->n && a->f; n++) out->f[o + n] += x * b->f[j + n * p->bn];
+            for (int64_t n = 0; n < p->n && !a->f; n++)
+                out->i[o + n] = wrap(out->dtype, (uint64_t)out->i[o + n] + (uint64_t)a->i[i] * (uint64_t)b->i[j + n * p->bn]);
+        }
 }
 
 /* The multiplications of `times` such products; false when they are too many. */

@@ -101,7 +101,7 @@ static void reduce_table(builder *b, rl_mapdigit *d) {
     int64_t base = d->tab[first], *t = rl_new(m->mem, int64_t, d->size);
     for (int64_t x = 0; x < d->size; x++) {
         t[x] = d->tab[x] == RL_MAP_FILL ? RL_MAP_FILL : d->tab[x] - base;
-        if (t[x] != RL_MAP_FILL) common = gcd(common, t[x]);
+        if (t[x] != RL_MAP_FILL && common != 1) common = gcd(t[x], common);
     }
     add_to(m->ctx, &b->offset, d->scale, base);
     d->scale = common ? rl_dim_mul(m->ctx, d->scale, common) : 1;

@@ -1,0 +1,118 @@
+/* Folds of a restricted problem (solve.h, rl_problem_fold), as the certificate has them: of each class an order for each of the kept atoms' orders,
+ * by their places in the dictionary.
+ *
+ * Needs: the restricted plan, with every configuration. */
+#include "bound.h"
+#include <string.h>
+
+/* The place of an order among all of the atoms kept, in the dictionary. */
+static uint32_t place_of(const rl_kept *kept, const uint8_t *order)
+{
+    uint32_t r = 0;
+    for (uint32_t i = 0; i < kept->n; i++) {
+        uint32_t less = 0;
+        for (uint32_t j = i + 1; j < kept->n; j++) less += order[j] < order[i];
+        r = r * (kept->n - i) + less;
+    }
+    return r;
+}
+
+static uint32_t norders(uint32_t n)
+{
+    uint32_t all = 1;
+    for (uint32_t i = 2; i <= n; i++) all *= i;
+    return all;
+}
+
+void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *const *to)
+{
+    for (uint32_t c = 0; c < q->cls.n; c++) {
+        const rl_cls *x = &q->cls.p[c];
+        if (!x->size || x->constant || !open[x->comp] || !to[c] || !x->kept.atom) continue;
+        uint32_t n = norders(x->kept.n);
+        uint16_t *fold = rl_new(p->mem, uint16_t, n);
+        for (uint32_t i = 0; i < n; i++) fold[i] = (uint16_t)i;
+        for (uint32_t i = 0; i < x->order.n; i++)
+            fold[place_of(&x->kept, x->order.p[i].p)] = (uint16_t)place_of(&x->kept, x->order.p[to[c][i]].p);
+        p->cls.p[c].kept.fold = fold;
+    }
+}
+
+void rl_fold_noted(const rl_plan *q, uint32_t **to, rl_arena *tmp)
+{
+    for (uint32_t c = 0; c < q->cls.n; c++) {
+        const rl_cls *x = &q->cls.p[c];
+        if (!x->size || !x->kept.atom || !x->kept.fold) continue;
+        uint32_t *at = rl_new(tmp, uint32_t, norders(x->kept.n));
+        to[c] = rl_new(tmp, uint32_t, x->order.n);
+        for (uint32_t i = 0; i < x->order.n; i++) at[place_of(&x->kept, x->order.p[i].p)] = i;
+        for (uint32_t i = 0; i < x->order.n; i++) to[c][i] = at[x->kept.fold[place_of(&x->kept, x->order.p[i].p)]];
+    }
+}
+
+static bool is_own_image(const rl_choice *o, uint32_t cfg, uint32_t *const *to)
+{
+    for (uint32_t k = 0; k < o->npin; k++) {
+        uint32_t order = o->order[(size_t)cfg * o->npin + k];
+        if (to[o->value[k]] && to[o->value[k]][order] != order) return false;
+    }
+    return true;
+}
+
+void rl_fold_apply(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t **place)
+{
+    rl_choice *op = (rl_choice *)p->op;
+    for (uint32_t o = 0; o < p->nop; o++) {
+        int64_t *cost = op[o].cost ? rl_new(mem, int64_t, op[o].ncfg) : NULL;
+        uint32_t n = 0, npin = op[o].npin, *order = rl_new(mem, uint32_t, (size_t)op[o].ncfg * npin);
+        place[o] = rl_new(mem, uint32_t, op[o].ncfg);
+        for (uint32_t c = 0; c < op[o].ncfg; c++) {
+            if (!is_own_image(&op[o], c, to)) continue;
+            memcpy(order + (size_t)n * npin, op[o].order + (size_t)c * npin, npin * sizeof *order);
+            if (cost) cost[n] = op[o].cost[c];
+            place[o][n++] = c;
+        }
+        op[o].order = order;
+        op[o].cost = cost;
+        op[o].ncfg = n;
+    }
+    p->start = NULL;
+}
+
+/* Is the image of every configuration, pin by pin, one of them? */
+static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp)
+{
+    rl_hash seen = {.mem = tmp};
+    uint32_t *now = rl_new(tmp, uint32_t, o->npin + 1);
+    size_t size = o->npin * sizeof *now;
+    for (uint32_t c = 0; c < o->ncfg; c++) {
+        uint64_t h = rl_hash_bytes(o->order + (size_t)c * o->npin, size) | 1;
+        while (rl_hash_get(&seen, h) != RL_NONE) h++;
+        rl_hash_put(&seen, h, c);
+    }
+    for (uint32_t c = 0; c < o->ncfg; c++) {
+        const uint32_t *order = o->order + (size_t)c * o->npin;
+        for (uint32_t k = 0; k < o->npin; k++) now[k] = to[o->value[k]] ? to[o->value[k]][order[k]] : order[k];
+        if (memcmp(now, order, size) == 0) continue;
+        uint64_t h = rl_hash_bytes(now, size) | 1;
+        uint32_t i;
+        for (; (i = rl_hash_get(&seen, h)) != RL_NONE; h++)
+            if (memcmp(o->order + (size_t)i * o->npin, now, size) == 0) break;
+        if (i == RL_NONE || (o->cost && o->cost[i] > o->cost[c])) return false;
+    }
+    return true;
+}
+
+/* The solver folds sets of orders, the certificate pin by pin: where an op names one value twice, that may be less. */
+void rl_fold_drop(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp)
+{
+    bool *bad = rl_new(tmp, bool, q->ncomp);
+    rl_arena one;
+    rl_arena_init(&one, tmp->ctx);
+    for (uint32_t o = 0; o < p->nop; o++) {
+        if (q->op.p[o].comp != RL_NONE && !bad[q->op.p[o].comp] && !folds(&p->op[o], to, &one)) bad[q->op.p[o].comp] = true;
+        rl_arena_free(&one);
+    }
+    for (uint32_t c = 0; c < q->cls.n; c++)
+        if (to[c] && bad[q->cls.p[c].comp]) to[c] = NULL;
+}
