@@ -1,159 +1,16 @@
 /* The cheapest choice of one configuration per op (problem.md, section 2).
  *
- * Candidates come from candidates.c; solve.c finds the least total.  Costs are lexicographic in one int64: conversions, then
- * bytes moved, then how far ops stray from the input (objective "bytes": bytes, then conversions; objective "time": the time
- * of the conversions and of what is charged, by the target's rows); never more conversions than the model has (hold).  For the
- * objective "nodes" a target with charges is solved by time as well, and may keep what the model has (quickest, below).
+ * Candidates come from candidates.c; pose.c makes the problem, and solve.c finds the least total: of conversions and then bytes (objective
+ * "bytes": bytes, then conversions; objective "time": the time of the conversions and of what is charged, by the target's rows); never more
+ * conversions than the model has (hold).  For the objective "nodes" a target with charges is solved by time as well, and may keep what the model
+ * has (quickest, below).
  *
  * Needs: the plan of legal.  Keeps: the graph.  Leaves: rl_oplegal.chosen. */
 #include "charge.h"
+#include "pose.h"
 #include <string.h>
 
-/* ---- the problem ---- */
-
-/* dearer: what each conversion costs beyond its time or bytes, in their units. */
-typedef struct { int64_t conversion, unit, byte_shift, dearer; bool bytes_first, by_time; int64_t nop_bits; const rl_target *target; } scale;
-
-static int64_t bits_of(double x)
-{
-    int64_t b = 0;
-    while (x >= 1) { x /= 2; b++; }
-    return b;
-}
-
-static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
-
-/* Costs are compared within a component only, and no choice of interest has more conversions than the model as it stands: that is
- * how far bytes may grow before they reach the count, and the ops' own ones before they reach the bytes.  Where 60 bits are too few,
- * bytes are rounded. */
-static scale make_scale(const rl_plan *p, bool bytes_first)
-{
-    rl_arena tmp;
-    rl_arena_init(&tmp, p->g->ctx);
-    int64_t unit = 0, count = 1, bytes = 1, nop = 1;
-    rl_least *stands = rl_new(&tmp, rl_least, p->ncomp);
-    int64_t *most = rl_new(&tmp, int64_t, p->ncomp), *own = rl_new(&tmp, int64_t, p->ncomp);
-    rl_plan_costs(p, rl_new(&tmp, uint32_t, p->op.n), stands, &tmp);
-    for (uint32_t c = 0; c < p->cls.n; c++) {
-        unit = gcd(unit, p->cls.p[c].bytes);
-        most[p->cls.p[c].comp] = RL_MAX(most[p->cls.p[c].comp], p->cls.p[c].bytes);
-    }
-    unit = RL_MAX(unit, 1);
-    for (uint32_t k = 0; k < p->op.n; k++)
-        if (p->op.p[k].comp != RL_NONE) own[p->op.p[k].comp] += 8;
-    for (uint32_t k = 0; k < p->ncomp; k++) {
-        count = RL_MAX(count, stands[k].count);
-        bytes = RL_MAX(bytes, stands[k].count * (most[k] / unit));
-        nop = RL_MAX(nop, own[k]);
-    }
-    rl_arena_free(&tmp);
-    double all = bytes_first ? (double)bytes * p->cls.n : 4.0 * (p->cls.n + p->op.n);
-    scale s = {.unit = unit, .bytes_first = bytes_first, .target = p->target, .nop_bits = bits_of((double)nop)};
-    s.conversion = bits_of((double)(bytes_first ? count : bytes));
-    s.byte_shift = RL_MAX(0, bits_of(all) + s.conversion + s.nop_bits - 60);
-    if (!bytes_first) s.conversion = RL_MAX(0, s.conversion - s.byte_shift);
-    return s;
-}
-
-/* Costs are times, as exact as 60 bits allow. */
-static scale time_scale(const rl_plan *p, int64_t dearer)
-{
-    double total = 1;
-    scale s = {.by_time = true, .dearer = dearer, .nop_bits = bits_of(8.0 * p->op.n + 1), .target = p->target};
-    for (uint32_t k = 0; k < p->op.n; k++) {
-        const rl_oplegal *op = &p->op.p[k];
-        int64_t most = 0;
-        for (uint32_t c = 0; c < op->config.n; c++) most = RL_MAX(most, op->config.p[c].charge);
-        total += (double)most * (double)rl_charge_unit(p, op);
-        for (uint32_t o = 0; o < op->noperand; o++) total += (double)rl_move_time(p, op->operand[o].cls) + (double)dearer;
-    }
-    s.byte_shift = RL_MAX(0, bits_of(total) + s.nop_bits - 60);
-    return s;
-}
-
-static int64_t weight_of(const scale *s, const rl_cls *c)
-{
-    if (s->by_time) return (((RL_MAX(1, rl_target_move(s->target, c->bytes, 10)) + s->dearer) >> s->byte_shift) + (s->byte_shift > 0)) << s->nop_bits;
-    int64_t bytes = (c->bytes + s->dearer) / s->unit >> s->byte_shift;
-    if (s->bytes_first) return (((bytes > 0 ? bytes : 1) << s->conversion) + 1) << s->nop_bits;
-    return (((int64_t)1 << s->conversion) + bytes) << s->nop_bits;
-}
-
-/* The problem of some of the ops: of twins the first (twins.c), and where the model as it stands costs something; or of all. */
-typedef struct { rl_arena mem; rl_problem q; uint32_t *op; } part;
-
-static bool is_worked_on(const rl_plan *p, uint32_t cls)
-{
-    const rl_cls *c = &p->cls.p[cls];
-    return c->like == cls && p->active[c->comp];
-}
-
-static bool takes_part(const rl_plan *p, uint32_t k)
-{
-    const rl_oplegal *op = &p->op.p[k];
-    if (rl_may_move(op) && op->like != k) return false;
-    for (uint32_t o = 0; o < op->noperand; o++)
-        if (op->operand[o].pin && is_worked_on(p, op->operand[o].cls)) return true;
-    return false;
-}
-
-/* How a problem is posed. */
-typedef struct {
-    bool mild;            /* a form is charged only for what it costs beyond the one that the model has */
-    bool plain;           /* forms cost nothing */
-    bool all;             /* ops and classes that nothing is worked on for, too */
-    const rl_node *cheap; /* [class] moved by a Conv (own_moves); NULL: none is */
-    const bool *comp;     /* [component] which take part; NULL: all */
-} posing;
-
-static rl_choice choice_of(const rl_plan *p, const scale *s, const posing *how, rl_oplegal *o, rl_arena *mem)
-{
-    /* One conversion: the unit of a charge whatever the objective, since charges are ratios of time. */
-    int64_t tenth = s->by_time ? rl_charge_unit(p, o) >> s->byte_shift << s->nop_bits : ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
-    uint32_t *value = rl_new(mem, uint32_t, o->npin + 1), n = 0;
-    for (uint32_t i = 0; i < o->noperand; i++)
-        if (o->operand[i].pin) value[n++] = o->operand[i].cls;
-    int64_t *cost = rl_new(mem, int64_t, o->config.n);
-    for (uint32_t c = 0; c < o->config.n && !how->plain; c++) {
-        cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
-        cost[c] += tenth * (how->mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge);
-    }
-    return (rl_choice){n, o->config.n, value, o->pinorder.p, cost};
-}
-
-static void problem_of(rl_plan *p, const scale *s, const posing *how, part *out)
-{
-    rl_arena_init(&out->mem, p->g->ctx);
-    int64_t *weight = rl_new(&out->mem, int64_t, p->cls.n);
-    uint32_t *norder = rl_new(&out->mem, uint32_t, p->cls.n), n = 0;
-    rl_choice *op = rl_new(&out->mem, rl_choice, p->op.n);
-    out->op = rl_new(&out->mem, uint32_t, p->op.n);
-    for (uint32_t c = 0; c < p->cls.n; c++) {
-        weight[c] = p->cls.p[c].constant || !(how->all || is_worked_on(p, c)) ? 0 : weight_of(s, &p->cls.p[c]);
-        if (how->cheap && how->cheap[c].i != RL_NONE) weight[c] = weight[c] / 10 * p->target->move[RL_MOVE_FROM_CONV];
-        norder[c] = RL_MAX(1u, p->cls.p[c].order.n);
-    }
-    for (uint32_t k = 0; k < p->op.n; k++) {
-        if (!how->all && !takes_part(p, k)) continue;
-        if (how->comp && (p->op.p[k].comp == RL_NONE || !how->comp[p->op.p[k].comp])) continue;
-        op[n] = choice_of(p, s, how, &p->op.p[k], &out->mem);
-        out->op[n++] = k;
-    }
-    out->q = (rl_problem){p->cls.n, n, weight, norder, op, rl_new(&out->mem, uint32_t, n)};
-}
-
-/* sol.cfg becomes that of all ops; the problem is gone. */
-static rl_status solve(rl_plan *p, part *x, double limit, rl_solution *sol)
-{
-    RL_TRY(rl_solve(p->mem, &x->q, limit, sol));
-    uint32_t *cfg = rl_new(p->mem, uint32_t, p->op.n);
-    for (uint32_t i = 0; i < x->q.nop; i++) cfg[x->op[i]] = sol->cfg[i];
-    for (uint32_t k = 0; k < p->op.n; k++)
-        if (rl_may_move(&p->op.p[k])) cfg[k] = cfg[p->op.p[k].like];
-    sol->cfg = cfg;
-    rl_arena_free(&x->mem);
-    return RL_OK;
-}
+/* ---- what an assignment comes to ---- */
 
 /* What the conversions of an assignment come to, and what is charged. */
 typedef struct { int64_t time, count, bytes; } tally;
@@ -214,22 +71,9 @@ int64_t rl_plan_time(rl_plan *p)
 
 /* ---- no more conversions than before ---- */
 
-/* The problem once more, with dearer conversions: by an eighth of what the largest costs, by all of that, by so much that only their
- * number counts. */
-static scale dearer(const rl_plan *p, const scale *s, uint32_t way)
-{
-    int64_t most = 0;
-    for (uint32_t c = 0; c < p->cls.n; c++) most = RL_MAX(most, s->by_time ? rl_move_time(p, c) : p->cls.p[c].bytes);
-    if (way == 2) return make_scale(p, false);
-    if (s->by_time) return time_scale(p, way ? most : most / 8);
-    scale d = *s;
-    d.dearer = way ? most : most / 8;
-    return d;
-}
-
 /* Where the whole would have more conversions than the model, each component that has takes the cheapest that was found without: the
  * model's own, or one of those that the problem with dearer conversions leads to. */
-static rl_status hold(rl_plan *p, const scale *s, double limit, uint32_t *cfg, rl_arena *tmp)
+static rl_status hold(rl_plan *p, const rl_scale *s, double limit, uint32_t *cfg, rl_arena *tmp)
 {
     const tally *stands = conversions_in(p, rl_new(tmp, uint32_t, p->op.n), tmp), *now = conversions_in(p, cfg, tmp);
     bool *over = rl_new(tmp, bool, p->ncomp), *take = rl_new(tmp, bool, p->ncomp);
@@ -243,11 +87,11 @@ static rl_status hold(rl_plan *p, const scale *s, double limit, uint32_t *cfg, r
     for (uint32_t k = 0; k < p->op.n; k++)
         if (p->op.p[k].comp != RL_NONE && over[p->op.p[k].comp]) cfg[k] = 0;
     for (uint32_t way = 0; way < 3; way++) {
-        scale d = dearer(p, s, way);
-        part x;
+        rl_scale d = rl_dearer_scale(p, s, way);
+        rl_posed x;
         rl_solution sol;
-        problem_of(p, &d, &(posing){.all = s->by_time, .plain = way == 2, .comp = over}, &x);
-        RL_TRY(solve(p, &x, limit, &sol));
+        rl_pose(p, &d, &(rl_posing){.all = s->by_time, .plain = way == 2, .comp = over}, &x);
+        RL_TRY(rl_posed_solve(p, &x, limit, &sol));
         now = conversions_in(p, sol.cfg, tmp);
         for (uint32_t c = 0; c < p->ncomp; c++) {
             int64_t cost = s->by_time ? now[c].time : now[c].bytes;
@@ -263,11 +107,11 @@ static rl_status hold(rl_plan *p, const scale *s, double limit, uint32_t *cfg, r
 /* The least time of as many conversions as the model has, or fewer; the bound is that of any number. */
 static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outcome *out)
 {
-    scale s = time_scale(p, 0);
-    part x;
+    rl_scale s = rl_time_scale(p, 0);
+    rl_posed x;
     int64_t before;
-    problem_of(p, &s, &(posing){.all = true}, &x);
-    RL_TRY(solve(p, &x, limit, sol));
+    rl_pose(p, &s, &(rl_posing){.all = true}, &x);
+    RL_TRY(rl_posed_solve(p, &x, limit, sol));
     conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &before);
     out->time_before = rl_target_ns(p->target, before);
     return hold(p, &s, limit, sol->cfg, p->mem);
@@ -387,20 +231,20 @@ static bool *charged_already(const rl_plan *p, rl_arena *mem)
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
  * in full and only beyond the model's own; each component takes the quickest of these that adds neither conversions nor
  * bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
-static rl_status quickest(rl_plan *p, const scale *by_count, const own_moves *before, double limit, uint32_t *cfg, rl_arena *tmp)
+static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, double limit, uint32_t *cfg, rl_arena *tmp)
 {
     int64_t *best = rl_new(tmp, int64_t, p->ncomp);
     const tally *was = tally_of(p, before, cfg, tmp);
-    const scale by_time = time_scale(p, 0);
+    const rl_scale by_time = rl_time_scale(p, 0);
     const bool *charged = charged_already(p, tmp);
-    part x;
+    rl_posed x;
     rl_solution sol;
     for (uint32_t c = 0; c < p->cls.n; c++) best[p->cls.p[c].comp] += before->cost[c];
     for (uint32_t c = 0; c < p->ncomp; c++) best[c] -= best[c] / 100 * RL_WORTH_IT;
     for (uint32_t way = 0; way < 4; way++) {
-        scale s = way < 2 ? by_time : *by_count;
-        problem_of(p, &s, &(posing){.mild = way & 1, .cheap = s.by_time ? before->conv : NULL, .comp = way & 1 ? charged : NULL}, &x);
-        RL_TRY(solve(p, &x, limit, &sol));
+        rl_scale s = way < 2 ? by_time : *by_count;
+        rl_pose(p, &s, &(rl_posing){.mild = way & 1, .cheap = s.by_time ? before->conv : NULL, .comp = way & 1 ? charged : NULL}, &x);
+        RL_TRY(rl_posed_solve(p, &x, limit, &sol));
         const tally *now = tally_of(p, before, sol.cfg, tmp);
         bool *take = rl_new(tmp, bool, p->ncomp);
         for (uint32_t c = 0; c < p->ncomp; c++) {
@@ -430,17 +274,17 @@ static void restore(rl_plan *p, const candidates *x)
 }
 
 /* The fewest conversions once more, where more candidates may show that the bound can be reached. */
-static rl_status widen(rl_plan *p, const scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp)
+static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp)
 {
-    part x;
+    rl_posed x;
     rl_solution next;
     bool any = false;
     for (uint32_t c = 0; c < p->ncomp; c++) any |= p->unproved[c];
     if (!any) return RL_OK;
     const candidates before = candidates_of(p, tmp);
     if (rl_candidates_widen(p, p->unproved)) {
-        problem_of(p, s, &(posing){.plain = plain}, &x);
-        RL_TRY(solve(p, &x, limit, &next));
+        rl_pose(p, s, &(rl_posing){.plain = plain}, &x);
+        RL_TRY(rl_posed_solve(p, &x, limit, &next));
         if (next.cost > sol->cost) restore(p, &before);
         else *sol = next;
     }
@@ -448,12 +292,12 @@ static rl_status widen(rl_plan *p, const scale *s, bool plain, double limit, rl_
 }
 
 /* The fewest conversions (objective bytes: the fewest bytes), whatever the target charges, and in round 0 what none can beat. */
-static rl_status fewest(rl_pass_run *r, const scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp)
+static rl_status fewest(rl_pass_run *r, const rl_scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp)
 {
     rl_plan *p = r->plan;
-    part x;
-    problem_of(p, s, &(posing){.plain = plain}, &x);
-    RL_TRY(solve(p, &x, limit, sol));
+    rl_posed x;
+    rl_pose(p, s, &(rl_posing){.plain = plain}, &x);
+    RL_TRY(rl_posed_solve(p, &x, limit, sol));
     if (r->round == 0) {
         RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, limit));
         RL_TRY(widen(p, s, plain, limit, sol, tmp));
@@ -472,7 +316,7 @@ static rl_status assign(rl_pass_run *r, rl_arena *tmp)
     const own_moves before = moves_before(p, tmp);
     rl_candidates(p, charged ? before.cost : rl_new(tmp, int64_t, p->cls.n), timed);
     double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
-    scale s = make_scale(p, bytes_first);
+    rl_scale s = rl_scale_of(p, bytes_first);
     rl_solution sol;
     RL_TRY(fewest(r, &s, charged || timed, limit, &sol, tmp));
     if (charged) {
