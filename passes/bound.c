@@ -267,13 +267,21 @@ rl_status rl_prover_run(rl_prover *v)
     return s;
 }
 
+/* Is the bound at least half of what is known?  Else so few atoms are kept that its choice says little of the whole. */
+static bool is_near(const rl_prover *v, uint32_t comp)
+{
+    rl_least now = v->p->least[comp], known = v->known[comp];
+    if (!v->scale.exact) return true;
+    return v->scale.bytes_first ? now.bytes >= known.bytes / 2 : now.count >= known.count / 2;
+}
+
 /* Where the bound is below what is known, the choice that it comes from may show a cheaper one. */
 static rl_status lift_open(rl_prover *v, const uint32_t *cfg)
 {
     rl_plan *p = v->p, q;
     rl_solution sol;
     bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp);
-    for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && v->settled[k];
+    for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && v->settled[k] && is_near(v, k);
     if (!any(some, p->ncomp) || !rl_restrict_plan(p, some, &q, v->tmp)) return RL_OK;
     v->open = some;
     rl_status s = solve_restricted(v, &q, true, rl_new(v->tmp, uint32_t *, q.cls.n), &sol);

@@ -176,14 +176,14 @@ static bool list_index(rl_maps *maps, const rl_map *m, uint32_t from, uint32_t t
         if (!rl_dim_known(d[k - from].scale)) return false;
     }
     if (!rl_dim_div(maps->ctx, m->offset, inner, &mid.offset) || !rl_dim_known(mid.offset)) return false;
+    if (n == 0) return false;
     int64_t *index = rl_new(maps->mem, int64_t, n);
-    for (int64_t i = 0; i < n; i++) {
-        index[i] = rl_map_at(&mid, i);
+    rl_map_list(&mid, index);
+    for (int64_t i = 0; i < n; i++)
         if (index[i] < 0 || index[i] >= size) return false;
-    }
     *out = index;
     *nout = (uint32_t)n;
-    return n > 0;
+    return true;
 }
 
 bool rl_form_index(rl_maps *m, const rl_map *map, const rl_shape *s, uint32_t axis, const int64_t **index, uint32_t *n) {

@@ -240,6 +240,19 @@ int64_t rl_map_at(const rl_map *f, int64_t i) {
     return at;
 }
 
+void rl_map_list(const rl_map *f, int64_t *out) {
+    int64_t n = 1;
+    out[0] = f->fill ? RL_MAP_FILL : f->offset;
+    for (uint32_t k = f->n; k-- > 0; n *= f->digit[k].size) {
+        const rl_mapdigit *d = &f->digit[k];
+        for (int64_t x = d->size; x-- > 0;) {
+            bool fill = d->tab && d->tab[x] == RL_MAP_FILL;
+            int64_t step = fill ? 0 : d->scale * (d->tab ? d->tab[x] : d->sign * x);
+            for (int64_t i = 0; i < n; i++) out[x * n + i] = fill || out[i] == RL_MAP_FILL ? RL_MAP_FILL : out[i] + step;
+        }
+    }
+}
+
 bool rl_mapdigit_same(const rl_mapdigit *a, const rl_mapdigit *b) {
     if (a->size != b->size || a->scale != b->scale || a->sign != b->sign || !a->tab != !b->tab) return false;
     return !a->tab || memcmp(a->tab, b->tab, (size_t)a->size * sizeof *a->tab) == 0;

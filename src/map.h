@@ -58,6 +58,8 @@ bool rl_map_equal(rl_maps *m, const rl_map *f, const rl_map *g);
 bool rl_map_is_identity(const rl_map *f, rl_dim n); /* of n elements: all of the input, in order */
 /* The input's position for element i of the output; RL_MAP_FILL. All sizes, scales and the offset must be numbers. */
 int64_t rl_map_at(const rl_map *f, int64_t i);
+/* The same of all i, in sequence: out has room for as many, one at least. */
+void rl_map_list(const rl_map *f, int64_t *out);
 bool rl_map_is_known(const rl_map *f);
 
 /* f: output -> middle, g: middle -> input; gives output -> input. */

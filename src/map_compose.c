@@ -206,11 +206,10 @@ bool rl_map_spend(rl_maps *m, rl_dim n) {
 static bool by_elements(rl_maps *m, const rl_map *f, const rl_map *g, rl_map *out) {
     rl_dim n = rl_map_count(m, f);
     if (!rl_map_is_known(f) || !rl_map_is_known(g) || !rl_map_spend(m, n)) return false;
-    int64_t *t = rl_new(m->mem, int64_t, n);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t at = rl_map_at(f, i);
-        t[i] = at == RL_MAP_FILL ? RL_MAP_FILL : rl_map_at(g, at);
-    }
+    int64_t *t = rl_new(m->mem, int64_t, n + 1);
+    rl_map_list(f, t);
+    for (int64_t i = 0; i < n; i++)
+        if (t[i] != RL_MAP_FILL) t[i] = rl_map_at(g, t[i]);
     return rl_map_of_table(m, n, t, out);
 }
 

@@ -256,9 +256,12 @@ static const struct { uint32_t rank; int64_t dim[R]; } shapes[] = {
 };
 
 static bool says(const rl_map *f, const list *y) {
-    for (int64_t i = 0; i < y->n; i++)
-        if (rl_map_at(f, i) != y->at[i]) return false;
-    return true;
+    int64_t *all = calloc((size_t)y->n + 1, sizeof *all);
+    bool same = all != NULL;
+    if (all) rl_map_list(f, all);
+    for (int64_t i = 0; i < y->n && same; i++) same = rl_map_at(f, i) == y->at[i] && all[i] == y->at[i];
+    free(all);
+    return same;
 }
 
 static const char *show(rl_ctx *ctx, rl_arena *mem, const rl_map *f) {
