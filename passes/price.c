@@ -41,7 +41,7 @@ void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, 
 typedef struct {
     rl_plan *p;
     rl_arena *tmp;
-    bool exact;                 /* nothing is enough but what the assignment takes, and a bound below it is better than none */
+    bool exact;                 /* nothing is enough but what the assignment takes */
     double deadline;
     int64_t *price, *own;       /* [ncomp] own: conversions of the model as it stands */
     rl_least *time, *enough;    /* [ncomp] what the assignment takes, and the bound that is enough */
