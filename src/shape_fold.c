@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "eval.h"
+
 typedef rl_cell cell;
 
 static const cell none = {.kind = CELL_NONE};
@@ -445,9 +447,21 @@ static bool may_fold(const rl_shaper *s, fold_fn *fn) {
     return false;
 }
 
+/* An op without a fold, into which only constants go: the Clip of a size that was computed in floats, say. */
+static void compute(const rl_shaper *s, rl_node n) {
+    uint32_t small;
+    if (s->depth || s->n->nin == 0 || !is_known(s, 0)) return;
+    for (uint32_t i = 0; i < s->n->nout; i++) {
+        const rl_valinfo *v = rl_has(s->n->out[i]) ? rl_val(s->g, s->n->out[i]) : NULL;
+        if (v && (v->data || v->rank > 1 || !rl_cell_count(v->rank, v->dim, &small) || small > MAXELEM)) return;
+    }
+    rl_eval_node(s->g, n, &(rl_eval_limit)RL_EVAL_LIMIT);
+}
+
 /* The nodes of a real model mostly compute on tensors that are large or not known: those return at once. */
-void rl_shape_fold(rl_shaper *s) {
+void rl_shape_fold(rl_shaper *s, rl_node n) {
     fold_fn *fn = folds[s->n->op].fn;
+    if (!fn) compute(s, n);
     if (!fn || !may_fold(s, fn) || (fn == fold_copy && share_constant(s))) return;
     for (uint32_t port = 0; port < s->n->nout; port++) {
         if (!rl_has(s->n->out[port]) || (port && fn != fold_split)) continue;
