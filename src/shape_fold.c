@@ -447,7 +447,7 @@ static bool may_fold(const rl_shaper *s, fold_fn *fn) {
     return false;
 }
 
-/* An op without a fold, into which only constants go: the Clip of a size that was computed in floats, say. */
+/* What the folds leave of numbers that only come from constants: the Clip, or the ReduceMax, of sizes computed in floats, say. */
 static void compute(const rl_shaper *s, rl_node n) {
     uint32_t small;
     if (s->depth || s->n->nin == 0 || !is_known(s, 0)) return;
@@ -458,11 +458,7 @@ static void compute(const rl_shaper *s, rl_node n) {
     rl_eval_node(s->g, n, &(rl_eval_limit)RL_EVAL_LIMIT);
 }
 
-/* The nodes of a real model mostly compute on tensors that are large or not known: those return at once. */
-void rl_shape_fold(rl_shaper *s, rl_node n) {
-    fold_fn *fn = folds[s->n->op].fn;
-    if (!fn) compute(s, n);
-    if (!fn || !may_fold(s, fn) || (fn == fold_copy && share_constant(s))) return;
+static void fold_cells(rl_shaper *s, fold_fn *fn) {
     for (uint32_t port = 0; port < s->n->nout; port++) {
         if (!rl_has(s->n->out[port]) || (port && fn != fold_split)) continue;
         const rl_valinfo *v = rl_val(s->g, s->n->out[port]);
@@ -471,4 +467,12 @@ void rl_shape_fold(rl_shaper *s, rl_node n) {
         out.cell = rl_new(s->tmp, cell, out.n);
         if (fn(s, folds[s->n->op].arg, port, &out)) rl_shape_store(s, port, &out);
     }
+}
+
+/* The nodes of a real model mostly compute on tensors that are large or not known: those return at once. */
+void rl_shape_fold(rl_shaper *s, rl_node n) {
+    fold_fn *fn = folds[s->n->op].fn;
+    if (fn && may_fold(s, fn) && !(fn == fold_copy && share_constant(s))) fold_cells(s, fn);
+    const rl_valinfo *x = fn == fold_reduce ? input(s, 0) : NULL;
+    if (!fn || (x && is_float(x->dtype))) compute(s, n);
 }
