@@ -447,10 +447,15 @@ static bool may_fold(const rl_shaper *s, fold_fn *fn) {
     return false;
 }
 
-/* What the folds leave of numbers that only come from constants: the Clip, or the ReduceMax, of sizes computed in floats, say. */
+/* Ops without a fold, at least of floats, that round nothing: their results are a runtime's to the last bit. */
+static bool only_chooses(rl_op op) {
+    return op == RL_OP_Clip || op == RL_OP_ReduceMax || op == RL_OP_ReduceMin;
+}
+
+/* What the folds leave of numbers that only come from constants: sizes that were computed in floats, say. */
 static void compute(const rl_shaper *s, rl_node n) {
     uint32_t small;
-    if (s->depth || s->n->nin == 0 || !is_known(s, 0)) return;
+    if (s->depth || !only_chooses(s->n->op) || !is_known(s, 0)) return;
     for (uint32_t i = 0; i < s->n->nout; i++) {
         const rl_valinfo *v = rl_has(s->n->out[i]) ? rl_val(s->g, s->n->out[i]) : NULL;
         if (v && (v->data || v->rank > 1 || !rl_cell_count(v->rank, v->dim, &small) || small > MAXELEM)) return;
@@ -473,6 +478,5 @@ static void fold_cells(rl_shaper *s, fold_fn *fn) {
 void rl_shape_fold(rl_shaper *s, rl_node n) {
     fold_fn *fn = folds[s->n->op].fn;
     if (fn && may_fold(s, fn) && !(fn == fold_copy && share_constant(s))) fold_cells(s, fn);
-    const rl_valinfo *x = fn == fold_reduce ? input(s, 0) : NULL;
-    if (!fn || (x && is_float(x->dtype))) compute(s, n);
+    compute(s, n);
 }
