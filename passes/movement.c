@@ -377,8 +377,9 @@ static bool is_twin(folder *f, rl_node a, rl_node b) {
     return slot == 0 && other == 0 && !p.fill && rl_map_equal(&f->maps, &p, &q) && !(x->op == RL_OP_Pad || y->op == RL_OP_Pad);
 }
 
-/* A node that moves what an earlier one moved the same way: its readers read that one's. */
-static void share_twin(folder *f, rl_node n) {
+/* A node that moves what an earlier one moved the same way: its readers read that one's.  earlier: by node; of two that read a constant
+ * the other may come later, and depend on this one by the shape that it takes. */
+static void share_twin(folder *f, rl_node n, const bool *earlier) {
     rl_value y = result_of(f, n);
     if (!rl_has(y) || rl_nod(f->g, n)->op == RL_OP_Concat || rl_move_is_view(rl_nod(f->g, n)->op) || rl_val(f->g, y)->is_output) return;
     rl_value x = rl_nod(f->g, n)->in[0];
@@ -386,17 +387,20 @@ static void share_twin(folder *f, rl_node n) {
         rl_use use = rl_val(f->g, x)->use[u];
         rl_value other = use.slot == 0 ? result_of(f, use.node) : RL_NOVALUE;
         bool moves = rl_has(other) && rl_nod(f->g, use.node)->op != RL_OP_Concat && !rl_move_is_view(rl_nod(f->g, use.node)->op);
-        if (use.node.i == n.i || !moves || !is_twin(f, n, use.node)) continue;
+        if (!moves || !earlier[use.node.i] || !is_twin(f, n, use.node)) continue;
         rl_graph_replace_uses(f->g, y, other);
         f->changed = true;
         return;
     }
 }
 
+/* Needs the graph sorted. */
 static void share_twins(folder *f) {
-    uint32_t n = f->g->order.n;
-    for (uint32_t i = 0; i < n; i++) {
-        share_twin(f, f->g->order.p[i]);
+    bool *earlier = rl_new(f->r->tmp, bool, f->g->nnode);
+    for (uint32_t i = 0; i < f->g->order.n; i++) {
+        rl_node n = f->g->order.p[i];
+        share_twin(f, n, earlier);
+        earlier[n.i] = true;
         rl_arena_free(&f->scratch);
     }
 }
@@ -416,6 +420,7 @@ rl_status rl_pass_movement(rl_pass_run *r) {
         fold_value(&f, y);
         rl_arena_free(&f.scratch);
     }
+    if (f.changed) RL_TRY(rl_graph_sort(r->g));
     share_twins(&f);
     r->out->moved = f.changed;
     if (!f.changed) return RL_OK;

@@ -49,6 +49,7 @@ typedef struct rl_prim {
     int64_t key[RL_PRIM_KEY];
     uint32_t nkey, narg;
     bool ordered;               /* its output lies as the step's order says */
+    bool bare;                  /* what its node adds to the result and does with it is left to others (fast_conv.c) */
     bool fell;                  /* it does not run on the layouts that the plan says (native.h), but on copies */
     rl_dnnl_primitive p;        /* NULL: there is none that is optimized */
     rl_dnnl_memory scratchpad;
@@ -88,6 +89,7 @@ bool rl_making_constant(rl_making *m, int arg, rl_dnnl_cmd have, const void *byt
 bool rl_making_primitive(rl_making *m);
 /* Is m->pd one of oneDNN's plain loops? */
 bool rl_making_is_ref(const rl_making *m);
+bool rl_making_is(const rl_making *m, const char *part); /* does oneDNN's name of the implementation have this in it? */
 
 /* Does this kernel make a form of its own of constant input i, and read that only then (rl_call_packed)? */
 bool rl_packs(rl_kernel_fn *fn, uint32_t i);

@@ -152,6 +152,24 @@ static rl_dnnl_md input_md(rl_making *m, const rl_convolution *v, const rl_lay *
     return same ? x : rl_making_md(m, t->rank, t->dim, t->stride);
 }
 
+/* Would oneDNN cut the window of this ConvTranspose into pieces?  It then adds the bias, and does the post-ops, once too often for each
+ * piece that has no tap at a pixel (3.x, where the weights are larger than the cache). */
+static bool is_cut(rl_making *m, const rl_convolution *v, rl_dnnl_cmd x, rl_dnnl_cmd weights, rl_dnnl_cmd y) {
+    if (!v->back || describe(m, v, x, weights, NULL, y) != 0) return false;
+    bool cut = rl_making_is(m, "brgconv_strided");
+    m->f->d.primitive_desc_destroy(m->pd);
+    m->pd = NULL;
+    return cut;
+}
+
+/* Can rl_rows_finish do the rest? */
+static bool can_finish(const rl_call *c, const rl_fused *fused, const rl_lay *out) {
+    const rl_native *n = c->step->native;
+    bool can = !out->block;
+    for (uint32_t i = 0; n && fused && i < fused->npost; i++) can = can && !(rl_row_is_binary(fused->post[i].op) && n->channels[fused->post[i].in]);
+    return can;
+}
+
 /* As lay_of says all through; where oneDNN has only plain loops for that, what it likes best, or nothing while layouts are measured. */
 static bool make_conv(rl_making *m, const rl_convolution *v, const rl_fused *fused) {
     int64_t n = v->dim[1], one = 1;
@@ -160,22 +178,26 @@ static bool make_conv(rl_making *m, const rl_convolution *v, const rl_fused *fus
     bool biased = v->bias || (fused && fused->shift);
     rl_lay xl = lay_of(m->c, v, false), yl = lay_of(m->c, v, true);
     rl_dnnl_md x = rl_making_lay(m, rank, v->x->dim, &xl), y = rl_making_lay(m, rank, v->dim, &yl);
-    rl_dnnl_md weights = rl_making_md(m, v->krank, v->kdim, NULL), bias = biased ? rl_making_md(m, 1, &n, &one) : NULL;
-    rl_dnnl_md have = x ? input_md(m, v, &xl, x) : NULL;
-    if (!x || !y || !have || !weights || (biased && !bias) || !rl_making_post(m, y)) return false;
+    rl_dnnl_md weights = rl_making_md(m, v->krank, v->kdim, NULL), have = x ? input_md(m, v, &xl, x) : NULL;
+    rl_dnnl_md any_x = rl_making_md(m, rank, v->x->dim, NULL), any_y = rl_making_md(m, rank, v->dim, NULL);
+    if (!x || !y || !have || !weights || !any_x || !any_y) return false;
+    m->p->bare = (biased || (fused && fused->npost)) && (is_cut(m, v, x, weights, y) || is_cut(m, v, any_x, weights, any_y));
+    if (m->p->bare && !can_finish(m->c, fused, &yl)) return false;
+    rl_dnnl_md bias = biased && !m->p->bare ? rl_making_md(m, 1, &n, &one) : NULL;
+    if (biased && !m->p->bare && !bias) return false;
+    if (!m->p->bare && !rl_making_post(m, y)) return false;
     int status = describe(m, v, x, weights, bias, y);
     if (status != 0 && !native) return false;
     if (status != 0 || rl_making_is_ref(m)) {
         m->p->fell = true;
         if (native && native->strict) return false;
-        rl_dnnl_md any_x = rl_making_md(m, rank, v->x->dim, NULL), any_y = rl_making_md(m, rank, v->dim, NULL);
         if (status == 0) m->f->d.primitive_desc_destroy(m->pd);
         m->pd = NULL;
-        if (!any_x || !any_y || describe(m, v, any_x, weights, bias, any_y) != 0 || (rl_making_is_ref(m) && !fused)) return false;
+        if (describe(m, v, any_x, weights, bias, any_y) != 0 || (rl_making_is_ref(m) && !fused)) return false;
     }
     return rl_making_arg(m, RL_DNNL_ARG_SRC, AT_X, false, have, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_SRC, 0)) &&
            rl_making_arg(m, RL_DNNL_ARG_DST, AT_Y, true, y, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_DST, 0)) &&
-           make_weights(m, v, fused) && make_bias(m, v, bias) && make_operands(m, v, fused, y) && rl_making_primitive(m);
+           make_weights(m, v, fused) && make_bias(m, v, bias) && (m->p->bare || make_operands(m, v, fused, y)) && rl_making_primitive(m);
 }
 
 static rl_tensor *make_output(rl_call *c, uint32_t rank, const int64_t *dim) {
@@ -204,6 +226,7 @@ static rl_status run_conv(rl_call *c, rl_prim *p, const rl_convolution *v, rl_te
     for (uint32_t i = 0; fused && i < fused->npost; i++)
         if (rl_row_is_binary(fused->post[i].op)) at[AT_POST + i] = rl_data(rl_call_in(c, fused->post[i].in));
     RL_TRY(rl_prim_run(c, p, at));
+    if (p->bare) rl_rows_finish(c, y, v->bias || (fused && fused->shift) ? rl_conv_whole_bias(c, v) : NULL, fused);
     if (c->step->native && c->step->native->out.block) rl_lay_clear(c->rt, y, v->dim[1]);
     return RL_OK;
 }

@@ -155,11 +155,19 @@ rl_dnnl_md rl_making_lay(rl_making *m, uint32_t rank, const int64_t *dim, const 
     return md;
 }
 
+/* "": it is not known. */
+static const char *implementation(const rl_making *m) {
+    const char *name = NULL;
+    return m->f->d.primitive_desc_query(m->pd, RL_DNNL_QUERY_IMPL, 0, &name) == 0 && name ? name : "";
+}
+
 bool rl_making_is_ref(const rl_making *m) {
-    const char *name = NULL, *inner;
-    if (m->f->d.primitive_desc_query(m->pd, RL_DNNL_QUERY_IMPL, 0, &name) != 0 || !name) return true;
-    inner = strchr(name, '+'); /* of a deconvolution: conv:any+ref:any */
-    return strncmp(strncmp(name, "conv:", 5) == 0 && inner ? inner + 1 : name, "ref", 3) == 0;
+    const char *name = implementation(m), *inner = strchr(name, '+'); /* of a deconvolution: conv:any+ref:any */
+    return !*name || strncmp(strncmp(name, "conv:", 5) == 0 && inner ? inner + 1 : name, "ref", 3) == 0;
+}
+
+bool rl_making_is(const rl_making *m, const char *part) {
+    return strstr(implementation(m), part) != NULL;
 }
 
 /* oneDNN's name for an op, with its numbers; 0: it has none. */

@@ -294,7 +294,7 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
         s->g->doubtful = true;
         return RL_OK;
     }
-    if (status == RL_OK) rl_shape_fold(s);
+    if (status == RL_OK) rl_shape_fold(s, id);
     return status;
 }
 

@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "eval.h"
+
 typedef rl_cell cell;
 
 static const cell none = {.kind = CELL_NONE};
@@ -445,10 +447,23 @@ static bool may_fold(const rl_shaper *s, fold_fn *fn) {
     return false;
 }
 
-/* The nodes of a real model mostly compute on tensors that are large or not known: those return at once. */
-void rl_shape_fold(rl_shaper *s) {
-    fold_fn *fn = folds[s->n->op].fn;
-    if (!fn || !may_fold(s, fn) || (fn == fold_copy && share_constant(s))) return;
+/* Ops without a fold, at least of floats, that round nothing: their results are a runtime's to the last bit. */
+static bool only_chooses(rl_op op) {
+    return op == RL_OP_Clip || op == RL_OP_ReduceMax || op == RL_OP_ReduceMin;
+}
+
+/* What the folds leave of numbers that only come from constants: sizes that were computed in floats, say. */
+static void compute(const rl_shaper *s, rl_node n) {
+    uint32_t small;
+    if (s->depth || !only_chooses(s->n->op) || !is_known(s, 0)) return;
+    for (uint32_t i = 0; i < s->n->nout; i++) {
+        const rl_valinfo *v = rl_has(s->n->out[i]) ? rl_val(s->g, s->n->out[i]) : NULL;
+        if (v && (v->data || v->rank > 1 || !rl_cell_count(v->rank, v->dim, &small) || small > MAXELEM)) return;
+    }
+    rl_eval_node(s->g, n, &(rl_eval_limit)RL_EVAL_LIMIT);
+}
+
+static void fold_cells(rl_shaper *s, fold_fn *fn) {
     for (uint32_t port = 0; port < s->n->nout; port++) {
         if (!rl_has(s->n->out[port]) || (port && fn != fold_split)) continue;
         const rl_valinfo *v = rl_val(s->g, s->n->out[port]);
@@ -457,4 +472,11 @@ void rl_shape_fold(rl_shaper *s) {
         out.cell = rl_new(s->tmp, cell, out.n);
         if (fn(s, folds[s->n->op].arg, port, &out)) rl_shape_store(s, port, &out);
     }
+}
+
+/* The nodes of a real model mostly compute on tensors that are large or not known: those return at once. */
+void rl_shape_fold(rl_shaper *s, rl_node n) {
+    fold_fn *fn = folds[s->n->op].fn;
+    if (fn && may_fold(s, fn) && !(fn == fold_copy && share_constant(s))) fold_cells(s, fn);
+    compute(s, n);
 }

@@ -84,7 +84,7 @@ bool rl_shape_load(const rl_shaper *s, const rl_valinfo *v, rl_tensor *t);
 /* Gives output `port` these contents, as far as they are known; t's type must be the output's. */
 void rl_shape_store(rl_shaper *s, uint32_t port, rl_tensor *t);
 /* The contents of the node's outputs, where its inputs tell. */
-void rl_shape_fold(rl_shaper *s);
+void rl_shape_fold(rl_shaper *s, rl_node n); /* n: s->n */
 
 /* ---- short forms ---- */
 

@@ -3,8 +3,8 @@
 
   test_fast.py --count 300 --seed 7
 
-Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before, of slices and for a Concat), ConvTranspose, products, pools, BatchNormalization, activations
-whole and as patterns, chains of pointwise ops with operands that broadcast, from both sides, twice the same, residual Adds, LSTM, GRU
+Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before, of slices and for a Concat), ConvTranspose (of large weights in a network of its own, the last of 20), products, pools, BatchNormalization,
+activations whole and as patterns, chains of pointwise ops with operands that broadcast, from both sides, twice the same, residual Adds, LSTM, GRU
 and RNN, Transposes between, attention with masks and biases, Concats and shuffles of channels; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
 """
 import multiprocessing
@@ -137,6 +137,19 @@ class Network(netgen.Builder):
         bias = [self.const(m)] if r.random() < 0.5 else []
         return self.add("ConvTranspose", [x, self.const(c, m, *[3] * rank)] + bias, [s[0], m] + [(d - 1) * stride + 1 for d in s[2:]],
                         strides=[stride] * rank, pads=[1] * 2 * rank)
+
+    def deep_transposed(self):
+        """A ConvTranspose whose weights are larger than a cache, with a bias, what is done with it, or both."""
+        r = self.rng
+        depth, k, stride = r.choice([(1024, 4, 2), (1024, 4, 4), (512, 8, 2), (256, 8, 8)])
+        m, spatial, bias = r.choice([3, 8, 64]), [r.choice([2, 3]), 3], r.random() < 0.7
+        self.live["x"] = shape = [r.choice([1, 2]), depth, *spatial]
+        made = [shape[0], m] + [(d - 1) * stride + k for d in spatial]
+        y = self.add("ConvTranspose", ["x", self.const(depth, m, k, k, low=-0.1, high=0.1)] + ([self.const(m)] if bias else []), made, strides=[stride] * 2)
+        if not bias or r.random() < 0.5:
+            y = self.add("Add", [y, self.const(*r.choice([[m, 1, 1], made]))], made)
+        y = self.unary(y) if r.random() < 0.5 else y
+        return self.finished(shape, [y], False)
 
     def normalization(self, x):
         c = self.live[x][1]
@@ -363,6 +376,9 @@ class Network(netgen.Builder):
                 break
         made = [v for v in self.live if v != "x"]
         outputs = list(dict.fromkeys([x] + r.sample(made, min(len(made), r.choice([0, 0, 1]))))) if x != "x" else made[-1:]
+        return self.finished(shape, outputs, symbolic)
+
+    def finished(self, shape, outputs, symbolic):
         declared = h.make_tensor_value_info("x", T.FLOAT, ["N"] + shape[1:] if symbolic else shape)
         g = h.make_graph(self.nodes, "g", [declared], [h.make_tensor_value_info(v, T.FLOAT, None) for v in outputs], self.init)
         return h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8), shape
@@ -386,7 +402,7 @@ def run(job):
     """The seed, and what is wrong."""
     seed, prog, device = job
     net = Network(seed)
-    model, shape = net.model()
+    model, shape = net.deep_transposed() if seed % 20 == 19 else net.model()
     if not model.graph.output:
         return seed, ""
     with tempfile.TemporaryDirectory() as tmp:

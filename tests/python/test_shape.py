@@ -267,7 +267,7 @@ def compare_array(form, name, v, array, tally):
         data = bytes.fromhex(v["data"])
         tally["constants"] += 1
         if np.asarray(array, order="C").tobytes() != data:
-            tally.fail(form, f"{name}: folded to {np.frombuffer(data, array.dtype) if len(data) == array.nbyte else data}, really {array}")
+            tally.fail(form, f"{name}: folded to {np.frombuffer(data, array.dtype) if len(data) == array.nbytes else data}, really {array}")
     for e, a in zip(v["elem"] or [], array.ravel().tolist() if v["elem"] else []):
         e = evaluate(e, form.sizes)
         tally["elements"] += e is not None
