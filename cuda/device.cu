@@ -7,6 +7,7 @@ template <class K> static __device__ __forceinline__ void run_kernel(const typen
     __shared__ typename K::Shared shared;
     typename K::Local local;
     uint32_t n = K::steps(p);
+    RL_UNROLL /* where the number of steps is known: each is compiled for itself */
     for (uint32_t i = 0; i < n; i++) {
         if (i) __syncthreads();
         K::step(i, p, shared, local, blockIdx.x, threadIdx.x);

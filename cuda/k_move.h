@@ -21,9 +21,11 @@
 #ifdef __CUDACC__
 #define RL_MEMBER static __host__ __device__ __forceinline__
 #define RL_UNROLL _Pragma("unroll")
+#define RL_ROLLED _Pragma("unroll 1")
 #else
 #define RL_MEMBER static inline
 #define RL_UNROLL
+#define RL_ROLLED
 #endif
 struct rl_nothing {};
 
@@ -31,15 +33,48 @@ struct rl_nothing {};
 #define RL_EACH(k, p)                                                                                                \
     for (uint32_t k = block * (RL_THREADS * RL_PER_THREAD) + thread, e_ = 0; e_ < RL_PER_THREAD && k < (p).count; e_++, k += RL_THREADS)
 
+/* The same numbers as an array, so that a kernel can begin all its loads before its first store: k[e] is below p.count where e < n. */
+RL_HD uint32_t rl_first_of(uint32_t block, uint32_t thread) { return block * (RL_THREADS * RL_PER_THREAD) + thread; }
+RL_HD bool rl_has_each(uint32_t first, uint32_t e, uint32_t count) { return first + e * RL_THREADS < count; }
+
+/* Offsets of these numbers for N operands, dim by dim: what a dim needs is read once for all of them. */
+template <uint32_t N> RL_HD void rl_walk_each(const rl_walk *w, uint32_t first, int64_t (&at)[RL_PER_THREAD][N]) {
+    uint32_t left[RL_PER_THREAD];
+    RL_UNROLL
+    for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+        left[e] = first + e * RL_THREADS;
+        RL_UNROLL
+        for (uint32_t o = 0; o < N; o++) at[e][o] = 0;
+    }
+    for (uint32_t i = w->rank; i-- > 0;) {
+        rl_divisor d = w->dim[i];
+        int64_t step[N];
+        RL_UNROLL
+        for (uint32_t o = 0; o < N; o++) step[o] = w->step[o][i];
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+            uint32_t q = i ? rl_divide(left[e], d) : 0, r = left[e] - q * d.d;
+            RL_UNROLL
+            for (uint32_t o = 0; o < N; o++) at[e][o] += r * step[o];
+            left[e] = q;
+        }
+    }
+}
+
 template <class V> struct rl_strided {
     typedef rl_p_copy Params;
     typedef rl_nothing Shared, Local;
     RL_STEP(rl_p_copy) {
-        RL_EACH(k, p) {
-            int64_t at[2];
-            rl_walk_at(&p.w, k, 2, at);
-            ((V *)p.to)[at[0]] = ((const V *)p.from)[at[1]];
-        }
+        uint32_t first = rl_first_of(block, thread);
+        int64_t at[RL_PER_THREAD][2];
+        V x[RL_PER_THREAD];
+        rl_walk_each<2>(&p.w, first, at);
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++)
+            if (rl_has_each(first, e, p.count)) x[e] = ((const V *)p.from)[at[e][1]];
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++)
+            if (rl_has_each(first, e, p.count)) ((V *)p.to)[at[e][0]] = x[e];
     }
 };
 
@@ -54,108 +89,149 @@ RL_HD rl_tile_place rl_tile_of(const rl_p_tile &p, uint32_t block, uint32_t side
     return t;
 }
 
+/* W elements that a thread moves at a time. */
+template <class V, uint32_t W> struct alignas(W * sizeof(V)) rl_piece { V each[W]; };
+
 template <class V> struct rl_tile {
     typedef rl_p_tile Params;
     typedef rl_nothing Local;
-    enum { SIZE = sizeof(V), SIDE = RL_TILE_SIDE(SIZE), PITCH = RL_TILE_PITCH(SIZE), WIDE = 16 / SIZE };
+    enum { SIZE = sizeof(V), SIDE = RL_TILE_SIDE(SIZE), PITCH = RL_TILE_PITCH(SIZE), WIDE = 16 / SIZE, AHEAD = 8 };
     struct Shared { V cell[SIDE * PITCH]; };
     RL_MEMBER uint32_t steps(const Params &) { return 2; }
+    RL_MEMBER bool inside(const Params &p, const rl_tile_place &t, rl_spot at) { return t.i + at.i < p.ni && t.j + at.j < p.nj; }
 
-    RL_MEMBER void load(const Params &p, Shared &s, const rl_tile_place &t, uint32_t thread, uint32_t v) {
-        for (uint32_t k = thread; k < rl_tile_work(SIZE, v); k += RL_THREADS) {
-            rl_spot at = rl_tile_load(SIZE, v, k);
-            if (t.i + at.i >= p.ni || t.j + at.j >= p.nj) continue;
-            const V *from = (const V *)p.from + t.at[1] + (int64_t)(t.j + at.j) * p.from_j + t.i + at.i;
-            V *to = s.cell + at.j * PITCH + at.i;
-            if (v == 1) {
-                to[0] = from[0];
-                continue;
+    /* W elements at a time; up to AHEAD loads are under way before the first of them is waited for. */
+    template <uint32_t W> RL_MEMBER void load(const Params &p, Shared &s, const rl_tile_place &t, uint32_t thread) {
+        constexpr uint32_t n = SIDE * SIDE / W / RL_THREADS, batch = n < AHEAD ? n : (uint32_t)AHEAD;
+        const V *from = (const V *)p.from + t.at[1] + (int64_t)t.j * p.from_j + t.i;
+        for (uint32_t first = 0; first < n; first += batch) {
+            rl_piece<V, W> x[batch];
+            RL_UNROLL
+            for (uint32_t k = 0; k < batch; k++) {
+                rl_spot at = rl_tile_load(SIZE, W, thread + (first + k) * RL_THREADS);
+                if (inside(p, t, at)) x[k] = *(const rl_piece<V, W> *)(from + at.j * p.from_j + at.i);
             }
-            union { rl_wide16 all; V each[WIDE]; } x;
-            x.all = *(const rl_wide16 *)from;
-            for (uint32_t e = 0; e < WIDE; e++) to[e] = x.each[e];
+            RL_UNROLL
+            for (uint32_t k = 0; k < batch; k++) {
+                rl_spot at = rl_tile_load(SIZE, W, thread + (first + k) * RL_THREADS);
+                if (!inside(p, t, at)) continue;
+                RL_UNROLL
+                for (uint32_t e = 0; e < W; e++) s.cell[at.j * PITCH + at.i + e] = x[k].each[e];
+            }
         }
     }
 
-    RL_MEMBER void store(const Params &p, const Shared &s, const rl_tile_place &t, uint32_t thread, uint32_t v) {
-        for (uint32_t k = thread; k < rl_tile_work(SIZE, v); k += RL_THREADS) {
-            rl_spot at = rl_tile_store(SIZE, v, k);
-            if (t.i + at.i >= p.ni || t.j + at.j >= p.nj) continue;
-            V *to = (V *)p.to + t.at[0] + (int64_t)(t.i + at.i) * p.to_i + t.j + at.j;
-            const V *from = s.cell + at.j * PITCH + at.i;
-            if (v == 1) {
-                to[0] = from[0];
-                continue;
+    template <uint32_t W> RL_MEMBER void store(const Params &p, const Shared &s, const rl_tile_place &t, uint32_t thread) {
+        constexpr uint32_t n = SIDE * SIDE / W / RL_THREADS, batch = n < AHEAD ? n : (uint32_t)AHEAD;
+        V *to = (V *)p.to + t.at[0] + (int64_t)t.i * p.to_i + t.j;
+        for (uint32_t first = 0; first < n; first += batch) {
+            RL_UNROLL
+            for (uint32_t k = 0; k < batch; k++) {
+                rl_spot at = rl_tile_store(SIZE, W, thread + (first + k) * RL_THREADS);
+                if (!inside(p, t, at)) continue;
+                rl_piece<V, W> x;
+                RL_UNROLL
+                for (uint32_t e = 0; e < W; e++) x.each[e] = s.cell[(at.j + e) * PITCH + at.i];
+                *(rl_piece<V, W> *)(to + at.i * p.to_i + at.j) = x;
             }
-            union { rl_wide16 all; V each[WIDE]; } x;
-            for (uint32_t e = 0; e < WIDE; e++) x.each[e] = from[e * PITCH];
-            *(rl_wide16 *)to = x.all;
         }
     }
 
     RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
         rl_tile_place t = rl_tile_of(p, block, SIDE);
-        if (phase == 0) load(p, s, t, thread, p.vector_in ? (uint32_t)WIDE : 1);
-        else store(p, s, t, thread, p.vector_out ? (uint32_t)WIDE : 1);
+        if (phase == 0 && p.vector_in) load<WIDE>(p, s, t, thread);
+        else if (phase == 0) load<1>(p, s, t, thread);
+        else if (p.vector_out) store<WIDE>(p, s, t, thread);
+        else store<1>(p, s, t, thread);
     }
 };
 
 template <class V> struct rl_weave {
     typedef rl_p_weave Params;
     typedef rl_nothing Local;
-    enum { SIZE = sizeof(V), WIDE = 16 / SIZE };
+    enum { SIZE = sizeof(V), WIDE = 16 / SIZE, AHEAD = 4 };
     struct alignas(16) Shared { V cell[RL_WEAVE_BYTES / SIZE]; };
     union Wide { rl_wide16 all; V each[WIDE]; };
     struct Place { uint32_t first, n; int64_t at[2]; }; /* of the planes' places, and how many */
     RL_MEMBER uint32_t steps(const Params &) { return 2; }
 
-    /* P: const V * where the planes are read, V * where they are written. */
-    template <class P> RL_MEMBER void planes(const Params &p, V *cell, P plane, const Place &t, uint32_t thread) {
-        uint32_t each = p.along / WIDE;
-        for (uint32_t k = thread; k < each * p.q.d; k += RL_THREADS) {
-            uint32_t j = k / each, i = (k - j * each) * WIDE;
-            P there = plane + (int64_t)j * p.step_j + t.first + i;
-            V *here = cell + j * p.pitch + i;
-            if (p.by_plane && i + WIDE <= t.n) copy16(there, here);
-            else
-                for (uint32_t e = 0; e < WIDE && i + e < t.n; e++) copy1(there + e, here + e);
+    /* A piece of a plane: where it begins, there and in the tile, and how much of it there is. */
+    struct Spot { int64_t there; uint32_t here, n; };
+    RL_MEMBER Spot spot(const Params &p, const Place &t, uint32_t k) {
+        uint32_t j = rl_divide(k, p.each), i = (k - j * p.each.d) * WIDE;
+        Spot s = {(int64_t)j * p.step_j + t.first + i, j * p.pitch + i, i < t.n ? t.n - i : 0};
+        return s;
+    }
+
+    /* All of a thread's loads are under way before the first of them is waited for. */
+    RL_MEMBER void read_planes(const Params &p, V *cell, const V *plane, const Place &t, uint32_t thread) {
+        uint32_t all = p.each.d * p.q.d;
+        for (uint32_t first = thread; first < all; first += AHEAD * RL_THREADS) {
+            Wide x[AHEAD];
+            RL_UNROLL
+            for (uint32_t e = 0; e < AHEAD; e++) {
+                Spot s = spot(p, t, first + e * RL_THREADS);
+                if (first + e * RL_THREADS < all && p.by_plane && s.n >= WIDE) x[e].all = *(const rl_wide16 *)(plane + s.there);
+            }
+            RL_UNROLL
+            for (uint32_t e = 0; e < AHEAD; e++) {
+                Spot s = spot(p, t, first + e * RL_THREADS);
+                if (first + e * RL_THREADS >= all) continue;
+                if (p.by_plane && s.n >= WIDE) *(rl_wide16 *)(cell + s.here) = x[e].all;
+                else
+                    for (uint32_t k = 0; k < WIDE && k < s.n; k++) cell[s.here + k] = plane[s.there + k];
+            }
         }
     }
-    RL_MEMBER void copy16(const V *from, V *to) { *(rl_wide16 *)to = *(const rl_wide16 *)from; }
-    RL_MEMBER void copy16(V *to, V *from) { *(rl_wide16 *)to = *(const rl_wide16 *)from; }
-    RL_MEMBER void copy1(const V *from, V *to) { *to = *from; }
-    RL_MEMBER void copy1(V *to, V *from) { *to = *from; }
+
+    RL_MEMBER void write_planes(const Params &p, const V *cell, V *plane, const Place &t, uint32_t thread) {
+        for (uint32_t k = thread; k < p.each.d * p.q.d; k += RL_THREADS) {
+            Spot s = spot(p, t, k);
+            if (p.by_plane && s.n >= WIDE) *(rl_wide16 *)(plane + s.there) = *(const rl_wide16 *)(cell + s.here);
+            else
+                for (uint32_t i = 0; i < WIDE && i < s.n; i++) plane[s.there + i] = cell[s.here + i];
+        }
+    }
 
     /* Elements m .. m + n - 1 of the run, n at most WIDE, between x and the tile. */
     RL_MEMBER void interleave(const Params &p, V *cell, V *x, uint32_t m, uint32_t n, bool out) {
-        uint32_t i = rl_divide(m, p.q), j = m - i * p.q.d;
+        uint32_t i = rl_divide(m, p.q), j = m - i * p.q.d, at = j * p.pitch + i, back = p.q.d * p.pitch - 1;
         RL_UNROLL
         for (uint32_t e = 0; e < WIDE; e++) { /* a loop to n would keep x in memory */
-            if (e < n && out) cell[j * p.pitch + i] = x[e];
-            else if (e < n) x[e] = cell[j * p.pitch + i];
-            if (++j == p.q.d) j = 0, i++;
+            if (e < n && out) cell[at] = x[e];
+            else if (e < n) x[e] = cell[at];
+            at += p.pitch;
+            if (++j == p.q.d) j = 0, at -= back;
         }
     }
 
+    RL_MEMBER uint32_t width(uint32_t m, uint32_t all) { return m >= all ? 0 : all - m < WIDE ? all - m : (uint32_t)WIDE; }
+    RL_MEMBER void fetch(const Params &p, const V *run, uint32_t m, uint32_t n, Wide *x) {
+        if (p.by_run && n == WIDE) x->all = *(const rl_wide16 *)(run + m);
+        else {
+            RL_UNROLL
+            for (uint32_t e = 0; e < WIDE; e++)
+                if (e < n) x->each[e] = run[m + e];
+        }
+    }
+
+    /* The next piece is under way while one goes into the tile. */
     RL_MEMBER void read_run(const Params &p, V *cell, const V *run, const Place &t, uint32_t thread) {
         uint32_t all = t.n * p.q.d;
+        Wide x, next;
+        fetch(p, run, thread * WIDE, width(thread * WIDE, all), &x);
         for (uint32_t m = thread * WIDE; m < all; m += RL_THREADS * WIDE) {
-            uint32_t n = all - m < WIDE ? all - m : (uint32_t)WIDE;
-            Wide x;
-            if (p.by_run && n == WIDE) x.all = *(const rl_wide16 *)(run + m);
-            else {
-                RL_UNROLL
-                for (uint32_t e = 0; e < WIDE; e++)
-                    if (e < n) x.each[e] = run[m + e];
-            }
-            interleave(p, cell, x.each, m, n, true);
+            uint32_t then = m + RL_THREADS * WIDE;
+            fetch(p, run, then, width(then, all), &next);
+            interleave(p, cell, x.each, m, width(m, all), true);
+            x = next;
         }
     }
 
     RL_MEMBER void write_run(const Params &p, V *cell, V *run, const Place &t, uint32_t thread) {
         uint32_t all = t.n * p.q.d;
         for (uint32_t m = thread * WIDE; m < all; m += RL_THREADS * WIDE) {
-            uint32_t n = all - m < WIDE ? all - m : (uint32_t)WIDE;
+            uint32_t n = width(m, all);
             Wide x;
             interleave(p, cell, x.each, m, n, false);
             if (p.by_run && n == WIDE) *(rl_wide16 *)(run + m) = x.all;
@@ -176,8 +252,8 @@ template <class V> struct rl_weave {
         V *to = (V *)p.to + t.at[0];
         const V *from = (const V *)p.from + t.at[1];
         if (p.out && phase == 0) read_run(p, s.cell, from + (int64_t)t.first * p.q.d, t, thread);
-        else if (p.out) planes<V *>(p, s.cell, to, t, thread);
-        else if (phase == 0) planes<const V *>(p, s.cell, from, t, thread);
+        else if (p.out) write_planes(p, s.cell, to, t, thread);
+        else if (phase == 0) read_planes(p, s.cell, from, t, thread);
         else write_run(p, s.cell, to + (int64_t)t.first * p.q.d, t, thread);
     }
 };
@@ -252,13 +328,22 @@ template <class V> struct rl_select {
         }
         return true;
     }
+    /* All indices, then all elements: neither waits for the other's stores. */
     RL_STEP(rl_p_select) {
-        RL_EACH(k, p) {
-            int64_t at[3];
-            rl_walk_at(&p.w, k, 3, at);
-            if (!find(p, at[2], &at[1])) rl_note_wrong(p.wrong, p.node);
-            else if (p.scatter) ((V *)p.to)[at[1]] = ((const V *)p.from)[at[0]];
-            else ((V *)p.to)[at[0]] = ((const V *)p.from)[at[1]];
+        uint32_t first = rl_first_of(block, thread);
+        int64_t at[RL_PER_THREAD][3];
+        bool found[RL_PER_THREAD];
+        V x[RL_PER_THREAD];
+        rl_walk_each<3>(&p.w, first, at);
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++) found[e] = rl_has_each(first, e, p.count) && find(p, at[e][2], &at[e][1]);
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++)
+            if (found[e]) x[e] = ((const V *)p.from)[p.scatter ? at[e][0] : at[e][1]];
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+            if (found[e]) ((V *)p.to)[p.scatter ? at[e][1] : at[e][0]] = x[e];
+            else if (rl_has_each(first, e, p.count)) rl_note_wrong(p.wrong, p.node);
         }
     }
 };

@@ -163,7 +163,8 @@ static rl_status launch_weave(const move *m, const rl_move_plan *plan) {
         if (i != q && i != n) rl_loops_copy_dim(&batch, batch.rank++, l, i);
     rl_weave_shape shape = rl_weave_of(m->size, (uint32_t)l->dim[q], (uint32_t)l->dim[n]);
     rl_p_weave p = {.to = m->to, .from = m->from, .n = (uint32_t)l->dim[n], .out = run, .along = shape.along, .pitch = shape.pitch,
-                    .q = rl_divisor_of((uint32_t)l->dim[q]), .tiles = rl_divisor_of(tiles_of(l->dim[n], shape.along)), .step_j = l->step[!run][q]};
+                    .q = rl_divisor_of((uint32_t)l->dim[q]), .tiles = rl_divisor_of(tiles_of(l->dim[n], shape.along)),
+                    .each = rl_divisor_of(shape.along * m->size / 16), .step_j = l->step[!run][q]};
     p.batch = rl_walk_of(&batch, 0);
     p.by_plane = fits_run(l, !run, n, n, m->size, run ? m->to : m->from);
     p.by_run = fits_run(l, run, q, n, m->size, run ? m->from : m->to);

@@ -27,7 +27,7 @@ typedef struct {
     void *to;
     const void *from;
     uint32_t n, out, along, pitch;
-    rl_divisor q, tiles;      /* tiles: blocks along the planes */
+    rl_divisor q, tiles, each; /* tiles: blocks along the planes; each: 16 bytes of a plane in a block */
     int64_t step_j;
     uint32_t by_plane, by_run; /* do 16 bytes at a time fit there? */
     rl_walk batch;            /* operands: to, from */
@@ -76,7 +76,7 @@ typedef struct {
     const void *in[3];
     uint32_t count, op, nin, flat;
     uint32_t one[3];    /* flat: this operand is one element */
-    double a, b;
+    double param[2];
     rl_walk w;
 } rl_p_each;
 
