@@ -13,7 +13,7 @@
 
 void rl_emulate(uint32_t kernel, uint32_t nblock, const void *param);
 
-enum { ALIGN = 4096, PATTERN = 0xcb, PATTERNED = 1 << 20 /* bytes of an allocation, at most */ };
+enum { ALIGN = 4096, PATTERN = 0xff /* no number in any type of floats */, PATTERNED = 64 << 20 /* bytes of an allocation, at most */ };
 #define ROOM ((size_t)64 << 30)
 
 typedef struct spare { struct spare *next; char *p; size_t nbyte; } spare;
@@ -179,6 +179,7 @@ rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte) {
 }
 
 rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void *param, size_t nparam) {
+    if (nblock > INT32_MAX) return rl_fail(g->ctx, RL_EINTERNAL, "CUDA: %s: %u blocks, which no device takes", rl_gpu_kernel_name(k), nblock);
     if (is_fault(g, "launch:", k)) return rl_fail(g->ctx, RL_EINTERNAL, "CUDA: %s: refused", rl_gpu_kernel_name(k));
     if (is_fault(g, "lost:", k)) {
         g->lost = true;
