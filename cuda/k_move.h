@@ -5,6 +5,7 @@
  * a block for step 0, then for step 1: the same code, so that tests of it need no device.
  *
  *   strided<V>   element by element (V: a vector of 1 to 16 bytes); neighbours of `to` are neighbours in a warp
+ *   pack<V>      16 bytes of `to`, which is dense, from elements that lie anywhere
  *   tile<V>      `to` and `from` have their neighbours along different dims: through shared memory, 16 bytes at a time on both sides
  *   weave<V>     a few planes to or from their elements side by side: 3 colours, 4 or 32 channels in a block (index.h)
  *   bits         elements of 2 or 4 bits
@@ -88,6 +89,48 @@ RL_HD rl_tile_place rl_tile_of(const rl_p_tile &p, uint32_t block, uint32_t side
     rl_walk_at(&p.batch, batch, 2, t.at);
     return t;
 }
+
+/* Numbers neighbouring each other are read with steps of the last dim, and of the one before it where that ends, and once of what comes after both:
+ * the host sees to it that these two have WIDE elements or more. */
+template <class V> struct rl_pack {
+    typedef rl_p_copy Params;
+    typedef rl_nothing Shared, Local;
+    enum { WIDE = 16 / sizeof(V) };
+    struct alignas(16) Vector { V each[WIDE]; };
+
+    RL_MEMBER int64_t from_of(const Params &p, uint32_t number) {
+        int64_t at[2];
+        rl_walk_at(&p.w, number, 2, at);
+        return at[1];
+    }
+
+    RL_STEP(rl_p_copy) {
+        uint32_t first = (block * RL_THREADS + thread) * WIDE, last = p.w.rank - 1;
+        if (first >= p.count) return;
+        uint32_t n = p.w.dim[last].d, rows = p.w.rank > 1 ? p.w.dim[last - 1].d : UINT32_MAX / n;
+        uint32_t row = rl_divide(first, p.w.dim[last]), i = first - row * n, j = p.w.rank > 2 ? row - rl_divide(row, p.w.dim[last - 1]) * rows : row;
+        int64_t at, then = 0, step = p.w.step[1][last], next = (p.w.rank > 1 ? p.w.step[1][last - 1] : 0) - (int64_t)(n - 1) * step;
+        at = from_of(p, first);
+        uint64_t end = (uint64_t)(row - j + rows) * n;
+        if (end < first + WIDE && end < p.count) then = from_of(p, (uint32_t)end);
+        Vector x;
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) {
+            if (first + e < p.count) x.each[e] = ((const V *)p.from)[at];
+            bool turns = ++i == n;
+            at += turns ? next : step;
+            if (turns) i = 0, j++;
+            if (j == rows) j = 0, at = then;
+        }
+        if (first + WIDE <= p.count) {
+            *(Vector *)((V *)p.to + first) = x;
+            return;
+        }
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++)
+            if (first + e < p.count) ((V *)p.to)[first + e] = x.each[e];
+    }
+};
 
 /* W elements that a thread moves at a time. */
 template <class V, uint32_t W> struct alignas(W * sizeof(V)) rl_piece { V each[W]; };

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { LEAST_TILE = 8 }; /* elements along both dims of a tile: fewer leave most of its lanes idle */
+enum { LEAST_TILE = 8 /* elements along both dims of a tile: fewer leave most of its lanes idle */, LEAST_BLOCK = 2048 /* bytes that a block moves */ };
 
 /* ---- which kernel ---- */
 
@@ -21,18 +21,35 @@ static bool fits_transpose(rl_move_plan *p) {
 }
 
 static bool fits_tile(const rl_move_plan *p) {
-    return p->loops.dim[p->i] >= LEAST_TILE && p->loops.dim[p->j] >= LEAST_TILE;
+    int64_t side = RL_TILE_SIDE(p->size), ni = RL_MIN(p->loops.dim[p->i], side), nj = RL_MIN(p->loops.dim[p->j], side);
+    return ni >= LEAST_TILE && nj >= LEAST_TILE && ni * nj * p->size >= LEAST_BLOCK;
 }
 
 /* The short one of the two dims, whose elements lie side by side, place after place, in `run` (0: written; 1: read). */
 static bool weaves(const rl_move_plan *p, uint32_t run) {
     const rl_loops *l = &p->loops;
     uint32_t q = run ? p->i : p->j, n = run ? p->j : p->i;
-    return p->size < 16 && 2 * l->dim[q] <= RL_TILE_SIDE(p->size) && l->dim[n] >= 4 * (16 / p->size) && l->step[run][n] == l->dim[q];
+    return p->size < 16 && 2 * l->dim[q] <= RL_TILE_SIDE(p->size) && l->dim[n] * l->dim[q] * p->size >= LEAST_BLOCK && l->dim[n] >= 4 * (16 / p->size)
+           && l->step[run][n] == l->dim[q];
 }
 
-rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t addresses) {
+static bool is_dense(const rl_loops *l, uint32_t first) {
+    int64_t step = 1;
+    for (uint32_t i = l->rank; i-- > first; step *= l->dim[i])
+        if (l->step[0][i] != step) return false;
+    return true;
+}
+
+/* What is written is one line, from a multiple of 16 bytes on, and the two innermost dims have as much as a thread writes. */
+static bool fits_pack(const rl_move_plan *p, uint64_t to) {
+    const rl_loops *l = &p->loops;
+    if (p->size >= 16 || to % 16 || !l->rank || rl_loops_outer(l) || !is_dense(l, 0)) return false;
+    return l->rank == 1 || l->dim[l->rank - 1] * l->dim[l->rank - 2] * p->size >= 16;
+}
+
+rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t to, uint64_t from) {
     rl_move_plan p = {.kind = RL_MOVE_STRIDED, .size = bits / 8, .loops = *l};
+    uint64_t addresses = to | from;
     if (rl_loops_count(l) == 0) return (rl_move_plan){.kind = RL_MOVE_NOTHING};
     rl_loops_sort(&p.loops);
     rl_loops_merge(&p.loops);
@@ -53,6 +70,7 @@ rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t addresses
         uint32_t size = p.size;
         p.size = rl_loops_vector(&p.loops, size, addresses);
         rl_loops_widen(&p.loops, p.size / size);
+        if (fits_pack(&p, to)) p.kind = RL_MOVE_PACK;
     }
     return p;
 }
@@ -104,11 +122,11 @@ static rl_status launch_strided(void *arg, const rl_loops *l, uint32_t first, co
     return rl_gpu_launch(m->g, by_size(RL_GPU_strided1, m->size), rl_gpu_blocks(p.count), &p, sizeof p);
 }
 
-static bool is_dense(const rl_loops *l, uint32_t first) {
-    int64_t step = 1;
-    for (uint32_t i = l->rank; i-- > first; step *= l->dim[i])
-        if (l->step[0][i] != step) return false;
-    return true;
+static rl_status launch_pack(const move *m, const rl_move_plan *plan) {
+    rl_p_copy p = {.to = m->to, .from = m->from, .w = rl_walk_of(&plan->loops, 0)};
+    p.count = count_of(&p.w);
+    uint32_t wide = 16 / m->size;
+    return rl_gpu_launch(m->g, by_size(RL_GPU_pack1, m->size), rl_gpu_thread_blocks((p.count + wide - 1) / wide), &p, sizeof p);
 }
 
 static rl_status launch_bits(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
@@ -174,12 +192,13 @@ static rl_status launch_weave(const move *m, const rl_move_plan *plan) {
 rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *from, int64_t from0) {
     int64_t size = bits / 8;
     move m = {.g = g, .bits = bits, .to = (char *)to + to0 * size, .from = (const char *)from + from0 * size, .to0 = to0, .from0 = from0};
-    rl_move_plan p = rl_move_choose(l, bits, (uint64_t)(uintptr_t)m.to | (uint64_t)(uintptr_t)m.from);
+    rl_move_plan p = rl_move_choose(l, bits, (uint64_t)(uintptr_t)m.to, (uint64_t)(uintptr_t)m.from);
     m.size = p.size;
     switch (p.kind) {
     case RL_MOVE_NOTHING: return RL_OK;
     case RL_MOVE_BYTES: return rl_gpu_copy(g, m.to, m.from, (size_t)(rl_loops_count(l) * size));
     case RL_MOVE_STRIDED: return rl_loops_parts(&p.loops, launch_strided, &m);
+    case RL_MOVE_PACK: return launch_pack(&m, &p);
     case RL_MOVE_TILE: return launch_tile(&m, &p);
     case RL_MOVE_WEAVE: return launch_weave(&m, &p);
     case RL_MOVE_BITS: m.to = to, m.from = from; return rl_loops_parts(&p.loops, launch_bits, &m);
