@@ -236,6 +236,19 @@ TEST(named_nodes) {
     rl_ctx_free(ctx);
 }
 
+/* Own kernels do what the libraries would, though these are there. */
+TEST(own_kernels) {
+    static const char net2[] = "graph opset=24 {\n  in %x f32[5,8]\n  in %w f32[8,4]\n  %y = MatMul(%x, %w)\n  out %y\n}\n";
+    CHECK_CTX(ctx)
+    setenv("RELAYOUT_CUDA_LIBRARIES", "0", 1);
+    run cpu = start(ctx, net2, &rl_backend_cpu), gpu = start(ctx, net2, &rl_backend_cuda);
+    unsetenv("RELAYOUT_CUDA_LIBRARIES");
+    CHECK(same(&cpu, &gpu, 1e-6) && strcmp(gpu.x->step[0].ran, "cuda") == 0);
+    CHECK(strstr(gpu.rt->device->describe(gpu.rt), "own kernels only"));
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
 static bool find(void *file, const char *name, void *field) {
     void *f = file ? dlsym(file, name) : NULL;
     if (f) memcpy(field, &f, sizeof f);
@@ -257,5 +270,6 @@ int main(void) {
     RUN(library_failures);
     RUN(driver_failures);
     RUN(named_nodes);
+    RUN(own_kernels);
     return check_done();
 }
