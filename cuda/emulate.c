@@ -28,6 +28,8 @@ struct rl_gpu {
     rl_gpu_graph *recording;
     const char *fault;
     bool lost;
+    double *mark;
+    uint32_t nmark;
 };
 
 /* What a launch takes on every device. */
@@ -64,6 +66,7 @@ void rl_gpu_close(rl_gpu *g) {
         free(s);
     }
     munmap(g->room, ROOM);
+    free(g->mark);
     free(g);
 }
 
@@ -194,6 +197,21 @@ rl_status rl_gpu_do(rl_gpu *g, void (*fn)(void *), const void *arg, size_t n) {
 
 rl_status rl_gpu_sync(rl_gpu *g) {
     return g->recording ? rl_fail(g->ctx, RL_EINTERNAL, "a wait inside a recording") : answer(g, "kernels on the device");
+}
+
+rl_status rl_gpu_mark(rl_gpu *g, uint32_t i) {
+    if (i >= g->nmark) {
+        double *more = realloc(g->mark, (i + 64) * sizeof *more);
+        if (!more) return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
+        g->mark = more, g->nmark = i + 64;
+    }
+    g->mark[i] = rl_seconds();
+    return answer(g, "an event");
+}
+
+rl_status rl_gpu_between(rl_gpu *g, uint32_t i, double *seconds) {
+    *seconds = g->mark[i + 1] - g->mark[i];
+    return RL_OK;
 }
 
 rl_status rl_gpu_record(rl_gpu *g) {
