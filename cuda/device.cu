@@ -15,6 +15,6 @@ template <class K> static __device__ __forceinline__ void run_kernel(const typen
 }
 
 #define GPU(name, kernel, params)                                                                                    \
-    extern "C" __global__ void __launch_bounds__(RL_THREADS) rl_k_##name(const __grid_constant__ params p) { run_kernel<kernel>(p); }
+    extern "C" __global__ void __launch_bounds__(RL_THREADS, 4) rl_k_##name(const __grid_constant__ params p) { run_kernel<kernel>(p); }
 #include "kernels.inc"
 #undef GPU

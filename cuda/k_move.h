@@ -141,18 +141,23 @@ template <class V> struct rl_tile {
     enum { SIZE = sizeof(V), SIDE = RL_TILE_SIDE(SIZE), PITCH = RL_TILE_PITCH(SIZE), WIDE = 16 / SIZE, AHEAD = 8 };
     struct Shared { V cell[SIDE * PITCH]; };
     RL_MEMBER uint32_t steps(const Params &) { return 2; }
+    RL_MEMBER int64_t along(const rl_walk &run, int64_t step, uint32_t i) {
+        int64_t at[1] = {i * step};
+        if (run.rank) rl_walk_at(&run, i, 1, at);
+        return at[0];
+    }
     RL_MEMBER bool inside(const Params &p, const rl_tile_place &t, rl_spot at) { return t.i + at.i < p.ni && t.j + at.j < p.nj; }
 
     /* W elements at a time; up to AHEAD loads are under way before the first of them is waited for. */
     template <uint32_t W> RL_MEMBER void load(const Params &p, Shared &s, const rl_tile_place &t, uint32_t thread) {
         constexpr uint32_t n = SIDE * SIDE / W / RL_THREADS, batch = n < AHEAD ? n : (uint32_t)AHEAD;
-        const V *from = (const V *)p.from + t.at[1] + (int64_t)t.j * p.from_j + t.i;
+        const V *from = (const V *)p.from + t.at[1] + t.i;
         for (uint32_t first = 0; first < n; first += batch) {
             rl_piece<V, W> x[batch];
             RL_UNROLL
             for (uint32_t k = 0; k < batch; k++) {
                 rl_spot at = rl_tile_load(SIZE, W, thread + (first + k) * RL_THREADS);
-                if (inside(p, t, at)) x[k] = *(const rl_piece<V, W> *)(from + at.j * p.from_j + at.i);
+                if (inside(p, t, at)) x[k] = *(const rl_piece<V, W> *)(from + along(p.run_j, p.from_j, t.j + at.j) + at.i);
             }
             RL_UNROLL
             for (uint32_t k = 0; k < batch; k++) {
@@ -166,7 +171,7 @@ template <class V> struct rl_tile {
 
     template <uint32_t W> RL_MEMBER void store(const Params &p, const Shared &s, const rl_tile_place &t, uint32_t thread) {
         constexpr uint32_t n = SIDE * SIDE / W / RL_THREADS, batch = n < AHEAD ? n : (uint32_t)AHEAD;
-        V *to = (V *)p.to + t.at[0] + (int64_t)t.i * p.to_i + t.j;
+        V *to = (V *)p.to + t.at[0] + t.j;
         for (uint32_t first = 0; first < n; first += batch) {
             RL_UNROLL
             for (uint32_t k = 0; k < batch; k++) {
@@ -175,7 +180,7 @@ template <class V> struct rl_tile {
                 rl_piece<V, W> x;
                 RL_UNROLL
                 for (uint32_t e = 0; e < W; e++) x.each[e] = s.cell[(at.j + e) * PITCH + at.i];
-                *(rl_piece<V, W> *)(to + at.i * p.to_i + at.j) = x;
+                *(rl_piece<V, W> *)(to + along(p.run_i, p.to_i, t.i + at.i) + at.j) = x;
             }
         }
     }

@@ -20,8 +20,30 @@ static bool fits_transpose(rl_move_plan *p) {
     return p->i != RL_NONE && p->j != RL_NONE && p->i != p->j && l->rank <= RL_DIMS + 2 && rl_loops_count(l) < INT32_MAX;
 }
 
-static bool fits_tile(const rl_move_plan *p) {
-    int64_t side = RL_TILE_SIDE(p->size), ni = RL_MIN(p->loops.dim[p->i], side), nj = RL_MIN(p->loops.dim[p->j], side);
+/* Dims that lie one after the other in the operand, from `first` on, as a bit each, without those of `taken`. Of [n,c,4,7,4,7] read as windows
+ * [n,4,4,7,7,c] these are all four: 784 places of a plane, not 7. */
+static uint64_t run_of(const rl_loops *l, uint32_t operand, uint32_t first, uint64_t taken) {
+    uint64_t run = (uint64_t)1 << first;
+    int64_t n = l->dim[first];
+    for (uint32_t i = 0; i < l->rank; i++) {
+        if (l->step[operand][i] != n || ((run | taken) >> i & 1)) continue;
+        run |= (uint64_t)1 << i;
+        n *= l->dim[i];
+        i = UINT32_MAX; /* from the beginning: the loop adds one */
+    }
+    return run;
+}
+
+static int64_t count_in(const rl_loops *l, uint64_t run) {
+    int64_t n = 1;
+    for (uint32_t i = 0; i < l->rank; i++)
+        if (run >> i & 1) n *= l->dim[i];
+    return n;
+}
+
+static bool fits_tile(rl_move_plan *p) {
+    p->run_i = run_of(&p->loops, 1, p->i, (uint64_t)1 << p->j), p->run_j = run_of(&p->loops, 0, p->j, p->run_i);
+    int64_t side = RL_TILE_SIDE(p->size), ni = RL_MIN(count_in(&p->loops, p->run_i), side), nj = RL_MIN(count_in(&p->loops, p->run_j), side);
     return ni >= LEAST_TILE && nj >= LEAST_TILE && ni * nj * p->size >= LEAST_BLOCK;
 }
 
@@ -143,12 +165,24 @@ static uint32_t tiles_of(int64_t n, uint32_t side) {
     return (uint32_t)((n + side - 1) / side);
 }
 
-/* Do 16 bytes at a time fit: the address, every step, and the dim that vectors go along? */
-static bool fits_vector(const rl_loops *l, uint32_t operand, uint32_t along, uint32_t size, const void *address) {
-    uint64_t bad = (uint64_t)(uintptr_t)address % 16 + (uint64_t)(l->dim[along] * size) % 16;
+/* Do 16 bytes at a time fit: the address, every step, and the dims that vectors go along? */
+static bool fits_vector(const rl_loops *l, uint32_t operand, uint64_t run, uint32_t size, const void *address) {
+    uint64_t bad = (uint64_t)(uintptr_t)address % 16 + (uint64_t)(count_in(l, run) * size) % 16;
     for (uint32_t i = 0; i < l->rank; i++)
-        if (i != along) bad |= (uint64_t)(l->step[operand][i] * (int64_t)size) % 16;
+        if (!(run >> i & 1)) bad |= (uint64_t)(l->step[operand][i] * (int64_t)size) % 16;
     return !bad;
+}
+
+/* The run's dims, in the order in which they lie in `operand`, with the other one's steps; rank 0 where it is one. */
+static rl_walk walk_of_run(const rl_loops *l, uint32_t operand, uint64_t run) {
+    rl_loops r = {.noperand = 2};
+    for (uint32_t i = 0; i < l->rank; i++)
+        if (run >> i & 1) r.dim[r.rank] = l->dim[i], r.step[0][r.rank] = l->step[operand][i], r.step[1][r.rank++] = l->step[!operand][i];
+    rl_loops_sort(&r);
+    memcpy(r.step[0], r.step[1], sizeof r.step[0]);
+    r.noperand = 1;
+    if (r.rank == 1) r.rank = 0;
+    return rl_walk_of(&r, 0);
 }
 
 /* The same for a line along dims a and b that a block begins on 16 bytes of, and whose end goes by elements: the address and the other steps. */
@@ -164,11 +198,12 @@ static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     uint32_t side = RL_TILE_SIDE(m->size);
     rl_loops batch = {.noperand = 2};
     for (uint32_t i = 0; i < l->rank; i++)
-        if (i != plan->i && i != plan->j) rl_loops_copy_dim(&batch, batch.rank++, l, i);
-    rl_p_tile p = {.to = m->to, .from = m->from, .ni = (uint32_t)l->dim[plan->i], .nj = (uint32_t)l->dim[plan->j]};
+        if (!((plan->run_i | plan->run_j) >> i & 1)) rl_loops_copy_dim(&batch, batch.rank++, l, i);
+    rl_p_tile p = {.to = m->to, .from = m->from, .ni = (uint32_t)count_in(l, plan->run_i), .nj = (uint32_t)count_in(l, plan->run_j)};
     p.ti = rl_divisor_of(tiles_of(p.ni, side)), p.tj = rl_divisor_of(tiles_of(p.nj, side));
     p.to_i = l->step[0][plan->i], p.from_j = l->step[1][plan->j];
-    p.vector_in = fits_vector(l, 1, plan->i, m->size, m->from), p.vector_out = fits_vector(l, 0, plan->j, m->size, m->to);
+    p.vector_in = fits_vector(l, 1, plan->run_i, m->size, m->from), p.vector_out = fits_vector(l, 0, plan->run_j, m->size, m->to);
+    p.run_i = walk_of_run(l, 1, plan->run_i), p.run_j = walk_of_run(l, 0, plan->run_j);
     p.batch = rl_walk_of(&batch, 0);
     return rl_gpu_launch(m->g, by_size(RL_GPU_tile1, m->size), p.ti.d * p.tj.d * count_of(&p.batch), &p, sizeof p);
 }

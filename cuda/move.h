@@ -12,6 +12,7 @@ typedef struct {
     rl_move_kind kind;
     uint32_t size; /* bytes of what one thread moves at a time (STRIDED), of what it reads at a time (PACK), of an element (TILE, WEAVE) */
     uint32_t i, j; /* TILE and WEAVE: the dims that lie closest in what is read and in what is written */
+    uint64_t run_i, run_j; /* TILE: these and the dims that follow them there one after the other, a bit each */
     rl_loops loops; /* sorted and merged; STRIDED, PACK: in vectors of `size` */
 } rl_move_plan;
 

@@ -117,6 +117,9 @@ nvidia_folders() {
 find_libraries() {
     local libs includes arch
     libs=$(nvidia_folders lib) includes=$(nvidia_folders include)
+    for arch in "${CUDA_HOME:-/usr/local/cuda}/lib64" /usr/local/nvidia/lib64; do # the toolkit's, and where containers have the driver
+        [ ! -d "$arch" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$arch"
+    done
     [ -z "$libs" ] || export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
     [ -z "$includes" ] || export CMAKE_INCLUDE_PATH="$includes${CMAKE_INCLUDE_PATH:+:$CMAKE_INCLUDE_PATH}"
     [ -n "${GPU_PREFIX:-}" ] || return 0

@@ -163,6 +163,24 @@ TEST(weaves) {
     rl_ctx_free(ctx);
 }
 
+/* Windows of planes, there and back: places that lie one after the other on one side are four dims on the other. */
+TEST(windows) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    for (uint32_t bits = 8; bits <= 64; bits *= 2)
+        for (int64_t c = 24; c <= 40; c += 8) {
+            rl_loops there = {.rank = 6, .noperand = 2, .dim = {2, 2, 3, 7, 7, c},
+                              .step = {{294 * c, 147 * c, 49 * c, 7 * c, c, 1}, {294 * c, 147, 7, 21, 1, 294}}}, back = there;
+            memcpy(back.step[0], there.step[1], sizeof back.step[0]), memcpy(back.step[1], there.step[0], sizeof back.step[1]);
+            CHECK(rl_move_choose(&there, bits, 0, 0).kind == RL_MOVE_TILE && rl_move_choose(&back, bits, 0, 0).kind == RL_MOVE_TILE);
+            check_move(g, &there, bits, 0), check_move(g, &back, bits, 0);
+            check_move(g, &there, bits, 1), check_move(g, &back, bits, 1);
+        }
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
 /* Which kernel the layouts of the seeds go by: none byte by byte. */
 TEST(plans) {
     static const struct { const char *from, *to; rl_move_kind kind; uint32_t size; } rows[] = {
@@ -289,6 +307,7 @@ int main(void) {
     RUN(moves);
     RUN(tiles);
     RUN(weaves);
+    RUN(windows);
     RUN(plans);
     RUN(fills);
     RUN(layouts);
