@@ -51,7 +51,7 @@ static bool fits_tile(rl_move_plan *p) {
 static bool weaves(const rl_move_plan *p, uint32_t run) {
     const rl_loops *l = &p->loops;
     uint32_t q = run ? p->i : p->j, n = run ? p->j : p->i;
-    return p->size < 16 && 2 * l->dim[q] <= RL_TILE_SIDE(p->size) && l->dim[n] * l->dim[q] * p->size >= LEAST_BLOCK && l->dim[n] >= 4 * (16 / p->size)
+    return p->size < 16 && 4 * l->dim[q] <= RL_TILE_SIDE(p->size) && l->dim[n] * l->dim[q] * p->size >= LEAST_BLOCK && l->dim[n] >= 4 * (16 / p->size)
            && l->step[run][n] == l->dim[q];
 }
 

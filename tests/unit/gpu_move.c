@@ -112,7 +112,7 @@ TEST(moves) {
     uint32_t kinds[RL_MOVE_BITS + 2] = {0};
     CHECK(rl_gpu_open(ctx, &g) == RL_OK);
     for (uint32_t bits = 2; bits <= 128; bits *= 2) random_moves(g, bits, kinds);
-    for (rl_move_kind k = RL_MOVE_BYTES; k <= RL_MOVE_BITS + 1; k++) CHECK(kinds[k] > 50); /* each was tried */
+    for (rl_move_kind k = RL_MOVE_BYTES; k <= RL_MOVE_BITS + 1; k++) CHECK(kinds[k] > (k == RL_MOVE_WEAVE ? 10 : 50)); /* each was tried; weaves below, too */
     rl_gpu_close(g);
     rl_ctx_free(ctx);
 }
@@ -130,7 +130,7 @@ TEST(tiles) {
                 rl_loops l = {.rank = 3, .noperand = 2, .dim = {2, m, n}, .step = {{m * n, n, 1}, {m * n, 1, m}}};
                 rl_move_kind kind = rl_move_choose(&l, bits, 0, 0).kind;
                 bool small = RL_MIN(m, 128) * RL_MIN(n, 128) * bits / 8 < 4096; /* for some of them a block would have too little to do */
-                CHECK(kind == RL_MOVE_TILE || (kind == RL_MOVE_WEAVE && 2 * RL_MIN(m, n) <= RL_TILE_SIDE(bits / 8)) ||
+                CHECK(kind == RL_MOVE_TILE || (kind == RL_MOVE_WEAVE && 4 * RL_MIN(m, n) <= RL_TILE_SIDE(bits / 8)) ||
                       (small && (kind == RL_MOVE_PACK || kind == RL_MOVE_STRIDED)));
                 check_move(g, &l, bits, a % 3 == 1 ? 1 : 0);
             }
@@ -143,7 +143,7 @@ TEST(weaves) {
     CHECK_CTX(ctx);
     rl_gpu *g;
     CHECK(rl_gpu_open(ctx, &g) == RL_OK);
-    static const int64_t planes[] = {2, 3, 4, 5, 7, 8, 16, 32, 64}, places[] = {64, 65, 80, 100, 1023, 5000};
+    static const int64_t planes[] = {2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 32, 64}, places[] = {64, 65, 80, 100, 1023, 5000};
     uint32_t nweave = 0;
     for (uint32_t bits = 8; bits <= 64; bits *= 2)
         for (size_t a = 0; a < RL_LEN(planes); a++)
@@ -154,7 +154,7 @@ TEST(weaves) {
                     rl_loops l = {.rank = 3, .noperand = 2, .dim = {2, n, q}, .step = {{n * q + gap, q, 1}, {(n + gap) * q, 1, n + gap}}};
                     if (k % 2) l = (rl_loops){.rank = 3, .noperand = 2, .dim = {2, q, n}, .step = {{(n + gap) * q, n + gap, 1}, {n * q + gap, 1, q}}};
                     bool weave = rl_move_choose(&l, bits, 0, 0).kind == RL_MOVE_WEAVE;
-                    CHECK(weave || 2 * q > RL_TILE_SIDE(bits / 8) || q * n * bits / 8 < 2048);
+                    CHECK(weave || 4 * q > RL_TILE_SIDE(bits / 8) || q * n * bits / 8 < 2048);
                     nweave += weave;
                     check_move(g, &l, bits, b % 3 == 1 ? 1 : 0);
                 }
@@ -186,7 +186,7 @@ TEST(plans) {
     static const struct { const char *from, *to; rl_move_kind kind; uint32_t size; } rows[] = {
         {"f32[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 4},
         {"f16[8,64,56,56]@NHWC", "NCHW", RL_MOVE_TILE, 2},
-        {"i8[8,64,56,56]@NCHW", "NHWC", RL_MOVE_WEAVE, 1},
+        {"i8[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 1},
         {"f32[8,3,56,56]@NCHW", "NHWC", RL_MOVE_WEAVE, 4},
         {"f32[8,3,56,56]@NHWC", "NCHW", RL_MOVE_WEAVE, 4},
         {"i8[8,64,56,56]@NCHW", "NCHW4", RL_MOVE_WEAVE, 1},
