@@ -6,6 +6,7 @@
 
 #include "k_each.h"
 #include "k_nn.h"
+#include "k_recode.h"
 #include "k_reduce.h"
 
 template <class K> static void run_kernel(uint32_t nblock, const void *param) {
