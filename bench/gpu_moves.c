@@ -1,184 +1,262 @@
-/* Bandwidth of moves on a GPU: layouts of the seeds to each other, and index_select, against a copy of the same bytes on the device and,
- * where cuDNN has that move, its own transform.
+/* Bandwidth of moves on a GPU, against a copy of the same bytes on the device and, where cuDNN has that move, its own transform: the grid of
+ * `relayout bench-move`, index_select, and layouts of the seeds to each other.
  *
- *   gpu_moves [MEGABYTES]      default 64; a table for bench/results/ on stdout
+ *   gpu_moves [MEGABYTES ...]      default 16 64 256; tables for bench/results/ on stdout
  *
- * Bytes count once read and once written.  Each figure is the least of 5 times 20 launches that follow each other. */
+ * Bytes count once read and once written.  Each figure is the least of 5 times so many moves as read 4 GB, recorded as a graph of 20 so that the host
+ * does not count.  Each move takes other arrays than the one before, 1 GB of them in all, so that the device's cache does not count either. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../cuda/libs.h"
 #include "../cuda/move.h"
+#include "../runtime/move_grid.h"
 
-enum { ROUNDS = 5, LAUNCHES = 20 };
+enum { ROUNDS = 5, LAUNCHES = 20, ROOM = 1 << 30, MOST_SIZES = 8 };
+static const double READ = 4e9;
 
-typedef enum { COPY, MOVE, CUDNN, SELECT } way;
+typedef enum { COPY, MOVE, CONVERT, CUDNN, SELECT } way;
 typedef struct {
     rl_gpu *g;
     rl_libs *libs;
-    rl_desc to, from;
-    rl_dnn_strides strides;
+    char *to, *from;      /* arrays, one after the other */
+    size_t room;          /* of each of the two */
+    rl_loops loops;       /* MOVE */
+    rl_desc out, in;      /* CONVERT */
+    rl_dnn_strides strides; /* rank 0: no move of cuDNN's */
     rl_p_select select;
-    uint32_t size;        /* of SELECT's elements */
-    void *out, *in;
-    int64_t nbyte;
+    uint32_t size;        /* bytes of an element of MOVE and SELECT */
+    int64_t nbyte, nout;  /* of one array */
     bool missing;         /* cuDNN does not do it */
 } job;
 
-static rl_status once(job *j, way how) {
+/* Shares of the copy's bandwidth, and of cuDNN's. */
+typedef struct { double logs, least; uint32_t n; } mean;
+
+static rl_status once(job *j, way how, uint32_t turn) {
+    size_t each = ((size_t)RL_MAX(j->nbyte, j->nout) + 255) / 256 * 256, narray = RL_MAX(j->room / each, 1u);
+    char *to = j->to + turn % narray * each, *from = j->from + turn % narray * each;
     bool did = true;
     rl_status s = RL_OK;
+    rl_p_select p = j->select;
     switch (how) {
-    case COPY: return rl_gpu_copy(j->g, j->out, j->in, (size_t)j->nbyte);
-    case MOVE: return rl_gpu_convert(j->g, &j->to, j->out, &j->from, j->in);
+    case COPY: return rl_gpu_copy(j->g, to, from, (size_t)j->nbyte);
+    case MOVE: return rl_gpu_move(j->g, &j->loops, 8 * j->size, to, 0, from, 0);
+    case CONVERT: return rl_gpu_convert(j->g, &j->out, to, &j->in, from);
     case SELECT:
-        return rl_gpu_launch(j->g, (rl_gpu_kernel)(RL_GPU_select1 + __builtin_ctz(j->size)), rl_gpu_blocks(j->select.count), &j->select, sizeof j->select);
-    case CUDNN: s = rl_dnn_transform(j->libs, &j->strides, j->out, j->in, &did); break;
+        p.to = to, p.from = from;
+        return rl_gpu_launch(j->g, (rl_gpu_kernel)(RL_GPU_select1 + __builtin_ctz(j->size)), rl_gpu_blocks(p.count), &p, sizeof p);
+    case CUDNN: s = rl_dnn_transform(j->libs, &j->strides, to, from, &did); break;
     }
     j->missing = !did;
     return s;
 }
 
+/* A graph of them; NULL: they go one by one. */
+static rl_status record(job *j, way how, rl_gpu_graph **graph) {
+    *graph = NULL;
+    if (how == CUDNN) return RL_OK;
+    RL_TRY(rl_gpu_record(j->g));
+    for (uint32_t i = 0; i < LAUNCHES; i++) RL_TRY(once(j, how, i));
+    return rl_gpu_record_end(j->g, graph);
+}
+
 static rl_status measure(job *j, way how, double *seconds) {
+    rl_gpu_graph *graph;
+    int times = rl_gpu_is_emulated(j->g) ? 1 : (int)ceil(READ / LAUNCHES / (double)j->nbyte);
     *seconds = INFINITY;
-    RL_TRY(once(j, how));
+    RL_TRY(once(j, how, 0));
     if (j->missing) return RL_OK;
-    for (int r = 0; r < ROUNDS; r++) {
+    RL_TRY(record(j, how, &graph));
+    for (int r = -1; r < ROUNDS; r++) { /* one that does not count */
         RL_TRY(rl_gpu_sync(j->g));
         double start = rl_seconds();
-        for (int i = 0; i < LAUNCHES; i++) RL_TRY(once(j, how));
-        RL_TRY(rl_gpu_sync(j->g));
-        *seconds = fmin(*seconds, (rl_seconds() - start) / LAUNCHES);
-    }
-    return RL_OK;
-}
-
-static const struct { const char *type, *from, *to; int64_t c; } grid[] = {
-    {"f32", "NCHW", "NHWC", 64},   {"f32", "NHWC", "NCHW", 64},   {"f16", "NCHW", "NHWC", 64},   {"f16", "NHWC", "NCHW", 64},
-    {"i8", "NCHW", "NHWC", 64},    {"i8", "NHWC", "NCHW", 64},    {"f32", "NCHW", "NHWC", 3},    {"f32", "NHWC", "NCHW", 3},
-    {"i8", "NCHW", "NCHW4", 64},   {"i8", "NCHW4", "NCHW", 64},   {"i8", "NCHW", "NCHW32", 64},  {"i8", "NCHW32", "NCHW", 64},
-    {"i4", "NCHW", "NCHW64", 64},  {"i4", "NCHW64", "NCHW", 64},  {"i8", "NCHW", "CHWN4", 64},   {"i8", "CHWN4", "NCHW", 64},
-    {"i8", "NCHW4", "NCHW32", 64}, {"i8", "NCHW4", "CHWN4", 64},  {"f32", "NCHW", "nChw8c", 64}, {"f32", "nChw16c", "NHWC", 64},
-    {"f32", "NCHW", "CHWN", 64},   {"f64", "NCHW", "NHWC", 64},   {"i8", "NCHW", "NCHW4", 30},   {"f32", "NCHW", "nChw8c", 20}};
-
-/* As cuDNN's transform would be told of it; false where it is no matter of strides alone. */
-static bool set_strides(job *j) {
-    j->strides = (rl_dnn_strides){.type = (rl_dtype)j->from.dtype, .rank = j->from.rank};
-    for (uint32_t a = 0; a < j->from.rank; a++) {
-        rl_digits to = rl_desc_axis(&j->to, a), from = rl_desc_axis(&j->from, a);
-        if (to.n != 1 || from.n != 1 || j->from.rank > 5 || rl_desc_padded(&j->to, a) != j->to.dim[a]) return false;
-        j->strides.dim[a] = (int32_t)j->from.dim[a];
-        j->strides.to[a] = (int32_t)j->to.digit[to.first].stride, j->strides.from[a] = (int32_t)j->from.digit[from.first].stride;
-    }
-    return true;
-}
-
-/* "f32[20,64,56,56]@NCHW": as many images as make the size. */
-static rl_status describe(job *j, size_t k, int64_t megabytes, char text[2][80]) {
-    rl_error e;
-    int64_t h = 56, n = 1;
-    for (int round = 0; round < 2; round++) {
-        for (int s = 0; s < 2; s++)
-            snprintf(text[s], 80, "%s[%lld,%lld,%lld,%lld]@%s", grid[k].type, (long long)n, (long long)grid[k].c, (long long)h, (long long)h,
-                     s ? grid[k].to : grid[k].from);
-        if (rl_desc_parse(text[0], &j->from, &e) != RL_OK || rl_desc_parse(text[1], &j->to, &e) != RL_OK) {
-            fprintf(stderr, "%s\n", e.text);
-            return RL_EUSAGE;
+        for (int t = 0; t < times; t++) {
+            if (graph) RL_TRY(rl_gpu_replay(j->g, graph));
+            for (uint32_t i = 0; !graph && i < LAUNCHES; i++) RL_TRY(once(j, how, i));
         }
-        n = RL_MAX(megabytes * 8 * 1000000 / (grid[k].c * h * h * rl_desc_bits(&j->from)), 1);
+        RL_TRY(rl_gpu_sync(j->g));
+        if (r >= 0) *seconds = fmin(*seconds, (rl_seconds() - start) / LAUNCHES / times);
     }
+    rl_gpu_forget(j->g, graph);
     return RL_OK;
 }
 
-/* What was measured of one row: shares of the copy's bandwidth and of cuDNN's (0: it has no such move). */
-typedef struct { double share, of_cudnn; } figures;
+static void add(mean *m, double ratio) {
+    m->logs += log(ratio);
+    m->least = m->n++ ? fmin(m->least, ratio) : ratio;
+}
 
-static rl_status measure_row(job *j, way how, bool has_cudnn, const char *from, const char *to, figures *f) {
-    double plain, moved, cudnn = 0, bytes = 2e-9 * (double)j->nbyte;
+/* One row of the table. */
+static rl_status run_row(job *j, way how, const char *what, uint32_t size, mean *all, mean *cudnn) {
+    double plain, moved, theirs = INFINITY, bytes = 1e-9 * (double)(j->nbyte + j->nout);
     RL_TRY(measure(j, COPY, &plain));
     RL_TRY(measure(j, how, &moved));
-    if (has_cudnn) RL_TRY(measure(j, CUDNN, &cudnn));
-    *f = (figures){plain / moved, has_cudnn && !j->missing ? cudnn / moved : 0};
+    if (j->strides.rank) RL_TRY(measure(j, CUDNN, &theirs));
+    double copied = 2e-9 * (double)j->nbyte / plain, share = bytes / moved / copied;
+    add(all, share);
+    printf("| %s | %u | %.1f | %.0f | %.0f | %.2f |", what, size, (double)j->nbyte * 1e-6, bytes / moved, copied, share);
+    if (isfinite(theirs)) {
+        add(cudnn, theirs / moved);
+        printf(" %.0f | %.2f |\n", bytes / theirs, theirs / moved);
+    } else printf(" | |\n");
+    fflush(stdout);
     j->missing = false;
-    printf("| %s | %s | %.1f | %.0f | %.0f | %.2f |", from, to, (double)j->nbyte * 1e-6, bytes / moved, bytes / plain, f->share);
-    if (f->of_cudnn > 0) printf(" %.0f | %.2f |\n", bytes / cudnn, f->of_cudnn);
-    else printf(" | |\n");
     return RL_OK;
 }
 
-static rl_status run_row(rl_gpu *g, rl_libs *libs, size_t k, int64_t megabytes, figures *f) {
-    char text[2][80];
-    job j = {.g = g, .libs = libs};
-    RL_TRY(describe(&j, k, megabytes, text));
-    j.nbyte = rl_desc_bytes(&j.from);
-    size_t nout = (size_t)RL_MAX(rl_desc_bytes(&j.to), j.nbyte);
-    j.in = rl_gpu_alloc(g, (size_t)j.nbyte), j.out = rl_gpu_alloc(g, nout);
-    if (!j.in || !j.out) return RL_ENOMEM;
-    RL_TRY(measure_row(&j, MOVE, set_strides(&j), text[0], grid[k].to, f));
-    rl_gpu_free(g, j.in, (size_t)j.nbyte);
-    rl_gpu_free(g, j.out, nout);
-    return RL_OK;
+/* ---- the grid ---- */
+
+/* As cuDNN's transform would be told of it: 4 or 5 dims. */
+static rl_dnn_strides strides_of(const rl_loops *l, uint32_t size) {
+    static const rl_dtype types[] = {RL_I8, RL_F16, RL_F32, RL_F64};
+    rl_dnn_strides s = {.type = types[__builtin_ctz(size)]};
+    uint32_t lead = l->rank < 4 ? 4 - l->rank : 0;
+    if (l->rank > 5) return s;
+    s.rank = l->rank + lead;
+    for (uint32_t i = 0; i < s.rank; i++) {
+        bool is = i >= lead;
+        s.dim[i] = is ? (int32_t)l->dim[i - lead] : 1;
+        s.to[i] = is ? (int32_t)l->step[0][i - lead] : (int32_t)rl_loops_count(l), s.from[i] = is ? (int32_t)l->step[1][i - lead] : s.to[i];
+    }
+    return s;
 }
 
-/* index_select along axis 0, 1 or 2 of f32[rows, 64, inner]: a shuffle of that axis. */
-static rl_status run_select(rl_gpu *g, uint32_t axis, int64_t inner, int64_t megabytes, figures *f) {
-    int64_t dim[3] = {RL_MAX(megabytes * 1000000 / (256 * inner), 1), 64, inner}, step[3] = {64 * inner, inner, 1}, n = dim[axis];
-    char text[80], what[40];
-    job j = {.g = g, .nbyte = dim[0] * step[0] * 4};
+static rl_status run_case(job *j, const rl_move_case *given, uint32_t size, int64_t megabytes, mean *all, mean *cudnn) {
+    rl_move_case c = rl_move_sized(given, megabytes * 1000000, size);
+    j->loops = (rl_loops){.rank = c.rank, .noperand = 2};
+    for (uint32_t i = 0; i < c.rank; i++) j->loops.dim[i] = c.dim[c.perm[i]];
+    rl_move_steps(&c, j->loops.step[0], j->loops.step[1]);
+    j->size = size, j->nbyte = j->nout = rl_loops_count(&j->loops) * size;
+    j->strides = strides_of(&j->loops, size);
+    return run_row(j, MOVE, c.name, size, all, cudnn);
+}
+
+/* index_select along axis 0, 1 or 2 of [rows, 64, inner]: a shuffle of that axis. */
+static rl_status run_select(job *j, uint32_t axis, int64_t inner, uint32_t size, int64_t megabytes, mean *all, mean *cudnn) {
+    int64_t dim[3] = {RL_MAX(megabytes * 1000000 / (64 * size * inner), 2), 64, inner}, step[3] = {64 * inner, inner, 1}, n = dim[axis];
+    char what[80];
     rl_loops l = {.rank = 3, .noperand = 3};
     int32_t *index = calloc((size_t)n, sizeof *index);
-    void *there = rl_gpu_alloc(g, (size_t)n * sizeof *index), *wrong = rl_gpu_alloc(g, 4);
-    j.in = rl_gpu_alloc(g, (size_t)j.nbyte), j.out = rl_gpu_alloc(g, (size_t)j.nbyte);
-    if (!index || !there || !wrong || !j.in || !j.out) return RL_ENOMEM;
+    void *there = rl_gpu_alloc(j->g, (size_t)n * sizeof *index), *wrong = rl_gpu_alloc(j->g, 4);
+    if (!index || !there || !wrong) return RL_ENOMEM;
     for (int64_t i = 0; i < n; i++) index[i] = (int32_t)(i % 2 ? n / 2 + i / 2 : i / 2); /* a channel shuffle of two groups */
-    RL_TRY(rl_gpu_put(g, there, index, (size_t)n * sizeof *index));
+    RL_TRY(rl_gpu_put(j->g, there, index, (size_t)n * sizeof *index));
     for (uint32_t i = 0; i < 3; i++) l.dim[i] = dim[i], l.step[0][i] = step[i], l.step[1][i] = i == axis ? 0 : step[i], l.step[2][i] = i == axis;
-    j.select = (rl_p_select){.to = j.out, .from = j.in, .index = there, .n = 1, .wrong = wrong, .node = 1};
-    j.select.dim[0] = n, j.select.step[0] = step[axis];
+    j->nbyte = j->nout = dim[0] * step[0] * size, j->strides.rank = 0;
+    j->select = (rl_p_select){.index = there, .n = 1, .wrong = wrong, .node = 1}; /* arrays begin on 256 bytes, as address 0 */
+    j->select.dim[0] = n, j->select.step[0] = step[axis];
     rl_loops_merge(&l);
-    j.size = rl_select_widen(&l, &j.select, 4);
-    j.select.w = rl_walk_of(&l, 0);
-    j.select.count = (uint32_t)rl_loops_count(&l);
-    snprintf(text, sizeof text, "f32[%lld,%lld,%lld]", (long long)dim[0], (long long)dim[1], (long long)dim[2]);
-    snprintf(what, sizeof what, "index_select, axis %u", axis);
-    rl_status s = measure_row(&j, SELECT, false, text, what, f);
+    j->size = rl_select_widen(&l, &j->select, size);
+    j->select.w = rl_walk_of(&l, 0);
+    j->select.count = (uint32_t)rl_loops_count(&l);
+    snprintf(what, sizeof what, "index_select, axis %u of [%lld,%lld,%lld]", axis, (long long)dim[0], (long long)dim[1], (long long)dim[2]);
+    rl_status s = run_row(j, SELECT, what, size, all, cudnn);
     free(index);
-    rl_gpu_free(g, there, (size_t)n * sizeof *index), rl_gpu_free(g, wrong, 4);
-    rl_gpu_free(g, j.in, (size_t)j.nbyte), rl_gpu_free(g, j.out, (size_t)j.nbyte);
+    rl_gpu_free(j->g, there, (size_t)n * sizeof *index), rl_gpu_free(j->g, wrong, 4);
     return s;
 }
 
 static const struct { uint32_t axis; int64_t inner; } selects[] = {{0, 49}, {1, 3136}, {1, 64}, {2, 1024}};
 
-static rl_status run(rl_gpu *g, rl_libs *libs, int64_t megabytes) {
-    double sum = 0, least = INFINITY;
-    figures f;
-    printf("# Moves on %s\n\n", rl_gpu_name(g));
-    if (rl_gpu_is_emulated(g)) printf("An emulated device: the figures say nothing.\n\n");
-    else printf("Libraries: %s\n\n", rl_libs_say(libs));
-    printf("| from | to | MB | GB/s | a copy's GB/s | share | cuDNN's GB/s | times as fast |\n|---|---|---|---|---|---|---|---|\n");
-    for (size_t k = 0; k < RL_LEN(grid) + RL_LEN(selects); k++) {
-        if (k < RL_LEN(grid)) RL_TRY(run_row(g, libs, k, megabytes, &f));
-        else RL_TRY(run_select(g, selects[k - RL_LEN(grid)].axis, selects[k - RL_LEN(grid)].inner, megabytes, &f));
-        sum += log(f.share);
-        if (f.of_cudnn > 0) least = fmin(least, f.of_cudnn);
-    }
-    printf("\ngeometric mean of the shares: %.3f (asked for: 0.85)\n", exp(sum / (double)(RL_LEN(grid) + RL_LEN(selects))));
-    if (isfinite(least)) printf("least against cuDNN's transform: %.2f (asked for: 1)\n", least);
+static rl_status run_grid(job *j, int64_t megabytes, mean *all, mean *cudnn) {
+    for (uint32_t i = 0; i < RL_NMOVE_GRID; i++)
+        for (uint32_t size = 1; size <= 8; size *= 2) RL_TRY(run_case(j, &rl_move_grid[i], size, megabytes, all, cudnn));
+    for (uint32_t i = 0; i < RL_LEN(selects); i++)
+        for (uint32_t size = 2; size <= 4; size *= 2) RL_TRY(run_select(j, selects[i].axis, selects[i].inner, size, megabytes, all, cudnn));
     return RL_OK;
+}
+
+/* ---- layouts ---- */
+
+static const struct { const char *type, *from, *to; int64_t c; } layouts[] = {
+    {"i8", "NCHW", "NCHW4", 64},   {"i8", "NCHW4", "NCHW", 64},    {"i8", "NCHW", "NCHW32", 64},  {"i8", "NCHW32", "NCHW", 64},
+    {"i4", "NCHW", "NCHW64", 64},  {"i4", "NCHW64", "NCHW", 64},   {"i8", "NCHW", "CHWN4", 64},   {"i8", "CHWN4", "NCHW", 64},
+    {"i8", "NHWC", "NCHW4", 64},   {"i8", "NHWC", "NCHW32", 64},   {"i8", "NCHW4", "NCHW32", 64}, {"i8", "NCHW4", "CHWN4", 64},
+    {"f32", "NCHW", "nChw8c", 64}, {"f32", "nChw16c", "NHWC", 64}, {"f32", "NCHW", "CHWN", 64},   {"i8", "NCHW", "NCHW4", 30},
+    {"f32", "NCHW", "nChw8c", 20}};
+
+/* "i8[320,64,56,56]@NCHW": as many images as make the size. */
+static rl_status describe(job *j, size_t k, int64_t megabytes, char text[2][80]) {
+    rl_error e;
+    int64_t h = 56, n = 1;
+    for (int round = 0; round < 2; round++) {
+        for (int s = 0; s < 2; s++)
+            snprintf(text[s], 80, "%s[%lld,%lld,%lld,%lld]@%s", layouts[k].type, (long long)n, (long long)layouts[k].c, (long long)h, (long long)h,
+                     s ? layouts[k].to : layouts[k].from);
+        if (rl_desc_parse(text[0], &j->in, &e) != RL_OK || rl_desc_parse(text[1], &j->out, &e) != RL_OK) {
+            fprintf(stderr, "%s\n", e.text);
+            return RL_EUSAGE;
+        }
+        n = RL_MAX(megabytes * 8 * 1000000 / (layouts[k].c * h * h * rl_desc_bits(&j->in)), 1);
+    }
+    return RL_OK;
+}
+
+static rl_status run_layout(job *j, size_t k, int64_t megabytes, mean *all, mean *cudnn) {
+    char text[2][80], what[200];
+    RL_TRY(describe(j, k, megabytes, text));
+    j->nbyte = rl_desc_bytes(&j->in), j->nout = rl_desc_bytes(&j->out), j->strides.rank = 0;
+    snprintf(what, sizeof what, "%s to %s", text[0], layouts[k].to);
+    return run_row(j, CONVERT, what, (rl_desc_bits(&j->in) + 7) / 8, all, cudnn);
+}
+
+/* ---- all of it ---- */
+
+static void put_head(const char *what) {
+    printf("\n%s\n\n| move | bytes of an element | MB | GB/s | a copy's GB/s | share | cuDNN's GB/s | times as fast |\n|---|---|---|---|---|---|---|---|\n", what);
+}
+
+static rl_status run(job *j, const int64_t *megabytes, uint32_t n) {
+    mean grid = {0}, others = {0}, cudnn = {0};
+    printf("Moves on %s. %s\n", rl_gpu_name(j->g), rl_gpu_is_emulated(j->g) ? "An emulated device: the figures say nothing." : rl_libs_say(j->libs));
+    put_head("The grid of `relayout bench-move`, and index_select:");
+    for (uint32_t i = 0; i < n; i++) RL_TRY(run_grid(j, megabytes[i], &grid, &cudnn));
+    put_head("Layouts:");
+    for (size_t k = 0; k < RL_LEN(layouts); k++) RL_TRY(run_layout(j, k, megabytes[n / 2], &others, &cudnn));
+    printf("\n- the grid: geometric mean of the shares %.3f of %u points (asked for: 0.85), least %.2f\n", exp(grid.logs / grid.n), grid.n, grid.least);
+    printf("- layouts: geometric mean %.3f of %u points, least %.2f\n", exp(others.logs / others.n), others.n, others.least);
+    if (cudnn.n) printf("- against cuDNN's transform: least %.2f of %u points that it has (asked for: 1)\n", cudnn.least, cudnn.n);
+    return RL_OK;
+}
+
+/* Arrays of numbers drawn at random: some devices are quicker with zeros. */
+static rl_status fill(job *j) {
+    enum { PIECE = 1 << 20 };
+    uint64_t *p = malloc(PIECE), seed = 1;
+    if (!p) return RL_ENOMEM;
+    for (size_t i = 0; i < PIECE / sizeof *p; i++) p[i] = seed = seed * 6364136223846793005u + 1442695040888963407u;
+    rl_status s = RL_OK;
+    for (size_t at = 0; at < j->room && s == RL_OK; at += PIECE) s = rl_gpu_put(j->g, j->from + at, p, RL_MIN((size_t)PIECE, j->room - at));
+    free(p);
+    return s;
 }
 
 int main(int argc, char **argv) {
     rl_ctx *ctx = rl_ctx_new(0);
-    rl_gpu *g;
+    job j = {0};
+    int64_t megabytes[MOST_SIZES] = {16, 64, 256}, most = 0;
+    uint32_t n = argc > 1 ? RL_MIN((uint32_t)argc - 1, (uint32_t)MOST_SIZES) : 3;
     if (!ctx || RL_PROTECT(ctx)) return 1;
-    rl_status s = rl_gpu_open(ctx, &g);
-    rl_libs *libs = s == RL_OK ? rl_libs_open(g) : NULL;
-    if (s == RL_OK) s = run(g, libs, argc > 1 ? strtol(argv[1], NULL, 10) : 64);
-    rl_libs_close(libs);
+    for (uint32_t i = 0; i < n; i++) {
+        if (argc > 1) megabytes[i] = RL_MAX(strtol(argv[1 + i], NULL, 10), 1);
+        most = RL_MAX(most, megabytes[i]);
+    }
+    rl_status s = rl_gpu_open(ctx, &j.g);
+    j.libs = s == RL_OK ? rl_libs_open(j.g) : NULL;
+    if (s == RL_OK) {
+        j.room = rl_gpu_is_emulated(j.g) ? 0 : ROOM;
+        j.room = RL_MAX(j.room, (size_t)most * 2500000); /* dims are rounded up, and so are blocks of channels */
+        j.to = rl_gpu_alloc(j.g, j.room), j.from = rl_gpu_alloc(j.g, j.room);
+        s = j.to && j.from ? fill(&j) : rl_fail(ctx, RL_ENOMEM, "no memory left on the device");
+    }
+    if (s == RL_OK) s = run(&j, megabytes, n);
+    rl_libs_close(j.libs);
     if (s != RL_OK) fprintf(stderr, "gpu_moves: %s\n", ctx->error);
-    if (g) rl_gpu_close(g);
+    if (j.to) rl_gpu_free(j.g, j.to, j.room);
+    if (j.from) rl_gpu_free(j.g, j.from, j.room);
+    if (j.g) rl_gpu_close(j.g);
     rl_ctx_free(ctx);
     return (int)s;
 }

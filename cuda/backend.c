@@ -202,6 +202,14 @@ static void cuda_forget(rl_rt *rt, void *made) {
     free(r);
 }
 
+static rl_status cuda_mark(rl_rt *rt, uint32_t i) {
+    return rl_gpu_mark(rl_gpu_of(rt), i);
+}
+
+static rl_status cuda_between(rl_rt *rt, uint32_t i, double *seconds) {
+    return rl_gpu_between(rl_gpu_of(rt), i, seconds);
+}
+
 static const char *cuda_describe(rl_rt *rt) {
     return ((const state *)rt->state)->title;
 }
@@ -261,7 +269,7 @@ static const rl_kernel table[] = {
 const rl_backend rl_backend_cuda = {
     .name = "cuda", .kernel = table, .nkernel = RL_LEN(table), .alloc = cuda_alloc, .free = cuda_free, .put = cuda_put, .get = cuda_get,
     .sync = cuda_sync, .open = cuda_open, .close = cuda_close, .move = cuda_move, .fill = cuda_fill, .convert = cuda_convert, .keep = cuda_keep,
-    .record = cuda_record, .record_end = cuda_record_end, .replay = cuda_replay, .forget = cuda_forget, .describe = cuda_describe, .ways = &rl_gpu_ways};
+    .record = cuda_record, .record_end = cuda_record_end, .replay = cuda_replay, .forget = cuda_forget, .mark = cuda_mark, .between = cuda_between, .describe = cuda_describe, .ways = &rl_gpu_ways};
 
 /* ---- what ops share ---- */
 

@@ -1,12 +1,14 @@
 /* Every kernel of kernels.inc as a function of the device: "rl_k_" and its name. nvcc makes one image of it, which driver.c loads. */
 #include "k_each.h"
 #include "k_nn.h"
+#include "k_recode.h"
 #include "k_reduce.h"
 
 template <class K> static __device__ __forceinline__ void run_kernel(const typename K::Params &p) {
     __shared__ typename K::Shared shared;
     typename K::Local local;
     uint32_t n = K::steps(p);
+    RL_UNROLL /* where the number of steps is known: each is compiled for itself */
     for (uint32_t i = 0; i < n; i++) {
         if (i) __syncthreads();
         K::step(i, p, shared, local, blockIdx.x, threadIdx.x);
@@ -14,6 +16,6 @@ template <class K> static __device__ __forceinline__ void run_kernel(const typen
 }
 
 #define GPU(name, kernel, params)                                                                                    \
-    extern "C" __global__ void __launch_bounds__(RL_THREADS) rl_k_##name(const __grid_constant__ params p) { run_kernel<kernel>(p); }
+    extern "C" __global__ void __launch_bounds__(RL_THREADS, 4) rl_k_##name(const __grid_constant__ params p) { run_kernel<kernel>(p); }
 #include "kernels.inc"
 #undef GPU

@@ -46,6 +46,7 @@ enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 }; /* resul
     CU(wait, "cuStreamSynchronize", (cu_stream))                                                                     \
     CU(event, "cuEventCreate", (cu_event *, unsigned))                                                               \
     CU(unevent, "cuEventDestroy_v2", (cu_event))                                                                     \
+    CU(elapsed, "cuEventElapsedTime", (float *, cu_event, cu_event))                                                 \
     CU(note, "cuEventRecord", (cu_event, cu_stream))                                                                 \
     CU(await, "cuEventSynchronize", (cu_event))                                                                      \
     CU(launch, "cuLaunchKernel", (cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream, void **, void **)) \
@@ -74,6 +75,8 @@ struct rl_gpu {
     cu_event free_at[NSTAGE];
     uint32_t turn;
     bool recording;
+    cu_event *mark;
+    uint32_t nmark;
 };
 struct rl_gpu_graph { cu_exec exec; };
 
@@ -188,11 +191,13 @@ void rl_gpu_close(rl_gpu *g) {
             if (g->free_at[i]) g->unevent(g->free_at[i]);
             if (g->stage[i]) g->unpin(g->stage[i]);
         }
+        for (uint32_t i = 0; i < g->nmark; i++) g->unevent(g->mark[i]);
         if (g->module) g->unload(g->module);
         if (g->stream_of) g->unstream(g->stream_of);
         g->release(g->number);
     }
     if (g->library) dlclose(g->library);
+    free(g->mark);
     free(g);
 }
 
@@ -274,6 +279,26 @@ rl_status rl_gpu_sync(rl_gpu *g) {
     if (g->recording) return rl_fail(g->ctx, RL_EINTERNAL, "a wait inside a recording");
     RL_TRY(use(g));
     CALL(g, "kernels on the device", wait(g->stream_of));
+    return RL_OK;
+}
+
+/* ---- times ---- */
+
+rl_status rl_gpu_mark(rl_gpu *g, uint32_t i) {
+    RL_TRY(use(g));
+    if (i >= g->nmark) {
+        cu_event *more = realloc(g->mark, (i + 64) * sizeof *more);
+        if (!more) return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
+        for (g->mark = more; g->nmark < i + 64; g->nmark++) CALL(g, "an event", event(&g->mark[g->nmark], 0));
+    }
+    CALL(g, "an event", note(g->mark[i], g->stream_of));
+    return RL_OK;
+}
+
+rl_status rl_gpu_between(rl_gpu *g, uint32_t i, double *seconds) {
+    float ms = 0;
+    CALL(g, "the time between two events", elapsed(&ms, g->mark[i], g->mark[i + 1]));
+    *seconds = 1e-3 * (double)ms;
     return RL_OK;
 }
 

@@ -38,6 +38,10 @@ rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte); /* o
 rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void *param, size_t nparam);
 rl_status rl_gpu_sync(rl_gpu *g);
 
+/* Notes the time, in the order of what is launched, as mark i: 0, 1, 2 ...  After a sync: the seconds between marks i and i + 1, by the device's clock. */
+rl_status rl_gpu_mark(rl_gpu *g, uint32_t i);
+rl_status rl_gpu_between(rl_gpu *g, uint32_t i, double *seconds);
+
 /* What is launched and copied on the device between these two is remembered instead of done; *out NULL after a failure. */
 typedef struct rl_gpu_graph rl_gpu_graph;
 rl_status rl_gpu_record(rl_gpu *g);

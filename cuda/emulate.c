@@ -13,7 +13,7 @@
 
 void rl_emulate(uint32_t kernel, uint32_t nblock, const void *param);
 
-enum { ALIGN = 4096, PATTERN = 0xcb, PATTERNED = 1 << 20 /* bytes of an allocation, at most */ };
+enum { ALIGN = 4096, PATTERN = 0xff /* no number in any type of floats */, PATTERNED = 64 << 20 /* bytes of an allocation, at most */ };
 #define ROOM ((size_t)64 << 30)
 
 typedef struct spare { struct spare *next; char *p; size_t nbyte; } spare;
@@ -28,6 +28,8 @@ struct rl_gpu {
     rl_gpu_graph *recording;
     const char *fault;
     bool lost;
+    double *mark;
+    uint32_t nmark;
 };
 
 /* What a launch takes on every device. */
@@ -64,6 +66,7 @@ void rl_gpu_close(rl_gpu *g) {
         free(s);
     }
     munmap(g->room, ROOM);
+    free(g->mark);
     free(g);
 }
 
@@ -179,6 +182,7 @@ rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte) {
 }
 
 rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void *param, size_t nparam) {
+    if (nblock > INT32_MAX) return rl_fail(g->ctx, RL_EINTERNAL, "CUDA: %s: %u blocks, which no device takes", rl_gpu_kernel_name(k), nblock);
     if (is_fault(g, "launch:", k)) return rl_fail(g->ctx, RL_EINTERNAL, "CUDA: %s: refused", rl_gpu_kernel_name(k));
     if (is_fault(g, "lost:", k)) {
         g->lost = true;
@@ -193,6 +197,21 @@ rl_status rl_gpu_do(rl_gpu *g, void (*fn)(void *), const void *arg, size_t n) {
 
 rl_status rl_gpu_sync(rl_gpu *g) {
     return g->recording ? rl_fail(g->ctx, RL_EINTERNAL, "a wait inside a recording") : answer(g, "kernels on the device");
+}
+
+rl_status rl_gpu_mark(rl_gpu *g, uint32_t i) {
+    if (i >= g->nmark) {
+        double *more = realloc(g->mark, (i + 64) * sizeof *more);
+        if (!more) return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
+        g->mark = more, g->nmark = i + 64;
+    }
+    g->mark[i] = rl_seconds();
+    return answer(g, "an event");
+}
+
+rl_status rl_gpu_between(rl_gpu *g, uint32_t i, double *seconds) {
+    *seconds = g->mark[i + 1] - g->mark[i];
+    return RL_OK;
 }
 
 rl_status rl_gpu_record(rl_gpu *g) {

@@ -5,6 +5,7 @@
  * a block for step 0, then for step 1: the same code, so that tests of it need no device.
  *
  *   strided<V>   element by element (V: a vector of 1 to 16 bytes); neighbours of `to` are neighbours in a warp
+ *   pack<V>      16 bytes of `to`, which is dense, from elements that lie anywhere
  *   tile<V>      `to` and `from` have their neighbours along different dims: through shared memory, 16 bytes at a time on both sides
  *   weave<V>     a few planes to or from their elements side by side: 3 colours, 4 or 32 channels in a block (index.h)
  *   bits         elements of 2 or 4 bits
@@ -21,9 +22,11 @@
 #ifdef __CUDACC__
 #define RL_MEMBER static __host__ __device__ __forceinline__
 #define RL_UNROLL _Pragma("unroll")
+#define RL_ROLLED _Pragma("unroll 1")
 #else
 #define RL_MEMBER static inline
 #define RL_UNROLL
+#define RL_ROLLED
 #endif
 struct rl_nothing {};
 
@@ -31,15 +34,48 @@ struct rl_nothing {};
 #define RL_EACH(k, p)                                                                                                \
     for (uint32_t k = block * (RL_THREADS * RL_PER_THREAD) + thread, e_ = 0; e_ < RL_PER_THREAD && k < (p).count; e_++, k += RL_THREADS)
 
+/* The same numbers as an array, so that a kernel can begin all its loads before its first store: k[e] is below p.count where e < n. */
+RL_HD uint32_t rl_first_of(uint32_t block, uint32_t thread) { return block * (RL_THREADS * RL_PER_THREAD) + thread; }
+RL_HD bool rl_has_each(uint32_t first, uint32_t e, uint32_t count) { return first + e * RL_THREADS < count; }
+
+/* Offsets of these numbers for N operands, dim by dim: what a dim needs is read once for all of them. */
+template <uint32_t N> RL_HD void rl_walk_each(const rl_walk *w, uint32_t first, int64_t (&at)[RL_PER_THREAD][N]) {
+    uint32_t left[RL_PER_THREAD];
+    RL_UNROLL
+    for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+        left[e] = first + e * RL_THREADS;
+        RL_UNROLL
+        for (uint32_t o = 0; o < N; o++) at[e][o] = 0;
+    }
+    for (uint32_t i = w->rank; i-- > 0;) {
+        rl_divisor d = w->dim[i];
+        int64_t step[N];
+        RL_UNROLL
+        for (uint32_t o = 0; o < N; o++) step[o] = w->step[o][i];
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+            uint32_t q = i ? rl_divide(left[e], d) : 0, r = left[e] - q * d.d;
+            RL_UNROLL
+            for (uint32_t o = 0; o < N; o++) at[e][o] += r * step[o];
+            left[e] = q;
+        }
+    }
+}
+
 template <class V> struct rl_strided {
     typedef rl_p_copy Params;
     typedef rl_nothing Shared, Local;
     RL_STEP(rl_p_copy) {
-        RL_EACH(k, p) {
-            int64_t at[2];
-            rl_walk_at(&p.w, k, 2, at);
-            ((V *)p.to)[at[0]] = ((const V *)p.from)[at[1]];
-        }
+        uint32_t first = rl_first_of(block, thread);
+        int64_t at[RL_PER_THREAD][2];
+        V x[RL_PER_THREAD];
+        rl_walk_each<2>(&p.w, first, at);
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++)
+            if (rl_has_each(first, e, p.count)) x[e] = ((const V *)p.from)[at[e][1]];
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++)
+            if (rl_has_each(first, e, p.count)) ((V *)p.to)[at[e][0]] = x[e];
     }
 };
 
@@ -54,108 +90,196 @@ RL_HD rl_tile_place rl_tile_of(const rl_p_tile &p, uint32_t block, uint32_t side
     return t;
 }
 
+/* Numbers neighbouring each other are read with steps of the last dim, and of the one before it where that ends, and once of what comes after both:
+ * the host sees to it that these two have WIDE elements or more. */
+template <class V> struct rl_pack {
+    typedef rl_p_copy Params;
+    typedef rl_nothing Shared, Local;
+    enum { WIDE = 16 / sizeof(V) };
+    struct alignas(16) Vector { V each[WIDE]; };
+
+    RL_MEMBER int64_t from_of(const Params &p, uint32_t number) {
+        int64_t at[2];
+        rl_walk_at(&p.w, number, 2, at);
+        return at[1];
+    }
+
+    RL_STEP(rl_p_copy) {
+        uint32_t first = (block * RL_THREADS + thread) * WIDE, last = p.w.rank - 1;
+        if (first >= p.count) return;
+        uint32_t n = p.w.dim[last].d, rows = p.w.rank > 1 ? p.w.dim[last - 1].d : UINT32_MAX / n;
+        uint32_t row = rl_divide(first, p.w.dim[last]), i = first - row * n, j = p.w.rank > 2 ? row - rl_divide(row, p.w.dim[last - 1]) * rows : row;
+        int64_t at, then = 0, step = p.w.step[1][last], next = (p.w.rank > 1 ? p.w.step[1][last - 1] : 0) - (int64_t)(n - 1) * step;
+        at = from_of(p, first);
+        uint64_t end = (uint64_t)(row - j + rows) * n;
+        if (end < first + WIDE && end < p.count) then = from_of(p, (uint32_t)end);
+        Vector x;
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) {
+            if (first + e < p.count) x.each[e] = ((const V *)p.from)[at];
+            bool turns = ++i == n;
+            at += turns ? next : step;
+            if (turns) i = 0, j++;
+            if (j == rows) j = 0, at = then;
+        }
+        if (first + WIDE <= p.count) {
+            *(Vector *)((V *)p.to + first) = x;
+            return;
+        }
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++)
+            if (first + e < p.count) ((V *)p.to)[first + e] = x.each[e];
+    }
+};
+
+/* W elements that a thread moves at a time. */
+template <class V, uint32_t W> struct alignas(W * sizeof(V)) rl_piece { V each[W]; };
+
 template <class V> struct rl_tile {
     typedef rl_p_tile Params;
     typedef rl_nothing Local;
-    enum { SIZE = sizeof(V), SIDE = RL_TILE_SIDE(SIZE), PITCH = RL_TILE_PITCH(SIZE), WIDE = 16 / SIZE };
+    enum { SIZE = sizeof(V), SIDE = RL_TILE_SIDE(SIZE), PITCH = RL_TILE_PITCH(SIZE), WIDE = 16 / SIZE, AHEAD = 8 };
     struct Shared { V cell[SIDE * PITCH]; };
     RL_MEMBER uint32_t steps(const Params &) { return 2; }
+    RL_MEMBER int64_t along(const rl_walk &run, int64_t step, uint32_t i) {
+        int64_t at[1] = {i * step};
+        if (run.rank) rl_walk_at(&run, i, 1, at);
+        return at[0];
+    }
+    RL_MEMBER bool inside(const Params &p, const rl_tile_place &t, rl_spot at) { return t.i + at.i < p.ni && t.j + at.j < p.nj; }
 
-    RL_MEMBER void load(const Params &p, Shared &s, const rl_tile_place &t, uint32_t thread, uint32_t v) {
-        for (uint32_t k = thread; k < rl_tile_work(SIZE, v); k += RL_THREADS) {
-            rl_spot at = rl_tile_load(SIZE, v, k);
-            if (t.i + at.i >= p.ni || t.j + at.j >= p.nj) continue;
-            const V *from = (const V *)p.from + t.at[1] + (int64_t)(t.j + at.j) * p.from_j + t.i + at.i;
-            V *to = s.cell + at.j * PITCH + at.i;
-            if (v == 1) {
-                to[0] = from[0];
-                continue;
+    /* W elements at a time; up to AHEAD loads are under way before the first of them is waited for. */
+    template <uint32_t W> RL_MEMBER void load(const Params &p, Shared &s, const rl_tile_place &t, uint32_t thread) {
+        constexpr uint32_t n = SIDE * SIDE / W / RL_THREADS, batch = n < AHEAD ? n : (uint32_t)AHEAD;
+        const V *from = (const V *)p.from + t.at[1] + t.i;
+        for (uint32_t first = 0; first < n; first += batch) {
+            rl_piece<V, W> x[batch];
+            RL_UNROLL
+            for (uint32_t k = 0; k < batch; k++) {
+                rl_spot at = rl_tile_load(SIZE, W, thread + (first + k) * RL_THREADS);
+                if (inside(p, t, at)) x[k] = *(const rl_piece<V, W> *)(from + along(p.run_j, p.from_j, t.j + at.j) + at.i);
             }
-            union { rl_wide16 all; V each[WIDE]; } x;
-            x.all = *(const rl_wide16 *)from;
-            for (uint32_t e = 0; e < WIDE; e++) to[e] = x.each[e];
+            RL_UNROLL
+            for (uint32_t k = 0; k < batch; k++) {
+                rl_spot at = rl_tile_load(SIZE, W, thread + (first + k) * RL_THREADS);
+                if (!inside(p, t, at)) continue;
+                RL_UNROLL
+                for (uint32_t e = 0; e < W; e++) s.cell[at.j * PITCH + at.i + e] = x[k].each[e];
+            }
         }
     }
 
-    RL_MEMBER void store(const Params &p, const Shared &s, const rl_tile_place &t, uint32_t thread, uint32_t v) {
-        for (uint32_t k = thread; k < rl_tile_work(SIZE, v); k += RL_THREADS) {
-            rl_spot at = rl_tile_store(SIZE, v, k);
-            if (t.i + at.i >= p.ni || t.j + at.j >= p.nj) continue;
-            V *to = (V *)p.to + t.at[0] + (int64_t)(t.i + at.i) * p.to_i + t.j + at.j;
-            const V *from = s.cell + at.j * PITCH + at.i;
-            if (v == 1) {
-                to[0] = from[0];
-                continue;
+    template <uint32_t W> RL_MEMBER void store(const Params &p, const Shared &s, const rl_tile_place &t, uint32_t thread) {
+        constexpr uint32_t n = SIDE * SIDE / W / RL_THREADS, batch = n < AHEAD ? n : (uint32_t)AHEAD;
+        V *to = (V *)p.to + t.at[0] + t.j;
+        for (uint32_t first = 0; first < n; first += batch) {
+            RL_UNROLL
+            for (uint32_t k = 0; k < batch; k++) {
+                rl_spot at = rl_tile_store(SIZE, W, thread + (first + k) * RL_THREADS);
+                if (!inside(p, t, at)) continue;
+                rl_piece<V, W> x;
+                RL_UNROLL
+                for (uint32_t e = 0; e < W; e++) x.each[e] = s.cell[(at.j + e) * PITCH + at.i];
+                *(rl_piece<V, W> *)(to + along(p.run_i, p.to_i, t.i + at.i) + at.j) = x;
             }
-            union { rl_wide16 all; V each[WIDE]; } x;
-            for (uint32_t e = 0; e < WIDE; e++) x.each[e] = from[e * PITCH];
-            *(rl_wide16 *)to = x.all;
         }
     }
 
     RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
         rl_tile_place t = rl_tile_of(p, block, SIDE);
-        if (phase == 0) load(p, s, t, thread, p.vector_in ? (uint32_t)WIDE : 1);
-        else store(p, s, t, thread, p.vector_out ? (uint32_t)WIDE : 1);
+        if (phase == 0 && p.vector_in) load<WIDE>(p, s, t, thread);
+        else if (phase == 0) load<1>(p, s, t, thread);
+        else if (p.vector_out) store<WIDE>(p, s, t, thread);
+        else store<1>(p, s, t, thread);
     }
 };
 
 template <class V> struct rl_weave {
     typedef rl_p_weave Params;
     typedef rl_nothing Local;
-    enum { SIZE = sizeof(V), WIDE = 16 / SIZE };
+    enum { SIZE = sizeof(V), WIDE = 16 / SIZE, AHEAD = 4 };
     struct alignas(16) Shared { V cell[RL_WEAVE_BYTES / SIZE]; };
     union Wide { rl_wide16 all; V each[WIDE]; };
     struct Place { uint32_t first, n; int64_t at[2]; }; /* of the planes' places, and how many */
     RL_MEMBER uint32_t steps(const Params &) { return 2; }
 
-    /* P: const V * where the planes are read, V * where they are written. */
-    template <class P> RL_MEMBER void planes(const Params &p, V *cell, P plane, const Place &t, uint32_t thread) {
-        uint32_t each = p.along / WIDE;
-        for (uint32_t k = thread; k < each * p.q.d; k += RL_THREADS) {
-            uint32_t j = k / each, i = (k - j * each) * WIDE;
-            P there = plane + (int64_t)j * p.step_j + t.first + i;
-            V *here = cell + j * p.pitch + i;
-            if (p.by_plane && i + WIDE <= t.n) copy16(there, here);
-            else
-                for (uint32_t e = 0; e < WIDE && i + e < t.n; e++) copy1(there + e, here + e);
+    /* A piece of a plane: where it begins, there and in the tile, and how much of it there is. */
+    struct Spot { int64_t there; uint32_t here, n; };
+    RL_MEMBER Spot spot(const Params &p, const Place &t, uint32_t k) {
+        uint32_t j = rl_divide(k, p.each), i = (k - j * p.each.d) * WIDE;
+        Spot s = {(int64_t)j * p.step_j + t.first + i, j * p.pitch + i, i < t.n ? t.n - i : 0};
+        return s;
+    }
+
+    /* All of a thread's loads are under way before the first of them is waited for. */
+    RL_MEMBER void read_planes(const Params &p, V *cell, const V *plane, const Place &t, uint32_t thread) {
+        uint32_t all = p.each.d * p.q.d;
+        for (uint32_t first = thread; first < all; first += AHEAD * RL_THREADS) {
+            Wide x[AHEAD];
+            RL_UNROLL
+            for (uint32_t e = 0; e < AHEAD; e++) {
+                Spot s = spot(p, t, first + e * RL_THREADS);
+                if (first + e * RL_THREADS < all && p.by_plane && s.n >= WIDE) x[e].all = *(const rl_wide16 *)(plane + s.there);
+            }
+            RL_UNROLL
+            for (uint32_t e = 0; e < AHEAD; e++) {
+                Spot s = spot(p, t, first + e * RL_THREADS);
+                if (first + e * RL_THREADS >= all) continue;
+                if (p.by_plane && s.n >= WIDE) *(rl_wide16 *)(cell + s.here) = x[e].all;
+                else
+                    for (uint32_t k = 0; k < WIDE && k < s.n; k++) cell[s.here + k] = plane[s.there + k];
+            }
         }
     }
-    RL_MEMBER void copy16(const V *from, V *to) { *(rl_wide16 *)to = *(const rl_wide16 *)from; }
-    RL_MEMBER void copy16(V *to, V *from) { *(rl_wide16 *)to = *(const rl_wide16 *)from; }
-    RL_MEMBER void copy1(const V *from, V *to) { *to = *from; }
-    RL_MEMBER void copy1(V *to, V *from) { *to = *from; }
+
+    RL_MEMBER void write_planes(const Params &p, const V *cell, V *plane, const Place &t, uint32_t thread) {
+        for (uint32_t k = thread; k < p.each.d * p.q.d; k += RL_THREADS) {
+            Spot s = spot(p, t, k);
+            if (p.by_plane && s.n >= WIDE) *(rl_wide16 *)(plane + s.there) = *(const rl_wide16 *)(cell + s.here);
+            else
+                for (uint32_t i = 0; i < WIDE && i < s.n; i++) plane[s.there + i] = cell[s.here + i];
+        }
+    }
 
     /* Elements m .. m + n - 1 of the run, n at most WIDE, between x and the tile. */
     RL_MEMBER void interleave(const Params &p, V *cell, V *x, uint32_t m, uint32_t n, bool out) {
-        uint32_t i = rl_divide(m, p.q), j = m - i * p.q.d;
+        uint32_t i = rl_divide(m, p.q), j = m - i * p.q.d, at = j * p.pitch + i, back = p.q.d * p.pitch - 1;
         RL_UNROLL
         for (uint32_t e = 0; e < WIDE; e++) { /* a loop to n would keep x in memory */
-            if (e < n && out) cell[j * p.pitch + i] = x[e];
-            else if (e < n) x[e] = cell[j * p.pitch + i];
-            if (++j == p.q.d) j = 0, i++;
+            if (e < n && out) cell[at] = x[e];
+            else if (e < n) x[e] = cell[at];
+            at += p.pitch;
+            if (++j == p.q.d) j = 0, at -= back;
         }
     }
 
+    RL_MEMBER uint32_t width(uint32_t m, uint32_t all) { return m >= all ? 0 : all - m < WIDE ? all - m : (uint32_t)WIDE; }
+    RL_MEMBER void fetch(const Params &p, const V *run, uint32_t m, uint32_t n, Wide *x) {
+        if (p.by_run && n == WIDE) x->all = *(const rl_wide16 *)(run + m);
+        else {
+            RL_UNROLL
+            for (uint32_t e = 0; e < WIDE; e++)
+                if (e < n) x->each[e] = run[m + e];
+        }
+    }
+
+    /* The next piece is under way while one goes into the tile. */
     RL_MEMBER void read_run(const Params &p, V *cell, const V *run, const Place &t, uint32_t thread) {
         uint32_t all = t.n * p.q.d;
+        Wide x, next;
+        fetch(p, run, thread * WIDE, width(thread * WIDE, all), &x);
         for (uint32_t m = thread * WIDE; m < all; m += RL_THREADS * WIDE) {
-            uint32_t n = all - m < WIDE ? all - m : (uint32_t)WIDE;
-            Wide x;
-            if (p.by_run && n == WIDE) x.all = *(const rl_wide16 *)(run + m);
-            else {
-                RL_UNROLL
-                for (uint32_t e = 0; e < WIDE; e++)
-                    if (e < n) x.each[e] = run[m + e];
-            }
-            interleave(p, cell, x.each, m, n, true);
+            uint32_t then = m + RL_THREADS * WIDE;
+            fetch(p, run, then, width(then, all), &next);
+            interleave(p, cell, x.each, m, width(m, all), true);
+            x = next;
         }
     }
 
     RL_MEMBER void write_run(const Params &p, V *cell, V *run, const Place &t, uint32_t thread) {
         uint32_t all = t.n * p.q.d;
         for (uint32_t m = thread * WIDE; m < all; m += RL_THREADS * WIDE) {
-            uint32_t n = all - m < WIDE ? all - m : (uint32_t)WIDE;
+            uint32_t n = width(m, all);
             Wide x;
             interleave(p, cell, x.each, m, n, false);
             if (p.by_run && n == WIDE) *(rl_wide16 *)(run + m) = x.all;
@@ -176,8 +300,8 @@ template <class V> struct rl_weave {
         V *to = (V *)p.to + t.at[0];
         const V *from = (const V *)p.from + t.at[1];
         if (p.out && phase == 0) read_run(p, s.cell, from + (int64_t)t.first * p.q.d, t, thread);
-        else if (p.out) planes<V *>(p, s.cell, to, t, thread);
-        else if (phase == 0) planes<const V *>(p, s.cell, from, t, thread);
+        else if (p.out) write_planes(p, s.cell, to, t, thread);
+        else if (phase == 0) read_planes(p, s.cell, from, t, thread);
         else write_run(p, s.cell, to + (int64_t)t.first * p.q.d, t, thread);
     }
 };
@@ -252,13 +376,22 @@ template <class V> struct rl_select {
         }
         return true;
     }
+    /* All indices, then all elements: neither waits for the other's stores. */
     RL_STEP(rl_p_select) {
-        RL_EACH(k, p) {
-            int64_t at[3];
-            rl_walk_at(&p.w, k, 3, at);
-            if (!find(p, at[2], &at[1])) rl_note_wrong(p.wrong, p.node);
-            else if (p.scatter) ((V *)p.to)[at[1]] = ((const V *)p.from)[at[0]];
-            else ((V *)p.to)[at[0]] = ((const V *)p.from)[at[1]];
+        uint32_t first = rl_first_of(block, thread);
+        int64_t at[RL_PER_THREAD][3];
+        bool found[RL_PER_THREAD];
+        V x[RL_PER_THREAD];
+        rl_walk_each<3>(&p.w, first, at);
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++) found[e] = rl_has_each(first, e, p.count) && find(p, at[e][2], &at[e][1]);
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++)
+            if (found[e]) x[e] = ((const V *)p.from)[p.scatter ? at[e][0] : at[e][1]];
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+            if (found[e]) ((V *)p.to)[p.scatter ? at[e][1] : at[e][0]] = x[e];
+            else if (rl_has_each(first, e, p.count)) rl_note_wrong(p.wrong, p.node);
         }
     }
 };
@@ -278,128 +411,6 @@ struct rl_select_bits {
                 else byte |= rl_bits_get(p.from, p.from0 + at[1], p.bits) << i * p.bits;
             }
             ((uint8_t *)p.to)[k] = (uint8_t)byte;
-        }
-    }
-};
-
-/* ---- any layout to any layout ---- */
-
-enum { RL_TYPE_F32 = 1, RL_TYPE_U8, RL_TYPE_I8, RL_TYPE_U16, RL_TYPE_I16, RL_TYPE_I32, RL_TYPE_I64, RL_TYPE_BOOL = 9, RL_TYPE_F16, RL_TYPE_F64,
-       RL_TYPE_U32, RL_TYPE_U64, RL_TYPE_BF16 = 16, RL_TYPE_U4 = 21, RL_TYPE_I4 = 22 }; /* rl_dtype's numbers */
-
-/* A number of any of these types, exact: integers as such, floats as doubles. */
-struct rl_any { bool real; int64_t i; double f; };
-RL_HD rl_any rl_any_int(int64_t i) {
-    rl_any a = {false, i, 0};
-    return a;
-}
-RL_HD rl_any rl_any_real(double f) {
-    rl_any a = {true, 0, f};
-    return a;
-}
-
-RL_HD rl_any rl_any_load(const void *p, int64_t k, int32_t type) {
-    switch (type) {
-    case RL_TYPE_F32: return rl_any_real(((const float *)p)[k]);
-    case RL_TYPE_F64: return rl_any_real(((const double *)p)[k]);
-    case RL_TYPE_F16: return rl_any_real(rl_widen(((const rl_half *)p)[k]));
-    case RL_TYPE_BF16: return rl_any_real(rl_widen(((const rl_bfloat *)p)[k]));
-    case RL_TYPE_U8: case RL_TYPE_BOOL: return rl_any_int(((const uint8_t *)p)[k]);
-    case RL_TYPE_I8: return rl_any_int(((const int8_t *)p)[k]);
-    case RL_TYPE_U16: return rl_any_int(((const uint16_t *)p)[k]);
-    case RL_TYPE_I16: return rl_any_int(((const int16_t *)p)[k]);
-    case RL_TYPE_U32: return rl_any_int(((const uint32_t *)p)[k]);
-    case RL_TYPE_I32: return rl_any_int(((const int32_t *)p)[k]);
-    case RL_TYPE_U4: return rl_any_int(rl_bits_get(p, k, 4));
-    case RL_TYPE_I4: return rl_any_int((int64_t)(rl_bits_get(p, k, 4) ^ 8) - 8);
-    default: return rl_any_int(((const int64_t *)p)[k]);
-    }
-}
-
-/* A double to a shorter float by way of float would round twice. */
-RL_HD float rl_to_odd(double x) {
-    float f = (float)x;
-    if ((double)f == x || x != x) return f;
-    uint32_t b = rl_bits_of_float(f);
-    if ((double)f > x ? x > 0 : x < 0) b--; /* towards zero, then the lowest bit says that something is missing */
-    if ((b & 0x7f800000u) == 0x7f800000u) return f;
-    return rl_float_of_bits(b | 1);
-}
-
-RL_HD void rl_any_store(void *p, int64_t k, int32_t type, rl_any a) {
-    int64_t i = a.real ? rl_truncate(a.f) : a.i;
-    bool huge = !a.real && type != RL_TYPE_F64 && a.i != (int64_t)(double)a.i;
-    double f = a.real ? a.f : (double)a.i;
-    switch (type) {
-    case RL_TYPE_F32: ((float *)p)[k] = huge ? (float)a.i : (float)f; break;
-    case RL_TYPE_F64: ((double *)p)[k] = f; break;
-    case RL_TYPE_F16: rl_narrow(&((rl_half *)p)[k], rl_to_odd(f)); break;
-    case RL_TYPE_BF16: rl_narrow(&((rl_bfloat *)p)[k], rl_to_odd(f)); break;
-    case RL_TYPE_BOOL: ((uint8_t *)p)[k] = a.real ? a.f != 0 : a.i != 0; break;
-    case RL_TYPE_U8: case RL_TYPE_I8: ((uint8_t *)p)[k] = (uint8_t)i; break;
-    case RL_TYPE_U16: case RL_TYPE_I16: ((uint16_t *)p)[k] = (uint16_t)i; break;
-    case RL_TYPE_U32: case RL_TYPE_I32: ((uint32_t *)p)[k] = (uint32_t)i; break;
-    case RL_TYPE_U4: case RL_TYPE_I4: rl_bits_set(p, k, 4, (uint32_t)i & 15); break;
-    default: ((int64_t *)p)[k] = i; break;
-    }
-}
-
-struct rl_recode {
-    typedef rl_p_recode Params;
-    typedef rl_nothing Shared, Local;
-    RL_MEMBER void one(const Params &p, uint32_t number) {
-        uint32_t index[RL_AXES] = {0};
-        int64_t to = p.to0, from = p.from0;
-        for (uint32_t d = p.nto; d-- > 0;) {
-            uint32_t q = rl_divide(number, p.digit[d].size), r = number - q * p.digit[d].size.d;
-            index[p.digit[d].axis] += r * p.digit[d].weight;
-            to += r * p.digit[d].step;
-            number = q;
-        }
-        for (uint32_t a = 0; a < p.naxis; a++) {
-            if (index[a] < p.dim[a]) continue;
-            rl_any_store(p.to, to, p.to_type, rl_any_int(0));
-            return;
-        }
-        for (uint32_t d = 0; d < p.nfrom; d++) {
-            uint32_t q = rl_divide(index[p.source[d].axis], p.source[d].below);
-            from += (int64_t)(q - rl_divide(q, p.source[d].size) * p.source[d].size.d) * p.source[d].step;
-        }
-        rl_any_store(p.to, to, p.to_type, rl_any_load(p.from, from, p.from_type));
-    }
-    RL_STEP(rl_p_recode) {
-        RL_EACH(k, p) one(p, k);
-    }
-};
-
-struct rl_quantizes {
-    typedef rl_p_quantize Params;
-    typedef rl_nothing Shared, Local;
-    RL_STEP(rl_p_quantize) {
-        RL_EACH(k, p) {
-            int64_t at[4];
-            rl_walk_at(&p.w, k, 4, at);
-            rl_any x = rl_any_load(p.from, at[1], p.from_type);
-            float s = ((const float *)p.scale)[at[2]], z = p.zero ? ((const float *)p.zero)[at[3]] : 0.0f, v = x.real ? (float)x.f : (float)x.i;
-            if (p.back) {
-                ((float *)p.to)[at[0]] = (v - z) * s;
-                continue;
-            }
-            float y = rintf(v / s) + z;
-            y = y < p.least ? p.least : y > p.most ? p.most : y;
-            rl_any_store(p.to, at[0], p.to_type, rl_any_real(y));
-        }
-    }
-};
-
-struct rl_cast {
-    typedef rl_p_cast Params;
-    typedef rl_nothing Shared, Local;
-    RL_STEP(rl_p_cast) {
-        RL_EACH(k, p) {
-            int64_t at[2];
-            rl_walk_at(&p.w, k, 2, at);
-            rl_any_store(p.to, at[0], p.to_type, rl_any_load(p.from, at[1], p.from_type));
         }
     }
 };

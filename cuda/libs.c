@@ -80,6 +80,11 @@ rl_libs *rl_libs_open(rl_gpu *g) {
     const char *tf32 = getenv("RELAYOUT_TF32");
     if (!l) return NULL;
     l->g = g;
+    const char *wanted = getenv("RELAYOUT_CUDA_LIBRARIES");
+    if (wanted && strcmp(wanted, "0") == 0) {
+        say(l, "own kernels only, as RELAYOUT_CUDA_LIBRARIES=0 says");
+        return l;
+    }
     l->tf32 = tf32 && strcmp(tf32, "1") == 0;
     l->workspace = rl_gpu_alloc(g, WORKSPACE);
     l->nworkspace = l->workspace ? WORKSPACE : 0;

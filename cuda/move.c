@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { LEAST_TILE = 8 }; /* elements along both dims of a tile: fewer leave most of its lanes idle */
+enum { LEAST_TILE = 8 /* elements along both dims of a tile: fewer leave most of its lanes idle */, LEAST_BLOCK = 2048 /* bytes that a block moves */ };
 
 /* ---- which kernel ---- */
 
@@ -20,19 +20,58 @@ static bool fits_transpose(rl_move_plan *p) {
     return p->i != RL_NONE && p->j != RL_NONE && p->i != p->j && l->rank <= RL_DIMS + 2 && rl_loops_count(l) < INT32_MAX;
 }
 
-static bool fits_tile(const rl_move_plan *p) {
-    return p->loops.dim[p->i] >= LEAST_TILE && p->loops.dim[p->j] >= LEAST_TILE;
+/* Dims that lie one after the other in the operand, from `first` on, as a bit each, without those of `taken`. Of [n,c,4,7,4,7] read as windows
+ * [n,4,4,7,7,c] these are all four: 784 places of a plane, not 7. */
+static uint64_t run_of(const rl_loops *l, uint32_t operand, uint32_t first, uint64_t taken) {
+    uint64_t run = (uint64_t)1 << first;
+    int64_t n = l->dim[first];
+    for (uint32_t i = 0; i < l->rank; i++) {
+        if (l->step[operand][i] != n || ((run | taken) >> i & 1)) continue;
+        run |= (uint64_t)1 << i;
+        n *= l->dim[i];
+        i = UINT32_MAX; /* from the beginning: the loop adds one */
+    }
+    return run;
+}
+
+static int64_t count_in(const rl_loops *l, uint64_t run) {
+    int64_t n = 1;
+    for (uint32_t i = 0; i < l->rank; i++)
+        if (run >> i & 1) n *= l->dim[i];
+    return n;
+}
+
+static bool fits_tile(rl_move_plan *p) {
+    p->run_i = run_of(&p->loops, 1, p->i, (uint64_t)1 << p->j), p->run_j = run_of(&p->loops, 0, p->j, p->run_i);
+    int64_t side = RL_TILE_SIDE(p->size), ni = RL_MIN(count_in(&p->loops, p->run_i), side), nj = RL_MIN(count_in(&p->loops, p->run_j), side);
+    return ni >= LEAST_TILE && nj >= LEAST_TILE && ni * nj * p->size >= LEAST_BLOCK;
 }
 
 /* The short one of the two dims, whose elements lie side by side, place after place, in `run` (0: written; 1: read). */
 static bool weaves(const rl_move_plan *p, uint32_t run) {
     const rl_loops *l = &p->loops;
     uint32_t q = run ? p->i : p->j, n = run ? p->j : p->i;
-    return p->size < 16 && 2 * l->dim[q] <= RL_TILE_SIDE(p->size) && l->dim[n] >= 4 * (16 / p->size) && l->step[run][n] == l->dim[q];
+    return p->size < 16 && 4 * l->dim[q] <= RL_TILE_SIDE(p->size) && l->dim[n] * l->dim[q] * p->size >= LEAST_BLOCK && l->dim[n] >= 4 * (16 / p->size)
+           && l->step[run][n] == l->dim[q];
 }
 
-rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t addresses) {
+static bool is_dense(const rl_loops *l, uint32_t first) {
+    int64_t step = 1;
+    for (uint32_t i = l->rank; i-- > first; step *= l->dim[i])
+        if (l->step[0][i] != step) return false;
+    return true;
+}
+
+/* What is written is one line, from a multiple of 16 bytes on, and the two innermost dims have as much as a thread writes. */
+static bool fits_pack(const rl_move_plan *p, uint64_t to) {
+    const rl_loops *l = &p->loops;
+    if (p->size >= 16 || to % 16 || !l->rank || rl_loops_outer(l) || !is_dense(l, 0)) return false;
+    return l->rank == 1 || l->dim[l->rank - 1] * l->dim[l->rank - 2] * p->size >= 16;
+}
+
+rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t to, uint64_t from) {
     rl_move_plan p = {.kind = RL_MOVE_STRIDED, .size = bits / 8, .loops = *l};
+    uint64_t addresses = to | from;
     if (rl_loops_count(l) == 0) return (rl_move_plan){.kind = RL_MOVE_NOTHING};
     rl_loops_sort(&p.loops);
     rl_loops_merge(&p.loops);
@@ -53,6 +92,7 @@ rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t addresses
         uint32_t size = p.size;
         p.size = rl_loops_vector(&p.loops, size, addresses);
         rl_loops_widen(&p.loops, p.size / size);
+        if (fits_pack(&p, to)) p.kind = RL_MOVE_PACK;
     }
     return p;
 }
@@ -104,11 +144,11 @@ static rl_status launch_strided(void *arg, const rl_loops *l, uint32_t first, co
     return rl_gpu_launch(m->g, by_size(RL_GPU_strided1, m->size), rl_gpu_blocks(p.count), &p, sizeof p);
 }
 
-static bool is_dense(const rl_loops *l, uint32_t first) {
-    int64_t step = 1;
-    for (uint32_t i = l->rank; i-- > first; step *= l->dim[i])
-        if (l->step[0][i] != step) return false;
-    return true;
+static rl_status launch_pack(const move *m, const rl_move_plan *plan) {
+    rl_p_copy p = {.to = m->to, .from = m->from, .w = rl_walk_of(&plan->loops, 0)};
+    p.count = count_of(&p.w);
+    uint32_t wide = 16 / m->size;
+    return rl_gpu_launch(m->g, by_size(RL_GPU_pack1, m->size), rl_gpu_thread_blocks((p.count + wide - 1) / wide), &p, sizeof p);
 }
 
 static rl_status launch_bits(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
@@ -125,12 +165,24 @@ static uint32_t tiles_of(int64_t n, uint32_t side) {
     return (uint32_t)((n + side - 1) / side);
 }
 
-/* Do 16 bytes at a time fit: the address, every step, and the dim that vectors go along? */
-static bool fits_vector(const rl_loops *l, uint32_t operand, uint32_t along, uint32_t size, const void *address) {
-    uint64_t bad = (uint64_t)(uintptr_t)address % 16 + (uint64_t)(l->dim[along] * size) % 16;
+/* Do 16 bytes at a time fit: the address, every step, and the dims that vectors go along? */
+static bool fits_vector(const rl_loops *l, uint32_t operand, uint64_t run, uint32_t size, const void *address) {
+    uint64_t bad = (uint64_t)(uintptr_t)address % 16 + (uint64_t)(count_in(l, run) * size) % 16;
     for (uint32_t i = 0; i < l->rank; i++)
-        if (i != along) bad |= (uint64_t)(l->step[operand][i] * (int64_t)size) % 16;
+        if (!(run >> i & 1)) bad |= (uint64_t)(l->step[operand][i] * (int64_t)size) % 16;
     return !bad;
+}
+
+/* The run's dims, in the order in which they lie in `operand`, with the other one's steps; rank 0 where it is one. */
+static rl_walk walk_of_run(const rl_loops *l, uint32_t operand, uint64_t run) {
+    rl_loops r = {.noperand = 2};
+    for (uint32_t i = 0; i < l->rank; i++)
+        if (run >> i & 1) r.dim[r.rank] = l->dim[i], r.step[0][r.rank] = l->step[operand][i], r.step[1][r.rank++] = l->step[!operand][i];
+    rl_loops_sort(&r);
+    memcpy(r.step[0], r.step[1], sizeof r.step[0]);
+    r.noperand = 1;
+    if (r.rank == 1) r.rank = 0;
+    return rl_walk_of(&r, 0);
 }
 
 /* The same for a line along dims a and b that a block begins on 16 bytes of, and whose end goes by elements: the address and the other steps. */
@@ -146,11 +198,12 @@ static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     uint32_t side = RL_TILE_SIDE(m->size);
     rl_loops batch = {.noperand = 2};
     for (uint32_t i = 0; i < l->rank; i++)
-        if (i != plan->i && i != plan->j) rl_loops_copy_dim(&batch, batch.rank++, l, i);
-    rl_p_tile p = {.to = m->to, .from = m->from, .ni = (uint32_t)l->dim[plan->i], .nj = (uint32_t)l->dim[plan->j]};
+        if (!((plan->run_i | plan->run_j) >> i & 1)) rl_loops_copy_dim(&batch, batch.rank++, l, i);
+    rl_p_tile p = {.to = m->to, .from = m->from, .ni = (uint32_t)count_in(l, plan->run_i), .nj = (uint32_t)count_in(l, plan->run_j)};
     p.ti = rl_divisor_of(tiles_of(p.ni, side)), p.tj = rl_divisor_of(tiles_of(p.nj, side));
     p.to_i = l->step[0][plan->i], p.from_j = l->step[1][plan->j];
-    p.vector_in = fits_vector(l, 1, plan->i, m->size, m->from), p.vector_out = fits_vector(l, 0, plan->j, m->size, m->to);
+    p.vector_in = fits_vector(l, 1, plan->run_i, m->size, m->from), p.vector_out = fits_vector(l, 0, plan->run_j, m->size, m->to);
+    p.run_i = walk_of_run(l, 1, plan->run_i), p.run_j = walk_of_run(l, 0, plan->run_j);
     p.batch = rl_walk_of(&batch, 0);
     return rl_gpu_launch(m->g, by_size(RL_GPU_tile1, m->size), p.ti.d * p.tj.d * count_of(&p.batch), &p, sizeof p);
 }
@@ -163,7 +216,8 @@ static rl_status launch_weave(const move *m, const rl_move_plan *plan) {
         if (i != q && i != n) rl_loops_copy_dim(&batch, batch.rank++, l, i);
     rl_weave_shape shape = rl_weave_of(m->size, (uint32_t)l->dim[q], (uint32_t)l->dim[n]);
     rl_p_weave p = {.to = m->to, .from = m->from, .n = (uint32_t)l->dim[n], .out = run, .along = shape.along, .pitch = shape.pitch,
-                    .q = rl_divisor_of((uint32_t)l->dim[q]), .tiles = rl_divisor_of(tiles_of(l->dim[n], shape.along)), .step_j = l->step[!run][q]};
+                    .q = rl_divisor_of((uint32_t)l->dim[q]), .tiles = rl_divisor_of(tiles_of(l->dim[n], shape.along)),
+                    .each = rl_divisor_of(shape.along * m->size / 16), .step_j = l->step[!run][q]};
     p.batch = rl_walk_of(&batch, 0);
     p.by_plane = fits_run(l, !run, n, n, m->size, run ? m->to : m->from);
     p.by_run = fits_run(l, run, q, n, m->size, run ? m->from : m->to);
@@ -173,12 +227,13 @@ static rl_status launch_weave(const move *m, const rl_move_plan *plan) {
 rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *from, int64_t from0) {
     int64_t size = bits / 8;
     move m = {.g = g, .bits = bits, .to = (char *)to + to0 * size, .from = (const char *)from + from0 * size, .to0 = to0, .from0 = from0};
-    rl_move_plan p = rl_move_choose(l, bits, (uint64_t)(uintptr_t)m.to | (uint64_t)(uintptr_t)m.from);
+    rl_move_plan p = rl_move_choose(l, bits, (uint64_t)(uintptr_t)m.to, (uint64_t)(uintptr_t)m.from);
     m.size = p.size;
     switch (p.kind) {
     case RL_MOVE_NOTHING: return RL_OK;
     case RL_MOVE_BYTES: return rl_gpu_copy(g, m.to, m.from, (size_t)(rl_loops_count(l) * size));
     case RL_MOVE_STRIDED: return rl_loops_parts(&p.loops, launch_strided, &m);
+    case RL_MOVE_PACK: return launch_pack(&m, &p);
     case RL_MOVE_TILE: return launch_tile(&m, &p);
     case RL_MOVE_WEAVE: return launch_weave(&m, &p);
     case RL_MOVE_BITS: m.to = to, m.from = from; return rl_loops_parts(&p.loops, launch_bits, &m);

@@ -7,16 +7,17 @@
 #include "../src/desc.h"
 #include "driver.h"
 
-typedef enum { RL_MOVE_NOTHING, RL_MOVE_BYTES, RL_MOVE_STRIDED, RL_MOVE_TILE, RL_MOVE_WEAVE, RL_MOVE_BITS } rl_move_kind;
+typedef enum { RL_MOVE_NOTHING, RL_MOVE_BYTES, RL_MOVE_STRIDED, RL_MOVE_PACK, RL_MOVE_TILE, RL_MOVE_WEAVE, RL_MOVE_BITS } rl_move_kind;
 typedef struct {
     rl_move_kind kind;
-    uint32_t size; /* bytes of what one thread moves at a time (STRIDED), of an element (TILE, WEAVE) */
+    uint32_t size; /* bytes of what one thread moves at a time (STRIDED), of what it reads at a time (PACK), of an element (TILE, WEAVE) */
     uint32_t i, j; /* TILE and WEAVE: the dims that lie closest in what is read and in what is written */
-    rl_loops loops; /* sorted and merged; STRIDED: in vectors of `size` */
+    uint64_t run_i, run_j; /* TILE: these and the dims that follow them there one after the other, a bit each */
+    rl_loops loops; /* sorted and merged; STRIDED, PACK: in vectors of `size` */
 } rl_move_plan;
 
-/* Operand 0 is written, operand 1 read, steps in elements of `bits` bits; addresses: the bits of both first bytes' addresses, or-ed. */
-rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t addresses);
+/* Operand 0 is written, operand 1 read, steps in elements of `bits` bits; to, from: the addresses of their first elements. */
+rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t to, uint64_t from);
 
 /* to0 and from0: the first elements. */
 rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *from, int64_t from0);

@@ -56,7 +56,7 @@ static rl_status apply(rl_call *c, int op, rl_dtype t, const rl_tensor *y, const
     rl_tensor view[3];
     job j = {.g = rl_gpu_of(c->rt), .k = each_kernel(t), .p = {.to = rl_data(y), .op = (uint32_t)op, .nin = nin}};
     if (j.k == RL_NGPU) return rl_call_decline(c);
-    if (param) j.p.a = param[0], j.p.b = param[1];
+    if (param) memcpy(j.p.param, param, sizeof j.p.param);
     for (uint32_t i = 0; i < nin; i++) {
         if (!rl_view_expand(in[i], y->rank, y->dim, &view[i])) return rl_call_fail(c, RL_EMODEL, "an input does not broadcast");
         all[1 + i] = &view[i];

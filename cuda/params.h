@@ -11,13 +11,15 @@ enum { RL_PER_THREAD = 4 }; /* elements, of kernels that go element by element *
 /* strided: operand 0 written, operand 1 read */
 typedef struct { void *to; const void *from; uint32_t count; rl_walk w; } rl_p_copy;
 
-/* tile: dim i is operand 1's closest, dim j operand 0's; all other dims are `batch`. */
+/* tile: i counts along operand 1's closest elements, j along operand 0's; all other dims are `batch`. Where several dims lie one after the other there,
+ * i, or j, counts through all of them, and its run says where the other operand has it (rank 0: to_i, from_j do). */
 typedef struct {
     void *to;
     const void *from;
     uint32_t ni, nj;          /* elements */
     rl_divisor ti, tj;        /* tiles along each */
     int64_t to_i, from_j;     /* steps; those of to along j and from along i are 1 */
+    rl_walk run_i, run_j;
     uint32_t vector_in, vector_out; /* do 16 bytes at a time fit there? */
     rl_walk batch;
 } rl_p_tile;
@@ -27,7 +29,7 @@ typedef struct {
     void *to;
     const void *from;
     uint32_t n, out, along, pitch;
-    rl_divisor q, tiles;      /* tiles: blocks along the planes */
+    rl_divisor q, tiles, each; /* tiles: blocks along the planes; each: 16 bytes of a plane in a block */
     int64_t step_j;
     uint32_t by_plane, by_run; /* do 16 bytes at a time fit there? */
     rl_walk batch;            /* operands: to, from */
@@ -76,7 +78,7 @@ typedef struct {
     const void *in[3];
     uint32_t count, op, nin, flat;
     uint32_t one[3];    /* flat: this operand is one element */
-    double a, b;
+    double param[2];
     rl_walk w;
 } rl_p_each;
 

@@ -1,5 +1,5 @@
-/* Runs with a device besides the CPU: see device.h. */
-#include "device.h"
+/* What lies where, and one node (see device.h); runs of a whole graph: device_run.c. */
+#include "device_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "fast.h"
 #include "kernels.h"
 #include "native.h"
-#include "plan.h"
 
 _Noreturn void rl_device_no_memory(rl_rt *rt, size_t nbyte) {
     rl_label at = rt->at ? rl_node_label(rt->at) : (rl_label){""};
@@ -191,8 +190,7 @@ bool rl_device_wants(const rl_call *c) {
     return any_there(c) || any_came(c);
 }
 
-/* Small integers are sizes and the like, which the host wants; strings and sequences have no other place. */
-static bool goes_there(const rl_tensor *t) {
+bool rl_device_takes(const rl_tensor *t) {
     return t->kind == RL_TENSOR && t->dtype != RL_STRING && !(t->dtype == RL_I64 && t->rank <= 1 && rl_numel(t) <= 8);
 }
 
@@ -210,8 +208,7 @@ bool rl_call_noted(const rl_call *c) {
     return c->step->note != NULL;
 }
 
-/* Of the device or its libraries, not of the model. */
-static bool is_devices(rl_status s) {
+bool rl_device_failed(rl_status s) {
     return s == RL_EINTERNAL || s == RL_ENOMEM;
 }
 
@@ -221,7 +218,7 @@ static rl_status done(rl_rt *rt, const rl_call *c, rl_status s) {
     rl_label label = rl_node_label(c->node);
     rt->on = &rl_backend_cpu;
     if (s == RL_OK) s = rt->failed;
-    if (!is_devices(s) || strncmp(rt->ctx->error, label.s, strlen(label.s)) == 0) return s;
+    if (!rl_device_failed(s) || strncmp(rt->ctx->error, label.s, strlen(label.s)) == 0) return s;
     snprintf(why, sizeof why, "%.490s", rt->ctx->error);
     return rl_call_fail(c, s, "%s%s%.300s%s", why, c->step->note ? " (before that: " : "", c->step->note ? c->step->note : "", c->step->note ? ")" : "");
 }
@@ -256,7 +253,7 @@ rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
     rl_status status = done(rt, c, s->native ? rl_native_device(c, k) : k->fn(c));
     rt->at = NULL;
     if (status == RL_OK && rt->stepwise && !c->declined) status = rl_device_wait(c);
-    if (!is_devices(status) || !leaves(c)) return status;
+    if (!rl_device_failed(status) || !leaves(c)) return status;
     c->declined = true;
     return RL_OK;
 }
@@ -297,173 +294,21 @@ static rl_status host_kernel(rl_step *s, rl_call *c, const rl_kernel *k, reading
     c->rt->on = there && r == MOVES ? c->rt->device : &rl_backend_cpu;
     rl_status status = done(c->rt, c, k->fn(c));
     for (uint32_t i = 0; came && i < c->nout; i++)
-        if (goes_there(&c->out[i])) c->out[i].mem->came = !c->out[i].mem->borrowed;
+        if (rl_device_takes(&c->out[i])) c->out[i].mem->came = !c->out[i].mem->borrowed;
     return status;
 }
 
 rl_status rl_device_host_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
     reading r = c->frame->up || s->left ? ELEMENTS : reading_of(k);
     rl_status status = host_kernel(s, c, k, r);
-    if (r == ELEMENTS || !is_devices(status) || !leaves(c)) return status;
+    if (r == ELEMENTS || !rl_device_failed(status) || !leaves(c)) return status;
     return host_kernel(s, c, k, ELEMENTS);
+}
+
+rl_status rl_device_mark(rl_rt *rt, uint32_t i) {
+    return rt->device ? rt->device->mark(rt, i) : RL_OK;
 }
 
 rl_status rl_device_wait(rl_call *c) {
     return c->rt->device ? done(c->rt, c, c->rt->device->sync(c->rt)) : RL_OK;
-}
-
-/* ---- a run ---- */
-
-typedef struct rl_replay {
-    rl_tensor *in, *out;   /* where the recording reads and writes; RL_ABSENT: not used */
-    rl_tensor *there, *made; /* of a run without it */
-    void *recording;       /* NULL: not yet, or it cannot be */
-    bool possible;
-    const char *note;      /* why it cannot be recorded; NULL: nobody tried, or it can */
-} rl_replay;
-
-static void drop_all(rl_tensor *t, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) rl_tensor_drop(&t[i]);
-}
-
-static void forget(rl_exec *x, rl_replay *r) {
-    if (r->recording) x->rt->device->forget(x->rt, r->recording);
-    r->recording = NULL;
-    drop_all(r->in, x->g->input.n);
-    drop_all(r->out, x->g->output.n);
-}
-
-static rl_replay *replay_of(rl_exec *x) {
-    if (x->replay) return x->replay;
-    x->replay = rl_new(&x->g->mem, rl_replay, 1);
-    x->replay->in = rl_new(&x->g->mem, rl_tensor, x->g->input.n + 1);
-    x->replay->out = rl_new(&x->g->mem, rl_tensor, x->g->output.n + 1);
-    x->replay->there = rl_new(&x->g->mem, rl_tensor, x->g->input.n + 1);
-    x->replay->made = rl_new(&x->g->mem, rl_tensor, x->g->output.n + 1);
-    return x->replay;
-}
-
-/* Whether a run did nothing that a recording cannot: all inputs were on the device, and nothing was copied between its nodes. */
-static bool was_pure(const rl_exec *x, const rl_tensor *in) {
-    for (uint32_t i = 0; i < x->g->input.n; i++)
-        if (in[i].kind != RL_ABSENT && !goes_there(&in[i])) return false;
-    for (uint32_t i = 0; i < x->nstep; i++)
-        if (x->step[i].place == RL_RAN_FALLBACK) return false;
-    return x->rt->put == 0 && x->rt->got == 0 && !x->rt->watch && !x->cost && !x->rt->stepwise;
-}
-
-static void take_inputs(rl_exec *x, const rl_tensor *in, rl_tensor *there) {
-    for (uint32_t i = 0; i < x->g->input.n; i++)
-        there[i] = goes_there(&in[i]) ? rl_tensor_on(x->rt, &in[i], x->rt->device) : rl_tensor_keep(&in[i]);
-}
-
-/* The recording is made by running once more; what it says is then done by the first replay. */
-static rl_status record(rl_exec *x, rl_replay *r, const rl_tensor *in) {
-    rl_rt *rt = x->rt;
-    take_inputs(x, in, r->in);
-    RL_TRY(rt->failed);
-    RL_TRY(rt->device->sync(rt));
-    RL_TRY(rt->device->record(rt));
-    rt->random = 1;
-    rl_status s = rl_exec_frame(x, NULL, r->in, x->g->input.n, r->out, x->g->output.n);
-    if (s == RL_OK) return rt->device->record_end(rt, &r->recording);
-    r->note = rl_copy(&x->g->mem, rt->ctx->error, strlen(rt->ctx->error) + 1); /* before the end says something else */
-    if (rt->device->record_end(rt, &r->recording) == RL_OK) rt->device->forget(rt, r->recording);
-    r->recording = NULL;
-    return s;
-}
-
-/* Whether it is recorded now; if not, it will never be, and *s is what then ends the run. */
-static bool try_record(rl_exec *x, rl_replay *r, const rl_tensor *in, rl_status *s) {
-    rl_rt *rt = x->rt;
-    *s = record(x, r, in);
-    if (*s == RL_OK) return true;
-    if (!r->note) r->note = rl_copy(&x->g->mem, rt->ctx->error, strlen(rt->ctx->error) + 1);
-    forget(x, r);
-    rt->failed = RL_OK;
-    if (is_devices(*s)) *s = rt->device->sync(rt);
-    return false;
-}
-
-static rl_status replay(rl_exec *x, rl_replay *r, const rl_tensor *in) {
-    for (uint32_t i = 0; i < x->g->input.n; i++)
-        if (in[i].kind == RL_TENSOR) rl_tensor_move(x->rt, &r->in[i], &in[i]);
-    RL_TRY(x->rt->failed);
-    return x->rt->device->replay(x->rt, r->recording);
-}
-
-static rl_status run_once(rl_exec *x, rl_replay *r, const rl_tensor *in) {
-    take_inputs(x, in, r->there);
-    RL_TRY(x->rt->failed);
-    x->rt->put = x->rt->got = 0;
-    x->rt->random = 1;
-    RL_TRY(rl_exec_frame(x, NULL, r->there, x->g->input.n, r->made, x->g->output.n));
-    r->possible = was_pure(x, in);
-    drop_all(r->there, x->g->input.n);
-    return x->rt->failed;
-}
-
-static rl_status give_outputs(rl_exec *x, const rl_tensor *made, rl_tensor *out) {
-    for (uint32_t i = 0; i < x->g->output.n; i++) out[i] = rl_tensor_on(x->rt, &made[i], &rl_backend_cpu);
-    RL_TRY(x->rt->failed);
-    return x->rt->device->sync(x->rt);
-}
-
-rl_status rl_device_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
-    rl_replay *r = replay_of(x);
-    uint32_t version = x->plan ? x->plan->version : 0;
-    x->rt->failed = RL_OK;
-    rl_plan_make(x, in);
-    if (version != x->plan->version) {
-        forget(x, r);
-        r->possible = false;
-    }
-    bool again = r->possible && !r->note && !x->rt->watch && !x->cost && x->rt->device->record;
-    rl_status s = RL_OK;
-    if (again && !r->recording) again = try_record(x, r, in, &s);
-    RL_TRY(s);
-    if (again) {
-        RL_TRY(replay(x, r, in));
-        return give_outputs(x, r->out, out);
-    }
-    RL_TRY(run_once(x, r, in));
-    RL_TRY(give_outputs(x, r->made, out));
-    drop_all(r->made, x->g->output.n);
-    return RL_OK;
-}
-
-bool rl_device_replays(const rl_exec *x) {
-    return x->replay && x->replay->recording;
-}
-
-/* ---- what is said about it ---- */
-
-static void note_step(const rl_step *s, rl_text *out) {
-    const char *next = !s->left ? "another kernel does it" : s->npart ? "the nodes that it joins run one by one" : "the CPU does it";
-    if (s->note) rl_put(out, "%s: %s; %s\n", rl_node_label(s->info).s, s->note, next);
-    for (uint32_t i = 0; i < s->npart; i++) note_step(&s->part[i], out);
-}
-
-void rl_device_notes(const rl_exec *x, rl_text *out) {
-    for (uint32_t i = 0; i < x->nstep; i++)
-        note_step(&x->step[i], out);
-    if (x->replay && x->replay->note) rl_put(out, "not recorded, so run node by node: %s\n", x->replay->note);
-}
-
-void rl_device_report(const rl_exec *x, rl_text *out) {
-    static const char *const places[] = {"not reached", "on it", "as views or moves", "on the host", "on the host for want of a kernel"};
-    uint32_t n[RL_RAN_FALLBACK + 1] = {0};
-    if (!x->rt->device) return;
-    for (uint32_t i = 0; i < x->nstep; i++) n[x->step[i].place]++;
-    rl_put(out, "%s; nodes", x->rt->device->describe(x->rt));
-    for (uint32_t p = RL_RAN_DEVICE; p <= RL_RAN_FALLBACK; p++) rl_put(out, "%s %s: %u", p > RL_RAN_DEVICE ? "," : "", places[p], n[p]);
-    for (uint32_t i = 0, k = 0; i < x->nstep; i++) {
-        const char *type = x->step[i].info->type;
-        bool known = x->step[i].place != RL_RAN_FALLBACK;
-        for (uint32_t j = 0; j < i && !known; j++) known = x->step[j].place == RL_RAN_FALLBACK && x->step[j].info->type == type;
-        if (!known) rl_put(out, "%s%s", k++ ? " " : " (", type);
-        if (i + 1 == x->nstep && k) rl_put(out, ")");
-    }
-    rl_put(out, "\n");
-    rl_device_notes(x, out);
 }

@@ -60,6 +60,8 @@ bool rl_device_converts(rl_rt *rt, const rl_tensor *dst, const rl_desc *to, cons
 rl_status rl_device_open(rl_rt *rt);
 /* Until what the node asked for is done. */
 rl_status rl_device_wait(rl_call *c);
+/* Marks of the device's clock (rl_backend); without a device nothing. */
+rl_status rl_device_mark(rl_rt *rt, uint32_t i);
 rl_status rl_device_run(rl_exec *x, const rl_tensor *in, rl_tensor *out);
 bool rl_device_replays(const rl_exec *x);
 /* "NVIDIA H200 ...; nodes on it: 12, as views or moves: 3, on the host: 2, on the host for want of a kernel: 1 (TopK)", and a line for

@@ -143,8 +143,7 @@ static rl_status run_measured(rl_step *s, rl_call *c, rl_cost *cost) {
     uint64_t moved = c->rt->moved;
     double start = rl_seconds();
     RL_TRY(rl_exec_kernel(s, c));
-    RL_TRY(rl_device_wait(c));
-    cost->seconds += rl_seconds() - start;
+    if (!c->rt->device) cost->seconds += rl_seconds() - start; /* a device has marks of its own */
     moved = c->rt->moved - moved;
     cost->copied += moved;
     if (!made_new(c, moved)) return RL_OK;
@@ -221,8 +220,10 @@ static rl_status run_steps(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_te
     for (uint32_t i = 0; i < f->x->nstep; i++) {
         if (rl_stopped(g->ctx)) return rl_fail(g->ctx, RL_ESTOPPED, "stopped by the caller");
         if (!f->up && f->x->rt->progress) f->x->rt->progress(f->x->rt->progress_user, i, f->x->nstep);
+        if (f->x->cost) RL_TRY(rl_device_mark(f->x->rt, i));
         RL_TRY(run_step(f, &f->x->step[i], f->x->cost ? &f->x->cost[i] : NULL));
     }
+    if (f->x->cost) RL_TRY(rl_device_mark(f->x->rt, f->x->nstep));
     if (nout > g->output.n) return rl_fail(g->ctx, RL_EMODEL, "%u outputs of a graph that has %u", nout, g->output.n);
     for (uint32_t i = 0; i < nout; i++) out[i] = rl_tensor_keep(value_at(f, g->output.p[i].i));
     return RL_OK;

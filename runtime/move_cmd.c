@@ -5,7 +5,6 @@
 #include "bench.h"
 #include "move_cmd.h"
 
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,27 +12,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "move_grid.h"
 #include "rt.h"
 
-enum { RANK = 6, PAST_CACHE = 32 << 20, LEAST = 64 << 10 };
-
-/* A dense array of these dims, permuted; the first dim is what the size asks for. name: as the layouts are called. */
-typedef struct { const char *name; uint32_t rank; int64_t dim[RANK]; uint32_t perm[RANK]; } grid_case;
-static const grid_case cases[] = {
-    {"transpose", 2, {0, 0}, {1, 0}}, /* as square as it gets */
-    {"transpose-tall", 2, {0, 100}, {1, 0}},
-    {"nchw-nhwc-c3", 4, {0, 3, 224, 224}, {0, 2, 3, 1}},
-    {"nhwc-nchw-c3", 4, {0, 224, 224, 3}, {0, 3, 1, 2}},
-    {"nchw-nhwc-c64", 4, {0, 64, 56, 56}, {0, 2, 3, 1}},
-    {"nhwc-nchw-c64", 4, {0, 56, 56, 64}, {0, 3, 1, 2}},
-    {"nchw-nChw16c", 5, {0, 4, 16, 28, 28}, {0, 1, 3, 4, 2}}, /* channels as blocks and in a block */
-    {"nChw16c-nchw", 5, {0, 4, 28, 28, 16}, {0, 1, 4, 2, 3}},
-    {"heads-split", 4, {0, 128, 12, 64}, {0, 2, 1, 3}},
-    {"heads-k", 4, {0, 128, 12, 64}, {0, 2, 3, 1}},
-    {"windows-nhwc", 6, {0, 4, 7, 4, 7, 96}, {0, 1, 3, 2, 4, 5}},
-    {"windows-nchw", 6, {0, 96, 4, 7, 4, 7}, {0, 2, 4, 3, 5, 1}},
-    {"pixel-shuffle", 6, {0, 16, 2, 2, 28, 28}, {0, 1, 4, 2, 5, 3}},
-};
+enum { PAST_CACHE = 32 << 20, LEAST = 64 << 10 };
 
 typedef struct {
     const char *only;
@@ -44,22 +26,11 @@ typedef struct {
 
 typedef struct { double logs, worst; uint32_t n; const char *name; } mean;
 
-/* The case with dims that make about nbyte. */
-static grid_case sized(const grid_case *c, int64_t nbyte, int64_t size) {
-    grid_case x = *c;
-    int64_t n = nbyte / size, rest = 1;
-    if (x.dim[1] == 0) x.dim[1] = (int64_t)sqrt((double)n);
-    for (uint32_t i = 1; i < x.rank; i++) rest *= x.dim[i];
-    x.dim[0] = RL_MAX((n + rest - 1) / rest, 1);
-    return x;
-}
-
-static rl_nest nest_of(const grid_case *c, uint32_t size, void *to, const void *from, rl_isa isa) {
+static rl_nest nest_of(const rl_move_case *c, uint32_t size, void *to, const void *from, rl_isa isa) {
     rl_nest b = {.to = to, .from = from, .bits = 8 * size, .n = c->rank, .isa = isa};
-    int64_t stride[RANK], step = 1;
-    for (uint32_t i = c->rank; i-- > 0; step *= c->dim[i]) stride[i] = step;
-    step = 1;
-    for (uint32_t i = c->rank; i-- > 0; step *= c->dim[c->perm[i]]) b.loop[i] = (rl_loop){c->dim[c->perm[i]], step, stride[c->perm[i]]};
+    int64_t to_step[RL_GRID_RANK], from_step[RL_GRID_RANK];
+    rl_move_steps(c, to_step, from_step);
+    for (uint32_t i = 0; i < c->rank; i++) b.loop[i] = (rl_loop){c->dim[c->perm[i]], to_step[i], from_step[i]};
     return b;
 }
 
@@ -97,19 +68,19 @@ static void put_mean(const char *what, const mean *m) {
     if (m->n) printf("%s: geometric mean %.3f of memcpy over %u points, least %.3f (%s)\n", what, exp(m->logs / m->n), m->n, m->worst, m->name);
 }
 
-static int64_t bytes_of(const grid_case *c, int64_t size) {
+static int64_t bytes_of(const rl_move_case *c, int64_t size) {
     for (uint32_t i = 0; i < c->rank; i++) size *= c->dim[i];
     return size;
 }
 
-static void put_point(const grid_case *c, uint32_t size) {
+static void put_point(const rl_move_case *c, uint32_t size) {
     printf("%s %u", c->name, size);
     for (uint32_t i = 0; i < c->rank; i++) printf("%c%" PRId64, i ? ',' : ' ', c->dim[i]);
     for (uint32_t i = 0; i < c->rank; i++) printf("%c%u", i ? ',' : ' ', c->perm[i]);
     printf("\n");
 }
 
-static void run_point(const line *l, const grid_case *c, uint32_t size, void *to, const void *from, const rl_threads *threads, mean *all,
+static void run_point(const line *l, const rl_move_case *c, uint32_t size, void *to, const void *from, const rl_threads *threads, mean *all,
                       mean *past) {
     double move, copy;
     int64_t nbyte = bytes_of(c, size);
@@ -126,9 +97,9 @@ static void run_grid(const line *l, void *to, const void *from, const rl_threads
     mean all = {0}, past = {0};
     if (!l->list) printf("%-15s %4s %10s %10s %8s %8s %7s\n", "case", "elem", "MB", "ms", "GB/s", "memcpy", "ratio");
     for (int64_t nbyte = LEAST; nbyte <= l->most; nbyte *= 8) {
-        for (size_t i = 0; i < RL_LEN(cases); i++) {
+        for (size_t i = 0; i < RL_NMOVE_GRID; i++) {
             for (uint32_t size = 1; size <= 8; size *= 2) {
-                grid_case c = sized(&cases[i], nbyte, size);
+                rl_move_case c = rl_move_sized(&rl_move_grid[i], nbyte, size);
                 if (l->only && !strstr(c.name, l->only)) continue;
                 if (l->list) put_point(&c, size);
                 else run_point(l, &c, size, to, from, threads, &all, &past);

@@ -105,14 +105,18 @@ static void drop_made(rl_call *c) {
 /* Several times, where waiting for it takes as long as it does: seconds are of one. */
 static rl_status run_kernel(rl_call *c, uint32_t times, double *seconds) {
     bool alone = rl_bench_alone(c->rt);
+    RL_TRY(rl_device_mark(c->rt, 0));
     double start = rl_bench_now(alone);
     for (uint32_t i = 0; i < times; i++) {
         c->over = c->declined = false;
         if (i) drop_made(c);
         RL_TRY(rl_exec_kernel(c->step, c));
     }
+    RL_TRY(rl_device_mark(c->rt, 1));
     RL_TRY(rl_device_wait(c));
-    *seconds = (rl_bench_now(alone) - start) / times;
+    *seconds = rl_bench_now(alone) - start;
+    if (c->rt->device) RL_TRY(c->rt->device->between(c->rt, 0, seconds));
+    *seconds /= times;
     drop_temps(c->step);
     return RL_OK;
 }
@@ -236,10 +240,12 @@ int64_t rl_meter_move(rl_meter *m, const rl_tensor *shape, const rl_lay *from, c
     if (!rt->device && !m->cold.mem) make_cold(m);
     for (uint32_t i = 0; i < LEAST || (i < MOST && all < ENOUGH); i++) {
         if (!rt->device) m->sink += read_lines(m->cold.mem->p, m->cold.mem->nbyte) + read_lines(x.mem->p, x.mem->nbyte);
+        if (rl_device_mark(rt, 0) != RL_OK) break;
         double start = rl_bench_now(rl_bench_alone(rt));
         for (uint32_t k = 0; k < burst_of(rt); k++) rl_lay_move(rt, &y, to, &x, from, shape->dim[1]);
-        if (rt->device && rt->device->sync(rt) != RL_OK) break;
-        double took = (rl_bench_now(rl_bench_alone(rt)) - start) / burst_of(rt);
+        double took = rl_bench_now(rl_bench_alone(rt)) - start;
+        if (rt->device && (rl_device_mark(rt, 1) != RL_OK || rt->device->sync(rt) != RL_OK || rt->device->between(rt, 0, &took) != RL_OK)) break;
+        took /= burst_of(rt);
         best = RL_MIN(best, took);
         all += took;
     }

@@ -164,6 +164,9 @@ struct rl_backend {
     rl_status (*record_end)(rl_rt *rt, void **out);
     rl_status (*replay)(rl_rt *rt, void *recording);
     void (*forget)(rl_rt *rt, void *recording);
+    /* Notes the time there, after what was asked for so far, as mark i; after a sync: seconds between marks i and i + 1. */
+    rl_status (*mark)(rl_rt *rt, uint32_t i);
+    rl_status (*between)(rl_rt *rt, uint32_t i, double *seconds);
     const char *(*describe)(rl_rt *rt); /* "NVIDIA H200, ..." */
     const struct rl_native_ways *ways;  /* what its steps have for plans (native.h); NULL: no plans */
 };

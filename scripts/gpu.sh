@@ -1,32 +1,43 @@
 #!/usr/bin/env bash
-# On a machine with an NVIDIA GPU, nvcc and, best, cuBLASLt and cuDNN 9: builds, runs every test on the GPU, checks the kernels with
-# compute-sanitizer, and measures.  Writes bench/results/gpu-NAME.md with the device's name.
+# On a machine with an NVIDIA GPU and, best, cuBLASLt and cuDNN 9: builds, runs every test on the GPU, checks the kernels with compute-sanitizer, and
+# measures.  Writes bench/results/gpu-NAME.md with the device's name.
 #
-#   gpu.sh                      all parts, one after the other
-#   gpu.sh build                a few of them; each takes less than nine minutes:
-#   gpu.sh tests move           build      the program and the tests
-#                               tests      unit tests on the device, text cases
-#                               backend    the ONNX backend suite
-#                               zoo        the sample models in float32; zoo16, zoobf: in float16, bfloat16, against the CPU's kernels
-#                               places     plans of layouts: costs measured on the device, plans with blocks, against the CPU's reference kernels
-#                               sanitizer  memcheck, racecheck, initcheck on the unit tests
+#   gpu.sh                      all parts but pack, one after the other, what says most first
+#   gpu.sh tests move           a few of them; each takes less than nine minutes:
+#                               pack       nothing on a GPU: builds for the architectures of RL_CUDA_ARCHS (90) and puts what a machine without a network
+#                                          or a compiler needs into build-gpu-packed: the program, unit tests, gpu_moves, libprotobuf-c, sample models
+#                               build      the program and the tests, where build-gpu-packed is not there
+#                               tests      unit tests on the device, with the libraries and by own kernels alone
 #                               move       moves against cudaMemcpy's copy and cudnnTransformTensor
-#                               models     latency beside onnxruntime's CUDA provider, share of cuDNN's and cuBLASLt's kernels
+#                               models     share of cuDNN's and cuBLASLt's kernels, latency beside onnxruntime's CUDA provider
+#                               zoo        the sample models in float32; zoo16, zoobf: in float16, bfloat16, against the CPU's kernels
+#                               sanitizer  memcheck, racecheck, initcheck on the unit tests of own kernels
+#                               ops        text cases and random networks against onnxruntime
+#                               places     plans of layouts: costs measured on the device, plans with blocks, against the CPU's reference kernels
+#                               backend    the ONNX backend suite
 #
 # Whatever fails, the rest is done; a part's report replaces its older one in the file, which is written after each part.  Ends with 1 if anything
 # failed, with 5 where there is no GPU.  GPU_SECONDS=570: no step begins or goes on after so many; what had no time is said, and a call with
-# these parts does it.  Where a Python package is missing (numpy, onnx, onnxruntime) what wants it is skipped and said.  Logs: build-gpu/test-logs.  GPU_PROGRAM and GPU_TOOLS name another program and folder of unit tests (a dry run on the
-# emulated device: GPU_PROGRAM=build/cuda/relayout_emulated GPU_TOOLS=build/cuda/unit gpu.sh tests); PYTHON, another Python; RELAYOUT_SHARED,
-# where the sample models are.  cuDNN and cuBLASLt are also looked for in Python's packages (nvidia-cudnn-cu13 and the like).  Without a network:
+# these parts does it.  GPU_OUT, a folder that gets the file and the parts' reports after each part, so that a call that is ended leaves what it had;
+# GPU_DONE, such a folder of an earlier call, whose reports the file has, too.  Where a Python package is missing (numpy, onnx, onnxruntime) what wants
+# it is skipped and said.  Logs: build-gpu/test-logs.
+#
+# GPU_PROGRAM and GPU_TOOLS name another program and folder of unit tests (a dry run on the emulated device:
+# GPU_PROGRAM=build/cuda/relayout_emulated GPU_TOOLS=build/cuda/unit gpu.sh tests); PYTHON, another Python; RELAYOUT_SHARED, where the sample
+# models are.  cuDNN and cuBLASLt are also looked for in Python's packages (nvidia-cudnn-cu13 and the like).  To build without a network:
 # GPU_PREFIX, a folder with Debian's packages libprotobuf-c-dev and protobuf-c-compiler, and what they need, unpacked (dpkg -x).
 export PYTHON_GIVEN=${PYTHON:-}
 source "$(dirname "$0")/setup.sh"
 
 parts=("$@")
-[ ${#parts[@]} != 0 ] || parts=(build tests backend zoo zoo16 zoobf places sanitizer move models)
+all=(tests move models zoo sanitizer zoo16 ops places backend zoobf) # the file's order, too
+packed=build-gpu-packed
+built=build-gpu
+[ ! -x $packed/relayout ] || built=$packed
+[ ${#parts[@]} != 0 ] || parts=("${all[@]}")
 most=${GPU_SECONDS:-0}
-program=${GPU_PROGRAM:-build-gpu/relayout} tools=${GPU_TOOLS:-build-gpu/cuda/device}
-moves=${GPU_MOVES:-build-gpu/cuda/gpu_moves}
+program=${GPU_PROGRAM:-$built/relayout} tools=${GPU_TOOLS:-$built/cuda/device}
+moves=${GPU_MOVES:-$built/cuda/gpu_moves}
 GPU_CASES=${GPU_CASES:-} # a few of the cases and models, for a dry run
 logs=build-gpu/test-logs
 results=bench/results
@@ -42,7 +53,7 @@ find_python() {
     for p in "$PYTHON_GIVEN" "$PYTHON" python3; do
         [ -n "$p" ] && "$p" -c 'import numpy, onnx, onnxruntime' 2>/dev/null && PYTHON=$p && return 0
     done
-    timeout 100 bash -c 'source scripts/setup.sh && need_python' && return 0 # where there is a network
+    [ $built = $packed ] || timeout 100 bash -c 'source scripts/setup.sh && need_python' && return 0 # where there is a network
     "$PYTHON" -c '' 2>/dev/null || PYTHON=python3
     for m in numpy onnx onnxruntime; do "$PYTHON" -c "import $m" 2>/dev/null || missing="${missing:+$missing, }$m"; done
 }
@@ -106,6 +117,9 @@ nvidia_folders() {
 find_libraries() {
     local libs includes arch
     libs=$(nvidia_folders lib) includes=$(nvidia_folders include)
+    for arch in "${CUDA_HOME:-/usr/local/cuda}/lib64" /usr/local/nvidia/lib64; do # the toolkit's, and where containers have the driver
+        [ ! -d "$arch" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$arch"
+    done
     [ -z "$libs" ] || export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
     [ -z "$includes" ] || export CMAKE_INCLUDE_PATH="$includes${CMAKE_INCLUDE_PATH:+:$CMAKE_INCLUDE_PATH}"
     [ -n "${GPU_PREFIX:-}" ] || return 0
@@ -123,14 +137,34 @@ do_build() {
     status=1
     echo "build: FAILED ($rc)"
     tail -n 20 "$logs/build.log"
+    return 1
 }
 
+do_pack() {
+    local f
+    RL_CUDA_ARCHS=${RL_CUDA_ARCHS:-90} do_build || return
+    rm -rf $packed
+    mkdir -p $packed/cuda $packed/lib $packed/shared
+    cp build-gpu/relayout $packed
+    cp build-gpu/cuda/gpu_moves build-gpu/cuda/unit_gpu_index build-gpu/cuda/device_gpu_* $packed/cuda
+    strip $packed/relayout $packed/cuda/*
+    f=$(ldd build-gpu/relayout | awk '/libprotobuf-c/ {print $3}')
+    [ -z "$f" ] || cp -L "$f" $packed/lib
+    [ ! -d "${RELAYOUT_SHARED:-../shared}/zoo" ] || cp -r "${RELAYOUT_SHARED:-../shared}/zoo" $packed/shared
+    echo "packed: $(du -sh $packed | cut -f1), $(du -sh $packed/shared | cut -f1) of it sample models"
+}
+
+# Unit tests, with the libraries and by own kernels alone; the last of them waits after each node, so that what fails is named.
 do_tests() {
     local t
-    for t in index move dp4a table run; do
-        [ ! -x "${tools}_gpu_$t" ] || step "gpu_$t" 150 "${tools}_gpu_$t"
-    done
-    RELAYOUT_CUDA_SYNC=1 step table-waiting 120 "${tools}_gpu_table" # what fails here is named
+    for t in dp4a table run move; do step "gpu_$t" 150 "${tools}_gpu_$t"; done
+    [ ! -x "$(dirname "$tools")/unit_gpu_index" ] || step gpu_index 60 "$(dirname "$tools")/unit_gpu_index"
+    RELAYOUT_CUDA_LIBRARIES=0 step own-gpu_table 120 "${tools}_gpu_table"
+    RELAYOUT_CUDA_LIBRARIES=0 step own-gpu_run 120 "${tools}_gpu_run"
+    RELAYOUT_CUDA_SYNC=1 step table-waiting 120 "${tools}_gpu_table"
+}
+
+do_ops() {
     py text 200 tests/python/test_text_run.py $GPU_CASES
     py joined 120 tests/python/test_fast.py --count "${GPU_COUNT:-300}" --jobs "$jobs"
     py kernels-spatial 120 tests/python/test_kernels_spatial.py --jobs "$jobs"
@@ -146,18 +180,19 @@ do_places() {
     py places-measured 250 tests/python/test_places.py --count "${GPU_COUNT:-20}" --measured
 }
 
+# Own kernels: what NVIDIA's libraries do inside is not looked at. The quick ones of each tool first.
 do_sanitizer() {
     local tool t sanitizer=compute-sanitizer
     command -v $sanitizer >/dev/null || sanitizer=${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer
     command -v "$sanitizer" >/dev/null || { echo "skipped: there is no compute-sanitizer"; return; }
-    for tool in memcheck racecheck initcheck; do
-        for t in move dp4a table run; do
-            step "$tool-gpu_$t" 170 "$sanitizer" --tool "$tool" --error-exitcode 99 "${tools}_gpu_$t"
+    for t in dp4a table run move; do
+        for tool in memcheck racecheck initcheck; do
+            RELAYOUT_CUDA_LIBRARIES=0 step "$tool-gpu_$t" 100 "$sanitizer" --tool "$tool" --error-exitcode 99 --print-limit 20 "${tools}_gpu_$t"
         done
     done
 }
 
-do_move() { timeout "$(left)" "$moves" "${GPU_MEGABYTES:-64}" || { status=1; echo "gpu_moves: FAILED"; }; }
+do_move() { timeout "$(left)" "$moves" ${GPU_MEGABYTES:-} || { status=1; echo "gpu_moves: FAILED"; }; }
 
 do_models() {
     case $missing in *numpy* | *onnx,* | onnx | *" onnx") echo "skipped: Python has no $missing"; return ;; esac
@@ -171,12 +206,17 @@ assemble() {
     echo "# ${device%%,*}"
     echo
     echo "Made by \`scripts/gpu.sh\`; the device: $device."
-    for p in build tests backend zoo zoo16 zoobf places sanitizer move models; do
+    for p in build "${all[@]}"; do
         [ ! -s "$logs/$p.md" ] || { echo; cat "$logs/$p.md"; }
     done
 }
 
-write_file() { assemble >"$results/gpu-$(tr -cs 'A-Za-z0-9' '-' <<<"${device%%,*}" | tr 'A-Z' 'a-z' | sed 's/-*$//').md"; }
+write_file() {
+    local name
+    name=gpu-$(tr -cs 'A-Za-z0-9' '-' <<<"${device%%,*}" | tr 'A-Z' 'a-z' | sed 's/-*$//').md
+    assemble >"$results/$name"
+    [ -z "${GPU_OUT:-}" ] || { mkdir -p "$GPU_OUT" && cp "$results/$name" "$GPU_OUT" && tar -C "$logs" -czf "$GPU_OUT/logs.tar.gz" .; }
+}
 
 report() {
     local part=$1 start=$SECONDS fence=
@@ -190,7 +230,7 @@ report() {
             "$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)."
         echo
         [ -z "$fence" ] || echo "$fence"
-        "do_$part"
+        "do_$part" || true # what failed is in $status
         [ -z "$fence" ] || echo "$fence"
     } >"$logs/$part.md"
     cat "$logs/$part.md"
@@ -200,19 +240,24 @@ report() {
 for p in "${parts[@]}"; do
     declare -F "do_$p" >/dev/null || { say "gpu.sh: no part '$p'"; exit 2; }
 done
+[ -z "${GPU_DONE:-}" ] || [ ! -s "$GPU_DONE/logs.tar.gz" ] || tar -C "$logs" -xzf "$GPU_DONE/logs.tar.gz" --wildcards './*.md'
 find_python
 [ -z "$missing" ] || say "gpu.sh: Python ($PYTHON) has no $missing: what wants it is skipped"
 find_libraries
-if [ -z "${GPU_PROGRAM:-}" ]; then
-    need_nvcc || { say "gpu.sh: no nvcc (RL_FETCH_NVCC=1 fetches it)"; exit 5; }
+if [ $built = $packed ]; then
+    export LD_LIBRARY_PATH="$ROOT/$packed/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+    [ ! -d $packed/shared/zoo ] || export RELAYOUT_SHARED="${RELAYOUT_SHARED:-$ROOT/$packed/shared}"
+elif [ -z "${GPU_PROGRAM:-}" ]; then
+    need_nvcc || { say "gpu.sh: no nvcc (RL_FETCH_NVCC=1 fetches it; build-gpu-packed, made by gpu.sh pack where there is one, needs none)"; exit 5; }
     timeout 100 bash -c 'source scripts/setup.sh && need_packages' || say "gpu.sh: going on without"
-    [ -x "$program" ] || [ "${parts[0]}" = build ] || parts=(build "${parts[@]}")
+    case ${parts[0]} in build | pack) ;; *) [ -x "$program" ] || parts=(build "${parts[@]}") ;; esac
 fi
 device=
 for p in "${parts[@]}"; do
-    [ "$p" = build ] || [ -n "$device" ] || find_device
+    case $p in build | pack) ;; *) [ -n "$device" ] || find_device ;; esac
     report "$p"
-    [ "$p" = build ] || write_file
+    case $p in build | pack) ;; *) write_file ;; esac
 done
+case ${parts[*]} in build | pack) exit $status ;; esac
 [ -n "$device" ] || { find_device; write_file; }
 exit $status

@@ -262,13 +262,26 @@ CU(cuStreamSynchronize, void *stream) {
 
 CU(cuEventCreate, void **event, unsigned flags) {
     FAULT();
-    *event = gpu;
-    return flags > 3;
+    *event = calloc(1, sizeof(double));
+    return flags > 3 || !*event;
 }
 
-CU(cuEventDestroy_v2, void *event) { return event != gpu; }
-CU(cuEventRecord, void *event, void *stream) { return event != gpu || stream != gpu; }
-CU(cuEventSynchronize, void *event) { return event != gpu; }
+CU(cuEventDestroy_v2, void *event) {
+    free(event);
+    return 0;
+}
+
+CU(cuEventRecord, double *event, void *stream) {
+    *event = rl_seconds();
+    return stream != gpu;
+}
+
+CU(cuEventSynchronize, void *event) { return !event; }
+
+CU(cuEventElapsedTime, float *ms, const double *from, const double *to) {
+    *ms = (float)(1e3 * (*to - *from));
+    return 0;
+}
 
 CU(cuLaunchKernel, const size_t *function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz, unsigned shared, void *stream,
    void **args, void **extra) {

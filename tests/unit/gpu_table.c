@@ -118,6 +118,9 @@ static const char *form_of(const row *r, uint32_t *next, char *text, size_t n) {
 enum { MOST_IN = 6 };
 typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[MOST_IN], out[1]; } run;
 
+/* One CPU and one device for all of it: a device takes its time to open. It knows constants by their addresses, so the graphs stay until it is closed. */
+typedef struct { rl_ctx *ctx; rl_rt *cpu, *gpu; struct { rl_graph **p; uint32_t n, cap; } graphs; rl_arena mem; } bench;
+
 static void fill(run *r) {
     for (uint32_t i = 0; i < r->g->input.n; i++) {
         CHECK(i < MOST_IN && rl_value_random(r->rt, r->g, r->g->input.p[i], i, &r->in[i]) == RL_OK);
@@ -132,17 +135,18 @@ static void fill(run *r) {
     }
 }
 
-static rl_status start(run *r, rl_ctx *ctx, const char *text, const rl_backend *on) {
-    *r = (run){.rt = rl_rt_new(ctx, on, 1)};
-    RL_TRY(rl_text_parse(ctx, "test", text, strlen(text), &r->g));
+static rl_status start(bench *b, run *r, rl_rt *rt, const char *text) {
+    *r = (run){.rt = rt};
+    RL_TRY(rl_text_parse(b->ctx, "test", text, strlen(text), &r->g));
+    rl_push(&b->mem, b->graphs, r->g);
     RL_TRY(rl_exec_new(r->rt, r->g, &r->x));
     fill(r);
     return rl_exec_run(r->x, r->in, r->out);
 }
 
 static void end(run *r) {
-    rl_rt_free(r->rt);
-    if (r->g) rl_graph_free(r->g);
+    for (uint32_t i = 0; i < MOST_IN; i++) rl_tensor_drop(&r->in[i]);
+    rl_tensor_drop(&r->out[0]);
 }
 
 static double coarseness(rl_dtype t) {
@@ -163,10 +167,11 @@ static bool agree(run *a, run *b) {
     bool same = true;
     for (int64_t i = 0; i < rl_numel(&p); i++)
         same = same && (u[i] == v[i] || (isnan(u[i]) && isnan(v[i])) || fabs(u[i] - v[i]) <= most * coarseness(x->dtype));
+    rl_tensor_drop(&p), rl_tensor_drop(&q);
     return same;
 }
 
-static void check_form(const row *r, const char *form, rl_dtype t) {
+static void check_form(bench *b, const row *r, const char *form, rl_dtype t) {
     char text[1600];
     size_t n = (size_t)snprintf(text, sizeof text, "graph opset=24 opset.com.microsoft=1 {\n");
     for (const char *s = form; *s && n + 20 < sizeof text; s++) {
@@ -175,19 +180,20 @@ static void check_form(const row *r, const char *form, rl_dtype t) {
         if (strncmp(s, " in ", 4) == 0 || strncmp(s, " const ", 7) == 0 || strncmp(s, " %y", 3) == 0) text[n - 1] = '\n';
     }
     snprintf(text + n, sizeof text - n, "\n out %%y\n}\n");
-    CHECK_CTX(ctx)
     run cpu, gpu;
-    rl_status s = start(&cpu, ctx, text, &rl_backend_cpu), d = start(&gpu, ctx, text, &rl_backend_cuda);
+    rl_status s = start(b, &cpu, b->cpu, text), d = start(b, &gpu, b->gpu, text);
     bool there = s == RL_OK && d == RL_OK && gpu.x->nstep == 1 && gpu.x->step[0].place == RL_RAN_DEVICE, same = there && agree(&cpu, &gpu);
-    if (!same) fprintf(stderr, "%s: %s: %s\n", r->type, !there ? "not on the device" : "another result", s || d ? ctx->error : text);
+    if (!same) fprintf(stderr, "%s: %s: %s\n", r->type, !there ? "not on the device" : "another result", s || d ? b->ctx->error : text);
     CHECK(same);
     end(&cpu), end(&gpu);
-    rl_ctx_free(ctx);
 }
 
 TEST(rows) {
     static const rl_dtype types[] = {RL_F32, RL_F64, RL_F16, RL_BF16, RL_I8, RL_I16, RL_I32, RL_I64, RL_U8, RL_U16, RL_U32, RL_U64, RL_BOOL,
                                      RL_I4, RL_U4};
+    CHECK_CTX(ctx)
+    bench b = {.ctx = ctx, .cpu = rl_rt_new(ctx, &rl_backend_cpu, 1), .gpu = rl_rt_new(ctx, &rl_backend_cuda, 1)};
+    rl_arena_init(&b.mem, ctx);
     for (size_t i = 0; i < RL_LEN(rows); i++) {
         const char *form;
         char text[200];
@@ -196,12 +202,16 @@ TEST(rows) {
             for (size_t k = 0; k < RL_LEN(types); k++) {
                 bool any = rows[i].fn == rl_gpu_where; /* its deciding input is the condition */
                 if (any ? rl_elem_bits(types[k]) < 8 : !(rows[i].types & RL_T(types[k]))) continue;
-                check_form(&rows[i], form, types[k]);
+                check_form(&b, &rows[i], form, types[k]);
                 tried++;
             }
         if (!tried) fprintf(stderr, "%s: no form\n", rows[i].type);
         CHECK(tried);
     }
+    rl_rt_free(b.cpu), rl_rt_free(b.gpu);
+    for (uint32_t i = 0; i < b.graphs.n; i++) rl_graph_free(b.graphs.p[i]);
+    rl_arena_free(&b.mem);
+    rl_ctx_free(ctx);
 }
 
 int main(void) {

@@ -1,0 +1,169 @@
+/* Runs of a graph with a device, recorded and replayed, and what is said about them: see device.h. */
+#include <string.h>
+
+#include "device_internal.h"
+#include "plan.h"
+
+typedef struct rl_replay {
+    rl_tensor *in, *out;   /* where the recording reads and writes; RL_ABSENT: not used */
+    rl_tensor *there, *made; /* of a run without it */
+    void *recording;       /* NULL: not yet, or it cannot be */
+    bool possible;
+    const char *note;      /* why it cannot be recorded; NULL: nobody tried, or it can */
+} rl_replay;
+
+static void drop_all(rl_tensor *t, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) rl_tensor_drop(&t[i]);
+}
+
+static void forget(rl_exec *x, rl_replay *r) {
+    if (r->recording) x->rt->device->forget(x->rt, r->recording);
+    r->recording = NULL;
+    drop_all(r->in, x->g->input.n);
+    drop_all(r->out, x->g->output.n);
+}
+
+static rl_replay *replay_of(rl_exec *x) {
+    if (x->replay) return x->replay;
+    x->replay = rl_new(&x->g->mem, rl_replay, 1);
+    x->replay->in = rl_new(&x->g->mem, rl_tensor, x->g->input.n + 1);
+    x->replay->out = rl_new(&x->g->mem, rl_tensor, x->g->output.n + 1);
+    x->replay->there = rl_new(&x->g->mem, rl_tensor, x->g->input.n + 1);
+    x->replay->made = rl_new(&x->g->mem, rl_tensor, x->g->output.n + 1);
+    return x->replay;
+}
+
+/* Whether a run did nothing that a recording cannot: all inputs were on the device, and nothing was copied between its nodes. */
+static bool was_pure(const rl_exec *x, const rl_tensor *in) {
+    for (uint32_t i = 0; i < x->g->input.n; i++)
+        if (in[i].kind != RL_ABSENT && !rl_device_takes(&in[i])) return false;
+    for (uint32_t i = 0; i < x->nstep; i++)
+        if (x->step[i].place == RL_RAN_FALLBACK) return false;
+    return x->rt->put == 0 && x->rt->got == 0 && !x->rt->watch && !x->cost && !x->rt->stepwise;
+}
+
+static void take_inputs(rl_exec *x, const rl_tensor *in, rl_tensor *there) {
+    for (uint32_t i = 0; i < x->g->input.n; i++)
+        there[i] = rl_device_takes(&in[i]) ? rl_tensor_on(x->rt, &in[i], x->rt->device) : rl_tensor_keep(&in[i]);
+}
+
+/* The recording is made by running once more; what it says is then done by the first replay. */
+static rl_status record(rl_exec *x, rl_replay *r, const rl_tensor *in) {
+    rl_rt *rt = x->rt;
+    take_inputs(x, in, r->in);
+    RL_TRY(rt->failed);
+    RL_TRY(rt->device->sync(rt));
+    RL_TRY(rt->device->record(rt));
+    rt->random = 1;
+    rl_status s = rl_exec_frame(x, NULL, r->in, x->g->input.n, r->out, x->g->output.n);
+    if (s == RL_OK) return rt->device->record_end(rt, &r->recording);
+    r->note = rl_copy(&x->g->mem, rt->ctx->error, strlen(rt->ctx->error) + 1); /* before the end says something else */
+    if (rt->device->record_end(rt, &r->recording) == RL_OK) rt->device->forget(rt, r->recording);
+    r->recording = NULL;
+    return s;
+}
+
+/* Whether it is recorded now; if not, it will never be, and *s is what then ends the run. */
+static bool try_record(rl_exec *x, rl_replay *r, const rl_tensor *in, rl_status *s) {
+    rl_rt *rt = x->rt;
+    *s = record(x, r, in);
+    if (*s == RL_OK) return true;
+    if (!r->note) r->note = rl_copy(&x->g->mem, rt->ctx->error, strlen(rt->ctx->error) + 1);
+    forget(x, r);
+    rt->failed = RL_OK;
+    if (rl_device_failed(*s)) *s = rt->device->sync(rt);
+    return false;
+}
+
+static rl_status replay(rl_exec *x, rl_replay *r, const rl_tensor *in) {
+    for (uint32_t i = 0; i < x->g->input.n; i++)
+        if (in[i].kind == RL_TENSOR) rl_tensor_move(x->rt, &r->in[i], &in[i]);
+    RL_TRY(x->rt->failed);
+    return x->rt->device->replay(x->rt, r->recording);
+}
+
+static rl_status run_once(rl_exec *x, rl_replay *r, const rl_tensor *in) {
+    take_inputs(x, in, r->there);
+    RL_TRY(x->rt->failed);
+    x->rt->put = x->rt->got = 0;
+    x->rt->random = 1;
+    RL_TRY(rl_exec_frame(x, NULL, r->there, x->g->input.n, r->made, x->g->output.n));
+    r->possible = was_pure(x, in);
+    drop_all(r->there, x->g->input.n);
+    return x->rt->failed;
+}
+
+/* What each step took, by the device's clock: after a sync. */
+static rl_status take_times(rl_exec *x) {
+    double seconds;
+    for (uint32_t i = 0; x->cost && i < x->nstep; i++) {
+        RL_TRY(x->rt->device->between(x->rt, i, &seconds));
+        x->cost[i].seconds += seconds;
+    }
+    return RL_OK;
+}
+
+static rl_status give_outputs(rl_exec *x, const rl_tensor *made, rl_tensor *out) {
+    for (uint32_t i = 0; i < x->g->output.n; i++) out[i] = rl_tensor_on(x->rt, &made[i], &rl_backend_cpu);
+    RL_TRY(x->rt->failed);
+    return x->rt->device->sync(x->rt);
+}
+
+rl_status rl_device_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
+    rl_replay *r = replay_of(x);
+    uint32_t version = x->plan ? x->plan->version : 0;
+    x->rt->failed = RL_OK;
+    rl_plan_make(x, in);
+    if (version != x->plan->version) {
+        forget(x, r);
+        r->possible = false;
+    }
+    bool again = r->possible && !r->note && !x->rt->watch && !x->cost && x->rt->device->record;
+    rl_status s = RL_OK;
+    if (again && !r->recording) again = try_record(x, r, in, &s);
+    RL_TRY(s);
+    if (again) {
+        RL_TRY(replay(x, r, in));
+        return give_outputs(x, r->out, out);
+    }
+    RL_TRY(run_once(x, r, in));
+    RL_TRY(give_outputs(x, r->made, out));
+    drop_all(r->made, x->g->output.n);
+    return take_times(x);
+}
+
+bool rl_device_replays(const rl_exec *x) {
+    return x->replay && x->replay->recording;
+}
+
+/* ---- what is said about it ---- */
+
+static void note_step(const rl_step *s, rl_text *out) {
+    const char *next = !s->left ? "another kernel does it" : s->npart ? "the nodes that it joins run one by one" : "the CPU does it";
+    if (s->note) rl_put(out, "%s: %s; %s\n", rl_node_label(s->info).s, s->note, next);
+    for (uint32_t i = 0; i < s->npart; i++) note_step(&s->part[i], out);
+}
+
+void rl_device_notes(const rl_exec *x, rl_text *out) {
+    for (uint32_t i = 0; i < x->nstep; i++)
+        note_step(&x->step[i], out);
+    if (x->replay && x->replay->note) rl_put(out, "not recorded, so run node by node: %s\n", x->replay->note);
+}
+
+void rl_device_report(const rl_exec *x, rl_text *out) {
+    static const char *const places[] = {"not reached", "on it", "as views or moves", "on the host", "on the host for want of a kernel"};
+    uint32_t n[RL_RAN_FALLBACK + 1] = {0};
+    if (!x->rt->device) return;
+    for (uint32_t i = 0; i < x->nstep; i++) n[x->step[i].place]++;
+    rl_put(out, "%s; nodes", x->rt->device->describe(x->rt));
+    for (uint32_t p = RL_RAN_DEVICE; p <= RL_RAN_FALLBACK; p++) rl_put(out, "%s %s: %u", p > RL_RAN_DEVICE ? "," : "", places[p], n[p]);
+    for (uint32_t i = 0, k = 0; i < x->nstep; i++) {
+        const char *type = x->step[i].info->type;
+        bool known = x->step[i].place != RL_RAN_FALLBACK;
+        for (uint32_t j = 0; j < i && !known; j++) known = x->step[j].place == RL_RAN_FALLBACK && x->step[j].info->type == type;
+        if (!known) rl_put(out, "%s%s", k++ ? " " : " (", type);
+        if (i + 1 == x->nstep && k) rl_put(out, ")");
+    }
+    rl_put(out, "\n");
+    rl_device_notes(x, out);
+}
