@@ -202,7 +202,8 @@ static void plan_tiles(rl_move_plan *p) {
 }
 
 static void count_tiles(rl_move_plan *p) {
-    p->inner = (rl_loop){rl_pieces(p->lx, p->tx) * rl_pieces(p->ly, p->ty), 0, 0};
+    p->px = RL_MAX(p->lx / p->tx, 1), p->py = RL_MAX(p->ly / p->ty, 1);
+    p->inner = (rl_loop){p->px * p->py, 0, 0};
     p->bytes = RL_MIN(p->tx, p->lx) * RL_MIN(p->ty, p->ly) * (p->row ? p->row : p->size ? p->size : 1);
 }
 

@@ -82,6 +82,7 @@ struct rl_move_plan {
     uint32_t nx, ny;        /* the loops of X and Y, innermost first; rows, fill, runs: one each */
     rl_loop x[RL_NEST_LOOPS], y[RL_NEST_LOOPS];
     int64_t lx, ly, tx, ty; /* counts of X and Y; of them in a tile */
+    int64_t px, py;         /* tiles along X and Y; the last one takes what is left over */
     bool stream;            /* past the cache */
     bool far;               /* more than the second cache holds: what comes next is asked for */
     const rl_strip *strip;  /* tiles */
@@ -98,15 +99,6 @@ void rl_move_walk(const rl_move_plan *p, rl_tile *t, int64_t first, int64_t end)
 static inline void rl_tile_clear(rl_tile *t) {
     t->fx.n = t->ty.n = 0;
     t->ahead = NULL;
-}
-
-/* n things in pieces of `size`, the last of which takes what is left over. */
-static inline int64_t rl_pieces(int64_t n, int64_t size) {
-    return RL_MAX(n / size, 1);
-}
-
-static inline int64_t rl_piece(int64_t n, int64_t size, int64_t i) {
-    return i + 1 < rl_pieces(n, size) ? size : n - i * size;
 }
 
 typedef struct rl_mix_plan {
