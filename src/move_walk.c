@@ -113,15 +113,28 @@ static void ask_strip(const rl_move_plan *p, const char *to, const int64_t *ty, 
     for (int64_t j = 0; j < ny; j++) __builtin_prefetch(to + ty[j] + x * size, 1, 3);
 }
 
-/* Strips at the far end overlap those before them, where there is room. */
+/* What strips leave over along Y, at the end; the last one overlaps that before it. */
+static void turn_rest(const rl_strip *s, uint32_t size, char *to, const int64_t *ty, const char *from, const int64_t *fx, const patch *b) {
+    int64_t y = b->ny - s->ky;
+    for (int64_t i = 0; i < b->nx; i += s->kx) {
+        int64_t x = RL_MIN(i, b->nx - s->kx);
+        s->fn(to + x * size, ty + y, from + y * size, fx + x, s->kx, s->ky);
+    }
+}
+
+/* Strips at the far end are smaller, or overlap those before them, where there is room. */
 static void turn(const rl_move_plan *p, const rl_tile *t, char *to, const int64_t *ty, const char *from, const int64_t *fx, const patch *b) {
     const rl_strip *s = p->strip;
+    int64_t ny = p->rest_y ? b->ny - b->ny % s->ky : b->ny;
     for (int64_t i = 0, next = s->kx; i < b->nx; i = next, next += s->kx) {
-        int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, nx = RL_MIN(b->nx - x, s->kx);
+        int64_t left = b->nx - i;
+        if (p->rest_x && left <= p->rest_x->kx) s = p->rest_x;
+        int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, nx = RL_MIN(left, s->kx);
         if (p->far && next < b->nx) ask_strip(p, to, ty, from, fx, next, RL_MIN(b->nx - next, s->kx), b->ny);
-        s->fn(to + x * p->size, ty, from, fx + x, (uint32_t)nx, (uint32_t)b->ny);
+        s->fn(to + x * p->size, ty, from, fx + x, (uint32_t)nx, (uint32_t)ny);
         ask(t, nx * b->ny * p->size);
     }
+    if (ny < b->ny) turn_rest(p->rest_y, p->size, to, ty, from, fx, b);
 }
 
 void rl_move_tiles(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {

@@ -328,11 +328,11 @@ static void fence(void) {
 const rl_move_kernels *rl_move_kernels_x86(rl_isa want) {
     static const rl_move_kernels avx512 = {
         .isa = RL_ISA_AVX512,
-        .strip = {{{squares1, 64, 64, true}, {rl_wide1, 32, 16, false}, {rl_narrow1, 16, 32, false}, {part1, 64, 0, false}},
-                  {{squares2, 32, 32, true}, {rl_wide2, 16, 8, false}, {rl_narrow2, 8, 16, false}, {part2, 32, 0, false}},
-                  {{strip4, 16, 16, true}, {halves4, 16, 8, false}, {part4, 16, 0, false}},
-                  {{strip8, 8, 8, false}, {part8, 8, 0, false}},
-                  {{strip16, 4, 4, false}, {part16, 4, 0, false}}},
+        .strip = {{{squares1, 64, 64, true}, {rl_wide1, 32, 16, false}, {rl_narrow1, 16, 32, false}, {rl_few1, 4, 16, false}, {rl_thin1, 16, 4, false}, {part1, 64, 0, false}},
+                  {{squares2, 32, 32, true}, {rl_wide2, 16, 8, false}, {rl_narrow2, 8, 16, false}, {rl_few2, 4, 8, false}, {rl_thin2, 8, 4, false}, {part2, 32, 0, false}},
+                  {{strip4, 16, 16, true}, {halves4, 16, 8, false}, {rl_wide4, 8, 4, false}, {rl_narrow4, 4, 8, false}, {part4, 16, 0, false}},
+                  {{strip8, 8, 8, false}, {rl_wide8, 4, 2, false}, {rl_narrow8, 2, 4, false}, {part8, 8, 0, false}},
+                  {{strip16, 4, 4, false}, {rl_wide16, 2, 1, false}, {rl_narrow16, 1, 2, false}, {part16, 4, 0, false}}},
         .rows = rows_avx512, .flush = flush_avx512, .fence = fence, .mix = rl_mix_avx512};
     bool has512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("bmi2");
