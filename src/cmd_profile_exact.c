@@ -18,7 +18,10 @@
 #include "../runtime/element.h"
 #include "cmd_profile.h"
 
-enum { FIRST = 128, MORE = 8, MOST = 1 << 16, LOOKED = 400 }; /* states kept after an op: in the first pass, how many times as many in the next; compared with each new one */
+enum {
+    FIRST = 128, MORE = 8, MOST = 1 << 16,     /* states kept after an op in the first pass; so many times as many in the next; in the last */
+    LOOKED = 400                               /* of those compared with each new one */
+};
 #define WORK INT64_C(600000000)                /* comparisons of costs in a second */
 
 typedef struct { uint32_t n, width; int64_t *cost, *left; uint32_t *parent, *cfg; } layer; /* left: [n * width] */

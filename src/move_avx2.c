@@ -188,8 +188,9 @@ static void fence(void) {
     _mm_sfence();
 }
 
-#define OF(SIZE, ...) {{rl_wide##SIZE, 32 / SIZE, 16 / SIZE, false}, {rl_narrow##SIZE, 16 / SIZE, 32 / SIZE, false}, __VA_ARGS__ {part##SIZE, 16, 0, false}}
+#define OF(SIZE, ...)                                                                                                                           \
+    {{rl_wide##SIZE, 32 / SIZE, 16 / SIZE, false}, {rl_narrow##SIZE, 16 / SIZE, 32 / SIZE, false}, __VA_ARGS__ {part##SIZE, 16, 0, false}}
 #define SMALL_OF(SIZE) {rl_few##SIZE, 4, 16 / SIZE, false}, {rl_thin##SIZE, 16 / SIZE, 4, false},
-const rl_move_kernels rl_move_avx2 = {.isa = RL_ISA_AVX2, .strip = {OF(1, SMALL_OF(1)), OF(2, SMALL_OF(2)), OF(4, ), OF(8, ), OF(16, )}, .rows = rows_avx2, .flush = flush_avx2,
-                                      .fence = fence};
+const rl_move_kernels rl_move_avx2 = {.isa = RL_ISA_AVX2, .strip = {OF(1, SMALL_OF(1)), OF(2, SMALL_OF(2)), OF(4, ), OF(8, ), OF(16, )},
+                                      .rows = rows_avx2, .flush = flush_avx2, .fence = fence};
 #endif

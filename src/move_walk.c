@@ -66,6 +66,7 @@ void rl_move_fill(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, i
 /* Where elements first .. first+count-1 of these loops are, on one side. */
 static void place(const rl_loop *l, uint32_t n, bool to_side, int64_t first, int64_t count, int64_t *at) {
     int64_t index[RL_NEST_LOOPS], step[RL_NEST_LOOPS], here = 0, left = first;
+    index[0] = step[0] = 0;
     for (uint32_t i = 0; i < n; i++, left /= l[i - 1].n) {
         index[i] = left % l[i].n;
         step[i] = to_side ? l[i].to : l[i].from;

@@ -2,8 +2,8 @@
  *
  * Transposing 16 x 16 elements of 4 bytes: neighbouring rows are interleaved by elements, then by pairs; after that each register
  * holds a column of four rows in each of its four lanes of 16 bytes, and two rounds of choosing lanes put them together.  Larger
- * elements skip the first steps. Where lines of the rows do not drive each other out, halves of them take the first round of lanes when they are
- * loaded. Few of smaller ones, and squares of them, go the same way as if they were 4 bytes, and are sorted out in the
+ * elements skip the first steps. Where lines of the rows do not drive each other out, halves of them take the first round of lanes when
+ * they are loaded. Few of smaller ones, and squares of them, go the same way as if they were 4 bytes, and are sorted out in the
  * register.  Other blocks of these are left to half registers (move_avx2.c): two of their shuffles are done at a time. */
 #include "move_kernel.h"
 
@@ -328,8 +328,10 @@ static void fence(void) {
 const rl_move_kernels *rl_move_kernels_x86(rl_isa want) {
     static const rl_move_kernels avx512 = {
         .isa = RL_ISA_AVX512,
-        .strip = {{{squares1, 64, 64, true}, {rl_wide1, 32, 16, false}, {rl_narrow1, 16, 32, false}, {rl_few1, 4, 16, false}, {rl_thin1, 16, 4, false}, {part1, 64, 0, false}},
-                  {{squares2, 32, 32, true}, {rl_wide2, 16, 8, false}, {rl_narrow2, 8, 16, false}, {rl_few2, 4, 8, false}, {rl_thin2, 8, 4, false}, {part2, 32, 0, false}},
+        .strip = {{{squares1, 64, 64, true}, {rl_wide1, 32, 16, false}, {rl_narrow1, 16, 32, false},
+                   {rl_few1, 4, 16, false}, {rl_thin1, 16, 4, false}, {part1, 64, 0, false}},
+                  {{squares2, 32, 32, true}, {rl_wide2, 16, 8, false}, {rl_narrow2, 8, 16, false},
+                   {rl_few2, 4, 8, false}, {rl_thin2, 8, 4, false}, {part2, 32, 0, false}},
                   {{strip4, 16, 16, true}, {halves4, 16, 8, false}, {rl_wide4, 8, 4, false}, {rl_narrow4, 4, 8, false}, {part4, 16, 0, false}},
                   {{strip8, 8, 8, false}, {rl_wide8, 4, 2, false}, {rl_narrow8, 2, 4, false}, {part8, 8, 0, false}},
                   {{strip16, 4, 4, false}, {rl_wide16, 2, 1, false}, {rl_narrow16, 1, 2, false}, {part16, 4, 0, false}}},
