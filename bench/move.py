@@ -7,8 +7,8 @@ the grid of `relayout bench-move`.
   move.py --threads 2              by the clock; with one thread by the time that it has a processor, so that other work does not count
   move.py nchw --result move.md    adds the points to those that bench/results/move.md has: the grid may be run in pieces
 
-All take turns on the same two arrays, which were written before; who comes first changes from round to round, and small arrays are moved once before
-the clock starts, as the machine is slow for a while after a slow run. A ratio is the median of those of the rounds; GB/s are of the round that took
+All take turns on the same two arrays, which were written before; who comes first and whom he follows changes from round to round, and small arrays are
+moved for 4 ms before the clock starts, as the caches have lost them after a slow run. A ratio is the median of those of the rounds; GB/s are of the round that took
 the least time. What each makes is compared with what NumPy makes. A ratio of 1.10: relayout moves
 10 % more bytes in a second. Absent are: oneDNN for elements of 8 bytes, which it has not on processors; NumPy where there are more threads than its
 one. Past the caches are arrays of 32 MiB and more.
@@ -95,6 +95,13 @@ def transpose(point, x, y, threads):
     return lambda: session.run_with_iobinding(io)
 
 
+def warm(run):
+    """Until the caches hold what they will: they lose much of the arrays to others during a slow run, and take several quick ones to have it again."""
+    end = time.perf_counter() + 4e-3
+    while time.perf_counter() < end:
+        run()
+
+
 def turns(runs, nbyte, clock):
     """Bytes in a second of the first one, in billions, and for each of the others how many times as long it takes; None where there is none."""
     small, rounds = nbyte <= 8 << 20, []
@@ -102,11 +109,11 @@ def turns(runs, nbyte, clock):
     for n in range(3 if nbyte > 64 << 20 else 9):
         rounds.append([0.0] * len(runs))
         for k in range(len(runs)):
-            i = (n + k) % len(runs)
+            i = (n + k if n % 2 else n - k) % len(runs)
             if not runs[i]:
                 continue
             if small:
-                runs[i]()
+                warm(runs[i])
             start = clock()
             for _ in range(times):
                 runs[i]()

@@ -35,12 +35,11 @@ static void add_units(units *u, const rl_desc *d, uint32_t a) {
     }
 }
 
-static units units_of(const mover *b, uint32_t a) {
-    units u = {.n = 1, .unit = {1}, .chain = true};
-    add_units(&u, b->to, a);
-    if (b->from) add_units(&u, b->from, a);
-    for (uint32_t i = 1; i < u.n; i++) u.chain = u.chain && u.unit[i] % u.unit[i - 1] == 0;
-    return u;
+static void find_units(const mover *b, uint32_t a, units *u) {
+    u->n = 1, u->unit[0] = 1, u->chain = true;
+    add_units(u, b->to, a);
+    if (b->from) add_units(u, b->from, a);
+    for (uint32_t i = 1; i < u->n; i++) u->chain = u->chain && u->unit[i] % u->unit[i - 1] == 0;
 }
 
 static void push(mover *b, uint32_t a, int64_t n, int64_t at, int64_t step) {
@@ -73,8 +72,9 @@ static void move_axes(mover *b, uint32_t a, int64_t to, int64_t from) {
         rl_nest_move(&b->nest, b->threads);
         return;
     }
-    units u = units_of(b, a);
+    units u;
     uint32_t n = b->nest.n;
+    find_units(b, a, &u);
     for (int64_t at = b->low[a], run; at < b->high[a]; at += run) {
         run = push_run(b, a, &u, at);
         move_axes(b, a + 1, to + rl_desc_step(b->to, a, at), b->from ? from + rl_desc_step(b->from, a, at) : 0);

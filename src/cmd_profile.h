@@ -7,7 +7,8 @@
 rl_status rl_profile_solve(void *limit, rl_profile *p);
 /* keep[op][configuration], all true: false for those that no best choice needs, which p->drop has (cmd_profile_reduce.c). */
 void rl_profile_reduce(rl_profile *p, rl_arena *mem, bool **keep);
-/* The least cost and a choice of it; known: one that can be had. False: it would take too long (cmd_profile_exact.c). */
-bool rl_profile_exact(const rl_probe *q, bool *const *keep, int64_t known, rl_arena *mem, uint32_t *chosen, int64_t *least);
+/* chosen costs *known: becomes a cheaper choice where one is found in about so many seconds. Returns what no choice costs less than, *known where it is
+ * the least (cmd_profile_exact.c). */
+int64_t rl_profile_exact(const rl_probe *q, bool *const *keep, double seconds, rl_arena *mem, uint32_t *chosen, int64_t *known);
 
 #endif

@@ -8,14 +8,21 @@
  *     y read in abcd     y abcd: 0,  y acdb: 0         and 40 more were paid
  *
  * State A stands for B where A costs no more with all that is dearer in it than in B: whatever follows B may follow A.  States of one value
- * apart are mostly so, and few are left after each op, however many values are alive. */
+ * apart are mostly so, and few are left after each op, however many values are alive.
+ *
+ * Where more are left than a pass keeps, the dearest go: what it finds is a choice that can be had, and what those that went and what is left
+ * of the ops cost at least bounds what they would have led to. The next pass keeps more of them, and leaves out at once what cannot be as
+ * cheap as the best choice so far; a pass in which none went for being too many is exact. */
 #include <string.h>
 
 #include "../runtime/element.h"
 #include "cmd_profile.h"
 
-enum { STATES = 20000, LOOKED = 400 };         /* kept after an op; compared with each new one */
-#define WORK INT64_C(3000000000)               /* comparisons of costs, a few seconds */
+enum {
+    FIRST = 128, MORE = 8, MOST = 1 << 16,     /* states kept after an op in the first pass; so many times as many in the next; in the last */
+    LOOKED = 400                               /* of those compared with each new one */
+};
+#define WORK INT64_C(600000000)                /* comparisons of costs in a second */
 
 typedef struct { uint32_t n, width; int64_t *cost, *left; uint32_t *parent, *cfg; } layer; /* left: [n * width] */
 typedef struct { uint32_t value, lay; } slot;
@@ -30,7 +37,10 @@ typedef struct {
     slot *now, *then;   /* before and after the op */
     uint32_t nnow, nthen;
     int64_t *rest;      /* [op] the least that this op and those after it can cost, without moves */
-    int64_t limit, work;
+    int64_t limit;      /* what the best choice so far costs */
+    int64_t work;       /* comparisons that may still be made */
+    uint32_t cap;       /* states that this pass keeps */
+    int64_t dropped;    /* what those that went would have led to costs at least */
     step *how;          /* [op] */
 } search;
 
@@ -109,7 +119,7 @@ static layer expand(search *s, rl_arena *mem, uint32_t i, const layer *from) {
             to.parent[to.n] = a;
             to.cfg[to.n++] = c;
         }
-    s->work += (int64_t)most * (s->nthen + s->nnow + 1);
+    s->work -= (int64_t)most * (s->nthen + s->nnow + 1);
     return to;
 }
 
@@ -125,25 +135,29 @@ static bool stands_for(const layer *l, const int64_t *a, const int64_t *b, int64
     return more >= 0;
 }
 
-/* The states that none of the cheapest stands for. */
-static void thin(search *s, rl_arena *mem, layer *l) {
+/* After op i: the states that none of the cheapest stands for, as far as there is room. */
+static void thin(search *s, rl_arena *mem, uint32_t i, layer *l) {
     int64_t *order = rl_new(mem, int64_t, l->n + 1);
     layer to = {.width = l->width, .cost = rl_new(mem, int64_t, l->n), .left = rl_new(mem, int64_t, (size_t)l->n * l->width + 1)};
     to.parent = rl_new(mem, uint32_t, l->n);
     to.cfg = rl_new(mem, uint32_t, l->n);
-    for (uint32_t i = 0; i < l->n; i++) order[i] = i;
+    for (uint32_t k = 0; k < l->n; k++) order[k] = k;
     rl_sort(mem, order, l->n, by_cost, l->cost);
-    for (uint32_t i = 0; i < l->n; i++) {
-        const int64_t *left = l->left + (size_t)order[i] * l->width;
+    for (uint32_t k = 0; k < l->n; k++) {
+        const int64_t *left = l->left + (size_t)order[k] * l->width, cost = l->cost[order[k]];
         bool covered = false;
-        for (uint32_t k = 0; k < RL_MIN(to.n, (uint32_t)LOOKED) && !covered; k++)
-            covered = stands_for(l, to.left + (size_t)k * l->width, left, l->cost[order[i]] - to.cost[k]);
-        s->work += (int64_t)RL_MIN(to.n, (uint32_t)LOOKED) * RL_MAX(l->width, 1u);
+        for (uint32_t j = 0; j < RL_MIN(to.n, (uint32_t)LOOKED) && !covered; j++)
+            covered = stands_for(l, to.left + (size_t)j * l->width, left, cost - to.cost[j]);
+        s->work -= (int64_t)RL_MIN(to.n, (uint32_t)LOOKED) * RL_MAX(l->width, 1u);
         if (covered) continue;
+        if (to.n == s->cap) { /* those that follow are dearer */
+            s->dropped = RL_MIN(s->dropped, rl_add(cost, s->rest[i + 1]));
+            break;
+        }
         memcpy(to.left + (size_t)to.n * l->width, left, l->width * sizeof *left);
-        to.cost[to.n] = l->cost[order[i]];
-        to.parent[to.n] = l->parent[order[i]];
-        to.cfg[to.n++] = l->cfg[order[i]];
+        to.cost[to.n] = cost;
+        to.parent[to.n] = l->parent[order[k]];
+        to.cfg[to.n++] = l->cfg[order[k]];
     }
     *l = to;
 }
@@ -154,29 +168,41 @@ static void trace(const search *s, uint32_t *chosen) {
     for (uint32_t i = s->q->op.n; i-- > 0; state = s->how[i].parent[state]) chosen[i] = s->how[i].cfg[state];
 }
 
-bool rl_profile_exact(const rl_probe *q, bool *const *keep, int64_t known, rl_arena *mem, uint32_t *chosen, int64_t *least) {
-    search s = {.q = q, .keep = keep, .mem = mem, .limit = known};
-    rl_arena turn[2];
+/* A pass over all ops: the cheapest choice that it finds, if there is one as cheap as is known. False: there was no time for all of it. */
+static bool pass(search *s, uint32_t *chosen, int64_t *cost) {
+    rl_arena turn[2], *mem = s->mem;
+    const rl_probe *q = s->q;
     for (uint32_t i = 0; i < 2; i++) rl_arena_init(&turn[i], mem->ctx);
-    prepare(&s);
     layer l = {.n = 1, .cost = rl_new(&turn[1], int64_t, 1), .left = rl_new(&turn[1], int64_t, 1)};
-    bool done = true;
-    for (uint32_t i = 0; i < q->op.n && done; i++) {
+    s->nnow = 0;
+    s->dropped = INT64_MAX;
+    uint32_t i = 0;
+    for (; i < q->op.n && l.n > 0 && s->work > 0 && !rl_stopped(mem->ctx); i++) {
         rl_arena *to = &turn[i % 2];
         rl_arena_free(to);
-        next_slots(&s, i);
-        l = expand(&s, to, i, &l);
-        thin(&s, to, &l);
-        s.how[i] = (step){rl_copy(mem, l.parent, l.n * sizeof *l.parent), rl_copy(mem, l.cfg, l.n * sizeof *l.cfg)};
-        slot *was = s.now;
-        s.now = s.then, s.then = was;
-        s.nnow = s.nthen;
-        done = l.n > 0 && l.n <= STATES && s.work < WORK && !rl_stopped(mem->ctx);
+        next_slots(s, i);
+        l = expand(s, to, i, &l);
+        thin(s, to, i, &l);
+        s->how[i] = (step){rl_copy(mem, l.parent, l.n * sizeof *l.parent), rl_copy(mem, l.cfg, l.n * sizeof *l.cfg)};
+        slot *was = s->now;
+        s->now = s->then, s->then = was;
+        s->nnow = s->nthen;
     }
-    if (done) {
-        *least = l.cost[0];
-        trace(&s, chosen);
+    if (i == q->op.n && l.n > 0) {
+        *cost = l.cost[0];
+        trace(s, chosen);
     }
-    for (uint32_t i = 0; i < 2; i++) rl_arena_free(&turn[i]);
-    return done;
+    for (uint32_t k = 0; k < 2; k++) rl_arena_free(&turn[k]);
+    return i == q->op.n || l.n == 0;
+}
+
+int64_t rl_profile_exact(const rl_probe *q, bool *const *keep, double seconds, rl_arena *mem, uint32_t *chosen, int64_t *known) {
+    search s = {.q = q, .keep = keep, .mem = mem, .limit = *known, .work = (int64_t)((double)WORK * seconds)};
+    int64_t bound = 0;
+    prepare(&s);
+    for (s.cap = FIRST; s.cap <= MOST && bound < *known && pass(&s, chosen, known); s.cap *= MORE) {
+        s.limit = *known;
+        bound = RL_MAX(bound, RL_MIN(s.dropped, *known));
+    }
+    return bound;
 }

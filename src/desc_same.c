@@ -93,7 +93,12 @@ int rl_desc_overlaps(const rl_desc *d) {
         s.size[s.n] = x.digit[order[i]].size;
         s.stride[s.n++] = x.digit[order[i]].stride;
     }
-    for (uint32_t i = s.n; i-- > 0;) s.reach[i] = s.reach[i + 1] + (s.size[i] - 1) * s.stride[i];
+    bool nested = true; /* each digit steps over all that those after it can add */
+    for (uint32_t i = s.n; i-- > 0;) {
+        s.reach[i] = s.reach[i + 1] + (s.size[i] - 1) * s.stride[i];
+        nested = nested && s.stride[i] > s.reach[i + 1];
+    }
+    if (nested) return 0;
     bool found = find_zero(&s, 0, 0, false);
     return found ? 1 : s.budget > 0 ? 0 : -1;
 }

@@ -158,8 +158,9 @@ static rl_mix_lines lines_together(uint32_t n) {
 /* Few elements in a row on one side, and rows that follow each other. */
 static bool plan_mix(rl_move_plan *p, rl_mix_plan *m) {
     int64_t size = p->size;
-    bool gather = p->lx <= RL_MIX && p->lx * size < LINE && p->y[0].to == p->lx * size;
-    bool scatter = p->ly <= RL_MIX && p->ly * size < LINE && p->x[0].from == p->ly * size;
+    int64_t most = size == 1 ? RL_MIX : RL_MIX_LARGE;
+    bool gather = p->lx <= most && p->lx * size < LINE && p->y[0].to == p->lx * size;
+    bool scatter = p->ly <= most && p->ly * size < LINE && p->x[0].from == p->ly * size;
     if (!p->k->mix || (!gather && !scatter)) return false;
     rl_loop *rest = gather ? p->y : p->x;
     uint32_t n = (uint32_t)(gather ? p->lx : p->ly), nrest = gather ? p->ny : p->nx;
@@ -192,17 +193,33 @@ static const rl_strip *choose_strip(const rl_move_plan *p) {
     return s;
 }
 
+/* The least that is as large as what the chosen one leaves over along X, or Y. */
+static const rl_strip *choose_rest(const rl_move_plan *p, bool along_x) {
+    const rl_strip *best = NULL;
+    int64_t least = along_x ? p->strip->kx : p->strip->ky, left = p->strip->ky ? (along_x ? p->lx : p->ly) % least : 0;
+    for (const rl_strip *s = p->k->strip[__builtin_ctz(p->size)]; left && s->ky; s++) {
+        int64_t k = along_x ? s->kx : s->ky;
+        if (s->lines || s->kx > p->lx || s->ky > p->ly || k < left || k >= least) continue;
+        best = s, least = k;
+    }
+    return best;
+}
+
 static void plan_tiles(rl_move_plan *p) {
     int64_t size = p->size;
     p->strip = choose_strip(p);
+    p->rest_x = choose_rest(p, true), p->rest_y = choose_rest(p, false);
     p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(TILE_ROW / size, p->strip->kx), TILE / size / p->ly));
     p->tx = RL_MIN(p->tx, RL_TILE_MOST / 2);
+    if (p->tx < p->lx) p->tx -= p->tx % p->strip->kx;
     p->ty = RL_MIN(RL_MIN(p->ly, RL_MAX(TILE / size / p->tx, p->strip->ky)), RL_TILE_MOST / 2);
+    if (p->ty < p->ly && p->strip->ky) p->ty -= p->ty % p->strip->ky;
     p->chunk = rl_move_tiles;
 }
 
 static void count_tiles(rl_move_plan *p) {
-    p->inner = (rl_loop){rl_pieces(p->lx, p->tx) * rl_pieces(p->ly, p->ty), 0, 0};
+    p->px = RL_MAX(p->lx / p->tx, 1), p->py = RL_MAX(p->ly / p->ty, 1);
+    p->inner = (rl_loop){p->px * p->py, 0, 0};
     p->bytes = RL_MIN(p->tx, p->lx) * RL_MIN(p->ty, p->ly) * (p->row ? p->row : p->size ? p->size : 1);
 }
 

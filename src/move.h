@@ -15,8 +15,8 @@
  *        rows    both sides lie side by side: copied whole
  *        fill    one element repeated along the row
  *        tiles   the row goes along another loop on the `from` side: tiles of some lines of the cache on both sides, transposed in
- *                registers, 16 x 16 elements of 4 bytes and 32 x 16 of 1 byte at a time
- *        mixes   the same where one side has few elements in a row (channels-last images of 3 channels): shuffles of whole lines
+ *                registers, 16 x 8 elements of 4 bytes and 32 x 16 of 1 byte at a time, what is left over by smaller ones
+ *        mixes   the same where one side has up to 4 elements in a row, or 7 bytes (channels-last images of 3 channels): shuffles of whole lines
  *        runs    anything else, element by element in blocks that stay in the cache: steps on both sides, elements smaller
  *                than a byte, numbers that are converted
  *

@@ -82,6 +82,83 @@ STRIPS(4)
 STRIPS(8)
 STRIPS(16)
 
+/* ---- small ones, for what the others leave over ---- */
+
+INLINE __m128i row128(const char *p) {
+    return _mm_loadu_si128((const void *)p);
+}
+
+INLINE __m128i row64(const char *p) {
+    return _mm_loadl_epi64((const void *)p);
+}
+
+/* 4 rows of 16 elements of 1 byte: what a column has of each are 4 bytes. */
+INLINE AVX2 void turn_few1(char *to, const int64_t *ty, const char *from, const int64_t *fx) {
+    __m128i a = row128(from + fx[0]), b = row128(from + fx[1]), c = row128(from + fx[2]), d = row128(from + fx[3]);
+    __m128i ab = _mm_unpacklo_epi8(a, b), cd = _mm_unpacklo_epi8(c, d), ab1 = _mm_unpackhi_epi8(a, b), cd1 = _mm_unpackhi_epi8(c, d);
+    uint32_t column[16];
+    _mm_storeu_si128((void *)column, _mm_unpacklo_epi16(ab, cd));
+    _mm_storeu_si128((void *)(column + 4), _mm_unpackhi_epi16(ab, cd));
+    _mm_storeu_si128((void *)(column + 8), _mm_unpacklo_epi16(ab1, cd1));
+    _mm_storeu_si128((void *)(column + 12), _mm_unpackhi_epi16(ab1, cd1));
+    for (int j = 0; j < 16; j++) memcpy(to + ty[j], &column[j], 4);
+}
+
+INLINE AVX2 void store_two(char *a, char *b, __m128i x) {
+    _mm_storel_epi64((void *)a, x);
+    _mm_storeh_pd((void *)b, _mm_castsi128_pd(x));
+}
+
+/* 4 rows of 8 of 2 bytes. */
+INLINE AVX2 void turn_few2(char *to, const int64_t *ty, const char *from, const int64_t *fx) {
+    __m128i a = row128(from + fx[0]), b = row128(from + fx[1]), c = row128(from + fx[2]), d = row128(from + fx[3]);
+    __m128i ab = _mm_unpacklo_epi16(a, b), cd = _mm_unpacklo_epi16(c, d), ab1 = _mm_unpackhi_epi16(a, b), cd1 = _mm_unpackhi_epi16(c, d);
+    store_two(to + ty[0], to + ty[1], _mm_unpacklo_epi32(ab, cd));
+    store_two(to + ty[2], to + ty[3], _mm_unpackhi_epi32(ab, cd));
+    store_two(to + ty[4], to + ty[5], _mm_unpacklo_epi32(ab1, cd1));
+    store_two(to + ty[6], to + ty[7], _mm_unpackhi_epi32(ab1, cd1));
+}
+
+/* Four rows of 4 elements of 1 byte, columns one after the other. */
+INLINE AVX2 __m128i four_rows(const char *from, const int64_t *fx) {
+    int32_t r[4];
+    for (int i = 0; i < 4; i++) memcpy(&r[i], from + fx[i], 4);
+    return _mm_shuffle_epi8(_mm_setr_epi32(r[0], r[1], r[2], r[3]), _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+}
+
+/* 16 rows of 4 elements of 1 byte. */
+INLINE AVX2 void turn_thin1(char *to, const int64_t *ty, const char *from, const int64_t *fx) {
+    __m128i a = four_rows(from, fx), b = four_rows(from, fx + 4), c = four_rows(from, fx + 8), d = four_rows(from, fx + 12);
+    __m128i ab = _mm_unpacklo_epi32(a, b), cd = _mm_unpacklo_epi32(c, d), ab1 = _mm_unpackhi_epi32(a, b), cd1 = _mm_unpackhi_epi32(c, d);
+    _mm_storeu_si128((void *)(to + ty[0]), _mm_unpacklo_epi64(ab, cd));
+    _mm_storeu_si128((void *)(to + ty[1]), _mm_unpackhi_epi64(ab, cd));
+    _mm_storeu_si128((void *)(to + ty[2]), _mm_unpacklo_epi64(ab1, cd1));
+    _mm_storeu_si128((void *)(to + ty[3]), _mm_unpackhi_epi64(ab1, cd1));
+}
+
+/* 8 rows of 4 of 2 bytes. */
+INLINE AVX2 void turn_thin2(char *to, const int64_t *ty, const char *from, const int64_t *fx) {
+    __m128i t[4]; /* two rows each: their elements in turns */
+    for (int i = 0; i < 4; i++) t[i] = _mm_unpacklo_epi16(row64(from + fx[2 * i]), row64(from + fx[2 * i + 1]));
+    __m128i a = _mm_unpacklo_epi32(t[0], t[1]), b = _mm_unpacklo_epi32(t[2], t[3]), a1 = _mm_unpackhi_epi32(t[0], t[1]), b1 = _mm_unpackhi_epi32(t[2], t[3]);
+    _mm_storeu_si128((void *)(to + ty[0]), _mm_unpacklo_epi64(a, b));
+    _mm_storeu_si128((void *)(to + ty[1]), _mm_unpackhi_epi64(a, b));
+    _mm_storeu_si128((void *)(to + ty[2]), _mm_unpacklo_epi64(a1, b1));
+    _mm_storeu_si128((void *)(to + ty[3]), _mm_unpackhi_epi64(a1, b1));
+}
+
+#define SMALL(KIND, SIZE, KY)                                                                                                                   \
+    AVX2 void rl_##KIND##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                     \
+        (void)nx;                                                                                                                               \
+        for (uint32_t k = 0, y; k < ny; k += KY) y = RL_MIN(k, ny - KY), turn_##KIND##SIZE(to, ty + y, from + y * SIZE, fx);                    \
+    }
+SMALL(few, 1, 16)
+SMALL(few, 2, 8)
+SMALL(thin, 1, 4)
+SMALL(thin, 2, 4)
+
+/* ---- rows ---- */
+
 INLINE AVX2 void stream_row(char *to, const char *from, int64_t n) {
     int64_t head = RL_MIN((int64_t)(-(uintptr_t)to % 64), n);
     memcpy(to, from, (size_t)head);
@@ -111,7 +188,9 @@ static void fence(void) {
     _mm_sfence();
 }
 
-#define OF(SIZE) {{rl_wide##SIZE, 32 / SIZE, 16 / SIZE, false}, {rl_narrow##SIZE, 16 / SIZE, 32 / SIZE, false}, {part##SIZE, 16, 0, false}}
-const rl_move_kernels rl_move_avx2 = {.isa = RL_ISA_AVX2, .strip = {OF(1), OF(2), OF(4), OF(8), OF(16)}, .rows = rows_avx2, .flush = flush_avx2,
-                                      .fence = fence};
+#define OF(SIZE, ...)                                                                                                                           \
+    {{rl_wide##SIZE, 32 / SIZE, 16 / SIZE, false}, {rl_narrow##SIZE, 16 / SIZE, 32 / SIZE, false}, __VA_ARGS__ {part##SIZE, 16, 0, false}}
+#define SMALL_OF(SIZE) {rl_few##SIZE, 4, 16 / SIZE, false}, {rl_thin##SIZE, 16 / SIZE, 4, false},
+const rl_move_kernels rl_move_avx2 = {.isa = RL_ISA_AVX2, .strip = {OF(1, SMALL_OF(1)), OF(2, SMALL_OF(2)), OF(4, ), OF(8, ), OF(16, )},
+                                      .rows = rows_avx2, .flush = flush_avx2, .fence = fence};
 #endif

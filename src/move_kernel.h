@@ -24,7 +24,7 @@ typedef void rl_flush_fn(char *to, const char *from, int64_t nbyte, rl_ahead *ah
 typedef void rl_fence_fn(void);
 
 /* A mix: n lines of 64 bytes to n others, each byte from any of them. */
-enum { RL_MIX = 15 };
+enum { RL_MIX = 7, RL_MIX_LARGE = 4 }; /* the most lines, and of elements larger than a byte: a line costs n shuffles, so more are sooner done as tiles */
 typedef struct {
     uint32_t n;
     uint64_t take[RL_MIX][RL_MIX];     /* which bytes of line j of `to` come from line i of `from` */
@@ -39,7 +39,7 @@ typedef void rl_mix_fn(const rl_mix *m, char *to, const rl_mix_lines *out, const
 
 typedef struct {
     rl_isa isa;
-    rl_strip strip[5][5];  /* elements of 1, 2, 4, 8, 16 bytes: the first that fits is taken, the last fits always; fn NULL: none */
+    rl_strip strip[5][7];  /* elements of 1, 2, 4, 8, 16 bytes: the first that fits is taken, the last fits always; fn NULL: none */
     rl_rows_fn *rows;
     rl_flush_fn *flush; /* NULL, and so is fence: never streams */
     rl_fence_fn *fence;
@@ -50,6 +50,7 @@ const rl_move_kernels *rl_move_kernels_of(rl_isa want);
 const rl_move_kernels *rl_move_kernels_x86(rl_isa want);
 /* Where the compiler's target is x86. */
 extern const rl_move_kernels rl_move_avx2;
+extern rl_strip_fn rl_few1, rl_few2, rl_thin1, rl_thin2;
 extern rl_strip_fn rl_wide1, rl_wide2, rl_wide4, rl_wide8, rl_wide16, rl_narrow1, rl_narrow2, rl_narrow4, rl_narrow8, rl_narrow16;
 extern rl_mix_fn rl_mix_avx512;
 /* The lowest n bits. */
@@ -82,9 +83,11 @@ struct rl_move_plan {
     uint32_t nx, ny;        /* the loops of X and Y, innermost first; rows, fill, runs: one each */
     rl_loop x[RL_NEST_LOOPS], y[RL_NEST_LOOPS];
     int64_t lx, ly, tx, ty; /* counts of X and Y; of them in a tile */
+    int64_t px, py;         /* tiles along X and Y; the last one takes what is left over */
     bool stream;            /* past the cache */
     bool far;               /* more than the second cache holds: what comes next is asked for */
-    const rl_strip *strip;  /* tiles */
+    const rl_strip *strip;  /* tiles; and for what is left over along X, or Y: smaller ones, or NULL */
+    const rl_strip *rest_x, *rest_y;
     struct rl_mix_plan *mix; /* mixes */
 };
 
@@ -98,15 +101,6 @@ void rl_move_walk(const rl_move_plan *p, rl_tile *t, int64_t first, int64_t end)
 static inline void rl_tile_clear(rl_tile *t) {
     t->fx.n = t->ty.n = 0;
     t->ahead = NULL;
-}
-
-/* n things in pieces of `size`, the last of which takes what is left over. */
-static inline int64_t rl_pieces(int64_t n, int64_t size) {
-    return RL_MAX(n / size, 1);
-}
-
-static inline int64_t rl_piece(int64_t n, int64_t size, int64_t i) {
-    return i + 1 < rl_pieces(n, size) ? size : n - i * size;
 }
 
 typedef struct rl_mix_plan {

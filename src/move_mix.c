@@ -25,7 +25,7 @@ void rl_mix_make(rl_mix *m, uint32_t n, uint32_t size, bool gather) {
 #define INLINE static inline __attribute__((always_inline))
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")))
 
-enum { FEW = 4 }; /* lines whose mix stays in registers */
+enum { FEW = RL_MIX_LARGE }; /* lines whose mix stays in registers */
 
 typedef struct {
     __m512i byte[FEW][FEW];

@@ -7,11 +7,10 @@
 
 typedef struct { int64_t x0, nx, y0, ny; } patch; /* from x0, y0 on, nx by ny */
 
-/* The last ones take what is left over. */
 static patch block_of(const rl_move_plan *p, int64_t i) {
-    int64_t across = rl_pieces(p->lx, p->tx), down = rl_pieces(p->ly, p->ty);
-    int64_t x = p->stream ? i / down : i % across, y = p->stream ? i % down : i / across;
-    return (patch){x * p->tx, rl_piece(p->lx, p->tx, x), y * p->ty, rl_piece(p->ly, p->ty, y)};
+    int64_t x = p->stream ? i / p->py : i % p->px, y = p->stream ? i % p->py : i / p->px;
+    int64_t x0 = x * p->tx, y0 = y * p->ty;
+    return (patch){x0, x + 1 < p->px ? p->tx : p->lx - x0, y0, y + 1 < p->py ? p->ty : p->ly - y0};
 }
 
 /* While nbyte bytes are moved: two thirds of as many, the others when they are written. */
@@ -66,16 +65,18 @@ void rl_move_fill(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, i
 
 /* Where elements first .. first+count-1 of these loops are, on one side. */
 static void place(const rl_loop *l, uint32_t n, bool to_side, int64_t first, int64_t count, int64_t *at) {
-    int64_t index[RL_NEST_LOOPS] = {0}, step[RL_NEST_LOOPS] = {0}, here = 0, left = first;
+    int64_t index[RL_NEST_LOOPS], step[RL_NEST_LOOPS], here = 0, left = first;
+    index[0] = step[0] = 0;
     for (uint32_t i = 0; i < n; i++, left /= l[i - 1].n) {
         index[i] = left % l[i].n;
         step[i] = to_side ? l[i].to : l[i].from;
         here += index[i] * step[i];
     }
-    while (count > 0) {
+    for (;;) {
         int64_t run = RL_MIN(l[0].n - index[0], count);
         for (int64_t k = 0; k < run; k++) at[k] = here + k * step[0];
         at += run, count -= run;
+        if (count == 0) return;
         here -= index[0] * step[0];
         index[0] = 0;
         for (uint32_t i = 1; i < n; i++) {
@@ -87,13 +88,18 @@ static void place(const rl_loop *l, uint32_t n, bool to_side, int64_t first, int
     }
 }
 
-/* Places of elements first .. first+count-1, of all at once where that may be; *base: to be added to them. */
+/* Places of elements first .. first+count-1, of all at once where that may be; *base: to be added to them. Those of one loop are alike from any
+ * element on. */
 static const int64_t *places_of(rl_places *p, const rl_loop *l, uint32_t n, int64_t all, bool to_side, int64_t first, int64_t count, int64_t *base) {
-    bool straight = n == 1, whole = !straight && all <= RL_TILE_MOST;
-    *base = straight ? first * (to_side ? l->to : l->from) : 0;
-    if (straight) first = 0;
+    *base = 0;
+    if (n == 1) {
+        *base = first * (to_side ? l->to : l->from);
+        if (count > p->n) place(l, 1, to_side, p->n, count - p->n, p->at + p->n);
+        p->n = RL_MAX(p->n, count);
+        return p->at;
+    }
     if (p->n == 0 || first < p->first || first + count > p->first + p->n) {
-        p->first = whole ? 0 : first, p->n = whole ? all : count;
+        p->first = all <= RL_TILE_MOST ? 0 : first, p->n = all <= RL_TILE_MOST ? all : count;
         place(l, n, to_side, p->first, p->n, p->at);
     }
     return p->at + (first - p->first);
@@ -108,15 +114,28 @@ static void ask_strip(const rl_move_plan *p, const char *to, const int64_t *ty, 
     for (int64_t j = 0; j < ny; j++) __builtin_prefetch(to + ty[j] + x * size, 1, 3);
 }
 
-/* Strips at the far end overlap those before them, where there is room. */
+/* What strips leave over along Y, at the end; the last one overlaps that before it. */
+static void turn_rest(const rl_strip *s, uint32_t size, char *to, const int64_t *ty, const char *from, const int64_t *fx, const patch *b) {
+    int64_t y = b->ny - s->ky;
+    for (int64_t i = 0; i < b->nx; i += s->kx) {
+        int64_t x = RL_MIN(i, b->nx - s->kx);
+        s->fn(to + x * size, ty + y, from + y * size, fx + x, s->kx, s->ky);
+    }
+}
+
+/* Strips at the far end are smaller, or overlap those before them, where there is room. */
 static void turn(const rl_move_plan *p, const rl_tile *t, char *to, const int64_t *ty, const char *from, const int64_t *fx, const patch *b) {
     const rl_strip *s = p->strip;
+    int64_t ny = p->rest_y ? b->ny - b->ny % s->ky : b->ny;
     for (int64_t i = 0, next = s->kx; i < b->nx; i = next, next += s->kx) {
-        int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, nx = RL_MIN(b->nx - x, s->kx);
+        int64_t left = b->nx - i;
+        if (p->rest_x && left <= p->rest_x->kx) s = p->rest_x;
+        int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, nx = RL_MIN(left, s->kx);
         if (p->far && next < b->nx) ask_strip(p, to, ty, from, fx, next, RL_MIN(b->nx - next, s->kx), b->ny);
-        s->fn(to + x * p->size, ty, from, fx + x, (uint32_t)nx, (uint32_t)b->ny);
+        s->fn(to + x * p->size, ty, from, fx + x, (uint32_t)nx, (uint32_t)ny);
         ask(t, nx * b->ny * p->size);
     }
+    if (ny < b->ny) turn_rest(p->rest_y, p->size, to, ty, from, fx, b);
 }
 
 void rl_move_tiles(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {

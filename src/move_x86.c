@@ -2,7 +2,8 @@
  *
  * Transposing 16 x 16 elements of 4 bytes: neighbouring rows are interleaved by elements, then by pairs; after that each register
  * holds a column of four rows in each of its four lanes of 16 bytes, and two rounds of choosing lanes put them together.  Larger
- * elements skip the first steps; few of smaller ones, and squares of them, go the same way as if they were 4 bytes, and are sorted out in the
+ * elements skip the first steps. Where lines of the rows do not drive each other out, halves of them take the first round of lanes when
+ * they are loaded. Few of smaller ones, and squares of them, go the same way as if they were 4 bytes, and are sorted out in the
  * register.  Other blocks of these are left to half registers (move_avx2.c): two of their shuffles are done at a time. */
 #include "move_kernel.h"
 
@@ -25,19 +26,25 @@ INLINE AVX512 void turn_lanes(__m512i a, __m512i b, __m512i c, __m512i d, __m512
     *o3 = _mm512_shuffle_i32x4(ab1, cd1, 0xdd);
 }
 
-/* 16 rows of 16 elements of 4 bytes. */
-INLINE AVX512 void turn4(__m512i *r) {
+/* Every four of n registers: their lanes of 4 elements of 4 bytes are transposed. */
+INLINE AVX512 void turn_in_lanes(__m512i *r, int n) {
     __m512i t[16];
-    for (int i = 0; i < 16; i += 2) {
+    for (int i = 0; i < n; i += 2) {
         t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
         t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
     }
-    for (int i = 0; i < 16; i += 4) {
+    for (int i = 0; i < n; i += 4) {
         r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
         r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
         r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
         r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
     }
+}
+
+/* 16 rows of 16 elements of 4 bytes. */
+INLINE AVX512 void turn4(__m512i *r) {
+    __m512i t[16];
+    turn_in_lanes(r, 16);
     for (int i = 0; i < 4; i++) turn_lanes(r[i], r[4 + i], r[8 + i], r[12 + i], &t[i], &t[4 + i], &t[8 + i], &t[12 + i]);
     for (int i = 0; i < 16; i++) r[i] = t[i];
 }
@@ -101,6 +108,25 @@ INLINE AVX512 void block16(char *to, const int64_t *ty, const char *from, const 
 STRIPS(4)
 STRIPS(8)
 STRIPS(16)
+
+/* 16 rows of 8: rows k and k + 8 share a register, so that one round of lanes does. */
+INLINE AVX512 void half4(char *to, const int64_t *ty, const char *from, const int64_t *fx) {
+    __m512i r[8], low = _mm512_set_epi64(13, 12, 5, 4, 9, 8, 1, 0), high = _mm512_set_epi64(15, 14, 7, 6, 11, 10, 3, 2);
+    for (int i = 0; i < 8; i++) {
+        __m256i a = _mm256_loadu_si256((const void *)(from + fx[i])), b = _mm256_loadu_si256((const void *)(from + fx[i + 8]));
+        r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
+    }
+    turn_in_lanes(r, 8);
+    for (int i = 0; i < 4; i++) {
+        _mm512_storeu_si512(to + ty[i], _mm512_permutex2var_epi64(r[i], low, r[4 + i]));
+        _mm512_storeu_si512(to + ty[i + 4], _mm512_permutex2var_epi64(r[i], high, r[4 + i]));
+    }
+}
+
+static AVX512 void halves4(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
+    (void)nx;
+    for (uint32_t k = 0, y; k < ny; k += 8) y = RL_MIN(k, ny - 8), half4(to, ty + y, from + y * 4, fx);
+}
 
 /* Up to 16 rows of 32: after turn4 each register has 2 elements of each row. */
 INLINE AVX512 void flat2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
@@ -302,11 +328,13 @@ static void fence(void) {
 const rl_move_kernels *rl_move_kernels_x86(rl_isa want) {
     static const rl_move_kernels avx512 = {
         .isa = RL_ISA_AVX512,
-        .strip = {{{squares1, 64, 64, true}, {rl_wide1, 32, 16, false}, {rl_narrow1, 16, 32, false}, {part1, 64, 0, false}},
-                  {{squares2, 32, 32, true}, {rl_wide2, 16, 8, false}, {rl_narrow2, 8, 16, false}, {part2, 32, 0, false}},
-                  {{strip4, 16, 16, false}, {part4, 16, 0, false}},
-                  {{strip8, 8, 8, false}, {part8, 8, 0, false}},
-                  {{strip16, 4, 4, false}, {part16, 4, 0, false}}},
+        .strip = {{{squares1, 64, 64, true}, {rl_wide1, 32, 16, false}, {rl_narrow1, 16, 32, false},
+                   {rl_few1, 4, 16, false}, {rl_thin1, 16, 4, false}, {part1, 64, 0, false}},
+                  {{squares2, 32, 32, true}, {rl_wide2, 16, 8, false}, {rl_narrow2, 8, 16, false},
+                   {rl_few2, 4, 8, false}, {rl_thin2, 8, 4, false}, {part2, 32, 0, false}},
+                  {{strip4, 16, 16, true}, {halves4, 16, 8, false}, {rl_wide4, 8, 4, false}, {rl_narrow4, 4, 8, false}, {part4, 16, 0, false}},
+                  {{strip8, 8, 8, false}, {rl_wide8, 4, 2, false}, {rl_narrow8, 2, 4, false}, {part8, 8, 0, false}},
+                  {{strip16, 4, 4, false}, {rl_wide16, 2, 1, false}, {rl_narrow16, 1, 2, false}, {part16, 4, 0, false}}},
         .rows = rows_avx512, .flush = flush_avx512, .fence = fence, .mix = rl_mix_avx512};
     bool has512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("bmi2");
