@@ -130,25 +130,17 @@ static uint32_t may_cover(const chain *a, const rl_tensor *const *t) {
     return n;
 }
 
-static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {
-    uint32_t rank = 0;
-    int64_t dim[RL_RANK], perm[RL_RANK];
+/* The chain into y, which lies in the order perm. */
+static void walk(rl_call *c, chain *a, const rl_tensor *const *t, const int64_t *perm, const rl_tensor *y) {
     rl_tensor view;
-    for (uint32_t i = 0; i <= a->npost; i++)
-        if (t[i]) RL_TRY(rl_call_broadcast(c, &rank, dim, t[i]));
-    RL_TRY(rl_call_dims(c, rank, dim));
-    find_order(t, a->npost + 1, rank, dim, perm);
-    c->gaps = true;
-    rl_tensor *y = rl_call_make_over_in(c, may_cover(a, t), RL_F32, rank, dim, perm);
-    c->step->ran = "rows";
-    if (rl_numel(y) == 0) return RL_OK;
-    a->rank = rank;
-    for (uint32_t k = 0; k < rank; k++) a->dim[k] = dim[perm[k]], a->to[k] = y->stride[perm[k]];
+    if (rl_numel(y) == 0) return;
+    a->rank = y->rank;
+    for (uint32_t k = 0; k < a->rank; k++) a->dim[k] = y->dim[perm[k]], a->to[k] = y->stride[perm[k]];
     for (uint32_t i = 0; i <= a->npost; i++) {
         if (!t[i]) continue;
-        rl_view_expand(t[i], rank, dim, &view);
+        rl_view_expand(t[i], y->rank, y->dim, &view);
         a->at[i] = rl_data(&view);
-        for (uint32_t k = 0; k < rank; k++) a->stride[i][k] = view.stride[perm[k]];
+        for (uint32_t k = 0; k < y->rank; k++) a->stride[i][k] = view.stride[perm[k]];
     }
     merge(a);
     a->block = BLOCK;
@@ -158,6 +150,19 @@ static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {
     int64_t rows = (a->dim[a->rank - 1] + a->block - 1) / a->block, each = RL_MIN(a->dim[a->rank - 1], a->block);
     for (uint32_t k = 0; k + 1 < a->rank; k++) rows *= a->dim[k];
     rl_parallel(c->rt, rows, RL_MAX(1, 8192 / RL_MAX(each * RL_MAX(a->npost, 1u), 1)), run_pieces, a);
+}
+
+static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {
+    uint32_t rank = 0;
+    int64_t dim[RL_RANK], perm[RL_RANK];
+    for (uint32_t i = 0; i <= a->npost; i++)
+        if (t[i]) RL_TRY(rl_call_broadcast(c, &rank, dim, t[i]));
+    RL_TRY(rl_call_dims(c, rank, dim));
+    find_order(t, a->npost + 1, rank, dim, perm);
+    c->gaps = true;
+    rl_tensor *y = rl_call_make_over_in(c, may_cover(a, t), RL_F32, rank, dim, perm);
+    c->step->ran = "rows";
+    walk(c, a, t, perm, y);
     return RL_OK;
 }
 
@@ -196,6 +201,24 @@ rl_status rl_fast_chain(rl_call *c) {
     rl_status s = run_chain(c, &a, t);
     for (uint32_t i = 0; f->scale && i < 2; i++) rl_tensor_drop(&by[i]);
     return s;
+}
+
+void rl_fused_rows(rl_call *c, const rl_tensor *bias, const rl_tensor *y) {
+    const rl_fused *f = c->step->fused;
+    rl_post post[OPERANDS];
+    chain a = {.post = post};
+    const rl_tensor *t[OPERANDS] = {y};
+    int64_t perm[RL_RANK];
+    if (bias) {
+        post[a.npost++] = (rl_post){.op = RL_ROW_ADD, .in = RL_NONE};
+        t[a.npost] = bias;
+    }
+    for (uint32_t i = 0; f && i < f->npost; i++) {
+        post[a.npost++] = f->post[i];
+        if (rl_row_is_binary(f->post[i].op)) t[a.npost] = rl_call_in(c, f->post[i].in);
+    }
+    rl_stride_order(y, perm);
+    if (a.npost) walk(c, &a, t, perm, y);
 }
 
 rl_status rl_fast_binary(rl_call *c) {
