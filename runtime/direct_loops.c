@@ -43,6 +43,7 @@ static void any_clip(many *v, float low, float high) {
 #define PAIRED 2
 #define WIDE 1
 #define ISA RL_ISA_PLAIN
+#include "winograd.inc"
 #include "direct_loops.inc"
 #undef ATTR
 #undef NAME
@@ -76,6 +77,7 @@ ATTR INLINE static inline void avx2_clip(many *v, float low, float high) {
 #define PIXELS HIGHEST(6)
 #define ISA RL_ISA_AVX2
 #define DEEP HIGHEST(6)
+#include "winograd.inc"
 #include "direct_loops.inc"
 #undef ATTR
 #undef NAME
@@ -107,6 +109,7 @@ ATTR INLINE static inline void avx512_clip(many *v, float low, float high) {
 #define ISA RL_ISA_AVX512
 #define VECTORS 2
 #define WIDE 4
+#include "winograd.inc"
 #include "direct_loops.inc"
 #endif
 

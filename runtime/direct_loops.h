@@ -33,9 +33,20 @@ typedef struct {
     float low, high;
 } rl_strip;
 
+/* Sums of a tile of 2 x 2 outputs before the last step of winograd.h: place i of 16 at  m + i * step. */
+typedef struct {
+    const float *m, *bias, *add[4]; /* add: NULL: none */
+    float *y[4];                    /* NULL: outside */
+    int64_t step, channels;
+    float low, high;
+} rl_tile;
+
 typedef struct {
     void (*dense)(const rl_strip *s);
     void (*depthwise)(const rl_strip *s);
+    /* The 4 x 4 pixels at x into 16 places, `step` apart; whole vectors are written. */
+    void (*spread)(const float *const *x, int64_t channels, float *v, int64_t step);
+    bool (*gather)(const rl_tile *t); /* false: some sum is not finite */
     int64_t
         width; /* of a panel of dense weights: w[t, k, c] is at  tap.w + k * width + c;  it and the bias have zeros past the channels */
     int64_t together; /* pixels whose sums are in registers at once */
