@@ -158,6 +158,8 @@ static void run_area(const walk *w, const piece *p, int64_t panel, const area *a
                   .channels = RL_MIN(width, d->channels - at),
                   .low = d->low,
                   .high = d->high};
+    if (d->depthwise && !down && d->in[H] * d->in[W] * d->channels > 2 * LEVEL2) /* what the next line reads first, of a large image */
+        s.ahead = ((d->kernel[H] - 1) * d->dilation[H] + d->stride[H]) * d->x.stride[H] + d->x.stride[W];
     const int64_t o[] = {0, p->d, h0, v0};
     int64_t x = p->n * d->x.stride[N] + (d->depthwise ? at : 0);
     for (int i = D; i < DIMS; i++) x += (o[i] * d->stride[i] - d->before[i]) * d->x.stride[i];

@@ -27,6 +27,7 @@ typedef struct {
     int64_t start;                    /* in x: where the first pixel's window begins; before it, where that begins in the pads */
     int64_t y_step, x_step, add_step; /* from a pixel to the next */
     int64_t channel_step;             /* of x, dense only: 1 where channels lie side by side */
+    int64_t ahead;                    /* depthwise: from a window's first pixel to what is to be in the cache soon; 0: nothing */
     const rl_direct_tap *tap;
     int64_t ntap, depth;      /* depth: input channels of a tap, dense only */
     int64_t pixels, channels; /* to be made; dense: at most `width` channels */
