@@ -5,6 +5,7 @@ OpenVINO's (float32), on the sample models.
   runtime.py                       all sample models, one and two threads
   runtime.py vit swin --threads 1  models whose name contains one of these
   runtime.py --optimize            relayout runs what `relayout optimize` makes of the model
+  runtime.py --movement            what moving data takes of onnxruntime's time instead, one thread
   runtime.py --load                load time and peak memory instead, of a fresh process for each (about 5 minutes for all)
   runtime.py --seconds 2           all models with one and two threads in about 9 minutes, half of that for the sessions of the others
 
@@ -34,6 +35,7 @@ import onnx
 import bench
 import common
 import latency
+import movement_latency
 import zoo
 
 
@@ -171,6 +173,16 @@ def measure_load(names, made, args, threads):
     return lines
 
 
+def movement(names, build):
+    """A table: what nodes that only move data take of all nodes' time in onnxruntime, without and with the reorders of its own layouts."""
+    rows = []
+    for name in names:
+        path = zoo.filled(name, build / "zoo")
+        rows.append([name] + [f"{100 * s:.1f} %" for s in movement_latency.movement_share(path, zoo.inputs_of(onnx.load(path, load_external_data=False)))])
+        print(" | ".join(rows[-1]), flush=True)
+    return [bench.table(["model", "movement", "with reorders"], rows)]
+
+
 ENGINES = {"relayout": Relayout, "onnxruntime": latency.Onnxruntime, "openvino": latency.Openvino}
 
 
@@ -184,6 +196,7 @@ def main():
     p.add_argument("--optimize", action="store_true", help="relayout runs the rewritten model, the others the original")
     p.add_argument("--cpu", action="store_true", help="processor time of this process, not the clock's")
     p.add_argument("--load", action="store_true", help="load time and peak memory instead, each in a process of its own")
+    p.add_argument("--movement", action="store_true", help="the share of movement in onnxruntime's time instead")
     p.add_argument("--rounds", type=int, default=1, help="with --load: processes for each figure, the least counts")
     args = p.parse_args()
     args.build = args.build.resolve()
@@ -197,9 +210,9 @@ def main():
         print("there is no oneDNN: relayout runs its reference kernels")
     lines = [f"{bench.machine()}; {bench.versions('onnxruntime', 'openvino')}", ""]
     print(lines[0])
-    if args.load:
+    if args.load or args.movement:
         for threads in args.threads or [1]:
-            lines += measure_load(names, made, args, threads) + [""]
+            lines += (movement(names, args.build) if args.movement else measure_load(names, made, args, threads)) + [""]
             print("\n".join(lines[2:]))
         if args.result:
             (bench.HERE / "results" / args.result).write_text("\n".join(lines))

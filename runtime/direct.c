@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "winograd.h"
+
 enum { N = RL_AXIS_N, D = RL_AXIS_D, H = RL_AXIS_H, W = RL_AXIS_W, DIMS = RL_AXIS_DIMS };
 enum { DEEP_WIDTH = 64, DEEP_TAPS = 9, LEVEL1 = 1 << 13, LEVEL2 = 1 << 17 }; /* of depthwise panels; floats that stay in a cache */
 
@@ -27,6 +29,7 @@ int64_t rl_direct_bias(const rl_direct *d) {
 }
 
 int64_t rl_direct_weights(const rl_direct *d) {
+    if (d->winograd) return rl_winograd_weights(d);
     return d->depthwise ? d->channels * taps_of(d) : panels_of(d) * width_of(d) * d->depth * taps_of(d);
 }
 
@@ -35,6 +38,12 @@ void rl_direct_pack(rl_direct *d, const float *w, const float *bias, float *room
     float *to = room + rl_direct_bias(d);
     memset(room, 0, (size_t)(rl_direct_bias(d) + rl_direct_weights(d)) * sizeof *room);
     memcpy(room, bias, (size_t)d->channels * sizeof *room);
+    d->bias = room;
+    d->w = to;
+    if (d->winograd) {
+        rl_winograd_pack(d, w, to);
+        return;
+    }
     for (int64_t c = 0; c < d->channels; c++)
         for (int64_t k = 0; k < (d->depthwise ? 1 : d->depth); k++)
             for (int64_t t = 0; t < taps; t++) {
@@ -43,8 +52,6 @@ void rl_direct_pack(rl_direct *d, const float *w, const float *bias, float *room
                 else
                     to[((c / width * taps + t) * d->depth + k) * width + c % width] = w[(c * d->depth + k) * taps + t];
             }
-    d->bias = room;
-    d->w = to;
 }
 
 /* ---- where which taps are ---- */
@@ -151,6 +158,8 @@ static void run_area(const walk *w, const piece *p, int64_t panel, const area *a
                   .channels = RL_MIN(width, d->channels - at),
                   .low = d->low,
                   .high = d->high};
+    if (d->depthwise && !down && d->in[H] * d->in[W] * d->channels > 2 * LEVEL2) /* what the next line reads first, of a large image */
+        s.ahead = ((d->kernel[H] - 1) * d->dilation[H] + d->stride[H]) * d->x.stride[H] + d->x.stride[W];
     const int64_t o[] = {0, p->d, h0, v0};
     int64_t x = p->n * d->x.stride[N] + (d->depthwise ? at : 0);
     for (int i = D; i < DIMS; i++) x += (o[i] * d->stride[i] - d->before[i]) * d->x.stride[i];
@@ -210,6 +219,48 @@ static void run_pieces(void *arg, int64_t from, int64_t to) {
     }
 }
 
+/* ---- Winograd's tiles ---- */
+
+typedef struct {
+    const walk *w;
+    rl_winograd_cut cut;
+    float *room;
+    int64_t workers;
+} tiling;
+
+/* Tiles from .. to - 1, of one row of tiles after the other. */
+static void post_tiles(const tiling *t, int64_t from, int64_t to) {
+    const rl_direct *d = t->w->d;
+    for (int64_t end; from < to; from = end) {
+        int64_t line = from / t->cut.columns, plane = line / t->cut.rows, h = line % t->cut.rows, v = from % t->cut.columns;
+        end = RL_MIN(to, (line + 1) * t->cut.columns);
+        piece p = {.n = plane / d->out[D], .d = plane % d->out[D], .from = {2 * h, 2 * v}, .end = t->w->panels};
+        p.to[0] = RL_MIN(2 * h + 2, d->out[H]), p.to[1] = RL_MIN(2 * (v + end - from), d->out[W]);
+        run_posts(t->w, &p);
+    }
+}
+
+static void run_tiles(void *arg, int64_t from, int64_t to) {
+    const tiling *t = arg;
+    for (int64_t i = from; i < to; i++) {
+        int64_t at = t->cut.all * i / t->workers, all = t->cut.all * (i + 1) / t->workers;
+        for (int64_t end; at < all; at = end) {
+            end = RL_MIN(all, at + t->cut.together);
+            rl_winograd_run(t->w->d, &t->cut, at, end, t->room + i * t->cut.room);
+            if (t->w->d->npost) post_tiles(t, at, end);
+        }
+    }
+}
+
+static void run_winograd(rl_rt *rt, const walk *w) {
+    tiling t = {.w = w, .workers = rl_pool_size(rt->pool)};
+    t.cut = rl_winograd_cut_of(w->d, t.workers);
+    rl_tensor room = rl_tensor_new(rt, RL_F32, 1, (int64_t[]){t.workers * t.cut.room});
+    t.room = rl_data(&room);
+    rl_parallel(rt, t.workers, 1, run_tiles, &t);
+    rl_tensor_drop(&room);
+}
+
 /* ---- how it is cut ---- */
 
 static bool joins(const int64_t *stride, int i, int64_t count) {
@@ -253,6 +304,10 @@ void rl_direct_run(rl_rt *rt, rl_arena *tmp, const rl_direct *given) {
     rl_direct d = *given;
     join_lines(&d);
     walk w = {.d = &d, .loops = rl_direct_loops_of(d.isa), .rows = rl_rows_best(), .taps = taps_of(&d), .panels = panels_of(&d)};
+    if (d.winograd) {
+        run_winograd(rt, &w);
+        return;
+    }
     find_areas(tmp, &w);
     cut(&w, rl_pool_size(rt->pool));
     int64_t units = w.lines * w.columns * d.out[N] * d.out[D] * ((w.panels + w.together - 1) / w.together);

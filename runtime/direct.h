@@ -7,7 +7,8 @@
  * the same taps in the input.  An area goes strip by strip (direct_loops.h), along its longer side.  What a thread does at a time, some
  * lines and all or some of the channels, stays in its cache, also for the post-ops that are done there.
  *
- * Dense weights are packed in panels of `width` output channels,  [panel][tap][input channel][width],  depthwise ones as  [tap][channel]. */
+ * Dense weights are packed in panels of `width` output channels,  [panel][tap][input channel][width],  depthwise ones as  [tap][channel],
+ * those of 3 x 3 windows that go by Winograd's way as winograd.h says. */
 #ifndef RL_DIRECT_H
 #define RL_DIRECT_H
 #include "direct_loops.h"
@@ -23,7 +24,7 @@ typedef struct {
 
 typedef struct {
     rl_isa isa; /* RL_ISA_BEST, but in tests */
-    bool depthwise;
+    bool depthwise, winograd; /* winograd: by winograd.h, which must be able to */
     int64_t depth, channels, channel_step; /* input channels and the distance between them; output channels */
     /* Of D, H, W; of N the first two alone. */
     int64_t in[RL_AXIS_DIMS], out[RL_AXIS_DIMS], kernel[RL_AXIS_DIMS], stride[RL_AXIS_DIMS], dilation[RL_AXIS_DIMS],

@@ -9,9 +9,6 @@
 
 #define INLINE __attribute__((always_inline))
 #define FOURTEEN(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13)
-#define FOURTEEN_OF(F, c)                                                                                              \
-    F(0, c) F(1, c) F(2, c) F(3, c) F(4, c) F(5, c) F(6, c) F(7, c) F(8, c) F(9, c) F(10, c) F(11, c) F(12, c) F(13, c)
-
 /* Pixels of the highest tiles. With sanitizers, for which each tile takes a minute to compile, low ones do. */
 #ifdef RL_LOW_TILES
 #define HIGHEST(n) 2
@@ -43,6 +40,7 @@ static void any_clip(many *v, float low, float high) {
 #define PAIRED 2
 #define WIDE 1
 #define ISA RL_ISA_PLAIN
+#include "winograd.inc"
 #include "direct_loops.inc"
 #undef ATTR
 #undef NAME
@@ -76,6 +74,7 @@ ATTR INLINE static inline void avx2_clip(many *v, float low, float high) {
 #define PIXELS HIGHEST(6)
 #define ISA RL_ISA_AVX2
 #define DEEP HIGHEST(6)
+#include "winograd.inc"
 #include "direct_loops.inc"
 #undef ATTR
 #undef NAME
@@ -107,6 +106,7 @@ ATTR INLINE static inline void avx512_clip(many *v, float low, float high) {
 #define ISA RL_ISA_AVX512
 #define VECTORS 2
 #define WIDE 4
+#include "winograd.inc"
 #include "direct_loops.inc"
 #endif
 

@@ -27,15 +27,27 @@ typedef struct {
     int64_t start;                    /* in x: where the first pixel's window begins; before it, where that begins in the pads */
     int64_t y_step, x_step, add_step; /* from a pixel to the next */
     int64_t channel_step;             /* of x, dense only: 1 where channels lie side by side */
+    int64_t ahead;                    /* depthwise: from a window's first pixel to what is to be in the cache soon; 0: nothing */
     const rl_direct_tap *tap;
     int64_t ntap, depth;      /* depth: input channels of a tap, dense only */
     int64_t pixels, channels; /* to be made; dense: at most `width` channels */
     float low, high;
 } rl_strip;
 
+/* Sums of a tile of 2 x 2 outputs before the last step of winograd.h: place i of 16 at  m + i * step. */
+typedef struct {
+    const float *m, *bias, *add[4]; /* add: NULL: none */
+    float *y[4];                    /* NULL: outside */
+    int64_t step, channels;
+    float low, high;
+} rl_tile;
+
 typedef struct {
     void (*dense)(const rl_strip *s);
     void (*depthwise)(const rl_strip *s);
+    /* The 4 x 4 pixels at x into 16 places, `step` apart; whole vectors are written. */
+    void (*spread)(const float *const *x, int64_t channels, float *v, int64_t step);
+    bool (*gather)(const rl_tile *t); /* false: some sum is not finite */
     int64_t
         width; /* of a panel of dense weights: w[t, k, c] is at  tap.w + k * width + c;  it and the bias have zeros past the channels */
     int64_t together; /* pixels whose sums are in registers at once */

@@ -49,7 +49,7 @@ typedef struct rl_prim {
     int64_t key[RL_PRIM_KEY];
     uint32_t nkey, narg;
     bool ordered;               /* its output lies as the step's order says */
-    bool bare;                  /* what its node adds to the result and does with it is left to others (fast_conv.c) */
+    bool bare;                  /* without bias and post-ops, which rows do (fuse.h) */
     bool fell;                  /* it does not run on the layouts that the plan says (native.h), but on copies */
     rl_dnnl_primitive p;        /* NULL: there is none that is optimized */
     rl_dnnl_memory scratchpad;
@@ -79,7 +79,7 @@ void rl_making_end(rl_making *m);
 rl_dnnl_md rl_making_md(rl_making *m, uint32_t rank, const int64_t *dim, const int64_t *stride);
 /* f32 of these logical dims that lies so; blocked: with the channels in lanes. */
 rl_dnnl_md rl_making_lay(rl_making *m, uint32_t rank, const int64_t *dim, const struct rl_lay *lay);
-/* The node's fused post-ops (fuse.h) as attributes; `dst`: how the output lies, as do operands of its dims. */
+/* The node's fused post-ops (fuse.h) as attributes, of a bare one none; `dst`: how the output lies, as do operands of its dims. */
 bool rl_making_post(rl_making *m, rl_dnnl_cmd dst);
 /* An input that lies as `have`, or the output. */
 bool rl_making_arg(rl_making *m, int arg, uint32_t at, bool output, rl_dnnl_cmd have, rl_dnnl_cmd want);
@@ -87,9 +87,8 @@ bool rl_making_arg(rl_making *m, int arg, uint32_t at, bool output, rl_dnnl_cmd 
 bool rl_making_constant(rl_making *m, int arg, rl_dnnl_cmd have, const void *bytes, rl_dnnl_cmd want);
 /* From m->pd: the primitive and its scratchpad. */
 bool rl_making_primitive(rl_making *m);
-/* Is m->pd one of oneDNN's plain loops? */
-bool rl_making_is_ref(const rl_making *m);
-bool rl_making_is(const rl_making *m, const char *part); /* does oneDNN's name of the implementation have this in it? */
+/* Is m->pd one of oneDNN's plain loops, or is it of no use for the bias or post-ops? */
+bool rl_making_is_ref(const rl_making *m, bool biased);
 
 /* Does this kernel make a form of its own of constant input i, and read that only then (rl_call_packed)? */
 bool rl_packs(rl_kernel_fn *fn, uint32_t i);

@@ -114,7 +114,7 @@ static bool make_weights(rl_making *m, const rl_convolution *v, const rl_fused *
 }
 
 static bool make_bias(rl_making *m, const rl_convolution *v, rl_dnnl_md bias) {
-    if (!bias) return true;
+    if (!bias || m->p->bare) return true;
     if (v->bias && !rl_call_is_constant(m->c, 2))
         return rl_making_arg(m, RL_DNNL_ARG_BIAS, AT_BIAS, false, rl_making_md(m, 1, v->bias->dim, v->bias->stride), bias);
     return rl_making_constant(m, RL_DNNL_ARG_BIAS, bias, rl_conv_whole_bias(m->c, v), bias);
@@ -122,7 +122,7 @@ static bool make_bias(rl_making *m, const rl_convolution *v, rl_dnnl_md bias) {
 
 /* Operands of the post-ops: of the output's dims, or one per channel or of all. */
 static bool make_operands(rl_making *m, const rl_convolution *v, const rl_fused *fused, rl_dnnl_cmd dst) {
-    for (uint32_t i = 0; fused && i < fused->npost; i++) {
+    for (uint32_t i = 0; fused && !m->p->bare && i < fused->npost; i++) {
         if (!rl_row_is_binary(fused->post[i].op)) continue;
         const rl_native *native = m->c->step->native;
         const rl_tensor *t = rl_call_in(m->c, fused->post[i].in);
@@ -152,22 +152,27 @@ static rl_dnnl_md input_md(rl_making *m, const rl_convolution *v, const rl_lay *
     return same ? x : rl_making_md(m, t->rank, t->dim, t->stride);
 }
 
-/* Would oneDNN cut the window of this ConvTranspose into pieces?  It then adds the bias, and does the post-ops, once too often for each
- * piece that has no tap at a pixel (3.x, where the weights are larger than the cache). */
-static bool is_cut(rl_making *m, const rl_convolution *v, rl_dnnl_cmd x, rl_dnnl_cmd weights, rl_dnnl_cmd y) {
-    if (!v->back || describe(m, v, x, weights, NULL, y) != 0) return false;
-    bool cut = rl_making_is(m, "brgconv_strided");
-    m->f->d.primitive_desc_destroy(m->pd);
-    m->pd = NULL;
-    return cut;
-}
-
-/* Can rl_rows_finish do the rest? */
-static bool can_finish(const rl_call *c, const rl_fused *fused, const rl_lay *out) {
+/* Can rows do bias and post-ops?  With a plan they may not know the layouts. */
+static bool can_end_in_rows(const rl_call *c) {
     const rl_native *n = c->step->native;
-    bool can = !out->block;
+    const rl_fused *fused = c->step->fused;
+    bool can = !n || !n->out.block;
     for (uint32_t i = 0; n && fused && i < fused->npost; i++) can = can && !(rl_row_is_binary(fused->post[i].op) && n->channels[fused->post[i].in]);
     return can;
+}
+
+/* An optimized implementation, with bias and post-ops or else bare. */
+static bool find_conv(rl_making *m, const rl_convolution *v, rl_dnnl_cmd x, rl_dnnl_cmd weights, rl_dnnl_cmd bias, rl_dnnl_cmd y) {
+    bool ends = bias || m->c->step->fused;
+    for (int bare = 0; bare <= (ends && can_end_in_rows(m->c)); bare++) {
+        m->p->bare = bare;
+        if (!rl_making_post(m, y)) return false;
+        if (describe(m, v, x, weights, bare ? NULL : bias, y) != 0) continue;
+        if (!rl_making_is_ref(m, bias && !bare)) return true;
+        m->f->d.primitive_desc_destroy(m->pd);
+        m->pd = NULL;
+    }
+    return false;
 }
 
 /* As lay_of says all through; where oneDNN has only plain loops for that, what it likes best, or nothing while layouts are measured. */
@@ -178,26 +183,18 @@ static bool make_conv(rl_making *m, const rl_convolution *v, const rl_fused *fus
     bool biased = v->bias || (fused && fused->shift);
     rl_lay xl = lay_of(m->c, v, false), yl = lay_of(m->c, v, true);
     rl_dnnl_md x = rl_making_lay(m, rank, v->x->dim, &xl), y = rl_making_lay(m, rank, v->dim, &yl);
-    rl_dnnl_md weights = rl_making_md(m, v->krank, v->kdim, NULL), have = x ? input_md(m, v, &xl, x) : NULL;
-    rl_dnnl_md any_x = rl_making_md(m, rank, v->x->dim, NULL), any_y = rl_making_md(m, rank, v->dim, NULL);
-    if (!x || !y || !have || !weights || !any_x || !any_y) return false;
-    m->p->bare = (biased || (fused && fused->npost)) && (is_cut(m, v, x, weights, y) || is_cut(m, v, any_x, weights, any_y));
-    if (m->p->bare && !can_finish(m->c, fused, &yl)) return false;
-    rl_dnnl_md bias = biased && !m->p->bare ? rl_making_md(m, 1, &n, &one) : NULL;
-    if (biased && !m->p->bare && !bias) return false;
-    if (!m->p->bare && !rl_making_post(m, y)) return false;
-    int status = describe(m, v, x, weights, bias, y);
-    if (status != 0 && !native) return false;
-    if (status != 0 || rl_making_is_ref(m)) {
+    rl_dnnl_md weights = rl_making_md(m, v->krank, v->kdim, NULL), bias = biased ? rl_making_md(m, 1, &n, &one) : NULL;
+    rl_dnnl_md have = x ? input_md(m, v, &xl, x) : NULL;
+    if (!x || !y || !have || !weights || (biased && !bias)) return false;
+    if (!find_conv(m, v, x, weights, bias, y)) {
         m->p->fell = true;
         if (native && native->strict) return false;
-        if (status == 0) m->f->d.primitive_desc_destroy(m->pd);
-        m->pd = NULL;
-        if (describe(m, v, any_x, weights, bias, any_y) != 0 || (rl_making_is_ref(m) && !fused)) return false;
+        rl_dnnl_md any_x = rl_making_md(m, rank, v->x->dim, NULL), any_y = rl_making_md(m, rank, v->dim, NULL);
+        if (!any_x || !any_y || !find_conv(m, v, any_x, weights, bias, any_y)) return false;
     }
     return rl_making_arg(m, RL_DNNL_ARG_SRC, AT_X, false, have, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_SRC, 0)) &&
            rl_making_arg(m, RL_DNNL_ARG_DST, AT_Y, true, y, m->f->d.primitive_desc_query_md(m->pd, RL_DNNL_QUERY_DST, 0)) &&
-           make_weights(m, v, fused) && make_bias(m, v, bias) && (m->p->bare || make_operands(m, v, fused, y)) && rl_making_primitive(m);
+           make_weights(m, v, fused) && make_bias(m, v, bias) && make_operands(m, v, fused, y) && rl_making_primitive(m);
 }
 
 static rl_tensor *make_output(rl_call *c, uint32_t rank, const int64_t *dim) {
@@ -218,6 +215,15 @@ static rl_tensor *conv_output(rl_call *c, const rl_convolution *v) {
     return make_output(c, v->lifted ? 3 : v->x->rank, v->lifted ? (int64_t[]){v->dim[0], v->dim[1], v->dim[3]} : v->dim);
 }
 
+/* Bias and post-ops of a bare one. */
+static void end_in_rows(rl_call *c, const rl_convolution *v, const rl_tensor *y) {
+    const int64_t dim[RL_CONV_RANK] = {v->dim[1], 1, 1, 1};
+    bool biased = v->bias || (c->step->fused && c->step->fused->shift);
+    rl_tensor bias = biased ? rl_tensor_borrow(c->rt, RL_F32, y->rank - 1, dim, rl_conv_whole_bias(c, v), (size_t)v->dim[1] * sizeof(float)) : (rl_tensor){0};
+    rl_fused_rows(c, biased ? &bias : NULL, y);
+    rl_tensor_drop(&bias);
+}
+
 static rl_status run_conv(rl_call *c, rl_prim *p, const rl_convolution *v, rl_tensor *y) {
     const rl_fused *fused = c->step->fused;
     void *at[AT_POST + RL_POSTS] = {0};
@@ -226,7 +232,7 @@ static rl_status run_conv(rl_call *c, rl_prim *p, const rl_convolution *v, rl_te
     for (uint32_t i = 0; fused && i < fused->npost; i++)
         if (rl_row_is_binary(fused->post[i].op)) at[AT_POST + i] = rl_data(rl_call_in(c, fused->post[i].in));
     RL_TRY(rl_prim_run(c, p, at));
-    if (p->bare) rl_rows_finish(c, y, v->bias || (fused && fused->shift) ? rl_conv_whole_bias(c, v) : NULL, fused);
+    if (p->bare) end_in_rows(c, v, y);
     if (c->step->native && c->step->native->out.block) rl_lay_clear(c->rt, y, v->dim[1]);
     return RL_OK;
 }
@@ -263,11 +269,23 @@ static rl_status try_conv(rl_call *c, rl_convolution *v, bool *done) {
     return run_conv(c, p, v, y ? y : conv_output(c, v));
 }
 
-static rl_status unfused(rl_call *c, rl_kernel_fn *reference, rl_call *call) {
+/* The reference kernel, with what was fused into the node: scaled weights, and rows after it. */
+static rl_status by_reference(rl_call *c, rl_kernel_fn *reference, const rl_convolution *v) {
+    const rl_tensor *in[2] = {rl_call_in(c, 0), rl_conv_scaled(c, v)};
+    rl_call bare = *c;
+    bare.in = in;
+    bare.nin = 2;
+    RL_TRY(reference(&bare));
+    end_in_rows(c, v, &c->out[0]);
+    return RL_OK;
+}
+
+/* What oneDNN and direct loops do not run. v: the convolution as the node has it, NULL where that is not known. */
+static rl_status unfused(rl_call *c, rl_kernel_fn *reference, const rl_convolution *v) {
     if (c->step->native) return rl_native_plain(c);
-    if (c->step->fused) return rl_call_fail(c, RL_ELIMIT, "oneDNN has no primitive for it with what was fused into it; --kernels reference runs it");
     rl_call_fetch(c);
-    return reference(call);
+    if (!c->step->fused) return reference(c);
+    return v ? by_reference(c, reference, v) : rl_call_fail(c, RL_EMODEL, "it is not as the graph says");
 }
 
 rl_status rl_fast_conv(rl_call *c) {
@@ -275,17 +293,18 @@ rl_status rl_fast_conv(rl_call *c) {
     rl_tensor room[2], logical;
     bool done;
     RL_TRY(rl_native_check(c));
-    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || !is_f32(c, 1, 3, RL_CONV_RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv, c);
+    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || !is_f32(c, 1, 3, RL_CONV_RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv, NULL);
     v.x = input(c, &logical), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
-    if (v.x->rank > RL_CONV_RANK) return unfused(c, rl_ref_conv, c);
+    if (v.x->rank > RL_CONV_RANK) return unfused(c, rl_ref_conv, NULL);
     RL_TRY(rl_conv_group(c, v.x, v.k, &v.group));
     RL_TRY(rl_window_read(c, v.x, v.k->dim + 2, &v.w));
     v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[0];
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.out[i];
-    if (v.bias && v.bias->dim[0] != v.dim[1]) return unfused(c, rl_ref_conv, c);
+    if (v.bias && v.bias->dim[0] != v.dim[1]) return unfused(c, rl_ref_conv, NULL);
+    rl_convolution given = v;
     lift_depthwise(&v, room);
     RL_TRY(try_conv(c, &v, &done));
-    return done ? RL_OK : unfused(c, rl_ref_conv, c);
+    return done ? RL_OK : unfused(c, rl_ref_conv, &given);
 }
 
 rl_status rl_fast_conv_transpose(rl_call *c) {
@@ -293,15 +312,15 @@ rl_status rl_fast_conv_transpose(rl_call *c) {
     rl_tensor logical;
     bool done;
     RL_TRY(rl_native_check(c));
-    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || !is_f32(c, 1, 3, RL_CONV_RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv_transpose, c);
+    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || !is_f32(c, 1, 3, RL_CONV_RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv_transpose, NULL);
     v.x = input(c, &logical), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
-    if (v.x->rank > RL_CONV_RANK || v.k->rank != v.x->rank || v.group < 1 || v.x->dim[1] != v.k->dim[0] || v.k->dim[0] % v.group) return unfused(c, rl_ref_conv_transpose, c);
+    if (v.x->rank > RL_CONV_RANK || v.k->rank != v.x->rank || v.group < 1 || v.x->dim[1] != v.k->dim[0] || v.k->dim[0] % v.group) return unfused(c, rl_ref_conv_transpose, NULL);
     RL_TRY(rl_conv_transpose_window(c, v.x, v.k->dim + 2, &v.w));
     v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[1] * v.group;
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.in[i];
-    if (v.bias && v.bias->dim[0] != v.dim[1]) return unfused(c, rl_ref_conv_transpose, c);
+    if (v.bias && v.bias->dim[0] != v.dim[1]) return unfused(c, rl_ref_conv_transpose, NULL);
     RL_TRY(try_conv(c, &v, &done));
-    return done ? RL_OK : unfused(c, rl_ref_conv_transpose, c);
+    return done ? RL_OK : unfused(c, rl_ref_conv_transpose, &v);
 }
 
 /* ---- pools ---- */
@@ -314,7 +333,7 @@ static bool make_pool(rl_making *m, const rl_convolution *v, int alg) {
     if (m->f->d.pooling_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, alg, x, y, v->stride, v->w.kernel, v->dilation,
                                                       v->before, v->after, m->attr) != 0)
         return false;
-    return !rl_making_is_ref(m) && rl_making_arg(m, RL_DNNL_ARG_SRC, AT_X, false, have, x) &&
+    return !rl_making_is_ref(m, false) && rl_making_arg(m, RL_DNNL_ARG_SRC, AT_X, false, have, x) &&
            rl_making_arg(m, RL_DNNL_ARG_DST, AT_Y, true, y, y) && rl_making_primitive(m);
 }
 

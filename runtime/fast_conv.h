@@ -20,9 +20,6 @@ typedef struct {
     bool lifted; /* of one spatial dim, seen with two: the first is 1 */
 } rl_convolution;
 
-/* In place (fast_pointwise.c): bias, of y's dim 1 (NULL: none), is added to y, f32, then comes what was fused into c's node (NULL: nothing). */
-void rl_rows_finish(rl_call *c, const rl_tensor *y, const float *bias, const rl_fused *fused);
-
 /* The weights times the scale that was fused into them; row-major, until the node is done. */
 const rl_tensor *rl_conv_scaled(rl_call *c, const rl_convolution *v);
 /* The bias with what was fused into it, of a number for each output channel; zeros where there is none. */

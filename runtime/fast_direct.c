@@ -5,8 +5,10 @@
 #include "fast_conv.h"
 #include "kernels_fast.h"
 #include "native.h"
+#include "winograd.h"
 
 enum { FEW = 4 /* channels of an image */, LARGE_WINDOW = 25 /* taps */ };
+enum { WINOGRAD_MOST = 1 << 22 /* floats of packed weights */ };
 
 static bool is_depthwise(const rl_convolution *v) {
     return v->group > 1 && v->group == v->x->dim[1] && v->dim[1] == v->group;
@@ -77,10 +79,36 @@ static bool is_one_pixel(const rl_convolution *v) {
     return v->dim[0] * rl_window_count(v->dim + 2, v->w.r) == 1;
 }
 
+/* ---- a direct convolution of it ---- */
+
+static void set_window(const rl_convolution *v, rl_direct *d) {
+    for (int i = 0; i < RL_AXIS_DIMS; i++) d->in[i] = d->out[i] = d->kernel[i] = d->stride[i] = d->dilation[i] = 1;
+    d->in[RL_AXIS_N] = d->out[RL_AXIS_N] = v->dim[0];
+    for (uint32_t i = 0; i < v->w.r; i++) {
+        uint32_t at = RL_AXIS_DIMS - v->w.r + i;
+        d->in[at] = v->w.in[i], d->out[at] = v->dim[2 + i], d->kernel[at] = v->w.kernel[i];
+        d->stride[at] = v->w.stride[i], d->dilation[at] = v->w.dilation[i], d->before[at] = v->w.before[i];
+    }
+}
+
+/* The fewest channels for which Winograd's way is faster: with fewer its transforms take more than it saves. */
+static int64_t winograd_least(void) {
+    return rl_direct_loops_of(RL_ISA_BEST)->isa == RL_ISA_AVX512 ? 12 : 32;
+}
+
+/* Windows, channels, and how they are summed. */
+static rl_direct shape_of(const rl_convolution *v) {
+    int64_t least = winograd_least();
+    rl_direct d = {.depthwise = is_depthwise(v), .depth = v->k->dim[1], .channels = v->dim[1]};
+    set_window(v, &d);
+    d.winograd = rl_winograd_can(&d) && d.depth >= least && d.channels >= least && rl_winograd_weights(&d) <= WINOGRAD_MOST;
+    return d;
+}
+
 bool rl_direct_better(const rl_call *c, const rl_convolution *v) {
     if (rl_direct_loops_of(RL_ISA_BEST)->isa == RL_ISA_PLAIN) return false;
     if (has_slow_post(c->step->fused) || has_gaps(c, v)) return true;
-    return is_depthwise(v) ? !is_all_edges(v) : is_one_pixel(v);
+    return is_depthwise(v) ? !is_all_edges(v) : is_one_pixel(v) || (lies_last(v->x) && shape_of(v).winograd);
 }
 
 /* Packed once for the step. */
@@ -104,16 +132,6 @@ static void set_strides(int64_t *to, const rl_tensor *t) {
     for (int i = 0; i < RL_AXIS_DIMS; i++) to[i] = 0;
     to[RL_AXIS_N] = t->stride[0];
     for (uint32_t i = 2; i < t->rank; i++) to[RL_AXIS_DIMS - t->rank + i] = t->dim[i] == 1 ? 0 : t->stride[i];
-}
-
-static void set_window(const rl_convolution *v, rl_direct *d) {
-    for (int i = 0; i < RL_AXIS_DIMS; i++) d->in[i] = d->out[i] = d->kernel[i] = d->stride[i] = d->dilation[i] = 1;
-    d->in[RL_AXIS_N] = d->out[RL_AXIS_N] = v->dim[0];
-    for (uint32_t i = 0; i < v->w.r; i++) {
-        uint32_t at = RL_AXIS_DIMS - v->w.r + i;
-        d->in[at] = v->w.in[i], d->out[at] = v->dim[2 + i], d->kernel[at] = v->w.kernel[i];
-        d->stride[at] = v->w.stride[i], d->dilation[at] = v->w.dilation[i], d->before[at] = v->w.before[i];
-    }
 }
 
 static rl_direct_view view_of(const rl_tensor *t) {
@@ -140,18 +158,15 @@ static void set_posts(const rl_call *c, rl_direct *d) {
 }
 
 rl_status rl_direct_conv(rl_call *c, const rl_convolution *v, rl_tensor *y) {
-    rl_direct d = {.depthwise = is_depthwise(v),
-                   .depth = v->k->dim[1],
-                   .channels = v->dim[1],
-                   .channel_step = v->x->dim[1] == 1 ? 1 : v->x->stride[1],
-                   .x = view_of(v->x),
-                   .y = rl_data(y)};
-    set_window(v, &d);
+    rl_direct d = shape_of(v);
+    d.channel_step = v->x->dim[1] == 1 ? 1 : v->x->stride[1];
+    d.x = view_of(v->x);
+    d.y = rl_data(y);
     set_strides(d.y_stride, y);
     set_posts(c, &d);
     set_weights(c, v, &d);
     rl_direct_run(c->rt, c->tmp, &d);
-    c->step->ran = d.depthwise ? "direct:depthwise" : "direct";
+    c->step->ran = d.depthwise ? "direct:depthwise" : d.winograd ? "direct:winograd" : "direct";
     return RL_OK;
 }
 

@@ -98,7 +98,7 @@ static bool make_product(rl_making *m, const product *v, const rl_fused *fused) 
     rl_dnnl_cmd wb = packed ? rl_making_md(m, 2, v->b.dim, NULL) : b;
     if (!y || !a || !b || !wb || !rl_making_post(m, y)) return false;
     int status = describe(m, wa, wb, bias, y);
-    if (status != 0 || rl_making_is_ref(m)) {
+    if (status != 0 || rl_making_is_ref(m, false)) {
         if ((!fused && !packed) || v->order) return false; /* rl_gemm does as well without copies */
         if (status == 0) m->f->d.primitive_desc_destroy(m->pd);
         m->pd = NULL;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "fast.h"
-#include "fast_conv.h"
 #include "fuse.h"
 #include "kernels_fast.h"
 #include "native.h"
@@ -131,11 +130,12 @@ static uint32_t may_cover(const chain *a, const rl_tensor *const *t) {
     return n;
 }
 
-/* perm: the order of y's dims in memory. */
-static void loop_over(rl_call *c, chain *a, const rl_tensor *const *t, const rl_tensor *y, const int64_t *perm) {
+/* The chain into y, which lies in the order perm. */
+static void walk(rl_call *c, chain *a, const rl_tensor *const *t, const int64_t *perm, const rl_tensor *y) {
     rl_tensor view;
+    if (rl_numel(y) == 0) return;
     a->rank = y->rank;
-    for (uint32_t k = 0; k < y->rank; k++) a->dim[k] = y->dim[perm[k]], a->to[k] = y->stride[perm[k]];
+    for (uint32_t k = 0; k < a->rank; k++) a->dim[k] = y->dim[perm[k]], a->to[k] = y->stride[perm[k]];
     for (uint32_t i = 0; i <= a->npost; i++) {
         if (!t[i]) continue;
         rl_view_expand(t[i], y->rank, y->dim, &view);
@@ -162,7 +162,7 @@ static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {
     c->gaps = true;
     rl_tensor *y = rl_call_make_over_in(c, may_cover(a, t), RL_F32, rank, dim, perm);
     c->step->ran = "rows";
-    if (rl_numel(y) > 0) loop_over(c, a, t, y, perm);
+    walk(c, a, t, perm, y);
     return RL_OK;
 }
 
@@ -203,25 +203,22 @@ rl_status rl_fast_chain(rl_call *c) {
     return s;
 }
 
-void rl_rows_finish(rl_call *c, const rl_tensor *y, const float *bias, const rl_fused *fused) {
+void rl_fused_rows(rl_call *c, const rl_tensor *bias, const rl_tensor *y) {
+    const rl_fused *f = c->step->fused;
     rl_post post[OPERANDS];
     chain a = {.post = post};
     const rl_tensor *t[OPERANDS] = {y};
-    int64_t dim[RL_RANK], perm[RL_RANK];
-    rl_tensor by;
-    for (uint32_t k = 0; k < y->rank; k++) dim[k] = k ? 1 : y->dim[1];
+    int64_t perm[RL_RANK];
     if (bias) {
-        by = rl_tensor_borrow(c->rt, RL_F32, y->rank - 1, dim, bias, (size_t)dim[0] * sizeof *bias);
         post[a.npost++] = (rl_post){.op = RL_ROW_ADD, .in = RL_NONE};
-        t[a.npost] = &by;
+        t[a.npost] = bias;
     }
-    for (uint32_t i = 0; fused && i < fused->npost; i++) {
-        post[a.npost++] = fused->post[i];
-        if (rl_row_is_binary(fused->post[i].op)) t[a.npost] = rl_call_in(c, fused->post[i].in);
+    for (uint32_t i = 0; f && i < f->npost; i++) {
+        post[a.npost++] = f->post[i];
+        if (rl_row_is_binary(f->post[i].op)) t[a.npost] = rl_call_in(c, f->post[i].in);
     }
-    find_order(t, 1, y->rank, y->dim, perm);
-    if (rl_numel(y) > 0) loop_over(c, &a, t, y, perm);
-    if (bias) rl_tensor_drop(&by);
+    rl_stride_order(y, perm);
+    if (a.npost) walk(c, &a, t, perm, y);
 }
 
 rl_status rl_fast_binary(rl_call *c) {

@@ -24,7 +24,7 @@ static void empty(rl_fast *f, rl_prim *p) {
     if (p->scratchpad) f->d.memory_destroy(p->scratchpad);
     if (p->p) f->d.primitive_destroy(p->p);
     p->narg = 0;
-    p->fell = false;
+    p->fell = p->bare = false;
     p->scratchpad = NULL;
     p->p = NULL;
 }
@@ -107,10 +107,16 @@ rl_tensor *rl_call_passing(rl_call *c, uint32_t rank, const int64_t *dim) {
 
 /* ---- making one ---- */
 
-void rl_making_start(rl_making *m, rl_call *c, rl_prim *p) {
-    *m = (rl_making){.c = c, .f = c->rt->fast, .p = p};
+static void start_attr(rl_making *m) {
+    if (m->attr) m->f->d.primitive_attr_destroy(m->attr);
+    m->attr = NULL;
     m->f->d.primitive_attr_create(&m->attr);
     if (m->attr) m->f->d.primitive_attr_set_scratchpad_mode(m->attr, RL_DNNL_SCRATCHPAD_USER);
+}
+
+void rl_making_start(rl_making *m, rl_call *c, rl_prim *p) {
+    *m = (rl_making){.c = c, .f = c->rt->fast, .p = p};
+    start_attr(m);
 }
 
 /* What was made in part is no primitive. */
@@ -155,19 +161,16 @@ rl_dnnl_md rl_making_lay(rl_making *m, uint32_t rank, const int64_t *dim, const 
     return md;
 }
 
-/* "": it is not known. */
-static const char *implementation(const rl_making *m) {
-    const char *name = NULL;
-    return m->f->d.primitive_desc_query(m->pd, RL_DNNL_QUERY_IMPL, 0, &name) == 0 && name ? name : "";
-}
-
-bool rl_making_is_ref(const rl_making *m) {
-    const char *name = implementation(m), *inner = strchr(name, '+'); /* of a deconvolution: conv:any+ref:any */
-    return !*name || strncmp(strncmp(name, "conv:", 5) == 0 && inner ? inner + 1 : name, "ref", 3) == 0;
-}
-
-bool rl_making_is(const rl_making *m, const char *part) {
-    return strstr(implementation(m), part) != NULL;
+/* A deconvolution that is a convolution's gradient, conv:any+jit..., adds the bias and does post-ops in plain loops; one that is cut into
+ * pieces, brgconv_strided, does both once too often for each piece that has no tap at a pixel (3.x, where the weights are larger than the cache). */
+bool rl_making_is_ref(const rl_making *m, bool biased) {
+    const rl_fused *fused = m->p->bare ? NULL : m->c->step->fused;
+    const char *name = NULL, *inner;
+    if (m->f->d.primitive_desc_query(m->pd, RL_DNNL_QUERY_IMPL, 0, &name) != 0 || !name) return true;
+    bool gradient = strncmp(name, "conv:", 5) == 0;
+    if ((gradient || strstr(name, "brgconv_strided")) && (biased || (fused && fused->npost))) return true;
+    inner = gradient ? strchr(name, '+') : NULL;
+    return strncmp(inner ? inner + 1 : name, "ref", 3) == 0;
 }
 
 /* oneDNN's name for an op, with its numbers; 0: it has none. */
@@ -195,7 +198,8 @@ bool rl_making_post(rl_making *m, rl_dnnl_cmd dst) {
     const rl_dnnl *d = &m->f->d;
     rl_dnnl_post post = NULL;
     float alpha, beta;
-    if (!fused || !fused->npost) return true;
+    start_attr(m); /* those that are there would stay */
+    if (!fused || !fused->npost || m->p->bare) return true;
     bool done = d->post_ops_create(&post) == 0;
     for (uint32_t i = 0; i < fused->npost && done; i++) {
         const rl_post *o = &fused->post[i];

@@ -9,6 +9,7 @@
 #define ATTR
 #define NAME(x) any_##x
 #define PANEL 16 /* columns */
+#define REGISTER 16 /* bytes */
 #include "rows.inc"
 #undef ATTR
 #undef NAME
@@ -16,6 +17,8 @@
 #ifdef __x86_64__
 #define ATTR RL_TARGET_AVX2
 #define NAME(x) avx2_##x
+#undef REGISTER
+#define REGISTER 32
 #include "rows.inc"
 #undef ATTR
 #undef NAME
@@ -23,6 +26,8 @@
 #define NAME(x) avx512_##x
 #undef PANEL
 #define PANEL 64
+#undef REGISTER
+#define REGISTER 64
 #include "rows.inc"
 #endif
 

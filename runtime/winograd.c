@@ -1,0 +1,175 @@
+/* Winograd's convolutions: see winograd.h. */
+#include "winograd.h"
+
+#include <string.h>
+
+#include "panels.h"
+
+enum { N = RL_AXIS_N, D = RL_AXIS_D, H = RL_AXIS_H, W = RL_AXIS_W };
+enum { SIDE = 4, PLACES = SIDE * SIDE, OUT = 2, TAPS = 3, ROWS = 24 /* that products like */, LEVEL2 = 1 << 16 /* floats of the room */ };
+
+static int64_t padded(int64_t n) {
+    return (n + 15) / 16 * 16;
+}
+
+bool rl_winograd_can(const rl_direct *d) {
+    bool can = !d->depthwise && d->kernel[D] == 1 && d->stride[D] == 1 && d->before[D] == 0 && d->in[D] == d->out[D];
+    for (int i = H; i <= W; i++) can = can && d->kernel[i] == TAPS && d->stride[i] == 1 && d->dilation[i] == 1;
+    return can;
+}
+
+/* ---- weights ---- */
+
+int64_t rl_winograd_weights(const rl_direct *d) {
+    return PLACES * rl_panels_count(d->channels, d->depth);
+}
+
+/* Three numbers `step` apart to four, `to_step` apart. */
+static void spread_weights(const float *g, int64_t step, float *to, int64_t to_step) {
+    float ends = g[0] + g[2 * step], middle = g[step];
+    to[0] = g[0];
+    to[to_step] = (ends + middle) / 2;
+    to[2 * to_step] = (ends - middle) / 2;
+    to[3 * to_step] = g[2 * step];
+}
+
+void rl_winograd_pack(const rl_direct *d, const float *w, float *room) {
+    int64_t count = rl_panels_count(d->channels, d->depth), most = rl_rows_best()->width;
+    for (int64_t panel = 0; panel < d->channels; panel += most) {
+        int64_t end = RL_MIN(panel + most, d->channels), width = padded(end - panel);
+        for (int64_t k = 0; k < d->depth; k++)
+            for (int64_t c = panel; c < end; c++) {
+                const float *g = w + (c * d->depth + k) * TAPS * TAPS;
+                float lines[SIDE * TAPS], *to = room + panel * d->depth + k * width + c - panel;
+                for (int64_t i = 0; i < TAPS; i++) spread_weights(g + i, TAPS, lines + i, TAPS);
+                for (int64_t i = 0; i < SIDE; i++) spread_weights(lines + i * TAPS, 1, to + i * SIDE * count, count);
+            }
+    }
+}
+
+/* ---- tiles ---- */
+
+rl_winograd_cut rl_winograd_cut_of(const rl_direct *d, int64_t threads) {
+    rl_winograd_cut cut = {.columns = (d->out[W] + 1) / OUT, .rows = (d->out[H] + 1) / OUT};
+    int64_t each = PLACES * (padded(d->depth) + padded(d->channels));
+    cut.all = d->out[N] * d->out[D] * cut.rows * cut.columns;
+    int64_t most = RL_MIN(LEVEL2 / each, (cut.all + threads - 1) / threads);
+    cut.together = RL_MAX(ROWS, most / ROWS * ROWS);
+    cut.room = cut.together * each + padded(d->depth) * (PLACES + 1); /* zeros, and a patch whose channels were apart */
+    return cut;
+}
+
+/* Where a tile begins in the output. */
+typedef struct {
+    int64_t n, d, h, w;
+} corner;
+
+static corner first_corner(const rl_direct *d, const rl_winograd_cut *cut, int64_t tile) {
+    int64_t line = tile / cut->columns, plane = line / cut->rows;
+    return (corner){plane / d->out[D], plane % d->out[D], line % cut->rows * OUT, tile % cut->columns * OUT};
+}
+
+static void next_corner(const rl_direct *d, corner *o) {
+    if ((o->w += OUT) < d->out[W]) return;
+    o->w = 0;
+    if ((o->h += OUT) < d->out[H]) return;
+    o->h = 0;
+    if (++o->d < d->out[D]) return;
+    o->d = 0, o->n++;
+}
+
+static int64_t place(const int64_t *stride, const corner *o) {
+    return o->n * stride[N] + o->d * stride[D] + o->h * stride[H] + o->w * stride[W];
+}
+
+/* Channels that are apart, side by side. */
+static const float *collect(const rl_direct *d, const float *x, float *room) {
+    for (int64_t k = 0; k < d->depth; k++) room[k] = x[k * d->channel_step];
+    return room;
+}
+
+/* What a tile reads: places in the pads are zeros. room: for channels that are apart. */
+static void find_patch(const rl_direct *d, const corner *o, const float **patch, const float *zeros, float *room) {
+    corner at = {o->n, o->d, o->h - d->before[H], o->w - d->before[W]};
+    const float *x = d->x.p;
+    int64_t first = place(d->x.stride, &at);
+    for (int64_t i = 0; i < SIDE; i++)
+        for (int64_t j = 0; j < SIDE; j++, patch++, room += padded(d->depth)) {
+            bool inside = at.h + i >= 0 && at.h + i < d->in[H] && at.w + j >= 0 && at.w + j < d->in[W];
+            *patch = inside ? x + (first + i * d->x.stride[H] + j * d->x.stride[W]) : zeros;
+            if (inside && d->channel_step != 1) *patch = collect(d, *patch, room);
+        }
+}
+
+/* What a tile writes and adds. */
+static void set_ends(const rl_direct *d, const corner *o, rl_tile *t) {
+    int64_t y = place(d->y_stride, o), add = place(d->add.stride, o);
+    for (int64_t i = 0; i < OUT; i++)
+        for (int64_t j = 0; j < OUT; j++) {
+            bool inside = o->h + i < d->out[H] && o->w + j < d->out[W];
+            t->y[OUT * i + j] = inside ? d->y + (y + i * d->y_stride[H] + j * d->y_stride[W]) : NULL;
+            t->add[OUT * i + j] = inside && d->add.p ? d->add.p + (add + i * d->add.stride[H] + j * d->add.stride[W]) : NULL;
+        }
+}
+
+/* ---- tiles with numbers that are not finite ---- */
+
+/* A weight of three out of the four that it became. */
+static float weight_back(const float *u, int64_t step, int64_t at) {
+    return at == 0 ? u[0] : at == 1 ? u[step] - u[2 * step] : u[3 * step];
+}
+
+static float weight_of(const rl_direct *d, int64_t c, int64_t k, int64_t tap) {
+    int64_t count = rl_panels_count(d->channels, d->depth), most = rl_rows_best()->width, panel = c / most * most;
+    const float *u = d->w + panel * d->depth + k * RL_MIN(most, padded(d->channels - panel)) + c - panel;
+    float line[SIDE];
+    for (int64_t i = 0; i < SIDE; i++) line[i] = weight_back(u + i * SIDE * count, count, tap % TAPS);
+    return weight_back(line, 1, tap / TAPS);
+}
+
+static float plain_sum(const rl_direct *d, const corner *o, int64_t c) {
+    float sum = d->bias[c];
+    for (int64_t tap = 0; tap < TAPS * TAPS; tap++) {
+        corner at = {o->n, o->d, o->h - d->before[H] + tap / TAPS, o->w - d->before[W] + tap % TAPS};
+        if (at.h < 0 || at.h >= d->in[H] || at.w < 0 || at.w >= d->in[W]) continue;
+        const float *x = d->x.p + place(d->x.stride, &at);
+        for (int64_t k = 0; k < d->depth; k++) sum += x[k * d->channel_step] * weight_of(d, c, k, tap);
+    }
+    return sum;
+}
+
+static void plain_tile(const rl_direct *d, const corner *o, const rl_tile *t) {
+    for (int64_t i = 0; i < OUT * OUT; i++) {
+        corner at = {o->n, o->d, o->h + i / OUT, o->w + i % OUT};
+        for (int64_t c = 0; t->y[i] && c < d->channels; c++) {
+            float v = plain_sum(d, &at, c) + (t->add[i] ? t->add[i][c] : 0);
+            t->y[i][c] = v < d->low ? d->low : v > d->high ? d->high : v;
+        }
+    }
+}
+
+void rl_winograd_run(const rl_direct *d, const rl_winograd_cut *cut, int64_t from, int64_t to, float *room) {
+    const rl_direct_loops *loops = rl_direct_loops_of(d->isa);
+    const rl_rows *rows = rl_rows_best();
+    int64_t depth = padded(d->depth), channels = padded(d->channels), v_step = cut->together * depth, m_step = cut->together * channels;
+    float *v = room, *m = v + PLACES * v_step, *zeros = m + PLACES * m_step;
+    corner first = first_corner(d, cut, from), o = first;
+    memset(zeros, 0, (size_t)depth * sizeof *zeros);
+    for (int64_t i = from; i < to; i++, next_corner(d, &o)) {
+        const float *patch[PLACES];
+        find_patch(d, &o, patch, zeros, zeros + depth);
+        loops->spread(patch, d->depth, v + (i - from) * depth, v_step);
+    }
+    for (int64_t i = 0; i < PLACES; i++)
+        for (int64_t j = 0; j < channels; j += rows->width) {
+            const float *w = d->w + i * rl_panels_count(d->channels, d->depth) + j * d->depth;
+            int64_t width = RL_MIN(rows->width, channels - j);
+            rows->tile(m + i * m_step + j, channels, v + i * v_step, depth, w, width, width, to - from, d->depth, NULL, 0);
+        }
+    o = first;
+    for (int64_t i = from; i < to; i++, next_corner(d, &o)) {
+        rl_tile t = {.m = m + (i - from) * channels, .step = m_step, .bias = d->bias, .channels = d->channels, .low = d->low, .high = d->high};
+        set_ends(d, &o, &t);
+        if (!loops->gather(&t)) plain_tile(d, &o, &t);
+    }
+}
