@@ -234,8 +234,9 @@ static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp)
     return true;
 }
 
-/* The solver folds sets of orders, the certificate pin by pin: where an op names one value twice, that may be less. */
-static void drop_folds(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp)
+/* The solver folds sets of orders, the certificate pin by pin: where an op names one value twice, that may be less. True where nothing is
+ * dropped. */
+static bool drop_folds(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp)
 {
     bool *bad = rl_new(tmp, bool, q->ncomp);
     rl_arena one;
@@ -244,8 +245,13 @@ static void drop_folds(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_
         if (q->op.p[o].comp != RL_NONE && !bad[q->op.p[o].comp] && !folds(&p->op[o], to, &one)) bad[q->op.p[o].comp] = true;
         rl_arena_free(&one);
     }
+    bool all = true;
     for (uint32_t c = 0; c < q->cls.n; c++)
-        if (to[c] && bad[q->cls.p[c].comp]) to[c] = NULL;
+        if (to[c] && bad[q->cls.p[c].comp]) {
+            to[c] = NULL;
+            all = false;
+        }
+    return all;
 }
 
 /* lift: of the cheapest choices the one that strays least; not optimal where these cannot be told apart. */
@@ -256,10 +262,10 @@ static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t 
     *sol = (rl_solution){0};
     rl_bound_problem(q, &v->scale, v->open, &problem);
     RL_TRY(rl_problem_fold(v->tmp, &problem, to));
-    drop_folds(q, &problem, to, v->tmp);
+    bool folded = drop_folds(q, &problem, to, v->tmp);
     fold_problem(v->tmp, &problem, to, place);
     if (lift && !rl_lift_costs(q, &problem)) return RL_OK;
-    RL_TRY(rl_solve(v->tmp, &problem, RL_MAX(v->deadline - rl_seconds(), 0.0), sol));
+    RL_TRY(rl_solve_folded(v->tmp, &problem, folded, RL_MAX(v->deadline - rl_seconds(), 0.0), sol));
     for (uint32_t o = 0; o < q->op.n; o++) sol->cfg[o] = place[o][sol->cfg[o]];
     return RL_OK;
 }
