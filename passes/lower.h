@@ -1,4 +1,4 @@
-/* What lower.c and lower_ops.c share: tensors that exist in the output, by (class, order), and how to get one more.
+/* What lower.c, lower_values.c and lower_ops.c share: tensors that exist in the output, by (class, order), and how to get one more.
  *
  * A phys is a tensor of the output model: the atoms of its class in some order, grouped into dims.  counts {1,0,2} is a dim of
  * one atom, a dim of size 1, a dim of two atoms. */
@@ -51,10 +51,19 @@ typedef struct {
     bool failed;                 /* a form that cannot be written: the model stays as it is */
 } rl_lower;
 
+/* Of head and wanted. */
+static inline uint64_t rl_lower_key(uint32_t cls, uint32_t order) { return ((uint64_t)cls << 24 | order) + 1; }
+/* There without a node; other values that no node makes were left by an earlier rewrite. */
+static inline bool rl_stands_alone(const rl_valinfo *v) { return v->is_input || v->is_init || v->is_outer; }
+
 /* The op's order of an operand, in the configuration chosen. */
 uint32_t rl_lower_order(rl_lower *l, const rl_oplegal *op, uint32_t operand);
 /* The tensor of the input model itself or one equal to it in form; made if need be. */
 rl_value rl_lower_member(rl_lower *l, rl_value t);
+/* The same, if it needs nothing new: RL_NOVALUE if it does. */
+rl_value rl_lower_present(rl_lower *l, rl_value t);
+/* The order in which the tensor's class has the tensor of the input. */
+uint32_t rl_lower_member_order(rl_lower *l, rl_value t);
 /* One with the same elements, for those who only ask for its type or how many there are. */
 rl_value rl_lower_any_form(rl_lower *l, rl_value t);
 /* The tensor under its own name. */

@@ -183,8 +183,10 @@ uint32_t rl_unit_leaves(rl_plan *p, uint32_t root, uint32_t *out, uint32_t max);
 bool rl_units_match(rl_plan *p, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb);
 uint32_t rl_unit_new(rl_plan *p, rl_dim size);
 
-/* legal.c: labels of a node before refinement (links its dims), and tokens, groups and forms after it. */
+/* legal.c, before refinement: labels of a node; links its dims. */
 void rl_legal_link(rl_plan *p, rl_node n);
+/* legal_pieces.c, after refinement: Split and Concat of unequal pieces whose innermost atoms agree: only what lies outside of them is a
+ * block ("common inner part"). */
 void rl_legal_inner(rl_plan *p, uint32_t op);
 /* forms.c: operands, with their classes, once atoms are known; tokens and forms of op, in p->mem. */
 void rl_legal_operands(rl_plan *p, rl_oplegal *op);

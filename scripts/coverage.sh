@@ -9,7 +9,7 @@ least=${1:-90}
 need_packages
 need_python
 need_pip coverage gcovr==8.6 || { echo "skipped: gcovr cannot be had"; exit 0; }
-build build -DRL_WERROR=ON
+build_here
 build build-cov -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=--coverage
 find build-cov -name '*.gcda' -delete
 ctest --test-dir build-cov -j2 -E gpu >build-cov/ctest.log || tail -n 20 build-cov/ctest.log

@@ -19,7 +19,7 @@ targets=("${@:2}")
 need_packages
 need_clang
 need_python
-build build -DRL_WERROR=ON
+build_here
 build build-fuzz -DCMAKE_C_COMPILER=clang -DRL_FUZZ=ON -DRL_CUDA=OFF
 
 # -detect_leaks=0: LeakSanitizer needs ptrace, which some containers forbid; contexts are freed whole, and ctest counts blocks.

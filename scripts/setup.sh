@@ -9,6 +9,7 @@
 #   need_browser        Chromium, for test_report.py; false when it cannot be had (the test then says what it skips)
 #   need_onednn         oneDNN 3.x for the fast kernels, unless the system has it; false when it cannot be had: all works without
 #   need_nvcc           nvcc on the PATH; with RL_FETCH_NVCC=1 from PyPI into build/nvcc (347 MB); false when there is none
+#   build_here          builds build/ as the tests want it
 #   build DIR OPTION... configures DIR with CMake options (only when they are new) and builds it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -121,3 +122,5 @@ build() {
     fi
     cmake --build "$dir" --parallel "$(nproc)" >"$dir/build.log" 2>&1 || { tail -n 60 "$dir/build.log" >&2; return 1; }
 }
+
+build_here() { build build -DRL_WERROR=ON "-DRL_CUDA_ARCHS=${RL_CUDA_ARCHS:-90}"; }

@@ -11,7 +11,7 @@ source "$(dirname "$0")/setup.sh"
 names=("$@")
 [ ${#names[@]} != 0 ] || names=(gcc clang cppcheck tidy analyzer)
 need_packages
-build build -DRL_WERROR=ON
+build_here
 mkdir -p build-static
 mapfile -t sources < <(ls src/*.c passes/*.c runtime/*.c)
 passed=0 failed=() skipped=()

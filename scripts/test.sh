@@ -20,28 +20,36 @@ need_browser || say "Chromium cannot be had: the page of relayout report is not 
 need_onednn || say "no oneDNN: the fast kernels are not tested"
 need_checkers || say "clang or cppcheck cannot be had"
 need_nvcc || say "no nvcc: the CUDA backend is not compiled (RL_FETCH_NVCC=1 fetches it); its kernels run on an emulated device"
-build build -DRL_WERROR=ON "-DRL_CUDA_ARCHS=${RL_CUDA_ARCHS:-90}"
+build_here
 
 RANDOM_COUNT=${RANDOM_COUNT:-200}
 logs=build/test-logs
 mkdir -p "$logs"
 words=("$@")
-failed=()
+: >"$logs/failed"
 
 closing() { grep -E 'tests passed|passed, .* failed' "$1" | tail -n 1 | grep . || grep -v '^$' "$1" | tail -n 1; }
 
-# suite NAME COMMAND...: runs it, prints its last line; on failure also what it complained about.
+# suite NAME COMMAND...: runs it beside the one before, and prints its last line; on failure also what it complained about.
 suite() {
-    local name=$1 start=$SECONDS status=0 w chosen=0
+    local name=$1 w chosen=0
     shift
     for w in "${words[@]}"; do [[ $name == *"$w"* ]] && chosen=1; done
     [ ${#words[@]} = 0 ] || [ $chosen = 1 ] || return 0
-    "$@" >"$logs/$name.log" 2>&1 || status=$?
-    printf '%-16s %4d s  %s\n' "$name" $((SECONDS - start)) "$(closing "$logs/$name.log")"
+    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+    run_suite "$name" "$@" &
+}
+
+run_suite() {
+    local name=$1 start=$SECONDS status=0 lines
+    shift
+    "$@" >"$logs/$name.log" 2>&1 </dev/null || status=$?
+    lines=$(printf '%-16s %4d s  %s' "$name" $((SECONDS - start)) "$(closing "$logs/$name.log")")
     if [ $status != 0 ]; then
-        failed+=("$name")
-        grep -vE '(ok|ok  \(.*\))$' "$logs/$name.log" | tail -n 40 | sed 's/^/    /'
+        echo "$name" >>"$logs/failed"
+        lines+=$'\n'$(grep -vE '(ok|ok  \(.*\))$' "$logs/$name.log" | tail -n 40 | sed 's/^/    /')
     fi
+    printf '%s\n' "$lines" # at once: two suites may end together
 }
 
 # Tests that need no options of their own.
@@ -79,8 +87,9 @@ on_device() {
 }
 
 closing_status() {
-    if [ ${#failed[@]} != 0 ]; then
-        echo "failed: ${failed[*]} (logs in $logs)"
+    wait
+    if [ -s "$logs/failed" ]; then
+        echo "failed: $(sort "$logs/failed" | xargs) (logs in $logs)"
         exit 1
     fi
     echo "all suites passed in $SECONDS s"
@@ -95,7 +104,9 @@ fi
 suite ctest ctest --test-dir build --output-on-failure --no-tests=error
 suite static scripts/static.sh clang cppcheck # gcc: the build above
 suite embed sh tests/embed.sh build
+wait # the next one promises how long installing takes
 suite package bash tests/package.sh build
+wait
 py models-onnx verify.py --target onnx models/*.onnx
 py models-generic verify.py --target generic models/*.onnx
 py cases-onnx test_cases.py --target onnx

@@ -9,7 +9,7 @@ source "$(dirname "$0")/setup.sh"
 models=${1:-1000} kills=${2:-500} fuzz=${3:-60} failures=${4:-300}
 need_packages
 need_python
-build build -DRL_WERROR=ON
+build_here
 logs=build/trust
 mkdir -p "$logs"
 

@@ -1,0 +1,142 @@
+/* Labels of products, convolutions and pools, and of the ops that a target's rows name. */
+#include "legal_labels.h"
+#include "../src/eval.h"
+
+void rl_label_matmul(rl_labels *b)
+{
+    uint32_t A = rl_labels_operand(b, 0, false), B = rl_labels_operand(b, 1, false), Y = rl_labels_operand(b, 0, true);
+    rl_turned ta = rl_op_turned(b->n, 0), tb = rl_op_turned(b->n, 1);
+    if (!b->ok) return;
+    uint32_t ra = rl_labels_rank(b, b->n->in[0]), rb = rl_labels_rank(b, b->n->in[1]), ry = rl_labels_rank(b, b->n->out[0]);
+    if (ra < 2 || rb < 2 || ry != RL_MAX(ra, rb)) {
+        b->ok = false;
+        return;
+    }
+    for (uint32_t d = 0; d + 2 < ry; d++) {
+        uint32_t l = rl_labels_add(b, RL_T_FREE, RL_G_LEAD);
+        rl_labels_at(b, l, Y, d);
+        if (d + ra >= ry) rl_labels_at(b, l, A, rl_turned_dim(ta, ra, d + ra - ry));
+        if (d + rb >= ry) rl_labels_at(b, l, B, rl_turned_dim(tb, rb, d + rb - ry));
+    }
+    uint32_t m = rl_labels_add(b, RL_T_FREE, RL_G_M), k = rl_labels_add(b, RL_T_FREE, RL_G_K), n = rl_labels_add(b, RL_T_FREE, RL_G_N);
+    rl_labels_at(b, m, A, rl_turned_dim(ta, ra, ra - 2));
+    rl_labels_at(b, m, Y, ry - 2);
+    rl_labels_at(b, k, A, rl_turned_dim(ta, ra, ra - 1));
+    rl_labels_at(b, k, B, rl_turned_dim(tb, rb, rb - 2));
+    rl_labels_at(b, n, B, rl_turned_dim(tb, rb, rb - 1));
+    rl_labels_at(b, n, Y, ry - 1);
+}
+
+/* Where the target has it, like MatMul; elsewhere it is not understood. */
+static void fused_matmul(rl_labels *b)
+{
+    rl_dtype t = rl_has(rl_in(b->n, 0)) ? rl_val(b->g, b->n->in[0])->dtype : RL_UNDEF;
+    if (rl_types_have(b->p->target->extra[RL_EXTRA_FUSED_MATMUL], t)) rl_label_matmul(b);
+    else b->ok = false;
+}
+
+void rl_label_gemm(rl_labels *b)
+{
+    uint32_t A = rl_labels_operand(b, 0, false), B = rl_labels_operand(b, 1, false), Y = rl_labels_operand(b, 0, true);
+    bool ta = rl_attr_int(b->n, "transA", 0), tb = rl_attr_int(b->n, "transB", 0);
+    if (!b->ok || rl_labels_rank(b, b->n->in[0]) != 2 || rl_labels_rank(b, b->n->in[1]) != 2) {
+        b->ok = false;
+        return;
+    }
+    uint32_t m = rl_labels_add(b, RL_T_FREE, RL_G_LEAD), k = rl_labels_add(b, RL_T_FREE, RL_G_K), n = rl_labels_add(b, RL_T_FREE, RL_G_N);
+    rl_labels_at(b, m, A, ta ? 1 : 0);
+    rl_labels_at(b, k, A, ta ? 0 : 1);
+    rl_labels_at(b, k, B, tb ? 1 : 0);
+    rl_labels_at(b, n, B, tb ? 0 : 1);
+    rl_labels_at(b, m, Y, 0);
+    rl_labels_at(b, n, Y, 1);
+    if (!rl_has(rl_in(b->n, 2))) return;
+    uint32_t C = rl_labels_operand(b, 2, false), r = b->ok ? rl_labels_rank(b, b->n->in[2]) : 0;
+    if (r > 2) b->ok = false;
+    if (r >= 1) rl_labels_at(b, n, C, r - 1);
+    if (r == 2) rl_labels_at(b, m, C, 0);
+}
+
+/* The target has rows for this op: input 0 and output 0 in orders of whole dims, everything else as it is. */
+static void in_own_orders(rl_labels *b)
+{
+    const rl_target *t = b->p->target;
+    b->ok = t->run.n > 0;
+    if (!b->ok) return;
+    uint32_t x = rl_labels_operand(b, 0, false), y = rl_labels_operand(b, 0, true), rows = 0;
+    if (!b->ok) return;
+    const rl_valinfo *vx = rl_val(b->g, b->n->in[0]);
+    for (uint32_t i = 0; i < t->run.n; i++) rows += rl_run_fits(&t->run.p[i], b->n, vx->dtype, vx->rank);
+    for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_has(b->n->out[k]);
+    for (uint32_t k = 1; k < b->n->nin; k++) b->ok &= !rl_has(b->n->in[k]) || !rl_same(b->n->in[k], b->n->in[0]);
+    if (rows == 0 || rl_labels_rank(b, b->n->out[0]) != vx->rank) b->ok = false;
+    for (uint32_t d = 0; d < vx->rank && b->ok; d++) {
+        uint32_t l = rl_labels_add(b, RL_T_AXIS, d);
+        rl_labels_at(b, l, x, d);
+        rl_labels_at(b, l, y, d);
+    }
+}
+
+/* The dims that the window moves over stay last and in order; batch and channel in any order before them. */
+void rl_label_pool(rl_labels *b)
+{
+    in_own_orders(b);
+    if (b->ok) return;
+    uint32_t rank = rl_labels_rank(b, rl_in(b->n, 0));
+    b->op->noperand = b->nlabel = 0;
+    b->ok = rank >= 3 && rank <= RL_MAXGROUP;
+    if (!b->ok || !rl_labels_like_input(b, 1)) return;
+    for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_has(b->n->out[k]); /* indices count in the model's order */
+    for (uint32_t d = 2; d < rank && b->ok; d++) {
+        if (rl_labels_size(b, 0, d) == 1) b->ok = false; /* nothing marks its place */
+        b->label[d].role = RL_T_AXIS;
+        b->label[d].group = d - 1;
+    }
+}
+
+static bool weights_at_hand(const rl_labels *b, uint32_t slot, uint32_t rank)
+{
+    const rl_const *c = rl_has(rl_in(b->n, slot)) ? rl_eval_constant(b->g, b->n->in[slot]) : NULL;
+    return c && c->rank == rank && rl_dtype_bits(c->dtype) >= 8;
+}
+
+/* A Conv reads and makes its channels in any order, which its weights are then stored in; a depthwise one makes them in the order
+ * in which it reads them.  Batch and image stay as they are. Labels: N, C, M (not of a depthwise one), then the image's dims. */
+static void conv(rl_labels *b)
+{
+    uint32_t rank = rl_labels_rank(b, rl_in(b->n, 0));
+    int64_t groups = rl_attr_int(b->n, "group", 1);
+    b->op->noperand = b->nlabel = 0;
+    b->ok = rank >= 3 && rank <= RL_MAXGROUP - 1 && rl_labels_rank(b, b->n->out[0]) == rank && b->n->nout == 1 && weights_at_hand(b, 1, rank) &&
+            (!rl_has(rl_in(b->n, 2)) || weights_at_hand(b, 2, 1));
+    if (!b->ok) return;
+    rl_dim channels = rl_val(b->g, b->n->in[0])->dim[1], made = rl_val(b->g, b->n->out[0])->dim[1];
+    bool depthwise = groups > 1 && channels == groups && made == groups;
+    b->ok = (groups == 1 || depthwise) && rl_dim_known(channels) && rl_dim_known(made);
+    uint32_t x = rl_labels_operand(b, 0, false), y = rl_labels_operand(b, 0, true);
+    if (!b->ok) return;
+    uint32_t n = rl_labels_add(b, RL_T_AXIS, 0), c = rl_labels_add(b, RL_T_FREE, 1), m = depthwise ? c : rl_labels_add(b, RL_T_FREE, 2);
+    rl_labels_at(b, n, x, 0);
+    rl_labels_at(b, n, y, 0);
+    rl_labels_at(b, c, x, 1);
+    rl_labels_at(b, m, y, 1);
+    for (uint32_t d = 2; d < rank && b->ok; d++) {
+        uint32_t l = rl_labels_add(b, RL_T_AXIS, b->nlabel);
+        rl_labels_at(b, l, x, d);
+        rl_labels_at(b, l, y, d);
+    }
+}
+
+/* The target's own rows first. */
+void rl_label_opaque(rl_labels *b)
+{
+    if (b->n->op == RL_OP_ms_FusedMatMul) {
+        fused_matmul(b);
+        return;
+    }
+    in_own_orders(b);
+    if (!b->ok && b->n->op == RL_OP_Conv) conv(b);
+}
+
+/* No demand: lower.c writes it from any form, or it is fixed. */
+void rl_label_shape(rl_labels *b) { (void)b; }

@@ -1,0 +1,547 @@
+/* The tensors that lower.c and its like ask for, made on demand: constants in another order, Reshapes, conversions, the model's own movement. */
+#include "lower.h"
+
+#include <string.h>
+
+#include "../src/permute.h"
+
+bool rl_dims_equal(const rl_dims *a, const rl_dims *b)
+{
+    return a->ndim == b->ndim && memcmp(a->count, b->count, a->ndim) == 0;
+}
+
+void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d)
+{
+    d->ndim = rank;
+    for (uint32_t i = 0; i < rank; i++) d->count[i] = (uint8_t)(m->dimstart[i + 1] - m->dimstart[i]);
+}
+
+static const uint8_t *order_of(const rl_lower *l, uint32_t cls, uint32_t order) { return l->p->cls.p[cls].order.p[order].p; }
+
+void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_dim *out)
+{
+    const rl_cls *c = &l->p->cls.p[cls];
+    const uint8_t *o = order_of(l, cls, order);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < d->ndim; i++) {
+        out[i] = 1;
+        for (uint32_t k = 0; k < d->count[i]; k++) out[i] = rl_dim_mul(l->g->ctx, out[i], c->size[o[at++]]);
+    }
+}
+
+/* ---- nodes ---- */
+
+rl_node rl_lower_node(rl_lower *l, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out)
+{
+    rl_node n = rl_graph_add(l->g, op, name, nin, in, nout, out);
+    rl_nod(l->g, n)->origin = l->origin;
+    rl_nod(l->g, n)->since = rl_opset_of(l->g, rl_nod(l->g, n)->domain);
+    rl_push(l->tmp, l->emitted, n);
+    return n;
+}
+
+rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t *x)
+{
+    rl_value v = rl_graph_const_i64(l->g, rl_graph_fresh_name(l->g, stem), n, rl_copy(&l->g->mem, x, n * sizeof *x));
+    rl_val(l->g, v)->is_init = true;
+    return v;
+}
+
+static rl_value new_value(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    rl_dim shape[RL_MAXDIMS];
+    const char *stem = rl_val(l->g, like)->name;
+    rl_value v = rl_graph_value(l->g, rl_graph_fresh_name(l->g, stem ? stem : "rl"));
+    rl_lower_shape(l, cls, order, d, shape);
+    rl_graph_set_type(l->g, v, rl_val(l->g, like)->dtype, d->ndim, shape);
+    return v;
+}
+
+/* ---- what exists ---- */
+
+/* The one copy of it. */
+static const rl_dims *keep_dims(rl_lower *l, const rl_dims *d)
+{
+    uint64_t h = rl_hash_bytes(d->count, d->ndim) | 1;
+    for (uint32_t i; (i = rl_hash_get(&l->bydims, h)) != RL_NONE; h++)
+        if (rl_dims_equal(l->dims.p[i], d)) return l->dims.p[i];
+    rl_dims *own = rl_new(l->tmp, rl_dims, 1);
+    *own = (rl_dims){.ndim = d->ndim};
+    memcpy(own->count, d->count, d->ndim);
+    rl_hash_put(&l->bydims, h, l->dims.n);
+    rl_push(l->tmp, l->dims, own);
+    return own;
+}
+
+void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    uint64_t key = rl_lower_key(cls, order);
+    uint32_t first = rl_hash_get(&l->head, key), at = first;
+    rl_push(l->tmp, l->phys, ((rl_phys){v, cls, order, keep_dims(l, d), RL_NONE, rl_flat_value_region(l->g, v)}));
+    if (first == RL_NONE) {
+        rl_hash_put(&l->head, key, l->phys.n - 1);
+        l->orders[cls] = rl_grow(l->tmp, l->orders[cls], l->norders[cls], l->norders[cls] + 1, sizeof(uint32_t));
+        l->orders[cls][l->norders[cls]++] = order;
+    } else {
+        while (l->phys.p[at].next != RL_NONE) at = l->phys.p[at].next;
+        l->phys.p[at].next = l->phys.n - 1;
+    }
+    if (v.i < l->nval) l->defined[v.i] = true;
+}
+
+/* phys or the next after it that can be read here. */
+static uint32_t readable(const rl_lower *l, uint32_t phys)
+{
+    uint32_t here = rl_flat_region(l->g, l->origin);
+    while (phys != RL_NONE && !rl_flat_within(l->g, here, l->phys.p[phys].region)) phys = l->phys.p[phys].next;
+    return phys;
+}
+
+static uint32_t first_of(const rl_lower *l, uint32_t cls, uint32_t order) { return readable(l, rl_hash_get(&l->head, rl_lower_key(cls, order))); }
+uint32_t rl_lower_next(const rl_lower *l, uint32_t phys) { return readable(l, l->phys.p[phys].next); }
+
+static uint32_t exact(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    uint32_t i = first_of(l, cls, order);
+    while (i != RL_NONE && !rl_dims_equal(l->phys.p[i].dims, d)) i = rl_lower_next(l, i);
+    return i;
+}
+
+uint32_t rl_lower_member_order(rl_lower *l, rl_value t)
+{
+    const rl_member *m = &l->p->member[t.i];
+    return rl_order_intern(l->p, m->cls, m->seq);
+}
+
+void rl_lower_have_member(rl_lower *l, rl_value t)
+{
+    const rl_member *m = &l->p->member[t.i];
+    rl_dims d;
+    l->defined[t.i] = true;
+    if (m->cls == RL_NONE || rl_val(l->g, t)->rank > RL_MAXDIMS) return;
+    rl_member_dims(m, rl_val(l->g, t)->rank, &d);
+    rl_lower_have(l, t, m->cls, rl_lower_member_order(l, t), &d);
+}
+
+/* ---- constants ---- */
+
+static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into);
+
+/* dst, row-major in `order`, from the class's first tensor. */
+static void permute_bytes(const rl_cls *c, const rl_const *src, const uint8_t *order, uint8_t *dst)
+{
+    int64_t size[RL_MAXATOM];
+    uint32_t perm[RL_MAXATOM];
+    for (uint32_t i = 0; i < c->natom; i++) size[i] = (int64_t)c->size[i], perm[i] = order[i];
+    rl_permute(dst, src->data, c->natom, size, perm, rl_dtype_bits(src->dtype));
+}
+
+/* Bytes stored before: the same constant in the same order and shape, for whichever class. */
+static uint32_t stored_before(const rl_lower *l, const rl_const *src, uint32_t natom, const uint8_t *o, uint32_t rank, const rl_dim *shape,
+                              uint64_t *key)
+{
+    *key = ((uint64_t)(uintptr_t)src ^ rl_hash_bytes(o, natom) * 31 ^ rl_hash_bytes(shape, rank * sizeof *shape)) | 1;
+    for (uint32_t i; (i = rl_hash_get(&l->stored, *key)) != RL_NONE; ++*key) {
+        const rl_stored *x = &l->kept.p[i];
+        const rl_valinfo *v = rl_val(l->g, x->v);
+        if (x->src == src && x->natom == natom && memcmp(x->order, o, natom) == 0 && v->rank == rank &&
+            memcmp(v->dim, shape, rank * sizeof *shape) == 0)
+            return i;
+    }
+    return RL_NONE;
+}
+
+static rl_value stored(rl_lower *l, rl_value like, uint32_t cls, const rl_const *src, const uint8_t *o, uint32_t rank, const rl_dim *shape)
+{
+    rl_cls *c = &l->p->cls.p[cls];
+    bool same = true;
+    uint64_t key;
+    uint32_t known = stored_before(l, src, c->natom, o, rank, shape, &key);
+    if (known != RL_NONE) return l->kept.p[known].v;
+    for (uint32_t i = 0; i < c->natom; i++) same &= o[i] == i;
+    const void *data = src->data;
+    if (!same) {
+        uint8_t *dst = rl_alloc(&l->g->mem, src->nbyte + 1);
+        permute_bytes(c, src, o, dst);
+        data = dst;
+    }
+    const char *stem = rl_val(l->g, like)->name;
+    rl_value v = rl_graph_const(l->g, rl_graph_fresh_name(l->g, stem ? stem : "const"), src->dtype, rank, shape, data, src->nbyte);
+    rl_val(l->g, v)->is_init = true;
+    rl_stored made = {src, rl_copy(l->tmp, o, c->natom), c->natom, v};
+    rl_hash_put(&l->stored, key, l->kept.n);
+    rl_push(l->tmp, l->kept, made);
+    return v;
+}
+
+/* The dim that begins with this atom; ndim if none does. */
+static uint32_t dim_at(const rl_dims *d, uint32_t atom)
+{
+    uint32_t k = 0, n = 0;
+    for (; k < d->ndim && (n < atom || d->count[k] == 0); k++) n += d->count[k];
+    return n == atom ? k : d->ndim;
+}
+
+/* DequantizeLinear of permuted bytes; per axis, that axis is a dim of its own. */
+static rl_value dequantized(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    rl_value y = l->p->cls.p[cls].first;
+    const rl_nodeinfo n = *rl_nod(l->g, l->def[y.i]);
+    const rl_valinfo *scale = rl_val(l->g, n.in[1]);
+    const uint8_t *o = order_of(l, cls, order);
+    rl_dims own = *d;
+    rl_dim shape[RL_MAXDIMS];
+    uint32_t axis = 0, nattr = 0;
+    rl_attr attr[16];
+    if (scale->rank == 1 && rl_op_axis(l->g, &n, &axis) && rl_val(l->g, y)->dim[axis] != 1) {
+        const rl_member *m = &l->p->member[y.i];
+        uint32_t first = m->dimstart[axis], count = m->dimstart[axis + 1] - first, at = 0;
+        while (o[at] != first) at++;
+        for (uint32_t i = 0; i < count; i++)
+            if (at + i >= m->natom || o[at + i] != first + i) l->failed = true;
+        axis = dim_at(d, at);
+        if (axis == d->ndim || d->count[axis] != count) { /* the form wanted has no such dim */
+            own.ndim = 0;
+            if (at) own.count[own.ndim++] = (uint8_t)at;
+            axis = own.ndim;
+            own.count[own.ndim++] = (uint8_t)count;
+            if (at + count < m->natom) own.count[own.ndim++] = (uint8_t)(m->natom - at - count);
+        }
+    }
+    for (uint32_t i = 0; i < n.nattr && nattr < RL_LEN(attr) - 1; i++)
+        if (strcmp(n.attr[i].name, "axis") != 0) attr[nattr++] = n.attr[i];
+    if (scale->rank == 1 && n.since >= 13) attr[nattr++] = rl_attr_of_int(l->g, "axis", axis);
+    rl_lower_shape(l, cls, order, &own, shape);
+    rl_value in[3] = {stored(l, n.in[0], cls, rl_val(l->g, n.in[0])->data, o, own.ndim, shape), n.in[1], rl_in(&n, 2)};
+    rl_value out = new_value(l, y, cls, order, &own);
+    rl_node made = rl_lower_node(l, RL_OP_DequantizeLinear, rl_graph_fresh_name(l->g, "rl_dequantize"), n.nin, in, 1, &out);
+    rl_nod(l->g, made)->since = n.since;
+    rl_graph_set_attrs(l->g, made, attr, nattr);
+    rl_lower_have(l, out, cls, order, &own);
+    return rl_dims_equal(&own, d) ? out : reshape(l, l->phys.n - 1, d, RL_NOVALUE);
+}
+
+static rl_value make_constant(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    const rl_const *src = rl_val(l->g, l->p->cls.p[cls].first)->data;
+    rl_dim shape[RL_MAXDIMS];
+    if (!src) return dequantized(l, cls, order, d);
+    rl_lower_shape(l, cls, order, d, shape);
+    rl_value v = stored(l, like, cls, src, order_of(l, cls, order), d->ndim, shape);
+    rl_lower_have(l, v, cls, order, d);
+    return v;
+}
+
+/* ---- movement ---- */
+
+/* Reshape x to the given form. into RL_NOVALUE: a new value. */
+static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into)
+{
+    rl_phys x = l->phys.p[phys];
+    rl_dim to[RL_MAXDIMS];
+    rl_lower_shape(l, x.cls, x.order, d, to);
+    if (!rl_has(into)) into = new_value(l, x.v, x.cls, x.order, d);
+    rl_lower_reshape(l, rl_graph_fresh_name(l->g, "rl_reshape"), x.v, to, d->ndim, into);
+    rl_lower_have(l, into, x.cls, x.order, d);
+    return into;
+}
+
+static void places(const uint8_t *order, uint32_t n, uint8_t *place)
+{
+    for (uint32_t i = 0; i < n; i++) place[order[i]] = (uint8_t)i;
+}
+
+/* The dims of x as they come to lie in order `to`: perm, and the form of the result. False when a dim is torn apart.
+ * Dims of size 1 go where `want` has them if it has as many, else they stay in front. */
+static bool whole_dims(const rl_lower *l, const rl_phys *x, uint32_t to, const rl_dims *want, uint32_t *perm, rl_dims *d)
+{
+    uint8_t place[RL_MAXATOM], first[RL_MAXDIMS];
+    const uint8_t *from = order_of(l, x->cls, x->order);
+    uint32_t at = 0, n = 0, ones = 0, one[RL_MAXDIMS], real[RL_MAXDIMS], want_ones = 0;
+    places(order_of(l, x->cls, to), l->p->cls.p[x->cls].natom, place);
+    for (uint32_t i = 0; i < x->dims->ndim; i++) {
+        uint32_t c = x->dims->count[i];
+        if (c == 0) one[ones++] = i;
+        for (uint32_t k = 1; k < c; k++)
+            if (place[from[at + k]] != place[from[at]] + k) return false;
+        if (c) {
+            uint32_t j = n++;
+            for (; j > 0 && first[real[j - 1]] > place[from[at]]; j--) real[j] = real[j - 1];
+            real[j] = i;
+            first[i] = place[from[at]];
+        }
+        at += c;
+    }
+    for (uint32_t i = 0; want && i < want->ndim; i++) want_ones += want->count[i] == 0;
+    uint32_t r = 0, o = 0;
+    d->ndim = x->dims->ndim;
+    for (uint32_t i = 0; i < d->ndim; i++) {
+        bool is_one = want && want->ndim == d->ndim && want_ones == ones ? want->count[i] == 0 : o < ones;
+        uint32_t src = is_one ? one[o++] : real[r++];
+        perm[i] = src;
+        d->count[i] = x->dims->count[src];
+    }
+    return true;
+}
+
+/* Merges what moves together; two symbolic sizes stay apart. */
+static void merged_dims(const rl_lower *l, uint32_t cls, const uint8_t *from, const uint8_t *to, rl_dims *d)
+{
+    const rl_cls *c = &l->p->cls.p[cls];
+    uint8_t place[RL_MAXATOM];
+    bool symbolic = false;
+    places(to, c->natom, place);
+    d->ndim = 0;
+    for (uint32_t i = 0; i < c->natom; i++) {
+        bool sym = !rl_dim_known(c->size[from[i]]);
+        if (d->ndim && place[from[i]] == place[from[i - 1]] + 1 && !(sym && symbolic)) {
+            d->count[d->ndim - 1]++;
+            symbolic |= sym;
+        } else {
+            d->count[d->ndim++] = 1;
+            symbolic = sym;
+        }
+    }
+}
+
+static uint32_t transpose(rl_lower *l, uint32_t phys, uint32_t to, const uint32_t *perm, const rl_dims *d, rl_value into)
+{
+    rl_phys x = l->phys.p[phys];
+    int64_t p[RL_MAXDIMS];
+    for (uint32_t i = 0; i < d->ndim; i++) p[i] = perm[i];
+    if (!rl_has(into)) into = new_value(l, x.v, x.cls, to, d);
+    rl_node n = rl_lower_node(l, RL_OP_Transpose, rl_graph_fresh_name(l->g, "rl_transpose"), 1, &x.v, 1, &into);
+    rl_attr a = rl_attr_of_ints(l->g, "perm", p, d->ndim);
+    rl_graph_set_attrs(l->g, n, &a, 1);
+    rl_lower_have(l, into, x.cls, to, d);
+    return l->phys.n - 1;
+}
+
+/* Where the class is converted to this order: in the region of all that ask for it, but not in a body that runs repeatedly when
+ * the class is made outside of it. */
+static uint32_t region_for(const rl_lower *l, uint32_t cls, uint32_t order)
+{
+    const rl_graph *g = l->g;
+    uint32_t here = rl_flat_region(g, l->origin), at, made = rl_flat_value_region(g, l->p->cls.p[cls].first);
+    if (!g->flat) return here;
+    if ((at = rl_hash_get(&l->wanted, rl_lower_key(cls, order))) == RL_NONE || !rl_flat_within(g, here, at)) at = here;
+    if (!rl_flat_within(g, at, made)) at = made;
+    for (uint32_t r = at; r != made && r != 0; r = g->flat->region.p[r].parent)
+        if (g->flat->region.p[r].repeats) at = g->flat->region.p[r].parent;
+    return at;
+}
+
+static bool converts_here(const rl_lower *l, uint32_t cls, uint32_t order)
+{
+    return region_for(l, cls, order) == rl_flat_region(l->g, l->origin);
+}
+
+/* A readable phys from which whole dims can be moved: that which gives the form wanted if there is one. */
+static uint32_t movable(const rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want)
+{
+    uint32_t perm[RL_MAXDIMS], best = RL_NONE;
+    rl_dims d;
+    for (uint32_t k = 0; k < l->norders[cls]; k++)
+        for (uint32_t i = first_of(l, cls, l->orders[cls][k]); i != RL_NONE; i = rl_lower_next(l, i)) {
+            if (!whole_dims(l, &l->phys.p[i], to, want, perm, &d)) continue;
+            if (want && rl_dims_equal(&d, want)) return i;
+            if (best == RL_NONE) best = i;
+        }
+    return best;
+}
+
+/* One with its dims merged as far as they move together. */
+static uint32_t merged(rl_lower *l, uint32_t cls, uint32_t to)
+{
+    uint32_t k = 0, i;
+    rl_dims d;
+    while (k < l->norders[cls] && first_of(l, cls, l->orders[cls][k]) == RL_NONE) k++;
+    if (k == l->norders[cls]) {
+        l->failed = true;
+        return RL_NONE;
+    }
+    merged_dims(l, cls, order_of(l, cls, l->orders[cls][k]), order_of(l, cls, to), &d);
+    i = exact(l, cls, l->orders[cls][k], &d);
+    if (i != RL_NONE) return i;
+    reshape(l, first_of(l, cls, l->orders[cls][k]), &d, RL_NOVALUE);
+    return l->failed ? RL_NONE : l->phys.n - 1;
+}
+
+/* Makes the class exist in order `to`: one Transpose. want: the form asked for, or NULL; into: the value for it. */
+static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want, rl_value into)
+{
+    uint32_t perm[RL_MAXDIMS], was = l->origin, region = region_for(l, cls, to), from;
+    rl_dims d;
+    if (region != rl_flat_region(l->g, l->origin)) into = RL_NOVALUE; /* its name belongs to the body */
+    l->origin = rl_flat_step_out(l->g, l->origin, region);
+    from = movable(l, cls, to, want);
+    if (from == RL_NONE) from = merged(l, cls, to);
+    if (from != RL_NONE) {
+        rl_phys x = l->phys.p[from];
+        bool whole = whole_dims(l, &x, to, want, perm, &d), fits = whole && want && rl_dims_equal(&d, want);
+        from = whole ? transpose(l, from, to, perm, &d, fits ? into : RL_NOVALUE) : RL_NONE;
+    }
+    l->origin = was;
+    return from;
+}
+
+uint32_t rl_lower_find(rl_lower *l, uint32_t cls, uint32_t order, bool make)
+{
+    uint32_t i = first_of(l, cls, order);
+    return i == RL_NONE && make && !l->p->cls.p[cls].constant ? convert(l, cls, order, NULL, RL_NOVALUE) : i;
+}
+
+rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
+{
+    uint32_t i = exact(l, cls, order, d);
+    if (i != RL_NONE) return l->phys.p[i].v;
+    const rl_cls *c = &l->p->cls.p[cls];
+    if (c->constant) return make_constant(l, c->first, cls, order, d);
+    i = first_of(l, cls, order);
+    if (i == RL_NONE) {
+        i = convert(l, cls, order, d, RL_NOVALUE);
+        if (i == RL_NONE) return c->first;
+        if (rl_dims_equal(l->phys.p[i].dims, d)) return l->phys.p[i].v;
+    }
+    return reshape(l, i, d, RL_NOVALUE);
+}
+
+/* ---- tensors of the input ---- */
+
+/* The model's own movement node, kept, once its inputs exist. */
+static rl_value keep_move(rl_lower *l, rl_node node, rl_value from, rl_value t)
+{
+    rl_nodeinfo *m = rl_nod(l->g, node);
+    if (!rl_same(m->in[0], from)) rl_graph_set_input(l->g, node, 0, from);
+    for (uint32_t i = 1; i < rl_nod(l->g, node)->nin; i++) {
+        rl_value x = rl_nod(l->g, node)->in[i];
+        if (!rl_has(x)) continue;
+        rl_value y = rl_lower_member(l, x);
+        if (!rl_same(x, y)) rl_graph_set_input(l->g, node, i, y);
+    }
+    rl_push(l->tmp, l->emitted, node);
+    rl_lower_have_member(l, t);
+    return t;
+}
+
+rl_value rl_lower_present(rl_lower *l, rl_value x)
+{
+    const rl_member *m = &l->p->member[x.i];
+    rl_dims d;
+    if (l->defined[x.i]) return x;
+    if (m->cls == RL_NONE || rl_val(l->g, x)->rank > RL_MAXDIMS) return RL_NOVALUE;
+    rl_member_dims(m, rl_val(l->g, x)->rank, &d);
+    uint32_t i = exact(l, m->cls, rl_lower_member_order(l, x), &d);
+    return i == RL_NONE ? RL_NOVALUE : l->phys.p[i].v;
+}
+
+/* The tensor t from a phys of its order. */
+static rl_value in_form(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value t)
+{
+    if (phys == RL_NONE || l->defined[t.i]) return t;
+    return rl_dims_equal(l->phys.p[phys].dims, d) ? l->phys.p[phys].v : reshape(l, phys, d, t);
+}
+
+static rl_value make_member(rl_lower *l, rl_value t)
+{
+    const rl_member *m = &l->p->member[t.i];
+    uint32_t order = rl_lower_member_order(l, t);
+    rl_dims d;
+    rl_member_dims(m, rl_val(l->g, t)->rank, &d);
+    if (l->p->cls.p[m->cls].constant && rl_nod(l->g, l->def[t.i])->op == RL_OP_Transpose)
+        return make_constant(l, t, m->cls, order, &d);
+    rl_node node = l->def[t.i];
+    rl_value x = rl_nod(l->g, node)->in[0];
+    bool same_order = rl_lower_member_order(l, x) == order;
+    uint32_t have = first_of(l, m->cls, order);
+    rl_value from = rl_lower_present(l, x);
+    bool swaps = rl_nod(l->g, node)->op == RL_OP_Transpose, keeps = same_order || converts_here(l, m->cls, order);
+    if (rl_has(from) && (same_order ? !swaps : have == RL_NONE && keeps)) return keep_move(l, node, from, t);
+    if (have != RL_NONE) return reshape(l, have, &d, t);
+    /* Neither form exists.  Stepping back is free where the model only reshapes, or where the order before is at hand. */
+    if (l->depth < 200 && keeps && (!swaps || first_of(l, m->cls, rl_lower_member_order(l, x)) != RL_NONE)) {
+        l->depth++;
+        from = rl_lower_member(l, x);
+        l->depth--;
+        return l->failed ? t : keep_move(l, node, from, t);
+    }
+    have = convert(l, m->cls, order, &d, t);
+    return in_form(l, have, &d, t);
+}
+
+static rl_value member_here(rl_lower *l, rl_value t)
+{
+    if (rl_stands_alone(rl_val(l->g, t))) {
+        rl_lower_have_member(l, t);
+        return t;
+    }
+    if (l->def[t.i].i == RL_NONE || l->p->member[t.i].cls == RL_NONE || rl_val(l->g, t)->rank > RL_MAXDIMS) {
+        l->failed = true;
+        return t;
+    }
+    if (l->p->moving[l->def[t.i].i]) return make_member(l, t);
+    const rl_member *m = &l->p->member[t.i]; /* an op made it in another form */
+    rl_dims d;
+    rl_member_dims(m, rl_val(l->g, t)->rank, &d);
+    uint32_t order = rl_lower_member_order(l, t), i = first_of(l, m->cls, order);
+    if (i == RL_NONE) i = convert(l, m->cls, order, &d, t);
+    return in_form(l, i, &d, t);
+}
+
+/* A tensor is made where its name belongs. */
+rl_value rl_lower_member(rl_lower *l, rl_value t)
+{
+    if (t.i >= l->nval || l->defined[t.i] || l->failed) return t;
+    rl_value v = rl_lower_present(l, t);
+    if (rl_has(v)) return v;
+    uint32_t was = l->origin;
+    l->origin = rl_flat_step_out(l->g, l->origin, l->home[t.i]);
+    v = rl_lower_present(l, t);
+    if (!rl_has(v)) v = member_here(l, t);
+    l->origin = was;
+    return v;
+}
+
+/* The tensor itself, by name: graph outputs and captured values. */
+rl_value rl_lower_exactly(rl_lower *l, rl_value t)
+{
+    rl_value v = rl_lower_member(l, t);
+    if (rl_same(v, t) || l->failed) return v;
+    uint32_t was = l->origin;
+    rl_node own = l->def[t.i];
+    l->origin = rl_flat_step_out(l->g, l->origin, l->home[t.i]);
+    if (own.i != RL_NONE && l->p->moving[own.i] && rl_nod(l->g, own)->op == RL_OP_Identity) keep_move(l, own, v, t);
+    else rl_lower_node(l, RL_OP_Identity, rl_graph_fresh_name(l->g, "rl_output"), 1, &v, 1, &t);
+    l->defined[t.i] = true;
+    l->origin = was;
+    return t;
+}
+
+/* Makes t the best so far when it is a free name for a tensor of this class, order and form; a graph output comes first. */
+static void offer(rl_lower *l, rl_value t, uint32_t cls, uint32_t order, const rl_dims *d, rl_value *best)
+{
+    const rl_member *m = &l->p->member[t.i];
+    rl_dims own;
+    if (m->cls != cls || l->defined[t.i] || rl_val(l->g, t)->rank > RL_MAXDIMS || l->p->cls.p[cls].constant) return;
+    if (rl_lower_member_order(l, t) != order) return;
+    rl_member_dims(m, rl_val(l->g, t)->rank, &own);
+    if (!rl_dims_equal(&own, d)) return;
+    if (!rl_has(*best) || rl_val(l->g, t)->is_output) *best = t;
+}
+
+rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_value like)
+{
+    rl_value best = RL_NOVALUE;
+    offer(l, like, cls, order, d, &best);
+    for (uint32_t i = 0; i < l->g->output.n; i++) offer(l, l->g->output.p[i], cls, order, d, &best);
+    if (rl_has(best)) return best;
+    return new_value(l, like, cls, order, d);
+}
+
+rl_value rl_lower_any_form(rl_lower *l, rl_value t)
+{
+    uint32_t c = l->p->member[t.i].cls, i = RL_NONE;
+    if (l->defined[t.i]) return t;
+    for (uint32_t k = 0; c != RL_NONE && k < l->norders[c] && i == RL_NONE; k++) i = first_of(l, c, l->orders[c][k]);
+    return i == RL_NONE ? rl_lower_member(l, t) : l->phys.p[i].v;
+}
