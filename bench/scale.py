@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
 """Time, memory and Transposes left on graphs of 1 thousand to 1 million nodes (graphs.py), beside onnxruntime and onnxslim in the same run.
 
-  scale.py                                  all of it: 5 to 8 minutes, 5 GB of memory and 2 GB of disk for the largest; writes results/scale.md
+  scale.py --graphs build/scale             all of it: 6 to 10 minutes, of which making the graphs is half and only the first time; 5 GB of memory,
+                                            2 GB of disk; writes results/scale.md
   scale.py ladder dense --nodes 10000 100000 --no-peers
 
-On each graph the tools take turns, --repeat times; the run whose CPU time is the median of a tool's counts. A tool that took more than a tenth
-of the cap runs once. What takes longer than the cap is stopped: `> 15`. relayout has four times as long.
-CPU: seconds that the process ran, in the program and in the system for it; next to them seconds by the clock. On a busy machine only the
-first say something. Growth: CPU per node, to that at 10,000 nodes. Aims: 100,000 nodes in 1 s and 500 MB; growth up to 1 million within 20 %.
+Each run is a process of its own. The sizes take turns, --repeat times, so that what the machine does meanwhile falls on all of them; up to
+10,000 nodes run five times in a turn. Each figure is that of the median run. Peers run once, in the first round; what takes longer than the
+cap is stopped: `> 15`.
+Seconds that the process ran, in the program (user) and in the system for it; next to them seconds by the clock. On a busy machine only the
+first say something. Growth: user and system time per node, to that at 10,000 nodes. Aims: 100,000 nodes in 1 s and 500 MB; growth up to 1
+million within 20 %.
+Plain loops beside it, on as many bytes as relayout's peak: what it takes to write each once, memory that the process has not had before; and
+to read 8 of them at places drawn by chance. They grow, too: caches, address translation and new pages, not work.
 Peers: onnxruntime as it optimizes offline, at its extended level, reading a model and writing it; onnxslim as it comes. They do without a
 proof, and are installed into build/peers where they are not there.
 """
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,7 +37,7 @@ pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ, file_actions=[(os.PO
 signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGKILL))
 signal.alarm(int(sys.argv[1]))
 _, status, usage = os.wait4(pid, 0)
-print(os.waitstatus_to_exitcode(status), time.perf_counter() - t, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+print(os.waitstatus_to_exitcode(status), time.perf_counter() - t, usage.ru_utime, usage.ru_stime, usage.ru_maxrss)
 """
 VERSIONS = {"onnxruntime": "1.31.1", "onnxslim": "0.1.98"}
 PEERS = {
@@ -48,16 +54,47 @@ import sys, onnxslim
 onnxslim.slim(sys.argv[1], sys.argv[2])
 """,
 }
+# Pages of 4 KB, as a program's own memory has them: NumPy's own arrays ask for larger ones.
+PLAIN = """
+import mmap, sys, time
+import numpy as np
+def since(t):
+    return time.process_time() - t
+n, reads = int(sys.argv[1]) // 8, 2_000_000
+at = np.random.default_rng(0).integers(0, n, reads)
+t = time.process_time()
+x = np.frombuffer(mmap.mmap(-1, 8 * n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.int64)
+x.fill(1)
+wrote = since(t)
+t = time.process_time()
+x.take(at).sum()
+print(wrote / (8 * n) * 1e9, since(t) / reads * 1e9)
+"""
 PHASES = ("read", "shapes", "legal", "assign", "prove", "lower", "movement", "write")
+OWN_CAP = 60
 BASE, AIM_NODES, AIM_SECONDS, AIM_MB, AIM_GROWTH = 10_000, 100_000, 1.0, 500, 1.2
 TRANSPOSE = b'"\x09Transpose'  # a node's op_type, as it stands in a file
 
 
 def run(cap, *command):
-    """(status, seconds by the clock, CPU seconds, peak MB); status -9: it was stopped at the cap, or for want of memory."""
+    """(status, seconds by the clock, user seconds, system seconds, peak MB); status -9: it was stopped at the cap, or for want of memory."""
     command = [sys.executable, "-S", "-E", "-c", RUNNER, str(cap), *map(str, command)]
-    status, clock, cpu, peak = subprocess.run(command, capture_output=True, text=True).stdout.split()
-    return int(status), float(clock), float(cpu), int(peak) * 1024 / 1e6
+    status, clock, user, system, peak = subprocess.run(command, capture_output=True, text=True).stdout.split()
+    return int(status), float(clock), float(user), float(system), int(peak) * 1024 / 1e6
+
+
+def plain(peak):
+    """Seconds to write a GB once, ns of a read: of peak MB."""
+    r = subprocess.run([sys.executable, "-c", PLAIN, str(int(peak * 1e6))], capture_output=True, text=True, check=True)
+    return tuple(map(float, r.stdout.split()))
+
+
+def median(runs):
+    """The run whose user and system time together is the median, these by their share in all runs: the system counts them in ticks."""
+    middle = sorted(runs, key=lambda r: (r[0] == 0, r[2] + r[3]))[0 if any(r[0] for r in runs) else len(runs) // 2]
+    status, clock, user, system, peak = middle
+    share = sum(r[2] for r in runs) / max(sum(r[2] + r[3] for r in runs), 1e-9)
+    return status, clock, (user + system) * share, (user + system) * (1 - share), peak
 
 
 def peers_python(args):
@@ -71,26 +108,42 @@ def peers_python(args):
     return python if r.returncode == 0 else None
 
 
-def take_turns(tools, cap, repeat):
-    """The median run of each tool by CPU: (status, clock, CPU, MB). tools: name -> (cap, command)."""
-    runs = {name: [] for name in tools}
-    for _ in range(repeat):
-        for name, (most, command) in tools.items():
-            if runs[name] and (runs[name][0][0] or runs[name][0][1] > cap / 10):
-                continue
-            runs[name].append(run(most, *command))
-    return {name: sorted(r, key=lambda x: x[2])[len(r) // 2] for name, r in runs.items()}
-
-
 def left(path):
     return path.read_bytes().count(TRANSPOSE) if path.exists() else "-"
 
 
 def cells(result, cap, out):
-    status, clock, cpu, peak = result
+    status, clock, user, system, peak = result
     if status == 0:
-        return [f"{clock:.2f}", f"{cpu:.2f}", f"{peak:.0f}", left(out)]
+        return [f"{clock:.2f}", f"{user + system:.2f}", f"{peak:.0f}", left(out)]
     return [f"> {cap}" if clock >= cap else f"status {status}", "-", f"> {peak:.0f}", "-"]
+
+
+def made(family, n, folder):
+    """Path of the graph, and how many nodes it has; made where it is not there."""
+    path, count = folder / f"{family}.{n}.onnx", folder / f"{family}.{n}.count"
+    if not count.exists():
+        count.write_text(str(graphs.make(family, n, path)))
+    return path, int(count.read_text())
+
+
+def take_turns(prog, python, family, folder, tmp, args):
+    """For each size: relayout's runs, the plain loops beside them, the peers' rows."""
+    ours, loops, peers = ({n: [] for n in args.nodes} for _ in range(3))
+    for k in range(args.repeat):
+        for n in args.nodes:
+            model, out = made(family, n, folder)[0], tmp / "out.onnx"
+            for _ in range(5 if n <= BASE else 1):
+                ours[n].append(run(OWN_CAP, prog, "optimize", model, "-o", out, "--target", args.target, "--json", tmp / f"{n}.json"))
+            loops[n].append(plain(ours[n][-1][-1]))
+            if k == 0 and python:
+                peers[n] = [f"{family} {n}", left(model), *cells(ours[n][0], OWN_CAP, out)]
+                for script in PEERS.values():
+                    out.unlink(missing_ok=True)
+                    peers[n] += cells(run(args.cap, python, "-c", script, model, out), args.cap, out)
+            print(f"{family} {n}", *(f"{x:.3g}" for x in (*ours[n][-1], *loops[n][-1])), flush=True)
+            out.unlink(missing_ok=True)
+    return ours, loops, peers
 
 
 def over(n, cpu, peak, report, growth):
@@ -100,41 +153,36 @@ def over(n, cpu, peak, report, growth):
     return bad + ["growth"] * (n > BASE and growth is not None and growth > AIM_GROWTH)
 
 
-def commands(prog, python, model, tmp, args):
-    mine = [prog, "optimize", model, "-o", tmp / "relayout.onnx", "--target", args.target, "--json", tmp / "r.json"]
-    tools = {"relayout": (4 * args.cap, mine)}
-    for name, script in PEERS.items() if python else ():
-        tools[name] = (args.cap, [python, "-c", script, model, tmp / f"{name}.onnx"])
-    return tools
+def ratio(x, base):
+    return f"{x / base:.2f}" if base else "-"
 
 
-def measure(prog, python, tmp, args):
-    rows, phases, others, missed = [], [], [], []
+def measure(prog, python, folder, tmp, args):
+    rows, growths, phases, others, missed = [], [], [], [], []
     for family in args.models or graphs.FAMILIES:
-        base = None
         for n in args.nodes:
-            name, model = f"{family} {n}", tmp / "in.onnx"
-            count = graphs.make(family, n, model)
-            tools = commands(prog, python, model, tmp, args)
-            best = take_turns(tools, args.cap, args.repeat)
-            line = [name, left(model)] + [c for t in tools for c in cells(best[t], tools[t][0], tmp / f"{t}.onnx")]
-            print(*line, flush=True)
-            status, clock, cpu, peak = best["relayout"]
-            others += [line] if python else []
+            made(family, n, folder)
+        ours, loops, peers = take_turns(prog, python, family, folder, tmp, args)
+        others += [peers[n] for n in args.nodes if peers[n]]
+        each = base = loop = None
+        for n in args.nodes:
+            name, (model, count), (status, clock, user, system, peak) = f"{family} {n}", made(family, n, folder), median(ours[n])
             if status:
                 missed.append(name)
                 continue
-            report = json.loads((tmp / "r.json").read_text())
-            base = cpu / count if n == BASE else base
-            growth = cpu / count / base if base else None
-            bad, c, t = over(n, cpu, peak, report, growth), report["conversions"], report["timings"]
+            report = json.loads((tmp / f"{n}.json").read_text())
+            each, now = (user / count * 1e6, system / count * 1e6), [statistics.median(x) for x in zip(*loops[n])]
+            if n == BASE:
+                base, loop = each, now
+            growth = sum(each) / sum(base) if base else None
+            bad, c, t = over(n, user + system, peak, report, growth), report["conversions"], report["timings"]
             missed += [name] if bad else []
-            rows.append([name, count, f"{model.stat().st_size / 1e6:.1f}", f"{cpu:.2f}", f"{clock:.2f}", f"{peak:.0f}", f"{growth:.2f}" if growth else "-",
-                         c["before"], c["after"], c["proof"], " ".join(bad) or "-"])
+            rows.append([name, count, f"{model.stat().st_size / 1e6:.1f}", f"{user:.2f}", f"{system:.2f}", f"{clock:.2f}", f"{peak:.0f}", c["before"],
+                         c["after"], c["proof"], " ".join(bad) or "-"])
+            growths.append([name, f"{each[0]:.2f}", f"{each[1]:.2f}", f"{growth:.2f}" if growth else "-", ratio(each[0], base and base[0]),
+                            f"{now[0]:.2f}", ratio(now[0], loop and loop[0]), f"{now[1]:.1f}", ratio(now[1], loop and loop[1])])
             phases.append([name, *(f"{t.get(p, 0):.3f}" for p in PHASES), f"{t['total']:.3f}"])
-            for old in tmp.glob("*.onnx"):
-                old.unlink()
-    return rows, phases, others, missed
+    return rows, growths, phases, others, missed
 
 
 def main():
@@ -142,7 +190,8 @@ def main():
     p.set_defaults(target="onnx")
     p.add_argument("--nodes", type=int, nargs="+", default=[1_000, BASE, AIM_NODES, 1_000_000])
     p.add_argument("--repeat", type=int, default=3)
-    p.add_argument("--cap", type=int, default=15, help="most seconds of a peer's run; relayout has four times as long")
+    p.add_argument("--cap", type=int, default=15, help="most seconds of a peer's run; relayout has a minute")
+    p.add_argument("--graphs", type=Path, help="where the graphs are kept for the next run (default: nowhere)")
     p.add_argument("--peers", type=Path, help="a Python that has them (default: that of build/peers)")
     p.add_argument("--no-peers", action="store_true")
     args = p.parse_args()
@@ -152,11 +201,15 @@ def main():
     prog = common.program(args)
     python = None if args.no_peers else peers_python(args)
     with tempfile.TemporaryDirectory(dir=args.build) as tmp:
-        rows, phases, others, missed = measure(prog, python, Path(tmp), args)
-    text = (f"Read, optimize, prove and write; {len(missed)} over an aim{': ' + ', '.join(missed) if missed else ''}. Medians of {args.repeat}, of what takes "
-            f"long one run.\n\n"
-            + bench.table(["graph", "nodes", "MB", "CPU s", "clock s", "peak MB", "growth", "conversions", "left", "proof", "over"], rows)
-            + "\n\nSeconds by the clock, by phase:\n\n" + bench.table(["graph", *PHASES, "total"], phases))
+        folder = args.graphs or Path(tmp)
+        folder.mkdir(parents=True, exist_ok=True)
+        rows, growths, phases, others, missed = measure(prog, python, folder, Path(tmp), args)
+    text = (f"Read, optimize, prove and write; {len(missed)} over an aim{': ' + ', '.join(missed) if missed else ''}. Medians of {args.repeat}.\n\n"
+            + bench.table(["graph", "nodes", "MB", "user s", "system s", "clock s", "peak MB", "conversions", "left", "proof", "over"], rows)
+            + "\n\nMicroseconds per node, and growth from 10,000 nodes on, in all and of user time; beside it plain loops on as many bytes as the peak: "
+            "seconds to write a GB once, ns to read at a place drawn by chance, and how these grow:\n\n"
+            + bench.table(["graph", "user", "system", "growth", "of user", "write s/GB", "growth", "read ns", "growth"], growths)
+            + "\n\nSeconds by the clock, by phase, in the last run:\n\n" + bench.table(["graph", *PHASES, "total"], phases))
     if others:
         head = ["graph", "Transposes"] + [f"{w} {what}" for w in ["relayout", *PEERS] for what in ("clock s", "CPU s", "peak MB", "left")]
         text += (f"\n\nBeside peers ({', '.join(f'{p} {v}' for p, v in VERSIONS.items())}), in turns, at most {args.cap} s each; left: Transposes. onnxruntime's "

@@ -159,16 +159,17 @@ static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t 
 {
     rl_problem problem;
     uint32_t **place = rl_new(v->tmp, uint32_t *, q->op.n);
+    bool folded = false;
     *sol = (rl_solution){0};
     rl_bound_problem(q, &v->scale, v->open, &problem);
     if (lift) rl_fold_noted(q, to, v->tmp);
     else {
         RL_TRY(rl_problem_fold(v->tmp, &problem, to));
-        rl_fold_drop(q, &problem, to, v->tmp);
+        folded = rl_fold_drop(q, &problem, to, v->tmp);
     }
     rl_fold_apply(v->tmp, &problem, to, place);
     if (lift && !rl_lift_costs(q, &problem)) return RL_OK;
-    RL_TRY(rl_solve(v->tmp, &problem, RL_MAX(v->deadline - rl_seconds(), 0.0), sol));
+    RL_TRY(rl_solve_folded(v->tmp, &problem, folded, RL_MAX(v->deadline - rl_seconds(), 0.0), sol));
     for (uint32_t o = 0; o < q->op.n; o++) sol->cfg[o] = place[o][sol->cfg[o]];
     return RL_OK;
 }

@@ -104,7 +104,7 @@ static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp)
 }
 
 /* The solver folds sets of orders, the certificate pin by pin: where an op names one value twice, that may be less. */
-void rl_fold_drop(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp)
+bool rl_fold_drop(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp)
 {
     bool *bad = rl_new(tmp, bool, q->ncomp);
     rl_arena one;
@@ -113,6 +113,11 @@ void rl_fold_drop(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena
         if (q->op.p[o].comp != RL_NONE && !bad[q->op.p[o].comp] && !folds(&p->op[o], to, &one)) bad[q->op.p[o].comp] = true;
         rl_arena_free(&one);
     }
+    bool all = true;
     for (uint32_t c = 0; c < q->cls.n; c++)
-        if (to[c] && bad[q->cls.p[c].comp]) to[c] = NULL;
+        if (to[c] && bad[q->cls.p[c].comp]) {
+            to[c] = NULL;
+            all = false;
+        }
+    return all;
 }

@@ -21,9 +21,9 @@ uint32_t rl_labels_add(rl_labels *b, rl_role role, uint32_t group)
     }
     rl_label *l = &b->label[b->nlabel];
     *l = (rl_label){.role = role, .group = group, .tail = RL_NONE};
-    l->dim = rl_new(b->p->draft, int32_t, max);
-    l->unit = rl_new(b->p->draft, uint32_t, max);
-    l->after = rl_new(b->p->draft, uint32_t, max);
+    l->unit = rl_new(b->p->draft, uint32_t, 3 * (size_t)max);
+    l->after = l->unit + max;
+    l->dim = (int32_t *)(l->after + max);
     for (uint32_t i = 0; i < max; i++) {
         l->dim[i] = -1;
         l->unit[i] = l->after[i] = RL_NONE;

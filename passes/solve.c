@@ -334,9 +334,9 @@ static void solve_open(rl_arena *mem, memo *m, double deadline)
 
 #define FOLD_STEPS 20000000
 
-static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, double deadline)
+static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, double deadline)
 {
-    rl_cover_fold(mem, p, FOLD_STEPS, NULL); /* before what is paid is taken out, which tells the orders of an op apart */
+    if (!folded) rl_cover_fold(mem, p, FOLD_STEPS, NULL); /* before what is paid is taken out, which tells the orders of an op apart */
     rl_cover_reduce(mem, p);
     for (int round = 0; round < 3 && rl_cover_fold(mem, p, FOLD_STEPS, NULL); round++) rl_cover_reduce(mem, p);
     split s = components(mem, p);
@@ -362,6 +362,11 @@ static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, double deadline)
 
 rl_status rl_solve(rl_arena *mem, const rl_problem *p, double seconds, rl_solution *out)
 {
+    return rl_solve_folded(mem, p, false, seconds, out);
+}
+
+rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, double seconds, rl_solution *out)
+{
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
     *out = (rl_solution){.cfg = rl_new(mem, uint32_t, p->nop)};
@@ -369,7 +374,7 @@ rl_status rl_solve(rl_arena *mem, const rl_problem *p, double seconds, rl_soluti
     rl_status status = check(mem->ctx, p, &tmp);
     if (status == RL_OK) status = make_cover(&tmp, p, &cover);
     if (status == RL_OK) {
-        rl_cover_choice c = solve_cover(&tmp, &cover, rl_seconds() + seconds);
+        rl_cover_choice c = solve_cover(&tmp, &cover, folded, rl_seconds() + seconds);
         memcpy(out->cfg, c.cfg, p->nop * sizeof *c.cfg);
         out->cost = rl_problem_cost(p, &tmp, c.cfg);
         out->bound = c.bound;

@@ -40,6 +40,8 @@ int64_t rl_problem_cost(const rl_problem *p, rl_arena *tmp, const uint32_t *cfg)
 /* The least total.  Never worse than start.  Stops after `seconds` with the best found and a bound (optimal false).
  * The result is in mem.  RL_EINTERNAL when the problem is malformed or costs could overflow. */
 rl_status rl_solve(rl_arena *mem, const rl_problem *p, double seconds, rl_solution *out);
+/* The same; where folded, what rl_problem_fold finds is gone from p already, and is not looked for again. */
+rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, double seconds, rl_solution *out);
 
 /* Orders that can stand in for others, everywhere at once: to[v][k] for order k of value v, to[v] NULL where v has no choice.  The image
  * of every configuration, order by order, is a configuration of the same op that costs no more, so some cheapest assignment

@@ -25,6 +25,7 @@ typedef struct {
     uint32_t *map;               /* [nelem] */
     bool *folded;                /* [nelem] mapped for good: its configurations are gone */
     bool *target;                /* [nelem] something is mapped to it, or an image needs it */
+    bool *stays;                 /* [nelem] all configurations of some op hold it: no image can do without it */
     struct { uint32_t *p; uint32_t n, cap; } mapped, targets;
     rl_arena *mem;
     uint64_t *pairbeg;           /* [nval] of each value the pairs of its elements, one after the other; NULL: too many */
@@ -238,10 +239,15 @@ static void index_op(rl_arena *mem, folder *f, uint32_t op, uint32_t *slot, uint
     uint32_t *beg = f->holdbeg[op] = rl_new(mem, uint32_t, n + 1), *hold = f->hold[op] = rl_new(mem, uint32_t, size);
     for (size_t k = 0; k < size; k++)
         if (b->elem[k] != RL_NONE) beg[slot[b->elem[k]] - 1]++;
-    for (uint32_t k = 0; k < n; k++) at = beg[k] += at;
+    for (uint32_t k = 0; k < n; k++) {
+        f->stays[local[k]] |= beg[k] == b->ncfg;
+        at = beg[k] += at;
+    }
     beg[n] = at;
-    for (size_t k = size; k-- > 0;)
-        if (b->elem[k] != RL_NONE) hold[--beg[slot[b->elem[k]] - 1]] = (uint32_t)(k / b->width);
+    for (uint32_t c = b->ncfg; c-- > 0;) {
+        const uint32_t *s = set_of(b, c);
+        for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) hold[--beg[slot[s[i]] - 1]] = c;
+    }
     for (uint32_t k = 0; k < n; k++) {
         f->touch[--f->touchbeg[local[k]]] = (touch){op, k};
         slot[local[k]] = 0;
@@ -316,6 +322,7 @@ uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *ma
     f.map = rl_new(&tmp, uint32_t, p->nelem);
     f.target = rl_new(&tmp, bool, p->nelem);
     f.folded = rl_new(&tmp, bool, p->nelem);
+    f.stays = rl_new(&tmp, bool, p->nelem);
     for (uint32_t e = 0; e < p->nelem; e++) f.map[e] = e;
     for (uint32_t o = 0; o < p->nop; o++) widest = RL_MAX(widest, p->op[o].width);
     f.now.elem = rl_new(&tmp, uint32_t, widest);
@@ -327,7 +334,7 @@ uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *ma
     for (uint32_t v = 0; v < p->nval && f.budget; v++)
         for (uint32_t i = beg[v + 1]; i-- > beg[v] && f.budget;) {
             uint32_t e = elem[i];
-            for (uint32_t j = beg[v]; j < beg[v + 1] && f.map[e] == e && f.budget; j++) {
+            for (uint32_t j = beg[v]; j < beg[v + 1] && f.map[e] == e && !f.stays[e] && f.budget; j++) {
                 uint32_t d = elem[j];
                 if (d != e && f.map[d] == d && !has_failed(&f, e, d) && attempt(&f, e, d))
                     nfold += f.mapped.n;

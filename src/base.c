@@ -26,7 +26,7 @@
 #define ONE_CHUNK_EACH 0
 #endif
 
-enum { CHUNK_MIN = 4096, CHUNK_MAX = 1 << 20, ALIGN = 16, FIRST_STRINGS = 256 };
+enum { CHUNK_MIN = 4096, CHUNK_MAX = 1 << 20, AHEAD = 512, FIRST_STRINGS = 256 };
 
 struct rl_chunk {
     rl_chunk *older, *newer; /* in the same arena */
@@ -124,7 +124,8 @@ void rl_ctx_free(rl_ctx *ctx) {
 void rl_arena_init(rl_arena *a, rl_ctx *ctx) {
     a->ctx = ctx;
     a->chunk = NULL;
-    a->used = 0;
+    a->next = NULL;
+    a->room = 0;
 }
 
 /* The place of chunks of this size in ctx->spare; RL_NSPARE: none is kept. */
@@ -155,7 +156,7 @@ void rl_arena_free(rl_arena *a) {
     rl_ctx *ctx = a->ctx;
     for (rl_chunk *c = a->chunk, *older; c; c = older) {
         older = c->older;
-        free_chunk(ctx, c, c == a->chunk ? a->used : c->size);
+        free_chunk(ctx, c, c == a->chunk ? (size_t)(a->next - c->data) : c->size);
     }
     rl_arena_init(a, ctx);
 }
@@ -202,9 +203,29 @@ static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
     return c;
 }
 
-/* Zeroes what was used before of the chunk's bytes from `from` to `to`. */
-static void clear(rl_chunk *c, size_t from, size_t to) {
-    if (from < c->dirty) memset(c->data + from, 0, RL_MIN(to, c->dirty) - from);
+/* More than that never shares a chunk. */
+static bool has_own_chunk(size_t nbyte) {
+    return ONE_CHUNK_EACH || nbyte > CHUNK_MAX / 2;
+}
+
+static size_t aligned(size_t n) {
+    return (n + RL_ALIGN - 1) & ~(size_t)(RL_ALIGN - 1);
+}
+
+/* The newest chunk has nbyte more: zeroes them, and somewhat beyond, where they were used before. */
+static void make_room(rl_arena *a, size_t nbyte) {
+    rl_chunk *c = a->chunk;
+    size_t from = (size_t)(a->next - c->data), ready = from + a->room, to = RL_MIN(from + nbyte + AHEAD, c->size);
+    if (ready < c->dirty) memset(c->data + ready, 0, RL_MIN(to, c->dirty) - ready);
+    a->room = RL_MIN((to < c->dirty ? to : c->size) - from, (size_t)CHUNK_MAX / 2);
+}
+
+static void *take(rl_arena *a, size_t nbyte) {
+    void *p = a->next;
+    if (nbyte > a->room) make_room(a, nbyte);
+    a->next += nbyte;
+    a->room -= nbyte;
+    return p;
 }
 
 /* nbyte bytes in a new chunk; a large one goes behind the newest. */
@@ -212,53 +233,35 @@ static void *alloc_chunk(rl_arena *a, size_t nbyte) {
     size_t size = a->chunk ? RL_MIN(a->chunk->size * 2, (size_t)CHUNK_MAX) : CHUNK_MIN;
     bool own = ONE_CHUNK_EACH || nbyte > size / 2;
     rl_chunk *c = new_chunk(a->ctx, own ? nbyte : size);
-    clear(c, 0, nbyte);
-    if (own && a->chunk) {
-        c->older = a->chunk->older;
-        c->newer = a->chunk;
-        if (c->older) c->older->newer = c;
-        a->chunk->older = c;
-        return c->data;
-    }
-    c->older = a->chunk;
+    rl_chunk **place = own && a->chunk ? &a->chunk->older : &a->chunk;
+    c->newer = own ? a->chunk : NULL;
+    c->older = *place;
     if (c->older) c->older->newer = c;
-    a->chunk = c;
-    a->used = nbyte;
+    *place = c;
+    if (a->chunk == c) {
+        a->next = c->data;
+        a->room = 0;
+    }
+    if (!own) return take(a, nbyte);
+    if (a->chunk == c) a->next += nbyte;
+    memset(c->data, 0, RL_MIN(nbyte, c->dirty));
     return c->data;
 }
 
-/* More than that never shares a chunk. */
-static bool has_own_chunk(size_t nbyte) {
-    return ONE_CHUNK_EACH || nbyte > CHUNK_MAX / 2;
-}
-
-static size_t aligned(size_t n) {
-    return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-}
-
-void *rl_alloc(rl_arena *a, size_t nbyte) {
+void *rl_alloc_more(rl_arena *a, size_t nbyte) {
     if (nbyte > SIZE_MAX / 4) rl_no_memory(a->ctx);
-    if (ONE_CHUNK_EACH) return alloc_chunk(a, nbyte ? nbyte : 1);
-    nbyte = aligned(nbyte ? nbyte : 1);
-    if (!a->chunk || has_own_chunk(nbyte) || nbyte > a->chunk->size - a->used) return alloc_chunk(a, nbyte);
-    void *p = a->chunk->data + a->used;
-    clear(a->chunk, a->used, a->used + nbyte);
-    a->used += nbyte;
-    return p;
-}
-
-void *rl_alloc_array(rl_arena *a, size_t n, size_t size) {
-    if (size && n > SIZE_MAX / 4 / size) rl_no_memory(a->ctx);
-    return rl_alloc(a, n * size);
+    if (!ONE_CHUNK_EACH) nbyte = aligned(nbyte);
+    nbyte = RL_MAX(nbyte, (size_t)(ONE_CHUNK_EACH ? 1 : RL_ALIGN));
+    if (!a->chunk || has_own_chunk(nbyte) || nbyte > (size_t)(a->chunk->data + a->chunk->size - a->next)) return alloc_chunk(a, nbyte);
+    return take(a, nbyte);
 }
 
 /* True when old is the newest allocation and its chunk has room for nnew bytes in all; it then has them. */
 static bool grow_in_place(rl_arena *a, const void *old, size_t nold, size_t nnew) {
     if (ONE_CHUNK_EACH || !a->chunk || !old || has_own_chunk(nnew)) return false;
-    size_t start = a->used - RL_MIN(a->used, aligned(nold ? nold : 1));
+    size_t end = (size_t)(a->next - a->chunk->data), start = end - RL_MIN(end, aligned(nold ? nold : 1));
     if (a->chunk->data + start != (const char *)old || aligned(nnew) > a->chunk->size - start) return false;
-    clear(a->chunk, a->used, start + aligned(nnew));
-    a->used = start + aligned(nnew);
+    take(a, start + aligned(nnew) - end);
     return true;
 }
 
@@ -407,8 +410,7 @@ rl_status (rl_fail)(rl_ctx *ctx, rl_status status, const char *fmt, ...) {
     return status;
 }
 
-/* Room for n bytes more and a 0. */
-static void reserve(rl_text *t, size_t n) {
+void rl_text_room(rl_text *t, size_t n) {
     if (n > SIZE_MAX / 8) rl_no_memory(t->mem->ctx);
     if (n + 1 <= t->cap - t->n) return;
     size_t cap = RL_MAX(t->cap * 2, RL_MAX(t->n + n + 1, (size_t)64));
@@ -418,25 +420,18 @@ static void reserve(rl_text *t, size_t n) {
 
 void rl_put(rl_text *t, const char *fmt, ...) {
     va_list ap;
-    reserve(t, 64);
+    rl_text_room(t, 64);
     va_start(ap, fmt);
     int n = vsnprintf(t->p + t->n, t->cap - t->n, fmt, ap);
     va_end(ap);
     if (n < 0) return;
     if ((size_t)n >= t->cap - t->n) {
-        reserve(t, (size_t)n);
+        rl_text_room(t, (size_t)n);
         va_start(ap, fmt);
         vsnprintf(t->p + t->n, t->cap - t->n, fmt, ap);
         va_end(ap);
     }
     t->n += (size_t)n;
-}
-
-void rl_put_bytes(rl_text *t, const char *s, size_t n) {
-    reserve(t, n);
-    if (n) memcpy(t->p + t->n, s, n);
-    t->n += n;
-    t->p[t->n] = 0;
 }
 
 static uint64_t mix(uint64_t x) {

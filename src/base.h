@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "../include/relayout.h"
 
@@ -34,7 +35,8 @@ typedef struct rl_chunk rl_chunk;
 typedef struct {
     rl_ctx *ctx;
     rl_chunk *chunk; /* newest first */
-    size_t used;     /* bytes used in the newest chunk */
+    char *next;      /* in the newest: what is given out next */
+    size_t room;     /* bytes from there on that are 0 already */
 } rl_arena;
 
 #define RL_NSPARE 9
@@ -98,9 +100,25 @@ void rl_log(rl_ctx *ctx, rl_log_level level, const char *fmt, ...) __attribute__
 void rl_arena_init(rl_arena *a, rl_ctx *ctx);
 void rl_arena_free(rl_arena *a); /* frees everything; the arena may be used again */
 
-/* nbyte zeroed bytes, aligned to 16. */
-void *rl_alloc(rl_arena *a, size_t nbyte);
-void *rl_alloc_array(rl_arena *a, size_t n, size_t size); /* as above, checked for overflow */
+enum { RL_ALIGN = 16 };
+void *rl_alloc_more(rl_arena *a, size_t nbyte); /* rl_alloc, where the room is too small */
+
+/* nbyte zeroed bytes, aligned to RL_ALIGN; of 0 bytes, too, each has a place of its own. */
+static inline void *rl_alloc(rl_arena *a, size_t nbyte) {
+    if (nbyte - 1 >= a->room) return rl_alloc_more(a, nbyte);
+    void *p = a->next;
+    nbyte = (nbyte + RL_ALIGN - 1) & ~(size_t)(RL_ALIGN - 1);
+    a->next += nbyte;
+    a->room -= nbyte;
+    return p;
+}
+
+/* As above, checked for overflow. */
+static inline void *rl_alloc_array(rl_arena *a, size_t n, size_t size) {
+    size_t nbyte;
+    return rl_alloc(a, __builtin_mul_overflow(n, size, &nbyte) ? SIZE_MAX : nbyte);
+}
+
 /* A larger copy, zeroed from nold on; or old itself, where there is room behind it. */
 void *rl_grow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size);
 /* The same, and a large old is freed: nobody else has it. */
@@ -149,7 +167,13 @@ rl_status rl_fail(rl_ctx *ctx, rl_status status, const char *fmt, ...) __attribu
 /* A growing text. */
 typedef struct { rl_arena *mem; char *p; size_t n, cap; } rl_text;
 void rl_put(rl_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void rl_put_bytes(rl_text *t, const char *s, size_t n);
+void rl_text_room(rl_text *t, size_t n); /* for n bytes more and a 0 */
+static inline void rl_put_bytes(rl_text *t, const char *s, size_t n) {
+    if (n >= t->cap - t->n) rl_text_room(t, n);
+    if (n) memcpy(t->p + t->n, s, n);
+    t->n += n;
+    t->p[t->n] = 0;
+}
 /* The whole file as the text (which has its mem set). RL_EIO: "path: why". */
 rl_status rl_file_read(const char *path, rl_text *t);
 

@@ -264,18 +264,10 @@ static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, ui
     return RL_OK;
 }
 
-static void fetch_names(const rl_level *l, const rl_node_parts *p) {
-    const rl_ctx *ctx = l->r->ctx;
-    rl_intern_soon(ctx, (const char *)p->name.p, p->name.n);
-    for (uint32_t i = 0; i < l->in.n; i++) rl_intern_soon(ctx, (const char *)l->in.p[i].p, l->in.p[i].n);
-    for (uint32_t i = 0; i < l->out.n; i++) rl_intern_soon(ctx, (const char *)l->out.p[i].p, l->out.p[i].n);
-}
-
 static rl_status read_node(rl_level *l, rl_span bytes, uint32_t k) {
     rl_node_parts p;
     rl_level_clean(l);
     rl_parts_of_node(l, bytes, &p);
-    fetch_names(l, &p);
     rl_status status = add_node(l, &p, bytes, k);
     if (status == RL_OK) return RL_OK;
     return rl_fail(l->r->ctx, status, "%s: %s", node_label(p.name, p.type, k).s, l->r->ctx->error);
@@ -348,14 +340,32 @@ static void find_ranges(rl_span bytes, range *r) {
     }
 }
 
+/* The names of nodes that are read soon: their slots come from memory meanwhile. */
+typedef struct { rl_wire w; uint32_t number, n; } lookahead;
+
+static void fetch_names(const rl_ctx *ctx, lookahead *x, uint32_t until) {
+    for (rl_field f; x->n < until && rl_wire_next(&x->w, &f);) {
+        if (f.number != x->number) continue;
+        x->n++;
+        rl_wire node = rl_wire_of(f.body);
+        for (rl_field y; rl_wire_next(&node, &y);)
+            if (y.number == NODE_INPUT || y.number == NODE_OUTPUT || y.number == NODE_NAME) rl_intern_soon(ctx, (const char *)y.body.p, y.body.n);
+    }
+}
+
 static rl_status read_nodes(rl_level *l, range nodes) {
+    enum { AHEAD = 3 };
     uint32_t k = 0, number = rl_onnx_node_field(l->g);
     /* Room for all at once; a node that is none soon ends the loop, so its bytes bound what it is worth. */
     l->g->nodecap = (uint32_t)RL_MIN((size_t)nodes.n, nodes.in.n / MIN_NODE);
     l->g->node = rl_new(&l->g->mem, rl_nodeinfo, l->g->nodecap);
     rl_wire w = rl_wire_of(nodes.in);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == number) RL_TRY(read_node(l, f.body, k++));
+    lookahead soon = {w, number, 0};
+    for (rl_field f; rl_wire_next(&w, &f);) {
+        if (f.number != number) continue;
+        fetch_names(l->r->ctx, &soon, k + AHEAD);
+        RL_TRY(read_node(l, f.body, k++));
+    }
     l->g->onnx->nnode = k;
     return RL_OK;
 }

@@ -150,7 +150,7 @@ static void count_transpose(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s
 static const kind *kind_of(const rl_graph *g, const rl_nodeinfo *n) {
     if (!n->type || (n->domain && *n->domain)) return NULL;
     for (size_t k = 0; k < RL_LEN(kinds); k++)
-        if (strcmp(kinds[k].type, n->type) == 0)
+        if (kinds[k].type[0] == n->type[0] && strcmp(kinds[k].type, n->type) == 0)
             return kinds[k].field != offsetof(rl_stats, transposes) && is_shape_arithmetic(g, n) ? NULL : &kinds[k];
     return NULL;
 }

@@ -28,7 +28,7 @@ def measure(prog, family, n, tmp):
     """Peak memory in MB; what is wrong."""
     model, out, report = tmp / "in.onnx", tmp / "out.onnx", tmp / "report.json"
     count = graphs.make(family, n, model)
-    status, _, _, peak = scale.run(600, prog, "optimize", model, "-o", out, "--target", "onnx", "--json", report)
+    status, *_, peak = scale.run(600, prog, "optimize", model, "-o", out, "--target", "onnx", "--json", report)
     if status != 0:
         return count, peak, [f"status {status}"]
     c = json.loads(report.read_text())["conversions"]
