@@ -16,8 +16,7 @@
 typedef struct { int64_t time, count, bytes; } tally;
 
 /* In each component, and at last of what is in none; from the definition. */
-static tally *conversions_in(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp)
-{
+static tally *conversions_in(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp) {
     tally *sum = rl_new(tmp, tally, p->ncomp + 1);
     const uint32_t *start = rl_order_starts(p, tmp);
     bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
@@ -43,8 +42,7 @@ static tally *conversions_in(const rl_plan *p, const uint32_t *cfg, rl_arena *tm
 }
 
 /* Of the whole; *time, if not NULL: what they take, and what is charged. */
-static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp, int64_t *time)
-{
+static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp, int64_t *time) {
     int64_t n = 0, t = 0;
     const tally *sum = conversions_in(p, cfg, tmp);
     for (uint32_t c = 0; c <= p->ncomp; c++) {
@@ -55,14 +53,12 @@ static int64_t conversions(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp,
     return n;
 }
 
-void rl_plan_stand(rl_plan *p)
-{
+void rl_plan_stand(rl_plan *p) {
     rl_outside_demands(p);
     rl_logical_configs(p);
 }
 
-int64_t rl_plan_time(rl_plan *p)
-{
+int64_t rl_plan_time(rl_plan *p) {
     int64_t time;
     rl_plan_stand(p);
     conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &time);
@@ -73,8 +69,7 @@ int64_t rl_plan_time(rl_plan *p)
 
 /* Where the whole would have more conversions than the model, each component that has takes the cheapest that was found without: the
  * model's own, or one of those that the problem with dearer conversions leads to. */
-static rl_status hold(rl_plan *p, const rl_scale *s, double limit, uint32_t *cfg, rl_arena *tmp)
-{
+static rl_status hold(rl_plan *p, const rl_scale *s, double limit, uint32_t *cfg, rl_arena *tmp) {
     const tally *stands = conversions_in(p, rl_new(tmp, uint32_t, p->op.n), tmp), *now = conversions_in(p, cfg, tmp);
     bool *over = rl_new(tmp, bool, p->ncomp), *take = rl_new(tmp, bool, p->ncomp);
     int64_t *best = rl_new(tmp, int64_t, p->ncomp), more = 0;
@@ -105,8 +100,7 @@ static rl_status hold(rl_plan *p, const rl_scale *s, double limit, uint32_t *cfg
 }
 
 /* The least time of as many conversions as the model has, or fewer; the bound is that of any number. */
-static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outcome *out)
-{
+static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outcome *out) {
     rl_scale s = rl_time_scale(p, 0);
     rl_posed x;
     int64_t before;
@@ -122,8 +116,7 @@ static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outco
 static bool is_op(const rl_graph *g, rl_node n, rl_op op) { return n.i != RL_NONE && rl_nod(g, n)->op == op; }
 
 /* Does the Transpose put the channels of what a Conv makes last? */
-static bool behind_conv(const rl_graph *g, const rl_nodeinfo *n)
-{
+static bool behind_conv(const rl_graph *g, const rl_nodeinfo *n) {
     const rl_attr *perm = rl_attr_find(n, "perm");
     if (!perm || perm->n < 3 || !is_op(g, rl_val(g, n->in[0])->def, RL_OP_Conv)) return false;
     for (uint32_t i = 0; i < perm->n; i++)
@@ -137,8 +130,7 @@ typedef struct {
     rl_node *conv; /* [class] one that is behind_conv, RL_NONODE */
 } own_moves;
 
-static own_moves moves_before(const rl_plan *p, rl_arena *mem)
-{
+static own_moves moves_before(const rl_plan *p, rl_arena *mem) {
     const rl_graph *g = p->g;
     own_moves m = {rl_new(mem, int64_t, p->cls.n), rl_new(mem, rl_node, p->cls.n)};
     for (uint32_t c = 0; c < p->cls.n; c++) m.conv[c] = RL_NONODE;
@@ -156,8 +148,7 @@ static own_moves moves_before(const rl_plan *p, rl_arena *mem)
 }
 
 /* Is that the move of the class's Transpose behind a Conv? */
-static bool moves_as(const rl_plan *p, rl_node transpose, const uint8_t *from, const uint8_t *to)
-{
+static bool moves_as(const rl_plan *p, rl_node transpose, const uint8_t *from, const uint8_t *to) {
     if (transpose.i == RL_NONE) return false;
     const rl_nodeinfo *n = rl_nod(p->g, transpose);
     const rl_member *x = &p->member[n->in[0].i], *y = &p->member[n->out[0].i];
@@ -168,8 +159,7 @@ static bool moves_as(const rl_plan *p, rl_node transpose, const uint8_t *from, c
 typedef struct { uint32_t cls, order; bool made, only_matmul; } naming;
 typedef struct { naming *p; uint32_t n, cap; } namings;
 
-static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings *all)
-{
+static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings *all) {
     const uint32_t *start = rl_order_starts(p, tmp);
     uint32_t *place = rl_new(tmp, uint32_t, start[p->cls.n]); /* 1 + its naming */
     for (uint32_t k = 0; k < p->op.n; k++) {
@@ -191,8 +181,7 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
     }
 }
 
-static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, rl_arena *tmp)
-{
+static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, rl_arena *tmp) {
     tally *t = rl_new(tmp, tally, p->ncomp);
     const uint8_t **made = rl_new(tmp, const uint8_t *, p->cls.n);
     uint32_t *first = rl_new(tmp, uint32_t, p->cls.n); /* 1 + the naming that is free */
@@ -220,8 +209,7 @@ static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, rl
 }
 
 /* The components where some form of the model's own is charged; elsewhere "beyond the model's own" is in full. */
-static bool *charged_already(const rl_plan *p, rl_arena *mem)
-{
+static bool *charged_already(const rl_plan *p, rl_arena *mem) {
     bool *comp = rl_new(mem, bool, p->ncomp);
     for (uint32_t k = 0; k < p->op.n; k++)
         if (p->op.p[k].comp != RL_NONE && p->op.p[k].config.p[0].charge) comp[p->op.p[k].comp] = true;
@@ -231,8 +219,7 @@ static bool *charged_already(const rl_plan *p, rl_arena *mem)
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
  * in full and only beyond the model's own; each component takes the quickest of these that adds neither conversions nor
  * bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
-static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, double limit, uint32_t *cfg, rl_arena *tmp)
-{
+static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, double limit, uint32_t *cfg, rl_arena *tmp) {
     int64_t *best = rl_new(tmp, int64_t, p->ncomp);
     const tally *was = tally_of(p, before, cfg, tmp);
     const rl_scale by_time = rl_time_scale(p, 0);
@@ -260,22 +247,19 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
 /* What candidates.c leaves of a plan. */
 typedef struct { rl_cls *cls; rl_oplegal *op; bool *full; } candidates;
 
-static candidates candidates_of(const rl_plan *p, rl_arena *mem)
-{
+static candidates candidates_of(const rl_plan *p, rl_arena *mem) {
     return (candidates){rl_copy(mem, p->cls.p, p->cls.n * sizeof *p->cls.p), rl_copy(mem, p->op.p, p->op.n * sizeof *p->op.p),
                         rl_copy(mem, p->full, p->ncomp * sizeof *p->full)};
 }
 
-static void restore(rl_plan *p, const candidates *x)
-{
+static void restore(rl_plan *p, const candidates *x) {
     memcpy(p->cls.p, x->cls, p->cls.n * sizeof *x->cls);
     memcpy(p->op.p, x->op, p->op.n * sizeof *x->op);
     memcpy(p->full, x->full, p->ncomp * sizeof *x->full);
 }
 
 /* The fewest conversions once more, where more candidates may show that the bound can be reached. */
-static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp)
-{
+static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp) {
     rl_posed x;
     rl_solution next;
     bool any = false;
@@ -292,8 +276,7 @@ static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, double limit, 
 }
 
 /* The fewest conversions (objective bytes: the fewest bytes), whatever the target charges, and in round 0 what none can beat. */
-static rl_status fewest(rl_pass_run *r, const rl_scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp)
-{
+static rl_status fewest(rl_pass_run *r, const rl_scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp) {
     rl_plan *p = r->plan;
     rl_posed x;
     rl_pose(p, s, &(rl_posing){.plain = plain}, &x);
@@ -306,8 +289,7 @@ static rl_status fewest(rl_pass_run *r, const rl_scale *s, bool plain, double li
     return RL_OK;
 }
 
-static rl_status assign(rl_pass_run *r, rl_arena *tmp)
-{
+static rl_status assign(rl_pass_run *r, rl_arena *tmp) {
     rl_plan *p = r->plan;
     r->out->improved = false;
     rl_outside_demands(p);
@@ -335,8 +317,7 @@ static rl_status assign(rl_pass_run *r, rl_arena *tmp)
     return RL_OK;
 }
 
-rl_status rl_pass_assign(rl_pass_run *r)
-{
+rl_status rl_pass_assign(rl_pass_run *r) {
     rl_arena tmp;
     rl_arena_init(&tmp, r->g->ctx);
     rl_status s = assign(r, &tmp);

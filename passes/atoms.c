@@ -14,20 +14,17 @@
 
 /* ---- the forest ---- */
 
-uint32_t rl_unit_new(rl_plan *p, rl_dim size)
-{
+uint32_t rl_unit_new(rl_plan *p, rl_dim size) {
     rl_push(p->draft, p->unit, ((rl_unit){size, RL_NONE, RL_NONE, RL_NONE, 1}));
     return p->unit.n - 1;
 }
 
-static uint32_t find(const rl_plan *p, uint32_t u)
-{
+static uint32_t find(const rl_plan *p, uint32_t u) {
     while (p->unit.p[u].parent != RL_NONE) u = p->unit.p[u].parent;
     return u;
 }
 
-uint32_t rl_unit_leaves(rl_plan *p, uint32_t root, uint32_t *out, uint32_t max)
-{
+uint32_t rl_unit_leaves(rl_plan *p, uint32_t root, uint32_t *out, uint32_t max) {
     uint32_t stack[64], top = 0, n = 0;
     stack[top++] = root;
     while (top) {
@@ -44,14 +41,12 @@ uint32_t rl_unit_leaves(rl_plan *p, uint32_t root, uint32_t *out, uint32_t max)
     return n;
 }
 
-static void change(rl_plan *p, uint32_t u, rl_unit now)
-{
+static void change(rl_plan *p, uint32_t u, rl_unit now) {
     rl_push(p->draft, p->trail, ((rl_undo){u, p->unit.p[u]}));
     p->unit.p[u] = now;
 }
 
-static void roll_back(rl_plan *p)
-{
+static void roll_back(rl_plan *p) {
     while (p->trail.n) {
         rl_undo u = p->trail.p[--p->trail.n];
         p->unit.p[u.unit] = u.old;
@@ -59,8 +54,7 @@ static void roll_back(rl_plan *p)
 }
 
 /* The smaller class goes under the larger, so that find stays short without rewriting paths (which could not be undone). */
-static void unite(rl_plan *p, uint32_t a, uint32_t b)
-{
+static void unite(rl_plan *p, uint32_t a, uint32_t b) {
     rl_unit x = p->unit.p[a], y = p->unit.p[b];
     uint32_t weight = x.weight + y.weight;
     if (x.weight < y.weight) {
@@ -74,8 +68,7 @@ static void unite(rl_plan *p, uint32_t a, uint32_t b)
     change(p, b, y);
 }
 
-static void split(rl_plan *p, uint32_t u, rl_dim outer, rl_dim inner)
-{
+static void split(rl_plan *p, uint32_t u, rl_dim outer, rl_dim inner) {
     uint32_t o = rl_unit_new(p, outer), i = rl_unit_new(p, inner);
     rl_unit x = p->unit.p[u];
     x.outer = o;
@@ -86,16 +79,14 @@ static void split(rl_plan *p, uint32_t u, rl_dim outer, rl_dim inner)
 /* Walks the leaves of a list of units; leaves may be split while the walk goes on. */
 typedef struct { uint32_t stack[256], top; bool full; } walk;
 
-static void walk_start(walk *w, const uint32_t *u, uint32_t n)
-{
+static void walk_start(walk *w, const uint32_t *u, uint32_t n) {
     w->top = 0;
     w->full = n > 128;
     for (uint32_t i = n; i-- > 0 && !w->full;) w->stack[w->top++] = u[i];
 }
 
 /* The next leaf, left on the stack; RL_NONE at the end. */
-static uint32_t walk_leaf(rl_plan *p, walk *w)
-{
+static uint32_t walk_leaf(rl_plan *p, walk *w) {
     while (w->top) {
         uint32_t u = find(p, w->stack[w->top - 1]);
         const rl_unit *x = &p->unit.p[u];
@@ -107,8 +98,7 @@ static uint32_t walk_leaf(rl_plan *p, walk *w)
     return RL_NONE;
 }
 
-static bool match(rl_plan *p, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb)
-{
+static bool match(rl_plan *p, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb) {
     walk wa, wb;
     walk_start(&wa, a, na);
     walk_start(&wb, b, nb);
@@ -129,8 +119,7 @@ static bool match(rl_plan *p, const uint32_t *a, uint32_t na, const uint32_t *b,
     }
 }
 
-bool rl_units_match(rl_plan *p, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb)
-{
+bool rl_units_match(rl_plan *p, const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb) {
     p->trail.n = 0;
     bool ok = match(p, a, na, b, nb);
     if (!ok) roll_back(p);
@@ -139,8 +128,7 @@ bool rl_units_match(rl_plan *p, const uint32_t *a, uint32_t na, const uint32_t *
 
 /* ---- movement ---- */
 
-bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n)
-{
+bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n) {
     if (rl_op_class(n->op) != RL_MOVING || n->op == RL_OP_Transpose || n->nin == 0 || n->nout == 0) return false;
     const rl_valinfo *x = rl_val(g, n->in[0]), *y = rl_val(g, n->out[0]);
     if (x->rank == RL_NORANK || y->rank == RL_NORANK) return false;
@@ -151,8 +139,7 @@ bool rl_is_reshaping(const rl_graph *g, const rl_nodeinfo *n)
     return true;
 }
 
-static bool transpose_perm(const rl_graph *g, const rl_nodeinfo *n, uint32_t *perm)
-{
+static bool transpose_perm(const rl_graph *g, const rl_nodeinfo *n, uint32_t *perm) {
     const rl_valinfo *x = rl_val(g, n->in[0]);
     const rl_attr *a = rl_attr_ints(n, "perm");
     bool seen[RL_MAXATOM] = {false};
@@ -166,8 +153,7 @@ static bool transpose_perm(const rl_graph *g, const rl_nodeinfo *n, uint32_t *pe
     return true;
 }
 
-static bool link_transpose(rl_plan *p, const rl_nodeinfo *n)
-{
+static bool link_transpose(rl_plan *p, const rl_nodeinfo *n) {
     uint32_t perm[RL_MAXATOM];
     if (!transpose_perm(p->g, n, perm)) return false;
     const rl_member *x = &p->member[n->in[0].i], *y = &p->member[n->out[0].i];
@@ -179,16 +165,14 @@ static bool link_transpose(rl_plan *p, const rl_nodeinfo *n)
     return true;
 }
 
-static uint32_t real_units(const rl_plan *p, rl_value v, uint32_t *out)
-{
+static uint32_t real_units(const rl_plan *p, rl_value v, uint32_t *out) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < rl_val(p->g, v)->rank; i++)
         if (p->member[v.i].unit[i] != RL_NONE) out[n++] = p->member[v.i].unit[i];
     return n;
 }
 
-static bool link_reshape(rl_plan *p, const rl_nodeinfo *n)
-{
+static bool link_reshape(rl_plan *p, const rl_nodeinfo *n) {
     uint32_t a[RL_MAXATOM], b[RL_MAXATOM];
     if (!rl_is_reshaping(p->g, n)) return false;
     if (rl_val(p->g, n->in[0])->rank > RL_MAXATOM || rl_val(p->g, n->out[0])->rank > RL_MAXATOM) return false;
@@ -198,8 +182,7 @@ static bool link_reshape(rl_plan *p, const rl_nodeinfo *n)
 
 /* ---- members and classes ---- */
 
-static void make_units(rl_plan *p)
-{
+static void make_units(rl_plan *p) {
     const rl_graph *g = p->g;
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->nval; i++) n += g->val[i].rank == RL_NORANK ? 0 : g->val[i].rank;
@@ -217,8 +200,7 @@ static void make_units(rl_plan *p)
 }
 
 /* Fills dimstart; the atoms themselves depend on the class. False when there are too many. */
-static bool count_atoms(rl_plan *p, uint32_t v)
-{
+static bool count_atoms(rl_plan *p, uint32_t v) {
     rl_member *m = &p->member[v];
     uint32_t rank = p->g->val[v].rank, n = 0, leaf[RL_MAXATOM];
     uint8_t *start = rl_new(p->draft, uint8_t, rank + 1);
@@ -235,14 +217,12 @@ static bool count_atoms(rl_plan *p, uint32_t v)
     return true;
 }
 
-static bool has_bytes(const rl_valinfo *v)
-{
+static bool has_bytes(const rl_valinfo *v) {
     return v->data && v->data->data && v->data->nbyte > 0 && rl_dtype_bits(v->data->dtype) > 0;
 }
 
 /* A constant, or a constant that is only dequantized: then the stored bytes are permuted and DequantizeLinear stays. */
-static bool can_permute_bytes(const rl_graph *g, const rl_valinfo *v)
-{
+static bool can_permute_bytes(const rl_graph *g, const rl_valinfo *v) {
     if (v->data) return has_bytes(v);
     if (v->def.i == RL_NONE || v->is_output || rl_nod(g, v->def)->op != RL_OP_DequantizeLinear) return false;
     const rl_nodeinfo *n = rl_nod(g, v->def);
@@ -252,8 +232,7 @@ static bool can_permute_bytes(const rl_graph *g, const rl_valinfo *v)
     return true;
 }
 
-static void start_class(rl_plan *p, uint32_t v)
-{
+static void start_class(rl_plan *p, uint32_t v) {
     const rl_valinfo *val = &p->g->val[v];
     rl_member *m = &p->member[v];
     rl_cls c = {.first = {v}, .comp = RL_NONE, .like = p->cls.n};
@@ -276,8 +255,7 @@ static void start_class(rl_plan *p, uint32_t v)
     rl_push(p->mem, p->cls, c);
 }
 
-static void join_class(rl_plan *p, const rl_nodeinfo *n)
-{
+static void join_class(rl_plan *p, const rl_nodeinfo *n) {
     const rl_member *x = &p->member[n->in[0].i];
     rl_member *y = &p->member[n->out[0].i];
     y->cls = x->cls;
@@ -291,8 +269,7 @@ static void join_class(rl_plan *p, const rl_nodeinfo *n)
         for (uint32_t k = x->dimstart[perm[i]]; k < x->dimstart[perm[i] + 1]; k++) y->seq[at++] = x->seq[k];
 }
 
-static rl_status make_classes(rl_plan *p)
-{
+static rl_status make_classes(rl_plan *p) {
     rl_graph *g = p->g;
     bool *done = rl_new(p->draft, bool, g->nval);
     for (uint32_t v = 0; v < g->nval; v++) /* inputs, initializers, outer values */
@@ -322,8 +299,7 @@ static rl_status make_classes(rl_plan *p)
     return RL_OK;
 }
 
-rl_status rl_plan_atoms(rl_plan *p)
-{
+rl_status rl_plan_atoms(rl_plan *p) {
     rl_graph *g = p->g;
     p->member = rl_new(p->mem, rl_member, g->nval);
     p->moving = rl_new(p->mem, bool, g->nnode);

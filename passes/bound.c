@@ -16,8 +16,7 @@
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
-static uint32_t bits_of(double x)
-{
+static uint32_t bits_of(double x) {
     uint32_t n = 0;
     while (x >= 1) {
         x /= 2;
@@ -27,8 +26,7 @@ static uint32_t bits_of(double x)
 }
 
 /* No total of interest exceeds that of `was`: bytes beyond it may spill into the count. */
-static rl_bound_scale scale_of(const rl_plan *p, rl_least was, bool bytes_first)
-{
+static rl_bound_scale scale_of(const rl_plan *p, rl_least was, bool bytes_first) {
     rl_bound_scale s = {.bytes_first = bytes_first, .exact = true};
     int64_t most = 0;
     for (uint32_t c = 0; c < p->cls.n; c++) {
@@ -48,21 +46,18 @@ static rl_bound_scale scale_of(const rl_plan *p, rl_least was, bool bytes_first)
     return s;
 }
 
-static int64_t weight_of(const rl_bound_scale *s, int64_t bytes)
-{
+static int64_t weight_of(const rl_bound_scale *s, int64_t bytes) {
     bytes /= s->unit;
     return s->bytes_first ? (bytes << s->up) + 1 : ((int64_t)1 << s->up) + bytes;
 }
 
-static int64_t *charges_of(const rl_plan *q, const rl_oplegal *o)
-{
+static int64_t *charges_of(const rl_plan *q, const rl_oplegal *o) {
     int64_t unit = rl_charge_unit(q, o), *cost = rl_new(q->mem, int64_t, o->config.n);
     for (uint32_t k = 0; k < o->config.n; k++) cost[k] = o->config.p[k].charge * unit;
     return cost;
 }
 
-void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *open, rl_problem *out)
-{
+void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *open, rl_problem *out) {
     int64_t *weight = rl_new(q->mem, int64_t, q->cls.n);
     uint32_t *norder = rl_new(q->mem, uint32_t, q->cls.n);
     rl_choice *op = rl_new(q->mem, rl_choice, q->op.n);
@@ -82,22 +77,19 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
     *out = (rl_problem){q->cls.n, q->op.n, weight, norder, op, NULL};
 }
 
-bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp)
-{
+bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp) {
     for (uint32_t o = 0; o < op->noperand; o++)
         if (op->operand[o].pin && comp[p->cls.p[op->operand[o].cls].comp]) return true;
     return false;
 }
 
-uint32_t *rl_order_starts(const rl_plan *p, rl_arena *mem)
-{
+uint32_t *rl_order_starts(const rl_plan *p, rl_arena *mem) {
     uint32_t *start = rl_new(mem, uint32_t, (size_t)p->cls.n + 1);
     for (uint32_t c = 0; c < p->cls.n; c++) start[c + 1] = start[c] + p->cls.p[c].order.n;
     return start;
 }
 
-void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp)
-{
+void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp) {
     const uint32_t *start = rl_order_starts(p, tmp);
     bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
     memset(cost, 0, p->ncomp * sizeof *cost);
@@ -129,15 +121,13 @@ static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true}, {4, RL_KEEP_PLAIN, 
 static const struct { attempt a; uint32_t mostop; bool first; } last_attempts[] = {{{5, RL_KEEP_PARTS, true}, 1024, true},
                                                                                   {{6, RL_KEEP_PARTS, true}, 128, false}};
 
-static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b)
-{
+static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b) {
     if (s->bytes_first) return a.bytes != b.bytes ? a.bytes < b.bytes : a.count < b.count;
     return a.count != b.count ? a.count < b.count : a.bytes < b.bytes;
 }
 
 /* Notes the optimum of the restriction where it is a better bound than what is known; elsewhere what was kept before stays. */
-static void note(rl_prover *v, const rl_least *least, const rl_kept *before)
-{
+static void note(rl_prover *v, const rl_least *least, const rl_kept *before) {
     rl_plan *p = v->p;
     bool *better = rl_new(v->tmp, bool, p->ncomp);
     for (uint32_t k = 0; k < p->ncomp; k++) {
@@ -155,8 +145,7 @@ static void note(rl_prover *v, const rl_least *least, const rl_kept *before)
 }
 
 /* lift: folded as before, and of the cheapest choices the one that strays least; not optimal where these cannot be told apart. */
-static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t **to, rl_solution *sol)
-{
+static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t **to, rl_solution *sol) {
     rl_problem problem;
     uint32_t **place = rl_new(v->tmp, uint32_t *, q->op.n);
     bool folded = false;
@@ -174,8 +163,7 @@ static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t 
     return RL_OK;
 }
 
-static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least)
-{
+static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least) {
     rl_solution sol;
     uint32_t **to = rl_new(v->tmp, uint32_t *, q->cls.n);
     RL_TRY(solve_restricted(v, q, false, to, &sol));
@@ -187,8 +175,7 @@ static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least)
     return RL_OK;
 }
 
-static rl_status try_restricted(rl_prover *v, attempt a)
-{
+static rl_status try_restricted(rl_prover *v, attempt a) {
     rl_plan *p = v->p, q;
     rl_least *least = NULL;
     rl_kept *before = rl_new(v->tmp, rl_kept, p->cls.n);
@@ -199,16 +186,14 @@ static rl_status try_restricted(rl_prover *v, attempt a)
     return RL_OK;
 }
 
-static bool any(const bool *x, uint32_t n)
-{
+static bool any(const bool *x, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (x[i]) return true;
     return false;
 }
 
 /* The attempt, on the components that it is for. */
-static rl_status try_some(rl_prover *v, attempt a)
-{
+static rl_status try_some(rl_prover *v, attempt a) {
     bool *all = v->open, *some = rl_new(v->tmp, bool, v->p->ncomp);
     for (uint32_t k = 0; k < v->p->ncomp; k++) some[k] = all[k] && (a.wide || !v->wide[k]);
     if (!any(some, v->p->ncomp)) return RL_OK;
@@ -220,8 +205,7 @@ static rl_status try_some(rl_prover *v, attempt a)
 }
 
 /* What no restriction has proved, the solver has where all configurations were candidates. */
-static void take_full(rl_prover *v)
-{
+static void take_full(rl_prover *v) {
     rl_plan *p = v->p;
     for (uint32_t k = 0; k < p->ncomp; k++)
         if (v->open[k] && p->full[k]) p->least[k] = v->full[k];
@@ -234,8 +218,7 @@ static void take_full(rl_prover *v)
 }
 
 /* Twins have the bound of the first, and keep what it keeps. */
-static void tell_twins(rl_plan *p)
-{
+static void tell_twins(rl_plan *p) {
     for (uint32_t k = 0; k < p->ncomp; k++) {
         p->least[k] = p->least[p->twin[k]];
         p->unproved[k] = p->unproved[p->twin[k]];
@@ -243,8 +226,7 @@ static void tell_twins(rl_plan *p)
     for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].kept = p->cls.p[p->cls.p[c].like].kept;
 }
 
-rl_prover rl_prover_of(rl_plan *p, bool *open, double limit, rl_arena *tmp)
-{
+rl_prover rl_prover_of(rl_plan *p, bool *open, double limit, rl_arena *tmp) {
     rl_prover v = {.p = p, .open = open, .deadline = rl_seconds() + limit, .tmp = tmp};
     v.settled = rl_new(p->mem, bool, p->ncomp);
     v.wide = rl_new(p->mem, bool, p->ncomp);
@@ -252,8 +234,7 @@ rl_prover rl_prover_of(rl_plan *p, bool *open, double limit, rl_arena *tmp)
     return v;
 }
 
-rl_status rl_prover_run(rl_prover *v)
-{
+rl_status rl_prover_run(rl_prover *v) {
     rl_arena *outer = v->tmp, tmp;
     rl_arena_init(&tmp, v->p->g->ctx);
     v->tmp = &tmp;
@@ -269,16 +250,14 @@ rl_status rl_prover_run(rl_prover *v)
 }
 
 /* Is the bound at least half of what is known?  Else so few atoms are kept that its choice says little of the whole. */
-static bool is_near(const rl_prover *v, uint32_t comp)
-{
+static bool is_near(const rl_prover *v, uint32_t comp) {
     rl_least now = v->p->least[comp], known = v->known[comp];
     if (!v->scale.exact) return true;
     return v->scale.bytes_first ? now.bytes >= known.bytes / 2 : now.count >= known.count / 2;
 }
 
 /* Where the bound is below what is known, the choice that it comes from may show a cheaper one. */
-static rl_status lift_open(rl_prover *v, const uint32_t *cfg)
-{
+static rl_status lift_open(rl_prover *v, const uint32_t *cfg) {
     rl_plan *p = v->p, q;
     rl_solution sol;
     bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp);
@@ -291,8 +270,7 @@ static rl_status lift_open(rl_prover *v, const uint32_t *cfg)
     return s;
 }
 
-rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool lift, double limit)
-{
+rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool lift, double limit) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
     rl_least was = {0, 0}, *known = rl_new(p->mem, rl_least, p->ncomp);
@@ -317,14 +295,12 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
 }
 
 /* Is the first of count and bytes not reached? */
-static bool is_far(const rl_prover *v, uint32_t comp)
-{
+static bool is_far(const rl_prover *v, uint32_t comp) {
     rl_least now = v->p->least[comp], known = v->known[comp];
     return v->scale.bytes_first ? now.bytes < known.bytes : now.count < known.count;
 }
 
-static rl_status try_last(rl_prover *v, const uint32_t *nop, uint32_t i)
-{
+static rl_status try_last(rl_prover *v, const uint32_t *nop, uint32_t i) {
     rl_plan *p = v->p;
     bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp), *chosen = rl_new(v->tmp, bool, p->ncomp);
     for (uint32_t k = 0; k < p->ncomp; k++)
@@ -337,8 +313,7 @@ static rl_status try_last(rl_prover *v, const uint32_t *nop, uint32_t i)
     return s;
 }
 
-static rl_status try_finer(rl_prover *v)
-{
+static rl_status try_finer(rl_prover *v) {
     rl_plan *p = v->p;
     rl_status s = RL_OK;
     uint32_t *nop = rl_new(v->tmp, uint32_t, p->ncomp);
@@ -348,8 +323,7 @@ static rl_status try_finer(rl_prover *v)
     return s;
 }
 
-rl_status rl_bound_again(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool finer, double limit)
-{
+rl_status rl_bound_again(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool finer, double limit) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
     rl_least was = {0, 0}, *known = rl_new(&tmp, rl_least, p->ncomp);

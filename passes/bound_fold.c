@@ -6,8 +6,7 @@
 #include <string.h>
 
 /* The place of an order among all of the atoms kept, in the dictionary. */
-static uint32_t place_of(const rl_kept *kept, const uint8_t *order)
-{
+static uint32_t place_of(const rl_kept *kept, const uint8_t *order) {
     uint32_t r = 0;
     for (uint32_t i = 0; i < kept->n; i++) {
         uint32_t less = 0;
@@ -17,15 +16,13 @@ static uint32_t place_of(const rl_kept *kept, const uint8_t *order)
     return r;
 }
 
-static uint32_t norders(uint32_t n)
-{
+static uint32_t norders(uint32_t n) {
     uint32_t all = 1;
     for (uint32_t i = 2; i <= n; i++) all *= i;
     return all;
 }
 
-void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *const *to)
-{
+void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *const *to) {
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *x = &q->cls.p[c];
         if (!x->size || x->constant || !open[x->comp] || !to[c] || !x->kept.atom) continue;
@@ -38,8 +35,7 @@ void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *cons
     }
 }
 
-void rl_fold_noted(const rl_plan *q, uint32_t **to, rl_arena *tmp)
-{
+void rl_fold_noted(const rl_plan *q, uint32_t **to, rl_arena *tmp) {
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *x = &q->cls.p[c];
         if (!x->size || !x->kept.atom || !x->kept.fold) continue;
@@ -50,8 +46,7 @@ void rl_fold_noted(const rl_plan *q, uint32_t **to, rl_arena *tmp)
     }
 }
 
-static bool is_own_image(const rl_choice *o, uint32_t cfg, uint32_t *const *to)
-{
+static bool is_own_image(const rl_choice *o, uint32_t cfg, uint32_t *const *to) {
     for (uint32_t k = 0; k < o->npin; k++) {
         uint32_t order = o->order[(size_t)cfg * o->npin + k];
         if (to[o->value[k]] && to[o->value[k]][order] != order) return false;
@@ -59,8 +54,7 @@ static bool is_own_image(const rl_choice *o, uint32_t cfg, uint32_t *const *to)
     return true;
 }
 
-void rl_fold_apply(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t **place)
-{
+void rl_fold_apply(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t **place) {
     rl_choice *op = (rl_choice *)p->op;
     for (uint32_t o = 0; o < p->nop; o++) {
         int64_t *cost = op[o].cost ? rl_new(mem, int64_t, op[o].ncfg) : NULL;
@@ -80,8 +74,7 @@ void rl_fold_apply(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t *
 }
 
 /* Is the image of every configuration, pin by pin, one of them? */
-static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp)
-{
+static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp) {
     rl_hash seen = {.mem = tmp};
     uint32_t *now = rl_new(tmp, uint32_t, o->npin + 1);
     size_t size = o->npin * sizeof *now;
@@ -104,8 +97,7 @@ static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp)
 }
 
 /* The solver folds sets of orders, the certificate pin by pin: where an op names one value twice, that may be less. */
-bool rl_fold_drop(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp)
-{
+bool rl_fold_drop(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp) {
     bool *bad = rl_new(tmp, bool, q->ncomp);
     rl_arena one;
     rl_arena_init(&one, tmp->ctx);

@@ -10,16 +10,14 @@
 
 static bool is_kept(const rl_cls *c, uint8_t atom) { return !c->kept.atom || memchr(c->kept.atom, atom, c->kept.n) != NULL; }
 
-static uint8_t kept_of(const rl_cls *c, const uint8_t *atom, uint32_t n, uint8_t *out)
-{
+static uint8_t kept_of(const rl_cls *c, const uint8_t *atom, uint32_t n, uint8_t *out) {
     uint8_t m = 0;
     for (uint32_t i = 0; i < n; i++)
         if (is_kept(c, atom[i])) out[m++] = atom[i];
     return m;
 }
 
-static void restrict_member(rl_plan *q, const rl_plan *p, rl_value v)
-{
+static void restrict_member(rl_plan *q, const rl_plan *p, rl_value v) {
     rl_member *m = &q->member[v.i];
     if (m->seq) return; /* done */
     *m = p->member[v.i];
@@ -27,8 +25,7 @@ static void restrict_member(rl_plan *q, const rl_plan *p, rl_value v)
     m->natom = kept_of(&p->cls.p[m->cls], p->member[v.i].seq, p->member[v.i].natom, m->seq);
 }
 
-static void restrict_tokens(rl_plan *q, const rl_plan *p, rl_oplegal *op)
-{
+static void restrict_tokens(rl_plan *q, const rl_plan *p, rl_oplegal *op) {
     const rl_token *was = op->token;
     op->token = rl_new(q->mem, rl_token, op->ntoken);
     for (uint32_t t = 0; t < op->ntoken; t++) {
@@ -40,23 +37,20 @@ static void restrict_tokens(rl_plan *q, const rl_plan *p, rl_oplegal *op)
     }
 }
 
-static bool has_pin_atoms(const rl_oplegal *op, uint32_t token)
-{
+static bool has_pin_atoms(const rl_oplegal *op, uint32_t token) {
     for (uint32_t o = 0; o < op->noperand; o++)
         if (op->operand[o].pin && op->token[token].natom[o]) return true;
     return false;
 }
 
 /* Do two forms of an op say the same of the tokens that they have? */
-static bool are_alike(const rl_oplegal *op, const rl_form *a, const rl_form *b)
-{
+static bool are_alike(const rl_oplegal *op, const rl_form *a, const rl_form *b) {
     return a->kind == b->kind && a->cost == b->cost && a->run == b->run && memcmp(a->start, b->start, sizeof a->start) == 0 &&
            memcmp(a->member, b->member, a->start[RL_MAXGROUP]) == 0 && memcmp(a->seq, b->seq, op->noperand * sizeof *a->seq) == 0;
 }
 
 /* Forms without the tokens that no pin shows any more; of those that this leaves alike one. */
-static void restrict_forms(rl_plan *q, rl_oplegal *op)
-{
+static void restrict_forms(rl_plan *q, rl_oplegal *op) {
     const rl_form *was = op->form;
     uint32_t nform = op->nform;
     op->form = rl_copy(q->mem, was, nform * sizeof *was);
@@ -86,8 +80,7 @@ typedef struct {
     struct { table *p; uint32_t n, cap; } made;
 } tables;
 
-static void put_key(const rl_plan *p, const rl_oplegal *op, rl_text *key)
-{
+static void put_key(const rl_plan *p, const rl_oplegal *op, rl_text *key) {
     key->n = 0;
     rl_put_bytes(key, (const char *)&op->token, sizeof op->token);
     for (uint32_t o = 0; o < op->noperand; o++) {
@@ -98,8 +91,7 @@ static void put_key(const rl_plan *p, const rl_oplegal *op, rl_text *key)
     }
 }
 
-static void restrict_table(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *op)
-{
+static void restrict_table(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *op) {
     put_key(p, op, &t->key);
     uint64_t h = rl_hash_bytes(t->key.p, t->key.n) | 1;
     for (uint32_t i; (i = rl_hash_get(&t->index, h)) != RL_NONE; h++) {
@@ -116,8 +108,7 @@ static void restrict_table(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *
     rl_push(t->tmp, t->made, ((table){rl_copy(t->tmp, t->key.p, t->key.n), t->key.n, op->token, op->form, op->nform}));
 }
 
-static void restrict_op(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *op)
-{
+static void restrict_op(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *op) {
     op->config.p = NULL;
     op->pinorder.p = NULL;
     op->config.n = op->config.cap = op->pinorder.n = op->pinorder.cap = 0;
@@ -126,8 +117,7 @@ static void restrict_op(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *op)
 }
 
 /* The class in q: as in p, but without orders, and with the atoms that are kept. */
-static void restrict_class(rl_plan *q, const rl_plan *p, uint32_t c)
-{
+static void restrict_class(rl_plan *q, const rl_plan *p, uint32_t c) {
     rl_cls *k = &q->cls.p[c];
     if (k->size) return; /* done */
     *k = p->cls.p[c];
@@ -139,8 +129,7 @@ static void restrict_class(rl_plan *q, const rl_plan *p, uint32_t c)
     if (k->kept.atom) k->natom = k->kept.n;
 }
 
-static void restrict_ops(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *tmp)
-{
+static void restrict_ops(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *tmp) {
     tables t = {.tmp = tmp, .key.mem = tmp, .index.mem = tmp};
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->op.n; i++) n += rl_touches(p, &p->op.p[i], open);
@@ -156,8 +145,7 @@ static void restrict_ops(const rl_plan *p, const bool *open, rl_plan *q, rl_aren
     }
 }
 
-bool rl_restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *mem)
-{
+bool rl_restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *mem) {
     rl_arena tmp;
     *q = *p;
     q->mem = mem;

@@ -17,16 +17,14 @@
 
 /* ---- components ---- */
 
-static uint32_t root(uint32_t *up, uint32_t x)
-{
+static uint32_t root(uint32_t *up, uint32_t x) {
     while (up[x] != x) x = up[x] = up[up[x]];
     return x;
 }
 
 bool rl_may_move(const rl_oplegal *op) { return !op->fixed && op->npin > 0 && op->ntoken > 1; }
 
-static void components(rl_plan *p)
-{
+static void components(rl_plan *p) {
     uint32_t *up = rl_new(p->mem, uint32_t, p->cls.n);
     for (uint32_t c = 0; c < p->cls.n; c++) up[c] = c;
     for (uint32_t k = 0; k < p->op.n; k++) {
@@ -49,8 +47,7 @@ static void components(rl_plan *p)
 }
 
 /* Components in which the model as it stands names two orders of one class, or by time is charged for a form. */
-static void find_active(rl_plan *p, bool by_time)
-{
+static void find_active(rl_plan *p, bool by_time) {
     for (uint32_t k = 0; k < p->op.n && by_time; k++) {
         const rl_oplegal *op = &p->op.p[k];
         if (rl_may_move(op) && rl_config_charge(p, op, &(rl_config){RL_NONE, NULL, 0})) p->active[op->comp] = true;
@@ -70,8 +67,7 @@ static void find_active(rl_plan *p, bool by_time)
 static bool is_own(const rl_plan *p, const rl_oplegal *op) { return p->op.p + op->like == op; }
 
 /* Twins take over what the first of their kind has.  What is added to one later is its own. */
-static void share(rl_plan *p)
-{
+static void share(rl_plan *p) {
     for (uint32_t c = 0; c < p->cls.n; c++) {
         rl_cls *x = &p->cls.p[c];
         if (x->like == c) continue;
@@ -89,8 +85,7 @@ static void share(rl_plan *p)
 }
 
 /* How much is known of the op's classes. */
-static uint64_t known(rl_memo *m, const rl_oplegal *op)
-{
+static uint64_t known(rl_memo *m, const rl_oplegal *op) {
     uint64_t n = 1;
     for (uint32_t o = 0; o < op->noperand; o++)
         if (op->operand[o].pin) n += rl_memo_known(m, op->operand[o].cls);
@@ -98,8 +93,7 @@ static uint64_t known(rl_memo *m, const rl_oplegal *op)
 }
 
 /* Carries orders of up to `maxlevel` through the ops of some components until nothing new appears, or the budget of configurations is spent. */
-static void close_orders(rl_plan *p, rl_memo *m, const bool *comp, uint32_t maxlevel, int64_t *budget, rl_arena *tmp)
-{
+static void close_orders(rl_plan *p, rl_memo *m, const bool *comp, uint32_t maxlevel, int64_t *budget, rl_arena *tmp) {
     const bool *full = p->full;
     uint64_t *done = rl_new(tmp, uint64_t, p->op.n);
     for (uint32_t sweep = 0, more = 1; more && (maxlevel == 0 || *budget > 0); sweep++) {
@@ -119,8 +113,7 @@ static void close_orders(rl_plan *p, rl_memo *m, const bool *comp, uint32_t maxl
 }
 
 /* Full from now on: the components chosen in which no class has more atoms than that, and no op too many configurations. */
-static bool find_full(rl_plan *p, const bool *chosen, uint32_t mostatom)
-{
+static bool find_full(rl_plan *p, const bool *chosen, uint32_t mostatom) {
     bool *may = rl_new(p->mem, bool, p->ncomp), any = false;
     for (uint32_t k = 0; k < p->ncomp; k++) may[k] = p->active[k] && (!chosen || chosen[k]);
     for (uint32_t c = 0; c < p->cls.n; c++)
@@ -137,8 +130,7 @@ static bool find_full(rl_plan *p, const bool *chosen, uint32_t mostatom)
 }
 
 /* Of some components, which are active. */
-static void collect(rl_plan *p, const bool *comp, uint32_t maxlevel, rl_memo *m, rl_arena *tmp)
-{
+static void collect(rl_plan *p, const bool *comp, uint32_t maxlevel, rl_memo *m, rl_arena *tmp) {
     int64_t budget = BUDGET;
     for (uint32_t level = 0; level <= maxlevel; level++) close_orders(p, m, comp, level, &budget, tmp);
     share(p);
@@ -147,13 +139,11 @@ static void collect(rl_plan *p, const bool *comp, uint32_t maxlevel, rl_memo *m,
     p->large |= budget < 0 || total > BUDGET;
 }
 
-void rl_logical_configs(rl_plan *p)
-{
+void rl_logical_configs(rl_plan *p) {
     for (uint32_t k = 0; k < p->op.n; k++) rl_logical_config(p, &p->op.p[k]);
 }
 
-void rl_candidates(rl_plan *p, const int64_t *extra, bool by_time)
-{
+void rl_candidates(rl_plan *p, const int64_t *extra, bool by_time) {
     components(p);
     find_active(p, by_time);
     for (uint32_t k = 0; k < p->op.n; k++) p->op.p[k].like = k;
@@ -170,8 +160,7 @@ void rl_candidates(rl_plan *p, const int64_t *extra, bool by_time)
 }
 
 /* Nothing is known any more of the orders of some components, but how the model stands. */
-static void forget_orders(rl_plan *p, const bool *comp)
-{
+static void forget_orders(rl_plan *p, const bool *comp) {
     for (uint32_t c = 0; c < p->cls.n; c++) {
         rl_cls *x = &p->cls.p[c];
         if (!comp[x->comp]) continue;
@@ -191,8 +180,7 @@ static void forget_orders(rl_plan *p, const bool *comp)
     }
 }
 
-bool rl_candidates_widen(rl_plan *p, const bool *chosen)
-{
+bool rl_candidates_widen(rl_plan *p, const bool *chosen) {
     bool *was = rl_copy(p->mem, p->full, p->ncomp * sizeof *was), *again = rl_new(p->mem, bool, p->ncomp), *lifted = rl_new(p->mem, bool, p->ncomp);
     bool any = find_full(p, chosen, WIDEATOM) || p->lifted.n;
     if (!any) return false;
@@ -212,8 +200,7 @@ bool rl_candidates_widen(rl_plan *p, const bool *chosen)
     return true;
 }
 
-bool rl_every_config(rl_plan *p, rl_arena *tmp)
-{
+bool rl_every_config(rl_plan *p, rl_arena *tmp) {
     rl_memo *m = rl_memo_new(p, tmp);
     for (uint32_t k = 0; k < p->op.n; k++) rl_logical_config(p, &p->op.p[k]);
     for (uint32_t k = 0; k < p->op.n; k++) {

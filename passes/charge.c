@@ -6,8 +6,7 @@
 enum { SHORT_RUN = 1024 }; /* bytes: what starting a copy takes is then a fifth of a Transpose of them */
 
 /* The op's tokens as they lie in an operand, outermost first. Returns how many. */
-static uint32_t lie(const rl_plan *p, const rl_oplegal *op, const rl_config *c, uint32_t operand, const rl_token **out)
-{
+static uint32_t lie(const rl_plan *p, const rl_oplegal *op, const rl_config *c, uint32_t operand, const rl_token **out) {
     uint8_t order[RL_MAXATOM + 1];
     const uint8_t *o = order;
     uint32_t n = 0, natom;
@@ -28,8 +27,7 @@ static uint32_t lie(const rl_plan *p, const rl_oplegal *op, const rl_config *c, 
 
 static rl_role role_of(const rl_oplegal *op, const rl_token *t) { return op->label[t->label].role; }
 
-static bool free_after(const rl_oplegal *op, const rl_token **t, uint32_t n, rl_role role)
-{
+static bool free_after(const rl_oplegal *op, const rl_token **t, uint32_t n, rl_role role) {
     bool seen = false, after = false;
     for (uint32_t i = 0; i < n; i++) {
         after |= seen && role_of(op, t[i]) == RL_T_FREE;
@@ -39,8 +37,7 @@ static bool free_after(const rl_oplegal *op, const rl_token **t, uint32_t n, rl_
 }
 
 /* Whether the whole's rows are cut into pieces that are short on the average: operand 0 is the whole, the others are the pieces. */
-static bool cut_short(const rl_plan *p, const rl_oplegal *op, const rl_token *row)
-{
+static bool cut_short(const rl_plan *p, const rl_oplegal *op, const rl_token *row) {
     const rl_operand *whole = &op->operand[0];
     int64_t bytes = (int64_t)rl_dtype_bits(rl_val(p->g, whole->tensor)->dtype) / 8;
     for (uint32_t i = 0; i < row->natom[0]; i++) bytes = rl_mul(bytes, rl_dim_guess(p->g->ctx, p->cls.p[whole->cls].size[row->atom[0][i]], 64));
@@ -48,22 +45,19 @@ static bool cut_short(const rl_plan *p, const rl_oplegal *op, const rl_token *ro
 }
 
 /* Without atoms in K nothing is transposed: a vector lies the same either way. */
-static bool has_depth(const rl_oplegal *op)
-{
+static bool has_depth(const rl_oplegal *op) {
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (op->label[op->token[t].label].group == RL_G_K) return true;
     return false;
 }
 
-static bool holds(const uint8_t *seq, uint8_t group)
-{
+static bool holds(const uint8_t *seq, uint8_t group) {
     for (uint32_t i = 0; i < RL_MAXGROUP && seq[i] != RL_END; i++)
         if (seq[i] == group) return true;
     return false;
 }
 
-rl_fused rl_fused_as(const rl_form *f)
-{
+rl_fused rl_fused_as(const rl_form *f) {
     rl_fused x = {.left = holds(f->seq[0], f->seq[2][1]) ? 0 : 1};
     const uint8_t *l = f->seq[x.left], *r = f->seq[1 - x.left];
     x.batch_left = l[1] == RL_G_LEAD;
@@ -74,8 +68,7 @@ rl_fused rl_fused_as(const rl_form *f)
     return x;
 }
 
-static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *c)
-{
+static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
     const int64_t *charge = p->target->charge;
     bool two = op->operand[0].pin && op->operand[1].pin;
     if (!has_depth(op)) return 0;
@@ -103,26 +96,22 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
 
 static bool is_product(rl_op kind) { return rl_op_class(kind) == RL_MATMUL || rl_op_class(kind) == RL_GEMM || kind == RL_OP_ms_FusedMatMul; }
 
-uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op)
-{
+uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op) {
     rl_class c = op->node.i == RL_NONE ? RL_OPAQUE : rl_op_class(rl_nod(p->g, op->node)->op);
     return op->operand[c == RL_CONCAT || c == RL_SPLIT ? 0 : op->noperand - 1].cls;
 }
 
-bool rl_is_cut_short(const rl_plan *p, const rl_oplegal *op, const rl_token *t)
-{
+bool rl_is_cut_short(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
     return role_of(op, t) == RL_T_AXIS && t->natom[0] && cut_short(p, op, t);
 }
 
-static bool any_cut_short(const rl_plan *p, const rl_oplegal *op)
-{
+static bool any_cut_short(const rl_plan *p, const rl_oplegal *op) {
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (rl_is_cut_short(p, op, &op->token[t])) return true;
     return false;
 }
 
-rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op)
-{
+rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op) {
     const int64_t *charge = p->target->charge;
     const rl_charge_rule none = {RL_CERT_FREE, 0, RL_T_FREE};
     if (op->fixed || op->ntoken < 2 || op->node.i == RL_NONE) return none;
@@ -136,8 +125,7 @@ rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op)
     return none;
 }
 
-int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c)
-{
+int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
     const rl_token *t[RL_MAXATOM];
     rl_charge_rule r = rl_charge_rule_of(p, op);
     if (r.rule == RL_CERT_FORMS) return product(p, op, c);
@@ -150,21 +138,18 @@ int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config
 
 int64_t rl_move_time(const rl_plan *p, uint32_t cls) { return RL_MAX(1, rl_target_move(p->target, p->cls.p[cls].bytes, 10)); }
 
-int64_t rl_charge_unit(const rl_plan *p, const rl_oplegal *op)
-{
+int64_t rl_charge_unit(const rl_plan *p, const rl_oplegal *op) {
     return op->noperand ? rl_move_time(p, rl_charged_class(p, op)) / 10 : 0;
 }
 
-bool rl_target_charges(const rl_target *t)
-{
+bool rl_target_charges(const rl_target *t) {
     for (uint32_t i = 0; i < RL_NCHARGE; i++)
         if (t->charge[i]) return true;
     return false;
 }
 
 /* Whether taking one run of atoms out leaves the others in place. */
-static bool one_group_moves(const uint8_t *place, uint32_t n)
-{
+static bool one_group_moves(const uint8_t *place, uint32_t n) {
     for (uint32_t skip = 0; skip < n; skip++) {
         uint32_t last = 0;
         bool ascending = true;
@@ -178,15 +163,13 @@ static bool one_group_moves(const uint8_t *place, uint32_t n)
     return false;
 }
 
-static bool last_two_swap(const uint8_t *place, uint32_t n)
-{
+static bool last_two_swap(const uint8_t *place, uint32_t n) {
     for (uint32_t i = 1; i + 2 < n; i++)
         if (place[i] < place[i - 1]) return false;
     return n >= 2 && place[n - 1] < place[n - 2] && (n == 2 || (place[n - 1] > place[n - 3] && place[n - 2] > place[n - 3]));
 }
 
-int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul, bool from_conv)
-{
+int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul, bool from_conv) {
     uint8_t at[RL_MAXATOM], run[RL_MAXATOM];
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->natom; i++) at[to[i]] = (uint8_t)i;

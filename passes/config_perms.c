@@ -8,8 +8,7 @@
 
 static uint32_t factorial(uint32_t n) { return n < 2 ? 1 : n * factorial(n - 1); }
 
-static void add_perm(rl_perms *s, const uint8_t *t, uint32_t n, uint32_t level)
-{
+static void add_perm(rl_perms *s, const uint8_t *t, uint32_t n, uint32_t level) {
     for (uint32_t i = 0; i < s->n; i++)
         if (s->p[i].t[0] == t[0] && memcmp(s->p[i].t, t, n) == 0) {
             s->p[i].level = RL_MIN(s->p[i].level, level);
@@ -20,8 +19,7 @@ static void add_perm(rl_perms *s, const uint8_t *t, uint32_t n, uint32_t level)
     s->p[s->n++].level = level;
 }
 
-static void list_all(rl_perms *s, uint8_t *t, uint32_t n, uint32_t k)
-{
+static void list_all(rl_perms *s, uint8_t *t, uint32_t n, uint32_t k) {
     if (k == n) {
         memcpy(s->p[s->n++].t, t, n);
         return;
@@ -36,8 +34,7 @@ static void list_all(rl_perms *s, uint8_t *t, uint32_t n, uint32_t k)
     }
 }
 
-rl_perms rl_all_perms(rl_sequences *s, uint32_t g)
-{
+rl_perms rl_all_perms(rl_sequences *s, uint32_t g) {
     const uint32_t size = s->form->start[g + 1] - s->form->start[g], n = factorial(size);
     rl_perms all = {rl_new(s->mem, rl_perm, n), 0, n};
     uint8_t t[RL_MAXATOM];
@@ -48,14 +45,12 @@ rl_perms rl_all_perms(rl_sequences *s, uint32_t g)
 
 /* ---- as orders show them ---- */
 
-rl_sequences rl_sequences_of(const rl_plan *p, const rl_oplegal *op, rl_arena *mem)
-{
+rl_sequences rl_sequences_of(const rl_plan *p, const rl_oplegal *op, rl_arena *mem) {
     return (rl_sequences){.p = p, .op = op, .mem = mem, .at = rl_new(mem, struct rl_lying, 2 * (size_t)op->noperand),
                        .begin = rl_alloc_array(mem, op->noperand, sizeof(uint32_t[RL_MAXGROUP + 1])), .bymember.mem = mem};
 }
 
-void rl_sequences_begin(rl_sequences *s, const rl_form *f)
-{
+void rl_sequences_begin(rl_sequences *s, const rl_form *f) {
     s->form = f;
     for (uint32_t o = 0; o < s->op->noperand; o++) {
         s->at[2 * o].npart = s->at[2 * o + 1].npart = 0;
@@ -66,8 +61,7 @@ void rl_sequences_begin(rl_sequences *s, const rl_form *f)
     }
 }
 
-static const uint8_t *sort_tokens(const rl_sequences *s, uint32_t operand, const uint8_t *order, bool last)
-{
+static const uint8_t *sort_tokens(const rl_sequences *s, uint32_t operand, const uint8_t *order, bool last) {
     uint8_t place[256], pos[256], *out = rl_new(s->mem, uint8_t, rl_part_size(s, operand) + 1u);
     uint32_t natom = s->p->cls.p[s->op->operand[operand].cls].natom, n = 0;
     for (uint32_t i = 0; i < natom; i++) place[order[i]] = (uint8_t)i;
@@ -87,8 +81,7 @@ static const uint8_t *sort_tokens(const rl_sequences *s, uint32_t operand, const
 }
 
 /* The operand's tokens as they lie in one of its class's orders. */
-static const uint8_t *lying(rl_sequences *s, uint32_t operand, uint32_t order, bool last)
-{
+static const uint8_t *lying(rl_sequences *s, uint32_t operand, uint32_t order, bool last) {
     struct rl_lying *x = &s->at[2 * operand + last];
     const rl_cls *c = &s->p->cls.p[s->op->operand[operand].cls];
     if (order >= x->norder) {
@@ -99,8 +92,7 @@ static const uint8_t *lying(rl_sequences *s, uint32_t operand, uint32_t order, b
     return x->token[order];
 }
 
-const uint8_t *rl_part_of(rl_sequences *s, uint32_t operand, uint32_t order, bool last)
-{
+const uint8_t *rl_part_of(rl_sequences *s, uint32_t operand, uint32_t order, bool last) {
     struct rl_lying *x = &s->at[2 * operand + last];
     const uint32_t n = rl_part_size(s, operand), norder = s->p->cls.p[s->op->operand[operand].cls].order.n;
     if (order >= x->npart) {
@@ -118,8 +110,7 @@ const uint8_t *rl_part_of(rl_sequences *s, uint32_t operand, uint32_t order, boo
     return part;
 }
 
-bool rl_is_wide(const rl_oplegal *op, uint32_t operand)
-{
+bool rl_is_wide(const rl_oplegal *op, uint32_t operand) {
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (op->token[t].natom[operand] > 1) return true;
     return false;
@@ -128,8 +119,7 @@ bool rl_is_wide(const rl_oplegal *op, uint32_t operand)
 static bool holds(const uint8_t *t, uint32_t n, uint8_t x) { return n && memchr(t, x, n) != NULL; }
 
 /* Tokens that an operand lacks: as in each known permutation, first, and last. */
-static void complete(rl_perms *s, const rl_form *f, uint32_t g, const uint8_t *part, uint32_t npart, uint32_t level)
-{
+static void complete(rl_perms *s, const rl_form *f, uint32_t g, const uint8_t *part, uint32_t npart, uint32_t level) {
     uint32_t size = f->start[g + 1] - f->start[g], known = s->n, n = 0;
     const uint8_t *all = f->member + f->start[g];
     uint8_t t[RL_MAXATOM];
@@ -149,8 +139,7 @@ static void complete(rl_perms *s, const rl_form *f, uint32_t g, const uint8_t *p
     }
 }
 
-static void list_known(rl_sequences *q, uint32_t g, rl_perms *s)
-{
+static void list_known(rl_sequences *q, uint32_t g, rl_perms *s) {
     const rl_oplegal *op = q->op;
     const rl_form *f = q->form;
     uint32_t size = f->start[g + 1] - f->start[g];
@@ -170,8 +159,7 @@ static void list_known(rl_sequences *q, uint32_t g, rl_perms *s)
         }
 }
 
-rl_perms rl_known_perms(rl_sequences *s, uint32_t g)
-{
+rl_perms rl_known_perms(rl_sequences *s, uint32_t g) {
     const uint8_t *member = s->form->member + s->form->start[g];
     const uint32_t n = s->form->start[g + 1] - s->form->start[g], max = n <= 4 ? factorial(n) : MAXPERM; /* 5! is more */
     uint64_t h = rl_hash_bytes(member, n) | 1;
@@ -189,8 +177,7 @@ rl_perms rl_known_perms(rl_sequences *s, uint32_t g)
     return s->known.p[i].all = all;
 }
 
-rl_perms rl_perms_showing(const rl_perms *all, uint32_t size, const uint8_t *part, uint32_t n, rl_arena *mem)
-{
+rl_perms rl_perms_showing(const rl_perms *all, uint32_t size, const uint8_t *part, uint32_t n, rl_arena *mem) {
     if (n == 0) return *all;
     if (n == size) {
         for (uint32_t i = 0; i < all->n; i++)

@@ -15,16 +15,14 @@
 /* ---- orders ---- */
 
 /* In the index: where it is, or RL_NONE and the key under which to put it. */
-static uint32_t index_find(const rl_cls *c, const uint8_t *order, uint64_t *key)
-{
+static uint32_t index_find(const rl_cls *c, const uint8_t *order, uint64_t *key) {
     *key = rl_hash_bytes(order, c->natom) | 1;
     for (uint32_t i; (i = rl_hash_get(c->index, *key)) != RL_NONE; ++*key)
         if (memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
     return RL_NONE;
 }
 
-static void index_put(rl_plan *p, rl_cls *c, uint32_t i)
-{
+static void index_put(rl_plan *p, rl_cls *c, uint32_t i) {
     uint64_t key;
     if (!c->index) {
         c->index = rl_new(p->mem, rl_hash, 1);
@@ -34,8 +32,7 @@ static void index_put(rl_plan *p, rl_cls *c, uint32_t i)
     rl_hash_put(c->index, key, i);
 }
 
-static uint32_t order_find(rl_plan *p, uint32_t cls, const uint8_t *order)
-{
+static uint32_t order_find(rl_plan *p, uint32_t cls, const uint8_t *order) {
     rl_cls *c = &p->cls.p[cls];
     uint64_t key;
     if (c->order.n > FEWORDER && !c->index) /* taken over from another class */
@@ -46,8 +43,7 @@ static uint32_t order_find(rl_plan *p, uint32_t cls, const uint8_t *order)
     return RL_NONE;
 }
 
-uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order)
-{
+uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order) {
     rl_cls *c = &p->cls.p[cls];
     uint32_t known = order_find(p, cls, order), n = c->order.n;
     if (known != RL_NONE) return known;
@@ -57,8 +53,7 @@ uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order)
     return n;
 }
 
-uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out)
-{
+uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t operand, uint8_t *out) {
     const rl_form *f = &op->form[c->form];
     uint32_t n = 0;
     for (uint32_t k = 0; k < RL_MAXGROUP && f->seq[operand][k] != RL_END; k++) {
@@ -73,19 +68,16 @@ uint32_t rl_config_order(const rl_oplegal *op, const rl_config *c, uint32_t oper
 
 /* ---- configurations ---- */
 
-static bool cheaper(const rl_oplegal *op, const rl_config *a, const rl_config *b)
-{
+static bool cheaper(const rl_oplegal *op, const rl_config *a, const rl_config *b) {
     return a->charge != b->charge ? a->charge < b->charge : op->form[a->form].cost < op->form[b->form].cost;
 }
 
-static uint64_t key_of(const rl_oplegal *op, const uint32_t *order)
-{
+static uint64_t key_of(const rl_oplegal *op, const uint32_t *order) {
     return rl_hash_bytes(order, op->npin * sizeof *order) | 1;
 }
 
 /* Adds a configuration; of several with the same orders at all pins the cheapest stays. Its tokens are copied. config 0 is the model as it stands. */
-static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t *order, rl_hash *seen)
-{
+static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t *order, rl_hash *seen) {
     uint32_t ntoken = op->form[c.form].start[RL_MAXGROUP], known;
     c.charge = rl_config_charge(p, op, &c);
     uint64_t h = key_of(op, order);
@@ -103,8 +95,7 @@ static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t 
     for (uint32_t i = 0; i < op->npin; i++) rl_push(p->mem, op->pinorder, order[i]);
 }
 
-uint32_t *rl_logical_config(rl_plan *p, rl_oplegal *op)
-{
+uint32_t *rl_logical_config(rl_plan *p, rl_oplegal *op) {
     if (!op->config.p) {
         op->config.p = rl_new(p->mem, rl_config, op->config.cap = 1);
         op->pinorder.p = rl_new(p->mem, uint32_t, op->pinorder.cap = RL_MAX(op->npin, 1u));
@@ -120,8 +111,7 @@ uint32_t *rl_logical_config(rl_plan *p, rl_oplegal *op)
 }
 
 /* Interns the orders of a configuration; false when one would be new and its class is full. */
-static bool config_orders(rl_plan *p, const rl_oplegal *op, const rl_config *c, bool full, uint32_t level, uint32_t *order, uint32_t *nchange)
-{
+static bool config_orders(rl_plan *p, const rl_oplegal *op, const rl_config *c, bool full, uint32_t level, uint32_t *order, uint32_t *nchange) {
     uint8_t t[RL_MAXATOM + 1];
     uint32_t n = 0;
     for (uint32_t o = 0; o < op->noperand; o++) {
@@ -153,8 +143,7 @@ typedef struct {
 } collector;
 
 /* Every combination of one permutation per group. False when the op has as many configurations as it may. */
-static bool combine(collector *k, const rl_perms *set)
-{
+static bool combine(collector *k, const rl_perms *set) {
     const rl_form *f = &k->op->form[k->form];
     uint32_t at[RL_MAXGROUP] = {0}, g;
     do {
@@ -174,8 +163,7 @@ static bool combine(collector *k, const rl_perms *set)
 }
 
 /* Is the order that the op writes, with these tokens of each group, another than `from`? */
-static bool is_bent(const collector *k, uint32_t operand, const uint8_t *from, const uint8_t *part)
-{
+static bool is_bent(const collector *k, uint32_t operand, const uint8_t *from, const uint8_t *part) {
     const rl_form *f = &k->op->form[k->form];
     const uint32_t *begin = k->lie->begin[operand];
     for (uint32_t i = 0; i < RL_MAXGROUP && f->seq[operand][i] != RL_END; i++) {
@@ -190,8 +178,7 @@ static bool is_bent(const collector *k, uint32_t operand, const uint8_t *from, c
 }
 
 /* Was all that shows these tokens listed, at this level or below?  Else it is noted that it will be.  part stays where it is. */
-static bool is_listed(collector *k, uint32_t operand, const uint8_t *part)
-{
+static bool is_listed(collector *k, uint32_t operand, const uint8_t *part) {
     const uint32_t n = rl_part_size(k->lie, operand);
     uint64_t h = rl_hash_bytes(part, n) | 1;
     for (uint32_t i; (i = rl_hash_get(&k->index, h)) != RL_NONE; h++) {
@@ -208,8 +195,7 @@ static bool is_listed(collector *k, uint32_t operand, const uint8_t *part)
 
 /* What one order of one operand leaves open: groups that it shows are as it shows them.  An order that the op cannot write is bent: the
  * operand gets another one, which is a level above it. */
-static bool from_order(collector *k, const rl_perms *all, uint32_t operand, uint32_t order, bool last)
-{
+static bool from_order(collector *k, const rl_perms *all, uint32_t operand, uint32_t order, bool last) {
     const rl_form *f = &k->op->form[k->form];
     const rl_order from = k->p->cls.p[k->op->operand[operand].cls].order.p[order];
     const uint32_t *begin = k->lie->begin[operand];
@@ -225,8 +211,7 @@ static bool from_order(collector *k, const rl_perms *all, uint32_t operand, uint
     return combine(k, set);
 }
 
-static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, uint32_t maxlevel, rl_hash *seen, rl_sequences *lie, rl_arena *tmp)
-{
+static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, uint32_t maxlevel, rl_hash *seen, rl_sequences *lie, rl_arena *tmp) {
     const rl_form *f = &op->form[form];
     rl_perms set[RL_MAXGROUP];
     collector k = {.p = p, .op = op, .form = form, .maxlevel = maxlevel, .full = full, .seen = seen, .tmp = tmp, .lie = lie,
@@ -247,8 +232,7 @@ static void form_configs(rl_plan *p, rl_oplegal *op, uint32_t form, bool full, u
     }
 }
 
-void rl_op_configs(rl_plan *p, rl_oplegal *op, bool full, uint32_t maxlevel, rl_arena *tmp)
-{
+void rl_op_configs(rl_plan *p, rl_oplegal *op, bool full, uint32_t maxlevel, rl_arena *tmp) {
     rl_hash seen = {.mem = tmp};
     const uint32_t *order = rl_logical_config(p, op);
     if (op->fixed) return;
@@ -257,8 +241,7 @@ void rl_op_configs(rl_plan *p, rl_oplegal *op, bool full, uint32_t maxlevel, rl_
     for (uint32_t f = 0; f < op->nform; f++) form_configs(p, op, f, full, maxlevel, &seen, &lie, tmp);
 }
 
-bool rl_has_few_configs(const rl_oplegal *op)
-{
+bool rl_has_few_configs(const rl_oplegal *op) {
     uint64_t total = 0;
     for (uint32_t f = 0; f < op->nform; f++) {
         uint64_t n = 1;

@@ -2,8 +2,7 @@
  * scale, an index).  Each is an op with one configuration, the logical order; so is what Reshape's shape asks for. */
 #include "plan.h"
 
-static void add_fixed(rl_plan *p, rl_value v, rl_cert_kind demand)
-{
+static void add_fixed(rl_plan *p, rl_value v, rl_cert_kind demand) {
     if (!rl_has(v) || p->member[v.i].cls == RL_NONE || p->cls.p[p->member[v.i].cls].constant) return;
     rl_oplegal op = {.node = RL_NONODE, .demand = demand, .fixed = true, .noperand = 1, .npin = 1, .comp = RL_NONE};
     op.operand = rl_new(p->mem, rl_operand, 1);
@@ -11,21 +10,18 @@ static void add_fixed(rl_plan *p, rl_value v, rl_cert_kind demand)
     rl_push(p->mem, p->op, op);
 }
 
-static void add_port(rl_plan *p, rl_value v, bool output)
-{
+static void add_port(rl_plan *p, rl_value v, bool output) {
     if (p->member[v.i].cls != RL_NONE && rl_port_is_free(p, v, output)) rl_port_op(p, v);
     else add_fixed(p, v, output ? RL_CERT_OUTPUT : RL_CERT_INPUT);
 }
 
-static bool is_operand(const rl_oplegal *op, uint32_t slot)
-{
+static bool is_operand(const rl_oplegal *op, uint32_t slot) {
     for (uint32_t o = 0; o < op->noperand; o++)
         if (!op->operand[o].out && op->operand[o].slot == slot) return true;
     return false;
 }
 
-void rl_outside_demands(rl_plan *p)
-{
+void rl_outside_demands(rl_plan *p) {
     rl_graph *g = p->g;
     uint32_t nop = p->op.n;
     for (uint32_t i = 0; i < g->input.n; i++) add_port(p, g->input.p[i], false);

@@ -17,8 +17,7 @@
 
 /* ---- places ---- */
 
-static uint32_t find_place(rl_explainer *x, rl_hash *index, uint32_t cls, uint32_t order)
-{
+static uint32_t find_place(rl_explainer *x, rl_hash *index, uint32_t cls, uint32_t order) {
     uint64_t key = ((uint64_t)cls << 24 | order) + 1;
     uint32_t i = rl_hash_get(index, key);
     if (i != RL_NONE) return i;
@@ -29,14 +28,12 @@ static uint32_t find_place(rl_explainer *x, rl_hash *index, uint32_t cls, uint32
 }
 
 /* The op that makes a class: an operand that it writes, or the input itself. */
-static bool is_maker(const rl_explainer *x, const rl_oplegal *op, uint32_t operand)
-{
+static bool is_maker(const rl_explainer *x, const rl_oplegal *op, uint32_t operand) {
     const rl_operand *o = &op->operand[operand];
     return o->out || (op->node.i == RL_NONE && rl_same(o->tensor, x->p->cls.p[o->cls].first) && rl_val(x->g, o->tensor)->def.i == RL_NONE);
 }
 
-static void name_places(rl_explainer *x)
-{
+static void name_places(rl_explainer *x) {
     rl_hash index = {.mem = x->tmp};
     x->at = rl_new(x->tmp, uint32_t *, x->p->op.n + 1);
     x->base = rl_new(x->tmp, uint32_t, x->p->cls.n + 1);
@@ -56,8 +53,7 @@ static void name_places(rl_explainer *x)
     }
 }
 
-static void list_pins(rl_explainer *x)
-{
+static void list_pins(rl_explainer *x) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->place.n; i++) {
         x->place.p[i].first = n;
@@ -80,8 +76,7 @@ static void list_pins(rl_explainer *x)
 }
 
 /* Every place of a class but its first is a conversion. */
-static void list_joins(rl_explainer *x)
-{
+static void list_joins(rl_explainer *x) {
     for (uint32_t i = 0; i < x->place.n; i++) {
         uint32_t cls = x->place.p[i].cls;
         if (x->base[cls] == RL_NONE) x->base[cls] = i; /* an initializer of unknown bytes: nobody makes it */
@@ -97,8 +92,7 @@ static void list_joins(rl_explainer *x)
 /* ---- one conversion ---- */
 
 /* Lists the pins of the conflict by place; the nearest ops first in each list. */
-static void gather(rl_explainer *x, rl_exjoin j, const rl_exids *op)
-{
+static void gather(rl_explainer *x, rl_exjoin j, const rl_exids *op) {
     x->meet.n = 0;
     for (uint32_t i = op->n; i-- > 0;)
         for (uint32_t pin = x->p->op.p[op->p[i]].npin; pin-- > 0;) {
@@ -108,15 +102,13 @@ static void gather(rl_explainer *x, rl_exjoin j, const rl_exids *op)
         }
 }
 
-static void scatter(rl_explainer *x, rl_exjoin j, const rl_exids *op)
-{
+static void scatter(rl_explainer *x, rl_exjoin j, const rl_exids *op) {
     for (uint32_t i = 0; i < op->n; i++)
         for (uint32_t pin = 0; pin < x->p->op.p[op->p[i]].npin; pin++)
             x->meeting[x->at[op->p[i]][pin] == j.place ? j.base : x->at[op->p[i]][pin]] = RL_NONE;
 }
 
-static const char *shape_of(const rl_explainer *x, rl_value v)
-{
+static const char *shape_of(const rl_explainer *x, rl_value v) {
     const rl_valinfo *k = rl_val(x->g, v);
     rl_text t = {.mem = x->mem};
     rl_put(&t, "%s[", rl_dtype_name(k->dtype));
@@ -128,8 +120,7 @@ static const char *shape_of(const rl_explainer *x, rl_value v)
     return t.p;
 }
 
-static void add_readers(const rl_explainer *x, const rl_explace *v, rl_exconversion *c)
-{
+static void add_readers(const rl_explainer *x, const rl_explace *v, rl_exconversion *c) {
     for (uint32_t i = 0; i < v->npin; i++) {
         rl_exwhat what;
         rl_node n = rl_exnode_at(x, x->pin[v->first + i].op, &what);
@@ -142,15 +133,13 @@ static void add_readers(const rl_explainer *x, const rl_explace *v, rl_exconvers
 }
 
 /* Without a conflict its own makers and readers give the names. */
-static void own_ops(const rl_explainer *x, rl_exjoin j, rl_exids *op)
-{
+static void own_ops(const rl_explainer *x, rl_exjoin j, rl_exids *op) {
     const uint32_t place[] = {j.base, j.place};
     for (size_t k = 0; k < 2; k++)
         for (uint32_t i = 0; i < x->place.p[place[k]].npin; i++) rl_push(x->now, *op, x->pin[x->place.p[place[k]].first + i].op);
 }
 
-static void put_orders(const rl_explainer *x, rl_exjoin j, const rl_exnames *names, rl_exconversion *c)
-{
+static void put_orders(const rl_explainer *x, rl_exjoin j, const rl_exnames *names, rl_exconversion *c) {
     const rl_explace *made = &x->place.p[j.base], *needed = &x->place.p[j.place];
     const rl_cls *cls = &x->p->cls.p[made->cls];
     rl_exnames own = *names;
@@ -161,8 +150,7 @@ static void put_orders(const rl_explainer *x, rl_exjoin j, const rl_exnames *nam
     c->axes_of = own.letters ? NULL : rl_extensor_of(x, own.ref).name;
 }
 
-static bool starts(const rl_exdemand *d, const rl_expath *path)
-{
+static bool starts(const rl_exdemand *d, const rl_expath *path) {
     const rl_exstep *start = &path->p[0];
     if (!start->node.op) return !d->node.op && rl_extensor_same(&d->tensor.p[0], &start->tensor);
     /* Both ends of a Loop are one node: the tensor beside it tells. */
@@ -170,16 +158,14 @@ static bool starts(const rl_exdemand *d, const rl_expath *path)
 }
 
 /* The demand that the one path starts from stands first. */
-static void sort_pair(rl_exconversion *c)
-{
+static void sort_pair(rl_exconversion *c) {
     rl_exdemand first = c->demand.p[0];
     if (!starts(&c->demand.p[1], &c->path.p[0])) return;
     c->demand.p[0] = c->demand.p[1];
     c->demand.p[1] = first;
 }
 
-static rl_status reason(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, rl_exverdict v, rl_exconversion *c)
-{
+static rl_status reason(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, rl_exverdict v, rl_exconversion *c) {
     rl_exnames names;
     rl_exnames_seed(x, j, op, x->p->cls.p[x->place.p[j.base].cls].first, &names);
     put_orders(x, j, &names, c);
@@ -196,8 +182,7 @@ static rl_status reason(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_e
     return RL_OK;
 }
 
-static rl_status conversion(rl_explainer *x, rl_exsearch *s, rl_exjoin j, rl_explanation *out)
-{
+static rl_status conversion(rl_explainer *x, rl_exsearch *s, rl_exjoin j, rl_explanation *out) {
     const rl_cls *cls = &x->p->cls.p[x->place.p[j.base].cls];
     rl_exconversion c = {.tensor = rl_extensor_of(x, cls->first), .shape = shape_of(x, cls->first)};
     c.bytes = cls->bytes / rl_flat_turns(x->g, rl_flat_value_region(x->g, cls->first)); /* of one copy */
@@ -221,8 +206,7 @@ static rl_status conversion(rl_explainer *x, rl_exsearch *s, rl_exjoin j, rl_exp
 typedef struct { rl_exoriginal *p; uint32_t n, cap; } originals;
 
 /* The Transposes that move data, before anything is dropped or folded. */
-static void list_originals(rl_explainer *x, originals *list)
-{
+static void list_originals(rl_explainer *x, originals *list) {
     for (uint32_t k = 0; k < x->g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(x->g, x->g->order.p[k]);
         if (rl_transpose_bytes(x->g, n) < 0) continue;
@@ -231,8 +215,7 @@ static void list_originals(rl_explainer *x, originals *list)
 }
 
 /* What normalize dropped, and what it found under another name. */
-static void update_originals(rl_explainer *x, originals *list)
-{
+static void update_originals(rl_explainer *x, originals *list) {
     bool *live = rl_new(x->tmp, bool, x->g->nval + 1), *listed = rl_new(x->tmp, bool, x->g->nval + 1);
     for (uint32_t i = 0; i < list->n; i++) listed[list->p[i].out.i] = true;
     for (uint32_t k = 0; k < x->g->order.n; k++) {
@@ -245,13 +228,12 @@ static void update_originals(rl_explainer *x, originals *list)
     for (uint32_t i = 0; i < list->n; i++) list->p[i].unused = !live[list->p[i].out.i];
 }
 
-static uint32_t origin_of(const rl_explainer *x, uint32_t k) /* one more than it; 0 where there is none */
-{
+/* One more than it; 0 where there is none. */
+static uint32_t origin_of(const rl_explainer *x, uint32_t k) {
     return rl_nod(x->g, x->g->order.p[k])->origin + 1;
 }
 
-static void remember_types(rl_explainer *x)
-{
+static void remember_types(rl_explainer *x) {
     for (uint32_t k = 0; k < x->g->order.n; k++) x->ntype = RL_MAX(x->ntype, origin_of(x, k));
     x->type = rl_new(x->tmp, const char *, x->ntype + 1);
     for (uint32_t k = 0; k < x->g->order.n; k++) {
@@ -260,8 +242,7 @@ static void remember_types(rl_explainer *x)
     }
 }
 
-static rl_status plan(rl_pass_run *r, rl_explainer *x, originals *list)
-{
+static rl_status plan(rl_pass_run *r, rl_explainer *x, originals *list) {
     if (!r->closed) x->g = r->g = rl_flat_make(r->g); /* bodies and what is around them are one plan */
     x->body = rl_new(x->mem, const rl_exbody *, x->g->flat ? x->g->flat->region.n : 1);
     x->body[0] = x->function;
@@ -274,8 +255,7 @@ static rl_status plan(rl_pass_run *r, rl_explainer *x, originals *list)
     return rl_pass_assign(r);
 }
 
-static rl_status reasons(rl_pass_run *r, rl_explainer *x, bool as_read, rl_explanation *out)
-{
+static rl_status reasons(rl_pass_run *r, rl_explainer *x, bool as_read, rl_explanation *out) {
     originals list = {0};
     RL_TRY(plan(r, x, &list));
     x->p = r->plan;
@@ -294,8 +274,7 @@ static rl_status reasons(rl_pass_run *r, rl_explainer *x, bool as_read, rl_expla
 }
 
 /* One graph with its bodies, whose types are inferred. */
-static rl_status explain(rl_pass_run *r, rl_graph *g, const rl_graph *done, const rl_exbody *function, rl_arena *mem, rl_explanation *out)
-{
+static rl_status explain(rl_pass_run *r, rl_graph *g, const rl_graph *done, const rl_exbody *function, rl_arena *mem, rl_explanation *out) {
     rl_arena now;
     rl_arena_init(&now, g->ctx);
     rl_explainer x = {.g = g, .mem = mem, .tmp = r->tmp, .now = &now, .function = function};
@@ -308,8 +287,7 @@ static rl_status explain(rl_pass_run *r, rl_graph *g, const rl_graph *done, cons
     return s;
 }
 
-static rl_status explain_all(rl_pass_run *r, rl_graph *g, rl_graph *done, rl_arena *mem, rl_explanation *out)
-{
+static rl_status explain_all(rl_pass_run *r, rl_graph *g, rl_graph *done, rl_arena *mem, rl_explanation *out) {
     rl_callsites as_read = {0};
     r->g = g;
     RL_TRY(rl_infer_model(r, &as_read));
@@ -327,8 +305,7 @@ static rl_status explain_all(rl_pass_run *r, rl_graph *g, rl_graph *done, rl_are
     return RL_OK;
 }
 
-rl_status rl_explain(rl_graph *g, rl_graph *done, const rl_passopt *o, rl_arena *mem, rl_explanation *out)
-{
+rl_status rl_explain(rl_graph *g, rl_graph *done, const rl_passopt *o, rl_arena *mem, rl_explanation *out) {
     rl_arena tmp;
     rl_outcome outcome = {0};
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM;

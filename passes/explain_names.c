@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-static const char *first_output(const rl_graph *g, const rl_nodeinfo *n)
-{
+static const char *first_output(const rl_graph *g, const rl_nodeinfo *n) {
     for (uint32_t i = 0; i < n->nout; i++)
         if (rl_has(n->out[i])) return rl_val(g, n->out[i])->name;
     return NULL;
@@ -20,16 +19,14 @@ static const char *name_of(const rl_nodeinfo *n) { return n->name && *n->name ? 
 static const rl_exbody *body_of(const rl_explainer *x, uint32_t region);
 
 /* The If, Loop or Scan itself, in the graph that it stands in. */
-static rl_exnode control_of(const rl_explainer *x, uint32_t control)
-{
+static rl_exnode control_of(const rl_explainer *x, uint32_t control) {
     const rl_control *c = &x->g->flat->control.p[control];
     const rl_graph *g = x->g->flat->region.p[c->region].g;
     const rl_nodeinfo *n = rl_nod(g, c->node);
     return (rl_exnode){name_of(n), n->type, first_output(g, n), body_of(x, c->region)};
 }
 
-static const rl_exbody *body_of(const rl_explainer *x, uint32_t region)
-{
+static const rl_exbody *body_of(const rl_explainer *x, uint32_t region) {
     if (region == 0 || x->body[region]) return x->body[region];
     uint32_t control = x->g->flat->region.p[region].control; /* NOLINT(clang-analyzer-core.NullDereference): regions but 0 are in flat */
     const rl_control *c = &x->g->flat->control.p[control];
@@ -39,16 +36,14 @@ static const rl_exbody *body_of(const rl_explainer *x, uint32_t region)
     return x->body[region] = b;
 }
 
-bool rl_exnode_is_end(const rl_explainer *x, rl_node n)
-{
+bool rl_exnode_is_end(const rl_explainer *x, rl_node n) {
     rl_op op = rl_nod(x->g, n)->op;
     return op == RL_OP_ENTER || op == RL_OP_LEAVE;
 }
 
 static uint32_t control_at(const rl_explainer *x, rl_node n) { return x->g->flat->place.p[rl_nod(x->g, n)->origin].control; }
 
-rl_exnode rl_exnode_of(const rl_explainer *x, rl_node n)
-{
+rl_exnode rl_exnode_of(const rl_explainer *x, rl_node n) {
     const rl_nodeinfo *k = rl_nod(x->g, n);
     rl_exnode r = {name_of(k), k->origin < x->ntype ? x->type[k->origin] : k->type, NULL, body_of(x, rl_flat_region(x->g, k->origin))};
     if (rl_exnode_is_end(x, n)) return control_of(x, control_at(x, n));
@@ -57,8 +52,7 @@ rl_exnode rl_exnode_of(const rl_explainer *x, rl_node n)
     return r;
 }
 
-rl_extensor rl_extensor_of(const rl_explainer *x, rl_value v)
-{
+rl_extensor rl_extensor_of(const rl_explainer *x, rl_value v) {
     const rl_flat *f = x->g->flat;
     const char *name = rl_val(x->g, v)->name;
     uint32_t region = rl_flat_value_region(x->g, v);
@@ -71,15 +65,13 @@ rl_extensor rl_extensor_of(const rl_explainer *x, rl_value v)
 
 static bool same_word(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
-bool rl_exnode_same(const rl_exnode *a, const rl_exnode *b)
-{
+bool rl_exnode_same(const rl_exnode *a, const rl_exnode *b) {
     return a->body == b->body && same_word(a->name, b->name) && same_word(a->op, b->op) && same_word(a->output, b->output);
 }
 
 bool rl_extensor_same(const rl_extensor *a, const rl_extensor *b) { return a->body == b->body && strcmp(a->name, b->name) == 0; }
 
-uint32_t rl_exnode_ops(const rl_explainer *x, rl_node n)
-{
+uint32_t rl_exnode_ops(const rl_explainer *x, rl_node n) {
     if (rl_nod(x->g, n)->op == RL_OP_ENTER) n = x->g->flat->control.p[control_at(x, n)].leave;
     return x->p->opof[n.i];
 }

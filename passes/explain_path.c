@@ -7,37 +7,32 @@
 
 #include <string.h>
 
-void rl_exstep_tensor(const rl_explainer *x, rl_expath *path, rl_value v)
-{
+void rl_exstep_tensor(const rl_explainer *x, rl_expath *path, rl_value v) {
     rl_extensor t = rl_extensor_of(x, v);
     if (path->n && !path->p[path->n - 1].node.op && rl_extensor_same(&path->p[path->n - 1].tensor, &t)) return;
     rl_push(x->mem, *path, ((rl_exstep){.tensor = t}));
 }
 
-void rl_exstep_node(const rl_explainer *x, rl_expath *path, rl_node n)
-{
+void rl_exstep_node(const rl_explainer *x, rl_expath *path, rl_node n) {
     rl_push(x->mem, *path, ((rl_exstep){.node = rl_exnode_of(x, n)}));
 }
 
 /* ---- inside a class ---- */
 
 /* The tensor that movement makes v from; RL_NOVALUE at the class's first. */
-static rl_value before(const rl_explainer *x, rl_value v)
-{
+static rl_value before(const rl_explainer *x, rl_value v) {
     rl_node d = rl_val(x->g, v)->def;
     return d.i != RL_NONE && x->p->moving[d.i] ? rl_nod(x->g, d)->in[0] : RL_NOVALUE;
 }
 
-static uint32_t depth_of(const rl_explainer *x, rl_value v)
-{
+static uint32_t depth_of(const rl_explainer *x, rl_value v) {
     uint32_t n = 0;
     for (; rl_has(v = before(x, v)); n++) {}
     return n;
 }
 
 /* From tensor a, which is there already, to tensor b of the same class. */
-static void through_class(const rl_explainer *x, rl_expath *path, rl_value a, rl_value b)
-{
+static void through_class(const rl_explainer *x, rl_expath *path, rl_value a, rl_value b) {
     rl_exids down = {0};
     uint32_t da = depth_of(x, a), db = depth_of(x, b);
     while (!rl_same(a, b)) {
@@ -74,16 +69,14 @@ typedef struct {
     bool *looped;    /* [op->n] a loop goes through it */
 } tree;
 
-static uint32_t joined(const tree *t, uint32_t i, uint32_t pin)
-{
+static uint32_t joined(const tree *t, uint32_t i, uint32_t pin) {
     uint32_t place = t->x->at[t->op->p[i]][pin];
     return place == t->join.place ? t->join.base : place;
 }
 
 static uint32_t npin(const tree *t, uint32_t i) { return t->x->p->op.p[t->op->p[i]].npin; }
 
-rl_value rl_extensor_at(const rl_explainer *x, uint32_t op, uint32_t pin)
-{
+rl_value rl_extensor_at(const rl_explainer *x, uint32_t op, uint32_t pin) {
     const rl_oplegal *k = &x->p->op.p[op];
     uint32_t n = 0;
     for (uint32_t o = 0; o < k->noperand; o++)
@@ -91,8 +84,7 @@ rl_value rl_extensor_at(const rl_explainer *x, uint32_t op, uint32_t pin)
     return RL_NOVALUE;
 }
 
-static void grow(tree *t, uint32_t root)
-{
+static void grow(tree *t, uint32_t root) {
     t->in[root].reached = true;
     rl_push(t->x->now, t->order, root);
     for (uint32_t head = 0; head < t->order.n; head++) {
@@ -108,23 +100,20 @@ static void grow(tree *t, uint32_t root)
     }
 }
 
-static void step_op(const tree *t, rl_expath *path, uint32_t i)
-{
+static void step_op(const tree *t, rl_expath *path, uint32_t i) {
     rl_exwhat what;
     rl_node n = rl_exnode_at(t->x, t->op->p[i], &what);
     if (n.i != RL_NONE) rl_exstep_node(t->x, path, n);
 }
 
-static void step_between(const tree *t, rl_expath *path, uint32_t i, uint32_t a, uint32_t j, uint32_t b)
-{
+static void step_between(const tree *t, rl_expath *path, uint32_t i, uint32_t a, uint32_t j, uint32_t b) {
     rl_value from = rl_extensor_at(t->x, t->op->p[i], a), to = rl_extensor_at(t->x, t->op->p[j], b);
     rl_exstep_tensor(t->x, path, from);
     through_class(t->x, path, from, to);
 }
 
 /* Down the tree from op `from`, an ancestor, to op i; both included. */
-static void descend(const tree *t, rl_expath *path, uint32_t from, uint32_t i)
-{
+static void descend(const tree *t, rl_expath *path, uint32_t from, uint32_t i) {
     rl_exids way = {0};
     for (; i != from; i = t->in[i].from) rl_push(t->x->now, way, i);
     step_op(t, path, from);
@@ -135,16 +124,14 @@ static void descend(const tree *t, rl_expath *path, uint32_t from, uint32_t i)
     }
 }
 
-static void climb(const tree *t, rl_expath *path, uint32_t i, uint32_t to)
-{
+static void climb(const tree *t, rl_expath *path, uint32_t i, uint32_t to) {
     for (; i != to; i = t->in[i].from) {
         step_between(t, path, i, t->in[i].pin, t->in[i].from, t->in[i].frompin);
         step_op(t, path, t->in[i].from);
     }
 }
 
-static bool above(const tree *t, uint32_t a, uint32_t i)
-{
+static bool above(const tree *t, uint32_t a, uint32_t i) {
     uint32_t root = t->order.p[0];
     for (; i != a; i = t->in[i].from)
         if (i == root) return false;
@@ -152,8 +139,7 @@ static bool above(const tree *t, uint32_t a, uint32_t i)
 }
 
 /* From the lowest op that is above both, down to i, over to j, and back up. */
-static void add_loop(const tree *t, rl_exconversion *out, uint32_t i, uint32_t a, uint32_t j, uint32_t b)
-{
+static void add_loop(const tree *t, rl_exconversion *out, uint32_t i, uint32_t a, uint32_t j, uint32_t b) {
     rl_expath path = {.loop = true};
     uint32_t top = i;
     while (!above(t, top, j)) top = t->in[top].from;
@@ -166,14 +152,12 @@ static void add_loop(const tree *t, rl_exconversion *out, uint32_t i, uint32_t a
     rl_push(t->x->mem, out->path, path);
 }
 
-static bool same_tensor(const tree *t, uint32_t i, uint32_t a, uint32_t b)
-{
+static bool same_tensor(const tree *t, uint32_t i, uint32_t a, uint32_t b) {
     return rl_same(rl_extensor_at(t->x, t->op->p[i], a), rl_extensor_at(t->x, t->op->p[i], b));
 }
 
 /* The first pin of each op at each place is in the tree or closes a loop; each pair of ops closes at most one per place. */
-static void add_loops(const tree *t, rl_exconversion *out)
-{
+static void add_loops(const tree *t, rl_exconversion *out) {
     rl_hash opener = {.mem = t->x->now}; /* place -> the earliest op there: its place in the order << 8 | its pin */
     for (uint32_t m = 0; m < t->order.n; m++) {
         uint32_t i = t->order.p[m];
@@ -195,8 +179,7 @@ static void add_loops(const tree *t, rl_exconversion *out)
 }
 
 /* The op that makes the joined value, else the nearest. */
-static uint32_t root_of(const rl_explainer *x, rl_exjoin j, const rl_exids *op)
-{
+static uint32_t root_of(const rl_explainer *x, rl_exjoin j, const rl_exids *op) {
     const rl_explace *v = &x->place.p[j.base];
     for (uint32_t i = 0; i < op->n; i++)
         for (uint32_t k = 0; k < v->npin; k++) {
@@ -207,8 +190,7 @@ static uint32_t root_of(const rl_explainer *x, rl_exjoin j, const rl_exids *op)
 }
 
 /* The farthest op on the maker's side, so that a plain chain is one path from end to end. */
-static uint32_t far_end(tree *t, uint32_t from)
-{
+static uint32_t far_end(tree *t, uint32_t from) {
     grow(t, from);
     uint32_t end = from, first = RL_NONE;
     for (uint32_t k = 1; k < t->order.n; k++) {
@@ -222,8 +204,7 @@ static uint32_t far_end(tree *t, uint32_t from)
     return end;
 }
 
-void rl_explain_paths(const rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_exconversion *out)
-{
+void rl_explain_paths(const rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_exconversion *out) {
     tree t = {.x = x, .join = j, .op = op};
     if (!op->n) return;
     t.in = rl_new(x->now, arrival, op->n);

@@ -18,8 +18,7 @@ typedef struct {
 /* ---- other configurations of one op ---- */
 
 /* The place of an order in its class, RL_NONE if no op of the model has use for it. */
-static uint32_t find_order(const rl_plan *p, uint32_t cls, const uint8_t *order)
-{
+static uint32_t find_order(const rl_plan *p, uint32_t cls, const uint8_t *order) {
     const rl_cls *c = &p->cls.p[cls];
     for (uint32_t i = 0; i < c->order.n; i++)
         if (memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
@@ -27,8 +26,7 @@ static uint32_t find_order(const rl_plan *p, uint32_t cls, const uint8_t *order)
 }
 
 /* The same for the pin at hand; where it meets no other op any order will do. False: the order is new, and it matters. */
-static bool push_order(const remedies *r, uint32_t k, uint32_t pin, uint32_t cls, const uint8_t *order, rl_exids *row)
-{
+static bool push_order(const remedies *r, uint32_t k, uint32_t pin, uint32_t cls, const uint8_t *order, rl_exids *row) {
     uint32_t i = find_order(r->x->p, cls, order);
     if (i == RL_NONE && rl_expin_meets(r->x, r->join, k, pin)) return false;
     rl_push(r->x->now, *row, i == RL_NONE ? 0 : i);
@@ -36,8 +34,7 @@ static bool push_order(const remedies *r, uint32_t k, uint32_t pin, uint32_t cls
 }
 
 /* Channels last: the atoms of dim 1 behind all others. */
-static void channels_last(const rl_member *m, uint32_t rank, uint8_t *out)
-{
+static void channels_last(const rl_member *m, uint32_t rank, uint8_t *out) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->natom; i++)
         if (rank < 3 || i < m->dimstart[1] || i >= m->dimstart[2]) out[n++] = m->seq[i];
@@ -45,8 +42,7 @@ static void channels_last(const rl_member *m, uint32_t rank, uint8_t *out)
 }
 
 /* The op as it is, and with its images channels-last. */
-static bool image_rows(const remedies *r, uint32_t k, rl_exids *row)
-{
+static bool image_rows(const remedies *r, uint32_t k, rl_exids *row) {
     const rl_plan *p = r->x->p;
     const rl_oplegal *op = &p->op.p[k];
     uint8_t order[RL_MAXATOM + 1];
@@ -63,8 +59,7 @@ static bool image_rows(const remedies *r, uint32_t k, rl_exids *row)
 }
 
 /* The orders of one configuration with its groups in other sequences; nothing where an order is new. */
-static void push_row(const remedies *r, uint32_t k, const rl_oplegal *op, const rl_config *c, rl_exids *row)
-{
+static void push_row(const remedies *r, uint32_t k, const rl_oplegal *op, const rl_config *c, rl_exids *row) {
     uint8_t order[RL_MAXATOM + 1];
     uint32_t start = row->n, pin = 0;
     for (uint32_t o = 0; o < op->noperand; o++) {
@@ -76,8 +71,7 @@ static void push_row(const remedies *r, uint32_t k, const rl_oplegal *op, const 
     }
 }
 
-static void swap_last(uint8_t *seq)
-{
+static void swap_last(uint8_t *seq) {
     uint32_t n = 0;
     while (n < RL_MAXGROUP && seq[n] != RL_END) n++;
     if (n < 2) return;
@@ -87,8 +81,7 @@ static void swap_last(uint8_t *seq)
 }
 
 /* A MatMul that takes each operand, and makes its result, with its last two groups either way. */
-static void flag_rows(const remedies *r, uint32_t k, rl_exids *row)
-{
+static void flag_rows(const remedies *r, uint32_t k, rl_exids *row) {
     rl_oplegal op = r->x->p->op.p[k];
     for (uint32_t i = 0; i < op.config.n; i++) {
         const rl_config *c = &op.config.p[i];
@@ -108,8 +101,7 @@ static void flag_rows(const remedies *r, uint32_t k, rl_exids *row)
 }
 
 /* The order of one operand decides, which has all tokens: they lie as their first atoms do there. */
-static void free_row(const remedies *r, uint32_t k, uint32_t by, const uint8_t *order, uint32_t natom, rl_exids *row)
-{
+static void free_row(const remedies *r, uint32_t k, uint32_t by, const uint8_t *order, uint32_t natom, rl_exids *row) {
     const rl_oplegal *op = &r->x->p->op.p[k];
     uint8_t token[RL_MAXATOM + 1], (*seq)[RL_MAXGROUP] = rl_alloc_array(r->x->now, op->noperand, sizeof *seq);
     uint32_t n = 0;
@@ -127,16 +119,14 @@ static void free_row(const remedies *r, uint32_t k, uint32_t by, const uint8_t *
     push_row(r, k, &one, &(rl_config){0, token, 0}, row);
 }
 
-static bool has_all_tokens(const rl_oplegal *op, uint32_t operand)
-{
+static bool has_all_tokens(const rl_oplegal *op, uint32_t operand) {
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (!op->token[t].natom[operand]) return false;
     return true;
 }
 
 /* Any order, the same for all operands: a normalization in parts, an element-wise op. */
-static void free_rows(const remedies *r, uint32_t k, rl_exids *row)
-{
+static void free_rows(const remedies *r, uint32_t k, rl_exids *row) {
     const rl_oplegal *op = &r->x->p->op.p[k];
     uint32_t by = 0;
     while (by < op->noperand && !has_all_tokens(op, by)) by++;
@@ -147,16 +137,14 @@ static void free_rows(const remedies *r, uint32_t k, rl_exids *row)
 
 /* ---- reporting ---- */
 
-static uint32_t operand_at(const rl_oplegal *op, uint32_t pin)
-{
+static uint32_t operand_at(const rl_oplegal *op, uint32_t pin) {
     uint32_t o = 0;
     for (uint32_t n = 0; o < op->noperand; o++)
         if (op->operand[o].pin && n++ == pin) break;
     return o;
 }
 
-static void add_remedy(const remedies *r, uint32_t k, rl_exremedykind kind, uint32_t pin, uint32_t order, bool axes)
-{
+static void add_remedy(const remedies *r, uint32_t k, rl_exremedykind kind, uint32_t pin, uint32_t order, bool axes) {
     const rl_explainer *x = r->x;
     const rl_oplegal *op = &x->p->op.p[k];
     rl_value v = op->operand[operand_at(op, pin)].tensor;
@@ -179,16 +167,14 @@ static void add_remedy(const remedies *r, uint32_t k, rl_exremedykind kind, uint
     rl_push(x->mem, r->out->remedy, a);
 }
 
-static bool helps(const remedies *r, uint32_t k, const rl_exids *row, uint32_t pin, uint32_t *order)
-{
+static bool helps(const remedies *r, uint32_t k, const rl_exids *row, uint32_t pin, uint32_t *order) {
     rl_exrelax relax = {k, row->n / RL_MAX(1u, r->x->p->op.p[k].npin), row->p};
     uint32_t place = r->x->at[k][pin];
     *order = RL_NONE;
     return rl_exsearch_relaxed(r->s, r->join, r->op, &relax, &place, 1, order) == RL_EX_FITS;
 }
 
-static void fixed_node(const remedies *r, uint32_t k, uint32_t pin)
-{
+static void fixed_node(const remedies *r, uint32_t k, uint32_t pin) {
     rl_exids row = {0};
     uint32_t order;
     const rl_nodeinfo *n = rl_nod(r->x->g, r->x->p->op.p[k].node);
@@ -199,8 +185,7 @@ static void fixed_node(const remedies *r, uint32_t k, uint32_t pin)
     }
 }
 
-static void relax(const remedies *r, uint32_t k, uint32_t pin)
-{
+static void relax(const remedies *r, uint32_t k, uint32_t pin) {
     rl_exwhat what;
     rl_exids row = {0};
     uint32_t order;
@@ -218,24 +203,21 @@ static void relax(const remedies *r, uint32_t k, uint32_t pin)
     }
 }
 
-void rl_explain_remedies(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out)
-{
+void rl_explain_remedies(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out) {
     remedies r = {x, s, j, op, names, out};
     for (uint32_t i = 0; i < op->n; i++)
         for (uint32_t pin = 0; pin < x->p->op.p[op->p[i]].npin; pin++)
             if (rl_expin_meets(x, j, op->p[i], pin)) relax(&r, op->p[i], pin);
 }
 
-static uint32_t meeting_pins(const rl_explainer *x, rl_exjoin j, uint32_t k)
-{
+static uint32_t meeting_pins(const rl_explainer *x, rl_exjoin j, uint32_t k) {
     uint32_t n = 0;
     for (uint32_t pin = 0; pin < x->p->op.p[k].npin; pin++) n += rl_expin_meets(x, j, k, pin);
     return n;
 }
 
 /* At one pin it takes any order.  At several it is given all orders that its classes have. */
-bool rl_exop_limited(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, uint32_t k)
-{
+bool rl_exop_limited(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, uint32_t k) {
     remedies r = {x, s, j, op, NULL, NULL};
     const rl_oplegal *l = &x->p->op.p[k];
     rl_exids row = {0};

@@ -26,26 +26,22 @@ typedef struct {
     uint32_t conversion;
 } walk;
 
-static const uint8_t *order_of(const rl_explainer *x, uint32_t place)
-{
+static const uint8_t *order_of(const rl_explainer *x, uint32_t place) {
     return x->p->cls.p[x->place.p[place].cls].order.p[x->place.p[place].order].p;
 }
 
-static bool is_turned(const rl_explainer *x, rl_value v, uint32_t place)
-{
+static bool is_turned(const rl_explainer *x, rl_value v, uint32_t place) {
     const rl_member *m = &x->p->member[v.i];
     return memcmp(m->seq, order_of(x, place), m->natom) != 0;
 }
 
-static void come_to(walk *w, rl_value v, uint32_t place, uint32_t from, rl_node via)
-{
+static void come_to(walk *w, rl_value v, uint32_t place, uint32_t from, rl_node via) {
     if (w->seen[v.i] == w->epoch) return;
     w->seen[v.i] = w->epoch;
     rl_push(w->x->tmp, w->queue, ((visit){v, place, from, via}));
 }
 
-static void go_into(walk *w, uint32_t at, uint32_t conversion)
-{
+static void go_into(walk *w, uint32_t at, uint32_t conversion) {
     if (w->moved != RL_NONE) return;
     w->moved = at;
     w->conversion = conversion;
@@ -54,8 +50,7 @@ static void go_into(walk *w, uint32_t at, uint32_t conversion)
 /* ---- inside a class ---- */
 
 /* Across a movement node from a turned tensor to the tensor on its other side. */
-static void cross(walk *w, uint32_t at, rl_node n, rl_value other, bool down)
-{
+static void cross(walk *w, uint32_t at, rl_node n, rl_value other, bool down) {
     visit now = w->queue.p[at];
     const rl_member *a = &w->x->p->member[now.v.i], *b = &w->x->p->member[other.i];
     if (n.i == w->start.i || n.i == now.via.i) return;
@@ -77,8 +72,7 @@ static void cross(walk *w, uint32_t at, rl_node n, rl_value other, bool down)
     come_to(w, other, now.place, at, n);
 }
 
-static void within_class(walk *w, uint32_t at)
-{
+static void within_class(walk *w, uint32_t at) {
     const rl_explainer *x = w->x;
     rl_value v = w->queue.p[at].v;
     const rl_valinfo *t = rl_val(x->g, v);
@@ -89,8 +83,7 @@ static void within_class(walk *w, uint32_t at)
 
 /* ---- through ops ---- */
 
-static void through_op(walk *w, uint32_t at, uint32_t k)
-{
+static void through_op(walk *w, uint32_t at, uint32_t k) {
     const rl_explainer *x = w->x;
     const rl_oplegal *op = &x->p->op.p[k];
     visit now = w->queue.p[at];
@@ -119,16 +112,14 @@ static void through_op(walk *w, uint32_t at, uint32_t k)
     w->absorbing = k;
 }
 
-static void through_node(walk *w, uint32_t at, rl_node n)
-{
+static void through_node(walk *w, uint32_t at, rl_node n) {
     const rl_plan *p = w->x->p;
     uint32_t first = rl_exnode_ops(w->x, n);
     if (first == RL_NONE) return;
     for (uint32_t k = first; k < p->op.n && p->op.p[k].node.i == p->op.p[first].node.i; k++) through_op(w, at, k);
 }
 
-static void through_ops(walk *w, uint32_t at)
-{
+static void through_ops(walk *w, uint32_t at) {
     const rl_explainer *x = w->x;
     const rl_valinfo *t = rl_val(x->g, w->queue.p[at].v);
     uint32_t place = w->queue.p[at].place;
@@ -142,8 +133,7 @@ static void through_ops(walk *w, uint32_t at)
 
 /* ---- one Transpose ---- */
 
-static void trace_back(const walk *w, uint32_t at, rl_node end, rl_expath *path)
-{
+static void trace_back(const walk *w, uint32_t at, rl_node end, rl_expath *path) {
     rl_exids way = {0};
     for (uint32_t i = at; i != RL_NONE; i = w->queue.p[i].from) rl_push(w->x->tmp, way, i);
     rl_exstep_node(w->x, path, w->start);
@@ -155,8 +145,7 @@ static void trace_back(const walk *w, uint32_t at, rl_node end, rl_expath *path)
     rl_exstep_node(w->x, path, end);
 }
 
-static const char *form_of(const rl_explainer *x, uint32_t k)
-{
+static const char *form_of(const rl_explainer *x, uint32_t k) {
     const rl_oplegal *op = &x->p->op.p[k];
     const rl_config *c = &op->config.p[x->cfg[k]];
     if (c->form == RL_NONE) return NULL;
@@ -168,8 +157,7 @@ static const char *form_of(const rl_explainer *x, uint32_t k)
     }
 }
 
-static void find_end(walk *w, rl_extranspose *out)
-{
+static void find_end(walk *w, rl_extranspose *out) {
     for (uint32_t i = 0; i < w->queue.n && w->opposite == RL_NONE; i++) {
         within_class(w, i);
         through_ops(w, i);
@@ -190,8 +178,7 @@ static void find_end(walk *w, rl_extranspose *out)
     trace_back(w, at, end, &out->path);
 }
 
-static bool is_below(const rl_explainer *x, rl_value v, rl_value top)
-{
+static bool is_below(const rl_explainer *x, rl_value v, rl_value top) {
     for (;;) {
         if (rl_same(v, top)) return true;
         rl_node d = rl_val(x->g, v)->def;
@@ -201,8 +188,7 @@ static bool is_below(const rl_explainer *x, rl_value v, rl_value top)
 }
 
 /* The conversions that readers below the Transpose need. *read: someone reads it at all. */
-static void kept_as(const rl_explainer *x, const rl_exids *place, rl_value out, rl_extranspose *t, bool *read)
-{
+static void kept_as(const rl_explainer *x, const rl_exids *place, rl_value out, rl_extranspose *t, bool *read) {
     for (uint32_t i = 0; i < place->n; i++) {
         const rl_explace *v = &x->place.p[place->p[i]];
         for (uint32_t k = 0; k < v->npin; k++) {
@@ -218,8 +204,7 @@ static void kept_as(const rl_explainer *x, const rl_exids *place, rl_value out, 
 }
 
 /* What can be said of it alone: RL_EX_MOVED where the walk has to tell. */
-static void own_fate(const rl_explainer *x, const rl_exids *place, rl_node n, rl_extranspose *t)
-{
+static void own_fate(const rl_explainer *x, const rl_exids *place, rl_node n, rl_extranspose *t) {
     rl_value out = rl_nod(x->g, n)->out[0];
     uint32_t cls = x->p->member[out.i].cls;
     bool read = false;
@@ -232,14 +217,12 @@ static void own_fate(const rl_explainer *x, const rl_exids *place, rl_node n, rl
 }
 
 /* It is in the graph still, but not in the plan: a tensor of unknown rank, or with too many axes, has no orders there. */
-static bool is_outside(const rl_explainer *x, rl_node n)
-{
+static bool is_outside(const rl_explainer *x, rl_node n) {
     const rl_nodeinfo *k = rl_nod(x->g, n);
     return rl_transpose_bytes(x->g, k) >= 0 && x->p->member[k->in[0].i].cls == RL_NONE;
 }
 
-static void follow(walk *w, rl_node n, rl_extranspose *t)
-{
+static void follow(walk *w, rl_node n, rl_extranspose *t) {
     const rl_explainer *x = w->x;
     rl_value a = rl_nod(x->g, n)->in[0], b = rl_nod(x->g, n)->out[0];
     uint32_t made = x->base[x->p->member[b.i].cls], epoch = w->epoch + 1;
@@ -250,8 +233,7 @@ static void follow(walk *w, rl_node n, rl_extranspose *t)
     find_end(w, t);
 }
 
-void rl_explain_transposes(const rl_explainer *x, const rl_exoriginal *list, uint32_t nt, rl_explanation *out)
-{
+void rl_explain_transposes(const rl_explainer *x, const rl_exoriginal *list, uint32_t nt, rl_explanation *out) {
     rl_exids *place = rl_new(x->tmp, rl_exids, x->p->cls.n + 1);
     bool *live = rl_new(x->tmp, bool, x->g->nnode + 1);
     uint32_t *kept = rl_new(x->tmp, uint32_t, x->g->nnode + 1), before = out->transpose.n;

@@ -38,8 +38,7 @@ static uint32_t place_of(const rl_exsearch *s, uint32_t place) { return place ==
 static uint32_t norder(const rl_exsearch *s, uint32_t place) { return s->x->p->cls.p[s->x->place.p[place].cls].order.n; }
 static uint32_t slot_of(const rl_exsearch *s, uint32_t place, uint32_t order) { return s->x->place.p[place].slot + order; }
 
-rl_exsearch *rl_exsearch_new(rl_explainer *x)
-{
+rl_exsearch *rl_exsearch_new(rl_explainer *x) {
     rl_exsearch *s = rl_new(x->tmp, rl_exsearch, 1);
     uint32_t most = 1, nop = x->p->op.n;
     s->x = x;
@@ -68,24 +67,21 @@ bool rl_exsearch_exhausted(const rl_exsearch *s) { return s->steps > s->limit; }
 
 typedef struct { uint32_t n, npin; const uint32_t *row; } configs;
 
-static configs configs_of(const rl_exsearch *s, uint32_t k)
-{
+static configs configs_of(const rl_exsearch *s, uint32_t k) {
     const rl_oplegal *op = &s->x->p->op.p[k];
     if (s->relax && s->relax->op == k) return (configs){s->relax->n, op->npin, s->relax->row};
     return (configs){op->config.n, op->npin, op->pinorder.p};
 }
 
 /* No place is named in two orders, as by Add(x, Transpose(x)). */
-static bool agrees(const rl_exsearch *s, uint32_t k, uint32_t npin, const uint32_t *row)
-{
+static bool agrees(const rl_exsearch *s, uint32_t k, uint32_t npin, const uint32_t *row) {
     for (uint32_t i = 1; i < npin; i++)
         for (uint32_t j = 0; j < i; j++)
             if (row[i] != row[j] && place_of(s, s->x->at[k][i]) == place_of(s, s->x->at[k][j])) return false;
     return true;
 }
 
-static bool is_possible(const rl_exsearch *s, uint32_t k, uint32_t npin, const uint32_t *row)
-{
+static bool is_possible(const rl_exsearch *s, uint32_t k, uint32_t npin, const uint32_t *row) {
     for (uint32_t i = 0; i < npin; i++)
         if (!s->alive[slot_of(s, place_of(s, s->x->at[k][i]), row[i])]) return false;
     return agrees(s, k, npin, row);
@@ -93,14 +89,12 @@ static bool is_possible(const rl_exsearch *s, uint32_t k, uint32_t npin, const u
 
 /* ---- propagation ---- */
 
-static bool is_allowed(const rl_exsearch *s, uint32_t k)
-{
+static bool is_allowed(const rl_exsearch *s, uint32_t k) {
     if (s->only && s->allowed[k] != s->only) return false;
     return !(s->relax && s->relax->op == k && s->relax->n == 0);
 }
 
-static void take_out(rl_exsearch *s, uint32_t place, uint32_t order, uint32_t op)
-{
+static void take_out(rl_exsearch *s, uint32_t place, uint32_t order, uint32_t op) {
     uint32_t slot = slot_of(s, place, order);
     s->alive[slot] = 0;
     s->reason[slot] = op;
@@ -109,8 +103,7 @@ static void take_out(rl_exsearch *s, uint32_t place, uint32_t order, uint32_t op
     rl_push(s->x->tmp, s->record, ((removal){place, order}));
 }
 
-static void put_back(rl_exsearch *s, uint32_t mark)
-{
+static void put_back(rl_exsearch *s, uint32_t mark) {
     while (s->record.n > mark) {
         removal r = s->record.p[--s->record.n];
         s->alive[slot_of(s, r.place, r.order)] = 1;
@@ -120,28 +113,24 @@ static void put_back(rl_exsearch *s, uint32_t mark)
     s->head = s->queue.n = 0;
 }
 
-static void wait_for(rl_exsearch *s, uint32_t k)
-{
+static void wait_for(rl_exsearch *s, uint32_t k) {
     if (s->waiting[k]) return;
     s->waiting[k] = true;
     rl_push(s->x->tmp, s->queue, k);
 }
 
 /* Calls of f for the pins of a place, those of the joined one included. */
-static void each_pin(rl_exsearch *s, uint32_t place, void (*f)(rl_exsearch *s, uint32_t k))
-{
+static void each_pin(rl_exsearch *s, uint32_t place, void (*f)(rl_exsearch *s, uint32_t k)) {
     const rl_explace *v = &s->x->place.p[place], *w = &s->x->place.p[s->join.place];
     for (uint32_t i = 0; i < v->npin; i++) f(s, s->x->pin[v->first + i].op);
     for (uint32_t i = 0; place == s->join.base && i < w->npin; i++) f(s, s->x->pin[w->first + i].op);
 }
 
-static void wake(rl_exsearch *s, uint32_t k)
-{
+static void wake(rl_exsearch *s, uint32_t k) {
     if (s->seen[k] == s->layer) wait_for(s, k);
 }
 
-static void meet(rl_exsearch *s, uint32_t k)
-{
+static void meet(rl_exsearch *s, uint32_t k) {
     if (s->seen[k] == s->layer || !is_allowed(s, k)) return;
     s->seen[k] = s->layer;
     rl_push(s->x->tmp, s->met, k);
@@ -149,8 +138,7 @@ static void meet(rl_exsearch *s, uint32_t k)
 }
 
 /* Takes out what the op cannot name. False when a domain ran empty. */
-static bool prune(rl_exsearch *s, uint32_t k)
-{
+static bool prune(rl_exsearch *s, uint32_t k) {
     configs c = configs_of(s, k);
     s->fit.n = 0;
     s->steps += c.n;
@@ -171,8 +159,7 @@ static bool prune(rl_exsearch *s, uint32_t k)
     return true;
 }
 
-static bool settle(rl_exsearch *s)
-{
+static bool settle(rl_exsearch *s) {
     while (s->head < s->queue.n) {
         uint32_t k = s->queue.p[s->head++];
         s->waiting[k] = false;
@@ -183,8 +170,7 @@ static bool settle(rl_exsearch *s)
 }
 
 /* Layer after layer from the conversion, until a domain runs empty or no op is left. */
-static bool settle_outwards(rl_exsearch *s)
-{
+static bool settle_outwards(rl_exsearch *s) {
     s->layer = ++s->epoch;
     s->met.n = s->place.n = 0;
     rl_push(s->x->tmp, s->place, s->join.base);
@@ -206,8 +192,7 @@ static bool settle_outwards(rl_exsearch *s)
 /* ---- who is to blame ---- */
 
 /* What made a configuration impossible before `stamp`: the earliest of its orders to go; RL_NONE: it never was possible. */
-static uint32_t blocker(const rl_exsearch *s, uint32_t k, uint32_t npin, const uint32_t *row, uint32_t stamp)
-{
+static uint32_t blocker(const rl_exsearch *s, uint32_t k, uint32_t npin, const uint32_t *row, uint32_t stamp) {
     uint32_t best = RL_NONE;
     if (!agrees(s, k, npin, row)) return RL_NONE;
     for (uint32_t i = 0; i < npin; i++) {
@@ -218,16 +203,14 @@ static uint32_t blocker(const rl_exsearch *s, uint32_t k, uint32_t npin, const u
     return best;
 }
 
-static void look_at(rl_exsearch *s, rl_exids *work, uint32_t slot)
-{
+static void look_at(rl_exsearch *s, rl_exids *work, uint32_t slot) {
     if (slot == RL_NONE || s->visit[slot] == s->look) return;
     s->visit[slot] = s->look;
     rl_push(s->x->now, *work, s->stamp[slot]);
 }
 
 /* Marks the ops whose removals emptied the domain. */
-static void blame(rl_exsearch *s, uint32_t tag)
-{
+static void blame(rl_exsearch *s, uint32_t tag) {
     rl_exids work = {0};
     s->look = ++s->epoch;
     for (uint32_t o = 0, n = norder(s, s->wiped); o < n; o++) look_at(s, &work, slot_of(s, s->wiped, o));
@@ -249,8 +232,7 @@ static void blame(rl_exsearch *s, uint32_t tag)
 /* ---- search ---- */
 
 /* The place with the fewest orders left, more than one; the joined one first of all. */
-static uint32_t undecided(const rl_exsearch *s)
-{
+static uint32_t undecided(const rl_exsearch *s) {
     uint32_t best = RL_NONE;
     if (s->count[s->join.base] > 1) return s->join.base;
     for (uint32_t i = 0; i < s->place.n; i++) {
@@ -260,8 +242,7 @@ static uint32_t undecided(const rl_exsearch *s)
     return best;
 }
 
-static void try_order(rl_exsearch *s, uint32_t place, uint32_t order)
-{
+static void try_order(rl_exsearch *s, uint32_t place, uint32_t order) {
     for (uint32_t o = 0, n = norder(s, place); o < n; o++)
         if (o != order && s->alive[slot_of(s, place, o)]) take_out(s, place, o, RL_NONE);
     each_pin(s, place, wake);
@@ -270,8 +251,7 @@ static void try_order(rl_exsearch *s, uint32_t place, uint32_t order)
 /* What a level of the search goes on with: the orders of a place that are not tried yet. */
 typedef struct { uint32_t place, mark, next, n; uint32_t *order; } level;
 
-static void open_level(rl_exsearch *s, level *l, uint32_t place)
-{
+static void open_level(rl_exsearch *s, level *l, uint32_t place) {
     *l = (level){.place = place, .mark = s->record.n, .order = rl_new(s->x->now, uint32_t, s->count[place])};
     uint32_t own = s->x->place.p[place].order; /* as in the plan: likeliest to fit, but for the joined place */
     if (s->alive[slot_of(s, place, own)]) l->order[l->n++] = own;
@@ -280,8 +260,7 @@ static void open_level(rl_exsearch *s, level *l, uint32_t place)
 }
 
 /* Leaves the domains as they are where everything fits. */
-static rl_exverdict search(rl_exsearch *s, uint32_t tag)
-{
+static rl_exverdict search(rl_exsearch *s, uint32_t tag) {
     struct { level *p; uint32_t n, cap; } l = {0};
     bool ok = settle_outwards(s);
     for (;;) {
@@ -306,8 +285,7 @@ static rl_exverdict search(rl_exsearch *s, uint32_t tag)
 }
 
 /* One search from full domains, which it leaves behind. */
-static rl_exverdict clash(rl_exsearch *s, rl_exids *why)
-{
+static rl_exverdict clash(rl_exsearch *s, rl_exids *why) {
     uint32_t tag = ++s->epoch;
     rl_exverdict v = search(s, tag);
     put_back(s, 0);
@@ -317,16 +295,14 @@ static rl_exverdict clash(rl_exsearch *s, rl_exids *why)
     return v;
 }
 
-static void allow(rl_exsearch *s, const rl_exids *op, uint32_t but)
-{
+static void allow(rl_exsearch *s, const rl_exids *op, uint32_t but) {
     s->only = ++s->epoch;
     for (uint32_t i = 0; i < op->n; i++)
         if (op->p[i] != but) s->allowed[op->p[i]] = s->only;
 }
 
 /* Leaves out each op in turn, the farthest first. */
-static bool shrink(rl_exsearch *s, rl_exids *op)
-{
+static bool shrink(rl_exsearch *s, rl_exids *op) {
     bool sure = true;
     for (uint32_t i = op->n; i-- > 0;) {
         rl_exids less = {0};
@@ -344,8 +320,7 @@ static bool shrink(rl_exsearch *s, rl_exids *op)
     return sure;
 }
 
-rl_exverdict rl_exsearch_conflict(rl_exsearch *s, rl_exjoin j, rl_exconflict *out)
-{
+rl_exverdict rl_exsearch_conflict(rl_exsearch *s, rl_exjoin j, rl_exconflict *out) {
     s->join = j;
     s->spent += s->steps;
     s->steps = 0;
@@ -359,8 +334,7 @@ rl_exverdict rl_exsearch_conflict(rl_exsearch *s, rl_exjoin j, rl_exconflict *ou
 }
 
 rl_exverdict rl_exsearch_relaxed(rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exrelax *r, const uint32_t *place,
-                                 uint32_t nplace, uint32_t *order)
-{
+                                 uint32_t nplace, uint32_t *order) {
     s->join = j;
     s->limit = s->spent < MAXTOTAL ? 2 * MAXSTEPS : 0; /* something is left where the conflict took all */
     s->relax = r;
@@ -378,8 +352,7 @@ rl_exverdict rl_exsearch_relaxed(rl_exsearch *s, rl_exjoin j, const rl_exids *op
     return v;
 }
 
-void rl_exsearch_reach(rl_exsearch *s, rl_exjoin j, rl_exids *out)
-{
+void rl_exsearch_reach(rl_exsearch *s, rl_exjoin j, rl_exids *out) {
     s->join = j;
     s->only = 0;
     settle_outwards(s);

@@ -7,8 +7,7 @@
 /* Places numbered as they are met. */
 typedef struct { rl_explainer *x; rl_hash index; rl_exids place; } numbering;
 
-static uint32_t number_of(numbering *n, uint32_t place)
-{
+static uint32_t number_of(numbering *n, uint32_t place) {
     uint32_t i = rl_hash_get(&n->index, (uint64_t)place + 1);
     if (i != RL_NONE) return i;
     rl_hash_put(&n->index, (uint64_t)place + 1, n->place.n);
@@ -16,8 +15,7 @@ static uint32_t number_of(numbering *n, uint32_t place)
     return n->place.n - 1;
 }
 
-static rl_choice choice_of(numbering *n, rl_exjoin j, uint32_t k)
-{
+static rl_choice choice_of(numbering *n, rl_exjoin j, uint32_t k) {
     const rl_oplegal *l = &n->x->p->op.p[k];
     uint32_t *value = rl_new(n->x->now, uint32_t, l->npin + 1);
     int64_t *cost = rl_new(n->x->now, int64_t, l->config.n);
@@ -27,8 +25,7 @@ static rl_choice choice_of(numbering *n, rl_exjoin j, uint32_t k)
 }
 
 /* The joined place is one value of the problem, and so is every other place: what is least has no conversion if it can. */
-static rl_status solve(rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_solution *sol)
-{
+static rl_status solve(rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_solution *sol) {
     numbering n = {.x = x, .index.mem = x->now};
     rl_choice *choice = rl_new(x->now, rl_choice, op->n);
     for (uint32_t i = 0; i < op->n; i++) choice[i] = choice_of(&n, j, op->p[i]);
@@ -42,8 +39,7 @@ static rl_status solve(rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_solu
     return rl_solve(x->now, &q, 1, sol);
 }
 
-rl_status rl_explain_confirm(rl_explainer *x, rl_exjoin j, const rl_exids *op)
-{
+rl_status rl_explain_confirm(rl_explainer *x, rl_exjoin j, const rl_exids *op) {
     rl_solution sol;
     RL_TRY(solve(x, j, op, &sol));
     if (sol.cost >= CONVERSION) return RL_OK;
@@ -51,8 +47,7 @@ rl_status rl_explain_confirm(rl_explainer *x, rl_exjoin j, const rl_exids *op)
                    rl_extensor_of(x, x->p->cls.p[x->place.p[j.base].cls].first).name);
 }
 
-rl_status rl_explain_charges(rl_explainer *x, rl_exsearch *s, rl_exjoin j, rl_exconversion *out)
-{
+rl_status rl_explain_charges(rl_explainer *x, rl_exsearch *s, rl_exjoin j, rl_exconversion *out) {
     rl_exids op = {0};
     rl_solution sol;
     rl_exsearch_reach(s, j, &op);

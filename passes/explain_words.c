@@ -10,8 +10,7 @@
 
 /* ---- names ---- */
 
-bool rl_is_spatial(const rl_nodeinfo *n)
-{
+bool rl_is_spatial(const rl_nodeinfo *n) {
     static const char *const types[] = {"Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "FusedConv", "MaxPool", "AveragePool", "LpPool",
                                         "Resize", "Upsample", "InstanceNormalization", "GroupNormalization", "LRN", "DepthToSpace",
                                         "SpaceToDepth", "BatchNormalization", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "GridSample"};
@@ -21,8 +20,7 @@ bool rl_is_spatial(const rl_nodeinfo *n)
 }
 
 /* The image that an op reads or makes where it meets other ops of the conflict; RL_NOVALUE if it does not. */
-static rl_value image_of(const rl_explainer *x, rl_exjoin j, uint32_t k)
-{
+static rl_value image_of(const rl_explainer *x, rl_exjoin j, uint32_t k) {
     const rl_oplegal *l = &x->p->op.p[k];
     uint32_t pin = 0;
     if (l->node.i == RL_NONE || !rl_is_spatial(rl_nod(x->g, l->node))) return RL_NOVALUE;
@@ -38,16 +36,14 @@ static rl_value image_of(const rl_explainer *x, rl_exjoin j, uint32_t k)
 
 static uint64_t key_of(uint32_t cls, uint32_t atom) { return ((uint64_t)cls << 8 | atom) + 1; }
 
-static bool set_name(rl_exnames *k, uint32_t cls, uint32_t atom, uint32_t name)
-{
+static bool set_name(rl_exnames *k, uint32_t cls, uint32_t atom, uint32_t name) {
     if (rl_hash_get(&k->name, key_of(cls, atom)) != RL_NONE) return false;
     rl_hash_put(&k->name, key_of(cls, atom), name);
     return true;
 }
 
 /* Atoms that a token has in one operand give their names to those it has in another. */
-static bool spread_token(rl_exnames *k, const rl_oplegal *op, const rl_token *t)
-{
+static bool spread_token(rl_exnames *k, const rl_oplegal *op, const rl_token *t) {
     bool more = false;
     for (uint32_t a = 0; a < op->noperand; a++)
         for (uint32_t b = 0; b < op->noperand; b++)
@@ -59,8 +55,7 @@ static bool spread_token(rl_exnames *k, const rl_oplegal *op, const rl_token *t)
 }
 
 /* Another fixed op on images calls what is not split by the same letters. */
-static bool spread_fixed(rl_exnames *k, const rl_explainer *x, const rl_oplegal *op)
-{
+static bool spread_fixed(rl_exnames *k, const rl_explainer *x, const rl_oplegal *op) {
     bool more = false;
     uint32_t rank = rl_val(x->g, k->ref)->rank;
     for (uint32_t o = 0; o < op->noperand; o++) {
@@ -72,8 +67,7 @@ static bool spread_fixed(rl_exnames *k, const rl_explainer *x, const rl_oplegal 
     return more;
 }
 
-static bool spread(rl_exnames *k, const rl_explainer *x, uint32_t op)
-{
+static bool spread(rl_exnames *k, const rl_explainer *x, uint32_t op) {
     const rl_oplegal *o = &x->p->op.p[op];
     bool more = false;
     if (k->letters && o->fixed && o->node.i != RL_NONE && rl_is_spatial(rl_nod(x->g, o->node))) more |= spread_fixed(k, x, o);
@@ -81,8 +75,7 @@ static bool spread(rl_exnames *k, const rl_explainer *x, uint32_t op)
     return more;
 }
 
-void rl_exnames_of_tensor(const rl_explainer *x, rl_value v, rl_exnames *out)
-{
+void rl_exnames_of_tensor(const rl_explainer *x, rl_value v, rl_exnames *out) {
     const rl_member *m = &x->p->member[v.i];
     *out = (rl_exnames){.x = x, .ref = v, .name.mem = x->now};
     for (uint32_t d = 0; d < rl_val(x->g, v)->rank; d++) {
@@ -91,8 +84,7 @@ void rl_exnames_of_tensor(const rl_explainer *x, rl_value v, rl_exnames *out)
     }
 }
 
-void rl_exnames_seed(const rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_value fallback, rl_exnames *out)
-{
+void rl_exnames_seed(const rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_value fallback, rl_exnames *out) {
     rl_value image = RL_NOVALUE;
     for (uint32_t i = 0; i < op->n && !rl_has(image); i++) image = image_of(x, j, op->p[i]);
     rl_exnames_of_tensor(x, rl_has(image) ? image : fallback, out);
@@ -106,8 +98,7 @@ void rl_exnames_seed(const rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_
 
 /* ---- orders in words ---- */
 
-static void put_dim(const rl_exnames *k, rl_text *t, uint32_t dim)
-{
+static void put_dim(const rl_exnames *k, rl_text *t, uint32_t dim) {
     static const char *const letters[] = {"NCW", "NCHW", "NCDHW"};
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): letters are for the ranks 3 to 5 */
     if (k->letters) rl_put(t, "%c", letters[rl_val(k->x->g, k->ref)->rank - 3][dim]);
@@ -115,8 +106,7 @@ static void put_dim(const rl_exnames *k, rl_text *t, uint32_t dim)
 }
 
 /* Atoms as names; the pieces of an axis that lie together in their order are the axis. */
-static void put_atoms(const rl_exnames *k, rl_text *t, uint32_t cls, const uint8_t *atom, uint32_t n)
-{
+static void put_atoms(const rl_exnames *k, rl_text *t, uint32_t cls, const uint8_t *atom, uint32_t n) {
     for (uint32_t i = 0; i < n;) {
         uint32_t name = rl_hash_get(&k->name, key_of(cls, atom[i])), run = 0;
         if (i) rl_put(t, ",");
@@ -134,8 +124,7 @@ static void put_atoms(const rl_exnames *k, rl_text *t, uint32_t cls, const uint8
 }
 
 /* Whether the atoms are those of the reference tensor, all of them. */
-static bool is_whole(const rl_exnames *k, uint32_t cls, const uint8_t *order, uint32_t n)
-{
+static bool is_whole(const rl_exnames *k, uint32_t cls, const uint8_t *order, uint32_t n) {
     uint32_t all = 0;
     for (uint32_t d = 0; d < rl_val(k->x->g, k->ref)->rank; d++) all += k->npiece[d];
     for (uint32_t i = 0; i < n; i++)
@@ -144,8 +133,7 @@ static bool is_whole(const rl_exnames *k, uint32_t cls, const uint8_t *order, ui
 }
 
 /* The axes of size 1 behind axis d (behind none: -1), which have no atoms. */
-static void put_singles(const rl_exnames *k, rl_text *t, int64_t d)
-{
+static void put_singles(const rl_exnames *k, rl_text *t, int64_t d) {
     const rl_valinfo *v = rl_val(k->x->g, k->ref);
     for (d++; d < v->rank && k->npiece[d] == 0; d++) {
         if (t->n) rl_put(t, ",");
@@ -154,8 +142,7 @@ static void put_singles(const rl_exnames *k, rl_text *t, int64_t d)
 }
 
 /* Of the whole reference tensor with its axes of size 1: each behind the axis before it. */
-static void put_whole(const rl_exnames *k, rl_text *t, uint32_t cls, const uint8_t *order, uint32_t n)
-{
+static void put_whole(const rl_exnames *k, rl_text *t, uint32_t cls, const uint8_t *order, uint32_t n) {
     put_singles(k, t, -1);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t name = rl_hash_get(&k->name, key_of(cls, order[i])), dim = name & 255, from = i, piece = name >> 8;
@@ -169,8 +156,7 @@ static void put_whole(const rl_exnames *k, rl_text *t, uint32_t cls, const uint8
     }
 }
 
-const char *rl_exwords(const rl_exnames *k, uint32_t cls, const uint8_t *order, uint32_t n)
-{
+const char *rl_exwords(const rl_exnames *k, uint32_t cls, const uint8_t *order, uint32_t n) {
     rl_text t = {.mem = k->x->mem};
     if (is_whole(k, cls, order, n)) put_whole(k, &t, cls, order, n);
     else put_atoms(k, &t, cls, order, n);
@@ -179,15 +165,13 @@ const char *rl_exwords(const rl_exnames *k, uint32_t cls, const uint8_t *order, 
 
 /* ---- needs ---- */
 
-static bool one_group(const rl_form *f)
-{
+static bool one_group(const rl_form *f) {
     uint32_t n = 0;
     for (uint32_t g = 0; g < RL_MAXGROUP; g++) n += f->start[g + 1] > f->start[g];
     return n <= 1;
 }
 
-bool rl_exop_flexible(const rl_oplegal *op)
-{
+bool rl_exop_flexible(const rl_oplegal *op) {
     if (op->fixed || op->nform != 1 || !one_group(&op->form[0])) return false;
     for (uint32_t t = 0; t < op->ntoken; t++)
         for (uint32_t o = 0; o < op->noperand; o++)
@@ -196,8 +180,7 @@ bool rl_exop_flexible(const rl_oplegal *op)
 }
 
 /* The tokens of a group in one operand; in brackets where they may lie in any order. */
-static uint32_t put_group(const rl_exnames *k, rl_text *t, const rl_oplegal *op, const rl_form *f, uint32_t g, uint32_t o)
-{
+static uint32_t put_group(const rl_exnames *k, rl_text *t, const rl_oplegal *op, const rl_form *f, uint32_t g, uint32_t o) {
     uint32_t n = 0, total = 0;
     for (uint32_t i = f->start[g]; i < f->start[g + 1]; i++) total += op->token[f->member[i]].natom[o] > 0;
     if (total > 1) rl_put(t, "(");
@@ -214,8 +197,7 @@ static uint32_t put_group(const rl_exnames *k, rl_text *t, const rl_oplegal *op,
 }
 
 /* One group: any order but for the blocks. */
-static const char *block_words(const rl_exnames *k, const rl_oplegal *op, uint32_t o)
-{
+static const char *block_words(const rl_exnames *k, const rl_oplegal *op, uint32_t o) {
     rl_text t = {.mem = k->x->mem};
     for (uint32_t i = 0; i < op->ntoken; i++) {
         if (op->token[i].natom[o] < 2) continue;
@@ -229,16 +211,14 @@ static const char *block_words(const rl_exnames *k, const rl_oplegal *op, uint32
 }
 
 /* "C last", for an op that says no more than this. */
-static const char *norm_words(const rl_exnames *k, const rl_oplegal *op, uint32_t o)
-{
+static const char *norm_words(const rl_exnames *k, const rl_oplegal *op, uint32_t o) {
     rl_text t = {.mem = k->x->mem};
     put_group(k, &t, op, &op->form[0], 1, o);
     rl_put(&t, " last");
     return t.p;
 }
 
-static const char *form_words(const rl_exnames *k, const rl_oplegal *op, const rl_form *f, uint32_t o)
-{
+static const char *form_words(const rl_exnames *k, const rl_oplegal *op, const rl_form *f, uint32_t o) {
     rl_text t = {.mem = k->x->mem};
     bool any = false;
     if (rl_op_class(rl_nod(k->x->g, op->node)->op) == RL_NORM) return norm_words(k, op, o);
@@ -255,26 +235,22 @@ static const char *form_words(const rl_exnames *k, const rl_oplegal *op, const r
 
 /* ---- demands ---- */
 
-static uint32_t joined(const rl_explainer *x, rl_exjoin j, uint32_t op, uint32_t pin)
-{
+static uint32_t joined(const rl_explainer *x, rl_exjoin j, uint32_t op, uint32_t pin) {
     return x->at[op][pin] == j.place ? j.base : x->at[op][pin];
 }
 
-bool rl_expin_meets(const rl_explainer *x, rl_exjoin j, uint32_t k, uint32_t pin)
-{
+bool rl_expin_meets(const rl_explainer *x, rl_exjoin j, uint32_t k, uint32_t pin) {
     uint32_t first = x->meeting[joined(x, j, k, pin)];
     return first != RL_NONE && x->meet.p[first].next != RL_NONE;
 }
 
-static bool is_operand(const rl_oplegal *op, uint32_t slot)
-{
+static bool is_operand(const rl_oplegal *op, uint32_t slot) {
     for (uint32_t o = 0; o < op->noperand; o++)
         if (!op->operand[o].out && op->operand[o].slot == slot) return true;
     return false;
 }
 
-rl_node rl_exnode_at(const rl_explainer *x, uint32_t op, rl_exwhat *what)
-{
+rl_node rl_exnode_at(const rl_explainer *x, uint32_t op, rl_exwhat *what) {
     const rl_oplegal *l = &x->p->op.p[op];
     *what = l->fixed ? RL_EX_FIXED : RL_EX_FORM;
     if (l->node.i != RL_NONE) return l->node;
@@ -299,8 +275,7 @@ rl_node rl_exnode_at(const rl_explainer *x, uint32_t op, rl_exwhat *what)
 typedef struct { uint32_t operand[64], n; } operands;
 
 /* Whether the last n words are those of an earlier way. */
-static bool is_old(const rl_exdemand *d, uint32_t n)
-{
+static bool is_old(const rl_exdemand *d, uint32_t n) {
     for (uint32_t way = 0; way + 2 * n <= d->need.n; way += n) {
         bool same = true;
         for (uint32_t i = 0; i < n; i++) same &= strcmp(d->need.p[way + i], d->need.p[d->need.n - n + i]) == 0;
@@ -309,8 +284,7 @@ static bool is_old(const rl_exdemand *d, uint32_t n)
     return false;
 }
 
-static void add_ways(const rl_exnames *names, const rl_oplegal *op, const operands *at, rl_exdemand *d)
-{
+static void add_ways(const rl_exnames *names, const rl_oplegal *op, const operands *at, rl_exdemand *d) {
     for (uint32_t f = 0; f < op->nform; f++) {
         for (uint32_t i = 0; i < at->n; i++) rl_push(names->x->mem, d->need, form_words(names, op, &op->form[f], at->operand[i]));
         if (is_old(d, at->n)) {
@@ -323,8 +297,7 @@ static void add_ways(const rl_exnames *names, const rl_oplegal *op, const operan
 }
 
 /* "N,C,H,W" for an image; what that is in the names of the conflict is said where these call it another way. */
-static const char *image_words(const rl_exnames *k, const rl_member *m, rl_value v)
-{
+static const char *image_words(const rl_exnames *k, const rl_member *m, rl_value v) {
     static const char *const own[] = {"N,C,W", "N,C,H,W", "N,C,D,H,W"};
     uint32_t rank = rl_val(k->x->g, v)->rank, last = 0;
     bool same = true;
@@ -340,15 +313,13 @@ static const char *image_words(const rl_exnames *k, const rl_member *m, rl_value
     return t.p;
 }
 
-static bool is_image(const rl_exnames *k, const rl_oplegal *op, const rl_operand *o)
-{
+static bool is_image(const rl_exnames *k, const rl_oplegal *op, const rl_operand *o) {
     uint32_t rank = rl_val(k->x->g, o->tensor)->rank;
     if (!k->letters || op->node.i == RL_NONE || !rl_is_spatial(rl_nod(k->x->g, op->node))) return false;
     return (o->out || o->slot == 0) && rank >= 3 && rank <= 5;
 }
 
-static void add_demand(const rl_explainer *x, const rl_exnames *names, uint32_t k, const operands *at, rl_exconversion *out)
-{
+static void add_demand(const rl_explainer *x, const rl_exnames *names, uint32_t k, const operands *at, rl_exconversion *out) {
     const rl_oplegal *op = &x->p->op.p[k];
     rl_exdemand d = {0};
     rl_node n = rl_exnode_at(x, k, &d.what);
@@ -365,8 +336,7 @@ static void add_demand(const rl_explainer *x, const rl_exnames *names, uint32_t 
     rl_push(x->mem, out->demand, d);
 }
 
-void rl_explain_demands(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out)
-{
+void rl_explain_demands(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out) {
     for (uint32_t i = 0; i < op->n; i++) {
         const rl_oplegal *l = &x->p->op.p[op->p[i]];
         operands at = {.n = 0};

@@ -5,14 +5,12 @@ enum { TURNS = 16, MAXTURNS = 65536 }; /* of a loop whose trip count is unknown;
 
 /* ---- which nodes are opened ---- */
 
-static rl_graph *body_of(const rl_nodeinfo *n, const char *name)
-{
+static rl_graph *body_of(const rl_nodeinfo *n, const char *name) {
     const rl_attr *a = rl_attr_find(n, name);
     return a && a->kind == RL_ATTR_GRAPH ? a->graph : NULL;
 }
 
-static bool is_doubtful(const rl_graph *g)
-{
+static bool is_doubtful(const rl_graph *g) {
     if (g->doubtful) return true;
     for (uint32_t k = 0; k < g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
@@ -23,8 +21,7 @@ static bool is_doubtful(const rl_graph *g)
 }
 
 /* A value of the body has the name of one around it. */
-static bool hides(const rl_graph *body)
-{
+static bool hides(const rl_graph *body) {
     for (uint32_t i = 0; i < body->nval; i++) {
         const rl_valinfo *x = &body->val[i];
         for (const rl_graph *g = body->parent; g && x->name && rl_flat_is_own(x); g = g->parent) {
@@ -36,8 +33,7 @@ static bool hides(const rl_graph *body)
 }
 
 /* The bodies of an If, Loop or Scan whose inputs and outputs fit; 0 of any other node. */
-static uint32_t bodies_of(const rl_nodeinfo *n, rl_graph **body)
-{
+static uint32_t bodies_of(const rl_nodeinfo *n, rl_graph **body) {
     uint32_t nbody = 1, old = n->op == RL_OP_Scan && n->since < 9, nin, nout;
     if (n->op == RL_OP_If) {
         body[0] = body_of(n, "then_branch");
@@ -59,8 +55,7 @@ static uint32_t bodies_of(const rl_nodeinfo *n, rl_graph **body)
     return nbody;
 }
 
-static bool has_bodies(const rl_graph *g)
-{
+static bool has_bodies(const rl_graph *g) {
     rl_graph *body[2];
     for (uint32_t k = 0; k < g->order.n; k++)
         if (bodies_of(rl_nod(g, g->order.p[k]), body)) return true;
@@ -79,14 +74,12 @@ typedef struct {
 typedef struct scope { const struct scope *outer; const rl_graph *g; uint32_t region; rl_value *v; } scope;
 
 /* A name that is taken (by another branch, or outside) stays with the value's own graph. */
-static rl_str flat_name(const maker *m, rl_str name, uint32_t region)
-{
+static rl_str flat_name(const maker *m, rl_str name, uint32_t region) {
     while (name && rl_has(rl_graph_find(m->f, name))) name = rl_internf(m->f->ctx, "%s#%u", name, region);
     return name;
 }
 
-static rl_value copy_value(maker *m, const rl_graph *g, rl_value v, uint32_t region)
-{
+static rl_value copy_value(maker *m, const rl_graph *g, rl_value v, uint32_t region) {
     rl_valinfo *from = rl_val(g, v);
     rl_value to = rl_graph_value(m->f, flat_name(m, from->name, region));
     rl_valinfo *x = rl_val(m->f, to);
@@ -105,8 +98,7 @@ static rl_value copy_value(maker *m, const rl_graph *g, rl_value v, uint32_t reg
     return to;
 }
 
-static rl_value find_outer(const scope *s, rl_str name)
-{
+static rl_value find_outer(const scope *s, rl_str name) {
     for (; s; s = s->outer) {
         rl_value v = rl_graph_find(s->g, name);
         if (rl_has(v) && rl_flat_is_own(rl_val(s->g, v))) return s->v[v.i];
@@ -114,8 +106,7 @@ static rl_value find_outer(const scope *s, rl_str name)
     return RL_NOVALUE;
 }
 
-static void open_scope(maker *m, scope *s)
-{
+static void open_scope(maker *m, scope *s) {
     s->v = rl_new(&m->f->mem, rl_value, s->g->nval);
     for (uint32_t i = 0; i < s->g->nval; i++) {
         const rl_valinfo *x = &s->g->val[i];
@@ -126,8 +117,7 @@ static void open_scope(maker *m, scope *s)
 
 static rl_value seen(const scope *s, rl_value v) { return rl_has(v) ? s->v[v.i] : v; }
 
-static rl_value *seen_all(maker *m, const scope *s, const rl_value *v, uint32_t n)
-{
+static rl_value *seen_all(maker *m, const scope *s, const rl_value *v, uint32_t n) {
     rl_value *out = rl_new(&m->f->mem, rl_value, n);
     for (uint32_t i = 0; i < n; i++) out[i] = seen(s, v[i]);
     return out;
@@ -135,14 +125,12 @@ static rl_value *seen_all(maker *m, const scope *s, const rl_value *v, uint32_t 
 
 /* ---- nodes ---- */
 
-static uint32_t place(maker *m, uint32_t region, uint32_t control, rl_node node)
-{
+static uint32_t place(maker *m, uint32_t region, uint32_t control, rl_node node) {
     rl_push(&m->f->mem, m->x->place, ((rl_place){region, control, node}));
     return m->x->place.n - 1;
 }
 
-static void copy_node(maker *m, const scope *s, rl_node id)
-{
+static void copy_node(maker *m, const scope *s, rl_node id) {
     const rl_nodeinfo *n = rl_nod(s->g, id);
     rl_node to = rl_graph_add(m->f, n->op, n->name, n->nin, seen_all(m, s, n->in, n->nin), n->nout, seen_all(m, s, n->out, n->nout));
     rl_nodeinfo *x = rl_nod(m->f, to);
@@ -156,8 +144,7 @@ static void copy_node(maker *m, const scope *s, rl_node id)
     if (n->ncap) rl_graph_set_captures(m->f, to, seen_all(m, s, n->cap, n->ncap), n->ncap);
 }
 
-static rl_node add_end(maker *m, rl_op op, uint32_t control, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out)
-{
+static rl_node add_end(maker *m, rl_op op, uint32_t control, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out) {
     const rl_control *c = &m->x->control.p[control];
     const rl_nodeinfo *was = rl_nod(m->x->region.p[c->region].g, c->node);
     rl_node n = rl_graph_add(m->f, op, was->name, nin, in, nout, out);
@@ -169,8 +156,7 @@ static rl_node add_end(maker *m, rl_op op, uint32_t control, uint32_t nin, const
 static void copy_graph(maker *m, scope *s);
 
 /* Enter makes the body's inputs and the token; the value of the token. */
-static rl_value enter(maker *m, const scope *s, uint32_t control, const scope *body)
-{
+static rl_value enter(maker *m, const scope *s, uint32_t control, const scope *body) {
     const rl_nodeinfo *n = rl_nod(s->g, m->x->control.p[control].node);
     uint32_t nout = body->g->input.n;
     rl_value *out = rl_new(&m->f->mem, rl_value, nout + 1);
@@ -182,8 +168,7 @@ static rl_value enter(maker *m, const scope *s, uint32_t control, const scope *b
     return out[nout];
 }
 
-static void copy_control(maker *m, const scope *s, rl_node id, rl_graph **body, uint32_t nbody)
-{
+static void copy_control(maker *m, const scope *s, rl_node id, rl_graph **body, uint32_t nbody) {
     const rl_nodeinfo *n = rl_nod(s->g, id);
     uint32_t control = m->x->control.n, nin = 1, first = m->x->region.n;
     rl_control c = {.op = n->op, .region = s->region, .node = id, .enter = RL_NONODE, .body = first, .nbody = nbody};
@@ -204,8 +189,7 @@ static void copy_control(maker *m, const scope *s, rl_node id, rl_graph **body, 
     m->x->control.p[control].leave = leave;
 }
 
-static void copy_graph(maker *m, scope *s)
-{
+static void copy_graph(maker *m, scope *s) {
     rl_graph *body[2];
     for (uint32_t k = 0; k < s->g->order.n; k++) {
         rl_node id = s->g->order.p[k];
@@ -215,8 +199,7 @@ static void copy_graph(maker *m, scope *s)
     }
 }
 
-static void copy_interface(maker *m, const rl_graph *g, const scope *s)
-{
+static void copy_interface(maker *m, const rl_graph *g, const scope *s) {
     rl_graph *f = m->f;
     for (uint32_t i = 0; i < g->input.n; i++) rl_push(&f->mem, f->input, seen(s, g->input.p[i]));
     for (uint32_t i = 0; i < g->output.n; i++) rl_push(&f->mem, f->output, seen(s, g->output.p[i]));
@@ -225,8 +208,7 @@ static void copy_interface(maker *m, const rl_graph *g, const scope *s)
     f->nfresh = g->nfresh;
 }
 
-rl_graph *rl_flat_make(rl_graph *g)
-{
+rl_graph *rl_flat_make(rl_graph *g) {
     if (!has_bodies(g)) return g;
     rl_graph *f = rl_graph_new(g->ctx);
     f->kept = g->kept;
@@ -250,13 +232,11 @@ rl_graph *rl_flat_main(rl_graph *g) { return g->flat ? g->flat->region.p[0].g : 
 
 /* ---- where things stand ---- */
 
-uint32_t rl_flat_region(const rl_graph *g, uint32_t origin)
-{
+uint32_t rl_flat_region(const rl_graph *g, uint32_t origin) {
     return g->flat && origin != RL_NONE ? g->flat->place.p[origin].region : 0;
 }
 
-uint32_t rl_flat_value_region(const rl_graph *g, rl_value v)
-{
+uint32_t rl_flat_value_region(const rl_graph *g, rl_value v) {
     if (!g->flat) return 0;
     const rl_valinfo *x = rl_val(g, v);
     if (x->is_init) return 0;
@@ -266,20 +246,17 @@ uint32_t rl_flat_value_region(const rl_graph *g, rl_value v)
     return g->flat->control.p[g->flat->place.p[n->origin].control].body;
 }
 
-bool rl_flat_within(const rl_graph *g, uint32_t inner, uint32_t outer)
-{
+bool rl_flat_within(const rl_graph *g, uint32_t inner, uint32_t outer) {
     while (inner != outer && inner != 0) inner = g->flat->region.p[inner].parent;
     return inner == outer;
 }
 
-uint32_t rl_flat_common(const rl_graph *g, uint32_t a, uint32_t b)
-{
+uint32_t rl_flat_common(const rl_graph *g, uint32_t a, uint32_t b) {
     while (!rl_flat_within(g, b, a)) a = g->flat->region.p[a].parent;
     return a;
 }
 
-uint32_t rl_flat_step_out(const rl_graph *g, uint32_t origin, uint32_t region)
-{
+uint32_t rl_flat_step_out(const rl_graph *g, uint32_t origin, uint32_t region) {
     for (uint32_t r; (r = rl_flat_region(g, origin)) != region && r != 0;) {
         const rl_control *c = &g->flat->control.p[g->flat->region.p[r].control];
         origin = rl_nod(g, c->leave)->origin;
@@ -288,8 +265,7 @@ uint32_t rl_flat_step_out(const rl_graph *g, uint32_t origin, uint32_t region)
 }
 
 /* A Loop's constant trip count, or a Scan's number of slices. */
-static int64_t turns_of(const rl_graph *g, const rl_control *c)
-{
+static int64_t turns_of(const rl_graph *g, const rl_control *c) {
     rl_arena tmp;
     const int64_t *x;
     uint32_t n;
@@ -301,8 +277,7 @@ static int64_t turns_of(const rl_graph *g, const rl_control *c)
     return RL_MAX(turns, 1);
 }
 
-int64_t rl_flat_turns(const rl_graph *g, uint32_t region)
-{
+int64_t rl_flat_turns(const rl_graph *g, uint32_t region) {
     int64_t turns = 1;
     for (; g->flat && region != 0; region = g->flat->region.p[region].parent)
         if (g->flat->region.p[region].repeats)

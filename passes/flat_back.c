@@ -26,22 +26,19 @@ typedef struct {
 
 static rl_graph *graph_of(const writer *w, uint32_t region) { return w->x->region.p[region].g; }
 static bool is_first(const writer *w, rl_node n) { return n.i < w->x->nnode; }
-static rl_place place_of(const writer *w, rl_node n)
-{
+static rl_place place_of(const writer *w, rl_node n) {
     uint32_t origin = rl_nod(w->f, n)->origin;
     return origin == RL_NONE ? (rl_place){0, RL_NONE, RL_NONODE} : w->x->place.p[origin];
 }
 
-static bool at_home(const writer *w, rl_value v)
-{
+static bool at_home(const writer *w, rl_value v) {
     return v.i < w->x->nval && rl_has(w->x->home[v.i].v) && w->x->home[v.i].region == w->region[v.i];
 }
 
 /* ---- where values are kept ---- */
 
 /* The region in which input `slot` of the node is read: of a Leave that of a body's end. */
-static uint32_t reading_region(const writer *w, rl_node id, uint32_t slot)
-{
+static uint32_t reading_region(const writer *w, rl_node id, uint32_t slot) {
     const rl_nodeinfo *n = rl_nod(w->f, id);
     rl_place p = place_of(w, id);
     if (n->op != RL_OP_LEAVE || slot == 0) return p.region;
@@ -49,8 +46,7 @@ static uint32_t reading_region(const writer *w, rl_node id, uint32_t slot)
     return c->body + (slot - 1) / ((n->nin - 1) / c->nbody);
 }
 
-static void keep_constants(writer *w)
-{
+static void keep_constants(writer *w) {
     const rl_graph *f = w->f;
     uint32_t *at = rl_new(w->tmp, uint32_t, f->nval);
     for (uint32_t v = 0; v < f->nval; v++) at[v] = v < w->x->nval && rl_has(w->x->home[v].v) ? w->x->home[v].region : RL_NONE;
@@ -67,8 +63,7 @@ static void keep_constants(writer *w)
         if (f->val[v].is_init) w->region[v] = f->val[v].is_output || at[v] == RL_NONE ? 0 : at[v];
 }
 
-static void find_regions(writer *w)
-{
+static void find_regions(writer *w) {
     w->region = rl_new(w->tmp, uint32_t, w->f->nval);
     for (uint32_t v = 0; v < w->f->nval; v++) w->region[v] = rl_flat_value_region(w->f, (rl_value){v});
     keep_constants(w);
@@ -76,16 +71,14 @@ static void find_regions(writer *w)
 
 /* ---- values ---- */
 
-static void set_type_of(const writer *w, rl_graph *g, rl_value to, rl_value v)
-{
+static void set_type_of(const writer *w, rl_graph *g, rl_value to, rl_value v) {
     const rl_valinfo *x = rl_val(w->f, v);
     rl_graph_set_type(g, to, x->dtype, x->rank, x->dim);
     rl_val(g, to)->layout = x->layout;
 }
 
 /* v in the graph that keeps it. */
-static rl_value own_value(writer *w, rl_value v)
-{
+static rl_value own_value(writer *w, rl_value v) {
     rl_graph *g = graph_of(w, w->region[v.i]);
     if (at_home(w, v)) return w->x->home[v.i].v;
     if (rl_has(w->made[v.i])) return w->made[v.i];
@@ -97,8 +90,7 @@ static rl_value own_value(writer *w, rl_value v)
 }
 
 /* v as a region sees it: its own value, or an outer value there and in all regions between. */
-static rl_value value_in(writer *w, uint32_t region, rl_value v)
-{
+static rl_value value_in(writer *w, uint32_t region, rl_value v) {
     if (!rl_has(v) || w->region[v.i] == region) return rl_has(v) ? own_value(w, v) : v;
     rl_value out = value_in(w, w->x->region.p[region].parent, v);
     rl_graph *g = graph_of(w, region), *around = graph_of(w, w->x->region.p[region].parent);
@@ -111,8 +103,7 @@ static rl_value value_in(writer *w, uint32_t region, rl_value v)
     return in;
 }
 
-static rl_value *values_in(writer *w, uint32_t region, const rl_value *v, uint32_t n)
-{
+static rl_value *values_in(writer *w, uint32_t region, const rl_value *v, uint32_t n) {
     rl_value *out = rl_new(w->tmp, rl_value, n);
     for (uint32_t i = 0; i < n; i++) out[i] = value_in(w, region, v[i]);
     return out;
@@ -120,8 +111,7 @@ static rl_value *values_in(writer *w, uint32_t region, const rl_value *v, uint32
 
 /* ---- nodes ---- */
 
-static void drop_nodes(writer *w)
-{
+static void drop_nodes(writer *w) {
     const rl_graph *f = w->f;
     bool **dead = rl_new(w->tmp, bool *, w->x->region.n);
     for (uint32_t r = 0; r < w->x->region.n; r++) {
@@ -136,8 +126,7 @@ static void drop_nodes(writer *w)
     for (uint32_t r = 0; r < w->x->region.n; r++) rl_graph_remove_all(graph_of(w, r), dead[r]);
 }
 
-static void find_direct(writer *w)
-{
+static void find_direct(writer *w) {
     w->direct = rl_new(w->tmp, bool *, w->x->region.n);
     for (uint32_t r = 0; r < w->x->region.n; r++) {
         const rl_graph *g = graph_of(w, r);
@@ -149,13 +138,11 @@ static void find_direct(writer *w)
     }
 }
 
-static void set_inputs(rl_graph *g, rl_node n, const rl_value *in, uint32_t nin)
-{
+static void set_inputs(rl_graph *g, rl_node n, const rl_value *in, uint32_t nin) {
     for (uint32_t i = 0; i < nin; i++) rl_graph_set_input(g, n, i, in[i]);
 }
 
-static rl_node add_node(writer *w, uint32_t region, rl_op op, const rl_nodeinfo *n, uint32_t nin, rl_value *in)
-{
+static rl_node add_node(writer *w, uint32_t region, rl_op op, const rl_nodeinfo *n, uint32_t nin, rl_value *in) {
     rl_graph *g = graph_of(w, region);
     rl_node to = rl_graph_add(g, op, n->name, nin, in, n->nout, values_in(w, region, n->out, n->nout));
     rl_nod(g, to)->since = n->since;
@@ -163,8 +150,7 @@ static rl_node add_node(writer *w, uint32_t region, rl_op op, const rl_nodeinfo 
 }
 
 /* An ordinary node. */
-static rl_node put_node(writer *w, rl_node id)
-{
+static rl_node put_node(writer *w, rl_node id) {
     const rl_nodeinfo *n = rl_nod(w->f, id);
     rl_place p = place_of(w, id);
     rl_graph *g = graph_of(w, p.region);
@@ -182,8 +168,7 @@ static rl_node put_node(writer *w, rl_node id)
 }
 
 /* The attributes of the node that an Enter or Leave was made from, with those that the two have now. */
-static void set_axes(writer *w, rl_graph *g, rl_node to, const rl_nodeinfo *was, const rl_nodeinfo *enter, const rl_nodeinfo *leave)
-{
+static void set_axes(writer *w, rl_graph *g, rl_node to, const rl_nodeinfo *was, const rl_nodeinfo *enter, const rl_nodeinfo *leave) {
     uint32_t max = was->nattr + (enter ? enter->nattr : 0) + leave->nattr, n = 0;
     rl_attr *a = rl_new(w->tmp, rl_attr, max);
     for (uint32_t i = 0; enter && i < enter->nattr; i++) a[n++] = enter->attr[i];
@@ -198,8 +183,7 @@ static void set_axes(writer *w, rl_graph *g, rl_node to, const rl_nodeinfo *was,
 }
 
 /* A body ends in values that its own nodes make, each once, but where the model itself has it otherwise: runtimes ask for it. */
-static void put_outputs(writer *w, uint32_t region, rl_value *out, struct nodes *order)
-{
+static void put_outputs(writer *w, uint32_t region, rl_value *out, struct nodes *order) {
     rl_graph *g = graph_of(w, region);
     for (uint32_t i = 0; i < g->output.n; i++) {
         bool again = rl_has(out[i]) && rl_val(g, out[i])->def.i == RL_NONE;
@@ -219,8 +203,7 @@ static void put_outputs(writer *w, uint32_t region, rl_value *out, struct nodes 
     }
 }
 
-static void put_inputs(writer *w, uint32_t region, const rl_nodeinfo *enter)
-{
+static void put_inputs(writer *w, uint32_t region, const rl_nodeinfo *enter) {
     rl_graph *g = graph_of(w, region);
     for (uint32_t i = 0; i < g->input.n; i++) rl_val(g, g->input.p[i])->is_input = false;
     for (uint32_t i = 0; i < g->input.n; i++) {
@@ -229,8 +212,7 @@ static void put_inputs(writer *w, uint32_t region, const rl_nodeinfo *enter)
     }
 }
 
-static const rl_nodeinfo *enter_of(const writer *w, rl_node leave)
-{
+static const rl_nodeinfo *enter_of(const writer *w, rl_node leave) {
     const rl_nodeinfo *n = rl_nod(w->f, leave);
     rl_place p = place_of(w, leave);
     if (w->x->control.p[p.control].enter.i == RL_NONE) return NULL;
@@ -238,8 +220,7 @@ static const rl_nodeinfo *enter_of(const writer *w, rl_node leave)
 }
 
 /* A Leave: the If, Loop or Scan itself. Its bodies' nodes have been written. */
-static rl_node put_control(writer *w, rl_node id)
-{
+static rl_node put_control(writer *w, rl_node id) {
     const rl_nodeinfo *n = rl_nod(w->f, id), *enter = enter_of(w, id);
     rl_place p = place_of(w, id);
     rl_control *c = &w->x->control.p[p.control];
@@ -263,8 +244,7 @@ static rl_node put_control(writer *w, rl_node id)
     return to;
 }
 
-static void put_nodes(writer *w)
-{
+static void put_nodes(writer *w) {
     w->order = rl_alloc_array(w->tmp, w->x->region.n, sizeof *w->order);
     for (uint32_t k = 0; k < w->f->order.n; k++) {
         rl_node id = w->f->order.p[k];
@@ -282,8 +262,7 @@ static void put_nodes(writer *w)
 
 /* ---- constants, captures ---- */
 
-static void put_constants(writer *w)
-{
+static void put_constants(writer *w) {
     for (uint32_t r = 0; r < w->x->region.n; r++) {
         rl_graph *g = graph_of(w, r);
         for (uint32_t i = 0; i < g->init.n; i++) rl_val(g, g->init.p[i])->is_init = false;
@@ -303,8 +282,7 @@ static void put_constants(writer *w)
 }
 
 /* Outer values that are still read. */
-static void drop_outer(rl_graph *g)
-{
+static void drop_outer(rl_graph *g) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->outer.n; i++) {
         rl_valinfo *x = rl_val(g, g->outer.p[i]);
@@ -314,8 +292,7 @@ static void drop_outer(rl_graph *g)
     g->outer.n = n;
 }
 
-static void set_captures(writer *w, const rl_control *c)
-{
+static void set_captures(writer *w, const rl_control *c) {
     rl_graph *g = graph_of(w, c->region);
     const rl_nodeinfo *n = rl_nod(g, c->node);
     struct { rl_value *p; uint32_t n, cap; } v = {0};
@@ -332,8 +309,7 @@ static void set_captures(writer *w, const rl_control *c)
     rl_graph_set_captures(g, c->node, v.p, v.n);
 }
 
-static rl_status put_captures(writer *w)
-{
+static rl_status put_captures(writer *w) {
     for (uint32_t k = w->x->control.n; k-- > 0;) { /* those inside its bodies come after it */
         const rl_control *c = &w->x->control.p[k];
         const rl_nodeinfo *n = rl_nod(graph_of(w, c->region), c->node);
@@ -344,8 +320,7 @@ static rl_status put_captures(writer *w)
     return RL_OK;
 }
 
-rl_status rl_flat_write_back(rl_graph *flat, rl_arena *tmp)
-{
+rl_status rl_flat_write_back(rl_graph *flat, rl_arena *tmp) {
     writer w = {.f = flat, .x = flat->flat, .tmp = tmp};
     find_regions(&w);
     w.made = rl_new(tmp, rl_value, flat->nval);

@@ -11,8 +11,7 @@
 
 /* ---- tokens ---- */
 
-static void put_token(rl_plan *p, rl_oplegal *op, uint32_t label, uint32_t *n)
-{
+static void put_token(rl_plan *p, rl_oplegal *op, uint32_t label, uint32_t *n) {
     rl_token *t = &op->token[(*n)++];
     t->label = label;
     t->atom = rl_new(p->mem, uint8_t *, op->noperand);
@@ -20,8 +19,7 @@ static void put_token(rl_plan *p, rl_oplegal *op, uint32_t label, uint32_t *n)
 }
 
 /* The atoms that a label has in an operand, as a run of the operand's seq. */
-static void label_run(rl_plan *p, const rl_oplegal *op, const rl_label *l, uint32_t o, uint32_t *start, uint32_t *n)
-{
+static void label_run(rl_plan *p, const rl_oplegal *op, const rl_label *l, uint32_t o, uint32_t *start, uint32_t *n) {
     const rl_member *m = &p->member[op->operand[o].tensor.i];
     uint32_t leaf[RL_MAXATOM];
     *n = 0;
@@ -44,8 +42,7 @@ static void label_run(rl_plan *p, const rl_oplegal *op, const rl_label *l, uint3
     *n = rl_unit_leaves(p, l->unit[o], leaf, RL_MAXATOM);
 }
 
-static void label_tokens(rl_plan *p, rl_oplegal *op, uint32_t label, uint32_t *ntoken)
-{
+static void label_tokens(rl_plan *p, rl_oplegal *op, uint32_t label, uint32_t *ntoken) {
     const rl_label *l = &op->label[label];
     bool block = l->role == RL_T_AXIS || l->role == RL_T_PIECES;
     uint32_t first = *ntoken, count = 0, start, n;
@@ -66,8 +63,7 @@ static void label_tokens(rl_plan *p, rl_oplegal *op, uint32_t label, uint32_t *n
 
 /* ---- forms ---- */
 
-static rl_form *add_form(rl_plan *p, rl_oplegal *op, rl_formkind kind, int64_t cost)
-{
+static rl_form *add_form(rl_plan *p, rl_oplegal *op, rl_formkind kind, int64_t cost) {
     rl_form *f = &op->form[op->nform++];
     *f = (rl_form){.kind = kind, .cost = cost};
     f->group = rl_new(p->mem, uint8_t, op->ntoken + 1);
@@ -77,8 +73,7 @@ static rl_form *add_form(rl_plan *p, rl_oplegal *op, rl_formkind kind, int64_t c
     return f;
 }
 
-static void set_seq(rl_form *f, uint32_t operand, int a, int b, int c)
-{
+static void set_seq(rl_form *f, uint32_t operand, int a, int b, int c) {
     uint8_t *s = f->seq[operand];
     uint32_t n = 0;
     if (a >= 0) s[n++] = (uint8_t)a;
@@ -88,8 +83,7 @@ static void set_seq(rl_form *f, uint32_t operand, int a, int b, int c)
 }
 
 /* Sorts the tokens by group. */
-static void close_form(const rl_oplegal *op, rl_form *f)
-{
+static void close_form(const rl_oplegal *op, rl_form *f) {
     uint32_t n = 0;
     for (uint32_t g = 0; g < RL_MAXGROUP; g++) {
         f->start[g] = n;
@@ -100,8 +94,7 @@ static void close_form(const rl_oplegal *op, rl_form *f)
     f->ngroup = RL_MAXGROUP;
 }
 
-void rl_plain_form(rl_plan *p, rl_oplegal *op)
-{
+void rl_plain_form(rl_plan *p, rl_oplegal *op) {
     op->form = rl_new(p->mem, rl_form, 1);
     rl_form *f = add_form(p, op, RL_FORM_PLAIN, 0);
     for (uint32_t o = 0; o < op->noperand; o++)
@@ -110,8 +103,7 @@ void rl_plain_form(rl_plan *p, rl_oplegal *op)
 }
 
 /* Gather of a constant table, operands data, result, index: (axis, row)(index, row) or (row, axis)(row, index). */
-static void table_forms(rl_plan *p, rl_oplegal *op)
-{
+static void table_forms(rl_plan *p, rl_oplegal *op) {
     op->form = rl_new(p->mem, rl_form, 2);
     for (int first = 0; first < 2; first++) {
         rl_form *f = add_form(p, op, RL_FORM_PLAIN, 0);
@@ -122,8 +114,7 @@ static void table_forms(rl_plan *p, rl_oplegal *op)
     }
 }
 
-static bool group_in(const rl_oplegal *op, uint32_t group, uint32_t operand)
-{
+static bool group_in(const rl_oplegal *op, uint32_t group, uint32_t operand) {
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (op->label[op->token[t].label].group == group && op->token[t].natom[operand]) return true;
     return false;
@@ -134,15 +125,13 @@ enum { A_, B_, Y_ };
 
 static rl_dtype type_of(const rl_plan *p, const rl_oplegal *op) { return rl_val(p->g, op->operand[A_].tensor)->dtype; }
 
-static bool float_type(const rl_plan *p, const rl_oplegal *op)
-{
+static bool float_type(const rl_plan *p, const rl_oplegal *op) {
     rl_dtype t = type_of(p, op);
     return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16;
 }
 
 /* A dim that holds symbolic sizes can be taken apart by a Reshape if all but one of them can be looked up. */
-static bool one_dim_will_do(const rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t group, uint32_t operand)
-{
+static bool one_dim_will_do(const rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t group, uint32_t operand) {
     uint32_t nsym = 0;
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (f->group[t] == group && op->token[t].natom[operand]) {
@@ -153,8 +142,7 @@ static bool one_dim_will_do(const rl_plan *p, const rl_oplegal *op, const rl_for
 }
 
 /* Gemm: x holds the group LEAD and K, the other operand K and `free`; all four ways to lie, and both of a variable other. */
-static void gemm_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t other, uint32_t nfree, bool merge, int64_t cost)
-{
+static void gemm_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t other, uint32_t nfree, bool merge, int64_t cost) {
     for (uint32_t way = 0; way < 8; way++) {
         if (!op->operand[other].pin && (way & 4)) continue;
         rl_form *f = add_form(p, op, RL_FORM_GEMM, cost);
@@ -179,8 +167,7 @@ static void gemm_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t other, u
 enum { MAXLEAD = 6 };
 typedef struct { uint8_t token[RL_END], dim[RL_END]; uint32_t n, ndim; } lead_tokens; /* dim: of each token, its number among the op's */
 
-static lead_tokens lead_of(const rl_oplegal *op, uint32_t nfree)
-{
+static lead_tokens lead_of(const rl_oplegal *op, uint32_t nfree) {
     lead_tokens l;
     l.n = l.ndim = 0;
     for (uint32_t t = 0, last = RL_NONE; t < op->ntoken; t++) {
@@ -198,22 +185,19 @@ static uint32_t first_splits(const lead_tokens *l) { return 1u << RL_MIN(l->n, (
 static uint32_t nsplit(const lead_tokens *l) { return first_splits(l) + (l->n > MAXLEAD ? 1u << RL_MIN(l->ndim, (uint32_t)MAXLEAD) : 0); }
 
 /* Does the split put the i-th behind K? */
-static bool trails(const lead_tokens *l, uint32_t split, uint32_t i)
-{
+static bool trails(const lead_tokens *l, uint32_t split, uint32_t i) {
     if (split < first_splits(l)) return i < MAXLEAD && (split >> i & 1);
     return l->dim[i] < MAXLEAD && ((split - first_splits(l)) >> l->dim[i] & 1);
 }
 
 /* Is a split of whole dims one of the first tokens, too? */
-static bool is_double(const lead_tokens *l, uint32_t split)
-{
+static bool is_double(const lead_tokens *l, uint32_t split) {
     bool beyond = false;
     for (uint32_t i = MAXLEAD; i < l->n; i++) beyond |= trails(l, split, i);
     return split >= first_splits(l) && !beyond;
 }
 
-static void split_lead(const rl_oplegal *op, rl_form *f, uint32_t nfree, const lead_tokens *l, uint32_t split)
-{
+static void split_lead(const rl_oplegal *op, rl_form *f, uint32_t nfree, const lead_tokens *l, uint32_t split) {
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (f->group[t] != RL_G_K && f->group[t] != nfree) f->group[t] = RL_G_LEAD;
     for (uint32_t i = 0; i < l->n; i++)
@@ -222,8 +206,7 @@ static void split_lead(const rl_oplegal *op, rl_form *f, uint32_t nfree, const l
 
 /* The 2-D operand `w` on the left: x (P K Q) -> (P free Q); for every split of x's other tokens into P and Q where w is a
  * constant, else with x's own matrix dim as Q (the transposed product). */
-static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree, int64_t cost)
-{
+static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree, int64_t cost) {
     const lead_tokens l = lead_of(op, nfree);
     for (uint32_t set = 0; set < nsplit(&l); set++) {
         bool own = true;
@@ -243,8 +226,7 @@ static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint3
 /* ---- FusedMatMul: each operand and the output swapped or not, the output by exchanging the operands ---- */
 
 /* Operand o of a product of batches, (b rows K) in the way `lie`: bit 0 swaps the matrix, bit 1 puts its first dim before b. */
-static void lie_in(rl_form *f, uint32_t o, int rows, uint32_t lie)
-{
+static void lie_in(rl_form *f, uint32_t o, int rows, uint32_t lie) {
     int first = lie & 1 ? RL_G_K : rows, second = lie & 1 ? rows : RL_G_K;
     if (lie & 2) set_seq(f, o, first, RL_G_LEAD, second);
     else set_seq(f, o, RL_G_LEAD, first, second);
@@ -253,8 +235,7 @@ static void lie_in(rl_form *f, uint32_t o, int rows, uint32_t lie)
 static uint32_t bits_in(uint32_t x) { return (x & 1) + (x >> 1 & 1); }
 
 /* Both operands have batch atoms. transBatchA and transBatchB are for operands that have the same. */
-static void fused_batched(rl_plan *p, rl_oplegal *op, bool batch_flags)
-{
+static void fused_batched(rl_plan *p, rl_oplegal *op, bool batch_flags) {
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (op->label[op->token[t].label].group == RL_G_LEAD) batch_flags &= op->token[t].natom[A_] && op->token[t].natom[B_];
     uint32_t lies = batch_flags ? 4 : 2;
@@ -269,8 +250,7 @@ static void fused_batched(rl_plan *p, rl_oplegal *op, bool batch_flags)
 }
 
 /* w is a plain matrix: x is (P Q K) or (P K Q) for any split of its other tokens, the output (P Q free) or (P free Q). */
-static void fused_matrix(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree)
-{
+static void fused_matrix(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint32_t nfree) {
     const lead_tokens l = lead_of(op, nfree);
     uint32_t nway = op->operand[w].pin ? 8 : 4;
     for (uint32_t i = 0; i < nway * nsplit(&l); i++) {
@@ -288,13 +268,11 @@ static void fused_matrix(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uin
     }
 }
 
-static bool may_fuse(const rl_plan *p, const rl_oplegal *op)
-{
+static bool may_fuse(const rl_plan *p, const rl_oplegal *op) {
     return rl_types_have(p->target->extra[RL_EXTRA_FUSED_MATMUL], type_of(p, op)) && group_in(op, RL_G_K, A_);
 }
 
-static void fused_forms(rl_plan *p, rl_oplegal *op)
-{
+static void fused_forms(rl_plan *p, rl_oplegal *op) {
     bool a_batch = group_in(op, RL_G_LEAD, A_), b_batch = group_in(op, RL_G_LEAD, B_);
     if (!may_fuse(p, op)) return;
     if (a_batch && b_batch) fused_batched(p, op, rl_types_have(p->target->extra[RL_EXTRA_FUSED_BATCH], type_of(p, op)));
@@ -302,8 +280,7 @@ static void fused_forms(rl_plan *p, rl_oplegal *op)
     else fused_matrix(p, op, A_, B_, RL_G_N);
 }
 
-static void matmul_forms(rl_plan *p, rl_oplegal *op)
-{
+static void matmul_forms(rl_plan *p, rl_oplegal *op) {
     bool a_batch = group_in(op, RL_G_LEAD, A_), b_batch = group_in(op, RL_G_LEAD, B_);
     bool a_var = op->operand[A_].pin, b_var = op->operand[B_].pin;
     rl_form *f;
@@ -344,8 +321,7 @@ static void matmul_forms(rl_plan *p, rl_oplegal *op)
 }
 
 /* An op that demands an order: those that the target's rows name. */
-static void run_forms(rl_plan *p, rl_oplegal *op)
-{
+static void run_forms(rl_plan *p, rl_oplegal *op) {
     const rl_nodeinfo *n = rl_nod(p->g, op->node);
     const rl_valinfo *x = rl_val(p->g, op->operand[0].tensor);
     op->form = rl_new(p->mem, rl_form, p->target->run.n + 1);
@@ -361,15 +337,13 @@ static void run_forms(rl_plan *p, rl_oplegal *op)
 }
 
 /* Of a product: up to 10 by matmul_forms and gemm_forms, beside one for each split of the lead; of FusedMatMul 32, or 8 for each. */
-static uint32_t most_forms(const rl_plan *p, const rl_oplegal *op)
-{
+static uint32_t most_forms(const rl_plan *p, const rl_oplegal *op) {
     const lead_tokens a = lead_of(op, RL_G_M), b = lead_of(op, RL_G_N);
     uint32_t split = RL_MAX(nsplit(&a), nsplit(&b));
     return 10 + split + (may_fuse(p, op) ? 32 + 8 * split : 0);
 }
 
-static void op_forms(rl_plan *p, rl_oplegal *op)
-{
+static void op_forms(rl_plan *p, rl_oplegal *op) {
     rl_op kind = rl_nod(p->g, op->node)->op;
     rl_class cls = rl_op_class(kind);
     if (cls == RL_MATMUL || kind == RL_OP_ms_FusedMatMul) {
@@ -386,8 +360,7 @@ static void op_forms(rl_plan *p, rl_oplegal *op)
 }
 
 /* A link that is fixed keeps those of its operands that have a class. */
-static void fixed_link(const rl_plan *p, rl_oplegal *op)
-{
+static void fixed_link(const rl_plan *p, rl_oplegal *op) {
     uint32_t n = 0;
     for (uint32_t o = 0; o < op->noperand; o++)
         if (p->member[op->operand[o].tensor.i].cls != RL_NONE) op->operand[n++] = op->operand[o];
@@ -395,8 +368,7 @@ static void fixed_link(const rl_plan *p, rl_oplegal *op)
 }
 
 /* A fixed op demands the logical order of every tensor that it reads or makes. */
-static void fixed_operands(rl_plan *p, rl_oplegal *op)
-{
+static void fixed_operands(rl_plan *p, rl_oplegal *op) {
     const rl_nodeinfo *n = rl_nod(p->g, op->node);
     op->noperand = 0;
     for (uint32_t i = 0; i < n->nin; i++)
@@ -408,8 +380,7 @@ static void fixed_operands(rl_plan *p, rl_oplegal *op)
 }
 
 /* Channels of one atom leave a Conv one configuration: it is fixed, as if it had no labels. */
-static bool has_no_choice(rl_plan *p, const rl_oplegal *op)
-{
+static bool has_no_choice(rl_plan *p, const rl_oplegal *op) {
     uint32_t most = 0, start, n;
     if (op->fixed || op->link || rl_nod(p->g, op->node)->op != RL_OP_Conv || op->label[1].role != RL_T_FREE) return false;
     for (uint32_t l = 1; l < op->nlabel; l++)
@@ -420,8 +391,7 @@ static bool has_no_choice(rl_plan *p, const rl_oplegal *op)
     return most < 2;
 }
 
-void rl_legal_operands(rl_plan *p, rl_oplegal *op)
-{
+void rl_legal_operands(rl_plan *p, rl_oplegal *op) {
     for (uint32_t o = 0; o < op->noperand; o++)
         if (p->member[op->operand[o].tensor.i].cls == RL_NONE) op->fixed = true;
     op->fixed = op->fixed || has_no_choice(p, op);
@@ -435,8 +405,7 @@ void rl_legal_operands(rl_plan *p, rl_oplegal *op)
     }
 }
 
-void rl_legal_tokens(rl_plan *p, rl_oplegal *op)
-{
+void rl_legal_tokens(rl_plan *p, rl_oplegal *op) {
     op->ntoken = op->nform = 0;
     if (op->fixed) return;
     uint32_t max = 0, n = 0;

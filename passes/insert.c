@@ -15,8 +15,7 @@ typedef struct {
     struct { struct pair { rl_layout digits; const rl_layout *made; } *p; uint32_t n, cap; } all;
 } layouts;
 
-static const rl_layout *layout_of(layouts *s, const rl_layout *x)
-{
+static const rl_layout *layout_of(layouts *s, const rl_layout *x) {
     uint64_t h = (rl_hash_bytes(x->axis, x->n) * 31 + rl_hash_bytes(x->sub, x->n)) * 31 + rl_hash_bytes(x->size, x->n * sizeof *x->size);
     for (uint32_t i; (i = rl_hash_get(&s->index, h)) != RL_NONE; h++)
         if (rl_layout_equal(&s->all.p[i].digits, x)) return s->all.p[i].made;
@@ -27,8 +26,7 @@ static const rl_layout *layout_of(layouts *s, const rl_layout *x)
     return made;
 }
 
-static void put_layout(rl_plan *p, layouts *s, uint32_t v, const uint8_t *order)
-{
+static void put_layout(rl_plan *p, layouts *s, uint32_t v, const uint8_t *order) {
     const rl_member *m = &p->member[v];
     uint8_t axis_of[256], sub_of[256];
     bool identity = true;
@@ -49,8 +47,7 @@ static void put_layout(rl_plan *p, layouts *s, uint32_t v, const uint8_t *order)
     p->g->val[v].layout = layout_of(s, &(rl_layout){m->natom, axis, sub, size});
 }
 
-rl_status rl_pass_insert(rl_pass_run *r)
-{
+rl_status rl_pass_insert(rl_pass_run *r) {
     rl_plan *p = r->plan;
     layouts s = {.mem = &p->g->mem, .tmp = r->tmp, .index.mem = r->tmp};
     const uint8_t **made = rl_new(r->tmp, const uint8_t *, p->cls.n);

@@ -9,15 +9,13 @@
 
 /* ---- labels ---- */
 
-uint32_t rl_label_of(const rl_labels *l, uint32_t cls, uint32_t atom)
-{
+uint32_t rl_label_of(const rl_labels *l, uint32_t cls, uint32_t atom) {
     uint32_t x = l->at[cls] + atom;
     while (l->up[x] != x) x = l->up[x] = l->up[l->up[x]];
     return x;
 }
 
-static void tie_token(rl_labels *l, const rl_oplegal *op, const rl_token *t)
-{
+static void tie_token(rl_labels *l, const rl_oplegal *op, const rl_token *t) {
     uint32_t first = RL_NONE;
     for (uint32_t o = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin || !t->natom[o]) continue;
@@ -28,8 +26,7 @@ static void tie_token(rl_labels *l, const rl_oplegal *op, const rl_token *t)
     }
 }
 
-static rl_labels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp)
-{
+static rl_labels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp) {
     rl_labels l = {.at = rl_new(tmp, uint32_t, p->cls.n)};
     for (uint32_t c = 0; c < p->cls.n; c++) {
         l.at[c] = l.n;
@@ -49,8 +46,7 @@ static rl_labels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp)
 enum { UNSEEN = 0, MIXED = 1, FIRSTLABEL = 2 }; /* of labels.next */
 
 /* Notes for each label which kept label is right behind it, in one order. */
-static void note_followers(rl_labels *l, const bool *drop, uint32_t cls, const uint8_t *order, uint32_t natom)
-{
+static void note_followers(rl_labels *l, const bool *drop, uint32_t cls, const uint8_t *order, uint32_t natom) {
     uint32_t behind = MIXED;
     for (uint32_t i = natom; i-- > 0;) {
         uint32_t x = rl_label_of(l, cls, order[i]);
@@ -61,8 +57,7 @@ static void note_followers(rl_labels *l, const bool *drop, uint32_t cls, const u
 }
 
 /* A label that the same label follows wherever it stands can go: where the one moves, so does the other. */
-static bool glue(rl_labels *l, const rl_plan *p, const bool *open, bool *drop)
-{
+static bool glue(rl_labels *l, const rl_plan *p, const bool *open, bool *drop) {
     bool more = false;
     memset(l->next, 0, l->n * sizeof *l->next);
     for (uint32_t c = 0; c < p->cls.n; c++) {
@@ -81,16 +76,14 @@ static bool glue(rl_labels *l, const rl_plan *p, const bool *open, bool *drop)
 typedef struct { const rl_cls *c; bool drop[RL_MAXATOM]; uint32_t nleft; } keeper;
 
 /* The next kept atom in an order after place i; RL_MAXATOM: none. */
-static uint32_t following(const keeper *k, const uint8_t *order, uint32_t i)
-{
+static uint32_t following(const keeper *k, const uint8_t *order, uint32_t i) {
     for (i++; i < k->c->natom; i++)
         if (!k->drop[order[i]]) return order[i];
     return RL_MAXATOM;
 }
 
 /* Is the same kept atom right behind this one in every order that the model names? */
-static bool is_glued(const keeper *k, uint32_t atom)
-{
+static bool is_glued(const keeper *k, uint32_t atom) {
     uint32_t next = RL_NONE;
     for (uint32_t q = 0; q < k->c->order.n; q++) {
         const rl_order *o = &k->c->order.p[q];
@@ -105,8 +98,7 @@ static bool is_glued(const keeper *k, uint32_t atom)
 }
 
 /* How many different orders the model's own become under the atoms that are left. */
-static uint32_t distinct(const keeper *k, rl_arena *tmp)
-{
+static uint32_t distinct(const keeper *k, rl_arena *tmp) {
     uint32_t size = 16, ndistinct = 0;
     while (size < 2 * k->c->order.n) size *= 2;
     uint64_t *seen = rl_new(tmp, uint64_t, size); /* hashes */
@@ -126,8 +118,7 @@ static uint32_t distinct(const keeper *k, rl_arena *tmp)
 }
 
 /* Drops the atom whose absence leaves most of the model's own orders different; of equal ones that of least rank. */
-static void drop_least(keeper *k, const uint32_t *rank, rl_arena *tmp)
-{
+static void drop_least(keeper *k, const uint32_t *rank, rl_arena *tmp) {
     uint32_t best = RL_NONE, most = 0;
     for (uint32_t a = 0; a < k->c->natom; a++) {
         if (k->drop[a]) continue;
@@ -143,8 +134,7 @@ static void drop_least(keeper *k, const uint32_t *rank, rl_arena *tmp)
     k->nleft--;
 }
 
-static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *rank, uint32_t mostkept, rl_arena *tmp)
-{
+static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *rank, uint32_t mostkept, rl_arena *tmp) {
     keeper k = {.c = c};
     memcpy(k.drop, drop, c->natom);
     for (uint32_t a = 0; a < c->natom; a++) k.nleft += !drop[a];
@@ -164,8 +154,7 @@ static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *
 
 /* What to drop first: a small rank.  Twins: the second of two atoms of a class that share a label (keys beside queries).  Else a label
  * that only two atoms share (the three of query, key and value). */
-static void rank_atoms(rl_labels *l, uint32_t cls, uint32_t natom, bool twins, uint32_t *rank)
-{
+static void rank_atoms(rl_labels *l, uint32_t cls, uint32_t natom, bool twins, uint32_t *rank) {
     for (uint32_t a = 0; a < natom; a++) {
         rank[a] = twins || l->next[rl_label_of(l, cls, a)] > 2;
         for (uint32_t b = 0; b < a && twins; b++)
@@ -173,8 +162,7 @@ static void rank_atoms(rl_labels *l, uint32_t cls, uint32_t natom, bool twins, u
     }
 }
 
-void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway way)
-{
+void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway way) {
     rl_arena tmp, one;
     rl_arena_init(&tmp, p->g->ctx);
     rl_arena_init(&one, p->g->ctx);

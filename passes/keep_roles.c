@@ -44,14 +44,12 @@ static uint32_t label_of(const chooser *k, uint32_t cls, uint32_t atom) { return
 static uint32_t role_of(const chooser *k, uint32_t cls, uint32_t atom) { return k->role[k->l->at[cls] + atom]; }
 
 /* Of two labels, y may be none, the rarer. */
-static uint32_t rarer(const chooser *k, uint32_t x, uint32_t y)
-{
+static uint32_t rarer(const chooser *k, uint32_t x, uint32_t y) {
     if (y == RL_NONE || k->size[x] < k->size[y]) return x;
     return k->size[x] == k->size[y] ? RL_MIN(x, y) : y;
 }
 
-void rl_hash_dims(const rl_plan *p, const bool *open, const uint32_t *at, uint64_t *dims)
-{
+void rl_hash_dims(const rl_plan *p, const bool *open, const uint32_t *at, uint64_t *dims) {
     for (uint32_t v = 0; v < p->g->nval; v++) {
         const rl_member *m = &p->member[v];
         if (m->cls == RL_NONE || !m->seq || !rl_is_open(&p->cls.p[m->cls], open)) continue;
@@ -63,8 +61,7 @@ void rl_hash_dims(const rl_plan *p, const bool *open, const uint32_t *at, uint64
     }
 }
 
-static void number_roles(chooser *k, uint32_t cls)
-{
+static void number_roles(chooser *k, uint32_t cls) {
     uint32_t at = k->l->at[cls];
     for (uint32_t a = 0; a < natoms(k, cls); a++) {
         uint32_t b = 0, x = label_of(k, cls, a);
@@ -75,8 +72,7 @@ static void number_roles(chooser *k, uint32_t cls)
 }
 
 /* The label that the most roles have that are not met, RL_NONE: all are. */
-static uint32_t best_label(chooser *k, const uint32_t *cls, uint32_t n)
-{
+static uint32_t best_label(chooser *k, const uint32_t *cls, uint32_t n) {
     uint32_t best = RL_NONE;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t a = 0; a < natoms(k, cls[i]); a++) k->count[label_of(k, cls[i], a)] = 0;
@@ -91,15 +87,13 @@ static uint32_t best_label(chooser *k, const uint32_t *cls, uint32_t n)
     return best;
 }
 
-static void forget(chooser *k, const uint32_t *cls, uint32_t n)
-{
+static void forget(chooser *k, const uint32_t *cls, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t a = 0; a < natoms(k, cls[i]); a++) k->met[role_of(k, cls[i], a)] = k->taken[label_of(k, cls[i], a)] = false;
 }
 
 /* One label of each role of these classes. */
-static void take_roles(chooser *k, const uint32_t *cls, uint32_t n)
-{
+static void take_roles(chooser *k, const uint32_t *cls, uint32_t n) {
     for (uint32_t x; (x = best_label(k, cls, n)) != RL_NONE;) {
         k->taken[x] = true;
         for (uint32_t i = 0; i < n; i++)
@@ -111,8 +105,7 @@ static void take_roles(chooser *k, const uint32_t *cls, uint32_t n)
 typedef struct { uint32_t *p, n, cap; } labels;
 
 /* Labels of these classes, one of each part of each home. */
-static labels list_parts(chooser *k, const uint32_t *cls, uint32_t n, rl_arena *tmp)
-{
+static labels list_parts(chooser *k, const uint32_t *cls, uint32_t n, rl_arena *tmp) {
     labels all = {0};
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t a = 0; a < natoms(k, cls[i]); a++) k->part[label_of(k, cls[i], a)] = k->nparts[k->home[label_of(k, cls[i], a)]] = 0;
@@ -133,8 +126,7 @@ static labels list_parts(chooser *k, const uint32_t *cls, uint32_t n, rl_arena *
 }
 
 /* Of dims that are alike only the first is taken in all parts. */
-static void take_parts(chooser *k, const uint32_t *cls, uint32_t n, rl_arena *tmp)
-{
+static void take_parts(chooser *k, const uint32_t *cls, uint32_t n, rl_arena *tmp) {
     const labels all = list_parts(k, cls, n, tmp);
     for (uint32_t i = 0; i < all.n; i++) {
         uint32_t home = k->home[all.p[i]], nparts = k->nparts[home];
@@ -149,8 +141,7 @@ static void take_parts(chooser *k, const uint32_t *cls, uint32_t n, rl_arena *tm
 }
 
 /* For the classes whose rarest label this is. */
-static void drop_around(chooser *k, uint32_t label, bool parts, bool *drop)
-{
+static void drop_around(chooser *k, uint32_t label, bool parts, bool *drop) {
     const uint32_t *cls = k->cls + k->beg[label], n = k->beg[label + 1] - k->beg[label];
     rl_arena tmp;
     rl_arena_init(&tmp, k->p->g->ctx);
@@ -164,8 +155,7 @@ static void drop_around(chooser *k, uint32_t label, bool parts, bool *drop)
 }
 
 /* A class's atoms are numbered in the sequence of its first tensor. */
-static void find_homes(chooser *k)
-{
+static void find_homes(chooser *k) {
     for (uint32_t x = 0; x < k->l->n; x++) k->home[x] = RL_NONE;
     for (uint32_t c = 0; c < k->p->cls.n; c++) {
         if (!is_open(k, c)) continue;
@@ -180,8 +170,7 @@ static void find_homes(chooser *k)
     }
 }
 
-static void list_classes(chooser *k, rl_arena *tmp)
-{
+static void list_classes(chooser *k, rl_arena *tmp) {
     k->beg = rl_new(tmp, uint32_t, (size_t)k->l->n + 2);
     k->cls = rl_new(tmp, uint32_t, k->l->n);
     for (uint32_t c = 0; c < k->p->cls.n; c++)
@@ -191,8 +180,7 @@ static void list_classes(chooser *k, rl_arena *tmp)
         for (uint32_t a = 0; is_open(k, c) && a < natoms(k, c); a++) k->cls[k->beg[label_of(k, c, a) + 1]++] = c;
 }
 
-void rl_drop_alike(const rl_plan *p, const rl_labels *l, const bool *open, bool parts, bool *drop, rl_arena *tmp)
-{
+void rl_drop_alike(const rl_plan *p, const rl_labels *l, const bool *open, bool parts, bool *drop, rl_arena *tmp) {
     chooser k = {.p = p, .l = l, .open = open};
     k.size = rl_new(tmp, uint32_t, l->n), k.dims = rl_new(tmp, uint64_t, l->n);
     k.role = rl_new(tmp, uint32_t, l->n), k.count = rl_new(tmp, uint32_t, l->n), k.rarest = rl_new(tmp, uint32_t, p->cls.n);

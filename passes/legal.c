@@ -17,8 +17,7 @@ static void (*const rule[])(rl_labels *) = {
 #undef LABELS
 };
 
-bool rl_is_input_size(const rl_graph *g, rl_dim d)
-{
+bool rl_is_input_size(const rl_graph *g, rl_dim d) {
     for (uint32_t i = 0; i < g->input.n; i++) {
         const rl_valinfo *x = rl_val(g, g->input.p[i]);
         for (uint32_t k = 0; x->rank != RL_NORANK && k < x->rank; k++)
@@ -28,8 +27,7 @@ bool rl_is_input_size(const rl_graph *g, rl_dim d)
 }
 
 /* Free dims of all operands agree and are refined alike. */
-static bool link_labels(rl_labels *b)
-{
+static bool link_labels(rl_labels *b) {
     for (uint32_t l = 0; l < b->nlabel; l++) {
         const rl_label *x = &b->label[l];
         if (x->role == RL_T_AXIS) continue;
@@ -45,8 +43,7 @@ static bool link_labels(rl_labels *b)
 }
 
 /* A symbolic dim of an input that meets no equal dim may turn out to be 1 and broadcast: such an op is fixed. */
-static bool sizes_agree(const rl_labels *b)
-{
+static bool sizes_agree(const rl_labels *b) {
     for (uint32_t l = 0; l < b->nlabel; l++) {
         const rl_label *x = &b->label[l];
         if (x->role != RL_T_FREE) continue;
@@ -62,8 +59,7 @@ static bool sizes_agree(const rl_labels *b)
 }
 
 /* Types are known, and no operand is empty (a Reshape to a size of 0 means another thing), but for variables of pointwise ops. */
-static bool all_inputs_known(const rl_labels *b)
-{
+static bool all_inputs_known(const rl_labels *b) {
     for (uint32_t i = 0; i < b->op->noperand; i++) {
         const rl_valinfo *x = rl_val(b->g, b->op->operand[i].tensor);
         if (x->dtype == RL_UNDEF) return false;
@@ -73,8 +69,7 @@ static bool all_inputs_known(const rl_labels *b)
     return true;
 }
 
-void rl_legal_link(rl_plan *p, rl_node node)
-{
+void rl_legal_link(rl_plan *p, rl_node node) {
     const rl_nodeinfo *n = rl_nod(p->g, node);
     if (n->op == RL_OP_LEAVE) rl_links(p, node);
     if (n->op == RL_OP_LEAVE || n->op == RL_OP_ENTER) return;
@@ -96,15 +91,13 @@ void rl_legal_link(rl_plan *p, rl_node node)
     rl_push(p->mem, p->op, op);
 }
 
-static rl_status make_plan(rl_plan *p)
-{
+static rl_status make_plan(rl_plan *p) {
     RL_TRY(rl_plan_atoms(p));
     rl_legal_share(p);
     return RL_OK;
 }
 
-rl_status rl_pass_legal(rl_pass_run *r)
-{
+rl_status rl_pass_legal(rl_pass_run *r) {
     rl_plan *p = r->plan = rl_new(r->tmp, rl_plan, 1);
     rl_arena draft;
     rl_arena_init(&draft, r->g->ctx);

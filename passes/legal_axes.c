@@ -1,8 +1,7 @@
 /* Labels of ops that treat elements alike but along some axes: pointwise, reductions, normalizations, quantization. */
 #include "legal_labels.h"
 
-void rl_label_pointwise(rl_labels *b)
-{
+void rl_label_pointwise(rl_labels *b) {
     uint32_t out = rl_labels_operand(b, 0, true);
     if (!b->ok) return;
     uint32_t rank = rl_labels_rank(b, b->n->out[0]);
@@ -23,8 +22,7 @@ void rl_label_pointwise(rl_labels *b)
     if (b->n->op == RL_OP_Dropout && rl_has(rl_in(b->n, 2))) b->ok = false; /* may be training */
 }
 
-void rl_label_expand(rl_labels *b)
-{
+void rl_label_expand(rl_labels *b) {
     uint32_t y = rl_labels_operand(b, 0, true), x = rl_labels_operand(b, 0, false);
     if (!b->ok) return;
     uint32_t rank = rl_labels_rank(b, b->n->out[0]), r = rl_labels_rank(b, b->n->in[0]);
@@ -36,8 +34,7 @@ void rl_label_expand(rl_labels *b)
     }
 }
 
-static void reduce_over(rl_labels *b, const bool *gone, bool keep, rl_role role)
-{
+static void reduce_over(rl_labels *b, const bool *gone, bool keep, rl_role role) {
     uint32_t x = rl_labels_operand(b, 0, false), y = rl_labels_operand(b, 0, true);
     if (!b->ok) return;
     uint32_t rank = rl_labels_rank(b, b->n->in[0]), at_out = 0;
@@ -52,8 +49,7 @@ static void reduce_over(rl_labels *b, const bool *gone, bool keep, rl_role role)
 }
 
 /* Axes that are computed: every dim may be reduced, so each is a block; lower.c maps the axes with a small Gather. */
-static void reduce_unknown_axes(rl_labels *b)
-{
+static void reduce_unknown_axes(rl_labels *b) {
     if (!rl_op_keepdims(b->n) || !rl_labels_like_input(b, 1)) {
         b->ok = false;
         return;
@@ -64,8 +60,7 @@ static void reduce_unknown_axes(rl_labels *b)
     }
 }
 
-void rl_label_reduce(rl_labels *b)
-{
+void rl_label_reduce(rl_labels *b) {
     bool gone[RL_MAXATOM] = {false}, all = false;
     const uint32_t *axes;
     uint32_t naxes, rank = rl_labels_rank(b, rl_in(b->n, 0));
@@ -86,8 +81,7 @@ void rl_label_reduce(rl_labels *b)
     reduce_over(b, gone, rl_op_keepdims(b->n), RL_T_REDUCED);
 }
 
-void rl_label_global_pool(rl_labels *b)
-{
+void rl_label_global_pool(rl_labels *b) {
     bool gone[RL_MAXATOM] = {false};
     uint32_t rank = rl_labels_rank(b, rl_in(b->n, 0));
     int64_t power = b->n->op == RL_OP_GlobalLpPool ? rl_attr_int(b->n, "p", 2) : 1;
@@ -99,8 +93,7 @@ void rl_label_global_pool(rl_labels *b)
     reduce_over(b, gone, true, RL_T_REDUCED);
 }
 
-void rl_label_arg(rl_labels *b)
-{
+void rl_label_arg(rl_labels *b) {
     bool gone[RL_MAXATOM] = {false};
     uint32_t axis, rank = rl_labels_rank(b, rl_in(b->n, 0));
     if (rank > RL_MAXATOM || !rl_op_axis(b->g, b->n, &axis)) {
@@ -111,8 +104,7 @@ void rl_label_arg(rl_labels *b)
     reduce_over(b, gone, rl_op_keepdims(b->n), RL_T_AXIS);
 }
 
-void rl_label_along(rl_labels *b)
-{
+void rl_label_along(rl_labels *b) {
     uint32_t axis;
     if (!rl_labels_like_input(b, b->n->nout) || !rl_op_axis(b->g, b->n, &axis)) {
         b->ok = false;
@@ -137,8 +129,7 @@ void rl_label_along(rl_labels *b)
 }
 
 /* Scales and zero points for blocks along the axis: constants of the input's rank, which are permuted along. */
-static void blocked_scales(rl_labels *b)
-{
+static void blocked_scales(rl_labels *b) {
     for (uint32_t k = 1; k < 3 && b->ok; k++) {
         if (!rl_has(rl_in(b->n, k))) continue;
         uint32_t o = rl_labels_operand(b, k, false);
@@ -150,8 +141,7 @@ static void blocked_scales(rl_labels *b)
     }
 }
 
-void rl_label_qdq(rl_labels *b)
-{
+void rl_label_qdq(rl_labels *b) {
     if (!rl_labels_like_input(b, 1)) return;
     uint32_t axis, rs = rl_labels_rank(b, rl_in(b->n, 1));
     if (rl_attr_int(b->n, "block_size", 0) != 0) {
@@ -172,8 +162,7 @@ void rl_label_qdq(rl_labels *b)
     else b->label[axis].role = RL_T_AXIS;
 }
 
-void rl_label_batch_norm(rl_labels *b)
-{
+void rl_label_batch_norm(rl_labels *b) {
     uint32_t extra = 0;
     for (uint32_t k = 1; k < b->n->nout; k++) extra += rl_has(b->n->out[k]) && rl_val(b->g, b->n->out[k])->nuse > 0;
     if (extra || rl_attr_int(b->n, "training_mode", 0) || !rl_attr_int(b->n, "spatial", 1) || !rl_labels_like_input(b, 1) ||
@@ -188,8 +177,7 @@ void rl_label_batch_norm(rl_labels *b)
     b->label[1].role = RL_T_AXIS;
 }
 
-void rl_label_norm(rl_labels *b)
-{
+void rl_label_norm(rl_labels *b) {
     for (uint32_t k = 1; k < b->n->nout; k++)
         if (rl_has(b->n->out[k]) && (rl_val(b->g, b->n->out[k])->nuse || rl_val(b->g, b->n->out[k])->is_output)) b->ok = false;
     if (!b->ok || !rl_labels_like_input(b, 1)) return;

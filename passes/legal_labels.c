@@ -1,8 +1,7 @@
 /* The labels of one op: what the rules of legal_labels.def build them with. */
 #include "legal_labels.h"
 
-uint32_t rl_labels_operand(rl_labels *b, uint32_t slot, bool out)
-{
+uint32_t rl_labels_operand(rl_labels *b, uint32_t slot, bool out) {
     rl_value v = out ? rl_out(b->n, slot) : rl_in(b->n, slot);
     if (!rl_has(v) || rl_labels_rank(b, v) == RL_NORANK || rl_labels_rank(b, v) > RL_MAXATOM) {
         b->ok = false;
@@ -12,8 +11,7 @@ uint32_t rl_labels_operand(rl_labels *b, uint32_t slot, bool out)
     return b->op->noperand++;
 }
 
-uint32_t rl_labels_add(rl_labels *b, rl_role role, uint32_t group)
-{
+uint32_t rl_labels_add(rl_labels *b, rl_role role, uint32_t group) {
     uint32_t max = b->n->nin + b->n->nout;
     if (b->nlabel == RL_MAXLABEL) {
         b->ok = false;
@@ -31,8 +29,7 @@ uint32_t rl_labels_add(rl_labels *b, rl_role role, uint32_t group)
     return b->nlabel++;
 }
 
-void rl_labels_at(rl_labels *b, uint32_t label, uint32_t operand, uint32_t dim)
-{
+void rl_labels_at(rl_labels *b, uint32_t label, uint32_t operand, uint32_t dim) {
     if (!b->ok) return;
     if (dim >= rl_labels_rank(b, b->op->operand[operand].tensor)) {
         b->ok = false;
@@ -42,8 +39,7 @@ void rl_labels_at(rl_labels *b, uint32_t label, uint32_t operand, uint32_t dim)
     b->label[label].unit[operand] = b->p->member[b->op->operand[operand].tensor.i].unit[dim];
 }
 
-bool rl_labels_like_input(rl_labels *b, uint32_t nout)
-{
+bool rl_labels_like_input(rl_labels *b, uint32_t nout) {
     uint32_t x = rl_labels_operand(b, 0, false);
     if (!b->ok) return false;
     uint32_t rank = rl_labels_rank(b, b->n->in[0]);
@@ -57,8 +53,7 @@ bool rl_labels_like_input(rl_labels *b, uint32_t nout)
     return b->ok;
 }
 
-bool rl_labels_constant(const rl_labels *b, rl_value v)
-{
+bool rl_labels_constant(const rl_labels *b, rl_value v) {
     for (uint32_t k = 0; k < 16; k++) {
         const rl_valinfo *x = rl_val(b->g, v);
         if (x->data) return true;

@@ -22,8 +22,7 @@ typedef struct {
 
 /* Of a value; RL_NORANK: it is left out, or its rank is not known. */
 static inline uint32_t rl_labels_rank(const rl_labels *b, rl_value v) { return rl_has(v) ? rl_val(b->g, v)->rank : RL_NORANK; }
-static inline rl_dim rl_labels_size(const rl_labels *b, uint32_t operand, uint32_t dim)
-{
+static inline rl_dim rl_labels_size(const rl_labels *b, uint32_t operand, uint32_t dim) {
     return rl_val(b->g, b->op->operand[operand].tensor)->dim[dim];
 }
 

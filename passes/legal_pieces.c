@@ -3,8 +3,7 @@
 #include <string.h>
 
 /* The axis of the whole is (pieces, piece) when all pieces are equally long. */
-static bool equal_pieces(rl_labels *b, uint32_t whole, uint32_t first, uint32_t npiece, uint32_t axis)
-{
+static bool equal_pieces(rl_labels *b, uint32_t whole, uint32_t first, uint32_t npiece, uint32_t axis) {
     rl_dim piece = rl_labels_size(b, first, axis), q;
     if (npiece < 2) return false;
     for (uint32_t i = 1; i < npiece; i++)
@@ -26,8 +25,7 @@ static bool equal_pieces(rl_labels *b, uint32_t whole, uint32_t first, uint32_t 
     return true;
 }
 
-static void concat_or_split(rl_labels *b, bool concat)
-{
+static void concat_or_split(rl_labels *b, bool concat) {
     uint32_t npiece = concat ? b->n->nin : b->n->nout, axis;
     uint32_t whole = rl_labels_operand(b, 0, concat);
     if (!b->ok) return;
@@ -58,8 +56,7 @@ void rl_label_concat(rl_labels *b) { concat_or_split(b, true); }
 void rl_label_split(rl_labels *b) { concat_or_split(b, false); }
 
 /* The leaves at the end of all pieces' axes that agree. Returns how many; leaf holds those of piece 0. */
-static uint32_t common_tail(rl_plan *p, const rl_oplegal *op, const rl_label *axis, uint32_t *leaf)
-{
+static uint32_t common_tail(rl_plan *p, const rl_oplegal *op, const rl_label *axis, uint32_t *leaf) {
     uint32_t first[RL_MAXATOM], other[RL_MAXATOM], n = 0, k = RL_NONE;
     for (uint32_t o = 1; o < op->noperand; o++) {
         if (axis->unit[o] == RL_NONE) return 0;
@@ -78,8 +75,7 @@ static uint32_t common_tail(rl_plan *p, const rl_oplegal *op, const rl_label *ax
 }
 
 /* After refinement, since it is the producers' Reshapes that show the atoms. */
-void rl_legal_inner(rl_plan *p, uint32_t i)
-{
+void rl_legal_inner(rl_plan *p, uint32_t i) {
     rl_oplegal *op = &p->op.p[i];
     uint32_t l = 0, leaf[RL_MAXATOM], other[RL_MAXATOM], k, unit[2];
     rl_class cls = rl_op_class(rl_nod(p->g, op->node)->op);
@@ -105,8 +101,7 @@ void rl_legal_inner(rl_plan *p, uint32_t i)
     op->nlabel++;
 }
 
-void rl_label_slice(rl_labels *b)
-{
+void rl_label_slice(rl_labels *b) {
     if (!rl_labels_like_input(b, 1)) return;
     const uint32_t *axes;
     uint32_t naxes, rank = rl_labels_rank(b, b->n->in[0]);
@@ -129,8 +124,7 @@ void rl_label_slice(rl_labels *b)
     for (uint32_t i = 0; i < naxes && i < rank; i++) b->label[all ? i : axes[i]].role = RL_T_AXIS;
 }
 
-void rl_label_pad(rl_labels *b)
-{
+void rl_label_pad(rl_labels *b) {
     if (!rl_labels_like_input(b, 1)) return;
     const uint32_t *axes;
     const int64_t *pads;
@@ -157,8 +151,7 @@ void rl_label_pad(rl_labels *b)
         if (!all || pads[i] != 0 || pads[i + n] != 0) b->label[all ? i : axes[i]].role = RL_T_AXIS;
 }
 
-void rl_label_tile(rl_labels *b)
-{
+void rl_label_tile(rl_labels *b) {
     if (!rl_labels_like_input(b, 1)) return;
     const int64_t *rep;
     uint32_t nrep, rank = rl_labels_rank(b, b->n->in[0]);
@@ -171,8 +164,7 @@ void rl_label_tile(rl_labels *b)
 }
 
 /* Constant data: the index in any order beside the row in any order, since the data can be stored to suit. */
-static void gather_table(rl_labels *b, uint32_t x, uint32_t y, uint32_t axis)
-{
+static void gather_table(rl_labels *b, uint32_t x, uint32_t y, uint32_t axis) {
     uint32_t i = rl_labels_operand(b, 1, false), rank = rl_labels_rank(b, b->n->in[0]), ri = b->ok ? rl_labels_rank(b, b->n->in[1]) : 0;
     for (uint32_t d = 0; d < rank && b->ok; d++) {
         if (d == axis) {
@@ -190,8 +182,7 @@ static void gather_table(rl_labels *b, uint32_t x, uint32_t y, uint32_t axis)
     }
 }
 
-void rl_label_gather(rl_labels *b)
-{
+void rl_label_gather(rl_labels *b) {
     uint32_t x = rl_labels_operand(b, 0, false), y = rl_labels_operand(b, 0, true), axis;
     if (!b->ok || !rl_op_axis(b->g, b->n, &axis)) {
         b->ok = false;
@@ -217,8 +208,7 @@ void rl_label_gather(rl_labels *b)
 
 /* Nearest neighbours only: the other modes run in the order that the model has, since kernels take them to have the image last
  * (of onnxruntime's only the CPU's do otherwise; CUDA's then gives wrong numbers). */
-void rl_label_resize(rl_labels *b)
-{
+void rl_label_resize(rl_labels *b) {
     const rl_attr *mode = rl_attr_find(b->n, "mode");
     if ((mode && !rl_attr_is(b->n, "mode", "nearest")) || b->n->op != RL_OP_Resize || b->n->since < 11 ||
         rl_attr_is(b->n, "coordinate_transformation_mode", "tf_crop_and_resize") ||
@@ -252,8 +242,7 @@ void rl_label_resize(rl_labels *b)
 }
 
 /* Some groups of dims match, some do not: those are blocks. */
-void rl_label_block_reshape(rl_labels *b)
-{
+void rl_label_block_reshape(rl_labels *b) {
     if (!rl_is_reshaping(b->g, b->n)) {
         b->ok = false;
         return;

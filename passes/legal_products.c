@@ -2,8 +2,7 @@
 #include "legal_labels.h"
 #include "../src/eval.h"
 
-void rl_label_matmul(rl_labels *b)
-{
+void rl_label_matmul(rl_labels *b) {
     uint32_t A = rl_labels_operand(b, 0, false), B = rl_labels_operand(b, 1, false), Y = rl_labels_operand(b, 0, true);
     rl_turned ta = rl_op_turned(b->n, 0), tb = rl_op_turned(b->n, 1);
     if (!b->ok) return;
@@ -28,15 +27,13 @@ void rl_label_matmul(rl_labels *b)
 }
 
 /* Where the target has it, like MatMul; elsewhere it is not understood. */
-static void fused_matmul(rl_labels *b)
-{
+static void fused_matmul(rl_labels *b) {
     rl_dtype t = rl_has(rl_in(b->n, 0)) ? rl_val(b->g, b->n->in[0])->dtype : RL_UNDEF;
     if (rl_types_have(b->p->target->extra[RL_EXTRA_FUSED_MATMUL], t)) rl_label_matmul(b);
     else b->ok = false;
 }
 
-void rl_label_gemm(rl_labels *b)
-{
+void rl_label_gemm(rl_labels *b) {
     uint32_t A = rl_labels_operand(b, 0, false), B = rl_labels_operand(b, 1, false), Y = rl_labels_operand(b, 0, true);
     bool ta = rl_attr_int(b->n, "transA", 0), tb = rl_attr_int(b->n, "transB", 0);
     if (!b->ok || rl_labels_rank(b, b->n->in[0]) != 2 || rl_labels_rank(b, b->n->in[1]) != 2) {
@@ -58,8 +55,7 @@ void rl_label_gemm(rl_labels *b)
 }
 
 /* The target has rows for this op: input 0 and output 0 in orders of whole dims, everything else as it is. */
-static void in_own_orders(rl_labels *b)
-{
+static void in_own_orders(rl_labels *b) {
     const rl_target *t = b->p->target;
     b->ok = t->run.n > 0;
     if (!b->ok) return;
@@ -78,8 +74,7 @@ static void in_own_orders(rl_labels *b)
 }
 
 /* The dims that the window moves over stay last and in order; batch and channel in any order before them. */
-void rl_label_pool(rl_labels *b)
-{
+void rl_label_pool(rl_labels *b) {
     in_own_orders(b);
     if (b->ok) return;
     uint32_t rank = rl_labels_rank(b, rl_in(b->n, 0));
@@ -94,16 +89,14 @@ void rl_label_pool(rl_labels *b)
     }
 }
 
-static bool weights_at_hand(const rl_labels *b, uint32_t slot, uint32_t rank)
-{
+static bool weights_at_hand(const rl_labels *b, uint32_t slot, uint32_t rank) {
     const rl_const *c = rl_has(rl_in(b->n, slot)) ? rl_eval_constant(b->g, b->n->in[slot]) : NULL;
     return c && c->rank == rank && rl_dtype_bits(c->dtype) >= 8;
 }
 
 /* A Conv reads and makes its channels in any order, which its weights are then stored in; a depthwise one makes them in the order
  * in which it reads them.  Batch and image stay as they are. Labels: N, C, M (not of a depthwise one), then the image's dims. */
-static void conv(rl_labels *b)
-{
+static void conv(rl_labels *b) {
     uint32_t rank = rl_labels_rank(b, rl_in(b->n, 0));
     int64_t groups = rl_attr_int(b->n, "group", 1);
     b->op->noperand = b->nlabel = 0;
@@ -128,8 +121,7 @@ static void conv(rl_labels *b)
 }
 
 /* The target's own rows first. */
-void rl_label_opaque(rl_labels *b)
-{
+void rl_label_opaque(rl_labels *b) {
     if (b->n->op == RL_OP_ms_FusedMatMul) {
         fused_matmul(b);
         return;

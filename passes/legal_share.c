@@ -12,8 +12,7 @@
 static void put(rl_text *t, const void *p, size_t n) { rl_put_bytes(t, p, n); }
 static void put_number(rl_text *t, int64_t x) { put(t, &x, sizeof x); }
 
-static void put_forms(const rl_oplegal *op, rl_text *t)
-{
+static void put_forms(const rl_oplegal *op, rl_text *t) {
     for (uint32_t i = 0; i < op->ntoken; i++) {
         const rl_label *l = &op->label[op->token[i].label];
         put_number(t, (int64_t)l->role << 32 | l->group);
@@ -31,8 +30,7 @@ static void put_forms(const rl_oplegal *op, rl_text *t)
     }
 }
 
-static void put_looks(const rl_oplegal *op, rl_text *t)
-{
+static void put_looks(const rl_oplegal *op, rl_text *t) {
     put_number(t, (int64_t)op->noperand << 32 | op->nlabel);
     put_number(t, (int64_t)op->ntoken << 32 | op->nform);
     for (uint32_t o = 0; o < op->noperand; o++) put(t, &op->operand[o].pin, sizeof op->operand[o].pin);
@@ -45,8 +43,7 @@ static void put_looks(const rl_oplegal *op, rl_text *t)
 }
 
 /* A copy without units. */
-static rl_label *keep_labels(rl_arena *mem, const rl_oplegal *op)
-{
+static rl_label *keep_labels(rl_arena *mem, const rl_oplegal *op) {
     rl_label *label = rl_new(mem, rl_label, op->nlabel);
     for (uint32_t l = 0; l < op->nlabel; l++) {
         label[l] = (rl_label){.role = op->label[l].role, .group = op->label[l].group, .tail = RL_NONE};
@@ -66,8 +63,7 @@ typedef struct {
 } sharer;
 
 /* The first op that looks like this one, NULL: none yet; then *h is where to note it. */
-static const rl_oplegal *find(sharer *s, const rl_oplegal *op, uint64_t *h)
-{
+static const rl_oplegal *find(sharer *s, const rl_oplegal *op, uint64_t *h) {
     s->text.n = 0;
     put_looks(op, &s->text);
     *h = rl_hash_bytes(s->text.p, s->text.n) | 1;
@@ -78,16 +74,14 @@ static const rl_oplegal *find(sharer *s, const rl_oplegal *op, uint64_t *h)
     return NULL;
 }
 
-static void make(sharer *s, rl_oplegal *op, rl_arena *mem)
-{
+static void make(sharer *s, rl_oplegal *op, rl_arena *mem) {
     rl_arena *kept = s->p->mem;
     s->p->mem = mem;
     rl_legal_tokens(s->p, op);
     s->p->mem = kept;
 }
 
-static void share(sharer *s, rl_oplegal *op)
-{
+static void share(sharer *s, rl_oplegal *op) {
     uint64_t h;
     make(s, op, &s->now);
     const rl_oplegal *first = find(s, op, &h);
@@ -104,8 +98,7 @@ static void share(sharer *s, rl_oplegal *op)
     rl_arena_free(&s->now);
 }
 
-void rl_legal_share(rl_plan *p)
-{
+void rl_legal_share(rl_plan *p) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
     sharer s = {.p = p, .tmp = &tmp, .text.mem = &tmp, .index.mem = &tmp};

@@ -15,8 +15,7 @@
 
 /* ---- the optimum that strays least ---- */
 
-static uint32_t swapped_pairs(const uint8_t *order, const uint8_t *stands, uint32_t n)
-{
+static uint32_t swapped_pairs(const uint8_t *order, const uint8_t *stands, uint32_t n) {
     uint32_t place[RL_MAXATOM + 1], found = 0; /* of each atom, in what stands */
     for (uint32_t i = 0; i < n; i++) place[stands[i]] = i;
     for (uint32_t i = 0; i < n; i++)
@@ -24,8 +23,7 @@ static uint32_t swapped_pairs(const uint8_t *order, const uint8_t *stands, uint3
     return found;
 }
 
-static uint32_t strays(const rl_plan *q, const rl_oplegal *op, const uint32_t *order)
-{
+static uint32_t strays(const rl_plan *q, const rl_oplegal *op, const uint32_t *order) {
     uint32_t n = 0;
     for (uint32_t o = 0, pin = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin) continue;
@@ -36,8 +34,7 @@ static uint32_t strays(const rl_plan *q, const rl_oplegal *op, const uint32_t *o
     return n;
 }
 
-bool rl_lift_costs(const rl_plan *q, rl_problem *problem)
-{
+bool rl_lift_costs(const rl_plan *q, rl_problem *problem) {
     rl_choice *op = (rl_choice *)problem->op;
     int64_t *weight = (int64_t *)problem->weight, all = 1, most;
     double total = 0;
@@ -58,8 +55,7 @@ bool rl_lift_costs(const rl_plan *q, rl_problem *problem)
 /* ---- orders of all atoms ---- */
 
 /* The kept atom that an atom goes with: of its role if there is one, the nearest before it or else the first behind it. */
-static uint32_t goes_with(const rl_kept *kept, const uint64_t *dims, uint32_t atom)
-{
+static uint32_t goes_with(const rl_kept *kept, const uint64_t *dims, uint32_t atom) {
     uint32_t best = kept->atom[0];
     for (uint32_t i = 1; i < kept->n; i++) {
         uint32_t a = kept->atom[i];
@@ -69,8 +65,7 @@ static uint32_t goes_with(const rl_kept *kept, const uint64_t *dims, uint32_t at
     return best;
 }
 
-static void lift_order(const rl_cls *c, const rl_kept *kept, const uint64_t *dims, const uint8_t *order, uint8_t *out)
-{
+static void lift_order(const rl_cls *c, const rl_kept *kept, const uint64_t *dims, const uint8_t *order, uint8_t *out) {
     uint32_t with[RL_MAXATOM], n = 0;
     for (uint32_t a = 0; a < c->natom; a++) with[a] = goes_with(kept, dims, a);
     for (uint32_t i = 0; i < kept->n; i++)
@@ -82,8 +77,7 @@ static void lift_order(const rl_cls *c, const rl_kept *kept, const uint64_t *dim
 
 typedef struct { const rl_plan *p; const bool *open; uint32_t *at; uint64_t *dims; } lifter; /* at, dims: as for rl_hash_dims */
 
-static lifter lifter_of(const rl_plan *p, const bool *open, rl_arena *tmp)
-{
+static lifter lifter_of(const rl_plan *p, const bool *open, rl_arena *tmp) {
     lifter l = {p, open, rl_new(tmp, uint32_t, (size_t)p->cls.n + 1), NULL};
     for (uint32_t c = 0; c < p->cls.n; c++) l.at[c + 1] = l.at[c] + (rl_is_open(&p->cls.p[c], open) ? p->cls.p[c].natom : 0);
     l.dims = rl_new(tmp, uint64_t, l.at[p->cls.n]);
@@ -92,8 +86,7 @@ static lifter lifter_of(const rl_plan *p, const bool *open, rl_arena *tmp)
 }
 
 /* The orders that the configurations cfg of `of` name, which is the plan, or the plan restricted: then lifted. */
-static void name_orders(const lifter *l, const rl_plan *of, const uint32_t *cfg, rl_namings *out, rl_arena *mem)
-{
+static void name_orders(const lifter *l, const rl_plan *of, const uint32_t *cfg, rl_namings *out, rl_arena *mem) {
     const uint32_t *start = rl_order_starts(of, mem);
     bool *seen = rl_new(mem, bool, start[of->cls.n]);
     for (uint32_t k = 0; k < of->op.n; k++) {
@@ -115,15 +108,13 @@ static void name_orders(const lifter *l, const rl_plan *of, const uint32_t *cfg,
     }
 }
 
-static bool is_known(const rl_cls *c, const uint8_t *order)
-{
+static bool is_known(const rl_cls *c, const uint8_t *order) {
     for (uint32_t i = 0; i < c->order.n; i++)
         if (memcmp(c->order.p[i].p, order, c->natom) == 0) return true;
     return false;
 }
 
-void rl_lift(rl_plan *p, const uint32_t *cfg, const rl_plan *q, const uint32_t *qcfg, const bool *open)
-{
+void rl_lift(rl_plan *p, const uint32_t *cfg, const rl_plan *q, const uint32_t *qcfg, const bool *open) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
     const lifter l = lifter_of(p, open, &tmp);

@@ -25,8 +25,7 @@ typedef struct {
     rl_oplegal op;
 } linker;
 
-static void start(linker *l)
-{
+static void start(linker *l) {
     l->op = (rl_oplegal){.node = l->node, .link = true, .comp = RL_NONE};
     l->op.operand = rl_new(l->p->mem, rl_operand, MAXOPERAND);
 }
@@ -34,8 +33,7 @@ static void start(linker *l)
 /* What is read outside or made inside a body is Enter's, the rest is Leave's. */
 static const rl_nodeinfo *end_of(const linker *l, bool out, uint32_t body) { return out == (body > 0) ? l->enter : l->leave; }
 
-static bool *mark(linker *l, bool out, uint32_t body, uint32_t slot)
-{
+static bool *mark(linker *l, bool out, uint32_t body, uint32_t slot) {
     uint32_t at = slot;
     if (end_of(l, out, body) == l->leave) at += l->enter ? l->enter->nin + l->enter->nout : 0;
     if (out) at += end_of(l, out, body)->nin;
@@ -43,8 +41,7 @@ static bool *mark(linker *l, bool out, uint32_t body, uint32_t slot)
 }
 
 /* False when the tensor is left out, or nothing is known of it. */
-static bool add(linker *l, bool out, uint32_t body, uint32_t slot)
-{
+static bool add(linker *l, bool out, uint32_t body, uint32_t slot) {
     const rl_nodeinfo *n = end_of(l, out, body);
     rl_value v = out ? rl_out(n, slot) : rl_in(n, slot);
     if (!rl_has(v)) return out; /* an output that nobody reads */
@@ -55,8 +52,7 @@ static bool add(linker *l, bool out, uint32_t body, uint32_t slot)
 }
 
 /* A label for the dim that each operand has at dim[operand], -1: it has none. */
-static void label(linker *l, const int32_t *dim, uint32_t group, bool axis)
-{
+static void label(linker *l, const int32_t *dim, uint32_t group, bool axis) {
     rl_plan *p = l->p;
     rl_label *x = &l->op.label[l->op.nlabel++];
     uint32_t n = l->op.noperand, first = RL_NONE;
@@ -77,8 +73,7 @@ static void label(linker *l, const int32_t *dim, uint32_t group, bool axis)
 }
 
 /* No operand is empty: a Reshape to a size of 0 means another thing. */
-static bool none_empty(const linker *l)
-{
+static bool none_empty(const linker *l) {
     for (uint32_t o = 0; o < l->op.noperand; o++) {
         const rl_valinfo *x = rl_val(l->p->g, l->op.operand[o].tensor);
         for (uint32_t d = 0; d < x->rank; d++)
@@ -87,8 +82,7 @@ static bool none_empty(const linker *l)
     return true;
 }
 
-static void push(linker *l)
-{
+static void push(linker *l) {
     for (uint32_t o = 0; o < l->op.noperand; o++) {
         const rl_operand *x = &l->op.operand[o];
         *mark(l, x->out, x->body, x->slot) = true;
@@ -97,8 +91,7 @@ static void push(linker *l)
 }
 
 /* All operands have the same dims. */
-static void link_alike(linker *l, bool ok)
-{
+static void link_alike(linker *l, bool ok) {
     uint32_t rank = ok ? rl_val(l->p->g, l->op.operand[0].tensor)->rank : 0;
     for (uint32_t o = 1; o < l->op.noperand && ok; o++) ok = rl_val(l->p->g, l->op.operand[o].tensor)->rank == rank;
     if (!ok || !none_empty(l)) return;
@@ -111,8 +104,7 @@ static void link_alike(linker *l, bool ok)
 }
 
 /* Operand `whole` has a dim that the other has not; if it is the first, it stays so. */
-static void link_stacked(linker *l, bool ok, uint32_t whole, int64_t axis)
-{
+static void link_stacked(linker *l, bool ok, uint32_t whole, int64_t axis) {
     if (!ok || l->op.noperand < 2) return;
     uint32_t rank = rl_val(l->p->g, l->op.operand[whole].tensor)->rank;
     if (rl_val(l->p->g, l->op.operand[1 - whole].tensor)->rank + 1 != rank || !none_empty(l)) return;
@@ -128,8 +120,7 @@ static void link_stacked(linker *l, bool ok, uint32_t whole, int64_t axis)
     push(l);
 }
 
-static void link_if(linker *l)
-{
+static void link_if(linker *l) {
     uint32_t each = (l->leave->nin - 1) / 2;
     for (uint32_t k = 0; k < l->leave->nout; k++) {
         start(l);
@@ -138,8 +129,7 @@ static void link_if(linker *l)
     }
 }
 
-static void link_loop(linker *l)
-{
+static void link_loop(linker *l) {
     uint32_t n = l->enter->nin - 2;
     for (uint32_t k = 0; k < n; k++) {
         start(l);
@@ -153,14 +143,12 @@ static void link_loop(linker *l)
     }
 }
 
-static int64_t axis_of(const linker *l, const char *name, uint32_t i)
-{
+static int64_t axis_of(const linker *l, const char *name, uint32_t i) {
     const rl_attr *a = rl_attr_find(rl_nod(l->p->g->flat->region.p[l->c->region].g, l->c->node), name);
     return a && a->kind == RL_ATTR_INTS && i < a->n ? a->ints[i] : 0;
 }
 
-static void link_scan(linker *l)
-{
+static void link_scan(linker *l) {
     const rl_nodeinfo *was = rl_nod(l->p->g->flat->region.p[l->c->region].g, l->c->node);
     int64_t nscan = rl_attr_int(was, "num_scan_inputs", 0);
     if (was->since < 9 || nscan < 0 || nscan > l->enter->nin) return;
@@ -183,8 +171,7 @@ static void link_scan(linker *l)
 }
 
 /* What no link took: logical order. */
-static void link_rest(linker *l)
-{
+static void link_rest(linker *l) {
     uint32_t each = (l->leave->nin - 1) / l->c->nbody, max = l->leave->nin + l->leave->nout;
     if (l->enter) max += l->enter->nin + l->enter->nout;
     l->op = (rl_oplegal){.node = l->node, .link = true, .fixed = true, .comp = RL_NONE};
@@ -202,8 +189,7 @@ static void link_rest(linker *l)
     rl_push(l->p->mem, l->p->op, l->op);
 }
 
-void rl_links(rl_plan *p, rl_node leave)
-{
+void rl_links(rl_plan *p, rl_node leave) {
     const rl_graph *g = p->g;
     linker l = {.p = p, .leave = rl_nod(g, leave), .node = leave};
     l.c = &g->flat->control.p[g->flat->place.p[l.leave->origin].control];

@@ -13,8 +13,7 @@
 
 #include <string.h>
 
-static void keep_node(rl_lower *l, rl_node node)
-{
+static void keep_node(rl_lower *l, rl_node node) {
     rl_op op = rl_nod(l->g, node)->op;
     for (uint32_t i = 0; i < rl_nod(l->g, node)->nin; i++) {
         rl_value x = rl_nod(l->g, node)->in[i];
@@ -29,8 +28,7 @@ static void keep_node(rl_lower *l, rl_node node)
 }
 
 /* Only a new Reshape, in place of a Transpose that is gone, would bring an input into the form that the node has it in. */
-static bool reshapes(rl_lower *l, rl_node node)
-{
+static bool reshapes(rl_lower *l, rl_node node) {
     for (uint32_t i = 0; i < rl_nod(l->g, node)->nin; i++) {
         rl_value x = rl_nod(l->g, node)->in[i];
         if (!rl_has(x) || x.i >= l->nval || rl_stands_alone(rl_val(l->g, x)) || rl_has(rl_lower_present(l, x))) continue;
@@ -43,8 +41,7 @@ static bool reshapes(rl_lower *l, rl_node node)
 }
 
 /* Shape of a tensor that is not there in this form: its sizes, from where they stand. */
-static void lower_shape_op(rl_lower *l, rl_node node)
-{
+static void lower_shape_op(rl_lower *l, rl_node node) {
     const rl_nodeinfo *n = rl_nod(l->g, node);
     rl_value x = n->in[0], y = n->out[0], s;
     const rl_valinfo *vx = rl_val(l->g, x);
@@ -65,8 +62,7 @@ static void lower_shape_op(rl_lower *l, rl_node node)
     rl_lower_have_member(l, y);
 }
 
-static void lower_all(rl_lower *l)
-{
+static void lower_all(rl_lower *l) {
     rl_graph *g = l->g;
     uint32_t n = g->order.n;
     rl_node *order = rl_copy(l->tmp, g->order.p, n * sizeof *order);
@@ -88,8 +84,7 @@ static void lower_all(rl_lower *l)
 }
 
 /* Where each order is asked for. */
-static void find_wanted(rl_lower *l)
-{
+static void find_wanted(rl_lower *l) {
     const rl_graph *g = l->g;
     for (uint32_t k = 0; g->flat && k < l->p->op.n; k++) {
         const rl_oplegal *op = &l->p->op.p[k];
@@ -108,8 +103,7 @@ static void find_wanted(rl_lower *l)
 }
 
 /* Movement nodes of the input that are written nowhere leave the graph. */
-static rl_status finish(rl_lower *l)
-{
+static rl_status finish(rl_lower *l) {
     rl_graph *g = l->g;
     bool *dead = rl_new(l->tmp, bool, g->nnode);
     memset(dead, 1, g->nnode);
@@ -120,15 +114,13 @@ static rl_status finish(rl_lower *l)
     return rl_graph_sort(g);
 }
 
-static uint32_t transposes(const rl_graph *g)
-{
+static uint32_t transposes(const rl_graph *g) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < g->order.n; k++) n += rl_nod(g, g->order.p[k])->op == RL_OP_Transpose;
     return n;
 }
 
-rl_status rl_pass_lower(rl_pass_run *r)
-{
+rl_status rl_pass_lower(rl_pass_run *r) {
     rl_graph *g = r->g;
     rl_lower l = {.p = r->plan, .g = g, .tmp = r->tmp, .nval = g->nval, .origin = RL_NONE};
     uint32_t before = transposes(g);

@@ -9,16 +9,14 @@
 
 const rl_label *rl_opwriter_label(const rl_opwriter *w, uint32_t i) { return &w->op->label[w->op->token[w->token[i]].label]; }
 
-static uint64_t presence(const rl_opwriter *w, uint32_t i)
-{
+static uint64_t presence(const rl_opwriter *w, uint32_t i) {
     uint64_t m = 0;
     for (uint32_t o = 0; o < w->op->noperand && o < 64; o++)
         if (w->op->token[w->token[i]].natom[o]) m |= 1ull << o;
     return m;
 }
 
-static bool symbolic(const rl_opwriter *w, uint32_t i)
-{
+static bool symbolic(const rl_opwriter *w, uint32_t i) {
     const rl_token *t = &w->op->token[w->token[i]];
     for (uint32_t o = 0; o < w->op->noperand; o++)
         for (uint32_t k = 0; k < t->natom[o]; k++)
@@ -26,8 +24,7 @@ static bool symbolic(const rl_opwriter *w, uint32_t i)
     return false;
 }
 
-static bool joins(const rl_opwriter *w, uint32_t first, uint32_t i)
-{
+static bool joins(const rl_opwriter *w, uint32_t first, uint32_t i) {
     const rl_label *a = rl_opwriter_label(w, i - 1), *b = rl_opwriter_label(w, i);
     bool pieces = w->cls == RL_CONCAT || w->cls == RL_SPLIT;
     if (a->group != b->group) return false;
@@ -36,8 +33,7 @@ static bool joins(const rl_opwriter *w, uint32_t first, uint32_t i)
            w->op->noperand <= 64;
 }
 
-static bool dim_ok(const rl_opwriter *w, rl_dimspan s)
-{
+static bool dim_ok(const rl_opwriter *w, rl_dimspan s) {
     uint32_t nsym = 0;
     for (uint32_t i = s.from; i < s.to; i++) {
         if (i > s.from && !joins(w, s.from, i)) return false;
@@ -46,15 +42,13 @@ static bool dim_ok(const rl_opwriter *w, rl_dimspan s)
     return nsym <= 1 || s.to - s.from == 1;
 }
 
-static bool push_dim(rl_dimspan *d, uint32_t *n, uint32_t from, uint32_t to)
-{
+static bool push_dim(rl_dimspan *d, uint32_t *n, uint32_t from, uint32_t to) {
     if (*n == RL_MAXDIMS) return false;
     d[(*n)++] = (rl_dimspan){(uint8_t)from, (uint8_t)to, 0};
     return true;
 }
 
-static uint32_t merge_all(const rl_opwriter *w, rl_dimspan *d)
-{
+static uint32_t merge_all(const rl_opwriter *w, rl_dimspan *d) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->ntoken; i++) {
         if (n && dim_ok(w, (rl_dimspan){d[n - 1].from, (uint8_t)(i + 1), 0})) d[n - 1].to++;
@@ -64,8 +58,7 @@ static uint32_t merge_all(const rl_opwriter *w, rl_dimspan *d)
 }
 
 /* The op's dims as a tensor of operand o has them; tokens that o lacks take its dims of size 1, or new ones. 0: impossible. */
-static bool dims_like(const rl_opwriter *w, const rl_dims *x, uint32_t o, rl_dimspan *d, uint32_t *nd)
-{
+static bool dims_like(const rl_opwriter *w, const rl_dims *x, uint32_t o, rl_dimspan *d, uint32_t *nd) {
     uint32_t i = 0, n = 0;
     for (uint32_t k = 0; k < x->ndim; k++) {
         uint32_t left = x->count[k], from;
@@ -102,16 +95,14 @@ static bool dims_like(const rl_opwriter *w, const rl_dims *x, uint32_t o, rl_dim
 
 /* ---- the form of each operand ---- */
 
-static bool dropped(const rl_opwriter *w, uint32_t dim, uint32_t o)
-{
+static bool dropped(const rl_opwriter *w, uint32_t dim, uint32_t o) {
     rl_dimspan s = w->dim[dim];
     bool may = w->op->operand[o].out || w->op->link || w->n->op == RL_OP_Conv;
     if (s.label) return may && w->op->label[s.label - 1].dim[o] < 0;
     return s.to > s.from && may && rl_opwriter_label(w, s.from)->dim[o] < 0 && rl_opwriter_label(w, s.from)->role != RL_T_PIECES;
 }
 
-void rl_opwriter_dims(const rl_opwriter *w, uint32_t o, rl_dims *d)
-{
+void rl_opwriter_dims(const rl_opwriter *w, uint32_t o, rl_dims *d) {
     d->ndim = 0;
     for (uint32_t k = 0; k < w->ndim; k++) {
         uint32_t c = 0;
@@ -121,8 +112,7 @@ void rl_opwriter_dims(const rl_opwriter *w, uint32_t o, rl_dims *d)
     }
 }
 
-uint32_t rl_lower_order(rl_lower *l, const rl_oplegal *op, uint32_t o)
-{
+uint32_t rl_lower_order(rl_lower *l, const rl_oplegal *op, uint32_t o) {
     uint8_t t[RL_MAXATOM + 1];
     rl_config_order(op, &op->config.p[op->chosen], o, t);
     return rl_order_intern(l->p, op->operand[o].cls, t);
@@ -130,26 +120,22 @@ uint32_t rl_lower_order(rl_lower *l, const rl_oplegal *op, uint32_t o)
 
 uint32_t rl_opwriter_order(const rl_opwriter *w, uint32_t o) { return rl_lower_order(w->l, w->op, o); }
 
-uint32_t rl_dims_leading_ones(const rl_dims *d)
-{
+uint32_t rl_dims_leading_ones(const rl_dims *d) {
     uint32_t k = 0;
     while (k < d->ndim && d->count[k] == 0) k++;
     return k;
 }
 
-static bool equal_but_ones(const rl_dims *a, const rl_dims *b)
-{
+static bool equal_but_ones(const rl_dims *a, const rl_dims *b) {
     uint32_t i = rl_dims_leading_ones(a), j = rl_dims_leading_ones(b);
     return a->ndim - i == b->ndim - j && memcmp(a->count + i, b->count + j, a->ndim - i) == 0;
 }
 
-bool rl_opwriter_broadcasts(const rl_opwriter *w, uint32_t o)
-{
+bool rl_opwriter_broadcasts(const rl_opwriter *w, uint32_t o) {
     return !w->op->operand[o].out && (w->cls == RL_POINTWISE || w->cls == RL_EXPAND || (w->cls == RL_NORM && o >= 2));
 }
 
-uint32_t rl_opwriter_ready(const rl_opwriter *w, uint32_t o, const rl_dims *want)
-{
+uint32_t rl_opwriter_ready(const rl_opwriter *w, uint32_t o, const rl_dims *want) {
     uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, rl_opwriter_order(w, o), false);
     for (; i != RL_NONE; i = rl_lower_next(w->l, i)) {
         const rl_dims *d = w->l->phys.p[i].dims;
@@ -160,15 +146,13 @@ uint32_t rl_opwriter_ready(const rl_opwriter *w, uint32_t o, const rl_dims *want
 }
 
 /* The operands of a link lie in different regions: goes to this one's, and answers where it was. */
-static uint32_t stand_at(rl_opwriter *w, uint32_t o)
-{
+static uint32_t stand_at(rl_opwriter *w, uint32_t o) {
     uint32_t was = w->l->origin;
     if (w->op->link) w->l->origin = rl_lower_link_origin(w->l, w->op, o);
     return was;
 }
 
-uint32_t rl_opwriter_reshapes(rl_opwriter *w)
-{
+uint32_t rl_opwriter_reshapes(rl_opwriter *w) {
     uint32_t n = 0;
     rl_dims want;
     for (uint32_t o = 0; o < w->op->noperand; o++) {
@@ -182,16 +166,14 @@ uint32_t rl_opwriter_reshapes(rl_opwriter *w)
 }
 
 /* The token of BatchNormalization's channel; ntoken when the channel has size 1. */
-static uint32_t channel(const rl_opwriter *w)
-{
+static uint32_t channel(const rl_opwriter *w) {
     uint32_t c = 0;
     while (c < w->ntoken && rl_opwriter_label(w, c)->role != RL_T_AXIS) c++;
     return c;
 }
 
 /* The two dims before those that a pool's window moves over, of which there are n - 2. */
-static bool pool_dims_ok(const rl_opwriter *w, const rl_dimspan *d, uint32_t n)
-{
+static bool pool_dims_ok(const rl_opwriter *w, const rl_dimspan *d, uint32_t n) {
     uint32_t lead = w->op->form[0].start[1];
     if (n < 3 || d[0].from != 0 || d[0].to != d[1].from || d[1].to != lead || n - 2 != w->ntoken - lead) return false;
     for (uint32_t k = 2; k < n; k++)
@@ -199,8 +181,7 @@ static bool pool_dims_ok(const rl_opwriter *w, const rl_dimspan *d, uint32_t n)
     return dim_ok(w, d[0]) && dim_ok(w, d[1]);
 }
 
-static bool pool_dims(rl_opwriter *w)
-{
+static bool pool_dims(rl_opwriter *w) {
     uint32_t lead = w->op->form[0].start[1];
     for (uint32_t first = RL_MIN(lead, 1u); first <= lead; first++) {
         w->ndim = 0;
@@ -212,16 +193,14 @@ static bool pool_dims(rl_opwriter *w)
     return false;
 }
 
-static bool acceptable(const rl_opwriter *w, const rl_dimspan *d, uint32_t n)
-{
+static bool acceptable(const rl_opwriter *w, const rl_dimspan *d, uint32_t n) {
     if (w->cls == RL_POOL) return pool_dims_ok(w, d, n);
     if (w->cls != RL_BATCHNORM) return true;
     if (channel(w) == w->ntoken) return n >= 2 && d[1].to == d[1].from;
     return n >= 2 && d[1].to == d[1].from + 1 && rl_opwriter_label(w, d[1].from)->role == RL_T_AXIS;
 }
 
-static bool batch_norm_dims(rl_opwriter *w)
-{
+static bool batch_norm_dims(rl_opwriter *w) {
     uint32_t c = channel(w), next = c + 1;
     if (c == w->ntoken) c = next = 0;
     w->ndim = 0;
@@ -235,8 +214,7 @@ static bool batch_norm_dims(rl_opwriter *w)
 }
 
 /* A dim for each label, as the op has them. */
-static bool conv_dims(rl_opwriter *w)
-{
+static bool conv_dims(rl_opwriter *w) {
     const rl_form *f = &w->op->form[0];
     w->ndim = 0;
     for (uint32_t l = 0; l < w->op->nlabel; l++) {
@@ -246,8 +224,7 @@ static bool conv_dims(rl_opwriter *w)
     return true;
 }
 
-bool rl_opwriter_choose_dims(rl_opwriter *w)
-{
+bool rl_opwriter_choose_dims(rl_opwriter *w) {
     if (w->n->op == RL_OP_Conv) return conv_dims(w);
     rl_dimspan best[RL_MAXDIMS], d[RL_MAXDIMS];
     uint32_t nbest = 0, cost = RL_NONE, n;
@@ -283,8 +260,7 @@ bool rl_opwriter_choose_dims(rl_opwriter *w)
 
 /* ---- labels ---- */
 
-uint32_t rl_opwriter_dim(const rl_opwriter *w, uint32_t label)
-{
+uint32_t rl_opwriter_dim(const rl_opwriter *w, uint32_t label) {
     for (uint32_t k = 0; k < w->ndim; k++) {
         if (w->dim[k].label == label + 1) return k;
         for (uint32_t i = w->dim[k].from; i < w->dim[k].to; i++)
@@ -293,8 +269,7 @@ uint32_t rl_opwriter_dim(const rl_opwriter *w, uint32_t label)
     return RL_NONE;
 }
 
-bool rl_opwriter_place_labels(rl_opwriter *w)
-{
+bool rl_opwriter_place_labels(rl_opwriter *w) {
     for (uint32_t l = 0; l < w->op->nlabel; l++) {
         uint32_t k = 0;
         if (w->op->label[l].role == RL_T_FREE || rl_opwriter_dim(w, l) != RL_NONE) continue;

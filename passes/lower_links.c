@@ -17,13 +17,11 @@ typedef struct {
     uint32_t first, nop; /* the links, in the plan */
 } end;
 
-static const rl_control *control_of(const rl_lower *l, rl_node n)
-{
+static const rl_control *control_of(const rl_lower *l, rl_node n) {
     return &l->g->flat->control.p[l->g->flat->place.p[rl_nod(l->g, n)->origin].control];
 }
 
-uint32_t rl_lower_link_origin(const rl_lower *l, const rl_oplegal *op, uint32_t operand)
-{
+uint32_t rl_lower_link_origin(const rl_lower *l, const rl_oplegal *op, uint32_t operand) {
     const rl_control *c = control_of(l, op->node);
     const rl_operand *x = &op->operand[operand];
     if (x->body) return l->g->flat->region.p[c->body + x->body - 1].end;
@@ -33,16 +31,14 @@ uint32_t rl_lower_link_origin(const rl_lower *l, const rl_oplegal *op, uint32_t 
 /* Whether the operand is this end's: Enter reads outside and makes inside, Leave the other way round; an If has but a Leave. */
 static bool is_mine(const end *e, const rl_operand *x) { return (x->out == (x->body > 0)) != e->leave; }
 
-static rl_dims *form_of(end *e, uint32_t k)
-{
+static rl_dims *form_of(end *e, uint32_t k) {
     rl_linkform *f = &e->l->link[k];
     if (!f->form && !rl_lower_form(e->l, &e->l->p->op.p[k], f)) e->l->failed = true;
     return f->form;
 }
 
 /* The link's tensors at this end: makes what is read, and names what is made. */
-static void lower_link(end *e, uint32_t k)
-{
+static void lower_link(end *e, uint32_t k) {
     rl_lower *l = e->l;
     rl_oplegal *op = &l->p->op.p[k];
     uint32_t was = l->origin;
@@ -59,8 +55,7 @@ static void lower_link(end *e, uint32_t k)
     }
 }
 
-static void have_link(end *e, uint32_t k)
-{
+static void have_link(end *e, uint32_t k) {
     rl_oplegal *op = &e->l->p->op.p[k];
     for (uint32_t o = 0; o < op->noperand; o++) {
         const rl_operand *x = &op->operand[o];
@@ -69,16 +64,14 @@ static void have_link(end *e, uint32_t k)
 }
 
 /* A body ends in what a node of its own makes: runtimes ask for it. */
-static bool ends_body(const rl_lower *l, rl_value v)
-{
+static bool ends_body(const rl_lower *l, rl_value v) {
     const rl_valinfo *x = rl_val(l->g, v);
     return x->def.i != RL_NONE && rl_nod(l->g, x->def)->op != RL_OP_ENTER
            && rl_flat_value_region(l->g, v) == rl_flat_region(l->g, l->origin);
 }
 
 /* What no link changes; a Leave reads its bodies' values in their own regions. */
-static void lower_rest(end *e)
-{
+static void lower_rest(end *e) {
     rl_lower *l = e->l;
     uint32_t was = l->origin, each = e->leave ? (e->n.nin - 1) / e->c->nbody : 0;
     for (uint32_t i = 0; i < e->n.nin && !l->failed; i++) {
@@ -91,8 +84,7 @@ static void lower_rest(end *e)
 }
 
 /* The attribute that names the scanned axes of this end's wholes. */
-static bool scan_axes(end *e, rl_attr *a)
-{
+static bool scan_axes(end *e, rl_attr *a) {
     rl_graph *g = e->l->g;
     const rl_nodeinfo *was = rl_nod(g->flat->region.p[e->c->region].g, e->c->node);
     const char *name = e->leave ? "scan_output_axes" : "scan_input_axes";
@@ -115,8 +107,7 @@ static bool scan_axes(end *e, rl_attr *a)
     return any;
 }
 
-static void write_end(end *e, rl_node node)
-{
+static void write_end(end *e, rl_node node) {
     rl_lower *l = e->l;
     rl_attr axes;
     bool same = true, scans = e->c->op == RL_OP_Scan && scan_axes(e, &axes);
@@ -131,8 +122,7 @@ static void write_end(end *e, rl_node node)
     if (scans) rl_graph_set_attrs(l->g, node, &axes, 1);
 }
 
-void rl_lower_end(rl_lower *l, rl_node node)
-{
+void rl_lower_end(rl_lower *l, rl_node node) {
     end e = {.l = l, .c = control_of(l, node), .leave = rl_nod(l->g, node)->op == RL_OP_LEAVE, .n = *rl_nod(l->g, node)};
     e.in = rl_new(l->tmp, rl_value, e.n.nin);
     e.in_done = rl_new(l->tmp, bool, e.n.nin);

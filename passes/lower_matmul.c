@@ -20,39 +20,33 @@ typedef struct {
 enum { A_, B_, Y_, C_ };
 
 /* Atoms of a group in an operand. */
-static uint32_t group_atoms(const writer *w, uint32_t g, uint32_t o)
-{
+static uint32_t group_atoms(const writer *w, uint32_t g, uint32_t o) {
     uint32_t n = 0;
     for (uint32_t i = w->f->start[g]; i < w->f->start[g + 1]; i++) n += w->op->token[w->c->token[i]].natom[o];
     return n;
 }
 
-static uint32_t order_in(const writer *w, uint32_t o)
-{
+static uint32_t order_in(const writer *w, uint32_t o) {
     uint8_t t[RL_MAXATOM + 1];
     rl_config_order(w->op, w->c, o, t);
     return rl_order_intern(w->l->p, w->op->operand[o].cls, t);
 }
 
-static uint32_t nseq(const writer *w, uint32_t o)
-{
+static uint32_t nseq(const writer *w, uint32_t o) {
     uint32_t n = 0;
     while (n < RL_MAXGROUP && w->f->seq[o][n] != RL_END) n++;
     return n;
 }
 
-static void push(rl_dims *d, uint32_t count)
-{
+static void push(rl_dims *d, uint32_t count) {
     if (d->ndim < RL_MAXDIMS) d->count[d->ndim++] = (uint8_t)count;
 }
 
-static rl_value want(const writer *w, uint32_t o, const rl_dims *d)
-{
+static rl_value want(const writer *w, uint32_t o, const rl_dims *d) {
     return rl_lower_want(w->l, w->op->operand[o].cls, order_in(w, o), d);
 }
 
-static void result(const writer *w, rl_op as, const rl_value *in, uint32_t nin, const rl_attr *a, uint32_t na, const rl_dims *y)
-{
+static void result(const writer *w, rl_op as, const rl_value *in, uint32_t nin, const rl_attr *a, uint32_t na, const rl_dims *y) {
     rl_lower *l = w->l;
     uint32_t order = order_in(w, Y_);
     rl_value out = rl_lower_result(l, w->op->operand[Y_].cls, order, y, w->op->operand[Y_].tensor);
@@ -64,8 +58,7 @@ static void result(const writer *w, rl_op as, const rl_value *in, uint32_t nin, 
 /* ---- Gemm ---- */
 
 /* The third operand, which opsets before 11 require. */
-static rl_value zero(rl_lower *l, rl_dtype t)
-{
+static rl_value zero(rl_lower *l, rl_dtype t) {
     static const int64_t one = 1;
     static const double bits = 0;
     rl_value v = rl_graph_const(l->g, rl_graph_fresh_name(l->g, "rl_zero"), t, 1, &one, &bits, rl_dtype_bits(t) / 8);
@@ -73,8 +66,7 @@ static rl_value zero(rl_lower *l, rl_dtype t)
     return v;
 }
 
-static void gemm(const writer *w)
-{
+static void gemm(const writer *w) {
     rl_lower *l = w->l;
     const rl_nodeinfo old = *rl_nod(l->g, w->op->node);
     uint32_t x = w->f->seq[A_][0] == RL_G_LEAD || w->f->seq[A_][1] == RL_G_LEAD ? A_ : B_, other = A_ + B_ - x;
@@ -114,16 +106,14 @@ static void gemm(const writer *w)
 
 /* ---- MatMul ---- */
 
-static bool known_or_single(const writer *w, uint32_t o, const uint8_t *atom, uint32_t n)
-{
+static bool known_or_single(const writer *w, uint32_t o, const uint8_t *atom, uint32_t n) {
     uint32_t nsym = 0;
     for (uint32_t i = 0; i < n; i++) nsym += !rl_dim_known(w->l->p->cls.p[w->op->operand[o].cls].size[atom[i]]);
     return nsym < 2;
 }
 
 /* Leading dims: as an existing tensor has them when its other dims are the last `tail` counts; else merged. */
-static void leading_dims(const writer *w, uint32_t o, const uint32_t *tail, uint32_t ntail, uint32_t nlead, rl_dims *d)
-{
+static void leading_dims(const writer *w, uint32_t o, const uint32_t *tail, uint32_t ntail, uint32_t nlead, rl_dims *d) {
     uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, order_in(w, o), w->op->operand[o].pin);
     for (; i != RL_NONE; i = rl_lower_next(w->l, i)) {
         const rl_dims *x = w->l->phys.p[i].dims;
@@ -147,8 +137,7 @@ static void leading_dims(const writer *w, uint32_t o, const uint32_t *tail, uint
 }
 
 /* x has leading dims, the other operand is a plain matrix. */
-static void with_matrix(const writer *w, uint32_t x, uint32_t matrix, bool matrix_left)
-{
+static void with_matrix(const writer *w, uint32_t x, uint32_t matrix, bool matrix_left) {
     const uint8_t *sx = w->f->seq[x];
     uint32_t n = nseq(w, x), tail[2], ntail = 0, nlead = 0, k = 0;
     rl_dims d, m = {0}, y;
@@ -173,8 +162,7 @@ static void with_matrix(const writer *w, uint32_t x, uint32_t matrix, bool matri
 /* ---- FusedMatMul ---- */
 
 /* The batch dims of operand o, as an existing tensor has them whose other dims are the two of the product. */
-static bool batch_dims(const writer *w, uint32_t o, rl_dims *d)
-{
+static bool batch_dims(const writer *w, uint32_t o, rl_dims *d) {
     const uint8_t *s = w->f->seq[o];
     uint32_t lead = s[0] == RL_G_LEAD ? 0 : 1, before = lead;
     uint32_t i = rl_lower_find(w->l, w->op->operand[o].cls, order_in(w, o), w->op->operand[o].pin);
@@ -190,8 +178,7 @@ static bool batch_dims(const writer *w, uint32_t o, rl_dims *d)
 }
 
 /* The batch dims of A, B and the output: one dim per token, unless all have the same and a tensor shows them. */
-static void shared_batch(const writer *w, rl_dims *d)
-{
+static void shared_batch(const writer *w, rl_dims *d) {
     bool same = true;
     for (uint32_t k = w->f->start[RL_G_LEAD]; k < w->f->start[RL_G_LEAD + 1]; k++) {
         const rl_token *t = &w->op->token[w->c->token[k]];
@@ -205,8 +192,7 @@ static void shared_batch(const writer *w, rl_dims *d)
 }
 
 /* The dims of an operand: its groups in their sequence, the leading ones as in `batch`. */
-static rl_dims around(const writer *w, uint32_t o, const rl_dims *batch)
-{
+static rl_dims around(const writer *w, uint32_t o, const rl_dims *batch) {
     rl_dims d = {0};
     for (uint32_t i = 0; i < nseq(w, o); i++) {
         uint32_t g = w->f->seq[o][i];
@@ -216,8 +202,7 @@ static rl_dims around(const writer *w, uint32_t o, const rl_dims *batch)
     return d;
 }
 
-static void fused(const writer *w)
-{
+static void fused(const writer *w) {
     rl_lower *l = w->l;
     rl_fused as = rl_fused_as(w->f);
     rl_dims batch[3] = {{0}, {0}, {0}}, d[3];
@@ -244,8 +229,7 @@ static void fused(const writer *w)
 }
 
 /* Both have batch atoms: each leading token that not both have is a dim of its own. */
-static void batched(const writer *w, bool swapped)
-{
+static void batched(const writer *w, bool swapped) {
     uint32_t left = swapped ? B_ : A_, right = swapped ? A_ : B_;
     rl_dims d[3] = {{0}, {0}, {0}};
     uint32_t from = w->f->start[RL_G_LEAD], to = w->f->start[RL_G_LEAD + 1], rows, cols;
@@ -291,8 +275,7 @@ static void batched(const writer *w, bool swapped)
     result(w, RL_OP_MatMul, in, 2, NULL, 0, &d[Y_]);
 }
 
-void rl_lower_matmul(rl_lower *l, rl_oplegal *op)
-{
+void rl_lower_matmul(rl_lower *l, rl_oplegal *op) {
     const rl_config *c = &op->config.p[op->chosen];
     writer w = {l, op, c, &op->form[c->form]};
     bool swapped = w.f->kind == RL_FORM_SWAPPED;

@@ -4,16 +4,14 @@
 
 /* ---- the node ---- */
 
-static void strip(rl_dims *d)
-{
+static void strip(rl_dims *d) {
     uint32_t k = rl_dims_leading_ones(d);
     d->ndim -= k;
     memmove(d->count, d->count + k, d->ndim);
 }
 
 /* Leading dims of size 1 that no input has, the result has not either. */
-static void forget_leading_ones(rl_opwriter *w)
-{
+static void forget_leading_ones(rl_opwriter *w) {
     uint32_t rank = 0, k;
     for (uint32_t o = 0; o < w->op->noperand; o++)
         if (!w->op->operand[o].out) rank = RL_MAX(rank, rl_val(w->l->g, w->in[w->op->operand[o].slot])->rank);
@@ -22,8 +20,7 @@ static void forget_leading_ones(rl_opwriter *w)
     memmove(w->dim, w->dim + k, (w->ndim -= k) * sizeof *w->dim);
 }
 
-static rl_value operand_value(rl_opwriter *w, uint32_t o)
-{
+static rl_value operand_value(rl_opwriter *w, uint32_t o) {
     const rl_operand *x = &w->op->operand[o];
     uint32_t order = rl_opwriter_order(w, o);
     rl_dims want;
@@ -34,8 +31,7 @@ static rl_value operand_value(rl_opwriter *w, uint32_t o)
     return rl_lower_want(w->l, x->cls, order, &want);
 }
 
-static void start_inputs(rl_opwriter *w)
-{
+static void start_inputs(rl_opwriter *w) {
     w->nin = w->n->nin;
     w->in = rl_new(&w->l->now, rl_value, w->nin + 8);
     uint32_t nin = w->nin;
@@ -49,8 +45,7 @@ static void start_inputs(rl_opwriter *w)
     }
 }
 
-static void write_node(rl_opwriter *w)
-{
+static void write_node(rl_opwriter *w) {
     rl_lower *l = w->l;
     const rl_nodeinfo *old = w->n;
     rl_value out[256];
@@ -80,8 +75,7 @@ static void write_node(rl_opwriter *w)
 }
 
 /* The turns of a Loop or Scan that come first do so even where there is but one. */
-static bool place_turns(rl_opwriter *w)
-{
+static bool place_turns(rl_opwriter *w) {
     if (w->op->nlabel < 2 || w->op->label[0].role != RL_T_AXIS || w->op->label[1].group == 0 || rl_opwriter_dim(w, 0) != RL_NONE) return true;
     if (w->ndim == RL_MAXDIMS) return false;
     memmove(w->dim + 1, w->dim, w->ndim++ * sizeof *w->dim);
@@ -89,8 +83,7 @@ static bool place_turns(rl_opwriter *w)
     return true;
 }
 
-bool rl_lower_form(rl_lower *l, rl_oplegal *op, rl_linkform *out)
-{
+bool rl_lower_form(rl_lower *l, rl_oplegal *op, rl_linkform *out) {
     const rl_config *c = &op->config.p[op->chosen];
     rl_opwriter w = {.l = l, .op = op, .n = rl_nod(l->g, op->node), .cls = RL_OPAQUE, .token = c->token,
                 .ntoken = op->form[c->form].start[RL_MAXGROUP]};
@@ -103,8 +96,7 @@ bool rl_lower_form(rl_lower *l, rl_oplegal *op, rl_linkform *out)
 }
 
 /* The model's own configuration of an elementwise op, with its tokens: they lie as the result's atoms do. */
-static bool own_config(const rl_lower *l, const rl_oplegal *op, rl_config *c)
-{
+static bool own_config(const rl_lower *l, const rl_oplegal *op, rl_config *c) {
     uint32_t last = op->noperand - 1, n = op->ntoken;
     uint8_t seq[RL_MAXATOM + 1], *token = rl_new(l->tmp, uint8_t, n + 1);
     if (op->nform == 0 || op->form[0].kind != RL_FORM_PLAIN || op->form[0].start[RL_MAXGROUP] != n) return false;
@@ -120,8 +112,7 @@ static bool own_config(const rl_lower *l, const rl_oplegal *op, rl_config *c)
     return true;
 }
 
-bool rl_lower_adopts(rl_lower *l, rl_oplegal *op)
-{
+bool rl_lower_adopts(rl_lower *l, rl_oplegal *op) {
     rl_config *c = &op->config.p[0];
     rl_class cls = rl_op_class(rl_nod(l->g, op->node)->op);
     if (cls != RL_POINTWISE || op->link || (c->form == RL_NONE && !own_config(l, op, c))) return false;
@@ -130,8 +121,7 @@ bool rl_lower_adopts(rl_lower *l, rl_oplegal *op)
 }
 
 /* For each place along the label's dim, the place that was there. */
-static const int64_t *label_places(const rl_opwriter *w, uint32_t label, uint32_t o, uint32_t *count)
-{
+static const int64_t *label_places(const rl_opwriter *w, uint32_t label, uint32_t o, uint32_t *count) {
     const rl_cls *c = &w->l->p->cls.p[w->op->operand[o].cls];
     rl_dimspan s = w->dim[label];
     int64_t n = 1, *p, stride[RL_MAXATOM], size[RL_MAXATOM];
@@ -151,8 +141,7 @@ static const int64_t *label_places(const rl_opwriter *w, uint32_t label, uint32_
 }
 
 /* Stores input `slot` with the elements along dim in the order of the label's channels. */
-static void permute_input(rl_opwriter *w, uint32_t slot, uint32_t dim, uint32_t label, uint32_t o)
-{
+static void permute_input(rl_opwriter *w, uint32_t slot, uint32_t dim, uint32_t label, uint32_t o) {
     uint32_t n;
     const int64_t *p = label_places(w, label, o, &n);
     bool moved = false;
@@ -161,8 +150,7 @@ static void permute_input(rl_opwriter *w, uint32_t slot, uint32_t dim, uint32_t 
 }
 
 /* Operand 0 is x, 1 is y; of a depthwise Conv the channels are one label of both. */
-static void conv_weights(rl_opwriter *w)
-{
+static void conv_weights(rl_opwriter *w) {
     bool depthwise = w->op->label[2].role != RL_T_FREE;
     uint32_t made = depthwise ? 1 : 2;
     if (!depthwise) permute_input(w, 1, 1, 1, 0);
@@ -170,8 +158,7 @@ static void conv_weights(rl_opwriter *w)
     if (w->nin > 2) permute_input(w, 2, 0, made, 1);
 }
 
-static void plain(rl_lower *l, rl_oplegal *op)
-{
+static void plain(rl_lower *l, rl_oplegal *op) {
     const rl_config *c = &op->config.p[op->chosen];
     const rl_nodeinfo copy = *rl_nod(l->g, op->node); /* g->node may move as nodes are added */
     rl_opwriter w = {.l = l, .op = op, .n = &copy, .cls = rl_op_class(copy.op), .token = c->token, .write_as = copy.op,
@@ -191,8 +178,7 @@ static void plain(rl_lower *l, rl_oplegal *op)
 /* ---- the two whose operands do not share one sequence of tokens ---- */
 
 /* Gather of a constant table: the index and the row, each in any order, either first. */
-static void table(rl_lower *l, rl_oplegal *op)
-{
+static void table(rl_lower *l, rl_oplegal *op) {
     const rl_config *c = &op->config.p[op->chosen];
     const rl_form *f = &op->form[c->form];
     uint8_t t[RL_MAXATOM + 1];
@@ -224,8 +210,7 @@ static void table(rl_lower *l, rl_oplegal *op)
 }
 
 /* The dims of a block reshape's output: blocks as the model has them, other tokens alone. */
-static void block_dims(const rl_lower *l, const rl_oplegal *op, const rl_config *c, rl_dims *d)
-{
+static void block_dims(const rl_lower *l, const rl_oplegal *op, const rl_config *c, rl_dims *d) {
     const rl_operand *y = &op->operand[1];
     const rl_member *m = &l->p->member[y->tensor.i];
     d->ndim = 0;
@@ -244,8 +229,7 @@ static void block_dims(const rl_lower *l, const rl_oplegal *op, const rl_config 
     }
 }
 
-static void block_reshape(rl_lower *l, rl_oplegal *op)
-{
+static void block_reshape(rl_lower *l, rl_oplegal *op) {
     const rl_config *c = &op->config.p[op->chosen];
     uint8_t t[RL_MAXATOM + 1];
     rl_dims d;
@@ -266,8 +250,7 @@ static void block_reshape(rl_lower *l, rl_oplegal *op)
     rl_lower_have(l, out, op->operand[1].cls, yo, &d);
 }
 
-void rl_lower_op(rl_lower *l, rl_oplegal *op)
-{
+void rl_lower_op(rl_lower *l, rl_oplegal *op) {
     rl_class cls = rl_op_class(rl_nod(l->g, op->node)->op);
     rl_formkind kind = op->form[op->config.p[op->chosen].form].kind;
     if (cls == RL_MATMUL || cls == RL_GEMM || kind == RL_FORM_FUSED) rl_lower_matmul(l, op);

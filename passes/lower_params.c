@@ -3,15 +3,13 @@
 #include "lower_form.h"
 #include <string.h>
 
-static uint32_t axis_label(const rl_opwriter *w)
-{
+static uint32_t axis_label(const rl_opwriter *w) {
     uint32_t l = 0;
     while (l < w->op->nlabel && w->op->label[l].role != RL_T_AXIS && w->op->label[l].role != RL_T_PIECES) l++;
     return l;
 }
 
-static void set_attr(rl_opwriter *w, rl_attr a)
-{
+static void set_attr(rl_opwriter *w, rl_attr a) {
     for (uint32_t i = 0; i < w->attr.n; i++)
         if (w->attr.p[i].name == a.name) {
             w->attr.p[i] = a;
@@ -20,23 +18,20 @@ static void set_attr(rl_opwriter *w, rl_attr a)
     rl_push(&w->l->now, w->attr, a);
 }
 
-static void drop_attr(rl_opwriter *w, const char *name)
-{
+static void drop_attr(rl_opwriter *w, const char *name) {
     for (uint32_t i = 0; i < w->attr.n; i++)
         if (strcmp(w->attr.p[i].name, name) == 0) w->attr.p[i--] = w->attr.p[--w->attr.n];
 }
 
 static void set_int(rl_opwriter *w, const char *name, int64_t x) { set_attr(w, rl_attr_of_int(w->l->g, name, x)); }
 
-static void set_input(rl_opwriter *w, uint32_t slot, rl_value v)
-{
+static void set_input(rl_opwriter *w, uint32_t slot, rl_value v) {
     while (w->nin <= slot) w->in[w->nin++] = RL_NOVALUE;
     w->in[slot] = v;
     while (w->nin && !rl_has(w->in[w->nin - 1])) w->nin--;
 }
 
-static void set_ints(rl_opwriter *w, uint32_t slot, const char *name, const int64_t *x, uint32_t n)
-{
+static void set_ints(rl_opwriter *w, uint32_t slot, const char *name, const int64_t *x, uint32_t n) {
     if (slot == RL_NONE) set_attr(w, rl_attr_of_ints(w->l->g, name, x, n));
     else {
         drop_attr(w, name);
@@ -44,8 +39,7 @@ static void set_ints(rl_opwriter *w, uint32_t slot, const char *name, const int6
     }
 }
 
-static void param_axis(rl_opwriter *w)
-{
+static void param_axis(rl_opwriter *w) {
     uint32_t l = axis_label(w);
     if (l == w->op->nlabel) return; /* per tensor */
     uint32_t k = rl_opwriter_dim(w, l);
@@ -59,8 +53,7 @@ static void param_axis(rl_opwriter *w)
 }
 
 /* Computed axes: the new place of each, looked up by a small Gather. */
-static void param_axes_mapped(rl_opwriter *w)
-{
+static void param_axes_mapped(rl_opwriter *w) {
     uint32_t slot = rl_op_axes_input(w->n);
     int64_t place[RL_MAXDIMS];
     for (uint32_t l = 0; l < w->op->nlabel; l++) place[l] = rl_opwriter_dim(w, l);
@@ -71,8 +64,7 @@ static void param_axes_mapped(rl_opwriter *w)
     set_input(w, slot, y);
 }
 
-static void param_reduce(rl_opwriter *w)
-{
+static void param_reduce(rl_opwriter *w) {
     if (axis_label(w) < w->op->nlabel) {
         param_axes_mapped(w);
         return;
@@ -95,8 +87,7 @@ static void param_reduce(rl_opwriter *w)
     set_ints(w, slot, "axes", axes, n);
 }
 
-static void param_global_pool(rl_opwriter *w)
-{
+static void param_global_pool(rl_opwriter *w) {
     rl_op op = w->n->op;
     bool l2 = op == RL_OP_GlobalLpPool && rl_attr_int(w->n, "p", 2) == 2;
     w->write_as = op == RL_OP_GlobalAveragePool ? RL_OP_ReduceMean : op == RL_OP_GlobalMaxPool ? RL_OP_ReduceMax
@@ -108,14 +99,12 @@ static void param_global_pool(rl_opwriter *w)
 
 /* Sizes that are open cannot be written: then the parameter stays, which it may if the axis is a dim of its own, or if there
  * is none and all pieces are equal. */
-static void keep_split(rl_opwriter *w, uint32_t k)
-{
+static void keep_split(rl_opwriter *w, uint32_t k) {
     bool given = rl_attr_find(w->n, "split") || rl_has(rl_in(w->n, 1));
     if (given && w->dim[k].to - w->dim[k].from > 1) w->l->failed = true;
 }
 
-static void param_split(rl_opwriter *w)
-{
+static void param_split(rl_opwriter *w) {
     uint32_t k = rl_opwriter_dim(w, axis_label(w)), n = 0;
     int64_t size[256];
     param_axis(w);
@@ -138,8 +127,7 @@ static void param_split(rl_opwriter *w)
     set_ints(w, w->n->since >= 13 ? 1 : RL_NONE, "split", size, n);
 }
 
-static void param_slice(rl_opwriter *w)
-{
+static void param_slice(rl_opwriter *w) {
     const int64_t *old = NULL;
     int64_t axes[RL_MAXDIMS];
     uint32_t n = 0;
@@ -166,8 +154,7 @@ static void param_slice(rl_opwriter *w)
     }
 }
 
-static void param_pad(rl_opwriter *w)
-{
+static void param_pad(rl_opwriter *w) {
     const int64_t *old, *axes = NULL;
     int64_t pads[2 * RL_MAXDIMS] = {0};
     uint32_t nold, naxes;
@@ -187,8 +174,7 @@ static void param_pad(rl_opwriter *w)
     if (axes) set_input(w, 3, RL_NOVALUE);
 }
 
-static void param_tile(rl_opwriter *w)
-{
+static void param_tile(rl_opwriter *w) {
     const int64_t *old;
     int64_t rep[RL_MAXDIMS];
     uint32_t n;
@@ -199,8 +185,7 @@ static void param_tile(rl_opwriter *w)
     set_ints(w, 1, "repeats", rep, w->ndim);
 }
 
-static void param_expand(rl_opwriter *w)
-{
+static void param_expand(rl_opwriter *w) {
     rl_dims y, x;
     rl_dim shape[RL_MAXDIMS];
     int64_t to[RL_MAXDIMS];
@@ -214,8 +199,7 @@ static void param_expand(rl_opwriter *w)
     set_input(w, 1, rl_lower_ints(w->l, "shape", y.ndim, to));
 }
 
-static void param_norm(rl_opwriter *w)
-{
+static void param_norm(rl_opwriter *w) {
     for (uint32_t k = 0; k < w->ndim; k++)
         if (w->dim[k].to > w->dim[k].from && rl_opwriter_label(w, w->dim[k].from)->group == 1) {
             set_int(w, "axis", k);
@@ -225,8 +209,7 @@ static void param_norm(rl_opwriter *w)
 }
 
 /* Factors, or sizes, for every new dim. */
-static void param_resize(rl_opwriter *w)
-{
+static void param_resize(rl_opwriter *w) {
     rl_graph *g = w->l->g;
     const rl_valinfo *s = rl_has(rl_in(w->n, 2)) ? rl_val(g, w->n->in[2]) : NULL;
     const rl_attr *axes = rl_attr_ints(w->n, "axes");
@@ -256,8 +239,7 @@ static void param_resize(rl_opwriter *w)
     set_input(w, 3, rl_lower_ints(w->l, "sizes", y.ndim, shape));
 }
 
-void rl_opwriter_parameters(rl_opwriter *w)
-{
+void rl_opwriter_parameters(rl_opwriter *w) {
     switch (w->cls) {
     case RL_REDUCE: param_reduce(w); break;
     case RL_GLOBALPOOL: param_global_pool(w); break;

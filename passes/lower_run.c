@@ -7,8 +7,7 @@
 #include <string.h>
 
 /* One dim per dim of the op; one without atoms has size 1. */
-static uint32_t operand_in(rl_lower *l, const rl_oplegal *op, const rl_config *c, uint32_t o, rl_dims *d)
-{
+static uint32_t operand_in(rl_lower *l, const rl_oplegal *op, const rl_config *c, uint32_t o, rl_dims *d) {
     const rl_form *f = &op->form[c->form];
     uint8_t order[RL_MAXATOM + 1];
     d->ndim = f->run->rank;
@@ -22,8 +21,7 @@ static uint32_t operand_in(rl_lower *l, const rl_oplegal *op, const rl_config *c
 }
 
 /* The node's attributes but the one that the row names, and what the row gives it. */
-static void set_attrs(rl_lower *l, rl_node n, const rl_nodeinfo *old, const rl_run *run)
-{
+static void set_attrs(rl_lower *l, rl_node n, const rl_nodeinfo *old, const rl_run *run) {
     rl_attr *a = rl_new(&l->now, rl_attr, old->nattr + 1);
     const char *eq = strchr(run->attr, '=');
     rl_str name = eq ? rl_intern(l->g->ctx, run->attr, (size_t)(eq - run->attr)) : "";
@@ -34,8 +32,7 @@ static void set_attrs(rl_lower *l, rl_node n, const rl_nodeinfo *old, const rl_r
     rl_graph_set_attrs(l->g, n, a, na);
 }
 
-void rl_lower_run(rl_lower *l, rl_oplegal *op)
-{
+void rl_lower_run(rl_lower *l, rl_oplegal *op) {
     const rl_config *c = &op->config.p[op->chosen];
     const rl_run *run = op->form[c->form].run;
     const rl_nodeinfo old = *rl_nod(l->g, op->node);

@@ -4,8 +4,7 @@
 #include "lower.h"
 
 /* Elements k to k + n - 1 of the shape of x. */
-static rl_value sizes_of(rl_lower *l, rl_value x, uint32_t k, uint32_t n)
-{
+static rl_value sizes_of(rl_lower *l, rl_value x, uint32_t k, uint32_t n) {
     rl_graph *g = l->g;
     rl_value s = rl_graph_value(g, rl_graph_fresh_name(g, "rl_shape")), y;
     rl_node node = rl_lower_node(l, RL_OP_Shape, rl_graph_fresh_name(g, "rl_shape"), 1, &x, 1, &s);
@@ -29,8 +28,7 @@ static rl_value sizes_of(rl_lower *l, rl_value x, uint32_t k, uint32_t n)
 typedef struct { rl_value v; uint32_t axis; rl_dim times; } rl_sizeplace;
 
 /* The axis of v that d is a known multiple of, the same if there is one. */
-static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at)
-{
+static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
     const rl_valinfo *x = rl_val(g, v);
     rl_dim times;
     at->times = 0;
@@ -41,8 +39,7 @@ static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at)
 }
 
 /* In a tensor that exists: `near`, a graph input, or one written before. */
-static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at)
-{
+static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at) {
     const rl_graph *g = l->g;
     if (rl_has(near) && has_dim(g, near, d, at)) return true;
     for (uint32_t i = 0; i < g->input.n; i++)
@@ -52,8 +49,7 @@ static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *
     return false;
 }
 
-static rl_value multiplied(rl_lower *l, rl_value x, uint32_t n, int64_t times)
-{
+static rl_value multiplied(rl_lower *l, rl_value x, uint32_t n, int64_t times) {
     rl_value in[2] = {x, rl_lower_ints(l, "rl_times", 1, &times)}, y = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_size"));
     rl_graph_set_type(l->g, y, RL_I64, 1, (rl_dim[]){n});
     rl_lower_node(l, RL_OP_Mul, rl_graph_fresh_name(l->g, "rl_size"), 2, in, 1, &y);
@@ -61,8 +57,7 @@ static rl_value multiplied(rl_lower *l, rl_value x, uint32_t n, int64_t times)
 }
 
 /* n numbers as a 1-D tensor: the size that stands at at[i], or number[i] where times is 0. */
-static rl_value numbers(rl_lower *l, const int64_t *number, const rl_sizeplace *at, uint32_t n)
-{
+static rl_value numbers(rl_lower *l, const int64_t *number, const rl_sizeplace *at, uint32_t n) {
     rl_value part[RL_MAXDIMS];
     uint32_t npart = 0;
     for (uint32_t i = 0, end; i < n; i = end) { /* what is known, or stands side by side in one shape, in one piece */
@@ -83,8 +78,7 @@ static rl_value numbers(rl_lower *l, const int64_t *number, const rl_sizeplace *
     return all;
 }
 
-bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out)
-{
+bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out) {
     rl_sizeplace at[RL_MAXDIMS] = {0};
     if (n > RL_MAXDIMS) return false;
     for (uint32_t i = 0; i < n; i++)
@@ -94,8 +88,7 @@ bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out)
 }
 
 /* A size of 0 that is not where x has one: a Reshape takes it for "copy" unless it is told. */
-static bool has_new_zero(const rl_valinfo *x, const rl_dim *to, uint32_t n)
-{
+static bool has_new_zero(const rl_valinfo *x, const rl_dim *to, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (to[i] == 0 && !(i < x->rank && x->dim[i] == 0)) return true;
     return false;
@@ -103,8 +96,7 @@ static bool has_new_zero(const rl_valinfo *x, const rl_dim *to, uint32_t n)
 
 /* The shape input of a Reshape of x to these sizes. 0 copies, and one -1 is inferred, but not beside a size that is 0 in a run; and a
  * size that is looked up and is 0 would copy. *literal: it is for a Reshape to which 0 is 0. What stands nowhere is -1 all the same. */
-static rl_value target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n, bool *literal)
-{
+static rl_value target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n, bool *literal) {
     const rl_valinfo *from = rl_val(l->g, x);
     int64_t number[RL_MAXDIMS] = {0};
     uint32_t symbols = 0, copied = 0, zeros = 0, inferred = 0;
@@ -126,8 +118,7 @@ static rl_value target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n, bo
     return numbers(l, number, at, n);
 }
 
-void rl_lower_reshape(rl_lower *l, rl_str name, rl_value x, const rl_dim *to, uint32_t n, rl_value out)
-{
+void rl_lower_reshape(rl_lower *l, rl_str name, rl_value x, const rl_dim *to, uint32_t n, rl_value out) {
     bool literal;
     rl_value in[2] = {x, target(l, x, to, n, &literal)};
     rl_node node = rl_lower_node(l, RL_OP_Reshape, name, 2, in, 1, &out);

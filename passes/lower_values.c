@@ -5,21 +5,18 @@
 
 #include "../src/permute.h"
 
-bool rl_dims_equal(const rl_dims *a, const rl_dims *b)
-{
+bool rl_dims_equal(const rl_dims *a, const rl_dims *b) {
     return a->ndim == b->ndim && memcmp(a->count, b->count, a->ndim) == 0;
 }
 
-void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d)
-{
+void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d) {
     d->ndim = rank;
     for (uint32_t i = 0; i < rank; i++) d->count[i] = (uint8_t)(m->dimstart[i + 1] - m->dimstart[i]);
 }
 
 static const uint8_t *order_of(const rl_lower *l, uint32_t cls, uint32_t order) { return l->p->cls.p[cls].order.p[order].p; }
 
-void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_dim *out)
-{
+void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_dim *out) {
     const rl_cls *c = &l->p->cls.p[cls];
     const uint8_t *o = order_of(l, cls, order);
     uint32_t at = 0;
@@ -31,8 +28,7 @@ void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_di
 
 /* ---- nodes ---- */
 
-rl_node rl_lower_node(rl_lower *l, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out)
-{
+rl_node rl_lower_node(rl_lower *l, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out) {
     rl_node n = rl_graph_add(l->g, op, name, nin, in, nout, out);
     rl_nod(l->g, n)->origin = l->origin;
     rl_nod(l->g, n)->since = rl_opset_of(l->g, rl_nod(l->g, n)->domain);
@@ -40,15 +36,13 @@ rl_node rl_lower_node(rl_lower *l, rl_op op, rl_str name, uint32_t nin, const rl
     return n;
 }
 
-rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t *x)
-{
+rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t *x) {
     rl_value v = rl_graph_const_i64(l->g, rl_graph_fresh_name(l->g, stem), n, rl_copy(&l->g->mem, x, n * sizeof *x));
     rl_val(l->g, v)->is_init = true;
     return v;
 }
 
-static rl_value new_value(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d)
-{
+static rl_value new_value(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d) {
     rl_dim shape[RL_MAXDIMS];
     const char *stem = rl_val(l->g, like)->name;
     rl_value v = rl_graph_value(l->g, rl_graph_fresh_name(l->g, stem ? stem : "rl"));
@@ -60,8 +54,7 @@ static rl_value new_value(rl_lower *l, rl_value like, uint32_t cls, uint32_t ord
 /* ---- what exists ---- */
 
 /* The one copy of it. */
-static const rl_dims *keep_dims(rl_lower *l, const rl_dims *d)
-{
+static const rl_dims *keep_dims(rl_lower *l, const rl_dims *d) {
     uint64_t h = rl_hash_bytes(d->count, d->ndim) | 1;
     for (uint32_t i; (i = rl_hash_get(&l->bydims, h)) != RL_NONE; h++)
         if (rl_dims_equal(l->dims.p[i], d)) return l->dims.p[i];
@@ -73,8 +66,7 @@ static const rl_dims *keep_dims(rl_lower *l, const rl_dims *d)
     return own;
 }
 
-void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const rl_dims *d)
-{
+void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const rl_dims *d) {
     uint64_t key = rl_lower_key(cls, order);
     uint32_t first = rl_hash_get(&l->head, key), at = first;
     rl_push(l->tmp, l->phys, ((rl_phys){v, cls, order, keep_dims(l, d), RL_NONE, rl_flat_value_region(l->g, v)}));
@@ -90,8 +82,7 @@ void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const 
 }
 
 /* phys or the next after it that can be read here. */
-static uint32_t readable(const rl_lower *l, uint32_t phys)
-{
+static uint32_t readable(const rl_lower *l, uint32_t phys) {
     uint32_t here = rl_flat_region(l->g, l->origin);
     while (phys != RL_NONE && !rl_flat_within(l->g, here, l->phys.p[phys].region)) phys = l->phys.p[phys].next;
     return phys;
@@ -100,21 +91,18 @@ static uint32_t readable(const rl_lower *l, uint32_t phys)
 static uint32_t first_of(const rl_lower *l, uint32_t cls, uint32_t order) { return readable(l, rl_hash_get(&l->head, rl_lower_key(cls, order))); }
 uint32_t rl_lower_next(const rl_lower *l, uint32_t phys) { return readable(l, l->phys.p[phys].next); }
 
-static uint32_t exact(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
-{
+static uint32_t exact(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d) {
     uint32_t i = first_of(l, cls, order);
     while (i != RL_NONE && !rl_dims_equal(l->phys.p[i].dims, d)) i = rl_lower_next(l, i);
     return i;
 }
 
-uint32_t rl_lower_member_order(rl_lower *l, rl_value t)
-{
+uint32_t rl_lower_member_order(rl_lower *l, rl_value t) {
     const rl_member *m = &l->p->member[t.i];
     return rl_order_intern(l->p, m->cls, m->seq);
 }
 
-void rl_lower_have_member(rl_lower *l, rl_value t)
-{
+void rl_lower_have_member(rl_lower *l, rl_value t) {
     const rl_member *m = &l->p->member[t.i];
     rl_dims d;
     l->defined[t.i] = true;
@@ -128,8 +116,7 @@ void rl_lower_have_member(rl_lower *l, rl_value t)
 static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into);
 
 /* dst, row-major in `order`, from the class's first tensor. */
-static void permute_bytes(const rl_cls *c, const rl_const *src, const uint8_t *order, uint8_t *dst)
-{
+static void permute_bytes(const rl_cls *c, const rl_const *src, const uint8_t *order, uint8_t *dst) {
     int64_t size[RL_MAXATOM];
     uint32_t perm[RL_MAXATOM];
     for (uint32_t i = 0; i < c->natom; i++) size[i] = (int64_t)c->size[i], perm[i] = order[i];
@@ -138,8 +125,7 @@ static void permute_bytes(const rl_cls *c, const rl_const *src, const uint8_t *o
 
 /* Bytes stored before: the same constant in the same order and shape, for whichever class. */
 static uint32_t stored_before(const rl_lower *l, const rl_const *src, uint32_t natom, const uint8_t *o, uint32_t rank, const rl_dim *shape,
-                              uint64_t *key)
-{
+                              uint64_t *key) {
     *key = ((uint64_t)(uintptr_t)src ^ rl_hash_bytes(o, natom) * 31 ^ rl_hash_bytes(shape, rank * sizeof *shape)) | 1;
     for (uint32_t i; (i = rl_hash_get(&l->stored, *key)) != RL_NONE; ++*key) {
         const rl_stored *x = &l->kept.p[i];
@@ -151,8 +137,7 @@ static uint32_t stored_before(const rl_lower *l, const rl_const *src, uint32_t n
     return RL_NONE;
 }
 
-static rl_value stored(rl_lower *l, rl_value like, uint32_t cls, const rl_const *src, const uint8_t *o, uint32_t rank, const rl_dim *shape)
-{
+static rl_value stored(rl_lower *l, rl_value like, uint32_t cls, const rl_const *src, const uint8_t *o, uint32_t rank, const rl_dim *shape) {
     rl_cls *c = &l->p->cls.p[cls];
     bool same = true;
     uint64_t key;
@@ -175,16 +160,14 @@ static rl_value stored(rl_lower *l, rl_value like, uint32_t cls, const rl_const 
 }
 
 /* The dim that begins with this atom; ndim if none does. */
-static uint32_t dim_at(const rl_dims *d, uint32_t atom)
-{
+static uint32_t dim_at(const rl_dims *d, uint32_t atom) {
     uint32_t k = 0, n = 0;
     for (; k < d->ndim && (n < atom || d->count[k] == 0); k++) n += d->count[k];
     return n == atom ? k : d->ndim;
 }
 
 /* DequantizeLinear of permuted bytes; per axis, that axis is a dim of its own. */
-static rl_value dequantized(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
-{
+static rl_value dequantized(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d) {
     rl_value y = l->p->cls.p[cls].first;
     const rl_nodeinfo n = *rl_nod(l->g, l->def[y.i]);
     const rl_valinfo *scale = rl_val(l->g, n.in[1]);
@@ -221,8 +204,7 @@ static rl_value dequantized(rl_lower *l, uint32_t cls, uint32_t order, const rl_
     return rl_dims_equal(&own, d) ? out : reshape(l, l->phys.n - 1, d, RL_NOVALUE);
 }
 
-static rl_value make_constant(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d)
-{
+static rl_value make_constant(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d) {
     const rl_const *src = rl_val(l->g, l->p->cls.p[cls].first)->data;
     rl_dim shape[RL_MAXDIMS];
     if (!src) return dequantized(l, cls, order, d);
@@ -235,8 +217,7 @@ static rl_value make_constant(rl_lower *l, rl_value like, uint32_t cls, uint32_t
 /* ---- movement ---- */
 
 /* Reshape x to the given form. into RL_NOVALUE: a new value. */
-static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into)
-{
+static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into) {
     rl_phys x = l->phys.p[phys];
     rl_dim to[RL_MAXDIMS];
     rl_lower_shape(l, x.cls, x.order, d, to);
@@ -246,15 +227,13 @@ static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value i
     return into;
 }
 
-static void places(const uint8_t *order, uint32_t n, uint8_t *place)
-{
+static void places(const uint8_t *order, uint32_t n, uint8_t *place) {
     for (uint32_t i = 0; i < n; i++) place[order[i]] = (uint8_t)i;
 }
 
 /* The dims of x as they come to lie in order `to`: perm, and the form of the result. False when a dim is torn apart.
  * Dims of size 1 go where `want` has them if it has as many, else they stay in front. */
-static bool whole_dims(const rl_lower *l, const rl_phys *x, uint32_t to, const rl_dims *want, uint32_t *perm, rl_dims *d)
-{
+static bool whole_dims(const rl_lower *l, const rl_phys *x, uint32_t to, const rl_dims *want, uint32_t *perm, rl_dims *d) {
     uint8_t place[RL_MAXATOM], first[RL_MAXDIMS];
     const uint8_t *from = order_of(l, x->cls, x->order);
     uint32_t at = 0, n = 0, ones = 0, one[RL_MAXDIMS], real[RL_MAXDIMS], want_ones = 0;
@@ -285,8 +264,7 @@ static bool whole_dims(const rl_lower *l, const rl_phys *x, uint32_t to, const r
 }
 
 /* Merges what moves together; two symbolic sizes stay apart. */
-static void merged_dims(const rl_lower *l, uint32_t cls, const uint8_t *from, const uint8_t *to, rl_dims *d)
-{
+static void merged_dims(const rl_lower *l, uint32_t cls, const uint8_t *from, const uint8_t *to, rl_dims *d) {
     const rl_cls *c = &l->p->cls.p[cls];
     uint8_t place[RL_MAXATOM];
     bool symbolic = false;
@@ -304,8 +282,7 @@ static void merged_dims(const rl_lower *l, uint32_t cls, const uint8_t *from, co
     }
 }
 
-static uint32_t transpose(rl_lower *l, uint32_t phys, uint32_t to, const uint32_t *perm, const rl_dims *d, rl_value into)
-{
+static uint32_t transpose(rl_lower *l, uint32_t phys, uint32_t to, const uint32_t *perm, const rl_dims *d, rl_value into) {
     rl_phys x = l->phys.p[phys];
     int64_t p[RL_MAXDIMS];
     for (uint32_t i = 0; i < d->ndim; i++) p[i] = perm[i];
@@ -319,8 +296,7 @@ static uint32_t transpose(rl_lower *l, uint32_t phys, uint32_t to, const uint32_
 
 /* Where the class is converted to this order: in the region of all that ask for it, but not in a body that runs repeatedly when
  * the class is made outside of it. */
-static uint32_t region_for(const rl_lower *l, uint32_t cls, uint32_t order)
-{
+static uint32_t region_for(const rl_lower *l, uint32_t cls, uint32_t order) {
     const rl_graph *g = l->g;
     uint32_t here = rl_flat_region(g, l->origin), at, made = rl_flat_value_region(g, l->p->cls.p[cls].first);
     if (!g->flat) return here;
@@ -331,14 +307,12 @@ static uint32_t region_for(const rl_lower *l, uint32_t cls, uint32_t order)
     return at;
 }
 
-static bool converts_here(const rl_lower *l, uint32_t cls, uint32_t order)
-{
+static bool converts_here(const rl_lower *l, uint32_t cls, uint32_t order) {
     return region_for(l, cls, order) == rl_flat_region(l->g, l->origin);
 }
 
 /* A readable phys from which whole dims can be moved: that which gives the form wanted if there is one. */
-static uint32_t movable(const rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want)
-{
+static uint32_t movable(const rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want) {
     uint32_t perm[RL_MAXDIMS], best = RL_NONE;
     rl_dims d;
     for (uint32_t k = 0; k < l->norders[cls]; k++)
@@ -351,8 +325,7 @@ static uint32_t movable(const rl_lower *l, uint32_t cls, uint32_t to, const rl_d
 }
 
 /* One with its dims merged as far as they move together. */
-static uint32_t merged(rl_lower *l, uint32_t cls, uint32_t to)
-{
+static uint32_t merged(rl_lower *l, uint32_t cls, uint32_t to) {
     uint32_t k = 0, i;
     rl_dims d;
     while (k < l->norders[cls] && first_of(l, cls, l->orders[cls][k]) == RL_NONE) k++;
@@ -368,8 +341,7 @@ static uint32_t merged(rl_lower *l, uint32_t cls, uint32_t to)
 }
 
 /* Makes the class exist in order `to`: one Transpose. want: the form asked for, or NULL; into: the value for it. */
-static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want, rl_value into)
-{
+static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want, rl_value into) {
     uint32_t perm[RL_MAXDIMS], was = l->origin, region = region_for(l, cls, to), from;
     rl_dims d;
     if (region != rl_flat_region(l->g, l->origin)) into = RL_NOVALUE; /* its name belongs to the body */
@@ -385,14 +357,12 @@ static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *w
     return from;
 }
 
-uint32_t rl_lower_find(rl_lower *l, uint32_t cls, uint32_t order, bool make)
-{
+uint32_t rl_lower_find(rl_lower *l, uint32_t cls, uint32_t order, bool make) {
     uint32_t i = first_of(l, cls, order);
     return i == RL_NONE && make && !l->p->cls.p[cls].constant ? convert(l, cls, order, NULL, RL_NOVALUE) : i;
 }
 
-rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d)
-{
+rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d) {
     uint32_t i = exact(l, cls, order, d);
     if (i != RL_NONE) return l->phys.p[i].v;
     const rl_cls *c = &l->p->cls.p[cls];
@@ -409,8 +379,7 @@ rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims 
 /* ---- tensors of the input ---- */
 
 /* The model's own movement node, kept, once its inputs exist. */
-static rl_value keep_move(rl_lower *l, rl_node node, rl_value from, rl_value t)
-{
+static rl_value keep_move(rl_lower *l, rl_node node, rl_value from, rl_value t) {
     rl_nodeinfo *m = rl_nod(l->g, node);
     if (!rl_same(m->in[0], from)) rl_graph_set_input(l->g, node, 0, from);
     for (uint32_t i = 1; i < rl_nod(l->g, node)->nin; i++) {
@@ -424,8 +393,7 @@ static rl_value keep_move(rl_lower *l, rl_node node, rl_value from, rl_value t)
     return t;
 }
 
-rl_value rl_lower_present(rl_lower *l, rl_value x)
-{
+rl_value rl_lower_present(rl_lower *l, rl_value x) {
     const rl_member *m = &l->p->member[x.i];
     rl_dims d;
     if (l->defined[x.i]) return x;
@@ -436,14 +404,12 @@ rl_value rl_lower_present(rl_lower *l, rl_value x)
 }
 
 /* The tensor t from a phys of its order. */
-static rl_value in_form(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value t)
-{
+static rl_value in_form(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value t) {
     if (phys == RL_NONE || l->defined[t.i]) return t;
     return rl_dims_equal(l->phys.p[phys].dims, d) ? l->phys.p[phys].v : reshape(l, phys, d, t);
 }
 
-static rl_value make_member(rl_lower *l, rl_value t)
-{
+static rl_value make_member(rl_lower *l, rl_value t) {
     const rl_member *m = &l->p->member[t.i];
     uint32_t order = rl_lower_member_order(l, t);
     rl_dims d;
@@ -469,8 +435,7 @@ static rl_value make_member(rl_lower *l, rl_value t)
     return in_form(l, have, &d, t);
 }
 
-static rl_value member_here(rl_lower *l, rl_value t)
-{
+static rl_value member_here(rl_lower *l, rl_value t) {
     if (rl_stands_alone(rl_val(l->g, t))) {
         rl_lower_have_member(l, t);
         return t;
@@ -489,8 +454,7 @@ static rl_value member_here(rl_lower *l, rl_value t)
 }
 
 /* A tensor is made where its name belongs. */
-rl_value rl_lower_member(rl_lower *l, rl_value t)
-{
+rl_value rl_lower_member(rl_lower *l, rl_value t) {
     if (t.i >= l->nval || l->defined[t.i] || l->failed) return t;
     rl_value v = rl_lower_present(l, t);
     if (rl_has(v)) return v;
@@ -503,8 +467,7 @@ rl_value rl_lower_member(rl_lower *l, rl_value t)
 }
 
 /* The tensor itself, by name: graph outputs and captured values. */
-rl_value rl_lower_exactly(rl_lower *l, rl_value t)
-{
+rl_value rl_lower_exactly(rl_lower *l, rl_value t) {
     rl_value v = rl_lower_member(l, t);
     if (rl_same(v, t) || l->failed) return v;
     uint32_t was = l->origin;
@@ -518,8 +481,7 @@ rl_value rl_lower_exactly(rl_lower *l, rl_value t)
 }
 
 /* Makes t the best so far when it is a free name for a tensor of this class, order and form; a graph output comes first. */
-static void offer(rl_lower *l, rl_value t, uint32_t cls, uint32_t order, const rl_dims *d, rl_value *best)
-{
+static void offer(rl_lower *l, rl_value t, uint32_t cls, uint32_t order, const rl_dims *d, rl_value *best) {
     const rl_member *m = &l->p->member[t.i];
     rl_dims own;
     if (m->cls != cls || l->defined[t.i] || rl_val(l->g, t)->rank > RL_MAXDIMS || l->p->cls.p[cls].constant) return;
@@ -529,8 +491,7 @@ static void offer(rl_lower *l, rl_value t, uint32_t cls, uint32_t order, const r
     if (!rl_has(*best) || rl_val(l->g, t)->is_output) *best = t;
 }
 
-rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_value like)
-{
+rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_value like) {
     rl_value best = RL_NOVALUE;
     offer(l, like, cls, order, d, &best);
     for (uint32_t i = 0; i < l->g->output.n; i++) offer(l, l->g->output.p[i], cls, order, d, &best);
@@ -538,8 +499,7 @@ rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dim
     return new_value(l, like, cls, order, d);
 }
 
-rl_value rl_lower_any_form(rl_lower *l, rl_value t)
-{
+rl_value rl_lower_any_form(rl_lower *l, rl_value t) {
     uint32_t c = l->p->member[t.i].cls, i = RL_NONE;
     if (l->defined[t.i]) return t;
     for (uint32_t k = 0; c != RL_NONE && k < l->norders[c] && i == RL_NONE; k++) i = first_of(l, c, l->orders[c][k]);

@@ -35,8 +35,7 @@ struct rl_memo {
 static void put(rl_text *t, const void *p, size_t n) { rl_put_bytes(t, p, n); }
 static void put_number(rl_text *t, int64_t x) { put(t, &x, sizeof x); }
 
-static void put_operand(const rl_plan *p, const rl_oplegal *op, uint32_t o, rl_text *t)
-{
+static void put_operand(const rl_plan *p, const rl_oplegal *op, uint32_t o, rl_text *t) {
     const rl_operand *x = &op->operand[o];
     const rl_member *m = &p->member[x->tensor.i];
     uint32_t same = 0; /* the first pin on its class */
@@ -47,8 +46,7 @@ static void put_operand(const rl_plan *p, const rl_oplegal *op, uint32_t o, rl_t
 }
 
 /* Everything that configurations and their charges depend on, but for the orders known of the classes. */
-static void put_op(const rl_plan *p, const rl_oplegal *op, rl_text *out)
-{
+static void put_op(const rl_plan *p, const rl_oplegal *op, rl_text *out) {
     put_number(out, op->node.i == RL_NONE ? -1 - (int64_t)op->demand : (int64_t)rl_nod(p->g, op->node)->op);
     put_number(out, (int64_t)op->ntoken << 32 | op->nform << 16 | op->noperand);
     rl_charge_rule r = rl_charge_rule_of(p, op);
@@ -59,8 +57,7 @@ static void put_op(const rl_plan *p, const rl_oplegal *op, rl_text *out)
     put_number(out, (int64_t)(uintptr_t)op->form);
 }
 
-uint32_t rl_memo_looks(rl_memo *m, uint32_t op)
-{
+uint32_t rl_memo_looks(rl_memo *m, uint32_t op) {
     if (m->looks[op]) return m->looks[op];
     m->text.n = 0;
     put_op(m->p, &m->p->op.p[op], &m->text);
@@ -74,16 +71,14 @@ uint32_t rl_memo_looks(rl_memo *m, uint32_t op)
 
 /* ---- lists ---- */
 
-static bool has_list(const rl_cls *c, const list *l)
-{
+static bool has_list(const rl_cls *c, const list *l) {
     if (c->order.n != l->n || c->natom != l->natom) return false;
     for (uint32_t i = 0; i < l->n && c->order.p != l->p; i++)
         if (c->order.p[i].level != l->p[i].level || memcmp(c->order.p[i].p, l->p[i].p, l->natom) != 0) return false;
     return true;
 }
 
-static void take_list(rl_memo *m, uint32_t cls, uint32_t number)
-{
+static void take_list(rl_memo *m, uint32_t cls, uint32_t number) {
     rl_cls *c = &m->p->cls.p[cls];
     const list *l = &m->lists.p[number - 1];
     m->list[cls] = number;
@@ -93,8 +88,7 @@ static void take_list(rl_memo *m, uint32_t cls, uint32_t number)
     c->index = NULL;
 }
 
-static uint32_t list_of(rl_memo *m, uint32_t cls)
-{
+static uint32_t list_of(rl_memo *m, uint32_t cls) {
     const rl_cls *c = &m->p->cls.p[cls];
     if (m->list[cls]) return m->list[cls];
     uint64_t h = c->natom;
@@ -111,16 +105,14 @@ static uint32_t list_of(rl_memo *m, uint32_t cls)
     return m->list[cls] = m->lists.n;
 }
 
-uint32_t rl_memo_known(rl_memo *m, uint32_t cls)
-{
+uint32_t rl_memo_known(rl_memo *m, uint32_t cls) {
     uint32_t number = list_of(m, cls);
     return m->lists.p[number - 1].known;
 }
 
 /* ---- results ---- */
 
-static uint32_t key_of(rl_memo *m, uint32_t op, bool full, uint32_t maxlevel, uint32_t *key)
-{
+static uint32_t key_of(rl_memo *m, uint32_t op, bool full, uint32_t maxlevel, uint32_t *key) {
     const rl_oplegal *x = &m->p->op.p[op];
     uint32_t n = 0;
     key[n++] = rl_memo_looks(m, op);
@@ -130,8 +122,7 @@ static uint32_t key_of(rl_memo *m, uint32_t op, bool full, uint32_t maxlevel, ui
     return n;
 }
 
-static void take_result(rl_memo *m, rl_oplegal *op, const result *r)
-{
+static void take_result(rl_memo *m, rl_oplegal *op, const result *r) {
     for (uint32_t o = 0, pin = 0; o < op->noperand; o++)
         if (op->operand[o].pin) take_list(m, op->operand[o].cls, r->after[pin++]);
     op->config.p = r->config;
@@ -141,8 +132,7 @@ static void take_result(rl_memo *m, rl_oplegal *op, const result *r)
 }
 
 /* Enumerates, into arrays that nobody has. */
-static void make_result(rl_memo *m, rl_oplegal *op, bool full, uint32_t maxlevel)
-{
+static void make_result(rl_memo *m, rl_oplegal *op, bool full, uint32_t maxlevel) {
     for (uint32_t o = 0; o < op->noperand; o++) {
         rl_cls *c = &m->p->cls.p[op->operand[o].cls];
         if (!op->operand[o].pin || !m->list[op->operand[o].cls]) continue;
@@ -157,8 +147,7 @@ static void make_result(rl_memo *m, rl_oplegal *op, bool full, uint32_t maxlevel
     rl_arena_free(&m->now);
 }
 
-void rl_memo_configs(rl_memo *m, uint32_t k, bool full, uint32_t maxlevel)
-{
+void rl_memo_configs(rl_memo *m, uint32_t k, bool full, uint32_t maxlevel) {
     rl_oplegal *op = &m->p->op.p[k];
     uint32_t *key = rl_new(&m->now, uint32_t, op->npin + 2), nkey = key_of(m, k, full, maxlevel, key);
     uint64_t h = rl_hash_bytes(key, nkey * sizeof *key) | 1;
@@ -182,8 +171,7 @@ void rl_memo_configs(rl_memo *m, uint32_t k, bool full, uint32_t maxlevel)
     rl_push(m->tmp, m->result, r);
 }
 
-rl_memo *rl_memo_new(rl_plan *p, rl_arena *tmp)
-{
+rl_memo *rl_memo_new(rl_plan *p, rl_arena *tmp) {
     rl_memo *m = rl_new(tmp, rl_memo, 1);
     *m = (rl_memo){.p = p, .tmp = tmp, .bylooks.mem = tmp, .bylist.mem = tmp, .bykey.mem = tmp, .text.mem = tmp};
     rl_arena_init(&m->now, p->g->ctx);

@@ -3,8 +3,7 @@
 #include "pose.h"
 #include <string.h>
 
-static int64_t bits_of(double x)
-{
+static int64_t bits_of(double x) {
     int64_t b = 0;
     while (x >= 1) { x /= 2; b++; }
     return b;
@@ -15,8 +14,7 @@ static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 /* Costs are compared within a component only, and no choice of interest has more conversions than the model as it stands: that is
  * how far bytes may grow before they reach the count, and the ops' own ones before they reach the bytes.  Where 60 bits are too few,
  * bytes are rounded. */
-rl_scale rl_scale_of(const rl_plan *p, bool bytes_first)
-{
+rl_scale rl_scale_of(const rl_plan *p, bool bytes_first) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
     int64_t unit = 0, count = 1, bytes = 1, nop = 1;
@@ -44,8 +42,7 @@ rl_scale rl_scale_of(const rl_plan *p, bool bytes_first)
     return s;
 }
 
-rl_scale rl_time_scale(const rl_plan *p, int64_t dearer)
-{
+rl_scale rl_time_scale(const rl_plan *p, int64_t dearer) {
     double total = 1;
     rl_scale s = {.by_time = true, .dearer = dearer, .nop_bits = bits_of(8.0 * p->op.n + 1), .target = p->target};
     for (uint32_t k = 0; k < p->op.n; k++) {
@@ -59,8 +56,7 @@ rl_scale rl_time_scale(const rl_plan *p, int64_t dearer)
     return s;
 }
 
-rl_scale rl_dearer_scale(const rl_plan *p, const rl_scale *s, uint32_t way)
-{
+rl_scale rl_dearer_scale(const rl_plan *p, const rl_scale *s, uint32_t way) {
     int64_t most = 0;
     for (uint32_t c = 0; c < p->cls.n; c++) most = RL_MAX(most, s->by_time ? rl_move_time(p, c) : p->cls.p[c].bytes);
     if (way == 2) return rl_scale_of(p, false);
@@ -70,22 +66,19 @@ rl_scale rl_dearer_scale(const rl_plan *p, const rl_scale *s, uint32_t way)
     return d;
 }
 
-static int64_t weight_of(const rl_scale *s, const rl_cls *c)
-{
+static int64_t weight_of(const rl_scale *s, const rl_cls *c) {
     if (s->by_time) return (((RL_MAX(1, rl_target_move(s->target, c->bytes, 10)) + s->dearer) >> s->byte_shift) + (s->byte_shift > 0)) << s->nop_bits;
     int64_t bytes = (c->bytes + s->dearer) / s->unit >> s->byte_shift;
     if (s->bytes_first) return (((bytes > 0 ? bytes : 1) << s->conversion) + 1) << s->nop_bits;
     return (((int64_t)1 << s->conversion) + bytes) << s->nop_bits;
 }
 
-static bool is_worked_on(const rl_plan *p, uint32_t cls)
-{
+static bool is_worked_on(const rl_plan *p, uint32_t cls) {
     const rl_cls *c = &p->cls.p[cls];
     return c->like == cls && p->active[c->comp];
 }
 
-static bool takes_part(const rl_plan *p, uint32_t k)
-{
+static bool takes_part(const rl_plan *p, uint32_t k) {
     const rl_oplegal *op = &p->op.p[k];
     if (rl_may_move(op) && op->like != k) return false;
     for (uint32_t o = 0; o < op->noperand; o++)
@@ -93,8 +86,7 @@ static bool takes_part(const rl_plan *p, uint32_t k)
     return false;
 }
 
-static rl_choice choice_of(const rl_plan *p, const rl_scale *s, const rl_posing *how, rl_oplegal *o, rl_arena *mem)
-{
+static rl_choice choice_of(const rl_plan *p, const rl_scale *s, const rl_posing *how, rl_oplegal *o, rl_arena *mem) {
     /* One conversion: the unit of a charge whatever the objective, since charges are ratios of time. */
     int64_t tenth = s->by_time ? rl_charge_unit(p, o) >> s->byte_shift << s->nop_bits : ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
     uint32_t *value = rl_new(mem, uint32_t, o->npin + 1), n = 0;
@@ -108,8 +100,7 @@ static rl_choice choice_of(const rl_plan *p, const rl_scale *s, const rl_posing 
     return (rl_choice){n, o->config.n, value, o->pinorder.p, cost};
 }
 
-void rl_pose(rl_plan *p, const rl_scale *s, const rl_posing *how, rl_posed *out)
-{
+void rl_pose(rl_plan *p, const rl_scale *s, const rl_posing *how, rl_posed *out) {
     rl_arena_init(&out->mem, p->g->ctx);
     int64_t *weight = rl_new(&out->mem, int64_t, p->cls.n);
     uint32_t *norder = rl_new(&out->mem, uint32_t, p->cls.n), n = 0;
@@ -129,8 +120,7 @@ void rl_pose(rl_plan *p, const rl_scale *s, const rl_posing *how, rl_posed *out)
     out->q = (rl_problem){p->cls.n, n, weight, norder, op, rl_new(&out->mem, uint32_t, n)};
 }
 
-rl_status rl_posed_solve(rl_plan *p, rl_posed *x, double limit, rl_solution *sol)
-{
+rl_status rl_posed_solve(rl_plan *p, rl_posed *x, double limit, rl_solution *sol) {
     RL_TRY(rl_solve(p->mem, &x->q, limit, sol));
     uint32_t *cfg = rl_new(p->mem, uint32_t, p->op.n);
     for (uint32_t i = 0; i < x->q.nop; i++) cfg[x->op[i]] = sol->cfg[i];

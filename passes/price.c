@@ -17,8 +17,7 @@
 enum { MOSTTRIES = 6, MOSTBOUNDS = 4 };
 static const int64_t most_price = (int64_t)1 << 42;
 
-void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp)
-{
+void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp) {
     const uint32_t *start = rl_order_starts(p, tmp);
     bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
     memset(time, 0, p->ncomp * sizeof *time);
@@ -51,8 +50,7 @@ typedef struct {
 } pricer;
 
 /* The cheapest candidates of the components that are open, as least. False where they were not found in time. */
-static rl_status quickest(pricer *x, bool *found)
-{
+static rl_status quickest(pricer *x, bool *found) {
     rl_plan q = *x->p;
     rl_arena mem;
     rl_arena_init(&mem, q.g->ctx);
@@ -76,8 +74,7 @@ static rl_status quickest(pricer *x, bool *found)
 }
 
 /* The next price to try of a component where this is the least, or false: the price will do, or none will. */
-static bool next_price(pricer *x, uint32_t k, rl_least least)
-{
+static bool next_price(pricer *x, uint32_t k, rl_least least) {
     int64_t now = x->price[k], over = least.bytes - x->own[k], time = least.count - now * least.bytes;
     if (time + now * over >= x->enough[k].count) return false;
     x->failed[k] = over <= 0 && time < x->enough[k].count; /* it is quicker, and has no more conversions */
@@ -91,8 +88,7 @@ static bool next_price(pricer *x, uint32_t k, rl_least least)
     return !x->failed[k];
 }
 
-static rl_status find_prices(pricer *x, bool *found)
-{
+static rl_status find_prices(pricer *x, bool *found) {
     rl_plan *p = x->p;
     bool *wanted = rl_copy(x->tmp, x->open, p->ncomp * sizeof *wanted), more = true;
     for (uint32_t i = 0; i < MOSTTRIES && more; i++) {
@@ -106,8 +102,7 @@ static rl_status find_prices(pricer *x, bool *found)
 }
 
 /* No sum of interest may come near what 62 bits hold. */
-static bool fits(const rl_plan *p)
-{
+static bool fits(const rl_plan *p) {
     double sum = 0;
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
@@ -118,8 +113,7 @@ static bool fits(const rl_plan *p)
 }
 
 /* Notes the bounds of `open` that are better than what is known, and what is kept for them. */
-static void note_bounds(pricer *x, const rl_prover *v, const bool *open)
-{
+static void note_bounds(pricer *x, const rl_prover *v, const bool *open) {
     rl_plan *p = x->p;
     bool *better = rl_new(x->tmp, bool, p->ncomp);
     for (uint32_t k = 0; k < p->ncomp; k++) {
@@ -132,8 +126,7 @@ static void note_bounds(pricer *x, const rl_prover *v, const bool *open)
 }
 
 /* Bounds what is open, over every configuration.  Where that is not enough, and another price may do, it stays open, and has that price. */
-static rl_status bound_times(pricer *x)
-{
+static rl_status bound_times(pricer *x) {
     rl_plan *p = x->p;
     rl_least *least = p->least, *known = rl_new(x->tmp, rl_least, p->ncomp);
     bool *open = rl_copy(x->tmp, x->open, p->ncomp * sizeof *open);
@@ -157,15 +150,13 @@ static rl_status bound_times(pricer *x)
     return s;
 }
 
-static bool any_open(const pricer *x)
-{
+static bool any_open(const pricer *x) {
     for (uint32_t k = 0; k < x->p->ncomp; k++)
         if (x->open[k]) return true;
     return false;
 }
 
-static rl_status bound_quick(pricer *x)
-{
+static rl_status bound_quick(pricer *x) {
     rl_plan *p = x->p;
     bool found = false;
     RL_TRY(find_prices(x, &found));
@@ -183,8 +174,7 @@ static rl_status bound_quick(pricer *x)
     return RL_OK;
 }
 
-rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit)
-{
+rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
     pricer x = {.p = p, .tmp = &tmp, .exact = exact, .deadline = rl_seconds() + limit};

@@ -20,15 +20,13 @@ enum { MOSTDROPS = 8 };
 /* The bound of a component, and whether it has a part. */
 typedef bool has_part(const rl_prove_maker *m, uint32_t comp, rl_cert_part *out);
 
-static bool count_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out)
-{
+static bool count_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out) {
     const rl_plan *p = m->p;
     out->least = (rl_cert_cost){p->least[k].count, p->least[k].bytes};
     return p->least[k].count > 0 && !m->dropped[k];
 }
 
-static bool time_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out)
-{
+static bool time_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out) {
     const rl_plan *p = m->p;
     if (!p->quick || !p->quick[k].known || m->slow[k]) return false;
     out->least = (rl_cert_cost){p->quick[k].bound, 0};
@@ -37,8 +35,7 @@ static bool time_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out)
 }
 
 /* Returns for each part its component. */
-static const uint32_t *make_parts(rl_prove_maker *m, has_part *has, rl_cert *c)
-{
+static const uint32_t *make_parts(rl_prove_maker *m, has_part *has, rl_cert *c) {
     const rl_plan *p = m->p;
     uint32_t *n = rl_new(m->mem, uint32_t, p->ncomp), *part = rl_new(m->mem, uint32_t, p->ncomp), total = 0;
     uint32_t *comp = rl_new(m->mem, uint32_t, p->ncomp + 1);
@@ -63,8 +60,7 @@ static const uint32_t *make_parts(rl_prove_maker *m, has_part *has, rl_cert *c)
 }
 
 /* What c bounds: its parts, and what fixed ops make the classes cost that are in none.  comp: [part] its component. */
-static rl_cert_cost bound_of(const rl_prove_maker *m, const rl_cert *c, const uint32_t *comp)
-{
+static rl_cert_cost bound_of(const rl_prove_maker *m, const rl_cert *c, const uint32_t *comp) {
     const rl_plan *p = m->p;
     const uint32_t *start = rl_order_starts(p, m->mem);
     bool *seen = rl_new(m->mem, bool, start[p->cls.n]), *any = rl_new(m->mem, bool, p->cls.n), *in_part = rl_new(m->mem, bool, p->ncomp);
@@ -93,8 +89,7 @@ static rl_cert_cost bound_of(const rl_prove_maker *m, const rl_cert *c, const ui
 }
 
 /* What the assignment costs, or the model as it stands. */
-static void make_cost(rl_prove_maker *m, bool stands)
-{
+static void make_cost(rl_prove_maker *m, bool stands) {
     const rl_plan *p = m->p;
     uint32_t *cfg = rl_new(m->mem, uint32_t, p->op.n);
     rl_least *cost = rl_new(m->mem, rl_least, p->ncomp);
@@ -108,8 +103,7 @@ static void make_cost(rl_prove_maker *m, bool stands)
 }
 
 /* The first part: what is bounded, with the atoms that are kept for it. Returns for each part its component. */
-static const uint32_t *make_count(rl_prove_maker *m)
-{
+static const uint32_t *make_count(rl_prove_maker *m) {
     const rl_plan *p = m->p;
     const uint32_t *comp = make_parts(m, count_part, &m->c);
     m->c.bound = bound_of(m, &m->c, comp);
@@ -124,8 +118,7 @@ static const uint32_t *make_count(rl_prove_maker *m)
 }
 
 /* Moving Transposes of tensors that are in no value. */
-static uint32_t outside(const rl_plan *p)
-{
+static uint32_t outside(const rl_plan *p) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->g->order.n; k++) {
         const rl_nodeinfo *x = rl_nod(p->g, p->g->order.p[k]);
@@ -139,8 +132,7 @@ static uint32_t outside(const rl_plan *p)
 /* ---- the second part: times ---- */
 
 /* Of the choice in m->c, which then has it, or of the model as it stands. Returns for each part its component. */
-static const uint32_t *make_time(rl_prove_maker *m, bool stands)
-{
+static const uint32_t *make_time(rl_prove_maker *m, bool stands) {
     const rl_plan *p = m->p;
     uint32_t *cfg = rl_new(m->mem, uint32_t, p->op.n);
     rl_least *time = rl_new(m->mem, rl_least, p->ncomp);
@@ -170,8 +162,7 @@ static const uint32_t *make_time(rl_prove_maker *m, bool stands)
 
 static const uint32_t *make_chosen_time(rl_prove_maker *m) { return make_time(m, false); }
 
-static bool any_quick(const rl_plan *p)
-{
+static bool any_quick(const rl_plan *p) {
     for (uint32_t k = 0; p->quick && k < p->ncomp; k++)
         if (p->quick[k].known) return true;
     return false;
@@ -180,8 +171,7 @@ static bool any_quick(const rl_plan *p)
 /* ---- the whole ---- */
 
 /* The certificate of the model left as it stands: the same bound, nothing chosen. */
-static void leave_as_it_stands(rl_prove_maker *m)
-{
+static void leave_as_it_stands(rl_prove_maker *m) {
     rl_cert_op *op = rl_copy(m->mem, m->c.op, (m->c.nop + 1u) * sizeof *op);
     for (uint32_t k = 0; k < m->c.nop; k++) op[k].chosen = RL_NONE;
     m->c.op = op;
@@ -190,15 +180,13 @@ static void leave_as_it_stands(rl_prove_maker *m)
 }
 
 /* Two seconds, or the time limit if that is less: the largest real models take 1.5. */
-static uint64_t most_work(const rl_passopt *o)
-{
+static uint64_t most_work(const rl_passopt *o) {
     double seconds = o->time_limit > 0 ? RL_MIN(o->time_limit, 2.0) : 2.0;
     return (uint64_t)(seconds * (double)RL_CERT_SECOND);
 }
 
 /* Makes c and checks it; what cannot be decided is left out, and then there is half as much work to be done. dropped: [ncomp] */
-static rl_status check_parts(rl_pass_run *r, rl_prove_maker *m, const rl_cert *c, const uint32_t *make(rl_prove_maker *m), bool *dropped)
-{
+static rl_status check_parts(rl_pass_run *r, rl_prove_maker *m, const rl_cert *c, const uint32_t *make(rl_prove_maker *m), bool *dropped) {
     uint64_t work = most_work(r->opt);
     rl_status s;
     for (uint32_t i = 0;; i++, work /= 2) {
@@ -211,8 +199,7 @@ static rl_status check_parts(rl_pass_run *r, rl_prove_maker *m, const rl_cert *c
     }
 }
 
-static rl_status prove_time(rl_pass_run *r, rl_prove_maker *m)
-{
+static rl_status prove_time(rl_pass_run *r, rl_prove_maker *m) {
     bool wanted = r->opt->objective && strcmp(r->opt->objective, "time") == 0;
     if (!r->out->proof.checked || !(wanted || any_quick(m->p))) return RL_OK;
     rl_prove_charges(m);
@@ -227,8 +214,7 @@ static rl_status prove_time(rl_pass_run *r, rl_prove_maker *m)
     return RL_OK;
 }
 
-static rl_status prove(rl_pass_run *r, rl_arena *mem)
-{
+static rl_status prove(rl_pass_run *r, rl_arena *mem) {
     rl_prove_maker m = {.p = r->plan, .mem = mem, .known.mem = mem, .open.mem = mem};
     rl_proof *x = &r->out->proof;
     m.dropped = rl_new(mem, bool, r->plan->ncomp), m.slow = rl_new(mem, bool, r->plan->ncomp);
@@ -257,8 +243,7 @@ static rl_status prove(rl_pass_run *r, rl_arena *mem)
     return RL_OK;
 }
 
-rl_status rl_pass_prove(rl_pass_run *r)
-{
+rl_status rl_pass_prove(rl_pass_run *r) {
     rl_arena mem;
     rl_arena_init(&mem, r->g->ctx);
     rl_status s = prove(r, &mem);
@@ -266,8 +251,7 @@ rl_status rl_pass_prove(rl_pass_run *r)
     return s;
 }
 
-void rl_prove_problem(rl_pass_run *r, bool bytes_first, bool timed, rl_text *out)
-{
+void rl_prove_problem(rl_pass_run *r, bool bytes_first, bool timed, rl_text *out) {
     rl_prove_maker m = {.p = r->plan, .mem = r->tmp, .known.mem = r->tmp, .open.mem = r->tmp};
     m.c.bytes_first = bytes_first;
     m.c.noutside = outside(r->plan);

@@ -13,8 +13,7 @@
 /* ---- values ---- */
 
 /* Open sizes ("?17") are numbered as they come in the file, so that it does not hang on what was inferred before. */
-static void put_renumbered(rl_prove_maker *m, const rl_text *from, rl_text *t)
-{
+static void put_renumbered(rl_prove_maker *m, const rl_text *from, rl_text *t) {
     for (size_t i = 0, quoted = 0; i < from->n;) {
         char ch = from->p[i++];
         uint64_t number = 0;
@@ -31,8 +30,7 @@ static void put_renumbered(rl_prove_maker *m, const rl_text *from, rl_text *t)
     rl_put_bytes(t, "", 1);
 }
 
-static void symbols(rl_prove_maker *m, const rl_cls *c, rl_cert_value *v)
-{
+static void symbols(rl_prove_maker *m, const rl_cls *c, rl_cert_value *v) {
     bool known = true;
     for (uint32_t a = 0; a < c->natom; a++) known &= rl_dim_known(c->size[a]);
     v->size = c->size;
@@ -51,8 +49,7 @@ static void symbols(rl_prove_maker *m, const rl_cls *c, rl_cert_value *v)
     v->symbol = symbol;
 }
 
-void rl_prove_values(rl_prove_maker *m)
-{
+void rl_prove_values(rl_prove_maker *m) {
     const rl_plan *p = m->p;
     rl_cert_value *v = rl_new(m->mem, rl_cert_value, p->cls.n + 1);
     m->value = rl_new(m->mem, uint32_t, p->cls.n);
@@ -80,16 +77,14 @@ void rl_prove_values(rl_prove_maker *m)
 /* ---- ops ---- */
 
 /* The operand of each pin. */
-static uint32_t pins_of(const rl_oplegal *op, uint32_t *operand)
-{
+static uint32_t pins_of(const rl_oplegal *op, uint32_t *operand) {
     uint32_t n = 0;
     for (uint32_t o = 0; o < op->noperand; o++)
         if (op->operand[o].pin) operand[n++] = o;
     return n;
 }
 
-static void make_pins(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y)
-{
+static void make_pins(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y) {
     rl_cert_pin *pin = rl_new(m->mem, rl_cert_pin, y->npin);
     for (uint32_t i = 0; i < y->npin; i++) {
         const rl_operand *x = &op->operand[m->operand[i]];
@@ -100,8 +95,7 @@ static void make_pins(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op 
 }
 
 /* Fills m->place. Returns how many tokens the certificate has. */
-static uint32_t place_tokens(const rl_prove_maker *m, const rl_oplegal *op)
-{
+static uint32_t place_tokens(const rl_prove_maker *m, const rl_oplegal *op) {
     uint32_t n = 0;
     for (uint32_t t = 0; t < op->ntoken; t++) {
         m->place[t] = RL_END;
@@ -111,8 +105,7 @@ static uint32_t place_tokens(const rl_prove_maker *m, const rl_oplegal *op)
     return n;
 }
 
-static void make_tokens(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y)
-{
+static void make_tokens(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y) {
     rl_cert_token *token = rl_new(m->mem, rl_cert_token, y->ntoken);
     for (uint32_t t = 0; t < op->ntoken; t++) {
         if (m->place[t] == RL_END) continue;
@@ -127,8 +120,7 @@ static void make_tokens(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_o
     y->token = token;
 }
 
-static void make_forms(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y)
-{
+static void make_forms(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y) {
     rl_cert_form *form = rl_new(m->mem, rl_cert_form, op->nform + 1);
     for (uint32_t f = 0; f < op->nform; f++) {
         uint8_t *group = rl_new(m->mem, uint8_t, y->ntoken + 1), *seq = rl_new(m->mem, uint8_t, y->npin * RL_MAXGROUP + 1);
@@ -146,8 +138,7 @@ static void make_forms(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op
     y->form = form;
 }
 
-static void make_choice(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y)
-{
+static void make_choice(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y) {
     const rl_config *c = &op->config.p[op->chosen];
     y->chosen = RL_NONE;
     if (op->chosen == 0) return;
@@ -160,8 +151,7 @@ static void make_choice(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_o
 }
 
 /* Tokens and forms, once for all ops that share them in the plan. */
-static void make_table(rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y)
-{
+static void make_table(rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y) {
     uint64_t key = (uint64_t)(uintptr_t)op->token;
     uint32_t first = rl_hash_get(&m->known, key);
     y->nform = op->nform;
@@ -175,8 +165,7 @@ static void make_table(rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y)
     rl_hash_put(&m->known, key, (uint32_t)(y - m->c.op));
 }
 
-static void make_op(rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y)
-{
+static void make_op(rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y) {
     const rl_graph *g = m->p->g;
     *y = (rl_cert_op){.kind = op->demand, .fixed = rl_is_idle(op), .npin = pins_of(op, m->operand), .chosen = RL_NONE};
     make_pins(m, op, y);
@@ -196,8 +185,7 @@ static void make_op(rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y)
     make_choice(m, op, y);
 }
 
-void rl_prove_ops(rl_prove_maker *m)
-{
+void rl_prove_ops(rl_prove_maker *m) {
     const rl_plan *p = m->p;
     rl_cert_op *op = rl_new(m->mem, rl_cert_op, p->op.n + 1);
     uint32_t noperand = 0, ntoken = 0;
@@ -219,8 +207,7 @@ void rl_prove_ops(rl_prove_maker *m)
 
 /* ---- charges ---- */
 
-static void make_charge(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y)
-{
+static void make_charge(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y) {
     const rl_plan *p = m->p;
     rl_charge_rule r = rl_charge_rule_of(p, op);
     if (y->fixed || r.rule == RL_CERT_FREE) return;
@@ -242,8 +229,7 @@ static void make_charge(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_o
     if (RL_MAX(most, y->charge.tenths) == 0) y->charge.rule = RL_CERT_FREE;
 }
 
-void rl_prove_charges(rl_prove_maker *m)
-{
+void rl_prove_charges(rl_prove_maker *m) {
     m->c.fixed = m->p->target->move[RL_MOVE_FIXED];
     m->c.rate = m->p->target->move[RL_MOVE_RATE];
     for (uint32_t k = 0; k < m->p->op.n; k++)

@@ -16,8 +16,7 @@
 /* ---- the definition ---- */
 
 /* The order that the chosen configuration of op o names at pin k. */
-static uint32_t named(const rl_choice *o, uint32_t cfg, uint32_t k)
-{
+static uint32_t named(const rl_choice *o, uint32_t cfg, uint32_t k) {
     return o->order[(size_t)cfg * o->npin + k];
 }
 
@@ -25,8 +24,7 @@ static uint32_t named(const rl_choice *o, uint32_t cfg, uint32_t k)
 typedef struct { uint32_t op, pin; } place;
 typedef struct { uint32_t *beg; place *at; } pinlist;
 
-static pinlist pins_by_value(rl_arena *mem, const rl_problem *p)
-{
+static pinlist pins_by_value(rl_arena *mem, const rl_problem *p) {
     pinlist x = {.beg = rl_new(mem, uint32_t, (size_t)p->nval + 2)};
     uint32_t total = 0;
     for (uint32_t o = 0; o < p->nop; o++)
@@ -38,8 +36,7 @@ static pinlist pins_by_value(rl_arena *mem, const rl_problem *p)
     return x;
 }
 
-int64_t rl_problem_cost(const rl_problem *p, rl_arena *tmp, const uint32_t *cfg)
-{
+int64_t rl_problem_cost(const rl_problem *p, rl_arena *tmp, const uint32_t *cfg) {
     pinlist x = pins_by_value(tmp, p);
     uint32_t most = 0;
     for (uint32_t v = 0; v < p->nval; v++) most = RL_MAX(most, p->norder[v]);
@@ -61,8 +58,7 @@ int64_t rl_problem_cost(const rl_problem *p, rl_arena *tmp, const uint32_t *cfg)
 
 /* ---- check ---- */
 
-static rl_status check_choice(rl_ctx *ctx, const rl_problem *p, uint32_t o)
-{
+static rl_status check_choice(rl_ctx *ctx, const rl_problem *p, uint32_t o) {
     const rl_choice *c = &p->op[o];
     if (!c->ncfg) return rl_fail(ctx, RL_EINTERNAL, "solve: op %u has no configuration", o);
     if (p->start && p->start[o] >= c->ncfg)
@@ -82,8 +78,7 @@ static rl_status check_choice(rl_ctx *ctx, const rl_problem *p, uint32_t o)
 }
 
 /* All costs and all pins at their weights together stay below 2^62, so no sum in the solver overflows. */
-static rl_status check_sums(rl_ctx *ctx, const rl_problem *p, rl_arena *tmp)
-{
+static rl_status check_sums(rl_ctx *ctx, const rl_problem *p, rl_arena *tmp) {
     static const int64_t limit = INT64_C(1) << 62;
     uint32_t *npin = rl_new(tmp, uint32_t, p->nval);
     int64_t total = 0, part;
@@ -100,8 +95,7 @@ static rl_status check_sums(rl_ctx *ctx, const rl_problem *p, rl_arena *tmp)
     return over ? rl_fail(ctx, RL_EINTERNAL, "solve: the costs can add up to 2^62 or more") : RL_OK;
 }
 
-static rl_status check(rl_ctx *ctx, const rl_problem *p, rl_arena *tmp)
-{
+static rl_status check(rl_ctx *ctx, const rl_problem *p, rl_arena *tmp) {
     for (uint32_t v = 0; v < p->nval; v++)
         if (p->weight[v] < 0) return rl_fail(ctx, RL_EINTERNAL, "solve: value %u has a negative weight", v);
     for (uint32_t o = 0; o < p->nop; o++) RL_TRY(check_choice(ctx, p, o));
@@ -110,14 +104,12 @@ static rl_status check(rl_ctx *ctx, const rl_problem *p, rl_arena *tmp)
 
 /* ---- the cover ---- */
 
-static bool counts(const rl_problem *p, uint32_t v)
-{
+static bool counts(const rl_problem *p, uint32_t v) {
     return p->norder[v] > 1 && p->weight[v] > 0;
 }
 
 /* The elements of a configuration, sorted, without repeats. */
-static void fill_set(const rl_problem *p, const rl_choice *o, uint32_t c, const uint32_t *first, uint32_t *set, uint32_t width)
-{
+static void fill_set(const rl_problem *p, const rl_choice *o, uint32_t c, const uint32_t *first, uint32_t *set, uint32_t width) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < o->npin; k++) {
         if (!counts(p, o->value[k])) continue;
@@ -131,8 +123,7 @@ static void fill_set(const rl_problem *p, const rl_choice *o, uint32_t c, const 
     while (n < width) set[n++] = RL_NONE;
 }
 
-static rl_bundle bundle_of(rl_arena *mem, const rl_problem *p, const rl_choice *o, const uint32_t *first)
-{
+static rl_bundle bundle_of(rl_arena *mem, const rl_problem *p, const rl_choice *o, const uint32_t *first) {
     rl_bundle b = {.ncfg = o->ncfg};
     for (uint32_t k = 0; k < o->npin; k++) b.width += counts(p, o->value[k]);
     b.elem = rl_new(mem, uint32_t, (size_t)b.ncfg * b.width);
@@ -146,8 +137,7 @@ static rl_bundle bundle_of(rl_arena *mem, const rl_problem *p, const rl_choice *
     return b;
 }
 
-static rl_status make_cover(rl_arena *mem, const rl_problem *p, rl_cover *out)
-{
+static rl_status make_cover(rl_arena *mem, const rl_problem *p, rl_cover *out) {
     uint32_t *first = rl_new(mem, uint32_t, p->nval);
     bool *used = rl_new(mem, bool, p->nval);
     uint64_t nelem = 0;
@@ -178,14 +168,12 @@ static rl_status make_cover(rl_arena *mem, const rl_problem *p, rl_cover *out)
 
 typedef struct { uint32_t n, *beg, *op; } split; /* the ops of each component, in the problem's order */
 
-static uint32_t find_root(uint32_t *up, uint32_t x)
-{
+static uint32_t find_root(uint32_t *up, uint32_t x) {
     while (up[x] != x) x = up[x] = up[up[x]];
     return x;
 }
 
-static split components(rl_arena *mem, const rl_cover *p)
-{
+static split components(rl_arena *mem, const rl_cover *p) {
     uint32_t *up = rl_new(mem, uint32_t, p->nop), *with = rl_new(mem, uint32_t, p->nelem);
     for (uint32_t o = 0; o < p->nop; o++) {
         const rl_bundle *b = &p->op[o];
@@ -214,8 +202,7 @@ static split components(rl_arena *mem, const rl_cover *p)
 /* Numbers from 0 in order of first sight; the numbers given out are in list. */
 typedef struct { uint32_t *of, *list, n; } renumber;
 
-static uint32_t number(renumber *r, uint32_t x)
-{
+static uint32_t number(renumber *r, uint32_t x) {
     if (!r->of[x]) {
         r->list[r->n] = x;
         r->of[x] = ++r->n;
@@ -223,14 +210,12 @@ static uint32_t number(renumber *r, uint32_t x)
     return r->of[x] - 1;
 }
 
-static void forget(renumber *r)
-{
+static void forget(renumber *r) {
     for (uint32_t k = 0; k < r->n; k++) r->of[r->list[k]] = 0;
     r->n = 0;
 }
 
-static void sort_set(uint32_t *set, uint32_t n)
-{
+static void sort_set(uint32_t *set, uint32_t n) {
     for (uint32_t i = 1; i < n; i++)
         for (uint32_t k = i; k && set[k] < set[k - 1]; k--) {
             uint32_t t = set[k];
@@ -240,8 +225,7 @@ static void sort_set(uint32_t *set, uint32_t n)
 }
 
 /* A component as a cover of its own; elements and values are numbered as they come, so that equal components look equal. */
-static rl_cover extract(rl_arena *mem, const rl_cover *p, const uint32_t *op, uint32_t nop, renumber *elems, renumber *vals)
-{
+static rl_cover extract(rl_arena *mem, const rl_cover *p, const uint32_t *op, uint32_t nop, renumber *elems, renumber *vals) {
     rl_cover q = {.nop = nop, .op = rl_new(mem, rl_bundle, nop)};
     for (uint32_t i = 0; i < nop; i++) {
         rl_bundle b = p->op[op[i]];
@@ -270,13 +254,11 @@ static rl_cover extract(rl_arena *mem, const rl_cover *p, const uint32_t *op, ui
 typedef struct { rl_cover cover; rl_cover_choice choice; } solved;
 typedef struct { rl_hash index; struct { solved *p; uint32_t n, cap; } all; } memo;
 
-static uint64_t mix(uint64_t h, const void *p, size_t n)
-{
+static uint64_t mix(uint64_t h, const void *p, size_t n) {
     return (h ^ rl_hash_bytes(p, n)) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static uint64_t cover_hash(const rl_cover *p)
-{
+static uint64_t cover_hash(const rl_cover *p) {
     uint64_t h = mix(p->nop, p->weight, p->nelem * sizeof *p->weight);
     for (uint32_t o = 0; o < p->nop; o++) {
         const rl_bundle *b = &p->op[o];
@@ -286,8 +268,7 @@ static uint64_t cover_hash(const rl_cover *p)
     return h;
 }
 
-static bool cover_equal(const rl_cover *p, const rl_cover *q)
-{
+static bool cover_equal(const rl_cover *p, const rl_cover *q) {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the index has covers of the memo */
     if (p->nop != q->nop || p->nelem != q->nelem || memcmp(p->weight, q->weight, p->nelem * sizeof *p->weight) != 0) return false;
     for (uint32_t o = 0; o < p->nop; o++) {
@@ -300,8 +281,7 @@ static bool cover_equal(const rl_cover *p, const rl_cover *q)
 }
 
 /* The place in the memo of a cover equal to p, which is tried if it is new. */
-static uint32_t try_once(rl_arena *mem, memo *m, const rl_cover *p, double deadline)
-{
+static uint32_t try_once(rl_arena *mem, memo *m, const rl_cover *p, double deadline) {
     uint64_t h = cover_hash(p);
     for (uint32_t k; (k = rl_hash_get(&m->index, h)) != RL_NONE; h++)
         if (cover_equal(&m->all.p[k].cover, p)) return k;
@@ -310,15 +290,13 @@ static uint32_t try_once(rl_arena *mem, memo *m, const rl_cover *p, double deadl
     return m->all.n - 1;
 }
 
-static int compare_sizes(const void *a, const void *b)
-{
+static int compare_sizes(const void *a, const void *b) {
     const solved *x = *(solved *const *)a, *y = *(solved *const *)b;
     return (x->cover.nop > y->cover.nop) - (x->cover.nop < y->cover.nop);
 }
 
 /* What the quick runs left open shares the time that is left, the small ones first: what they do not use goes to the large. */
-static void solve_open(rl_arena *mem, memo *m, double deadline)
-{
+static void solve_open(rl_arena *mem, memo *m, double deadline) {
     solved **open = rl_new(mem, solved *, m->all.n);
     uint32_t n = 0;
     for (uint32_t k = 0; k < m->all.n; k++)
@@ -334,8 +312,7 @@ static void solve_open(rl_arena *mem, memo *m, double deadline)
 
 #define FOLD_STEPS 20000000
 
-static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, double deadline)
-{
+static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, double deadline) {
     if (!folded) rl_cover_fold(mem, p, FOLD_STEPS, NULL); /* before what is paid is taken out, which tells the orders of an op apart */
     rl_cover_reduce(mem, p);
     for (int round = 0; round < 3 && rl_cover_fold(mem, p, FOLD_STEPS, NULL); round++) rl_cover_reduce(mem, p);
@@ -360,13 +337,11 @@ static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, doub
     return total;
 }
 
-rl_status rl_solve(rl_arena *mem, const rl_problem *p, double seconds, rl_solution *out)
-{
+rl_status rl_solve(rl_arena *mem, const rl_problem *p, double seconds, rl_solution *out) {
     return rl_solve_folded(mem, p, false, seconds, out);
 }
 
-rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, double seconds, rl_solution *out)
-{
+rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, double seconds, rl_solution *out) {
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
     *out = (rl_solution){.cfg = rl_new(mem, uint32_t, p->nop)};
@@ -395,8 +370,7 @@ rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, doubl
     return status;
 }
 
-rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, uint32_t **to)
-{
+rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, uint32_t **to) {
     rl_arena tmp;
     rl_cover cover;
     rl_arena_init(&tmp, mem->ctx);

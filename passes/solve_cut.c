@@ -35,8 +35,7 @@ enum { UNKNOWN, NEAR, FAR };
 /* The (op, configuration) pairs that ask for each element. */
 typedef struct { uint32_t *beg; struct asker { uint32_t op, cfg; } *p; } askers;
 
-static askers askers_of(rl_arena *mem, const rl_cover *p)
-{
+static askers askers_of(rl_arena *mem, const rl_cover *p) {
     askers x = {.beg = rl_new(mem, uint32_t, (size_t)p->nelem + 2)};
     for (uint32_t o = 0; o < p->nop; o++)
         for (size_t k = 0; k < (size_t)p->op[o].ncfg * p->op[o].width; k++)
@@ -50,8 +49,7 @@ static askers askers_of(rl_arena *mem, const rl_cover *p)
 }
 
 /* Sets near and side[element]; false where there is no such naming. */
-static bool name_sides(network *n, uint8_t *side)
-{
+static bool name_sides(network *n, uint8_t *side) {
     const rl_cover *p = n->p;
     askers x = askers_of(n->mem, p);
     bool *known = rl_new(n->mem, bool, p->nop);
@@ -87,8 +85,7 @@ static bool name_sides(network *n, uint8_t *side)
 
 /* ---- the network ---- */
 
-static void add_arc(network *n, uint32_t from, uint32_t to, int64_t room)
-{
+static void add_arc(network *n, uint32_t from, uint32_t to, int64_t room) {
     if (room == 0) return;
     rl_push(n->mem, n->arc, ((arc){to, n->head[from], room}));
     n->head[from] = n->arc.n - 1;
@@ -96,8 +93,7 @@ static void add_arc(network *n, uint32_t from, uint32_t to, int64_t room)
     n->head[to] = n->arc.n - 1;
 }
 
-static void make_network(network *n, const uint8_t *side)
-{
+static void make_network(network *n, const uint8_t *side) {
     const rl_cover *p = n->p;
     n->nnode = NODES + p->nop + p->nelem;
     uint32_t **field[] = {&n->head, &n->at, &n->level, &n->queue, &n->path};
@@ -121,8 +117,7 @@ static void make_network(network *n, const uint8_t *side)
 /* ---- the flow ---- */
 
 /* level: 1 + the distance from the source by arcs with room; 0: not reached. */
-static bool reach(network *n)
-{
+static bool reach(network *n) {
     uint32_t head = 0, tail = 0;
     for (uint32_t v = 0; v < n->nnode; v++) n->level[v] = 0;
     n->level[SOURCE] = 1;
@@ -140,8 +135,7 @@ static bool reach(network *n)
 }
 
 /* Sends what the path can take; returns the place in it of the first arc that is then full. */
-static uint32_t send(network *n, uint32_t length, int64_t *sent)
-{
+static uint32_t send(network *n, uint32_t length, int64_t *sent) {
     uint32_t full = 0;
     for (uint32_t k = 1; k < length; k++)
         if (n->arc.p[n->path[k]].room < n->arc.p[n->path[full]].room) full = k;
@@ -155,8 +149,7 @@ static uint32_t send(network *n, uint32_t length, int64_t *sent)
 }
 
 /* Sends along shortest paths until each has a full arc. */
-static int64_t block(network *n)
-{
+static int64_t block(network *n) {
     int64_t sent = 0;
     for (uint32_t v = 0; v < n->nnode; v++) n->at[v] = n->head[v];
     for (uint32_t v = SOURCE, length = 0;;) {
@@ -180,8 +173,7 @@ static int64_t block(network *n)
     }
 }
 
-bool rl_component_cut(rl_arena *mem, const rl_cover *p, double deadline, rl_cover_choice *choice)
-{
+bool rl_component_cut(rl_arena *mem, const rl_cover *p, double deadline, rl_cover_choice *choice) {
     for (uint32_t o = 0; o < p->nop; o++)
         if (p->op[o].ncfg != 2) return false;
     rl_arena tmp;

@@ -35,13 +35,11 @@ typedef struct {
     struct { uint32_t *elem, *image, *open, n; } now; /* the configuration that an image is looked for; open: value of an element that may still be mapped */
 } folder;
 
-static const uint32_t *set_of(const rl_bundle *b, uint32_t c)
-{
+static const uint32_t *set_of(const rl_bundle *b, uint32_t c) {
     return b->elem + (size_t)c * b->width;
 }
 
-static bool holds(const rl_bundle *b, uint32_t c, uint32_t e)
-{
+static bool holds(const rl_bundle *b, uint32_t c, uint32_t e) {
     const uint32_t *s = set_of(b, c);
     for (uint32_t i = 0; i < b->width; i++)
         if (s[i] == e) return true;
@@ -49,8 +47,7 @@ static bool holds(const rl_bundle *b, uint32_t c, uint32_t e)
 }
 
 /* Is d among the images of the elements of configuration c? */
-static bool covers(const folder *f, const rl_bundle *b, uint32_t c, uint32_t d)
-{
+static bool covers(const folder *f, const rl_bundle *b, uint32_t c, uint32_t d) {
     const uint32_t *s = set_of(b, c);
     for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++)
         if (f->map[s[i]] == d) return true;
@@ -58,8 +55,7 @@ static bool covers(const folder *f, const rl_bundle *b, uint32_t c, uint32_t d)
 }
 
 /* The element of c that could be mapped to d, given that c2 is to be the image of c; RL_NONE if there is none. */
-static uint32_t preimage(const folder *f, const rl_bundle *b, uint32_t c, uint32_t c2, uint32_t d)
-{
+static uint32_t preimage(const folder *f, const rl_bundle *b, uint32_t c, uint32_t c2, uint32_t d) {
     const uint32_t *s = set_of(b, c);
     for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
         uint32_t e = s[i];
@@ -69,8 +65,7 @@ static uint32_t preimage(const folder *f, const rl_bundle *b, uint32_t c, uint32
 }
 
 /* What distance asks about configuration c. */
-static void look_at(folder *f, const rl_bundle *b, uint32_t c)
-{
+static void look_at(folder *f, const rl_bundle *b, uint32_t c) {
     const uint32_t *s = set_of(b, c);
     f->now.n = 0;
     for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
@@ -81,15 +76,13 @@ static void look_at(folder *f, const rl_bundle *b, uint32_t c)
     }
 }
 
-static bool is_image(const folder *f, uint32_t d)
-{
+static bool is_image(const folder *f, uint32_t d) {
     for (uint32_t k = 0; k < f->now.n; k++)
         if (f->now.image[k] == d) return true;
     return false;
 }
 
-static bool has_preimage(const folder *f, const rl_bundle *b, uint32_t c2, uint32_t value)
-{
+static bool has_preimage(const folder *f, const rl_bundle *b, uint32_t c2, uint32_t value) {
     for (uint32_t k = 0; k < f->now.n; k++)
         if (f->now.open[k] == value && !holds(b, c2, f->now.elem[k])) return true;
     return false;
@@ -97,8 +90,7 @@ static bool has_preimage(const folder *f, const rl_bundle *b, uint32_t c2, uint3
 
 /* How many more elements must be mapped for c2 to be the image of the configuration looked at; RL_NONE if it cannot be, or if that is not
  * below least. */
-static uint32_t distance(const folder *f, const rl_bundle *b, uint32_t c2, uint32_t least)
-{
+static uint32_t distance(const folder *f, const rl_bundle *b, uint32_t c2, uint32_t least) {
     const uint32_t *s = set_of(b, c2);
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
@@ -110,8 +102,7 @@ static uint32_t distance(const folder *f, const rl_bundle *b, uint32_t c2, uint3
     return n;
 }
 
-static void set_map(folder *f, uint32_t e, uint32_t d)
-{
+static void set_map(folder *f, uint32_t e, uint32_t d) {
     f->map[e] = d;
     rl_push(f->mem, f->mapped, e);
     if (f->target[d]) return;
@@ -120,8 +111,7 @@ static void set_map(folder *f, uint32_t e, uint32_t d)
 }
 
 /* Finds an image of configuration c that holds e, now that e is mapped to d; maps what that needs. */
-static bool find_image(folder *f, uint32_t op, uint32_t c, uint32_t slot)
-{
+static bool find_image(folder *f, uint32_t op, uint32_t c, uint32_t slot) {
     const rl_bundle *b = &f->p->op[op];
     uint32_t best = RL_NONE, least = RL_NONE, from = 0, to = b->ncfg;
     if (slot != RL_NONE) from = f->holdbeg[op][slot], to = f->holdbeg[op][slot + 1];
@@ -142,8 +132,7 @@ static bool find_image(folder *f, uint32_t op, uint32_t c, uint32_t slot)
     return true;
 }
 
-static uint32_t slot_in(const folder *f, uint32_t elem, uint32_t op)
-{
+static uint32_t slot_in(const folder *f, uint32_t elem, uint32_t op) {
     for (uint32_t k = f->touchbeg[elem]; k < f->touchbeg[elem + 1]; k++)
         if (f->touch[k].op == op) return f->touch[k].slot;
     return RL_NONE;
@@ -153,8 +142,7 @@ static uint32_t slot_in(const folder *f, uint32_t elem, uint32_t op)
 
 enum { MANYPAIRS = 1 << 26 };
 
-static void count_pairs(rl_arena *mem, folder *f)
-{
+static void count_pairs(rl_arena *mem, folder *f) {
     const rl_cover *p = f->p;
     uint64_t n = 0;
     f->pairbeg = rl_new(mem, uint64_t, p->nval);
@@ -170,29 +158,25 @@ static void count_pairs(rl_arena *mem, folder *f)
 }
 
 /* e and d are of one value. */
-static uint64_t pair_key(const folder *f, uint32_t e, uint32_t d)
-{
+static uint64_t pair_key(const folder *f, uint32_t e, uint32_t d) {
     uint32_t v = f->p->value[e];
     if (!f->pairbeg) return (uint64_t)e << 32 | d;
     return f->pairbeg[v] + (uint64_t)f->among[e] * f->count[v] + f->among[d];
 }
 
-static bool has_failed(const folder *f, uint32_t e, uint32_t d)
-{
+static bool has_failed(const folder *f, uint32_t e, uint32_t d) {
     uint64_t k = pair_key(f, e, d);
     return f->pairbeg ? f->failed[k / 8] >> k % 8 & 1 : rl_hash_get(&f->failedmany, k) != RL_NONE;
 }
 
-static void note_failed(folder *f, uint32_t e, uint32_t d)
-{
+static void note_failed(folder *f, uint32_t e, uint32_t d) {
     uint64_t k = pair_key(f, e, d);
     if (f->pairbeg) f->failed[k / 8] |= (uint8_t)(1u << k % 8);
     else rl_hash_put(&f->failedmany, k, 1);
 }
 
 /* Does configuration c hold an element of an earlier fold? */
-static bool is_gone(const folder *f, uint32_t op, uint32_t c)
-{
+static bool is_gone(const folder *f, uint32_t op, uint32_t c) {
     const uint32_t *s = set_of(&f->p->op[op], c);
     for (uint32_t i = 0; i < f->p->op[op].width && s[i] != RL_NONE; i++)
         if (f->folded[s[i]]) return true;
@@ -200,8 +184,7 @@ static bool is_gone(const folder *f, uint32_t op, uint32_t c)
 }
 
 /* Tries the fold that e -> d leads to.  On failure nothing is mapped. */
-static bool attempt(folder *f, uint32_t e, uint32_t d)
-{
+static bool attempt(folder *f, uint32_t e, uint32_t d) {
     bool good = true;
     f->mapped.n = f->targets.n = 0;
     set_map(f, e, d);
@@ -226,8 +209,7 @@ static bool attempt(folder *f, uint32_t e, uint32_t d)
 
 /* ---- setting up ---- */
 
-static void index_op(rl_arena *mem, folder *f, uint32_t op, uint32_t *slot, uint32_t *local)
-{
+static void index_op(rl_arena *mem, folder *f, uint32_t op, uint32_t *slot, uint32_t *local) {
     const rl_bundle *b = &f->p->op[op];
     size_t size = (size_t)b->ncfg * b->width;
     uint32_t n = 0, at = 0;
@@ -254,8 +236,7 @@ static void index_op(rl_arena *mem, folder *f, uint32_t op, uint32_t *slot, uint
     }
 }
 
-static void index_all(rl_arena *mem, folder *f)
-{
+static void index_all(rl_arena *mem, folder *f) {
     const rl_cover *p = f->p;
     uint32_t *seen = rl_new(mem, uint32_t, p->nelem), total = 0;
     size_t most = 0;
@@ -279,8 +260,7 @@ static void index_all(rl_arena *mem, folder *f)
 }
 
 /* The elements of each value that some op has: elem[beg[v] .. beg[v+1]-1]. */
-static uint32_t *by_value(rl_arena *mem, const folder *f, uint32_t *beg)
-{
+static uint32_t *by_value(rl_arena *mem, const folder *f, uint32_t *beg) {
     const rl_cover *p = f->p;
     uint32_t *elem = rl_new(mem, uint32_t, p->nelem), at = 0;
     for (uint32_t e = 0; e < p->nelem; e++) beg[p->value[e]] += f->touchbeg[e + 1] > f->touchbeg[e];
@@ -292,8 +272,7 @@ static uint32_t *by_value(rl_arena *mem, const folder *f, uint32_t *beg)
 }
 
 /* Removes the configurations that hold an element which was folded. */
-static void drop_folded(folder *f)
-{
+static void drop_folded(folder *f) {
     for (uint32_t o = 0; o < f->p->nop; o++) {
         rl_bundle *b = &f->p->op[o];
         uint32_t n = 0;
@@ -310,8 +289,7 @@ static void drop_folded(folder *f)
     }
 }
 
-uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *map)
-{
+uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *map) {
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
     folder f = {.p = p, .budget = budget, .mem = &tmp, .failedmany = {.mem = &tmp}};

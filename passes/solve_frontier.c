@@ -82,8 +82,7 @@ typedef struct {
 
 /* ---- sets of states ---- */
 
-static void front_reserve(rl_arena *mem, front *f, uint32_t nelem)
-{
+static void front_reserve(rl_arena *mem, front *f, uint32_t nelem) {
     if (f->n + 2 > f->cap) {
         uint32_t cap = f->cap ? f->cap * 2 : 256;
         f->cost = rl_grow(mem, f->cost, f->cap, cap, sizeof *f->cost);
@@ -102,20 +101,17 @@ static void front_reserve(rl_arena *mem, front *f, uint32_t nelem)
     }
 }
 
-static void front_clear(front *f)
-{
+static void front_clear(front *f) {
     f->n = f->nelem = 0;
     f->beg[0] = 0;
 }
 
-static uint32_t size_of(const front *f, uint32_t s)
-{
+static uint32_t size_of(const front *f, uint32_t s) {
     return f->beg[s + 1] - f->beg[s];
 }
 
 /* Appends state s of another front. */
-static void front_copy(rl_arena *mem, front *to, const front *f, uint32_t s)
-{
+static void front_copy(rl_arena *mem, front *to, const front *f, uint32_t s) {
     uint32_t n = size_of(f, s);
     front_reserve(mem, to, n);
     memcpy(to->elem + to->nelem, f->elem + f->beg[s], n * sizeof *to->elem);
@@ -127,8 +123,7 @@ static void front_copy(rl_arena *mem, front *to, const front *f, uint32_t s)
     to->beg[++to->n] = to->nelem;
 }
 
-static uint32_t merge_sets(const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb, uint32_t *out)
-{
+static uint32_t merge_sets(const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb, uint32_t *out) {
     uint32_t i = 0, j = 0, n = 0;
     while (i < na && j < nb) {
         uint32_t x = a[i], y = b[j];
@@ -141,8 +136,7 @@ static uint32_t merge_sets(const uint32_t *a, uint32_t na, const uint32_t *b, ui
     return n;
 }
 
-static void index_add(rl_arena *mem, setindex *x, uint32_t id, const uint32_t *set, uint32_t n)
-{
+static void index_add(rl_arena *mem, setindex *x, uint32_t id, const uint32_t *set, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         rl_push(mem, x->link, ((holder){id, x->head[set[i]]}));
         x->head[set[i]] = x->link.n;
@@ -151,16 +145,14 @@ static void index_add(rl_arena *mem, setindex *x, uint32_t id, const uint32_t *s
 }
 
 /* Empties the index; elem are the elements of all its sets, at least. */
-static void index_clear(setindex *x, const uint32_t *elem, uint32_t n)
-{
+static void index_clear(setindex *x, const uint32_t *elem, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) x->head[elem[i]] = x->count[elem[i]] = 0;
     x->link.n = 0;
 }
 
 /* ---- new states ---- */
 
-static void grow_table(dp *d)
-{
+static void grow_table(dp *d) {
     d->tablecap = d->tablecap ? d->tablecap * 2 : 1024;
     d->table = rl_new(d->mem, uint32_t, d->tablecap);
     for (uint32_t s = 0; s < d->next.n; s++) {
@@ -171,8 +163,7 @@ static void grow_table(dp *d)
 }
 
 /* The place in the table of the set of n elements that stands behind the last state of next. */
-static uint32_t find_new(dp *d, uint32_t n, uint64_t *hash, uint64_t *sig)
-{
+static uint32_t find_new(dp *d, uint32_t n, uint64_t *hash, uint64_t *sig) {
     front *f = &d->next;
     const uint32_t *set = f->elem + f->nelem;
     *hash = *sig = 0;
@@ -187,8 +178,7 @@ static uint32_t find_new(dp *d, uint32_t n, uint64_t *hash, uint64_t *sig)
 }
 
 /* Adds the state that configuration c makes of the parent, or keeps the cheaper of two equal ones. */
-static void emit(dp *d, uint32_t nbase, uint32_t parent, uint32_t c, int64_t cost)
-{
+static void emit(dp *d, uint32_t nbase, uint32_t parent, uint32_t c, int64_t cost) {
     front *f = &d->next;
     if (cost >= d->run->upper) return;
     const uint32_t *live = d->op.live + d->op.livebeg[c];
@@ -215,16 +205,14 @@ static void emit(dp *d, uint32_t nbase, uint32_t parent, uint32_t c, int64_t cos
 /* ---- one op ---- */
 
 /* Cheap first; of equal cost, the larger set first, because only that one can dominate the other. */
-static int compare_keys(const void *a, const void *b)
-{
+static int compare_keys(const void *a, const void *b) {
     const sortkey *x = a, *y = b;
     if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
     if (x->size != y->size) return x->size > y->size ? -1 : 1;
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static void index_elements(opview *v, const rl_bundle *b)
-{
+static void index_elements(opview *v, const rl_bundle *b) {
     for (uint32_t k = 0; k < v->nlocal; k++) v->slot[v->local[k]] = 0;
     v->nlocal = 0;
     for (size_t k = 0; k < (size_t)b->ncfg * b->width; k++) {
@@ -242,8 +230,7 @@ static void index_elements(opview *v, const rl_bundle *b)
     v->beg[v->nlocal] = at;
 }
 
-static void load_op(dp *d, uint32_t pos)
-{
+static void load_op(dp *d, uint32_t pos) {
     const rl_bundle *b = &d->p->op[d->run->seq[pos]];
     opview *v = &d->op;
     v->pos = pos;
@@ -270,8 +257,7 @@ static void load_op(dp *d, uint32_t pos)
 }
 
 /* Sums, for each configuration that shares elements with state s, what it need not pay.  Returns how many configurations. */
-static uint32_t match_state(dp *d, uint32_t s, uint32_t *nbase)
-{
+static uint32_t match_state(dp *d, uint32_t s, uint32_t *nbase) {
     const front *f = &d->cur;
     opview *v = &d->op;
     uint32_t n = 0;
@@ -292,8 +278,7 @@ static uint32_t match_state(dp *d, uint32_t s, uint32_t *nbase)
     return n;
 }
 
-static void expand(dp *d, uint32_t s)
-{
+static void expand(dp *d, uint32_t s) {
     opview *v = &d->op;
     uint32_t nbase, ntouched = match_state(d, s, &nbase), best = v->cheapest;
     int64_t least = v->full[best] - v->match[best], cost = d->cur.cost[s];
@@ -314,8 +299,7 @@ static void expand(dp *d, uint32_t s)
 }
 
 /* Past the deadline, or three quarters of the memory allowed are in use. */
-static bool is_late(dp *d)
-{
+static bool is_late(dp *d) {
     rl_ctx *ctx = d->mem->ctx;
     if (!d->late && (rl_time_up(ctx, d->run->deadline) || (ctx->limit && ctx->nbyte > ctx->limit / 4 * 3))) {
         d->late = true;
@@ -326,8 +310,7 @@ static bool is_late(dp *d)
 }
 
 /* Expands all states, or when it is late or they become too many only some. */
-static void expand_all(dp *d)
-{
+static void expand_all(dp *d) {
     front_clear(&d->next);
     memset(d->table, 0, d->tablecap * sizeof *d->table);
     for (uint32_t s = 0; s < d->cur.n; s++) {
@@ -342,8 +325,7 @@ static void expand_all(dp *d)
 /* ---- dominance ---- */
 
 /* The weight of what b has and a lacks. */
-static int64_t lacking(const dp *d, uint32_t a, uint32_t b)
-{
+static int64_t lacking(const dp *d, uint32_t a, uint32_t b) {
     const front *f = &d->next;
     int64_t w = 0;
     const uint32_t *x = f->elem + f->beg[a], *xend = f->elem + f->beg[a + 1];
@@ -357,8 +339,7 @@ static int64_t lacking(const dp *d, uint32_t a, uint32_t b)
 
 /* Is state s dominated by one kept before?  A state that does it either shares one of any elements that together weigh more
  * than the slack, of which the rarest are taken, or s is worth no more than the slack. */
-static bool dominated(dp *d, uint32_t s, uint32_t cheapest)
-{
+static bool dominated(dp *d, uint32_t s, uint32_t cheapest) {
     const front *f = &d->next;
     int64_t slack = f->cost[s] - f->cost[cheapest], sum = 0;
     uint32_t rare[64], n = 0;
@@ -385,8 +366,7 @@ static bool dominated(dp *d, uint32_t s, uint32_t cheapest)
 
 /* ---- the guide ---- */
 
-static void load_guide(dp *d, uint32_t pos)
-{
+static void load_guide(dp *d, uint32_t pos) {
     if (d->other) index_clear(&d->others, d->other->elem, d->other->beg[d->other->n]);
     d->other = NULL;
     if (!d->run->guide || pos + 1 == d->p->nop) return;
@@ -395,8 +375,7 @@ static void load_guide(dp *d, uint32_t pos)
 }
 
 /* The least total that a set of elements, paid at some cost, can be part of, as far as the guide knows. */
-static int64_t reach(dp *d, const uint32_t *set, uint32_t n, int64_t cost)
-{
+static int64_t reach(dp *d, const uint32_t *set, uint32_t n, int64_t cost) {
     const rl_layer *t = d->other;
     if (!t) return cost;
     if (!t->n) return INT64_MAX;
@@ -419,8 +398,7 @@ static int64_t reach(dp *d, const uint32_t *set, uint32_t n, int64_t cost)
 /* ---- from one op to the next ---- */
 
 /* Lists in keep the states of next that are not dominated and that the guide allows, cheapest first. */
-static void select_states(dp *d)
-{
+static void select_states(dp *d) {
     front *f = &d->next;
     if (f->n > d->rankcap) {
         d->rankcap = f->n * 2;
@@ -449,8 +427,7 @@ static void select_states(dp *d)
 }
 
 /* Of the seeds, which are in the index, the one that has most in common with state s; seed 0 if none has anything. */
-static uint32_t nearest_seed(dp *d, uint32_t s)
-{
+static uint32_t nearest_seed(dp *d, uint32_t s) {
     const front *f = &d->next;
     uint32_t nsharing = 0, best = 0;
     int64_t most = 0;
@@ -469,8 +446,7 @@ static uint32_t nearest_seed(dp *d, uint32_t s)
 }
 
 /* Appends to cur the union of the states keep[k], keep[chain[k]], ..., at the least of their costs. */
-static void add_union(dp *d, uint32_t k)
-{
+static void add_union(dp *d, uint32_t k) {
     front *f = &d->next, *to = &d->cur;
     if (d->chain[k] == RL_NONE) {
         front_copy(d->mem, to, f, d->keep[k].id);
@@ -492,8 +468,7 @@ static void add_union(dp *d, uint32_t k)
 }
 
 /* Merges keep[from ..] into nseed groups: seeds are spread over the range, the others join the most similar one. */
-static void merge_states(dp *d, uint32_t from, uint32_t nseed)
-{
+static void merge_states(dp *d, uint32_t from, uint32_t nseed) {
     front *f = &d->next;
     uint32_t n = d->nkeep - from, g;
     for (g = 0; g < nseed; g++) {
@@ -515,8 +490,7 @@ static void merge_states(dp *d, uint32_t from, uint32_t nseed)
     for (g = 0; g < nseed; g++) add_union(d, d->seed[g]);
 }
 
-static void record_layer(dp *d, uint32_t pos)
-{
+static void record_layer(dp *d, uint32_t pos) {
     const front *f = &d->cur;
     d->hist[pos].parent = rl_copy(d->mem, f->parent, f->n * sizeof *f->parent);
     d->hist[pos].cfg = rl_copy(d->mem, f->cfg, f->n * sizeof *f->cfg);
@@ -531,8 +505,7 @@ static void record_layer(dp *d, uint32_t pos)
 }
 
 /* Moves the states selected to cur, at most cap of them. */
-static void keep_best(dp *d, uint32_t pos)
-{
+static void keep_best(dp *d, uint32_t pos) {
     front_clear(&d->cur);
     uint32_t nbest = d->nkeep, nseed = 0, cap = d->cap + RL_MIN(4 * d->cap, d->extra);
     if (d->nkeep > d->cap) d->extra -= RL_MIN(d->extra, d->nkeep - d->cap);
@@ -549,16 +522,14 @@ static void keep_best(dp *d, uint32_t pos)
 
 /* ---- a run ---- */
 
-static uint64_t random_word(uint64_t x)
-{
+static uint64_t random_word(uint64_t x) {
     x += UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     return x ^ x >> 31;
 }
 
-static void allocate_view(rl_arena *mem, const rl_cover *p, opview *v)
-{
+static void allocate_view(rl_arena *mem, const rl_cover *p, opview *v) {
     size_t maxcfg = 1, maxelem = 1;
     for (uint32_t o = 0; o < p->nop; o++) {
         maxcfg = RL_MAX(maxcfg, p->op[o].ncfg);
@@ -578,8 +549,7 @@ static void allocate_view(rl_arena *mem, const rl_cover *p, opview *v)
     v->key = rl_new(mem, sortkey, maxcfg);
 }
 
-static void allocate(dp *d)
-{
+static void allocate(dp *d) {
     const rl_cover *p = d->p;
     uint32_t most = d->run->cap;
     for (uint32_t i = 0; d->run->guide && i < p->nop; i++) most = RL_MAX(most, d->run->guide[i].n);
@@ -610,8 +580,7 @@ static void allocate(dp *d)
     d->cur.n = 1; /* nothing done, nothing paid */
 }
 
-rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *run)
-{
+rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *run) {
     dp d = {.mem = mem, .p = p, .run = run, .cap = run->cap, .extra = run->extra, .lost = INT64_MAX};
     rl_run_result r = {.cfg = rl_new(mem, uint32_t, p->nop), .cost = INT64_MAX};
     allocate(&d);

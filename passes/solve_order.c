@@ -15,8 +15,7 @@ typedef struct {
     uint32_t *opbeg, *op;   /* of a value */
 } incidence;
 
-static void list_values(rl_arena *mem, const rl_cover *p, incidence *x)
-{
+static void list_values(rl_arena *mem, const rl_cover *p, incidence *x) {
     uint32_t *seen = rl_new(mem, uint32_t, p->nval);
     struct { uint32_t *p; uint32_t n, cap; } all = {0};
     x->valbeg = rl_new(mem, uint32_t, (size_t)p->nop + 1);
@@ -35,8 +34,7 @@ static void list_values(rl_arena *mem, const rl_cover *p, incidence *x)
     x->val = all.p;
 }
 
-static incidence incidence_of(rl_arena *mem, const rl_cover *p)
-{
+static incidence incidence_of(rl_arena *mem, const rl_cover *p) {
     incidence x = {.nop = p->nop, .nval = p->nval};
     list_values(mem, p, &x);
     x.opbeg = rl_new(mem, uint32_t, (size_t)p->nval + 1);
@@ -55,8 +53,7 @@ static incidence incidence_of(rl_arena *mem, const rl_cover *p)
 /* A cut through an order: how many ops of each value are done, and how many values are in use. */
 typedef struct { const incidence *x; uint32_t *done, live; } cut;
 
-static double pass_op(cut *c, uint32_t op)
-{
+static double pass_op(cut *c, uint32_t op) {
     static const uint32_t most = 24;
     const incidence *x = c->x;
     for (uint32_t k = x->valbeg[op]; k < x->valbeg[op + 1]; k++) {
@@ -68,8 +65,7 @@ static double pass_op(cut *c, uint32_t op)
     return (double)(UINT64_C(1) << 2 * RL_MIN(c->live, most));
 }
 
-static void unpass_op(cut *c, uint32_t op)
-{
+static void unpass_op(cut *c, uint32_t op) {
     const incidence *x = c->x;
     for (uint32_t k = x->valbeg[op]; k < x->valbeg[op + 1]; k++) {
         uint32_t v = x->val[k]; /* NOLINT(clang-analyzer-core.NullDereference): valbeg counts what is in val */
@@ -80,8 +76,7 @@ static void unpass_op(cut *c, uint32_t op)
 }
 
 /* How wide an order is: the sum over positions of 4 to the number of values in use. */
-static double width_of(rl_arena *mem, const incidence *x, const uint32_t *seq)
-{
+static double width_of(rl_arena *mem, const incidence *x, const uint32_t *seq) {
     cut c = {x, rl_new(mem, uint32_t, x->nval), 0};
     double sum = 0;
     for (uint32_t i = 0; i < x->nop; i++) sum += pass_op(&c, seq[i]);
@@ -105,15 +100,13 @@ typedef struct {
     uint32_t clock;
 } arranger;
 
-static bool before(candidate a, candidate b)
-{
+static bool before(candidate a, candidate b) {
     if (a.grow != b.grow) return a.grow < b.grow;
     if (a.age != b.age) return a.age < b.age;
     return a.op < b.op;
 }
 
-static void heap_push(arranger *a, uint32_t op)
-{
+static void heap_push(arranger *a, uint32_t op) {
     candidate c = {a->grow[op], a->age[op], op};
     rl_push(a->mem, a->heap, c);
     uint32_t i = a->heap.n - 1;
@@ -121,8 +114,7 @@ static void heap_push(arranger *a, uint32_t op)
     a->heap.p[i] = c;
 }
 
-static candidate heap_pop(arranger *a)
-{
+static candidate heap_pop(arranger *a) {
     candidate top = a->heap.p[0], c = a->heap.p[--a->heap.n];
     uint32_t i = 0;
     for (uint32_t k; (k = 2 * i + 1) < a->heap.n; i = k) {
@@ -134,16 +126,14 @@ static candidate heap_pop(arranger *a)
     return top;
 }
 
-static void regrow(arranger *a, uint32_t op, int32_t by)
-{
+static void regrow(arranger *a, uint32_t op, int32_t by) {
     if (a->done[op]) return;
     a->grow[op] += by;
     if (a->age[op] == RL_NONE) a->age[op] = a->newest ? UINT32_MAX / 2 - a->clock++ : a->clock++;
     heap_push(a, op);
 }
 
-static void take(arranger *a, uint32_t op)
-{
+static void take(arranger *a, uint32_t op) {
     const incidence *x = a->x;
     a->done[op] = true;
     for (uint32_t k = x->valbeg[op]; k < x->valbeg[op + 1]; k++) {
@@ -155,8 +145,7 @@ static void take(arranger *a, uint32_t op)
     }
 }
 
-static uint32_t *greedy_order(rl_arena *mem, const incidence *x, uint32_t start, bool newest)
-{
+static uint32_t *greedy_order(rl_arena *mem, const incidence *x, uint32_t start, bool newest) {
     arranger a = {.mem = mem, .x = x, .newest = newest};
     a.grow = rl_new(mem, int32_t, x->nop);
     a.age = rl_new(mem, uint32_t, x->nop);
@@ -183,8 +172,7 @@ static uint32_t *greedy_order(rl_arena *mem, const incidence *x, uint32_t start,
 /* ---- the candidates ---- */
 
 /* Puts an order into the list of the `most` narrowest, best first, unless one as wide is there. */
-static void enlist(rl_arrangement *list, uint32_t most, rl_arrangement a)
-{
+static void enlist(rl_arrangement *list, uint32_t most, rl_arrangement a) {
     for (uint32_t k = 0; k < most; k++)
         if (list[k].seq && list[k].width <= a.width && list[k].width >= a.width) return;
     for (uint32_t k = 0; k < most && a.seq; k++) {
@@ -195,15 +183,13 @@ static void enlist(rl_arrangement *list, uint32_t most, rl_arrangement a)
     }
 }
 
-static rl_arrangement try_greedy(rl_arena *mem, const incidence *x, uint32_t start, bool newest)
-{
+static rl_arrangement try_greedy(rl_arena *mem, const incidence *x, uint32_t start, bool newest) {
     rl_arrangement a = {.seq = greedy_order(mem, x, start, newest)};
     a.width = width_of(mem, x, a.seq);
     return a;
 }
 
-uint32_t rl_arrange(rl_arena *mem, const rl_cover *p, rl_arrangement out[RL_MAXARRANGE])
-{
+uint32_t rl_arrange(rl_arena *mem, const rl_cover *p, rl_arrangement out[RL_MAXARRANGE]) {
     incidence x = incidence_of(mem, p);
     rl_arrangement own = {.seq = rl_new(mem, uint32_t, p->nop)};
     uint32_t widest = 0, n = 0;
@@ -224,8 +210,7 @@ uint32_t rl_arrange(rl_arena *mem, const rl_cover *p, rl_arrangement out[RL_MAXA
 /* ---- more effort ---- */
 
 /* The width of a window of an order, whose op at place `from` goes first. */
-static double window_width(cut *c, const uint32_t *seq, uint32_t n, uint32_t from)
-{
+static double window_width(cut *c, const uint32_t *seq, uint32_t n, uint32_t from) {
     double sum = pass_op(c, seq[from]);
     for (uint32_t i = 0; i < n; i++)
         if (i != from) sum += pass_op(c, seq[i]);
@@ -234,8 +219,7 @@ static double window_width(cut *c, const uint32_t *seq, uint32_t n, uint32_t fro
 }
 
 /* Moves ops forward within windows where that makes the order narrower.  True if anything moved. */
-static bool improve(rl_arena *mem, const incidence *x, uint32_t *seq)
-{
+static bool improve(rl_arena *mem, const incidence *x, uint32_t *seq) {
     enum { WINDOW = 16 };
     cut c = {x, rl_new(mem, uint32_t, x->nval), 0};
     bool changed = false;
@@ -255,8 +239,7 @@ static bool improve(rl_arena *mem, const incidence *x, uint32_t *seq)
     return changed;
 }
 
-static void reverse(uint32_t *seq, uint32_t n)
-{
+static void reverse(uint32_t *seq, uint32_t n) {
     for (uint32_t i = 0; i < n / 2; i++) {
         uint32_t t = seq[i];
         seq[i] = seq[n - 1 - i];
@@ -264,8 +247,7 @@ static void reverse(uint32_t *seq, uint32_t n)
     }
 }
 
-rl_arrangement rl_arrange_better(rl_arena *mem, const rl_cover *p, rl_arrangement best, double deadline)
-{
+rl_arrangement rl_arrange_better(rl_arena *mem, const rl_cover *p, rl_arrangement best, double deadline) {
     enum { MOST_START = 40, IMPROVE = 5, ROUND = 10 };
     incidence x = incidence_of(mem, p);
     rl_arrangement list[IMPROVE] = {best};

@@ -28,21 +28,18 @@ typedef struct {
     bool *dead;
 } reducer;
 
-static const uint32_t *set_of(const rl_bundle *b, uint32_t c)
-{
+static const uint32_t *set_of(const rl_bundle *b, uint32_t c) {
     return b->elem + (size_t)c * b->width;
 }
 
 /* ---- index of one op ---- */
 
-static void clear_index(reducer *r)
-{
+static void clear_index(reducer *r) {
     for (uint32_t k = 0; k < r->nlocal; k++) r->slot[r->local[k]] = 0;
     r->nlocal = 0;
 }
 
-static void list_elements(reducer *r, const rl_bundle *b)
-{
+static void list_elements(reducer *r, const rl_bundle *b) {
     clear_index(r);
     size_t n = (size_t)b->ncfg * b->width;
     for (size_t k = 0; k < n; k++) {
@@ -58,8 +55,7 @@ static void list_elements(reducer *r, const rl_bundle *b)
 }
 
 /* Afterwards element k of local is held by list[beg[k] .. beg[k+1]-1]. */
-static void index_op(reducer *r, const rl_bundle *b)
-{
+static void index_op(reducer *r, const rl_bundle *b) {
     list_elements(r, b);
     uint32_t at = 0;
     for (uint32_t k = 0; k < r->nlocal; k++) at = r->beg[k] += at;
@@ -72,23 +68,20 @@ static void index_op(reducer *r, const rl_bundle *b)
 
 /* ---- the queue ---- */
 
-static void enqueue(reducer *r, uint32_t op)
-{
+static void enqueue(reducer *r, uint32_t op) {
     if (r->queued[op] || r->p->op[op].ncfg < 2) return;
     r->queued[op] = true;
     r->queue[(r->head + r->nqueue++) % r->p->nop] = op;
 }
 
-static void enqueue_touching(reducer *r, uint32_t elem)
-{
+static void enqueue_touching(reducer *r, uint32_t elem) {
     for (uint32_t k = r->touchbeg[elem]; k < r->touchbeg[elem + 1]; k++) enqueue(r, r->touch[k]);
 }
 
 /* ---- the rules ---- */
 
 /* Drops elements that are paid or private, the latter at their weight. */
-static bool drop_elements(reducer *r, rl_bundle *b)
-{
+static bool drop_elements(reducer *r, rl_bundle *b) {
     bool changed = false;
     for (uint32_t c = 0; c < b->ncfg; c++) {
         uint32_t *s = b->elem + (size_t)c * b->width, n = 0;
@@ -106,8 +99,7 @@ static bool drop_elements(reducer *r, rl_bundle *b)
     return changed;
 }
 
-static void keep_alive(reducer *r, rl_bundle *b)
-{
+static void keep_alive(reducer *r, rl_bundle *b) {
     uint32_t n = 0;
     for (uint32_t c = 0; c < b->ncfg; c++) {
         if (r->dead[c]) continue;
@@ -122,8 +114,7 @@ static void keep_alive(reducer *r, rl_bundle *b)
 }
 
 /* Of configurations with the same set, keeps the cheapest (the first of several). */
-static bool drop_equal(reducer *r, rl_bundle *b)
-{
+static bool drop_equal(reducer *r, rl_bundle *b) {
     uint32_t mask = 15, ndead = 0;
     while (mask + 1 < b->ncfg * 2) mask = mask * 2 + 1;
     memset(r->table, 0, (mask + 1) * sizeof(uint32_t));
@@ -146,8 +137,7 @@ static bool drop_equal(reducer *r, rl_bundle *b)
 }
 
 /* False where no configuration can dominate another: sets of one size and costs closer than any weight. */
-static bool may_dominate(const reducer *r, const rl_bundle *b)
-{
+static bool may_dominate(const reducer *r, const rl_bundle *b) {
     int64_t lo = INT64_MAX, hi = 0, wmin = INT64_MAX;
     uint32_t size = RL_NONE;
     for (uint32_t c = 0; c < b->ncfg; c++) {
@@ -163,8 +153,7 @@ static bool may_dominate(const reducer *r, const rl_bundle *b)
 }
 
 /* Is configuration c dominated by one that shares an element with it? */
-static bool dominated(reducer *r, const rl_bundle *b, uint32_t c)
-{
+static bool dominated(reducer *r, const rl_bundle *b, uint32_t c) {
     const uint32_t *s = set_of(b, c);
     uint32_t n = 0;
     bool found = false;
@@ -184,8 +173,7 @@ static bool dominated(reducer *r, const rl_bundle *b, uint32_t c)
     return found;
 }
 
-static bool drop_dominated(reducer *r, rl_bundle *b)
-{
+static bool drop_dominated(reducer *r, rl_bundle *b) {
     if (b->ncfg < 2 || !may_dominate(r, b)) return false;
     index_op(r, b);
     uint32_t best = 0, ndead = 0;
@@ -204,8 +192,7 @@ static bool drop_dominated(reducer *r, rl_bundle *b)
 }
 
 /* Pays what every configuration holds, and the least cost. */
-static bool pay_certain(reducer *r, rl_bundle *b)
-{
+static bool pay_certain(reducer *r, rl_bundle *b) {
     rl_cover *p = r->p;
     bool changed = false;
     int64_t least = INT64_MAX;
@@ -224,8 +211,7 @@ static bool pay_certain(reducer *r, rl_bundle *b)
     return changed;
 }
 
-static void reduce_op(reducer *r, uint32_t op)
-{
+static void reduce_op(reducer *r, uint32_t op) {
     rl_bundle *b = &r->p->op[op];
     list_elements(r, b);
     r->nbefore = r->nlocal;
@@ -245,8 +231,7 @@ static void reduce_op(reducer *r, uint32_t op)
 
 /* ---- setting up ---- */
 
-static void count_touching(rl_arena *mem, reducer *r)
-{
+static void count_touching(rl_arena *mem, reducer *r) {
     rl_cover *p = r->p;
     r->touchbeg = rl_new(mem, uint32_t, (size_t)p->nelem + 1);
     size_t total = 0;
@@ -265,8 +250,7 @@ static void count_touching(rl_arena *mem, reducer *r)
     }
 }
 
-void rl_cover_reduce(rl_arena *mem, rl_cover *p)
-{
+void rl_cover_reduce(rl_arena *mem, rl_cover *p) {
     reducer r = {.p = p};
     size_t maxcfg = 1, maxlocal = 1, ntable = 16;
     for (uint32_t o = 0; o < p->nop; o++) {

@@ -31,18 +31,15 @@ typedef struct {
     rl_cover_choice best;
 } search;
 
-static bool proven(const search *s)
-{
+static bool proven(const search *s) {
     return s->best.bound >= s->best.cost;
 }
 
-static bool late(const search *s)
-{
+static bool late(const search *s) {
     return rl_time_up(s->mem->ctx, s->deadline);
 }
 
-static rl_run_result attempt(search *s, rl_arena *mem, rl_run run)
-{
+static rl_run_result attempt(search *s, rl_arena *mem, rl_run run) {
     run.upper = s->best.cost;
     run.deadline = s->deadline;
     rl_run_result r = rl_frontier_run(mem, s->p, &run);
@@ -54,15 +51,13 @@ static rl_run_result attempt(search *s, rl_arena *mem, rl_run run)
     return r;
 }
 
-static uint32_t *reversed(rl_arena *mem, const uint32_t *seq, uint32_t n)
-{
+static uint32_t *reversed(rl_arena *mem, const uint32_t *seq, uint32_t n) {
     uint32_t *r = rl_new(mem, uint32_t, n);
     for (uint32_t i = 0; i < n; i++) r[i] = seq[n - 1 - i];
     return r;
 }
 
-static void alternate(search *s, rl_arena *mem, const uint32_t *forward)
-{
+static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
     const uint32_t *seq[2] = {forward, reversed(mem, forward, s->p->nop)};
     const rl_layer *guide = NULL;
     uint32_t nop = s->p->nop, wide = RL_MAX(MOST_BEAMED / nop, (uint32_t)FIRST_CAP);
@@ -84,8 +79,7 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward)
 }
 
 /* Short beams over some orders, until one is exact. */
-static void probe(search *s, const rl_arrangement *all, uint32_t n)
-{
+static void probe(search *s, const rl_arrangement *all, uint32_t n) {
     rl_arena tmp;
     rl_arena_init(&tmp, s->mem->ctx);
     for (uint32_t k = 0; k < n && !proven(s) && (!k || !late(s)); k++) {
@@ -94,8 +88,7 @@ static void probe(search *s, const rl_arrangement *all, uint32_t n)
     }
 }
 
-rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadline)
-{
+rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadline) {
     search s = {mem, p, deadline, {rl_new(mem, uint32_t, p->nop), INT64_MAX, 0}};
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
@@ -108,8 +101,7 @@ rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadli
     return s.best;
 }
 
-void rl_component_solve(rl_arena *mem, const rl_cover *p, double deadline, rl_cover_choice *choice)
-{
+void rl_component_solve(rl_arena *mem, const rl_cover *p, double deadline, rl_cover_choice *choice) {
     search s = {mem, p, deadline, *choice};
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);

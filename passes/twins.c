@@ -29,21 +29,18 @@ static void put_number(finder *f, int64_t x) { put(f, &x, sizeof x); }
 
 /* ---- the key ---- */
 
-static bool names_matmul(const rl_plan *p, const rl_oplegal *op)
-{
+static bool names_matmul(const rl_plan *p, const rl_oplegal *op) {
     return op->node.i != RL_NONE && rl_nod(p->g, op->node)->op == RL_OP_MatMul;
 }
 
 /* What the op makes of the class, or asks of it, as it stands. */
-static void put_member(finder *f, const rl_oplegal *op, const rl_operand *x)
-{
+static void put_member(finder *f, const rl_oplegal *op, const rl_operand *x) {
     const rl_member *m = &f->p->member[x->tensor.i];
     put_number(f, m->natom << 3 | (rl_same(x->tensor, f->p->cls.p[x->cls].first) ? 4 : 0) | (x->out ? 2 : 0) | (op->node.i == RL_NONE));
     put(f, m->seq, m->natom);
 }
 
-static void put_class(finder *f, uint32_t c)
-{
+static void put_class(finder *f, uint32_t c) {
     const rl_cls *x = &f->p->cls.p[c];
     put_number(f, x->bytes);
     put_number(f, x->natom);
@@ -59,8 +56,7 @@ static void put_class(finder *f, uint32_t c)
     put_number(f, -1);
 }
 
-static void put_op(finder *f, uint32_t comp, uint32_t k)
-{
+static void put_op(finder *f, uint32_t comp, uint32_t k) {
     const rl_oplegal *op = &f->p->op.p[k];
     put_number(f, rl_memo_looks(f->memo, k));
     for (uint32_t o = 0; o < op->noperand; o++) {
@@ -79,8 +75,7 @@ static void put_op(finder *f, uint32_t comp, uint32_t k)
 
 /* ---- comparing ---- */
 
-static void take_over(finder *f, uint32_t comp, const struct first *x)
-{
+static void take_over(finder *f, uint32_t comp, const struct first *x) {
     rl_plan *p = f->p;
     const uint32_t *mine = f->ops.op + f->ops.beg[comp], *its = f->ops.op + f->ops.beg[x->comp];
     p->twin[comp] = x->comp;
@@ -88,8 +83,7 @@ static void take_over(finder *f, uint32_t comp, const struct first *x)
     for (uint32_t i = 0; i < x->ncls; i++) p->cls.p[f->cls.p[i]].like = x->cls[i];
 }
 
-static void look_up(finder *f, uint32_t comp)
-{
+static void look_up(finder *f, uint32_t comp) {
     f->key.n = f->cls.n = 0;
     for (uint32_t i = f->ops.beg[comp]; i < f->ops.beg[comp + 1]; i++) put_op(f, comp, f->ops.op[i]);
     uint64_t h = rl_hash_bytes(f->key.p, f->key.n);
@@ -109,21 +103,18 @@ static void look_up(finder *f, uint32_t comp)
 /* What op k is listed under: its component, or at operand o the class. RL_NONE: nothing. */
 typedef uint32_t under(const rl_plan *p, const rl_oplegal *op, uint32_t o);
 
-static uint32_t under_component(const rl_plan *p, const rl_oplegal *op, uint32_t o)
-{
+static uint32_t under_component(const rl_plan *p, const rl_oplegal *op, uint32_t o) {
     return o == 0 && rl_may_move(op) && p->active[op->comp] ? op->comp : RL_NONE;
 }
 
-static uint32_t under_class(const rl_plan *p, const rl_oplegal *op, uint32_t o)
-{
+static uint32_t under_class(const rl_plan *p, const rl_oplegal *op, uint32_t o) {
     return !rl_may_move(op) && op->operand[o].pin && p->active[p->cls.p[op->operand[o].cls].comp] ? op->operand[o].cls : RL_NONE;
 }
 
 typedef struct { uint32_t where, op; } entry;
 
 /* An op that names a class twice is listed once. */
-static lists list(const rl_plan *p, uint32_t n, under *of, rl_arena *tmp)
-{
+static lists list(const rl_plan *p, uint32_t n, under *of, rl_arena *tmp) {
     lists x = {.n = n, .beg = rl_new(tmp, uint32_t, (size_t)n + 2)};
     struct { entry *p; uint32_t n, cap; } found = {0};
     uint32_t *last = rl_new(tmp, uint32_t, n);
@@ -141,8 +132,7 @@ static lists list(const rl_plan *p, uint32_t n, under *of, rl_arena *tmp)
     return x;
 }
 
-void rl_twins(rl_plan *p, rl_memo *m, const int64_t *extra)
-{
+void rl_twins(rl_plan *p, rl_memo *m, const int64_t *extra) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
     finder f = {.p = p, .memo = m, .tmp = &tmp, .extra = extra, .key.mem = &tmp, .index.mem = &tmp};

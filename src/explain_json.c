@@ -5,16 +5,14 @@
 
 #include "report.h"
 
-static void put_key(rl_text *t, const char *key, const char *value)
-{
+static void put_key(rl_text *t, const char *key, const char *value) {
     rl_put(t, "\"%s\": ", key);
     rl_report_string(t, value);
 }
 
 static void json_body(const rl_exbody *b, rl_text *t);
 
-static void json_node(const rl_exnode *n, rl_text *t)
-{
+static void json_node(const rl_exnode *n, rl_text *t) {
     if (!n->op && !n->output) {
         rl_put(t, "null");
         return;
@@ -30,8 +28,7 @@ static void json_node(const rl_exnode *n, rl_text *t)
 }
 
 /* A further member, of what is not in the main graph. */
-static void json_body(const rl_exbody *b, rl_text *t)
-{
+static void json_body(const rl_exbody *b, rl_text *t) {
     if (!b) return;
     rl_put(t, ", \"body\": {");
     put_key(t, b->part ? "attribute" : "function", b->part ? b->part : b->of.op);
@@ -44,16 +41,14 @@ static void json_body(const rl_exbody *b, rl_text *t)
     rl_put(t, "}");
 }
 
-static void json_tensor(const rl_extensor *x, rl_text *t)
-{
+static void json_tensor(const rl_extensor *x, rl_text *t) {
     rl_put(t, "{");
     put_key(t, "tensor", x->name);
     json_body(x->body, t);
     rl_put(t, "}");
 }
 
-static void json_path(const rl_expath *p, rl_text *t)
-{
+static void json_path(const rl_expath *p, rl_text *t) {
     rl_put(t, "[");
     for (uint32_t i = 0; i < p->n; i++) {
         rl_put(t, "%s", i ? ", " : "");
@@ -64,8 +59,7 @@ static void json_path(const rl_expath *p, rl_text *t)
 }
 
 /* The same tensors with their bodies, where one has such. */
-static void json_places(const rl_exdemand *d, rl_text *t)
-{
+static void json_places(const rl_exdemand *d, rl_text *t) {
     bool any = false;
     for (uint32_t i = 0; i < d->tensor.n; i++) any |= d->tensor.p[i].body != NULL;
     if (!any) return;
@@ -77,8 +71,7 @@ static void json_places(const rl_exdemand *d, rl_text *t)
     rl_put(t, "]");
 }
 
-static void json_demand(const rl_exdemand *d, rl_text *t)
-{
+static void json_demand(const rl_exdemand *d, rl_text *t) {
     static const char *const what[] = {"input", "output", "captured", "parameter", "fixed", "form", "considered"};
     rl_put(t, "{");
     put_key(t, "what", what[d->what]);
@@ -100,8 +93,7 @@ static void json_demand(const rl_exdemand *d, rl_text *t)
     rl_put(t, "%s], \"more_ways\": %" PRIu32 "}", d->need.n ? "]" : "", d->more);
 }
 
-static void json_remedy(const rl_exremedy *r, rl_text *t)
-{
+static void json_remedy(const rl_exremedy *r, rl_text *t) {
     static const char *const kind[] = {"input-layout", "output-layout", "target-order", "target-flags", "rewrite", "kernel"};
     rl_put(t, "{");
     put_key(t, "kind", kind[r->kind]);
@@ -128,22 +120,19 @@ static void json_remedy(const rl_exremedy *r, rl_text *t)
         rl_put(t, "]");                                                                                              \
     } while (0)
 
-static void json_way(const rl_expath *p, rl_text *t)
-{
+static void json_way(const rl_expath *p, rl_text *t) {
     rl_put(t, "{\"loop\": %s, \"steps\": ", p->loop ? "true" : "false");
     json_path(p, t);
     rl_put(t, "}");
 }
 
-static void json_charge(const rl_excharge *c, rl_text *t)
-{
+static void json_charge(const rl_excharge *c, rl_text *t) {
     rl_put(t, "{\"tenths\": %" PRId64 ", \"node\": ", c->tenths);
     json_node(&c->node, t);
     rl_put(t, "}");
 }
 
-static void json_conversion(const rl_exconversion *c, uint32_t i, rl_text *t)
-{
+static void json_conversion(const rl_exconversion *c, uint32_t i, rl_text *t) {
     static const char *const reason[] = {"pair", "together", "choice", "open"};
     rl_put(t, "{\"id\": %" PRIu32 ", ", i + 1);
     put_key(t, "tensor", c->tensor.name);
@@ -169,8 +158,7 @@ static void json_conversion(const rl_exconversion *c, uint32_t i, rl_text *t)
     rl_put(t, "}");
 }
 
-static void json_transpose(const rl_extranspose *x, rl_text *t)
-{
+static void json_transpose(const rl_extranspose *x, rl_text *t) {
     static const char *const fate[] = {"unused", "folded", "cancelled", "absorbed", "moved", "kept", "not-needed", "outside"};
     rl_put(t, "{\"node\": ");
     json_node(&x->node, t);
@@ -186,8 +174,7 @@ static void json_transpose(const rl_extranspose *x, rl_text *t)
     rl_put(t, "}");
 }
 
-void rl_explain_json(const rl_explanation *x, const char *node, rl_text *t, bool *any)
-{
+void rl_explain_json(const rl_explanation *x, const char *node, rl_text *t, bool *any) {
     const char *comma = "";
     *any = false;
     rl_put(t, "{\n  \"schema\": \"relayout.explain/1\",\n  ");

@@ -10,15 +10,13 @@ static bool is_word(const char *s, const char *word) { return s && strcmp(s, wor
 
 static bool node_is(const rl_exnode *n, const char *word) { return is_word(n->name, word) || is_word(n->output, word); }
 
-static bool path_has(const rl_expath *p, const char *word)
-{
+static bool path_has(const rl_expath *p, const char *word) {
     for (uint32_t i = 0; i < p->n; i++)
         if (is_word(p->p[i].tensor.name, word) || node_is(&p->p[i].node, word)) return true;
     return false;
 }
 
-bool rl_exconversion_has(const rl_exconversion *c, const char *word)
-{
+bool rl_exconversion_has(const rl_exconversion *c, const char *word) {
     bool has = !word || is_word(c->tensor.name, word) || node_is(&c->maker, word);
     for (uint32_t i = 0; i < c->reader.n; i++) has |= word && node_is(&c->reader.p[i], word);
     for (uint32_t i = 0; i < c->demand.n; i++) {
@@ -29,8 +27,7 @@ bool rl_exconversion_has(const rl_exconversion *c, const char *word)
     return has;
 }
 
-bool rl_extranspose_has(const rl_extranspose *t, const char *word)
-{
+bool rl_extranspose_has(const rl_extranspose *t, const char *word) {
     bool has = !word || node_is(&t->node, word) || path_has(&t->path, word);
     for (uint32_t i = 0; i < t->with.n; i++) has |= word && node_is(&t->with.p[i], word);
     return has;
@@ -39,38 +36,33 @@ bool rl_extranspose_has(const rl_extranspose *t, const char *word)
 /* ---- text ---- */
 
 /* A body by its node, without saying where that stands. */
-static void put_part(const rl_exbody *b, rl_text *t)
-{
+static void put_part(const rl_exbody *b, rl_text *t) {
     if (!b->part) rl_put(t, "function %s", b->of.op);
     else if (b->of.name) rl_put(t, "%s of `%s`", b->part, b->of.name);
     else rl_put(t, "%s of %s that makes `%s`", b->part, b->of.op, b->of.output ? b->of.output : "?");
 }
 
-static void put_body(const rl_exbody *b, rl_text *t)
-{
+static void put_body(const rl_exbody *b, rl_text *t) {
     for (; b; b = b->of.body) {
         rl_put(t, " in ");
         put_part(b, t);
     }
 }
 
-static void put_node(const rl_exnode *n, rl_text *t)
-{
+static void put_node(const rl_exnode *n, rl_text *t) {
     if (!n->op) rl_put(t, "`%s`", n->output ? n->output : "?");
     else if (n->name) rl_put(t, "`%s` (%s)", n->name, n->op);
     else rl_put(t, "%s that makes `%s`", n->op, n->output ? n->output : "?");
     put_body(n->body, t);
 }
 
-static bool is_own(const rl_exbody *b, const rl_exnode *n)
-{
+static bool is_own(const rl_exbody *b, const rl_exnode *n) {
     const char *a = b->of.output, *o = n->output;
     return b->of.body == n->body && a && o && strcmp(a, o) == 0;
 }
 
 /* A tensor beside a node that was named before: its body only where it is another. */
-static void put_tensor_of(const rl_extensor *x, const rl_exnode *n, rl_text *t)
-{
+static void put_tensor_of(const rl_extensor *x, const rl_exnode *n, rl_text *t) {
     rl_put(t, "`%s`", x->name);
     if (x->body == n->body) return;
     if (x->body && is_own(x->body, n)) rl_put(t, " of its %s", x->body->part);
@@ -78,15 +70,13 @@ static void put_tensor_of(const rl_extensor *x, const rl_exnode *n, rl_text *t)
     else rl_put(t, " outside");
 }
 
-static void put_place(const rl_exdemand *d, uint32_t i, rl_text *t)
-{
+static void put_place(const rl_exdemand *d, uint32_t i, rl_text *t) {
     rl_put(t, " in ");
     put_tensor_of(&d->tensor.p[i], &d->node, t);
 }
 
 /* "1,2 in `a` with 2,1 in `b`, or 2,1 in `a` with 1,2 in `b`"; of one tensor "1,2 or 2,1 in `a`". */
-static void put_needs(const rl_exdemand *d, rl_text *t)
-{
+static void put_needs(const rl_exdemand *d, rl_text *t) {
     uint32_t n = d->tensor.n;
     for (uint32_t i = 0; i < d->need.n; i++) {
         if (i) rl_put(t, "%s", i % n ? " with " : n > 1 ? ", or " : " or ");
@@ -101,8 +91,7 @@ static void put_needs(const rl_exdemand *d, rl_text *t)
 /* An input or output of the whole is the graph's or a function's. */
 static const char *whose(const rl_extensor *x) { return x->body ? "function" : "graph"; }
 
-static void put_demand(const rl_exdemand *d, rl_text *t)
-{
+static void put_demand(const rl_exdemand *d, rl_text *t) {
     rl_put(t, "  ");
     switch (d->what) {
     case RL_EX_INPUT: rl_put(t, "%s input `%s` comes in %s\n", whose(&d->tensor.p[0]), d->tensor.p[0].name, d->need.p[0]); return;
@@ -133,20 +122,17 @@ static void put_demand(const rl_exdemand *d, rl_text *t)
     }
 }
 
-static void put_short(const rl_exnode *n, rl_text *t)
-{
+static void put_short(const rl_exnode *n, rl_text *t) {
     if (n->name) rl_put(t, "%s", n->name);
     else rl_put(t, "%s(%s)", n->op, n->output ? n->output : "?");
 }
 
-static bool holds(const rl_exbody *outer, const rl_exbody *b)
-{
+static bool holds(const rl_exbody *outer, const rl_exbody *b) {
     while (b && b != outer) b = b->of.body;
     return b == outer;
 }
 
-static void open_body(const rl_exbody *from, const rl_exbody *to, rl_text *t)
-{
+static void open_body(const rl_exbody *from, const rl_exbody *to, rl_text *t) {
     if (to == from) return;
     open_body(from, to->of.body, t);
     if (!to->part) return; /* a path never leaves a function */
@@ -156,8 +142,7 @@ static void open_body(const rl_exbody *from, const rl_exbody *to, rl_text *t)
 }
 
 /* Leaves bodies and enters others, up to that of the next node. */
-static void go_to(const rl_exbody **at, const rl_exbody *to, bool first, rl_text *t)
-{
+static void go_to(const rl_exbody **at, const rl_exbody *to, bool first, rl_text *t) {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): NULL, the model itself, is around all */
     for (; !holds(*at, to); *at = (*at)->of.body) rl_put(t, "%s", (*at)->part ? " }" : "");
     if (!first) rl_put(t, " > ");
@@ -168,8 +153,7 @@ static void go_to(const rl_exbody **at, const rl_exbody *to, bool first, rl_text
 #define MOSTSTEPS 16 /* nodes of a path in text; JSON has all */
 
 /* "a > then_branch of if { b > c } > if > `y`" */
-static void put_path(const rl_expath *p, rl_text *t)
-{
+static void put_path(const rl_expath *p, rl_text *t) {
     uint32_t nnode = 0, k = 0;
     const rl_exbody *in = NULL;
     for (uint32_t i = 0; i < p->n; i++) nnode += p->p[i].node.op != NULL;
@@ -189,8 +173,7 @@ static void put_path(const rl_expath *p, rl_text *t)
     rl_put(t, "%s\n", p->loop ? ", in another order than it set out" : "");
 }
 
-static void put_remedy(const rl_exremedy *r, rl_text *t)
-{
+static void put_remedy(const rl_exremedy *r, rl_text *t) {
     rl_put(t, "    ");
     switch (r->kind) {
     case RL_EX_INPUT_LAYOUT: rl_put(t, "%s input `%s` in %s\n", whose(&r->tensor), r->tensor.name, r->order ? r->axes : "another order"); return;
@@ -208,8 +191,7 @@ static void put_remedy(const rl_exremedy *r, rl_text *t)
     rl_put(t, "\n");
 }
 
-static void put_choice(const rl_exconversion *c, const rl_explanation *x, rl_text *t)
-{
+static void put_choice(const rl_exconversion *c, const rl_explanation *x, rl_text *t) {
     if (c->charge.n) rl_put(t, "  nothing forces it: target %s would charge for these forms without it (--target onnx does not)\n", x->target);
     else if (x->unsolved) rl_put(t, "  nothing forces it: the solver's time was up\n");
     else rl_put(t, "  nothing forces it: %s\n", x->unchanged ? "the rewritten model was no better" : "without it the model was no better");
@@ -220,8 +202,7 @@ static void put_choice(const rl_exconversion *c, const rl_explanation *x, rl_tex
     }
 }
 
-static void put_why(const rl_exconversion *c, const rl_explanation *x, rl_text *t)
-{
+static void put_why(const rl_exconversion *c, const rl_explanation *x, rl_text *t) {
     if (c->reason == RL_EX_OPEN) rl_put(t, "  no reason was found within the limits of the search\n");
     if (c->reason == RL_EX_CHOICE) put_choice(c, x, t);
     if (c->reason == RL_EX_TOGETHER) rl_put(t, "  these together allow no order%s:\n", c->demand.n ? "" : " on the ways below");
@@ -234,8 +215,7 @@ static void put_why(const rl_exconversion *c, const rl_explanation *x, rl_text *
     for (uint32_t i = 0; i < c->remedy.n; i++) put_remedy(&c->remedy.p[i], t);
 }
 
-static void put_conversion(const rl_exconversion *c, uint32_t i, const rl_explanation *x, rl_text *t)
-{
+static void put_conversion(const rl_exconversion *c, uint32_t i, const rl_explanation *x, rl_text *t) {
     rl_put(t, "\nconversion %" PRIu32 ": ", i + 1);
     rl_put(t, "`%s` %s", c->tensor.name, c->shape);
     put_body(c->tensor.body, t);
@@ -254,8 +234,7 @@ static void put_conversion(const rl_exconversion *c, uint32_t i, const rl_explan
     put_why(c, x, t);
 }
 
-static void put_transpose(const rl_extranspose *x, rl_text *t)
-{
+static void put_transpose(const rl_extranspose *x, rl_text *t) {
     static const char *const fate[] = {
         [RL_EX_UNUSED] = "reaches no output", [RL_EX_FOLDED] = "folded into a constant", [RL_EX_CANCELLED] = "cancelled with ",
         [RL_EX_ABSORBED] = "absorbed by ", [RL_EX_MOVED] = "moved to ", [RL_EX_KEPT] = "stays, as ", [RL_EX_GONE] = "no longer needed",
@@ -272,8 +251,7 @@ static void put_transpose(const rl_extranspose *x, rl_text *t)
     rl_put(t, "\n");
 }
 
-void rl_explain_text(const rl_explanation *x, const char *node, rl_text *t, bool *any)
-{
+void rl_explain_text(const rl_explanation *x, const char *node, rl_text *t, bool *any) {
     *any = false;
     rl_put(t, "target %s, objective %s: %" PRIu32 " conversion%s\n", x->target, x->objective, x->conversion.n,
            x->conversion.n == 1 ? "" : "s");

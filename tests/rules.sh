@@ -4,7 +4,7 @@
 #   src          neither passes nor runtime nor cuda, except the program (src/main.c, src/cmd*)
 #   passes       neither runtime nor proto nor cuda
 #   runtime      neither passes nor proto nor cuda; cuda sees runtime and src headers
-# and about files: each .c and .h starts with a comment that says what it is for.
+# and about files: each .c and .h starts with a comment that says what it is for; a function's brace ends the line of its head.
 root=${1:-$(dirname "$0")/..}
 cd "$root" || exit 2
 bad=0
@@ -40,6 +40,7 @@ forbid 'cuda/' runtime/*.[ch]
 
 for f in src/*.[ch] passes/*.[ch] runtime/*.[ch] tests/*.c tests/unit/*.[ch] include/*.h cuda/*.[ch] cuda/*.cu cuda/*.cpp; do
     [ -f "$f" ] || continue
+    grep -nx '{' "$f" >/dev/null && say "$f: a line of its own for a brace"
     head -n 1 "$f" | grep -q '^/\*' || say "$f:1: a file starts with a comment: what it is for"
 done
 

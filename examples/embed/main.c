@@ -12,14 +12,12 @@
 static volatile sig_atomic_t interrupted;
 static void on_interrupt(int number) { interrupted = number; }
 static int stop(void *user) { return *(volatile sig_atomic_t *)user != 0; }
-static void log_line(void *user, rl_log_level level, const char *text)
-{
+static void log_line(void *user, rl_log_level level, const char *text) {
     (void)user;
     if (level >= RL_LOG_INFO) fprintf(stderr, "relayout: %s\n", text);
 }
 
-static void *slurp(const char *path, size_t *n)
-{
+static void *slurp(const char *path, size_t *n) {
     FILE *f = fopen(path, "rb");
     void *p = NULL;
     long size = -1;
@@ -34,22 +32,19 @@ static void *slurp(const char *path, size_t *n)
     return p;
 }
 
-static int spill(const char *path, const void *p, size_t n)
-{
+static int spill(const char *path, const void *p, size_t n) {
     FILE *f = fopen(path, "wb");
     if (!f) return 0;
     int whole = fwrite(p, 1, n, f) == n;
     return fclose(f) == 0 && whole;
 }
 
-static int fail(rl_status s, const rl_result *r)
-{
+static int fail(rl_status s, const rl_result *r) {
     fprintf(stderr, "%s\n", r->error);
     return (int)s;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc != 3) {
         fprintf(stderr, "usage: embed IN.onnx OUT.onnx   (relayout %s)\n", rl_version());
         return RL_EUSAGE;

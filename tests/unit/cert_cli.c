@@ -9,8 +9,7 @@
 
 enum { MAXSTATE = 1 << 16 };
 
-static char *read_file(const char *path, size_t *n)
-{
+static char *read_file(const char *path, size_t *n) {
     FILE *f = fopen(path, "rb");
     long size = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
     char *p = size >= 0 && fseek(f, 0, SEEK_SET) == 0 ? malloc((size_t)size + 1) : NULL;
@@ -19,8 +18,7 @@ static char *read_file(const char *path, size_t *n)
     return p;
 }
 
-static rl_status read_and_check(rl_ctx *ctx, const char *path, const char *p, size_t n, uint32_t maxstate, bool print)
-{
+static rl_status read_and_check(rl_ctx *ctx, const char *path, const char *p, size_t n, uint32_t maxstate, bool print) {
     rl_arena mem;
     rl_cert c;
     if (RL_PROTECT(ctx)) return RL_ENOMEM;
@@ -34,8 +32,7 @@ static rl_status read_and_check(rl_ctx *ctx, const char *path, const char *p, si
 }
 
 /* prefix: the status before the message. */
-static rl_status run(const char *path, uint32_t maxstate, bool print, bool prefix)
-{
+static rl_status run(const char *path, uint32_t maxstate, bool print, bool prefix) {
     size_t n;
     char *p = read_file(path, &n);
     rl_ctx *ctx = rl_ctx_new((size_t)4 << 30);
@@ -52,8 +49,7 @@ static rl_status run(const char *path, uint32_t maxstate, bool print, bool prefi
     return s;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     char line[4096];
     if (argc == 3 && strcmp(argv[1], "check") == 0) return (int)run(argv[2], MAXSTATE, false, false);
     if (argc == 5 && strcmp(argv[1], "check") == 0) return (int)run(argv[4], (uint32_t)strtoul(argv[3], NULL, 10), false, false);

@@ -19,8 +19,7 @@ static const char model[] = "graph t opset=20 {\n"
                             "  %q3 = Tanh(%y)\n"
                             "  out %p\n  out %q0\n  out %q1\n  out %q2\n  out %q3\n}\n";
 
-static rl_status assign_and_prove(rl_pass_run *r, void *seconds)
-{
+static rl_status assign_and_prove(rl_pass_run *r, void *seconds) {
     rl_passopt checked = *r->opt;
     checked.time_limit = *(double *)seconds; /* of the checker: it counts what it does, and takes no time for it */
     RL_TRY(rl_pass_legal(r));
@@ -29,8 +28,7 @@ static rl_status assign_and_prove(rl_pass_run *r, void *seconds)
     return rl_pass_prove(r);
 }
 
-static void prove_in(double seconds, rl_proof *proof)
-{
+static void prove_in(double seconds, rl_proof *proof) {
     CHECK_CTX(ctx)
     rl_graph *g = NULL;
     rl_outcome out = {0};
@@ -44,8 +42,7 @@ static void prove_in(double seconds, rl_proof *proof)
     *proof = out.proof;
 }
 
-TEST(undecided)
-{
+TEST(undecided) {
     rl_proof all, x;
     prove_in(1, &all);
     bool some = false;
@@ -59,8 +56,7 @@ TEST(undecided)
     CHECK(some);
 }
 
-int main(void)
-{
+int main(void) {
     RUN(undecided);
     return check_done();
 }

@@ -8,8 +8,7 @@
 
 static uint64_t rng = 1;
 
-static uint32_t below(uint32_t n)
-{
+static uint32_t below(uint32_t n) {
     rng ^= rng << 13;
     rng ^= rng >> 7;
     rng ^= rng << 17;
@@ -17,8 +16,7 @@ static uint32_t below(uint32_t n)
 }
 
 /* A random problem: 1-9 ops, 1-6 values, 1-4 orders; weights 0, 1 or random or lexicographic; pins may repeat a value. */
-static rl_problem random_problem(rl_arena *a)
-{
+static rl_problem random_problem(rl_arena *a) {
     rl_problem p = {.nval = 1 + below(6), .nop = 1 + below(9)};
     int64_t *weight = rl_new(a, int64_t, p.nval);
     uint32_t *norder = rl_new(a, uint32_t, p.nval), *start = rl_new(a, uint32_t, p.nop), style = below(4);
@@ -47,8 +45,7 @@ static rl_problem random_problem(rl_arena *a)
     return p;
 }
 
-static int64_t exhaustive(const rl_problem *p, rl_ctx *ctx, uint32_t *cfg, uint64_t *ntried)
-{
+static int64_t exhaustive(const rl_problem *p, rl_ctx *ctx, uint32_t *cfg, uint64_t *ntried) {
     int64_t best = INT64_MAX;
     memset(cfg, 0, p->nop * sizeof *cfg);
     rl_arena tmp;
@@ -63,15 +60,13 @@ static int64_t exhaustive(const rl_problem *p, rl_ctx *ctx, uint32_t *cfg, uint6
     return best;
 }
 
-static double space(const rl_problem *p)
-{
+static double space(const rl_problem *p) {
     double n = 1;
     for (uint32_t o = 0; o < p->nop; o++) n *= p->op[o].ncfg;
     return n;
 }
 
-static int compare_all(rl_ctx *ctx, uint32_t count, uint64_t seed)
-{
+static int compare_all(rl_ctx *ctx, uint32_t count, uint64_t seed) {
     uint64_t ntried = 0;
     for (uint32_t i = 0; i < count; i++) {
         rng = seed * 1000003 + i + 1;
@@ -99,8 +94,7 @@ static int compare_all(rl_ctx *ctx, uint32_t count, uint64_t seed)
 }
 
 /* A tangle that cannot be proven in the time: the bound must hold and the result be no worse than the start. */
-static int check_out_of_time(rl_ctx *ctx, double seconds)
-{
+static int check_out_of_time(rl_ctx *ctx, double seconds) {
     rl_arena a;
     rl_arena_init(&a, ctx);
     enum { N = 60, K = 5 };
@@ -128,8 +122,7 @@ static int check_out_of_time(rl_ctx *ctx, double seconds)
     return bad;
 }
 
-static int check_refusals(rl_ctx *ctx)
-{
+static int check_refusals(rl_ctx *ctx) {
     rl_arena a;
     rl_arena_init(&a, ctx);
     uint32_t value[2] = {0, 1}, order[2] = {1, 0}, norder[2] = {2, 2}, start[1] = {0};
@@ -161,8 +154,7 @@ static int check_refusals(rl_ctx *ctx)
     return bad;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     uint32_t count = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 4000;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     rl_ctx *ctx = rl_ctx_new(0);

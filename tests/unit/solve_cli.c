@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool read_int(int64_t *out)
-{
+static bool read_int(int64_t *out) {
     int c = getchar_unlocked();
     while (c == ' ' || c == '\n') c = getchar_unlocked();
     if (c == EOF) return false;
@@ -21,8 +20,7 @@ static bool read_int(int64_t *out)
     return true;
 }
 
-static uint32_t read_count(void)
-{
+static uint32_t read_count(void) {
     int64_t x = 0;
     if (!read_int(&x) || x < 0 || x > UINT32_MAX / 2) {
         fprintf(stderr, "solve_cli: a count is missing or out of range\n");
@@ -31,15 +29,13 @@ static uint32_t read_count(void)
     return (uint32_t)x;
 }
 
-static int64_t read_cost(void)
-{
+static int64_t read_cost(void) {
     int64_t x = 0;
     if (!read_int(&x)) exit(2);
     return x;
 }
 
-static void read_op(rl_arena *a, rl_choice *op)
-{
+static void read_op(rl_arena *a, rl_choice *op) {
     uint32_t npin = read_count(), ncfg = read_count();
     uint32_t *value = rl_new(a, uint32_t, npin), *order = rl_new(a, uint32_t, (size_t)npin * ncfg);
     int64_t *cost = rl_new(a, int64_t, ncfg);
@@ -51,8 +47,7 @@ static void read_op(rl_arena *a, rl_choice *op)
     *op = (rl_choice){npin, ncfg, value, order, cost};
 }
 
-static void read_problem(rl_arena *a, rl_problem *p, bool hasstart)
-{
+static void read_problem(rl_arena *a, rl_problem *p, bool hasstart) {
     int64_t *weight = rl_new(a, int64_t, p->nval);
     uint32_t *norder = rl_new(a, uint32_t, p->nval), *start = hasstart ? rl_new(a, uint32_t, p->nop) : NULL;
     rl_choice *op = rl_new(a, rl_choice, p->nop);
@@ -68,8 +63,7 @@ static void read_problem(rl_arena *a, rl_problem *p, bool hasstart)
     p->start = start;
 }
 
-int main(void)
-{
+int main(void) {
     rl_ctx *ctx = rl_ctx_new(0);
     if (!ctx || RL_PROTECT(ctx)) return RL_ENOMEM;
     int64_t nval;
