@@ -163,8 +163,8 @@ static bool can_end_in_rows(const rl_call *c) {
 
 /* An optimized implementation, with bias and post-ops or else bare. */
 static bool find_conv(rl_making *m, const rl_convolution *v, rl_dnnl_cmd x, rl_dnnl_cmd weights, rl_dnnl_cmd bias, rl_dnnl_cmd y) {
-    bool ends = bias || m->c->step->fused;
-    for (int bare = 0; bare <= (ends && can_end_in_rows(m->c)); bare++) {
+    int ways = (bias || m->c->step->fused) && can_end_in_rows(m->c) ? 2 : 1;
+    for (int bare = 0; bare < ways; bare++) {
         m->p->bare = bare;
         if (!rl_making_post(m, y)) return false;
         if (describe(m, v, x, weights, bare ? NULL : bias, y) != 0) continue;

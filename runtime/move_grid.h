@@ -38,7 +38,7 @@ static inline rl_move_case rl_move_sized(const rl_move_case *c, int64_t nbyte, i
 
 /* The steps of dim perm[i], in what is read (from) and in what is written (to), dense both. */
 static inline void rl_move_steps(const rl_move_case *c, int64_t *to, int64_t *from) {
-    int64_t stride[RL_GRID_RANK], step = 1;
+    int64_t stride[RL_GRID_RANK] = {0}, step = 1;
     for (uint32_t i = c->rank; i-- > 0; step *= c->dim[i]) stride[i] = step;
     step = 1;
     for (uint32_t i = c->rank; i-- > 0; step *= c->dim[c->perm[i]]) to[i] = step, from[i] = stride[c->perm[i]];

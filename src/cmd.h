@@ -178,9 +178,9 @@ rl_status rl_line_wants_file(const rl_line *l, const char *command);
 rl_status rl_write_stdout(rl_line *l, const char *p, size_t n);
 /* To a file, or to stdout. */
 rl_status rl_line_write(rl_line *l, const char *path, const rl_text *t);
-/* The plan of --plan, for run and bench; in mem. */
+/* The plan of --plan, for run, bench and check-proof; in mem. */
 rl_status rl_line_read_plan(rl_line *l, rl_arena *mem);
-/* check-proof for the certificate of a plan (cmd_check_plan.c): is it one? It holds, and is of the plan that the model has. */
+/* check-proof for the certificate of a plan (cmd_check_plan.c): is it one? It holds, and is of the plan that the model has, or --plan's. */
 bool rl_is_plan_cert(const rl_text *t);
 rl_status rl_check_plan_cert(rl_line *l, const rl_text *file, rl_arena *mem);
 /* Can a file be made there? Said before the model is written: a report that cannot be written must not leave a model behind. */

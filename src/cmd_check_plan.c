@@ -22,14 +22,15 @@ static void put_bare(rl_span plan, rl_text *t) {
     }
 }
 
-static rl_status same_plan(const rl_graph *g, const char *device, const rl_plan_cert *c) {
+/* The plan of --plan, or the model's. */
+static rl_status same_plan(const rl_graph *g, const rl_runopt *o, const rl_plan_cert *c) {
     rl_text mine = {.mem = &g->ctx->mem}, theirs = {.mem = &g->ctx->mem};
-    rl_span plan = rl_native_text(g, device);
-    if (!plan.p) return rl_fail(g->ctx, RL_EPROOF, "the model has no plan");
+    rl_span plan = o->plan.p ? o->plan : rl_native_text(g, o->device);
+    if (!plan.p) return rl_fail(g->ctx, RL_EPROOF, "the model has no plan (profile leaves out one that is slower than none; --plan FILE names it)");
     rl_plan_cert_plan(c, &mine);
     put_bare(plan, &theirs);
     bool same = mine.n == theirs.n && memcmp(mine.p, theirs.p, mine.n) == 0;
-    return same ? RL_OK : rl_fail(g->ctx, RL_EPROOF, "the certificate's choice is not the model's plan");
+    return same ? RL_OK : rl_fail(g->ctx, RL_EPROOF, o->plan.p ? "the certificate's choice is not the plan" : "the certificate's choice is not the model's plan");
 }
 
 static rl_status fits_model(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *arg) {
@@ -48,7 +49,7 @@ static rl_status check_plan(rl_line *l, rl_graph *g, const rl_text *file, rl_are
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_plan_cert_parse(l->ctx, mem, file->p, file->n, c));
     RL_TRY(rl_plan_cert_check(l->ctx, c));
-    return same_plan(g, l->run.device, c);
+    return same_plan(g, &l->run, c);
 }
 
 rl_status rl_check_plan_cert(rl_line *l, const rl_text *file, rl_arena *mem) {
@@ -57,6 +58,7 @@ rl_status rl_check_plan_cert(rl_line *l, const rl_text *file, rl_arena *mem) {
     if (l->nfile != 2) return rl_usage_error("check-proof: the certificate of a plan is checked with one model, the one that has the plan");
     l->in = l->file[1];
     rl_status s = rl_line_read(l, &g);
+    if (s == RL_OK) s = rl_line_read_plan(l, mem);
     if (s == RL_OK) s = check_plan(l, g, file, mem, &c);
     if (s == RL_OK) s = rl_with_rt(g, &l->run, true, fits_model, &c);
     if (s == RL_OK) printf("proved: %lld ns, and no choice of layouts takes less by these costs\n", (long long)c.claim);

@@ -296,13 +296,16 @@ def sum_of(p):
 def check_proofs(t, model, name, rng):
     """Both checkers take the certificate of a plan, and refuse what is false."""
     file, out, report = t.folder / f"{name}.cert", t.folder / f"{name}.onnx", t.folder / f"{name}.json"
-    r = t.run("profile", model, "--proof", file, "-o", out, "--json", report, "--runs", 1, "--table")
+    plan, wrong = t.folder / f"{name}.plan", t.folder / "wrong.plan"
+    r = t.run("profile", model, "--proof", file, "-o", out, "--plan", plan, "--json", report, "--runs", 1, "--table")
     if not t.check(r.returncode == 0, f"{name}: profile --proof: {r.stderr}"):
         return
     p, text = json.loads(report.read_text()), file.read_text()
     both = lambda f, m: (t.run("check-proof", f, m).returncode, subprocess.run([sys.executable, CHECKER, f, m], capture_output=True, text=True).returncode)
     t.check(both(file, out) == (0, 0), f"{name}: both checkers take it: {both(file, out)}")
     t.check(both(file, model) == (7, 7), f"{name}: of a model without the plan")
+    wrong.write_text(plan.read_text().rsplit("\n", 2)[0] + "\n")
+    t.check([t.run("check-proof", file, model, "--plan", p).returncode for p in (plan, wrong)] == [0, 7], f"{name}: with --plan")
     bad, n = t.folder / "bad.cert", 0
     mutants = list(false_mutants(p, text, rng))
     for what, s in rng.sample(mutants, min(len(mutants), MUTANTS)):
