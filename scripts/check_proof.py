@@ -19,13 +19,13 @@ from proof import Refused, bound, plan, text  # noqa: E402
 
 
 def target_of(args):
-    from proof.charges import TABLE, Target
+    from proof.target import TABLE, Target
     return Target(args.targets or TABLE, args.target or (None if args.targets else "generic"))
 
 
 def check_models(proof, args, say):
     from proof.compare import Pair
-    pair = Pair(args.model, args.out, target_of(args) if any(g.rate for g in proof.graphs) else None)
+    pair = Pair(args.model, args.out, target_of(args))
     lost = pair.check(proof)
     some = lambda names: ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     if pair.kept:
@@ -77,7 +77,7 @@ def main():
     p.add_argument("proof", type=Path)
     p.add_argument("model", type=Path, nargs="?", help="the model that was optimized")
     p.add_argument("out", type=Path, nargs="?", help="the result")
-    p.add_argument("--target", default=None, help="what the file's charges are those of (default: generic; of a file of targets the last one)")
+    p.add_argument("--target", default=None, help="what OUT was written for (default: generic; of a file of targets the last one)")
     p.add_argument("--targets", type=Path, help="the table: a file of `relayout targets` or of your own (default: the program's)")
     p.add_argument("--alone", action="store_true", help="check the file, no models")
     p.add_argument("--trust-shapes", action="store_true", help="take the file's word for sizes that cannot be inferred here")

@@ -9,6 +9,7 @@
     calls.py    what calls of model-local functions make
     labels.py   what each op works on: its dims, which may move (the tables of the problem)
     atoms.py    dims cut into atoms, tensors joined into values
+    target.py   what a target has and charges; charges.py: what it charges an op
     forms.py    tokens, groups and forms of each op
     formula.py  sizes as the file writes unknown ones
     compare.py  the problem of the file against the one that was rebuilt; the Transposes of the result

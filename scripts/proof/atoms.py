@@ -94,10 +94,10 @@ class Value:
 
 
 class Problem:
-    """The assignment problem of a model: units, values, and for each node what it works on."""
+    """The assignment problem of a model: units, values, and for each node what it works on, on a target or where only ONNX's ops are."""
 
-    def __init__(self, model, empties):
-        self.model, self.forest = model, Forest()
+    def __init__(self, model, empties, target=None):
+        self.model, self.forest, self.target = model, Forest(), target
         self.empties = empties  # are tensors without elements constants, whatever makes them?
         self.unit = {}
         self.input_sizes = {d for n in model.graph.inputs for d in model.sizes.dims.get(n) or ()}

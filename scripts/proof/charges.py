@@ -1,47 +1,13 @@
-"""What a target charges for an op's configurations: docs/targets.md, from rows as `relayout targets` prints them.
-
-    CHARGE( generic, SOFTMAX_OFF_LAST, 16 )   a Softmax with something behind its axis: 16 tenths of a conversion of the result
-    MOVE( generic, FIXED, 500 )               ns of a conversion beside its bytes
+"""What a target charges for an op's configurations: docs/targets.md.
 
 An op's charge is, as in the certificate, by form, or where something lies behind the marked tokens, or where a marked one lies innermost.
 """
 import dataclasses
-import re
-from pathlib import Path
 
-from . import Refused
-from .labels import AXIS, K, REDUCED
+from .labels import AXIS, K, LEAD, REDUCED
 
-ROW = re.compile(r'\s*(\w+)\(\s*([^")]*?)\s*(?:,\s*"[^)]*)?\)')
-TABLE = Path(__file__).resolve().parents[2] / "src" / "targets.def"
 SHORT = 1024  # bytes of a piece that is short
-
-
-class Target:
-    """The last target of that name in a file; name None: the last one."""
-
-    def __init__(self, path=TABLE, name=None):
-        tables, last = {}, None
-        text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", Path(path).read_text(encoding="utf-8"), flags=re.S)
-        for kind, rest in ROW.findall(text):
-            word = [w.strip() for w in rest.split(",")]
-            if kind == "TARGET":
-                last = word[0]
-                tables[last] = {}
-            elif kind == "LIKE":
-                tables[last] = dict(tables.get(word[1], {}))
-            elif kind in ("CHARGE", "MOVE"):
-                tables[last][word[1]] = int(word[2])
-        if (name or last) not in tables:
-            raise Refused(f"{path} has no target '{name}'")
-        self.name, self.row = name or last, tables[name or last]
-
-    def __getitem__(self, form):
-        return self.row.get(form, 0)
-
-    @property
-    def rate(self):
-        return self["FIXED"], self.row.get("RATE", 8192)
+FLAGS = ("transA", "transB", "transBatchA", "transBatchB")
 
 
 @dataclasses.dataclass
@@ -56,10 +22,10 @@ class Charge:
 def of_op(problem, work, tokens, pinned, target):
     """The op's Charge, or None. tokens: (label, atoms at each operand)."""
     node, operands = work.node, work.operands
-    if node.domain or len(tokens) < 2:
+    if len(tokens) < 2 or (node.domain and not is_fused(node)):
         return None
     value = operands[0 if node.op in ("Concat", "Split") else -1].tensor  # the whole, or the result, or a Gemm's bias
-    if node.op in ("MatMul", "Gemm"):
+    if node.op in ("MatMul", "Gemm", "FusedMatMul"):
         return of_product(node, tokens, pinned, target, value)
     if not pinned[0]:
         return None
@@ -94,7 +60,9 @@ def of_product(node, tokens, pinned, target, value):
     a, out = target["GEMM_TRANS_A"], target["GEMM_TRANS_OUT"]
     two = pinned[0] and pinned[1]
     stands = 0
-    if node.op == "Gemm" and pinned[0]:
+    if is_fused(node):
+        stands = target["FUSED_FLAG"] * sum(bool(node.attr(flag, 0)) for flag in FLAGS)
+    elif node.op == "Gemm" and pinned[0]:
         stands = a if node.attr("transA", 0) else 0
     elif node.op == "Gemm":
         stands = (0 if node.attr("transB", 0) else a) + out  # the data stands on the right
@@ -102,6 +70,8 @@ def of_product(node, tokens, pinned, target, value):
     def form(kind, seqs):
         if kind == "swapped":
             return target["SWAPPED_PRODUCT"] if two else target["WEIGHT_LEFT"]
+        if kind == "fused":
+            return target["FUSED_FLAG"] * flags(seqs)
         if kind != "gemm":
             return 0
         if two:
@@ -111,3 +81,18 @@ def of_product(node, tokens, pinned, target, value):
         return (a if seqs[x][0] == K else 0) + (0 if seqs[2][0] in seqs[x] else out)
 
     return Charge(value, "forms", stands, form=form)
+
+
+def is_fused(node):
+    return node.domain == "com.microsoft" and node.op == "FusedMatMul"
+
+
+def flags(seqs):
+    """How many FusedMatMul needs for operands that lie so. The one with the rows of the result stands left and is read (rows K), the
+    other (K columns); each may have its batch in between."""
+    left = 0 if seqs[2][1] in seqs[0] else 1
+    count = 0
+    for right, lies in enumerate((seqs[left], seqs[1 - left])):
+        matrix = [g for g in lies if g != LEAD]
+        count += (matrix[right] == K) + (0 < lies.index(LEAD) if LEAD in lies else 0)
+    return count

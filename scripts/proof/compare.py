@@ -172,7 +172,8 @@ class Comparison:
         for i, (p, atoms) in enumerate(zip(op.pins, chosen(op))):
             picked[order[i]] = self.ours(p.value, atoms)
         if not have.holds(tuple(picked)):
-            return f"chooses {tuple(picked)}, which is no configuration"
+            on = f" on target '{self.problem.target.name}'" if self.problem.target else ""
+            return f"chooses {tuple(picked)}, which is no configuration{on}"
         if op.charge and op.charge.rule == "forms" and self.proof.rate:
             said, least = charged(op, op.choice and op.choice[0], ()), have.least(tuple(picked), op.choice is None)
             if said < least:
@@ -446,8 +447,8 @@ class Rewritten:
         if (names, empties, proof.rate) != self.blocked:
             self.blocked = names, empties, proof.rate
             self.model.block(names)
-            self.problem = Problem(self.model, empties)
-            self.shapes = all_shapes(self.problem, self.target if proof.rate else None)
+            self.problem = Problem(self.model, empties, self.target)
+            self.shapes = all_shapes(self.problem, bool(proof.rate))
 
     def check_result(self, proof):
         """OUT has no more Transposes than the claim and those outside of the problem, nor do they move more; and the interface of IN."""

@@ -98,10 +98,10 @@ class Forms:
     def merged(self, keep):
         return [g if g in keep else LEAD for g in self.group]
 
-    def writable(self, group, operand):
+    def writable(self, group, operand, merged=LEAD):
         """A dim that merges several unknown sizes can be taken apart if all but one of them can be looked up."""
         v = self.problem.values[self.problem.member[self.work.operands[operand].tensor].value]
-        sizes = [self.problem.forest.size[v.units[at[operand][0]]] for g, (_, at) in zip(group, self.tokens) if g == LEAD and at[operand]]
+        sizes = [self.problem.forest.size[v.units[at[operand][0]]] for g, (_, at) in zip(group, self.tokens) if g == merged and at[operand]]
         return sum(self.problem.is_open(s) for s in sizes) < 2
 
     def gemms(self, x, other, free, merge):
@@ -135,10 +135,14 @@ class Forms:
                 if any(t in others[MAXTRAIL:] for t in trail):
                     yield trail
 
-    def split(self, x, w, free, others, q):
+    def parted(self, others, q):
         group = list(self.group)
         for t in others:
             group[t] = TRAIL if t in q else LEAD
+        return group
+
+    def split(self, x, w, free, others, q):
+        group = self.parted(others, q)
         seqs = [None] * 3
         seqs[x], seqs[w], seqs[2] = (LEAD, K, TRAIL), (free, K), (LEAD, free, TRAIL)
         return self.form(seqs, group, "swapped" if w else "")
@@ -160,6 +164,40 @@ class Forms:
             self.weight_left(0, 1, N, not b_var)
             if floats and (not b_var or not a_batch):
                 self.gemms(0, 1, N, True)
+
+    def fused(self):
+        """FusedMatMul, where the target has it: any matrix may lie swapped, the result by exchanging the operands."""
+        target, elem = self.problem.target, self.problem.model.sizes.elem[self.work.operands[0].tensor]
+        if not target or not target.has("FUSED_MATMUL", elem) or not self.has(K, 0):
+            return
+        a_batch, b_batch = self.has(LEAD, 0), self.has(LEAD, 1)
+        if a_batch and b_batch:
+            self.fused_batches(target.has("FUSED_BATCH", elem))
+        elif b_batch or (not a_batch and not self.pinned[0]):
+            self.more.append(lambda: self.fused_matrix(1, 0, M))
+        else:
+            self.more.append(lambda: self.fused_matrix(0, 1, N))
+
+    def fused_batches(self, flags):
+        """Where both have the whole batch, flags let it lie between rows and columns."""
+        between = flags and all(at[0] and at[1] for g, (_, at) in zip(self.group, self.tokens) if g == LEAD)
+        lies = lambda rows: [seq for p, q in ((rows, K), (K, rows)) for seq in [(LEAD, p, q)] + [(p, LEAD, q)] * between]
+        for seqs in itertools.product(lies(M), lies(N), ((LEAD, M, N), (LEAD, N, M))):
+            self.add(seqs, kind="fused")
+
+    def fused_matrix(self, x, w, free):
+        """(P Q K) or (P K Q) -> (P Q free) or (P free Q), for any split of x's other tokens; a constant w is taken to lie (K free)."""
+        others = [t for t, g in enumerate(self.group) if g not in (K, free)]
+        matrices = ((K, free), (free, K)) if self.pinned[w] else ((K, free),)
+        for q in self.trails(others):
+            group = self.parted(others, q)
+            if not self.writable(group, 2, TRAIL):
+                continue
+            ways = lambda last: ((LEAD, TRAIL, last), (LEAD, last, TRAIL)) if q else ((LEAD, TRAIL, last),)
+            for a, matrix, y in itertools.product(ways(K), matrices, ways(free)):
+                seqs = [None] * 3
+                seqs[x], seqs[w], seqs[2] = a, matrix, y
+                yield self.form(seqs, group, "fused")
 
 
 def shapes_of_leave(problem, i, node):
@@ -185,10 +223,10 @@ def shapes_of_leave(problem, i, node):
 def has_no_choice(problem, work):
     """A Conv whose channels are one atom has one configuration."""
     free = [lab for lab in work.labels if lab.role == FREE]
-    return work.node.op == "Conv" and all(len(runs(problem, work, lab, o)) < 2 for lab in free for o in lab.at)
+    return work.node.op == "Conv" and bool(free) and all(len(runs(problem, work, lab, o)) < 2 for lab in free for o in lab.at)
 
 
-def shape_of_op(problem, i, node, target):
+def shape_of_op(problem, i, node, charges):
     """The Shape of a node that is no movement inside a value."""
     work = problem.work.get(i)
     pin = lambda name: (problem.member[name].value, name, problem.member[name].seq)
@@ -199,10 +237,16 @@ def shape_of_op(problem, i, node, target):
         return Shape(name_of(node), "node", type_of(node), True, [pin(n) for n in names], unsure=unsure)
     pinned = [variable(o.tensor) for o in work.operands]
     tokens = tokens_of(problem, work)
-    charge = of_op(problem, work, tokens, pinned, target) if target else None
+    charge = of_op(problem, work, tokens, pinned, problem.target) if charges else None
     forms = Forms(problem, work, tokens, pinned, charge)
     if node.op == "MatMul" and node.domain == "":
         forms.matmul()
+        forms.fused()
+    elif node.op == "FusedMatMul":
+        forms.fused()
+    elif work.orders:
+        for order in work.orders:
+            forms.add([order, order])
     elif node.op == "Gemm" and node.domain == "":
         forms.gemms(0, 1, N, False)
     elif work.table:
@@ -225,8 +269,8 @@ def type_of(node):
     return f"{domain}::{node.op}" if domain else node.op
 
 
-def all_shapes(problem, target=None):
-    """Every op of the problem that has pins: nodes, with what the target charges if one is given, and demands from outside."""
+def all_shapes(problem, charges):
+    """Every op of the problem that has pins: nodes, with what the target charges if that is asked for, and demands from outside."""
     model, graph = problem.model, problem.model.graph
     found = []
 
@@ -250,7 +294,7 @@ def all_shapes(problem, target=None):
             for name in n.input[1:]:
                 demand("reads", name)
             continue
-        shape = shape_of_op(problem, i, n, target)
+        shape = shape_of_op(problem, i, n, charges)
         found.append(shape)
         work = problem.work.get(i)
         if shape.fixed or n.op in ("Shape", "Size"):

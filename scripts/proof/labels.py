@@ -54,6 +54,7 @@ class Work:
     labels: list = dataclasses.field(default_factory=list)
     block: bool = False  # a Reshape that only its groups match
     table: bool = False  # Gather out of constant data
+    orders: list = dataclasses.field(default_factory=list)  # that the target's rows have for the op: then no others but the logical one
 
 
 class Fixed(Exception):
@@ -438,14 +439,21 @@ class Builder:
         ra, rb, ry = (len(self.dims(self.work.operands[o].tensor)) for o in (a, b, y))
         if ra < 2 or rb < 2 or ry != max(ra, rb):
             raise Fixed
+        da, db = self.node.lies(0, ra), self.node.lies(1, rb)
         for d in range(ry - 2):
             lab = self.label(FREE, LEAD)
             self.put(lab, y, d)
             if d + ra >= ry:
-                self.put(lab, a, d + ra - ry)
+                self.put(lab, a, da[d + ra - ry])
             if d + rb >= ry:
-                self.put(lab, b, d + rb - ry)
-        self.product((a, ra - 2), (a, ra - 1), (b, rb - 2), (b, rb - 1), y, ry, M)
+                self.put(lab, b, db[d + rb - ry])
+        self.product((a, da[-2]), (a, da[-1]), (b, db[-2]), (b, db[-1]), y, ry, M)
+
+    def fused_matmul(self):
+        target, elem = self.problem.target, self.model.sizes.elem.get(self.node.inp(0))
+        if not target or not elem or not target.has("FUSED_MATMUL", elem):
+            raise Fixed
+        self.matmul()
 
     def product(self, am, ak, bk, bn, y, ry, row):
         m, k, n = self.label(FREE, row), self.label(FREE, K), self.label(FREE, N)
@@ -552,6 +560,21 @@ class Builder:
             for o in (x, y):
                 self.put(lab, o, d)
 
+    def own_orders(self):
+        """Of ONNX's ops that demand an order the target may run some in others, input 0 and output 0 alike."""
+        n, target = self.node, self.problem.target
+        if not target or n.domain or n.graphs or not covered(n) or any(n.output[1:]) or n.inp(0) in n.input[1:]:
+            raise Fixed
+        elem, rank = self.model.sizes.elem.get(n.inp(0)), len(self.dims(n.inp(0)))
+        self.work.orders = target.orders(n.op, elem, rank) if elem else []
+        if not self.work.orders or len(self.dims(n.out(0))) != rank:
+            raise Fixed
+        x, y = self.operand(0), self.operand(0, True)
+        for d in range(rank):
+            lab = self.label(AXIS, d)
+            self.put(lab, x, d)
+            self.put(lab, y, d)
+
     def shape(self):
         pass
 
@@ -561,7 +584,8 @@ def handler_of(node):
         return None
     if node.domain == "com.microsoft":
         return Builder.pointwise if node.op in POINTWISE_MS else Builder.quantize if node.op in ("DequantizeLinear", "QuantizeLinear") else \
-            Builder.norm if node.op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization") else None
+            Builder.norm if node.op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization") else \
+            Builder.fused_matmul if node.op == "FusedMatMul" else None
     for names, method in TABLE:
         if node.op in names:
             return method
@@ -582,18 +606,20 @@ TABLE = (
 
 def work_of(problem, node):
     """The op's labels with its free dims linked, or None: it is fixed."""
-    method = handler_of(node)
-    if method is None:
-        return None
-    builder = Builder(problem, node)
-    try:
-        method(builder)
-    except Fixed:
-        return None
-    work = builder.work
-    if not (operands_known(problem, work) and sizes_agree(problem, work) and link(problem, work)):
+    work = described(problem, node, Builder.own_orders) or described(problem, node, handler_of(node))
+    if work is None or not (operands_known(problem, work) and sizes_agree(problem, work) and link(problem, work)):
         return None
     return work
+
+
+def described(problem, node, method):
+    builder = Builder(problem, node)
+    try:
+        if method:
+            method(builder)
+    except Fixed:
+        return None
+    return builder.work if method else None
 
 
 def operands_known(problem, work):

@@ -71,6 +71,13 @@ class Node:
                 return np.array(helper.get_attribute_value(a), dtype=np.float32 if "float" in name else np.int64)
         raise ValueError("a constant of another kind")
 
+    def lies(self, k, rank):
+        """Where a product's operand k has its batch dims and then its rows and columns: FusedMatMul's may be swapped, and the first of
+        the two may come before the batch."""
+        swapped, ahead = (self.attr(f"trans{what}{'AB'[k]}", 0) for what in ("", "Batch"))
+        matrix = [0 if ahead else rank - 2, rank - 1]
+        return [d for d in range(rank) if d not in matrix] + (matrix[::-1] if swapped else matrix)
+
     def inp(self, i):
         return self.input[i] if i < len(self.input) else ""
 

@@ -180,6 +180,9 @@ class World:
                 return {node.output[0]: (scale, types[0][1])}
             if node.op in ("QLinearAdd", "QLinearMul"):
                 return {node.output[0]: (types[0][0], self.broadcast([types[0][1], types[3][1]]))}
+            if node.op == "FusedMatMul" and all(dims is not None and len(dims) > 1 for _, dims in types[:2]):
+                a, b = ([dims[d] for d in node.lies(k, len(dims))] for k, (_, dims) in enumerate(types[:2]))
+                return {node.output[0]: (types[0][0], (*self.broadcast([a[:-2], b[:-2]]), a[-2], b[-1]))}
         if node.domain == "" and node.op == "Slice":
             return self.slice(node, types)
         if node.domain == "" and node.op == "Concat":

@@ -28,8 +28,9 @@ import funcgen
 import mutate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from proof import Refused, bound, charges, text  # noqa: E402
+from proof import Refused, bound, text  # noqa: E402
 from proof.compare import Pair  # noqa: E402
+from proof.target import Target  # noqa: E402
 
 OPSETS = [h.make_opsetid("", 17), h.make_opsetid("local", 1)]
 TURNED = h.make_function("local", "F", ["x"], ["y"], [h.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), h.make_node("Relu", ["t"], ["y"])], OPSETS)
@@ -111,7 +112,7 @@ def random_model(prog, seed, target, tmp):
     got = evaluate(onnx.load(out), inputs)
     if not all(a.shape == b.shape and np.allclose(a, b, atol=1e-5) for a, b in zip(wanted, got)):
         return "the outputs differ"
-    (status, message), why = held(prog, words, src, out, Pair(src, out, charges.Target(name=target)), tmp, target)
+    (status, message), why = held(prog, words, src, out, Pair(src, out, Target(name=target)), tmp, target)
     if status != 0 or why:
         return message or why
     again = tmp / "again.onnx"

@@ -8,7 +8,8 @@
 
 Hand-made: the least cost is known from trying every assignment; the checker must accept it and refuse a higher one. Real ones: the file
 that `optimize --proof` writes must hold, and its problem must be the one that the checker rebuilds from the model. Mutated:
-changes after which the file cannot be true (mutate.py says why) must be refused.
+changes after which the file cannot be true (mutate.py says why) must be refused. Targets: the certificates of those that have more than
+ONNX's ops must hold for both checkers, also of models that have FusedMatMul, and those that need rows that a target has not be refused.
 """
 import multiprocessing
 import os
@@ -18,7 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 import onnx
+from onnx import TensorProto as T
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -27,12 +30,14 @@ import graphgen
 import mutate
 import proofgen
 import test_random
+import test_targets
 import timegen
 import zoo
 
 sys.path.insert(0, str(common.ROOT / "scripts"))
-from proof import Refused, bound, charges, text  # noqa: E402
+from proof import Refused, bound, text  # noqa: E402
 from proof.compare import Pair          # noqa: E402
+from proof.target import Target  # noqa: E402
 
 # Quick ones that have something to prove; --zoo all takes the rest too.
 ZOO = ["pt_gpt", "ptd_gpt", "tf_ssd_lite_raw", "pt_vit_tiny_patch16_224", "tf_mobilenet_v3_small_raw", "pt_mixer_s32_224", "pt_convnext_atto"]
@@ -122,7 +127,7 @@ def check_model(name, prog, src, more=(), target="onnx"):
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
         words, out = prove(prog, src, tmp, more, target)
         start = time.monotonic()
-        pair = Pair(src, out, charges.Target(name=target.split(":")[0]))
+        pair = Pair(src, out, Target(name=target.split(":")[0]))
         why, lost = accepts(pair, words)
         seconds = time.monotonic() - start
     return why, lost, seconds, words, pair
@@ -140,6 +145,12 @@ def run(job):
             row["fail"] = hand_made(what) or hand_timed(what)
             return row
         with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+            if kind == "target":
+                row["fail"], row["lost"] = on_target(what, prog, Path(tmp))
+                return row
+            if kind == "rows":
+                row["fail"] = "; ".join(rows_of_targets(prog, Path(tmp))) or None
+                return row
             more, target = (), "onnx"
             if kind == "case":
                 src = what
@@ -158,7 +169,7 @@ def run(job):
             if why and kind in ("random", "wide"):
                 keep(cache / "proof-failures", what, made.proto, words)
     except Unproved as e:
-        row["unproved" if kind in ("random", "wide") else "fail"] = f"not proved: {e}"
+        row["unproved" if kind in ("random", "wide", "target") else "fail"] = f"not proved: {e}"
     except Exception as e:
         row["fail"] = f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:300]}"
     return row
@@ -168,6 +179,70 @@ def keep(folder, seed, model, words):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{seed}.onnx").write_bytes(model.SerializeToString())
     (folder / f"{seed}.proof").write_text(words)
+
+
+# ---------------------------------------------------------------------------------------------------- targets
+
+TARGETS = ["fused", "ort", "fused:bytes", "ort:time", "ort-cuda", "ort:bytes"]
+BATCH = """TARGET( batch, "FusedMatMul with all flags, which cost nothing" )
+LIKE( batch, onnx )
+FORM( batch, FUSED_MATMUL, "f32" )
+FORM( batch, FUSED_BATCH, "f32" )
+"""
+CHEAP = """TARGET( cheap, "flags that cost less than those of ort" )
+LIKE( cheap, ort )
+CHARGE( cheap, FUSED_FLAG, 1 )
+"""
+
+
+def by_both(prog, src, tmp, target):
+    """Why one of the checkers refuses what the program writes for a target (its name or file), or None; what was not rebuilt; the certificate;
+    the result."""
+    words, out = prove(prog, src, tmp, target=target)
+    name = target.split(":")[0]
+    r = common.relayout(prog, "check-proof", Path(tmp) / "proof.txt", src, out, "--target", name)
+    why, lost = accepts(Pair(src, out, Target(name) if "/" in name else Target(name=name)), words)
+    return why or (None if r.status == 0 else f"check-proof: {r.message}"), lost, words, out
+
+
+def on_target(seed, prog, tmp):
+    """A random model, and then what was written of it, which has the target's own ops: what is wrong or None, and what was not rebuilt."""
+    target = TARGETS[seed % len(TARGETS)]
+    src, again = tmp / "in.onnx", tmp / "again.onnx"
+    onnx.save(graphgen.make(seed).proto if seed // len(TARGETS) % 4 == 3 else test_targets.product(random.Random(seed)), src)
+    why, lost, _, out = by_both(prog, src, tmp, target)
+    if why:
+        return f"{target}: {why}", lost
+    out.rename(again)
+    why, more, _, _ = by_both(prog, again, tmp, target)
+    return f"{target}, once more: {why}" if why else None, lost + more
+
+
+def heads():
+    """A product of which one operand has its rows before the batch, and the other its matrix swapped."""
+    node, info = test_targets.h.make_node, lambda name, dims: (name, T.FLOAT, dims)
+    nodes = [node("Transpose", ["a"], ["ta"], perm=[1, 0, 2]), node("Transpose", ["b"], ["tb"], perm=[0, 2, 1]), node("MatMul", ["ta", "tb"], ["y"])]
+    return test_targets.model_of(nodes, [info("a", [3, 2, 4]), info("b", [2, 5, 4])], [info("y", [2, 3, 5])])
+
+
+def rows_of_targets(prog, tmp):
+    """Wrong answers where they depend on a target's rows. Below: a model, a target, the least conversions there; a target without the row, and
+    why that one is refused."""
+    acme, batch, cheap = (str(tmp / f"{name}.def") for name in ("acme", "batch", "cheap"))
+    for path, rows in ((acme, test_targets.ACME), (batch, BATCH), (cheap, CHEAP)):
+        Path(path).write_text(rows)
+    for name, model in (("heads", heads()), ("u8", test_targets.quantized_model(np.random.default_rng(0), T.UINT8, np.uint8))):
+        onnx.save(model, tmp / f"{name}.onnx")
+    product, quantized, convs = tmp / "heads.onnx", tmp / "u8.onnx", common.ROOT / "models" / "channels_last_cnn.onnx"
+    for src, target, least, other, says in ((product, "fused", 1, "onnx", "no configuration"), (product, batch, 0, "fused", "no configuration"),
+                                            (product, cheap + ":time", 0, "ort", "charged"), (quantized, "ort", 0, "generic", "no configuration"),
+                                            (convs, acme, 0, "generic", "")):
+        why, lost, words, out = by_both(prog, src, tmp, target)
+        if why or lost or claim(words)[0] != least:
+            yield f"{src.name} for {target}: {why or lost or claim(words)}"
+        refused = accepts(Pair(src, out, Target(name=other)), words)[0]
+        if refused is None or says not in refused:
+            yield f"{src.name} for {target}, taken for {other}: {refused}"
 
 
 # ---------------------------------------------------------------------------------------------------- mutated
@@ -182,7 +257,7 @@ def mutated(prog, cache, sources, count, seed):
                 words, out = prove(prog, src, tmp, target=target)
             except Unproved:
                 continue
-            pair = Pair(src, out, charges.Target(name="generic"))
+            pair = Pair(src, out, Target(name=target.split(":")[0]))
             if accepts(pair, words) == (None, []):
                 models.append((Path(src).stem, mutate.Text(words), pair))
         if not models:
@@ -205,6 +280,7 @@ def main():
     p.add_argument("--random", type=int, help="this one alone")
     p.add_argument("--wide", type=int, default=50, help="random models of the wider kind (default: 50)")
     p.add_argument("--made", type=int, default=300, help="hand-made certificates (default: 300)")
+    p.add_argument("--targets", type=int, default=120, help="random models for targets that have more than ONNX's ops (default: 120)")
     p.add_argument("--mutations", type=int, default=1000)
     p.add_argument("--zoo", nargs="*", default=ZOO, help="parts of names, or all")
     args = p.parse_args()
@@ -216,6 +292,7 @@ def main():
     jobs = [("zoo", n, prog, cache) for n in samples] + [("case", c, prog, cache) for c in cases]
     jobs += [("times", t, prog, cache) for t in TIMED if t[0] in samples or args.zoo == ZOO]
     jobs += [("hand-made", s, prog, cache) for s in range(args.seed, args.seed + args.made)]
+    jobs += [("rows", "of targets", prog, cache)] + [("target", s, prog, cache) for s in range(args.seed, args.seed + args.targets)]
     jobs = ([] if args.random is not None else jobs) + [(*s, prog, cache) for s in seeds]
     npass = nfail = nlost = ngap = nopen = 0
     with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
@@ -235,7 +312,7 @@ def main():
             npass += not (row["fail"] or row["lost"] or row["unproved"])
             nfail += bool(row["fail"])
     print(f"{nlost} models with parts that could not be rebuilt, {ngap} gaps, {nopen} random models not proved")
-    if nopen > max(1, UNPROVED * len(seeds)):
+    if nopen > max(1, UNPROVED * (len(seeds) + args.targets)):
         print(f"more than {UNPROVED:.0%} of the random models were not proved")
         nfail += 1
     if args.mutations and args.random is None:
@@ -246,6 +323,10 @@ def main():
                 path = Path(tmp) / f"{s}.onnx"
                 onnx.save(graphgen.make(args.seed + s).proto, path)
                 sources.append((str(path), ["onnx", "generic:time"][s % 2]))
+            for s, target in enumerate(TARGETS):
+                path = Path(tmp) / f"{target.replace(':', '-')}.onnx"
+                onnx.save(test_targets.product(random.Random(args.seed + s)), path)
+                sources.append((str(path), target))
             wrong, kinds, done = mutated(prog, cache, sources, args.mutations, args.seed)
         for w in wrong:
             print(w)

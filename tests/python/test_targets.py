@@ -148,20 +148,25 @@ def own_ops(prog, tmp):
     yield "types of own ops", f"none for {bare[:3]}" if bare else ""
 
 
+def quantized_model(r, t, n):
+    """QLinearConv, MaxPool, QLinearConv with the channels last around."""
+    k = lambda x, name: numpy_helper.from_array(np.array(x), name)
+    inits = [k(r.integers(-90, 90, s).astype(np.int8), name) for name, s in (("w", (6, 4, 3, 3)), ("v", (8, 3, 1, 1)))]
+    inits += [k(np.float32(.02), "s"), k(n(3), "z"), k(np.int8(0), "zw"), k(np.float32(.7), "sy"), k(np.arange(6, dtype=np.int32), "b")]
+    nodes = [h.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]),
+             h.make_node("QLinearConv", ["t", "s", "z", "w", "s", "zw", "sy", "z", "b"], ["c"], pads=[1, 0, 1, 1], strides=[2, 1]),
+             h.make_node("MaxPool", ["c"], ["p"], kernel_shape=[3, 2], pads=[1, 0, 1, 1], ceil_mode=1, storage_order=0),
+             h.make_node("QLinearConv", ["p", "s", "z", "v", "s", "zw", "sy", "z"], ["e"], group=2),
+             h.make_node("Transpose", ["e"], ["y"], perm=[0, 2, 3, 1])]
+    return model_of(nodes, [("x", t, [2, 9, 8, 4])], [("y", t, [2, None, None, 8])], inits)
+
+
 def quantized(prog, tmp):
-    """QLinearConv, MaxPool, QLinearConv with the channels last around: none of the Transposes is left, and no bit changes."""
+    """None of the Transposes is left, and no bit changes."""
     r = np.random.default_rng(0)
     for t, n in ((T.UINT8, np.uint8), (T.INT8, np.int8)):
-        k = lambda x, name: numpy_helper.from_array(np.array(x), name)
-        inits = [k(r.integers(-90, 90, s).astype(np.int8), name) for name, s in (("w", (6, 4, 3, 3)), ("v", (8, 3, 1, 1)))]
-        inits += [k(np.float32(.02), "s"), k(n(3), "z"), k(np.int8(0), "zw"), k(np.float32(.7), "sy"), k(np.arange(6, dtype=np.int32), "b")]
-        nodes = [h.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]),
-                 h.make_node("QLinearConv", ["t", "s", "z", "w", "s", "zw", "sy", "z", "b"], ["c"], pads=[1, 0, 1, 1], strides=[2, 1]),
-                 h.make_node("MaxPool", ["c"], ["p"], kernel_shape=[3, 2], pads=[1, 0, 1, 1], ceil_mode=1, storage_order=0),
-                 h.make_node("QLinearConv", ["p", "s", "z", "v", "s", "zw", "sy", "z"], ["e"], group=2),
-                 h.make_node("Transpose", ["e"], ["y"], perm=[0, 2, 3, 1])]
         src, dst = tmp / "q.onnx", tmp / "out.onnx"
-        onnx.save(model_of(nodes, [("x", t, [2, 9, 8, 4])], [("y", t, [2, None, None, 8])], inits), src)
+        onnx.save(quantized_model(r, t, n), src)
         report = optimize(prog, src, dst, "--target", "ort")
         feeds = {"x": r.integers(0, 100, (2, 9, 8, 4)).astype(n)}
         exact = np.array_equal(common.run_ort(src, feeds)[0], common.run_ort(dst, feeds)[0])
