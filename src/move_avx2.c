@@ -105,8 +105,9 @@ INLINE AVX2 void turn_few1(char *to, const int64_t *ty, const char *from, const 
 }
 
 INLINE AVX2 void store_two(char *a, char *b, __m128i x) {
+    int64_t high = _mm_extract_epi64(x, 1); /* _mm_storeh_pd asks for an aligned place */
     _mm_storel_epi64((void *)a, x);
-    _mm_storeh_pd((void *)b, _mm_castsi128_pd(x));
+    memcpy(b, &high, 8);
 }
 
 /* 4 rows of 8 of 2 bytes. */
