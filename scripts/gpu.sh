@@ -141,7 +141,7 @@ do_build() {
 }
 
 do_pack() {
-    local f
+    local f samples
     RL_CUDA_ARCHS=${RL_CUDA_ARCHS:-90} do_build || return
     rm -rf $packed
     mkdir -p $packed/cuda $packed/lib $packed/shared
@@ -150,7 +150,8 @@ do_pack() {
     strip $packed/relayout $packed/cuda/*
     f=$(ldd build-gpu/relayout | awk '/libprotobuf-c/ {print $3}')
     [ -z "$f" ] || cp -L "$f" $packed/lib
-    [ ! -d "${RELAYOUT_SHARED:-../shared}/zoo" ] || cp -r "${RELAYOUT_SHARED:-../shared}/zoo" $packed/shared
+    samples=$(PYTHONPATH=tests/python "$PYTHON" -c 'import zoo; print(zoo.ZOO)' 2>/dev/null || true) # where the tests find them
+    [ ! -d "$samples" ] || cp -r "$samples" $packed/shared/zoo
     echo "packed: $(du -sh $packed | cut -f1), $(du -sh $packed/shared | cut -f1) of it sample models"
 }
 
