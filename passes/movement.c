@@ -394,7 +394,7 @@ static void share_twin(folder *f, rl_node n, const bool *earlier) {
     }
 }
 
-/* Needs the graph sorted. */
+/* Needs the graph sorted, and leaves it so: readers are led to an earlier node. */
 static void share_twins(folder *f) {
     bool *earlier = rl_new(f->r->tmp, bool, f->g->nnode);
     for (uint32_t i = 0; i < f->g->order.n; i++) {
@@ -423,7 +423,5 @@ rl_status rl_pass_movement(rl_pass_run *r) {
     if (f.changed) RL_TRY(rl_graph_sort(r->g));
     share_twins(&f);
     r->out->moved = f.changed;
-    if (!f.changed) return RL_OK;
-    RL_TRY(rl_graph_sort(r->g));
-    return rl_pass_dce(r);
+    return f.changed ? rl_pass_dce(r) : RL_OK;
 }
