@@ -232,10 +232,10 @@ typedef struct {
 static void post_tiles(const tiling *t, int64_t from, int64_t to) {
     const rl_direct *d = t->w->d;
     for (int64_t end; from < to; from = end) {
-        int64_t line = from / t->cut.columns, plane = line / t->cut.rows, h = line % t->cut.rows, v = from % t->cut.columns;
-        end = RL_MIN(to, (line + 1) * t->cut.columns);
-        piece p = {.n = plane / d->out[D], .d = plane % d->out[D], .from = {2 * h, 2 * v}, .end = t->w->panels};
-        p.to[0] = RL_MIN(2 * h + 2, d->out[H]), p.to[1] = RL_MIN(2 * (v + end - from), d->out[W]);
+        rl_winograd_corner o = rl_winograd_corner_of(d, &t->cut, from);
+        end = RL_MIN(to, from - from % t->cut.columns + t->cut.columns);
+        piece p = {.n = o.n, .d = o.d, .from = {o.h, o.w}, .end = t->w->panels};
+        p.to[0] = RL_MIN(o.h + 2, d->out[H]), p.to[1] = RL_MIN(o.w + 2 * (end - from), d->out[W]);
         run_posts(t->w, &p);
     }
 }

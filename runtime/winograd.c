@@ -59,12 +59,9 @@ rl_winograd_cut rl_winograd_cut_of(const rl_direct *d, int64_t threads) {
     return cut;
 }
 
-/* Where a tile begins in the output. */
-typedef struct {
-    int64_t n, d, h, w;
-} corner;
+typedef rl_winograd_corner corner;
 
-static corner first_corner(const rl_direct *d, const rl_winograd_cut *cut, int64_t tile) {
+rl_winograd_corner rl_winograd_corner_of(const rl_direct *d, const rl_winograd_cut *cut, int64_t tile) {
     int64_t line = tile / cut->columns, plane = line / cut->rows;
     return (corner){plane / d->out[D], plane % d->out[D], line % cut->rows * OUT, tile % cut->columns * OUT};
 }
@@ -153,7 +150,7 @@ void rl_winograd_run(const rl_direct *d, const rl_winograd_cut *cut, int64_t fro
     const rl_rows *rows = rl_rows_best();
     int64_t depth = padded(d->depth), channels = padded(d->channels), v_step = cut->together * depth, m_step = cut->together * channels;
     float *v = room, *m = v + PLACES * v_step, *zeros = m + PLACES * m_step;
-    corner first = first_corner(d, cut, from), o = first;
+    corner first = rl_winograd_corner_of(d, cut, from), o = first;
     memset(zeros, 0, (size_t)depth * sizeof *zeros);
     for (int64_t i = from; i < to; i++, next_corner(d, &o)) {
         const float *patch[PLACES];

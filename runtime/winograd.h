@@ -25,6 +25,11 @@ typedef struct {
     int64_t columns, rows, all, together, room;
 } rl_winograd_cut;
 rl_winograd_cut rl_winograd_cut_of(const rl_direct *d, int64_t threads);
+/* Where a tile begins in the output. */
+typedef struct {
+    int64_t n, d, h, w;
+} rl_winograd_corner;
+rl_winograd_corner rl_winograd_corner_of(const rl_direct *d, const rl_winograd_cut *cut, int64_t tile);
 /* Tiles from .. to - 1, at most `together`: all but the post-ops. */
 void rl_winograd_run(const rl_direct *d, const rl_winograd_cut *cut, int64_t from, int64_t to, float *room);
 
