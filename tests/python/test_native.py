@@ -328,6 +328,20 @@ def refused(file):
     return False
 
 
+def check_wide(t):
+    """The second checker tells where all of 24 values are made, each in one of two layouts, before any is read: as many ways as subsets lead to the least."""
+    n, file = 24, t.folder / "wide.cert"
+
+    def text(move):
+        ops = [f"op {i} Op\npin out {i}\ncfg 10 0\ncfg 8 1\nchosen 0" for i in range(n)] + [f"op {n + i} Op\npin in {i}\ncfg 0 0\nchosen 0" for i in range(n)]
+        moves = [f"move {i} 1 0 {move if i == n // 2 else 2}" for i in range(n)]
+        return "\n".join([plan.HEAD, "machine none", "graph 2 5a0b1c2d3e4f5061", "fixed 0", "layouts abcd acdb", *ops, *moves, f"claim {10 * n}", "end", ""])
+
+    for move, wrong in ((2, False), (1, True), (1 << 62, True)):  # the last: sums that no checker of whole numbers of 64 bits adds
+        file.write_text(text(move))
+        t.check(refused(file) == wrong, f"many values at a time, a move of {move}: {'refused' if wrong else 'taken'}")
+
+
 def check_files(t, model):
     """What is not a plan of this model, or of this machine, is refused or left out with a line."""
     p, text = profile(t, model, "files")
@@ -411,6 +425,7 @@ def main():
         t.check(blocked > 10 * args.count, f"values in blocks: {blocked}")
         model = t.folder / "files.onnx"
         onnx.save(Network(args.seed * 1000).model(), model)
+        check_wide(t)
         check_files(t, model)
         check_plain_loops(t, t.folder / "plain.onnx")
         check_cache(t, model)
