@@ -7,7 +7,7 @@ certificate, and does the model take with the plan what was predicted before it 
   plans.py vit --result plans.md   adds the rows to those that bench/results/plans.md has: the list may be run in pieces
 
 Times are the least of the runs, in milliseconds of processor time. Predicted: what the model took without a plan, measured before the plan was made,
-and the differences of the measured costs (docs/runtime.md, Plans). Kept: profile -o writes the plan into the model, as the run with it was not slower.
+and the differences of the measured costs, in the end those of runs by a plan (docs/runtime.md, Plans). Kept: profile -o writes the plan into the model, as the run with it was not slower.
 """
 import json
 import signal

@@ -14,8 +14,8 @@
 #include "exec.h"
 
 typedef struct { int64_t ns, *step, around; } rl_whole; /* ns of a run; of each step, in the graph's memory; around each step */
-/* x: prepared without a plan. About a second, or 7 runs of a slow model. */
-rl_status rl_whole_measure(rl_exec *x, const rl_tensor *in, rl_whole *w);
+/* Of n prepared graphs, whose runs take turns: [n] each. About a second, or 7 runs of a slow model. */
+rl_status rl_whole_measure(rl_exec *const *x, uint32_t n, const rl_tensor *in, rl_whole *w);
 /* A run in whole once more, as the machine is now. */
 rl_status rl_whole_again(rl_exec *x, const rl_tensor *in, int64_t *ns);
 

@@ -342,6 +342,25 @@ def check_wide(t):
         t.check(refused(file) == wrong, f"many values at a time, a move of {move}: {'refused' if wrong else 'taken'}")
 
 
+def check_broadcast(t, model):
+    """A plan that says of everything what runs without one copies as much: a value that is spread over dims lies in no order, and stays so. And an output
+    that lies otherwise is made row-major either way, so both take as long."""
+    const = lambda name, a: numpy_helper.from_array(np.array(a), name)
+    init = [const("w", np.ones((32, 8, 1, 1), np.float32)), const("size", np.array([1, 32, 16, 16], np.int64))]
+    nodes = [h.make_node("Conv", ["x", "w"], ["c"]), h.make_node("GlobalAveragePool", ["c"], ["g"]), h.make_node("Expand", ["g", "size"], ["e"]),
+             h.make_node("Mul", ["c", "e"], ["m"]), h.make_node("Transpose", ["m"], ["y"], perm=[0, 2, 3, 1])]
+    shape = lambda name, dims: h.make_tensor_value_info(name, T.FLOAT, dims)
+    g = h.make_graph(nodes, "g", [shape("x", [1, 8, 16, 16])], [shape("y", None)], init)
+    onnx.save(onnx.shape_inference.infer_shapes(h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=9)), model)
+    p, text = profile(t, model, "broadcast", "--table")
+    if p is None:
+        return
+    file = t.folder / "as_is.plan"
+    file.write_text(plan_text(p, text, lambda o: o["configurations"][0]))
+    copied = [sum(s["copied_bytes"] for s in json.loads(t.run("bench", model, "--runs", 2, "--json", "-", *more).stdout)["steps"]) for more in (("--no-plan",), ("--plan", file))]
+    t.check(copied[0] == copied[1], f"bytes copied without a plan, and with one that changes nothing: {copied}")
+
+
 def check_files(t, model):
     """What is not a plan of this model, or of this machine, is refused or left out with a line."""
     p, text = profile(t, model, "files")
@@ -426,6 +445,7 @@ def main():
         model = t.folder / "files.onnx"
         onnx.save(Network(args.seed * 1000).model(), model)
         check_wide(t)
+        check_broadcast(t, t.folder / "broadcast.onnx")
         check_files(t, model)
         check_plain_loops(t, t.folder / "plain.onnx")
         check_cache(t, model)

@@ -168,9 +168,46 @@ TEST(many_values_at_a_time) {
     rl_ctx_free(ctx);
 }
 
+/* Three ops in a row, of which the second is chosen in another layout: moves before and behind it. In its run all takes twice as long as at first, the second
+ * op a quarter less than without a plan, the third a tenth more. */
+TEST(costs_of_a_run) {
+    CHECK_CTX(ctx);
+    rl_arena mem;
+    rl_arena_init(&mem, ctx);
+    rl_graph g = {.ctx = ctx, .nval = 3};
+    rl_exec x = {.g = &g, .nstep = 5};
+    rl_probe p = {.mem = &mem, .x = &x, .whole = 3000, .around = 3};
+    rl_lay rows = rl_lay_rows(4), last = rl_lay_last(4);
+    rl_push(&mem, p.lay, rows);
+    rl_push(&mem, p.lay, last);
+    for (uint32_t i = 0; i < 3; i++) {
+        rl_pin pin[2] = {{0, false, {i - 1}}, {0, true, {i}}};
+        uint32_t lay[2][2] = {{0, 0}, {1, 1}}, at = i ? 0 : 1;
+        rl_probe_op op = {.step = i, .npin = 2 - at, .pin = rl_copy(&mem, pin + at, (2 - at) * sizeof *pin), .here = 1000};
+        for (uint32_t c = 0; c < 2; c++)
+            rl_push(&mem, op.cfg, ((rl_probe_cfg){.lay = rl_copy(&mem, lay[c], sizeof *lay), .ns = c ? 500 : 1000, .as_is = !c}));
+        rl_push(&mem, p.op, op);
+    }
+    rl_push(&mem, p.move, ((rl_probe_move){0, 0, 1, 7}));
+    rl_push(&mem, p.move, ((rl_probe_move){1, 1, 0, 7}));
+    rl_native there = {.kind = RL_NATIVE_MOVE, .moves = {0}, .in = rows, .out = last}, back = {.kind = RL_NATIVE_MOVE, .moves = {1}, .in = last, .out = rows};
+    rl_step step[5] = {[1] = {.native = &there}, [3] = {.native = &back}};
+    x.step = step;
+    uint32_t chosen[3] = {0, 1, 0};
+    int64_t was[3] = {2000, 2000, 2000}, now[5] = {2010, 60, 1500, 80, 2200};
+    rl_probe_refine(&p, chosen, &x, &(rl_whole){.ns = 6000, .step = was}, &(rl_whole){.ns = 5850, .step = now});
+    CHECK(p.op.p[0].cfg.p[0].ns == 1000 && p.op.p[2].cfg.p[0].ns == 1000);
+    CHECK(p.op.p[1].cfg.p[1].ns == 750 + 100 && p.op.p[1].cfg.p[0].ns == 1000);
+    CHECK(p.move.p[0].ns == 30 + 3 && p.move.p[1].ns == 40 + 3);
+    CHECK(p.op.p[0].cfg.p[1].ns == 500); /* did not run */
+    rl_arena_free(&mem);
+    rl_ctx_free(ctx);
+}
+
 int main(void) {
     RUN(every_choice);
     RUN(many_values_at_a_time);
+    RUN(costs_of_a_run);
     RUN(without_time);
     RUN(with_some_time);
     return check_done();
