@@ -55,6 +55,7 @@ static rl_whole whole_of(const rl_exec *x, const least *l) {
     rl_whole w = {.ns = ns_of(l->whole), .step = rl_new(&x->g->mem, int64_t, x->nstep + 1)};
     for (uint32_t i = 0; i < x->nstep; i++) kernels += w.step[i] = ns_of(l->step[i]);
     w.around = x->nstep ? RL_MAX(w.ns - kernels, 0) / x->nstep : 0;
+    for (uint32_t i = 0; i < x->nstep && kernels > w.ns; i++) w.step[i] = (int64_t)((double)w.step[i] * (double)w.ns / (double)kernels);
     return w;
 }
 

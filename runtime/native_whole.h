@@ -3,7 +3,8 @@
  *   a run                      1200 us       the least of runs in which nothing else is measured
  *   conv1   in such a run       410 us       between its neighbours, with the caches as they leave them; the least, too
  *   relu1                        38 us
- *   around each step           0.4 us       what is left, over all steps
+ *   around each step           0.4 us       what is left, over all steps; where nothing is, as the clock is read between steps, they take
+ *                                           less in proportion
  *
  * What else a machine does makes runs longer, never shorter: so the least of many says most about the model.
  *

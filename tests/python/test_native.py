@@ -390,6 +390,9 @@ def check_files(t, model):
         (t.folder / "bad.txt").write_text(change(text))
         r = t.run("run", model, "--plan", t.folder / "bad.txt")
         t.check(r.returncode == (0 if what == "machine" else 4) and len(r.stderr.splitlines()) == 1, f"{what}: --plan says so: {r.returncode} {r.stderr}")
+    (t.folder / "below.txt").write_text("\n".join("predicted -5" if line.startswith("predicted ") else line for line in text.splitlines()) + "\n")
+    r = t.run("run", model, "--plan", t.folder / "below.txt")
+    t.check(r.returncode == 0 and not r.stderr, f"a prediction below 0, as differences of times on a busy machine may add up to, is one: {r.stderr}")
     r = t.run("run", model, "--plan", t.folder / "files.plan", "--kernels", "reference")
     t.check(r.returncode == 0 and "left out" in r.stderr, "the reference kernels know no plan")
     r = t.run("profile", model, env={**t.env, "RELAYOUT_ONEDNN": ""})
@@ -410,6 +413,23 @@ def check_cache(t, model):
         t.check(json.loads((t.folder / "r.json").read_text())["measured"] > 0, f"cache {what}: measured again")
     r = t.run("profile", model, "--runs", 1, env={**t.env, "XDG_CACHE_HOME": "/proc/nowhere"})
     t.check(r.returncode == 0, f"no cache folder: {r.stderr}")
+
+
+def check_threads(t, model):
+    """Costs and plans are of a number of threads: those of one say nothing of two."""
+    out, files = t.folder / "threads.onnx", lambda: {f.name for f in (t.folder / "cache" / "relayout").glob("costs-*.txt")}
+    profile(t, model, "one", "--threads", 1)
+    before = files()
+    p, text = profile(t, model, "two", "--threads", 2)
+    t.check(p["measured"] > 0 and p["machine"].endswith(", 2 threads") and "2 threads" in text, f"two threads: measured for themselves: {p['measured']} on {p['machine']}")
+    t.check(len(files() - before) == 1, f"and kept in a file of their own: {files()}")
+    p, _ = profile(t, model, "again", "--threads", 2)
+    t.check(p["measured"] == 0, f"two threads again: known ({p['measured']})")
+    t.run("profile", model, "-o", out, "--runs", 1, "--table", "--threads", 2)
+    for threads, lines in ((2, 0), (1, 1)):
+        r = t.run("run", out, "--threads", threads)
+        t.check(r.returncode == 0 and len(r.stderr.splitlines()) == lines, f"a plan of two threads, {threads}: {r.stderr}")
+    t.same(out, t.outputs(model, "reference", "--kernels", "reference")[1], "two threads", "--threads", 2)
 
 
 def check_plain_loops(t, model):
@@ -448,6 +468,7 @@ def main():
         check_broadcast(t, t.folder / "broadcast.onnx")
         check_files(t, model)
         check_plain_loops(t, t.folder / "plain.onnx")
+        check_threads(t, model)
         check_cache(t, model)
         refused_ones = 0
         for i in range(3):
