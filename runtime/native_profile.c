@@ -100,15 +100,11 @@ static void release(rl_exec *x) {
     }
 }
 
-static bool runs_as_is(const rl_profile *p) {
-    bool is = true;
-    for (uint32_t i = 0; i < p->probe.op.n; i++) is = is && p->probe.op.p[i].cfg.p[p->chosen[i]].as_is;
-    return is;
-}
-
 static rl_status solve(rl_profile *p, rl_arena *mem) {
     p->drop.n = 0;
     RL_TRY(p->solve(p->user, p));
+    p->as_is = true;
+    for (uint32_t i = 0; i < p->probe.op.n; i++) p->as_is = p->as_is && p->probe.op.p[i].cfg.p[p->chosen[i]].as_is;
     make_plan(p, mem);
     return RL_OK;
 }
@@ -120,7 +116,7 @@ static rl_status choose(rl_profile *p, rl_rt *rt, rl_graph *g, const rl_tensor *
     uint32_t *last = rl_new(&g->mem, uint32_t, p->probe.op.n + 1);
     RL_TRY(solve(p, &g->mem));
     RL_TRY(prepare_both(rt, g, p, x));
-    for (uint32_t i = 0; i < ROUNDS && !p->table && !runs_as_is(p); i++) {
+    for (uint32_t i = 0; i < ROUNDS && !p->table && !p->as_is; i++) {
         RL_TRY(rl_whole_measure(x, 2, in, whole));
         rl_probe_refine(&p->probe, p->chosen, x[0], &whole[1], &whole[0]);
         memcpy(last, p->chosen, nbyte);

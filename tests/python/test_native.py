@@ -415,6 +415,19 @@ def check_cache(t, model):
     t.check(r.returncode == 0, f"no cache folder: {r.stderr}")
 
 
+def check_as_is(t, model):
+    """Where nothing takes less than what runs without a plan, the model gets none, and loses the one that it has."""
+    shape = lambda name: h.make_tensor_value_info(name, T.FLOAT, [1, 32, 16, 16])
+    m = h.make_model(h.make_graph([h.make_node("Relu", ["x"], ["y"])], "g", [shape("x")], [shape("y")]), opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+    plain = m.SerializeToString()
+    h.set_model_props(m, {"relayout.plan": "an old one"})
+    onnx.save(m, model)
+    out, report = t.folder / "none.onnx", t.folder / "none.json"
+    r = t.run("profile", model, "-o", out, "--json", report)
+    t.check(r.returncode == 0 and "has none" in r.stderr and json.loads(report.read_text())["as_is"], f"nothing to gain: {r.returncode} {r.stderr}")
+    t.check(out.read_bytes() == plain, "the model without a plan")
+
+
 def check_threads(t, model):
     """Costs and plans are of a number of threads: those of one say nothing of two."""
     out, files = t.folder / "threads.onnx", lambda: {f.name for f in (t.folder / "cache" / "relayout").glob("costs-*.txt")}
@@ -469,6 +482,7 @@ def main():
         check_files(t, model)
         check_plain_loops(t, t.folder / "plain.onnx")
         check_threads(t, model)
+        check_as_is(t, t.folder / "relu.onnx")
         check_cache(t, model)
         refused_ones = 0
         for i in range(3):
