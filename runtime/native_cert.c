@@ -3,9 +3,9 @@
  * 1. The choice: the sum of its configurations, its moves and what is fixed is the claim.
  * 2. Each `drop` line: the configuration that goes can be replaced by the other in any choice, and the choice costs no more.  Of two that are as
  *    good the first that goes is compared with one that is still there, so one of them stays.
- * 3. Of what is left no choice costs less than the claim: the ops are taken as they stand, and for each partial choice its cost is kept, and what it
- *    costs yet to have each value in each layout that is read later.  What costs the claim already, with the least that the ops to come cost, goes, and
- *    so does what another stands for.  In the end nothing may be left. */
+ * 3. Of what is left no choice costs less than the claim: the ops are taken as they stand, and for each partial choice its cost is kept, and
+ *    what it costs yet to have each value in each layout that is read later.  What costs the claim already, with the least that the ops to
+ *    come cost, goes, and so does what another stands for.  In the end nothing may be left. */
 #include "native_cert.h"
 
 #include <string.h>
@@ -169,7 +169,8 @@ static rl_status check_drops(checker *k) {
 
 /* ---- the rest ---- */
 
-/* A value and a layout in which an op to come may read it.  A state has, for each of these, what it costs yet to have it there: 0, or the move. */
+/* A value and a layout in which an op to come may read it.  A state has, for each of these, what it costs yet to have it there: 0, or the
+ * move. */
 typedef struct { uint32_t value, lay; } slot;
 typedef struct { int64_t cost, *yet; } state;
 typedef struct { struct { state *p; uint32_t n, cap; } state; struct { slot *p; uint32_t n, cap; } slot; rl_arena mem; } layer;

@@ -81,8 +81,8 @@ static rl_status find_row(prober *a, const rl_call *c, const place *at, const rl
 }
 
 /* What it takes in a run of the model: as long as it does there without a plan, and as much longer as it takes alone.  Where that is a view, or
- * the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing.  Of two that take as long, what runs
- * without a plan is to be taken. */
+ * the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing.  Of two that take as long, what
+ * runs without a plan is to be taken. */
 static int64_t cost_here(const prober *a, const place *at, int64_t ns, bool as_is) {
     enum { TINY = 2000 };
     int64_t more = ns - at->base.ns;
@@ -126,7 +126,8 @@ static rl_status try_config(prober *a, rl_probe_op *op, const rl_call *c, const 
     if (!row.impl) return RL_OK;
     bool as_is = !chosen;
     for (uint32_t i = 0; i < at->npin; i++) as_is = as_is && (at->pin[i].out || rl_lay_same(&lay[i], &at->now[i]));
-    rl_probe_cfg cfg = {.lay = rl_new(p->mem, uint32_t, at->npin + 1), .ns = cost_here(a, at, row.ns, as_is), .impl = row.impl, .plain = plain, .as_is = as_is};
+    rl_probe_cfg cfg = {.lay = rl_new(p->mem, uint32_t, at->npin + 1), .ns = cost_here(a, at, row.ns, as_is), .impl = row.impl,
+                        .plain = plain, .as_is = as_is};
     for (uint32_t i = 0, k = 0; i < at->npin; i++) {
         cfg.lay[i] = intern(p, at->pin[i].out ? &row.out[k] : &lay[i]);
         k += at->pin[i].out;
@@ -276,7 +277,8 @@ static void add_outside(prober *a, rl_value v, bool out, const rl_lay *lies, con
     rl_lay rows = rl_lay_rows(x->rank);
     uint32_t lay = intern(p, lies ? lies : &rows);
     rl_probe_op op = {.step = RL_NONE, .outside = true, .type = out ? "input" : "output", .name = x->name ? x->name : "", .npin = 1, .pin = rl_copy(p->mem, &pin, sizeof pin)};
-    rl_push(p->mem, op.cfg, ((rl_probe_cfg){.lay = rl_copy(p->mem, &lay, sizeof lay), .impl = rl_internz(p->x->g->ctx, "-"), .as_is = true}));
+    rl_probe_cfg cfg = {.lay = rl_copy(p->mem, &lay, sizeof lay), .impl = rl_internz(p->x->g->ctx, "-"), .as_is = true};
+    rl_push(p->mem, op.cfg, cfg);
     rl_push(p->mem, p->op, op);
     if (out) note_seen(a, v, lay);
     if (t) known_shape(a, v, t);
@@ -288,7 +290,8 @@ static void add_reader(const prober *a, rl_probe_op *op, const place *at) {
     op->npin = 0;
     while (op->npin < at->npin && !at->pin[op->npin].out) op->npin++;
     for (uint32_t k = 0; k < 2; k++) {
-        rl_probe_cfg cfg = {.lay = rl_new(a->p->mem, uint32_t, op->npin + 1), .ns = at->here, .impl = rl_internz(a->p->x->g->ctx, "-"), .plain = true, .as_is = !k};
+        rl_probe_cfg cfg = {.lay = rl_new(a->p->mem, uint32_t, op->npin + 1), .ns = at->here, .impl = rl_internz(a->p->x->g->ctx, "-"),
+                            .plain = true, .as_is = !k};
         for (uint32_t i = 0; i < op->npin; i++) {
             rl_lay rows = rl_lay_rows(at->now[i].rank);
             cfg.lay[i] = intern(a->p, k ? &rows : &at->now[i]);
@@ -396,7 +399,8 @@ static void take_off_deliveries(rl_probe *p) {
 rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, const rl_whole *whole, rl_probe *out) {
     const rl_graph *g = x->g;
     prober a = {.p = out, .costs = costs, .meter = {.x = x, .table = !whole}, .whole = whole};
-    *out = (rl_probe){.mem = costs->mem, .x = x, .move_at = {.mem = costs->mem}, .fixed = whole ? whole->ns : 0, .whole = whole ? whole->ns : 0, .around = whole ? whole->around : 0};
+    *out = (rl_probe){.mem = costs->mem, .x = x, .move_at = {.mem = costs->mem}};
+    if (whole) out->fixed = out->whole = whole->ns, out->around = whole->around;
     a.seen = rl_alloc_array(out->mem, g->nval + 1u, sizeof *a.seen);
     a.shape = rl_new(out->mem, rl_tensor, g->nval + 1);
     rl_tensor *made = rl_new(out->mem, rl_tensor, g->output.n + 1);

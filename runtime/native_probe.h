@@ -50,7 +50,8 @@ int64_t rl_probe_move_cost(const rl_probe *p, uint32_t value, uint32_t from, uin
 typedef struct rl_costs rl_costs;
 /* x: prepared without a plan; whole: what it takes so. NULL: costs by a static table, nothing is measured. */
 rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, const rl_whole *whole, rl_probe *out);
-/* Costs of what was chosen ([op] a configuration), as runs by that plan have them: native_refine.c. was, now: runs without a plan and by x's, in turn. */
+/* Costs of what was chosen ([op] a configuration), as runs by that plan have them: native_refine.c. was, now: runs without a plan and by
+ * x's, in turn. */
 void rl_probe_refine(rl_probe *p, const uint32_t *chosen, const rl_exec *x, const rl_whole *was, const rl_whole *now);
 /* One line that names it: "f32[1,64,56,56] acdb". */
 void rl_probe_put_value(const rl_probe *p, rl_value v, uint32_t lay, rl_text *t);

@@ -7,7 +7,8 @@
 #include "device.h"
 #include "fast.h"
 
-enum { LEAST = 5, MOST = 2000, WARM = 2, AGAIN = 3, ROUNDS = 4 }; /* runs; times that a model is measured after its kernels, and by a plan */
+enum { LEAST = 5, MOST = 2000, WARM = 2 }; /* runs */
+enum { AGAIN = 3, ROUNDS = 4 };            /* times that a model is measured after its kernels, and by a plan, at most */
 static const double TURN = 0.02;           /* seconds */
 
 /* ---- the plan ---- */

@@ -1,12 +1,12 @@
 /* Costs of what a plan chose, measured in runs by it: see native_probe.h.
  *
- * A kernel measured alone says what it takes in other layouts only about: beside others it finds less in the caches, or more, and its neighbours
- * change with it (a Concat whose pieces stand in place no longer).  So the plan runs, in turn with the model without one, and
+ * A kernel measured alone says what it takes in other layouts only about: beside others it finds less in the caches, or more, and its
+ * neighbours change with it (a Concat whose pieces stand in place no longer).  So the plan runs, in turn with the model without one, and
  *
- *   a step that runs otherwise      costs what it took without a plan, and as much longer, or shorter, as it takes now by the plan than without
- *   a step that runs as it did      costs what it did; what it takes more, or less, is charged to the step before it that changed, or else to the one
- *                                   behind it
- *   a move                          costs what it takes
+ *   a step that runs otherwise   costs what it took without a plan, and as much longer, or shorter, as it takes now by the plan than without
+ *   a step that runs as it did   costs what it did; what it takes more, or less, is charged to the step before it that changed, or else to
+ *                                the one behind it
+ *   a move                       costs what it takes
  *
  * With these costs the best choice is sought again: it is the same, or one that has not run yet. */
 #include <math.h>
@@ -98,8 +98,8 @@ static void find_times(const refiner *r, const rl_exec *x, const rl_whole *was, 
 void rl_probe_refine(rl_probe *p, const uint32_t *chosen, const rl_exec *x, const rl_whole *was, const rl_whole *now) {
     rl_arena tmp;
     rl_arena_init(&tmp, x->g->ctx);
-    refiner r = {.p = p, .chosen = chosen, .scale = was->ns > 0 ? (double)p->whole / (double)was->ns : 1, .was = rl_new(&tmp, int64_t, p->op.n + 1),
-                 .now = rl_new(&tmp, int64_t, p->op.n + 1), .maker = rl_new(&tmp, uint32_t, x->g->nval + 1)};
+    refiner r = {.p = p, .chosen = chosen, .was = rl_new(&tmp, int64_t, p->op.n + 1), .now = rl_new(&tmp, int64_t, p->op.n + 1),
+                 .maker = rl_new(&tmp, uint32_t, x->g->nval + 1), .scale = was->ns > 0 ? (double)p->whole / (double)was->ns : 1};
     memset(r.now, 0xff, p->op.n * sizeof *r.now);
     memset(r.maker, 0xff, x->g->nval * sizeof *r.maker);
     for (uint32_t i = 0; i < p->op.n; i++)

@@ -182,8 +182,8 @@ class Checker:
         self.kept[op].discard(was)
 
     def cheaper(self):
-        """Is there a choice below the claim? A state is the least cost of a partial choice, and for each value and layout that is read later what it
-        costs yet to have it there; states that another stands for go (`needed`)."""
+        """Is there a choice below the claim? A state is the least cost of a partial choice, and for each value and layout that is read later
+        what it costs yet to have it there; states that another stands for go (`needed`)."""
         p, last, ahead = self.p, {}, [0]
         for i, o in enumerate(p.ops):
             last |= {(pin.value, lay): i for k, pin in enumerate(o.pins) if not pin.out for lay in self.layouts((i, k))}
@@ -192,7 +192,8 @@ class Checker:
         cost, left, slots = np.array([p.fixed]), np.zeros((1, 0), np.int64), []
         for i, o in enumerate(p.ops):
             stay = [k for k, s in enumerate(slots) if last[s] > i]
-            made = [(k, pin.value, d) for k, pin in enumerate(o.pins) if pin.out for d in range(len(p.layouts)) if last.get((pin.value, d), -1) > i]
+            outs = [(k, pin.value) for k, pin in enumerate(o.pins) if pin.out]
+            made = [(k, v, d) for k, v in outs for d in range(len(p.layouts)) if last.get((v, d), -1) > i]
             ways = []
             for c in sorted(self.kept[i]):
                 now, then = self.after(o, c, cost, left, slots)
@@ -218,8 +219,8 @@ class Checker:
 
 
 def needed(cost, left):
-    """The states that no cheaper one stands for: one does which, with all that is dearer to have in it, costs no more. Of some thousand states the
-    cheapest stand for nearly all that can go, so each is compared with these alone."""
+    """The states that no cheaper one stands for: one does which, with all that is dearer to have in it, costs no more. Of some thousand
+    states the cheapest stand for nearly all that can go, so each is compared with these alone."""
     order = np.argsort(cost, kind="stable")
     cost, left = cost[order], left[order]
     keep = np.ones(len(cost), bool)
