@@ -226,13 +226,14 @@ static rl_status check_node(rl_level *l, const rl_node_parts *p, rl_str domain) 
 /* Adds node k, whose names and attributes are in the level's lists. */
 static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, uint32_t k) {
     rl_graph *g = l->g;
-    rl_str type = NULL, name = NULL, domain = rl_reader_domain(l->r, p->domain);
+    rl_str type = NULL, domain = rl_reader_domain(l->r, p->domain);
+    const char *name = NULL;
     rl_attr *attr = NULL;
     uint32_t nin = l->in.n, nout = l->out.n;
     rl_hash captured = {.mem = &l->scratch};
     RL_TRY(check_node(l, p, domain));
     RL_TRY(rl_reader_name(l->r, p->type, &type));
-    if (p->name.n) RL_TRY(rl_reader_name(l->r, p->name, &name));
+    if (p->name.n) RL_TRY(rl_reader_label(l->r, p->name, &name));
     if (nin + nout > l->value.cap) {
         l->value.cap = RL_MAX(nin + nout, 2 * l->value.cap);
         l->value.p = rl_new(&l->lists, rl_value, l->value.cap);
@@ -340,7 +341,7 @@ static void find_ranges(rl_span bytes, range *r) {
     }
 }
 
-/* The names of nodes that are read soon: their slots come from memory meanwhile. */
+/* The names of values that nodes read soon name: their slots come from memory meanwhile. */
 typedef struct { rl_wire w; uint32_t number, n; } lookahead;
 
 static void fetch_names(const rl_ctx *ctx, lookahead *x, uint32_t until) {
@@ -349,7 +350,7 @@ static void fetch_names(const rl_ctx *ctx, lookahead *x, uint32_t until) {
         x->n++;
         rl_wire node = rl_wire_of(f.body);
         for (rl_field y; rl_wire_next(&node, &y);)
-            if (y.number == NODE_INPUT || y.number == NODE_OUTPUT || y.number == NODE_NAME) rl_intern_soon(ctx, (const char *)y.body.p, y.body.n);
+            if (y.number == NODE_INPUT || y.number == NODE_OUTPUT) rl_intern_soon(ctx, (const char *)y.body.p, y.body.n);
     }
 }
 
@@ -381,7 +382,7 @@ static rl_status read_fields(rl_level *l, rl_span bytes) {
     /* Most fields make a value, and the passes as many again.  Bounded as in read_nodes. */
     l->g->valcap = (uint32_t)RL_MIN(2 * n, bytes.n / MIN_NODE);
     l->g->val = rl_new(&l->g->mem, rl_valinfo, l->g->valcap);
-    rl_intern_expect(l->r->ctx, l->g->valcap); /* names of nodes and of what they make */
+    rl_intern_expect(l->r->ctx, l->g->valcap / 4 * 3);
     RL_TRY(each_field(l, part[GRAPH_INPUT].in, GRAPH_INPUT, rl_read_input));
     RL_TRY(each_field(l, part[GRAPH_INITIALIZER].in, GRAPH_INITIALIZER, rl_read_initializer));
     RL_TRY(each_field(l, part[GRAPH_SPARSE_INITIALIZER].in, GRAPH_SPARSE_INITIALIZER, rl_read_sparse));

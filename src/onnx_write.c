@@ -315,13 +315,16 @@ static bool is_same_node(rl_span bytes, const rl_nodeinfo *n) {
            && (span_is(domain, n->domain) || (span_is(domain, "ai.onnx") && !*n->domain));
 }
 
-/* was: the node field that it was, or nothing. */
-static rl_status put_node(rl_writer *w, const rl_graph *g, rl_node id, const rl_field *was) {
+/* was: where the node field that it was begins, or NULL. */
+static rl_status put_node(rl_writer *w, const rl_graph *g, rl_node id, const uint8_t *was) {
     const rl_nodeinfo *n = rl_nod(g, id);
+    rl_field old = {0};
+    rl_wire r = {was, was ? g->onnx->graph.p + g->onnx->graph.n : NULL, false};
+    if (was) rl_wire_next(&r, &old);
     if (n->op > RL_OP_OPAQUE)
         return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a %s cannot be written", n->name ? n->name : "", n->type);
     if (raw_holds(g, n)) {
-        if (was && was->body.p == n->raw.p) rl_writer_span(w, was->all);
+        if (old.body.p == n->raw.p) rl_writer_span(w, old.all);
         else rl_writer_len(w, rl_onnx_node_field(g), n->raw);
         return RL_OK;
     }
@@ -335,8 +338,8 @@ static rl_status put_node(rl_writer *w, const rl_graph *g, rl_node id, const rl_
     p.domain = *n->domain ? text(n->domain) : NULL;
     rl_opened o = rl_writer_open(w, rl_onnx_node_field(g));
     put_fields(w, &p.base);
-    if (was && is_same_node(was->body, n))
-        rl_writer_others(w, was->body,
+    if (was && is_same_node(old.body, n))
+        rl_writer_others(w, old.body,
                    BIT(NODE_INPUT) | BIT(NODE_OUTPUT) | BIT(NODE_NAME) | BIT(NODE_OP_TYPE) | BIT(NODE_DOMAIN)
                        | BIT(NODE_ATTRIBUTE));
     for (uint32_t i = 0; i < n->nattr; i++) RL_TRY(put_attr(w, &n->attr[i]));
@@ -359,14 +362,14 @@ static rl_status put_constant_node(rl_writer *w, const rl_graph *g, rl_value v) 
     return RL_OK;
 }
 
-/* The fields of the graph's nodes as it was read, by their place. */
-static rl_field *node_fields(rl_writer *w, const rl_graph *g) {
+/* Where the fields of the graph's nodes as it was read begin, by their place. */
+static const uint8_t **node_fields(rl_writer *w, const rl_graph *g) {
     if (!g->onnx) return NULL;
-    rl_field *all = rl_new(w->mem, rl_field, g->onnx->nnode);
+    const uint8_t **all = rl_new(w->mem, const uint8_t *, g->onnx->nnode);
     uint32_t k = 0;
     rl_wire r = rl_wire_of(g->onnx->graph);
     for (rl_field f; rl_wire_next(&r, &f);)
-        if (f.number == rl_onnx_node_field(g)) all[k++] = f;
+        if (f.number == rl_onnx_node_field(g)) all[k++] = f.all.p;
     return all;
 }
 
@@ -388,11 +391,11 @@ static rl_status put_made(rl_writer *w, const rl_graph *g, bool as_nodes) {
 }
 
 static rl_status put_nodes(rl_writer *w, const rl_graph *g) {
-    rl_field *was = node_fields(w, g);
+    const uint8_t **was = node_fields(w, g);
     RL_TRY(put_made(w, g, true));
     for (uint32_t i = 0; i < g->order.n; i++) {
         uint32_t k = rl_nod(g, g->order.p[i])->origin;
-        RL_TRY(put_node(w, g, g->order.p[i], was && k < g->onnx->nnode ? &was[k] : NULL));
+        RL_TRY(put_node(w, g, g->order.p[i], was && k < g->onnx->nnode ? was[k] : NULL));
     }
     return RL_OK;
 }
