@@ -133,9 +133,11 @@ rl_status rl_pass_lower(rl_pass_run *r) {
     memset(l.head, 0xff, l.p->cls.n * sizeof *l.head);
     l.defined = rl_new(r->tmp, bool, l.nval);
     l.def = rl_new(r->tmp, rl_node, l.nval);
-    for (uint32_t v = 0; v < l.nval; v++) l.def[v] = g->val[v].def;
-    for (uint32_t v = 0; v < l.nval; v++) l.home[v] = rl_flat_value_region(g, (rl_value){v});
-    for (uint32_t v = 0; v < l.nval; v++) g->val[v].layout = NULL;
+    for (uint32_t v = 0; v < l.nval; v++) {
+        l.def[v] = g->val[v].def;
+        l.home[v] = rl_flat_value_region(g, (rl_value){v});
+        g->val[v].layout = NULL;
+    }
     if (!r->out->improved && r->out->conv_before == (int64_t)before) return RL_OK; /* nothing moves that need not */
     find_wanted(&l);
     lower_all(&l);

@@ -291,12 +291,6 @@ static rl_status put_attr(rl_writer *w, const rl_attr *a) {
 
 /* ---- nodes ---- */
 
-static char **names_of(rl_writer *w, const rl_graph *g, const rl_value *v, uint32_t n) {
-    char **s = rl_alloc_array(w->mem, n, sizeof *s);
-    for (uint32_t i = 0; i < n; i++) s[i] = text(name_of(w, g, v[i]));
-    return s;
-}
-
 static bool span_is(rl_span s, const char *t) {
     t = t ? t : "";
     return strlen(t) == s.n && (!s.n || memcmp(s.p, t, s.n) == 0);
@@ -315,6 +309,21 @@ static bool is_same_node(rl_span bytes, const rl_nodeinfo *n) {
            && (span_is(domain, n->domain) || (span_is(domain, "ai.onnx") && !*n->domain));
 }
 
+static void add_text(rl_text *t, uint32_t number, const char *s) {
+    rl_wire_add_block(t, number, s, strlen(s));
+}
+
+/* All but attributes and what we do not know. Of the many nodes, so it is put together by hand. */
+static void put_head(rl_writer *w, const rl_graph *g, const rl_nodeinfo *n) {
+    rl_text t = {.mem = w->mem};
+    for (uint32_t i = 0; i < n->nin; i++) add_text(&t, NODE_INPUT, name_of(w, g, n->in[i]));
+    for (uint32_t i = 0; i < n->nout; i++) add_text(&t, NODE_OUTPUT, name_of(w, g, n->out[i]));
+    if (n->name) add_text(&t, NODE_NAME, n->name);
+    add_text(&t, NODE_OP_TYPE, n->type);
+    if (*n->domain) add_text(&t, NODE_DOMAIN, n->domain);
+    rl_writer_put(w, t.p, t.n);
+}
+
 /* was: where the node field that it was begins, or NULL. */
 static rl_status put_node(rl_writer *w, const rl_graph *g, rl_node id, const uint8_t *was) {
     const rl_nodeinfo *n = rl_nod(g, id);
@@ -328,16 +337,8 @@ static rl_status put_node(rl_writer *w, const rl_graph *g, rl_node id, const uin
         else rl_writer_len(w, rl_onnx_node_field(g), n->raw);
         return RL_OK;
     }
-    Onnx__NodeProto p = ONNX__NODE_PROTO__INIT;
-    p.n_input = n->nin;
-    p.input = names_of(w, g, n->in, n->nin);
-    p.n_output = n->nout;
-    p.output = names_of(w, g, n->out, n->nout);
-    p.name = text(n->name);
-    p.op_type = text(n->type);
-    p.domain = *n->domain ? text(n->domain) : NULL;
     rl_opened o = rl_writer_open(w, rl_onnx_node_field(g));
-    put_fields(w, &p.base);
+    put_head(w, g, n);
     if (was && is_same_node(old.body, n))
         rl_writer_others(w, old.body,
                    BIT(NODE_INPUT) | BIT(NODE_OUTPUT) | BIT(NODE_NAME) | BIT(NODE_OP_TYPE) | BIT(NODE_DOMAIN)
