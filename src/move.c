@@ -12,6 +12,7 @@ enum {
     BLOCK = 4 << 10,   /* bytes of a block, where whole rows are copied, along each of its sides */
     TILE = 16 << 10,   /* bytes of a tile, and of its rows on the `to` side */
     TILE_ROW = 256,
+    STRIP = 2 << 10,   /* bytes that are moved before something is done beside them */
     LINE = 64,
     MEET = 1 << 10,    /* bytes: of rows that lie such steps apart the first cache holds few */
     PIECE = 64 << 10   /* bytes that are worth another thread */
@@ -106,7 +107,8 @@ static void plan_rows(rl_move_plan *p, bool fill) {
     p->row = last.n * p->size;
     p->chunk = fill ? rl_move_fill : rl_move_rows;
     plan_blocks(p, p->row);
-    if (p->row >= BLOCK / 4) p->tx = p->ty = RL_MAX(PIECE / p->row, 1); /* long rows need no blocks */
+    if (p->boxed) p->tx = RL_MAX(STRIP / p->row, 1), p->ty = 1;
+    else if (p->row >= BLOCK / 4) p->tx = p->ty = RL_MAX(PIECE / p->row, 1); /* long rows need no blocks */
 }
 
 static void plan_runs(rl_move_plan *p) {
@@ -205,15 +207,21 @@ static const rl_strip *choose_rest(const rl_move_plan *p, bool along_x) {
     return best;
 }
 
-static void plan_tiles(rl_move_plan *p) {
+/* Whole strips, as long as a tile has room for. */
+static void cut_tiles(rl_move_plan *p) {
     int64_t size = p->size;
-    p->strip = choose_strip(p);
-    p->rest_x = choose_rest(p, true), p->rest_y = choose_rest(p, false);
     p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(TILE_ROW / size, p->strip->kx), TILE / size / p->ly));
+    if (p->boxed) p->tx = RL_MIN(p->lx, RL_MAX(p->strip->kx, p->rest_y ? p->rest_y->kx : 0));
     p->tx = RL_MIN(p->tx, RL_TILE_MOST / 2);
     if (p->tx < p->lx) p->tx -= p->tx % p->strip->kx;
-    p->ty = RL_MIN(RL_MIN(p->ly, RL_MAX(TILE / size / p->tx, p->strip->ky)), RL_TILE_MOST / 2);
+    p->ty = RL_MIN(RL_MIN(p->ly, RL_MAX((p->boxed ? STRIP : TILE) / size / p->tx, p->strip->ky)), RL_TILE_MOST / 2);
     if (p->ty < p->ly && p->strip->ky) p->ty -= p->ty % p->strip->ky;
+}
+
+static void plan_tiles(rl_move_plan *p) {
+    p->strip = choose_strip(p);
+    p->rest_x = choose_rest(p, true), p->rest_y = choose_rest(p, false);
+    cut_tiles(p);
     p->chunk = rl_move_tiles;
 }
 
@@ -311,15 +319,19 @@ int64_t rl_move_units(const rl_move_plan *p) {
 
 void rl_move_walk(const rl_move_plan *p, rl_tile *t, int64_t first, int64_t end) {
     int64_t index[RL_NEST_LOOPS], to = 0, from = 0, left = first / p->inner.n, at = first % p->inner.n;
+    int64_t most = t->beside ? RL_MAX(STRIP / p->bytes, 1) : end;
     for (uint32_t i = p->n; i-- > 0; left /= p->loop[i].n) {
         index[i] = left % p->loop[i].n;
         to += index[i] * p->loop[i].to;
         from += index[i] * p->loop[i].from;
     }
     while (first < end) {
-        int64_t count = RL_MIN(p->inner.n - at, end - first);
+        int64_t count = RL_MIN(RL_MIN(p->inner.n - at, end - first), most);
         p->chunk(p, t, to, from, at, count);
+        if (t->beside) rl_beside_do(t->beside, count * p->bytes);
         first += count;
+        at += count;
+        if (at < p->inner.n) continue;
         at = 0;
         for (uint32_t i = p->n; i-- > 0;) {
             to += p->loop[i].to, from += p->loop[i].from;
@@ -349,7 +361,7 @@ static void copy_plain(const rl_nest *b) {
     memcpy((char *)b->to + b->to_at * size, (const char *)b->from + b->from_at * size, (size_t)((b->n ? b->loop[0].n : 1) * size));
 }
 
-static void start(rl_move_plan *p, const rl_nest *b, const rl_move_kernels *k) {
+static void start(rl_move_plan *p, const rl_nest *b, const rl_move_kernels *k, bool boxed) {
     p->k = k;
     p->nest = b;
     p->to = b->to;
@@ -362,13 +374,28 @@ static void start(rl_move_plan *p, const rl_nest *b, const rl_move_kernels *k) {
     p->inner = (rl_loop){1, 0, 0};
     p->mix = NULL;
     p->stream = p->far = false;
+    p->boxed = boxed;
     if (!b->convert && b->bits >= 8) to_bytes(p);
 }
 
-void rl_move_plan_make(rl_move_plan *p, rl_mix_plan *m, const rl_nest *b, const rl_move_kernels *k) {
-    start(p, b, k);
+void rl_move_plan_make(rl_move_plan *p, rl_mix_plan *m, const rl_nest *b, const rl_move_kernels *k, bool boxed) {
+    start(p, b, k, boxed);
     choose(p, m);
     if (p->chunk != rl_move_mixes) count_tiles(p);
+}
+
+bool rl_move_plan_past(rl_move_plan *p) {
+    if (p->chunk != rl_move_tiles) return false;
+    for (const rl_strip *s = p->k->strip[__builtin_ctz(p->size)]; s->ky; s++) {
+        if (!s->past || p->lx % s->kx || p->ly % s->ky || odd_by(p)) continue;
+        p->past = (rl_strip){s->past, s->kx, s->ky, s->lines, NULL};
+        p->strip = &p->past;
+        p->rest_x = p->rest_y = NULL;
+        cut_tiles(p);
+        count_tiles(p);
+        return true;
+    }
+    return false;
 }
 
 /* All units, perhaps in several threads; bytes: of one. */
@@ -394,7 +421,7 @@ void rl_nest_move(const rl_nest *given, const rl_threads *threads) {
     bytes = b.bits;
     for (uint32_t i = 0; i < b.n; i++) bytes *= b.loop[i].n;
     bytes /= 8;
-    rl_move_plan_make(&p, &m, &b, rl_move_kernels_of(b.isa));
+    rl_move_plan_make(&p, &m, &b, rl_move_kernels_of(b.isa), false);
     if (p.size && p.k->fence && bytes >= STREAM) {
         rl_stage s;
         choose_stream(&p);

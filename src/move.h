@@ -21,7 +21,7 @@
  *                than a byte, numbers that are converted
  *
  *   4. More than a cache holds is written past it, in whole lines: rows and mixes as they are, where their lines allow that; all
- *      else box by box, by way of a buffer, while what the next boxes read is asked for.             (move_stage.c)
+ *      else box by box, while the box before is written and what the next one reads is asked for.    (move_stage.c)
  *
  * The register kernels exist for AVX-512 (move_x86.c, move_mix.c) and AVX2 (move_avx2.c); the processor is asked at run time. Other processors use
  * runs.

@@ -160,7 +160,7 @@ SMALL(thin, 2, 4)
 
 /* ---- rows ---- */
 
-INLINE AVX2 void stream_row(char *to, const char *from, int64_t n) {
+static AVX2 void stream_row(char *to, const char *from, int64_t n) {
     int64_t head = RL_MIN((int64_t)(-(uintptr_t)to % 64), n);
     memcpy(to, from, (size_t)head);
     to += head, from += head, n -= head;
@@ -169,13 +169,6 @@ INLINE AVX2 void stream_row(char *to, const char *from, int64_t n) {
         _mm256_stream_si256((void *)(to + 32), row256(from + 32));
     }
     memcpy(to, from, (size_t)n);
-}
-
-static AVX2 void flush_avx2(char *to, const char *from, int64_t n, rl_ahead *ahead) {
-    int64_t next = RL_MIN((n + 63) / 64, (int64_t)ahead->n);
-    for (int64_t i = 0; i < next; i++) _mm_prefetch(ahead->from + ahead->at[i], _MM_HINT_T1);
-    stream_row(to, from, n);
-    ahead->at += next, ahead->n -= (uint32_t)next;
 }
 
 static AVX2 void rows_avx2(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t nbyte, bool stream) {
@@ -190,8 +183,8 @@ static void fence(void) {
 }
 
 #define OF(SIZE, ...)                                                                                                                           \
-    {{rl_wide##SIZE, 32 / SIZE, 16 / SIZE, false}, {rl_narrow##SIZE, 16 / SIZE, 32 / SIZE, false}, __VA_ARGS__ {part##SIZE, 16, 0, false}}
-#define SMALL_OF(SIZE) {rl_few##SIZE, 4, 16 / SIZE, false}, {rl_thin##SIZE, 16 / SIZE, 4, false},
+    {{rl_wide##SIZE, 32 / SIZE, 16 / SIZE, false, NULL}, {rl_narrow##SIZE, 16 / SIZE, 32 / SIZE, false, NULL}, __VA_ARGS__ {part##SIZE, 16, 0, false, NULL}}
+#define SMALL_OF(SIZE) {rl_few##SIZE, 4, 16 / SIZE, false, NULL}, {rl_thin##SIZE, 16 / SIZE, 4, false, NULL},
 const rl_move_kernels rl_move_avx2 = {.isa = RL_ISA_AVX2, .strip = {OF(1, SMALL_OF(1)), OF(2, SMALL_OF(2)), OF(4, ), OF(8, ), OF(16, )},
-                                      .rows = rows_avx2, .flush = flush_avx2, .fence = fence};
+                                      .rows = rows_avx2, .flush = stream_row, .fence = fence};
 #endif

@@ -11,15 +11,30 @@ enum { RL_TILE_MOST = 2048 }; /* elements in X, and in Y, of a tile */
 
 /* to[ty[y] + x * size] = from[fx[x] + y * size] for x < nx, y < ny; bytes. */
 typedef void rl_strip_fn(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny);
-/* For kx of X at a time, and ky of Y or more; ky 0: for less of either, too. lines: it moves whole lines of the cache on both sides, for rows
- * that drive each other out. */
-typedef struct { rl_strip_fn *fn; uint32_t kx, ky; bool lines; } rl_strip;
+/* For kx of X at a time, and ky of Y or more; ky 0: for less of either, too. lines: it moves whole lines of the cache on both sides,
+ * for rows that drive each other out. past: the same past the cache, where all rows of `to` begin with a line and ny is a multiple of
+ * ky; NULL: none. */
+typedef struct { rl_strip_fn *fn; uint32_t kx, ky; bool lines; rl_strip_fn *past; } rl_strip;
 /* count rows of nbyte bytes. */
 typedef void rl_rows_fn(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t nbyte, bool stream);
-/* Lines that will be read soon: at[0 .. n-1] from `from`, in bytes. */
-typedef struct { const char *from; const int64_t *at; uint32_t n; } rl_ahead;
-/* nbyte bytes, whole lines past the cache; `from` lies as far in its line as `to`.  For each line one of `ahead` is asked for. */
-typedef void rl_flush_fn(char *to, const char *from, int64_t nbyte, rl_ahead *ahead);
+/* nbyte bytes, whole lines past the cache; `from` lies as far in its line as `to`. */
+typedef void rl_flush_fn(char *to, const char *from, int64_t nbyte);
+/* What memory does while a box is moved in the cache: lines that the next one reads are asked for, and the runs of the one before are
+ * written, at to_at[i] from `to`, from in_at[i] of a buffer. */
+typedef struct {
+    const char *from;
+    const int64_t *line;           /* what is read, from `from` on */
+    uint32_t lines, per;           /* per: of them for each line that is moved */
+    rl_flush_fn *flush;
+    char *to;
+    const char *in;
+    const int64_t *to_at, *in_at;
+    uint32_t runs;
+    int64_t run, at;               /* bytes of a run, and how many of the first are written */
+    bool before, after;            /* the buffer has the rest of each run's first line; its last one is left to the box after */
+} rl_beside;
+/* As much of it as goes with nbyte bytes. */
+void rl_beside_do(rl_beside *b, int64_t nbyte);
 /* After streams: what was written is there for all. */
 typedef void rl_fence_fn(void);
 
@@ -63,7 +78,7 @@ typedef struct rl_move_plan rl_move_plan;
 typedef struct { int64_t first, n, at[RL_TILE_MOST]; } rl_places; /* of elements first .. first+n-1 of X or Y, in bytes */
 typedef struct {
     rl_places fx, ty;              /* of the tile at hand; the next one often has them, too */
-    rl_ahead *ahead;               /* NULL: nothing; else asked for while this is moved */
+    rl_beside *beside;             /* NULL: nothing; else done meanwhile */
 } rl_tile;
 /* Indices first .. first+count-1 of the grid's innermost loop, whose other loops stand at these places. */
 typedef void rl_chunk_fn(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count);
@@ -86,21 +101,25 @@ struct rl_move_plan {
     int64_t px, py;         /* tiles along X and Y; the last one takes what is left over */
     bool stream;            /* past the cache */
     bool far;               /* more than the second cache holds: what comes next is asked for */
+    bool boxed;             /* in small units, as there is something beside it */
     const rl_strip *strip;  /* tiles; and for what is left over along X, or Y: smaller ones, or NULL */
     const rl_strip *rest_x, *rest_y;
+    rl_strip past;          /* what strip is where lines go past the cache */
     struct rl_mix_plan *mix; /* mixes */
 };
 
 /* In b: loops of 1 and negative steps go, what continues on both sides becomes one; the largest step on the `to` side comes first. */
 void rl_nest_straighten(rl_nest *b);
-/* Makes p of a nest that is straight, for the kernels of k; m: where the plan of a mix is kept. */
-void rl_move_plan_make(rl_move_plan *p, struct rl_mix_plan *m, const rl_nest *b, const rl_move_kernels *k);
+/* Makes p of a nest that is straight, for the kernels of k; m: where the plan of a mix is kept; boxed: as in the plan. */
+void rl_move_plan_make(rl_move_plan *p, struct rl_mix_plan *m, const rl_nest *b, const rl_move_kernels *k, bool boxed);
+/* All of this plan's lines go past the cache, straight from registers. False: it cannot, and is as before. */
+bool rl_move_plan_past(rl_move_plan *p);
 int64_t rl_move_units(const rl_move_plan *p);
 /* Units first .. end-1 of a plan; t: of the walks of this plan before, or new. */
 void rl_move_walk(const rl_move_plan *p, rl_tile *t, int64_t first, int64_t end);
 static inline void rl_tile_clear(rl_tile *t) {
     t->fx.n = t->ty.n = 0;
-    t->ahead = NULL;
+    t->beside = NULL;
 }
 
 typedef struct rl_mix_plan {

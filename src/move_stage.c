@@ -1,12 +1,14 @@
 /* Moves past the caches, box by box: some of each loop, as much as the first cache holds.
  *
- * A box is moved to a buffer in the cache by the kernels of any other move; from there its runs go past the cache in whole lines, while
- * what the next box reads is asked for.  So memory sees long reads and long writes only, whatever the move is.
+ * A box is moved to a buffer in the cache by the kernels of any other move. While the next box is moved to another buffer, this
+ * one's runs go past the cache in whole lines, and what the box after that reads is asked for: a strip, some lines out, some lines
+ * asked for (`beside`).  So memory sees long reads and long writes only, and works all the time. Where runs are whole lines, and what a
+ * kernel writes, too, these go past the cache straight from registers: `past`.
  *
- *     y[Y,X] = x[X,Y], floats     a box has 128 of X and 32 of Y: it reads 128 runs of 128 bytes and writes 32 of 512
+ *     y[Y,X] = x[X,Y], floats     a box has 128 of X and 64 of Y: it reads 128 runs of 256 bytes and writes 64 of 512
  *
- * Where all runs begin as far in a line, the first box is smaller by as much: `lead`. Where they do not, the boxes go on along the runs, and
- * the line that one leaves unfinished waits in the buffer for the next: `carry`.  The buffer's steps are those of `to` modulo a line, so
+ * Where all runs begin as far in a line, the first box is smaller by as much: `lead`. Where they do not, the boxes go on along the runs,
+ * and the line that one leaves unfinished waits in the buffer for the next: `carry`.  The buffer's steps are those of `to` modulo a line, so
  * that lines are the same on both sides. */
 #include <string.h>
 
@@ -15,9 +17,9 @@
 enum {
     LINE = 64,
     WRITE = 512, READ = 128, /* bytes: the least runs of a box, where the loops have as many */
-    ROWS = 256,              /* the most of the innermost loop on the `to` side: each is a row that is read, and perhaps a page */
-    BOX = 16 << 10,          /* bytes: a box grows to this */
+    BOX = 32 << 10,          /* bytes: a box grows to this */
     WHOLE = 64 << 10,        /* and to this where a loop becomes whole: no box is larger */
+    ALL = 4 * WHOLE,         /* more than there is beside a box */
     RUNS = 256,              /* the most that a box writes */
     LINES = 2048             /* the most of what a box reads that is asked for before */
 };
@@ -109,7 +111,7 @@ static void choose_box(rl_stage *s, const uint32_t *to_order, const uint32_t *fr
     const rl_nest *b = s->nest;
     int64_t size = b->bits / 8;
     for (uint32_t i = 0; i < b->n; i++) s->box[i] = 1, s->lead[i] = 0;
-    run_of(b, s->box, to_order, true, RL_MIN(WRITE / size, ROWS));
+    run_of(b, s->box, to_order, true, WRITE / size);
     run_of(b, s->box, from_order, false, READ / size);
     grow(s, from_order, size);
     s->bytes = elements(b, s->box) * size;
@@ -160,6 +162,7 @@ typedef struct {
     rl_mix_plan mix;
     rl_move_plan plan;
     rl_tile tile;
+    bool past;                      /* straight from registers, where its first run begins with a line: no buffer */
     int64_t run;
     uint32_t runs, lines;
     int64_t to[RUNS], buffer[RUNS]; /* where the runs begin, in bytes */
@@ -173,8 +176,8 @@ static uint32_t repeat(int64_t *at, uint32_t count, uint32_t most, int64_t n, in
     return end;
 }
 
-/* The buffer's steps: runs lie as far in their lines as those of `to`. */
-static void lay_out(const rl_stage *s, shape *h, int64_t size) {
+/* The buffer's steps: runs lie as far in their lines as those of `to`; past: those of `to`. */
+static void lay_out(const rl_stage *s, shape *h, int64_t size, bool past) {
     const rl_nest *b = s->nest;
     int64_t len = size;
     h->run = 0, h->runs = 1;
@@ -188,7 +191,7 @@ static void lay_out(const rl_stage *s, shape *h, int64_t size) {
             if (s->carry) len = s->run; /* that of the last box is smaller */
         }
         if (h->run) {
-            pitch = len + LINE + ((step - len) & (LINE - 1));
+            pitch = past ? step : len + LINE + ((step - len) & (LINE - 1));
             repeat(h->to, h->runs, RUNS, h->n[i], step);
             h->runs = repeat(h->buffer, h->runs, RUNS, h->n[i], pitch);
         }
@@ -215,13 +218,38 @@ static void find_lines(const rl_stage *s, shape *h, int64_t size) {
     for (; k < b->n; k++) h->lines = repeat(h->line, h->lines, LINES, h->n[order[k]], b->loop[order[k]].from * size);
 }
 
-static void shape_make(const rl_stage *s, shape *h, const int64_t *n) {
+/* even: the first run begins with a line. */
+static void shape_make(const rl_stage *s, shape *h, const int64_t *n, bool even) {
     int64_t size = s->nest->bits / 8;
     memcpy(h->n, n, s->nest->n * sizeof *n);
-    lay_out(s, h, size);
-    find_lines(s, h, size);
-    rl_move_plan_make(&h->plan, &h->mix, &h->nest, s->k);
     rl_tile_clear(&h->tile);
+    find_lines(s, h, size);
+    for (h->past = even;; h->past = false) {
+        lay_out(s, h, size, h->past);
+        rl_move_plan_make(&h->plan, &h->mix, &h->nest, s->k, true);
+        if (!h->past || rl_move_plan_past(&h->plan)) break;
+    }
+}
+
+/* ---- beside a box ---- */
+
+/* A piece of the runs, of nbyte bytes or up to a line's end before that, or of one line; returns how much it is. */
+static int64_t flush_piece(rl_beside *b, int64_t nbyte) {
+    char *to = b->to + *b->to_at;
+    int64_t odd = (int64_t)((uintptr_t)to % LINE), at = b->at - (b->before ? odd : 0), left = b->run - (b->after ? odd : 0) - at;
+    int64_t n = RL_MAX(nbyte, LINE);
+    n = n < left ? n - (int64_t)((uintptr_t)(to + at + n) % LINE) : left;
+    b->flush(to + at, b->in + *b->in_at + at, n);
+    b->at += n;
+    if (n == left) b->at = 0, b->runs--, b->to_at++, b->in_at++;
+    return n;
+}
+
+void rl_beside_do(rl_beside *b, int64_t nbyte) {
+    uint32_t n = (uint32_t)RL_MIN(pieces(nbyte, LINE) * b->per, b->lines);
+    for (uint32_t i = 0; i < n; i++) __builtin_prefetch(b->from + b->line[i], 0, 3);
+    b->line += n, b->lines -= n;
+    while (nbyte > 0 && b->runs) nbyte -= flush_piece(b, nbyte);
 }
 
 /* ---- boxes ---- */
@@ -260,21 +288,28 @@ static void step(const rl_stage *s, place *p) {
     locate(s, p);
 }
 
-/* before, after: the box before or after this one continues its runs. */
-static void write_runs(const rl_stage *s, const shape *h, char *to, char *buffer, bool before, bool after, rl_ahead *ahead) {
-    for (uint32_t r = 0; r < h->runs; r++) {
-        char *out = to + h->to[r], *in = buffer + h->buffer[r];
-        int64_t odd = s->carry ? (int64_t)((uintptr_t)out % LINE) : 0, first = before ? -odd : 0, end = h->run - (after ? odd : 0);
-        s->k->flush(out + first, in + first, end - first, ahead);
-        if (after) memcpy(in - odd, in + end, LINE);
+/* The runs of a box are written while the next one is moved; the lines that it continues go to the other buffer. */
+static void leave_runs(const rl_stage *s, rl_beside *d, const shape *h, char *to, char *in, char *other, bool before, bool after) {
+    d->flush = s->k->flush;
+    d->to = to, d->in = in;
+    d->to_at = h->to, d->in_at = h->buffer;
+    d->runs = h->runs, d->run = h->run;
+    d->before = before, d->after = after;
+    d->at = 0;
+    for (uint32_t r = 0; after && r < h->runs; r++) {
+        int64_t odd = (int64_t)((uintptr_t)(to + h->to[r]) % LINE);
+        memcpy(other + h->buffer[r] - odd, in + h->buffer[r] + h->run - odd, LINE);
     }
 }
 
-/* The shape of the box here: the full one, or the last that was not, made anew where it differs. */
-static shape *shape_of(const rl_stage *s, const place *here, shape *full, shape *rest) {
+/* The shape of the box here: the full one, or the last that was not, made anew where it differs; its runs are written before. */
+static shape *shape_of(const rl_stage *s, const place *here, shape *full, shape *rest, rl_beside *d) {
     size_t all = s->nest->n * sizeof *here->n;
-    if (memcmp(here->n, full->n, all) == 0) return full;
-    if (memcmp(here->n, rest->n, all) != 0) shape_make(s, rest, here->n);
+    bool even = ((uintptr_t)s->nest->to + (uintptr_t)here->to) % LINE == 0;
+    if (memcmp(here->n, full->n, all) == 0 && (even || !full->past)) return full;
+    if (memcmp(here->n, rest->n, all) == 0 && (even || !rest->past)) return rest;
+    rl_beside_do(d, ALL);
+    shape_make(s, rest, here->n, even);
     return rest;
 }
 
@@ -282,28 +317,31 @@ void rl_stage_walk(void *arg, int64_t first, int64_t end) {
     const rl_stage *s = arg;
     const rl_nest *b = s->nest;
     uint32_t last = s->order[b->n - 1];
-    _Alignas(LINE) char buffer[WHOLE + RUNS * 4 * LINE];
+    _Alignas(LINE) char buffer[2][WHOLE + RUNS * 4 * LINE];
     shape full, rest;
-    place here, then, later;
+    place here, then;
+    rl_beside beside = {.runs = 0};
     bool before = false;
     start(s, &here, first);
-    then = here;
-    step(s, &then);
-    shape_make(s, &full, s->box);
+    shape_make(s, &full, s->box, true);
     rest.n[0] = 0;
-    for (; first < end; first++, here = then, then = later) {
-        shape *h = shape_of(s, &here, &full, &rest);
-        char *to = (char *)b->to + here.to, *in = buffer + LINE + (uintptr_t)to % LINE;
-        bool after = s->carry && first + 1 < end && then.at[last] != 0;
-        later = then;
-        step(s, &later);
-        rl_ahead ahead = {(const char *)b->from + later.from, full.line, full.lines};
-        h->plan.to = in;
+    for (; first < end; first++, here = then) {
+        then = here;
+        step(s, &then);
+        shape *h = shape_of(s, &here, &full, &rest, &beside);
+        char *to = (char *)b->to + here.to, *in = buffer[first & 1] + LINE + (uintptr_t)to % LINE;
+        bool after = s->carry && !h->past && first + 1 < end && then.at[last] != 0;
+        beside.from = (const char *)b->from + then.from;
+        beside.line = full.line, beside.lines = full.lines, beside.per = (uint32_t)pieces(full.lines, pieces(s->bytes, LINE));
+        h->plan.to = h->past ? to : in;
         h->plan.from = (const char *)b->from + here.from;
-        h->tile.ahead = &ahead;
+        h->tile.beside = &beside;
         rl_move_walk(&h->plan, &h->tile, 0, rl_move_units(&h->plan));
-        write_runs(s, h, to, in, before, after, &ahead);
+        rl_beside_do(&beside, ALL);
+        if (!h->past) leave_runs(s, &beside, h, to, in, buffer[~first & 1] + (in - buffer[first & 1]), before, after);
         before = after;
     }
+    beside.lines = 0;
+    rl_beside_do(&beside, ALL);
     s->k->fence();
 }

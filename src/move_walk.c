@@ -13,14 +13,6 @@ static patch block_of(const rl_move_plan *p, int64_t i) {
     return (patch){x0, x + 1 < p->px ? p->tx : p->lx - x0, y0, y + 1 < p->py ? p->ty : p->ly - y0};
 }
 
-/* While nbyte bytes are moved: two thirds of as many, the others when they are written. */
-static void ask(const rl_tile *t, int64_t nbyte) {
-    rl_ahead *a = t->ahead;
-    int64_t n = a ? RL_MIN(nbyte / 96, (int64_t)a->n) : 0;
-    for (int64_t i = 0; i < n; i++) __builtin_prefetch(a->from + a->at[i], 0, 2);
-    if (n) a->at += n, a->n -= (uint32_t)n;
-}
-
 typedef void line_fn(const rl_move_plan *p, int64_t to, int64_t from, int64_t n);
 
 /* Calls fn for what lies along X. */
@@ -39,7 +31,7 @@ static void copy_rows(const rl_move_plan *p, int64_t to, int64_t from, int64_t n
 }
 
 void rl_move_rows(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
-    ask(t, count * p->bytes);
+    (void)t;
     each_line(p, to, from, first, count, copy_rows);
 }
 
@@ -124,7 +116,7 @@ static void turn_rest(const rl_strip *s, uint32_t size, char *to, const int64_t 
 }
 
 /* Strips at the far end are smaller, or overlap those before them, where there is room. */
-static void turn(const rl_move_plan *p, const rl_tile *t, char *to, const int64_t *ty, const char *from, const int64_t *fx, const patch *b) {
+static void turn(const rl_move_plan *p, char *to, const int64_t *ty, const char *from, const int64_t *fx, const patch *b) {
     const rl_strip *s = p->strip;
     int64_t ny = p->rest_y ? b->ny - b->ny % s->ky : b->ny;
     for (int64_t i = 0, next = s->kx; i < b->nx; i = next, next += s->kx) {
@@ -133,7 +125,6 @@ static void turn(const rl_move_plan *p, const rl_tile *t, char *to, const int64_
         int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, nx = RL_MIN(left, s->kx);
         if (p->far && next < b->nx) ask_strip(p, to, ty, from, fx, next, RL_MIN(b->nx - next, s->kx), b->ny);
         s->fn(to + x * p->size, ty, from, fx + x, (uint32_t)nx, (uint32_t)ny);
-        ask(t, nx * b->ny * p->size);
     }
     if (ny < b->ny) turn_rest(p->rest_y, p->size, to, ty, from, fx, b);
 }
@@ -144,7 +135,7 @@ void rl_move_tiles(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, 
         int64_t x, y;
         const int64_t *fx = places_of(&t->fx, p->x, p->nx, p->lx, false, b.x0, b.nx, &x);
         const int64_t *ty = places_of(&t->ty, p->y, p->ny, p->ly, true, b.y0, b.ny, &y);
-        turn(p, t, p->to + to + y + b.x0 * p->size, ty, p->from + from + x + b.y0 * p->size, fx, &b);
+        turn(p, p->to + to + y + b.x0 * p->size, ty, p->from + from + x + b.y0 * p->size, fx, &b);
     }
 }
 
@@ -185,12 +176,11 @@ static void mix_lines(const rl_move_plan *p, char *to, const char *from, int64_t
 void rl_move_mixes(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
     const rl_mix_plan *m = p->mix;
     int64_t lack = m->short_by, end = RL_MIN((first + count) * 64 - lack, m->row), start = RL_MAX(first * 64 - lack, 0);
+    (void)t;
     if (!m->by_line) {
-        ask(t, count * p->bytes);
         mix_rows(p, p->to + to, p->from + from, first, count);
         return;
     }
-    ask(t, count * p->bytes);
     if (first == 0 && lack) {
         mix_lines(p, p->to + to, p->from + from, 0, RL_MIN(64 - lack, m->row));
         start = RL_MIN(64 - lack, m->row);

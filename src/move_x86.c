@@ -59,51 +59,58 @@ INLINE AVX512 void turn8(__m512i *r) {
     for (int i = 0; i < 2; i++) turn_lanes(t[i], t[2 + i], t[4 + i], t[6 + i], &r[i], &r[2 + i], &r[4 + i], &r[6 + i]);
 }
 
-INLINE AVX512 void load(__m512i *r, uint32_t kx, const char *from, const int64_t *fx, uint32_t nx, uint32_t nbyte, bool whole) {
+typedef enum { PART, WHOLE, PAST } how; /* a part of the lines, whole ones, whole ones past the cache */
+
+INLINE AVX512 void load(__m512i *r, uint32_t kx, const char *from, const int64_t *fx, uint32_t nx, uint32_t nbyte, how way) {
     __mmask64 m = rl_ones(nbyte);
     for (uint32_t i = 0; i < kx; i++) {
-        if (whole) r[i] = _mm512_loadu_si512(from + fx[i]);
+        if (way != PART) r[i] = _mm512_loadu_si512(from + fx[i]);
         else r[i] = i < nx ? _mm512_maskz_loadu_epi8(m, from + fx[i]) : _mm512_setzero_si512();
     }
 }
 
-INLINE AVX512 void store(const __m512i *r, uint32_t ky, char *to, const int64_t *ty, uint32_t ny, uint32_t nbyte, bool whole) {
+INLINE AVX512 void store(const __m512i *r, uint32_t ky, char *to, const int64_t *ty, uint32_t ny, uint32_t nbyte, how way) {
     __mmask64 m = rl_ones(nbyte);
     for (uint32_t j = 0; j < ky; j++) {
-        if (whole) _mm512_storeu_si512(to + ty[j], r[j]);
+        if (way == PAST) _mm512_stream_si512((void *)(to + ty[j]), r[j]);
+        else if (way == WHOLE) _mm512_storeu_si512(to + ty[j], r[j]);
         else if (j < ny) _mm512_mask_storeu_epi8(to + ty[j], m, r[j]);
     }
 }
 
-/* whole: 16 x 16 elements, else perhaps fewer; likewise below. */
-INLINE AVX512 void block4(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool whole) {
+/* 16 x 16 elements, or a part of them; likewise below. */
+INLINE AVX512 void block4(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, how way) {
     __m512i r[16];
-    load(r, 16, from, fx, nx, 4 * ny, whole);
+    load(r, 16, from, fx, nx, 4 * ny, way);
     turn4(r);
-    store(r, 16, to, ty, ny, 4 * nx, whole);
+    store(r, 16, to, ty, ny, 4 * nx, way);
 }
 
-INLINE AVX512 void block8(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool whole) {
+INLINE AVX512 void block8(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, how way) {
     __m512i r[8];
-    load(r, 8, from, fx, nx, 8 * ny, whole);
+    load(r, 8, from, fx, nx, 8 * ny, way);
     turn8(r);
-    store(r, 8, to, ty, ny, 8 * nx, whole);
+    store(r, 8, to, ty, ny, 8 * nx, way);
 }
 
-INLINE AVX512 void block16(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, bool whole) {
+INLINE AVX512 void block16(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, how way) {
     __m512i r[4];
-    load(r, 4, from, fx, nx, 16 * ny, whole);
+    load(r, 4, from, fx, nx, 16 * ny, way);
     turn_lanes(r[0], r[1], r[2], r[3], &r[0], &r[1], &r[2], &r[3]);
-    store(r, 4, to, ty, ny, 16 * nx, whole);
+    store(r, 4, to, ty, ny, 16 * nx, way);
 }
 
 /* A block at a time, and the last one overlaps that before it; where there are fewer rows or columns, the last one is less. */
-#define STRIPS(SIZE)                                                                                                                            \
-    static AVX512 void strip##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                \
-        for (uint32_t k = 0, n = 64 / SIZE, y; k < ny; k += n) y = RL_MIN(k, ny - n), block##SIZE(to, ty + y, from + y * SIZE, fx, nx, n, true); \
-    }                                                                                                                                           \
-    static AVX512 void part##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                 \
-        for (uint32_t y = 0, n = 64 / SIZE; y < ny; y += n) block##SIZE(to, ty + y, from + y * SIZE, fx, nx, RL_MIN(ny - y, n), false);         \
+#define STRIP(NAME, BLOCK, SIZE, WAY)                                                                                                     \
+    static AVX512 void NAME(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                 \
+        (void)nx;                                                                                                                         \
+        for (uint32_t k = 0, n = 64 / SIZE, y; k < ny; k += n) y = RL_MIN(k, ny - n), BLOCK(to, ty + y, from + y * SIZE, fx, n, n, WAY);  \
+    }
+#define STRIPS(SIZE)                                                                                                                      \
+    STRIP(strip##SIZE, block##SIZE, SIZE, WHOLE)                                                                                          \
+    STRIP(past##SIZE, block##SIZE, SIZE, PAST)                                                                                            \
+    static AVX512 void part##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {           \
+        for (uint32_t y = 0, n = 64 / SIZE; y < ny; y += n) block##SIZE(to, ty + y, from + y * SIZE, fx, nx, RL_MIN(ny - y, n), PART);    \
     }
 STRIPS(4)
 STRIPS(8)
@@ -133,7 +140,7 @@ INLINE AVX512 void flat2(char *to, const int64_t *ty, const char *from, const in
     __m512i r[16], sort = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26, 24, 22, 20, 18, 16, 14, 12,
                                            10, 8, 6, 4, 2, 0);
     __mmask32 m = (__mmask32)rl_ones(2 * nx);
-    load(r, 16, from, fx, nx, 2 * ny, false);
+    load(r, 16, from, fx, nx, 2 * ny, PART);
     turn4(r);
     for (uint32_t j = 0; 2 * j < ny; j++) {
         __m512i x = _mm512_permutexvar_epi16(sort, r[j]);
@@ -152,7 +159,7 @@ INLINE AVX512 void flat1(char *to, const int64_t *ty, const char *from, const in
     static const uint8_t order[64] = {ROW(0), ROW(1), ROW(2), ROW(3)};
     __m512i r[16], sort = _mm512_loadu_si512(order);
     __mmask16 m = (__mmask16)rl_ones(nx);
-    load(r, 16, from, fx, nx, ny, false);
+    load(r, 16, from, fx, nx, ny, PART);
     turn4(r);
     for (uint32_t j = 0; 4 * j < ny; j++) {
         __m512i x = _mm512_permutexvar_epi8(sort, r[j]);
@@ -188,7 +195,7 @@ INLINE AVX512 void tall(char *to, const int64_t *ty, const char *from, const int
         r[i] = size == 1 ? _mm512_permutexvar_epi8(sort, r[i]) : _mm512_permutexvar_epi16(sort, r[i]);
     }
     turn4(r);
-    store(r, 16, to, ty, ny, size * nx, false);
+    store(r, 16, to, ty, ny, size * nx, PART);
 }
 
 INLINE AVX512 __m512i sort1(void) {
@@ -214,22 +221,22 @@ static AVX512 void part2(char *to, const int64_t *ty, const char *from, const in
 }
 
 /* 64 x 64: whole lines on both sides, which matters where lines of the rows drive each other out.  Quarters of four rows come together. */
-INLINE AVX512 void square1(char *to, const int64_t *ty, const char *from, const int64_t *fx) {
+INLINE AVX512 void square1(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, how way) {
     __m512i t[4][16], sort = sort1();
     for (int i = 0; i < 16; i++) {
         __m512i r[4];
-        load(r, 4, from, fx + 4 * i, 4, 64, true);
+        load(r, 4, from, fx + 4 * i, 4, 64, WHOLE);
         turn_lanes(r[0], r[1], r[2], r[3], &r[0], &r[1], &r[2], &r[3]);
         for (int k = 0; k < 4; k++) t[k][i] = _mm512_permutexvar_epi8(sort, r[k]);
     }
     for (int k = 0; k < 4; k++) {
         turn4(t[k]);
-        store(t[k], 16, to, ty + 16 * k, 16, 64, true);
+        store(t[k], 16, to, ty + 16 * k, ny, nx, way);
     }
 }
 
 /* 32 x 32, in the same way: halves of two rows. */
-INLINE AVX512 void square2(char *to, const int64_t *ty, const char *from, const int64_t *fx) {
+INLINE AVX512 void square2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, how way) {
     __m512i t[2][16], sort = sort2();
     for (int i = 0; i < 16; i++) {
         __m512i a = _mm512_loadu_si512(from + fx[2 * i]), b = _mm512_loadu_si512(from + fx[2 * i + 1]);
@@ -238,19 +245,14 @@ INLINE AVX512 void square2(char *to, const int64_t *ty, const char *from, const 
     }
     for (int k = 0; k < 2; k++) {
         turn4(t[k]);
-        store(t[k], 16, to, ty + 16 * k, 16, 64, true);
+        store(t[k], 16, to, ty + 16 * k, ny, nx, way);
     }
 }
 
-static AVX512 void squares1(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
-    (void)nx;
-    for (uint32_t k = 0, y; k < ny; k += 64) y = RL_MIN(k, ny - 64), square1(to, ty + y, from + y, fx);
-}
-
-static AVX512 void squares2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
-    (void)nx;
-    for (uint32_t k = 0, y; k < ny; k += 32) y = RL_MIN(k, ny - 32), square2(to, ty + y, from + 2 * y, fx);
-}
+STRIP(strip1, square1, 1, WHOLE)
+STRIP(past1, square1, 1, PAST)
+STRIP(strip2, square2, 2, WHOLE)
+STRIP(past2, square2, 2, PAST)
 
 /* ---- AVX-512: rows ---- */
 
@@ -283,7 +285,7 @@ INLINE AVX512 void long_row(char *to, const char *from, int64_t n) {
 }
 
 /* No line is written both ways: that would be very slow. */
-INLINE AVX512 void stream_row(char *to, const char *from, int64_t n) {
+static AVX512 void stream_row(char *to, const char *from, int64_t n) {
     int64_t head = RL_MIN((int64_t)(-(uintptr_t)to % 64), n);
     if (head) part_row(to, from, head);
     to += head, from += head, n -= head;
@@ -306,19 +308,6 @@ static AVX512 void rows_avx512(char *to, int64_t to_step, const char *from, int6
     }
 }
 
-static AVX512 void flush_avx512(char *to, const char *from, int64_t n, rl_ahead *ahead) {
-    int64_t head = RL_MIN((int64_t)(-(uintptr_t)to % 64), n), lines = (n - head) / 64, next = RL_MIN(lines, (int64_t)ahead->n);
-    if (head) memcpy(to, from, (size_t)head);
-    to += head, from += head;
-    for (int64_t i = 0; i < next; i++) {
-        _mm_prefetch(ahead->from + ahead->at[i], _MM_HINT_T1);
-        _mm512_stream_si512((void *)(to + 64 * i), _mm512_load_si512(from + 64 * i));
-    }
-    for (int64_t i = next; i < lines; i++) _mm512_stream_si512((void *)(to + 64 * i), _mm512_load_si512(from + 64 * i));
-    if (n > head + 64 * lines) memcpy(to + 64 * lines, from + 64 * lines, (size_t)(n - head - 64 * lines));
-    ahead->at += next, ahead->n -= (uint32_t)next;
-}
-
 /* ---- which ---- */
 
 static void fence(void) {
@@ -328,14 +317,17 @@ static void fence(void) {
 const rl_move_kernels *rl_move_kernels_x86(rl_isa want) {
     static const rl_move_kernels avx512 = {
         .isa = RL_ISA_AVX512,
-        .strip = {{{squares1, 64, 64, true}, {rl_wide1, 32, 16, false}, {rl_narrow1, 16, 32, false},
-                   {rl_few1, 4, 16, false}, {rl_thin1, 16, 4, false}, {part1, 64, 0, false}},
-                  {{squares2, 32, 32, true}, {rl_wide2, 16, 8, false}, {rl_narrow2, 8, 16, false},
-                   {rl_few2, 4, 8, false}, {rl_thin2, 8, 4, false}, {part2, 32, 0, false}},
-                  {{strip4, 16, 16, true}, {halves4, 16, 8, false}, {rl_wide4, 8, 4, false}, {rl_narrow4, 4, 8, false}, {part4, 16, 0, false}},
-                  {{strip8, 8, 8, false}, {rl_wide8, 4, 2, false}, {rl_narrow8, 2, 4, false}, {part8, 8, 0, false}},
-                  {{strip16, 4, 4, false}, {rl_wide16, 2, 1, false}, {rl_narrow16, 1, 2, false}, {part16, 4, 0, false}}},
-        .rows = rows_avx512, .flush = flush_avx512, .fence = fence, .mix = rl_mix_avx512};
+        .strip = {{{strip1, 64, 64, true, past1}, {rl_wide1, 32, 16, false, NULL}, {rl_narrow1, 16, 32, false, NULL},
+                   {rl_few1, 4, 16, false, NULL}, {rl_thin1, 16, 4, false, NULL}, {part1, 64, 0, false, NULL}},
+                  {{strip2, 32, 32, true, past2}, {rl_wide2, 16, 8, false, NULL}, {rl_narrow2, 8, 16, false, NULL},
+                   {rl_few2, 4, 8, false, NULL}, {rl_thin2, 8, 4, false, NULL}, {part2, 32, 0, false, NULL}},
+                  {{strip4, 16, 16, true, past4}, {halves4, 16, 8, false, NULL}, {rl_wide4, 8, 4, false, NULL},
+                   {rl_narrow4, 4, 8, false, NULL}, {part4, 16, 0, false, NULL}},
+                  {{strip8, 8, 8, false, past8}, {rl_wide8, 4, 2, false, NULL}, {rl_narrow8, 2, 4, false, NULL},
+                   {part8, 8, 0, false, NULL}},
+                  {{strip16, 4, 4, false, past16}, {rl_wide16, 2, 1, false, NULL}, {rl_narrow16, 1, 2, false, NULL},
+                   {part16, 4, 0, false, NULL}}},
+        .rows = rows_avx512, .flush = stream_row, .fence = fence, .mix = rl_mix_avx512};
     bool has512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("bmi2");
     if (has512 && (want == RL_ISA_BEST || want == RL_ISA_AVX512)) return &avx512;
