@@ -81,6 +81,7 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
         return (b.swapped ? 0 : charge[RL_GEMM_TRANS_A]) + charge[RL_GEMM_TRANS_OUT]; /* the data stands on the right */
     }
     const rl_form *f = &op->form[c->form];
+    if (f->untaken) f = f->untaken;
     if (f->kind == RL_FORM_FUSED) return charge[RL_FUSED_FLAG] * rl_fused_as(f).nflag;
     if (f->kind == RL_FORM_GEMM) {
         if (two) { /* either may stand first: what counts is whether the first is read transposed */
