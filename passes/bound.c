@@ -181,7 +181,7 @@ static rl_status try_restricted(rl_prover *v, attempt a) {
     rl_kept *before = rl_new(v->tmp, rl_kept, p->cls.n);
     for (uint32_t c = 0; c < p->cls.n; c++) before[c] = p->cls.p[c].kept;
     rl_bound_keep(p, v->open, a.mostkept, a.way);
-    if (rl_restrict_plan(p, v->open, &q, v->tmp)) RL_TRY(bound_restricted(v, &q, &least));
+    if (rl_restrict_plan(p, v->open, v->scale.price != NULL, &q, v->tmp)) RL_TRY(bound_restricted(v, &q, &least));
     note(v, least, before);
     return RL_OK;
 }
@@ -262,7 +262,7 @@ static rl_status lift_open(rl_prover *v, const uint32_t *cfg) {
     rl_solution sol;
     bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp);
     for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && v->settled[k] && is_near(v, k);
-    if (!any(some, p->ncomp) || !rl_restrict_plan(p, some, &q, v->tmp)) return RL_OK;
+    if (!any(some, p->ncomp) || !rl_restrict_plan(p, some, false, &q, v->tmp)) return RL_OK;
     v->open = some;
     rl_status s = solve_restricted(v, &q, true, rl_new(v->tmp, uint32_t *, q.cls.n), &sol);
     if (s == RL_OK && sol.optimal) rl_lift(p, cfg, &q, sol.cfg, some);

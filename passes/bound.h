@@ -29,7 +29,7 @@ rl_status rl_prover_run(rl_prover *v);
 
 /* bound_restrict.c: the open components alone, restricted to the atoms that are kept, with every configuration; what they do not touch is
  * left empty.  In mem.  False when an op still has too many configurations. */
-bool rl_restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *mem);
+bool rl_restrict_plan(const rl_plan *p, const bool *open, bool by_time, rl_plan *q, rl_arena *mem);
 
 /* Has the op a pin on one of these components? */
 bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp);

@@ -5,6 +5,7 @@
  *
  * Needs: cls.kept.  Keeps: the plan that it is made of. */
 #include "bound.h"
+#include "charge.h"
 #include "configs.h"
 #include <string.h>
 
@@ -104,6 +105,7 @@ static void restrict_table(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *
     }
     restrict_tokens(q, p, op);
     restrict_forms(q, op);
+    if (q->taken) rl_take_in(q, op);
     rl_hash_put(&t->index, h, t->made.n);
     rl_push(t->tmp, t->made, ((table){rl_copy(t->tmp, t->key.p, t->key.n), t->key.n, op->token, op->form, op->nform}));
 }
@@ -145,11 +147,12 @@ static void restrict_ops(const rl_plan *p, const bool *open, rl_plan *q, rl_aren
     }
 }
 
-bool rl_restrict_plan(const rl_plan *p, const bool *open, rl_plan *q, rl_arena *mem) {
+bool rl_restrict_plan(const rl_plan *p, const bool *open, bool by_time, rl_plan *q, rl_arena *mem) {
     rl_arena tmp;
     *q = *p;
     q->mem = mem;
     q->restricted = true;
+    q->taken = by_time && p->swaps;
     q->cls.p = rl_new(mem, rl_cls, p->cls.n);
     q->member = rl_new(mem, rl_member, p->g->nval);
     rl_arena_init(&tmp, p->g->ctx);

@@ -122,6 +122,7 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
         return (b.swapped ? 0 : charge[RL_GEMM_TRANS_A]) + charge[RL_GEMM_TRANS_OUT]; /* the data stands on the right */
     }
     const rl_form *f = &op->form[c->form];
+    if (f->untaken) f = f->untaken;
     if (f->kind == RL_FORM_FUSED) return charge[RL_FUSED_FLAG] * rl_fused_as(f).nflag;
     if (f->kind == RL_FORM_GEMM) {
         if (two) { /* either may stand first: what counts is whether the first is read transposed */
@@ -219,7 +220,8 @@ int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, con
     for (uint32_t i = 0; i < c->natom; i++) /* one entry per run that moves together */
         if (i == 0 || at[from[i]] != at[from[i - 1]] + 1) run[n++] = at[from[i]];
     const int64_t *move = p->target->move;
-    int64_t tenths = one_group_moves(run, n) ? 10 : move[RL_MOVE_OTHER];
+    bool rows = c->natom && from[c->natom - 1] == to[c->natom - 1]; /* copied whole */
+    int64_t tenths = rows || one_group_moves(run, n) ? 10 : move[RL_MOVE_OTHER];
     bool taken = only_matmul && last_two_swap(run, n);
     if (taken) tenths = move[RL_MOVE_INTO_MATMUL];
     if (from_conv) tenths = RL_MIN(tenths, move[RL_MOVE_FROM_CONV]);

@@ -25,10 +25,21 @@ int64_t rl_charge_unit(const rl_plan *p, const rl_oplegal *op);
 /* Of one configuration (config 0 is the model as it stands), in tenths. */
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c);
 
+/* taken.c: Is the op a product that may take swaps of its operands in, and does it by time (p->swaps)?  Adds the forms in which it does. */
+bool rl_may_swap(const rl_plan *p, const rl_oplegal *op);
+bool rl_takes_in(const rl_plan *p, const rl_oplegal *op);
+void rl_take_in(rl_plan *p, rl_oplegal *op);
+/* Of a copy of the plan: candidates in which they do, made of those that it has. */
+void rl_take_in_all(rl_plan *q);
+/* What an op takes in under some configurations: at operand 0, 1 the order that it counts as, RL_NONE: the one that it names.  form, token: in which it
+ * does, if any. */
+typedef struct { bool any; uint32_t form, order[2]; const uint8_t *token; } rl_taken;
+rl_taken *rl_taken_of(const rl_plan *p, const uint32_t *cfg, rl_arena *mem);
+
 /* What moving a class from one order to another takes on the plan's target (rl_target_move).  A move of one group of dims is
- * ordinary; any other permutation is several times slower in the runtimes users have; where only MatMul reads the result,
- * swapping the last two groups may be nothing, since their MatMul takes it in; and so may a Transpose right behind a Conv that
- * puts the channels last (from_conv), since their Conv writes it. */
+ * ordinary, and so is what leaves the last group in place, as rows are copied; any other permutation is several times slower in the
+ * runtimes users have; where only MatMul reads the result, swapping the last two groups may be nothing, since their MatMul takes it in;
+ * and so may a Transpose right behind a Conv that puts the channels last (from_conv), since their Conv writes it. */
 int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul, bool from_conv);
 /* A rewrite that saves less than this share of the movement, in percent, is not worth the risk of breaking what a runtime
  * fuses. */

@@ -109,7 +109,7 @@ typedef enum {
     RL_FORM_FUSED,   /* FusedMatMul, transposing as the operands lie: targets that have it (target.h) */
 } rl_formkind;
 
-typedef struct {
+typedef struct rl_form {
     rl_formkind kind;
     uint32_t ngroup;
     uint8_t *group;                  /* [ntoken] */
@@ -118,6 +118,7 @@ typedef struct {
     uint8_t (*seq)[RL_MAXGROUP];     /* [operand] its groups, outermost first, then RL_END */
     int64_t cost;
     const rl_run *run;               /* RL_FORM_RUN: the target's row */
+    const struct rl_form *untaken;   /* of a product that takes a swap of an operand in: the form that it then has (taken.c); else NULL */
 } rl_form;
 
 /* token: the permutations of all groups, group after group, as in form.start */
@@ -145,7 +146,7 @@ typedef struct { int64_t count, bytes; } rl_least; /* conversions, and the bytes
 
 /* No assignment of the component that has no more conversions than the model as it stands takes less time than `bound`, the best known; price:
  * what a conversion is charged beyond its time to show it, 0: none at all takes less (price.c). */
-typedef struct { bool known; int64_t bound, price; } rl_quick;
+typedef struct { bool known, swaps; int64_t bound, price; } rl_quick;
 
 struct rl_plan {
     rl_graph *g;
@@ -167,6 +168,8 @@ struct rl_plan {
     rl_namings lifted;       /* of components that are unproved: the orders to start from when candidates are collected again (lift.c) */
     bool large;              /* many candidates in all: once is enough */
     bool *active;            /* [ncomp] the model as it stands does not cost 0 there */
+    bool *swaps;             /* [ncomp] by time products take swaps in there (taken.c), or NULL */
+    bool taken;              /* and that is in the configurations, of a restricted plan or a copy */
     bool restricted;         /* made by bound.c: what is charged is the least that any completion is */
     rl_quick *quick;         /* [ncomp] what is known of their times, or NULL (price.c) */
     rl_kept *timed;          /* [ncls] what the bound on times looks at, or NULL */

@@ -20,6 +20,7 @@ static const int64_t most_price = (int64_t)1 << 42;
 void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp) {
     const uint32_t *start = rl_order_starts(p, tmp);
     bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
+    const rl_taken *taken = p->taken ? NULL : rl_taken_of(p, cfg, tmp);
     memset(time, 0, p->ncomp * sizeof *time);
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
@@ -28,6 +29,7 @@ void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, 
         for (uint32_t o = 0; o < op->noperand; o++) {
             if (!op->operand[o].pin) continue;
             uint32_t c = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++], comp = p->cls.p[c].comp;
+            if (taken && taken[k].any && o < 2 && taken[k].order[o] != RL_NONE) order = taken[k].order[o];
             if (seen[start[c] + order]) continue;
             seen[start[c] + order] = true;
             if (any[c]) time[comp].count += rl_move_time(p, c) + (price ? price[comp] : 0);
@@ -59,6 +61,7 @@ static rl_status quickest(pricer *x, bool *found) {
     q.op.n = q.op.cap = 0;
     for (uint32_t k = 0; k < x->p->op.n; k++)
         if (rl_touches(&q, &x->p->op.p[k], x->open)) rl_push(&mem, q.op, x->p->op.p[k]);
+    if (q.swaps) rl_take_in_all(&q);
     rl_bound_scale s = {.unit = 1, .exact = true, .price = x->price};
     rl_problem problem;
     rl_solution sol;
@@ -119,10 +122,18 @@ static void note_bounds(pricer *x, const rl_prover *v, const bool *open) {
     for (uint32_t k = 0; k < p->ncomp; k++) {
         int64_t bound = p->least[k].count - x->price[k] * x->own[k];
         better[k] = open[k] && v->settled[k] && bound > p->quick[k].bound;
-        if (better[k]) p->quick[k] = (rl_quick){true, bound, x->price[k]};
+        if (better[k]) p->quick[k] = (rl_quick){true, p->swaps && p->swaps[k], bound, x->price[k]};
     }
     for (uint32_t c = 0; c < p->cls.n; c++)
         if (better[p->cls.p[c].comp]) p->timed[c] = p->cls.p[c].kept;
+}
+
+/* Where products swap, not all candidates do (taken.c). */
+static bool *full_without_swaps(const rl_plan *p, rl_arena *tmp) {
+    bool *full = rl_copy(tmp, p->full, p->ncomp * sizeof *full);
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (p->op.p[k].comp != RL_NONE && rl_takes_in(p, &p->op.p[k])) full[p->op.p[k].comp] = false;
+    return full;
 }
 
 /* Bounds what is open, over every configuration.  Where that is not enough, and another price may do, it stays open, and has that price. */
@@ -142,13 +153,19 @@ static rl_status bound_times(pricer *x) {
     v.scale = (rl_bound_scale){.unit = 1, .exact = true, .price = x->price};
     v.known = known;
     v.full = x->least;
+    bool *full = p->full;
+    p->full = full_without_swaps(p, x->tmp);
     rl_status s = rl_prover_run(&v);
+    p->full = full;
     note_bounds(x, &v, open);
     for (uint32_t k = 0; k < p->ncomp; k++) x->open[k] = open[k] && v.settled[k] && !x->failed[k] && next_price(x, k, p->least[k]);
     for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].kept = kept[c];
     p->least = least;
     return s;
 }
+
+/* The bound that is enough for what takes that long. */
+static int64_t enough_of(int64_t time, bool exact) { return time - (exact ? 0 : time / 100 * (100 - RL_CERT_ENOUGH)); }
 
 static bool any_open(const pricer *x) {
     for (uint32_t k = 0; k < x->p->ncomp; k++)
@@ -157,18 +174,70 @@ static bool any_open(const pricer *x) {
 }
 
 static rl_status bound_quick(pricer *x) {
-    rl_plan *p = x->p;
     bool found = false;
     RL_TRY(find_prices(x, &found));
     if (!found) return RL_OK;
-    p->quick = rl_new(p->mem, rl_quick, p->ncomp);
-    p->timed = rl_new(p->mem, rl_kept, p->cls.n);
     RL_TRY(bound_times(x));
     for (uint32_t i = 1; i < MOSTBOUNDS && any_open(x); i++) {
         RL_TRY(quickest(x, &found));
         if (!found) break;
         RL_TRY(bound_times(x));
     }
+    return RL_OK;
+}
+
+/* Bounds what is open, of components where that is wanted. */
+static rl_status bound_some(rl_plan *p, const uint32_t *cfg, const bool *wanted, bool exact, double limit, rl_arena *tmp) {
+    pricer x = {.p = p, .tmp = tmp, .exact = exact, .deadline = rl_seconds() + limit};
+    rl_least *stands = rl_new(tmp, rl_least, p->ncomp);
+    x.price = rl_new(tmp, int64_t, p->ncomp), x.own = rl_new(tmp, int64_t, p->ncomp);
+    x.time = rl_new(tmp, rl_least, p->ncomp), x.enough = rl_new(tmp, rl_least, p->ncomp), x.least = rl_new(tmp, rl_least, p->ncomp);
+    x.more = rl_new(tmp, rl_least, p->ncomp), x.less = rl_new(tmp, rl_least, p->ncomp);
+    x.open = rl_new(tmp, bool, p->ncomp), x.failed = rl_new(tmp, bool, p->ncomp);
+    rl_plan_times(p, cfg, NULL, x.time, tmp);
+    rl_plan_costs(p, rl_new(tmp, uint32_t, p->op.n), stands, tmp);
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        x.own[k] = stands[k].count;
+        x.enough[k].count = enough_of(x.time[k].count, exact);
+        x.open[k] = wanted[k] && x.time[k].count > 0;
+    }
+    return any_open(&x) && fits(p) ? bound_quick(&x) : RL_OK;
+}
+
+/* Where the bound does not do, another is sought by the time in which products take swaps in (taken.c); it counts if it does. */
+static rl_status bound_swapped(rl_plan *p, const uint32_t *cfg, bool *wanted, double limit, rl_arena *tmp) {
+    rl_least *time = rl_new(tmp, rl_least, p->ncomp);
+    rl_quick *was = rl_copy(tmp, p->quick, p->ncomp * sizeof *was);
+    rl_kept *kept = rl_copy(tmp, p->timed, p->cls.n * sizeof *kept);
+    bool *may = rl_new(tmp, bool, p->ncomp), any = false;
+    rl_plan_times(p, cfg, NULL, time, tmp);
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (p->op.p[k].comp != RL_NONE && rl_may_swap(p, &p->op.p[k])) may[p->op.p[k].comp] = true;
+    for (uint32_t k = 0; k < p->ncomp; k++) any |= wanted[k] = wanted[k] && may[k] && was[k].bound < enough_of(time[k].count, false);
+    if (!any) return RL_OK;
+    p->swaps = rl_copy(p->mem, wanted, p->ncomp * sizeof *wanted);
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        if (wanted[k]) p->quick[k] = (rl_quick){0};
+    RL_TRY(bound_some(p, cfg, wanted, false, limit, tmp));
+    rl_plan_times(p, cfg, NULL, time, tmp);
+    for (uint32_t k = 0; k < p->ncomp; k++) p->swaps[k] = wanted[k] && p->quick[k].known && p->quick[k].bound >= enough_of(time[k].count, false);
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        if (!p->swaps[k]) p->quick[k] = was[k];
+    for (uint32_t c = 0; c < p->cls.n; c++)
+        if (!p->swaps[p->cls.p[c].comp]) p->timed[c] = kept[c];
+    return RL_OK;
+}
+
+static rl_status bound_all(rl_plan *p, const uint32_t *cfg, bool exact, double limit, rl_arena *tmp) {
+    rl_least *cost = rl_new(tmp, rl_least, p->ncomp);
+    bool *wanted = rl_new(tmp, bool, p->ncomp);
+    double end = rl_seconds() + limit;
+    p->quick = rl_new(p->mem, rl_quick, p->ncomp);
+    p->timed = rl_new(p->mem, rl_kept, p->cls.n);
+    rl_plan_costs(p, cfg, cost, tmp);
+    for (uint32_t k = 0; k < p->ncomp; k++) wanted[k] = p->twin[k] == k && (exact || cost[k].count > p->least[k].count);
+    RL_TRY(bound_some(p, cfg, wanted, exact, limit, tmp));
+    if (!exact) RL_TRY(bound_swapped(p, cfg, wanted, RL_MAX(end - rl_seconds(), 0.0), tmp));
     for (uint32_t k = 0; k < p->ncomp; k++) p->quick[k] = p->quick[p->twin[k]];
     for (uint32_t c = 0; c < p->cls.n; c++) p->timed[c] = p->timed[p->cls.p[c].like];
     return RL_OK;
@@ -177,23 +246,7 @@ static rl_status bound_quick(pricer *x) {
 rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
-    pricer x = {.p = p, .tmp = &tmp, .exact = exact, .deadline = rl_seconds() + limit};
-    rl_least *cost = rl_new(&tmp, rl_least, p->ncomp), *stands = rl_new(&tmp, rl_least, p->ncomp);
-    bool any = false;
-    x.price = rl_new(&tmp, int64_t, p->ncomp), x.own = rl_new(&tmp, int64_t, p->ncomp);
-    x.time = rl_new(&tmp, rl_least, p->ncomp), x.enough = rl_new(&tmp, rl_least, p->ncomp), x.least = rl_new(&tmp, rl_least, p->ncomp);
-    x.more = rl_new(&tmp, rl_least, p->ncomp), x.less = rl_new(&tmp, rl_least, p->ncomp);
-    x.open = rl_new(&tmp, bool, p->ncomp), x.failed = rl_new(&tmp, bool, p->ncomp);
-    rl_plan_times(p, cfg, NULL, x.time, &tmp);
-    rl_plan_costs(p, cfg, cost, &tmp);
-    rl_plan_costs(p, rl_new(&tmp, uint32_t, p->op.n), stands, &tmp);
-    for (uint32_t k = 0; k < p->ncomp; k++) {
-        x.own[k] = stands[k].count;
-        x.enough[k].count = x.time[k].count - (exact ? 0 : x.time[k].count / 100 * (100 - RL_CERT_ENOUGH));
-        x.open[k] = p->twin[k] == k && x.time[k].count > 0 && (exact || cost[k].count > p->least[k].count);
-        any |= x.open[k];
-    }
-    rl_status s = any && fits(p) ? bound_quick(&x) : RL_OK;
+    rl_status s = bound_all(p, cfg, exact, limit, &tmp);
     rl_arena_free(&tmp);
     return s;
 }

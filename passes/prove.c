@@ -31,6 +31,7 @@ static bool time_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out) {
     if (!p->quick || !p->quick[k].known || m->slow[k]) return false;
     out->least = (rl_cert_cost){p->quick[k].bound, 0};
     out->price = p->quick[k].price;
+    out->swaps = p->quick[k].swaps;
     return true;
 }
 
@@ -152,6 +153,8 @@ static const uint32_t *make_time(rl_prove_maker *m, bool stands) {
         y->fold = kept.atom ? kept.fold : NULL;
     }
     for (uint32_t k = 0; k < p->op.n; k++) cfg[k] = stands ? 0 : p->op.p[k].chosen;
+    for (uint32_t k = 0; p->swaps && k < p->ncomp; k++) p->swaps[k] = in_part[k] && p->quick[k].swaps;
+    rl_prove_swaps(m, cfg);
     rl_plan_times(p, cfg, NULL, time, m->mem);
     t->bound = bound_of(m, t, comp);
     for (uint32_t k = 0; k < p->ncomp; k++) t->cost.count += time[k].count;
@@ -208,7 +211,10 @@ static rl_status prove_time(rl_pass_run *r, rl_prove_maker *m) {
     if (s != RL_OK) rl_log(r->g->ctx, RL_LOG_DEBUG, "prove: times: %s", r->g->ctx->error);
     m->c.time = NULL;
     m->c.rate = 0;
-    for (uint32_t k = 0; k < m->c.nop; k++) ((rl_cert_op *)m->c.op)[k].charge.rule = RL_CERT_FREE;
+    for (uint32_t k = 0; k < m->c.nop; k++) {
+        ((rl_cert_op *)m->c.op)[k].charge.rule = RL_CERT_FREE;
+        ((rl_cert_op *)m->c.op)[k].swaps = NULL;
+    }
     return RL_OK;
 }
 

@@ -19,9 +19,11 @@ typedef struct {
 /* With one token at most it can only do what the model does. */
 static inline bool rl_is_idle(const rl_oplegal *op) { return op->fixed || op->ntoken <= 1; }
 
-/* prove_graph.c: m->c.value, with the atoms kept in the bound; m->c.op; what each op is charged, and the rate. */
+/* prove_graph.c: m->c.value, with the atoms kept in the bound; m->c.op; what each op is charged and may swap, and the rate; what it swaps under
+ * these configurations. */
 void rl_prove_values(rl_prove_maker *m);
 void rl_prove_ops(rl_prove_maker *m);
 void rl_prove_charges(rl_prove_maker *m);
+void rl_prove_swaps(rl_prove_maker *m, const uint32_t *cfg);
 
 #endif

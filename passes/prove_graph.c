@@ -138,14 +138,19 @@ static void make_forms(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op
     y->form = form;
 }
 
+/* Tokens in sequence as the certificate numbers them; groups rise. */
+static void put_perm(const rl_prove_maker *m, const rl_oplegal *op, uint32_t form, const uint8_t *token, uint8_t *perm) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < op->form[form].start[RL_MAXGROUP]; i++)
+        if (m->place[token[i]] != RL_END) perm[n++] = m->place[token[i]];
+}
+
 static void make_choice(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y) {
     const rl_config *c = &op->config.p[op->chosen];
     y->chosen = RL_NONE;
     if (op->chosen == 0) return;
     uint8_t *perm = rl_new(m->mem, uint8_t, op->ntoken + 1);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < op->form[c->form].start[RL_MAXGROUP]; i++)
-        if (m->place[c->token[i]] != RL_END) perm[n++] = m->place[c->token[i]];
+    put_perm(m, op, c->form, c->token, perm);
     y->chosen = c->form;
     y->perm = perm;
 }
@@ -228,9 +233,44 @@ static void make_charge(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_o
     if (RL_MAX(most, y->charge.tenths) == 0) y->charge.rule = RL_CERT_FREE;
 }
 
+/* ---- swaps that products take in ---- */
+
+static void make_swaps(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y) {
+    if (y->fixed || !rl_may_swap(m->p, op)) return;
+    bool *pin = rl_new(m->mem, bool, y->npin + 1), any = false;
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (op->operand[o].pin) any |= pin[n++] = o < 2;
+    y->swaps = any ? pin : NULL;
+}
+
+void rl_prove_swaps(rl_prove_maker *m, const uint32_t *cfg) {
+    const rl_plan *p = m->p;
+    const rl_taken *taken = rl_taken_of(p, cfg, m->mem);
+    rl_cert_swap *swap = rl_new(m->mem, rl_cert_swap, m->c.nop + 1);
+    m->time.nswap = 0;
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        if (!taken[k].any || m->op[k] == RL_NONE || m->c.op[m->op[k]].fixed) continue;
+        uint8_t *perm = rl_new(m->mem, uint8_t, op->ntoken + 1);
+        bool *pin = rl_new(m->mem, bool, op->npin + 1);
+        uint32_t n = 0;
+        pins_of(op, m->operand);
+        place_tokens(m, op);
+        put_perm(m, op, taken[k].form, taken[k].token, perm);
+        for (uint32_t o = 0; o < op->noperand; o++)
+            if (op->operand[o].pin) pin[n++] = o < 2 && taken[k].order[o] != RL_NONE;
+        swap[m->time.nswap++] = (rl_cert_swap){m->op[k], taken[k].form, perm, pin};
+    }
+    m->time.swap = swap;
+}
+
 void rl_prove_charges(rl_prove_maker *m) {
     m->c.fixed = m->p->target->move[RL_MOVE_FIXED];
     m->c.rate = m->p->target->move[RL_MOVE_RATE];
     for (uint32_t k = 0; k < m->p->op.n; k++)
-        if (m->op[k] != RL_NONE) make_charge(m, &m->p->op.p[k], (rl_cert_op *)&m->c.op[m->op[k]]);
+        if (m->op[k] != RL_NONE) {
+            make_charge(m, &m->p->op.p[k], (rl_cert_op *)&m->c.op[m->op[k]]);
+            make_swaps(m, &m->p->op.p[k], (rl_cert_op *)&m->c.op[m->op[k]]);
+        }
 }

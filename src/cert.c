@@ -88,13 +88,17 @@ static rl_status check_sequence(rl_ctx *ctx, const rl_cert_op *op, uint32_t i, u
     return RL_OK;
 }
 
+bool rl_cert_is_perm(const rl_cert_op *op, uint32_t form, const uint8_t *perm) {
+    const uint8_t *group = op->form[form].group;
+    bool ok = is_permutation(perm, op->ntoken, op->ntoken);
+    for (uint32_t t = 1; ok && t < op->ntoken; t++) ok = group[perm[t - 1]] <= group[perm[t]];
+    return ok;
+}
+
 static rl_status check_choice(rl_ctx *ctx, const rl_cert_op *op, uint32_t i) {
     if (op->chosen == RL_NONE) return RL_OK;
     if (op->chosen >= op->nform) return rl_fail(ctx, RL_EPROOF, "proof: op %u has no form %u to choose", i, op->chosen);
-    const uint8_t *group = op->form[op->chosen].group;
-    bool ok = is_permutation(op->perm, op->ntoken, op->ntoken);
-    for (uint32_t t = 1; ok && t < op->ntoken; t++) ok = group[op->perm[t - 1]] <= group[op->perm[t]];
-    return ok ? RL_OK : rl_fail(ctx, RL_EPROOF, "proof: op %u: the choice is no permutation of its tokens, group after group", i);
+    return rl_cert_is_perm(op, op->chosen, op->perm) ? RL_OK : rl_fail(ctx, RL_EPROOF, "proof: op %u: the choice is no permutation of its tokens, group after group", i);
 }
 
 /* With one token at most every form must write what stands. */
@@ -105,7 +109,7 @@ static rl_status check_idle(rl_ctx *ctx, const rl_cert *c, uint32_t i) {
     for (uint32_t k = 0; k < op->nform; k++)
         for (uint32_t p = 0; p < op->npin; p++) {
             uint32_t n = c->value[op->pin[p].value].natom;
-            rl_cert_write_order(op, k, only, p, out);
+            rl_cert_write_order(op, k, only, p, false, out);
             if (n && memcmp(out, op->pin[p].stands, n) != 0)
                 return rl_fail(ctx, RL_EPROOF, "proof: op %u: one token, but form %u is not the order that stands at pin %u", i, k, p);
         }
@@ -229,6 +233,7 @@ static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_
                            uint32_t *undecided) {
     for (uint32_t v = 0; v < c->nvalue; v++) RL_TRY(check_value(ctx, c, v));
     for (uint32_t i = 0; i < c->nop; i++) RL_TRY(check_op(ctx, c, i));
+    RL_TRY(rl_cert_check_swaps(ctx, c));
     RL_TRY(rl_cert_check_assignment(ctx, c));
     rl_cert_work w = {.ctx = ctx, .mem = mem, .c = c, .maxstate = maxstate, .maxwork = maxwork, .work = *work, .index.mem = mem,
                       .local = rl_new(mem, uint32_t, c->nvalue), .stamp = rl_new(mem, uint32_t, c->nvalue)};

@@ -35,6 +35,10 @@ typedef struct { const uint8_t *const *at; const uint8_t *n; } rl_cert_token;
 /* seq: for pin p the groups seq[start[p]] .. seq[start[p + 1]]. */
 typedef struct { const uint8_t *group; const uint32_t *start; const uint8_t *seq; } rl_cert_form;
 
+/* By time an op counts at these pins, [npin], as if the last two groups of its form were swapped there: the form, and perm as in rl_cert_op, write
+ * the orders that it names. */
+typedef struct { uint32_t op, form; const uint8_t *perm; const bool *pin; } rl_cert_swap;
+
 /* What an op is charged beside conversions, in tenths of one that moves so many bytes: FORMS: form k form[k], as it stands `tenths`; AFTER: `tenths`
  * where at pin 0 a token without mark lies behind one with a mark; LAST: where one with a mark lies innermost there. */
 typedef enum { RL_CERT_FREE, RL_CERT_FORMS, RL_CERT_AFTER, RL_CERT_LAST } rl_cert_rule;
@@ -58,11 +62,13 @@ typedef struct {
     uint32_t chosen;         /* RL_NONE: as it stands; else a form */
     const uint8_t *perm;     /* [ntoken] tokens, group after group */
     rl_cert_charge charge;
+    const bool *swaps;       /* [npin] by time: pins where the last two groups of any form may be swapped; NULL: none */
 } rl_cert_op;
 
 /* op: in the order to take them.  By time: least.count is the bound, cost what the assignment takes; the bound is of assignments
- * that have no more conversions there than the model as it stands, if there is a price: a conversion then costs that beside its time. */
-typedef struct { rl_cert_cost least; int64_t cost, price; uint32_t nop; const uint32_t *op; } rl_cert_part;
+ * that have no more conversions there than the model as it stands, if there is a price: a conversion then costs that beside its time; swaps:
+ * its ops may swap, and a swap is no conversion. */
+typedef struct { rl_cert_cost least; int64_t cost, price; bool swaps; uint32_t nop; const uint32_t *op; } rl_cert_part;
 
 typedef struct rl_cert rl_cert;
 
@@ -77,6 +83,8 @@ struct rl_cert {
     const rl_cert_value *value;
     const rl_cert_op *op;
     const rl_cert_part *part;
+    uint32_t nswap;
+    const rl_cert_swap *swap; /* by time: what the assignment swaps; ops rise */
     uint32_t noutside;
     rl_cert_cost cost, bound;
     const rl_cert *time;     /* the second part: the same ops, values that may keep other atoms; or NULL */

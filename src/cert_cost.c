@@ -45,6 +45,43 @@ rl_status rl_cert_check_charge(rl_ctx *ctx, const rl_cert *c, uint32_t i) {
     return ok ? RL_OK : rl_fail(ctx, RL_EPROOF, "proof: op %u: what it is charged is too much, or it cannot be charged", i);
 }
 
+/* The order that the assignment names at a pin. */
+static const uint8_t *chosen_order(const rl_cert_op *op, uint32_t pin, uint8_t *out) {
+    if (op->chosen == RL_NONE) return op->pin[pin].stands;
+    rl_cert_write_order(op, op->chosen, op->perm, pin, false, out);
+    return out;
+}
+
+static bool can_swap(const rl_cert_op *op) {
+    return !rl_cert_is_fixed(op) && (op->charge.rule == RL_CERT_FREE || op->charge.rule == RL_CERT_FORMS);
+}
+
+/* Is the op in a part whose ops may swap? */
+static bool is_in_swapping(const rl_cert *c, uint32_t op) {
+    for (uint32_t k = 0; k < c->npart; k++)
+        for (uint32_t j = 0; c->part[k].swaps && j < c->part[k].nop; j++)
+            if (c->part[k].op[j] == op) return true;
+    return false;
+}
+
+rl_status rl_cert_check_swaps(rl_ctx *ctx, const rl_cert *c) {
+    uint8_t out[256], named[256];
+    for (uint32_t i = 0; i < c->nop; i++)
+        if (c->op[i].swaps && !can_swap(&c->op[i])) return rl_fail(ctx, RL_EPROOF, "proof: op %u: its groups cannot be swapped", i);
+    for (uint32_t k = 0; k < c->nswap; k++) {
+        const rl_cert_swap *x = &c->swap[k];
+        bool ok = x->op < c->nop && (k == 0 || x->op > x[-1].op) && c->op[x->op].swaps && x->form < c->op[x->op].nform;
+        ok = ok && rl_cert_is_perm(&c->op[x->op], x->form, x->perm) && is_in_swapping(c, x->op);
+        for (uint32_t p = 0; ok && p < c->op[x->op].npin; p++) {
+            const rl_cert_op *op = &c->op[x->op];
+            rl_cert_write_order(op, x->form, x->perm, p, false, out);
+            ok = (op->swaps[p] || !x->pin[p]) && memcmp(out, chosen_order(op, p, named), c->value[op->pin[p].value].natom) == 0;
+        }
+        if (!ok) return rl_fail(ctx, RL_EPROOF, "proof: swap of op %u: it cannot be swapped, or that is not what it names", x->op);
+    }
+    return RL_OK;
+}
+
 /* ---- sums ---- */
 
 rl_status rl_cert_add_cost(rl_ctx *ctx, const rl_cert *c, uint32_t v, uint32_t n, rl_cert_cost *sum) {
@@ -76,13 +113,6 @@ static uint32_t tokens_in(const rl_cert_op *op, const uint8_t *order, uint32_t n
     return n;
 }
 
-/* The order that the assignment names at a pin. */
-static const uint8_t *chosen_order(const rl_cert_op *op, uint32_t pin, uint8_t *out) {
-    if (op->chosen == RL_NONE) return op->pin[pin].stands;
-    rl_cert_write_order(op, op->chosen, op->perm, pin, out);
-    return out;
-}
-
 static int64_t charged(const rl_cert *c, const rl_cert_op *op) {
     uint8_t order[256], token[256];
     if (op->charge.rule == RL_CERT_FREE) return 0;
@@ -91,16 +121,18 @@ static int64_t charged(const rl_cert *c, const rl_cert_op *op) {
     return rl_cert_tenths(op, op->chosen, token, n, true) * rl_cert_unit(c, op);
 }
 
-/* [nvalue] how many orders the assignment names of each value, from the definition. */
+/* [nvalue] how many orders the assignment names of each value, from the definition; by time as they count. */
 static uint32_t *count_orders(rl_arena *tmp, const rl_cert *c, bool fixed_only) {
     rl_cert_orders all = {.mem = tmp};
     uint32_t *n = rl_new(tmp, uint32_t, c->nvalue);
     uint8_t out[256];
-    for (uint32_t i = 0; i < c->nop; i++) {
+    for (uint32_t i = 0, k = 0; i < c->nop; i++) {
         const rl_cert_op *op = &c->op[i];
+        const rl_cert_swap *x = k < c->nswap && c->swap[k].op == i ? &c->swap[k++] : NULL;
         for (uint32_t p = 0; p < op->npin && !(fixed_only && !rl_cert_is_fixed(op)); p++) {
             uint32_t v = op->pin[p].value, known = all.order.n;
-            n[v] += rl_cert_intern(&all, v, chosen_order(op, p, out), c->value[v].natom) == known;
+            if (x) rl_cert_write_order(op, x->form, x->perm, p, x->pin[p], out);
+            n[v] += rl_cert_intern(&all, v, x ? out : chosen_order(op, p, out), c->value[v].natom) == known;
         }
     }
     return n;

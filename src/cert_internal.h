@@ -67,8 +67,8 @@ typedef struct {
 } rl_cert_menus;
 #define RL_CERT_GONE 255
 
-/* The op's menu's number in m->shape; RL_EPROOF where it has more configurations than the limit. */
-rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t op, uint32_t *id);
+/* The op's menu's number in m->shape, with swaps or without; RL_EPROOF where it has more configurations than the limit. */
+rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t op, bool may_swap, uint32_t *id);
 
 /* n!, the orders of n atoms; 0 where that is more than 2^16. */
 uint32_t rl_cert_norder(uint32_t n);
@@ -76,8 +76,15 @@ uint32_t rl_cert_norder(uint32_t n);
 /* The kept atoms of an order of the value, by their places among those kept.  Returns how many. */
 uint32_t rl_cert_restrict(const rl_cert_menus *m, uint32_t value, const uint8_t *order, uint8_t *out);
 
+/* The k-th place in a pin's sequence of groups; swap: with the last two of them swapped. */
+static inline uint32_t rl_cert_place_of(const rl_cert_form *f, uint32_t pin, uint32_t k, bool swap) {
+    uint32_t last = f->start[pin + 1] - 1;
+    if (!swap || last == f->start[pin] || k + 1 < last) return k;
+    return k == last ? last - 1 : last;
+}
+
 /* The order of a pin, as the tokens, in the sequence perm (groups one after another), write it. */
-void rl_cert_write_order(const rl_cert_op *op, uint32_t form, const uint8_t *perm, uint32_t pin, uint8_t *out);
+void rl_cert_write_order(const rl_cert_op *op, uint32_t form, const uint8_t *perm, uint32_t pin, bool swap, uint8_t *out);
 
 /* One op of a table: configuration k names the elements elem[start[k]] .. elem[start[k + 1]], rising, and costs own[k] beside them. */
 typedef struct {
@@ -117,11 +124,15 @@ int64_t rl_cert_unit(const rl_cert *c, const rl_cert_op *op);
 /* Charged for a form, or as it stands (RL_NONE), with these tokens at pin 0, outermost first; whole: no atom was left out there. */
 int64_t rl_cert_tenths(const rl_cert_op *op, uint32_t form, const uint8_t *token, uint32_t n, bool whole);
 rl_status rl_cert_check_charge(rl_ctx *ctx, const rl_cert *c, uint32_t op);
+/* Swaps are of ops that write what they say. */
+rl_status rl_cert_check_swaps(rl_ctx *ctx, const rl_cert *c);
 /* The assignment costs what the certificate says, and each part of the second part too. */
 rl_status rl_cert_check_assignment(rl_ctx *ctx, const rl_cert *c);
 rl_status rl_cert_add_cost(rl_ctx *ctx, const rl_cert *c, uint32_t v, uint32_t n, rl_cert_cost *sum);
 rl_status rl_cert_check_sum(rl_ctx *ctx, const rl_cert *c, const char *what, rl_cert_cost got, rl_cert_cost claim);
 
+/* cert.c: whether perm has all tokens, group after group. */
+bool rl_cert_is_perm(const rl_cert_op *op, uint32_t form, const uint8_t *perm);
 /* cert.c: whether an op names one order only at each pin, come what may. */
 bool rl_cert_is_fixed(const rl_cert_op *op);
 rl_cert_key rl_cert_key_of(const rl_cert *c, rl_cert_cost x);

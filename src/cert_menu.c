@@ -115,9 +115,11 @@ static void put_charge(rl_text *b, const rl_cert_menus *m, const rl_cert_op *op,
     for (uint32_t t = 0; t < s->ntoken && x->rule != RL_CERT_FORMS; t++) put_byte(b, x->marked[s->token[t]]);
 }
 
-/* Everything that the menu depends on. */
-static void put_shape(rl_text *b, const rl_cert_menus *m, const rl_cert_op *op, const slim *s) {
+/* Everything that the menu depends on; which groups are the last two, also where nothing is left of them. */
+static void put_shape(rl_text *b, const rl_cert_menus *m, const rl_cert_op *op, const slim *s, const bool *swaps) {
     uint8_t out[256];
+    put_byte(b, swaps != NULL);
+    for (uint32_t p = 0; swaps && p < s->npin; p++) put_byte(b, swaps[p]);
     put_number(b, s->npin);
     put_number(b, s->ntoken);
     put_number(b, op->nform);
@@ -129,7 +131,7 @@ static void put_shape(rl_text *b, const rl_cert_menus *m, const rl_cert_op *op, 
         for (uint32_t p = 0; p < s->npin; p++) {
             uint32_t n = 0;
             for (uint32_t i = f->start[p]; i < f->start[p + 1]; i++)
-                if (group_at(s, f, f->seq[i], p)) out[n++] = f->seq[i];
+                if (swaps || group_at(s, f, f->seq[i], p)) out[n++] = f->seq[i];
             put_run(b, out, n);
         }
     }
@@ -197,28 +199,31 @@ static void sort_tokens(const slim *s, const rl_cert_form *f, uint8_t *member, u
     for (uint32_t t = 0; t < s->ntoken; t++) member[at[f->group[s->token[t]]]++] = (uint8_t)t;
 }
 
-static void name_orders(lister *l, const rl_cert_form *f, const uint8_t *member, const uint32_t *begin) {
+static void name_orders(lister *l, const rl_cert_form *f, const uint8_t *member, const uint32_t *begin, uint32_t swap) {
     uint8_t out[256];
     l->nlie = 0;
     for (uint32_t p = 0; p < l->menu->npin; p++) {
         uint32_t n = 0;
-        for (uint32_t k = f->start[p]; k < f->start[p + 1]; k++)
-            for (uint32_t i = begin[f->seq[k]]; i < begin[f->seq[k] + 1]; i++) {
+        for (uint32_t k = f->start[p]; k < f->start[p + 1]; k++) {
+            uint8_t g = f->seq[rl_cert_place_of(f, p, k, p < 32 && swap >> p & 1)];
+            for (uint32_t i = begin[g]; i < begin[g + 1u]; i++) {
                 const struct run *r = &l->s->at[(size_t)member[i] * l->s->npin + p];
                 for (uint32_t j = 0; j < r->n; j++) out[n++] = r->p[j];
                 if (p == 0 && r->n) l->lie[l->nlie++] = l->s->token[member[i]];
             }
+        }
         l->now[p] = rl_cert_intern(&l->menu->orders, p, out, n);
     }
 }
 
-static void list_form(lister *l, uint32_t form) {
+/* swap: pins where the last two groups are swapped, as bits. */
+static void list_form(lister *l, uint32_t form, uint32_t swap) {
     const rl_cert_form *f = &l->op->form[form];
     uint8_t member[256];
     uint32_t begin[257], g;
     sort_tokens(l->s, f, member, begin);
     do {
-        name_orders(l, f, member, begin);
+        name_orders(l, f, member, begin, swap);
         add_config(l, form);
         for (g = 0; g < 256 && !next_permutation(member + begin[g], begin[g + 1] - begin[g]); g++) continue;
     } while (g < 256);
@@ -237,11 +242,17 @@ static void list_standing(lister *l) {
         }
 }
 
+static uint32_t bits_of(const rl_cert_op *op, const bool *swaps) {
+    uint32_t bits = 0;
+    for (uint32_t p = 0; swaps && p < op->npin; p++) bits |= (uint32_t)swaps[p] << p;
+    return bits;
+}
+
 /* How many configurations the forms have, counted with repetition; at most `limit` + 1. */
-static uint64_t count_configs(const slim *s, const rl_cert_op *op, uint64_t limit) {
+static uint64_t count_configs(const slim *s, const rl_cert_op *op, uint32_t swaps, uint64_t limit) {
     uint64_t total = 1;
     for (uint32_t k = 0; k < op->nform && total <= limit; k++) {
-        uint64_t n = 1;
+        uint64_t n = UINT64_C(1) << __builtin_popcount(swaps);
         uint32_t size[256] = {0};
         for (uint32_t t = 0; t < s->ntoken && n <= limit; t++) n *= ++size[op->form[k].group[s->token[t]]];
         total += n;
@@ -249,7 +260,7 @@ static uint64_t count_configs(const slim *s, const rl_cert_op *op, uint64_t limi
     return RL_MIN(total, limit + 1);
 }
 
-static rl_cert_menu *list_all(rl_cert_menus *m, const rl_cert_op *op, const slim *s) {
+static rl_cert_menu *list_all(rl_cert_menus *m, const rl_cert_op *op, const slim *s, uint32_t swaps) {
     rl_arena tmp;
     rl_arena_init(&tmp, m->mem->ctx);
     rl_cert_menu *menu = rl_new(m->mem, rl_cert_menu, 1);
@@ -264,41 +275,43 @@ static rl_cert_menu *list_all(rl_cert_menus *m, const rl_cert_op *op, const slim
     }
     list_standing(&l);
     add_config(&l, RL_NONE);
-    for (uint32_t k = 0; k < op->nform; k++) list_form(&l, k);
+    for (uint32_t k = 0; k < op->nform; k++)
+        for (uint32_t x = 0, more = 1; more; more = x = (x - swaps) & swaps) list_form(&l, k, x); /* all subsets */
     menu->pick = rl_copy(m->mem, l.pick.p, l.pick.n * sizeof *l.pick.p);
     menu->tenths = rl_copy(m->mem, l.tenths.p, l.tenths.n * sizeof *l.tenths.p);
     rl_arena_free(&tmp);
     return menu;
 }
 
-rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t i, uint32_t *id) {
+rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t i, bool may_swap, uint32_t *id) {
     const rl_cert_op *op = &m->c->op[i];
+    const bool *swaps = m->c->by_time && may_swap ? op->swaps : NULL;
     rl_arena tmp;
     rl_arena_init(&tmp, m->mem->ctx);
     slim s = slim_op(&tmp, m, op);
     rl_text key = {.mem = &tmp};
-    put_shape(&key, m, op, &s);
+    put_shape(&key, m, op, &s, swaps);
     uint64_t h = rl_hash_bytes(key.p, key.n);
     for (; (*id = rl_hash_get(&m->index, h)) != RL_NONE; h++)
         if (m->shape.p[*id].n == (uint32_t)key.n && memcmp(m->shape.p[*id].key, key.p, key.n) == 0) break;
-    bool fits = *id != RL_NONE || count_configs(&s, op, m->limit) <= m->limit;
+    bool fits = *id != RL_NONE || count_configs(&s, op, bits_of(op, swaps), m->limit) <= m->limit;
     if (*id == RL_NONE && fits) {
         *id = m->shape.n;
         rl_hash_put(&m->index, h, *id);
-        rl_push(m->mem, m->shape, ((struct rl_cert_shape){rl_copy(m->mem, key.p, key.n), (uint32_t)key.n, list_all(m, op, &s)}));
+        rl_push(m->mem, m->shape, ((struct rl_cert_shape){rl_copy(m->mem, key.p, key.n), (uint32_t)key.n, list_all(m, op, &s, bits_of(op, swaps))}));
     }
     rl_arena_free(&tmp);
     if (fits) return RL_OK;
     return rl_fail(m->mem->ctx, RL_EPROOF, "proof: op %u \"%s\": more than %u configurations; keep fewer atoms", i, op->name, m->limit);
 }
 
-void rl_cert_write_order(const rl_cert_op *op, uint32_t form, const uint8_t *perm, uint32_t pin, uint8_t *out) {
+void rl_cert_write_order(const rl_cert_op *op, uint32_t form, const uint8_t *perm, uint32_t pin, bool swap, uint8_t *out) {
     const rl_cert_form *f = &op->form[form];
     uint32_t n = 0;
     for (uint32_t k = f->start[pin]; k < f->start[pin + 1]; k++)
         for (uint32_t i = 0; i < op->ntoken; i++) {
             const rl_cert_token *t = &op->token[perm[i]];
-            if (f->group[perm[i]] != f->seq[k] || !t->n[pin]) continue;
+            if (f->group[perm[i]] != f->seq[rl_cert_place_of(f, pin, k, swap)] || !t->n[pin]) continue;
             memcpy(out + n, t->at[pin], t->n[pin]);
             n += t->n[pin];
         }

@@ -87,7 +87,7 @@ static rl_status survey(builder *b) {
     put_word64(b, b->part->price);
     for (uint32_t j = 0; j < b->part->nop; j++) {
         const rl_cert_op *op = &c->op[b->part->op[j]];
-        RL_TRY(rl_cert_menu_of(&b->w->menus, b->part->op[j], &b->menu[j]));
+        RL_TRY(rl_cert_menu_of(&b->w->menus, b->part->op[j], b->part->swaps, &b->menu[j]));
         rl_push_own(b->tmp, b->key, b->menu[j]);
         put_word64(b, rl_cert_unit(c, op));
         for (uint32_t p = 0; p < op->npin; p++) {

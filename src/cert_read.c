@@ -272,6 +272,20 @@ static rl_status read_charge(reader *r, rl_cert_op *op) {
     return line_end(r);
 }
 
+/* Pins, rising: which, as [npin]; one at least. */
+static rl_status read_pins(reader *r, uint32_t npin, const bool **out) {
+    bool *pin = rl_new(r->mem, bool, (size_t)npin + 1);
+    int64_t p = -1;
+    do {
+        int64_t from = p;
+        RL_TRY(read_next(r, UINT32_MAX - 1, &p));
+        if (p <= from || p >= RL_MIN(npin, 4u)) return refuse(r, "no such pin, or pins do not rise");
+        pin[p] = true;
+    } while (r->p < r->end && *r->p == ' ');
+    *out = pin;
+    return line_end(r);
+}
+
 static rl_status read_op(reader *r, const values *v, uint32_t id, rl_cert_op *op) {
     pins pin = {0};
     tokens token = {0};
@@ -299,7 +313,8 @@ static rl_status read_op(reader *r, const values *v, uint32_t id, rl_cert_op *op
     op->pin = pin.p;
     op->token = token.p;
     op->form = form.p;
-    return skip(r, "charge ") ? read_charge(r, op) : RL_OK;
+    if (skip(r, "charge ")) RL_TRY(read_charge(r, op));
+    return skip(r, "swaps") ? read_pins(r, op->npin, &op->swaps) : RL_OK;
 }
 
 static rl_status read_choices(reader *r, ops *op) {
@@ -359,6 +374,7 @@ static rl_status read_part(reader *r, uint32_t id, uint32_t nop, bool by_time, r
     if (by_time) RL_TRY(read_next(r, INT64_MAX, &part->cost));
     RL_TRY(read_next(r, INT64_MAX, &part->least.count));
     RL_TRY(read_next(r, INT64_MAX, by_time ? &part->price : &part->least.bytes));
+    part->swaps = by_time && skip(r, " swaps");
     while (skip(r, " ")) {
         uint32_t i = 0;
         RL_TRY(read_word32(r, &i));
@@ -400,6 +416,25 @@ static rl_status read_claim(reader *r, rl_cert *c) {
     return line_end(r);
 }
 
+static rl_status read_swaps(reader *r, rl_cert *c) {
+    struct { rl_cert_swap *p; uint32_t n, cap; } swap = {0};
+    while (skip(r, "swap ")) {
+        rl_cert_swap x = {0};
+        int64_t form = 0;
+        RL_TRY(read_word32(r, &x.op));
+        if (x.op >= c->nop) return refuse(r, "no such op");
+        RL_TRY(read_next(r, UINT32_MAX - 1, &form));
+        x.form = (uint32_t)form;
+        RL_TRY(read_array(r, c->op[x.op].ntoken, &x.perm));
+        if (!skip(r, " |")) return refuse(r, "the pins of a swap are missing");
+        RL_TRY(read_pins(r, c->op[x.op].npin, &x.pin));
+        rl_push(r->mem, swap, x);
+    }
+    c->swap = swap.p;
+    c->nswap = swap.n;
+    return RL_OK;
+}
+
 /* The second part: of the same values, which may keep other atoms, and the same ops. */
 static rl_status read_time(reader *r, rl_cert *c) {
     rl_cert *t = rl_new(r->mem, rl_cert, 1);
@@ -412,6 +447,7 @@ static rl_status read_time(reader *r, rl_cert *c) {
         value[v].nkeep = 0;
     }
     *t = (rl_cert){.by_time = true, .fixed = c->fixed, .rate = c->rate, .nvalue = c->nvalue, .nop = c->nop, .value = value, .op = c->op};
+    RL_TRY(read_swaps(r, t));
     RL_TRY(read_bound(r, t));
     if (!skip(r, "claim")) return refuse(r, "a line out of place, or \"claim\" is missing");
     RL_TRY(read_next(r, INT64_MAX, &t->cost.count));

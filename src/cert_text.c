@@ -74,6 +74,13 @@ static void print_charge(const rl_cert_op *op, rl_text *t) {
     rl_put_bytes(t, "\n", 1);
 }
 
+static void print_pins(const char *what, const rl_cert_op *op, const bool *pin, rl_text *t) {
+    rl_put(t, "%s", what);
+    for (uint32_t p = 0; p < op->npin; p++)
+        if (pin[p]) rl_put(t, " %u", p);
+    rl_put_bytes(t, "\n", 1);
+}
+
 static void print_op(const rl_cert *c, uint32_t i, rl_text *t) {
     const rl_cert_op *op = &c->op[i];
     rl_put(t, "op %u %s ", i, rl_cert_kind_name[op->kind]);
@@ -94,6 +101,17 @@ static void print_op(const rl_cert *c, uint32_t i, rl_text *t) {
     for (uint32_t k = 0; k < op->ntoken; k++) print_token(op, &op->token[k], t);
     for (uint32_t k = 0; k < op->nform; k++) print_form(op, &op->form[k], t);
     print_charge(op, t);
+    if (op->swaps) print_pins("swaps", op, op->swaps, t);
+}
+
+/* "swap 8 0 1 0 2 | 1": op, form, tokens, pins. */
+static void print_swaps(const rl_cert *c, rl_text *t) {
+    for (uint32_t k = 0; k < c->nswap; k++) {
+        const rl_cert_op *op = &c->op[c->swap[k].op];
+        rl_put(t, "swap %u %u", c->swap[k].op, c->swap[k].form);
+        put_numbers(t, c->swap[k].perm, op->ntoken);
+        print_pins(" |", op, c->swap[k].pin, t);
+    }
 }
 
 static void print_kept(const rl_cert *c, rl_text *t) {
@@ -116,6 +134,7 @@ static void print_parts(const rl_cert *c, rl_text *t) {
         const rl_cert_part *p = &c->part[k];
         if (c->by_time) rl_put(t, "component %u %" PRId64 " %" PRId64 " %" PRId64, k, p->cost, p->least.count, p->price);
         else rl_put(t, "component %u %" PRId64 " %" PRId64, k, p->least.count, p->least.bytes);
+        if (p->swaps) rl_put(t, " swaps");
         for (uint32_t i = 0; i < p->nop; i++) rl_put(t, " %u", p->op[i]);
         rl_put_bytes(t, "\n", 1);
     }
@@ -149,6 +168,7 @@ void rl_cert_print_graph(const rl_cert *c, rl_text *t) {
            c->bound.bytes);
     if (c->time) {
         rl_put(t, "time\n");
+        print_swaps(c->time, t);
         print_kept(c->time, t);
         print_parts(c->time, t);
         rl_put(t, "claim %" PRId64 " %" PRId64 "\n", c->time->cost.count, c->time->bound.count);

@@ -32,7 +32,7 @@
 /* What a conversion takes. */
 #define RL_MOVES(X)                                                                                                  \
     X(FIXED, "ns of any conversion, whatever it moves")                                                              \
-    X(RATE, "bytes in a microsecond, where one group of dims moves past others")                                     \
+    X(RATE, "bytes in a microsecond, where one group of dims moves past others or the last stays last")               \
     X(OTHER, "tenths: how much longer per byte any other permutation takes")                                         \
     X(INTO_MATMUL, "tenths: of one that swaps the last two groups and that only MatMul reads")                       \
     X(FROM_CONV, "tenths: of a Transpose right behind a Conv that puts the channels last")

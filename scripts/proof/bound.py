@@ -1,6 +1,7 @@
 """What the assignment costs, and the least that any costs: docs/proof.md, sections 2 and 5. table.py finds the least of a component.
 
 Costs are (conversions, bytes), or in the part about times (time, 0)."""
+import dataclasses
 import itertools
 
 from . import Refused
@@ -18,11 +19,26 @@ def as_orders(form, tokens, permuted, npin):
     return tuple(tuple(a for g in form.seq[i] for t in permuted.get(g, ()) for a in tokens[t][i]) for i in range(npin))
 
 
+def swapped(form, pins):
+    """The form with the last two groups exchanged at these pins."""
+    seq = [s[:-2] + s[:-3:-1] if i in pins else s for i, s in enumerate(form.seq)]
+    return dataclasses.replace(form, seq=tuple(seq))
+
+
+def with_swaps(op):
+    """(number, form) of all forms, by time: also with any of the pins swapped that may be."""
+    ways = [pins for n in range(len(op.swaps) + 1) for pins in itertools.combinations(op.swaps, n)]
+    return [(k, swapped(form, pins)) for k, form in enumerate(op.forms) for pins in ways]
+
+
 def chosen(op):
     """The order at each pin in the assignment."""
     if op.choice is None:
         return tuple(p.stands for p in op.pins)
-    form, sequence = op.forms[op.choice[0]], op.choice[1]
+    return written(op, op.forms[op.choice[0]], op.choice[1])
+
+
+def written(op, form, sequence):
     permuted = {}
     for t in sequence:
         permuted.setdefault(form.group[t], []).append(t)
@@ -56,8 +72,8 @@ def choice_charged(op):
     return charged(op, op.choice and op.choice[0], lying(op, chosen(op)[0])) if op.charge else 0
 
 
-def configurations(op, keep, by_time=False):
-    """All of them, {the order at each pin, with the atoms kept there: the least tenths that it is charged, by time}, sorted."""
+def configurations(op, keep, by_time=False, swaps=False):
+    """All of them, with swaps if its component has them, {the order at each pin, with the atoms kept there: the least tenths that it is charged, by time}, sorted."""
     charge = op.charge if by_time else None
     npin = len(op.pins)
     kept = [None if k is None else set(k) for k in keep]
@@ -68,7 +84,7 @@ def configurations(op, keep, by_time=False):
     found = {as_is: charged(op, None, lying(op, as_is[0]), whole) if charge else 0}
     tokens = [tuple(restrict(a, k) for a, k in zip(token, kept)) for token in op.tokens]
     alive = [t for t, token in enumerate(tokens) if any(token)]
-    for k, form in enumerate(op.forms):
+    for k, form in with_swaps(op) if swaps else enumerate(op.forms):
         groups = {}
         for t in alive:
             groups.setdefault(form.group[t], []).append(t)
@@ -138,11 +154,22 @@ def add_up(proof, orders):
     return sum(n[v] * w[0] for v, w in weight.items()), sum(n[v] * w[1] for v, w in weight.items())
 
 
+def counted(proof, k, op):
+    """The order at each pin in the assignment, by time as it counts: with what is swapped."""
+    if k not in proof.swapped:
+        return chosen(op)
+    number, sequence, pins = proof.swapped[k]
+    form = op.forms[number]
+    if written(op, form, sequence) != chosen(op):
+        raise Refused(f"'{op.name}': a swap of what it does not name")
+    return written(op, swapped(form, pins), sequence)
+
+
 def all_orders(proof):
     """{value: orders that the assignment names}"""
     orders = {}
-    for op in proof.ops:
-        for pin, order in zip(op.pins, chosen(op)):
+    for k, op in enumerate(proof.ops):
+        for pin, order in zip(op.pins, counted(proof, k, op)):
             orders.setdefault(pin.value, set()).add(order)
     return orders
 
@@ -155,6 +182,8 @@ def part_cost(proof, part, orders):
 
 def check_times(proof):
     """The same of the part about times: in all, and of each component."""
+    if not set(proof.swapped) <= {o for part in proof.parts if part.swaps for o in part.ops}:
+        raise Refused("what is swapped is in no component that does")
     orders = all_orders(proof)
     cost = add_up(proof, orders)[0] + sum(choice_charged(op) * unit(proof, op) for op in proof.ops)
     if (cost, 0) != proof.cost:
@@ -288,9 +317,9 @@ def component(proof, part, paid, cache):
         op = proof.ops[o]
         values = tuple(number.setdefault(p.value, len(number)) for p in op.pins)
         shape = (tuple(p.stands for p in op.pins), tuple(op.tokens), tuple(op.forms), tuple(keep(p.value) for p in op.pins),
-                 tuple(proof.values[p.value].fold for p in op.pins), op.charge and (op.charge.rule, op.charge.tenths, op.charge.more))
+                 tuple(proof.values[p.value].fold for p in op.pins), op.charge and (op.charge.rule, op.charge.tenths, op.charge.more), part.swaps and op.swaps)
         if shape not in cache:
-            cache[shape] = folded(op, configurations(op, shape[3], proof.by_time), [images(proof.values[p.value]) for p in op.pins])
+            cache[shape] = folded(op, configurations(op, shape[3], proof.by_time, part.swaps), [images(proof.values[p.value]) for p in op.pins])
         ops.append((values, (cache[shape], unit(proof, op))))
     weight, limit = times(proof, part, number) if proof.by_time else conversions(proof, part, number, ops, paid)
     orders = {i: frozenset(paid[v]) for v, i in number.items()}

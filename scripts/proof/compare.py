@@ -12,7 +12,7 @@ import onnx
 
 from . import Refused, calls
 from .atoms import Problem
-from .bound import charged, chosen
+from .bound import charged, chosen, with_swaps
 from .forms import all_shapes
 from .flat import turns
 from .formula import evaluate
@@ -166,6 +166,11 @@ class Comparison:
         said = Allowed(op, [self.atom[p.value] for p in op.pins], order)
         have = Allowed.of_shape(shape)
         missing = said.lacks(have) or (self.misprices(op, shape, said, have) if self.proof.rate else None)
+        if not missing and self.proof.rate and {order[i] for i in op.swaps} != set(shape.swaps):
+            missing = f"may swap groups at {len(op.swaps)} pins, here at {len(shape.swaps)}" if len(op.swaps) != len(shape.swaps) else "swaps at other pins"
+        if not missing and op.swaps and self.proof.rate:
+            by_time = Allowed(op, [self.atom[p.value] for p in op.pins], order, True), Allowed.of_shape(shape, True)
+            missing = by_time[0].lacks(by_time[1]) or by_time[0].dearer(by_time[1])
         if missing:
             return missing
         picked = [None] * len(order)
@@ -219,22 +224,24 @@ def pairings(said, have):
 class Allowed:
     """The configurations of an op in a form that two sides can be compared in: tokens by their atoms at the pins, groups as sets."""
 
-    def __init__(self, op, atom, order):
+    def __init__(self, op, atom, order, by_time=False):
         n = len(op.pins)
         self.stands = self.arrange([tuple(atom[i][a] for a in p.stands) for i, p in enumerate(op.pins)], order)
         tokens = [self.arrange([tuple(atom[i][a] for a in token[i]) for i in range(n)], order) for token in op.tokens]
         self.tokens, self.listed_tokens = {t for t in tokens if any(t)}, tokens
         tenths = op.charge.more if op.charge and op.charge.rule == "forms" else [0] * len(op.forms)
-        self.price([(canonical(tokens, f.group, self.arrange(list(f.seq), order)), x) for f, x in zip(op.forms, tenths)])
+        forms = with_swaps(op) if by_time else enumerate(op.forms)
+        self.price([(canonical(tokens, f.group, self.arrange(list(f.seq), order)), tenths[k]) for k, f in forms])
         self.stands_tenths, self.more = op.charge.tenths if op.charge else 0, ()
 
     @classmethod
-    def of_shape(cls, shape):
+    def of_shape(cls, shape, by_time=False):
         self = cls.__new__(cls)
         self.stands = tuple(o for _, _, o in shape.pins)
         self.tokens = {t for t in shape.tokens if any(t)}
-        self.price([(canonical(shape.tokens, *f[:2]), f[2]) for f in shape.forms])
-        self.more = [lambda f=f: ((canonical(shape.tokens, *x[:2]), x[2]) for x in f()) for f in shape.more]
+        every = lambda forms: (x for f in forms for x in (shape.swapped(f) if by_time else [f]))
+        self.price([(canonical(shape.tokens, *f[:2]), f[2]) for f in every(shape.forms)])
+        self.more = [lambda f=f: ((canonical(shape.tokens, *x[:2]), x[2]) for x in every(f())) for f in shape.more]
         self.stands_tenths = shape.charge.tenths if shape.charge else 0
         return self
 

@@ -29,6 +29,17 @@ class Shape:
     unsure: bool = False  # a tensor of the node has a rank that is not known here
     more: list = dataclasses.field(default_factory=list)    # functions that give further ones: there may be very many
     charge: object = None  # charges.Charge: what the op is charged; forms are then (groups, sequences, tenths)
+    swaps: tuple = ()      # by time: pins where the last two groups of any form may be swapped
+
+    def swapped(self, form):
+        """The form, and the same with the groups swapped at any of these pins."""
+        found = [form]
+        for pin in self.swaps:
+            for group, seqs, tenths in list(found):
+                *rest, row = seqs[:pin + 1]
+                turned = row[:-2] + (row[-1], row[-2]) if len(row) > 1 else row
+                found.append((group, (*rest, turned, *seqs[pin + 1:]), tenths))
+        return found
 
 
 def runs(problem, work, lab, o):
@@ -257,6 +268,8 @@ def shape_of_op(problem, i, node, charges):
     shape = Shape(name_of(node), "node", type_of(node), False, [pin(work.operands[k].tensor) for k in at])
     shape.tokens = [tuple(tuple(a[k]) for k in at) for _, a in tokens]
     shape.forms, shape.more, shape.charge = forms.found, forms.more, charge
+    if charges and node.op == "MatMul" and node.domain == "" and pinned[0] and pinned[1] and problem.target.takes_swaps:
+        shape.swaps = (0, 1)
     return shape
 
 

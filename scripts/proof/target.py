@@ -69,6 +69,11 @@ class Target:
     def rate(self):
         return self["FIXED"], self.rows.number.get("RATE", 8192)
 
+    @property
+    def takes_swaps(self):
+        """Does a MatMul take in a Transpose that swaps the last two groups of an operand?"""
+        return self.rows.number.get("INTO_MATMUL", 10) == 0
+
     def has(self, form, elem):
         """Does it have what FORM names for this element type?"""
         return TYPES[elem] in self.rows.types.get(form, ())

@@ -63,6 +63,7 @@ class Op:
     forms: list = dataclasses.field(default_factory=list)
     choice: tuple = None  # (form, tokens group after group)
     charge: Charge = None
+    swaps: tuple = ()     # by time: pins where the last two groups of any form may be swapped
 
     @property
     def may_move(self):
@@ -75,6 +76,7 @@ class Part:
     ops: tuple
     takes: int = 0  # of times: what the assignment takes
     price: int = 0  # and what a conversion costs beside its time
+    swaps: bool = False  # and whether its ops swap where they may
 
 
 @dataclasses.dataclass
@@ -86,6 +88,7 @@ class Proof:
     values: list = dataclasses.field(default_factory=list)
     ops: list = dataclasses.field(default_factory=list)
     parts: list = dataclasses.field(default_factory=list)
+    swapped: dict = dataclasses.field(default_factory=dict)  # of times: op -> (form, tokens, pins): what the assignment swaps
     outside: int = 0
     cost: tuple = None
     bound: tuple = None
@@ -168,9 +171,9 @@ class Reader:
 
     # Lines in the order of the specification; a kind may only be followed by its own or a later kind. After "time" some come again, after
     # "function" all.
-    STAGES = {"rate": 1, "value": 2, "op": 3, "pin": 3, "token": 3, "form": 3, "charge": 3, "choose": 4, "keep": 5, "fold": 6, "component": 7,
-              "outside": 8, "claim": 9, "time": 10, "function": 15, "end": 20}
-    AGAIN = {"keep": 11, "fold": 12, "component": 13, "claim": 14, "function": 15, "end": 20}
+    STAGES = {"rate": 1, "value": 2, "op": 3, "pin": 3, "token": 3, "form": 3, "charge": 3, "swaps": 3, "choose": 4, "keep": 5, "fold": 6, "component": 7,
+              "outside": 8, "claim": 9, "time": 10, "function": 16, "end": 20}
+    AGAIN = {"swap": 11, "keep": 12, "fold": 13, "component": 14, "claim": 15, "function": 16, "end": 20}
     ONCE = ("rate", "outside", "claim", "time", "end")
 
     def read(self):
@@ -305,7 +308,7 @@ class Reader:
 
     def charge(self, line):
         op = self.last_op(line)
-        if op.charge is not None or not op.may_move:
+        if op.charge is not None or op.swaps or not op.may_move:
             line.fail("a charge belongs to an op that may move, and stands there once")
         size = line.number_below(None, "number of bytes")
         rule = line.word("forms", "after", "last")
@@ -316,6 +319,18 @@ class Reader:
         if rule != "forms" and list(more) != sorted(set(more)):
             line.fail("tokens are listed once each, in ascending sequence")
         op.charge = Charge(size, rule, tenths, more)
+
+    def swaps(self, line):
+        op = self.last_op(line)
+        if op.swaps or not op.may_move or (op.charge and op.charge.rule != "forms"):
+            line.fail("swaps belong to an op that may move, charged by form or not at all, and stand there once")
+        op.swaps = self.pins(line, op)
+
+    def pins(self, line, op):
+        found = line.numbers(len(op.pins), "pin")
+        if not found or list(found) != sorted(set(found)):
+            line.fail("pins are listed once each, in ascending sequence, and there is one")
+        return found
 
     def close_op(self):
         """An op is complete: at each pin its tokens hold each atom once."""
@@ -334,14 +349,28 @@ class Reader:
         k = line.number_below(len(self.proof.ops), "op")
         op = self.proof.ops[k]
         self.rises(line, "choose", k)
+        op.choice = self.choice(line, k, op)
+
+    def swap(self, line):
+        k = line.number_below(len(self.now.ops), "op")
+        op = self.now.ops[k]
+        self.rises(line, "swap", k)
+        form, tokens = self.choice(line, k, op, until="|")
+        line.word("|")
+        pins = self.pins(line, op)
+        if not set(pins) <= set(op.swaps):
+            line.fail(f"op {k} cannot swap at all of these pins")
+        self.now.swapped[k] = (form, tokens, pins)
+
+    def choice(self, line, k, op, until=None):
         form = line.number_below(len(op.forms), "form")
-        tokens = line.numbers(len(op.tokens), "token")
+        tokens = line.numbers(len(op.tokens), "token", until)
         if sorted(tokens) != list(range(len(op.tokens))):
             line.fail(f"no permutation of the {len(op.tokens)} tokens of op {k}")
         groups = [op.forms[form].group[t] for t in tokens]
         if groups != sorted(groups):
             line.fail("the tokens of a group stand together, groups in ascending sequence")
-        op.choice = (form, tokens)
+        return form, tokens
 
     def keep(self, line):
         v = line.number_below(len(self.proof.values), "value")
@@ -374,10 +403,13 @@ class Reader:
         if line.number_below(None, "component") != len(now.parts):
             line.fail("components are numbered from 0")
         n = [line.number_below(None, "number") for _ in range(3 if now.by_time else 2)]
+        swaps = now.by_time and line.more() and line.words[line.at] == "swaps"
+        if swaps:
+            line.word("swaps")
         ops = line.numbers(len(now.ops), "op")
         if now.by_time and n[2] > MOSTPRICE:
             line.fail(f"a price of {n[2]}")
-        now.parts.append(Part((n[1], 0), ops, n[0], n[2]) if now.by_time else Part(tuple(n), ops))
+        now.parts.append(Part((n[1], 0), ops, n[0], n[2], swaps) if now.by_time else Part(tuple(n), ops))
 
     def outside(self, line):
         self.seen.add("outside")

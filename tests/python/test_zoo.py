@@ -35,9 +35,9 @@ NOT_REACHED = {("pt_swin_tiny_patch4_window7_224", "fused"): 24}
 # Target `ort` has to reach the minimum all the same.
 BYTES_LATER = {"pt_mobilevit_xxs": 2754048}
 BYTES_SHARE = 0.26
-# Default target: what is kept is not proved quick enough, as something else is quicker by times, which do not tell slow Transposes (other
-# windows) or free ones (into MatMul) from ordinary ones.
-OPEN = {"pt_crossvit_tiny_240", "pt_maxvit_tiny_rw_224", "pt_swin_tiny_patch4_window7_224", "pt_swinv2_tiny_window8_256"}
+# Default target: what is kept is not proved quick enough. Without swaps 94 % of crossvit's time and 92 % of that of maxvit's last stage are
+# proved, 95 are wanted; with swaps less, as a swap pays no price.
+OPEN = {"pt_crossvit_tiny_240", "pt_maxvit_tiny_rw_224"}
 # Nodes that move floats outside attention, default target: patches 1, downsampling 3, and two for each border of windows.
 WINDOWS = {"pt_swin_tiny_patch4_window7_224": 24, "pt_swinv2_tiny_window8_256": 24}
 CHANNELS = {"pt_shufflenet_v2"}
