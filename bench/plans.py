@@ -7,7 +7,8 @@ certificate, and does the model take with the plan what was predicted before it 
   plans.py vit --result plans.md   adds the rows to those that bench/results/plans.md has: the list may be run in pieces
 
 Times are the least of the runs, in milliseconds of processor time. Predicted: what the model took without a plan, measured before the plan was made,
-and the differences of the measured costs (docs/runtime.md, Plans). Kept: profile -o writes the plan into the model, as the run with it was not slower.
+and the differences of the measured costs, in the end those of runs by a plan (docs/runtime.md, Plans). Kept: profile -o writes the plan into the model, as the run with it was not
+slower; as it is: nothing takes less than what runs without a plan, so the model has none.
 """
 import json
 import signal
@@ -41,7 +42,7 @@ def measure(prog, name, args, tmp):
             print(f"{name}: {(c.stdout + c.stderr).strip()[-200:]}")
     predicted = p["predicted_ns"] * 1e-6
     return [name, "yes" if p["optimal"] and p["checked"] and not any(c.returncode for c in checks) else "no", f"{predicted:.3f}", f"{p['plan_min_ms']:.3f}", f"{p['plan_min_ms'] / predicted:.3f}",
-            f"{p['default_min_ms']:.3f}", f"{p['default_min_ms'] / p['plan_min_ms']:.3f}", str(p["moves"]), "yes" if kept else "no", f"{seconds:.0f}"]
+            f"{p['default_min_ms']:.3f}", f"{p['default_min_ms'] / p['plan_min_ms']:.3f}", str(p["moves"]), "yes" if kept else "as it is" if p["as_is"] else "no", f"{seconds:.0f}"]
 
 
 def known(path):
@@ -58,7 +59,7 @@ def summary(rows):
     return [f"- proved to be the least for the measured costs, by both checkers: {sum(r[1] == 'yes' for r in rows)} of {len(rows)}",
             f"- measured within 10 % of predicted: {len(within)} of {len(rows)} ({ratios[0]:.2f} to {ratios[-1]:.2f}); others: "
             + (", ".join(r[0] for r in done if r not in within) or "none"),
-            f"- kept, as the model is not slower with it: {sum(r[8] == 'yes' for r in rows)} of {len(rows)}",
+            f"- kept, as the model is not slower with it: {sum(r[8] == 'yes' for r in rows)} of {len(rows)}; nothing to gain in {sum(r[8] == 'as it is' for r in rows)}",
             f"- seconds of profile: {sum(float(r[9]) for r in done):.0f} for all, {max([float(r[9]) for r in done] or [0]):.0f} at most"]
 
 

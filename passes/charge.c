@@ -3,7 +3,11 @@
 #include "charge.h"
 #include <string.h>
 
-enum { SHORT_RUN = 1024 }; /* bytes: what starting a copy takes is then a fifth of a Transpose of them */
+enum {
+    SHORT_RUN = 1024, /* bytes: what starting a copy takes is then a fifth of a Transpose of them */
+    FEW = 16,         /* elements: it is then half of one */
+    LARGE = 16384,    /* bytes: of a smaller result FIXED is too much of a Transpose, and no part of what the runs take */
+};
 
 /* The op's tokens as they lie in an operand, outermost first. Returns how many. */
 static uint32_t lie(const rl_plan *p, const rl_oplegal *op, const rl_config *c, uint32_t operand, const rl_token **out) {
@@ -36,12 +40,49 @@ static bool free_after(const rl_oplegal *op, const rl_token **t, uint32_t n, rl_
     return after;
 }
 
-/* Whether the whole's rows are cut into pieces that are short on the average: operand 0 is the whole, the others are the pieces. */
-static bool cut_short(const rl_plan *p, const rl_oplegal *op, const rl_token *row) {
-    const rl_operand *whole = &op->operand[0];
-    int64_t bytes = (int64_t)rl_dtype_bits(rl_val(p->g, whole->tensor)->dtype) / 8;
-    for (uint32_t i = 0; i < row->natom[0]; i++) bytes = rl_mul(bytes, rl_dim_guess(p->g->ctx, p->cls.p[whole->cls].size[row->atom[0][i]], 64));
-    return bytes / RL_MAX(op->noperand - 1, 1u) < SHORT_RUN;
+uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op) {
+    rl_class c = op->node.i == RL_NONE ? RL_OPAQUE : rl_op_class(rl_nod(p->g, op->node)->op);
+    bool first = c == RL_CONCAT || c == RL_SPLIT || c == RL_TILE;
+    return op->operand[first ? 0 : c == RL_QDQ ? 1 : op->noperand - 1].cls;
+}
+
+/* How many elements the token has in an operand; unknown sizes are guessed. */
+static int64_t elements(const rl_plan *p, const rl_oplegal *op, const rl_token *t, uint32_t operand) {
+    int64_t n = 1;
+    for (uint32_t i = 0; i < t->natom[operand]; i++)
+        n = rl_mul(n, rl_dim_guess(p->g->ctx, p->cls.p[op->operand[operand].cls].size[t->atom[operand][i]], 64));
+    return n;
+}
+
+/* How many elements the op copies at a time where the token of its axis lies innermost; 0: it does not copy. */
+static int64_t run_of(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
+    switch (rl_op_class(rl_nod(p->g, op->node)->op)) {
+    case RL_TILE: return elements(p, op, t, 1); /* operands: the result, what is repeated */
+    case RL_GATHER: return 1;
+    case RL_CONCAT: case RL_SPLIT: return RL_MAX(1, elements(p, op, t, 0) / RL_MAX(op->noperand - 1, 1u)); /* on the average */
+    default: return 0;
+    }
+}
+
+static int64_t bytes_of(const rl_plan *p, const rl_cls *c, int64_t bits) {
+    int64_t n = 1;
+    for (uint32_t i = 0; i < c->natom; i++) n = rl_mul(n, rl_dim_guess(p->g->ctx, c->size[i], 64));
+    return rl_mul(n, bits) / 8;
+}
+
+/* Tenths that the op is charged where the token lies innermost in operand 0. */
+static int64_t charge_last(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
+    const int64_t *charge = p->target->charge;
+    rl_op kind = rl_nod(p->g, op->node)->op;
+    rl_class cls = rl_op_class(kind);
+    if (t->natom[0] == 0 || role_of(op, t) != RL_T_AXIS) return 0;
+    int64_t run = run_of(p, op, t), bits = rl_dtype_bits(rl_val(p->g, op->operand[0].tensor)->dtype), tenths = 0;
+    if (bytes_of(p, &p->cls.p[rl_charged_class(p, op)], bits) >= LARGE) {
+        if (cls == RL_QDQ || kind == RL_OP_CumSum || kind == RL_OP_CumProd) tenths = charge[RL_ALONG_LAST];
+        else if (run && run < FEW) tenths = charge[RL_RUN_LAST] / run;
+    }
+    if ((cls == RL_CONCAT || cls == RL_SPLIT) && rl_mul(run, bits / 8) < SHORT_RUN) tenths = RL_MAX(tenths, charge[RL_CONCAT_LAST]);
+    return tenths;
 }
 
 /* Without atoms in K nothing is transposed: a vector lies the same either way. */
@@ -96,19 +137,20 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
 
 static bool is_product(rl_op kind) { return rl_op_class(kind) == RL_MATMUL || rl_op_class(kind) == RL_GEMM || kind == RL_OP_ms_FusedMatMul; }
 
-uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op) {
-    rl_class c = op->node.i == RL_NONE ? RL_OPAQUE : rl_op_class(rl_nod(p->g, op->node)->op);
-    return op->operand[c == RL_CONCAT || c == RL_SPLIT ? 0 : op->noperand - 1].cls;
+bool rl_charge_marks(const rl_plan *p, const rl_oplegal *op, const rl_charge_rule *r, const rl_token *t) {
+    return r->rule == RL_CERT_LAST ? charge_last(p, op, t) > 0 : t->natom[0] && role_of(op, t) == r->role;
 }
 
-bool rl_is_cut_short(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
-    return role_of(op, t) == RL_T_AXIS && t->natom[0] && cut_short(p, op, t);
-}
-
-static bool any_cut_short(const rl_plan *p, const rl_oplegal *op) {
-    for (uint32_t t = 0; t < op->ntoken; t++)
-        if (rl_is_cut_short(p, op, &op->token[t])) return true;
-    return false;
+/* Of several tokens that it may be charged for, the least. */
+static rl_charge_rule rule_last(const rl_plan *p, const rl_oplegal *op) {
+    rl_charge_rule r = {RL_CERT_FREE, 0, RL_T_AXIS};
+    for (uint32_t t = 0; t < op->ntoken; t++) {
+        int64_t x = charge_last(p, op, &op->token[t]);
+        if (x == 0) continue;
+        r.tenths = r.tenths ? RL_MIN(r.tenths, x) : x;
+        r.rule = RL_CERT_LAST;
+    }
+    return r;
 }
 
 rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op) {
@@ -120,9 +162,10 @@ rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op) {
     if (is_product(kind)) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
     if (!op->operand[0].pin) return none;
     if (cls == RL_REDUCE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_REDUCE_OFF_LAST], RL_T_REDUCED};
-    if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_SOFTMAX_OFF_LAST], RL_T_AXIS};
-    if ((cls == RL_CONCAT || cls == RL_SPLIT) && any_cut_short(p, op)) return (rl_charge_rule){RL_CERT_LAST, charge[RL_CONCAT_LAST], RL_T_AXIS};
-    return none;
+    if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax || kind == RL_OP_Hardmax)
+        return (rl_charge_rule){RL_CERT_AFTER, charge[RL_SOFTMAX_OFF_LAST], RL_T_AXIS};
+    if (cls == RL_RESIZE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_RESIZE_OFF_LAST], RL_T_AXIS};
+    return rule_last(p, op);
 }
 
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
@@ -133,7 +176,7 @@ int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config
     uint32_t n = lie(p, op, c, 0, t);
     if (r.rule == RL_CERT_AFTER) return free_after(op, t, n, r.role) ? r.tenths : 0;
     /* Atoms that are gone may lie behind any other. */
-    return n && !p->cls.p[op->operand[0].cls].cut && rl_is_cut_short(p, op, t[n - 1]) ? r.tenths : 0;
+    return n && !p->cls.p[op->operand[0].cls].cut && rl_charge_marks(p, op, &r, t[n - 1]) ? r.tenths : 0;
 }
 
 int64_t rl_move_time(const rl_plan *p, uint32_t cls) { return RL_MAX(1, rl_target_move(p->target, p->cls.p[cls].bytes, 10)); }

@@ -23,14 +23,25 @@ static bool is_read(const rl_graph *g, const rl_nodeinfo *n, const bool *dead) {
     return false;
 }
 
+static bool has_readers(const rl_graph *g, const rl_nodeinfo *n) {
+    for (uint32_t i = 0; i < n->nout; i++)
+        if (rl_has(n->out[i]) && rl_val(g, n->out[i])->nuse) return true;
+    return false;
+}
+
 bool *rl_dead_nodes(const rl_graph *g, rl_arena *mem) {
-    bool *dead = rl_new(mem, bool, g->nnode), any = false;
-    for (uint32_t k = g->order.n; k-- > 0;) { /* readers first */
+    uint32_t k = g->order.n;
+    for (; k > 0; k--) { /* the last one is a node without readers: what is behind it lives, and mostly there is none */
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[k - 1]);
+        if (!has_readers(g, n) && !feeds_output(g, n)) break;
+    }
+    if (k == 0) return NULL;
+    bool *dead = rl_new(mem, bool, g->nnode);
+    while (k-- > 0) { /* readers first */
         rl_node n = g->order.p[k];
         dead[n.i] = !feeds_output(g, rl_nod(g, n)) && !is_read(g, rl_nod(g, n), dead);
-        any |= dead[n.i];
     }
-    return any ? dead : NULL;
+    return dead;
 }
 
 static void drop_initializers(rl_graph *g) {

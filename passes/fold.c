@@ -31,6 +31,7 @@ typedef struct {
     bool *dead; /* [nnode] */
     struct { rl_value *p; uint32_t n, cap; } made; /* outputs of dead nodes that become initializers */
     struct { permuted *p; uint32_t n, cap; } done;
+    struct { rl_node *p; uint32_t n, cap; } transposes;
 } folder;
 
 static bool is_integer(rl_dtype t) {
@@ -246,8 +247,8 @@ static void fold_dequantized(folder *f, rl_node t, rl_node d) {
 static rl_status fold_all_dequantized(folder *f) {
     rl_graph *g = f->g;
     struct { rl_node *p; uint32_t n, cap; } found = {0};
-    for (uint32_t i = 0; i < g->order.n; i++)
-        if (dequantizer(f, g->order.p[i]).i != RL_NONE) rl_push(f->tmp, found, g->order.p[i]);
+    for (uint32_t i = 0; i < f->transposes.n; i++)
+        if (dequantizer(f, f->transposes.p[i]).i != RL_NONE) rl_push(f->tmp, found, f->transposes.p[i]);
     for (uint32_t i = 0; i < found.n; i++) {
         rl_node d = dequantizer(f, found.p[i]);
         if (d.i != RL_NONE) fold_dequantized(f, found.p[i], d);
@@ -373,8 +374,10 @@ static void fold_cones(folder *f) {
 
 rl_status rl_pass_fold(rl_pass_run *r) {
     folder f = {.g = r->g, .tmp = r->tmp, .dead = rl_new(r->tmp, bool, r->g->nnode)};
+    for (uint32_t k = 0; k < r->g->order.n; k++)
+        if (rl_nod(r->g, r->g->order.p[k])->op == RL_OP_Transpose) rl_push(r->tmp, f.transposes, r->g->order.p[k]);
     fold_known(&f);
-    for (uint32_t k = 0; k < r->g->order.n; k++) fold_transpose(&f, r->g->order.p[k]);
+    for (uint32_t k = 0; k < f.transposes.n; k++) fold_transpose(&f, f.transposes.p[k]);
     make_initializers(&f);
     RL_TRY(fold_all_dequantized(&f));
     folder last = {.g = r->g, .tmp = r->tmp, .dead = rl_new(r->tmp, bool, r->g->nnode)};

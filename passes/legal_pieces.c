@@ -152,15 +152,19 @@ void rl_label_pad(rl_labels *b) {
 }
 
 void rl_label_tile(rl_labels *b) {
-    if (!rl_labels_like_input(b, 1)) return;
+    uint32_t y = rl_labels_operand(b, 0, true), x = rl_labels_operand(b, 0, false);
+    if (!b->ok) return;
     const int64_t *rep;
     uint32_t nrep, rank = rl_labels_rank(b, b->n->in[0]);
-    if (!rl_const_ints(b->g, rl_in(b->n, 1), b->p->draft, &rep, &nrep) || nrep != rank) {
+    if (rl_labels_rank(b, b->n->out[0]) != rank || !rl_const_ints(b->g, rl_in(b->n, 1), b->p->draft, &rep, &nrep) || nrep != rank) {
         b->ok = false;
         return;
     }
-    for (uint32_t i = 0; i < rank; i++)
-        if (rep[i] != 1) b->label[i].role = RL_T_AXIS;
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t l = rl_labels_add(b, rep[i] == 1 ? RL_T_FREE : RL_T_AXIS, 0);
+        rl_labels_at(b, l, y, i);
+        rl_labels_at(b, l, x, i);
+    }
 }
 
 /* Constant data: the index in any order beside the row in any order, since the data can be stored to suit. */

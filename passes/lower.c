@@ -125,17 +125,19 @@ rl_status rl_pass_lower(rl_pass_run *r) {
     rl_lower l = {.p = r->plan, .g = g, .tmp = r->tmp, .nval = g->nval, .origin = RL_NONE};
     uint32_t before = transposes(g);
     rl_arena_init(&l.now, g->ctx);
-    l.head.mem = l.wanted.mem = l.stored.mem = l.bydims.mem = r->tmp;
+    l.wanted.mem = l.stored.mem = l.bydims.mem = r->tmp;
     l.phys.p = rl_new(r->tmp, rl_phys, l.phys.cap = g->nval + g->nval / 2);
     l.link = rl_new(r->tmp, rl_linkform, l.p->op.n);
     l.home = rl_new(r->tmp, uint32_t, l.nval);
-    l.orders = rl_new(r->tmp, uint32_t *, l.p->cls.n);
-    l.norders = rl_new(r->tmp, uint32_t, l.p->cls.n);
+    l.head = rl_new(r->tmp, uint32_t, l.p->cls.n);
+    memset(l.head, 0xff, l.p->cls.n * sizeof *l.head);
     l.defined = rl_new(r->tmp, bool, l.nval);
     l.def = rl_new(r->tmp, rl_node, l.nval);
-    for (uint32_t v = 0; v < l.nval; v++) l.def[v] = g->val[v].def;
-    for (uint32_t v = 0; v < l.nval; v++) l.home[v] = rl_flat_value_region(g, (rl_value){v});
-    for (uint32_t v = 0; v < l.nval; v++) g->val[v].layout = NULL;
+    for (uint32_t v = 0; v < l.nval; v++) {
+        l.def[v] = g->val[v].def;
+        l.home[v] = rl_flat_value_region(g, (rl_value){v});
+        g->val[v].layout = NULL;
+    }
     if (!r->out->improved && r->out->conv_before == (int64_t)before) return RL_OK; /* nothing moves that need not */
     find_wanted(&l);
     lower_all(&l);

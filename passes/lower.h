@@ -16,9 +16,10 @@ typedef struct {
 typedef struct {
     rl_value v;
     uint32_t cls, order;
-    const rl_dims *dims; /* in rl_lower.dims */
-    uint32_t next; /* of the same class and order */
     uint32_t region; /* of a flat graph: where it can be read */
+    uint32_t next;   /* of the same class and order */
+    uint32_t other;  /* of the first of an order: the first of the class's next order */
+    const rl_dims *dims; /* in rl_lower.dims */
 } rl_phys;
 
 /* A constant that was written, permuted. */
@@ -34,9 +35,7 @@ typedef struct {
     struct { rl_phys *p; uint32_t n, cap; } phys;
     struct { const rl_dims **p; uint32_t n, cap; } dims; /* each once: there are few */
     rl_hash bydims;
-    rl_hash head;                /* (class, order) -> first phys */
-    uint32_t **orders;           /* [class] the orders that have one, in the sequence of their making */
-    uint32_t *norders;
+    uint32_t *head;              /* [class] its first phys; from there by `other`, in the sequence of their making */
     bool *defined;               /* [value of the input] exists in the output under its own name */
     rl_node *def;                /* [value of the input] its node in the input */
     uint32_t *home;              /* [value of the input] its region in the input */
@@ -51,7 +50,7 @@ typedef struct {
     bool failed;                 /* a form that cannot be written: the model stays as it is */
 } rl_lower;
 
-/* Of head and wanted. */
+/* Of wanted. */
 static inline uint64_t rl_lower_key(uint32_t cls, uint32_t order) { return ((uint64_t)cls << 24 | order) + 1; }
 /* There without a node; other values that no node makes were left by an earlier rewrite. */
 static inline bool rl_stands_alone(const rl_valinfo *v) { return v->is_input || v->is_init || v->is_outer; }
@@ -81,12 +80,12 @@ uint32_t rl_lower_next(const rl_lower *l, uint32_t phys);
 /* A value to hold what an op makes in this order and form: the tensor of the input that looks so, if free, else a new one. */
 rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_value like);
 /* Adds a node at the place of the node being written. */
-rl_node rl_lower_node(rl_lower *l, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out);
+rl_node rl_lower_node(rl_lower *l, rl_op op, const char *name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out);
 rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t *x);
 /* The sizes as a 1-D int64 tensor; false when a symbol stands nowhere. */
 bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out);
 /* A Reshape of x to sizes that may be symbolic, out; l->failed when it cannot be written. */
-void rl_lower_reshape(rl_lower *l, rl_str name, rl_value x, const rl_dim *to, uint32_t n, rl_value out);
+void rl_lower_reshape(rl_lower *l, const char *name, rl_value x, const rl_dim *to, uint32_t n, rl_value out);
 void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_dim *out);
 bool rl_dims_equal(const rl_dims *a, const rl_dims *b);
 void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d);

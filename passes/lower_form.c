@@ -230,7 +230,7 @@ bool rl_opwriter_choose_dims(rl_opwriter *w) {
     uint32_t nbest = 0, cost = RL_NONE, n;
     for (uint32_t o = 0; o < w->op->noperand && cost > 0; o++) {
         if (w->op->operand[o].out || !w->op->operand[o].pin) continue;
-        if (w->op->link && w->l->norders[w->op->operand[o].cls] == 0) continue; /* what a body makes, not there before it */
+        if (w->op->link && w->l->head[w->op->operand[o].cls] == RL_NONE) continue; /* what a body makes, not there before it */
         uint32_t was = stand_at(w, o), i = rl_lower_find(w->l, w->op->operand[o].cls, rl_opwriter_order(w, o), true);
         if (w->l->failed) return false;
         for (; i != RL_NONE && cost > 0; i = rl_lower_next(w->l, i)) {

@@ -61,7 +61,8 @@ static void write_node(rl_opwriter *w) {
         rl_opwriter_dims(w, o, &d[x->slot]);
         out[x->slot] = rl_lower_result(l, x->cls, rl_opwriter_order(w, o), &d[x->slot], x->tensor);
     }
-    rl_str name = old->name, domain = old->domain;
+    const char *name = old->name;
+    rl_str domain = old->domain;
     uint32_t since = old->since, nout = old->nout;
     rl_node n = rl_lower_node(l, w->write_as, name, w->nin, w->in, nout, out);
     rl_nod(l->g, n)->domain = domain;

@@ -118,7 +118,7 @@ static rl_value target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n, bo
     return numbers(l, number, at, n);
 }
 
-void rl_lower_reshape(rl_lower *l, rl_str name, rl_value x, const rl_dim *to, uint32_t n, rl_value out) {
+void rl_lower_reshape(rl_lower *l, const char *name, rl_value x, const rl_dim *to, uint32_t n, rl_value out) {
     bool literal;
     rl_value in[2] = {x, target(l, x, to, n, &literal)};
     rl_node node = rl_lower_node(l, RL_OP_Reshape, name, 2, in, 1, &out);

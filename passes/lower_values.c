@@ -28,7 +28,7 @@ void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_di
 
 /* ---- nodes ---- */
 
-rl_node rl_lower_node(rl_lower *l, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out) {
+rl_node rl_lower_node(rl_lower *l, rl_op op, const char *name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out) {
     rl_node n = rl_graph_add(l->g, op, name, nin, in, nout, out);
     rl_nod(l->g, n)->origin = l->origin;
     rl_nod(l->g, n)->since = rl_opset_of(l->g, rl_nod(l->g, n)->domain);
@@ -66,18 +66,20 @@ static const rl_dims *keep_dims(rl_lower *l, const rl_dims *d) {
     return own;
 }
 
+/* The first phys of this class and order, RL_NONE if there is none. */
+static uint32_t head_of(const rl_lower *l, uint32_t cls, uint32_t order) {
+    uint32_t i = l->head[cls];
+    while (i != RL_NONE && l->phys.p[i].order != order) i = l->phys.p[i].other;
+    return i;
+}
+
 void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const rl_dims *d) {
-    uint64_t key = rl_lower_key(cls, order);
-    uint32_t first = rl_hash_get(&l->head, key), at = first;
-    rl_push(l->tmp, l->phys, ((rl_phys){v, cls, order, keep_dims(l, d), RL_NONE, rl_flat_value_region(l->g, v)}));
-    if (first == RL_NONE) {
-        rl_hash_put(&l->head, key, l->phys.n - 1);
-        l->orders[cls] = rl_grow(l->tmp, l->orders[cls], l->norders[cls], l->norders[cls] + 1, sizeof(uint32_t));
-        l->orders[cls][l->norders[cls]++] = order;
-    } else {
-        while (l->phys.p[at].next != RL_NONE) at = l->phys.p[at].next;
-        l->phys.p[at].next = l->phys.n - 1;
-    }
+    uint32_t *at = &l->head[cls], i = l->phys.n;
+    rl_push(l->tmp, l->phys, ((rl_phys){v, cls, order, rl_flat_value_region(l->g, v), RL_NONE, RL_NONE, keep_dims(l, d)}));
+    while (*at != RL_NONE && l->phys.p[*at].order != order) at = &l->phys.p[*at].other;
+    if (*at != RL_NONE)
+        while (*at != RL_NONE) at = &l->phys.p[*at].next;
+    *at = i;
     if (v.i < l->nval) l->defined[v.i] = true;
 }
 
@@ -88,7 +90,7 @@ static uint32_t readable(const rl_lower *l, uint32_t phys) {
     return phys;
 }
 
-static uint32_t first_of(const rl_lower *l, uint32_t cls, uint32_t order) { return readable(l, rl_hash_get(&l->head, rl_lower_key(cls, order))); }
+static uint32_t first_of(const rl_lower *l, uint32_t cls, uint32_t order) { return readable(l, head_of(l, cls, order)); }
 uint32_t rl_lower_next(const rl_lower *l, uint32_t phys) { return readable(l, l->phys.p[phys].next); }
 
 static uint32_t exact(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d) {
@@ -315,8 +317,8 @@ static bool converts_here(const rl_lower *l, uint32_t cls, uint32_t order) {
 static uint32_t movable(const rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want) {
     uint32_t perm[RL_MAXDIMS], best = RL_NONE;
     rl_dims d;
-    for (uint32_t k = 0; k < l->norders[cls]; k++)
-        for (uint32_t i = first_of(l, cls, l->orders[cls][k]); i != RL_NONE; i = rl_lower_next(l, i)) {
+    for (uint32_t k = l->head[cls]; k != RL_NONE; k = l->phys.p[k].other)
+        for (uint32_t i = readable(l, k); i != RL_NONE; i = rl_lower_next(l, i)) {
             if (!whole_dims(l, &l->phys.p[i], to, want, perm, &d)) continue;
             if (want && rl_dims_equal(&d, want)) return i;
             if (best == RL_NONE) best = i;
@@ -324,19 +326,26 @@ static uint32_t movable(const rl_lower *l, uint32_t cls, uint32_t to, const rl_d
     return best;
 }
 
+/* The first that can be read here, in the sequence of orders. */
+static uint32_t any_of(const rl_lower *l, uint32_t cls) {
+    for (uint32_t k = l->head[cls], i; k != RL_NONE; k = l->phys.p[k].other)
+        if ((i = readable(l, k)) != RL_NONE) return i;
+    return RL_NONE;
+}
+
 /* One with its dims merged as far as they move together. */
 static uint32_t merged(rl_lower *l, uint32_t cls, uint32_t to) {
-    uint32_t k = 0, i;
+    uint32_t any = any_of(l, cls), i;
     rl_dims d;
-    while (k < l->norders[cls] && first_of(l, cls, l->orders[cls][k]) == RL_NONE) k++;
-    if (k == l->norders[cls]) {
+    if (any == RL_NONE) {
         l->failed = true;
         return RL_NONE;
     }
-    merged_dims(l, cls, order_of(l, cls, l->orders[cls][k]), order_of(l, cls, to), &d);
-    i = exact(l, cls, l->orders[cls][k], &d);
+    uint32_t order = l->phys.p[any].order;
+    merged_dims(l, cls, order_of(l, cls, order), order_of(l, cls, to), &d);
+    i = exact(l, cls, order, &d);
     if (i != RL_NONE) return i;
-    reshape(l, first_of(l, cls, l->orders[cls][k]), &d, RL_NOVALUE);
+    reshape(l, any, &d, RL_NOVALUE);
     return l->failed ? RL_NONE : l->phys.n - 1;
 }
 
@@ -500,8 +509,8 @@ rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dim
 }
 
 rl_value rl_lower_any_form(rl_lower *l, rl_value t) {
-    uint32_t c = l->p->member[t.i].cls, i = RL_NONE;
+    uint32_t c = l->p->member[t.i].cls;
     if (l->defined[t.i]) return t;
-    for (uint32_t k = 0; c != RL_NONE && k < l->norders[c] && i == RL_NONE; k++) i = first_of(l, c, l->orders[c][k]);
+    uint32_t i = c == RL_NONE ? RL_NONE : any_of(l, c);
     return i == RL_NONE ? rl_lower_member(l, t) : l->phys.p[i].v;
 }

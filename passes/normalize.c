@@ -91,8 +91,9 @@ static bool find_perm(const side *in, const side *out, int64_t *perm) {
 }
 
 static bool is_permutation(const rl_graph *g, const rl_nodeinfo *n, int64_t *perm, uint32_t *rank) {
+    if (n->op != RL_OP_Einsum || n->nin != 1 || n->nout != 1) return false;
     const rl_attr *a = rl_attr_find(n, "equation");
-    if (n->op != RL_OP_Einsum || n->nin != 1 || n->nout != 1 || !a || a->kind != RL_ATTR_STRING) return false;
+    if (!a || a->kind != RL_ATTR_STRING) return false;
     if (!rl_has(n->in[0]) || rl_val(g, n->in[0])->rank == RL_NORANK || rl_val(g, n->in[0])->rank > MAXRANK) return false;
     const char *p = (const char *)a->s.p, *end = p + a->s.n, *arrow = find_arrow(p, end), *left = arrow ? arrow : end;
     uint32_t ndots;

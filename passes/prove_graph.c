@@ -223,8 +223,7 @@ static void make_charge(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_o
         bool any = false;
         for (uint32_t i = 0; i < y->npin; i++) any |= op->token[t].natom[operand[i]] > 0;
         if (!any) continue;
-        bool here = op->token[t].natom[0] > 0 && op->label[op->token[t].label].role == r.role;
-        marked[n++] = here && (r.rule == RL_CERT_AFTER || rl_is_cut_short(p, op, &op->token[t]));
+        marked[n++] = rl_charge_marks(p, op, &r, &op->token[t]);
     }
     if (RL_MAX(most, y->charge.tenths) == 0) y->charge.rule = RL_CERT_FREE;
 }

@@ -5,7 +5,7 @@
  *   alike      the k-th op of the one and of the other: same kind, tokens, forms, charges, and pins on classes with the same number,
  *              where classes are numbered as the ops name them; and of each class the same bytes, members and demands of fixed ops
  *
- * What looks alike is decided by comparing all of that, byte by byte. */
+ * What looks alike is decided by comparing all of that, byte by byte, where the number of ops does not decide it. */
 #include "configs.h"
 #include <string.h>
 
@@ -132,6 +132,15 @@ static lists list(const rl_plan *p, uint32_t n, under *of, rl_arena *tmp) {
     return x;
 }
 
+/* How many components have each number of ops. */
+static const uint32_t *count_sizes(const finder *f, uint32_t ncomp) {
+    uint32_t most = 0;
+    for (uint32_t c = 0; c < ncomp; c++) most = RL_MAX(most, f->ops.beg[c + 1] - f->ops.beg[c]);
+    uint32_t *n = rl_new(f->tmp, uint32_t, (size_t)most + 1);
+    for (uint32_t c = 0; c < ncomp; c++) n[f->ops.beg[c + 1] - f->ops.beg[c]]++;
+    return n;
+}
+
 void rl_twins(rl_plan *p, rl_memo *m, const int64_t *extra) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
@@ -141,9 +150,11 @@ void rl_twins(rl_plan *p, rl_memo *m, const int64_t *extra) {
     f.number = rl_new(&tmp, uint32_t, p->cls.n);
     f.stamp = rl_new(&tmp, uint32_t, p->cls.n);
     p->twin = rl_new(p->mem, uint32_t, p->ncomp);
+    const uint32_t *size = count_sizes(&f, p->ncomp);
     for (uint32_t c = 0; c < p->ncomp; c++) {
+        uint32_t n = f.ops.beg[c + 1] - f.ops.beg[c];
         p->twin[c] = c;
-        if (f.ops.beg[c] < f.ops.beg[c + 1]) look_up(&f, c);
+        if (n > 0 && size[n] > 1) look_up(&f, c); /* the largest of all has mostly no twin, and the longest key */
     }
     rl_arena_free(&tmp);
 }

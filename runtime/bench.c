@@ -30,9 +30,18 @@ bool rl_bench_alone(const rl_rt *rt) {
     return !rt->pool && !rt->device;
 }
 
+/* Callers get outputs row-major (session.c). */
+static void deliver(rl_rt *rt, rl_tensor *t) {
+    if (t->kind != RL_TENSOR) return;
+    rl_tensor dense = rl_contiguous(rt, t);
+    rl_tensor_drop(t);
+    *t = dense;
+}
+
 rl_status rl_bench_once(rl_exec *x, const rl_tensor *in, rl_tensor *out, bool alone, double *seconds) {
     double start = rl_bench_now(alone);
     RL_TRY(rl_exec_run(x, in, out));
+    for (uint32_t i = 0; i < x->g->output.n && !x->rt->device; i++) deliver(x->rt, &out[i]);
     *seconds = rl_bench_now(alone) - start;
     for (uint32_t i = 0; i < x->g->output.n; i++) rl_tensor_drop(&out[i]);
     return RL_OK;

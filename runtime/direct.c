@@ -63,7 +63,7 @@ typedef struct {
 /* Outputs whose windows have the same taps in the input; a tap's places are from the window's first and from the panel's weights. */
 typedef struct {
     const segment *h, *v;
-    const rl_direct_tap *tap;
+    const rl_direct_tap *tap; /* [ntap] of each input */
     int64_t ntap;
 } area;
 
@@ -102,17 +102,19 @@ static void find_segments(rl_arena *tmp, walk *w, int i) {
 static void list_taps(rl_arena *tmp, const walk *w, const segment *at, area *a) {
     const rl_direct *d = w->d;
     const segment *h = a->h, *v = a->v;
-    int64_t size = d->depthwise ? d->channels : d->depth * width_of(d), n = 0;
-    rl_direct_tap *tap = rl_new(tmp, rl_direct_tap, (at->end - at->tap) * (h->end - h->tap) * (v->end - v->tap));
-    for (int64_t i = at->tap; i < at->end; i++)
-        for (int64_t j = h->tap; j < h->end; j++)
-            for (int64_t k = v->tap; k < v->end; k++, n++) {
-                tap[n].x = i * d->dilation[D] * d->x.stride[D] + j * d->dilation[H] * d->x.stride[H]
-                           + k * d->dilation[W] * d->x.stride[W];
-                tap[n].w = ((i * d->kernel[H] + j) * d->kernel[W] + k) * size;
-            }
+    int64_t size = d->depthwise ? d->channels : d->depth * width_of(d), n = 0, from = 0;
+    a->ntap = (at->end - at->tap) * (h->end - h->tap) * (v->end - v->tap);
+    rl_direct_tap *tap = rl_new(tmp, rl_direct_tap, d->nx * a->ntap);
+    for (const rl_direct_input *x = d->x; x < d->x + d->nx; from += x++->channels) {
+        const int64_t *stride = x->view.stride, first = from * (d->depthwise ? 1 : width_of(d));
+        for (int64_t i = at->tap; i < at->end; i++)
+            for (int64_t j = h->tap; j < h->end; j++)
+                for (int64_t k = v->tap; k < v->end; k++, n++) {
+                    tap[n].x = i * d->dilation[D] * stride[D] + j * d->dilation[H] * stride[H] + k * d->dilation[W] * stride[W];
+                    tap[n].w = ((i * d->kernel[H] + j) * d->kernel[W] + k) * size + first;
+                }
+    }
     a->tap = tap;
-    a->ntap = n;
 }
 
 static void find_areas(rl_arena *tmp, walk *w) {
@@ -136,42 +138,83 @@ static int64_t place(const int64_t *stride, const piece *p, int64_t h, int64_t v
     return p->n * stride[N] + p->d * stride[D] + h * stride[H] + v * stride[W];
 }
 
-/* What lies in the area of a piece, one panel. */
-static void run_area(const walk *w, const piece *p, int64_t panel, const area *a) {
+/* What of an area lies in a piece, from channel `at` on, of these inputs. */
+typedef struct {
+    const area *a;
+    int64_t h0, h1, v0, v1, at, channels;
+    uint32_t first, count;
+    bool down; /* strips go along the longer side */
+} part;
+
+static void set_inputs(const walk *w, const piece *p, const part *q, rl_strip_input *in) {
     const rl_direct *d = w->d;
-    int64_t width = width_of(d), at = panel * width, h0 = RL_MAX(a->h->from, p->from[0]), h1 = RL_MIN(a->h->to, p->to[0]);
-    int64_t v0 = RL_MAX(a->v->from, p->from[1]), v1 = RL_MIN(a->v->to, p->to[1]);
-    if (h0 >= h1 || v0 >= v1) return;
-    bool down = h1 - h0 > v1 - v0; /* strips go along the longer side */
-    int along = down ? H : W, across = down ? W : H;
-    rl_strip s = {.x = d->x.p,
-                  .w = d->w + (d->depthwise ? at : at * d->depth * w->taps),
-                  .bias = d->bias + at,
+    const int64_t o[] = {0, p->d, q->h0, q->v0};
+    for (uint32_t k = 0; k < q->count; k++) {
+        const rl_direct_input *x = &d->x[q->first + k];
+        int64_t start = p->n * x->view.stride[N];
+        for (int i = D; i < DIMS; i++) start += (o[i] * d->stride[i] - d->before[i]) * x->view.stride[i];
+        in[k] = (rl_strip_input){.x = x->view.p,
+                                 .start = start,
+                                 .step = x->view.stride[q->down ? H : W] * d->stride[q->down ? H : W],
+                                 .channel_step = x->step,
+                                 .depth = x->channels,
+                                 .tap = q->a->tap + (q->first + k) * q->a->ntap};
+    }
+}
+
+/* skip: channels of the first input before those that are read. */
+static void run_part(const walk *w, const piece *p, const part *q, int64_t skip) {
+    const rl_direct *d = w->d;
+    int along = q->down ? H : W, across = q->down ? W : H;
+    rl_strip_input in[RL_DIRECT_INPUTS];
+    set_inputs(w, p, q, in);
+    in[0].start += skip;
+    rl_strip s = {.w = d->w + (d->depthwise ? skip : q->at * d->depth * w->taps),
+                  .bias = d->bias + q->at,
                   .y_step = d->y_stride[along],
-                  .x_step = d->x.stride[along] * d->stride[along],
                   .add_step = d->add.stride[along],
-                  .channel_step = d->channel_step,
-                  .depth = d->depth,
-                  .tap = a->tap,
-                  .ntap = a->ntap,
-                  .pixels = down ? h1 - h0 : v1 - v0,
-                  .channels = RL_MIN(width, d->channels - at),
+                  .in = in,
+                  .nin = q->count,
+                  .ntap = q->a->ntap,
+                  .pixels = q->down ? q->h1 - q->h0 : q->v1 - q->v0,
+                  .channels = q->channels,
                   .low = d->low,
                   .high = d->high};
-    if (d->depthwise && !down && d->in[H] * d->in[W] * d->channels > 2 * LEVEL2) /* what the next line reads first, of a large image */
-        s.ahead = ((d->kernel[H] - 1) * d->dilation[H] + d->stride[H]) * d->x.stride[H] + d->x.stride[W];
-    const int64_t o[] = {0, p->d, h0, v0};
-    int64_t x = p->n * d->x.stride[N] + (d->depthwise ? at : 0);
-    for (int i = D; i < DIMS; i++) x += (o[i] * d->stride[i] - d->before[i]) * d->x.stride[i];
-    for (int64_t k = 0, n = down ? v1 - v0 : h1 - h0; k < n; k++) {
-        int64_t h_at = down ? h0 : h0 + k, v_at = down ? v0 + k : v0;
-        s.y = d->y + place(d->y_stride, p, h_at, v_at) + at;
-        s.start = x + k * d->stride[across] * d->x.stride[across];
-        if (d->add.p) s.add = d->add.p + place(d->add.stride, p, h_at, v_at) + at;
+    const int64_t *stride = d->x[q->first].view.stride;
+    if (d->depthwise && !q->down && d->in[H] * d->in[W] * d->channels > 2 * LEVEL2) /* what the next line reads first, of a large image */
+        s.ahead = ((d->kernel[H] - 1) * d->dilation[H] + d->stride[H]) * stride[H] + stride[W];
+    for (int64_t k = 0, n = q->down ? q->v1 - q->v0 : q->h1 - q->h0; k < n; k++) {
+        int64_t h_at = q->down ? q->h0 : q->h0 + k, v_at = q->down ? q->v0 + k : q->v0;
+        s.y = d->y + place(d->y_stride, p, h_at, v_at) + q->at;
+        if (d->add.p) s.add = d->add.p + place(d->add.stride, p, h_at, v_at) + q->at;
         if (d->depthwise)
             w->loops->depthwise(&s);
         else
             w->loops->dense(&s);
+        for (uint32_t i = 0; i < q->count; i++) in[i].start += d->stride[across] * d->x[q->first + i].view.stride[across];
+    }
+}
+
+/* What lies in the area of a piece, one panel: of all inputs, or depthwise of each input its own channels. */
+static void run_area(const walk *w, const piece *p, int64_t panel, const area *a) {
+    const rl_direct *d = w->d;
+    int64_t width = width_of(d), at = panel * width, end = RL_MIN(at + width, d->channels), from = 0;
+    part q = {.a = a,
+              .h0 = RL_MAX(a->h->from, p->from[0]),
+              .h1 = RL_MIN(a->h->to, p->to[0]),
+              .v0 = RL_MAX(a->v->from, p->from[1]),
+              .v1 = RL_MIN(a->v->to, p->to[1]),
+              .at = at,
+              .channels = end - at,
+              .count = d->nx};
+    if (q.h0 >= q.h1 || q.v0 >= q.v1) return;
+    q.down = q.h1 - q.h0 > q.v1 - q.v0;
+    if (!d->depthwise) run_part(w, p, &q, 0);
+    q.count = 1;
+    for (uint32_t i = 0; d->depthwise && i < d->nx; from += d->x[i++].channels) {
+        q.at = RL_MAX(at, from), q.first = i;
+        q.channels = RL_MIN(end, from + d->x[i].channels) - q.at;
+        if (q.channels > 0) run_part(w, p, &q, q.at - from);
     }
 }
 
@@ -273,8 +316,8 @@ static void join_lines(rl_direct *d) {
         if (i != N && (d->kernel[i] != 1 || d->stride[i] != 1 || d->before[i] || d->in[i] != d->out[i])) return;
     for (int i = H; i >= N; i--) {
         if (d->out[i] == 1) continue;
-        bool all = joins(d->x.stride, i, d->out[W]) && joins(d->y_stride, i, d->out[W])
-                   && (!d->add.p || joins(d->add.stride, i, d->out[W]));
+        bool all = joins(d->y_stride, i, d->out[W]) && (!d->add.p || joins(d->add.stride, i, d->out[W]));
+        for (uint32_t k = 0; k < d->nx; k++) all = all && joins(d->x[k].view.stride, i, d->out[W]);
         for (uint32_t k = 0; k < d->npost; k++)
             all = all && (!d->operand[k].p || joins(d->operand[k].stride, i, d->out[W]));
         if (!all) return;

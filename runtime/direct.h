@@ -3,6 +3,8 @@
  *
  *   y = Conv(x, w) 3 x 3, pads 1     output [1,56,56,24], channels 24 .. 47 of a buffer of 48: strides of N, D, H, W 150528, 0, 2688, 48
  *
+ * The input may be in pieces, some channels here and some there: what reads a Concat of slices reads what they are slices of.
+ *
  * The output's plane is cut where windows begin or cease to reach into the pads: into 3 x 3 areas here, of each of which all pixels have
  * the same taps in the input.  An area goes strip by strip (direct_loops.h), along its longer side.  What a thread does at a time, some
  * lines and all or some of the channels, stays in its cache, also for the post-ops that are done there.
@@ -14,7 +16,7 @@
 #include "direct_loops.h"
 #include "fuse.h"
 
-enum { RL_DIRECT_TAPS = 128 /* the most */ };
+enum { RL_DIRECT_TAPS = 128, RL_DIRECT_INPUTS = RL_PIECES }; /* the most */
 enum { RL_AXIS_N, RL_AXIS_D, RL_AXIS_H, RL_AXIS_W, RL_AXIS_DIMS };
 
 typedef struct {
@@ -23,13 +25,20 @@ typedef struct {
 } rl_direct_view; /* elements; p NULL: none */
 
 typedef struct {
+    rl_direct_view view;
+    int64_t channels, step; /* step: from a channel to the next */
+} rl_direct_input;
+
+typedef struct {
     rl_isa isa; /* RL_ISA_BEST, but in tests */
     bool depthwise, winograd; /* winograd: by winograd.h, which must be able to */
-    int64_t depth, channels, channel_step; /* input channels and the distance between them; output channels */
+    int64_t depth, channels; /* input channels, output channels */
     /* Of D, H, W; of N the first two alone. */
     int64_t in[RL_AXIS_DIMS], out[RL_AXIS_DIMS], kernel[RL_AXIS_DIMS], stride[RL_AXIS_DIMS], dilation[RL_AXIS_DIMS],
         before[RL_AXIS_DIMS];
-    rl_direct_view x, add; /* add: a residual of the output's dims */
+    const rl_direct_input *x; /* where the input's channels lie, piece by piece */
+    uint32_t nx;              /* 1 .. RL_DIRECT_INPUTS */
+    rl_direct_view add;       /* a residual of the output's dims */
     float *y;
     int64_t y_stride[RL_AXIS_DIMS];
     const float *w, *bias; /* packed; bias: padded with zeros to whole panels */

@@ -3,15 +3,16 @@
  * A strip is some pixels of the output whose windows have the same taps in the input.  A pixel is its channels, side by side; pixels are
  * any distance apart, so that what is read or written may be a slice of the channels of a larger tensor.
  *
- *   y[p, c] = bias[c] + add[p, c] + sum over taps t and input channels k of  x[p, t, k] * w[t, k, c]     `dense`
+ *   y[p, c] = bias[c] + add[p, c] + sum over taps t and input channels k of  x[p, t, k] * w[t, k, c]     `dense`, some inputs, one after the other
  *   y[p, c] = bias[c] + add[p, c] + sum over taps t of                       x[p, t, c] * w[t, c]        `depthwise`
  *
  * clipped to low .. high; add: a residual, of any distance between its pixels, or NULL.  A 1 x 1 convolution of a line of 56 pixels, 64
  * channels to 24, the upper half of whose 48 channels it writes:
  *
  *   rl_direct_tap tap = {0, 0};
- *   rl_strip s = {.y = y + 24, .y_step = 48, .x = x, .x_step = 64, .channel_step = 1, .w = panel, .bias = bias, .tap = &tap, .ntap = 1,
- *                 .depth = 64, .pixels = 56, .channels = 24, .low = -INFINITY, .high = INFINITY};
+ *   rl_strip_input in = {.x = x, .step = 64, .channel_step = 1, .depth = 64, .tap = &tap};
+ *   rl_strip s = {.y = y + 24, .y_step = 48, .in = &in, .nin = 1, .ntap = 1, .w = panel, .bias = bias,
+ *                 .pixels = 56, .channels = 24, .low = -INFINITY, .high = INFINITY};
  *   rl_direct_loops_of(RL_ISA_BEST)->dense(&s); */
 #ifndef RL_DIRECT_LOOPS_H
 #define RL_DIRECT_LOOPS_H
@@ -22,14 +23,21 @@ typedef struct {
 } rl_direct_tap; /* where it reads, from where the pixel's window begins; where its weights begin */
 
 typedef struct {
-    float *y;
-    const float *x, *w, *bias, *add;
-    int64_t start;                    /* in x: where the first pixel's window begins; before it, where that begins in the pads */
-    int64_t y_step, x_step, add_step; /* from a pixel to the next */
-    int64_t channel_step;             /* of x, dense only: 1 where channels lie side by side */
-    int64_t ahead;                    /* depthwise: from a window's first pixel to what is to be in the cache soon; 0: nothing */
+    const float *x;
+    int64_t start;        /* where the first pixel's window begins; before x, where that begins in the pads */
+    int64_t step;         /* from a pixel to the next */
+    int64_t channel_step; /* dense only: 1 where channels lie side by side */
+    int64_t depth;        /* channels, dense only */
     const rl_direct_tap *tap;
-    int64_t ntap, depth;      /* depth: input channels of a tap, dense only */
+} rl_strip_input;
+
+typedef struct {
+    float *y;
+    const float *w, *bias, *add;
+    const rl_strip_input *in; /* depthwise: one */
+    int64_t nin, ntap;        /* ntap: of each */
+    int64_t y_step, add_step; /* from a pixel to the next */
+    int64_t ahead;            /* depthwise: from a window's first pixel to what is to be in the cache soon; 0: nothing */
     int64_t pixels, channels; /* to be made; dense: at most `width` channels */
     float low, high;
 } rl_strip;

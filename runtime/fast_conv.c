@@ -76,27 +76,48 @@ static int describe(rl_making *m, const rl_convolution *v, rl_dnnl_cmd src, rl_d
                                                         v->stride, v->dilation, v->before, v->after, m->attr);
 }
 
+/* Of the output's channels, which one of the node's is at place i. */
+static int64_t output_at(const rl_call *c, const rl_convolution *v, int64_t i) {
+    const rl_pieces *p = c->step->pieces;
+    return p && p->order && v->group > 1 ? p->order[i] : i;
+}
+
+/* The weights, those of an input in pieces in the order of these. */
+static void move_weights(const rl_call *c, const rl_convolution *v, const rl_tensor *k) {
+    const rl_pieces *p = c->step->pieces;
+    uint32_t dim = v->group > 1 ? 0 : 1;
+    if (!p || !p->order) {
+        rl_tensor_move(c->rt, k, v->k);
+        return;
+    }
+    for (int64_t i = 0; i < p->channels; i++) {
+        rl_tensor to = rl_view_slice(k, dim, i, 1, 1), from = rl_view_slice(v->k, dim, p->order[i], 1, 1);
+        rl_tensor_move(c->rt, &to, &from);
+    }
+}
+
 const rl_tensor *rl_conv_scaled(rl_call *c, const rl_convolution *v) {
     const rl_fused *fused = c->step->fused;
     rl_tensor *k = rl_call_passing(c, v->k->rank, v->k->dim);
-    rl_tensor_move(c->rt, k, v->k);
+    move_weights(c, v, k);
     float *x = rl_data(k);
     int64_t taps = rl_window_count(k->dim + 2, k->rank - 2), n = k->dim[1], per = k->dim[0] / v->group;
     for (int64_t i = 0; fused && fused->scale && i < k->dim[0]; i++)
         for (int64_t j = 0; j < n; j++)
-            for (int64_t t = 0; t < taps; t++) x[(i * n + j) * taps + t] *= fused->scale[v->back ? i / per * n + j : i];
+            for (int64_t t = 0; t < taps; t++) x[(i * n + j) * taps + t] *= fused->scale[v->back ? i / per * n + j : output_at(c, v, i)];
     return k;
 }
 
 const float *rl_conv_whole_bias(rl_call *c, const rl_convolution *v) {
     const rl_fused *fused = c->step->fused;
     int64_t n = v->dim[1];
-    float *b = rl_new(c->tmp, float, n);
+    float *b = rl_new(c->tmp, float, n), *ordered = rl_new(c->tmp, float, n);
     rl_tensor to = rl_tensor_borrow(c->rt, RL_F32, 1, &n, b, (size_t)n * sizeof *b);
     if (v->bias) rl_tensor_move(c->rt, &to, v->bias);
     rl_tensor_drop(&to);
     for (int64_t i = 0; fused && i < n; i++) b[i] = b[i] * (fused->scale ? fused->scale[i] : 1) + (fused->shift ? fused->shift[i] : 0);
-    return b;
+    for (int64_t i = 0; i < n; i++) ordered[i] = b[output_at(c, v, i)];
+    return ordered;
 }
 
 static bool make_weights(rl_making *m, const rl_convolution *v, const rl_fused *fused) {
@@ -288,23 +309,97 @@ static rl_status unfused(rl_call *c, rl_kernel_fn *reference, const rl_convoluti
     return v ? by_reference(c, reference, v) : rl_call_fail(c, RL_EMODEL, "it is not as the graph says");
 }
 
+/* The window and the output's dims; false where the fast kernels do not know them. */
+static rl_status read_conv(rl_call *c, rl_convolution *v, bool *known) {
+    *known = false;
+    v->k = rl_call_in(c, 1), v->bias = rl_call_in(c, 2);
+    if (v->x->rank > RL_CONV_RANK) return RL_OK;
+    RL_TRY(rl_conv_group(c, v->x, v->k, &v->group));
+    RL_TRY(rl_window_read(c, v->x, v->k->dim + 2, &v->w));
+    v->dim[0] = v->x->dim[0], v->dim[1] = v->k->dim[0];
+    for (uint32_t i = 0; i < v->w.r; i++) v->dim[2 + i] = v->w.out[i];
+    *known = !v->bias || v->bias->dim[0] == v->dim[1];
+    return RL_OK;
+}
+
+static bool are_f32(const rl_call *c) {
+    return is_f32(c, 0, 3, RL_CONV_RANK + 1) && is_f32(c, 1, 3, RL_CONV_RANK) && (!rl_call_in(c, 2) || is_f32(c, 2, 1, 1));
+}
+
 rl_status rl_fast_conv(rl_call *c) {
     rl_convolution v = {.group = 1};
     rl_tensor room[2], logical;
     bool done;
     RL_TRY(rl_native_check(c));
-    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || !is_f32(c, 1, 3, RL_CONV_RANK) || (rl_call_in(c, 2) && !is_f32(c, 2, 1, 1))) return unfused(c, rl_ref_conv, NULL);
-    v.x = input(c, &logical), v.k = rl_call_in(c, 1), v.bias = rl_call_in(c, 2);
-    if (v.x->rank > RL_CONV_RANK) return unfused(c, rl_ref_conv, NULL);
-    RL_TRY(rl_conv_group(c, v.x, v.k, &v.group));
-    RL_TRY(rl_window_read(c, v.x, v.k->dim + 2, &v.w));
-    v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[0];
-    for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.out[i];
-    if (v.bias && v.bias->dim[0] != v.dim[1]) return unfused(c, rl_ref_conv, NULL);
+    if (!are_f32(c)) return unfused(c, rl_ref_conv, NULL);
+    v.x = input(c, &logical);
+    RL_TRY(read_conv(c, &v, &done));
+    if (!done) return unfused(c, rl_ref_conv, NULL);
     rl_convolution given = v;
     lift_depthwise(&v, room);
     RL_TRY(try_conv(c, &v, &done));
     return done ? RL_OK : unfused(c, rl_ref_conv, &given);
+}
+
+/* ---- an input in pieces ---- */
+
+static rl_tensor view_of_piece(const rl_call *c, uint32_t i) {
+    const rl_pieces *p = c->step->pieces;
+    return rl_view_slice(rl_call_in(c, p->piece[i].in), 1, p->piece[i].from, 1, p->piece[i].count);
+}
+
+/* Each is there, of the dims that the others have. */
+static bool pieces_fit(const rl_call *c) {
+    const rl_pieces *p = c->step->pieces;
+    const rl_tensor *first = rl_call_in(c, p->piece[0].in);
+    for (uint32_t i = 0; i < p->n; i++) {
+        const rl_tensor *x = rl_call_in(c, p->piece[i].in);
+        if (!x || x->kind != RL_TENSOR || x->dtype != RL_F32 || x->rank < 4 || x->rank > RL_CONV_RANK) return false;
+        if (x->rank != first->rank || x->dim[1] < p->piece[i].from + p->piece[i].count) return false;
+        for (uint32_t d = 0; d < x->rank; d++)
+            if (d != 1 && x->dim[d] != first->dim[d]) return false;
+    }
+    return true;
+}
+
+/* The pieces side by side, channels-last, where some lie as direct loops do not read them. */
+static rl_tensor join_pieces(rl_call *c, const rl_tensor *dims) {
+    int64_t last[RL_CONV_RANK], back[RL_CONV_RANK], from = 0;
+    uint32_t rank = dims->rank;
+    for (uint32_t i = 0; i < rank; i++) {
+        last[i] = dims->dim[i == 0 ? 0 : i + 1 == rank ? 1 : i + 1];
+        back[i] = i == 0 ? 0 : i == 1 ? rank - 1 : i - 1;
+    }
+    rl_tensor x = rl_view_transpose(rl_call_temp(c, RL_F32, rank, last), back);
+    for (uint32_t i = 0; i < c->step->pieces->n; i++) {
+        rl_tensor piece = view_of_piece(c, i), to = rl_view_slice(&x, 1, from, 1, piece.dim[1]);
+        rl_tensor_move(c->rt, &to, &piece);
+        from += piece.dim[1];
+    }
+    return x;
+}
+
+rl_status rl_fast_conv_pieces(rl_call *c) {
+    rl_convolution v = {.group = 1, .pieces = c->step->pieces};
+    rl_tensor whole;
+    bool known = false;
+    if (pieces_fit(c)) {
+        whole = view_of_piece(c, 0);
+        whole.dim[1] = v.pieces->channels;
+        v.x = &whole;
+        RL_TRY(read_conv(c, &v, &known));
+    }
+    if (!known || !set_window(&v)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
+    if (!v.dim[0]) {
+        conv_output(c, &v);
+        return RL_OK;
+    }
+    if (!rl_direct_can(c, &v)) {
+        whole = join_pieces(c, &whole);
+        v.pieces = NULL;
+    }
+    c->gaps = true;
+    return rl_direct_conv(c, &v, conv_output(c, &v));
 }
 
 rl_status rl_fast_conv_transpose(rl_call *c) {

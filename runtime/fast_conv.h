@@ -10,6 +10,7 @@ enum { RL_CONV_RANK = 5 }; /* the most dims of an input */
 /* A convolution, or pool, of a call: what it reads and where its window goes. */
 typedef struct {
     const rl_tensor *x, *k, *bias; /* bias NULL: none */
+    const rl_pieces *pieces;       /* of the call's inputs, what x stands for; NULL: x is there */
     rl_window w;
     int64_t group, dim[RL_CONV_RANK];                    /* of the output */
     int64_t stride[3], dilation[3], before[3], after[3]; /* of the spatial dims; dilation: less 1, as oneDNN counts */
@@ -31,6 +32,9 @@ bool rl_direct_can(const rl_call *c, const rl_convolution *v);
 bool rl_direct_better(const rl_call *c, const rl_convolution *v);
 /* Runs it: y is output 0. */
 rl_status rl_direct_conv(rl_call *c, const rl_convolution *v, rl_tensor *y);
+/* Of a step's node, before it runs: will they read input 0 in pieces, and not much slower than oneDNN would read it whole?
+ * shuffled: it is in another order. */
+bool rl_direct_takes_pieces(const rl_exec *x, const rl_step *s, bool shuffled);
 /* Of a step's node, before it runs: will direct loops take rows with gaps, as far as one can tell? */
 bool rl_direct_takes_gaps(const rl_exec *x, const rl_step *s);
 

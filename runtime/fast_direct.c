@@ -8,6 +8,8 @@
 #include "winograd.h"
 
 enum { FEW = 4 /* channels of an image */, LARGE_WINDOW = 25 /* taps */ };
+/* Channels that a 1 x 1 convolution makes; else the direct loops lose more than a Concat takes, or than some shuffles. */
+enum { FEWEST_OUT = 16, MOST_OUT = 64, MOST_SHUFFLED = 1024 };
 enum { WINOGRAD_MOST = 1 << 22 /* floats of packed weights */ };
 
 static bool is_depthwise(const rl_convolution *v) {
@@ -34,10 +36,14 @@ bool rl_direct_can(const rl_call *c, const rl_convolution *v) {
     bool deep = is_depthwise(v);
     if (v->back || (!deep && v->group != 1) || taps_of(v) > RL_DIRECT_TAPS || !fits_plan(c, v->lifted ? 3 : v->x->rank))
         return false;
-    if (!rl_call_is_constant(c, 1) || (v->bias && !rl_call_is_constant(c, 2)) || (deep && !lies_last(v->x)))
+    if (!rl_call_is_constant(c, 1) || (v->bias && !rl_call_is_constant(c, 2)))
         return false;
-    for (uint32_t i = 0; i < v->x->rank; i++)
-        if (v->x->stride[i] < 0) return false;
+    for (uint32_t k = 0; k < (v->pieces ? v->pieces->n : 1); k++) {
+        const rl_tensor *x = v->pieces ? rl_call_in(c, v->pieces->piece[k].in) : v->x;
+        if (deep && !lies_last(x)) return false;
+        for (uint32_t i = 0; i < x->rank; i++)
+            if (x->stride[i] < 0) return false;
+    }
     for (uint32_t i = 0; fused && i < fused->npost; i++)
         if (rl_row_is_binary(fused->post[i].op) && !lies_last(rl_call_in(c, fused->post[i].in))) return false;
     return true;
@@ -107,7 +113,7 @@ static rl_direct shape_of(const rl_convolution *v) {
 
 bool rl_direct_better(const rl_call *c, const rl_convolution *v) {
     if (rl_direct_loops_of(RL_ISA_BEST)->isa == RL_ISA_PLAIN) return false;
-    if (has_slow_post(c->step->fused) || has_gaps(c, v)) return true;
+    if (v->pieces || has_slow_post(c->step->fused) || has_gaps(c, v)) return true;
     return is_depthwise(v) ? !is_all_edges(v) : is_one_pixel(v) || (lies_last(v->x) && shape_of(v).winograd);
 }
 
@@ -157,10 +163,25 @@ static void set_posts(const rl_call *c, rl_direct *d) {
     }
 }
 
+/* Some channels of t. */
+static rl_direct_input input_of(const rl_tensor *t, int64_t from, int64_t count) {
+    rl_direct_input in = {view_of(t), count, t->dim[1] == 1 ? 1 : t->stride[1]};
+    in.view.p += from * in.step;
+    return in;
+}
+
+static void set_inputs(const rl_call *c, const rl_convolution *v, rl_direct *d, rl_direct_input *in) {
+    const rl_pieces *p = v->pieces;
+    d->x = in;
+    d->nx = p ? p->n : 1;
+    if (!p) in[0] = input_of(v->x, 0, v->x->dim[1]);
+    for (uint32_t i = 0; p && i < p->n; i++) in[i] = input_of(rl_call_in(c, p->piece[i].in), p->piece[i].from, p->piece[i].count);
+}
+
 rl_status rl_direct_conv(rl_call *c, const rl_convolution *v, rl_tensor *y) {
     rl_direct d = shape_of(v);
-    d.channel_step = v->x->dim[1] == 1 ? 1 : v->x->stride[1];
-    d.x = view_of(v->x);
+    rl_direct_input in[RL_DIRECT_INPUTS];
+    set_inputs(c, v, &d, in);
     d.y = rl_data(y);
     set_strides(d.y_stride, y);
     set_posts(c, &d);
@@ -172,11 +193,34 @@ rl_status rl_direct_conv(rl_call *c, const rl_convolution *v, rl_tensor *y) {
 
 bool rl_direct_takes_gaps(const rl_exec *x, const rl_step *s) {
     const rl_nodeinfo *n = s->info;
-    if (!s->kernel.n || s->kernel.p[0]->fn != rl_fast_conv || s->native || n->nin < 2 || !rl_has(n->in[1]))
-        return false;
+    if (!s->kernel.n || (s->kernel.p[0]->fn != rl_fast_conv && s->kernel.p[0]->fn != rl_fast_conv_pieces)) return false;
+    if (s->native || n->nin < 2 || !rl_has(n->in[1])) return false;
     const rl_tensor *k = &x->constant[n->in[1].i];
     if (k->kind != RL_TENSOR || k->rank < 3 || rl_window_count(k->dim + 2, k->rank - 2) > RL_DIRECT_TAPS) return false;
     if (rl_has(rl_in(n, 2)) && x->constant[n->in[2].i].kind != RL_TENSOR) return false;
     int64_t group = rl_attr_int(n, "group", 1);
     return group == 1 || (k->dim[1] == 1 && group == k->dim[0]);
+}
+
+static bool all_are(const rl_nodeinfo *n, const char *name, int64_t least, int64_t most) {
+    const rl_attr *a = rl_attr_ints(n, name);
+    bool same = true;
+    for (uint32_t i = 0; a && i < a->n; i++) same = same && a->ints[i] >= least && a->ints[i] <= most;
+    return same;
+}
+
+/* Operands of post-ops would have to lie as the output does, which is known in a run only. */
+bool rl_direct_takes_pieces(const rl_exec *x, const rl_step *s, bool shuffled) {
+    const rl_nodeinfo *n = s->info;
+    if (rl_direct_loops_of(RL_ISA_BEST)->isa == RL_ISA_PLAIN || !rl_direct_takes_gaps(x, s)) return false;
+    const rl_tensor *k = &x->constant[n->in[1].i], *b = rl_has(rl_in(n, 2)) ? &x->constant[n->in[2].i] : NULL;
+    int64_t taps = rl_window_count(k->dim + 2, k->rank - 2), least = winograd_least();
+    for (uint32_t i = 0; s->fused && i < s->fused->npost; i++)
+        if (rl_row_is_binary(s->fused->post[i].op)) return false;
+    if (k->rank < 4 || k->dtype != RL_F32 || (b && (b->dtype != RL_F32 || b->rank != 1 || b->dim[0] != k->dim[0]))) return false;
+    if (!all_are(n, "pads", 0, INT64_MAX)) return false;
+    if (rl_attr_int(n, "group", 1) > 1) return true;
+    if (taps == 1) return k->dim[0] >= FEWEST_OUT && k->dim[0] <= (shuffled ? MOST_SHUFFLED : MOST_OUT);
+    bool three = k->rank == 4 && k->dim[2] == 3 && k->dim[3] == 3 && k->dim[0] >= least && k->dim[1] >= least;
+    return three && all_are(n, "strides", 1, 1) && all_are(n, "dilations", 1, 1) && 16 * k->dim[0] * k->dim[1] <= WINOGRAD_MOST;
 }

@@ -165,7 +165,9 @@ rl_status rl_native_move(rl_call *c) {
     if (x->dtype != rl_val(c->g, c->node->in[0])->dtype || from.rank != n->out.rank || (has && from.dim[1] != n->nout))
         return rl_call_fail(c, RL_EMODEL, "the value is not as the plan says");
     c->step->ran = "move";
-    if (!has && lies_so(x, &n->out)) {
+    rl_lay any;
+    bool as_comes = rl_lay_same(&n->in, &n->out) && !rl_lay_of(x, &any); /* a broadcast: the plan speaks of row-major for want of a name */
+    if (!has && (as_comes || lies_so(x, &n->out))) {
         rl_call_share(c, 0, *x);
         return RL_OK;
     }

@@ -12,7 +12,7 @@
 #include "exec.h"
 #include "rows.h"
 
-enum { RL_POSTS = 10 };
+enum { RL_POSTS = 10, RL_PIECES = 24 };
 
 /* What is done to the value at hand; `in`: the step's input that a binary op takes. */
 typedef struct { rl_row_op op; float p, q; uint32_t in; } rl_post;
@@ -23,6 +23,17 @@ typedef struct rl_fused {
     float *scale, *shift;  /* [nchannel] of a convolution's or product's output, before the posts; NULL: none */
     int64_t nchannel;
 } rl_fused;
+
+/* A convolution's input in pieces, one after the other: each is `count` channels from `from` on of the step's input `in`. */
+typedef struct rl_pieces {
+    uint32_t n;
+    int64_t channels;     /* of all */
+    const int64_t *order; /* [channels] which channel of the node's input is there; NULL: they are in order. Depthwise, of the output's too */
+    struct {
+        uint32_t in;
+        int64_t from, count;
+    } piece[RL_PIECES];
+} rl_pieces;
 
 enum { RL_JOINED_OPS = 6 };
 
@@ -56,6 +67,8 @@ void rl_fuse(rl_exec *x);
 void rl_join_bytes(rl_exec *x);
 /* Makes one step of a Concat and the Reshape that stacks its pieces, where channels are shuffled (interleave.c). After rl_fuse. */
 void rl_join_shuffles(rl_exec *x);
+/* Convolutions that read channels through Concats, Splits and shuffles read them where they were made (pieces.c). Before homes are chosen. */
+void rl_read_pieces(rl_exec *x);
 /* Sets the order of products whose readers want another one (order.c). After rl_fuse. */
 void rl_choose_orders(rl_exec *x);
 

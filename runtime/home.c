@@ -39,8 +39,7 @@ bool rl_is_concat(const rl_step *s) {
     return joins && s->info->nin && s->info->nout == 1 && rl_has(s->info->out[0]);
 }
 
-/* Kernels that read any strides as fast as dense ones. */
-static bool reads_gaps(rl_kernel_fn *fn) {
+bool rl_reads_gaps(rl_kernel_fn *fn) {
     return fn == rl_ref_concat || fn == rl_fast_chain || fn == rl_fast_unary || fn == rl_fast_binary || fn == rl_ref_slice || fn == rl_ref_split;
 }
 
@@ -60,7 +59,7 @@ static void look(chooser *a) {
         for (uint32_t k = 0; k < n->nin; k++) {
             if (!rl_has(n->in[k])) continue;
             a->nread[n->in[k].i]++;
-            if (!reads_gaps(kernel_of(&a->x->step[i])) && !rl_direct_takes_gaps(a->x, &a->x->step[i])) a->dense[n->in[k].i] = true;
+            if (!rl_reads_gaps(kernel_of(&a->x->step[i])) && !rl_direct_takes_gaps(a->x, &a->x->step[i])) a->dense[n->in[k].i] = true;
         }
         for (uint32_t k = 0; k < n->ncap; k++) a->dense[n->cap[k].i] = true, a->nread[n->cap[k].i] += 2;
     }

@@ -30,6 +30,8 @@ typedef struct rl_homes {
     rl_tensor **dims; /* [value] of a Concat's output, and of the piece of what has a home; NULL: not known */
 } rl_homes;
 
+/* Does the kernel read any strides as fast as dense ones? */
+bool rl_reads_gaps(rl_kernel_fn *fn);
 /* Is this step one that others' outputs may be made in? */
 bool rl_is_concat(const rl_step *s);
 /* Sets x->home; NULL where no Concat has a piece that is made. After rl_fuse. */

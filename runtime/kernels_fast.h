@@ -14,6 +14,7 @@
 #undef KERNEL
 rl_kernel_fn rl_fast_chain; /* of fused pointwise ops (fuse.h) */
 rl_kernel_fn rl_fast_attention; /* of the nodes of attention (fuse_attention.c) */
+rl_kernel_fn rl_fast_conv_pieces; /* of a Concat and a convolution (pieces.c) */
 rl_kernel_fn rl_fast_interleave; /* of a Concat and a Reshape (interleave.c) */
 
 #endif

@@ -99,6 +99,7 @@ typedef struct rl_native {
     const int64_t *channels; /* [nin] of those that are blocked; 0: the input is strided */
     int64_t nout;           /* channels of the output */
     const rl_kernel *inner; /* the kernel of strided layouts */
+    rl_value moves;         /* RL_NATIVE_MOVE: what it moves, by the name that it has without a plan */
     const rl_nodeinfo *was; /* the step without a plan: the values that its parts read (exec.h) */
     struct rl_fused *fused; /* the step's, with channels in blocks; NULL: as it is */
     bool strict;            /* while it is measured: what would take plain loops fails */

@@ -44,7 +44,7 @@ static void add_move(applier *a, rl_value of, rl_value to, const rl_lay *lay) {
                        .in = rl_copy(&g->mem, &a->as[of.i], sizeof of), .out = rl_copy(&g->mem, &to, sizeof to), .origin = RL_NONE};
     int64_t count = from.block || lay->block ? rl_val(g, of)->dim[1] : 0;
     if (from.block) channels[0] = count;
-    *how = (rl_native){.kind = RL_NATIVE_MOVE, .in = from, .out = *lay, .channels = channels, .nout = count};
+    *how = (rl_native){.kind = RL_NATIVE_MOVE, .moves = of, .in = from, .out = *lay, .channels = channels, .nout = count};
     rl_push(&g->mem, s.kernel, rl_native_kernel(how));
     s.body = rl_new(&g->mem, rl_exec *, 1);
     rl_push(&g->mem, a->step, s);

@@ -1,6 +1,6 @@
 /* Measured costs, kept from run to run as text: see native_probe.h.
  *
- *   relayout-costs 3
+ *   relayout-costs 4                                    one more when own kernels change so much that old costs mislead
  *   AMD EPYC, avx512, oneDNN 3.2.0, 1 thread
  *   5a0b1c2d3e4f5061 41000 1 acdb jit_avx512_core       key, ns, layouts of the outputs, the kernel
  *   77aa0b1c2d3e4f50 -1 0 ref                           no optimized kernel
@@ -113,7 +113,7 @@ static bool read_all(rl_ctx *ctx, rl_costs *c, rl_text *t) {
         *nl = 0;
         line[i + 1] = nl + 1;
     }
-    if (strcmp(line[0], "relayout-costs 3") != 0 || strcmp(line[1], c->machine) != 0) return false;
+    if (strcmp(line[0], "relayout-costs 4") != 0 || strcmp(line[1], c->machine) != 0) return false;
     char *last = t->p + all;
     if (all < 2 || last[-1] != '\n') return false;
     last[-1] = 0;
@@ -137,7 +137,7 @@ static void read_file(rl_rt *rt, rl_costs *c) {
     rl_text t = {.mem = c->mem};
     if (stat(c->path.p, &is) != 0 || is.st_size > MOST) return;
     if (rl_file_read(c->path.p, &t) == RL_OK && read_all(rt->ctx, c, &t)) return;
-    rl_log(rt->ctx, RL_LOG_WARNING, "%s is damaged or of another machine: it is left out", c->path.p);
+    rl_log(rt->ctx, RL_LOG_WARNING, "%s is damaged, or of another version or machine: it is left out", c->path.p);
     rt->ctx->error[0] = 0;
     c->all.n = 0;
     c->at = (rl_hash){.mem = c->mem};
@@ -155,7 +155,7 @@ void rl_costs_open(rl_rt *rt, rl_arena *mem, rl_costs *c) {
 void rl_costs_close(rl_rt *rt, rl_costs *c) {
     if (!c->changed || !c->path.n) return;
     rl_text t = {.mem = c->mem};
-    rl_put(&t, "relayout-costs 3\n%s\n", c->machine);
+    rl_put(&t, "relayout-costs 4\n%s\n", c->machine);
     size_t from = t.n;
     for (uint32_t i = 0; i < c->all.n; i++) put_row(&t, c->all.key[i], &c->all.row[i]);
     uint64_t h = rl_hash_bytes(t.p + from, t.n - from);

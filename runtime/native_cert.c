@@ -3,14 +3,16 @@
  * 1. The choice: the sum of its configurations, its moves and what is fixed is the claim.
  * 2. Each `drop` line: the configuration that goes can be replaced by the other in any choice, and the choice costs no more.  Of two that are as
  *    good the first that goes is compared with one that is still there, so one of them stays.
- * 3. Of what is left no choice costs less than the claim: the ops are taken as they stand, and for each way in which the values may lie that are
- *    read later (made so, and moved to these) the least cost that leads there is kept; what costs the claim already, with the least that the ops to
- *    come cost, goes.  In the end nothing may be left. */
+ * 3. Of what is left no choice costs less than the claim: the ops are taken as they stand, and for each partial choice its cost is kept, and
+ *    what it costs yet to have each value in each layout that is read later.  What costs the claim already, with the least that the ops to
+ *    come cost, goes, and so does what another stands for.  In the end nothing may be left. */
 #include "native_cert.h"
 
 #include <string.h>
 
-enum { MOSTSTATES = 1 << 18 };
+#include "element.h"
+
+enum { MOSTSTATES = 1 << 16 };
 
 typedef struct { uint32_t op, pin; } end;
 
@@ -167,22 +169,28 @@ static rl_status check_drops(checker *k) {
 
 /* ---- the rest ---- */
 
-/* How values lie: for each that is alive, the layout it was made in, and a bit for each that it is in. */
-typedef struct { uint32_t made; uint64_t in; } how;
-typedef struct { how *state; int64_t *cost; uint32_t n, cap, width; rl_hash at; rl_arena mem; } layer;
+/* A value and a layout in which an op to come may read it.  A state has, for each of these, what it costs yet to have it there: 0, or the
+ * move. */
+typedef struct { uint32_t value, lay; } slot;
+typedef struct { int64_t cost, *yet; } state;
+typedef struct { struct { state *p; uint32_t n, cap; } state; struct { slot *p; uint32_t n, cap; } slot; rl_arena mem; } layer;
 
 typedef struct {
     checker *k;
-    uint32_t *live, nlive, *place; /* values; [value] its place in live */
-    uint32_t *last;                /* [value][layout] 1 + the last op that may read it so */
-    int64_t *ahead;                /* [op] what this op and those after it cost at least */
+    uint32_t *last;  /* [value][layout] 1 + the last op that may read it so */
+    uint32_t *place; /* [value][layout] its place among the slots before the op */
+    int64_t *ahead;  /* [op] what this op and those after it cost at least */
     layer now, next;
 } walker;
 
+static uint32_t *of_slot(const walker *w, uint32_t *table, uint32_t value, uint32_t lay) {
+    return &table[(size_t)value * w->k->c->nlay + lay];
+}
+
 static void prepare(walker *w) {
     const rl_plan_cert *c = w->k->c;
-    w->live = rl_new(w->k->mem, uint32_t, c->nvalue + 1u), w->place = rl_new(w->k->mem, uint32_t, c->nvalue + 1u);
     w->last = rl_new(w->k->mem, uint32_t, (size_t)c->nvalue * c->nlay + 1);
+    w->place = rl_new(w->k->mem, uint32_t, (size_t)c->nvalue * c->nlay + 1);
     w->ahead = rl_new(w->k->mem, int64_t, c->nop + 1u);
     for (uint32_t i = c->nop; i-- > 0;) {
         int64_t least = INT64_MAX;
@@ -190,7 +198,7 @@ static void prepare(walker *w) {
             if (!w->k->keep[i][d]) continue;
             least = RL_MIN(least, c->op[i].cfg[d].ns);
             for (uint32_t p = 0; p < c->op[i].npin; p++) {
-                uint32_t *last = &w->last[c->op[i].pin[p].value * c->nlay + c->op[i].cfg[d].lay[p]];
+                uint32_t *last = of_slot(w, w->last, c->op[i].pin[p].value, c->op[i].cfg[d].lay[p]);
                 if (!c->op[i].pin[p].out) *last = RL_MAX(*last, i + 1);
             }
         }
@@ -200,104 +208,107 @@ static void prepare(walker *w) {
     rl_arena_init(&w->next.mem, w->k->ctx);
 }
 
-static void start_layer(layer *l, uint32_t width) {
+static void start_layer(layer *l) {
     rl_arena_free(&l->mem);
-    *l = (layer){.width = width, .mem = l->mem};
-    l->at.mem = &l->mem;
+    *l = (layer){.mem = l->mem};
 }
 
-/* One more state, or a cheaper way to one that is there. */
-static void add_state(layer *l, const how *state, int64_t cost) {
-    size_t nbyte = l->width * sizeof *state;
-    uint64_t key = nbyte ? rl_hash_bytes(state, nbyte) : 1;
-    uint32_t i;
-    for (; (i = rl_hash_get(&l->at, key)) != RL_NONE && nbyte && memcmp(l->state + (size_t)i * l->width, state, nbyte) != 0; key++) {}
-    if (i != RL_NONE) {
-        l->cost[i] = RL_MIN(l->cost[i], cost);
-        return;
-    }
-    if (l->n == l->cap) {
-        uint32_t cap = l->cap ? 2 * l->cap : 16;
-        l->state = rl_grow(&l->mem, l->state, (size_t)l->n * l->width, (size_t)cap * l->width + 1, sizeof *l->state);
-        l->cost = rl_grow(&l->mem, l->cost, l->n, cap, sizeof *l->cost);
-        l->cap = cap;
-    }
-    if (nbyte) memcpy(l->state + (size_t)l->n * l->width, state, nbyte);
-    l->cost[l->n] = cost;
-    rl_hash_put(&l->at, key, l->n++);
-}
-
-/* Values that op i makes are alive, too. */
-static void make_values(walker *w, uint32_t i) {
+/* What is there and read after op i, and what the op makes. */
+static void find_slots(walker *w, uint32_t i) {
     const rl_plan_cert_op *o = &w->k->c->op[i];
-    for (uint32_t p = 0; p < o->npin; p++) {
-        if (!o->pin[p].out) continue;
-        w->place[o->pin[p].value] = w->nlive;
-        w->live[w->nlive++] = o->pin[p].value;
+    for (uint32_t s = 0; s < w->now.slot.n; s++) {
+        const slot *at = &w->now.slot.p[s];
+        *of_slot(w, w->place, at->value, at->lay) = s;
+        if (*of_slot(w, w->last, at->value, at->lay) > i + 1) rl_push(&w->next.mem, w->next.slot, *at);
     }
+    for (uint32_t p = 0; p < o->npin; p++)
+        for (uint32_t d = 0; o->pin[p].out && d < w->k->c->nlay; d++)
+            if (*of_slot(w, w->last, o->pin[p].value, d) > i + 1) rl_push(&w->next.mem, w->next.slot, ((slot){o->pin[p].value, d}));
 }
 
-/* The layouts of v that ops after i may read. */
-static uint64_t wanted(const walker *w, uint32_t v, uint32_t i) {
-    uint64_t all = 0;
-    for (uint32_t d = 0; d < w->k->c->nlay; d++)
-        if (w->last[v * w->k->c->nlay + d] > i + 1) all |= UINT64_C(1) << d;
-    return all;
+/* What the values that the op makes cost to have in the slots, and what those that are there do. */
+static int64_t *costs_yet(walker *w, const rl_plan_cert_op *o, const rl_plan_cert_config *c, const int64_t *yet) {
+    int64_t *then = rl_new(&w->next.mem, int64_t, w->next.slot.n + 1u);
+    for (uint32_t n = 0; n < w->next.slot.n; n++) {
+        const slot *at = &w->next.slot.p[n];
+        const end *maker = &w->k->maker[at->value];
+        bool made = &w->k->c->op[maker->op] == o;
+        then[n] = made ? move_ns(w->k, at->value, c->lay[maker->pin], at->lay) : yet[*of_slot(w, w->place, at->value, at->lay)];
+    }
+    return then;
 }
 
-/* state: of the values alive after the op; its last ones are those it makes. */
-static int64_t apply_config(const walker *w, const rl_plan_cert_op *o, const rl_plan_cert_config *c, int64_t cost, how *state) {
+/* The state behind the op in this configuration, if it may lead to less than the claim; yet: as before it, is changed. */
+static void add_state(walker *w, uint32_t i, const rl_plan_cert_config *c, int64_t cost, int64_t *yet) {
+    const rl_plan_cert_op *o = &w->k->c->op[i];
     cost = rl_add(cost, c->ns);
     for (uint32_t p = 0; p < o->npin; p++) {
-        how *h = &state[w->place[o->pin[p].value]];
-        uint64_t bit = UINT64_C(1) << c->lay[p];
-        if (o->pin[p].out) *h = (how){.made = c->lay[p]};
-        else if (!(h->in & bit)) cost = rl_add(cost, move_ns(w->k, o->pin[p].value, h->made, c->lay[p]));
-        h->in |= bit;
+        if (o->pin[p].out) continue;
+        int64_t *left = &yet[*of_slot(w, w->place, o->pin[p].value, c->lay[p])];
+        cost = rl_add(cost, *left);
+        *left = 0;
     }
-    return cost;
+    if (rl_add(cost, w->ahead[i + 1]) >= w->k->c->claim) return;
+    state then = {cost, costs_yet(w, o, c, yet)};
+    rl_push(&w->next.mem, w->next.state, then);
 }
 
-/* Op i, from all states; the values that are read no more leave them. */
+static int by_cost(const void *arg, int64_t a, int64_t b) {
+    const state *s = arg;
+    return (s[a].cost > s[b].cost) - (s[a].cost < s[b].cost);
+}
+
+/* Whatever follows b may follow a, and costs no more: with all that is dearer to have in a. */
+static bool stands_for(const state *a, const state *b, uint32_t nslot) {
+    int64_t cost = a->cost;
+    for (uint32_t n = 0; n < nslot && cost <= b->cost; n++) cost = rl_add(cost, RL_MAX(a->yet[n] - b->yet[n], 0));
+    return cost <= b->cost;
+}
+
+/* Leaves the states that none of the cheapest stands for: these alone, as they stand for nearly all that can go. */
+static void leave_needed(layer *l) {
+    enum { CHEAPEST = 400 };
+    int64_t *order = rl_new(&l->mem, int64_t, l->state.n + 1u);
+    state *kept = rl_new(&l->mem, state, l->state.n + 1u);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->state.n; i++) order[i] = i;
+    rl_sort(&l->mem, order, l->state.n, by_cost, l->state.p);
+    for (uint32_t i = 0; i < l->state.n; i++) {
+        const state *s = &l->state.p[order[i]];
+        uint32_t j = 0, most = RL_MIN(n, (uint32_t)CHEAPEST);
+        while (j < most && !stands_for(&kept[j], s, l->slot.n)) j++;
+        if (j == most) kept[n++] = *s;
+    }
+    l->state.p = kept, l->state.n = n;
+}
+
+/* Op i, from all states. */
 static void take_op(walker *w, uint32_t i) {
     const rl_plan_cert_op *o = &w->k->c->op[i];
-    uint32_t was = w->nlive, n = 0;
-    make_values(w, i);
-    how *state = rl_new(w->k->mem, how, w->nlive + 1u), *left = rl_new(w->k->mem, how, w->nlive + 1u);
-    uint64_t *want = rl_new(w->k->mem, uint64_t, w->nlive + 1u);
-    for (uint32_t a = 0; a < w->nlive; a++) n += (want[a] = wanted(w, w->live[a], i)) != 0;
-    start_layer(&w->next, n);
-    for (uint32_t s = 0; s < w->now.n && w->next.n <= MOSTSTATES; s++)
+    start_layer(&w->next);
+    find_slots(w, i);
+    int64_t *yet = rl_new(&w->next.mem, int64_t, w->now.slot.n + 1u);
+    for (uint32_t s = 0; s < w->now.state.n; s++)
         for (uint32_t c = 0; c < o->ncfg; c++) {
             if (!w->k->keep[i][c]) continue;
-            if (was) memcpy(state, w->now.state + (size_t)s * was, was * sizeof *state);
-            int64_t cost = apply_config(w, o, &o->cfg[c], w->now.cost[s], state);
-            if (rl_add(cost, w->ahead[i + 1]) >= w->k->c->claim) continue;
-            memset(left, 0, (n + 1u) * sizeof *left);
-            for (uint32_t a = 0, b = 0; a < w->nlive; a++)
-                if (want[a]) left[b].made = state[a].made, left[b++].in = state[a].in & want[a];
-            add_state(&w->next, left, cost);
+            memcpy(yet, w->now.state.p[s].yet, w->now.slot.n * sizeof *yet);
+            add_state(w, i, &o->cfg[c], w->now.state.p[s].cost, yet);
         }
-    uint32_t kept = 0;
-    for (uint32_t a = 0; a < w->nlive; a++)
-        if (want[a]) w->live[kept] = w->live[a], w->place[w->live[kept]] = kept, kept++;
-    w->nlive = kept;
+    leave_needed(&w->next);
     layer t = w->now;
     w->now = w->next, w->next = t;
-    w->now.at.mem = &w->now.mem;
 }
 
 static rl_status check_least(checker *k) {
     walker w = {.k = k};
     prepare(&w);
-    start_layer(&w.now, 0);
-    add_state(&w.now, &(how){0}, k->c->fixed);
+    rl_push(&w.now.mem, w.now.state, ((state){k->c->fixed, rl_new(&w.now.mem, int64_t, 1)}));
     bool many = false;
-    for (uint32_t i = 0; i < k->c->nop && w.now.n && !many; i++) {
+    for (uint32_t i = 0; i < k->c->nop && w.now.state.n && !many; i++) {
         take_op(&w, i);
-        many = w.now.n > MOSTSTATES || rl_stopped(k->ctx);
+        many = w.now.state.n > MOSTSTATES || rl_stopped(k->ctx);
     }
-    uint32_t left = w.now.n;
+    uint32_t left = w.now.state.n;
     rl_arena_free(&w.now.mem);
     rl_arena_free(&w.next.mem);
     if (many) return rl_fail(k->ctx, RL_EPROOF, "the plan's certificate: whether a choice takes less cannot be told within the limits");

@@ -195,6 +195,7 @@ rl_status rl_meter_config(rl_meter *m, rl_call *c, const rl_pin *pin, uint32_t n
     if (good && m->table) row->ns = table_cost(c, n, lay, npin);
     else if (good) status = measure(m, c, &row->ns);
     if (good && status == RL_OK) row->impl = rl_internz(c->g->ctx, s->ran && *s->ran ? s->ran : "reference");
+    else *row = (rl_cost_row){0};
     drop_outputs(c);
     rl_prims_drop(c->rt, s);
     s->native = NULL;

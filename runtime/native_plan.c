@@ -190,8 +190,10 @@ static rl_status read_head(reader *r, char *s, rl_native_plan *p) {
     if (!number(next_word(&at), UINT32_MAX, &n)) return wrong(r, "no number of steps");
     const char *hash = next_word(&at);
     if (n != r->x->nstep || strlen(hash) != 16 || strtoull(hash, &end, 16) != hash_graph(r->x) || *end) return wrong(r, "it is another model's");
-    if (!next_line(r, s) || strncmp(s, "predicted ", 10) != 0 || !number(s + 10, INT64_MAX, &n)) return wrong(r, "no prediction");
-    p->ns = (int64_t)n;
+    bool found = next_line(r, s) && strncmp(s, "predicted ", 10) == 0;
+    bool minus = found && s[10] == '-'; /* of a model of microseconds on a busy machine */
+    if (!found || !number(s + 10 + minus, INT64_MAX, &n)) return wrong(r, "no prediction");
+    p->ns = minus ? -(int64_t)n : (int64_t)n;
     return RL_OK;
 }
 

@@ -7,7 +7,6 @@
 #include "native_meter.h"
 
 #define ACCEPTED UINT64_C(0x5851f42d4c957f2d) /* another cost than that of the same on optimized kernels alone */
-static const double NOISE = 0.03; /* times that differ by less are the same */
 enum { CHOICES = 2 + RL_LAY_BLOCKED, CONFIGS = 24, FAR = 3 }; /* of a step; times as slow as without a plan, how slow exactly is no matter */
 
 typedef struct {
@@ -82,12 +81,13 @@ static rl_status find_row(prober *a, const rl_call *c, const place *at, const rl
 }
 
 /* What it takes in a run of the model: as long as it does there without a plan, and as much longer as it takes alone.  Where that is a view, or
- * the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing. */
-static int64_t cost_here(const prober *a, const place *at, int64_t ns) {
+ * the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing.  Of two that take as long, what
+ * runs without a plan is to be taken. */
+static int64_t cost_here(const prober *a, const place *at, int64_t ns, bool as_is) {
     enum { TINY = 2000 };
     int64_t more = ns - at->base.ns;
     if (!a->whole || !at->base.impl) return ns;
-    if (fabs((double)more) <= NOISE * (double)at->base.ns) return at->here;
+    if (fabs((double)more) <= RL_PROBE_NOISE * (double)at->base.ns) return at->here + !as_is;
     double scale = at->base.ns < TINY ? 1 : RL_MIN((double)at->here / (double)at->base.ns, 2.0);
     return RL_MAX(at->here + (int64_t)((double)more * scale), 0);
 }
@@ -124,7 +124,10 @@ static rl_status try_config(prober *a, rl_probe_op *op, const rl_call *c, const 
     rl_cost_row row = at->base;
     if (!plain || !at->base.impl) RL_TRY(find_row(a, c, at, lay, chosen, &row));
     if (!row.impl) return RL_OK;
-    rl_probe_cfg cfg = {.lay = rl_new(p->mem, uint32_t, at->npin + 1), .ns = cost_here(a, at, row.ns), .impl = row.impl, .plain = plain};
+    bool as_is = !chosen;
+    for (uint32_t i = 0; i < at->npin; i++) as_is = as_is && (at->pin[i].out || rl_lay_same(&lay[i], &at->now[i]));
+    rl_probe_cfg cfg = {.lay = rl_new(p->mem, uint32_t, at->npin + 1), .ns = cost_here(a, at, row.ns, as_is), .impl = row.impl,
+                        .plain = plain, .as_is = as_is};
     for (uint32_t i = 0, k = 0; i < at->npin; i++) {
         cfg.lay[i] = intern(p, at->pin[i].out ? &row.out[k] : &lay[i]);
         k += at->pin[i].out;
@@ -274,7 +277,8 @@ static void add_outside(prober *a, rl_value v, bool out, const rl_lay *lies, con
     rl_lay rows = rl_lay_rows(x->rank);
     uint32_t lay = intern(p, lies ? lies : &rows);
     rl_probe_op op = {.step = RL_NONE, .outside = true, .type = out ? "input" : "output", .name = x->name ? x->name : "", .npin = 1, .pin = rl_copy(p->mem, &pin, sizeof pin)};
-    rl_push(p->mem, op.cfg, ((rl_probe_cfg){.lay = rl_copy(p->mem, &lay, sizeof lay), .impl = rl_internz(p->x->g->ctx, "-")}));
+    rl_probe_cfg cfg = {.lay = rl_copy(p->mem, &lay, sizeof lay), .impl = rl_internz(p->x->g->ctx, "-"), .as_is = true};
+    rl_push(p->mem, op.cfg, cfg);
     rl_push(p->mem, p->op, op);
     if (out) note_seen(a, v, lay);
     if (t) known_shape(a, v, t);
@@ -286,7 +290,8 @@ static void add_reader(const prober *a, rl_probe_op *op, const place *at) {
     op->npin = 0;
     while (op->npin < at->npin && !at->pin[op->npin].out) op->npin++;
     for (uint32_t k = 0; k < 2; k++) {
-        rl_probe_cfg cfg = {.lay = rl_new(a->p->mem, uint32_t, op->npin + 1), .ns = at->here, .impl = rl_internz(a->p->x->g->ctx, "-"), .plain = true};
+        rl_probe_cfg cfg = {.lay = rl_new(a->p->mem, uint32_t, op->npin + 1), .ns = at->here, .impl = rl_internz(a->p->x->g->ctx, "-"),
+                            .plain = true, .as_is = !k};
         for (uint32_t i = 0; i < op->npin; i++) {
             rl_lay rows = rl_lay_rows(at->now[i].rank);
             cfg.lay[i] = intern(a->p, k ? &rows : &at->now[i]);
@@ -316,6 +321,7 @@ static rl_status probe_step(void *user, rl_frame *f, rl_step *s, rl_call *c) {
     rl_probe_op op = {.step = (uint32_t)(s - p->x->step), .type = s->info->type, .name = name_of(p->x, s->info), .npin = at.npin,
                       .pin = rl_copy(p->mem, at.pin, at.npin * sizeof *at.pin)};
     RL_TRY(find_base(a, c, &at));
+    op.here = at.here;
     RL_TRY(try_all(a, &op, c, &at, &y));
     if (!op.cfg.n) add_reader(a, &op, &at);
     for (uint32_t i = 0; i < op.cfg.n; i++)
@@ -331,7 +337,7 @@ static int64_t find_move(prober *a, uint32_t v, const rl_lay *from, const rl_lay
     const rl_tensor *shape = &a->shape[v];
     uint64_t key = rl_meter_move_key(&a->meter, shape, from, to);
     const rl_cost_row *known = rl_costs_find(a->costs, key);
-    int64_t around = a->whole ? a->whole->around : 0; /* it is a step of its own */
+    int64_t around = a->p->around; /* it is a step of its own */
     if (known && known->impl) {
         a->p->known++;
         return rl_add(known->ns, around);
@@ -372,10 +378,29 @@ static void find_moves(prober *a) {
     }
 }
 
+static int as_is_layout(const rl_probe *p, uint32_t value) {
+    for (uint32_t i = 0; i < p->op.n; i++)
+        for (uint32_t k = 0; k < p->op.p[i].npin; k++)
+            for (uint32_t c = 0; p->op.p[i].pin[k].out && p->op.p[i].pin[k].v.i == value && c < p->op.p[i].cfg.n; c++)
+                if (p->op.p[i].cfg.p[c].as_is) return (int)p->op.p[i].cfg.p[c].lay[k];
+    return -1;
+}
+
+/* Without a plan an output that lies otherwise becomes row-major behind the run (bench.h), which is part of what the model takes. */
+static void take_off_deliveries(rl_probe *p) {
+    for (uint32_t i = 0; i < p->op.n; i++) {
+        const rl_probe_op *o = &p->op.p[i];
+        if (o->step != RL_NONE || o->pin[0].out) continue;
+        int made = as_is_layout(p, o->pin[0].v.i);
+        if (made >= 0) p->fixed -= rl_probe_move_cost(p, o->pin[0].v.i, (uint32_t)made, o->cfg.p[0].lay[0]);
+    }
+}
+
 rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, const rl_whole *whole, rl_probe *out) {
     const rl_graph *g = x->g;
     prober a = {.p = out, .costs = costs, .meter = {.x = x, .table = !whole}, .whole = whole};
-    *out = (rl_probe){.mem = costs->mem, .x = x, .move_at = {.mem = costs->mem}, .fixed = whole ? whole->ns : 0};
+    *out = (rl_probe){.mem = costs->mem, .x = x, .move_at = {.mem = costs->mem}};
+    if (whole) out->fixed = out->whole = whole->ns, out->around = whole->around;
     a.seen = rl_alloc_array(out->mem, g->nval + 1u, sizeof *a.seen);
     a.shape = rl_new(out->mem, rl_tensor, g->nval + 1);
     rl_tensor *made = rl_new(out->mem, rl_tensor, g->output.n + 1);
@@ -391,6 +416,7 @@ rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, const r
         rl_tensor_drop(&made[i]);
     }
     find_moves(&a);
+    if (whole) take_off_deliveries(out);
     rl_tensor_drop(&a.meter.cold);
     return RL_OK;
 }

@@ -15,7 +15,8 @@
 #include "native_whole.h"
 #include "run_cmd.h"
 
-typedef struct { uint32_t *lay; int64_t ns; rl_str impl; bool plain; } rl_probe_cfg; /* lay: [npin], places in rl_probe.lay; plain: rl_native_op */
+/* lay: [npin], places in rl_probe.lay; plain: rl_native_op; as_is: the kernel and the layouts of a run without a plan */
+typedef struct { uint32_t *lay; int64_t ns; rl_str impl; bool plain, as_is; } rl_probe_cfg;
 
 typedef struct {
     uint32_t step;            /* RL_NONE: an input or output of the graph, or who makes a value of whom nothing is known */
@@ -23,10 +24,13 @@ typedef struct {
     rl_str type, name;
     uint32_t npin;
     const rl_pin *pin;
+    int64_t here;             /* ns in a run without a plan */
     struct { rl_probe_cfg *p; uint32_t n, cap; } cfg;
 } rl_probe_op;
 
 typedef struct { uint32_t value, from, to; int64_t ns; } rl_probe_move;
+
+#define RL_PROBE_NOISE 0.03 /* times that differ by a smaller part are the same */
 
 typedef struct {
     rl_arena *mem;
@@ -36,6 +40,7 @@ typedef struct {
     struct { rl_probe_move *p; uint32_t n, cap; } move;
     rl_hash move_at;          /* of value and layouts -> its place */
     int64_t fixed;            /* ns of a run beside the ops' */
+    int64_t whole, around;    /* ns of a run without a plan, and around a step, which a move has, too; 0 by a table */
     uint32_t measured, known; /* costs that were measured now; that the cache or the table had */
 } rl_probe;
 
@@ -45,6 +50,9 @@ int64_t rl_probe_move_cost(const rl_probe *p, uint32_t value, uint32_t from, uin
 typedef struct rl_costs rl_costs;
 /* x: prepared without a plan; whole: what it takes so. NULL: costs by a static table, nothing is measured. */
 rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, const rl_whole *whole, rl_probe *out);
+/* Costs of what was chosen ([op] a configuration), as runs by that plan have them: native_refine.c. was, now: runs without a plan and by
+ * x's, in turn. */
+void rl_probe_refine(rl_probe *p, const uint32_t *chosen, const rl_exec *x, const rl_whole *was, const rl_whole *now);
 /* One line that names it: "f32[1,64,56,56] acdb". */
 void rl_probe_put_value(const rl_probe *p, rl_value v, uint32_t lay, rl_text *t);
 

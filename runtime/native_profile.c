@@ -5,8 +5,10 @@
 
 #include "bench.h"
 #include "device.h"
+#include "fast.h"
 
-enum { LEAST = 5, MOST = 2000, WARM = 2, AGAIN = 3 }; /* runs; times that a model is measured after its kernels */
+enum { LEAST = 5, MOST = 2000, WARM = 2 }; /* runs */
+enum { AGAIN = 3, ROUNDS = 4 };            /* times that a model is measured after its kernels, and by a plan, at most */
 static const double TURN = 0.02;           /* seconds */
 
 /* ---- the plan ---- */
@@ -15,6 +17,7 @@ static const double TURN = 0.02;           /* seconds */
 static void make_plan(rl_profile *p, rl_arena *mem) {
     const rl_probe *b = &p->probe;
     rl_native_op *op = rl_new(mem, rl_native_op, b->op.n + 1);
+    p->nblocked = 0;
     rl_native_plan plan = {.machine = p->machine, .ns = p->predicted, .op = op};
     for (uint32_t i = 0; i < b->op.n; i++) {
         const rl_probe_op *o = &b->op.p[i];
@@ -78,16 +81,52 @@ static bool converts(const rl_step *s) {
 }
 
 /* The graph with the plan is prepared before the one without: it adds values. */
-static rl_status run_both(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_profile *p, const rl_tensor *in) {
-    rl_exec *x[2];
+static rl_status prepare_both(rl_rt *rt, rl_graph *g, rl_profile *p, rl_exec **x) {
     rt->no_plan = false;
     rt->native = (rl_span){(const uint8_t *)p->plan.p, p->plan.n};
     RL_TRY(rl_exec_new(rt, g, &x[0]));
     rt->native = (rl_span){0};
     rt->no_plan = true;
     RL_TRY(rl_exec_new(rt, g, &x[1]));
+    p->nmove = 0;
     for (uint32_t i = 0; i < x[0]->nstep; i++) p->nmove += converts(&x[0]->step[i]);
-    return compare(p, o, x, in);
+    return RL_OK;
+}
+
+/* What its steps hold beside the graph. */
+static void release(rl_exec *x) {
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        rl_prims_drop(x->rt, &x->step[i]);
+        rl_tensor_drop(&x->step[i].packed);
+    }
+}
+
+static rl_status solve(rl_profile *p, rl_arena *mem) {
+    p->drop.n = 0;
+    RL_TRY(p->solve(p->user, p));
+    p->as_is = true;
+    for (uint32_t i = 0; i < p->probe.op.n; i++) p->as_is = p->as_is && p->probe.op.p[i].cfg.p[p->chosen[i]].as_is;
+    make_plan(p, mem);
+    return RL_OK;
+}
+
+/* The best choice; then with the costs that it has in its own runs, until it is the same. */
+static rl_status choose(rl_profile *p, rl_rt *rt, rl_graph *g, const rl_tensor *in, rl_exec **x) {
+    rl_whole whole[2];
+    size_t nbyte = p->probe.op.n * sizeof *p->chosen;
+    uint32_t *last = rl_new(&g->mem, uint32_t, p->probe.op.n + 1);
+    RL_TRY(solve(p, &g->mem));
+    RL_TRY(prepare_both(rt, g, p, x));
+    for (uint32_t i = 0; i < ROUNDS && !p->table && !p->as_is; i++) {
+        RL_TRY(rl_whole_measure(x, 2, in, whole));
+        rl_probe_refine(&p->probe, p->chosen, x[0], &whole[1], &whole[0]);
+        memcpy(last, p->chosen, nbyte);
+        RL_TRY(solve(p, &g->mem));
+        if (memcmp(last, p->chosen, nbyte) == 0) break;
+        for (uint32_t k = 0; k < 2; k++) release(x[k]);
+        RL_TRY(prepare_both(rt, g, p, x));
+    }
+    return RL_OK;
 }
 
 /* Costs may take a minute, in which machines change: what the model takes without a plan is measured again, until two times agree. */
@@ -112,7 +151,7 @@ static rl_status measure(rl_profile *p, rl_rt *rt, rl_graph *g, const rl_tensor 
     rt->no_homes = true;
     RL_TRY(rl_exec_new(rt, g, &bare));
     rt->no_homes = false;
-    if (!p->table) RL_TRY(rl_whole_measure(x, in, &whole));
+    if (!p->table) RL_TRY(rl_whole_measure(&x, 1, in, &whole));
     RL_TRY(rl_probe_run(bare, in, costs, p->table ? NULL : &whole, &p->probe));
     if (p->table) return RL_OK;
     return measure_again(p, x, in, &whole);
@@ -131,9 +170,9 @@ static rl_status profile_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *
     RL_TRY(measure(p, rt, g, in, &costs));
     rl_costs_close(rt, &costs);
     p->chosen = rl_new(&g->mem, uint32_t, p->probe.op.n + 1);
-    RL_TRY(p->solve(p->user, p));
-    make_plan(p, &g->mem);
-    return run_both(rt, g, o, p, in);
+    rl_exec *x[2];
+    RL_TRY(choose(p, rt, g, in, x));
+    return compare(p, o, x, in);
 }
 
 rl_status rl_profile_model(rl_graph *g, const rl_runopt *o, rl_profile *p) {

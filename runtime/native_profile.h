@@ -19,6 +19,7 @@ typedef struct rl_profile {
     struct { rl_profile_drop *p; uint32_t n, cap; } drop; /* in the order in which they were left out */
     int64_t predicted, bound; /* ns; bound == predicted where it is the least */
     bool optimal, checked;   /* checked: found again by other means than the solver's */
+    bool as_is;              /* nothing is chosen but what runs without a plan */
     int64_t whole;           /* ns of a run without a plan, measured before one with it; 0: by the table */
     const char *machine;
     rl_text plan;

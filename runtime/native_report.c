@@ -43,6 +43,7 @@ void rl_profile_json(const rl_profile *p, const char *model, rl_text *t) {
                b->measured, b->known, b->fixed, p->whole);
         rl_put(t, "  \"predicted_ns\": %" PRId64 ",\n  \"bound_ns\": %" PRId64 ",\n  \"optimal\": %s,\n  \"checked\": %s,\n", p->predicted, p->bound,
                p->optimal ? "true" : "false", p->checked ? "true" : "false");
+        rl_put(t, "  \"as_is\": %s,\n", p->as_is ? "true" : "false");
         rl_put(t, "  \"blocked\": %u,\n  \"moves\": %u,\n  \"runs\": %u,\n", p->nblocked, p->nmove, p->compared);
         rl_put(t, "  \"plan_ms\": %.6g,\n  \"plan_min_ms\": %.6g,\n  \"default_ms\": %.6g,\n  \"default_min_ms\": %.6g,\n", p->plan_ms, p->plan_least_ms,
                p->default_ms, p->default_least_ms);

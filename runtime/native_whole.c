@@ -22,18 +22,27 @@ static rl_status run_steps(rl_exec *x, const rl_tensor *in, rl_tensor *out, rl_c
     return s;
 }
 
-/* Runs until the machine has settled, then times; the two kinds take turns. */
-static rl_status take_turns(rl_exec *x, const rl_tensor *in, rl_arena *tmp, least *l) {
-    rl_tensor *out = rl_new(tmp, rl_tensor, x->g->output.n + 1);
-    rl_cost *cost = rl_new(tmp, rl_cost, x->nstep + 1);
+static rl_status run_whole(rl_exec *x, const rl_tensor *in, rl_tensor *out, least *l) {
+    double seconds;
+    RL_TRY(rl_bench_once(x, in, out, rl_bench_alone(x->rt), &seconds));
+    l->whole = RL_MIN(l->whole, seconds);
+    return RL_OK;
+}
+
+/* Runs until the machine has settled, then times; the graphs and the two kinds of runs take turns. */
+static rl_status take_turns(rl_exec *const *x, uint32_t n, const rl_tensor *in, rl_arena *tmp, least *l) {
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < n; k++) most = RL_MAX(most, x[k]->nstep);
+    rl_tensor *out = rl_new(tmp, rl_tensor, x[0]->g->output.n + 1);
+    rl_cost *cost = rl_new(tmp, rl_cost, most + 1);
     double start = rl_seconds(), seconds;
-    for (uint32_t i = 0; i < WARM || rl_seconds() - start < SETTLED; i++) RL_TRY(rl_bench_once(x, in, out, false, &seconds));
+    for (uint32_t i = 0; i < WARM * n || rl_seconds() - start < SETTLED; i++) RL_TRY(rl_bench_once(x[i % n], in, out, false, &seconds));
     start = rl_seconds();
-    for (uint32_t i = 0; i < LEAST || (i < MOST && rl_seconds() - start < ENOUGH); i++) {
-        RL_TRY(rl_bench_once(x, in, out, rl_bench_alone(x->rt), &seconds));
-        l->whole = RL_MIN(l->whole, seconds);
-        if (l->step) RL_TRY(run_steps(x, in, out, cost, l->step));
-    }
+    for (uint32_t i = 0; i < LEAST || (i < MOST && rl_seconds() - start < ENOUGH * n); i++)
+        for (uint32_t k = 0; k < n; k++) {
+            RL_TRY(run_whole(x[k], in, out, &l[k]));
+            if (l[k].step) RL_TRY(run_steps(x[k], in, out, cost, l[k].step));
+        }
     return RL_OK;
 }
 
@@ -41,16 +50,25 @@ static int64_t ns_of(double seconds) {
     return (int64_t)(seconds * 1e9);
 }
 
-rl_status rl_whole_measure(rl_exec *x, const rl_tensor *in, rl_whole *w) {
-    rl_arena tmp;
-    rl_arena_init(&tmp, x->g->ctx);
-    least l = {1e9, rl_new(&tmp, double, x->nstep + 1)};
-    for (uint32_t i = 0; i < x->nstep; i++) l.step[i] = 1e9;
-    RL_TRY(take_turns(x, in, &tmp, &l));
+static rl_whole whole_of(const rl_exec *x, const least *l) {
     int64_t kernels = 0;
-    *w = (rl_whole){.ns = ns_of(l.whole), .step = rl_new(&x->g->mem, int64_t, x->nstep + 1)};
-    for (uint32_t i = 0; i < x->nstep; i++) kernels += w->step[i] = ns_of(l.step[i]);
-    w->around = x->nstep ? RL_MAX(w->ns - kernels, 0) / x->nstep : 0;
+    rl_whole w = {.ns = ns_of(l->whole), .step = rl_new(&x->g->mem, int64_t, x->nstep + 1)};
+    for (uint32_t i = 0; i < x->nstep; i++) kernels += w.step[i] = ns_of(l->step[i]);
+    w.around = x->nstep ? RL_MAX(w.ns - kernels, 0) / x->nstep : 0;
+    for (uint32_t i = 0; i < x->nstep && kernels > w.ns; i++) w.step[i] = (int64_t)((double)w.step[i] * (double)w.ns / (double)kernels);
+    return w;
+}
+
+rl_status rl_whole_measure(rl_exec *const *x, uint32_t n, const rl_tensor *in, rl_whole *w) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, x[0]->g->ctx);
+    least *l = rl_new(&tmp, least, n);
+    for (uint32_t k = 0; k < n; k++) {
+        l[k] = (least){1e9, rl_new(&tmp, double, x[k]->nstep + 1)};
+        for (uint32_t i = 0; i < x[k]->nstep; i++) l[k].step[i] = 1e9;
+    }
+    RL_TRY(take_turns(x, n, in, &tmp, l));
+    for (uint32_t k = 0; k < n; k++) w[k] = whole_of(x[k], &l[k]);
     rl_arena_free(&tmp);
     return RL_OK;
 }
@@ -59,7 +77,7 @@ rl_status rl_whole_again(rl_exec *x, const rl_tensor *in, int64_t *ns) {
     rl_arena tmp;
     least l = {.whole = 1e9};
     rl_arena_init(&tmp, x->g->ctx);
-    RL_TRY(take_turns(x, in, &tmp, &l));
+    RL_TRY(take_turns(&x, 1, in, &tmp, &l));
     *ns = ns_of(l.whole);
     rl_arena_free(&tmp);
     return RL_OK;

@@ -3,7 +3,8 @@
  *   a run                      1200 us       the least of runs in which nothing else is measured
  *   conv1   in such a run       410 us       between its neighbours, with the caches as they leave them; the least, too
  *   relu1                        38 us
- *   around each step           0.4 us       what is left, over all steps
+ *   around each step           0.4 us       what is left, over all steps; where nothing is, as the clock is read between steps, they take
+ *                                           less in proportion
  *
  * What else a machine does makes runs longer, never shorter: so the least of many says most about the model.
  *
@@ -14,8 +15,8 @@
 #include "exec.h"
 
 typedef struct { int64_t ns, *step, around; } rl_whole; /* ns of a run; of each step, in the graph's memory; around each step */
-/* x: prepared without a plan. About a second, or 7 runs of a slow model. */
-rl_status rl_whole_measure(rl_exec *x, const rl_tensor *in, rl_whole *w);
+/* Of n prepared graphs, whose runs take turns: [n] each. About a second, or 7 runs of a slow model. */
+rl_status rl_whole_measure(rl_exec *const *x, uint32_t n, const rl_tensor *in, rl_whole *w);
 /* A run in whole once more, as the machine is now. */
 rl_status rl_whole_again(rl_exec *x, const rl_tensor *in, int64_t *ns);
 

@@ -229,7 +229,9 @@ static rl_status improve(rl_exec *x) {
     rl_join_shuffles(x);
     rl_choose_orders(x);
     RL_TRY(rl_native_load(x));
-    if (!x->rt->no_homes) rl_choose_homes(x);
+    if (x->rt->no_homes) return RL_OK;
+    rl_read_pieces(x);
+    rl_choose_homes(x);
     return RL_OK;
 }
 

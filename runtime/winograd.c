@@ -6,10 +6,10 @@
 #include "panels.h"
 
 enum { N = RL_AXIS_N, D = RL_AXIS_D, H = RL_AXIS_H, W = RL_AXIS_W };
-enum { SIDE = 4, PLACES = SIDE * SIDE, OUT = 2, TAPS = 3, ROWS = 24 /* that products like */, LEVEL2 = 1 << 16 /* floats of the room */ };
+enum { LANES = 16, SIDE = 4, PLACES = SIDE * SIDE, OUT = 2, TAPS = 3, ROWS = 24 /* that products like */, LEVEL2 = 1 << 16 /* floats of the room */ };
 
 static int64_t padded(int64_t n) {
-    return (n + 15) / 16 * 16;
+    return (n + LANES - 1) / LANES * LANES;
 }
 
 bool rl_winograd_can(const rl_direct *d) {
@@ -55,7 +55,7 @@ rl_winograd_cut rl_winograd_cut_of(const rl_direct *d, int64_t threads) {
     cut.all = d->out[N] * d->out[D] * cut.rows * cut.columns;
     int64_t most = RL_MIN(LEVEL2 / each, (cut.all + threads - 1) / threads);
     cut.together = RL_MAX(ROWS, most / ROWS * ROWS);
-    cut.room = cut.together * each + padded(d->depth) * (PLACES + 1); /* zeros, and a patch whose channels were apart */
+    cut.room = cut.together * each + PLACES * LANES + padded(d->depth) * (PLACES + 1); /* zeros, and a patch whose channels were apart */
     return cut;
 }
 
@@ -80,21 +80,21 @@ static int64_t place(const int64_t *stride, const corner *o) {
 }
 
 /* Channels that are apart, side by side. */
-static const float *collect(const rl_direct *d, const float *x, float *room) {
-    for (int64_t k = 0; k < d->depth; k++) room[k] = x[k * d->channel_step];
+static const float *collect(const rl_direct_input *in, const float *x, float *room) {
+    for (int64_t k = 0; k < in->channels; k++) room[k] = x[k * in->step];
     return room;
 }
 
-/* What a tile reads: places in the pads are zeros. room: for channels that are apart. */
-static void find_patch(const rl_direct *d, const corner *o, const float **patch, const float *zeros, float *room) {
+/* What a tile reads of an input: places in the pads are zeros. room: for channels that are apart. */
+static void find_patch(const rl_direct *d, const rl_direct_input *in, const corner *o, const float **patch, const float *zeros, float *room) {
     corner at = {o->n, o->d, o->h - d->before[H], o->w - d->before[W]};
-    const float *x = d->x.p;
-    int64_t first = place(d->x.stride, &at);
+    const float *x = in->view.p;
+    const int64_t *stride = in->view.stride, first = place(stride, &at);
     for (int64_t i = 0; i < SIDE; i++)
         for (int64_t j = 0; j < SIDE; j++, patch++, room += padded(d->depth)) {
             bool inside = at.h + i >= 0 && at.h + i < d->in[H] && at.w + j >= 0 && at.w + j < d->in[W];
-            *patch = inside ? x + (first + i * d->x.stride[H] + j * d->x.stride[W]) : zeros;
-            if (inside && d->channel_step != 1) *patch = collect(d, *patch, room);
+            *patch = inside ? x + (first + i * stride[H] + j * stride[W]) : zeros;
+            if (inside && in->step != 1) *patch = collect(in, *patch, room);
         }
 }
 
@@ -129,8 +129,11 @@ static float plain_sum(const rl_direct *d, const corner *o, int64_t c) {
     for (int64_t tap = 0; tap < TAPS * TAPS; tap++) {
         corner at = {o->n, o->d, o->h - d->before[H] + tap / TAPS, o->w - d->before[W] + tap % TAPS};
         if (at.h < 0 || at.h >= d->in[H] || at.w < 0 || at.w >= d->in[W]) continue;
-        const float *x = d->x.p + place(d->x.stride, &at);
-        for (int64_t k = 0; k < d->depth; k++) sum += x[k * d->channel_step] * weight_of(d, c, k, tap);
+        int64_t from = 0;
+        for (const rl_direct_input *in = d->x; in < d->x + d->nx; from += in++->channels) {
+            const float *x = in->view.p + place(in->view.stride, &at);
+            for (int64_t k = 0; k < in->channels; k++) sum += x[k * in->step] * weight_of(d, c, from + k, tap);
+        }
     }
     return sum;
 }
@@ -148,14 +151,17 @@ static void plain_tile(const rl_direct *d, const corner *o, const rl_tile *t) {
 void rl_winograd_run(const rl_direct *d, const rl_winograd_cut *cut, int64_t from, int64_t to, float *room) {
     const rl_direct_loops *loops = rl_direct_loops_of(d->isa);
     const rl_rows *rows = rl_rows_best();
-    int64_t depth = padded(d->depth), channels = padded(d->channels), v_step = cut->together * depth, m_step = cut->together * channels;
+    int64_t depth = padded(d->depth), channels = padded(d->channels), v_step = cut->together * depth + LANES, m_step = cut->together * channels;
     float *v = room, *m = v + PLACES * v_step, *zeros = m + PLACES * m_step;
     corner first = rl_winograd_corner_of(d, cut, from), o = first;
     memset(zeros, 0, (size_t)depth * sizeof *zeros);
     for (int64_t i = from; i < to; i++, next_corner(d, &o)) {
         const float *patch[PLACES];
-        find_patch(d, &o, patch, zeros, zeros + depth);
-        loops->spread(patch, d->depth, v + (i - from) * depth, v_step);
+        float *at = v + (i - from) * depth;
+        for (const rl_direct_input *in = d->x; in < d->x + d->nx; at += in++->channels) { /* over what the last one's vectors left */
+            find_patch(d, in, &o, patch, zeros, zeros + depth);
+            loops->spread(patch, in->channels, at, v_step);
+        }
     }
     for (int64_t i = 0; i < PLACES; i++)
         for (int64_t j = 0; j < channels; j += rows->width) {

@@ -2,6 +2,9 @@
 # The long tests: all of scripts/test.sh in large sizes, then the same kind under ASan + UBSan, under valgrind, and a coverage
 # figure. Prints each suite's closing line and ends with 1 if any failed.
 #
+#   nightly.sh           all steps
+#   nightly.sh valgrind threads    steps whose name contains one of these words
+#
 #   RANDOM_COUNT   random models (default 20000); RANDOM_SEED: the first (default: today's day number times a million)
 source "$(dirname "$0")/setup.sh"
 
@@ -10,13 +13,25 @@ export FUZZ_SECONDS=${FUZZ_SECONDS:-3600} FUZZ_SEED=
 export BACKEND_FRACTION=${BACKEND_FRACTION:-1} PROOF_COUNT=${PROOF_COUNT:-4000} MUTATION_COUNT=${MUTATION_COUNT:-20000}
 export RL_CUDA_ARCHS=${RL_CUDA_ARCHS:-75;80;90}
 failed=()
+words=("$@")
 step() {
-    local name=$1 status=0
+    local name=$1 status=0 w chosen=0
     shift
+    for w in "${words[@]}"; do [[ $name == *"$w"* ]] && chosen=1; done
+    [ ${#words[@]} = 0 ] || [ $chosen = 1 ] || return 0
     echo "== $name"
     "$@" || status=$?
     [ $status = 0 ] || failed+=("$name")
 }
+
+if [ ${#words[@]} != 0 ]; then # what "release" does first
+    need_packages
+    need_python
+    need_onednn || true
+    need_nvcc || true
+    build_here
+fi
+build_asan() { build build-asan -DRL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug; }
 
 step "release" scripts/test.sh
 # The CUDA backend's kernels, every thread on the host: the whole backend suite and the sample models.
@@ -39,7 +54,7 @@ step "certificates of all sample models" "$PYTHON" tests/python/test_proof.py --
 
 # Leaks count as failures; the leak check needs ptrace, which some containers forbid.
 sanitized() {
-    build build-asan -DRL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug || return 1
+    build_asan || return 1
     local n=$((RANDOM_COUNT / 20)) status=0
     ctest --test-dir build-asan --output-on-failure | tail -n 3 || status=1
     for test in "test_cases.py" "test_cli.py" "test_backend.py --fraction 0.5 --seed 2" "test_random.py --count $n --seed $RANDOM_SEED"; do
@@ -52,6 +67,7 @@ step "ASan and UBSan" sanitized
 
 # The whole backend suite, the kernels on random shapes and the joined nodes, by both sets of kernels.
 sanitized_kernels() {
+    build_asan || return 1
     local status=0
     export ASAN_OPTIONS=detect_leaks=0 # oneDNN and OpenMP keep what they have until the process ends
     for test in "test_backend_run.py --kernels reference --at-least 2004" "test_backend_run.py --kernels fast" "test_kernels_spatial.py" \
@@ -64,7 +80,8 @@ sanitized_kernels() {
 step "kernels under ASan and UBSan" sanitized_kernels
 
 # Each command with allocations that fail, in a build whose sanitizers see what such a failure leaves behind.
-step "allocation failures" build-asan/tests/unit_oom models build-asan/tests "${OOM_COUNT:-1500}"
+allocation_failures() { build_asan && build-asan/tests/unit_oom models build-asan/tests "${OOM_COUNT:-1500}"; }
+step "allocation failures" allocation_failures
 
 # Each model under every target and objective, before and after in onnxruntime and in relayout's own runtime: 0.3 s of a core for a model, so
 # 50 minutes of two cores for 20,000.
@@ -123,7 +140,7 @@ threads() {
     echo "threads: $n runs, $([ $status = 0 ] && echo 'no errors' || echo errors)"
     return $status
 }
-step "thread sanitizer" threads
+step "threads under ThreadSanitizer" threads
 
 valgrinded() {
     command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed"; return 0; }

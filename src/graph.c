@@ -212,7 +212,7 @@ static void set_type_names(rl_graph *g, rl_nodeinfo *x) {
     x->since = rl_opset_of(g, x->domain);
 }
 
-rl_node rl_graph_add(rl_graph *g, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out) {
+rl_node rl_graph_add(rl_graph *g, rl_op op, const char *name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out) {
     if (g->nnode == g->nodecap) {
         uint32_t cap = g->nodecap ? g->nodecap * 2 : 32;
         g->node = rl_regrow(&g->mem, g->node, g->nnode, cap, sizeof *g->node);
@@ -306,6 +306,7 @@ void rl_graph_remove(rl_graph *g, rl_node n) {
 
 void rl_graph_remove_all(rl_graph *g, const bool *dead) {
     uint32_t n = 0;
+    if (!g->nnode || !memchr(dead, true, g->nnode)) return;
     for (uint32_t i = 0; i < g->order.n; i++) {
         rl_node x = g->order.p[i];
         if (dead[x.i]) detach(g, x);
@@ -388,8 +389,27 @@ static void release_uses(const rl_graph *g, rl_node n, uint32_t *waits, ready *h
     }
 }
 
+/* Would sorting change nothing?  place: [nnode] 0; what is still 0 when it is read is made later, or by a node that is not live. */
+static bool is_sorted(const rl_graph *g, uint32_t *place) {
+    uint32_t origin = 0;
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        rl_node n = g->order.p[i];
+        const rl_nodeinfo *x = rl_nod(g, n);
+        for (uint32_t s = 0; s < x->nin + x->ncap; s++) {
+            rl_node d = def_of(g, slot_value(x, s));
+            if (d.i != RL_NONE && !place[d.i]) return false;
+        }
+        if (x->origin < origin) return false;
+        origin = x->origin;
+        place[n.i] = i + 1;
+    }
+    return true;
+}
+
 static rl_status sort_order(rl_graph *g, rl_arena *tmp) {
-    uint32_t *place = rl_new(tmp, uint32_t, g->nnode), *waits = rl_new(tmp, uint32_t, g->nnode), n = 0;
+    uint32_t *place = rl_new(tmp, uint32_t, g->nnode), n = 0;
+    if (is_sorted(g, place)) return RL_OK;
+    uint32_t *waits = rl_new(tmp, uint32_t, g->nnode);
     rl_node *sorted = rl_new(tmp, rl_node, g->order.n);
     ready h = {g, place, rl_new(tmp, rl_node, g->order.n), 0};
     for (uint32_t i = 0; i < g->order.n; i++) {

@@ -126,7 +126,8 @@ typedef struct rl_valinfo {
 typedef struct rl_nodeinfo {
     rl_op op;
     uint32_t since;            /* opset version of its domain in this model */
-    rl_str domain, type, name; /* domain "" and "ai.onnx" are both "" */
+    rl_str domain, type;       /* domain "" and "ai.onnx" are both "" */
+    const char *name;          /* or NULL; need not be unique, so it is not interned */
     rl_value *in, *out, *cap;  /* cap: values captured by its bodies */
     const rl_attr *attr;
     uint32_t nin, nout, ncap, nattr;
@@ -185,7 +186,7 @@ void rl_graph_set_constant(rl_graph *g, const rl_nodeinfo *n); /* what a Constan
 
 /* Appends a node at the end of the order. Copies in and out. The outputs must have no def yet. Of an RL_OP_OPAQUE the caller sets domain,
  * type and since. */
-rl_node rl_graph_add(rl_graph *g, rl_op op, rl_str name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out);
+rl_node rl_graph_add(rl_graph *g, rl_op op, const char *name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out);
 void rl_graph_set_attrs(rl_graph *g, rl_node n, const rl_attr *attr, uint32_t nattr); /* copies the array */
 void rl_graph_set_input(rl_graph *g, rl_node n, uint32_t slot, rl_value v);
 void rl_graph_set_output(rl_graph *g, rl_node n, uint32_t slot, rl_value v); /* v, which nothing defines; what was made there has no def then */

@@ -226,13 +226,14 @@ static rl_status check_node(rl_level *l, const rl_node_parts *p, rl_str domain) 
 /* Adds node k, whose names and attributes are in the level's lists. */
 static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, uint32_t k) {
     rl_graph *g = l->g;
-    rl_str type = NULL, name = NULL, domain = rl_reader_domain(l->r, p->domain);
+    rl_str type = NULL, domain = rl_reader_domain(l->r, p->domain);
+    const char *name = NULL;
     rl_attr *attr = NULL;
     uint32_t nin = l->in.n, nout = l->out.n;
     rl_hash captured = {.mem = &l->scratch};
     RL_TRY(check_node(l, p, domain));
     RL_TRY(rl_reader_name(l->r, p->type, &type));
-    if (p->name.n) RL_TRY(rl_reader_name(l->r, p->name, &name));
+    if (p->name.n) RL_TRY(rl_reader_label(l->r, p->name, &name));
     if (nin + nout > l->value.cap) {
         l->value.cap = RL_MAX(nin + nout, 2 * l->value.cap);
         l->value.p = rl_new(&l->lists, rl_value, l->value.cap);
@@ -314,18 +315,6 @@ static rl_status sort_nodes(rl_graph *g) {
     return RL_OK;
 }
 
-typedef rl_status field_reader(rl_level *l, rl_span bytes);
-
-static rl_status each_field(rl_level *l, rl_span bytes, uint32_t number, field_reader *read) {
-    rl_wire w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.number != number) continue;
-        rl_level_clean(l);
-        RL_TRY(read(l, f.body));
-    }
-    return RL_OK;
-}
-
 /* Where the fields of one number lie, from the first to behind the last, and how many. */
 typedef struct { rl_span in; uint32_t n; } range;
 enum { NFIELD = 32 };
@@ -340,27 +329,42 @@ static void find_ranges(rl_span bytes, range *r) {
     }
 }
 
-/* The names of nodes that are read soon: their slots come from memory meanwhile. */
-typedef struct { rl_wire w; uint32_t number, n; } lookahead;
+/* Fields that are read soon: the slots of the names in them come from memory meanwhile.  names: which of their fields these are, as bits. */
+enum { AHEAD = 3 };
+typedef struct { rl_wire w; uint32_t number, names, n; } lookahead;
 
 static void fetch_names(const rl_ctx *ctx, lookahead *x, uint32_t until) {
     for (rl_field f; x->n < until && rl_wire_next(&x->w, &f);) {
         if (f.number != x->number) continue;
         x->n++;
-        rl_wire node = rl_wire_of(f.body);
-        for (rl_field y; rl_wire_next(&node, &y);)
-            if (y.number == NODE_INPUT || y.number == NODE_OUTPUT || y.number == NODE_NAME) rl_intern_soon(ctx, (const char *)y.body.p, y.body.n);
+        rl_wire in = rl_wire_of(f.body);
+        for (rl_field y; rl_wire_next(&in, &y);)
+            if (y.number < 32 && x->names & BIT(y.number)) rl_intern_soon(ctx, (const char *)y.body.p, y.body.n);
     }
 }
 
+typedef rl_status field_reader(rl_level *l, rl_span bytes);
+
+static rl_status each_field(rl_level *l, rl_span bytes, uint32_t number, uint32_t names, field_reader *read) {
+    uint32_t k = 0;
+    rl_wire w = rl_wire_of(bytes);
+    lookahead soon = {w, number, names, 0};
+    for (rl_field f; rl_wire_next(&w, &f);) {
+        if (f.number != number) continue;
+        if (names) fetch_names(l->r->ctx, &soon, ++k + AHEAD);
+        rl_level_clean(l);
+        RL_TRY(read(l, f.body));
+    }
+    return RL_OK;
+}
+
 static rl_status read_nodes(rl_level *l, range nodes) {
-    enum { AHEAD = 3 };
     uint32_t k = 0, number = rl_onnx_node_field(l->g);
     /* Room for all at once; a node that is none soon ends the loop, so its bytes bound what it is worth. */
     l->g->nodecap = (uint32_t)RL_MIN((size_t)nodes.n, nodes.in.n / MIN_NODE);
     l->g->node = rl_new(&l->g->mem, rl_nodeinfo, l->g->nodecap);
     rl_wire w = rl_wire_of(nodes.in);
-    lookahead soon = {w, number, 0};
+    lookahead soon = {w, number, BIT(NODE_INPUT) | BIT(NODE_OUTPUT), 0};
     for (rl_field f; rl_wire_next(&w, &f);) {
         if (f.number != number) continue;
         fetch_names(l->r->ctx, &soon, k + AHEAD);
@@ -381,13 +385,13 @@ static rl_status read_fields(rl_level *l, rl_span bytes) {
     /* Most fields make a value, and the passes as many again.  Bounded as in read_nodes. */
     l->g->valcap = (uint32_t)RL_MIN(2 * n, bytes.n / MIN_NODE);
     l->g->val = rl_new(&l->g->mem, rl_valinfo, l->g->valcap);
-    rl_intern_expect(l->r->ctx, l->g->valcap); /* names of nodes and of what they make */
-    RL_TRY(each_field(l, part[GRAPH_INPUT].in, GRAPH_INPUT, rl_read_input));
-    RL_TRY(each_field(l, part[GRAPH_INITIALIZER].in, GRAPH_INITIALIZER, rl_read_initializer));
-    RL_TRY(each_field(l, part[GRAPH_SPARSE_INITIALIZER].in, GRAPH_SPARSE_INITIALIZER, rl_read_sparse));
-    RL_TRY(each_field(l, part[GRAPH_OUTPUT].in, GRAPH_OUTPUT, rl_read_output));
+    rl_intern_expect(l->r->ctx, l->g->valcap / 4 * 3);
+    RL_TRY(each_field(l, part[GRAPH_INPUT].in, GRAPH_INPUT, 0, rl_read_input));
+    RL_TRY(each_field(l, part[GRAPH_INITIALIZER].in, GRAPH_INITIALIZER, BIT(TENSOR_NAME), rl_read_initializer));
+    RL_TRY(each_field(l, part[GRAPH_SPARSE_INITIALIZER].in, GRAPH_SPARSE_INITIALIZER, 0, rl_read_sparse));
+    RL_TRY(each_field(l, part[GRAPH_OUTPUT].in, GRAPH_OUTPUT, 0, rl_read_output));
     RL_TRY(read_nodes(l, part[GRAPH_NODE]));
-    RL_TRY(each_field(l, part[GRAPH_VALUE_INFO].in, GRAPH_VALUE_INFO, rl_read_hint));
+    RL_TRY(each_field(l, part[GRAPH_VALUE_INFO].in, GRAPH_VALUE_INFO, 0, rl_read_hint));
     RL_TRY(find_sources(l));
     return sort_nodes(l->g);
 }
@@ -486,11 +490,11 @@ static rl_status read_given(rl_level *l, rl_span bytes) {
 static rl_status read_function_fields(rl_level *l, rl_span bytes) {
     range part[NFIELD] = {0};
     find_ranges(bytes, part);
-    RL_TRY(each_field(l, bytes, FUNCTION_OPSET_IMPORT, read_opset));
-    RL_TRY(each_field(l, bytes, FUNCTION_GIVEN, read_given));
+    RL_TRY(each_field(l, bytes, FUNCTION_OPSET_IMPORT, 0, read_opset));
+    RL_TRY(each_field(l, bytes, FUNCTION_GIVEN, 0, read_given));
     read_ports(l, bytes);
     RL_TRY(read_nodes(l, part[FUNCTION_NODE]));
-    RL_TRY(each_field(l, bytes, FUNCTION_VALUE_INFO, rl_read_hint));
+    RL_TRY(each_field(l, bytes, FUNCTION_VALUE_INFO, 0, rl_read_hint));
     RL_TRY(find_sources(l));
     return sort_nodes(l->g);
 }
@@ -550,8 +554,8 @@ static rl_status read_header(rl_level *l, rl_span bytes) {
         if (f.number == MODEL_IR_VERSION) r->main->ir_version = (int64_t)f.value;
         if (f.number == MODEL_TRAINING_INFO) r->onnx->pinned = true;
     }
-    RL_TRY(each_field(l, bytes, MODEL_OPSET_IMPORT, read_opset));
-    RL_TRY(each_field(l, bytes, MODEL_FUNCTIONS, read_function));
+    RL_TRY(each_field(l, bytes, MODEL_OPSET_IMPORT, 0, read_opset));
+    RL_TRY(each_field(l, bytes, MODEL_FUNCTIONS, 0, read_function));
     RL_TRY(check_version(r));
     r->onnx->nopset = r->main->opset.n;
     return RL_OK;

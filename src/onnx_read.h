@@ -58,6 +58,7 @@ void *rl_level_unpack(rl_level *l, const ProtobufCMessageDescriptor *d, rl_span 
 rl_status rl_onnx_scan(rl_reader *r, rl_span bytes);
 rl_status rl_onnx_scan_tensor(rl_reader *r, rl_span bytes); /* of a TensorProto */
 rl_status rl_reader_name(rl_reader *r, rl_span s, rl_str *name);
+rl_status rl_reader_label(rl_reader *r, rl_span s, const char **label); /* not empty, and not interned: nobody looks for it */
 rl_str rl_reader_domain(rl_reader *r, rl_span s); /* "ai.onnx" is "" */
 rl_span rl_span_of(const char *s); /* NULL: nothing */
 

@@ -143,10 +143,22 @@ rl_span rl_span_of(const char *s) {
     return s ? (rl_span){(const uint8_t *)s, strlen(s)} : (rl_span){0};
 }
 
+static rl_status check_name(rl_reader *r, rl_span s) {
+    if (s.n <= MAX_NAME) return RL_OK;
+    return rl_fail(r->ctx, RL_ELIMIT, "a name of %zu bytes: '%.40s...' (the limit is %d)", s.n, (const char *)s.p, MAX_NAME);
+}
+
 rl_status rl_reader_name(rl_reader *r, rl_span s, rl_str *name) {
-    if (s.n > MAX_NAME)
-        return rl_fail(r->ctx, RL_ELIMIT, "a name of %zu bytes: '%.40s...' (the limit is %d)", s.n, (const char *)s.p, MAX_NAME);
+    RL_TRY(check_name(r, s));
     *name = rl_intern(r->ctx, (const char *)s.p, s.n);
+    return RL_OK;
+}
+
+rl_status rl_reader_label(rl_reader *r, rl_span s, const char **label) {
+    RL_TRY(check_name(r, s));
+    char *own = rl_alloc(&r->ctx->mem, s.n + 1);
+    memcpy(own, s.p, s.n);
+    *label = own;
     return RL_OK;
 }
 

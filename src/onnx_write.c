@@ -291,12 +291,6 @@ static rl_status put_attr(rl_writer *w, const rl_attr *a) {
 
 /* ---- nodes ---- */
 
-static char **names_of(rl_writer *w, const rl_graph *g, const rl_value *v, uint32_t n) {
-    char **s = rl_alloc_array(w->mem, n, sizeof *s);
-    for (uint32_t i = 0; i < n; i++) s[i] = text(name_of(w, g, v[i]));
-    return s;
-}
-
 static bool span_is(rl_span s, const char *t) {
     t = t ? t : "";
     return strlen(t) == s.n && (!s.n || memcmp(s.p, t, s.n) == 0);
@@ -315,28 +309,38 @@ static bool is_same_node(rl_span bytes, const rl_nodeinfo *n) {
            && (span_is(domain, n->domain) || (span_is(domain, "ai.onnx") && !*n->domain));
 }
 
-/* was: the node field that it was, or nothing. */
-static rl_status put_node(rl_writer *w, const rl_graph *g, rl_node id, const rl_field *was) {
+static void add_text(rl_text *t, uint32_t number, const char *s) {
+    rl_wire_add_block(t, number, s, strlen(s));
+}
+
+/* All but attributes and what we do not know. Of the many nodes, so it is put together by hand. */
+static void put_head(rl_writer *w, const rl_graph *g, const rl_nodeinfo *n) {
+    rl_text t = {.mem = w->mem};
+    for (uint32_t i = 0; i < n->nin; i++) add_text(&t, NODE_INPUT, name_of(w, g, n->in[i]));
+    for (uint32_t i = 0; i < n->nout; i++) add_text(&t, NODE_OUTPUT, name_of(w, g, n->out[i]));
+    if (n->name) add_text(&t, NODE_NAME, n->name);
+    add_text(&t, NODE_OP_TYPE, n->type);
+    if (*n->domain) add_text(&t, NODE_DOMAIN, n->domain);
+    rl_writer_put(w, t.p, t.n);
+}
+
+/* was: where the node field that it was begins, or NULL. */
+static rl_status put_node(rl_writer *w, const rl_graph *g, rl_node id, const uint8_t *was) {
     const rl_nodeinfo *n = rl_nod(g, id);
+    rl_field old = {0};
+    rl_wire r = {was, was ? g->onnx->graph.p + g->onnx->graph.n : NULL, false};
+    if (was) rl_wire_next(&r, &old);
     if (n->op > RL_OP_OPAQUE)
         return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a %s cannot be written", n->name ? n->name : "", n->type);
     if (raw_holds(g, n)) {
-        if (was && was->body.p == n->raw.p) rl_writer_span(w, was->all);
+        if (old.body.p == n->raw.p) rl_writer_span(w, old.all);
         else rl_writer_len(w, rl_onnx_node_field(g), n->raw);
         return RL_OK;
     }
-    Onnx__NodeProto p = ONNX__NODE_PROTO__INIT;
-    p.n_input = n->nin;
-    p.input = names_of(w, g, n->in, n->nin);
-    p.n_output = n->nout;
-    p.output = names_of(w, g, n->out, n->nout);
-    p.name = text(n->name);
-    p.op_type = text(n->type);
-    p.domain = *n->domain ? text(n->domain) : NULL;
     rl_opened o = rl_writer_open(w, rl_onnx_node_field(g));
-    put_fields(w, &p.base);
-    if (was && is_same_node(was->body, n))
-        rl_writer_others(w, was->body,
+    put_head(w, g, n);
+    if (was && is_same_node(old.body, n))
+        rl_writer_others(w, old.body,
                    BIT(NODE_INPUT) | BIT(NODE_OUTPUT) | BIT(NODE_NAME) | BIT(NODE_OP_TYPE) | BIT(NODE_DOMAIN)
                        | BIT(NODE_ATTRIBUTE));
     for (uint32_t i = 0; i < n->nattr; i++) RL_TRY(put_attr(w, &n->attr[i]));
@@ -359,14 +363,14 @@ static rl_status put_constant_node(rl_writer *w, const rl_graph *g, rl_value v) 
     return RL_OK;
 }
 
-/* The fields of the graph's nodes as it was read, by their place. */
-static rl_field *node_fields(rl_writer *w, const rl_graph *g) {
+/* Where the fields of the graph's nodes as it was read begin, by their place. */
+static const uint8_t **node_fields(rl_writer *w, const rl_graph *g) {
     if (!g->onnx) return NULL;
-    rl_field *all = rl_new(w->mem, rl_field, g->onnx->nnode);
+    const uint8_t **all = rl_new(w->mem, const uint8_t *, g->onnx->nnode);
     uint32_t k = 0;
     rl_wire r = rl_wire_of(g->onnx->graph);
     for (rl_field f; rl_wire_next(&r, &f);)
-        if (f.number == rl_onnx_node_field(g)) all[k++] = f;
+        if (f.number == rl_onnx_node_field(g)) all[k++] = f.all.p;
     return all;
 }
 
@@ -388,11 +392,11 @@ static rl_status put_made(rl_writer *w, const rl_graph *g, bool as_nodes) {
 }
 
 static rl_status put_nodes(rl_writer *w, const rl_graph *g) {
-    rl_field *was = node_fields(w, g);
+    const uint8_t **was = node_fields(w, g);
     RL_TRY(put_made(w, g, true));
     for (uint32_t i = 0; i < g->order.n; i++) {
         uint32_t k = rl_nod(g, g->order.p[i])->origin;
-        RL_TRY(put_node(w, g, g->order.p[i], was && k < g->onnx->nnode ? &was[k] : NULL));
+        RL_TRY(put_node(w, g, g->order.p[i], was && k < g->onnx->nnode ? was[k] : NULL));
     }
     return RL_OK;
 }

@@ -17,13 +17,16 @@
 
 /* Forms that may be charged: name, meaning. */
 #define RL_CHARGES(X)                                                                                                \
-    X(SOFTMAX_OFF_LAST, "Softmax or LogSoftmax with anything after its axis")                                        \
+    X(SOFTMAX_OFF_LAST, "Softmax, LogSoftmax or Hardmax with anything after its axis")                               \
     X(REDUCE_OFF_LAST, "a reduction with anything after the dims that it reduces")                                   \
     X(GEMM_TRANS_A, "Gemm that reads its data transposed")                                                           \
     X(GEMM_TRANS_OUT, "Gemm that makes its result transposed")                                                       \
     X(WEIGHT_LEFT, "MatMul with the weight on the left")                                                             \
     X(SWAPPED_PRODUCT, "MatMul of two variables as the transposed product")                                          \
-    X(CONCAT_LAST, "Concat or Split along the innermost dim, in short pieces")                                                        \
+    X(CONCAT_LAST, "Concat or Split along the innermost dim, in short pieces")                                       \
+    X(RUN_LAST, "Tile, Gather, Concat or Split along the innermost dim, in runs of few elements; divided by these")  \
+    X(ALONG_LAST, "CumSum, or scales of QuantizeLinear or DequantizeLinear, along the innermost dim")                \
+    X(RESIZE_OFF_LAST, "Resize with anything after the dims that it resizes")                                        \
     X(FUSED_FLAG, "each flag of a FusedMatMul")
 
 /* What a conversion takes. */

@@ -11,6 +11,7 @@ typedef struct {
     const rl_graph *g;
     rl_arena tmp;
     uint32_t *place; /* [nnode] position in the order, RL_NONE: not live */
+    uint32_t *reads; /* [nval] slots that read it */
 } checker;
 
 static const char *text(rl_str s) {
@@ -57,6 +58,7 @@ static rl_status check_read(const checker *c, rl_node n, uint32_t slot, rl_value
     if (v.i >= c->g->nval) return fail_node(c, n, "slot %" PRIu32 " reads value %" PRIu32 " of %" PRIu32, slot, v.i, c->g->nval);
     const rl_valinfo *x = rl_val(c->g, v);
     bool source = x->is_input || x->is_init || x->is_outer;
+    c->reads[v.i]++;
     if (x->def.i == RL_NONE && !source) return fail_node(c, n, "reads '%s', which nothing makes", text(x->name));
     if (x->def.i != RL_NONE && (x->def.i >= c->g->nnode || c->place[x->def.i] == RL_NONE))
         return fail_node(c, n, "reads '%s', whose node was removed", text(x->name));
@@ -66,46 +68,18 @@ static rl_status check_read(const checker *c, rl_node n, uint32_t slot, rl_value
     return RL_OK;
 }
 
-static rl_status check_nodes(const checker *c) {
-    const rl_graph *g = c->g;
-    for (uint32_t k = 0; k < g->order.n; k++) {
-        rl_node n = g->order.p[k];
-        const rl_nodeinfo *x = rl_nod(g, n);
-        for (uint32_t i = 0; i < x->nin; i++) RL_TRY(check_read(c, n, i, x->in[i]));
-        for (uint32_t i = 0; i < x->ncap; i++) RL_TRY(check_read(c, n, x->nin + i, x->cap[i]));
-        for (uint32_t i = 0; i < x->nout; i++) {
-            if (!rl_has(x->out[i])) continue;
-            if (x->out[i].i >= g->nval) return fail_node(c, n, "output %" PRIu32 " is no value", i);
-            const rl_valinfo *v = rl_val(g, x->out[i]);
-            if (v->def.i != n.i || v->port != i) return fail_node(c, n, "output '%s' is made elsewhere", text(v->name));
-            if (v->is_input || v->is_outer) return fail_node(c, n, "makes '%s', which comes from outside", text(v->name));
-        }
-    }
-    return RL_OK;
-}
-
 /* Each use stands for a slot that reads the value, and there are as many uses as reads. */
-static rl_status check_uses(checker *c) {
+static rl_status check_uses(const checker *c, uint32_t v) {
     const rl_graph *g = c->g;
-    uint32_t *reads = rl_new(&c->tmp, uint32_t, g->nval);
-    for (uint32_t k = 0; k < g->order.n; k++) {
-        const rl_nodeinfo *x = rl_nod(g, g->order.p[k]);
-        for (uint32_t i = 0; i < x->nin + x->ncap; i++) {
-            rl_value v = i < x->nin ? x->in[i] : x->cap[i - x->nin];
-            if (rl_has(v)) reads[v.i]++;
-        }
-    }
-    for (uint32_t v = 0; v < g->nval; v++) {
-        const rl_valinfo *x = &g->val[v];
-        if (reads[v] != x->nuse) return fail_value(c, v, "is read more or less often than it knows");
-        for (uint32_t i = 0; i < x->nuse; i++) {
-            rl_use u = x->use[i];
-            if (u.node.i >= g->nnode || c->place[u.node.i] == RL_NONE) return fail_value(c, v, "is used by a removed node");
-            const rl_nodeinfo *n = rl_nod(g, u.node);
-            if (u.slot >= n->nin + n->ncap) return fail_value(c, v, "has a use in a slot that does not exist");
-            rl_value w = u.slot < n->nin ? n->in[u.slot] : n->cap[u.slot - n->nin];
-            if (w.i != v) return fail_value(c, v, "has a use that reads another value");
-        }
+    const rl_valinfo *x = &g->val[v];
+    if (c->reads[v] != x->nuse) return fail_value(c, v, "is read more or less often than it knows");
+    for (uint32_t i = 0; i < x->nuse; i++) {
+        rl_use u = x->use[i];
+        if (u.node.i >= g->nnode || c->place[u.node.i] == RL_NONE) return fail_value(c, v, "is used by a removed node");
+        const rl_nodeinfo *n = rl_nod(g, u.node);
+        if (u.slot >= n->nin + n->ncap) return fail_value(c, v, "has a use in a slot that does not exist");
+        rl_value w = u.slot < n->nin ? n->in[u.slot] : n->cap[u.slot - n->nin];
+        if (w.i != v) return fail_value(c, v, "has a use that reads another value");
     }
     return RL_OK;
 }
@@ -132,10 +106,11 @@ static rl_status check_const(const checker *c, uint32_t v, const rl_const *t) {
     return RL_OK;
 }
 
-static rl_status check_values(checker *c) {
+static rl_status check_values(const checker *c) {
     const rl_graph *g = c->g;
     for (uint32_t v = 0; v < g->nval; v++) {
         const rl_valinfo *x = &g->val[v];
+        RL_TRY(check_uses(c, v));
         if (x->rank != RL_NORANK && x->rank > 0 && !x->dim) return fail_value(c, v, "has a rank and no dims");
         if (x->data) RL_TRY(check_const(c, v, x->data));
         if (x->is_init && x->def.i != RL_NONE && c->place[x->def.i] != RL_NONE) return fail_value(c, v, "an initializer that a node makes");
@@ -164,16 +139,31 @@ static rl_status check_perm(const checker *c, rl_node n) {
     return RL_OK;
 }
 
-static rl_status check_attrs(const checker *c) {
-    for (uint32_t k = 0; k < c->g->order.n; k++) {
-        rl_node n = c->g->order.p[k];
-        const rl_nodeinfo *x = rl_nod(c->g, n);
-        for (uint32_t i = 0; i < x->nattr; i++) {
-            for (uint32_t j = 0; j < i; j++)
-                if (x->attr[i].name && x->attr[i].name == x->attr[j].name) return fail_node(c, n, "attribute %s twice", text(x->attr[i].name));
-            if (x->attr[i].graph) RL_TRY(rl_verify(x->attr[i].graph));
+static rl_status check_attrs(const checker *c, rl_node n) {
+    const rl_nodeinfo *x = rl_nod(c->g, n);
+    for (uint32_t i = 0; i < x->nattr; i++) {
+        for (uint32_t j = 0; j < i; j++)
+            if (x->attr[i].name && x->attr[i].name == x->attr[j].name) return fail_node(c, n, "attribute %s twice", text(x->attr[i].name));
+        if (x->attr[i].graph) RL_TRY(rl_verify(x->attr[i].graph));
+    }
+    return check_perm(c, n);
+}
+
+static rl_status check_nodes(const checker *c) {
+    const rl_graph *g = c->g;
+    for (uint32_t k = 0; k < g->order.n; k++) {
+        rl_node n = g->order.p[k];
+        const rl_nodeinfo *x = rl_nod(g, n);
+        for (uint32_t i = 0; i < x->nin; i++) RL_TRY(check_read(c, n, i, x->in[i]));
+        for (uint32_t i = 0; i < x->ncap; i++) RL_TRY(check_read(c, n, x->nin + i, x->cap[i]));
+        for (uint32_t i = 0; i < x->nout; i++) {
+            if (!rl_has(x->out[i])) continue;
+            if (x->out[i].i >= g->nval) return fail_node(c, n, "output %" PRIu32 " is no value", i);
+            const rl_valinfo *v = rl_val(g, x->out[i]);
+            if (v->def.i != n.i || v->port != i) return fail_node(c, n, "output '%s' is made elsewhere", text(v->name));
+            if (v->is_input || v->is_outer) return fail_node(c, n, "makes '%s', which comes from outside", text(v->name));
         }
-        RL_TRY(check_perm(c, n));
+        RL_TRY(check_attrs(c, n));
     }
     return RL_OK;
 }
@@ -181,15 +171,14 @@ static rl_status check_attrs(const checker *c) {
 static rl_status check_all(checker *c) {
     RL_TRY(check_order(c));
     RL_TRY(check_nodes(c));
-    RL_TRY(check_uses(c));
-    RL_TRY(check_values(c));
-    return check_attrs(c);
+    return check_values(c);
 }
 
 rl_status rl_verify(const rl_graph *g) {
     checker c = {.g = g};
     rl_arena_init(&c.tmp, g->ctx);
     c.place = rl_new(&c.tmp, uint32_t, g->nnode);
+    c.reads = rl_new(&c.tmp, uint32_t, g->nval);
     rl_status s = check_all(&c);
     rl_arena_free(&c.tmp);
     return s;

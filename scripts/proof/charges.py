@@ -6,7 +6,10 @@ import dataclasses
 
 from .labels import AXIS, K, LEAD, REDUCED
 
-SHORT = 1024  # bytes of a piece that is short
+SHORT = 1024   # bytes of a piece that is short
+FEW = 16       # elements
+LARGE = 16384  # bytes
+SCALED = ("QuantizeLinear", "DequantizeLinear")
 FLAGS = ("transA", "transB", "transBatchA", "transBatchB")
 
 
@@ -24,34 +27,57 @@ def of_op(problem, work, tokens, pinned, target):
     node, operands = work.node, work.operands
     if len(tokens) < 2 or (node.domain and not is_fused(node)):
         return None
-    value = operands[0 if node.op in ("Concat", "Split") else -1].tensor  # the whole, or the result, or a Gemm's bias
+    where = 0 if node.op in ("Concat", "Split", "Tile") else 1 if node.op in SCALED else -1
+    value = operands[where].tensor  # the whole, or the result, or a Gemm's bias
     if node.op in ("MatMul", "Gemm", "FusedMatMul"):
         return of_product(node, tokens, pinned, target, value)
     if not pinned[0]:
         return None
     at = [k for k, p in enumerate(pinned) if p]
     marked = lambda ok: frozenset(tuple(tuple(atoms[k]) for k in at) for lab, atoms in tokens if atoms[0] and ok(lab))
-    if node.op in ("Softmax", "LogSoftmax"):
+    if node.op in ("Softmax", "LogSoftmax", "Hardmax"):
         return charge(value, "after", target["SOFTMAX_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
     if node.op.startswith("Reduce"):
         return charge(value, "after", target["REDUCE_OFF_LAST"], marked(lambda lab: lab.role == REDUCED))
-    if node.op in ("Concat", "Split"):
-        whole = operands[0].tensor
-        short = lambda lab: row_bytes(problem, whole, lab.at[0]) // max(len(operands) - 1, 1) < SHORT
-        found = marked(lambda lab: lab.role == AXIS and short(lab))
-        return charge(value, "last", target["CONCAT_LAST"], found) if found else None
-    return None
+    if node.op == "Resize":
+        return charge(value, "after", target["RESIZE_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
+    tenths = {tuple(tuple(atoms[k]) for k in at): last(problem, work, lab, value, target) for lab, atoms in tokens if atoms[0]}
+    tenths = {t: n for t, n in tenths.items() if n}
+    return Charge(value, "last", min(tenths.values()), frozenset(tenths)) if tenths else None
 
 
 def charge(value, rule, tenths, tokens):
     return Charge(value, rule, tenths, tokens) if tenths else None
 
 
-def row_bytes(problem, name, dim):
-    """Of what one index of the outer dims has, in as far as it lies in this dim; unknown sizes are guessed."""
-    sizes = problem.model.sizes
-    guessed = sizes.guessed.get(name)
-    return sizes.bits(name) // 8 * int(guessed[dim]) if guessed is not None else SHORT * 1024
+def last(problem, work, lab, value, target):
+    """Tenths that an op is charged where the label's token lies innermost."""
+    if lab.role != AXIS:
+        return 0
+    op, sizes, run, tenths = work.node.op, problem.model.sizes, run_of(problem, work, lab), 0
+    bits, elements = sizes.bits(work.operands[0].tensor), sizes.count.get(value)
+    if elements is not None and elements * bits // 8 >= LARGE:
+        if op in SCALED or op in ("CumSum", "CumProd"):
+            tenths = target["ALONG_LAST"]
+        elif run and run < FEW:
+            tenths = target["RUN_LAST"] // run
+    return max(tenths, target["CONCAT_LAST"]) if op in ("Concat", "Split") and run * (bits // 8) < SHORT else tenths
+
+
+def run_of(problem, work, lab):
+    """How many elements the op copies at a time where the axis's token lies innermost; 0: it does not copy."""
+    op = work.node.op
+    if op == "Gather":
+        return 1
+    if op == "Tile":
+        return count(problem, work, lab, 1)  # operands: the result, what is repeated
+    return max(count(problem, work, lab, 0) // max(len(work.operands) - 1, 1), 1) if op in ("Concat", "Split") else 0  # on the average
+
+
+def count(problem, work, lab, k):
+    """The elements of a label's dim at an operand; unknown sizes are guessed."""
+    guessed = problem.model.sizes.guessed.get(work.operands[k].tensor)
+    return int(guessed[lab.at[k]]) if guessed is not None else SHORT * 1024
 
 
 def of_product(node, tokens, pinned, target, value):

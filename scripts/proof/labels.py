@@ -314,12 +314,13 @@ class Builder:
                 labels[axes[i] if given else i].role = AXIS
 
     def tile(self):
-        labels, times = self.like_input(), self.model.ints(self.node.inp(1))
-        if times is None or len(times) != len(labels):
+        y, x, times = self.operand(0, True), self.operand(0), self.model.ints(self.node.inp(1))
+        if times is None or len(times) != len(self.dims(self.node.inp(0))) or len(times) != len(self.dims(self.node.out(0))):
             raise Fixed
-        for lab, t in zip(labels, times):
-            if t != 1:
-                lab.role = AXIS
+        for d, t in enumerate(times):
+            lab = self.label(FREE if t == 1 else AXIS)
+            self.put(lab, y, d)
+            self.put(lab, x, d)
 
     def gather(self):
         x, y, axis = self.operand(0), self.operand(0, True), self.axis(0)

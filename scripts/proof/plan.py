@@ -8,11 +8,14 @@ and that no choice costs less, and compares it with the plan in a model's metada
 import dataclasses
 import re
 
+import numpy as np
+
 from . import Refused
 
 HEAD = "relayout.plan-proof/1"
 KEY = "relayout.plan"
-STATES = 1 << 18
+STATES = 1 << 16
+CHEAPEST, BLOCK = 400, 256  # states that others are compared with; that are compared at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +116,8 @@ def take(p, word, g, number):
 
 class Checker:
     def __init__(self, p):
+        if sum(c[0] for o in p.ops for c in o.configs) + sum(p.moves.values()) + abs(p.fixed) + abs(p.claim) >= 2 ** 62:
+            raise Refused("costs are too large to be added exactly")
         self.p = p
         self.kept = [set(range(len(o.configs))) for o in p.ops]
         self.maker, self.readers = {}, {}
@@ -177,45 +182,57 @@ class Checker:
         self.kept[op].discard(was)
 
     def cheaper(self):
-        """Is there a choice below the claim? For each way in which values that are read later may lie, the least cost that leads there."""
-        p = self.p
-        ahead, later = [0], {}
-        for i, o in reversed(list(enumerate(p.ops))):
-            ahead.append(ahead[-1] + min(o.configs[c][0] for c in self.kept[i]))
-            for k, pin in enumerate(o.pins):
-                for lay in self.layouts((i, k)):
-                    if not pin.out:
-                        later.setdefault((pin.value, lay), i)
-        ahead = ahead[-2::-1] + [0]
-        states = {(): p.fixed}
+        """Is there a choice below the claim? A state is the least cost of a partial choice, and for each value and layout that is read later
+        what it costs yet to have it there; states that another stands for go (`needed`)."""
+        p, last, ahead = self.p, {}, [0]
         for i, o in enumerate(p.ops):
-            new = {}
-            for state, cost in states.items():
-                for c in self.kept[i]:
-                    total, now = self.after(o, c, cost, dict(state))
-                    if total + ahead[i + 1] >= p.claim:
-                        continue
-                    wanted = {v: (made, frozenset(x for x in has if later.get((v, x), -1) > i)) for v, (made, has) in now.items()
-                              if any(later.get((v, x), -1) > i for x in range(len(p.layouts)))}
-                    key = tuple(sorted(wanted.items(), key=lambda item: item[0]))
-                    new[key] = min(total, new.get(key, total))
-            states = new
-            if len(states) > STATES:
+            last |= {(pin.value, lay): i for k, pin in enumerate(o.pins) if not pin.out for lay in self.layouts((i, k))}
+        for i in reversed(range(len(p.ops))):
+            ahead.insert(0, ahead[0] + min(p.ops[i].configs[c][0] for c in self.kept[i]))
+        cost, left, slots = np.array([p.fixed]), np.zeros((1, 0), np.int64), []
+        for i, o in enumerate(p.ops):
+            stay = [k for k, s in enumerate(slots) if last[s] > i]
+            outs = [(k, pin.value) for k, pin in enumerate(o.pins) if pin.out]
+            made = [(k, v, d) for k, v in outs for d in range(len(p.layouts)) if last.get((v, d), -1) > i]
+            ways = []
+            for c in sorted(self.kept[i]):
+                now, then = self.after(o, c, cost, left, slots)
+                under = now + ahead[i + 1] < p.claim
+                new = [p.move(v, o.configs[c][1][k], d) for k, v, d in made]
+                ways.append((now[under], np.hstack([then[under][:, stay], np.tile(np.array(new, np.int64), (under.sum(), 1))])))
+            slots = [slots[k] for k in stay] + [(v, d) for _, v, d in made]
+            cost, left = needed(*(np.concatenate(x) for x in zip(*ways)))
+            if len(cost) > STATES:
                 raise Refused("whether a choice takes less cannot be told within the limits")
-        return bool(states)
+        return len(cost) > 0
 
-    def after(self, o, c, cost, now):
+    def after(self, o, c, cost, left, slots):
+        """The states behind configuration c: what it reads is paid for, and is there."""
         ns, lays, _ = o.configs[c]
-        cost += ns
+        cost, left = cost + ns, left.copy()
         for pin, lay in zip(o.pins, lays):
-            if pin.out:
-                now[pin.value] = lay, frozenset([lay])
-                continue
-            made, has = now[pin.value]
-            if lay not in has:
-                cost += self.p.move(pin.value, made, lay)
-                now[pin.value] = made, has | {lay}
-        return cost, now
+            if not pin.out:
+                k = slots.index((pin.value, lay))
+                cost = cost + left[:, k]
+                left[:, k] = 0
+        return cost, left
+
+
+def needed(cost, left):
+    """The states that no cheaper one stands for: one does which, with all that is dearer to have in it, costs no more. Of some thousand
+    states the cheapest stand for nearly all that can go, so each is compared with these alone."""
+    order = np.argsort(cost, kind="stable")
+    cost, left = cost[order], left[order]
+    keep = np.ones(len(cost), bool)
+    for start in range(0, len(cost), BLOCK):
+        block = slice(start, min(start + BLOCK, len(cost)))
+        first = min(block.stop, CHEAPEST)
+        total = np.repeat(cost[:first, None], block.stop - start, axis=1)
+        for k in range(left.shape[1]):
+            total += np.maximum(left[:first, k, None] - left[None, block, k], 0)
+        before = np.arange(first)[:, None] < np.arange(start, block.stop)
+        keep[block] = ~(before & (total <= cost[block])).any(axis=0)
+    return cost[keep], left[keep]
 
 
 def check(p):

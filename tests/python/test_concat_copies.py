@@ -84,11 +84,43 @@ def halves(net, x, c):
     return x
 
 
+def shuffle(net, parts, c):
+    """The channels of pieces of c in turn."""
+    y, n, side = net.add("Concat", parts, axis=1), len(parts), net.side
+    y = net.add("Reshape", [y, net.given(np.array([0, n, c, side, side], np.int64))])
+    y = net.add("Transpose", [y], perm=[0, 2, 1, 3, 4])
+    return net.add("Reshape", [y, net.given(np.array([0, n * c, side, side], np.int64))])
+
+
+def cut(net, y, n, c):
+    if net.rng.random() < 0.5:
+        net.n += 1
+        names = [f"a{net.n}_{i}" for i in range(n)]
+        net.nodes.append(h.make_node("Split", [y], names, axis=1))
+        return names
+    numbers = lambda i: [net.given(np.array([k], np.int64)) for k in (i * c, (i + 1) * c, 1)]
+    return [net.add("Slice", [y, *numbers(i)]) for i in range(n)]
+
+
+def shuffled(net, x, c):
+    """ShuffleNetV2, of two parts and of three: one goes through convolutions, all are shuffled, again and again; the end of a stage."""
+    n, w = net.rng.choice([2, 2, 3]), net.rng.choice([16, 20, 29, 48])
+    parts = [net.conv(x, c, w) for _ in range(n)]
+    for _ in range(net.rng.choice([1, 2, 3])):
+        parts = cut(net, shuffle(net, parts, w), n, w)
+        parts[-1] = net.conv(net.depthwise(net.conv(parts[-1], w, w), w, act=False), w, w)
+    y = shuffle(net, parts, w)
+    a = net.conv(net.depthwise(y, n * w, act=False, stride=2), n * w, w)
+    b = net.conv(net.depthwise(net.conv(y, n * w, w), w, act=False, stride=2), w, w)
+    net.side = (net.side + 1) // 2
+    return net.conv(shuffle(net, [a, b], w), 2 * w, 32)
+
+
 def share(prog, kind, seed, tmp):
     """Copied bytes of those that all nodes read and write."""
     net = Network(seed)
     n, c, size = net.rng.choice([1, 1, 2]), net.rng.choice([8, 12, 20, 48]), net.rng.choice([7, 12, 14])
-    x = net.conv("x", 3, c, 3, stride=2)
+    x, net.side = net.conv("x", 3, c, 3, stride=2), size
     y = kind(net, x, c)
     g = h.make_graph(net.nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [n, 3, 2 * size, 2 * size])],
                      [h.make_tensor_value_info(net.add("GlobalAveragePool", [y]), T.FLOAT, None)], net.init)
@@ -110,7 +142,7 @@ def main():
         return common.closing(0, 0, 1)
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory() as tmp:
-        for kind in (ghost, dense, cells, padded, halves):
+        for kind in (ghost, dense, cells, padded, halves, shuffled):
             shares = [share(prog, kind, seed, Path(tmp)) for seed in range(args.count)]
             print(f"{kind.__name__:8} {100 * max(shares):6.2f} % of the bytes are copied, at most")
             bad = sum(s > 0 for s in shares)

@@ -5,7 +5,7 @@
 
 Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before, of slices and for a Concat), ConvTranspose (of large weights in a network of its own, the last of 20), products, pools, BatchNormalization,
 activations whole and as patterns, chains of pointwise ops with operands that broadcast, from both sides, twice the same, residual Adds, LSTM, GRU
-and RNN, Transposes between, attention with masks and biases, Concats and shuffles of channels; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
+and RNN, Transposes between, attention with masks and biases, Concats, Splits and shuffles of channels; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
 """
 import multiprocessing
 import subprocess
@@ -313,6 +313,47 @@ class Network(netgen.Builder):
             del self.live[stacked], self.live[turned]
         return y
 
+    def blocks(self, x):
+        """ShuffleNet's: slices of the channels go on, or through convolutions; all are joined, and most often shuffled, again and again. What is in
+        between is read by others or the caller now and then."""
+        r, s = self.rng, list(self.live[x])
+        if len(s) not in (4, 5):
+            return self.same(x)
+        groups, c = r.choice([2, 2, 3]), r.choice([4, 16, 20, 34])
+        shape, known = [s[0], c] + s[2:], dict(self.live)
+        one = lambda v, m: self.add("Conv", [v, self.const(m, self.live[v][1], *[1] * (len(s) - 2), low=-0.3, high=0.3), self.const(m)], [s[0], m] + self.live[v][2:])
+        parts = [one(x, c) for _ in range(groups)]
+        for _ in range(r.choice([1, 2, 3])):
+            y = self.add("Concat", parts, [s[0], groups * c] + s[2:], axis=1)
+            if r.random() < 0.9:
+                apart, perm = [s[0], groups, c] + s[2:], [0, 2, 1] + list(range(3, len(s) + 1))
+                y = self.add("Reshape", [y, self.given(np.array([0, groups, c] + s[2:], np.int64))], apart)
+                y = self.add("Transpose", [y], [apart[i] for i in perm], perm=perm)
+                y = self.add("Reshape", [y, self.given(np.array([0, groups * c] + s[2:], np.int64))], [s[0], groups * c] + s[2:])
+            if r.random() < 0.5:
+                self.n += 1
+                parts = [f"v{self.n}s{i}" for i in range(groups)]
+                self.nodes.append(h.make_node("Split", [y, self.given(np.array([c] * groups, np.int64))], parts, axis=1))
+                self.live.update({v: shape for v in parts})
+            else:
+                ends = lambda i: [self.given(np.array([k], np.int64)) for k in (i * c, (i + 1) * c, 1)]
+                parts = [self.add("Slice", [y, *ends(i), self.given(np.array([1], np.int64))], shape) for i in range(groups)]
+            parts[-1] = self.same(one(parts[-1], c))
+        y = self.add("Concat", r.sample(parts, groups), [s[0], groups * c] + s[2:], axis=1)
+        kind = r.choice(["depthwise", "one", "three", "nothing"])
+        if kind == "depthwise":
+            y = self.add("Conv", [y, self.const(groups * c, 1, *[3] * (len(s) - 2)), self.const(groups * c)], [s[0], groups * c] + [(d + 1) // 2 for d in s[2:]],
+                         group=groups * c, pads=[1] * 2 * (len(s) - 2), strides=[2] * (len(s) - 2))
+        if kind in ("depthwise", "one"):
+            y = one(y, 16)
+        elif kind == "three":
+            y = self.add("Conv", [y, self.const(16, groups * c, *[3] * (len(s) - 2), low=-0.1, high=0.1)], [s[0], 16] + s[2:], pads=[1] * 2 * (len(s) - 2))
+        if r.random() < 0.8:
+            self.live = known | {y: self.live[y]}
+        else:
+            self.live = {v: d for v, d in self.live.items() if len(d) == len(s)}
+        return y
+
     def concat(self, x):
         """Of pieces that were made for it, or of what there is, also twice the same; sometimes again with more, or of views."""
         r, s = self.rng, list(self.live[x])
@@ -367,7 +408,7 @@ class Network(netgen.Builder):
         self.live["x"], self.fixed = shape, not symbolic
         x = "x"
         steps = [self.unary] * 3 + [self.binary] * 4 + [self.pattern] * 2 + [self.conv] * 4 + [self.same, self.parts] + [self.normalization] * 2 + [
-            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.recurrent, self.turn, self.concat, self.concat, self.shuffle, self.layer_norm, self.instance_norm, self.masked, self.masked, self.norms]
+            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.recurrent, self.turn, self.concat, self.concat, self.shuffle, self.blocks, self.layer_norm, self.instance_norm, self.masked, self.masked, self.norms]
         if tokens:
             steps = [self.masked] * 3 + [self.heads, self.product, self.layer_norm, self.unary, self.pattern, self.binary, self.norms]
         for _ in range(r.randrange(3, 14)):

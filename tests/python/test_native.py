@@ -328,6 +328,43 @@ def refused(file):
     return False
 
 
+def check_wide(t):
+    """The second checker tells where all of 24 values are made, each in one of two layouts, before any is read: as many ways as subsets lead to the least."""
+    n, file = 24, t.folder / "wide.cert"
+
+    def text(move):
+        ops = [f"op {i} Op\npin out {i}\ncfg 10 0\ncfg 8 1\nchosen 0" for i in range(n)] + [f"op {n + i} Op\npin in {i}\ncfg 0 0\nchosen 0" for i in range(n)]
+        moves = [f"move {i} 1 0 {move if i == n // 2 else 2}" for i in range(n)]
+        return "\n".join([plan.HEAD, "machine none", "graph 2 5a0b1c2d3e4f5061", "fixed 0", "layouts abcd acdb", *ops, *moves, f"claim {10 * n}", "end", ""])
+
+    for move, wrong in ((2, False), (1, True), (1 << 62, True)):  # the last: sums that no checker of whole numbers of 64 bits adds
+        file.write_text(text(move))
+        t.check(refused(file) == wrong, f"many values at a time, a move of {move}: {'refused' if wrong else 'taken'}")
+
+
+def check_broadcast(t, model):
+    """A plan that says of everything what runs without one copies as much: a value that is spread over dims lies in no order, and stays so. And an output
+    that lies otherwise is made row-major either way, so both take as long."""
+    const = lambda name, a: numpy_helper.from_array(np.array(a), name)
+    init = [const("w", np.ones((32, 8, 1, 1), np.float32)), const("size", np.array([1, 32, 16, 16], np.int64))]
+    nodes = [h.make_node("Conv", ["x", "w"], ["c"]), h.make_node("GlobalAveragePool", ["c"], ["g"]), h.make_node("Expand", ["g", "size"], ["e"]),
+             h.make_node("Mul", ["c", "e"], ["m"]), h.make_node("Transpose", ["m"], ["y"], perm=[0, 2, 3, 1])]
+    shape = lambda name, dims: h.make_tensor_value_info(name, T.FLOAT, dims)
+    g = h.make_graph(nodes, "g", [shape("x", [1, 8, 16, 16])], [shape("y", None)], init)
+    onnx.save(onnx.shape_inference.infer_shapes(h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=9)), model)
+    p, text = profile(t, model, "broadcast", "--table")
+    if p is None:
+        return
+    file = t.folder / "as_is.plan"
+    file.write_text(plan_text(p, text, lambda o: o["configurations"][0]))
+    copied = [sum(s["copied_bytes"] for s in json.loads(t.run("bench", model, "--runs", 2, "--json", "-", *more).stdout)["steps"]) for more in (("--no-plan",), ("--plan", file))]
+    profile(t, model, "broadcast")
+    r = t.run("profile", model, "--json", t.folder / "again.json", "--runs", 1)
+    again = json.loads((t.folder / "again.json").read_text())
+    t.check(not r.stderr and again["measured"] == 0, f"that an op's output lies in no order is kept, too: {again['measured']} measured again; {r.stderr}")
+    t.check(copied[0] == copied[1], f"bytes copied without a plan, and with one that changes nothing: {copied}")
+
+
 def check_files(t, model):
     """What is not a plan of this model, or of this machine, is refused or left out with a line."""
     p, text = profile(t, model, "files")
@@ -357,6 +394,9 @@ def check_files(t, model):
         (t.folder / "bad.txt").write_text(change(text))
         r = t.run("run", model, "--plan", t.folder / "bad.txt")
         t.check(r.returncode == (0 if what == "machine" else 4) and len(r.stderr.splitlines()) == 1, f"{what}: --plan says so: {r.returncode} {r.stderr}")
+    (t.folder / "below.txt").write_text("\n".join("predicted -5" if line.startswith("predicted ") else line for line in text.splitlines()) + "\n")
+    r = t.run("run", model, "--plan", t.folder / "below.txt")
+    t.check(r.returncode == 0 and not r.stderr, f"a prediction below 0, as differences of times on a busy machine may add up to, is one: {r.stderr}")
     r = t.run("run", model, "--plan", t.folder / "files.plan", "--kernels", "reference")
     t.check(r.returncode == 0 and "left out" in r.stderr, "the reference kernels know no plan")
     r = t.run("profile", model, env={**t.env, "RELAYOUT_ONEDNN": ""})
@@ -368,7 +408,7 @@ def check_cache(t, model):
     t.check(p["measured"] == 0 and p["known"] > 0, f"known costs are not measured again ({p['measured']})")
     file = next((t.folder / "cache" / "relayout").glob("costs-*.txt"))
     good = file.read_bytes()
-    bad = {"cut": good[:len(good) // 2], "empty": b"", "another": good.replace(b"relayout-costs 3", b"relayout-costs 9"), "changed": good.replace(b" 1 a", b" 1 b", 1),
+    bad = {"cut": good[:len(good) // 2], "empty": b"", "another": good.replace(b"relayout-costs 4", b"relayout-costs 9"), "changed": good.replace(b" 1 a", b" 1 b", 1),
            "bytes": bytes(range(256)) * 20}
     for what, data in bad.items():
         file.write_bytes(data)
@@ -377,6 +417,36 @@ def check_cache(t, model):
         t.check(json.loads((t.folder / "r.json").read_text())["measured"] > 0, f"cache {what}: measured again")
     r = t.run("profile", model, "--runs", 1, env={**t.env, "XDG_CACHE_HOME": "/proc/nowhere"})
     t.check(r.returncode == 0, f"no cache folder: {r.stderr}")
+
+
+def check_as_is(t, model):
+    """Where nothing takes less than what runs without a plan, the model gets none, and loses the one that it has."""
+    shape = lambda name: h.make_tensor_value_info(name, T.FLOAT, [1, 32, 16, 16])
+    m = h.make_model(h.make_graph([h.make_node("Relu", ["x"], ["y"])], "g", [shape("x")], [shape("y")]), opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+    plain = m.SerializeToString()
+    h.set_model_props(m, {"relayout.plan": "an old one"})
+    onnx.save(m, model)
+    out, report = t.folder / "none.onnx", t.folder / "none.json"
+    r = t.run("profile", model, "-o", out, "--json", report)
+    t.check(r.returncode == 0 and "has none" in r.stderr and json.loads(report.read_text())["as_is"], f"nothing to gain: {r.returncode} {r.stderr}")
+    t.check(out.read_bytes() == plain, "the model without a plan")
+
+
+def check_threads(t, model):
+    """Costs and plans are of a number of threads: those of one say nothing of two."""
+    out, files = t.folder / "threads.onnx", lambda: {f.name for f in (t.folder / "cache" / "relayout").glob("costs-*.txt")}
+    profile(t, model, "one", "--threads", 1)
+    before = files()
+    p, text = profile(t, model, "two", "--threads", 2)
+    t.check(p["measured"] > 0 and p["machine"].endswith(", 2 threads") and "2 threads" in text, f"two threads: measured for themselves: {p['measured']} on {p['machine']}")
+    t.check(len(files() - before) == 1, f"and kept in a file of their own: {files()}")
+    p, _ = profile(t, model, "again", "--threads", 2)
+    t.check(p["measured"] == 0, f"two threads again: known ({p['measured']})")
+    t.run("profile", model, "-o", out, "--runs", 1, "--table", "--threads", 2)
+    for threads, lines in ((2, 0), (1, 1)):
+        r = t.run("run", out, "--threads", threads)
+        t.check(r.returncode == 0 and len(r.stderr.splitlines()) == lines, f"a plan of two threads, {threads}: {r.stderr}")
+    t.same(out, t.outputs(model, "reference", "--kernels", "reference")[1], "two threads", "--threads", 2)
 
 
 def check_plain_loops(t, model):
@@ -411,8 +481,12 @@ def main():
         t.check(blocked > 10 * args.count, f"values in blocks: {blocked}")
         model = t.folder / "files.onnx"
         onnx.save(Network(args.seed * 1000).model(), model)
+        check_wide(t)
+        check_broadcast(t, t.folder / "broadcast.onnx")
         check_files(t, model)
         check_plain_loops(t, t.folder / "plain.onnx")
+        check_threads(t, model)
+        check_as_is(t, t.folder / "relu.onnx")
         check_cache(t, model)
         refused_ones = 0
         for i in range(3):

@@ -5,7 +5,8 @@
 
 Checked: a printed target reads as the same target; a wrong file is refused with its line; FusedMatMul, QLinearConv and NhwcMaxPool
 as relayout writes them give what the original gives in onnxruntime; an op of a user's own target gives it in the reference
-evaluator; with --objective time nothing takes less time by the table, and where nothing is charged no other objective's result.
+evaluator; with --objective time nothing takes less time by the table, and where nothing is charged no other objective's result; both checkers
+charge what the program does.
 """
 import json
 import multiprocessing
@@ -237,6 +238,21 @@ def one_time(job):
         return seed, "" if t["lower_bound"] <= t["after"] <= t["before"] else str(t), t["after"] < t["before"]
 
 
+# ---------------------------------------------------------------------------------------------------- charges
+
+def charges(prog, tmp):
+    """Both checkers charge the graphs of tests/text/target-generic what the program does."""
+    for path in sorted((common.ROOT / "tests" / "text" / "target-generic").glob("*.rlt")):
+        for i, case in enumerate(path.read_text().split("====\n")):
+            graph, model, out, proof = tmp / "graph.rlt", tmp / "graph.onnx", tmp / "out.onnx", tmp / "out.proof"
+            graph.write_text(case[case.index("graph {"):case.index("----")])
+            run(prog, "optimize", graph, "-o", model, "-q", "--disable", "normalize,fold,legal,dce")
+            run(prog, "optimize", model, "-o", out, "-q", "--proof", proof)
+            first = run(prog, "check-proof", proof, model, out)
+            second = run(sys.executable, common.ROOT / "scripts" / "check_proof.py", proof, model, out)
+            yield f"{path.stem} {i}", " ".join(r.stdout + r.stderr for r in (first, second) if r.returncode)
+
+
 def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("--count", type=int, default=100)
@@ -246,7 +262,7 @@ def main():
     npass = nfail = nskip = 0
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
         tmp = Path(tmp)
-        for part in (same_text, refused, own_ops, quantized):
+        for part in (same_text, refused, own_ops, quantized, charges):
             for name, why in part(prog, tmp):
                 print(f"{name}: {why}") if why else None
                 npass, nfail = npass + (not why), nfail + bool(why)

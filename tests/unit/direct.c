@@ -10,8 +10,8 @@
 
 #include "check.h"
 
-enum { MOST = 64 << 20, PAGE = 64 << 10, TENSORS = 4 };
-static float *room[TENSORS], want[MOST / 4]; /* x, add, operand, y: MOST bytes each, then the page */
+enum { MOST = 64 << 20, PAGE = 64 << 10, PIECES = 3, TENSORS = 3 + PIECES };
+static float *room[TENSORS], want[MOST / 4]; /* add, operand, y, pieces of x: MOST bytes each, then the page */
 static const rl_isa isas[] = {RL_ISA_PLAIN, RL_ISA_AVX2, RL_ISA_AVX512};
 static uint32_t seed = 1;
 
@@ -57,9 +57,12 @@ static double sum_at(const rl_direct *d, const float *w, const int64_t *o, int64
             at[i] = o[i] * d->stride[i] - d->before[i] + left % d->kernel[i] * d->dilation[i];
             inside = inside && at[i] >= 0 && at[i] < d->in[i];
         }
-        for (int64_t k = 0; inside && k < depth; k++)
-            sum += (double)d->x.p[place(d->x.stride, at) + (d->depthwise ? c : k * d->channel_step)]
-                   * w[(c * depth + k) * taps + t];
+        for (int64_t k = 0; inside && k < depth; k++) {
+            const rl_direct_input *in = d->x;
+            int64_t channel = d->depthwise ? c : k;
+            for (; channel >= in->channels; channel -= in++->channels) continue;
+            sum += (double)in->view.p[place(in->view.stride, at) + channel * in->step] * w[(c * depth + k) * taps + t];
+        }
     }
     return sum;
 }
@@ -76,7 +79,6 @@ static void choose(rl_direct *d) {
     *d = (rl_direct){.depthwise = next(2),
                      .depth = 1 + next(24),
                      .channels = 1 + next(next(3) ? 40 : 140),
-                     .channel_step = 1,
                      .low = -INFINITY,
                      .high = INFINITY};
     d->in[0] = d->out[0] = 1 + next(2);
@@ -96,37 +98,48 @@ static void choose(rl_direct *d) {
 }
 
 /* Of an image with channels apart. */
-static void as_planes(rl_direct *d) {
+static void as_planes(const rl_direct *d, rl_direct_input *in, int tensor) {
     int64_t step = 1;
-    for (int i = 3; i > 0; i--) d->x.stride[i] = step, step *= d->in[i];
-    d->channel_step = step;
-    d->x.stride[0] = step * d->depth;
-    int64_t n = d->in[0] * d->x.stride[0];
-    d->x.p = room[0] + MOST / 4 - n;
-    for (int64_t i = 0; i < n; i++) room[0][MOST / 4 - n + i] = number();
+    for (int i = 3; i > 0; i--) in->view.stride[i] = step, step *= d->in[i];
+    in->step = step;
+    in->view.stride[0] = step * in->channels;
+    int64_t n = d->in[0] * in->view.stride[0];
+    in->view.p = room[tensor] + MOST / 4 - n;
+    for (int64_t i = 0; i < n; i++) room[tensor][MOST / 4 - n + i] = number();
+}
+
+/* The input's channels in one piece or some. */
+static void choose_inputs(rl_direct *d, rl_direct_input *in) {
+    int64_t left = d->depthwise ? d->channels : d->depth;
+    uint32_t most = next(2) ? 1 : PIECES;
+    for (d->nx = 0, d->x = in; left; d->nx++, left -= in++->channels) {
+        *in = (rl_direct_input){.channels = d->nx + 1 == most ? left : 1 + next((uint32_t)left), .step = 1};
+        lay(&in->view, (int)(3 + d->nx), d->in, in->channels);
+        if (!d->depthwise && next(4) == 0) as_planes(d, in, (int)(3 + d->nx));
+    }
 }
 
 static void check_one(rl_rt *rt, rl_isa isa) {
     rl_direct d;
     rl_direct_view y;
+    rl_direct_input in[PIECES];
     rl_arena tmp;
     rl_arena_init(&tmp, rt->ctx);
     choose(&d);
     d.isa = isa;
     odd = next(4) ? 0 : 500;
-    lay(&d.x, 0, d.in, d.depthwise ? d.channels : d.depth);
-    if (!d.depthwise && next(4) == 0) as_planes(&d);
+    choose_inputs(&d, in);
     odd = 0;
-    if (next(2)) lay(&d.add, 1, d.out, d.channels);
+    if (next(2)) lay(&d.add, 0, d.out, d.channels);
     if (next(2)) d.post[d.npost++] = (rl_post){.op = RL_ROW_ABS};
-    if (next(2)) lay(&d.operand[d.npost], 2, d.out, d.channels), d.post[d.npost++] = (rl_post){.op = RL_ROW_MUL};
-    int64_t span = lay(&y, 3, d.out, d.channels), taps = d.kernel[1] * d.kernel[2] * d.kernel[3],
+    if (next(2)) lay(&d.operand[d.npost], 1, d.out, d.channels), d.post[d.npost++] = (rl_post){.op = RL_ROW_MUL};
+    int64_t span = lay(&y, 2, d.out, d.channels), taps = d.kernel[1] * d.kernel[2] * d.kernel[3],
             nw = d.channels * taps * (d.depthwise ? 1 : d.depth);
     float *w = rl_new(&tmp, float, nw), *bias = rl_new(&tmp, float, d.channels),
           *packed = rl_new(&tmp, float, rl_direct_bias(&d) + rl_direct_weights(&d));
     for (int64_t i = 0; i < nw; i++) w[i] = number() + 1.0f / 4096; /* none is 0: infinity times that */
     for (int64_t i = 0; i < d.channels; i++) bias[i] = number();
-    d.y = room[3] + MOST / 4 - span;
+    d.y = room[2] + MOST / 4 - span;
     memcpy(d.y_stride, y.stride, sizeof y.stride);
     memcpy(want, d.y, (size_t)span * sizeof *want);
     for (int64_t i = 0; i < d.out[0] * d.out[1] * d.out[2] * d.out[3]; i++) {

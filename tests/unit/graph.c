@@ -107,6 +107,11 @@ TEST(sorting) {
     rl_nod(g, c)->origin = RL_NONE;
     CHECK(rl_graph_sort(g) == RL_OK);
     order_is(g, "dcba"); /* ties stay */
+    rl_nod(g, b)->origin = 1;
+    rl_nod(g, c)->origin = 2;
+    CHECK(rl_graph_sort(g) == RL_OK);
+    order_is(g, "dbca"); /* each is made before it is read, and yet it is not sorted */
+    rl_nod(g, b)->origin = rl_nod(g, c)->origin = RL_NONE;
     rl_graph_set_captures(g, c, &r, 1);
     CHECK(rl_graph_sort(g) == RL_OK);
     order_is(g, "dbca");

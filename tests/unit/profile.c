@@ -1,8 +1,12 @@
 /* Choices of layouts from measured costs (src/cmd_profile_*.c), on made problems: small ones against every choice, and ones that are too large for
- * the time given, whose choice must be one that can be had, not dearer than none, and never below what is said to be the least. */
+ * the time given, whose choice must be one that can be had, not dearer than none, and never below what is said to be the least.  Certificates of the
+ * choices that are proved hold, those of dearer ones do not. */
 #include "../../src/cmd_profile.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "../../runtime/native_cert.h"
 
 #include "check.h"
 
@@ -21,7 +25,7 @@ static void make(rl_profile *p, rl_exec *x, uint32_t ops, uint32_t span, uint32_
     x->g->nval = ops;
     for (uint32_t i = 0; i < ops; i++) {
         rl_pin *pin = rl_new(mem, rl_pin, 4);
-        rl_probe_op op = {.pin = pin};
+        rl_probe_op op = {.pin = pin, .type = "Op"};
         for (uint32_t k = 0, from = i > span ? i - span : 0; k < 3 && i > 0; k++) {
             uint32_t v = from + next(i - from);
             bool had = false;
@@ -72,6 +76,35 @@ static int64_t least_of(const rl_probe *q) {
     return least;
 }
 
+/* ---- certificates ---- */
+
+/* The certificate that p.chosen, which costs so much, is the least. */
+static rl_status certify(rl_profile *p, int64_t cost) {
+    rl_arena *mem = p->probe.mem;
+    rl_plan_cert c = {0};
+    rl_text t = {.mem = mem}, plan = {.mem = mem};
+    rl_put(&plan, "relayout-plan 1\ngraph 2 5a0b1c2d3e4f5061\n");
+    p->plan = plan, p->machine = "none", p->predicted = cost;
+    for (uint32_t i = 0; i < LAYOUTS; i++) p->probe.lay.p[i] = rl_lay_nth(4, i);
+    rl_plan_cert_print(p, &t);
+    CHECK(rl_plan_cert_parse(mem->ctx, mem, t.p, t.n, &c) == RL_OK);
+    return rl_plan_cert_check(mem->ctx, &c);
+}
+
+/* Of the best choice, and of the first one if that is dearer; with the configurations that no best choice needs left out by lines of the file, and
+ * without these lines. */
+static void check_certificates(rl_profile *p) {
+    static const uint32_t none[MOST];
+    int64_t least = p->predicted, first = cost_of(&p->probe, none);
+    for (uint32_t turn = 0; turn < 2; turn++, p->drop.n = 0) {
+        CHECK(certify(p, least) == RL_OK);
+        uint32_t *best = p->chosen;
+        p->chosen = rl_new(p->probe.mem, uint32_t, p->probe.op.n + 1);
+        if (first > least) CHECK(certify(p, first) == RL_EPROOF);
+        p->chosen = best;
+    }
+}
+
 static uint32_t open; /* problems that were not proved */
 
 /* Solved in so many seconds; the answer is checked, and compared with every choice where `every`. */
@@ -89,6 +122,7 @@ static void check(uint32_t ops, uint32_t span, uint32_t ncfg, double seconds, bo
     CHECK(p.predicted <= cost_of(&p.probe, none));
     CHECK(p.bound <= p.predicted && p.optimal == (p.bound == p.predicted));
     if (every) CHECK(p.optimal && p.checked && p.predicted == least_of(&p.probe));
+    if (every) check_certificates(&p);
     open += !p.optimal;
     rl_arena_free(&mem);
     rl_ctx_free(ctx);
@@ -107,8 +141,73 @@ TEST(with_some_time) {
     for (uint32_t k = 0; k < 3; k++) check(80, 12, 4, 0.2, false);
 }
 
+/* All values are made before any is read, in layout 1 for 8 or in layout 0 for 10; read in layout 0, where a move takes 2: as many ways as there are
+ * subsets of the values lead to the least cost, or might lead below it as far as kernels tell. */
+TEST(many_values_at_a_time) {
+    enum { WIDE = 24 };
+    CHECK_CTX(ctx);
+    rl_arena mem;
+    rl_arena_init(&mem, ctx);
+    rl_graph g = {.ctx = ctx, .nval = WIDE};
+    rl_exec x = {.g = &g};
+    rl_profile p = {.probe = {.mem = &mem, .x = &x, .move_at = {.mem = &mem}}, .chosen = rl_new(&mem, uint32_t, 2 * WIDE)};
+    for (uint32_t i = 0; i < LAYOUTS; i++) rl_push(&mem, p.probe.lay, (rl_lay){0});
+    for (uint32_t i = 0; i < 2 * WIDE; i++) {
+        rl_pin pin = {0, i < WIDE, {i % WIDE}};
+        rl_probe_op op = {.type = "Op", .npin = 1, .pin = rl_copy(&mem, &pin, sizeof pin)};
+        for (uint32_t lay = 0; lay < (i < WIDE ? 2 : 1); lay++)
+            rl_push(&mem, op.cfg, ((rl_probe_cfg){.lay = rl_copy(&mem, &lay, sizeof lay), .ns = i >= WIDE ? 0 : lay ? 8 : 10}));
+        rl_push(&mem, p.probe.op, op);
+        if (i < WIDE) rl_push(&mem, p.probe.move, ((rl_probe_move){i, 1, 0, 2}));
+    }
+    CHECK(certify(&p, 10 * WIDE) == RL_OK);
+    p.probe.move.p[WIDE / 2].ns = 1;
+    CHECK(certify(&p, 10 * WIDE) == RL_EPROOF);
+    CHECK(strstr(ctx->error, "a choice takes less"));
+    rl_arena_free(&mem);
+    rl_ctx_free(ctx);
+}
+
+/* Three ops in a row, of which the second is chosen in another layout: moves before and behind it. In its run all takes twice as long as at first, the second
+ * op a quarter less than without a plan, the third a tenth more. */
+TEST(costs_of_a_run) {
+    CHECK_CTX(ctx);
+    rl_arena mem;
+    rl_arena_init(&mem, ctx);
+    rl_graph g = {.ctx = ctx, .nval = 3};
+    rl_exec x = {.g = &g, .nstep = 5};
+    rl_probe p = {.mem = &mem, .x = &x, .whole = 3000, .around = 3};
+    rl_lay rows = rl_lay_rows(4), last = rl_lay_last(4);
+    rl_push(&mem, p.lay, rows);
+    rl_push(&mem, p.lay, last);
+    for (uint32_t i = 0; i < 3; i++) {
+        rl_pin pin[2] = {{0, false, {i - 1}}, {0, true, {i}}};
+        uint32_t lay[2][2] = {{0, 0}, {1, 1}}, at = i ? 0 : 1;
+        rl_probe_op op = {.step = i, .npin = 2 - at, .pin = rl_copy(&mem, pin + at, (2 - at) * sizeof *pin), .here = 1000};
+        for (uint32_t c = 0; c < 2; c++)
+            rl_push(&mem, op.cfg, ((rl_probe_cfg){.lay = rl_copy(&mem, lay[c], sizeof *lay), .ns = c ? 500 : 1000, .as_is = !c}));
+        rl_push(&mem, p.op, op);
+    }
+    rl_push(&mem, p.move, ((rl_probe_move){0, 0, 1, 7}));
+    rl_push(&mem, p.move, ((rl_probe_move){1, 1, 0, 7}));
+    rl_native there = {.kind = RL_NATIVE_MOVE, .moves = {0}, .in = rows, .out = last}, back = {.kind = RL_NATIVE_MOVE, .moves = {1}, .in = last, .out = rows};
+    rl_step step[5] = {[1] = {.native = &there}, [3] = {.native = &back}};
+    x.step = step;
+    uint32_t chosen[3] = {0, 1, 0};
+    int64_t was[3] = {2000, 2000, 2000}, now[5] = {2010, 60, 1500, 80, 2200};
+    rl_probe_refine(&p, chosen, &x, &(rl_whole){.ns = 6000, .step = was}, &(rl_whole){.ns = 5850, .step = now});
+    CHECK(p.op.p[0].cfg.p[0].ns == 1000 && p.op.p[2].cfg.p[0].ns == 1000);
+    CHECK(p.op.p[1].cfg.p[1].ns == 750 + 100 && p.op.p[1].cfg.p[0].ns == 1000);
+    CHECK(p.move.p[0].ns == 30 + 3 && p.move.p[1].ns == 40 + 3);
+    CHECK(p.op.p[0].cfg.p[1].ns == 500); /* did not run */
+    rl_arena_free(&mem);
+    rl_ctx_free(ctx);
+}
+
 int main(void) {
     RUN(every_choice);
+    RUN(many_values_at_a_time);
+    RUN(costs_of_a_run);
     RUN(without_time);
     RUN(with_some_time);
     return check_done();

@@ -1,0 +1,114 @@
+/* Costs of what a plan chose, measured in runs by it: see native_probe.h.
+ *
+ * A kernel measured alone says what it takes in other layouts only about: beside others it finds less in the caches, or more, and its
+ * neighbours change with it (a Concat whose pieces stand in place no longer).  So the plan runs, in turn with the model without one, and
+ *
+ *   a step that runs otherwise   costs what it took without a plan, and as much longer, or shorter, as it takes now by the plan than without
+ *   a step that runs as it did   costs what it did; what it takes more, or less, is charged to the step before it that changed, or else to
+ *                                the one behind it
+ *   a move                       costs what it takes
+ *
+ * With these costs the best choice is sought again: it is the same, or one that has not run yet. */
+#include <math.h>
+#include <string.h>
+
+#include "native_probe.h"
+
+typedef struct {
+    rl_probe *p;
+    const uint32_t *chosen;
+    double scale;       /* a time of the first measurement over one of now */
+    int64_t *was, *now; /* [op] as measured now; now -1: no step of the plan */
+    uint32_t *maker;    /* [value] its op, RL_NONE: none */
+} refiner;
+
+static rl_probe_cfg *config_of(const refiner *r, uint32_t op) {
+    return &r->p->op.p[op].cfg.p[r->chosen[op]];
+}
+
+static bool is_changed(const refiner *r, uint32_t op) {
+    return r->now[op] >= 0 && !config_of(r, op)->as_is;
+}
+
+static bool is_noise(const refiner *r, uint32_t op) {
+    return fabs((double)(r->now[op] - r->was[op])) <= RL_PROBE_NOISE * (double)r->was[op];
+}
+
+/* ns of now, around this op, as they were when the model was measured first. */
+static int64_t at_first(const refiner *r, uint32_t op, int64_t ns) {
+    return (int64_t)((double)ns * (r->was[op] > 0 ? (double)r->p->op.p[op].here / (double)r->was[op] : r->scale));
+}
+
+/* ---- steps ---- */
+
+static void refine_changed(const refiner *r, uint32_t op) {
+    config_of(r, op)->ns = is_noise(r, op) ? r->p->op.p[op].here + 1 : at_first(r, op, r->now[op]);
+}
+
+/* The changed op that an unchanged one has to do with; RL_NONE: there is none. */
+static uint32_t neighbour(const refiner *r, uint32_t op) {
+    const rl_probe_op *o = &r->p->op.p[op];
+    for (uint32_t k = 0; k < o->npin; k++) {
+        uint32_t maker = r->maker[o->pin[k].v.i];
+        if (!o->pin[k].out && maker != RL_NONE && is_changed(r, maker)) return maker;
+    }
+    for (uint32_t i = op + 1; i < r->p->op.n; i++)
+        for (uint32_t k = 0; is_changed(r, i) && k < r->p->op.p[i].npin; k++)
+            if (!r->p->op.p[i].pin[k].out && r->maker[r->p->op.p[i].pin[k].v.i] == op) return i;
+    return RL_NONE;
+}
+
+static void charge_neighbour(const refiner *r, uint32_t op) {
+    uint32_t other = neighbour(r, op);
+    if (other == RL_NONE) return;
+    rl_probe_cfg *c = config_of(r, other);
+    c->ns = RL_MAX(c->ns + at_first(r, op, r->now[op] - r->was[op]), 0);
+}
+
+/* ---- moves ---- */
+
+static bool is_move(const rl_step *s) {
+    return s->native && s->native->kind == RL_NATIVE_MOVE;
+}
+
+static void refine_move(const refiner *r, const rl_native *n, int64_t ns) {
+    rl_probe *p = r->p;
+    for (uint32_t i = 0; i < p->move.n; i++) {
+        rl_probe_move *m = &p->move.p[i];
+        if (m->value != n->moves.i || !rl_lay_same(&p->lay.p[m->from], &n->in) || !rl_lay_same(&p->lay.p[m->to], &n->out)) continue;
+        m->ns = (int64_t)((double)ns * r->scale) + p->around;
+    }
+}
+
+/* ---- all ---- */
+
+/* Times of the ops' steps; moves are no ops. */
+static void find_times(const refiner *r, const rl_exec *x, const rl_whole *was, const rl_whole *now) {
+    for (uint32_t i = 0, op = 0, step = 0; i < x->nstep; i++) {
+        if (is_move(&x->step[i])) {
+            refine_move(r, x->step[i].native, now->step[i]);
+            continue;
+        }
+        while (op < r->p->op.n && (r->p->op.p[op].step == RL_NONE || r->p->op.p[op].step < step)) op++;
+        if (op < r->p->op.n && r->p->op.p[op].step == step) r->was[op] = was->step[step], r->now[op] = now->step[i];
+        step++;
+    }
+}
+
+void rl_probe_refine(rl_probe *p, const uint32_t *chosen, const rl_exec *x, const rl_whole *was, const rl_whole *now) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, x->g->ctx);
+    refiner r = {.p = p, .chosen = chosen, .was = rl_new(&tmp, int64_t, p->op.n + 1), .now = rl_new(&tmp, int64_t, p->op.n + 1),
+                 .maker = rl_new(&tmp, uint32_t, x->g->nval + 1), .scale = was->ns > 0 ? (double)p->whole / (double)was->ns : 1};
+    memset(r.now, 0xff, p->op.n * sizeof *r.now);
+    memset(r.maker, 0xff, x->g->nval * sizeof *r.maker);
+    for (uint32_t i = 0; i < p->op.n; i++)
+        for (uint32_t k = 0; k < p->op.p[i].npin; k++)
+            if (p->op.p[i].pin[k].out) r.maker[p->op.p[i].pin[k].v.i] = i;
+    find_times(&r, x, was, now);
+    for (uint32_t i = 0; i < p->op.n; i++)
+        if (is_changed(&r, i)) refine_changed(&r, i);
+    for (uint32_t i = 0; i < p->op.n; i++)
+        if (r.now[i] >= 0 && !is_changed(&r, i) && !is_noise(&r, i)) charge_neighbour(&r, i);
+    rl_arena_free(&tmp);
+}
