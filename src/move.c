@@ -211,7 +211,7 @@ static const rl_strip *choose_rest(const rl_move_plan *p, bool along_x) {
 static void cut_tiles(rl_move_plan *p) {
     int64_t size = p->size;
     p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(TILE_ROW / size, p->strip->kx), TILE / size / p->ly));
-    if (p->boxed) p->tx = RL_MIN(p->lx, RL_MAX(p->strip->kx, p->rest_y ? p->rest_y->kx : 0));
+    if (p->boxed) p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(p->strip->kx, p->rest_y ? p->rest_y->kx : 0), STRIP / size / p->ly));
     p->tx = RL_MIN(p->tx, RL_TILE_MOST / 2);
     if (p->tx < p->lx) p->tx -= p->tx % p->strip->kx;
     p->ty = RL_MIN(RL_MIN(p->ly, RL_MAX((p->boxed ? STRIP : TILE) / size / p->tx, p->strip->ky)), RL_TILE_MOST / 2);
