@@ -11,7 +11,8 @@
  * What is written out could be larger than what it is made from.  So of shape arithmetic only 64 elements are; what comes out of
  * a cone is small (64 KiB), or the bytes of the constants that go into it pay for it, each byte once; a permuted constant never is
  * larger, and equal ones (same bytes, same permutation) are shared.  The bytes that were permuted stay where someone else reads
- * them. */
+ * them.  What cones take to compute has a limit (eval.h); where cones were folded within it others may follow, with a limit of their
+ * own, so that not much is left for a second run of the program to find. */
 #include "pass.h"
 
 #include <string.h>
@@ -23,6 +24,7 @@
 #define SMALL 64              /* elements of shape arithmetic */
 #define FREE 65536            /* bytes that a computed constant may have without being paid for */
 #define MAXSTEP (1u << 22)    /* edges of cones walked */
+#define MAXROUND 4            /* times that the limit of eval.h is spent on cones */
 
 typedef struct { const rl_const *from, *to; const int64_t *perm; rl_value v; } permuted; /* v: the value that holds `to` */
 typedef struct {
@@ -274,14 +276,13 @@ static bool is_known_value(const cones *c, rl_value v) {
     return d.i != RL_NONE && c->known[d.i];
 }
 
-static bool compute(cones *c) {
+static bool compute(cones *c, rl_eval_limit *limit) {
     rl_graph *g = c->f->g;
-    rl_eval_limit limit = RL_EVAL_LIMIT;
     bool any = false;
     for (uint32_t k = 0; k < g->order.n; k++) {
         rl_node n = g->order.p[k];
         const rl_nodeinfo *x = rl_nod(g, n);
-        c->known[n.i] = rl_eval_node(g, n, &limit);
+        c->known[n.i] = rl_eval_node(g, n, limit);
         if (!c->known[n.i]) continue;
         c->moves[n.i] = rl_transpose_bytes(g, x) > 0;
         for (uint32_t i = 0; i < x->nin; i++) c->moves[n.i] |= is_known_value(c, x->in[i]) && c->moves[rl_val(g, x->in[i])->def.i];
@@ -345,11 +346,13 @@ static bool is_stuck(cones *c, rl_value v) {
     return is_read_outside(c, v) && x->data->nbyte > FREE && !is_paid(c, v, x->data->nbyte);
 }
 
-/* A Transpose goes where all that comes from it can be written out; with it goes everything down to there. */
-static void fold_cones(folder *f) {
+/* A Transpose goes where all that comes from it can be written out; with it goes everything down to there.  Is there more to do, as
+ * the limit was spent before all was computed? */
+static bool fold_cones(folder *f) {
     const rl_graph *g = f->g;
     cones c = {.f = f, .known = rl_new(f->tmp, bool, g->nnode), .moves = rl_new(f->tmp, bool, g->nnode)};
-    if (!compute(&c)) return;
+    rl_eval_limit limit = RL_EVAL_LIMIT;
+    if (!compute(&c, &limit)) return false;
     c.stuck = rl_new(f->tmp, bool, g->nnode);
     c.seen = rl_new(f->tmp, uint32_t, g->nnode);
     c.left = rl_new(f->tmp, size_t, g->nval);
@@ -370,6 +373,15 @@ static void fold_cones(folder *f) {
             if (rl_has(x->out[i]) && is_read_outside(&c, x->out[i])) rl_push(f->tmp, f->made, x->out[i]);
     }
     make_initializers(f);
+    return limit.spent && f->made.n;
+}
+
+/* Each round has a limit of its own, as a second run of the program would. */
+static void fold_all_cones(const folder *all) {
+    for (uint32_t round = 0; round < MAXROUND; round++) {
+        folder f = {.g = all->g, .tmp = all->tmp, .dead = rl_new(all->tmp, bool, all->g->nnode)};
+        if (!fold_cones(&f)) return;
+    }
 }
 
 rl_status rl_pass_fold(rl_pass_run *r) {
@@ -380,7 +392,6 @@ rl_status rl_pass_fold(rl_pass_run *r) {
     for (uint32_t k = 0; k < f.transposes.n; k++) fold_transpose(&f, f.transposes.p[k]);
     make_initializers(&f);
     RL_TRY(fold_all_dequantized(&f));
-    folder last = {.g = r->g, .tmp = r->tmp, .dead = rl_new(r->tmp, bool, r->g->nnode)};
-    fold_cones(&last);
+    fold_all_cones(&f);
     return rl_pass_dce(r);
 }

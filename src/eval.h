@@ -15,6 +15,7 @@ typedef struct {
     size_t grown;  /* ... of one that is larger than its node's inputs together */
     size_t all;    /* bytes of all results; what is used is taken off */
     uint64_t work; /* likewise steps: elements touched, multiplications of products */
+    bool spent;    /* a node was refused as too little of the two was left: with more of them it may have a result */
 } rl_eval_limit;
 #define RL_EVAL_LIMIT {.one = 16u << 20, .grown = 1u << 20, .all = 64u << 20, .work = 200000000}
 

@@ -23,7 +23,7 @@ bool rl_ev_computes(rl_dtype t) {
 }
 
 bool rl_ev_spend(evaluator *e, uint64_t work) {
-    if (work > e->limit->work) return false;
+    if (work > e->limit->work) return !(e->limit->spent = true);
     e->limit->work -= work;
     return true;
 }
@@ -78,7 +78,8 @@ bool rl_ev_make(evaluator *e, uint32_t port, tensor *out, rl_dtype t, uint32_t r
     if (rank > MAXRANK || !size || size > 8 || !rl_ev_count(rank, dim, &n)) return false;
     if (!is_as_inferred(rl_val(e->g, e->n->out[port]), t, rank, dim)) return false;
     size_t nbyte = (size_t)n * size;
-    if (nbyte > e->limit->one || nbyte > e->limit->all || (nbyte > e->nbyte && nbyte > e->limit->grown)) return false;
+    if (nbyte > e->limit->one || (nbyte > e->nbyte && nbyte > e->limit->grown)) return false;
+    if (nbyte > e->limit->all) return !(e->limit->spent = true);
     if (!rl_ev_spend(e, (uint64_t)n * 2 + 1)) return false;
     e->limit->all -= nbyte;
     *out = (tensor){.given = true, .dtype = t, .rank = rank, .n = n, .size = size, .raw = rl_alloc(&e->g->mem, nbyte + 1)};
