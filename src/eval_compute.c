@@ -9,7 +9,7 @@
 
 /* A float becomes an integer only where every machine agrees on it. */
 static bool cast_float(const tensor *x, tensor *out) {
-    double most = out->dtype == RL_I64 ? 9e18 : ldexp(1, (int)(8 * out->size) - 1 + (out->dtype == RL_U8 || out->dtype == RL_U16));
+    double most = ldexp(1, (int)(8 * out->size) - 1 + (out->dtype == RL_U8 || out->dtype == RL_U16));
     bool is_signed = out->dtype != RL_U8 && out->dtype != RL_U16;
     for (int64_t k = 0; k < x->n; k++) {
         double v = trunc(x->f[k]);

@@ -426,14 +426,31 @@ def unsqueeze(x, axes):
     return x.reshape([1 if k in where else next(dims) for k in range(rank)])
 
 
+def is_open(node, inputs, made):
+    """Is the result left open by ONNX, each machine with its own? Of an integer divided by 0, and of a float that its integer cannot hold."""
+    x = inputs[0] if inputs else None
+    if node.op in ("Div", "Mod"):
+        return x.dtype.kind in "iu" and bool((inputs[1] == 0).any())
+    if node.op not in ("Cast", "CastLike") or x.dtype.kind != "f" or made.dtype.kind not in "iu":
+        return False
+    whole, holds = np.trunc(x.astype(np.float64)), np.iinfo(made.dtype)
+    return not ((whole >= float(holds.min)) & (whole < float(holds.max) + 1)).all()
+
+
 def evaluate(node, inputs):
-    if node.op in FAST:
-        while inputs and inputs[-1] is None:
-            inputs.pop()
-        return [FAST[node.op](node, *inputs)]
-    from onnx.reference import ReferenceEvaluator
-    session = ReferenceEvaluator(node.proto, opsets={d.domain: d.version for d in node.graph.opsets})
-    return session.run(None, {n: x for n, x in zip(node.input, inputs) if n})
+    """Contents of the outputs; raises ValueError where there is more than one answer."""
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    with np.errstate(all="ignore"):
+        if node.op in FAST:
+            got = [FAST[node.op](node, *inputs)]
+        else:
+            from onnx.reference import ReferenceEvaluator
+            session = ReferenceEvaluator(node.proto, opsets={d.domain: d.version for d in node.graph.opsets})
+            got = session.run(None, {n: x for n, x in zip(node.input, inputs) if n})
+    if is_open(node, inputs, np.asarray(got[0])):
+        raise ValueError(f"{node.op} of what it does not define")
+    return got
 
 
 # ---------------------------------------------------------------------------------------------------- all worlds together

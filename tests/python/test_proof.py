@@ -148,8 +148,8 @@ def run(job):
             if kind == "target":
                 row["fail"], row["lost"] = on_target(what, prog, Path(tmp))
                 return row
-            if kind == "rows":
-                row["fail"] = "; ".join(rows_of_targets(prog, Path(tmp))) or None
+            if kind in MODELS:
+                row["fail"] = "; ".join(MODELS[kind](prog, Path(tmp))) or None
                 return row
             more, target = (), "onnx"
             if kind == "case":
@@ -245,7 +245,39 @@ def rows_of_targets(prog, tmp):
             yield f"{src.name} for {target}, taken for {other}: {refused}"
 
 
+# ---------------------------------------------------------------------------------------------------- open results
+
+# Of floats that no integer of the type is, and of integers divided by 0; and the last that has one answer. (op, inputs, result's type)
+NAN, INF = float("nan"), float("inf")
+OPEN = [("Cast", [np.array([1, -INF], np.float32)], T.INT64), ("Cast", [np.array([NAN, 1], np.float32)], T.INT32),
+        ("Cast", [np.array([1, 256], np.float32)], T.UINT8), ("Cast", [np.array([1, 2.0**63])], T.INT64),
+        ("Div", [np.array([1, 2]), np.array([1, 0])], T.INT64), ("Mod", [np.array([1, 2]), np.array([0, 2])], T.INT64),
+        ("Cast", [np.array([1, 255.5], np.float32)], T.UINT8), ("Cast", [np.array([1, -2.0**63])], T.INT64)]
+DEFINED = 2  # of them, at the end
+
+
+def open_results(prog, tmp):
+    """A constant that no two machines need agree on is a variable, for both checkers; one that all agree on is none."""
+    node, info = test_targets.h.make_node, lambda name, elem: (name, elem, [2, 3, 4])
+    for k, (op, inputs, elem) in enumerate(OPEN):
+        names = [f"c{i}" for i in range(len(inputs))]
+        nodes = [node(op, names, ["m"], **({"to": elem} if op == "Cast" else {})), node("Reshape", ["m", "s"], ["r"]),
+                 node("Transpose", ["x"], ["t"], perm=[1, 0, 2]), node("Max", ["t", "r"], ["u"]),
+                 node("Transpose", ["u"], ["y"], perm=[1, 0, 2])]
+        model = test_targets.model_of(nodes, [info("x", elem)], [info("y", elem)])
+        weights = [*zip(names, inputs), ("s", np.array([1, 2, 1]))]
+        model.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in weights)
+        onnx.save(model, tmp / "open.onnx")
+        why, lost, words, _ = by_both(prog, tmp / "open.onnx", tmp, "onnx")
+        variable = '"m"' in words
+        if why or lost or variable != (k < len(OPEN) - DEFINED):
+            yield f"{op} of {inputs}: {why or lost or ('a variable' if variable else 'a constant')}"
+
+
 # ---------------------------------------------------------------------------------------------------- mutated
+
+MODELS = {"rows of targets": rows_of_targets, "open results": open_results}
+
 
 def mutated(prog, cache, sources, count, seed):
     """Wrong acceptances, one line each; and how many of each kind were tried."""
@@ -292,7 +324,7 @@ def main():
     jobs = [("zoo", n, prog, cache) for n in samples] + [("case", c, prog, cache) for c in cases]
     jobs += [("times", t, prog, cache) for t in TIMED if t[0] in samples or args.zoo == ZOO]
     jobs += [("hand-made", s, prog, cache) for s in range(args.seed, args.seed + args.made)]
-    jobs += [("rows", "of targets", prog, cache)] + [("target", s, prog, cache) for s in range(args.seed, args.seed + args.targets)]
+    jobs += [(kind, "", prog, cache) for kind in MODELS] + [("target", s, prog, cache) for s in range(args.seed, args.seed + args.targets)]
     jobs = ([] if args.random is not None else jobs) + [(*s, prog, cache) for s in seeds]
     npass = nfail = nlost = ngap = nopen = 0
     with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
