@@ -413,6 +413,9 @@ def count(model, runtime_shapes=None):
     perms = {t.name for t in model.graph.initializer if _is_permutation(t)}
     perms |= {n.output[0] for n in model.graph.node if n.op_type == "Constant"
               for a in n.attribute if a.name == "value" and _is_permutation(a.t)}
+    for n in model.graph.node:
+        if n.op_type in ("Identity", "Transpose") and perms.intersection(n.input):
+            perms.update(n.output)
     at = _Where(perms, runtime_shapes or {}, _static(model), model.ir_version)
     _count_graph(infer(model).graph, c, {}, set(), set(), at)
     unknown = list(c.unknown)

@@ -18,6 +18,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+import check
 import common
 
 TYPES = [TensorProto.FLOAT] * 6 + [TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32,
@@ -317,6 +318,21 @@ def judge(seed, prog, tmp):
     return fail, count
 
 
+def by_matrices(prog):
+    """Products by a constant permutation, which one of them reads itself, the others a copy of it or its Transpose: no more than before."""
+    node, p = helper.make_node, np.eye(12, dtype=np.float32)[np.random.default_rng(0).permutation(12)]
+    nodes = [node("Identity", ["p"], ["i"]), node("Transpose", ["p"], ["j"]), node("Transpose", ["x"], ["t"]), node("Relu", ["t"], ["r"]),
+             node("Transpose", ["r"], ["u"]), *(node("MatMul", ["u", by], [f"y{by}"]) for by in "pij")]
+    info = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 12])
+    graph = helper.make_graph(nodes, "g", [info("x")], [info(f"y{by}") for by in "pij"], [numpy_helper.from_array(p, "p")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
+        src = Path(tmp) / "in.onnx"
+        onnx.save(model, src)
+        res = check.rewrite(prog, src, check.facts_of(src, model, [common.random_inputs(model, seed=1)]), "onnx", tmp)
+    return res.fail + (["nothing changed"] if res.same else [])
+
+
 def job(args):
     seed, prog, folder = args
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
@@ -339,6 +355,9 @@ def main():
     folder = args.build.resolve() / "movement-failures"
     jobs = [(s, common.program(args), folder) for s in range(args.seed, args.seed + args.count)]
     npass = nfail = nskip = before = after = 0
+    for f in by_matrices(common.program(args)):
+        print(f"products by permutations: {f}")
+        nfail += 1
     with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
         for seed, fail, count in common.progress(pool.imap_unordered(job, jobs, 4), len(jobs)):
             nskip += fail is None
