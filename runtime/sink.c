@@ -40,10 +40,10 @@ static bool is_op(const rl_nodeinfo *n, const char *type) {
     return !*n->domain && strcmp(n->type, type) == 0;
 }
 
-/* What wants its channels second, and is joined with what follows. */
+/* What wants its channels second, and is joined with what follows, or stands in a Concat beside what is. */
 static bool makes_images(const rl_graph *g, rl_value v) {
     static const char *const type[] = {"Conv",        "ConvTranspose",     "BatchNormalization", "MaxPool",
-                                       "AveragePool", "GlobalAveragePool", "GlobalMaxPool"};
+                                       "AveragePool", "GlobalAveragePool", "GlobalMaxPool",      "Resize"};
     rl_node def = rl_val(g, v)->def;
     bool found = false;
     for (uint32_t i = 0; def.i != RL_NONE && i < RL_LEN(type); i++) found = found || is_op(rl_nod(g, def), type[i]);

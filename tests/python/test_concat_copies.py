@@ -116,11 +116,24 @@ def shuffled(net, x, c):
     return net.conv(shuffle(net, [a, b], w), 2 * w, 32)
 
 
+def joints(net, x, c):
+    """U-Net as TensorFlow's exporters write it, values channels-last: what was made smaller and larger again, beside what it was made of."""
+    w, size = net.rng.choice([16, 32, 40]), net.side
+    first, last = (lambda y, perm=perm: net.add("Transpose", [y], perm=perm) for perm in ([0, 3, 1, 2], [0, 2, 3, 1]))
+    conv = lambda y, c: net.add("Relu", [last(net.conv(first(y), c, w, 3, act=False))])
+    x = conv(last(x), c)
+    for _ in range(2):
+        y = first(conv(last(net.add("MaxPool", [first(x)], kernel_shape=[2, 2], strides=[2, 2])), w))
+        y = net.add("Resize", [y, "", "", net.given(np.array([net.batch, w, size, size], np.int64))], mode=net.rng.choice(["nearest", "linear"]))
+        x = conv(net.add("Concat", [last(y), x], axis=3), 2 * w)
+    return first(x)
+
+
 def share(prog, kind, seed, tmp):
     """Copied bytes of those that all nodes read and write."""
     net = Network(seed)
     n, c, size = net.rng.choice([1, 1, 2]), net.rng.choice([8, 12, 20, 48]), net.rng.choice([7, 12, 14])
-    x, net.side = net.conv("x", 3, c, 3, stride=2), size
+    x, net.side, net.batch = net.conv("x", 3, c, 3, stride=2), size, n
     y = kind(net, x, c)
     g = h.make_graph(net.nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [n, 3, 2 * size, 2 * size])],
                      [h.make_tensor_value_info(net.add("GlobalAveragePool", [y]), T.FLOAT, None)], net.init)
@@ -142,7 +155,7 @@ def main():
         return common.closing(0, 0, 1)
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory() as tmp:
-        for kind in (ghost, dense, cells, padded, halves, shuffled):
+        for kind in (ghost, dense, cells, padded, halves, shuffled, joints):
             shares = [share(prog, kind, seed, Path(tmp)) for seed in range(args.count)]
             print(f"{kind.__name__:8} {100 * max(shares):6.2f} % of the bytes are copied, at most")
             bad = sum(s > 0 for s in shares)
