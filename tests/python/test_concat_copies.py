@@ -117,10 +117,16 @@ def shuffled(net, x, c):
 
 
 def joints(net, x, c):
-    """U-Net as TensorFlow's exporters write it, values channels-last: what was made smaller and larger again, beside what it was made of."""
+    """U-Net as TensorFlow's exporters write it, values channels-last: what was made smaller and larger again, beside what it was made of.
+    Activations stand before the Transposes or behind them."""
     w, size = net.rng.choice([16, 32, 40]), net.side
     first, last = (lambda y, perm=perm: net.add("Transpose", [y], perm=perm) for perm in ([0, 3, 1, 2], [0, 2, 3, 1]))
-    conv = lambda y, c: net.add("Relu", [last(net.conv(first(y), c, w, 3, act=False))])
+    early = net.rng.random() < 0.5
+
+    def conv(y, c):
+        y = last(net.conv(first(y), c, w, 3, act=early))
+        return y if early else net.add("Relu", [y])
+
     x = conv(last(x), c)
     for _ in range(2):
         y = first(conv(last(net.add("MaxPool", [first(x)], kernel_shape=[2, 2], strides=[2, 2])), w))

@@ -3,8 +3,8 @@
 
   test_sink.py [--count N]
 
-Random networks (padded and depthwise convolutions, activations, scales by channel, residuals, squeeze and excitation, Concats, pools, joints
-of a U-Net) are written twice, so and without the Transposes.  The runtime takes the same steps for both, copies nothing more, joins
+Random networks (padded and depthwise convolutions, activations, scales by channel, residuals, squeeze and excitation, Concats, pools,
+joints of a U-Net) are written twice, so and without the Transposes.  The runtime takes the same steps for both, copies nothing more, joins
 activations that are written out (hard swish) to their convolutions, and gives what onnxruntime does.
 Skipped without oneDNN.
 """
@@ -77,7 +77,8 @@ class Network(netgen.Builder):
             y = self.image_op("DepthToSpace", [self.conv(x, c, 4 * c)], blocksize=2)
             return self.image_op("MaxPool", [y], kernel_shape=[2, 2], strides=[2, 2])
         y = self.activation(self.conv(self.image_op("MaxPool", [x], kernel_shape=[2, 2], strides=[2, 2]), c, c, 3))
-        return self.image_op("Resize", [y, "", "", self.given(np.array([1, c, size, size], np.int64))], mode=self.rng.choice(["nearest", "linear"]))
+        to = self.given(np.array([1, c, size, size], np.int64))
+        return self.image_op("Resize", [y, "", "", to], mode=self.rng.choice(["nearest", "linear"]))
 
     def block(self, x, c):
         kind = self.rng.choice(["plain", "deep", "padded", "residual", "excited", "joined", "pool", "joint"])
