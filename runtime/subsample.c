@@ -27,6 +27,8 @@ static bool is_one_pixel(const rl_graph *g, const rl_nodeinfo *n, uint32_t r, rl
     if (size ? size->n != r || !all_are(size, 1) : !k || k->rank != r + 2) return false;
     for (uint32_t i = 2; !size && i < r + 2; i++)
         if (k->dim[i] != 1) return false;
+    for (uint32_t i = 0; step && i < step->n; i++)
+        if (step->ints[i] < 1 || step->ints[i] > INT32_MAX) return false;
     if ((step && step->n != r) || !all_are(rl_attr_ints(n, "pads"), 0) || rl_attr_int(n, "ceil_mode", 0)) return false;
     return !rl_attr_find(n, "auto_pad") || rl_attr_is(n, "auto_pad", "NOTSET") || rl_attr_is(n, "auto_pad", "VALID");
 }
@@ -57,7 +59,7 @@ static void set_strides(rl_graph *g, rl_node conv, const rl_nodeinfo *pool, uint
 static bool join_pool(rl_graph *g, rl_node node, rl_arena *tmp) {
     const rl_nodeinfo *n = rl_nod(g, node);
     const rl_valinfo *y = rl_val(g, n->out[0]);
-    if (y->rank == RL_NORANK || y->rank < 3 || y->is_output || !y->nuse || !is_one_pixel(g, n, y->rank - 2, RL_NOVALUE)) return false;
+    if (y->rank == RL_NORANK || y->rank < 3 || y->rank > RL_RANK || y->is_output || !y->nuse || !is_one_pixel(g, n, y->rank - 2, RL_NOVALUE)) return false;
     for (uint32_t i = 0; i < y->nuse; i++)
         if (!reads_one_pixel(g, &y->use[i], y->rank - 2)) return false;
     for (uint32_t i = 0; i < y->nuse; i++) set_strides(g, y->use[i].node, n, y->rank - 2, tmp);
