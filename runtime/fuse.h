@@ -58,9 +58,11 @@ typedef struct rl_joined {
 bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl_tensor *high, rl_post *post);
 /* bias, which broadcasts to y (NULL: none), and then what was fused into the call's step, on y where it lies (fast_pointwise.c). */
 void rl_fused_rows(rl_call *c, const rl_tensor *bias, const rl_tensor *y);
-/* Moves Transposes behind convolutions and pools down past pointwise ops, Pads and Concats, and cancels them (sink.c). Before a graph's
- * steps are made; its inputs and outputs stay what they are. */
+/* Moves Transposes behind convolutions, pools and Resizes down past pointwise ops, Pads and Concats, and cancels them (sink.c). Before a
+ * graph's steps are made; its inputs and outputs stay what they are. */
 void rl_sink_transposes(rl_graph *g);
+/* Average pools that only leave out pixels become strides of the 1 x 1 convolutions that read them (subsample.c). Where that was. */
+rl_status rl_join_subsampling(rl_graph *g);
 /* Joins steps of x; those that are left out go from the list. After constants are known, before lifetimes are. */
 void rl_fuse(rl_exec *x);
 /* With a device: DequantizeLinear, Conv or MatMul, QuantizeLinear as one step in bytes (fuse_bytes.c). Before rl_fuse. */

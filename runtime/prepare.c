@@ -255,7 +255,10 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     *out = NULL;
     RL_TRY(rl_expand_calls(g));
     RL_TRY(rl_shape_infer(g));
-    if (rt->fast && !rt->watch) rl_sink_transposes(g);
+    if (rt->fast && !rt->watch) {
+        rl_sink_transposes(g);
+        RL_TRY(rl_join_subsampling(g));
+    }
     RL_TRY(rl_device_open(rt));
     size_t live = rt->live, constants = rt->constants;
     RL_TRY(prepare(rt, g, NULL, out));

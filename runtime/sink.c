@@ -24,6 +24,7 @@ typedef struct {
     rl_arena *tmp;
     uint32_t nval; /* before */
     turned *as;    /* [nval] */
+    bool *image;   /* [nval] wants its channels second; not sums, which may be joined with products that want them last */
     struct {
         rl_node *p;
         uint32_t n, cap;
@@ -40,14 +41,18 @@ static bool is_op(const rl_nodeinfo *n, const char *type) {
     return !*n->domain && strcmp(n->type, type) == 0;
 }
 
-/* What wants its channels second, and is joined with what follows. */
-static bool makes_images(const rl_graph *g, rl_value v) {
+/* What wants its channels second, and is joined with what follows, or stands in a Concat beside what is. */
+static bool makes_images(const rl_nodeinfo *n) {
     static const char *const type[] = {"Conv",        "ConvTranspose",     "BatchNormalization", "MaxPool",
-                                       "AveragePool", "GlobalAveragePool", "GlobalMaxPool"};
-    rl_node def = rl_val(g, v)->def;
+                                       "AveragePool", "GlobalAveragePool", "GlobalMaxPool",      "Resize"};
     bool found = false;
-    for (uint32_t i = 0; def.i != RL_NONE && i < RL_LEN(type); i++) found = found || is_op(rl_nod(g, def), type[i]);
+    for (uint32_t i = 0; i < RL_LEN(type); i++) found = found || is_op(n, type[i]);
     return found;
+}
+
+/* Values that were added are: they were made of such. */
+static bool is_image(const sinker *a, rl_value v) {
+    return v.i >= a->nval || a->image[v.i];
 }
 
 /* ---- values ---- */
@@ -189,7 +194,7 @@ static void follow_transpose(sinker *a, rl_node node) {
     const rl_attr *attr = rl_attr_ints(n, "perm");
     uint32_t rank = rl_val(g, x)->rank;
     turned t = turned_of(a, x);
-    if (!rl_has(t.of) && !makes_images(g, x)) return;
+    if (!rl_has(t.of) && !is_image(a, x)) return;
     int64_t *perm = rl_new(&g->mem, int64_t, rank);
     bool same = true;
     for (uint32_t i = 0; i < rank; i++) {
@@ -219,7 +224,9 @@ static void visit(sinker *a, rl_node node) {
     const rl_nodeinfo *n = rl_nod(a->g, node);
     const rl_kernel *k = rl_kernel_find(&rl_backend_fast, n);
     uint32_t pointwise = k && k->fn == rl_fast_unary ? 1 : k && k->fn == rl_fast_binary ? 2 : 0;
-    bool done = false;
+    bool done = false, image = makes_images(n) || (pointwise == 1 && n->nin && rl_has(n->in[0]) && is_image(a, n->in[0]));
+    for (uint32_t i = 0; i < n->nout; i++)
+        if (rl_has(n->out[i])) a->image[n->out[i].i] = image;
     if (pointwise && is_plain(a->g, n, pointwise))
         done = sink_through_pointwise(a, node, pointwise);
     else if (is_op(n, "Pad") && is_plain(a->g, n, 1))
@@ -250,7 +257,7 @@ static void drop_unread(const sinker *a) {
 void rl_sink_transposes(rl_graph *g) {
     rl_arena tmp;
     rl_arena_init(&tmp, g->ctx);
-    sinker a = {.g = g, .tmp = &tmp, .nval = g->nval, .as = rl_new(&tmp, turned, g->nval)};
+    sinker a = {.g = g, .tmp = &tmp, .nval = g->nval, .as = rl_new(&tmp, turned, g->nval), .image = rl_new(&tmp, bool, g->nval)};
     for (uint32_t i = 0; i < a.nval; i++) a.as[i].of = RL_NOVALUE;
     const rl_node *was = rl_copy(&tmp, g->order.p, g->order.n * sizeof *was);
     for (uint32_t i = 0, n = g->order.n; i < n; i++) visit(&a, was[i]);

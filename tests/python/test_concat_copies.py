@@ -4,7 +4,7 @@
   test_concat_copies.py
 
 Small networks of the kinds that join channels again and again, with random sizes: pieces are made where the Concat wants them, and what
-reads slices of channels reads them where they lie.  Skipped without oneDNN.
+reads slices of channels reads them where they lie.  The outputs are onnxruntime's.  Skipped without oneDNN.
 """
 import json
 import subprocess
@@ -18,6 +18,7 @@ from onnx import TensorProto as T, helper as h
 
 import common
 import netgen
+import test_sink
 
 
 class Network(netgen.Builder):
@@ -73,6 +74,21 @@ def padded(net, x, c):
     return x
 
 
+def subsampled(net, x, c):
+    """NASNet's reductions: a convolution of every other pixel beside one of every other from the second on, with what a Pad has behind."""
+    def every_other(x):
+        y = net.add("AveragePool", [x], kernel_shape=[1, 1], strides=[2, 2])
+        return net.conv(y, c, c, act=False)
+
+    for _ in range(2):
+        k = net.rng.choice([1, 2])
+        y = net.add("Pad", [x, net.given(np.array([0] * 6 + [k, k], np.int64))])
+        numbers = lambda *k: net.given(np.array(k, np.int64))
+        y = net.add("Slice", [y, numbers(k, k), numbers(2**63 - 1, 2**63 - 1), numbers(2, 3)])
+        x = net.add("Relu", [net.add("Add", [every_other(x), every_other(y)])])
+    return x
+
+
 def halves(net, x, c):
     """CSP and ShuffleNet without the shuffle: one half of a Split goes on as it is."""
     for _ in range(3):
@@ -116,15 +132,39 @@ def shuffled(net, x, c):
     return net.conv(shuffle(net, [a, b], w), 2 * w, 32)
 
 
+def joints(net, x, c):
+    """U-Net as TensorFlow's exporters write it, values channels-last: what was made smaller and larger again, beside what it was made of.
+    Activations stand before the Transposes or behind them."""
+    w, size = net.rng.choice([16, 32, 40]), net.side
+    first, last = (lambda y, perm=perm: net.add("Transpose", [y], perm=perm) for perm in ([0, 3, 1, 2], [0, 2, 3, 1]))
+    early = net.rng.random() < 0.5
+
+    def conv(y, c):
+        y = last(net.conv(first(y), c, w, 3, act=early))
+        return y if early else net.add("Relu", [y])
+
+    x = conv(last(x), c)
+    for _ in range(2):
+        y = first(conv(last(net.add("MaxPool", [first(x)], kernel_shape=[2, 2], strides=[2, 2])), w))
+        to = net.given(np.array([net.batch, w, size, size], np.int64))
+        y = net.add("Resize", [y, "", "", to], mode=net.rng.choice(["nearest", "linear"]))
+        x = conv(net.add("Concat", [last(y), x], axis=3), 2 * w)
+    return first(x)
+
+
 def share(prog, kind, seed, tmp):
     """Copied bytes of those that all nodes read and write."""
     net = Network(seed)
     n, c, size = net.rng.choice([1, 1, 2]), net.rng.choice([8, 12, 20, 48]), net.rng.choice([7, 12, 14])
-    x, net.side = net.conv("x", 3, c, 3, stride=2), size
+    x, net.side, net.batch = net.conv("x", 3, c, 3, stride=2), size, n
     y = kind(net, x, c)
     g = h.make_graph(net.nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [n, 3, 2 * size, 2 * size])],
                      [h.make_tensor_value_info(net.add("GlobalAveragePool", [y]), T.FLOAT, None)], net.init)
-    onnx.save(h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=8), tmp / "m.onnx")
+    model = h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, tmp / "m.onnx")
+    for got, want in zip(*test_sink.outputs(prog, model, tmp / "m.onnx", tmp)):
+        if got.shape != want.shape or np.abs(got - want).max() > 1e-4 * np.abs(want).max():
+            raise common.Differ(f"{kind.__name__}, seed {seed}: onnxruntime gives something else")
     p = subprocess.run([prog, "bench", tmp / "m.onnx", "--runs", "1", "--json", "-"], capture_output=True, text=True, timeout=60)
     if p.returncode:
         raise common.Differ(p.stderr[-200:])
@@ -142,7 +182,7 @@ def main():
         return common.closing(0, 0, 1)
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory() as tmp:
-        for kind in (ghost, dense, cells, padded, halves, shuffled):
+        for kind in (ghost, dense, cells, padded, subsampled, halves, shuffled, joints):
             shares = [share(prog, kind, seed, Path(tmp)) for seed in range(args.count)]
             print(f"{kind.__name__:8} {100 * max(shares):6.2f} % of the bytes are copied, at most")
             bad = sum(s > 0 for s in shares)

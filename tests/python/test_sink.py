@@ -3,9 +3,9 @@
 
   test_sink.py [--count N]
 
-Random networks (padded and depthwise convolutions, activations, scales by channel, residuals, squeeze and excitation, Concats, pools) are
-written twice, so and without the Transposes.  The runtime takes the same steps for both, copies nothing more, joins activations that are
-written out (hard swish) to their convolutions, and gives what onnxruntime does.
+Random networks (padded and depthwise convolutions, activations, scales by channel, residuals, squeeze and excitation, Concats, pools,
+joints of a U-Net) are written twice, so and without the Transposes.  The runtime takes the same steps for both, copies nothing more, joins
+activations that are written out (hard swish) to their convolutions, and gives what onnxruntime does.
 Skipped without oneDNN.
 """
 import collections
@@ -31,7 +31,7 @@ class Network(netgen.Builder):
 
     def __init__(self, seed, last):
         super().__init__(seed)
-        self.last, self.residuals = last, 0
+        self.last, self.adds, self.pooled = last, 0, set()  # adds: the most steps that may begin with one
 
     def floats(self, *shape):
         return self.given((self.data.standard_normal(shape) / 3).astype(np.float32))
@@ -70,21 +70,37 @@ class Network(netgen.Builder):
         s = self.conv(self.activation(self.conv(s, c, 4)), 4, c)
         return self.add("Mul", [x, self.add("Sigmoid", [s])])
 
+    def enlarged(self, x, c):
+        """Made smaller and larger again, by one of the ops that do so."""
+        size = self.size
+        if self.rng.random() < 0.3:
+            y = self.image_op("DepthToSpace", [self.conv(x, c, 4 * c)], blocksize=2)
+            return self.image_op("MaxPool", [y], kernel_shape=[2, 2], strides=[2, 2])
+        y = self.activation(self.conv(self.image_op("MaxPool", [x], kernel_shape=[2, 2], strides=[2, 2]), c, c, 3))
+        to = self.given(np.array([1, c, size, size], np.int64))
+        return self.image_op("Resize", [y, "", "", to], mode=self.rng.choice(["nearest", "linear"]))
+
     def block(self, x, c):
-        kind = self.rng.choice(["plain", "deep", "padded", "residual", "excited", "joined", "pool"])
+        kind = self.rng.choice(["plain", "deep", "padded", "residual", "excited", "joined", "pool", "joint"])
+        if kind == "joint":
+            y = self.add("Concat", [self.enlarged(x, c), x], axis=3 if self.last else 1)
+            return self.activation(self.conv(y, 2 * c, c, 3))
         if kind == "plain":
             return self.activation(self.by_channel("Add", self.conv(x, c, c, 3), c))
         if kind == "deep":
             return self.activation(self.by_channel("Add", self.by_channel("Mul", self.conv(x, c, c, 3, c), c), c))
         if kind == "padded":
+            self.adds += x in self.pooled  # a hard swish of its own
             return self.activation(self.padded(self.activation(x), c, 3))
         if kind == "residual":
-            self.residuals += 1
+            self.adds += 1
             return self.add("Add", [self.activation(self.conv(self.activation(self.conv(x, c, c)), c, c, 3)), x])
         if kind == "excited":
             return self.excited(self.activation(self.conv(x, c, c, 3, c)), c)
         if kind == "pool":
-            return self.image_op("MaxPool", [x], kernel_shape=[3, 3], pads=[1] * 4)
+            y = self.image_op("MaxPool", [x], kernel_shape=[3, 3], pads=[1] * 4)
+            self.pooled.add(y)
+            return y
         pieces = [self.activation(self.conv(x, c, c, k)) for k in (1, 3)]
         return self.activation(self.by_channel("Mul", self.conv(self.add("Concat", pieces, axis=3 if self.last else 1), 2 * c, c), c))
 
@@ -92,6 +108,7 @@ class Network(netgen.Builder):
 def made(seed, last):
     net = Network(seed, last)
     c, size = net.rng.choice([8, 16, 20]), net.rng.choice([6, 9, 14])
+    net.size = size
     x = net.activation(net.conv("x", 3, c, 3))
     for _ in range(net.rng.randrange(3, 8)):
         x = net.block(x, c)
@@ -100,7 +117,7 @@ def made(seed, last):
     shape = [1, size, size, 3] if last else [1, 3, size, size]
     g = h.make_graph(net.nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, shape)],
                      [h.make_tensor_value_info(y, T.FLOAT, None), h.make_tensor_value_info(x, T.FLOAT, None)], net.init)
-    return h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=8), net.residuals
+    return h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=8), net.adds
 
 
 def steps(prog, path):
@@ -126,7 +143,7 @@ def outputs(prog, model, path, tmp):
 def check(prog, seed, tmp):
     found = []
     for last in (False, True):
-        (model, residuals), path = made(seed, last), tmp / f"{last}.onnx"
+        (model, adds), path = made(seed, last), tmp / f"{last}.onnx"
         onnx.save(model, path)
         found.append(steps(prog, path))
         for got, want in zip(*outputs(prog, model, path, tmp)):
@@ -134,8 +151,8 @@ def check(prog, seed, tmp):
                 raise common.Differ("onnxruntime gives something else")
     if found[0][0] != found[1][0]:
         raise common.Differ(f"with Transposes {dict(found[1][0])}, without {dict(found[0][0])}")
-    if found[0][0]["Add"] > residuals:
-        raise common.Differ(f"{found[0][0]['Add']} steps begin with an Add, of {residuals} residuals")
+    if found[0][0]["Add"] > adds:
+        raise common.Differ(f"{found[0][0]['Add']} steps begin with an Add, of {adds} at most")
     if found[1][1] > found[0][1]:
         raise common.Differ(f"{found[1][1]} bytes are copied, {found[0][1]} without Transposes")
 
