@@ -122,7 +122,7 @@ static int64_t read_more(const checker *k, uint32_t v, uint32_t from, uint32_t t
     uint32_t may = 0;    /* readers that can want `from` */
     for (uint32_t i = 0; i < k->reader[v].n; i++) {
         uint64_t lays = layouts_of(k, k->reader[v].p[i]);
-        may += lays >> from & 1;
+        may += (uint32_t)(lays >> from & 1);
         anyway = anyway || lays == UINT64_C(1) << to;
     }
     uint64_t made = layouts_of(k, k->maker[v]);
