@@ -23,6 +23,14 @@ static bool swap_last(uint8_t *seq) {
     return true;
 }
 
+/* The operands of `way`, a bit for each; false where one has nothing to swap. */
+static bool swap_operands(const rl_oplegal *op, uint32_t way, uint8_t (*seq)[RL_MAXGROUP]) {
+    bool all = true;
+    for (uint32_t o = 0; o < 2; o++)
+        if (way >> o & 1) all &= op->operand[o].pin && swap_last(seq[o]);
+    return all;
+}
+
 void rl_take_in(rl_plan *p, rl_oplegal *op) {
     const rl_form *was = op->form;
     uint32_t n = op->nform;
@@ -35,10 +43,7 @@ void rl_take_in(rl_plan *p, rl_oplegal *op) {
             *x = was[f];
             x->seq = rl_copy(p->mem, was[f].seq, op->noperand * sizeof *x->seq);
             x->untaken = &op->form[f];
-            bool all = true;
-            for (uint32_t o = 0; o < 2; o++)
-                if (way >> o & 1) all &= op->operand[o].pin && swap_last(x->seq[o]);
-            op->nform += all;
+            op->nform += swap_operands(op, way, x->seq);
         }
 }
 
@@ -53,11 +58,8 @@ static void add_swapped(rl_plan *q, rl_oplegal *op, uint32_t c) {
     const rl_oplegal x = {.token = op->token, .form = &f};
     for (uint32_t way = 1; way < 4; way++) {
         uint32_t pin = 0;
-        bool all = true;
         memcpy(seq, op->form[config.form].seq, op->noperand * sizeof *seq);
-        for (uint32_t o = 0; o < 2; o++)
-            if (way >> o & 1) all &= op->operand[o].pin && swap_last(seq[o]);
-        if (!all) continue;
+        if (!swap_operands(op, way, seq)) continue;
         rl_push(q->mem, op->config, config);
         for (uint32_t o = 0; o < op->noperand; o++) {
             if (!op->operand[o].pin) continue;

@@ -30,21 +30,20 @@ bool rl_bench_alone(const rl_rt *rt) {
     return !rt->pool && !rt->device;
 }
 
-/* Callers get outputs row-major (session.c). */
-static void deliver(rl_rt *rt, rl_tensor *t) {
-    if (t->kind != RL_TENSOR) return;
-    rl_tensor dense = rl_contiguous(rt, t);
-    rl_tensor_drop(t);
-    *t = dense;
-}
-
-rl_status rl_bench_once(rl_exec *x, const rl_tensor *in, rl_tensor *out, bool alone, double *seconds) {
+/* delivered: bytes. */
+static rl_status run_once(rl_exec *x, const rl_tensor *in, rl_tensor *out, bool alone, double *seconds, size_t *delivered) {
     double start = rl_bench_now(alone);
+    *delivered = 0;
     RL_TRY(rl_exec_run(x, in, out));
-    for (uint32_t i = 0; i < x->g->output.n && !x->rt->device; i++) deliver(x->rt, &out[i]);
+    for (uint32_t i = 0; i < x->g->output.n && !x->rt->device; i++) *delivered += rl_deliver(x->rt, &out[i]);
     *seconds = rl_bench_now(alone) - start;
     for (uint32_t i = 0; i < x->g->output.n; i++) rl_tensor_drop(&out[i]);
     return RL_OK;
+}
+
+rl_status rl_bench_once(rl_exec *x, const rl_tensor *in, rl_tensor *out, bool alone, double *seconds) {
+    size_t delivered;
+    return run_once(x, in, out, alone, seconds, &delivered);
 }
 
 static int by_time(const void *arg, int64_t a, int64_t b) {
@@ -65,7 +64,7 @@ static rl_status measure(rl_exec *x, const rl_runopt *o, const rl_tensor *in, rl
     double seconds, all = 0;
     for (uint32_t i = 0; i < WARM_RUNS; i++) RL_TRY(rl_bench_once(x, in, out, false, &seconds));
     while (o->runs ? time.n < o->runs : time.n < LEAST_RUNS || (all < 1 && time.n < MOST_RUNS)) {
-        RL_TRY(rl_bench_once(x, in, out, false, &seconds));
+        RL_TRY(run_once(x, in, out, false, &seconds, &b->delivered));
         rl_push(&x->g->mem, time, seconds);
         all += seconds;
         if (o->progress) o->progress(o->user, time.n, o->runs);

@@ -102,6 +102,8 @@ rl_tensor rl_tensor_keep(const rl_tensor *t);  /* one more reference to the same
 void rl_tensor_drop(rl_tensor *t);             /* one less; *t becomes RL_ABSENT */
 /* t itself (one more reference) where it is dense, else a dense copy. */
 rl_tensor rl_contiguous(rl_rt *rt, const rl_tensor *t);
+/* *t made dense, as callers get outputs; the bytes that were written for that. */
+size_t rl_deliver(rl_rt *rt, rl_tensor *t);
 
 /* Views: each returns a description of t's storage WITHOUT taking a reference; keep it (rl_call_share does) or use it at once. */
 rl_tensor rl_view_transpose(const rl_tensor *t, const int64_t *perm);

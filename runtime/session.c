@@ -207,9 +207,7 @@ static void give_outputs(rl_session *s) {
         if (t->kind == RL_ABSENT) s->given[i] = (rl_array){.name = name, .dtype = RL_ARRAY_NONE};
         if (t->kind == RL_SEQUENCE) s->given[i] = give_sequence(s, name, t);
         if (t->kind != RL_TENSOR) continue;
-        rl_tensor dense = rl_contiguous(s->rt, t);
-        rl_tensor_drop(t);
-        *t = dense;
+        rl_deliver(s->rt, t);
         s->given[i] = give_tensor(name, t);
     }
 }

@@ -201,6 +201,14 @@ rl_tensor rl_contiguous(rl_rt *rt, const rl_tensor *t) {
     return x;
 }
 
+size_t rl_deliver(rl_rt *rt, rl_tensor *t) {
+    if (t->kind != RL_TENSOR || rl_is_dense(t)) return 0;
+    rl_tensor dense = rl_contiguous(rt, t);
+    rl_tensor_drop(t);
+    *t = dense;
+    return t->mem->nbyte;
+}
+
 /* ---- views ---- */
 
 rl_tensor rl_view_transpose(const rl_tensor *t, const int64_t *perm) {

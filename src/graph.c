@@ -306,7 +306,7 @@ void rl_graph_remove(rl_graph *g, rl_node n) {
 
 void rl_graph_remove_all(rl_graph *g, const bool *dead) {
     uint32_t n = 0;
-    if (!g->nnode || !memchr(dead, true, g->nnode)) return;
+    if (!g->nnode || !memchr(dead, 1, g->nnode)) return;
     for (uint32_t i = 0; i < g->order.n; i++) {
         rl_node x = g->order.p[i];
         if (dead[x.i]) detach(g, x);
