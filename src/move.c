@@ -209,9 +209,9 @@ static const rl_strip *choose_rest(const rl_move_plan *p, bool along_x) {
 }
 
 /* Whole strips, as long as a tile has room for. A box that the first cache does not hold writes whole lines: it would lose them half written.
- * (Bytes gain nothing by it.) */
+ * (Elements of 1 and 2 bytes gain nothing by it below 64 MiB.) */
 static void cut_tiles(rl_move_plan *p) {
-    int64_t size = p->size, whole = size > 1 && p->lx * p->ly * size > FIRST ? LINE / size : 0;
+    int64_t size = p->size, whole = size > 2 && p->lx * p->ly * size > FIRST ? LINE / size : 0;
     p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(TILE_ROW / size, p->strip->kx), TILE / size / p->ly));
     if (p->boxed) p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(p->strip->kx, p->rest_y ? p->rest_y->kx : 0), RL_MAX(whole, STRIP / size / p->ly)));
     p->tx = RL_MIN(p->tx, RL_TILE_MOST / 2);
