@@ -12,6 +12,7 @@ enum {
     BLOCK = 4 << 10,   /* bytes of a block, where whole rows are copied, along each of its sides */
     TILE = 16 << 10,   /* bytes of a tile, and of its rows on the `to` side */
     TILE_ROW = 256,
+    FIRST = 32 << 10,  /* bytes of a box that the first cache holds */
     STRIP = 2 << 10,   /* bytes that are moved before something is done beside them */
     LINE = 64,
     MEET = 1 << 10,    /* bytes: of rows that lie such steps apart the first cache holds few */
@@ -207,11 +208,12 @@ static const rl_strip *choose_rest(const rl_move_plan *p, bool along_x) {
     return best;
 }
 
-/* Whole strips, as long as a tile has room for. */
+/* Whole strips, as long as a tile has room for. A box that the first cache does not hold writes whole lines: it would lose them half written.
+ * (Elements of 1 and 2 bytes gain nothing by it below 64 MiB.) */
 static void cut_tiles(rl_move_plan *p) {
-    int64_t size = p->size;
+    int64_t size = p->size, whole = size > 2 && p->lx * p->ly * size > FIRST ? LINE / size : 0;
     p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(TILE_ROW / size, p->strip->kx), TILE / size / p->ly));
-    if (p->boxed) p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(p->strip->kx, p->rest_y ? p->rest_y->kx : 0), STRIP / size / p->ly));
+    if (p->boxed) p->tx = RL_MIN(p->lx, RL_MAX(RL_MAX(p->strip->kx, p->rest_y ? p->rest_y->kx : 0), RL_MAX(whole, STRIP / size / p->ly)));
     p->tx = RL_MIN(p->tx, RL_TILE_MOST / 2);
     if (p->tx < p->lx) p->tx -= p->tx % p->strip->kx;
     p->ty = RL_MIN(RL_MIN(p->ly, RL_MAX((p->boxed ? STRIP : TILE) / size / p->tx, p->strip->ky)), RL_TILE_MOST / 2);

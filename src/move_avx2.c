@@ -160,7 +160,7 @@ SMALL(thin, 2, 4)
 
 /* ---- rows ---- */
 
-static AVX2 void stream_row(char *to, const char *from, int64_t n) {
+INLINE AVX2 void stream_row(char *to, const char *from, int64_t n) {
     int64_t head = RL_MIN((int64_t)(-(uintptr_t)to % 64), n);
     memcpy(to, from, (size_t)head);
     to += head, from += head, n -= head;
@@ -178,6 +178,10 @@ static AVX2 void rows_avx2(char *to, int64_t to_step, const char *from, int64_t 
     }
 }
 
+static AVX2 void flush_avx2(char *to, const char *from, int64_t n) {
+    stream_row(to, from, n);
+}
+
 static void fence(void) {
     _mm_sfence();
 }
@@ -186,5 +190,5 @@ static void fence(void) {
     {{rl_wide##SIZE, 32 / SIZE, 16 / SIZE, false, NULL}, {rl_narrow##SIZE, 16 / SIZE, 32 / SIZE, false, NULL}, __VA_ARGS__ {part##SIZE, 16, 0, false, NULL}}
 #define SMALL_OF(SIZE) {rl_few##SIZE, 4, 16 / SIZE, false, NULL}, {rl_thin##SIZE, 16 / SIZE, 4, false, NULL},
 const rl_move_kernels rl_move_avx2 = {.isa = RL_ISA_AVX2, .strip = {OF(1, SMALL_OF(1)), OF(2, SMALL_OF(2)), OF(4, ), OF(8, ), OF(16, )},
-                                      .rows = rows_avx2, .flush = stream_row, .fence = fence};
+                                      .rows = rows_avx2, .flush = flush_avx2, .fence = fence};
 #endif

@@ -25,6 +25,7 @@ typedef struct {
     const char *from;
     const int64_t *line;           /* what is read, from `from` on */
     uint32_t lines, per;           /* per: of them for each line that is moved */
+    bool second;                   /* into the second cache only */
     rl_flush_fn *flush;
     char *to;
     const char *in;
@@ -139,6 +140,7 @@ typedef struct {
     int64_t box[RL_NEST_LOOPS]; /* how many of each loop are in a box */
     int64_t run;                /* bytes that lie side by side in a box on the `to` side */
     int64_t lead[RL_NEST_LOOPS]; /* how many the first box of a loop is short of */
+    bool meet;                  /* rows that a box reads share few places in the first cache */
     bool even;                  /* what boxes read begins with lines */
     bool carry;                 /* lines that a box ends amid wait for the next box */
     int64_t bytes;              /* of a box */

@@ -2,8 +2,9 @@
  *
  * A box is moved to a buffer in the cache by the kernels of any other move. While the next box is moved to another buffer, this
  * one's runs go past the cache in whole lines, and what the box after that reads is asked for: a strip, some lines out, some lines
- * asked for (`beside`).  So memory sees long reads and long writes only, and works all the time. Where runs are whole lines, and what a
- * kernel writes, too, these go past the cache straight from registers: `past`.
+ * asked for (`beside`), into the first cache; into the second where rows drive each other out of the first.  So memory sees long reads and
+ * long writes only, and works all the time. Where runs are whole lines, and what a kernel writes, too, these go past the cache straight
+ * from registers: `past`.
  *
  *     y[Y,X] = x[X,Y], floats     a box has 128 of X and 64 of Y: it reads 128 runs of 256 bytes and writes 64 of 512
  *
@@ -16,7 +17,10 @@
 
 enum {
     LINE = 64,
-    WRITE = 512, READ = 128, /* bytes: the least runs of a box, where the loops have as many */
+    WRITE = 512, READ = 256, /* bytes: the least runs of a box, where the loops have as many and no run on the other side is shorter for it */
+    LEAST = 128,             /* else of what it reads */
+    MEET = 4 << 10,          /* bytes: rows that lie such steps apart share few places in the first cache */
+    ROWS = 256,              /* the most of those in a box */
     BOX = 32 << 10,          /* bytes: a box grows to this */
     WHOLE = 64 << 10,        /* and to this where a loop becomes whole: no box is larger */
     ALL = 4 * WHOLE,         /* more than there is beside a box */
@@ -107,14 +111,32 @@ static void lead(rl_stage *s, uint32_t i, bool to_side) {
     if (step == 1 && s->box[i] >= LINE / size) s->lead[i] = (int64_t)(at % LINE) / size;
 }
 
-static void choose_box(rl_stage *s, const uint32_t *to_order, const uint32_t *from_order) {
+/* write, read: the least runs, in elements. */
+static void make_box(rl_stage *s, const uint32_t *to_order, const uint32_t *from_order, int64_t write, int64_t read) {
     const rl_nest *b = s->nest;
     int64_t size = b->bits / 8;
     for (uint32_t i = 0; i < b->n; i++) s->box[i] = 1, s->lead[i] = 0;
-    run_of(b, s->box, to_order, true, WRITE / size);
-    run_of(b, s->box, from_order, false, READ / size);
+    run_of(b, s->box, to_order, true, write);
+    run_of(b, s->box, from_order, false, read);
     grow(s, from_order, size);
     s->bytes = elements(b, s->box) * size;
+    s->run = run_of(b, s->box, to_order, true, 0) * size;
+}
+
+static bool fits(const rl_stage *s) {
+    return s->bytes / s->run <= RUNS && s->bytes <= WHOLE;
+}
+
+static void choose_box(rl_stage *s, const uint32_t *to_order, const uint32_t *from_order) {
+    int64_t size = s->nest->bits / 8, write = RL_MIN(WRITE / size, s->meet ? ROWS : WRITE);
+    make_box(s, to_order, from_order, write, LEAST / size);
+    if (!fits(s)) {
+        make_box(s, to_order, from_order, write / 2, LEAST / size);
+        return;
+    }
+    int64_t run = s->run;
+    make_box(s, to_order, from_order, write, READ / size);
+    if (!fits(s) || s->run < run) make_box(s, to_order, from_order, write, LEAST / size);
 }
 
 /* Boxes read straight on; with `carry` they write straight on. */
@@ -132,15 +154,15 @@ bool rl_stage_make(rl_stage *s, const rl_nest *b, const rl_move_kernels *k) {
     s->k = k;
     by_from(b, from_order);
     for (uint32_t i = 0; i < b->n; i++) to_order[i] = b->n - 1 - i;
+    s->meet = b->loop[b->n - 1].from * size % MEET == 0;
     choose_box(s, to_order, from_order);
-    s->run = run_of(b, s->box, to_order, true, 0) * size;
     s->even = is_even(b, false, run_of(b, s->box, from_order, false, 0) * size);
     part = part_of(s, to_order), on = part_of(s, from_order);
     if (on < b->n && on != part && s->even) lead(s, on, false);
     if (part < b->n && is_even(b, true, s->run)) lead(s, part, true);
     s->carry = part < b->n && s->lead[part] == 0 && s->run % LINE == 0 && b->loop[part].to * s->box[part] * size == s->run;
     choose_order(s, from_order, part);
-    return s->run >= 2 * LINE && s->bytes / s->run <= RUNS && s->bytes <= WHOLE;
+    return s->run >= 2 * LINE && fits(s);
 }
 
 static int64_t boxes(const rl_stage *s, uint32_t i) {
@@ -247,7 +269,8 @@ static int64_t flush_piece(rl_beside *b, int64_t nbyte) {
 
 void rl_beside_do(rl_beside *b, int64_t nbyte) {
     uint32_t n = (uint32_t)RL_MIN(pieces(nbyte, LINE) * b->per, b->lines);
-    for (uint32_t i = 0; i < n; i++) __builtin_prefetch(b->from + b->line[i], 0, 3);
+    for (uint32_t i = 0; i < n && !b->second; i++) __builtin_prefetch(b->from + b->line[i], 0, 3);
+    for (uint32_t i = 0; i < n && b->second; i++) __builtin_prefetch(b->from + b->line[i], 0, 2);
     b->line += n, b->lines -= n;
     while (nbyte > 0 && b->runs) nbyte -= flush_piece(b, nbyte);
 }
@@ -320,7 +343,7 @@ void rl_stage_walk(void *arg, int64_t first, int64_t end) {
     _Alignas(LINE) char buffer[2][WHOLE + RUNS * 4 * LINE];
     shape full, rest;
     place here, then;
-    rl_beside beside = {.runs = 0};
+    rl_beside beside = {.second = s->meet};
     bool before = false;
     start(s, &here, first);
     shape_make(s, &full, s->box, true);
