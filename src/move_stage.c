@@ -11,6 +11,8 @@
  * Where all runs begin as far in a line, the first box is smaller by as much: `lead`. Where they do not, the boxes go on along the runs,
  * and the line that one leaves unfinished waits in the buffer for the next: `carry`.  The buffer's steps are those of `to` modulo a line, so
  * that lines are the same on both sides. */
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "move_kernel.h"
@@ -336,35 +338,56 @@ static shape *shape_of(const rl_stage *s, const place *here, shape *full, shape 
     return rest;
 }
 
+/* More than a thread's stack may hold.  Where there is no memory, one walk after the other has `spare`. */
+typedef struct {
+    _Alignas(LINE) char buffer[2][WHOLE + RUNS * 4 * LINE];
+    shape full, rest;
+} room;
+static room spare;
+static atomic_flag spare_taken = ATOMIC_FLAG_INIT;
+
+static room *take_room(void) {
+    room *r = aligned_alloc(LINE, sizeof *r);
+    if (r) return r;
+    while (atomic_flag_test_and_set(&spare_taken)) continue;
+    return &spare;
+}
+
+static void leave_room(room *r) {
+    if (r == &spare) atomic_flag_clear(&spare_taken);
+    else free(r);
+}
+
 void rl_stage_walk(void *arg, int64_t first, int64_t end) {
     const rl_stage *s = arg;
     const rl_nest *b = s->nest;
     uint32_t last = s->order[b->n - 1];
-    _Alignas(LINE) char buffer[2][WHOLE + RUNS * 4 * LINE];
-    shape full, rest;
+    room *r = take_room();
+    shape *full = &r->full, *rest = &r->rest;
     place here, then;
     rl_beside beside = {.second = s->meet};
     bool before = false;
     start(s, &here, first);
-    shape_make(s, &full, s->box, true);
-    rest.n[0] = 0;
+    shape_make(s, full, s->box, true);
+    rest->n[0] = 0;
     for (; first < end; first++, here = then) {
         then = here;
         step(s, &then);
-        shape *h = shape_of(s, &here, &full, &rest, &beside);
-        char *to = (char *)b->to + here.to, *in = buffer[first & 1] + LINE + (uintptr_t)to % LINE;
+        shape *h = shape_of(s, &here, full, rest, &beside);
+        char *to = (char *)b->to + here.to, *in = r->buffer[first & 1] + LINE + (uintptr_t)to % LINE;
         bool after = s->carry && !h->past && first + 1 < end && then.at[last] != 0;
         beside.from = (const char *)b->from + then.from;
-        beside.line = full.line, beside.lines = full.lines, beside.per = (uint32_t)pieces(full.lines, pieces(s->bytes, LINE));
+        beside.line = full->line, beside.lines = full->lines, beside.per = (uint32_t)pieces(full->lines, pieces(s->bytes, LINE));
         h->plan.to = h->past ? to : in;
         h->plan.from = (const char *)b->from + here.from;
         h->tile.beside = &beside;
         rl_move_walk(&h->plan, &h->tile, 0, rl_move_units(&h->plan));
         rl_beside_do(&beside, ALL);
-        if (!h->past) leave_runs(s, &beside, h, to, in, buffer[~first & 1] + (in - buffer[first & 1]), before, after);
+        if (!h->past) leave_runs(s, &beside, h, to, in, r->buffer[~first & 1] + (in - r->buffer[first & 1]), before, after);
         before = after;
     }
     beside.lines = 0;
     rl_beside_do(&beside, ALL);
     s->k->fence();
+    leave_room(r);
 }

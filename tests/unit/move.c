@@ -5,6 +5,7 @@
  * as it is. Both buffers end where a page begins that cannot be touched: a byte too far is a crash. */
 #include "../../src/move.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -18,6 +19,13 @@ static uint32_t seed = 1;
 
 static uint32_t next(uint32_t below) {
     return (seed = seed * 1664525u + 1013904223u, seed >> 8) % below;
+}
+
+/* The C library's, which may be told that there is no memory. */
+static bool no_memory;
+void *aligned_alloc(size_t line, size_t n) {
+    void *p = NULL;
+    return no_memory || posix_memalign(&p, line, n) != 0 ? NULL : p;
 }
 
 /* Pieces as a pool would have them, in another order. */
@@ -184,6 +192,24 @@ TEST(boxes) {
     odd = -1;
 }
 
+static void *move_boxes(void *unused) {
+    for (int i = 0; i < 2; i++) {
+        no_memory = i == 1;
+        check_permuted(2, (int64_t[]){1259, 1260}, (uint32_t[]){1, 0}, 32);
+    }
+    no_memory = false;
+    return unused;
+}
+
+/* In a thread with a small stack, such as musl's; then without memory, too. */
+TEST(small_stack) {
+    pthread_attr_t a;
+    pthread_t t;
+    CHECK(pthread_attr_init(&a) == 0 && pthread_attr_setstacksize(&a, 128 << 10) == 0);
+    CHECK(pthread_create(&t, &a, move_boxes, NULL) == 0 && pthread_join(t, NULL) == 0);
+    pthread_attr_destroy(&a);
+}
+
 /* Gaps, repeats, steps backwards. */
 TEST(loops) {
     for (uint32_t k = 0; k < 40000 / step; k++) {
@@ -230,6 +256,7 @@ int main(int argc, char **argv) {
     RUN(real);
     RUN(large);
     RUN(boxes);
+    RUN(small_stack);
     RUN(loops);
     RUN(nothing);
     return check_done();
