@@ -6,6 +6,7 @@
 enum {
     SHORT_RUN = 1024, /* bytes: what starting a copy takes is then a fifth of a Transpose of them */
     FEW = 16,         /* elements: it is then half of one */
+    ROW = 32,         /* bytes: what moves two groups past rows of as many takes no longer than two conversions; of fewer, three times one */
     LARGE = 16384,    /* bytes: of a smaller result FIXED is too much of a Transpose, and no part of what the runs take */
 };
 
@@ -213,6 +214,13 @@ static bool last_two_swap(const uint8_t *place, uint32_t n) {
     return n >= 2 && place[n - 1] < place[n - 2] && (n == 2 || (place[n - 1] > place[n - 3] && place[n - 2] > place[n - 3]));
 }
 
+/* Bytes that stay side by side: of the innermost atoms that both orders have in the same places. */
+static int64_t row_bytes(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to) {
+    int64_t n = 1;
+    for (uint32_t i = c->natom; i-- > 0 && from[i] == to[i];) n = rl_mul(n, rl_dim_guess(p->g->ctx, c->size[from[i]], 64));
+    return rl_mul(n, (int64_t)rl_dtype_bits(rl_val(p->g, c->first)->dtype)) / 8;
+}
+
 int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul, bool from_conv) {
     uint8_t at[RL_MAXATOM], run[RL_MAXATOM];
     uint32_t n = 0;
@@ -220,8 +228,8 @@ int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, con
     for (uint32_t i = 0; i < c->natom; i++) /* one entry per run that moves together */
         if (i == 0 || at[from[i]] != at[from[i - 1]] + 1) run[n++] = at[from[i]];
     const int64_t *move = p->target->move;
-    bool rows = c->natom && from[c->natom - 1] == to[c->natom - 1]; /* copied whole */
-    int64_t tenths = rows || one_group_moves(run, n) ? 10 : move[RL_MOVE_OTHER];
+    bool ordinary = one_group_moves(run, n) || row_bytes(p, c, from, to) >= ROW;
+    int64_t tenths = ordinary ? 10 : move[RL_MOVE_OTHER];
     bool taken = only_matmul && last_two_swap(run, n);
     if (taken) tenths = move[RL_MOVE_INTO_MATMUL];
     if (from_conv) tenths = RL_MIN(tenths, move[RL_MOVE_FROM_CONV]);
