@@ -80,6 +80,17 @@ bool rl_parts_of_attr(rl_level *l, rl_span bytes, rl_attr_parts *a); /* false: d
 bool rl_parts_of_tensor(rl_level *l, rl_span bytes, rl_tensor_head *h, rl_span *name, uint32_t *nentry);
 rl_status rl_parts_of_external(rl_level *l, rl_span bytes, rl_tensor_head *h);
 
+/* ---- onnx_nodes.c ---- */
+
+rl_status rl_read_node(rl_level *l, rl_span bytes, uint32_t k); /* k: which of its graph's */
+rl_status rl_read_attr(rl_level *l, rl_span bytes, rl_attr *to, rl_hash *captured); /* captured: gets what its bodies take from here */
+typedef struct { char s[160]; } rl_node_label;
+rl_node_label rl_label_node(rl_span name, rl_span type, uint32_t k); /* for messages */
+
+/* ---- onnx_read.c ---- */
+
+rl_status rl_read_graph(rl_reader *r, rl_graph *parent, rl_span bytes, uint32_t depth, rl_graph **out); /* a body */
+
 /* ---- onnx_values.c: each reads one field of a graph ---- */
 
 rl_status rl_read_initializer(rl_level *l, rl_span bytes);

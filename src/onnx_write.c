@@ -9,9 +9,7 @@
  *           of values that are gone dropped, of values whose dims changed rewritten
  *   node    inputs, outputs, name, type and attributes from the graph, every other field from the node that it was
  *
- * Whether a node's bytes still hold is checked against its values' names, not believed: a pass that forgets to clear `raw`
- * cannot make a wrong model.  Before IR version 4 an initializer must be a graph input, so constants made here become Constant
- * nodes there. */
+ * Before IR version 4 an initializer must be a graph input, so constants made here become Constant nodes there. */
 #include <string.h>
 
 #include "onnx.pb-c.h"
@@ -26,15 +24,10 @@ static void put_fields(rl_writer *w, const ProtobufCMessage *m) {
     rl_writer_put(w, p, protobuf_c_message_pack(m, p));
 }
 
-static void put_message(rl_writer *w, uint32_t number, const ProtobufCMessage *m) {
+void rl_writer_message(rl_writer *w, uint32_t number, const ProtobufCMessage *m) {
     rl_opened o = rl_writer_open(w, number);
     put_fields(w, m);
     rl_writer_close(w, o);
-}
-
-/* protobuf-c's structs are for reading too: their strings are not const. */
-static char *text(const char *s) {
-    return (char *)(uintptr_t)s;
 }
 
 /* ---- names ---- */
@@ -55,8 +48,7 @@ static rl_str fresh_name(rl_writer *w, const char *stem) {
     }
 }
 
-/* The value's name in the file; "" for a slot left out. */
-static rl_str name_of(rl_writer *w, const rl_graph *g, rl_value v) {
+rl_str rl_writer_name(rl_writer *w, const rl_graph *g, rl_value v) {
     if (!rl_has(v)) return "";
     const rl_valinfo *x = rl_val(g, v);
     if (x->name) return x->name;
@@ -70,98 +62,6 @@ static rl_str name_of(rl_writer *w, const rl_graph *g, rl_value v) {
     return w->name.p[i];
 }
 
-static bool is_named(const rl_graph *g, rl_value v, rl_span s) {
-    const char *name = rl_has(v) ? rl_val(g, v)->name : "";
-    return name && strlen(name) == s.n && (!s.n || memcmp(name, s.p, s.n) == 0);
-}
-
-/* ---- what is as it was read ---- */
-
-static bool is_clean(const rl_graph *g);
-
-/* The node's bytes say what the node is. */
-static bool raw_holds(const rl_graph *g, const rl_nodeinfo *n) {
-    uint32_t in = 0, out = 0;
-    if (!n->raw.p) return false;
-    rl_wire w = rl_wire_of(n->raw);
-    for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.number == NODE_INPUT && (in >= n->nin || !is_named(g, n->in[in++], f.body))) return false;
-        if (f.number == NODE_OUTPUT && (out >= n->nout || !is_named(g, n->out[out++], f.body))) return false;
-    }
-    if (in != n->nin || out != n->nout) return false;
-    for (uint32_t i = 0; i < n->nattr; i++)
-        if (n->attr[i].graph && !is_clean(n->attr[i].graph)) return false;
-    return true;
-}
-
-static bool nodes_clean(const rl_graph *g) {
-    const struct rl_onnx *o = g->onnx;
-    if (g->order.n != o->nnode) return false;
-    for (uint32_t i = 0; i < o->nnode; i++) {
-        rl_node n = g->order.p[i];
-        if (n.i != (o->order ? o->order[i].i : i) || !raw_holds(g, rl_nod(g, n))) return false;
-    }
-    return true;
-}
-
-/* The k-th initializer field's value is written with the bytes it has there. */
-static bool init_clean(const rl_graph *g, rl_value v, rl_span raw) {
-    const rl_valinfo *x = rl_val(g, v);
-    return x->is_input || (x->is_init && x->raw.p == raw.p);
-}
-
-static bool is_made(const rl_graph *g, rl_value v) {
-    return rl_val(g, v)->is_init && !rl_val(g, v)->raw.p;
-}
-
-static bool inits_clean(const rl_graph *g) {
-    uint32_t k = 0;
-    rl_wire w = rl_wire_of(g->onnx->graph);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == GRAPH_INITIALIZER && !init_clean(g, g->onnx->init.p[k++], f.body)) return false;
-    for (uint32_t i = 0; i < g->init.n; i++)
-        if (is_made(g, g->init.p[i])) return false;
-    return true;
-}
-
-static const uint32_t *turned(const rl_graph *g, rl_value v) {
-    for (uint32_t i = 0; i < g->turned.n; i++)
-        if (rl_same(g->turned.p[i].v, v)) return g->turned.p[i].perm;
-    return NULL;
-}
-
-/* The input or output is what its field says. */
-static bool port_holds(const rl_graph *g, rl_value v, rl_span field) {
-    if (turned(g, v) || g->sized) return false;
-    bool same = true; /* where there are several names, the last one counts */
-    rl_wire w = rl_wire_of(field);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == VALUE_NAME) same = is_named(g, v, f.body);
-    return same;
-}
-
-static bool ports_clean(const rl_graph *g) {
-    uint32_t in = 0, out = 0;
-    rl_wire w = rl_wire_of(g->onnx->graph);
-    for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.number == GRAPH_INPUT && in < g->input.n && !port_holds(g, g->input.p[in++], f.body)) return false;
-        if (f.number == GRAPH_OUTPUT && out < g->output.n && !port_holds(g, g->output.p[out++], f.body)) return false;
-    }
-    return true;
-}
-
-static bool function_clean(const rl_graph *g) {
-    for (uint32_t i = 0; i < g->init.n; i++)
-        if (is_made(g, g->init.p[i])) return false;
-    return nodes_clean(g);
-}
-
-/* Nothing changed since the graph was read, or nothing that counts: its bytes are its text. */
-static bool is_clean(const rl_graph *g) {
-    if (g->onnx && (g->as_read || g->onnx->is_function)) return g->as_read || function_clean(g);
-    return g->onnx && nodes_clean(g) && inits_clean(g) && ports_clean(g);
-}
-
 /* ---- tensors and types ---- */
 
 /* moves: the data may go to a file. */
@@ -173,53 +73,13 @@ static rl_status put_tensor(rl_writer *w, uint32_t number, const char *name, con
     t.dims = rl_copy(w->mem, c->dim, c->rank * sizeof *c->dim);
     t.has_data_type = true;
     t.data_type = (int32_t)c->dtype;
-    t.name = text(name);
+    t.name = rl_pb_text(name);
     rl_opened o = rl_writer_open(w, number);
     put_fields(w, &t.base);
     if (moves) rl_writer_data(w, name, (rl_span){c->data, c->nbyte});
     else rl_writer_len(w, TENSOR_RAW_DATA, (rl_span){c->data, c->nbyte});
     rl_writer_close(w, o);
     return RL_OK;
-}
-
-/* Known dims and plain symbols; the rest stays unset, as do the dims of what a contradiction in the model made too large to be read. */
-static Onnx__TensorShapeProto *shape_of(rl_writer *w, const rl_valinfo *x) {
-    Onnx__TensorShapeProto *s = rl_new(w->mem, Onnx__TensorShapeProto, 1);
-    onnx__tensor_shape_proto__init(s);
-    s->n_dim = x->rank;
-    s->dim = rl_alloc_array(w->mem, x->rank, sizeof *s->dim);
-    bool too_many = rl_onnx_too_many(x->dim, x->rank);
-    for (uint32_t i = 0; i < x->rank; i++) {
-        Onnx__TensorShapeProto__Dimension *d = s->dim[i] = rl_new(w->mem, Onnx__TensorShapeProto__Dimension, 1);
-        onnx__tensor_shape_proto__dimension__init(d);
-        if (too_many) continue;
-        rl_str name = rl_dim_known(x->dim[i]) ? NULL : rl_dim_name(w->ctx, x->dim[i]);
-        if (rl_dim_known(x->dim[i])) {
-            d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-            d->dim_value = x->dim[i];
-        } else if (name && *name != '?') {
-            d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
-            d->dim_param = text(name);
-        }
-    }
-    return s;
-}
-
-static void put_valinfo(rl_writer *w, const rl_graph *g, uint32_t number, rl_value v) {
-    const rl_valinfo *x = rl_val(g, v);
-    Onnx__ValueInfoProto p = ONNX__VALUE_INFO_PROTO__INIT;
-    Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
-    Onnx__TypeProto__Tensor tensor = ONNX__TYPE_PROTO__TENSOR__INIT;
-    p.name = text(name_of(w, g, v));
-    if (x->dtype != RL_UNDEF) {
-        tensor.has_elem_type = true;
-        tensor.elem_type = (int32_t)x->dtype;
-        tensor.shape = x->rank == RL_NORANK ? NULL : shape_of(w, x);
-        type.value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-        type.tensor_type = &tensor;
-        p.type = &type;
-    }
-    put_message(w, number, &p.base);
 }
 
 /* ---- attributes ---- */
@@ -230,7 +90,7 @@ static rl_status put_graph(rl_writer *w, const rl_graph *g);
 
 static rl_status put_body(rl_writer *w, const rl_attr *a) {
     Onnx__AttributeProto p = ONNX__ATTRIBUTE_PROTO__INIT;
-    p.name = text(a->name);
+    p.name = rl_pb_text(a->name);
     p.has_type = true;
     p.type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
     rl_opened o = rl_writer_open(w, NODE_ATTRIBUTE);
@@ -270,7 +130,7 @@ static void fill_attr(rl_writer *w, const rl_attr *a, Onnx__AttributeProto *p) {
 }
 
 static rl_status put_attr(rl_writer *w, const rl_attr *a) {
-    if (a->graph && !(a->raw.p && is_clean(a->graph))) return put_body(w, a);
+    if (a->graph && !(a->raw.p && rl_clean_graph(a->graph))) return put_body(w, a);
     if (a->raw.p) {
         rl_writer_len(w, NODE_ATTRIBUTE, a->raw);
         return RL_OK;
@@ -278,7 +138,7 @@ static rl_status put_attr(rl_writer *w, const rl_attr *a) {
     if (a->kind == RL_ATTR_OTHER || (a->kind == RL_ATTR_TENSOR && !a->tensor) || a->kind == RL_ATTR_GRAPH)
         return rl_fail(w->ctx, RL_EINTERNAL, "attribute '%.100s' has no value", a->name);
     Onnx__AttributeProto p = ONNX__ATTRIBUTE_PROTO__INIT;
-    p.name = text(a->name);
+    p.name = rl_pb_text(a->name);
     p.has_type = true;
     p.type = (Onnx__AttributeProto__AttributeType)a->kind;
     fill_attr(w, a, &p);
@@ -316,8 +176,8 @@ static void add_text(rl_text *t, uint32_t number, const char *s) {
 /* All but attributes and what we do not know. Of the many nodes, so it is put together by hand. */
 static void put_head(rl_writer *w, const rl_graph *g, const rl_nodeinfo *n) {
     rl_text t = {.mem = w->mem};
-    for (uint32_t i = 0; i < n->nin; i++) add_text(&t, NODE_INPUT, name_of(w, g, n->in[i]));
-    for (uint32_t i = 0; i < n->nout; i++) add_text(&t, NODE_OUTPUT, name_of(w, g, n->out[i]));
+    for (uint32_t i = 0; i < n->nin; i++) add_text(&t, NODE_INPUT, rl_writer_name(w, g, n->in[i]));
+    for (uint32_t i = 0; i < n->nout; i++) add_text(&t, NODE_OUTPUT, rl_writer_name(w, g, n->out[i]));
     if (n->name) add_text(&t, NODE_NAME, n->name);
     add_text(&t, NODE_OP_TYPE, n->type);
     if (*n->domain) add_text(&t, NODE_DOMAIN, n->domain);
@@ -332,7 +192,7 @@ static rl_status put_node(rl_writer *w, const rl_graph *g, rl_node id, const uin
     if (was) rl_wire_next(&r, &old);
     if (n->op > RL_OP_OPAQUE)
         return rl_fail(w->ctx, RL_EINTERNAL, "node '%.100s': a %s cannot be written", n->name ? n->name : "", n->type);
-    if (raw_holds(g, n)) {
+    if (rl_clean_node(g, n)) {
         if (old.body.p == n->raw.p) rl_writer_span(w, old.all);
         else rl_writer_len(w, rl_onnx_node_field(g), n->raw);
         return RL_OK;
@@ -351,11 +211,11 @@ static rl_status put_node(rl_writer *w, const rl_graph *g, rl_node id, const uin
 /* A constant as a node, for files whose initializers must be inputs. */
 static rl_status put_constant_node(rl_writer *w, const rl_graph *g, rl_value v) {
     Onnx__NodeProto p = ONNX__NODE_PROTO__INIT;
-    char *out[1] = {text(name_of(w, g, v))};
+    char *out[1] = {rl_pb_text(rl_writer_name(w, g, v))};
     rl_attr a = {.name = rl_internz(w->ctx, "value"), .kind = RL_ATTR_TENSOR, .tensor = rl_val(g, v)->data};
     p.n_output = 1;
     p.output = out;
-    p.op_type = text("Constant");
+    p.op_type = rl_pb_text("Constant");
     rl_opened o = rl_writer_open(w, rl_onnx_node_field(g));
     put_fields(w, &p.base);
     RL_TRY(put_attr(w, &a));
@@ -381,12 +241,12 @@ static rl_status put_made(rl_writer *w, const rl_graph *g, bool as_nodes) {
     bool *done = rl_new(w->mem, bool, g->nval);
     for (uint32_t i = 0; i < g->init.n; i++) {
         rl_value v = g->init.p[i];
-        if (!is_made(g, v) || done[v.i]) continue;
+        if (!rl_is_made(g, v) || done[v.i]) continue;
         done[v.i] = true;
         if (!rl_val(g, v)->data)
-            return rl_fail(w->ctx, RL_EINTERNAL, "initializer '%.100s' has no data", name_of(w, g, v));
+            return rl_fail(w->ctx, RL_EINTERNAL, "initializer '%.100s' has no data", rl_writer_name(w, g, v));
         RL_TRY(as_nodes ? put_constant_node(w, g, v)
-                        : put_tensor(w, GRAPH_INITIALIZER, name_of(w, g, v), rl_val(g, v)->data, g == w->main));
+                        : put_tensor(w, GRAPH_INITIALIZER, rl_writer_name(w, g, v), rl_val(g, v)->data, g == w->main));
     }
     return RL_OK;
 }
@@ -401,173 +261,32 @@ static rl_status put_nodes(rl_writer *w, const rl_graph *g) {
     return RL_OK;
 }
 
-/* ---- value_info ---- */
-
-static bool is_live(const rl_graph *g, rl_value v) {
-    if (!rl_has(v)) return false;
-    const rl_valinfo *x = rl_val(g, v);
-    return x->is_input || x->is_init || x->is_outer || x->def.i != RL_NONE;
-}
-
-static bool is_live_name(const rl_graph *g, const char *name) {
-    return !name || is_live(g, rl_graph_find(g, rl_intern_find(g->ctx, name, strlen(name))));
-}
-
-/* The declared dim does not contradict what the value has now. */
-static bool dim_holds(const rl_ctx *ctx, const Onnx__TensorShapeProto__Dimension *d, rl_dim now) {
-    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
-        return d->dim_value < 0 || d->dim_value == now;
-    if (d->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM || !*d->dim_param || *d->dim_param == '?')
-        return true;
-    rl_str name = rl_dim_known(now) ? NULL : rl_dim_name(ctx, now);
-    return name && strcmp(name, d->dim_param) == 0;
-}
-
-static bool shape_holds(const rl_ctx *ctx, const Onnx__TensorShapeProto *s, const rl_valinfo *x) {
-    if (x->rank == RL_NORANK || !s) return true;
-    if (s->n_dim != x->rank) return false;
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (!dim_holds(ctx, s->dim[i], x->dim[i])) return false;
-    return true;
-}
-
-static void *scratch_alloc(void *arena, size_t n) {
-    return rl_alloc(arena, n);
-}
-
-static void scratch_free(void *arena, void *p) {
-    (void)arena, (void)p;
-}
-
-static rl_status put_hint(rl_writer *w, const rl_graph *g, const rl_field *f) {
-    ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
-    Onnx__ValueInfoProto *p = onnx__value_info_proto__unpack(&alloc, f->body.n, f->body.p);
-    if (!p) return rl_fail(w->ctx, RL_EMODEL, "value_info: is damaged");
-    if (!is_live_name(g, p->name)) return RL_OK;
-    rl_value v = p->name ? rl_graph_find(g, rl_intern_find(g->ctx, p->name, strlen(p->name))) : RL_NOVALUE;
-    bool tensor = p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && p->type->tensor_type;
-    if (!rl_has(v) || !tensor) {
-        rl_writer_span(w, f->all);
-        return RL_OK;
-    }
-    const rl_valinfo *x = rl_val(g, v);
-    Onnx__TypeProto__Tensor *t = p->type->tensor_type;
-    bool same_type = x->dtype == RL_UNDEF || t->elem_type == (int32_t)x->dtype;
-    if (same_type && shape_holds(w->ctx, t->shape, x)) {
-        rl_writer_span(w, f->all);
-        return RL_OK;
-    }
-    if (!same_type) t->elem_type = (int32_t)x->dtype, t->has_elem_type = true;
-    if (x->rank != RL_NORANK) t->shape = shape_of(w, x);
-    put_message(w, f->number, &p->base);
-    return RL_OK;
-}
-
-static void turn_shape(rl_writer *w, Onnx__TensorShapeProto *s, const uint32_t *perm) {
-    Onnx__TensorShapeProto__Dimension **was = rl_copy(w->mem, s->dim, s->n_dim * sizeof *was);
-    for (size_t i = 0; i < s->n_dim; i++) s->dim[i] = was[perm[i]];
-}
-
-/* Open sizes that have numbers now. */
-static void size_shape(rl_writer *w, Onnx__TypeProto__Tensor *t, const rl_valinfo *x) {
-    if (x->rank == RL_NORANK || (t->shape && t->shape->n_dim != x->rank)) return;
-    if (!t->shape) t->shape = shape_of(w, x);
-    for (uint32_t i = 0; i < x->rank; i++) {
-        Onnx__TensorShapeProto__Dimension *d = t->shape->dim[i];
-        if (!rl_dim_known(x->dim[i]) || d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE) continue;
-        d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-        d->dim_value = x->dim[i];
-    }
-}
-
-/* An input or output that has another name, order or size now; the rest of the field stays. */
-static rl_status put_port(rl_writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
-    ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
-    if (port_holds(g, v, f->body) || (g->as_read && !g->sized)) {
-        rl_writer_span(w, f->all);
-        return RL_OK;
-    }
-    if (g->parent) { /* a body may take or give another tensor */
-        put_valinfo(w, g, f->number, v);
-        return RL_OK;
-    }
-    Onnx__ValueInfoProto *p = onnx__value_info_proto__unpack(&alloc, f->body.n, f->body.p);
-    if (!p) return rl_fail(w->ctx, RL_EMODEL, "an input or output is damaged");
-    bool tensor = p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && p->type->tensor_type;
-    Onnx__TensorShapeProto *shape = tensor ? p->type->tensor_type->shape : NULL;
-    if (!g->as_read) p->name = text(name_of(w, g, v));
-    if (shape && turned(g, v) && shape->n_dim == rl_val(g, v)->rank) turn_shape(w, shape, turned(g, v));
-    if (tensor && g->sized) size_shape(w, p->type->tensor_type, rl_val(g, v));
-    put_message(w, f->number, &p->base);
-    return RL_OK;
-}
-
-/* Quantization parameters are named by their tensors: gone with any of them. */
-static rl_status put_annotation(rl_writer *w, const rl_graph *g, const rl_field *f) {
-    ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
-    Onnx__TensorAnnotation *p = onnx__tensor_annotation__unpack(&alloc, f->body.n, f->body.p);
-    if (!p) return rl_fail(w->ctx, RL_EMODEL, "quantization_annotation: is damaged");
-    bool live = is_live_name(g, p->tensor_name);
-    for (size_t i = 0; i < p->n_quant_parameter_tensor_names; i++)
-        live &= is_live_name(g, p->quant_parameter_tensor_names[i]->value);
-    if (live) rl_writer_span(w, f->all);
-    return RL_OK;
-}
-
 /* ---- graphs ---- */
 
 static rl_status check_layouts(rl_writer *w, const rl_graph *g) {
     for (uint32_t i = 0; i < g->nval; i++)
-        if (g->val[i].layout && is_live(g, (rl_value){i}))
+        if (g->val[i].layout && rl_is_live(g, (rl_value){i}))
             return rl_fail(w->ctx, RL_EINTERNAL, "value '%.100s': has a layout that ONNX cannot say",
-                           name_of(w, g, (rl_value){i}));
+                           rl_writer_name(w, g, (rl_value){i}));
     return RL_OK;
-}
-
-/* The values that the file has hints for, or that are inputs or outputs. */
-static void find_hinted(const rl_graph *g, bool *hinted) {
-    for (uint32_t i = 0; i < g->output.n; i++) hinted[g->output.p[i].i] = true;
-    if (!g->onnx) return;
-    rl_wire r = rl_wire_of(g->onnx->graph);
-    for (rl_field f; rl_wire_next(&r, &f);) {
-        if (f.number != GRAPH_VALUE_INFO) continue;
-        rl_wire v = rl_wire_of(f.body);
-        for (rl_field n; rl_wire_next(&v, &n);) {
-            rl_str name = n.number == VALUE_NAME ? rl_intern_find(g->ctx, (const char *)n.body.p, n.body.n) : NULL;
-            rl_value x = name ? rl_graph_find(g, name) : RL_NOVALUE;
-            if (rl_has(x)) hinted[x.i] = true;
-        }
-    }
-}
-
-/* What nodes made here in other domains than ONNX's produce: nobody else's inference knows their types. */
-static void put_own_hints(rl_writer *w, const rl_graph *g) {
-    bool *hinted = NULL;
-    for (uint32_t i = 0; i < g->order.n; i++) {
-        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        if (n->raw.p || !*n->domain) continue;
-        if (!hinted) find_hinted(g, hinted = rl_new(w->mem, bool, g->nval));
-        for (uint32_t k = 0; k < n->nout; k++)
-            if (rl_has(n->out[k]) && !hinted[n->out[k].i] && rl_val(g, n->out[k])->rank != RL_NORANK) put_valinfo(w, g, GRAPH_VALUE_INFO, n->out[k]);
-    }
 }
 
 /* A graph that was never in a file. */
 static rl_status put_new_graph(rl_writer *w, const rl_graph *g) {
     Onnx__GraphProto p = ONNX__GRAPH_PROTO__INIT;
-    p.name = text(g->name && *g->name ? g->name : "graph");
+    p.name = rl_pb_text(g->name && *g->name ? g->name : "graph");
     RL_TRY(put_nodes(w, g));
     put_fields(w, &p.base);
     RL_TRY(put_made(w, g, false));
-    for (uint32_t i = 0; i < g->input.n; i++) put_valinfo(w, g, GRAPH_INPUT, g->input.p[i]);
-    for (uint32_t i = 0; i < g->output.n; i++) put_valinfo(w, g, GRAPH_OUTPUT, g->output.p[i]);
-    put_own_hints(w, g);
+    for (uint32_t i = 0; i < g->input.n; i++) rl_writer_valinfo(w, g, GRAPH_INPUT, g->input.p[i]);
+    for (uint32_t i = 0; i < g->output.n; i++) rl_writer_valinfo(w, g, GRAPH_OUTPUT, g->output.p[i]);
+    rl_writer_own_hints(w, g);
     return RL_OK;
 }
 
 static rl_status put_initializer(rl_writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
     const rl_valinfo *x = rl_val(g, v);
-    bool clean = init_clean(g, v, f->body) || (w->main->onnx && w->main->onnx->pinned), kept = x->is_init && x->raw.p;
+    bool clean = rl_clean_init(g, v, f->body) || (w->main->onnx && w->main->onnx->pinned), kept = x->is_init && x->raw.p;
     if ((clean || kept) && rl_writer_moves(w) && g == w->main) return rl_writer_initializer(w, g, clean ? f->body : x->raw);
     if (clean) rl_writer_span(w, f->all);
     else if (kept) rl_writer_len(w, GRAPH_INITIALIZER, x->raw);
@@ -585,7 +304,7 @@ static uint32_t count_fields(rl_span s, uint32_t number) {
 static rl_status put_changed_graph(rl_writer *w, const rl_graph *g) {
     rl_span s = g->onnx->graph;
     uint32_t ninit = count_fields(s, GRAPH_INITIALIZER), node = 0, init = 0, in = 0, out = 0;
-    bool same_nodes = nodes_clean(g) && !g->onnx->order;
+    bool same_nodes = rl_clean_nodes(g) && !g->onnx->order;
     rl_wire r = rl_wire_of(s);
     for (rl_field f; rl_wire_next(&r, &f);) {
         switch (f.number) {
@@ -599,15 +318,15 @@ static rl_status put_changed_graph(rl_writer *w, const rl_graph *g) {
             RL_TRY(put_initializer(w, g, g->onnx->init.p[init++], &f));
             if (init == ninit) RL_TRY(put_made(w, g, false));
             break;
-        case GRAPH_INPUT: RL_TRY(put_port(w, g, g->input.p[in++], &f)); break;
-        case GRAPH_OUTPUT: RL_TRY(put_port(w, g, g->output.p[out++], &f)); break;
-        case GRAPH_VALUE_INFO: RL_TRY(put_hint(w, g, &f)); break;
-        case GRAPH_QUANTIZATION: RL_TRY(put_annotation(w, g, &f)); break;
+        case GRAPH_INPUT: RL_TRY(rl_writer_port(w, g, g->input.p[in++], &f)); break;
+        case GRAPH_OUTPUT: RL_TRY(rl_writer_port(w, g, g->output.p[out++], &f)); break;
+        case GRAPH_VALUE_INFO: RL_TRY(rl_writer_hint(w, g, &f)); break;
+        case GRAPH_QUANTIZATION: RL_TRY(rl_writer_annotation(w, g, &f)); break;
         default: rl_writer_span(w, f.all);
         }
     }
     if (!node) RL_TRY(put_nodes(w, g));
-    put_own_hints(w, g);
+    rl_writer_own_hints(w, g);
     return ninit ? RL_OK : put_made(w, g, false);
 }
 
@@ -621,8 +340,8 @@ static rl_status put_clean_graph(rl_writer *w, const rl_graph *g) {
     rl_wire r = rl_wire_of(g->onnx->graph);
     for (rl_field f; rl_wire_next(&r, &f);) {
         if (f.number == GRAPH_INITIALIZER && rl_writer_moves(w)) RL_TRY(rl_writer_initializer(w, g, f.body));
-        else if (f.number == GRAPH_INPUT) RL_TRY(put_port(w, g, g->input.p[in++], &f));
-        else if (f.number == GRAPH_OUTPUT) RL_TRY(put_port(w, g, g->output.p[out++], &f));
+        else if (f.number == GRAPH_INPUT) RL_TRY(rl_writer_port(w, g, g->input.p[in++], &f));
+        else if (f.number == GRAPH_OUTPUT) RL_TRY(rl_writer_port(w, g, g->output.p[out++], &f));
         else rl_writer_span(w, f.all);
     }
     return RL_OK;
@@ -630,7 +349,7 @@ static rl_status put_clean_graph(rl_writer *w, const rl_graph *g) {
 
 /* The graph's fields, without a tag. */
 static rl_status put_graph(rl_writer *w, const rl_graph *g) {
-    if (is_clean(g)) return put_clean_graph(w, g);
+    if (rl_clean_graph(g)) return put_clean_graph(w, g);
     RL_TRY(check_layouts(w, g));
     return g->onnx ? put_changed_graph(w, g) : put_new_graph(w, g);
 }
@@ -659,10 +378,10 @@ static void find_missing(rl_writer *w, const rl_graph *top, const rl_graph *g, o
 
 static void put_opset(rl_writer *w, uint32_t number, const rl_opset *s) {
     Onnx__OperatorSetIdProto p = ONNX__OPERATOR_SET_ID_PROTO__INIT;
-    p.domain = text(s->domain);
+    p.domain = rl_pb_text(s->domain);
     p.has_version = true;
     p.version = s->version;
-    put_message(w, number, &p.base);
+    rl_writer_message(w, number, &p.base);
 }
 
 static void put_opsets(rl_writer *w, uint32_t number, const opsets *s) {
@@ -680,7 +399,7 @@ static rl_status put_new_model(rl_writer *w, const rl_graph *g, const opsets *mi
     Onnx__ModelProto p = ONNX__MODEL_PROTO__INIT;
     p.has_ir_version = true;
     p.ir_version = g->ir_version > 0 ? g->ir_version : 10;
-    p.producer_name = text("relayout");
+    p.producer_name = rl_pb_text("relayout");
     put_fields(w, &p.base);
     for (uint32_t i = 0; i < g->opset.n; i++) put_opset(w, MODEL_OPSET_IMPORT, &g->opset.p[i]);
     put_opsets(w, MODEL_OPSET_IMPORT, missing);
@@ -690,7 +409,7 @@ static rl_status put_new_model(rl_writer *w, const rl_graph *g, const opsets *mi
 static rl_status put_function(rl_writer *w, const rl_graph *g, const rl_field *was) {
     opsets missing = {0};
     bool nodes = false;
-    if (!g || is_clean(g)) {
+    if (!g || rl_clean_graph(g)) {
         rl_writer_span(w, was->all);
         return RL_OK;
     }
@@ -701,7 +420,7 @@ static rl_status put_function(rl_writer *w, const rl_graph *g, const rl_field *w
     for (rl_field f; rl_wire_next(&r, &f);) {
         if (f.number == FUNCTION_NODE && !nodes) RL_TRY(put_nodes(w, g));
         nodes |= f.number == FUNCTION_NODE;
-        if (f.number == FUNCTION_VALUE_INFO) RL_TRY(put_hint(w, g, &f));
+        if (f.number == FUNCTION_VALUE_INFO) RL_TRY(rl_writer_hint(w, g, &f));
         else if (f.number != FUNCTION_NODE) rl_writer_span(w, f.all);
     }
     put_opsets(w, FUNCTION_OPSET_IMPORT, &missing);
@@ -711,8 +430,8 @@ static rl_status put_function(rl_writer *w, const rl_graph *g, const rl_field *w
 
 static bool model_clean(const rl_graph *g) {
     for (uint32_t i = 0; i < g->function.n; i++)
-        if (g->function.p[i] && !is_clean(g->function.p[i])) return false;
-    return is_clean(g);
+        if (g->function.p[i] && !rl_clean_graph(g->function.p[i])) return false;
+    return rl_clean_graph(g);
 }
 
 static rl_status put_model(rl_writer *w, const rl_graph *g) {

@@ -4,6 +4,8 @@
  * where it is: onnx_external.c decides which, gives each its place, and writes the files. */
 #ifndef RL_ONNX_WRITER_H
 #define RL_ONNX_WRITER_H
+#include <protobuf-c/protobuf-c.h>
+
 #include "onnx_internal.h"
 
 /* What becomes of the data of initializers. */
@@ -53,6 +55,43 @@ void rl_writer_others(rl_writer *w, rl_span s, uint64_t mask);
 
 /* The list of spans, from the start. */
 rl_status rl_writer_list(rl_writer *w, const rl_graph *g, rl_arena *mem);
+/* A message of protobuf-c's as a field. */
+void rl_writer_message(rl_writer *w, uint32_t number, const ProtobufCMessage *m);
+/* The value's name in the file; "" for a slot left out. */
+rl_str rl_writer_name(rl_writer *w, const rl_graph *g, rl_value v);
+/* protobuf-c's structs are for reading too: their strings are not const. */
+static inline char *rl_pb_text(const char *s) {
+    return (char *)(uintptr_t)s;
+}
+
+/* ---- onnx_clean.c ---- */
+
+/* Nothing changed since the graph was read, or nothing that counts: its bytes are its text. */
+bool rl_clean_graph(const rl_graph *g);
+bool rl_clean_nodes(const rl_graph *g);
+/* The node's bytes say what the node is. */
+bool rl_clean_node(const rl_graph *g, const rl_nodeinfo *n);
+/* The value of an initializer's field is written with the bytes it has there. */
+bool rl_clean_init(const rl_graph *g, rl_value v, rl_span raw);
+/* The input or output is what its field says. */
+bool rl_clean_port(const rl_graph *g, rl_value v, rl_span field);
+/* A constant that no file has. */
+bool rl_is_made(const rl_graph *g, rl_value v);
+/* The order that the caller gives or takes an input or output in; NULL: as ever. */
+const uint32_t *rl_turned(const rl_graph *g, rl_value v);
+
+/* ---- onnx_hint.c ---- */
+
+/* Is there something that makes the value? */
+bool rl_is_live(const rl_graph *g, rl_value v);
+/* The value's name, type and shape as a ValueInfoProto. */
+void rl_writer_valinfo(rl_writer *w, const rl_graph *g, uint32_t number, rl_value v);
+/* Fields of the graph as they were read, changed where they no longer hold: value_info, an input or output, quantization_annotation. */
+rl_status rl_writer_hint(rl_writer *w, const rl_graph *g, const rl_field *f);
+rl_status rl_writer_port(rl_writer *w, const rl_graph *g, rl_value v, const rl_field *f);
+rl_status rl_writer_annotation(rl_writer *w, const rl_graph *g, const rl_field *f);
+/* value_info of what nodes made here in other domains than ONNX's produce: nobody else's inference knows their types. */
+void rl_writer_own_hints(rl_writer *w, const rl_graph *g);
 
 /* ---- onnx_external.c ---- */
 

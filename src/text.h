@@ -31,7 +31,11 @@ enum { RL_TEXT_OPSET = 21, RL_TEXT_IR = 10 }; /* of a text that does not say */
 rl_status rl_text_parse(rl_ctx *ctx, const char *file, const char *s, size_t n, rl_graph **g);
 void rl_text_print(const rl_graph *g, bool canonical, rl_text *out);
 
-/* For the two files that implement this: the data that seed=K stands for (nbyte bytes), and K from such data. */
+/* For the files that implement this.  The shortest text that reads as f again, in the type. */
+void rl_text_shortest(char s[32], rl_dtype t, float f);
+void rl_text_put_float(rl_text *t, float f);
+void rl_text_put_double(rl_text *t, double f);
+/* The data that seed=K stands for (nbyte bytes), and K from such data. */
 void rl_text_seeded(rl_dtype t, uint64_t seed, void *data, size_t nbyte);
 bool rl_text_seed_of(rl_dtype t, const void *data, size_t nbyte, uint64_t *seed);
 float rl_half_float(uint16_t h);  /* IEEE binary16 */
