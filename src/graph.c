@@ -44,6 +44,9 @@ rl_graph *rl_graph_new(rl_ctx *ctx) {
     rl_graph *g = rl_new(&a, rl_graph, 1);
     g->mem = a;
     g->ctx = ctx;
+    rl_arena_init(&g->slots, ctx);
+    rl_arena_init(&g->uses, ctx);
+    rl_arena_init(&g->dims, ctx);
     g->byname.mem = &g->mem;
     g->owner = ++ctx->nowner;
     g->name = rl_internz(ctx, "");
@@ -74,6 +77,9 @@ void rl_graph_free(rl_graph *g) {
         rl_graph_free(b);
     }
     if (g->onnx) rl_onnx_free(g->onnx);
+    rl_arena_free(&g->slots);
+    rl_arena_free(&g->uses);
+    rl_arena_free(&g->dims);
     rl_arena a = g->mem; /* g itself is in it */
     rl_arena_free(&a);
 }
@@ -124,7 +130,7 @@ void rl_graph_set_type(rl_graph *g, rl_value v, rl_dtype t, uint32_t rank, const
     rl_valinfo *x = rl_val(g, v);
     x->dtype = t;
     x->rank = rank;
-    x->dim = rank == RL_NORANK || rank == 0 ? NULL : rl_copy(&g->mem, dim, rank * sizeof *dim);
+    x->dim = rank == RL_NORANK || rank == 0 ? NULL : rl_copy(&g->dims, dim, rank * sizeof *dim);
 }
 
 rl_value rl_graph_const(rl_graph *g, rl_str name, rl_dtype t, uint32_t rank, const int64_t *dim, const void *data, size_t nbyte) {
@@ -183,7 +189,7 @@ static void add_use(rl_graph *g, rl_value v, rl_node n, uint32_t slot) {
     rl_valinfo *x = rl_val(g, v);
     if (x->nuse == x->usecap) {
         uint32_t cap = x->usecap ? x->usecap * 2 : 2;
-        x->use = rl_grow(&g->mem, x->use, x->nuse, cap, sizeof *x->use);
+        x->use = rl_grow(&g->uses, x->use, x->nuse, cap, sizeof *x->use);
         x->usecap = cap;
     }
     x->use[x->nuse++] = (rl_use){n, slot};
@@ -221,8 +227,10 @@ rl_node rl_graph_add(rl_graph *g, rl_op op, const char *name, uint32_t nin, cons
     rl_node n = {g->nnode++};
     rl_nodeinfo *x = rl_nod(g, n);
     *x = (rl_nodeinfo){.op = op, .name = name, .origin = RL_NONE, .bare = RL_OP_OPAQUE, .nin = nin, .nout = nout};
-    x->in = copy_values(g, in, nin);
-    x->out = copy_values(g, out, nout);
+    x->in = rl_new(&g->slots, rl_value, (size_t)nin + nout);
+    x->out = x->in + nin;
+    if (nin) memcpy(x->in, in, nin * sizeof *in);
+    if (nout) memcpy(x->out, out, nout * sizeof *out);
     if (op != RL_OP_OPAQUE) set_type_names(g, x);
     for (uint32_t i = 0; i < nin; i++) add_use(g, x->in[i], n, i);
     for (uint32_t i = 0; i < nout; i++) {

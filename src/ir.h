@@ -142,6 +142,7 @@ typedef struct { rl_value v; const uint32_t *perm; } rl_turn; /* its dim i is di
 struct rl_graph {
     rl_ctx *ctx;
     rl_arena mem;
+    rl_arena slots, uses, dims; /* what each node, or value, has one of, one kind beside the other: a walk over all reads no other memory */
     rl_graph *parent;          /* NULL for the main graph */
     rl_str name;
     rl_str domain;             /* of a function; given: its attributes that have a value where a call gives none */

@@ -8,7 +8,7 @@ TEST(arena) {
     size_t before = ctx->nbyte;
     for (uint32_t i = 1; i < 3000; i = i * 3 / 2 + 1) {
         unsigned char *p = rl_alloc(&a, i);
-        CHECK((uintptr_t)p % 16 == 0);
+        CHECK((uintptr_t)p % RL_ALIGN == 0);
         bool zero = true;
         for (uint32_t k = 0; k < i; k++) zero = zero && p[k] == 0;
         CHECK(zero);
