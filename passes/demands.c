@@ -28,6 +28,7 @@ void rl_outside_demands(rl_plan *p) {
     for (uint32_t i = 0; i < g->output.n; i++) add_port(p, g->output.p[i], true);
     for (uint32_t i = 0; i < g->outer.n; i++) add_fixed(p, g->outer.p[i], RL_CERT_CAPTURED);
     for (uint32_t k = 0; k < nop; k++) {
+        if (p->op.p[k].picks) rl_pick_result(p, &p->op.p[k]);
         const rl_nodeinfo *n = rl_nod(g, p->op.p[k].node);
         for (uint32_t i = 0; i < n->ncap; i++) add_fixed(p, n->cap[i], RL_CERT_CAPTURED);
         if (p->op.p[k].fixed || p->op.p[k].link || rl_op_class(n->op) == RL_SHAPE) continue;

@@ -208,8 +208,9 @@ static void copy_interface(maker *m, const rl_graph *g, const scope *s) {
     f->nfresh = g->nfresh;
 }
 
-rl_graph *rl_flat_make(rl_graph *g) {
-    if (!has_bodies(g)) return g;
+rl_graph *rl_flat_make(rl_graph *g) { return has_bodies(g) ? rl_flat_copy(g) : g; }
+
+rl_graph *rl_flat_copy(rl_graph *g) {
     rl_graph *f = rl_graph_new(g->ctx);
     f->kept = g->kept;
     g->kept = f;

@@ -53,6 +53,8 @@ typedef struct rl_flat {
 
 /* The flat form of g (types inferred); g itself when it has no bodies to open.  Freed with g. */
 rl_graph *rl_flat_make(rl_graph *g);
+/* The same, also of a graph without bodies: what is tried on it is forgotten, or written back. */
+rl_graph *rl_flat_copy(rl_graph *g);
 /* Writes what became of a flat graph back to the graphs that it was made from. */
 rl_status rl_flat_write_back(rl_graph *flat, rl_arena *tmp);
 /* The graph that a flat one was made from; any other is its own. */

@@ -343,6 +343,15 @@ static uint32_t most_forms(const rl_plan *p, const rl_oplegal *op) {
     return 10 + split + (may_fuse(p, op) ? 32 + 8 * split : 0);
 }
 
+/* A picker's row stays innermost. */
+static void picker_form(rl_plan *p, rl_oplegal *op) {
+    uint8_t row[RL_MAXGROUP];
+    rl_plain_form(p, op);
+    uint32_t n = rl_pick_row(p, op, row);
+    for (uint32_t i = 0; i < n; i++) op->form->group[row[i]] = (uint8_t)(n - i);
+    close_form(op, op->form);
+}
+
 static void op_forms(rl_plan *p, rl_oplegal *op) {
     rl_op kind = rl_nod(p->g, op->node)->op;
     rl_class cls = rl_op_class(kind);
@@ -353,7 +362,8 @@ static void op_forms(rl_plan *p, rl_oplegal *op) {
     } else if (cls == RL_GEMM) {
         op->form = rl_new(p->mem, rl_form, 8);
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
-    } else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
+    } else if (op->picks) picker_form(p, op);
+    else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
     else if (kind == RL_OP_Conv && op->label[1].role == RL_T_FREE) rl_plain_form(p, op);
     else if (!op->link && (cls == RL_OPAQUE || (cls == RL_POOL && op->label[0].role == RL_T_AXIS))) run_forms(p, op);
     else rl_plain_form(p, op);
@@ -402,6 +412,11 @@ void rl_legal_operands(rl_plan *p, rl_oplegal *op) {
         op->operand[o].cls = p->member[op->operand[o].tensor.i].cls;
         op->operand[o].pin = !p->cls.p[op->operand[o].cls].constant;
         op->npin += op->operand[o].pin;
+    }
+    op->picks = p->pick && op->node.i != RL_NONE && p->pick[op->node.i];
+    if (op->picks) {
+        op->operand[1].pin = false;
+        op->npin--;
     }
 }
 

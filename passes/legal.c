@@ -106,6 +106,7 @@ rl_status rl_pass_legal(rl_pass_run *r) {
     p->draft = &draft;
     p->target = r->target;
     p->io = r->io;
+    p->pick = r->pick;
     rl_status s = make_plan(p);
     rl_arena_free(&draft);
     p->draft = NULL;

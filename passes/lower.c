@@ -77,6 +77,7 @@ static void lower_all(rl_lower *l) {
         else if (rl_nod(g, node)->op == RL_OP_ENTER || rl_nod(g, node)->op == RL_OP_LEAVE) rl_lower_end(l, node);
         else if (!op || (op->chosen == 0 && !(reshapes(l, node) && rl_lower_adopts(l, op)))) keep_node(l, node);
         else rl_lower_op(l, op);
+        if (op && op->picks && !l->failed) rl_lower_picked(l, op);
         rl_arena_free(&l->now);
     }
     l->origin = RL_NONE;

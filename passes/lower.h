@@ -75,6 +75,8 @@ void rl_lower_have_member(rl_lower *l, rl_value t);
 void rl_lower_have(rl_lower *l, rl_value v, uint32_t cls, uint32_t order, const rl_dims *d);
 /* First phys of (class, order) that can be read here, RL_NONE if none; converts when `make`. */
 uint32_t rl_lower_find(rl_lower *l, uint32_t cls, uint32_t order, bool make);
+/* Of what a picker (pick.c) has made: only the order that it is made anew in is there from now on. */
+void rl_lower_picked(rl_lower *l, const rl_oplegal *picker);
 /* The next one; RL_NONE after the last. */
 uint32_t rl_lower_next(const rl_lower *l, uint32_t phys);
 /* A value to hold what an op makes in this order and form: the tensor of the input that looks so, if free, else a new one. */

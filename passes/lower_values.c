@@ -371,6 +371,23 @@ uint32_t rl_lower_find(rl_lower *l, uint32_t cls, uint32_t order, bool make) {
     return i == RL_NONE && make && !l->p->cls.p[cls].constant ? convert(l, cls, order, NULL, RL_NOVALUE) : i;
 }
 
+/* In the order that the op has which makes it anew. */
+static uint32_t picked_order(const rl_plan *p, rl_value y) {
+    uint32_t k = p->op.n;
+    while (k-- > 0) {
+        const rl_oplegal *op = &p->op.p[k];
+        if (op->node.i == RL_NONE && op->operand[0].out && rl_same(op->operand[0].tensor, y)) break;
+    }
+    return p->op.p[k].pinorder.p[p->op.p[k].chosen];
+}
+
+void rl_lower_picked(rl_lower *l, const rl_oplegal *picker) {
+    uint32_t cls = picker->operand[1].cls, order = picked_order(l->p, picker->operand[1].tensor), i = rl_lower_find(l, cls, order, true);
+    if (i == RL_NONE) return;
+    l->head[cls] = head_of(l, cls, order);
+    l->phys.p[l->head[cls]].other = RL_NONE;
+}
+
 rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d) {
     uint32_t i = exact(l, cls, order, d);
     if (i != RL_NONE) return l->phys.p[i].v;

@@ -2,6 +2,7 @@
  * Needs: order, types.  Keeps: order, types.  Breaks: nothing.
  *
  *   x -> Einsum "nhwc->nchw" -> y      becomes   x -> Transpose perm=[0,3,1,2] -> y
+ *   x[1,8,13] -> Resize to 1,8,13 -> y becomes   x -> Identity -> y
  *
  * An equation of one operand whose output has each of its letters once only moves data.  An ellipsis stands for the dims
  * that the letters leave over; without "->" the output is the letters in alphabetical order, as in NumPy.
@@ -128,7 +129,36 @@ static rl_status einsums(rl_pass_run *r) {
     return found.n ? rl_graph_sort(g) : RL_OK;
 }
 
+/* A Resize to the sizes that its input has reads every element where it is, whatever its mode. */
+static bool resizes_nothing(const rl_graph *g, const rl_nodeinfo *n) {
+    const rl_attr *policy = rl_attr_find(n, "keep_aspect_ratio_policy");
+    if (n->op != RL_OP_Resize || n->since < 11 || n->nout != 1 || !rl_has(rl_in(n, 0)) || !rl_has(rl_in(n, 3))) return false;
+    if ((policy && !rl_attr_is(n, "keep_aspect_ratio_policy", "stretch")) || rl_attr_is(n, "coordinate_transformation_mode", "tf_crop_and_resize"))
+        return false;
+    const rl_valinfo *x = rl_val(g, n->in[0]), *y = rl_val(g, n->out[0]);
+    if (x->rank == RL_NORANK || x->rank != y->rank || x->dtype == RL_UNDEF || x->dtype != y->dtype) return false;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (!rl_dim_known(x->dim[i]) || x->dim[i] == 0 || x->dim[i] != y->dim[i]) return false;
+    return true;
+}
+
+static rl_status resizes(rl_pass_run *r) {
+    rl_graph *g = r->g;
+    struct { rl_node *p; uint32_t n, cap; } found = {0};
+    for (uint32_t i = 0; i < g->order.n; i++)
+        if (resizes_nothing(g, rl_nod(g, g->order.p[i]))) rl_push(r->tmp, found, g->order.p[i]);
+    for (uint32_t i = 0; i < found.n; i++) {
+        rl_nodeinfo was = *rl_nod(g, found.p[i]);
+        rl_value x = was.in[0], y = was.out[0];
+        rl_graph_remove(g, found.p[i]);
+        rl_node same = rl_graph_add(g, RL_OP_Identity, was.name, 1, &x, 1, &y);
+        rl_nod(g, same)->origin = was.origin;
+    }
+    return found.n ? rl_graph_sort(g) : RL_OK;
+}
+
 rl_status rl_pass_normalize(rl_pass_run *r) {
     RL_TRY(rl_pass_dce(r));
-    return einsums(r);
+    RL_TRY(einsums(r));
+    return resizes(r);
 }

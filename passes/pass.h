@@ -81,6 +81,10 @@ typedef struct {
     rl_outcome *out;
     uint32_t round; /* how often the plan has been made before */
     bool closed;  /* bodies stay as they are: they could not be written */
+    const bool *pick; /* [node] of the plan to make: ops that make their result in any order (pick.c); NULL: none */
+    bool picked;  /* the plan is one of these */
+    bool trial;   /* g is a copy, which stays open (pipeline.c: try_both) */
+    bool plainly; /* of it: without such plans */
     bool anew;    /* the plan was made again and was better */
     bool large;   /* so many candidates that the plan is made only once */
     bool gave_up; /* set by a pass that left the graph half-written: the input is kept */

@@ -59,11 +59,11 @@ static rl_status check_names(rl_ctx *ctx, const char *list) {
 }
 
 static bool of_plan(const char *name) {
-    return listed("legal,assign,prove,insert,lower", name);
+    return listed("legal,assign,prove,pick,insert,lower", name);
 }
 
 static bool disabled(const rl_passopt *o, const char *name) {
-    if (listed(o->disable, name)) return true;
+    if (listed(o->disable, name) || (strcmp(name, "pick") == 0 && listed(o->disable, "movement"))) return true;
     if (!of_plan(name)) return false;
     return listed(o->disable, "legal") || listed(o->disable, "assign") || listed(o->disable, "insert") || listed(o->disable, "lower");
 }
@@ -207,9 +207,11 @@ static rl_status judge(rl_pass_run *r, int64_t time) {
     return verify_after(r, "dce"); /* never a broken file, whatever a pass did */
 }
 
+static rl_graph *main_graph(const rl_pass_run *r) { return r->trial ? r->g : rl_flat_main(r->g); }
+
 static rl_status close_bodies(rl_pass_run *r) {
     rl_arena tmp;
-    if (!r->g->flat) return RL_OK;
+    if (!r->g->flat || r->trial) return RL_OK;
     rl_arena_init(&tmp, r->g->ctx);
     rl_status s = rl_flat_write_back(r->g, &tmp);
     rl_arena_free(&tmp);
@@ -223,28 +225,91 @@ static rl_status infer_written(rl_pass_run *r) {
     return r->calls ? rl_calls_infer_live(r->calls, r->tmp) : RL_OK;
 }
 
+static rl_status again(rl_pass_run *r);
+static rl_status move_last(rl_pass_run *r);
+
+/* On a copy of the graph: a plan with picked results in view, or one without, and all that comes after it. */
+static rl_status try_one(rl_pass_run *r, const rl_passopt *opt, bool plainly, rl_pass_run *t, rl_outcome *out) {
+    static const char *const list[] = {"legal", "assign", "pick", "insert", "lower", "dce"};
+    *t = *r;
+    *out = *r->out;
+    t->opt = opt;
+    t->out = out;
+    t->g = rl_flat_copy(r->g);
+    t->trial = true;
+    t->plainly = plainly;
+    t->round = RL_MAX(r->round, 1u);
+    for (size_t i = 0; i < RL_LEN(list) && !t->gave_up; i++)
+        if (!disabled(t->opt, list[i])) RL_TRY(run_pass(t, find_pass(list[i], strlen(list[i]))));
+    if (!t->gave_up) RL_TRY(again(t));
+    if (!t->gave_up) RL_TRY(move_last(t));
+    memcpy(r->out->time, out->time, sizeof out->time);
+    r->out->ntime = out->ntime;
+    return RL_OK;
+}
+
+static bool is_same(const rl_stats *a, const rl_stats *b) {
+    return a->transposes == b->transposes && a->moving == b->moving && a->moved_bytes == b->moved_bytes &&
+           rl_stats_others(a) == rl_stats_others(b) && rl_stats_other_bytes(a) == rl_stats_other_bytes(b);
+}
+
+/* No plan says what movement then makes of it: the one with picked results in view and the one without are both carried out, and the result with
+ * fewer Transposes is written. */
+static rl_status try_both(rl_pass_run *r) {
+    rl_pass_run t[2], *best = &t[0];
+    rl_outcome out[2];
+    rl_stats was, left[2];
+    rl_graph *main = r->g;
+    rl_passopt quiet = *r->opt;
+    quiet.print_after = NULL;
+    r->picked = false;
+    r->plan = NULL;
+    rl_arena_free(r->tmp);
+    rl_stats_of(main, &was);
+    for (int k = 0; k < 2; k++) {
+        RL_TRY(try_one(r, &quiet, k != 0, &t[k], &out[k]));
+        rl_stats_of(t[k].g, &left[k]);
+    }
+    if (t[0].gave_up || (!t[1].gave_up && left[1].moving <= left[0].moving)) best = &t[1];
+    r->gave_up = best->gave_up;
+    r->out->rewrote = !best->gave_up && !is_same(&was, &left[best - t]);
+    r->plainly = best == &t[1] && !r->out->rewrote;
+    if (!r->out->rewrote) return RL_OK;
+    r->anew |= best->anew;
+    r->out->improved |= best->out->improved;
+    r->out->apart = best->out->apart;
+    r->g = best->g;
+    rl_status s = close_bodies(r);
+    r->g = main;
+    return s;
+}
+
 /* What was written may show atoms and constants that the input hid.  So the plan is made again, at most three times, and
  * carried out as the first: where it is cheaper, or has fewer conversions than there are Transposes.  The conversions before stay those
  * of the input. */
 static rl_status again(rl_pass_run *r) {
-    static const char *const list[] = {"legal", "assign", "insert", "lower", "dce"};
+    static const char *const list[] = {"legal", "assign", "pick", "insert", "lower", "dce"};
     rl_outcome *out = r->out;
     if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
-    for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->gave_up; round++) {
+    for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->picked && !r->gave_up; round++) {
         int64_t before = out->conv_before, time_before = out->time_before;
         out->rewrote = false;
         r->round = round + 1;
         RL_TRY(infer_written(r));
         if (!r->closed) r->g = rl_flat_make(r->g);
         for (size_t i = 0; i < RL_LEN(list) && !r->gave_up; i++) {
+            if (disabled(r->opt, list[i])) continue;
             RL_TRY(run_pass(r, find_pass(list[i], strlen(list[i]))));
-            r->anew |= i == 1 && out->improved;
+            r->anew |= i > 0 && out->improved;
+            if (!r->picked || r->trial) continue;
+            RL_TRY(try_both(r));
+            break;
         }
         out->conv_before = before;
         out->time_before = time_before;
         r->plan = NULL;
         rl_arena_free(r->tmp);
-        if (r->gave_up || !out->rewrote) r->g = rl_flat_main(r->g);
+        if (r->gave_up || !out->rewrote) r->g = main_graph(r);
         else RL_TRY(close_bodies(r));
     }
     return RL_OK;
@@ -252,8 +317,11 @@ static rl_status again(rl_pass_run *r) {
 
 static rl_status run_once(rl_pass_run *r) {
     if (!r->closed) r->g = rl_flat_make(r->g);
-    for (size_t i = 0; i < NPASS && !r->gave_up; i++)
-        if (!disabled(r->opt, passes[i].name) && strcmp(passes[i].name, "movement") != 0) RL_TRY(run_pass(r, &passes[i]));
+    for (size_t i = 0; i < NPASS && !r->gave_up; i++) {
+        if (disabled(r->opt, passes[i].name) || strcmp(passes[i].name, "movement") == 0) continue;
+        RL_TRY(run_pass(r, &passes[i]));
+        if (r->picked) return try_both(r);
+    }
     return r->gave_up ? RL_OK : close_bodies(r);
 }
 
@@ -292,7 +360,7 @@ static rl_status move_once(rl_pass_run *r) {
     if (!r->closed) r->g = rl_flat_make(r->g);
     RL_TRY(run_pass(r, find_pass("movement", strlen("movement"))));
     if (r->out->moved) return close_bodies(r);
-    r->g = rl_flat_main(r->g);
+    r->g = main_graph(r);
     return RL_OK;
 }
 
@@ -306,9 +374,10 @@ static rl_status move_last(rl_pass_run *r) {
         RL_TRY(move_once(r));
         if (!r->out->moved || r->opt->print_after) break;
         r->out->rewrote = true;
-        r->large = false; /* there is less of it */
+        r->large = r->picked = false; /* there is less of it */
         RL_TRY(again(r));
     }
+    if (r->picked && !r->gave_up) RL_TRY(move_once(r));
     if (!r->anew) r->out->conv_after = chosen;
     return RL_OK;
 }

@@ -129,6 +129,7 @@ typedef struct {
     rl_node node;          /* RL_NONODE: a demand from outside */
     rl_cert_kind demand;   /* which, then */
     bool fixed;            /* one configuration only */
+    bool picks;            /* its result is made anew in another order (pick.c), and no pin */
     bool link;             /* one of several of a Leave: what crosses the border of its bodies (links.c) */
     uint32_t noperand, nlabel, ntoken, nform;
     rl_operand *operand;
@@ -159,6 +160,7 @@ struct rl_plan {
     struct { rl_oplegal *p; uint32_t n, cap; } op;
     uint32_t *opof;          /* [nnode] its rl_oplegal (of a Leave the first), RL_NONE for movement inside a class */
     bool *moving;            /* [nnode] movement inside a class */
+    const bool *pick;        /* [nnode] ops whose result may come in any order (pick.c), or NULL */
     const rl_interface *io;  /* inputs and outputs whose order is free, or NULL */
     const rl_target *target; /* which forms there are, and what they cost */
     uint32_t ncomp;
@@ -200,6 +202,10 @@ void rl_plain_form(rl_plan *p, rl_oplegal *op);
 /* interface.c: a graph input or output in any order of its dims. */
 bool rl_port_is_free(const rl_plan *p, rl_value v, bool output);
 void rl_port_op(rl_plan *p, rl_value v);
+/* pick.c: tokens of the row that a picker copies, innermost first; 0: there is none. */
+uint32_t rl_pick_row(const rl_plan *p, const rl_oplegal *op, uint8_t *token);
+/* The op that makes its result anew. */
+void rl_pick_result(rl_plan *p, const rl_oplegal *picker);
 /* Whether a dim of a graph input has this size, so that it can be looked up. */
 bool rl_is_input_size(const rl_graph *g, rl_dim d);
 /* Dims that only Reshape groups cannot match: a block reshape. */

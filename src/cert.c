@@ -136,7 +136,7 @@ static rl_status check_op(rl_ctx *ctx, const rl_cert *c, uint32_t i) {
 /* What fixed ops make the values cost that are in no part: local[v] tells which. */
 static rl_status add_fixed(rl_cert_work *w, rl_cert_cost *sum) {
     const rl_cert *c = w->c;
-    rl_cert_orders all = {.mem = w->mem};
+    rl_cert_orders all = {.mem = w->mem, .nowner = c->nvalue};
     for (uint32_t v = 0; v < c->nvalue; v++) {
         uint32_t first = all.order.n;
         for (uint32_t k = w->pinstart[v]; w->stamp[v] == RL_NONE && k < w->pinstart[v + 1]; k++) {

@@ -123,7 +123,7 @@ static int64_t charged(const rl_cert *c, const rl_cert_op *op) {
 
 /* [nvalue] how many orders the assignment names of each value, from the definition; by time as they count. */
 static uint32_t *count_orders(rl_arena *tmp, const rl_cert *c, bool fixed_only) {
-    rl_cert_orders all = {.mem = tmp};
+    rl_cert_orders all = {.mem = tmp, .nowner = c->nvalue};
     uint32_t *n = rl_new(tmp, uint32_t, c->nvalue);
     uint8_t out[256];
     for (uint32_t i = 0, k = 0; i < c->nop; i++) {

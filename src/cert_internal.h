@@ -42,6 +42,7 @@ static inline const uint8_t *rl_cert_atoms(const rl_cert_order *x) { return x->n
 
 typedef struct {
     rl_arena *mem;
+    uint32_t nowner; /* how many there will be; 0: a few */
     rl_hash index;
     struct { rl_cert_order *p; uint32_t n, cap; } order;
     struct { struct rl_cert_few { uint32_t first, n; } *p; uint32_t n, cap; } few; /* by owner */

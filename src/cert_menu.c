@@ -15,7 +15,11 @@ static bool is_order(const rl_cert_order *x, uint32_t owner, const uint8_t *orde
 }
 
 uint32_t rl_cert_intern(rl_cert_orders *o, uint32_t owner, const uint8_t *order, uint32_t n) {
-    if (!o->index.mem) o->index.mem = o->mem;
+    if (!o->index.mem) {
+        o->index.mem = o->mem;
+        o->few.p = rl_new(o->mem, struct rl_cert_few, o->few.n = o->few.cap = o->nowner);
+        o->order.p = rl_new(o->mem, rl_cert_order, o->order.cap = o->nowner + o->nowner / 4);
+    }
     while (o->few.n <= owner) rl_push_own(o->mem, o->few, ((struct rl_cert_few){0, 0}));
     struct rl_cert_few *few = &o->few.p[owner];
     for (uint32_t i = few->first; i; i = o->order.p[i - 1].next)

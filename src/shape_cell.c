@@ -349,8 +349,16 @@ static cell integers(binary op, int64_t a, int64_t b, bool c_remainder) {
     return ok ? of_int(r) : none;
 }
 
+/* Where it is whole: runtimes round other powers as they like. */
+static cell power(double a, double b) {
+    double r = b == 0.5 ? sqrt(a) : pow(a, b);
+    bool exact = a == floor(a) && r == floor(r) && fabs(r) <= 1 << 24 && (b == 0.5 ? r * r == a : b == floor(b) && b >= 0);
+    return exact ? of_float(r) : none;
+}
+
 static cell floats(binary op, double a, double b) {
     switch (op) {
+    case POW: return power(a, b);
     case ADD: return of_float(a + b);
     case SUB: return of_float(a - b);
     case MUL: return of_float(a * b);
@@ -365,6 +373,7 @@ cell rl_cell_combine(const rl_shaper *s, binary op, cell a, cell b, rl_dtype t) 
     if (a.kind == CELL_NONE || b.kind == CELL_NONE || a.kind == CELL_BITS || b.kind == CELL_BITS) return none;
     if (op >= EQ) return compare(s, op, a, b);
     if (op >= MIN) return extreme(s, op, a, b);
+    if (op == POW && (a.kind != CELL_FLOAT || b.kind != CELL_FLOAT)) return none;
     if (a.kind == CELL_INT && b.kind == CELL_INT) return integers(op, a.num, b.num, rl_attr_int(s->n, "fmod", 0) != 0);
     if (a.kind == CELL_FLOAT && b.kind == CELL_FLOAT) return floats(op, a.f, b.f);
     ratio x = ratio_of(a), y = ratio_of(b), r;

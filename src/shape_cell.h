@@ -8,7 +8,7 @@
 #define RL_SHAPE_CELL_H
 #include "shape_internal.h"
 
-typedef enum { ADD, SUB, MUL, DIV, MOD, MIN, MAX, EQ, LT, LE, GT, GE, AND, OR, XOR } binary;
+typedef enum { ADD, SUB, MUL, DIV, MOD, POW, MIN, MAX, EQ, LT, LE, GT, GE, AND, OR, XOR } binary;
 typedef enum { NEG, ABS, FLOOR, CEIL, ROUND, SQRT, RECIPROCAL, SIGN, NOT } unary;
 
 /* The element at p, of type t. */

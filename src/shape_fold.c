@@ -391,6 +391,7 @@ static const struct { fold_fn *fn; int arg; } folds[RL_NOP] = {
     ROW(NonZero, fold_non_zero, 0),
     ROW(Not, fold_unary, NOT),
     ROW(Or, fold_binary, OR),
+    ROW(Pow, fold_binary, POW),
     ROW(Range, fold_range, 0),
     ROW(Reciprocal, fold_unary, RECIPROCAL),
     ROW(ReduceMax, fold_reduce, MAX),

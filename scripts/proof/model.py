@@ -1,6 +1,7 @@
 """An ONNX graph as the checker sees it: nodes in sequence, what is constant, what a body captures.
 
-Prepared as the statement of the problem says: nodes that reach no output are dropped, an Einsum that only permutes dims is a Transpose,
+Prepared as the statement of the problem says: nodes that reach no output are dropped, an Einsum that only permutes dims is a Transpose, a Resize to
+the sizes that are there an Identity,
 and whatever constants alone determine is a constant.
 """
 import copy
@@ -156,6 +157,21 @@ class Graph:
                 self.nodes[i] = Node(proto, self)
 
 
+    def rename_resizes(self, sizes):
+        """A Resize to the sizes that its input has is an Identity."""
+        for i, n in enumerate(self.nodes):
+            if n.op == "Resize" and n.domain == "" and resizes_nothing(n, sizes):
+                self.nodes[i] = Node(helper.make_node("Identity", n.input[:1], n.output), self)
+
+
+def resizes_nothing(node, sizes):
+    if node.opset < 11 or len(node.input) < 4 or not node.input[3] or node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
+        return False
+    x, y = sizes.dims.get(node.input[0]), sizes.dims.get(node.output[0])
+    stretches = node.attr("keep_aspect_ratio_policy", "stretch") == "stretch"
+    return stretches and x is not None and x == y and all(d[0] == d[1] != 0 for d in x)
+
+
 def sorted_nodes(nodes):
     """Each node after what it reads; as early as its place in the file allows."""
     made = {o for n in nodes for o in n.output if o}
@@ -226,6 +242,7 @@ class Model:
         self.graph.open()
         self.graph.drop_dead()
         self.graph.rename_einsums(self.sizes)
+        self.graph.rename_resizes(self.sizes)
         self.nodes, self.contents = self.graph.nodes, dict(self.sizes.content)
         self.sequences = {n.out(0) for n in self.nodes if n.op in SEQUENCES and n.domain == ""}
         self.computed = constants(self.graph, self.sizes)
