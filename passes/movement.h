@@ -21,7 +21,7 @@ typedef struct { uint32_t rank; rl_dim dim[RL_FORM_RANK]; } rl_shape;
 typedef struct {
     rl_formkind kind;
     rl_shape before, after;
-    /* Slice: starts, ends and steps; Transpose: a is perm; DepthToSpace: a[0] block, a[1] mode CRD */
+    /* Slice: starts, ends and steps; Transpose: a is perm; DepthToSpace, SpaceToDepth: a[0] block, a[1] mode CRD */
     int64_t a[RL_FORM_RANK], b[RL_FORM_RANK], step[RL_FORM_RANK];
     uint32_t axis, nindex;
     const int64_t *index; /* Gather */

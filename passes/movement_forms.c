@@ -375,7 +375,7 @@ static bool depth_shape(rl_ctx *ctx, const rl_shape *x, bool to_space, int64_t b
 
 static bool make_depth(const rl_moved *v, const rl_shape *x, bool to_space, int64_t block, bool crd, rl_map *out) {
     if (to_space) return rl_map_depth_to_space(v->maps, x->dim, block, crd, out);
-    return rl_map_space_to_depth(v->maps, x->dim, block, out);
+    return rl_map_space_to_depth(v->maps, x->dim, block, crd, out);
 }
 
 static bool find_depth(const rl_moved *v, bool to_space, rl_form *f) {
@@ -390,7 +390,8 @@ static bool find_depth(const rl_moved *v, bool to_space, rl_form *f) {
     if (!rl_dim_div(v->maps->ctx, big->dim[3], small->dim[3], &other)) return false;
     if (block != other || !rl_dim_known(block) || block < 2 || block > 255) return false;
     if (!depth_shape(v->maps->ctx, &x, to_space, block, &made_shape) || !rl_form_same_shape(&made_shape, &y)) return false;
-    for (int crd = 0; crd < (to_space && rl_opset_of(v->g, rl_internz(v->g->ctx, "")) >= 11 ? 2 : 1); crd++) {
+    int modes = rl_opset_of(v->g, rl_internz(v->g->ctx, "")) >= (to_space ? 11 : 28) ? 2 : 1;
+    for (int crd = 0; crd < modes; crd++) {
         if (!make_depth(v, &x, to_space, block, crd, &same) || !rl_map_equal(v->maps, &same, &v->map)) continue;
         *f = (rl_form){.kind = to_space ? RL_FORM_DEPTH_TO_SPACE : RL_FORM_SPACE_TO_DEPTH, .before = x, .after = y, .a = {block, crd}};
         return priced(v, f);
@@ -420,7 +421,7 @@ bool rl_form_permuted(const rl_moved *v, rl_formkind base, rl_form *f, uint32_t 
         rl_map made, back;
         if (x.rank != 4 || !has_kernel(rl_val(v->g, v->x)->dtype) || !rl_dim_div(v->maps->ctx, x.dim[2], y.dim[2], &block)) return false;
         if (!rl_dim_known(block) || block < 2 || block > 255 || !depth_shape(v->maps->ctx, &x, false, block, &f->after)) return false;
-        if (!rl_form_same_shape(&f->after, &y) || !rl_map_space_to_depth(v->maps, x.dim, block, &made)) return false;
+        if (!rl_form_same_shape(&f->after, &y) || !rl_map_space_to_depth(v->maps, x.dim, block, false, &made)) return false;
         if (!rl_map_invert(v->maps, &made, elements(v), &back) || !rl_map_compose(v->maps, &v->map, &back, &rest.map)) return false;
         f->a[0] = block;
     }

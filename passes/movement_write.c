@@ -78,7 +78,7 @@ static void write_op(const writer *w, const rl_form *f, rl_value x, rl_value y) 
         a[0] = rl_attr_of_int(g, "blocksize", f->a[0]);
         a[1] = (rl_attr){.name = rl_internz(g->ctx, "mode"), .kind = RL_ATTR_STRING, .s = {(const uint8_t *)"CRD", 3}};
         rl_node n = add_node(w, up ? RL_OP_DepthToSpace : RL_OP_SpaceToDepth, up ? "rl_depth_to_space" : "rl_space_to_depth", 1, &x, y);
-        rl_graph_set_attrs(g, n, a, up && f->a[1] ? 2 : 1);
+        rl_graph_set_attrs(g, n, a, f->a[1] ? 2 : 1);
     }
 }
 

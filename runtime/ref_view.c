@@ -200,25 +200,32 @@ rl_status rl_ref_split(rl_call *c) {
     return at == d ? RL_OK : rl_call_fail(c, RL_EMODEL, "the parts make %lld of %lld", (long long)at, (long long)d);
 }
 
-/* ---- DepthToSpace, SpaceToDepth: a reshape, a transpose, a reshape ---- */
+/* ---- DepthToSpace, SpaceToDepth: a move between views in blocks ---- */
+
+enum { SHORT_ROW = 32, SHORT_TURN = 64 }; /* bytes that stay side by side, or become so, channels-last */
 
 rl_status rl_ref_depth_space(rl_call *c) {
     static const int64_t dcr[] = {0, 3, 4, 1, 5, 2}, crd[] = {0, 1, 4, 2, 5, 3}, back[] = {0, 3, 5, 1, 2, 4},
                          back_crd[] = {0, 1, 3, 5, 2, 4};
     RL_TRY(rl_call_need(c, 1));
     bool to_space = c->arg == 0, is_crd = rl_attr_is(c->node, "mode", "CRD");
-    const rl_tensor *x = rl_call_dense(c, 0);
+    const rl_tensor *x = rl_call_in(c, 0);
     int64_t b = rl_attr_int(c->node, "blocksize", 0);
     if (x->rank != 4 || b <= 0) return rl_call_fail(c, RL_EMODEL, "rank %u and blocksize %lld, wants 4 and 1 or more", x->rank, (long long)b);
     int64_t n = x->dim[0], ch = x->dim[1], h = x->dim[2], w = x->dim[3];
-    if (to_space ? ch % (b * b) : h % b || w % b) return rl_call_fail(c, RL_EMODEL, "dims are no multiples of the block");
-    rl_tensor view;
+    if (to_space ? ch % rl_mul(b, b) : h % b || w % b) return rl_call_fail(c, RL_EMODEL, "dims are no multiples of the block");
+    bool turns = to_space && is_crd;
+    if (rl_bytes_of(x->dtype, !to_space ? ch : turns ? ch / b / b : ch / b) < (turns ? SHORT_TURN : SHORT_ROW)) x = rl_call_dense(c, 0); /* two moves of planes take less than one of such rows */
+    rl_tensor from, to;
+    const rl_tensor *y = rl_call_make_like(c, 0, x, to_space ? (int64_t[]){n, ch / b / b, h * b, w * b} : (int64_t[]){n, ch * b * b, h / b, w / b});
     if (to_space) {
-        rl_view_reshape(x, 6, is_crd ? (int64_t[]){n, ch / b / b, b, b, h, w} : (int64_t[]){n, b, b, ch / b / b, h, w}, &view);
-        view = rl_view_transpose(&view, is_crd ? crd : dcr);
-        return reshape_to(c, &view, 4, (int64_t[]){n, ch / b / b, h * b, w * b});
+        rl_view_reshape(x, 6, is_crd ? (int64_t[]){n, ch / b / b, b, b, h, w} : (int64_t[]){n, b, b, ch / b / b, h, w}, &from);
+        rl_view_reshape(y, 6, (int64_t[]){n, ch / b / b, h, b, w, b}, &to);
+    } else {
+        rl_view_reshape(x, 6, (int64_t[]){n, ch, h / b, b, w / b, b}, &from);
+        rl_view_reshape(y, 6, is_crd ? (int64_t[]){n, ch, b, b, h / b, w / b} : (int64_t[]){n, b, b, ch, h / b, w / b}, &to);
     }
-    rl_view_reshape(x, 6, (int64_t[]){n, ch, h / b, b, w / b, b}, &view);
-    view = rl_view_transpose(&view, is_crd ? back_crd : back);
-    return reshape_to(c, &view, 4, (int64_t[]){n, ch * b * b, h / b, w / b});
+    from = rl_view_transpose(&from, !to_space ? is_crd ? back_crd : back : is_crd ? crd : dcr);
+    rl_tensor_move(c->rt, &to, &from);
+    return RL_OK;
 }

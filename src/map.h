@@ -97,6 +97,6 @@ typedef enum { RL_PAD_CONSTANT, RL_PAD_EDGE, RL_PAD_REFLECT, RL_PAD_WRAP } rl_pa
 bool rl_map_pad(rl_maps *m, uint32_t rank, const rl_dim *x, const int64_t *before, const int64_t *after, rl_padding how, rl_map *out);
 /* x is [N,C,H,W]; columns first: ONNX's mode CRD. */
 bool rl_map_depth_to_space(rl_maps *m, const rl_dim *x, int64_t block, bool columns_first, rl_map *out);
-bool rl_map_space_to_depth(rl_maps *m, const rl_dim *x, int64_t block, rl_map *out);
+bool rl_map_space_to_depth(rl_maps *m, const rl_dim *x, int64_t block, bool columns_first, rl_map *out);
 
 #endif

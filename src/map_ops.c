@@ -112,11 +112,13 @@ bool rl_map_depth_to_space(rl_maps *m, const rl_dim *x, int64_t b, bool columns_
     return rl_map_make(m, 6, d, 0, out);
 }
 
-bool rl_map_space_to_depth(rl_maps *m, const rl_dim *x, int64_t b, rl_map *out) {
+bool rl_map_space_to_depth(rl_maps *m, const rl_dim *x, int64_t b, bool columns_first, rl_map *out) {
     rl_dim h, w, row = x[3], plane = rl_dim_mul(m->ctx, x[2], x[3]);
     if (b <= 0 || b > 65535 || !rl_dim_div(m->ctx, x[2], b, &h) || !rl_dim_div(m->ctx, x[3], b, &w)) return false;
-    rl_mapdigit d[] = {{x[0], rl_dim_mul(m->ctx, x[1], plane), 1, NULL}, {b, row, 1, NULL}, {b, 1, 1, NULL}, {x[1], plane, 1, NULL},
-                    {h, rl_dim_mul(m->ctx, row, b), 1, NULL}, {w, b, 1, NULL}};
+    rl_mapdigit image = {x[0], rl_dim_mul(m->ctx, x[1], plane), 1, NULL}, channel = {x[1], plane, 1, NULL}, in_row = {b, row, 1, NULL},
+                in_col = {b, 1, 1, NULL};
+    rl_mapdigit d[] = {image, in_row, in_col, channel, {h, rl_dim_mul(m->ctx, row, b), 1, NULL}, {w, b, 1, NULL}};
+    if (columns_first) d[1] = channel, d[2] = in_row, d[3] = in_col;
     return rl_map_make(m, 6, d, 0, out);
 }
 
@@ -247,9 +249,10 @@ static bool pad(reader *r) {
 
 static bool depth_space(reader *r) {
     int64_t block = rl_attr_int(r->n, "blocksize", 0);
+    bool crd = rl_attr_is(r->n, "mode", "CRD");
     if (r->x->rank != 4 || r->y->rank != 4) return false;
-    if (r->n->op == RL_OP_SpaceToDepth) return rl_map_space_to_depth(r->m, r->x->dim, block, r->out);
-    return rl_map_depth_to_space(r->m, r->x->dim, block, rl_attr_is(r->n, "mode", "CRD"), r->out);
+    if (r->n->op == RL_OP_SpaceToDepth) return rl_map_space_to_depth(r->m, r->x->dim, block, crd, r->out);
+    return rl_map_depth_to_space(r->m, r->x->dim, block, crd, r->out);
 }
 
 /* Rows of updates over rows of data.  A map of the one input that the result reads: data (nothing is written) or updates

@@ -226,6 +226,7 @@ void model_op_depth_to_space(model *m, const model_row *r) {
 void model_op_space_to_depth(model *m, const model_row *r) {
     rl_value x = take_multiple(m, r, 2, 3, 2);
     model_int(m, "blocksize", 2);
+    if (m->opset >= 28 && model_flip(m)) model_string(m, "mode", "CRD");
     model_add(m, r, &x, 1, 1);
 }
 

@@ -47,7 +47,7 @@ struct op {
     int64_t n;
     int kind;
 };
-enum { TRANSPOSE, SLICE, GATHER, TILE, EXPAND, PAD, D2S, CRD, S2D, RESHAPE, NKIND };
+enum { TRANSPOSE, SLICE, GATHER, TILE, EXPAND, PAD, D2S, CRD, S2D, S2D_CRD, RESHAPE, NKIND };
 
 static bool from_slice(const op *o, const list *x, const int64_t *y, int64_t *at) {
     for (uint32_t i = 0; i < x->rank; i++) at[i] = o->a[i] + o->step[i] * y[i];
@@ -96,9 +96,9 @@ static bool from_depth(const op *o, const list *x, const int64_t *y, int64_t *at
 }
 
 static bool from_space(const op *o, const list *x, const int64_t *y, int64_t *at) {
-    int64_t b = o->n, c = x->dim[1], k = y[1] / c;
+    int64_t b = o->n, c = x->dim[1], k = o->kind == S2D_CRD ? y[1] % (b * b) : y[1] / c;
     at[0] = y[0];
-    at[1] = y[1] % c;
+    at[1] = o->kind == S2D_CRD ? y[1] / (b * b) : y[1] % c;
     at[2] = y[2] * b + k / b;
     at[3] = y[3] * b + k % b;
     return true;
@@ -106,7 +106,7 @@ static bool from_space(const op *o, const list *x, const int64_t *y, int64_t *at
 
 static void apply(const op *o, const list *x, list *y) {
     static from *const row[NKIND] = {[TRANSPOSE] = from_transpose, [SLICE] = from_slice, [GATHER] = from_gather, [TILE] = from_tile,
-                                     [EXPAND] = from_tile, [PAD] = from_pad, [D2S] = from_depth, [CRD] = from_depth, [S2D] = from_space};
+                                     [EXPAND] = from_tile, [PAD] = from_pad, [D2S] = from_depth, [CRD] = from_depth, [S2D] = from_space, [S2D_CRD] = from_space};
     y->rank = o->rank;
     memcpy(y->dim, o->dim, sizeof y->dim);
     y->n = count(y);
@@ -132,7 +132,7 @@ static bool map_of(rl_maps *m, const op *o, const list *x, rl_map *f) {
     case EXPAND: return rl_map_expand(m, x->rank, x->dim, o->rank, o->dim, f);
     case PAD: return rl_map_pad(m, x->rank, x->dim, o->a, after, (rl_padding)o->n, f);
     case D2S: case CRD: return rl_map_depth_to_space(m, x->dim, o->n, o->kind == CRD, f);
-    case S2D: return rl_map_space_to_depth(m, x->dim, o->n, f);
+    case S2D: case S2D_CRD: return rl_map_space_to_depth(m, x->dim, o->n, o->kind == S2D_CRD, f);
     default: return rl_map_identity(m, x->n, f);
     }
 }
@@ -228,11 +228,12 @@ static void add_reshapes(ops *l, const list *x) {
 
 static void add_blocks(ops *l, const list *x) {
     if (x->rank != 4) return;
-    for (int kind = D2S; kind <= S2D; kind++) {
-        if (kind == S2D ? x->dim[2] % 2 || x->dim[3] % 2 : x->dim[1] % 4) continue;
+    for (int kind = D2S; kind <= S2D_CRD; kind++) {
+        bool to_depth = kind == S2D || kind == S2D_CRD;
+        if (to_depth ? x->dim[2] % 2 || x->dim[3] % 2 : x->dim[1] % 4) continue;
         op *o = add(l, kind, x);
         o->n = 2;
-        int64_t up = kind == S2D ? 1 : 2, down = kind == S2D ? 2 : 1;
+        int64_t up = to_depth ? 1 : 2, down = to_depth ? 2 : 1;
         o->dim[1] = x->dim[1] * down * down / (up * up);
         o->dim[2] = x->dim[2] * up / down;
         o->dim[3] = x->dim[3] * up / down;
