@@ -15,7 +15,8 @@ enum {
     FIRST = 32 << 10,  /* bytes of a box that the first cache holds */
     STRIP = 2 << 10,   /* bytes that are moved before something is done beside them */
     LINE = 64,
-    MEET = 1 << 10,    /* bytes: of rows that lie such steps apart the first cache holds few */
+    ROWS = 64,         /* the most rows of a tile whose lines might share a place in the first cache: */
+    WAY = 4 << 10, WAYS = 8, /* so many bytes apart; it holds so many of them, and some more */
     PIECE = 64 << 10   /* bytes that are worth another thread */
 };
 
@@ -109,7 +110,7 @@ static void plan_rows(rl_move_plan *p, bool fill) {
     p->chunk = fill ? rl_move_fill : rl_move_rows;
     plan_blocks(p, p->row);
     if (p->boxed) p->tx = RL_MAX(STRIP / p->row, 1), p->ty = 1;
-    else if (p->row >= BLOCK / 4) p->tx = p->ty = RL_MAX(PIECE / p->row, 1); /* long rows need no blocks */
+    else if (p->row >= LINE) p->tx = p->ty = RL_MAX(PIECE / p->row, 1); /* whole lines need no blocks */
 }
 
 static void plan_runs(rl_move_plan *p) {
@@ -184,9 +185,22 @@ static bool plan_mix(rl_move_plan *p, rl_mix_plan *m) {
     return true;
 }
 
+/* How many rows that lie such steps apart the first cache holds a line of, or two where they begin anywhere, with room for others: ROWS where
+ * all. */
+static int64_t rows_held(int64_t step) {
+    uint8_t held[WAY / LINE + 1] = {0};
+    bool near = false, two = step % LINE;
+    for (int64_t i = 1; i <= ROWS / WAYS; i++) near |= ((i * step + LINE - 1) & (WAY - 1)) < 2 * LINE - 1;
+    for (int64_t i = 0; near && i < ROWS; i++) {
+        int64_t at = (i * step & (WAY - 1)) / LINE;
+        if (held[at]++ == WAYS || (two && held[at + 1]++ == WAYS)) return i;
+    }
+    return ROWS;
+}
+
 /* Rows whose lines share so few places in the first cache that they drive each other out. */
 static bool rows_meet(const rl_loop *l, bool to_side) {
-    return (to_side ? l->to : l->from) % MEET == 0 && l->n > 1;
+    return l->n > 1 && rows_held(to_side ? l->to : l->from) < ROWS;
 }
 
 static const rl_strip *choose_strip(const rl_move_plan *p) {
@@ -220,10 +234,20 @@ static void cut_tiles(rl_move_plan *p) {
     if (p->ty < p->ly && p->strip->ky) p->ty -= p->ty % p->strip->ky;
 }
 
+/* Rows of `to` that drive each other out: fewer of them in a tile, or by way of a buffer. (Elements of 1 byte gain nothing by it.) */
+static void cut_meeting(rl_move_plan *p) {
+    int64_t size = p->size, held = rows_held(p->y[0].to), ky = p->strip->ky;
+    if (p->boxed || held == ROWS || p->ty <= held || size == 1 || p->lx * p->ly * size <= FIRST || !ky) return;
+    p->apart = size > 2 && held < 2 * WAYS;
+    p->tx = RL_MIN(p->lx, (p->apart ? RL_APART_ROW : size == 2 ? 4 * TILE_ROW : TILE_ROW) / size);
+    p->ty = RL_MIN(p->ly, p->apart ? RL_MIN(TILE_ROW / size, RL_APART_ROWS) : RL_MAX(held - held % ky, ky));
+}
+
 static void plan_tiles(rl_move_plan *p) {
     p->strip = choose_strip(p);
     p->rest_x = choose_rest(p, true), p->rest_y = choose_rest(p, false);
     cut_tiles(p);
+    cut_meeting(p);
     p->chunk = rl_move_tiles;
 }
 
@@ -375,7 +399,7 @@ static void start(rl_move_plan *p, const rl_nest *b, const rl_move_kernels *k, b
     p->nx = p->ny = 0;
     p->inner = (rl_loop){1, 0, 0};
     p->mix = NULL;
-    p->stream = p->far = false;
+    p->stream = p->far = p->apart = false;
     p->boxed = boxed;
     if (!b->convert && b->bits >= 8) to_bytes(p);
 }
@@ -406,32 +430,46 @@ static void run_all(const rl_threads *threads, rl_range_fn *fn, void *arg, int64
     else threads->run(threads->pool, units, RL_MAX(1, PIECE / RL_MAX(bytes, 1)), fn, arg);
 }
 
-void rl_nest_move(const rl_nest *given, const rl_threads *threads) {
+typedef struct {
     rl_nest b;
     rl_mix_plan m;
     rl_move_plan p;
-    int64_t bytes;
-    if (is_nothing(given)) return;
-    memcpy(&b, given, offsetof(rl_nest, loop) + given->n * sizeof *b.loop);
-    rl_nest_straighten(&b);
-    if (!b.convert) widen_bits(&b);
-    if (is_plain(&b)) {
-        copy_plain(&b);
-        return;
-    }
-    if (b.bits < 8) threads = NULL; /* two small elements may share a byte */
-    bytes = b.bits;
-    for (uint32_t i = 0; i < b.n; i++) bytes *= b.loop[i].n;
+    rl_stage s;
+} whole;
+
+/* Of the given nest, which is not empty; all but a plain way has its plan, and boxes have theirs. */
+static rl_move_way choose_way(whole *w, const rl_nest *given) {
+    int64_t bytes = given->bits;
+    rl_move_plan *p = &w->p;
+    memcpy(&w->b, given, offsetof(rl_nest, loop) + given->n * sizeof *given->loop);
+    rl_nest_straighten(&w->b);
+    if (!w->b.convert) widen_bits(&w->b);
+    if (is_plain(&w->b)) return RL_WAY_PLAIN;
+    for (uint32_t i = 0; i < given->n; i++) bytes *= given->loop[i].n;
     bytes /= 8;
-    rl_move_plan_make(&p, &m, &b, rl_move_kernels_of(b.isa), false);
-    if (p.size && p.k->fence && bytes >= STREAM) {
-        rl_stage s;
-        choose_stream(&p);
-        if (!p.stream && (p.chunk == rl_move_tiles || p.chunk == rl_move_mixes || p.chunk == rl_move_rows) && rl_stage_make(&s, &b, p.k)) {
-            run_all(threads, rl_stage_walk, &s, rl_stage_units(&s), s.bytes);
-            return;
-        }
+    rl_move_plan_make(p, &w->m, &w->b, rl_move_kernels_of(w->b.isa), false);
+    if (p->size && p->k->fence && bytes >= STREAM) {
+        choose_stream(p);
+        if (p->stream) return RL_WAY_STREAM;
+        bool boxes = p->chunk == rl_move_tiles || p->chunk == rl_move_mixes || p->chunk == rl_move_rows;
+        if (boxes && rl_stage_make(&w->s, &w->b, p->k)) return RL_WAY_BOXES;
     }
-    p.far = !p.stream && bytes >= FAR;
-    run_all(threads, walk, &p, rl_move_units(&p), p.bytes);
+    p->far = bytes >= FAR;
+    return RL_WAY_CACHE;
+}
+
+rl_move_way rl_nest_way(const rl_nest *b) {
+    whole w;
+    return is_nothing(b) ? RL_WAY_PLAIN : choose_way(&w, b);
+}
+
+void rl_nest_move(const rl_nest *given, const rl_threads *threads) {
+    whole w;
+    rl_move_way way;
+    if (is_nothing(given)) return;
+    way = choose_way(&w, given);
+    if (w.b.bits < 8) threads = NULL; /* two small elements may share a byte */
+    if (way == RL_WAY_PLAIN) copy_plain(&w.b);
+    else if (way == RL_WAY_BOXES) run_all(threads, rl_stage_walk, &w.s, rl_stage_units(&w.s), w.s.bytes);
+    else run_all(threads, walk, &w.p, rl_move_units(&w.p), w.p.bytes);
 }

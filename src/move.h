@@ -15,7 +15,9 @@
  *        rows    both sides lie side by side: copied whole
  *        fill    one element repeated along the row
  *        tiles   the row goes along another loop on the `from` side: tiles of some lines of the cache on both sides, transposed in
- *                registers, 16 x 8 elements of 4 bytes and 32 x 16 of 1 byte at a time, what is left over by smaller ones
+ *                registers, 16 x 8 elements of 4 bytes and 32 x 16 of 1 byte at a time, what is left over by smaller ones; where rows of
+ *                `to` lie such steps apart that their lines drive each other out of the first cache (powers of two, and next to
+ *                those), a tile has few of them, or goes there by way of a buffer
  *        mixes   the same where one side has up to 4 elements in a row, or 7 bytes (channels-last images of 3 channels): shuffles of whole lines
  *        runs    anything else, element by element in blocks that stay in the cache: steps on both sides, elements smaller
  *                than a byte, numbers that are converted
@@ -58,6 +60,9 @@ typedef struct {
 
 /* threads NULL: the caller's alone. */
 void rl_nest_move(const rl_nest *b, const rl_threads *threads);
+/* How that goes: no plan wanted; by way of the caches; past them, as they are (STREAM) or box by box. For tests. */
+typedef enum { RL_WAY_PLAIN, RL_WAY_CACHE, RL_WAY_STREAM, RL_WAY_BOXES } rl_move_way;
+rl_move_way rl_nest_way(const rl_nest *b);
 /* What rl_nest_move takes for `want` on this processor. */
 rl_isa rl_isa_here(rl_isa want);
 

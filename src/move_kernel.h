@@ -7,7 +7,10 @@
 #define RL_MOVE_KERNEL_H
 #include "move.h"
 
-enum { RL_TILE_MOST = 2048 }; /* elements in X, and in Y, of a tile */
+enum {
+    RL_TILE_MOST = 2048,     /* elements in X, and in Y, of a tile */
+    RL_APART_ROWS = 64, RL_APART_ROW = 512 /* rows of `to`, and bytes of them, of one that goes by way of a buffer */
+};
 
 /* to[ty[y] + x * size] = from[fx[x] + y * size] for x < nx, y < ny; bytes. */
 typedef void rl_strip_fn(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny);
@@ -103,6 +106,7 @@ struct rl_move_plan {
     bool stream;            /* past the cache */
     bool far;               /* more than the second cache holds: what comes next is asked for */
     bool boxed;             /* in small units, as there is something beside it */
+    bool apart;             /* tiles: rows of `to` drive each other out of the first cache: a tile goes there by way of a buffer */
     const rl_strip *strip;  /* tiles; and for what is left over along X, or Y: smaller ones, or NULL */
     const rl_strip *rest_x, *rest_y;
     rl_strip past;          /* what strip is where lines go past the cache */

@@ -116,17 +116,40 @@ static void turn_rest(const rl_strip *s, uint32_t size, char *to, const int64_t 
 }
 
 /* Strips at the far end are smaller, or overlap those before them, where there is room. */
-static void turn(const rl_move_plan *p, char *to, const int64_t *ty, const char *from, const int64_t *fx, const patch *b) {
+static inline __attribute__((always_inline)) void turn(const rl_move_plan *p, char *to, const int64_t *ty, const char *from, const int64_t *fx,
+                                                       const patch *b) {
     const rl_strip *s = p->strip;
     int64_t ny = p->rest_y ? b->ny - b->ny % s->ky : b->ny;
     for (int64_t i = 0, next = s->kx; i < b->nx; i = next, next += s->kx) {
         int64_t left = b->nx - i;
         if (p->rest_x && left <= p->rest_x->kx) s = p->rest_x;
         int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, nx = RL_MIN(left, s->kx);
-        if (p->far && next < b->nx) ask_strip(p, to, ty, from, fx, next, RL_MIN(b->nx - next, s->kx), b->ny);
+        if (p->far && !p->apart && next < b->nx) ask_strip(p, to, ty, from, fx, next, RL_MIN(b->nx - next, s->kx), b->ny);
         s->fn(to + x * p->size, ty, from, fx + x, (uint32_t)nx, (uint32_t)ny);
     }
     if (ny < b->ny) turn_rest(p->rest_y, p->size, to, ty, from, fx, b);
+}
+
+/* All, or whole strips that are half of it or somewhat more. */
+static int64_t part_of(int64_t n, int64_t most, int64_t strip) {
+    return n <= most ? n : ((n + 1) / 2 + strip - 1) / strip * strip;
+}
+
+/* By way of a buffer, from which rows of `to` are written one after the other: lines of many rows at a time would drive each other out. A tile
+ * that took what was left over goes in parts. */
+static __attribute__((noinline)) void turn_apart(const rl_move_plan *p, char *to, const int64_t *ty, const char *from, const int64_t *fx,
+                                                 const patch *b) {
+    _Alignas(64) char buffer[RL_APART_ROWS * (RL_APART_ROW + 64)];
+    int64_t at[RL_APART_ROWS], size = p->size, pitch = RL_APART_ROW + 64;
+    int64_t nx = part_of(b->nx, RL_APART_ROW / size, RL_MAX(p->strip->kx, 1)), ny = part_of(b->ny, RL_APART_ROWS, RL_MAX(p->strip->ky, 1));
+    for (int64_t j = 0; j < ny; j++) at[j] = j * pitch;
+    for (int64_t y = 0; y < b->ny; y += ny)
+        for (int64_t x = 0; x < b->nx; x += nx) {
+            patch part = {0, RL_MIN(nx, b->nx - x), 0, RL_MIN(ny, b->ny - y)};
+            turn(p, buffer, at, from + y * size, fx + x, &part);
+            for (int64_t j = 0; j < part.ny; j++)
+                p->k->rows(to + ty[y + j] + x * size, part.nx * size, buffer + at[j], pitch, 1, part.nx * size, false);
+        }
 }
 
 void rl_move_tiles(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, int64_t first, int64_t count) {
@@ -135,7 +158,10 @@ void rl_move_tiles(const rl_move_plan *p, rl_tile *t, int64_t to, int64_t from, 
         int64_t x, y;
         const int64_t *fx = places_of(&t->fx, p->x, p->nx, p->lx, false, b.x0, b.nx, &x);
         const int64_t *ty = places_of(&t->ty, p->y, p->ny, p->ly, true, b.y0, b.ny, &y);
-        turn(p, p->to + to + y + b.x0 * p->size, ty, p->from + from + x + b.y0 * p->size, fx, &b);
+        char *at = p->to + to + y + b.x0 * p->size;
+        const char *f = p->from + from + x + b.y0 * p->size;
+        if (p->apart) turn_apart(p, at, ty, f, fx, &b);
+        else turn(p, at, ty, f, fx, &b);
     }
 }
 

@@ -274,14 +274,25 @@ INLINE AVX512 void part_row(char *to, const char *from, int64_t n) {
         for (int64_t i = 0; i < n; i++) to[i] = from[i];
 }
 
-/* 64 bytes and more: whole lines of `to`, and two moves that overlap these at its ends. */
+/* Whole lines of n bytes, four at a time. */
+INLINE AVX512 int64_t lines(char *to, const char *from, int64_t n) {
+    int64_t at = 0;
+    for (; at + 256 <= n; at += 256) {
+        __m512i r[4];
+        for (int i = 0; i < 4; i++) r[i] = _mm512_loadu_si512(from + at + 64 * i);
+        for (int i = 0; i < 4; i++) _mm512_storeu_si512(to + at + 64 * i, r[i]);
+    }
+    for (; at + 64 <= n; at += 64) _mm512_storeu_si512(to + at, _mm512_loadu_si512(from + at));
+    return at;
+}
+
+/* 64 bytes and more: whole lines of `to`, and at its ends moves that overlap these. */
 INLINE AVX512 void long_row(char *to, const char *from, int64_t n) {
     __m512i first = _mm512_loadu_si512(from), last = _mm512_loadu_si512(from + n - 64);
-    char *end = to + n - 64;
-    int64_t head = (int64_t)(-(uintptr_t)to % 64);
-    _mm512_storeu_si512(to, first);
-    for (to += head, from += head; to <= end; to += 64, from += 64) _mm512_store_si512((void *)to, _mm512_loadu_si512(from));
-    _mm512_storeu_si512(end, last);
+    int64_t at = (int64_t)(-(uintptr_t)to % 64);
+    if (at) _mm512_storeu_si512(to, first);
+    at += lines(to + at, from + at, n - at);
+    if (at < n) _mm512_storeu_si512(to + n - 64, last);
 }
 
 /* Short rows want no call. */
@@ -309,8 +320,8 @@ static AVX512 void rows_avx512(char *to, int64_t to_step, const char *from, int6
         if (nbyte < 64) part_row(to, from, nbyte);
         else if (stream && whole) stream_lines(to, from, nbyte);
         else if (stream) stream_row(to, from, nbyte);
-        else if (nbyte < 512) short_row(to, from, nbyte);
-        else if (nbyte < 32 << 10) long_row(to, from, nbyte);
+        else if (nbyte < 256) short_row(to, from, nbyte);
+        else if (nbyte < 2 << 10) long_row(to, from, nbyte);
         else memcpy(to, from, (size_t)nbyte);
     }
 }

@@ -3,7 +3,7 @@
  *
  * Brute force walks the nest's loops one element at a time; the whole buffers are compared, so what lies around the elements must stay
  * as it is. Both buffers end where a page begins that cannot be touched: a byte too far is a crash. */
-#include "../../src/move.h"
+#include "../../src/move_kernel.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -93,12 +93,17 @@ static void check_nest(rl_nest *b) {
 }
 
 /* A dense array of these dims, permuted. */
-static void check_permuted(uint32_t rank, const int64_t *dim, const uint32_t *perm, uint32_t bits) {
+static rl_nest permuted(uint32_t rank, const int64_t *dim, const uint32_t *perm, uint32_t bits) {
     rl_nest b = {.bits = bits, .n = rank};
     int64_t stride[8], step = 1;
     for (uint32_t i = rank; i-- > 0; step *= dim[i]) stride[i] = step;
     step = 1;
     for (uint32_t i = rank; i-- > 0; step *= dim[perm[i]]) b.loop[i] = (rl_loop){dim[perm[i]], step, stride[perm[i]]};
+    return b;
+}
+
+static void check_permuted(uint32_t rank, const int64_t *dim, const uint32_t *perm, uint32_t bits) {
+    rl_nest b = permuted(rank, dim, perm, bits);
     if (odd < 0) b.to_at = next(9), b.from_at = next(9);
     check_nest(&b);
 }
@@ -192,6 +197,82 @@ TEST(boxes) {
     odd = -1;
 }
 
+/* Rows of `to` that drive each other out of the first cache: a tile has few of them, or goes there by way of a buffer. */
+TEST(meeting) {
+    static const int64_t count[] = {31, 64, 100, 127, 300};
+    for (uint32_t s = 2; s < RL_LEN(sizes); s++)
+        for (int64_t line = 1 << 10; line <= 8 << 10; line *= 2)
+            for (uint32_t i = 0; i < RL_LEN(count) * RL_LEN(count); i++) {
+                int64_t x = count[i / RL_LEN(count)], y = count[i % RL_LEN(count)], to = line * 8 / sizes[s] + i % 2;
+                rl_nest b = {.bits = sizes[s], .n = 2, .loop = {{y, to, 1}, {RL_MIN(x, to), 1, i % 3 ? y : y + 9}}};
+                b.to_at = next(9), b.from_at = next(9);
+                check_nest(&b);
+            }
+}
+
+/* Whether that is written past the caches follows from how much it is and which kernels there are; plain ones never do. */
+TEST(ways) {
+    static const struct { uint32_t bits, rank; int64_t dim[6]; uint32_t perm[6]; int odd; rl_move_way avx2, avx512; } cases[] = {
+        {32, 2, {100, 100}, {0, 1}, 0, RL_WAY_PLAIN, RL_WAY_PLAIN},
+        {32, 2, {1000, 1000}, {1, 0}, 0, RL_WAY_CACHE, RL_WAY_CACHE},
+        {32, 2, {1250, 1250}, {1, 0}, 0, RL_WAY_CACHE, RL_WAY_CACHE}, /* 6 MiB are 1254 x 1254 */
+        {32, 2, {1260, 1260}, {1, 0}, 0, RL_WAY_BOXES, RL_WAY_BOXES},
+        {8, 2, {2600, 2600}, {1, 0}, 5, RL_WAY_BOXES, RL_WAY_BOXES},
+        {32, 2, {1700000, 1}, {1, 0}, 0, RL_WAY_STREAM, RL_WAY_STREAM},
+        {32, 4, {9, 128, 12, 64}, {0, 2, 1, 3}, 0, RL_WAY_CACHE, RL_WAY_CACHE},
+        {32, 4, {17, 128, 12, 64}, {0, 2, 1, 3}, 48, RL_WAY_STREAM, RL_WAY_STREAM}, /* rows of four lines and more, however they lie */
+        {8, 4, {70, 128, 12, 64}, {0, 2, 1, 3}, 0, RL_WAY_STREAM, RL_WAY_STREAM},
+        {8, 4, {70, 128, 12, 64}, {0, 2, 1, 3}, 16, RL_WAY_BOXES, RL_WAY_BOXES},
+        {32, 4, {11, 224, 224, 3}, {0, 3, 1, 2}, 0, RL_WAY_BOXES, RL_WAY_STREAM}, /* AVX2 has no mixes */
+        {32, 4, {9, 224, 224, 3}, {0, 3, 1, 2}, 0, RL_WAY_CACHE, RL_WAY_CACHE}};
+    for (uint32_t i = 0; i < RL_LEN(cases); i++)
+        for (uint32_t k = 0; k < RL_LEN(isas); k++) {
+            rl_nest b = permuted(cases[i].rank, cases[i].dim, cases[i].perm, cases[i].bits);
+            rl_move_way way = rl_isa_here(isas[k]) == RL_ISA_AVX512 ? cases[i].avx512 : cases[i].avx2;
+            b.to = out + cases[i].odd, b.from = in, b.isa = isas[k];
+            if (rl_isa_here(isas[k]) == RL_ISA_PLAIN && way != RL_WAY_PLAIN) way = RL_WAY_CACHE;
+            if (rl_nest_way(&b) != way) fprintf(stderr, "case %u, kernels %d: way %d\n", i, (int)isas[k], (int)rl_nest_way(&b));
+            CHECK(rl_nest_way(&b) == way);
+        }
+}
+
+/* Kernels that count what they write past the caches, and that are otherwise those of the processor. */
+static const rl_move_kernels *real;
+static int64_t straight, flushed;
+
+static void count_straight(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
+    straight += 4 * (int64_t)nx * ny;
+    real->strip[2][0].past(to, ty, from, fx, nx, ny);
+}
+
+static void count_flushed(char *to, const char *from, int64_t nbyte) {
+    flushed += nbyte;
+    real->flush(to, from, nbyte);
+}
+
+/* Boxes go straight from registers where all of their lines are whole ones of `to`, else from a buffer; each byte once. */
+TEST(past) {
+    static const struct { int64_t x, y; int odd; int64_t straight; } cases[] = { /* elements */
+        {1280, 1600, 0, 1280 * 1600}, {1280, 1600, 16, 9 * 128 * 1600}, {1280, 1600, 6, 0}, {1283, 1600, 0, 0}, {1280, 1601, 0, 1280 * 1600}};
+    real = rl_move_kernels_of(RL_ISA_BEST);
+    if (!real->strip[2][0].past) return;
+    rl_move_kernels k = *real;
+    k.strip[2][0].past = count_straight;
+    k.flush = count_flushed;
+    for (uint32_t i = 0; i < RL_LEN(cases); i++) {
+        rl_nest b = permuted(2, (int64_t[]){cases[i].x, cases[i].y}, (uint32_t[]){1, 0}, 32);
+        rl_stage s;
+        int64_t all = 4 * cases[i].x * cases[i].y;
+        b.to = out + cases[i].odd, b.from = in;
+        straight = flushed = 0;
+        CHECK(rl_stage_make(&s, &b, &k));
+        rl_stage_walk(&s, 0, rl_stage_units(&s));
+        if (straight != 4 * cases[i].straight || straight + flushed != all)
+            fprintf(stderr, "case %u: %lld straight, %lld flushed of %lld\n", i, (long long)straight / 4, (long long)flushed / 4, (long long)all / 4);
+        CHECK(straight == 4 * cases[i].straight && straight + flushed == all);
+    }
+}
+
 static void *move_boxes(void *unused) {
     for (int i = 0; i < 2; i++) {
         no_memory = i == 1;
@@ -256,6 +337,9 @@ int main(int argc, char **argv) {
     RUN(real);
     RUN(large);
     RUN(boxes);
+    RUN(meeting);
+    RUN(ways);
+    RUN(past);
     RUN(small_stack);
     RUN(loops);
     RUN(nothing);
