@@ -162,6 +162,13 @@ static void set_inputs(const walk *w, const piece *p, const part *q, rl_strip_in
     }
 }
 
+/* Do the channels lie in one run? Where that is from the pixel, in *at, for the first of them. */
+static bool is_in_run(const rl_direct *d, int64_t first, int64_t channels, int64_t *at) {
+    const rl_direct_runs *r = d->runs;
+    *at = r ? r->at[first / r->n] + first % r->n : first;
+    return !r || first % r->n + channels <= r->n;
+}
+
 /* skip: channels of the first input before those that are read. */
 static void run_part(const walk *w, const piece *p, const part *q, int64_t skip) {
     const rl_direct *d = w->d;
@@ -179,13 +186,16 @@ static void run_part(const walk *w, const piece *p, const part *q, int64_t skip)
                   .pixels = q->down ? q->h1 - q->h0 : q->v1 - q->v0,
                   .channels = q->channels,
                   .low = d->low,
-                  .high = d->high};
+                  .high = d->high,
+                  .first = q->at};
+    int64_t at;
+    if (!is_in_run(d, q->at, q->channels, &at)) s.runs = d->runs, at = 0;
     const int64_t *stride = d->x[q->first].view.stride;
     if (d->depthwise && !q->down && d->in[H] * d->in[W] * d->channels > 2 * LEVEL2) /* what the next line reads first, of a large image */
         s.ahead = ((d->kernel[H] - 1) * d->dilation[H] + d->stride[H]) * stride[H] + stride[W];
     for (int64_t k = 0, n = q->down ? q->v1 - q->v0 : q->h1 - q->h0; k < n; k++) {
         int64_t h_at = q->down ? q->h0 : q->h0 + k, v_at = q->down ? q->v0 + k : q->v0;
-        s.y = d->y + place(d->y_stride, p, h_at, v_at) + q->at;
+        s.y = d->y + place(d->y_stride, p, h_at, v_at) + at;
         if (d->add.p) s.add = d->add.p + place(d->add.stride, p, h_at, v_at) + q->at;
         if (d->depthwise)
             w->loops->depthwise(&s);
@@ -230,16 +240,26 @@ static void run_post(const walk *w, const rl_post *o, float *y, int64_t y_step, 
             loop(y + i * y_step, y + i * y_step, b ? b + i * b_step : NULL, 1, channels, o->p, o->q);
 }
 
-static void run_posts(const walk *w, const piece *p) {
+/* Channels from .. from + n - 1, which lie side by side from y on. */
+static void run_posts_at(const walk *w, const piece *p, float *y, int64_t from, int64_t n) {
     const rl_direct *d = w->d;
-    int64_t at = p->panel * width_of(d), channels = RL_MIN(p->end * width_of(d), d->channels) - at;
     for (int64_t h = p->from[0]; h < p->to[0]; h++)
         for (uint32_t i = 0; i < d->npost; i++) {
             const rl_direct_view *b = &d->operand[i];
-            run_post(w, &d->post[i], d->y + place(d->y_stride, p, h, p->from[1]) + at, d->y_stride[W],
-                     b->p ? b->p + place(b->stride, p, h, p->from[1]) + at : NULL, b->stride[W], p->to[1] - p->from[1],
-                     channels);
+            run_post(w, &d->post[i], y + place(d->y_stride, p, h, p->from[1]), d->y_stride[W],
+                     b->p ? b->p + place(b->stride, p, h, p->from[1]) + from : NULL, b->stride[W], p->to[1] - p->from[1], n);
         }
+}
+
+static void run_posts(const walk *w, const piece *p) {
+    const rl_direct *d = w->d;
+    int64_t at = p->panel * width_of(d), end = RL_MIN(p->end * width_of(d), d->channels);
+    for (int64_t n; at < end; at += n) {
+        int64_t y;
+        n = end - at;
+        if (!is_in_run(d, at, n, &y)) n = d->runs->n - at % d->runs->n;
+        run_posts_at(w, p, d->y + y, at, n);
+    }
 }
 
 static void run_pieces(void *arg, int64_t from, int64_t to) {

@@ -3,7 +3,8 @@
  *
  *   y = Conv(x, w) 3 x 3, pads 1     output [1,56,56,24], channels 24 .. 47 of a buffer of 48: strides of N, D, H, W 150528, 0, 2688, 48
  *
- * The input may be in pieces, some channels here and some there: what reads a Concat of slices reads what they are slices of.
+ * The input may be in pieces, some channels here and some there: what reads a Concat of slices reads what they are slices of.  The output
+ * may be, too: the channels that a DepthToSpace makes pixels of, or the taps of a ConvTranspose whose windows do not overlap.
  *
  * The output's plane is cut where windows begin or cease to reach into the pads: into 3 x 3 areas here, of each of which all pixels have
  * the same taps in the input.  An area goes strip by strip (direct_loops.h), along its longer side.  What a thread does at a time, some
@@ -41,6 +42,7 @@ typedef struct {
     rl_direct_view add;       /* a residual of the output's dims */
     float *y;
     int64_t y_stride[RL_AXIS_DIMS];
+    const rl_direct_runs *runs; /* of the output's channels, dense only; NULL: all are side by side */
     const float *w, *bias; /* packed; bias: padded with zeros to whole panels */
     float low, high;
     rl_post post[RL_POSTS];           /* done after that */

@@ -22,6 +22,12 @@ typedef struct {
     int64_t x, w;
 } rl_direct_tap; /* where it reads, from where the pixel's window begins; where its weights begin */
 
+/* Channels that do not all lie side by side, but `n` at a time: c is  at[c / n] + c % n  floats from where its pixel begins. */
+typedef struct {
+    int64_t n;
+    const int64_t *at;
+} rl_direct_runs;
+
 typedef struct {
     const float *x;
     int64_t start;        /* where the first pixel's window begins; before x, where that begins in the pads */
@@ -40,6 +46,8 @@ typedef struct {
     int64_t ahead;            /* depthwise: from a window's first pixel to what is to be in the cache soon; 0: nothing */
     int64_t pixels, channels; /* to be made; dense: at most `width` channels */
     float low, high;
+    const rl_direct_runs *runs; /* dense: of the output's channels, of which the strip's first one is number `first`; NULL: they are side by side */
+    int64_t first;
 } rl_strip;
 
 /* Sums of a tile of 2 x 2 outputs before the last step of winograd.h: place i of 16 at  m + i * step. */
@@ -56,6 +64,8 @@ typedef struct {
     /* The 4 x 4 pixels at x into 16 places, `step` apart; whole vectors are written. */
     void (*spread)(const float *const *x, int64_t channels, float *v, int64_t step);
     bool (*gather)(const rl_tile *t); /* false: some sum is not finite */
+    /* Channels first .. first + channels - 1 of some pixels, `step` apart at x and `y_step` apart from y on, to where they belong. */
+    void (*scatter)(const rl_direct_runs *runs, const float *x, int64_t step, float *y, int64_t y_step, int64_t pixels, int64_t first, int64_t channels);
     int64_t
         width; /* of a panel of dense weights: w[t, k, c] is at  tap.w + k * width + c;  it and the bias have zeros past the channels */
     int64_t together; /* pixels whose sums are in registers at once */

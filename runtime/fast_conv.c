@@ -402,6 +402,19 @@ rl_status rl_fast_conv_pieces(rl_call *c) {
     return rl_direct_conv(c, &v, conv_output(c, &v));
 }
 
+/* ---- with a DepthToSpace behind it ---- */
+
+rl_status rl_fast_conv_fold(rl_call *c) {
+    rl_convolution v = {.group = 1, .fold = c->step->fold, .x = rl_call_in(c, 0)};
+    int64_t b = v.fold->block;
+    bool known = false;
+    if (are_f32(c) && v.x->rank == 4) RL_TRY(read_conv(c, &v, &known));
+    if (!known || !set_window(&v) || v.dim[1] % (b * b)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
+    if (!rl_direct_can(c, &v)) v.x = rl_call_dense(c, 0);
+    c->gaps = true;
+    return rl_direct_conv(c, &v, make_output(c, 4, (int64_t[]){v.dim[0], v.dim[1] / b / b, v.dim[2] * b, v.dim[3] * b}));
+}
+
 rl_status rl_fast_conv_transpose(rl_call *c) {
     rl_convolution v = {.back = true, .group = rl_attr_int(c->node, "group", 1)};
     rl_tensor logical;

@@ -18,6 +18,7 @@ typedef struct {
         kstride[RL_CONV_RANK + 1]; /* of the weights as oneDNN sees them: the group first, where there is one */
     uint32_t krank;
     bool back;   /* ConvTranspose */
+    const rl_fold *fold; /* a DepthToSpace behind it, whose output is the call's; NULL: none */
     bool lifted; /* of one spatial dim, seen with two: the first is 1 */
 } rl_convolution;
 

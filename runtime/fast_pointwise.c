@@ -9,7 +9,8 @@
 #include "kernels_fast.h"
 #include "native.h"
 
-enum { BLOCK = 4096, SHORT = 256, OPERANDS = RL_POSTS + 3 }; /* elements of a row at a time; of a short one; the value and one operand for each op */
+/* Elements of a row at a time; of a short one; of one so short that its operands are gathered; the value and one operand for each op. */
+enum { BLOCK = 4096, SHORT = 256, TINY = 64, OPERANDS = RL_POSTS + 3 };
 
 typedef struct {
     const rl_rows *rows;
@@ -18,9 +19,12 @@ typedef struct {
     int64_t dim[RL_RANK], stride[OPERANDS][RL_RANK], back[RL_RANK]; /* merged, outermost in the output's memory first */
     const float *at[OPERANDS];                                      /* NULL: the op has none */
     float *y;
-    int64_t to[RL_RANK];                                            /* strides of y; the last is 1 */
+    int64_t to[RL_RANK];                                            /* strides of y; the last is 1, but of tiny rows with gaps between */
     int64_t block;                                                  /* elements of a row at a time */
     bool again[OPERANDS];                                           /* the operand is the same for each block */
+    int64_t tiny;                                                   /* elements of the rows that one row is made of; 0: it is one */
+    int64_t fine[OPERANDS];                                         /* with tiny: the stride within these; the last of stride is from one to the next */
+    bool apart[OPERANDS], gaps;                                     /* with tiny: the operand's, and y's, do not lie one behind the other */
 } chain;
 
 /* ---- the loop ---- */
@@ -28,7 +32,12 @@ typedef struct {
 /* n elements of a row as they are needed: in place, one for all, or gathered into room. */
 static const float *row_of(const chain *a, uint32_t i, const float *p, int64_t n, float *room, int64_t *step) {
     int64_t s = a->stride[i][a->rank - 1];
-    *step = s != 0;
+    *step = s != 0 || a->apart[i];
+    if (a->apart[i]) {
+        for (int64_t k = 0; k < n; k += a->tiny, p += s)
+            for (int64_t e = 0; e < a->tiny; e++) room[k + e] = p[e * a->fine[i]];
+        return room;
+    }
     if (s == 0 || s == 1) return p;
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): an operand that the op has */
     for (int64_t k = 0; k < n; k++) room[k] = p[k * s];
@@ -52,6 +61,13 @@ static void run_row(const chain *a, const float *const *p, float *y, int64_t n) 
     }
 }
 
+static void run_scattered(const chain *a, const float *const *p, float *y, int64_t n, int64_t stride) {
+    float all[BLOCK];
+    run_row(a, p, all, n);
+    for (int64_t k = 0; k < n; k += a->tiny, y += stride)
+        for (int64_t e = 0; e < a->tiny; e++) y[e] = all[k + e];
+}
+
 static void run_pieces(void *arg, int64_t from, int64_t to) {
     const chain *a = arg;
     uint32_t last = a->rank - 1;
@@ -59,15 +75,16 @@ static void run_pieces(void *arg, int64_t from, int64_t to) {
     for (int64_t k = from; k < to; k++) {
         const float *p[OPERANDS];
         int64_t left = k / cut, first = k % cut * a->block, n = RL_MIN(a->block, a->dim[last] - first);
-        float *y = a->y + first;
+        float *y = a->y + (a->gaps ? first / a->tiny : first) * a->to[last];
         for (uint32_t i = 0; i <= a->npost; i++)
-            p[i] = a->at[i] ? a->at[i] + (a->again[i] ? 0 : first * a->stride[i][last]) : NULL;
+            p[i] = a->at[i] ? a->at[i] + (a->again[i] ? 0 : (a->apart[i] ? first / a->tiny : first) * a->stride[i][last]) : NULL;
         for (uint32_t d = last; d-- > 0; left /= a->dim[d]) {
             y += left % a->dim[d] * a->to[d];
             for (uint32_t i = 0; i <= a->npost; i++)
                 if (p[i]) p[i] += left % a->dim[d] * a->stride[i][d];
         }
-        run_row(a, p, y, n);
+        if (a->gaps) run_scattered(a, p, y, n, a->to[last]);
+        else run_row(a, p, y, n);
     }
 }
 
@@ -111,6 +128,26 @@ static void join_short_rows(rl_arena *tmp, chain *a) {
     a->block = together * n;
 }
 
+/* Tiny rows as one, gathered and scattered where they do not lie one behind the other. */
+static void join_tiny_rows(chain *a) {
+    if (a->rank < 2) return;
+    uint32_t last = a->rank - 1, row = last - 1;
+    int64_t n = a->dim[last];
+    if (n > TINY) return;
+    for (uint32_t i = 0; i <= a->npost; i++) {
+        int64_t *s = a->stride[i];
+        a->fine[i] = s[last];
+        a->apart[i] = a->at[i] && s[row] != s[last] * n;
+        if (!a->apart[i]) s[row] = s[last];
+    }
+    a->gaps = a->to[row] != n;
+    if (!a->gaps) a->to[row] = 1;
+    a->dim[row] *= n;
+    a->rank = last;
+    a->tiny = n;
+    a->block = BLOCK / n * n;
+}
+
 /* The memory order of the first operand that has the output's dims. */
 static void find_order(const rl_tensor *const *t, uint32_t n, uint32_t rank, const int64_t *dim, int64_t *perm) {
     for (uint32_t i = 0; i < n; i++) {
@@ -145,6 +182,7 @@ static void walk(rl_call *c, chain *a, const rl_tensor *const *t, const int64_t 
     merge(a);
     a->block = BLOCK;
     join_short_rows(c->tmp, a);
+    join_tiny_rows(a);
     a->rows = rl_rows_best();
     a->y = rl_data(y);
     int64_t rows = (a->dim[a->rank - 1] + a->block - 1) / a->block, each = RL_MIN(a->dim[a->rank - 1], a->block);

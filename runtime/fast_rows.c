@@ -96,6 +96,22 @@ rl_status rl_fast_instance_norm(rl_call *c) {
     return RL_OK;
 }
 
+rl_status rl_fast_whole_norm(rl_call *c) {
+    RL_TRY(rl_call_need(c, 3));
+    const rl_tensor *x = rl_call_in(c, 0), *p[2] = {rl_call_in(c, 1), rl_call_in(c, 2)};
+    int64_t perm[RL_RANK];
+    bool fits = is_f32(x) && is_f32(p[0]) && is_f32(p[1]) && rl_numel(p[0]) == 1 && rl_numel(p[1]) == 1;
+    if (!fits) return rl_call_fail(c, RL_EMODEL, "it is not as the graph says");
+    bool ordered = rl_memory_order(x, perm) && (x->dim[0] == 1 || perm[0] == 0), dense = rl_is_dense(x);
+    line l = {.rows = rl_rows_best(), .scale = rl_data(p[0]), .shift = rl_data(p[1]), .channels = 1, .n = rl_numel(x) / x->dim[0],
+              .eps = rl_attr_float(c->node, "epsilon", 1e-5f)};
+    l.x = rl_data(ordered ? x : rl_call_dense(c, 0));
+    l.y = rl_data(ordered || dense ? rl_call_make_over_in(c, 1, RL_F32, x->rank, x->dim, dense ? NULL : perm) : rl_call_make(c, 0, RL_F32, x->rank, x->dim));
+    rl_parallel(c->rt, x->dim[0], RL_MAX(1, GRAIN / l.n), instance_lines, &l);
+    c->step->ran = "rows";
+    return RL_OK;
+}
+
 /* ---- reductions ---- */
 
 /* x in memory as [outer, gone, kept]; or, with `view`, its innermost dims as rows of `gone`, which lie anywhere. */

@@ -352,6 +352,29 @@ static void set_kernels(rl_fuser *a, rl_arena *tmp) {
     }
 }
 
+const rl_readers *rl_find_readers(const rl_exec *x, rl_arena *tmp) {
+    rl_readers *of = rl_new(tmp, rl_readers, x->g->nval);
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        const rl_nodeinfo *n = x->step[i].info;
+        for (uint32_t k = 0; k < n->nin; k++)
+            if (rl_has(n->in[k])) of[n->in[k].i].n++, of[n->in[k].i].last = &x->step[i];
+        for (uint32_t k = 0; k < n->ncap; k++) of[n->cap[k].i].n += 2;
+    }
+    return of;
+}
+
+rl_step *rl_only_reader(const rl_exec *x, const rl_readers *of, rl_value v, rl_kernel_fn *fn) {
+    rl_step *s = of[v.i].n == 1 && !rl_val(x->g, v)->is_output ? of[v.i].last : NULL;
+    return s && s->info && s->kernel.n && s->kernel.p[0]->fn == fn && rl_same(s->info->in[0], v) ? s : NULL;
+}
+
+void rl_drop_steps(rl_exec *x) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < x->nstep; i++)
+        if (x->step[i].info) x->step[kept++] = x->step[i];
+    x->nstep = kept;
+}
+
 void rl_fuse(rl_exec *x) {
     rl_arena tmp;
     uint32_t kept = 0;

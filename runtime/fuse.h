@@ -35,6 +35,12 @@ typedef struct rl_pieces {
     } piece[RL_PIECES];
 } rl_pieces;
 
+/* A DepthToSpace behind a convolution, which writes its channels as blocks of pixels (fold.c). */
+typedef struct rl_fold {
+    int64_t block;
+    bool crd; /* the channel of a pixel comes before its place in the block; else after */
+} rl_fold;
+
 enum { RL_JOINED_OPS = 6 };
 
 /* One thing that is done to scores of attention: see attention.h. */
@@ -58,6 +64,17 @@ typedef struct rl_joined {
 bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl_tensor *high, rl_post *post);
 /* bias, which broadcasts to y (NULL: none), and then what was fused into the call's step, on y where it lies (fast_pointwise.c). */
 void rl_fused_rows(rl_call *c, const rl_tensor *bias, const rl_tensor *y);
+/* How often a value is read, a body's reading twice, and by which step last. */
+typedef struct {
+    uint32_t n;
+    rl_step *last;
+} rl_readers;
+/* [value] */
+const rl_readers *rl_find_readers(const rl_exec *x, rl_arena *tmp);
+/* The step that alone reads v, as its first input, if its kernel is fn; else NULL. */
+rl_step *rl_only_reader(const rl_exec *x, const rl_readers *of, rl_value v, rl_kernel_fn *fn);
+/* Those whose info is NULL go. */
+void rl_drop_steps(rl_exec *x);
 /* Moves Transposes behind convolutions, pools and Resizes down past pointwise ops, Pads and Concats, and cancels them (sink.c). Before a
  * graph's steps are made; its inputs and outputs stay what they are. */
 void rl_sink_transposes(rl_graph *g);
@@ -69,8 +86,15 @@ void rl_fuse(rl_exec *x);
 void rl_join_bytes(rl_exec *x);
 /* Makes one step of a Concat and the Reshape that stacks its pieces, where channels are shuffled (interleave.c). After rl_fuse. */
 void rl_join_shuffles(rl_exec *x);
+/* Makes one step of an InstanceNormalization of all that each of a batch has and the Reshapes around it (whole_norm.c). After rl_fuse. */
+void rl_join_whole_norms(rl_exec *x);
 /* Convolutions that read channels through Concats, Splits and shuffles read them where they were made (pieces.c). Before homes are chosen. */
 void rl_read_pieces(rl_exec *x);
+/* DepthToSpaces go past what is done to each element of what they make, back to their convolutions' activations (fold.c). Before a graph's
+ * steps are made. */
+void rl_sink_folds(rl_graph *g);
+/* Makes one step of a convolution by direct loops and the DepthToSpace that alone reads it (fold.c). After rl_read_pieces. */
+void rl_join_folds(rl_exec *x);
 /* Sets the order of products whose readers want another one (order.c). After rl_fuse. */
 void rl_choose_orders(rl_exec *x);
 

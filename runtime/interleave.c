@@ -16,17 +16,8 @@
 
 /* ---- where ---- */
 
-typedef struct { uint32_t nread, reader, maker; } value_use; /* of a value: how often it is read, and by which step last */
-
 static rl_kernel_fn *fn_of(const rl_step *s) {
     return s->kernel.n ? s->kernel.p[0]->fn : NULL;
-}
-
-/* The step that alone reads v, if it is of this kernel; else NULL. */
-static rl_step *only_reader(const rl_exec *x, const value_use *use, rl_value v, rl_kernel_fn *fn) {
-    if (rl_val(x->g, v)->is_output || use[v.i].nread != 1) return NULL;
-    rl_step *s = &x->step[use[v.i].reader];
-    return fn_of(s) == fn && rl_same(s->info->in[0], v) ? s : NULL;
 }
 
 /* Does a Transpose swap dims axis and axis + 1 of rank dims, and nothing else? */
@@ -67,7 +58,7 @@ static bool are_alike(const rl_exec *x, const rl_nodeinfo *n, uint32_t axis) {
 
 static const rl_kernel kernel = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_fast_interleave, 0};
 
-static void join_at(rl_exec *x, const value_use *use, uint32_t i) {
+static void join_at(rl_exec *x, const rl_readers *of, uint32_t i) {
     const rl_nodeinfo *n = x->step[i].info;
     if (fn_of(&x->step[i]) != rl_ref_concat || n->nout != 1 || !rl_has(n->out[0])) return;
     uint32_t rank = rl_val(x->g, n->out[0])->rank;
@@ -75,8 +66,8 @@ static void join_at(rl_exec *x, const value_use *use, uint32_t i) {
     if (rank == RL_NORANK) return;
     axis = axis < 0 ? axis + rank : axis;
     if (axis < 0 || !are_alike(x, n, (uint32_t)axis)) return;
-    rl_step *r = only_reader(x, use, n->out[0], rl_ref_reshape);
-    const rl_step *t = r ? only_reader(x, use, r->info->out[0], rl_ref_transpose) : NULL;
+    rl_step *r = rl_only_reader(x, of, n->out[0], rl_ref_reshape);
+    const rl_step *t = r ? rl_only_reader(x, of, r->info->out[0], rl_ref_transpose) : NULL;
     if (!t || !swaps(t->info, rank + 1, (uint32_t)axis) || !stacks(x, n, r->info, (uint32_t)axis)) return;
     rl_nodeinfo *made = rl_copy(&x->g->mem, n, sizeof *n);
     made->out = r->info->out;
@@ -88,20 +79,11 @@ static void join_at(rl_exec *x, const value_use *use, uint32_t i) {
 
 void rl_join_shuffles(rl_exec *x) {
     rl_arena tmp;
-    uint32_t kept = 0;
     rl_arena_init(&tmp, x->g->ctx);
-    value_use *use = rl_new(&tmp, value_use, x->g->nval);
-    for (uint32_t i = 0; i < x->nstep; i++) {
-        const rl_nodeinfo *n = x->step[i].info;
-        for (uint32_t k = 0; k < n->nin; k++)
-            if (rl_has(n->in[k])) use[n->in[k].i].nread++, use[n->in[k].i].reader = i;
-        for (uint32_t k = 0; k < n->ncap; k++) use[n->cap[k].i].nread += 2;
-    }
+    const rl_readers *of = rl_find_readers(x, &tmp);
     for (uint32_t i = 0; i < x->nstep; i++)
-        if (x->step[i].info) join_at(x, use, i);
-    for (uint32_t i = 0; i < x->nstep; i++)
-        if (x->step[i].info) x->step[kept++] = x->step[i];
-    x->nstep = kept;
+        if (x->step[i].info) join_at(x, of, i);
+    rl_drop_steps(x);
     rl_arena_free(&tmp);
 }
 

@@ -227,10 +227,12 @@ static rl_status improve(rl_exec *x) {
     if (x->rt->device) return rl_native_load(x);
     if (!x->rt->fast) return RL_OK;
     rl_join_shuffles(x);
+    rl_join_whole_norms(x);
     rl_choose_orders(x);
     RL_TRY(rl_native_load(x));
     if (x->rt->no_homes) return RL_OK;
     rl_read_pieces(x);
+    rl_join_folds(x);
     rl_choose_homes(x);
     return RL_OK;
 }
@@ -257,6 +259,7 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     RL_TRY(rl_shape_infer(g));
     if (rt->fast && !rt->watch) {
         rl_sink_transposes(g);
+        rl_sink_folds(g);
         RL_TRY(rl_join_subsampling(g));
     }
     RL_TRY(rl_device_open(rt));

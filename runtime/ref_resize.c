@@ -26,9 +26,14 @@ typedef struct {
             const int64_t *index = a->index + i % a->out * a->ntap;                                                  \
             const double *weight = a->weight + i % a->out * a->ntap;                                                 \
             T *y = (T *)p->y + i * p->inner;                                                                         \
-            bool outside = a->outside && a->outside[i % a->out];                                                     \
-            for (int64_t j = 0; j < p->inner; j++) y[j] = outside ? (T)p->extrapolated : 0;                          \
-            for (int64_t t = 0; !outside && t < a->ntap; t++) {                                                      \
+            if (a->outside && a->outside[i % a->out]) {                                                              \
+                for (int64_t j = 0; j < p->inner; j++) y[j] = (T)p->extrapolated;                                    \
+                continue;                                                                                            \
+            }                                                                                                        \
+            const T *first = x + index[0] * p->inner, *next = x + index[1] * p->inner; /* blends have taps in pairs */    \
+            T w0 = (T)weight[0], w1 = (T)weight[1];                                                                  \
+            for (int64_t j = 0; j < p->inner; j++) y[j] = first[j] * w0 + next[j] * w1;                              \
+            for (int64_t t = 2; t < a->ntap; t++) {                                                                  \
                 T w = (T)weight[t];                                                                                  \
                 const T *row = x + index[t] * p->inner;                                                              \
                 for (int64_t j = 0; j < p->inner; j++) y[j] += row[j] * w;                                           \
@@ -37,6 +42,26 @@ typedef struct {
     }
 BLEND(float)
 BLEND(double)
+
+/* The same where the axis lies together itself, inner = 1: whole lines, y[outer]. */
+#define BLEND_LINE(T)                                                                                                \
+    static void blend_line_##T(void *arg, int64_t from, int64_t to) {                                                \
+        const pass *p = arg;                                                                                         \
+        const rl_resize_axis *a = p->a;                                                                              \
+        for (int64_t i = from; i < to; i++) {                                                                        \
+            const T *x = (const T *)p->x + i * a->in;                                                                \
+            T *y = (T *)p->y + i * a->out;                                                                           \
+            for (int64_t o = 0; o < a->out; o++) {                                                                   \
+                const int64_t *index = a->index + o * a->ntap;                                                       \
+                const double *weight = a->weight + o * a->ntap;                                                      \
+                T sum = 0;                                                                                           \
+                for (int64_t t = 0; t < a->ntap; t++) sum += x[index[t]] * (T)weight[t];                             \
+                y[o] = a->outside && a->outside[o] ? (T)p->extrapolated : sum;                                       \
+            }                                                                                                        \
+        }                                                                                                            \
+    }
+BLEND_LINE(float)
+BLEND_LINE(double)
 
 /* The nearest element, whatever its type. */
 static void pick(void *arg, int64_t from, int64_t to) {
@@ -53,7 +78,16 @@ static void pick(void *arg, int64_t from, int64_t to) {
     }
 }
 
-/* All axes that change, one after the other. */
+/* The axes that change, in the order of least work: those that get smaller come first, and the slow ones, innermost, where there is least. */
+static uint32_t order_axes(const rl_resize_axis *axis, uint32_t rank, uint32_t order[RL_RANK]) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < rank; i++)
+        if (!axis[i].same && axis[i].out < axis[i].in) order[n++] = i;
+    for (uint32_t i = rank; i-- > 0;)
+        if (!axis[i].same && axis[i].out >= axis[i].in) order[n++] = i;
+    return n;
+}
+
 static rl_status run_passes(rl_call *c, const rl_resize *r, const rl_resize_axis *axis, const rl_tensor *x, const rl_tensor *y) {
     rl_tensor value = rl_tensor_borrow(c->rt, RL_F64, 0, NULL, &r->extrapolated, sizeof r->extrapolated), now = *x;
     uint64_t fill[2] = {0};
@@ -62,21 +96,22 @@ static rl_status run_passes(rl_call *c, const rl_resize *r, const rl_resize_axis
     else memcpy(fill, &(rl_str){rl_internz(c->g->ctx, "")}, sizeof(rl_str));
     rl_tensor_drop(&value);
     rl_tensor_drop(&fill_view);
-    uint32_t last = RL_NONE;
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (!axis[i].same) last = i;
-    if (last == RL_NONE) rl_tensor_move(c->rt, y, x);
-    for (uint32_t i = 0; i < x->rank; i++) {
-        if (axis[i].same) continue;
+    uint32_t order[RL_RANK], n = order_axes(axis, x->rank, order);
+    if (!n) rl_tensor_move(c->rt, y, x);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t i = order[k];
         int64_t outer = 1, inner = 1, dim[RL_RANK];
         memcpy(dim, now.dim, sizeof dim);
         dim[i] = axis[i].out;
         RL_TRY(rl_call_dims(c, x->rank, dim));
-        const rl_tensor *to = i == last ? y : rl_call_temp(c, x->dtype, x->rank, dim);
-        for (uint32_t k = 0; k < x->rank; k++) *(k < i ? &outer : &inner) *= k == i ? 1 : dim[k];
+        const rl_tensor *to = k == n - 1 ? y : rl_call_temp(c, x->dtype, x->rank, dim);
+        for (uint32_t d = 0; d < x->rank; d++) *(d < i ? &outer : &inner) *= d == i ? 1 : dim[d];
         pass p = {&axis[i], rl_data(&now), rl_data(to), inner, rl_elem_bits(x->dtype) / 8, r->extrapolated, fill};
-        rl_range_fn *fn = r->mode == RL_RESIZE_NEAREST ? pick : x->dtype == RL_F64 ? blend_double : blend_float;
-        rl_parallel(c->rt, outer * dim[i], RL_MAX(1, 16384 / RL_MAX(inner * axis[i].ntap, 1)), fn, &p);
+        bool lines = inner == 1 && r->mode != RL_RESIZE_NEAREST, wide = x->dtype == RL_F64;
+        rl_range_fn *fn = lines ? (wide ? blend_line_double : blend_line_float)
+                        : r->mode == RL_RESIZE_NEAREST ? pick : wide ? blend_double : blend_float;
+        int64_t work = inner * axis[i].ntap * (lines ? dim[i] : 1);
+        rl_parallel(c->rt, lines ? outer : outer * dim[i], RL_MAX(1, 16384 / RL_MAX(work, 1)), fn, &p);
         now = *to;
     }
     return RL_OK;

@@ -37,16 +37,12 @@ static turned turned_of(const sinker *a, rl_value v) {
     return rl_has(v) && v.i < a->nval ? a->as[v.i] : (turned){.of = RL_NOVALUE};
 }
 
-static bool is_op(const rl_nodeinfo *n, const char *type) {
-    return !*n->domain && strcmp(n->type, type) == 0;
-}
-
 /* What wants its channels second, and is joined with what follows, or stands in a Concat beside what is. */
 static bool makes_images(const rl_nodeinfo *n) {
-    static const char *const type[] = {"Conv",        "ConvTranspose",     "BatchNormalization", "MaxPool",
-                                       "AveragePool", "GlobalAveragePool", "GlobalMaxPool",      "Resize"};
+    static const rl_op op[] = {RL_OP_Conv,        RL_OP_ConvTranspose,     RL_OP_BatchNormalization, RL_OP_MaxPool,
+                               RL_OP_AveragePool, RL_OP_GlobalAveragePool, RL_OP_GlobalMaxPool,      RL_OP_Resize};
     bool found = false;
-    for (uint32_t i = 0; i < RL_LEN(type); i++) found = found || is_op(n, type[i]);
+    for (uint32_t i = 0; i < RL_LEN(op); i++) found = found || n->op == op[i];
     return found;
 }
 
@@ -229,12 +225,12 @@ static void visit(sinker *a, rl_node node) {
         if (rl_has(n->out[i])) a->image[n->out[i].i] = image;
     if (pointwise && is_plain(a->g, n, pointwise))
         done = sink_through_pointwise(a, node, pointwise);
-    else if (is_op(n, "Pad") && is_plain(a->g, n, 1))
+    else if (n->op == RL_OP_Pad && is_plain(a->g, n, 1))
         done = sink_through_pad(a, node);
-    else if (is_op(n, "Concat") && is_plain(a->g, n, 1))
+    else if (n->op == RL_OP_Concat && is_plain(a->g, n, 1))
         done = sink_through_concat(a, node);
     if (done) return;
-    if (is_op(n, "Transpose") && is_plain(a->g, n, 1)) follow_transpose(a, node);
+    if (n->op == RL_OP_Transpose && is_plain(a->g, n, 1)) follow_transpose(a, node);
     rl_push(a->tmp, a->order, node);
 }
 
@@ -245,7 +241,7 @@ static void drop_unread(const sinker *a) {
     uint32_t *gone = rl_new(a->tmp, uint32_t, g->nval); /* readers of a value that are dead */
     for (uint32_t i = g->order.n; i-- > 0;) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        if (!is_op(n, "Transpose") || !is_plain(g, n, 1)) continue;
+        if (n->op != RL_OP_Transpose || !is_plain(g, n, 1)) continue;
         const rl_valinfo *y = rl_val(g, n->out[0]);
         if (y->is_output || y->nuse > gone[n->out[0].i]) continue;
         dead[g->order.p[i].i] = true;

@@ -10,10 +10,6 @@
 
 #include "fuse.h"
 
-static bool is_op(const rl_nodeinfo *n, const char *type) {
-    return !*n->domain && strcmp(n->type, type) == 0;
-}
-
 static bool all_are(const rl_attr *a, int64_t k) {
     bool same = true;
     for (uint32_t i = 0; a && i < a->n; i++) same = same && a->ints[i] == k;
@@ -40,7 +36,7 @@ static int64_t stride_of(const rl_nodeinfo *n, uint32_t i) {
 
 static bool reads_one_pixel(const rl_graph *g, const rl_use *use, uint32_t r) {
     const rl_nodeinfo *n = rl_nod(g, use->node);
-    return is_op(n, "Conv") && use->slot == 0 && n->nin >= 2 && is_one_pixel(g, n, r, n->in[1]);
+    return n->op == RL_OP_Conv && use->slot == 0 && n->nin >= 2 && is_one_pixel(g, n, r, n->in[1]);
 }
 
 static void set_strides(rl_graph *g, rl_node conv, const rl_nodeinfo *pool, uint32_t r, rl_arena *tmp) {
@@ -97,7 +93,7 @@ static bool swap_pad(rl_graph *g, rl_node slice, rl_arena *tmp) {
     int64_t from[RL_RANK];
     rl_dim dim[RL_RANK];
     uint32_t count;
-    if (!is_op(p, "Pad") || p->since < 11 || p->nin < 2 || rl_has(rl_in(p, 3)) || !rl_has(p->in[0]) || !rl_has(p->in[1])) return false;
+    if (p->op != RL_OP_Pad || p->since < 11 || p->nin < 2 || rl_has(rl_in(p, 3)) || !rl_has(p->in[0]) || !rl_has(p->in[1])) return false;
     if (rl_attr_find(p, "mode") && !rl_attr_is(p, "mode", "constant")) return false;
     rl_value x = p->in[0];
     const rl_valinfo *info = rl_val(g, x);
@@ -124,9 +120,9 @@ rl_status rl_join_subsampling(rl_graph *g) {
     bool *dead = rl_new(&tmp, bool, g->nnode), changed = false;
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        if (!is_op(n, "AveragePool") || n->nin != 1 || n->nout != 1 || !rl_has(n->in[0]) || !rl_has(n->out[0])) continue;
+        if (n->op != RL_OP_AveragePool || n->nin != 1 || n->nout != 1 || !rl_has(n->in[0]) || !rl_has(n->out[0])) continue;
         rl_node before = rl_val(g, n->in[0])->def;
-        bool cut = before.i != RL_NONE && is_op(rl_nod(g, before), "Slice") && rl_val(g, n->in[0])->nuse == 1;
+        bool cut = before.i != RL_NONE && rl_nod(g, before)->op == RL_OP_Slice && rl_val(g, n->in[0])->nuse == 1;
         if (!join_pool(g, g->order.p[i], &tmp)) continue;
         dead[g->order.p[i].i] = true;
         changed = (cut && swap_pad(g, before, &tmp)) || changed;

@@ -191,7 +191,8 @@ rl_tensor rl_tensor_keep(const rl_tensor *t) {
 
 void rl_tensor_drop(rl_tensor *t) {
     if (t->mem) storage_drop(t->mem);
-    *t = (rl_tensor){0};
+    t->kind = RL_ABSENT, t->dtype = RL_UNDEF, t->rank = 0; /* the dims, half a KiB, are nobody's without a rank */
+    t->offset = 0, t->layout = NULL, t->mem = NULL;
 }
 
 rl_tensor rl_contiguous(rl_rt *rt, const rl_tensor *t) {

@@ -55,7 +55,8 @@ rl_winograd_cut rl_winograd_cut_of(const rl_direct *d, int64_t threads) {
     cut.all = d->out[N] * d->out[D] * cut.rows * cut.columns;
     int64_t most = RL_MIN(LEVEL2 / each, (cut.all + threads - 1) / threads);
     cut.together = RL_MAX(ROWS, most / ROWS * ROWS);
-    cut.room = cut.together * each + PLACES * LANES + padded(d->depth) * (PLACES + 1); /* zeros, and a patch whose channels were apart */
+    int64_t patch = padded(d->depth) * PLACES, lines = d->runs ? OUT * OUT * cut.together * padded(d->channels) : 0;
+    cut.room = cut.together * each + PLACES * LANES + padded(d->depth) + RL_MAX(patch, lines); /* zeros, and a patch whose channels were apart, or lines */
     return cut;
 }
 
@@ -98,13 +99,13 @@ static void find_patch(const rl_direct *d, const rl_direct_input *in, const corn
         }
 }
 
-/* What a tile writes and adds. */
-static void set_ends(const rl_direct *d, const corner *o, rl_tile *t) {
-    int64_t y = place(d->y_stride, o), add = place(d->add.stride, o);
+/* What a tile writes, from y on, of these strides, and adds to it. */
+static void set_ends(const rl_direct *d, const corner *o, float *y, int64_t line, int64_t pixel, rl_tile *t) {
+    int64_t add = place(d->add.stride, o);
     for (int64_t i = 0; i < OUT; i++)
         for (int64_t j = 0; j < OUT; j++) {
             bool inside = o->h + i < d->out[H] && o->w + j < d->out[W];
-            t->y[OUT * i + j] = inside ? d->y + (y + i * d->y_stride[H] + j * d->y_stride[W]) : NULL;
+            t->y[OUT * i + j] = inside ? y + (i * line + j * pixel) : NULL;
             t->add[OUT * i + j] = inside && d->add.p ? d->add.p + (add + i * d->add.stride[H] + j * d->add.stride[W]) : NULL;
         }
 }
@@ -148,12 +149,27 @@ static void plain_tile(const rl_direct *d, const corner *o, const rl_tile *t) {
     }
 }
 
+/* Sums of tiles from .. to - 1 of one line, which begins at o, to the output. */
+static void gather_line(const rl_direct *d, const rl_winograd_cut *cut, corner o, int64_t from, int64_t to, const float *m, int64_t m_step, float *room) {
+    const rl_direct_loops *loops = rl_direct_loops_of(d->isa);
+    int64_t channels = padded(d->channels), pixels = RL_MIN(OUT * (to - from), d->out[W] - o.w), line = OUT * cut->together * channels;
+    float *y = d->y + place(d->y_stride, &o);
+    for (int64_t i = 0; i < to - from; i++, o.w += OUT) {
+        rl_tile t = {.m = m + i * channels, .step = m_step, .bias = d->bias, .channels = d->channels, .low = d->low, .high = d->high};
+        if (d->runs) set_ends(d, &o, room + i * OUT * channels, line, channels, &t);
+        else set_ends(d, &o, y + i * OUT * d->y_stride[W], d->y_stride[H], d->y_stride[W], &t);
+        if (!loops->gather(&t)) plain_tile(d, &o, &t);
+    }
+    for (int64_t i = 0; d->runs && i < RL_MIN((int64_t)OUT, d->out[H] - o.h); i++)
+        loops->scatter(d->runs, room + i * line, channels, y + i * d->y_stride[H], d->y_stride[W], pixels, 0, d->channels);
+}
+
 void rl_winograd_run(const rl_direct *d, const rl_winograd_cut *cut, int64_t from, int64_t to, float *room) {
     const rl_direct_loops *loops = rl_direct_loops_of(d->isa);
     const rl_rows *rows = rl_rows_best();
     int64_t depth = padded(d->depth), channels = padded(d->channels), v_step = cut->together * depth + LANES, m_step = cut->together * channels;
     float *v = room, *m = v + PLACES * v_step, *zeros = m + PLACES * m_step;
-    corner first = rl_winograd_corner_of(d, cut, from), o = first;
+    corner o = rl_winograd_corner_of(d, cut, from);
     memset(zeros, 0, (size_t)depth * sizeof *zeros);
     for (int64_t i = from; i < to; i++, next_corner(d, &o)) {
         const float *patch[PLACES];
@@ -169,10 +185,8 @@ void rl_winograd_run(const rl_direct *d, const rl_winograd_cut *cut, int64_t fro
             int64_t width = RL_MIN(rows->width, channels - j);
             rows->tile(m + i * m_step + j, channels, v + i * v_step, depth, w, width, width, to - from, d->depth, NULL, 0);
         }
-    o = first;
-    for (int64_t i = from; i < to; i++, next_corner(d, &o)) {
-        rl_tile t = {.m = m + (i - from) * channels, .step = m_step, .bias = d->bias, .channels = d->channels, .low = d->low, .high = d->high};
-        set_ends(d, &o, &t);
-        if (!loops->gather(&t)) plain_tile(d, &o, &t);
+    for (int64_t i = from, end; i < to; i = end) {
+        end = RL_MIN(to, i - i % cut->columns + cut->columns);
+        gather_line(d, cut, rl_winograd_corner_of(d, cut, i), i, end, m + (i - from) * channels, m_step, zeros + depth);
     }
 }

@@ -152,6 +152,37 @@ def joints(net, x, c):
     return first(x)
 
 
+def pixels(net, x, c):
+    """ESPCN and its kin: channels become blocks of pixels, activations and a Concat behind that."""
+    b, m = net.rng.choice([(2, 3), (2, 16), (3, 2), (3, 7), (4, 1), (4, 3)])
+    parts = []
+    many = 16 <= b * b * m <= 64
+    for k in (1, 3, 3):
+        y = net.conv(net.conv(x, c, 16), 16, b * b * m if k == 3 or many else 16, k, act=net.rng.random() < 0.5)
+        if k == 3 or many:
+            y = net.add("DepthToSpace", [y], blocksize=b, **({"mode": "CRD"} if net.rng.random() < 0.5 else {}))
+            parts.append(net.add(net.rng.choice(["Tanh", "Relu", "Sigmoid"]), [y]) if net.rng.random() < 0.7 else y)
+    net.side *= b
+    return net.conv(net.add("Concat", parts, axis=1), len(parts) * m, 16, 3) if len(parts) > 1 else parts[0]
+
+
+def transposed(net, x, c):
+    """U-Net whose smaller images are made larger by ConvTransposes of windows that lie side by side, each beside what it was made of."""
+    x, c = net.conv(x, c, 20), 20
+    for k in (2, net.rng.choice([2, 3])):
+        small = net.conv(net.add("MaxPool", [x], kernel_shape=[k, k], strides=[k, k], pads=[0, 0] + [-net.side % k] * 2), c, c, 3)
+        w = [net.given(net.data.standard_normal((c, 20, k, k)).astype(np.float32)), net.given(net.data.standard_normal(20).astype(np.float32))]
+        y = net.add("ConvTranspose", [small] + w, strides=[k, k])
+        if net.side % k:
+            numbers = lambda *k: net.given(np.array(k, np.int64))
+            y = net.add("Slice", [y, numbers(0, 0), numbers(net.side, net.side), numbers(2, 3)])
+            x = net.conv(net.add("Relu", [net.add("Add", [y, net.conv(x, c, 20)])]), 20, c)
+        else:
+            y = net.add("Relu", [y]) if net.rng.random() < 0.5 else y
+            x = net.conv(net.add("Concat", [y, x], axis=1), 20 + c, c, 3)
+    return x
+
+
 def share(prog, kind, seed, tmp):
     """Copied bytes of those that all nodes read and write."""
     net = Network(seed)
@@ -182,7 +213,7 @@ def main():
         return common.closing(0, 0, 1)
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory() as tmp:
-        for kind in (ghost, dense, cells, padded, subsampled, halves, shuffled, joints):
+        for kind in (ghost, dense, cells, padded, subsampled, halves, shuffled, joints, pixels, transposed):
             shares = [share(prog, kind, seed, Path(tmp)) for seed in range(args.count)]
             print(f"{kind.__name__:8} {100 * max(shares):6.2f} % of the bytes are copied, at most")
             bad = sum(s > 0 for s in shares)

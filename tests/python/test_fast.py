@@ -3,7 +3,7 @@
 
   test_fast.py --count 300 --seed 7
 
-Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before, of slices and for a Concat), ConvTranspose (of large weights in a network of its own, the last of 20), products, pools, BatchNormalization,
+Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before, of slices and for a Concat), DepthToSpace, ConvTranspose (of large weights in a network of its own, the last of 20), products, pools, BatchNormalization,
 activations whole and as patterns, chains of pointwise ops with operands that broadcast, from both sides, twice the same, residual Adds, LSTM, GRU
 and RNN, Transposes between, attention with masks and biases, Concats, Splits and shuffles of channels; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
 """
@@ -137,6 +137,31 @@ class Network(netgen.Builder):
         bias = [self.const(m)] if r.random() < 0.5 else []
         return self.add("ConvTranspose", [x, self.const(c, m, *[3] * rank)] + bias, [s[0], m] + [(d - 1) * stride + 1 for d in s[2:]],
                         strides=[stride] * rank, pads=[1] * 2 * rank)
+
+    def pixels(self, x):
+        """Channels as blocks of pixels, behind a convolution and before what is done to each element; or blocks by a ConvTranspose; or back."""
+        s, r = list(self.live[x]), self.rng
+        rank, kind = len(s) - 2, r.choice(["depth", "depth", "depth", "transposed", "transposed", "space"])
+        after = lambda y: r.choice([self.unary, self.pattern, self.binary, lambda v: v])(y)
+        if kind == "space" and rank == 2 and any(s[2] % b == 0 and s[3] % b == 0 for b in (2, 3, 4)):
+            b = next(b for b in (4, 3, 2) if s[2] % b == 0 and s[3] % b == 0)
+            return self.add("SpaceToDepth", [x], [s[0], s[1] * b * b, s[2] // b, s[3] // b], blocksize=b)
+        if kind == "transposed" or rank != 2:
+            block, m = [r.choice([1, 2, 2, 3]) for _ in range(rank)], r.choice([1, 3, 8, 33])
+            bias = [self.const(m)] if r.random() < 0.5 else []
+            made = [s[0], m] + [d * b for d, b in zip(s[2:], block)]
+            y = after(self.add("ConvTranspose", [x, self.const(s[1], m, *block)] + bias, made, strides=block))
+            if r.random() < 0.5:
+                y = self.add("Concat", r.sample([y, self.unary(y)], 2), [made[0], 2 * m] + made[2:], axis=1)
+            return y
+        b, k = r.choice([1, 2, 2, 3]), r.choice([1, 3, 3])
+        m = b * b * r.choice([1, 2, 3, 7, 16])
+        if s[1] < 12:
+            x = self.add("Conv", [x, self.const(13, s[1], 1, 1)], [s[0], 13] + s[2:])
+        y = self.add("Conv", [x, self.const(m, self.live[x][1], k, k, low=-0.2, high=0.2), self.const(m)], [s[0], m] + s[2:], pads=[k // 2] * 4)
+        y = after(y)
+        y = self.add("DepthToSpace", [y], [s[0], m // b // b, s[2] * b, s[3] * b], blocksize=b, **({"mode": "CRD"} if r.random() < 0.5 else {}))
+        return after(after(y))
 
     def deep_transposed(self):
         """A ConvTranspose whose weights are larger than a cache, with a bias, what is done with it, or both."""
@@ -398,6 +423,19 @@ class Network(netgen.Builder):
         c = self.live[x][1]
         return self.add("InstanceNormalization", [x, self.const(c), self.const(c)], self.live[x])
 
+    def whole_norm(self, x):
+        """Of one group, or some, as exporters write GroupNormalization; what is in between is read by others now and then."""
+        s, r = list(self.live[x]), self.rng
+        g, known = r.choice([d for d in (1, 1, 1, 2, s[1]) if s[1] % d == 0]), dict(self.live)
+        flat = [s[0], g, int(np.prod(s[1:])) // g]
+        y = self.add("Reshape", [x, self.given(np.array([0, g, -1], np.int64))], flat)
+        y = self.add("InstanceNormalization", [y, self.const(g), self.const(g)], flat)
+        y = self.add("Reshape", [y, self.given(np.array([0] + s[1:], np.int64))], s)
+        y = self.add("Mul", [y, self.const(s[1], *[1] * (len(s) - 2))], s)
+        if r.random() < 0.8:
+            self.live = known | {y: s}
+        return y
+
     def model(self):
         r = self.rng
         shape = [r.choice([1, 1, 2]), r.choice([1, 3, 4, 8, 16])] + [r.choice([1, 5, 7, 12]) for _ in range(r.choice([1, 2, 2, 2, 3]))]
@@ -408,7 +446,7 @@ class Network(netgen.Builder):
         self.live["x"], self.fixed = shape, not symbolic
         x = "x"
         steps = [self.unary] * 3 + [self.binary] * 4 + [self.pattern] * 2 + [self.conv] * 4 + [self.same, self.parts] + [self.normalization] * 2 + [
-            self.conv_transpose, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.recurrent, self.turn, self.concat, self.concat, self.shuffle, self.blocks, self.layer_norm, self.instance_norm, self.masked, self.masked, self.norms]
+            self.conv_transpose, self.pixels, self.pixels, self.pool, self.product, self.product, self.attention, self.heads, self.heads, self.recurrent, self.turn, self.concat, self.concat, self.shuffle, self.blocks, self.layer_norm, self.instance_norm, self.whole_norm, self.masked, self.masked, self.norms]
         if tokens:
             steps = [self.masked] * 3 + [self.heads, self.product, self.layer_norm, self.unary, self.pattern, self.binary, self.norms]
         for _ in range(r.randrange(3, 14)):

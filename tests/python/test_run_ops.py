@@ -104,6 +104,28 @@ def written_over():
         check(f"an operand with gaps {k}", np.allclose(run(m, x)[0], (s - np.exp(-s)) * (1 - 2 * k), rtol=1e-5))
 
 
+def tiny_rows():
+    """Rows of few elements, more of them than a block holds: of boxes sliced out and put back, and of operands that lie in other orders."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((1, 75, 40, 40)).astype(np.float32)
+    grid = rng.standard_normal((1, 1, 40, 40, 2)).astype(np.float32)
+    ints = {"s": [1, 3, 25, 40, 40], "from": [0], "two": [2], "four": [4], "all": [25], "last": [4]}
+    cut = [h.make_node("Slice", ["t", a, b, "last"], [y]) for a, b, y in (("from", "two", "a"), ("two", "four", "b"), ("four", "all", "c"))]
+    m = model([h.make_node("Relu", ["x"], ["z"]), h.make_node("Reshape", ["z", "s"], ["r"]), h.make_node("Transpose", ["r"], ["t"], perm=[0, 1, 3, 4, 2]), *cut,
+               h.make_node("Mul", ["a", "k"], ["d"]), h.make_node("Sub", ["g", "d"], ["e"]), h.make_node("Mul", ["b", "b"], ["f"]),
+               h.make_node("Concat", ["e", "f", "c"], ["y"], axis=-1)], [value("x", x.shape)], [value("y", None)],
+              initializer=[numpy_helper.from_array(np.array(v), n) for n, v in ints.items()]
+              + [numpy_helper.from_array(grid, "g"), numpy_helper.from_array(np.float32(8), "k")])
+    t = np.maximum(x, 0).reshape(1, 3, 25, 40, 40).transpose(0, 1, 3, 4, 2)
+    want = np.concatenate([grid - t[..., :2] * np.float32(8), t[..., 2:4] ** 2, t[..., 4:]], -1)
+    check("boxes", np.allclose(run(m, x)[0], want, rtol=1e-5, atol=1e-5))
+    for n in (1, 5, 16, 64, 65):
+        p, q = rng.standard_normal((n, 30, 9)).astype(np.float32), rng.standard_normal((1, 30, n)).astype(np.float32)
+        m = model([h.make_node("Transpose", ["p"], ["t"], perm=[2, 1, 0]), h.make_node("Add", ["t", "q"], ["u"]), h.make_node("Sub", ["q", "u"], ["y"])],
+                  [value("p", p.shape), value("q", q.shape)], [value("y", None)])
+        check(f"operands in other orders, rows of {n}", np.allclose(run(m, p, q)[0], q - (p.transpose(2, 1, 0) + q), atol=1e-5))
+
+
 def gemm():
     """Without C nothing is added, not even infinity times 0; integers wrap, and none is rounded on its way."""
     x = np.array([[np.inf, 1, 2], [-np.inf, 3, 4]], np.float32)
@@ -294,7 +316,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, scans, written_over, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
+    for f in (random_ops, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
         f()
     print("\n".join(failed))
     return common.closing(npass, len(failed))

@@ -119,8 +119,21 @@ static void choose_inputs(rl_direct *d, rl_direct_input *in) {
     }
 }
 
+/* Runs of the output's channels, one in front of the other, each with its gaps. The floats that they span. */
+static int64_t choose_runs(rl_arena *tmp, rl_direct *d, rl_direct_view *y, rl_direct_runs *runs) {
+    uint32_t n = d->depthwise || next(2) ? 1 : 1 + next(6);
+    while (d->channels % n) n--;
+    int64_t span = lay(y, 2, d->out, d->channels / n), *at = rl_new(tmp, int64_t, n);
+    for (uint32_t i = 0; i < n; i++) at[i] = (n - 1 - i) * span;
+    for (int64_t i = span; i < n * span; i++) room[2][MOST / 4 - 1 - i] = number();
+    *runs = (rl_direct_runs){d->channels / n, at};
+    if (n > 1 || next(2)) d->runs = d->depthwise ? NULL : runs;
+    return n * span;
+}
+
 static void check_one(rl_rt *rt, rl_isa isa) {
     rl_direct d;
+    rl_direct_runs runs;
     rl_direct_view y;
     rl_direct_input in[PIECES];
     rl_arena tmp;
@@ -133,7 +146,7 @@ static void check_one(rl_rt *rt, rl_isa isa) {
     if (next(2)) lay(&d.add, 0, d.out, d.channels);
     if (next(2)) d.post[d.npost++] = (rl_post){.op = RL_ROW_ABS};
     if (next(2)) lay(&d.operand[d.npost], 1, d.out, d.channels), d.post[d.npost++] = (rl_post){.op = RL_ROW_MUL};
-    int64_t span = lay(&y, 2, d.out, d.channels), taps = d.kernel[1] * d.kernel[2] * d.kernel[3],
+    int64_t span = choose_runs(&tmp, &d, &y, &runs), taps = d.kernel[1] * d.kernel[2] * d.kernel[3],
             nw = d.channels * taps * (d.depthwise ? 1 : d.depth);
     float *w = rl_new(&tmp, float, nw), *bias = rl_new(&tmp, float, d.channels),
           *packed = rl_new(&tmp, float, rl_direct_bias(&d) + rl_direct_weights(&d));
@@ -145,7 +158,7 @@ static void check_one(rl_rt *rt, rl_isa isa) {
     for (int64_t i = 0; i < d.out[0] * d.out[1] * d.out[2] * d.out[3]; i++) {
         int64_t o[4], left = i;
         for (int k = 3; k >= 0; left /= d.out[k], k--) o[k] = left % d.out[k];
-        for (int64_t c = 0; c < d.channels; c++) want[place(y.stride, o) + c] = expected(&d, w, bias, o, c);
+        for (int64_t c = 0; c < d.channels; c++) want[place(y.stride, o) + runs.at[c / runs.n] + c % runs.n] = expected(&d, w, bias, o, c);
     }
     rl_direct_pack(&d, w, bias, packed);
     rl_direct_run(rt, &tmp, &d);
