@@ -314,8 +314,23 @@ INLINE AVX512 void short_row(char *to, const char *from, int64_t n) {
     if (n > 0) part_row(to, from, n);
 }
 
+/* Few whole lines in each row: a loop over them would take longer than moving them. */
+INLINE AVX512 void rows_of_lines(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, const int n) {
+    for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) {
+        __m512i r[4];
+        for (int k = 0; k < n; k++) r[k] = _mm512_loadu_si512(from + 64 * k);
+        for (int k = 0; k < n; k++) _mm512_storeu_si512(to + 64 * k, r[k]);
+    }
+}
+
 static AVX512 void rows_avx512(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t nbyte, bool stream) {
     bool whole = ((uintptr_t)to | (uintptr_t)to_step | (uintptr_t)nbyte) % 64 == 0;
+    switch (stream ? 0 : nbyte) {
+    case 64: rows_of_lines(to, to_step, from, from_step, count, 1); return;
+    case 128: rows_of_lines(to, to_step, from, from_step, count, 2); return;
+    case 256: rows_of_lines(to, to_step, from, from_step, count, 4); return;
+    default: break;
+    }
     for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) {
         if (nbyte < 64) part_row(to, from, nbyte);
         else if (stream && whole) stream_lines(to, from, nbyte);
