@@ -16,11 +16,23 @@
 
 enum { RL_SPARES = 24 };
 
+/* What a primitive is made of, until rl_making_end. */
+typedef struct {
+    rl_call *c;
+    struct rl_fast *f;
+    struct rl_prim *p; /* NULL: none is being made */
+    rl_dnnl_attr attr;
+    rl_dnnl_pd pd;
+    rl_dnnl_md md[24];
+    uint32_t nmd;
+} rl_making;
+
 typedef struct rl_fast {
     rl_dnnl d;
     rl_dnnl_engine engine;
     rl_dnnl_stream stream;
     struct rl_prim *all;
+    rl_making making;
     struct { void *p; size_t nbyte; } spare[RL_SPARES]; /* blocks that were freed */
     struct { void *p; size_t nbyte; bool used; } passing; /* the largest block of rl_backend_pages, until the run ends */
     rl_tensor scratch; /* of the primitive at work: its own, and arguments in another layout */
@@ -62,18 +74,9 @@ typedef struct rl_prim {
 /* The primitive for this node on tensors of these dims and strides; *fresh: it is empty and to be made. NULL: too many dims. */
 rl_prim *rl_prim_get(rl_call *c, const rl_tensor *const *t, uint32_t n, bool *fresh);
 
-/* What a primitive is made of, until rl_prim_done. */
-typedef struct {
-    rl_call *c;
-    rl_fast *f;
-    rl_prim *p;
-    rl_dnnl_attr attr;
-    rl_dnnl_pd pd;
-    rl_dnnl_md md[24];
-    uint32_t nmd;
-} rl_making;
-
-void rl_making_start(rl_making *m, rl_call *c, rl_prim *p);
+/* One at a time: what memory that ran out has left is freed when the next begins, or with its primitive. */
+rl_making *rl_making_start(rl_call *c, rl_prim *p);
+/* Frees what only making needs; what was made in part is no primitive. */
 void rl_making_end(rl_making *m);
 /* f32 of these dims and strides, freed by rl_making_end. stride NULL: as the primitive likes. */
 rl_dnnl_md rl_making_md(rl_making *m, uint32_t rank, const int64_t *dim, const int64_t *stride);

@@ -277,11 +277,10 @@ static rl_status try_conv(rl_call *c, rl_convolution *v, bool *done) {
         if (rl_row_is_binary(fused->post[i].op)) in[n++] = rl_call_in(c, fused->post[i].in);
     rl_prim *p = rl_prim_get(c, in, n, &fresh);
     if (p && fresh) {
-        rl_making m;
         set_weights(v);
-        rl_making_start(&m, c, p);
-        make_conv(&m, v, fused);
-        rl_making_end(&m);
+        rl_making *m = rl_making_start(c, p);
+        make_conv(m, v, fused);
+        rl_making_end(m);
     }
     *done = y || (p && p->p);
     if (!*done) return RL_OK;
@@ -460,10 +459,9 @@ static rl_status pool(rl_call *c, rl_convolution *v, int alg, bool *done) {
     *done = false;
     rl_prim *p = rl_prim_get(c, &v->x, 1, &fresh);
     if (p && fresh) {
-        rl_making m;
-        rl_making_start(&m, c, p);
-        make_pool(&m, v, alg);
-        rl_making_end(&m);
+        rl_making *m = rl_making_start(c, p);
+        make_pool(m, v, alg);
+        rl_making_end(m);
     }
     if (!p || !p->p) return RL_OK;
     *done = true;

@@ -188,17 +188,16 @@ static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_
         if (rl_row_is_binary(fused->post[i].op)) in[n++] = &v->post[i];
     rl_prim *p = rl_prim_get(c, in, n, &fresh);
     if (p && fresh) {
-        rl_making m;
-        rl_making_start(&m, c, p);
+        rl_making *m = rl_making_start(c, p);
         p->ordered = v->order != NULL;
-        if (!make_product(&m, v, fused) && v->order) { /* row-major then, and copied by who wants another order */
-            rl_making_end(&m);
-            rl_making_start(&m, c, p);
+        if (!make_product(m, v, fused) && v->order) { /* row-major then, and copied by who wants another order */
+            rl_making_end(m);
+            m = rl_making_start(c, p);
             p->ordered = false;
             v->order = NULL;
-            make_product(&m, v, fused);
+            make_product(m, v, fused);
         }
-        rl_making_end(&m);
+        rl_making_end(m);
     }
     if (!p || !p->p) return RL_OK;
     *done = true;

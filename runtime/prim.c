@@ -30,6 +30,7 @@ static void empty(rl_fast *f, rl_prim *p) {
 }
 
 void rl_prim_free(rl_fast *f, rl_prim *p) {
+    if (f->making.p == p) rl_making_end(&f->making);
     rl_prim **link = &f->all;
     while (*link != p) link = &(*link)->after;
     *link = p->after;
@@ -114,17 +115,21 @@ static void start_attr(rl_making *m) {
     if (m->attr) m->f->d.primitive_attr_set_scratchpad_mode(m->attr, RL_DNNL_SCRATCHPAD_USER);
 }
 
-void rl_making_start(rl_making *m, rl_call *c, rl_prim *p) {
+rl_making *rl_making_start(rl_call *c, rl_prim *p) {
+    rl_making *m = &c->rt->fast->making;
+    rl_making_end(m);
     *m = (rl_making){.c = c, .f = c->rt->fast, .p = p};
     start_attr(m);
+    return m;
 }
 
-/* What was made in part is no primitive. */
 void rl_making_end(rl_making *m) {
+    if (!m->p) return;
     for (uint32_t i = 0; i < m->nmd; i++) m->f->d.memory_desc_destroy(m->md[i]);
     if (m->pd) m->f->d.primitive_desc_destroy(m->pd);
     if (m->attr) m->f->d.primitive_attr_destroy(m->attr);
     if (!m->p->p) empty(m->f, m->p);
+    *m = (rl_making){0};
 }
 
 rl_dnnl_md rl_making_md(rl_making *m, uint32_t rank, const int64_t *dim, const int64_t *stride) {
