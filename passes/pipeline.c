@@ -1,4 +1,4 @@
-/* Runs the passes of passes.def in order, and decides whether what came out is better than what went in.
+/* Runs the passes of passes.def in order, and decides whether what came out is better than what went in (judge.c).
  *
  * No pass prints, times, verifies or judges itself: it is done here, for all.  The plan (legal .. lower) is one thought in four
  * parts: its passes share the scratch arena, and disabling one of them disables all four, as none means anything without
@@ -6,11 +6,7 @@
  *
  * The passes see one graph: flat.h makes it from the model's graph and the bodies in it, and it is written back after the last.
  * Where a form cannot be written, they run once more on the model's graph with its bodies closed.
- *
- * Better means: fewer moving Transposes (--objective bytes: fewer bytes moved), then the other of the two, then fewer
- * Transposes of any kind (--objective time: first of all less time by the target's rows, both graphs taken as they stand); and
- * never more moving Transposes, nor more of the other nodes that move data.  It is judged by counting both graphs, not by
- * what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
+ */
 #include "functions.h"
 #include "plan.h"
 
@@ -124,87 +120,6 @@ static rl_status infer(rl_pass_run *r) {
 static rl_status check_objective(rl_ctx *ctx, const char *name) {
     if (!name || listed("nodes,bytes,time", name)) return RL_OK;
     return rl_fail(ctx, RL_EUSAGE, "the objective is nodes, bytes or time, not '%.64s'", name);
-}
-
-static bool by_objective(const rl_pass_run *r, const char *name) {
-    return r->opt->objective && strcmp(r->opt->objective, name) == 0;
-}
-
-/* What the graph takes as it stands. */
-static rl_status time_now(rl_pass_run *r, int64_t *time) {
-    RL_TRY(rl_shape_infer(r->g));
-    if (!r->closed) r->g = rl_flat_make(r->g);
-    RL_TRY(rl_pass_legal(r));
-    *time = rl_plan_time(r->plan);
-    r->g = rl_flat_main(r->g);
-    r->plan = NULL;
-    rl_arena_free(r->tmp);
-    return RL_OK;
-}
-
-/* Of two counts the smaller is better; 0: as good. */
-static int by(int64_t a, int64_t b) {
-    return (a > b) - (a < b);
-}
-
-/* time: below 0 where the time fell. */
-static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, bool bytes_first, int time) {
-    if (rl_stats_others(now) > rl_stats_others(was) + apart || now->moving > was->moving) return false;
-    if (time != 0) return time < 0;
-    int count = by(now->moving, was->moving), bytes = by(now->moved_bytes, was->moved_bytes);
-    /* An Einsum may have been a Transpose by another name (normalize.c): no reason to have more Transposes, but its bytes were moved. */
-    if (bytes_first) bytes = by(now->moved_bytes + now->einsum_bytes, was->moved_bytes + was->einsum_bytes);
-    int first = bytes_first ? bytes : count, second = bytes_first ? count : bytes;
-    if (first != 0) return first < 0;
-    if (second != 0) return second < 0;
-    if (now->transposes != was->transposes) return now->transposes < was->transposes;
-    if (rl_stats_others(now) != rl_stats_others(was)) return rl_stats_others(now) < rl_stats_others(was);
-    return rl_stats_other_bytes(now) < rl_stats_other_bytes(was);
-}
-
-/* What may be said of the result: only what was checked.  That is of the assignment of the model as read; what the rounds after it and
- * the folding of movement then saved is seen in the counts. */
-static void conclude(rl_pass_run *r, bool bytes_first) {
-    rl_outcome *out = r->out;
-    rl_proof *x = &out->proof;
-    if (!out->changed) {
-        x->text[0] = x->text[1];
-        x->count = x->stands;
-        x->bytes = x->stands_bytes;
-        x->shown = x->stands_shown;
-        x->time = x->stands_time;
-    }
-    out->conv_bound = out->bytes_bound = out->time_bound = 0;
-    if (!x->checked || out->conv_after > x->count || out->after.moving > x->count + x->outside) return;
-    out->conv_after = x->count;
-    out->shown = x->shown;
-    bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;
-    if (by_objective(r, "time")) {
-        if (x->timed) out->time_bound = RL_MIN(rl_target_ns(r->target, x->time_bound), out->time_after);
-        out->proved = x->timed && x->time == x->time_bound ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
-    } else out->proved = reached || x->shown.open == 0 ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
-    if (reached || !bytes_first) out->conv_bound = x->bound;
-    if (reached || bytes_first) out->bytes_bound = x->bound_bytes;
-}
-
-/* A graph that is not better keeps its bytes. time: what it took as it was read; what assign says of it is after fold. */
-static rl_status judge(rl_pass_run *r, int64_t time) {
-    rl_outcome *out = r->out;
-    rl_stats_of(r->g, &out->after);
-    bool bytes_first = by_objective(r, "bytes");
-    if (by_objective(r, "time") && !r->gave_up && !disabled(r->opt, "lower")) RL_TRY(time_now(r, &out->time_after));
-    out->time_before = time;
-    out->changed = !r->gave_up && is_better(&out->after, &out->before, out->apart, bytes_first, by(out->time_after, out->time_before));
-    if (!out->changed) {
-        out->after = out->before;
-        out->time_after = out->time_before;
-        out->conv_after = out->conv_before;
-        conclude(r, bytes_first);
-        r->g->as_read = true;
-        return RL_OK;
-    }
-    conclude(r, bytes_first);
-    return verify_after(r, "dce"); /* never a broken file, whatever a pass did */
 }
 
 static rl_graph *main_graph(const rl_pass_run *r) { return r->trial ? r->g : rl_flat_main(r->g); }
@@ -406,13 +321,16 @@ static rl_status reopen(rl_pass_run *r) {
 static rl_status improve(rl_pass_run *r) {
     int64_t time = 0;
     rl_stats_of(r->g, &r->out->before);
-    if (by_objective(r, "time")) RL_TRY(time_now(r, &time));
+    if (rl_by_objective(r, "time")) RL_TRY(rl_time_now(r, &time));
     r->out->time_before = time;
     RL_TRY(run_all(r));
     RL_TRY(again(r));
     RL_TRY(move_last(r));
     RL_TRY(reopen(r));
-    return judge(r, time);
+    if (rl_by_objective(r, "time") && !r->gave_up && !disabled(r->opt, "lower")) RL_TRY(rl_time_now(r, &r->out->time_after));
+    r->out->time_before = time; /* as it was read; what assign says of it is after fold */
+    rl_judge(r);
+    return r->out->changed ? verify_after(r, "dce") : RL_OK; /* never a broken file, whatever a pass did */
 }
 
 static void add_outcome(rl_outcome *to, const rl_outcome *o) {
@@ -493,7 +411,7 @@ static rl_status optimize(rl_pass_run *r, void *unused) {
     RL_TRY(rl_infer_model(r, &as_read));
     RL_TRY(improve(r));
     rl_text file = {.mem = &r->g->mem}, *graph = &r->out->proof.text[0];
-    rl_cert_print_head(by_objective(r, "bytes"), &file);
+    rl_cert_print_head(rl_by_objective(r, "bytes"), &file);
     if (graph->n) rl_put_bytes(&file, graph->p, graph->n);
     RL_TRY(improve_functions(r, as_read, &file));
     rl_put(&file, "end\n");
