@@ -13,10 +13,12 @@ first say something. Growth: user and system time per node, to that at 10,000 no
 million within 20 %.
 Plain loops beside it, on as many bytes as relayout's peak: what it takes to write each once, memory that the process has not had before; and
 to read 8 of them at places drawn by chance. They grow, too: caches, address translation and new pages, not work.
+Instructions (--instructions, counted by valgrind: 10 minutes more): the work itself, whatever the memory does; growth likewise.
 Peers: onnxruntime as it optimizes offline, at its extended level, reading a model and writing it; onnxslim as it comes. They do without a
 proof, and are installed into build/peers where they are not there.
 """
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -97,6 +99,14 @@ def median(runs):
     return status, clock, (user + system) * share, (user + system) * (1 - share), peak
 
 
+def instructions(prog, model, out, args):
+    """What valgrind counts in one run."""
+    log = out.with_suffix(".log")
+    subprocess.run(["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", f"--log-file={log}", prog, "optimize", model, "-o", out,
+                    "--target", args.target], check=True, capture_output=True)
+    return int(re.search(r"I +refs: +([\d,]+)", log.read_text())[1].replace(",", ""))
+
+
 def peers_python(args):
     """The Python that has the peers; None where it cannot be had."""
     python = args.peers or args.build / "peers" / "bin" / "python"
@@ -164,7 +174,7 @@ def measure(prog, python, folder, tmp, args):
             made(family, n, folder)
         ours, loops, peers = take_turns(prog, python, family, folder, tmp, args)
         others += [peers[n] for n in args.nodes if peers[n]]
-        each = base = loop = None
+        each = base = loop = work = None
         for n in args.nodes:
             name, (model, count), (status, clock, user, system, peak) = f"{family} {n}", made(family, n, folder), median(ours[n])
             if status:
@@ -172,15 +182,16 @@ def measure(prog, python, folder, tmp, args):
                 continue
             report = json.loads((tmp / f"{n}.json").read_text())
             each, now = (user / count * 1e6, system / count * 1e6), [statistics.median(x) for x in zip(*loops[n])]
+            ran = instructions(prog, model, tmp / "out.onnx", args) / count if args.instructions else None
             if n == BASE:
-                base, loop = each, now
+                base, loop, work = each, now, ran
             growth = sum(each) / sum(base) if base else None
             bad, c, t = over(n, user + system, peak, report, growth), report["conversions"], report["timings"]
             missed += [name] if bad else []
             rows.append([name, count, f"{model.stat().st_size / 1e6:.1f}", f"{user:.2f}", f"{system:.2f}", f"{clock:.2f}", f"{peak:.0f}", c["before"],
                          c["after"], c["proof"], " ".join(bad) or "-"])
             growths.append([name, f"{each[0]:.2f}", f"{each[1]:.2f}", f"{growth:.2f}" if growth else "-", ratio(each[0], base and base[0]),
-                            f"{now[0]:.2f}", ratio(now[0], loop and loop[0]), f"{now[1]:.1f}", ratio(now[1], loop and loop[1])])
+                            f"{ran:.0f}" if ran else "-", ratio(ran, work) if ran else "-", f"{now[0]:.2f}", ratio(now[0], loop and loop[0]), f"{now[1]:.1f}", ratio(now[1], loop and loop[1])])
             phases.append([name, *(f"{t.get(p, 0):.3f}" for p in PHASES), f"{t['total']:.3f}"])
     return rows, growths, phases, others, missed
 
@@ -194,6 +205,7 @@ def main():
     p.add_argument("--graphs", type=Path, help="where the graphs are kept for the next run (default: nowhere)")
     p.add_argument("--peers", type=Path, help="a Python that has them (default: that of build/peers)")
     p.add_argument("--no-peers", action="store_true")
+    p.add_argument("--instructions", action="store_true", help="count them, too")
     args = p.parse_args()
     if unknown := set(args.models) - set(graphs.FAMILIES):
         p.error(f"no family {', '.join(sorted(unknown))}; there are {', '.join(graphs.FAMILIES)}")
@@ -206,9 +218,9 @@ def main():
         rows, growths, phases, others, missed = measure(prog, python, folder, Path(tmp), args)
     text = (f"Read, optimize, prove and write; {len(missed)} over an aim{': ' + ', '.join(missed) if missed else ''}. Medians of {args.repeat}.\n\n"
             + bench.table(["graph", "nodes", "MB", "user s", "system s", "clock s", "peak MB", "conversions", "left", "proof", "over"], rows)
-            + "\n\nMicroseconds per node, and growth from 10,000 nodes on, in all and of user time; beside it plain loops on as many bytes as the peak: "
+            + "\n\nMicroseconds per node, and growth from 10,000 nodes on, in all and of user time, and of instructions; beside it plain loops on as many bytes as the peak: "
             "seconds to write a GB once, ns to read at a place drawn by chance, and how these grow:\n\n"
-            + bench.table(["graph", "user", "system", "growth", "of user", "write s/GB", "growth", "read ns", "growth"], growths)
+            + bench.table(["graph", "user", "system", "growth", "of user", "instructions", "growth", "write s/GB", "growth", "read ns", "growth"], growths)
             + "\n\nSeconds by the clock, by phase, in the last run:\n\n" + bench.table(["graph", *PHASES, "total"], phases))
     if others:
         head = ["graph", "Transposes"] + [f"{w} {what}" for w in ["relayout", *PEERS] for what in ("clock s", "CPU s", "peak MB", "left")]
