@@ -19,7 +19,7 @@ void rl_label_pointwise(rl_labels *b) {
         if (r > rank) b->ok = false;
         for (uint32_t d = 0; d < r && b->ok; d++) rl_labels_at(b, rank - r + d, o, d);
     }
-    if (b->n->op == RL_OP_Dropout && rl_has(rl_in(b->n, 2))) b->ok = false; /* may be training */
+    if (rl_op_may_train(b->n)) b->ok = false;
 }
 
 void rl_label_expand(rl_labels *b) {

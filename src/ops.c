@@ -183,6 +183,10 @@ bool rl_op_keepdims(const rl_nodeinfo *n) {
     return find_role(n, "keepdims", &r) && rl_attr_int(n, "keepdims", r.dflt) != 0;
 }
 
+bool rl_op_may_train(const rl_nodeinfo *n) {
+    return n->op == RL_OP_Dropout && rl_has(rl_in(n, 2));
+}
+
 bool rl_op_stretches(const rl_nodeinfo *n) {
     static const char *const maps[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"};
     bool whole = !rl_attr_find(n, "coordinate_transformation_mode");

@@ -53,6 +53,8 @@ bool rl_op_axes(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, const ui
 uint32_t rl_op_axes_input(const rl_nodeinfo *n);
 bool rl_op_keepdims(const rl_nodeinfo *n);
 
+/* Whether it is a Dropout that may be training: what it drops hangs on each element's place. */
+bool rl_op_may_train(const rl_nodeinfo *n);
 /* Whether a Resize takes the whole of its input to the sizes that are given, and of a dim that keeps its size each element where it is. */
 bool rl_op_stretches(const rl_nodeinfo *n);
 

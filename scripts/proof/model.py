@@ -157,7 +157,8 @@ class Graph:
         for i, n in enumerate(self.nodes):
             perm = einsum_perm(n, sizes) if n.op == "Einsum" and n.domain == "" and len(n.input) == 1 else None
             if perm is not None:
-                proto = helper.make_node("Transpose", n.input, n.output, perm=perm)  # its place is that of its output
+                proto = helper.make_node("Transpose", n.input, n.output)  # its place is that of its output
+                proto.attribute.append(helper.make_attribute("perm", perm, attr_type=AttributeProto.INTS))  # of a scalar: []
                 self.nodes[i] = Node(proto, self)
 
 
