@@ -6,7 +6,6 @@
 #include "onnx.pb-c.h"
 #include "onnx_read.h"
 #include "ops.h"
-#include "schema.h"
 
 /* ---- attributes ---- */
 
@@ -244,7 +243,7 @@ static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, ui
     x->origin = k;
     x->attr = attr;
     x->nattr = l->attr.n;
-    rl_op op = rl_schema_op(find_op(l, p, x), x);
+    rl_op op = rl_schema_op(find_op(l, p, x), x, g == l->r->main ? l->r->seen : NULL);
     if (l->refers) x->bare = op; /* an attribute of a call stands for one of the node's */
     else x->op = op;
     x->raw = bytes;

@@ -101,10 +101,22 @@ static const rl_attr *strange_attr(const char *words, const rl_nodeinfo *n) {
     return NULL;
 }
 
-rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n) {
+static bool is_like(const rl_schema_seen *seen, const rl_nodeinfo *n) {
+    if (seen->since != n->since || seen->nattr != n->nattr || n->nin > seen->nin || n->nout > seen->nout) return false;
+    for (uint32_t i = 0; i < n->nattr; i++) {
+        const rl_attr *a = &n->attr[i], *b = &seen->attr[i];
+        if (a->name != b->name || a->kind != b->kind || a->ref != b->ref) return false;
+    }
+    return true;
+}
+
+rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n, rl_schema_seen *seen) {
     const char *words = of_op[op];
-    bool known = words && takes_so_many(words, n->since, present(n->in, n->nin), present(n->out, n->nout)) && !strange_attr(words, n);
-    return known ? op : RL_OP_OPAQUE;
+    if (!words || (seen && is_like(&seen[op], n))) return words ? op : RL_OP_OPAQUE;
+    uint32_t nin = present(n->in, n->nin), nout = present(n->out, n->nout);
+    if (!takes_so_many(words, n->since, nin, nout) || strange_attr(words, n)) return RL_OP_OPAQUE;
+    if (seen) seen[op] = (rl_schema_seen){n->attr, n->nattr, nin, nout, n->since};
+    return op;
 }
 
 static const char *words_of(const rl_nodeinfo *n) {

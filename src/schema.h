@@ -10,8 +10,12 @@
 /* The domain's definitions were read up to this version; 0 where the domain is not known. */
 int64_t rl_schema_newest(rl_str domain);
 
-/* op, or RL_OP_OPAQUE where the node has what the op's definition has not. */
-rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n);
+/* A node that was known: one with the same attributes is too. */
+typedef struct { const rl_attr *attr; uint32_t nattr, nin, nout, since; } rl_schema_seen;
+
+/* op, or RL_OP_OPAQUE where the node has what the op's definition has not. seen: NULL, or one for each op of the table, whose nodes stay where
+ * they are as long as it is used. */
+rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n, rl_schema_seen *seen);
 
 /* Whether all that the node has is known, whatever its op is; if not, why says what is not. */
 bool rl_schema_knows(const rl_nodeinfo *n, rl_text *why);
