@@ -19,7 +19,7 @@ void rl_label_pointwise(rl_labels *b) {
         if (r > rank) b->ok = false;
         for (uint32_t d = 0; d < r && b->ok; d++) rl_labels_at(b, rank - r + d, o, d);
     }
-    if (b->n->op == RL_OP_Dropout && rl_has(rl_in(b->n, 2))) b->ok = false; /* may be training */
+    if (rl_op_may_train(b->n)) b->ok = false;
 }
 
 void rl_label_expand(rl_labels *b) {
@@ -50,7 +50,7 @@ static void reduce_over(rl_labels *b, const bool *gone, bool keep, rl_role role)
 
 /* Axes that are computed: every dim may be reduced, so each is a block; lower.c maps the axes with a small Gather. */
 static void reduce_unknown_axes(rl_labels *b) {
-    if (!rl_op_keepdims(b->n) || !rl_labels_like_input(b, 1)) {
+    if (rl_op_axes_input(b->n) == RL_NONE || !rl_op_keepdims(b->n) || !rl_labels_like_input(b, 1)) {
         b->ok = false;
         return;
     }
@@ -70,10 +70,6 @@ void rl_label_reduce(rl_labels *b) {
     }
     if (rank > RL_MAXATOM) {
         b->ok = false;
-        return;
-    }
-    if (all && rl_attr_int(b->n, "noop_with_empty_axes", 0)) {
-        b->ok = false; /* an identity, rare; left alone */
         return;
     }
     for (uint32_t d = 0; d < rank; d++) gone[d] = all;

@@ -215,9 +215,7 @@ void rl_label_gather(rl_labels *b) {
 void rl_label_resize(rl_labels *b) {
     const rl_attr *mode = rl_attr_find(b->n, "mode");
     if ((mode && !rl_attr_is(b->n, "mode", "nearest")) || b->n->op != RL_OP_Resize || b->n->since < 11 ||
-        rl_attr_is(b->n, "coordinate_transformation_mode", "tf_crop_and_resize") ||
-        (rl_attr_find(b->n, "keep_aspect_ratio_policy") && !rl_attr_is(b->n, "keep_aspect_ratio_policy", "stretch")) ||
-        !rl_labels_like_input(b, 1)) {
+        !rl_op_stretches(b->n) || !rl_labels_like_input(b, 1)) {
         b->ok = false;
         return;
     }

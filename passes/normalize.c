@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#include "../src/ops.h"
+
 #define MAXRANK 32
 #define ELLIPSIS 1 /* a label for the first dim of "...", 2 for the second: no letter is that small */
 
@@ -131,10 +133,8 @@ static rl_status einsums(rl_pass_run *r) {
 
 /* A Resize to the sizes that its input has reads every element where it is, whatever its mode. */
 static bool resizes_nothing(const rl_graph *g, const rl_nodeinfo *n) {
-    const rl_attr *policy = rl_attr_find(n, "keep_aspect_ratio_policy");
     if (n->op != RL_OP_Resize || n->since < 11 || n->nout != 1 || !rl_has(rl_in(n, 0)) || !rl_has(rl_in(n, 3))) return false;
-    if ((policy && !rl_attr_is(n, "keep_aspect_ratio_policy", "stretch")) || rl_attr_is(n, "coordinate_transformation_mode", "tf_crop_and_resize"))
-        return false;
+    if (!rl_op_stretches(n)) return false;
     const rl_valinfo *x = rl_val(g, n->in[0]), *y = rl_val(g, n->out[0]);
     if (x->rank == RL_NORANK || x->rank != y->rank || x->dtype == RL_UNDEF || x->dtype != y->dtype) return false;
     for (uint32_t i = 0; i < x->rank; i++)

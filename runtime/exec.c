@@ -38,7 +38,7 @@ void rl_rt_free(rl_rt *rt) {
 
 rl_label rl_node_label(const rl_nodeinfo *n) {
     rl_label l;
-    if (n->name) snprintf(l.s, sizeof l.s, "node '%.100s' (%.60s)", n->name, n->type);
+    if (n->name && *n->name) snprintf(l.s, sizeof l.s, "node '%.100s' (%.60s)", n->name, n->type);
     else snprintf(l.s, sizeof l.s, "node #%u (%.60s)", n->origin == RL_NONE ? 0 : n->origin, n->type);
     return l;
 }

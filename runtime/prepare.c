@@ -3,6 +3,7 @@
 
 #include "../src/expand.h"
 #include "../src/onnx.h"
+#include "../src/schema.h"
 #include "../src/shape.h"
 #include "../src/wire.h"
 #include "device.h"
@@ -156,10 +157,12 @@ static void find_kernels(const rl_exec *x, const rl_nodeinfo *n, rl_step *s) {
 }
 
 static rl_status check_kernels(const rl_exec *x, const rl_nodeinfo *n, const rl_step *s) {
+    rl_text why = {.mem = &x->g->mem};
     rl_dtype t = n->nin && rl_has(n->in[0]) ? rl_val(x->g, n->in[0])->dtype : RL_UNDEF;
     if (!s->kernel.n)
         return rl_fail(x->g->ctx, RL_ELIMIT, "%s: no %s kernel for %s%s%s-%u", rl_node_label(n).s, x->rt->on->name, n->domain,
                        *n->domain ? "::" : "", n->type, n->since);
+    if (!rl_schema_knows(n, &why)) return rl_fail(x->g->ctx, RL_ELIMIT, "%s: %s", rl_node_label(n).s, why.p);
     if (t != RL_UNDEF && !any_takes(s, t))
         return rl_fail(x->g->ctx, RL_ELIMIT, "%s: no %s kernel for type %s", rl_node_label(n).s, x->rt->on->name, rl_dtype_name(t));
     return RL_OK;

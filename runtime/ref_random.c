@@ -179,13 +179,14 @@ static rl_status drop_some(rl_call *c, double ratio) {
     return RL_OK;
 }
 
-/* Without training the output is the input, and the mask is all true. */
+/* Without training the output is the input, and the mask is all true. Before opset 7 it trains unless the node says otherwise. */
 rl_status rl_ref_dropout(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *training = rl_call_as(c, 2, RL_BOOL), *ratio = rl_call_as(c, 1, RL_F64);
     if ((training && !rl_numel(training)) || (ratio && !rl_numel(ratio))) return rl_call_fail(c, RL_EMODEL, "an empty ratio or mode");
-    double r = ratio ? *(const double *)rl_data(ratio) : 0.5;
-    if (training && rl_is_true(training, 0) && r != 0) return drop_some(c, r);
+    double r = ratio ? *(const double *)rl_data(ratio) : (double)rl_attr_float(c->node, "ratio", 0.5f);
+    bool trains = c->node->since < 7 ? !rl_attr_int(c->node, "is_test", 0) : training && rl_is_true(training, 0);
+    if (trains && r != 0) return drop_some(c, r);
     rl_call_share(c, 0, *rl_call_in(c, 0));
     if (rl_call_wants(c, 1)) put_mask(c, NULL);
     return RL_OK;

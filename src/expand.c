@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops.h"
+#include "schema.h"
 
 enum { MOST_NODES = 4 << 20 };
 
@@ -170,7 +171,7 @@ static rl_status copy_node(copying *c, const rl_nodeinfo *n) {
     rl_graph_set_captures(c->to, id, cap, n->ncap);
     x = rl_nod(c->to, id);
     if (!refers || rl_callee(&c->e->callees, x) != RL_NONE) return RL_OK;
-    x->op = rl_op_find(x->domain, x->type, (int64_t)x->since);
+    x->op = rl_schema_op(rl_op_find(x->domain, x->type, (int64_t)x->since), x, NULL);
     if (!*x->domain && strcmp(x->type, "Constant") == 0) rl_graph_set_constant(c->to, x);
     return RL_OK;
 }

@@ -166,6 +166,7 @@ rl_value rl_graph_const_i64(rl_graph *g, rl_str name, uint32_t n, const int64_t 
 void rl_graph_set_constant(rl_graph *g, const rl_nodeinfo *n) {
     if (n->nout != 1 || n->nattr != 1 || !rl_has(n->out[0])) return;
     const rl_attr *a = &n->attr[0];
+    if (strncmp(a->name, "value", 5) != 0) return;
     rl_const *c = rl_new(&g->mem, rl_const, 1);
     int64_t *dim = rl_new(&g->mem, int64_t, 1);
     *dim = a->n;

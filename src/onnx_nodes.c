@@ -240,12 +240,12 @@ static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, ui
     x->domain = domain;
     x->type = type;
     x->since = rl_opset_of(g, domain);
-    rl_op op = find_op(l, p, x);
-    if (l->refers) x->bare = op; /* an attribute of a call stands for one of the node's */
-    else x->op = op;
     x->origin = k;
     x->attr = attr;
     x->nattr = l->attr.n;
+    rl_op op = rl_schema_op(find_op(l, p, x), x, g == l->r->main ? l->r->seen : NULL);
+    if (l->refers) x->bare = op; /* an attribute of a call stands for one of the node's */
+    else x->op = op;
     x->raw = bytes;
     for (uint32_t i = 0; i < nout; i++)
         if (rl_has(out[i]) && rl_val(g, out[i])->port != i)

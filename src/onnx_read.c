@@ -328,6 +328,7 @@ static rl_readopt options(const rl_readopt *o) {
 static void start(rl_reader *r, rl_str path, rl_str dir) {
     rl_graph *g = rl_graph_new(r->ctx);
     r->main = g;
+    r->seen = rl_new(&g->mem, rl_schema_seen, RL_NOP);
     struct rl_onnx *x = rl_new(&g->mem, struct rl_onnx, 1);
     x->mem = x->function.mem = &g->mem;
     x->path = path;

@@ -8,6 +8,7 @@
 #ifndef RL_ONNX_READ_H
 #define RL_ONNX_READ_H
 #include "onnx_internal.h"
+#include "schema.h"
 
 enum {
     MAX_NAME = 65536, MAX_RANK = 1024, MAX_DEPTH = 1000, MAX_ATTR = 65536, MAX_EXTERNAL_KEYS = 64, MAX_OPSET = 1024,
@@ -25,6 +26,7 @@ typedef struct {
     uint64_t nbody;       /* bodies read so far, and the most that may be */
     uint64_t max_body;
     uint32_t ndim;        /* of the shape that the scanner is in */
+    rl_schema_seen *seen; /* of the main graph's nodes, or NULL */
 } rl_reader;
 
 /* One graph being read. */

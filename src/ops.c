@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema.h"
+
 #define RL_MOVE RL_MOVING /* the table's word */
 
 const rl_oprow rl_optable[RL_NOP] = {
@@ -25,18 +27,7 @@ const rl_oprow rl_optable[RL_NOP] = {
     {"LEAVE", "", "Leave", RL_OPAQUE, ""},
 };
 
-/* The versions of a domain that the rows were written for. */
-static const struct { const char *domain; int64_t first, last; } covered[] = {{"", 7, 28}, {"com.microsoft", 1, 1}};
-
-static bool is_covered(const char *domain, int64_t version) {
-    for (size_t i = 0; i < RL_LEN(covered); i++)
-        if (strcmp(covered[i].domain, domain) == 0) return version >= covered[i].first && version <= covered[i].last;
-    return false;
-}
-
-rl_op rl_op_find(rl_str domain, rl_str type, int64_t version) {
-    if (!domain || strcmp(domain, "ai.onnx") == 0) domain = "";
-    if (!type || !is_covered(domain, version)) return RL_OP_OPAQUE;
+rl_op rl_op_named(rl_str domain, rl_str type) {
     uint32_t lo = 0, hi = RL_OP_OPAQUE;
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
@@ -47,6 +38,12 @@ rl_op rl_op_find(rl_str domain, rl_str type, int64_t version) {
         else lo = mid + 1;
     }
     return RL_OP_OPAQUE;
+}
+
+rl_op rl_op_find(rl_str domain, rl_str type, int64_t version) {
+    if (!domain || strcmp(domain, "ai.onnx") == 0) domain = "";
+    bool covered = version >= (*domain ? 1 : RL_OPSET_OLDEST) && version <= rl_schema_newest(domain);
+    return type && covered ? rl_op_named(domain, type) : RL_OP_OPAQUE;
 }
 
 rl_class rl_op_class(rl_op op) {
@@ -184,6 +181,17 @@ uint32_t rl_op_axes_input(const rl_nodeinfo *n) {
 bool rl_op_keepdims(const rl_nodeinfo *n) {
     role r;
     return find_role(n, "keepdims", &r) && rl_attr_int(n, "keepdims", r.dflt) != 0;
+}
+
+bool rl_op_may_train(const rl_nodeinfo *n) {
+    return n->op == RL_OP_Dropout && rl_has(rl_in(n, 2));
+}
+
+bool rl_op_stretches(const rl_nodeinfo *n) {
+    static const char *const maps[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"};
+    bool whole = !rl_attr_find(n, "coordinate_transformation_mode");
+    for (size_t i = 0; i < RL_LEN(maps); i++) whole |= rl_attr_is(n, "coordinate_transformation_mode", maps[i]);
+    return whole && (!rl_attr_find(n, "keep_aspect_ratio_policy") || rl_attr_is(n, "keep_aspect_ratio_policy", "stretch"));
 }
 
 rl_turned rl_op_turned(const rl_nodeinfo *n, uint32_t input) {

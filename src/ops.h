@@ -36,9 +36,12 @@ typedef enum {
 typedef struct { const char *id, *domain, *type; rl_class cls; const char *roles; } rl_oprow;
 extern const rl_oprow rl_optable[RL_NOP];
 
-/* The op of this domain and type; RL_OP_OPAQUE when the table has none, or when the model's version of the domain is
- * outside those that the rows hold for (ai.onnx 7 to 28, com.microsoft 1). */
+/* The op of this domain and type; RL_OP_OPAQUE when the table has none, or when the model's version of the domain is outside
+ * those that the rows hold for: ai.onnx from 7 on, and up to the newest that was read (schema.h), which also says whether
+ * a node is what the op is known to be. rl_op_named: at any version. */
+enum { RL_OPSET_OLDEST = 7 };
 rl_op rl_op_find(rl_str domain, rl_str type, int64_t version);
+rl_op rl_op_named(rl_str domain, rl_str type);
 rl_class rl_op_class(rl_op op);
 
 /* The dim that the op works along, from attribute or constant input, made non-negative for input 0's rank.
@@ -49,6 +52,11 @@ bool rl_op_axes(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, const ui
 /* The input that carries the axes at this node's opset, or RL_NONE when an attribute does. */
 uint32_t rl_op_axes_input(const rl_nodeinfo *n);
 bool rl_op_keepdims(const rl_nodeinfo *n);
+
+/* Whether it is a Dropout that may be training: what it drops hangs on each element's place. */
+bool rl_op_may_train(const rl_nodeinfo *n);
+/* Whether a Resize takes the whole of its input to the sizes that are given, and of a dim that keeps its size each element where it is. */
+bool rl_op_stretches(const rl_nodeinfo *n);
 
 /* How an operand of FusedMatMul lies: transA says that its last two dims are swapped, transBatchA that the first of the two
  * stands before the batch dims.  rl_turned_dim: where its logical dim i (batch dims, rows, columns) of `rank` is. */

@@ -11,6 +11,7 @@ from onnx import TensorProto
 from .charges import of_op
 from .labels import AXIS, FREE, K, LEAD, M, N, PIECES, TRAIL
 from .model import REFERS
+from .schemas import UNKNOWN
 
 MAXTRAIL = 6  # of a product with a constant the first tokens may trail, or whole dims: 64 splits each (docs/proof.md)
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
@@ -278,7 +279,7 @@ def name_of(node):
 
 
 def type_of(node):
-    domain = node.domain.removeprefix(REFERS)
+    domain = node.domain.removeprefix(REFERS).removeprefix(UNKNOWN)
     return f"{domain}::{node.op}" if domain else node.op
 
 

@@ -11,6 +11,8 @@ import dataclasses
 
 import numpy as np
 
+from .schemas import COVERED
+from .model import stretches
 from .sizes import ONE, known, product, quotient
 
 FREE, AXIS, PIECES, REDUCED = "free", "axis", "pieces", "reduced"
@@ -27,7 +29,6 @@ REDUCE = {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"
 FLAT = {"Softmax", "LogSoftmax", "Hardmax"}  # before opset 13 over all dims from the axis on
 MAXRANK = 24
 MAXLABEL = 32
-COVERED = {"": (7, 28), "com.microsoft": (1, 1)}
 
 
 @dataclasses.dataclass
@@ -62,8 +63,7 @@ class Fixed(Exception):
 
 
 def covered(node):
-    low, high = COVERED.get(node.domain, (1, 0))
-    return low <= node.opset <= high and (node.domain, node.op) not in node.graph.local
+    return node.domain in COVERED and (node.domain, node.op) not in node.graph.local
 
 
 def is_moving(node):
@@ -216,7 +216,7 @@ class Builder:
         found = self.axes(1 if self.node.opset >= since else None)
         keep = bool(self.node.attr("keepdims", 1))
         if found is None:  # any dim may be reduced: each is a block, and the axes are mapped
-            if not keep:
+            if not keep or self.node.opset < since:
                 raise Fixed
             for lab in self.like_input():
                 lab.role = AXIS
@@ -353,9 +353,7 @@ class Builder:
 
     def resize(self):
         n = self.node
-        if n.op != "Resize" or n.opset < 11 or n.attr("mode", "nearest") != "nearest" or \
-                n.attr("coordinate_transformation_mode", "") == "tf_crop_and_resize" or \
-                n.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
+        if n.op != "Resize" or n.opset < 11 or n.attr("mode", "nearest") != "nearest" or not stretches(n):
             raise Fixed
         labels = self.like_input()
         scales = self.model.sizes.content.get(n.inp(2)) if n.inp(2) else None

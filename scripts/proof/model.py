@@ -9,7 +9,7 @@ import copy
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from . import calls, flat
+from . import calls, flat, schemas
 from .sizes import RANDOM, REFERS, Sizes
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
@@ -39,7 +39,8 @@ def is_computed(n, sizes):
 class Node:
     ends = None  # of a Leave: what it was
 
-    def __init__(self, proto, graph):
+    def __init__(self, proto, graph, made=False):
+        """made: here, for the ends of a body."""
         self.proto, self.graph = proto, graph
         self.op = proto.op_type
         self.domain = "" if proto.domain == "ai.onnx" else proto.domain
@@ -48,11 +49,14 @@ class Node:
         self.graphs = [g for a in proto.attribute for g in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs)]
         self.captured = captures(self.graphs)
         self.opset = graph.version.get(self.domain, 0)
-        if any(a.ref_attr_name for a in proto.attribute) and (self.domain, self.op) not in graph.local:
-            self.domain = REFERS + self.domain
+        if (self.domain, self.op) not in graph.local and self.domain in schemas.COVERED and not made:
+            if not schemas.is_known(self.domain, proto, self.opset):
+                self.domain = schemas.UNKNOWN + self.domain
+            elif any(a.ref_attr_name for a in proto.attribute):
+                self.domain = REFERS + self.domain
         self.key = tuple(sorted(a.SerializeToString(deterministic=True) for a in proto.attribute)) if not self.graphs else None
         try:
-            self.schema = onnx.defs.get_schema(self.op, self.opset, self.domain)  # none of REFERS
+            self.schema = onnx.defs.get_schema(self.op, self.opset, self.domain)  # none of REFERS or UNKNOWN
         except Exception:
             self.schema = None
 
@@ -134,7 +138,7 @@ class Graph:
         return g
 
     def open(self):
-        flat.flatten(self, lambda op, inputs, outputs: Node(helper.make_node(op, inputs, outputs), self))
+        flat.flatten(self, lambda op, inputs, outputs: Node(helper.make_node(op, inputs, outputs), self, made=True))
 
     def array(self, name):
         return numpy_helper.to_array(self.stored[name], self.folder)
@@ -153,7 +157,8 @@ class Graph:
         for i, n in enumerate(self.nodes):
             perm = einsum_perm(n, sizes) if n.op == "Einsum" and n.domain == "" and len(n.input) == 1 else None
             if perm is not None:
-                proto = helper.make_node("Transpose", n.input, n.output, perm=perm)  # its place is that of its output
+                proto = helper.make_node("Transpose", n.input, n.output)  # its place is that of its output
+                proto.attribute.append(helper.make_attribute("perm", perm, attr_type=AttributeProto.INTS))  # of a scalar: []
                 self.nodes[i] = Node(proto, self)
 
 
@@ -164,12 +169,17 @@ class Graph:
                 self.nodes[i] = Node(helper.make_node("Identity", n.input[:1], n.output), self)
 
 
+def stretches(node):
+    """Does a Resize take its whole input to the sizes given, and of a dim that keeps its size each element where it is?"""
+    maps = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
+    return node.attr("coordinate_transformation_mode", maps[0]) in maps and node.attr("keep_aspect_ratio_policy", "stretch") == "stretch"
+
+
 def resizes_nothing(node, sizes):
-    if node.opset < 11 or len(node.input) < 4 or not node.input[3] or node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
+    if node.opset < 11 or len(node.input) < 4 or not node.input[3]:
         return False
     x, y = sizes.dims.get(node.input[0]), sizes.dims.get(node.output[0])
-    stretches = node.attr("keep_aspect_ratio_policy", "stretch") == "stretch"
-    return stretches and x is not None and x == y and all(d[0] == d[1] != 0 for d in x)
+    return stretches(node) and x is not None and x == y and all(d[0] == d[1] != 0 for d in x)
 
 
 def sorted_nodes(nodes):

@@ -67,6 +67,15 @@ def random_ops():
     check("no seed", np.array_equal(a[0], b[0]) and np.array_equal(a[1], b[1]) and not np.array_equal(a[0], a[1]))
 
 
+def old_dropout():
+    """Before opset 7 it trains where the node does not say is_test."""
+    x = np.ones((4, 50), dtype=np.float32)
+    for version, attrs, trains in ((6, {}, True), (6, {"is_test": 1}, False), (1, {"ratio": 0.25}, True), (7, {}, False), (11, {"ratio": 0.25}, False)):
+        (y,) = run(model([h.make_node("Dropout", ["x"], ["y"], **attrs)], [value("x", x.shape)], [value("y", x.shape)], opset=version), x)
+        scale = np.float32(1 / (1 - attrs.get("ratio", 0.5)))
+        check(f"Dropout-{version} {attrs}", set(np.unique(y)) == ({0, scale} if trains else {1}))
+
+
 def scans():
     body = h.make_graph([h.make_node("Add", ["s", "x"], ["t"]), h.make_node("Identity", ["t"], ["o"])], "body",
                         [value("s", [2]), value("x", [2])], [value("t", [2]), value("o", [2])])
@@ -316,7 +325,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
         f()
     print("\n".join(failed))
     return common.closing(npass, len(failed))

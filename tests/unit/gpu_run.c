@@ -307,9 +307,9 @@ TEST(not_recorded) {
 TEST(lost) {
     CHECK_CTX(ctx)
     uint32_t nleft;
-    CHECK_STR(said_of(ctx, net, "lost:rows", (int64_t[]){2, 4, 6, 6}, &nleft), "node '' (ReduceMean): CUDA: the device: the device is lost");
+    CHECK_STR(said_of(ctx, net, "lost:rows", (int64_t[]){2, 4, 6, 6}, &nleft), "node #6 (ReduceMean): CUDA: the device: the device is lost");
     setenv("RELAYOUT_CUDA_SYNC", "1", 1);
-    CHECK_STR(said_of(ctx, net, "lost:rows", (int64_t[]){2, 4, 6, 6}, &nleft), "node '' (Softmax): CUDA: kernels on the device: the device is lost");
+    CHECK_STR(said_of(ctx, net, "lost:rows", (int64_t[]){2, 4, 6, 6}, &nleft), "node #5 (Softmax): CUDA: kernels on the device: the device is lost");
     CHECK(strstr(said_of(ctx, net, "launch:none", (int64_t[]){2, 4, 6, 6}, &nleft), "for want of a kernel: 0\n") && nleft == 0); /* right, but not recorded */
     unsetenv("RELAYOUT_CUDA_SYNC");
     rl_ctx_free(ctx);
