@@ -43,7 +43,7 @@ bool rl_reads_gaps(rl_kernel_fn *fn) {
     return fn == rl_ref_concat || fn == rl_fast_chain || fn == rl_fast_unary || fn == rl_fast_binary || fn == rl_ref_slice || fn == rl_ref_split;
 }
 
-static bool is_view(rl_kernel_fn *fn) {
+bool rl_only_reshapes(rl_kernel_fn *fn) {
     return fn == rl_ref_reshape || fn == rl_ref_transpose || fn == rl_ref_flatten || fn == rl_ref_squeeze || fn == rl_ref_unsqueeze ||
            fn == rl_ref_identity;
 }
@@ -108,13 +108,13 @@ static void choose_piece(chooser *a, rl_value v, rl_value into, uint32_t slot) {
     uint32_t s = a->step_of[v.i];
     if (s == RL_NONE) return;
     give_home(a, v, into, slot, false);
-    if (!is_view(kernel_of(&a->x->step[s]))) return;
-    while (s != RL_NONE && is_view(kernel_of(&a->x->step[s])) && a->nread[v.i] == 1) {
+    if (!rl_only_reshapes(kernel_of(&a->x->step[s]))) return;
+    while (s != RL_NONE && rl_only_reshapes(kernel_of(&a->x->step[s])) && a->nread[v.i] == 1) {
         if (rl_val(a->x->g, v)->is_output) return;
         v = a->x->step[s].info->in[0];
         s = a->step_of[v.i];
     }
-    if (s == RL_NONE || a->nread[v.i] != 1 || is_view(kernel_of(&a->x->step[s]))) return;
+    if (s == RL_NONE || a->nread[v.i] != 1 || rl_only_reshapes(kernel_of(&a->x->step[s]))) return;
     rl_kernel_fn *fn = kernel_of(&a->x->step[s]);
     if (fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand) give_home(a, v, into, slot, true);
 }
@@ -253,7 +253,7 @@ bool rl_home_take(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const
     if (!rl_has(h->into) || x->plan->homes.from[v.i] < 0) return false;
     const int64_t *order = h->chunk ? NULL : perm;
     if (!whole_of(c, h->into, t, order, false, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
-    for (uint32_t k = 0; w.mem && is_view(kernel_of(c->step)) && k < c->nin; k++) /* a copy of what was written there, to be a view of it */
+    for (uint32_t k = 0; w.mem && rl_only_reshapes(kernel_of(c->step)) && k < c->nin; k++) /* a copy of what was written there, to be a view of it */
         if (rl_call_in(c, k) && rl_call_in(c, k)->mem == w.mem) return false;
     if (!whole_of(c, h->into, t, order, true, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
     rl_tensor_keep(out);

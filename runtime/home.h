@@ -32,6 +32,8 @@ typedef struct rl_homes {
 
 /* Does the kernel read any strides as fast as dense ones? */
 bool rl_reads_gaps(rl_kernel_fn *fn);
+/* Has the kernel's output all elements of its input in another shape, by strides where they can say it? */
+bool rl_only_reshapes(rl_kernel_fn *fn);
 /* Is this step one that others' outputs may be made in? */
 bool rl_is_concat(const rl_step *s);
 /* Sets x->home; NULL where no Concat has a piece that is made. After rl_fuse. */
