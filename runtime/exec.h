@@ -16,6 +16,7 @@ typedef struct rl_step {
     struct rl_joined *joined;  /* of attention (fuse.h) */
     const struct rl_pieces *pieces; /* of what input 0 is in (pieces.c); NULL: it is whole */
     const struct rl_fold *fold; /* the DepthToSpace behind a convolution (fold.c); NULL: none */
+    const struct rl_turns *turns; /* the Reshapes and Transposes that it joins (turns.c); NULL: none */
     struct rl_step *part;      /* with a device: the steps that it stands for, [npart]; they run where its kernel cannot */
     uint32_t npart;
     const void *made;          /* what the device's kernel made of its constants, in the graph's memory (device.h) */

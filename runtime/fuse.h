@@ -95,6 +95,8 @@ void rl_read_pieces(rl_exec *x);
 void rl_sink_folds(rl_graph *g);
 /* Makes one step of a convolution by direct loops and the DepthToSpace that alone reads it (fold.c). After rl_read_pieces. */
 void rl_join_folds(rl_exec *x);
+/* Makes one step of Reshapes and Transposes in a row, each read by the next alone (turns.c). After all that looks for some of them. */
+void rl_join_turns(rl_exec *x);
 /* Sets the order of products whose readers want another one (order.c). After rl_fuse. */
 void rl_choose_orders(rl_exec *x);
 

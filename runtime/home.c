@@ -45,7 +45,7 @@ bool rl_reads_gaps(rl_kernel_fn *fn) {
 
 bool rl_only_reshapes(rl_kernel_fn *fn) {
     return fn == rl_ref_reshape || fn == rl_ref_transpose || fn == rl_ref_flatten || fn == rl_ref_squeeze || fn == rl_ref_unsqueeze ||
-           fn == rl_ref_identity;
+           fn == rl_ref_identity || fn == rl_fast_turns;
 }
 
 static void look(chooser *a) {
