@@ -97,6 +97,8 @@ void rl_sink_folds(rl_graph *g);
 void rl_join_folds(rl_exec *x);
 /* Makes one step of Reshapes and Transposes in a row, each read by the next alone (turns.c). After all that looks for some of them. */
 void rl_join_turns(rl_exec *x);
+/* Is the first of them a Reshape that joins dims of a value of this rank? */
+bool rl_turns_join(const struct rl_turns *t, uint32_t rank);
 /* Sets the order of products whose readers want another one (order.c). After rl_fuse. */
 void rl_choose_orders(rl_exec *x);
 

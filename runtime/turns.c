@@ -91,6 +91,10 @@ void rl_join_turns(rl_exec *x) {
     rl_arena_free(&tmp);
 }
 
+bool rl_turns_join(const rl_turns *t, uint32_t rank) {
+    return t->op[0].dim && t->op[0].n < rank;
+}
+
 /* ---- factors ---- */
 
 /* Dim i of the tensor is factors first[i] .. first[i + 1] - 1, the outermost first; of 1 it has none. */
