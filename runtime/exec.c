@@ -45,7 +45,7 @@ rl_label rl_node_label(const rl_nodeinfo *n) {
 
 /* ---- values ---- */
 
-static const rl_tensor *value_at(const rl_frame *f, uint32_t v) {
+const rl_tensor *rl_frame_value(const rl_frame *f, uint32_t v) {
     while (f->x->outer[v] != RL_NONE) {
         v = f->x->outer[v];
         f = f->up;
@@ -56,7 +56,7 @@ static const rl_tensor *value_at(const rl_frame *f, uint32_t v) {
 static rl_status tell_watcher(const rl_frame *f, rl_value v) {
     rl_rt *rt = f->x->rt;
     if (!rt->watch) return RL_OK;
-    rl_tensor t = rl_tensor_on(rt, value_at(f, v.i), &rl_backend_cpu);
+    rl_tensor t = rl_tensor_on(rt, rl_frame_value(f, v.i), &rl_backend_cpu);
     rl_status s = rt->watch(rt->user, f->x->g, v, &t);
     rl_tensor_drop(&t);
     return s == RL_OK ? rt->failed : s;
@@ -179,25 +179,42 @@ static rl_status keep_outputs(rl_frame *f, rl_call *c) {
     return RL_OK;
 }
 
+static void drop_last(const rl_step *s, rl_frame *f) {
+    for (uint32_t i = 0; i < s->last.n; i++) rl_tensor_drop(&f->slot[s->last.p[i]]);
+}
+
+/* A step that makes the views that it made last. */
+static bool repeat_step(rl_frame *f, rl_step *s, rl_cost *cost) {
+    if (!s->views) return false;
+    double start = cost ? rl_seconds() : 0;
+    if (!rl_views_again(f, s)) return false;
+    if (cost) cost->seconds += rl_seconds() - start;
+    drop_last(s, f);
+    return true;
+}
+
 /* cost NULL: not measured. */
 static rl_status run_step(rl_frame *f, rl_step *s, rl_cost *cost) {
     const rl_exec *x = f->x;
+    if (repeat_step(f, s, cost)) return RL_OK;
     const rl_nodeinfo *n = s->info;
     const rl_tensor **in = rl_new(&f->tmp, const rl_tensor *, n->nin + 1);
     rl_call c = {.rt = x->rt, .g = x->g, .node = n, .in = in, .nin = n->nin, .nout = n->nout, .tmp = &f->tmp, .frame = f, .step = s};
     c.out = rl_new(&f->tmp, rl_tensor, n->nout + 1);
     for (uint32_t i = 0; i < n->nin; i++)
-        if (rl_has(n->in[i])) in[i] = value_at(f, n->in[i].i);
+        if (rl_has(n->in[i])) in[i] = rl_frame_value(f, n->in[i].i);
     size_t high = x->rt->high;
+    uint64_t moved = x->rt->moved;
     x->rt->high = x->rt->live;
     if (x->probe && !f->up) RL_TRY(x->probe(x->probe_user, f, s, &c));
     RL_TRY(cost ? run_measured(s, &c, cost) : rl_exec_kernel(s, &c));
+    if (moved == x->rt->moved) rl_views_note(&c);
     RL_TRY(keep_outputs(f, &c));
     bool part = s < x->step || s >= x->step + x->nstep; /* of a joined step, for which the plan has no place */
     if (!f->up && !part) rl_plan_note(x, &c, (uint32_t)(s - x->step));
     drop_temps(s, f);
     note_work(x->rt, high);
-    for (uint32_t i = 0; i < s->last.n; i++) rl_tensor_drop(&f->slot[s->last.p[i]]);
+    drop_last(s, f);
     return RL_OK;
 }
 
@@ -225,7 +242,7 @@ static rl_status run_steps(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_te
     }
     if (f->x->cost) RL_TRY(rl_device_mark(f->x->rt, f->x->nstep));
     if (nout > g->output.n) return rl_fail(g->ctx, RL_EMODEL, "%u outputs of a graph that has %u", nout, g->output.n);
-    for (uint32_t i = 0; i < nout; i++) out[i] = rl_tensor_keep(value_at(f, g->output.p[i].i));
+    for (uint32_t i = 0; i < nout; i++) out[i] = rl_tensor_keep(rl_frame_value(f, g->output.p[i].i));
     return RL_OK;
 }
 

@@ -16,11 +16,13 @@ typedef struct rl_step {
     struct rl_joined *joined;  /* of attention (fuse.h) */
     const struct rl_pieces *pieces; /* of what input 0 is in (pieces.c); NULL: it is whole */
     const struct rl_fold *fold; /* the DepthToSpace behind a convolution (fold.c); NULL: none */
+    const struct rl_turns *turns; /* the Reshapes and Transposes that it joins (turns.c); NULL: none */
     struct rl_step *part;      /* with a device: the steps that it stands for, [npart]; they run where its kernel cannot */
     uint32_t npart;
     const void *made;          /* what the device's kernel made of its constants, in the graph's memory (device.h) */
     struct rl_native *native;  /* how its values lie by a plan (native.h); NULL: as the kernels like */
     struct rl_prim *prim;      /* what oneDNN runs for it (fast.h) */
+    struct rl_views *views;    /* what it made last, if only views of input 0 (views.c); NULL: nothing, or nothing to be made again */
     rl_tensor packed;          /* its constants as its kernel likes them; RL_ABSENT: not packed */
     const int64_t *order;      /* how output 0 is to lie, its dims from the outermost in memory (order.c); NULL: as the kernel likes */
     const char *ran;           /* the kernel that ran it last */
@@ -65,6 +67,13 @@ typedef struct rl_frame {
 
 /* Runs x in a new frame: inputs are kept, not taken; each output is a reference for the caller. */
 rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout);
+
+/* Value v as it is there now: RL_ABSENT where it was not made. */
+const rl_tensor *rl_frame_value(const rl_frame *f, uint32_t v);
+/* Makes the outputs of a step that makes views as it did last, if input 0 lies as it did then; false: its kernel is to run. */
+bool rl_views_again(rl_frame *f, rl_step *s);
+/* This step has run, and written nothing. */
+void rl_views_note(const rl_call *c);
 
 /* Runs the kernel of s for this call; what it makes for itself is the caller's to drop. */
 rl_status rl_exec_kernel(rl_step *s, rl_call *c);

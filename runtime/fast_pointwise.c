@@ -6,6 +6,7 @@
 
 #include "fast.h"
 #include "fuse.h"
+#include "home.h"
 #include "kernels_fast.h"
 #include "native.h"
 
@@ -197,6 +198,7 @@ static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {
         if (t[i]) RL_TRY(rl_call_broadcast(c, &rank, dim, t[i]));
     RL_TRY(rl_call_dims(c, rank, dim));
     find_order(t, a->npost + 1, rank, dim, perm);
+    rl_home_order(c, rank, perm);
     c->gaps = true;
     rl_tensor *y = rl_call_make_over_in(c, may_cover(a, t), RL_F32, rank, dim, perm);
     c->step->ran = "rows";

@@ -95,6 +95,10 @@ void rl_read_pieces(rl_exec *x);
 void rl_sink_folds(rl_graph *g);
 /* Makes one step of a convolution by direct loops and the DepthToSpace that alone reads it (fold.c). After rl_read_pieces. */
 void rl_join_folds(rl_exec *x);
+/* Makes one step of Reshapes and Transposes in a row, each read by the next alone (turns.c). After all that looks for some of them. */
+void rl_join_turns(rl_exec *x);
+/* Is the first of them a Reshape that joins dims of a value of this rank? */
+bool rl_turns_join(const struct rl_turns *t, uint32_t rank);
 /* Sets the order of products whose readers want another one (order.c). After rl_fuse. */
 void rl_choose_orders(rl_exec *x);
 

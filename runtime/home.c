@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fast_conv.h"
+#include "fuse.h"
 #include "kernels.h"
 #include "kernels_fast.h"
 #include "native.h"
@@ -43,9 +44,9 @@ bool rl_reads_gaps(rl_kernel_fn *fn) {
     return fn == rl_ref_concat || fn == rl_fast_chain || fn == rl_fast_unary || fn == rl_fast_binary || fn == rl_ref_slice || fn == rl_ref_split;
 }
 
-static bool is_view(rl_kernel_fn *fn) {
+bool rl_only_reshapes(rl_kernel_fn *fn) {
     return fn == rl_ref_reshape || fn == rl_ref_transpose || fn == rl_ref_flatten || fn == rl_ref_squeeze || fn == rl_ref_unsqueeze ||
-           fn == rl_ref_identity;
+           fn == rl_ref_identity || fn == rl_fast_turns;
 }
 
 static void look(chooser *a) {
@@ -100,7 +101,7 @@ static void give_home(chooser *a, rl_value v, rl_value into, uint32_t slot, bool
     rl_home *h = &a->x->home[v.i];
     const rl_valinfo *info = rl_val(a->x->g, v);
     if (rl_has(h->into) || info->is_output || !rl_dtype_bits(info->dtype) || rl_dtype_bits(info->dtype) % 8) return;
-    *h = (rl_home){into, slot, !a->dense[v.i] && !chunk, chunk};
+    *h = (rl_home){into, slot, !a->dense[v.i] && !chunk, chunk, h->rows};
 }
 
 /* The piece itself; where it is a view, and nobody reads what it is a view of but on the way to it, that too. */
@@ -108,15 +109,23 @@ static void choose_piece(chooser *a, rl_value v, rl_value into, uint32_t slot) {
     uint32_t s = a->step_of[v.i];
     if (s == RL_NONE) return;
     give_home(a, v, into, slot, false);
-    if (!is_view(kernel_of(&a->x->step[s]))) return;
-    while (s != RL_NONE && is_view(kernel_of(&a->x->step[s])) && a->nread[v.i] == 1) {
+    if (!rl_only_reshapes(kernel_of(&a->x->step[s]))) return;
+    while (s != RL_NONE && rl_only_reshapes(kernel_of(&a->x->step[s])) && a->nread[v.i] == 1) {
         if (rl_val(a->x->g, v)->is_output) return;
         v = a->x->step[s].info->in[0];
         s = a->step_of[v.i];
     }
-    if (s == RL_NONE || a->nread[v.i] != 1 || is_view(kernel_of(&a->x->step[s]))) return;
+    if (s == RL_NONE || a->nread[v.i] != 1 || rl_only_reshapes(kernel_of(&a->x->step[s]))) return;
     rl_kernel_fn *fn = kernel_of(&a->x->step[s]);
     if (fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand) give_home(a, v, into, slot, true);
+}
+
+/* A Reshape that joins dims, alone, reads the Concat's output. */
+static bool is_joined(const rl_exec *x, const rl_readers *of, rl_value v) {
+    const rl_step *s = rl_only_reader(x, of, v, rl_ref_reshape), *turns = rl_only_reader(x, of, v, rl_fast_turns);
+    uint32_t rank = rl_val(x->g, v)->rank;
+    if (rank == RL_NORANK) return false;
+    return turns ? rl_turns_join(turns->turns, rank) : s && rl_val(x->g, s->info->out[0])->rank < rank;
 }
 
 void rl_choose_homes(rl_exec *x) {
@@ -127,6 +136,7 @@ void rl_choose_homes(rl_exec *x) {
     a.starts = rl_new(&a.tmp, uint32_t, nval), a.before = rl_new(&a.tmp, uint32_t, x->nstep + 1);
     a.was = rl_new(&a.tmp, const rl_nodeinfo *, x->nstep + 1);
     look(&a);
+    const rl_readers *of = rl_find_readers(x, &a.tmp);
     for (uint32_t i = 0; i < x->nstep; i++) {
         if (!rl_is_concat(&x->step[i])) continue;
         if (!x->home) {
@@ -139,6 +149,7 @@ void rl_choose_homes(rl_exec *x) {
     for (uint32_t i = x->nstep; x->home && i-- > 0;) { /* the largest first: those that hold others come later */
         const rl_nodeinfo *n = x->step[i].info;
         if (!rl_is_concat(&x->step[i])) continue;
+        x->home[n->out[0].i].rows = !x->step[i].native && is_joined(x, of, n->out[0]);
         for (uint32_t k = 0; k < n->nin; k++)
             if (rl_has(n->in[k])) choose_piece(&a, n->in[k], n->out[0], k);
     }
@@ -153,7 +164,7 @@ uint32_t rl_home_axis(const rl_exec *x, rl_value v, uint32_t rank) {
 
 /* Is the buffer of this Concat in another one's? */
 static bool is_nested(const rl_exec *x, const rl_homes *h, rl_value y) {
-    return rl_has(x->home[y.i].into) && x->home[y.i].gaps && h->from[y.i] >= 0;
+    return rl_has(x->home[y.i].into) && (x->home[y.i].gaps || x->home[y.i].chunk) && h->from[y.i] >= 0;
 }
 
 rl_value rl_home_root(const rl_exec *x, const rl_homes *h, rl_value v) {
@@ -192,26 +203,6 @@ static rl_tensor slice_of(const rl_exec *x, const rl_tensor *whole, rl_value v, 
     return rl_view_slice(whole, axis, x->plan->homes.from[v.i], 1, count);
 }
 
-/* The buffer of a Concat's output; made in this order where there is none and `make`, else only described. False: it cannot be had. */
-static bool whole_of(const rl_call *c, rl_value y, rl_dtype t, const int64_t *perm, bool make, rl_tensor *out) {
-    const rl_exec *x = c->frame->x;
-    rl_tensor *have = &c->frame->home[y.i], up;
-    const rl_tensor *dims = x->plan->homes.dims[y.i];
-    if (have->mem) {
-        *out = *have;
-        return have->dtype == t;
-    }
-    if (!dims || dims->dtype != t || (x->place && x->place[y.i].kind != RL_ABSENT)) return false;
-    *out = laid_out(dims, perm);
-    const rl_home *h = &x->home[y.i];
-    bool nested = is_nested(x, &x->plan->homes, y) && whole_of(c, h->into, t, perm, make, &up);
-    if (nested) *out = slice_of(x, &up, y, dims->dim[rl_home_axis(x, h->into, dims->rank)]);
-    if (!make) return true;
-    *have = nested ? rl_tensor_keep(out) : rl_call_make_value(c, y, t, dims->rank, dims->dim, perm);
-    *out = *have;
-    return true;
-}
-
 /* Do rows lie in this order, each without gaps? */
 static bool lies_in_order(const rl_tensor *t, const int64_t *perm, bool gaps) {
     int64_t step = 1;
@@ -224,6 +215,58 @@ static bool lies_in_order(const rl_tensor *t, const int64_t *perm, bool gaps) {
     return true;
 }
 
+/* The part of a buffer that is to have the bytes of v, in this order, one after the other; false: they would have gaps. */
+static bool chunk_of(const rl_exec *x, const rl_tensor *whole, rl_value v, const rl_tensor *dims, const int64_t *perm, rl_tensor *out) {
+    uint32_t axis = rl_home_axis(x, x->home[v.i].into, whole->rank);
+    int64_t all = rl_numel(whole), n = rl_numel(dims), each = all && whole->dim[axis] ? all / whole->dim[axis] : 0;
+    if (!each || n % each || n / each > whole->dim[axis] - x->plan->homes.from[v.i]) return false;
+    rl_tensor part = slice_of(x, whole, v, n / each);
+    if (!lies_in_order(&part, NULL, false)) return false;
+    *out = laid_out(dims, perm);
+    out->offset = part.offset, out->mem = part.mem;
+    return true;
+}
+
+static bool is_row_major(const int64_t *perm, uint32_t rank) {
+    for (uint32_t i = 0; perm && i < rank; i++)
+        if (perm[i] != i) return false;
+    return true;
+}
+
+static bool whole_of(const rl_call *c, rl_value y, rl_dtype t, const int64_t *perm, bool make, rl_tensor *out);
+
+/* The buffer of a Concat's output in another one's, as far as that is made; false: it is not to be there. */
+static bool nested_in(const rl_call *c, rl_value y, rl_dtype t, const int64_t *perm, bool make, rl_tensor *out) {
+    const rl_exec *x = c->frame->x;
+    const rl_home *h = &x->home[y.i];
+    const rl_tensor *dims = x->plan->homes.dims[y.i];
+    rl_tensor up;
+    if (!is_nested(x, &x->plan->homes, y) || (h->chunk && !is_row_major(perm, dims->rank))) return false;
+    if (!whole_of(c, h->into, t, h->chunk ? NULL : perm, make, &up)) return false;
+    if (h->chunk) return chunk_of(x, &up, y, dims, NULL, out);
+    *out = slice_of(x, &up, y, dims->dim[rl_home_axis(x, h->into, dims->rank)]);
+    return true;
+}
+
+/* The buffer of a Concat's output; made in this order where there is none and `make`, else only described. False: it cannot be had. */
+static bool whole_of(const rl_call *c, rl_value y, rl_dtype t, const int64_t *perm, bool make, rl_tensor *out) {
+    const rl_exec *x = c->frame->x;
+    rl_tensor *have = &c->frame->home[y.i], in;
+    const rl_tensor *dims = x->plan->homes.dims[y.i];
+    if (have->mem) {
+        *out = *have;
+        return have->dtype == t;
+    }
+    if (!dims || dims->dtype != t || (x->place && x->place[y.i].kind != RL_ABSENT)) return false;
+    *out = laid_out(dims, perm);
+    bool nested = nested_in(c, y, t, perm, false, &in) && (!make || nested_in(c, y, t, perm, true, &in));
+    if (nested) *out = in;
+    if (!make) return true;
+    *have = nested ? rl_tensor_keep(out) : rl_call_make_value(c, y, t, dims->rank, dims->dim, perm);
+    *out = *have;
+    return true;
+}
+
 /* The piece as the kernel wants it, in *out; w: the buffer. */
 static bool fit(const rl_call *c, rl_value v, const rl_tensor *w, uint32_t rank, const int64_t *dim, const int64_t *perm, rl_tensor *out) {
     const rl_exec *x = c->frame->x;
@@ -231,33 +274,54 @@ static bool fit(const rl_call *c, rl_value v, const rl_tensor *w, uint32_t rank,
     const rl_tensor *dims = x->plan->homes.dims[v.i];
     rl_tensor made = {.kind = RL_TENSOR, .dtype = w->dtype, .rank = rank};
     memcpy(made.dim, dim, rank * sizeof *dim);
-    made = laid_out(&made, perm);
+    if (h->chunk) return chunk_of(x, w, v, &made, perm, out);
     uint32_t axis = rl_home_axis(x, h->into, w->rank);
-    if (dims->rank != w->rank || (!h->chunk && rank != w->rank)) return false;
-    *out = slice_of(x, w, v, h->chunk ? dims->dim[axis] : dim[axis]);
-    if (h->chunk) {
-        if (rl_numel(out) != rl_numel(&made) || !lies_in_order(out, NULL, false)) return false;
-        made.offset = out->offset, made.mem = out->mem;
-        *out = made;
-        return true;
-    }
+    if (dims->rank != w->rank || rank != w->rank) return false;
+    *out = slice_of(x, w, v, dim[axis]);
     return memcmp(out->dim, dim, rank * sizeof *dim) == 0 && dims->dim[axis] == dim[axis] && lies_in_order(out, perm, c->gaps && h->gaps);
+}
+
+/* Is output i to be made in the buffer of a Concat? */
+static bool has_home(const rl_call *c, uint32_t i) {
+    const rl_exec *x = c->frame->x;
+    if (c->frame->up || !x->home || x->probe || !x->plan || !x->plan->homes.from || !rl_call_wants(c, i)) return false;
+    rl_value v = c->node->out[i];
+    return rl_has(x->home[v.i].into) && x->plan->homes.from[v.i] >= 0;
+}
+
+void rl_home_order(const rl_call *c, uint32_t rank, int64_t *perm) {
+    if (!rank || perm[rank - 1] != rank - 1 || !has_home(c, 0)) return;
+    rl_value into = c->frame->x->home[c->node->out[0].i].into;
+    const rl_tensor *have = &c->frame->home[into.i];
+    if (!c->frame->x->home[into.i].rows || (have->mem && !lies_in_order(have, NULL, false))) return;
+    for (uint32_t i = 0; i < rank; i++) perm[i] = i;
 }
 
 bool rl_home_take(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm, rl_tensor *out) {
     const rl_exec *x = c->frame->x;
     rl_tensor w;
-    if (c->frame->up || !x->home || x->probe || !x->plan || !x->plan->homes.from || !rl_call_wants(c, i)) return false;
+    if (!has_home(c, i)) return false;
     rl_value v = c->node->out[i];
     const rl_home *h = &x->home[v.i];
-    if (!rl_has(h->into) || x->plan->homes.from[v.i] < 0) return false;
     const int64_t *order = h->chunk ? NULL : perm;
     if (!whole_of(c, h->into, t, order, false, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
-    for (uint32_t k = 0; w.mem && is_view(kernel_of(c->step)) && k < c->nin; k++) /* a copy of what was written there, to be a view of it */
+    for (uint32_t k = 0; w.mem && rl_only_reshapes(kernel_of(c->step)) && k < c->nin; k++) /* a copy of what was written there, to be a view of it */
         if (rl_call_in(c, k) && rl_call_in(c, k)->mem == w.mem) return false;
     if (!whole_of(c, h->into, t, order, true, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
     rl_tensor_keep(out);
     return true;
+}
+
+rl_value rl_home_found(const rl_call *c, const rl_homes *h, uint32_t i) {
+    const rl_exec *x = c->frame->x;
+    rl_value v = c->node->out[i], found = RL_NOVALUE;
+    if (!h->from || h->from[v.i] < 0) return found;
+    for (bool more = true; more && rl_has(x->home[v.i].into);) {
+        v = x->home[v.i].into;
+        if (c->frame->home[v.i].mem == c->out[i].mem) found = v;
+        more = is_nested(x, h, v);
+    }
+    return found;
 }
 
 bool rl_home_holds(const rl_tensor *part, const rl_tensor *piece) {

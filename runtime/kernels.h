@@ -44,6 +44,10 @@ rl_status rl_make_broadcast(rl_call *c, rl_dtype t, uint32_t nin, rl_tensor **ou
 /* dst = src in dst's number type; equal dims, any strides. */
 void rl_convert(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src, bool saturate);
 
+/* The dims that a Reshape of x to `want` makes; those of a Transpose, its perm (given NULL: all dims the other way round) checked. */
+rl_status rl_reshape_dims(const rl_call *c, const rl_tensor *x, const int64_t *want, uint32_t n, bool zero_is_zero, int64_t *dim);
+rl_status rl_transpose_perm(const rl_call *c, uint32_t rank, const int64_t *given, uint32_t n, int64_t *perm);
+
 #define KERNEL(domain, type, since, until, types, fn, arg) rl_kernel_fn fn;
 #include "kernels.def"
 #undef KERNEL

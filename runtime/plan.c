@@ -19,7 +19,7 @@ static trait trait_of(const rl_kernel *k) {
     static const struct { rl_kernel_fn *fn; trait t; } rows[] = {
         {rl_ref_identity, VIEW}, {rl_ref_dropout, VIEW}, {rl_ref_bit_cast, VIEW}, {rl_ref_transpose, VIEW}, {rl_ref_slice, VIEW},
         {rl_ref_split, VIEW}, {rl_ref_expand, VIEW}, {rl_ref_reshape, RESHAPED}, {rl_ref_flatten, RESHAPED}, {rl_ref_squeeze, RESHAPED},
-        {rl_ref_unsqueeze, RESHAPED}, {rl_ref_unary, OVER_ONE}, {rl_ref_clip, OVER_ONE}, {rl_ref_binary, OVER_TWO},
+        {rl_ref_unsqueeze, RESHAPED}, {rl_fast_turns, RESHAPED}, {rl_ref_unary, OVER_ONE}, {rl_ref_clip, OVER_ONE}, {rl_ref_binary, OVER_TWO},
         {rl_fast_unary, OVER_ONE}, {rl_fast_binary, OVER_TWO}, {rl_fast_chain, OVER_ONE}, {rl_fast_softmax, OVER_ONE},
         {rl_native_chain, OVER_ONE}, {rl_fast_layer_norm, OVER_ONE}, {rl_fast_instance_norm, OVER_ONE}, {rl_fast_whole_norm, OVER_ONE}};
     for (size_t i = 0; i < RL_LEN(rows); i++)
@@ -286,15 +286,6 @@ static void place_blocks(const rl_exec *x, rl_plan *p) {
 
 /* ---- what a run saw ---- */
 
-/* The Concat in whose buffer output k was made. */
-static rl_value home_of(const rl_plan *p, const rl_call *c, uint32_t k) {
-    const rl_exec *x = c->frame->x;
-    rl_value v = c->node->out[k];
-    if (!p->homes.from || !rl_has(x->home[v.i].into) || p->homes.from[v.i] < 0) return RL_NOVALUE;
-    rl_value root = rl_home_root(x, &p->homes, v);
-    return c->frame->home[root.i].mem == c->out[k].mem ? root : RL_NOVALUE;
-}
-
 /* The block of an input, or of an output before it, that has the same storage. */
 static uint32_t block_with(rl_plan *p, const rl_call *c, uint32_t k, uint32_t step) {
     const rl_tensor *y = &c->out[k];
@@ -302,7 +293,7 @@ static uint32_t block_with(rl_plan *p, const rl_call *c, uint32_t k, uint32_t st
         if (rl_call_in(c, i) && rl_call_in(c, i)->mem == y->mem) return p->seen_of[c->node->in[i].i];
     for (uint32_t i = 0; i < k; i++)
         if (rl_has(c->node->out[i]) && c->out[i].mem == y->mem) return p->seen_of[c->node->out[i].i];
-    rl_value root = home_of(p, c, k);
+    rl_value root = rl_home_found(c, &p->homes, k);
     if (rl_has(root) && p->seen_of[root.i] != RL_NONE) return p->seen_of[root.i];
     if (rl_has(root)) p->seen_of[root.i] = p->seen.n;
     rl_push(&p->mem, p->seen, ((rl_block){.nbyte = aligned(y->mem->nbyte), .first = step, .last = step}));

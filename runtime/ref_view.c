@@ -29,15 +29,10 @@ static rl_status reshape_to(rl_call *c, const rl_tensor *t, uint32_t rank, const
     return RL_OK;
 }
 
-rl_status rl_ref_reshape(rl_call *c) {
-    const int64_t *want;
-    uint32_t n, open = RL_NONE;
-    int64_t dim[RL_RANK], known = 1;
-    RL_TRY(rl_call_need(c, 1));
-    const rl_tensor *x = rl_call_in(c, 0);
-    RL_TRY(rl_call_ints(c, "shape", c->node->since < 5 ? RL_NONE : 1, &want, &n));
+rl_status rl_reshape_dims(const rl_call *c, const rl_tensor *x, const int64_t *want, uint32_t n, bool zero_is_zero, int64_t *dim) {
+    uint32_t open = RL_NONE;
+    int64_t known = 1;
     if (n > RL_RANK) return rl_call_fail(c, RL_ELIMIT, "rank %u is over the limit of %d", n, RL_RANK);
-    bool zero_is_zero = rl_attr_int(c->node, "allowzero", 0) != 0;
     for (uint32_t i = 0; i < n; i++) {
         bool copied = want[i] == 0 && !zero_is_zero;
         if (want[i] < -1 || (want[i] == -1 && open != RL_NONE) || (copied && i >= x->rank))
@@ -51,6 +46,17 @@ rl_status rl_ref_reshape(rl_call *c) {
     if (open != RL_NONE) dim[open] = known ? rl_numel(x) / known : 0;
     if (known * (open == RL_NONE ? 1 : dim[open]) != rl_numel(x))
         return rl_call_fail(c, RL_EMODEL, "%lld elements do not fit the shape", (long long)rl_numel(x));
+    return RL_OK;
+}
+
+rl_status rl_ref_reshape(rl_call *c) {
+    const int64_t *want;
+    uint32_t n;
+    int64_t dim[RL_RANK];
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    RL_TRY(rl_call_ints(c, "shape", c->node->since < 5 ? RL_NONE : 1, &want, &n));
+    RL_TRY(rl_reshape_dims(c, x, want, n, rl_attr_int(c->node, "allowzero", 0) != 0, dim));
     return reshape_to(c, x, n, dim);
 }
 
@@ -107,20 +113,25 @@ rl_status rl_ref_unsqueeze(rl_call *c) {
     return reshape_to(c, x, rank, dim);
 }
 
+rl_status rl_transpose_perm(const rl_call *c, uint32_t rank, const int64_t *given, uint32_t n, int64_t *perm) {
+    bool seen[RL_RANK] = {false};
+    if (given && n != rank) return rl_call_fail(c, RL_EMODEL, "perm has %u axes, the input %u", n, rank);
+    for (uint32_t i = 0; i < rank; i++) {
+        perm[i] = given ? given[i] : (int64_t)rank - 1 - i;
+        if (perm[i] < 0 || perm[i] >= rank || seen[perm[i]]) return rl_call_fail(c, RL_EMODEL, "perm is no permutation");
+        seen[perm[i]] = true;
+    }
+    return RL_OK;
+}
+
 rl_status rl_ref_transpose(rl_call *c) {
     const int64_t *given;
     uint32_t n;
     int64_t perm[RL_RANK];
-    bool seen[RL_RANK] = {false};
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
     RL_TRY(rl_call_ints(c, "perm", RL_NONE, &given, &n));
-    if (given && n != x->rank) return rl_call_fail(c, RL_EMODEL, "perm has %u axes, the input %u", n, x->rank);
-    for (uint32_t i = 0; i < x->rank; i++) {
-        perm[i] = given ? given[i] : (int64_t)x->rank - 1 - i;
-        if (perm[i] < 0 || perm[i] >= x->rank || seen[perm[i]]) return rl_call_fail(c, RL_EMODEL, "perm is no permutation");
-        seen[perm[i]] = true;
-    }
+    RL_TRY(rl_transpose_perm(c, x->rank, given, n, perm));
     rl_call_share(c, 0, rl_view_transpose(x, perm));
     return RL_OK;
 }

@@ -65,11 +65,11 @@ typedef struct rl_tensor {
     rl_kind kind;
     rl_dtype dtype;          /* of a sequence: of its tensors, RL_UNDEF when unknown */
     uint32_t rank;           /* of a sequence: 1 */
-    int64_t dim[RL_RANK];    /* of a sequence: dim[0] is its length */
-    int64_t stride[RL_RANK]; /* elements */
     int64_t offset;          /* elements */
     const rl_layout *layout; /* NULL: strided, as above; else blocked as it says (native plans only) */
     rl_storage *mem;
+    int64_t dim[RL_RANK];    /* of a sequence: dim[0] is its length. The first ones share a cache line with what is before */
+    int64_t stride[RL_RANK]; /* elements */
 } rl_tensor;
 
 int64_t rl_numel(const rl_tensor *t);

@@ -6,7 +6,8 @@
 
 The small models are generated in two styles of exporters: sizes computed in the graph (Shape, Gather, Concat), Gelu and the scale written out,
 q, k and v by Gather; and sizes as numbers, k transposed in one step, a scale on both sides, q, k and v by Split.  Nothing may be copied.
-Swin and Swin v2 may copy where windows are cut, rolled and put together: Concat, Pad, and a Reshape behind a Transpose of 5 dims or more.
+Swin and Swin v2 may copy where windows are cut, rolled and put together: Concat, Pad, and the last of the Reshapes behind a Transpose of 5 dims
+or more.
 """
 import json
 import subprocess
@@ -142,7 +143,9 @@ def may_copy(model, step):
     node = next(n for n in model.graph.node if n.name == step["node"])
     if node.op_type != "Reshape":
         return node.op_type in ("Concat", "Pad")
-    before = next((n for n in model.graph.node if node.input[0] in n.output), None)
+    before = node
+    while before is not None and before.op_type == "Reshape":  # one step
+        before = next((n for n in model.graph.node if before.input[0] in n.output), None)
     perm = before is not None and next((a.ints for a in before.attribute if a.name == "perm"), [])
     return before is not None and before.op_type == "Transpose" and len(perm) >= 5
 

@@ -1,4 +1,7 @@
 /* plan.h: blocks that are alive at once never overlap, and the arena is near the bound that no plan beats. */
+#include <string.h>
+
+#include "../../runtime/fast.h"
 #include "../../runtime/plan.h"
 #include "check.h"
 
@@ -131,7 +134,52 @@ TEST(planned_again) {
     rl_ctx_free(ctx);
 }
 
+/* y = Squeeze(Slice(Transpose(x)))[i] = x[i,2], of [N,4]. */
+static rl_graph *column(rl_ctx *ctx) {
+    rl_graph *g = rl_graph_new(ctx);
+    rl_push(&g->mem, g->opset, ((rl_opset){rl_internz(ctx, ""), 20}));
+    rl_value v[4], from, to, axis;
+    for (uint32_t i = 0; i < 4; i++) v[i] = rl_graph_value(g, rl_internf(ctx, "v%u", i));
+    rl_graph_set_type(g, v[0], RL_F32, 2, (rl_dim[]){rl_dim_symbol(ctx, rl_internz(ctx, "N")), 4});
+    rl_val(g, v[0])->is_input = true;
+    rl_push(&g->mem, g->input, v[0]);
+    from = rl_graph_const_i64(g, rl_internz(ctx, "from"), 1, (int64_t[]){2});
+    to = rl_graph_const_i64(g, rl_internz(ctx, "to"), 1, (int64_t[]){3});
+    axis = rl_graph_const_i64(g, rl_internz(ctx, "axis"), 1, (int64_t[]){0});
+    rl_graph_add(g, RL_OP_Transpose, NULL, 1, &v[0], 1, &v[1]);
+    rl_graph_add(g, RL_OP_Slice, NULL, 4, (rl_value[]){v[1], from, to, axis}, 1, &v[2]);
+    rl_graph_add(g, RL_OP_Squeeze, NULL, 2, (rl_value[]){v[2], axis}, 1, &v[3]);
+    rl_val(g, v[3])->is_output = true;
+    rl_push(&g->mem, g->output, v[3]);
+    return g;
+}
+
+/* Sizes of every run, and how its input lies: as the one before is not enough to make the same views again. */
+TEST(views_again) {
+    static const struct { int64_t n, apart; bool kept; } runs[] = {{3, 1, false}, {3, 1, true}, {3, 2, false}, {3, 2, true}, {5, 2, false}, {5, 2, true}, {5, 1, false}};
+    CHECK_CTX(ctx)
+    rl_rt *rt = rl_rt_new_for(ctx, true, 1);
+    rl_graph *g = column(ctx);
+    rl_exec *x;
+    CHECK(rl_exec_new(rt, g, &x) == RL_OK);
+    for (size_t k = 0; k < RL_LEN(runs); k++) {
+        rl_tensor all = rl_tensor_new(rt, RL_F32, 2, (int64_t[]){20, 4}), out;
+        for (int64_t i = 0; i < 80; i++) ((float *)rl_data(&all))[i] = (float)(i / 4 * 10 + i % 4);
+        rl_tensor in = rl_view_slice(&all, 0, (int64_t)k, runs[k].apart, runs[k].n);
+        CHECK(rl_exec_run(x, &in, &out) == RL_OK);
+        CHECK(out.rank == 1 && out.dim[0] == runs[k].n && out.mem == all.mem);
+        for (int64_t i = 0; i < runs[k].n; i++) CHECK(((float *)rl_data(&out))[i * out.stride[0]] == (float)(((int64_t)k + i * runs[k].apart) * 10 + 2));
+        for (uint32_t i = 0; rt->fast && i < x->nstep; i++) CHECK((strcmp(x->step[i].ran, "kept") == 0) == runs[k].kept);
+        rl_tensor_drop(&out);
+        rl_tensor_drop(&all);
+    }
+    rl_rt_free(rt);
+    rl_graph_free(g);
+    rl_ctx_free(ctx);
+}
+
 int main(void) {
+    RUN(views_again);
     RUN(planned_again);
     RUN(random_lifetimes);
     RUN(chains);
