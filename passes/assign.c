@@ -216,32 +216,75 @@ static bool *charged_already(const rl_plan *p, rl_arena *mem) {
     return comp;
 }
 
+/* A choice for each component, and what is asked of a better one. */
+typedef struct {
+    const own_moves *before;
+    uint32_t *cfg;
+    int64_t *best; /* [ncomp] less time */
+    tally *most;   /* [ncomp] no more conversions and bytes */
+} quick;
+
+/* By time, in the components of `swaps`, where products take swaps in.  What that saves is small beside what forms are charged, and these
+ * are no more exact than that: there are no forms charged beyond the model's own. */
+static rl_status solve_swapped(const rl_plan *p, bool *swaps, const own_moves *before, double limit, rl_solution *sol, rl_arena *tmp) {
+    rl_plan q = *p;
+    rl_posed x;
+    q.mem = tmp;
+    q.swaps = swaps;
+    q.op.p = rl_copy(tmp, q.op.p, q.op.n * sizeof *q.op.p);
+    rl_drop_charged(&q);
+    rl_take_in_all(&q);
+    const rl_scale s = rl_time_scale(&q, 0);
+    rl_pose(&q, &s, &(rl_posing){.cheap = before->conv, .comp = swaps}, &x);
+    RL_TRY(rl_posed_solve(&q, &x, limit, sol));
+    rl_untake_all(&q, p, sol->cfg);
+    return RL_OK;
+}
+
+/* Takes the components of `which` (NULL: all) in which cfg is better. */
+static void take_better(rl_plan *p, quick *x, const uint32_t *cfg, const bool *which, rl_arena *tmp) {
+    const tally *now = tally_of(p, x->before, cfg, tmp);
+    bool *take = rl_new(tmp, bool, p->ncomp);
+    for (uint32_t c = 0; c < p->ncomp; c++) {
+        take[c] = now[c].time < x->best[c] && now[c].count <= x->most[c].count && now[c].bytes <= x->most[c].bytes;
+        take[c] &= !which || which[c];
+        if (take[c]) x->best[c] = now[c].time;
+    }
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (p->op.p[k].comp != RL_NONE && take[p->op.p[k].comp]) x->cfg[k] = cfg[k];
+}
+
+/* A swap that a product takes in is a Transpose in the file all the same: there are no more of them than in what was taken without. */
+static rl_status quicker_with_swaps(rl_plan *p, quick *x, double limit, rl_arena *tmp) {
+    bool *swaps = rl_new(tmp, bool, p->ncomp), any = false;
+    rl_solution sol;
+    rl_may_swap_in(p, swaps);
+    for (uint32_t c = 0; c < p->ncomp; c++) any |= swaps[c] = swaps[c] && p->active[c];
+    if (!any) return RL_OK;
+    RL_TRY(solve_swapped(p, swaps, x->before, limit, &sol, tmp));
+    x->most = tally_of(p, x->before, x->cfg, tmp);
+    take_better(p, x, sol.cfg, swaps, tmp);
+    return RL_OK;
+}
+
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
- * in full and only beyond the model's own; each component takes the quickest of these that adds neither conversions nor
- * bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
+ * in full and only beyond the model's own, and by time with swaps; each component takes the quickest of these that adds neither conversions
+ * nor bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
 static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, double limit, uint32_t *cfg, rl_arena *tmp) {
-    int64_t *best = rl_new(tmp, int64_t, p->ncomp);
-    const tally *was = tally_of(p, before, cfg, tmp);
+    quick q = {before, cfg, rl_new(tmp, int64_t, p->ncomp), tally_of(p, before, cfg, tmp)};
     const rl_scale by_time = rl_time_scale(p, 0);
     const bool *charged = charged_already(p, tmp);
     rl_posed x;
     rl_solution sol;
-    for (uint32_t c = 0; c < p->cls.n; c++) best[p->cls.p[c].comp] += before->cost[c];
-    for (uint32_t c = 0; c < p->ncomp; c++) best[c] -= best[c] / 100 * RL_WORTH_IT;
+    for (uint32_t c = 0; c < p->cls.n; c++) q.best[p->cls.p[c].comp] += before->cost[c];
+    for (uint32_t c = 0; c < p->ncomp; c++) q.best[c] -= q.best[c] / 100 * RL_WORTH_IT;
     for (uint32_t way = 0; way < 4; way++) {
         rl_scale s = way < 2 ? by_time : *by_count;
         rl_pose(p, &s, &(rl_posing){.mild = way & 1, .cheap = s.by_time ? before->conv : NULL, .comp = way & 1 ? charged : NULL}, &x);
         RL_TRY(rl_posed_solve(p, &x, limit, &sol));
-        const tally *now = tally_of(p, before, sol.cfg, tmp);
-        bool *take = rl_new(tmp, bool, p->ncomp);
-        for (uint32_t c = 0; c < p->ncomp; c++) {
-            take[c] = now[c].time < best[c] && now[c].count <= was[c].count && now[c].bytes <= was[c].bytes;
-            if (take[c]) best[c] = now[c].time;
-        }
-        for (uint32_t k = 0; k < p->op.n; k++)
-            if (p->op.p[k].comp != RL_NONE && take[p->op.p[k].comp]) cfg[k] = sol.cfg[k];
+        take_better(p, &q, sol.cfg, NULL, tmp);
     }
-    return RL_OK;
+    return quicker_with_swaps(p, &q, limit, tmp);
 }
 
 /* What candidates.c leaves of a plan. */

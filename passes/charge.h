@@ -28,9 +28,15 @@ int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config
 /* taken.c: Is the op a product that may take swaps of its operands in, and does it by time (p->swaps)?  Adds the forms in which it does. */
 bool rl_may_swap(const rl_plan *p, const rl_oplegal *op);
 bool rl_takes_in(const rl_plan *p, const rl_oplegal *op);
+/* comp: [ncomp] the components with such a product. */
+void rl_may_swap_in(const rl_plan *p, bool *comp);
 void rl_take_in(rl_plan *p, rl_oplegal *op);
 /* Of a copy of the plan: candidates in which they do, made of those that it has. */
 void rl_take_in_all(rl_plan *q);
+/* Likewise: without those that are charged more than the model's own. */
+void rl_drop_charged(rl_plan *q);
+/* cfg of such a copy becomes that of the plan: what takes a swap in names the order that it has then. */
+void rl_untake_all(const rl_plan *q, const rl_plan *p, uint32_t *cfg);
 /* What an op takes in under some configurations: at operand 0, 1 the order that it counts as, RL_NONE: the one that it names.  form, token: in which it
  * does, if any. */
 typedef struct { bool any; uint32_t form, order[2]; const uint8_t *token; } rl_taken;

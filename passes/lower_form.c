@@ -224,6 +224,62 @@ static bool conv_dims(rl_opwriter *w) {
     return true;
 }
 
+/* ---- before a product ---- */
+
+/* Do only products read the operand, as they stand? */
+static bool for_products(const rl_opwriter *w, uint32_t o) {
+    const rl_plan *p = w->l->p;
+    const rl_valinfo *v = rl_val(w->l->g, w->op->operand[o].tensor);
+    for (uint32_t i = 0; i < v->nuse; i++) {
+        uint32_t k = rl_nod(w->l->g, v->use[i].node)->op == RL_OP_MatMul ? p->opof[v->use[i].node.i] : RL_NONE;
+        if (k == RL_NONE || p->op.p[k].chosen != 0) return false;
+    }
+    return v->nuse > 0 && !v->is_output;
+}
+
+/* The form from which a Transpose of whole dims makes the result as the model has it; false where there is none, or nothing to transpose. */
+static bool before_transpose(const rl_opwriter *w, uint32_t o, rl_dims *d) {
+    const rl_operand *y = &w->op->operand[o];
+    const rl_member *m = &w->l->p->member[y->tensor.i];
+    const uint8_t *order = w->l->p->cls.p[y->cls].order.p[rl_opwriter_order(w, o)].p;
+    uint32_t rank = rl_val(w->l->g, y->tensor)->rank;
+    rl_dims own;
+    if (rank > RL_MAXDIMS || memcmp(order, m->seq, m->natom) == 0) return false;
+    rl_member_dims(m, rank, &own);
+    *d = own;
+    for (uint32_t i = 0, at = 0; i < rank; i++) { /* the dims in the sequence of `order`; those of size 1 where they were */
+        uint32_t k = 0;
+        if (own.count[i] == 0) continue;
+        while (k < rank && !(own.count[k] && m->seq[m->dimstart[k]] == order[at])) k++;
+        if (k == rank || memcmp(order + at, m->seq + m->dimstart[k], own.count[k]) != 0) return false;
+        at += d->count[i] = own.count[k];
+    }
+    return true;
+}
+
+/* A runtime takes the Transpose, and a scale before it, into the product, if no Reshape stands between: of two ways with as many Reshapes the
+ * one that has them before the op.
+ *   r[1,1,h,S,d]  y = Mul(r, c)  t = Transpose(y)  Reshape(t)[1,h,d,S]   ->   x = Reshape(r)[1,h,S,d]  y = Mul(x, c)  Transpose(y) */
+static void dims_before_product(rl_opwriter *w) {
+    rl_dimspan was[RL_MAXDIMS], d[RL_MAXDIMS];
+    uint32_t y = 0, nwas = w->ndim, n;
+    rl_dims want, now;
+    while (y < w->op->noperand && !w->op->operand[y].out) y++;
+    if (y == w->op->noperand || w->cls != RL_POINTWISE || w->op->link || !for_products(w, y) || !before_transpose(w, y, &want)) return;
+    rl_opwriter_dims(w, y, &now);
+    if (rl_dims_equal(&now, &want) || !dims_like(w, &want, y, d, &n)) return;
+    uint32_t most = rl_opwriter_reshapes(w) + 1;
+    memcpy(was, w->dim, sizeof was);
+    memcpy(w->dim, d, sizeof d);
+    w->ndim = n;
+    w->whole = rl_opwriter_reshapes(w) <= most;
+    if (w->whole) return;
+    memcpy(w->dim, was, sizeof was);
+    w->ndim = nwas;
+}
+
+/* ---- the dims ---- */
+
 bool rl_opwriter_choose_dims(rl_opwriter *w) {
     if (w->n->op == RL_OP_Conv) return conv_dims(w);
     rl_dimspan best[RL_MAXDIMS], d[RL_MAXDIMS];
@@ -255,6 +311,7 @@ bool rl_opwriter_choose_dims(rl_opwriter *w) {
         w->ndim = nbest;
     }
     if (w->cls == RL_BATCHNORM && channel(w) == w->ntoken) w->dim[1].label = 1 + 1;
+    dims_before_product(w);
     return w->ndim > 0 || w->ntoken == 0;
 }
 

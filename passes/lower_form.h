@@ -18,6 +18,7 @@ typedef struct {
     uint32_t ntoken;
     rl_dimspan dim[RL_MAXDIMS];
     uint32_t ndim;
+    bool whole;           /* leading dims of size 1 stay */
     rl_value *in;
     uint32_t nin;
     struct { rl_attr *p; uint32_t n, cap; } attr;

@@ -27,7 +27,7 @@ static rl_value operand_value(rl_opwriter *w, uint32_t o) {
     rl_opwriter_dims(w, o, &want);
     uint32_t i = rl_opwriter_ready(w, o, &want);
     if (i != RL_NONE) return w->l->phys.p[i].v;
-    if (rl_opwriter_broadcasts(w, o)) strip(&want);
+    if (rl_opwriter_broadcasts(w, o) && !w->whole) strip(&want);
     return rl_lower_want(w->l, x->cls, order, &want);
 }
 

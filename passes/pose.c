@@ -1,4 +1,5 @@
 /* The assignment as a problem for the solver: see pose.h. */
+#include "bound.h"
 #include "charge.h"
 #include "pose.h"
 #include <string.h>
@@ -113,7 +114,7 @@ void rl_pose(rl_plan *p, const rl_scale *s, const rl_posing *how, rl_posed *out)
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         if (!how->all && !takes_part(p, k)) continue;
-        if (how->comp && (p->op.p[k].comp == RL_NONE || !how->comp[p->op.p[k].comp])) continue;
+        if (how->comp && !rl_touches(p, &p->op.p[k], how->comp)) continue;
         op[n] = choice_of(p, s, how, &p->op.p[k], &out->mem);
         out->op[n++] = k;
     }

@@ -211,8 +211,7 @@ static rl_status bound_swapped(rl_plan *p, const uint32_t *cfg, bool *wanted, do
     rl_kept *kept = rl_copy(tmp, p->timed, p->cls.n * sizeof *kept);
     bool *may = rl_new(tmp, bool, p->ncomp), any = false;
     rl_plan_times(p, cfg, NULL, time, tmp);
-    for (uint32_t k = 0; k < p->op.n; k++)
-        if (p->op.p[k].comp != RL_NONE && rl_may_swap(p, &p->op.p[k])) may[p->op.p[k].comp] = true;
+    rl_may_swap_in(p, may);
     for (uint32_t k = 0; k < p->ncomp; k++) any |= wanted[k] = wanted[k] && may[k] && was[k].bound < enough_of(time[k].count, false);
     if (!any) return RL_OK;
     p->swaps = rl_copy(p->mem, wanted, p->ncomp * sizeof *wanted);

@@ -10,6 +10,11 @@ bool rl_may_swap(const rl_plan *p, const rl_oplegal *op) {
     return product && !op->fixed && p->target->move[RL_MOVE_INTO_MATMUL] == 0;
 }
 
+void rl_may_swap_in(const rl_plan *p, bool *comp) {
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (p->op.p[k].comp != RL_NONE && rl_may_swap(p, &p->op.p[k])) comp[p->op.p[k].comp] = true;
+}
+
 bool rl_takes_in(const rl_plan *p, const rl_oplegal *op) { return p->swaps && op->comp != RL_NONE && p->swaps[op->comp] && rl_may_swap(p, op); }
 
 /* Swaps the last two groups of an operand's; false where there are fewer. */
@@ -49,52 +54,6 @@ void rl_take_in(rl_plan *p, rl_oplegal *op) {
 
 /* ---- candidates ---- */
 
-/* Adds what config c becomes where some operands are swapped. */
-static void add_swapped(rl_plan *q, rl_oplegal *op, uint32_t c) {
-    const rl_config config = op->config.p[c];
-    rl_form f = op->form[config.form];
-    uint8_t out[RL_MAXATOM + 1], seq[3][RL_MAXGROUP];
-    f.seq = seq;
-    const rl_oplegal x = {.token = op->token, .form = &f};
-    for (uint32_t way = 1; way < 4; way++) {
-        uint32_t pin = 0;
-        memcpy(seq, op->form[config.form].seq, op->noperand * sizeof *seq);
-        if (!swap_operands(op, way, seq)) continue;
-        rl_push(q->mem, op->config, config);
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
-            rl_config_order(&x, &(rl_config){0, config.token, 0}, o, out);
-            uint32_t order = way >> o & 1 ? rl_order_intern(q, op->operand[o].cls, out) : op->pinorder.p[c * op->npin + pin];
-            rl_push(q->mem, op->pinorder, order);
-            pin++;
-        }
-    }
-}
-
-void rl_take_in_all(rl_plan *q) {
-    q->taken = true;
-    q->cls.p = rl_copy(q->mem, q->cls.p, q->cls.n * sizeof *q->cls.p);
-    for (uint32_t c = 0; c < q->cls.n; c++) {
-        rl_cls *x = &q->cls.p[c];
-        x->index = NULL;
-        if (x->order.n) x->order.p = rl_copy(q->mem, x->order.p, x->order.n * sizeof *x->order.p);
-        x->order.cap = x->order.n;
-    }
-    for (uint32_t k = 0; k < q->op.n; k++) {
-        rl_oplegal *op = &q->op.p[k];
-        if (!rl_takes_in(q, op)) continue;
-        uint32_t n = op->config.n;
-        op->config.p = rl_copy(q->mem, op->config.p, n * sizeof *op->config.p);
-        op->pinorder.p = rl_copy(q->mem, op->pinorder.p, op->pinorder.n * sizeof *op->pinorder.p);
-        op->config.cap = n;
-        op->pinorder.cap = op->pinorder.n;
-        for (uint32_t c = 0; c < n; c++)
-            if (op->config.p[c].form != RL_NONE) add_swapped(q, op, c);
-    }
-}
-
-/* ---- what an assignment takes in ---- */
-
 static uint32_t token_at(const rl_oplegal *op, uint32_t operand, uint8_t atom) {
     uint32_t t = 0;
     while (t < op->ntoken && !(op->token[t].natom[operand] && memchr(op->token[t].atom[operand], atom, op->token[t].natom[operand]))) t++;
@@ -123,6 +82,96 @@ static bool writes(const rl_plan *p, const rl_oplegal *op, uint32_t form, const 
     }
     return true;
 }
+
+/* Adds what config c becomes where some operands are swapped. */
+static void add_swapped(rl_plan *q, rl_oplegal *op, uint32_t c, rl_config config) {
+    rl_form f = op->form[config.form];
+    uint8_t out[RL_MAXATOM + 1], seq[3][RL_MAXGROUP];
+    f.seq = seq;
+    const rl_oplegal x = {.token = op->token, .form = &f};
+    for (uint32_t way = 1; way < 4; way++) {
+        uint32_t pin = 0;
+        memcpy(seq, op->form[config.form].seq, op->noperand * sizeof *seq);
+        if (!swap_operands(op, way, seq)) continue;
+        rl_push(q->mem, op->config, config);
+        for (uint32_t o = 0; o < op->noperand; o++) {
+            if (!op->operand[o].pin) continue;
+            rl_config_order(&x, &(rl_config){0, config.token, 0}, o, out);
+            uint32_t order = way >> o & 1 ? rl_order_intern(q, op->operand[o].cls, out) : op->pinorder.p[c * op->npin + pin];
+            rl_push(q->mem, op->pinorder, order);
+            pin++;
+        }
+    }
+}
+
+/* The form and tokens of configuration 0, the model as it stands. */
+static bool own_config(const rl_plan *p, const rl_oplegal *op, rl_config *c) {
+    const uint8_t *order[3] = {NULL};
+    uint8_t *token = rl_new(p->mem, uint8_t, op->ntoken + 1);
+    for (uint32_t o = 0, pin = 0; o < 3; o++)
+        if (op->operand[o].pin) order[o] = p->cls.p[op->operand[o].cls].order.p[op->pinorder.p[pin++]].p;
+    for (uint32_t f = 0; f < op->nform; f++) {
+        if (!writes(p, op, f, order, token)) continue;
+        *c = (rl_config){f, token, c->charge};
+        return true;
+    }
+    return false;
+}
+
+void rl_drop_charged(rl_plan *q) {
+    for (uint32_t k = 0; k < q->op.n; k++) {
+        rl_oplegal *op = &q->op.p[k];
+        const rl_oplegal was = *op;
+        bool any = false;
+        for (uint32_t c = 0; c < was.config.n; c++) any |= was.config.p[c].charge > was.config.p[0].charge;
+        if (!any) continue;
+        op->config.p = rl_new(q->mem, rl_config, was.config.n);
+        op->pinorder.p = rl_new(q->mem, uint32_t, was.pinorder.n);
+        op->config.n = op->pinorder.n = 0;
+        for (uint32_t c = 0; c < was.config.n; c++) {
+            if (was.config.p[c].charge > was.config.p[0].charge) continue;
+            op->config.p[op->config.n++] = was.config.p[c];
+            memcpy(op->pinorder.p + op->pinorder.n, was.pinorder.p + c * op->npin, op->npin * sizeof *op->pinorder.p);
+            op->pinorder.n += op->npin;
+        }
+    }
+}
+
+void rl_take_in_all(rl_plan *q) {
+    q->taken = true;
+    q->cls.p = rl_copy(q->mem, q->cls.p, q->cls.n * sizeof *q->cls.p);
+    for (uint32_t c = 0; c < q->cls.n; c++) {
+        rl_cls *x = &q->cls.p[c];
+        x->index = NULL;
+        if (x->order.n) x->order.p = rl_copy(q->mem, x->order.p, x->order.n * sizeof *x->order.p);
+        x->order.cap = x->order.n;
+    }
+    for (uint32_t k = 0; k < q->op.n; k++) {
+        rl_oplegal *op = &q->op.p[k];
+        if (!rl_takes_in(q, op)) continue;
+        uint32_t n = op->config.n;
+        op->config.p = rl_copy(q->mem, op->config.p, n * sizeof *op->config.p);
+        op->pinorder.p = rl_copy(q->mem, op->pinorder.p, op->pinorder.n * sizeof *op->pinorder.p);
+        op->config.cap = n;
+        op->pinorder.cap = op->pinorder.n;
+        for (uint32_t c = 0; c < n; c++) {
+            rl_config x = op->config.p[c];
+            if (x.form != RL_NONE || own_config(q, op, &x)) add_swapped(q, op, c, x);
+        }
+    }
+}
+
+void rl_untake_all(const rl_plan *q, const rl_plan *p, uint32_t *cfg) {
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_config x = q->op.p[k].config.p[cfg[k]];
+        const rl_oplegal *op = &p->op.p[k];
+        uint32_t i = x.form == RL_NONE ? 0 : op->config.n - 1;
+        while (i && (op->config.p[i].form != x.form || op->config.p[i].token != x.token)) i--;
+        cfg[k] = i; /* what is of none other was made of the model's own */
+    }
+}
+
+/* ---- what an assignment takes in ---- */
 
 /* The order that the op names at an operand with the last two groups of the form swapped, if some other op names it; else RL_NONE. */
 static uint32_t swapped(const rl_plan *p, const rl_oplegal *op, uint32_t form, const uint8_t *token, uint32_t operand, const bool *named) {

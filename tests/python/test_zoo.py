@@ -35,9 +35,8 @@ NOT_REACHED = {("pt_swin_tiny_patch4_window7_224", "fused"): 24}
 # Target `ort` has to reach the minimum all the same.
 BYTES_LATER = {"pt_mobilevit_xxs": 2754048}
 BYTES_SHARE = 0.26
-# Default target: what is kept is not proved quick enough. Without swaps 94 % of crossvit's time and 92 % of that of maxvit's last stage are
-# proved, 95 are wanted; with swaps less, as a swap pays no price.
-OPEN = {"pt_crossvit_tiny_240", "pt_maxvit_tiny_rw_224"}
+# What is kept and not proved quick enough: nothing with the default target. This one, with another, is there for what the report says of such parts.
+OPEN = {("pt_vit_tiny_patch16_224", "ort")}
 # Nodes that move floats outside attention, default target: patches 1, downsampling 3, and two for each border of windows.
 WINDOWS = {"pt_swin_tiny_patch4_window7_224": 24, "pt_swinv2_tiny_window8_256": 24}
 CHANNELS = {"pt_shufflenet_v2"}
@@ -80,7 +79,8 @@ def measure(name, args, prog, row):
         if args.target == "onnx":
             judge_proof(report_of(name, args, prog, row, tmp, "nodes"), row)
         if args.target == "generic":
-            judge_shown(name, report_of(name, args, prog, row, tmp, "nodes", "generic"), row)
+            for target in ["generic", *(t for n, t in OPEN if n == name)]:
+                judge_shown(report_of(name, args, prog, row, tmp, "nodes", target), (name, target) in OPEN, row)
         if args.target == "onnx" and facts.counts.moving + facts.counts.nother:
             judge_bytes(name, args, prog, row, tmp)
     if res.counts is None:
@@ -112,8 +112,8 @@ def judge_proof(report, row):
         row["fail"].append(f"{c['after']} conversions, {c['proof']}: proved at least {c['lower_bound']}")
 
 
-def judge_shown(name, report, row):
-    """What is kept for its time is proved to be worth it."""
+def judge_shown(report, is_open, row):
+    """What is kept for its time is proved to be worth it; of what is open it is said what that takes, and what nothing is below."""
     if report is None:
         return
     c, shown = report["conversions"], report["proved"]
@@ -124,7 +124,7 @@ def judge_shown(name, report, row):
     ns = shown["open_ns"]
     if (shown["open"] > 0) != (0 < ns["at_least"] < ns["takes"]):
         row["fail"].append(f"{shown['open']} conversions are open, which take {ns}")
-    if (shown["open"] > 0) != (name in OPEN):
+    if (shown["open"] > 0) != is_open:
         row["fail"].append(f"{shown['open']} conversions are open" if shown["open"] else "proved: take it off OPEN")
 
 
