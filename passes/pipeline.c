@@ -5,8 +5,7 @@
  * the others.
  *
  * The passes see one graph: flat.h makes it from the model's graph and the bodies in it, and it is written back after the last.
- * Where a form cannot be written, they run once more on the model's graph with its bodies closed.
- */
+ * Where a form cannot be written, they run once more on the model's graph with its bodies closed. */
 #include "functions.h"
 #include "plan.h"
 
@@ -140,12 +139,13 @@ static rl_status infer_written(rl_pass_run *r) {
     return r->calls ? rl_calls_infer_live(r->calls, r->tmp) : RL_OK;
 }
 
+static const char *const replan[] = {"legal", "assign", "pick", "insert", "lower", "dce"};
+
 static rl_status again(rl_pass_run *r);
 static rl_status move_last(rl_pass_run *r);
 
 /* On a copy of the graph: a plan with picked results in view, or one without, and all that comes after it. */
 static rl_status try_one(rl_pass_run *r, const rl_passopt *opt, bool plainly, rl_pass_run *t, rl_outcome *out) {
-    static const char *const list[] = {"legal", "assign", "pick", "insert", "lower", "dce"};
     *t = *r;
     *out = *r->out;
     t->opt = opt;
@@ -154,8 +154,8 @@ static rl_status try_one(rl_pass_run *r, const rl_passopt *opt, bool plainly, rl
     t->trial = true;
     t->plainly = plainly;
     t->round = RL_MAX(r->round, 1u);
-    for (size_t i = 0; i < RL_LEN(list) && !t->gave_up; i++)
-        if (!disabled(t->opt, list[i])) RL_TRY(run_pass(t, find_pass(list[i], strlen(list[i]))));
+    for (size_t i = 0; i < RL_LEN(replan) && !t->gave_up; i++)
+        if (!disabled(t->opt, replan[i])) RL_TRY(run_pass(t, find_pass(replan[i], strlen(replan[i]))));
     if (!t->gave_up) RL_TRY(again(t));
     if (!t->gave_up) RL_TRY(move_last(t));
     memcpy(r->out->time, out->time, sizeof out->time);
@@ -203,7 +203,6 @@ static rl_status try_both(rl_pass_run *r) {
  * carried out as the first: where it is cheaper, or has fewer conversions than there are Transposes.  The conversions before stay those
  * of the input. */
 static rl_status again(rl_pass_run *r) {
-    static const char *const list[] = {"legal", "assign", "pick", "insert", "lower", "dce"};
     rl_outcome *out = r->out;
     if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
     for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->picked && !r->gave_up; round++) {
@@ -212,9 +211,9 @@ static rl_status again(rl_pass_run *r) {
         r->round = round + 1;
         RL_TRY(infer_written(r));
         if (!r->closed) r->g = rl_flat_make(r->g);
-        for (size_t i = 0; i < RL_LEN(list) && !r->gave_up; i++) {
-            if (disabled(r->opt, list[i])) continue;
-            RL_TRY(run_pass(r, find_pass(list[i], strlen(list[i]))));
+        for (size_t i = 0; i < RL_LEN(replan) && !r->gave_up; i++) {
+            if (disabled(r->opt, replan[i])) continue;
+            RL_TRY(run_pass(r, find_pass(replan[i], strlen(replan[i]))));
             r->anew |= i > 0 && out->improved;
             if (!r->picked || r->trial) continue;
             RL_TRY(try_both(r));

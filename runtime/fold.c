@@ -83,8 +83,7 @@ static void join(rl_exec *x, rl_step *conv, rl_step *fold, const rl_fold *f) {
     fold->node = node;
     fold->info = n;
     fold->fold = rl_copy(&x->g->mem, f, sizeof *f);
-    fold->kernel.p = NULL, fold->kernel.n = fold->kernel.cap = 0;
-    rl_push(&x->g->mem, fold->kernel, &kernel);
+    rl_run_by(x, fold, &kernel);
     conv->info = NULL;
 }
 

@@ -368,6 +368,11 @@ rl_step *rl_only_reader(const rl_exec *x, const rl_readers *of, rl_value v, rl_k
     return s && s->info && s->kernel.n && s->kernel.p[0]->fn == fn && rl_same(s->info->in[0], v) ? s : NULL;
 }
 
+void rl_run_by(const rl_exec *x, rl_step *s, const rl_kernel *k) {
+    s->kernel.p = NULL, s->kernel.n = s->kernel.cap = 0;
+    rl_push(&x->g->mem, s->kernel, k);
+}
+
 void rl_drop_steps(rl_exec *x) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < x->nstep; i++)

@@ -73,6 +73,8 @@ typedef struct {
 const rl_readers *rl_find_readers(const rl_exec *x, rl_arena *tmp);
 /* The step that alone reads v, as its first input, if its kernel is fn; else NULL. */
 rl_step *rl_only_reader(const rl_exec *x, const rl_readers *of, rl_value v, rl_kernel_fn *fn);
+/* The step has this kernel and no other. */
+void rl_run_by(const rl_exec *x, rl_step *s, const rl_kernel *k);
 /* Those whose info is NULL go. */
 void rl_drop_steps(rl_exec *x);
 /* Moves Transposes behind convolutions, pools and Resizes down past pointwise ops, Pads and Concats, and cancels them (sink.c). Before a

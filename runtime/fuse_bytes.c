@@ -141,14 +141,11 @@ static void try_lead(joiner *j, uint32_t i) {
 
 void rl_join_bytes(rl_exec *x) {
     rl_arena tmp;
-    uint32_t kept = 0;
     rl_arena_init(&tmp, x->g->ctx);
     joiner j = {x, rl_new(&tmp, uint32_t, x->g->nnode)};
     memset(j.step_of, 0xff, x->g->nnode * sizeof *j.step_of);
     for (uint32_t i = 0; i < x->nstep; i++) j.step_of[x->step[i].node.i] = i;
     for (uint32_t i = 0; i < x->nstep; i++) try_lead(&j, i);
-    for (uint32_t i = 0; i < x->nstep; i++)
-        if (x->step[i].info) x->step[kept++] = x->step[i];
-    x->nstep = kept;
+    rl_drop_steps(x);
     rl_arena_free(&tmp);
 }

@@ -72,8 +72,7 @@ static void join_at(rl_exec *x, const rl_readers *of, uint32_t i) {
     rl_nodeinfo *made = rl_copy(&x->g->mem, n, sizeof *n);
     made->out = r->info->out;
     r->info = made;
-    r->kernel.n = 0;
-    rl_push(&x->g->mem, r->kernel, &kernel);
+    rl_run_by(x, r, &kernel);
     x->step[i].info = NULL;
 }
 

@@ -327,8 +327,7 @@ static void set_pieces(joiner *a, uint32_t step, const rl_pieces *found, const r
     }
     s->info = n;
     s->pieces = p;
-    s->kernel.n = 0;
-    rl_push(mem, s->kernel, &kernel);
+    rl_run_by(a->x, s, &kernel);
 }
 
 /* Reads an output of a depthwise one whose channels are in this order. */

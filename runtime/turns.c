@@ -70,8 +70,7 @@ static void join(rl_exec *x, rl_step *s, rl_step *next, const turn *second) {
     n->nin = 1;
     next->info = n;
     next->turns = all;
-    next->kernel.p = NULL, next->kernel.n = next->kernel.cap = 0;
-    rl_push(mem, next->kernel, &kernel);
+    rl_run_by(x, next, &kernel);
     s->info = NULL;
 }
 

@@ -37,8 +37,7 @@ static void join_at(rl_exec *x, const rl_readers *of, rl_step *first) {
     n->in[0] = first->info->in[0];
     n->out = last->info->out;
     last->info = n;
-    last->kernel.p = NULL, last->kernel.n = last->kernel.cap = 0;
-    rl_push(&x->g->mem, last->kernel, &kernel);
+    rl_run_by(x, last, &kernel);
     first->info = norm->info = NULL;
 }
 
