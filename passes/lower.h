@@ -1,4 +1,4 @@
-/* What lower.c, lower_values.c and lower_ops.c share: tensors that exist in the output, by (class, order), and how to get one more.
+/* What the files lower*.c share: tensors that exist in the output, by (class, order), and how to get one more.
  *
  * A phys is a tensor of the output model: the atoms of its class in some order, grouped into dims.  counts {1,0,2} is a dim of
  * one atom, a dim of size 1, a dim of two atoms. */
@@ -88,6 +88,14 @@ rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t 
 bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out);
 /* A Reshape of x to sizes that may be symbolic, out; l->failed when it cannot be written. */
 void rl_lower_reshape(rl_lower *l, const char *name, rl_value x, const rl_dim *to, uint32_t n, rl_value out);
+/* The atoms of a class, outermost first, in this order. */
+static inline const uint8_t *rl_lower_atoms(const rl_lower *l, uint32_t cls, uint32_t order) { return l->p->cls.p[cls].order.p[order].p; }
+/* A new value, of the element type of another and named after it. */
+rl_value rl_lower_new(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d);
+/* A phys in other dims: a Reshape; into RL_NOVALUE: a new value. */
+rl_value rl_lower_regroup(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into);
+/* lower_constants.c: a constant class in this order and form, named after `like`. */
+rl_value rl_lower_constant(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d);
 void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_dim *out);
 bool rl_dims_equal(const rl_dims *a, const rl_dims *b);
 void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d);

@@ -1,9 +1,7 @@
-/* The tensors that lower.c and its like ask for, made on demand: constants in another order, Reshapes, conversions, the model's own movement. */
+/* The tensors that lower.c and its like ask for, made on demand: Reshapes, conversions, the model's own movement. */
 #include "lower.h"
 
 #include <string.h>
-
-#include "../src/permute.h"
 
 bool rl_dims_equal(const rl_dims *a, const rl_dims *b) {
     return a->ndim == b->ndim && memcmp(a->count, b->count, a->ndim) == 0;
@@ -14,11 +12,9 @@ void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d) {
     for (uint32_t i = 0; i < rank; i++) d->count[i] = (uint8_t)(m->dimstart[i + 1] - m->dimstart[i]);
 }
 
-static const uint8_t *order_of(const rl_lower *l, uint32_t cls, uint32_t order) { return l->p->cls.p[cls].order.p[order].p; }
-
 void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_dim *out) {
     const rl_cls *c = &l->p->cls.p[cls];
-    const uint8_t *o = order_of(l, cls, order);
+    const uint8_t *o = rl_lower_atoms(l, cls, order);
     uint32_t at = 0;
     for (uint32_t i = 0; i < d->ndim; i++) {
         out[i] = 1;
@@ -42,7 +38,7 @@ rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t 
     return v;
 }
 
-static rl_value new_value(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d) {
+rl_value rl_lower_new(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d) {
     rl_dim shape[RL_MAXDIMS];
     const char *stem = rl_val(l->g, like)->name;
     rl_value v = rl_graph_value(l->g, rl_graph_fresh_name(l->g, stem ? stem : "rl"));
@@ -113,117 +109,13 @@ void rl_lower_have_member(rl_lower *l, rl_value t) {
     rl_lower_have(l, t, m->cls, rl_lower_member_order(l, t), &d);
 }
 
-/* ---- constants ---- */
-
-static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into);
-
-/* dst, row-major in `order`, from the class's first tensor. */
-static void permute_bytes(const rl_cls *c, const rl_const *src, const uint8_t *order, uint8_t *dst) {
-    int64_t size[RL_MAXATOM];
-    uint32_t perm[RL_MAXATOM];
-    for (uint32_t i = 0; i < c->natom; i++) size[i] = (int64_t)c->size[i], perm[i] = order[i];
-    rl_permute(dst, src->data, c->natom, size, perm, rl_dtype_bits(src->dtype));
-}
-
-/* Bytes stored before: the same constant in the same order and shape, for whichever class. */
-static uint32_t stored_before(const rl_lower *l, const rl_const *src, uint32_t natom, const uint8_t *o, uint32_t rank, const rl_dim *shape,
-                              uint64_t *key) {
-    *key = ((uint64_t)(uintptr_t)src ^ rl_hash_bytes(o, natom) * 31 ^ rl_hash_bytes(shape, rank * sizeof *shape)) | 1;
-    for (uint32_t i; (i = rl_hash_get(&l->stored, *key)) != RL_NONE; ++*key) {
-        const rl_stored *x = &l->kept.p[i];
-        const rl_valinfo *v = rl_val(l->g, x->v);
-        if (x->src == src && x->natom == natom && memcmp(x->order, o, natom) == 0 && v->rank == rank &&
-            memcmp(v->dim, shape, rank * sizeof *shape) == 0)
-            return i;
-    }
-    return RL_NONE;
-}
-
-static rl_value stored(rl_lower *l, rl_value like, uint32_t cls, const rl_const *src, const uint8_t *o, uint32_t rank, const rl_dim *shape) {
-    rl_cls *c = &l->p->cls.p[cls];
-    bool same = true;
-    uint64_t key;
-    uint32_t known = stored_before(l, src, c->natom, o, rank, shape, &key);
-    if (known != RL_NONE) return l->kept.p[known].v;
-    for (uint32_t i = 0; i < c->natom; i++) same &= o[i] == i;
-    const void *data = src->data;
-    if (!same) {
-        uint8_t *dst = rl_alloc(&l->g->mem, src->nbyte + 1);
-        permute_bytes(c, src, o, dst);
-        data = dst;
-    }
-    const char *stem = rl_val(l->g, like)->name;
-    rl_value v = rl_graph_const(l->g, rl_graph_fresh_name(l->g, stem ? stem : "const"), src->dtype, rank, shape, data, src->nbyte);
-    rl_val(l->g, v)->is_init = true;
-    rl_stored made = {src, rl_copy(l->tmp, o, c->natom), c->natom, v};
-    rl_hash_put(&l->stored, key, l->kept.n);
-    rl_push(l->tmp, l->kept, made);
-    return v;
-}
-
-/* The dim that begins with this atom; ndim if none does. */
-static uint32_t dim_at(const rl_dims *d, uint32_t atom) {
-    uint32_t k = 0, n = 0;
-    for (; k < d->ndim && (n < atom || d->count[k] == 0); k++) n += d->count[k];
-    return n == atom ? k : d->ndim;
-}
-
-/* DequantizeLinear of permuted bytes; per axis, that axis is a dim of its own. */
-static rl_value dequantized(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d) {
-    rl_value y = l->p->cls.p[cls].first;
-    const rl_nodeinfo n = *rl_nod(l->g, l->def[y.i]);
-    const rl_valinfo *scale = rl_val(l->g, n.in[1]);
-    const uint8_t *o = order_of(l, cls, order);
-    rl_dims own = *d;
-    rl_dim shape[RL_MAXDIMS];
-    uint32_t axis = 0, nattr = 0;
-    rl_attr attr[16];
-    if (scale->rank == 1 && rl_op_axis(l->g, &n, &axis) && rl_val(l->g, y)->dim[axis] != 1) {
-        const rl_member *m = &l->p->member[y.i];
-        uint32_t first = m->dimstart[axis], count = m->dimstart[axis + 1] - first, at = 0;
-        while (o[at] != first) at++;
-        for (uint32_t i = 0; i < count; i++)
-            if (at + i >= m->natom || o[at + i] != first + i) l->failed = true;
-        axis = dim_at(d, at);
-        if (axis == d->ndim || d->count[axis] != count) { /* the form wanted has no such dim */
-            own.ndim = 0;
-            if (at) own.count[own.ndim++] = (uint8_t)at;
-            axis = own.ndim;
-            own.count[own.ndim++] = (uint8_t)count;
-            if (at + count < m->natom) own.count[own.ndim++] = (uint8_t)(m->natom - at - count);
-        }
-    }
-    for (uint32_t i = 0; i < n.nattr && nattr < RL_LEN(attr) - 1; i++)
-        if (strcmp(n.attr[i].name, "axis") != 0) attr[nattr++] = n.attr[i];
-    if (scale->rank == 1 && n.since >= 13) attr[nattr++] = rl_attr_of_int(l->g, "axis", axis);
-    rl_lower_shape(l, cls, order, &own, shape);
-    rl_value in[3] = {stored(l, n.in[0], cls, rl_val(l->g, n.in[0])->data, o, own.ndim, shape), n.in[1], rl_in(&n, 2)};
-    rl_value out = new_value(l, y, cls, order, &own);
-    rl_node made = rl_lower_node(l, RL_OP_DequantizeLinear, rl_graph_fresh_name(l->g, "rl_dequantize"), n.nin, in, 1, &out);
-    rl_nod(l->g, made)->since = n.since;
-    rl_graph_set_attrs(l->g, made, attr, nattr);
-    rl_lower_have(l, out, cls, order, &own);
-    return rl_dims_equal(&own, d) ? out : reshape(l, l->phys.n - 1, d, RL_NOVALUE);
-}
-
-static rl_value make_constant(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d) {
-    const rl_const *src = rl_val(l->g, l->p->cls.p[cls].first)->data;
-    rl_dim shape[RL_MAXDIMS];
-    if (!src) return dequantized(l, cls, order, d);
-    rl_lower_shape(l, cls, order, d, shape);
-    rl_value v = stored(l, like, cls, src, order_of(l, cls, order), d->ndim, shape);
-    rl_lower_have(l, v, cls, order, d);
-    return v;
-}
-
 /* ---- movement ---- */
 
-/* Reshape x to the given form. into RL_NOVALUE: a new value. */
-static rl_value reshape(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into) {
+rl_value rl_lower_regroup(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into) {
     rl_phys x = l->phys.p[phys];
     rl_dim to[RL_MAXDIMS];
     rl_lower_shape(l, x.cls, x.order, d, to);
-    if (!rl_has(into)) into = new_value(l, x.v, x.cls, x.order, d);
+    if (!rl_has(into)) into = rl_lower_new(l, x.v, x.cls, x.order, d);
     rl_lower_reshape(l, rl_graph_fresh_name(l->g, "rl_reshape"), x.v, to, d->ndim, into);
     rl_lower_have(l, into, x.cls, x.order, d);
     return into;
@@ -237,9 +129,9 @@ static void places(const uint8_t *order, uint32_t n, uint8_t *place) {
  * Dims of size 1 go where `want` has them if it has as many, else they stay in front. */
 static bool whole_dims(const rl_lower *l, const rl_phys *x, uint32_t to, const rl_dims *want, uint32_t *perm, rl_dims *d) {
     uint8_t place[RL_MAXATOM], first[RL_MAXDIMS];
-    const uint8_t *from = order_of(l, x->cls, x->order);
+    const uint8_t *from = rl_lower_atoms(l, x->cls, x->order);
     uint32_t at = 0, n = 0, ones = 0, one[RL_MAXDIMS], real[RL_MAXDIMS], want_ones = 0;
-    places(order_of(l, x->cls, to), l->p->cls.p[x->cls].natom, place);
+    places(rl_lower_atoms(l, x->cls, to), l->p->cls.p[x->cls].natom, place);
     for (uint32_t i = 0; i < x->dims->ndim; i++) {
         uint32_t c = x->dims->count[i];
         if (c == 0) one[ones++] = i;
@@ -288,7 +180,7 @@ static uint32_t transpose(rl_lower *l, uint32_t phys, uint32_t to, const uint32_
     rl_phys x = l->phys.p[phys];
     int64_t p[RL_MAXDIMS];
     for (uint32_t i = 0; i < d->ndim; i++) p[i] = perm[i];
-    if (!rl_has(into)) into = new_value(l, x.v, x.cls, to, d);
+    if (!rl_has(into)) into = rl_lower_new(l, x.v, x.cls, to, d);
     rl_node n = rl_lower_node(l, RL_OP_Transpose, rl_graph_fresh_name(l->g, "rl_transpose"), 1, &x.v, 1, &into);
     rl_attr a = rl_attr_of_ints(l->g, "perm", p, d->ndim);
     rl_graph_set_attrs(l->g, n, &a, 1);
@@ -342,10 +234,10 @@ static uint32_t merged(rl_lower *l, uint32_t cls, uint32_t to) {
         return RL_NONE;
     }
     uint32_t order = l->phys.p[any].order;
-    merged_dims(l, cls, order_of(l, cls, order), order_of(l, cls, to), &d);
+    merged_dims(l, cls, rl_lower_atoms(l, cls, order), rl_lower_atoms(l, cls, to), &d);
     i = exact(l, cls, order, &d);
     if (i != RL_NONE) return i;
-    reshape(l, any, &d, RL_NOVALUE);
+    rl_lower_regroup(l, any, &d, RL_NOVALUE);
     return l->failed ? RL_NONE : l->phys.n - 1;
 }
 
@@ -392,14 +284,14 @@ rl_value rl_lower_want(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims 
     uint32_t i = exact(l, cls, order, d);
     if (i != RL_NONE) return l->phys.p[i].v;
     const rl_cls *c = &l->p->cls.p[cls];
-    if (c->constant) return make_constant(l, c->first, cls, order, d);
+    if (c->constant) return rl_lower_constant(l, c->first, cls, order, d);
     i = first_of(l, cls, order);
     if (i == RL_NONE) {
         i = convert(l, cls, order, d, RL_NOVALUE);
         if (i == RL_NONE) return c->first;
         if (rl_dims_equal(l->phys.p[i].dims, d)) return l->phys.p[i].v;
     }
-    return reshape(l, i, d, RL_NOVALUE);
+    return rl_lower_regroup(l, i, d, RL_NOVALUE);
 }
 
 /* ---- tensors of the input ---- */
@@ -432,7 +324,7 @@ rl_value rl_lower_present(rl_lower *l, rl_value x) {
 /* The tensor t from a phys of its order. */
 static rl_value in_form(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value t) {
     if (phys == RL_NONE || l->defined[t.i]) return t;
-    return rl_dims_equal(l->phys.p[phys].dims, d) ? l->phys.p[phys].v : reshape(l, phys, d, t);
+    return rl_dims_equal(l->phys.p[phys].dims, d) ? l->phys.p[phys].v : rl_lower_regroup(l, phys, d, t);
 }
 
 static rl_value make_member(rl_lower *l, rl_value t) {
@@ -441,7 +333,7 @@ static rl_value make_member(rl_lower *l, rl_value t) {
     rl_dims d;
     rl_member_dims(m, rl_val(l->g, t)->rank, &d);
     if (l->p->cls.p[m->cls].constant && rl_nod(l->g, l->def[t.i])->op == RL_OP_Transpose)
-        return make_constant(l, t, m->cls, order, &d);
+        return rl_lower_constant(l, t, m->cls, order, &d);
     rl_node node = l->def[t.i];
     rl_value x = rl_nod(l->g, node)->in[0];
     bool same_order = rl_lower_member_order(l, x) == order;
@@ -449,7 +341,7 @@ static rl_value make_member(rl_lower *l, rl_value t) {
     rl_value from = rl_lower_present(l, x);
     bool swaps = rl_nod(l->g, node)->op == RL_OP_Transpose, keeps = same_order || converts_here(l, m->cls, order);
     if (rl_has(from) && (same_order ? !swaps : have == RL_NONE && keeps)) return keep_move(l, node, from, t);
-    if (have != RL_NONE) return reshape(l, have, &d, t);
+    if (have != RL_NONE) return rl_lower_regroup(l, have, &d, t);
     /* Neither form exists.  Stepping back is free where the model only reshapes, or where the order before is at hand. */
     if (l->depth < 200 && keeps && (!swaps || first_of(l, m->cls, rl_lower_member_order(l, x)) != RL_NONE)) {
         l->depth++;
@@ -522,7 +414,7 @@ rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dim
     offer(l, like, cls, order, d, &best);
     for (uint32_t i = 0; i < l->g->output.n; i++) offer(l, l->g->output.p[i], cls, order, d, &best);
     if (rl_has(best)) return best;
-    return new_value(l, like, cls, order, d);
+    return rl_lower_new(l, like, cls, order, d);
 }
 
 rl_value rl_lower_any_form(rl_lower *l, rl_value t) {

@@ -10,6 +10,7 @@
  * disappears here, as does an element that only one op can ask for (its weight moves into that op's costs). */
 #ifndef RL_SOLVE_COVER_H
 #define RL_SOLVE_COVER_H
+#include "../src/hash.h"
 #include "solve.h"
 
 /* The configurations of one op.  The sets are sorted, `width` slots each, filled up with RL_NONE. */

@@ -14,29 +14,17 @@
  * could reach is a bound), or merged: the union of the sets at the lesser cost stands for both (a relaxation: the result is a
  * bound).  A run that neither drops nor merges is exact.
  *
+ * What a state is made of, and how equal ones are found: solve_states.h.
+ *
  * This is bucket elimination along a path (Dechter 1999) with the dominance rule of resource-constrained shortest paths;
  * merging is that of relaxed decision diagrams (Bergman, Cire, van Hoeve, Hooker 2016). */
-#include "solve_cover.h"
+#include "solve_states.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { LATE_CAP = 8, MOST_NEW = 1 << 22 }; /* states kept after the deadline; new states in one step of a beam */
 
-typedef struct {
-    uint32_t n, cap, nelem, capelem;
-    int64_t *cost;
-    uint64_t *hash;           /* sum of the elements' random words */
-    uint64_t *sig;            /* one bit per element, 64 shared by all */
-    uint32_t *beg;            /* [n + 1] */
-    uint32_t *elem;           /* sorted sets */
-    uint32_t *parent, *cfg;   /* parent RL_NONE: merged from several */
-    bool *loose;              /* a merged state is among its ancestors: the cost is a bound, not that of a choice */
-} front;
-
-typedef struct { uint32_t state, next; } holder; /* a state that holds an element; next: 1 + place, 0 at the end */
-typedef struct { holder *p; uint32_t n, cap; } holders;
 typedef struct { int64_t cost; uint32_t size, id; } sortkey;
-typedef struct { uint32_t *head, *count; holders link; } setindex; /* [nelem] the sets that hold an element, how many */
 typedef struct { uint32_t *parent, *cfg; } step; /* how the states after one op came about */
 
 /* The op being expanded: which configurations hold an element, what each costs, what it leaves to later ops. */
@@ -58,10 +46,9 @@ typedef struct {
     const rl_run *run;
     uint32_t cap, extra;      /* states after one op; states over that (at most 4 * cap each time) in the rest of the run */
     uint32_t *last;           /* [nelem] the position of the last op that can ask for it */
-    uint64_t *word;           /* [nelem] random */
     int64_t light;            /* the least weight */
-    front cur, next;
-    uint32_t *table, tablecap;
+    rl_states cur, next;
+    rl_statetable table;      /* of next */
     step *hist;
     int64_t lost;             /* least cost that a dropped state could reach */
     bool late;
@@ -69,129 +56,33 @@ typedef struct {
     uint32_t *base;           /* the elements of the state being expanded that stay live */
     sortkey *rank;
     uint32_t rankcap;
-    setindex kept;            /* states kept so far, by element */
+    rl_setindex kept;         /* states kept so far, by element */
     sortkey *keep;            /* [n] states kept, by the least total that each can be part of, as far as is known */
     uint32_t nkeep;
     const rl_layer *other;    /* the guide's states for this position */
-    setindex others;
+    rl_setindex others;
     int64_t *shared;          /* [states of any layer] */
     uint32_t *sharing;
     uint32_t *seed, *chain;   /* of the groups to be merged: places in keep, and from each member to the next */
     rl_layer *layer;
 } dp;
 
-/* ---- sets of states ---- */
-
-static void front_reserve(rl_arena *mem, front *f, uint32_t nelem) {
-    if (f->n + 2 > f->cap) {
-        uint32_t cap = f->cap ? f->cap * 2 : 256;
-        f->cost = rl_grow(mem, f->cost, f->cap, cap, sizeof *f->cost);
-        f->hash = rl_grow(mem, f->hash, f->cap, cap, sizeof *f->hash);
-        f->sig = rl_grow(mem, f->sig, f->cap, cap, sizeof *f->sig);
-        f->beg = rl_grow(mem, f->beg, f->cap, cap, sizeof *f->beg);
-        f->parent = rl_grow(mem, f->parent, f->cap, cap, sizeof *f->parent);
-        f->cfg = rl_grow(mem, f->cfg, f->cap, cap, sizeof *f->cfg);
-        f->loose = rl_grow(mem, f->loose, f->cap, cap, sizeof *f->loose);
-        f->cap = cap;
-    }
-    if (nelem >= f->capelem - f->nelem) {
-        uint32_t cap = RL_MAX(f->capelem * 2, f->nelem + nelem + 1024);
-        f->elem = rl_grow(mem, f->elem, f->capelem, cap, sizeof *f->elem);
-        f->capelem = cap;
-    }
-}
-
-static void front_clear(front *f) {
-    f->n = f->nelem = 0;
-    f->beg[0] = 0;
-}
-
-static uint32_t size_of(const front *f, uint32_t s) {
-    return f->beg[s + 1] - f->beg[s];
-}
-
-/* Appends state s of another front. */
-static void front_copy(rl_arena *mem, front *to, const front *f, uint32_t s) {
-    uint32_t n = size_of(f, s);
-    front_reserve(mem, to, n);
-    memcpy(to->elem + to->nelem, f->elem + f->beg[s], n * sizeof *to->elem);
-    to->nelem += n;
-    to->cost[to->n] = f->cost[s];
-    to->parent[to->n] = f->parent[s];
-    to->cfg[to->n] = f->cfg[s];
-    to->loose[to->n] = f->loose[s];
-    to->beg[++to->n] = to->nelem;
-}
-
-static uint32_t merge_sets(const uint32_t *a, uint32_t na, const uint32_t *b, uint32_t nb, uint32_t *out) {
-    uint32_t i = 0, j = 0, n = 0;
-    while (i < na && j < nb) {
-        uint32_t x = a[i], y = b[j];
-        out[n++] = RL_MIN(x, y);
-        i += x <= y;
-        j += y <= x;
-    }
-    while (i < na) out[n++] = a[i++];
-    while (j < nb) out[n++] = b[j++];
-    return n;
-}
-
-static void index_add(rl_arena *mem, setindex *x, uint32_t id, const uint32_t *set, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) {
-        rl_push(mem, x->link, ((holder){id, x->head[set[i]]}));
-        x->head[set[i]] = x->link.n;
-        x->count[set[i]]++;
-    }
-}
-
-/* Empties the index; elem are the elements of all its sets, at least. */
-static void index_clear(setindex *x, const uint32_t *elem, uint32_t n) {
-    for (uint32_t i = 0; i < n; i++) x->head[elem[i]] = x->count[elem[i]] = 0;
-    x->link.n = 0;
-}
-
-/* ---- new states ---- */
-
-static void grow_table(dp *d) {
-    d->tablecap = d->tablecap ? d->tablecap * 2 : 1024;
-    d->table = rl_new(d->mem, uint32_t, d->tablecap);
-    for (uint32_t s = 0; s < d->next.n; s++) {
-        uint32_t i = (uint32_t)(d->next.hash[s] >> 32) & (d->tablecap - 1);
-        while (d->table[i]) i = (i + 1) & (d->tablecap - 1);
-        d->table[i] = s + 1;
-    }
-}
-
-/* The place in the table of the set of n elements that stands behind the last state of next. */
-static uint32_t find_new(dp *d, uint32_t n, uint64_t *hash, uint64_t *sig) {
-    front *f = &d->next;
-    const uint32_t *set = f->elem + f->nelem;
-    *hash = *sig = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        *hash += d->word[set[i]];
-        *sig |= UINT64_C(1) << (d->word[set[i]] & 63);
-    }
-    uint32_t i = (uint32_t)(*hash >> 32) & (d->tablecap - 1);
-    for (uint32_t s; (s = d->table[i]) != 0; i = (i + 1) & (d->tablecap - 1))
-        if (f->hash[s - 1] == *hash && size_of(f, s - 1) == n && memcmp(f->elem + f->beg[s - 1], set, n * sizeof *set) == 0) break;
-    return i;
-}
+/* ---- one op ---- */
 
 /* Adds the state that configuration c makes of the parent, or keeps the cheaper of two equal ones. */
 static void emit(dp *d, uint32_t nbase, uint32_t parent, uint32_t c, int64_t cost) {
-    front *f = &d->next;
+    rl_states *f = &d->next;
     if (cost >= d->run->upper) return;
     const uint32_t *live = d->op.live + d->op.livebeg[c];
     uint32_t nlive = d->op.livebeg[c + 1] - d->op.livebeg[c];
-    front_reserve(d->mem, f, nbase + nlive);
-    if (f->n * 2 >= d->tablecap) grow_table(d);
+    rl_states_reserve(d->mem, f, nbase + nlive);
     uint64_t hash, sig;
-    uint32_t n = merge_sets(d->base, nbase, live, nlive, f->elem + f->nelem);
-    uint32_t at = find_new(d, n, &hash, &sig), s = d->table[at];
+    uint32_t n = rl_set_merge(d->base, nbase, live, nlive, f->elem + f->nelem);
+    uint32_t *at = rl_statetable_find(d->mem, &d->table, f, n, &hash, &sig), s = *at;
     bool loose = d->cur.loose[parent];
     if (s && (f->cost[s - 1] < cost || (f->cost[s - 1] == cost && f->loose[s - 1] <= loose))) return;
     if (!s) {
-        s = d->table[at] = ++f->n;
+        s = *at = ++f->n;
         f->hash[s - 1] = hash;
         f->sig[s - 1] = sig;
         f->beg[s] = f->nelem += n;
@@ -201,8 +92,6 @@ static void emit(dp *d, uint32_t nbase, uint32_t parent, uint32_t c, int64_t cos
     f->cfg[s - 1] = c;
     f->loose[s - 1] = loose;
 }
-
-/* ---- one op ---- */
 
 /* Cheap first; of equal cost, the larger set first, because only that one can dominate the other. */
 static int compare_keys(const void *a, const void *b) {
@@ -258,7 +147,7 @@ static void load_op(dp *d, uint32_t pos) {
 
 /* Sums, for each configuration that shares elements with state s, what it need not pay.  Returns how many configurations. */
 static uint32_t match_state(dp *d, uint32_t s, uint32_t *nbase) {
-    const front *f = &d->cur;
+    const rl_states *f = &d->cur;
     opview *v = &d->op;
     uint32_t n = 0;
     *nbase = 0;
@@ -311,8 +200,8 @@ static bool is_late(dp *d) {
 
 /* Expands all states, or when it is late or they become too many only some. */
 static void expand_all(dp *d) {
-    front_clear(&d->next);
-    memset(d->table, 0, d->tablecap * sizeof *d->table);
+    rl_states_clear(&d->next);
+    rl_statetable_clear(&d->table);
     for (uint32_t s = 0; s < d->cur.n; s++) {
         if (s >= LATE_CAP && s % 64 == 0 && (is_late(d) || (!d->run->relax && d->next.n > MOST_NEW))) {
             for (; s < d->cur.n; s++) d->lost = RL_MIN(d->lost, d->cur.cost[s]);
@@ -326,7 +215,7 @@ static void expand_all(dp *d) {
 
 /* The weight of what b has and a lacks. */
 static int64_t lacking(const dp *d, uint32_t a, uint32_t b) {
-    const front *f = &d->next;
+    const rl_states *f = &d->next;
     int64_t w = 0;
     const uint32_t *x = f->elem + f->beg[a], *xend = f->elem + f->beg[a + 1];
     for (uint32_t i = f->beg[b]; i < f->beg[b + 1]; i++) {
@@ -340,7 +229,7 @@ static int64_t lacking(const dp *d, uint32_t a, uint32_t b) {
 /* Is state s dominated by one kept before?  A state that does it either shares one of any elements that together weigh more
  * than the slack, of which the rarest are taken, or s is worth no more than the slack. */
 static bool dominated(dp *d, uint32_t s, uint32_t cheapest) {
-    const front *f = &d->next;
+    const rl_states *f = &d->next;
     int64_t slack = f->cost[s] - f->cost[cheapest], sum = 0;
     uint32_t rare[64], n = 0;
     for (uint32_t i = f->beg[s]; i < f->beg[s + 1]; i++) {
@@ -367,11 +256,24 @@ static bool dominated(dp *d, uint32_t s, uint32_t cheapest) {
 /* ---- the guide ---- */
 
 static void load_guide(dp *d, uint32_t pos) {
-    if (d->other) index_clear(&d->others, d->other->elem, d->other->beg[d->other->n]);
+    if (d->other) rl_setindex_clear(&d->others, d->other->elem, d->other->beg[d->other->n]);
     d->other = NULL;
     if (!d->run->guide || pos + 1 == d->p->nop) return;
     const rl_layer *t = d->other = &d->run->guide[d->p->nop - 2 - pos];
-    for (uint32_t k = 0; k < t->n; k++) index_add(d->mem, &d->others, k, t->elem + t->beg[k], t->beg[k + 1] - t->beg[k]);
+    for (uint32_t k = 0; k < t->n; k++) rl_setindex_add(d->mem, &d->others, k, t->elem + t->beg[k], t->beg[k + 1] - t->beg[k]);
+}
+
+/* Weighs what each set of the index shares with this one.  Returns how many share anything: those are in d->sharing, the weights in
+ * d->shared, which the caller sets back to 0. */
+static uint32_t weigh_shared(dp *d, const rl_setindex *x, const uint32_t *set, uint32_t n) {
+    uint32_t nsharing = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t l = x->head[set[i]]; l; l = x->link.p[l - 1].next) {
+            uint32_t k = x->link.p[l - 1].state;
+            if (!d->shared[k]) d->sharing[nsharing++] = k;
+            d->shared[k] += d->p->weight[set[i]];
+        }
+    return nsharing;
 }
 
 /* The least total that a set of elements, paid at some cost, can be part of, as far as the guide knows. */
@@ -380,13 +282,7 @@ static int64_t reach(dp *d, const uint32_t *set, uint32_t n, int64_t cost) {
     if (!t) return cost;
     if (!t->n) return INT64_MAX;
     int64_t best = t->least;
-    uint32_t nsharing = 0;
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t l = d->others.head[set[i]]; l; l = d->others.link.p[l - 1].next) {
-            uint32_t k = d->others.link.p[l - 1].state;
-            if (!d->shared[k]) d->sharing[nsharing++] = k;
-            d->shared[k] += d->p->weight[set[i]];
-        }
+    uint32_t nsharing = weigh_shared(d, &d->others, set, n);
     for (uint32_t i = 0; i < nsharing; i++) {
         uint32_t k = d->sharing[i];
         best = RL_MIN(best, t->cost[k] - d->shared[k]);
@@ -399,7 +295,7 @@ static int64_t reach(dp *d, const uint32_t *set, uint32_t n, int64_t cost) {
 
 /* Lists in keep the states of next that are not dominated and that the guide allows, cheapest first. */
 static void select_states(dp *d) {
-    front *f = &d->next;
+    rl_states *f = &d->next;
     if (f->n > d->rankcap) {
         d->rankcap = f->n * 2;
         d->rank = rl_new(d->mem, sortkey, d->rankcap);
@@ -407,36 +303,30 @@ static void select_states(dp *d) {
         d->chain = rl_new(d->mem, uint32_t, d->rankcap);
     }
     d->nkeep = 0;
-    for (uint32_t s = 0; s < f->n; s++) d->rank[s] = (sortkey){f->cost[s], size_of(f, s), s};
+    for (uint32_t s = 0; s < f->n; s++) d->rank[s] = (sortkey){f->cost[s], rl_states_size(f, s), s};
     if (f->n > 1) qsort(d->rank, f->n, sizeof *d->rank, compare_keys);
     bool beam = !d->run->relax && !d->other;
     for (uint32_t k = 0; k < f->n; k++) {
         uint32_t s = d->rank[k].id;
         if (k && dominated(d, s, d->rank[0].id)) continue;
-        int64_t total = reach(d, f->elem + f->beg[s], size_of(f, s), f->cost[s]);
+        int64_t total = reach(d, f->elem + f->beg[s], rl_states_size(f, s), f->cost[s]);
         if (total >= d->run->upper) continue;
         bool full = beam || (k % 256 == 255 ? is_late(d) : d->late);
         if (full && d->nkeep >= d->cap + RL_MIN(4 * d->cap, d->extra)) {
             d->lost = RL_MIN(d->lost, f->cost[s]);
             break;
         }
-        index_add(d->mem, &d->kept, s, f->elem + f->beg[s], size_of(f, s));
+        rl_setindex_add(d->mem, &d->kept, s, f->elem + f->beg[s], rl_states_size(f, s));
         d->keep[d->nkeep++] = (sortkey){total, k, s};
     }
-    index_clear(&d->kept, f->elem, f->nelem);
+    rl_setindex_clear(&d->kept, f->elem, f->nelem);
 }
 
 /* Of the seeds, which are in the index, the one that has most in common with state s; seed 0 if none has anything. */
 static uint32_t nearest_seed(dp *d, uint32_t s) {
-    const front *f = &d->next;
-    uint32_t nsharing = 0, best = 0;
+    const rl_states *f = &d->next;
+    uint32_t nsharing = weigh_shared(d, &d->kept, f->elem + f->beg[s], rl_states_size(f, s)), best = 0;
     int64_t most = 0;
-    for (uint32_t i = f->beg[s]; i < f->beg[s + 1]; i++)
-        for (uint32_t l = d->kept.head[f->elem[i]]; l; l = d->kept.link.p[l - 1].next) {
-            uint32_t k = d->kept.link.p[l - 1].state;
-            if (!d->shared[k]) d->sharing[nsharing++] = k;
-            d->shared[k] += d->p->weight[f->elem[i]];
-        }
     for (uint32_t i = 0; i < nsharing; i++) {
         uint32_t k = d->sharing[i];
         if (d->shared[k] > most) most = d->shared[best = k];
@@ -447,9 +337,9 @@ static uint32_t nearest_seed(dp *d, uint32_t s) {
 
 /* Appends to cur the union of the states keep[k], keep[chain[k]], ..., at the least of their costs. */
 static void add_union(dp *d, uint32_t k) {
-    front *f = &d->next, *to = &d->cur;
+    rl_states *f = &d->next, *to = &d->cur;
     if (d->chain[k] == RL_NONE) {
-        front_copy(d->mem, to, f, d->keep[k].id);
+        rl_states_copy(d->mem, to, f, d->keep[k].id);
         return;
     }
     uint32_t n = 0;
@@ -457,9 +347,9 @@ static void add_union(dp *d, uint32_t k) {
     for (; k != RL_NONE; k = d->chain[k]) {
         uint32_t s = d->keep[k].id;
         cost = RL_MIN(cost, f->cost[s]);
-        front_reserve(d->mem, to, n + size_of(f, s));
+        rl_states_reserve(d->mem, to, n + rl_states_size(f, s));
         memcpy(d->base, to->elem + to->nelem, n * sizeof *d->base);
-        n = merge_sets(d->base, n, f->elem + f->beg[s], size_of(f, s), to->elem + to->nelem);
+        n = rl_set_merge(d->base, n, f->elem + f->beg[s], rl_states_size(f, s), to->elem + to->nelem);
     }
     to->cost[to->n] = cost;
     to->parent[to->n] = to->cfg[to->n] = RL_NONE;
@@ -469,12 +359,12 @@ static void add_union(dp *d, uint32_t k) {
 
 /* Merges keep[from ..] into nseed groups: seeds are spread over the range, the others join the most similar one. */
 static void merge_states(dp *d, uint32_t from, uint32_t nseed) {
-    front *f = &d->next;
+    rl_states *f = &d->next;
     uint32_t n = d->nkeep - from, g;
     for (g = 0; g < nseed; g++) {
         uint32_t k = d->seed[g] = from + (uint32_t)((uint64_t)g * n / nseed), s = d->keep[k].id;
         d->chain[k] = RL_NONE;
-        index_add(d->mem, &d->kept, g, f->elem + f->beg[s], size_of(f, s));
+        rl_setindex_add(d->mem, &d->kept, g, f->elem + f->beg[s], rl_states_size(f, s));
     }
     g = 0;
     for (uint32_t k = from; k < d->nkeep; k++) {
@@ -486,12 +376,12 @@ static void merge_states(dp *d, uint32_t from, uint32_t nseed) {
         d->chain[k] = d->chain[to];
         d->chain[to] = k;
     }
-    index_clear(&d->kept, f->elem, f->nelem);
+    rl_setindex_clear(&d->kept, f->elem, f->nelem);
     for (g = 0; g < nseed; g++) add_union(d, d->seed[g]);
 }
 
 static void record_layer(dp *d, uint32_t pos) {
-    const front *f = &d->cur;
+    const rl_states *f = &d->cur;
     d->hist[pos].parent = rl_copy(d->mem, f->parent, f->n * sizeof *f->parent);
     d->hist[pos].cfg = rl_copy(d->mem, f->cfg, f->n * sizeof *f->cfg);
     if (!d->layer) return;
@@ -506,7 +396,7 @@ static void record_layer(dp *d, uint32_t pos) {
 
 /* Moves the states selected to cur, at most cap of them. */
 static void keep_best(dp *d, uint32_t pos) {
-    front_clear(&d->cur);
+    rl_states_clear(&d->cur);
     uint32_t nbest = d->nkeep, nseed = 0, cap = d->cap + RL_MIN(4 * d->cap, d->extra);
     if (d->nkeep > d->cap) d->extra -= RL_MIN(d->extra, d->nkeep - d->cap);
     if (d->nkeep > cap) {
@@ -515,19 +405,12 @@ static void keep_best(dp *d, uint32_t pos) {
         nbest = cap - nseed;
         if (!d->run->relax) d->lost = RL_MIN(d->lost, d->keep[nbest].cost);
     }
-    for (uint32_t k = 0; k < nbest; k++) front_copy(d->mem, &d->cur, &d->next, d->keep[k].id);
+    for (uint32_t k = 0; k < nbest; k++) rl_states_copy(d->mem, &d->cur, &d->next, d->keep[k].id);
     if (nseed) merge_states(d, nbest, nseed);
     record_layer(d, pos);
 }
 
 /* ---- a run ---- */
-
-static uint64_t random_word(uint64_t x) {
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
 
 static void allocate_view(rl_arena *mem, const rl_cover *p, opview *v) {
     size_t maxcfg = 1, maxelem = 1;
@@ -555,28 +438,24 @@ static void allocate(dp *d) {
     for (uint32_t i = 0; d->run->guide && i < p->nop; i++) most = RL_MAX(most, d->run->guide[i].n);
     allocate_view(d->mem, p, &d->op);
     d->last = rl_new(d->mem, uint32_t, p->nelem);
-    d->word = rl_new(d->mem, uint64_t, p->nelem);
     d->base = rl_new(d->mem, uint32_t, p->nelem);
-    d->kept = (setindex){rl_new(d->mem, uint32_t, p->nelem), rl_new(d->mem, uint32_t, p->nelem), {0}};
-    d->others = (setindex){rl_new(d->mem, uint32_t, p->nelem), rl_new(d->mem, uint32_t, p->nelem), {0}};
+    d->kept = (rl_setindex){rl_new(d->mem, uint32_t, p->nelem), rl_new(d->mem, uint32_t, p->nelem), {0}};
+    d->others = (rl_setindex){rl_new(d->mem, uint32_t, p->nelem), rl_new(d->mem, uint32_t, p->nelem), {0}};
     d->shared = rl_new(d->mem, int64_t, most);
     d->sharing = rl_new(d->mem, uint32_t, most);
     d->seed = rl_new(d->mem, uint32_t, d->run->cap);
     d->hist = rl_new(d->mem, step, p->nop);
     d->layer = d->run->record ? rl_new(d->mem, rl_layer, p->nop) : NULL;
     d->light = INT64_MAX;
-    for (uint32_t e = 0; e < p->nelem; e++) {
-        d->word[e] = random_word(e);
-        d->light = RL_MIN(d->light, p->weight[e]);
-    }
+    for (uint32_t e = 0; e < p->nelem; e++) d->light = RL_MIN(d->light, p->weight[e]);
     for (uint32_t i = 0; i < p->nop; i++) {
         const rl_bundle *b = &p->op[d->run->seq[i]];
         for (size_t k = 0; k < (size_t)b->ncfg * b->width; k++)
             if (b->elem[k] != RL_NONE) d->last[b->elem[k]] = i;
     }
-    front_reserve(d->mem, &d->cur, 0);
-    front_reserve(d->mem, &d->next, 0);
-    grow_table(d);
+    rl_states_reserve(d->mem, &d->cur, 0);
+    rl_states_reserve(d->mem, &d->next, 0);
+    rl_statetable_init(d->mem, &d->table, p->nelem);
     d->cur.n = 1; /* nothing done, nothing paid */
 }
 

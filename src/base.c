@@ -1,4 +1,4 @@
-/* Arenas, interned strings, messages, growing text, hash map: see base.h.
+/* Arenas, interned strings, messages, growing text: see base.h.
  *
  * An arena is a list of zeroed chunks, newest first; chunks double from 4 KiB to 1 MiB, and a large request gets a chunk of its
  * own behind the newest, so that it does not waste the room left there.  Of each size one freed chunk is kept for the next arena, as
@@ -7,12 +7,14 @@
  * (ctx->all): when an allocation fails and jumps, the arenas of the functions jumped over stay behind, and the context frees
  * them at its end.  Under AddressSanitizer every allocation is a chunk, so that reading past one is seen. */
 #include "base.h"
-#include <errno.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "hash.h"
 
 #if defined(ONE_CHUNK_EACH) /* tests/unit/oom.c: every allocation may fail */
 #elif defined(__SANITIZE_ADDRESS__)
@@ -273,8 +275,7 @@ void *rl_grow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size) {
     return p;
 }
 
-/* Gives back what has a chunk of its own; anything else stays until the arena is freed. */
-static void drop(rl_arena *a, void *p, size_t nbyte) {
+void rl_drop(rl_arena *a, void *p, size_t nbyte) {
     if (!p || !has_own_chunk(nbyte)) return;
     rl_chunk *c = (rl_chunk *)(void *)((char *)p - offsetof(rl_chunk, data));
     if (!c->newer) return; /* the arena's first */
@@ -285,7 +286,7 @@ static void drop(rl_arena *a, void *p, size_t nbyte) {
 
 void *rl_regrow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size) {
     void *p = rl_grow(a, old, nold, nnew, size);
-    if (p != old) drop(a, old, nold * size);
+    if (p != old) rl_drop(a, old, nold * size);
     return p;
 }
 
@@ -320,10 +321,6 @@ static struct rl_strslot *find_slot(const struct rl_strtab *t, uint64_t hash, co
     return &t->slot[i];
 }
 
-static bool is_full(uint32_t n, uint32_t cap) {
-    return n >= cap / 8 * 5;
-}
-
 static void grow_strings(rl_ctx *ctx, uint32_t cap) {
     struct rl_strtab *t = &ctx->strings;
     struct rl_strslot *slot = rl_new(&ctx->mem, struct rl_strslot, cap);
@@ -333,7 +330,7 @@ static void grow_strings(rl_ctx *ctx, uint32_t cap) {
         while (slot[i].s) i = (i + 1) & (cap - 1);
         slot[i] = t->slot[k];
     }
-    drop(&ctx->mem, t->slot, t->cap * sizeof *slot);
+    rl_drop(&ctx->mem, t->slot, t->cap * sizeof *slot);
     t->slot = slot;
     t->cap = cap;
 }
@@ -342,13 +339,13 @@ void rl_intern_expect(rl_ctx *ctx, uint32_t n) {
     const struct rl_strtab *t = &ctx->strings;
     uint32_t cap = t->cap ? t->cap : FIRST_STRINGS;
     if (n > UINT32_MAX / 8 - RL_MIN(t->n, UINT32_MAX / 8)) return;
-    while (is_full(t->n + n, cap)) cap *= 2;
+    while (rl_hash_full(t->n + n, cap)) cap *= 2;
     if (cap > t->cap) grow_strings(ctx, cap);
 }
 
 rl_str rl_intern(rl_ctx *ctx, const char *s, size_t n) {
     struct rl_strtab *t = &ctx->strings;
-    if (is_full(t->n, t->cap)) {
+    if (rl_hash_full(t->n, t->cap)) {
         if (t->cap > UINT32_MAX / 4) rl_no_memory(ctx);
         grow_strings(ctx, t->cap ? t->cap * 2 : FIRST_STRINGS);
     }
@@ -432,60 +429,6 @@ void rl_put(rl_text *t, const char *fmt, ...) {
         va_end(ap);
     }
     t->n += (size_t)n;
-}
-
-static uint64_t mix(uint64_t x) {
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    return x ^ x >> 32;
-}
-
-uint64_t rl_hash_bytes(const void *p, size_t n) {
-    const unsigned char *s = p;
-    uint64_t h = mix(n + 0x9e3779b97f4a7c15u), w;
-    for (; n >= 8; s += 8, n -= 8) {
-        memcpy(&w, s, 8);
-        h = (h ^ w) * 0x9fb21c651e98df25u;
-        h ^= h >> 29;
-    }
-    w = 0;
-    if (n) memcpy(&w, s, n);
-    return mix(h ^ w);
-}
-
-/* Key 0 marks an empty slot, so key 0 itself has the slot after the last; h->n counts the others. */
-static struct rl_hashslot *hash_slot(struct rl_hashslot *slot, uint32_t cap, uint64_t k) {
-    if (!k) return &slot[cap];
-    uint32_t i = (uint32_t)mix(k) & (cap - 1);
-    while (slot[i].key && slot[i].key != k) i = (i + 1) & (cap - 1);
-    return &slot[i];
-}
-
-static void hash_grow(rl_hash *h) {
-    if (h->cap > UINT32_MAX / 4) rl_no_memory(h->mem->ctx);
-    uint32_t cap = h->cap ? h->cap * 2 : 16;
-    struct rl_hashslot *slot = rl_new(h->mem, struct rl_hashslot, cap + 1);
-    slot[cap].val = h->cap ? h->slot[h->cap].val : RL_NONE;
-    for (uint32_t k = 0; k < h->cap; k++)
-        if (h->slot[k].key) *hash_slot(slot, cap, h->slot[k].key) = h->slot[k];
-    drop(h->mem, h->slot, (h->cap + 1) * sizeof *slot);
-    h->slot = slot;
-    h->cap = cap;
-}
-
-uint32_t rl_hash_get(const rl_hash *h, uint64_t key) {
-    if (!h->cap) return RL_NONE;
-    const struct rl_hashslot *s = hash_slot(h->slot, h->cap, key);
-    return s->key == key ? s->val : RL_NONE;
-}
-
-void rl_hash_put(rl_hash *h, uint64_t key, uint32_t val) {
-    if (is_full(h->n, h->cap)) hash_grow(h);
-    struct rl_hashslot *s = hash_slot(h->slot, h->cap, key);
-    h->n += s->key != key;
-    *s = (struct rl_hashslot){key, val};
 }
 
 rl_status rl_file_read(const char *path, rl_text *t) {

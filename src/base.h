@@ -123,6 +123,8 @@ static inline void *rl_alloc_array(rl_arena *a, size_t n, size_t size) {
 void *rl_grow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size);
 /* The same, and a large old is freed: nobody else has it. */
 void *rl_regrow(rl_arena *a, void *old, size_t nold, size_t nnew, size_t size);
+/* Gives back what has a chunk of its own; anything else stays until the arena is freed. */
+void rl_drop(rl_arena *a, void *p, size_t nbyte);
 #define rl_new(a, T, n) ((T *)rl_alloc_array((a), (size_t)(n), sizeof(T)))
 void *rl_copy(rl_arena *a, const void *p, size_t nbyte);
 
@@ -177,12 +179,7 @@ static inline void rl_put_bytes(rl_text *t, const char *s, size_t n) {
 /* The whole file as the text (which has its mem set). RL_EIO: "path: why". */
 rl_status rl_file_read(const char *path, rl_text *t);
 
-/* Open-addressing map from 64-bit keys to 32-bit values; absent keys give RL_NONE. */
-#define RL_NONE UINT32_MAX
-typedef struct { rl_arena *mem; struct rl_hashslot { uint64_t key; uint32_t val; } *slot; uint32_t n, cap; } rl_hash; /* key 0: empty */
-uint32_t rl_hash_get(const rl_hash *h, uint64_t key);
-void rl_hash_put(rl_hash *h, uint64_t key, uint32_t val); /* replaces */
-uint64_t rl_hash_bytes(const void *p, size_t n);
+#define RL_NONE UINT32_MAX /* no index, no number */
 
 double rl_seconds(void); /* monotonic */
 

@@ -3,7 +3,7 @@
  *   cert.c         structure, the sums
  *   cert_cost.c    what an assignment costs; charges
  *   cert_menu.c    orders as numbers; all restricted configurations of an op: its menu
- *   cert_text.c    the file printed; cert_read.c: read
+ *   cert_text.c    the file printed; cert_read.c: read, from words (cert_words.h)
  *   cert_part.c    a component as a table to be filled: elements, steps
  *   cert_table.c   the table: whether it can cost less than the claim; cert_step.c, cert_select.c (cert_table.h)
  *   cert_flow.c    the same by a flow, where each op has two configurations at most
@@ -15,6 +15,7 @@
 #ifndef RL_CERT_INTERNAL_H
 #define RL_CERT_INTERNAL_H
 #include "cert.h"
+#include "hash.h"
 
 /* The file: its first line, the words for rl_cert_kind and rl_cert_rule, and what a bare word may be made of. */
 #define RL_CERT_HEAD "relayout.proof/1"

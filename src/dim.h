@@ -10,7 +10,7 @@
  */
 #ifndef RL_DIM_H
 #define RL_DIM_H
-#include "base.h"
+#include "hash.h"
 
 typedef int64_t rl_dim;
 

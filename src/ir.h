@@ -16,6 +16,8 @@
 #define RL_IR_H
 #include "base.h"
 #include "dim.h"
+#include "dtype.h"
+#include "hash.h"
 
 typedef struct { uint32_t i; } rl_value;
 typedef struct { uint32_t i; } rl_node;
@@ -23,17 +25,6 @@ typedef struct { uint32_t i; } rl_node;
 #define RL_NONODE ((rl_node){RL_NONE})
 static inline bool rl_has(rl_value v) { return v.i != RL_NONE; }
 static inline bool rl_same(rl_value a, rl_value b) { return a.i == b.i; }
-
-/* ONNX's TensorProto.DataType numbers. */
-typedef enum {
-    RL_UNDEF = 0, RL_F32 = 1, RL_U8 = 2, RL_I8 = 3, RL_U16 = 4, RL_I16 = 5, RL_I32 = 6, RL_I64 = 7, RL_STRING = 8,
-    RL_BOOL = 9, RL_F16 = 10, RL_F64 = 11, RL_U32 = 12, RL_U64 = 13, RL_C64 = 14, RL_C128 = 15, RL_BF16 = 16,
-    RL_F8E4M3FN = 17, RL_F8E4M3FNUZ = 18, RL_F8E5M2 = 19, RL_F8E5M2FNUZ = 20, RL_U4 = 21, RL_I4 = 22, RL_F4E2M1 = 23,
-    RL_F8E8M0 = 24, RL_U2 = 25, RL_I2 = 26
-} rl_dtype;
-uint32_t rl_dtype_bits(rl_dtype t);       /* 32 for RL_F32; 0 for strings and RL_UNDEF */
-const char *rl_dtype_name(rl_dtype t);    /* "f32"; "undef" for what it does not know */
-rl_dtype rl_dtype_parse(const char *s, size_t n);
 
 /* A tensor constant: little-endian row-major bytes as in TensorProto.raw_data.  data is NULL where the bytes are not at
  * hand (strings, external data that was not mapped): such a constant is never transformed, only kept. */
@@ -195,7 +186,7 @@ void rl_graph_set_captures(rl_graph *g, rl_node n, const rl_value *v, uint32_t n
 void rl_graph_replace_uses(rl_graph *g, rl_value old, rl_value now); /* inputs only: no graph outputs, no captures */
 void rl_graph_remove(rl_graph *g, rl_node n);  /* takes it out of the order and out of all uses */
 void rl_graph_remove_all(rl_graph *g, const bool *dead); /* many at once: each live node with dead[node.i] */
-/* Sorts g->order topologically, ties by origin, then by the present order. RL_EMODEL names a node on a cycle. */
+/* graph_order.c: sorts g->order topologically, ties by origin, then by the present order. RL_EMODEL names a node on a cycle. */
 rl_status rl_graph_sort(rl_graph *g);
 /* A name nobody uses yet, starting with stem. */
 rl_str rl_graph_fresh_name(rl_graph *g, const char *stem);

@@ -246,7 +246,7 @@ def highs_optimum(p, limit):
 def compile_solver(folder, cap=None):
     """cap: states that the solver's first runs keep; a low one sends small problems through all of its stages."""
     out = Path(folder) / f"solve_cli{cap or ''}"
-    sources = [ROOT / "tests/unit/solve_cli.c", ROOT / "src/base.c", *sorted((ROOT / "passes").glob("solve*.c"))]
+    sources = [ROOT / "tests/unit/solve_cli.c", ROOT / "src/base.c", ROOT / "src/hash.c", *sorted((ROOT / "passes").glob("solve*.c"))]
     subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-O2", "-D_POSIX_C_SOURCE=200809L", "-D_DEFAULT_SOURCE",
                     *([f"-DRL_SOLVE_CAP={cap}"] if cap else []), *map(str, sources), "-o", str(out), "-lm"], check=True)
     return out

@@ -1,4 +1,5 @@
 /* base.h: arenas, interning, messages, text, hash. */
+#include "../../src/hash.h"
 #include "check.h"
 
 TEST(arena) {

@@ -7,6 +7,7 @@
  * the status is RL_ENOMEM, stderr has one line that says so, stdout is empty and no file was made; or, where the program can do
  * without (a thread less), status and files are those of the undisturbed run.  Either way nothing is left behind: no block, mapping
  * or open file. */
+#include "../../src/hash.h"
 #include "check.h"
 
 #include <dirent.h>
