@@ -261,7 +261,7 @@ static rl_status cuda_open(rl_rt *rt) {
 }
 
 static const rl_kernel table[] = {
-#define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},
+#define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, types, fn, arg},
 #include "kernels.def"
 #undef KERNEL
 };

@@ -137,7 +137,8 @@ void rl_call_packed(const rl_call *c, uint32_t i) {
     if (s->borrowed) rl_onnx_forget(c->g, s->p, s->nbyte);
 }
 
-bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t) {
+/* Nobody else reads input i or will: an output of type t may take its storage. */
+static bool may_write(const rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
     return x && x->kind == RL_TENSOR && x->mem->on == c->rt->on && x->mem->ref == 1 && !x->mem->borrowed && ends_here(c, i) &&
            rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
@@ -152,7 +153,7 @@ rl_tensor *rl_call_make_over_in(rl_call *c, uint32_t nover, rl_dtype t, uint32_t
     }
     for (uint32_t i = 0; i < RL_MIN(nover, c->nin) && !placed; i++) {
         const rl_tensor *x = rl_call_in(c, i);
-        if (!x || !rl_call_may_write(c, i, t) || !lies_so(x, rank, dim, perm)) continue;
+        if (!x || !may_write(c, i, t) || !lies_so(x, rank, dim, perm)) continue;
         rl_tensor y = *x;
         y.dtype = t;
         rl_call_share(c, 0, y);

@@ -71,7 +71,6 @@ static const rl_kernel *choose_kernel(const rl_step *s, const rl_call *c, uint32
     for (; *at < s->kernel.n; (*at)++) {
         const rl_kernel *k = s->kernel.p[*at];
         if (rl_device_has(c->rt, k) && (s->left || !rl_device_wants(c))) continue;
-        if (t && k->form != (t->layout ? RL_BLOCKED : RL_STRIDED)) continue;
         if (k->types == 0 || (t && t->kind == RL_TENSOR && k->types & RL_T(t->dtype))) return k;
     }
     return NULL;

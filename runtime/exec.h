@@ -35,6 +35,9 @@ typedef struct rl_step {
     bool left;                 /* the device's kernel failed: the CPU's runs from then on */
 } rl_step;
 
+/* The kernel that is asked first; NULL: there is none. */
+static inline rl_kernel_fn *rl_step_fn(const rl_step *s) { return s->kernel.n ? s->kernel.p[0]->fn : NULL; }
+
 /* What a step cost in all runs since: bytes of its inputs and outputs unless it only made views; bytes that strided copies wrote. */
 typedef struct { double seconds; uint64_t bytes, copied; } rl_cost;
 

@@ -270,7 +270,7 @@ static bool will_make_blocks(const rl_nodeinfo *n, const rl_tensor *k) {
 
 bool rl_direct_takes_gaps(const rl_exec *x, const rl_step *s) {
     const rl_nodeinfo *n = s->info;
-    rl_kernel_fn *fn = s->kernel.n ? s->kernel.p[0]->fn : NULL;
+    rl_kernel_fn *fn = rl_step_fn(s);
     bool back = fn == rl_fast_conv_transpose;
     if (!back && fn != rl_fast_conv && fn != rl_fast_conv_pieces && fn != rl_fast_conv_fold) return false;
     if (s->native || n->nin < 2 || !rl_has(n->in[1])) return false;

@@ -62,7 +62,7 @@ void rl_sink_folds(rl_graph *g) {
 
 /* ---- one step ---- */
 
-static const rl_kernel kernel = {"", "", 0, RL_NEWEST, RL_STRIDED, RL_T(RL_F32), rl_fast_conv_fold, 0};
+static const rl_kernel kernel = {.types = RL_T(RL_F32), .fn = rl_fast_conv_fold};
 
 /* Blocks that the channels of x can be, all of whose dims are known but perhaps the batch; false: they cannot. */
 static bool read_fold(const rl_graph *g, const rl_nodeinfo *n, rl_fold *f) {
@@ -94,7 +94,7 @@ void rl_join_folds(rl_exec *x) {
     const rl_readers *of = rl_find_readers(x, &tmp);
     for (uint32_t i = 0; i < x->nstep; i++) {
         rl_step *s = &x->step[i];
-        if (s->kernel.p[0]->fn != rl_fast_conv || !rl_direct_takes_pieces(x, s, false) || rl_attr_int(s->info, "group", 1) > 1) continue;
+        if (rl_step_fn(s) != rl_fast_conv || !rl_direct_takes_pieces(x, s, false) || rl_attr_int(s->info, "group", 1) > 1) continue;
         rl_step *to = rl_only_reader(x, of, s->info->out[0], rl_ref_depth_space);
         if (to && !to->native && read_fold(x->g, to->info, &f)) join(x, s, to, &f);
     }

@@ -10,7 +10,7 @@
 #include "fuse_internal.h"
 #include "kernels_fast.h"
 
-static const rl_kernel chain_kernel = {"", "", 0, RL_NEWEST, RL_STRIDED, RL_T(RL_F32), rl_fast_chain, 0};
+static const rl_kernel chain_kernel = {.types = RL_T(RL_F32), .fn = rl_fast_chain};
 
 /* ---- taking in ---- */
 
@@ -162,6 +162,11 @@ static bool take_next(rl_fuser *a) {
 
 /* ---- steps ---- */
 
+void rl_fuse_take(rl_fuser *a, uint32_t step, uint32_t by) {
+    a->step_of[a->x->step[step].node.i] = by;
+    if (step != by) a->x->step[step].info = NULL;
+}
+
 /* The nodes that were taken in, found backwards from the value, run in the joined step only. */
 static void drop_taken(rl_fuser *a, uint32_t lead) {
     rl_exec *x = a->x;
@@ -179,22 +184,19 @@ static void drop_taken(rl_fuser *a, uint32_t lead) {
         if (operand) continue;
         const rl_nodeinfo *n = x->step[s].info;
         a->step_of[def.i] = RL_NONE;
-        rl_push(&x->g->mem, gone, def.i);
+        rl_push(&x->g->mem, gone, s);
         for (uint32_t i = 0; s != lead && i < n->nin; i++)
             if (rl_has(n->in[i])) rl_push(&x->g->mem, open, n->in[i]);
     }
-    for (uint32_t i = 0; i < gone.n; i++) a->step_of[gone.p[i]] = a->last; /* who asks for readers finds the joined step */
+    for (uint32_t i = 0; i < gone.n; i++) rl_fuse_take(a, gone.p[i], a->last);
 }
 
-/* Where nobody else reads it the Pad is gone: who asks for readers of its input finds the joined step. */
+/* Where nobody else reads it the Pad is gone. */
 static void take_pads(rl_fuser *a, rl_nodeinfo *n) {
     rl_graph *g = a->x->g;
     uint32_t k = 0;
     if (a->pad.i == RL_NONE) return;
-    if (!a->pad_shared) {
-        a->x->step[a->step_of[a->pad.i]].info = NULL;
-        a->step_of[a->pad.i] = a->last;
-    }
+    if (!a->pad_shared) rl_fuse_take(a, a->step_of[a->pad.i], a->last);
     rl_attr *attr = rl_new(&g->mem, rl_attr, n->nattr + 1);
     for (uint32_t i = 0; i < n->nattr; i++)
         if (n->attr[i].name != rl_internz(g->ctx, "pads") && n->attr[i].name != rl_internz(g->ctx, "auto_pad")) attr[k++] = n->attr[i];
@@ -228,11 +230,8 @@ static void join(rl_fuser *a, uint32_t lead) {
     s.info = n;
     s.fused = rl_copy(mem, &a->f, sizeof a->f);
     if (a->device) keep_parts(a, &s);
-    s.kernel.p = rl_copy(mem, s.kernel.p, sizeof *s.kernel.p);
-    s.kernel.n = s.kernel.cap = 1;
-    if (a->kind == RL_LEAD_ROWS) s.kernel.p[0] = &chain_kernel;
+    rl_run_by(x, &s, a->kind == RL_LEAD_ROWS ? &chain_kernel : s.kernel.p[0]);
     a->as[a->last] = a->kind == RL_LEAD_ROWS ? &chain_kernel : a->as[lead];
-    a->lead->info = NULL; /* it stands elsewhere now */
     *to = s;
 }
 
@@ -308,7 +307,7 @@ static bool start(rl_fuser *a, uint32_t i) {
     a->count = 0;
     a->pad = RL_NONODE;
     a->last = i;
-    if (!s->info || a->step_of[s->node.i] != i || s->fused || !fn) return false;
+    if (!s->info || s->fused || !fn) return false;
     a->kind = fn == rl_fast_conv || fn == rl_fast_conv_transpose ? RL_LEAD_CONV : fn == rl_fast_matmul || fn == rl_fast_gemm ? RL_LEAD_PRODUCT : RL_LEAD_ROWS;
     a->type = a->device ? rl_val(a->x->g, s->info->in[0])->dtype : RL_F32;
     if (rl_val(a->x->g, s->info->in[0])->dtype != a->type || s->info->nout != 1) return false;
@@ -327,7 +326,7 @@ static void drop_pads(const rl_fuser *a, rl_arena *tmp) {
     bool *read = rl_new(tmp, bool, x->g->nval);
     for (uint32_t i = 0; i < x->nstep; i++) {
         const rl_nodeinfo *n = x->step[i].info;
-        if (!n || a->step_of[x->step[i].node.i] != i) continue;
+        if (!n) continue;
         for (uint32_t k = 0; k < n->nin; k++)
             if (rl_has(n->in[k])) read[n->in[k].i] = true;
         for (uint32_t k = 0; k < n->ncap; k++) read[n->cap[k].i] = true;
@@ -365,7 +364,7 @@ const rl_readers *rl_find_readers(const rl_exec *x, rl_arena *tmp) {
 
 rl_step *rl_only_reader(const rl_exec *x, const rl_readers *of, rl_value v, rl_kernel_fn *fn) {
     rl_step *s = of[v.i].n == 1 && !rl_val(x->g, v)->is_output ? of[v.i].last : NULL;
-    return s && s->info && s->kernel.n && s->kernel.p[0]->fn == fn && rl_same(s->info->in[0], v) ? s : NULL;
+    return s && s->info && rl_step_fn(s) == fn && rl_same(s->info->in[0], v) ? s : NULL;
 }
 
 void rl_run_by(const rl_exec *x, rl_step *s, const rl_kernel *k) {
@@ -382,7 +381,6 @@ void rl_drop_steps(rl_exec *x) {
 
 void rl_fuse(rl_exec *x) {
     rl_arena tmp;
-    uint32_t kept = 0;
     rl_arena_init(&tmp, x->g->ctx);
     rl_fuser a = {.x = x, .step_of = rl_new(&tmp, uint32_t, x->g->nnode)};
     memset(a.step_of, 0xff, x->g->nnode * sizeof *a.step_of);
@@ -395,8 +393,6 @@ void rl_fuse(rl_exec *x) {
         if (a.count > (a.kind == RL_LEAD_ROWS && !a.f.scale)) join(&a, i);
     }
     drop_pads(&a, &tmp);
-    for (uint32_t i = 0; i < x->nstep; i++)
-        if (x->step[i].info && a.step_of[x->step[i].node.i] == i) x->step[kept++] = x->step[i];
-    x->nstep = kept;
+    rl_drop_steps(x);
     rl_arena_free(&tmp);
 }

@@ -13,7 +13,7 @@
 #include "fuse_internal.h"
 #include "kernels_fast.h"
 
-static const rl_kernel kernel = {"", "", 0, RL_NEWEST, RL_STRIDED, RL_T(RL_F32), rl_fast_attention, 0};
+static const rl_kernel kernel = {.types = RL_T(RL_F32), .fn = rl_fast_attention};
 
 typedef struct {
     rl_fuser *a;
@@ -185,7 +185,7 @@ void rl_fuse_attention(rl_fuser *a, uint32_t softmax) {
     rl_step *s = &x->step[softmax];
     finder f = {.a = a, .j = {.scale = 1}, .nin = 3};
     a->type = RL_F32;
-    if (!a->as[softmax] || a->as[softmax]->fn != rl_fast_softmax || s->info->nout != 1
+    if (!s->info || !a->as[softmax] || a->as[softmax]->fn != rl_fast_softmax || s->info->nout != 1
         || !is_f32(&f, s->info->out[0], 2))
         return;
     int64_t axis = rl_attr_int(s->info, "axis", s->info->since < 13 ? 1 : -1),
@@ -199,9 +199,7 @@ void rl_fuse_attention(rl_fuser *a, uint32_t softmax) {
     n->nin = f.nin;
     to->info = n;
     to->joined = rl_copy(mem, &f.j, sizeof f.j);
-    to->kernel.p = rl_copy(mem, to->kernel.p, sizeof *to->kernel.p);
-    to->kernel.p[0] = &kernel;
-    to->kernel.n = to->kernel.cap = 1;
+    rl_run_by(x, to, &kernel);
     a->as[last] = &kernel;
-    for (uint32_t i = 0; i < f.taken.n; i++) a->step_of[x->step[f.taken.p[i]].node.i] = last;
+    for (uint32_t i = 0; i < f.taken.n; i++) rl_fuse_take(a, f.taken.p[i], last);
 }

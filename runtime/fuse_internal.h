@@ -26,6 +26,8 @@ typedef struct {
     const int64_t *pads;
 } rl_fuser;
 
+/* The step runs in another one from now on, if that is not itself: who asks for readers of its inputs finds that one. */
+void rl_fuse_take(rl_fuser *a, uint32_t step, uint32_t by);
 /* The op of a step, as the kernel that the fast kernels' table has for it; NULL: none, or an input or its output is left out. */
 rl_kernel_fn *rl_fuse_fn(const rl_fuser *a, uint32_t step);
 const rl_nodeinfo *rl_fuse_node(const rl_fuser *a, uint32_t step);

@@ -23,10 +23,6 @@ typedef struct {
     const rl_nodeinfo **was; /* [step] before its inputs changed */
 } chooser;
 
-static rl_kernel_fn *kernel_of(const rl_step *s) {
-    return s->kernel.n ? s->kernel.p[0]->fn : NULL;
-}
-
 /* Blocks of a piece are blocks of the whole. */
 static bool whole_blocks(const rl_step *s) {
     for (uint32_t i = 0; i < s->info->nin; i++)
@@ -35,7 +31,7 @@ static bool whole_blocks(const rl_step *s) {
 }
 
 bool rl_is_concat(const rl_step *s) {
-    rl_kernel_fn *fn = kernel_of(s);
+    rl_kernel_fn *fn = rl_step_fn(s);
     bool joins = fn == rl_ref_concat || (fn == rl_native_concat && s->native->out.block && whole_blocks(s));
     return joins && s->info->nin && s->info->nout == 1 && rl_has(s->info->out[0]);
 }
@@ -60,7 +56,7 @@ static void look(chooser *a) {
         for (uint32_t k = 0; k < n->nin; k++) {
             if (!rl_has(n->in[k])) continue;
             a->nread[n->in[k].i]++;
-            if (!rl_reads_gaps(kernel_of(&a->x->step[i])) && !rl_direct_takes_gaps(a->x, &a->x->step[i])) a->dense[n->in[k].i] = true;
+            if (!rl_reads_gaps(rl_step_fn(&a->x->step[i])) && !rl_direct_takes_gaps(a->x, &a->x->step[i])) a->dense[n->in[k].i] = true;
         }
         for (uint32_t k = 0; k < n->ncap; k++) a->dense[n->cap[k].i] = true, a->nread[n->cap[k].i] += 2;
     }
@@ -109,14 +105,14 @@ static void choose_piece(chooser *a, rl_value v, rl_value into, uint32_t slot) {
     uint32_t s = a->step_of[v.i];
     if (s == RL_NONE) return;
     give_home(a, v, into, slot, false);
-    if (!rl_only_reshapes(kernel_of(&a->x->step[s]))) return;
-    while (s != RL_NONE && rl_only_reshapes(kernel_of(&a->x->step[s])) && a->nread[v.i] == 1) {
+    if (!rl_only_reshapes(rl_step_fn(&a->x->step[s]))) return;
+    while (s != RL_NONE && rl_only_reshapes(rl_step_fn(&a->x->step[s])) && a->nread[v.i] == 1) {
         if (rl_val(a->x->g, v)->is_output) return;
         v = a->x->step[s].info->in[0];
         s = a->step_of[v.i];
     }
-    if (s == RL_NONE || a->nread[v.i] != 1 || rl_only_reshapes(kernel_of(&a->x->step[s]))) return;
-    rl_kernel_fn *fn = kernel_of(&a->x->step[s]);
+    if (s == RL_NONE || a->nread[v.i] != 1 || rl_only_reshapes(rl_step_fn(&a->x->step[s]))) return;
+    rl_kernel_fn *fn = rl_step_fn(&a->x->step[s]);
     if (fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand) give_home(a, v, into, slot, true);
 }
 
@@ -305,7 +301,7 @@ bool rl_home_take(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const
     const rl_home *h = &x->home[v.i];
     const int64_t *order = h->chunk ? NULL : perm;
     if (!whole_of(c, h->into, t, order, false, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
-    for (uint32_t k = 0; w.mem && rl_only_reshapes(kernel_of(c->step)) && k < c->nin; k++) /* a copy of what was written there, to be a view of it */
+    for (uint32_t k = 0; w.mem && rl_only_reshapes(rl_step_fn(c->step)) && k < c->nin; k++) /* a copy of what was written there, to be a view of it */
         if (rl_call_in(c, k) && rl_call_in(c, k)->mem == w.mem) return false;
     if (!whole_of(c, h->into, t, order, true, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
     rl_tensor_keep(out);

@@ -16,10 +16,6 @@
 
 /* ---- where ---- */
 
-static rl_kernel_fn *fn_of(const rl_step *s) {
-    return s->kernel.n ? s->kernel.p[0]->fn : NULL;
-}
-
 /* Does a Transpose swap dims axis and axis + 1 of rank dims, and nothing else? */
 static bool swaps(const rl_nodeinfo *n, uint32_t rank, uint32_t axis) {
     const rl_attr *a = rl_attr_ints(n, "perm");
@@ -56,11 +52,11 @@ static bool are_alike(const rl_exec *x, const rl_nodeinfo *n, uint32_t axis) {
     return n->nin > 1;
 }
 
-static const rl_kernel kernel = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_fast_interleave, 0};
+static const rl_kernel kernel = {.fn = rl_fast_interleave};
 
 static void join_at(rl_exec *x, const rl_readers *of, uint32_t i) {
     const rl_nodeinfo *n = x->step[i].info;
-    if (fn_of(&x->step[i]) != rl_ref_concat || n->nout != 1 || !rl_has(n->out[0])) return;
+    if (rl_step_fn(&x->step[i]) != rl_ref_concat || n->nout != 1 || !rl_has(n->out[0])) return;
     uint32_t rank = rl_val(x->g, n->out[0])->rank;
     int64_t axis = rl_attr_int(n, "axis", 1);
     if (rank == RL_NORANK) return;

@@ -18,13 +18,13 @@
 #include "ref_softmax.h"
 
 static const rl_kernel table[] = {
-#define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},
+#define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, types, fn, arg},
 #include "kernels.def"
 #undef KERNEL
 };
 
 static const rl_kernel fast_table[] = {
-#define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, RL_STRIDED, types, fn, arg},
+#define KERNEL(domain, type, since, until, types, fn, arg) {domain, #type, since, until, types, fn, arg},
 #include "kernels_fast.def"
 #include "kernels.def"
 #undef KERNEL

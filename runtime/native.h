@@ -11,7 +11,7 @@
  * Strides say the first two, and every kernel takes those.  A blocked value is a tensor of its own dims, [1,2,4,4,16], in a value of its
  * own: only steps that were told so (rl_step.native) read and make it, so no kernel meets a layout that it does not know.
  *
- * A plan says for each step how its inputs and outputs lie.  rl_native_apply puts Move steps where a value is wanted as it was not made:
+ * A plan says for each step how its inputs and outputs lie.  native_apply.c puts Move steps where a value is wanted as it was not made:
  *
  *   y = Conv(x)  abcd -> aBcd16b        y' f32[1,2,4,4,16] = Conv(x)
  *   z = Relu(y)  aBcd16b                z' = Relu(y')
@@ -69,7 +69,7 @@ typedef enum {
     RL_NATIVE_CONCAT,  /* all the same */
     RL_NATIVE_GLOBAL,  /* the input any, the output is strided */
     RL_NATIVE_PRODUCT, /* none; a MatMul of batches makes its output in any order with the last dim innermost */
-    RL_NATIVE_MOVE,    /* made by rl_native_apply */
+    RL_NATIVE_MOVE,    /* made by native_apply.c */
 } rl_native_kind;
 rl_native_kind rl_native_kind_of(const rl_exec *x, const rl_step *s);
 
@@ -146,8 +146,6 @@ void rl_native_machine(rl_rt *rt, rl_text *t);
 /* The plan as text, and the text as a plan of x: RL_EMODEL, with what does not fit. */
 void rl_native_print(const rl_exec *x, const rl_native_plan *p, rl_text *t);
 rl_status rl_native_parse(const rl_exec *x, const char *text, size_t n, rl_native_plan *p);
-/* Makes x run as the plan says. The plan is of x. */
-void rl_native_apply(rl_exec *x, const rl_native_plan *p);
 #define RL_NATIVE_KEY "relayout.plan" /* of the model's metadata_props; a device's: "relayout.plan.cuda" */
 /* The key of plans for this device (NULL: the CPU), and the plan that the model's metadata has there; p NULL: none. */
 rl_str rl_native_key(rl_ctx *ctx, const char *device);

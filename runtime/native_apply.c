@@ -4,6 +4,7 @@
 
 #include "../src/onnx.h"
 #include "../src/wire.h"
+#include "fuse.h"
 #include "native.h"
 
 /* A value in one more layout. */
@@ -134,16 +135,13 @@ static void apply_step(applier *a, uint32_t at) {
     const rl_kernel *kernel = native ? rl_native_kernel(native) : NULL;
     s.native = native;
     if (!native) rename_parts(mem, &s, x->step[at].info);
-    if (kernel) {
-        s.kernel.p = rl_copy(mem, &kernel, sizeof kernel);
-        s.kernel.n = s.kernel.cap = 1;
-    }
+    if (kernel) rl_run_by(x, &s, kernel);
     rl_push(mem, a->step, s);
     for (uint32_t i = 0; i < x->step[at].info->nout; i++)
         if (rl_has(x->step[at].info->out[i])) keep_name(a, x->step[at].info->out[i]);
 }
 
-void rl_native_apply(rl_exec *x, const rl_native_plan *p) {
+static void apply(rl_exec *x, const rl_native_plan *p) {
     rl_graph *g = x->g;
     rl_arena tmp;
     rl_arena_init(&tmp, g->ctx);
@@ -203,6 +201,6 @@ rl_status rl_native_load(rl_exec *x) {
     bool same = strlen(p.machine) == here.n && memcmp(p.machine, here.p, here.n) == 0;
     if (!same) rl_log(rt->ctx, RL_LOG_WARNING, "the plan is of another machine: %.160s", p.machine);
     rl_arena_free(&tmp);
-    if (same || rt->native.p) rl_native_apply(x, &p);
+    if (same || rt->native.p) apply(x, &p);
     return RL_OK;
 }

@@ -125,8 +125,8 @@ const rl_native_ways *rl_native_ways_of(const rl_rt *rt) {
 /* What its kernel is; whether the step is one, its values say. */
 static rl_native_kind listed(const rl_exec *x, const rl_step *s) {
     const rl_native_ways *w = rl_native_ways_of(x->rt);
-    for (uint32_t i = 0; s->kernel.n && i < w->nrow; i++)
-        if (w->row[i].fn == s->kernel.p[0]->fn) return w->row[i].kind;
+    for (uint32_t i = 0; i < w->nrow; i++)
+        if (w->row[i].fn == rl_step_fn(s)) return w->row[i].kind;
     return RL_NATIVE_NONE;
 }
 
@@ -239,10 +239,10 @@ bool rl_native_only_moves(const rl_native *n) {
 
 const rl_kernel *rl_native_kernel(const rl_native *n) {
     static const rl_kernel own[] = {
-        [RL_NATIVE_CHAIN] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_chain, 0},
-        [RL_NATIVE_CONCAT] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_concat, 0},
-        [RL_NATIVE_GLOBAL] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_global_pool, 0},
-        [RL_NATIVE_MOVE] = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_native_move, 0},
+        [RL_NATIVE_CHAIN] = {.fn = rl_native_chain},
+        [RL_NATIVE_CONCAT] = {.fn = rl_native_concat},
+        [RL_NATIVE_GLOBAL] = {.fn = rl_native_global_pool},
+        [RL_NATIVE_MOVE] = {.fn = rl_native_move},
     };
     if (n->device && !rl_native_only_moves(n)) return NULL;
     return n->kind == RL_NATIVE_CONV || n->kind == RL_NATIVE_POOL ? n->inner : &own[n->kind];

@@ -11,7 +11,7 @@
 
 static rl_kernel_fn *reader_of(const rl_exec *x, const rl_step *const *step_of, rl_use use) {
     const rl_step *s = step_of[use.node.i];
-    return s && s->kernel.n && use.slot < rl_nod(x->g, use.node)->nin ? s->kernel.p[0]->fn : NULL;
+    return s && use.slot < rl_nod(x->g, use.node)->nin ? rl_step_fn(s) : NULL;
 }
 
 /* The one Transpose that reads v, where only Reshapes read what it makes. */
@@ -42,7 +42,7 @@ void rl_choose_orders(rl_exec *x) {
     for (uint32_t i = 0; i < x->nstep; i++) step_of[x->step[i].node.i] = &x->step[i];
     for (uint32_t i = 0; i < x->nstep; i++) {
         rl_step *s = &x->step[i];
-        if (s->kernel.p[0]->fn != rl_fast_matmul && s->kernel.p[0]->fn != rl_fast_attention) continue;
+        if (rl_step_fn(s) != rl_fast_matmul && rl_step_fn(s) != rl_fast_attention) continue;
         const rl_nodeinfo *n = merging(x, step_of, s->info->out[0]);
         uint32_t rank = rl_val(x->g, s->info->out[0])->rank;
         if (n && rank <= 8) s->order = order_of(n, rank);

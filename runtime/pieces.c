@@ -36,7 +36,7 @@ typedef struct {
 static rl_kernel_fn *fn_of(const joiner *a, uint32_t step) {
     if (step == RL_NONE) return NULL;
     const rl_step *s = &a->x->step[step];
-    return s->kernel.n && !s->native ? s->kernel.p[0]->fn : NULL;
+    return !s->native ? rl_step_fn(s) : NULL;
 }
 
 static void look(joiner *a) {
@@ -305,7 +305,7 @@ static bool all_read_past(const joiner *a, uint32_t step) {
 
 /* ---- joining ---- */
 
-static const rl_kernel kernel = {"", "", 0, RL_NEWEST, RL_STRIDED, RL_T(RL_F32), rl_fast_conv_pieces, 0};
+static const rl_kernel kernel = {.types = RL_T(RL_F32), .fn = rl_fast_conv_pieces};
 
 /* Input 0 is v[0], the others stand behind what the node has. */
 static void set_pieces(joiner *a, uint32_t step, const rl_pieces *found, const rl_value *v) {
@@ -350,7 +350,6 @@ static void join_step(joiner *a, uint32_t step, const rl_value *v) {
 
 void rl_read_pieces(rl_exec *x) {
     joiner a = {.x = x};
-    uint32_t kept = 0;
     rl_arena_init(&a.tmp, x->g->ctx);
     look(&a);
     rl_value **v = rl_new(&a.tmp, rl_value *, x->nstep + 1);
@@ -364,7 +363,7 @@ void rl_read_pieces(rl_exec *x) {
     for (uint32_t i = 0; i < x->nstep; i++)
         if (v[i]) join_step(&a, i, v[i]);
     for (uint32_t i = 0; i < x->nstep; i++)
-        if (!a.gone[i]) x->step[kept++] = x->step[i];
-    x->nstep = kept;
+        if (a.gone[i]) x->step[i].info = NULL;
+    rl_drop_steps(x);
     rl_arena_free(&a.tmp);
 }

@@ -203,9 +203,9 @@ static void plan_step(planner *a, uint32_t i) {
     if (has_body(n)) return; /* what a body makes lies where the body put it */
     for (uint32_t k = 0; k < n->nout; k++) {
         rl_value v = n->out[k];
-        bool shares = (t == VIEW || t == RESHAPED) && (k == 0 || s->kernel.p[0]->fn == rl_ref_split);
+        bool shares = (t == VIEW || t == RESHAPED) && (k == 0 || rl_step_fn(s) == rl_ref_split);
         if (!rl_has(v) || a->p->block_of[v.i] != RL_NONE) continue; /* the latter: pieces of it are made */
-        if (a->p->homes.from && rl_home_likely(a->x, &a->p->homes, s->kernel.p[0]->fn, v)) join_home(a, v, i);
+        if (a->p->homes.from && rl_home_likely(a->x, &a->p->homes, rl_step_fn(s), v)) join_home(a, v, i);
         else if (shares && view_of(a, s->kernel.p[0], n, v, &view)) join_block(a, v, n->in[0], &view);
         else if (k || t < OVER_ONE || !joins_over(a, n, t == OVER_ONE ? 1 : 2, i)) start_block(a, v, i);
     }

@@ -123,7 +123,7 @@ static void fetch_constants(const rl_exec *x) {
         for (uint32_t k = 0; k < s->info->nin; k++) {
             rl_value v = s->info->in[k];
             if (!rl_has(v) || x->constant[v.i].kind != RL_TENSOR) continue;
-            if (rl_packs(s->kernel.p[0]->fn, k)) x->constant[v.i].mem->readers++;
+            if (rl_packs(rl_step_fn(s), k)) x->constant[v.i].mem->readers++;
             else rl_storage_fetch(x->constant[v.i].mem), x->constant[v.i].mem->readers += 2;
         }
         for (uint32_t k = 0; k < s->info->ncap; k++) fetch(x, s->info->cap[k]);

@@ -26,7 +26,7 @@
  *       return RL_OK;
  *   }
  *
- * and its row in kernels.def:  KERNEL("com.acme", Shift, 1, ANY, RL_T(RL_F32), rl_ref_shift, 0).
+ * and its row in kernels.def:  KERNEL("com.acme", Shift, 1, RL_NEWEST, RL_T(RL_F32), rl_ref_shift, 0).
  * An output that is a view of an input:  rl_call_share(c, 0, rl_view_transpose(x, perm))  copies nothing.
  * Memory never comes back NULL: what cannot be had jumps to the public entry (base.h), and the run's storages are freed with
  * rl_rt_free. */
@@ -66,7 +66,6 @@ typedef struct rl_tensor {
     rl_dtype dtype;          /* of a sequence: of its tensors, RL_UNDEF when unknown */
     uint32_t rank;           /* of a sequence: 1 */
     int64_t offset;          /* elements */
-    const rl_layout *layout; /* NULL: strided, as above; else blocked as it says (native plans only) */
     rl_storage *mem;
     int64_t dim[RL_RANK];    /* of a sequence: dim[0] is its length. The first ones share a cache line with what is before */
     int64_t stride[RL_RANK]; /* elements */
@@ -125,14 +124,11 @@ void rl_fill(rl_rt *rt, const rl_tensor *dst, const void *value);
 typedef struct rl_call rl_call;
 typedef rl_status rl_kernel_fn(rl_call *c);
 
-typedef enum { RL_STRIDED = 0, RL_BLOCKED = 1 } rl_form; /* what layouts a row takes at its inputs */
-
 #define RL_T(dtype) (1u << (dtype))
-/* First match wins: domain, type, since <= the node's opset version <= until, form, and the dtype of the deciding input. */
+/* First match wins: domain, type, since <= the node's opset version <= until, and the dtype of the deciding input. */
 typedef struct {
     const char *domain, *type;
     uint32_t since, until; /* versions of the domain */
-    rl_form form;
     uint32_t types;        /* RL_T bits that the first input that is there may have; 0: any value, also none and sequences */
     rl_kernel_fn *fn;
     int arg;               /* which of its family's ops: c->arg */
@@ -214,8 +210,6 @@ rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t ra
 /* Before a kernel reads what weights are made of; it calls the second for input i once it has them in its own form. */
 void rl_call_fetch(const rl_call *c);
 void rl_call_packed(const rl_call *c, uint32_t i);
-/* Nobody else reads input i or will: an output of type t may take its storage. */
-bool rl_call_may_write(const rl_call *c, uint32_t i, rl_dtype t);
 /* Output i of x's type and rank, in x's order of memory in a run with fast kernels or a device, else row-major: for ops that work on views. */
 rl_tensor *rl_call_make_like(rl_call *c, uint32_t i, const rl_tensor *x, const int64_t *dim);
 /* A tensor for value v where the plan has a place for it, else anywhere; in this order of memory (NULL: row-major). */

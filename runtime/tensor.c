@@ -24,7 +24,7 @@ bool rl_same_dims(const rl_tensor *a, const rl_tensor *b) {
 
 bool rl_is_dense(const rl_tensor *t) {
     int64_t step = 1;
-    if (t->layout || t->offset * rl_elem_bits(t->dtype) % 8) return false;
+    if (t->offset * rl_elem_bits(t->dtype) % 8) return false;
     for (uint32_t i = t->rank; i-- > 0;) {
         if (t->dim[i] == 0) return true;
         if (t->dim[i] != 1 && t->stride[i] != step) return false;
@@ -192,7 +192,7 @@ rl_tensor rl_tensor_keep(const rl_tensor *t) {
 void rl_tensor_drop(rl_tensor *t) {
     if (t->mem) storage_drop(t->mem);
     t->kind = RL_ABSENT, t->dtype = RL_UNDEF, t->rank = 0; /* the dims, half a KiB, are nobody's without a rank */
-    t->offset = 0, t->layout = NULL, t->mem = NULL;
+    t->offset = 0, t->mem = NULL;
 }
 
 rl_tensor rl_contiguous(rl_rt *rt, const rl_tensor *t) {
@@ -267,7 +267,6 @@ bool rl_view_reshape(const rl_tensor *t, uint32_t rank, const int64_t *dim, rl_t
     memcpy(x.dim, fresh.dim, sizeof x.dim);
     memcpy(x.stride, fresh.stride, sizeof x.stride);
     *out = x;
-    if (t->layout) return false;
     if (rl_numel(t) == 0) return true;
     merge_dims(&from);
     uint32_t k = from.rank;

@@ -31,7 +31,7 @@ typedef struct rl_turns {
 /* ---- where ---- */
 
 static rl_kernel_fn *fn_of(const rl_step *s) {
-    return s->info && s->kernel.n && !s->native ? s->kernel.p[0]->fn : NULL;
+    return s->info && !s->native ? rl_step_fn(s) : NULL;
 }
 
 /* What a step of one node does; false: none of these, or it is known in a run only. */
@@ -53,7 +53,7 @@ static bool read_turn(const rl_exec *x, const rl_step *s, turn *t) {
     return t->n <= RL_RANK;
 }
 
-static const rl_kernel kernel = {"", "", 0, RL_NEWEST, RL_STRIDED, 0, rl_fast_turns, 0};
+static const rl_kernel kernel = {.fn = rl_fast_turns};
 
 /* The second stands for both. */
 static void join(rl_exec *x, rl_step *s, rl_step *next, const turn *second) {

@@ -28,7 +28,7 @@ static outline outline_of(const rl_tensor *t, int64_t offset) {
 }
 
 static bool lies_alike(const rl_tensor *t, const outline *o) {
-    bool same = t->kind == RL_TENSOR && t->dtype == o->dtype && t->rank == o->rank && !t->layout;
+    bool same = t->kind == RL_TENSOR && t->dtype == o->dtype && t->rank == o->rank;
     for (uint32_t i = 0; same && i < t->rank; i++) same = t->dim[i] == o->by[i].dim && t->stride[i] == o->by[i].stride;
     return same;
 }
@@ -36,7 +36,7 @@ static bool lies_alike(const rl_tensor *t, const outline *o) {
 /* *y as o says, of x's storage; what it has of dims that o has not is nobody's. */
 static void share(rl_tensor *y, const outline *o, const rl_tensor *x) {
     y->kind = RL_TENSOR, y->dtype = o->dtype, y->rank = o->rank;
-    y->offset = x->offset + o->offset, y->layout = NULL, y->mem = x->mem;
+    y->offset = x->offset + o->offset, y->mem = x->mem;
     for (uint32_t i = 0; i < o->rank; i++) y->dim[i] = o->by[i].dim, y->stride[i] = o->by[i].stride;
     x->mem->ref++;
 }
@@ -60,7 +60,7 @@ bool rl_views_again(rl_frame *f, rl_step *s) {
 }
 
 static bool makes_views(const rl_call *c) {
-    rl_kernel_fn *fn = c->step->kernel.p[0]->fn;
+    rl_kernel_fn *fn = rl_step_fn(c->step);
     if (!rl_only_reshapes(fn) && fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand) return false;
     for (uint32_t i = 1; i < c->nin; i++) /* an input of the graph may be another one the next time, though it has a default */
         if (rl_call_in(c, i) && (!rl_call_is_constant(c, i) || rl_val(c->g, c->node->in[i])->is_input)) return false;
@@ -68,7 +68,7 @@ static bool makes_views(const rl_call *c) {
 }
 
 static bool fits(const rl_tensor *t) {
-    return t && t->kind == RL_TENSOR && !t->layout && t->rank <= MOST_DIMS;
+    return t && t->kind == RL_TENSOR && t->rank <= MOST_DIMS;
 }
 
 void rl_views_note(const rl_call *c) {

@@ -24,10 +24,10 @@ static bool is_whole(const rl_exec *x, rl_value from, rl_value middle, rl_value 
     return w->rank != RL_NORANK && w->rank > 2 && w->dim[0] == v->dim[0] && w->dim[1] == 1;
 }
 
-static const rl_kernel kernel = {"", "", 0, RL_NEWEST, RL_STRIDED, RL_T(RL_F32), rl_fast_whole_norm, 0};
+static const rl_kernel kernel = {.types = RL_T(RL_F32), .fn = rl_fast_whole_norm};
 
 static void join_at(rl_exec *x, const rl_readers *of, rl_step *first) {
-    if (!first->kernel.n || first->kernel.p[0]->fn != rl_ref_reshape) return;
+    if (rl_step_fn(first) != rl_ref_reshape) return;
     rl_step *norm = rl_only_reader(x, of, first->info->out[0], rl_fast_instance_norm);
     rl_step *last = norm ? rl_only_reader(x, of, norm->info->out[0], rl_ref_reshape) : NULL;
     if (!last || !is_one_number(x, rl_in(norm->info, 1)) || !is_one_number(x, rl_in(norm->info, 2))) return;
