@@ -43,7 +43,7 @@ rl_dnn_item rl_dnn_finish(rl_dnn_maker *m, rl_dnn_item d) {
     return d;
 }
 
-void rl_dnn_destroy(rl_dnn_maker *m) {
+static void destroy(rl_dnn_maker *m) {
     for (uint32_t i = m->n; i-- > 0;) m->l->cudnnBackendDestroyDescriptor(m->made[i]);
     m->n = 0;
 }
@@ -219,7 +219,7 @@ static void make_plan(rl_libs *l, rl_dnn_plan *p) {
     rl_dnn_item graph = p->asked.graph(&m, p->asked.key);
     if (!m.bad) try_engines(&m, p, graph, CUDNN_HEUR_MODE_A);
     if (!m.bad && !p->plan) try_engines(&m, p, graph, CUDNN_HEUR_MODE_FALLBACK);
-    rl_dnn_destroy(&m);
+    destroy(&m);
 }
 
 /* ---- plans, by key ---- */
@@ -259,7 +259,7 @@ static cudnnStatus_t execute(rl_libs *l, const rl_dnn_plan *k, const rl_dnn_at *
     rl_dnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &k->workspace);
     rl_dnn_finish(&m, pack);
     cudnnStatus_t s = m.bad ? CUDNN_STATUS_INTERNAL_ERROR : l->cudnnBackendExecute(l->dnn, k->plan, pack);
-    rl_dnn_destroy(&m);
+    destroy(&m);
     return s;
 }
 
@@ -289,7 +289,7 @@ bool rl_dnn_pretend(rl_libs *l, const char *json) {
     rl_dnn_item d = rl_dnn_make(&m, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     rl_dnn_set(&m, d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(json), json);
     l->pretended = rl_dnn_finish(&m, d);
-    if (m.bad) rl_dnn_destroy(&m), l->pretended = NULL;
+    if (m.bad) destroy(&m), l->pretended = NULL;
     return !m.bad;
 #else
     (void)l, (void)json;
@@ -319,5 +319,5 @@ void rl_dnn_asks(rl_libs *l, const rl_dnn_asked *q, rl_dnn_answer *a) {
     if (m.bad) l->cudnnGetLastErrorString(a->why, sizeof a->why);
     if (!m.bad) ask_engines(&m, q, graph, CUDNN_HEUR_MODE_A, a);
     if (!m.bad && !a->made) ask_engines(&m, q, graph, CUDNN_HEUR_MODE_FALLBACK, a);
-    rl_dnn_destroy(&m);
+    destroy(&m);
 }

@@ -1,4 +1,4 @@
-/* Graphs for cuDNN's backend interface, and the plans that it makes of them: what dnn_conv.c, dnn_nn.c and dnn_bytes.c share.
+/* Graphs for cuDNN's backend interface, and the plans that it makes of them: what dnn.c, dnn_conv.c and dnn_nn.c share.
  *
  * A file has one function that makes the graph of a job, and asks for it by the job's bytes (without addresses, gaps zero), so that a
  * plan is made once for each shape:
@@ -27,7 +27,6 @@ typedef struct { rl_libs *l; rl_dnn_item made[RL_DNN_MADE]; uint32_t n; bool bad
 rl_dnn_item rl_dnn_make(rl_dnn_maker *m, cudnnBackendDescriptorType_t type);
 void rl_dnn_set(rl_dnn_maker *m, rl_dnn_item d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n, const void *p);
 rl_dnn_item rl_dnn_finish(rl_dnn_maker *m, rl_dnn_item d);
-void rl_dnn_destroy(rl_dnn_maker *m);
 
 /* A tensor: vectors > 1: of so many channels, which dims and strides then count; between: only the next op sees it; by_value: one element of the host's. */
 typedef struct { int64_t uid, rank, vectors; const int64_t *dim, *stride; cudnnDataType_t type; bool between, by_value; } rl_dnn_strided;

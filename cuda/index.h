@@ -145,17 +145,11 @@ RL_HD void rl_loops_widen(rl_loops *l, uint32_t n) {
 /* ---- tiles: one operand's neighbours are another dim's than the other's ---- */
 
 /* A warp's lane, in its loads, takes `vin` neighbours of row j of the tile, from i on; in its stores, `vout` neighbours of column i,
- * from j on.  In between lies a tile of RL_TILE(size) rows in shared memory, each RL_TILE + the elements of one 4-byte bank long
+ * from j on.  In between lies a tile of RL_TILE_SIDE(size) rows in shared memory, each RL_TILE_SIDE + the elements of one 4-byte bank long
  * (one element where that is more), and no two lanes of a warp use one bank for different words: test gpu_index counts. */
 #define RL_TILE_SIDE(size) ((size) == 1 ? 128u : (size) <= 4 ? 64u : 32u)
 #define RL_TILE_PITCH(size) (RL_TILE_SIDE(size) + ((size) < 4 ? 4u / (size) : 1u))
-#define RL_TILE_THREADS 256u
 typedef struct { uint32_t i, j; } rl_spot;
-
-/* Vectors in a tile, when each has v elements. */
-RL_HD uint32_t rl_tile_work(uint32_t size, uint32_t v) {
-    return RL_TILE_SIDE(size) * RL_TILE_SIDE(size) / v;
-}
 
 /* The k-th load: 8 lanes side by side where they load 16 bytes each, the whole warp where it loads elements. */
 RL_HD rl_spot rl_tile_load(uint32_t size, uint32_t v, uint32_t k) {

@@ -1,4 +1,4 @@
-/* The cheapest choice of one configuration per op (problem.md, section 2).
+/* The cheapest choice of one configuration per op (docs/proof.md, section 1).
  *
  * Candidates come from candidates.c; pose.c makes the problem, and solve.c finds the least total: of conversions and then bytes (objective
  * "bytes": bytes, then conversions; objective "time": the time of the conversions and of what is charged, by the target's rows); never more

@@ -1,5 +1,5 @@
 /* Atoms: the sub-axes that no Reshape, window or head split of the model cuts further, and the classes of tensors that
- * one-to-one movement joins (problem.md, section 2).
+ * one-to-one movement joins.
  *
  * Every dim of more than one element is a unit of a refinement forest.  Dims that must agree are united; a Reshape walks the
  * units of its input and of its output, both row-major, and where one size divides the other splits the larger, outer part

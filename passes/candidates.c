@@ -1,4 +1,4 @@
-/* The configurations that the assignment may choose from (problem.md, section 5).
+/* The configurations that the assignment may choose from.
  *
  * Classes joined by ops that may move form components; one in which the model as it stands costs nothing is done.  For the
  * others the candidates are collected: every order, where no class has more than FULLATOM atoms; else the closure of the orders

@@ -82,7 +82,6 @@ uint32_t rl_exnode_ops(const rl_explainer *x, rl_node n);
 /* explain_path.c */
 void rl_exstep_tensor(const rl_explainer *x, rl_expath *path, rl_value v);
 void rl_exstep_node(const rl_explainer *x, rl_expath *path, rl_node n);
-rl_value rl_extensor_at(const rl_explainer *x, uint32_t op, uint32_t pin);
 /* The node of an op; of a demand from outside the node that reads the tensor so, RL_NONODE for an input or output. */
 rl_node rl_exnode_at(const rl_explainer *x, uint32_t op, rl_exwhat *what);
 void rl_explain_paths(const rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_exconversion *out);
@@ -98,7 +97,6 @@ typedef struct {
 void rl_exnames_seed(const rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_value fallback, rl_exnames *out);
 void rl_exnames_of_tensor(const rl_explainer *x, rl_value v, rl_exnames *out);
 const char *rl_exwords(const rl_exnames *k, uint32_t cls, const uint8_t *order, uint32_t n);
-bool rl_exop_flexible(const rl_oplegal *op);
 bool rl_is_spatial(const rl_nodeinfo *n);
 void rl_explain_demands(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_exids *op, const rl_exnames *names, rl_exconversion *out);
 /* The pins of an op that meet another pin of the conflict. */

@@ -76,7 +76,7 @@ static uint32_t joined(const tree *t, uint32_t i, uint32_t pin) {
 
 static uint32_t npin(const tree *t, uint32_t i) { return t->x->p->op.p[t->op->p[i]].npin; }
 
-rl_value rl_extensor_at(const rl_explainer *x, uint32_t op, uint32_t pin) {
+static rl_value tensor_at(const rl_explainer *x, uint32_t op, uint32_t pin) {
     const rl_oplegal *k = &x->p->op.p[op];
     uint32_t n = 0;
     for (uint32_t o = 0; o < k->noperand; o++)
@@ -107,7 +107,7 @@ static void step_op(const tree *t, rl_expath *path, uint32_t i) {
 }
 
 static void step_between(const tree *t, rl_expath *path, uint32_t i, uint32_t a, uint32_t j, uint32_t b) {
-    rl_value from = rl_extensor_at(t->x, t->op->p[i], a), to = rl_extensor_at(t->x, t->op->p[j], b);
+    rl_value from = tensor_at(t->x, t->op->p[i], a), to = tensor_at(t->x, t->op->p[j], b);
     rl_exstep_tensor(t->x, path, from);
     through_class(t->x, path, from, to);
 }
@@ -153,7 +153,7 @@ static void add_loop(const tree *t, rl_exconversion *out, uint32_t i, uint32_t a
 }
 
 static bool same_tensor(const tree *t, uint32_t i, uint32_t a, uint32_t b) {
-    return rl_same(rl_extensor_at(t->x, t->op->p[i], a), rl_extensor_at(t->x, t->op->p[i], b));
+    return rl_same(tensor_at(t->x, t->op->p[i], a), tensor_at(t->x, t->op->p[i], b));
 }
 
 /* The first pin of each op at each place is in the tree or closes a loop; each pair of ops closes at most one per place. */

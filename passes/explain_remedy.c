@@ -108,7 +108,7 @@ static void free_row(const remedies *r, uint32_t k, uint32_t by, const uint8_t *
     for (uint32_t i = 0; i < natom; i++)
         for (uint32_t t = 0; t < op->ntoken; t++)
             if (op->token[t].natom[by] && op->token[t].atom[by][0] == order[i]) token[n++] = (uint8_t)t;
-    rl_form f = {.ngroup = 1, .seq = seq};
+    rl_form f = {.seq = seq};
     for (uint32_t g = 1; g <= RL_MAXGROUP; g++) f.start[g] = n;
     for (uint32_t o = 0; o < op->noperand; o++) {
         seq[o][0] = 0;

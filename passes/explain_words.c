@@ -171,7 +171,7 @@ static bool one_group(const rl_form *f) {
     return n <= 1;
 }
 
-bool rl_exop_flexible(const rl_oplegal *op) {
+static bool is_flexible(const rl_oplegal *op) {
     if (op->fixed || op->nform != 1 || !one_group(&op->form[0])) return false;
     for (uint32_t t = 0; t < op->ntoken; t++)
         for (uint32_t o = 0; o < op->noperand; o++)
@@ -341,7 +341,7 @@ void rl_explain_demands(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_e
         const rl_oplegal *l = &x->p->op.p[op->p[i]];
         operands at = {.n = 0};
         uint32_t pin = 0;
-        bool flexible = rl_exop_flexible(l);
+        bool flexible = is_flexible(l);
         if (flexible && !rl_exop_limited(x, s, j, op, op->p[i])) continue;
         for (uint32_t o = 0; o < l->noperand; o++) {
             if (!l->operand[o].pin) continue;

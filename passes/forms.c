@@ -1,4 +1,4 @@
-/* What an op permutes, and how: tokens, groups and forms of each op, once its labels are refined (problem.md, sections 3, 4).
+/* What an op permutes, and how: tokens, groups and forms of each op, once its labels are refined (docs/ops.md, docs/proof.md).
  *
  * A label gives tokens, one per atom where it is free, one in all where the op works along it.  A form puts the tokens into groups
  * and says in which sequence the groups lie in each operand; the op may take every permutation inside the groups.
@@ -91,7 +91,6 @@ static void close_form(const rl_oplegal *op, rl_form *f) {
             if (f->group[t] == g) f->member[n++] = (uint8_t)t;
     }
     f->start[RL_MAXGROUP] = n;
-    f->ngroup = RL_MAXGROUP;
 }
 
 void rl_plain_form(rl_plan *p, rl_oplegal *op) {

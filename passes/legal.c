@@ -1,4 +1,4 @@
-/* Which orders each op may take (problem.md, sections 3 and 4).
+/* Which orders each op may take (docs/ops.md).
  *
  * An op is described by labels, its own dims, each attached to a dim of each operand that has it:
  *   Add x[N,C,H] y[C,1]       labels N, C, H;  y has C and, as size 1, H

@@ -39,7 +39,7 @@ typedef enum { RL_PROVED_NOT, RL_PROVED_GAP, RL_PROVED_OPTIMAL } rl_proved;
 
 /* What the pipeline found; times in seconds. */
 typedef struct {
-    int64_t conv_before, conv_after; /* conversions that the model as read, and as rewritten, needs (problem.md, section 2) */
+    int64_t conv_before, conv_after; /* conversions that the model as read, and as rewritten, needs (docs/proof.md, section 1) */
     int64_t conv_bound;              /* no assignment has fewer; checked, else 0 */
     int64_t bytes_bound;             /* none of so many moves fewer bytes (objective bytes: none moves fewer) */
     rl_proved proved;

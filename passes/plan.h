@@ -111,7 +111,6 @@ typedef enum {
 
 typedef struct rl_form {
     rl_formkind kind;
-    uint32_t ngroup;
     uint8_t *group;                  /* [ntoken] */
     uint8_t *member;                 /* [ntoken] tokens sorted by group */
     uint32_t start[RL_MAXGROUP + 1]; /* group g: member[start[g]] .. member[start[g + 1]] */

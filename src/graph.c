@@ -377,10 +377,6 @@ rl_attr rl_attr_of_ints(rl_graph *g, const char *name, const int64_t *x, uint32_
     return (rl_attr){.name = rl_internz(g->ctx, name), .kind = RL_ATTR_INTS, .n = n, .ints = rl_copy(&g->mem, x, n * sizeof *x)};
 }
 
-rl_attr rl_attr_of_float(rl_graph *g, const char *name, float x) {
-    return (rl_attr){.name = rl_internz(g->ctx, name), .kind = RL_ATTR_FLOAT, .f = x};
-}
-
 bool rl_const_ints(const rl_graph *g, rl_value v, rl_arena *mem, const int64_t **x, uint32_t *n) {
     const rl_const *c = rl_has(v) ? rl_val(g, v)->data : NULL;
     if (!c || !c->data || (c->dtype != RL_I32 && c->dtype != RL_I64)) return false;

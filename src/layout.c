@@ -63,34 +63,11 @@ const rl_layout *rl_layout_make(rl_arena *mem, uint32_t n, const uint8_t *axis, 
     return store(mem, d, n);
 }
 
-const rl_layout *rl_layout_of_perm(rl_arena *mem, uint32_t rank, const uint32_t *perm, const rl_dim *dim) {
-    digit *d = rl_new(mem, digit, rank);
-    for (uint32_t i = 0; i < rank; i++) d[i] = (digit){(uint8_t)perm[i], 0, dim[perm[i]]};
-    return store(mem, d, rank);
-}
-
 bool rl_layout_equal(const rl_layout *a, const rl_layout *b) {
     if (a == b) return true;
     if (!a || !b || a->n != b->n) return false;
     return memcmp(a->axis, b->axis, a->n) == 0 && memcmp(a->sub, b->sub, a->n) == 0 &&
            memcmp(a->size, b->size, a->n * sizeof *a->size) == 0;
-}
-
-static uint32_t piece(const rl_layout *l, uint32_t axis, uint32_t sub) {
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->axis[i] == axis && l->sub[i] == sub) return i;
-    return RL_NONE;
-}
-
-bool rl_layout_fits(rl_ctx *ctx, const rl_layout *l, uint32_t rank, const rl_dim *dim) {
-    uint32_t seen = 0;
-    if (!l) return true;
-    for (uint32_t a = 0; a < rank; a++) {
-        rl_dim product = 1;
-        for (uint32_t s = 0, i; (i = piece(l, a, s)) != RL_NONE; s++, seen++) product = rl_dim_mul(ctx, product, l->size[i]);
-        if (product != dim[a]) return false;
-    }
-    return seen == l->n;
 }
 
 /* ---- printing ---- */

@@ -23,13 +23,9 @@ enum { RL_MAXDIGIT = 52 }; /* of a layout that has a text */
 
 /* The canonical layout of these digits, in mem.  NULL: row-major. The sizes of an axis's digits multiply to its dim. */
 const rl_layout *rl_layout_make(rl_arena *mem, uint32_t n, const uint8_t *axis, const uint8_t *sub, const rl_dim *size);
-/* Whole axes: perm[i] is the logical axis that is i-th in memory (nhwc: 0,2,3,1). */
-const rl_layout *rl_layout_of_perm(rl_arena *mem, uint32_t rank, const uint32_t *perm, const rl_dim *dim);
-/* True, and perm[rank] as above, when no axis is split. */
+/* True when no axis is split: perm[i] is the logical axis that is i-th in memory (nhwc: 0,2,3,1). */
 bool rl_layout_is_perm(const rl_layout *l, uint32_t rank, uint32_t *perm);
 bool rl_layout_equal(const rl_layout *a, const rl_layout *b);
-/* True when l is well-formed for this type: each axis's pieces numbered from 0, each once, their product its dim. */
-bool rl_layout_fits(rl_ctx *ctx, const rl_layout *l, uint32_t rank, const rl_dim *dim);
 
 /* Without the @; nothing for NULL. */
 void rl_layout_print(rl_text *t, const rl_layout *l, uint32_t rank, const rl_dim *dim);

@@ -66,8 +66,6 @@ bool rl_map_is_known(const rl_map *f);
 bool rl_map_compose(rl_maps *m, const rl_map *f, const rl_map *g, rl_map *out);
 /* For a map that reads each of the input's n elements exactly once: input -> output. */
 bool rl_map_invert(rl_maps *m, const rl_map *f, rl_dim n, rl_map *out);
-/* One dim of the output kept in part: with the output seen as [outer, size, inner], the `count` of size from `start` on. */
-bool rl_map_restrict(rl_maps *m, const rl_map *f, rl_dim size, rl_dim inner, rl_dim start, rl_dim count, rl_map *out);
 /* Outputs [outer, size[i], inner] of all maps, joined along the middle. */
 bool rl_map_concat(rl_maps *m, uint32_t n, const rl_map *f, const rl_dim *size, rl_dim inner, rl_map *out);
 /* Cuts the digits so that those from *at on have `inner` elements together (no longer canonical); false when no digit can be

@@ -365,11 +365,3 @@ bool rl_map_invert(rl_maps *m, const rl_map *f, rl_dim n, rl_map *out) {
     }
     return rl_map_of_table(m, n, t, out);
 }
-
-bool rl_map_restrict(rl_maps *m, const rl_map *f, rl_dim size, rl_dim inner, rl_dim start, rl_dim count, rl_map *out) {
-    rl_dim outer, row = rl_dim_mul(m->ctx, size, inner);
-    rl_map box;
-    if (row == 0 || !rl_dim_div(m->ctx, rl_map_count(m, f), row, &outer)) return false;
-    rl_mapdigit d[] = {{outer, row, 1, NULL}, {count, inner, 1, NULL}, {inner, 1, 1, NULL}};
-    return rl_map_make(m, 3, d, rl_dim_mul(m->ctx, start, inner), &box) && rl_map_compose(m, &box, f, out);
-}

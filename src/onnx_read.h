@@ -102,7 +102,6 @@ rl_status rl_read_output(rl_level *l, rl_span bytes);
 rl_status rl_read_hint(rl_level *l, rl_span bytes);
 /* Reads a TensorProto; kind: what it is in messages; the name goes to *name where wanted. */
 rl_status rl_read_tensor(rl_level *l, rl_span bytes, const char *kind, rl_str *name, rl_const *c);
-void rl_read_const(rl_graph *g, rl_value v, const rl_const *c); /* v is this constant */
 bool rl_read_too_many(rl_span s, uint32_t number, uint32_t max); /* more than max fields of this number */
 
 #endif

@@ -49,7 +49,7 @@ rl_status rl_read_tensor(rl_level *l, rl_span bytes, const char *kind, rl_str *n
     return rl_tensor_read(l->r->onnx, &l->g->mem, &h, bytes, c);
 }
 
-void rl_read_const(rl_graph *g, rl_value v, const rl_const *c) {
+static void read_const(rl_graph *g, rl_value v, const rl_const *c) {
     rl_graph_set_type(g, v, c->dtype, c->rank, c->dim);
     rl_val(g, v)->data = c->data ? c : NULL;
 }
@@ -66,7 +66,7 @@ rl_status rl_read_initializer(rl_level *l, rl_span bytes) {
     rl_push(&g->mem, g->onnx->init, v);
     if (x->is_input) return RL_OK;    /* a default that the caller may replace: no constant */
     x->is_init = true;
-    rl_read_const(g, v, c);
+    read_const(g, v, c);
     rl_push(&g->mem, g->init, v);
     return RL_OK;
 }

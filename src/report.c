@@ -35,7 +35,7 @@ void rl_report_string(rl_text *t, const char *s) {
     rl_put(t, "\"");
 }
 
-void rl_report_counts_json(const rl_stats *s, rl_text *t) {
+static void counts_json(const rl_stats *s, rl_text *t) {
     const char *comma = "{";
 #define X(field, name)                                                                                               \
     rl_put(t, "%s\"%s\": %" PRId64, comma, #field, s->field);                                                        \
@@ -76,9 +76,9 @@ void rl_report_json(const rl_report *r, rl_text *t) {
     rl_put(t, ",\n  \"objective\": ");
     rl_report_string(t, r->objective);
     rl_put(t, ",\n  \"changed\": %s,\n  \"counts\": {\n    \"before\": ", r->changed ? "true" : "false");
-    rl_report_counts_json(&r->before, t);
+    counts_json(&r->before, t);
     rl_put(t, ",\n    \"after\": ");
-    rl_report_counts_json(&r->after, t);
+    counts_json(&r->after, t);
     rl_put(t, "\n  },\n  \"conversions\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64, r->conv_before,
            r->conv_after, r->conv_bound);
     rl_put(t, ", \"bytes_lower_bound\": %" PRId64 ", \"proof\": \"%s\", \"taken_in\": %" PRId64, r->bytes_bound, r->proof, taken_in(r));
@@ -261,9 +261,9 @@ void rl_report_stats_json(const char *path, const rl_stats *before, const rl_sta
     rl_put(t, "{\n  \"schema\": \"relayout.stats/1\",\n  \"input\": ");
     rl_report_string(t, path);
     rl_put(t, ",\n  \"counts\": ");
-    rl_report_counts_json(before, t);
+    counts_json(before, t);
     rl_put(t, ",\n  \"needed\": ");
-    rl_report_counts_json(after, t);
+    counts_json(after, t);
     rl_put(t, ",\n  \"transposes\": ");
     rl_put_bytes(t, was->p, was->n);
     rl_put(t, ",\n  \"transposes_needed\": ");

@@ -14,7 +14,7 @@ typedef struct {
     const char *target, *objective;
     bool changed;                    /* false: the output is the input, byte for byte */
     rl_stats before, after;
-    int64_t conv_before, conv_after; /* conversions, as problem.md counts them */
+    int64_t conv_before, conv_after; /* conversions, as docs/proof.md counts them */
     int64_t conv_bound, bytes_bound; /* what no assignment can beat; 0 unless checked */
     const char *proof;               /* "optimal", "gap" or "unchecked" */
     int64_t shown_fewest, shown_quick, shown_open; /* conversions after, by what is shown of them (cert.h) */
@@ -39,7 +39,6 @@ void rl_report_moves(const rl_graph *g, rl_arena *tmp, rl_text *t);
 void rl_report_moves_json(const rl_graph *g, rl_arena *tmp, rl_text *t);
 /* Counts of one graph. */
 void rl_report_counts(const rl_stats *s, rl_text *t);
-void rl_report_counts_json(const rl_stats *s, rl_text *t);
 /* The JSON of `relayout stats`; was, now: the Transposes before, and those that stay, by rl_report_moves_json. */
 void rl_report_stats_json(const char *path, const rl_stats *before, const rl_stats *after, const rl_text *was, const rl_text *now, rl_text *t);
 /* s as a JSON string; NULL is null. */

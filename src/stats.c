@@ -35,7 +35,8 @@ static const kind kinds[] = {
 #undef KIND
 };
 
-int64_t rl_stats_elements(const rl_graph *g, rl_value v, bool *exact) {
+/* With every unknown dim taken as RL_STATS_GUESS; *exact (if not NULL) is false where one was. -1: unknown rank. */
+static int64_t elements(const rl_graph *g, rl_value v, bool *exact) {
     const rl_valinfo *x = rl_val(g, v);
     int64_t n = 1;
     if (exact) *exact = true;
@@ -54,7 +55,7 @@ int64_t rl_stats_size(rl_dtype t, int64_t count) {
 }
 
 int64_t rl_stats_bytes(const rl_graph *g, rl_value v) {
-    int64_t count = rl_stats_elements(g, v, NULL);
+    int64_t count = elements(g, v, NULL);
     return count < 0 ? 0 : rl_stats_size(rl_val(g, v)->dtype, count);
 }
 
@@ -66,7 +67,7 @@ static bool is_shape_arithmetic(const rl_graph *g, const rl_nodeinfo *n) {
     for (uint32_t i = 0; i < n->nout; i++) {
         bool exact;
         if (!rl_has(n->out[i])) continue;
-        int64_t count = rl_stats_elements(g, n->out[i], &exact);
+        int64_t count = elements(g, n->out[i], &exact);
         if (!is_integer(rl_val(g, n->out[i])->dtype) || count < 0 || !exact || count > SHAPE_ELEMENTS) return false;
     }
     return n->nout > 0;

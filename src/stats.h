@@ -67,10 +67,6 @@ int64_t rl_stats_size(rl_dtype t, int64_t count);
 /* The bytes of v, with every unknown dim taken as RL_STATS_GUESS and 8 for a string; 0 where the rank is unknown. */
 int64_t rl_stats_bytes(const rl_graph *g, rl_value v);
 
-/* The elements of v with every unknown dim taken as RL_STATS_GUESS; *exact (if not NULL) is false where one was. -1:
- * unknown rank. */
-int64_t rl_stats_elements(const rl_graph *g, rl_value v, bool *exact);
-
 /* True when the Transpose n moves bytes, as far as known: false when it only moves dims of size 1. */
 bool rl_transpose_moves(const rl_graph *g, const rl_nodeinfo *n);
 

@@ -9,7 +9,7 @@
  *   FORM( acme, FUSED_MATMUL, "f32 f16" )               the target has com.microsoft.FusedMatMul for these types
  *   RUN( acme, Conv, nhwc, "f32", "acme::NhwcConv" )    it runs Conv with input 0 and output 0 in this order, under that name
  *
- * Rows are read and printed by the same code whether they are built in or come from a file (rl_target_parse), so the file
+ * Rows are read and printed by the same code whether they are built in or come from a file (rl_targets_parse), so the file
  * that `relayout targets` prints reads as the same table.  Comments are C's. */
 #ifndef RL_TARGET_H
 #define RL_TARGET_H

@@ -124,7 +124,8 @@ rl_wire_fault rl_wire_scan(rl_span s, const void *root, uint32_t max_depth, rl_w
     return (rl_wire_fault){0};
 }
 
-uint32_t rl_wire_put_varint(uint8_t *p, uint64_t x) {
+/* At most 10 bytes; returns how many. */
+static uint32_t put_varint(uint8_t *p, uint64_t x) {
     uint32_t n = 0;
     for (; x >= 0x80; x >>= 7) p[n++] = (uint8_t)(x | 0x80);
     p[n++] = (uint8_t)x;
@@ -132,14 +133,14 @@ uint32_t rl_wire_put_varint(uint8_t *p, uint64_t x) {
 }
 
 uint32_t rl_wire_put_len(uint8_t *p, uint32_t number, uint64_t nbyte) {
-    uint32_t n = rl_wire_put_varint(p, (uint64_t)number << 3 | RL_WIRE_LEN);
-    return n + rl_wire_put_varint(p + n, nbyte);
+    uint32_t n = put_varint(p, (uint64_t)number << 3 | RL_WIRE_LEN);
+    return n + put_varint(p + n, nbyte);
 }
 
 void rl_wire_add_varint(rl_text *t, uint32_t number, uint64_t x) {
     uint8_t b[20];
-    uint32_t n = rl_wire_put_varint(b, number << 3 | RL_WIRE_VARINT);
-    n += rl_wire_put_varint(b + n, x);
+    uint32_t n = put_varint(b, number << 3 | RL_WIRE_VARINT);
+    n += put_varint(b + n, x);
     rl_put_bytes(t, (const char *)b, n);
 }
 

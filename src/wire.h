@@ -62,7 +62,6 @@ typedef struct {
 rl_wire_fault rl_wire_scan(rl_span s, const void *root, uint32_t max_depth, rl_wire_visit *visit, void *user, rl_arena *mem);
 
 /* Encoders: each returns how many bytes it wrote. */
-uint32_t rl_wire_put_varint(uint8_t *p, uint64_t x);                        /* at most 10 */
 uint32_t rl_wire_put_len(uint8_t *p, uint32_t number, uint64_t nbyte);      /* at most 15: tag and length */
 
 /* The same at the end of t: a whole field. */

@@ -156,9 +156,14 @@ TEST(outer) {
 
 /* ---- tiles ---- */
 
+/* Vectors in a tile, when each has v elements. */
+static uint32_t tile_work(uint32_t size, uint32_t v) {
+    return RL_TILE_SIDE(size) * RL_TILE_SIDE(size) / v;
+}
+
 /* Every cell of the tile once. */
 static void check_cover(uint32_t size, uint32_t v, bool loads) {
-    uint32_t side = RL_TILE_SIDE(size), n = rl_tile_work(size, v);
+    uint32_t side = RL_TILE_SIDE(size), n = tile_work(size, v);
     uint8_t *seen = calloc(side, side);
     for (uint32_t k = 0; k < n; k++) {
         rl_spot s = loads ? rl_tile_load(size, v, k) : rl_tile_store(size, v, k);
@@ -176,7 +181,7 @@ static void check_cover(uint32_t size, uint32_t v, bool loads) {
  * different words that a group asks one of the 32 banks for; 1: no conflict. */
 static uint32_t conflicts(uint32_t size, uint32_t v, bool loads) {
     uint32_t pitch = RL_TILE_PITCH(size), group = size <= 4 ? 32 : 128 / size, worst = 0;
-    for (uint32_t k = 0; k < rl_tile_work(size, v); k += group)
+    for (uint32_t k = 0; k < tile_work(size, v); k += group)
         for (uint32_t e = 0; e < v; e++) {
             uint32_t word[32][64], n[32] = {0};
             for (uint32_t lane = 0; lane < group; lane++) {
@@ -195,7 +200,7 @@ static uint32_t conflicts(uint32_t size, uint32_t v, bool loads) {
 
 /* Lanes whose bytes in global memory make whole 32-byte sectors. */
 static void check_sectors(uint32_t size, uint32_t v, bool loads) {
-    for (uint32_t k = 0; k < rl_tile_work(size, v); k += 32) {
+    for (uint32_t k = 0; k < tile_work(size, v); k += 32) {
         uint64_t bytes = 0, sector[64], nsector = 0;
         for (uint32_t lane = 0; lane < 32; lane++) {
             rl_spot s = loads ? rl_tile_load(size, v, k + lane) : rl_tile_store(size, v, k + lane);

@@ -61,7 +61,8 @@ TEST(attributes) {
     CHECK_CTX(ctx)
     rl_graph *g = rl_graph_new(ctx);
     rl_node n = add(g, "n", val(g, "x"), val(g, "x"), val(g, "y"));
-    rl_attr a[] = {rl_attr_of_int(g, "axis", -1), rl_attr_of_ints(g, "perm", (int64_t[]){1, 0}, 2), rl_attr_of_float(g, "f", 0.5f),
+    rl_attr a[] = {rl_attr_of_int(g, "axis", -1), rl_attr_of_ints(g, "perm", (int64_t[]){1, 0}, 2),
+                   {.name = rl_internz(ctx, "f"), .kind = RL_ATTR_FLOAT, .f = 0.5f},
                    {.name = rl_internz(ctx, "mode"), .kind = RL_ATTR_STRING, .s = {(const uint8_t *)"DCR", 3}}};
     rl_graph_set_attrs(g, n, a, 4);
     const rl_nodeinfo *x = rl_nod(g, n);
