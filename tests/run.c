@@ -2,19 +2,8 @@
  *
  *   run [--update] [-v] FILE-OR-FOLDER...       folders: every .rlt below them
  *
- *   # One sentence: what holds here and why.
- *   pass: normalize,fold               or all: the whole pipeline; nothing: only types are inferred
- *   graph { ... }                      further lines before it: target: objective: disable: time: skip:
- *   same:                              another input with the same result; any number of times
- *   graph { ... }
- *   ----
- *   graph { ... }                      compared as canonical text, so names do not matter and everything else does
- *   stats: moving 3 -> 0, nodes 5 -> 2 fields of rl_stats, before and after
- *   proof: conversions 3 -> 0, bound 0 what the pipeline says of itself
- *   error: message                     in place of ---- and the rest: the message, to the end of the case
- *
- * A line ==== separates cases.  Asserted of every case without being asked: what is printed reads as the same text, before the
- * passes, after each, and at the end; the graph is well-formed after each pass; the whole pipeline run on its own result changes
+ * cases.h says what a case is made of.  Asserted of every case without being asked: what is printed reads as the same text, before
+ * the passes, after each, and at the end; the graph is well-formed after each pass; the whole pipeline run on its own result changes
  * nothing.
  * --update writes what came out over what was expected (or adds it where nothing is). */
 #include <dirent.h>
@@ -26,18 +15,7 @@
 #include "../passes/pass.h"
 #include "../src/stats.h"
 #include "../src/text.h"
-
-enum { MAXINPUT = 8 };
-
-typedef struct { const char *p; size_t n; } span;
-typedef struct { const char *from, *to; } range; /* in the file; from NULL: not there */
-
-typedef struct {
-    span pass, target, objective, disable, time, skip;
-    range input[MAXINPUT], expected, stats, proof, error;
-    uint32_t ninput, line;
-    const char *end;
-} testcase;
+#include "cases.h"
 
 /* What became of one input. */
 typedef struct {
@@ -71,73 +49,6 @@ static bool read_file(const char *path, buffer *b) {
     bool ok = !ferror(f);
     fclose(f);
     return ok;
-}
-
-/* ---- cases ---- */
-
-static const char *next_line(const char *s) {
-    s += strcspn(s, "\n");
-    return *s ? s + 1 : s;
-}
-
-static bool is_line(const char *s, const char *word) {
-    size_t n = strlen(word);
-    return strncmp(s, word, n) == 0 && (s[n] == '\n' || s[n] == 0 || s[n] == '\r');
-}
-
-/* The rest of a line `key: rest`. */
-static bool take_key(const char *s, const char *key, span *rest) {
-    size_t n = strlen(key);
-    if (strncmp(s, key, n) != 0 || s[n] != ':') return false;
-    s += n + 1;
-    s += strspn(s, " ");
-    *rest = (span){s, strcspn(s, "\r\n")};
-    return true;
-}
-
-static bool take_option(const char *s, testcase *c) {
-    return take_key(s, "pass", &c->pass) || take_key(s, "target", &c->target) || take_key(s, "objective", &c->objective) ||
-           take_key(s, "disable", &c->disable) || take_key(s, "time", &c->time) || take_key(s, "skip", &c->skip);
-}
-
-static bool is_blank(const char *s) {
-    s += strspn(s, " \t\r");
-    return *s == '\n' || *s == 0 || *s == '#';
-}
-
-static range *next_input(testcase *c) {
-    uint32_t i = c->ninput++;
-    return &c->input[RL_MIN(i, (uint32_t)MAXINPUT - 1)];
-}
-
-/* The section that a separator line opens, or NULL for a line of text. */
-static range *opened(const char *s, testcase *c) {
-    span rest;
-    if (is_line(s, "----")) return &c->expected;
-    if (take_key(s, "stats", &rest)) return &c->stats;
-    if (take_key(s, "proof", &rest)) return &c->proof;
-    if (take_key(s, "error", &rest)) return &c->error;
-    return is_line(s, "same:") ? next_input(c) : NULL;
-}
-
-/* Reads the case at s up to ==== or the end; answers where the next one starts. */
-static const char *read_case(const char *s, testcase *c) {
-    range *open = NULL;
-    for (; *s && !is_line(s, "===="); s = next_line(s)) {
-        range *r = open == &c->error ? NULL : opened(s, c);
-        if (r) {
-            open = r;
-            bool own_line = r == &c->stats || r == &c->proof || r == &c->error;
-            r->from = own_line ? s : next_line(s);
-        } else if (!open && !take_option(s, c) && !is_blank(s)) {
-            open = next_input(c);
-            open->from = s;
-        }
-        if (open) open->to = next_line(s);
-        if (open == &c->stats || open == &c->proof) open = NULL;
-    }
-    c->end = s;
-    return is_line(s, "====") ? next_line(s) : s;
 }
 
 /* ---- running ---- */
