@@ -20,7 +20,7 @@
  * From buffer to buffer, for a target, with a size that the model leaves open:
  *
  *     const char *dims[] = {"batch=1", NULL};
- *     rl_options o = {sizeof o};                           all other members 0: the defaults
+ *     rl_options o = {sizeof o};                           // all other members 0: the defaults
  *     o.target = "ort";
  *     o.dims = dims;
  *     void *out; size_t nout;
@@ -80,14 +80,14 @@ typedef enum {
  *     static int stop(void *user) { return atomic_load((atomic_int *)user); }
  *     static void log_line(void *user, rl_log_level level, const char *text) { (void)user; fprintf(stderr, "%d %s\n", level, text); }
  *
- *     atomic_int wanted = 0;                               set by another thread
+ *     atomic_int wanted = 0;                               // set by another thread
  *     rl_context c = {sizeof c};
  *     c.user = &wanted;
  *     c.stop = stop;
  *     c.log = log_line;
  *     rl_options o = {sizeof o};
  *     o.context = &c;
- *     if (rl_optimize_file("in.onnx", "out.onnx", &o, &r) == RL_ESTOPPED) ...         out.onnx is as it was
+ *     if (rl_optimize_file("in.onnx", "out.onnx", &o, &r) == RL_ESTOPPED) puts("stopped");      // out.onnx is as it was
  *
  * A context is yours and must live as long as what was made with it (a call, a session).  Members that are NULL are left out.  Its
  * functions are called in the thread that made the call, and must return: no longjmp, no C++ exception across. */
@@ -175,19 +175,19 @@ RL_API rl_status rl_model_explain(const rl_model *m, const char *node, const rl_
  *
  *     rl_session *s;
  *     rl_model m = {"out.onnx", NULL, 0};
- *     if (rl_session_new(&m, NULL, &s, &r) != RL_OK) ...
+ *     if (rl_session_new(&m, NULL, &s, &r) != RL_OK) return;
  *     float x[1 * 3 * 8 * 8] = {0};
  *     int64_t dim[] = {1, 3, 8, 8};
  *     rl_array in = {"x", 1, 4, dim, x, sizeof x};
- *     const rl_array *y;                                   one for each output of the graph, in its order
- *     if (rl_session_run(s, &in, 1, &y, &r) == RL_OK) use((const float *)y[0].data, y[0].dim, y[0].rank);
+ *     const rl_array *y;                                   // one for each output of the graph, in its order
+ *     if (rl_session_run(s, &in, 1, &y, &r) == RL_OK) use(y[0].data, y[0].nbyte);
  *     rl_session_free(s);
  *
  * Arrays are row-major and aligned to their elements, elements smaller than a byte packed as ONNX packs them; those of type 8 (string) are const char *, 0-terminated.
  *
  * A sequence of two tensors, and the empty optional, as inputs (and so as outputs):
  *
- *     rl_array item[2] = {{NULL, 1, 4, dim, x, sizeof x}, {NULL, 1, 4, dim, y, sizeof y}};
+ *     rl_array item[2] = {{NULL, 1, 4, dim, x, sizeof x}, {NULL, 1, 4, dim, w, sizeof w}};
  *     int64_t two = 2;
  *     rl_array in[2] = {{"s", RL_ARRAY_SEQUENCE, 1, &two, item, sizeof item}, {"o", RL_ARRAY_NONE, 0, NULL, NULL, 0}};
  *
@@ -250,8 +250,8 @@ RL_RUNTIME_API rl_status rl_model_verify(const rl_model *a, const rl_model *b, c
  *
  *     rl_desc a, b;  rl_error e;
  *     if (rl_desc_parse("f32[1,3,2,2]@nchw", &a, &e) != RL_OK || rl_desc_parse("f32[1,3,2,2]@nChw8c", &b, &e) != RL_OK) puts(e.text);
- *     float x[12], y[32];                                      rl_desc_bytes(&b) == 128
- *     rl_desc_convert(&b, y, sizeof y, &a, x, sizeof x, &e);        y[7 + 8 * k] == 0: padding
+ *     float x[12] = {0}, y[32];                                // rl_desc_bytes(&b) == 128
+ *     rl_desc_convert(&b, y, sizeof y, &a, x, sizeof x, &e);   // y[7 + 8 * k] == 0: padding
  *
  * A descriptor is a plain value: copy it, keep it, nothing is to be freed.  Functions that can fail say why in *e (which may be
  * NULL); the others want a descriptor that one of these functions made or rl_desc_check accepted. */
@@ -304,12 +304,14 @@ RL_RUNTIME_API rl_status rl_desc_convert(const rl_desc *to, void *out, size_t no
 /* The same for any two layouts of the same dims, with numbers converted where the types differ (floats are rounded to nearest, ties to
  * even; a float that becomes an integer is truncated; float8 takes its largest value for what is larger), in several threads if wanted.
  *
+ *     static float x[8 * 64 * 56 * 56];
+ *     static uint16_t y[8 * 64 * 56 * 56];                     // float16
  *     rl_desc a, b;
  *     rl_desc_parse("f32[8,64,56,56]", &a, NULL);
  *     rl_desc_parse("f16[8,64,56,56]@nChw16c", &b, NULL);
  *     rl_move_options o = {sizeof o};
  *     o.threads = 4;
- *     if (rl_move(&b, y, (size_t)rl_desc_bytes(&b), &a, x, (size_t)rl_desc_bytes(&a), &o, &e) != RL_OK) puts(e.text); */
+ *     if (rl_move(&b, y, sizeof y, &a, x, sizeof x, &o, &e) != RL_OK) puts(e.text); */
 typedef struct {
     size_t struct_size; /* sizeof(rl_move_options) */
     uint32_t threads;   /* 1; more are started for this call, which pays from some megabytes on */
@@ -321,12 +323,12 @@ RL_RUNTIME_API rl_status rl_move(const rl_desc *to, void *out, size_t nout, cons
  * a stride of 0 that repeats, channels last) as *layout says, until another call for that name; layout NULL: no longer.  An input
  * with a buffer is not given to rl_session_run.  The buffer must stay, and no two of them may overlap where one is written.
  *
- *     rl_desc a, b;                                        a camera's picture: rows of 640 pixels of 4 bytes, of which 3 and 600 count
+ *     rl_desc a, b;                                        // a camera's picture: rows of 640 pixels of 4 bytes, of which 3 and 600 count
  *     rl_desc_parse("u8[1,3,480,600] strides=[1228800,1,2560,4]", &a, NULL);
  *     rl_desc_parse("f32[1,1000]", &b, NULL);
  *     rl_session_bind(s, "image", &a, picture, sizeof picture, &r);
  *     rl_session_bind(s, "scores", &b, scores, sizeof scores, &r);
- *     rl_session_run(s, NULL, 0, &y, &r);                  y[0].data == scores
+ *     rl_session_run(s, NULL, 0, &y, &r);                  // y[0].data == scores
  *
  * Strided inputs are read where they are, packed outputs made where they are to be; other outputs are moved there once, and blocked
  * inputs (nChw16c) made row-major first.  What rl_session_run gives for such an output has its type and dims, and the buffer with all its

@@ -5,7 +5,7 @@
   test_docs.py cookbook        pages whose name contains one of these words
 
 A fenced block says what it is: sh and console are run in a scratch folder (one for each page, its blocks in order, with bash -eu), python is run
-likewise, text, json and c are not commands. In a console block a line `$ COMMAND` is followed by what it prints; `...` stands for any lines, and
+likewise, text, json and c are not commands. The examples in comments of include/relayout.h are compiled. In a console block a line `$ COMMAND` is followed by what it prints; `...` stands for any lines, and
 seconds for any seconds. A block that cannot be run here says so behind its language, for whoever reads the source:
 
   ```sh (not run: needs a network)      never; counted, with the reason
@@ -206,6 +206,41 @@ def check_examples(prog, build, commands, help_of, skipped):
     return len(seen)
 
 
+# What examples in C take for given.
+C_PRELUDE = """#include <stdatomic.h>
+#include <stdio.h>
+#include "relayout.h"
+extern const void *in;
+extern size_t nin;
+extern rl_result r;
+extern rl_error e;
+extern rl_session *s;
+extern const rl_array *y;
+extern float x[192], w[192], scores[1000];
+extern int64_t dim[4];
+extern unsigned char picture[4 * 640 * 480];
+extern void use(const void *p, size_t n);
+"""
+
+
+def check_header():
+    """How many examples there are in comments of include/relayout.h, which compile: what is indented there and has statements."""
+    text = (common.ROOT / "include" / "relayout.h").read_text()
+    found = [[line[7:].removesuffix(" */") for line in m[0].splitlines()] for m in re.finditer(r"(?:^ \*     .*\n)+", text, re.M)]
+    examples = [x for x in found if any(";" in line for line in x)]
+    outside = [line for x in examples for line in x if line.startswith("#") or line.startswith("static") and line.endswith("}")]
+    code = [C_PRELUDE, *outside]
+    for i, x in enumerate(examples):
+        code += [f"void example{i}(void);", f"void example{i}(void) {{", *(line for line in x if line not in outside), "}"]
+    with tempfile.TemporaryDirectory() as tmp:
+        (Path(tmp) / "examples.c").write_text("\n".join(code) + "\n")
+        r = subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-fsyntax-only", "-Wall", "-Wno-unused-variable", "-Wno-unused-but-set-variable", "-Werror",
+                            "-I", common.ROOT / "include", "examples.c"], cwd=tmp, capture_output=True, text=True)
+    if r.returncode:
+        raise Failed(f"an example in include/relayout.h does not compile:\n{r.stderr}")
+    return len(examples)
+
+
 def check_itself():
     """That the comparison can fail."""
     assert alike("a\n...\nb 0.004 s\n", "a\nx\ny\nb 12.345 s\n") and alike("a\n...\n", "a\n")
@@ -233,6 +268,12 @@ def main():
             print(f"{path.relative_to(common.ROOT)}: {e}")
             failed += 1
     if not args.pages:
+        try:
+            print(f"include/relayout.h: {check_header()} examples ok")
+            passed += 1
+        except Failed as e:
+            print(e)
+            failed += 1
         try:
             print(f"--help: {check_examples(prog, build, commands, help_of, skipped)} examples ok")
             passed += 1
