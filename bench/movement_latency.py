@@ -17,6 +17,7 @@ from pathlib import Path
 
 import bench
 import common
+import counting
 import latency
 import zoo
 
@@ -24,7 +25,7 @@ MODELS = {"first": ["pt_shufflenet_v2", "tf_ssd_lite_raw", "tf_ssd_lite_opt"],
           "rest": ["pt_swin_tiny_patch4_window7_224", "pt_swinv2_tiny_window8_256", "pt_mobilevit_xxs", "pt_conformer", "pt_gpt", "ptd_gpt",
                    "pt_yolohead", "pt_espcn", "ptd_espcn", "tf_superres_opt"]}
 PEERS = {"onnxslim": "0.1.98", "onnxsim": "0.8.1"}
-MOVES = common.OTHERS | common.VIEWS | {"Transpose"}
+MOVES = counting.OTHERS | counting.VIEWS | {"Transpose"}
 
 
 def peers_python(build):

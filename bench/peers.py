@@ -7,6 +7,7 @@ import sys
 
 import bench
 import common
+import counting
 import onnx
 import zoo
 
@@ -28,7 +29,7 @@ def main():
         out = bench.optimized(prog, name, args)
         if out is None:
             continue
-        ours = common.count_run(onnx.load(out), zoo.original(name, args.build / "zoo").inputs[0])
+        ours = counting.count_run(onnx.load(out), zoo.original(name, args.build / "zoo").inputs[0])
         left = {k: STORED.get(name, {}).get(k, {}).get("transposes") for k in PEERS}
         row = {"in": targets[name]["transposes"], **left, "relayout": ours.transposes + ours.folded, "minimum": targets[name]["min"]}
         if any(row.values()):

@@ -5,6 +5,7 @@ from pathlib import Path
 import onnx
 
 import common
+import counting
 
 
 @dataclasses.dataclass
@@ -13,7 +14,7 @@ class Facts:
     inputs: list            # one dict per trial
     outputs: list           # one list per trial
     engine: str             # of common.ENGINES
-    counts: common.Counts
+    counts: counting.Counts
     checked: bool           # onnx.checker accepts it
     full: bool              # ... with shape inference
     interface: tuple        # see common.interface
@@ -23,7 +24,7 @@ def facts_of(path, model, trials):
     """Runs the model on each dict of inputs. Raises common.Differ where nothing can run it."""
     first, engine = common.run(path, trials[0])
     outputs = [first] + [common.ENGINES[engine](path, x) for x in trials[1:]]
-    return Facts(trials, outputs, engine, common.count_run(model, trials[0]), common.checker_error(path) == "",
+    return Facts(trials, outputs, engine, counting.count_run(model, trials[0]), common.checker_error(path) == "",
                  common.checker_error(path, full=True) == "", common.interface(model))
 
 
@@ -32,7 +33,7 @@ class Result:
     fail: list = dataclasses.field(default_factory=list)  # what is wrong, one line each
     seconds: float = None
     same: bool = False              # the output file is the input file
-    counts: common.Counts = None
+    counts: counting.Counts = None
     worst: float = None             # largest difference of an output
     bitexact: bool = None
 
@@ -90,7 +91,7 @@ def _changed(res, out, facts, target, compare, trade):
                 break
     except Exception as e:
         res.fail.append(f"{facts.engine} cannot run the result: {(str(e).splitlines() or [repr(e)])[0][:200]}")
-    res.counts = common.count_run(model, facts.inputs[0])
+    res.counts = counting.count_run(model, facts.inputs[0])
     if res.counts.moving > facts.counts.moving if trade else res.counts.conversions > facts.counts.conversions:
         res.fail.append(f"Transposes grew: {facts.counts.moving} -> {res.counts.moving}")
     grown = res.counts.grown(facts.counts, trade)
@@ -104,7 +105,7 @@ def _again(res, prog, out, again, facts, target):
         res.fail.append(f"second optimize: {r.text}")
     elif not common.same_bytes(out, again):
         try:
-            moving = common.count_run(onnx.load(again), facts.inputs[0]).moving
+            moving = counting.count_run(onnx.load(again), facts.inputs[0]).moving
         except Exception as e:
             moving = repr(e)[:100]
         res.fail.append(f"second optimize changes the model ({res.counts.moving} -> {moving} Transposes)")

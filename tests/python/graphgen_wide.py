@@ -10,7 +10,7 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 import graphgen
-from graphgen import ONE, NUMPY, TYPES, Stop, Value, fixed
+from graphgen import ONE, NUMPY, TYPES, Value, fixed
 
 MORE = {"h": (TensorProto.FLOAT16, np.float16), "d": (TensorProto.DOUBLE, np.float64), "bf": (TensorProto.BFLOAT16, ml_dtypes.bfloat16),
         "i16": (TensorProto.INT16, np.int16), "u16": (TensorProto.UINT16, np.uint16), "u32": (TensorProto.UINT32, np.uint32),

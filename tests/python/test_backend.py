@@ -23,6 +23,7 @@ import onnx
 
 import check
 import common
+import counting
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 CASES = []  # filled before the workers fork
@@ -159,7 +160,7 @@ def judge(model, after):
     fail = []
     if common.interface(model) != common.interface(after):
         fail.append("inputs, outputs, opsets or metadata changed")
-    a, b = common.count(model), common.count(after)
+    a, b = counting.count(model), counting.count(after)
     if b.conversions > a.conversions:
         fail.append(f"Transposes grew: {a.moving} -> {b.moving}")
     if b.grown(a, trade=True):
@@ -171,7 +172,7 @@ def difference(model, after):
     """What the rewrite won: "fewer moves", "fewer views", "fewer nodes", or "other" where none of these fell; "nothing"."""
     if model.SerializeToString(deterministic=True) == after.SerializeToString(deterministic=True):
         return "nothing"
-    a, b = common.count(model), common.count(after)
+    a, b = counting.count(model), counting.count(after)
     if b.transposes + b.folded + b.nother < a.transposes + a.folded + a.nother:
         return "fewer moves"
     if b.views < a.views:

@@ -101,9 +101,8 @@ def main():
     args = p.parse_args()
     PROGRAM = common.program(args)
     OPTIONS = ("--device", args.device) if args.device else ("--kernels", args.kernels)
-    if not args.device and args.kernels == "fast" and not common.has_onednn(PROGRAM):
-        print("skipped: there is no oneDNN")
-        return common.closing(0, 0, 1)
+    if not args.device and args.kernels == "fast":
+        common.need_onednn(PROGRAM)
     test_backend.load_cases()
     cases = test_backend.CASES
     chosen = [i for i, c in enumerate(cases) if not args.names or any(x in c[0] for x in args.names)]

@@ -9,12 +9,12 @@ accepted only where the case's note names it.
 import json
 import sys
 import tempfile
-from pathlib import Path
 
 import onnx
 
 import check
 import common
+import counting
 
 CASES = common.SHARED / "cases"
 # Above their floor, and why. They are counted as skipped; one that reaches its floor must be taken off this list.
@@ -45,7 +45,7 @@ def main():
         try:
             model = onnx.load(path)
             facts = check.facts_of(path, model, trials(model))
-            facts.counts.others.update({op: facts.counts.others.get(op, 0) + 1 for op in common.OTHERS if op in note})
+            facts.counts.others.update({op: facts.counts.others.get(op, 0) + 1 for op in counting.OTHERS if op in note})
             with tempfile.TemporaryDirectory() as tmp:
                 res = check.rewrite(prog, path, facts, args.target, tmp)
         except Exception as e:

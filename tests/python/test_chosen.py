@@ -7,7 +7,6 @@ One convolution behind another of 1 x 1, which makes its input channels-last, fo
 loops, named ref, nor let it do the bias or post-ops of a transposed convolution in such (ONEDNN_VERBOSE tells).  Skipped without oneDNN,
 and the choice where the processor has no AVX2.
 """
-import json
 import os
 import subprocess
 import sys
@@ -81,10 +80,7 @@ def wrong(prog, model, folder, kernel, size):
     """What is wrong, else an empty text."""
     onnx.save(model, folder / "m.onnx")
     x = np.random.default_rng(0).uniform(-1, 1, (1, 4, size, size)).astype(np.float32)
-    p = subprocess.run([prog, "bench", folder / "m.onnx", "--runs", "1", "--json", "-"], capture_output=True, text=True, timeout=60)
-    if p.returncode:
-        return p.stderr[-200:]
-    ran = next((s["kernel"] for s in json.loads(p.stdout)["steps"] if s["node"] == "C"), "no such step")
+    ran = next((s["kernel"] for s in common.bench(prog, folder / "m.onnx")["steps"] if s["node"] == "C"), "no such step")
     if not ran.startswith(kernel) or (kernel == "direct" and ran != kernel):
         return f"{ran} ran it, not {kernel}"
     got, want = [outputs(prog, model, x, folder, ("--kernels", k)) for k in ("fast", "reference")]
@@ -97,9 +93,7 @@ def has_avx2():
 
 def main():
     prog, passed, failed = common.program(common.arguments(__doc__.splitlines()[0]).parse_args()), 0, 0
-    if not common.has_onednn(prog):
-        print("skipped: there is no oneDNN")
-        return common.closing(0, 0, 1)
+    common.need_onednn(prog)
     rng, jobs = np.random.default_rng(1), []
     for name, (c, m, size, k, more, behind, kernel) in CONVS.items():
         w = rng.standard_normal((m, c // more.get("group", 1), k, k))

@@ -18,20 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 import common
 
 CNN = common.ROOT / "models" / "channels_last_cnn.onnx"
-failed = passed = skipped = 0
-
-
-def check(what, ok):
-    global failed, passed
-    passed += bool(ok)
-    failed += not ok
-    print(what, "ok" if ok else "FAILED")
-
-
-def skip(what, why):
-    global skipped
-    skipped += 1
-    print(what, f"skipped: {why}")
+check = common.Checks()
 
 
 def many(run, tmp):
@@ -235,7 +222,7 @@ def large(run, tmp):
         f.seek(4 * n - 64)
         f.write(ends[1])
     if os.stat(tmp / "w.bin").st_blocks * 512 > 1 << 20:
-        skip("3 GB of weights", "no holes in files here")
+        check.skip("3 GB of weights", "no holes in files here")
         return
     for how, data in (("keep", "w.bin"), ("all.bin", "all.bin"), ("each/", "each/w")):
         status, text, err = run("optimize", tmp / "m.onnx", "-o", tmp / "out/m.onnx", "--external-data", how, "--json", "-")
@@ -295,7 +282,7 @@ def compared(prog, run, tmp):
         check("onnxruntime", all(rows[f"onnxruntime {x}"]["outputs"] == "same" and rows[f"onnxruntime {x}"]["seconds"] > 0
                                  and ours["transposes"] <= rows[f"onnxruntime {x}"]["transposes"] < 52 for x in ("basic", "extended")))
     except ImportError:
-        skip("onnxruntime", "not installed")
+        check.skip("onnxruntime", "not installed")
     status, text, _ = ask("--target", "ort", "--peers", "onnxsim", "--no-run")
     check("one target, nothing run", status == 0 and b"relayout, ort" in text and b"relayout, onnx" not in text and b"same" not in text)
     check("no Python", (lambda s, t, _: s == 0 and b"no python3" in t and b"relayout, onnx" in t)(*ask(python=str(tmp / "none"))))
@@ -355,12 +342,12 @@ def completion(prog, run, tmp):
             got = subprocess.run(["fish", "-c", f"source c.fish; complete -C 'relayout {line}'"], capture_output=True, text=True, cwd=tmp).stdout
             check(f"fish: {line!r}", {x.split("\t")[0] for x in got.splitlines()} == want)
         else:
-            skip(f"fish: {line!r}", "no fish")
+            check.skip(f"fish: {line!r}", "no fish")
     if shutil.which("zsh"):
         (tmp / "c.zsh").write_text(scripts["zsh"])
         check("zsh reads it", subprocess.run(["zsh", "-n", str(tmp / "c.zsh")], capture_output=True).returncode == 0)
     else:
-        skip("zsh reads it", "no zsh")
+        check.skip("zsh reads it", "no zsh")
     check("another shell", run("completion", "tcsh")[0] == 2)
 
 
@@ -390,7 +377,7 @@ def pages(run):
             r = subprocess.run(tool, input=text, capture_output=True)
             check("  troff has nothing against it", r.returncode == 0 and not r.stderr)
     if not tool:
-        skip("troff has nothing against the pages", "neither groff nor man")
+        check.skip("troff has nothing against the pages", "neither groff nor man")
 
 
 def main():
@@ -460,8 +447,7 @@ def main():
         completion(prog, run, Path(tmp))
         pages(run)
         helps(run)
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
-    return failed > 0
+    return check.closing()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ Small networks of the kinds that join channels again and again, with random size
 reads slices of channels reads them where they lie.  The outputs are onnxruntime's.  Skipped without oneDNN.
 """
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -215,10 +214,7 @@ def share(prog, kind, seed, tmp):
     for got, want in zip(*test_sink.outputs(prog, model, tmp / "m.onnx", tmp)):
         if got.shape != want.shape or np.abs(got - want).max() > 1e-4 * np.abs(want).max():
             raise common.Differ(f"{kind.__name__}, seed {seed}: onnxruntime gives something else")
-    p = subprocess.run([prog, "bench", tmp / "m.onnx", "--runs", "1", "--json", "-"], capture_output=True, text=True, timeout=60)
-    if p.returncode:
-        raise common.Differ(p.stderr[-200:])
-    found = json.loads(p.stdout)
+    found = common.bench(prog, tmp / "m.onnx")
     return found["copied_bytes"] / found["bytes"]
 
 
@@ -227,9 +223,7 @@ def main():
     p.add_argument("--count", type=int, default=10, help="of each kind")
     args = p.parse_args()
     prog = common.program(args)
-    if not common.has_onednn(prog):
-        print("skipped: there is no oneDNN")
-        return common.closing(0, 0, 1)
+    common.need_onednn(prog)
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory() as tmp:
         for kind in (ghost, dense, cells, padded, subsampled, halves, shuffled, joints, pixels, transposed, detector):

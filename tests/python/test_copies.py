@@ -10,7 +10,6 @@ Swin and Swin v2 may copy where windows are cut, rolled and put together: Concat
 or more.
 """
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -152,10 +151,7 @@ def may_copy(model, step):
 
 def check(prog, name, path, model, verbose):
     """What is wrong, or an empty text."""
-    p = subprocess.run([prog, "bench", path, "--runs", "1", "--json", "-"], capture_output=True, text=True)
-    if p.returncode:
-        return p.stderr.strip()[-300:]
-    steps = json.loads(p.stdout)["steps"]
+    steps = common.bench(prog, path)["steps"]
     products = [i for i, s in enumerate(steps) if s["op"] in ("MatMul", "Gemm")]
     copies = [s for s in steps[products[0]:products[-1] + 1] if s["copied_bytes"]]
     joined = sum(s["kernel"] == "attention" for s in steps)
@@ -173,9 +169,7 @@ def main():
     p.add_argument("--verbose", action="store_true")
     args = p.parse_args()
     prog, passed, failed = common.program(args), 0, 0
-    if not common.has_onednn(prog):
-        print("skipped: there is no oneDNN")
-        return common.closing(0, 0, 1)
+    common.need_onednn(prog)
     with tempfile.TemporaryDirectory() as tmp:
         models = []
         for name, model in small_models():

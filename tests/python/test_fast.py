@@ -525,9 +525,8 @@ def main():
     p.add_argument("--device", help="this beside the reference kernels: cuda")
     args = p.parse_args()
     prog = common.program(args)
-    if not args.device and not common.has_onednn(prog):
-        print("skipped: there is no oneDNN")
-        return common.closing(0, 0, 1)
+    if not args.device:
+        common.need_onednn(prog)
     bad = []
     with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
         for seed, wrong in common.progress(pool.imap_unordered(run, [(args.seed * 100000 + i, prog, args.device) for i in range(args.count)], 4), args.count):

@@ -13,12 +13,12 @@ import sys
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
 
 import common
 
 sys.path.insert(0, str(common.ROOT / "python"))
-from relayout_backend import Refused, RelayoutBackend
+from relayout_backend import RelayoutBackend
 
 F32, F64, F16, BF16 = np.float32, np.float64, np.float16, ml_dtypes.bfloat16
 # (of the largest result, of each result): what sums in another order may differ by

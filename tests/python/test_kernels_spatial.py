@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import helper
 
 import common
 

@@ -15,12 +15,6 @@ from common import ROOT, arguments, program
 sys.path.insert(0, str(ROOT / "python"))
 
 
-def memory_of(x):
-    """The elements of the storage that x reaches, from its first element on."""
-    n = 1 + sum((k - 1) * s for k, s in zip(x.shape, x.strides)) // x.itemsize if x.size else 0
-    return np.lib.stride_tricks.as_strided(x, (n,), (x.itemsize,))
-
-
 def check_views(rl, rng):
     for _ in range(3000):
         rank = int(rng.integers(1, 5))

@@ -20,6 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import check
 import common
+import counting
 
 TYPES = [TensorProto.FLOAT] * 6 + [TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32,
                                   TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING]
@@ -275,7 +276,7 @@ def run(model, inputs):
     names = [o.name for o in model.graph.output]
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
-    moved = [o for n in model.graph.node if n.op_type not in common.VIEWS for o in n.output]
+    moved = [o for n in model.graph.node if n.op_type not in counting.VIEWS for o in n.output]
     whole.graph.output.extend(helper.make_empty_tensor_value_info(o) for o in moved if o not in names)
     got = dict(zip([o.name for o in whole.graph.output], common.run_ort(whole.SerializeToString(), inputs)))
     return [got[n] for n in names], sum(got[o].nbytes for o in moved)
@@ -306,7 +307,7 @@ def judge(seed, prog, tmp):
         if not d.ok or not d.bitexact:
             fail.append(f"{target}: {d.why or 'not bit for bit the same'}")
         # A dim that nobody can know to be 1 before the run moves: layouts are chosen before.
-        counted = (lambda m: common.count(m)) if any(chain.symbolic) else (lambda m: common.count_run(m, inputs))
+        counted = (lambda m: counting.count(m)) if any(chain.symbolic) else (lambda m: counting.count_run(m, inputs))
         moves = lambda m: (lambda c: c.moving + c.nother)(counted(m))
         nodes = (lambda m: sum(n.op_type != "Constant" for n in m.graph.node)) if more else moves
         if nodes(now) > nodes(model):

@@ -764,7 +764,7 @@ def prepare(job):
 def left_in(path, n):
     """Transposes that move data, of each part: by the graph input that they come from."""
     model = common.infer(onnx.load(path))
-    shape = {v.name: common._shape(v.type) for v in (*model.graph.value_info, *model.graph.input, *model.graph.output)}
+    shape = {v.name: common.shape_of(v.type) for v in (*model.graph.value_info, *model.graph.input, *model.graph.output)}
     part = {i.name: int(i.name[1:].split("_")[0]) for i in model.graph.input}
     left = [0] * n
     for node in model.graph.node:

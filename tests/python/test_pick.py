@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import check
 import common
+import counting
 
 FEWER = 8  # models of which one at least has fewer
 
@@ -127,7 +128,7 @@ def judge(seed, prog, tmp):
         res.fail.append(f"without: {r.text}")
     if res.counts is None or r.status != 0:
         return res.fail, 0
-    was = common.count_run(onnx.load(without), inputs)
+    was = counting.count_run(onnx.load(without), inputs)
     if res.counts.moving > was.moving:
         res.fail.append(f"Transposes {was.moving} without, {res.counts.moving} with")
     return res.fail, was.moving - res.counts.moving

@@ -28,6 +28,7 @@ import onnx
 
 import check
 import common
+import counting
 import graphgen
 import graphgen_wide
 import shrink
@@ -45,7 +46,7 @@ MAKERS = {False: graphgen.make, True: graphgen_wide.make}
 
 # The last digits of a type, doubled.
 LAST = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-7, "float64": 4e-16}
-EXACT_OPS = common.VIEWS | common.OTHERS | {"Transpose"}
+EXACT_OPS = counting.VIEWS | counting.OTHERS | {"Transpose"}
 CANCEL = {"Gelu", "QuickGelu", "Mish", "Elu", "Selu", "Celu", "Softplus", "LogSoftmax"}  # inside: what is left has the last digits of the input
 
 
@@ -131,7 +132,7 @@ def by_relayout(src, g, why):
         wanted = [common.ENGINES["relayout"](src, x) for x in g.trials]
     except Exception as e:
         raise common.Differ(f"{why}; relayout: {e!s:.200}") from None
-    counts = common.count_run(g.proto, g.trials[0])
+    counts = counting.count_run(g.proto, g.trials[0])
     return check.Facts(g.trials, wanted, "relayout", counts, common.checker_error(src) == "", common.checker_error(src, full=True) == "",
                        common.interface(g.proto))
 
@@ -257,7 +258,7 @@ def run(job):
             except common.Differ as e:
                 return dataclasses.replace(done, rows=None, why=str(e))
             except Exception as e:
-                fail, before, res = [f"{type(e).__name__}: {e!s:.200}"], common.Counts(), check.Result()
+                fail, before, res = [f"{type(e).__name__}: {e!s:.200}"], counting.Counts(), check.Result()
             fail, foreign = fail + foreign, []
             done.rows[target] = (fail, before.moving, (res.counts or before).moving, res.same)
             if fail:

@@ -16,15 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 import common
 import graphgen
 
-failed = passed = 0
-
-
-def check(what, ok, why=""):
-    global failed, passed
-    passed += bool(ok)
-    failed += not ok
-    if not ok:
-        print(f"{what}: {why}", flush=True)
+check = common.Checks()
 
 
 def reduce(prog, src, out, command, *more):
@@ -118,7 +110,7 @@ def main():
         chains(prog, Path(tmp))
         old(prog, Path(tmp))
         random_models(prog, Path(tmp), args.count)
-    return common.closing(passed, failed)
+    return check.closing()
 
 
 if __name__ == "__main__":

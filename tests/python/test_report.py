@@ -29,14 +29,7 @@ CNN = common.ROOT / "models" / "channels_last_cnn.onnx"
 ATTENTION = common.ROOT / "models" / "attention_block.onnx"
 EVIL = "</script><script>window.evil=1</script><img src=x onerror=evil()>\"'&\\<!--"
 LIMIT = 2_000_000
-failed = passed = 0
-
-
-def check(what, ok):
-    global failed, passed
-    passed += bool(ok)
-    failed += not ok
-    print(what, "ok" if ok else "FAILED", flush=True)
+check = common.Checks()
 
 
 # ---------------------------------------------------------------------------------------------------- models
@@ -357,8 +350,7 @@ def main():
         if args.shots:
             args.shots.mkdir(parents=True, exist_ok=True)
         in_browser(tmp, args.shots)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.closing()
 
 
 if __name__ == "__main__":

@@ -21,14 +21,7 @@ from test_cli import on_terminal
 sys.path.insert(0, str(common.ROOT / "python"))
 from relayout_backend import Refused, RelayoutBackend
 
-npass, failed = 0, []
-
-
-def check(name, good):
-    global npass
-    npass += bool(good)
-    if not good:
-        failed.append(name)
+check = common.Checks()
 
 
 def model(nodes, inputs, outputs, opset=20, domains=(), **kwargs):
@@ -327,8 +320,7 @@ def main():
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
     for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
         f()
-    print("\n".join(failed))
-    return common.closing(npass, len(failed))
+    return check.closing()
 
 
 if __name__ == "__main__":

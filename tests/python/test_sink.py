@@ -9,7 +9,6 @@ activations that are written out (hard swish) to their convolutions, and gives w
 Skipped without oneDNN.
 """
 import collections
-import json
 import subprocess
 import sys
 import tempfile
@@ -122,10 +121,7 @@ def made(seed, last):
 
 def steps(prog, path):
     """The ops of the steps that do something, counted, and the bytes that the run copied."""
-    p = subprocess.run([prog, "bench", path, "--runs", "1", "--json", "-"], capture_output=True, text=True, timeout=60)
-    if p.returncode:
-        raise common.Differ(p.stderr[-200:])
-    found = json.loads(p.stdout)
+    found = common.bench(prog, path)
     return collections.Counter(s["op"] for s in found["steps"] if s["op"] not in VIEWS), found["copied_bytes"]
 
 
@@ -162,9 +158,7 @@ def main():
     p.add_argument("--count", type=int, default=40)
     args = p.parse_args()
     prog = common.program(args)
-    if not common.has_onednn(prog):
-        print("skipped: there is no oneDNN")
-        return common.closing(0, 0, 1)
+    common.need_onednn(prog)
     failed = 0
     with tempfile.TemporaryDirectory() as tmp:
         for seed in range(args.count):

@@ -6,9 +6,7 @@
 Random chains of several types, of tensors as the caller gives them, transposed, sliced, and channels-last as a convolution makes them;
 MobileViT's unfolding and folding, of which the bytes that are copied are counted.  Skipped without oneDNN.
 """
-import json
 import random
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -128,10 +126,10 @@ def fold(prog, n, ch, side):
     with tempfile.TemporaryDirectory() as tmp:
         path = Path(tmp) / "m.onnx"
         onnx.save(c.model(), path)
-        p = subprocess.run([prog, "bench", path, "--runs", "1", "--json", "-"], check=True, capture_output=True, timeout=60)
+        copied = common.bench(prog, path)["copied_bytes"]
     want = RelayoutBackend.prepare(c.model(), program=prog, limit=60, options=("--kernels", "reference")).run(c.given)[0]
     got = RelayoutBackend.prepare(c.model(), program=prog, limit=60).run(c.given)[0]
-    return json.loads(p.stdout)["copied_bytes"] / c.given[0].nbytes, np.abs(got - want).max() < 1e-4 * np.abs(want).max()
+    return copied / c.given[0].nbytes, np.abs(got - want).max() < 1e-4 * np.abs(want).max()
 
 
 def main():
@@ -139,9 +137,7 @@ def main():
     p.add_argument("--count", type=int, default=20, help="models, of 30 chains each")
     args = p.parse_args()
     prog = common.program(args)
-    if not common.has_onednn(prog):
-        print("skipped: there is no oneDNN")
-        return common.closing(0, 0, 1)
+    common.need_onednn(prog)
     results = {f"random chains, seed {seed}": random_chains(prog, seed) for seed in range(args.count)}
     for n, ch, side in ((1, 48, 16), (1, 8, 6), (2, 20, 8)):
         copied, same = fold(prog, n, ch, side)

@@ -24,6 +24,7 @@ import onnx
 
 import check
 import common
+import counting
 import zoo
 
 # OpenVINO's count here uses transpose flags of its own MatMul; the bound for portable ONNX is in targets.json.
@@ -151,7 +152,7 @@ def judge_bytes(name, args, prog, row, tmp):
 
 def judge_windows(name, model, row):
     types = {v.name: v.type.tensor_type.elem_type for v in common.infer(model).graph.value_info}
-    moves = [n for n in model.graph.node if (n.op_type == "Transpose" or n.op_type in common.OTHERS) and "/attn/" not in n.output[0]
+    moves = [n for n in model.graph.node if (n.op_type == "Transpose" or n.op_type in counting.OTHERS) and "/attn/" not in n.output[0]
              and types.get(n.output[0]) == onnx.TensorProto.FLOAT]
     if len(moves) > WINDOWS[name]:
         row["fail"].append(f"{len(moves)} nodes move data between windows, at most {WINDOWS[name]} are needed")
@@ -162,7 +163,7 @@ def judge_channels(model, row):
     that different layers read."""
     makers = {o: n for n in model.graph.node for o in n.output}
     readers = lambda o: frozenset(n.output[0] for n in model.graph.node if o in n.input)
-    moves = lambda n: n is not None and (n.op_type in {"Transpose", *common.VIEWS, *common.OTHERS})
+    moves = lambda n: n is not None and (n.op_type in {"Transpose", *counting.VIEWS, *counting.OTHERS})
 
     def is_needed(n):
         if n.op_type == "Concat":
