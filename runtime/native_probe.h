@@ -30,7 +30,8 @@ typedef struct {
 
 typedef struct { uint32_t value, from, to; int64_t ns; } rl_probe_move;
 
-#define RL_PROBE_NOISE 0.03 /* times that differ by a smaller part are the same */
+#define RL_PROBE_NOISE 0.03   /* times of a kernel that differ by a smaller part are the same */
+#define RL_PROBE_CHANCE 0.005 /* so are times of a model, the least of many in turn */
 
 typedef struct {
     rl_arena *mem;

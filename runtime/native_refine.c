@@ -7,6 +7,8 @@
  *   a step that runs as it did   costs what it did; what it takes more, or less, is charged to the step before it that changed, or else to
  *                                the one behind it
  *   a move                       costs what it takes
+ *   what is left                 of what the run by the plan takes more, or less, than all of these, beyond half a percent, is charged to the
+ *                                steps that run otherwise, in proportion to their times: so a plan costs what it takes
  *
  * With these costs the best choice is sought again: it is the same, or one that has not run yet. */
 #include <math.h>
@@ -67,13 +69,18 @@ static void charge_neighbour(const refiner *r, uint32_t op) {
 
 /* ---- moves ---- */
 
-static void refine_move(const refiner *r, const rl_native *n, int64_t ns) {
-    rl_probe *p = r->p;
+/* NULL: it moves nothing. */
+static rl_probe_move *find_move(const rl_probe *p, const rl_native *n) {
     for (uint32_t i = 0; i < p->move.n; i++) {
         rl_probe_move *m = &p->move.p[i];
-        if (m->value != n->moves.i || !rl_lay_same(&p->lay.p[m->from], &n->in) || !rl_lay_same(&p->lay.p[m->to], &n->out)) continue;
-        m->ns = (int64_t)((double)ns * r->scale) + p->around;
+        if (m->value == n->moves.i && rl_lay_same(&p->lay.p[m->from], &n->in) && rl_lay_same(&p->lay.p[m->to], &n->out)) return m;
     }
+    return NULL;
+}
+
+static void refine_move(const refiner *r, const rl_native *n, int64_t ns) {
+    rl_probe_move *m = find_move(r->p, n);
+    if (m) m->ns = (int64_t)((double)ns * r->scale) + r->p->around;
 }
 
 /* ---- all ---- */
@@ -86,6 +93,27 @@ static void find_times(const refiner *r, rl_arena *tmp, rl_exec *const *x, const
     for (uint32_t i = 0; i < r->p->op.n; i++) {
         uint32_t step = r->p->op.p[i].step;
         if (step != RL_NONE) r->was[i] = RL_MAX(was[step], 0), r->now[i] = RL_MAX(now[step], 0);
+    }
+}
+
+static int64_t cost_of(const refiner *r, const rl_exec *x) {
+    int64_t sum = r->p->fixed;
+    for (uint32_t i = 0; i < r->p->op.n; i++) sum += config_of(r, i)->ns;
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        const rl_probe_move *m = rl_native_is_move(&x->step[i]) ? find_move(r->p, x->step[i].native) : NULL;
+        sum += m ? m->ns : 0;
+    }
+    return sum;
+}
+
+/* ns: of the run by the plan. */
+static void charge_rest(const refiner *r, const rl_exec *x, int64_t ns) {
+    double rest = (double)ns * r->scale - (double)cost_of(r, x), all = 0;
+    if (fabs(rest) <= RL_PROBE_CHANCE * (double)r->p->whole) return;
+    for (uint32_t i = 0; i < r->p->op.n; i++) all += is_changed(r, i) ? (double)r->now[i] : 0;
+    for (uint32_t i = 0; i < r->p->op.n && all > 0; i++) {
+        rl_probe_cfg *c = config_of(r, i);
+        if (is_changed(r, i)) c->ns = RL_MAX(c->ns + (int64_t)(rest * (double)r->now[i] / all), 0);
     }
 }
 
@@ -120,5 +148,6 @@ void rl_probe_refine(rl_probe *p, const uint32_t *chosen, rl_exec *const *x, con
         if (is_changed(&r, i)) refine_changed(&r, i);
     for (uint32_t i = 0; i < p->op.n; i++)
         if (r.now[i] >= 0 && !is_changed(&r, i) && !is_noise(&r, i)) charge_neighbour(&r, i);
+    charge_rest(&r, x[0], whole[0].ns);
     rl_arena_free(&tmp);
 }

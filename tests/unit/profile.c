@@ -201,8 +201,10 @@ TEST(costs_of_a_run) {
     CHECK(p.op.p[1].cfg.p[1].ns == 750 + 100 && p.op.p[1].cfg.p[0].ns == 1000);
     CHECK(p.move.p[0].ns == 30 + 3 && p.move.p[1].ns == 40 + 3);
     CHECK(p.op.p[0].cfg.p[1].ns == 500); /* did not run */
+    rl_probe_refine(&p, chosen, both, (rl_whole[]){{.ns = 6300, .step = now}, {.ns = 6000, .step = was}}); /* more than the steps say */
+    CHECK(p.op.p[1].cfg.p[1].ns == 850 + 3150 - (1000 + 850 + 1000 + 33 + 43) && p.op.p[0].cfg.p[0].ns == 1000 && p.move.p[0].ns == 33);
     rl_probe_scale(&p, 1500); /* a machine twice as fast */
-    CHECK(p.whole == 1500 && p.op.p[0].here == 500 && p.op.p[1].cfg.p[1].ns == 425 && p.move.p[0].ns == 33);
+    CHECK(p.whole == 1500 && p.op.p[0].here == 500 && p.op.p[1].cfg.p[1].ns == 537 && p.move.p[0].ns == 33);
     CHECK(p.fixed + p.op.p[0].cfg.p[0].ns + p.op.p[1].cfg.p[0].ns + p.op.p[2].cfg.p[0].ns == 1500);
     rl_arena_free(&mem);
     rl_ctx_free(ctx);
