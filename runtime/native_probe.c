@@ -48,7 +48,15 @@ static void move_inputs(const rl_call *c, const rl_pin *pin, uint32_t npin, cons
 }
 
 /* own: has_own_way; base: the step as it runs without a plan, measured alone; here: the same in a run of the model. */
-typedef struct { rl_pin pin[RL_PINS]; rl_lay now[RL_PINS]; uint32_t npin; rl_native_kind kind; bool accept, own; rl_cost_row base; int64_t here; } place;
+typedef struct {
+    rl_pin pin[RL_PINS];
+    rl_lay now[RL_PINS];
+    uint32_t npin;
+    rl_native_kind kind;
+    bool accept, own, gone; /* gone: in a run of the model another step does it */
+    rl_cost_row base;
+    int64_t here;
+} place;
 
 /* What the step takes so, measured alone: now, or before. */
 static rl_status find_row(prober *a, const rl_call *c, const place *at, const rl_lay *lay, bool chosen, rl_cost_row *row) {
@@ -82,11 +90,13 @@ static rl_status find_row(prober *a, const rl_call *c, const place *at, const rl
 
 /* What it takes in a run of the model: as long as it does there without a plan, and as much longer as it takes alone.  Where that is a view, or
  * the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing.  Of two that take as long, what
- * runs without a plan is to be taken. */
+ * runs without a plan is to be taken.  What another step does costs nothing while it does; in other layouts it takes what it takes alone, but
+ * a Concat, whose pieces may stand there in blocks, too. */
 static int64_t cost_here(const prober *a, const place *at, int64_t ns, bool as_is) {
     enum { TINY = 2000 };
     int64_t more = ns - at->base.ns;
     if (!a->whole || !at->base.impl) return ns;
+    if (at->gone) return as_is ? 0 : at->kind == RL_NATIVE_CONCAT ? 1 : RL_MAX(ns, 1);
     if (fabs((double)more) <= RL_PROBE_NOISE * (double)at->base.ns) return at->here + !as_is;
     double scale = at->base.ns < TINY ? 1 : RL_MIN((double)at->here / (double)at->base.ns, 2.0);
     return RL_MAX(at->here + (int64_t)((double)more * scale), 0);
@@ -258,7 +268,9 @@ static rl_status find_base(prober *a, const rl_call *c, place *at) {
     RL_TRY(find_row(a, c, at, at->now, false, &at->base));
     at->accept = false;
     if (!a->whole) return RL_OK;
-    at->here = a->whole->step[c->step - a->p->x->step];
+    int64_t here = a->whole->step[c->step - a->p->x->step];
+    at->gone = here < 0;
+    at->here = RL_MAX(here, 0);
     a->p->fixed -= at->here;
     return RL_OK;
 }

@@ -24,13 +24,14 @@ typedef struct {
     rl_str type, name;
     uint32_t npin;
     const rl_pin *pin;
-    int64_t here;             /* ns in a run without a plan */
+    int64_t here;             /* ns in a run without a plan; 0 where another step does its work */
     struct { rl_probe_cfg *p; uint32_t n, cap; } cfg;
 } rl_probe_op;
 
 typedef struct { uint32_t value, from, to; int64_t ns; } rl_probe_move;
 
-#define RL_PROBE_NOISE 0.03 /* times that differ by a smaller part are the same */
+#define RL_PROBE_NOISE 0.03   /* times of a kernel that differ by a smaller part are the same */
+#define RL_PROBE_CHANCE 0.005 /* so are times of a model, the least of many in turn */
 
 typedef struct {
     rl_arena *mem;
@@ -48,11 +49,14 @@ typedef struct {
 int64_t rl_probe_move_cost(const rl_probe *p, uint32_t value, uint32_t from, uint32_t to);
 
 typedef struct rl_costs rl_costs;
-/* x: prepared without a plan; whole: what it takes so. NULL: costs by a static table, nothing is measured. */
+/* x: prepared without a plan, as plans speak of it; whole: what it takes so, by x's steps (-1: another does it). NULL: costs by a static table,
+ * nothing is measured. */
 rl_status rl_probe_run(rl_exec *x, const rl_tensor *in, rl_costs *costs, const rl_whole *whole, rl_probe *out);
-/* Costs of what was chosen ([op] a configuration), as runs by that plan have them: native_refine.c. was, now: runs without a plan and by
- * x's, in turn. */
-void rl_probe_refine(rl_probe *p, const uint32_t *chosen, const rl_exec *x, const rl_whole *was, const rl_whole *now);
+/* The model takes so long now, without a plan: what its steps take changes in proportion, moves stay. */
+void rl_probe_scale(rl_probe *p, int64_t whole);
+/* Costs of what was chosen ([op] a configuration), as runs by that plan have them: native_refine.c. x[0] by the plan, x[1] without one,
+ * and what they take, in turn. */
+void rl_probe_refine(rl_probe *p, const uint32_t *chosen, rl_exec *const *x, const rl_whole *whole);
 /* One line that names it: "f32[1,64,56,56] acdb". */
 void rl_probe_put_value(const rl_probe *p, rl_value v, uint32_t lay, rl_text *t);
 

@@ -233,6 +233,10 @@ const int64_t *rl_native_order(rl_arena *mem, const rl_lay *out) {
     return order;
 }
 
+bool rl_native_is_move(const rl_step *s) {
+    return s->native && s->native->kind == RL_NATIVE_MOVE;
+}
+
 bool rl_native_only_moves(const rl_native *n) {
     return n->kind == RL_NATIVE_MOVE || n->kind == RL_NATIVE_CONCAT;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "native.h"
 
 enum { WARM = 2, LEAST = 7, MOST = 2000 };           /* runs of each kind */
 static const double SETTLED = 0.1, ENOUGH = 0.8;     /* seconds: before, of all that is timed */
@@ -71,6 +72,27 @@ rl_status rl_whole_measure(rl_exec *const *x, uint32_t n, const rl_tensor *in, r
     for (uint32_t k = 0; k < n; k++) w[k] = whole_of(x[k], &l[k]);
     rl_arena_free(&tmp);
     return RL_OK;
+}
+
+/* [node] the step of x that runs it, as the last of those that it does. */
+static uint32_t *steps_of_nodes(rl_arena *mem, const rl_exec *x) {
+    uint32_t *at = rl_new(mem, uint32_t, x->g->nnode + 1);
+    memset(at, 0xff, x->g->nnode * sizeof *at);
+    for (uint32_t i = 0; i < x->nstep; i++) at[x->step[i].node.i] = i;
+    return at;
+}
+
+int64_t *rl_whole_steps(rl_arena *mem, const rl_exec *as, const rl_exec *x, const rl_whole *w) {
+    int64_t *ns = rl_new(mem, int64_t, as->nstep + 1);
+    const uint32_t *at = steps_of_nodes(mem, as);
+    memset(ns, 0xff, as->nstep * sizeof *ns);
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        if (rl_native_is_move(&x->step[i])) continue;
+        uint32_t step = at[x->step[i].node.i];
+        if (x->step[i].fold) step = at[rl_val(as->g, as->step[step].info->in[0])->def.i];
+        ns[step] = w->step[i];
+    }
+    return ns;
 }
 
 rl_status rl_whole_again(rl_exec *x, const rl_tensor *in, int64_t *ns) {

@@ -432,6 +432,20 @@ def check_as_is(t, model):
     t.check(out.read_bytes() == plain, "the model without a plan")
 
 
+def check_joined(t, model):
+    """A chain of Reshapes and Transposes runs as its last, which has the time of all."""
+    consts = [numpy_helper.from_array(np.random.default_rng(1).uniform(-1, 1, (16, 16, 3, 3)).astype(np.float32), "w"),
+              numpy_helper.from_array(np.array([1, 16, 16, 2, 16, 2]), "cut"), numpy_helper.from_array(np.array([4, 256, 16]), "to")]
+    nodes = [h.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]), h.make_node("Reshape", ["a", "cut"], ["r"]),
+             h.make_node("Transpose", ["r"], ["t"], perm=[0, 3, 5, 2, 4, 1]), h.make_node("Reshape", ["t", "to"], ["s"]),
+             h.make_node("Relu", ["s"], ["y"])]
+    graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [1, 16, 32, 32])], [h.make_tensor_value_info("y", T.FLOAT, [4, 256, 16])], consts)
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)]), model)
+    p, _ = profile(t, model, "joined")
+    cost = {o["name"]: o["configurations"][0]["ns"] for o in p["ops"] if o["step"] >= 0}  # the first is what runs without a plan
+    t.check(cost["r"] == 0 and cost["t"] == 0 and cost["s"] > 0 and cost["a"] > 0 and cost["y"] > 0, f"times of a joined step: {cost}")
+
+
 def check_threads(t, model):
     """Costs and plans are of a number of threads: those of one say nothing of two."""
     out, files = t.folder / "threads.onnx", lambda: {f.name for f in (t.folder / "cache" / "relayout").glob("costs-*.txt")}
@@ -486,6 +500,7 @@ def main():
         check_files(t, model)
         check_plain_loops(t, t.folder / "plain.onnx")
         check_threads(t, model)
+        check_joined(t, t.folder / "joined.onnx")
         check_as_is(t, t.folder / "relu.onnx")
         check_cache(t, model)
         refused_ones = 0

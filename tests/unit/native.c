@@ -3,7 +3,9 @@
 #include <math.h>
 
 #include "../../runtime/fast.h"
+#include "../../runtime/fuse.h"
 #include "../../runtime/native.h"
+#include "../../runtime/native_whole.h"
 #include "../../runtime/run_cmd.h"
 #include "../../src/text.h"
 #include "check.h"
@@ -210,8 +212,75 @@ TEST(texts) {
     rl_ctx_free(ctx);
 }
 
+/* A convolution that writes the DepthToSpace's pixels, and a chain that is one step. */
+static const char joined[] =
+    "graph joined opset=17 {\n"
+    "  in %x f32[1,16,6,6]\n"
+    "  const %w f32[16,16,1,1] seed=1\n  const %cut i64[6] {1,4,6,2,6,2}\n  const %to i64[3] {4,36,4}\n"
+    "  %a = Conv(%x, %w)\n  %b = Relu(%a)\n  %d = DepthToSpace(%b) blocksize=2\n"
+    "  %r = Reshape(%d, %cut)\n  %t = Transpose(%r) perm=[0,3,5,2,4,1]\n  %y = Reshape(%t, %to)\n"
+    "  out %y\n"
+    "}\n";
+
+static const rl_step *step_of(const rl_exec *x, const char *type, uint32_t nth) {
+    for (uint32_t i = 0; i < x->nstep; i++)
+        if (strcmp(x->step[i].info->type, type) == 0 && !nth--) return &x->step[i];
+    return NULL;
+}
+
+/* Each step of x takes 100 and its place; what the steps of `plain` take of that. */
+static const int64_t *times_of(rl_ctx *ctx, const rl_exec *plain, const rl_exec *x, int64_t *moves) {
+    rl_whole w = {.step = rl_new(&ctx->mem, int64_t, x->nstep + 1)};
+    int64_t all = 0, found = 0;
+    *moves = 0;
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        w.step[i] = 100 + i;
+        if (rl_native_is_move(&x->step[i])) ++*moves;
+        else all += w.step[i];
+    }
+    const int64_t *ns = rl_whole_steps(&ctx->mem, plain, x, &w);
+    for (uint32_t i = 0; i < plain->nstep; i++) found += RL_MAX(ns[i], 0);
+    CHECK(found == all);
+    return ns;
+}
+
+static int64_t time_of(const rl_exec *plain, const int64_t *ns, const char *type, uint32_t nth) {
+    const rl_step *s = step_of(plain, type, nth);
+    return s ? ns[s - plain->step] : -2;
+}
+
+/* Times of a run are those of steps as plans speak of them, whatever is joined in the run, and wherever a plan puts moves. */
+TEST(times_of_joined_steps) {
+    CHECK_CTX(ctx)
+    rl_rt *rt = rl_rt_new_for(ctx, true, 1);
+    rl_graph *g = NULL;
+    rl_exec *plain, *x, *planned;
+    rl_text text = {.mem = &ctx->mem};
+    int64_t moves;
+    CHECK(rl_text_parse(ctx, "joined", joined, sizeof joined - 1, &g) == RL_OK);
+    rt->no_homes = true;
+    CHECK(rl_exec_new(rt, g, &plain) == RL_OK);
+    rt->no_homes = false;
+    plan_blocks(plain, &ctx->mem, 16, &text);
+    CHECK(rl_exec_new(rt, g, &x) == RL_OK);
+    rt->native = (rl_span){(const uint8_t *)text.p, text.n};
+    if (rt->fast) CHECK(rl_exec_new(rt, g, &planned) == RL_OK);
+    if (rt->fast && step_of(x, "Conv", 0)->fold) {
+        const int64_t *ns = times_of(ctx, plain, x, &moves);
+        CHECK(plain->nstep == 5 && x->nstep == 2 && moves == 0);
+        CHECK(time_of(plain, ns, "Conv", 0) == 100 && time_of(plain, ns, "DepthToSpace", 0) == -1);
+        CHECK(time_of(plain, ns, "Reshape", 0) == -1 && time_of(plain, ns, "Transpose", 0) == -1 && time_of(plain, ns, "Reshape", 1) == 101);
+        ns = times_of(ctx, plain, planned, &moves);
+        CHECK(moves == 2 && time_of(plain, ns, "Conv", 0) == 101 && time_of(plain, ns, "DepthToSpace", 0) == 103);
+    }
+    rl_rt_free(rt);
+    rl_graph_free(g);
+    rl_ctx_free(ctx);
+}
+
 int main(void) {
     RUN(names);
+    RUN(times_of_joined_steps);
     RUN(moves);
     RUN(blocked_runs);
     RUN(texts);

@@ -174,9 +174,10 @@ TEST(costs_of_a_run) {
     CHECK_CTX(ctx);
     rl_arena mem;
     rl_arena_init(&mem, ctx);
-    rl_graph g = {.ctx = ctx, .nval = 3};
-    rl_exec x = {.g = &g, .nstep = 5};
-    rl_probe p = {.mem = &mem, .x = &x, .whole = 3000, .around = 3};
+    rl_graph g = {.ctx = ctx, .nval = 3, .nnode = 3};
+    rl_step bare[3] = {{.node = {0}}, {.node = {1}}, {.node = {2}}};
+    rl_exec without = {.g = &g, .nstep = 3, .step = bare}, x = {.g = &g, .nstep = 5}, *both[2] = {&x, &without};
+    rl_probe p = {.mem = &mem, .x = &without, .whole = 3000, .around = 3};
     rl_lay rows = rl_lay_rows(4), last = rl_lay_last(4);
     rl_push(&mem, p.lay, rows);
     rl_push(&mem, p.lay, last);
@@ -191,15 +192,20 @@ TEST(costs_of_a_run) {
     rl_push(&mem, p.move, ((rl_probe_move){0, 0, 1, 7}));
     rl_push(&mem, p.move, ((rl_probe_move){1, 1, 0, 7}));
     rl_native there = {.kind = RL_NATIVE_MOVE, .moves = {0}, .in = rows, .out = last}, back = {.kind = RL_NATIVE_MOVE, .moves = {1}, .in = last, .out = rows};
-    rl_step step[5] = {[1] = {.native = &there}, [3] = {.native = &back}};
+    rl_step step[5] = {{.node = {0}}, {.node = RL_NONODE, .native = &there}, {.node = {1}}, {.node = RL_NONODE, .native = &back}, {.node = {2}}};
     x.step = step;
     uint32_t chosen[3] = {0, 1, 0};
     int64_t was[3] = {2000, 2000, 2000}, now[5] = {2010, 60, 1500, 80, 2200};
-    rl_probe_refine(&p, chosen, &x, &(rl_whole){.ns = 6000, .step = was}, &(rl_whole){.ns = 5850, .step = now});
+    rl_probe_refine(&p, chosen, both, (rl_whole[]){{.ns = 5850, .step = now}, {.ns = 6000, .step = was}});
     CHECK(p.op.p[0].cfg.p[0].ns == 1000 && p.op.p[2].cfg.p[0].ns == 1000);
     CHECK(p.op.p[1].cfg.p[1].ns == 750 + 100 && p.op.p[1].cfg.p[0].ns == 1000);
     CHECK(p.move.p[0].ns == 30 + 3 && p.move.p[1].ns == 40 + 3);
     CHECK(p.op.p[0].cfg.p[1].ns == 500); /* did not run */
+    rl_probe_refine(&p, chosen, both, (rl_whole[]){{.ns = 6300, .step = now}, {.ns = 6000, .step = was}}); /* more than the steps say */
+    CHECK(p.op.p[1].cfg.p[1].ns == 850 + 3150 - (1000 + 850 + 1000 + 33 + 43) && p.op.p[0].cfg.p[0].ns == 1000 && p.move.p[0].ns == 33);
+    rl_probe_scale(&p, 1500); /* a machine twice as fast */
+    CHECK(p.whole == 1500 && p.op.p[0].here == 500 && p.op.p[1].cfg.p[1].ns == 537 && p.move.p[0].ns == 33);
+    CHECK(p.fixed + p.op.p[0].cfg.p[0].ns + p.op.p[1].cfg.p[0].ns + p.op.p[2].cfg.p[0].ns == 1500);
     rl_arena_free(&mem);
     rl_ctx_free(ctx);
 }
