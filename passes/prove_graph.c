@@ -12,24 +12,7 @@
 
 /* ---- values ---- */
 
-/* Open sizes ("?17") are numbered as they come in the file, so that it does not hang on what was inferred before. */
-static void put_renumbered(rl_prove_maker *m, const rl_text *from, rl_text *t) {
-    for (size_t i = 0, quoted = 0; i < from->n;) {
-        char ch = from->p[i++];
-        uint64_t number = 0;
-        size_t digits = i;
-        rl_put_bytes(t, &ch, 1);
-        if (ch == '\\' && quoted && i < from->n) rl_put_bytes(t, from->p + i++, 1);
-        quoted ^= ch == '\'';
-        for (; ch == '?' && !quoted && i < from->n && from->p[i] >= '0' && from->p[i] <= '9'; i++) number = number * 10 + (uint64_t)(from->p[i] - '0');
-        if (i == digits || ch != '?') continue;
-        uint32_t at = rl_hash_get(&m->open, number + 1);
-        if (at == RL_NONE) rl_hash_put(&m->open, number + 1, at = m->open.n);
-        rl_put(t, "%u", at);
-    }
-    rl_put_bytes(t, "", 1);
-}
-
+/* Open sizes are numbered as they come in the file, so that it does not hang on what was inferred before. */
 static void symbols(rl_prove_maker *m, const rl_cls *c, rl_cert_value *v) {
     bool known = true;
     for (uint32_t a = 0; a < c->natom; a++) known &= rl_dim_known(c->size[a]);
@@ -42,7 +25,8 @@ static void symbols(rl_prove_maker *m, const rl_cls *c, rl_cert_value *v) {
         if (size[a] >= 0) continue;
         rl_text t = {.mem = m->mem}, printed = {.mem = m->mem};
         rl_dim_print(&printed, m->p->g->ctx, c->size[a]);
-        put_renumbered(m, &printed, &t);
+        rl_dim_renumber(&t, printed.p, printed.n, &m->open);
+        rl_put_bytes(&t, "", 1);
         symbol[a] = t.p;
     }
     v->size = size;

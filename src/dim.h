@@ -37,6 +37,9 @@ rl_dim rl_dim_prod(rl_ctx *ctx, const rl_dim *d, uint32_t n);
 rl_str rl_dim_name(const rl_ctx *ctx, rl_dim d);
 /* As text: "3", "N", "2*N*S+1", "floor(H/2)". */
 void rl_dim_print(rl_text *t, const rl_ctx *ctx, rl_dim d);
+/* Copies a text of dims; the fresh ones ("?17"), also those in names made of some ("'?min(300|?17)'"), are numbered as they first come:
+ * seen has 1 + number -> the one put. */
+void rl_dim_renumber(rl_text *t, const char *s, size_t n, rl_hash *seen);
 /* The inverse of rl_dim_print, of a text that ends with 0; *s is moved behind the dim. A name of letters, digits and
  * _.:#$~ stands bare, any other in '...'; "?3" is a fresh dim, "floor(H/2)" and "ceil(H/2)" are divisions. False: no dim,
  * and *s is where it fails. */

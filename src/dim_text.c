@@ -51,6 +51,29 @@ void rl_dim_print(rl_text *t, const rl_ctx *ctx, rl_dim d) {
     else rl_dim_print_terms(t, ctx, rl_dim_poly(ctx, d)->t, rl_dim_poly(ctx, d)->n);
 }
 
+/* Does a fresh symbol stand at s[i], which is in a name that begins at `name`, if not 0?  Names of files begin with no '?'. */
+static bool is_fresh(const char *s, size_t i, size_t n, size_t name) {
+    if (s[i] != '?' || i + 1 == n || s[i + 1] < '0' || s[i + 1] > '9') return false;
+    return !name || (s[name] == '?' && i > name && strchr("(|+-* ", s[i - 1]));
+}
+
+void rl_dim_renumber(rl_text *t, const char *s, size_t n, rl_hash *seen) {
+    size_t name = 0; /* 1 + where the quote is that a name begins behind */
+    for (size_t i = 0; i < n;) {
+        if (is_fresh(s, i, n, name)) {
+            uint64_t number = 0;
+            for (i++; i < n && s[i] >= '0' && s[i] <= '9'; i++) number = number * 10 + (uint64_t)(s[i] - '0');
+            uint32_t at = rl_hash_get(seen, number + 1);
+            if (at == RL_NONE) rl_hash_put(seen, number + 1, at = seen->n);
+            rl_put(t, "?%u", at);
+            continue;
+        }
+        if (s[i] == '\\' && name && i + 1 < n) rl_put_bytes(t, s + i++, 1);
+        else if (s[i] == '\'') name = name ? 0 : i + 1;
+        rl_put_bytes(t, s + i++, 1);
+    }
+}
+
 static void skip_space(const char **s) {
     while (**s == ' ') ++*s;
 }

@@ -10,6 +10,8 @@
 #include "shape_rules.h"
 
 #include <stdio.h>
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAXTEXT = 100 /* of a derived name */ };
@@ -92,9 +94,25 @@ rl_dim rl_shape_derived(const rl_shaper *s, const char *name, rl_dim a, rl_dim b
     return rl_dim_symbol(s->ctx, rl_internf(s->ctx, "?%s(%s|%s)", name, x.p, y.p));
 }
 
+/* As strcmp, but by the numbers in the texts: those of fresh symbols hang on what was inferred before, which of two is less does not. */
+static int compare_texts(const char *a, const char *b) {
+    for (;;) {
+        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+            char *enda, *endb;
+            unsigned long long x = strtoull(a, &enda, 10), y = strtoull(b, &endb, 10);
+            if (x != y) return x < y ? -1 : 1;
+            a = enda;
+            b = endb;
+        }
+        if (*a != *b || !*a) return (unsigned char)*a - (unsigned char)*b;
+        a++;
+        b++;
+    }
+}
+
 /* A derived symbol of two sizes whose order does not matter. */
 static rl_dim derived_pair(const rl_shaper *s, const char *name, rl_dim a, rl_dim b) {
-    return strcmp(text_of(s, a).p, text_of(s, b).p) <= 0 ? rl_shape_derived(s, name, a, b) : rl_shape_derived(s, name, b, a);
+    return compare_texts(text_of(s, a).p, text_of(s, b).p) <= 0 ? rl_shape_derived(s, name, a, b) : rl_shape_derived(s, name, b, a);
 }
 
 int64_t rl_shape_least(const rl_shaper *s, rl_dim d) {

@@ -22,8 +22,8 @@ typedef struct {
     rl_text *t;
     rl_arena *tmp;
     bool canonical;
-    uint32_t nnum, nfresh;
-    rl_hash fresh; /* a fresh dim's number -> the one printed */
+    uint32_t nnum;
+    rl_hash fresh; /* 1 + a fresh dim's number -> the one printed */
     int indent;
 } printer;
 
@@ -50,27 +50,6 @@ static void put_word(rl_text *t, const char *s, const char *more) {
     else put_quoted(t, s, strlen(s));
 }
 
-/* Copies a text of dims with its fresh ones renumbered. */
-static void put_dims(printer *p, const rl_text *x) {
-    bool quoted = false;
-    for (size_t i = 0; i < x->n; i++) {
-        char c = x->p[i];
-        if (quoted && c == '\\' && i + 1 < x->n) {
-            rl_put_bytes(p->t, &x->p[i++], 1);
-        } else if (c == '\'') {
-            quoted = !quoted;
-        } else if (c == '?' && !quoted) {
-            char *end;
-            uint64_t k = strtoull(&x->p[i + 1], &end, 10);
-            if (rl_hash_get(&p->fresh, k) == RL_NONE) rl_hash_put(&p->fresh, k, p->nfresh++);
-            rl_put(p->t, "?%u", rl_hash_get(&p->fresh, k));
-            i = (size_t)(end - x->p) - 1;
-            continue;
-        }
-        rl_put_bytes(p->t, &x->p[i], 1);
-    }
-}
-
 static void put_type(printer *p, const rl_valinfo *v) {
     rl_text x = {.mem = p->tmp};
     if (v->dtype != RL_UNDEF || v->rank != RL_NORANK) {
@@ -86,7 +65,7 @@ static void put_type(printer *p, const rl_valinfo *v) {
         rl_put(&x, "@");
         rl_layout_print(&x, v->layout, v->rank, v->dim);
     }
-    put_dims(p, &x);
+    rl_dim_renumber(p->t, x.p, x.n, &p->fresh);
 }
 
 /* The graph around sc where the body's outer value is defined; *v becomes its value there. */

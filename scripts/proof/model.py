@@ -18,6 +18,7 @@ COMPUTED = set("""Abs Add And Cast CastLike Ceil Clip Concat Constant ConstantOf
 Floor Gather Gelu Gemm Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Log LogSoftmax MatMul Max Min Mod Mul Neg Not
 Or Pad Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round ScatterND Shape Sigmoid Sign Sin Size
 Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor""".split())
+COMPARISONS = {"Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Slice"}
 KNOWN = 64  # elements of a known tensor of integers for which its node is dropped
 
 
@@ -341,6 +342,15 @@ class Model:
         found = set()
         for n in self.nodes:
             if not is_computed(n, self.sizes) or any(x in found for x in n.input):
+                found.update(o for o in n.output if o in self.computed)
+        return found
+
+    def undecided(self):
+        """What hangs on a comparison of open sizes: in the worlds they are large, and a smaller one may have another answer."""
+        found, sure = set(), self.sizes.symbols.sure
+        for n in self.nodes:
+            asks = n.op in COMPARISONS and n.domain == "" and any(x and x not in sure and x not in self.graph.stored for x in n.input)
+            if asks or any(x in found for x in n.input):
                 found.update(o for o in n.output if o in self.computed)
         return found
 

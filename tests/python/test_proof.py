@@ -274,9 +274,41 @@ def open_results(prog, tmp):
             yield f"{op} of {inputs}: {why or lost or ('a variable' if variable else 'a constant')}"
 
 
+def cut_model():
+    """What NonZero found, cut, in the branches of an If: sizes like '?min(300|?1)'."""
+    node, info = test_targets.h.make_node, test_targets.h.make_tensor_value_info
+
+    def branch(o):
+        nodes = [node("NonZero", ["x"], [f"{o}n"]), node("Slice", [f"{o}n", "s", "e", "a"], [f"{o}c"]), node("Cast", [f"{o}c"], [f"{o}f"], to=T.FLOAT),
+                 node("Transpose", [f"{o}f"], [f"{o}t"], perm=[1, 0]), node("Relu", [f"{o}t"], [o])]
+        return test_targets.h.make_graph(nodes, o, [], [info(o, T.FLOAT, [None, 2])])
+
+    inits = [onnx.numpy_helper.from_array(np.array([n]), name) for name, n in (("s", 0), ("e", 300), ("a", 1))]
+    return test_targets.model_of([node("If", ["p"], ["y"], then_branch=branch("u"), else_branch=branch("v"))],
+                                 [("x", T.FLOAT, [None, 4]), ("p", T.BOOL, [])], [("y", T.FLOAT, [None, 2])], inits)
+
+
+def asked_model():
+    """Whether a tensor of unknown size has no element is not known, and no constant."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0]), node("Relu", ["t"], ["r"]), node("Transpose", ["r"], ["z"], perm=[1, 0]),
+             node("Shape", ["x"], ["s"]), node("ReduceProd", ["s"], ["n"], keepdims=0), node("Equal", ["n", "none"], ["y"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [None, 4])], [("z", T.FLOAT, [None, 4]), ("y", T.BOOL, [])],
+                                 [onnx.numpy_helper.from_array(np.array(0), "none")])
+
+
+def open_sizes(prog, tmp):
+    """Sizes that are not known: both checkers find the problem of the file in the model."""
+    for model in (cut_model(), asked_model()):
+        onnx.save(model, tmp / "sizes.onnx")
+        why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
+        if why or lost:
+            yield f"{model.graph.node[0].op_type}: {why or lost}"
+
+
 # ---------------------------------------------------------------------------------------------------- mutated
 
-MODELS = {"rows of targets": rows_of_targets, "open results": open_results}
+MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes}
 
 
 def mutated(prog, cache, sources, count, seed):

@@ -166,6 +166,23 @@ TEST(parsing) {
     rl_ctx_free(ctx);
 }
 
+static const char *renumbered(rl_ctx *ctx, const char *s, rl_hash *seen) {
+    rl_text t = {.mem = &ctx->mem};
+    rl_dim_renumber(&t, s, strlen(s), seen);
+    return t.p;
+}
+
+/* The same sizes after other inferences: the same text. */
+TEST(renumbering) {
+    CHECK_CTX(ctx)
+    static const char *const row[][2] = {{"4", "4"}, {"2*?17+N", "2*?0+N"}, {"?5*?17", "?1*?0"}, {"'a ?17'+?17", "'a ?17'+?0"},
+                                         {"'?min(300|?17)'", "'?min(300|?0)'"}, {"'?max(?5|?6)'-1", "'?max(?1|?2)'-1"},
+                                         {"'?max(\\'?max(?6|?8)\\'|\\'it?8\\')'", "'?max(\\'?max(?2|?3)\\'|\\'it?8\\')'"}};
+    rl_hash seen = {.mem = &ctx->mem};
+    for (size_t i = 0; i < RL_LEN(row); i++) CHECK_STR(renumbered(ctx, row[i][0], &seen), row[i][1]);
+    rl_ctx_free(ctx);
+}
+
 int main(void) {
     RUN(polynomials);
     RUN(division);
@@ -175,5 +192,6 @@ int main(void) {
     RUN(floors);
     RUN(floors_exhaustive);
     RUN(parsing);
+    RUN(renumbering);
     return check_done();
 }

@@ -72,6 +72,7 @@ TEST(broadcasts) {
     INFER("in %a f32[N] in %b f32[M] %y = Equal(%a, %b) out %y", "bool['?max(M|N)']");
     INFER("in %a f32[N] in %b f32[M] %p = Add(%b, %a) %q = Mul(%a, %b) %y = Sub(%p, %q) out %y", "f32['?max(M|N)']");
     INFER("in %a f32[N] in %b f32[M] %p = Add(%b, %a) %y = Sub(%b, %p) out %y", "f32['?max(M|N)']");
+    INFER("in %a f32[?9] in %b f32[?10] %y = Equal(%b, %a) out %y", "bool['?max(?9|?10)']");
     INFER("in %a f32[2,3] in %b f32[4] %y = Add(%a, %b) out %y", "node 'y' (Add): input 1 has dim 0 = 4, wants 3 or 1");
     INFER("in %c bool[N,1] in %a f16[1,4] in %b f16[] %y = Where(%c, %a, %b) out %y", "f16[N,4]");
     /* A table of positions cut to the length at hand, and added. */
