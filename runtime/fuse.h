@@ -97,6 +97,8 @@ void rl_read_pieces(rl_exec *x);
 void rl_sink_folds(rl_graph *g);
 /* Makes one step of a convolution by direct loops and the DepthToSpace that alone reads it (fold.c). After rl_read_pieces. */
 void rl_join_folds(rl_exec *x);
+/* Pads, Reshapes and Slices in a row that together are a view of what they read: one step, which is that (shear.c). */
+rl_status rl_join_shears(rl_exec *x);
 /* Makes one step of Reshapes and Transposes in a row, each read by the next alone (turns.c). After all that looks for some of them. */
 void rl_join_turns(rl_exec *x);
 /* Is the first of them a Reshape that joins dims of a value of this rank? */

@@ -117,7 +117,7 @@ static void choose_piece(chooser *a, rl_value v, rl_value into, uint32_t slot) {
     }
     if (s == RL_NONE || a->nread[v.i] != 1 || rl_only_reshapes(kernel_of(&a->x->step[s]))) return;
     rl_kernel_fn *fn = kernel_of(&a->x->step[s]);
-    if (fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand) give_home(a, v, into, slot, true);
+    if (fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand && fn != rl_fast_shear) give_home(a, v, into, slot, true);
 }
 
 /* A Reshape that joins dims, alone, reads the Concat's output. */

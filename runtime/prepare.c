@@ -236,6 +236,7 @@ static rl_status improve(rl_exec *x) {
     if (x->rt->no_homes) return RL_OK;
     rl_read_pieces(x);
     rl_join_folds(x);
+    RL_TRY(rl_join_shears(x));
     rl_join_turns(x);
     rl_choose_homes(x);
     return RL_OK;
