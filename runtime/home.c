@@ -179,7 +179,7 @@ bool rl_home_likely(const rl_exec *x, const rl_homes *h, rl_kernel_fn *fn, rl_va
     if (home->gaps && rl_direct_takes_gaps(x, &x->step[x->maker[v.i]])) return true;
     const rl_tensor *y = h->dims[home->into.i];
     uint32_t axis = rl_home_axis(x, home->into, y->rank);
-    bool last = !home->chunk && (fn == rl_fast_conv || fn == rl_fast_conv_transpose || fn == rl_fast_pool);
+    bool last = !home->chunk && (fn == rl_fast_conv || fn == rl_fast_conv_transpose || fn == rl_fast_pool || fn == rl_fast_padded_pool);
     for (uint32_t i = 0; i < y->rank; i++) /* what stands outside of the axis in memory */
         if (y->dim[i] != 1 && i != axis && (last && axis == 1 ? true : i < axis && !(last && i == 1))) return false;
     return true;

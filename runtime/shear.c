@@ -22,13 +22,6 @@ typedef struct rl_shear {
 
 /* ---- where ---- */
 
-static bool is_zero(const rl_exec *x, const rl_nodeinfo *n) {
-    static const char zero[sizeof(float)];
-    const rl_tensor *t = rl_has(rl_in(n, 2)) ? &x->constant[n->in[2].i] : NULL;
-    if (rl_attr_float(n, "value", 0) != 0 || (rl_attr_find(n, "mode") && !rl_attr_is(n, "mode", "constant"))) return false;
-    return !t || (t->kind == RL_TENSOR && t->dtype == RL_F32 && memcmp(rl_data(t), zero, sizeof zero) == 0);
-}
-
 /* All that it reads but the first input is known. */
 static bool is_known(const rl_exec *x, const rl_nodeinfo *n) {
     for (uint32_t i = 1; i < n->nin; i++)
@@ -37,14 +30,14 @@ static bool is_known(const rl_exec *x, const rl_nodeinfo *n) {
 }
 
 static bool is_pad(const rl_exec *x, const rl_step *s) {
-    return s->info && s->kernel.n && s->kernel.p[0]->fn == rl_ref_pad && is_known(x, s->info) && is_zero(x, s->info);
+    return s->info && s->kernel.n && s->kernel.p[0]->fn == rl_ref_pad && is_known(x, s->info) && rl_pads_are_zeros(x, s->info);
 }
 
 static rl_step *next_of(const rl_exec *x, const rl_readers *of, const rl_step *s) {
     rl_kernel_fn *const fns[] = {rl_ref_pad, rl_ref_reshape, rl_ref_flatten, rl_ref_slice, rl_ref_transpose, rl_ref_squeeze, rl_ref_unsqueeze};
     rl_step *next = NULL;
     for (uint32_t i = 0; i < RL_LEN(fns) && !next; i++) next = rl_only_reader(x, of, s->info->out[0], fns[i]);
-    bool fits = next && is_known(x, next->info) && (next->kernel.p[0]->fn != rl_ref_pad || is_zero(x, next->info));
+    bool fits = next && is_known(x, next->info) && (next->kernel.p[0]->fn != rl_ref_pad || rl_pads_are_zeros(x, next->info));
     return fits ? next : NULL;
 }
 
