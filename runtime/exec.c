@@ -339,6 +339,19 @@ rl_status rl_exec_fold(rl_exec *x) {
     return RL_OK;
 }
 
+rl_status rl_exec_chain(rl_exec *x, rl_step *const *s, uint32_t n, const rl_tensor *in, rl_tensor *out) {
+    rl_frame f = {.x = x};
+    rl_arena_init(&f.mem, x->rt->ctx);
+    rl_arena_init(&f.tmp, x->rt->ctx);
+    f.slot = rl_new(&f.mem, rl_tensor, x->g->nval);
+    f.slot[s[0]->info->in[0].i] = *in;
+    for (uint32_t i = 0; i < n; i++) RL_TRY(run_step(&f, s[i], NULL));
+    for (uint32_t i = 0; i < n; i++) out[i] = f.slot[s[i]->info->out[0].i];
+    rl_arena_free(&f.mem);
+    rl_arena_free(&f.tmp);
+    return RL_OK;
+}
+
 /* ---- bodies ---- */
 
 static const rl_exec *find_body(const rl_call *c, const char *name) {

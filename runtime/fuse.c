@@ -193,16 +193,9 @@ static void drop_taken(rl_fuser *a, uint32_t lead) {
 
 /* Where nobody else reads it the Pad is gone. */
 static void take_pads(rl_fuser *a, rl_nodeinfo *n) {
-    rl_graph *g = a->x->g;
-    uint32_t k = 0;
     if (a->pad.i == RL_NONE) return;
     if (!a->pad_shared) rl_fuse_take(a, a->step_of[a->pad.i], a->last);
-    rl_attr *attr = rl_new(&g->mem, rl_attr, n->nattr + 1);
-    for (uint32_t i = 0; i < n->nattr; i++)
-        if (n->attr[i].name != rl_internz(g->ctx, "pads") && n->attr[i].name != rl_internz(g->ctx, "auto_pad")) attr[k++] = n->attr[i];
-    attr[k++] = rl_attr_of_ints(g, "pads", a->pads, 2 * (rl_val(g, a->value)->rank - 2));
-    n->attr = attr;
-    n->nattr = k;
+    rl_set_pads(a->x->g, n, a->pads, 2 * (rl_val(a->x->g, a->value)->rank - 2), false);
 }
 
 /* The steps that the joined one stands for, in order: what runs where the device's kernel cannot. */
@@ -271,28 +264,12 @@ static void find_pad(rl_fuser *a, const rl_nodeinfo *conv) {
     rl_exec *x = a->x;
     rl_node def = rl_val(x->g, conv->in[0])->def;
     uint32_t s = def.i == RL_NONE ? RL_NONE : a->step_of[def.i], reader;
-    float zero = 0;
-    const int64_t *own = NULL;
     if (s == RL_NONE || rl_fuse_fn(a, s) != rl_ref_pad) return;
     a->pad_shared = rl_fuse_readers(a, conv->in[0], &reader, 1) != 1;
     if (a->pad_shared && a->device) return; /* whose steps keep all that they stand for */
     const rl_nodeinfo *pad = x->step[s].info;
-    const rl_tensor *by = rl_has(rl_in(pad, 1)) ? &x->constant[pad->in[1].i] : NULL;
-    uint32_t rank = rl_val(x->g, conv->in[0])->rank;
-    const rl_attr *pads = rl_attr_find(conv, "pads"), *how = rl_attr_find(conv, "auto_pad");
-    if (pad->since < 11 || rl_has(rl_in(pad, 3)) || !by || by->kind != RL_TENSOR || by->dtype != RL_I64 || !rl_is_dense(by)) return;
-    if ((rl_has(rl_in(pad, 2)) && (!rl_fuse_scalar(a, pad->in[2], &zero) || zero != 0)) || rl_numel(by) != 2 * (int64_t)rank) return;
-    if (rl_attr_find(pad, "mode") && !rl_attr_is(pad, "mode", "constant")) return;
-    if (how && !rl_attr_is(conv, "auto_pad", "NOTSET") && !rl_attr_is(conv, "auto_pad", "VALID")) return;
-    const int64_t *n = rl_data(by);
-    if (pads && (!how || rl_attr_is(conv, "auto_pad", "NOTSET"))) own = pads->kind == RL_ATTR_INTS && pads->n == 2 * (rank - 2) ? pads->ints : NULL;
-    if (pads && !own) return;
-    int64_t *sum = rl_new(&x->g->mem, int64_t, 2 * rank);
-    for (uint32_t i = 0; i < 2 * rank; i++) {
-        uint32_t d = i % rank;
-        if (n[i] < 0 || (d < 2 && n[i])) return;
-        if (d >= 2) sum[i / rank * (rank - 2) + d - 2] = n[i] + (own ? own[i / rank * (rank - 2) + d - 2] : 0);
-    }
+    const int64_t *sum = rl_pads_sum(x, pad, conv);
+    if (!sum) return;
     a->pad = def;
     a->pads = sum;
     a->in[0] = pad->in[0];

@@ -97,6 +97,17 @@ void rl_read_pieces(rl_exec *x);
 void rl_sink_folds(rl_graph *g);
 /* Makes one step of a convolution by direct loops and the DepthToSpace that alone reads it (fold.c). After rl_read_pieces. */
 void rl_join_folds(rl_exec *x);
+/* Is it a Pad with zeros? */
+bool rl_pads_are_zeros(const rl_exec *x, const rl_nodeinfo *pad);
+/* The pads of a node with windows which reads this Pad, with what that adds, before all dims and then behind (pads.c); NULL: not zeros, not known, or
+ * not in the spatial dims alone. */
+const int64_t *rl_pads_sum(const rl_exec *x, const rl_nodeinfo *pad, const rl_nodeinfo *window);
+/* In its attributes; counts: as an average counts them. */
+void rl_set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t count, bool counts);
+/* Pads that only pools read become theirs. Without a plan. */
+void rl_join_pool_pads(rl_exec *x);
+/* Pads, Reshapes and Slices in a row that together are a view of what they read: one step, which is that (shear.c). */
+rl_status rl_join_shears(rl_exec *x);
 /* Makes one step of Reshapes and Transposes in a row, each read by the next alone (turns.c). After all that looks for some of them. */
 void rl_join_turns(rl_exec *x);
 /* Is the first of them a Reshape that joins dims of a value of this rank? */

@@ -113,7 +113,7 @@ static void choose_piece(chooser *a, rl_value v, rl_value into, uint32_t slot) {
     }
     if (s == RL_NONE || a->nread[v.i] != 1 || rl_only_reshapes(rl_step_fn(&a->x->step[s]))) return;
     rl_kernel_fn *fn = rl_step_fn(&a->x->step[s]);
-    if (fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand) give_home(a, v, into, slot, true);
+    if (fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand && fn != rl_fast_shear) give_home(a, v, into, slot, true);
 }
 
 /* A Reshape that joins dims, alone, reads the Concat's output. */
@@ -175,7 +175,7 @@ bool rl_home_likely(const rl_exec *x, const rl_homes *h, rl_kernel_fn *fn, rl_va
     if (home->gaps && rl_direct_takes_gaps(x, &x->step[x->maker[v.i]])) return true;
     const rl_tensor *y = h->dims[home->into.i];
     uint32_t axis = rl_home_axis(x, home->into, y->rank);
-    bool last = !home->chunk && (fn == rl_fast_conv || fn == rl_fast_conv_transpose || fn == rl_fast_pool);
+    bool last = !home->chunk && (fn == rl_fast_conv || fn == rl_fast_conv_transpose || fn == rl_fast_pool || fn == rl_fast_padded_pool);
     for (uint32_t i = 0; i < y->rank; i++) /* what stands outside of the axis in memory */
         if (y->dim[i] != 1 && i != axis && (last && axis == 1 ? true : i < axis && !(last && i == 1))) return false;
     return true;

@@ -17,6 +17,8 @@ rl_kernel_fn rl_fast_attention; /* of the nodes of attention (fuse_attention.c) 
 rl_kernel_fn rl_fast_conv_pieces; /* of a Concat and a convolution (pieces.c) */
 rl_kernel_fn rl_fast_conv_fold; /* of a convolution and a DepthToSpace (fold.c) */
 rl_kernel_fn rl_fast_whole_norm; /* of an InstanceNormalization between Reshapes (whole_norm.c) */
+rl_kernel_fn rl_fast_padded_pool; /* of a Pad and a MaxPool (pads.c) */
+rl_kernel_fn rl_fast_shear; /* of Pads, Reshapes and Slices that are a view (shear.c) */
 rl_kernel_fn rl_fast_turns; /* of Reshapes and Transposes (turns.c) */
 rl_kernel_fn rl_fast_interleave; /* of a Concat and a Reshape (interleave.c) */
 

@@ -19,7 +19,7 @@ static trait trait_of(const rl_kernel *k) {
     static const struct { rl_kernel_fn *fn; trait t; } rows[] = {
         {rl_ref_identity, VIEW}, {rl_ref_dropout, VIEW}, {rl_ref_bit_cast, VIEW}, {rl_ref_transpose, VIEW}, {rl_ref_slice, VIEW},
         {rl_ref_split, VIEW}, {rl_ref_expand, VIEW}, {rl_ref_reshape, RESHAPED}, {rl_ref_flatten, RESHAPED}, {rl_ref_squeeze, RESHAPED},
-        {rl_ref_unsqueeze, RESHAPED}, {rl_fast_turns, RESHAPED}, {rl_ref_unary, OVER_ONE}, {rl_ref_clip, OVER_ONE}, {rl_ref_binary, OVER_TWO},
+        {rl_ref_unsqueeze, RESHAPED}, {rl_fast_turns, RESHAPED}, {rl_fast_shear, VIEW}, {rl_ref_unary, OVER_ONE}, {rl_ref_clip, OVER_ONE}, {rl_ref_binary, OVER_TWO},
         {rl_fast_unary, OVER_ONE}, {rl_fast_binary, OVER_TWO}, {rl_fast_chain, OVER_ONE}, {rl_fast_softmax, OVER_ONE},
         {rl_native_chain, OVER_ONE}, {rl_fast_layer_norm, OVER_ONE}, {rl_fast_instance_norm, OVER_ONE}, {rl_fast_whole_norm, OVER_ONE}};
     for (size_t i = 0; i < RL_LEN(rows); i++)
@@ -111,6 +111,7 @@ static bool view_of(const planner *a, const rl_kernel *k, const rl_nodeinfo *n, 
     }
     *view = x;
     if (trait_of(k) == RESHAPED) return rl_numel(&x) == rl_numel(&y) && rl_view_reshape(&x, y.rank, y.dim, view);
+    if (k->fn == rl_fast_shear) *view = y;
     if (k->fn == rl_ref_transpose) transpose(n, view);
     if (k->fn == rl_ref_expand && !rl_view_expand(&x, y.rank, y.dim, view)) return false;
     if ((k->fn == rl_ref_slice || k->fn == rl_ref_split) && x.rank == y.rank) memcpy(view->dim, y.dim, sizeof y.dim);

@@ -2,7 +2,7 @@
 #include "exec.h"
 #include "fast.h"
 #include "home.h"
-#include "kernels.h"
+#include "kernels_fast.h"
 #include "plan.h"
 
 enum { MOST_DIMS = 8 };
@@ -61,7 +61,7 @@ bool rl_views_again(rl_frame *f, rl_step *s) {
 
 static bool makes_views(const rl_call *c) {
     rl_kernel_fn *fn = rl_step_fn(c->step);
-    if (!rl_only_reshapes(fn) && fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand) return false;
+    if (!rl_only_reshapes(fn) && fn != rl_ref_slice && fn != rl_ref_split && fn != rl_ref_expand && fn != rl_fast_shear) return false;
     for (uint32_t i = 1; i < c->nin; i++) /* an input of the graph may be another one the next time, though it has a default */
         if (rl_call_in(c, i) && (!rl_call_is_constant(c, i) || rl_val(c->g, c->node->in[i])->is_input)) return false;
     return true;

@@ -73,6 +73,17 @@ def padded(net, x, c):
     return x
 
 
+def pooled(net, x, c):
+    """As Keras writes pools with pads: a Pad of zeros apart, of values below 0 too, which pools of one or both kinds read."""
+    k, stride = net.rng.choice([2, 3]), net.rng.choice([1, 2])
+    by = [net.rng.randrange(k) for _ in range(3)] + [1]
+    net.rng.shuffle(by)
+    x = net.add("Pad", [net.conv(x, c, c, act=False), net.given(np.array([0, 0, by[0], by[1], 0, 0, by[2], by[3]], np.int64))])
+    kinds = net.rng.choice([["MaxPool"], ["AveragePool"], ["MaxPool", "AveragePool"]])
+    made = [net.add(kind, [x], kernel_shape=[k, k], strides=[stride] * 2) for kind in kinds]
+    return net.conv(net.add("Add", made) if len(made) > 1 else made[0], c, c)
+
+
 def subsampled(net, x, c):
     """NASNet's reductions: a convolution of every other pixel beside one of every other from the second on, with what a Pad has behind."""
     def every_other(x):
@@ -226,7 +237,7 @@ def main():
     common.need_onednn(prog)
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory() as tmp:
-        for kind in (ghost, dense, cells, padded, subsampled, halves, shuffled, joints, pixels, transposed, detector):
+        for kind in (ghost, dense, cells, padded, pooled, subsampled, halves, shuffled, joints, pixels, transposed, detector):
             shares = [share(prog, kind, seed, Path(tmp)) for seed in range(args.count)]
             print(f"{kind.__name__:8} {100 * max(shares):6.2f} % of the bytes are copied, at most")
             bad = sum(s > 0 for s in shares)

@@ -4,7 +4,8 @@
   test_turns.py [--count N]
 
 Random chains of several types, of tensors as the caller gives them, transposed, sliced, and channels-last as a convolution makes them;
-MobileViT's unfolding and folding, of which the bytes that are copied are counted.  Skipped without oneDNN.
+MobileViT's unfolding and folding, of which the bytes that are copied are counted.  Pads, Reshapes and Slices in a row (runtime/shear.c): nothing
+is copied where they only shift rows.  Skipped without oneDNN.
 """
 import random
 import sys
@@ -103,6 +104,13 @@ def random_chains(prog, seed):
     return all(np.array_equal(a, b) for a, b in zip(got, c.want))
 
 
+def copied_bytes(prog, model):
+    with tempfile.TemporaryDirectory() as tmp:
+        path = Path(tmp) / "m.onnx"
+        onnx.save(model, path)
+        return common.bench(prog, path)["copied_bytes"]
+
+
 def fold(prog, n, ch, side):
     """Copied bytes of a tensor's between two convolutions around images that are cut into 2 x 2 blocks, normalized, and put together."""
     c = Chains(0)
@@ -123,13 +131,32 @@ def fold(prog, n, ch, side):
     y = c.add("Transpose", [reshape(y, n * ch * half, half, 2, 2)], perm=[0, 2, 1, 3])
     y = conv(reshape(y, n, ch, side, side))
     c.outputs = [h.make_tensor_value_info(y, T.FLOAT, [n, ch, side, side])]
-    with tempfile.TemporaryDirectory() as tmp:
-        path = Path(tmp) / "m.onnx"
-        onnx.save(c.model(), path)
-        copied = common.bench(prog, path)["copied_bytes"]
     want = RelayoutBackend.prepare(c.model(), program=prog, limit=60, options=("--kernels", "reference")).run(c.given)[0]
     got = RelayoutBackend.prepare(c.model(), program=prog, limit=60).run(c.given)[0]
-    return copied / c.given[0].nbytes, np.abs(got - want).max() < 1e-4 * np.abs(want).max()
+    return copied_bytes(prog, c.model()) / c.given[0].nbytes, np.abs(got - want).max() < 1e-4 * np.abs(want).max()
+
+
+def shear(prog, b, rows, w, value=0.0, keep=None):
+    """Bytes copied by a shift of row i by i, as BoTNet's relative positions are written; `keep` columns of what there is then (w: no pads)."""
+    c, keep = Chains(b), keep or w
+    dim = 2 * w - 1
+    c.inputs, c.given = [h.make_tensor_value_info("x", T.FLOAT, [b, rows, dim])], [c.data.standard_normal((b, rows, dim)).astype(np.float32)]
+    fill = c.constant(np.float32(value))
+
+    def pad(x, *by):
+        return c.add("Pad", [x, c.constant(np.array(by, np.int64)), fill])
+
+    def cut(x, axis, start, end):
+        return c.add("Slice", [x, *(c.constant(np.array([v], np.int64)) for v in (start, end, axis))])
+
+    y = c.add("Flatten", [pad(c.add("Neg", ["x"]), 0, 0, 0, 0, 0, 1)], axis=1)
+    y = c.add("Reshape", [pad(y, 0, 0, 0, dim - rows), c.constant(np.array([-1, rows + 1, dim], np.int64))])
+    y = c.add("Abs", [cut(cut(y, 1, 0, rows), 2, w - 1, w - 1 + keep)])
+    c.outputs = [h.make_tensor_value_info(y, T.FLOAT, [b, rows, keep])]
+    padded = np.pad(-c.given[0], ((0, 0), (0, 0), (0, 1)), constant_values=value).reshape(b, -1)
+    want = np.pad(padded, ((0, 0), (0, dim - rows)), constant_values=value).reshape(b, rows + 1, dim)[:, :rows, w - 1:w - 1 + keep]
+    got = RelayoutBackend.prepare(c.model(), program=prog, limit=60).run(c.given)[0]
+    return copied_bytes(prog, c.model()), np.array_equal(got, np.abs(want))
 
 
 def main():
@@ -142,6 +169,10 @@ def main():
     for n, ch, side in ((1, 48, 16), (1, 8, 6), (2, 20, 8)):
         copied, same = fold(prog, n, ch, side)
         results[f"fold {n} x {ch} x {side}: {copied:.2f} of 2 copied, same: {same}"] = same and copied <= 2
+    for b, rows, w, value, keep in ((8, 4, 4, 0.0, 4), (3, 5, 7, 0.0, 3), (4, 4, 4, 2.5, 4), (2, 6, 5, 0.0, 5)):
+        copied, same = shear(prog, b, rows, w, value, keep)
+        good = same and (copied == 0 or value != 0 or rows > w)
+        results[f"shift of {rows} rows of {2 * w - 1}, {keep} kept, pads of {value}: {copied} bytes copied, same: {same}"] = good
     print("\n".join(name for name, good in results.items() if not good))
     return common.closing(sum(results.values()), len(results) - sum(results.values()))
 
