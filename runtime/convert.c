@@ -82,6 +82,26 @@ static void move_axes(mover *b, uint32_t a, int64_t to, int64_t from) {
     }
 }
 
+/* Where each axis is one loop on both sides. */
+static void move_strides(mover *b) {
+    b->nest.to_at = b->to->offset;
+    b->nest.from_at = b->from->offset;
+    b->nest.n = b->to->rank;
+    for (uint32_t a = 0; a < b->nest.n; a++) b->nest.loop[a] = (rl_loop){b->to->dim[a], b->to->digit[a].stride, b->from->digit[a].stride};
+    rl_nest_move(&b->nest, b->threads);
+}
+
+/* Loops and indices are set where they are used: filling them takes as long as a small move. */
+static void start(mover *b, const rl_desc *to, void *out, const rl_desc *from, const void *in, const rl_threads *threads) {
+    b->to = to, b->from = from;
+    b->threads = threads;
+    b->nest.to = out, b->nest.from = in;
+    b->nest.bits = rl_desc_bits(to);
+    b->nest.convert = NULL, b->nest.how = NULL;
+    b->nest.isa = RL_ISA_BEST;
+    b->nest.n = 0;
+}
+
 /* ---- what others call ---- */
 
 void rl_move_line(int32_t dtype, void *out, int64_t out_at, int64_t out_step, const void *in, int64_t in_at, int64_t in_step, int64_t n) {
@@ -96,7 +116,8 @@ static void zero(const rl_desc *d, void *out, bool elements, const rl_threads *t
     bool padded = elements;
     for (uint32_t a = 0; a < d->rank; a++) padded = padded || rl_desc_padded(d, a) != d->dim[a];
     if (!padded) return;
-    mover b = {.to = d, .nest = {.to = out, .from = none, .bits = rl_desc_bits(d)}, .threads = threads};
+    mover b;
+    start(&b, d, out, NULL, none, threads);
     for (uint32_t a = 0; a <= d->rank; a++) {
         if (a == d->rank && !elements) break;
         for (uint32_t i = 0; i < d->rank; i++) {
@@ -147,16 +168,22 @@ static void convert_run(const void *how, void *to, int64_t to_at, int64_t to_ste
 static rl_status move(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin, const rl_threads *threads,
                       rl_error *e) {
     types t = {(rl_dtype)to->dtype, (rl_dtype)from->dtype};
-    mover b = {.to = to, .from = from, .nest = {.to = out, .from = in, .bits = rl_desc_bits(to)}, .threads = threads};
+    mover b;
     RL_TRY(check_pair(to, from, e));
+    start(&b, to, out, from, in, threads);
     if (t.to != t.from) {
         if (!is_number(to->dtype) || !is_number(from->dtype))
             return rl_desc_fail(e, RL_EUSAGE, "elements of type %s cannot become %s", rl_dtype_name(t.from), rl_dtype_name(t.to));
         b.nest.convert = convert_run;
         b.nest.how = &t;
     }
-    memcpy(b.high, to->dim, to->rank * sizeof *to->dim);
     RL_TRY(check_buffers(to, out, nout, from, in, nin, e));
+    if (rl_desc_is_strided(to) && rl_desc_is_strided(from)) {
+        if (out != in) move_strides(&b);
+        return RL_OK;
+    }
+    memset(b.low, 0, to->rank * sizeof *b.low);
+    memcpy(b.high, to->dim, to->rank * sizeof *to->dim);
     if (out != in) move_axes(&b, 0, to->offset, from->offset);
     zero(to, out, false, threads);
     return RL_OK;

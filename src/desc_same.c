@@ -80,19 +80,20 @@ static bool find_zero(search *s, uint32_t i, int64_t sum, bool any) {
 }
 
 int rl_desc_overlaps(const rl_desc *d) {
-    search s = {.budget = 1 << 20};
-    uint8_t order[RL_DESC_DIGITS];
-    rl_desc x = *d;
+    search s;
     int64_t low, high;
     if (!rl_desc_range(d, &low, &high)) return 0;
-    for (uint32_t i = 0; i < x.ndigit; i++)
-        if (x.digit[i].size > 1 && x.digit[i].stride < 0) x.digit[i].stride = -x.digit[i].stride;
-    rl_desc_order(&x, order);
-    for (uint32_t i = 0; i < x.ndigit; i++) {
-        if (x.digit[order[i]].size == 1) continue;
-        s.size[s.n] = x.digit[order[i]].size;
-        s.stride[s.n++] = x.digit[order[i]].stride;
+    s.n = 0, s.budget = 1 << 20;
+    for (uint32_t i = 0; i < d->ndigit; i++) {
+        int64_t size = d->digit[i].size, stride = d->digit[i].stride;
+        uint32_t k = s.n;
+        if (size == 1) continue;
+        if (stride < 0) stride = -stride;
+        for (; k && s.stride[k - 1] < stride; k--) s.size[k] = s.size[k - 1], s.stride[k] = s.stride[k - 1];
+        s.size[k] = size, s.stride[k] = stride;
+        s.n++;
     }
+    s.reach[s.n] = 0;
     bool nested = true; /* each digit steps over all that those after it can add */
     for (uint32_t i = s.n; i-- > 0;) {
         s.reach[i] = s.reach[i + 1] + (s.size[i] - 1) * s.stride[i];

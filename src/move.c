@@ -239,11 +239,13 @@ static void cut_meeting(rl_move_plan *p) {
     int64_t size = p->size, held = rows_held(p->y[0].to), ky = p->strip->ky;
     if (p->boxed || held == ROWS || p->ty <= held || size == 1 || p->lx * p->ly * size <= FIRST || !ky) return;
     p->apart = size > 2 && held < 2 * WAYS;
+    p->even = p->even && !p->apart;
     p->tx = RL_MIN(p->lx, (p->apart ? RL_APART_ROW : size == 2 ? 4 * TILE_ROW : TILE_ROW) / size);
     p->ty = RL_MIN(p->ly, p->apart ? RL_MIN(TILE_ROW / size, RL_APART_ROWS) : RL_MAX(held - held % ky, ky));
 }
 
 static void plan_tiles(rl_move_plan *p) {
+    p->even = p->nx == 1 && p->ny == 1;
     p->strip = choose_strip(p);
     p->rest_x = choose_rest(p, true), p->rest_y = choose_rest(p, false);
     cut_tiles(p);
@@ -399,7 +401,7 @@ static void start(rl_move_plan *p, const rl_nest *b, const rl_move_kernels *k, b
     p->nx = p->ny = 0;
     p->inner = (rl_loop){1, 0, 0};
     p->mix = NULL;
-    p->stream = p->far = p->apart = false;
+    p->stream = p->far = p->apart = p->even = false;
     p->boxed = boxed;
     if (!b->convert && b->bits >= 8) to_bytes(p);
 }
@@ -414,7 +416,7 @@ bool rl_move_plan_past(rl_move_plan *p) {
     if (p->chunk != rl_move_tiles) return false;
     for (const rl_strip *s = p->k->strip[__builtin_ctz(p->size)]; s->ky; s++) {
         if (!s->past || p->lx % s->kx || p->ly % s->ky || odd_by(p)) continue;
-        p->past = (rl_strip){s->past, s->kx, s->ky, s->lines, NULL};
+        p->past = (rl_strip){s->past, s->kx, s->ky, s->lines, NULL, NULL};
         p->strip = &p->past;
         p->rest_x = p->rest_y = NULL;
         cut_tiles(p);

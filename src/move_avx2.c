@@ -38,23 +38,23 @@ INLINE AVX2 void turn(__m256i *r, uint32_t size) {
 }
 
 /* 2 n by n: the second lane has the other half of the rows. */
-INLINE AVX2 void turn_wide(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t size) {
+INLINE AVX2 void turn_wide(char *to, rl_row_begins ty, const char *from, rl_row_begins fx, uint32_t size) {
     __m256i r[16];
     uint32_t n = 16 / size;
-    for (uint32_t i = 0; i < n; i++) r[i] = pair(from + fx[i], from + fx[i + n]);
+    for (uint32_t i = 0; i < n; i++) r[i] = pair(from + rl_row_at(fx, i), from + rl_row_at(fx, i + n));
     turn(r, size);
-    for (uint32_t j = 0; j < n; j++) _mm256_storeu_si256((void *)(to + ty[j]), r[j]);
+    for (uint32_t j = 0; j < n; j++) _mm256_storeu_si256((void *)(to + rl_row_at(ty, j)), r[j]);
 }
 
 /* n by 2 n: the second lane has the other half of each row. */
-INLINE AVX2 void turn_narrow(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t size) {
+INLINE AVX2 void turn_narrow(char *to, rl_row_begins ty, const char *from, rl_row_begins fx, uint32_t size) {
     __m256i r[16];
     uint32_t n = 16 / size;
-    for (uint32_t i = 0; i < n; i++) r[i] = row256(from + fx[i]);
+    for (uint32_t i = 0; i < n; i++) r[i] = row256(from + rl_row_at(fx, i));
     turn(r, size);
     for (uint32_t j = 0; j < n; j++) {
-        _mm_storeu_si128((void *)(to + ty[j]), _mm256_castsi256_si128(r[j]));
-        _mm_storeu_si128((void *)(to + ty[j + n]), _mm256_extracti128_si256(r[j], 1));
+        _mm_storeu_si128((void *)(to + rl_row_at(ty, j)), _mm256_castsi256_si128(r[j]));
+        _mm_storeu_si128((void *)(to + rl_row_at(ty, j + n)), _mm256_extracti128_si256(r[j], 1));
     }
 }
 
@@ -64,17 +64,22 @@ INLINE void turn_part(char *to, const int64_t *ty, const char *from, const int64
 }
 
 /* The kernels of an element: a block is moved at a time, and the last one overlaps that before it. */
-#define STRIPS(SIZE)                                                                                                                            \
-    AVX2 void rl_wide##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                       \
-        (void)nx;                                                                                                                               \
-        for (uint32_t k = 0, n = 16 / SIZE, y; k < ny; k += n) y = RL_MIN(k, ny - n), turn_wide(to, ty + y, from + y * SIZE, fx, SIZE);         \
-    }                                                                                                                                           \
-    AVX2 void rl_narrow##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                     \
-        (void)nx;                                                                                                                               \
-        for (uint32_t k = 0, n = 32 / SIZE, y; k < ny; k += n) y = RL_MIN(k, ny - n), turn_narrow(to, ty + y, from + y * SIZE, fx, SIZE);       \
-    }                                                                                                                                           \
-    static void part##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                        \
-        turn_part(to, ty, from, fx, nx, ny, SIZE);                                                                                              \
+#define STRIP(KIND, SIZE, KY)                                                                                                           \
+    AVX2 void rl_##KIND##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {             \
+        (void)nx;                                                                                                                       \
+        for (uint32_t k = 0, y; k < ny; k += KY)                                                                                        \
+            y = RL_MIN(k, ny - KY), turn_##KIND(to, rl_row_table(ty + y), from + y * SIZE, rl_row_table(fx), SIZE);                             \
+    }                                                                                                                                   \
+    AVX2 void rl_##KIND##SIZE##_even(char *to, int64_t to_step, const char *from, int64_t from_step, uint32_t nx, uint32_t ny) {        \
+        (void)nx;                                                                                                                       \
+        for (uint32_t k = 0, y; k < ny; k += KY)                                                                                        \
+            y = RL_MIN(k, ny - KY), turn_##KIND(to + y * to_step, rl_row_steps(to_step), from + y * SIZE, rl_row_steps(from_step), SIZE);       \
+    }
+#define STRIPS(SIZE)                                                                                                                    \
+    STRIP(wide, SIZE, (16 / SIZE))                                                                                                      \
+    STRIP(narrow, SIZE, (32 / SIZE))                                                                                                    \
+    static void part##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                \
+        turn_part(to, ty, from, fx, nx, ny, SIZE);                                                                                      \
     }
 STRIPS(1)
 STRIPS(2)
@@ -186,9 +191,10 @@ static void fence(void) {
     _mm_sfence();
 }
 
-#define OF(SIZE, ...)                                                                                                                           \
-    {{rl_wide##SIZE, 32 / SIZE, 16 / SIZE, false, NULL}, {rl_narrow##SIZE, 16 / SIZE, 32 / SIZE, false, NULL}, __VA_ARGS__ {part##SIZE, 16, 0, false, NULL}}
-#define SMALL_OF(SIZE) {rl_few##SIZE, 4, 16 / SIZE, false, NULL}, {rl_thin##SIZE, 16 / SIZE, 4, false, NULL},
+#define OF(SIZE, ...)                                                                                                                   \
+    {{rl_wide##SIZE, 32 / SIZE, 16 / SIZE, false, NULL, rl_wide##SIZE##_even},                                                          \
+     {rl_narrow##SIZE, 16 / SIZE, 32 / SIZE, false, NULL, rl_narrow##SIZE##_even}, __VA_ARGS__ {part##SIZE, 16, 0, false, NULL, NULL}}
+#define SMALL_OF(SIZE) {rl_few##SIZE, 4, 16 / SIZE, false, NULL, NULL}, {rl_thin##SIZE, 16 / SIZE, 4, false, NULL, NULL},
 const rl_move_kernels rl_move_avx2 = {.isa = RL_ISA_AVX2, .strip = {OF(1, SMALL_OF(1)), OF(2, SMALL_OF(2)), OF(4, ), OF(8, ), OF(16, )},
                                       .rows = rows_avx2, .flush = flush_avx2, .fence = fence};
 #endif

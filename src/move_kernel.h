@@ -14,10 +14,23 @@ enum {
 
 /* to[ty[y] + x * size] = from[fx[x] + y * size] for x < nx, y < ny; bytes. */
 typedef void rl_strip_fn(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny);
+/* The same where rows lie such steps apart on either side: nothing is looked up. */
+typedef void rl_even_fn(char *to, int64_t to_step, const char *from, int64_t from_step, uint32_t nx, uint32_t ny);
 /* For kx of X at a time, and ky of Y or more; ky 0: for less of either, too. lines: it moves whole lines of the cache on both sides,
  * for rows that drive each other out. past: the same past the cache, where all rows of `to` begin with a line and ny is a multiple of
- * ky; NULL: none. */
-typedef struct { rl_strip_fn *fn; uint32_t kx, ky; bool lines; rl_strip_fn *past; } rl_strip;
+ * ky; NULL: none, and so is even. */
+typedef struct { rl_strip_fn *fn; uint32_t kx, ky; bool lines; rl_strip_fn *past; rl_even_fn *even; } rl_strip;
+/* Where rows begin: in a table, or, where that is NULL, at so many steps. */
+typedef struct { const int64_t *table; int64_t step; } rl_row_begins;
+static inline __attribute__((always_inline)) int64_t rl_row_at(rl_row_begins b, uint32_t i) {
+    return b.table ? b.table[i] : (int64_t)i * b.step;
+}
+static inline __attribute__((always_inline)) rl_row_begins rl_row_table(const int64_t *at) {
+    return (rl_row_begins){at, 0};
+}
+static inline __attribute__((always_inline)) rl_row_begins rl_row_steps(int64_t step) {
+    return (rl_row_begins){NULL, step};
+}
 /* count rows of nbyte bytes. */
 typedef void rl_rows_fn(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t nbyte, bool stream);
 /* nbyte bytes, whole lines past the cache; `from` lies as far in its line as `to`. */
@@ -71,6 +84,8 @@ const rl_move_kernels *rl_move_kernels_x86(rl_isa want);
 extern const rl_move_kernels rl_move_avx2;
 extern rl_strip_fn rl_few1, rl_few2, rl_thin1, rl_thin2;
 extern rl_strip_fn rl_wide1, rl_wide2, rl_wide4, rl_wide8, rl_wide16, rl_narrow1, rl_narrow2, rl_narrow4, rl_narrow8, rl_narrow16;
+extern rl_even_fn rl_wide1_even, rl_wide2_even, rl_wide4_even, rl_wide8_even, rl_wide16_even;
+extern rl_even_fn rl_narrow1_even, rl_narrow2_even, rl_narrow4_even, rl_narrow8_even, rl_narrow16_even;
 extern rl_mix_fn rl_mix_avx512;
 /* The lowest n bits. */
 static inline uint64_t rl_ones(uint32_t n) {
@@ -106,6 +121,7 @@ struct rl_move_plan {
     bool stream;            /* past the cache */
     bool far;               /* more than the second cache holds: what comes next is asked for */
     bool boxed;             /* in small units, as there is something beside it */
+    bool even;              /* tiles: X and Y are one loop each */
     bool apart;             /* tiles: rows of `to` drive each other out of the first cache: a tile goes there by way of a buffer */
     const rl_strip *strip;  /* tiles; and for what is left over along X, or Y: smaller ones, or NULL */
     const rl_strip *rest_x, *rest_y;

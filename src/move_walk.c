@@ -106,6 +106,13 @@ static void ask_strip(const rl_move_plan *p, const char *to, const int64_t *ty, 
     for (int64_t j = 0; j < ny; j++) __builtin_prefetch(to + ty[j] + x * size, 1, 3);
 }
 
+/* A strip of nx by ny; fx: of its rows. */
+static inline __attribute__((always_inline)) void turn_strip(const rl_move_plan *p, const rl_strip *s, char *to, const int64_t *ty,
+                                                             const char *from, const int64_t *fx, int64_t nx, int64_t ny) {
+    if (p->even && s->even) s->even(to + *ty, p->y[0].to, from + *fx, p->x[0].from, (uint32_t)nx, (uint32_t)ny);
+    else s->fn(to, ty, from, fx, (uint32_t)nx, (uint32_t)ny);
+}
+
 /* What strips leave over along Y, at the end; the last one overlaps that before it. */
 static void turn_rest(const rl_strip *s, uint32_t size, char *to, const int64_t *ty, const char *from, const int64_t *fx, const patch *b) {
     int64_t y = b->ny - s->ky;
@@ -125,7 +132,7 @@ static inline __attribute__((always_inline)) void turn(const rl_move_plan *p, ch
         if (p->rest_x && left <= p->rest_x->kx) s = p->rest_x;
         int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, nx = RL_MIN(left, s->kx);
         if (p->far && !p->apart && next < b->nx) ask_strip(p, to, ty, from, fx, next, RL_MIN(b->nx - next, s->kx), b->ny);
-        s->fn(to + x * p->size, ty, from, fx + x, (uint32_t)nx, (uint32_t)ny);
+        turn_strip(p, s, to + x * p->size, ty, from, fx + x, nx, ny);
     }
     if (ny < b->ny) turn_rest(p->rest_y, p->size, to, ty, from, fx, b);
 }

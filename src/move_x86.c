@@ -61,39 +61,39 @@ INLINE AVX512 void turn8(__m512i *r) {
 
 typedef enum { PART, WHOLE, PAST } how; /* a part of the lines, whole ones, whole ones past the cache */
 
-INLINE AVX512 void load(__m512i *r, uint32_t kx, const char *from, const int64_t *fx, uint32_t nx, uint32_t nbyte, how way) {
+INLINE AVX512 void load(__m512i *r, uint32_t kx, const char *from, rl_row_begins fx, uint32_t nx, uint32_t nbyte, how way) {
     __mmask64 m = rl_ones(nbyte);
     for (uint32_t i = 0; i < kx; i++) {
-        if (way != PART) r[i] = _mm512_loadu_si512(from + fx[i]);
-        else r[i] = i < nx ? _mm512_maskz_loadu_epi8(m, from + fx[i]) : _mm512_setzero_si512();
+        if (way != PART) r[i] = _mm512_loadu_si512(from + rl_row_at(fx, i));
+        else r[i] = i < nx ? _mm512_maskz_loadu_epi8(m, from + rl_row_at(fx, i)) : _mm512_setzero_si512();
     }
 }
 
-INLINE AVX512 void store(const __m512i *r, uint32_t ky, char *to, const int64_t *ty, uint32_t ny, uint32_t nbyte, how way) {
+INLINE AVX512 void store(const __m512i *r, uint32_t ky, char *to, rl_row_begins ty, uint32_t ny, uint32_t nbyte, how way) {
     __mmask64 m = rl_ones(nbyte);
     for (uint32_t j = 0; j < ky; j++) {
-        if (way == PAST) _mm512_stream_si512((void *)(to + ty[j]), r[j]);
-        else if (way == WHOLE) _mm512_storeu_si512(to + ty[j], r[j]);
-        else if (j < ny) _mm512_mask_storeu_epi8(to + ty[j], m, r[j]);
+        if (way == PAST) _mm512_stream_si512((void *)(to + rl_row_at(ty, j)), r[j]);
+        else if (way == WHOLE) _mm512_storeu_si512(to + rl_row_at(ty, j), r[j]);
+        else if (j < ny) _mm512_mask_storeu_epi8(to + rl_row_at(ty, j), m, r[j]);
     }
 }
 
 /* 16 x 16 elements, or a part of them; likewise below. */
-INLINE AVX512 void block4(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, how way) {
+INLINE AVX512 void block4(char *to, rl_row_begins ty, const char *from, rl_row_begins fx, uint32_t nx, uint32_t ny, how way) {
     __m512i r[16];
     load(r, 16, from, fx, nx, 4 * ny, way);
     turn4(r);
     store(r, 16, to, ty, ny, 4 * nx, way);
 }
 
-INLINE AVX512 void block8(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, how way) {
+INLINE AVX512 void block8(char *to, rl_row_begins ty, const char *from, rl_row_begins fx, uint32_t nx, uint32_t ny, how way) {
     __m512i r[8];
     load(r, 8, from, fx, nx, 8 * ny, way);
     turn8(r);
     store(r, 8, to, ty, ny, 8 * nx, way);
 }
 
-INLINE AVX512 void block16(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, how way) {
+INLINE AVX512 void block16(char *to, rl_row_begins ty, const char *from, rl_row_begins fx, uint32_t nx, uint32_t ny, how way) {
     __m512i r[4];
     load(r, 4, from, fx, nx, 16 * ny, way);
     turn_lanes(r[0], r[1], r[2], r[3], &r[0], &r[1], &r[2], &r[3]);
@@ -104,35 +104,50 @@ INLINE AVX512 void block16(char *to, const int64_t *ty, const char *from, const 
 #define STRIP(NAME, BLOCK, SIZE, WAY)                                                                                                     \
     static AVX512 void NAME(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                 \
         (void)nx;                                                                                                                         \
-        for (uint32_t k = 0, n = 64 / SIZE, y; k < ny; k += n) y = RL_MIN(k, ny - n), BLOCK(to, ty + y, from + y * SIZE, fx, n, n, WAY);  \
+        for (uint32_t k = 0, n = 64 / SIZE, y; k < ny; k += n)                                                                            \
+            y = RL_MIN(k, ny - n), BLOCK(to, rl_row_table(ty + y), from + y * SIZE, rl_row_table(fx), n, n, WAY);                         \
+    }
+#define EVEN(NAME, BLOCK, SIZE)                                                                                                           \
+    static AVX512 void NAME(char *to, int64_t to_step, const char *from, int64_t from_step, uint32_t nx, uint32_t ny) {                   \
+        (void)nx;                                                                                                                         \
+        for (uint32_t k = 0, n = 64 / SIZE, y; k < ny; k += n)                                                                            \
+            y = RL_MIN(k, ny - n), BLOCK(to + y * to_step, rl_row_steps(to_step), from + y * SIZE, rl_row_steps(from_step), n, n, WHOLE); \
     }
 #define STRIPS(SIZE)                                                                                                                      \
     STRIP(strip##SIZE, block##SIZE, SIZE, WHOLE)                                                                                          \
     STRIP(past##SIZE, block##SIZE, SIZE, PAST)                                                                                            \
+    EVEN(strip##SIZE##_even, block##SIZE, SIZE)                                                                                           \
     static AVX512 void part##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {           \
-        for (uint32_t y = 0, n = 64 / SIZE; y < ny; y += n) block##SIZE(to, ty + y, from + y * SIZE, fx, nx, RL_MIN(ny - y, n), PART);    \
+        for (uint32_t y = 0, n = 64 / SIZE; y < ny; y += n)                                                                               \
+            block##SIZE(to, rl_row_table(ty + y), from + y * SIZE, rl_row_table(fx), nx, RL_MIN(ny - y, n), PART);                        \
     }
 STRIPS(4)
 STRIPS(8)
 STRIPS(16)
 
 /* 16 rows of 8: rows k and k + 8 share a register, so that one round of lanes does. */
-INLINE AVX512 void half4(char *to, const int64_t *ty, const char *from, const int64_t *fx) {
+INLINE AVX512 void half4(char *to, rl_row_begins ty, const char *from, rl_row_begins fx) {
     __m512i r[8], low = _mm512_set_epi64(13, 12, 5, 4, 9, 8, 1, 0), high = _mm512_set_epi64(15, 14, 7, 6, 11, 10, 3, 2);
-    for (int i = 0; i < 8; i++) {
-        __m256i a = _mm256_loadu_si256((const void *)(from + fx[i])), b = _mm256_loadu_si256((const void *)(from + fx[i + 8]));
+    for (uint32_t i = 0; i < 8; i++) {
+        const char *of = from + rl_row_at(fx, i), *half = from + rl_row_at(fx, i + 8);
+        __m256i a = _mm256_loadu_si256((const void *)of), b = _mm256_loadu_si256((const void *)half);
         r[i] = _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
     }
     turn_in_lanes(r, 8);
-    for (int i = 0; i < 4; i++) {
-        _mm512_storeu_si512(to + ty[i], _mm512_permutex2var_epi64(r[i], low, r[4 + i]));
-        _mm512_storeu_si512(to + ty[i + 4], _mm512_permutex2var_epi64(r[i], high, r[4 + i]));
+    for (uint32_t i = 0; i < 4; i++) {
+        _mm512_storeu_si512(to + rl_row_at(ty, i), _mm512_permutex2var_epi64(r[i], low, r[4 + i]));
+        _mm512_storeu_si512(to + rl_row_at(ty, i + 4), _mm512_permutex2var_epi64(r[i], high, r[4 + i]));
     }
 }
 
 static AVX512 void halves4(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {
     (void)nx;
-    for (uint32_t k = 0, y; k < ny; k += 8) y = RL_MIN(k, ny - 8), half4(to, ty + y, from + y * 4, fx);
+    for (uint32_t k = 0, y; k < ny; k += 8) y = RL_MIN(k, ny - 8), half4(to, rl_row_table(ty + y), from + y * 4, rl_row_table(fx));
+}
+
+static AVX512 void halves4_even(char *to, int64_t to_step, const char *from, int64_t from_step, uint32_t nx, uint32_t ny) {
+    (void)nx;
+    for (uint32_t k = 0, y; k < ny; k += 8) y = RL_MIN(k, ny - 8), half4(to + y * to_step, rl_row_steps(to_step), from + y * 4, rl_row_steps(from_step));
 }
 
 /* Up to 16 rows of 32: after turn4 each register has 2 elements of each row. */
@@ -140,7 +155,7 @@ INLINE AVX512 void flat2(char *to, const int64_t *ty, const char *from, const in
     __m512i r[16], sort = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28, 26, 24, 22, 20, 18, 16, 14, 12,
                                            10, 8, 6, 4, 2, 0);
     __mmask32 m = (__mmask32)rl_ones(2 * nx);
-    load(r, 16, from, fx, nx, 2 * ny, PART);
+    load(r, 16, from, rl_row_table(fx), nx, 2 * ny, PART);
     turn4(r);
     for (uint32_t j = 0; 2 * j < ny; j++) {
         __m512i x = _mm512_permutexvar_epi16(sort, r[j]);
@@ -159,7 +174,7 @@ INLINE AVX512 void flat1(char *to, const int64_t *ty, const char *from, const in
     static const uint8_t order[64] = {ROW(0), ROW(1), ROW(2), ROW(3)};
     __m512i r[16], sort = _mm512_loadu_si512(order);
     __mmask16 m = (__mmask16)rl_ones(nx);
-    load(r, 16, from, fx, nx, ny, PART);
+    load(r, 16, from, rl_row_table(fx), nx, ny, PART);
     turn4(r);
     for (uint32_t j = 0; 4 * j < ny; j++) {
         __m512i x = _mm512_permutexvar_epi8(sort, r[j]);
@@ -195,7 +210,7 @@ INLINE AVX512 void tall(char *to, const int64_t *ty, const char *from, const int
         r[i] = size == 1 ? _mm512_permutexvar_epi8(sort, r[i]) : _mm512_permutexvar_epi16(sort, r[i]);
     }
     turn4(r);
-    store(r, 16, to, ty, ny, size * nx, PART);
+    store(r, 16, to, rl_row_table(ty), ny, size * nx, PART);
 }
 
 INLINE AVX512 __m512i sort1(void) {
@@ -221,31 +236,31 @@ static AVX512 void part2(char *to, const int64_t *ty, const char *from, const in
 }
 
 /* 64 x 64: whole lines on both sides, which matters where lines of the rows drive each other out.  Quarters of four rows come together. */
-INLINE AVX512 void square1(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, how way) {
+INLINE AVX512 void square1(char *to, rl_row_begins ty, const char *from, rl_row_begins fx, uint32_t nx, uint32_t ny, how way) {
     __m512i t[4][16], sort = sort1();
     for (int i = 0; i < 16; i++) {
         __m512i r[4];
-        load(r, 4, from, fx + 4 * i, 4, 64, WHOLE);
+        load(r, 4, from, rl_row_table(fx.table + 4 * i), 4, 64, WHOLE);
         turn_lanes(r[0], r[1], r[2], r[3], &r[0], &r[1], &r[2], &r[3]);
         for (int k = 0; k < 4; k++) t[k][i] = _mm512_permutexvar_epi8(sort, r[k]);
     }
     for (int k = 0; k < 4; k++) {
         turn4(t[k]);
-        store(t[k], 16, to, ty + 16 * k, ny, nx, way);
+        store(t[k], 16, to, rl_row_table(ty.table + 16 * k), ny, nx, way);
     }
 }
 
 /* 32 x 32, in the same way: halves of two rows. */
-INLINE AVX512 void square2(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny, how way) {
+INLINE AVX512 void square2(char *to, rl_row_begins ty, const char *from, rl_row_begins fx, uint32_t nx, uint32_t ny, how way) {
     __m512i t[2][16], sort = sort2();
-    for (int i = 0; i < 16; i++) {
-        __m512i a = _mm512_loadu_si512(from + fx[2 * i]), b = _mm512_loadu_si512(from + fx[2 * i + 1]);
+    for (uint32_t i = 0; i < 16; i++) {
+        __m512i a = _mm512_loadu_si512(from + rl_row_at(fx, 2 * i)), b = _mm512_loadu_si512(from + rl_row_at(fx, 2 * i + 1));
         t[0][i] = _mm512_permutexvar_epi16(sort, _mm512_shuffle_i64x2(a, b, 0x44));
         t[1][i] = _mm512_permutexvar_epi16(sort, _mm512_shuffle_i64x2(a, b, 0xee));
     }
     for (int k = 0; k < 2; k++) {
         turn4(t[k]);
-        store(t[k], 16, to, ty + 16 * k, ny, nx, way);
+        store(t[k], 16, to, rl_row_table(ty.table + 16 * k), ny, nx, way);
     }
 }
 
@@ -314,12 +329,33 @@ INLINE AVX512 void short_row(char *to, const char *from, int64_t n) {
     if (n > 0) part_row(to, from, n);
 }
 
+/* Rows of 1 to 4 KiB: two halves of a line after the other. In the caches that is faster than whole lines four at a time, or than memcpy, for
+ * rows that begin anywhere. */
+INLINE AVX512 void row_of_halves(char *to, const char *from, int64_t n) {
+    int64_t at = 0;
+    for (; at + 64 <= n; at += 64) {
+        __m256i a = _mm256_loadu_si256((const void *)(from + at)), b = _mm256_loadu_si256((const void *)(from + at + 32));
+        _mm256_storeu_si256((void *)(to + at), a);
+        _mm256_storeu_si256((void *)(to + at + 32), b);
+    }
+    if (at < n) part_row(to + at, from + at, n - at);
+}
+
 /* Few whole lines in each row: a loop over them would take longer than moving them. */
 INLINE AVX512 void rows_of_lines(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, const int n) {
     for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) {
-        __m512i r[4];
+        __m512i r[2];
         for (int k = 0; k < n; k++) r[k] = _mm512_loadu_si512(from + 64 * k);
         for (int k = 0; k < n; k++) _mm512_storeu_si512(to + 64 * k, r[k]);
+    }
+}
+
+/* Four lines: halves, as above. */
+INLINE AVX512 void rows_of_four(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count) {
+    for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) {
+        __m256i r[8];
+        for (int k = 0; k < 8; k++) r[k] = _mm256_loadu_si256((const void *)(from + 32 * k));
+        for (int k = 0; k < 8; k++) _mm256_storeu_si256((void *)(to + 32 * k), r[k]);
     }
 }
 
@@ -328,7 +364,7 @@ static AVX512 void rows_avx512(char *to, int64_t to_step, const char *from, int6
     switch (stream ? 0 : nbyte) {
     case 64: rows_of_lines(to, to_step, from, from_step, count, 1); return;
     case 128: rows_of_lines(to, to_step, from, from_step, count, 2); return;
-    case 256: rows_of_lines(to, to_step, from, from_step, count, 4); return;
+    case 256: rows_of_four(to, to_step, from, from_step, count); return;
     default: break;
     }
     for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) {
@@ -336,7 +372,8 @@ static AVX512 void rows_avx512(char *to, int64_t to_step, const char *from, int6
         else if (stream && whole) stream_lines(to, from, nbyte);
         else if (stream) stream_row(to, from, nbyte);
         else if (nbyte < 256) short_row(to, from, nbyte);
-        else if (nbyte < 2 << 10) long_row(to, from, nbyte);
+        else if (nbyte < 1 << 10) long_row(to, from, nbyte);
+        else if (nbyte < 4 << 10) row_of_halves(to, from, nbyte);
         else memcpy(to, from, (size_t)nbyte);
     }
 }
@@ -350,16 +387,16 @@ static void fence(void) {
 const rl_move_kernels *rl_move_kernels_x86(rl_isa want) {
     static const rl_move_kernels avx512 = {
         .isa = RL_ISA_AVX512,
-        .strip = {{{strip1, 64, 64, true, past1}, {rl_wide1, 32, 16, false, NULL}, {rl_narrow1, 16, 32, false, NULL},
-                   {rl_few1, 4, 16, false, NULL}, {rl_thin1, 16, 4, false, NULL}, {part1, 64, 0, false, NULL}},
-                  {{strip2, 32, 32, true, past2}, {rl_wide2, 16, 8, false, NULL}, {rl_narrow2, 8, 16, false, NULL},
-                   {rl_few2, 4, 8, false, NULL}, {rl_thin2, 8, 4, false, NULL}, {part2, 32, 0, false, NULL}},
-                  {{strip4, 16, 16, true, past4}, {halves4, 16, 8, false, NULL}, {rl_wide4, 8, 4, false, NULL},
-                   {rl_narrow4, 4, 8, false, NULL}, {part4, 16, 0, false, NULL}},
-                  {{strip8, 8, 8, false, past8}, {rl_wide8, 4, 2, false, NULL}, {rl_narrow8, 2, 4, false, NULL},
-                   {part8, 8, 0, false, NULL}},
-                  {{strip16, 4, 4, false, past16}, {rl_wide16, 2, 1, false, NULL}, {rl_narrow16, 1, 2, false, NULL},
-                   {part16, 4, 0, false, NULL}}},
+        .strip = {{{strip1, 64, 64, true, past1, NULL}, {rl_wide1, 32, 16, false, NULL, rl_wide1_even}, {rl_narrow1, 16, 32, false, NULL, rl_narrow1_even},
+                   {rl_few1, 4, 16, false, NULL, NULL}, {rl_thin1, 16, 4, false, NULL, NULL}, {part1, 64, 0, false, NULL, NULL}},
+                  {{strip2, 32, 32, true, past2, NULL}, {rl_wide2, 16, 8, false, NULL, rl_wide2_even}, {rl_narrow2, 8, 16, false, NULL, rl_narrow2_even},
+                   {rl_few2, 4, 8, false, NULL, NULL}, {rl_thin2, 8, 4, false, NULL, NULL}, {part2, 32, 0, false, NULL, NULL}},
+                  {{strip4, 16, 16, true, past4, strip4_even}, {halves4, 16, 8, false, NULL, halves4_even}, {rl_wide4, 8, 4, false, NULL, rl_wide4_even},
+                   {rl_narrow4, 4, 8, false, NULL, rl_narrow4_even}, {part4, 16, 0, false, NULL, NULL}},
+                  {{strip8, 8, 8, false, past8, strip8_even}, {rl_wide8, 4, 2, false, NULL, rl_wide8_even}, {rl_narrow8, 2, 4, false, NULL, rl_narrow8_even},
+                   {part8, 8, 0, false, NULL, NULL}},
+                  {{strip16, 4, 4, false, past16, strip16_even}, {rl_wide16, 2, 1, false, NULL, rl_wide16_even}, {rl_narrow16, 1, 2, false, NULL, rl_narrow16_even},
+                   {part16, 4, 0, false, NULL, NULL}}},
         .rows = rows_avx512, .flush = stream_row, .fence = fence, .mix = rl_mix_avx512};
     bool has512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("bmi2");
