@@ -60,7 +60,7 @@ void rl_set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t coun
 /* ---- pools ---- */
 
 static rl_kernel_fn *fn_of(const rl_step *s) {
-    return s->info && s->kernel.n && !s->native ? s->kernel.p[0]->fn : NULL;
+    return s->info && !s->native ? rl_step_fn(s) : NULL;
 }
 
 static bool all_are(const rl_attr *a, int64_t k) {

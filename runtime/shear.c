@@ -30,14 +30,14 @@ static bool is_known(const rl_exec *x, const rl_nodeinfo *n) {
 }
 
 static bool is_pad(const rl_exec *x, const rl_step *s) {
-    return s->info && s->kernel.n && s->kernel.p[0]->fn == rl_ref_pad && is_known(x, s->info) && rl_pads_are_zeros(x, s->info);
+    return s->info && rl_step_fn(s) == rl_ref_pad && is_known(x, s->info) && rl_pads_are_zeros(x, s->info);
 }
 
 static rl_step *next_of(const rl_exec *x, const rl_readers *of, const rl_step *s) {
     rl_kernel_fn *const fns[] = {rl_ref_pad, rl_ref_reshape, rl_ref_flatten, rl_ref_slice, rl_ref_transpose, rl_ref_squeeze, rl_ref_unsqueeze};
     rl_step *next = NULL;
     for (uint32_t i = 0; i < RL_LEN(fns) && !next; i++) next = rl_only_reader(x, of, s->info->out[0], fns[i]);
-    bool fits = next && is_known(x, next->info) && (next->kernel.p[0]->fn != rl_ref_pad || rl_pads_are_zeros(x, next->info));
+    bool fits = next && is_known(x, next->info) && (rl_step_fn(next) != rl_ref_pad || rl_pads_are_zeros(x, next->info));
     return fits ? next : NULL;
 }
 
@@ -46,7 +46,7 @@ static uint32_t find_chain(const rl_exec *x, const rl_readers *of, rl_step **s) 
     uint32_t n = 1;
     bool reshapes = false, cuts = false;
     for (rl_step *next; n < MOST && (next = next_of(x, of, s[n - 1])); s[n++] = next) {
-        rl_kernel_fn *fn = next->kernel.p[0]->fn;
+        rl_kernel_fn *fn = rl_step_fn(next);
         reshapes = reshapes || fn == rl_ref_reshape || fn == rl_ref_flatten;
         cuts = cuts || (reshapes && fn == rl_ref_slice);
     }
