@@ -10,6 +10,8 @@
 #include "native.h"
 #include "plan.h"
 
+enum { FEW = 4 /* channels of an image that convolutions read channels-first (direct.h) */ };
+
 /* ---- which values have a home ---- */
 
 typedef struct {
@@ -277,6 +279,22 @@ static bool fit(const rl_call *c, rl_value v, const rl_tensor *w, uint32_t rank,
     return memcmp(out->dim, dim, rank * sizeof *dim) == 0 && dims->dim[axis] == dim[axis] && lies_in_order(out, perm, c->gaps && h->gaps);
 }
 
+/* Images of one channel each, which lie alike channels-last and row-major, and together as convolutions read a few channels: a buffer that has them
+ * side by side would leave gaps within their rows. */
+static bool is_plane(const rl_call *c, rl_value into, uint32_t rank, const int64_t *dim, const int64_t *perm) {
+    const rl_exec *x = c->frame->x;
+    const rl_tensor *whole = x->plan->homes.dims[into.i];
+    uint32_t axis = whole ? rl_home_axis(x, into, whole->rank) : RL_NONE;
+    int64_t before = -1;
+    if (axis == RL_NONE || whole->rank != rank || whole->dim[axis] > FEW || whole->dim[axis] != x->step[x->maker[into.i]].info->nin) return false;
+    for (uint32_t i = 0; perm && i < rank; i++) {
+        if (dim[perm[i]] == 1) continue;
+        if (perm[i] < before) return false;
+        before = perm[i];
+    }
+    return true;
+}
+
 /* Is output i to be made in the buffer of a Concat? */
 static bool has_home(const rl_call *c, uint32_t i) {
     const rl_exec *x = c->frame->x;
@@ -299,7 +317,7 @@ bool rl_home_take(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const
     if (!has_home(c, i)) return false;
     rl_value v = c->node->out[i];
     const rl_home *h = &x->home[v.i];
-    const int64_t *order = h->chunk ? NULL : perm;
+    const int64_t *order = h->chunk || is_plane(c, h->into, rank, dim, perm) ? NULL : perm;
     if (!whole_of(c, h->into, t, order, false, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
     for (uint32_t k = 0; w.mem && rl_only_reshapes(rl_step_fn(c->step)) && k < c->nin; k++) /* a copy of what was written there, to be a view of it */
         if (rl_call_in(c, k) && rl_call_in(c, k)->mem == w.mem) return false;

@@ -162,9 +162,9 @@ def joints(net, x, c):
     return first(x)
 
 
-def pixels(net, x, c):
+def pixels(net, x, c, sizes=((2, 3), (2, 16), (3, 2), (3, 7), (4, 1), (4, 3))):
     """ESPCN and its kin: channels become blocks of pixels, activations and a Concat behind that."""
-    b, m = net.rng.choice([(2, 3), (2, 16), (3, 2), (3, 7), (4, 1), (4, 3)])
+    b, m = net.rng.choice(sizes)
     parts = []
     many = 16 <= b * b * m <= 64
     for k in (1, 3, 3):
@@ -174,6 +174,11 @@ def pixels(net, x, c):
             parts.append(net.add(net.rng.choice(["Tanh", "Relu", "Sigmoid"]), [y]) if net.rng.random() < 0.7 else y)
     net.side *= b
     return net.conv(net.add("Concat", parts, axis=1), len(parts) * m, 16, 3) if len(parts) > 1 else parts[0]
+
+
+def planes(net, x, c):
+    """The same for images of one channel each."""
+    return pixels(net, x, c, [(4, 1), (5, 1)])
 
 
 def transposed(net, x, c):
@@ -237,7 +242,7 @@ def main():
     common.need_onednn(prog)
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory() as tmp:
-        for kind in (ghost, dense, cells, padded, pooled, subsampled, halves, shuffled, joints, pixels, transposed, detector):
+        for kind in (ghost, dense, cells, padded, pooled, subsampled, halves, shuffled, joints, pixels, planes, transposed, detector):
             shares = [share(prog, kind, seed, Path(tmp)) for seed in range(args.count)]
             print(f"{kind.__name__:8} {100 * max(shares):6.2f} % of the bytes are copied, at most")
             bad = sum(s > 0 for s in shares)
