@@ -89,9 +89,9 @@ static rl_status find_row(prober *a, const rl_call *c, const place *at, const rl
 }
 
 /* What it takes in a run of the model: what runs without a plan as long as it does there, others as much longer as they take alone.  Where
- * that is a view, or the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing.  Of two that take as long, what
- * runs without a plan is to be taken.  What another step does costs nothing while it does; in other layouts it takes what it takes alone, but
- * a Concat, whose pieces may stand there in blocks, too. */
+ * that is a view, or the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing.  Of two that
+ * take as long, what runs without a plan is to be taken.  What another step does costs nothing while it does; in other layouts it takes what
+ * it takes alone, but a Concat, whose pieces may stand there in blocks, too. */
 static int64_t cost_here(const prober *a, const place *at, int64_t ns, bool as_is) {
     enum { TINY = 2000 };
     int64_t more = ns - at->base.ns;
