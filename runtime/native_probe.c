@@ -88,16 +88,17 @@ static rl_status find_row(prober *a, const rl_call *c, const place *at, const rl
     return RL_OK;
 }
 
-/* What it takes in a run of the model: as long as it does there without a plan, and as much longer as it takes alone.  Where that is a view, or
- * the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing.  Of two that take as long, what
- * runs without a plan is to be taken.  What another step does costs nothing while it does; in other layouts it takes what it takes alone, but
- * a Concat, whose pieces may stand there in blocks, too. */
+/* What it takes in a run of the model: what runs without a plan as long as it does there, others as much longer as they take alone.  Where
+ * that is a view, or the model leaves it little to do (a Concat whose pieces stand there), how many times as long says nothing.  Of two that
+ * take as long, what runs without a plan is to be taken.  What another step does costs nothing while it does; in other layouts it takes what
+ * it takes alone, but a Concat, whose pieces may stand there in blocks, too. */
 static int64_t cost_here(const prober *a, const place *at, int64_t ns, bool as_is) {
     enum { TINY = 2000 };
     int64_t more = ns - at->base.ns;
+    if (a->whole && as_is) return at->here;
     if (!a->whole || !at->base.impl) return ns;
-    if (at->gone) return as_is ? 0 : at->kind == RL_NATIVE_CONCAT ? 1 : RL_MAX(ns, 1);
-    if (fabs((double)more) <= RL_PROBE_NOISE * (double)at->base.ns) return at->here + !as_is;
+    if (at->gone) return at->kind == RL_NATIVE_CONCAT ? 1 : RL_MAX(ns, 1);
+    if (fabs((double)more) <= RL_PROBE_NOISE * (double)at->base.ns) return at->here + 1;
     double scale = at->base.ns < TINY ? 1 : RL_MIN((double)at->here / (double)at->base.ns, 2.0);
     return RL_MAX(at->here + (int64_t)((double)more * scale), 0);
 }

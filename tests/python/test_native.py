@@ -419,6 +419,27 @@ def check_cache(t, model):
     t.check(r.returncode == 0, f"no cache folder: {r.stderr}")
 
 
+def change_costs(path):
+    """The first cost that a file keeps becomes 10 us, all others 30 us: the file ends with a hash of them (rl_hash_bytes)."""
+    low = lambda x: x & (1 << 64) - 1
+
+    def mix(x):
+        for _ in range(2):
+            x = low((x ^ x >> 32) * 0xd6e8feb86659fd93)
+        return x ^ x >> 32
+
+    lines = path.read_text().splitlines()
+    rows = [line.split() for line in lines[2:-1]]
+    text = "".join(" ".join([r[0], r[1] if r[1] == "-1" else "30000" if i else "10000", *r[2:]]) + "\n" for i, r in enumerate(rows))
+    data = text.encode()
+    value = mix(low(len(data) + 0x9e3779b97f4a7c15))
+    while len(data) >= 8:
+        value = low((value ^ int.from_bytes(data[:8], "little")) * 0x9fb21c651e98df25)
+        value, data = value ^ value >> 29, data[8:]
+    value = mix(value ^ int.from_bytes(data, "little"))
+    path.write_text("\n".join(lines[:2]) + f"\n{text}end {len(rows)} {value:016x}\n")
+
+
 def check_as_is(t, model):
     """Where nothing takes less than what runs without a plan, the model gets none, and loses the one that it has."""
     shape = lambda name: h.make_tensor_value_info(name, T.FLOAT, [1, 32, 16, 16])
@@ -430,6 +451,14 @@ def check_as_is(t, model):
     r = t.run("profile", model, "-o", out, "--json", report)
     t.check(r.returncode == 0 and "has none" in r.stderr and json.loads(report.read_text())["as_is"], f"nothing to gain: {r.returncode} {r.stderr}")
     t.check(out.read_bytes() == plain, "the model without a plan")
+    env = {**t.env, "XDG_CACHE_HOME": str(t.folder / "own")}
+    (t.folder / "own").mkdir()
+    for _ in range(2):  # what runs without a plan costs what it takes there, whatever a second measurement of it alone said
+        r = t.run("profile", model, "--json", report, env=env)
+        p = json.loads(report.read_text())
+        t.check(r.returncode == 0 and p["as_is"] and p["predicted_ns"] == p["whole_ns"], f"as without a plan: {p['predicted_ns']}, not {p['whole_ns']} ({r.stderr})")
+        for f in (t.folder / "own").rglob("costs-*"):
+            change_costs(f)
 
 
 def check_joined(t, model):
