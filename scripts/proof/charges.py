@@ -5,6 +5,7 @@ An op's charge is, as in the certificate, by form, or where something lies behin
 import dataclasses
 
 from .labels import AXIS, K, LEAD, REDUCED
+from .sizes import known, quotient
 
 SHORT = 1024   # bytes of a piece that is short
 FEW = 16       # elements
@@ -75,9 +76,17 @@ def run_of(problem, work, lab):
 
 
 def count(problem, work, lab, k):
-    """The elements of a label's dim at an operand; unknown sizes are guessed."""
-    guessed = problem.model.sizes.guessed.get(work.operands[k].tensor)
-    return int(guessed[lab.at[k]]) if guessed is not None else SHORT * 1024
+    """The elements of a label's token at an operand: its dim, less what is carried along within; unknown sizes are guessed."""
+    sizes, name = problem.model.sizes, work.operands[k].tensor
+    guessed = sizes.guessed.get(name)
+    if guessed is None:
+        return SHORT * 1024
+    dim = int(guessed[lab.at[k]])
+    if lab.tail is None:
+        return dim
+    inner = problem.forest.size[lab.tail]
+    outer = quotient(sizes.dims[name][lab.at[k]], inner)
+    return dim // inner[0] if known(inner) else outer[0] if known(outer) else dim
 
 
 def of_product(node, tokens, pinned, target, value):

@@ -125,6 +125,8 @@ class Comparison:
         for key in ours:
             if key not in said and ours[key][0].unsure:
                 self.lost.append(f"{key[0]} '{key[1]}'")
+            elif key not in said and key[0] == "output" and self.may_be_known(key[1]):
+                self.lost.append(f"contents of '{key[1]}'")
             elif key not in said:
                 raise Refused(f"{key[0]} '{key[1]}' is missing in the file")
 

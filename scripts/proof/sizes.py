@@ -276,14 +276,19 @@ class World:
                     out[name] = (t.tensor_type.elem_type, None if d is None else tuple(x.dim_value if x.HasField("dim_value") else None for x in d))
             if all(out.get(o, (0, None))[1] is not None for o in node.output if o):
                 break
-        return out or self.after_failure(node)
+        if any(dims is not None for _, dims in out.values()):
+            return out
+        return self.alike(node) or out or self.after_failure(node)
+
+    def alike(self, node):
+        """Inference may know the type alone, as of a GroupNormalization."""
+        elem, dims = self.type.get(node.inp(0), (0, None)) if node.inp(0) else (0, None)
+        return {node.output[0]: (elem, dims)} if node.op in ALIKE and node.domain == "" and dims is not None else {}
 
     def after_failure(self, node):
         """Sizes that differ but may be 1 when the model runs: inference calls that a mistake. Nor has it an answer where another input's type
         is unknown, as that of a bound in a function which some calls leave out."""
         types = [self.type.get(n, (0, None)) for n in node.input if n]
-        if node.op in ALIKE and node.domain == "" and node.inp(0) and types[0][1] is not None:
-            return {node.output[0]: types[0]}
         if len(node.output) == 1 and len(types) > 1:
             elem = types[1][0] if node.op == "Where" else types[0][0]
             if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):

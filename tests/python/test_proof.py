@@ -47,7 +47,7 @@ ZOO = ["pt_gpt", "ptd_gpt", "tf_ssd_lite_raw", "pt_vit_tiny_patch16_224", "tf_mo
 TIMED = [("pt_gpt", "generic"), ("pt_detr", "generic"), ("tf_ssd_lite_raw", "generic:time"), ("pt_vit_tiny_patch16_224", "openvino")]
 
 WIDE = 300500  # the first of those of graphgen_wide.py
-KNOWN = [("random", 3080), ("wide", 300617), ("wide", 300640), ("wide", 300796), ("wide", 300863)]  # that were refused once
+KNOWN = [("random", 3080), ("random", 5164), ("wide", 300617), ("wide", 300640), ("wide", 300796), ("wide", 300863)]  # that were refused once
 
 UNPROVED = 0.02  # of the random models the program may leave so many without a proof; it says so itself
 
@@ -306,9 +306,52 @@ def open_sizes(prog, tmp):
             yield f"{model.graph.node[0].op_type}: {why or lost}"
 
 
+# ---------------------------------------------------------------------------------------------------- parts of models
+
+def save_pair(path, side, weights=(), opset=12):
+    """x[2,3], transposed and back around a Relu, beside what `side` says: nodes, inputs, outputs."""
+    node, (nodes, inputs, outputs) = test_targets.h.make_node, side
+    pair = [node("Transpose", ["x"], ["t"], perm=[1, 0]), node("Relu", ["t"], ["r"]), node("Transpose", ["r"], ["y"], perm=[1, 0])]
+    model = test_targets.model_of(pair + nodes, [("x", T.FLOAT, [2, 3]), *inputs], [("y", T.FLOAT, [2, 3]), *outputs], opset=opset)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in weights)
+    onnx.save(model, path)
+
+
+def scalar_einsum(prog, tmp):
+    """An Einsum of a scalar permutes no dims."""
+    nodes = [test_targets.h.make_node("Einsum", ["a"], ["e"], equation="->"), test_targets.h.make_node("Neg", ["e"], ["z"])]
+    save_pair(tmp / "scalar.onnx", (nodes, [("a", T.FLOAT, [])], [("z", T.FLOAT, [])]))
+    why, lost, words, _ = by_both(prog, tmp / "scalar.onnx", tmp, "onnx")
+    if why or lost or claim(words)[0] != 0:
+        yield f"{why or lost or claim(words)}"
+
+
+def group_normalization(prog, tmp):
+    """Of its result ONNX's inference knows the type, and not the sizes."""
+    node, weights = test_targets.h.make_node, [("s", np.ones(6, np.float32))]
+    nodes = [node("GroupNormalization", ["a", "s", "s"], ["n"], num_groups=2), node("Transpose", ["n"], ["z"], perm=[0, 2, 1])]
+    save_pair(tmp / "group.onnx", (nodes, [("a", T.FLOAT, [8, 6, 2])], [("z", T.FLOAT, [8, 2, 6])]), weights, 21)
+    why, lost, words, _ = by_both(prog, tmp / "group.onnx", tmp, "onnx")
+    if why or lost or claim(words)[0] != 1:
+        yield f"{why or lost or claim(words)}"
+
+
+def known_output(prog, tmp):
+    """An output that a Split cuts out of a constant part is known to the program alone: not rebuilt, not refused."""
+    node = test_targets.h.make_node
+    nodes = [node("Concat", ["a", "c"], ["j"], axis=0), node("Split", ["j"], ["p", "q"], axis=0, split=[2, 4]),
+             node("Split", ["q"], ["q1", "q2"], axis=0, split=[1, 3])]
+    outputs = [(name, T.FLOAT, [n]) for name, n in (("p", 2), ("q1", 1), ("q2", 3))]
+    save_pair(tmp / "known.onnx", (nodes, [("a", T.FLOAT, [3])], outputs), [("c", np.array([1, 2, 3], np.float32))])
+    why, lost, words, _ = by_both(prog, tmp / "known.onnx", tmp, "onnx")
+    if why or 'output "q2"' in words or not any("q2" in x for x in lost):
+        yield f"{why or lost or 'a variable'}"
+
+
 # ---------------------------------------------------------------------------------------------------- mutated
 
-MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes}
+MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "Einsum of a scalar": scalar_einsum,
+          "GroupNormalization": group_normalization, "known output": known_output}
 
 
 def mutated(prog, cache, sources, count, seed):
