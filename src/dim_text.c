@@ -54,7 +54,7 @@ void rl_dim_print(rl_text *t, const rl_ctx *ctx, rl_dim d) {
 /* Does a fresh symbol stand at s[i], which is in a name that begins at `name`, if not 0?  Names of files begin with no '?'. */
 static bool is_fresh(const char *s, size_t i, size_t n, size_t name) {
     if (s[i] != '?' || i + 1 == n || s[i + 1] < '0' || s[i + 1] > '9') return false;
-    return !name || (s[name] == '?' && i > name && strchr("(|+-* ", s[i - 1]));
+    return !name || (i > name && s[name] == '?' && strchr("(|+-* ", s[i - 1]));
 }
 
 void rl_dim_renumber(rl_text *t, const char *s, size_t n, rl_hash *seen) {
