@@ -210,6 +210,17 @@ TEST(meeting) {
             }
 }
 
+/* Rows of every length about those from which on they are copied in another way, anywhere in their lines. */
+TEST(rows) {
+    static const int64_t about[] = {64, 128, 256, 1 << 10, 4 << 10};
+    for (uint32_t i = 0; i < RL_LEN(about); i++)
+        for (int64_t n = about[i] - 33; n <= about[i] + 66; n++) {
+            rl_nest b = {.bits = 8, .n = 2, .loop = {{5, n + next(70), n + next(70)}, {n, 1, 1}}};
+            b.to_at = next(64), b.from_at = next(64);
+            check_nest(&b);
+        }
+}
+
 /* Whether that is written past the caches follows from how much it is and which kernels there are; plain ones never do. */
 TEST(ways) {
     static const struct { uint32_t bits, rank; int64_t dim[6]; uint32_t perm[6]; int odd; rl_move_way avx2, avx512; } cases[] = {
@@ -338,6 +349,7 @@ int main(int argc, char **argv) {
     RUN(large);
     RUN(boxes);
     RUN(meeting);
+    RUN(rows);
     RUN(ways);
     RUN(past);
     RUN(small_stack);
