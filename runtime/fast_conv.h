@@ -5,7 +5,8 @@
 #include "fast.h"
 #include "fuse.h"
 
-enum { RL_CONV_RANK = 5 }; /* the most dims of an input */
+enum { RL_CONV_RANK = 5 };    /* the most dims of an input */
+enum { RL_FEW_CHANNELS = 4 }; /* of an image: so many are read channels-first, too */
 
 /* A convolution, or pool, of a call: what it reads and where its window goes. */
 typedef struct {

@@ -7,7 +7,7 @@
 #include "native.h"
 #include "winograd.h"
 
-enum { FEW = 4 /* channels of an image */, LARGE_WINDOW = 25 /* taps */ };
+enum { LARGE_WINDOW = 25 /* taps */ };
 /* Channels that a 1 x 1 convolution makes; else the direct loops lose more than a Concat takes, or than some shuffles. */
 enum { FEWEST_OUT = 16, MOST_OUT = 64, MOST_SHUFFLED = 1024 };
 enum { WINOGRAD_MOST = 1 << 22 /* floats of packed weights */ };
@@ -82,7 +82,7 @@ static bool has_gaps(const rl_call *c, const rl_convolution *v) {
     const rl_fused *fused = c->step->fused;
     for (uint32_t i = 0; fused && i < fused->npost; i++)
         if (rl_row_is_binary(fused->post[i].op) && !rl_is_channels_last(rl_call_in(c, fused->post[i].in))) return true;
-    return !rl_is_channels_last(v->x) && (lies_last(v->x) || v->x->dim[1] <= FEW);
+    return !rl_is_channels_last(v->x) && (lies_last(v->x) || v->x->dim[1] <= RL_FEW_CHANNELS);
 }
 
 /* Of large windows on small images, most of which are cut by the pads, each in another way, oneDNN does more at a time. */

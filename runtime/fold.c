@@ -87,17 +87,13 @@ static void join(rl_exec *x, rl_step *conv, rl_step *fold, const rl_fold *f) {
     conv->info = NULL;
 }
 
-void rl_join_folds(rl_exec *x) {
-    rl_arena tmp;
+static void join_at(rl_exec *x, const rl_readers *of, rl_step *s) {
     rl_fold f;
-    rl_arena_init(&tmp, x->g->ctx);
-    const rl_readers *of = rl_find_readers(x, &tmp);
-    for (uint32_t i = 0; i < x->nstep; i++) {
-        rl_step *s = &x->step[i];
-        if (rl_step_fn(s) != rl_fast_conv || !rl_direct_takes_pieces(x, s, false) || rl_attr_int(s->info, "group", 1) > 1) continue;
-        rl_step *to = rl_only_reader(x, of, s->info->out[0], rl_ref_depth_space);
-        if (to && !to->native && read_fold(x->g, to->info, &f)) join(x, s, to, &f);
-    }
-    rl_drop_steps(x);
-    rl_arena_free(&tmp);
+    if (rl_step_fn(s) != rl_fast_conv || !rl_direct_takes_pieces(x, s, false) || rl_attr_int(s->info, "group", 1) > 1) return;
+    rl_step *to = rl_only_reader(x, of, s->info->out[0], rl_ref_depth_space);
+    if (to && !to->native && read_fold(x->g, to->info, &f)) join(x, s, to, &f);
+}
+
+void rl_join_folds(rl_exec *x) {
+    rl_join_each(x, join_at);
 }

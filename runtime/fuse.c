@@ -356,6 +356,16 @@ void rl_drop_steps(rl_exec *x) {
     x->nstep = kept;
 }
 
+void rl_join_each(rl_exec *x, rl_join_fn *join_at) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, x->g->ctx);
+    const rl_readers *of = rl_find_readers(x, &tmp);
+    for (uint32_t i = 0; i < x->nstep; i++)
+        if (x->step[i].info) join_at(x, of, &x->step[i]);
+    rl_drop_steps(x);
+    rl_arena_free(&tmp);
+}
+
 void rl_fuse(rl_exec *x) {
     rl_arena tmp;
     rl_arena_init(&tmp, x->g->ctx);

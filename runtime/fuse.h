@@ -77,6 +77,9 @@ rl_step *rl_only_reader(const rl_exec *x, const rl_readers *of, rl_value v, rl_k
 void rl_run_by(const rl_exec *x, rl_step *s, const rl_kernel *k);
 /* Those whose info is NULL go. */
 void rl_drop_steps(rl_exec *x);
+/* Asks at every step that is not gone, in order, whether it is to be joined with its readers; what has lost its info then goes. */
+typedef void rl_join_fn(rl_exec *x, const rl_readers *of, rl_step *s);
+void rl_join_each(rl_exec *x, rl_join_fn *join_at);
 /* Moves Transposes behind convolutions, pools and Resizes down past pointwise ops, Pads and Concats, and cancels them (sink.c). Before a
  * graph's steps are made; its inputs and outputs stay what they are. */
 void rl_sink_transposes(rl_graph *g);

@@ -10,8 +10,6 @@
 #include "native.h"
 #include "plan.h"
 
-enum { FEW = 4 /* channels of an image that convolutions read channels-first (direct.h) */ };
-
 /* ---- which values have a home ---- */
 
 typedef struct {
@@ -286,7 +284,7 @@ static bool is_plane(const rl_call *c, rl_value into, uint32_t rank, const int64
     const rl_tensor *whole = x->plan->homes.dims[into.i];
     uint32_t axis = whole ? rl_home_axis(x, into, whole->rank) : RL_NONE;
     int64_t before = -1;
-    if (axis == RL_NONE || whole->rank != rank || whole->dim[axis] > FEW || whole->dim[axis] != x->step[x->maker[into.i]].info->nin) return false;
+    if (axis == RL_NONE || whole->rank != rank || whole->dim[axis] > RL_FEW_CHANNELS || whole->dim[axis] != x->step[x->maker[into.i]].info->nin) return false;
     for (uint32_t i = 0; perm && i < rank; i++) {
         if (dim[perm[i]] == 1) continue;
         if (perm[i] < before) return false;

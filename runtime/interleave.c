@@ -54,9 +54,9 @@ static bool are_alike(const rl_exec *x, const rl_nodeinfo *n, uint32_t axis) {
 
 static const rl_kernel kernel = {.fn = rl_fast_interleave};
 
-static void join_at(rl_exec *x, const rl_readers *of, uint32_t i) {
-    const rl_nodeinfo *n = x->step[i].info;
-    if (rl_step_fn(&x->step[i]) != rl_ref_concat || n->nout != 1 || !rl_has(n->out[0])) return;
+static void join_at(rl_exec *x, const rl_readers *of, rl_step *s) {
+    const rl_nodeinfo *n = s->info;
+    if (rl_step_fn(s) != rl_ref_concat || n->nout != 1 || !rl_has(n->out[0])) return;
     uint32_t rank = rl_val(x->g, n->out[0])->rank;
     int64_t axis = rl_attr_int(n, "axis", 1);
     if (rank == RL_NORANK) return;
@@ -69,17 +69,11 @@ static void join_at(rl_exec *x, const rl_readers *of, uint32_t i) {
     made->out = r->info->out;
     r->info = made;
     rl_run_by(x, r, &kernel);
-    x->step[i].info = NULL;
+    s->info = NULL;
 }
 
 void rl_join_shuffles(rl_exec *x) {
-    rl_arena tmp;
-    rl_arena_init(&tmp, x->g->ctx);
-    const rl_readers *of = rl_find_readers(x, &tmp);
-    for (uint32_t i = 0; i < x->nstep; i++)
-        if (x->step[i].info) join_at(x, of, i);
-    rl_drop_steps(x);
-    rl_arena_free(&tmp);
+    rl_join_each(x, join_at);
 }
 
 /* ---- the kernel ---- */

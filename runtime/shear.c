@@ -29,16 +29,16 @@ static bool is_known(const rl_exec *x, const rl_nodeinfo *n) {
     return n->nin && rl_has(n->in[0]) && n->nout == 1 && rl_has(n->out[0]);
 }
 
-static bool is_pad(const rl_exec *x, const rl_step *s) {
-    return s->info && rl_step_fn(s) == rl_ref_pad && is_known(x, s->info) && rl_pads_are_zeros(x, s->info);
+/* Whatever its first input is, it only moves that, and pads are zeros. */
+static bool only_moves(const rl_exec *x, const rl_step *s) {
+    return is_known(x, s->info) && (rl_step_fn(s) != rl_ref_pad || rl_pads_are_zeros(x, s->info));
 }
 
 static rl_step *next_of(const rl_exec *x, const rl_readers *of, const rl_step *s) {
     rl_kernel_fn *const fns[] = {rl_ref_pad, rl_ref_reshape, rl_ref_flatten, rl_ref_slice, rl_ref_transpose, rl_ref_squeeze, rl_ref_unsqueeze};
     rl_step *next = NULL;
     for (uint32_t i = 0; i < RL_LEN(fns) && !next; i++) next = rl_only_reader(x, of, s->info->out[0], fns[i]);
-    bool fits = next && is_known(x, next->info) && (rl_step_fn(next) != rl_ref_pad || rl_pads_are_zeros(x, next->info));
-    return fits ? next : NULL;
+    return next && only_moves(x, next) ? next : NULL;
 }
 
 /* The steps from a Pad on, each read by the next alone; 0: none of them is a Slice behind a Reshape. */
@@ -134,7 +134,7 @@ rl_status rl_join_shears(rl_exec *x) {
     for (uint32_t i = 0; i < x->nstep; i++) {
         rl_step *s[MOST] = {&x->step[i]};
         rl_tensor out[MOST];
-        uint32_t n = is_pad(x, s[0]) ? find_chain(x, of, s) : 0;
+        uint32_t n = s[0]->info && rl_step_fn(s[0]) == rl_ref_pad && only_moves(x, s[0]) ? find_chain(x, of, s) : 0;
         if (n) RL_TRY(try_chain(x, s, n, out));
     }
     rl_drop_steps(x);

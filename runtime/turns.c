@@ -74,20 +74,16 @@ static void join(rl_exec *x, rl_step *s, rl_step *next, const turn *second) {
     s->info = NULL;
 }
 
-void rl_join_turns(rl_exec *x) {
-    rl_arena tmp;
+static void join_at(rl_exec *x, const rl_readers *of, rl_step *s) {
     turn t;
-    rl_arena_init(&tmp, x->g->ctx);
-    const rl_readers *of = rl_find_readers(x, &tmp);
-    for (uint32_t i = 0; i < x->nstep; i++) {
-        rl_step *s = &x->step[i];
-        if (!s->turns && !read_turn(x, s, &t)) continue;
-        rl_step *next = rl_only_reader(x, of, s->info->out[0], rl_ref_reshape);
-        if (!next) next = rl_only_reader(x, of, s->info->out[0], rl_ref_transpose);
-        if (next && read_turn(x, next, &t)) join(x, s, next, &t);
-    }
-    rl_drop_steps(x);
-    rl_arena_free(&tmp);
+    if (!s->turns && !read_turn(x, s, &t)) return;
+    rl_step *next = rl_only_reader(x, of, s->info->out[0], rl_ref_reshape);
+    if (!next) next = rl_only_reader(x, of, s->info->out[0], rl_ref_transpose);
+    if (next && read_turn(x, next, &t)) join(x, s, next, &t);
+}
+
+void rl_join_turns(rl_exec *x) {
+    rl_join_each(x, join_at);
 }
 
 bool rl_turns_join(const rl_turns *t, uint32_t rank) {

@@ -42,11 +42,5 @@ static void join_at(rl_exec *x, const rl_readers *of, rl_step *first) {
 }
 
 void rl_join_whole_norms(rl_exec *x) {
-    rl_arena tmp;
-    rl_arena_init(&tmp, x->g->ctx);
-    const rl_readers *of = rl_find_readers(x, &tmp);
-    for (uint32_t i = 0; i < x->nstep; i++)
-        if (x->step[i].info) join_at(x, of, &x->step[i]);
-    rl_drop_steps(x);
-    rl_arena_free(&tmp);
+    rl_join_each(x, join_at);
 }
