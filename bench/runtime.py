@@ -7,6 +7,7 @@ OpenVINO's (float32), on the sample models.
   runtime.py --optimize            relayout runs what `relayout optimize` makes of the model
   runtime.py --movement            what moving data takes of onnxruntime's time instead, one thread
   runtime.py --load                load time and peak memory instead, of a fresh process for each (about 5 minutes for all)
+  runtime.py resnet18 vit_tiny --quantize channel        models in bytes, as onnxruntime's quantizer makes them
   runtime.py --seconds 2           all models with one and two threads in about 9 minutes, half of that for the sessions of the others
 
 The sessions of a model live in this process and run in turn, a round of each after the other in random order; a figure is the median
@@ -115,6 +116,31 @@ def measure(sessions, x, clock, seconds):
             {n: statistics.median(a / b for a, b in zip(t, first)) for n, t in times.items() if n != "relayout"})
 
 
+class Samples:
+    """What onnxruntime's quantizer asks for ranges."""
+    def __init__(self, x):
+        self.left = [x]
+
+    def get_next(self):
+        return self.left.pop() if self.left else None
+
+
+def quantized(path, how):
+    """The model in bytes, beside it: `tensor` and `channel`, QuantizeLinear and DequantizeLinear around each op; `dynamic`, ranges are found at each run."""
+    from onnxruntime import quantization as q  # not needed otherwise
+    made = path.with_suffix(f".{how}.onnx")
+    if made.exists():
+        return made
+    with tempfile.TemporaryDirectory() as tmp:
+        whole = Path(tmp) / "whole.onnx"
+        q.quant_pre_process(path, whole, skip_symbolic_shape=True)
+        if how == "dynamic":
+            q.quantize_dynamic(whole, made)
+        else:
+            q.quantize_static(whole, made, Samples(zoo.inputs_of(onnx.load(path, load_external_data=False))), per_channel=how == "channel")
+    return made
+
+
 # ---- load time and memory ----
 
 def resident():
@@ -197,6 +223,7 @@ def main():
     p.add_argument("--threads", type=int, action="append", help="default: 1 and 2")
     p.add_argument("--seconds", type=float, default=5, help="for each model and number of threads")
     p.add_argument("--optimize", action="store_true", help="relayout runs the rewritten model, the others the original")
+    p.add_argument("--quantize", choices=("tensor", "channel", "dynamic"), help="models in bytes")
     p.add_argument("--cpu", action="store_true", help="processor time of this process, not the clock's")
     p.add_argument("--load", action="store_true", help="load time and peak memory instead, each in a process of its own")
     p.add_argument("--movement", action="store_true", help="the share of movement in onnxruntime's time instead")
@@ -229,6 +256,7 @@ def main():
             path = zoo.filled(name, args.build / "zoo")
             x = zoo.inputs_of(onnx.load(path, load_external_data=False))
             try:
+                path = quantized(path, args.quantize) if args.quantize else path
                 sessions = {n: make(bench.optimized(prog, name, args) if args.optimize and n == "relayout" else path, threads)
                             for n, make in made.items()}
                 ms, ratio = measure(sessions, x, clock, args.seconds)

@@ -27,10 +27,11 @@ typedef struct rl_dnnl_post_s *rl_dnnl_post;
 typedef struct { int major, minor, patch; const char *hash; unsigned cpu_runtime, gpu_runtime; } rl_dnnl_version;
 typedef struct { int arg; rl_dnnl_memory memory; } rl_dnnl_exec_arg;
 
-enum { RL_DNNL_RANK = 12, RL_DNNL_F32 = 3, RL_DNNL_CPU = 1, RL_DNNL_IN_ORDER = 1, RL_DNNL_INFERENCE = 96, RL_DNNL_TAG_ANY = 1,
+enum { RL_DNNL_F32 = 3, RL_DNNL_S32 = 4, RL_DNNL_S8 = 5, RL_DNNL_U8 = 6 }; /* types */
+enum { RL_DNNL_RANK = 12, RL_DNNL_CPU = 1, RL_DNNL_IN_ORDER = 1, RL_DNNL_INFERENCE = 96, RL_DNNL_TAG_ANY = 1,
        RL_DNNL_SCRATCHPAD_USER = 1, RL_DNNL_RUNTIME_OMP = 2 };
 enum { RL_DNNL_ARG_SRC = 1, RL_DNNL_ARG_SRC_1 = 2, RL_DNNL_ARG_DST = 17, RL_DNNL_ARG_WEIGHTS = 33, RL_DNNL_ARG_BIAS = 41,
-       RL_DNNL_ARG_SCRATCHPAD = 80, RL_DNNL_ARG_POST_OP = 32768 /* times 1 + the post-op's number */ };
+       RL_DNNL_ARG_SCRATCHPAD = 80, RL_DNNL_ARG_SCALES = 4096, RL_DNNL_ARG_ZEROS = 8192 /* of the argument it is added to */, RL_DNNL_ARG_POST_OP = 32768 /* times 1 + the post-op's number */ };
 enum { RL_DNNL_QUERY_IMPL = 8, RL_DNNL_QUERY_SRC = 129, RL_DNNL_QUERY_WEIGHTS = 131, RL_DNNL_QUERY_DST = 133, RL_DNNL_QUERY_SCRATCHPAD = 136 };
 enum { RL_DNNL_CONV_DIRECT = 1, RL_DNNL_DECONV_DIRECT = 10, RL_DNNL_POOL_MAX = 511, RL_DNNL_POOL_AVG_ALL = 767, RL_DNNL_POOL_AVG = 1023,
        RL_DNNL_BINARY_ADD = 131056, RL_DNNL_BINARY_MUL = 131057 };
@@ -57,6 +58,8 @@ enum { RL_DNNL_RELU = 32, RL_DNNL_TANH = 33, RL_DNNL_ELU = 34, RL_DNNL_LINEAR = 
     F(int, primitive_attr_create, (rl_dnnl_attr *))                                                                  \
     F(int, primitive_attr_set_scratchpad_mode, (rl_dnnl_attr, int))                                                  \
     F(int, primitive_attr_set_post_ops, (rl_dnnl_attr, rl_dnnl_post))                                                \
+    F(int, primitive_attr_set_scales_mask, (rl_dnnl_attr, int arg, int mask))                                        \
+    F(int, primitive_attr_set_zero_points_mask, (rl_dnnl_attr, int arg, int mask))                                   \
     F(int, primitive_attr_destroy, (rl_dnnl_attr))                                                                   \
     F(int, post_ops_create, (rl_dnnl_post *))                                                                        \
     F(int, post_ops_append_eltwise, (rl_dnnl_post, int alg, float alpha, float beta))                                \

@@ -23,6 +23,7 @@ typedef struct {
     struct rl_prim *p; /* NULL: none is being made */
     rl_dnnl_attr attr;
     rl_dnnl_pd pd;
+    int type; /* of what rl_making_md and rl_making_lay make: RL_DNNL_F32, until it is set */
     rl_dnnl_md md[24];
     uint32_t nmd;
 } rl_making;
@@ -78,9 +79,9 @@ rl_prim *rl_prim_get(rl_call *c, const rl_tensor *const *t, uint32_t n, bool *fr
 rl_making *rl_making_start(rl_call *c, rl_prim *p);
 /* Frees what only making needs; what was made in part is no primitive. */
 void rl_making_end(rl_making *m);
-/* f32 of these dims and strides, freed by rl_making_end. stride NULL: as the primitive likes. */
+/* Of these dims and strides, freed by rl_making_end. stride NULL: as the primitive likes. */
 rl_dnnl_md rl_making_md(rl_making *m, uint32_t rank, const int64_t *dim, const int64_t *stride);
-/* f32 of these logical dims that lies so; blocked: with the channels in lanes. */
+/* Of these logical dims, that lies so; blocked: with the channels in lanes. */
 rl_dnnl_md rl_making_lay(rl_making *m, uint32_t rank, const int64_t *dim, const struct rl_lay *lay);
 /* The node's fused post-ops (fuse.h) as attributes, of a bare one none; `dst`: how the output lies, as do operands of its dims. */
 bool rl_making_post(rl_making *m, rl_dnnl_cmd dst);
@@ -98,6 +99,9 @@ bool rl_packs(rl_kernel_fn *fn, uint32_t i);
 
 /* As rl_call_temp, f32, for the form of weights that is packed. */
 rl_tensor *rl_call_passing(rl_call *c, uint32_t rank, const int64_t *dim);
+
+/* A QLinearConv or QLinearMatMul before it runs, its input of these dims: is there a kernel of bytes? */
+bool rl_fast_takes_bytes(rl_call *c);
 
 /* Runs it on these addresses. */
 rl_status rl_prim_run(rl_call *c, rl_prim *p, void *const *at);

@@ -30,8 +30,7 @@ static rl_tensor lift(const rl_tensor *t) {
     return x;
 }
 
-/* oneDNN's kernels for depthwise convolutions are for two spatial dims; room: for x and the weights. */
-static void lift_depthwise(rl_convolution *v, rl_tensor *room) {
+void rl_conv_lift(rl_convolution *v, rl_tensor *room) {
     if (v->x->rank != 3 || v->group == 1 || v->group != v->x->dim[1]) return;
     room[0] = lift(v->x), room[1] = lift(v->k);
     v->x = &room[0], v->k = &room[1];
@@ -42,7 +41,7 @@ static void lift_depthwise(rl_convolution *v, rl_tensor *room) {
     v->w.r = 2;
 }
 
-static bool set_window(rl_convolution *v) {
+bool rl_conv_set_window(rl_convolution *v) {
     for (uint32_t i = 0; i < v->w.r; i++) {
         v->stride[i] = v->w.stride[i];
         v->dilation[i] = v->w.dilation[i] - 1;
@@ -54,8 +53,7 @@ static bool set_window(rl_convolution *v) {
     return true;
 }
 
-/* [m, c/g, k...] as [g, m/g, c/g, k...]; ConvTranspose's [c, m/g, k...] as [g, m/g, c/g, k...]. */
-static void set_weights(rl_convolution *v) {
+void rl_conv_set_weights(rl_convolution *v) {
     const rl_tensor *k = v->k;
     int64_t *d = v->kdim, *s = v->kstride, g = v->group;
     bool grouped = g > 1;
@@ -67,7 +65,7 @@ static void set_weights(rl_convolution *v) {
     for (uint32_t i = 2; i < k->rank; i++) d[at + i] = k->dim[i], s[at + i] = k->stride[i];
 }
 
-static int describe(rl_making *m, const rl_convolution *v, rl_dnnl_cmd src, rl_dnnl_cmd weights, rl_dnnl_cmd bias, rl_dnnl_cmd dst) {
+int rl_conv_describe(rl_making *m, const rl_convolution *v, rl_dnnl_cmd src, rl_dnnl_cmd weights, rl_dnnl_cmd bias, rl_dnnl_cmd dst) {
     const rl_dnnl *d = &m->f->d;
     if (v->back)
         return d->deconvolution_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, RL_DNNL_DECONV_DIRECT, src, weights, bias,
@@ -127,7 +125,7 @@ static bool make_weights(rl_making *m, const rl_convolution *v, const rl_fused *
     rl_convolution scaled = *v;
     if (fused && fused->scale) {
         scaled.k = rl_conv_scaled(c, v);
-        set_weights(&scaled);
+        rl_conv_set_weights(&scaled);
     }
     if (!rl_making_constant(m, RL_DNNL_ARG_WEIGHTS, rl_making_md(m, v->krank, v->kdim, scaled.kstride), rl_data(scaled.k), want)) return false;
     rl_call_packed(c, 1);
@@ -188,7 +186,7 @@ static bool find_conv(rl_making *m, const rl_convolution *v, rl_dnnl_cmd x, rl_d
     for (int bare = 0; bare < ways; bare++) {
         m->p->bare = bare;
         if (!rl_making_post(m, y)) return false;
-        if (describe(m, v, x, weights, bare ? NULL : bias, y) != 0) continue;
+        if (rl_conv_describe(m, v, x, weights, bare ? NULL : bias, y) != 0) continue;
         if (!rl_making_is_ref(m, bias && !bare)) return true;
         m->f->d.primitive_desc_destroy(m->pd);
         m->pd = NULL;
@@ -265,7 +263,7 @@ static rl_status try_conv(rl_call *c, rl_convolution *v, bool *done) {
     bool fresh = false;
     rl_tensor *y = NULL;
     *done = false;
-    if (!set_window(v)) return RL_OK;
+    if (!rl_conv_set_window(v)) return RL_OK;
     if (rl_direct_can(c, v)) { /* it may be given rows with gaps, which oneDNN cannot write */
         c->gaps = true;
         y = conv_output(c, v);
@@ -277,7 +275,7 @@ static rl_status try_conv(rl_call *c, rl_convolution *v, bool *done) {
         if (rl_row_is_binary(fused->post[i].op)) in[n++] = rl_call_in(c, fused->post[i].in);
     rl_prim *p = rl_prim_get(c, in, n, &fresh);
     if (p && fresh) {
-        set_weights(v);
+        rl_conv_set_weights(v);
         rl_making *m = rl_making_start(c, p);
         make_conv(m, v, fused);
         rl_making_end(m);
@@ -335,7 +333,7 @@ rl_status rl_fast_conv(rl_call *c) {
     RL_TRY(read_conv(c, &v, &done));
     if (!done) return unfused(c, rl_ref_conv, NULL);
     rl_convolution given = v;
-    lift_depthwise(&v, room);
+    rl_conv_lift(&v, room);
     RL_TRY(try_conv(c, &v, &done));
     return done ? RL_OK : unfused(c, rl_ref_conv, &given);
 }
@@ -388,7 +386,7 @@ rl_status rl_fast_conv_pieces(rl_call *c) {
         v.x = &whole;
         RL_TRY(read_conv(c, &v, &known));
     }
-    if (!known || !set_window(&v)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
+    if (!known || !rl_conv_set_window(&v)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
     if (!v.dim[0]) {
         conv_output(c, &v);
         return RL_OK;
@@ -408,7 +406,7 @@ rl_status rl_fast_conv_fold(rl_call *c) {
     int64_t b = v.fold->block;
     bool known = false;
     if (are_f32(c) && v.x->rank == 4) RL_TRY(read_conv(c, &v, &known));
-    if (!known || !set_window(&v) || v.dim[1] % (b * b)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
+    if (!known || !rl_conv_set_window(&v) || v.dim[1] % (b * b)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
     if (!rl_direct_can(c, &v)) v.x = rl_call_dense(c, 0);
     c->gaps = true;
     return rl_direct_conv(c, &v, make_output(c, 4, (int64_t[]){v.dim[0], v.dim[1] / b / b, v.dim[2] * b, v.dim[3] * b}));
@@ -488,7 +486,7 @@ rl_status rl_fast_pool(rl_call *c) {
     RL_TRY(rl_window_read(c, v.x, NULL, &v.w));
     v.dim[0] = v.x->dim[0], v.dim[1] = v.x->dim[1];
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.out[i];
-    if (!set_window(&v) || !pool_fits(c, &v)) return plain_pool(c);
+    if (!rl_conv_set_window(&v) || !pool_fits(c, &v)) return plain_pool(c);
     bool all = rl_attr_int(c->node, "count_include_pad", 0) != 0;
     RL_TRY(pool(c, &v, c->arg == RL_POOL_MAX ? RL_DNNL_POOL_MAX : all ? RL_DNNL_POOL_AVG_ALL : RL_DNNL_POOL_AVG, &done));
     return done ? RL_OK : plain_pool(c);

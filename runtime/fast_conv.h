@@ -23,6 +23,15 @@ typedef struct {
     bool lifted; /* of one spatial dim, seen with two: the first is 1 */
 } rl_convolution;
 
+/* oneDNN's kernels for depthwise convolutions are for two spatial dims: one of one is seen with two; room: for x and the weights. */
+void rl_conv_lift(rl_convolution *v, rl_tensor *room);
+/* The window as oneDNN counts it; false: it cannot. */
+bool rl_conv_set_window(rl_convolution *v);
+/* [m, c/g, k...] as [g, m/g, c/g, k...]; ConvTranspose's [c, m/g, k...] as [g, m/g, c/g, k...]. */
+void rl_conv_set_weights(rl_convolution *v);
+/* m->pd, with m->attr; oneDNN's status. */
+int rl_conv_describe(rl_making *m, const rl_convolution *v, rl_dnnl_cmd src, rl_dnnl_cmd weights, rl_dnnl_cmd bias, rl_dnnl_cmd dst);
+
 /* The weights times the scale that was fused into them; row-major, until the node is done. */
 const rl_tensor *rl_conv_scaled(rl_call *c, const rl_convolution *v);
 /* The bias with what was fused into it, of a number for each output channel; zeros where there is none. */

@@ -143,6 +143,19 @@ static bool take_binary(rl_fuser *a, uint32_t step) {
     return rl_fuse_same_dims(a, a->value, operand) && push(a, op, 0, 0, operand) && took(a, step);
 }
 
+/* A QuantizeLinear by one scale and the DequantizeLinear that takes it back: whole numbers of the scale. */
+static bool take_rounding(rl_fuser *a, uint32_t step) {
+    const rl_nodeinfo *q = rl_fuse_node(a, step);
+    uint32_t back;
+    float scale, least, most;
+    if (a->kind != RL_LEAD_ROWS || a->f.npost + 3 > RL_POSTS || !rl_same(q->in[0], a->value) || rl_fuse_readers(a, q->out[0], &back, 1) != 1) return false;
+    if (a->of[q->out[0].i].n != 1) return false; /* a step of bytes reads it, too, for a node that reads what is taken back */
+    if (rl_fuse_fn(a, back) != rl_fast_dequantize || !rl_fuse_same_dims(a, a->value, rl_fuse_node(a, back)->out[0])) return false;
+    if (!rl_fuse_rounding(a, q, rl_fuse_node(a, back), &scale, &least, &most)) return false;
+    return push(a, RL_ROW_ROUND, scale, 0, RL_NOVALUE) && push(a, RL_ROW_CLIP, least, most, RL_NOVALUE) && push(a, RL_ROW_LINEAR, scale, 0, RL_NOVALUE) &&
+           took(a, back);
+}
+
 /* One more; false: that was all. */
 static bool take_next(rl_fuser *a) {
     uint32_t s, pattern = rl_fuse_gelu(a, a->value);
@@ -157,6 +170,7 @@ static bool take_next(rl_fuser *a) {
     rl_kernel_fn *fn = rl_fuse_fn(a, s);
     if (fn == rl_fast_unary) return take_unary(a, s);
     if (fn == rl_fast_binary) return take_binary(a, s);
+    if (fn == rl_fast_quantize) return take_rounding(a, s);
     return fn == rl_ref_batch_normalization && take_normalization(a, s);
 }
 
@@ -232,11 +246,12 @@ static void join(rl_fuser *a, uint32_t lead) {
 static bool start_rows(rl_fuser *a, uint32_t i) {
     rl_step *s = &a->x->step[i];
     rl_kernel_fn *fn = rl_fuse_fn(a, i);
-    bool binary = fn == rl_fast_binary;
-    if (!binary && fn != rl_fast_unary && fn != rl_ref_batch_normalization) return false;
+    bool binary = fn == rl_fast_binary, rounds = fn == rl_fast_quantize;
+    if (!binary && !rounds && fn != rl_fast_unary && fn != rl_ref_batch_normalization) return false;
     uint32_t slot = binary && !rl_fuse_same_dims(a, s->info->in[0], s->info->out[0]) ? 1 : 0;
     a->value = a->in[0] = s->info->in[slot];
     a->nin = 1;
+    if (rounds) return take_rounding(a, i);
     if (!rl_fuse_same_dims(a, a->value, s->info->out[0])) return false;
     return binary ? take_binary(a, i) : fn == rl_fast_unary ? take_unary(a, i) : take_normalization(a, i);
 }
@@ -372,6 +387,7 @@ void rl_fuse(rl_exec *x) {
     rl_fuser a = {.x = x, .step_of = rl_new(&tmp, uint32_t, x->g->nnode)};
     memset(a.step_of, 0xff, x->g->nnode * sizeof *a.step_of);
     set_kernels(&a, &tmp);
+    a.of = rl_find_readers(x, &tmp);
     for (uint32_t i = 0; i < x->nstep; i++) a.step_of[x->step[i].node.i] = i;
     for (uint32_t i = 0; i < x->nstep && !a.device; i++) rl_fuse_attention(&a, i);
     for (uint32_t i = 0; i < x->nstep; i++) {

@@ -3,6 +3,7 @@
  *   Conv -> BatchNormalization -> Add(residual) -> Relu       one step: a convolution whose weights are scaled, with two post-ops
  *   MatMul -> Add(bias) -> Gelu                               the same for a product
  *   Mul -> Add -> Relu                                        one walk over the tensor, row by row
+ *   Add -> QuantizeLinear -> DequantizeLinear                 the same: divided by the scale, rounded, clipped, times the scale
  *   MatMul -> Add(mask) -> Softmax -> MatMul                  attention, in blocks of rows (fuse_attention.c)
  *
  * Only f32 values that nobody else reads are left out; so nothing is fused in a run that is watched (--dump all).  With a device, convolutions
@@ -87,7 +88,7 @@ void rl_sink_transposes(rl_graph *g);
 rl_status rl_join_subsampling(rl_graph *g);
 /* Joins steps of x; those that are left out go from the list. After constants are known, before lifetimes are. */
 void rl_fuse(rl_exec *x);
-/* With a device: DequantizeLinear, Conv or MatMul, QuantizeLinear as one step in bytes (fuse_bytes.c). Before rl_fuse. */
+/* DequantizeLinear, Conv or MatMul, QuantizeLinear as one step in bytes (fuse_bytes.c). Before rl_fuse. */
 void rl_join_bytes(rl_exec *x);
 /* Makes one step of a Concat and the Reshape that stacks its pieces, where channels are shuffled (interleave.c). After rl_fuse. */
 void rl_join_shuffles(rl_exec *x);

@@ -1,15 +1,16 @@
-/* Chains of numbers that were quantized and taken back, as one step in bytes, for devices that have the op for it:
+/* Chains of numbers that were quantized and taken back, as one step in bytes, for devices and fast kernels that have the op for it:
  *
  *   x -> DequantizeLinear -> Conv -> [Relu] -> QuantizeLinear        QLinearConv; of MatMul: QLinearMatMul
  *         weights, bias -> DequantizeLinear
  *
- * Scales and zero points are constants, x's and the output's one number each; a Relu goes where the output's type ends at its zero point anyway.  The
- * step keeps its parts, which run where the device's kernel cannot.  In bytes the sum is exact where the chain's is rounded; so a number that lies
+ * Scales and zero points are constants, x's and the output's one number each; a Relu goes where the output's type ends at its zero point anyway.  With
+ * a device the step keeps its parts, which run where the device's kernel cannot; the CPU's kernel is asked before.  In bytes the sum is exact where the chain's is rounded; so a number that lies
  * between two quantized ones may become the other one. */
 #include <math.h>
 #include <string.h>
 
 #include "device.h"
+#include "fast.h"
 #include "fuse.h"
 #include "quantize.h"
 
@@ -92,6 +93,23 @@ static bool ends_at_zero(const joiner *j, const rl_nodeinfo *q) {
     return (z->dtype == RL_I8 ? (double)*(const int8_t *)rl_data(z) : (double)*(const uint8_t *)rl_data(z)) == least;
 }
 
+/* Has the CPU a kernel for it?  Where x's dims are known it is asked with x as a convolution makes it. */
+static bool cpu_takes(const joiner *j, const rl_nodeinfo *n, rl_step *s) {
+    rl_exec *x = j->x;
+    const rl_valinfo *v = rl_val(x->g, n->in[0]);
+    rl_tensor t = {.kind = RL_TENSOR, .dtype = v->dtype, .rank = v->rank};
+    const rl_tensor *in[9] = {&t};
+    rl_frame f = {.x = x};
+    if (v->rank == RL_NORANK || v->rank < 2) return false;
+    int64_t step = 1;
+    for (uint32_t i = v->rank; i-- > 0; step *= v->dim[i]) {
+        if (v->dim[i] <= 0) return false;
+        t.dim[i] = v->dim[i], t.stride[i] = step;
+    }
+    for (uint32_t i = 1; i < n->nin; i++) in[i] = rl_has(n->in[i]) ? &x->constant[n->in[i].i] : NULL;
+    return rl_fast_takes_bytes(&(rl_call){.rt = x->rt, .g = x->g, .node = n, .in = in, .nin = n->nin, .tmp = &x->g->mem, .frame = &f, .step = s});
+}
+
 /* What the steps become: an op of bytes with the lead's attributes, in the last one's place. */
 static void join(joiner *j, const uint32_t *part, uint32_t npart, uint32_t lead, const char *type, const rl_value *in, uint32_t nin) {
     rl_exec *x = j->x;
@@ -101,32 +119,37 @@ static void join(joiner *j, const uint32_t *part, uint32_t npart, uint32_t lead,
     n->type = rl_internz(x->g->ctx, type), n->since = 10;
     n->in = rl_copy(mem, in, nin * sizeof *in), n->nin = nin;
     n->out = last->info->out;
-    const rl_kernel *k = rl_kernel_find(x->rt->device, n);
-    if (!k) return;
+    const rl_kernel *k = rl_kernel_find(x->rt->device ? x->rt->device : x->rt->on, n);
     s.info = n;
+    if (!k || (!x->rt->device && !cpu_takes(j, n, &s))) return;
     s.body = x->step[lead].body;
     rl_push(mem, s.kernel, k);
-    s.part = rl_new(mem, rl_step, npart);
+    if (x->rt->device) s.part = rl_new(mem, rl_step, npart);
     for (uint32_t i = 0; i < npart; i++) {
-        s.part[s.npart++] = x->step[part[i]];
+        if (s.part) s.part[s.npart++] = x->step[part[i]];
         j->step_of[x->step[part[i]].node.i] = part[npart - 1];
         x->step[part[i]].info = NULL;
     }
     *last = s;
 }
 
+/* Its QLinearMatMul has a bias, and weights the other way round, too. */
+static bool is_plain_gemm(const rl_nodeinfo *n) {
+    return is(n, "Gemm") && rl_attr_float(n, "alpha", 1) == 1 && rl_attr_float(n, "beta", 1) == 1 && !rl_attr_int(n, "transA", 0);
+}
+
 static void try_lead(joiner *j, uint32_t i) {
     rl_exec *x = j->x;
     const rl_nodeinfo *n = x->step[i].info;
-    bool conv = n && is(n, "Conv");
-    if (!conv && !(n && is(n, "MatMul"))) return;
+    bool conv = n && is(n, "Conv"), gemm = n && !x->rt->device && is_plain_gemm(n);
+    if (!conv && !gemm && !(n && is(n, "MatMul"))) return;
     const rl_nodeinfo *back = n->nin >= 2 ? taken_back(j, n->in[0]) : NULL;
     uint32_t part[4], npart = 0, from = back ? j->step_of[rl_val(x->g, n->in[0])->def.i] : RL_NONE;
     dequantized a, w;
     rl_value bias = RL_NOVALUE;
     if (from == RL_NONE || !has_numbers(j, back, 0) || !is_byte(rl_val(x->g, back->in[0])->dtype)) return;
     a = (dequantized){back->in[0], back->in[1], back->in[2]};
-    if (!take_weights(j, n->in[1], conv ? 0 : 1, &w) || (rl_has(rl_in(n, 2)) && !take_bias(j, n->in[2], &a, &w, &bias))) return;
+    if (!take_weights(j, n->in[1], conv || rl_attr_int(n, "transB", 0) ? 0 : 1, &w) || (rl_has(rl_in(n, 2)) && !take_bias(j, n->in[2], &a, &w, &bias))) return;
     if (only_reader(j, n->in[0]) == i) part[npart++] = from;
     part[npart++] = i;
     uint32_t next = only_reader(j, n->out[0]);
@@ -139,6 +162,16 @@ static void try_lead(joiner *j, uint32_t i) {
     join(j, part, npart, i, conv ? "QLinearConv" : "QLinearMatMul", in, rl_has(bias) ? 9 : 8);
 }
 
+/* What was taken back for joined steps alone, their weights too: no part is there to read it. */
+static void drop_unread(rl_exec *x, rl_arena *tmp) {
+    const rl_readers *of = rl_find_readers(x, tmp);
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        const rl_nodeinfo *n = x->step[i].info;
+        if (is(n, "DequantizeLinear") && !of[n->out[0].i].n && !rl_val(x->g, n->out[0])->is_output) x->step[i].info = NULL;
+    }
+    rl_drop_steps(x);
+}
+
 void rl_join_bytes(rl_exec *x) {
     rl_arena tmp;
     rl_arena_init(&tmp, x->g->ctx);
@@ -147,5 +180,6 @@ void rl_join_bytes(rl_exec *x) {
     for (uint32_t i = 0; i < x->nstep; i++) j.step_of[x->step[i].node.i] = i;
     for (uint32_t i = 0; i < x->nstep; i++) try_lead(&j, i);
     rl_drop_steps(x);
+    if (!x->rt->device) drop_unread(x, &tmp);
     rl_arena_free(&tmp);
 }

@@ -10,6 +10,7 @@ typedef struct {
     uint32_t *step_of; /* [node] RL_NONE: it does not run, or in another's step */
     const rl_kernel **as; /* [step] its op in the fast kernels' table, which says what can be joined; NULL: nothing */
     const rl_backend *device; /* NULL: for the CPU's fast kernels */
+    const rl_readers *of; /* [value] before anything is joined */
     const rl_step *whole; /* [step] as they were; with a device */
     /* The one at work: */
     rl_lead_kind kind;
@@ -37,6 +38,8 @@ bool rl_fuse_is_type(const rl_fuser *a, rl_dtype t);
 bool rl_fuse_same_dims(const rl_fuser *a, rl_value v, rl_value w);
 const rl_tensor *rl_fuse_constant(const rl_fuser *a, rl_value v); /* as f32; NULL: it is none */
 bool rl_fuse_scalar(const rl_fuser *a, rl_value v, float *to);    /* a constant of one element */
+/* Does b take back what q makes, f32 into bytes, by one scale and zero point? To whole numbers from least to most, times the scale. */
+bool rl_fuse_rounding(const rl_fuser *a, const rl_nodeinfo *q, const rl_nodeinfo *b, float *scale, float *least, float *most);
 /* The steps that read v, at most `most`; RL_NONE where there are more, or a body or the caller reads it. */
 uint32_t rl_fuse_readers(const rl_fuser *a, rl_value v, uint32_t *step, uint32_t most);
 /* The last step of a pattern that begins at v and stands for one op; RL_NONE: there is none. */

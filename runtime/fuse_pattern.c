@@ -4,6 +4,7 @@
 #include "fast.h"
 #include "fuse_internal.h"
 #include "kernels_fast.h"
+#include "quantize.h"
 
 /* ---- what is known ---- */
 
@@ -39,6 +40,33 @@ bool rl_fuse_scalar(const rl_fuser *a, rl_value v, float *to) {
     const rl_tensor *t = rl_fuse_constant(a, v);
     if (!t || rl_numel(t) != 1) return false;
     *to = *(const float *)rl_data(t);
+    return true;
+}
+
+/* A zero point, none: 0. */
+static bool zero_point(const rl_fuser *a, rl_value v, rl_dtype *type, float *zero) {
+    const rl_tensor *t = rl_has(v) ? &a->x->constant[v.i] : NULL;
+    *type = RL_U8, *zero = 0;
+    if (!rl_has(v)) return true;
+    if (t->kind != RL_TENSOR || rl_numel(t) != 1 || (t->dtype != RL_I8 && t->dtype != RL_U8)) return false;
+    *type = t->dtype;
+    *zero = t->dtype == RL_I8 ? (float)*(const int8_t *)rl_data(t) : (float)*(const uint8_t *)rl_data(t);
+    return true;
+}
+
+static bool has_plain_attributes(const rl_nodeinfo *n) {
+    return !rl_attr_int(n, "block_size", 0) && !rl_attr_int(n, "output_dtype", 0) && !rl_attr_int(n, "precision", 0);
+}
+
+bool rl_fuse_rounding(const rl_fuser *a, const rl_nodeinfo *q, const rl_nodeinfo *b, float *scale, float *least, float *most) {
+    rl_dtype t, back_type;
+    float zero, back_zero, back_scale;
+    double range[2];
+    if (!rl_fuse_scalar(a, q->in[1], scale) || !rl_fuse_scalar(a, b->in[1], &back_scale) || *scale != back_scale) return false;
+    if (!zero_point(a, rl_in(q, 2), &t, &zero) || !zero_point(a, rl_in(b, 2), &back_type, &back_zero) || zero != back_zero) return false;
+    if ((rl_has(rl_in(b, 2)) && t != back_type) || !has_plain_attributes(q) || !has_plain_attributes(b)) return false;
+    rl_range_of(t, &range[0], &range[1]);
+    *least = (float)range[0] - zero, *most = (float)range[1] - zero;
     return true;
 }
 

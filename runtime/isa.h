@@ -17,6 +17,8 @@
 #define RL_HAS_AVX512                                                                                                  \
     (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")     \
      && __builtin_cpu_supports("avx512bw"))
+/* Products of bytes, summed in i32. */
+#define RL_HAS_VNNI (RL_HAS_AVX512 && __builtin_cpu_supports("avx512vnni"))
 #endif
 
 #endif

@@ -223,6 +223,7 @@ static rl_status improve(rl_exec *x) {
     bool fast = x->rt->fast && !x->rt->watch && !x->parent;
     for (uint32_t v = 0; v < x->g->nval && !fast; v++) fetch(x, (rl_value){v});
     if ((!x->rt->fast && !x->rt->device) || x->rt->watch || x->parent) return RL_OK;
+    if (!x->rt->device) rl_join_bytes(x); /* before weights become floats */
     RL_TRY(rl_exec_fold(x));
     if (x->rt->fast) fetch_constants(x);
     if (x->rt->device) rl_join_bytes(x);

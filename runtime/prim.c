@@ -95,6 +95,8 @@ rl_prim *rl_prim_get(rl_call *c, const rl_tensor *const *t, uint32_t n, bool *fr
 
 bool rl_packs(rl_kernel_fn *fn, uint32_t i) {
     if (fn == rl_ref_recurrent) return i == 1 || i == 2;
+    if (fn == rl_fast_qlinear_conv || fn == rl_fast_qlinear_matmul) return i == 3;
+    if (fn == rl_fast_conv_integer || fn == rl_fast_matmul_integer) return i == 1;
     return i == 1 && (fn == rl_fast_conv || fn == rl_fast_conv_pieces || fn == rl_fast_conv_fold || fn == rl_fast_conv_transpose || fn == rl_fast_matmul || fn == rl_fast_gemm);
 }
 
@@ -118,7 +120,7 @@ static void start_attr(rl_making *m) {
 rl_making *rl_making_start(rl_call *c, rl_prim *p) {
     rl_making *m = &c->rt->fast->making;
     rl_making_end(m);
-    *m = (rl_making){.c = c, .f = c->rt->fast, .p = p};
+    *m = (rl_making){.c = c, .f = c->rt->fast, .p = p, .type = RL_DNNL_F32};
     start_attr(m);
     return m;
 }
@@ -135,8 +137,8 @@ void rl_making_end(rl_making *m) {
 rl_dnnl_md rl_making_md(rl_making *m, uint32_t rank, const int64_t *dim, const int64_t *stride) {
     rl_dnnl_md md = NULL;
     if (m->nmd == RL_LEN(m->md) || rank > RL_DNNL_RANK) return NULL;
-    int status = stride ? m->f->d.memory_desc_create_with_strides(&md, (int)rank, dim, RL_DNNL_F32, stride)
-                        : m->f->d.memory_desc_create_with_tag(&md, (int)rank, dim, RL_DNNL_F32, RL_DNNL_TAG_ANY);
+    int status = stride ? m->f->d.memory_desc_create_with_strides(&md, (int)rank, dim, m->type, stride)
+                        : m->f->d.memory_desc_create_with_tag(&md, (int)rank, dim, m->type, RL_DNNL_TAG_ANY);
     if (status != 0) return NULL;
     m->md[m->nmd++] = md;
     return md;
@@ -161,7 +163,7 @@ rl_dnnl_md rl_making_lay(rl_making *m, uint32_t rank, const int64_t *dim, const 
         return rl_making_md(m, rank, dim, stride);
     }
     int tag = blocked_tag(&m->f->d, lay);
-    if (!tag || m->nmd == RL_LEN(m->md) || m->f->d.memory_desc_create_with_tag(&md, (int)rank, dim, RL_DNNL_F32, tag) != 0) return NULL;
+    if (!tag || m->nmd == RL_LEN(m->md) || m->f->d.memory_desc_create_with_tag(&md, (int)rank, dim, m->type, tag) != 0) return NULL;
     m->md[m->nmd++] = md;
     return md;
 }

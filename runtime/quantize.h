@@ -5,6 +5,8 @@
 
 /* A vector as a tensor of rank `rank` whose elements lie along `axis`; one element as a scalar; anything else as it is. */
 rl_tensor rl_along(const rl_tensor *t, uint32_t rank, uint32_t axis);
+/* DynamicQuantizeLinear's zero point, and scale, for numbers from least, at most 0, to most, at least 0. */
+uint8_t rl_dynamic_scale(float least, float most, float *scale);
 /* The numbers of an integer type. */
 void rl_range_of(rl_dtype t, double *least, double *most);
 /* Output i of type t = rint(sum * multiplier) + zero point (NULL: 0), cut to t's range: for dims of sum, the others broadcast. */

@@ -171,14 +171,20 @@ rl_status rl_ref_dequantize_linear(rl_call *c) {
 
 /* ---- DynamicQuantizeLinear ---- */
 
+uint8_t rl_dynamic_scale(float least, float most, float *scale) {
+    *scale = (most == least ? 1 : most - least) / 255;
+    float point = rintf(cut(-least / *scale, (double[]){0, 255}));
+    return (uint8_t)(point >= 0 ? point : 0);
+}
+
 rl_status rl_ref_dynamic_quantize(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_as(c, 0, RL_F32);
     const float *p = rl_data(x);
     float most = 0, least = 0;
     for (int64_t i = 0; i < rl_numel(x); i++) most = fmaxf(most, p[i]), least = fminf(least, p[i]);
-    float scale = (most == least ? 1 : most - least) / 255, point = rintf(cut(-least / scale, (double[]){0, 255}));
-    uint8_t zero = (uint8_t)(point >= 0 ? point : 0);
+    float scale;
+    uint8_t zero = rl_dynamic_scale(least, most, &scale);
     rl_tensor *y = rl_call_make(c, 0, RL_U8, x->rank, x->dim), *ys = rl_call_make(c, 1, RL_F32, 0, NULL), *yz = rl_call_make(c, 2, RL_U8, 0, NULL);
     memcpy(rl_data(ys), &scale, sizeof scale);
     memcpy(rl_data(yz), &zero, sizeof zero);

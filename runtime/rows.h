@@ -30,6 +30,7 @@ typedef enum {
     RL_ROW_RECIPROCAL,
     RL_ROW_SQUARE,
     RL_ROW_LINEAR,       /* p x + q */
+    RL_ROW_ROUND,        /* x / p to the nearest whole number, of two to the even one */
     RL_ROW_ADD, RL_ROW_SUB, RL_ROW_MUL, RL_ROW_DIV, RL_ROW_MAX, RL_ROW_MIN,
     RL_ROW_RSUB, RL_ROW_RDIV, /* b - x, b / x */
     RL_NROW
@@ -55,6 +56,9 @@ typedef struct {
     int64_t width;
     /* y[2 i] = a[i], y[2 i + 1] = b[i] */
     void (*interleave)(float *y, const float *a, const float *b, int64_t n);
+    /* y = x / scale to the nearest, + zero, cut to the bytes' range; y = (x - zero) * scale. step: of scale and zero, 0 or 1 */
+    void (*quantize)(void *y, const float *x, const float *scale, const float *zero, int64_t step, int64_t n, bool is_signed);
+    void (*dequantize)(float *y, const void *x, const float *scale, const float *zero, int64_t step, int64_t n, bool is_signed);
     /* An LSTM's cell: the sums of the gates i, o, f, c, of n each; c and h become the new ones */
     void (*lstm)(const float *gate, float *h, float *c, int64_t n);
     /* ---- of attention (attention.h): blocks of m rows, ym apart ---- */

@@ -71,7 +71,7 @@ sanitized_kernels() {
     local status=0
     export ASAN_OPTIONS=detect_leaks=0 # oneDNN and OpenMP keep what they have until the process ends
     for test in "test_backend_run.py --kernels reference --at-least 2004" "test_backend_run.py --kernels fast" "test_kernels_spatial.py" \
-        "test_kernels_b.py" "test_run_ops.py" "test_fast.py --count 500 --seed $((RANDOM_SEED % 100000))" "test_native.py --count 100 --seed $((RANDOM_SEED % 100000))" "test_places.py --count 60 --seed $((RANDOM_SEED % 100000))"; do
+        "test_kernels_b.py" "test_run_ops.py" "test_fast.py --count 500 --seed $((RANDOM_SEED % 100000))" "test_bytes.py --count 500 --seed $((RANDOM_SEED % 100000))" "test_native.py --count 100 --seed $((RANDOM_SEED % 100000))" "test_places.py --count 60 --seed $((RANDOM_SEED % 100000))"; do
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --build build --relayout build-asan/relayout | tail -n 20 || status=1
     done
