@@ -6,13 +6,14 @@
   scale.py ladder dense --nodes 10000 100000 --no-peers
 
 Each run is a process of its own. The sizes take turns, --repeat times, so that what the machine does meanwhile falls on all of them; up to
-10,000 nodes run five times in a turn. Each figure is that of the median run. Peers run once, in the first round; what takes longer than the
+10,000 nodes run twenty times in a turn. Each figure is that of the median run. Peers run once, in the first round; what takes longer than the
 cap is stopped: `> 15`.
 Seconds that the process ran, in the program (user) and in the system for it; next to them seconds by the clock. On a busy machine only the
 first say something. Growth: user and system time per node, to that at 10,000 nodes. Aims: 100,000 nodes in 1 s and 500 MB; growth up to 1
 million within 20 %.
-Plain loops beside it, on as many bytes as relayout's peak: what it takes to write each once, memory that the process has not had before; and
-to read 8 of them at places drawn by chance. They grow, too: caches, address translation and new pages, not work.
+Beside it what no program that makes such a file can do without: plain loops that read the model's bytes, write as many as relayout's peak once, to
+memory that the process has not had before, and write a file as large as relayout's output; user and system time. And what it takes to read 8 of
+the peak's bytes at places drawn by chance. They grow, too: caches, address translation and new pages, not work.
 Instructions (--instructions, counted by valgrind: 10 minutes more): the work itself, whatever the memory does; growth likewise.
 Peers: onnxruntime as it optimizes offline, at its extended level, reading a model and writing it; onnxslim as it comes. They do without a
 proof, and are installed into build/peers where they are not there.
@@ -58,19 +59,24 @@ onnxslim.slim(sys.argv[1], sys.argv[2])
 }
 # Pages of 4 KB, as a program's own memory has them: NumPy's own arrays ask for larger ones.
 PLAIN = """
-import mmap, sys, time
+import mmap, os, sys, time
 import numpy as np
 def since(t):
     return time.process_time() - t
-n, reads = int(sys.argv[1]) // 8, 2_000_000
-at = np.random.default_rng(0).integers(0, n, reads)
+n, reads, model, out, size = int(sys.argv[1]) // 8, 2_000_000, sys.argv[2], sys.argv[3], int(sys.argv[4])
+at, block = np.random.default_rng(0).integers(0, n, reads), bytes(1 << 16)
 t = time.process_time()
+with open(model, "rb") as f:
+    np.frombuffer(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)[: os.path.getsize(model) // 8 * 8].view(np.int64).sum()
 x = np.frombuffer(mmap.mmap(-1, 8 * n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.int64)
 x.fill(1)
-wrote = since(t)
+with open(out, "wb", buffering=0) as f:
+    for at_byte in range(0, size, len(block)):
+        f.write(block[: size - at_byte])
+least = since(t)
 t = time.process_time()
 x.take(at).sum()
-print(wrote / (8 * n) * 1e9, since(t) / reads * 1e9)
+print(least, since(t) / reads * 1e9)
 """
 PHASES = ("read", "shapes", "legal", "assign", "prove", "lower", "movement", "write")
 OWN_CAP = 60
@@ -85,9 +91,12 @@ def run(cap, *command):
     return int(status), float(clock), float(user), float(system), int(peak) * 1024 / 1e6
 
 
-def plain(peak):
-    """Seconds to write a GB once, ns of a read: of peak MB."""
-    r = subprocess.run([sys.executable, "-c", PLAIN, str(int(peak * 1e6))], capture_output=True, text=True, check=True)
+def plain(peak, model, out):
+    """Seconds to read the model, write peak MB and a file as large as `out`; ns of a read of these MB."""
+    other = out.with_suffix(".plain")
+    r = subprocess.run([sys.executable, "-c", PLAIN, str(int(peak * 1e6)), model, other, str(out.stat().st_size if out.exists() else 0)], capture_output=True,
+                       text=True, check=True)
+    other.unlink()
     return tuple(map(float, r.stdout.split()))
 
 
@@ -143,9 +152,9 @@ def take_turns(prog, python, family, folder, tmp, args):
     for k in range(args.repeat):
         for n in args.nodes:
             model, out = made(family, n, folder)[0], tmp / "out.onnx"
-            for _ in range(5 if n <= BASE else 1):
+            for _ in range(20 if n <= BASE else 1):
                 ours[n].append(run(OWN_CAP, prog, "optimize", model, "-o", out, "--target", args.target, "--json", tmp / f"{n}.json"))
-            loops[n].append(plain(ours[n][-1][-1]))
+            loops[n].append(plain(ours[n][-1][-1], model, out))
             if k == 0 and python:
                 peers[n] = [f"{family} {n}", left(model), *cells(ours[n][0], OWN_CAP, out)]
                 for script in PEERS.values():
@@ -174,7 +183,7 @@ def measure(prog, python, folder, tmp, args):
             made(family, n, folder)
         ours, loops, peers = take_turns(prog, python, family, folder, tmp, args)
         others += [peers[n] for n in args.nodes if peers[n]]
-        each = base = loop = work = None
+        each = base = loop = work = nodes = None
         for n in args.nodes:
             name, (model, count), (status, clock, user, system, peak) = f"{family} {n}", made(family, n, folder), median(ours[n])
             if status:
@@ -184,14 +193,15 @@ def measure(prog, python, folder, tmp, args):
             each, now = (user / count * 1e6, system / count * 1e6), [statistics.median(x) for x in zip(*loops[n])]
             ran = instructions(prog, model, tmp / "out.onnx", args) / count if args.instructions else None
             if n == BASE:
-                base, loop, work = each, now, ran
+                base, loop, work, nodes = each, now, ran, count
             growth = sum(each) / sum(base) if base else None
             bad, c, t = over(n, user + system, peak, report, growth), report["conversions"], report["timings"]
             missed += [name] if bad else []
             rows.append([name, count, f"{model.stat().st_size / 1e6:.1f}", f"{user:.2f}", f"{system:.2f}", f"{clock:.2f}", f"{peak:.0f}", c["before"],
                          c["after"], c["proof"], " ".join(bad) or "-"])
             growths.append([name, f"{each[0]:.2f}", f"{each[1]:.2f}", f"{growth:.2f}" if growth else "-", ratio(each[0], base and base[0]),
-                            f"{ran:.0f}" if ran else "-", ratio(ran, work) if ran else "-", f"{now[0]:.2f}", ratio(now[0], loop and loop[0]), f"{now[1]:.1f}", ratio(now[1], loop and loop[1])])
+                            f"{ran:.0f}" if ran else "-", ratio(ran, work) if ran else "-", f"{now[0] / count * 1e6:.2f}", ratio(now[0] / count, loop and loop[0] / nodes), f"{now[1]:.1f}",
+                            ratio(now[1], loop and loop[1])])
             phases.append([name, *(f"{t.get(p, 0):.3f}" for p in PHASES), f"{t['total']:.3f}"])
     return rows, growths, phases, others, missed
 
@@ -218,9 +228,9 @@ def main():
         rows, growths, phases, others, missed = measure(prog, python, folder, Path(tmp), args)
     text = (f"Read, optimize, prove and write; {len(missed)} over an aim{': ' + ', '.join(missed) if missed else ''}. Medians of {args.repeat}.\n\n"
             + bench.table(["graph", "nodes", "MB", "user s", "system s", "clock s", "peak MB", "conversions", "left", "proof", "over"], rows)
-            + "\n\nMicroseconds per node, and growth from 10,000 nodes on, in all and of user time, and of instructions; beside it plain loops on as many bytes as the peak: "
-            "seconds to write a GB once, ns to read at a place drawn by chance, and how these grow:\n\n"
-            + bench.table(["graph", "user", "system", "growth", "of user", "instructions", "growth", "write s/GB", "growth", "read ns", "growth"], growths)
+            + "\n\nMicroseconds per node, and growth from 10,000 nodes on, in all and of user time, and of instructions; beside it plain loops that read the model, "
+            "write as many bytes as the peak once and a file as large as the output; and ns to read at a place drawn by chance, and how these grow:\n\n"
+            + bench.table(["graph", "user", "system", "growth", "of user", "instructions", "growth", "plain loops", "growth", "read ns", "growth"], growths)
             + "\n\nSeconds by the clock, by phase, in the last run:\n\n" + bench.table(["graph", *PHASES, "total"], phases))
     if others:
         head = ["graph", "Transposes"] + [f"{w} {what}" for w in ["relayout", *PEERS] for what in ("clock s", "CPU s", "peak MB", "left")]
