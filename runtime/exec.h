@@ -88,8 +88,9 @@ rl_status rl_exec_fold(rl_exec *x);
 /* Runs these steps, each of which reads the one before and constants, on `in` for the first one's input 0; their outputs, a reference of each. */
 rl_status rl_exec_chain(rl_exec *x, rl_step *const *s, uint32_t n, const rl_tensor *in, rl_tensor *out);
 
-/* Ops of com.microsoft on quantized numbers as the ops that they stand for, in g and its bodies (spread.c). Before shapes are inferred. */
-rl_status rl_spread_bytes(rl_graph *g);
+/* Ops of com.microsoft on quantized numbers as the ops that they stand for, in g and its bodies; fast: and products of two variables (spread.c).
+ * Before shapes are inferred. */
+rl_status rl_spread_bytes(rl_graph *g, bool fast);
 /* The first kernel of its table for the node's op and version; NULL: none. */
 const rl_kernel *rl_kernel_find(const rl_backend *b, const rl_nodeinfo *n);
 

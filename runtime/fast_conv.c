@@ -21,59 +21,6 @@ static const rl_tensor *input(const rl_call *c, rl_tensor *room) {
     return room;
 }
 
-/* [n,c,l] as [n,c,1,l]. */
-static rl_tensor lift(const rl_tensor *t) {
-    rl_tensor x = *t;
-    x.rank = 4;
-    x.dim[2] = 1, x.dim[3] = t->dim[2];
-    x.stride[2] = t->dim[2] * t->stride[2], x.stride[3] = t->stride[2];
-    return x;
-}
-
-void rl_conv_lift(rl_convolution *v, rl_tensor *room) {
-    if (v->x->rank != 3 || v->group == 1 || v->group != v->x->dim[1]) return;
-    room[0] = lift(v->x), room[1] = lift(v->k);
-    v->x = &room[0], v->k = &room[1];
-    v->lifted = true;
-    v->dim[3] = v->dim[2], v->dim[2] = 1;
-    int64_t *each[] = {v->w.in, v->w.out, v->w.kernel, v->w.stride, v->w.dilation, v->w.before, v->w.after};
-    for (uint32_t i = 0; i < RL_LEN(each); i++) each[i][1] = each[i][0], each[i][0] = i < 5;
-    v->w.r = 2;
-}
-
-bool rl_conv_set_window(rl_convolution *v) {
-    for (uint32_t i = 0; i < v->w.r; i++) {
-        v->stride[i] = v->w.stride[i];
-        v->dilation[i] = v->w.dilation[i] - 1;
-        v->before[i] = v->w.before[i];
-        int64_t out = v->back ? v->w.in[i] : v->w.out[i], in = v->back ? v->w.out[i] : v->w.in[i], reach = (v->w.kernel[i] - 1) * v->w.dilation[i] + 1;
-        v->after[i] = v->back ? (in - 1) * v->stride[i] + reach - out - v->before[i] : (out - 1) * v->stride[i] + reach - in - v->before[i];
-        if (out <= 0 || v->before[i] < 0 || (!v->back && v->after[i] < 0 && -v->after[i] >= v->stride[i])) return false;
-    }
-    return true;
-}
-
-void rl_conv_set_weights(rl_convolution *v) {
-    const rl_tensor *k = v->k;
-    int64_t *d = v->kdim, *s = v->kstride, g = v->group;
-    bool grouped = g > 1;
-    v->krank = k->rank + grouped;
-    uint32_t m = v->back ? 1 : 0, ch = 1 - m, at = grouped;
-    if (grouped) d[0] = g, s[0] = k->dim[0] / g * k->stride[0];
-    d[at] = m == 0 ? k->dim[0] / g : k->dim[1], s[at] = k->stride[m];
-    d[at + 1] = ch == 0 ? k->dim[0] / g : k->dim[1], s[at + 1] = k->stride[ch];
-    for (uint32_t i = 2; i < k->rank; i++) d[at + i] = k->dim[i], s[at + i] = k->stride[i];
-}
-
-int rl_conv_describe(rl_making *m, const rl_convolution *v, rl_dnnl_cmd src, rl_dnnl_cmd weights, rl_dnnl_cmd bias, rl_dnnl_cmd dst) {
-    const rl_dnnl *d = &m->f->d;
-    if (v->back)
-        return d->deconvolution_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, RL_DNNL_DECONV_DIRECT, src, weights, bias,
-                                                              dst, v->stride, v->dilation, v->before, v->after, m->attr);
-    return d->convolution_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, RL_DNNL_CONV_DIRECT, src, weights, bias, dst,
-                                                        v->stride, v->dilation, v->before, v->after, m->attr);
-}
-
 /* Of the output's channels, which one of the node's is at place i. */
 static int64_t output_at(const rl_call *c, const rl_convolution *v, int64_t i) {
     const rl_pieces *p = c->step->pieces;
@@ -145,7 +92,7 @@ static bool make_operands(rl_making *m, const rl_convolution *v, const rl_fused 
         if (!rl_row_is_binary(fused->post[i].op)) continue;
         const rl_native *native = m->c->step->native;
         const rl_tensor *t = rl_call_in(m->c, fused->post[i].in);
-        rl_tensor as = v->lifted ? lift(t) : *t;
+        rl_tensor as = v->lifted ? rl_conv_lifted(t) : *t;
         bool blocked = native && native->channels[fused->post[i].in];
         for (uint32_t k = 0; blocked && k < v->x->rank; k++)
             if (k != 1 && t->dim[k] != v->dim[k]) return false;
@@ -216,22 +163,22 @@ static bool make_conv(rl_making *m, const rl_convolution *v, const rl_fused *fus
            make_weights(m, v, fused) && make_bias(m, v, bias) && make_operands(m, v, fused, y) && rl_making_primitive(m);
 }
 
-static rl_tensor *make_output(rl_call *c, uint32_t rank, const int64_t *dim) {
+static rl_tensor *make_output(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim) {
     const rl_native *n = c->step->native;
     int64_t perm[RL_RANK] = {0}, lanes[RL_LAY_RANK + 1];
     if (n && n->out.block) {
         rl_lay_dims(&n->out, dim, lanes);
-        return rl_call_make(c, 0, RL_F32, rank + 1, lanes);
+        return rl_call_make(c, 0, t, rank + 1, lanes);
     }
     for (uint32_t i = 0; n && i < rank; i++) perm[i] = n->out.perm[i];
-    if (n) return rl_call_make_in(c, 0, RL_F32, rank, dim, perm);
+    if (n) return rl_call_make_in(c, 0, t, rank, dim, perm);
     for (uint32_t i = 1; i + 1 < rank; i++) perm[i] = i + 1;
     perm[rank - 1] = 1;
-    return rl_call_make_in(c, 0, RL_F32, rank, dim, perm);
+    return rl_call_make_in(c, 0, t, rank, dim, perm);
 }
 
 static rl_tensor *conv_output(rl_call *c, const rl_convolution *v) {
-    return make_output(c, v->lifted ? 3 : v->x->rank, v->lifted ? (int64_t[]){v->dim[0], v->dim[1], v->dim[3]} : v->dim);
+    return make_output(c, RL_F32, v->lifted ? 3 : v->x->rank, v->lifted ? (int64_t[]){v->dim[0], v->dim[1], v->dim[3]} : v->dim);
 }
 
 /* Bias and post-ops of a bare one. */
@@ -409,7 +356,7 @@ rl_status rl_fast_conv_fold(rl_call *c) {
     if (!known || !rl_conv_set_window(&v) || v.dim[1] % (b * b)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
     if (!rl_direct_can(c, &v)) v.x = rl_call_dense(c, 0);
     c->gaps = true;
-    return rl_direct_conv(c, &v, make_output(c, 4, (int64_t[]){v.dim[0], v.dim[1] / b / b, v.dim[2] * b, v.dim[3] * b}));
+    return rl_direct_conv(c, &v, make_output(c, RL_F32, 4, (int64_t[]){v.dim[0], v.dim[1] / b / b, v.dim[2] * b, v.dim[3] * b}));
 }
 
 rl_status rl_fast_conv_transpose(rl_call *c) {
@@ -433,6 +380,7 @@ rl_status rl_fast_conv_transpose(rl_call *c) {
 static bool make_pool(rl_making *m, const rl_convolution *v, int alg) {
     uint32_t rank = v->x->rank;
     rl_lay xl = lay_of(m->c, v, false), yl = lay_of(m->c, v, true);
+    m->type = v->x->dtype == RL_I8 ? RL_DNNL_S8 : v->x->dtype == RL_U8 ? RL_DNNL_U8 : RL_DNNL_F32;
     rl_dnnl_md x = rl_making_lay(m, rank, v->x->dim, &xl), y = rl_making_lay(m, rank, v->dim, &yl), have = x ? input_md(m, v, &xl, x) : NULL;
     if (!x || !y || !have) return false;
     if (m->f->d.pooling_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, alg, x, y, v->stride, v->w.kernel, v->dilation,
@@ -464,7 +412,7 @@ static rl_status pool(rl_call *c, rl_convolution *v, int alg, bool *done) {
     if (!p || !p->p) return RL_OK;
     *done = true;
     void *at[] = {rl_data(v->x), NULL};
-    const rl_tensor *y = make_output(c, v->x->rank, v->dim);
+    const rl_tensor *y = make_output(c, v->x->dtype, v->x->rank, v->dim);
     at[AT_Y] = rl_data(y);
     RL_TRY(rl_prim_run(c, p, at));
     if (c->step->native && c->step->native->out.block) rl_lay_clear(c->rt, y, v->dim[1]);
@@ -475,19 +423,28 @@ static rl_status plain_pool(rl_call *c) {
     return c->step->native ? rl_native_plain(c) : rl_ref_pool(c);
 }
 
-rl_status rl_fast_pool(rl_call *c) {
-    rl_convolution v = {0};
-    rl_tensor logical;
-    bool done;
-    RL_TRY(rl_native_check(c));
-    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || c->arg == RL_POOL_LP || rl_call_wants(c, 1)) return plain_pool(c);
-    v.x = input(c, &logical);
-    if (v.x->rank > RL_CONV_RANK) return plain_pool(c);
+static rl_status run_pool(rl_call *c, const rl_tensor *x) {
+    rl_convolution v = {.x = x};
+    bool done, all = rl_attr_int(c->node, "count_include_pad", 0) != 0;
+    if (x->rank > RL_CONV_RANK) return plain_pool(c);
     RL_TRY(rl_window_read(c, v.x, NULL, &v.w));
     v.dim[0] = v.x->dim[0], v.dim[1] = v.x->dim[1];
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.out[i];
     if (!rl_conv_set_window(&v) || !pool_fits(c, &v)) return plain_pool(c);
-    bool all = rl_attr_int(c->node, "count_include_pad", 0) != 0;
     RL_TRY(pool(c, &v, c->arg == RL_POOL_MAX ? RL_DNNL_POOL_MAX : all ? RL_DNNL_POOL_AVG_ALL : RL_DNNL_POOL_AVG, &done));
     return done ? RL_OK : plain_pool(c);
+}
+
+rl_status rl_fast_pool(rl_call *c) {
+    rl_tensor logical;
+    RL_TRY(rl_native_check(c));
+    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || c->arg == RL_POOL_LP || rl_call_wants(c, 1)) return plain_pool(c);
+    return run_pool(c, input(c, &logical));
+}
+
+/* Of which plans say nothing. */
+rl_status rl_fast_byte_pool(rl_call *c) {
+    const rl_tensor *x = rl_call_in(c, 0);
+    bool fits = x && x->kind == RL_TENSOR && (x->dtype == RL_I8 || x->dtype == RL_U8) && x->rank >= 3 && rl_numel(x) && !rl_call_wants(c, 1);
+    return fits ? run_pool(c, x) : rl_ref_pool(c);
 }

@@ -25,6 +25,7 @@ typedef struct {
 
 /* oneDNN's kernels for depthwise convolutions are for two spatial dims: one of one is seen with two; room: for x and the weights. */
 void rl_conv_lift(rl_convolution *v, rl_tensor *room);
+rl_tensor rl_conv_lifted(const rl_tensor *t); /* [n,c,l] as [n,c,1,l] */
 /* The window as oneDNN counts it; false: it cannot. */
 bool rl_conv_set_window(rl_convolution *v);
 /* [m, c/g, k...] as [g, m/g, c/g, k...]; ConvTranspose's [c, m/g, k...] as [g, m/g, c/g, k...]. */

@@ -263,7 +263,7 @@ static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out)
 rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     *out = NULL;
     RL_TRY(rl_expand_calls(g));
-    RL_TRY(rl_spread_bytes(g));
+    RL_TRY(rl_spread_bytes(g, rt->fast && !rt->watch));
     RL_TRY(rl_shape_infer(g));
     if (rt->fast && !rt->watch) {
         rl_sink_transposes(g);

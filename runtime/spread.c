@@ -20,6 +20,7 @@ static const struct { const char *type; rl_op op; shape form; } rows[] = {
     {"QLinearAveragePool", RL_OP_AveragePool, ONE},
     {"QLinearGlobalAveragePool", RL_OP_GlobalAveragePool, ONE},
     {"QLinearConcat", RL_OP_Concat, LIST},
+    {"QLinearMatMul", RL_OP_MatMul, PAIR},
     {"QGemm", RL_OP_Gemm, PRODUCT},
     {"QuantizeLinear", RL_OP_QuantizeLinear, SAME},
     {"DequantizeLinear", RL_OP_DequantizeLinear, SAME},
@@ -32,6 +33,7 @@ typedef struct {
     rl_arena *tmp;
     const rl_nodeinfo *n; /* a copy of the node at work */
     rl_value out;
+    rl_str domain; /* com.microsoft */
 } spreader;
 
 static rl_value add(const spreader *a, rl_op op, uint32_t nin, const rl_value *in, bool last) {
@@ -41,13 +43,17 @@ static rl_value add(const spreader *a, rl_op op, uint32_t nin, const rl_value *i
     return y;
 }
 
+static rl_node newest(const rl_graph *g) {
+    return g->order.p[g->order.n - 1];
+}
+
 /* The attributes of the op, on the node that was added last. */
 static void give_attributes(const spreader *a) {
     rl_attr *attr = rl_new(a->tmp, rl_attr, a->n->nattr + 1);
     uint32_t count = 0;
     for (uint32_t i = 0; i < a->n->nattr; i++)
         if (strcmp(a->n->attr[i].name, "channels_last") != 0 && strcmp(a->n->attr[i].name, "opset") != 0) attr[count++] = a->n->attr[i];
-    rl_graph_set_attrs(a->g, a->g->order.p[a->g->order.n - 1], attr, count);
+    rl_graph_set_attrs(a->g, newest(a->g), attr, count);
 }
 
 /* Inputs i, i + 1, i + 2 as floats. */
@@ -86,7 +92,7 @@ static rl_value turned(const spreader *a, rl_value x, uint32_t rank, bool back, 
     for (uint32_t i = 1; i < rank; i++) perm[i] = back ? (i + 1 == rank ? 1 : i + 1) : i == 1 ? rank - 1 : i - 1;
     rl_value y = add(a, RL_OP_Transpose, 1, &x, last);
     rl_attr attr = rl_attr_of_ints(a->g, "perm", perm, rank);
-    rl_graph_set_attrs(a->g, a->g->order.p[a->g->order.n - 1], &attr, 1);
+    rl_graph_set_attrs(a->g, newest(a->g), &attr, 1);
     return y;
 }
 
@@ -121,17 +127,31 @@ static void write_out(const spreader *a, rl_op op, shape form, rl_value c) {
         for (uint32_t i = 2; i + 2 < n->nin; i += 3) in[nin++] = dequantized(a, i);
     else in[nin++] = dequantized(a, 0);
     if (form == PAIR || form == PRODUCT) in[nin++] = dequantized(a, 3);
-    if (form == PRODUCT) in[nin++] = c;
+    if (form == PRODUCT) { /* scales of columns */
+        rl_attr axis = rl_attr_of_int(a->g, "axis", !rl_attr_int(n, "transB", 0));
+        rl_graph_set_attrs(a->g, newest(a->g), &axis, 1);
+        in[nin++] = c;
+    }
     bool floats = form == PRODUCT && !rl_has(rl_in(n, 7));
     y = add(a, op, nin, in, floats);
     give_attributes(a);
-    if (op == RL_OP_ReduceMean) rl_nod(a->g, a->g->order.p[a->g->order.n - 1])->since = 13;
+    if (op == RL_OP_ReduceMean) rl_nod(a->g, newest(a->g))->since = 13;
     if (!floats) quantize(a, y, form == ONE ? 3 : form == PAIR ? 6 : form == LIST ? 0 : 7);
 }
 
-static bool spread_node(spreader *a, rl_node node) {
+/* A product of two variables, each of one scale: floats are faster, and as exact while sums are below 2^24. */
+static bool is_product(const spreader *a, const rl_nodeinfo *n) {
+    for (uint32_t i = 1; i < 7 && n->nin == 8; i += i == 4 ? 2 : 3) {
+        const rl_const *s = floats(a, n->in[i]);
+        if (!s || s->nbyte != sizeof(float)) return false;
+    }
+    return n->op == RL_OP_QLinearMatMul && n->nin == 8 && !rl_val(a->g, n->in[3])->data;
+}
+
+static bool spread_node(spreader *a, rl_node node, bool fast) {
     const rl_nodeinfo *n = rl_nod(a->g, node);
     uint32_t i = 0;
+    if (n->domain != a->domain && !(fast && is_product(a, n))) return false;
     while (i < RL_LEN(rows) && strcmp(rows[i].type, n->type) != 0) i++;
     if (i == RL_LEN(rows) || !n->nout || !rl_has(n->out[0]) || n->nin < (rows[i].op == RL_OP_MaxPool ? 1u : rows[i].form == SAME ? 2u : 5u)) return false;
     a->n = rl_copy(a->tmp, n, sizeof *n);
@@ -145,11 +165,10 @@ static bool spread_node(spreader *a, rl_node node) {
     return true;
 }
 
-rl_status rl_spread_bytes(rl_graph *g) {
+rl_status rl_spread_bytes(rl_graph *g, bool fast) {
     rl_arena tmp;
-    rl_str domain = rl_internz(g->ctx, "com.microsoft");
     rl_arena_init(&tmp, g->ctx);
-    spreader a = {.g = g, .tmp = &tmp};
+    spreader a = {.g = g, .tmp = &tmp, .domain = rl_internz(g->ctx, "com.microsoft")};
     uint32_t count = g->order.n;
     rl_node *order = rl_copy(&tmp, g->order.p, count * sizeof *order);
     bool changed = false;
@@ -157,8 +176,8 @@ rl_status rl_spread_bytes(rl_graph *g) {
     for (uint32_t i = 0; i < count && s == RL_OK; i++) {
         const rl_nodeinfo *n = rl_nod(g, order[i]);
         for (uint32_t k = 0; k < n->nattr && s == RL_OK; k++)
-            if (n->attr[k].graph) s = rl_spread_bytes(n->attr[k].graph);
-        if (rl_nod(g, order[i])->domain == domain) changed = spread_node(&a, order[i]) || changed;
+            if (n->attr[k].graph) s = rl_spread_bytes(n->attr[k].graph, fast);
+        changed = (s == RL_OK && spread_node(&a, order[i], fast)) || changed;
     }
     rl_arena_free(&tmp);
     return s == RL_OK && changed ? rl_graph_sort(g) : s;
