@@ -9,7 +9,7 @@ import copy
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from . import calls, flat, schemas
+from . import alike, calls, flat, schemas
 from .sizes import RANDOM, REFERS, Sizes
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
@@ -241,7 +241,8 @@ class Model:
         self.graph = graph
         if read:
             self.graph.drop_dead()
-        self.sizes = Sizes(self.graph, symbols, given)
+        main = read and not functions and given is None
+        self.sizes = alike.sizes_of(self.graph, symbols) if main else Sizes(self.graph, symbols, given)
         self.types = {}  # of the inputs of functions
         for _ in range(calls.ROUNDS if functions else 0):
             was = dict(self.sizes.symbols.calls)

@@ -1,7 +1,7 @@
 """Types and sizes of all tensors of a graph, and the contents of small ones.
 
-An unknown size is worked with as a number that cannot be mistaken for another: every symbol is a large prime, a different one in each
-of two worlds, and a size is the pair of what it is in the two. Equal pairs are equal sizes; a pair of equal numbers is a known size; one
+An unknown size is worked with as a number that cannot be mistaken for another: every symbol is a large prime in one world, twice another
+prime in a second, and a size is the pair of what it is in the two. Equal pairs are equal sizes; a pair of equal numbers is a known size; one
 size divides another where it does so in both worlds. So N*3*H, floor(H/2)+1 and whatever a model computes need no algebra.
 In a third world every symbol is 64: there bytes are counted.
 
@@ -46,17 +46,21 @@ class Symbols:
 
     def __init__(self):
         self.index, self.name = {}, {}
+        self.given = {}    # name -> its numbers in all worlds, where they are others (alike.py)
         self.calls = {}    # what functions of the model give (calls.py)
         self.sure = set()  # tensors whose contents hang on no unknown size
-        self.numbers = [primes(LEAST, 64, APART[0]), primes(20_011, 64, APART[1])]
+        self.numbers = [primes(LEAST, 64, APART[0]), [2 * p for p in primes(20_011, 64, APART[1])]]  # odd and even
 
     def number(self, name, world):
         i = self.index.setdefault(name, len(self.index))
+        if name in self.given:
+            return self.given[name][world]
         if world == 2:
             return GUESS
         if i >= len(self.numbers[world]):
-            more = primes(self.numbers[world][-1] + APART[world], len(self.numbers[world]), APART[world])
-            self.numbers[world] += more
+            times = 1 + world
+            more = primes(self.numbers[world][-1] // times + APART[world], len(self.numbers[world]), APART[world])
+            self.numbers[world] += [times * p for p in more]
         self.name[world, self.numbers[world][i]] = name
         return self.numbers[world][i]
 

@@ -306,6 +306,55 @@ def open_sizes(prog, tmp):
             yield f"{model.graph.node[0].op_type}: {why or lost}"
 
 
+# ---------------------------------------------------------------------------------------------------- sizes that must be equal
+
+def added_model(joined):
+    """An Add of sizes by two names, between Transposes, and a Concat of `joined`."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["a"], perm=[0, 2, 1]), node("Transpose", ["z"], ["b"], perm=[0, 2, 1]),
+             node("Add", ["a", "b"], ["s"], "sum"), node("Concat", joined, ["c"], axis=1), node("Transpose", ["s"], ["y"], perm=[0, 2, 1])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", "H", 4]), ("z", T.FLOAT, ["N", "A", 4])],
+                                 [("y", T.FLOAT, None), ("c", T.FLOAT, None)])
+
+
+def scaled(x, y, by):
+    scales = onnx.numpy_helper.from_array(np.array([1, 1, by, by], np.float32))
+    node = test_targets.h.make_node
+    return [node("Constant", [], [y + "s"], value=scales), node("Resize", [x, "", y + "s"], [y], mode="nearest")]
+
+
+def unet_model(levels, stem):
+    """Pools (behind a Conv of stride 2) and as many Resizes, as TensorFlow's exporter writes them: what is joined has its channels last."""
+    node = test_targets.h.make_node
+    back = lambda x, y: node("Transpose", [x], [y], perm=[0, 2, 3, 1])
+    forth = lambda x, y: node("Transpose", [x], [y], perm=[0, 3, 1, 2])
+    w = onnx.numpy_helper.from_array(np.ones((2, 2, 1, 1), np.float32), "w")
+    nodes, skips = [forth("x", "t"), node("Conv", ["t", "w"], ["d0"], strides=[stem, stem])], [back("d0", "s0")]
+    for i in range(levels):
+        nodes.append(node("MaxPool", [f"d{i}"], [f"d{i + 1}"], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1))
+        skips.append(back(f"d{i + 1}", f"s{i + 1}"))
+    up = f"d{levels}"
+    for i in reversed(range(levels)):
+        nodes += scaled(up, f"u{i}", 2) + [back(f"u{i}", f"v{i}"), skips[i], node("Concat", [f"v{i}", f"s{i}"], [f"j{i}"], axis=3), forth(f"j{i}", f"k{i}")]
+        up = f"k{i}"
+    return test_targets.model_of(nodes + [node("Relu", [up], ["y"])], [("x", T.FLOAT, ["N", "H", "W", 2])], [("y", T.FLOAT, None)], [w])
+
+
+def equal_sizes(prog, tmp):
+    """Off a Concat's axis sizes are equal, by whatever name; what is proved by that is refused of a model whose Concat does not say it."""
+    for name, model, fewest in [("two names", added_model(["a", "b"]), 1)] + [(f"U-Net of {n}, stem {s}", unet_model(n, s), 1) for n in (1, 2, 4) for s in (1, 2)]:
+        onnx.save(model, tmp / "equal.onnx")
+        why, lost, words, out = by_both(prog, tmp / "equal.onnx", tmp, "onnx")
+        if why or lost or claim(words)[0] != fewest:
+            yield f"{name}: {why or lost or claim(words)}"
+        if name != "two names":
+            continue
+        onnx.save(added_model(["a", "a"]), tmp / "other.onnx")
+        refused, _ = accepts(Pair(tmp / "other.onnx", out, Target(name="onnx")), words)
+        if not refused or "is another size here" not in refused:
+            yield f"of a Concat that says nothing: {refused or 'accepted'}"
+
+
 # ---------------------------------------------------------------------------------------------------- parts of models
 
 def save_pair(path, side, weights=(), opset=12):
@@ -350,7 +399,7 @@ def known_output(prog, tmp):
 
 # ---------------------------------------------------------------------------------------------------- mutated
 
-MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "Einsum of a scalar": scalar_einsum,
+MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "Einsum of a scalar": scalar_einsum,
           "GroupNormalization": group_normalization, "known output": known_output}
 
 
