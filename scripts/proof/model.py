@@ -268,7 +268,7 @@ class Model:
         def known(n):
             made = [o for o in n.output if o]
             return n.op not in ("Constant", "Enter", "Leave") and n.input and not n.captured and all(
-                o in self.constant and o in self.sizes.content and o not in kept and self.sizes.content[o].size <= KNOWN
+                (o in self.constant or self.empty(o)) and o in self.sizes.content and o not in kept and self.sizes.content[o].size <= KNOWN
                 and self.sizes.content[o].dtype.name in ("int64", "int32", "bool") for o in made)
 
         g.nodes = [n for n in g.nodes if not known(n)]

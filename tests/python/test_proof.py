@@ -297,9 +297,49 @@ def asked_model():
                                  [onnx.numpy_helper.from_array(np.array(0), "none")])
 
 
+def numbered(**arrays):
+    return [onnx.numpy_helper.from_array(np.array(x, np.float32 if name.startswith("f") else np.int64), name) for name, x in arrays.items()]
+
+
+def table_model():
+    """A table cut at an open size, beside a tensor of that size, as embeddings of positions are: '?min(512|S)'. The last of floor(S/8): '?min(1|floor(S/8))'.
+    And a Slice of sizes that leaves none."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["s"]), node("Slice", ["s", "i1", "i2"], ["n"]), node("Slice", ["ftable", "i0", "n", "i1"], ["p"]),
+             node("Add", ["x", "p"], ["a"]), node("Transpose", ["a"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["r"]),
+             node("MaxPool", ["r"], ["m"], kernel_shape=[8], strides=[8]), node("Slice", ["m", "last", "end", "i2"], ["e"]),
+             node("Shape", ["e"], ["es"]), node("Slice", ["es", "i0", "i2"], ["front"]), node("Slice", ["es", "end", "end"], ["none"]),
+             node("Concat", ["front", "none", "open"], ["to"], axis=0),
+             node("Reshape", ["e", "to"], ["g"]), node("Transpose", ["g"], ["y"], perm=[0, 2, 1])]
+    inits = numbered(i0=[0], i1=[1], i2=[2], last=[-1], end=[2**31], open=[-1], ftable=np.ones((1, 512, 4)))
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", "S", 4])], [("y", T.FLOAT, None)], inits)
+
+
+def halves_model():
+    """Images halved and cut into pairs, on each of some levels, whose rows may be odd: by chance a checker's numbers are all even. And the
+    bytes of what two open sizes broadcast to."""
+    node = test_targets.h.make_node
+    nodes, x, inits = [], "x", numbered(fw=np.ones((2, 2, 1, 1)))
+    for k in range(5):
+        inits += numbered(**{f"to{k}": [0, 2, -1, 2]})
+        nodes += [node("MaxPool", [x], [f"m{k}"], kernel_shape=[2], strides=[2], ceil_mode=1), node("Reshape", [f"m{k}", f"to{k}"], [f"r{k}"]),
+                  node("Transpose", [f"r{k}"], [f"t{k}"], perm=[0, 1, 3, 2]), node("Sigmoid", [f"t{k}"], [f"g{k}"]),
+                  node("Transpose", [f"g{k}"], [f"y{k}"], perm=[0, 1, 3, 2])]
+        x = f"m{k}"
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 2, "H"])], [(f"y{k}", T.FLOAT, None) for k in range(5)], inits)
+
+
+def wide_model():
+    """Two open sizes broadcast: what the result has is a symbol, and 64 for its bytes."""
+    node = test_targets.h.make_node
+    nodes = [node("MaxPool", ["x"], ["m"], kernel_shape=[4, 4], strides=[4, 4]), node("MaxPool", ["x"], ["n"], kernel_shape=[3, 3], strides=[4, 4]),
+             node("Add", ["m", "n"], ["a"]), node("Transpose", ["a"], ["y"], perm=[0, 2, 3, 1])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 3, "H", "W"])], [("y", T.FLOAT, None)])
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
-    for model in (cut_model(), asked_model()):
+    for model in (cut_model(), asked_model(), table_model(), halves_model(), wide_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
