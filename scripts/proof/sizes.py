@@ -507,6 +507,12 @@ def differ(x, y):
     return ~((x == y) | ((x != x) & (y != y)))
 
 
+def is_exact(node, world):
+    """Of integers, without a rest."""
+    x, y = (world.data.get(node.inp(k)) for k in (0, 1))
+    return x is not None and y is not None and x.dtype.kind in "iu" and bool((y != 0).all()) and not (x % y).any()
+
+
 def follows(node, a, b):
     """May the contents of this node's outputs be believed, though some of what they come from is not known?"""
     unknown = [differ(a.data[n], b.data[n]) for n in node.input if n in a.data and n in b.data and a.data[n].shape == b.data[n].shape]
@@ -518,6 +524,8 @@ def follows(node, a, b):
     if node.op == "Cast" and node.attr("to") == TensorProto.BOOL and node.inp(0) in a.data:  # a size that has a name is at least 1
         symbol = lambda x: a.symbols.name.get((0, int(x)), ("",))[0]
         return bool(unknown) and all(symbol(x) == "named" for x in np.atleast_1d(a.data[node.inp(0)])[np.atleast_1d(unknown[0])])
+    if node.op == "Div" and all(is_exact(node, w) for w in (a, b)):
+        return True
     if node.op not in ROUNDING or not all(n in a.data and n in b.data for n in node.input + node.output if n):
         return False
     x, y = a.data[node.output[0]], b.data[node.output[0]]

@@ -315,6 +315,18 @@ def table_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", "S", 4])], [("y", T.FLOAT, None)], inits)
 
 
+def repeated_model():
+    """x[4*N,6,8] times the rows of z[N,6,8], each repeated 4*N/N times, as repeat_interleave writes it."""
+    node = test_targets.h.make_node
+    nodes = [node("Reshape", ["z0", "z4"], ["x"]), node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["r"]),
+             node("Shape", ["x"], ["xs"]), node("Shape", ["z"], ["zs"]), node("Gather", ["xs", "i0"], ["m"]), node("Gather", ["zs", "i0"], ["n"]),
+             node("Div", ["m", "n"], ["d"]), node("Concat", ["i1", "d"], ["v"], axis=0), node("OneHot", ["i1", "four", "v"], ["h"]), node("Reshape", ["h", "flat"], ["times"]),
+             node("Transpose", ["z"], ["zt"], perm=[0, 2, 1]), node("Unsqueeze", ["zt", "i1"], ["u"]), node("Tile", ["u", "times"], ["w"]),
+             node("Reshape", ["w", "to"], ["k"]), node("Mul", ["r", "k"], ["p"]), node("Transpose", ["p"], ["y"], perm=[0, 2, 1])]
+    inits = numbered(i0=[0], i1=[1], four=4, flat=[-1], z4=[-1, 6, 8], to=[-1, 8, 6])
+    return test_targets.model_of(nodes, [("z0", T.FLOAT, ["N", 4, 6, 8]), ("z", T.FLOAT, ["N", 6, 8])], [("y", T.FLOAT, None)], inits)
+
+
 def halves_model():
     """Images halved and cut into pairs, on each of some levels, whose rows may be odd: by chance a checker's numbers are all even. And the
     bytes of what two open sizes broadcast to."""
@@ -339,7 +351,7 @@ def wide_model():
 
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
-    for model in (cut_model(), asked_model(), table_model(), halves_model(), wide_model()):
+    for model in (cut_model(), asked_model(), table_model(), repeated_model(), halves_model(), wide_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
