@@ -571,7 +571,7 @@ class Sizes:
         made = lambda w, x: self.symbols.name.get((w, x), ("",))[0] == "max"
         for y in node.output:
             dims = [t.get(y, (0, None))[1] for t in types]
-            if None not in dims and (guess.get(y) or (0, None))[1]:
+            if None not in dims and (guess.get(y) or (0, None))[1] and len({*map(len, dims), len(guess[y][1])}) == 1:
                 size = lambda k, was: GUESS if any(made(w, d[k]) for w, d in enumerate(dims)) else was
                 guess[y] = (guess[y][0], tuple(size(k, was) for k, was in enumerate(guess[y][1])))
 

@@ -327,6 +327,15 @@ def repeated_model():
     return test_targets.model_of(nodes, [("z0", T.FLOAT, ["N", 4, 6, 8]), ("z", T.FLOAT, ["N", 6, 8])], [("y", T.FLOAT, None)], inits)
 
 
+def masked_model():
+    """A mask, expanded to the batch, as exporters write attention's; transposed with what it masks."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["s"]), node("Slice", ["s", "i0", "i1"], ["n"]), node("Concat", ["n", "sizes"], ["to"], axis=0),
+             node("Expand", ["m", "to"], ["e"]), node("Transpose", ["x"], ["t"], perm=[0, 1, 3, 2]), node("Add", ["t", "e"], ["a"]), node("Transpose", ["a"], ["y"], perm=[0, 1, 3, 2])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4, 5, 6]), ("m", T.FLOAT, [1, 1, 6, 5])], [("y", T.FLOAT, None)],
+                                 numbered(i0=[0], i1=[1], sizes=[4, 6, 5]))
+
+
 def halves_model():
     """Images halved and cut into pairs, on each of some levels, whose rows may be odd: by chance a checker's numbers are all even. And the
     bytes of what two open sizes broadcast to."""
@@ -351,7 +360,7 @@ def wide_model():
 
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
-    for model in (cut_model(), asked_model(), table_model(), repeated_model(), halves_model(), wide_model()):
+    for model in (cut_model(), asked_model(), table_model(), repeated_model(), masked_model(), halves_model(), wide_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
