@@ -283,6 +283,17 @@ static void dims_before_product(rl_opwriter *w) {
     w->ndim = nwas;
 }
 
+/* onnxruntime repeats rows, which are one element each where the last dim has size 1: it goes, where a Reshape stands there anyway. */
+static void drop_last_ones(rl_opwriter *w) {
+    uint32_t most = rl_opwriter_reshapes(w);
+    while (w->ndim > 1 && w->dim[w->ndim - 1].from == w->dim[w->ndim - 1].to && !w->dim[w->ndim - 1].label) {
+        w->ndim--;
+        if (rl_opwriter_reshapes(w) <= most) continue;
+        w->ndim++;
+        return;
+    }
+}
+
 /* ---- the dims ---- */
 
 bool rl_opwriter_choose_dims(rl_opwriter *w) {
@@ -316,6 +327,7 @@ bool rl_opwriter_choose_dims(rl_opwriter *w) {
         w->ndim = nbest;
     }
     if (w->cls == RL_BATCHNORM && channel(w) == w->ntoken) w->dim[1].label = 1 + 1;
+    if (w->cls == RL_TILE) drop_last_ones(w);
     dims_before_product(w);
     return w->ndim > 0 || w->ntoken == 0;
 }
