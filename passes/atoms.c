@@ -316,9 +316,9 @@ rl_status rl_plan_atoms(rl_plan *p) {
         if (rl_op_class(rl_nod(g, g->order.p[k])->op) != RL_MOVING) rl_legal_link(p, g->order.p[k]);
     for (uint32_t k = 0; k < g->order.n; k++) {
         rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
-        if (rl_op_class(n->op) != RL_MOVING || n->op == RL_OP_Transpose) continue;
-        p->moving[g->order.p[k].i] = link_reshape(p, n);
-        if (!p->moving[g->order.p[k].i]) rl_legal_link(p, g->order.p[k]); /* a block reshape */
+        if (rl_op_class(n->op) != RL_MOVING) continue;
+        if (n->op != RL_OP_Transpose) p->moving[g->order.p[k].i] = link_reshape(p, n);
+        if (!p->moving[g->order.p[k].i]) rl_legal_link(p, g->order.p[k]); /* a block reshape; a Transpose of who knows how many dims */
     }
     for (uint32_t i = 0; i < p->op.n; i++) rl_legal_inner(p, i);
     return make_classes(p);

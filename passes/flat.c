@@ -213,6 +213,7 @@ rl_graph *rl_flat_make(rl_graph *g) { return has_bodies(g) ? rl_flat_copy(g) : g
 rl_graph *rl_flat_copy(rl_graph *g) {
     rl_graph *f = rl_graph_new(g->ctx);
     f->kept = g->kept;
+    f->alike = g->alike;
     g->kept = f;
     rl_flat *x = f->flat = rl_new(&f->mem, rl_flat, 1);
     maker m = {.f = f, .x = x};

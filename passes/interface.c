@@ -287,7 +287,7 @@ static rl_status solve(rl_pass_run *r, const rl_interface *io) {
 static rl_status choose(rl_pass_run *r, void *what) {
     rl_interface *io = what;
     bool any = false;
-    RL_TRY(rl_shape_infer(r->g));
+    RL_TRY(rl_alike_infer(r->g, r->tmp));
     for (uint32_t i = 0; i < io->port.n; i++) {
         rl_value v;
         RL_TRY(check_port(r->g, io, &io->port.p[i], &v));

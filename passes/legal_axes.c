@@ -28,9 +28,9 @@ void rl_label_expand(rl_labels *b) {
     uint32_t rank = rl_labels_rank(b, b->n->out[0]), r = rl_labels_rank(b, b->n->in[0]);
     for (uint32_t d = 0; d < rank; d++) rl_labels_at(b, rl_labels_add(b, RL_T_FREE, 0), y, d);
     for (uint32_t d = 0; d < r; d++) rl_labels_at(b, rank - r + d, x, d);
-    for (uint32_t d = 0; d < rank && b->ok; d++) { /* what is expanded must be a number, to be written again */
+    for (uint32_t d = 0; d < rank && b->ok; d++) { /* what is expanded must be a number, or looked up, to be written again */
         rl_dim from = d + r >= rank ? rl_labels_size(b, x, d + r - rank) : 1, to = rl_labels_size(b, y, d);
-        if (from != to && !rl_dim_known(to)) b->ok = false;
+        if (from != to && !rl_dim_known(to) && !rl_is_input_size(b->g, to)) b->ok = false;
     }
 }
 

@@ -57,11 +57,16 @@ static uint32_t merge_all(const rl_opwriter *w, rl_dimspan *d) {
     return n;
 }
 
+/* The index of the piece, with what the piece has in that place behind it: one dim of the whole. */
+static bool leads_piece(const rl_opwriter *w, uint32_t i, uint32_t o) {
+    return rl_opwriter_label(w, i)->role == RL_T_PIECES && i + 1 < w->ntoken && w->op->token[w->token[i + 1]].natom[o] && joins(w, i, i + 1);
+}
+
 /* The op's dims as a tensor of operand o has them; tokens that o lacks take its dims of size 1, or new ones. 0: impossible. */
 static bool dims_like(const rl_opwriter *w, const rl_dims *x, uint32_t o, rl_dimspan *d, uint32_t *nd) {
     uint32_t i = 0, n = 0;
     for (uint32_t k = 0; k < x->ndim; k++) {
-        uint32_t left = x->count[k], from;
+        uint32_t left = x->count[k], piece = 0;
         if (left == 0) {
             bool absent = i < w->ntoken && w->op->token[w->token[i]].natom[o] == 0;
             if (!push_dim(d, &n, i, i + absent)) return false;
@@ -72,17 +77,17 @@ static bool dims_like(const rl_opwriter *w, const rl_dims *x, uint32_t o, rl_dim
             continue;
         }
         while (i < w->ntoken && w->op->token[w->token[i]].natom[o] == 0) {
-            if (!push_dim(d, &n, i, i + 1)) return false;
+            piece = leads_piece(w, i, o);
+            if (!piece && !push_dim(d, &n, i, i + 1)) return false;
             i++;
         }
-        from = i;
+        uint32_t from = i - piece;
         while (left > 0 && i < w->ntoken) {
             uint32_t have = w->op->token[w->token[i]].natom[o];
             if (have == 0 || have > left) return false;
             left -= have;
             i++;
         }
-        /* A piece's tensor lacks the index of the piece, which stands before it in the whole. */
         if (left || !push_dim(d, &n, from, i) || !dim_ok(w, d[n - 1])) return false;
     }
     for (; i < w->ntoken; i++)
@@ -278,6 +283,17 @@ static void dims_before_product(rl_opwriter *w) {
     w->ndim = nwas;
 }
 
+/* onnxruntime repeats rows, which are one element each where the last dim has size 1: it goes, where a Reshape stands there anyway. */
+static void drop_last_ones(rl_opwriter *w) {
+    uint32_t most = rl_opwriter_reshapes(w);
+    while (w->ndim > 1 && w->dim[w->ndim - 1].from == w->dim[w->ndim - 1].to && !w->dim[w->ndim - 1].label) {
+        w->ndim--;
+        if (rl_opwriter_reshapes(w) <= most) continue;
+        w->ndim++;
+        return;
+    }
+}
+
 /* ---- the dims ---- */
 
 bool rl_opwriter_choose_dims(rl_opwriter *w) {
@@ -311,6 +327,7 @@ bool rl_opwriter_choose_dims(rl_opwriter *w) {
         w->ndim = nbest;
     }
     if (w->cls == RL_BATCHNORM && channel(w) == w->ntoken) w->dim[1].label = 1 + 1;
+    if (w->cls == RL_TILE) drop_last_ones(w);
     dims_before_product(w);
     return w->ndim > 0 || w->ntoken == 0;
 }

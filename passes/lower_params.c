@@ -187,16 +187,19 @@ static void param_tile(rl_opwriter *w) {
 
 static void param_expand(rl_opwriter *w) {
     rl_dims y, x;
-    rl_dim shape[RL_MAXDIMS];
-    int64_t to[RL_MAXDIMS];
+    rl_dim to[RL_MAXDIMS];
+    rl_value shape;
+    bool open = false;
     rl_opwriter_dims(w, 0, &y);
     rl_opwriter_dims(w, 1, &x);
-    rl_lower_shape(w->l, w->op->operand[0].cls, rl_opwriter_order(w, 0), &y, shape);
+    rl_lower_shape(w->l, w->op->operand[0].cls, rl_opwriter_order(w, 0), &y, to);
     for (uint32_t k = 0; k < y.ndim; k++) {
-        to[k] = x.count[k] == y.count[k] ? 1 : shape[k];
-        if (to[k] < 0) w->l->failed = true;
+        if (x.count[k] == y.count[k]) to[k] = 1;
+        open |= !rl_dim_known(to[k]);
     }
-    set_input(w, 1, rl_lower_ints(w->l, "shape", y.ndim, to));
+    if (!open) shape = rl_lower_ints(w->l, "shape", y.ndim, to);
+    else if (!rl_lower_sizes(w->l, to, y.ndim, &shape)) w->l->failed = true;
+    if (!w->l->failed) set_input(w, 1, shape);
 }
 
 static void param_norm(rl_opwriter *w) {

@@ -24,8 +24,8 @@ static rl_value sizes_of(rl_lower *l, rl_value x, uint32_t k, uint32_t n) {
     return y;
 }
 
-/* Where a size stands: `times` the dim `axis` of v. */
-typedef struct { rl_value v; uint32_t axis; rl_dim times; } rl_sizeplace;
+/* Where a size stands: `times` the dim `axis` of v, and other dims of it (a bit for each), multiplied. */
+typedef struct { rl_value v; uint32_t axis, others; rl_dim times; } rl_sizeplace;
 
 /* The axis of v that d is a known multiple of, the same if there is one. */
 static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
@@ -34,23 +34,48 @@ static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
     at->times = 0;
     for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank && at->times != 1; i++)
         if (!rl_dim_known(x->dim[i]) && rl_dim_div(g->ctx, d, x->dim[i], &times) && times > 0 && (times == 1 || at->times == 0))
-            *at = (rl_sizeplace){v, i, times};
+            *at = (rl_sizeplace){v, i, 0, times};
     return at->times != 0;
 }
 
+/* The axes of v that make d, multiplied, if there are some. */
+static bool has_product(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
+    const rl_valinfo *x = rl_val(g, v);
+    *at = (rl_sizeplace){v, RL_NONE, 0, 0};
+    for (uint32_t i = 0; x->rank != RL_NORANK && i < RL_MIN(x->rank, 32u) && !rl_dim_known(d); i++) {
+        rl_dim rest;
+        if (rl_dim_known(x->dim[i]) || !rl_dim_div(g->ctx, d, x->dim[i], &rest) || rest == 0) continue;
+        d = rest;
+        if (at->axis == RL_NONE) at->axis = i;
+        else at->others |= 1u << i;
+    }
+    if (rl_dim_known(d)) at->times = d;
+    return at->times != 0;
+}
+
+typedef bool has_size(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at);
+
 /* In a tensor that exists: `near`, a graph input, or one written before. */
-static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at) {
+static bool look_for(const rl_lower *l, has_size *has, rl_dim d, rl_value near, rl_sizeplace *at) {
     const rl_graph *g = l->g;
-    if (rl_has(near) && has_dim(g, near, d, at)) return true;
+    if (rl_has(near) && has(g, near, d, at)) return true;
     for (uint32_t i = 0; i < g->input.n; i++)
-        if (has_dim(g, g->input.p[i], d, at)) return true;
+        if (has(g, g->input.p[i], d, at)) return true;
     for (uint32_t i = l->phys.n; i-- > 0 && i + 1000 > l->phys.n;)
-        if (rl_flat_within(g, rl_flat_region(g, l->origin), l->phys.p[i].region) && has_dim(g, l->phys.p[i].v, d, at)) return true;
+        if (rl_flat_within(g, rl_flat_region(g, l->origin), l->phys.p[i].region) && has(g, l->phys.p[i].v, d, at)) return true;
+    *at = (rl_sizeplace){0};
     return false;
 }
 
-static rl_value multiplied(rl_lower *l, rl_value x, uint32_t n, int64_t times) {
-    rl_value in[2] = {x, rl_lower_ints(l, "rl_times", 1, &times)}, y = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_size"));
+static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at) { return look_for(l, has_dim, d, near, at); }
+
+/* Also one that stands nowhere as a whole. */
+static bool find_factors(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at) {
+    return find_size(l, d, near, at) || look_for(l, has_product, d, near, at);
+}
+
+static rl_value multiplied(rl_lower *l, rl_value x, uint32_t n, rl_value times) {
+    rl_value in[2] = {x, times}, y = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_size"));
     rl_graph_set_type(l->g, y, RL_I64, 1, (rl_dim[]){n});
     rl_lower_node(l, RL_OP_Mul, rl_graph_fresh_name(l->g, "rl_size"), 2, in, 1, &y);
     return y;
@@ -62,10 +87,12 @@ static rl_value numbers(rl_lower *l, const int64_t *number, const rl_sizeplace *
     uint32_t npart = 0;
     for (uint32_t i = 0, end; i < n; i = end) { /* what is known, or stands side by side in one shape, in one piece */
         rl_dim times = at[i].times;
-        for (end = i + 1; end < n && at[end].times == times; end++)
+        for (end = i + 1; end < n && at[end].times == times && !at[i].others && !at[end].others; end++)
             if (times && (at[end].v.i != at[i].v.i || at[end].axis != at[i].axis + (end - i))) break;
         part[npart] = times ? sizes_of(l, at[i].v, at[i].axis, end - i) : rl_lower_ints(l, "rl_sizes", end - i, number + i);
-        if (times > 1) part[npart] = multiplied(l, part[npart], end - i, times);
+        for (uint32_t k = 0; k < 32; k++)
+            if (at[i].others >> k & 1) part[npart] = multiplied(l, part[npart], 1, sizes_of(l, at[i].v, k, 1));
+        if (times > 1) part[npart] = multiplied(l, part[npart], end - i, rl_lower_ints(l, "rl_times", 1, &times));
         npart++;
     }
     if (npart == 0) part[npart++] = rl_lower_ints(l, "rl_sizes", 0, number);
@@ -82,7 +109,7 @@ bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out) {
     rl_sizeplace at[RL_MAXDIMS] = {0};
     if (n > RL_MAXDIMS) return false;
     for (uint32_t i = 0; i < n; i++)
-        if (!rl_dim_known(d[i]) && !find_size(l, d[i], RL_NOVALUE, &at[i])) return false;
+        if (!rl_dim_known(d[i]) && !find_factors(l, d[i], RL_NOVALUE, &at[i])) return false;
     *out = numbers(l, d, at, n);
     return true;
 }
@@ -112,7 +139,7 @@ static rl_value target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n, bo
         number[i] = to[i];
         if (rl_dim_known(to[i])) continue;
         if (!*literal && i < from->rank && from->dim[i] == to[i]) number[i] = 0;
-        else if ((symbols == 1 && !*literal) || !find_size(l, to[i], x, &at[i])) number[i] = -1, inferred++;
+        else if ((symbols == 1 && !*literal) || !(inferred ? find_factors : find_size)(l, to[i], x, &at[i])) number[i] = -1, inferred++;
     }
     l->failed |= (zero && !*literal) || (inferred && zeros) || inferred > 1;
     return numbers(l, number, at, n);

@@ -98,6 +98,9 @@ rl_status rl_time_now(rl_pass_run *r, int64_t *time);
 void rl_judge(rl_pass_run *r);
 /* prove.c, after legal: what rl_restate says. */
 void rl_prove_problem(rl_pass_run *r, bool bytes_first, bool timed, rl_text *out);
+/* alike.c: infers the types of a model's graph, with sizes that every run needs equal as one; and gives its inputs their own sizes again. */
+rl_status rl_alike_infer(rl_graph *g, rl_arena *tmp);
+rl_status rl_alike_restore(rl_graph *g);
 /* dce.c: [nnode] from which no graph output can be reached; NULL where there are none. */
 bool *rl_dead_nodes(const rl_graph *g, rl_arena *mem);
 #define PASS(name, summary) rl_status rl_pass_##name(rl_pass_run *r);

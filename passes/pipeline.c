@@ -108,7 +108,7 @@ static rl_status run_pass(rl_pass_run *r, const pass *p) {
 static rl_status infer(rl_pass_run *r) {
     double start = rl_seconds();
     RL_TRY(rl_begin(r->g->ctx, "shapes"));
-    RL_TRY(rl_shape_infer(r->g));
+    RL_TRY(rl_alike_infer(r->g, r->tmp));
     took(r->out, "shapes", start);
     if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") == 0) print_graph(r);
     return r->opt->verify_each ? verify_after(r, "shapes") : RL_OK;
@@ -441,6 +441,7 @@ rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_statu
     rl_status s = check_objective(g->ctx, o->objective);
     if (s == RL_OK) s = rl_target_find(&keep, o->target ? o->target : "generic", &r.target);
     if (s == RL_OK) s = job(&r, what);
+    if (s == RL_OK) s = rl_alike_restore(g);
     rl_arena_free(&tmp);
     rl_arena_free(&keep);
     return s;

@@ -49,4 +49,12 @@ int64_t rl_dim_guess(const rl_ctx *ctx, rl_dim d, int64_t guess);
 /* The size where each symbol has the value that the hash gives its name's pointer; false when one has none there. */
 bool rl_dim_eval(const rl_ctx *ctx, rl_dim d, const rl_hash *value, int64_t *x);
 
+/* Symbols, and what else is written for each: sizes that are equal, but do not look it (dim_alike.c). */
+typedef struct { uint32_t sym; rl_dim is; } rl_dimrule;
+typedef struct { rl_dimrule *p; uint32_t n, cap; } rl_dimrules;
+/* From now on a == b: H and 2*floor((H+1)/2), say. False where that is no news, or cannot be solved for a symbol. */
+bool rl_dim_equate(rl_ctx *ctx, rl_arena *mem, rl_dimrules *r, rl_dim a, rl_dim b);
+/* The size as the rules write it: where these make a and b equal, both give the same. */
+rl_dim rl_dim_normal(rl_ctx *ctx, const rl_dimrules *r, rl_dim d);
+
 #endif

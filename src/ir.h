@@ -128,6 +128,9 @@ typedef struct rl_nodeinfo {
 } rl_nodeinfo;
 
 typedef struct { rl_str domain; int64_t version; } rl_opset;
+typedef struct { rl_value v; const rl_dim *dim; } rl_sized;
+/* Sizes that every run needs equal, and inputs that have others by it now, with their own (passes/alike.c). */
+typedef struct { rl_dimrules rules; struct { rl_sized *p; uint32_t n, cap; } input; } rl_alike;
 typedef struct { rl_value v; const uint32_t *perm; } rl_turn; /* its dim i is dim perm[i] of what the file has in its place */
 
 struct rl_graph {
@@ -157,6 +160,7 @@ struct rl_graph {
     bool closed;               /* no form of its bodies could be written: they were left as they are */
     bool sized;                /* --dim or --input-shape gave a size that was open: inputs and outputs declare it (fix.h) */
     bool doubtful;             /* shape inference let a contradiction pass: in a body, which may never run */
+    rl_alike *alike;           /* NULL: no two sizes are equal that do not look it */
     struct rl_flat *flat;      /* passes/flat.h; NULL: bodies are attributes, as everywhere else */
     rl_graph *kept;            /* a graph whose memory this one uses: freed with it */
 };

@@ -6,7 +6,7 @@
  * CLASS says which orders of dims may meet at the op's operands; legal.c and lower.c have one handler per class:
  *
  *   POINTWISE   every input and output broadcasts together (numpy rules); any order
- *   EXPAND      Expand: input 0 broadcast to a constant shape
+ *   EXPAND      Expand: input 0 broadcast to a shape of numbers and sizes of inputs
  *   REDUCE      input 0 loses (or keeps as 1) the dims `axes`; any order
  *   GLOBALPOOL  GlobalAveragePool, GlobalMaxPool, GlobalLpPool: all dims after the first two become 1
  *   ARG         ArgMax, ArgMin: as REDUCE over one dim `axis`, which is a block

@@ -189,6 +189,7 @@ void rl_shape_set_type(rl_shaper *s, rl_graph *g, rl_value v, rl_dtype dtype, ui
     const rl_dim *old = x->rank == rank ? x->dim : NULL;
     rl_dim *d = rl_new(s->tmp, rl_dim, rank);
     for (uint32_t i = 0; i < rank; i++) d[i] = settle(s, dim[i], old ? old[i] : UNKNOWN);
+    for (uint32_t i = 0; g->alike && i < rank; i++) d[i] = rl_dim_normal(s->ctx, &g->alike->rules, d[i]);
     if (x->rank == rank && (!old || memcmp(d, old, rank * sizeof *d) == 0)) return;
     rl_graph_set_type(g, v, x->dtype, rank, d);
 }

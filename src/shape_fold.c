@@ -254,6 +254,20 @@ static bool fold_gather(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     return true;
 }
 
+/* Along the last axis: how an exporter writes "repeat that dim". */
+static bool fold_one_hot(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
+    rl_tensor at, value;
+    (void)arg, (void)port;
+    if (!load(s, 0, &at) || !load(s, 2, &value) || value.n != 2 || out->rank == 0 || rl_attr_int(s->n, "axis", -1) != -1) return false;
+    int64_t depth = out->dim[out->rank - 1];
+    if ((int64_t)out->n != depth * at.n) return false; /* a declared shape may say otherwise */
+    for (uint32_t i = 0; i < out->n; i++) {
+        cell c = at.cell[i / depth];
+        if (c.kind == CELL_INT) out->cell[i] = value.cell[(c.num < 0 ? c.num + depth : c.num) == (int64_t)i % depth];
+    }
+    return true;
+}
+
 static bool fold_shape(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     const rl_valinfo *x = input(s, 0);
     (void)arg, (void)port;
@@ -390,6 +404,7 @@ static const struct { fold_fn *fn; int arg; } folds[RL_NOP] = {
     ROW(Neg, fold_unary, NEG),
     ROW(NonZero, fold_non_zero, 0),
     ROW(Not, fold_unary, NOT),
+    ROW(OneHot, fold_one_hot, 0),
     ROW(Or, fold_binary, OR),
     ROW(Pow, fold_binary, POW),
     ROW(Range, fold_range, 0),

@@ -192,7 +192,7 @@ class Builder:
         self.broadcast(x, len(to))
         for d, size in enumerate(to):
             k = d + len(come) - len(to)
-            if (come[k] if k >= 0 else ONE) != size and not known(size):
+            if (come[k] if k >= 0 else ONE) != size and self.problem.is_open(size):
                 raise Fixed  # the shape could not be written again
 
     def reduce_over(self, gone, keep, role):

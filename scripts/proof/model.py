@@ -9,7 +9,7 @@ import copy
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from . import calls, flat, schemas
+from . import alike, calls, flat, schemas
 from .sizes import RANDOM, REFERS, Sizes
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
@@ -241,7 +241,8 @@ class Model:
         self.graph = graph
         if read:
             self.graph.drop_dead()
-        self.sizes = Sizes(self.graph, symbols, given)
+        main = read and not functions and given is None
+        self.sizes = alike.sizes_of(self.graph, symbols) if main else Sizes(self.graph, symbols, given)
         self.types = {}  # of the inputs of functions
         for _ in range(calls.ROUNDS if functions else 0):
             was = dict(self.sizes.symbols.calls)
@@ -267,7 +268,7 @@ class Model:
         def known(n):
             made = [o for o in n.output if o]
             return n.op not in ("Constant", "Enter", "Leave") and n.input and not n.captured and all(
-                o in self.constant and o in self.sizes.content and o not in kept and self.sizes.content[o].size <= KNOWN
+                (o in self.constant or self.empty(o)) and o in self.sizes.content and o not in kept and self.sizes.content[o].size <= KNOWN
                 and self.sizes.content[o].dtype.name in ("int64", "int32", "bool") for o in made)
 
         g.nodes = [n for n in g.nodes if not known(n)]

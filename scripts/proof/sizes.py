@@ -1,7 +1,7 @@
 """Types and sizes of all tensors of a graph, and the contents of small ones.
 
-An unknown size is worked with as a number that cannot be mistaken for another: every symbol is a large prime, a different one in each
-of two worlds, and a size is the pair of what it is in the two. Equal pairs are equal sizes; a pair of equal numbers is a known size; one
+An unknown size is worked with as a number that cannot be mistaken for another: every symbol is a large prime in one world, twice another
+prime in a second, and a size is the pair of what it is in the two. Equal pairs are equal sizes; a pair of equal numbers is a known size; one
 size divides another where it does so in both worlds. So N*3*H, floor(H/2)+1 and whatever a model computes need no algebra.
 In a third world every symbol is 64: there bytes are counted.
 
@@ -17,6 +17,7 @@ SMALL = 4096  # elements of a tensor whose contents are followed
 GUESS = 64
 LEAST = 10_007  # no symbol is smaller
 APART = 100, 150
+END = 2 ** 31 - 1  # and beyond: a cut goes on to the end, whatever the size
 WORLDS = 3    # two of primes, and one in which every symbol is GUESS
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 # com.microsoft: results like input 0, or like all inputs broadcast together.
@@ -30,11 +31,11 @@ ALIKE = set("""Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Co
     Softsign Sqrt Swish Tan Tanh TensorScatter ThresholdedRelu Trilu""".split())
 
 
-def primes(start, count, apart):
-    """So far apart that none is another one and a little: sizes like N + 2 are no symbol by chance."""
+def primes(start, count, apart, rest=None):
+    """So far apart that none is another one and a little: sizes like N + 2 are no symbol by chance. rest: of a division by 128, if it is asked for."""
     found, n = [], start | 1
     while len(found) < count:
-        if all(n % d for d in range(3, int(n ** 0.5) + 1, 2)):
+        if rest in (None, n % 128) and all(n % d for d in range(3, int(n ** 0.5) + 1, 2)):
             found.append(n)
             n += apart
         n += 2
@@ -44,19 +45,26 @@ def primes(start, count, apart):
 class Symbols:
     """A number for each unknown size, by name, in each world."""
 
-    def __init__(self):
+    def __init__(self, others=0):
+        """others: not the first numbers that are tried, but such that ceil(N/2), ceil(N/4) ... are odd in one world, and floor(N/2) ... in the other."""
+        self.rests = (1, 63) if others else (None, None)
         self.index, self.name = {}, {}
+        self.given = {}    # name -> its numbers in all worlds, where they are others (alike.py)
         self.calls = {}    # what functions of the model give (calls.py)
         self.sure = set()  # tensors whose contents hang on no unknown size
-        self.numbers = [primes(LEAST, 64, APART[0]), primes(20_011, 64, APART[1])]
+        odd, even = (primes(n, 64, apart, rest) for n, apart, rest in zip((LEAST, 20_011), APART, self.rests))
+        self.numbers = [odd, [2 * p for p in even]]
 
     def number(self, name, world):
         i = self.index.setdefault(name, len(self.index))
+        if name in self.given:
+            return self.given[name][world]
         if world == 2:
             return GUESS
         if i >= len(self.numbers[world]):
-            more = primes(self.numbers[world][-1] + APART[world], len(self.numbers[world]), APART[world])
-            self.numbers[world] += more
+            times = 1 + world
+            more = primes(self.numbers[world][-1] // times + APART[world], len(self.numbers[world]), APART[world], self.rests[world])
+            self.numbers[world] += [times * p for p in more]
         self.name[world, self.numbers[world][i]] = name
         return self.numbers[world][i]
 
@@ -199,8 +207,8 @@ class World:
         out[axis] = sum(d[axis] for _, d in types)
         return {node.output[0]: (types[0][0], tuple(out))}
 
-    def slice(self, node, types):
-        elem, dims = types[0]
+    def cuts(self, node, rank):
+        """{dim: (start, end, step)} of a Slice, or None where they are not known."""
         if node.opset < 10:
             starts, ends, axes, steps = node.attr("starts"), node.attr("ends"), node.attr("axes"), None
         else:
@@ -208,12 +216,20 @@ class World:
             if any(g is None and node.inp(k) for k, g in enumerate(given, 1)):
                 return None
             starts, ends, axes, steps = (None if g is None else g.ravel().tolist() for g in given)
-        if dims is None or starts is None or ends is None:
+        if starts is None or ends is None:
+            return None
+        axes = range(len(starts)) if axes is None else axes
+        return {a % rank: (starts[i], ends[i], 1 if steps is None else steps[i]) for i, a in enumerate(axes)}
+
+    def slice(self, node, types):
+        elem, dims = types[0]
+        cuts = None if dims is None else self.cuts(node, len(dims))
+        if cuts is None:
             return None
         out = list(dims)
-        for i, a in enumerate(range(len(starts)) if axes is None else axes):
-            out[a] = len(range(dims[a])[cut(dims[a], starts[i], ends[i], 1 if steps is None else steps[i])])
-            if self.inner and dims[a] >= LEAST > out[a]:
+        for a, (start, end, step) in cuts.items():
+            out[a] = len(range(dims[a])[cut(dims[a], start, end, step)])
+            if self.inner and (dims[a] >= LEAST > out[a] or any(LEAST <= abs(x) < END for x in (start, end))):
                 out[a] = None  # see Sizes.forget_cut
         return {node.output[0]: (elem, tuple(out))}
 
@@ -241,13 +257,17 @@ class World:
         out = []
         for k in range(rank):
             here = {d[k - rank + len(d)] for d in all_dims if k - rank + len(d) >= 0} - {1}
-            known = {x for x in here if x not in self.symbolic()}
+            known = {x for x in here if (x < LEAST if self.world < 2 else x != GUESS)}
+            here -= self.cut_of(here)
             out.append(1 if not here else here.pop() if len(here) == 1 else known.pop() if len(known) == 1 else
                        self.symbols.number(("max", self.world, frozenset(here)), self.world))
         return tuple(out)
 
-    def symbolic(self):
-        return {self.symbols.number(n, self.world) for n in list(self.symbols.index)}
+    def cut_of(self, sizes):
+        """Those that broadcast with another one of them to that: what is left of it, for then nothing was cut, and what it was broadcast from."""
+        name = lambda x: self.symbols.name.get((self.world, x), ("",))
+        cut = {x for x in sizes if name(x)[0] == "min" and any(type(p) is tuple and p[self.world] in sizes - {x} for p in name(x)[1:])}
+        return cut | {x for x in sizes for m in sizes if name(m)[0] == "max" and x in name(m)[2]}
 
     def schema(self, node):
         schema = node.schema
@@ -289,6 +309,10 @@ class World:
         """Sizes that differ but may be 1 when the model runs: inference calls that a mistake. Nor has it an answer where another input's type
         is unknown, as that of a bound in a function which some calls leave out."""
         types = [self.type.get(n, (0, None)) for n in node.input if n]
+        if node.op == "Reshape" and node.inp(1) in self.data and types[0][1] is not None:
+            return self.rest(node, types[0])
+        if node.op == "Expand" and node.inp(1) in self.data:
+            return {node.output[0]: (types[0][0], self.broadcast([types[0][1], tuple(map(int, self.data[node.inp(1)]))]))}
         if len(node.output) == 1 and len(types) > 1:
             elem = types[1][0] if node.op == "Where" else types[0][0]
             if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
@@ -297,6 +321,14 @@ class World:
                            "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift") or elem == TensorProto.BOOL:
                 return {node.output[0]: (elem, self.broadcast([t[1] for t in types]))}
         return {}
+
+    def rest(self, node, x):
+        """A Reshape whose -1 stands for what is left, by a size that does not divide the number that a symbol has here."""
+        to = [x[1][i] if d == 0 and not node.attr("allowzero", 0) and i < len(x[1]) else int(d) for i, d in enumerate(self.data[node.inp(1)].ravel())]
+        others = int(np.prod([d for d in to if d != -1], dtype=object))
+        if to.count(-1) != 1 or others <= 0:
+            return {}
+        return {node.output[0]: (x[0], tuple(int(np.prod(x[1], dtype=object)) // others if d == -1 else d for d in to))}
 
     # ---- contents
 
@@ -475,6 +507,12 @@ def differ(x, y):
     return ~((x == y) | ((x != x) & (y != y)))
 
 
+def is_exact(node, world):
+    """Of integers, without a rest."""
+    x, y = (world.data.get(node.inp(k)) for k in (0, 1))
+    return x is not None and y is not None and x.dtype.kind in "iu" and bool((y != 0).all()) and not (x % y).any()
+
+
 def follows(node, a, b):
     """May the contents of this node's outputs be believed, though some of what they come from is not known?"""
     unknown = [differ(a.data[n], b.data[n]) for n in node.input if n in a.data and n in b.data and a.data[n].shape == b.data[n].shape]
@@ -486,6 +524,8 @@ def follows(node, a, b):
     if node.op == "Cast" and node.attr("to") == TensorProto.BOOL and node.inp(0) in a.data:  # a size that has a name is at least 1
         symbol = lambda x: a.symbols.name.get((0, int(x)), ("",))[0]
         return bool(unknown) and all(symbol(x) == "named" for x in np.atleast_1d(a.data[node.inp(0)])[np.atleast_1d(unknown[0])])
+    if node.op == "Div" and all(is_exact(node, w) for w in (a, b)):
+        return True
     if node.op not in ROUNDING or not all(n in a.data and n in b.data for n in node.input + node.output if n):
         return False
     x, y = a.data[node.output[0]], b.data[node.output[0]]
@@ -507,6 +547,8 @@ class Sizes:
                 w.node(node)
             if node.op == "Slice" and self.symbols.index:
                 self.forget_cut(node)
+            if self.symbols.index:
+                self.guess_broadcast(node)
             if self.symbols.index and not follows(node, *worlds[:2]):
                 for w in worlds:
                     for name in node.output:
@@ -523,18 +565,62 @@ class Sizes:
             if x is not None and y is not None and x.shape == y.shape and not differ(x, y).any():
                 self.content[name] = x
 
+    def guess_broadcast(self, node):
+        """What two open sizes broadcast to is a symbol of its own, also where in the third world, or another, they are the same by chance."""
+        types, guess = [w.type for w in self.worlds[:2]], self.worlds[2].type
+        made = lambda w, x: self.symbols.name.get((w, x), ("",))[0] == "max"
+        for y in node.output:
+            dims = [t.get(y, (0, None))[1] for t in types]
+            if None not in dims and (guess.get(y) or (0, None))[1] and len({*map(len, dims), len(guess[y][1])}) == 1:
+                size = lambda k, was: GUESS if any(made(w, d[k]) for w, d in enumerate(dims)) else was
+                guess[y] = (guess[y][0], tuple(size(k, was) for k, was in enumerate(guess[y][1])))
+
     def forget_cut(self, node):
-        """What is left of an unknown size after a cut is at most a number, but not for sure that."""
+        """What is left of a size after a cut is the smaller of two, and in the worlds always the same one: open sizes are large there."""
         x, y = node.inp(0), node.out(0)
-        pairs = [[w.type.get(n, (0, None))[1] for w in self.worlds[:2]] for n in (x, y)]
-        if any(d is None for p in pairs for d in p):
+        types = [[w.type.get(n, (0, None))[1] for w in self.worlds] for n in (x, y)]
+        if any(d is None for t in types for d in t):
             return
-        for k, (was, now) in enumerate(zip(zip(*pairs[0]), zip(*pairs[1]))):
-            if not known(was) and known(now):
-                for w in self.worlds:
-                    elem, dims = w.type[y]
-                    size = self.symbols.number(("min", now[0], was), w.world)
-                    w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])
+        cuts = [w.cuts(node, len(types[0][0])) for w in self.worlds]
+        for k, (was, now) in enumerate(zip(zip(*types[0]), zip(*types[1]))):
+            left = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts and not self.says_number(y, k) else None
+            for w, size in zip(self.worlds, left or ()):
+                elem, dims = w.type[y]
+                w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])
+                w.data.pop(y, None)
+
+    def says_number(self, name, k):
+        declared = self.worlds[0].declared.get(name)
+        dims = declared.tensor_type.shape.dim if declared is not None else ()
+        return k < len(dims) and dims[k].HasField("dim_value")
+
+    def left(self, was, now, cuts):
+        """The size in each world where it is not what it seems to be in two: what a cut from start to end leaves of `was`."""
+        if None in cuts:
+            return None
+        start, end, step = zip(*cuts)
+        if known(start) and known(end):
+            return self.smaller(now, was) if not known(was) and known(now) else None
+        if min(start) < 0 or min(end) < 0 or set(step) != {1}:
+            return self.symbol(("cut", was[:2], start[:2], end[:2], step[:2]))
+        end = was if min(end) >= END else self.smaller(was, end)
+        size = tuple(e - s for e, s in zip(end, start))
+        return size if min(size[:2]) >= 0 else self.symbol(("cut", was[:2], start[:2], end[:2], step[:2]))
+
+    def least(self, size):
+        """A named size, and what is a multiple of one, is at least 1."""
+        named = [self.symbol(name) for name in list(self.symbols.index) if name[0] == "named"]
+        return int(any(quotient(size, n) for n in named))
+
+    def symbol(self, name):
+        return tuple(self.symbols.number(name, w.world) for w in self.worlds)
+
+    def smaller(self, a, b):
+        """Of two sizes; a symbol where that hangs on what they are."""
+        one, other = sorted((a, b), key=lambda x: (not known(x), x))
+        if a[0] - b[0] == a[1] - b[1] or (known(one) and one[0] <= self.least(other)):
+            return tuple(map(min, a, b))
+        return self.symbol(("min", one[0] if known(one) else one[:2], other[:2]))
 
     def bits(self, name):
         packed = PACKED.get(TensorProto.DataType.Name(self.elem[name])) if self.elem.get(name) else None

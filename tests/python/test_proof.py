@@ -47,7 +47,7 @@ ZOO = ["pt_gpt", "ptd_gpt", "tf_ssd_lite_raw", "pt_vit_tiny_patch16_224", "tf_mo
 TIMED = [("pt_gpt", "generic"), ("pt_detr", "generic"), ("tf_ssd_lite_raw", "generic:time"), ("pt_vit_tiny_patch16_224", "openvino")]
 
 WIDE = 300500  # the first of those of graphgen_wide.py
-KNOWN = [("random", 3080), ("random", 5164), ("wide", 300617), ("wide", 300640), ("wide", 300796), ("wide", 300863)]  # that were refused once
+KNOWN = [("random", 3080), ("random", 5164), ("random", 5353), ("random", 5414), ("wide", 300617), ("wide", 300640), ("wide", 300796), ("wide", 300863)]  # that were refused once
 
 UNPROVED = 0.02  # of the random models the program may leave so many without a proof; it says so itself
 
@@ -297,13 +297,123 @@ def asked_model():
                                  [onnx.numpy_helper.from_array(np.array(0), "none")])
 
 
+def numbered(**arrays):
+    return [onnx.numpy_helper.from_array(np.array(x, np.float32 if name.startswith("f") else np.int64), name) for name, x in arrays.items()]
+
+
+def table_model():
+    """A table cut at an open size, beside a tensor of that size, as embeddings of positions are: '?min(512|S)'. The last of floor(S/8): '?min(1|floor(S/8))'.
+    And a Slice of sizes that leaves none."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["s"]), node("Slice", ["s", "i1", "i2"], ["n"]), node("Slice", ["ftable", "i0", "n", "i1"], ["p"]),
+             node("Add", ["x", "p"], ["a"]), node("Transpose", ["a"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["r"]),
+             node("MaxPool", ["r"], ["m"], kernel_shape=[8], strides=[8]), node("Slice", ["m", "last", "end", "i2"], ["e"]),
+             node("Shape", ["e"], ["es"]), node("Slice", ["es", "i0", "i2"], ["front"]), node("Slice", ["es", "end", "end"], ["none"]),
+             node("Concat", ["front", "none", "open"], ["to"], axis=0),
+             node("Reshape", ["e", "to"], ["g"]), node("Transpose", ["g"], ["y"], perm=[0, 2, 1])]
+    inits = numbered(i0=[0], i1=[1], i2=[2], last=[-1], end=[2**31], open=[-1], ftable=np.ones((1, 512, 4)))
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", "S", 4])], [("y", T.FLOAT, None)], inits)
+
+
+def repeated_model():
+    """x[4*N,6,8] times the rows of z[N,6,8], each repeated 4*N/N times, as repeat_interleave writes it."""
+    node = test_targets.h.make_node
+    nodes = [node("Reshape", ["z0", "z4"], ["x"]), node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["r"]),
+             node("Shape", ["x"], ["xs"]), node("Shape", ["z"], ["zs"]), node("Gather", ["xs", "i0"], ["m"]), node("Gather", ["zs", "i0"], ["n"]),
+             node("Div", ["m", "n"], ["d"]), node("Concat", ["i1", "d"], ["v"], axis=0), node("OneHot", ["i1", "four", "v"], ["h"]), node("Reshape", ["h", "flat"], ["times"]),
+             node("Transpose", ["z"], ["zt"], perm=[0, 2, 1]), node("Unsqueeze", ["zt", "i1"], ["u"]), node("Tile", ["u", "times"], ["w"]),
+             node("Reshape", ["w", "to"], ["k"]), node("Mul", ["r", "k"], ["p"]), node("Transpose", ["p"], ["y"], perm=[0, 2, 1])]
+    inits = numbered(i0=[0], i1=[1], four=4, flat=[-1], z4=[-1, 6, 8], to=[-1, 8, 6])
+    return test_targets.model_of(nodes, [("z0", T.FLOAT, ["N", 4, 6, 8]), ("z", T.FLOAT, ["N", 6, 8])], [("y", T.FLOAT, None)], inits)
+
+
+def masked_model():
+    """A mask, expanded to the batch, as exporters write attention's; transposed with what it masks."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["s"]), node("Slice", ["s", "i0", "i1"], ["n"]), node("Concat", ["n", "sizes"], ["to"], axis=0),
+             node("Expand", ["m", "to"], ["e"]), node("Transpose", ["x"], ["t"], perm=[0, 1, 3, 2]), node("Add", ["t", "e"], ["a"]), node("Transpose", ["a"], ["y"], perm=[0, 1, 3, 2])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4, 5, 6]), ("m", T.FLOAT, [1, 1, 6, 5])], [("y", T.FLOAT, None)],
+                                 numbered(i0=[0], i1=[1], sizes=[4, 6, 5]))
+
+
+def halves_model():
+    """Images halved and cut into pairs, on each of some levels, whose rows may be odd: by chance a checker's numbers are all even. And the
+    bytes of what two open sizes broadcast to."""
+    node = test_targets.h.make_node
+    nodes, x, inits = [], "x", numbered(fw=np.ones((2, 2, 1, 1)))
+    for k in range(5):
+        inits += numbered(**{f"to{k}": [0, 2, -1, 2]})
+        nodes += [node("MaxPool", [x], [f"m{k}"], kernel_shape=[2], strides=[2], ceil_mode=1), node("Reshape", [f"m{k}", f"to{k}"], [f"r{k}"]),
+                  node("Transpose", [f"r{k}"], [f"t{k}"], perm=[0, 1, 3, 2]), node("Sigmoid", [f"t{k}"], [f"g{k}"]),
+                  node("Transpose", [f"g{k}"], [f"y{k}"], perm=[0, 1, 3, 2])]
+        x = f"m{k}"
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 2, "H"])], [(f"y{k}", T.FLOAT, None) for k in range(5)], inits)
+
+
+def wide_model():
+    """Two open sizes broadcast: what the result has is a symbol, and 64 for its bytes."""
+    node = test_targets.h.make_node
+    nodes = [node("MaxPool", ["x"], ["m"], kernel_shape=[4, 4], strides=[4, 4]), node("MaxPool", ["x"], ["n"], kernel_shape=[3, 3], strides=[4, 4]),
+             node("Add", ["m", "n"], ["a"]), node("Transpose", ["a"], ["y"], perm=[0, 2, 3, 1])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 3, "H", "W"])], [("y", T.FLOAT, None)])
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
-    for model in (cut_model(), asked_model()):
+    for model in (cut_model(), asked_model(), table_model(), repeated_model(), masked_model(), halves_model(), wide_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
             yield f"{model.graph.node[0].op_type}: {why or lost}"
+
+
+# ---------------------------------------------------------------------------------------------------- sizes that must be equal
+
+def added_model(joined):
+    """An Add of sizes by two names, between Transposes, and a Concat of `joined`."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["a"], perm=[0, 2, 1]), node("Transpose", ["z"], ["b"], perm=[0, 2, 1]),
+             node("Add", ["a", "b"], ["s"], "sum"), node("Concat", joined, ["c"], axis=1), node("Transpose", ["s"], ["y"], perm=[0, 2, 1])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", "H", 4]), ("z", T.FLOAT, ["N", "A", 4])],
+                                 [("y", T.FLOAT, None), ("c", T.FLOAT, None)])
+
+
+def scaled(x, y, by):
+    scales = onnx.numpy_helper.from_array(np.array([1, 1, by, by], np.float32))
+    node = test_targets.h.make_node
+    return [node("Constant", [], [y + "s"], value=scales), node("Resize", [x, "", y + "s"], [y], mode="nearest")]
+
+
+def unet_model(levels, stem):
+    """Pools (behind a Conv of stride 2) and as many Resizes, as TensorFlow's exporter writes them: what is joined has its channels last."""
+    node = test_targets.h.make_node
+    back = lambda x, y: node("Transpose", [x], [y], perm=[0, 2, 3, 1])
+    forth = lambda x, y: node("Transpose", [x], [y], perm=[0, 3, 1, 2])
+    w = onnx.numpy_helper.from_array(np.ones((2, 2, 1, 1), np.float32), "w")
+    nodes, skips = [forth("x", "t"), node("Conv", ["t", "w"], ["d0"], strides=[stem, stem])], [back("d0", "s0")]
+    for i in range(levels):
+        nodes.append(node("MaxPool", [f"d{i}"], [f"d{i + 1}"], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1))
+        skips.append(back(f"d{i + 1}", f"s{i + 1}"))
+    up = f"d{levels}"
+    for i in reversed(range(levels)):
+        nodes += scaled(up, f"u{i}", 2) + [back(f"u{i}", f"v{i}"), skips[i], node("Concat", [f"v{i}", f"s{i}"], [f"j{i}"], axis=3), forth(f"j{i}", f"k{i}")]
+        up = f"k{i}"
+    return test_targets.model_of(nodes + [node("Relu", [up], ["y"])], [("x", T.FLOAT, ["N", "H", "W", 2])], [("y", T.FLOAT, None)], [w])
+
+
+def equal_sizes(prog, tmp):
+    """Off a Concat's axis sizes are equal, by whatever name; what is proved by that is refused of a model whose Concat does not say it."""
+    for name, model, fewest in [("two names", added_model(["a", "b"]), 1)] + [(f"U-Net of {n}, stem {s}", unet_model(n, s), 1) for n in (1, 2, 4) for s in (1, 2)]:
+        onnx.save(model, tmp / "equal.onnx")
+        why, lost, words, out = by_both(prog, tmp / "equal.onnx", tmp, "onnx")
+        if why or lost or claim(words)[0] != fewest:
+            yield f"{name}: {why or lost or claim(words)}"
+        if name != "two names":
+            continue
+        onnx.save(added_model(["a", "a"]), tmp / "other.onnx")
+        refused, _ = accepts(Pair(tmp / "other.onnx", out, Target(name="onnx")), words)
+        if not refused or "is another size here" not in refused:
+            yield f"of a Concat that says nothing: {refused or 'accepted'}"
 
 
 # ---------------------------------------------------------------------------------------------------- parts of models
@@ -350,7 +460,7 @@ def known_output(prog, tmp):
 
 # ---------------------------------------------------------------------------------------------------- mutated
 
-MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "Einsum of a scalar": scalar_einsum,
+MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "Einsum of a scalar": scalar_einsum,
           "GroupNormalization": group_normalization, "known output": known_output}
 
 

@@ -146,6 +146,37 @@ TEST(floors_exhaustive) {
     rl_ctx_free(ctx);
 }
 
+TEST(alike) {
+    CHECK_CTX(ctx)
+    static const struct { const char *a, *b, *size, *is; } row[] = { /* a = b, so size is written as what it is */
+        {"H", "2*floor((H+1)/2)", "H", "2*floor((H+1)/2)"}, {"H", "2*floor((H+1)/2)", "floor(H/2)", "floor((H+1)/2)"},
+        {"H", "2*floor((H+1)/2)", "N*H+1", "2*N*floor((H+1)/2)+1"}, {"H", "4*floor((H+3)/4)", "floor((H+1)/2)", "2*floor((H+3)/4)"},
+        {"floor((H+1)/2)", "2*floor((H+3)/4)", "floor((H+1)/2)", "2*floor((H+3)/4)"}, {"A", "H", "H", "H"}, {"A", "H", "A", "H"},
+        {"N*?1", "N*H", "?1", "?1"}, {"?1+1", "2*S", "?1", "2*S-1"}, {"'?max(A|B)'", "A", "'?max(A|B)'", "A"},
+        {"A", "H+1", "A", "H+1"}, {"floor(H/2)", "floor((H+1)/2)", "H", "H"},
+    };
+    for (size_t i = 0; i < RL_LEN(row); i++) {
+        rl_dimrules r = {0};
+        rl_dim a = parse(ctx, row[i].a), b = parse(ctx, row[i].b);
+        bool news = rl_dim_equate(ctx, &ctx->mem, &r, a, b);
+        CHECK_STR(show(ctx, rl_dim_normal(ctx, &r, parse(ctx, row[i].size))), row[i].is);
+        CHECK(!news || rl_dim_normal(ctx, &r, a) == rl_dim_normal(ctx, &r, b));
+        CHECK(!rl_dim_equate(ctx, &ctx->mem, &r, a, b) || !news);
+    }
+    static const char *const never[][2] = {{"H", "64"}, {"H", "H+1"}, {"2*H", "2*N"}, {"H", "2*floor(H/2)-2"}, {"3", "3"}, {"3", "4"}};
+    for (size_t i = 0; i < RL_LEN(never); i++) {
+        rl_dimrules r = {0};
+        CHECK(!rl_dim_equate(ctx, &ctx->mem, &r, parse(ctx, never[i][0]), parse(ctx, never[i][1])) && r.n == 0);
+    }
+    rl_dimrules r = {0}; /* the levels of a U-Net, from the innermost */
+    CHECK(rl_dim_equate(ctx, &ctx->mem, &r, parse(ctx, "floor((H+3)/4)"), parse(ctx, "2*floor((H+7)/8)")));
+    CHECK(rl_dim_equate(ctx, &ctx->mem, &r, parse(ctx, "floor((H+1)/2)"), parse(ctx, "2*floor((H+3)/4)")));
+    CHECK(rl_dim_equate(ctx, &ctx->mem, &r, parse(ctx, "H"), parse(ctx, "2*floor((H+1)/2)")));
+    CHECK_STR(show(ctx, rl_dim_normal(ctx, &r, parse(ctx, "H"))), "8*floor((H+7)/8)");
+    CHECK_STR(show(ctx, rl_dim_normal(ctx, &r, parse(ctx, "floor((H-1)/4)+1"))), "2*floor((H+7)/8)");
+    rl_ctx_free(ctx);
+}
+
 TEST(parsing) {
     CHECK_CTX(ctx)
     const char *same[] = {"3", "N", "2*N*S+1", "N-1", "-N+5", "floor(H/2)", "N+floor((H+1)/2)", "'a b'", "'it\\'s'", "?0", "N*N",
@@ -191,6 +222,7 @@ int main(void) {
     RUN(fresh);
     RUN(floors);
     RUN(floors_exhaustive);
+    RUN(alike);
     RUN(parsing);
     RUN(renumbering);
     return check_done();

@@ -178,6 +178,8 @@ TEST(contents) {
     INFER(SIZES "%y = Min(%h, %i) out %y", "i64[1] {1}");
     INFER(SIZES "%a, %y = Split(%p) num_outputs=2 out %a, %y", "i64[1] {H}?");
     INFER(SIZES "%y = Expand(%h, %two) out %y", "i64[2] {H,H}?");
+    INFER("in %x f32[4*N,2] in %z f32[N] %s = Shape(%x) end=1 %t = Shape(%z) %d = Div(%s, %t) const %o i64[1] {1} %v = Concat(%o, %d) axis=0 "
+          "const %i i64[1] {-2} const %n i64[] {3} %y = OneHot(%i, %n, %v) out %y", "i64[1,3] {1,4,1}");
     INFER("const %s i64[1] {3} %y = ConstantOfShape(%s) value=i64[1]{7} out %y", "i64[3] {7,7,7}");
     INFER("const %a i64[] {5} const %b i64[] {0} const %d i64[] {-2} %y = Range(%a, %b, %d) out %y", "i64[3] {5,3,1}");
     INFER("in %x f32[N] %s = Shape(%x) const %z i64[1] {0} %n = Squeeze(%s, %z) const %a i64[] {0} const %d i64[] {1}\n"

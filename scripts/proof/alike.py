@@ -1,0 +1,130 @@
+"""Numbers for unknown sizes with which the model runs.
+
+The inputs of a Concat have the same sizes off its axis. Where two of them differ in the worlds (sizes.py), some symbol has a number that no run
+gives it, and gets another one:
+
+    A against H                    A gets the number of H
+    H against 2*ceil(H/2)          H gets twice a prime: no less will do, so nothing more than that H is even is then found of it
+    ceil(H/2) against 2*ceil(H/4)  H gets a prime that is 3 more than a multiple of 8; in the other world, four times a prime
+
+Only what runs whenever the model does says something: nodes of the main graph, not of bodies, and those that an output hangs on.
+"""
+from .sizes import GUESS, Sizes, known, primes
+
+ROUNDS = 8
+MOST = 64       # a multiple of more is not tried
+INPUTS = 16     # symbols of the inputs that are tried
+START = 30_011  # these primes are nobody else's: a symbol's numbers in two worlds are never the same
+APART = 200
+
+
+def differences(graph, sizes):
+    """{(Concat's result, input, dim): the two sizes in all worlds}, of those that should be equal; numbers say nothing of symbols."""
+    found = {}
+    for n in graph.nodes:
+        if n.op != "Concat" or n.domain:
+            continue
+        types = [[w.type.get(x, (0, None))[1] for w in sizes.worlds] for x in n.input]
+        if any(d is None or len(d) != len(types[0][0]) for t in types for d in t if types[0][0] is not None) or types[0][0] is None:
+            continue
+        axis = n.attr("axis", 1) % max(1, len(types[0][0]))
+        for k, t in enumerate(types[1:], 1):
+            for d in range(len(t[0])):
+                pair = [tuple(w[d] for w in x) for x in (types[0], t)]
+                if d != axis and pair[0][:2] != pair[1][:2] and not any(map(known, pair)):
+                    found[n.out(0), k, d] = pair
+    return found
+
+
+def families():
+    """(numbers for one world, numbers for the other), each from what says least to what says most: odd ones, of which one more or one less
+    is a multiple of 2, 4 ..., and multiples; the other world has those first."""
+    step = [2 ** j for j in range(1, MOST.bit_length())]
+    odd = [(m, side) for m in step for side in (1, -1)]
+    found = [None, None]
+    for world in (0, 1):
+        some = primes(START * (1 + world), 40 * MOST, APART)
+        near = [next((p for p in some if (p + side) % (2 * m) == m), None) for m, side in odd]
+        multiples = [m * next(p for p in some[1:]) for m in step]
+        found[world] = [x for x in (near + multiples, multiples + near)[world] if x]
+    return list(zip(*found))
+
+
+class Worlds:
+    """Looks for the numbers, one symbol after the other."""
+
+    def __init__(self, graph, symbols):
+        self.graph, self.symbols = graph, symbols
+        self.multiples = set()  # symbols that have numbers by `restrict`
+        self.infer()
+
+    def infer(self):
+        self.sizes = Sizes(self.graph, self.symbols)
+        self.differ = differences(self.graph, self.sizes)
+
+    def search(self):
+        """The sizes with what was found."""
+        hopeless = set()
+        for _ in range(ROUNDS * ROUNDS):
+            place = next((k for k in self.differ if k not in hopeless), None)
+            if place is None:
+                break
+            if not self.rename(place) and not self.restrict(place):
+                hopeless.add(place)
+        return self.sizes
+
+    def named(self, size):
+        name = self.symbols.name.get((0, size[0]))
+        return name if name is not None and name == self.symbols.name.get((1, size[1])) else None
+
+    def tried(self, name, numbers):
+        """What differs where the symbol has these."""
+        given = self.symbols.given
+        self.symbols.given = {**given, name: numbers}
+        differ = differences(self.graph, Sizes(self.graph, self.symbols))
+        self.symbols.given = given
+        return differ
+
+    def keep(self, name, numbers):
+        self.symbols.given[name] = numbers
+        for world in (0, 1):
+            self.symbols.name.setdefault((world, numbers[world]), name)
+        self.infer()
+
+    def without(self, name):
+        """What differs where the symbol has numbers that nothing else has."""
+        return self.tried(name, (primes(4 * START, 1, APART)[0], primes(5 * START, 1, APART)[0], GUESS))
+
+    def rename(self, place):
+        """A symbol that meets a size which does not hang on it is that size."""
+        pair = self.differ[place]
+        rank = {"unknown": 0, "named": 2}
+        for _, i in sorted((rank.get(self.named(x)[0], 1), i) for i, x in enumerate(pair) if self.named(x)):
+            name, size = self.named(pair[i]), pair[1 - i]
+            free = name not in self.multiples and self.without(name).get(place, (None, None))[1 - i] == size
+            if free and place not in self.tried(name, size):
+                self.keep(name, size)
+                return True
+        return False
+
+    def restrict(self, place):
+        """Numbers for a symbol of the inputs with which nothing differs that hangs on it."""
+        named = {self.named(d) for n in self.graph.inputs for d in self.sizes.dims.get(n) or () if not known(d)}
+        for name in sorted((x for x in named if x and x not in self.multiples), key=str)[:INPUTS]:
+            other = self.without(name)
+            mine = {k for k in {**self.differ, **other} if self.differ.get(k) != other.get(k)}
+            found = [None, None]
+            for numbers in families() if place in mine else ():
+                differ = self.tried(name, numbers + (GUESS,))
+                for world in (0, 1):
+                    if found[world] is None and all(k not in differ or differ[k][0][world] == differ[k][1][world] for k in mine):
+                        found[world] = numbers[world]
+                if None not in found:
+                    self.multiples.add(name)
+                    self.keep(name, (*found, GUESS))
+                    return True
+        return False
+
+
+def sizes_of(graph, symbols):
+    return Worlds(graph, symbols).search()
