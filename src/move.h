@@ -25,8 +25,8 @@
  *   4. More than a cache holds is written past it, in whole lines: rows and mixes as they are, where their lines allow that; all
  *      else box by box, while the box before is written and what the next one reads is asked for.    (move_stage.c)
  *
- * The register kernels exist for AVX-512 (move_x86.c, move_mix.c) and AVX2 (move_avx2.c); the processor is asked at run time. Other processors use
- * runs.
+ * The register kernels exist for AVX-512 (move_x86.c, move_mix.c, move_rows.c) and AVX2 (move_avx2.c); the processor is asked at run
+ * time. Other processors use runs.
  * Threads come from the caller, and so does what converts numbers: src/ has neither. */
 #ifndef RL_MOVE_H
 #define RL_MOVE_H

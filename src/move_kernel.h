@@ -87,6 +87,8 @@ extern rl_strip_fn rl_wide1, rl_wide2, rl_wide4, rl_wide8, rl_wide16, rl_narrow1
 extern rl_even_fn rl_wide1_even, rl_wide2_even, rl_wide4_even, rl_wide8_even, rl_wide16_even;
 extern rl_even_fn rl_narrow1_even, rl_narrow2_even, rl_narrow4_even, rl_narrow8_even, rl_narrow16_even;
 extern rl_mix_fn rl_mix_avx512;
+extern rl_rows_fn rl_rows_avx512;
+extern rl_flush_fn rl_flush_avx512;
 /* The lowest n bits. */
 static inline uint64_t rl_ones(uint32_t n) {
     return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1;

@@ -269,115 +269,6 @@ STRIP(past1, square1, 1, PAST)
 STRIP(strip2, square2, 2, WHOLE)
 STRIP(past2, square2, 2, PAST)
 
-/* ---- AVX-512: rows ---- */
-
-/* Fewer than 64 bytes: two moves that overlap. (Masked stores to lines that are not in the cache are slow.) */
-INLINE AVX512 void part_row(char *to, const char *from, int64_t n) {
-    if (n >= 32) {
-        __m256i a = _mm256_loadu_si256((const void *)from), b = _mm256_loadu_si256((const void *)(from + n - 32));
-        _mm256_storeu_si256((void *)to, a);
-        _mm256_storeu_si256((void *)(to + n - 32), b);
-    } else if (n >= 16) {
-        __m128i a = _mm_loadu_si128((const void *)from), b = _mm_loadu_si128((const void *)(from + n - 16));
-        _mm_storeu_si128((void *)to, a);
-        _mm_storeu_si128((void *)(to + n - 16), b);
-    } else if (n >= 8) {
-        uint64_t a, b;
-        memcpy(&a, from, 8), memcpy(&b, from + n - 8, 8);
-        memcpy(to, &a, 8), memcpy(to + n - 8, &b, 8);
-    } else
-        for (int64_t i = 0; i < n; i++) to[i] = from[i];
-}
-
-/* Whole lines of n bytes, four at a time. */
-INLINE AVX512 int64_t lines(char *to, const char *from, int64_t n) {
-    int64_t at = 0;
-    for (; at + 256 <= n; at += 256) {
-        __m512i r[4];
-        for (int i = 0; i < 4; i++) r[i] = _mm512_loadu_si512(from + at + 64 * i);
-        for (int i = 0; i < 4; i++) _mm512_storeu_si512(to + at + 64 * i, r[i]);
-    }
-    for (; at + 64 <= n; at += 64) _mm512_storeu_si512(to + at, _mm512_loadu_si512(from + at));
-    return at;
-}
-
-/* 64 bytes and more: whole lines of `to`, and at its ends moves that overlap these. */
-INLINE AVX512 void long_row(char *to, const char *from, int64_t n) {
-    __m512i first = _mm512_loadu_si512(from), last = _mm512_loadu_si512(from + n - 64);
-    int64_t at = (int64_t)(-(uintptr_t)to % 64);
-    if (at) _mm512_storeu_si512(to, first);
-    at += lines(to + at, from + at, n - at);
-    if (at < n) _mm512_storeu_si512(to + n - 64, last);
-}
-
-/* Short rows want no call. */
-INLINE AVX512 void stream_lines(char *to, const char *from, int64_t n) {
-    for (; n >= 64; n -= 64, to += 64, from += 64) _mm512_stream_si512((void *)to, _mm512_loadu_si512(from));
-}
-
-/* No line is written both ways: that would be very slow. */
-static AVX512 void stream_row(char *to, const char *from, int64_t n) {
-    int64_t head = RL_MIN((int64_t)(-(uintptr_t)to % 64), n);
-    if (head) part_row(to, from, head);
-    to += head, from += head, n -= head;
-    for (; n >= 64; n -= 64, to += 64, from += 64) _mm512_stream_si512((void *)to, _mm512_loadu_si512(from));
-    if (n > 0) part_row(to, from, n);
-}
-
-INLINE AVX512 void short_row(char *to, const char *from, int64_t n) {
-    for (; n >= 64; n -= 64, to += 64, from += 64) _mm512_storeu_si512(to, _mm512_loadu_si512(from));
-    if (n > 0) part_row(to, from, n);
-}
-
-/* Rows of 1 to 4 KiB: two halves of a line after the other. In the caches that is faster than whole lines four at a time, or than memcpy, for
- * rows that begin anywhere. */
-INLINE AVX512 void row_of_halves(char *to, const char *from, int64_t n) {
-    int64_t at = 0;
-    for (; at + 64 <= n; at += 64) {
-        __m256i a = _mm256_loadu_si256((const void *)(from + at)), b = _mm256_loadu_si256((const void *)(from + at + 32));
-        _mm256_storeu_si256((void *)(to + at), a);
-        _mm256_storeu_si256((void *)(to + at + 32), b);
-    }
-    if (at < n) part_row(to + at, from + at, n - at);
-}
-
-/* Few whole lines in each row: a loop over them would take longer than moving them. */
-INLINE AVX512 void rows_of_lines(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, const int n) {
-    for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) {
-        __m512i r[2];
-        for (int k = 0; k < n; k++) r[k] = _mm512_loadu_si512(from + 64 * k);
-        for (int k = 0; k < n; k++) _mm512_storeu_si512(to + 64 * k, r[k]);
-    }
-}
-
-/* Four lines: halves, as above. */
-INLINE AVX512 void rows_of_four(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count) {
-    for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) {
-        __m256i r[8];
-        for (int k = 0; k < 8; k++) r[k] = _mm256_loadu_si256((const void *)(from + 32 * k));
-        for (int k = 0; k < 8; k++) _mm256_storeu_si256((void *)(to + 32 * k), r[k]);
-    }
-}
-
-static AVX512 void rows_avx512(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t nbyte, bool stream) {
-    bool whole = ((uintptr_t)to | (uintptr_t)to_step | (uintptr_t)nbyte) % 64 == 0;
-    switch (stream ? 0 : nbyte) {
-    case 64: rows_of_lines(to, to_step, from, from_step, count, 1); return;
-    case 128: rows_of_lines(to, to_step, from, from_step, count, 2); return;
-    case 256: rows_of_four(to, to_step, from, from_step, count); return;
-    default: break;
-    }
-    for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) {
-        if (nbyte < 64) part_row(to, from, nbyte);
-        else if (stream && whole) stream_lines(to, from, nbyte);
-        else if (stream) stream_row(to, from, nbyte);
-        else if (nbyte < 256) short_row(to, from, nbyte);
-        else if (nbyte < 1 << 10) long_row(to, from, nbyte);
-        else if (nbyte < 4 << 10) row_of_halves(to, from, nbyte);
-        else memcpy(to, from, (size_t)nbyte);
-    }
-}
-
 /* ---- which ---- */
 
 static void fence(void) {
@@ -397,7 +288,7 @@ const rl_move_kernels *rl_move_kernels_x86(rl_isa want) {
                    {part8, 8, 0, false, NULL, NULL}},
                   {{strip16, 4, 4, false, past16, strip16_even}, {rl_wide16, 2, 1, false, NULL, rl_wide16_even}, {rl_narrow16, 1, 2, false, NULL, rl_narrow16_even},
                    {part16, 4, 0, false, NULL, NULL}}},
-        .rows = rows_avx512, .flush = stream_row, .fence = fence, .mix = rl_mix_avx512};
+        .rows = rl_rows_avx512, .flush = rl_flush_avx512, .fence = fence, .mix = rl_mix_avx512};
     bool has512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("bmi2");
     if (has512 && (want == RL_ISA_BEST || want == RL_ISA_AVX512)) return &avx512;

@@ -210,12 +210,13 @@ TEST(meeting) {
             }
 }
 
-/* Rows of every length about those from which on they are copied in another way, anywhere in their lines. */
+/* Rows of every length about those from which on they are copied in another way, anywhere in their lines; from one to more than two sixes, as
+ * many go in turn. */
 TEST(rows) {
     static const int64_t about[] = {64, 128, 256, 1 << 10, 4 << 10};
     for (uint32_t i = 0; i < RL_LEN(about); i++)
         for (int64_t n = about[i] - 33; n <= about[i] + 66; n++) {
-            rl_nest b = {.bits = 8, .n = 2, .loop = {{5, n + next(70), n + next(70)}, {n, 1, 1}}};
+            rl_nest b = {.bits = 8, .n = 2, .loop = {{1 + next(14), n + next(70), n + next(70)}, {n, 1, 1}}};
             b.to_at = next(64), b.from_at = next(64);
             check_nest(&b);
         }
