@@ -98,6 +98,9 @@ void rl_read_pieces(rl_exec *x);
 /* DepthToSpaces go past what is done to each element of what they make, back to their convolutions' activations (fold.c). Before a graph's
  * steps are made. */
 void rl_sink_folds(rl_graph *g);
+/* Slices and Splits of what is done to each element go before it, where one of the pieces is a Concat's (cut_first.c). Before a graph's steps
+ * are made. */
+void rl_cut_first(rl_graph *g);
 /* Makes one step of a convolution by direct loops and the DepthToSpace that alone reads it (fold.c). After rl_read_pieces. */
 void rl_join_folds(rl_exec *x);
 /* Is it a Pad with zeros? */

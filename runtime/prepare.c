@@ -266,6 +266,7 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     if (rt->fast && !rt->watch) {
         rl_sink_transposes(g);
         rl_sink_folds(g);
+        rl_cut_first(g);
         RL_TRY(rl_join_subsampling(g));
     }
     RL_TRY(rl_device_open(rt));
