@@ -39,7 +39,7 @@ static bool goes_as_it_is(const rl_graph *g, const rl_valinfo *v) {
     return v->nuse == 1 && !v->is_output && rl_nod(g, v->use[0].node)->op == RL_OP_Concat;
 }
 
-/* Is all that reads v some cuts of it along one dim, which together have no more elements than it has, and one of them a piece of a Concat? */
+/* Is all that reads v some cuts of it along one dim, which together have no more elements than it has, and one of them a Concat's piece? */
 static bool read_in_pieces(const rl_graph *g, const rl_valinfo *v) {
     uint32_t axis = RL_NONE;
     int64_t sum = 0;

@@ -114,6 +114,8 @@ void rl_set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t coun
 void rl_join_pool_pads(rl_exec *x);
 /* Pads, Reshapes and Slices in a row that together are a view of what they read: one step, which is that (shear.c). */
 rl_status rl_join_shears(rl_exec *x);
+/* Who makes rows puts them where Reshapes, Transposes, Slices and Concats would move them: one step (scatter.c). */
+rl_status rl_join_scatters(rl_exec *x);
 /* Makes one step of Reshapes and Transposes in a row, each read by the next alone (turns.c). After all that looks for some of them. */
 void rl_join_turns(rl_exec *x);
 /* Is the first of them a Reshape that joins dims of a value of this rank? */

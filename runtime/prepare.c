@@ -237,6 +237,7 @@ static rl_status improve(rl_exec *x) {
     rl_join_pool_pads(x);
     rl_read_pieces(x);
     rl_join_folds(x);
+    RL_TRY(rl_join_scatters(x));
     RL_TRY(rl_join_shears(x));
     rl_join_turns(x);
     rl_choose_homes(x);
