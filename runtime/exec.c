@@ -346,7 +346,9 @@ rl_status rl_exec_chain(rl_exec *x, rl_step *const *s, uint32_t n, const rl_tens
     f.slot = rl_new(&f.mem, rl_tensor, x->g->nval);
     f.slot[s[0]->info->in[0].i] = *in;
     for (uint32_t i = 0; i < n; i++) RL_TRY(run_step(&f, s[i], NULL));
-    for (uint32_t i = 0; i < n; i++) out[i] = f.slot[s[i]->info->out[0].i];
+    for (uint32_t i = 0; i < n; i++) out[i] = rl_tensor_keep(&f.slot[s[i]->info->out[0].i]);
+    f.slot[s[0]->info->in[0].i] = (rl_tensor){0};
+    for (uint32_t v = 0; v < x->g->nval; v++) rl_tensor_drop(&f.slot[v]);
     rl_arena_free(&f.mem);
     rl_arena_free(&f.tmp);
     return RL_OK;

@@ -18,6 +18,7 @@ typedef struct rl_step {
     const struct rl_fold *fold; /* the DepthToSpace behind a convolution (fold.c); NULL: none */
     const struct rl_shear *shear; /* the Pads, Reshapes and Slices that it joins (shear.c); NULL: none */
     const struct rl_turns *turns; /* the Reshapes and Transposes that it joins (turns.c); NULL: none */
+    const struct rl_scatter *scatter; /* where the rows go that it makes (scatter.h); NULL: where they are made */
     struct rl_step *part;      /* with a device: the steps that it stands for, [npart]; they run where its kernel cannot */
     uint32_t npart;
     const void *made;          /* what the device's kernel made of its constants, in the graph's memory (device.h) */
@@ -85,7 +86,7 @@ rl_status rl_exec_kernel(rl_step *s, rl_call *c);
 /* Runs the steps whose inputs are all constants, and takes sizes that are known from the graph: these are constants then, and the steps go. */
 rl_status rl_exec_fold(rl_exec *x);
 
-/* Runs these steps, each of which reads the one before and constants, on `in` for the first one's input 0; their outputs, a reference of each. */
+/* Runs these steps, each of which reads what those before make and constants, on `in` for the first one's input 0; their outputs 0, a reference of each. */
 rl_status rl_exec_chain(rl_exec *x, rl_step *const *s, uint32_t n, const rl_tensor *in, rl_tensor *out);
 
 /* Ops of com.microsoft on quantized numbers as the ops that they stand for, in g and its bodies; fast: and products of two variables (spread.c).

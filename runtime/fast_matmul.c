@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "fast.h"
+#include "fast_conv.h"
 #include "fuse.h"
 #include "kernels_fast.h"
 #include "panels.h"
 #include "ref_matmul.h"
+#include "scatter.h"
 
 enum { RANK = RL_DNNL_RANK, AT_A = 0, AT_B = 1, AT_Y = 2, AT_BIAS = 3, AT_POST = 4 };
 
@@ -18,6 +20,7 @@ typedef struct {
     int64_t dim[RANK];   /* of y */
     float alpha, beta;   /* of a Gemm: of the product, of the bias */
     const int64_t *order; /* of y in memory; NULL: row-major */
+    bool tiled;          /* own tiles made it */
 } product;
 
 static bool is_f32(const rl_tensor *t, uint32_t least) {
@@ -161,20 +164,24 @@ static rl_panels packed_panels(rl_call *c, const product *v, const rl_fused *fus
     return (rl_panels){rows, rl_data(keep), n, k};
 }
 
-/* False where an operand's rows do not lie side by side. */
-static bool run_tiles(rl_call *c, const product *v, uint32_t rank, const int64_t *dim) {
+/* Not where an operand's rows do not lie side by side. */
+static rl_status run_tiles(rl_call *c, product *v, uint32_t rank, const int64_t *dim) {
     ending e = {rl_rows_best(), c->step->fused, v->post};
-    if (!is_packed(c, v) || v->rank != 2 || (v->a.stride[1] != 1 && v->a.dim[1] != 1)) return false;
+    if (!is_packed(c, v) || v->rank != 2 || (v->a.stride[1] != 1 && v->a.dim[1] != 1)) return RL_OK;
     for (uint32_t i = 0; e.fused && i < e.fused->npost; i++)
         if (rl_row_is_binary(e.fused->post[i].op) && v->post[i].stride[1] != 1 && v->post[i].stride[1] != 0)
-            return false;
+            return RL_OK;
+    const rl_scatter *to = c->step->scatter;
     rl_panels_product p = {.a = rl_data(&v->a), .am = v->a.stride[0], .m = v->a.dim[0], .ym = v->dim[1], .how = &e};
     rl_panels b = packed_panels(c, v, e.fused, e.rows, &p.start);
-    p.y = rl_data(rl_call_make(c, 0, RL_F32, rank, dim));
+    if (to) RL_TRY(rl_scatter_make(c, p.m, p.ym, &p.y));
+    else p.y = rl_data(rl_call_make(c, 0, RL_F32, rank, dim));
+    p.at = to ? to->at : NULL;
     if (e.fused && e.fused->npost) p.end = finish;
     rl_panels_multiply(c->rt, &b, &p);
     c->step->ran = "tiles";
-    return true;
+    v->tiled = true;
+    return RL_OK;
 }
 
 static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_t *dim, bool *done) {
@@ -182,7 +189,8 @@ static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_
     const rl_tensor *in[3 + RL_POSTS] = {&v->a, &v->b, v->bias};
     uint32_t n = 3;
     bool fresh = false;
-    *done = run_tiles(c, v, rank, dim);
+    RL_TRY(run_tiles(c, v, rank, dim));
+    *done = v->tiled;
     if (*done) return RL_OK;
     for (uint32_t i = 0; fused && i < fused->npost; i++)
         if (rl_row_is_binary(fused->post[i].op)) in[n++] = &v->post[i];
@@ -226,12 +234,13 @@ static bool set_posts(rl_call *c, product *v) {
     return true;
 }
 
-rl_status rl_fast_matmul(rl_call *c) {
+static rl_status multiply(rl_call *c, bool *tiled) {
     product v = {.alpha = 1};
     uint32_t rank;
     int64_t dim[RL_RANK], rows = 1;
     bool done = false;
     const rl_tensor *a = rl_call_in(c, 0), *b = rl_call_in(c, 1);
+    *tiled = false;
     if (!is_f32(a, 2) || !is_f32(b, 2)) return unfused(c, rl_ref_matmul, c);
     RL_TRY(rl_matmul_dims(c, a, b, &rank, dim));
     v.rank = rank;
@@ -248,7 +257,19 @@ rl_status rl_fast_matmul(rl_call *c) {
         v.order = c->step->order;
     }
     if (set_posts(c, &v)) RL_TRY(try_product(c, &v, rank, dim, &done));
+    *tiled = v.tiled;
     return done ? RL_OK : unfused(c, rl_ref_matmul, c);
+}
+
+rl_status rl_fast_matmul(rl_call *c) {
+    bool tiled;
+    return multiply(c, &tiled);
+}
+
+rl_status rl_fast_scattered_matmul(rl_call *c) {
+    bool tiled;
+    RL_TRY(multiply(c, &tiled));
+    return tiled ? RL_OK : rl_scatter_move(c);
 }
 
 /* A bias for each column, constant. */
@@ -272,4 +293,48 @@ rl_status rl_fast_gemm(rl_call *c) {
     if (v.a.dim[1] != v.b.dim[0] || (v.alpha != 1 && !is_packed(c, &v)) || !gemm_bias(c, &v) || !set_posts(c, &v)) return unfused(c, rl_ref_gemm, c);
     RL_TRY(try_product(c, &v, 2, v.dim, &done));
     return done ? RL_OK : unfused(c, rl_ref_gemm, c);
+}
+
+/* ---- a convolution of single pixels, as a product of their channels with weights ---- */
+
+static rl_panels packed_pixels(rl_call *c, const rl_convolution *v, const rl_rows *rows, const float **bias) {
+    int64_t k = v->k->dim[1], n = v->k->dim[0], count = rl_panels_count(n, k), all = count + n;
+    rl_tensor *keep = &c->step->packed;
+    if (keep->kind == RL_ABSENT) {
+        rl_call_fetch(c);
+        *keep = rl_tensor_new(c->rt, RL_F32, 1, &all);
+        c->rt->constants += keep->mem->nbyte;
+        rl_panels_pack(rows, rl_data(rl_conv_scaled(c, v)), n, k, 1, k, rl_data(keep));
+        memcpy((float *)rl_data(keep) + count, rl_conv_whole_bias(c, v), (size_t)n * sizeof(float));
+        rl_call_packed(c, 1);
+    }
+    *bias = (const float *)rl_data(keep) + count;
+    return (rl_panels){rows, rl_data(keep), n, k};
+}
+
+/* The pixels' channels as rows, copied where they do not lie side by side. */
+static rl_tensor pixels_of(rl_call *c, const rl_tensor *x) {
+    const int64_t last[] = {0, 2, 3, 1}, flat[] = {x->dim[0] * x->dim[2] * x->dim[3], x->dim[1]};
+    rl_tensor view = rl_view_transpose(x, last), rows;
+    if (rl_view_reshape(&view, 2, flat, &rows) && (rows.stride[1] == 1 || flat[1] == 1)) return rows;
+    const rl_tensor *copy = rl_call_temp(c, RL_F32, 4, view.dim);
+    rl_tensor_move(c->rt, copy, &view);
+    rl_view_reshape(copy, 2, flat, &rows);
+    return rows;
+}
+
+rl_status rl_fast_scattered_conv(rl_call *c) {
+    const rl_tensor *x = rl_call_in(c, 0);
+    rl_convolution v = {.x = x, .k = rl_call_in(c, 1), .bias = rl_call_in(c, 2), .group = 1};
+    if (!is_f32(x, 4) || x->rank != 4 || x->dim[1] != v.k->dim[1]) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
+    v.dim[1] = v.k->dim[0];
+    ending e = {rl_rows_best(), c->step->fused, NULL};
+    rl_tensor a = pixels_of(c, x);
+    rl_panels_product p = {.a = rl_data(&a), .am = a.stride[0], .m = a.dim[0], .ym = v.dim[1], .at = c->step->scatter->at, .how = &e};
+    rl_panels b = packed_pixels(c, &v, e.rows, &p.start);
+    RL_TRY(rl_scatter_make(c, p.m, p.ym, &p.y));
+    if (e.fused && e.fused->npost) p.end = finish;
+    rl_panels_multiply(c->rt, &b, &p);
+    c->step->ran = "tiles";
+    return RL_OK;
 }

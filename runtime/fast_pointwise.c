@@ -34,6 +34,10 @@ typedef struct {
 static const float *row_of(const chain *a, uint32_t i, const float *p, int64_t n, float *room, int64_t *step) {
     int64_t s = a->stride[i][a->rank - 1];
     *step = s != 0 || a->apart[i];
+    if (a->apart[i] && a->fine[i] == 1) {
+        a->rows->copy_rows(room, a->tiny, NULL, p, s, n / a->tiny, a->tiny);
+        return room;
+    }
     if (a->apart[i]) {
         for (int64_t k = 0; k < n; k += a->tiny, p += s)
             for (int64_t e = 0; e < a->tiny; e++) room[k + e] = p[e * a->fine[i]];
@@ -65,8 +69,7 @@ static void run_row(const chain *a, const float *const *p, float *y, int64_t n) 
 static void run_scattered(const chain *a, const float *const *p, float *y, int64_t n, int64_t stride) {
     float all[BLOCK];
     run_row(a, p, all, n);
-    for (int64_t k = 0; k < n; k += a->tiny, y += stride)
-        for (int64_t e = 0; e < a->tiny; e++) y[e] = all[k + e];
+    a->rows->copy_rows(y, stride, NULL, all, a->tiny, n / a->tiny, a->tiny);
 }
 
 static void run_pieces(void *arg, int64_t from, int64_t to) {

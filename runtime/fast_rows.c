@@ -6,6 +6,7 @@
 #include "fast.h"
 #include "kernels_fast.h"
 #include "ref_layernorm.h"
+#include "scatter.h"
 
 enum { GRAIN = 16384, BLOCK = 2048, STRIP = 512, SOME = 32 }; /* elements for a thread; of rows at once */
 
@@ -21,6 +22,7 @@ typedef struct {
     float *y;
     int64_t n, channels; /* of an InstanceNormalization */
     float eps;
+    const uint32_t *at; /* which row of y each is; NULL: they are in order */
 } line;
 
 static void softmax_lines(void *arg, int64_t from, int64_t to) {
@@ -31,7 +33,8 @@ static void softmax_lines(void *arg, int64_t from, int64_t to) {
 
 static void norm_lines(void *arg, int64_t from, int64_t to) {
     const line *l = arg;
-    for (int64_t i = from; i < to; i++) l->rows->layer_norm(l->y + i * l->n, l->x + i * l->n, l->scale, l->shift, 1, l->n, l->eps);
+    for (int64_t i = from; i < to; i++)
+        l->rows->layer_norm(l->y + (l->at ? l->at[i] : i) * l->n, l->x + i * l->n, l->scale, l->shift, 1, l->n, l->eps);
 }
 
 static void instance_lines(void *arg, int64_t from, int64_t to) {
@@ -68,16 +71,27 @@ rl_status rl_fast_layer_norm(rl_call *c) {
     bool fits = is_f32(x) && is_f32(scale) && rl_numel(scale) == l.n && rl_is_dense(scale) && !rl_call_wants(c, 1) && !rl_call_wants(c, 2);
     if (!fits || (shift && (!is_f32(shift) || rl_numel(shift) != l.n || !rl_is_dense(shift)))) {
         c->arg = RL_LN_LAYER;
-        return rl_ref_layer_norm(c);
+        RL_TRY(rl_ref_layer_norm(c));
+        return c->step->scatter ? rl_scatter_move(c) : RL_OK;
     }
     bool dense = rl_is_dense(x);
+    int64_t rows = rl_numel(x) / l.n;
     l.x = rl_data(rl_call_dense(c, 0));
-    l.y = rl_data(dense ? rl_call_make_over(c, 1, RL_F32, x->rank, x->dim) : rl_call_make(c, 0, RL_F32, x->rank, x->dim));
+    if (c->step->scatter) {
+        l.at = c->step->scatter->at;
+        RL_TRY(rl_scatter_make(c, rows, l.n, &l.y));
+    } else {
+        l.y = rl_data(dense ? rl_call_make_over(c, 1, RL_F32, x->rank, x->dim) : rl_call_make(c, 0, RL_F32, x->rank, x->dim));
+    }
     l.scale = rl_data(scale);
     l.shift = shift ? rl_data(shift) : NULL;
-    rl_parallel(c->rt, rl_numel(x) / l.n, RL_MAX(1, GRAIN / l.n), norm_lines, &l);
+    rl_parallel(c->rt, rows, RL_MAX(1, GRAIN / l.n), norm_lines, &l);
     c->step->ran = "rows";
     return RL_OK;
+}
+
+rl_status rl_fast_scattered_norm(rl_call *c) {
+    return rl_fast_layer_norm(c);
 }
 
 rl_status rl_fast_instance_norm(rl_call *c) {

@@ -99,6 +99,9 @@ void rl_read_pieces(rl_exec *x);
 /* DepthToSpaces go past what is done to each element of what they make, back to their convolutions' activations (fold.c). Before a graph's
  * steps are made. */
 void rl_sink_folds(rl_graph *g);
+/* Slices and Splits of what is done to each element go before it, where one of the pieces is a Concat's (cut_first.c). Before a graph's steps
+ * are made. */
+void rl_cut_first(rl_graph *g);
 /* Makes one step of a convolution by direct loops and the DepthToSpace that alone reads it (fold.c). After rl_read_pieces. */
 void rl_join_folds(rl_exec *x);
 /* Is it a Pad with zeros? */
@@ -112,6 +115,8 @@ void rl_set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t coun
 void rl_join_pool_pads(rl_exec *x);
 /* Pads, Reshapes and Slices in a row that together are a view of what they read: one step, which is that (shear.c). */
 rl_status rl_join_shears(rl_exec *x);
+/* Who makes rows puts them where Reshapes, Transposes, Slices and Concats would move them: one step (scatter.c). */
+rl_status rl_join_scatters(rl_exec *x);
 /* Makes one step of Reshapes and Transposes in a row, each read by the next alone (turns.c). After all that looks for some of them. */
 void rl_join_turns(rl_exec *x);
 /* Is the first of them a Reshape that joins dims of a value of this rank? */

@@ -20,6 +20,7 @@ rl_kernel_fn rl_fast_whole_norm; /* of an InstanceNormalization between Reshapes
 rl_kernel_fn rl_fast_padded_pool; /* of a Pad and a MaxPool (pads.c) */
 rl_kernel_fn rl_fast_shear; /* of Pads, Reshapes and Slices that are a view (shear.c) */
 rl_kernel_fn rl_fast_turns; /* of Reshapes and Transposes (turns.c) */
+rl_kernel_fn rl_fast_scattered_norm, rl_fast_scattered_matmul, rl_fast_scattered_conv; /* whose rows go elsewhere (scatter.c) */
 rl_kernel_fn rl_fast_interleave; /* of a Concat and a Reshape (interleave.c) */
 
 #endif

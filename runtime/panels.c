@@ -75,6 +75,16 @@ static void last_panel(const work *w, int64_t i, int64_t m, int64_t j, float *y,
     for (int64_t r = 0; r < m; r++) memcpy(y + r * w->p->ym, whole + r * WIDEST, (size_t)columns * sizeof *y);
 }
 
+/* By way of rows that lie in order. */
+static void scattered_panel(const work *w, int64_t i, int64_t m, int64_t j, int64_t n) {
+    const rl_panels_product *p = w->p;
+    float room[AT_ONCE * WIDEST], start[WIDEST] = {0};
+    if (p->start) memcpy(start, p->start + j, (size_t)n * sizeof *start);
+    one_panel(w, i, m, j, room, WIDEST, start, 0);
+    if (p->end) p->end(p->how, room, WIDEST, i, j, m, n);
+    w->b->rows->copy_rows(p->y + j, p->ym, p->at + i, room, WIDEST, m, n);
+}
+
 static void run_tasks(void *arg, int64_t from, int64_t to) {
     const work *w = arg;
     const rl_panels_product *p = w->p;
@@ -85,6 +95,10 @@ static void run_tasks(void *arg, int64_t from, int64_t to) {
             int64_t j = k * width, n = RL_MIN(width, w->b->n - j), sm = p->start == p->y ? p->ym : 0;
             float *y = p->y + i * p->ym + j;
             const float *start = p->start ? p->start + i * sm + j : NULL;
+            if (p->at) {
+                scattered_panel(w, i, m, j, n);
+                continue;
+            }
             if (n % LANES)
                 last_panel(w, i, m, j, y, start, sm);
             else

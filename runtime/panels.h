@@ -37,6 +37,7 @@ typedef struct {
     int64_t m, am, ym;
     const float *start; /* what sums begin with: [n], or y itself; NULL: 0 */
     rl_panels_end *end; /* NULL: none */
+    const uint32_t *at; /* [m] row i goes to  y + at[i] * ym, start is no y; NULL: i */
     const void *how;
 } rl_panels_product;
 void rl_panels_multiply(rl_rt *rt, const rl_panels *b, const rl_panels_product *p);

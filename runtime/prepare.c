@@ -238,6 +238,7 @@ static rl_status improve(rl_exec *x) {
     rl_join_pool_pads(x);
     rl_read_pieces(x);
     rl_join_folds(x);
+    RL_TRY(rl_join_scatters(x));
     RL_TRY(rl_join_shears(x));
     rl_join_turns(x);
     rl_choose_homes(x);
@@ -268,6 +269,7 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     if (rt->fast && !rt->watch) {
         rl_sink_transposes(g);
         rl_sink_folds(g);
+        rl_cut_first(g);
         RL_TRY(rl_join_subsampling(g));
     }
     RL_TRY(rl_device_open(rt));

@@ -97,7 +97,8 @@ bool rl_packs(rl_kernel_fn *fn, uint32_t i) {
     if (fn == rl_ref_recurrent) return i == 1 || i == 2;
     if (fn == rl_fast_qlinear_conv || fn == rl_fast_qlinear_matmul) return i == 3;
     if (fn == rl_fast_conv_integer || fn == rl_fast_matmul_integer) return i == 1;
-    return i == 1 && (fn == rl_fast_conv || fn == rl_fast_conv_pieces || fn == rl_fast_conv_fold || fn == rl_fast_conv_transpose || fn == rl_fast_matmul || fn == rl_fast_gemm);
+    return i == 1 && (fn == rl_fast_conv || fn == rl_fast_conv_pieces || fn == rl_fast_conv_fold || fn == rl_fast_conv_transpose || fn == rl_fast_matmul || fn == rl_fast_scattered_matmul || fn == rl_fast_scattered_conv ||
+                      fn == rl_fast_gemm);
 }
 
 rl_tensor *rl_call_passing(rl_call *c, uint32_t rank, const int64_t *dim) {

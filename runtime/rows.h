@@ -71,6 +71,8 @@ typedef struct {
     /* y stays where c (bools, rows cm apart) is `keep`; else it becomes `other` */
     void (*choose_rows)(float *y, int64_t ym, const uint8_t *c, int64_t cm, int64_t m, int64_t n, int keep,
                         float other);
+    /* m rows of n, xm apart at x, to their places: row r to place at[r] (NULL: r), those ym apart */
+    void (*copy_rows)(float *y, int64_t ym, const uint32_t *at, const float *x, int64_t xm, int64_t m, int64_t n);
 } rl_rows;
 
 const rl_rows *rl_rows_best(void);

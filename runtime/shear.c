@@ -13,8 +13,9 @@
 #include "fast.h"
 #include "fuse.h"
 #include "kernels_fast.h"
+#include "places.h"
 
-enum { MOST = 16, MOST_ELEMENTS = 1 << 22, FIRST = 1 /* the bits of element 0: a pad has none */ };
+enum { MOST = 16 };
 
 typedef struct rl_shear {
     rl_tensor from, to; /* of the input, and of the output as a view of it; neither has a storage */
@@ -53,49 +54,6 @@ static uint32_t find_chain(const rl_exec *x, const rl_readers *of, rl_step **s) 
     return cuts ? n : 0;
 }
 
-/* ---- what ---- */
-
-/* A tensor of x's dims whose elements are their places; false: they are not known, or too many. */
-static bool number(rl_exec *x, rl_value v, rl_tensor *t) {
-    const rl_valinfo *info = rl_val(x->g, v);
-    int64_t dim[RL_RANK], n = 1;
-    if (info->rank == RL_NORANK || info->rank > RL_RANK || info->dtype != RL_F32) return false;
-    for (uint32_t i = 0; i < info->rank; i++) {
-        if (!rl_dim_known(info->dim[i]) || info->dim[i] < 1 || info->dim[i] > MOST_ELEMENTS / n) return false;
-        n *= dim[i] = info->dim[i];
-    }
-    *t = rl_tensor_new(x->rt, RL_F32, info->rank, dim);
-    uint32_t *bits = rl_data(t);
-    for (int64_t i = 0; i < n; i++) bits[i] = FIRST + (uint32_t)i;
-    return true;
-}
-
-static int64_t place_of(const rl_tensor *t, int64_t at) {
-    return (int64_t)((const uint32_t *)rl_data(t))[at] - FIRST;
-}
-
-/* *view: how t's elements, which are places in x, lie there; false: some are none, or no strides say it. */
-static bool find_strides(rl_rt *rt, const rl_tensor *t, rl_tensor *view) {
-    rl_tensor y = rl_contiguous(rt, t);
-    int64_t n = rl_numel(&y), index[RL_RANK] = {0}, want;
-    *view = (rl_tensor){.kind = RL_TENSOR, .dtype = y.dtype, .rank = y.rank};
-    memcpy(view->dim, y.dim, y.rank * sizeof *y.dim);
-    bool fits = n > 0;
-    want = view->offset = fits ? place_of(&y, 0) : 0;
-    for (uint32_t i = 0; fits && i < y.rank; i++) view->stride[i] = y.dim[i] > 1 ? place_of(&y, y.stride[i]) - view->offset : 0;
-    for (int64_t k = 0; fits && k < n; k++) {
-        fits = want >= 0 && place_of(&y, k) == want;
-        for (uint32_t i = y.rank; i-- > 0;) {
-            want += view->stride[i];
-            if (++index[i] < y.dim[i]) break;
-            want -= view->stride[i] * y.dim[i];
-            index[i] = 0;
-        }
-    }
-    rl_tensor_drop(&y);
-    return fits;
-}
-
 /* ---- joining ---- */
 
 static const rl_kernel kernel = {.types = RL_T(RL_F32), .fn = rl_fast_shear};
@@ -115,12 +73,12 @@ static void join(const rl_exec *x, rl_step *const *s, uint32_t n, const rl_shear
 static rl_status try_chain(rl_exec *x, rl_step *const *s, uint32_t n, rl_tensor *out) {
     rl_tensor in;
     rl_shear shear;
-    if (!number(x, s[0]->info->in[0], &in)) return RL_OK;
+    if (!rl_places_number(x, s[0]->info->in[0], NULL, &in)) return RL_OK;
     RL_TRY(rl_exec_chain(x, s, n, &in, out));
     shear.from = in;
     shear.from.mem = NULL;
     uint32_t joined = n;
-    while (joined && !find_strides(x->rt, &out[joined - 1], &shear.to)) joined--;
+    while (joined && !rl_places_strides(x->rt, &out[joined - 1], &shear.to)) joined--;
     if (joined > 1) join(x, s, joined, &shear);
     for (uint32_t i = 0; i < n; i++) rl_tensor_drop(&out[i]);
     rl_tensor_drop(&in);

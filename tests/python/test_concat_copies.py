@@ -198,8 +198,9 @@ def transposed(net, x, c):
     return x
 
 
-def detector(net, x, c):
-    """The heads of a detector: for each pixel three boxes, of whose numbers some become places and others sizes; of images of two sizes."""
+def detector(net, x, c, bare=False):
+    """The heads of a detector: for each pixel three boxes, of whose numbers some become places and others sizes (bare: or stay what they are); of
+    images of two sizes."""
     side, heads = net.side, []
 
     def reshape(x, *dims):
@@ -210,11 +211,22 @@ def detector(net, x, c):
             x, side = net.add("MaxPool", [x], kernel_shape=[2, 2], strides=[2, 2]), side // 2
         y = net.add("Transpose", [reshape(net.conv(x, c, 24, act=False), net.batch, 3, 8, side, side)], perm=[0, 1, 3, 4, 2])
         y = net.add("Sigmoid", [y])
-        cut = [net.add("Slice", [y, *(net.given(np.array([v], np.int64)) for v in (a, b, 4))]) for a, b in ((0, 2), (2, 8))]
-        cut = [net.add("Mul", [cut[0], net.given(np.float32(2))]), net.add("Mul", [cut[1], net.given(net.data.standard_normal(6).astype(np.float32))])]
+        if bare and net.rng.random() < 0.5:
+            cut = [f"{y}_{i}" for i in range(2)]
+            net.nodes.append(h.make_node("Split", [y, net.given(np.array([2, 6], np.int64))], cut, axis=-1))
+        else:
+            cut = [net.add("Slice", [y, *(net.given(np.array([v], np.int64)) for v in (a, b, 4))]) for a, b in ((0, 2), (2, 8))]
+        cut[0] = net.add("Mul", [cut[0], net.given(np.float32(2))])
+        if not bare:
+            cut[1] = net.add("Mul", [cut[1], net.given(net.data.standard_normal(6).astype(np.float32))])
         heads.append(reshape(net.add("Concat", cut, axis=-1), net.batch, 3 * side * side, 8))
     y = net.add("Concat", heads, axis=1) if len(heads) > 1 else heads[0]
     return reshape(y, net.batch, -1, 8, 1)
+
+
+def classes(net, x, c):
+    """The same, of which classes stay what they are."""
+    return detector(net, x, c, True)
 
 
 def share(prog, kind, seed, tmp):
@@ -242,7 +254,7 @@ def main():
     common.need_onednn(prog)
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory() as tmp:
-        for kind in (ghost, dense, cells, padded, pooled, subsampled, halves, shuffled, joints, pixels, planes, transposed, detector):
+        for kind in (ghost, dense, cells, padded, pooled, subsampled, halves, shuffled, joints, pixels, planes, transposed, detector, classes):
             shares = [share(prog, kind, seed, Path(tmp)) for seed in range(args.count)]
             print(f"{kind.__name__:8} {100 * max(shares):6.2f} % of the bytes are copied, at most")
             bad = sum(s > 0 for s in shares)
