@@ -290,10 +290,8 @@ static uint32_t weigh_shared(dp *d, const rl_setindex *x, const uint32_t *set, u
 /* The least total that a set of elements, paid at some cost, can be part of, as far as shares and guide know. */
 static int64_t reach(dp *d, const uint32_t *set, uint32_t n, int64_t cost) {
     const rl_layer *t = d->other;
-    int64_t shared = reach_by_shares(d, set, n, cost), best;
-    if (!t) return shared;
-    if (!t->n) return INT64_MAX;
-    best = t->least;
+    int64_t shared = reach_by_shares(d, set, n, cost), best = t ? t->least : 0;
+    if (!t || !t->n) return t ? INT64_MAX : shared;
     uint32_t nsharing = weigh_shared(d, &d->others, set, n);
     for (uint32_t i = 0; i < nsharing; i++) {
         uint32_t k = d->sharing[i];
