@@ -5,7 +5,7 @@
  *   2. a better order, and relaxed runs over it, backward and forward in turn, each guided by the layers of the one before:
  *      what the other side knows prunes the states, so fewer are merged, so the next bound is better.  After each, a wider
  *      beam with the same guides, which finds better solutions and is often exact.  The caps double each time.  Unless
- *      little is open, shares guide all of these (solve_share.c): those of the linear relaxation, which mostly have the best bound, and others
+ *      that looks easy, shares guide all of these (solve_share.c): those of the linear relaxation, which mostly have the best bound, and others
  *      that are had sooner and fit the order better.
  *
  * A run that neither drops nor merges a state, or whose bound reaches the known total, ends the search. */
@@ -20,6 +20,7 @@ enum {
     FIRST_CAP = RL_SOLVE_CAP,
     PROBE_CAP = (FIRST_CAP + 7) / 8,
     EXTRA_FACTOR = 32,        /* extra states of a probe, by its cap */
+    FEW_CONFIGS = 400,
     BEAM_FACTOR = 8,          /* how much wider a guided beam is than its guide */
     MOST_CAP = 1 << 13,       /* of a relaxed run, and: */
     MOST_LAYERED = 1 << 21,   /* states in all layers of a relaxed run, but see PROBE_CAP */
@@ -69,11 +70,13 @@ static rl_shares share(search *s, rl_arena *mem, const uint32_t *seq, bool desce
     return shares;
 }
 
-/* Is less open than what one element may weigh?  Then the frontier will do without shares. */
-static bool is_near(const search *s) {
+/* Is less open than what one element may weigh, or are there few configurations?  Then the frontier is sooner done without shares. */
+static bool is_easy(const search *s) {
     int64_t most = 0;
+    uint32_t ncfg = 0;
     for (uint32_t e = 0; e < s->p->nelem; e++) most = RL_MAX(most, s->p->weight[e]);
-    return s->best.cost - s->best.bound < most;
+    for (uint32_t o = 0; o < s->p->nop; o++) ncfg += s->p->op[o].ncfg;
+    return s->best.cost - s->best.bound < most || ncfg <= FEW_CONFIGS;
 }
 
 static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
@@ -89,7 +92,7 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
     rl_arena_init(&beam, mem->ctx);
     for (uint32_t cap = FIRST_CAP, turn = 1; !proven(s) && !late(s) && cap <= wide; cap *= 2, turn ^= 1) {
         rl_arena_free(&tmp[turn]);
-        for (bool near = cap == FIRST_CAP && is_near(s); !near && nshare < RL_MAXSHARE && !proven(s);) {
+        for (bool easy = cap == FIRST_CAP && is_easy(s); !easy && nshare < RL_MAXSHARE && !proven(s);) {
             shares[0][nshare] = share(s, mem, seq[0], nshare > 0, NULL);
             shares[1][nshare] = share(s, mem, seq[1], false, nshare > 0 ? &shares[0][nshare] : NULL);
             nshare++;
