@@ -46,8 +46,26 @@ typedef struct { uint32_t *seq; double width; } rl_arrangement;
 uint32_t rl_arrange(rl_arena *mem, const rl_cover *p, rl_arrangement out[RL_MAXARRANGE]);
 rl_arrangement rl_arrange_better(rl_arena *mem, const rl_cover *p, rl_arrangement best, double deadline);
 
+/* solve_share.c: each op's part of the weight of the elements that it may ask for, and the bound that follows from these. */
+typedef struct {
+    uint32_t *beg, *elem; /* of each op: elem[beg[o]] .. elem[beg[o + 1]] */
+    int64_t *part;        /* beside elem */
+    int64_t *least;       /* [nop] cost and parts of the op's cheapest configuration; parts are small where op is late in seq */
+    int64_t bound;        /* their sum: no choice costs less */
+} rl_shares;
+/* descend: with more effort. from: those of another order to begin with, or NULL. */
+rl_shares rl_share_out(rl_arena *mem, const rl_cover *p, const uint32_t *seq, bool descend, const rl_shares *from, double deadline);
+
+/* The ops not passed yet. */
+typedef struct { const rl_shares *s; int64_t *part, least; } rl_rest; /* [nelem] their parts together; the sum of their least */
+rl_rest rl_rest_start(rl_arena *mem, const rl_cover *p, const rl_shares *s); /* all */
+void rl_rest_pass(rl_rest *r, uint32_t op);
+/* What they cost at least where a set of elements is paid. */
+int64_t rl_rest_of(const rl_rest *r, const uint32_t *set, uint32_t n);
+
 /* solve_frontier.c: the states after each op of an order; [i]: ops seq[0..i] are done. */
 typedef struct { uint32_t n, *beg, *elem; int64_t *cost, least; } rl_layer;
+enum { RL_MAXSHARE = 2 };
 
 typedef struct {
     const uint32_t *seq;     /* the order of the ops */
@@ -56,6 +74,8 @@ typedef struct {
     bool relax;              /* over the cap, merge states; otherwise drop the worst */
     int64_t upper;           /* a total that is known: only better ones are of interest */
     const rl_layer *guide;   /* layers of a run over the reversed order, or NULL */
+    const rl_shares *shares; /* [nshare] those of seq */
+    uint32_t nshare;         /* at most RL_MAXSHARE */
     bool record;             /* give the layers, for use as a guide */
     double deadline;         /* after it, go on with a few states only */
 } rl_run;

@@ -7,6 +7,7 @@
  *   lookahead  within one state, configuration c need not be tried when another one costs d and
  *              cost(c) + weight of those elements of c that are new and that nobody later can use >= d
  *   dominance  state A makes state B superfluous if cost(A) + weight(B \ A) <= cost(B): A may buy what B has
+ *   shares     what the ops to come cost at least (solve_share.c): where that brings s to a known total, s goes
  *   guide      a run over the reversed order tells what each set of states (t) of the other side costs; together
  *              s and t cost cost(s) + cost(t) - weight(s n t), and where no t brings that below a known total, s goes
  *
@@ -59,6 +60,7 @@ typedef struct {
     rl_setindex kept;         /* states kept so far, by element */
     sortkey *keep;            /* [n] states kept, by the least total that each can be part of, as far as is known */
     uint32_t nkeep;
+    rl_rest rest[RL_MAXSHARE];
     const rl_layer *other;    /* the guide's states for this position */
     rl_setindex others;
     int64_t *shared;          /* [states of any layer] */
@@ -69,6 +71,13 @@ typedef struct {
 
 /* ---- one op ---- */
 
+/* The least total that a set of elements, paid at some cost, can be part of, as far as the shares know. */
+static int64_t reach_by_shares(const dp *d, const uint32_t *set, uint32_t n, int64_t cost) {
+    int64_t most = 0;
+    for (uint32_t k = 0; k < d->run->nshare; k++) most = RL_MAX(most, rl_rest_of(&d->rest[k], set, n));
+    return cost + most;
+}
+
 /* Adds the state that configuration c makes of the parent, or keeps the cheaper of two equal ones. */
 static void emit(dp *d, uint32_t nbase, uint32_t parent, uint32_t c, int64_t cost) {
     rl_states *f = &d->next;
@@ -78,6 +87,7 @@ static void emit(dp *d, uint32_t nbase, uint32_t parent, uint32_t c, int64_t cos
     rl_states_reserve(d->mem, f, nbase + nlive);
     uint64_t hash, sig;
     uint32_t n = rl_set_merge(d->base, nbase, live, nlive, f->elem + f->nelem);
+    if (reach_by_shares(d, f->elem + f->nelem, n, cost) >= d->run->upper) return;
     uint32_t *at = rl_statetable_find(d->mem, &d->table, f, n, &hash, &sig), s = *at;
     bool loose = d->cur.loose[parent];
     if (s && (f->cost[s - 1] < cost || (f->cost[s - 1] == cost && f->loose[s - 1] <= loose))) return;
@@ -122,6 +132,7 @@ static void index_elements(opview *v, const rl_bundle *b) {
 static void load_op(dp *d, uint32_t pos) {
     const rl_bundle *b = &d->p->op[d->run->seq[pos]];
     opview *v = &d->op;
+    for (uint32_t k = 0; k < d->run->nshare; k++) rl_rest_pass(&d->rest[k], d->run->seq[pos]);
     v->pos = pos;
     v->ncfg = b->ncfg;
     index_elements(v, b);
@@ -276,24 +287,23 @@ static uint32_t weigh_shared(dp *d, const rl_setindex *x, const uint32_t *set, u
     return nsharing;
 }
 
-/* The least total that a set of elements, paid at some cost, can be part of, as far as the guide knows. */
+/* The least total that a set of elements, paid at some cost, can be part of, as far as shares and guide know. */
 static int64_t reach(dp *d, const uint32_t *set, uint32_t n, int64_t cost) {
     const rl_layer *t = d->other;
-    if (!t) return cost;
-    if (!t->n) return INT64_MAX;
-    int64_t best = t->least;
+    int64_t shared = reach_by_shares(d, set, n, cost), best = t ? t->least : 0;
+    if (!t || !t->n) return t ? INT64_MAX : shared;
     uint32_t nsharing = weigh_shared(d, &d->others, set, n);
     for (uint32_t i = 0; i < nsharing; i++) {
         uint32_t k = d->sharing[i];
         best = RL_MIN(best, t->cost[k] - d->shared[k]);
         d->shared[k] = 0;
     }
-    return cost + best;
+    return RL_MAX(cost + best, shared);
 }
 
 /* ---- from one op to the next ---- */
 
-/* Lists in keep the states of next that are not dominated and that the guide allows, cheapest first. */
+/* Lists in keep the states of next that are not dominated and that shares and guide allow, cheapest first. */
 static void select_states(dp *d) {
     rl_states *f = &d->next;
     if (f->n > d->rankcap) {
@@ -305,7 +315,7 @@ static void select_states(dp *d) {
     d->nkeep = 0;
     for (uint32_t s = 0; s < f->n; s++) d->rank[s] = (sortkey){f->cost[s], rl_states_size(f, s), s};
     if (f->n > 1) qsort(d->rank, f->n, sizeof *d->rank, compare_keys);
-    bool beam = !d->run->relax && !d->other;
+    bool beam = !d->run->relax && !d->other && !d->run->nshare;
     for (uint32_t k = 0; k < f->n; k++) {
         uint32_t s = d->rank[k].id;
         if (k && dominated(d, s, d->rank[0].id)) continue;
@@ -453,6 +463,7 @@ static void allocate(dp *d) {
         for (size_t k = 0; k < (size_t)b->ncfg * b->width; k++)
             if (b->elem[k] != RL_NONE) d->last[b->elem[k]] = i;
     }
+    for (uint32_t k = 0; k < d->run->nshare; k++) d->rest[k] = rl_rest_start(d->mem, p, &d->run->shares[k]);
     rl_states_reserve(d->mem, &d->cur, 0);
     rl_states_reserve(d->mem, &d->next, 0);
     rl_statetable_init(d->mem, &d->table, p->nelem);

@@ -4,7 +4,9 @@
  *      narrow relaxed run for a bound
  *   2. a better order, and relaxed runs over it, backward and forward in turn, each guided by the layers of the one before:
  *      what the other side knows prunes the states, so fewer are merged, so the next bound is better.  After each, a wider
- *      beam with the same guide, which finds better solutions and is often exact.  The caps double each time.
+ *      beam with the same guides, which finds better solutions and is often exact.  The caps double each time.  Unless
+ *      that looks easy, shares guide all of these (solve_share.c): those of the linear relaxation, which mostly have the best bound, and others
+ *      that are had sooner and fit the order better.
  *
  * A run that neither drops nor merges a state, or whose bound reaches the known total, ends the search. */
 #include "solve_cover.h"
@@ -18,6 +20,7 @@ enum {
     FIRST_CAP = RL_SOLVE_CAP,
     PROBE_CAP = (FIRST_CAP + 7) / 8,
     EXTRA_FACTOR = 32,        /* extra states of a probe, by its cap */
+    FEW_CONFIGS = 400,
     BEAM_FACTOR = 8,          /* how much wider a guided beam is than its guide */
     MOST_CAP = 1 << 13,       /* of a relaxed run, and: */
     MOST_LAYERED = 1 << 21,   /* states in all layers of a relaxed run, but see PROBE_CAP */
@@ -39,6 +42,10 @@ static bool late(const search *s) {
     return rl_time_up(s->mem->ctx, s->deadline);
 }
 
+static void note_bound(search *s, int64_t bound) {
+    s->best.bound = RL_MAX(s->best.bound, RL_MIN(bound, s->best.cost));
+}
+
 static rl_run_result attempt(search *s, rl_arena *mem, rl_run run) {
     run.upper = s->best.cost;
     run.deadline = s->deadline;
@@ -47,7 +54,7 @@ static rl_run_result attempt(search *s, rl_arena *mem, rl_run run) {
         s->best.cost = r.cost;
         memcpy(s->best.cfg, r.cfg, s->p->nop * sizeof *r.cfg);
     }
-    s->best.bound = RL_MAX(s->best.bound, RL_MIN(r.bound, s->best.cost));
+    note_bound(s, r.bound);
     return r;
 }
 
@@ -57,8 +64,25 @@ static uint32_t *reversed(rl_arena *mem, const uint32_t *seq, uint32_t n) {
     return r;
 }
 
+static rl_shares share(search *s, rl_arena *mem, const uint32_t *seq, bool descend, const rl_shares *from) {
+    rl_shares shares = rl_share_out(mem, s->p, seq, descend, from, s->deadline);
+    note_bound(s, shares.bound);
+    return shares;
+}
+
+/* Is less open than what one element may weigh, or are there few configurations?  Then the frontier is sooner done without shares. */
+static bool is_easy(const search *s) {
+    int64_t most = 0;
+    uint32_t ncfg = 0;
+    for (uint32_t e = 0; e < s->p->nelem; e++) most = RL_MAX(most, s->p->weight[e]);
+    for (uint32_t o = 0; o < s->p->nop; o++) ncfg += s->p->op[o].ncfg;
+    return s->best.cost - s->best.bound < most || ncfg <= FEW_CONFIGS;
+}
+
 static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
     const uint32_t *seq[2] = {forward, reversed(mem, forward, s->p->nop)};
+    rl_shares shares[2][RL_MAXSHARE];
+    uint32_t nshare = 0;
     const rl_layer *guide = NULL;
     uint32_t nop = s->p->nop, wide = RL_MAX(MOST_BEAMED / nop, (uint32_t)FIRST_CAP);
     uint32_t most = RL_MIN((uint32_t)MOST_CAP, RL_MAX(MOST_LAYERED / nop, (uint32_t)PROBE_CAP));
@@ -68,10 +92,18 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
     rl_arena_init(&beam, mem->ctx);
     for (uint32_t cap = FIRST_CAP, turn = 1; !proven(s) && !late(s) && cap <= wide; cap *= 2, turn ^= 1) {
         rl_arena_free(&tmp[turn]);
-        rl_run relaxed = {.seq = seq[turn], .cap = RL_MIN(cap, most), .relax = true, .guide = guide, .record = true};
+        for (bool easy = cap == FIRST_CAP && is_easy(s); !easy && nshare < RL_MAXSHARE && !proven(s);) {
+            shares[0][nshare] = share(s, mem, seq[0], nshare > 0, NULL);
+            shares[1][nshare] = share(s, mem, seq[1], false, nshare > 0 ? &shares[0][nshare] : NULL);
+            nshare++;
+            attempt(s, &beam, (rl_run){.seq = seq[0], .cap = FIRST_CAP, .shares = shares[0], .nshare = nshare});
+            rl_arena_free(&beam);
+        }
+        if (proven(s)) break;
+        rl_run relaxed = {.seq = seq[turn], .cap = RL_MIN(cap, most), .relax = true, .guide = guide, .shares = shares[turn], .nshare = nshare, .record = true};
         guide = attempt(s, &tmp[turn], relaxed).layer;
         if (proven(s) || late(s)) break;
-        attempt(s, &beam, (rl_run){.seq = seq[!turn], .cap = RL_MIN(cap * BEAM_FACTOR, wide), .guide = guide});
+        attempt(s, &beam, (rl_run){.seq = seq[!turn], .cap = RL_MIN(cap * BEAM_FACTOR, wide), .guide = guide, .shares = shares[!turn], .nshare = nshare});
         rl_arena_free(&beam);
     }
     rl_arena_free(&tmp[0]);

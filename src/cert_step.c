@@ -159,7 +159,11 @@ static void choose(rl_filler *d, uint32_t s, uint32_t c) {
     for (uint32_t i = v->s->start[c]; i < v->s->start[c + 1]; i++)
         if (d->last[v->s->elem[i]] > d->pos) d->live[n++] = v->s->elem[i];
     rl_layer_reserve(d->mem, &d->next, (size_t)d->nstay + n);
-    add_state(d, merge(d->stay, d->nstay, d->live, n, d->next.elem + d->next.nelem), cost);
+    uint32_t *set = d->next.elem + d->next.nelem;
+    n = merge(d->stay, d->nstay, d->live, n, set);
+    for (uint32_t k = 0; k < d->nshare; k++)
+        if (rl_rest_reaches(&d->rest[k], d->t, set, n, cost)) return;
+    add_state(d, n, cost);
 }
 
 /* Whether the state after b, whose extra is `least`, dominates the one after c. */

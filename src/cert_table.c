@@ -2,8 +2,8 @@
  *
  * A pass takes the ops one after another (cert_step.c, cert_select.c).  If no state is left whose cost is below the claim, the claim
  * holds.  One pass is enough for most components.  Where states were merged for want of room and some are left, the next pass goes the
- * other way, guided by what this one left after each op; it needs fewer states and so merges fewer, and may have twice as many.  A
- * pass that merged nothing decides.  Where two layouts meet a flow decides (cert_flow.c), after a pass or two: however many values are in use at
+ * other way, guided by what this one left after each op; it needs fewer states and so merges fewer, and may have twice as many.  From the second on
+ * shares say what the ops to come cost at least (cert_share.c).  A pass that merged nothing decides.  Where two layouts meet a flow decides (cert_flow.c), after a pass or two: however many values are in use at
  * once, it needs no more. */
 #include "cert_table.h"
 
@@ -119,12 +119,15 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
     d->cur.cost[d->cur.n++] = d->t->base;
     d->cur.beg[1] = 0;
     if (!rl_key_less(rl_key_add(d->t->base, d->ahead[0]), d->t->claim)) d->cur.n = 0;
+    for (uint32_t k = 0; k < d->nshare; k++)
+        if (rl_rest_reaches(&d->rest[k], d->t, NULL, 0, d->t->base)) d->cur.n = 0;
     for (d->pos = 0; d->pos < n && d->cur.n; d->pos++) {
         layer[d->pos] = copy_layer(record, &d->cur);
         recorded += d->cur.nelem;
         if (recorded > MOST_ELEM + (size_t)OP_ELEM * n) return false;
         d->guide = other ? &other[n - 1 - d->pos] : NULL;
         const rl_cert_step *s = rl_step_at(d, d->pos);
+        for (uint32_t k = 0; k < d->nshare; k++) rl_rest_take(&d->rest[k], d->t, (uint32_t)(s - d->t->step));
         d->meet = rl_key_add(d->meet, rl_key_sub(s->credit[d->backward], s->credit[!d->backward]));
         while (!rl_step_take(d, MOST_MADE, MOST_ELEM))
             if (rl_filler_spent(d) || !rl_step_shrink(d)) return false;
@@ -135,10 +138,20 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
     return true;
 }
 
+/* Those of the pass to come; they are made once for each direction. */
+static void begin_shares(rl_filler *d, rl_cert_shares *shares) {
+    for (d->nshare = 0; d->nshare < RL_CERT_NSHARE && !rl_filler_spent(d); d->nshare++) {
+        rl_cert_shares *s = &shares[d->nshare];
+        if (!s->major && !rl_cert_share(d->mem, d->t, d->backward, d->nshare > 0, s, &d->work)) break;
+        rl_rest_begin(&d->rest[d->nshare], d->mem, d->t, s, d->backward);
+    }
+}
+
 static rl_cert_verdict fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, uint64_t maxwork, uint64_t *work, rl_cert_key *left) {
     rl_filler d = {.mem = mem, .t = t, .work = *work, .maxwork = maxwork};
     rl_arena record[2];
     rl_layer_sets *layer[2];
+    rl_cert_shares shares[2][RL_CERT_NSHARE] = {0};
     uint32_t most = RL_MIN(maxstate, RL_MAX((uint32_t)ALL_LAYERS / RL_MAX(t->nstep, 1u), (uint32_t)FIRST_CAP));
     rl_cert_verdict is = RL_CERT_TOO_MANY;
     make_room(&d);
@@ -149,6 +162,7 @@ static rl_cert_verdict fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxs
     d.cap = RL_MIN((uint32_t)FIRST_CAP, maxstate);
     for (bool first = true; is == RL_CERT_TOO_MANY && d.cap <= most; first = false, d.backward = !d.backward) {
         rl_arena_free(&record[d.backward]);
+        if (!first) begin_shares(&d, shares[d.backward]);
         if (!pass(&d, &record[d.backward], first ? NULL : layer[!d.backward], layer[d.backward])) break;
         const rl_layer_sets *end = &d.cur; /* one state at most: after the last op all sets are empty */
         if (!end->n) is = RL_CERT_HOLDS;

@@ -1,8 +1,9 @@
-/* A pass over the ops of a component, and what its files share (cert_table.c, cert_step.c, cert_select.c).
+/* A pass over the ops of a component, and what its files share (cert_table.c, cert_step.c, cert_select.c, cert_share.c).
  *
  *   cert_table.c   passes to and fro, until one decides
  *   cert_step.c    from the states before an op to those after it
  *   cert_select.c  which of them stay, and what is merged
+ *   cert_share.c   what the ops to come cost at least
  *
  * Positions count ops in the direction of the pass: position 0 is the first op, or backward the last. */
 #ifndef RL_CERT_TABLE_H
@@ -26,6 +27,20 @@ typedef struct {
     uint32_t *head, *count; /* [nelem] 1 + the first link, how many */
     struct { struct rl_link { uint32_t set, next; } *p; uint32_t n, cap; } link;
 } rl_holders;
+
+/* cert_share.c: of each step the elements that it may name, elem[beg[i]] .. elem[beg[i + 1]], and its part of their weight; what it costs at
+ * least; what 1 of major counts. */
+typedef struct { uint32_t *beg, *elem; int64_t *part, *least, major; } rl_cert_shares;
+/* For passes in one direction; proposed: with more effort.  False where the costs are too large for it. */
+bool rl_cert_share(rl_arena *mem, const rl_cert_table *t, bool backward, bool proposed, rl_cert_shares *s, uint64_t *work);
+
+/* The steps not taken yet: their parts, [nelem], and what they cost at least, credit included. */
+typedef struct { const rl_cert_shares *s; bool backward; int64_t *part, least; } rl_cert_rest;
+void rl_rest_begin(rl_cert_rest *r, rl_arena *mem, const rl_cert_table *t, const rl_cert_shares *s, bool backward);
+void rl_rest_take(rl_cert_rest *r, const rl_cert_table *t, uint32_t step);
+/* Does a state of this cost and set, with the rest, reach the claim? */
+bool rl_rest_reaches(const rl_cert_rest *r, const rl_cert_table *t, const uint32_t *set, uint32_t n, rl_cert_key cost);
+enum { RL_CERT_NSHARE = 2 };
 
 /* The op being taken. */
 typedef struct {
@@ -61,6 +76,8 @@ typedef struct {
     rl_cert_key meet;           /* what the costs of both have too much or too little */
     rl_cert_key *shared;        /* [guide's states] */
     uint32_t *sharing, sharecap;
+    rl_cert_rest rest[RL_CERT_NSHARE]; /* [nshare] */
+    uint32_t nshare;
     bool merged;
     uint64_t work, maxwork; /* configurations tried and states compared so far, by all passes of all tables; the most there may be */
 } rl_filler;
