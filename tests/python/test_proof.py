@@ -11,6 +11,7 @@ that `optimize --proof` writes must hold, and its problem must be the one that t
 changes after which the file cannot be true (mutate.py says why) must be refused. Targets: the certificates of those that have more than
 ONNX's ops must hold for both checkers, also of models that have FusedMatMul, and those that need rows that a target has not be refused.
 """
+import json
 import multiprocessing
 import os
 import random
@@ -45,6 +46,8 @@ ZOO = ["pt_gpt", "ptd_gpt", "tf_ssd_lite_raw", "pt_vit_tiny_patch16_224", "tf_mo
 
 # Of these the second part, about times.
 TIMED = [("pt_gpt", "generic"), ("pt_detr", "generic"), ("tf_ssd_lite_raw", "generic:time"), ("pt_vit_tiny_patch16_224", "openvino")]
+
+ROTARY = common.ROOT / "tests" / "unit" / "partial_rotary.rlt"
 
 WIDE = 300500  # the first of those of graphgen_wide.py
 KNOWN = [("random", 3080), ("random", 5164), ("random", 5353), ("random", 5414), ("wide", 300617), ("wide", 300640), ("wide", 300796), ("wide", 300863)]  # that were refused once
@@ -458,10 +461,19 @@ def known_output(prog, tmp):
         yield f"{why or lost or 'a variable'}"
 
 
+def partial_rotary(prog, tmp):
+    """Proved by shares of the orders' weights; nothing else bounds it."""
+    src, proof, out, report = ROTARY, tmp / "proof.txt", tmp / "out.onnx", tmp / "report.json"
+    common.relayout(prog, "optimize", src, "-o", out, "--target", "onnx", "--proof", proof, "--json", report)
+    found, r = json.loads(report.read_text())["conversions"], common.relayout(prog, "check-proof", proof, src, out, "--target", "onnx")
+    if r.status or (found["after"], found["lower_bound"]) != (6, 6):
+        yield f"{r.message} {found}"
+
+
 # ---------------------------------------------------------------------------------------------------- mutated
 
 MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "Einsum of a scalar": scalar_einsum,
-          "GroupNormalization": group_normalization, "known output": known_output}
+          "GroupNormalization": group_normalization, "known output": known_output, "partial rotary": partial_rotary}
 
 
 def mutated(prog, cache, sources, count, seed):
