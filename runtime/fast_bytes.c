@@ -29,10 +29,6 @@ static bool has_products(void) { return RL_HAS_VNNI; }
 static bool has_products(void) { return false; }
 #endif
 
-static bool is_byte(rl_dtype t) {
-    return t == RL_I8 || t == RL_U8;
-}
-
 static int type_of(rl_dtype t) {
     return t == RL_I8 ? RL_DNNL_S8 : t == RL_U8 ? RL_DNNL_U8 : RL_DNNL_S32;
 }
@@ -46,8 +42,7 @@ static bool fits(const rl_call *c, uint32_t i, rl_dtype t, int64_t n) {
 static double number(const rl_tensor *t, int64_t i) {
     i = !t || rl_numel(t) == 1 ? 0 : i;
     if (!t) return 0;
-    return t->dtype == RL_I8 ? ((const int8_t *)rl_data(t))[i] : t->dtype == RL_U8 ? ((const uint8_t *)rl_data(t))[i]
-         : t->dtype == RL_I32 ? ((const int32_t *)rl_data(t))[i] : (double)((const float *)rl_data(t))[i];
+    return rl_is_byte(t->dtype) ? rl_byte_at(t, i) : t->dtype == RL_I32 ? ((const int32_t *)rl_data(t))[i] : (double)((const float *)rl_data(t))[i];
 }
 
 /* What the inputs are; false: the reference kernel's. */
@@ -55,7 +50,7 @@ static bool read_inputs(const rl_call *c, job *j) {
     uint32_t w = j->sums ? 1 : 3, z = j->sums ? 3 : 5;
     const rl_tensor *x = rl_call_in(c, 0);
     j->w = rl_call_in(c, w), j->xzero = rl_call_in(c, 2), j->wzero = rl_call_in(c, z);
-    if (!has_products() || !x || !j->w || x->kind != RL_TENSOR || !is_byte(x->dtype) || !is_byte(j->w->dtype) || !rl_call_is_constant(c, w)) return false;
+    if (!has_products() || !x || !j->w || x->kind != RL_TENSOR || !rl_is_byte(x->dtype) || !rl_is_byte(j->w->dtype) || !rl_call_is_constant(c, w)) return false;
     if (!rl_is_dense(j->w) || !rl_numel(x) || !rl_numel(j->w) || (j->product ? j->w->rank != 2 || x->rank < 2 || !rl_is_dense(x) : x->rank < 3 || x->rank > RL_CONV_RANK)) return false;
     j->turned = j->product && rl_attr_int(c->node, "transB", 0);
     if (j->product && x->dim[x->rank - 1] != j->w->dim[j->turned]) return false;
@@ -66,7 +61,7 @@ static bool read_inputs(const rl_call *c, job *j) {
     if (j->sums) return true;
     for (uint32_t i = 0; i < 3; i++) j->scale[i] = rl_call_in(c, (uint32_t[]){1, 4, 6}[i]);
     j->yzero = rl_call_in(c, 7), j->bias = rl_call_in(c, 8);
-    if (!j->scale[0] || !j->scale[1] || !j->scale[2] || !j->yzero || !is_byte(j->yzero->dtype)) return false;
+    if (!j->scale[0] || !j->scale[1] || !j->scale[2] || !j->yzero || !rl_is_byte(j->yzero->dtype)) return false;
     j->to = j->yzero->dtype;
     return fits(c, 1, RL_F32, 1) && fits(c, 4, RL_F32, j->n) && fits(c, 6, RL_F32, 1) && fits(c, 2, x->dtype, 1) && fits(c, 7, j->to, 1) &&
            (!j->bias || (fits(c, 8, RL_I32, j->n) && rl_numel(j->bias) == j->n));

@@ -3,6 +3,7 @@
 #include "fast_conv.h"
 #include "kernels_fast.h"
 #include "native.h"
+#include "quantize.h"
 #include "ref_pool.h"
 
 enum { AT_X = 0, AT_Y = 1, AT_W = 2, AT_BIAS = 3, AT_POST = 4 }; /* places of addresses */
@@ -445,6 +446,6 @@ rl_status rl_fast_pool(rl_call *c) {
 /* Of which plans say nothing. */
 rl_status rl_fast_byte_pool(rl_call *c) {
     const rl_tensor *x = rl_call_in(c, 0);
-    bool fits = x && x->kind == RL_TENSOR && (x->dtype == RL_I8 || x->dtype == RL_U8) && x->rank >= 3 && rl_numel(x) && !rl_call_wants(c, 1);
+    bool fits = x && x->kind == RL_TENSOR && rl_is_byte(x->dtype) && x->rank >= 3 && rl_numel(x) && !rl_call_wants(c, 1);
     return fits ? run_pool(c, x) : rl_ref_pool(c);
 }

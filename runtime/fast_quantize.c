@@ -50,14 +50,10 @@ static bool find_rows(walk *w, const rl_tensor *x, const int64_t *perm) {
     return w->n > 1;
 }
 
-static bool is_byte(rl_dtype t) {
-    return t == RL_I8 || t == RL_U8;
-}
-
 /* The zero points, none: zeros, as floats. */
 static const float *zeros_of(rl_call *c, const rl_tensor *z, int64_t n) {
     float *to = rl_new(c->tmp, float, n);
-    for (int64_t i = 0; z && i < n; i++) to[i] = z->dtype == RL_I8 ? (float)((const int8_t *)rl_data(z))[i] : (float)((const uint8_t *)rl_data(z))[i];
+    for (int64_t i = 0; z && i < n; i++) to[i] = (float)rl_byte_at(z, i);
     return to;
 }
 
@@ -66,7 +62,7 @@ static bool is_plain(rl_call *c, walk *w, rl_dtype bytes, int64_t *perm) {
     const rl_tensor *x = rl_call_in(c, 0), *s = rl_call_in(c, 1), *z = rl_call_in(c, 2);
     int64_t n = rl_numel(s), along = rl_attr_int(c->node, "axis", 1), least = x->rank;
     bool one = n == 1;
-    if (!is_byte(bytes) || s->dtype != RL_F32 || s->rank > 1 || !rl_is_dense(s) || (z && (z->dtype != bytes || rl_numel(z) != n || !rl_is_dense(z)))) return false;
+    if (!rl_is_byte(bytes) || s->dtype != RL_F32 || s->rank > 1 || !rl_is_dense(s) || (z && (z->dtype != bytes || rl_numel(z) != n || !rl_is_dense(z)))) return false;
     if (along < 0) along += x->rank;
     bool dense = rl_memory_order(x, perm);
     if (rl_attr_int(c->node, "block_size", 0) || !rl_numel(x) || (!dense && !(one && rl_stride_order(x, perm) && find_rows(w, x, perm)))) return false;

@@ -26,14 +26,10 @@ static const rl_tensor *constant(const joiner *j, rl_value v) {
     return t && t->kind == RL_TENSOR && rl_is_dense(t) ? t : NULL;
 }
 
-static bool is_byte(rl_dtype t) {
-    return t == RL_I8 || t == RL_U8;
-}
-
 /* A scale of f32 and a zero point of bytes, one of each, or one for each of n. */
 static bool has_numbers(const joiner *j, const rl_nodeinfo *n, int64_t many) {
     const rl_tensor *s = constant(j, rl_in(n, 1)), *z = constant(j, rl_in(n, 2));
-    bool plain = s && z && s->dtype == RL_F32 && is_byte(z->dtype) && rl_numel(s) == rl_numel(z) && !rl_attr_int(n, "block_size", 0);
+    bool plain = s && z && s->dtype == RL_F32 && rl_is_byte(z->dtype) && rl_numel(s) == rl_numel(z) && !rl_attr_int(n, "block_size", 0);
     return plain && (rl_numel(s) == 1 || (many && s->rank == 1 && rl_numel(s) == many));
 }
 
@@ -62,7 +58,7 @@ static uint32_t only_reader(const joiner *j, rl_value v) {
 static bool take_weights(const joiner *j, rl_value v, uint32_t axis, dequantized *w) {
     const rl_nodeinfo *n = taken_back(j, v);
     const rl_tensor *q = n ? constant(j, n->in[0]) : NULL;
-    if (!q || !is_byte(q->dtype) || q->rank <= axis || !has_numbers(j, n, q->dim[axis])) return false;
+    if (!q || !rl_is_byte(q->dtype) || q->rank <= axis || !has_numbers(j, n, q->dim[axis])) return false;
     int64_t along = rl_attr_int(n, "axis", 1);
     if (rl_numel(constant(j, n->in[1])) > 1 && along != axis && along + q->rank != axis) return false;
     *w = (dequantized){n->in[0], n->in[1], n->in[2]};
@@ -90,7 +86,7 @@ static bool ends_at_zero(const joiner *j, const rl_nodeinfo *q) {
     double least, most;
     const rl_tensor *z = constant(j, q->in[2]);
     rl_range_of(z->dtype, &least, &most);
-    return (z->dtype == RL_I8 ? (double)*(const int8_t *)rl_data(z) : (double)*(const uint8_t *)rl_data(z)) == least;
+    return rl_byte_at(z, 0) == least;
 }
 
 /* Has the CPU a kernel for it?  Where x's dims are known it is asked with x as a convolution makes it. */
@@ -147,7 +143,7 @@ static void try_lead(joiner *j, uint32_t i) {
     uint32_t part[4], npart = 0, from = back ? j->step_of[rl_val(x->g, n->in[0])->def.i] : RL_NONE;
     dequantized a, w;
     rl_value bias = RL_NOVALUE;
-    if (from == RL_NONE || !has_numbers(j, back, 0) || !is_byte(rl_val(x->g, back->in[0])->dtype)) return;
+    if (from == RL_NONE || !has_numbers(j, back, 0) || !rl_is_byte(rl_val(x->g, back->in[0])->dtype)) return;
     a = (dequantized){back->in[0], back->in[1], back->in[2]};
     if (!take_weights(j, n->in[1], conv || rl_attr_int(n, "transB", 0) ? 0 : 1, &w) || (rl_has(rl_in(n, 2)) && !take_bias(j, n->in[2], &a, &w, &bias))) return;
     if (only_reader(j, n->in[0]) == i) part[npart++] = from;

@@ -48,9 +48,9 @@ static bool zero_point(const rl_fuser *a, rl_value v, rl_dtype *type, float *zer
     const rl_tensor *t = rl_has(v) ? &a->x->constant[v.i] : NULL;
     *type = RL_U8, *zero = 0;
     if (!rl_has(v)) return true;
-    if (t->kind != RL_TENSOR || rl_numel(t) != 1 || (t->dtype != RL_I8 && t->dtype != RL_U8)) return false;
+    if (t->kind != RL_TENSOR || rl_numel(t) != 1 || !rl_is_byte(t->dtype)) return false;
     *type = t->dtype;
-    *zero = t->dtype == RL_I8 ? (float)*(const int8_t *)rl_data(t) : (float)*(const uint8_t *)rl_data(t);
+    *zero = (float)rl_byte_at(t, 0);
     return true;
 }
 

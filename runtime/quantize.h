@@ -3,6 +3,13 @@
 #define RL_QUANTIZE_H
 #include "wide.h"
 
+static inline bool rl_is_byte(rl_dtype t) {
+    return t == RL_I8 || t == RL_U8;
+}
+/* Element i of a dense tensor of bytes. */
+static inline int rl_byte_at(const rl_tensor *t, int64_t i) {
+    return t->dtype == RL_I8 ? ((const int8_t *)rl_data(t))[i] : ((const uint8_t *)rl_data(t))[i];
+}
 /* A vector as a tensor of rank `rank` whose elements lie along `axis`; one element as a scalar; anything else as it is. */
 rl_tensor rl_along(const rl_tensor *t, uint32_t rank, uint32_t axis);
 /* DynamicQuantizeLinear's zero point, and scale, for numbers from least, at most 0, to most, at least 0. */
