@@ -21,9 +21,12 @@ static bool is(const rl_nodeinfo *n, const char *type) {
     return !*n->domain && strcmp(n->type, type) == 0;
 }
 
+/* Bytes, weights for one, stay where they are; in the file other numbers need not lie aligned. */
 static const rl_tensor *constant(const joiner *j, rl_value v) {
     const rl_tensor *t = rl_has(v) ? &j->x->constant[v.i] : NULL;
-    return t && t->kind == RL_TENSOR && rl_is_dense(t) ? t : NULL;
+    if (!t || t->kind != RL_TENSOR || !rl_is_dense(t)) return NULL;
+    if (!rl_is_byte(t->dtype)) rl_storage_fetch(t->mem);
+    return t;
 }
 
 /* A scale of f32 and a zero point of bytes, one of each, or one for each of n. */
