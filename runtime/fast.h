@@ -79,6 +79,10 @@ rl_prim *rl_prim_get(rl_call *c, const rl_tensor *const *t, uint32_t n, bool *fr
 rl_making *rl_making_start(rl_call *c, rl_prim *p);
 /* Frees what only making needs; what was made in part is no primitive. */
 void rl_making_end(rl_making *m);
+/* oneDNN's number of f32, i32, i8 or u8. */
+static inline int rl_dnnl_type(rl_dtype t) {
+    return t == RL_I8 ? RL_DNNL_S8 : t == RL_U8 ? RL_DNNL_U8 : t == RL_I32 ? RL_DNNL_S32 : RL_DNNL_F32;
+}
 /* Of these dims and strides, freed by rl_making_end. stride NULL: as the primitive likes. */
 rl_dnnl_md rl_making_md(rl_making *m, uint32_t rank, const int64_t *dim, const int64_t *stride);
 /* Of these logical dims, that lies so; blocked: with the channels in lanes. */

@@ -29,10 +29,6 @@ static bool has_products(void) { return RL_HAS_VNNI; }
 static bool has_products(void) { return false; }
 #endif
 
-static int type_of(rl_dtype t) {
-    return t == RL_I8 ? RL_DNNL_S8 : t == RL_U8 ? RL_DNNL_U8 : RL_DNNL_S32;
-}
-
 /* An input that is not there, or is constant, of this type, of one element or of n. */
 static bool fits(const rl_call *c, uint32_t i, rl_dtype t, int64_t n) {
     const rl_tensor *x = rl_call_in(c, i);
@@ -83,11 +79,8 @@ static rl_status read_job(rl_call *c, job *j, bool *known) {
         v->dim[0] = v->x->dim[0], v->dim[1] = j->n;
         return RL_OK;
     }
-    RL_TRY(rl_conv_group(c, v->x, j->w, &v->group));
-    RL_TRY(rl_window_read(c, v->x, j->w->dim + 2, &v->w));
-    v->dim[0] = v->x->dim[0], v->dim[1] = j->n;
-    for (uint32_t i = 0; i < v->w.r; i++) v->dim[2 + i] = v->w.out[i];
     v->k = j->w;
+    RL_TRY(rl_conv_read(c, v));
     rl_conv_lift(v, j->room);
     *known = rl_conv_set_window(v);
     return RL_OK;
@@ -99,7 +92,7 @@ static rl_status read_job(rl_call *c, job *j, bool *known) {
 static rl_dnnl_md lying(rl_making *m, rl_dtype t, uint32_t rank, const int64_t *dim) {
     int64_t stride[RL_CONV_RANK] = {dim[1], 1};
     if (rank > 2) rl_channels_last(rank, dim, stride);
-    m->type = type_of(t);
+    m->type = rl_dnnl_type(t);
     return rl_making_md(m, rank, dim, stride);
 }
 
@@ -179,7 +172,7 @@ static bool make(rl_making *m, job *j) {
     rl_convolution *v = &j->v;
     rl_dnnl_cmd x, y;
     if (!describe(m, j, &x, &y) || !center(m->c, j)) return false;
-    m->type = type_of(v->x->dtype);
+    m->type = rl_dnnl_type(v->x->dtype);
     rl_dnnl_md have = rl_making_md(m, v->x->rank, v->x->dim, v->x->stride);
     m->type = RL_DNNL_S8;
     rl_dnnl_md w = j->product ? rl_making_md(m, 2, v->k->dim, v->k->stride) : rl_making_md(m, v->krank, v->kdim, v->kstride);
@@ -196,17 +189,10 @@ static bool make(rl_making *m, job *j) {
 
 static rl_tensor *make_output(rl_call *c, const job *j) {
     const rl_tensor *x = rl_call_in(c, 0);
-    int64_t dim[RL_RANK], perm[RL_RANK] = {0};
-    for (uint32_t i = 0; i < x->rank; i++) dim[i] = x->dim[i];
-    if (j->product) {
-        dim[x->rank - 1] = j->n;
-        return rl_call_make(c, 0, j->to, x->rank, dim);
-    }
-    for (uint32_t i = 0; i < x->rank; i++) {
-        dim[i] = j->v.lifted && i == 2 ? j->v.dim[3] : j->v.dim[i];
-        perm[i] = i == 0 ? 0 : i + 1 == x->rank ? 1 : i + 1;
-    }
-    return rl_call_make_in(c, 0, j->to, x->rank, dim, perm);
+    int64_t dim[RL_RANK];
+    if (!j->product) return rl_conv_output(c, j->to, &j->v);
+    for (uint32_t i = 0; i < x->rank; i++) dim[i] = i + 1 == x->rank ? j->n : x->dim[i];
+    return rl_call_make(c, 0, j->to, x->rank, dim);
 }
 
 static rl_status run(rl_call *c, job *j, rl_kernel_fn *reference) {

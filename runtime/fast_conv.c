@@ -178,8 +178,8 @@ static rl_tensor *make_output(rl_call *c, rl_dtype t, uint32_t rank, const int64
     return rl_call_make_in(c, 0, t, rank, dim, perm);
 }
 
-static rl_tensor *conv_output(rl_call *c, const rl_convolution *v) {
-    return make_output(c, RL_F32, v->lifted ? 3 : v->x->rank, v->lifted ? (int64_t[]){v->dim[0], v->dim[1], v->dim[3]} : v->dim);
+rl_tensor *rl_conv_output(rl_call *c, rl_dtype t, const rl_convolution *v) {
+    return make_output(c, t, v->lifted ? 3 : v->x->rank, v->lifted ? (int64_t[]){v->dim[0], v->dim[1], v->dim[3]} : v->dim);
 }
 
 /* Bias and post-ops of a bare one. */
@@ -214,7 +214,7 @@ static rl_status try_conv(rl_call *c, rl_convolution *v, bool *done) {
     if (!rl_conv_set_window(v)) return RL_OK;
     if (rl_direct_can(c, v)) { /* it may be given rows with gaps, which oneDNN cannot write */
         c->gaps = true;
-        y = conv_output(c, v);
+        y = rl_conv_output(c, RL_F32, v);
         *done = rl_direct_better(c, v) || !rl_is_channels_last(y);
         if (*done) return rl_direct_conv(c, v, y);
     }
@@ -232,7 +232,7 @@ static rl_status try_conv(rl_call *c, rl_convolution *v, bool *done) {
     if (!*done) return RL_OK;
     if (!p || !p->p) return rl_direct_conv(c, v, y);
     if (c->step->native && c->step->native->nout != v->dim[1]) return rl_call_fail(c, RL_EMODEL, "the output is not as the plan says");
-    return run_conv(c, p, v, y ? y : conv_output(c, v));
+    return run_conv(c, p, v, y ? y : rl_conv_output(c, RL_F32, v));
 }
 
 /* The reference kernel, with what was fused into the node: scaled weights, and rows after it. */
@@ -259,10 +259,7 @@ static rl_status read_conv(rl_call *c, rl_convolution *v, bool *known) {
     *known = false;
     v->k = rl_call_in(c, 1), v->bias = rl_call_in(c, 2);
     if (v->x->rank > RL_CONV_RANK) return RL_OK;
-    RL_TRY(rl_conv_group(c, v->x, v->k, &v->group));
-    RL_TRY(rl_window_read(c, v->x, v->k->dim + 2, &v->w));
-    v->dim[0] = v->x->dim[0], v->dim[1] = v->k->dim[0];
-    for (uint32_t i = 0; i < v->w.r; i++) v->dim[2 + i] = v->w.out[i];
+    RL_TRY(rl_conv_read(c, v));
     *known = !v->bias || v->bias->dim[0] == v->dim[1];
     return RL_OK;
 }
@@ -336,7 +333,7 @@ rl_status rl_fast_conv_pieces(rl_call *c) {
     }
     if (!known || !rl_conv_set_window(&v)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
     if (!v.dim[0]) {
-        conv_output(c, &v);
+        rl_conv_output(c, RL_F32, &v);
         return RL_OK;
     }
     if (!rl_direct_can(c, &v)) {
@@ -344,7 +341,7 @@ rl_status rl_fast_conv_pieces(rl_call *c) {
         v.pieces = NULL;
     }
     c->gaps = true;
-    return rl_direct_conv(c, &v, conv_output(c, &v));
+    return rl_direct_conv(c, &v, rl_conv_output(c, RL_F32, &v));
 }
 
 /* ---- with a DepthToSpace behind it ---- */
@@ -381,7 +378,7 @@ rl_status rl_fast_conv_transpose(rl_call *c) {
 static bool make_pool(rl_making *m, const rl_convolution *v, int alg) {
     uint32_t rank = v->x->rank;
     rl_lay xl = lay_of(m->c, v, false), yl = lay_of(m->c, v, true);
-    m->type = v->x->dtype == RL_I8 ? RL_DNNL_S8 : v->x->dtype == RL_U8 ? RL_DNNL_U8 : RL_DNNL_F32;
+    m->type = rl_dnnl_type(v->x->dtype);
     rl_dnnl_md x = rl_making_lay(m, rank, v->x->dim, &xl), y = rl_making_lay(m, rank, v->dim, &yl), have = x ? input_md(m, v, &xl, x) : NULL;
     if (!x || !y || !have) return false;
     if (m->f->d.pooling_forward_primitive_desc_create(&m->pd, m->f->engine, RL_DNNL_INFERENCE, alg, x, y, v->stride, v->w.kernel, v->dilation,

@@ -23,6 +23,10 @@ typedef struct {
     bool lifted; /* of one spatial dim, seen with two: the first is 1 */
 } rl_convolution;
 
+/* Of x and k: group, window and the output's dims. */
+rl_status rl_conv_read(rl_call *c, rl_convolution *v);
+/* Output 0, channels-last or as the plan says. */
+rl_tensor *rl_conv_output(rl_call *c, rl_dtype t, const rl_convolution *v);
 /* oneDNN's kernels for depthwise convolutions are for two spatial dims: one of one is seen with two; room: for x and the weights. */
 void rl_conv_lift(rl_convolution *v, rl_tensor *room);
 rl_tensor rl_conv_lifted(const rl_tensor *t); /* [n,c,l] as [n,c,1,l] */

@@ -1,6 +1,14 @@
 /* Convolutions of floats and of bytes as oneDNN describes them: see fast_conv.h. */
 #include "fast_conv.h"
 
+rl_status rl_conv_read(rl_call *c, rl_convolution *v) {
+    RL_TRY(rl_conv_group(c, v->x, v->k, &v->group));
+    RL_TRY(rl_window_read(c, v->x, v->k->dim + 2, &v->w));
+    v->dim[0] = v->x->dim[0], v->dim[1] = v->k->dim[0];
+    for (uint32_t i = 0; i < v->w.r; i++) v->dim[2 + i] = v->w.out[i];
+    return RL_OK;
+}
+
 rl_tensor rl_conv_lifted(const rl_tensor *t) {
     rl_tensor x = *t;
     x.rank = 4;

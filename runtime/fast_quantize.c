@@ -60,13 +60,13 @@ static const float *zeros_of(rl_call *c, const rl_tensor *z, int64_t n) {
 /* Where the call is of this kind; the rest of w is set. */
 static bool is_plain(rl_call *c, walk *w, rl_dtype bytes, int64_t *perm) {
     const rl_tensor *x = rl_call_in(c, 0), *s = rl_call_in(c, 1), *z = rl_call_in(c, 2);
-    int64_t n = rl_numel(s), along = rl_attr_int(c->node, "axis", 1), least = x->rank;
+    int64_t n = rl_numel(s), along = rl_attr_int(c->node, "axis", 1);
     bool one = n == 1;
     if (!rl_is_byte(bytes) || s->dtype != RL_F32 || s->rank > 1 || !rl_is_dense(s) || (z && (z->dtype != bytes || rl_numel(z) != n || !rl_is_dense(z)))) return false;
     if (along < 0) along += x->rank;
     bool dense = rl_memory_order(x, perm);
     if (rl_attr_int(c->node, "block_size", 0) || !rl_numel(x) || (!dense && !(one && rl_stride_order(x, perm) && find_rows(w, x, perm)))) return false;
-    if (!one && (along < 0 || along >= least || x->dim[along] != n)) return false;
+    if (!one && (along < 0 || along >= (int64_t)x->rank || x->dim[along] != n)) return false;
     w->rows = rl_rows_best();
     w->from = rl_data(x);
     w->scale = rl_data(s), w->zero = zeros_of(c, z, n);
