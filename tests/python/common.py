@@ -7,12 +7,14 @@ import argparse
 import dataclasses
 import hashlib
 import json
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import numpy as np
@@ -107,8 +109,6 @@ def every_target():
 def forked(fn, jobs, processes, limit=600):
     """Yields (job, fn(job), "") as they are done, from so many processes; (job, None, why) where the process died (onnxruntime may take it
     with it), took more than limit seconds, or raised."""
-    import multiprocessing
-    from multiprocessing.connection import wait
     context = multiprocessing.get_context("fork")
 
     def work(pipe):
@@ -169,6 +169,13 @@ def progress(it, total, every=2.0):
         yield x
     if sys.stderr.isatty():
         print("\r         \r", end="", file=sys.stderr)
+
+
+def pooled(fn, jobs, processes, chunk=1, ordered=False):
+    """Yields fn(job) as they are done, or in the jobs' order, from so many processes that take so many jobs at once."""
+    jobs = list(jobs)
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        yield from progress((pool.imap if ordered else pool.imap_unordered)(fn, jobs, chunk), len(jobs))
 
 
 def closing(npass, nfail, nskip=0):

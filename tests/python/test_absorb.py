@@ -8,7 +8,6 @@ pools, residual sums, then Gemm and MatMul. Permutations: Gather, channel shuffl
 half of the channels go by. Data and weights are small integers, so that sums are exact in any order wherever no Sigmoid is met and
 results are far below what a float counts to.
 """
-import multiprocessing
 import sys
 import tempfile
 from pathlib import Path
@@ -178,12 +177,11 @@ def main():
     folder = args.build.resolve() / "absorb-failures"
     jobs = [(s, common.program(args), folder) for s in range(args.seed, args.seed + args.count)]
     nfail = before = after = 0
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for seed, fail, counts in common.progress(pool.imap_unordered(job, jobs, 4), len(jobs)):
-            nfail += bool(fail)
-            before, after = before + counts[0], after + counts[1]
-            for f in fail:
-                print(f"seed {seed}: {f}", flush=True)
+    for seed, fail, counts in common.pooled(job, jobs, args.jobs, 4):
+        nfail += bool(fail)
+        before, after = before + counts[0], after + counts[1]
+        for f in fail:
+            print(f"seed {seed}: {f}", flush=True)
     print(f"nodes that move data {before} -> {after}")
     if nfail:
         print(f"failing models are in {folder}")

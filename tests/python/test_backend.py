@@ -11,7 +11,6 @@ moves data and no other moving node is added; a graph that did not change is the
 Without --all a case whose bytes stay is not evaluated (its outputs are what they were), and the original is evaluated only where
 the rewritten model fails.
 """
-import multiprocessing
 import random
 import sys
 import tempfile
@@ -196,15 +195,14 @@ def main():
         chosen = sorted(random.Random(args.seed).sample(chosen, max(1, round(len(chosen) * args.fraction))))
     npass = passed_before = 0
     changed = {t: {} for t in targets}
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        jobs = [(i, prog, targets, args.all, args.keep) for i in chosen]
-        for name, kind, before, rows in common.progress(pool.imap_unordered(run, jobs, 4), len(jobs)):
-            passed_before += bool(before)
-            for target, (fail, what) in rows.items():
-                changed[target].setdefault(what, []).append(name)
-                for f in fail:
-                    print(f"{kind} {name} ({target}): {f}", flush=True)
-            npass += not any(fail for fail, _ in rows.values())
+    jobs = [(i, prog, targets, args.all, args.keep) for i in chosen]
+    for name, kind, before, rows in common.pooled(run, jobs, args.jobs, 4):
+        passed_before += bool(before)
+        for target, (fail, what) in rows.items():
+            changed[target].setdefault(what, []).append(name)
+            for f in fail:
+                print(f"{kind} {name} ({target}): {f}", flush=True)
+        npass += not any(fail for fail, _ in rows.values())
     for target, by in changed.items():
         print(f"target {target}: " + ", ".join(f"{len(v)} {k}" for k, v in sorted(by.items(), key=lambda x: -len(x[1]))))
         if by.get("other"):

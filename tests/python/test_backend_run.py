@@ -11,7 +11,6 @@ A case that is not supported must be refused with status 5 before anything runs;
 fail for each op or reason.
 """
 import collections
-import multiprocessing
 import re
 import sys
 import warnings
@@ -107,15 +106,14 @@ def main():
     cases = test_backend.CASES
     chosen = [i for i, c in enumerate(cases) if not args.names or any(x in c[0] for x in args.names)]
     refused, wrong, npass, light, ndraw = collections.Counter(), [], 0, 0, 0
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for name, kind, message, is_refused in common.progress(pool.imap_unordered(run, chosen, 8), len(chosen)):
-            npass += not message and kind not in ("light", "random")
-            ndraw += not message and kind == "random"
-            light += not message and kind == "light"
-            if is_refused:
-                refused[reason(message)] += 1
-            elif message:
-                wrong.append(f"{kind} {name}: {message}")
+    for name, kind, message, is_refused in common.pooled(run, chosen, args.jobs, 8):
+        npass += not message and kind not in ("light", "random")
+        ndraw += not message and kind == "random"
+        light += not message and kind == "light"
+        if is_refused:
+            refused[reason(message)] += 1
+        elif message:
+            wrong.append(f"{kind} {name}: {message}")
     print("\n".join(sorted(wrong)))
     for what, n in sorted(refused.items(), key=lambda x: (-x[1], x[0])):
         print(f"refused {n:4d}  {what}")

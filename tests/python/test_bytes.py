@@ -9,7 +9,6 @@ each channel, zero points, biases and Relus; QLinearConv, QLinearMatMul, ConvInt
 such pairs; values that a joined step and others read; pairs by axis on values that lie transposed. Sums of i32 are equal; of quantized numbers one in
 fifty may be one other (the reference rounds sums of floats), and then what follows. Skipped without oneDNN.
 """
-import multiprocessing
 import subprocess
 import sys
 import tempfile
@@ -286,10 +285,9 @@ def main():
     prog = common.program(args)
     common.need_onednn(prog)
     bad = [f"{op}: {wrong}" for op, attributes in OPERATORS if (wrong := operator_differs(prog, op, attributes))]
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for seed, wrong in common.progress(pool.imap_unordered(run, [(args.seed * 100000 + i, prog) for i in range(args.count)], 4), args.count):
-            if wrong:
-                bad.append(f"seed {seed}: {wrong}")
+    for seed, wrong in common.pooled(run, [(args.seed * 100000 + i, prog) for i in range(args.count)], args.jobs, 4):
+        if wrong:
+            bad.append(f"seed {seed}: {wrong}")
     print("\n".join(bad))
     return common.closing(args.count + len(OPERATORS) - len(bad), len(bad))
 

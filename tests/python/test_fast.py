@@ -7,7 +7,6 @@ Convolutions of 1 to 3 dims (groups, depthwise, dilation, a Pad before, of slice
 activations whole and as patterns, chains of pointwise ops with operands that broadcast, from both sides, twice the same, residual Adds, LSTM, GRU
 and RNN, Transposes between, attention with masks and biases, Concats, Splits and shuffles of channels; values that two nodes or the caller read. Symbolic sizes half the time. Skipped without oneDNN.
 """
-import multiprocessing
 import subprocess
 import sys
 import tempfile
@@ -528,10 +527,9 @@ def main():
     if not args.device:
         common.need_onednn(prog)
     bad = []
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for seed, wrong in common.progress(pool.imap_unordered(run, [(args.seed * 100000 + i, prog, args.device) for i in range(args.count)], 4), args.count):
-            if wrong:
-                bad.append(f"seed {seed}: {wrong}")
+    for seed, wrong in common.pooled(run, [(args.seed * 100000 + i, prog, args.device) for i in range(args.count)], args.jobs, 4):
+        if wrong:
+            bad.append(f"seed {seed}: {wrong}")
     print("\n".join(bad))
     return common.closing(args.count - len(bad), len(bad))
 

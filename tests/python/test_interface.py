@@ -10,7 +10,6 @@ are left are at most those of the model with its own interface plus one for each
 """
 import itertools
 import json
-import multiprocessing
 import random
 import subprocess
 import sys
@@ -294,16 +293,15 @@ def main():
             npass, nfail = npass + (not why), nfail + bool(why)
     left = handed = own = 0
     jobs = ((args.seed + k, prog, args.target) for k in range(args.count))
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for seed, why, c in common.progress(pool.imap(random_one, jobs), args.count):
-            if why:
-                print(f"seed {seed}: {why}")
-            npass, nfail, nskip = npass + (why == ""), nfail + bool(why), nskip + (why is None)
-            left, handed, own = left + c.get("after", 0), handed + c.get("handed_to_caller", 0), own + c.get("own_interface", {}).get("after", 0)
-        for seed, why in pool.imap(best_free, ((args.seed + k, prog) for k in range(args.count // 4))):
-            if why:
-                print(f"seed {seed}, free: {why}")
-            npass, nfail, nskip = npass + (why == ""), nfail + bool(why), nskip + (why is None)
+    for seed, why, c in common.pooled(random_one, jobs, args.jobs, ordered=True):
+        if why:
+            print(f"seed {seed}: {why}")
+        npass, nfail, nskip = npass + (why == ""), nfail + bool(why), nskip + (why is None)
+        left, handed, own = left + c.get("after", 0), handed + c.get("handed_to_caller", 0), own + c.get("own_interface", {}).get("after", 0)
+    for seed, why in common.pooled(best_free, ((args.seed + k, prog) for k in range(args.count // 4)), args.jobs, ordered=True):
+        if why:
+            print(f"seed {seed}, free: {why}")
+        npass, nfail, nskip = npass + (why == ""), nfail + bool(why), nskip + (why is None)
     print(f"target {args.target}: {left} conversions left, {handed} handed to the caller; {own} with the models' own interfaces")
     return common.closing(npass, nfail, nskip)
 

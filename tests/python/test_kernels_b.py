@@ -7,7 +7,6 @@ reference evaluator): reductions, softmax, normalizations, Einsum, TopK, losses,
 Half of the models read their first input through a Transpose, which is a view in relayout: kernels see it with its strides.
 """
 import collections
-import multiprocessing
 import sys
 
 import ml_dtypes
@@ -354,12 +353,11 @@ def main():
     PROGRAM, OPTIONS = common.program(args), ("--device", args.device) if args.device else ("--threads", "2")
     jobs = [(f, args.seed + i) for f in FAMILIES if not args.names or any(n in f for n in args.names) for i in range(args.count)]
     engines, nfail = collections.Counter(), 0
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for wrong, engine in common.progress(pool.imap_unordered(run, jobs, 8), len(jobs)):
-            engines[engine] += 1
-            nfail += bool(wrong)
-            if wrong:
-                print(wrong)
+    for wrong, engine in common.pooled(run, jobs, args.jobs, 8):
+        engines[engine] += 1
+        nfail += bool(wrong)
+        if wrong:
+            print(wrong)
     print(", ".join(f"{n} by {e}" for e, n in engines.items()))
     return common.closing(len(jobs) - nfail, nfail)
 

@@ -8,7 +8,6 @@
 
 In every third model the first input comes through a Transpose and a Slice, so that the kernel sees a view with gaps.
 """
-import multiprocessing
 import sys
 import warnings
 
@@ -441,16 +440,15 @@ def main():
     jobs = [(op, k, args.seed) for op in MAKERS if not args.ops or op in args.ops for k in range(args.each)]
     npass = nfail = nskip = 0
     engines = {}
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for name, engine, wrong in common.progress(pool.imap(run, jobs, 4), len(jobs)):
-            if engine is None:
-                nskip += 1
-                continue
-            engines.setdefault(name.split()[0], set()).add(engine)
-            npass += not wrong
-            nfail += bool(wrong)
-            if wrong:
-                print(f"{name} ({engine}): {wrong}")
+    for name, engine, wrong in common.pooled(run, jobs, args.jobs, 4, ordered=True):
+        if engine is None:
+            nskip += 1
+            continue
+        engines.setdefault(name.split()[0], set()).add(engine)
+        npass += not wrong
+        nfail += bool(wrong)
+        if wrong:
+            print(f"{name} ({engine}): {wrong}")
     unseen = [op for op in MAKERS if (not args.ops or op in args.ops) and op not in engines]
     for op in unseen:
         print(f"{op}: no model of it runs anywhere")

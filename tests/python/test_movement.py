@@ -9,7 +9,6 @@ Gather, pieces of a Split joined in some order, a roll, Expand, Tile, Pad, Depth
 ScatterND that overwrites everything.  One in ten stands in the branches of an If, one in ten in a function.  Checked with both targets, and with the movement pass alone, which
 may add no node at all (the layout passes' conversions may add views).  Bytes are those that the nodes write which are no views, measured by running both models.
 """
-import multiprocessing
 import sys
 import tempfile
 from pathlib import Path
@@ -359,14 +358,13 @@ def main():
     for f in by_matrices(common.program(args)):
         print(f"products by permutations: {f}")
         nfail += 1
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for seed, fail, count in common.progress(pool.imap_unordered(job, jobs, 4), len(jobs)):
-            nskip += fail is None
-            npass += fail == []
-            nfail += bool(fail)
-            before, after = before + count[0], after + count[1]
-            for f in fail or []:
-                print(f"seed {seed}: {f}", flush=True)
+    for seed, fail, count in common.pooled(job, jobs, args.jobs, 4):
+        nskip += fail is None
+        npass += fail == []
+        nfail += bool(fail)
+        before, after = before + count[0], after + count[1]
+        for f in fail or []:
+            print(f"seed {seed}: {f}", flush=True)
     print(f"nodes {before} -> {after}")
     if nskip > args.count // 10:
         print("too many chains that onnxruntime cannot run: the generator is at fault")

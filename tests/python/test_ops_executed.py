@@ -15,7 +15,6 @@ itself, stand for many graphs of one node; where one of them fails, its nodes ar
 """
 import dataclasses
 import itertools
-import multiprocessing
 import sys
 import tempfile
 import zlib
@@ -827,33 +826,32 @@ def main():
     rows = [(d, k, cls, words) for (d, k), (cls, words) in read_table(common.ROOT / "src" / "ops.def").items() if cls != "OPAQUE"]
     rows = [x for x in rows if not args.rows or x[1] in args.rows]
     fails, chunks, executed, left_out, npart = [], {}, set(), {}, 0
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        jobs = [(x, v, args.seed) for x in rows for v in versions(x[1], x[0], x[3])]
-        for row, opset, parts in pool.imap_unordered(prepare, jobs, 4):
-            for part, engine in parts:
-                if engine in common.ENGINES:
-                    executed.add((*row[:2], part.index))
-                    sort = opset, engine, part.case.domain, row[1] in NO_SCHEMA
-                    chunks.setdefault(sort, []).append(part)
-                    npart += 1
-                else:
-                    left_out[*row[:2], part.index] = f"{part}: nothing runs it at any opset: {engine}"
-        fails += [why for form, why in left_out.items() if form not in executed and form[1:] not in NOT_RUN]
-        fails += [f"{x[1]}: no graph of this row was executed" for x in rows if x[:2] not in {f[:2] for f in executed}]
-        jobs = [(x[i:i + args.size], prog) for x in chunks.values() for i in range(0, len(x), args.size)]
-        claimed, needed, bad = set(), {}, set()
-        for failed, left in common.progress(pool.imap_unordered(run, jobs), len(jobs)):
-            for part, target, why in failed:
-                fails.append(f"{part} ({target}): {why}")
-                bad.add(str(part))
-                if args.keep:
-                    args.keep.mkdir(parents=True, exist_ok=True)
-                    onnx.save(model_of([part])[0], args.keep / f"{part.row}.{part.opset}.{part.index}.{part.sizes}.{part.variant}.onnx")
-            for part, n in left:
-                if part.claims:
-                    claimed.add(part.row)
-                if part.case.why and part.variant == "both":
-                    needed[part.case.why] = needed.get(part.case.why, 0) + n
+    jobs = [(x, v, args.seed) for x in rows for v in versions(x[1], x[0], x[3])]
+    for row, opset, parts in common.pooled(prepare, jobs, args.jobs, 4):
+        for part, engine in parts:
+            if engine in common.ENGINES:
+                executed.add((*row[:2], part.index))
+                sort = opset, engine, part.case.domain, row[1] in NO_SCHEMA
+                chunks.setdefault(sort, []).append(part)
+                npart += 1
+            else:
+                left_out[*row[:2], part.index] = f"{part}: nothing runs it at any opset: {engine}"
+    fails += [why for form, why in left_out.items() if form not in executed and form[1:] not in NOT_RUN]
+    fails += [f"{x[1]}: no graph of this row was executed" for x in rows if x[:2] not in {f[:2] for f in executed}]
+    jobs = [(x[i:i + args.size], prog) for x in chunks.values() for i in range(0, len(x), args.size)]
+    claimed, needed, bad = set(), {}, set()
+    for failed, left in common.pooled(run, jobs, args.jobs):
+        for part, target, why in failed:
+            fails.append(f"{part} ({target}): {why}")
+            bad.add(str(part))
+            if args.keep:
+                args.keep.mkdir(parents=True, exist_ok=True)
+                onnx.save(model_of([part])[0], args.keep / f"{part.row}.{part.opset}.{part.index}.{part.sizes}.{part.variant}.onnx")
+        for part, n in left:
+            if part.claims:
+                claimed.add(part.row)
+            if part.case.why and part.variant == "both":
+                needed[part.case.why] = needed.get(part.case.why, 0) + n
     for why, n in needed.items():
         if n == 0 and not args.rows:
             fails.append(f'the exception "{why}" is not needed: no Transpose stays')

@@ -8,7 +8,6 @@ place or of a list, Slice), in which orders and by how many Transposes each gets
 else is an output.  It is rewritten for the target `onnx` and checked as check.py says; the pass leaves never more Transposes, and in
 some models fewer.
 """
-import multiprocessing
 import sys
 import tempfile
 from pathlib import Path
@@ -156,13 +155,12 @@ def main():
     folder = args.build.resolve() / "pick-failures"
     jobs = [(s, common.program(args), folder) for s in range(args.seed, args.seed + args.count)]
     npass = nfail = models = fewer = 0
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for seed, fail, less in common.progress(pool.imap_unordered(job, jobs, 4), len(jobs)):
-            npass += not fail
-            nfail += bool(fail)
-            models, fewer = models + (less > 0), fewer + less
-            for f in fail:
-                print(f"seed {seed}: {f}", flush=True)
+    for seed, fail, less in common.pooled(job, jobs, args.jobs, 4):
+        npass += not fail
+        nfail += bool(fail)
+        models, fewer = models + (less > 0), fewer + less
+        for f in fail:
+            print(f"seed {seed}: {f}", flush=True)
     print(f"{fewer} Transposes fewer, in {models} models")
     if models < args.count // FEWER:
         print("so few models show nothing: the generator is at fault, or the pass does nothing")

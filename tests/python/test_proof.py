@@ -12,7 +12,6 @@ changes after which the file cannot be true (mutate.py says why) must be refused
 ONNX's ops must hold for both checkers, also of models that have FusedMatMul, and those that need rows that a target has not be refused.
 """
 import json
-import multiprocessing
 import os
 import random
 import sys
@@ -524,22 +523,21 @@ def main():
     jobs += [(kind, "", prog, cache) for kind in MODELS] + [("target", s, prog, cache) for s in range(args.seed, args.seed + args.targets)]
     jobs = ([] if args.random is not None else jobs) + [(*s, prog, cache) for s in seeds]
     npass = nfail = nlost = ngap = nopen = 0
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for row in pool.imap_unordered(run, jobs):
-            n = row["claim"]
-            if row["kind"] == "zoo":
-                print(f"{row['name']:34}{n[0] if n else '-':>5} conversions {row['seconds']:7.2f} s {'gap' if n and n[:2] != n[2:] else ''}", flush=True)
-            if row["fail"]:
-                print(f"{row['kind']} {Path(row['name']).stem}: {row['fail']}", flush=True)
-            if row["unproved"]:
-                nopen += 1
-                print(f"{row['kind']} {row['name']}: {row['unproved']}", flush=True)
-            if row["lost"]:
-                nlost += 1
-                print(f"{row['kind']} {Path(row['name']).stem}: not rebuilt: {', '.join(row['lost'][:3])}", flush=True)
-            ngap += bool(n and n[:2] != n[2:])
-            npass += not (row["fail"] or row["lost"] or row["unproved"])
-            nfail += bool(row["fail"])
+    for row in common.pooled(run, jobs, args.jobs):
+        n = row["claim"]
+        if row["kind"] == "zoo":
+            print(f"{row['name']:34}{n[0] if n else '-':>5} conversions {row['seconds']:7.2f} s {'gap' if n and n[:2] != n[2:] else ''}", flush=True)
+        if row["fail"]:
+            print(f"{row['kind']} {Path(row['name']).stem}: {row['fail']}", flush=True)
+        if row["unproved"]:
+            nopen += 1
+            print(f"{row['kind']} {row['name']}: {row['unproved']}", flush=True)
+        if row["lost"]:
+            nlost += 1
+            print(f"{row['kind']} {Path(row['name']).stem}: not rebuilt: {', '.join(row['lost'][:3])}", flush=True)
+        ngap += bool(n and n[:2] != n[2:])
+        npass += not (row["fail"] or row["lost"] or row["unproved"])
+        nfail += bool(row["fail"])
     print(f"{nlost} models with parts that could not be rebuilt, {ngap} gaps, {nopen} random models not proved")
     if nopen > max(1, UNPROVED * (len(seeds) + args.targets)):
         print(f"more than {UNPROVED:.0%} of the random models were not proved")

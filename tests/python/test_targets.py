@@ -9,7 +9,6 @@ evaluator; with --objective time nothing takes less time by the table, and where
 charge what the program does.
 """
 import json
-import multiprocessing
 import random
 import subprocess
 import sys
@@ -266,14 +265,13 @@ def main():
             for name, why in part(prog, tmp):
                 print(f"{name}: {why}") if why else None
                 npass, nfail = npass + (not why), nfail + bool(why)
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for job, name in ((one_product, "products with flags"), (one_time, "models made quicker")):
-            found = 0
-            for seed, why, n in pool.imap(job, ((args.seed + k, prog) for k in range(args.count))):
-                print(f"{job.__name__} {seed}: {why}") if why else None
-                npass, nfail, nskip, found = npass + (why == ""), nfail + bool(why), nskip + (why is None), found + n
-            print(f"{name}: {found} of {args.count}")
-            nfail += found == 0
+    for job, name in ((one_product, "products with flags"), (one_time, "models made quicker")):
+        found = 0
+        for seed, why, n in common.pooled(job, ((args.seed + k, prog) for k in range(args.count)), args.jobs, ordered=True):
+            print(f"{job.__name__} {seed}: {why}") if why else None
+            npass, nfail, nskip, found = npass + (why == ""), nfail + bool(why), nskip + (why is None), found + n
+        print(f"{name}: {found} of {args.count}")
+        nfail += found == 0
     return common.closing(npass, nfail, nskip)
 
 

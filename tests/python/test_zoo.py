@@ -14,7 +14,6 @@ that it is proved that no assignment of layouts has fewer conversions, and none 
 leaves: in Transposes at most the known minimum, and over all models at most 26 % of the originals'; in other nodes at most the original's. Of the nodes between ShuffleNetV2's layers none may be left but Splits and Concats that have to be there.
 """
 import json
-import multiprocessing
 import shutil
 import sys
 import tempfile
@@ -204,11 +203,10 @@ def main():
     print(f"{'model':34}{'in':>5}{'out':>5}{'min':>5}{'peer':>5}{'seconds':>9} {'difference':>16}")
     nfail = 0
     rows = []
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for row in pool.imap(run, jobs):
-            show(row)
-            rows.append(row)
-            nfail += bool(row["fail"])
+    for row in common.pooled(run, jobs, args.jobs, ordered=True):
+        show(row)
+        rows.append(row)
+        nfail += bool(row["fail"])
     total = lambda k: sum(r.get(k) or 0 for r in rows)
     print(f"{'total':34}{total('in'):>5}{total('out'):>5}{total('min'):>5}{total('peer'):>5}{total('seconds'):>9.3f}")
     if total("bytes_in") and not args.models:

@@ -17,7 +17,6 @@ more memory than its inputs, the plan's arena, at most 1.1 times what any plan n
 import collections
 import importlib.util
 import json
-import multiprocessing
 import subprocess
 import sys
 import tempfile
@@ -166,15 +165,14 @@ def main():
     if not jobs:
         return common.closing(0, 0, 1)
     npass, nfail, skipped = 0, 0, collections.defaultdict(list)
-    with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
-        for name, worst, seconds, wrong, is_skipped in common.progress(pool.imap(run, jobs), len(jobs)):
-            if is_skipped:
-                skipped[test_backend_run.reason(wrong)].append(name)
-                continue
-            npass += not wrong
-            nfail += bool(wrong)
-            share = "" if worst is None else f"{worst:9.2g} of the bound {seconds:7.2f} s"
-            print(f"{name:34}{share}  {'ok' if not wrong else 'FAIL ' + wrong}", flush=True)
+    for name, worst, seconds, wrong, is_skipped in common.pooled(run, jobs, args.jobs, ordered=True):
+        if is_skipped:
+            skipped[test_backend_run.reason(wrong)].append(name)
+            continue
+        npass += not wrong
+        nfail += bool(wrong)
+        share = "" if worst is None else f"{worst:9.2g} of the bound {seconds:7.2f} s"
+        print(f"{name:34}{share}  {'ok' if not wrong else 'FAIL ' + wrong}", flush=True)
     for what, names in sorted(skipped.items(), key=lambda x: (-len(x[1]), x[0])):
         print(f"skipped {len(names):3d}  {what}: {' '.join(names)}")
     status = common.closing(npass, nfail, sum(map(len, skipped.values())))
