@@ -162,7 +162,7 @@ static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t 
     rl_bound_problem(q, &v->scale, v->open, &problem);
     if (lift) rl_fold_noted(q, to, v->tmp);
     else {
-        RL_TRY(rl_problem_fold(v->tmp, &problem, to));
+        RL_TRY(rl_problem_fold(v->tmp, &problem, v->deadline, to));
         folded = rl_fold_drop(q, &problem, to, v->tmp);
     }
     rl_fold_apply(v->tmp, &problem, to, place);

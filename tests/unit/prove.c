@@ -85,8 +85,34 @@ TEST(lesser) {
     CHECK(some);
 }
 
+/* What solving takes is added to the time of the run, and it is done however little of that is left. */
+static rl_status assign_late(rl_pass_run *r, void *solved) {
+    double *after = solved;
+    RL_TRY(rl_pass_legal(r));
+    after[0] = *r->solved += 100;
+    RL_TRY(rl_pass_assign(r));
+    after[1] = *r->solved;
+    after[2] = (double)r->out->conv_after;
+    return RL_OK;
+}
+
+TEST(time_of_the_run) {
+    CHECK_CTX(ctx)
+    rl_graph *g = NULL;
+    rl_outcome out = {0};
+    const rl_passopt o = {.target = "onnx"};
+    double after[3] = {0};
+    CHECK(rl_text_parse(ctx, "t", deep, sizeof deep - 1, &g) == RL_OK && rl_shape_infer(g) == RL_OK &&
+          rl_run_job(g, &o, &out, assign_late, after) == RL_OK);
+    CHECK(after[1] > after[0] && after[1] < after[0] + 5);
+    CHECK(after[2] == 4.0);
+    rl_graph_free(g);
+    rl_ctx_free(ctx);
+}
+
 int main(void) {
     RUN(undecided);
     RUN(lesser);
+    RUN(time_of_the_run);
     return check_done();
 }
