@@ -112,7 +112,7 @@ typedef struct {
     size_t struct_size;
     const char *target;    /* "generic"; a name that `relayout targets` prints, or the path of a file with such rows */
     const char *objective; /* "nodes" (ties by bytes moved), "bytes" (ties by count) or "time" (by the target's rows) */
-    double time_limit;     /* seconds for the solver; 5 */
+    double time_limit;     /* seconds for the solver, in one call; 5 */
     size_t max_memory;     /* bytes that may be allocated; 0: 1 GiB, where models are run 8, and 32 for each byte of the model and its external data */
     const char *input_layouts;  /* "x=nhwc,z=free": graph inputs that come in another order of dims; what it may say: docs/interface.md */
     const char *output_layouts; /* the same for graph outputs */

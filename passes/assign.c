@@ -10,6 +10,18 @@
 #include "pose.h"
 #include <string.h>
 
+/* ---- the time that solving may take ---- */
+
+/* Of the run, in all its rounds: each solve may take most of what is left, and the last ones a little in any case. */
+typedef struct { double end, least; } budget;
+
+static budget budget_of(const rl_pass_run *r) {
+    double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
+    return (budget){rl_seconds() + limit - (r->solved ? *r->solved : 0), limit / 20};
+}
+
+static double part_of(const budget *b) { return RL_MAX((b->end - rl_seconds()) * 0.6, b->least); }
+
 /* ---- what an assignment comes to ---- */
 
 /* What the conversions of an assignment come to, and what is charged. */
@@ -69,7 +81,7 @@ int64_t rl_plan_time(rl_plan *p) {
 
 /* Where the whole would have more conversions than the model, each component that has takes the cheapest that was found without: the
  * model's own, or one of those that the problem with dearer conversions leads to. */
-static rl_status hold(rl_plan *p, const rl_scale *s, double limit, uint32_t *cfg, rl_arena *tmp) {
+static rl_status hold(rl_plan *p, const rl_scale *s, const budget *b, uint32_t *cfg, rl_arena *tmp) {
     const tally *stands = conversions_in(p, rl_new(tmp, uint32_t, p->op.n), tmp), *now = conversions_in(p, cfg, tmp);
     bool *over = rl_new(tmp, bool, p->ncomp), *take = rl_new(tmp, bool, p->ncomp);
     int64_t *best = rl_new(tmp, int64_t, p->ncomp), more = 0;
@@ -86,7 +98,7 @@ static rl_status hold(rl_plan *p, const rl_scale *s, double limit, uint32_t *cfg
         rl_posed x;
         rl_solution sol;
         rl_pose(p, &d, &(rl_posing){.all = s->by_time, .plain = way == 2, .comp = over}, &x);
-        RL_TRY(rl_posed_solve(p, &x, limit, &sol));
+        RL_TRY(rl_posed_solve(p, &x, part_of(b), &sol));
         now = conversions_in(p, sol.cfg, tmp);
         for (uint32_t c = 0; c < p->ncomp; c++) {
             int64_t cost = s->by_time ? now[c].time : now[c].bytes;
@@ -100,15 +112,15 @@ static rl_status hold(rl_plan *p, const rl_scale *s, double limit, uint32_t *cfg
 }
 
 /* The least time of as many conversions as the model has, or fewer; the bound is that of any number. */
-static rl_status least_time(rl_plan *p, double limit, rl_solution *sol, rl_outcome *out) {
+static rl_status least_time(rl_plan *p, const budget *b, rl_solution *sol, rl_outcome *out) {
     rl_scale s = rl_time_scale(p, 0);
     rl_posed x;
     int64_t before;
     rl_pose(p, &s, &(rl_posing){.all = true}, &x);
-    RL_TRY(rl_posed_solve(p, &x, limit, sol));
+    RL_TRY(rl_posed_solve(p, &x, part_of(b), sol));
     conversions(p, rl_new(p->mem, uint32_t, p->op.n), p->mem, &before);
     out->time_before = rl_target_ns(p->target, before);
-    return hold(p, &s, limit, sol->cfg, p->mem);
+    return hold(p, &s, b, sol->cfg, p->mem);
 }
 
 /* ---- a target with charges: is it worth it? ---- */
@@ -226,7 +238,7 @@ typedef struct {
 
 /* By time, in the components of `swaps`, where products take swaps in.  What that saves is small beside what forms are charged, and these
  * are no more exact than that: there are no forms charged beyond the model's own. */
-static rl_status solve_swapped(const rl_plan *p, bool *swaps, const own_moves *before, double limit, rl_solution *sol, rl_arena *tmp) {
+static rl_status solve_swapped(const rl_plan *p, bool *swaps, const own_moves *before, const budget *b, rl_solution *sol, rl_arena *tmp) {
     rl_plan q = *p;
     rl_posed x;
     q.mem = tmp;
@@ -236,7 +248,7 @@ static rl_status solve_swapped(const rl_plan *p, bool *swaps, const own_moves *b
     rl_take_in_all(&q);
     const rl_scale s = rl_time_scale(&q, 0);
     rl_pose(&q, &s, &(rl_posing){.cheap = before->conv, .comp = swaps}, &x);
-    RL_TRY(rl_posed_solve(&q, &x, limit, sol));
+    RL_TRY(rl_posed_solve(&q, &x, part_of(b), sol));
     rl_untake_all(&q, p, sol->cfg);
     return RL_OK;
 }
@@ -255,13 +267,13 @@ static void take_better(rl_plan *p, quick *x, const uint32_t *cfg, const bool *w
 }
 
 /* A swap that a product takes in is a Transpose in the file all the same: there are no more of them than in what was taken without. */
-static rl_status quicker_with_swaps(rl_plan *p, quick *x, double limit, rl_arena *tmp) {
+static rl_status quicker_with_swaps(rl_plan *p, quick *x, const budget *b, rl_arena *tmp) {
     bool *swaps = rl_new(tmp, bool, p->ncomp), any = false;
     rl_solution sol;
     rl_may_swap_in(p, swaps);
     for (uint32_t c = 0; c < p->ncomp; c++) any |= swaps[c] = swaps[c] && p->active[c];
     if (!any) return RL_OK;
-    RL_TRY(solve_swapped(p, swaps, x->before, limit, &sol, tmp));
+    RL_TRY(solve_swapped(p, swaps, x->before, b, &sol, tmp));
     x->most = tally_of(p, x->before, x->cfg, tmp);
     take_better(p, x, sol.cfg, swaps, tmp);
     return RL_OK;
@@ -270,7 +282,7 @@ static rl_status quicker_with_swaps(rl_plan *p, quick *x, double limit, rl_arena
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
  * in full and only beyond the model's own, and by time with swaps; each component takes the quickest of these that adds neither conversions
  * nor bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
-static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, double limit, uint32_t *cfg, rl_arena *tmp) {
+static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, const budget *b, uint32_t *cfg, rl_arena *tmp) {
     quick q = {before, cfg, rl_new(tmp, int64_t, p->ncomp), tally_of(p, before, cfg, tmp)};
     const rl_scale by_time = rl_time_scale(p, 0);
     const bool *charged = charged_already(p, tmp);
@@ -281,10 +293,10 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
     for (uint32_t way = 0; way < 4; way++) {
         rl_scale s = way < 2 ? by_time : *by_count;
         rl_pose(p, &s, &(rl_posing){.mild = way & 1, .cheap = s.by_time ? before->conv : NULL, .comp = way & 1 ? charged : NULL}, &x);
-        RL_TRY(rl_posed_solve(p, &x, limit, &sol));
+        RL_TRY(rl_posed_solve(p, &x, part_of(b), &sol));
         take_better(p, &q, sol.cfg, NULL, tmp);
     }
-    return quicker_with_swaps(p, &q, limit, tmp);
+    return quicker_with_swaps(p, &q, b, tmp);
 }
 
 /* What candidates.c leaves of a plan. */
@@ -302,7 +314,7 @@ static void restore(rl_plan *p, const candidates *x) {
 }
 
 /* The fewest conversions once more, where more candidates may show that the bound can be reached. */
-static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp) {
+static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, const budget *b, rl_solution *sol, rl_arena *tmp) {
     rl_posed x;
     rl_solution next;
     bool any = false;
@@ -311,22 +323,22 @@ static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, double limit, 
     const candidates before = candidates_of(p, tmp);
     if (rl_candidates_widen(p, p->unproved)) {
         rl_pose(p, s, &(rl_posing){.plain = plain}, &x);
-        RL_TRY(rl_posed_solve(p, &x, limit, &next));
+        RL_TRY(rl_posed_solve(p, &x, part_of(b), &next));
         if (next.cost > sol->cost) restore(p, &before);
         else *sol = next;
     }
-    return rl_bound_again(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, limit);
+    return rl_bound_again(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, part_of(b));
 }
 
 /* The fewest conversions (objective bytes: the fewest bytes), whatever the target charges, and in round 0 what none can beat. */
-static rl_status fewest(rl_pass_run *r, const rl_scale *s, bool plain, double limit, rl_solution *sol, rl_arena *tmp) {
+static rl_status fewest(rl_pass_run *r, const rl_scale *s, bool plain, const budget *b, rl_solution *sol, rl_arena *tmp) {
     rl_plan *p = r->plan;
     rl_posed x;
     rl_pose(p, s, &(rl_posing){.plain = plain}, &x);
-    RL_TRY(rl_posed_solve(p, &x, limit, sol));
+    RL_TRY(rl_posed_solve(p, &x, part_of(b), sol));
     if (r->round == 0) {
-        RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, limit));
-        RL_TRY(widen(p, s, plain, limit, sol, tmp));
+        RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, part_of(b)));
+        RL_TRY(widen(p, s, plain, b, sol, tmp));
     }
     r->out->conv_before = conversions(p, rl_new(tmp, uint32_t, p->op.n), tmp, NULL);
     return RL_OK;
@@ -340,17 +352,17 @@ static rl_status assign(rl_pass_run *r, rl_arena *tmp) {
     bool charged = rl_target_charges(p->target) && !bytes_first && !timed;
     const own_moves before = moves_before(p, tmp);
     rl_candidates(p, charged ? before.cost : rl_new(tmp, int64_t, p->cls.n), timed);
-    double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
+    const budget b = budget_of(r);
     rl_scale s = rl_scale_of(p, bytes_first);
     rl_solution sol;
-    RL_TRY(fewest(r, &s, charged || timed, limit, &sol, tmp));
+    RL_TRY(fewest(r, &s, charged || timed, &b, &sol, tmp));
     if (charged) {
         memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);
-        RL_TRY(quickest(p, &s, &before, limit, sol.cfg, tmp));
+        RL_TRY(quickest(p, &s, &before, &b, sol.cfg, tmp));
     }
-    if (timed) RL_TRY(least_time(p, limit, &sol, r->out));
-    if (bytes_first) RL_TRY(hold(p, &s, limit, sol.cfg, tmp));
-    if (r->round == 0 && (timed || charged)) RL_TRY(rl_bound_quick(p, sol.cfg, timed, limit));
+    if (timed) RL_TRY(least_time(p, &b, &sol, r->out));
+    if (bytes_first) RL_TRY(hold(p, &s, &b, sol.cfg, tmp));
+    if (r->round == 0 && (timed || charged)) RL_TRY(rl_bound_quick(p, sol.cfg, timed, part_of(&b)));
     for (uint32_t k = 0; k < p->op.n; k++) {
         p->op.p[k].chosen = sol.cfg[k];
         r->out->improved |= sol.cfg[k] != 0;
@@ -363,7 +375,9 @@ static rl_status assign(rl_pass_run *r, rl_arena *tmp) {
 rl_status rl_pass_assign(rl_pass_run *r) {
     rl_arena tmp;
     rl_arena_init(&tmp, r->g->ctx);
+    double start = rl_seconds();
     rl_status s = assign(r, &tmp);
+    if (r->solved) *r->solved += rl_seconds() - start;
     rl_arena_free(&tmp);
     return s;
 }

@@ -126,12 +126,21 @@ static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b) {
     return a.count != b.count ? a.count < b.count : a.bytes < b.bytes;
 }
 
+/* What is known of a component is about to be replaced. */
+static void keep_lesser(rl_prover *v, uint32_t comp, const rl_kept *kept) {
+    rl_plan *p = v->p;
+    if (v->scale.price || !v->settled[comp] || p->least[comp].count == 0) return;
+    struct rl_lesser x = {comp, p->least[comp], rl_copy(p->mem, kept, p->cls.n * sizeof *kept)};
+    rl_push(p->mem, p->lesser, x);
+}
+
 /* Notes the optimum of the restriction where it is a better bound than what is known; elsewhere what was kept before stays. */
 static void note(rl_prover *v, const rl_least *least, const rl_kept *before) {
     rl_plan *p = v->p;
     bool *better = rl_new(v->tmp, bool, p->ncomp);
     for (uint32_t k = 0; k < p->ncomp; k++) {
         better[k] = v->open[k] && least && (!v->settled[k] || is_less(&v->scale, p->least[k], least[k]));
+        if (better[k]) keep_lesser(v, k, before);
         if (better[k]) p->least[k] = v->scale.exact ? least[k] : (rl_least){v->scale.bytes_first ? 0 : least[k].count, 0};
     }
     for (uint32_t c = 0; c < p->cls.n; c++) {
@@ -153,7 +162,7 @@ static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t 
     rl_bound_problem(q, &v->scale, v->open, &problem);
     if (lift) rl_fold_noted(q, to, v->tmp);
     else {
-        RL_TRY(rl_problem_fold(v->tmp, &problem, to));
+        RL_TRY(rl_problem_fold(v->tmp, &problem, v->deadline, to));
         folded = rl_fold_drop(q, &problem, to, v->tmp);
     }
     rl_fold_apply(v->tmp, &problem, to, place);
@@ -207,6 +216,10 @@ static rl_status try_some(rl_prover *v, attempt a) {
 /* What no restriction has proved, the solver has where all configurations were candidates. */
 static void take_full(rl_prover *v) {
     rl_plan *p = v->p;
+    rl_kept *kept = rl_new(p->mem, rl_kept, p->cls.n);
+    for (uint32_t c = 0; c < p->cls.n; c++) kept[c] = p->cls.p[c].kept;
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        if (v->open[k] && p->full[k]) keep_lesser(v, k, kept);
     for (uint32_t k = 0; k < p->ncomp; k++)
         if (v->open[k] && p->full[k]) p->least[k] = v->full[k];
     for (uint32_t c = 0; c < p->cls.n; c++)

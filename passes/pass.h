@@ -13,7 +13,7 @@ typedef struct rl_plan rl_plan; /* plan.h: what legal finds, assign decides, ins
 typedef struct {
     const char *target;      /* "generic", "onnx", ... or the path of a file (target.h); NULL: generic */
     const char *objective;   /* "nodes", "bytes" or "time"; NULL: nodes */
-    double time_limit;       /* seconds for the solver */
+    double time_limit;       /* seconds for the solver, in the whole run */
     bool verify_each;
     bool proof;              /* make the text of the certificate */
     const char *print_after; /* pass name, or NULL */
@@ -79,6 +79,7 @@ typedef struct {
     struct rl_calls *calls;  /* of the main graph, if it has functions (functions.h) */
     rl_plan *plan;
     rl_outcome *out;
+    double *solved; /* seconds that solving has taken so far, of all graphs and rounds, or NULL */
     uint32_t round; /* how often the plan has been made before */
     bool closed;  /* bodies stay as they are: they could not be written */
     const bool *pick; /* [node] of the plan to make: ops that make their result in any order (pick.c); NULL: none */

@@ -363,7 +363,7 @@ static rl_status improve_function(const rl_pass_run *r, uint32_t k, rl_text *tex
     rl_passopt quiet = *r->opt;
     rl_outcome out = {0};
     quiet.print_after = NULL;
-    RL_TRY(improve(&(rl_pass_run){.g = g, .opt = &quiet, .target = r->target, .tmp = r->tmp, .out = &out}));
+    RL_TRY(improve(&(rl_pass_run){.g = g, .opt = &quiet, .target = r->target, .tmp = r->tmp, .out = &out, .solved = r->solved}));
     add_outcome(r->out, &out);
     if (out.proved == RL_PROVED_NOT && out.proof.why) r->out->proof.why = out.proof.why;
     *text = out.proof.text[0];
@@ -437,7 +437,8 @@ rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_statu
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, g->ctx);
     rl_arena_init(&keep, g->ctx);
-    rl_pass_run r = {.g = g, .opt = o, .tmp = &tmp, .out = out};
+    double solved = 0;
+    rl_pass_run r = {.g = g, .opt = o, .tmp = &tmp, .out = out, .solved = &solved};
     rl_status s = check_objective(g->ctx, o->objective);
     if (s == RL_OK) s = rl_target_find(&keep, o->target ? o->target : "generic", &r.target);
     if (s == RL_OK) s = job(&r, what);

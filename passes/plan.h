@@ -143,6 +143,8 @@ typedef struct {
 } rl_oplegal;
 
 typedef struct { int64_t count, bytes; } rl_least; /* conversions, and the bytes that they move */
+/* A bound of a component, and what is kept for it; kept: [ncls], of the component's classes only. */
+struct rl_lesser { uint32_t comp; rl_least least; const rl_kept *kept; };
 
 /* No assignment of the component that has no more conversions than the model as it stands takes less time than `bound`, the best known; price:
  * what a conversion is charged beyond its time to show it, 0: none at all takes less (price.c). */
@@ -165,6 +167,7 @@ struct rl_plan {
     uint32_t ncomp;
     bool *full;              /* [ncomp] every configuration is a candidate */
     rl_least *least;         /* [ncomp] what no choice can beat (bound.c) */
+    struct { struct rl_lesser *p; uint32_t n, cap; } lesser; /* and what was known before, as the best bound may take too long to check */
     bool *unproved;          /* [ncomp] and the cheapest known costs more */
     rl_namings lifted;       /* of components that are unproved: the orders to start from when candidates are collected again (lift.c) */
     bool large;              /* many candidates in all: once is enough */

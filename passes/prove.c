@@ -21,9 +21,8 @@ enum { MOSTDROPS = 8 };
 typedef bool has_part(const rl_prove_maker *m, uint32_t comp, rl_cert_part *out);
 
 static bool count_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out) {
-    const rl_plan *p = m->p;
-    out->least = (rl_cert_cost){p->least[k].count, p->least[k].bytes};
-    return p->least[k].count > 0 && !m->dropped[k];
+    out->least = (rl_cert_cost){m->least[k].count, m->least[k].bytes};
+    return m->least[k].count > 0 && !m->dropped[k];
 }
 
 static bool time_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out) {
@@ -186,8 +185,40 @@ static uint64_t most_work(const rl_passopt *o) {
     return (uint64_t)(seconds * (double)RL_CERT_SECOND);
 }
 
-/* Makes c and checks it; what cannot be decided is left out, and then there is half as much work to be done. dropped: [ncomp] */
-static rl_status check_parts(rl_pass_run *r, rl_prove_maker *m, const rl_cert *c, const uint32_t *make(rl_prove_maker *m), bool *dropped) {
+/* Of a component whose bound cannot be decided, the best one that is lower, if there is any: its twins have it, too. */
+static bool take_lesser(rl_prove_maker *m, uint32_t comp) {
+    const rl_plan *p = m->p;
+    uint32_t first = p->twin[comp], i = m->from[first];
+    for (; i > 0 && p->lesser.p[i - 1].comp != first; i--) continue;
+    if (i == 0) return false;
+    m->from[first] = i - 1;
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        if (p->twin[k] == first) m->least[k] = p->lesser.p[i - 1].least;
+    for (uint32_t c = 0; c < p->cls.n; c++) {
+        if (m->value[c] == RL_NONE || p->cls.p[c].comp == RL_NONE || p->twin[p->cls.p[c].comp] != first) continue;
+        rl_kept kept = p->lesser.p[i - 1].kept[p->cls.p[c].like];
+        rl_cert_value *v = (rl_cert_value *)&m->c.value[m->value[c]];
+        v->keep = kept.atom;
+        v->nkeep = kept.atom ? kept.n : 0;
+        v->fold = kept.atom ? kept.fold : NULL;
+    }
+    return true;
+}
+
+/* No part: the bound is what fixed ops name. */
+static void leave_out(rl_prove_maker *m, uint32_t comp, bool *dropped) {
+    for (uint32_t k = 0; k < m->p->ncomp; k++) dropped[k] |= m->p->twin[k] == m->p->twin[comp];
+}
+
+static void leave_out_count(rl_prove_maker *m, uint32_t comp) {
+    if (!take_lesser(m, comp)) leave_out(m, comp, m->dropped);
+}
+
+static void leave_out_time(rl_prove_maker *m, uint32_t comp) { leave_out(m, comp, m->slow); }
+
+/* Makes c and checks it; what cannot be decided is replaced or left out, and then there is half as much work to be done. */
+static rl_status check_parts(rl_pass_run *r, rl_prove_maker *m, const rl_cert *c, const uint32_t *make(rl_prove_maker *m),
+                             void leave(rl_prove_maker *m, uint32_t comp)) {
     uint64_t work = most_work(r->opt);
     rl_status s;
     for (uint32_t i = 0;; i++, work /= 2) {
@@ -196,7 +227,7 @@ static rl_status check_parts(rl_pass_run *r, rl_prove_maker *m, const rl_cert *c
         s = rl_cert_check(r->g->ctx, c, MOSTSTATES, work, &part);
         if (s == RL_OK || part == RL_NONE || i == MOSTDROPS) return s;
         rl_log(r->g->ctx, RL_LOG_DEBUG, "prove: %s: left out", r->g->ctx->error);
-        for (uint32_t k = 0; k < m->p->ncomp; k++) dropped[k] |= m->p->twin[k] == m->p->twin[comp[part]];
+        leave(m, comp[part]);
     }
 }
 
@@ -204,7 +235,7 @@ static rl_status prove_time(rl_pass_run *r, rl_prove_maker *m) {
     bool wanted = r->opt->objective && strcmp(r->opt->objective, "time") == 0;
     if (!r->out->proof.checked || !(wanted || any_quick(m->p))) return RL_OK;
     rl_prove_charges(m);
-    rl_status s = check_parts(r, m, &m->time, make_chosen_time, m->slow);
+    rl_status s = check_parts(r, m, &m->time, make_chosen_time, leave_out_time);
     if (s != RL_OK && s != RL_EPROOF) return s;
     r->out->proof.timed = s == RL_OK && (wanted || m->time.npart);
     if (r->out->proof.timed) return RL_OK;
@@ -222,12 +253,14 @@ static rl_status prove(rl_pass_run *r, rl_arena *mem) {
     rl_prove_maker m = {.p = r->plan, .mem = mem, .known.mem = mem, .open.mem = mem};
     rl_proof *x = &r->out->proof;
     m.dropped = rl_new(mem, bool, r->plan->ncomp), m.slow = rl_new(mem, bool, r->plan->ncomp);
+    m.least = rl_copy(mem, r->plan->least, r->plan->ncomp * sizeof *m.least), m.from = rl_new(mem, uint32_t, r->plan->ncomp);
+    for (uint32_t k = 0; k < r->plan->ncomp; k++) m.from[k] = r->plan->lesser.n;
     m.c.bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
     m.c.noutside = outside(r->plan);
     rl_prove_values(&m);
     rl_prove_ops(&m);
     make_cost(&m, false);
-    rl_status s = check_parts(r, &m, &m.c, make_count, m.dropped);
+    rl_status s = check_parts(r, &m, &m.c, make_count, leave_out_count);
     if (s != RL_OK && s != RL_EPROOF) return s;
     *x = (rl_proof){.made = true, .count = m.c.cost.count, .bytes = m.c.cost.bytes, .bound = m.c.bound.count, .bound_bytes = m.c.bound.bytes,
                     .outside = m.c.noutside, .checked = s == RL_OK};

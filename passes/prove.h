@@ -13,6 +13,8 @@ typedef struct {
     rl_hash known;     /* tokens of the plan: the first op of the certificate that has them, and so the same forms (legal_share.c) */
     rl_cert c, time;   /* time: the second part */
     rl_hash open;      /* 1 + the number of an open size: how many others the file has before it */
+    rl_least *least;      /* [ncomp] the bound */
+    uint32_t *from;       /* [ncomp] of twins the first's: lower bounds that were not tried are before this one in p->lesser */
     bool *dropped, *slow; /* [ncomp] the checker could not decide its bound, or that of its time: it has none */
 } rl_prove_maker;
 

@@ -313,9 +313,9 @@ static void solve_open(rl_arena *mem, memo *m, double deadline) {
 #define FOLD_STEPS 20000000
 
 static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, double deadline) {
-    if (!folded) rl_cover_fold(mem, p, FOLD_STEPS, NULL); /* before what is paid is taken out, which tells the orders of an op apart */
+    if (!folded) rl_cover_fold(mem, p, FOLD_STEPS, deadline, NULL); /* before what is paid is taken out, which tells the orders of an op apart */
     rl_cover_reduce(mem, p);
-    for (int round = 0; round < 3 && rl_cover_fold(mem, p, FOLD_STEPS, NULL); round++) rl_cover_reduce(mem, p);
+    for (int round = 0; round < 3 && rl_cover_fold(mem, p, FOLD_STEPS, deadline, NULL); round++) rl_cover_reduce(mem, p);
     split s = components(mem, p);
     renumber elems = {rl_new(mem, uint32_t, p->nelem), rl_new(mem, uint32_t, p->nelem), 0};
     renumber vals = {rl_new(mem, uint32_t, p->nval), rl_new(mem, uint32_t, p->nval), 0};
@@ -370,14 +370,14 @@ rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, doubl
     return status;
 }
 
-rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, uint32_t **to) {
+rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, double deadline, uint32_t **to) {
     rl_arena tmp;
     rl_cover cover;
     rl_arena_init(&tmp, mem->ctx);
     RL_TRY(check(mem->ctx, p, &tmp));
     RL_TRY(make_cover(&tmp, p, &cover));
     uint32_t *map = rl_new(&tmp, uint32_t, cover.nelem), first = 0;
-    rl_cover_fold(&tmp, &cover, FOLD_STEPS, map);
+    rl_cover_fold(&tmp, &cover, FOLD_STEPS, deadline, map);
     memset(to, 0, p->nval * sizeof *to);
     while (first < cover.nelem) {
         uint32_t v = cover.value[first];

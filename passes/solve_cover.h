@@ -35,9 +35,9 @@ typedef struct { uint32_t *cfg; int64_t cost, bound; } rl_cover_choice;
 /* solve_reduce.c: shrinks p in place without losing every optimum.  Ops left with one configuration hold no elements. */
 void rl_cover_reduce(rl_arena *mem, rl_cover *p);
 
-/* solve_fold.c: removes configurations that others stand in for, in at most about `budget` steps.  Returns how many elements
+/* solve_fold.c: removes configurations that others stand in for, in at most about `budget` steps, until the deadline.  Returns how many elements
  * are gone; if any, reduce again.  map, if not NULL: [nelem] the element that stands in for each. */
-uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *map);
+uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, double deadline, uint32_t *map);
 
 /* solve_order.c: orders in which to take the ops of a component, narrowest first in the sense of that file; returns how many.
  * And a narrower one than `best`, with more effort. */

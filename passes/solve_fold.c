@@ -14,11 +14,14 @@
 #include "solve_cover.h"
 #include <string.h>
 
+enum { STEPS_A_LOOK = 1 << 14 }; /* steps from one look at the clock to the next */
+
 typedef struct { uint32_t op, slot; } touch;
 
 typedef struct {
     rl_cover *p;
-    uint64_t budget;             /* steps left */
+    uint64_t budget;             /* steps left; none after the deadline */
+    double deadline;
     uint32_t *touchbeg;          /* [nelem + 1] */
     touch *touch;                /* the ops that have an element, and its place there */
     uint32_t **holdbeg, **hold;  /* [op] the configurations that hold each element */
@@ -119,6 +122,7 @@ static bool find_image(folder *f, uint32_t op, uint32_t c, uint32_t slot) {
     for (uint32_t i = from; i < to && least; i++) {
         uint32_t c2 = slot != RL_NONE ? f->hold[op][i] : i, n = b->cost[c2] > b->cost[c] ? RL_NONE : distance(f, b, c2, least);
         f->budget -= f->budget > 0;
+        if (f->budget % STEPS_A_LOOK == 0 && rl_time_up(f->mem->ctx, f->deadline)) f->budget = 0;
         if (n < least) least = n, best = c2;
     }
     if (best == RL_NONE) return false;
@@ -289,10 +293,10 @@ static void drop_folded(folder *f) {
     }
 }
 
-uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, uint32_t *map) {
+uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, double deadline, uint32_t *map) {
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
-    folder f = {.p = p, .budget = budget, .mem = &tmp, .failedmany = {.mem = &tmp}};
+    folder f = {.p = p, .budget = budget, .deadline = deadline, .mem = &tmp, .failedmany = {.mem = &tmp}};
     uint32_t widest = 0;
     f.touchbeg = rl_new(&tmp, uint32_t, (size_t)p->nelem + 1);
     f.holdbeg = rl_new(&tmp, uint32_t *, p->nop);
