@@ -14,7 +14,7 @@ million within 20 %.
 Plain: what no program that makes such a file can do without. Loops that read the model's bytes, write as many as relayout's peak once, to
 memory that the process has not had before, and write a file as large as relayout's output, directly after its run; user and system time.
 What that takes more per node at 1 million is the machine's alone: new pages, caches, a host that gives a virtual machine its memory back when
-it is used. Rest: relayout less plain; its growth is what is left of relayout's own. And what it takes to read 8 of the peak's bytes at places
+it is used. Alone: the growth that relayout would have if only that grew. Rest: relayout less plain; its growth is what is left of relayout's own. And what it takes to read 8 of the peak's bytes at places
 drawn by chance: by how much a step to another node grows dearer where nothing is in the caches.
 Instructions (--instructions, counted by valgrind: 10 minutes more): the work itself, whatever the memory does; growth likewise.
 Peers: onnxruntime as it optimizes offline, at its extended level, reading a model and writing it; onnxslim as it comes. They do without a
@@ -199,11 +199,12 @@ def growth_row(name, x, base):
     """base: at BASE; None: before it."""
     def grown(key):
         return ratio(x[key], base and base[key])
-    return [name, f"{x['user']:.2f}", f"{x['system']:.2f}", grown("all"), grown("user"), f"{x['plain']:.2f}", grown("plain"), f"{x['rest']:.2f}",
+    alone = ratio(x["plain"] + base["rest"], base["all"]) if base else "-"
+    return [name, f"{x['user']:.2f}", f"{x['system']:.2f}", grown("all"), grown("user"), f"{x['plain']:.2f}", grown("plain"), alone, f"{x['rest']:.2f}",
             grown("rest"), f"{x['ran']:.0f}" if x["ran"] else "-", grown("ran"), f"{x['read']:.1f}", grown("read")]
 
 
-GROWTH_HEAD = ["graph", "user", "system", "growth", "of user", "plain", "growth", "rest", "growth", "instructions", "growth", "read ns", "growth"]
+GROWTH_HEAD = ["graph", "user", "system", "growth", "of user", "plain", "growth", "alone", "rest", "growth", "instructions", "growth", "read ns", "growth"]
 
 
 def measure(prog, python, folder, tmp, args):
@@ -257,7 +258,7 @@ def main():
             + bench.table(["graph", "nodes", "MB", "user s", "system s", "clock s", "peak MB", "conversions", "left", "proof", "over"], rows)
             + "\n\nMicroseconds per node, in the program and in the system; growth from 10,000 nodes on, in all and of user time. Plain: loops that read the "
             "model, write as many bytes as the peak once and "
-            "a file as large as the output; their growth is the machine's alone. Rest: relayout less plain. Instructions per node. And ns to read at a place of "
+            "a file as large as the output; their growth is the machine's alone; alone: the growth in all if nothing but that grew. Rest: relayout less plain. Instructions per node. And ns to read at a place of "
             "the peak's bytes drawn by chance:\n\n"
             + bench.table(GROWTH_HEAD, growths)
             + "\n\nSeconds by the clock, by phase, in the last run:\n\n" + bench.table(["graph", *PHASES, "total"], phases))
