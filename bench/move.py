@@ -49,12 +49,13 @@ def relayout(rl, point, x, y, threads):
     name, size, dims, perm = point
     kind = KINDS[size][0]
     a, b = rl.strided(kind, dims), rl.strided(kind, dims, strides_of(dims, perm))
-    nbyte, p, q, e = c.c_size_t(a.nbytes), c.c_void_p(x.ctypes.data), c.c_void_p(y.ctypes.data), rl._Error()
+    nbyte, e, move = c.c_size_t.from_param(a.nbytes), rl._Error(), rl._lib.rl_move
+    p, q = (c.c_void_p.from_param(z.ctypes.data) for z in (x, y))
     options = (c.c_uint64 * 2)(16, threads)  # rl_move_options: struct_size, threads
-    said = (c.byref(b.c), q, nbyte, c.byref(a.c), p, nbyte, options, c.byref(e))
+    said = (c.byref(b.c), q, nbyte, c.byref(a.c), p, nbyte, c.byref(options), c.byref(e))
 
     def run():
-        if rl._lib.rl_move(*said):
+        if move(*said):
             raise RuntimeError(e.text.decode())
     return run
 

@@ -314,7 +314,7 @@ RL_RUNTIME_API rl_status rl_desc_convert(const rl_desc *to, void *out, size_t no
  *     if (rl_move(&b, y, sizeof y, &a, x, sizeof x, &o, &e) != RL_OK) puts(e.text); */
 typedef struct {
     size_t struct_size; /* sizeof(rl_move_options) */
-    uint32_t threads;   /* 1; more are started for this call, which pays from some megabytes on */
+    uint32_t threads;   /* 1; more are started for this call: as many at most, and one for each 2 MiB where nothing is converted */
 } rl_move_options;
 RL_RUNTIME_API rl_status rl_move(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin,
                                  const rl_move_options *options, rl_error *e);

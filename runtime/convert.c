@@ -5,7 +5,10 @@
 
 #include "number.h"
 
-enum { UNITS = 2 * RL_DESC_DIGITS, LOOPS = UNITS + RL_DESC_RANK };
+enum {
+    UNITS = 2 * RL_DESC_DIGITS, LOOPS = UNITS + RL_DESC_RANK,
+    SHARE = 2 << 20 /* bytes that one thread moves in twice the time that it takes to start another */
+};
 
 typedef struct { rl_dtype to, from; } types; /* where numbers are converted */
 
@@ -193,6 +196,7 @@ rl_status rl_move(const rl_desc *to, void *out, size_t nout, const rl_desc *from
                   rl_error *e) {
     rl_move_options o = {0};
     if (options) memcpy(&o, options, RL_MIN(options->struct_size, sizeof o));
+    if (to->dtype == from->dtype) o.threads = (uint32_t)RL_MIN(o.threads, nout / SHARE);
     if (o.threads <= 1) return move(to, out, nout, from, in, nin, NULL, e);
     rl_pool *pool = rl_pool_new(o.threads);
     if (!pool) return rl_desc_fail(e, RL_ENOMEM, "no memory, or no %u threads", o.threads);

@@ -8,7 +8,6 @@
 
 enum {
     STREAM = 6 << 20,  /* bytes from which on what is written goes past the cache: it would drive out more than it finds again */
-    FAR = 1 << 20,     /* and from which on neither side stays in the second cache */
     BLOCK = 4 << 10,   /* bytes of a block, where whole rows are copied, along each of its sides */
     TILE = 16 << 10,   /* bytes of a tile, and of its rows on the `to` side */
     TILE_ROW = 256,
@@ -401,7 +400,7 @@ static void start(rl_move_plan *p, const rl_nest *b, const rl_move_kernels *k, b
     p->nx = p->ny = 0;
     p->inner = (rl_loop){1, 0, 0};
     p->mix = NULL;
-    p->stream = p->far = p->apart = p->even = false;
+    p->stream = p->apart = p->even = false;
     p->boxed = boxed;
     if (!b->convert && b->bits >= 8) to_bytes(p);
 }
@@ -456,7 +455,6 @@ static rl_move_way choose_way(whole *w, const rl_nest *given) {
         bool boxes = p->chunk == rl_move_tiles || p->chunk == rl_move_mixes || p->chunk == rl_move_rows;
         if (boxes && rl_stage_make(&w->s, &w->b, p->k)) return RL_WAY_BOXES;
     }
-    p->far = bytes >= FAR;
     return RL_WAY_CACHE;
 }
 

@@ -64,20 +64,20 @@ INLINE void turn_part(char *to, const int64_t *ty, const char *from, const int64
 }
 
 /* The kernels of an element: a block is moved at a time, and the last one overlaps that before it. */
-#define STRIP(KIND, SIZE, KY)                                                                                                           \
+#define STRIP(KIND, SIZE, KX, KY)                                                                                                       \
     AVX2 void rl_##KIND##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {             \
         (void)nx;                                                                                                                       \
         for (uint32_t k = 0, y; k < ny; k += KY)                                                                                        \
-            y = RL_MIN(k, ny - KY), turn_##KIND(to, rl_row_table(ty + y), from + y * SIZE, rl_row_table(fx), SIZE);                             \
+            y = RL_MIN(k, ny - KY), turn_##KIND(to, rl_row_table(ty + y), from + y * SIZE, rl_row_table(fx), SIZE);                     \
     }                                                                                                                                   \
     AVX2 void rl_##KIND##SIZE##_even(char *to, int64_t to_step, const char *from, int64_t from_step, uint32_t nx, uint32_t ny) {        \
-        (void)nx;                                                                                                                       \
-        for (uint32_t k = 0, y; k < ny; k += KY)                                                                                        \
-            y = RL_MIN(k, ny - KY), turn_##KIND(to + y * to_step, rl_row_steps(to_step), from + y * SIZE, rl_row_steps(from_step), SIZE);       \
+        for (uint32_t x = 0; x < nx; x += KX, to += KX * SIZE, from += KX * from_step)                                                  \
+            for (uint32_t k = 0, y; k < ny; k += KY)                                                                                    \
+                y = RL_MIN(k, ny - KY), turn_##KIND(to + y * to_step, rl_row_steps(to_step), from + y * SIZE, rl_row_steps(from_step), SIZE);\
     }
 #define STRIPS(SIZE)                                                                                                                    \
-    STRIP(wide, SIZE, (16 / SIZE))                                                                                                      \
-    STRIP(narrow, SIZE, (32 / SIZE))                                                                                                    \
+    STRIP(wide, SIZE, (32 / SIZE), (16 / SIZE))                                                                                         \
+    STRIP(narrow, SIZE, (16 / SIZE), (32 / SIZE))                                                                                       \
     static void part##SIZE(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny) {                \
         turn_part(to, ty, from, fx, nx, ny, SIZE);                                                                                      \
     }

@@ -14,7 +14,7 @@ enum {
 
 /* to[ty[y] + x * size] = from[fx[x] + y * size] for x < nx, y < ny; bytes. */
 typedef void rl_strip_fn(char *to, const int64_t *ty, const char *from, const int64_t *fx, uint32_t nx, uint32_t ny);
-/* The same where rows lie such steps apart on either side: nothing is looked up. */
+/* The same for nx / kx strips, one after the other, where rows lie such steps apart on either side: nothing is looked up. */
 typedef void rl_even_fn(char *to, int64_t to_step, const char *from, int64_t from_step, uint32_t nx, uint32_t ny);
 /* For kx of X at a time, and ky of Y or more; ky 0: for less of either, too. lines: it moves whole lines of the cache on both sides,
  * for rows that drive each other out. past: the same past the cache, where all rows of `to` begin with a line and ny is a multiple of
@@ -121,7 +121,6 @@ struct rl_move_plan {
     int64_t lx, ly, tx, ty; /* counts of X and Y; of them in a tile */
     int64_t px, py;         /* tiles along X and Y; the last one takes what is left over */
     bool stream;            /* past the cache */
-    bool far;               /* more than the second cache holds: what comes next is asked for */
     bool boxed;             /* in small units, as there is something beside it */
     bool even;              /* tiles: X and Y are one loop each */
     bool apart;             /* tiles: rows of `to` drive each other out of the first cache: a tile goes there by way of a buffer */

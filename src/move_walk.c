@@ -97,19 +97,15 @@ static const int64_t *places_of(rl_places *p, const rl_loop *l, uint32_t n, int6
     return p->at + (first - p->first);
 }
 
-/* What rows x .. x+nx-1 read and write. */
-static void ask_strip(const rl_move_plan *p, const char *to, const int64_t *ty, const char *from, const int64_t *fx, int64_t x, int64_t nx,
-                      int64_t ny) {
-    int64_t size = p->size;
-    for (int64_t i = x; i < x + nx; i++)
-        for (int64_t k = 0; k < ny * size; k += 64) __builtin_prefetch(from + fx[i] + k, 0, 3);
-    for (int64_t j = 0; j < ny; j++) __builtin_prefetch(to + ty[j] + x * size, 1, 3);
+/* How many of X go in one call: a strip, or all whole ones. */
+static int64_t at_once(const rl_move_plan *p, const rl_strip *s, int64_t left) {
+    return p->even && s->even && left > s->kx ? left - left % s->kx : s->kx;
 }
 
-/* A strip of nx by ny; fx: of its rows. */
+/* Strips of nx by ny in all; fx: of their rows. */
 static inline __attribute__((always_inline)) void turn_strip(const rl_move_plan *p, const rl_strip *s, char *to, const int64_t *ty,
                                                              const char *from, const int64_t *fx, int64_t nx, int64_t ny) {
-    if (p->even && s->even) s->even(to + *ty, p->y[0].to, from + *fx, p->x[0].from, (uint32_t)nx, (uint32_t)ny);
+    if (p->even && s->even) s->even(to + *ty, p->y[0].to, from + *fx, p->x[0].from, (uint32_t)RL_MAX(nx, s->kx), (uint32_t)ny);
     else s->fn(to, ty, from, fx, (uint32_t)nx, (uint32_t)ny);
 }
 
@@ -127,11 +123,11 @@ static inline __attribute__((always_inline)) void turn(const rl_move_plan *p, ch
                                                        const patch *b) {
     const rl_strip *s = p->strip;
     int64_t ny = p->rest_y ? b->ny - b->ny % s->ky : b->ny;
-    for (int64_t i = 0, next = s->kx; i < b->nx; i = next, next += s->kx) {
+    for (int64_t i = 0, next; i < b->nx; i = next) {
         int64_t left = b->nx - i;
         if (p->rest_x && left <= p->rest_x->kx) s = p->rest_x;
-        int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, nx = RL_MIN(left, s->kx);
-        if (p->far && !p->apart && next < b->nx) ask_strip(p, to, ty, from, fx, next, RL_MIN(b->nx - next, s->kx), b->ny);
+        int64_t x = s->ky ? RL_MIN(i, b->nx - s->kx) : i, count = at_once(p, s, left), nx = RL_MIN(left, count);
+        next = i + count;
         turn_strip(p, s, to + x * p->size, ty, from, fx + x, nx, ny);
     }
     if (ny < b->ny) turn_rest(p->rest_y, p->size, to, ty, from, fx, b);

@@ -109,9 +109,9 @@ INLINE AVX512 void block16(char *to, rl_row_begins ty, const char *from, rl_row_
     }
 #define EVEN(NAME, BLOCK, SIZE)                                                                                                           \
     static AVX512 void NAME(char *to, int64_t to_step, const char *from, int64_t from_step, uint32_t nx, uint32_t ny) {                   \
-        (void)nx;                                                                                                                         \
-        for (uint32_t k = 0, n = 64 / SIZE, y; k < ny; k += n)                                                                            \
-            y = RL_MIN(k, ny - n), BLOCK(to + y * to_step, rl_row_steps(to_step), from + y * SIZE, rl_row_steps(from_step), n, n, WHOLE); \
+        for (uint32_t x = 0, n = 64 / SIZE; x < nx; x += n, to += 64, from += n * from_step)                                              \
+            for (uint32_t k = 0, y; k < ny; k += n)                                                                                       \
+                y = RL_MIN(k, ny - n), BLOCK(to + y * to_step, rl_row_steps(to_step), from + y * SIZE, rl_row_steps(from_step), n, n, WHOLE);\
     }
 #define STRIPS(SIZE)                                                                                                                      \
     STRIP(strip##SIZE, block##SIZE, SIZE, WHOLE)                                                                                          \
@@ -146,8 +146,8 @@ static AVX512 void halves4(char *to, const int64_t *ty, const char *from, const 
 }
 
 static AVX512 void halves4_even(char *to, int64_t to_step, const char *from, int64_t from_step, uint32_t nx, uint32_t ny) {
-    (void)nx;
-    for (uint32_t k = 0, y; k < ny; k += 8) y = RL_MIN(k, ny - 8), half4(to + y * to_step, rl_row_steps(to_step), from + y * 4, rl_row_steps(from_step));
+    for (uint32_t x = 0; x < nx; x += 16, to += 64, from += 16 * from_step)
+        for (uint32_t k = 0, y; k < ny; k += 8) y = RL_MIN(k, ny - 8), half4(to + y * to_step, rl_row_steps(to_step), from + y * 4, rl_row_steps(from_step));
 }
 
 /* Up to 16 rows of 32: after turn4 each register has 2 elements of each row. */

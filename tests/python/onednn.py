@@ -88,10 +88,12 @@ class OneDNN:
         self.check(self.lib.dnnl_memory_create(c.byref(a), source, self.engine, c.c_void_p(x.ctypes.data)))
         self.check(self.lib.dnnl_memory_create(c.byref(b), md, self.engine, c.c_void_p(y.ctypes.data)))
         args = (Arg * 2)(Arg(SRC, a), Arg(DST, b))
+        execute, wait = self.lib.dnnl_primitive_execute, self.lib.dnnl_stream_wait
+        on = c.c_void_p.from_param(self.stream.value)
+        said = (c.c_void_p.from_param(prim.value), on, c.c_int.from_param(2), c.byref(args))
 
-        def run():
-            self.check(self.lib.dnnl_primitive_execute(prim, self.stream, 2, args))
-            self.check(self.lib.dnnl_stream_wait(self.stream))
+        def run():  # looked up and converted before: small tensors take hardly longer than that
+            self.check(execute(*said) or wait(on))
         yield run
         for free, what in (("memory", b), ("memory", a), ("primitive", prim), ("primitive_desc", pd)):
             getattr(self.lib, f"dnnl_{free}_destroy")(what)

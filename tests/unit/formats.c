@@ -222,10 +222,21 @@ TEST(numbers) {
     }
 }
 
+/* A thread takes longer to start than a small move: none is started, so that there may be as many as one likes. */
+TEST(few_bytes) {
+    rl_desc a, b;
+    rl_error e = {""};
+    rl_move_options o = {sizeof o, UINT32_MAX};
+    float from[6] = {0, 1, 2, 3, 4, 5}, to[6] = {0};
+    CHECK(rl_desc_parse("f32[2,3]", &a, &e) == RL_OK && rl_desc_parse("f32[2,3]@ba", &b, &e) == RL_OK);
+    CHECK(rl_move(&b, to, sizeof to, &a, from, sizeof from, &o, &e) == RL_OK);
+    CHECK(to[1] == 3 && to[4] == 2);
+}
+
 /* Enough bytes that each thread has a piece: what one thread moves, and converts, four move as well. */
 TEST(threads) {
-    static const char *const pairs[][2] = {{"f32[4,40,60,61]", "f32[4,40,60,61]@nhwc"}, {"f32[4,40,60,61]@nhwc", "f16[4,40,60,61]@nChw16c"}};
-    enum { BYTES = 4 * 48 * 60 * 61 * 4 };
+    static const char *const pairs[][2] = {{"f32[16,40,60,61]", "f32[16,40,60,61]@nhwc"}, {"f32[16,40,60,61]@nhwc", "f16[16,40,60,61]@nChw16c"}};
+    enum { BYTES = 16 * 48 * 60 * 61 * 4 };
     char *from = calloc(1, BYTES), *one = calloc(1, BYTES), *four = calloc(1, BYTES);
     for (size_t i = 0; from && i < BYTES / 4; i++) ((float *)(void *)from)[i] = (float)(i % 2039);
     for (uint32_t k = 0; k < RL_LEN(pairs) && from && one && four; k++) {
@@ -291,6 +302,7 @@ int main(int argc, char **argv) {
     check_pairs(4);
     RUN(nothing_else);
     RUN(numbers);
+    RUN(few_bytes);
     RUN(threads);
     RUN(sparse);
     return check_done();
