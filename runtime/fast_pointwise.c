@@ -315,16 +315,18 @@ rl_status rl_fast_unary(rl_call *c) {
     return run_chain(c, &a, t);
 }
 
-/* x * x; other exponents are the reference's. */
+/* x * x and x * x * x; other exponents are the reference's. */
 rl_status rl_fast_pow(rl_call *c) {
-    const rl_post post = {.op = RL_ROW_SQUARE, .in = RL_NONE};
+    rl_post post = {.op = RL_ROW_SQUARE, .in = RL_NONE};
     chain a = {.post = &post, .npost = 1};
     RL_TRY(rl_call_need(c, 2));
     const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0)}, *by = rl_call_in(c, 1);
-    if (!is_f32(t[0]) || !is_f32(by) || by->rank > t[0]->rank || rl_numel(by) != 1 || *(const float *)rl_data(by) != 2) {
+    float e = is_f32(t[0]) && is_f32(by) && by->rank <= t[0]->rank && rl_numel(by) == 1 ? *(const float *)rl_data(by) : NAN;
+    if (e != 2 && e != 3) {
         c->arg = RL_PW_POW;
         return rl_ref_binary(c);
     }
+    if (e == 3) post.op = RL_ROW_CUBE;
     return run_chain(c, &a, t);
 }
 

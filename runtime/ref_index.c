@@ -20,7 +20,7 @@ rl_status rl_ref_gather_elements(rl_call *c) {
         memcpy(from, at, sizeof from);
         from[axis] = i[k];
         RL_TRY(rl_call_place(c, &from[axis], x->dim[axis]));
-        rl_put_element(y, k, x, rl_place(x, from));
+        rl_put_element(y, y->offset + k, x, rl_place(x, from));
         rl_next_index(x->rank, index->dim, at);
     }
     return RL_OK;
@@ -52,7 +52,7 @@ rl_status rl_ref_gather_nd(rl_call *c) {
     for (uint32_t k = 0; k < outer; k++) n *= dim[k];
     for (int64_t k = 0; k < n && block; k++) {
         from.offset = x->offset;
-        to.offset = k * block;
+        to.offset = y->offset + k * block;
         for (uint32_t d = 0; d < b; d++) from.offset += at[d] * x->stride[d];
         for (uint32_t d = b; d < lead; d++) {
             int64_t place = i[k * depth + d - b];
@@ -60,7 +60,7 @@ rl_status rl_ref_gather_nd(rl_call *c) {
             from.offset += place * x->stride[d];
         }
         if (tail) rl_tensor_move(c->rt, &to, &from);
-        else rl_put_element(y, k, x, from.offset);
+        else rl_put_element(y, to.offset, x, from.offset);
         rl_next_index(outer, dim, at);
     }
     return RL_OK;

@@ -73,7 +73,7 @@ static rl_status encode(rl_call *c, const rl_tensor *key, const rl_tensor *value
     rl_tensor *y = rl_call_make(c, 0, value->dtype, x->rank, x->dim);
     for (int64_t i = 0; i < rl_numel(y); i++) {
         uint32_t at = rl_hash_get(&place, in[i]);
-        rl_put_element(y, i, at == RL_NONE ? other : value, at == RL_NONE ? 0 : at);
+        rl_put_element(y, y->offset + i, at == RL_NONE ? other : value, at == RL_NONE ? 0 : at);
     }
     return RL_OK;
 }
@@ -120,7 +120,7 @@ rl_status rl_ref_array_feature_extractor(rl_call *c) {
     for (int64_t k = 0; k < n; k++) {
         int64_t place = ((const int64_t *)rl_data(index))[k];
         RL_TRY(rl_call_place(c, &place, width));
-        for (int64_t r = 0; r < rows; r++) rl_put_element(y, r * n + k, x, x->offset + r * width + place);
+        for (int64_t r = 0; r < rows; r++) rl_put_element(y, y->offset + r * n + k, x, x->offset + r * width + place);
     }
     return RL_OK;
 }

@@ -70,7 +70,7 @@ rl_status rl_ref_scatter_nd(rl_call *c) {
     for (uint32_t i = (uint32_t)depth; i < y->rank; i++) block *= y->dim[i];
     for (uint32_t i = 0; i + 1 < index->rank; i++) n *= index->dim[i];
     for (int64_t k = 0; k < n; k++) {
-        int64_t at = 0;
+        int64_t at = y->offset;
         for (int64_t d = 0; d < depth; d++) {
             int64_t place = ((const int64_t *)rl_data(index))[k * depth + d];
             RL_TRY(rl_call_place(c, &place, y->dim[d]));

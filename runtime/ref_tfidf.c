@@ -115,7 +115,7 @@ rl_status rl_ref_tfidf(rl_call *c) {
     int64_t rows = x->rank == 2 ? x->dim[0] : 1, n = x->rank ? x->dim[x->rank - 1] : 1;
     RL_TRY(rl_call_dims(c, 2, (const int64_t[]){rows, f.width}));
     rl_tensor *y = rl_call_make(c, 0, RL_F32, x->rank == 2 ? 2 : 1, x->rank == 2 ? (const int64_t[]){rows, f.width} : &f.width);
-    memset(y->mem->p, 0, y->mem->nbyte);
+    memset(rl_data(y), 0, (size_t)rl_numel(y) * sizeof(float));
     for (int64_t i = 0; i < rows; i++)
         count_row(&f, &t, (const uint64_t *)rl_data(x) + i * n, n, (float *)rl_data(y) + i * f.width);
     weigh(c, rl_data(y), rows, f.width);

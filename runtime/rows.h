@@ -29,6 +29,7 @@ typedef enum {
     RL_ROW_NEG,
     RL_ROW_RECIPROCAL,
     RL_ROW_SQUARE,
+    RL_ROW_CUBE,
     RL_ROW_LINEAR,       /* p x + q */
     RL_ROW_ROUND,        /* x / p to the nearest whole number, of two to the even one */
     RL_ROW_ADD, RL_ROW_SUB, RL_ROW_MUL, RL_ROW_DIV, RL_ROW_MAX, RL_ROW_MIN,

@@ -116,6 +116,7 @@ py zoo-generic test_zoo.py --target generic
 py zoo-fused test_zoo.py --target fused
 py backend-run test_backend_run.py --at-least 2004 --kernels reference
 py backend-run-fast test_backend_run.py --at-least 2004 --kernels fast
+py backend-run-joined test_backend_run.py --at-least 2004 --joined
 if [ -x build/cuda/relayout_emulated ]; then
     py gpu-emulated test_backend_run.py --relayout build/cuda/relayout_emulated --device cuda _conv_ pool softmax reduce gather scatter matmul \
         gemm pad resize layer_norm batchnorm where clip cast transpose slice concat

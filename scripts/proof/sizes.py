@@ -195,9 +195,19 @@ class World:
             return self.slice(node, types)
         if node.domain == "" and node.op == "Concat":
             return self.concat(node, types)
+        if node.domain == "" and node.op == "Squeeze":
+            return self.squeeze(node, types[0])
         if node.domain == "" and node.op.startswith("Sequence"):
             return self.sequence(node, types)
         return None
+
+    def squeeze(self, node, x):
+        """Dims that are named go, also where nothing here says that they are 1: inference refuses those."""
+        axes = node.attr("axes", self.data.get(node.inp(1)))
+        if axes is None or not x[1]:
+            return None
+        gone = {int(a) % len(x[1]) for a in np.asarray(axes).ravel()}
+        return {node.output[0]: (x[0], tuple(d for k, d in enumerate(x[1]) if k not in gone))}
 
     def concat(self, node, types):
         if any(d is None or len(d) != len(types[0][1]) for _, d in types) or not types[0][1]:

@@ -6,6 +6,7 @@
   test_backend_run.py softmax reshape       cases whose name contains one of these
   test_backend_run.py --at-least 1000       fails when fewer pass
   test_backend_run.py --kernels reference   without oneDNN
+  test_backend_run.py --joined              each output behind another tensor in a Concat, so that kernels write to where they do not begin
 
 A case that is not supported must be refused with status 5 before anything runs; any other failure is listed by name. Prints how many
 fail for each op or reason.
@@ -43,6 +44,24 @@ def same_kind(expected, got):
     assert len(expected) == len(got)
 
 
+def joined(model, expected):
+    """The model with each output behind a tensor like it, and the outputs of that. Scalars and sequences stay as they are."""
+    import numpy as np
+    import onnx
+    m, expected, made = onnx.ModelProto.FromString(model.SerializeToString()), list(expected), {o for n in model.graph.node for o in n.output}
+    if "" not in {o.domain for o in m.opset_import}:
+        m.opset_import.append(onnx.helper.make_opsetid("", 13))
+    for k, (o, y) in enumerate(zip(m.graph.output, expected)):
+        if o.name not in made or not isinstance(y, np.ndarray) or y.ndim == 0 or y.size == 0:
+            continue
+        before, after, dtype = f"before {o.name}", f"joined {o.name}", o.type.tensor_type.elem_type
+        m.graph.initializer.append(onnx.numpy_helper.from_array(y, before))
+        m.graph.node.append(onnx.helper.make_node("Concat", [before, o.name], [after], axis=0))
+        o.CopyFrom(onnx.helper.make_tensor_value_info(after, dtype, (2 * y.shape[0], *y.shape[1:])))
+        expected[k] = np.concatenate([y, y])
+    return m, expected
+
+
 def run(i):
     """(name, kind, "" or what is wrong, refused)"""
     from onnx.backend.test.runner import Runner
@@ -61,6 +80,9 @@ def run(i):
             model, data = test_backend.model_of(case)
             prepared = RelayoutBackend.prepare(model, program=PROGRAM, limit=TIME, options=OPTIONS)
             for given, expected in test_backend.data_of(case, model):
+                if JOINED:
+                    with_concats, expected = joined(model, expected)
+                    prepared = RelayoutBackend.prepare(with_concats, program=PROGRAM, limit=TIME, options=OPTIONS)
                 if name in RANDOM:
                     same_kind(expected, prepared.run(given))
                     return name, "random", "", False
@@ -91,13 +113,15 @@ DIFFER = {
 
 
 def main():
-    global PROGRAM, OPTIONS
+    global PROGRAM, OPTIONS, JOINED
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("names", nargs="*")
     p.add_argument("--kernels", choices=common.KERNELS, default="fast")
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer cases pass")
     p.add_argument("--device", help="of relayout run: cuda")
+    p.add_argument("--joined", action="store_true", help="each output behind another tensor in a Concat")
     args = p.parse_args()
+    JOINED = args.joined
     PROGRAM = common.program(args)
     OPTIONS = ("--device", args.device) if args.device else ("--kernels", args.kernels)
     if not args.device and args.kernels == "fast":

@@ -290,6 +290,14 @@ def cut_model():
                                  [("x", T.FLOAT, [None, 4]), ("p", T.BOOL, [])], [("y", T.FLOAT, [None, 2])], inits)
 
 
+def last_model():
+    """The last of what NonZero found: '?min(1|?1)', which Squeeze takes for 1."""
+    node = test_targets.h.make_node
+    nodes = [node("NonZero", ["x"], ["n"]), node("Cast", ["n"], ["f"], to=T.FLOAT), node("Transpose", ["f"], ["t"], perm=[1, 0]), node("Slice", ["t", "last", "end", "i0"], ["c"]),
+             node("Squeeze", ["c", "i0"], ["q"]), node("Relu", ["q"], ["y"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [2, 4])], [("y", T.FLOAT, [2])], numbered(i0=[0], last=[-1], end=[2**31]))
+
+
 def asked_model():
     """Whether a tensor of unknown size has no element is not known, and no constant."""
     node = test_targets.h.make_node
@@ -362,7 +370,7 @@ def wide_model():
 
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
-    for model in (cut_model(), asked_model(), table_model(), repeated_model(), masked_model(), halves_model(), wide_model()):
+    for model in (cut_model(), last_model(), asked_model(), table_model(), repeated_model(), masked_model(), halves_model(), wide_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:

@@ -218,6 +218,18 @@ def bench_json():
     check("bench memory", b["least_bytes"] == b["arena_bytes"] == 3 * 4 * 64 * 128 and b["peak_bytes"] == 4 * 4 * 64 * 128)
 
 
+def powers():
+    """Squares and cubes, as GELU's approximation has them, are products."""
+    x = np.random.default_rng(0).standard_normal((3, 50), np.float32)
+    with tempfile.TemporaryDirectory() as tmp:
+        for e in (2, 3):
+            m = model([h.make_node("Pow", ["x", "e"], ["y"])], [value("x", [3, 50])], [value("y", [3, 50])], initializer=[numpy_helper.from_array(np.float32(e), "e")])
+            check(f"Pow {e}", np.allclose(run(m, x)[0], x ** e, rtol=1e-6))
+            onnx.save(m, Path(tmp) / "m.onnx")
+            if common.has_onednn(PROGRAM):
+                check(f"Pow {e} by products", common.bench(PROGRAM, Path(tmp) / "m.onnx")["steps"][0]["kernel"] == "rows")
+
+
 def memory():
     """Inputs, the plan's arena, and what one kernel had for itself are all that a run holds; the arena is next to the least."""
     for path in sorted((common.ROOT / "models").glob("*.onnx")):
@@ -318,7 +330,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, memory, heads, output_files, same_bytes, verify, progress_line):
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, powers, memory, heads, output_files, same_bytes, verify, progress_line):
         f()
     return check.closing()
 
