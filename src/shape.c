@@ -223,7 +223,7 @@ bool rl_shape_elem(const rl_graph *g, rl_value v, uint32_t i, rl_elem *e) {
 
 /* ---- the walk ---- */
 
-static rl_status infer_graph(rl_graph *g, uint32_t depth, bool lenient);
+static rl_status infer_graph(rl_graph *g, uint32_t depth, bool *lenient);
 
 /* Gives the body's outer values what is known of them outside. */
 static void enter_body(const rl_graph *g, rl_graph *body) {
@@ -243,7 +243,7 @@ static void enter_body(const rl_graph *g, rl_graph *body) {
 
 rl_status rl_shape_body(rl_shaper *s, rl_graph *body) {
     enter_body(s->g, body);
-    return infer_graph(body, s->depth + 1, true);
+    return infer_graph(body, s->depth + 1, &s->lenient);
 }
 
 /* An op that no rule knows gives what is declared, as its bodies do; Softmax along an axis that each call of its function names, what it takes. */
@@ -309,7 +309,7 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
     RL_TRY(check_inputs(s)); /* what passes take for granted: no contradiction of sizes, which they may live with */
     RL_TRY(check_lists(s));
     rl_status status = rl_shape_rules[s->n->op].rule(s);
-    if (status == RL_EMODEL && s->lenient) {
+    if (status == RL_EMODEL && (s->lenient || s->depth)) {
         s->g->doubtful = true;
         return RL_OK;
     }
@@ -317,11 +317,12 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
     return status;
 }
 
-static rl_status infer_graph(rl_graph *g, uint32_t depth, bool lenient) {
+/* Sets *lenient where the types of g's outputs may be no better than what was declared. */
+static rl_status infer_graph(rl_graph *g, uint32_t depth, bool *lenient) {
     rl_arena tmp, keep;
     rl_arena_init(&tmp, g->ctx);
     rl_arena_init(&keep, g->ctx);
-    rl_shaper s = {.g = g, .ctx = g->ctx, .tmp = &tmp, .keep = &keep, .depth = depth, .lenient = lenient};
+    rl_shaper s = {.g = g, .ctx = g->ctx, .tmp = &tmp, .keep = &keep, .depth = depth, .lenient = *lenient};
     rl_status status = RL_OK;
     g->doubtful = false;
     for (uint32_t i = 0; i < g->order.n && status == RL_OK; i++) {
@@ -330,11 +331,33 @@ static rl_status infer_graph(rl_graph *g, uint32_t depth, bool lenient) {
     }
     rl_arena_free(&keep);
     rl_arena_free(&tmp);
+    *lenient = s.lenient;
     return status;
 }
 
+/* Forgets the sizes of what nodes of g make, and in its bodies of all that is not constant. */
+static void forget_sizes(rl_graph *g, bool is_body) {
+    for (uint32_t i = 0; i < g->nval; i++) {
+        rl_valinfo *x = &g->val[i];
+        if (x->rank == RL_NORANK || (x->def.i == RL_NONE && (!is_body || x->data))) continue;
+        rl_dim *d = rl_new(&g->mem, rl_dim, x->rank);
+        for (uint32_t k = 0; k < x->rank; k++) d[k] = rl_dim_fresh(g->ctx);
+        rl_graph_set_type(g, (rl_value){i}, x->dtype, x->rank, d);
+    }
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        for (uint32_t k = 0; k < n->nattr; k++)
+            if (n->attr[k].graph) forget_sizes(n->attr[k].graph, true);
+    }
+}
+
 rl_status rl_shape_infer(rl_graph *g) {
-    return infer_graph(g, 0, false);
+    bool lenient = false;
+    RL_TRY(infer_graph(g, 0, &lenient));
+    if (!g->doubtful || g->alike) return RL_OK;
+    forget_sizes(g, false); /* one of those declared is wrong: none is believed */
+    lenient = false;
+    return infer_graph(g, 0, &lenient);
 }
 
 rl_status rl_shape_node(rl_graph *g, rl_node n) {

@@ -5,7 +5,7 @@
  * (Shape of f32[N,3,H,W] has elem = {N,3,H,W}), and a value computed from constants alone, small enough, gets data.
  *   Reshape to [0,-1] of f32[N,3,H,W]  ->  f32[N,3*H*W]
  * Each unknown dim is a fresh symbol; an unknown rank stays RL_NORANK; both are never errors.  Declared types (value_info,
- * graph outputs) fill what inference cannot.  Elements of a contradictory model: RL_EMODEL naming node and tensor. */
+ * graph outputs) fill what inference cannot, all of them or, where one of them contradicts it, none.  Elements of a contradictory model: RL_EMODEL naming node and tensor. */
 #ifndef RL_SHAPE_H
 #define RL_SHAPE_H
 #include "ir.h"

@@ -29,7 +29,7 @@ typedef struct rl_shaper {
     rl_type *item;          /* by value: the type of a sequence's or optional's elements; NULL until one is made */
     rl_dtype dtype;         /* from the op's row: the output's type, RL_UNDEF for that of input 0 */
     uint32_t depth;         /* how many bodies deep */
-    bool lenient;           /* a contradiction is no error: in a body, which may never run, and after a declared size, which may
+    bool lenient;           /* a contradiction is no error, as it is none in a body, which may never run: a declared size, which may
                                be wrong, has stood in for one that no rule could tell */
 } rl_shaper;
 

@@ -223,7 +223,7 @@ TEST(microsoft) {
 /* A contradiction is an error, but not where a size that the model only declares may be to blame. */
 TEST(lenient) {
     INFER("in %x f32[4] in %z f32[3] %y = Add(%x, %z) out %y", "node 'y' (Add)");
-    INFER("in %x f32[4] in %z f32[3] %t f32[4] = com.acme::Thing(%x) %y = Add(%t, %z) out %y", "undef");
+    INFER("in %x f32[4] in %z f32[3] %t f32[4] = com.acme::Thing(%x) %y = Add(%t, %z) out %y", "f32[3]");
     INFER("in %x f32[N,4] in %z f32[3] %n i64[2,4] = NonZero(%x) %c = Cast(%n) to=1 %y f32[2,3] = Add(%c, %z) out %y", "f32[2,3]");
     INFER("in %c bool[] in %x f32[4] %y = If(%c) then_branch=graph { const %z f32[3] {1,2,3} %t = Add(%^x, %z) out %t }\n"
           "else_branch=graph { %e = Neg(%^x) out %e } out %y", "undef");
