@@ -14,8 +14,9 @@ million within 20 %.
 Plain: what no program that makes such a file can do without. Loops that read the model's bytes, write as many as relayout's peak once, to
 memory that the process has not had before, and write a file as large as relayout's output, directly after its run; user and system time.
 What that takes more per node at 1 million is the machine's alone: new pages, caches, a host that gives a virtual machine its memory back when
-it is used. Alone: the growth that relayout would have if only that grew. Rest: relayout less plain; its growth is what is left of relayout's own. And what it takes to read 8 of the peak's bytes at places
-drawn by chance: by how much a step to another node grows dearer where nothing is in the caches.
+it is used. Alone: the growth that relayout would have if only that grew. Rest: relayout less plain; its growth is what is left of relayout's
+own. And what it takes to read 8 of the peak's bytes at places drawn by chance: by how much a step to another node grows dearer where nothing
+is in the caches.
 Instructions (--instructions, counted by valgrind: 10 minutes more): the work itself, whatever the memory does; growth likewise.
 Peers: onnxruntime as it optimizes offline, at its extended level, reading a model and writing it; onnxslim as it comes. They do without a
 proof, and are installed into build/peers where they are not there.
@@ -256,10 +257,10 @@ def main():
         rows, growths, phases, others, missed = measure(prog, python, folder, Path(tmp), args)
     text = (f"Read, optimize, prove and write; {len(missed)} over an aim{': ' + ', '.join(missed) if missed else ''}. Medians of {args.repeat}.\n\n"
             + bench.table(["graph", "nodes", "MB", "user s", "system s", "clock s", "peak MB", "conversions", "left", "proof", "over"], rows)
-            + "\n\nMicroseconds per node, in the program and in the system; growth from 10,000 nodes on, in all and of user time. Plain: loops that read the "
-            "model, write as many bytes as the peak once and "
-            "a file as large as the output; their growth is the machine's alone; alone: the growth in all if nothing but that grew. Rest: relayout less plain. Instructions per node. And ns to read at a place of "
-            "the peak's bytes drawn by chance:\n\n"
+            + "\n\nMicroseconds per node, in the program and in the system; growth from 10,000 nodes on, in all and of user time. Plain: loops that "
+            "read the model, write as many bytes as the peak once and a file as large as the output; their growth is the machine's alone; alone: the "
+            "growth in all if nothing but that grew. Rest: relayout less plain. Instructions per node. And ns to read at a place of the peak's bytes "
+            "drawn by chance:\n\n"
             + bench.table(GROWTH_HEAD, growths)
             + "\n\nSeconds by the clock, by phase, in the last run:\n\n" + bench.table(["graph", *PHASES, "total"], phases))
     if others:
