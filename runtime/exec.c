@@ -230,15 +230,39 @@ static rl_status give_inputs(rl_frame *f, const rl_tensor *in, uint32_t nin) {
     return RL_OK;
 }
 
+static rl_status run_one(rl_frame *f, uint32_t i) {
+    const rl_exec *x = f->x;
+    if (rl_stopped(x->g->ctx)) return rl_fail(x->g->ctx, RL_ESTOPPED, "stopped by the caller");
+    if (!f->up && x->rt->progress) x->rt->progress(x->rt->progress_user, i, x->nstep);
+    if (x->cost) RL_TRY(rl_device_mark(x->rt, i));
+    return run_step(f, &x->step[i], x->cost ? &x->cost[i] : NULL);
+}
+
+/* The steps that make what the inputs' sizes do not settle. */
+static rl_status run_rest(rl_frame *f, const rl_settled *s) {
+    rl_settled_give(f, s);
+    for (uint32_t k = 0; k < s->nrun; k++) {
+        const rl_settled_run *r = &s->run[k];
+        RL_TRY(run_one(f, r->step));
+        for (uint32_t i = 0; i < r->ndrop; i++) rl_tensor_drop(&f->slot[r->drop[i]]);
+    }
+    return RL_OK;
+}
+
+static rl_status run_all(rl_frame *f, rl_settled *s) {
+    for (uint32_t i = 0; i < f->x->nstep; i++) {
+        RL_TRY(run_one(f, i));
+        if (s) rl_settled_note(f, s, i);
+    }
+    if (s) rl_settled_end(f->x, s);
+    return RL_OK;
+}
+
 static rl_status run_steps(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout) {
     const rl_graph *g = f->x->g;
+    rl_settled *s = rl_settled_of(f);
     RL_TRY(give_inputs(f, in, nin));
-    for (uint32_t i = 0; i < f->x->nstep; i++) {
-        if (rl_stopped(g->ctx)) return rl_fail(g->ctx, RL_ESTOPPED, "stopped by the caller");
-        if (!f->up && f->x->rt->progress) f->x->rt->progress(f->x->rt->progress_user, i, f->x->nstep);
-        if (f->x->cost) RL_TRY(rl_device_mark(f->x->rt, i));
-        RL_TRY(run_step(f, &f->x->step[i], f->x->cost ? &f->x->cost[i] : NULL));
-    }
+    RL_TRY(s && s->stage == RL_SETTLED_KEPT ? run_rest(f, s) : run_all(f, s));
     if (f->x->cost) RL_TRY(rl_device_mark(f->x->rt, f->x->nstep));
     if (nout > g->output.n) return rl_fail(g->ctx, RL_EMODEL, "%u outputs of a graph that has %u", nout, g->output.n);
     for (uint32_t i = 0; i < nout; i++) out[i] = rl_tensor_keep(rl_frame_value(f, g->output.p[i].i));
@@ -273,13 +297,13 @@ rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
 
 /* ---- constants ---- */
 
-static bool draws(const rl_nodeinfo *n) {
+bool rl_node_draws(const rl_nodeinfo *n) {
     return strncmp(n->type, "Random", 6) == 0 || strcmp(n->type, "Bernoulli") == 0 || strcmp(n->type, "Multinomial") == 0;
 }
 
 /* Of tensors only, and of a node that always does the same. */
 static bool can_fold(const rl_exec *x, const rl_step *s) {
-    if (draws(s->info) || *s->info->domain) return false;
+    if (rl_node_draws(s->info) || *s->info->domain) return false;
     for (uint32_t i = 0; i < s->info->nattr; i++)
         if (s->info->attr[i].graph) return false;
     for (uint32_t i = 0; i < s->info->nin; i++)
