@@ -172,7 +172,7 @@ static rl_status keep_outputs(rl_frame *f, rl_call *c) {
             continue;
         }
         rl_tensor_drop(&f->slot[v.i]);
-        f->slot[v.i] = c->out[i];
+        rl_tensor_set(&f->slot[v.i], &c->out[i]);
         RL_TRY(tell_watcher(f, v));
     }
     return RL_OK;
@@ -269,17 +269,44 @@ static rl_status run_steps(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_te
     return RL_OK;
 }
 
+/* What no step dropped: inputs that nobody reads, outputs, and buffers of Concats. */
+static void empty_frame(const rl_frame *f) {
+    const rl_graph *g = f->x->g;
+    for (uint32_t i = 0; i < g->input.n; i++) rl_tensor_drop(&f->slot[g->input.p[i].i]);
+    for (uint32_t i = 0; i < g->output.n; i++) rl_tensor_drop(&f->slot[g->output.p[i].i]);
+    for (uint32_t i = 0; f->home && i < f->x->nstep; i++)
+        if (rl_is_concat(&f->x->step[i])) rl_tensor_drop(&f->home[f->x->step[i].info->out[0].i]);
+}
+
 /* After a failure the frame is left: the run ends, and rl_rt_free frees what it held. */
+static rl_status run_frame(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout) {
+    rl_arena_init(&f->tmp, f->x->rt->ctx);
+    RL_TRY(run_steps(f, in, nin, out, nout));
+    rl_arena_free(&f->tmp);
+    return RL_OK;
+}
+
 rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout) {
     rl_frame f = {.x = x, .up = up};
     rl_arena_init(&f.mem, x->rt->ctx);
-    rl_arena_init(&f.tmp, x->rt->ctx);
     f.slot = rl_new(&f.mem, rl_tensor, x->g->nval);
-    if (x->home && !up) f.home = rl_new(&f.mem, rl_tensor, x->g->nval);
-    RL_TRY(run_steps(&f, in, nin, out, nout));
+    RL_TRY(run_frame(&f, in, nin, out, nout));
     for (uint32_t v = 0; v < x->g->nval; v++) rl_tensor_drop(&f.slot[v]);
     rl_arena_free(&f.mem);
-    rl_arena_free(&f.tmp);
+    return RL_OK;
+}
+
+/* In the frame of the run before, which is empty: to zero one takes as long as a good part of a small model. A run that fails keeps it. */
+static rl_status run_again(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
+    rl_arena *mem = &x->g->mem;
+    if (!x->slot || x->nslot != x->g->nval) x->slot = rl_new(mem, rl_tensor, x->g->nval), x->buffer = NULL;
+    if (x->home && !x->buffer) x->buffer = rl_new(mem, rl_tensor, x->g->nval);
+    rl_frame f = {.x = x, .slot = x->slot, .home = x->home ? x->buffer : NULL};
+    x->slot = NULL;
+    x->nslot = x->g->nval;
+    RL_TRY(run_frame(&f, in, x->g->input.n, out, x->g->output.n));
+    empty_frame(&f);
+    x->slot = f.slot;
     return RL_OK;
 }
 
@@ -290,7 +317,7 @@ rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
     x->rt->work = 0;
     rl_plan_make(x, in);
     x->rt->random = 1;
-    rl_status s = rl_exec_frame(x, NULL, in, x->g->input.n, out, x->g->output.n);
+    rl_status s = run_again(x, in, out);
     rl_fast_end(x->rt);
     return s == RL_OK ? x->rt->on->sync(x->rt) : s;
 }

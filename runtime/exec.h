@@ -58,6 +58,8 @@ struct rl_exec {
     void *probe_user;
     rl_tensor *place;    /* [value] where it is to be if it is made in that order, RL_ABSENT: anywhere; NULL: all anywhere */
     struct rl_home *home; /* [value] which Concat's buffer it is to be made in (home.h); NULL: none */
+    rl_tensor *slot, *buffer; /* [nslot] memory of a frame between two runs: all RL_ABSENT; NULL: there is none */
+    uint32_t nslot;
     bool *settles;       /* [step] it makes what the inputs' sizes settle (settled.h); NULL: none does */
     uint32_t *maker;     /* [value] with home: the step that makes it */
     uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */

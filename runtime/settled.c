@@ -192,6 +192,7 @@ static void copy(const rl_frame *f, rl_settled *s, rl_value v) {
         rl_tensor *to = &s->give[k].t;
         *to = *t;
         to->offset = 0, to->mem = rl_tensor_new(f->x->rt, RL_U8, 1, &nbyte).mem;
+        f->x->rt->settled += (size_t)nbyte;
         if (nbyte) memcpy(to->mem->p, rl_data(t), (size_t)nbyte);
     }
 }
@@ -231,6 +232,10 @@ void rl_settled_end(const rl_exec *x, rl_settled *s) {
 }
 
 void rl_settled_drop(rl_settled *s) {
-    for (uint32_t i = 0; i < s->ngive; i++) rl_tensor_drop(&s->give[i].t);
+    for (uint32_t i = 0; i < s->ngive; i++) {
+        rl_tensor *t = &s->give[i].t;
+        if (t->mem) t->mem->rt->settled -= t->mem->nbyte;
+        rl_tensor_drop(t);
+    }
     s->ngive = 0;
 }
