@@ -31,7 +31,7 @@ typedef struct {
     const char *failed;    /* lines about nodes where the device or a library failed; NULL: none */
     bool replayed;         /* the device did each run after the second as one recorded graph */
     uint64_t put, got;     /* bytes to the device and from it, in a run that times each node */
-    size_t peak, arena, least, work, input, delivered; /* of values: see rl_rt; in peak, the caller's: inputs, outputs that did not lie row-major */
+    size_t peak, arena, least, work, kept, input, delivered; /* of values: see rl_rt; in peak, the caller's: inputs, outputs that did not lie row-major */
     rl_bench_op *op;           /* the slowest first */
     uint32_t nop;
     rl_bench_step *step; /* in the order of the run */

@@ -24,7 +24,7 @@ void rl_bench_json(const rl_bench *b, const char *model, rl_text *t) {
     rl_put(t, "  \"bytes\": %" PRIu64 ",\n  \"copied_bytes\": %" PRIu64 ",\n  \"movement_share\": %.4f,\n", b->bytes,
            b->copied, b->movement);
     rl_put(t, "  \"peak_bytes\": %zu,\n  \"arena_bytes\": %zu,\n  \"least_bytes\": %zu,\n", b->peak, b->arena, b->least);
-    rl_put(t, "  \"input_bytes\": %zu,\n  \"work_bytes\": %zu,\n  \"delivered_bytes\": %zu,\n  \"ops\": [", b->input, b->work, b->delivered);
+    rl_put(t, "  \"input_bytes\": %zu,\n  \"work_bytes\": %zu,\n  \"kept_bytes\": %zu,\n  \"delivered_bytes\": %zu,\n  \"ops\": [", b->input, b->work, b->kept, b->delivered);
     for (uint32_t i = 0; i < b->nop; i++) {
         const rl_bench_op *op = &b->op[i];
         rl_put(t, "%s\n    {\"op\": ", i ? "," : "");
@@ -57,8 +57,8 @@ void rl_bench_table(const rl_bench *b, rl_text *t) {
     for (uint32_t i = 0; i < b->nop; i++)
         if (b->op[i].nfell) rl_put(t, "on the CPU, with copies: %s, %u of %u\n", b->op[i].op, b->op[i].nfell, b->op[i].nnode);
     if (b->failed) rl_put(t, "%s", b->failed);
-    rl_put(t, "peak memory of values: %zu bytes: inputs %zu, planned %zu (no plan has less than %zu), kernels' own %zu, outputs copied for the caller %zu\n",
-           b->peak, b->input, b->arena, b->least, b->work, b->delivered);
+    rl_put(t, "peak memory of values: %zu bytes: inputs %zu, planned %zu (no plan has less than %zu), kernels' own %zu, kept between runs %zu, outputs copied for the caller %zu\n",
+           b->peak, b->input, b->arena, b->least, b->work, b->kept, b->delivered);
     rl_put(t, "%.1f %% of the nodes' time in ops that only move data; %.2f MB copied, %.2f MB read and written\n\n", 100 * b->movement,
            (double)b->copied * 1e-6, (double)b->bytes * 1e-6);
     rl_put(t, "%-28s %6s %10s %7s %10s %10s  %s\n", "op", "nodes", "ms", "share", "MB", "copied MB", "kernel");

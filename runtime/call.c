@@ -65,7 +65,7 @@ void rl_call_give(rl_call *c, uint32_t i, rl_tensor t) {
         return;
     }
     rl_tensor_drop(&c->out[i]);
-    c->out[i] = t;
+    rl_tensor_set(&c->out[i], &t);
 }
 
 /* Does x have these dims, one after the other in this order of memory (NULL: row-major)? */
@@ -168,7 +168,8 @@ rl_tensor *rl_call_make_over(rl_call *c, uint32_t nover, rl_dtype t, uint32_t ra
 }
 
 void rl_call_share(rl_call *c, uint32_t i, rl_tensor view) {
-    rl_call_give(c, i, rl_tensor_keep(&view));
+    if (view.mem) view.mem->ref++;
+    rl_call_give(c, i, view);
 }
 
 rl_status (rl_call_fail)(const rl_call *c, rl_status status, const char *fmt, ...) {

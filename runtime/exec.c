@@ -172,7 +172,7 @@ static rl_status keep_outputs(rl_frame *f, rl_call *c) {
             continue;
         }
         rl_tensor_drop(&f->slot[v.i]);
-        f->slot[v.i] = c->out[i];
+        rl_tensor_set(&f->slot[v.i], &c->out[i]);
         RL_TRY(tell_watcher(f, v));
     }
     return RL_OK;
@@ -230,32 +230,83 @@ static rl_status give_inputs(rl_frame *f, const rl_tensor *in, uint32_t nin) {
     return RL_OK;
 }
 
+static rl_status run_one(rl_frame *f, uint32_t i) {
+    const rl_exec *x = f->x;
+    if (rl_stopped(x->g->ctx)) return rl_fail(x->g->ctx, RL_ESTOPPED, "stopped by the caller");
+    if (!f->up && x->rt->progress) x->rt->progress(x->rt->progress_user, i, x->nstep);
+    if (x->cost) RL_TRY(rl_device_mark(x->rt, i));
+    return run_step(f, &x->step[i], x->cost ? &x->cost[i] : NULL);
+}
+
+/* The steps that make what the inputs' sizes do not settle. */
+static rl_status run_rest(rl_frame *f, const rl_settled *s) {
+    rl_settled_give(f, s);
+    for (uint32_t k = 0; k < s->nrun; k++) {
+        const rl_settled_run *r = &s->run[k];
+        RL_TRY(run_one(f, r->step));
+        for (uint32_t i = 0; i < r->ndrop; i++) rl_tensor_drop(&f->slot[r->drop[i]]);
+    }
+    return RL_OK;
+}
+
+static rl_status run_all(rl_frame *f, rl_settled *s) {
+    for (uint32_t i = 0; i < f->x->nstep; i++) {
+        RL_TRY(run_one(f, i));
+        if (s) rl_settled_note(f, s, i);
+    }
+    if (s) rl_settled_end(f->x, s);
+    return RL_OK;
+}
+
 static rl_status run_steps(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout) {
     const rl_graph *g = f->x->g;
+    rl_settled *s = rl_settled_of(f);
     RL_TRY(give_inputs(f, in, nin));
-    for (uint32_t i = 0; i < f->x->nstep; i++) {
-        if (rl_stopped(g->ctx)) return rl_fail(g->ctx, RL_ESTOPPED, "stopped by the caller");
-        if (!f->up && f->x->rt->progress) f->x->rt->progress(f->x->rt->progress_user, i, f->x->nstep);
-        if (f->x->cost) RL_TRY(rl_device_mark(f->x->rt, i));
-        RL_TRY(run_step(f, &f->x->step[i], f->x->cost ? &f->x->cost[i] : NULL));
-    }
+    RL_TRY(s && s->stage == RL_SETTLED_KEPT ? run_rest(f, s) : run_all(f, s));
     if (f->x->cost) RL_TRY(rl_device_mark(f->x->rt, f->x->nstep));
     if (nout > g->output.n) return rl_fail(g->ctx, RL_EMODEL, "%u outputs of a graph that has %u", nout, g->output.n);
     for (uint32_t i = 0; i < nout; i++) out[i] = rl_tensor_keep(rl_frame_value(f, g->output.p[i].i));
     return RL_OK;
 }
 
+/* What no step dropped: inputs that nobody reads, outputs, and buffers of Concats. */
+static void empty_frame(const rl_frame *f) {
+    const rl_graph *g = f->x->g;
+    for (uint32_t i = 0; i < g->input.n; i++) rl_tensor_drop(&f->slot[g->input.p[i].i]);
+    for (uint32_t i = 0; i < g->output.n; i++) rl_tensor_drop(&f->slot[g->output.p[i].i]);
+    for (uint32_t i = 0; f->home && i < f->x->nstep; i++)
+        if (rl_is_concat(&f->x->step[i])) rl_tensor_drop(&f->home[f->x->step[i].info->out[0].i]);
+}
+
 /* After a failure the frame is left: the run ends, and rl_rt_free frees what it held. */
+static rl_status run_frame(rl_frame *f, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout) {
+    rl_arena_init(&f->tmp, f->x->rt->ctx);
+    RL_TRY(run_steps(f, in, nin, out, nout));
+    rl_arena_free(&f->tmp);
+    return RL_OK;
+}
+
 rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uint32_t nin, rl_tensor *out, uint32_t nout) {
     rl_frame f = {.x = x, .up = up};
     rl_arena_init(&f.mem, x->rt->ctx);
-    rl_arena_init(&f.tmp, x->rt->ctx);
     f.slot = rl_new(&f.mem, rl_tensor, x->g->nval);
-    if (x->home && !up) f.home = rl_new(&f.mem, rl_tensor, x->g->nval);
-    RL_TRY(run_steps(&f, in, nin, out, nout));
+    RL_TRY(run_frame(&f, in, nin, out, nout));
     for (uint32_t v = 0; v < x->g->nval; v++) rl_tensor_drop(&f.slot[v]);
     rl_arena_free(&f.mem);
-    rl_arena_free(&f.tmp);
+    return RL_OK;
+}
+
+/* In the frame of the run before, which is empty: to zero one takes as long as a good part of a small model. A run that fails keeps it. */
+static rl_status run_again(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
+    rl_arena *mem = &x->g->mem;
+    if (!x->slot || x->nslot != x->g->nval) x->slot = rl_new(mem, rl_tensor, x->g->nval), x->buffer = NULL;
+    if (x->home && !x->buffer) x->buffer = rl_new(mem, rl_tensor, x->g->nval);
+    rl_frame f = {.x = x, .slot = x->slot, .home = x->home ? x->buffer : NULL};
+    x->slot = NULL;
+    x->nslot = x->g->nval;
+    RL_TRY(run_frame(&f, in, x->g->input.n, out, x->g->output.n));
+    empty_frame(&f);
+    x->slot = f.slot;
     return RL_OK;
 }
 
@@ -266,20 +317,20 @@ rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
     x->rt->work = 0;
     rl_plan_make(x, in);
     x->rt->random = 1;
-    rl_status s = rl_exec_frame(x, NULL, in, x->g->input.n, out, x->g->output.n);
+    rl_status s = run_again(x, in, out);
     rl_fast_end(x->rt);
     return s == RL_OK ? x->rt->on->sync(x->rt) : s;
 }
 
 /* ---- constants ---- */
 
-static bool draws(const rl_nodeinfo *n) {
+bool rl_node_draws(const rl_nodeinfo *n) {
     return strncmp(n->type, "Random", 6) == 0 || strcmp(n->type, "Bernoulli") == 0 || strcmp(n->type, "Multinomial") == 0;
 }
 
 /* Of tensors only, and of a node that always does the same. */
 static bool can_fold(const rl_exec *x, const rl_step *s) {
-    if (draws(s->info) || *s->info->domain) return false;
+    if (rl_node_draws(s->info) || *s->info->domain) return false;
     for (uint32_t i = 0; i < s->info->nattr; i++)
         if (s->info->attr[i].graph) return false;
     for (uint32_t i = 0; i < s->info->nin; i++)

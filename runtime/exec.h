@@ -58,6 +58,9 @@ struct rl_exec {
     void *probe_user;
     rl_tensor *place;    /* [value] where it is to be if it is made in that order, RL_ABSENT: anywhere; NULL: all anywhere */
     struct rl_home *home; /* [value] which Concat's buffer it is to be made in (home.h); NULL: none */
+    rl_tensor *slot, *buffer; /* [nslot] memory of a frame between two runs: all RL_ABSENT; NULL: there is none */
+    uint32_t nslot;
+    bool *settles;       /* [step] it makes what the inputs' sizes settle (settled.h); NULL: none does */
     uint32_t *maker;     /* [value] with home: the step that makes it */
     uint32_t *outer;     /* [value] its number in the graph around, RL_NONE where it is no outer value */
 };
@@ -83,6 +86,8 @@ void rl_views_note(const rl_call *c);
 /* Runs the kernel of s for this call; what it makes for itself is the caller's to drop. */
 rl_status rl_exec_kernel(rl_step *s, rl_call *c);
 
+/* An op that makes something else each time. */
+bool rl_node_draws(const rl_nodeinfo *n);
 /* Runs the steps whose inputs are all constants, and takes sizes that are known from the graph: these are constants then, and the steps go. */
 rl_status rl_exec_fold(rl_exec *x);
 

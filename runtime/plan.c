@@ -264,6 +264,7 @@ static rl_plan *fresh_plan(rl_exec *x) {
         rl_arena_init(&p->mem, x->rt->ctx);
     }
     drop_arena(p);
+    rl_settled_drop(&p->settled);
     rl_arena_free(&p->mem);
     *p = (rl_plan){.mem = p->mem, .version = p->version};
     return p;

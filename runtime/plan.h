@@ -16,6 +16,7 @@
 #define RL_PLAN_H
 #include "exec.h"
 #include "home.h"
+#include "settled.h"
 
 typedef struct { size_t nbyte, at; uint32_t first, last; } rl_block; /* alive from step first to step last, both included */
 
@@ -37,6 +38,7 @@ typedef struct rl_plan {
     uint32_t missed;    /* values whose place was taken or too small */
     uint32_t *seen_of;  /* [value] the block that it turned out to have */
     struct { rl_block *p; uint32_t n, cap; } seen;
+    rl_settled settled; /* what need not be computed again */
 } rl_plan;
 
 /* x->plan for these inputs. */

@@ -13,6 +13,7 @@
 #include "fuse.h"
 #include "home.h"
 #include "native.h"
+#include "settled.h"
 
 static bool in_versions(const rl_kernel *k, const rl_nodeinfo *n) {
     return n->since >= k->since && n->since <= k->until && strcmp(k->domain, n->domain) == 0 && strcmp(k->type, n->type) == 0;
@@ -258,6 +259,7 @@ static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out)
     }
     RL_TRY(improve(x));
     find_lifetimes(x);
+    rl_settled_find(x);
     return RL_OK;
 }
 

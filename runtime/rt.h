@@ -97,6 +97,11 @@ void rl_storage_unfetch(rl_storage *s);
 /* A sequence of n tensors: takes one reference of each item (rl_tensor_keep what stays in use elsewhere). */
 rl_tensor rl_sequence_new(rl_rt *rt, rl_dtype t, const rl_tensor *item, int64_t n);
 static inline const rl_tensor *rl_item(const rl_tensor *seq, int64_t i) { return (const rl_tensor *)seq->mem->p + i; }
+/* *to becomes what *t is, with no reference of its own; dims beyond the rank, half a KiB, stay what they were. */
+static inline void rl_tensor_set(rl_tensor *to, const rl_tensor *t) {
+    to->kind = t->kind, to->dtype = t->dtype, to->rank = t->rank, to->offset = t->offset, to->mem = t->mem;
+    for (uint32_t i = 0; i < t->rank; i++) to->dim[i] = t->dim[i], to->stride[i] = t->stride[i];
+}
 rl_tensor rl_tensor_keep(const rl_tensor *t);  /* one more reference to the same storage */
 void rl_tensor_drop(rl_tensor *t);             /* one less; *t becomes RL_ABSENT */
 /* t itself (one more reference) where it is dense, else a dense copy. */
@@ -280,6 +285,7 @@ struct rl_rt {
     size_t live, peak;       /* bytes of storages that are not borrowed and do not lie in another; the most since the last run began */
     size_t constants;        /* of these, copies of constants whose bytes in the file are not aligned, and strings */
     size_t high, work;       /* the most since the node at work began; the most that a node of the last run had for itself, oneDNN's scratch included */
+    size_t settled;          /* bytes kept of what the inputs' sizes settle (settled.h) */
     size_t arena, least;     /* the last plan (plan.h): bytes of its arena; the most bytes that it has alive at once */
     uint64_t moved;          /* bytes that rl_tensor_move copied */
     uint64_t random;         /* state of the Random ops */

@@ -213,7 +213,8 @@ size_t rl_deliver(rl_rt *rt, rl_tensor *t) {
 /* ---- views ---- */
 
 rl_tensor rl_view_transpose(const rl_tensor *t, const int64_t *perm) {
-    rl_tensor x = *t;
+    rl_tensor x;
+    x.kind = t->kind, x.dtype = t->dtype, x.rank = t->rank, x.offset = t->offset, x.mem = t->mem;
     for (uint32_t i = 0; i < t->rank; i++) {
         x.dim[i] = t->dim[perm[i]];
         x.stride[i] = t->stride[perm[i]];
@@ -230,17 +231,16 @@ rl_tensor rl_view_slice(const rl_tensor *t, uint32_t axis, int64_t start, int64_
 }
 
 bool rl_view_expand(const rl_tensor *t, uint32_t rank, const int64_t *dim, rl_tensor *out) {
-    rl_tensor x = *t;
     if (t->rank > rank) return false;
     uint32_t lead = rank - t->rank;
-    for (uint32_t i = rank; i-- > 0;) {
-        int64_t had = i < lead ? 1 : t->dim[i - lead];
-        if (had != 1 && had != dim[i]) return false;
-        x.stride[i] = had == 1 ? 0 : t->stride[i - lead];
-        x.dim[i] = dim[i];
+    for (uint32_t i = lead; i < rank; i++)
+        if (t->dim[i - lead] != 1 && t->dim[i - lead] != dim[i]) return false;
+    for (uint32_t i = rank; i-- > 0;) { /* from the last one on: *out may be *t */
+        out->stride[i] = i < lead || t->dim[i - lead] == 1 ? 0 : t->stride[i - lead];
+        out->dim[i] = dim[i];
     }
-    x.rank = rank;
-    *out = x;
+    out->kind = t->kind, out->dtype = t->dtype, out->offset = t->offset, out->mem = t->mem;
+    out->rank = rank;
     return true;
 }
 
@@ -262,15 +262,16 @@ static void merge_dims(rl_tensor *t) {
 
 /* Each merged dim must be cut exactly by the new dims, from the innermost on. */
 bool rl_view_reshape(const rl_tensor *t, uint32_t rank, const int64_t *dim, rl_tensor *out) {
-    rl_tensor from = *t, x = *t, fresh = describe(t->dtype, rank, dim);
-    x.rank = rank;
-    memcpy(x.dim, fresh.dim, sizeof x.dim);
-    memcpy(x.stride, fresh.stride, sizeof x.stride);
-    *out = x;
-    if (rl_numel(t) == 0) return true;
+    rl_tensor from;
+    int64_t step = 1, left = 1;
+    rl_tensor_set(&from, t); /* *out may be *t */
+    out->kind = from.kind, out->dtype = from.dtype, out->offset = from.offset, out->mem = from.mem;
+    out->rank = rank;
+    for (uint32_t i = rank; i-- > 0; step *= dim[i]) out->dim[i] = dim[i], out->stride[i] = step;
+    if (rl_numel(&from) == 0) return true;
     merge_dims(&from);
     uint32_t k = from.rank;
-    int64_t left = 1, step = 1;
+    step = 1;
     for (uint32_t i = rank; i-- > 0;) {
         if (dim[i] == 1) continue;
         if (left == 1) {

@@ -117,7 +117,7 @@ def held(prog, path, sizes, kernels):
         return f"bench: {p.stderr.decode()[-200:]}"
     b = json.loads(p.stdout)
     caller = b["input_bytes"] + b["delivered_bytes"]
-    few = b["arena_bytes"] <= 1.1 * b["least_bytes"] and b["peak_bytes"] <= caller + b["arena_bytes"] + b["work_bytes"]
+    few = b["arena_bytes"] <= 1.1 * b["least_bytes"] and b["peak_bytes"] <= caller + b["arena_bytes"] + b["work_bytes"] + b["kept_bytes"]
     return "" if few else "memory: " + ", ".join(f"{k} {v}" for k, v in b.items() if k.endswith("_bytes"))
 
 
