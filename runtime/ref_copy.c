@@ -1,6 +1,7 @@
 /* Ops that move data into a new tensor: Concat, Tile, Pad, Gather. Each output is filled by moves of views of it. */
 #include <string.h>
 
+#include "gather.h"
 #include "home.h"
 #include "kernels.h"
 
@@ -170,16 +171,6 @@ rl_status rl_ref_pad(rl_call *c) {
 
 /* ---- Gather ---- */
 
-typedef struct { rl_rt *rt; rl_tensor to, from; const int64_t *index; } gather;
-
-static void gather_range(void *arg, int64_t first, int64_t end) {
-    gather *g = arg;
-    for (int64_t i = first; i < end; i++) {
-        rl_tensor to = rl_view_slice(&g->to, 0, i, 1, 1), from = rl_view_slice(&g->from, 0, g->index[i], 1, 1);
-        rl_tensor_move(g->rt, &to, &from);
-    }
-}
-
 /* One index: a view. */
 static rl_tensor gather_one(const rl_tensor *x, uint32_t axis, int64_t at, uint32_t nindex) {
     rl_tensor one = rl_view_slice(x, axis, at, 1, 1), y = one;
@@ -190,8 +181,19 @@ static rl_tensor gather_one(const rl_tensor *x, uint32_t axis, int64_t at, uint3
     return y;
 }
 
-/* With the axis first on both sides, each index is one move. */
+/* Each index is one move. */
+void rl_gather_moves(const rl_gather *g) {
+    for (int64_t i = 0; i < g->n; i++) {
+        rl_tensor to = rl_view_slice(&g->to, 0, i, 1, 1), from = rl_view_slice(&g->from, 0, g->index[i], 1, 1);
+        rl_tensor_move(g->c->rt, &to, &from);
+    }
+}
+
 rl_status rl_ref_gather(rl_call *c) {
+    return rl_gather_by(c, rl_gather_moves);
+}
+
+rl_status rl_gather_by(rl_call *c, rl_gather_fn *fn) {
     uint32_t axis, rank = 0;
     int64_t dim[RL_RANK], flat[RL_RANK], perm[RL_RANK];
     RL_TRY(rl_call_need(c, 2));
@@ -219,7 +221,7 @@ rl_status rl_ref_gather(rl_call *c) {
     perm[0] = axis;
     for (uint32_t i = 0, k = 1; i < x->rank; i++)
         if (i != axis) perm[k++] = i;
-    gather g = {c->rt, rl_view_transpose(&view, perm), rl_view_transpose(x, perm), place};
-    gather_range(&g, 0, n);
+    rl_gather g = {c, rl_view_transpose(&view, perm), rl_view_transpose(x, perm), place, n};
+    fn(&g);
     return RL_OK;
 }

@@ -60,6 +60,8 @@ typedef struct {
 
 /* threads NULL: the caller's alone. */
 void rl_nest_move(const rl_nest *b, const rl_threads *threads);
+/* In b: loops of 1 and negative steps go, what continues on both sides becomes one; the largest step on the `to` side comes first. */
+void rl_nest_straighten(rl_nest *b);
 /* How that goes: no plan wanted; by way of the caches; past them, as they are (STREAM) or box by box. For tests. */
 typedef enum { RL_WAY_PLAIN, RL_WAY_CACHE, RL_WAY_STREAM, RL_WAY_BOXES } rl_move_way;
 rl_move_way rl_nest_way(const rl_nest *b);

@@ -130,8 +130,6 @@ struct rl_move_plan {
     struct rl_mix_plan *mix; /* mixes */
 };
 
-/* In b: loops of 1 and negative steps go, what continues on both sides becomes one; the largest step on the `to` side comes first. */
-void rl_nest_straighten(rl_nest *b);
 /* Makes p of a nest that is straight, for the kernels of k; m: where the plan of a mix is kept; boxed: as in the plan. */
 void rl_move_plan_make(rl_move_plan *p, struct rl_mix_plan *m, const rl_nest *b, const rl_move_kernels *k, bool boxed);
 /* All of this plan's lines go past the cache, straight from registers. False: it cannot, and is as before. */

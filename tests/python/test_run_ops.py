@@ -230,6 +230,32 @@ def powers():
                 check(f"Pow {e} by products", common.bench(PROGRAM, Path(tmp) / "m.onnx")["steps"][0]["kernel"] == "rows")
 
 
+def gathers():
+    """Gathers along each axis of tensors as they lie and of views of them, in pieces of a few bytes to some KiB; and by their own kernel."""
+    for seed, dtype in enumerate((np.float32, np.int64, np.uint8, np.float16, np.complex64)):
+        rng, nodes, inputs, feeds, want = np.random.default_rng(seed), [], [], [], []
+        for k in range(30):
+            dims = [int(d) for d in rng.integers(1, 7, rng.integers(1, 5))]
+            if k % 10 == 0:
+                dims[0], dims[-1] = 40, 50
+            x, perm, axis = (rng.standard_normal(dims) * 50).astype(dtype), rng.permutation(len(dims)), int(rng.integers(0, len(dims)))
+            n = dims[perm[axis]]
+            index = rng.integers(-n, n, rng.integers(1, 4, rng.integers(0, 3))).astype([np.int64, np.int32][k % 2])
+            inputs += [value(name, z.shape, h.np_dtype_to_tensor_dtype(z.dtype)) for name, z in ((f"x{k}", x), (f"i{k}", index))]
+            nodes += [h.make_node("Transpose", [f"x{k}"], [f"t{k}"], perm=perm),
+                      h.make_node("Gather", [f"t{k}", f"i{k}"], [f"y{k}"], axis=axis - (k % 3 == 0) * len(dims))]
+            feeds += [x, index]
+            want.append(np.take(x.transpose(perm), index, axis))
+        m = model(nodes, inputs, [value(f"y{k}", None, h.np_dtype_to_tensor_dtype(x.dtype)) for k in range(len(want))])
+        check(f"gathers of {x.dtype}", all(np.array_equal(y, w) for y, w in zip(run(m, *feeds), want, strict=True)))
+    with tempfile.TemporaryDirectory() as tmp:
+        m = model([h.make_node("Gather", ["x", "i"], ["y"], axis=1)], [value("x", [5, 7])], [value("y", [5, 2])],
+                  initializer=[numpy_helper.from_array(np.array([3, -7]), "i")])
+        onnx.save(m, Path(tmp) / "m.onnx")
+        if common.has_onednn(PROGRAM):
+            check("gathers by rows", common.bench(PROGRAM, Path(tmp) / "m.onnx")["steps"][0]["kernel"] == "rows")
+
+
 def memory():
     """Inputs, the plan's arena, and what one kernel had for itself are all that a run holds; the arena is next to the least."""
     for path in sorted((common.ROOT / "models").glob("*.onnx")):
@@ -330,7 +356,8 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, powers, memory, heads, output_files, same_bytes, verify, progress_line):
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, powers, gathers, memory, heads, output_files,
+              same_bytes, verify, progress_line):
         f()
     return check.closing()
 
