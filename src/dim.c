@@ -1,9 +1,9 @@
 /* Symbolic sizes as interned polynomials: see dim.h.
  *
- * A polynomial is a list of terms c * s1 * s2 ..., sorted by degree (highest first), then by the symbols' names; a term's
- * symbols are sorted by name.  So equal polynomials are equal lists, and printing does not depend on the order in which
- * symbols came up.  Arithmetic works on an rl_dimwork of fixed size on the stack; only a result that is new is stored.  What
- * overflows a coefficient, or the fixed size, becomes a fresh symbol: sound, since it equals nothing.
+ * A polynomial is a list of terms c * s1 * s2 ..., sorted by degree (highest first), then by the symbols' names (fresh ones by
+ * number); a term's symbols are sorted in the same way.  So equal polynomials are equal lists, and printing does not depend on
+ * the order in which symbols came up.  Arithmetic works on an rl_dimwork of fixed size on the stack; only a result that is new
+ * is stored.  What overflows a coefficient, or the fixed size, becomes a fresh symbol: sound, since it equals nothing.
  *
  * Three kinds of symbols, which never meet even where their names are equal:
  *   NAMED    a dim_param of the model             N, 'a b'
@@ -33,6 +33,8 @@ const rl_dimpoly *rl_dim_poly(const rl_ctx *ctx, rl_dim d) {
 static int compare_symbols(const rl_ctx *ctx, uint32_t a, uint32_t b) {
     if (a == b) return 0;
     const rl_dimsym *x = &ctx->dims->sym.p[a], *y = &ctx->dims->sym.p[b];
+    size_t n = strlen(x->name), m = strlen(y->name);
+    if (x->kind == FRESH && y->kind == FRESH && n != m) return n < m ? -1 : 1; /* ?9, then ?11: the order that new numbers give them again */
     int c = strcmp(x->name, y->name);
     return c ? c : x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : (a < b ? -1 : 1);
 }
