@@ -104,6 +104,7 @@ rl_status rl_ref_non_zero(rl_call *c) {
 
 /* ---- NonMaxSuppression ---- */
 
+enum { FEW_BOXES = 64, MOST_STRIPS = 1 << 16 };
 typedef struct { float y0, x0, y1, x1; } box;
 
 static box box_of(const float *p, bool centered) {
@@ -115,11 +116,54 @@ static float area(box b) {
     return (b.x1 - b.x0) * (b.y1 - b.y0);
 }
 
-static bool overlap(box a, box b, float most) {
-    box both = {RL_MAX(a.y0, b.y0), RL_MAX(a.x0, b.x0), RL_MIN(a.y1, b.y1), RL_MIN(a.x1, b.x1)};
+static bool overlap(const box *a, const box *b, float most) {
+    box both = {RL_MAX(a->y0, b->y0), RL_MAX(a->x0, b->x0), RL_MIN(a->y1, b->y1), RL_MIN(a->x1, b->x1)};
     if (both.x1 <= both.x0 || both.y1 <= both.y0) return false;
-    float in = area(both), any = area(a) + area(b) - in;
-    return in > 0 && area(a) > 0 && area(b) > 0 && any > 0 && in / any > most;
+    float in = area(both), any = area(*a) + area(*b) - in;
+    return in > 0 && area(*a) > 0 && area(*b) > 0 && any > 0 && in / any > most;
+}
+
+/* The chosen boxes by the strips of x that they lie in: two boxes overlap only if they share a strip.  A strip is at least as wide as
+ * the boxes are on average, so they have at most three entries each, on average. */
+typedef struct { box b; uint32_t next; } entry;
+typedef struct {
+    struct { entry *p; uint32_t n, cap; } entry;
+    uint32_t *first, n; /* [strip] its last entry, RL_NONE for none */
+    double from, width;
+} strips;
+
+static strips strips_of(rl_arena *mem, const box *b, int64_t n) {
+    double low = INFINITY, high = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++) low = fmin(low, b[i].x0), high = fmax(high, b[i].x1), sum += fabs((double)b[i].x1 - (double)b[i].x0);
+    strips s = {.n = 1, .from = low, .width = 1};
+    if (n > FEW_BOXES && isfinite(low) && isfinite(high) && isfinite(sum) && high > low && sum > 0) {
+        s.width = fmax(sum / (double)n, (high - low) / (double)n);
+        s.n = (uint32_t)fmin((high - low) / s.width + 1, MOST_STRIPS);
+        s.width = fmax(s.width, (high - low) / (double)s.n);
+    }
+    s.first = rl_new(mem, uint32_t, s.n);
+    memset(s.first, 0xff, s.n * sizeof *s.first);
+    return s;
+}
+
+/* Rises with x. */
+static uint32_t strip_at(const strips *s, float x) {
+    return s->n == 1 ? 0 : (uint32_t)fmin(fmax(((double)x - s->from) / s->width, 0), s->n - 1);
+}
+
+static bool overlaps_any(const strips *s, const box *b, float most) {
+    for (uint32_t k = strip_at(s, b->x0), end = strip_at(s, b->x1); k <= end; k++)
+        for (uint32_t i = s->first[k]; i != RL_NONE; i = s->entry.p[i].next)
+            if (overlap(b, &s->entry.p[i].b, most)) return true;
+    return false;
+}
+
+static void add_box(rl_arena *mem, strips *s, const box *b) {
+    for (uint32_t k = strip_at(s, b->x0), end = strip_at(s, b->x1); k <= end; k++) {
+        entry e = {*b, s->first[k]};
+        s->first[k] = s->entry.n;
+        rl_push(mem, s->entry, e);
+    }
 }
 
 static int by_score(const void *arg, int64_t a, int64_t b) {
@@ -130,16 +174,17 @@ static int by_score(const void *arg, int64_t a, int64_t b) {
 typedef struct { int64_t most; float overlap, least; bool has_least, centered; } nms;
 
 /* Of one class: appends the chosen to `chosen`; how many. */
-static int64_t choose_boxes(rl_call *c, const nms *o, const float *boxes, const float *score, int64_t n, int64_t *chosen) {
-    int64_t nleft = 0, nchosen = 0, *left = rl_new(c->tmp, int64_t, n);
+static int64_t choose_boxes(rl_arena *mem, const nms *o, const box *boxes, const float *score, int64_t n, int64_t *chosen) {
+    int64_t nleft = 0, nchosen = 0, *left = rl_new(mem, int64_t, n);
     for (int64_t i = 0; i < n; i++)
         if (!o->has_least || score[i] > o->least) left[nleft++] = i;
-    rl_sort(c->tmp, left, nleft, by_score, score);
+    rl_sort(mem, left, nleft, by_score, score);
+    strips s = strips_of(mem, boxes, n);
     for (int64_t i = 0; i < nleft && nchosen < o->most; i++) {
-        box b = box_of(boxes + 4 * left[i], o->centered);
-        bool free_ = true;
-        for (int64_t k = 0; k < nchosen && free_; k++) free_ = !overlap(b, box_of(boxes + 4 * chosen[k], o->centered), o->overlap);
-        if (free_) chosen[nchosen++] = left[i];
+        const box *b = &boxes[left[i]];
+        if (overlaps_any(&s, b, o->overlap)) continue;
+        add_box(mem, &s, b);
+        chosen[nchosen++] = left[i];
     }
     return nchosen;
 }
@@ -157,10 +202,12 @@ rl_status rl_ref_nms(rl_call *c) {
     if (boxes->rank != 3 || score->rank != 3 || boxes->dim[2] != 4 || boxes->dim[0] != score->dim[0] || boxes->dim[1] != score->dim[2])
         return rl_call_fail(c, RL_EMODEL, "boxes and scores do not match");
     int64_t n = boxes->dim[1], nclass = score->dim[1], *chosen = rl_new(c->tmp, int64_t, n);
+    box *image = rl_new(c->tmp, box, n);
     for (int64_t b = 0; b < boxes->dim[0]; b++) {
+        const float *at = rl_data(boxes), *of = rl_data(score);
+        for (int64_t i = 0; i < n; i++) image[i] = box_of(at + (b * n + i) * 4, o.centered);
         for (int64_t k = 0; k < nclass; k++) {
-            const float *at = rl_data(boxes), *of = rl_data(score);
-            int64_t m = choose_boxes(c, &o, at + b * n * 4, of + (b * nclass + k) * n, n, chosen);
+            int64_t m = choose_boxes(c->tmp, &o, image, of + (b * nclass + k) * n, n, chosen);
             for (int64_t i = 0; i < m; i++) {
                 rl_push(c->tmp, out, b);
                 rl_push(c->tmp, out, k);
