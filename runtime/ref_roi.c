@@ -3,7 +3,12 @@
 
 #include "wide.h"
 
-enum { MOSTSAMPLES = 1 << 24 }; /* in a bin */
+enum { MOSTSAMPLES = 1 << 24 }; /* in a bin; bins along a dim */
+
+/* Between which two elements of a dim a sample lies, and the share of the second. */
+typedef struct { int64_t low, high; double share; bool inside; } sample;
+/* A region's samples, n[0] and n[1] for each bin; all channels have the same. */
+typedef struct { const sample *y, *x; int64_t n[2]; } grid;
 
 typedef struct {
     const double *x, *box; /* box: rows of `width` numbers */
@@ -11,65 +16,75 @@ typedef struct {
     double *y, scale, shift;
     int64_t width, ch, h, w, bh, bw, ratio;
     bool max, grows;       /* grows: a region is at least 1 by 1 */
+    grid *grid;            /* of each region: RoiAlign */
 } regions;
 
 /* ---- RoiAlign ---- */
 
-/* The two neighbours of place p of d, and the share of the second; false outside. */
-static bool neighbours(double p, int64_t d, int64_t *low, int64_t *high, double *share) {
-    if (!(p >= -1 && p <= (double)d)) return false;
+static sample sample_at(double p, int64_t d) {
+    if (!(p >= -1 && p <= (double)d)) return (sample){0};
     p = p < 0 ? 0 : p;
-    *low = (int64_t)p;
-    *high = *low + 1;
-    if (*low >= d - 1) *low = *high = d - 1, p = (double)*low;
-    *share = p - (double)*low;
+    int64_t low = (int64_t)p;
+    if (low >= d - 1) return (sample){d - 1, d - 1, 0, true};
+    return (sample){low, low + 1, p - (double)low, true};
+}
+
+static const sample *samples_of(rl_arena *mem, double from, double bin, int64_t nbin, int64_t n, int64_t d) {
+    sample *s = rl_new(mem, sample, nbin * n);
+    for (int64_t i = 0; i < nbin; i++)
+        for (int64_t k = 0; k < n; k++) s[i * n + k] = sample_at(from + (double)i * bin + ((double)k + 0.5) * bin / (double)n, d);
+    return s;
+}
+
+/* Of region i; false for too many. */
+static bool make_grid(rl_arena *mem, const regions *r, int64_t i) {
+    const int64_t bins[2] = {r->bh, r->bw};
+    const double *box = r->box + i * r->width;
+    double corner[2], bin[2];
+    grid *g = &r->grid[i];
+    for (int k = 0; k < 2; k++) {
+        double from = box[1 - k] * r->scale - r->shift, size = box[3 - k] * r->scale - r->shift - from;
+        if (r->grows) size = fmax(size, 1);
+        corner[k] = from;
+        bin[k] = size / (double)bins[k];
+        g->n[k] = r->ratio > 0 ? r->ratio : (int64_t)fmin(fmax(ceil(bin[k]), 0), 1e9);
+    }
+    if (g->n[0] > MOSTSAMPLES / RL_MAX(g->n[1], 1) || r->bh > MOSTSAMPLES || r->bw > MOSTSAMPLES) return false;
+    g->y = samples_of(mem, corner[0], bin[0], bins[0], g->n[0], r->h);
+    g->x = samples_of(mem, corner[1], bin[1], bins[1], g->n[1], r->w);
     return true;
 }
 
 /* One bin: its samples' mean, or the largest of their neighbours' weighted values. */
-static double align_bin(const regions *r, const double *x, double y0, double x0, const double *bin, const int64_t *n) {
+static double align_bin(const regions *r, const double *plane, const sample *y, const sample *x, const int64_t *n) {
     double sum = 0, most = 0;
     bool first = true;
     for (int64_t i = 0; i < n[0]; i++)
         for (int64_t j = 0; j < n[1]; j++) {
-            int64_t y1, y2, x1, x2;
-            double fy, fx, v[4] = {0};
-            if (neighbours(y0 + ((double)i + 0.5) * bin[0] / (double)n[0], r->h, &y1, &y2, &fy) &&
-                neighbours(x0 + ((double)j + 0.5) * bin[1] / (double)n[1], r->w, &x1, &x2, &fx)) {
-                v[0] = (1 - fy) * (1 - fx) * x[y1 * r->w + x1], v[1] = (1 - fy) * fx * x[y1 * r->w + x2];
-                v[2] = fy * (1 - fx) * x[y2 * r->w + x1], v[3] = fy * fx * x[y2 * r->w + x2];
+            double v[4] = {0};
+            if (y[i].inside && x[j].inside) {
+                const double *low = plane + y[i].low * r->w, *high = plane + y[i].high * r->w;
+                double fy = y[i].share, fx = x[j].share;
+                v[0] = (1 - fy) * (1 - fx) * low[x[j].low], v[1] = (1 - fy) * fx * low[x[j].high];
+                v[2] = fy * (1 - fx) * high[x[j].low], v[3] = fy * fx * high[x[j].high];
             }
-            double here = fmax(fmax(v[0], v[1]), fmax(v[2], v[3]));
             sum += v[0] + v[1] + v[2] + v[3];
+            if (!r->max) continue;
+            double here = fmax(fmax(v[0], v[1]), fmax(v[2], v[3]));
             most = first ? here : fmax(most, here);
             first = false;
         }
     return r->max ? most : sum / (double)RL_MAX(n[0] * n[1], 1);
 }
 
-/* A region's corner, the size of its bins and their samples; false for too many of them. */
-static bool align_region(const regions *r, const double *box, double *corner, double *bin, int64_t *n) {
-    const int64_t bins[2] = {r->bh, r->bw};
-    for (int i = 0; i < 2; i++) {
-        double from = box[1 - i] * r->scale - r->shift, size = box[3 - i] * r->scale - r->shift - from;
-        if (r->grows) size = fmax(size, 1);
-        corner[i] = from;
-        bin[i] = size / (double)bins[i];
-        n[i] = r->ratio > 0 ? r->ratio : (int64_t)fmin(fmax(ceil(bin[i]), 0), 1e9);
-    }
-    return n[0] <= MOSTSAMPLES / RL_MAX(n[1], 1);
-}
-
 static void align_planes(void *arg, int64_t from, int64_t to) {
     const regions *r = arg;
     for (int64_t k = from; k < to; k++) {
-        const double *box = r->box + k / r->ch * r->width, *x = r->x + (r->image[k / r->ch] * r->ch + k % r->ch) * r->h * r->w;
-        double corner[2], bin[2];
-        int64_t n[2];
-        align_region(r, box, corner, bin, n);
+        const grid *g = &r->grid[k / r->ch];
+        const double *x = r->x + (r->image[k / r->ch] * r->ch + k % r->ch) * r->h * r->w;
         for (int64_t i = 0; i < r->bh; i++)
             for (int64_t j = 0; j < r->bw; j++)
-                r->y[(k * r->bh + i) * r->bw + j] = align_bin(r, x, corner[0] + (double)i * bin[0], corner[1] + (double)j * bin[1], bin, n);
+                r->y[(k * r->bh + i) * r->bw + j] = align_bin(r, x, g->y + i * g->n[0], g->x + j * g->n[1], g->n);
     }
 }
 
@@ -130,12 +145,10 @@ rl_status rl_ref_roi_align(rl_call *c) {
                  .max = rl_attr_is(c->node, "mode", "max")};
     if (rl_attr_find(c->node, "mode") && !r.max && !rl_attr_is(c->node, "mode", "avg")) return rl_call_fail(c, RL_EMODEL, "an unknown mode");
     if (r.bh < 1 || r.bw < 1) return rl_call_fail(c, RL_EMODEL, "%lld by %lld bins", (long long)r.bh, (long long)r.bw);
-    for (int64_t i = 0; i < box->dim[0]; i++) {
-        double corner[2], bin[2];
-        int64_t n[2];
-        if (!align_region(&r, r.box + i * r.width, corner, bin, n))
-            return rl_call_fail(c, RL_ELIMIT, "region %lld has over %d samples in a bin", (long long)i, MOSTSAMPLES);
-    }
+    r.h = x->dim[2], r.w = x->dim[3];
+    r.grid = rl_new(c->tmp, grid, box->dim[0]);
+    for (int64_t i = 0; i < box->dim[0]; i++)
+        if (!make_grid(c->tmp, &r, i)) return rl_call_fail(c, RL_ELIMIT, "region %lld has over %d samples in a bin, or bins", (long long)i, MOSTSAMPLES);
     return run_regions(c, &r, x, box->dim[0], align_planes);
 }
 
