@@ -38,13 +38,17 @@ rl_status rl_ref_scatter_elements(rl_call *c) {
     if (!rl_same_dims(index, from) || index->rank != y->rank) return rl_call_fail(c, RL_EMODEL, "indices, updates and data do not match");
     for (uint32_t i = 0; i < y->rank; i++)
         if (i != axis && index->dim[i] > y->dim[i]) return rl_call_fail(c, RL_EMODEL, "dim %u of the indices is larger than the data's", i);
-    int64_t n = rl_numel(index);
-    for (int64_t k = 0; k < n; k++) {
+    int64_t n = rl_numel(index), last = y->rank - 1, step = axis == last ? 0 : y->stride[last];
+    for (int64_t k = 0; k < n; k += index->dim[last]) {
         memcpy(to, at, sizeof to);
-        to[axis] = ((const int64_t *)rl_data(index))[k];
-        RL_TRY(rl_call_place(c, &to[axis], y->dim[axis]));
-        rl_combine_element(how, y, rl_place(y, to), from, rl_place(from, at));
-        rl_next_index(y->rank, index->dim, at);
+        to[axis] = 0;
+        int64_t line = rl_place(y, to), source = rl_place(from, at);
+        for (int64_t i = 0; i < index->dim[last]; i++) {
+            int64_t place = ((const int64_t *)rl_data(index))[k + i];
+            RL_TRY(rl_call_place(c, &place, y->dim[axis]));
+            rl_combine_element(how, y, line + place * y->stride[axis] + i * step, from, source + i * from->stride[last]);
+        }
+        rl_next_index((uint32_t)last, index->dim, at);
     }
     return RL_OK;
 }
