@@ -9,6 +9,7 @@
 #include "scatter.h"
 
 enum { GRAIN = 16384, BLOCK = 2048, STRIP = 512, SOME = 32 }; /* elements for a thread; of rows at once */
+enum { COLUMN_FLOATS = 1 << 14 /* of a column, on a thread's stack */ };
 
 static bool is_f32(const rl_tensor *t) {
     return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && rl_numel(t) > 0;
@@ -45,19 +46,45 @@ static void instance_lines(void *arg, int64_t from, int64_t to) {
     }
 }
 
+/* Rows whose elements lie `inner` apart: some columns of [outer, n, inner] at a time are turned into rows and back. */
+typedef struct { const rl_rows *rows; const float *x; float *y; int64_t n, inner, some, blocks; } columns;
+
+static void softmax_columns(void *arg, int64_t from, int64_t to) {
+    const columns *l = arg;
+    float row[COLUMN_FLOATS];
+    for (int64_t k = from; k < to; k++) {
+        int64_t first = k % l->blocks * l->some, w = RL_MIN(l->some, l->inner - first), at = k / l->blocks * l->n * l->inner + first;
+        for (int64_t i = 0; i < l->n; i++)
+            for (int64_t j = 0; j < w; j++) row[j * l->n + i] = l->x[at + i * l->inner + j];
+        l->rows->softmax(row, row, w, l->n);
+        for (int64_t i = 0; i < l->n; i++)
+            for (int64_t j = 0; j < w; j++) l->y[at + i * l->inner + j] = row[j * l->n + i];
+    }
+}
+
 rl_status rl_fast_softmax(rl_call *c) {
     uint32_t axis;
+    int64_t perm[RL_RANK], inner = 1;
+    bool old = c->node->since < 13;
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
-    if (!is_f32(x) || x->rank == 0 || !rl_is_dense(x)) return rl_ref_softmax(c);
-    if (rl_attr_int(c->node, "axis", c->node->since < 13 ? 1 : -1) == x->rank) return rl_ref_softmax(c);
-    RL_TRY(rl_call_attr_axis(c, "axis", c->node->since < 13 ? 1 : -1, &axis));
-    if (axis + 1 != x->rank) return rl_ref_softmax(c);
-    line l = {.rows = rl_rows_best(), .x = rl_data(x), .n = x->dim[axis]};
-    int64_t rows = rl_numel(x) / l.n;
-    l.y = rl_data(rl_call_make_over(c, 1, RL_F32, x->rank, x->dim));
-    rl_parallel(c->rt, rows, RL_MAX(1, GRAIN / l.n / 4), softmax_lines, &l);
-    c->step->ran = "rows";
+    if (!is_f32(x) || x->rank == 0 || !rl_memory_order(x, perm)) return rl_ref_softmax(c);
+    if (rl_attr_int(c->node, "axis", old ? 1 : -1) == x->rank) return rl_ref_softmax(c);
+    RL_TRY(rl_call_attr_axis(c, "axis", old ? 1 : -1, &axis));
+    int64_t n = x->dim[axis], rows = rl_numel(x) / n;
+    for (uint32_t i = x->rank; perm[i - 1] != axis; i--) inner *= x->dim[perm[i - 1]];
+    if ((old && axis + 1 != x->rank) || (inner > 1 && n > COLUMN_FLOATS)) return rl_ref_softmax(c);
+    const float *from = rl_data(x);
+    float *y = rl_data(rl_call_make_over_in(c, 1, RL_F32, x->rank, x->dim, rl_is_dense(x) ? NULL : perm));
+    if (inner == 1) {
+        line l = {.rows = rl_rows_best(), .x = from, .y = y, .n = n};
+        rl_parallel(c->rt, rows, RL_MAX(1, GRAIN / n / 4), softmax_lines, &l);
+    } else {
+        columns l = {.rows = rl_rows_best(), .x = from, .y = y, .n = n, .inner = inner, .some = RL_MIN(RL_MAX(1, BLOCK / n), inner)};
+        l.blocks = (inner + l.some - 1) / l.some;
+        rl_parallel(c->rt, rows / inner * l.blocks, RL_MAX(1, GRAIN / n / l.some / 4), softmax_columns, &l);
+    }
+    c->step->ran = inner == 1 ? "rows" : "columns";
     return RL_OK;
 }
 
