@@ -49,8 +49,8 @@ static bool fits_plan(const rl_call *c, uint32_t rank) {
 bool rl_direct_can(const rl_call *c, const rl_convolution *v) {
     const rl_fused *fused = c->step->fused;
     bool deep = is_depthwise(v);
-    if ((v->back && !makes_blocks(v)) || (!deep && v->group != 1) || taps_of(v) > RL_DIRECT_TAPS || !fits_plan(c, v->lifted ? 3 : v->x->rank))
-        return false;
+    if (v->back ? !makes_blocks(v) : taps_of(v) > RL_DIRECT_TAPS) return false;
+    if ((!deep && v->group != 1) || !fits_plan(c, v->lifted ? 3 : v->x->rank)) return false;
     if (!rl_call_is_constant(c, 1) || (v->bias && !rl_call_is_constant(c, 2)))
         return false;
     for (uint32_t k = 0; k < (v->pieces ? v->pieces->n : 1); k++) {
@@ -275,7 +275,7 @@ bool rl_direct_takes_gaps(const rl_exec *x, const rl_step *s) {
     if (!back && fn != rl_fast_conv && fn != rl_fast_conv_pieces && fn != rl_fast_conv_fold) return false;
     if (s->native || n->nin < 2 || !rl_has(n->in[1])) return false;
     const rl_tensor *k = &x->constant[n->in[1].i];
-    if (k->kind != RL_TENSOR || k->rank < 3 || rl_window_count(k->dim + 2, k->rank - 2) > RL_DIRECT_TAPS) return false;
+    if (k->kind != RL_TENSOR || k->rank < 3 || (!back && rl_window_count(k->dim + 2, k->rank - 2) > RL_DIRECT_TAPS)) return false;
     if (rl_has(rl_in(n, 2)) && x->constant[n->in[2].i].kind != RL_TENSOR) return false;
     for (uint32_t i = 0; back && s->fused && i < s->fused->npost; i++)
         if (rl_row_is_binary(s->fused->post[i].op)) return false;
