@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`relayout run` on what the backend suite does not reach: seeded random numbers (those of the ONNX reference evaluator, which are
-NumPy's), Scan along other axes, backwards and of opset 8, sparse initializers, nested sequences, regular expressions, bench's JSON, the memory
-that a run holds, files of outputs, --dump all, the same bytes in every run, the progress line."""
+NumPy's), Scan along other axes, backwards and of opset 8, sparse initializers, nested sequences, regular expressions, Softmax along any
+axis of views, boxes in heaps, blocks of many taps, bench's JSON, the memory that a run holds, files of outputs, --dump all, the same bytes in every run, the progress line."""
 import json
 import re
 import subprocess
@@ -256,6 +256,86 @@ def gathers():
             check("gathers by rows", common.bench(PROGRAM, Path(tmp) / "m.onnx")["steps"][0]["kernel"] == "rows")
 
 
+def columns():
+    """Softmax along each axis of tensors as they lie and of views of them, before and since opset 13, over its input and not."""
+    rng = np.random.default_rng(8)
+    for dims in [(3, 4, 5), (2, 196, 4), (1, 21, 30, 33), (2, 1, 7), (3, 20000, 2), (2, 3, 2, 5, 3)]:
+        x = rng.standard_normal(dims).astype(np.float32) * 5
+        perms = [tuple(range(len(dims))), *(tuple(rng.permutation(len(dims))) for _ in range(2))]
+        for perm in perms:
+            nodes, want = [h.make_node("Transpose", ["x"], ["t"], perm=perm), h.make_node("Neg", ["x"], ["m"]), h.make_node("Transpose", ["m"], ["v"], perm=perm)], []
+            t = x.transpose(perm).astype(np.float64)
+            for axis in range(len(dims)):
+                nodes += [h.make_node("Softmax", ["t"], [f"s{axis}"], axis=axis), h.make_node("Softmax", ["v"], [f"n{axis}"], axis=axis - len(dims)),
+                          h.make_node("Mul", [f"s{axis}", f"n{axis}"], [f"y{axis}"])]
+                a, b = np.exp(t - t.max(axis, keepdims=True)), np.exp(t.min(axis, keepdims=True) - t)
+                want.append(a / a.sum(axis, keepdims=True) * b / b.sum(axis, keepdims=True))
+            m = model(nodes, [value("x", dims)], [value(f"y{k}", t.shape) for k in range(len(dims))])
+            got = run(m, x)
+            check(f"Softmax of {dims} as {perm}", all(np.allclose(g, w, rtol=1e-4, atol=1e-9) for g, w in zip(got, want, strict=True)))
+    m = model([h.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), h.make_node("Softmax", ["t"], ["y"], axis=1)], [value("x", [3, 4, 5])], [value("y", [3, 5, 4])], opset=11)
+    x = rng.standard_normal((3, 4, 5)).astype(np.float32)
+    e = np.exp(x.transpose(0, 2, 1))
+    check("Softmax before opset 13", np.allclose(run(m, x)[0], e / e.sum((1, 2), keepdims=True), rtol=1e-5))
+
+
+def suppressed(boxes, scores, most, overlap, centered):
+    """NonMaxSuppression, box by box."""
+    boxes = boxes.astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        if centered:
+            corner = [np.stack([b[:, 1] - b[:, 3] / 2, b[:, 0] - b[:, 2] / 2, b[:, 1] + b[:, 3] / 2, b[:, 0] + b[:, 2] / 2], 1) for b in boxes]
+        else:
+            corner = [np.concatenate([np.minimum(b[:, :2], b[:, 2:]), np.maximum(b[:, :2], b[:, 2:])], 1) for b in boxes]
+    out = []
+    for i, b in enumerate(corner):
+        area = (b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1])
+        for k, score in enumerate(scores[i]):
+            taken = []
+            for at in np.argsort(-score, kind="stable"):
+                if len(taken) == most:
+                    break
+                low, high = np.maximum(b[at, :2], b[taken, :2]), np.minimum(b[at, 2:], b[taken, 2:])
+                both = np.where((high > low).all(1), np.maximum(high - low, 0).prod(1), 0)
+                any_ = area[at] + area[taken] - both
+                if not ((both > 0) & (any_ > 0) & (both > np.float32(overlap) * any_)).any():
+                    taken.append(at)
+            out += [(i, k, at) for at in taken]
+    return np.array(out, np.int64).reshape(-1, 3)
+
+
+def suppression():
+    """NonMaxSuppression of few and many boxes: side by side, far apart, in heaps; of both kinds; larger than all others, without an area."""
+    rng = np.random.default_rng(9)
+    for n, spread, size, centered in [(5, 10, 3, 0), (64, 10, 3, 0), (65, 10, 3, 1), (400, 50, 4, 0), (400, 1e5, 4, 1), (900, 30, 25, 0), (900, 1, 0, 0), (700, 3000, 2, 0)]:
+        at = rng.integers(0, 8 * int(spread) + 1, (2, n, 2)) / 8
+        side = rng.integers(0, 8 * size + 1, (2, n, 2)) / 8
+        if n == 700: # one over all others
+            at[:, 13], side[:, 13] = 0, 4000
+        boxes = np.concatenate([at, side] if centered else [at + side * (rng.random((2, n, 1)) < 0.5), at + side * (rng.random((2, n, 1)) < 0.5)], 2).astype(np.float32)
+        scores = rng.permutation(np.linspace(0, 1, 4 * n)).reshape(2, 2, n).astype(np.float32)
+        for most, overlap in ((n, 0.4), (7, 0.2), (n, 0.0)):
+            m = model([h.make_node("NonMaxSuppression", ["b", "s", "n", "o"], ["y"], center_point_box=centered)], [value("b", boxes.shape), value("s", scores.shape)],
+                      [value("y", ["k", 3], T.INT64)], initializer=[numpy_helper.from_array(np.array([most]), "n"), numpy_helper.from_array(np.array([overlap], np.float32), "o")])
+            check(f"NonMaxSuppression of {n} boxes over {spread}, at most {most}, {overlap}", np.array_equal(run(m, boxes, scores)[0], suppressed(boxes, scores, most, overlap, centered)))
+    boxes = np.tile(np.array([[0, 0, 1, 1], [0, 0, np.inf, 1], [np.nan, 0, 1, 1], [0, 0, 1, 1], [5, 5, 6, 6]], np.float32), (1, 40, 1))
+    m = model([h.make_node("NonMaxSuppression", ["b", "s", "n", "o"], ["y"])], [value("b", boxes.shape), value("s", [1, 1, 200])], [value("y", ["k", 3], T.INT64)],
+              initializer=[numpy_helper.from_array(np.array([200]), "n"), numpy_helper.from_array(np.array([0.5], np.float32), "o")])
+    y = run(m, boxes, np.linspace(1, 0, 200, dtype=np.float32).reshape(1, 1, 200))[0]
+    check("NonMaxSuppression of boxes that have no size", {0, 4} <= set(y[:, 2]) and not {3, 5, 8, 9} & set(y[:, 2]))
+
+
+def blocks():
+    """ConvTranspose whose windows lie side by side, of more taps than own loops take otherwise; joined with what follows."""
+    rng = np.random.default_rng(10)
+    for c, m_, k, size in [(16, 1, 16, 4), (16, 3, 12, 5), (8, 2, 17, 3), (64, 40, 16, 2)]:
+        x, w, b = (rng.standard_normal(d).astype(np.float32) for d in ((2, c, size, size), (c, m_, k, k), (m_,)))
+        m = model([h.make_node("ConvTranspose", ["x", "w", "b"], ["t"], strides=[k, k]), h.make_node("Relu", ["t"], ["y"])], [value("x", x.shape)], [value("y", [2, m_, k * size, k * size])],
+                  initializer=[numpy_helper.from_array(w, "w"), numpy_helper.from_array(b, "b")])
+        want = np.einsum("ncij,cmuv->nmiujv", x, w).reshape(2, m_, k * size, k * size) + b[:, None, None]
+        check(f"ConvTranspose {c} to {m_} by {k}", np.allclose(run(m, x)[0], np.maximum(want, 0), rtol=1e-4, atol=1e-4))
+
+
 def memory():
     """Inputs, the plan's arena, and what one kernel had for itself are all that a run holds; the arena is next to the least."""
     for path in sorted((common.ROOT / "models").glob("*.onnx")):
@@ -356,7 +436,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, powers, gathers, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, powers, gathers, columns, suppression, blocks, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()
