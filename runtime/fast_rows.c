@@ -233,13 +233,43 @@ static bool has_rows(const rl_tensor *x, const bool *is_reduced, reduction *r) {
     return true;
 }
 
+static void run_reduction(rl_call *c, reduction *r, const rl_tensor *x, float *y) {
+    r->x = rl_data(x);
+    r->y = y;
+    rl_parallel(c->rt, r->outer, RL_MAX(1, GRAIN / (r->gone * r->kept)), reduce_lines, r);
+}
+
+/* x reduced along those of its dims that come first in memory and lie together: what is left to reduce lies further in. */
+static rl_tensor reduce_outer(rl_call *c, const rl_tensor *x, const bool *is_reduced, const int64_t *perm, int op) {
+    reduction r = {.rows = rl_rows_best(), .op = op};
+    bool first[RL_RANK] = {false}, begun = false, ended = false;
+    int64_t dim[RL_RANK], back[RL_RANK];
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t d = (uint32_t)perm[i];
+        begun = begun || (is_reduced[d] && x->dim[d] != 1);
+        ended = ended || (begun && !is_reduced[d] && x->dim[d] != 1);
+        first[d] = is_reduced[d] && !ended;
+        dim[i] = first[d] ? 1 : x->dim[d];
+        back[d] = i;
+    }
+    const rl_tensor *part = rl_call_temp(c, RL_F32, x->rank, dim);
+    group_dims(x, first, perm, &r);
+    run_reduction(c, &r, x, rl_data(part));
+    return rl_view_transpose(part, back);
+}
+
 /* False: for the reference kernel. */
 static bool reduce(rl_call *c, const rl_tensor *x, const bool *is_reduced, bool keeps, int op) {
     reduction r = {.rows = rl_rows_best(), .op = op};
     int64_t perm[RL_RANK], dim[RL_RANK], order[RL_RANK], place[RL_RANK];
     uint32_t rank = 0, n = 0;
-    if (!rl_memory_order(x, perm) || !group_dims(x, is_reduced, perm, &r)) {
-        if (!has_rows(x, is_reduced, &r)) return false;
+    bool ordered = rl_memory_order(x, perm);
+    if (!ordered || !group_dims(x, is_reduced, perm, &r)) {
+        if (!has_rows(x, is_reduced, &r)) {
+            if (!ordered || op == RL_RD_L2) return false;
+            rl_tensor part = reduce_outer(c, x, is_reduced, perm, op);
+            return reduce(c, &part, is_reduced, keeps, op);
+        }
         for (uint32_t i = 0; i < x->rank; i++) perm[i] = i;
     }
     if (op == RL_RD_L2 && r.kept != 1) return false;
@@ -249,9 +279,7 @@ static bool reduce(rl_call *c, const rl_tensor *x, const bool *is_reduced, bool 
     }
     for (uint32_t i = 0; i < x->rank; i++)
         if (!is_reduced[perm[i]] || keeps) order[n++] = place[perm[i]];
-    r.x = rl_data(x);
-    r.y = rl_data(rl_call_make_in(c, 0, RL_F32, rank, dim, order));
-    rl_parallel(c->rt, r.outer, RL_MAX(1, GRAIN / (r.gone * r.kept)), reduce_lines, &r);
+    run_reduction(c, &r, x, rl_data(rl_call_make_in(c, 0, RL_F32, rank, dim, order)));
     c->step->ran = "rows";
     return true;
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """`relayout run` on what the backend suite does not reach: seeded random numbers (those of the ONNX reference evaluator, which are
-NumPy's), Scan along other axes, backwards and of opset 8, sparse initializers, nested sequences, regular expressions, Softmax along any
-axis of views, boxes in heaps, blocks of many taps, bench's JSON, the memory that a run holds, files of outputs, --dump all, the same bytes in every run, the progress line."""
+NumPy's), Scan along other axes, backwards and of opset 8, sparse initializers, nested sequences, regular expressions, Softmax and
+reductions along any axes of views, boxes in heaps, blocks of many taps, bench's JSON, the memory that a run
+holds, files of outputs, --dump all, the same bytes in every run, the progress line."""
 import json
 import re
 import subprocess
@@ -279,6 +280,32 @@ def columns():
     check("Softmax before opset 13", np.allclose(run(m, x)[0], e / e.sum((1, 2), keepdims=True), rtol=1e-5))
 
 
+def reductions():
+    """Sums, means and largest along any dims of views: those that are reduced lie together in memory, in parts, or with gaps."""
+    rng = np.random.default_rng(11)
+    by = {"ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max, "ReduceL2": lambda x, **k: np.sqrt((x * x).sum(**k))}
+    for k in range(40):
+        dims = [int(d) for d in rng.integers(1, 9, rng.integers(2, 7))]
+        x, perm = rng.standard_normal(dims).astype(np.float32), rng.permutation(len(dims))
+        t, nodes, want = x.transpose(perm).astype(np.float64), [h.make_node("Transpose", ["x"], ["t"], perm=perm)], []
+        init = []
+        for i, (op, f) in enumerate(by.items()):
+            axes, keeps = np.sort(rng.permutation(len(dims))[: rng.integers(1, len(dims) + 1)]), int(rng.integers(0, 2))
+            init.append(numpy_helper.from_array(axes, f"a{i}"))
+            nodes.append(h.make_node(op, ["t", f"a{i}"], [f"y{i}"], keepdims=keeps))
+            want.append(f(t, axis=tuple(axes), keepdims=bool(keeps)))
+        m = model(nodes, [value("x", dims)], [value(f"y{i}", w.shape) for i, w in enumerate(want)], initializer=init)
+        check(f"reductions of {dims} as {perm}", all(np.allclose(y, w, rtol=1e-4, atol=1e-5) for y, w in zip(run(m, x), want, strict=True)))
+    with tempfile.TemporaryDirectory() as tmp: # statistics of groups of channels, which lie last
+        m = model([h.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 4, 1, 2]), h.make_node("ReduceMean", ["t", "a"], ["y"])], [value("x", [2, 5, 6, 4, 8])],
+                  [value("y", [2, 4, 1, 1, 1])], initializer=[numpy_helper.from_array(np.array([2, 3, 4]), "a")])
+        onnx.save(m, Path(tmp) / "m.onnx")
+        x = rng.standard_normal((2, 5, 6, 4, 8)).astype(np.float32)
+        check("means of groups", np.allclose(run(m, x)[0].ravel(), x.mean((1, 2, 4)).ravel(), atol=1e-6))
+        if common.has_onednn(PROGRAM):
+            check("means of groups by rows", "rows" in [s["kernel"] for s in common.bench(PROGRAM, Path(tmp) / "m.onnx")["steps"]])
+
+
 def suppressed(boxes, scores, most, overlap, centered):
     """NonMaxSuppression, box by box."""
     boxes = boxes.astype(np.float32)
@@ -436,7 +463,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, powers, gathers, columns, suppression, blocks, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, powers, gathers, columns, reductions, suppression, blocks, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()
