@@ -263,14 +263,13 @@ static bool reduce(rl_call *c, const rl_tensor *x, const bool *is_reduced, bool 
     reduction r = {.rows = rl_rows_best(), .op = op};
     int64_t perm[RL_RANK], dim[RL_RANK], order[RL_RANK], place[RL_RANK];
     uint32_t rank = 0, n = 0;
-    bool ordered = rl_memory_order(x, perm);
-    if (!ordered || !group_dims(x, is_reduced, perm, &r)) {
-        if (!has_rows(x, is_reduced, &r)) {
-            if (!ordered || op == RL_RD_L2) return false;
-            rl_tensor part = reduce_outer(c, x, is_reduced, perm, op);
-            return reduce(c, &part, is_reduced, keeps, op);
-        }
+    bool ordered = rl_memory_order(x, perm), grouped = ordered && group_dims(x, is_reduced, perm, &r);
+    if (!grouped && has_rows(x, is_reduced, &r)) {
         for (uint32_t i = 0; i < x->rank; i++) perm[i] = i;
+    } else if (!grouped) {
+        if (!ordered || op == RL_RD_L2) return false;
+        rl_tensor part = reduce_outer(c, x, is_reduced, perm, op);
+        return reduce(c, &part, is_reduced, keeps, op);
     }
     if (op == RL_RD_L2 && r.kept != 1) return false;
     for (uint32_t i = 0; i < x->rank; i++) {

@@ -126,7 +126,7 @@ static rl_status run_regions(rl_call *c, regions *r, const rl_tensor *x, int64_t
             return rl_call_fail(c, RL_EMODEL, "region %lld is of image %lld of %lld", (long long)i, (long long)r->image[i], (long long)x->dim[0]);
     RL_TRY(rl_call_dims(c, 4, dim));
     rl_tensor *y = rl_wide_make(c, 0, rl_call_in(c, 0)->dtype, RL_F64, 4, dim);
-    r->x = rl_data(x), r->y = rl_data(y), r->ch = x->dim[1], r->h = x->dim[2], r->w = x->dim[3];
+    r->x = rl_data(x), r->y = rl_data(y);
     if (rl_numel(y) && (!r->h || !r->w)) return rl_call_fail(c, RL_EMODEL, "an image without elements");
     rl_parallel(c->rt, nbox * r->ch, 1, fn, r);
     rl_wide_done(c, 0, y);
@@ -139,13 +139,12 @@ rl_status rl_ref_roi_align(rl_call *c) {
     if (x->rank != 4 || box->rank != 2 || box->dim[1] != 4 || image->rank != 1 || image->dim[0] != box->dim[0])
         return rl_call_fail(c, RL_EMODEL, "wants [N,C,H,W], boxes [R,4] and R image numbers");
     bool half = c->node->since >= 16 && !rl_attr_is(c->node, "coordinate_transformation_mode", "output_half_pixel");
-    regions r = {.box = rl_data(box), .image = rl_data(image), .width = 4, .scale = (double)rl_attr_float(c->node, "spatial_scale", 1),
+    regions r = {.ch = x->dim[1], .h = x->dim[2], .w = x->dim[3], .box = rl_data(box), .image = rl_data(image), .width = 4, .scale = (double)rl_attr_float(c->node, "spatial_scale", 1),
                  .shift = half ? 0.5 : 0, .grows = !half, .bh = rl_attr_int(c->node, "output_height", 1),
                  .bw = rl_attr_int(c->node, "output_width", 1), .ratio = rl_attr_int(c->node, "sampling_ratio", 0),
                  .max = rl_attr_is(c->node, "mode", "max")};
     if (rl_attr_find(c->node, "mode") && !r.max && !rl_attr_is(c->node, "mode", "avg")) return rl_call_fail(c, RL_EMODEL, "an unknown mode");
     if (r.bh < 1 || r.bw < 1) return rl_call_fail(c, RL_EMODEL, "%lld by %lld bins", (long long)r.bh, (long long)r.bw);
-    r.h = x->dim[2], r.w = x->dim[3];
     r.grid = rl_new(c->tmp, grid, box->dim[0]);
     for (int64_t i = 0; i < box->dim[0]; i++)
         if (!make_grid(c->tmp, &r, i)) return rl_call_fail(c, RL_ELIMIT, "region %lld has over %d samples in a bin, or bins", (long long)i, MOSTSAMPLES);
@@ -165,7 +164,7 @@ rl_status rl_ref_max_roi_pool(rl_call *c) {
         double of = ((const double *)rl_data(box))[i * 5];
         image[i] = of >= 0 && of < 1e9 ? (int64_t)of : -1;
     }
-    regions r = {.box = rl_data(box), .image = image, .width = 5, .scale = (double)rl_attr_float(c->node, "spatial_scale", 1),
+    regions r = {.ch = x->dim[1], .h = x->dim[2], .w = x->dim[3], .box = rl_data(box), .image = image, .width = 5, .scale = (double)rl_attr_float(c->node, "spatial_scale", 1),
                  .bh = bins[0], .bw = bins[1]};
     return run_regions(c, &r, x, box->dim[0], max_planes);
 }

@@ -132,6 +132,7 @@ typedef struct {
     double from, width;
 } strips;
 
+/* Of an image's boxes; emptied before each class. */
 static strips strips_of(rl_arena *mem, const box *b, int64_t n) {
     double low = INFINITY, high = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++) low = fmin(low, b[i].x0), high = fmax(high, b[i].x1), sum += fabs((double)b[i].x1 - (double)b[i].x0);
@@ -142,8 +143,12 @@ static strips strips_of(rl_arena *mem, const box *b, int64_t n) {
         s.width = fmax(s.width, (high - low) / (double)s.n);
     }
     s.first = rl_new(mem, uint32_t, s.n);
-    memset(s.first, 0xff, s.n * sizeof *s.first);
     return s;
+}
+
+static void empty(strips *s) {
+    s->entry.n = 0;
+    memset(s->first, 0xff, s->n * sizeof *s->first);
 }
 
 /* Rises with x. */
@@ -174,16 +179,16 @@ static int by_score(const void *arg, int64_t a, int64_t b) {
 typedef struct { int64_t most; float overlap, least; bool has_least, centered; } nms;
 
 /* Of one class: appends the chosen to `chosen`; how many. */
-static int64_t choose_boxes(rl_arena *mem, const nms *o, const box *boxes, const float *score, int64_t n, int64_t *chosen) {
+static int64_t choose_boxes(rl_arena *mem, const nms *o, const box *boxes, strips *s, const float *score, int64_t n, int64_t *chosen) {
     int64_t nleft = 0, nchosen = 0, *left = rl_new(mem, int64_t, n);
     for (int64_t i = 0; i < n; i++)
         if (!o->has_least || score[i] > o->least) left[nleft++] = i;
     rl_sort(mem, left, nleft, by_score, score);
-    strips s = strips_of(mem, boxes, n);
+    empty(s);
     for (int64_t i = 0; i < nleft && nchosen < o->most; i++) {
         const box *b = &boxes[left[i]];
-        if (overlaps_any(&s, b, o->overlap)) continue;
-        add_box(mem, &s, b);
+        if (overlaps_any(s, b, o->overlap)) continue;
+        add_box(mem, s, b);
         chosen[nchosen++] = left[i];
     }
     return nchosen;
@@ -206,8 +211,9 @@ rl_status rl_ref_nms(rl_call *c) {
     for (int64_t b = 0; b < boxes->dim[0]; b++) {
         const float *at = rl_data(boxes), *of = rl_data(score);
         for (int64_t i = 0; i < n; i++) image[i] = box_of(at + (b * n + i) * 4, o.centered);
+        strips s = strips_of(c->tmp, image, n);
         for (int64_t k = 0; k < nclass; k++) {
-            int64_t m = choose_boxes(c->tmp, &o, image, of + (b * nclass + k) * n, n, chosen);
+            int64_t m = choose_boxes(c->tmp, &o, image, &s, of + (b * nclass + k) * n, n, chosen);
             for (int64_t i = 0; i < m; i++) {
                 rl_push(c->tmp, out, b);
                 rl_push(c->tmp, out, k);

@@ -33,8 +33,10 @@ const rl_dimpoly *rl_dim_poly(const rl_ctx *ctx, rl_dim d) {
 static int compare_symbols(const rl_ctx *ctx, uint32_t a, uint32_t b) {
     if (a == b) return 0;
     const rl_dimsym *x = &ctx->dims->sym.p[a], *y = &ctx->dims->sym.p[b];
-    size_t n = strlen(x->name), m = strlen(y->name);
-    if (x->kind == FRESH && y->kind == FRESH && n != m) return n < m ? -1 : 1; /* ?9, then ?11: the order that new numbers give them again */
+    if (x->kind == FRESH && y->kind == FRESH) { /* ?9, then ?11: the order that new numbers give them again */
+        size_t n = strlen(x->name), m = strlen(y->name);
+        if (n != m) return n < m ? -1 : 1;
+    }
     int c = strcmp(x->name, y->name);
     return c ? c : x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : (a < b ? -1 : 1);
 }

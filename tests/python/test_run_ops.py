@@ -331,6 +331,12 @@ def suppressed(boxes, scores, most, overlap, centered):
     return np.array(out, np.int64).reshape(-1, 3)
 
 
+def suppression_model(boxes, scores, most, overlap, **attributes):
+    init = [numpy_helper.from_array(np.array([most]), "n"), numpy_helper.from_array(np.array([overlap], np.float32), "o")]
+    return model([h.make_node("NonMaxSuppression", ["b", "s", "n", "o"], ["y"], **attributes)], [value("b", boxes.shape), value("s", scores.shape)],
+                 [value("y", ["k", 3], T.INT64)], initializer=init)
+
+
 def suppression():
     """NonMaxSuppression of few and many boxes: side by side, far apart, in heaps; of both kinds; larger than all others, without an area."""
     rng = np.random.default_rng(9)
@@ -342,13 +348,11 @@ def suppression():
         boxes = np.concatenate([at, side] if centered else [at + side * (rng.random((2, n, 1)) < 0.5), at + side * (rng.random((2, n, 1)) < 0.5)], 2).astype(np.float32)
         scores = rng.permutation(np.linspace(0, 1, 4 * n)).reshape(2, 2, n).astype(np.float32)
         for most, overlap in ((n, 0.4), (7, 0.2), (n, 0.0)):
-            m = model([h.make_node("NonMaxSuppression", ["b", "s", "n", "o"], ["y"], center_point_box=centered)], [value("b", boxes.shape), value("s", scores.shape)],
-                      [value("y", ["k", 3], T.INT64)], initializer=[numpy_helper.from_array(np.array([most]), "n"), numpy_helper.from_array(np.array([overlap], np.float32), "o")])
+            m = suppression_model(boxes, scores, most, overlap, center_point_box=centered)
             check(f"NonMaxSuppression of {n} boxes over {spread}, at most {most}, {overlap}", np.array_equal(run(m, boxes, scores)[0], suppressed(boxes, scores, most, overlap, centered)))
     boxes = np.tile(np.array([[0, 0, 1, 1], [0, 0, np.inf, 1], [np.nan, 0, 1, 1], [0, 0, 1, 1], [5, 5, 6, 6]], np.float32), (1, 40, 1))
-    m = model([h.make_node("NonMaxSuppression", ["b", "s", "n", "o"], ["y"])], [value("b", boxes.shape), value("s", [1, 1, 200])], [value("y", ["k", 3], T.INT64)],
-              initializer=[numpy_helper.from_array(np.array([200]), "n"), numpy_helper.from_array(np.array([0.5], np.float32), "o")])
-    y = run(m, boxes, np.linspace(1, 0, 200, dtype=np.float32).reshape(1, 1, 200))[0]
+    scores = np.linspace(1, 0, 200, dtype=np.float32).reshape(1, 1, 200)
+    y, = run(suppression_model(boxes, scores, 200, 0.5), boxes, scores)
     check("NonMaxSuppression of boxes that have no size", {0, 4} <= set(y[:, 2]) and not {3, 5, 8, 9} & set(y[:, 2]))
 
 
