@@ -142,6 +142,29 @@ RL_HD void rl_loops_widen(rl_loops *l, uint32_t n) {
         for (uint32_t o = 0; o < 2; o++) l->step[o][i] /= (int64_t)n;
 }
 
+/* Can a thread go by n neighbours of the last dim, 16 bytes, at a time?  They are neighbours in operand 0, and neighbours, or one element, in the
+ * others; of the first `nvector` operands those that have neighbours have whole vectors: address[o], and all steps.  Where there is one dim alone,
+ * the last vector may be short. */
+RL_HD int rl_loops_takes(const rl_loops *l, uint32_t n, uint32_t nvector, const uint64_t *address) {
+    uint32_t last = l->rank - 1;
+    if (l->rank == 0 || l->step[0][last] != 1 || (l->rank > 1 && l->dim[last] % n)) return 0;
+    for (uint32_t o = 0; o < l->noperand; o++) {
+        if (l->step[o][last] != 0 && l->step[o][last] != 1) return 0;
+        if (l->step[o][last] == 0 || o >= nvector) continue;
+        if (address[o] % 16) return 0;
+        for (uint32_t i = 0; i < last; i++)
+            if (l->step[o][i] % n) return 0;
+    }
+    return 1;
+}
+
+/* The same loops, n neighbours of the last dim at a time. */
+RL_HD void rl_loops_by(rl_loops *l, uint32_t n) {
+    uint32_t last = l->rank - 1;
+    l->dim[last] = (l->dim[last] + n - 1) / n;
+    for (uint32_t o = 0; o < l->noperand; o++) l->step[o][last] *= n;
+}
+
 /* ---- tiles: one operand's neighbours are another dim's than the other's ---- */
 
 /* A warp's lane, in its loads, takes `vin` neighbours of row j of the tile, from i on; in its stores, `vout` neighbours of column i,

@@ -1,6 +1,6 @@
 /* Element by element, C++ for the host and the device: the CPU's own expressions (runtime/pointwise.inc), one element each.
  *
- *   each<T>   y = op(a, b): operands of type T broadcast by strides of 0; where all are dense, or one element, 16 bytes per thread
+ *   each<T>   y = op(a, b): operands of type T broadcast by strides of 0; 16 bytes per thread where neighbours in y are neighbours, or one element, in the operands
  *   where<V>  y = cond ? a : b, by size of the element */
 #ifndef RL_CUDA_K_EACH_H
 #define RL_CUDA_K_EACH_H
@@ -67,65 +67,44 @@ template <class T> struct rl_each {
     typedef rl_p_each Params;
     typedef rl_nothing Shared, Local;
     typedef typename rl_computed<T>::type C;
-    enum { WIDE = 16 / sizeof(T), BITS = 8 * sizeof(T) % 64 };
-    union Vector { rl_wide16 all; T each[WIDE]; uint64_t word[2]; };
+    typedef rl_vector<T> Vector;
+    enum { WIDE = Vector::WIDE };
 
     RL_MEMBER void put(const Params &p, int64_t at, C y) {
         if (rl_makes_bool(p.op)) ((uint8_t *)p.to)[at] = y != 0;
         else rl_store((T *)p.to + at, y);
     }
 
-    /* Of 16 bytes, kept in registers, the element that comes next; what is made goes in behind the others. */
-    RL_MEMBER T take(uint64_t (&v)[2]) {
-        T x;
-        memcpy(&x, v, sizeof x);
-        v[0] = sizeof(T) == 8 ? v[1] : v[0] >> BITS | v[1] << (64 - BITS), v[1] >>= sizeof(T) == 8 ? 0 : BITS;
-        return x;
-    }
-    RL_MEMBER void push(uint64_t (&v)[2], T x) {
-        uint64_t b = 0;
-        memcpy(&b, &x, sizeof x);
-        v[0] = sizeof(T) == 8 ? v[1] : v[0] >> BITS | v[1] << (64 - BITS);
-        v[1] = sizeof(T) == 8 ? b : v[1] >> BITS | b << (64 - BITS);
-    }
-    RL_MEMBER void fetch(const Params &p, uint32_t o, uint32_t first, uint32_t n, Vector *in) {
-        const T *from = (const T *)p.in[o];
-        if (!p.one[o] && n == WIDE) {
-            in->all = *(const rl_wide16 *)(from + first);
-            return;
-        }
-        RL_UNROLL
-        for (uint32_t e = 0; e < WIDE; e++)
-            if (p.one[o] || e < n) in->each[e] = from[p.one[o] ? 0 : first + e];
-    }
-
     /* 16 bytes of each operand; those of the last vector that are missing, and bools, one by one. The loop is none of WIDE copies of all ops. */
-    RL_MEMBER void flat(const Params &p, uint32_t first) {
-        Vector a = {{{0}}}, b = {{{0}}}, y = {{{0}}};
-        uint32_t n = p.count - first < WIDE ? p.count - first : (uint32_t)WIDE;
+    RL_MEMBER void wide(const Params &p, uint32_t number) {
+        int64_t at[3];
+        uint32_t first = number * WIDE, n = p.count - first < WIDE ? p.count - first : (uint32_t)WIDE;
         bool whole = n == WIDE && !rl_makes_bool(p.op);
-        fetch(p, 0, first, n, &a);
-        if (p.nin > 1) fetch(p, 1, first, n, &b);
+        Vector a, b, y;
+        a.clear(), b.clear(), y.clear();
+        rl_walk_at(&p.w, number, 3, at); /* of operands that are not there: 0 */
+        a.fetch((const T *)p.in[0] + at[1], p.one[0], n);
+        if (p.nin > 1) b.fetch((const T *)p.in[1] + at[2], p.one[1], n);
         RL_ROLLED
         for (uint32_t e = 0; e < n; e++) {
-            C u = rl_load(take(a.word)), w = p.nin > 1 ? (C)rl_load(take(b.word)) : u, v = rl_apply(p.op, u, w, p.param);
+            C u = rl_load(a.take()), w = p.nin > 1 ? (C)rl_load(b.take()) : u, v = rl_apply(p.op, u, w, p.param);
             T made;
             rl_store(&made, v);
-            if (whole) push(y.word, made);
-            else put(p, first + e, v);
+            if (whole) y.push(made);
+            else put(p, at[0] + e, v);
         }
-        if (whole) *(rl_wide16 *)((T *)p.to + first) = y.all;
+        if (whole) *(rl_wide16 *)((T *)p.to + at[0]) = y.all;
     }
 
     RL_STEP(rl_p_each) {
-        if (p.flat) {
-            uint32_t first = (block * RL_THREADS + thread) * WIDE;
-            if (first < p.count) flat(p, first);
+        if (p.wide) {
+            uint32_t number = block * RL_THREADS + thread;
+            if (number * WIDE < p.count) wide(p, number);
             return;
         }
         RL_EACH(k, p) {
             int64_t at[3];
-            rl_walk_at(&p.w, k, p.nin + 1, at);
+            rl_walk_at(&p.w, k, 3, at);
             C a = rl_load(((const T *)p.in[0])[at[1]]), b = p.nin > 1 ? rl_load(((const T *)p.in[1])[at[2]]) : a;
             put(p, at[0], rl_apply(p.op, a, b, p.param));
         }

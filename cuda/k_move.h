@@ -21,12 +21,8 @@
     RL_MEMBER void step(uint32_t, const Params &p, Shared &, Local &, uint32_t block, uint32_t thread)
 #ifdef __CUDACC__
 #define RL_MEMBER static __host__ __device__ __forceinline__
-#define RL_UNROLL _Pragma("unroll")
-#define RL_ROLLED _Pragma("unroll 1")
 #else
 #define RL_MEMBER static inline
-#define RL_UNROLL
-#define RL_ROLLED
 #endif
 struct rl_nothing {};
 
@@ -347,6 +343,13 @@ struct rl_bits {
     }
 };
 
+/* An element that the host gave: copied by memcpy straight to where it goes it would be stored byte by byte. */
+template <class V> RL_HD V rl_value(const uint32_t *value) {
+    V v;
+    memcpy(&v, value, sizeof v);
+    return v;
+}
+
 template <class V> struct rl_fills {
     typedef rl_p_fill Params;
     typedef rl_nothing Shared, Local;
@@ -354,7 +357,7 @@ template <class V> struct rl_fills {
         RL_EACH(k, p) {
             int64_t at[1];
             rl_walk_at(&p.w, k, 1, at);
-            memcpy((V *)p.to + at[0], p.value, sizeof(V));
+            ((V *)p.to)[at[0]] = rl_value<V>(p.value);
         }
     }
 };

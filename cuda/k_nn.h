@@ -18,13 +18,36 @@ template <class T> struct rl_affine {
     typedef rl_p_affine Params;
     typedef rl_nothing Shared, Local;
     typedef typename rl_computed<T>::type C;
+
+    RL_MEMBER C of(const Params &p, C x, int64_t channel) {
+        C by = ((const C *)p.scale)[channel], more = ((const C *)p.bias)[channel];
+        if (!p.mean) return x * by + more;
+        return (x - ((const C *)p.mean)[channel]) * (by / (C)sqrt((double)((const C *)p.var)[channel] + p.epsilon)) + more;
+    }
+
+    RL_MEMBER void wide(const Params &p, uint32_t number) {
+        int64_t at[3];
+        uint32_t first = number * rl_vector<T>::WIDE, n = p.count - first < rl_vector<T>::WIDE ? p.count - first : (uint32_t)rl_vector<T>::WIDE;
+        rl_vector<T> x;
+        rl_walk_at(&p.w, number, 3, at);
+        x.clear();
+        x.fetch((const T *)p.from + at[1], false, n);
+        RL_UNROLL
+        for (uint32_t e = 0; e < rl_vector<T>::WIDE; e++)
+            if (e < n) rl_store(&x.each[e], of(p, rl_load(x.each[e]), at[2] + e * p.by));
+        x.put((T *)p.to + at[0], n);
+    }
+
     RL_STEP(rl_p_affine) {
+        if (p.wide) {
+            uint32_t number = block * RL_THREADS + thread;
+            if (number * rl_vector<T>::WIDE < p.count) wide(p, number);
+            return;
+        }
         RL_EACH(k, p) {
             int64_t at[3];
             rl_walk_at(&p.w, k, 3, at);
-            C by = ((const C *)p.scale)[at[2]] / (C)sqrt((double)((const C *)p.var)[at[2]] + p.epsilon);
-            C x = rl_load(((const T *)p.from)[at[1]]);
-            rl_store((T *)p.to + at[0], (x - ((const C *)p.mean)[at[2]]) * by + ((const C *)p.bias)[at[2]]);
+            rl_store((T *)p.to + at[0], of(p, rl_load(((const T *)p.from)[at[1]]), at[2]));
         }
     }
 };
@@ -136,7 +159,7 @@ template <class V> struct rl_pads {
                 left = q;
             }
             if (inside) ((V *)p.to)[to] = ((const V *)p.from)[from];
-            else memcpy((V *)p.to + to, p.value, sizeof(V));
+            else ((V *)p.to)[to] = rl_value<V>(p.value);
         }
     }
 };
@@ -282,16 +305,54 @@ template <class T> struct rl_posts {
     typedef rl_p_posts Params;
     typedef rl_nothing Shared, Local;
     typedef typename rl_computed<T>::type C;
+
+    /* One op after the other, each with its operand; an array that is indexed would lie in memory. */
+    RL_MEMBER C all(const Params &p, C y, const C (&in)[RL_OPERANDS - 1]) {
+        for (uint32_t i = 0; i < p.npost; i++) {
+            uint32_t o = p.post[i].operand;
+            y = rl_post_of<C>(p.post[i], y, o == 3 ? in[2] : o == 2 ? in[1] : in[0]);
+        }
+        return y;
+    }
+
+    RL_MEMBER void wide(const Params &p, uint32_t number) {
+        int64_t at[RL_OPERANDS];
+        uint32_t first = number * rl_vector<T>::WIDE, n = p.count - first < rl_vector<T>::WIDE ? p.count - first : (uint32_t)rl_vector<T>::WIDE;
+        rl_vector<T> y, in[RL_OPERANDS - 1];
+        rl_walk_at(&p.w, number, RL_OPERANDS, at);
+        y.clear();
+        y.fetch((const T *)p.to + at[0], false, n);
+        RL_UNROLL
+        for (uint32_t o = 1; o < RL_OPERANDS; o++) {
+            in[o - 1].clear();
+            if (p.in[o]) in[o - 1].fetch((const T *)p.in[o] + at[o], p.one[o], n);
+        }
+        rl_vector<T> made = y;
+        RL_ROLLED
+        for (uint32_t e = 0; e < rl_vector<T>::WIDE; e++) {
+            C w[RL_OPERANDS - 1];
+            RL_UNROLL
+            for (uint32_t o = 0; o + 1 < RL_OPERANDS; o++) w[o] = rl_load(in[o].take());
+            T x;
+            rl_store(&x, all(p, rl_load(y.take()), w));
+            made.push(x);
+        }
+        made.put((T *)p.to + at[0], n);
+    }
+
     RL_STEP(rl_p_posts) {
+        if (p.wide) {
+            uint32_t number = block * RL_THREADS + thread;
+            if (number * rl_vector<T>::WIDE < p.count) wide(p, number);
+            return;
+        }
         RL_EACH(k, p) {
             int64_t at[RL_OPERANDS];
             rl_walk_at(&p.w, k, RL_OPERANDS, at);
-            C y = (C)rl_load(((const T *)p.to)[at[0]]);
-            for (uint32_t i = 0; i < p.npost; i++) {
-                uint32_t o = p.post[i].operand;
-                y = rl_post_of<C>(p.post[i], y, o ? (C)rl_load(((const T *)p.in[o])[at[o]]) : (C)0);
-            }
-            rl_store((T *)p.to + at[0], y);
+            C in[RL_OPERANDS - 1];
+            RL_UNROLL
+            for (uint32_t o = 1; o < RL_OPERANDS; o++) in[o - 1] = p.in[o] ? (C)rl_load(((const T *)p.in[o])[at[o]]) : (C)0;
+            rl_store((T *)p.to + at[0], all(p, rl_load(((const T *)p.to)[at[0]]), in));
         }
     }
 };

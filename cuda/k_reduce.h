@@ -1,18 +1,21 @@
 /* Sums over axes, and over lines, C++ for the host and the device.
  *
- * A block of RL_THREADS threads carries a sum each, in the type the CPU carries (double for floats, 64 bits for integers), and adds
- * them up as a tree in shared memory: 128 to 128, 64 to 64 ...  The order of a sum depends on the dims only.
+ * What is added up to one number has a team of a block's threads, 1, 8, 32 or 256 of them (lanes).  A lane adds up its share, then the team does, in
+ * shared memory: each of its first 8 (of 256: 16) lanes what the lanes that far apart have, and then whoever wants the sum those 8 (or 16).
  *
- *   reduce<T>     Reduce*: a block per output, or a thread per output where outputs are neighbours in memory and inputs are not
- *   rows<T>       Softmax, LogSoftmax; the normalizations: a block per line */
+ *   32 lanes, 8 teams, `along`: threads 0 .. 31 are team 0, neighbours in memory of one sum      `across`: threads 0 .. 7 are lane 0 of teams 0 .. 7,
+ *   neighbours in memory of eight sums
+ *
+ * The order of a sum depends on the dims only.
+ *
+ *   reduce<T>           Reduce*: a team per output; where outputs are few, several, and a second launch adds up what these have
+ *   lines<T, L, EACH>   Softmax, LogSoftmax, the normalizations: a team of L lanes per line, which holds EACH elements per lane (0: reads it each time) */
 #ifndef RL_CUDA_K_REDUCE_H
 #define RL_CUDA_K_REDUCE_H
 #include <math.h>
 
 #include "k_move.h"
 #include "ops.h"
-
-enum { RL_TREE = 8 }; /* steps until RL_THREADS sums are one */
 
 template <class A> RL_HD A rl_reduce_none(uint32_t op, A lowest, A highest) {
     return op == RL_GPU_PROD ? (A)1 : op == RL_GPU_MAX ? lowest : op == RL_GPU_MIN ? highest : (A)0;
@@ -38,11 +41,35 @@ template <class A> RL_HD A rl_reduce_join(uint32_t op, A a, A b) {
     }
 }
 
-/* Half of the threads take what the other half has; after step RL_TREE cell 0 has it all. */
-template <class A> RL_HD void rl_tree_step(uint32_t op, A *cell, uint32_t step, uint32_t thread) {
-    uint32_t half = RL_THREADS >> step;
-    if (thread < half) cell[thread] = rl_reduce_join(op, cell[thread], cell[thread + half]);
+/* ---- teams ---- */
+
+enum { RL_CELLS = 288 }; /* 32 teams of 8, 8 of 32, 1 of 256, each with one cell to spare, so that teams begin in other banks */
+typedef struct { uint32_t team, lane; } rl_seat;
+RL_HD rl_seat rl_seat_of(uint32_t lanes, bool across, uint32_t thread) {
+    uint32_t teams = RL_THREADS / lanes;
+    rl_seat s = {across ? thread % teams : thread / lanes, across ? thread / teams : thread % lanes};
+    return s;
 }
+
+template <class A> RL_HD A *rl_team_cells(A *cell, uint32_t lanes, uint32_t team) { return cell + team * (lanes + 1); }
+RL_HD uint32_t rl_team_half(uint32_t lanes) { return lanes > 32 ? 16 : 8; }
+
+/* The step between a lane's own sum, in its cell, and rl_team_sum. */
+template <class A> RL_HD void rl_team_fold(uint32_t op, A *cell, uint32_t lanes, uint32_t lane) {
+    uint32_t half = rl_team_half(lanes);
+    if (lane >= half) return;
+    A a = cell[lane];
+    for (uint32_t k = lane + half; k < lanes; k += half) a = rl_reduce_join(op, a, cell[k]);
+    cell[lane] = a;
+}
+
+template <class A> RL_HD A rl_team_sum(uint32_t op, const A *cell, uint32_t lanes) {
+    A a = cell[0];
+    for (uint32_t k = 1; k < rl_team_half(lanes); k++) a = rl_reduce_join(op, a, cell[k]);
+    return a;
+}
+
+/* ---- over axes ---- */
 
 template <class A> struct rl_limits;
 template <> struct rl_limits<double> {
@@ -71,109 +98,150 @@ RL_HD uint64_t rl_reduce_end(uint32_t op, uint64_t a, uint32_t n) { return op ==
 
 template <class T> struct rl_reduce {
     typedef rl_p_reduce Params;
-    typedef typename rl_summed<typename rl_computed<T>::type>::type S;
-    typedef S A;
-    struct Shared { A cell[RL_THREADS]; };
+    typedef typename rl_summed<typename rl_computed<T>::type>::type A;
+    struct Shared { A cell[RL_CELLS]; };
     typedef rl_nothing Local;
+    enum { AHEAD = 4 };
 
-    RL_MEMBER uint32_t steps(const Params &p) { return p.by_thread ? 1 : RL_TREE + 2; }
+    RL_MEMBER uint32_t steps(const Params &p) { return p.lanes == 1 ? 1 : 3; }
 
-    RL_MEMBER A gather(const Params &p, uint32_t out, uint32_t first, uint32_t by) {
-        int64_t at[2], more[1];
+    RL_MEMBER A take(const Params &p, A a, T x) { return rl_reduce_take(p.op, a, (A)rl_load(x)); }
+    RL_MEMBER A take_sum(const Params &p, A a, A x) { return rl_reduce_join(p.op, a, x); }
+
+    /* Elements first, first + lanes, ... before `end`; AHEAD loads are under way before the first of them is waited for. X: T, or A, sums of a launch before. */
+    template <class X, A (*TAKE)(const Params &, A, X)> RL_MEMBER A gather(const Params &p, const X *x, uint32_t first, uint32_t end) {
         A a = rl_reduce_none<A>(p.op, rl_limits<A>::low(), rl_limits<A>::high());
-        rl_walk_at(&p.kept, out, 2, at);
-        const T *x = (const T *)p.from + at[1];
-        for (uint32_t k = first; k < p.each; k += by) {
-            rl_walk_at(&p.gone, k, 1, more);
-            a = rl_reduce_take(p.op, a, (A)rl_load(x[more[0]]));
+        for (uint32_t k = first; k < end; k += AHEAD * p.lanes) {
+            X ahead[AHEAD];
+            RL_UNROLL
+            for (uint32_t e = 0; e < AHEAD; e++) {
+                int64_t at[1];
+                if (k + e * p.lanes >= end) continue;
+                rl_walk_at(&p.gone, k + e * p.lanes, 1, at);
+                ahead[e] = x[at[0]];
+            }
+            RL_UNROLL
+            for (uint32_t e = 0; e < AHEAD; e++)
+                if (k + e * p.lanes < end) a = TAKE(p, a, ahead[e]);
         }
         return a;
     }
 
-    RL_MEMBER void finish(const Params &p, uint32_t out, A a) {
-        int64_t at[2];
-        rl_walk_at(&p.kept, out, 2, at);
-        rl_store((T *)p.to + at[0], rl_reduce_end(p.op, a, p.each));
+    RL_MEMBER A share(const Params &p, int64_t from, uint32_t part, uint32_t lane) {
+        uint32_t begin = part * p.share, end = p.each - begin < p.share ? p.each : begin + p.share;
+        if (p.again) return gather<A, take_sum>(p, (const A *)p.from + from, begin + lane, end);
+        return gather<T, take>(p, (const T *)p.from + from, begin + lane, end);
+    }
+
+    RL_MEMBER void finish(const Params &p, uint32_t out, uint32_t part, int64_t to, A a) {
+        if (p.partial) ((A *)p.to)[(int64_t)part * p.count + out] = a;
+        else rl_store((T *)p.to + to, rl_reduce_end(p.op, a, p.n));
     }
 
     RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
-        if (p.by_thread) {
-            uint32_t out = block * RL_THREADS + thread;
-            if (out < p.count) finish(p, out, gather(p, out, 0, 1));
-        } else if (phase == 0) s.cell[thread] = gather(p, block, thread, RL_THREADS);
-        else if (phase <= RL_TREE) rl_tree_step(p.op, s.cell, phase, thread);
-        else if (thread == 0) finish(p, block, s.cell[0]);
+        rl_seat seat = rl_seat_of(p.lanes, p.across, thread);
+        uint32_t part = rl_divide(block, p.blocks), out = (block - part * p.blocks.d) * (RL_THREADS / p.lanes) + seat.team;
+        int64_t at[2];
+        if (out >= p.count) return;
+        rl_walk_at(&p.kept, out, 2, at);
+        if (p.lanes == 1) {
+            finish(p, out, part, at[0], share(p, at[1], part, 0));
+            return;
+        }
+        A *cell = rl_team_cells(s.cell, p.lanes, seat.team);
+        if (phase == 0) cell[seat.lane] = share(p, at[1], part, seat.lane);
+        else if (phase == 1) rl_team_fold(p.op, cell, p.lanes, seat.lane);
+        else if (seat.lane == 0) finish(p, out, part, at[0], rl_team_sum(p.op, cell, p.lanes));
     }
 };
 
-/* Lines: the largest, the sum of powers, then each element; or mean, variance, each element. */
-template <class T> struct rl_lines {
+/* ---- over lines ---- */
+
+/* What a line's sums are carried in: long ones in double. */
+template <class C, uint32_t EACH> struct rl_line_sum { typedef C type; };
+template <class C> struct rl_line_sum<C, 0> { typedef double type; };
+
+/* The largest, the sum of powers, then each element; or mean, variance, each element. */
+template <class T, uint32_t LANES, uint32_t EACH> struct rl_lines {
     typedef rl_p_rows Params;
     typedef typename rl_computed<T>::type C;
-    struct Shared { double cell[RL_THREADS], first, second; };
-    typedef rl_nothing Local;
-    enum { PART = RL_TREE + 2 }; /* steps of one sum: each thread's, the tree, keeping it */
+    typedef typename rl_line_sum<C, EACH>::type A;
+    struct Shared { A first[RL_CELLS], second[RL_CELLS]; };
+    struct Local { C x[EACH ? EACH : 1]; };
 
-    RL_MEMBER uint32_t steps(const Params &) { return 2 * PART + 1; }
+    RL_MEMBER uint32_t steps(const Params &) { return 5; }
     RL_MEMBER bool is_norm(const Params &p) { return p.op >= RL_GPU_LAYER_NORM; }
+    RL_MEMBER uint32_t op_of_first(const Params &p) { return is_norm(p) ? RL_GPU_SUM : RL_GPU_MAX; }
 
-    RL_MEMBER const T *line(const Params &p, uint32_t block, T **to) {
-        int64_t at[2];
-        rl_walk_at(&p.kept, block, 2, at);
-        *to = (T *)p.to + at[0];
-        return (const T *)p.from + at[1];
-    }
+#define RL_EACH_OF_LINE(e, k)                                                                                        \
+    RL_UNROLL                                                                                                        \
+    for (uint32_t e = 0, k = lane; EACH ? e < EACH : k < p.n; e++, k += LANES)                                       \
+        if (k < p.n)
 
-    RL_MEMBER double first_sum(const Params &p, const T *x, uint32_t thread) {
-        double a = is_norm(p) ? 0 : -INFINITY;
-        for (uint32_t k = thread; k < p.n; k += RL_THREADS)
-            a = rl_reduce_take(is_norm(p) ? RL_GPU_SUM : RL_GPU_MAX, a, (double)rl_load(x[k * p.from_step]));
+    RL_MEMBER A first_sum(const Params &p, Local &l, const T *x, uint32_t lane) {
+        A a = is_norm(p) ? (A)0 : -(A)INFINITY;
+        if (EACH) {
+            RL_EACH_OF_LINE(e, k) l.x[e] = rl_load(x[k * p.from_step]);
+        }
+        RL_EACH_OF_LINE(e, k) a = rl_reduce_take(op_of_first(p), a, EACH ? (A)l.x[e] : (A)rl_load(x[k * p.from_step]));
         return a;
     }
 
-    RL_MEMBER double second_sum(const Params &p, const T *x, uint32_t thread, double first) {
-        double a = 0;
-        for (uint32_t k = thread; k < p.n; k += RL_THREADS) {
-            C v = rl_load(x[k * p.from_step]);
-            if (is_norm(p)) a += ((double)v - first) * ((double)v - first);
-            else a += (double)exp(v - (C)first);
+    /* Less the largest, or the mean: what is held is that from then on. */
+    RL_MEMBER A second_sum(const Params &p, Local &l, const T *x, uint32_t lane, C first) {
+        A a = 0;
+        RL_EACH_OF_LINE(e, k) {
+            C v = (EACH ? l.x[e] : (C)rl_load(x[k * p.from_step])) - first;
+            if (EACH) l.x[e] = v;
+            a += is_norm(p) ? (A)v * (A)v : (A)exp(v);
         }
         return a;
     }
 
-    RL_MEMBER void finish(const Params &p, const T *x, T *y, const Shared &s, uint32_t block, uint32_t thread) {
-        C top = (C)s.first, less = (C)log(s.second), inverse = (C)(1 / sqrt(s.second / p.n + p.epsilon));
-        const C *w = (const C *)p.scale + (uint64_t)(p.scale_rows ? block % p.scale_rows : 0) * rl_divide(p.n, p.each);
-        const C *b = (const C *)p.bias + (uint64_t)(p.bias_rows ? block % p.bias_rows : 0) * rl_divide(p.n, p.each);
-        for (uint32_t k = thread; k < p.n; k += RL_THREADS) {
-            C v = rl_load(x[k * p.from_step]);
-            if (p.op == RL_GPU_SOFTMAX) v = exp(v - top) / (C)s.second;
-            else if (p.op == RL_GPU_LOG_SOFTMAX) v = v - top - less;
+    RL_MEMBER void finish(const Params &p, const Local &l, const T *x, T *y, uint32_t line, uint32_t lane, C first, A second) {
+        C less = (C)log(second), whole = (C)(1 / second), inverse = (C)(1 / sqrt((double)second / p.n + p.epsilon));
+        const C *w = (const C *)p.scale + (uint64_t)(p.scale_rows ? line % p.scale_rows : 0) * rl_divide(p.n, p.each);
+        const C *b = (const C *)p.bias + (uint64_t)(p.bias_rows ? line % p.bias_rows : 0) * rl_divide(p.n, p.each);
+        RL_EACH_OF_LINE(e, k) {
+            C v = EACH ? l.x[e] : (C)rl_load(x[k * p.from_step]) - first;
+            if (p.op == RL_GPU_SOFTMAX) v = (C)exp(v) * whole;
+            else if (p.op == RL_GPU_LOG_SOFTMAX) v = v - less;
             else {
                 uint32_t at = rl_divide(k, p.each);
-                v = (v - top) * inverse * w[at];
+                v = v * inverse * w[at];
                 if (p.bias) v += b[at];
             }
             rl_store(y + k * p.to_step, v);
         }
-        if (thread == 0 && p.mean) ((C *)p.mean)[block] = top;
-        if (thread == 0 && p.inverse) ((C *)p.inverse)[block] = inverse;
+        if (lane == 0 && p.mean) ((C *)p.mean)[line] = first;
+        if (lane == 0 && p.inverse) ((C *)p.inverse)[line] = inverse;
+    }
+#undef RL_EACH_OF_LINE
+
+    RL_MEMBER C first_of(const Params &p, const A *cell) {
+        if (p.op == RL_GPU_RMS_NORM) return 0;
+        A a = rl_team_sum(op_of_first(p), cell, LANES);
+        return (C)(is_norm(p) ? a / (A)p.n : a);
     }
 
-    RL_MEMBER void keep_first(const Params &p, Shared &s) {
-        s.first = !is_norm(p) ? s.cell[0] : p.op == RL_GPU_RMS_NORM ? 0 : (double)(C)(s.cell[0] / p.n);
-    }
-
-    RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
-        T *y;
-        const T *x = line(p, block, &y);
-        uint32_t part = phase / PART, at = phase % PART;
-        if (part == 2) finish(p, x, y, s, block, thread);
-        else if (at == 0) s.cell[thread] = part ? second_sum(p, x, thread, s.first) : first_sum(p, x, thread);
-        else if (at <= RL_TREE) rl_tree_step(part || is_norm(p) ? (uint32_t)RL_GPU_SUM : (uint32_t)RL_GPU_MAX, s.cell, at, thread);
-        else if (thread == 0 && part) s.second = s.cell[0];
-        else if (thread == 0) keep_first(p, s);
+    RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &l, uint32_t block, uint32_t thread) {
+        rl_seat seat = rl_seat_of(LANES, p.across, thread);
+        uint32_t line = block * (RL_THREADS / LANES) + seat.team;
+        A *first = rl_team_cells(s.first, LANES, seat.team), *second = rl_team_cells(s.second, LANES, seat.team);
+        int64_t at[2];
+        if (line >= p.count) return;
+        rl_walk_at(&p.kept, line, 2, at);
+        const T *x = (const T *)p.from + at[1];
+        if (phase == 0) first[seat.lane] = first_sum(p, l, x, seat.lane);
+        else if (phase == 1) rl_team_fold(op_of_first(p), first, LANES, seat.lane);
+        else if (phase == 2) second[seat.lane] = second_sum(p, l, x, seat.lane, first_of(p, first));
+        else if (phase == 3) rl_team_fold((uint32_t)RL_GPU_SUM, second, LANES, seat.lane);
+        else finish(p, l, x, (T *)p.to + at[0], line, seat.lane, first_of(p, first), rl_team_sum((uint32_t)RL_GPU_SUM, second, LANES));
     }
 };
+template <class T> using rl_lines8 = rl_lines<T, 8, 8>;
+template <class T> using rl_lines32 = rl_lines<T, 32, 8>;
+template <class T> using rl_lines256 = rl_lines<T, 256, 8>;
+template <class T> using rl_long_lines = rl_lines<T, 256, 0>;
 
 #endif

@@ -8,6 +8,16 @@
 
 #include "index.h"
 
+#ifdef __CUDACC__
+#define RL_INSIDE __host__ __device__ __forceinline__
+#define RL_UNROLL _Pragma("unroll")
+#define RL_ROLLED _Pragma("unroll 1")
+#else
+#define RL_INSIDE inline
+#define RL_UNROLL
+#define RL_ROLLED
+#endif
+
 struct rl_half { uint16_t bits; };
 struct rl_bfloat { uint16_t bits; };
 struct alignas(16) rl_wide16 { uint32_t x[4]; };
@@ -79,6 +89,49 @@ RL_HD float rl_load(rl_bfloat x) { return rl_widen(x); }
 template <class T, class W> RL_HD void rl_store(T *p, W x) { *p = (T)x; }
 template <class W> RL_HD void rl_store(rl_half *p, W x) { rl_narrow(p, (float)x); }
 template <class W> RL_HD void rl_store(rl_bfloat *p, W x) { rl_narrow(p, (float)x); }
+
+/* ---- 16 bytes of elements ---- */
+
+template <class T> struct rl_vector {
+    enum { WIDE = 16 / sizeof(T), BITS = 8 * sizeof(T) % 64 };
+    union { rl_wide16 all; T each[WIDE]; uint64_t word[2]; };
+
+    /* n elements from here on, or, where `one` is set, the same one everywhere. */
+    RL_INSIDE void fetch(const T *from, bool one, uint32_t n) {
+        if (!one && n == WIDE) {
+            all = *(const rl_wide16 *)from;
+            return;
+        }
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++)
+            if (one || e < n) each[e] = from[one ? 0 : e];
+    }
+
+    RL_INSIDE void clear() { word[0] = word[1] = 0; }
+    RL_INSIDE void put(T *to, uint32_t n) const {
+        if (n == WIDE) {
+            *(rl_wide16 *)to = all;
+            return;
+        }
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++)
+            if (e < n) to[e] = each[e];
+    }
+
+    /* The element that comes next; what is made goes in behind the others. So a loop over them that is not unrolled keeps them in registers. */
+    RL_INSIDE T take() {
+        T x;
+        memcpy(&x, word, sizeof x);
+        word[0] = sizeof(T) == 8 ? word[1] : word[0] >> BITS | word[1] << (64 - BITS), word[1] >>= sizeof(T) == 8 ? 0 : BITS;
+        return x;
+    }
+    RL_INSIDE void push(T x) {
+        uint64_t b = 0;
+        memcpy(&b, &x, sizeof x);
+        word[0] = sizeof(T) == 8 ? word[1] : word[0] >> BITS | word[1] << (64 - BITS);
+        word[1] = sizeof(T) == 8 ? b : word[1] >> BITS | b << (64 - BITS);
+    }
+};
 
 /* A float as an integer, as the CPU's Cast has it: truncated in 64 bits, INT64_MIN for what does not fit there. */
 RL_HD int64_t rl_truncate(double x) {

@@ -30,24 +30,22 @@ static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int6
     const job *j = arg;
     rl_p_each p = j->p;
     p.w = rl_walk_of(l, first);
-    p.count = 1;
-    for (uint32_t i = 0; i < p.w.rank; i++) p.count *= p.w.dim[i].d;
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < p.w.rank; i++) n *= p.w.dim[i].d;
+    if (!p.wide) p.count = n;
     p.to = (char *)p.to + at[0] * j->out_size;
     for (uint32_t o = 0; o < p.nin; o++) p.in[o] = (const char *)p.in[o] + at[1 + o] * (p.nin == 3 && o == 0 ? 1 : j->size);
-    return rl_gpu_launch(j->g, j->k, p.flat ? rl_gpu_thread_blocks((p.count + 16 / j->size - 1) / (16 / j->size)) : rl_gpu_blocks(p.count), &p, sizeof p);
+    return rl_gpu_launch(j->g, j->k, p.wide ? rl_gpu_thread_blocks(n) : rl_gpu_blocks(n), &p, sizeof p);
 }
 
-/* All operands lie as the output does, from a multiple of 16 bytes on, or are one element. */
-static bool is_flat(const rl_loops *l, job *j) {
-    uint64_t address = (uint64_t)(uintptr_t)j->p.to;
-    if (l->rank > 1 || rl_loops_outer(l) || (l->rank && l->step[0][0] != 1)) return false;
-    for (uint32_t o = 0; o < j->p.nin; o++) {
-        int64_t step = l->rank ? l->step[1 + o][0] : 0;
-        j->p.one[o] = step == 0;
-        if (step != 0 && step != 1) return false;
-        if (step) address |= (uint64_t)(uintptr_t)j->p.in[o];
-    }
-    return address % 16 == 0;
+/* By 16 bytes, where they can be taken so. */
+static void widen(rl_loops *l, job *j) {
+    uint64_t address[RL_OPERANDS] = {(uint64_t)(uintptr_t)j->p.to};
+    for (uint32_t o = 0; o < j->p.nin; o++) address[1 + o] = (uint64_t)(uintptr_t)j->p.in[o];
+    if (rl_loops_outer(l) || !rl_loops_takes(l, 16 / j->size, l->noperand, address)) return;
+    j->p.wide = 1, j->p.count = (uint32_t)rl_loops_count(l);
+    for (uint32_t o = 0; o < j->p.nin; o++) j->p.one[o] = l->step[1 + o][l->rank - 1] == 0;
+    rl_loops_by(l, 16 / j->size);
 }
 
 /* y = op(in...): y and the inputs lie here, the inputs broadcast to y's dims; all of one type t, y too but for bools. */
@@ -67,7 +65,7 @@ static rl_status apply(rl_call *c, int op, rl_dtype t, const rl_tensor *y, const
     rl_loops_sort(&l);
     rl_loops_merge(&l);
     j.size = rl_elem_bits(t) / 8, j.out_size = rl_elem_bits(y->dtype) / 8;
-    j.p.flat = is_flat(&l, &j);
+    widen(&l, &j);
     return rl_loops_parts(&l, launch, &j);
 }
 

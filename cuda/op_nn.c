@@ -1,4 +1,5 @@
 /* Pools, BatchNormalization, Resize on the device. */
+#include <math.h>
 #include <string.h>
 
 #include "../runtime/fast.h"
@@ -85,8 +86,40 @@ rl_status rl_gpu_op_pool(rl_call *c) {
 
 /* ---- BatchNormalization ---- */
 
+/* What x is multiplied by, and what is added, of constants: made on the host once, in the graph's memory, in the type that is computed in. */
+typedef struct { void *by, *more; } scales;
+
+static const scales *make_scales(rl_call *c, rl_dtype type, int64_t n, double epsilon) {
+    rl_arena *mem = &c->frame->x->g->mem;
+    scales *s = rl_new(mem, scales, 1);
+    rl_tensor wide[4];
+    const double *p[4];
+    s->by = rl_alloc(mem, rl_bytes_of(type, n)), s->more = rl_alloc(mem, rl_bytes_of(type, n));
+    for (uint32_t i = 0; i < 4; i++) {
+        wide[i] = rl_tensor_new(c->rt, RL_F64, 1, &n);
+        rl_convert(c->rt, &wide[i], rl_call_in(c, 1 + i), true);
+        p[i] = rl_data(&wide[i]);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double by = p[0][i] / sqrt(p[3][i] + epsilon), more = p[1][i] - p[2][i] * by;
+        if (type == RL_F64) ((double *)s->by)[i] = by, ((double *)s->more)[i] = more;
+        else ((float *)s->by)[i] = (float)by, ((float *)s->more)[i] = (float)more;
+    }
+    for (uint32_t i = 0; i < 4; i++) rl_tensor_drop(&wide[i]);
+    return s;
+}
+
+static const scales *scales_of(rl_call *c, rl_dtype type, int64_t n, double epsilon) {
+    const rl_backend *was = c->rt->on;
+    c->rt->on = &rl_backend_cpu;
+    if (!c->step->made) c->step->made = make_scales(c, type, n, epsilon);
+    c->rt->on = was;
+    return c->step->made;
+}
+
 rl_status rl_gpu_batch_norm(rl_call *c) {
-    const void *param[4];
+    const void *param[4] = {NULL};
+    bool constant = true;
     RL_TRY(rl_call_need(c, 5));
     const rl_tensor *x = rl_call_in(c, 0);
     if (!is_float(x->dtype) || x->rank < 2 || !fits(x) || rl_call_wants(c, 1) || rl_attr_int(c->node, "training_mode", 0) || c->node->since < 9)
@@ -94,7 +127,14 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
     for (uint32_t i = 0; i < 4; i++)
         if (!is_float(rl_call_in(c, 1 + i)->dtype) || rl_numel(rl_call_in(c, 1 + i)) != x->dim[1]) return rl_call_decline(c);
     x = rl_call_here(c, 0);
-    for (uint32_t i = 0; i < 4; i++) param[i] = rl_data(rl_gpu_cast(c, rl_call_here(c, 1 + i), rl_gpu_computed(x->dtype)));
+    rl_dtype type = rl_gpu_computed(x->dtype);
+    double epsilon = rl_attr_float(c->node, "epsilon", 1e-5f);
+    for (uint32_t i = 0; i < 4; i++) constant = constant && rl_call_is_constant(c, 1 + i);
+    if (constant) {
+        const scales *s = scales_of(c, type, x->dim[1], epsilon);
+        param[0] = rl_call_keep(c, s->by, rl_bytes_of(type, x->dim[1]), true), param[1] = rl_call_keep(c, s->more, rl_bytes_of(type, x->dim[1]), true);
+    } else
+        for (uint32_t i = 0; i < 4; i++) param[i] = rl_data(rl_gpu_cast(c, rl_call_here(c, 1 + i), type));
     rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1), channel = *x;
     for (uint32_t i = 0; i < x->rank; i++) channel.stride[i] = i == 1;
     rl_loops l = rl_loops_of(x->rank, x->dim, (const rl_tensor *[]){y, x, &channel}, 3);
@@ -102,8 +142,17 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
     rl_loops_merge(&l);
     if (l.rank > RL_DIMS) return rl_call_decline(c);
     rl_p_affine p = {.to = rl_data(y), .from = rl_data(x), .scale = param[0], .bias = param[1], .mean = param[2], .var = param[3],
-                     .count = (uint32_t)rl_numel(y), .epsilon = rl_attr_float(c->node, "epsilon", 1e-5f), .w = rl_walk_of(&l, 0)};
-    return p.count ? rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_affine_f32, x->dtype), rl_gpu_blocks(p.count), &p, sizeof p) : RL_OK;
+                     .count = (uint32_t)rl_numel(y), .epsilon = epsilon};
+    if (!p.count) return RL_OK;
+    uint32_t wide = 128 / rl_elem_bits(x->dtype), blocks = rl_gpu_blocks(p.count);
+    if (rl_loops_takes(&l, wide, 2, (uint64_t[]){(uintptr_t)p.to, (uintptr_t)p.from}) && l.step[1][l.rank - 1] == 1) {
+        p.wide = 1;
+        p.by = (uint32_t)l.step[2][l.rank - 1];
+        rl_loops_by(&l, wide);
+        blocks = rl_gpu_thread_blocks(rl_loops_count(&l));
+    }
+    p.w = rl_walk_of(&l, 0);
+    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_affine_f32, x->dtype), blocks, &p, sizeof p);
 }
 
 /* ---- Resize ---- */

@@ -9,6 +9,35 @@ static rl_gpu_kernel reduce_kernel(rl_dtype t) {
     return t == RL_I32 ? RL_GPU_reduce_i32 : t == RL_I64 ? RL_GPU_reduce_i64 : rl_gpu_of_float(RL_GPU_reduce_f32, t);
 }
 
+enum { ENOUGH = 1 << 17, OWN = 16 }; /* threads that keep a device busy; elements that a thread is worth */
+
+/* A team for each output, and for each of its parts where there would be too few threads. */
+static void share_out(rl_p_reduce *p, uint32_t *parts) {
+    static const uint32_t lanes[] = {1, 8, 32, 256};
+    uint32_t k = p->across || p->each < 8 ? 0 : p->each <= 64 ? 1 : p->each <= 512 ? 2 : 3;
+    while (p->across && k < 2 && (uint64_t)p->count * lanes[k] < ENOUGH && p->each / lanes[k] > OWN) k++;
+    p->lanes = lanes[k];
+    uint64_t threads = (uint64_t)p->count * p->lanes;
+    *parts = 1;
+    if (threads < ENOUGH / 2 && p->each / p->lanes >= 4 * OWN) *parts = (uint32_t)RL_MIN(p->each / (p->lanes * OWN), ENOUGH / threads);
+    p->share = (p->each + *parts - 1) / *parts;
+    *parts = (p->each + p->share - 1) / p->share;
+    p->blocks = rl_divisor_of((uint32_t)((threads + RL_THREADS - 1) / RL_THREADS));
+}
+
+/* The parts' sums, `parts` rows of one for each output, added up. */
+static rl_status add_up(rl_call *c, rl_gpu_kernel k, const rl_p_reduce *first, const rl_loops *kept, const rl_tensor *sums, const rl_tensor *y) {
+    rl_loops outputs = *kept, rows = {.rank = 1, .noperand = 1, .dim = {sums->dim[0]}, .step = {{sums->dim[1]}}};
+    for (int64_t i = outputs.rank, n = 1; i-- > 0; n *= outputs.dim[i]) outputs.step[1][i] = n;
+    rl_p_reduce p = *first;
+    uint32_t parts;
+    p.to = rl_data(y), p.from = rl_data(sums), p.each = (uint32_t)sums->dim[0], p.partial = 0, p.again = 1, p.across = 1;
+    p.kept = rl_walk_of(&outputs, 0), p.gone = rl_walk_of(&rows, 0);
+    share_out(&p, &parts);
+    p.share = p.each;
+    return rl_gpu_launch(rl_gpu_of(c->rt), k, p.blocks.d, &p, sizeof p);
+}
+
 /* y, row-major, has x's dims with 1 for those reduced. */
 static rl_status reduce(rl_call *c, int op, const rl_tensor *x, const rl_tensor *y, const bool *gone) {
     rl_loops kept = {.noperand = 2}, inner = {.noperand = 1};
@@ -25,9 +54,14 @@ static rl_status reduce(rl_call *c, int op, const rl_tensor *x, const rl_tensor 
     if (kept.rank > RL_DIMS || inner.rank > RL_DIMS) return rl_call_decline(c);
     rl_p_reduce p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_loops_count(&kept), .each = (uint32_t)rl_loops_count(&inner),
                      .op = (uint32_t)op, .kept = rl_walk_of(&kept, 0), .gone = rl_walk_of(&inner, 0)};
-    bool near = kept.rank && kept.step[1][kept.rank - 1] == 1;
-    p.by_thread = p.each < 32 || (near && p.count >= 4096);
-    return rl_gpu_launch(rl_gpu_of(c->rt), k, p.by_thread ? rl_gpu_thread_blocks(p.count) : p.count, &p, sizeof p);
+    uint32_t parts;
+    p.n = p.each, p.across = kept.rank && kept.step[1][kept.rank - 1] == 1;
+    share_out(&p, &parts);
+    if (parts == 1) return rl_gpu_launch(rl_gpu_of(c->rt), k, p.blocks.d, &p, sizeof p);
+    const rl_tensor *sums = rl_call_temp(c, x->dtype == RL_I32 || x->dtype == RL_I64 ? RL_I64 : RL_F64, 2, (int64_t[]){parts, p.count});
+    p.to = rl_data(sums), p.partial = 1;
+    RL_TRY(rl_gpu_launch(rl_gpu_of(c->rt), k, p.blocks.d * parts, &p, sizeof p));
+    return add_up(c, k, &p, &kept, sums, y);
 }
 
 rl_status rl_gpu_op_reduce(rl_call *c) {
@@ -90,11 +124,18 @@ static rl_p_rows rows_of(const rl_tensor *x, const rl_tensor *y, uint32_t axis, 
     return p;
 }
 
+/* Lines of up to `most` elements, `teams` to a block. */
 static rl_status launch_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t) {
+    static const struct { rl_gpu_kernel f32; uint32_t most, teams; } kinds[] = {
+        {RL_GPU_rows8_f32, 64, 32}, {RL_GPU_rows32_f32, 256, 8}, {RL_GPU_rows256_f32, 2048, 1}, {RL_GPU_rows_f32, UINT32_MAX, 1}};
     if (kept->rank > RL_DIMS) return rl_call_decline(c);
     if (!p->each.d) p->each = rl_divisor_of(1);
     p->kept = rl_walk_of(kept, 0);
-    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_rows_f32, t), p->count, p, sizeof *p);
+    uint32_t i = 0;
+    while (p->n > kinds[i].most) i++;
+    p->across = kept->rank && kept->step[1][kept->rank - 1] == 1 && p->from_step != 1 && kinds[i].teams > 1;
+    uint32_t blocks = (p->count + kinds[i].teams - 1) / kinds[i].teams;
+    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(kinds[i].f32, t), blocks, p, sizeof *p);
 }
 
 static bool takes_rows(const rl_tensor *x) {

@@ -72,12 +72,12 @@ typedef struct {
     rl_p_source source[RL_DIGITS];
 } rl_p_recode;
 
-/* each: operand 0 written, 1.. read; flat: all dense and alike or one element, a vector of 16 bytes per thread */
+/* each: operand 0 written, 1.. read; wide: a thread has 16 bytes of neighbours along the last dim of the walk, which counts by so many (index.h:
+ * rl_loops_by); one: of operand 1, 2, 3 it has one element for them all */
 typedef struct {
     void *to;
     const void *in[3];
-    uint32_t count, op, nin, flat;
-    uint32_t one[3];    /* flat: this operand is one element */
+    uint32_t count, op, nin, wide, one[3];
     double param[2];
     rl_walk w;
 } rl_p_each;
@@ -85,20 +85,23 @@ typedef struct {
 /* cast: any number type to any */
 typedef struct { void *to; const void *from; uint32_t count; int32_t to_type, from_type; rl_walk w; } rl_p_cast;
 
-/* reduce: operand 0 of `kept` is written, operand 1 read; operand 0 of `gone` is what is added to that.  One block per output, or one
- * thread (by_thread) where outputs are neighbours in memory. */
+/* reduce: operand 0 of `kept` is written, operand 1 read; operand 0 of `gone` is what is added to that.  A team of `lanes` threads per output
+ * (k_reduce.h); across: neighbouring threads have neighbouring outputs.  Where the outputs are few a team adds up `share` of the `each` elements, a
+ * part, and `partial` sums are written, part after part; `again`: these are read.  n: what a mean divides by. */
 typedef struct {
     void *to;
     const void *from;
-    uint32_t count, each, op, by_thread;
+    uint32_t count, each, share, n, op, lanes, across, partial, again;
+    rl_divisor blocks; /* of each part */
     rl_walk kept, gone;
 } rl_p_reduce;
 
-/* rows: softmax, layer norm ...: a block per line of n elements, `step` apart; operands 0 and 1 of `kept` */
+/* rows: softmax, layer norm ...: a team per line of n elements, `step` apart; operands 0 and 1 of `kept`; across: neighbouring threads have neighbouring
+ * lines */
 typedef struct {
     void *to, *mean, *inverse;
     const void *from, *scale, *bias;
-    uint32_t count, n, op;
+    uint32_t count, n, op, across;
     int64_t to_step, from_step;
     uint32_t scale_rows, bias_rows; /* line r takes row r % these; of norms */
     rl_divisor each;                /* so many neighbours of a line have one scale and bias: n / each in a row */
@@ -106,11 +109,12 @@ typedef struct {
     rl_walk kept;
 } rl_p_rows;
 
-/* affine: y = (x - mean) * scale / sqrt(var + epsilon) + bias by channel; operands: y, x, channel */
+/* affine: y = (x - mean) * scale / sqrt(var + epsilon) + bias by channel, or, where mean is NULL, x * scale + bias; operands: y, x, channel; wide: as of
+ * each, the channel `by` for each neighbour */
 typedef struct {
     void *to;
     const void *from, *scale, *bias, *mean, *var;
-    uint32_t count;
+    uint32_t count, wide, by;
     double epsilon;
     rl_walk w;
 } rl_p_affine;
@@ -173,10 +177,10 @@ typedef struct {
     int64_t x_n, x_c, x_step[RL_MOST_SPATIAL], w_o, w_i, w_step[RL_MOST_SPATIAL], y_n, y_c, y_step[RL_MOST_SPATIAL];
 } rl_p_conv;
 
-/* posts: what follows a convolution, op after op, on each of its outputs: operand 0 of the walk; operand k of it is post.operand */
+/* posts: what follows a convolution, op after op, on each of its outputs: operand 0 of the walk; operand k of it is post.operand; wide, one: as of each */
 enum { RL_MOST_POSTS = 12 };
 typedef struct { uint32_t op; float p, q; uint32_t operand; } rl_p_post; /* op: a rl_row_op of runtime/rows.h; operand 0: none */
-typedef struct { void *to; const void *in[RL_OPERANDS]; uint32_t count, npost; rl_p_post post[RL_MOST_POSTS]; rl_walk w; } rl_p_posts;
+typedef struct { void *to; const void *in[RL_OPERANDS]; uint32_t count, npost, wide, one[RL_OPERANDS]; rl_p_post post[RL_MOST_POSTS]; rl_walk w; } rl_p_posts;
 
 /* quantize: operands y, x, scale, zero (NULL: 0); back: y = (x - zero) * scale, else rint(x / scale) + zero, cut */
 typedef struct {

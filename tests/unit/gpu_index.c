@@ -144,6 +144,32 @@ TEST(vectors) {
     CHECK(nwide > 1000);
 }
 
+/* Loops that threads go through by 16 bytes have the same places, and what is a vector of an operand begins where one may. */
+TEST(by_vectors) {
+    uint64_t seed = 11, taken = 0;
+    for (uint32_t t = 0; t < 20000; t++) {
+        static const uint32_t wide[] = {1, 2, 4, 8, 16};
+        rl_loops l = random_loops(&seed);
+        uint32_t n = wide[t % RL_LEN(wide)], last = l.rank - 1;
+        if (l.rank && t % 3) l.dim[last] *= n, l.step[0][last] = 1, l.step[1][last] = t % 2;
+        for (uint32_t i = 0; i < last && l.rank && t % 3; i++) l.step[0][i] *= n, l.step[1][i] *= n;
+        if (!rl_loops_takes(&l, n, 2, (uint64_t[]){0, 16})) continue;
+        rl_loops by = l;
+        int64_t count = rl_loops_count(&l);
+        rl_loops_by(&by, n);
+        CHECK(rl_loops_count(&by) == (count + n - 1) / n && (l.rank == 1 || count % n == 0));
+        for (int64_t k = 0; k < count; k++) {
+            int64_t e = k % n, to = place(&by, k / n, 0), from = place(&by, k / n, 1);
+            CHECK(to % n == 0 && (l.step[1][last] == 0 || from % n == 0));
+            CHECK(to + e == place(&l, k, 0) && from + e * l.step[1][last] == place(&l, k, 1));
+        }
+        taken++;
+    }
+    rl_loops one = {.rank = 2, .noperand = 2, .dim = {3, 8}, .step = {{8, 1}, {8, 1}}};
+    CHECK(taken > 3000 && rl_loops_takes(&one, 4, 2, (uint64_t[]){0, 16}) && !rl_loops_takes(&one, 4, 2, (uint64_t[]){0, 8})
+          && rl_loops_takes(&one, 4, 1, (uint64_t[]){0, 8}));
+}
+
 TEST(outer) {
     rl_loops l = {.rank = 3, .noperand = 1, .dim = {3, 70000, 40000}};
     CHECK(rl_loops_outer(&l) == 2); /* 2.8e9 elements of the last two */
@@ -260,6 +286,7 @@ int main(void) {
     RUN(divide);
     RUN(walk);
     RUN(vectors);
+    RUN(by_vectors);
     RUN(outer);
     RUN(tiles);
     RUN(sides);
