@@ -90,7 +90,7 @@ static kept *new_kept(state *s, const void *host, size_t nbyte, bool lasts) {
     if (!k) return NULL;
     *k = (kept){.host = host, .nbyte = nbyte, .p = rl_gpu_alloc(s->g, nbyte), .copy = lasts ? NULL : malloc(nbyte)};
     if (k->copy) memcpy(k->copy, host, nbyte);
-    if (k->p && (lasts || k->copy) && rl_gpu_put(s->g, k->p, host, nbyte) == RL_OK) return k;
+    if (k->p && (lasts || k->copy) && rl_gpu_put_new(s->g, k->p, host, nbyte) == RL_OK) return k;
     if (k->p) rl_gpu_free(s->g, k->p, nbyte);
     free(k->copy);
     free(k);

@@ -1,5 +1,7 @@
 /* Matrix products by cuBLASLt: operands as they lie (side.h), transposed or not, heads side by side; in the epilogue what follows.
  *
+ * Batches have one step from each to the next, or (heads of several images) a list of addresses.
+ *
  *   D = act(alpha A B + beta C + bias)      bias: one number for each column; C: a whole matrix, which may be another branch's sum;
  *                                           act: Relu, or Gelu by tanh, which is what the library computes by that name
  *   int8: sums in 32 bits, A' B only, sizes that 4 divides, no epilogue: the caller does what follows (op_bytes.c)
@@ -15,12 +17,12 @@
 /* What is asked for, without addresses; compared by bytes. */
 typedef struct {
     rl_dtype type;
-    int32_t nbatch;
+    int32_t nbatch, by_address;   /* by_address: no step leads through the batches */
     cublasOperation_t first, second;
     cublasLtEpilogue_t epilogue;
     uint64_t rows[4], columns[4]; /* of A, B, C, D */
     int64_t ld[4], step[4];
-    uint32_t align[4];            /* what divides each address, at most 256; the library takes 256 where it is not told */
+    uint32_t align[5];            /* what divides each address and the bias's, at most 256; the library takes 256 where it is not told */
 } key;
 
 struct rl_lt_choice { rl_lt_choice *next; key key; bool any; cublasLtMatmulAlgo_t algo; };
@@ -31,6 +33,7 @@ typedef struct {
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t layout[4];
     const void *bias, *c; /* c: the whole matrix that is added; NULL: none */
+    const void *at[4];    /* A, B, C, D, or, by_address, where each batch has its own */
     double beta;
 } job;
 
@@ -81,7 +84,7 @@ static bool describe(job *j, const rl_lt_job *q) {
     if (!rl_side_of(p->n, p->b_n, p->k, p->b_k, q->type != RL_I8, &b) || !rl_side_of(p->m, p->a_m, p->k, p->a_k, false, &a)) return false;
     if (q->type == RL_I8 && (a.turned || b.turned)) return false; /* neighbours that do not lie along k */
     if (q->type == RL_I8) b.turned = true;
-    for (uint32_t o = 0; o < 3 && p->batch.rank; o++) step[o] = p->batch.step[o][0];
+    for (uint32_t o = 0; o < 3 && p->batch.rank && !j->key.by_address; o++) step[o] = p->batch.step[o][0];
     j->key.type = q->type, j->key.nbatch = (int32_t)q->nbatch;
     j->key.first = b.turned ? CUBLAS_OP_T : CUBLAS_OP_N, j->key.second = a.turned ? CUBLAS_OP_T : CUBLAS_OP_N;
     if (!take_bias(j, p, &ld) || !take_posts(j, q, &act)) return false;
@@ -89,8 +92,9 @@ static bool describe(job *j, const rl_lt_job *q) {
     c.ld = ld;
     set_side(j, 2, &c, step[0]);
     j->key.epilogue = j->bias ? with_bias(act) : act;
-    const void *at[4] = {p->b, p->a, j->c ? j->c : p->c, p->c};
-    for (uint32_t i = 0; i < 4; i++) j->key.align[i] = alignment(at[i]);
+    j->at[0] = p->b, j->at[1] = p->a, j->at[2] = j->c ? j->c : p->c, j->at[3] = p->c;
+    for (uint32_t i = 0; i < 4; i++) j->key.align[i] = alignment(j->at[i]);
+    j->key.align[4] = j->bias ? alignment(j->bias) : 0; /* the heuristic reads the pointer */
     return true;
 }
 
@@ -104,11 +108,22 @@ static bool set_desc(job *j, cublasLtMatmulDescAttributes_t what, const void *p,
     return j->l->cublasLtMatmulDescSetAttribute(j->desc, what, p, n) == CUBLAS_STATUS_SUCCESS;
 }
 
+/* Batches by address came with CUDA 13. */
+static bool set_mode(job *j, uint32_t i) {
+#if CUBLAS_VERSION >= 130000
+    const uint32_t mode = CUBLASLT_BATCH_MODE_POINTER_ARRAY;
+    return !j->key.by_address
+           || j->l->cublasLtMatrixLayoutSetAttribute(j->layout[i], CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, &mode, sizeof mode) == CUBLAS_STATUS_SUCCESS;
+#else
+    return !j->key.by_address;
+#endif
+}
+
 static bool make_layout(job *j, uint32_t i) {
     const rl_libs *l = j->l;
     const key *k = &j->key;
     cudaDataType_t t = k->type == RL_I8 && i > 1 ? CUDA_R_32I : data_type(k->type);
-    return l->cublasLtMatrixLayoutCreate(&j->layout[i], t, k->rows[i], k->columns[i], k->ld[i]) == CUBLAS_STATUS_SUCCESS
+    return l->cublasLtMatrixLayoutCreate(&j->layout[i], t, k->rows[i], k->columns[i], k->ld[i]) == CUBLAS_STATUS_SUCCESS && set_mode(j, i)
            && l->cublasLtMatrixLayoutSetAttribute(j->layout[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &k->nbatch, sizeof k->nbatch) == CUBLAS_STATUS_SUCCESS
            && l->cublasLtMatrixLayoutSetAttribute(j->layout[i], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &k->step[i], sizeof k->step[i]) == CUBLAS_STATUS_SUCCESS;
 }
@@ -181,6 +196,28 @@ void rl_lt_forget(rl_libs *l) {
     l->choices = NULL;
 }
 
+/* ---- batches ---- */
+
+static uint32_t size_of(const rl_lt_job *q, uint32_t i) {
+    return q->type == RL_I8 && i > 1 ? 4 : rl_dtype_bits(q->type) / 8;
+}
+
+/* Where each batch has matrix i, in the node's memory; *all: the bits of all these addresses. */
+static const char **addresses(rl_call *call, const rl_lt_job *q, const job *j, uint32_t i, uintptr_t *all) {
+    const rl_walk *batch = &q->p.batch;
+    const int64_t *step = batch->step[i == 0 ? 2 : i == 1 ? 1 : 0];
+    const char **at = rl_new(call->tmp, const char *, q->nbatch);
+    *all = 0;
+    for (uint32_t k = 0; k < q->nbatch; k++) {
+        uint32_t left = k;
+        int64_t elements = 0;
+        for (uint32_t d = batch->rank; d-- > 0; left /= batch->dim[d].d) elements += left % batch->dim[d].d * step[d];
+        at[k] = (const char *)j->at[i] + elements * size_of(q, i);
+        *all |= (uintptr_t)at[k];
+    }
+    return at;
+}
+
 /* ---- products ---- */
 
 static void multiply(rl_call *call, job *j, const rl_p_matmul *p, bool *did) {
@@ -193,8 +230,9 @@ static void multiply(rl_call *call, job *j, const rl_p_matmul *p, bool *did) {
     if (j->key.type == RL_F64) alpha = wide, beta = wide + 1;
     if (j->key.type == RL_I8) alpha = whole, beta = whole + 1;
     if (!best || !best->any) return;
-    cublasStatus_t s = l->cublasLtMatmul(l->lt, j->desc, alpha, p->b, j->layout[0], p->a, j->layout[1], beta, j->c ? j->c : p->c, j->layout[2], p->c, j->layout[3],
-                                         &best->algo, l->workspace, l->nworkspace, rl_gpu_stream(l->g));
+    for (uint32_t i = 0; i < 4 && j->key.by_address; i++) j->at[i] = rl_call_keep(call, j->at[i], (size_t)j->key.nbatch * sizeof(void *), false);
+    cublasStatus_t s = l->cublasLtMatmul(l->lt, j->desc, alpha, j->at[0], j->layout[0], j->at[1], j->layout[1], beta, j->at[2], j->layout[2], (void *)(uintptr_t)j->at[3],
+                                         j->layout[3], &best->algo, l->workspace, l->nworkspace, rl_gpu_stream(l->g));
     *did = s == CUBLAS_STATUS_SUCCESS;
     if (*did) call->step->ran = "cuBLASLt";
     else rl_call_note(call, "cuBLASLt: %s", l->cublasLtGetStatusString(s));
@@ -204,19 +242,40 @@ static const void *further(const void *p, int64_t elements, uint32_t size) {
     return p ? (const char *)p + elements * size : NULL;
 }
 
-/* Strided batches have one step; outer ones are a loop here. */
+/* Heads of several images, where they lie. */
+static rl_status batches_by_address(rl_call *call, const rl_lt_job *q, bool *did) {
+    job j;
+    memset(&j, 0, sizeof j); /* gaps too: keys are compared by bytes */
+    j.l = rl_libs_of(call->rt);
+    j.key.by_address = 1;
+    if (describe(&j, q) && prepare(&j)) {
+        for (uint32_t i = 0; i < 4; i++) {
+            uintptr_t all;
+            j.at[i] = addresses(call, q, &j, i, &all);
+            j.key.align[i] = alignment((const void *)all);
+        }
+        multiply(call, &j, &q->p, did);
+    }
+    end(&j);
+    return RL_OK;
+}
+
+/* Strided batches have one step: the dim of the fewest others is a loop here. */
 static rl_status outer_batches(rl_call *call, const rl_lt_job *q, bool *did) {
     const rl_walk *batch = &q->p.batch;
-    uint32_t n = batch->dim[0].d, size = rl_dtype_bits(q->type) / 8, made = q->type == RL_I8 ? 4 : size;
+    uint32_t d = 0;
+    for (uint32_t i = 1; i < batch->rank; i++)
+        if (batch->dim[i].d < batch->dim[d].d) d = i;
+    uint32_t n = batch->dim[d].d, size = size_of(q, 0), after = batch->rank - d - 1;
     rl_lt_job part = *q;
     part.nbatch = q->nbatch / n;
     part.p.batch.rank = batch->rank - 1;
-    memmove(part.p.batch.dim, batch->dim + 1, part.p.batch.rank * sizeof *batch->dim);
-    for (uint32_t o = 0; o < 3; o++) memmove(part.p.batch.step[o], batch->step[o] + 1, part.p.batch.rank * sizeof *batch->step[o]);
+    memmove(part.p.batch.dim + d, batch->dim + d + 1, after * sizeof *batch->dim);
+    for (uint32_t o = 0; o < 3; o++) memmove(part.p.batch.step[o] + d, batch->step[o] + d + 1, after * sizeof *batch->step[o]);
     for (uint32_t i = 0; i < n; i++) {
-        part.p.c = (char *)q->p.c + i * batch->step[0][0] * made;
-        part.p.a = further(q->p.a, i * batch->step[1][0], size), part.p.b = further(q->p.b, i * batch->step[2][0], size);
-        for (uint32_t k = 0; k < q->npost; k++) part.operand[k] = further(q->operand[k], i * batch->step[0][0], size);
+        part.p.c = (char *)q->p.c + i * batch->step[0][d] * size_of(q, 3);
+        part.p.a = further(q->p.a, i * batch->step[1][d], size), part.p.b = further(q->p.b, i * batch->step[2][d], size);
+        for (uint32_t k = 0; k < q->npost; k++) part.operand[k] = further(q->operand[k], i * batch->step[0][d], size);
         RL_TRY(rl_lt_matmul(call, &part, did));
         if (!*did) return i ? rl_call_fail(call, RL_EINTERNAL, "cuBLASLt took one batch and not the next") : RL_OK;
     }
@@ -228,7 +287,10 @@ rl_status rl_lt_matmul(rl_call *call, const rl_lt_job *q, bool *did) {
     job j;
     *did = false;
     if (!l || !l->lt || rl_call_noted(call) || q->p.k == 0 || q->p.c_n != 1 || q->nbatch == 0) return RL_OK;
-    if (q->p.batch.rank > 1) return outer_batches(call, q, did);
+    if (q->p.batch.rank > 1) {
+        RL_TRY(batches_by_address(call, q, did));
+        return *did || rl_call_noted(call) ? RL_OK : outer_batches(call, q, did);
+    }
     memset(&j, 0, sizeof j); /* gaps too: keys are compared by bytes */
     j.l = l;
     if (describe(&j, q) && prepare(&j)) multiply(call, &j, &q->p, did);

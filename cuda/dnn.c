@@ -8,7 +8,7 @@
 #include "../runtime/rows.h"
 #include "dnn_graph.h"
 
-enum { MOST_ENGINES = 16 };
+enum { MOST_ENGINES = 128 }; /* cuDNN 9.19 names up to 34; for float32 most that come first are not exact */
 #if CUDNN_VERSION >= 90800
 #define HEUR_DEVICEPROP CUDNN_ATTR_ENGINEHEUR_DEVICEPROP
 #define PLAN_DEVICEPROP CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP
@@ -92,11 +92,13 @@ static bool set_mode(rl_dnn_maker *m, rl_dnn_item how, const rl_p_post *o) {
         {RL_ROW_SIGMOID, CUDNN_POINTWISE_SIGMOID_FWD}, {RL_ROW_SILU, CUDNN_POINTWISE_SWISH_FWD}, {RL_ROW_TANH, CUDNN_POINTWISE_TANH_FWD},
         {RL_ROW_GELU, CUDNN_POINTWISE_GELU_FWD}, {RL_ROW_GELU_TANH, CUDNN_POINTWISE_GELU_APPROX_TANH_FWD}, {RL_ROW_ELU, CUDNN_POINTWISE_ELU_FWD},
         {RL_ROW_ADD, CUDNN_POINTWISE_ADD}, {RL_ROW_MUL, CUDNN_POINTWISE_MUL}};
+    static const cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN; /* else it drops them */
     uint32_t k = 0;
     double p = o->p, q = o->q;
     while (k < RL_LEN(modes) && (uint32_t)modes[k].op != o->op) k++;
     if (k == RL_LEN(modes)) return false;
     rl_dnn_set(m, how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &modes[k].mode);
+    if (modes[k].mode == CUDNN_POINTWISE_RELU_FWD) rl_dnn_set(m, how, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, &nan);
     if (o->op == RL_ROW_LEAKY_RELU) rl_dnn_set(m, how, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, CUDNN_TYPE_DOUBLE, 1, &p);
     if (o->op == RL_ROW_CLIP) rl_dnn_set(m, how, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, CUDNN_TYPE_DOUBLE, 1, &p);
     if (o->op == RL_ROW_CLIP) rl_dnn_set(m, how, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_TYPE_DOUBLE, 1, &q);
@@ -142,6 +144,12 @@ static bool has_note(const rl_libs *l, rl_dnn_item config, cudnnBackendAttribute
 static bool is_coarse(const rl_libs *l, rl_dnn_item config) {
     static const int notes[] = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION};
     return has_note(l, config, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, RL_LEN(notes));
+}
+
+/* Does it compute on tensor cores? */
+static bool is_quick(const rl_libs *l, rl_dnn_item config) {
+    static const int note = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+    return has_note(l, config, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, &note, 1);
 }
 
 /* Does it want weights in an order of its own, which only cudnnReorderFilterAndBias makes? */
@@ -210,15 +218,20 @@ static void drop_engines(const rl_libs *l, rl_dnn_item *found) {
 static void try_engines(rl_dnn_maker *m, rl_dnn_plan *p, rl_dnn_item graph, cudnnBackendHeurMode_t mode) {
     rl_dnn_item found[MOST_ENGINES] = {NULL};
     int64_t n = find_engines(m, graph, mode, found);
-    for (int64_t i = 0; i < n && !p->plan; i++) try_engine(m->l, p, found[i]);
+    bool sorted = mode != CUDNN_HEUR_MODE_FALLBACK || !p->asked.bytes; /* by speed */
+    for (uint32_t pass = sorted; pass < 2; pass++)
+        for (int64_t i = 0; i < n && !p->plan; i++)
+            if (pass || is_quick(m->l, found[i])) try_engine(m->l, p, found[i]);
     drop_engines(m->l, found);
 }
 
 static void make_plan(rl_libs *l, rl_dnn_plan *p) {
     rl_dnn_maker m = {.l = l};
     rl_dnn_item graph = p->asked.graph(&m, p->asked.key);
-    if (!m.bad) try_engines(&m, p, graph, CUDNN_HEUR_MODE_A);
-    if (!m.bad && !p->plan) try_engines(&m, p, graph, CUDNN_HEUR_MODE_FALLBACK);
+    bool graphed = !m.bad;
+    if (graphed) try_engines(&m, p, graph, CUDNN_HEUR_MODE_A);
+    m.bad = false; /* the one kind of heuristics may fail where the other does not */
+    if (graphed && !p->plan) try_engines(&m, p, graph, CUDNN_HEUR_MODE_FALLBACK);
     destroy(&m);
 }
 
@@ -301,6 +314,7 @@ static void ask_engines(rl_dnn_maker *m, const rl_dnn_asked *q, rl_dnn_item grap
     rl_dnn_item found[MOST_ENGINES] = {NULL};
     int64_t n = find_engines(m, graph, mode, found);
     a->taken += (uint32_t)n;
+    a->fallback = mode == CUDNN_HEUR_MODE_FALLBACK;
     for (int64_t i = 0; i < n; i++) {
         rl_dnn_item plan = is_wanted(m->l, q, found[i]) ? plan_for(m->l, found[i]) : NULL;
         a->engines += plan != NULL;

@@ -140,7 +140,7 @@ static rl_dnn_conv_job key_of(const rl_dnn_conv_job *j) {
 }
 
 static rl_dnn_asked asked_of(const rl_libs *l, const rl_dnn_conv_job *key) {
-    return (rl_dnn_asked){graph_of, key, sizeof *key, key->type == RL_F32 && !l->tf32, key->vectors > 1};
+    return (rl_dnn_asked){graph_of, key, sizeof *key, .whole = key->type == RL_F32 && !l->tf32, .vectors = key->vectors > 1, .bytes = key->type == RL_I8};
 }
 
 rl_status rl_dnn_conv(rl_call *call, const rl_dnn_conv_job *j, bool *did) {

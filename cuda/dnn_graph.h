@@ -11,7 +11,7 @@
  *       ...
  *       return rl_dnn_graph(m, &(rl_dnn_item){rl_dnn_finish(m, op)}, 1);
  *   }
- *   rl_dnn_asked q = {graph_of, &key, sizeof key, false};
+ *   rl_dnn_asked q = {.graph = graph_of, .key = &key, .nkey = sizeof key};
  *   rl_dnn_run(call, &q, (rl_dnn_at[]){{1, x}, {2, y}}, 2, &did);
  *
  * What fails marks the maker; the rest of its calls do nothing. */
@@ -42,6 +42,7 @@ typedef struct {
     size_t nkey;
     bool whole;           /* only engines that compute with all of float32's bits */
     bool vectors;         /* channels lie in vectors: only engines that take the weights as they are */
+    bool bytes;           /* of engines that are in no order those on tensor cores first */
 } rl_dnn_asked;
 typedef struct { int64_t uid; const void *p; } rl_dnn_at;
 enum { RL_DNN_MOST_AT = 8 + RL_MOST_POSTS };

@@ -47,7 +47,7 @@ static rl_dnn_item pool_graph(rl_dnn_maker *m, const void *key) {
 }
 
 static rl_dnn_asked pool_asked(const rl_dnn_pool_job *j) {
-    return (rl_dnn_asked){pool_graph, j, sizeof *j, false, false}; /* nothing is rounded to fewer bits than the type has */
+    return (rl_dnn_asked){.graph = pool_graph, .key = j, .nkey = sizeof *j}; /* nothing is rounded to fewer bits than the type has */
 }
 
 rl_status rl_dnn_pool(rl_call *call, const rl_dnn_pool_job *j, void *y, const void *x, bool *did) {
@@ -95,7 +95,7 @@ static rl_dnn_item norm_graph(rl_dnn_maker *m, const void *key) {
 }
 
 static rl_dnn_asked norm_asked(const rl_dnn_norm_job *j) {
-    return (rl_dnn_asked){norm_graph, j, sizeof *j, false, false}; /* no products: there is nothing that TF32 would shorten */
+    return (rl_dnn_asked){.graph = norm_graph, .key = j, .nkey = sizeof *j}; /* no products: there is nothing that TF32 would shorten */
 }
 
 rl_status rl_dnn_norm(rl_call *call, const rl_dnn_norm_job *j, void *y, const void *x, const void *scale, const void *bias, const float *epsilon, bool *did) {

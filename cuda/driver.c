@@ -66,7 +66,7 @@ struct rl_gpu {
 #undef CU
     cu_device number;
     cu_context context;
-    cu_stream stream_of;
+    cu_stream stream_of, aside; /* aside: for what may not be recorded */
     cu_module module;
     cu_function kernel[RL_NGPU];
     char title[160];
@@ -163,6 +163,7 @@ static rl_status start(rl_gpu *g) {
     CALL(g, "the device's context", retain(&g->context, g->number));
     RL_TRY(use(g));
     CALL(g, "a stream", stream(&g->stream_of, NON_BLOCKING));
+    CALL(g, "a stream", stream(&g->aside, NON_BLOCKING));
     RL_TRY(load_kernels(g));
     for (uint32_t i = 0; i < NSTAGE; i++) {
         CALL(g, "pinned memory", pin(&g->stage[i], STAGE));
@@ -194,6 +195,7 @@ void rl_gpu_close(rl_gpu *g) {
         for (uint32_t i = 0; i < g->nmark; i++) g->unevent(g->mark[i]);
         if (g->module) g->unload(g->module);
         if (g->stream_of) g->unstream(g->stream_of);
+        if (g->aside) g->unstream(g->aside);
         g->release(g->number);
     }
     if (g->library) dlclose(g->library);
@@ -237,6 +239,14 @@ rl_status rl_gpu_put(rl_gpu *g, void *to, const void *host, size_t nbyte) {
         CALL(g, "a copy to the device", put(address(to, at), g->stage[g->turn], n, g->stream_of));
         CALL(g, "a copy to the device", note(g->free_at[g->turn], g->stream_of));
     }
+    return RL_OK;
+}
+
+rl_status rl_gpu_put_new(rl_gpu *g, void *to, const void *host, size_t nbyte) {
+    if (!g->recording) return rl_gpu_put(g, to, host, nbyte);
+    RL_TRY(use(g));
+    CALL(g, "a copy to the device", put(address(to, 0), host, nbyte, g->aside));
+    CALL(g, "a copy to the device", wait(g->aside));
     return RL_OK;
 }
 

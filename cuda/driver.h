@@ -33,6 +33,8 @@ void *rl_gpu_alloc(rl_gpu *g, size_t nbyte);
 void rl_gpu_free(rl_gpu *g, void *p, size_t nbyte);
 
 rl_status rl_gpu_put(rl_gpu *g, void *to, const void *host, size_t nbyte);
+/* The same, to memory that was allocated since: also while something is recorded, which then finds it there. */
+rl_status rl_gpu_put_new(rl_gpu *g, void *to, const void *host, size_t nbyte);
 rl_status rl_gpu_get(rl_gpu *g, void *host, const void *from, size_t nbyte);
 rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte); /* on the device */
 rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void *param, size_t nparam);

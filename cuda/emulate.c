@@ -132,6 +132,10 @@ void rl_gpu_free(rl_gpu *g, void *p, size_t nbyte) {
 
 rl_status rl_gpu_put(rl_gpu *g, void *to, const void *host, size_t nbyte) {
     if (g->recording) return rl_fail(g->ctx, RL_EINTERNAL, "a copy from the host inside a recording");
+    return rl_gpu_put_new(g, to, host, nbyte);
+}
+
+rl_status rl_gpu_put_new(rl_gpu *g, void *to, const void *host, size_t nbyte) {
     RL_TRY(answer(g, "a copy to the device"));
     enter(g);
     memcpy(to, host, nbyte);

@@ -45,6 +45,7 @@ void rl_lt_forget(rl_libs *l);
 bool rl_dnn_pretend(rl_libs *l, const char *json);
 typedef struct {
     uint32_t taken, engines; /* configurations that cuDNN names for the graph; those that try_engine would try */
+    bool fallback;           /* the heuristics proper had none of these */
     bool made;               /* one of these became a plan, or would have, but that its kernel found no driver to be loaded by */
     char why[200];           /* what cuDNN said last */
 } rl_dnn_answer;

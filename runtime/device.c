@@ -10,6 +10,7 @@
 #include "native.h"
 
 _Noreturn void rl_device_no_memory(rl_rt *rt, size_t nbyte) {
+    rl_device_end_recording(rt);
     rl_label at = rt->at ? rl_node_label(rt->at) : (rl_label){""};
     rl_fail(rt->ctx, RL_ENOMEM, "%s%sno memory left on the device for %zu bytes", at.s, rt->at ? ": " : "", nbyte);
     rt->at = NULL;

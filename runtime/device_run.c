@@ -47,6 +47,13 @@ static void take_inputs(rl_exec *x, const rl_tensor *in, rl_tensor *there) {
         there[i] = rl_device_takes(&in[i]) ? rl_tensor_on(x->rt, &in[i], x->rt->device) : rl_tensor_keep(&in[i]);
 }
 
+void rl_device_end_recording(rl_rt *rt) {
+    void *made;
+    if (!rt->recording) return;
+    rt->recording = false;
+    if (rt->device->record_end(rt, &made) == RL_OK) rt->device->forget(rt, made);
+}
+
 /* The recording is made by running once more; what it says is then done by the first replay. */
 static rl_status record(rl_exec *x, rl_replay *r, const rl_tensor *in) {
     rl_rt *rt = x->rt;
@@ -54,12 +61,15 @@ static rl_status record(rl_exec *x, rl_replay *r, const rl_tensor *in) {
     RL_TRY(rt->failed);
     RL_TRY(rt->device->sync(rt));
     RL_TRY(rt->device->record(rt));
+    rt->recording = true;
     rt->random = 1;
     rl_status s = rl_exec_frame(x, NULL, r->in, x->g->input.n, r->out, x->g->output.n);
-    if (s == RL_OK) return rt->device->record_end(rt, &r->recording);
+    if (s == RL_OK) {
+        rt->recording = false;
+        return rt->device->record_end(rt, &r->recording);
+    }
     r->note = rl_copy(&x->g->mem, rt->ctx->error, strlen(rt->ctx->error) + 1); /* before the end says something else */
-    if (rt->device->record_end(rt, &r->recording) == RL_OK) rt->device->forget(rt, r->recording);
-    r->recording = NULL;
+    rl_device_end_recording(rt);
     return s;
 }
 

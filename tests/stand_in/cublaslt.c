@@ -9,10 +9,10 @@
 
 #include "stand_in.h"
 
-typedef struct { cudaDataType_t type; uint64_t rows, columns; int64_t ld, step; int32_t nbatch; } matrix;
+typedef struct { cudaDataType_t type; uint64_t rows, columns; int64_t ld, step; int32_t nbatch, by_address; } matrix;
 typedef struct { cublasComputeType_t compute; cudaDataType_t scale, bias_type; cublasOperation_t a, b; cublasLtEpilogue_t epilogue; const void *bias; } desc;
 typedef struct { uint32_t align[4]; } wishes; /* of A, B, C, D; also what an algorithm is */
-typedef struct { desc d; matrix a, b, c, y; const void *pa, *pb, *pc; void *py; double alpha, beta; } job;
+typedef struct { desc d; matrix a, b, c, y; const void *pa, *pb, *pc; void *py; double alpha, beta; unsigned align[4]; } job;
 
 #define LT(name, ...)                                                                                                \
     STAND_IN cublasStatus_t name(__VA_ARGS__);                                                                       \
@@ -69,7 +69,7 @@ LT(cublasLtMatrixLayoutCreate, cublasLtMatrixLayout_t *l, cudaDataType type, uin
     FAULT();
     matrix *m = calloc(1, sizeof *m);
     if (!m) return CUBLAS_STATUS_ALLOC_FAILED;
-    *m = (matrix){type, rows, columns, ld, 0, 1};
+    *m = (matrix){type, rows, columns, ld, 0, 1, 0};
     *l = (cublasLtMatrixLayout_t)m;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -84,6 +84,7 @@ LT(cublasLtMatrixLayoutSetAttribute, cublasLtMatrixLayout_t l, cublasLtMatrixLay
     FAULT();
     if (what == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && n == sizeof m->nbatch) memcpy(&m->nbatch, p, n);
     else if (what == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET && n == sizeof m->step) memcpy(&m->step, p, n);
+    else if (what == CUBLASLT_MATRIX_LAYOUT_BATCH_MODE && n == sizeof m->by_address && !stand_in_fault("by_address")) memcpy(&m->by_address, p, n);
     else return CUBLAS_STATUS_NOT_SUPPORTED;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -122,7 +123,7 @@ static uint64_t dim(const matrix *m, int columns, int turned) {
 }
 
 static int fits(const matrix *m, const matrix *y) {
-    return m->ld >= (int64_t)m->rows && m->nbatch == y->nbatch && (y->nbatch == 1 || m->step >= 0);
+    return m->ld >= (int64_t)m->rows && m->nbatch == y->nbatch && m->by_address == y->by_address && (y->nbatch == 1 || m->step >= 0);
 }
 
 static int takes(const desc *d, const matrix *a, const matrix *b, const matrix *c, const matrix *y) {
@@ -161,27 +162,39 @@ static double end_of(const desc *d, double v, uint64_t row, stand_in_type t) {
     return v;
 }
 
+/* Batch k's matrix; an address that is less aligned than was promised is taken for none. */
+static void *batch_of(const matrix *m, const void *p, int64_t k, stand_in_type t, unsigned align) {
+    static const unsigned size[] = {[SI_F32] = 4, [SI_F64] = 8, [SI_F16] = 2, [SI_BF16] = 2, [SI_I8] = 1, [SI_U8] = 1, [SI_I32] = 4};
+    void *at = m->by_address ? ((void *const *)p)[k] : (char *)(uintptr_t)p + k * m->step * size[t];
+    return m->by_address && (uintptr_t)at % align ? NULL : at;
+}
+
 static void multiply(void *arg) {
     const job *j = arg;
     stand_in_type t = type_of(j->a.type), to = type_of(j->y.type);
     int ta = j->d.a == CUBLAS_OP_T, tb = j->d.b == CUBLAS_OP_T;
     uint64_t k = dim(&j->a, 1, ta);
-    for (int64_t batch = 0; batch < j->y.nbatch; batch++)
+    for (int64_t batch = 0; batch < j->y.nbatch; batch++) {
+        const void *a = batch_of(&j->a, j->pa, batch, t, j->align[0]), *b = batch_of(&j->b, j->pb, batch, t, j->align[1]);
+        const void *c = batch_of(&j->c, j->pc, batch, to, j->align[2]);
+        void *y = batch_of(&j->y, j->py, batch, to, j->align[3]);
         for (uint64_t col = 0; col < j->y.columns; col++)
             for (uint64_t row = 0; row < j->y.rows; row++) {
                 double sum = 0, more = 0;
                 for (uint64_t i = 0; i < k; i++)
-                    sum += stand_in_load(j->pa, batch * j->a.step + (int64_t)(ta ? i : row) + (int64_t)(ta ? row : i) * j->a.ld, t)
-                           * stand_in_load(j->pb, batch * j->b.step + (int64_t)(tb ? col : i) + (int64_t)(tb ? i : col) * j->b.ld, t);
-                if (j->beta != 0) more = j->beta * stand_in_load(j->pc, batch * j->c.step + (int64_t)row + (int64_t)col * j->c.ld, to);
-                stand_in_store(j->py, batch * j->y.step + (int64_t)row + (int64_t)col * j->y.ld, to, end_of(&j->d, j->alpha * sum + more, row, to));
+                    sum += stand_in_load(a, (int64_t)(ta ? i : row) + (int64_t)(ta ? row : i) * j->a.ld, t)
+                           * stand_in_load(b, (int64_t)(tb ? col : i) + (int64_t)(tb ? i : col) * j->b.ld, t);
+                if (j->beta != 0) more = j->beta * stand_in_load(c, (int64_t)row + (int64_t)col * j->c.ld, to);
+                stand_in_store(y, (int64_t)row + (int64_t)col * j->y.ld, to, end_of(&j->d, j->alpha * sum + more, row, to));
             }
+    }
 }
 
 /* Are the addresses as the algorithm was told? */
-static int are_aligned(const cublasLtMatmulAlgo_t *algo, const void *const *at) {
+static int are_aligned(const cublasLtMatmulAlgo_t *algo, int by_address, const void *const *at) {
     wishes w;
     memcpy(&w, algo, sizeof w);
+    if (by_address) return 1; /* these are looked at one by one */
     for (uint32_t i = 0; i < 4; i++)
         if (w.align[i] < 1 || w.align[i] > 256 || (uintptr_t)at[i] % w.align[i]) return 0;
     return 1;
@@ -195,11 +208,12 @@ LT(cublasLtMatmul, cublasLtHandle_t h, cublasLtMatmulDesc_t d, const void *alpha
    const void *beta, const void *c, cublasLtMatrixLayout_t lc, void *y, cublasLtMatrixLayout_t ly, const cublasLtMatmulAlgo_t *algo, void *workspace,
    size_t nworkspace, cudaStream_t stream) {
     FAULT();
-    job j = {*(desc *)d, *(matrix *)la, *(matrix *)lb, *(matrix *)lc, *(matrix *)ly, a, b, c, y, scale_of(alpha, ((desc *)d)->scale), scale_of(beta, ((desc *)d)->scale)};
-    if (!h || !stream || !algo || !are_aligned(algo, (const void *[]){a, b, c, y}) || (nworkspace && !workspace) || !takes(&j.d, &j.a, &j.b, &j.c, &j.y)) return CUBLAS_STATUS_INVALID_VALUE;
-    if (j.a.type == CUDA_R_8I && ((uintptr_t)a | (uintptr_t)b | (uintptr_t)y) % 16) return CUBLAS_STATUS_NOT_SUPPORTED;
-    stand_in_say("cuBLASLt %lux%lux%lu batch %d A%s B%s ld %ld %ld %ld %ld epilogue %d%s alpha %g beta %g types %d %d", (unsigned long)j.y.rows,
-                 (unsigned long)j.y.columns, (unsigned long)dim(&j.a, 1, j.d.a == CUBLAS_OP_T), j.y.nbatch, j.d.a == CUBLAS_OP_T ? "'" : "",
+    job j = {*(desc *)d, *(matrix *)la, *(matrix *)lb, *(matrix *)lc, *(matrix *)ly, a, b, c, y, scale_of(alpha, ((desc *)d)->scale), scale_of(beta, ((desc *)d)->scale), {0}};
+    if (algo) memcpy(j.align, algo, sizeof j.align);
+    if (!h || !stream || !algo || !are_aligned(algo, j.y.by_address, (const void *[]){a, b, c, y}) || (nworkspace && !workspace) || !takes(&j.d, &j.a, &j.b, &j.c, &j.y)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (j.a.type == CUDA_R_8I && !j.a.by_address && ((uintptr_t)a | (uintptr_t)b | (uintptr_t)y) % 16) return CUBLAS_STATUS_NOT_SUPPORTED;
+    stand_in_say("cuBLASLt %lux%lux%lu batch %d%s A%s B%s ld %ld %ld %ld %ld epilogue %d%s alpha %g beta %g types %d %d", (unsigned long)j.y.rows,
+                 (unsigned long)j.y.columns, (unsigned long)dim(&j.a, 1, j.d.a == CUBLAS_OP_T), j.y.nbatch, j.y.by_address ? " by address" : "", j.d.a == CUBLAS_OP_T ? "'" : "",
                  j.d.b == CUBLAS_OP_T ? "'" : "", (long)j.a.ld, (long)j.b.ld, (long)j.c.ld, (long)j.y.ld, (int)j.d.epilogue, c == y ? "" : " C", j.alpha, j.beta,
                  (int)j.a.type, (int)j.y.type);
     return stand_in_do(multiply, &j, sizeof j) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;

@@ -1,6 +1,7 @@
 /* The driver's functions (libcuda.so.1) on the emulated device: see stand_in.h. What is not here, cuda/driver.c does not use. */
 #include <math.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,9 @@ static int listening;
 int stand_in_fault(const char *function) {
     static char last[80]; /* the wish whose calls are counted */
     static unsigned calls;
-    const char *wish = getenv("RELAYOUT_STAND_IN_FAULT");
+    const char *wish = getenv("RELAYOUT_STAND_IN_FAULT"), *too = getenv("RELAYOUT_STAND_IN_FAULT_TOO");
     size_t n = strlen(function);
+    if (too && strncmp(too, function, n) == 0 && too[n] == ':') return atoi(too + n + 1);
     if (strncmp(last, wish ? wish : "", sizeof last - 1) != 0) calls = 0, snprintf(last, sizeof last, "%s", wish ? wish : "");
     if (!wish || strncmp(wish, function, n) != 0 || wish[n] != ':') return 0;
     char *rest;
@@ -168,7 +170,15 @@ CU(cuDevicePrimaryCtxRetain, void **context, int device) {
     return device != 0;
 }
 
-CU(cuDevicePrimaryCtxRelease_v2, int device) { return device != 0; }
+/* Of two streams the second only copies to the device, beside what is recorded. */
+static char aside;
+static unsigned nstream;
+
+CU(cuDevicePrimaryCtxRelease_v2, int device) {
+    nstream = 0;
+    return device != 0;
+}
+
 CU(cuCtxSetCurrent, void *context) { return context != gpu; }
 
 CU(cuModuleLoadData, void **module, const void *image) {
@@ -234,7 +244,7 @@ CU(cuMemFreeHost, void *p) {
 
 CU(cuMemcpyHtoDAsync_v2, pointer to, const void *from, size_t n, void *stream) {
     FAULT();
-    return stream ? result(rl_gpu_put(gpu, (void *)(uintptr_t)to, from, n)) : 1;
+    return !stream ? 1 : result(stream == &aside ? rl_gpu_put_new(gpu, (void *)(uintptr_t)to, from, n) : rl_gpu_put(gpu, (void *)(uintptr_t)to, from, n));
 }
 
 CU(cuMemcpyDtoHAsync_v2, void *to, pointer from, size_t n, void *stream) {
@@ -249,15 +259,15 @@ CU(cuMemcpyDtoDAsync_v2, pointer to, pointer from, size_t n, void *stream) {
 
 CU(cuStreamCreate, void **stream, unsigned flags) {
     FAULT();
-    *stream = gpu;
+    *stream = nstream++ % 2 ? (void *)&aside : gpu;
     return flags > 1;
 }
 
-CU(cuStreamDestroy_v2, void *stream) { return stream != gpu; }
+CU(cuStreamDestroy_v2, void *stream) { return stream != gpu && stream != &aside; }
 
 CU(cuStreamSynchronize, void *stream) {
     FAULT();
-    return stream == gpu ? result(rl_gpu_sync(gpu)) : 1;
+    return stream == gpu ? result(rl_gpu_sync(gpu)) : stream != &aside;
 }
 
 CU(cuEventCreate, void **event, unsigned flags) {

@@ -139,6 +139,7 @@ static double apply(const item *how, double v, double w) {
     case CUDNN_POINTWISE_ADD: return v + w;
     case CUDNN_POINTWISE_MUL: return v * w;
     case CUDNN_POINTWISE_RELU_FWD:
+        if (isnan(v)) return item_int(how, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_NOT_PROPAGATE_NAN) == CUDNN_PROPAGATE_NAN ? v : low;
         return v < low ? low + item_double(how, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, 0) * (v - low) : v > high ? high : v;
     case CUDNN_POINTWISE_SIGMOID_FWD: return 1 / (1 + exp(-v));
     case CUDNN_POINTWISE_SWISH_FWD: return v / (1 + exp(-item_double(how, CUDNN_ATTR_POINTWISE_SWISH_BETA, 1) * v));

@@ -6,7 +6,8 @@
  * and what it tells the libraries of shapes, strides and types is right where the results are.  How the real ones round, which engines they
  * have and how fast they are is not theirs to say.
  *
- *   RELAYOUT_STAND_IN_FAULT=cublasLtMatmul:13      calls of that function give that result from now on; FUNCTION:RESULT:N: from the N-th on */
+ *   RELAYOUT_STAND_IN_FAULT=cublasLtMatmul:13      calls of that function give that result from now on; FUNCTION:RESULT:N: from the N-th on
+ *   RELAYOUT_STAND_IN_FAULT_TOO=...                another function's, FUNCTION:RESULT */
 #ifndef STAND_IN_H
 #define STAND_IN_H
 #include <stddef.h>

@@ -39,6 +39,7 @@ static bool same(run *a, run *b, double bound) {
     rl_convert(a->rt, &p, x, true), rl_convert(b->rt, &q, y, true);
     for (int64_t i = 0; i < rl_numel(&p); i++) {
         double u = ((const double *)rl_data(&p))[i], v = ((const double *)rl_data(&q))[i];
+        if (isnan(u) != isnan(v)) return false;
         most = fmax(most, fabs(u)), worst = fmax(worst, fabs(u - v));
     }
     return worst <= bound * most;
@@ -78,7 +79,15 @@ TEST(products) {
     /* heads, where they lie: [N,S,H,D] as [N,H,S,D], and K' */
     RUNS("  in %x f32[2,6,12]\n  in %z f32[2,6,12]\n  const %s i64[4] {2,6,3,4}\n  %a = Reshape(%x, %s)\n  %b = Reshape(%z, %s)\n"
          "  %q = Transpose(%a) perm=[0,2,1,3]\n  %k = Transpose(%b) perm=[0,2,3,1]\n  %y = MatMul(%q, %k)\n  out %y\n", 1e-6, "cuBLASLt",
+         "cuBLASLt 6x6x4 batch 6 by address A' B ld 12 12 6 6");
+    setenv("RELAYOUT_STAND_IN_FAULT", "by_address:15", 1); /* CUDA 12: head by head, or image by image, whichever are fewer */
+    RUNS("  in %x f32[2,6,12]\n  in %z f32[2,6,12]\n  const %s i64[4] {2,6,3,4}\n  %a = Reshape(%x, %s)\n  %b = Reshape(%z, %s)\n"
+         "  %q = Transpose(%a) perm=[0,2,1,3]\n  %k = Transpose(%b) perm=[0,2,3,1]\n  %y = MatMul(%q, %k)\n  out %y\n", 1e-6, "cuBLASLt",
          "cuBLASLt 6x6x4 batch 3 A' B ld 12 12 6 6");
+    RUNS("  in %x f32[3,6,8]\n  in %z f32[3,6,8]\n  const %s i64[4] {3,6,2,4}\n  %a = Reshape(%x, %s)\n  %b = Reshape(%z, %s)\n"
+         "  %q = Transpose(%a) perm=[0,2,1,3]\n  %k = Transpose(%b) perm=[0,2,3,1]\n  %y = MatMul(%q, %k)\n  out %y\n", 1e-6, "cuBLASLt",
+         "cuBLASLt 6x6x4 batch 3 A' B ld 8 8 6 6");
+    unsetenv("RELAYOUT_STAND_IN_FAULT");
 }
 
 static const char weights[] = "  const %w f16[4,4] {1,0.5,2,-1,0,1,1,-2,3,1,-1,0,2,2,1,1}\n  const %b f16[4] {1,-2,0.5,3}\n";
@@ -117,6 +126,8 @@ TEST(graphs) {
     RUNS("  in %x f16[2,4,6,5]\n  in %w f16[8,4,3,3]\n  in %b f16[8]\n  %c = Conv(%x, %w, %b) pads=[1,1,1,1]\n  %y = Relu(%c)\n  out %y\n", 2e-3, "cuDNN",
          "cuDNN graph of 3", "tensor 1: type 2 dims 2,4,6,5 strides 120,1,20,4", "tensor 2: type 2 dims 8,4,3,3 strides 36,1,12,4",
          "tensor 3: type 2 dims 2,8,6,5 strides 240,1,40,8", "tensor 4: type 2 dims 1,8,1,1 strides 8,1,8,8", "between");
+    RUNS("  in %x f16[2,4,6,5]\n  in %w f16[8,4,3,3]\n  const %b f16[8] {nan,0,1,nan,0,1,2,3}\n  %c = Conv(%x, %w, %b) pads=[1,1,1,1]\n  %y = Relu(%c)\n  out %y\n", 2e-3,
+         "cuDNN", "cuDNN graph of 3"); /* a NaN stays one */
     RUNS("  in %x f32[2,4,6,5]\n  in %w f32[4,2,3,3]\n  %y = ConvTranspose(%x, %w) group=2 strides=[2,1]\n  out %y\n", 1e-6, "cuDNN",
          "tensor 1: type 0 dims 2,4,6,5 strides 120,30,5,1", "tensor 3: type 0 dims 2,4,13,7 strides 364,91,7,1");
     RUNS("  in %x f32[2,4,6,6]\n  in %w f32[4,4,1,1]\n  in %b f32[4]\n  in %r f32[2,4,6,6]\n  %c = Conv(%x, %w, %b)\n  %s = Add(%c, %r)\n  %y = Relu(%s)\n  out %y\n", 1e-6,
@@ -190,6 +201,12 @@ static run start_protected(rl_ctx *ctx, const char *text) {
     return start(ctx, text, &rl_backend_cuda);
 }
 
+static rl_status run_protected(rl_ctx *ctx, run *r) {
+    if (RL_PROTECT(ctx)) return RL_ENOMEM;
+    rl_tensor_drop(&r->out[0]);
+    return rl_exec_run(r->x, r->in, r->out);
+}
+
 /* Calls of the driver that fail: one line that says which, and at which node where it is known. */
 TEST(driver_failures) {
     static const struct { const char *fault, *says; rl_status s; } cases[] = {
@@ -236,6 +253,32 @@ TEST(named_nodes) {
     rl_ctx_free(ctx);
 }
 
+/* A library that fails while its graph is recorded leaves the step to a kernel that wants other constants: they go there beside the recording. Where there
+ * is no memory for them, the run ends, and the next one is not part of the recording. */
+TEST(recordings) {
+    static const char conv[] = "graph opset=24 {\n  in %x i8[2,4,5,6]\n" QUANTIZED
+                               "  %y = QLinearConv(%x, %s, %z, %w, %t, %z, %u, %z, %b) pads=[1,1,1,1] @name=\"conv1\"\n  out %y\n}\n";
+    for (uint32_t full = 0; full < 2; full++) {
+        CHECK_CTX(ctx)
+        run cpu = start(ctx, conv, &rl_backend_cpu), gpu = start(ctx, conv, &rl_backend_cuda);
+        CHECK(same(&cpu, &gpu, 0) && strcmp(gpu.x->step[0].ran, "cuDNN") == 0);
+        setenv("RELAYOUT_STAND_IN_FAULT", full ? "cuMemAlloc_v2:2" : "cudnnBackendExecute:5000", 1);
+        if (full) setenv("RELAYOUT_STAND_IN_FAULT_TOO", "cudnnBackendExecute:5000", 1);
+        gpu.s = run_protected(ctx, &gpu);
+        unsetenv("RELAYOUT_STAND_IN_FAULT"), unsetenv("RELAYOUT_STAND_IN_FAULT_TOO");
+        CHECK(gpu.s == (full ? RL_ENOMEM : RL_OK));
+        CHECK(full ? strstr(ctx->error, "node 'conv1' (QLinearConv): no memory left on the device for ") != NULL
+                   : same(&cpu, &gpu, 0) && rl_device_replays(gpu.x) && strcmp(gpu.x->step[0].ran, "cuda") == 0);
+        for (uint32_t i = 0; i < 3; i++) {
+            gpu.s = run_protected(ctx, &gpu);
+            if (gpu.s != RL_OK) fprintf(stderr, "%s\n", ctx->error);
+            CHECK(same(&cpu, &gpu, 0));
+        }
+        end(&cpu), end(&gpu);
+        rl_ctx_free(ctx);
+    }
+}
+
 /* Own kernels do what the libraries would, though these are there. */
 TEST(own_kernels) {
     static const char net2[] = "graph opset=24 {\n  in %x f32[5,8]\n  in %w f32[8,4]\n  %y = MatMul(%x, %w)\n  out %y\n}\n";
@@ -270,6 +313,7 @@ int main(void) {
     RUN(library_failures);
     RUN(driver_failures);
     RUN(named_nodes);
+    RUN(recordings);
     RUN(own_kernels);
     return check_done();
 }
