@@ -9,6 +9,7 @@
  * The order of a sum depends on the dims only.
  *
  *   reduce<T>           Reduce*: a team per output; where outputs are few, several, and a second launch adds up what these have
+ *   arg<T>              ArgMax, ArgMin: a team per output
  *   lines<T, L, EACH>   Softmax, LogSoftmax, the normalizations: a team of L lanes per line, which holds EACH elements per lane (0: reads it each time) */
 #ifndef RL_CUDA_K_REDUCE_H
 #define RL_CUDA_K_REDUCE_H
@@ -96,21 +97,54 @@ RL_HD double rl_reduce_end(uint32_t op, double a, uint32_t n) {
 RL_HD int64_t rl_reduce_end(uint32_t op, int64_t a, uint32_t n) { return op == RL_GPU_MEAN ? a / (int64_t)n : a; }
 RL_HD uint64_t rl_reduce_end(uint32_t op, uint64_t a, uint32_t n) { return op == RL_GPU_MEAN ? a / n : a; }
 
-template <class T> struct rl_reduce {
-    typedef rl_p_reduce Params;
+/* What a reduction carries: numbers that are added up (or multiplied, or the largest of which is sought) ... */
+template <class X> struct rl_sums {
+    typedef X T;
     typedef typename rl_summed<typename rl_computed<T>::type>::type A;
+    RL_MEMBER A none(uint32_t op) { return rl_reduce_none<A>(op, rl_limits<A>::low(), rl_limits<A>::high()); }
+    RL_MEMBER A take(uint32_t op, A a, T x, uint32_t) { return rl_reduce_take(op, a, (A)rl_load(x)); }
+    RL_MEMBER void store(const rl_p_reduce &p, int64_t to, A a) { rl_store((T *)p.to + to, rl_reduce_end(p.op, a, p.n)); }
+};
+
+/* ... or the largest or smallest one so far, and its number; a NaN is the extreme. */
+template <class C> struct rl_best { C value; uint32_t number; };
+template <class C> RL_HD rl_best<C> rl_reduce_join(uint32_t op, rl_best<C> a, rl_best<C> b) {
+    bool nan = b.value != b.value, had = a.value != a.value, last = (op & RL_GPU_LAST) != 0;
+    bool better = (op & ~(uint32_t)RL_GPU_LAST) == RL_GPU_MAX ? b.value > a.value : b.value < a.value;
+    if (a.number == UINT32_MAX || b.number == UINT32_MAX) return b.number == UINT32_MAX ? a : b;
+    if ((nan && had) || a.value == b.value) return (b.number > a.number) == last ? b : a;
+    return nan || (better && !had) ? b : a;
+}
+template <class X> struct rl_bests {
+    typedef X T;
+    typedef rl_best<typename rl_computed<T>::type> A;
+    RL_MEMBER A none(uint32_t) {
+        A a = {0, UINT32_MAX};
+        return a;
+    }
+    RL_MEMBER A take(uint32_t op, A a, T x, uint32_t number) {
+        A b = {rl_load(x), number};
+        return rl_reduce_join(op, a, b);
+    }
+    RL_MEMBER void store(const rl_p_reduce &p, int64_t to, A a) { ((int64_t *)p.to)[to] = a.number; }
+};
+
+template <class OP> struct rl_reduces {
+    typedef rl_p_reduce Params;
+    typedef typename OP::T T;
+    typedef typename OP::A A;
     struct Shared { A cell[RL_CELLS]; };
     typedef rl_nothing Local;
     enum { AHEAD = 4 };
 
     RL_MEMBER uint32_t steps(const Params &p) { return p.lanes == 1 ? 1 : 3; }
 
-    RL_MEMBER A take(const Params &p, A a, T x) { return rl_reduce_take(p.op, a, (A)rl_load(x)); }
-    RL_MEMBER A take_sum(const Params &p, A a, A x) { return rl_reduce_join(p.op, a, x); }
+    RL_MEMBER A take(uint32_t op, A a, T x, uint32_t number) { return OP::take(op, a, x, number); }
+    RL_MEMBER A take_sum(uint32_t op, A a, A x, uint32_t) { return rl_reduce_join(op, a, x); }
 
     /* Elements first, first + lanes, ... before `end`; AHEAD loads are under way before the first of them is waited for. X: T, or A, sums of a launch before. */
-    template <class X, A (*TAKE)(const Params &, A, X)> RL_MEMBER A gather(const Params &p, const X *x, uint32_t first, uint32_t end) {
-        A a = rl_reduce_none<A>(p.op, rl_limits<A>::low(), rl_limits<A>::high());
+    template <class X, A (*TAKE)(uint32_t, A, X, uint32_t)> RL_MEMBER A gather(const Params &p, const X *x, uint32_t first, uint32_t end) {
+        A a = OP::none(p.op);
         for (uint32_t k = first; k < end; k += AHEAD * p.lanes) {
             X ahead[AHEAD];
             RL_UNROLL
@@ -122,7 +156,7 @@ template <class T> struct rl_reduce {
             }
             RL_UNROLL
             for (uint32_t e = 0; e < AHEAD; e++)
-                if (k + e * p.lanes < end) a = TAKE(p, a, ahead[e]);
+                if (k + e * p.lanes < end) a = TAKE(p.op, a, ahead[e], k + e * p.lanes);
         }
         return a;
     }
@@ -135,7 +169,7 @@ template <class T> struct rl_reduce {
 
     RL_MEMBER void finish(const Params &p, uint32_t out, uint32_t part, int64_t to, A a) {
         if (p.partial) ((A *)p.to)[(int64_t)part * p.count + out] = a;
-        else rl_store((T *)p.to + to, rl_reduce_end(p.op, a, p.n));
+        else OP::store(p, to, a);
     }
 
     RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
@@ -154,6 +188,8 @@ template <class T> struct rl_reduce {
         else if (seat.lane == 0) finish(p, out, part, at[0], rl_team_sum(p.op, cell, p.lanes));
     }
 };
+template <class T> using rl_reduce = rl_reduces<rl_sums<T>>;
+template <class T> using rl_arg = rl_reduces<rl_bests<T>>;
 
 /* ---- over lines ---- */
 

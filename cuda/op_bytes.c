@@ -100,12 +100,8 @@ static rl_status as_signed(rl_call *c, const rl_tensor *t, rl_tensor *out) {
 
 /* b, [..., k, n], with the neighbours along k, as the library wants it. */
 static rl_tensor turned(rl_call *c, const rl_tensor *b) {
-    int64_t dim[RL_RANK], swap[RL_RANK];
-    uint32_t r = b->rank;
-    if (b->stride[r - 2] == 1 || !rl_libs_of(c->rt)) return *b;
-    for (uint32_t i = 0; i < r; i++) swap[i] = i, dim[i] = b->dim[i];
-    swap[r - 2] = r - 1, swap[r - 1] = r - 2, dim[r - 2] = b->dim[r - 1], dim[r - 1] = b->dim[r - 2];
-    rl_tensor view = rl_view_transpose(rl_call_temp(c, RL_I8, r, dim), swap);
+    if (b->stride[b->rank - 2] == 1 || !rl_libs_of(c->rt)) return *b;
+    rl_tensor wanted = rl_matrix_swapped(b), view = rl_matrix_swapped(rl_call_temp(c, RL_I8, b->rank, wanted.dim));
     rl_tensor_move(c->rt, &view, b);
     return view;
 }

@@ -207,9 +207,9 @@ const rl_tensor *rl_gpu_cast(rl_call *c, const rl_tensor *t, rl_dtype type) {
 }
 
 rl_status rl_gpu_op_cast(rl_call *c) {
-    RL_TRY(rl_call_need(c, 1));
+    RL_TRY(rl_call_need(c, c->arg ? 2 : 1));
     const rl_tensor *x = rl_call_in(c, 0);
-    rl_dtype to = (rl_dtype)rl_attr_int(c->node, "to", RL_UNDEF);
+    rl_dtype to = c->arg ? rl_call_in(c, 1)->dtype : (rl_dtype)rl_attr_int(c->node, "to", RL_UNDEF); /* CastLike, Cast */
     if (!casts(x->dtype) || !casts(to)) return rl_call_decline(c);
     x = rl_call_here(c, 0);
     if (to == x->dtype) {

@@ -63,6 +63,12 @@ static void add_bias(rl_p_matmul *p, const rl_tensor *bias) {
     if (bias) p->bias = rl_data(bias), p->bias_m = 0, p->bias_n = 1, p->beta = 1;
 }
 
+/* Input i, or w, with its last two dims as FusedMatMul wants them. */
+static rl_tensor side_of(const rl_call *c, const rl_tensor *t, const char *turns) {
+    return c->arg && rl_attr_int(c->node, turns, 0) ? rl_matrix_swapped(t) : *t;
+}
+
+/* MatMul, and (arg 1) com.microsoft's FusedMatMul: alpha * A' * B'. */
 rl_status rl_gpu_op_matmul(rl_call *c) {
     uint32_t rank;
     int64_t dim[RL_RANK];
@@ -70,17 +76,21 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     const rl_tensor *w, *bias;
     RL_TRY(rl_call_need(c, 2));
     if (!takes(rl_call_in(c, 0), rl_call_in(c, 1))) return rl_call_decline(c);
-    RL_TRY(rl_matmul_dims(c, rl_call_in(c, 0), rl_call_in(c, 1), &rank, dim));
+    if (c->arg && (rl_attr_int(c->node, "transBatchA", 0) || rl_attr_int(c->node, "transBatchB", 0))) return rl_call_decline(c);
+    rl_tensor a = side_of(c, rl_call_in(c, 0), "transA"), b = side_of(c, rl_call_in(c, 1), "transB");
+    RL_TRY(rl_matmul_dims(c, &a, &b, &rank, dim));
     if (count_of(dim, rank) >= INT32_MAX) return rl_call_decline(c);
     if (!rl_gpu_posts_of(c, dim, rank, &j.posts) || !rl_gpu_columns(c, 1, 0, &w, &bias)) return rl_call_decline(c);
-    rl_tensor a = rl_matrix_of(rl_call_here(c, 0), true), b = rl_matrix_of(w, false), *y = rl_call_make(c, 0, a.dtype, rank, dim), flat;
+    a = side_of(c, rl_call_here(c, 0), "transA"), b = side_of(c, w, "transB");
+    a = rl_matrix_of(&a, true), b = rl_matrix_of(&b, false);
+    rl_tensor *y = rl_call_make(c, 0, a.dtype, rank, dim), flat;
     if (rl_numel(y) == 0) return RL_OK;
     if (b.rank == 2 && a.rank > 2 && rl_view_reshape(&a, 2, (int64_t[]){rl_numel(&a) / RL_MAX(a.dim[a.rank - 1], 1), a.dim[a.rank - 1]}, &flat)) a = flat;
     uint32_t nbatch = RL_MAX(a.rank, b.rank) - 2;
     j.k = rl_gpu_of_float(RL_GPU_matmul_f32, a.dtype), j.type = a.dtype, j.size = rl_elem_bits(a.dtype) / 8;
     j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(&a), .b = rl_data(&b), .m = (uint32_t)a.dim[a.rank - 2], .n = (uint32_t)b.dim[b.rank - 1],
                         .k = (uint32_t)a.dim[a.rank - 1], .a_m = a.stride[a.rank - 2], .a_k = a.stride[a.rank - 1], .b_k = b.stride[b.rank - 2],
-                        .b_n = b.stride[b.rank - 1], .c_m = b.dim[b.rank - 1], .c_n = 1, .alpha = 1};
+                        .b_n = b.stride[b.rank - 1], .c_m = b.dim[b.rank - 1], .c_n = 1, .alpha = c->arg ? rl_attr_float(c->node, "alpha", 1) : 1};
     rl_loops batch = {.rank = nbatch, .noperand = 3};
     for (uint32_t i = 0; i < nbatch; i++) {
         batch.dim[i] = dim[i];

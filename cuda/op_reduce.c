@@ -90,6 +90,36 @@ rl_status rl_gpu_op_reduce(rl_call *c) {
     return reduce(c, c->arg, x, &view, gone);
 }
 
+/* By teams as sums are, all of a line in one. */
+rl_status rl_gpu_arg(rl_call *c) {
+    uint32_t axis, rank = 0, parts;
+    int64_t dim[RL_RANK];
+    rl_loops kept = {.noperand = 2}, line = {.rank = 1, .noperand = 1};
+    RL_TRY(rl_call_need(c, 1));
+    RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
+    const rl_tensor *x = rl_call_here(c, 0);
+    rl_dtype t = x->dtype;
+    rl_gpu_kernel k = t == RL_I8 ? RL_GPU_arg_i8 : t == RL_U8 ? RL_GPU_arg_u8 : t == RL_I32 ? RL_GPU_arg_i32 : t == RL_I64 ? RL_GPU_arg_i64
+                    : rl_gpu_of_float(RL_GPU_arg_f32, t);
+    if (k == RL_NGPU || rl_numel(x) == 0 || rl_numel(x) >= INT32_MAX || x->rank == 0) return rl_call_decline(c);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (i != axis || rl_attr_int(c->node, "keepdims", 1)) dim[rank++] = i == axis ? 1 : x->dim[i];
+    rl_tensor *y = rl_call_make(c, 0, RL_I64, rank, dim);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (i != axis) kept.dim[kept.rank] = x->dim[i], kept.step[1][kept.rank++] = x->stride[i];
+    for (int64_t i = kept.rank, n = 1; i-- > 0; n *= kept.dim[i]) kept.step[0][i] = n;
+    rl_loops_merge(&kept);
+    if (kept.rank > RL_DIMS) return rl_call_decline(c);
+    line.dim[0] = x->dim[axis], line.step[0][0] = x->stride[axis];
+    rl_p_reduce p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_loops_count(&kept), .each = (uint32_t)x->dim[axis], .op = (uint32_t)c->arg,
+                     .kept = rl_walk_of(&kept, 0), .gone = rl_walk_of(&line, 0)};
+    if (rl_attr_int(c->node, "select_last_index", 0)) p.op |= RL_GPU_LAST;
+    p.across = kept.rank && kept.step[1][kept.rank - 1] == 1;
+    share_out(&p, &parts);
+    p.share = p.each;
+    return rl_gpu_launch(rl_gpu_of(c->rt), k, p.blocks.d, &p, sizeof p);
+}
+
 rl_status rl_gpu_global_pool(rl_call *c) {
     bool gone[RL_RANK];
     int64_t dim[RL_RANK];

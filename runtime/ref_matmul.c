@@ -31,6 +31,15 @@ rl_tensor rl_matrix_of(const rl_tensor *t, bool left) {
     return x;
 }
 
+rl_tensor rl_matrix_swapped(const rl_tensor *t) {
+    int64_t perm[RL_RANK];
+    if (t->rank < 2) return *t;
+    for (uint32_t i = 0; i < t->rank; i++) perm[i] = i;
+    perm[t->rank - 2] = t->rank - 1;
+    perm[t->rank - 1] = t->rank - 2;
+    return rl_view_transpose(t, perm);
+}
+
 rl_status rl_matmul_dims(const rl_call *c, const rl_tensor *x, const rl_tensor *w, uint32_t *rank, int64_t *dim) {
     rl_tensor a = rl_matrix_of(x, true), b = rl_matrix_of(w, false), batch;
     *rank = 0;

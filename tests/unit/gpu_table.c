@@ -52,6 +52,8 @@ static const struct { const char *type, *text; } forms[] = {
     {"Mul", "in %x #[77] in %z #[77] %y = Mul(%x, %z)"},
     {"Less", "in %x #[4,48] in %z #[48] %y = Less(%x, %z)"},
     /* teams of 8, 32 and 256 threads for a line, lines beside each other, lines that a team does not hold */
+    {"CastLike", "in %x #[3,5] in %z i32[2] %y = CastLike(%x, %z)"},
+    {"CastLike", "in %x #[3,5] in %z f16[2] %y = CastLike(%x, %z)"},
     {"Softmax", "in %x #[3,5,4] %y = Softmax(%x) axis=1"},
     {"Softmax", "in %x #[70,49] %y = Softmax(%x)"},
     {"Softmax", "in %x #[2,150,9] %y = Softmax(%x) axis=1"},
@@ -63,6 +65,7 @@ static const struct { const char *type, *text; } forms[] = {
     {"LayerNormalization", "in %x #[3,5,4] in %s #[4] %y = LayerNormalization(%x, %s)"},
     {"LayerNormalization", "in %x #[40,96] in %s #[96] in %b #[96] %y = LayerNormalization(%x, %s, %b)"},
     {"LayerNormalization", "in %x #[2,2100] in %s #[2100] in %b #[2100] %y = LayerNormalization(%x, %s, %b)"},
+    {"SimplifiedLayerNormalization", "in %x #[3,5,4] in %s #[4] %y = SimplifiedLayerNormalization(%x, %s)"},
     {"RMSNormalization", "in %x #[3,400] in %s #[400] %y = RMSNormalization(%x, %s)"},
     {"RMSNormalization", "in %x #[3,5,4] in %s #[4] %y = RMSNormalization(%x, %s)"},
     {"InstanceNormalization", "in %x #[2,6,3,2] in %s #[6] in %b #[6] %y = InstanceNormalization(%x, %s, %b)"},
@@ -77,6 +80,11 @@ static const struct { const char *type, *text; } forms[] = {
     {"ReduceMean", "in %x #[3,40,11] const %a i64[1] {1} %y = ReduceMean(%x, %a)"},
     {"ReduceSumSquare", "in %x #[130,40,3] const %a i64[2] {0,1} %y = ReduceSumSquare(%x, %a)"},
     {"ReduceMax", "in %x #[20000] %y = ReduceMax(%x) keepdims=0"},
+    {"ArgMax", "in %x #[3,300] %y = ArgMax(%x) axis=-1"},
+    {"ArgMax", "in %x #[7,40,5] %y = ArgMax(%x) axis=1 keepdims=0 select_last_index=1"},
+    {"ArgMax", "in %x #[900] %y = ArgMax(%x)"},
+    {"ArgMin", "in %x #[40,6] %y = ArgMin(%x) axis=1"},
+    {"ArgMin", "in %x #[30,9] %y = ArgMin(%x) select_last_index=1"},
     {"Gather", "in %x #[3,5,2] const %i i64[2,2] {0,-1,4,2} %y = Gather(%x, %i) axis=1"},
     {"Gather", "in %x #[3,5,2] const %i i32[2] {2,0} %y = Gather(%x, %i)"},
     {"Gather", "in %x #[3,5,64] const %i i64[3] {4,0,2} %y = Gather(%x, %i) axis=1"}, /* 4 bits: 16 bytes at a time */
@@ -123,6 +131,8 @@ static const struct { const char *type, *text; } forms[] = {
     {"DequantizeLinear", "in %x #[3,5,2] const %s f32[] {0.013} const %z #[] {5} %y = DequantizeLinear(%x, %s, %z)"},
     {"DequantizeLinear", "in %x #[3,5,2] const %s f32[2] {0.01,0.02} %y = DequantizeLinear(%x, %s) axis=-1"},
     {"MatMul", "in %x #[2,1,5,7] in %z #[3,7,4] %y = MatMul(%x, %z)"},
+    {"com.microsoft::FusedMatMul", "in %x #[2,7,5] in %z #[2,4,7] %y = com.microsoft::FusedMatMul(%x, %z) transA=1 transB=1 alpha=0.5"},
+    {"com.microsoft::FusedMatMul", "in %x #[2,3,5,7] in %z #[4,7] %y = com.microsoft::FusedMatMul(%x, %z) transB=1"},
     {"MatMul", "in %x #[70,65] in %z #[65] %y = MatMul(%x, %z)"},
     {"Gemm", "in %x #[5,7] in %z #[4,5] in %c #[4] %y = Gemm(%x, %z, %c) transA=1 transB=1 alpha=0.5 beta=2.0"},
 };
