@@ -2,6 +2,7 @@
  * them (runtime/fuse.h) is the library's epilogue where it has that, else kernel posts. */
 #include <string.h>
 
+#include "../runtime/einsum.h"
 #include "../runtime/kernels.h"
 #include "../runtime/ref_matmul.h"
 #include "backend.h"
@@ -99,6 +100,22 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     add_bias(&j.p, bias);
     rl_loops_merge(&batch);
     return run(&j, &batch, y);
+}
+
+static rl_status product_of(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y) {
+    product j = {.c = c, .k = rl_gpu_of_float(RL_GPU_matmul_f32, a->dtype), .type = a->dtype, .size = rl_elem_bits(a->dtype) / 8};
+    rl_loops batch = {.rank = 1, .noperand = 3, .dim = {y->dim[0]}, .step = {{y->stride[0]}, {a->stride[0]}, {b->stride[0]}}};
+    if (rl_numel(y) == 0) return RL_OK;
+    if (!takes(a, b) || rl_numel(y) >= INT32_MAX) return rl_call_decline(c);
+    j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(a), .b = rl_data(b), .m = (uint32_t)y->dim[1], .n = (uint32_t)y->dim[2], .k = (uint32_t)a->dim[2],
+                        .a_m = a->stride[1], .a_k = a->stride[2], .b_k = b->stride[1], .b_n = b->stride[2], .c_m = y->stride[1], .c_n = 1, .alpha = 1};
+    rl_loops_merge(&batch);
+    return run(&j, &batch, y);
+}
+
+rl_status rl_gpu_einsum(rl_call *c) {
+    RL_TRY(rl_call_need(c, 1));
+    return rl_einsum(c, rl_call_in(c, 0)->dtype, product_of);
 }
 
 rl_status rl_gpu_op_gemm(rl_call *c) {

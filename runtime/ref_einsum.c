@@ -8,6 +8,8 @@
  * What only one operand has, and nothing later needs, is summed before. */
 #include <string.h>
 
+#include "device.h"
+#include "einsum.h"
 #include "ref_matmul.h"
 
 enum { LABELS = 52 + RL_RANK }; /* letters, then the axes of "...", the last of which is always the last label */
@@ -169,8 +171,12 @@ static rl_status dims_of(const rl_call *c, const labels_of *l, const int64_t *of
     return rl_call_dims(c, l->n, dim);
 }
 
+typedef struct { rl_call *c; rl_product_fn *product; int64_t dim[LABELS]; } sums;
+
 /* a * b, summed over what nothing in `needed` needs. The result's labels: batch, rows, columns. */
-static rl_status multiply(rl_call *c, const term *a, const term *b, const bool *needed, const int64_t *dim, term *out) {
+static rl_status multiply(const sums *s, const term *a, const term *b, const bool *needed, term *out) {
+    rl_call *c = s->c;
+    const int64_t *dim = s->dim;
     labels_of part[NPART] = {{0}}, left, right, made;
     int64_t full[RL_RANK];
     sort_labels(a, b, needed, part);
@@ -185,7 +191,7 @@ static rl_status multiply(rl_call *c, const term *a, const term *b, const bool *
     rl_tensor m = as_matrices(c, &x, (uint32_t[]){part[BATCH].n, part[ROWS].n, part[INNER].n});
     rl_tensor w = as_matrices(c, &z, (uint32_t[]){part[BATCH].n, part[INNER].n, part[COLUMNS].n});
     rl_tensor *y = rl_call_temp(c, m.dtype, 3, (int64_t[]){m.dim[0], m.dim[1], w.dim[2]});
-    rl_matmul(c, &m, &w, y);
+    RL_TRY(s->product(c, &m, &w, y));
     *out = (term){.t = *y};
     for (uint32_t i = 0; i < made.n; i++) {
         out->label[i] = made.label[i];
@@ -196,19 +202,24 @@ static rl_status multiply(rl_call *c, const term *a, const term *b, const bool *
 }
 
 /* *t summed over what only it has and nothing later needs: by a product with 1. */
-static rl_status sum_alone(rl_call *c, term *t, const term *other, const term *one, const bool *needed, const int64_t *dim) {
-    bool keep[LABELS], sums = false;
+static rl_status sum_alone(const sums *s, term *t, const term *other, const term *one, const bool *needed) {
+    bool keep[LABELS], alone = false;
     term from = *t;
     for (int k = 0; k < LABELS; k++) {
         keep[k] = needed[k] || other->has[k];
-        sums |= t->has[k] && !keep[k];
+        alone |= t->has[k] && !keep[k];
     }
-    return sums ? multiply(c, &from, one, keep, dim, t) : RL_OK;
+    return alone ? multiply(s, &from, one, keep, t) : RL_OK;
 }
 
 /* The product's type: integers wrap in 64 bits. */
 static rl_dtype einsum_type(rl_dtype t) {
     return rl_is_float(t) ? rl_wide_float(t) : RL_I64;
+}
+
+static const rl_tensor *operand(rl_call *c, uint32_t i, rl_dtype wide) {
+    if (c->rt->on == c->rt->device) return rl_call_here(c, i);
+    return rl_call_in(c, i)->dtype == wide ? rl_call_in(c, i) : rl_call_as(c, i, wide);
 }
 
 static rl_status read_equation(rl_call *c, labels *l, term *t, rl_dtype wide, char *text, size_t size) {
@@ -221,7 +232,7 @@ static rl_status read_equation(rl_call *c, labels *l, term *t, rl_dtype wide, ch
         const char *comma = memchr(s, ',', (size_t)(stop - s)), *end = comma ? comma : stop;
         if ((i + 1 == c->nin) != !comma) return rl_call_fail(c, RL_EMODEL, "equation '%.100s' is not for %u operands", text, c->nin);
         if (rl_call_in(c, i)->dtype != rl_call_in(c, 0)->dtype) return rl_call_fail(c, RL_EMODEL, "operands of two types");
-        RL_TRY(read_term(c, l, s, end, rl_call_in(c, i)->dtype == wide ? rl_call_in(c, i) : rl_call_as(c, i, wide), &t[i]));
+        RL_TRY(read_term(c, l, s, end, operand(c, i, wide), &t[i]));
         s = end + 1;
     }
     uint32_t nseen = 0;
@@ -232,18 +243,21 @@ static rl_status read_equation(rl_call *c, labels *l, term *t, rl_dtype wide, ch
 
 static const rl_tensor *unit(rl_call *c, rl_dtype t) {
     rl_tensor *y = rl_call_temp(c, t, 0, NULL);
-    int64_t one = 1;
-    rl_convert_run((rl_run){t, rl_data(y), 0, 1}, (rl_run){RL_I64, (char *)&one, 0, 1}, 1, true);
+    int64_t one = 1, value = 0;
+    rl_convert_run((rl_run){t, (char *)&value, 0, 1}, (rl_run){RL_I64, (char *)&one, 0, 1}, 1, true);
+    rl_fill(c->rt, y, &value);
     return y;
 }
 
-rl_status rl_ref_einsum(rl_call *c) {
+rl_status rl_einsum(rl_call *c, rl_dtype wide, rl_product_fn *product) {
     char text[1024];
     labels l = {.nout = 0};
     RL_TRY(rl_call_need(c, RL_MAX(c->nin, 1)));
-    rl_dtype made = rl_call_in(c, 0)->dtype, wide = einsum_type(made);
+    rl_dtype made = rl_call_in(c, 0)->dtype;
+    sums s = {.c = c, .product = product};
     term *t = rl_new(c->tmp, term, c->nin + 1);
     RL_TRY(read_equation(c, &l, t, wide, text, sizeof text));
+    memcpy(s.dim, l.dim, sizeof s.dim);
     term one = {.t = *unit(c, wide)}, sum = t[0];
     for (uint32_t i = c->nin > 1; i < c->nin; i++) {
         bool needed[LABELS] = {false};
@@ -251,16 +265,28 @@ rl_status rl_ref_einsum(rl_call *c) {
         for (uint32_t k = 0; k < l.nout; k++) needed[l.out[k]] = true;
         for (uint32_t j = i + 1; j < c->nin; j++)
             for (int k = 0; k < LABELS; k++) needed[k] |= t[j].has[k];
-        RL_TRY(sum_alone(c, &sum, i ? &t[i] : &one, &one, needed, l.dim));
+        RL_TRY(sum_alone(&s, &sum, i ? &t[i] : &one, &one, needed));
         if (i == 0) break;
-        RL_TRY(sum_alone(c, &t[i], &sum, &one, needed, l.dim));
+        RL_TRY(sum_alone(&s, &t[i], &sum, &one, needed));
         before = sum;
-        RL_TRY(multiply(c, &before, &t[i], needed, l.dim, &sum));
+        RL_TRY(multiply(&s, &before, &t[i], needed, &sum));
     }
     int64_t dim[RL_RANK];
     for (uint32_t i = 0; i < l.nout; i++) dim[i] = l.dim[l.out[i]];
     RL_TRY(rl_call_dims(c, l.nout, dim));
     rl_tensor view = arrange(&sum, l.out, l.nout, l.dim);
-    rl_convert(c->rt, rl_call_make(c, 0, made, l.nout, dim), &view, true);
+    rl_tensor *y = rl_call_make(c, 0, made, l.nout, dim);
+    if (made == wide) rl_tensor_move(c->rt, y, &view);
+    else rl_convert(c->rt, y, &view, true);
+    return c->rt->failed;
+}
+
+static rl_status product_here(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y) {
+    rl_matmul(c, a, b, y);
     return RL_OK;
+}
+
+rl_status rl_ref_einsum(rl_call *c) {
+    RL_TRY(rl_call_need(c, 1));
+    return rl_einsum(c, einsum_type(rl_call_in(c, 0)->dtype), product_here);
 }
