@@ -1,7 +1,7 @@
 /* Element by element, C++ for the host and the device: the CPU's own expressions (runtime/pointwise.inc), one element each.
  *
  *   each<T>   y = op(a, b): operands of type T broadcast by strides of 0; 16 bytes per thread where neighbours in y are neighbours, or one element, in the operands
- *   where<V>  y = cond ? a : b, by size of the element */
+ *   where<V>  y = cond ? a : b, by size of the element, likewise; operands: y, a, b, cond */
 #ifndef RL_CUDA_K_EACH_H
 #define RL_CUDA_K_EACH_H
 #include <math.h>
@@ -114,11 +114,32 @@ template <class T> struct rl_each {
 template <class V> struct rl_where {
     typedef rl_p_each Params;
     typedef rl_nothing Shared, Local;
+    enum { WIDE = rl_vector<V>::WIDE };
+
+    RL_MEMBER void wide(const Params &p, uint32_t number) {
+        int64_t at[4];
+        uint32_t first = number * WIDE, n = p.count - first < WIDE ? p.count - first : (uint32_t)WIDE;
+        rl_vector<V> a, b;
+        a.clear(), b.clear();
+        rl_walk_at(&p.w, number, 4, at);
+        a.fetch((const V *)p.in[0] + at[1], p.one[0], n);
+        b.fetch((const V *)p.in[1] + at[2], p.one[1], n);
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++)
+            if (e < n && !((const uint8_t *)p.in[2])[at[3] + (p.one[2] ? 0 : e)]) a.each[e] = b.each[e];
+        a.put((V *)p.to + at[0], n);
+    }
+
     RL_STEP(rl_p_each) {
+        if (p.wide) {
+            uint32_t number = block * RL_THREADS + thread;
+            if (number * WIDE < p.count) wide(p, number);
+            return;
+        }
         RL_EACH(k, p) {
             int64_t at[4];
             rl_walk_at(&p.w, k, 4, at);
-            ((V *)p.to)[at[0]] = ((const uint8_t *)p.in[0])[at[1]] ? ((const V *)p.in[1])[at[2]] : ((const V *)p.in[2])[at[3]];
+            ((V *)p.to)[at[0]] = ((const uint8_t *)p.in[2])[at[3]] ? ((const V *)p.in[0])[at[1]] : ((const V *)p.in[1])[at[2]];
         }
     }
 };

@@ -1,7 +1,7 @@
 /* Kernels that make other numbers of numbers, C++ for the host and the device (k_move.h says how they are written).
  *
  *   recode      any layout to any layout, with padding, element by element
- *   quantizes   QuantizeLinear and DequantizeLinear        cast   any number type to any */
+ *   quantizes   QuantizeLinear and DequantizeLinear        cast   any number type to any        floats<To, From>   dense floats */
 #ifndef RL_CUDA_K_RECODE_H
 #define RL_CUDA_K_RECODE_H
 #include "k_move.h"
@@ -125,5 +125,30 @@ struct rl_cast {
         }
     }
 };
+
+/* The same where both sides are dense, of the shorter floats: EIGHT at a time, whose addresses are multiples of what they take. */
+template <class To, class From> struct rl_floats {
+    typedef rl_p_cast Params;
+    typedef rl_nothing Shared, Local;
+    enum { EIGHT = 8 };
+    RL_STEP(rl_p_cast) {
+        uint32_t first = (block * RL_THREADS + thread) * EIGHT;
+        if (first >= p.count) return;
+        const From *from = (const From *)p.from + first;
+        To *to = (To *)p.to + first;
+        if (p.count - first < EIGHT) {
+            for (uint32_t e = 0; first + e < p.count; e++) rl_store(to + e, rl_load(from[e]));
+            return;
+        }
+        rl_piece<From, EIGHT> x = *(const rl_piece<From, EIGHT> *)from;
+        rl_piece<To, EIGHT> y;
+        RL_UNROLL
+        for (uint32_t e = 0; e < EIGHT; e++) rl_store(&y.each[e], rl_load(x.each[e]));
+        *(rl_piece<To, EIGHT> *)to = y;
+    }
+};
+template <class From> using rl_to_f32 = rl_floats<float, From>;
+template <class From> using rl_to_f16 = rl_floats<rl_half, From>;
+template <class From> using rl_to_bf16 = rl_floats<rl_bfloat, From>;
 
 #endif

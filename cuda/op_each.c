@@ -34,15 +34,15 @@ static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int6
     for (uint32_t i = 0; i < p.w.rank; i++) n *= p.w.dim[i].d;
     if (!p.wide) p.count = n;
     p.to = (char *)p.to + at[0] * j->out_size;
-    for (uint32_t o = 0; o < p.nin; o++) p.in[o] = (const char *)p.in[o] + at[1 + o] * (p.nin == 3 && o == 0 ? 1 : j->size);
+    for (uint32_t o = 0; o < p.nin; o++) p.in[o] = (const char *)p.in[o] + at[1 + o] * (o == 2 ? 1 : j->size) /* Where's condition */;
     return rl_gpu_launch(j->g, j->k, p.wide ? rl_gpu_thread_blocks(n) : rl_gpu_blocks(n), &p, sizeof p);
 }
 
-/* By 16 bytes, where they can be taken so. */
+/* By 16 bytes, where they can be taken so; of Where's condition as many elements, wherever they lie. */
 static void widen(rl_loops *l, job *j) {
     uint64_t address[RL_OPERANDS] = {(uint64_t)(uintptr_t)j->p.to};
     for (uint32_t o = 0; o < j->p.nin; o++) address[1 + o] = (uint64_t)(uintptr_t)j->p.in[o];
-    if (rl_loops_outer(l) || !rl_loops_takes(l, 16 / j->size, l->noperand, address)) return;
+    if (rl_loops_outer(l) || !rl_loops_takes(l, 16 / j->size, RL_MIN(l->noperand, 3), address)) return;
     j->p.wide = 1, j->p.count = (uint32_t)rl_loops_count(l);
     for (uint32_t o = 0; o < j->p.nin; o++) j->p.one[o] = l->step[1 + o][l->rank - 1] == 0;
     rl_loops_by(l, 16 / j->size);
@@ -155,16 +155,17 @@ rl_status rl_gpu_where(rl_call *c) {
     if (rl_call_in(c, 0)->dtype != RL_BOOL || rl_call_in(c, 2)->dtype != t || t == RL_STRING || rl_elem_bits(t) < 8) return rl_call_decline(c);
     for (uint32_t i = 0; i < 3; i++) RL_TRY(rl_call_broadcast(c, &rank, dim, rl_call_in(c, i)));
     rl_tensor view[3], *y = rl_call_make(c, 0, t, rank, dim);
-    const rl_tensor *all[RL_OPERANDS] = {y, &view[0], &view[1], &view[2]};
+    const rl_tensor *all[RL_OPERANDS] = {y, &view[1], &view[2], &view[0]};
     uint32_t size = rl_elem_bits(t) / 8;
     job j = {.g = rl_gpu_of(c->rt), .k = rl_gpu_of_size(RL_GPU_where1, size), .p = {.to = rl_data(y), .nin = 3}, .size = size, .out_size = size};
     for (uint32_t i = 0; i < 3; i++) {
         rl_view_expand(rl_call_here(c, i), rank, dim, &view[i]);
-        j.p.in[i] = rl_data(&view[i]);
+        j.p.in[(i + 2) % 3] = rl_data(&view[i]);
     }
     if (!rl_numel(y)) return RL_OK;
     rl_loops l = rl_loops_of(rank, dim, all, 4);
     rl_loops_merge(&l);
+    widen(&l, &j);
     return rl_loops_parts(&l, launch, &j);
 }
 
@@ -188,14 +189,29 @@ static rl_status launch_cast(void *arg, const rl_loops *l, uint32_t first, const
     return rl_gpu_launch(j->g, RL_GPU_cast, rl_gpu_blocks(p.count), &p, sizeof p);
 }
 
+/* Kernel floats for these types; RL_NGPU: none. */
+static rl_gpu_kernel floats_kernel(rl_dtype to, rl_dtype from) {
+    static const struct { rl_dtype to, from; rl_gpu_kernel k; } kinds[] = {
+        {RL_F32, RL_F16, RL_GPU_f16_to_f32}, {RL_F32, RL_BF16, RL_GPU_bf16_to_f32}, {RL_F16, RL_F32, RL_GPU_f32_to_f16},
+        {RL_F16, RL_BF16, RL_GPU_bf16_to_f16}, {RL_BF16, RL_F32, RL_GPU_f32_to_bf16}, {RL_BF16, RL_F16, RL_GPU_f16_to_bf16}};
+    for (size_t i = 0; i < RL_LEN(kinds); i++)
+        if (kinds[i].to == to && kinds[i].from == from) return kinds[i].k;
+    return RL_NGPU;
+}
+
 rl_status rl_gpu_cast_to(rl_call *c, const rl_tensor *to, const rl_tensor *from) {
+    enum { EIGHT = 8 };
+    rl_gpu_kernel k = floats_kernel(to->dtype, from->dtype);
     cast j = {.g = rl_gpu_of(c->rt), .p = {.to = rl_data(to), .from = rl_data(from), .to_type = (int32_t)to->dtype, .from_type = (int32_t)from->dtype},
               .to_size = rl_elem_bits(to->dtype) / 8, .from_size = rl_elem_bits(from->dtype) / 8};
     if (!rl_numel(to)) return RL_OK;
     rl_loops l = rl_loops_of(to->rank, to->dim, (const rl_tensor *[]){to, from}, 2);
     rl_loops_sort(&l);
     rl_loops_merge(&l);
-    return rl_loops_parts(&l, launch_cast, &j);
+    bool dense = l.rank == 1 && l.step[0][0] == 1 && l.step[1][0] == 1 && l.dim[0] < INT32_MAX;
+    if (k == RL_NGPU || !dense || (uintptr_t)j.p.to % (EIGHT * j.to_size) || (uintptr_t)j.p.from % (EIGHT * j.from_size)) return rl_loops_parts(&l, launch_cast, &j);
+    j.p.count = (uint32_t)l.dim[0];
+    return rl_gpu_launch(j.g, k, rl_gpu_thread_blocks((l.dim[0] + EIGHT - 1) / EIGHT), &j.p, sizeof j.p);
 }
 
 const rl_tensor *rl_gpu_cast(rl_call *c, const rl_tensor *t, rl_dtype type) {

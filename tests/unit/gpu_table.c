@@ -39,6 +39,8 @@ static const struct { const char *type, *text; } forms[] = {
     {"Clip", "in %x #[3,5] const %a #[] {1} const %b #[] {2} %y = Clip(%x, %a, %b)"},
     {"Clip", "in %x #[3,5] const %b #[] {1} %y = Clip(%x, _, %b)"},
     {"Where", "in %c bool[3,1] in %x #[3,5] in %z #[5] %y = Where(%c, %x, %z)"},
+    {"Where", "in %c bool[2,1,32] in %x #[2,5,32] const %z #[] {1} %y = Where(%c, %x, %z)"},
+    {"Where", "in %c bool[2,5,1] in %x #[2,5,32] in %z #[32] %y = Where(%c, %x, %z)"},
     {"Gelu", "in %x #[3,5] %y = Gelu(%x)"},
     {"Gelu", "in %x #[3,5] %y = Gelu(%x) approximate=\"tanh\""},
     {"Cast", "in %x #[3,5] %y = Cast(%x) to=1"},
@@ -52,6 +54,8 @@ static const struct { const char *type, *text; } forms[] = {
     {"Mul", "in %x #[77] in %z #[77] %y = Mul(%x, %z)"},
     {"Less", "in %x #[4,48] in %z #[48] %y = Less(%x, %z)"},
     /* teams of 8, 32 and 256 threads for a line, lines beside each other, lines that a team does not hold */
+    {"CastLike", "in %x #[77] in %z f32[2] %y = CastLike(%x, %z)"}, /* shorter floats by eights */
+    {"CastLike", "in %x #[77] in %z bf16[2] %y = CastLike(%x, %z)"},
     {"CastLike", "in %x #[3,5] in %z i32[2] %y = CastLike(%x, %z)"},
     {"CastLike", "in %x #[3,5] in %z f16[2] %y = CastLike(%x, %z)"},
     {"Softmax", "in %x #[3,5,4] %y = Softmax(%x) axis=1"},
