@@ -176,8 +176,8 @@ static bool ask(const job *j, cublasLtMatmulAlgo_t *algo) {
     return any;
 }
 
-static const rl_lt_choice *choice_of(const job *j) {
-    for (const rl_lt_choice *c = j->l->choices; c; c = c->next)
+static rl_lt_choice *choice_of(const job *j) {
+    for (rl_lt_choice *c = j->l->choices; c; c = c->next)
         if (memcmp(&c->key, &j->key, sizeof c->key) == 0) return c;
     rl_lt_choice *c = calloc(1, sizeof *c);
     if (!c) return NULL;
@@ -222,7 +222,7 @@ static const char **addresses(rl_call *call, const rl_lt_job *q, const job *j, u
 
 static void multiply(rl_call *call, job *j, const rl_p_matmul *p, bool *did) {
     const rl_libs *l = j->l;
-    const rl_lt_choice *best = choice_of(j);
+    rl_lt_choice *best = choice_of(j);
     float scale[2] = {(float)p->alpha, (float)j->beta};
     double wide[2] = {p->alpha, j->beta};
     int32_t whole[2] = {1, 0};
@@ -235,6 +235,7 @@ static void multiply(rl_call *call, job *j, const rl_p_matmul *p, bool *did) {
                                          j->layout[3], &best->algo, l->workspace, l->nworkspace, rl_gpu_stream(l->g));
     *did = s == CUBLAS_STATUS_SUCCESS;
     if (*did) call->step->ran = "cuBLASLt";
+    else if (j->key.by_address) best->any = false; /* there is another way */
     else rl_call_note(call, "cuBLASLt: %s", l->cublasLtGetStatusString(s));
 }
 
@@ -289,7 +290,7 @@ rl_status rl_lt_matmul(rl_call *call, const rl_lt_job *q, bool *did) {
     if (!l || !l->lt || rl_call_noted(call) || q->p.k == 0 || q->p.c_n != 1 || q->nbatch == 0) return RL_OK;
     if (q->p.batch.rank > 1) {
         RL_TRY(batches_by_address(call, q, did));
-        return *did || rl_call_noted(call) ? RL_OK : outer_batches(call, q, did);
+        return *did ? RL_OK : outer_batches(call, q, did);
     }
     memset(&j, 0, sizeof j); /* gaps too: keys are compared by bytes */
     j.l = l;

@@ -211,6 +211,7 @@ LT(cublasLtMatmul, cublasLtHandle_t h, cublasLtMatmulDesc_t d, const void *alpha
     job j = {*(desc *)d, *(matrix *)la, *(matrix *)lb, *(matrix *)lc, *(matrix *)ly, a, b, c, y, scale_of(alpha, ((desc *)d)->scale), scale_of(beta, ((desc *)d)->scale), {0}};
     if (algo) memcpy(j.align, algo, sizeof j.align);
     if (!h || !stream || !algo || !are_aligned(algo, j.y.by_address, (const void *[]){a, b, c, y}) || (nworkspace && !workspace) || !takes(&j.d, &j.a, &j.b, &j.c, &j.y)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (j.y.by_address && stand_in_fault("by_address_matmul")) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (j.a.type == CUDA_R_8I && !j.a.by_address && ((uintptr_t)a | (uintptr_t)b | (uintptr_t)y) % 16) return CUBLAS_STATUS_NOT_SUPPORTED;
     stand_in_say("cuBLASLt %lux%lux%lu batch %d%s A%s B%s ld %ld %ld %ld %ld epilogue %d%s alpha %g beta %g types %d %d", (unsigned long)j.y.rows,
                  (unsigned long)j.y.columns, (unsigned long)dim(&j.a, 1, j.d.a == CUBLAS_OP_T), j.y.nbatch, j.y.by_address ? " by address" : "", j.d.a == CUBLAS_OP_T ? "'" : "",
