@@ -75,6 +75,24 @@ template <class T> struct rl_each {
         else rl_store((T *)p.to + at, y);
     }
 
+    /* The ops that a load takes longer than: without a decision for each element. */
+    template <uint32_t OP> RL_MEMBER void quick(const Params &p, const Vector &a, const Vector &b, Vector *y) {
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) rl_store(&y->each[e], rl_apply(OP, (C)rl_load(a.each[e]), (C)rl_load(b.each[e]), p.param));
+    }
+    RL_MEMBER bool is_quick(const Params &p, const Vector &a, const Vector &b, Vector *y) {
+        switch (p.op) {
+        case RL_PW_ADD: quick<RL_PW_ADD>(p, a, b, y); return true;
+        case RL_PW_SUB: quick<RL_PW_SUB>(p, a, b, y); return true;
+        case RL_PW_MUL: quick<RL_PW_MUL>(p, a, b, y); return true;
+        case RL_PW_DIV: quick<RL_PW_DIV>(p, a, b, y); return true;
+        case RL_PW_MAX: quick<RL_PW_MAX>(p, a, b, y); return true;
+        case RL_PW_MIN: quick<RL_PW_MIN>(p, a, b, y); return true;
+        case RL_PW_RELU: quick<RL_PW_RELU>(p, a, a, y); return true;
+        default: return false;
+        }
+    }
+
     /* 16 bytes of each operand; those of the last vector that are missing, and bools, one by one. The loop is none of WIDE copies of all ops. */
     RL_MEMBER void wide(const Params &p, uint32_t number) {
         int64_t at[3];
@@ -85,8 +103,9 @@ template <class T> struct rl_each {
         rl_walk_at(&p.w, number, 3, at); /* of operands that are not there: 0 */
         a.fetch((const T *)p.in[0] + at[1], p.one[0], n);
         if (p.nin > 1) b.fetch((const T *)p.in[1] + at[2], p.one[1], n);
+        bool made_all = whole && is_quick(p, a, b, &y);
         RL_ROLLED
-        for (uint32_t e = 0; e < n; e++) {
+        for (uint32_t e = 0; e < n && !made_all; e++) {
             C u = rl_load(a.take()), w = p.nin > 1 ? (C)rl_load(b.take()) : u, v = rl_apply(p.op, u, w, p.param);
             T made;
             rl_store(&made, v);
