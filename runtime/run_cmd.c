@@ -71,7 +71,8 @@ static rl_status dump_value(void *user, const rl_graph *g, rl_value v, const rl_
 }
 
 static void describe(const char *name, const rl_tensor *t, rl_text *out) {
-    rl_put(out, "%s ", name);
+    rl_put_name(out, name);
+    rl_put(out, " ");
     if (t->kind == RL_ABSENT) rl_put(out, "none");
     if (t->kind == RL_SEQUENCE) rl_put(out, "sequence of %lld", (long long)t->dim[0]);
     if (t->kind == RL_TENSOR) {
