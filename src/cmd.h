@@ -10,7 +10,7 @@
  *   cmd_NAME.c      carries out the command NAME: rl_cmd_NAME
  *   main.c          a context around the command, and the one line that says what went wrong
  *
- * A new command is a row, a file with `rl_status rl_cmd_NAME(rl_line *l)`, and that file in CMakeLists.txt:
+ * A new command is a row, a file with `rl_status rl_cmd_NAME(rl_line *l)`, and that file in sources.cmake:
  *
  *   COMMAND(count, "count", 1, 1, "IN", "which model?", "how many nodes a model has", "", "relayout count in.onnx")
  *
