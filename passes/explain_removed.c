@@ -245,6 +245,7 @@ void rl_explain_transposes(const rl_explainer *x, const rl_exoriginal *list, uin
         rl_node n = rl_val(x->g, list[i].out)->def;
         bool there = n.i != RL_NONE && live[n.i];
         if (there && x->p->moving[n.i]) own_fate(x, place, n, &t);
+        else if (there && rl_nod(x->g, n)->op == RL_OP_OPAQUE) t.fate = RL_EX_OPAQUE;
         else if (there && is_outside(x, n)) t.fate = RL_EX_OUTSIDE;
         if (t.conversion.n) kept[n.i] = t.conversion.p[0] - x->first + 1;
         rl_push(x->mem, out->transpose, t);

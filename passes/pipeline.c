@@ -449,6 +449,7 @@ rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_statu
 }
 
 rl_status rl_optimize(rl_graph *g, const rl_passopt *o, rl_outcome *out) {
+    rl_op_warn(g);
     return rl_run_job(g, o, out, optimize, NULL);
 }
 

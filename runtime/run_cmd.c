@@ -27,7 +27,7 @@ static rl_status read_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_tens
         const char *item = o->input[k], *eq = strrchr(item, '=');
         if (!eq) return rl_fail(g->ctx, RL_EUSAGE, "--input '%s' is not NAME=FILE", item);
         rl_value v = find_input(g, item, (size_t)(eq - item));
-        if (!rl_has(v)) return rl_fail(g->ctx, RL_EUSAGE, "no input is called '%.*s'", (int)(eq - item), item);
+        if (!rl_has(v)) return rl_fix_no_input(g, item, (int)(eq - item));
         for (uint32_t i = 0; i < g->input.n; i++) {
             if (!rl_same(g->input.p[i], v)) continue;
             if (given[i]) return rl_fail(g->ctx, RL_EUSAGE, "input '%s' is given twice", rl_val(g, v)->name);
@@ -71,7 +71,8 @@ static rl_status dump_value(void *user, const rl_graph *g, rl_value v, const rl_
 }
 
 static void describe(const char *name, const rl_tensor *t, rl_text *out) {
-    rl_put(out, "%s ", name);
+    rl_put_name(out, name);
+    rl_put(out, " ");
     if (t->kind == RL_ABSENT) rl_put(out, "none");
     if (t->kind == RL_SEQUENCE) rl_put(out, "sequence of %lld", (long long)t->dim[0]);
     if (t->kind == RL_TENSOR) {

@@ -78,6 +78,7 @@ static rl_status set_error(rl_ctx *ctx, rl_status s, rl_result *r) {
 }
 
 rl_status rl_session_new(const rl_model *m, const rl_options *options, rl_session **out, rl_result *result) {
+    RL_TRY(rl_options_check(options, !m ? "the model is NULL" : !out ? "out is NULL" : NULL, result));
     rl_options o = rl_options_of(options);
     *out = NULL;
     rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_RUN, result);
@@ -124,9 +125,11 @@ static rl_status check_array(const rl_session *s, const rl_array *want, const rl
                        want->rank);
     int64_t n = 1;
     for (uint32_t i = 0; i < a->rank; i++) {
-        if (a->dim[i] < 0 || (want->rank != UINT32_MAX && want->dim[i] >= 0 && a->dim[i] != want->dim[i]))
+        if (a->dim[i] < 0)
+            return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': dim %" PRIu32 " is %" PRId64 ", which is no size", want->name, i, a->dim[i]);
+        if (want->rank != UINT32_MAX && want->dim[i] >= 0 && a->dim[i] != want->dim[i])
             return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': dim %" PRIu32 " is %" PRId64 ", and the model wants %" PRId64, want->name, i,
-                           a->dim[i], want->rank == UINT32_MAX ? 0 : want->dim[i]);
+                           a->dim[i], want->dim[i]);
         if (__builtin_mul_overflow(n, RL_MAX(a->dim[i], 1), &n)) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': too many elements", want->name);
     }
     for (uint32_t i = 0; i < a->rank; i++)
@@ -291,6 +294,8 @@ static rl_status run(rl_session *s, const rl_array *in, uint32_t nin) {
 }
 
 rl_status rl_session_run(rl_session *s, const rl_array *in, uint32_t nin, const rl_array **out, rl_result *result) {
+    const char *wrong = !s ? "the session is NULL" : !in && nin ? "the inputs are NULL" : !out ? "out is NULL" : NULL;
+    if (wrong) return rl_options_check(NULL, wrong, result);
     *out = NULL;
     s->ctx->stopped = false;
     rl_status status = s->rt ? RL_OK : prepare(s);
@@ -314,6 +319,8 @@ static rl_status verify(rl_ctx *ctx, rl_graph *a, rl_graph *b, const rl_verify_o
 }
 
 rl_status rl_model_verify(const rl_model *a, const rl_model *b, const rl_verify_options *how, const rl_options *options, rl_result *result) {
+    const char *wrong = !a || !b ? "a model is NULL" : how && !how->struct_size ? "rl_verify_options.struct_size is 0: set it to its sizeof" : NULL;
+    RL_TRY(rl_options_check(options, wrong, result));
     rl_verify_options h = {0};
     rl_options o = rl_options_of(options);
     rl_graph *g[2] = {NULL, NULL};

@@ -164,6 +164,7 @@ static rl_status start(job *j, const rl_options *options, rl_result *r) {
 
 rl_status rl_optimize_file(const char *in, const char *out, const rl_options *options, rl_result *result) {
     job j = {.in = {.path = in}, .path = out};
+    RL_TRY(rl_options_check(options, !in ? "the input's path is NULL" : !out ? "the output's path is NULL" : NULL, result));
     RL_TRY(start(&j, options, result));
     return finish(&j, improve(&j), NULL, NULL, result);
 }
@@ -171,6 +172,7 @@ rl_status rl_optimize_file(const char *in, const char *out, const rl_options *op
 rl_status rl_optimize_bytes(const void *in, size_t nin, void **out, size_t *nout, const rl_options *options, rl_result *result) {
     job j = {.in = {.data = in, .nbyte = nin}};
     char *bytes = NULL;
+    RL_TRY(rl_options_check(options, !out || !nout ? "out or nout is NULL" : NULL, result));
     *out = NULL;
     *nout = 0;
     RL_TRY(start(&j, options, result));
@@ -208,6 +210,7 @@ static rl_status stats_of(rl_graph *g, const rl_options *o, const rl_model *m, r
 }
 
 rl_status rl_model_stats(const rl_model *m, const rl_options *options, char **json, rl_result *result) {
+    RL_TRY(rl_options_check(options, !m ? "the model is NULL" : !json ? "json is NULL" : NULL, result));
     rl_options o = rl_options_of(options);
     rl_graph *g = NULL;
     *json = NULL;
@@ -247,6 +250,7 @@ static rl_status explain(rl_ctx *ctx, const rl_options *o, const rl_model *m, co
 }
 
 rl_status rl_model_explain(const rl_model *m, const char *node, const rl_options *options, char **json, rl_result *result) {
+    RL_TRY(rl_options_check(options, !m ? "the model is NULL" : !json ? "json is NULL" : NULL, result));
     rl_options o = rl_options_of(options);
     rl_graph *g = NULL, *done = NULL;
     *json = NULL;

@@ -66,6 +66,16 @@ rl_status rl_begin(rl_ctx *ctx, const char *step) {
     return RL_OK;
 }
 
+/* Names come from the model: they neither steer the terminal nor look like lines of ours. Control characters become ?, those of two
+ * bytes (U+0080 to U+009F) too. */
+static void make_plain(char *s) {
+    for (unsigned char *c = (unsigned char *)s; *c; c++) {
+        bool two = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
+        if (two) *c++ = '?';
+        if (two || *c < 0x20 || *c == 0x7f) *c = '?';
+    }
+}
+
 void rl_log(rl_ctx *ctx, rl_log_level level, const char *fmt, ...) {
     char text[512];
     va_list ap;
@@ -73,6 +83,7 @@ void rl_log(rl_ctx *ctx, rl_log_level level, const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    make_plain(text);
     ctx->host.log(ctx->host.user, level, text);
 }
 
@@ -400,9 +411,7 @@ rl_status (rl_fail)(rl_ctx *ctx, rl_status status, const char *fmt, ...) {
     int n = vsnprintf(m, sizeof m, fmt, ap);
     va_end(ap);
     if (n < 0) m[0] = 0;
-    /* Names come from the model: they must not steer the terminal. */
-    for (char *c = m; *c; c++)
-        if (((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f) *c = '?';
+    make_plain(m);
     memcpy(ctx->error, m, sizeof m);
     return status;
 }
@@ -429,6 +438,12 @@ void rl_put(rl_text *t, const char *fmt, ...) {
         va_end(ap);
     }
     t->n += (size_t)n;
+}
+
+void rl_put_name(rl_text *t, const char *name) {
+    size_t at = t->n;
+    rl_put_bytes(t, name, strlen(name));
+    make_plain(t->p + at);
 }
 
 rl_status rl_file_read(const char *path, rl_text *t) {

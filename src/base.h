@@ -155,7 +155,7 @@ rl_note *rl_str_note(rl_str s);
 rl_str rl_intern_find(const rl_ctx *ctx, const char *s, size_t n);
 
 /* Stores the message and returns status: `return rl_fail(ctx, RL_EMODEL, "node '%s' (Conv): ...", ...)`.
- * The message names object, place, what was found and what was wanted, in one line. */
+ * The message names object, place, what was found and what was wanted, in one line: control characters of a name become ?. */
 rl_status rl_fail(rl_ctx *ctx, rl_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 #ifdef __clang_analyzer__ /* which looks into no other file: what fails does not return RL_OK */
 #define rl_fail(ctx, status, ...) ((rl_fail)((ctx), (status), __VA_ARGS__), (status))
@@ -176,6 +176,8 @@ static inline void rl_put_bytes(rl_text *t, const char *s, size_t n) {
     t->n += n;
     t->p[t->n] = 0;
 }
+/* A name from a model, in a text for people, without control characters. */
+void rl_put_name(rl_text *t, const char *name);
 /* The whole file as the text (which has its mem set). RL_EIO: "path: why". */
 rl_status rl_file_read(const char *path, rl_text *t);
 

@@ -10,7 +10,7 @@
  *   cmd_NAME.c      carries out the command NAME: rl_cmd_NAME
  *   main.c          a context around the command, and the one line that says what went wrong
  *
- * A new command is a row, a file with `rl_status rl_cmd_NAME(rl_line *l)`, and that file in CMakeLists.txt:
+ * A new command is a row, a file with `rl_status rl_cmd_NAME(rl_line *l)`, and that file in sources.cmake:
  *
  *   COMMAND(count, "count", 1, 1, "IN", "which model?", "how many nodes a model has", "", "relayout count in.onnx")
  *
@@ -37,7 +37,9 @@
 #define RL_KINDS(K)                                                                                                              \
     K(FLAG, bool)             /* nothing */                                                                                      \
     K(TEXT, const char *)     /* anything */                                                                                     \
-    K(FILE, const char *)     /* a path */                                                                                       \
+    K(FILE, const char *)     /* a path that is read */                                                                          \
+    K(RESULT, const char *)   /* a path that is written, if wanted over what was read */                                         \
+    K(REPORT, const char *)   /* a path that is written, never over an operand */                                                \
     K(DIR, const char *)      /* a folder */                                                                                     \
     K(CHOICE, const char *)   /* one of the words of VALUE, "a|b|c" */                                                           \
     K(TARGET, const char *)   /* a row of targets.def, or a file */                                                              \
@@ -59,9 +61,12 @@ typedef struct { const char *item[RL_MOSTITEMS]; uint32_t n; } rl_items;
 
 typedef enum { RL_PLAIN, RL_BOLD, RL_RED, RL_GREEN } rl_color;
 
+typedef struct rl_command rl_command;
+
 /* A typed line, and what its command keeps while it works. */
 typedef struct {
     rl_ctx *ctx;
+    const rl_command *asked; /* the command, once that is known */
     char **file;        /* the operands */
     int nfile;
     const char *in;     /* the first one; messages are about it. NULL: about none */
@@ -90,13 +95,13 @@ typedef struct {
 
 /* ---- the table ---- */
 
-typedef struct {
+struct rl_command {
     const char *name;
     uint64_t bit;       /* in rl_option.commands */
     int least, most;    /* operands */
     const char *operands, *ask, *help, *more, *examples;
     rl_status (*run)(rl_line *l);
-} rl_command;
+};
 
 typedef struct {
     const char *name;
@@ -150,8 +155,8 @@ void rl_man_command(const rl_command *c);
 
 /* "relayout: FILE: message" on stderr; the message may have the file already, or there is none. l: for --color, or NULL. */
 void rl_complain(const rl_line *l, const char *file, const char *message);
-/* "relayout: ...; see relayout --help" on stderr; returns RL_EUSAGE. */
-rl_status rl_usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* "relayout: ...; see relayout COMMAND --help" on stderr; returns RL_EUSAGE. */
+rl_status rl_usage_error(const rl_line *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #ifdef __clang_analyzer__ /* as for rl_fail */
 #define rl_usage_error(...) ((rl_usage_error)(__VA_ARGS__), RL_EUSAGE)
 #endif
@@ -167,6 +172,7 @@ void rl_show_nodes(void *line, uint32_t done, uint32_t all); /* of a run, as its
 
 /* "-": stdin or stdout. */
 bool rl_is_stdio(const char *path);
+bool rl_has_ending(const char *path, const char *ending);
 /* A graph as text, by the name of its file. */
 bool rl_is_text(const char *path);
 /* The model l->in, with --dim and --input-shape; may be called again. *g is NULL after a failure. */
@@ -175,6 +181,12 @@ rl_status rl_line_read(rl_line *l, rl_graph **g);
 rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g);
 /* RL_EUSAGE where the model would come on stdin. */
 rl_status rl_line_wants_file(const rl_line *l, const char *command);
+/* Before anything is done: no two outputs go to one place, and no REPORT to an operand's. */
+rl_status rl_line_check_outputs(const rl_line *l);
+/* An output of the command is "-": nothing else goes there. */
+bool rl_line_takes_stdout(const rl_line *l);
+/* A file, or stdin. */
+rl_status rl_line_read_text(rl_line *l, const char *path, rl_text *t);
 rl_status rl_write_stdout(rl_line *l, const char *p, size_t n);
 /* To a file, or to stdout. */
 rl_status rl_line_write(rl_line *l, const char *path, const rl_text *t);

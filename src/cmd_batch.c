@@ -45,26 +45,28 @@ static int compare_named(const void *a, const void *b) {
 }
 
 static rl_status check_names(const batch *b) {
-    int n = b->l->nfile;
+    const rl_line *l = b->l;
+    int n = l->nfile;
     named *all = rl_new(b->mem, named, n);
     for (int i = 0; i < n; i++) {
-        all[i] = (named){b->out[i], b->l->file[i]};
-        if (rl_is_stdio(all[i].in)) return rl_usage_error("optimize: a model from stdin is the only one");
+        all[i] = (named){b->out[i], l->file[i]};
+        if (rl_is_stdio(all[i].in)) return rl_usage_error(l, "optimize: a model from stdin is the only one");
     }
     qsort(all, (size_t)n, sizeof *all, compare_named);
     for (int i = 1; i < n; i++)
         if (strcmp(all[i].out, all[i - 1].out) == 0)
-            return rl_usage_error("optimize: %s and %s would both go to %s", all[i - 1].in, all[i].in, all[i].out);
+            return rl_usage_error(l, "optimize: %s and %s would both go to %s", all[i - 1].in, all[i].in, all[i].out);
     return RL_OK;
 }
 
 static rl_status check_line(const rl_line *l) {
     if (rl_onnx_moves_data(l->external) && strcmp(l->external, "inline") != 0)
-        return rl_usage_error("optimize: --external-data of several models is keep or inline");
-    if (l->proof) return rl_usage_error("optimize: --proof is for one model");
-    if (rl_is_stdio(l->out)) return rl_usage_error("optimize: several models go to a folder, -o DIR/");
-    if (!rl_is_dir(l->out) && access(l->out, F_OK) == 0) return rl_usage_error("optimize: several models go to a folder, and %s is none", l->out);
-    if (l->json && l->csv && rl_is_stdio(l->json) && rl_is_stdio(l->csv)) return rl_usage_error("optimize: only one thing can go to stdout");
+        return rl_usage_error(l, "optimize: --external-data of several models is keep or inline");
+    if (l->proof) return rl_usage_error(l, "optimize: --proof is for one model");
+    if (rl_is_stdio(l->out)) return rl_usage_error(l, "optimize: several models go to a folder, -o DIR/");
+    if (!rl_is_dir(l->out) && access(l->out, F_OK) == 0) return rl_usage_error(l, "optimize: several models go to a folder, and %s is none", l->out);
+    if (!rl_is_dir(l->out) && rl_has_ending(l->out, ".onnx"))
+        return rl_usage_error(l, "optimize: several models go to a folder, and %s is called like a model; %s/ if that is meant", l->out, l->out);
     return RL_OK;
 }
 
@@ -102,6 +104,7 @@ static void work(const batch *b, int i) {
     one.row = row;
     one.json = NULL;
     one.start = rl_seconds();
+    one.ctx->host.user = &one; /* warnings are about this model */
     row->status = rl_optimize_one(&one);
     size_t n = strlen(one.in);
     const char *e = one.ctx->error;
@@ -268,8 +271,7 @@ static rl_status report(batch *b, rl_status s) {
         RL_TRY(rl_line_write(l, l->csv, &t));
     }
     t.n = 0;
-    bool taken = (l->json && rl_is_stdio(l->json)) || (l->csv && rl_is_stdio(l->csv));
-    if (l->quiet || taken) return RL_OK;
+    if (l->quiet || rl_line_takes_stdout(l)) return RL_OK;
     put_table(b, &t);
     return rl_write_stdout(l, t.p, t.n);
 }

@@ -55,7 +55,7 @@ static rl_status check_plan(rl_line *l, rl_graph *g, const rl_text *file, rl_are
 rl_status rl_check_plan_cert(rl_line *l, const rl_text *file, rl_arena *mem) {
     rl_graph *g;
     rl_plan_cert c = {0};
-    if (l->nfile != 2) return rl_usage_error("check-proof: the certificate of a plan is checked with one model, the one that has the plan");
+    if (l->nfile != 2) return rl_usage_error(l, "check-proof: the certificate of a plan is checked with one model, the one that has the plan");
     l->in = l->file[1];
     rl_status s = rl_line_read(l, &g);
     if (s == RL_OK) s = rl_line_read_plan(l, mem);

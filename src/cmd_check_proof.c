@@ -134,7 +134,7 @@ static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, const rl_te
 
 static rl_status check_models(rl_line *l, const rl_text *file, rl_arena *mem) {
     rl_graph *in, *out = NULL;
-    if (l->nfile != 3) return rl_usage_error("check-proof: which model came out?");
+    if (l->nfile != 3) return rl_usage_error(l, "check-proof: which model came out?");
     l->in = l->file[1];
     rl_status s = rl_line_read(l, &in);
     if (s == RL_OK) s = rl_line_read_other(l, l->file[2], &out);
@@ -144,17 +144,12 @@ static rl_status check_models(rl_line *l, const rl_text *file, rl_arena *mem) {
     return s;
 }
 
-static rl_status read_proof(rl_line *l, rl_text *t) {
-    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    return rl_file_read(l->proof, t);
-}
-
 rl_status rl_cmd_check_proof(rl_line *l) {
     rl_arena mem;
     rl_arena_init(&mem, l->ctx);
     rl_text file = {.mem = &mem};
-    l->proof = l->file[0];
-    rl_status s = read_proof(l, &file);
+    rl_status s = rl_line_read_text(l, l->file[0], &file);
+    l->proof = rl_is_stdio(l->file[0]) ? "stdin" : l->file[0];
     if (s == RL_OK) s = rl_is_plan_cert(&file) ? rl_check_plan_cert(l, &file, &mem) : check_models(l, &file, &mem);
     rl_arena_free(&mem);
     return s;

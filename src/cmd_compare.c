@@ -192,7 +192,7 @@ static void drop_dir(const comparison *c) {
 rl_status rl_cmd_compare(rl_line *l) {
     comparison c = {.l = l};
     RL_TRY(rl_line_wants_file(l, "compare"));
-    if (rl_is_text(l->in)) return rl_usage_error("compare: other optimizers read no .rlt");
+    if (rl_is_text(l->in)) return rl_usage_error(l, "compare: other optimizers read no .rlt");
     RL_TRY(rl_line_check_path(l, l->json));
     l->run.input = l->inputs.item;
     l->run.ninput = l->inputs.n;

@@ -27,6 +27,10 @@ static void put_words(const char *choices) {
     for (const char *s = choices; *s; s++) putchar(*s == '|' ? ' ' : *s);
 }
 
+static bool is_path(const rl_option *o) {
+    return o->kind == RL_K_FILE || o->kind == RL_K_RESULT || o->kind == RL_K_REPORT;
+}
+
 static bool has_choices(const rl_command *c) {
     return strchr(c->operands, '|') != NULL;
 }
@@ -89,7 +93,7 @@ static void bash_value(const rl_command *c, const rl_option *o, const names *n) 
     } else if (o->kind == RL_K_DIR) {
         printf(") files=-d ;;\n");
     } else {
-        printf(") %s;;\n", o->kind == RL_K_FILE ? "" : "files= ");
+        printf(") %s;;\n", is_path(o) ? "" : "files= ");
     }
 }
 
@@ -152,7 +156,7 @@ static void zsh_value(const rl_option *o, const names *n) {
     else if (o->kind == RL_K_TARGET) printf("{_alternative \"targets:target:(%s)\" \"files:file:_files\"}", n->targets.p);
     else if (o->kind == RL_K_PASSES) printf("{_values -s , pass %s}", n->passes.p);
     else if (o->kind == RL_K_DIR) printf("_files -/");
-    else if (o->kind == RL_K_FILE) printf("_files");
+    else if (is_path(o)) printf("_files");
     else printf(" ");
 }
 
@@ -248,7 +252,7 @@ static void fish_option(const rl_command *c, const rl_option *o, const names *n)
     fish_when(c);
     if (o->letter) printf(" -s %c", o->letter);
     printf(" -l %s", o->name);
-    if (o->value) printf(o->kind == RL_K_FILE || o->kind == RL_K_TARGET ? " -r -F" : " -x");
+    if (o->value) printf(is_path(o) || o->kind == RL_K_TARGET ? " -r -F" : " -x");
     if (o->kind == RL_K_CHOICE) printf(" -a '"), put_words(o->value), printf("'");
     if (o->kind == RL_K_TARGET) printf(" -a '%s'", n->targets.p);
     if (o->kind == RL_K_PASSES) printf(" -a '%s'", n->passes.p);
@@ -290,7 +294,7 @@ static rl_status print_script(rl_line *l, const names *n) {
     else if (strcmp(l->file[0], "zsh") == 0) put_zsh(n);
     else if (strcmp(l->file[0], "fish") == 0) put_fish(n);
     else if (strcmp(l->file[0], "words") == 0) put_names();
-    else return rl_usage_error("completion for bash, zsh or fish, not '%s'", l->file[0]);
+    else return rl_usage_error(l, "completion for bash, zsh or fish, not '%s'", l->file[0]);
     return RL_OK;
 }
 

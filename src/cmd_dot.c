@@ -26,7 +26,7 @@ static rl_status draw_model(rl_line *l, const char *passes, rl_arena *mem) {
 rl_status rl_cmd_dot(rl_line *l) {
     rl_arena mem;
     char names[256] = "";
-    if (l->after && !rl_passes_up_to(l->after, names, sizeof names)) return rl_usage_error("no pass '%s'", l->after);
+    if (l->after && !rl_passes_up_to(l->after, names, sizeof names)) return rl_fail(l->ctx, RL_EUSAGE, "no pass '%s'; see relayout passes", l->after);
     rl_arena_init(&mem, l->ctx);
     rl_status s = draw_model(l, names, &mem);
     rl_arena_free(&mem);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -12,10 +13,12 @@ bool rl_is_stdio(const char *path) {
     return strcmp(path, "-") == 0;
 }
 
-bool rl_is_text(const char *path) {
-    size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".rlt") == 0;
+bool rl_has_ending(const char *path, const char *ending) {
+    size_t n = strlen(path), m = strlen(ending);
+    return n > m && strcmp(path + n - m, ending) == 0;
 }
+
+bool rl_is_text(const char *path) { return rl_has_ending(path, ".rlt"); }
 
 /* ---- models ---- */
 
@@ -77,10 +80,62 @@ rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g) {
 }
 
 rl_status rl_line_wants_file(const rl_line *l, const char *command) {
-    return rl_is_stdio(l->in) ? rl_usage_error("%s reads no model from stdin", command) : RL_OK;
+    return rl_is_stdio(l->in) ? rl_usage_error(l, "%s reads no model from stdin", command) : RL_OK;
+}
+
+/* ---- where things go ---- */
+
+static const char *written_by(const rl_line *l, const rl_option *o) {
+    bool writes = o->kind == RL_K_RESULT || o->kind == RL_K_REPORT;
+    return writes && o->commands & l->asked->bit ? *(const char *const *)((const char *)l + o->field) : NULL;
+}
+
+/* Under any of its names; devices take what comes. */
+static bool same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool same_new_file(const char *a, const char *b) {
+    return strcmp(a, b) == 0 && access(a, F_OK) != 0;
+}
+
+bool rl_line_takes_stdout(const rl_line *l) {
+    bool takes = false;
+    for (uint32_t i = 0; i < rl_noption; i++) {
+        const char *path = written_by(l, &rl_optiontable[i]);
+        takes |= path && rl_is_stdio(path);
+    }
+    return takes;
+}
+
+rl_status rl_line_check_outputs(const rl_line *l) {
+    const char *command = l->asked->name;
+    for (uint32_t i = 0; i < rl_noption; i++) {
+        const rl_option *o = &rl_optiontable[i];
+        const char *path = written_by(l, o);
+        for (uint32_t k = 0; path && k < i; k++) {
+            const char *other = written_by(l, &rl_optiontable[k]);
+            if (!other) continue;
+            if (rl_is_stdio(path) && rl_is_stdio(other)) return rl_usage_error(l, "%s: only one thing can go to stdout", command);
+            if (same_file(path, other) || same_new_file(path, other))
+                return rl_usage_error(l, "%s: --%s and --%s would both go to %s", command, rl_optiontable[k].name, o->name, path);
+        }
+        for (int k = 0; path && o->kind == RL_K_REPORT && k < l->nfile; k++)
+            if (same_file(path, l->file[k])) return rl_usage_error(l, "%s: --%s would write over %s", command, o->name, l->file[k]);
+    }
+    return RL_OK;
 }
 
 /* ---- texts ---- */
+
+rl_status rl_line_read_text(rl_line *l, const char *path, rl_text *t) {
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    if (!rl_is_stdio(path)) return rl_file_read(path, t);
+    RL_TRY(read_stdin(l));
+    *t = l->in_bytes;
+    return RL_OK;
+}
 
 rl_status rl_write_stdout(rl_line *l, const char *p, size_t n) {
     rl_progress(l, NULL);
@@ -97,7 +152,7 @@ rl_status rl_line_check_path(const rl_line *l, const char *path) {
     const char *slash = strrchr(path, '/');
     char dir[4096];
     snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
-    return access(dir, W_OK) == 0 ? RL_OK : rl_fail(l->ctx, RL_EIO, "%s: %s", path, strerror(errno));
+    return access(dir, W_OK) == 0 ? RL_OK : rl_fail(l->ctx, RL_EIO, "%s: cannot write: %s", path, strerror(errno));
 }
 
 void rl_to_stderr(void *user, const char *text, size_t n) {

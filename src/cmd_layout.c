@@ -5,7 +5,7 @@
 
 rl_status rl_cmd_layout(rl_line *l) {
     (void)l;
-    return rl_usage_error("layout what? describe, offset, convert, draw, compare or place");
+    return rl_usage_error(l, "layout what? describe, offset, convert, draw, compare or place");
 }
 
 static rl_status layout(rl_line *l, rl_status (*what)(rl_ctx *ctx, const rl_layoutopt *o)) {

@@ -104,9 +104,9 @@ static rl_status write_reports(rl_line *l, optimized *x) {
     print_reports(x);
     rl_progress(l, NULL);
     if (l->json) RL_TRY(rl_line_write(l, l->json, &x->json));
-    if (l->quiet || (l->json && rl_is_stdio(l->json))) return RL_OK;
-    if (!rl_is_stdio(l->out)) return rl_write_stdout(l, x->table.p, x->table.n);
-    rl_to_stderr(NULL, x->table.p, x->table.n);
+    if (l->quiet) return RL_OK;
+    if (!rl_line_takes_stdout(l)) return rl_write_stdout(l, x->table.p, x->table.n);
+    if (rl_is_stdio(l->out)) rl_to_stderr(NULL, x->table.p, x->table.n);
     return RL_OK;
 }
 
@@ -189,21 +189,16 @@ rl_status rl_optimize_one(rl_line *l) {
     return s;
 }
 
-/* Where things go: `IN OUT`, or -o OUT, which may be a folder. */
+/* Where things go: -o OUT, which may be a folder. */
 static rl_status check_outputs(rl_line *l, rl_arena *mem) {
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    if (l->nfile == 2 && !l->out) l->out = l->file[1];
-    if (!l->out) return rl_usage_error("optimize: where does the result go? -o %s", l->nfile == 1 ? "OUT" : "DIR/");
+    if (!l->out) return rl_usage_error(l, "optimize: where does the result go? -o %s", l->nfile == 1 ? "OUT" : "DIR/");
     if (!rl_is_stdio(l->out) && rl_is_dir(l->out)) {
         RL_TRY(rl_make_dir(l));
         l->out = rl_path_in(mem, l->out, l->in);
     }
-    const char *const piped[] = {l->out, l->json, l->proof};
-    int n = 0;
-    for (size_t i = 0; i < RL_LEN(piped); i++) n += piped[i] && rl_is_stdio(piped[i]);
-    if (l->external && rl_is_stdio(l->out)) return rl_usage_error("optimize: --external-data: a model on stdout has no folder");
-    if (l->csv) return rl_usage_error("optimize: --csv is for several models");
-    return n > 1 ? rl_usage_error("optimize: only one thing can go to stdout") : RL_OK;
+    if (l->external && rl_is_stdio(l->out)) return rl_usage_error(l, "optimize: --external-data: a model on stdout has no folder");
+    return l->csv ? rl_usage_error(l, "optimize: --csv is for several models") : RL_OK;
 }
 
 rl_status rl_cmd_optimize(rl_line *l) {

@@ -24,7 +24,7 @@ static void list_choices(const char *choices, char *out, size_t size) {
     }
 }
 
-static rl_status set_choice(const rl_option *o, const char *arg, const char **to) {
+static rl_status set_choice(const rl_line *l, const rl_option *o, const char *arg, const char **to) {
     const char *word;
     char all[128];
     for (const char *at = o->value; *at;) {
@@ -35,29 +35,29 @@ static rl_status set_choice(const rl_option *o, const char *arg, const char **to
         }
     }
     list_choices(o->value, all, sizeof all);
-    return rl_usage_error("--%s is %s, not '%s'", o->name, all, arg);
+    return rl_usage_error(l, "--%s is %s, not '%s'", o->name, all, arg);
 }
 
-static rl_status set_real(const rl_option *o, const char *arg, double *to) {
+static rl_status set_real(const rl_line *l, const rl_option *o, const char *arg, double *to) {
     char *end;
     bool above = o->kind == RL_K_SECONDS;
     *to = strtod(arg, &end);
     bool ok = end != arg && !*end && (above ? *to > 0 : *to >= 0);
-    return ok ? RL_OK : rl_usage_error("--%s '%s' is no number %s 0", o->name, arg, above ? "above" : "from");
+    return ok ? RL_OK : rl_usage_error(l, "--%s '%s' is no number %s", o->name, arg, above ? "above 0" : "from 0 on");
 }
 
-static rl_status set_whole(const rl_option *o, const char *arg, void *to) {
+static rl_status set_whole(const rl_line *l, const rl_option *o, const char *arg, void *to) {
     char *end;
     uint32_t least = o->kind == RL_K_COUNT;
     unsigned long n = strtoul(arg, &end, 10), most = o->kind == RL_K_COUNT ? 1000000 : INT64_MAX;
-    if (end == arg || *end || n > most || n < least) return rl_usage_error("--%s '%s' is no number from %u on", o->name, arg, least);
+    if (end == arg || *end || n > most || n < least) return rl_usage_error(l, "--%s '%s' is no number from %u on", o->name, arg, least);
     if (o->kind == RL_K_COUNT) *(uint32_t *)to = (uint32_t)n;
     else *(uint64_t *)to = n;
     return RL_OK;
 }
 
-static rl_status add_item(const rl_option *o, const char *arg, rl_items *to) {
-    if (to->n == RL_MOSTITEMS) return rl_usage_error("more than %d times --%s", RL_MOSTITEMS, o->name);
+static rl_status add_item(const rl_line *l, const rl_option *o, const char *arg, rl_items *to) {
+    if (to->n == RL_MOSTITEMS) return rl_usage_error(l, "more than %d times --%s", RL_MOSTITEMS, o->name);
     to->item[to->n++] = arg;
     return RL_OK;
 }
@@ -67,34 +67,41 @@ static rl_status set_option(rl_line *l, const rl_option *o, const char *arg) {
     switch (o->kind) {
     case RL_K_FLAG:
     case RL_K_HELP: *(bool *)to = true; return RL_OK;
-    case RL_K_CHOICE: return set_choice(o, arg, to);
-    case RL_K_LIST: return add_item(o, arg, to);
+    case RL_K_CHOICE: return set_choice(l, o, arg, to);
+    case RL_K_LIST: return add_item(l, o, arg, to);
     case RL_K_COUNT:
-    case RL_K_SEED: return set_whole(o, arg, to);
+    case RL_K_SEED: return set_whole(l, o, arg, to);
     case RL_K_REAL:
-    case RL_K_SECONDS: return set_real(o, arg, to);
+    case RL_K_SECONDS: return set_real(l, o, arg, to);
     default: *(const char **)to = arg; return RL_OK;
     }
 }
 
 /* ---- options ---- */
 
+/* A letter, which getopt leaves in optopt. */
+static rl_status bad_letter(const rl_line *l, const rl_command *c) {
+    for (uint32_t i = 0; i < rl_noption; i++)
+        if (rl_optiontable[i].letter == optopt) return rl_usage_error(l, "%s takes no -%c", c->name, optopt);
+    return rl_usage_error(l, "no option -%c", optopt);
+}
+
 /* What getopt stumbled over, and what may have been meant. */
-static rl_status bad_option(const rl_command *c, int key, const char *arg) {
+static rl_status bad_option(const rl_line *l, const rl_command *c, int key, const char *arg) {
     const char *known[MOSTNAMES];
     char word[64];
     size_t n = 0;
-    if (key == ':') return rl_usage_error("%s wants a value", arg);
-    if (strncmp(arg, "--", 2) != 0) return rl_usage_error("no option -%c", optopt);
+    if (key == ':') return rl_usage_error(l, "%s wants a value", arg);
+    if (strncmp(arg, "--", 2) != 0) return bad_letter(l, c);
     snprintf(word, sizeof word, "%.*s", (int)RL_MIN(strcspn(arg + 2, "="), sizeof word - 1), arg + 2);
-    if (optopt) return rl_usage_error("--%s takes no value", word);
+    if (optopt) return rl_usage_error(l, "--%s takes no value", word);
     for (uint32_t i = 0; i < rl_noption; i++) {
         const rl_option *o = &rl_optiontable[i];
         if (o->commands & c->bit) known[n++] = o->name;
-        else if (strcmp(o->name, word) == 0) return rl_usage_error("%s takes no --%s", c->name, word);
+        else if (strcmp(o->name, word) == 0) return rl_usage_error(l, "%s takes no --%s", c->name, word);
     }
     const char *hint = rl_hint(word, known, n);
-    return rl_usage_error("no option --%s%s%s%s", word, hint ? "; did you mean --" : "", hint ? hint : "", hint ? "?" : "");
+    return rl_usage_error(l, "no option --%s%s%s%s", word, hint ? "; did you mean --" : "", hint ? hint : "", hint ? "?" : "");
 }
 
 /* The rows of one command as getopt wants them; a key is the row's number from FIRSTKEY on. */
@@ -126,7 +133,7 @@ static rl_status parse_options(rl_line *l, const rl_command *c, int argc, char *
     opterr = 0;
     for (int key; (key = getopt_long(argc, argv, rows.letters, rows.longs, NULL)) != -1;) {
         const rl_option *o = option_of(c, key);
-        if (!o) return bad_option(c, key, argv[optind - 1]);
+        if (!o) return bad_option(l, c, key, argv[optind - 1]);
         RL_TRY(set_option(l, o, optarg));
         *done = o->kind == RL_K_HELP;
         if (l->help) rl_help_command(l, c);
@@ -142,10 +149,14 @@ static rl_status parse_options(rl_line *l, const rl_command *c, int argc, char *
 /* ---- operands ---- */
 
 static rl_status check_operands(rl_line *l, const rl_command *c) {
-    if (l->nfile && c->most == 0) return rl_usage_error("%s takes no file", c->name);
-    if (l->nfile > c->most) return rl_usage_error("%s: what is '%s'?", c->name, l->file[c->most]);
-    if (l->nfile < c->least) return rl_usage_error("%s: %s", c->name, c->ask);
+    if (l->nfile && c->most == 0) return rl_usage_error(l, "%s takes no file", c->name);
+    if (l->nfile > c->most) return rl_usage_error(l, "%s: what is '%s'?", c->name, l->file[c->most]);
+    if (l->nfile < c->least) return rl_usage_error(l, "%s: %s", c->name, c->ask);
     if (l->nfile) l->in = l->file[0];
+    if (c->run == rl_cmd_optimize && l->nfile == 2 && !l->out) { /* IN OUT */
+        l->out = l->file[1];
+        l->nfile = 1;
+    }
     return RL_OK;
 }
 
@@ -164,7 +175,7 @@ static const char *nearest(const char *word, const rl_command *group) {
 }
 
 /* The command of a group that the next word says. */
-static rl_status find_in_group(const rl_command *group, const char *word, const rl_command **c) {
+static rl_status find_in_group(const rl_line *l, const rl_command *group, const char *word, const rl_command **c) {
     for (uint32_t i = 0; i < rl_ncommand; i++) {
         *c = &rl_commands[i];
         if (rl_command_belongs(*c, group) && strcmp((*c)->name + rl_command_group(*c) + 1, word) == 0) return RL_OK;
@@ -172,22 +183,24 @@ static rl_status find_in_group(const rl_command *group, const char *word, const 
     *c = group;
     const char *hint = *word == '-' ? NULL : nearest(word, group);
     if (*word == '-') return RL_OK; /* --help of the group */
-    return rl_usage_error("no command '%s %s'%s%s%s", group->name, word, hint ? "; did you mean " : "", hint ? hint : "", hint ? "?" : "");
+    return rl_usage_error(l, "no command '%s %s'%s%s%s", group->name, word, hint ? "; did you mean " : "", hint ? hint : "", hint ? "?" : "");
 }
 
 /* *skip: the words of the line that are the command's name. */
-static rl_status find_command(int argc, char **argv, const rl_command **c, int *skip) {
+static rl_status find_command(const rl_line *l, int argc, char **argv, const rl_command **c, int *skip) {
     *c = rl_command_find(argv[1]);
     *skip = *c != NULL;
     if (*c && rl_command_is_group(*c) && argc > 2) {
         const rl_command *group = *c;
-        RL_TRY(find_in_group(group, argv[2], c));
+        RL_TRY(find_in_group(l, group, argv[2], c));
         *skip += *c != group;
     }
     if (*c) return RL_OK;
     /* What is neither a command nor a file, and looks like a command. */
-    const char *hint = argv[1][0] != '-' && access(argv[1], F_OK) != 0 ? nearest(argv[1], NULL) : NULL;
-    if (hint) return rl_usage_error("no command '%s'; did you mean %s?", argv[1], hint);
+    bool unknown = argv[1][0] != '-' && access(argv[1], F_OK) != 0;
+    const char *hint = unknown ? nearest(argv[1], NULL) : NULL;
+    if (hint) return rl_usage_error(l, "no command '%s'; did you mean %s?", argv[1], hint);
+    if (unknown && !strpbrk(argv[1], "./")) return rl_usage_error(l, "no command '%s', and no file", argv[1]);
     *c = &rl_commands[0]; /* relayout IN OUT */
     return RL_OK;
 }
@@ -200,7 +213,8 @@ rl_status rl_line_parse(rl_line *l, int argc, char **argv, const rl_command **c,
     if (man) rl_man_all();
     if (*done) return RL_OK;
     if (argc < 2) return RL_EUSAGE;
-    RL_TRY(find_command(argc, argv, c, &skip));
+    RL_TRY(find_command(l, argc, argv, c, &skip));
+    l->asked = *c;
     RL_TRY(parse_options(l, *c, argc - skip, argv + skip, done));
     if (*done) return RL_OK;
     return check_operands(l, *c);

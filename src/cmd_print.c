@@ -36,7 +36,7 @@ rl_status rl_cmd_print(rl_line *l) {
     rl_graph *g;
     rl_outcome o;
     char names[256] = "";
-    if (l->after && !rl_passes_up_to(l->after, names, sizeof names)) return rl_usage_error("no pass '%s'", l->after);
+    if (l->after && !rl_passes_up_to(l->after, names, sizeof names)) return rl_fail(l->ctx, RL_EUSAGE, "no pass '%s'; see relayout passes", l->after);
     rl_status s = rl_line_read(l, &g);
     if (s == RL_OK) s = rl_run_passes(g, names, &l->pass, &o);
     if (s == RL_OK) s = print_graph(l, g);

@@ -65,8 +65,7 @@ static rl_status report(rl_line *l, rl_graph *g, const rl_profile *p) {
     if (l->plan && p->fast) RL_TRY(rl_line_write(l, l->plan, &p->plan));
     if (l->proof && p->fast) RL_TRY(rl_line_write(l, l->proof, &proof));
     if (l->json) RL_TRY(rl_line_write(l, l->json, &json));
-    if ((l->json && rl_is_stdio(l->json)) || (l->out && rl_is_stdio(l->out)) || (l->plan && rl_is_stdio(l->plan)) ||
-        (l->proof && rl_is_stdio(l->proof)) || !p->fast) return RL_OK;
+    if (rl_line_takes_stdout(l) || !p->fast) return RL_OK;
     return rl_write_stdout(l, table.p, table.n);
 }
 
@@ -75,7 +74,7 @@ rl_status rl_cmd_profile(rl_line *l) {
     double limit = l->pass.time_limit > 0 ? l->pass.time_limit : 5;
     rl_profile p = {.table = l->table, .runs = l->run.runs, .solve = rl_profile_solve, .user = &limit};
     RL_TRY(rl_line_wants_file(l, "profile"));
-    if (l->out && rl_is_text(l->in)) return rl_usage_error("profile -o: the plan goes into an ONNX model, and IN is text");
+    if (l->out && rl_is_text(l->in)) return rl_usage_error(l, "profile -o: the plan goes into an ONNX model, and IN is text");
     RL_TRY(rl_line_check_path(l, l->json));
     RL_TRY(rl_line_check_path(l, l->plan));
     RL_TRY(rl_line_check_path(l, l->proof));

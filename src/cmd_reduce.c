@@ -164,8 +164,8 @@ static rl_status reduce(rl_line *l, rl_graph *g, rl_arena *mem) {
 rl_status rl_cmd_reduce(rl_line *l) {
     rl_graph *g;
     rl_arena mem;
-    if (!l->out) return rl_usage_error("reduce: where does the small model go? -o OUT");
-    if (rl_is_text(l->in) || rl_is_stdio(l->in)) return rl_usage_error("reduce wants an .onnx file");
+    if (!l->out) return rl_usage_error(l, "reduce: where does the small model go? -o OUT");
+    if (rl_is_text(l->in) || rl_is_stdio(l->in)) return rl_usage_error(l, "reduce wants an .onnx file");
     rl_arena_init(&mem, l->ctx);
     rl_status s = rl_line_read(l, &g);
     if (s == RL_OK) s = reduce(l, g, &mem);

@@ -70,7 +70,7 @@ static rl_status write_report(rl_line *l, const findings *f, rl_arena *mem) {
 rl_status rl_cmd_report(rl_line *l) {
     findings f = {.part = {l->node, l->around}};
     rl_arena mem;
-    if (!l->out) return rl_usage_error("report: where does the page go? -o OUT");
+    if (!l->out) return rl_usage_error(l, "report: where does the page go? -o OUT");
     rl_arena_init(&mem, l->ctx);
     rl_status s = rl_line_check_path(l, l->out);
     if (s == RL_OK) s = find_before(l, &mem, &f);

@@ -23,14 +23,15 @@ void rl_complain(const rl_line *l, const char *file, const char *message) {
             message);
 }
 
-rl_status (rl_usage_error)(const char *fmt, ...) {
+rl_status (rl_usage_error)(const rl_line *l, const char *fmt, ...) {
     char text[1024];
     va_list ap;
     va_start(ap, fmt);
     int n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof text) snprintf(text + n, sizeof text - (size_t)n, "; see relayout --help");
-    rl_complain(NULL, NULL, text);
+    if (n >= 0 && (size_t)n < sizeof text)
+        snprintf(text + n, sizeof text - (size_t)n, "; see relayout %s%s--help", l->asked ? l->asked->name : "", l->asked ? " " : "");
+    rl_complain(l, NULL, text);
     return RL_EUSAGE;
 }
 

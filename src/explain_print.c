@@ -35,11 +35,26 @@ bool rl_extranspose_has(const rl_extranspose *t, const char *word) {
 
 /* ---- text ---- */
 
+static void put_quoted(const char *name, rl_text *t) {
+    rl_put(t, "`");
+    rl_put_name(t, name ? name : "?");
+    rl_put(t, "`");
+}
+
+/* A node without a name, by its first output. */
+static void put_maker(const rl_exnode *n, rl_text *t) {
+    rl_put_name(t, n->op);
+    rl_put(t, " that makes ");
+    put_quoted(n->output, t);
+}
+
 /* A body by its node, without saying where that stands. */
 static void put_part(const rl_exbody *b, rl_text *t) {
-    if (!b->part) rl_put(t, "function %s", b->of.op);
-    else if (b->of.name) rl_put(t, "%s of `%s`", b->part, b->of.name);
-    else rl_put(t, "%s of %s that makes `%s`", b->part, b->of.op, b->of.output ? b->of.output : "?");
+    rl_put(t, "%s", b->part ? b->part : "function ");
+    if (b->part) rl_put(t, " of ");
+    if (!b->part) rl_put_name(t, b->of.op);
+    else if (b->of.name) put_quoted(b->of.name, t);
+    else put_maker(&b->of, t);
 }
 
 static void put_body(const rl_exbody *b, rl_text *t) {
@@ -50,9 +65,14 @@ static void put_body(const rl_exbody *b, rl_text *t) {
 }
 
 static void put_node(const rl_exnode *n, rl_text *t) {
-    if (!n->op) rl_put(t, "`%s`", n->output ? n->output : "?");
-    else if (n->name) rl_put(t, "`%s` (%s)", n->name, n->op);
-    else rl_put(t, "%s that makes `%s`", n->op, n->output ? n->output : "?");
+    if (!n->op) put_quoted(n->output, t);
+    else if (!n->name) put_maker(n, t);
+    else {
+        put_quoted(n->name, t);
+        rl_put(t, " (");
+        rl_put_name(t, n->op);
+        rl_put(t, ")");
+    }
     put_body(n->body, t);
 }
 
@@ -63,7 +83,7 @@ static bool is_own(const rl_exbody *b, const rl_exnode *n) {
 
 /* A tensor beside a node that was named before: its body only where it is another. */
 static void put_tensor_of(const rl_extensor *x, const rl_exnode *n, rl_text *t) {
-    rl_put(t, "`%s`", x->name);
+    put_quoted(x->name, t);
     if (x->body == n->body) return;
     if (x->body && is_own(x->body, n)) rl_put(t, " of its %s", x->body->part);
     else if (x->body) put_body(x->body, t);
@@ -91,11 +111,22 @@ static void put_needs(const rl_exdemand *d, rl_text *t) {
 /* An input or output of the whole is the graph's or a function's. */
 static const char *whose(const rl_extensor *x) { return x->body ? "function" : "graph"; }
 
+static void put_port(const rl_extensor *x, const char *kind, rl_text *t) {
+    rl_put(t, "%s %s ", whose(x), kind);
+    put_quoted(x->name, t);
+}
+
 static void put_demand(const rl_exdemand *d, rl_text *t) {
     rl_put(t, "  ");
     switch (d->what) {
-    case RL_EX_INPUT: rl_put(t, "%s input `%s` comes in %s\n", whose(&d->tensor.p[0]), d->tensor.p[0].name, d->need.p[0]); return;
-    case RL_EX_OUTPUT: rl_put(t, "%s output `%s` must be in %s\n", whose(&d->tensor.p[0]), d->tensor.p[0].name, d->need.p[0]); return;
+    case RL_EX_INPUT:
+        put_port(&d->tensor.p[0], "input", t);
+        rl_put(t, " comes in %s\n", d->need.p[0]);
+        return;
+    case RL_EX_OUTPUT:
+        put_port(&d->tensor.p[0], "output", t);
+        rl_put(t, " must be in %s\n", d->need.p[0]);
+        return;
     case RL_EX_CAPTURED:
         rl_put(t, "a body of ");
         put_node(&d->node, t);
@@ -123,8 +154,11 @@ static void put_demand(const rl_exdemand *d, rl_text *t) {
 }
 
 static void put_short(const rl_exnode *n, rl_text *t) {
-    if (n->name) rl_put(t, "%s", n->name);
-    else rl_put(t, "%s(%s)", n->op, n->output ? n->output : "?");
+    rl_put_name(t, n->name ? n->name : n->op);
+    if (n->name) return;
+    rl_put(t, "(");
+    rl_put_name(t, n->output ? n->output : "?");
+    rl_put(t, ")");
 }
 
 static bool holds(const rl_exbody *outer, const rl_exbody *b) {
@@ -158,7 +192,10 @@ static void put_path(const rl_expath *p, rl_text *t) {
     const rl_exbody *in = NULL;
     for (uint32_t i = 0; i < p->n; i++) nnode += p->p[i].node.op != NULL;
     rl_put(t, "  %s: ", p->loop ? "loop" : "path");
-    if (p->n && !p->p[0].node.op) rl_put(t, "`%s` > ", p->p[0].tensor.name);
+    if (p->n && !p->p[0].node.op) {
+        put_quoted(p->p[0].tensor.name, t);
+        rl_put(t, " > ");
+    }
     for (uint32_t i = 0; i < p->n; i++) {
         if (!p->p[i].node.op) continue;
         uint32_t at = k++;
@@ -169,15 +206,21 @@ static void put_path(const rl_expath *p, rl_text *t) {
         put_short(&p->p[i].node, t);
     }
     go_to(&in, NULL, true, t);
-    if (p->n && !p->p[p->n - 1].node.op) rl_put(t, "%s`%s`", nnode ? " > " : "", p->p[p->n - 1].tensor.name);
+    if (p->n && !p->p[p->n - 1].node.op) {
+        rl_put(t, "%s", nnode ? " > " : "");
+        put_quoted(p->p[p->n - 1].tensor.name, t);
+    }
     rl_put(t, "%s\n", p->loop ? ", in another order than it set out" : "");
 }
 
 static void put_remedy(const rl_exremedy *r, rl_text *t) {
     rl_put(t, "    ");
     switch (r->kind) {
-    case RL_EX_INPUT_LAYOUT: rl_put(t, "%s input `%s` in %s\n", whose(&r->tensor), r->tensor.name, r->order ? r->axes : "another order"); return;
-    case RL_EX_OUTPUT_LAYOUT: rl_put(t, "%s output `%s` in %s\n", whose(&r->tensor), r->tensor.name, r->order ? r->axes : "another order"); return;
+    case RL_EX_INPUT_LAYOUT:
+    case RL_EX_OUTPUT_LAYOUT:
+        put_port(&r->tensor, r->kind == RL_EX_INPUT_LAYOUT ? "input" : "output", t);
+        rl_put(t, " in %s\n", r->order ? r->axes : "another order");
+        return;
     case RL_EX_TARGET_ORDER: rl_put(t, "a target that runs %s in %s: ", r->node.op, r->order ? r->order : "both orders"); break;
     case RL_EX_TARGET_FLAGS: rl_put(t, "a target whose MatMul transposes: "); break;
     case RL_EX_REWRITE: rl_put(t, "a normalization in parts, which take any order (a rewrite that is not there yet): "); break;
@@ -217,7 +260,8 @@ static void put_why(const rl_exconversion *c, const rl_explanation *x, rl_text *
 
 static void put_conversion(const rl_exconversion *c, uint32_t i, const rl_explanation *x, rl_text *t) {
     rl_put(t, "\nconversion %" PRIu32 ": ", i + 1);
-    rl_put(t, "`%s` %s", c->tensor.name, c->shape);
+    put_quoted(c->tensor.name, t);
+    rl_put(t, " %s", c->shape);
     put_body(c->tensor.body, t);
     rl_put(t, ", %" PRId64 " bytes\n  from %s", c->bytes, c->made);
     if (c->maker.op) {
@@ -229,7 +273,11 @@ static void put_conversion(const rl_exconversion *c, uint32_t i, const rl_explan
         if (k) rl_put(t, ", ");
         put_node(&c->reader.p[k], t);
     }
-    if (c->axes_of) rl_put(t, " (axes of `%s`)", c->axes_of);
+    if (c->axes_of) {
+        rl_put(t, " (axes of ");
+        put_quoted(c->axes_of, t);
+        rl_put(t, ")");
+    }
     rl_put(t, "\n");
     put_why(c, x, t);
 }
@@ -238,7 +286,8 @@ static void put_transpose(const rl_extranspose *x, rl_text *t) {
     static const char *const fate[] = {
         [RL_EX_UNUSED] = "reaches no output", [RL_EX_FOLDED] = "folded into a constant", [RL_EX_CANCELLED] = "cancelled with ",
         [RL_EX_ABSORBED] = "absorbed by ", [RL_EX_MOVED] = "moved to ", [RL_EX_KEPT] = "stays, as ", [RL_EX_GONE] = "no longer needed",
-        [RL_EX_OUTSIDE] = "stays outside of the plan: the axes of its input are of unknown number, or too many"};
+        [RL_EX_OUTSIDE] = "stays outside of the plan: the axes of its input are of unknown number, or too many",
+        [RL_EX_OPAQUE] = "stays as it is: its opset, or something that it has, is not known of Transpose"};
     rl_put(t, "  ");
     put_node(&x->node, t);
     rl_put(t, ": %s", fate[x->fate]);

@@ -36,14 +36,40 @@ static bool parse_size(const char **s, int64_t *x) {
     return ok;
 }
 
+/* Adds a name once, as ", name" behind others. */
+static void list_name(rl_text *t, rl_hash *seen, rl_str name) {
+    if (rl_hash_get(seen, (uint64_t)(uintptr_t)name) != RL_NONE) return;
+    rl_hash_put(seen, (uint64_t)(uintptr_t)name, 1);
+    rl_put(t, "%s%s", t->n ? ", " : "", name);
+}
+
+static rl_status no_dim(rl_graph *g, rl_str name) {
+    rl_text t = {.mem = &g->mem};
+    rl_hash seen = {.mem = &g->mem};
+    for (uint32_t k = 0; k < g->input.n; k++) {
+        const rl_valinfo *x = rl_val(g, g->input.p[k]);
+        for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank; i++) {
+            rl_str symbol = rl_dim_known(x->dim[i]) ? NULL : rl_dim_name(g->ctx, x->dim[i]);
+            if (symbol) list_name(&t, &seen, symbol);
+        }
+    }
+    return rl_fail(g->ctx, RL_EUSAGE, "no dim is called '%.100s'; those of the inputs: %s", name, t.n ? t.p : "none that is open");
+}
+
+rl_status rl_fix_no_input(rl_graph *g, const char *name, int n) {
+    rl_text t = {.mem = &g->mem};
+    for (uint32_t k = 0; k < g->input.n; k++) rl_put(&t, "%s%s", k ? ", " : "", rl_val(g, g->input.p[k])->name);
+    return rl_fail(g->ctx, RL_EUSAGE, "no input is called '%.*s'; there are %s", RL_MIN(n, 100), name, t.n ? t.p : "none");
+}
+
 rl_status rl_fix_dim(rl_graph *g, const char *item, bool optional) {
     const char *eq = strrchr(item, '='), *s = eq ? eq + 1 : "";
     int64_t number;
-    if (!eq || !parse_size(&s, &number) || *s) return rl_fail(g->ctx, RL_EUSAGE, "--dim '%s' is not NAME=N", item);
+    if (!eq || !parse_size(&s, &number) || *s) return rl_fail(g->ctx, RL_EUSAGE, "dim '%s' is not NAME=N", item);
     rl_str name = rl_intern(g->ctx, item, (size_t)(eq - item));
     bool had = fix_symbol(g, name, number);
     g->sized |= had;
-    return had || optional ? RL_OK : rl_fail(g->ctx, RL_EUSAGE, "no dim is called '%s'", name);
+    return had || optional ? RL_OK : no_dim(g, name);
 }
 
 static rl_value find_input(const rl_graph *g, rl_str name) {
@@ -72,9 +98,9 @@ rl_status rl_fix_shape(rl_graph *g, const char *item) {
         ok = parse_size(&s, &dim[rank++]) && (!*s || (*s == ',' && s[1]));
         s += *s == ',';
     }
-    if (!ok || *s) return rl_fail(g->ctx, RL_EUSAGE, "--input-shape '%s' is not X=N,N,...", item);
+    if (!ok || *s) return rl_fail(g->ctx, RL_EUSAGE, "input shape '%s' is not X=N,N,...", item);
     rl_value v = find_input(g, rl_intern(g->ctx, item, (size_t)(eq - item)));
-    if (!rl_has(v)) return rl_fail(g->ctx, RL_EUSAGE, "no input is called '%.*s'", (int)(eq - item), item);
+    if (!rl_has(v)) return rl_fix_no_input(g, item, (int)(eq - item));
     const rl_valinfo *x = rl_val(g, v);
     if (x->rank != RL_NORANK && x->rank != rank)
         return rl_fail(g->ctx, RL_EUSAGE, "input '%s' has rank %" PRIu32 ", not %" PRIu32, x->name, x->rank, rank);

@@ -15,5 +15,7 @@
 rl_status rl_fix_dim(rl_graph *g, const char *item, bool optional);
 rl_status rl_fix_shape(rl_graph *g, const char *item);
 void rl_fix_like(rl_graph *g, const rl_graph *other);
+/* RL_EUSAGE: no input has the name of n bytes; and which there are. */
+rl_status rl_fix_no_input(rl_graph *g, const char *name, int n);
 
 #endif

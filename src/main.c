@@ -31,7 +31,7 @@ static rl_status check_target(rl_line *l) {
 
 static void log_line(void *user, rl_log_level level, const char *text) {
     const rl_line *l = user;
-    if (level == RL_LOG_WARNING) rl_complain(l, l->in, text);
+    if (level == RL_LOG_WARNING && !l->quiet) rl_complain(l, l->in, text);
     else if (l->verbose) fprintf(stderr, "%8.3f s  %s\n", rl_seconds() - l->start, text);
 }
 
@@ -81,6 +81,7 @@ int main(int argc, char **argv) {
     const rl_command *c;
     bool done;
     rl_status s = rl_line_parse(&l, argc, argv, &c, &done);
+    if (s == RL_OK && !done) s = rl_line_check_outputs(&l);
     if (s == RL_OK && !done) s = run(&l, c);
     if (s == RL_OK && fflush(stdout) != 0) s = RL_EIO;
     return (int)s;

@@ -73,7 +73,7 @@ INLINE AVX512 void row_of_lines(char *to, const char *from, int64_t n) {
     if (whole < n) _mm512_storeu_si512(to + n - 64, _mm512_loadu_si512(from + n - 64));
 }
 
-/* Six rows in turn, each with a loop of its own that begins with a line of code (CMakeLists.txt). In the caches that is faster than one loop for
+/* Six rows in turn, each with a loop of its own that begins with a line of code (sources.cmake). In the caches that is faster than one loop for
  * all, than rows without a loop, and than memcpy, wherever rows begin: seemingly because of what the processor fetches ahead by an
  * instruction's place. */
 static AVX512 void six_rows(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count, int64_t n) {

@@ -10,6 +10,7 @@
  * The last word of a name whose version is not above the node's says where the value is. */
 #include "ops.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,13 @@ rl_op rl_op_find(rl_str domain, rl_str type, int64_t version) {
     if (!domain || strcmp(domain, "ai.onnx") == 0) domain = "";
     bool covered = version >= (*domain ? 1 : RL_OPSET_OLDEST) && version <= rl_schema_newest(domain);
     return type && covered ? rl_op_named(domain, type) : RL_OP_OPAQUE;
+}
+
+void rl_op_warn(const rl_graph *g) {
+    int64_t version = rl_opset_of(g, ""), newest = rl_schema_newest("");
+    if (version && (version < RL_OPSET_OLDEST || version > newest))
+        rl_log(g->ctx, RL_LOG_WARNING, "opset %" PRId64 " of ai.onnx: known are %d to %" PRId64 ", so the nodes stay as they are", version,
+               RL_OPSET_OLDEST, newest);
 }
 
 rl_class rl_op_class(rl_op op) {

@@ -42,6 +42,8 @@ extern const rl_oprow rl_optable[RL_NOP];
 enum { RL_OPSET_OLDEST = 7 };
 rl_op rl_op_find(rl_str domain, rl_str type, int64_t version);
 rl_op rl_op_named(rl_str domain, rl_str type);
+/* A warning where the model's version of ai.onnx is outside those: nothing will be improved. */
+void rl_op_warn(const rl_graph *g);
 rl_class rl_op_class(rl_op op);
 
 /* The dim that the op works along, from attribute or constant input, made non-negative for input 0's rank.

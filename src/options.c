@@ -17,6 +17,16 @@ rl_options rl_options_of(const rl_options *o) {
     return all;
 }
 
+rl_status rl_options_check(const rl_options *o, const char *wrong, rl_result *r) {
+    const rl_context *c = o && o->struct_size >= offsetof(rl_options, dims) ? o->context : NULL;
+    if (!wrong && o && !o->struct_size) wrong = "rl_options.struct_size is 0: set it to its sizeof";
+    if (!wrong && c && !c->struct_size) wrong = "rl_context.struct_size is 0: set it to its sizeof";
+    if (!wrong) return RL_OK;
+    if (r) memset(r, 0, sizeof *r);
+    if (r) snprintf(r->error, sizeof r->error, "%s", wrong);
+    return RL_EUSAGE;
+}
+
 rl_ctx *rl_options_start(const rl_options *o, size_t base, rl_result *r) {
     if (r) memset(r, 0, sizeof *r);
     rl_ctx *ctx = rl_ctx_new_for(0, o->context);

@@ -1,5 +1,6 @@
 /* What the functions of include/relayout.h that read a model have in common, in both libraries: defaults, reading, messages.
  *
+ *   RL_TRY(rl_options_check(options, m ? NULL : "the model is NULL", result));
  *   rl_options o = rl_options_of(options);
  *   rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_BASE, result);             clears *result
  *   if (!ctx) return RL_ENOMEM;
@@ -13,6 +14,9 @@
 
 /* The caller's options with the defaults filled in; members beyond the caller's struct are 0. */
 rl_options rl_options_of(const rl_options *o);
+/* RL_EUSAGE, said in *r, where `wrong` says what is wrong with the call's own arguments, or a struct_size was never set: its other members
+ * would be left out without a word. */
+rl_status rl_options_check(const rl_options *o, const char *wrong, rl_result *r);
 /* base: RL_MEMORY_BASE or RL_MEMORY_RUN. */
 rl_ctx *rl_options_start(const rl_options *o, size_t base, rl_result *r);
 /* The model with the sizes that the options give. On failure *g may still be there, to be freed. */

@@ -144,9 +144,11 @@ void rl_report_table(const rl_report *r, rl_text *t) {
                "  (proved; what reaches it, if anything, moves data in slower ways)\n",
                "ns by the target's table", "", r->open_takes, r->shown_open, "at least", "", r->open_at_least);
     if (taken_in(r)) rl_put(t, "%-28s %10s    %10" PRId64 "  (by weights and other nodes, beyond what layouts can)\n", "taken in", "", taken_in(r));
-    for (uint32_t i = 0; i < r->nport; i++)
-        rl_put(t, "%s %s: layout %s%s\n", r->port[i].output ? "output" : "input", r->port[i].name, r->port[i].order,
-               r->port[i].moves ? ", converted by the caller" : "");
+    for (uint32_t i = 0; i < r->nport; i++) {
+        rl_put(t, "%s ", r->port[i].output ? "output" : "input");
+        rl_put_name(t, r->port[i].name);
+        rl_put(t, ": layout %s%s\n", r->port[i].order, r->port[i].moves ? ", converted by the caller" : "");
+    }
     if (r->nport) {
         rl_put(t, "%-28s %10s    %10" PRIu32 "\n", "handed to the caller", "", r->handed);
         rl_put(t, "%-28s %10s    %10" PRId64 "  (solver's minimum %" PRId64 ")\n", "with the model's interface", "", r->conv_without, r->bound_without);
@@ -232,7 +234,9 @@ void rl_report_moves(const rl_graph *g, rl_arena *tmp, rl_text *t) {
     for (uint32_t i = 0; i < m.n; i++) {
         char bytes[32];
         rl_report_bytes(bytes, sizeof bytes, m.p[i].bytes);
-        rl_put(t, "  %10s  %s  ", bytes, node_name(&m.p[i]));
+        rl_put(t, "  %10s  ", bytes);
+        rl_put_name(t, node_name(&m.p[i]));
+        rl_put(t, "  ");
         put_shape(&m.p[i], t);
         rl_put(t, " perm=");
         put_perm(&m.p[i], t);

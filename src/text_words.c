@@ -2,6 +2,7 @@
 #include "text_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +17,15 @@ bool rl_text_fail_at(parser *p, const char *at, const char *what) {
         bol = c + 1;
     }
     size_t col = (size_t)(at - bol), from = col > 100 ? col - 100 : 0, n = strcspn(bol + from, "\n");
-    rl_text shown = {.mem = p->tmp};
-    for (size_t i = from; i < from + RL_MIN(n, (size_t)160); i++) rl_put_bytes(&shown, bol[i] == '\t' ? " " : &bol[i], 1);
-    p->status = rl_fail(p->ctx, RL_EMODEL, "%s:%u:%zu: %s\n%s\n%*s^", p->file, line, col + 1, what, shown.n ? shown.p : "",
-                        (int)(col - from), "");
+    char shown[161];
+    snprintf(shown, sizeof shown, "%.*s", (int)RL_MIN(n, sizeof shown - 1), bol + from);
+    for (char *c = shown; *c; c++)
+        if (*c == '\t') *c = ' ';
+    rl_text quote = {.mem = p->tmp};
+    rl_put_name(&quote, shown);
+    p->status = rl_fail(p->ctx, RL_EMODEL, "%s:%u:%zu: %s", p->file, line, col + 1, what);
+    size_t used = strlen(p->ctx->error); /* rl_fail's is one line */
+    snprintf(p->ctx->error + used, sizeof p->ctx->error - used, "\n%s\n%*s^", quote.p, (int)(col - from), "");
     return false;
 }
 

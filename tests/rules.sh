@@ -4,7 +4,8 @@
 #   src          neither passes nor runtime nor cuda, except the program (src/main.c, src/cmd*)
 #   passes       neither runtime nor proto nor cuda
 #   runtime      neither passes nor proto nor cuda; cuda sees runtime and src headers
-# and about files: each .c and .h starts with a comment that says what it is for; a function's brace ends the line of its head.
+# and about files: each .c and .h starts with a comment that says what it is for; a function's brace ends the line of its head;
+# each .c of the libraries and the program is built (sources.cmake).
 root=${1:-$(dirname "$0")/..}
 cd "$root" || exit 2
 bad=0
@@ -43,6 +44,9 @@ for f in src/*.[ch] passes/*.[ch] runtime/*.[ch] tests/*.c tests/unit/*.[ch] inc
     grep -nx '{' "$f" >/dev/null && say "$f: a line of its own for a brace"
     head -n 1 "$f" | grep -q '^/\*' || say "$f:1: a file starts with a comment: what it is for"
 done
+
+built=$(sed -n 's/^  \(.*\.c\))*$/\1/p' */sources.cmake)
+for f in $(ls src/*.c passes/*.c runtime/*.c | grep -vxF "$built"); do say "$f: in no sources.cmake"; done
 
 [ $bad -eq 0 ] && echo "rules hold"
 exit $bad

@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import os
 from enum import IntEnum
+from operator import index
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _core
@@ -115,8 +116,8 @@ def _options(target: Optional[str] = None, objective: Optional[str] = None, time
              input_layouts: Optional[Layouts] = None, output_layouts: Optional[Layouts] = None, dims: Optional[Dims] = None,
              input_shapes: Optional[Shapes] = None, threads: int = 1, progress: Optional[Callable[[str], object]] = None,
              log: Optional[Callable[[int, str], object]] = None, external_data: Optional[str] = None) -> tuple:
-    sizes = tuple(f"{name}={int(n)}".encode() for name, n in (dims or {}).items())
-    shapes = tuple(f"{name}={','.join(str(int(n)) for n in shape)}".encode() for name, shape in (input_shapes or {}).items())
+    sizes = tuple(f"{name}={index(n)}".encode() for name, n in (dims or {}).items())
+    shapes = tuple(f"{name}={','.join(str(index(n)) for n in shape)}".encode() for name, shape in (input_shapes or {}).items())
     return (target, objective, float(time_limit), max_memory, _layouts(input_layouts), _layouts(output_layouts), sizes, shapes, threads,
             progress, log, external_data)
 
@@ -137,7 +138,7 @@ def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, targ
     input_layouts   {"x": "nhwc"}: graph inputs that come in another order of dims, "free" for whichever is best; "x=nhwc,z=free" too
     output_layouts  the same for graph outputs
     time_limit      seconds for the solver; then the best found is taken
-    max_memory      bytes; 0: no limit
+    max_memory      bytes; 0: 1 GiB, and 32 for each byte of the model and its external data
     directory       of external data, where the model is bytes or a ModelProto that has some
     progress        is called with the name of each step; what it raises ends the call
     log             is called with a level (0 debug, 1 info, 2 warning) and a line

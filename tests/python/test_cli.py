@@ -68,6 +68,53 @@ def dying(prog, run, tmp):
           and (tmp / "out/small.onnx").exists() and not (tmp / "out/large.onnx").exists())
 
 
+def outputs(run, tmp):
+    """What is written goes over nothing that is read, but a model over its own file; no two outputs go to one place."""
+    model, link, new = tmp / "m.onnx", tmp / "link.onnx", tmp / "new"
+    shutil.copy(CNN, model)
+    os.link(model, link)
+    for words in (["report", "-o"], ["dot", "--svg", "-o"], ["stats", "--json"], ["explain", "--json"], ["bench", "--json"],
+                  ["optimize", "-o", new, "--proof"], ["optimize", "-o", new, "--json"], ["profile", "--plan"]):
+        for path in (model, link):
+            status, out, err = run(words[0], model, *words[1:], path)
+            check(f"{words[0]} {words[-1]} over the model", status == 2 and not out and "would write over" in err)
+    check("and the model is as it was", model.read_bytes() == CNN.read_bytes() and not new.exists())
+    for words in (["-o", new, "--json", new], ["-o", new, "--json", tmp / "x", "--proof", tmp / "x"], [new, "--proof", new]):
+        status, _, err = run("optimize", model, *words)
+        check("two outputs to one file", status == 2 and "would both go to" in err and not new.exists())
+    check("a device takes what comes", run("optimize", model, "-o", new, "-q", "--json", "/dev/null", "--proof", "/dev/null") == (0, b"", ""))
+    status, _, err = run("optimize", model, new, "-o", tmp / "out.onnx")
+    check("a folder that is called like a model", status == 2 and "called like a model" in err and not (tmp / "out.onnx").exists())
+    proof = run("optimize", model, "-o", new, "--proof", "-")[1]
+    check("a certificate on stdout, alone", proof.startswith(b"relayout.proof/") and proof.endswith(b"end\n"))
+    check("and from stdin", run("check-proof", "-", model, new, stdin=proof)[1].startswith(b"proved: 1 conversions"))
+    check("a report where there is no folder", run("stats", model, "--json", tmp / "none/x")[0] == 3
+          and "none/x: cannot write: No such file" in run("optimize", model, "-o", new, "--json", tmp / "none/x")[2])
+
+
+def names(run, tmp):
+    """Control characters of a model's names reach no terminal, nor break a line in two."""
+    evil = "\x1b[31m\n\x07\x9bminimum 0"
+    nodes = [helper.make_node("Transpose", ["x" + evil], ["t"], perm=[1, 0], name="t" + evil), helper.make_node("Softmax", ["t"], ["s" + evil], axis=-1),
+             helper.make_node("Transpose", ["s" + evil], ["y" + evil], perm=[1, 0], name="u" + evil)]
+    ports = [helper.make_tensor_value_info(n + evil, 1, [2, 3]) for n in "xy"]
+
+    def made(name):
+        graph = helper.make_graph(nodes, "g", ports[:1], ports[1:])
+        (tmp / name).write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+        return tmp / name
+
+    model = made("m.onnx")
+    for words in (["stats"], ["explain"], ["print"], ["run"], ["dot"], ["stats", "--json", "-"], ["explain", "--json", "-"], ["bench", "--runs", 1],
+                  ["optimize", "-o", tmp / "o.onnx", "--input-layout", f"x{evil}=ba"]):
+        status, out, err = run(words[0], model, *words[1:])
+        bad = re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", out)
+        alike = [line for line in out.splitlines() if line.startswith(b"minimum 0")]
+        check(f"names in {words[0]}: {bad}, {alike}", status == 0 and not bad and not alike and not err)
+    nodes[0].attribute[0].ints[:] = [1, 1]
+    check("names in an error", run("stats", made("bad.onnx"))[2] == f"relayout: {tmp}/bad.onnx: node 't?[31m????minimum 0' (Transpose): perm has 1 twice\n")
+
+
 def on_terminal(prog, *words, env=None):
     """What the program writes where stdout and stderr are a terminal."""
     ours, theirs = pty.openpty()
@@ -421,7 +468,15 @@ def main():
                             (["optimize", CNN, "--input-layuot", "x=nhwc"], "no option --input-layuot; did you mean --input-layout?"),
                             (["stats", CNN, "--taget=onnx"], "no option --taget; did you mean --target?"),
                             (["stats", CNN, "--frobnicate"], "no option --frobnicate;"),
-                            (["stats", CNN, "-x"], "no option -x"),
+                            (["stats", CNN, "-x"], "no option -x; see relayout stats --help"),
+                            (["stats", CNN, "-q"], "stats takes no -q"),
+                            (["layout", "draw", "--foo"], "no option --foo; see relayout layout draw --help"),
+                            (["print", CNN, "--after", "none"], "no pass 'none'; see relayout passes"),
+                            (["frobnicate"], "no command 'frobnicate', and no file; see relayout --help"),
+                            (["stats", CNN, "--dim", "bath=1"], "no dim is called 'bath'; those of the inputs: batch"),
+                            (["stats", CNN, "--dim", "batch=x"], ": dim 'batch=x' is not NAME=N"),
+                            (["stats", CNN, "--input-shape", "imge=1"], "no input is called 'imge'; there are image"),
+                            (["run", CNN, "--input", "imge=x"], "no input is called 'imge'; there are image"),
                             (["optimize", CNN, "-o"], "-o wants a value"),
                             (["optimize", CNN, "--target"], "--target wants a value"),
                             (["optimize", CNN, "--verbose=3"], "--verbose takes no value")):
@@ -432,6 +487,9 @@ def main():
         check("a word far from all is no command either", "did you mean" not in run("zzzzzz", file)[2])
         (Path(tmp) / "many").mkdir()
         many(run, Path(tmp) / "many")
+        for part in (outputs, names):
+            (Path(tmp) / part.__name__).mkdir()
+            part(run, Path(tmp) / part.__name__)
         (Path(tmp) / "dying").mkdir()
         dying(prog, run, Path(tmp) / "dying")
         (Path(tmp) / "external").mkdir()

@@ -81,6 +81,7 @@ def test_errors(model, tmp):
     assert "nothing" in raises(relayout.InvalidArgument, relayout.optimize, CNN, target="nothing")
     assert "speed" in raises(ValueError, relayout.optimize, CNN, objective="speed")
     assert "nodim" in raises(relayout.InvalidArgument, relayout.optimize, CNN, dims={"nodim": 1})
+    raises(TypeError, relayout.optimize, CNN, dims={"batch": 1.5})
     raises(relayout.InvalidModel, relayout.optimize, b"no model")
     assert "x.onnx" in raises(OSError, relayout.optimize, tmp / "x.onnx")
     assert "x.onnx" in raises(OSError, relayout.optimize, tmp / "x.onnx", tmp / "y.onnx")

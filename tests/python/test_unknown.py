@@ -59,7 +59,7 @@ ODD.node[0].attribute.append(onnx.AttributeProto(name="axle", ref_attr_name="axi
 
 DIMS = [2, 3, 4]
 # Transposes of an opset that nobody read are no movement that anything is proved of; what such a node makes in a function has no type.
-NOT_PROVED = {"an opset after it", "attribute in a function"}
+NOT_PROVED = {"an opset after it", "an opset before all", "attribute in a function"}
 # name -> (model, does run know it, Transposes that stay)
 CASES = {
     "known": (between(node("Relu", ["t"], ["u"]), DIMS), True, 0),
@@ -76,6 +76,7 @@ CASES = {
     "output": (between(node("Relu", ["t"], ["u", "v"]), DIMS), False, 2),
     "the newest opset": (between(node("Add", ["t", "t"], ["u"]), DIMS), True, 0),
     "an opset after it": (between(node("Add", ["t", "t"], ["u"]), DIMS, opset=29), False, 2),
+    "an opset before all": (between(node("Relu", ["t"], ["u"]), DIMS, opset=6), True, 2),
     "com.microsoft": (between(node("QuickGelu", ["t"], ["u"], alpha=2.0, domain="com.microsoft"), DIMS, domain="com.microsoft"), True, 0),
     "attribute of com.microsoft": (between(node("QuickGelu", ["t"], ["u"], beta=2.0, domain="com.microsoft"), DIMS, domain="com.microsoft"), False, 2),
     "body": (branches(), True, 0),
@@ -99,6 +100,10 @@ def problems(prog, name, folder):
         p = subprocess.run([*words, "--target", "onnx", proof, src, dst], capture_output=True, text=True)
         if p.returncode:
             return f"{words[1]}: status {p.returncode}, {(p.stdout + p.stderr).strip()}"
+    p = subprocess.run([prog, "explain", src], capture_output=True, text=True)
+    outside = not 7 <= model.opset_import[0].version <= 28
+    if ("known are 7 to 28" in p.stderr) != outside or p.stdout.count("is not known of Transpose") != (2 if outside else 0):
+        return f"explain of opset {model.opset_import[0].version}: {p.stdout}{p.stderr}"
     p = subprocess.run([prog, "run", src, "--output-dir", folder], capture_output=True, text=True)
     if known != (p.returncode == 0):
         return f"run: status {p.returncode}, {p.stderr.strip()}"

@@ -63,6 +63,14 @@ int main(int argc, char **argv) {
     rl_free(out);
     check(rl_optimize_bytes("no model", 8, &out, &nout, NULL, &r) == RL_EMODEL && !out && r.error[0], "bad bytes are refused");
     check(rl_optimize_file("/nonexistent/x.onnx", argv[2], NULL, &r) == RL_EIO && strstr(r.error, "x.onnx"), "a missing file is named");
+    check(rl_optimize_file(NULL, argv[2], NULL, &r) == RL_EUSAGE && rl_optimize_file(argv[1], NULL, NULL, &r) == RL_EUSAGE && r.error[0], "no path");
+    check(rl_optimize_bytes(in, nin, NULL, &nout, NULL, &r) == RL_EUSAGE && rl_model_stats(NULL, NULL, &(char *){NULL}, &r) == RL_EUSAGE, "nothing to write to, or to read");
+    o.struct_size = 0;
+    check(rl_optimize_file(argv[1], argv[2], &o, &r) == RL_EUSAGE && strstr(r.error, "rl_options.struct_size"), "options without a size");
+    o.struct_size = sizeof o;
+    o.context = &(rl_context){0};
+    check(rl_optimize_file(argv[1], argv[2], &o, &r) == RL_EUSAGE && strstr(r.error, "rl_context.struct_size"), "a context without a size");
+    o.context = NULL;
     o.target = "nothing";
     check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_EUSAGE && strstr(r.error, "nothing"), "an unknown target is named");
     o = (rl_options){.struct_size = sizeof o, .target = "onnx", .input_layouts = "image=nhwc->nchw"};

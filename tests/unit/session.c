@@ -166,6 +166,11 @@ static void refusals(rl_session *s, image m) {
     a = good;
     a.rank--;
     check(rl_session_run(s, &a, 1, &y, &r) == RL_EUSAGE && strstr(r.error, "rank"), "another rank");
+    a = good;
+    a.dim = (int64_t[RL_DESC_RANK]){-1};
+    check(rl_session_run(s, &a, 1, &y, &r) == RL_EUSAGE && strstr(r.error, "no size"), "a dim below 0");
+    check(rl_session_run(s, NULL, 1, &y, &r) == RL_EUSAGE && rl_session_run(s, &good, 1, NULL, &r) == RL_EUSAGE
+          && rl_session_run(NULL, &good, 1, &y, &r) == RL_EUSAGE && r.error[0], "NULL for what a run needs");
     check(rl_session_run(s, (rl_array[]){good, good}, 2, &y, &r) == RL_EUSAGE && strstr(r.error, "twice"), "an input twice");
     check(rl_session_run(s, &good, 1, &y, &r) == RL_OK && y, "and after all these it runs");
 }
