@@ -35,10 +35,10 @@ RL_HD uint32_t rl_first_of(uint32_t block, uint32_t thread) { return block * (RL
 RL_HD bool rl_has_each(uint32_t first, uint32_t e, uint32_t count) { return first + e * RL_THREADS < count; }
 
 /* Offsets of these numbers for N operands, dim by dim: what a dim needs is read once for all of them. */
-template <uint32_t N> RL_HD void rl_walk_each(const rl_walk *w, uint32_t first, int64_t (&at)[RL_PER_THREAD][N]) {
-    uint32_t left[RL_PER_THREAD];
+template <uint32_t N, uint32_t E> RL_HD void rl_walk_each(const rl_walk *w, uint32_t first, int64_t (&at)[E][N]) {
+    uint32_t left[E];
     RL_UNROLL
-    for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+    for (uint32_t e = 0; e < E; e++) {
         left[e] = first + e * RL_THREADS;
         RL_UNROLL
         for (uint32_t o = 0; o < N; o++) at[e][o] = 0;
@@ -49,7 +49,7 @@ template <uint32_t N> RL_HD void rl_walk_each(const rl_walk *w, uint32_t first, 
         RL_UNROLL
         for (uint32_t o = 0; o < N; o++) step[o] = w->step[o][i];
         RL_UNROLL
-        for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+        for (uint32_t e = 0; e < E; e++) {
             uint32_t q = i ? rl_divide(left[e], d) : 0, r = left[e] - q * d.d;
             RL_UNROLL
             for (uint32_t o = 0; o < N; o++) at[e][o] += r * step[o];

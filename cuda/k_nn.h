@@ -1,7 +1,7 @@
 /* Networks' kernels, C++ for the host and the device, for any strides: what stands in where cuDNN and cuBLASLt do not.
  *
  *   affine<T>   BatchNormalization        pool<T>     MaxPool, AveragePool, up to three spatial dims
- *   resize<T>   one axis by a table       pad<V>      constant, reflect, edge, wrap
+ *   resize<T>   up to three axes by tables       pad<V>      constant, reflect, edge, wrap
  *   matmul<T>   tiles of 64 * 64 in shared memory, 4 * 4 outputs per thread
  *   conv<T>     an output per thread, also transposed and by groups
  *   posts<T>    activations and sums after a convolution, in one pass
@@ -111,22 +111,74 @@ template <class T> struct rl_pools {
     }
 };
 
+template <class C> struct rl_tap_of { typedef rl_tap_f32 type; };
+template <> struct rl_tap_of<double> { typedef rl_tap_f64 type; };
+
 template <class T> struct rl_resizes {
     typedef rl_p_resize Params;
     typedef rl_nothing Shared, Local;
-    RL_STEP(rl_p_resize) {
-        RL_EACH(k, p) {
-            uint32_t line = rl_divide(k, p.out), i = k - line * p.out.d;
-            int64_t at[2];
-            double sum = 0;
-            rl_walk_at(&p.kept, line, 2, at);
-            const T *x = (const T *)p.from + at[1];
-            for (uint32_t t = 0; t < p.ntap; t++) {
-                int64_t j = (int64_t)i * p.ntap + t;
-                sum += p.weight[j] * (double)rl_load(x[p.index[j] * p.from_step]);
-            }
-            rl_store((T *)p.to + at[0] + i * p.to_step, sum);
+    typedef typename rl_computed<T>::type C;
+    typedef typename rl_tap_of<C>::type Tap;
+    struct Spot { int64_t at; C by; }; /* of x, and its weight */
+
+    /* Tap t of this place along an axis, from the spot that the axes before it have made. */
+    RL_MEMBER Spot next(const Params &p, uint32_t axis, int64_t place, uint32_t t, const Spot &s) {
+        Tap tap = ((const Tap *)p.taps)[p.first[axis] + (uint32_t)place * p.ntap[axis] + t];
+        Spot then = {s.at + tap.at * p.step[axis], s.by * (C)tap.weight};
+        return then;
+    }
+
+    /* E numbers of W neighbours each: tap after tap, one of each number under way at a time. */
+    template <uint32_t E, uint32_t W> RL_MEMBER void some(const Params &p, uint32_t block, uint32_t thread) {
+        uint32_t first = block * (RL_THREADS * E) + thread, n = p.count / W;
+        int64_t at[E][4];
+        C sum[E][W];
+        Spot s[3][E];
+        rl_piece<T, W> x[E];
+        rl_walk_each<4>(&p.w, first, at);
+        RL_UNROLL
+        for (uint32_t e = 0; e < E; e++) {
+            RL_UNROLL
+            for (uint32_t i = 0; i < W; i++) sum[e][i] = 0;
         }
+        RL_ROLLED
+        for (uint32_t i = 0; i < p.ntap[0]; i++) {
+            RL_UNROLL
+            for (uint32_t e = 0; e < E; e++)
+                if (rl_has_each(first, e, n)) s[0][e] = next(p, 0, at[e][2] & 0xffffffff, i, Spot{at[e][1], 1});
+            RL_ROLLED
+            for (uint32_t j = 0; j < p.ntap[1]; j++) {
+                RL_UNROLL
+                for (uint32_t e = 0; e < E; e++)
+                    if (rl_has_each(first, e, n)) s[1][e] = next(p, 1, at[e][2] >> 32, j, s[0][e]);
+                RL_BY_TWO
+                for (uint32_t k = 0; k < p.ntap[2]; k++) {
+                    RL_UNROLL
+                    for (uint32_t e = 0; e < E; e++) {
+                        if (!rl_has_each(first, e, n)) continue;
+                        s[2][e] = next(p, 2, at[e][3], k, s[1][e]);
+                        x[e] = *(const rl_piece<T, W> *)((const T *)p.from + s[2][e].at);
+                    }
+                    RL_UNROLL
+                    for (uint32_t e = 0; e < E; e++) {
+                        if (!rl_has_each(first, e, n)) continue;
+                        RL_UNROLL
+                        for (uint32_t c = 0; c < W; c++) sum[e][c] += s[2][e].by * (C)rl_load(x[e].each[c]);
+                    }
+                }
+            }
+        }
+        RL_UNROLL
+        for (uint32_t e = 0; e < E; e++) {
+            RL_UNROLL
+            for (uint32_t c = 0; c < W; c++) rl_store(&x[e].each[c], sum[e][c]);
+            if (rl_has_each(first, e, n)) *(rl_piece<T, W> *)((T *)p.to + at[e][0]) = x[e];
+        }
+    }
+
+    RL_STEP(rl_p_resize) {
+        if (p.wide) some<1, 16 / sizeof(T)>(p, block, thread);
+        else some<RL_RESIZED_AT_ONCE, 1>(p, block, thread);
     }
 };
 

@@ -134,16 +134,17 @@ typedef struct {
     rl_walk outer;                   /* n, or n and c */
 } rl_p_pool;
 
-/* resize: one axis; operands of `kept`, all other dims: y, x */
+/* resize: up to three axes at once.  Operands: y, x without these axes, the places along them: of the first two (place << 32 on the second), of the
+ * third.  An axis has ntap of `taps`, from `first` on, for each of its places; one that is not there has one tap.  wide: as of each */
+enum { RL_MOST_RESIZED = 3, RL_RESIZED_AT_ONCE = 2 /* elements of a thread that is not wide */ };
+typedef struct { float weight; int32_t at; } rl_tap_f32; /* at: of x */
+typedef struct { double weight; int64_t at; } rl_tap_f64;
 typedef struct {
     void *to;
-    const void *from;
-    const int64_t *index;
-    const double *weight;
-    uint32_t count, ntap;
-    rl_divisor out;
-    int64_t to_step, from_step;
-    rl_walk kept;
+    const void *from, *taps;
+    uint32_t count, wide, first[RL_MOST_RESIZED], ntap[RL_MOST_RESIZED];
+    int64_t step[RL_MOST_RESIZED];
+    rl_walk w;
 } rl_p_resize;
 
 /* pad: by dim of y, outermost first, which place of x */

@@ -56,6 +56,15 @@ static void give_floats(run *r, uint32_t rank, const int64_t *dim, uint32_t seed
     }
 }
 
+/* The same as another float type, four dims. */
+static void give(run *r, rl_dtype t, const int64_t *dim, uint32_t seed) {
+    give_floats(r, 4, dim, seed);
+    rl_tensor wide = r->in[0];
+    r->in[0] = rl_tensor_new(r->rt, t, 4, dim);
+    rl_convert(r->rt, &r->in[0], &wide, true);
+    rl_tensor_drop(&wide);
+}
+
 static bool same_floats(const rl_tensor *a, const rl_tensor *b) {
     if (!rl_same_dims(a, b) || a->mem->on != &rl_backend_cpu || b->mem->on != &rl_backend_cpu) return false;
     for (int64_t i = 0; i < rl_numel(a); i++)
@@ -117,21 +126,59 @@ TEST(joined) {
         run cpu = start(ctx, full, &rl_backend_cpu), gpu = start(ctx, full, &rl_backend_cuda);
         CHECK(gpu.x->nstep == 3); /* two Convs, and a Cast */
         for (uint32_t k = 0; k < 3; k++) {
-            rl_tensor wide[2];
-            give_floats(&cpu, 4, (int64_t[]){2, 4, 6, 6}, k), give_floats(&gpu, 4, (int64_t[]){2, 4, 6, 6}, k);
-            for (uint32_t i = 0; i < 2; i++) {
-                run *r = i ? &gpu : &cpu;
-                wide[i] = r->in[0];
-                r->in[0] = rl_tensor_new(r->rt, types[t], 4, wide[i].dim);
-                rl_convert(r->rt, &r->in[0], &wide[i], true);
-                rl_tensor_drop(&wide[i]);
-            }
+            give(&cpu, types[t], (int64_t[]){2, 4, 6, 6}, k), give(&gpu, types[t], (int64_t[]){2, 4, 6, 6}, k);
             CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
             CHECK(close_floats(&cpu.out[0], &gpu.out[0], types[t] == RL_F32 ? 1e-5f : 2e-2f));
             drop(&cpu), drop(&gpu);
         }
         for (uint32_t i = 0; i < gpu.x->nstep; i++) CHECK(gpu.x->step[i].place == RL_RAN_DEVICE && !gpu.x->step[i].left);
         CHECK(gpu.x->step[0].npart == 4 && gpu.x->step[1].npart == 4);
+        end(&cpu), end(&gpu);
+    }
+    rl_ctx_free(ctx);
+}
+
+/* The text with n numbers for each @. */
+static void with_constants(char *to, size_t room, const char *text, uint32_t n) {
+    for (; *text && room > 8; text++) {
+        if (*text == '@') {
+            size_t k = (size_t)snprintf(to, room, "{1");
+            for (uint32_t i = 1; i < n && k + 8 < room; i++) k += (size_t)snprintf(to + k, room - k, ",%d", (int)(i * 7 % 5) - 2);
+            to += k, room -= k;
+            *to++ = '}', room--;
+        } else *to++ = *text, room--;
+    }
+    *to = 0;
+}
+
+/* One place of channels, and all that is made of it, lies channels-last: between a Resize and a Conv nothing is moved or cast. */
+TEST(stays_in_order) {
+    static const char text[] =
+        "graph opset=21 {\n  in %x f16[N,16,1,1]\n  const %s f32[4] {1,1,5,4}\n  const %t f32[4] {1,1,2,1.5}\n  const %w f16[16,16,1,1] @\n"
+        "  %a = Resize(%x, _, %s)\n  %b = Conv(%a, %w)\n  %r = Resize(%b, _, %t) mode=\"linear\"\n  %c = Conv(%r, %w)\n"
+        "  %y = GlobalAveragePool(%c)\n  out %y\n}\n";
+    static const char *const refused[] = {"launch:none", "launch:cast", "launch:tile", "launch:weave", "launch:strided", "launch:pack"};
+    char full[2000];
+    CHECK_CTX(ctx)
+    with_constants(full, sizeof full, text, 256);
+    for (size_t f = 0; f < RL_LEN(refused); f++) {
+        setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);
+        run cpu = start(ctx, full, &rl_backend_cpu), gpu = start(ctx, full, &rl_backend_cuda);
+        for (uint32_t k = 0; k < 2; k++) {
+            give(&cpu, RL_F16, (int64_t[]){2, 16, 1, 1}, k), give(&gpu, RL_F16, (int64_t[]){2, 16, 1, 1}, k);
+            CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+            for (uint32_t i = 0; i < 2; i++) {
+                run *r = i ? &gpu : &cpu;
+                rl_tensor low = r->out[0];
+                r->out[0] = rl_tensor_new(r->rt, RL_F32, 4, low.dim);
+                rl_convert(r->rt, &r->out[0], &low, true);
+                rl_tensor_drop(&low);
+            }
+            CHECK(close_floats(&cpu.out[0], &gpu.out[0], 4e-3f));
+            drop(&cpu), drop(&gpu);
+        }
+        for (uint32_t i = 0; i < gpu.x->nstep; i++) CHECK(gpu.x->step[i].place == RL_RAN_DEVICE && !gpu.x->step[i].left);
+        unsetenv("RELAYOUT_EMULATE_FAULT");
         end(&cpu), end(&gpu);
     }
     rl_ctx_free(ctx);
@@ -353,6 +400,7 @@ int main(void) {
     RUN(wrong_index);
     RUN(across);
     if (is_emulated()) {
+        RUN(stays_in_order);
         RUN(refused);
         RUN(not_recorded);
         RUN(lost);

@@ -103,6 +103,18 @@ static const struct { const char *type, *text; } forms[] = {
                            "%y = BatchNormalization(%x, %s, %b, %m, %v)"},
     {"Resize", "in %x #[2,3,5,4] const %s f32[4] {1,1,2,1.5} %y = Resize(%x, _, %s) mode=\"linear\""},
     {"Resize", "in %x #[2,3,5,4] const %s i64[4] {2,3,7,3} %y = Resize(%x, _, _, %s)"},
+    /* one to three axes; the last one as it is, by 16 bytes (a Transpose would be a node); so many taps that it goes by axis */
+    {"Resize", "in %x #[2,3,5] const %s f32[3] {1,1,1.7} %y = Resize(%x, _, %s) mode=\"cubic\""},
+    {"Resize", "in %x #[1,2,5,4] const %s f32[4] {1,1,1.5,0.8} %y = Resize(%x, _, %s) mode=\"cubic\" exclude_outside=1"},
+    {"Resize", "in %x #[2,5,4,16] const %s f32[4] {1,2,2,1} %y = Resize(%x, _, %s)"},
+    {"Resize", "in %x #[2,5,4,16] const %s f32[4] {1,2,1.6,1} %y = Resize(%x, _, %s) mode=\"linear\""},
+    {"Resize", "in %x #[2,5,4,24] const %s f32[4] {1,1.3,2,1} %y = Resize(%x, _, %s) mode=\"cubic\""},
+    {"Resize", "in %x #[1,5,4,5] const %s f32[4] {1,2,2,1} %y = Resize(%x, _, %s) mode=\"linear\""},
+    {"Resize", "in %x #[1,3,3,4,5] const %s f32[5] {1,1,2,1.5,2} %y = Resize(%x, _, %s) mode=\"linear\""},
+    {"Resize", "in %x #[1,3,4,5,16] const %s f32[5] {1,2,1.5,2,1} %y = Resize(%x, _, %s)"},
+    {"Resize", "in %x #[2,4,3,5] const %s f32[4] {2,1.5,2,1.2} %y = Resize(%x, _, %s) mode=\"linear\""},
+    {"Resize", "in %x #[1,2,40,30] const %s f32[4] {1,1,0.1,0.2} %y = Resize(%x, _, %s) mode=\"linear\" antialias=1"},
+    {"Resize", "in %x #[2,3,40] const %s f32[3] {1,1,0.05} %y = Resize(%x, _, %s) mode=\"cubic\" antialias=1"},
     {"QLinearConv", "in %x #[2,8,6,5] const %s f32[] {0.02} const %z #[] {3} const %w i8[2,8,3,3] " BYTES_W
                     " const %t f32[2] {0.01,0.02} const %o i8[] {0} const %u f32[] {0.5} const %v #[] {7} const %b i32[2] {50,-90} "
                     "%y = QLinearConv(%x, %s, %z, %w, %t, %o, %u, %v, %b) pads=[1,0,1,2] strides=[2,1]"},
