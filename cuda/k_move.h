@@ -131,6 +131,23 @@ template <class V> struct rl_pack {
 /* W elements that a thread moves at a time. */
 template <class V, uint32_t W> struct alignas(W * sizeof(V)) rl_piece { V each[W]; };
 
+/* The same of any type, loaded and stored as one word: pieces of structs would go element by element. */
+template <uint32_t SIZE> struct rl_word { typedef rl_wide16 type; };
+template <> struct rl_word<2> { typedef uint16_t type; };
+template <> struct rl_word<4> { typedef uint32_t type; };
+template <> struct rl_word<8> { typedef rl_piece<uint32_t, 2> type; };
+template <class T, uint32_t W> union rl_bunch {
+    typedef typename rl_word<W * sizeof(T)>::type Word;
+    Word all;
+    T each[W];
+    RL_INSIDE void get(const T *from) { all = *(const Word *)from; }
+    RL_INSIDE void put(T *to) const {
+        uint64_t b;
+        if (sizeof all != 8) *(Word *)to = all;
+        else memcpy(&b, &all, sizeof all), *(uint64_t *)to = b;
+    }
+};
+
 template <class V> struct rl_tile {
     typedef rl_p_tile Params;
     typedef rl_nothing Local;

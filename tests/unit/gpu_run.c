@@ -151,6 +151,32 @@ static void with_constants(char *to, size_t room, const char *text, uint32_t n) 
     *to = 0;
 }
 
+/* Two runs of `text` in a float type on a device that refuses this kernel: all run there (own: by own kernels), and make what the CPU does. */
+static void check_without(rl_ctx *ctx, const char *text, const char *refused, rl_dtype t, const int64_t *dim, uint32_t nstep, bool own) {
+    setenv("RELAYOUT_EMULATE_FAULT", refused, 1);
+    run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+    for (uint32_t k = 0; k < 2; k++) {
+        give(&cpu, t, dim, k), give(&gpu, t, dim, k);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+        for (uint32_t i = 0; i < 2; i++) {
+            run *r = i ? &gpu : &cpu;
+            rl_tensor low = r->out[0];
+            r->out[0] = rl_tensor_new(r->rt, RL_F32, 4, low.dim);
+            rl_convert(r->rt, &r->out[0], &low, true);
+            rl_tensor_drop(&low);
+        }
+        CHECK(close_floats(&cpu.out[0], &gpu.out[0], t == RL_F16 ? 4e-3f : 3e-2f));
+        drop(&cpu), drop(&gpu);
+    }
+    CHECK(gpu.x->nstep == nstep);
+    for (uint32_t i = 0; i < gpu.x->nstep; i++) {
+        CHECK(gpu.x->step[i].place == RL_RAN_DEVICE && !gpu.x->step[i].left);
+        CHECK(!own || strcmp(gpu.x->step[i].ran, rl_backend_cuda.name) == 0);
+    }
+    unsetenv("RELAYOUT_EMULATE_FAULT");
+    end(&cpu), end(&gpu);
+}
+
 /* One place of channels, and all that is made of it, lies channels-last: between a Resize and a Conv nothing is moved or cast. */
 TEST(stays_in_order) {
     static const char text[] =
@@ -161,25 +187,27 @@ TEST(stays_in_order) {
     char full[2000];
     CHECK_CTX(ctx)
     with_constants(full, sizeof full, text, 256);
-    for (size_t f = 0; f < RL_LEN(refused); f++) {
-        setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);
-        run cpu = start(ctx, full, &rl_backend_cpu), gpu = start(ctx, full, &rl_backend_cuda);
-        for (uint32_t k = 0; k < 2; k++) {
-            give(&cpu, RL_F16, (int64_t[]){2, 16, 1, 1}, k), give(&gpu, RL_F16, (int64_t[]){2, 16, 1, 1}, k);
-            CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
-            for (uint32_t i = 0; i < 2; i++) {
-                run *r = i ? &gpu : &cpu;
-                rl_tensor low = r->out[0];
-                r->out[0] = rl_tensor_new(r->rt, RL_F32, 4, low.dim);
-                rl_convert(r->rt, &r->out[0], &low, true);
-                rl_tensor_drop(&low);
-            }
-            CHECK(close_floats(&cpu.out[0], &gpu.out[0], 4e-3f));
-            drop(&cpu), drop(&gpu);
-        }
-        for (uint32_t i = 0; i < gpu.x->nstep; i++) CHECK(gpu.x->step[i].place == RL_RAN_DEVICE && !gpu.x->step[i].left);
-        unsetenv("RELAYOUT_EMULATE_FAULT");
-        end(&cpu), end(&gpu);
+    for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, full, refused[f], RL_F16, (int64_t[]){2, 16, 1, 1}, 5, false);
+    rl_ctx_free(ctx);
+}
+
+/* Each channel by itself, with all that is joined to it: one launch, without the kernels that would do it in parts. */
+TEST(depthwise) {
+    static const char text[] =
+        "graph opset=21 {\n  in %%x %s[N,16,7,9]\n  const %%w %s[16,1,3,3] @\n"
+        "  const %%s %s[16] {1,0.5,0.25,2,1,1,1,1,-1,1,1,1,1,1,1,1}\n  const %%v %s[16] {1,2,4,0.5,1,2,3,4,1,1,1,1,2,3,1,1}\n"
+        "  const %%l %s[] {-3}\n  const %%h %s[] {4}\n"
+        "  %%c = Conv(%%x, %%w, %%s) group=16 pads=[1,1,1,1]\n  %%n = BatchNormalization(%%c, %%s, %%v, %%s, %%v)\n  %%r = Add(%%x, %%n)\n"
+        "  %%q = Clip(%%r, %%l, %%h)\n  %%d = Conv(%%q, %%w) group=16 strides=[2,2] pads=[1,0,1,2]\n  %%g = Sigmoid(%%d)\n  %%y = Mul(%%d, %%g)\n  out %%y\n}\n";
+    static const rl_dtype types[] = {RL_F16, RL_BF16};
+    static const char *const refused[] = {"launch:none", "launch:conv", "launch:posts"};
+    char typed[1400], full[2000];
+    CHECK_CTX(ctx)
+    for (size_t t = 0; t < RL_LEN(types); t++) {
+        const char *n = rl_dtype_name(types[t]);
+        snprintf(typed, sizeof typed, text, n, n, n, n, n, n);
+        with_constants(full, sizeof full, typed, 144);
+        for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, full, refused[f], types[t], (int64_t[]){2, 16, 7, 9}, 2, true);
     }
     rl_ctx_free(ctx);
 }
@@ -394,13 +422,14 @@ static bool is_emulated(void) {
 int main(void) {
     RUN(again_and_again);
     RUN(joined);
+    RUN(stays_in_order);
+    RUN(depthwise);
     RUN(quantized_chains);
     RUN(turned_weights);
     RUN(falls_back);
     RUN(wrong_index);
     RUN(across);
     if (is_emulated()) {
-        RUN(stays_in_order);
         RUN(refused);
         RUN(not_recorded);
         RUN(lost);
