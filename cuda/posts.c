@@ -205,6 +205,19 @@ bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, rl_gpu_order ord
     return true;
 }
 
+const rl_tensor *rl_gpu_widened(rl_call *c, uint32_t i, rl_dtype type) {
+    const rl_tensor *t = rl_call_in(c, i);
+    const rl_backend *was = c->rt->on;
+    if (!t) return NULL;
+    if (!rl_call_is_constant(c, i) || t->dtype == type || rl_numel(t) == 0) return rl_gpu_cast(c, rl_call_here(c, i), type);
+    if (!c->step->made) c->step->made = rl_new(&c->frame->x->g->mem, rl_tensor, RL_MOST_WIDENED);
+    rl_tensor *wide = (rl_tensor *)c->step->made + i;
+    c->rt->on = &rl_backend_cpu;
+    if (wide->kind != RL_TENSOR) *wide = stored(c, t, type, RL_GPU_ROW_MAJOR);
+    c->rt->on = was;
+    return rl_call_kept(c, wide);
+}
+
 /* ---- of products ---- */
 
 static const made *make_columns(rl_call *c, uint32_t columns, float beta) {

@@ -212,6 +212,22 @@ TEST(depthwise) {
     rl_ctx_free(ctx);
 }
 
+/* Scales and biases that are constants are widened before the run: no cast is launched. */
+TEST(constant_scales) {
+    static const char *const text[] = {
+        "graph opset=21 {\n  in %x f16[N,16,4,16]\n  const %s f16[16] @\n  const %b f16[16] @\n  %y = LayerNormalization(%x, %s, %b)\n  out %y\n}\n",
+        "graph opset=21 {\n  in %x f16[N,16,4,16]\n  const %s f16[16] @\n  %y = LayerNormalization(%x, %s)\n  out %y\n}\n",
+        "graph opset=21 {\n  in %x f16[N,16,4,16]\n  const %s f16[16] @\n  const %b f16[16] @\n  %y = InstanceNormalization(%x, %s, %b)\n  out %y\n}\n",
+        "graph opset=21 {\n  in %x f16[N,16,4,16]\n  const %s f16[16] @\n  const %b f16[16] @\n  %y = GroupNormalization(%x, %s, %b) num_groups=4\n  out %y\n}\n"};
+    char full[600];
+    CHECK_CTX(ctx)
+    for (size_t i = 0; i < RL_LEN(text); i++) {
+        with_constants(full, sizeof full, text[i], 16);
+        check_without(ctx, full, "launch:cast", RL_F16, (int64_t[]){2, 16, 4, 16}, 1, false);
+    }
+    rl_ctx_free(ctx);
+}
+
 /* DequantizeLinear, Conv, Relu, QuantizeLinear, then a MatMul likewise: two steps in bytes, as the ops of bytes have it, to the bit. */
 TEST(quantized_chains) {
     static const char consts[] =
@@ -424,6 +440,7 @@ int main(void) {
     RUN(joined);
     RUN(stays_in_order);
     RUN(depthwise);
+    RUN(constant_scales);
     RUN(quantized_chains);
     RUN(turned_weights);
     RUN(falls_back);

@@ -63,6 +63,7 @@ static const struct { const char *type, *text; } forms[] = {
     {"LayerNormalization", "in %x #[3,5,4] in %s #[4] %y = LayerNormalization(%x, %s)"},
     {"LayerNormalization", "in %x #[40,96] in %s #[96] in %b #[96] %y = LayerNormalization(%x, %s, %b)"},
     {"LayerNormalization", "in %x #[2,2100] in %s #[2100] in %b #[2100] %y = LayerNormalization(%x, %s, %b)"},
+    {"LayerNormalization", "in %x #[3,5,4] const %s #[4] {1,2,-1,0.5} const %b #[1,4] {1,0,-1,2} %y = LayerNormalization(%x, %s, %b)"},
     {"RMSNormalization", "in %x #[3,400] in %s #[400] %y = RMSNormalization(%x, %s)"},
     {"RMSNormalization", "in %x #[3,5,4] in %s #[4] %y = RMSNormalization(%x, %s)"},
     {"InstanceNormalization", "in %x #[2,6,3,2] in %s #[6] in %b #[6] %y = InstanceNormalization(%x, %s, %b)"},
