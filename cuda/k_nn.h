@@ -60,15 +60,19 @@ template <class T> struct rl_pools {
     typedef typename rl_computed<T>::type C;
     struct Window { int32_t from[RL_MOST_SPATIAL]; uint32_t counted, c; int64_t to; };
 
-    /* Where output number k's window begins, and how many of its taps an average counts. */
+    /* Where output number k's window begins, and how many of its taps an average counts. Dims that are not there are passed over, so that the loops can be
+     * unrolled: what is indexed by a number that is known only then lies in memory. */
     RL_MEMBER uint32_t place(const Params &p, uint32_t number, Window *w) {
         uint32_t k = rl_divide(number, p.channels);
         w->counted = 1, w->c = number - k * p.channels.d, w->to = w->c * p.to_c;
-        for (uint32_t i = p.r; i-- > 0;) {
+        RL_UNROLL
+        for (uint32_t i = RL_MOST_SPATIAL; i-- > 0;) {
+            if (i >= p.r) continue;
             uint32_t q = rl_divide(k, p.out[i]), n = 0;
             w->to += (k - q * p.out[i].d) * p.to_step[i];
             w->from[i] = (int32_t)(k - q * p.out[i].d) * p.stride[i] - p.before[i];
-            for (int32_t t = 0; t < p.kernel[i]; t++) {
+            RL_ROLLED
+            for (int32_t t = 0; t < (int32_t)p.window[i].d; t++) {
                 int32_t at = w->from[i] + t * p.dilation[i];
                 n += p.count_pad ? at < p.in[i] + p.after[i] : at >= 0 && at < p.in[i];
             }
@@ -84,9 +88,12 @@ template <class T> struct rl_pools {
             uint32_t left = t;
             int64_t at = 0;
             bool inside = true;
-            for (uint32_t i = p.r; i-- > 0;) {
-                int32_t k = w.from[i] + (int32_t)(left % (uint32_t)p.kernel[i]) * p.dilation[i];
-                left /= (uint32_t)p.kernel[i];
+            RL_UNROLL
+            for (uint32_t i = RL_MOST_SPATIAL; i-- > 0;) {
+                if (i >= p.r) continue;
+                uint32_t q = rl_divide(left, p.window[i]);
+                int32_t k = w.from[i] + (int32_t)(left - q * p.window[i].d) * p.dilation[i];
+                left = q;
                 inside = inside && k >= 0 && k < p.in[i];
                 at += k * p.step[i];
             }

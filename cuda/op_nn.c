@@ -62,7 +62,7 @@ rl_status rl_gpu_op_pool(rl_call *c) {
     memcpy(dim, x->dim, sizeof dim);
     memcpy(dim + 2, w.out, w.r * sizeof *dim);
     RL_TRY(rl_call_dims(c, x->rank, dim));
-    if (rl_window_count(dim, x->rank) >= INT32_MAX) return rl_call_decline(c);
+    if (rl_window_count(dim, x->rank) >= INT32_MAX || rl_window_count(w.kernel, w.r) == 0) return rl_call_decline(c);
     x = rl_call_here(c, 0);
     bool last = rl_is_channels_last(x);
     int64_t perm[RL_RANK];
@@ -75,7 +75,7 @@ rl_status rl_gpu_op_pool(rl_call *c) {
     p.count_pad = rl_attr_int(c->node, "count_include_pad", 0) != 0;
     for (uint32_t i = 0; i < w.r; i++) {
         p.step[i] = x->stride[2 + i], p.to_step[i] = y->stride[2 + i];
-        p.in[i] = (int32_t)w.in[i], p.kernel[i] = (int32_t)w.kernel[i], p.stride[i] = (int32_t)w.stride[i];
+        p.in[i] = (int32_t)w.in[i], p.window[i] = rl_divisor_of((uint32_t)w.kernel[i]), p.stride[i] = (int32_t)w.stride[i];
         p.dilation[i] = (int32_t)w.dilation[i], p.before[i] = (int32_t)w.before[i], p.after[i] = (int32_t)w.after[i];
         p.out[i] = rl_divisor_of((uint32_t)w.out[i]);
     }

@@ -129,9 +129,8 @@ typedef struct {
     uint32_t count, op, count_pad, taps;
     uint32_t r;
     int64_t step[RL_MOST_SPATIAL], to_step[RL_MOST_SPATIAL]; /* of x, of y */
-    int32_t in[RL_MOST_SPATIAL], kernel[RL_MOST_SPATIAL], stride[RL_MOST_SPATIAL], dilation[RL_MOST_SPATIAL], before[RL_MOST_SPATIAL],
-        after[RL_MOST_SPATIAL];
-    rl_divisor out[RL_MOST_SPATIAL], channels; /* channels-last; else 1 */
+    int32_t in[RL_MOST_SPATIAL], stride[RL_MOST_SPATIAL], dilation[RL_MOST_SPATIAL], before[RL_MOST_SPATIAL], after[RL_MOST_SPATIAL];
+    rl_divisor out[RL_MOST_SPATIAL], window[RL_MOST_SPATIAL], channels; /* channels-last; else 1 */
     int64_t to_c, from_c;
     rl_walk outer;                   /* n, or n and c */
 } rl_p_pool;
