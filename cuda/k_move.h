@@ -35,10 +35,10 @@ RL_HD uint32_t rl_first_of(uint32_t block, uint32_t thread) { return block * (RL
 RL_HD bool rl_has_each(uint32_t first, uint32_t e, uint32_t count) { return first + e * RL_THREADS < count; }
 
 /* Offsets of these numbers for N operands, dim by dim: what a dim needs is read once for all of them. */
-template <uint32_t N> RL_HD void rl_walk_each(const rl_walk *w, uint32_t first, int64_t (&at)[RL_PER_THREAD][N]) {
-    uint32_t left[RL_PER_THREAD];
+template <uint32_t N, uint32_t E> RL_HD void rl_walk_each(const rl_walk *w, uint32_t first, int64_t (&at)[E][N]) {
+    uint32_t left[E];
     RL_UNROLL
-    for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+    for (uint32_t e = 0; e < E; e++) {
         left[e] = first + e * RL_THREADS;
         RL_UNROLL
         for (uint32_t o = 0; o < N; o++) at[e][o] = 0;
@@ -49,7 +49,7 @@ template <uint32_t N> RL_HD void rl_walk_each(const rl_walk *w, uint32_t first, 
         RL_UNROLL
         for (uint32_t o = 0; o < N; o++) step[o] = w->step[o][i];
         RL_UNROLL
-        for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+        for (uint32_t e = 0; e < E; e++) {
             uint32_t q = i ? rl_divide(left[e], d) : 0, r = left[e] - q * d.d;
             RL_UNROLL
             for (uint32_t o = 0; o < N; o++) at[e][o] += r * step[o];
@@ -131,11 +131,33 @@ template <class V> struct rl_pack {
 /* W elements that a thread moves at a time. */
 template <class V, uint32_t W> struct alignas(W * sizeof(V)) rl_piece { V each[W]; };
 
+/* The same of any type, loaded and stored as one word: pieces of structs would go element by element. */
+template <uint32_t SIZE> struct rl_word { typedef rl_wide16 type; };
+template <> struct rl_word<1> { typedef uint8_t type; };
+template <> struct rl_word<2> { typedef uint16_t type; };
+template <> struct rl_word<4> { typedef uint32_t type; };
+template <> struct rl_word<8> { typedef rl_piece<uint32_t, 2> type; };
+template <class T, uint32_t W> union rl_bunch {
+    typedef typename rl_word<W * sizeof(T)>::type Word;
+    Word all;
+    T each[W];
+    RL_INSIDE void get(const T *from) { all = *(const Word *)from; }
+    RL_INSIDE void put(T *to) const {
+        uint64_t b;
+        if (sizeof all != 8) *(Word *)to = all;
+        else memcpy(&b, &all, sizeof all), *(uint64_t *)to = b;
+    }
+};
+
+/* What goes into a tile at a time: an element, or the 4 bytes of a bank. */
+template <class V, bool WHOLE> struct rl_bank { typedef V type; };
+template <class V> struct rl_bank<V, true> { typedef uint32_t __attribute__((may_alias)) type; };
+
 template <class V> struct rl_tile {
     typedef rl_p_tile Params;
     typedef rl_nothing Local;
     enum { SIZE = sizeof(V), SIDE = RL_TILE_SIDE(SIZE), PITCH = RL_TILE_PITCH(SIZE), WIDE = 16 / SIZE, AHEAD = 8 };
-    struct Shared { V cell[SIDE * PITCH]; };
+    struct Shared { alignas(16) V cell[SIDE * PITCH]; };
     RL_MEMBER uint32_t steps(const Params &) { return 2; }
     RL_MEMBER int64_t along(const rl_walk &run, int64_t step, uint32_t i) {
         int64_t at[1] = {i * step};
@@ -144,23 +166,29 @@ template <class V> struct rl_tile {
     }
     RL_MEMBER bool inside(const Params &p, const rl_tile_place &t, rl_spot at) { return t.i + at.i < p.ni && t.j + at.j < p.nj; }
 
-    /* W elements at a time; up to AHEAD loads are under way before the first of them is waited for. */
+    /* W elements at a time; up to AHEAD loads are under way before the first of them is waited for: as words, for elements are taken apart at once. */
     template <uint32_t W> RL_MEMBER void load(const Params &p, Shared &s, const rl_tile_place &t, uint32_t thread) {
         constexpr uint32_t n = SIDE * SIDE / W / RL_THREADS, batch = n < AHEAD ? n : (uint32_t)AHEAD;
+        typedef typename rl_word<W * SIZE>::type Word;
+        typedef typename rl_bank<V, (W > 1 && SIZE < 4)>::type Part;
+        constexpr uint32_t nparts = W * SIZE / sizeof(Part);
+        union Parts { Word all; Part each[nparts]; };
         const V *from = (const V *)p.from + t.at[1] + t.i;
         for (uint32_t first = 0; first < n; first += batch) {
-            rl_piece<V, W> x[batch];
+            Word x[batch];
             RL_UNROLL
             for (uint32_t k = 0; k < batch; k++) {
                 rl_spot at = rl_tile_load(SIZE, W, thread + (first + k) * RL_THREADS);
-                if (inside(p, t, at)) x[k] = *(const rl_piece<V, W> *)(from + along(p.run_j, p.from_j, t.j + at.j) + at.i);
+                if (inside(p, t, at)) x[k] = *(const Word *)(from + along(p.run_j, p.from_j, t.j + at.j) + at.i);
             }
             RL_UNROLL
             for (uint32_t k = 0; k < batch; k++) {
                 rl_spot at = rl_tile_load(SIZE, W, thread + (first + k) * RL_THREADS);
                 if (!inside(p, t, at)) continue;
+                Parts parts;
+                parts.all = x[k];
                 RL_UNROLL
-                for (uint32_t e = 0; e < W; e++) s.cell[at.j * PITCH + at.i + e] = x[k].each[e];
+                for (uint32_t e = 0; e < nparts; e++) *(Part *)(s.cell + at.j * PITCH + at.i + e * (W / nparts)) = parts.each[e];
             }
         }
     }

@@ -1,17 +1,14 @@
 /* Networks' kernels, C++ for the host and the device, for any strides: what stands in where cuDNN and cuBLASLt do not.
  *
  *   affine<T>   BatchNormalization        pool<T>     MaxPool, AveragePool, up to three spatial dims
- *   resize<T>   one axis by a table       pad<V>      constant, reflect, edge, wrap
+ *   resize<T>   up to three axes by tables       pad<V>      constant, reflect, edge, wrap
  *   matmul<T>   tiles of 64 * 64 in shared memory, 4 * 4 outputs per thread
- *   conv<T>     an output per thread, also transposed and by groups
- *   posts<T>    activations and sums after a convolution, in one pass
  *   dp4a        convolutions of bytes, between all layouts that keep four channels of a place in a word (dp4a.h) */
 #ifndef RL_CUDA_K_NN_H
 #define RL_CUDA_K_NN_H
 #include <math.h>
 
-#include "../runtime/rows.h"
-#include "k_move.h"
+#include "k_conv.h"
 #include "ops.h"
 
 template <class T> struct rl_affine {
@@ -63,15 +60,19 @@ template <class T> struct rl_pools {
     typedef typename rl_computed<T>::type C;
     struct Window { int32_t from[RL_MOST_SPATIAL]; uint32_t counted, c; int64_t to; };
 
-    /* Where output number k's window begins, and how many of its taps an average counts. */
+    /* Where output number k's window begins, and how many of its taps an average counts. Dims that are not there are passed over, so that the loops can be
+     * unrolled: what is indexed by a number that is known only then lies in memory. */
     RL_MEMBER uint32_t place(const Params &p, uint32_t number, Window *w) {
         uint32_t k = rl_divide(number, p.channels);
         w->counted = 1, w->c = number - k * p.channels.d, w->to = w->c * p.to_c;
-        for (uint32_t i = p.r; i-- > 0;) {
+        RL_UNROLL
+        for (uint32_t i = RL_MOST_SPATIAL; i-- > 0;) {
+            if (i >= p.r) continue;
             uint32_t q = rl_divide(k, p.out[i]), n = 0;
             w->to += (k - q * p.out[i].d) * p.to_step[i];
             w->from[i] = (int32_t)(k - q * p.out[i].d) * p.stride[i] - p.before[i];
-            for (int32_t t = 0; t < p.kernel[i]; t++) {
+            RL_ROLLED
+            for (int32_t t = 0; t < (int32_t)p.window[i].d; t++) {
                 int32_t at = w->from[i] + t * p.dilation[i];
                 n += p.count_pad ? at < p.in[i] + p.after[i] : at >= 0 && at < p.in[i];
             }
@@ -87,9 +88,12 @@ template <class T> struct rl_pools {
             uint32_t left = t;
             int64_t at = 0;
             bool inside = true;
-            for (uint32_t i = p.r; i-- > 0;) {
-                int32_t k = w.from[i] + (int32_t)(left % (uint32_t)p.kernel[i]) * p.dilation[i];
-                left /= (uint32_t)p.kernel[i];
+            RL_UNROLL
+            for (uint32_t i = RL_MOST_SPATIAL; i-- > 0;) {
+                if (i >= p.r) continue;
+                uint32_t q = rl_divide(left, p.window[i]);
+                int32_t k = w.from[i] + (int32_t)(left - q * p.window[i].d) * p.dilation[i];
+                left = q;
                 inside = inside && k >= 0 && k < p.in[i];
                 at += k * p.step[i];
             }
@@ -111,22 +115,74 @@ template <class T> struct rl_pools {
     }
 };
 
+template <class C> struct rl_tap_of { typedef rl_tap_f32 type; };
+template <> struct rl_tap_of<double> { typedef rl_tap_f64 type; };
+
 template <class T> struct rl_resizes {
     typedef rl_p_resize Params;
     typedef rl_nothing Shared, Local;
-    RL_STEP(rl_p_resize) {
-        RL_EACH(k, p) {
-            uint32_t line = rl_divide(k, p.out), i = k - line * p.out.d;
-            int64_t at[2];
-            double sum = 0;
-            rl_walk_at(&p.kept, line, 2, at);
-            const T *x = (const T *)p.from + at[1];
-            for (uint32_t t = 0; t < p.ntap; t++) {
-                int64_t j = (int64_t)i * p.ntap + t;
-                sum += p.weight[j] * (double)rl_load(x[p.index[j] * p.from_step]);
-            }
-            rl_store((T *)p.to + at[0] + i * p.to_step, sum);
+    typedef typename rl_computed<T>::type C;
+    typedef typename rl_tap_of<C>::type Tap;
+    struct Spot { int64_t at; C by; }; /* of x, and its weight */
+
+    /* Tap t of this place along an axis, from the spot that the axes before it have made. */
+    RL_MEMBER Spot next(const Params &p, uint32_t axis, int64_t place, uint32_t t, const Spot &s) {
+        Tap tap = ((const Tap *)p.taps)[p.first[axis] + (uint32_t)place * p.ntap[axis] + t];
+        Spot then = {s.at + tap.at * p.step[axis], s.by * (C)tap.weight};
+        return then;
+    }
+
+    /* E numbers of W neighbours each: tap after tap, one of each number under way at a time. */
+    template <uint32_t E, uint32_t W> RL_MEMBER void some(const Params &p, uint32_t block, uint32_t thread) {
+        uint32_t first = block * (RL_THREADS * E) + thread, n = p.count / W;
+        int64_t at[E][4];
+        C sum[E][W];
+        Spot s[3][E];
+        rl_bunch<T, W> x[E];
+        rl_walk_each<4>(&p.w, first, at);
+        RL_UNROLL
+        for (uint32_t e = 0; e < E; e++) {
+            RL_UNROLL
+            for (uint32_t i = 0; i < W; i++) sum[e][i] = 0;
         }
+        RL_ROLLED
+        for (uint32_t i = 0; i < p.ntap[0]; i++) {
+            RL_UNROLL
+            for (uint32_t e = 0; e < E; e++)
+                if (rl_has_each(first, e, n)) s[0][e] = next(p, 0, at[e][2] & 0xffffffff, i, Spot{at[e][1], 1});
+            RL_ROLLED
+            for (uint32_t j = 0; j < p.ntap[1]; j++) {
+                RL_UNROLL
+                for (uint32_t e = 0; e < E; e++)
+                    if (rl_has_each(first, e, n)) s[1][e] = next(p, 1, at[e][2] >> 32, j, s[0][e]);
+                RL_BY_TWO
+                for (uint32_t k = 0; k < p.ntap[2]; k++) {
+                    RL_UNROLL
+                    for (uint32_t e = 0; e < E; e++) {
+                        if (!rl_has_each(first, e, n)) continue;
+                        s[2][e] = next(p, 2, at[e][3], k, s[1][e]);
+                        x[e].get((const T *)p.from + s[2][e].at);
+                    }
+                    RL_UNROLL
+                    for (uint32_t e = 0; e < E; e++) {
+                        if (!rl_has_each(first, e, n)) continue;
+                        RL_UNROLL
+                        for (uint32_t c = 0; c < W; c++) sum[e][c] += s[2][e].by * (C)rl_load(x[e].each[c]);
+                    }
+                }
+            }
+        }
+        RL_UNROLL
+        for (uint32_t e = 0; e < E; e++) {
+            RL_UNROLL
+            for (uint32_t c = 0; c < W; c++) rl_store(&x[e].each[c], sum[e][c]);
+            if (rl_has_each(first, e, n)) x[e].put((T *)p.to + at[e][0]);
+        }
+    }
+
+    RL_STEP(rl_p_resize) {
+        if (p.wide) some<1, 16 / sizeof(T)>(p, block, thread);
+        else some<RL_RESIZED_AT_ONCE, 1>(p, block, thread);
     }
 };
 
@@ -224,138 +280,6 @@ template <class T, class O = T> struct rl_matmul {
 };
 
 typedef rl_matmul<int8_t, int32_t> rl_matmul_of_bytes;
-
-template <class T> struct rl_conv {
-    typedef rl_p_conv Params;
-    typedef rl_nothing Shared, Local;
-    typedef typename rl_computed<T>::type C;
-    struct Place { int32_t at[RL_MOST_SPATIAL]; };
-
-    /* The input's place of tap t for this output; false: none. */
-    RL_MEMBER bool reach(const Params &p, const Place &o, const int32_t *t, int64_t *x) {
-        *x = 0;
-        for (uint32_t i = 0; i < p.r; i++) {
-            int32_t k = p.transposed ? o.at[i] + p.before[i] - t[i] * p.dilation[i] : o.at[i] * p.stride[i] - p.before[i] + t[i] * p.dilation[i];
-            if (p.transposed && k % p.stride[i]) return false;
-            if (p.transposed) k /= p.stride[i];
-            if (k < 0 || k >= p.in[i]) return false;
-            *x += k * p.x_step[i];
-        }
-        return true;
-    }
-
-    RL_MEMBER C sum(const Params &p, const T *x, const T *w, const Place &o) {
-        C a = 0;
-        int32_t t[RL_MOST_SPATIAL] = {0};
-        for (;;) {
-            int64_t at, wat = 0;
-            for (uint32_t i = 0; i < p.r; i++) wat += t[i] * p.w_step[i];
-            if (reach(p, o, t, &at))
-                for (uint32_t c = 0; c < p.cin; c++) a += (C)rl_load(x[at + c * p.x_c]) * (C)rl_load(w[wat + c * p.w_i]);
-            uint32_t i = p.r;
-            while (i && ++t[i - 1] == p.kernel[i - 1]) t[--i] = 0;
-            if (!i) return a;
-        }
-    }
-
-    RL_STEP(rl_p_conv) {
-        RL_EACH(k, p) {
-            Place o;
-            uint32_t left = k;
-            int64_t to = 0;
-            for (uint32_t i = p.r; i-- > 0;) {
-                uint32_t q = rl_divide(left, p.out[i]);
-                o.at[i] = (int32_t)(left - q * p.out[i].d);
-                to += o.at[i] * p.y_step[i];
-                left = q;
-            }
-            uint32_t n = rl_divide(left, p.channels), c = left - n * p.channels.d, g = rl_divide(c, p.per_group);
-            const T *x = (const T *)p.x + n * p.x_n + (int64_t)g * p.cin * p.x_c;
-            /* transposed: the weights are [channels in, channels out of a group, ...] */
-            const T *w = (const T *)p.w + (p.transposed ? (int64_t)g * p.cin * p.w_i + (c - g * p.per_group.d) * p.w_o : c * p.w_o);
-            C y = sum(p, x, w, o);
-            if (p.bias) y += (C)rl_load(((const T *)p.bias)[c]);
-            rl_store((T *)p.y + n * p.y_n + c * p.y_c + to, y);
-        }
-    }
-};
-
-/* y = op(y, w): as the CPU's rows (runtime/rows.inc) have it. */
-template <class C> RL_HD C rl_post_of(const rl_p_post &o, C v, C w) {
-    const C p = (C)o.p, q = (C)o.q;
-    switch (o.op) {
-    case RL_ROW_RELU: return v < 0 ? (C)0 : v;
-    case RL_ROW_LEAKY_RELU: return v < 0 ? p * v : v;
-    case RL_ROW_CLIP: return (v < p ? p : v) > q ? q : v < p ? p : v;
-    case RL_ROW_SIGMOID: return 1 / (1 + (C)exp(-v));
-    case RL_ROW_SILU: return v / (1 + (C)exp(-p * v));
-    case RL_ROW_HARD_SIGMOID: return p * v + q < 0 ? (C)0 : p * v + q > 1 ? (C)1 : p * v + q;
-    case RL_ROW_HARD_SWISH: return v * (v < -3 ? (C)0 : v > 3 ? (C)1 : v * (C)(1.0 / 6) + (C)0.5);
-    case RL_ROW_TANH: return (C)tanh(v);
-    case RL_ROW_GELU: return (C)0.5 * v * (1 + (C)erf(v * (C)0.70710678118654752));
-    case RL_ROW_GELU_TANH: return (C)0.5 * v * (1 + (C)tanh((C)0.7978845608028654 * (v + (C)0.044715 * v * v * v)));
-    case RL_ROW_ELU: return v < 0 ? p * ((C)exp(v) - 1) : v;
-    case RL_ROW_LINEAR: return p * v + q;
-    case RL_ROW_MUL: return v * w;
-    default: return v + w; /* RL_ROW_ADD */
-    }
-}
-
-template <class T> struct rl_posts {
-    typedef rl_p_posts Params;
-    typedef rl_nothing Shared, Local;
-    typedef typename rl_computed<T>::type C;
-
-    /* One op after the other, each with its operand; an array that is indexed would lie in memory. */
-    RL_MEMBER C all(const Params &p, C y, const C (&in)[RL_OPERANDS - 1]) {
-        for (uint32_t i = 0; i < p.npost; i++) {
-            uint32_t o = p.post[i].operand;
-            y = rl_post_of<C>(p.post[i], y, o == 3 ? in[2] : o == 2 ? in[1] : in[0]);
-        }
-        return y;
-    }
-
-    RL_MEMBER void wide(const Params &p, uint32_t number) {
-        int64_t at[RL_OPERANDS];
-        uint32_t first = number * rl_vector<T>::WIDE, n = p.count - first < rl_vector<T>::WIDE ? p.count - first : (uint32_t)rl_vector<T>::WIDE;
-        rl_vector<T> y, in[RL_OPERANDS - 1];
-        rl_walk_at(&p.w, number, RL_OPERANDS, at);
-        y.clear();
-        y.fetch((const T *)p.to + at[0], false, n);
-        RL_UNROLL
-        for (uint32_t o = 1; o < RL_OPERANDS; o++) {
-            in[o - 1].clear();
-            if (p.in[o]) in[o - 1].fetch((const T *)p.in[o] + at[o], p.one[o], n);
-        }
-        rl_vector<T> made = y;
-        RL_ROLLED
-        for (uint32_t e = 0; e < rl_vector<T>::WIDE; e++) {
-            C w[RL_OPERANDS - 1];
-            RL_UNROLL
-            for (uint32_t o = 0; o + 1 < RL_OPERANDS; o++) w[o] = rl_load(in[o].take());
-            T x;
-            rl_store(&x, all(p, rl_load(y.take()), w));
-            made.push(x);
-        }
-        made.put((T *)p.to + at[0], n);
-    }
-
-    RL_STEP(rl_p_posts) {
-        if (p.wide) {
-            uint32_t number = block * RL_THREADS + thread;
-            if (number * rl_vector<T>::WIDE < p.count) wide(p, number);
-            return;
-        }
-        RL_EACH(k, p) {
-            int64_t at[RL_OPERANDS];
-            rl_walk_at(&p.w, k, RL_OPERANDS, at);
-            C in[RL_OPERANDS - 1];
-            RL_UNROLL
-            for (uint32_t o = 1; o < RL_OPERANDS; o++) in[o - 1] = p.in[o] ? (C)rl_load(((const T *)p.in[o])[at[o]]) : (C)0;
-            rl_store((T *)p.to + at[0], all(p, rl_load(((const T *)p.to)[at[0]]), in));
-        }
-    }
-};
 
 RL_HD int32_t rl_dot4(int32_t a, int32_t b, int32_t sum) {
 #if defined(__CUDA_ARCH__)

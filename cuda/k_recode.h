@@ -69,22 +69,34 @@ RL_HD void rl_any_store(void *p, int64_t k, int32_t type, rl_any a) {
 struct rl_recode {
     typedef rl_p_recode Params;
     typedef rl_nothing Shared, Local;
+
+    /* One of a few numbers, by comparing: an array that is indexed would lie in memory. */
+    RL_MEMBER uint32_t of(const uint32_t (&index)[RL_AXES], uint32_t axis) {
+        uint32_t x = 0;
+        RL_UNROLL
+        for (uint32_t a = 0; a < RL_AXES; a++) x = a == axis ? index[a] : x;
+        return x;
+    }
+
     RL_MEMBER void one(const Params &p, uint32_t number) {
         uint32_t index[RL_AXES] = {0};
         int64_t to = p.to0, from = p.from0;
         for (uint32_t d = p.nto; d-- > 0;) {
             uint32_t q = rl_divide(number, p.digit[d].size), r = number - q * p.digit[d].size.d;
-            index[p.digit[d].axis] += r * p.digit[d].weight;
+            RL_UNROLL
+            for (uint32_t a = 0; a < RL_AXES; a++) index[a] += a == p.digit[d].axis ? r * p.digit[d].weight : 0;
             to += r * p.digit[d].step;
             number = q;
         }
-        for (uint32_t a = 0; a < p.naxis; a++) {
-            if (index[a] < p.dim[a]) continue;
+        bool inside = true;
+        RL_UNROLL
+        for (uint32_t a = 0; a < RL_AXES; a++) inside = inside && (a >= p.naxis || index[a] < p.dim[a]);
+        if (!inside) {
             rl_any_store(p.to, to, p.to_type, rl_any_int(0));
             return;
         }
         for (uint32_t d = 0; d < p.nfrom; d++) {
-            uint32_t q = rl_divide(index[p.source[d].axis], p.source[d].below);
+            uint32_t q = rl_divide(of(index, p.source[d].axis), p.source[d].below);
             from += (int64_t)(q - rl_divide(q, p.source[d].size) * p.source[d].size.d) * p.source[d].step;
         }
         rl_any_store(p.to, to, p.to_type, rl_any_load(p.from, from, p.from_type));

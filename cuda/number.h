@@ -12,10 +12,12 @@
 #define RL_INSIDE __host__ __device__ __forceinline__
 #define RL_UNROLL _Pragma("unroll")
 #define RL_ROLLED _Pragma("unroll 1")
+#define RL_BY_TWO _Pragma("unroll 2")
 #else
 #define RL_INSIDE inline
 #define RL_UNROLL
 #define RL_ROLLED
+#define RL_BY_TWO
 #endif
 
 struct rl_half { uint16_t bits; };

@@ -1,5 +1,5 @@
 /* Conv and ConvTranspose on the device, with what was joined to them (runtime/fuse.h): by cuDNN in one plan where it has one, else by cuDNN or an
- * own kernel and kernel posts, which does all that follows in one pass over the output.
+ * own kernel and kernel posts, which does all that follows in one pass over the output.  Of each channel by itself, channels-last, by kernel depthwise.
  *
  * Shorter floats lie channels-last all through, as tensor cores want them: dims [N,C,H,W], strides as if [N,H,W,C] (posts.h). */
 #include <string.h>
@@ -72,6 +72,72 @@ static rl_status by_cudnn(const conv *v, const rl_p_conv *p, bool *did) {
     return RL_OK;
 }
 
+/* ---- each channel by itself ---- */
+
+static rl_gpu_kernel depthwise_kernel(rl_dtype t) {
+    return t == RL_F32 ? RL_GPU_depthwise_f32 : t == RL_F16 ? RL_GPU_depthwise_f16 : t == RL_BF16 ? RL_GPU_depthwise_bf16 : RL_NGPU;
+}
+
+static bool is_aligned(const rl_tensor *t) {
+    return !t || (uintptr_t)rl_data(t) % (RL_DEPTHWISE_CHANNELS * rl_bytes_of(t->dtype, 1)) == 0;
+}
+
+/* Channels that lie together, by whole fours, counted in 32 bits. */
+static bool takes_output(const rl_tensor *y) {
+    int64_t last = 0;
+    for (uint32_t i = 0; i < y->rank; i++) {
+        if (i != 1 && y->dim[i] != 1 && y->stride[i] % RL_DEPTHWISE_CHANNELS) return false;
+        last += (y->dim[i] - 1) * y->stride[i];
+    }
+    return y->stride[1] == 1 && last < INT32_MAX && is_aligned(y);
+}
+
+/* Will kernel depthwise take it? What it counts, it counts in 32 bits, also beyond the ends of a row. */
+static bool takes_depthwise(const conv *v) {
+    const rl_tensor *x = v->x, *k = rl_call_in(v->c, 1);
+    if (!v->last || v->transposed || x->rank != 4 || v->group != x->dim[1] || v->group != k->dim[0] || depthwise_kernel(x->dtype) == RL_NGPU) return false;
+    if (x->dim[1] % RL_DEPTHWISE_CHANNELS || !rl_is_channels_last(x) || !is_aligned(x) || !takes_output(v->y)) return false;
+    int64_t beyond = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        int64_t far = v->w.kernel[i] * v->w.dilation[i] + (v->w.out[i] + RL_DEPTHWISE_PLACES) * v->w.stride[i] + v->w.before[i];
+        if (far >= INT32_MAX / 4) return false;
+        beyond *= i ? far + x->dim[3] : x->dim[2] * x->dim[0] + far;
+    }
+    for (uint32_t i = 0; i < v->posts.n; i++)
+        if (!is_aligned(v->posts.in[i])) return false;
+    return rl_gpu_posts_lie_like(&v->posts, v->y) && beyond < INT32_MAX / x->dim[1] && rl_numel(k) < INT32_MAX / 4;
+}
+
+/* Threads by blocks that share what they read in a cache near by: up to 8 rows of up to 16 times 4 channels. */
+static rl_walk depthwise_walk(const conv *v, uint32_t *count) {
+    enum { ROWS = 8, ACROSS = 16 };
+    const int64_t *dim = v->y->dim;
+    int64_t bunches = dim[1] / RL_DEPTHWISE_CHANNELS, chunks = (bunches + ACROSS - 1) / ACROSS, strips = (dim[2] + ROWS - 1) / ROWS;
+    int64_t across = (bunches + chunks - 1) / chunks, rows = (dim[2] + strips - 1) / strips, columns = (dim[3] + RL_DEPTHWISE_PLACES - 1) / RL_DEPTHWISE_PLACES;
+    rl_loops l = {.rank = 6, .noperand = 4, .dim = {dim[0], strips, chunks, columns, rows, across},
+                  .step = {{0, 0, across, 0, 0, 1}, {0, 0, 0, RL_DEPTHWISE_PLACES}, {0, rows, 0, 0, 1}, {1}}};
+    *count = (uint32_t)rl_loops_count(&l);
+    return rl_walk_of(&l, 0);
+}
+
+static rl_status by_depthwise(const conv *v) {
+    rl_p_depthwise p = {.y = rl_data(v->y), .x = rl_data(v->x), .w = rl_data(v->k), .bias = v->bias ? rl_data(v->bias) : NULL, .npost = v->posts.n,
+                        .channels = (uint32_t)v->dim[1]};
+    for (uint32_t i = 0; i < 2; i++) {
+        p.in[i] = (int32_t)v->w.in[i], p.out[i] = (uint32_t)v->w.out[i], p.kernel[i] = (int32_t)v->w.kernel[i], p.stride[i] = (int32_t)v->w.stride[i];
+        p.dilation[i] = (int32_t)v->w.dilation[i], p.before[i] = (int32_t)v->w.before[i], p.y_step[i] = (uint32_t)v->y->stride[2 + i];
+    }
+    p.y_n = (uint32_t)v->y->stride[0];
+    for (uint32_t i = 0; i < v->posts.n; i++) {
+        p.post[i] = v->posts.post[i];
+        if (v->posts.in[i]) p.operand[p.post[i].operand] = rl_data(v->posts.in[i]);
+    }
+    p.jump = p.dilation[1] == 1 ? p.stride[1] : p.kernel[1], p.phases = RL_MIN(p.jump, p.kernel[1]);
+    p.x_step = p.stride[1] * (int32_t)p.channels, p.w_step = RL_MIN(p.jump, p.kernel[1]) * (int32_t)p.channels;
+    p.walk = depthwise_walk(v, &p.count);
+    return rl_gpu_launch(rl_gpu_of(v->c->rt), depthwise_kernel(v->x->dtype), rl_gpu_thread_blocks(p.count), &p, sizeof p);
+}
+
 static rl_status run_conv(conv *v) {
     rl_call *c = v->c;
     bool did = false;
@@ -81,11 +147,14 @@ static rl_status run_conv(conv *v) {
     v->last = rl_gpu_wants_channels_last(c, x->dtype) && x->rank > 3;
     if (native) v->last = x->rank > 3 && native->out.perm[x->rank - 1] == 1;
     if (!rl_gpu_posts_of(c, v->dim, x->rank, &v->posts)) return rl_call_decline(c);
-    if (!rl_gpu_weights(c, v->transposed, v->group, v->last, &v->k, &v->bias)) return rl_call_decline(c);
     v->x = v->last && !native ? rl_gpu_channels_last(c, rl_call_here(c, 0)) : rl_call_here(c, 0);
     v->y = rl_call_make_in(c, 0, x->dtype, x->rank, v->dim, v->last ? rl_gpu_last_order(x->rank, perm) : NULL);
     if (rl_numel(v->y) == 0) return RL_OK;
     if (v->last) rl_gpu_posts_like(c, &v->posts, v->y);
+    bool depthwise = takes_depthwise(v);
+    if (!rl_gpu_weights(c, v->transposed, v->group, depthwise ? RL_GPU_BY_TAP : v->last ? RL_GPU_LAST : RL_GPU_ROW_MAJOR, &v->k, &v->bias))
+        return rl_call_decline(c);
+    if (depthwise && is_aligned(v->k) && is_aligned(v->bias)) return by_depthwise(v);
     rl_p_conv p = params_of(v);
     RL_TRY(by_cudnn(v, &p, &did));
     return did ? RL_OK : by_own_kernel(v, &p);

@@ -62,7 +62,7 @@ rl_status rl_gpu_op_pool(rl_call *c) {
     memcpy(dim, x->dim, sizeof dim);
     memcpy(dim + 2, w.out, w.r * sizeof *dim);
     RL_TRY(rl_call_dims(c, x->rank, dim));
-    if (rl_window_count(dim, x->rank) >= INT32_MAX) return rl_call_decline(c);
+    if (rl_window_count(dim, x->rank) >= INT32_MAX || rl_window_count(w.kernel, w.r) == 0) return rl_call_decline(c);
     x = rl_call_here(c, 0);
     bool last = rl_is_channels_last(x);
     int64_t perm[RL_RANK];
@@ -75,7 +75,7 @@ rl_status rl_gpu_op_pool(rl_call *c) {
     p.count_pad = rl_attr_int(c->node, "count_include_pad", 0) != 0;
     for (uint32_t i = 0; i < w.r; i++) {
         p.step[i] = x->stride[2 + i], p.to_step[i] = y->stride[2 + i];
-        p.in[i] = (int32_t)w.in[i], p.kernel[i] = (int32_t)w.kernel[i], p.stride[i] = (int32_t)w.stride[i];
+        p.in[i] = (int32_t)w.in[i], p.window[i] = rl_divisor_of((uint32_t)w.kernel[i]), p.stride[i] = (int32_t)w.stride[i];
         p.dilation[i] = (int32_t)w.dilation[i], p.before[i] = (int32_t)w.before[i], p.after[i] = (int32_t)w.after[i];
         p.out[i] = rl_divisor_of((uint32_t)w.out[i]);
     }
@@ -157,39 +157,86 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
 
 /* ---- Resize ---- */
 
-static rl_status resize_axis(rl_call *c, const rl_resize_axis *a, uint32_t axis, const rl_tensor *x, const rl_tensor *y) {
-    rl_loops kept = {.noperand = 2};
-    for (uint32_t i = 0; i < x->rank; i++) {
-        if (i == axis) continue;
-        kept.dim[kept.rank] = x->dim[i];
-        kept.step[0][kept.rank] = y->stride[i];
-        kept.step[1][kept.rank++] = x->stride[i];
+/* Axes that are resized in one launch. */
+typedef struct { uint32_t n, at[RL_MOST_RESIZED]; } resized;
+
+/* Their taps in a row, as the kernel reads them, and what it has in place of axes that are not there: one tap. */
+static const void *taps_of(rl_call *c, const rl_resize_axis *axis, const resized *r, rl_dtype type, rl_p_resize *p) {
+    uint32_t n = 1, missing = RL_MOST_RESIZED - r->n;
+    size_t size = type == RL_F64 ? sizeof(rl_tap_f64) : sizeof(rl_tap_f32);
+    for (uint32_t k = 0; k < r->n; k++) n += (uint32_t)(axis[r->at[k]].out * axis[r->at[k]].ntap);
+    rl_tap_f32 *f32 = rl_alloc(c->tmp, n * size);
+    rl_tap_f64 *f64 = (void *)f32;
+    if (type == RL_F64) *f64++ = (rl_tap_f64){1, 0};
+    else *f32++ = (rl_tap_f32){1, 0};
+    for (uint32_t k = 0, first = 1; k < RL_MOST_RESIZED; k++) {
+        const rl_resize_axis *a = k < missing ? NULL : &axis[r->at[k - missing]];
+        p->ntap[k] = a ? (uint32_t)a->ntap : 1, p->first[k] = a ? first : 0;
+        for (int64_t i = 0; a && i < a->out * a->ntap; i++, first++)
+            if (type == RL_F64) *f64++ = (rl_tap_f64){a->weight[i], a->index[i]};
+            else *f32++ = (rl_tap_f32){(float)a->weight[i], (int32_t)a->index[i]};
     }
-    rl_loops_merge(&kept);
-    if (kept.rank > RL_DIMS) return rl_call_fail(c, RL_ELIMIT, "more than %d dims", RL_DIMS);
-    size_t n = (size_t)(a->out * a->ntap);
-    rl_p_resize p = {.to = rl_data(y), .from = rl_data(x), .index = rl_call_keep(c, a->index, n * sizeof *a->index, false),
-                     .weight = rl_call_keep(c, a->weight, n * sizeof *a->weight, false), .count = (uint32_t)rl_numel(y), .ntap = (uint32_t)a->ntap,
-                     .out = rl_divisor_of((uint32_t)a->out), .to_step = y->stride[axis], .from_step = x->stride[axis],
-                     .kept = rl_walk_of(&kept, 0)};
-    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_resize_f32, x->dtype), rl_gpu_blocks(p.count), &p, sizeof p);
+    return rl_call_keep(c, type == RL_F64 ? (void *)(f64 - n) : (void *)(f32 - n), n * size, false);
 }
 
-static rl_status resize_axes(rl_call *c, const rl_resize_axis *axis, const int64_t *out, rl_dtype type) {
-    const rl_tensor *now = rl_gpu_cast(c, rl_call_here(c, 0), rl_gpu_computed(type));
+/* y, of the same type, from x. */
+static rl_status resize(rl_call *c, const rl_resize_axis *axis, const resized *r, const rl_tensor *x, const rl_tensor *y) {
+    rl_loops l = rl_loops_of(y->rank, y->dim, (const rl_tensor *[]){y, x, NULL, NULL}, 4);
+    rl_p_resize p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_numel(y)};
+    p.taps = taps_of(c, axis, r, rl_gpu_computed(x->dtype), &p);
+    for (uint32_t i = 0, k = RL_MOST_RESIZED - r->n; i < r->n; i++, k++) {
+        uint32_t d = r->at[i];
+        p.step[k] = x->stride[d];
+        l.step[1][d] = 0;
+        l.step[k == 2 ? 3 : 2][d] = k == 1 ? (int64_t)1 << 32 : 1;
+    }
+    rl_loops_sort(&l);
+    rl_loops_merge(&l);
+    if (l.rank > RL_DIMS) return rl_call_fail(c, RL_ELIMIT, "more than %d dims", RL_DIMS);
+    uint32_t wide = 128 / rl_elem_bits(x->dtype);
+    bool whole = l.rank && l.dim[l.rank - 1] % wide == 0 && l.step[1][l.rank - 1] == 1; /* neighbours are neighbours in x, too */
+    for (uint32_t k = 0; k < RL_MOST_RESIZED; k++) whole = whole && p.step[k] % wide == 0;
+    p.wide = whole && rl_loops_takes(&l, wide, 2, (uint64_t[]){(uintptr_t)p.to, (uintptr_t)p.from});
+    if (p.wide) rl_loops_by(&l, wide);
+    p.w = rl_walk_of(&l, 0);
+    int64_t each = p.wide ? 1 : RL_RESIZED_AT_ONCE, threads = (rl_loops_count(&l) + each - 1) / each;
+    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_resize_f32, x->dtype), rl_gpu_thread_blocks(threads), &p, sizeof p);
+}
+
+/* Axis after axis, in the type that is computed in: where so many taps meet that the parts of the sum are worth keeping. */
+static rl_status resize_by_axis(rl_call *c, const rl_resize_axis *axis, const rl_tensor *x, const rl_tensor *y) {
+    const rl_tensor *now = rl_gpu_cast(c, x, rl_gpu_computed(x->dtype));
     for (uint32_t i = 0; i < now->rank; i++) {
         int64_t dim[RL_RANK];
         if (axis[i].same) continue;
         memcpy(dim, now->dim, sizeof dim);
         dim[i] = axis[i].out;
         rl_tensor *next = rl_call_temp(c, now->dtype, now->rank, dim);
-        RL_TRY(resize_axis(c, &axis[i], i, now, next));
+        RL_TRY(resize(c, axis, &(resized){1, {i}}, now, next));
         now = next;
     }
-    rl_tensor *y = rl_call_make(c, 0, type, now->rank, out);
-    if (now->dtype != type) return rl_gpu_cast_to(c, y, now);
-    rl_tensor_move(c->rt, y, now);
-    return RL_OK;
+    return rl_gpu_cast_to(c, y, now);
+}
+
+/* As x lies. One place of channels lies both ways: the way that convolutions want, then. */
+static const rl_tensor *make_resized(rl_call *c, const rl_tensor *x, const int64_t *dim) {
+    int64_t perm[RL_RANK];
+    if (x->rank < 4 || !rl_is_channels_last(x) || !rl_gpu_wants_channels_last(c, x->dtype)) return rl_call_make_like(c, 0, x, dim);
+    return rl_call_make_in(c, 0, x->dtype, x->rank, dim, rl_gpu_last_order(x->rank, perm));
+}
+
+enum { FEW_TAPS = 32 };
+
+static rl_status resize_axes(rl_call *c, const rl_resize_axis *axis, const int64_t *out) {
+    const rl_tensor *x = rl_call_here(c, 0), *y = make_resized(c, x, out);
+    resized r = {0};
+    int64_t taps = 1;
+    for (uint32_t i = 0; i < x->rank && taps <= FEW_TAPS; i++) {
+        if (axis[i].same) continue;
+        taps = r.n == RL_MOST_RESIZED ? INT32_MAX : taps * axis[i].ntap;
+        if (r.n < RL_MOST_RESIZED) r.at[r.n++] = i;
+    }
+    return taps <= FEW_TAPS ? resize(c, axis, &r, x, y) : resize_by_axis(c, axis, x, y);
 }
 
 rl_status rl_gpu_op_resize(rl_call *c) {
@@ -205,7 +252,7 @@ rl_status rl_gpu_op_resize(rl_call *c) {
     if (rl_window_count(s.out, x->rank) >= INT32_MAX || rl_window_count(s.out, x->rank) == 0) return rl_call_decline(c);
     for (uint32_t i = 0; i < x->rank; i++) {
         RL_TRY(rl_resize_plan(c, &r, x->dim[i], s.out[i], s.scale[i], s.from[i], s.to[i], &axis[i]));
-        if (axis[i].outside) return rl_call_decline(c);
+        if (axis[i].outside || axis[i].out * axis[i].ntap >= INT32_MAX / 4) return rl_call_decline(c);
     }
-    return resize_axes(c, axis, s.out, x->dtype);
+    return resize_axes(c, axis, s.out);
 }

@@ -4,6 +4,7 @@
 #include "../runtime/kernels.h"
 #include "backend.h"
 #include "libs.h"
+#include "posts.h"
 
 static rl_gpu_kernel reduce_kernel(rl_dtype t) {
     return t == RL_I32 ? RL_GPU_reduce_i32 : t == RL_I64 ? RL_GPU_reduce_i64 : rl_gpu_of_float(RL_GPU_reduce_f32, t);
@@ -189,7 +190,7 @@ rl_status rl_gpu_softmax(rl_call *c) {
 
 /* One row for all lines, or a row per line; anything between: not here. */
 static bool spread(rl_call *c, uint32_t i, const rl_tensor *x, uint32_t axis, const void **p, uint32_t *rows) {
-    const rl_tensor *t = rl_call_here(c, i);
+    const rl_tensor *t = rl_gpu_widened(c, i, rl_gpu_computed(x->dtype));
     rl_tensor view;
     *p = NULL;
     *rows = 1;
@@ -244,7 +245,7 @@ rl_status rl_gpu_layer_norm(rl_call *c) {
  * for each group. */
 rl_status rl_gpu_group_norm(rl_call *c) {
     RL_TRY(rl_call_need(c, 3));
-    const rl_tensor *x = rl_call_here(c, 0), *scale = rl_call_here(c, 1), *bias = rl_call_here(c, 2);
+    const rl_tensor *x = rl_call_here(c, 0), *scale = rl_call_in(c, 1), *bias = rl_call_in(c, 2);
     if (!takes_rows(x) || x->rank < 2 || scale->rank != 1 || bias->rank != 1 || bias->dim[0] != scale->dim[0]) return rl_call_decline(c);
     int64_t ch = x->dim[1], ngroup = c->arg ? rl_attr_int(c->node, "num_groups", 0) : ch, n = rl_numel(x) / (x->dim[0] * ch);
     int64_t nscale = c->arg && c->node->since < 21 ? ngroup : ch;
@@ -253,7 +254,7 @@ rl_status rl_gpu_group_norm(rl_call *c) {
     rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
     rl_p_rows p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)(x->dim[0] * ngroup), .n = (uint32_t)(n * ch / ngroup)};
     p.op = RL_GPU_LAYER_NORM, p.to_step = p.from_step = 1;
-    p.scale = rl_data(rl_gpu_cast(c, scale, rl_gpu_computed(x->dtype))), p.bias = rl_data(rl_gpu_cast(c, bias, rl_gpu_computed(x->dtype)));
+    p.scale = rl_data(rl_gpu_widened(c, 1, rl_gpu_computed(x->dtype))), p.bias = rl_data(rl_gpu_widened(c, 2, rl_gpu_computed(x->dtype)));
     p.scale_rows = p.bias_rows = (uint32_t)ngroup, p.each = rl_divisor_of(p.n / (uint32_t)(nscale / ngroup));
     p.epsilon = rl_attr_float(c->node, "epsilon", 1e-5f);
     rl_loops kept = {.rank = 1, .noperand = 2, .dim = {p.count}, .step = {{p.n}, {p.n}}};

@@ -3,6 +3,8 @@
  * GPU(name, kernel, params): a row per kernel, in kernels.inc; the row's place is its number (rl_gpu_kernel). */
 #ifndef RL_CUDA_PARAMS_H
 #define RL_CUDA_PARAMS_H
+#include <stdalign.h>
+
 #include "index.h"
 
 enum { RL_THREADS = 256 }; /* of every block */
@@ -127,23 +129,23 @@ typedef struct {
     uint32_t count, op, count_pad, taps;
     uint32_t r;
     int64_t step[RL_MOST_SPATIAL], to_step[RL_MOST_SPATIAL]; /* of x, of y */
-    int32_t in[RL_MOST_SPATIAL], kernel[RL_MOST_SPATIAL], stride[RL_MOST_SPATIAL], dilation[RL_MOST_SPATIAL], before[RL_MOST_SPATIAL],
-        after[RL_MOST_SPATIAL];
-    rl_divisor out[RL_MOST_SPATIAL], channels; /* channels-last; else 1 */
+    int32_t in[RL_MOST_SPATIAL], stride[RL_MOST_SPATIAL], dilation[RL_MOST_SPATIAL], before[RL_MOST_SPATIAL], after[RL_MOST_SPATIAL];
+    rl_divisor out[RL_MOST_SPATIAL], window[RL_MOST_SPATIAL], channels; /* channels-last; else 1 */
     int64_t to_c, from_c;
     rl_walk outer;                   /* n, or n and c */
 } rl_p_pool;
 
-/* resize: one axis; operands of `kept`, all other dims: y, x */
+/* resize: up to three axes at once.  Operands: y, x without these axes, the places along them: of the first two (place << 32 on the second), of the
+ * third.  An axis has ntap of `taps`, from `first` on, for each of its places; one that is not there has one tap.  wide: as of each */
+enum { RL_MOST_RESIZED = 3, RL_RESIZED_AT_ONCE = 2 /* elements of a thread that is not wide */ };
+typedef struct { alignas(8) float weight; int32_t at; } rl_tap_f32; /* at: of x; one load */
+typedef struct { double weight; int64_t at; } rl_tap_f64;
 typedef struct {
     void *to;
-    const void *from;
-    const int64_t *index;
-    const double *weight;
-    uint32_t count, ntap;
-    rl_divisor out;
-    int64_t to_step, from_step;
-    rl_walk kept;
+    const void *from, *taps;
+    uint32_t count, wide, first[RL_MOST_RESIZED], ntap[RL_MOST_RESIZED];
+    int64_t step[RL_MOST_RESIZED];
+    rl_walk w;
 } rl_p_resize;
 
 /* pad: by dim of y, outermost first, which place of x */
@@ -181,6 +183,19 @@ typedef struct {
 enum { RL_MOST_POSTS = 12 };
 typedef struct { uint32_t op; float p, q; uint32_t operand; } rl_p_post; /* op: a rl_row_op of runtime/rows.h; operand 0: none */
 typedef struct { void *to; const void *in[RL_OPERANDS]; uint32_t count, npost, wide, one[RL_OPERANDS]; rl_p_post post[RL_MOST_POSTS]; rl_walk w; } rl_p_posts;
+
+/* depthwise: each channel by itself; x and y channels-last, y perhaps a part of more channels; w [row of the window][column][channel].  A thread makes RL_DEPTHWISE_CHANNELS channels of
+ * RL_DEPTHWISE_PLACES neighbours along W, then the posts, whose operands lie as y does.  Operands of the walk: the number of its channels, its first
+ * place's column and row, its image; what lies past an end is left out.  jump, phases: see k_conv.h */
+enum { RL_DEPTHWISE_CHANNELS = 4, RL_DEPTHWISE_PLACES = 4 };
+typedef struct {
+    void *y;
+    const void *x, *w, *bias, *operand[RL_OPERANDS];
+    uint32_t count, channels, npost, out[2], y_n, y_step[2];
+    int32_t in[2], kernel[2], stride[2], dilation[2], before[2], jump, phases, x_step, w_step; /* x_step: of a stride; w_step: of a jump */
+    rl_p_post post[RL_MOST_POSTS];
+    rl_walk walk;
+} rl_p_depthwise;
 
 /* quantize: operands y, x, scale, zero (NULL: 0); back: y = (x - zero) * scale, else rint(x / scale) + zero, cut */
 typedef struct {

@@ -95,10 +95,20 @@ const int64_t *rl_gpu_last_order(uint32_t rank, int64_t *perm) {
     return perm;
 }
 
-const rl_tensor *rl_gpu_channels_last(rl_call *c, const rl_tensor *t) {
+/* The dims, outermost in memory first, and the strides that this makes. */
+static void lay_out(rl_gpu_order o, uint32_t rank, const int64_t *dim, int64_t *order, int64_t *stride) {
+    int64_t step = 1;
+    if (o == RL_GPU_LAST) rl_gpu_last_order(rank, order);
+    else
+        for (uint32_t i = 0; i < rank; i++) order[i] = o == RL_GPU_ROW_MAJOR ? i : (i + 2) % rank;
+    for (uint32_t i = rank; i-- > 0; step *= dim[order[i]]) stride[order[i]] = step;
+}
+
+static const rl_tensor *in_order(rl_call *c, const rl_tensor *t, rl_gpu_order o) {
     int64_t order[RL_RANK], back[RL_RANK], dim[RL_RANK];
-    if (rl_is_channels_last(t)) return t;
-    rl_gpu_last_order(t->rank, order);
+    rl_tensor wanted = *t;
+    lay_out(o, t->rank, t->dim, order, wanted.stride);
+    if (lies_like(t, &wanted)) return t;
     for (uint32_t i = 0; i < t->rank; i++) dim[i] = t->dim[order[i]], back[order[i]] = i;
     const rl_tensor *made = rl_call_temp(c, t->dtype, t->rank, dim);
     rl_tensor *view = rl_new(c->tmp, rl_tensor, 1);
@@ -107,10 +117,14 @@ const rl_tensor *rl_gpu_channels_last(rl_call *c, const rl_tensor *t) {
     return view;
 }
 
+const rl_tensor *rl_gpu_channels_last(rl_call *c, const rl_tensor *t) {
+    return in_order(c, t, RL_GPU_LAST);
+}
+
 /* ---- constants ---- */
 
 /* What the host has made of the step's constants: borrowed tensors of bytes in the graph's memory. */
-typedef struct { rl_tensor weights, bias; bool last; } made;
+typedef struct { rl_tensor weights, bias; rl_gpu_order order; } made;
 
 /* A float tensor of the host's, row-major, as f32. */
 static rl_tensor widened(rl_rt *rt, const rl_tensor *t) {
@@ -119,14 +133,15 @@ static rl_tensor widened(rl_rt *rt, const rl_tensor *t) {
     return y;
 }
 
-/* Its numbers as `type`, in the graph's memory; last: channels-last. */
-static rl_tensor stored(rl_call *c, const rl_tensor *t, rl_dtype type, bool last) {
+/* Its numbers as `type`, in the graph's memory. */
+static rl_tensor stored(rl_call *c, const rl_tensor *t, rl_dtype type, rl_gpu_order o) {
+    int64_t order[RL_RANK];
     rl_arena *mem = &c->frame->x->g->mem;
     size_t n = rl_bytes_of(type, rl_numel(t));
     rl_tensor low = rl_tensor_new(c->rt, type, t->rank, t->dim);
     rl_tensor y = rl_tensor_borrow(c->rt, type, t->rank, t->dim, rl_alloc(mem, n), n);
     rl_convert(c->rt, &low, t, true);
-    if (last) rl_channels_last(t->rank, t->dim, y.stride);
+    lay_out(o, t->rank, t->dim, order, y.stride);
     rl_tensor_move(c->rt, &y, &low);
     rl_tensor_drop(&low);
     return y;
@@ -148,46 +163,59 @@ static rl_tensor shifted(rl_call *c, const rl_tensor *b, float beta, int64_t n, 
     if (b && rl_view_expand(b, 1, &n, &view)) rl_convert(c->rt, &sum, &view, true);
     float *x = rl_data(&sum);
     for (int64_t i = 0; i < n; i++) x[i] = f && f->shift ? x[i] * beta * f->scale[i] + f->shift[i] : x[i] * beta;
-    y = stored(c, &sum, type, false);
+    y = stored(c, &sum, type, RL_GPU_ROW_MAJOR);
     rl_tensor_drop(&sum);
     return y;
 }
 
 /* On the host, once for the step. */
-static const made *make(rl_call *c, bool transposed, int64_t group, bool last) {
+static const made *make(rl_call *c, bool transposed, int64_t group, rl_gpu_order order) {
     const rl_fused *f = c->step->fused;
     const rl_tensor *k = rl_call_in(c, 1), *b = rl_call_in(c, 2);
     made *m = rl_new(&c->frame->x->g->mem, made, 1);
     rl_tensor wide = widened(c->rt, k);
-    m->last = last;
+    m->order = order;
     if (f && f->scale) scale_weights(&wide, transposed, group, f->scale);
-    m->weights = stored(c, &wide, k->dtype, last);
+    m->weights = stored(c, &wide, k->dtype, order);
     rl_tensor_drop(&wide);
     if (!b && !(f && f->shift)) return m;
     m->bias = shifted(c, b, 1, f && f->shift ? f->nchannel : b->dim[0], k->dtype);
     return m;
 }
 
-bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, bool last, const rl_tensor **weights, const rl_tensor **bias) {
+bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, rl_gpu_order order, const rl_tensor **weights, const rl_tensor **bias) {
     const rl_fused *f = c->step->fused;
     const rl_backend *was = c->rt->on;
     bool scaled = f && f->scale, constant = rl_call_is_constant(c, 1) && (!rl_call_in(c, 2) || rl_call_is_constant(c, 2));
     *bias = NULL;
     if (scaled && !constant) return false;
-    if (!constant || (!scaled && !last) || rl_numel(rl_call_in(c, 1)) == 0) {
-        *weights = last ? rl_gpu_channels_last(c, rl_call_here(c, 1)) : rl_call_here(c, 1);
+    if (!constant || (!scaled && order == RL_GPU_ROW_MAJOR) || rl_numel(rl_call_in(c, 1)) == 0) {
+        *weights = order == RL_GPU_ROW_MAJOR ? rl_call_here(c, 1) : in_order(c, rl_call_here(c, 1), order);
         *bias = rl_here_dense(c, rl_call_here(c, 2));
         return true;
     }
     const made *m = c->step->made;
-    if (!m || m->last != last) {
+    if (!m || m->order != order) {
         c->rt->on = &rl_backend_cpu;
-        c->step->made = m = make(c, transposed, group, last);
+        c->step->made = m = make(c, transposed, group, order);
         c->rt->on = was;
     }
     *weights = rl_call_kept(c, &m->weights);
     if (m->bias.kind == RL_TENSOR) *bias = rl_call_kept(c, &m->bias);
     return true;
+}
+
+const rl_tensor *rl_gpu_widened(rl_call *c, uint32_t i, rl_dtype type) {
+    const rl_tensor *t = rl_call_in(c, i);
+    const rl_backend *was = c->rt->on;
+    if (!t) return NULL;
+    if (!rl_call_is_constant(c, i) || t->dtype == type || rl_numel(t) == 0) return rl_gpu_cast(c, rl_call_here(c, i), type);
+    if (!c->step->made) c->step->made = rl_new(&c->frame->x->g->mem, rl_tensor, RL_MOST_WIDENED);
+    rl_tensor *wide = (rl_tensor *)c->step->made + i;
+    c->rt->on = &rl_backend_cpu;
+    if (wide->kind != RL_TENSOR) *wide = stored(c, t, type, RL_GPU_ROW_MAJOR);
+    c->rt->on = was;
+    return rl_call_kept(c, wide);
 }
 
 /* ---- of products ---- */
@@ -200,7 +228,7 @@ static const made *make_columns(rl_call *c, uint32_t columns, float beta) {
     float *x = rl_data(&wide);
     int64_t n = k->dim[1];
     for (int64_t i = 0; i < rl_numel(&wide); i++) x[i] *= f->scale[columns ? i % n : i / n];
-    m->weights = stored(c, &wide, k->dtype, false);
+    m->weights = stored(c, &wide, k->dtype, RL_GPU_ROW_MAJOR);
     rl_tensor_drop(&wide);
     if (b && rl_numel(b) > 0 && rl_view_reshape(b, 1, (int64_t[]){rl_numel(b)}, &flat)) b = &flat;
     m->bias = shifted(c, b, beta, f->nchannel, k->dtype);

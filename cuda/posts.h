@@ -21,12 +21,18 @@ bool rl_gpu_posts_lie_like(const rl_gpu_posts *p, const rl_tensor *y);
 void rl_gpu_posts_like(rl_call *c, rl_gpu_posts *p, const rl_tensor *y);
 rl_status rl_gpu_run_posts(rl_call *c, const rl_gpu_posts *p, const rl_tensor *y);
 
-/* The step's weights and bias (NULL: none) on the device, with its joined scale and shift; last: channels-last. False: not constants. */
-bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, bool last, const rl_tensor **weights, const rl_tensor **bias);
+/* How weights lie: as dims say; channels-last; what belongs to a tap together. */
+typedef enum { RL_GPU_ROW_MAJOR, RL_GPU_LAST, RL_GPU_BY_TAP } rl_gpu_order;
+/* The step's weights and bias (NULL: none) on the device, with its joined scale and shift. False: not constants. */
+bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, rl_gpu_order order, const rl_tensor **weights, const rl_tensor **bias);
 
 /* The step's matrix (input 1; columns: the dim that becomes the output's last) with its joined scale, and the bias for each column that this makes of
  * input 2 times beta (0: the op has no such input) and the joined shift; *bias NULL: nothing was joined, input 2 is the caller's. False: not constants. */
 bool rl_gpu_columns(rl_call *c, uint32_t columns, float beta, const rl_tensor **weights, const rl_tensor **bias);
+
+/* Input i (of the first RL_MOST_WIDENED; NULL: left out) on the device as this type, row-major: a constant's numbers are made once. */
+enum { RL_MOST_WIDENED = 3 };
+const rl_tensor *rl_gpu_widened(rl_call *c, uint32_t i, rl_dtype type);
 
 /* Should convolutions of this type lie so? Where cuDNN wants it; an emulated device tries it with the shorter floats. */
 bool rl_gpu_wants_channels_last(const rl_call *c, rl_dtype t);

@@ -56,6 +56,15 @@ static void give_floats(run *r, uint32_t rank, const int64_t *dim, uint32_t seed
     }
 }
 
+/* The same as another float type, four dims. */
+static void give(run *r, rl_dtype t, const int64_t *dim, uint32_t seed) {
+    give_floats(r, 4, dim, seed);
+    rl_tensor wide = r->in[0];
+    r->in[0] = rl_tensor_new(r->rt, t, 4, dim);
+    rl_convert(r->rt, &r->in[0], &wide, true);
+    rl_tensor_drop(&wide);
+}
+
 static bool same_floats(const rl_tensor *a, const rl_tensor *b) {
     if (!rl_same_dims(a, b) || a->mem->on != &rl_backend_cpu || b->mem->on != &rl_backend_cpu) return false;
     for (int64_t i = 0; i < rl_numel(a); i++)
@@ -117,15 +126,7 @@ TEST(joined) {
         run cpu = start(ctx, full, &rl_backend_cpu), gpu = start(ctx, full, &rl_backend_cuda);
         CHECK(gpu.x->nstep == 3); /* two Convs, and a Cast */
         for (uint32_t k = 0; k < 3; k++) {
-            rl_tensor wide[2];
-            give_floats(&cpu, 4, (int64_t[]){2, 4, 6, 6}, k), give_floats(&gpu, 4, (int64_t[]){2, 4, 6, 6}, k);
-            for (uint32_t i = 0; i < 2; i++) {
-                run *r = i ? &gpu : &cpu;
-                wide[i] = r->in[0];
-                r->in[0] = rl_tensor_new(r->rt, types[t], 4, wide[i].dim);
-                rl_convert(r->rt, &r->in[0], &wide[i], true);
-                rl_tensor_drop(&wide[i]);
-            }
+            give(&cpu, types[t], (int64_t[]){2, 4, 6, 6}, k), give(&gpu, types[t], (int64_t[]){2, 4, 6, 6}, k);
             CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
             CHECK(close_floats(&cpu.out[0], &gpu.out[0], types[t] == RL_F32 ? 1e-5f : 2e-2f));
             drop(&cpu), drop(&gpu);
@@ -133,6 +134,96 @@ TEST(joined) {
         for (uint32_t i = 0; i < gpu.x->nstep; i++) CHECK(gpu.x->step[i].place == RL_RAN_DEVICE && !gpu.x->step[i].left);
         CHECK(gpu.x->step[0].npart == 4 && gpu.x->step[1].npart == 4);
         end(&cpu), end(&gpu);
+    }
+    rl_ctx_free(ctx);
+}
+
+/* The text with n numbers for each @. */
+static void with_constants(char *to, size_t room, const char *text, uint32_t n) {
+    for (; *text && room > 8; text++) {
+        if (*text == '@') {
+            size_t k = (size_t)snprintf(to, room, "{1");
+            for (uint32_t i = 1; i < n && k + 8 < room; i++) k += (size_t)snprintf(to + k, room - k, ",%d", (int)(i * 7 % 5) - 2);
+            to += k, room -= k;
+            *to++ = '}', room--;
+        } else *to++ = *text, room--;
+    }
+    *to = 0;
+}
+
+/* Two runs of `text` in a float type on a device that refuses this kernel: all run there (own: by own kernels), and make what the CPU does. */
+static void check_without(rl_ctx *ctx, const char *text, const char *refused, rl_dtype t, const int64_t *dim, uint32_t nstep, bool own) {
+    setenv("RELAYOUT_EMULATE_FAULT", refused, 1);
+    run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+    for (uint32_t k = 0; k < 2; k++) {
+        give(&cpu, t, dim, k), give(&gpu, t, dim, k);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+        for (uint32_t i = 0; i < 2; i++) {
+            run *r = i ? &gpu : &cpu;
+            rl_tensor low = r->out[0];
+            r->out[0] = rl_tensor_new(r->rt, RL_F32, 4, low.dim);
+            rl_convert(r->rt, &r->out[0], &low, true);
+            rl_tensor_drop(&low);
+        }
+        CHECK(close_floats(&cpu.out[0], &gpu.out[0], t == RL_F16 ? 4e-3f : 3e-2f));
+        drop(&cpu), drop(&gpu);
+    }
+    CHECK(gpu.x->nstep == nstep);
+    for (uint32_t i = 0; i < gpu.x->nstep; i++) {
+        CHECK(gpu.x->step[i].place == RL_RAN_DEVICE && !gpu.x->step[i].left);
+        CHECK(!own || strcmp(gpu.x->step[i].ran, rl_backend_cuda.name) == 0);
+    }
+    unsetenv("RELAYOUT_EMULATE_FAULT");
+    end(&cpu), end(&gpu);
+}
+
+/* One place of channels, and all that is made of it, lies channels-last: between a Resize and a Conv nothing is moved or cast. */
+TEST(stays_in_order) {
+    static const char text[] =
+        "graph opset=21 {\n  in %x f16[N,16,1,1]\n  const %s f32[4] {1,1,5,4}\n  const %t f32[4] {1,1,2,1.5}\n  const %w f16[16,16,1,1] @\n"
+        "  %a = Resize(%x, _, %s)\n  %b = Conv(%a, %w)\n  %r = Resize(%b, _, %t) mode=\"linear\"\n  %c = Conv(%r, %w)\n"
+        "  %y = GlobalAveragePool(%c)\n  out %y\n}\n";
+    static const char *const refused[] = {"launch:none", "launch:cast", "launch:tile", "launch:weave", "launch:strided", "launch:pack"};
+    char full[2000];
+    CHECK_CTX(ctx)
+    with_constants(full, sizeof full, text, 256);
+    for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, full, refused[f], RL_F16, (int64_t[]){2, 16, 1, 1}, 5, false);
+    rl_ctx_free(ctx);
+}
+
+/* Each channel by itself, with all that is joined to it: one launch, without the kernels that would do it in parts. */
+TEST(depthwise) {
+    static const char text[] =
+        "graph opset=21 {\n  in %%x %s[N,16,7,9]\n  const %%w %s[16,1,3,3] @\n"
+        "  const %%s %s[16] {1,0.5,0.25,2,1,1,1,1,-1,1,1,1,1,1,1,1}\n  const %%v %s[16] {1,2,4,0.5,1,2,3,4,1,1,1,1,2,3,1,1}\n"
+        "  const %%l %s[] {-3}\n  const %%h %s[] {4}\n"
+        "  %%c = Conv(%%x, %%w, %%s) group=16 pads=[1,1,1,1]\n  %%n = BatchNormalization(%%c, %%s, %%v, %%s, %%v)\n  %%r = Add(%%x, %%n)\n"
+        "  %%q = Clip(%%r, %%l, %%h)\n  %%d = Conv(%%q, %%w) group=16 strides=[2,2] pads=[1,0,1,2]\n  %%g = Sigmoid(%%d)\n  %%y = Mul(%%d, %%g)\n  out %%y\n}\n";
+    static const rl_dtype types[] = {RL_F16, RL_BF16};
+    static const char *const refused[] = {"launch:none", "launch:conv", "launch:posts"};
+    char typed[1400], full[2000];
+    CHECK_CTX(ctx)
+    for (size_t t = 0; t < RL_LEN(types); t++) {
+        const char *n = rl_dtype_name(types[t]);
+        snprintf(typed, sizeof typed, text, n, n, n, n, n, n);
+        with_constants(full, sizeof full, typed, 144);
+        for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, full, refused[f], types[t], (int64_t[]){2, 16, 7, 9}, 2, true);
+    }
+    rl_ctx_free(ctx);
+}
+
+/* Scales and biases that are constants are widened before the run: no cast is launched. */
+TEST(constant_scales) {
+    static const char *const text[] = {
+        "graph opset=21 {\n  in %x f16[N,16,4,16]\n  const %s f16[16] @\n  const %b f16[16] @\n  %y = LayerNormalization(%x, %s, %b)\n  out %y\n}\n",
+        "graph opset=21 {\n  in %x f16[N,16,4,16]\n  const %s f16[16] @\n  %y = LayerNormalization(%x, %s)\n  out %y\n}\n",
+        "graph opset=21 {\n  in %x f16[N,16,4,16]\n  const %s f16[16] @\n  const %b f16[16] @\n  %y = InstanceNormalization(%x, %s, %b)\n  out %y\n}\n",
+        "graph opset=21 {\n  in %x f16[N,16,4,16]\n  const %s f16[16] @\n  const %b f16[16] @\n  %y = GroupNormalization(%x, %s, %b) num_groups=4\n  out %y\n}\n"};
+    char full[600];
+    CHECK_CTX(ctx)
+    for (size_t i = 0; i < RL_LEN(text); i++) {
+        with_constants(full, sizeof full, text[i], 16);
+        check_without(ctx, full, "launch:cast", RL_F16, (int64_t[]){2, 16, 4, 16}, 1, false);
     }
     rl_ctx_free(ctx);
 }
@@ -347,6 +438,9 @@ static bool is_emulated(void) {
 int main(void) {
     RUN(again_and_again);
     RUN(joined);
+    RUN(stays_in_order);
+    RUN(depthwise);
+    RUN(constant_scales);
     RUN(quantized_chains);
     RUN(turned_weights);
     RUN(falls_back);

@@ -1,0 +1,262 @@
+/* Convolutions' kernels, C++ for the host and the device.
+ *
+ *   conv<T>        any strides, an output per thread, also transposed and by groups: what stands in where cuDNN does not
+ *   depthwise<T>   each channel by itself, channels-last, with all that follows: instead of cuDNN, which has little for it
+ *   posts<T>       activations and sums after a convolution, in one pass */
+#ifndef RL_CUDA_K_CONV_H
+#define RL_CUDA_K_CONV_H
+#include <math.h>
+
+#include "../runtime/rows.h"
+#include "k_move.h"
+
+template <class T> struct rl_conv {
+    typedef rl_p_conv Params;
+    typedef rl_nothing Shared, Local;
+    typedef typename rl_computed<T>::type C;
+    struct Place { int32_t at[RL_MOST_SPATIAL]; };
+
+    /* The input's place of tap t for this output; false: none. */
+    RL_MEMBER bool reach(const Params &p, const Place &o, const int32_t *t, int64_t *x) {
+        *x = 0;
+        for (uint32_t i = 0; i < p.r; i++) {
+            int32_t k = p.transposed ? o.at[i] + p.before[i] - t[i] * p.dilation[i] : o.at[i] * p.stride[i] - p.before[i] + t[i] * p.dilation[i];
+            if (p.transposed && k % p.stride[i]) return false;
+            if (p.transposed) k /= p.stride[i];
+            if (k < 0 || k >= p.in[i]) return false;
+            *x += k * p.x_step[i];
+        }
+        return true;
+    }
+
+    RL_MEMBER C sum(const Params &p, const T *x, const T *w, const Place &o) {
+        C a = 0;
+        int32_t t[RL_MOST_SPATIAL] = {0};
+        for (;;) {
+            int64_t at, wat = 0;
+            for (uint32_t i = 0; i < p.r; i++) wat += t[i] * p.w_step[i];
+            if (reach(p, o, t, &at))
+                for (uint32_t c = 0; c < p.cin; c++) a += (C)rl_load(x[at + c * p.x_c]) * (C)rl_load(w[wat + c * p.w_i]);
+            uint32_t i = p.r;
+            while (i && ++t[i - 1] == p.kernel[i - 1]) t[--i] = 0;
+            if (!i) return a;
+        }
+    }
+
+    RL_STEP(rl_p_conv) {
+        RL_EACH(k, p) {
+            Place o;
+            uint32_t left = k;
+            int64_t to = 0;
+            for (uint32_t i = p.r; i-- > 0;) {
+                uint32_t q = rl_divide(left, p.out[i]);
+                o.at[i] = (int32_t)(left - q * p.out[i].d);
+                to += o.at[i] * p.y_step[i];
+                left = q;
+            }
+            uint32_t n = rl_divide(left, p.channels), c = left - n * p.channels.d, g = rl_divide(c, p.per_group);
+            const T *x = (const T *)p.x + n * p.x_n + (int64_t)g * p.cin * p.x_c;
+            /* transposed: the weights are [channels in, channels out of a group, ...] */
+            const T *w = (const T *)p.w + (p.transposed ? (int64_t)g * p.cin * p.w_i + (c - g * p.per_group.d) * p.w_o : c * p.w_o);
+            C y = sum(p, x, w, o);
+            if (p.bias) y += (C)rl_load(((const T *)p.bias)[c]);
+            rl_store((T *)p.y + n * p.y_n + c * p.y_c + to, y);
+        }
+    }
+};
+
+/* y = op(y, w) for N numbers: as the CPU's rows (runtime/rows.inc) have it. */
+#define RL_POST_EACH(made)                                                                                           \
+    RL_UNROLL                                                                                                        \
+    for (uint32_t i = 0; i < N; i++) {                                                                               \
+        const C v = y[i];                                                                                            \
+        y[i] = made;                                                                                                 \
+    }                                                                                                                \
+    return;
+template <uint32_t N, class C> RL_HD void rl_post_each(const rl_p_post &o, C (&y)[N], const C (&w)[N]) {
+    const C p = (C)o.p, q = (C)o.q;
+    switch (o.op) {
+    case RL_ROW_RELU: RL_POST_EACH(v < 0 ? (C)0 : v)
+    case RL_ROW_LEAKY_RELU: RL_POST_EACH(v < 0 ? p * v : v)
+    case RL_ROW_CLIP: RL_POST_EACH((v < p ? p : v) > q ? q : v < p ? p : v)
+    case RL_ROW_SIGMOID: RL_POST_EACH(1 / (1 + (C)exp(-v)))
+    case RL_ROW_SILU: RL_POST_EACH(v / (1 + (C)exp(-p * v)))
+    case RL_ROW_HARD_SIGMOID: RL_POST_EACH(p * v + q < 0 ? (C)0 : p * v + q > 1 ? (C)1 : p * v + q)
+    case RL_ROW_HARD_SWISH: RL_POST_EACH(v * (v < -3 ? (C)0 : v > 3 ? (C)1 : v * (C)(1.0 / 6) + (C)0.5))
+    case RL_ROW_TANH: RL_POST_EACH((C)tanh(v))
+    case RL_ROW_GELU: RL_POST_EACH((C)0.5 * v * (1 + (C)erf(v * (C)0.70710678118654752)))
+    case RL_ROW_GELU_TANH: RL_POST_EACH((C)0.5 * v * (1 + (C)tanh((C)0.7978845608028654 * (v + (C)0.044715 * v * v * v))))
+    case RL_ROW_ELU: RL_POST_EACH(v < 0 ? p * ((C)exp(v) - 1) : v)
+    case RL_ROW_LINEAR: RL_POST_EACH(p * v + q)
+    case RL_ROW_MUL: RL_POST_EACH(v * w[i])
+    default: RL_POST_EACH(v + w[i]) /* RL_ROW_ADD */
+    }
+}
+#undef RL_POST_EACH
+
+/* The places' columns of one tap are those of another tap further on, moved by one place: with a dilation of 1 of the tap that is a stride further.  So a
+ * row of the window goes by `phases`, each beginning with the columns of one tap and going on by `jump` taps and one column:
+ *
+ *   window of 3, stride 2, columns of 4 places:   tap 0: 0 2 4 6   tap 2: 2 4 6 8   (jump 2)   tap 1: 1 3 5 7 */
+template <class T> struct rl_depthwise {
+    typedef rl_p_depthwise Params;
+    typedef rl_nothing Shared, Local;
+    typedef typename rl_computed<T>::type C;
+    enum { WIDE = RL_DEPTHWISE_CHANNELS, PLACES = RL_DEPTHWISE_PLACES };
+    typedef rl_bunch<T, WIDE> Bunch;
+
+    typedef typename Bunch::Word Word;
+
+    RL_MEMBER Word word(const T *from) { return *(const Word *)from; }
+    RL_MEMBER void widen(C (&to)[WIDE], const Word &x) {
+        Bunch b;
+        b.all = x;
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) to[e] = rl_load(b.each[e]);
+    }
+
+    /* What lies at x[at], column k; zeros around the row. */
+    RL_MEMBER Word column(const Params &p, int32_t at, int32_t k, bool wanted) {
+        Word found = {};
+        if (wanted && (uint32_t)k < (uint32_t)p.in[1]) found = word((const T *)p.x + at);
+        return found;
+    }
+
+    /* From column k, at x[at], and weights w on. The next column is under way, as words, while these are multiplied; the oldest column is overwritten, so
+     * that none has to be moved. */
+    RL_MEMBER void add_phase(const Params &p, int32_t at, const T *w, int32_t k, int32_t tap, C (&sum)[PLACES][WIDE]) {
+        C own[PLACES][WIDE], by[WIDE];
+        Word first[PLACES];
+        widen(by, word(w));
+        RL_UNROLL
+        for (uint32_t j = 0; j < PLACES; j++, k += p.stride[1], at += p.x_step) first[j] = column(p, at, k, true);
+        RL_UNROLL
+        for (uint32_t j = 0; j < PLACES; j++) widen(own[j], first[j]);
+        for (;;) {
+            RL_UNROLL
+            for (uint32_t u = 0; u < PLACES; u++) {
+                tap += p.jump;
+                bool more = tap < p.kernel[1];
+                Word next = column(p, at, k, more);
+                RL_UNROLL
+                for (uint32_t j = 0; j < PLACES; j++) {
+                    RL_UNROLL
+                    for (uint32_t e = 0; e < WIDE; e++) sum[j][e] += own[(u + j) % PLACES][e] * by[e];
+                }
+                if (!more) return;
+                k += p.stride[1], at += p.x_step, w += p.w_step;
+                widen(own[u], next);
+                widen(by, word(w));
+            }
+        }
+    }
+
+    RL_MEMBER void finish(const Params &p, C (&y)[WIDE], uint32_t at) {
+        C w[WIDE] = {0};
+        Bunch made;
+        RL_ROLLED
+        for (uint32_t i = 0; i < p.npost; i++) {
+            uint32_t o = p.post[i].operand;
+            if (o) widen(w, word((const T *)p.operand[o] + at));
+            rl_post_each<WIDE, C>(p.post[i], y, w);
+        }
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) rl_store(&made.each[e], y[e]);
+        made.put((T *)p.y + at);
+    }
+
+    RL_STEP(rl_p_depthwise) {
+        int64_t at[4];
+        uint32_t number = block * RL_THREADS + thread;
+        rl_walk_at(&p.walk, number, 4, at);
+        uint32_t channel = (uint32_t)at[0] * WIDE, column = (uint32_t)at[1], row = (uint32_t)at[2];
+        if (number >= p.count || channel >= p.channels || column >= p.out[1] || row >= p.out[0]) return;
+        C sum[PLACES][WIDE] = {};
+        if (p.bias) {
+            RL_UNROLL
+            for (uint32_t j = 0; j < PLACES; j++) widen(sum[j], word((const T *)p.bias + channel));
+        }
+        int32_t image = (int32_t)at[3];
+        RL_ROLLED
+        for (int32_t r = 0; r < p.kernel[0]; r++) {
+            int32_t h = (int32_t)row * p.stride[0] - p.before[0] + r * p.dilation[0];
+            if ((uint32_t)h >= (uint32_t)p.in[0]) continue;
+            RL_ROLLED
+            for (int32_t tap = 0; tap < p.phases; tap++) {
+                int32_t k = (int32_t)column * p.stride[1] - p.before[1] + tap * p.dilation[1];
+                const T *w = (const T *)p.w + (uint32_t)(r * p.kernel[1] + tap) * p.channels + channel;
+                add_phase(p, ((image * p.in[0] + h) * p.in[1] + k) * (int32_t)p.channels + (int32_t)channel, w, k, tap, sum);
+            }
+        }
+        uint32_t to = (uint32_t)image * p.y_n + row * p.y_step[0] + column * p.y_step[1] + channel;
+        RL_ROLLED
+        for (uint32_t j = 0; j < PLACES && column + j < p.out[1]; j++, to += p.y_step[1]) {
+            finish(p, sum[0], to);
+            RL_UNROLL
+            for (uint32_t i = 0; i + 1 < PLACES; i++) { /* what is indexed lies in memory: the next one becomes the first */
+                RL_UNROLL
+                for (uint32_t e = 0; e < WIDE; e++) sum[i][e] = sum[i + 1][e];
+            }
+        }
+    }
+};
+
+template <class T> struct rl_posts {
+    typedef rl_p_posts Params;
+    typedef rl_nothing Shared, Local;
+    typedef typename rl_computed<T>::type C;
+
+    /* One op after the other, each with its operand; an array that is indexed would lie in memory. */
+    RL_MEMBER C all(const Params &p, C y, const C (&in)[RL_OPERANDS - 1]) {
+        C made[1] = {y};
+        for (uint32_t i = 0; i < p.npost; i++) {
+            uint32_t o = p.post[i].operand;
+            const C w[1] = {o == 3 ? in[2] : o == 2 ? in[1] : in[0]};
+            rl_post_each<1, C>(p.post[i], made, w);
+        }
+        return made[0];
+    }
+
+    RL_MEMBER void wide(const Params &p, uint32_t number) {
+        int64_t at[RL_OPERANDS];
+        uint32_t first = number * rl_vector<T>::WIDE, n = p.count - first < rl_vector<T>::WIDE ? p.count - first : (uint32_t)rl_vector<T>::WIDE;
+        rl_vector<T> y, in[RL_OPERANDS - 1];
+        rl_walk_at(&p.w, number, RL_OPERANDS, at);
+        y.clear();
+        y.fetch((const T *)p.to + at[0], false, n);
+        RL_UNROLL
+        for (uint32_t o = 1; o < RL_OPERANDS; o++) {
+            in[o - 1].clear();
+            if (p.in[o]) in[o - 1].fetch((const T *)p.in[o] + at[o], p.one[o], n);
+        }
+        rl_vector<T> made = y;
+        RL_ROLLED
+        for (uint32_t e = 0; e < rl_vector<T>::WIDE; e++) {
+            C w[RL_OPERANDS - 1];
+            RL_UNROLL
+            for (uint32_t o = 0; o + 1 < RL_OPERANDS; o++) w[o] = rl_load(in[o].take());
+            T x;
+            rl_store(&x, all(p, rl_load(y.take()), w));
+            made.push(x);
+        }
+        made.put((T *)p.to + at[0], n);
+    }
+
+    RL_STEP(rl_p_posts) {
+        if (p.wide) {
+            uint32_t number = block * RL_THREADS + thread;
+            if (number * rl_vector<T>::WIDE < p.count) wide(p, number);
+            return;
+        }
+        RL_EACH(k, p) {
+            int64_t at[RL_OPERANDS];
+            rl_walk_at(&p.w, k, RL_OPERANDS, at);
+            C in[RL_OPERANDS - 1];
+            RL_UNROLL
+            for (uint32_t o = 1; o < RL_OPERANDS; o++) in[o - 1] = p.in[o] ? (C)rl_load(((const T *)p.in[o])[at[o]]) : (C)0;
+            rl_store((T *)p.to + at[0], all(p, rl_load(((const T *)p.to)[at[0]]), in));
+        }
+    }
+};
+
+#endif
