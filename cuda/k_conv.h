@@ -218,9 +218,11 @@ template <class T> struct rl_posts {
     }
 
     RL_MEMBER void wide(const Params &p, uint32_t number) {
+        constexpr uint32_t WIDE = rl_vector<T>::WIDE;
         int64_t at[RL_OPERANDS];
-        uint32_t first = number * rl_vector<T>::WIDE, n = p.count - first < rl_vector<T>::WIDE ? p.count - first : (uint32_t)rl_vector<T>::WIDE;
+        uint32_t first = number * WIDE, n = p.count - first < WIDE ? p.count - first : WIDE;
         rl_vector<T> y, in[RL_OPERANDS - 1];
+        C v[WIDE], w[WIDE];
         rl_walk_at(&p.w, number, RL_OPERANDS, at);
         y.clear();
         y.fetch((const T *)p.to + at[0], false, n);
@@ -229,17 +231,18 @@ template <class T> struct rl_posts {
             in[o - 1].clear();
             if (p.in[o]) in[o - 1].fetch((const T *)p.in[o] + at[o], p.one[o], n);
         }
-        rl_vector<T> made = y;
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) v[e] = rl_load(y.each[e]);
         RL_ROLLED
-        for (uint32_t e = 0; e < rl_vector<T>::WIDE; e++) {
-            C w[RL_OPERANDS - 1];
+        for (uint32_t i = 0; i < p.npost; i++) {
+            uint32_t o = p.post[i].operand;
             RL_UNROLL
-            for (uint32_t o = 0; o + 1 < RL_OPERANDS; o++) w[o] = rl_load(in[o].take());
-            T x;
-            rl_store(&x, all(p, rl_load(y.take()), w));
-            made.push(x);
+            for (uint32_t e = 0; e < WIDE; e++) w[e] = rl_load(o == 3 ? in[2].each[e] : o == 2 ? in[1].each[e] : in[0].each[e]);
+            rl_post_each<WIDE, C>(p.post[i], v, w);
         }
-        made.put((T *)p.to + at[0], n);
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) rl_store(&y.each[e], v[e]);
+        y.put((T *)p.to + at[0], n);
     }
 
     RL_STEP(rl_p_posts) {

@@ -109,8 +109,8 @@ template <class X> struct rl_sums {
 /* ... or the largest or smallest one so far, and its number; a NaN is the extreme. */
 template <class C> struct rl_best { C value; uint32_t number; };
 template <class C> RL_HD rl_best<C> rl_reduce_join(uint32_t op, rl_best<C> a, rl_best<C> b) {
-    bool nan = b.value != b.value, had = a.value != a.value, last = (op & RL_GPU_LAST) != 0;
-    bool better = (op & ~(uint32_t)RL_GPU_LAST) == RL_GPU_MAX ? b.value > a.value : b.value < a.value;
+    bool nan = b.value != b.value, had = a.value != a.value, last = (op & RL_GPU_TIES_LAST) != 0;
+    bool better = (op & ~(uint32_t)RL_GPU_TIES_LAST) == RL_GPU_MAX ? b.value > a.value : b.value < a.value;
     if (a.number == UINT32_MAX || b.number == UINT32_MAX) return b.number == UINT32_MAX ? a : b;
     if ((nan && had) || a.value == b.value) return (b.number > a.number) == last ? b : a;
     return nan || (better && !had) ? b : a;

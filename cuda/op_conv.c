@@ -148,6 +148,7 @@ static rl_status run_conv(conv *v) {
     if (native) v->last = x->rank > 3 && native->out.perm[x->rank - 1] == 1;
     if (!rl_gpu_posts_of(c, v->dim, x->rank, &v->posts)) return rl_call_decline(c);
     v->x = v->last && !native ? rl_gpu_channels_last(c, rl_call_here(c, 0)) : rl_call_here(c, 0);
+    if (!native) v->x = rl_gpu_aligned(c, v->x, v->last ? RL_GPU_LAST : RL_GPU_ROW_MAJOR);
     v->y = rl_call_make_in(c, 0, x->dtype, x->rank, v->dim, v->last ? rl_gpu_last_order(x->rank, perm) : NULL);
     if (rl_numel(v->y) == 0) return RL_OK;
     if (v->last) rl_gpu_posts_like(c, &v->posts, v->y);

@@ -114,7 +114,7 @@ rl_status rl_gpu_arg(rl_call *c) {
     line.dim[0] = x->dim[axis], line.step[0][0] = x->stride[axis];
     rl_p_reduce p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_loops_count(&kept), .each = (uint32_t)x->dim[axis], .op = (uint32_t)c->arg,
                      .kept = rl_walk_of(&kept, 0), .gone = rl_walk_of(&line, 0)};
-    if (rl_attr_int(c->node, "select_last_index", 0)) p.op |= RL_GPU_LAST;
+    if (rl_attr_int(c->node, "select_last_index", 0)) p.op |= RL_GPU_TIES_LAST;
     p.across = kept.rank && kept.step[1][kept.rank - 1] == 1;
     share_out(&p, &parts);
     p.share = p.each;

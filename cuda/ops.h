@@ -5,7 +5,7 @@
 typedef enum {
     RL_GPU_SUM, RL_GPU_MEAN, RL_GPU_L1, RL_GPU_L2, RL_GPU_SUM_SQUARE, RL_GPU_LOG_SUM, RL_GPU_PROD, RL_GPU_MAX, RL_GPU_MIN
 } rl_gpu_reduce;
-enum { RL_GPU_LAST = 64 }; /* with RL_GPU_MAX or RL_GPU_MIN, of ArgMax and ArgMin: of equal ones the last */
+enum { RL_GPU_TIES_LAST = 64 }; /* with RL_GPU_MAX or RL_GPU_MIN, of ArgMax and ArgMin: of equal ones the last */
 typedef enum { RL_GPU_SOFTMAX, RL_GPU_LOG_SOFTMAX, RL_GPU_LAYER_NORM, RL_GPU_RMS_NORM } rl_gpu_rows;
 typedef enum { RL_GPU_POOL_MAX, RL_GPU_POOL_AVERAGE } rl_gpu_pooling;
 typedef enum { RL_GPU_PAD_CONSTANT, RL_GPU_PAD_REFLECT, RL_GPU_PAD_EDGE, RL_GPU_PAD_WRAP } rl_gpu_pad;

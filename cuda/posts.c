@@ -104,11 +104,9 @@ static void lay_out(rl_gpu_order o, uint32_t rank, const int64_t *dim, int64_t *
     for (uint32_t i = rank; i-- > 0; step *= dim[order[i]]) stride[order[i]] = step;
 }
 
-static const rl_tensor *in_order(rl_call *c, const rl_tensor *t, rl_gpu_order o) {
-    int64_t order[RL_RANK], back[RL_RANK], dim[RL_RANK];
-    rl_tensor wanted = *t;
-    lay_out(o, t->rank, t->dim, order, wanted.stride);
-    if (lies_like(t, &wanted)) return t;
+static const rl_tensor *copy_in(rl_call *c, const rl_tensor *t, rl_gpu_order o) {
+    int64_t order[RL_RANK], back[RL_RANK], dim[RL_RANK], stride[RL_RANK];
+    lay_out(o, t->rank, t->dim, order, stride);
     for (uint32_t i = 0; i < t->rank; i++) dim[i] = t->dim[order[i]], back[order[i]] = i;
     const rl_tensor *made = rl_call_temp(c, t->dtype, t->rank, dim);
     rl_tensor *view = rl_new(c->tmp, rl_tensor, 1);
@@ -117,8 +115,19 @@ static const rl_tensor *in_order(rl_call *c, const rl_tensor *t, rl_gpu_order o)
     return view;
 }
 
+static const rl_tensor *in_order(rl_call *c, const rl_tensor *t, rl_gpu_order o) {
+    int64_t order[RL_RANK];
+    rl_tensor wanted = *t;
+    lay_out(o, t->rank, t->dim, order, wanted.stride);
+    return lies_like(t, &wanted) ? t : copy_in(c, t, o);
+}
+
 const rl_tensor *rl_gpu_channels_last(rl_call *c, const rl_tensor *t) {
     return in_order(c, t, RL_GPU_LAST);
+}
+
+const rl_tensor *rl_gpu_aligned(rl_call *c, const rl_tensor *t, rl_gpu_order o) {
+    return (uintptr_t)rl_data(t) % 16 ? copy_in(c, t, o) : t;
 }
 
 /* ---- constants ---- */

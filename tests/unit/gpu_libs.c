@@ -133,6 +133,8 @@ TEST(graphs) {
          "tensor 1: type 0 dims 2,4,6,5 strides 120,30,5,1", "tensor 3: type 0 dims 2,4,13,7 strides 364,91,7,1");
     RUNS("  in %x f32[2,4,6,6]\n  in %w f32[4,4,1,1]\n  in %b f32[4]\n  in %r f32[2,4,6,6]\n  %c = Conv(%x, %w, %b)\n  %s = Add(%c, %r)\n  %y = Relu(%s)\n  out %y\n", 1e-6,
          "cuDNN", "cuDNN graph of 4", "cuDNN graph of 2"); /* the whole is refused, then the convolution with its bias taken */
+    RUNS("  in %x f32[1,3,3,3]\n  in %w f32[4,2,1,1]\n  const %p i64[2] {1,2}\n  %a, %b = Split(%x, %p) axis=1\n  %y = Conv(%b, %w)\n  out %y\n", 1e-6, "cuDNN",
+         "tensor 1: type 0 dims 1,2,3,3 strides 18,9,3,1"); /* 36 bytes into %x, which is copied */
     RUNS("  in %x f32[2,4,7,6]\n  %y = MaxPool(%x) kernel_shape=[3,2] pads=[1,0,1,1] strides=[2,1]\n  out %y\n", 1e-6, "cuDNN", "tensor 2: type 0 dims 2,4,4,6");
     RUNS("  in %x f16[2,4,7,6]\n  %y = AveragePool(%x) kernel_shape=[3,3] pads=[1,1,1,1] count_include_pad=1\n  out %y\n", 2e-3, "cuDNN", "cuDNN graph of 1");
     RUNS("  in %x f32[2,4,7,6]\n  %y = AveragePool(%x) kernel_shape=[3,3] pads=[1,1,1,1]\n  out %y\n", 1e-6, "cuDNN", "cuDNN graph of 1");
