@@ -122,12 +122,12 @@ template <class T> struct rl_depthwise {
         return found;
     }
 
-    /* From column k, at x[at], and weights w on. The next column is under way, as words, while these are multiplied; the oldest column is overwritten, so
+    /* From column k, at x[at], and the weights at w on. The next column is under way, as words, while these are multiplied; the oldest column is overwritten, so
      * that none has to be moved. */
-    RL_MEMBER void add_phase(const Params &p, int32_t at, const T *w, int32_t k, int32_t tap, C (&sum)[PLACES][WIDE]) {
+    RL_MEMBER void add_phase(const Params &p, int32_t at, int32_t w, int32_t k, int32_t tap, C (&sum)[PLACES][WIDE]) {
         C own[PLACES][WIDE], by[WIDE];
         Word first[PLACES];
-        widen(by, word(w));
+        widen(by, word((const T *)p.w + w));
         RL_UNROLL
         for (uint32_t j = 0; j < PLACES; j++, k += p.stride[1], at += p.x_step) first[j] = column(p, at, k, true);
         RL_UNROLL
@@ -146,7 +146,7 @@ template <class T> struct rl_depthwise {
                 if (!more) return;
                 k += p.stride[1], at += p.x_step, w += p.w_step;
                 widen(own[u], next);
-                widen(by, word(w));
+                widen(by, word((const T *)p.w + w));
             }
         }
     }
@@ -184,7 +184,7 @@ template <class T> struct rl_depthwise {
             RL_ROLLED
             for (int32_t tap = 0; tap < p.phases; tap++) {
                 int32_t k = (int32_t)column * p.stride[1] - p.before[1] + tap * p.dilation[1];
-                const T *w = (const T *)p.w + (uint32_t)(r * p.kernel[1] + tap) * p.channels + channel;
+                int32_t w = (r * p.kernel[1] + tap) * (int32_t)p.channels + (int32_t)channel;
                 add_phase(p, ((image * p.in[0] + h) * p.in[1] + k) * (int32_t)p.channels + (int32_t)channel, w, k, tap, sum);
             }
         }
