@@ -88,6 +88,9 @@ def outputs(run, tmp):
     proof = run("optimize", model, "-o", new, "--proof", "-")[1]
     check("a certificate on stdout, alone", proof.startswith(b"relayout.proof/") and proof.endswith(b"end\n"))
     check("and from stdin", run("check-proof", "-", model, new, stdin=proof)[1].startswith(b"proved: 1 conversions"))
+    (tmp / "x.plan").write_text("hello\n")
+    status, _, err = run("run", model, "--plan", tmp / "x.plan")
+    check("a plan that is none", status == 4 and f"{tmp}/x.plan: no plan: its first line" in err)
     check("a report where there is no folder", run("stats", model, "--json", tmp / "none/x")[0] == 3
           and "none/x: cannot write: No such file" in run("optimize", model, "-o", new, "--json", tmp / "none/x")[2])
 
