@@ -17,11 +17,6 @@
 
 /* ---- components ---- */
 
-static uint32_t root(uint32_t *up, uint32_t x) {
-    while (up[x] != x) x = up[x] = up[up[x]];
-    return x;
-}
-
 bool rl_may_move(const rl_oplegal *op) { return !op->fixed && op->npin > 0 && op->ntoken > 1; }
 
 static void components(rl_plan *p) {
@@ -32,11 +27,11 @@ static void components(rl_plan *p) {
         uint32_t first = RL_NONE;
         for (uint32_t o = 0; o < op->noperand && rl_may_move(op); o++) {
             if (!op->operand[o].pin) continue;
-            if (first == RL_NONE) first = root(up, op->operand[o].cls);
-            else up[root(up, op->operand[o].cls)] = first;
+            if (first == RL_NONE) first = rl_root(up, op->operand[o].cls);
+            else up[rl_root(up, op->operand[o].cls)] = first;
         }
     }
-    for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].comp = root(up, c);
+    for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].comp = rl_root(up, c);
     p->ncomp = p->cls.n;
     p->active = rl_new(p->mem, bool, p->ncomp);
     for (uint32_t k = 0; k < p->op.n; k++) {

@@ -28,6 +28,8 @@ int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config
 /* taken.c: Is the op a product that may take swaps of its operands in, and does it by time (p->swaps)?  Adds the forms in which it does. */
 bool rl_may_swap(const rl_plan *p, const rl_oplegal *op);
 bool rl_takes_in(const rl_plan *p, const rl_oplegal *op);
+/* Swaps the last two groups of an operand's; false where there are fewer. */
+bool rl_swap_last(uint8_t *seq);
 /* comp: [ncomp] the components with such a product. */
 void rl_may_swap_in(const rl_plan *p, bool *comp);
 void rl_take_in(rl_plan *p, rl_oplegal *op);

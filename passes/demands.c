@@ -15,12 +15,6 @@ static void add_port(rl_plan *p, rl_value v, bool output) {
     else add_fixed(p, v, output ? RL_CERT_OUTPUT : RL_CERT_INPUT);
 }
 
-static bool is_operand(const rl_oplegal *op, uint32_t slot) {
-    for (uint32_t o = 0; o < op->noperand; o++)
-        if (!op->operand[o].out && op->operand[o].slot == slot) return true;
-    return false;
-}
-
 void rl_outside_demands(rl_plan *p) {
     rl_graph *g = p->g;
     uint32_t nop = p->op.n;
@@ -33,7 +27,7 @@ void rl_outside_demands(rl_plan *p) {
         for (uint32_t i = 0; i < n->ncap; i++) add_fixed(p, n->cap[i], RL_CERT_CAPTURED);
         if (p->op.p[k].fixed || p->op.p[k].link || rl_op_class(n->op) == RL_SHAPE) continue;
         for (uint32_t i = 0; i < n->nin; i++)
-            if (!is_operand(&p->op.p[k], i) && !(n->op == RL_OP_CastLike && i == 1)) add_fixed(p, n->in[i], RL_CERT_READS);
+            if (!rl_is_operand(&p->op.p[k], i) && !(n->op == RL_OP_CastLike && i == 1)) add_fixed(p, n->in[i], RL_CERT_READS);
     }
     for (uint32_t k = 0; k < g->order.n; k++) { /* parameters of movement: Reshape's shape */
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);

@@ -1,6 +1,7 @@
 /* What would remove a conversion: one demand of its conflict is relaxed at a time, and the conflict is solved again.
  *
  * What is reported makes this conflict go away.  It says nothing of others that the same op may be part of. */
+#include "charge.h"
 #include "explain.h"
 
 #include <inttypes.h>
@@ -71,15 +72,6 @@ static void push_row(const remedies *r, uint32_t k, const rl_oplegal *op, const 
     }
 }
 
-static void swap_last(uint8_t *seq) {
-    uint32_t n = 0;
-    while (n < RL_MAXGROUP && seq[n] != RL_END) n++;
-    if (n < 2) return;
-    uint8_t t = seq[n - 1];
-    seq[n - 1] = seq[n - 2];
-    seq[n - 2] = t;
-}
-
 /* A MatMul that takes each operand, and makes its result, with its last two groups either way. */
 static void flag_rows(const remedies *r, uint32_t k, rl_exids *row) {
     rl_oplegal op = r->x->p->op.p[k];
@@ -91,7 +83,7 @@ static void flag_rows(const remedies *r, uint32_t k, rl_exids *row) {
             uint8_t seq[3][RL_MAXGROUP];
             memcpy(seq, f.seq, sizeof seq);
             for (uint32_t o = 0; o < 3; o++)
-                if (way >> o & 1) swap_last(seq[o]);
+                if (way >> o & 1) rl_swap_last(seq[o]);
             f.seq = seq;
             rl_oplegal flagged = op;
             flagged.form = &f;

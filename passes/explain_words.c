@@ -244,12 +244,6 @@ bool rl_expin_meets(const rl_explainer *x, rl_exjoin j, uint32_t k, uint32_t pin
     return first != RL_NONE && x->meet.p[first].next != RL_NONE;
 }
 
-static bool is_operand(const rl_oplegal *op, uint32_t slot) {
-    for (uint32_t o = 0; o < op->noperand; o++)
-        if (!op->operand[o].out && op->operand[o].slot == slot) return true;
-    return false;
-}
-
 rl_node rl_exnode_at(const rl_explainer *x, uint32_t op, rl_exwhat *what) {
     const rl_oplegal *l = &x->p->op.p[op];
     *what = l->fixed ? RL_EX_FIXED : RL_EX_FORM;
@@ -262,7 +256,7 @@ rl_node rl_exnode_at(const rl_explainer *x, uint32_t op, rl_exwhat *what) {
         uint32_t slot = v->use[i].slot, k = x->p->opof[n.i];
         if (rl_exnode_is_end(x, n)) continue; /* all that it reads are operands */
         if (slot >= rl_nod(x->g, n)->nin) return n;
-        bool read = k == RL_NONE ? slot > 0 : !x->p->op.p[k].fixed && !is_operand(&x->p->op.p[k], slot);
+        bool read = k == RL_NONE ? slot > 0 : !x->p->op.p[k].fixed && !rl_is_operand(&x->p->op.p[k], slot);
         if (!read) continue;
         *what = RL_EX_PARAMETER;
         return n;

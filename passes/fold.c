@@ -20,6 +20,7 @@
 #include "../src/eval.h"
 #include "../src/ops.h"
 #include "../src/permute.h"
+#include "movement.h"
 
 #define SMALL 64              /* elements of shape arithmetic */
 #define FREE 65536            /* bytes that a computed constant may have without being paid for */
@@ -83,16 +84,12 @@ static void fold_known(folder *f) {
 
 /* ---- Transposes of constants ---- */
 
-static bool is_view(rl_op op) {
-    return op == RL_OP_Reshape || op == RL_OP_Squeeze || op == RL_OP_Unsqueeze || op == RL_OP_Flatten || op == RL_OP_Identity;
-}
-
 /* The constant that v is a view of, with v's own dims. */
 static const rl_const *source(const folder *f, rl_value v) {
     rl_value s = v;
     while (!rl_eval_constant(f->g, s)) {
         rl_node d = rl_val(f->g, s)->def;
-        if (d.i == RL_NONE || !is_view(rl_nod(f->g, d)->op) || !rl_has(rl_in(rl_nod(f->g, d), 0))) return NULL;
+        if (d.i == RL_NONE || !rl_move_is_view(rl_nod(f->g, d)->op) || !rl_has(rl_in(rl_nod(f->g, d), 0))) return NULL;
         s = rl_nod(f->g, d)->in[0];
     }
     const rl_const *c = rl_eval_constant(f->g, s);

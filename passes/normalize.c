@@ -30,10 +30,6 @@ static bool push(side *s, uint32_t label) {
     return true;
 }
 
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* Reads labels from [p, end); "..." becomes ndots of them. */
 static bool read_side(const char *p, const char *end, uint32_t ndots, side *s) {
     bool dots = false;
@@ -46,7 +42,7 @@ static bool read_side(const char *p, const char *end, uint32_t ndots, side *s) {
             p += 2;
             for (uint32_t i = 0; i < ndots; i++)
                 if (!push(s, ELLIPSIS + i)) return false;
-        } else if (!is_letter(*p) || !push(s, (uint8_t)*p)) {
+        } else if (!rl_is_letter(*p) || !push(s, (uint8_t)*p)) {
             return false;
         }
     }
@@ -64,7 +60,7 @@ static bool count_dots(const char *p, const char *end, uint32_t rank, uint32_t *
     uint32_t letters = 0;
     bool dots = false;
     for (; p < end; p++) {
-        letters += is_letter(*p);
+        letters += rl_is_letter(*p);
         dots |= *p == '.';
     }
     *ndots = dots && rank >= letters ? rank - letters : 0;

@@ -142,6 +142,13 @@ typedef struct {
     uint32_t chosen;
 } rl_oplegal;
 
+/* Is the node's input an operand? Else it is a parameter. */
+static inline bool rl_is_operand(const rl_oplegal *op, uint32_t slot) {
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (!op->operand[o].out && op->operand[o].slot == slot) return true;
+    return false;
+}
+
 typedef struct { int64_t count, bytes; } rl_least; /* conversions, and the bytes that they move */
 /* A bound of a component, and what is kept for it; kept: [ncls], of the component's classes only. */
 struct rl_lesser { uint32_t comp; rl_least least; const rl_kept *kept; };

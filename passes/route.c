@@ -23,22 +23,17 @@ enum { MAXNODE = 4096 };
 
 /* ---- what hangs together ---- */
 
-static uint32_t find_root(uint32_t *root, uint32_t v) {
-    while (root[v] != v) v = root[v] = root[root[v]];
-    return v;
-}
-
 static uint32_t *join_values(const rl_graph *g, rl_arena *tmp) {
     uint32_t *root = rl_new(tmp, uint32_t, g->nval);
     for (uint32_t v = 0; v < g->nval; v++) root[v] = v;
     for (uint32_t k = 0; k < g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         if (!rl_route_moves(g, n)) continue;
-        uint32_t to = find_root(root, n->in[0].i);
+        uint32_t to = rl_root(root, n->in[0].i);
         for (uint32_t i = 1; i < rl_route_inputs(n); i++)
-            if (rl_has(n->in[i])) root[find_root(root, n->in[i].i)] = to;
+            if (rl_has(n->in[i])) root[rl_root(root, n->in[i].i)] = to;
         for (uint32_t i = 0; i < n->nout; i++)
-            if (rl_has(n->out[i])) root[find_root(root, n->out[i].i)] = to;
+            if (rl_has(n->out[i])) root[rl_root(root, n->out[i].i)] = to;
     }
     return root;
 }
@@ -309,7 +304,7 @@ bool rl_route(rl_pass_run *r, rl_maps *maps) {
     bool changed = false, *gone = rl_new(r->tmp, bool, g->nnode);
     for (uint32_t k = 0; k < g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
-        if (rl_route_moves(g, n)) rl_push(r->tmp, of[find_root(root, n->in[0].i)], g->order.p[k]);
+        if (rl_route_moves(g, n)) rl_push(r->tmp, of[rl_root(root, n->in[0].i)], g->order.p[k]);
     }
     for (uint32_t v = 0; v < nval; v++) {
         if (!is_promising(g, of[v].p, of[v].n)) continue;

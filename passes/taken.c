@@ -17,8 +17,7 @@ void rl_may_swap_in(const rl_plan *p, bool *comp) {
 
 bool rl_takes_in(const rl_plan *p, const rl_oplegal *op) { return p->swaps && op->comp != RL_NONE && p->swaps[op->comp] && rl_may_swap(p, op); }
 
-/* Swaps the last two groups of an operand's; false where there are fewer. */
-static bool swap_last(uint8_t *seq) {
+bool rl_swap_last(uint8_t *seq) {
     uint32_t n = 0;
     while (n < RL_MAXGROUP && seq[n] != RL_END) n++;
     if (n < 2) return false;
@@ -32,7 +31,7 @@ static bool swap_last(uint8_t *seq) {
 static bool swap_operands(const rl_oplegal *op, uint32_t way, uint8_t (*seq)[RL_MAXGROUP]) {
     bool all = true;
     for (uint32_t o = 0; o < 2; o++)
-        if (way >> o & 1) all &= op->operand[o].pin && swap_last(seq[o]);
+        if (way >> o & 1) all &= op->operand[o].pin && rl_swap_last(seq[o]);
     return all;
 }
 
@@ -179,7 +178,7 @@ static uint32_t swapped(const rl_plan *p, const rl_oplegal *op, uint32_t form, c
     uint8_t out[RL_MAXATOM + 1], seq[3][RL_MAXGROUP];
     rl_form f = op->form[form];
     memcpy(seq, f.seq, op->noperand * sizeof *seq);
-    if (!swap_last(seq[operand])) return RL_NONE;
+    if (!rl_swap_last(seq[operand])) return RL_NONE;
     f.seq = seq;
     rl_oplegal x = *op;
     x.form = &f;

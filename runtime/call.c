@@ -15,8 +15,7 @@ const rl_tensor *rl_call_in(const rl_call *c, uint32_t i) {
     return i < c->nin && c->in[i] && c->in[i]->kind != RL_ABSENT ? c->in[i] : NULL;
 }
 
-/* The frame drops it after the node. */
-static rl_tensor *keep_temp(rl_call *c, rl_tensor t) {
+rl_tensor *rl_call_hold(rl_call *c, rl_tensor t) {
     rl_tensor *p = rl_new(c->tmp, rl_tensor, 1);
     *p = t;
     rl_push(c->tmp, c->step->temp, p);
@@ -26,11 +25,7 @@ static rl_tensor *keep_temp(rl_call *c, rl_tensor t) {
 const rl_tensor *rl_call_dense(rl_call *c, uint32_t i) {
     const rl_tensor *t = rl_call_in(c, i);
     if (!t || t->kind != RL_TENSOR || rl_is_dense(t)) return t;
-    return keep_temp(c, rl_contiguous(c->rt, t));
-}
-
-static bool is_number(rl_dtype t) {
-    return rl_is_float(t) || rl_is_integer(t) || t == RL_BOOL;
+    return rl_call_hold(c, rl_contiguous(c->rt, t));
 }
 
 /* Zero stands for it until the kernel is done; then the run fails. */
@@ -45,14 +40,14 @@ const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
     if (x && x->mem && c->rt->device && x->mem->on == c->rt->device) return rl_device_number(c, i, t);
     if (!x || (x->kind == RL_TENSOR && x->dtype == t)) return rl_call_dense(c, i);
-    if (x->kind != RL_TENSOR || !is_number(x->dtype) || !is_number(t)) return no_number(c, i, t);
+    if (x->kind != RL_TENSOR || !rl_is_number(x->dtype) || !rl_is_number(t)) return no_number(c, i, t);
     rl_tensor *y = rl_call_temp(c, t, x->rank, x->dim);
     rl_convert(c->rt, y, x, true);
     return y;
 }
 
 rl_tensor *rl_call_temp(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim) {
-    return keep_temp(c, rl_tensor_new(c->rt, t, rank, dim));
+    return rl_call_hold(c, rl_tensor_new(c->rt, t, rank, dim));
 }
 
 bool rl_call_wants(const rl_call *c, uint32_t i) {
@@ -106,7 +101,7 @@ static rl_tensor new_output(const rl_call *c, uint32_t i, rl_dtype t, uint32_t r
 
 rl_tensor *rl_call_make_in(rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const int64_t *dim, const int64_t *perm) {
     rl_tensor y = new_output(c, i, t, rank, dim, perm);
-    if (i >= c->nout) return keep_temp(c, y);
+    if (i >= c->nout) return rl_call_hold(c, y);
     rl_call_give(c, i, y);
     return &c->out[i];
 }

@@ -158,10 +158,6 @@ static rl_status check_pair(const rl_desc *to, const rl_desc *from, rl_error *e)
     return RL_OK;
 }
 
-static bool is_number(int32_t t) {
-    return rl_is_float((rl_dtype)t) || rl_is_integer((rl_dtype)t) || t == RL_BOOL;
-}
-
 static void convert_run(const void *how, void *to, int64_t to_at, int64_t to_step, const void *from, int64_t from_at, int64_t from_step,
                         int64_t n) {
     const types *t = how;
@@ -175,7 +171,7 @@ static rl_status move(const rl_desc *to, void *out, size_t nout, const rl_desc *
     RL_TRY(check_pair(to, from, e));
     start(&b, to, out, from, in, threads);
     if (t.to != t.from) {
-        if (!is_number(to->dtype) || !is_number(from->dtype))
+        if (!rl_is_number((rl_dtype)to->dtype) || !rl_is_number((rl_dtype)from->dtype))
             return rl_desc_fail(e, RL_EUSAGE, "elements of type %s cannot become %s", rl_dtype_name(t.from), rl_dtype_name(t.to));
         b.nest.convert = convert_run;
         b.nest.how = &t;

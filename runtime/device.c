@@ -93,14 +93,6 @@ rl_status rl_device_open(rl_rt *rt) {
 
 /* ---- inputs ---- */
 
-/* A temporary of the node, dropped with those that its kernel makes. */
-static const rl_tensor *keep_temp(rl_call *c, rl_tensor t) {
-    rl_tensor *p = rl_new(c->tmp, rl_tensor, 1);
-    *p = t;
-    rl_push(c->tmp, c->step->temp, p);
-    return p;
-}
-
 enum { KNOWN = 1 << 16 /* bytes; what is larger is kept only where it is a constant */ };
 
 void *rl_call_keep(rl_call *c, const void *host, size_t nbyte, bool lasts) {
@@ -124,7 +116,7 @@ static rl_tensor kept_constant(rl_call *c, const rl_tensor *t) {
 }
 
 const rl_tensor *rl_call_kept(rl_call *c, const rl_tensor *t) {
-    return keep_temp(c, kept_constant(c, t));
+    return rl_call_hold(c, kept_constant(c, t));
 }
 
 /* What the CPU made in the device's place goes there for all that read it. */
@@ -140,29 +132,29 @@ const rl_tensor *rl_call_here(rl_call *c, uint32_t i) {
     if (!t || t->kind != RL_TENSOR || t->mem->on == c->rt->device) return t;
     if (t->mem->came && t == &c->frame->slot[c->node->in[i].i]) return go_back(c, i);
     size_t nbyte = rl_bytes_of(t->dtype, rl_numel(t));
-    if (nbyte && t >= c->frame->x->constant && t < c->frame->x->constant + c->g->nval) return keep_temp(c, kept_constant(c, t));
+    if (nbyte && t >= c->frame->x->constant && t < c->frame->x->constant + c->g->nval) return rl_call_hold(c, kept_constant(c, t));
     const rl_backend *was = c->rt->on;
     c->rt->on = &rl_backend_cpu;
     rl_tensor dense = rl_contiguous(c->rt, t);
     c->rt->on = was;
     rl_tensor y = nbyte && nbyte <= KNOWN ? kept_bytes(c, &dense, rl_data(&dense), nbyte, false) : rl_tensor_on(c->rt, &dense, c->rt->device);
     rl_tensor_drop(&dense);
-    return keep_temp(c, y);
+    return rl_call_hold(c, y);
 }
 
 const rl_tensor *rl_here_dense(rl_call *c, const rl_tensor *t) {
-    return !t || rl_is_dense(t) ? t : keep_temp(c, rl_contiguous(c->rt, t));
+    return !t || rl_is_dense(t) ? t : rl_call_hold(c, rl_contiguous(c->rt, t));
 }
 
 const rl_tensor *rl_device_number(rl_call *c, uint32_t i, rl_dtype t) {
     const rl_backend *was = c->rt->on;
-    const rl_tensor *x = keep_temp(c, rl_tensor_on(c->rt, rl_call_in(c, i), &rl_backend_cpu));
+    const rl_tensor *x = rl_call_hold(c, rl_tensor_on(c->rt, rl_call_in(c, i), &rl_backend_cpu));
     if (x->kind != RL_TENSOR || x->dtype == t) return x;
     c->rt->on = &rl_backend_cpu;
     rl_tensor y = rl_tensor_new(c->rt, t, x->rank, x->dim);
     c->rt->on = was;
     rl_convert(c->rt, &y, x, true);
-    return keep_temp(c, y);
+    return rl_call_hold(c, y);
 }
 
 /* ---- one node ---- */
@@ -284,7 +276,7 @@ static rl_tensor brought(rl_rt *rt, const rl_tensor *t) {
 static void bring_inputs(rl_call *c) {
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
-        if (is_there(c, t)) ((const rl_tensor **)(uintptr_t)c->in)[i] = keep_temp(c, brought(c->rt, t));
+        if (is_there(c, t)) ((const rl_tensor **)(uintptr_t)c->in)[i] = rl_call_hold(c, brought(c->rt, t));
     }
 }
 

@@ -40,6 +40,9 @@ typedef struct rl_step {
 /* The kernel that is asked first; NULL: there is none. */
 static inline rl_kernel_fn *rl_step_fn(const rl_step *s) { return s->kernel.n ? s->kernel.p[0]->fn : NULL; }
 
+/* The same of a step that is still its own node and has no plan's kernel. */
+static inline rl_kernel_fn *rl_step_own_fn(const rl_step *s) { return s->info && !s->native ? rl_step_fn(s) : NULL; }
+
 /* What a step cost in all runs since: bytes of its inputs and outputs unless it only made views; bytes that strided copies wrote. */
 typedef struct { double seconds; uint64_t bytes, copied; } rl_cost;
 
@@ -83,6 +86,8 @@ bool rl_views_again(rl_frame *f, rl_step *s);
 /* This step has run, and written nothing. */
 void rl_views_note(const rl_call *c);
 
+/* A tensor of the kernel's own, which the frame drops after the node. */
+rl_tensor *rl_call_hold(rl_call *c, rl_tensor t);
 /* Runs the kernel of s for this call; what it makes for itself is the caller's to drop. */
 rl_status rl_exec_kernel(rl_step *s, rl_call *c);
 

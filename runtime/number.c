@@ -36,6 +36,8 @@ bool rl_is_integer(rl_dtype t) {
     return rl_is_signed(t) || t == RL_U8 || t == RL_U16 || t == RL_U32 || t == RL_U64 || t == RL_U4 || t == RL_U2;
 }
 
+bool rl_is_number(rl_dtype t) { return rl_is_float(t) || rl_is_integer(t) || t == RL_BOOL; }
+
 rl_dtype rl_compute_type(rl_dtype t) {
     if (format_of(t) || t == RL_F8E8M0) return RL_F32;
     return t == RL_I4 || t == RL_I2 || t == RL_U4 || t == RL_U2 ? RL_I32 : t;

@@ -17,6 +17,7 @@ int64_t rl_number_cut(double x); /* cut to a whole number; what does not fit, an
 bool rl_is_float(rl_dtype t);   /* f64, f32 and all shorter ones */
 bool rl_is_signed(rl_dtype t);  /* a signed integer */
 bool rl_is_integer(rl_dtype t); /* integers of all sizes, without bool */
+bool rl_is_number(rl_dtype t);  /* any of these, or bool */
 /* The type to compute in: f32 for shorter floats, i32 for shorter integers than a byte, else t. */
 rl_dtype rl_compute_type(rl_dtype t);
 

@@ -59,24 +59,14 @@ void rl_set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t coun
 
 /* ---- pools ---- */
 
-static rl_kernel_fn *fn_of(const rl_step *s) {
-    return s->info && !s->native ? rl_step_fn(s) : NULL;
-}
-
-static bool all_are(const rl_attr *a, int64_t k) {
-    bool same = true;
-    for (uint32_t i = 0; a && i < a->n; i++) same = same && a->ints[i] == k;
-    return same;
-}
-
 /* A pool without pads of its own, whose windows always see more than pads: its pads; else NULL. */
 static const int64_t *pool_pads(const rl_exec *x, const rl_nodeinfo *pad, const rl_step *s) {
     const rl_nodeinfo *n = s->info;
     const rl_valinfo *in = rl_val(x->g, n->in[0]);
     const rl_attr *size = rl_attr_ints(n, "kernel_shape");
-    bool fits = fn_of(s) == rl_fast_pool && in->dtype == RL_F32 && in->rank >= 4 && in->rank <= 5 && n->nout == 1 && n->since >= 7;
+    bool fits = rl_step_own_fn(s) == rl_fast_pool && in->dtype == RL_F32 && in->rank >= 4 && in->rank <= 5 && n->nout == 1 && n->since >= 7;
     if (!fits || s->kernel.p[0]->arg == RL_POOL_LP || !size || size->n != in->rank - 2 || rl_attr_int(n, "ceil_mode", 0)) return NULL;
-    if (!all_are(rl_attr_ints(n, "pads"), 0) || !all_are(rl_attr_ints(n, "dilations"), 1)) return NULL;
+    if (!rl_attr_all(n, "pads", 0) || !rl_attr_all(n, "dilations", 1)) return NULL;
     const int64_t *sum = rl_pads_sum(x, pad, n);
     for (uint32_t i = 0; sum && i < 2 * size->n; i++)
         if (sum[i] >= size->ints[i % size->n]) return NULL;
@@ -99,7 +89,7 @@ static void take_pads(const rl_exec *x, const rl_nodeinfo *pad, rl_step *s) {
 static void join_pad(const rl_exec *x, rl_step *s) {
     const rl_nodeinfo *pad = s->info;
     uint32_t i = 0, readers = 0;
-    if (fn_of(s) != rl_ref_pad || pad->nout != 1 || !rl_has(pad->in[0]) || rl_val(x->g, pad->out[0])->is_output) return;
+    if (rl_step_own_fn(s) != rl_ref_pad || pad->nout != 1 || !rl_has(pad->in[0]) || rl_val(x->g, pad->out[0])->is_output) return;
     for (; i < x->nstep; i++) {
         const rl_nodeinfo *n = x->step[i].info;
         for (uint32_t k = 0; n && k < n->ncap; k++)

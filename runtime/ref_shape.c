@@ -147,10 +147,6 @@ static void print_numbers(rl_call *c, const rl_tensor *x, rl_tensor *y) {
     }
 }
 
-static bool takes_numbers(rl_dtype t) {
-    return rl_is_float(t) || rl_is_integer(t) || t == RL_BOOL;
-}
-
 static rl_status cast_to(rl_call *c, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, 0);
     bool saturate = rl_attr_int(c->node, "saturate", 1) != 0;
@@ -160,7 +156,7 @@ static rl_status cast_to(rl_call *c, rl_dtype t) {
     }
     if (t == RL_F8E8M0 && rl_attr_find(c->node, "round_mode") && !rl_attr_is(c->node, "round_mode", "up"))
         return rl_call_fail(c, RL_ELIMIT, "only round_mode 'up' runs");
-    if ((!takes_numbers(t) && t != RL_STRING) || (!takes_numbers(x->dtype) && x->dtype != RL_STRING))
+    if ((!rl_is_number(t) && t != RL_STRING) || (!rl_is_number(x->dtype) && x->dtype != RL_STRING))
         return rl_call_fail(c, RL_ELIMIT, "no cast from %s to %s", rl_dtype_name(x->dtype), rl_dtype_name(t));
     rl_tensor *y = rl_call_make(c, 0, t, x->rank, x->dim);
     x = rl_call_dense(c, 0);

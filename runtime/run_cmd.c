@@ -14,19 +14,11 @@
 
 /* ---- inputs ---- */
 
-static rl_value find_input(const rl_graph *g, const char *name, size_t n) {
-    for (uint32_t i = 0; i < g->input.n; i++) {
-        rl_str s = rl_val(g, g->input.p[i])->name;
-        if (strlen(s) == n && memcmp(s, name, n) == 0) return g->input.p[i];
-    }
-    return RL_NOVALUE;
-}
-
 static rl_status read_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_tensor *in, bool *given) {
     for (uint32_t k = 0; k < o->ninput; k++) {
         const char *item = o->input[k], *eq = strrchr(item, '=');
         if (!eq) return rl_fail(g->ctx, RL_EUSAGE, "--input '%s' is not NAME=FILE", item);
-        rl_value v = find_input(g, item, (size_t)(eq - item));
+        rl_value v = rl_graph_input(g, rl_intern(g->ctx, item, (size_t)(eq - item)));
         if (!rl_has(v)) return rl_fix_no_input(g, item, (int)(eq - item));
         for (uint32_t i = 0; i < g->input.n; i++) {
             if (!rl_same(g->input.p[i], v)) continue;
@@ -192,7 +184,7 @@ static rl_status compare(rl_rt *rt, const char *name, const rl_tensor *a, const 
 static rl_status same_inputs(const rl_graph *a, const rl_graph *b, const rl_tensor *in, rl_tensor *to) {
     for (uint32_t i = 0; i < b->input.n; i++) {
         rl_str name = rl_val(b, b->input.p[i])->name;
-        rl_value v = find_input(a, name, strlen(name));
+        rl_value v = rl_graph_input(a, name);
         for (uint32_t k = 0; rl_has(v) && k < a->input.n; k++)
             if (rl_same(a->input.p[k], v)) to[i] = in[k];
         if (!rl_has(v)) return rl_fail(a->ctx, RL_EDIFFER, "input '%.100s': only one model has it", name);

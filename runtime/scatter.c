@@ -160,12 +160,6 @@ typedef struct {
     int64_t n;               /* of a row */
 } maker;
 
-static bool all_are(const rl_attr *a, int64_t k) {
-    bool same = true;
-    for (uint32_t i = 0; a && i < a->n; i++) same = same && a->ints[i] == k;
-    return same;
-}
-
 /* A convolution that is a product of its pixels' channels with weights. */
 static bool is_product(const rl_exec *x, const rl_step *s) {
     const rl_nodeinfo *n = s->info;
@@ -174,7 +168,7 @@ static bool is_product(const rl_exec *x, const rl_step *s) {
     if (rl_has(rl_in(n, 2)) && (!is_constant(x, n->in[2], 1) || x->constant[n->in[2].i].dim[0] != k->dim[0])) return false;
     for (uint32_t i = 0; s->fused && i < s->fused->npost; i++)
         if (rl_row_is_binary(s->fused->post[i].op)) return false;
-    return all_are(rl_attr_ints(n, "strides"), 1) && all_are(rl_attr_ints(n, "pads"), 0);
+    return rl_attr_all(n, "strides", 1) && rl_attr_all(n, "pads", 0);
 }
 
 /* How many numbers the dims of v from axis on have; 0: not known. */

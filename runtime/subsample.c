@@ -10,22 +10,16 @@
 
 #include "fuse.h"
 
-static bool all_are(const rl_attr *a, int64_t k) {
-    bool same = true;
-    for (uint32_t i = 0; a && i < a->n; i++) same = same && a->ints[i] == k;
-    return same;
-}
-
 /* A window of one pixel, without pads, over r spatial dims; kernel: where the attribute is missing. */
 static bool is_one_pixel(const rl_graph *g, const rl_nodeinfo *n, uint32_t r, rl_value kernel) {
     const rl_attr *size = rl_attr_ints(n, "kernel_shape"), *step = rl_attr_ints(n, "strides");
     const rl_valinfo *k = rl_has(kernel) ? rl_val(g, kernel) : NULL;
-    if (size ? size->n != r || !all_are(size, 1) : !k || k->rank != r + 2) return false;
+    if (size ? size->n != r || !rl_attr_all(n, "kernel_shape", 1) : !k || k->rank != r + 2) return false;
     for (uint32_t i = 2; !size && i < r + 2; i++)
         if (k->dim[i] != 1) return false;
     for (uint32_t i = 0; step && i < step->n; i++)
         if (step->ints[i] < 1 || step->ints[i] > INT32_MAX) return false;
-    if ((step && step->n != r) || !all_are(rl_attr_ints(n, "pads"), 0) || rl_attr_int(n, "ceil_mode", 0)) return false;
+    if ((step && step->n != r) || !rl_attr_all(n, "pads", 0) || rl_attr_int(n, "ceil_mode", 0)) return false;
     return !rl_attr_find(n, "auto_pad") || rl_attr_is(n, "auto_pad", "NOTSET") || rl_attr_is(n, "auto_pad", "VALID");
 }
 

@@ -30,14 +30,10 @@ typedef struct rl_turns {
 
 /* ---- where ---- */
 
-static rl_kernel_fn *fn_of(const rl_step *s) {
-    return s->info && !s->native ? rl_step_fn(s) : NULL;
-}
-
 /* What a step of one node does; false: none of these, or it is known in a run only. */
 static bool read_turn(const rl_exec *x, const rl_step *s, turn *t) {
     const rl_nodeinfo *n = s->info;
-    rl_kernel_fn *fn = fn_of(s);
+    rl_kernel_fn *fn = rl_step_own_fn(s);
     *t = (turn){0};
     if ((fn != rl_ref_transpose && fn != rl_ref_reshape) || !rl_has(rl_in(n, 0)) || n->nout != 1 || !rl_has(n->out[0])) return false;
     if (fn == rl_ref_transpose) {

@@ -198,6 +198,24 @@ static inline int64_t rl_mul(int64_t a, int64_t b) {
     return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
 }
 
+/* The greatest common divisor, not negative. */
+static inline int64_t rl_gcd(int64_t a, int64_t b) {
+    while (b) {
+        int64_t t = a % b;
+        a = b;
+        b = t;
+    }
+    return a < 0 ? -a : a;
+}
+
+static inline bool rl_is_letter(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/* The place that stands for all that x was joined with; up[x] == x: x itself. Ways that are walked become shorter. */
+static inline uint32_t rl_root(uint32_t *up, uint32_t x) {
+    while (up[x] != x) x = up[x] = up[up[x]];
+    return x;
+}
+
 #define RL_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define RL_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define RL_LEN(x) (sizeof(x) / sizeof *(x))

@@ -92,10 +92,13 @@ rl_status rl_cmd_profile(rl_line *l) {
 /* ---- --plan of others ---- */
 
 rl_status rl_line_read_plan(rl_line *l, rl_arena *mem) {
+    static const char head[] = "relayout-plan "; /* and a version, which the reader of plans knows */
     rl_text t = {.mem = mem};
     if (!l->plan) return RL_OK;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_file_read(l->plan, &t));
+    if (t.n < strlen(head) || memcmp(t.p, head, strlen(head)) != 0)
+        return rl_fail(l->ctx, RL_EMODEL, "%s: no plan: its first line is not \"%s1\"", l->plan, head);
     l->run.plan = (rl_span){(const uint8_t *)t.p, t.n};
     return RL_OK;
 }

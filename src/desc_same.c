@@ -144,20 +144,11 @@ static uint32_t differing_axis(const rl_desc *a, const rl_desc *b) {
     return axis;
 }
 
-static int64_t gcd(int64_t a, int64_t b) {
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a < 0 ? -a : a;
-}
-
 /* The places 0, unit, 2 unit, ... of the axis. */
 static int64_t unit_of(const rl_desc *d, uint32_t axis) {
     line l = canonical(d, axis);
     int64_t unit = 0;
-    for (uint32_t i = 0; i < l.n; i++) unit = gcd(unit, l.digit[i].stride);
+    for (uint32_t i = 0; i < l.n; i++) unit = rl_gcd(unit, l.digit[i].stride);
     return unit;
 }
 

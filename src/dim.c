@@ -336,15 +336,6 @@ static int64_t floor_div(int64_t a, int64_t k) {
     return a / k - (a % k < 0);
 }
 
-static int64_t gcd(int64_t a, int64_t b) {
-    while (b) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 /* The symbol floor(w / k), w canonical. RL_NONE when its name would be so long that nested ones could exhaust the stack. */
 static uint32_t floor_symbol(rl_ctx *ctx, const rl_dimwork *w, int64_t k) {
     rl_text t = {.mem = &ctx->mem};
@@ -388,7 +379,7 @@ static void split_quotient(const rl_ctx *ctx, const rl_dimwork *x, int64_t k, rl
 static void reduce(rl_dimwork *r, int64_t *k) {
     int64_t g = *k;
     for (uint32_t i = 0; i < r->n; i++)
-        if (r->t[i].nsym) g = gcd(g, r->t[i].c);
+        if (r->t[i].nsym) g = rl_gcd(g, r->t[i].c);
     if (g == 1) return;
     *k /= g;
     uint32_t n = 0;

@@ -72,12 +72,6 @@ rl_status rl_fix_dim(rl_graph *g, const char *item, bool optional) {
     return had || optional ? RL_OK : no_dim(g, name);
 }
 
-static rl_value find_input(const rl_graph *g, rl_str name) {
-    for (uint32_t i = 0; i < g->input.n; i++)
-        if (rl_val(g, g->input.p[i])->name == name) return g->input.p[i];
-    return RL_NOVALUE;
-}
-
 /* Where the input's dim is a symbol, all that share it get the number. */
 static rl_status fix_input_dim(rl_graph *g, rl_value v, uint32_t i, int64_t number) {
     rl_dim d = rl_val(g, v)->dim[i];
@@ -99,7 +93,7 @@ rl_status rl_fix_shape(rl_graph *g, const char *item) {
         s += *s == ',';
     }
     if (!ok || *s) return rl_fail(g->ctx, RL_EUSAGE, "input shape '%s' is not X=N,N,...", item);
-    rl_value v = find_input(g, rl_intern(g->ctx, item, (size_t)(eq - item)));
+    rl_value v = rl_graph_input(g, rl_intern(g->ctx, item, (size_t)(eq - item)));
     if (!rl_has(v)) return rl_fix_no_input(g, item, (int)(eq - item));
     const rl_valinfo *x = rl_val(g, v);
     if (x->rank != RL_NORANK && x->rank != rank)
@@ -113,7 +107,7 @@ rl_status rl_fix_shape(rl_graph *g, const char *item) {
 void rl_fix_like(rl_graph *g, const rl_graph *other) {
     for (uint32_t k = 0; k < g->input.n; k++) {
         const rl_valinfo *x = rl_val(g, g->input.p[k]);
-        rl_value same = x->name ? find_input(other, x->name) : RL_NOVALUE;
+        rl_value same = x->name ? rl_graph_input(other, x->name) : RL_NOVALUE;
         const rl_valinfo *y = rl_has(same) ? rl_val(other, same) : NULL;
         if (!y || x->rank == RL_NORANK || x->rank != y->rank) continue;
         for (uint32_t i = 0; i < x->rank; i++)

@@ -91,6 +91,12 @@ rl_value rl_graph_value(rl_graph *g, rl_str name) {
     return v;
 }
 
+rl_value rl_graph_input(const rl_graph *g, rl_str name) {
+    for (uint32_t i = 0; i < g->input.n; i++)
+        if (rl_val(g, g->input.p[i])->name == name) return g->input.p[i];
+    return RL_NOVALUE;
+}
+
 void rl_graph_rename(rl_graph *g, rl_value v, rl_str name) {
     rl_valinfo *x = rl_val(g, v);
     if (x->name == name) return;
@@ -345,6 +351,13 @@ const rl_attr *rl_attr_find(const rl_nodeinfo *n, const char *name) {
 const rl_attr *rl_attr_ints(const rl_nodeinfo *n, const char *name) {
     const rl_attr *a = rl_attr_find(n, name);
     return a && a->kind == RL_ATTR_INTS ? a : NULL;
+}
+
+bool rl_attr_all(const rl_nodeinfo *n, const char *name, int64_t x) {
+    const rl_attr *a = rl_attr_ints(n, name);
+    for (uint32_t i = 0; a && i < a->n; i++)
+        if (a->ints[i] != x) return false;
+    return true;
 }
 
 int64_t rl_attr_int(const rl_nodeinfo *n, const char *name, int64_t dflt) {

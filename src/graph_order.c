@@ -29,10 +29,6 @@ static rl_node pop_ready(ready *h) {
     return top;
 }
 
-static rl_value slot_value(const rl_nodeinfo *x, uint32_t slot) {
-    return slot < x->nin ? x->in[slot] : x->cap[slot - x->nin];
-}
-
 static rl_node def_of(const rl_graph *g, rl_value v) {
     return rl_has(v) ? rl_val(g, v)->def : RL_NONODE;
 }
@@ -41,7 +37,7 @@ static rl_node def_of(const rl_graph *g, rl_value v) {
 static uint32_t count_waits(const rl_graph *g, rl_node n) {
     const rl_nodeinfo *x = rl_nod(g, n);
     uint32_t k = 0;
-    for (uint32_t s = 0; s < x->nin + x->ncap; s++) k += def_of(g, slot_value(x, s)).i != RL_NONE;
+    for (uint32_t s = 0; s < x->nin + x->ncap; s++) k += def_of(g, rl_slot_value(x, s)).i != RL_NONE;
     return k;
 }
 
@@ -54,7 +50,7 @@ static rl_status fail_cycle(rl_graph *g, const uint32_t *waits, bool *seen) {
         seen[n.i] = true;
         const rl_nodeinfo *x = rl_nod(g, n);
         for (uint32_t s = 0; s < x->nin + x->ncap; s++) {
-            rl_node d = def_of(g, slot_value(x, s));
+            rl_node d = def_of(g, rl_slot_value(x, s));
             if (d.i == RL_NONE || !waits[d.i]) continue;
             n = d;
             break;
@@ -82,7 +78,7 @@ static bool is_sorted(const rl_graph *g, uint32_t *place) {
         rl_node n = g->order.p[i];
         const rl_nodeinfo *x = rl_nod(g, n);
         for (uint32_t s = 0; s < x->nin + x->ncap; s++) {
-            rl_node d = def_of(g, slot_value(x, s));
+            rl_node d = def_of(g, rl_slot_value(x, s));
             if (d.i != RL_NONE && !place[d.i]) return false;
         }
         if (x->origin < origin) return false;

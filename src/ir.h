@@ -171,6 +171,7 @@ void rl_graph_free(rl_graph *g);
 /* The value of this name, made if there is none. name NULL: a new value without a name. */
 rl_value rl_graph_value(rl_graph *g, rl_str name);
 rl_value rl_graph_find(const rl_graph *g, rl_str name); /* RL_NOVALUE if none */
+rl_value rl_graph_input(const rl_graph *g, rl_str name); /* the graph input of this name, or RL_NOVALUE */
 void rl_graph_rename(rl_graph *g, rl_value v, rl_str name); /* the name must be free */
 void rl_graph_set_type(rl_graph *g, rl_value v, rl_dtype t, uint32_t rank, const rl_dim *dim); /* copies dim */
 /* A new constant value; data is kept, not copied. */
@@ -198,10 +199,13 @@ rl_str rl_graph_fresh_name(rl_graph *g, const char *stem);
 static inline rl_valinfo *rl_val(const rl_graph *g, rl_value v) { return &g->val[v.i]; }
 static inline rl_nodeinfo *rl_nod(const rl_graph *g, rl_node n) { return &g->node[n.i]; }
 static inline rl_value rl_in(const rl_nodeinfo *n, uint32_t i) { return i < n->nin ? n->in[i] : RL_NOVALUE; }
+/* What a use's slot names. */
+static inline rl_value rl_slot_value(const rl_nodeinfo *n, uint32_t slot) { return slot < n->nin ? n->in[slot] : n->cap[slot - n->nin]; }
 static inline rl_value rl_out(const rl_nodeinfo *n, uint32_t i) { return i < n->nout ? n->out[i] : RL_NOVALUE; }
 
 const rl_attr *rl_attr_find(const rl_nodeinfo *n, const char *name); /* NULL if absent */
 const rl_attr *rl_attr_ints(const rl_nodeinfo *n, const char *name); /* NULL if absent or no list of integers */
+bool rl_attr_all(const rl_nodeinfo *n, const char *name, int64_t x); /* each of its integers is x; true where it is absent */
 int64_t rl_attr_int(const rl_nodeinfo *n, const char *name, int64_t dflt);
 rl_dtype rl_attr_dtype(const rl_nodeinfo *n, const char *name, rl_dtype dflt); /* 0 says nothing; RL_UNDEF where the number is no type's */
 float rl_attr_float(const rl_nodeinfo *n, const char *name, float dflt);

@@ -205,10 +205,6 @@ static bool fail(reader *r, const char *why) {
     return false;
 }
 
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool add_digit(reader *r, uint32_t axis, uint32_t sub, rl_dim size, bool sized) {
     if (r->x.n == RL_MAXDIGIT) return fail(r, "a layout has at most 52 digits");
     r->sized[r->x.n] = sized;
@@ -251,7 +247,7 @@ static bool read_groups(reader *r, char *name) {
         uint32_t sub = 0;
         if (group) r->s++;
         do {
-            if (!is_letter(*r->s)) return fail(r, "a letter is wanted here");
+            if (!rl_is_letter(*r->s)) return fail(r, "a letter is wanted here");
             if (memchr(name, *r->s, r->x.n)) return fail(r, "a letter stands twice");
             if (r->x.n < RL_MAXDIGIT) name[r->x.n] = *r->s;
             if (!add_digit(r, axis, sub++, 0, false)) return false;
@@ -266,20 +262,20 @@ static bool read_groups(reader *r, char *name) {
 static bool read_places(reader *r, const char *name, uint32_t *place) {
     uint64_t seen = 0;
     for (uint32_t i = 0; i < r->x.n; i++, r->s++) {
-        const char *at = is_letter(*r->s) ? memchr(name, *r->s, r->x.n) : NULL;
+        const char *at = rl_is_letter(*r->s) ? memchr(name, *r->s, r->x.n) : NULL;
         if (!at) return fail(r, "both sides of a layout have the same letters");
         place[i] = (uint32_t)(at - name);
         if (seen >> place[i] & 1) return fail(r, "a letter stands twice");
         seen |= (uint64_t)1 << place[i];
     }
-    return !is_letter(*r->s) || fail(r, "both sides of a layout have the same letters");
+    return !rl_is_letter(*r->s) || fail(r, "both sides of a layout have the same letters");
 }
 
 static bool read_sizes(reader *r, const char *name) {
     for (;;) {
         while (*r->s == ' ') r->s++;
         if (*r->s == '"') break;
-        const char *at = is_letter(*r->s) ? memchr(name, *r->s, r->x.n) : NULL;
+        const char *at = rl_is_letter(*r->s) ? memchr(name, *r->s, r->x.n) : NULL;
         if (!at || r->s[1] != '=') return fail(r, "letter=size is wanted here");
         r->s += 2;
         if (!rl_dim_parse(r->ctx, &r->s, &r->x.d[at - name].size)) return fail(r, "this is no size");

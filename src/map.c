@@ -27,15 +27,6 @@ typedef struct {
     bool empty, fill, full; /* full: of digits, more than there is room for */
 } builder;
 
-static int64_t gcd(int64_t a, int64_t b) {
-    while (b) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a < 0 ? -a : a;
-}
-
 /* What two digits of `inner` elements below would add: the table as u[x] + v[y]; false when it is no such sum. */
 static bool split_table(const int64_t *t, int64_t n, int64_t inner, int64_t *u, int64_t *v) {
     int64_t row = 0, col = 0, outer = n / inner, at = 0;
@@ -101,7 +92,7 @@ static void reduce_table(builder *b, rl_mapdigit *d) {
     int64_t base = d->tab[first], *t = rl_new(m->mem, int64_t, d->size);
     for (int64_t x = 0; x < d->size; x++) {
         t[x] = d->tab[x] == RL_MAP_FILL ? RL_MAP_FILL : d->tab[x] - base;
-        if (t[x] != RL_MAP_FILL && common != 1) common = gcd(t[x], common);
+        if (t[x] != RL_MAP_FILL && common != 1) common = rl_gcd(t[x], common);
     }
     add_to(m->ctx, &b->offset, d->scale, base);
     d->scale = common ? rl_dim_mul(m->ctx, d->scale, common) : 1;

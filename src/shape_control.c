@@ -6,10 +6,6 @@
 
 enum { ROUNDS = 3, DEEP = 3 /* bodies this deep are inferred once */ };
 
-static rl_type type_of(const rl_valinfo *x) {
-    return x ? (rl_type){x->dtype, x->rank, x->dim} : (rl_type){RL_UNDEF, RL_NORANK, NULL};
-}
-
 static rl_graph *body_of(const rl_shaper *s, const char *name) {
     const rl_attr *a = rl_attr_find(s->n, name);
     return a ? a->graph : NULL;
@@ -44,7 +40,7 @@ rl_status rl_rule_if(rl_shaper *s) {
     for (uint32_t i = 0; i < s->n->nout; i++) {
         const rl_valinfo *a = rl_val(yes, yes->output.p[i]), *b = rl_val(no, no->output.p[i]);
         if (taken) a = b = rl_val(taken, taken->output.p[i]);
-        rl_type t = common_type(s, type_of(a), type_of(b));
+        rl_type t = common_type(s, rl_type_of(a), rl_type_of(b));
         rl_tensor content;
         RL_TRY(rl_shape_set(s, i, t.dtype, t.rank, t.dim));
         if (taken && rl_shape_load(s, a, &content)) rl_shape_store(s, i, &content);
@@ -58,7 +54,7 @@ typedef struct snapshot { rl_graph *g; rl_type *type; struct snapshot *next; } s
 static snapshot *save_types(rl_arena *mem, rl_graph *g, snapshot *next) {
     snapshot *p = rl_new(mem, snapshot, 1);
     *p = (snapshot){g, rl_new(mem, rl_type, g->nval), next};
-    for (uint32_t i = 0; i < g->nval; i++) p->type[i] = type_of(&g->val[i]);
+    for (uint32_t i = 0; i < g->nval; i++) p->type[i] = rl_type_of(&g->val[i]);
     for (uint32_t i = 0; i < g->nnode; i++)
         for (uint32_t k = 0; k < g->node[i].nattr; k++)
             if (g->node[i].attr[k].graph) p = save_types(mem, g->node[i].attr[k].graph, p);
@@ -81,7 +77,7 @@ typedef struct { rl_graph *body; rl_type *in; uint32_t at, out, n; bool fixed; }
 
 /* Forgets what the body changes of carried type i; true when that is anything. */
 static bool forget_change(const rl_shaper *s, const repeat *r, uint32_t i) {
-    rl_type *in = &r->in[r->at + i], out = type_of(rl_val(r->body, r->body->output.p[r->out + i]));
+    rl_type *in = &r->in[r->at + i], out = rl_type_of(rl_val(r->body, r->body->output.p[r->out + i]));
     if (in->rank == RL_NORANK) return false;
     if (in->rank != out.rank) {
         in->rank = RL_NORANK;
@@ -171,7 +167,7 @@ rl_status rl_rule_loop(rl_shaper *s) {
     repeat r = {b, rl_new(s->tmp, rl_type, n + 2), 2, 1, n, false};
     r.in[0] = (rl_type){RL_I64, 0, NULL};
     r.in[1] = (rl_type){RL_BOOL, 0, NULL};
-    for (uint32_t i = 0; i < n; i++) r.in[2 + i] = type_of(input(s, 2 + i));
+    for (uint32_t i = 0; i < n; i++) r.in[2 + i] = rl_type_of(input(s, 2 + i));
     RL_TRY(infer_repeat(s, &r));
     for (uint32_t i = 0; i < n; i++) RL_TRY(rl_shape_set(s, i, r.in[2 + i].dtype, r.in[2 + i].rank, r.in[2 + i].dim));
     rl_dim turns = n < s->n->nout ? loop_turns(s, b) : UNKNOWN;
@@ -186,7 +182,7 @@ static int64_t list_int(const rl_shaper *s, const char *name, uint32_t i) {
 
 /* The type of one slice of scan input i; adds to what is known of the number of slices. */
 static rl_status scanned_type(rl_shaper *s, uint32_t i, int64_t axis, uint32_t lead, rl_type *t, rl_dim *turns) {
-    *t = type_of(input(s, i));
+    *t = rl_type_of(input(s, i));
     if (t->rank == RL_NORANK) return RL_OK;
     if (axis < 0) axis += t->rank;
     if (axis < 0 || axis >= t->rank || t->rank <= lead) return rl_shape_fail(s, "input %u has rank %u, wants more", i, t->rank);
@@ -211,7 +207,7 @@ rl_status rl_rule_scan(rl_shaper *s) {
     repeat r = {b, rl_new(s->tmp, rl_type, b->input.n), 0, 0, n, true};
     rl_dim turns = UNKNOWN, batch = UNKNOWN;
     for (uint32_t i = 0; i < n; i++) {
-        r.in[i] = type_of(input(s, old + i));
+        r.in[i] = rl_type_of(input(s, old + i));
         if (!old || r.in[i].rank == RL_NORANK || r.in[i].rank == 0) continue;
         batch = *r.in[i].dim++;
         r.in[i].rank--;

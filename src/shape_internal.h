@@ -19,6 +19,10 @@ enum {
 
 typedef struct { rl_dtype dtype; uint32_t rank; const rl_dim *dim; } rl_type;
 
+static inline rl_type rl_type_of(const rl_valinfo *x) {
+    return x ? (rl_type){x->dtype, x->rank, x->dim} : (rl_type){RL_UNDEF, RL_NORANK, NULL};
+}
+
 /* The node at hand. */
 typedef struct rl_shaper {
     rl_graph *g;

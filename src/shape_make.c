@@ -222,10 +222,6 @@ static rl_type item_of(const rl_shaper *s, uint32_t i) {
     return rl_has(v) && s->item ? s->item[v.i] : (rl_type){RL_UNDEF, RL_NORANK, NULL};
 }
 
-static rl_type tensor_type(const rl_valinfo *x) {
-    return x ? (rl_type){x->dtype, x->rank, x->dim} : (rl_type){RL_UNDEF, RL_NORANK, NULL};
-}
-
 static rl_status set_item(rl_shaper *s, uint32_t port, rl_type t) {
     rl_value v = rl_out(s->n, port);
     if (!rl_has(v)) return RL_OK;
@@ -256,7 +252,7 @@ rl_status rl_rule_identity(rl_shaper *s) {
 
 rl_status rl_rule_sequence_construct(rl_shaper *s) {
     rl_type t = {RL_UNDEF, EMPTY, NULL};
-    for (uint32_t i = 0; i < s->n->nin; i++) t = common(s, t, tensor_type(input(s, i)));
+    for (uint32_t i = 0; i < s->n->nin; i++) t = common(s, t, rl_type_of(input(s, i)));
     return set_item(s, 0, t);
 }
 
@@ -269,7 +265,7 @@ rl_status rl_rule_sequence_erase(rl_shaper *s) {
 }
 
 rl_status rl_rule_sequence_insert(rl_shaper *s) {
-    return set_item(s, 0, common(s, item_of(s, 0), tensor_type(input(s, 1))));
+    return set_item(s, 0, common(s, item_of(s, 0), rl_type_of(input(s, 1))));
 }
 
 static rl_status set_tensor(rl_shaper *s, rl_type t) {
@@ -282,7 +278,7 @@ rl_status rl_rule_sequence_at(rl_shaper *s) {
 
 rl_status rl_rule_optional(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    return x && x->dtype != RL_UNDEF ? set_item(s, 0, tensor_type(x)) : RL_OK;
+    return x && x->dtype != RL_UNDEF ? set_item(s, 0, rl_type_of(x)) : RL_OK;
 }
 
 /* Of a tensor: itself. */
@@ -293,7 +289,7 @@ rl_status rl_rule_optional_get(rl_shaper *s) {
 
 rl_status rl_rule_split_to_sequence(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0), *parts = input(s, 1);
-    if (!ranked(x)) return set_item(s, 0, tensor_type(x));
+    if (!ranked(x)) return set_item(s, 0, rl_type_of(x));
     uint32_t axis, n = 0;
     RL_TRY(axis_in(s, rl_attr_int(s->n, "axis", 0), x->rank, &axis));
     bool keep = parts || rl_attr_int(s->n, "keepdims", 1) == 1;

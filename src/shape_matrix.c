@@ -88,10 +88,6 @@ typedef struct {
     bool dots, lost; /* lost: an input with ... has no known rank */
 } einsum;
 
-static bool is_letter(uint8_t c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static void meet_letter(const rl_shaper *s, einsum *e, uint8_t c, rl_dim d) {
     rl_dim old = e->size[c];
     if (!rl_shape_unify(s, old, d, &e->size[c])) e->size[c] = old == 1 ? d : old;
@@ -101,13 +97,13 @@ static void meet_letter(const rl_shaper *s, einsum *e, uint8_t c, rl_dim d) {
 static rl_status einsum_input(const rl_shaper *s, einsum *e, uint32_t i, rl_span term) {
     const rl_valinfo *x = input(s, i);
     uint32_t letters = 0, at = 0, dots = count_dots(term);
-    for (size_t k = 0; k < term.n; k++) letters += is_letter(term.p[k]);
+    for (size_t k = 0; k < term.n; k++) letters += rl_is_letter(term.p[k]);
     if (dots > 1) return rl_shape_fail(s, "equation has '...' %u times in term %u", dots, i);
     if (ranked(x) && (x->rank < letters || (!dots && x->rank != letters)))
         return rl_shape_fail(s, "input %u has rank %u, wants %u", i, x->rank, letters);
     uint32_t nell = ranked(x) ? x->rank - letters : 0;
     for (size_t k = 0; k < term.n; k++) {
-        if (is_letter(term.p[k])) meet_letter(s, e, term.p[k], ranked(x) ? x->dim[at++] : UNKNOWN);
+        if (rl_is_letter(term.p[k])) meet_letter(s, e, term.p[k], ranked(x) ? x->dim[at++] : UNKNOWN);
         if (term.p[k] != '.' || (k && term.p[k - 1] == '.')) continue;
         if (nell > e->nell) {
             rl_dim *wide = new_dims(s, nell);
@@ -130,7 +126,7 @@ static rl_status einsum_output(rl_shaper *s, const einsum *e, rl_span out) {
     uint32_t n = 0;
     if (count_dots(out) > 1) return rl_shape_fail(s, "equation has '...' more than once in its result");
     for (size_t k = 0; k < out.n; k++) {
-        if (is_letter(out.p[k])) {
+        if (rl_is_letter(out.p[k])) {
             d[n++] = e->size[out.p[k]];
         } else if (out.p[k] == '.' && (k == 0 || out.p[k - 1] != '.')) {
             if (e->lost) return set_unranked(s, 0, dtype_of(input(s, 0)));

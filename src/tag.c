@@ -7,10 +7,6 @@
 static const char *const families[] = {"nc", "ncw", "nchw", "ncdhw", "oi", "oiw", "oihw", "oidhw", "goi", "goiw", "goihw", "goidhw",
                                        "tn", "tnc", "ldnc", "ldio", "ldgo", "ldigo", "x"};
 
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
@@ -44,7 +40,7 @@ static void add(rl_tag *t, uint32_t axis, int64_t block) {
 /* Behind the word, when the text starts with it and it ends there. */
 static const char *after_word(const char *s, const char *word) {
     size_t n = strlen(word);
-    if (strncmp(s, word, n) != 0 || is_letter(s[n]) || is_digit(s[n]) || s[n] == '_') return NULL;
+    if (strncmp(s, word, n) != 0 || rl_is_letter(s[n]) || is_digit(s[n]) || s[n] == '_') return NULL;
     return s + n;
 }
 
@@ -73,8 +69,8 @@ static bool read_block(const char **s, uint32_t rank, const char *family, rl_tag
     for (; is_digit(**s); ++*s)
         if ((size = size * 10 + (**s - '0')) > INT32_MAX) return fail(why, "a block is too large");
     if (size < 2) return fail(why, "a block is at least 2");
-    bool bare = !is_letter(**s) && t->n == rank && family && family[0] == 'n' && family[1] == 'c';
-    uint32_t axis = bare ? 1 : is_letter(**s) ? axis_of(family, **s) : RL_NONE;
+    bool bare = !rl_is_letter(**s) && t->n == rank && family && family[0] == 'n' && family[1] == 'c';
+    uint32_t axis = bare ? 1 : rl_is_letter(**s) ? axis_of(family, **s) : RL_NONE;
     if (axis >= rank) return fail(why, "a block needs the letter of an axis");
     if (t->n == RL_TAG_MAX) return fail(why, "a layout has at most 52 digits");
     *s += !bare;
@@ -87,7 +83,7 @@ bool rl_tag_parse(const char **s, uint32_t rank, rl_tag *out, const char **why) 
     uint32_t n = 0;
     uint64_t seen = 0;
     bool word = read_word(s, rank, &t);
-    while (!word && is_letter((*s)[n])) n++;
+    while (!word && rl_is_letter((*s)[n])) n++;
     if (!word && (n != rank || n > RL_TAG_MAX)) return fail(why, "a layout has one letter for each dim");
     const char *family = word ? NULL : family_of(*s, n);
     for (; t.n < rank; ++*s) {

@@ -282,10 +282,6 @@ static void put_node(printer *p, const scope *sc, rl_node node) {
 
 /* ---- graphs ---- */
 
-static rl_value slot_value(const rl_nodeinfo *n, uint32_t slot) {
-    return slot < n->nin ? n->in[slot] : n->cap[slot - n->nin];
-}
-
 /* A walk from the outputs, each node after those that it reads. */
 typedef struct {
     const rl_graph *g;
@@ -309,7 +305,7 @@ static void walk_from(walk *w, rl_node from) {
             depth--;
             continue;
         }
-        rl_value v = slot_value(n, w->stack[depth - 1].slot++);
+        rl_value v = rl_slot_value(n, w->stack[depth - 1].slot++);
         rl_node d = rl_has(v) ? rl_val(w->g, v)->def : RL_NONODE;
         if (d.i == RL_NONE || w->seen[d.i]) continue;
         w->seen[d.i] = true;
@@ -338,7 +334,7 @@ static void put_consts(printer *p, const scope *sc, const walk *w) {
     bool *done = rl_new(p->tmp, bool, g->nval);
     for (uint32_t i = 0; p->canonical && i < w->n; i++) {
         const rl_nodeinfo *n = rl_nod(g, w->order[i]);
-        for (uint32_t s = 0; s < n->nin + n->ncap; s++) put_const_once(p, sc, done, slot_value(n, s));
+        for (uint32_t s = 0; s < n->nin + n->ncap; s++) put_const_once(p, sc, done, rl_slot_value(n, s));
     }
     for (uint32_t i = 0; p->canonical && i < g->output.n; i++) put_const_once(p, sc, done, g->output.p[i]);
     for (uint32_t i = 0; i < g->init.n; i++) put_const_once(p, sc, done, g->init.p[i]);

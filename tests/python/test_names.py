@@ -1,0 +1,50 @@
+"""Control characters of a model's names reach no terminal, nor break a line in two: what each command prints of them."""
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from onnx import helper as h
+
+import common
+
+check = common.Checks()
+
+
+def names(run, tmp):
+    evil = "\x1b[31m\n\x07\x9bminimum 0"
+    nodes = [h.make_node("Transpose", ["x" + evil], ["t"], perm=[1, 0], name="t" + evil), h.make_node("Softmax", ["t"], ["s" + evil], axis=-1),
+             h.make_node("Transpose", ["s" + evil], ["y" + evil], perm=[1, 0], name="u" + evil)]
+    ports = [h.make_tensor_value_info(n + evil, 1, [2, 3]) for n in "xy"]
+
+    def made(name):
+        graph = h.make_graph(nodes, "g", ports[:1], ports[1:])
+        (tmp / name).write_bytes(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8).SerializeToString())
+        return tmp / name
+
+    model = made("m.onnx")
+    for words in (["stats"], ["explain"], ["print"], ["run"], ["dot"], ["stats", "--json", "-"], ["explain", "--json", "-"], ["bench", "--runs", 1],
+                  ["optimize", "-o", tmp / "o.onnx", "--input-layout", f"x{evil}=ba"]):
+        status, out, err = run(words[0], model, *words[1:])
+        bad = re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", out)
+        alike = [line for line in out.splitlines() if line.startswith(b"minimum 0")]
+        check(f"names in {words[0]}: {bad}, {alike}", status == 0 and not bad and not alike and not err)
+    nodes[0].attribute[0].ints[:] = [1, 1]
+    check("names in an error", run("stats", made("bad.onnx"))[2] == f"relayout: {tmp}/bad.onnx: node 't?[31m????minimum 0' (Transpose): perm has 1 twice\n")
+
+
+def main():
+    prog = common.program(common.arguments(__doc__).parse_args())
+
+    def run(*words):
+        r = subprocess.run([prog, *map(str, words)], capture_output=True)
+        return r.returncode, r.stdout, r.stderr.decode()
+
+    with tempfile.TemporaryDirectory() as tmp:
+        names(run, Path(tmp))
+    return check.closing()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
