@@ -43,7 +43,8 @@ static void copy_across(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
 }
 
 rl_tensor rl_tensor_on(rl_rt *rt, const rl_tensor *t, const rl_backend *b) {
-    if (!rt->device || t->kind != RL_TENSOR || t->dtype == RL_STRING || t->mem->on == b) return rl_tensor_keep(t);
+    /* The CPU's memory is of several kinds: a constant's bytes that were not aligned in the file lie in pages. */
+    if (!rt->device || t->kind != RL_TENSOR || t->dtype == RL_STRING || (t->mem->on == rt->device) == (b == rt->device)) return rl_tensor_keep(t);
     const rl_backend *was = rt->on;
     rt->on = t->mem->on;
     rl_tensor dense = rl_contiguous(rt, t);
