@@ -189,6 +189,7 @@ static rl_status take_order(rl_gpu *g, order o) {
 }
 
 rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte) {
+    g->ctx->launched++;
     return take_order(g, (order){.to = to, .from = from, .n = nbyte});
 }
 
@@ -199,6 +200,7 @@ rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void 
         g->lost = true;
         return RL_OK;
     }
+    g->ctx->launched++;
     return take_order(g, (order){.kernel = (uint32_t)k, .nblock = nblock, .n = nparam, .param = (void *)(uintptr_t)param});
 }
 

@@ -243,8 +243,17 @@ static bool leaves(rl_call *c) {
     return true;
 }
 
+/* A library's step that launched own kernels as well is not the library's alone: what follows a convolution that cuDNN has no name for, say. */
+static void note_own(rl_step *s, const rl_rt *rt, uint64_t launched) {
+    char both[80];
+    if (rt->ctx->launched == launched || strcmp(s->ran, rt->device->name) == 0) return;
+    snprintf(both, sizeof both, "%s+own", s->ran);
+    s->ran = rl_internz(rt->ctx, both);
+}
+
 rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
     rl_rt *rt = c->rt;
+    uint64_t launched = rt->ctx->launched;
     rt->on = rt->device;
     c->arg = k->arg;
     c->declined = false;
@@ -253,6 +262,7 @@ rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
     rt->at = c->node;
     rl_status status = done(rt, c, s->native ? rl_native_device(c, k) : k->fn(c));
     rt->at = NULL;
+    note_own(s, rt, launched);
     if (status == RL_OK && rt->stepwise && !c->declined) status = rl_device_wait(c);
     if (!rl_device_failed(status) || !leaves(c)) return status;
     c->declined = true;
