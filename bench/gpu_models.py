@@ -2,6 +2,10 @@
 """Models on a GPU: `relayout bench --device cuda` beside onnxruntime's CUDA provider where that is installed, and the share of the time
 that cuDNN's and cuBLASLt's kernels have.
 
+Both with inputs and outputs on the device: of relayout the recorded graph, by the device's clock; of onnxruntime a run with what is bound there, by
+the host's, which has its launches in it. The whole latency of relayout's, with copies from and to the host, stands beside that. A step counts
+as a library's where that alone ran it (`cuDNN`, not `cuDNN+own`).
+
   gpu_models.py                     ResNet-50 at batch 32 in float32 and float16, and models/*.onnx
   gpu_models.py vit resnet          and the sample models whose name contains one of these; all: every one
 
@@ -99,7 +103,7 @@ def with_onnxruntime(path, model):
 def row(args, name, path, model):
     r = bench(args.relayout, path, args.device, args.runs)
     if isinstance(r, str):
-        print(f"| {name} | {r[:120]} | | | | | |", flush=True)
+        print(f"| {name} | {r[:120]} | | | | | | |", flush=True)
         return False
     total = sum(o["ms"] for o in r["ops"])
     share = sum(o["ms"] for o in r["ops"] if o["kernel"] in LIBRARIES) / total if total else 0
@@ -108,9 +112,9 @@ def row(args, name, path, model):
     except Exception as e:
         other = None
         print(f"{name}: onnxruntime: {str(e).splitlines()[0][:200]}", file=sys.stderr)
-    ours, cpu = r["median_ms"], ", ".join(f"{o['op']} {o['on_cpu']}" for o in r["ops"] if o["on_cpu"])
-    beside = f"{other:.3f} | {other / ours:.2f}" if other else " | "
-    print(f"| {name} | {ours:.3f} | {beside} | {100 * share:.1f} % | {'yes' if r['replayed'] else 'no'} | {cpu} |", flush=True)
+    ours, cpu = r.get("device_ms"), ", ".join(f"{o['op']} {o['on_cpu']}" for o in r["ops"] if o["on_cpu"])
+    beside = f"{other:.3f} | {f'{other / ours:.2f}' if ours else ''}" if other else " | "
+    print(f"| {name} | {r['median_ms']:.3f} | {f'{ours:.3f}' if ours else ''} | {beside} | {100 * share:.1f} % | {'yes' if r['replayed'] else 'no'} | {cpu} |", flush=True)
     return True
 
 
@@ -141,8 +145,9 @@ def main():
     args = p.parse_args()
     args.relayout = (args.relayout or args.build / "relayout").resolve()
     start, bad, left = time.monotonic(), 0, []
-    print("| model | relayout ms | onnxruntime's CUDA provider ms | times as fast | cuDNN's and cuBLASLt's share of the nodes' time | one recorded graph | nodes on the CPU |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print("| model | relayout ms, with copies | on the device ms | onnxruntime's CUDA provider ms | times as fast | cuDNN's and cuBLASLt's share of the nodes' time "
+          "| one recorded graph | nodes on the CPU |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, path in models(args, folder):
             if time.monotonic() - start > args.seconds:

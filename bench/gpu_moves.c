@@ -2,12 +2,18 @@
  * `relayout bench-move`, index_select, and layouts of the seeds to each other.
  *
  *   gpu_moves [MEGABYTES ...]      default 16 64 256; tables for bench/results/ on stdout
+ *   gpu_moves quick 1              each move 20 times only: figures that say nothing, to see that it runs
  *
  * Bytes count once read and once written.  Each figure is the least of 5 times so many moves as read 4 GB, recorded as a graph of 20 so that the host
- * does not count.  Each move takes other arrays than the one before, 1 GB of them in all, so that the device's cache does not count either. */
+ * does not count.  Each move takes other arrays than the one before, 1 GB of them in all, so that the device's cache does not count either.
+ *
+ * cuDNN's transform is measured as the own moves are: its descriptors are made before, its calls are recorded as a graph of 20 on the same arrays, and
+ * what it writes is looked at.  Where it cannot be recorded, both go call by call, 20 under way before the next wait, and the row says so: then the host's
+ * part counts on both sides, which on the own one is the choice of a kernel. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../cuda/libs.h"
 #include "../cuda/move.h"
@@ -22,13 +28,13 @@ typedef struct {
     rl_libs *libs;
     char *to, *from;      /* arrays, one after the other */
     size_t room;          /* of each of the two */
+    bool quick;
     rl_loops loops;       /* MOVE */
     rl_desc out, in;      /* CONVERT */
-    rl_dnn_strides strides; /* rank 0: no move of cuDNN's */
+    rl_dnn_transform *dnn; /* NULL: cuDNN does not do it */
     rl_p_select select;
     uint32_t size;        /* bytes of an element of MOVE and SELECT */
     int64_t nbyte, nout;  /* of one array */
-    bool missing;         /* cuDNN does not do it */
 } job;
 
 /* Shares of the copy's bandwidth, and of cuDNN's. */
@@ -37,8 +43,6 @@ typedef struct { double logs, least; uint32_t n; } mean;
 static rl_status once(job *j, way how, uint32_t turn) {
     size_t each = ((size_t)RL_MAX(j->nbyte, j->nout) + 255) / 256 * 256, narray = RL_MAX(j->room / each, 1u);
     char *to = j->to + turn % narray * each, *from = j->from + turn % narray * each;
-    bool did = true;
-    rl_status s = RL_OK;
     rl_p_select p = j->select;
     switch (how) {
     case COPY: return rl_gpu_copy(j->g, to, from, (size_t)j->nbyte);
@@ -47,28 +51,27 @@ static rl_status once(job *j, way how, uint32_t turn) {
     case SELECT:
         p.to = to, p.from = from;
         return rl_gpu_launch(j->g, (rl_gpu_kernel)(RL_GPU_select1 + __builtin_ctz(j->size)), rl_gpu_blocks(p.count), &p, sizeof p);
-    case CUDNN: s = rl_dnn_transform(j->libs, &j->strides, to, from, &did); break;
+    case CUDNN: return rl_dnn_transform_run(j->dnn, to, from) ? RL_OK : RL_EUSAGE; /* it is passed over */
     }
-    j->missing = !did;
+    return RL_OK;
+}
+
+/* A graph of them; NULL after a failure. */
+static rl_status record(job *j, way how, rl_gpu_graph **graph) {
+    *graph = NULL;
+    RL_TRY(rl_gpu_record(j->g));
+    rl_status s = RL_OK;
+    for (uint32_t i = 0; i < LAUNCHES && s == RL_OK; i++) s = once(j, how, i);
+    rl_status ended = rl_gpu_record_end(j->g, graph);
+    if (s == RL_OK) s = ended;
+    if (s != RL_OK) rl_gpu_forget(j->g, *graph), *graph = NULL;
     return s;
 }
 
-/* A graph of them; NULL: they go one by one. */
-static rl_status record(job *j, way how, rl_gpu_graph **graph) {
-    *graph = NULL;
-    if (how == CUDNN) return RL_OK;
-    RL_TRY(rl_gpu_record(j->g));
-    for (uint32_t i = 0; i < LAUNCHES; i++) RL_TRY(once(j, how, i));
-    return rl_gpu_record_end(j->g, graph);
-}
-
-static rl_status measure(job *j, way how, double *seconds) {
-    rl_gpu_graph *graph;
-    int times = rl_gpu_is_emulated(j->g) ? 1 : (int)ceil(READ / LAUNCHES / (double)j->nbyte);
+/* graph NULL: one by one. */
+static rl_status measure_as(job *j, way how, rl_gpu_graph *graph, double *seconds) {
+    int times = j->quick ? 1 : (int)ceil(READ / LAUNCHES / (double)j->nbyte);
     *seconds = INFINITY;
-    RL_TRY(once(j, how, 0));
-    if (j->missing) return RL_OK;
-    RL_TRY(record(j, how, &graph));
     for (int r = -1; r < ROUNDS; r++) { /* one that does not count */
         RL_TRY(rl_gpu_sync(j->g));
         double start = rl_seconds();
@@ -79,8 +82,48 @@ static rl_status measure(job *j, way how, double *seconds) {
         RL_TRY(rl_gpu_sync(j->g));
         if (r >= 0) *seconds = fmin(*seconds, (rl_seconds() - start) / LAUNCHES / times);
     }
-    rl_gpu_forget(j->g, graph);
     return RL_OK;
+}
+
+static rl_status measure(job *j, way how, double *seconds) {
+    rl_gpu_graph *graph;
+    RL_TRY(once(j, how, 0));
+    RL_TRY(record(j, how, &graph));
+    rl_status s = measure_as(j, how, graph, seconds);
+    rl_gpu_forget(j->g, graph);
+    return s;
+}
+
+/* ---- cuDNN's ---- */
+
+/* Does the recording write what our move does? Nine bytes of ten: it may make another NaN of a NaN, and zeros of what is close to 0. */
+static rl_status is_true(job *j, rl_gpu_graph *graph, bool *same) {
+    enum { SOME = 1 << 16 };
+    static char ours[SOME], theirs[SOME];
+    size_t n = RL_MIN((size_t)j->nout, (size_t)SOME), equal = 0;
+    RL_TRY(once(j, MOVE, 0));
+    RL_TRY(rl_gpu_get(j->g, ours, j->to, n));
+    memset(theirs, 0, n);
+    RL_TRY(rl_gpu_put(j->g, j->to, theirs, n));
+    if ((graph ? rl_gpu_replay(j->g, graph) : once(j, CUDNN, 0)) != RL_OK) return RL_OK;
+    RL_TRY(rl_gpu_get(j->g, theirs, j->to, n));
+    for (size_t i = 0; i < n; i++) equal += ours[i] == theirs[i];
+    *same = equal >= n - n / 10;
+    return RL_OK;
+}
+
+/* theirs: INFINITY where cuDNN does not do it. ours: measured again where both go call by call. */
+static rl_status measure_dnn(job *j, double *theirs, double *ours, bool *recorded) {
+    rl_gpu_graph *graph;
+    bool same = false;
+    if (!j->dnn || once(j, CUDNN, 0) != RL_OK) return RL_OK;
+    RL_TRY(rl_gpu_sync(j->g));
+    *recorded = record(j, CUDNN, &graph) == RL_OK;
+    rl_status s = is_true(j, graph, &same);
+    if (s == RL_OK && same) s = measure_as(j, CUDNN, graph, theirs);
+    if (s == RL_OK && same && !graph) s = measure_as(j, MOVE, NULL, ours);
+    rl_gpu_forget(j->g, graph);
+    return s;
 }
 
 static void add(mean *m, double ratio) {
@@ -90,19 +133,20 @@ static void add(mean *m, double ratio) {
 
 /* One row of the table. */
 static rl_status run_row(job *j, way how, const char *what, uint32_t size, mean *all, mean *cudnn) {
-    double plain, moved, theirs = INFINITY, bytes = 1e-9 * (double)(j->nbyte + j->nout);
+    double plain, moved, beside, theirs = INFINITY, bytes = 1e-9 * (double)(j->nbyte + j->nout);
     RL_TRY(measure(j, COPY, &plain));
     RL_TRY(measure(j, how, &moved));
-    if (j->strides.rank) RL_TRY(measure(j, CUDNN, &theirs));
+    bool recorded = true;
+    beside = moved;
+    RL_TRY(measure_dnn(j, &theirs, &beside, &recorded));
     double copied = 2e-9 * (double)j->nbyte / plain, share = bytes / moved / copied;
     add(all, share);
     printf("| %s | %u | %.1f | %.0f | %.0f | %.2f |", what, size, (double)j->nbyte * 1e-6, bytes / moved, copied, share);
     if (isfinite(theirs)) {
-        add(cudnn, theirs / moved);
-        printf(" %.0f | %.2f |\n", bytes / theirs, theirs / moved);
+        add(cudnn, theirs / beside);
+        printf(" %.0f%s | %.2f |\n", bytes / theirs, recorded ? "" : ", call by call", theirs / beside);
     } else printf(" | |\n");
     fflush(stdout);
-    j->missing = false;
     return RL_OK;
 }
 
@@ -129,8 +173,12 @@ static rl_status run_case(job *j, const rl_move_case *given, uint32_t size, int6
     for (uint32_t i = 0; i < c.rank; i++) j->loops.dim[i] = c.dim[c.perm[i]];
     rl_move_steps(&c, j->loops.step[0], j->loops.step[1]);
     j->size = size, j->nbyte = j->nout = rl_loops_count(&j->loops) * size;
-    j->strides = strides_of(&j->loops, size);
-    return run_row(j, MOVE, c.name, size, all, cudnn);
+    rl_dnn_strides strides = strides_of(&j->loops, size);
+    j->dnn = rl_dnn_transform_new(j->libs, &strides);
+    rl_status s = run_row(j, MOVE, c.name, size, all, cudnn);
+    rl_dnn_transform_free(j->dnn);
+    j->dnn = NULL;
+    return s;
 }
 
 /* index_select along axis 0, 1 or 2 of [rows, 64, inner]: a shuffle of that axis. */
@@ -144,7 +192,7 @@ static rl_status run_select(job *j, uint32_t axis, int64_t inner, uint32_t size,
     for (int64_t i = 0; i < n; i++) index[i] = (int32_t)(i % 2 ? n / 2 + i / 2 : i / 2); /* a channel shuffle of two groups */
     RL_TRY(rl_gpu_put(j->g, there, index, (size_t)n * sizeof *index));
     for (uint32_t i = 0; i < 3; i++) l.dim[i] = dim[i], l.step[0][i] = step[i], l.step[1][i] = i == axis ? 0 : step[i], l.step[2][i] = i == axis;
-    j->nbyte = j->nout = dim[0] * step[0] * size, j->strides.rank = 0;
+    j->nbyte = j->nout = dim[0] * step[0] * size;
     j->select = (rl_p_select){.index = there, .n = 1, .wrong = wrong, .node = 1}; /* arrays begin on 256 bytes, as address 0 */
     j->select.dim[0] = n, j->select.step[0] = step[axis];
     rl_loops_merge(&l);
@@ -197,7 +245,7 @@ static rl_status describe(job *j, size_t k, int64_t megabytes, char text[2][80])
 static rl_status run_layout(job *j, size_t k, int64_t megabytes, mean *all, mean *cudnn) {
     char text[2][80], what[200];
     RL_TRY(describe(j, k, megabytes, text));
-    j->nbyte = rl_desc_bytes(&j->in), j->nout = rl_desc_bytes(&j->out), j->strides.rank = 0;
+    j->nbyte = rl_desc_bytes(&j->in), j->nout = rl_desc_bytes(&j->out);
     snprintf(what, sizeof what, "%s to %s", text[0], layouts[k].to);
     return run_row(j, CONVERT, what, (rl_desc_bits(&j->in) + 7) / 8, all, cudnn);
 }
@@ -210,7 +258,7 @@ static void put_head(const char *what) {
 
 static rl_status run(job *j, const int64_t *megabytes, uint32_t n) {
     mean grid = {0}, others = {0}, cudnn = {0};
-    printf("Moves on %s. %s\n", rl_gpu_name(j->g), rl_gpu_is_emulated(j->g) ? "An emulated device: the figures say nothing." : rl_libs_say(j->libs));
+    printf("Moves on %s. %s\n", rl_gpu_name(j->g), j->quick ? "The figures say nothing." : rl_libs_say(j->libs));
     put_head("The grid of `relayout bench-move`, and index_select:");
     for (uint32_t i = 0; i < n; i++) RL_TRY(run_grid(j, megabytes[i], &grid, &cudnn));
     put_head("Layouts:");
@@ -233,20 +281,26 @@ static rl_status fill(job *j) {
     return s;
 }
 
+/* Sizes, from argument `first` on, and how many. */
+static uint32_t read_sizes(int argc, char **argv, int first, int64_t *megabytes) {
+    uint32_t n = argc > first ? RL_MIN((uint32_t)(argc - first), (uint32_t)MOST_SIZES) : 3;
+    for (uint32_t i = 0; i < n && argc > first; i++) megabytes[i] = RL_MAX(strtol(argv[first + (int)i], NULL, 10), 1);
+    return n;
+}
+
 int main(int argc, char **argv) {
     rl_ctx *ctx = rl_ctx_new(0);
     job j = {0};
     int64_t megabytes[MOST_SIZES] = {16, 64, 256}, most = 0;
-    uint32_t n = argc > 1 ? RL_MIN((uint32_t)argc - 1, (uint32_t)MOST_SIZES) : 3;
+    const bool quick = argc > 1 && strcmp(argv[1], "quick") == 0;
+    const uint32_t n = read_sizes(argc, argv, quick ? 2 : 1, megabytes);
     if (!ctx || RL_PROTECT(ctx)) return 1;
-    for (uint32_t i = 0; i < n; i++) {
-        if (argc > 1) megabytes[i] = RL_MAX(strtol(argv[1 + i], NULL, 10), 1);
-        most = RL_MAX(most, megabytes[i]);
-    }
+    for (uint32_t i = 0; i < n; i++) most = RL_MAX(most, megabytes[i]);
     rl_status s = rl_gpu_open(ctx, &j.g);
     j.libs = s == RL_OK ? rl_libs_open(j.g) : NULL;
     if (s == RL_OK) {
-        j.room = rl_gpu_is_emulated(j.g) ? 0 : ROOM;
+        j.quick = quick || rl_gpu_is_emulated(j.g);
+        j.room = j.quick ? 0 : ROOM;
         j.room = RL_MAX(j.room, (size_t)most * 2500000); /* dims are rounded up, and so are blocks of channels */
         j.to = rl_gpu_alloc(j.g, j.room), j.from = rl_gpu_alloc(j.g, j.room);
         s = j.to && j.from ? fill(&j) : rl_fail(ctx, RL_ENOMEM, "no memory left on the device");

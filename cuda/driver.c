@@ -270,6 +270,7 @@ rl_status rl_gpu_get(rl_gpu *g, void *host, const void *from, size_t nbyte) {
 
 rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte) {
     RL_TRY(use(g));
+    g->ctx->launched++;
     if (nbyte) CALL(g, "a copy on the device", copy(address(to, 0), address(from, 0), nbyte, g->stream_of));
     return RL_OK;
 }
@@ -281,6 +282,7 @@ rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void 
     (void)nparam;
     if (nblock == 0) return RL_OK;
     RL_TRY(use(g));
+    g->ctx->launched++;
     CALL(g, rl_gpu_kernel_name(k), launch(g->kernel[k], nblock, 1, 1, RL_THREADS, 1, 1, 0, g->stream_of, args, NULL));
     return RL_OK;
 }

@@ -37,6 +37,7 @@ rl_status rl_gpu_put(rl_gpu *g, void *to, const void *host, size_t nbyte);
 rl_status rl_gpu_put_new(rl_gpu *g, void *to, const void *host, size_t nbyte);
 rl_status rl_gpu_get(rl_gpu *g, void *host, const void *from, size_t nbyte);
 rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte); /* on the device */
+/* This and the copy on the device are counted in the context's `launched`. */
 rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void *param, size_t nparam);
 rl_status rl_gpu_sync(rl_gpu *g);
 

@@ -3,6 +3,8 @@
  * Its memory can be touched inside these functions only: a kernel of the CPU that reads a tensor of the device ends the process, as
  * with a real one.  What was never written has a pattern.
  *
+ * watch.h says what more is seen in a build for that.
+ *
  * RELAYOUT_EMULATE_FAULT makes things go wrong:  launch:conv  launches of kernels whose names begin so fail;  lost:conv  these seem
  * to go well, and then the device answers no more;  record  no recording can be made. */
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "emulate.h"
+#include "watch.h"
 
 void rl_emulate(uint32_t kernel, uint32_t nblock, const void *param);
 
@@ -53,7 +56,8 @@ rl_status rl_gpu_open(rl_ctx *ctx, rl_gpu **out) {
     g->ctx = ctx;
     g->fault = getenv("RELAYOUT_EMULATE_FAULT");
     g->room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (g->room != MAP_FAILED) return RL_OK;
+    if (g->room != MAP_FAILED && rl_watch_open(g->room, ROOM)) return RL_OK;
+    if (g->room != MAP_FAILED) munmap(g->room, ROOM);
     free(g);
     *out = NULL;
     return rl_fail(ctx, RL_ENOMEM, "no room for the emulated device's memory");
@@ -66,6 +70,7 @@ void rl_gpu_close(rl_gpu *g) {
         free(s);
     }
     munmap(g->room, ROOM);
+    rl_watch_close(g->room);
     free(g->mark);
     free(g);
 }
@@ -104,8 +109,8 @@ static size_t rounded(size_t nbyte) {
     return n;
 }
 
-void *rl_gpu_alloc(rl_gpu *g, size_t nbyte) {
-    nbyte = rounded(nbyte);
+void *rl_gpu_alloc(rl_gpu *g, size_t asked) {
+    size_t nbyte = rounded(asked);
     char *p = NULL;
     for (spare **s = &g->spares; *s && !p; s = &(*s)->next) {
         if ((*s)->nbyte != nbyte) continue;
@@ -120,11 +125,13 @@ void *rl_gpu_alloc(rl_gpu *g, size_t nbyte) {
     enter(g);
     memset(p, PATTERN, RL_MIN(nbyte, (size_t)PATTERNED));
     leave(g);
+    rl_watch_set(p, asked, RL_WATCH_UNWRITTEN);
     return p;
 }
 
 void rl_gpu_free(rl_gpu *g, void *p, size_t nbyte) {
     spare *s = malloc(sizeof *s);
+    rl_watch_set(p, nbyte, RL_WATCH_OUTSIDE);
     if (!s) return; /* lost until the device is closed */
     *s = (spare){g->spares, p, rounded(nbyte)};
     g->spares = s;
@@ -137,6 +144,7 @@ rl_status rl_gpu_put(rl_gpu *g, void *to, const void *host, size_t nbyte) {
 
 rl_status rl_gpu_put_new(rl_gpu *g, void *to, const void *host, size_t nbyte) {
     RL_TRY(answer(g, "a copy to the device"));
+    rl_watch_host(to, nbyte, true, "a copy to it");
     enter(g);
     memcpy(to, host, nbyte);
     leave(g);
@@ -146,6 +154,7 @@ rl_status rl_gpu_put_new(rl_gpu *g, void *to, const void *host, size_t nbyte) {
 rl_status rl_gpu_get(rl_gpu *g, void *host, const void *from, size_t nbyte) {
     if (g->recording) return rl_fail(g->ctx, RL_EINTERNAL, "a copy to the host inside a recording");
     RL_TRY(answer(g, "a copy from the device"));
+    rl_watch_host(from, nbyte, false, "a copy from it");
     enter(g);
     memcpy(host, from, nbyte);
     leave(g);
@@ -153,6 +162,8 @@ rl_status rl_gpu_get(rl_gpu *g, void *host, const void *from, size_t nbyte) {
 }
 
 static void do_order(const rl_gpu *g, const order *o) {
+    if (o->param && !o->fn) rl_watch_name(rl_gpu_kernel_name((rl_gpu_kernel)o->kernel));
+    if (!o->param) rl_watch_copy(o->to, o->from, o->n);
     enter(g);
     if (o->fn) o->fn(o->param);
     else if (o->param) rl_emulate(o->kernel, o->nblock, o->param);
@@ -182,6 +193,7 @@ static rl_status take_order(rl_gpu *g, order o) {
 }
 
 rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte) {
+    g->ctx->launched++;
     return take_order(g, (order){.to = to, .from = from, .n = nbyte});
 }
 
@@ -192,6 +204,7 @@ rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void 
         g->lost = true;
         return RL_OK;
     }
+    g->ctx->launched++;
     return take_order(g, (order){.kernel = (uint32_t)k, .nblock = nblock, .n = nparam, .param = (void *)(uintptr_t)param});
 }
 

@@ -37,8 +37,12 @@ typedef enum { RL_DNN_NORM_LAYER, RL_DNN_NORM_RMS, RL_DNN_NORM_INSTANCE } rl_dnn
 typedef struct { uint32_t op; rl_dtype type; rl_dnn_view x; int64_t biased; } rl_dnn_norm_job; /* y lies as x does */
 rl_status rl_dnn_norm(rl_call *call, const rl_dnn_norm_job *j, void *y, const void *x, const void *scale, const void *bias, const float *epsilon, bool *did);
 bool rl_dnn_wants_channels_last(const rl_libs *l, rl_dtype t); /* should convolutions of this type, for tensor cores? */
-/* The same tensor with other strides, by cuDNN's own transform: only to be measured against (bench/gpu_moves.c). 4 or 5 dims of elements. */
+/* The same tensor with other strides, by cuDNN's own transform: only to be measured against (bench/gpu_moves.c). 4 or 5 dims of elements; rank 0: none.
+ * Descriptors are made once; NULL: cuDNN has it not, or there is none. */
 typedef struct { rl_dtype type; uint32_t rank; int32_t dim[5], to[5], from[5]; } rl_dnn_strides;
-rl_status rl_dnn_transform(rl_libs *l, const rl_dnn_strides *s, void *out, const void *in, bool *did);
+typedef struct rl_dnn_transform rl_dnn_transform;
+rl_dnn_transform *rl_dnn_transform_new(const rl_libs *l, const rl_dnn_strides *s);
+bool rl_dnn_transform_run(const rl_dnn_transform *t, void *out, const void *in); /* False: refused */
+void rl_dnn_transform_free(rl_dnn_transform *t); /* NULL is fine */
 
 #endif

@@ -44,7 +44,8 @@ static void copy_across(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
 }
 
 rl_tensor rl_tensor_on(rl_rt *rt, const rl_tensor *t, const rl_backend *b) {
-    if (!rt->device || t->kind != RL_TENSOR || t->dtype == RL_STRING || t->mem->on == b) return rl_tensor_keep(t);
+    /* The CPU's memory is of several kinds: a constant's bytes that were not aligned in the file lie in pages. */
+    if (!rt->device || t->kind != RL_TENSOR || t->dtype == RL_STRING || (t->mem->on == rt->device) == (b == rt->device)) return rl_tensor_keep(t);
     const rl_backend *was = rt->on;
     rt->on = t->mem->on;
     rl_tensor dense = rl_contiguous(rt, t);
@@ -235,8 +236,17 @@ static bool leaves(rl_call *c) {
     return true;
 }
 
+/* A library's step that launched own kernels as well is not the library's alone: what follows a convolution that cuDNN has no name for, say. */
+static void note_own(rl_step *s, const rl_rt *rt, uint64_t launched) {
+    char both[80];
+    if (rt->ctx->launched == launched || strcmp(s->ran, rt->device->name) == 0) return;
+    snprintf(both, sizeof both, "%s+own", s->ran);
+    s->ran = rl_internz(rt->ctx, both);
+}
+
 rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
     rl_rt *rt = c->rt;
+    uint64_t launched = rt->ctx->launched;
     rt->on = rt->device;
     c->arg = k->arg;
     c->declined = false;
@@ -245,6 +255,7 @@ rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k) {
     rt->at = c->node;
     rl_status status = done(rt, c, s->native ? rl_native_device(c, k) : k->fn(c));
     rt->at = NULL;
+    note_own(s, rt, launched);
     if (status == RL_OK && rt->stepwise && !c->declined) status = rl_device_wait(c);
     if (!rl_device_failed(status) || !leaves(c)) return status;
     c->declined = true;

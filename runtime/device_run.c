@@ -89,7 +89,9 @@ static rl_status replay(rl_exec *x, rl_replay *r, const rl_tensor *in) {
     for (uint32_t i = 0; i < x->g->input.n; i++)
         if (in[i].kind == RL_TENSOR) rl_tensor_move(x->rt, &r->in[i], &in[i]);
     RL_TRY(x->rt->failed);
-    return x->rt->device->replay(x->rt, r->recording);
+    if (x->clock) RL_TRY(x->rt->device->mark(x->rt, 0));
+    RL_TRY(x->rt->device->replay(x->rt, r->recording));
+    return x->clock ? x->rt->device->mark(x->rt, 1) : RL_OK;
 }
 
 static rl_status run_once(rl_exec *x, rl_replay *r, const rl_tensor *in) {
@@ -134,7 +136,8 @@ rl_status rl_device_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
     RL_TRY(s);
     if (again) {
         RL_TRY(replay(x, r, in));
-        return give_outputs(x, r->out, out);
+        RL_TRY(give_outputs(x, r->out, out));
+        return x->clock ? x->rt->device->between(x->rt, 0, x->clock) : RL_OK;
     }
     RL_TRY(run_once(x, r, in));
     RL_TRY(give_outputs(x, r->made, out));

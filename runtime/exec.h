@@ -56,6 +56,7 @@ struct rl_exec {
     struct rl_plan *plan; /* of the last run; NULL for bodies */
     struct rl_replay *replay; /* with a device: NULL until the graph has run */
     rl_cost *cost;       /* [step] NULL: not measured */
+    double *clock;       /* gets the seconds of a recorded graph, by the device's clock, in each run that is one; NULL: not measured */
     /* Called before each step of the graph, not of bodies; NULL: nobody (native_probe.h). */
     rl_status (*probe)(void *user, struct rl_frame *f, rl_step *s, rl_call *c);
     void *probe_user;

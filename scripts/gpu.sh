@@ -81,16 +81,26 @@ find_device() {
     device="$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1), unknown; it failed"
 }
 
-# A name, the most seconds, a command: the last line of what it says, and where it fails its end.
+# What compute-sanitizer, or a failed check, says before the end.
+complained() { grep -qE '^=+ +(Error|ERROR: |Warning: .*hazard|Invalid|Uninitialized|Misaligned|Race reported)|: failed: ' "$1"; }
+
+# A name, the most seconds, a command: the last line of what it says, and where it fails its end.  What ran out of time did not fail; it counts as
+# failed where it had all its seconds, and is not known to be slow ($patient): it may hang.
+patient=
 step() {
-    local what=$1 limit=$2 rc=0 start=$SECONDS rest
+    local what=$1 limit=$2 rc=0 start=$SECONDS rest cut=
     shift 2
     rest=$(left)
     [ "$rest" -ge 5 ] || { echo "$what: skipped: no time left"; return; }
-    [ "$limit" -le "$rest" ] || limit=$rest
+    [ "$limit" -le "$rest" ] || limit=$rest cut=1
     timeout "$limit" "$@" >"$logs/$what.log" 2>&1 || rc=$?
     if [ $rc = 0 ]; then
         echo "$what ($((SECONDS - start)) s): $(grep -v '^$' "$logs/$what.log" | tail -n 1)"
+        return
+    fi
+    if [ $rc = 124 ] && ! complained "$logs/$what.log"; then
+        echo "$what: timed out after $((SECONDS - start)) s, no error until then"
+        [ -n "$cut$patient" ] || status=1
         return
     fi
     status=1
@@ -181,19 +191,26 @@ do_places() {
     py places-measured 250 tests/python/test_places.py --count "${GPU_COUNT:-20}" --measured
 }
 
-# Own kernels: what NVIDIA's libraries do inside is not looked at. The quick ones of each tool first.
+# Own kernels: what NVIDIA's libraries do inside is not looked at. The smallest first: racecheck may take longer than its time for the last.
 do_sanitizer() {
     local tool t sanitizer=compute-sanitizer
     command -v $sanitizer >/dev/null || sanitizer=${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer
     command -v "$sanitizer" >/dev/null || { echo "skipped: there is no compute-sanitizer"; return; }
-    for t in dp4a table run move; do
+    patient=1
+    for t in run dp4a table move; do
         for tool in memcheck racecheck initcheck; do
             RELAYOUT_CUDA_LIBRARIES=0 step "$tool-gpu_$t" 100 "$sanitizer" --tool "$tool" --error-exitcode 99 --print-limit 20 "${tools}_gpu_$t"
         done
     done
+    patient=
 }
 
-do_move() { timeout "$(left)" "$moves" ${GPU_MEGABYTES:-} || { status=1; echo "gpu_moves: FAILED"; }; }
+do_move() {
+    local rc=0
+    timeout "$(left)" "$moves" ${GPU_MEGABYTES:-} || rc=$?
+    [ $rc != 124 ] || { echo "gpu_moves: timed out"; return; }
+    [ $rc = 0 ] || { status=1; echo "gpu_moves: FAILED ($rc)"; }
+}
 
 do_models() {
     case $missing in *numpy* | *onnx,* | onnx | *" onnx") echo "skipped: Python has no $missing"; return ;; esac

@@ -71,6 +71,12 @@ fuzz() {
     if have_fuzzer; then scripts/fuzz.sh ${seed:+--seed "$seed"} "${FUZZ_SECONDS:-60}"; else echo "skipped: no clang with libFuzzer"; fi
 }
 
+# Races, addresses and bytes without numbers of the kernels (cuda/watch.h).
+gpu_races() {
+    if [ -x build/cuda/relayout_watched ]; then ctest --test-dir build -R 'watched|gpu_watch' --output-on-failure --no-tests=error
+    else echo "skipped: no compiler with -fsanitize=thread"; fi
+}
+
 # The list for a device: what the CPU's has that runs models.
 on_device() {
     local why names=(backend-run zoo-run text-run joined kernels-spatial kernels)
@@ -101,7 +107,8 @@ if [ -n "$device" ]; then
     closing_status
 fi
 
-suite ctest ctest --test-dir build --output-on-failure --no-tests=error
+suite ctest ctest --test-dir build --output-on-failure --no-tests=error -E 'watched|gpu_watch'
+suite gpu-races gpu_races
 suite static scripts/static.sh clang cppcheck # gcc: the build above
 suite embed sh tests/embed.sh build
 wait # the next one promises how long installing takes
@@ -118,9 +125,11 @@ py backend-run test_backend_run.py --at-least 2004 --kernels reference
 py backend-run-fast test_backend_run.py --at-least 2004 --kernels fast
 py backend-run-joined test_backend_run.py --at-least 2004 --joined
 if [ -x build/cuda/relayout_emulated ]; then
-    py gpu-emulated test_backend_run.py --relayout build/cuda/relayout_emulated --device cuda _conv_ pool softmax reduce gather scatter matmul \
+    watched=build/cuda/relayout_watched # it says more, and is as quick where models are small
+    [ -x $watched ] || watched=build/cuda/relayout_emulated
+    py gpu-emulated test_backend_run.py --relayout $watched --device cuda _conv_ pool softmax reduce gather scatter matmul \
         gemm pad resize layer_norm batchnorm where clip cast transpose slice concat
-    py gpu-emulated-text test_text_run.py --relayout build/cuda/relayout_emulated --device cuda text/ops text/moves
+    py gpu-emulated-text test_text_run.py --relayout $watched --device cuda text/ops text/moves text/graph text/ir
     py gpu-emulated-low test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --type float16 espcn mobilenetv3
     py gpu-emulated-joined test_fast.py --relayout build/cuda/relayout_emulated --device cuda --count 100
     py gpu-emulated-zoo test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda mobilenet efficientnet superres ssd

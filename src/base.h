@@ -56,6 +56,7 @@ struct rl_ctx {
     struct rl_strtab { struct rl_strslot *slot; uint32_t n, cap; } strings;
     uint32_t nowner;     /* who keeps notes on strings: numbers given out so far */
     struct rl_dimtab *dims; /* dim.c */
+    uint64_t launched;   /* own kernels, and copies on the device, that a device was asked for (cuda/driver.h) */
 };
 
 /* Makes a context; NULL when there is no memory.  limit 0: no limit.  Free with rl_ctx_free, which frees every arena of

@@ -219,6 +219,24 @@ def bench_json():
     check("bench memory", b["least_bytes"] == b["arena_bytes"] == 3 * 4 * 64 * 128 and b["peak_bytes"] == 4 * 4 * 64 * 128)
 
 
+def bench_json_on_device():
+    """On the emulated device: a recorded graph's own time, by the device's clock, is less than a run's; where a node is the CPU's there is no such graph."""
+    emulated = Path(PROGRAM).parent / "cuda" / "relayout_emulated"
+    if not emulated.exists():
+        return
+    with tempfile.TemporaryDirectory() as tmp:
+        path = Path(tmp) / "m.onnx"
+        for op, extra in (("Neg", []), ("TopK", ["k"])):
+            nodes = [h.make_node("Relu", ["x"], ["a"]), h.make_node(op, ["a", *extra], ["y", "i"][:1 + len(extra)])]
+            outs = [value("y", [64, 9 if extra else 128])]
+            onnx.save(model(nodes, [value("x", [64, 128])], outs, initializer=[numpy_helper.from_array(np.array([9]), k) for k in extra]), path)
+            words = [emulated, "bench", path, "--device", "cuda", "--runs", "5"]
+            b = json.loads(subprocess.run([*words, "--json", "-"], check=True, capture_output=True).stdout)
+            text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+            check(f"bench, a recorded graph: {op}", b["replayed"] == (not extra) == ("device_ms" in b) == ("as one recorded graph, by its own clock: median" in text))
+            check(f"bench, the device's clock: {op}", 0 < b.get("device_ms", b["median_ms"]) <= b["median_ms"])
+
+
 def powers():
     """Squares and cubes, as GELU's approximation has them, are products."""
     x = np.random.default_rng(0).standard_normal((3, 50), np.float32)
@@ -467,7 +485,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, powers, gathers, columns, reductions, suppression, blocks, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, gathers, columns, reductions, suppression, blocks, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()

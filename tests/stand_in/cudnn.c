@@ -180,15 +180,46 @@ DNN(cudnnBackendExecute, cudnnHandle_t h, cudnnBackendDescriptor_t plan, cudnnBa
     return stand_in_do(graph_execute, &e, sizeof e) ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }
 
-/* The transform of strides (cuda/transform.c) is only measured against: there is nothing to stand in for. */
+/* ---- the transform of strides (cuda/transform.c): alpha 1, beta 0 ---- */
+
+typedef struct { int n, size, dim[MOST_DIMS], stride[MOST_DIMS]; } layout;
+typedef struct { layout from, to; const char *in; char *out; } transform;
+
 DNN(cudnnCreateTensorDescriptor, cudnnTensorDescriptor_t *d) {
-    *d = NULL;
-    return CUDNN_STATUS_NOT_SUPPORTED;
+    FAULT();
+    *d = calloc(1, sizeof(layout));
+    return *d ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED;
 }
-DNN(cudnnDestroyTensorDescriptor, cudnnTensorDescriptor_t d) { return d ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM; }
+
+DNN(cudnnDestroyTensorDescriptor, cudnnTensorDescriptor_t d) {
+    free(d);
+    return CUDNN_STATUS_SUCCESS;
+}
+
 DNN(cudnnSetTensorNdDescriptor, cudnnTensorDescriptor_t d, cudnnDataType_t t, int n, const int *dim, const int *stride) {
-    return d && n && dim && stride && t == 0 ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_BAD_PARAM;
+    FAULT();
+    layout *l = (layout *)d;
+    if (n < 4 || n > MOST_DIMS || t > CUDNN_DATA_INT8) return CUDNN_STATUS_BAD_PARAM;
+    l->n = n, l->size = t == CUDNN_DATA_DOUBLE ? 8 : t == CUDNN_DATA_HALF ? 2 : t == CUDNN_DATA_INT8 ? 1 : 4;
+    memcpy(l->dim, dim, (size_t)n * sizeof *dim), memcpy(l->stride, stride, (size_t)n * sizeof *stride);
+    return CUDNN_STATUS_SUCCESS;
 }
+
+static void transform_all(void *arg) {
+    const transform *t = arg;
+    long long count = 1;
+    for (int i = 0; i < t->to.n; i++) count *= t->to.dim[i];
+    for (long long k = 0; k < count; k++) {
+        long long to = 0, from = 0, left = k;
+        for (int i = t->to.n - 1; i >= 0; left /= t->to.dim[i--]) to += left % t->to.dim[i] * t->to.stride[i], from += left % t->to.dim[i] * t->from.stride[i];
+        memcpy(t->out + to * t->to.size, t->in + from * t->to.size, (size_t)t->to.size);
+    }
+}
+
 DNN(cudnnTransformTensor, cudnnHandle_t h, const void *a, const cudnnTensorDescriptor_t x, const void *p, const void *b, const cudnnTensorDescriptor_t y, void *q) {
-    return h && a && x && p && b && y && q ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_BAD_PARAM;
+    FAULT();
+    if (!h || !a || !x || !p || !b || !y || !q) return CUDNN_STATUS_BAD_PARAM;
+    transform t = {*(const layout *)x, *(const layout *)y, p, q};
+    if (t.from.size != t.to.size || t.from.n != t.to.n) return CUDNN_STATUS_BAD_PARAM;
+    return stand_in_do(transform_all, &t, sizeof t) ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }

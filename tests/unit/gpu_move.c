@@ -110,6 +110,7 @@ TEST(moves) {
     CHECK_CTX(ctx);
     rl_gpu *g;
     uint32_t kinds[RL_MOVE_BITS + 2] = {0};
+    seed = 11; /* the same wherever this stands */
     CHECK(rl_gpu_open(ctx, &g) == RL_OK);
     for (uint32_t bits = 2; bits <= 128; bits *= 2) random_moves(g, bits, kinds);
     for (rl_move_kind k = RL_MOVE_BYTES; k <= RL_MOVE_BITS + 1; k++) CHECK(kinds[k] > (k == RL_MOVE_WEAVE ? 10 : 50)); /* each was tried; weaves below, too */
@@ -304,13 +305,13 @@ TEST(types) {
 }
 
 int main(void) {
-    RUN(moves);
+    RUN(types); /* the smallest first: under compute-sanitizer the last may have no time left */
+    RUN(plans);
+    RUN(windows);
+    RUN(fills);
     RUN(tiles);
     RUN(weaves);
-    RUN(windows);
-    RUN(plans);
-    RUN(fills);
     RUN(layouts);
-    RUN(types);
+    RUN(moves);
     return check_done();
 }

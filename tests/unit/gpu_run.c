@@ -88,12 +88,16 @@ TEST(again_and_again) {
     static const int64_t sizes[] = {2, 2, 2, 2, 3, 3, 3, 2, 2, 1};
     CHECK_CTX(ctx)
     run cpu = start(ctx, net, &rl_backend_cpu), gpu = start(ctx, net, &rl_backend_cuda);
+    double seconds;
+    gpu.x->clock = &seconds;
     for (uint32_t k = 0; k < RL_LEN(sizes); k++) {
+        seconds = -1;
         give_floats(&cpu, 4, (int64_t[]){sizes[k], 4, 6, 6}, k);
         give_floats(&gpu, 4, (int64_t[]){sizes[k], 4, 6, 6}, k);
         CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
         CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));
         CHECK(rl_device_replays(gpu.x) == (k && sizes[k] == sizes[k - 1]));
+        CHECK(seconds >= 0 ? rl_device_replays(gpu.x) && seconds < 10 : !rl_device_replays(gpu.x)); /* by the device's clock */
         drop(&cpu), drop(&gpu);
     }
     for (uint32_t i = 0; i < gpu.x->nstep; i++) {
