@@ -50,26 +50,26 @@ rl_status rl_ref_fused(rl_call *c) {
     return rl_each(c, wide, wide, rows[c->arg][wide == RL_F64], y, (const rl_tensor *[]){x, z}, z ? 2 : 1, param);
 }
 
-static rl_tensor swapped(const rl_tensor *t, bool swaps) {
+/* Batch dims first, then rows and columns: ahead, the rows lie before the batch; then swaps exchanges the two. */
+static rl_tensor laid(const rl_tensor *t, bool swaps, bool ahead) {
     int64_t perm[RL_RANK];
-    if (!swaps || t->rank < 2) return *t;
-    for (uint32_t i = 0; i < t->rank; i++) perm[i] = i;
-    perm[t->rank - 2] = t->rank - 1;
-    perm[t->rank - 1] = t->rank - 2;
+    uint32_t r = t->rank;
+    if (r < 2) return *t;
+    for (uint32_t i = 0; i + 2 < r; i++) perm[i] = i + ahead;
+    perm[r - 2 + swaps] = ahead ? 0 : r - 2;
+    perm[r - 1 - swaps] = r - 1;
     return rl_view_transpose(t, perm);
 }
 
-/* com.microsoft's FusedMatMul: alpha * A' * B', where ' may swap the last two dims. */
+/* com.microsoft's FusedMatMul: alpha * A' * B', where ' may swap the last two dims, and have taken the first from before the batch. */
 rl_status rl_ref_fused_matmul(rl_call *c) {
     uint32_t rank;
     int64_t dim[RL_RANK];
     RL_TRY(rl_call_need(c, 2));
     rl_dtype t = rl_call_in(c, 0)->dtype, wide = rl_wide_float(t);
     if (rl_call_in(c, 1)->dtype != t) return rl_call_fail(c, RL_EMODEL, "operands of two types");
-    if (rl_attr_int(c->node, "transBatchA", 0) || rl_attr_int(c->node, "transBatchB", 0))
-        return rl_call_fail(c, RL_ELIMIT, "transBatchA and transBatchB do not run");
-    rl_tensor a = swapped(rl_call_as(c, 0, wide), rl_attr_int(c->node, "transA", 0) != 0);
-    rl_tensor b = swapped(rl_call_as(c, 1, wide), rl_attr_int(c->node, "transB", 0) != 0);
+    rl_tensor a = laid(rl_call_as(c, 0, wide), rl_attr_int(c->node, "transA", 0) != 0, rl_attr_int(c->node, "transBatchA", 0) != 0);
+    rl_tensor b = laid(rl_call_as(c, 1, wide), rl_attr_int(c->node, "transB", 0) != 0, rl_attr_int(c->node, "transBatchB", 0) != 0);
     RL_TRY(rl_matmul_dims(c, &a, &b, &rank, dim));
     double param[2] = {rl_attr_float(c->node, "alpha", 1)};
     rl_tensor *product = rl_call_temp(c, wide, rank, dim), *y = rl_call_make(c, 0, t, rank, dim);
