@@ -48,6 +48,7 @@ rl_status rl_rule_if(rl_shaper *s) {
         rl_tensor content;
         RL_TRY(rl_shape_set(s, i, t.dtype, t.rank, t.dim));
         if (taken && rl_shape_load(s, a, &content)) rl_shape_store(s, i, &content);
+        if (taken) rl_shape_share(s, i, a);
     }
     return RL_OK;
 }
