@@ -101,7 +101,7 @@ static rl_status as_signed(rl_call *c, const rl_tensor *t, rl_tensor *out) {
 /* b, [..., k, n], with the neighbours along k, as the library wants it. */
 static rl_tensor turned(rl_call *c, const rl_tensor *b) {
     if (b->stride[b->rank - 2] == 1 || !rl_libs_of(c->rt)) return *b;
-    rl_tensor wanted = rl_matrix_swapped(b), view = rl_matrix_swapped(rl_call_temp(c, RL_I8, b->rank, wanted.dim));
+    rl_tensor wanted = rl_matrix_laid(b, true, false), view = rl_matrix_laid(rl_call_temp(c, RL_I8, b->rank, wanted.dim), true, false);
     rl_tensor_move(c->rt, &view, b);
     return view;
 }

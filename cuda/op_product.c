@@ -64,9 +64,9 @@ static void add_bias(rl_p_matmul *p, const rl_tensor *bias) {
     if (bias) p->bias = rl_data(bias), p->bias_m = 0, p->bias_n = 1, p->beta = 1;
 }
 
-/* Input i, or w, with its last two dims as FusedMatMul wants them. */
-static rl_tensor side_of(const rl_call *c, const rl_tensor *t, const char *turns) {
-    return c->arg && rl_attr_int(c->node, turns, 0) ? rl_matrix_swapped(t) : *t;
+/* An operand as FusedMatMul wants it. */
+static rl_tensor side_of(const rl_call *c, const rl_tensor *t, const char *turns, const char *ahead) {
+    return c->arg ? rl_matrix_laid(t, rl_attr_int(c->node, turns, 0) != 0, rl_attr_int(c->node, ahead, 0) != 0) : *t;
 }
 
 /* MatMul, and (arg 1) com.microsoft's FusedMatMul: alpha * A' * B'. */
@@ -77,12 +77,11 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     const rl_tensor *w, *bias;
     RL_TRY(rl_call_need(c, 2));
     if (!takes(rl_call_in(c, 0), rl_call_in(c, 1))) return rl_call_decline(c);
-    if (c->arg && (rl_attr_int(c->node, "transBatchA", 0) || rl_attr_int(c->node, "transBatchB", 0))) return rl_call_decline(c);
-    rl_tensor a = side_of(c, rl_call_in(c, 0), "transA"), b = side_of(c, rl_call_in(c, 1), "transB");
+    rl_tensor a = side_of(c, rl_call_in(c, 0), "transA", "transBatchA"), b = side_of(c, rl_call_in(c, 1), "transB", "transBatchB");
     RL_TRY(rl_matmul_dims(c, &a, &b, &rank, dim));
     if (count_of(dim, rank) >= INT32_MAX) return rl_call_decline(c);
     if (!rl_gpu_posts_of(c, dim, rank, &j.posts) || !rl_gpu_columns(c, 1, 0, &w, &bias)) return rl_call_decline(c);
-    a = side_of(c, rl_call_here(c, 0), "transA"), b = side_of(c, w, "transB");
+    a = side_of(c, rl_call_here(c, 0), "transA", "transBatchA"), b = side_of(c, w, "transB", "transBatchB");
     a = rl_matrix_of(&a, true), b = rl_matrix_of(&b, false);
     rl_tensor *y = rl_call_make(c, 0, a.dtype, rank, dim), flat;
     if (rl_numel(y) == 0) return RL_OK;

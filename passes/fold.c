@@ -381,6 +381,13 @@ static void fold_all_cones(const folder *all) {
     }
 }
 
+/* The contents of some small tensors are known only now, as cones were computed: those that hang on what shapes do not, as masks do. */
+static void fold_computed(const folder *all) {
+    folder f = {.g = all->g, .tmp = all->tmp, .dead = rl_new(all->tmp, bool, all->g->nnode)};
+    fold_known(&f);
+    make_initializers(&f);
+}
+
 rl_status rl_pass_fold(rl_pass_run *r) {
     folder f = {.g = r->g, .tmp = r->tmp, .dead = rl_new(r->tmp, bool, r->g->nnode)};
     for (uint32_t k = 0; k < r->g->order.n; k++)
@@ -390,5 +397,6 @@ rl_status rl_pass_fold(rl_pass_run *r) {
     make_initializers(&f);
     RL_TRY(fold_all_dequantized(&f));
     fold_all_cones(&f);
+    fold_computed(&f);
     return rl_pass_dce(r);
 }

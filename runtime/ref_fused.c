@@ -50,18 +50,15 @@ rl_status rl_ref_fused(rl_call *c) {
     return rl_each(c, wide, wide, rows[c->arg][wide == RL_F64], y, (const rl_tensor *[]){x, z}, z ? 2 : 1, param);
 }
 
-/* com.microsoft's FusedMatMul: alpha * A' * B', where ' may swap the last two dims. */
+/* com.microsoft's FusedMatMul: alpha * A' * B', where ' may swap the last two dims, and have taken the first from before the batch. */
 rl_status rl_ref_fused_matmul(rl_call *c) {
     uint32_t rank;
     int64_t dim[RL_RANK];
     RL_TRY(rl_call_need(c, 2));
     rl_dtype t = rl_call_in(c, 0)->dtype, wide = rl_wide_float(t);
     if (rl_call_in(c, 1)->dtype != t) return rl_call_fail(c, RL_EMODEL, "operands of two types");
-    if (rl_attr_int(c->node, "transBatchA", 0) || rl_attr_int(c->node, "transBatchB", 0))
-        return rl_call_fail(c, RL_ELIMIT, "transBatchA and transBatchB do not run");
-    rl_tensor a = *rl_call_as(c, 0, wide), b = *rl_call_as(c, 1, wide);
-    if (rl_attr_int(c->node, "transA", 0)) a = rl_matrix_swapped(&a);
-    if (rl_attr_int(c->node, "transB", 0)) b = rl_matrix_swapped(&b);
+    rl_tensor a = rl_matrix_laid(rl_call_as(c, 0, wide), rl_attr_int(c->node, "transA", 0) != 0, rl_attr_int(c->node, "transBatchA", 0) != 0);
+    rl_tensor b = rl_matrix_laid(rl_call_as(c, 1, wide), rl_attr_int(c->node, "transB", 0) != 0, rl_attr_int(c->node, "transBatchB", 0) != 0);
     RL_TRY(rl_matmul_dims(c, &a, &b, &rank, dim));
     double param[2] = {rl_attr_float(c->node, "alpha", 1)};
     rl_tensor *product = rl_call_temp(c, wide, rank, dim), *y = rl_call_make(c, 0, t, rank, dim);

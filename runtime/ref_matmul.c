@@ -31,12 +31,13 @@ rl_tensor rl_matrix_of(const rl_tensor *t, bool left) {
     return x;
 }
 
-rl_tensor rl_matrix_swapped(const rl_tensor *t) {
+rl_tensor rl_matrix_laid(const rl_tensor *t, bool swaps, bool ahead) {
     int64_t perm[RL_RANK];
-    if (t->rank < 2) return *t;
-    for (uint32_t i = 0; i < t->rank; i++) perm[i] = i;
-    perm[t->rank - 2] = t->rank - 1;
-    perm[t->rank - 1] = t->rank - 2;
+    uint32_t r = t->rank;
+    if (r < 2) return *t;
+    for (uint32_t i = 0; i + 2 < r; i++) perm[i] = i + ahead;
+    perm[r - 2 + swaps] = ahead ? 0 : r - 2;
+    perm[r - 1 - swaps] = r - 1;
     return rl_view_transpose(t, perm);
 }
 

@@ -44,6 +44,7 @@ rl_status rl_rule_if(rl_shaper *s) {
         rl_tensor content;
         RL_TRY(rl_shape_set(s, i, t.dtype, t.rank, t.dim));
         if (taken && rl_shape_load(s, a, &content)) rl_shape_store(s, i, &content);
+        if (taken) rl_shape_share(s, i, a);
     }
     return RL_OK;
 }
@@ -72,18 +73,30 @@ static void restore_types(const snapshot *p) {
 }
 
 /* A body that runs repeatedly: body inputs [at, at + n) are carried, from body outputs [out, out + n); fixed: their sizes
- * must stay (Scan), so two that differ are one. */
-typedef struct { rl_graph *body; rl_type *in; uint32_t at, out, n; bool fixed; } repeat;
+ * must stay (Scan), so two that differ are one.  open: [n] of which the body does not keep the sizes that it declares, as those of
+ * the first turn are where an exporter looked at one. */
+typedef struct { rl_graph *body; rl_type *in; uint32_t at, out, n; bool fixed, *open; } repeat;
+
+/* Does the body give carried value i other sizes than it declares, or maybe others?  True when that is news. */
+static bool doubt_declared(const rl_shaper *s, const repeat *r, uint32_t i, rl_type out) {
+    const rl_valinfo *x = rl_val(r->body, r->body->input.p[r->at + i]);
+    const rl_type *in = &r->in[r->at + i];
+    bool same = x->rank == out.rank;
+    for (uint32_t k = 0; same && x->rank != RL_NORANK && k < x->rank; k++)
+        same = x->dim[k] == out.dim[k] || rl_shape_open(s, x->dim[k]) || (in->rank == x->rank && in->dim[k] == x->dim[k]);
+    if (r->fixed || r->open[i] || x->rank == RL_NORANK || same) return false;
+    return r->open[i] = true;
+}
 
 /* Forgets what the body changes of carried type i; true when that is anything. */
 static bool forget_change(const rl_shaper *s, const repeat *r, uint32_t i) {
     rl_type *in = &r->in[r->at + i], out = rl_type_of(rl_val(r->body, r->body->output.p[r->out + i]));
-    if (in->rank == RL_NORANK) return false;
+    bool changed = doubt_declared(s, r, i, out);
+    if (in->rank == RL_NORANK) return changed;
     if (in->rank != out.rank) {
         in->rank = RL_NORANK;
         return true;
     }
-    bool changed = false;
     rl_dim *d = rl_new(s->tmp, rl_dim, in->rank);
     for (uint32_t k = 0; k < in->rank; k++) {
         rl_dim a = in->dim[k], b = out.dim[k];
@@ -102,7 +115,23 @@ static bool forget_changes(const rl_shaper *s, const repeat *r) {
 }
 
 static void forget_carried(const repeat *r) {
-    for (uint32_t i = 0; i < r->n; i++) r->in[r->at + i].rank = RL_NORANK;
+    for (uint32_t i = 0; i < r->n; i++) {
+        r->in[r->at + i].rank = RL_NORANK;
+        r->open[i] = !r->fixed;
+    }
+}
+
+/* The type of input i in every turn; what the body declares tells more, unless that is open. */
+static void set_input(rl_shaper *s, const repeat *r, uint32_t i) {
+    rl_graph *b = r->body;
+    rl_type t = r->in[i];
+    if (i < r->at || i >= r->at + r->n || !r->open[i - r->at]) {
+        rl_shape_set_type(s, b, b->input.p[i], t.dtype, t.rank, t.dim);
+        return;
+    }
+    rl_dim *d = rl_new(s->tmp, rl_dim, t.rank == RL_NORANK ? 0 : t.rank);
+    for (uint32_t k = 0; t.rank != RL_NORANK && k < t.rank; k++) d[k] = t.dim[k] == UNKNOWN ? rl_dim_fresh(s->ctx) : t.dim[k];
+    rl_graph_set_type(b, b->input.p[i], t.dtype == RL_UNDEF ? rl_val(b, b->input.p[i])->dtype : t.dtype, t.rank, d);
 }
 
 /* Infers the body; r->in becomes types that hold in every turn. */
@@ -110,11 +139,12 @@ static rl_status infer_repeat(rl_shaper *s, repeat *r) {
     rl_graph *b = r->body;
     const snapshot *declared = s->depth < DEEP ? save_types(s->tmp, b, NULL) : NULL;
     bool doubtful = false; /* a contradiction in the first turn stays one, whatever holds in every turn */
+    r->open = rl_new(s->tmp, bool, r->n);
     if (!declared) forget_carried(r);
     for (int round = 0;; round++) {
         if (round) restore_types(declared);
         if (round == ROUNDS) forget_carried(r);
-        for (uint32_t i = 0; i < b->input.n; i++) rl_shape_set_type(s, b, b->input.p[i], r->in[i].dtype, r->in[i].rank, r->in[i].dim);
+        for (uint32_t i = 0; i < b->input.n; i++) set_input(s, r, i);
         RL_TRY(rl_shape_body(s, b));
         b->doubtful = doubtful |= b->doubtful;
         if (!forget_changes(s, r) || round == ROUNDS) return RL_OK;
@@ -164,7 +194,7 @@ rl_status rl_rule_loop(rl_shaper *s) {
     if (!b) return rl_shape_fail(s, "has no body");
     if (b->input.n != n + 2 || b->output.n < n + 1 || b->output.n - 1 < s->n->nout)
         return rl_shape_fail(s, "body has %u inputs and %u outputs, wants %u and %u", b->input.n, b->output.n, n + 2, s->n->nout + 1);
-    repeat r = {b, rl_new(s->tmp, rl_type, n + 2), 2, 1, n, false};
+    repeat r = {b, rl_new(s->tmp, rl_type, n + 2), 2, 1, n, false, NULL};
     r.in[0] = (rl_type){RL_I64, 0, NULL};
     r.in[1] = (rl_type){RL_BOOL, 0, NULL};
     for (uint32_t i = 0; i < n; i++) r.in[2 + i] = rl_type_of(input(s, 2 + i));
@@ -204,7 +234,7 @@ rl_status rl_rule_scan(rl_shaper *s) {
     uint32_t n = nin - old - (uint32_t)m;
     if (b->input.n != nin - old || b->output.n != nout || nout < n)
         return rl_shape_fail(s, "body has %u inputs and %u outputs, wants %u and %u", b->input.n, b->output.n, nin - old, nout);
-    repeat r = {b, rl_new(s->tmp, rl_type, b->input.n), 0, 0, n, true};
+    repeat r = {b, rl_new(s->tmp, rl_type, b->input.n), 0, 0, n, true, NULL};
     rl_dim turns = UNKNOWN, batch = UNKNOWN;
     for (uint32_t i = 0; i < n; i++) {
         r.in[i] = rl_type_of(input(s, old + i));

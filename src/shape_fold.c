@@ -432,11 +432,9 @@ static const struct { fold_fn *fn; int arg; } folds[RL_NOP] = {
 #undef ROW
 };
 
-/* A constant of any size that only gets another shape: the same bytes. */
-static bool share_constant(rl_shaper *s) {
-    const rl_valinfo *x = input(s, 0);
+bool rl_shape_share(const rl_shaper *s, uint32_t port, const rl_valinfo *x) {
     const rl_const *c = x ? rl_cell_constant(s, x) : NULL;
-    rl_value y = rl_out(s->n, 0);
+    rl_value y = rl_out(s->n, port);
     if (!c || !rl_has(y)) return false;
     rl_valinfo *v = rl_val(s->g, y);
     uint32_t small;
@@ -493,6 +491,6 @@ static void fold_cells(rl_shaper *s, fold_fn *fn) {
 /* The nodes of a real model mostly compute on tensors that are large or not known: those return at once. */
 void rl_shape_fold(rl_shaper *s, rl_node n) {
     fold_fn *fn = folds[s->n->op].fn;
-    if (fn && may_fold(s, fn) && !(fn == fold_copy && share_constant(s))) fold_cells(s, fn);
+    if (fn && may_fold(s, fn) && !(fn == fold_copy && rl_shape_share(s, 0, input(s, 0)))) fold_cells(s, fn);
     compute(s, n);
 }

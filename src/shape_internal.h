@@ -87,6 +87,8 @@ bool rl_shape_ratio(double f, int64_t *num, int64_t *den);
 bool rl_shape_load(const rl_shaper *s, const rl_valinfo *v, rl_tensor *t);
 /* Gives output `port` these contents, as far as they are known; t's type must be the output's. */
 void rl_shape_store(rl_shaper *s, uint32_t port, rl_tensor *t);
+/* Output `port` is x, a constant of more than MAXELEM elements that at most gets another shape: the same bytes. */
+bool rl_shape_share(const rl_shaper *s, uint32_t port, const rl_valinfo *x);
 /* The contents of the node's outputs, where its inputs tell. */
 void rl_shape_fold(rl_shaper *s, rl_node n); /* n: s->n */
 

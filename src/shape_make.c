@@ -62,6 +62,14 @@ static bool number_of(rl_cell c, double *x) {
     return c.kind == CELL_INT || c.kind == CELL_FLOAT;
 }
 
+/* a - b as a size; either may be below 0, as -N is. */
+static rl_dim difference(const rl_shaper *s, rl_cell a, rl_cell b) {
+    rl_dim from = a.kind == CELL_SYM && a.num == 1 ? a.sym : size_of(s, a), d = UNKNOWN;
+    if (b.kind == CELL_INT && b.num > INT64_MIN) d = rl_shape_offset(s, from, -b.num);
+    else if (b.kind == CELL_SYM && b.num == 1) d = rl_shape_sub(s, from, b.sym);
+    return rl_dim_known(d) || (d != UNKNOWN && is_size(s, d)) ? d : UNKNOWN;
+}
+
 /* ceil((limit - start) / delta) */
 static rl_dim range_size(const rl_shaper *s, rl_cell a, rl_cell b, rl_cell step) {
     double x, y, z;
@@ -69,9 +77,9 @@ static rl_dim range_size(const rl_shaper *s, rl_cell a, rl_cell b, rl_cell step)
         double n = z != 0 ? ceil((y - x) / z) : NAN;
         return n <= 0 ? 0 : n < 9e15 ? (rl_dim)n : UNKNOWN;
     }
-    if (step.kind != CELL_INT || step.num <= 0) return UNKNOWN;
-    rl_dim from = size_of(s, a), to = size_of(s, b);
-    return rl_shape_ceildiv(s, rl_shape_sub(s, to, from), step.num);
+    if (step.kind != CELL_INT || step.num == 0 || step.num == INT64_MIN) return UNKNOWN;
+    rl_dim apart = step.num > 0 ? difference(s, b, a) : difference(s, a, b);
+    return rl_shape_ceildiv(s, apart, step.num > 0 ? step.num : -step.num);
 }
 
 rl_status rl_rule_range(rl_shaper *s) {

@@ -21,6 +21,7 @@ def adopt(world, node, inner):
         world.type.update(inner.type)
         world.data.update(inner.data)
         world.sequences.update(inner.sequences)
+        world.full |= inner.full
 
 
 def body_of(world, node, name, types):
@@ -48,11 +49,23 @@ def infer_if(world, node):
     for name in ("then_branch", "else_branch"):
         graph, inner = body_of(world, node, name, [])
         adopt(world, node, inner)
-        branches.append([inner.type.get(o, (0, None)) for o in graph.outputs])
+        branches.append((inner, graph.outputs, [inner.type.get(o, (0, None)) for o in graph.outputs]))
     cond = world.data.get(node.inp(0))
     if cond is not None and cond.size == 1:
-        return dict(zip(node.output, branches[0 if cond.ravel()[0] else 1]))
-    return {o: common(a, b) for o, a, b in zip(node.output, *branches)}
+        inner, outputs, types = branches[0 if cond.ravel()[0] else 1]
+        take_contents(world, node, inner, outputs)
+        return dict(zip(node.output, types))
+    return {o: common(a, b) for o, a, b in zip(node.output, branches[0][2], branches[1][2])}
+
+
+def take_contents(world, node, inner, outputs):
+    """What the branch gives that a known condition takes is what the If gives."""
+    sure = world.symbols.sure
+    for o, given in zip(node.output, outputs):
+        if o and given in inner.data:
+            world.data[o] = inner.data[given]
+        if world.world == 0:
+            (sure.add if {node.inp(0), given} <= sure else sure.discard)(o)
 
 
 def infer_loop(world, node):

@@ -17,7 +17,7 @@ from .forms import all_shapes
 from .flat import turns
 from .formula import evaluate
 from .labels import is_moving
-from .model import Graph, Model
+from .model import Graph, Model, moves
 from .sizes import SMALL, Symbols, known
 
 MAXENUM = 50_000  # configurations that are listed where forms cannot be compared as such
@@ -396,17 +396,6 @@ def fits(config, form):
 
 # ---------------------------------------------------------------------------------------------------- the result
 
-def moves(node, dims):
-    """Does this Transpose move data? One that only moves dims of size 1 does not."""
-    perm = node.attr("perm")
-    if perm is None:
-        if dims is None:
-            return True
-        perm = list(range(len(dims)))[::-1]
-    sized = [p for p in perm if dims is None or len(dims) != len(perm) or dims[p] != (1, 1)]
-    return sized != sorted(sized)
-
-
 def moved(nodes, sizes):
     """Transposes that move data, and their bytes."""
     count = size = 0
@@ -422,30 +411,42 @@ class Rewritten:
 
     def __init__(self, model, out, target):
         self.model, self.out, self.target = model, out, target
-        self.problem, self.shapes, self.blocked = None, None, None
+        self.blocked, self.problems = None, {}
         self.kept = []  # constants that the file takes for variables
         self.moved = moved(self.out.nodes, self.out.sizes)
 
     def check(self, proof):
-        """Raises Refused; returns the names of what could not be rebuilt."""
-        try:
-            lost = self.compare(proof, False)
-        except Refused:
-            if not any(self.model.empty(v.name) for v in proof.values):
-                raise
-            lost = self.compare(proof, True)
+        """Raises Refused; returns the names of what could not be rebuilt. Tensors without elements may be constants, and nodes that compute
+        constants may be gone: which ones are is the program's to say, so what is refused one way is looked at the other way."""
+        empties = [False, True] if any(self.model.empty(v.name) for v in proof.values) else [False]
+        why, lost = None, None
+        for way in itertools.product(empties, (False, True)):
+            if why and way[1] and len(self.model.unfolded()) == len(self.model.graph.nodes):
+                continue
+            try:
+                lost = self.compare(proof, *way)
+                break
+            except Refused as e:
+                why = why or e
+        if lost is None:
+            raise why
         self.check_result(proof)
         return lost
 
-    def compare(self, proof, empties):
+    def compare(self, proof, empties, folded):
         if proof.rate and (self.target is None or proof.rate != self.target.rate):
             raise Refused(f"the file has a rate of {proof.rate}, the target of {self.target and self.target.rate}")
-        self.rebuild(proof, empties)
-        compared = Comparison(proof, self.problem, self.shapes)
+        self.rebuild(proof)
+        key = empties, folded
+        if key not in self.problems:
+            problem = Problem(self.model, empties, self.target, folded)
+            self.problems[key] = problem, all_shapes(problem, bool(proof.rate))
+        self.problem, shapes = self.problems[key]
+        compared = Comparison(proof, self.problem, shapes)
         compared.run()
         return compared.lost
 
-    def rebuild(self, proof, empties):
+    def rebuild(self, proof):
         """A tensor that a node computes from constants alone may stay a variable, where its contents are too many for this checker too, the program
         does not compute such an op, or it hangs on a comparison of open sizes: then it is one in both. No stored constant may. And a Transpose of an empty
         tensor may make a constant of its own."""
@@ -459,11 +460,9 @@ class Rewritten:
             raise Refused(f"'{min(known)}' is a constant, and a variable in the file")
         self.kept = sorted(variable)
         names = variable | {n for n in values if made[n].op == "Transpose" and m.empty(n)}
-        if (names, empties, proof.rate) != self.blocked:
-            self.blocked = names, empties, proof.rate
+        if (names, proof.rate) != self.blocked:
+            self.blocked, self.problems = (names, proof.rate), {}
             self.model.block(names)
-            self.problem = Problem(self.model, empties, self.target)
-            self.shapes = all_shapes(self.problem, bool(proof.rate))
 
     def check_result(self, proof):
         """OUT has no more Transposes than the claim and those outside of the problem, nor do they move more; and the interface of IN."""

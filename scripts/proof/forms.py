@@ -297,7 +297,7 @@ def all_shapes(problem, charges):
         demand("input", name)
     for name in graph.outputs:
         demand("output", name)
-    for i, n in enumerate(graph.nodes):
+    for i, n in enumerate(problem.nodes):
         for name in n.captured:
             demand("captured", name)
         if n.ends is not None:

@@ -183,6 +183,17 @@ def resizes_nothing(node, sizes):
     return stretches(node) and x is not None and x == y and all(d[0] == d[1] != 0 for d in x)
 
 
+def moves(node, dims):
+    """Does this Transpose move data? One that only moves dims of size 1 does not."""
+    perm = node.attr("perm")
+    if perm is None:
+        if dims is None:
+            return True
+        perm = list(range(len(dims)))[::-1]
+    sized = [p for p in perm if dims is None or len(dims) != len(perm) or dims[p] != (1, 1)]
+    return sized != sorted(sized)
+
+
 def sorted_nodes(nodes):
     """Each node after what it reads; as early as its place in the file allows."""
     made = {o for n in nodes for o in n.output if o}
@@ -227,10 +238,16 @@ def constants(graph, sizes):
             read = [x for x in read if (0, 0) not in (sizes.dims.get(x) or ())] or read
         computed = n.op == "Constant" or (read and all(x in found for x in read if x) and any(read))
         computed = computed and n.op not in ("Enter", "Leave") and n.op not in RANDOM and not n.graphs and n.domain in ("", "com.microsoft") and (n.domain, n.op) not in graph.local
-        for o in n.output:
-            if o and (computed or o in sizes.content):
+        for k, o in enumerate(n.output):
+            if o and (computed or o in sizes.content or is_chosen(n, k, found, sizes)):
                 found.add(o)
     return found
+
+
+def is_chosen(n, k, constant, sizes):
+    """Is output k that of an If whose condition is known, and what the branch gives that it takes a constant?"""
+    cond = sizes.content.get(n.inp(0)) if n.op == "Leave" and n.ends is not None and n.ends.op == "If" else None
+    return cond is not None and cond.size == 1 and n.inp(1 + k + (0 if cond.ravel()[0] else len(n.output))) in constant
 
 
 class Model:
@@ -345,6 +362,33 @@ class Model:
             if not is_computed(n, self.sizes) or any(x in found for x in n.input):
                 found.update(o for o in n.output if o in self.computed)
         return found
+
+    def is_constant(self, n):
+        """Does it make nothing but constants of constants?"""
+        made = [o for o in n.output if o]
+        return n.op not in ("Constant", "Enter", "Leave") and not n.captured and bool(made) and all(o in self.stored and o in self.constant for o in made)
+
+    def is_turned(self, n):
+        if n.op != "Transpose" or n.domain != "":
+            return False
+        x = n
+        while x is not None and x.domain == "" and x.op in ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"):
+            x = self.made.get(x.inp(0))
+        return x is None or x.op == "Constant" or moves(n, self.sizes.dims.get(n.inp(0)))
+
+    def unfolded(self):
+        """The nodes without those that are gone where the program stores what constants alone determine: Transposes of stored constants,
+        those that move data, what is computed of these, and what nothing else reads."""
+        gone, nodes, made = set(), [], lambda n: {o for o in n.output if o}
+        for n in self.graph.nodes:
+            folds = self.is_constant(n) and (self.is_turned(n) or any(x in gone for x in n.input))
+            gone |= made(n) if folds else set()
+        read = set(self.graph.outputs)
+        for n in reversed(self.graph.nodes):
+            if not made(n) <= gone and (made(n) & read or not self.is_constant(n)):
+                nodes.append(n)
+                read.update(n.input + n.captured)
+        return nodes[::-1]
 
     def undecided(self):
         """What hangs on a comparison of open sizes: in the worlds they are large, and a smaller one may have another answer."""

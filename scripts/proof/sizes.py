@@ -17,6 +17,7 @@ SMALL = 4096  # elements of a tensor whose contents are followed
 GUESS = 64
 LEAST = 10_007  # no symbol is smaller
 APART = 100, 150
+LARGEST = 2 ** 63 - 1  # that inference and contents can hold
 END = 2 ** 31 - 1  # and beyond: a cut goes on to the end, whatever the size
 WORLDS = 3    # two of primes, and one in which every symbol is GUESS
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
@@ -77,6 +78,7 @@ class World:
         self.type = dict(outer.type) if outer else {}   # name -> (element type, dims or None); dims of int
         self.data = dict(outer.data) if outer else {}   # name -> array, of small ones
         self.sequences = dict(outer.sequences) if outer else {}
+        self.full = set(outer.full) if outer else set()  # tensors of which no element is 0, however many there are
         self.inner = outer is not None
         self.cache = outer.cache if outer else {}
         self.declared = {v.name: v.type for v in list(graph.proto.value_info) + list(graph.proto.output)}
@@ -119,7 +121,7 @@ class World:
     def infer(self, node):
         got = {}
         key = None
-        if not node.graphs and not node.op.startswith("Sequence"):
+        if not node.graphs and not node.op.startswith("Sequence") and node.op != "NonZero":
             key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
                    tuple(self.data[n].tobytes() if n in self.data else None for n in node.input))
             got = self.cache.get(key)
@@ -199,7 +201,28 @@ class World:
             return self.squeeze(node, types[0])
         if node.domain == "" and node.op.startswith("Sequence"):
             return self.sequence(node, types)
+        if node.domain == "" and node.op == "NonZero":
+            return self.nonzero(node, types[0][1])
+        if node.domain == "" and node.op == "TopK" and node.inp(1) in self.data:
+            return self.top(node, types[0])
         return None
+
+    def top(self, node, x):
+        """Inference refuses a number of elements that is a symbol's, and by chance more than there are."""
+        k = self.data[node.inp(1)].ravel()
+        if not x[1] or len(k) != 1:
+            return None
+        axis = node.attr("axis", -1) % len(x[1])
+        dims = x[1][:axis] + (int(k[0]),) + x[1][axis + 1:]
+        return dict(zip(node.output, ((x[0], dims), (TensorProto.INT64, dims))))
+
+    def nonzero(self, node, dims):
+        """As many columns as there are elements that are not 0, where these hang on no unknown size."""
+        x = self.data.get(node.inp(0)) if node.inp(0) in self.symbols.sure else None
+        if dims is None or (x is None and node.inp(0) not in self.full):
+            return None
+        count = np.prod(dims, dtype=object) if x is None else np.count_nonzero(x)
+        return {node.output[0]: (TensorProto.INT64, (len(dims), int(count)))}
 
     def squeeze(self, node, x):
         """Dims that are named go, also where nothing here says that they are 1: inference refuses those."""
@@ -290,7 +313,8 @@ class World:
             elem, dims = self.type[name]
             if elem == 0:
                 continue
-            types[name] = helper.make_tensor_type_proto(elem, dims)
+            held = dims if dims is None else [d if d <= LARGEST else None for d in dims]
+            types[name] = helper.make_tensor_type_proto(elem, held)
             if name in self.data:
                 data[name] = numpy_helper.from_array(self.data[name], name)
         out = {}
@@ -346,7 +370,7 @@ class World:
         """Contents of the outputs, where they follow from small contents or from sizes alone."""
         if node.op in ("Shape", "Size") and node.domain == "":
             dims = self.type.get(node.input[0], (0, None))[1]
-            if dims is not None:
+            if dims is not None and np.prod(dims, dtype=object) <= LARGEST:
                 x = np.array(dims, dtype=np.int64)
                 sure = all(d < LEAST for d in dims)
                 if self.world == 0:
@@ -358,6 +382,8 @@ class World:
                 self.note(node)
 
     def values_after(self, node):
+        if node.op == "ConstantOfShape" and node.domain == "" and np.all(node.attr("value", np.zeros(1))):
+            self.full.add(node.output[0])
         if node.op == "Where" and node.domain == "" and self.picked(node):
             return
         if node.op in ("Shape", "Size") or node.op in RANDOM or node.graphs or node.domain != "" or node.schema is None:
@@ -560,9 +586,12 @@ class Sizes:
             if self.symbols.index:
                 self.guess_broadcast(node)
             if self.symbols.index and not follows(node, *worlds[:2]):
-                for w in worlds:
+                least = self.least_of(node)
+                for k, w in enumerate(worlds):
                     for name in node.output:
-                        w.data.pop(name, None)
+                        was = w.data.pop(name, None)
+                        if least is not None:
+                            w.data[name] = np.full(was.shape, least[k], was.dtype)
         a, b, guess = worlds
         self.elem, self.dims, self.content, self.count, self.guessed = {}, {}, {}, {}, {}
         for name, (elem, dims) in a.type.items():
@@ -621,6 +650,21 @@ class Sizes:
         """A named size, and what is a multiple of one, is at least 1."""
         named = [self.symbol(name) for name in list(self.symbols.index) if name[0] == "named"]
         return int(any(quotient(size, n) for n in named))
+
+    def least_of(self, node):
+        """What the one element is that a Min or ReduceMin makes, in each world: of sizes where it hangs on them which is least; or None."""
+        made = [w.data.get(node.out(0)) for w in self.worlds]
+        if node.op not in ("Min", "ReduceMin") or node.domain != "" or any(x is None or x.size != 1 or x.dtype.kind != "i" for x in made):
+            return None
+        read = node.input[:1] if node.op == "ReduceMin" else node.input
+        given = [np.concatenate([w.data[x].ravel() for x in read]).tolist() if all(x in w.data for x in read) else [] for w in self.worlds]
+        sizes = list(zip(*given))
+        if len({*map(len, given)}) != 1 or not sizes or min(map(min, sizes)) < 0:
+            return None
+        least = sizes[0]
+        for size in sizes[1:]:
+            least = self.smaller(least, size)
+        return least
 
     def symbol(self, name):
         return tuple(self.symbols.number(name, w.world) for w in self.worlds)

@@ -127,6 +127,12 @@ def layer_norm(r):
     return Case("LayerNormalization", [x, scale, bias if coin(r) else None], 3 if dtype == F32 else 1, opset=17, axis=axis)
 
 
+def laid(x, swapped, ahead):
+    """A FusedMatMul's operand as it lies where its rows and columns are swapped, and the first of them lies before the batch."""
+    x = np.swapaxes(x, -1, -2) if swapped else x
+    return np.ascontiguousarray(np.moveaxis(x, -2, 0) if ahead else x)
+
+
 @family
 def fused(r):
     x = floats(r, shape_of(r, 2, 3, 9))
@@ -139,8 +145,9 @@ def fused(r):
         x = floats(r, [2, 3, n])
         return Case(op, [x, floats(r, x.shape), *rows[:3 if "Simplified" not in op and coin(r) else 2 if "Simplified" in op else 1]], 1, epsilon=1e-5, **ms)
     if op == "FusedMatMul":
-        turn = coin(r)
-        return Case(op, [x, np.ascontiguousarray(np.swapaxes(w, -1, -2)) if turn else w], alpha=0.5, transB=int(turn), **ms)
+        ways = [(int(coin(r)), int(coin(r) and x.ndim > 2)) for _ in range(2)]
+        flags = {name + side: way[k] for side, way in zip("AB", ways) for k, name in enumerate(("trans", "transBatch"))}
+        return Case(op, [laid(x, *ways[0]), laid(w, *ways[1])], alpha=0.5, **flags, **ms)
     if op == "Shrink":
         return Case(op, [numbers(r, [4, 5], pick(r, F32, np.int32))], opset=9, bias=float(r.integers(0, 3)), lambd=1.5)
     return Case(op, [x, rows[0]] if op in ("BiasGelu", "FastGelu") else [x], **ms)

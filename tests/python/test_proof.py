@@ -426,6 +426,65 @@ def equal_sizes(prog, tmp):
             yield f"of a Concat that says nothing: {refused or 'accepted'}"
 
 
+# ---------------------------------------------------------------------------------------------------- what constants alone determine
+
+def counted_model(fill):
+    """NonZero of a tensor of an open size, filled: it finds all of its elements, or none. And a Range downwards from a size to minus that one."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["s"]), node("ConstantOfShape", ["s"], ["k"], value=onnx.numpy_helper.from_array(np.array([fill]))),
+             node("NonZero", ["k"], ["n"]), node("Cast", ["n"], ["f"], to=T.FLOAT), node("Reshape", ["f", "rows"], ["q"]),
+             node("Transpose", ["q"], ["t"], perm=[1, 0, 2]), node("Relu", ["t"], ["r"]), node("Transpose", ["r"], ["y"], perm=[1, 0, 2]),
+             node("Gather", ["s", "zero"], ["size"]), node("Neg", ["size"], ["minus"]), node("Range", ["size", "minus", "down"], ["c"]), node("Abs", ["c"], ["z"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4])], [("y", T.FLOAT, None), ("z", T.INT64, None)], numbered(rows=[2, -1, 4], zero=0, down=-1))
+
+
+def chosen_model(takes):
+    """An If whose condition is known gives a constant with one branch, else what the model is given; 1,600 elements."""
+    h = test_targets.h
+    branch = lambda o, x: h.make_graph([h.make_node("Identity", [x], [o])], o, [], [h.make_tensor_value_info(o, T.FLOAT, [40, 40])])
+    nodes = [h.make_node("If", ["p"], ["c"], then_branch=branch("u", "fc"), else_branch=branch("v", "x2")), h.make_node("Gather", ["c", "rows"], ["g"]),
+             h.make_node("Transpose", ["x"], ["t"], perm=[1, 0]), h.make_node("Relu", ["t"], ["r"]), h.make_node("Add", ["r", "g"], ["a"]),
+             h.make_node("Transpose", ["a"], ["y"], perm=[1, 0])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [40, 40]), ("x2", T.FLOAT, [40, 40])], [("y", T.FLOAT, None)],
+                                 [onnx.numpy_helper.from_array(np.array(takes), "p"), *numbered(fc=np.arange(1600.0).reshape(40, 40), rows=np.arange(40))])
+
+
+def tied_model(stored):
+    """A bias that another constant is made of: cut and transposed there. That cuts no dim of what the bias is added to, if it is stored."""
+    node = test_targets.h.make_node
+    nodes = [node("Add", ["x", "fb"], ["a"]), node("Transpose", ["a"], ["t"], perm=[1, 0]), node("Relu", ["t"], ["r"]), node("Transpose", ["r"], ["y"], perm=[1, 0]),
+             node("Identity", ["fb"], ["fb2"]), node("Reshape", ["fb2", "heads"], ["c"]), node("Transpose", ["c"], ["d"], perm=[1, 0]),
+             node("Exp", ["d"], ["e"]), node("Add", ["z", "e"], ["w"])]
+    bias = numbered(fb=np.arange(64.0))
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [12, 64]), ("z", T.FLOAT, [16, 4]), *([] if stored else [("fb", T.FLOAT, [64])])],
+                                 [("y", T.FLOAT, None), ("w", T.FLOAT, None)], numbered(heads=[4, 16]) + (bias if stored else []))
+
+
+def masked_by_constants(stored):
+    """A mask of a few elements that follows from constants in floats alone; both ends of it, a dim of 32 and one of 4 * 8, are tied if it does not."""
+    node = test_targets.h.make_node
+    nodes = [node("Exp", ["fm"], ["c"]), node("Less", ["c", "f2"], ["m"]), node("Unsqueeze", ["m", "axis"], ["mu"]), node("Reshape", ["m", "to"], ["mr"]),
+             node("Transpose", ["x"], ["t"], perm=[1, 0]), node("Where", ["mu", "t", "f0"], ["a"]), node("Transpose", ["a"], ["y"], perm=[1, 0]),
+             node("Where", ["mr", "z", "f0"], ["w"])]
+    mask = numbered(fm=np.arange(32) / 32)
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [4, 32]), ("z", T.FLOAT, [4, 8]), *([] if stored else [("fm", T.FLOAT, [32])])],
+                                 [("y", T.FLOAT, None), ("w", T.FLOAT, None)], numbered(f0=0.0, f2=2.0, axis=[1], to=[4, 8]) + (mask if stored else []), opset=17)
+
+
+def constant_parts(prog, tmp):
+    """Both checkers take what is computed for what the program takes it; of a model in which it hangs on an input, or is otherwise, the certificate is refused."""
+    for name, make, right, wrong in (("counted", counted_model, 1, 0), ("chosen", chosen_model, True, False), ("tied", tied_model, True, False),
+                                     ("masked", masked_by_constants, True, False)):
+        onnx.save(make(right), tmp / "constant.onnx")
+        why, lost, words, out = by_both(prog, tmp / "constant.onnx", tmp, "onnx")
+        if why or lost or claim(words)[0] != 0:
+            yield f"{name}: {why or lost or claim(words)}"
+        onnx.save(make(wrong), tmp / "other.onnx")
+        refused, lost = accepts(Pair(tmp / "other.onnx", out, Target(name="onnx")), words)
+        if not refused and not lost:
+            yield f"{name}: accepted of another model"
+
+
 # ---------------------------------------------------------------------------------------------------- parts of models
 
 def save_pair(path, side, weights=(), opset=12):
@@ -479,7 +538,7 @@ def partial_rotary(prog, tmp):
 
 # ---------------------------------------------------------------------------------------------------- mutated
 
-MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "Einsum of a scalar": scalar_einsum,
+MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
           "GroupNormalization": group_normalization, "known output": known_output, "partial rotary": partial_rotary}
 
 

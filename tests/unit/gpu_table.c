@@ -162,6 +162,7 @@ static const struct { const char *type, *text; } forms[] = {
     {"Einsum", "in %x #[3,4,5] %y = Einsum(%x) equation=\"ijk->kij\""},
     {"Einsum", "in %x #[3,4] in %z #[3,4] %y = Einsum(%x, %z) equation=\"ij,ij->i\""},
     {"com.microsoft::FusedMatMul", "in %x #[2,7,5] in %z #[2,4,7] %y = com.microsoft::FusedMatMul(%x, %z) transA=1 transB=1 alpha=0.5"},
+    {"com.microsoft::FusedMatMul", "in %x #[5,2,7] in %z #[7,2,4] %y = com.microsoft::FusedMatMul(%x, %z) transBatchA=1 transBatchB=1"},
     {"com.microsoft::FusedMatMul", "in %x #[2,3,5,7] in %z #[4,7] %y = com.microsoft::FusedMatMul(%x, %z) transB=1"},
     {"MatMul", "in %x #[70,65] in %z #[65] %y = MatMul(%x, %z)"},
     {"Gemm", "in %x #[5,7] in %z #[4,5] in %c #[4] %y = Gemm(%x, %z, %c) transA=1 transB=1 alpha=0.5 beta=2.0"},

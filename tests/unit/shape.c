@@ -184,6 +184,10 @@ TEST(contents) {
     INFER("const %a i64[] {5} const %b i64[] {0} const %d i64[] {-2} %y = Range(%a, %b, %d) out %y", "i64[3] {5,3,1}");
     INFER("in %x f32[N] %s = Shape(%x) const %z i64[1] {0} %n = Squeeze(%s, %z) const %a i64[] {0} const %d i64[] {1}\n"
           "%y = Range(%a, %n, %d) out %y", "i64[N]");
+    INFER("in %x f32[N] const %d i64[] {-1} const %z i64[1] {0} %s = Shape(%x) %n = Squeeze(%s, %z) %m = Neg(%n) %y = Range(%n, %m, %d) out %y", "i64[2*N]");
+    INFER("in %x f32[N] const %a i64[] {-1} const %d i64[] {-1} const %z i64[1] {0} %s = Shape(%x) %n = Squeeze(%s, %z) %y = Range(%n, %a, %d) out %y",
+          "i64[N+1]");
+    INFER("in %x f32[N] const %d i64[] {1} const %z i64[1] {0} %s = Shape(%x) %n = Squeeze(%s, %z) %m = Neg(%n) %y = Range(%n, %m, %d) out %y", "i64[?0]");
     INFER("in %x f32[N,2] %s = Shape(%x) %k = ConstantOfShape(%s) value=i64[1]{1} %y = NonZero(%k) out %y", "i64[2,2*N]");
     INFER("const %a i32[2] {2147483647,1} const %b i32[2] {1,1} %y = Add(%a, %b) out %y", "i32[2] {_,2}?");
     INFER("const %a i64[] {-7} const %b i64[] {2} %y = Div(%a, %b) out %y", "i64[] {-3}");
