@@ -55,7 +55,8 @@ RL_HD rl_seat rl_seat_of(uint32_t lanes, bool across, uint32_t thread) {
 template <class A> RL_HD A *rl_team_cells(A *cell, uint32_t lanes, uint32_t team) { return cell + team * (lanes + 1); }
 RL_HD uint32_t rl_team_half(uint32_t lanes) { return lanes > 32 ? 16 : 8; }
 
-/* The step between a lane's own sum, in its cell, and rl_team_sum. */
+/* The step between a lane's own sum, in its cell, and rl_team_sum; eight cells are added up as they are. */
+RL_HD bool rl_team_folds(uint32_t lanes) { return lanes > 8; }
 template <class A> RL_HD void rl_team_fold(uint32_t op, A *cell, uint32_t lanes, uint32_t lane) {
     uint32_t half = rl_team_half(lanes);
     if (lane >= half) return;
@@ -137,7 +138,7 @@ template <class OP> struct rl_reduces {
     typedef rl_nothing Local;
     enum { AHEAD = 4 };
 
-    RL_MEMBER uint32_t steps(const Params &p) { return p.lanes == 1 ? 1 : 3; }
+    RL_MEMBER uint32_t steps(const Params &p) { return p.lanes == 1 ? 1 : rl_team_folds(p.lanes) ? 3 : 2; }
 
     RL_MEMBER A take(uint32_t op, A a, T x, uint32_t number) { return OP::take(op, a, x, number); }
     RL_MEMBER A take_sum(uint32_t op, A a, A x, uint32_t) { return rl_reduce_join(op, a, x); }
@@ -184,7 +185,7 @@ template <class OP> struct rl_reduces {
         }
         A *cell = rl_team_cells(s.cell, p.lanes, seat.team);
         if (phase == 0) cell[seat.lane] = share(p, at[1], part, seat.lane);
-        else if (phase == 1) rl_team_fold(p.op, cell, p.lanes, seat.lane);
+        else if (phase == 1 && rl_team_folds(p.lanes)) rl_team_fold(p.op, cell, p.lanes, seat.lane);
         else if (seat.lane == 0) finish(p, out, part, at[0], rl_team_sum(p.op, cell, p.lanes));
     }
 };
@@ -205,7 +206,7 @@ template <class T, uint32_t LANES, uint32_t EACH> struct rl_lines {
     struct Shared { A first[RL_CELLS], second[RL_CELLS]; };
     struct Local { C x[EACH ? EACH : 1]; };
 
-    RL_MEMBER uint32_t steps(const Params &) { return 5; }
+    RL_MEMBER uint32_t steps(const Params &) { return rl_team_folds(LANES) ? 5 : 3; }
     RL_MEMBER bool is_norm(const Params &p) { return p.op >= RL_GPU_LAYER_NORM; }
     RL_MEMBER uint32_t op_of_first(const Params &p) { return is_norm(p) ? RL_GPU_SUM : RL_GPU_MAX; }
 
@@ -268,6 +269,7 @@ template <class T, uint32_t LANES, uint32_t EACH> struct rl_lines {
         if (line >= p.count) return;
         rl_walk_at(&p.kept, line, 2, at);
         const T *x = (const T *)p.from + at[1];
+        if (!rl_team_folds(LANES)) phase *= 2;
         if (phase == 0) first[seat.lane] = first_sum(p, l, x, seat.lane);
         else if (phase == 1) rl_team_fold(op_of_first(p), first, LANES, seat.lane);
         else if (phase == 2) second[seat.lane] = second_sum(p, l, x, seat.lane, first_of(p, first));

@@ -61,13 +61,13 @@ void rl_bench_times(rl_arena *mem, const double *time, uint32_t n, double *media
 
 static rl_status measure(rl_exec *x, const rl_runopt *o, const rl_tensor *in, rl_tensor *out, rl_bench *b) {
     struct { double *p; uint32_t n, cap; } time = {0}, there = {0};
-    double seconds, clock = 0, least, all = 0;
+    double seconds, least, all = 0;
     for (uint32_t i = 0; i < WARM_RUNS; i++) RL_TRY(rl_bench_once(x, in, out, false, &seconds));
-    x->clock = &clock;
+    x->clock = &b->device_ms; /* in seconds, until the last run */
     while (o->runs ? time.n < o->runs : time.n < LEAST_RUNS || (all < 1 && time.n < MOST_RUNS)) {
         RL_TRY(run_once(x, in, out, false, &seconds, &b->delivered));
         rl_push(&x->g->mem, time, seconds);
-        if (rl_device_replays(x)) rl_push(&x->g->mem, there, clock);
+        if (rl_device_replays(x)) rl_push(&x->g->mem, there, b->device_ms);
         all += seconds;
         if (o->progress) o->progress(o->user, time.n, o->runs);
     }

@@ -39,11 +39,11 @@ emulated() {
     [ -x build/cuda/relayout_emulated ] || { echo "skipped: no C++ compiler for the emulated device"; return 0; }
     local status=0 test watched=build/cuda/relayout_watched # with races looked for: ten times as slow and more where models are large
     [ -x $watched ] || watched=build/cuda/relayout_emulated
-    for test in "test_backend_run.py --at-least 2004" test_kernels_b.py "test_text_run.py text/ops text/moves text/graph text/ir"; do
+    for test in test_kernels_b.py "test_text_run.py text/ops text/moves text/graph text/ir text/control"; do
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --relayout $watched --device cuda | tail -n 3 || status=1
     done
-    for test in test_text_run.py test_kernels_spatial.py "test_fast.py --count 2000 --seed $((RANDOM_SEED % 100000))"; do
+    for test in "test_backend_run.py --at-least 2004" test_text_run.py test_kernels_spatial.py "test_fast.py --count 2000 --seed $((RANDOM_SEED % 100000))"; do
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --relayout build/cuda/relayout_emulated --device cuda | tail -n 3 || status=1
     done
