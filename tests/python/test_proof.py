@@ -325,6 +325,16 @@ def table_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", "S", 4])], [("y", T.FLOAT, None)], inits)
 
 
+def best_model(op):
+    """The best 300 of what NonZero found, or all of it, as detectors take them: '?min(300|?0)'. op: ReduceMin."""
+    node = test_targets.h.make_node
+    nodes = [node("NonZero", ["x"], ["n"]), node("Cast", ["n"], ["f"], to=T.FLOAT), node("Shape", ["f"], ["s"]), node("Slice", ["s", "i1", "i2"], ["size"]),
+             node("Concat", ["most", "size"], ["both"], axis=0), node(op, ["both"], ["least"], keepdims=0), node("Reshape", ["least", "flat"], ["k"]),
+             node("Transpose", ["f"], ["t"], perm=[1, 0]), node("TopK", ["t", "k"], ["v", "at"], axis=0), node("Relu", ["v"], ["r"]),
+             node("Transpose", ["r"], ["y"], perm=[1, 0])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4])], [("y", T.FLOAT, None)], numbered(i1=[1], i2=[2], most=[300], flat=[-1]))
+
+
 def repeated_model():
     """x[4*N,6,8] times the rows of z[N,6,8], each repeated 4*N/N times, as repeat_interleave writes it."""
     node = test_targets.h.make_node
@@ -370,7 +380,7 @@ def wide_model():
 
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
-    for model in (cut_model(), last_model(), asked_model(), table_model(), repeated_model(), masked_model(), halves_model(), wide_model()):
+    for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
@@ -474,7 +484,7 @@ def masked_by_constants(stored):
 def constant_parts(prog, tmp):
     """Both checkers take what is computed for what the program takes it; of a model in which it hangs on an input, or is otherwise, the certificate is refused."""
     for name, make, right, wrong in (("counted", counted_model, 1, 0), ("chosen", chosen_model, True, False), ("tied", tied_model, True, False),
-                                     ("masked", masked_by_constants, True, False)):
+                                     ("masked", masked_by_constants, True, False), ("best", best_model, "ReduceMin", "ReduceMax")):
         onnx.save(make(right), tmp / "constant.onnx")
         why, lost, words, out = by_both(prog, tmp / "constant.onnx", tmp, "onnx")
         if why or lost or claim(words)[0] != 0:
