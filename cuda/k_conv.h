@@ -220,9 +220,10 @@ template <class T> struct rl_posts {
     RL_MEMBER void wide(const Params &p, uint32_t number) {
         constexpr uint32_t WIDE = rl_vector<T>::WIDE;
         int64_t at[RL_OPERANDS];
-        uint32_t first = number * WIDE, n = p.count - first < WIDE ? p.count - first : WIDE;
+        uint32_t n = rl_vector<T>::left(number, p.count);
         rl_vector<T> y, in[RL_OPERANDS - 1];
         C v[WIDE], w[WIDE];
+        if (!n) return;
         rl_walk_at(&p.w, number, RL_OPERANDS, at);
         y.clear();
         y.fetch((const T *)p.to + at[0], false, n);
@@ -247,8 +248,7 @@ template <class T> struct rl_posts {
 
     RL_STEP(rl_p_posts) {
         if (p.wide) {
-            uint32_t number = block * RL_THREADS + thread;
-            if (number * rl_vector<T>::WIDE < p.count) wide(p, number);
+            wide(p, block * RL_THREADS + thread);
             return;
         }
         RL_EACH(k, p) {

@@ -96,9 +96,10 @@ template <class T> struct rl_each {
     /* 16 bytes of each operand; those of the last vector that are missing, and bools, one by one. The loop is none of WIDE copies of all ops. */
     RL_MEMBER void wide(const Params &p, uint32_t number) {
         int64_t at[3];
-        uint32_t first = number * WIDE, n = p.count - first < WIDE ? p.count - first : (uint32_t)WIDE;
+        uint32_t n = Vector::left(number, p.count);
         bool whole = n == WIDE && !rl_makes_bool(p.op);
         Vector a, b, y;
+        if (!n) return;
         a.clear(), b.clear(), y.clear();
         rl_walk_at(&p.w, number, 3, at); /* of operands that are not there: 0 */
         a.fetch((const T *)p.in[0] + at[1], p.one[0], n);
@@ -117,8 +118,7 @@ template <class T> struct rl_each {
 
     RL_STEP(rl_p_each) {
         if (p.wide) {
-            uint32_t number = block * RL_THREADS + thread;
-            if (number * WIDE < p.count) wide(p, number);
+            wide(p, block * RL_THREADS + thread);
             return;
         }
         RL_EACH(k, p) {
@@ -137,8 +137,9 @@ template <class V> struct rl_where {
 
     RL_MEMBER void wide(const Params &p, uint32_t number) {
         int64_t at[4];
-        uint32_t first = number * WIDE, n = p.count - first < WIDE ? p.count - first : (uint32_t)WIDE;
+        uint32_t n = rl_vector<V>::left(number, p.count);
         rl_vector<V> a, b;
+        if (!n) return;
         a.clear(), b.clear();
         rl_walk_at(&p.w, number, 4, at);
         a.fetch((const V *)p.in[0] + at[1], p.one[0], n);
@@ -151,8 +152,7 @@ template <class V> struct rl_where {
 
     RL_STEP(rl_p_each) {
         if (p.wide) {
-            uint32_t number = block * RL_THREADS + thread;
-            if (number * WIDE < p.count) wide(p, number);
+            wide(p, block * RL_THREADS + thread);
             return;
         }
         RL_EACH(k, p) {

@@ -24,8 +24,9 @@ template <class T> struct rl_affine {
 
     RL_MEMBER void wide(const Params &p, uint32_t number) {
         int64_t at[3];
-        uint32_t first = number * rl_vector<T>::WIDE, n = p.count - first < rl_vector<T>::WIDE ? p.count - first : (uint32_t)rl_vector<T>::WIDE;
+        uint32_t n = rl_vector<T>::left(number, p.count);
         rl_vector<T> x;
+        if (!n) return;
         rl_walk_at(&p.w, number, 3, at);
         x.clear();
         x.fetch((const T *)p.from + at[1], false, n);
@@ -37,8 +38,7 @@ template <class T> struct rl_affine {
 
     RL_STEP(rl_p_affine) {
         if (p.wide) {
-            uint32_t number = block * RL_THREADS + thread;
-            if (number * rl_vector<T>::WIDE < p.count) wide(p, number);
+            wide(p, block * RL_THREADS + thread);
             return;
         }
         RL_EACH(k, p) {

@@ -98,6 +98,12 @@ template <class T> struct rl_vector {
     enum { WIDE = 16 / sizeof(T), BITS = 8 * sizeof(T) % 64 };
     union { rl_wide16 all; T each[WIDE]; uint64_t word[2]; };
 
+    /* How many of `count` elements vector number `number` has: WIDE, fewer at the end, 0 beyond it. */
+    static RL_INSIDE uint32_t left(uint32_t number, uint32_t count) {
+        uint32_t first = number * WIDE;
+        return first >= count ? 0 : count - first < WIDE ? count - first : (uint32_t)WIDE;
+    }
+
     /* n elements from here on, or, where `one` is set, the same one everywhere. */
     RL_INSIDE void fetch(const T *from, bool one, uint32_t n) {
         if (!one && n == WIDE) {
