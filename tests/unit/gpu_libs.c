@@ -16,12 +16,17 @@ static const char *(*said)(void);
 
 typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[4], out[2]; rl_status s; } run;
 
+static void start_at(run *r, rl_ctx *ctx, const char *text, const rl_backend *on) {
+    *r = (run){.rt = rl_rt_new(ctx, on, 1)};
+    r->s = r->rt ? rl_text_parse(ctx, "test", text, strlen(text), &r->g) : RL_EINTERNAL;
+    if (r->s == RL_OK) r->s = rl_exec_new(r->rt, r->g, &r->x);
+    for (uint32_t i = 0; r->s == RL_OK && i < r->g->input.n; i++) r->s = rl_value_random(r->rt, r->g, r->g->input.p[i], i, &r->in[i]);
+    if (r->s == RL_OK) r->s = rl_exec_run(r->x, r->in, r->out);
+}
+
 static run start(rl_ctx *ctx, const char *text, const rl_backend *on) {
-    run r = {.rt = rl_rt_new(ctx, on, 1)};
-    r.s = r.rt ? rl_text_parse(ctx, "test", text, strlen(text), &r.g) : RL_EINTERNAL;
-    if (r.s == RL_OK) r.s = rl_exec_new(r.rt, r.g, &r.x);
-    for (uint32_t i = 0; r.s == RL_OK && i < r.g->input.n; i++) r.s = rl_value_random(r.rt, r.g, r.g->input.p[i], i, &r.in[i]);
-    if (r.s == RL_OK) r.s = rl_exec_run(r.x, r.in, r.out);
+    run r;
+    start_at(&r, ctx, text, on);
     return r;
 }
 
@@ -215,9 +220,9 @@ TEST(library_failures) {
 }
 
 /* As a public entry: what jumps for want of memory ends here. */
-static run start_protected(rl_ctx *ctx, const char *text) {
-    if (RL_PROTECT(ctx)) return (run){.s = RL_ENOMEM};
-    return start(ctx, text, &rl_backend_cuda);
+static void start_protected(run *r, rl_ctx *ctx, const char *text) {
+    if (RL_PROTECT(ctx)) r->s = RL_ENOMEM;
+    else start_at(r, ctx, text, &rl_backend_cuda);
 }
 
 static rl_status run_protected(rl_ctx *ctx, run *r) {
@@ -242,7 +247,8 @@ TEST(driver_failures) {
     for (size_t i = 0; i < RL_LEN(cases); i++) {
         CHECK_CTX(ctx)
         setenv("RELAYOUT_STAND_IN_FAULT", cases[i].fault, 1);
-        run gpu = start_protected(ctx, net);
+        run gpu;
+        start_protected(&gpu, ctx, net);
         rl_status s = gpu.s;
         unsetenv("RELAYOUT_STAND_IN_FAULT");
         bool fine = s == cases[i].s && strstr(ctx->error, cases[i].says) && !strchr(ctx->error, '\n');
