@@ -136,7 +136,7 @@ template <class OP> struct rl_reduces {
     typedef typename OP::A A;
     struct Shared { A cell[RL_CELLS]; };
     typedef rl_nothing Local;
-    enum { AHEAD = 4 };
+    enum { AHEAD = sizeof(A) > 8 ? 2 : 4 };
 
     RL_MEMBER uint32_t steps(const Params &p) { return p.lanes == 1 ? 1 : rl_team_folds(p.lanes) ? 3 : 2; }
 
