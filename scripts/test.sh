@@ -114,6 +114,7 @@ suite embed sh tests/embed.sh build
 wait # the next one promises how long installing takes
 suite package bash tests/package.sh build
 wait
+suite fuzz fuzz # takes longest: first, beside the others
 py models-onnx verify.py --target onnx models/*.onnx
 py models-generic verify.py --target generic models/*.onnx
 py cases-onnx test_cases.py --target onnx
@@ -142,7 +143,6 @@ others
 py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_SEED:-0}"
 py random-ort test_random.py --count "$((RANDOM_COUNT / 4))" --seed "${RANDOM_SEED:-0}" --target ort
 py proof test_proof.py --count "${PROOF_COUNT:-200}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
-suite fuzz fuzz
 py random test_random.py --count "$RANDOM_COUNT" --seed "${RANDOM_SEED:-0}"
 py random-known test_random.py --known
 py random-wide test_random.py --wide --own --count "$((RANDOM_COUNT / 4))" --seed "${RANDOM_SEED:-0}"
