@@ -243,14 +243,14 @@ static const void *further(const void *p, int64_t elements, uint32_t size) {
     return p ? (const char *)p + elements * size : NULL;
 }
 
-/* Heads of several images, where they lie. */
-static rl_status batches_by_address(rl_call *call, const rl_lt_job *q, bool *did) {
+/* In one call: batches with one step, or by address. */
+static rl_status in_one(rl_call *call, const rl_lt_job *q, bool by_address, bool *did) {
     job j;
     memset(&j, 0, sizeof j); /* gaps too: keys are compared by bytes */
     j.l = rl_libs_of(call->rt);
-    j.key.by_address = 1;
+    j.key.by_address = by_address;
     if (describe(&j, q) && prepare(&j)) {
-        for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t i = 0; i < 4 && by_address; i++) {
             uintptr_t all;
             j.at[i] = addresses(call, q, &j, i, &all);
             j.key.align[i] = alignment((const void *)all);
@@ -284,17 +284,9 @@ static rl_status outer_batches(rl_call *call, const rl_lt_job *q, bool *did) {
 }
 
 rl_status rl_lt_matmul(rl_call *call, const rl_lt_job *q, bool *did) {
-    rl_libs *l = rl_libs_of(call->rt);
-    job j;
+    const rl_libs *l = rl_libs_of(call->rt);
     *did = false;
     if (!l || !l->lt || rl_call_noted(call) || q->p.k == 0 || q->p.c_n != 1 || q->nbatch == 0) return RL_OK;
-    if (q->p.batch.rank > 1) {
-        RL_TRY(batches_by_address(call, q, did));
-        return *did ? RL_OK : outer_batches(call, q, did);
-    }
-    memset(&j, 0, sizeof j); /* gaps too: keys are compared by bytes */
-    j.l = l;
-    if (describe(&j, q) && prepare(&j)) multiply(call, &j, &q->p, did);
-    end(&j);
-    return RL_OK;
+    RL_TRY(in_one(call, q, q->p.batch.rank > 1, did));
+    return *did || q->p.batch.rank <= 1 ? RL_OK : outer_batches(call, q, did);
 }

@@ -107,6 +107,13 @@ uint32_t rl_gpu_thread_blocks(int64_t n) {
     return (uint32_t)((n + RL_THREADS - 1) / RL_THREADS);
 }
 
+uint32_t rl_gpu_widen(rl_loops *l, uint32_t size, uint32_t nvector, const uint64_t *address, uint32_t *wide) {
+    *wide = rl_loops_takes(l, 16 / size, nvector, address) != 0;
+    if (!*wide) return rl_gpu_blocks(rl_loops_count(l));
+    rl_loops_by(l, 16 / size);
+    return rl_gpu_thread_blocks(rl_loops_count(l));
+}
+
 rl_status rl_loops_parts(const rl_loops *l, rl_part_fn *fn, void *arg) {
     uint32_t first = rl_loops_outer(l);
     int64_t index[RL_MOST_DIMS] = {0}, at[RL_OPERANDS] = {0};

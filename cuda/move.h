@@ -39,5 +39,7 @@ rl_status rl_loops_parts(const rl_loops *l, rl_part_fn *fn, void *arg);
 /* Blocks for n things of a kernel that goes element by element; for n of one that has a thread each. */
 uint32_t rl_gpu_blocks(int64_t n);
 uint32_t rl_gpu_thread_blocks(int64_t n);
+/* For kernels that go by 16 bytes where they can: *wide says whether (index.h: rl_loops_takes); then the loops count by vectors. Returns the blocks. */
+uint32_t rl_gpu_widen(rl_loops *l, uint32_t size, uint32_t nvector, const uint64_t *address, uint32_t *wide);
 
 #endif

@@ -93,9 +93,9 @@ static rl_status as_signed(rl_call *c, const rl_tensor *t, rl_tensor *out) {
     rl_p_each p = {.to = rl_data(out), .in = {rl_data(t), rl_call_keep(c, &top, 1, true)}, .count = (uint32_t)rl_numel(t), .op = RL_PW_BIT_XOR, .nin = 2,
                    .one = {0, 1}};
     rl_loops l = {.rank = 1, .noperand = 3, .dim = {p.count}, .step = {{1}, {1}, {0}}};
-    if ((p.wide = rl_loops_takes(&l, 16, 2, (uint64_t[]){(uintptr_t)p.to, (uintptr_t)p.in[0]}) != 0)) rl_loops_by(&l, 16);
+    uint32_t blocks = rl_gpu_widen(&l, 1, 2, (uint64_t[]){(uintptr_t)p.to, (uintptr_t)p.in[0]}, &p.wide);
     p.w = rl_walk_of(&l, 0);
-    return rl_gpu_launch(rl_gpu_of(c->rt), RL_GPU_each_u8, p.wide ? rl_gpu_thread_blocks(l.dim[0]) : rl_gpu_blocks(p.count), &p, sizeof p);
+    return rl_gpu_launch(rl_gpu_of(c->rt), RL_GPU_each_u8, blocks, &p, sizeof p);
 }
 
 /* b, [..., k, n], with the neighbours along k, as the library wants it. */

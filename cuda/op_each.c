@@ -42,10 +42,10 @@ static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int6
 static void widen(rl_loops *l, job *j) {
     uint64_t address[RL_OPERANDS] = {(uint64_t)(uintptr_t)j->p.to};
     for (uint32_t o = 0; o < j->p.nin; o++) address[1 + o] = (uint64_t)(uintptr_t)j->p.in[o];
-    if (rl_loops_outer(l) || !rl_loops_takes(l, 16 / j->size, RL_MIN(l->noperand, 3), address)) return;
-    j->p.wide = 1, j->p.count = (uint32_t)rl_loops_count(l);
-    for (uint32_t o = 0; o < j->p.nin; o++) j->p.one[o] = l->step[1 + o][l->rank - 1] == 0;
-    rl_loops_by(l, 16 / j->size);
+    if (rl_loops_outer(l)) return;
+    j->p.count = (uint32_t)rl_loops_count(l);
+    rl_gpu_widen(l, j->size, RL_MIN(l->noperand, 3), address, &j->p.wide);
+    for (uint32_t o = 0; j->p.wide && o < j->p.nin; o++) j->p.one[o] = l->step[1 + o][l->rank - 1] == 0;
 }
 
 /* y = op(in...): y and the inputs lie here, the inputs broadcast to y's dims; all of one type t, y too but for bools. */

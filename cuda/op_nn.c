@@ -144,13 +144,9 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
     rl_p_affine p = {.to = rl_data(y), .from = rl_data(x), .scale = param[0], .bias = param[1], .mean = param[2], .var = param[3],
                      .count = (uint32_t)rl_numel(y), .epsilon = epsilon};
     if (!p.count) return RL_OK;
-    uint32_t wide = 128 / rl_elem_bits(x->dtype), blocks = rl_gpu_blocks(p.count);
-    if (rl_loops_takes(&l, wide, 2, (uint64_t[]){(uintptr_t)p.to, (uintptr_t)p.from}) && l.step[1][l.rank - 1] == 1) {
-        p.wide = 1;
-        p.by = (uint32_t)l.step[2][l.rank - 1];
-        rl_loops_by(&l, wide);
-        blocks = rl_gpu_thread_blocks(rl_loops_count(&l));
-    }
+    bool near = l.rank && l.step[1][l.rank - 1] == 1;
+    uint32_t blocks = near ? rl_gpu_widen(&l, rl_elem_bits(x->dtype) / 8, 2, (uint64_t[]){(uintptr_t)p.to, (uintptr_t)p.from}, &p.wide) : rl_gpu_blocks(p.count);
+    p.by = p.wide && l.step[2][l.rank - 1] != 0;
     p.w = rl_walk_of(&l, 0);
     return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_affine_f32, x->dtype), blocks, &p, sizeof p);
 }

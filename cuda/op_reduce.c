@@ -12,18 +12,17 @@ static rl_gpu_kernel reduce_kernel(rl_dtype t) {
 
 enum { ENOUGH = 1 << 17, OWN = 16 }; /* threads that keep a device busy; elements that a thread is worth */
 
-/* A team for each output, and for each of its parts where there would be too few threads. */
-static void share_out(rl_p_reduce *p, uint32_t *parts) {
+/* A team for each output, and (splits) for each of its parts where there would be too few threads: how many parts. */
+static uint32_t share_out(rl_p_reduce *p, bool splits) {
     static const uint32_t lanes[] = {1, 8, 32, 256};
     uint32_t k = p->across || p->each < 8 ? 0 : p->each <= 64 ? 1 : p->each <= 512 ? 2 : 3;
     while (p->across && k < 2 && (uint64_t)p->count * lanes[k] < ENOUGH && p->each / lanes[k] > OWN) k++;
     p->lanes = lanes[k];
-    uint64_t threads = (uint64_t)p->count * p->lanes;
-    *parts = 1;
-    if (threads < ENOUGH / 2 && p->each / p->lanes >= 4 * OWN) *parts = (uint32_t)RL_MIN(p->each / (p->lanes * OWN), ENOUGH / threads);
-    p->share = (p->each + *parts - 1) / *parts;
-    *parts = (p->each + p->share - 1) / p->share;
+    uint64_t threads = (uint64_t)p->count * p->lanes, parts = 1;
+    if (splits && threads < ENOUGH / 2 && p->each / p->lanes >= 4 * OWN) parts = RL_MIN(p->each / (p->lanes * OWN), ENOUGH / threads);
+    p->share = (uint32_t)((p->each + parts - 1) / parts);
     p->blocks = rl_divisor_of((uint32_t)((threads + RL_THREADS - 1) / RL_THREADS));
+    return (p->each + p->share - 1) / p->share;
 }
 
 /* The parts' sums, `parts` rows of one for each output, added up. */
@@ -31,18 +30,15 @@ static rl_status add_up(rl_call *c, rl_gpu_kernel k, const rl_p_reduce *first, c
     rl_loops outputs = *kept, rows = {.rank = 1, .noperand = 1, .dim = {sums->dim[0]}, .step = {{sums->dim[1]}}};
     for (int64_t i = outputs.rank, n = 1; i-- > 0; n *= outputs.dim[i]) outputs.step[1][i] = n;
     rl_p_reduce p = *first;
-    uint32_t parts;
     p.to = rl_data(y), p.from = rl_data(sums), p.each = (uint32_t)sums->dim[0], p.partial = 0, p.again = 1, p.across = 1;
     p.kept = rl_walk_of(&outputs, 0), p.gone = rl_walk_of(&rows, 0);
-    share_out(&p, &parts);
-    p.share = p.each;
+    share_out(&p, false);
     return rl_gpu_launch(rl_gpu_of(c->rt), k, p.blocks.d, &p, sizeof p);
 }
 
-/* y, row-major, has x's dims with 1 for those reduced. */
-static rl_status reduce(rl_call *c, int op, const rl_tensor *x, const rl_tensor *y, const bool *gone) {
+/* y, row-major, has x's dims with 1 for those reduced. splits: what kernel k carries are sums, which can be added up in parts. */
+static rl_status reduce(rl_call *c, rl_gpu_kernel k, bool splits, uint32_t op, const rl_tensor *x, const rl_tensor *y, const bool *gone) {
     rl_loops kept = {.noperand = 2}, inner = {.noperand = 1};
-    rl_gpu_kernel k = reduce_kernel(x->dtype);
     if (k == RL_NGPU || rl_numel(x) >= INT32_MAX || rl_numel(x) == 0) return rl_call_decline(c);
     for (uint32_t i = 0; i < x->rank; i++) {
         rl_loops *l = gone[i] ? &inner : &kept;
@@ -54,10 +50,9 @@ static rl_status reduce(rl_call *c, int op, const rl_tensor *x, const rl_tensor 
     rl_loops_merge(&inner);
     if (kept.rank > RL_DIMS || inner.rank > RL_DIMS) return rl_call_decline(c);
     rl_p_reduce p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_loops_count(&kept), .each = (uint32_t)rl_loops_count(&inner),
-                     .op = (uint32_t)op, .kept = rl_walk_of(&kept, 0), .gone = rl_walk_of(&inner, 0)};
-    uint32_t parts;
+                     .op = op, .kept = rl_walk_of(&kept, 0), .gone = rl_walk_of(&inner, 0)};
     p.n = p.each, p.across = kept.rank && kept.step[1][kept.rank - 1] == 1;
-    share_out(&p, &parts);
+    uint32_t parts = share_out(&p, splits);
     if (parts == 1) return rl_gpu_launch(rl_gpu_of(c->rt), k, p.blocks.d, &p, sizeof p);
     const rl_tensor *sums = rl_call_temp(c, x->dtype == RL_I32 || x->dtype == RL_I64 ? RL_I64 : RL_F64, 2, (int64_t[]){parts, p.count});
     p.to = rl_data(sums), p.partial = 1;
@@ -65,11 +60,24 @@ static rl_status reduce(rl_call *c, int op, const rl_tensor *x, const rl_tensor 
     return add_up(c, k, &p, &kept, sums, y);
 }
 
+/* Output 0, without the dims that are gone, or with 1 for them (keepdims); what is returned has these in any case. */
+static rl_tensor make_kept(rl_call *c, rl_dtype type, const rl_tensor *x, const bool *gone) {
+    bool keeps = rl_attr_int(c->node, "keepdims", 1) != 0;
+    int64_t kept[RL_RANK], dim[RL_RANK];
+    uint32_t rank = 0;
+    rl_tensor view;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        kept[i] = gone[i] ? 1 : x->dim[i];
+        if (keeps || !gone[i]) dim[rank++] = kept[i];
+    }
+    rl_view_reshape(rl_call_make(c, 0, type, rank, dim), x->rank, kept, &view);
+    return view;
+}
+
 rl_status rl_gpu_op_reduce(rl_call *c) {
     const int64_t *axis;
-    uint32_t n, rank = 0;
+    uint32_t n;
     bool gone[RL_RANK] = {false};
-    int64_t kept[RL_RANK], dim[RL_RANK];
     RL_TRY(rl_call_need(c, 1));
     uint32_t slot = c->node->since >= (c->arg == RL_GPU_SUM ? 13u : 18u) ? 1 : RL_NONE;
     RL_TRY(rl_call_ints(c, slot == RL_NONE ? "axes" : NULL, slot, &axis, &n));
@@ -80,45 +88,31 @@ rl_status rl_gpu_op_reduce(rl_call *c) {
         RL_TRY(rl_call_axis(c, axis[i], x->rank, &a));
         gone[a] = true;
     }
-    bool keeps = rl_attr_int(c->node, "keepdims", 1) != 0;
-    for (uint32_t i = 0; i < x->rank; i++) {
-        if (n == 0) gone[i] = true;
-        kept[i] = gone[i] ? 1 : x->dim[i];
-        if (keeps || !gone[i]) dim[rank++] = kept[i];
-    }
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, rank, dim), view;
-    rl_view_reshape(y, x->rank, kept, &view);
-    return reduce(c, c->arg, x, &view, gone);
+    for (uint32_t i = 0; n == 0 && i < x->rank; i++) gone[i] = true;
+    rl_tensor y = make_kept(c, x->dtype, x, gone);
+    return reduce(c, reduce_kernel(x->dtype), true, (uint32_t)c->arg, x, &y, gone);
 }
 
-/* By teams as sums are, all of a line in one. */
+static rl_gpu_kernel arg_kernel(rl_dtype t) {
+    switch (t) {
+    case RL_I8: return RL_GPU_arg_i8;
+    case RL_U8: return RL_GPU_arg_u8;
+    case RL_I32: return RL_GPU_arg_i32;
+    case RL_I64: return RL_GPU_arg_i64;
+    default: return rl_gpu_of_float(RL_GPU_arg_f32, t);
+    }
+}
+
 rl_status rl_gpu_arg(rl_call *c) {
-    uint32_t axis, rank = 0, parts;
-    int64_t dim[RL_RANK];
-    rl_loops kept = {.noperand = 2}, line = {.rank = 1, .noperand = 1};
+    uint32_t axis, last = rl_attr_int(c->node, "select_last_index", 0) ? RL_GPU_TIES_LAST : 0;
+    bool gone[RL_RANK] = {false};
     RL_TRY(rl_call_need(c, 1));
     RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
     const rl_tensor *x = rl_call_here(c, 0);
-    rl_dtype t = x->dtype;
-    rl_gpu_kernel k = t == RL_I8 ? RL_GPU_arg_i8 : t == RL_U8 ? RL_GPU_arg_u8 : t == RL_I32 ? RL_GPU_arg_i32 : t == RL_I64 ? RL_GPU_arg_i64
-                    : rl_gpu_of_float(RL_GPU_arg_f32, t);
-    if (k == RL_NGPU || rl_numel(x) == 0 || rl_numel(x) >= INT32_MAX || x->rank == 0) return rl_call_decline(c);
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (i != axis || rl_attr_int(c->node, "keepdims", 1)) dim[rank++] = i == axis ? 1 : x->dim[i];
-    rl_tensor *y = rl_call_make(c, 0, RL_I64, rank, dim);
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (i != axis) kept.dim[kept.rank] = x->dim[i], kept.step[1][kept.rank++] = x->stride[i];
-    for (int64_t i = kept.rank, n = 1; i-- > 0; n *= kept.dim[i]) kept.step[0][i] = n;
-    rl_loops_merge(&kept);
-    if (kept.rank > RL_DIMS) return rl_call_decline(c);
-    line.dim[0] = x->dim[axis], line.step[0][0] = x->stride[axis];
-    rl_p_reduce p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_loops_count(&kept), .each = (uint32_t)x->dim[axis], .op = (uint32_t)c->arg,
-                     .kept = rl_walk_of(&kept, 0), .gone = rl_walk_of(&line, 0)};
-    if (rl_attr_int(c->node, "select_last_index", 0)) p.op |= RL_GPU_TIES_LAST;
-    p.across = kept.rank && kept.step[1][kept.rank - 1] == 1;
-    share_out(&p, &parts);
-    p.share = p.each;
-    return rl_gpu_launch(rl_gpu_of(c->rt), k, p.blocks.d, &p, sizeof p);
+    if (arg_kernel(x->dtype) == RL_NGPU || rl_numel(x) == 0 || x->rank == 0) return rl_call_decline(c);
+    gone[axis] = true;
+    rl_tensor y = make_kept(c, RL_I64, x, gone);
+    return reduce(c, arg_kernel(x->dtype), false, (uint32_t)c->arg | last, x, &y, gone);
 }
 
 rl_status rl_gpu_global_pool(rl_call *c) {
@@ -131,7 +125,7 @@ rl_status rl_gpu_global_pool(rl_call *c) {
         dim[i] = gone[i] ? 1 : x->dim[i];
     }
     if (x->rank < 3 || rl_numel(x) == 0) return rl_call_decline(c);
-    return reduce(c, c->arg, x, rl_call_make(c, 0, x->dtype, x->rank, dim), gone);
+    return reduce(c, reduce_kernel(x->dtype), true, (uint32_t)c->arg, x, rl_call_make(c, 0, x->dtype, x->rank, dim), gone);
 }
 
 /* ---- lines ---- */

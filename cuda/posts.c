@@ -73,12 +73,8 @@ rl_status rl_gpu_run_posts(rl_call *c, const rl_gpu_posts *posts, const rl_tenso
     rl_loops l = rl_loops_of(y->rank, y->dim, t, 1 + posts->nin);
     rl_loops_sort(&l);
     rl_loops_merge(&l);
-    uint32_t wide = 128 / rl_elem_bits(y->dtype), blocks = rl_gpu_blocks(p.count);
-    if ((p.wide = rl_loops_takes(&l, wide, l.noperand, address) != 0)) {
-        for (uint32_t o = 1; o < l.noperand; o++) p.one[o] = l.step[o][l.rank - 1] == 0;
-        rl_loops_by(&l, wide);
-        blocks = rl_gpu_thread_blocks(rl_loops_count(&l));
-    }
+    uint32_t blocks = rl_gpu_widen(&l, rl_elem_bits(y->dtype) / 8, l.noperand, address, &p.wide);
+    for (uint32_t o = 1; p.wide && o < l.noperand; o++) p.one[o] = l.step[o][l.rank - 1] == 0;
     p.w = rl_walk_of(&l, 0);
     return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_posts_f32, y->dtype), blocks, &p, sizeof p);
 }

@@ -168,11 +168,6 @@ static rl_status make_cover(rl_arena *mem, const rl_problem *p, rl_cover *out) {
 
 typedef struct { uint32_t n, *beg, *op; } split; /* the ops of each component, in the problem's order */
 
-static uint32_t find_root(uint32_t *up, uint32_t x) {
-    while (up[x] != x) x = up[x] = up[up[x]];
-    return x;
-}
-
 static split components(rl_arena *mem, const rl_cover *p) {
     uint32_t *up = rl_new(mem, uint32_t, p->nop), *with = rl_new(mem, uint32_t, p->nelem);
     for (uint32_t o = 0; o < p->nop; o++) {
@@ -181,7 +176,7 @@ static split components(rl_arena *mem, const rl_cover *p) {
         for (size_t k = 0; b->ncfg > 1 && k < (size_t)b->ncfg * b->width; k++) {
             uint32_t e = b->elem[k];
             if (e == RL_NONE) continue;
-            if (with[e]) up[find_root(up, with[e] - 1)] = find_root(up, o);
+            if (with[e]) up[rl_root(up, with[e] - 1)] = rl_root(up, o);
             with[e] = o + 1;
         }
     }
@@ -189,13 +184,13 @@ static split components(rl_arena *mem, const rl_cover *p) {
     uint32_t *id = rl_new(mem, uint32_t, p->nop);
     for (uint32_t o = 0; o < p->nop; o++) {
         if (p->op[o].ncfg < 2) continue;
-        uint32_t root = find_root(up, o);
+        uint32_t root = rl_root(up, o);
         if (!id[root]) id[root] = ++s.n;
         s.beg[id[root] + 1]++;
     }
     for (uint32_t k = 1; k <= s.n; k++) s.beg[k + 1] += s.beg[k];
     for (uint32_t o = 0; o < p->nop; o++)
-        if (p->op[o].ncfg > 1) s.op[s.beg[id[find_root(up, o)]]++] = o;
+        if (p->op[o].ncfg > 1) s.op[s.beg[id[rl_root(up, o)]]++] = o;
     return s;
 }
 
