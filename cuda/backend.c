@@ -64,7 +64,7 @@ static uint64_t key_of(const void *host, size_t nbyte, bool lasts) {
 
 static bool is_same(const kept *k, const void *host, size_t nbyte, bool lasts) {
     if (k->nbyte != nbyte || lasts != !k->copy) return false;
-    return lasts ? k->host == host : memcmp(k->copy, host, nbyte) == 0;
+    return lasts ? k->host == host : rl_same_bytes(k->copy, host, nbyte);
 }
 
 static bool grow_slots(state *s) {
@@ -126,7 +126,7 @@ rl_loops rl_loops_of(uint32_t rank, const int64_t *dim, const rl_tensor *const *
 rl_tensor *rl_gpu_make_like(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim, const rl_tensor *const *in, uint32_t nin) {
     int64_t perm[RL_RANK];
     for (uint32_t i = 0; i < nin; i++) {
-        if (in[i]->rank != rank || memcmp(in[i]->dim, dim, rank * sizeof *dim) != 0) continue;
+        if (in[i]->rank != rank || !rl_same_bytes(in[i]->dim, dim, rank * sizeof *dim)) continue;
         return rl_call_make_in(c, 0, t, rank, dim, rl_memory_order(in[i], perm) ? perm : NULL);
     }
     return rl_call_make(c, 0, t, rank, dim);

@@ -178,7 +178,7 @@ static bool ask(const job *j, cublasLtMatmulAlgo_t *algo) {
 
 static rl_lt_choice *choice_of(const job *j) {
     for (rl_lt_choice *c = j->l->choices; c; c = c->next)
-        if (memcmp(&c->key, &j->key, sizeof c->key) == 0) return c;
+        if (rl_same_bytes(&c->key, &j->key, sizeof c->key)) return c;
     rl_lt_choice *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     memcpy(&c->key, &j->key, sizeof c->key);

@@ -239,7 +239,7 @@ static void make_plan(rl_libs *l, rl_dnn_plan *p) {
 
 static rl_dnn_plan *plan_of(rl_libs *l, const rl_dnn_asked *q) {
     for (rl_dnn_plan *k = l->plans; k; k = k->next)
-        if (k->asked.graph == q->graph && k->asked.nkey == q->nkey && memcmp(k->asked.key, q->key, q->nkey) == 0) return k;
+        if (k->asked.graph == q->graph && k->asked.nkey == q->nkey && rl_same_bytes(k->asked.key, q->key, q->nkey)) return k;
     rl_dnn_plan *k = calloc(1, sizeof *k + q->nkey);
     if (!k) return NULL;
     memcpy(k + 1, q->key, q->nkey);

@@ -1,6 +1,7 @@
 /* Places that indices name, on the device: Gather (index_select), GatherElements, GatherND, ScatterElements, ScatterND; and Pad. */
 #include <string.h>
 
+#include "../runtime/element.h"
 #include "../runtime/kernels.h"
 #include "backend.h"
 #include "move.h"
@@ -177,9 +178,11 @@ static rl_status pad_mode(const rl_call *c, uint32_t *mode) {
 static rl_status pad_value(rl_call *c, rl_dtype t, void *value) {
     uint32_t size = rl_elem_bits(t) / 8;
     memset(value, 0, 16);
-    if (!rl_call_in(c, 2)) return RL_OK;
-    if (rl_call_in(c, 2)->dtype != t || rl_numel(rl_call_in(c, 2)) != 1) return rl_call_fail(c, RL_EMODEL, "a constant value of another type");
-    const rl_tensor *v = rl_call_as(c, 2, t);
+    const rl_tensor *v;
+    RL_TRY(rl_call_one(c, 2, &v));
+    if (!v) return RL_OK;
+    if (v->dtype != t) return rl_call_fail(c, RL_EMODEL, "a constant value of another type");
+    v = rl_call_as(c, 2, t);
     for (uint32_t k = 0; k < 16; k += size) memcpy((char *)value + k, rl_data(v), size);
     return RL_OK;
 }
@@ -203,10 +206,10 @@ rl_status rl_gpu_op_pad(rl_call *c) {
         if (axis) RL_TRY(rl_call_axis(c, axis[i], x->rank, &a));
         if (pad[i] < 0 || pad[i + k] < 0 || x->dim[a] == 0 || dim[a] != x->dim[a]) return rl_call_decline(c);
         p.before[a] = pad[i];
-        dim[a] += pad[i] + pad[i + k];
+        dim[a] = rl_add(dim[a], rl_add(pad[i], pad[i + k]));
     }
     RL_TRY(rl_call_dims(c, x->rank, dim));
-    RL_TRY(pad_value(c, x->dtype, p.value));
+    if (p.mode == RL_GPU_PAD_CONSTANT) RL_TRY(pad_value(c, x->dtype, p.value));
     x = rl_call_here(c, 0);
     rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
     int64_t count = rl_numel(y);

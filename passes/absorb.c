@@ -10,8 +10,6 @@
  * be stored twice; but a bias is (exporters let all that are equal be one). */
 #include "absorb.h"
 
-#include <string.h>
-
 #include "../src/eval.h"
 #include "../src/ops.h"
 
@@ -90,7 +88,7 @@ static bool read_pointwise(rl_absorber *a, rl_node n, const rl_permuted *in, boo
         if (!rl_has(x->in[i]) || rl_same(x->in[i], in->v)) continue;
         const rl_permuted *other = find(a, x->in[i]);
         const rl_valinfo *v = rl_val(a->g, x->in[i]);
-        if (other && !from && other->axis == in->axis && other->n == in->n && memcmp(other->p, in->p, in->n * sizeof *in->p) == 0) continue;
+        if (other && !from && other->axis == in->axis && other->n == in->n && rl_same_bytes(other->p, in->p, in->n * sizeof *in->p)) continue;
         if (other || v->rank == RL_NORANK || !v->data || v->rank > rank) return false;
         uint32_t lead = rank - v->rank;
         if (in->axis < lead || v->dim[in->axis - lead] == 1) continue;

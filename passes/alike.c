@@ -7,7 +7,6 @@
  * taken away by runtimes: neither says anything.  Nor do the calls of functions, whose types are found elsewhere (functions.h).
  *
  * While the passes run, the model's inputs have the sizes that this gives; they get their own back. */
-#include <string.h>
 
 #include "../src/shape.h"
 #include "pass.h"
@@ -50,7 +49,7 @@ static void write_inputs(rl_graph *g) {
         rl_sized was = {g->input.p[i], rl_copy(&g->mem, x->dim, x->rank * sizeof *x->dim)};
         rl_dim *dim = rl_copy(&g->mem, x->dim, x->rank * sizeof *dim);
         for (uint32_t d = 0; d < x->rank; d++) dim[d] = rl_dim_normal(g->ctx, &g->alike->rules, dim[d]);
-        if (memcmp(dim, was.dim, x->rank * sizeof *dim) == 0) continue;
+        if (rl_same_bytes(dim, was.dim, x->rank * sizeof *dim)) continue;
         rl_push(&g->mem, g->alike->input, was);
         rl_graph_set_type(g, was.v, x->dtype, x->rank, dim);
     }

@@ -164,7 +164,7 @@ static bool moves_as(const rl_plan *p, rl_node transpose, const uint8_t *from, c
     if (transpose.i == RL_NONE) return false;
     const rl_nodeinfo *n = rl_nod(p->g, transpose);
     const rl_member *x = &p->member[n->in[0].i], *y = &p->member[n->out[0].i];
-    return memcmp(from, x->seq, x->natom) == 0 && memcmp(to, y->seq, x->natom) == 0;
+    return rl_same_bytes(from, x->seq, x->natom) && rl_same_bytes(to, y->seq, x->natom);
 }
 
 /* One order that some op names at a class. */

@@ -2,7 +2,6 @@
 #include "blocks.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "../src/ops.h"
 #include "solve.h"
@@ -30,7 +29,7 @@ static kind kind_of(const rl_graph *g, const rl_nodeinfo *n) {
 }
 
 static bool same_dims(const rl_valinfo *a, const rl_valinfo *b) {
-    return memcmp(a->dim, b->dim, 4 * sizeof *a->dim) == 0;
+    return rl_same_bytes(a->dim, b->dim, 4 * sizeof *a->dim);
 }
 
 /* taps 0: its weights are not known. */

@@ -86,11 +86,11 @@ static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp) {
     for (uint32_t c = 0; c < o->ncfg; c++) {
         const uint32_t *order = o->order + (size_t)c * o->npin;
         for (uint32_t k = 0; k < o->npin; k++) now[k] = to[o->value[k]] ? to[o->value[k]][order[k]] : order[k];
-        if (memcmp(now, order, size) == 0) continue;
+        if (rl_same_bytes(now, order, size)) continue;
         uint64_t h = rl_hash_bytes(now, size) | 1;
         uint32_t i;
         for (; (i = rl_hash_get(&seen, h)) != RL_NONE; h++)
-            if (memcmp(o->order + (size_t)i * o->npin, now, size) == 0) break;
+            if (rl_same_bytes(o->order + (size_t)i * o->npin, now, size)) break;
         if (i == RL_NONE || (o->cost && o->cost[i] > o->cost[c])) return false;
     }
     return true;

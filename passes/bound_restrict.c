@@ -46,8 +46,8 @@ static bool has_pin_atoms(const rl_oplegal *op, uint32_t token) {
 
 /* Do two forms of an op say the same of the tokens that they have? */
 static bool are_alike(const rl_oplegal *op, const rl_form *a, const rl_form *b) {
-    return a->kind == b->kind && a->cost == b->cost && a->run == b->run && memcmp(a->start, b->start, sizeof a->start) == 0 &&
-           memcmp(a->member, b->member, a->start[RL_MAXGROUP]) == 0 && memcmp(a->seq, b->seq, op->noperand * sizeof *a->seq) == 0;
+    return a->kind == b->kind && a->cost == b->cost && a->run == b->run && rl_same_bytes(a->start, b->start, sizeof a->start) &&
+           rl_same_bytes(a->member, b->member, a->start[RL_MAXGROUP]) && rl_same_bytes(a->seq, b->seq, op->noperand * sizeof *a->seq);
 }
 
 /* Forms without the tokens that no pin shows any more; of those that this leaves alike one. */
@@ -97,7 +97,7 @@ static void restrict_table(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *
     uint64_t h = rl_hash_bytes(t->key.p, t->key.n) | 1;
     for (uint32_t i; (i = rl_hash_get(&t->index, h)) != RL_NONE; h++) {
         const table *x = &t->made.p[i];
-        if (x->n != t->key.n || memcmp(x->key, t->key.p, x->n) != 0) continue;
+        if (x->n != t->key.n || !rl_same_bytes(x->key, t->key.p, x->n)) continue;
         op->token = x->token;
         op->form = x->form;
         op->nform = x->nform;

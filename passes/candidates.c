@@ -9,7 +9,6 @@
  * Needs: tokens and forms.  Keeps: the graph. */
 #include "charge.h"
 #include "configs.h"
-#include <string.h>
 
 #define BUDGET 20000   /* configurations looked at; level 0 is completed all the same */
 #define FULLATOM 4     /* every order is a candidate where no class has more atoms */
@@ -55,7 +54,7 @@ static void find_active(rl_plan *p, bool by_time) {
             if (!x->pin) continue;
             const uint8_t *seq = p->member[x->tensor.i].seq;
             if (!first[x->cls]) first[x->cls] = seq;
-            if (memcmp(first[x->cls], seq, c->natom) != 0) p->active[c->comp] = true;
+            if (!rl_same_bytes(first[x->cls], seq, c->natom)) p->active[c->comp] = true;
         }
 }
 

@@ -10,7 +10,7 @@ static uint32_t factorial(uint32_t n) { return n < 2 ? 1 : n * factorial(n - 1);
 
 static void add_perm(rl_perms *s, const uint8_t *t, uint32_t n, uint32_t level) {
     for (uint32_t i = 0; i < s->n; i++)
-        if (s->p[i].t[0] == t[0] && memcmp(s->p[i].t, t, n) == 0) {
+        if (s->p[i].t[0] == t[0] && rl_same_bytes(s->p[i].t, t, n)) {
             s->p[i].level = RL_MIN(s->p[i].level, level);
             return;
         }
@@ -165,7 +165,7 @@ rl_perms rl_known_perms(rl_sequences *s, uint32_t g) {
     uint64_t h = rl_hash_bytes(member, n) | 1;
     uint32_t i;
     for (; (i = rl_hash_get(&s->bymember, h)) != RL_NONE; h++)
-        if (s->known.p[i].nmember == n && memcmp(s->known.p[i].member, member, n) == 0) break;
+        if (s->known.p[i].nmember == n && rl_same_bytes(s->known.p[i].member, member, n)) break;
     if (i == RL_NONE) {
         i = s->known.n;
         rl_hash_put(&s->bymember, h, i);
@@ -181,7 +181,7 @@ rl_perms rl_perms_showing(const rl_perms *all, uint32_t size, const uint8_t *par
     if (n == 0) return *all;
     if (n == size) {
         for (uint32_t i = 0; i < all->n; i++)
-            if (all->p[i].t[0] == part[0] && memcmp(all->p[i].t, part, n) == 0) return (rl_perms){all->p + i, 1, 1};
+            if (all->p[i].t[0] == part[0] && rl_same_bytes(all->p[i].t, part, n)) return (rl_perms){all->p + i, 1, 1};
         return (rl_perms){NULL, 0, 0};
     }
     bool is_shown[256] = {0};

@@ -18,7 +18,7 @@
 static uint32_t index_find(const rl_cls *c, const uint8_t *order, uint64_t *key) {
     *key = rl_hash_bytes(order, c->natom) | 1;
     for (uint32_t i; (i = rl_hash_get(c->index, *key)) != RL_NONE; ++*key)
-        if (memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
+        if (rl_same_bytes(c->order.p[i].p, order, c->natom)) return i;
     return RL_NONE;
 }
 
@@ -39,7 +39,7 @@ static uint32_t order_find(rl_plan *p, uint32_t cls, const uint8_t *order) {
         for (uint32_t i = 0; i < c->order.n; i++) index_put(p, c, i);
     if (c->order.n > FEWORDER) return index_find(c, order, &key);
     for (uint32_t i = 0; i < c->order.n; i++)
-        if (memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
+        if (rl_same_bytes(c->order.p[i].p, order, c->natom)) return i;
     return RL_NONE;
 }
 
@@ -82,7 +82,7 @@ static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t 
     c.charge = rl_config_charge(p, op, &c);
     uint64_t h = key_of(op, order);
     for (; (known = rl_hash_get(seen, h)) != RL_NONE; h++)
-        if (memcmp(op->pinorder.p + known * op->npin, order, op->npin * sizeof *order) == 0) break;
+        if (rl_same_bytes(op->pinorder.p + known * op->npin, order, op->npin * sizeof *order)) break;
     if (known == 0 && p->restricted) op->config.p[0].charge = RL_MIN(op->config.p[0].charge, c.charge);
     if (known == 0 || (known != RL_NONE && !cheaper(op, &c, &op->config.p[known]))) return;
     c.token = rl_copy(p->mem, c.token, ntoken + 1u);
@@ -170,7 +170,7 @@ static bool is_bent(const collector *k, uint32_t operand, const uint8_t *from, c
         uint32_t g = f->seq[operand][i];
         for (uint32_t j = begin[g]; j < begin[g + 1]; j++) {
             const rl_token *t = &k->op->token[part[j]];
-            if (memcmp(from, t->atom[operand], t->natom[operand]) != 0) return true;
+            if (!rl_same_bytes(from, t->atom[operand], t->natom[operand])) return true;
             from += t->natom[operand];
         }
     }
@@ -183,7 +183,7 @@ static bool is_listed(collector *k, uint32_t operand, const uint8_t *part) {
     uint64_t h = rl_hash_bytes(part, n) | 1;
     for (uint32_t i; (i = rl_hash_get(&k->index, h)) != RL_NONE; h++) {
         struct shown *x = &k->shown.p[i];
-        if (x->n != n || memcmp(x->part, part, n) != 0) continue;
+        if (x->n != n || !rl_same_bytes(x->part, part, n)) continue;
         if (x->level <= k->level) return true;
         x->level = k->level;
         return false;

@@ -22,7 +22,7 @@ typedef struct {
 static uint32_t find_order(const rl_plan *p, uint32_t cls, const uint8_t *order) {
     const rl_cls *c = &p->cls.p[cls];
     for (uint32_t i = 0; i < c->order.n; i++)
-        if (memcmp(c->order.p[i].p, order, c->natom) == 0) return i;
+        if (rl_same_bytes(c->order.p[i].p, order, c->natom)) return i;
     return RL_NONE;
 }
 

@@ -9,8 +9,6 @@
  * Needs: the plan and its places (explain.h).  Keeps: everything. */
 #include "explain.h"
 
-#include <string.h>
-
 typedef struct { rl_value v; uint32_t place, from; rl_node via; } visit;
 
 typedef struct {
@@ -32,7 +30,7 @@ static const uint8_t *order_of(const rl_explainer *x, uint32_t place) {
 
 static bool is_turned(const rl_explainer *x, rl_value v, uint32_t place) {
     const rl_member *m = &x->p->member[v.i];
-    return memcmp(m->seq, order_of(x, place), m->natom) != 0;
+    return !rl_same_bytes(m->seq, order_of(x, place), m->natom);
 }
 
 static void come_to(walk *w, rl_value v, uint32_t place, uint32_t from, rl_node via) {
@@ -54,7 +52,7 @@ static void cross(walk *w, uint32_t at, rl_node n, rl_value other, bool down) {
     visit now = w->queue.p[at];
     const rl_member *a = &w->x->p->member[now.v.i], *b = &w->x->p->member[other.i];
     if (n.i == w->start.i || n.i == now.via.i) return;
-    if (memcmp(a->seq, b->seq, a->natom) != 0) { /* a Transpose that moves data */
+    if (!rl_same_bytes(a->seq, b->seq, a->natom)) { /* a Transpose that moves data */
         if (w->kept[n.i]) {
             go_into(w, at, w->kept[n.i] - 1);
             return;

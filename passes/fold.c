@@ -119,14 +119,14 @@ static bool perm_of(const rl_nodeinfo *n, uint32_t rank, int64_t *perm) {
 
 static bool same_const(const rl_const *a, const rl_const *b) {
     return a->data == b->data && a->nbyte == b->nbyte && a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+           rl_same_bytes(a->dim, b->dim, a->rank * sizeof *a->dim);
 }
 
 /* The constant with its dims permuted, in the graph's memory. The result holds until the next call. */
 static permuted *permute(folder *f, const rl_const *c, const int64_t *perm) {
     for (uint32_t i = 0; i < f->done.n; i++) {
         permuted *d = &f->done.p[i];
-        if (same_const(d->from, c) && memcmp(d->perm, perm, c->rank * sizeof *perm) == 0) return d;
+        if (same_const(d->from, c) && rl_same_bytes(d->perm, perm, c->rank * sizeof *perm)) return d;
     }
     uint32_t p[RL_PERMUTE_MAXRANK];
     int64_t dim[RL_PERMUTE_MAXRANK];

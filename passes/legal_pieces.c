@@ -112,15 +112,11 @@ void rl_label_slice(rl_labels *b) {
     }
     const rl_attr *s = rl_attr_ints(b->n, "starts");
     const rl_valinfo *v = rl_has(rl_in(b->n, 1)) ? rl_val(b->g, b->n->in[1]) : NULL;
-    if (!s && !v) {
+    if (!s && (!v || v->rank != 1 || !rl_dim_known(v->dim[0]))) {
         b->ok = false;
         return;
     }
-    if (all) { /* no axes: the first ones, as many as there are starts */
-        if (s) naxes = s->n;
-        else if (v && v->rank == 1 && rl_dim_known(v->dim[0])) naxes = (uint32_t)v->dim[0];
-        else naxes = rank;
-    }
+    if (all) naxes = s ? s->n : (uint32_t)v->dim[0]; /* no axes: the first ones, as many as there are starts */
     for (uint32_t i = 0; i < naxes && i < rank; i++) b->label[all ? i : axes[i]].role = RL_T_AXIS;
 }
 

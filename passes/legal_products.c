@@ -89,9 +89,10 @@ void rl_label_pool(rl_labels *b) {
     }
 }
 
-static bool weights_at_hand(const rl_labels *b, uint32_t slot, uint32_t rank) {
+/* Constant, of whole bytes, with `made` rows. */
+static bool weights_at_hand(const rl_labels *b, uint32_t slot, uint32_t rank, rl_dim made) {
     const rl_const *c = rl_has(rl_in(b->n, slot)) ? rl_eval_constant(b->g, b->n->in[slot]) : NULL;
-    return c && c->rank == rank && rl_dtype_bits(c->dtype) >= 8;
+    return c && c->rank == rank && c->dim[0] == made && rl_dtype_bits(c->dtype) >= 8;
 }
 
 /* A Conv reads and makes its channels in any order, which its weights are then stored in; a depthwise one makes them in the order
@@ -100,10 +101,11 @@ static void conv(rl_labels *b) {
     uint32_t rank = rl_labels_rank(b, rl_in(b->n, 0));
     int64_t groups = rl_attr_int(b->n, "group", 1);
     b->op->noperand = b->nlabel = 0;
-    b->ok = rank >= 3 && rank <= RL_MAXGROUP - 1 && rl_labels_rank(b, b->n->out[0]) == rank && b->n->nout == 1 && weights_at_hand(b, 1, rank) &&
-            (!rl_has(rl_in(b->n, 2)) || weights_at_hand(b, 2, 1));
+    b->ok = rank >= 3 && rank <= RL_MAXGROUP - 1 && rl_labels_rank(b, b->n->out[0]) == rank && b->n->nout == 1;
     if (!b->ok) return;
     rl_dim channels = rl_val(b->g, b->n->in[0])->dim[1], made = rl_val(b->g, b->n->out[0])->dim[1];
+    b->ok = weights_at_hand(b, 1, rank, made) && (!rl_has(rl_in(b->n, 2)) || weights_at_hand(b, 2, 1, made));
+    if (!b->ok) return;
     bool depthwise = groups > 1 && channels == groups && made == groups;
     b->ok = (groups == 1 || depthwise) && rl_dim_known(channels) && rl_dim_known(made);
     uint32_t x = rl_labels_operand(b, 0, false), y = rl_labels_operand(b, 0, true);

@@ -7,7 +7,6 @@
  * Ops that have equal tokens and forms then have the same pointers to them.  Only the units of labels are each op's own: nobody asks for
  * them once there are tokens, so labels are drafted where they are freed after legal. */
 #include "plan.h"
-#include <string.h>
 
 static void put(rl_text *t, const void *p, size_t n) { rl_put_bytes(t, p, n); }
 static void put_number(rl_text *t, int64_t x) { put(t, &x, sizeof x); }
@@ -69,7 +68,7 @@ static const rl_oplegal *find(sharer *s, const rl_oplegal *op, uint64_t *h) {
     *h = rl_hash_bytes(s->text.p, s->text.n) | 1;
     for (uint32_t i; (i = rl_hash_get(&s->index, *h)) != RL_NONE; ++*h) {
         const looks *x = &s->look.p[i];
-        if (x->n == s->text.n && memcmp(x->p, s->text.p, x->n) == 0) return x->op;
+        if (x->n == s->text.n && rl_same_bytes(x->p, s->text.p, x->n)) return x->op;
     }
     return NULL;
 }

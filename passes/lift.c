@@ -110,7 +110,7 @@ static void name_orders(const lifter *l, const rl_plan *of, const uint32_t *cfg,
 
 static bool is_known(const rl_cls *c, const uint8_t *order) {
     for (uint32_t i = 0; i < c->order.n; i++)
-        if (memcmp(c->order.p[i].p, order, c->natom) == 0) return true;
+        if (rl_same_bytes(c->order.p[i].p, order, c->natom)) return true;
     return false;
 }
 

@@ -20,8 +20,8 @@ static uint32_t stored_before(const rl_lower *l, const rl_const *src, uint32_t n
     for (uint32_t i; (i = rl_hash_get(&l->stored, *key)) != RL_NONE; ++*key) {
         const rl_stored *x = &l->kept.p[i];
         const rl_valinfo *v = rl_val(l->g, x->v);
-        if (x->src == src && x->natom == natom && memcmp(x->order, o, natom) == 0 && v->rank == rank &&
-            memcmp(v->dim, shape, rank * sizeof *shape) == 0)
+        if (x->src == src && x->natom == natom && rl_same_bytes(x->order, o, natom) && v->rank == rank &&
+            rl_same_bytes(v->dim, shape, rank * sizeof *shape))
             return i;
     }
     return RL_NONE;

@@ -133,7 +133,7 @@ uint32_t rl_dims_leading_ones(const rl_dims *d) {
 
 static bool equal_but_ones(const rl_dims *a, const rl_dims *b) {
     uint32_t i = rl_dims_leading_ones(a), j = rl_dims_leading_ones(b);
-    return a->ndim - i == b->ndim - j && memcmp(a->count + i, b->count + j, a->ndim - i) == 0;
+    return a->ndim - i == b->ndim - j && rl_same_bytes(a->count + i, b->count + j, a->ndim - i);
 }
 
 bool rl_opwriter_broadcasts(const rl_opwriter *w, uint32_t o) {
@@ -249,14 +249,14 @@ static bool before_transpose(const rl_opwriter *w, uint32_t o, rl_dims *d) {
     const uint8_t *order = w->l->p->cls.p[y->cls].order.p[rl_opwriter_order(w, o)].p;
     uint32_t rank = rl_val(w->l->g, y->tensor)->rank;
     rl_dims own;
-    if (rank > RL_MAXDIMS || memcmp(order, m->seq, m->natom) == 0) return false;
+    if (rank > RL_MAXDIMS || rl_same_bytes(order, m->seq, m->natom)) return false;
     rl_member_dims(m, rank, &own);
     *d = own;
     for (uint32_t i = 0, at = 0; i < rank; i++) { /* the dims in the sequence of `order`; those of size 1 where they were */
         uint32_t k = 0;
         if (own.count[i] == 0) continue;
         while (k < rank && !(own.count[k] && m->seq[m->dimstart[k]] == order[at])) k++;
-        if (k == rank || memcmp(order + at, m->seq + m->dimstart[k], own.count[k]) != 0) return false;
+        if (k == rank || !rl_same_bytes(order + at, m->seq + m->dimstart[k], own.count[k])) return false;
         at += d->count[i] = own.count[k];
     }
     return true;

@@ -109,7 +109,7 @@ static bool own_config(const rl_lower *l, const rl_oplegal *op, rl_config *c) {
     }
     *c = (rl_config){0, token, op->config.p[0].charge};
     for (uint32_t o = 0; o < op->noperand; o++)
-        if (memcmp(seq, l->p->member[op->operand[o].tensor.i].seq, rl_config_order(op, c, o, seq)) != 0) return false;
+        if (!rl_same_bytes(seq, l->p->member[op->operand[o].tensor.i].seq, rl_config_order(op, c, o, seq))) return false;
     return true;
 }
 

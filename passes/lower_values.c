@@ -4,7 +4,7 @@
 #include <string.h>
 
 bool rl_dims_equal(const rl_dims *a, const rl_dims *b) {
-    return a->ndim == b->ndim && memcmp(a->count, b->count, a->ndim) == 0;
+    return a->ndim == b->ndim && rl_same_bytes(a->count, b->count, a->ndim);
 }
 
 void rl_member_dims(const rl_member *m, uint32_t rank, rl_dims *d) {

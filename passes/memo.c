@@ -8,7 +8,6 @@
  * Arrays that others may share are never written to: what an op adds to goes into a copy first. */
 #include "charge.h"
 #include "configs.h"
-#include <string.h>
 
 typedef struct { const char *p; size_t n; } looks;
 typedef struct { rl_order *p; uint32_t n, natom, known; } list;
@@ -63,7 +62,7 @@ uint32_t rl_memo_looks(rl_memo *m, uint32_t op) {
     put_op(m->p, &m->p->op.p[op], &m->text);
     uint64_t h = rl_hash_bytes(m->text.p, m->text.n) | 1;
     for (uint32_t i; (i = rl_hash_get(&m->bylooks, h)) != RL_NONE; h++)
-        if (m->look.p[i].n == m->text.n && memcmp(m->look.p[i].p, m->text.p, m->text.n) == 0) return m->looks[op] = i + 1;
+        if (m->look.p[i].n == m->text.n && rl_same_bytes(m->look.p[i].p, m->text.p, m->text.n)) return m->looks[op] = i + 1;
     rl_hash_put(&m->bylooks, h, m->look.n);
     rl_push(m->tmp, m->look, ((looks){rl_copy(m->tmp, m->text.p, m->text.n), m->text.n}));
     return m->looks[op] = m->look.n;
@@ -74,7 +73,7 @@ uint32_t rl_memo_looks(rl_memo *m, uint32_t op) {
 static bool has_list(const rl_cls *c, const list *l) {
     if (c->order.n != l->n || c->natom != l->natom) return false;
     for (uint32_t i = 0; i < l->n && c->order.p != l->p; i++)
-        if (c->order.p[i].level != l->p[i].level || memcmp(c->order.p[i].p, l->p[i].p, l->natom) != 0) return false;
+        if (c->order.p[i].level != l->p[i].level || !rl_same_bytes(c->order.p[i].p, l->p[i].p, l->natom)) return false;
     return true;
 }
 
@@ -152,7 +151,7 @@ void rl_memo_configs(rl_memo *m, uint32_t k, bool full, uint32_t maxlevel) {
     uint32_t *key = rl_new(&m->now, uint32_t, op->npin + 2), nkey = key_of(m, k, full, maxlevel, key);
     uint64_t h = rl_hash_bytes(key, nkey * sizeof *key) | 1;
     for (uint32_t i; (i = rl_hash_get(&m->bykey, h)) != RL_NONE; h++)
-        if (m->result.p[i].nkey == nkey && memcmp(m->result.p[i].key, key, nkey * sizeof *key) == 0) {
+        if (m->result.p[i].nkey == nkey && rl_same_bytes(m->result.p[i].key, key, nkey * sizeof *key)) {
             take_result(m, op, &m->result.p[i]);
             rl_arena_free(&m->now);
             return;

@@ -372,7 +372,7 @@ static bool is_twin(folder *f, rl_node a, rl_node b) {
     rl_map p, q;
     uint32_t slot, other;
     if (rl_flat_region(f->g, x->origin) != rl_flat_region(f->g, y->origin)) return false;
-    if (f->step++ > MAXSTEP || v->rank == RL_NORANK || v->rank != w->rank || memcmp(v->dim, w->dim, v->rank * sizeof *v->dim) != 0) return false;
+    if (f->step++ > MAXSTEP || v->rank == RL_NORANK || v->rank != w->rank || !rl_same_bytes(v->dim, w->dim, v->rank * sizeof *v->dim)) return false;
     if (!rl_map_of_node(&f->maps, f->g, x, 0, &slot, &p) || !rl_map_of_node(&f->maps, f->g, y, 0, &other, &q)) return false;
     return slot == 0 && other == 0 && !p.fill && rl_map_equal(&f->maps, &p, &q) && !(x->op == RL_OP_Pad || y->op == RL_OP_Pad);
 }

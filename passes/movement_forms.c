@@ -16,7 +16,7 @@ bool rl_form_shape_of(const rl_graph *g, rl_value v, rl_shape *s) {
 }
 
 bool rl_form_same_shape(const rl_shape *a, const rl_shape *b) {
-    return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+    return a->rank == b->rank && rl_same_bytes(a->dim, b->dim, a->rank * sizeof *a->dim);
 }
 
 /* Can a Reshape to these dims be written with constants: symbols all copied from the same place of the input, or one inferred (which

@@ -3,8 +3,6 @@
  * x and y, the views, what the nodes cost. */
 #include "movement.h"
 
-#include <string.h>
-
 enum { LONGEST = 1 << 14 }; /* bytes of what is remembered: tables can be large */
 
 static void put(rl_move_memo *m, const void *p, size_t n) {
@@ -49,7 +47,7 @@ bool rl_move_is_hopeless(rl_move_memo *m, const rl_moved *v, bool plain) {
     }
     uint64_t h = rl_hash_bytes(m->key.p, m->key.n);
     for (uint32_t i; (i = rl_hash_get(&m->index, h)) != RL_NONE; h++)
-        if (m->all.p[i].n == m->key.n && memcmp(m->all.p[i].p, m->key.p, m->key.n) == 0) return true;
+        if (m->all.p[i].n == m->key.n && rl_same_bytes(m->all.p[i].p, m->key.p, m->key.n)) return true;
     return false;
 }
 

@@ -25,7 +25,7 @@ static const pass passes[] = {
 #define NPASS RL_LEN(passes)
 
 static bool is_word(const char *s, size_t n, const char *word) {
-    return strlen(word) == n && memcmp(s, word, n) == 0;
+    return strlen(word) == n && rl_same_bytes(s, word, n);
 }
 
 static const pass *find_pass(const char *s, size_t n) {

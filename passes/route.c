@@ -123,7 +123,7 @@ static bool compose_sinks(rl_router *t, const uint32_t *class, const rl_hash *pa
         }
         for (uint32_t k = 0; s->rigid && k < s->part.n; k++) {
             const rl_part *p = &t->part.p[s->part.p[k]];
-            if (memcmp(p->channel, s->channel + at, p->n * sizeof *p->channel) != 0) return false;
+            if (!rl_same_bytes(p->channel, s->channel + at, p->n * sizeof *p->channel)) return false;
             at += p->n;
         }
         if (s->part.n == 1 && rl_form_keeps_name(t->g, s->v)) return false;

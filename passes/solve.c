@@ -265,11 +265,11 @@ static uint64_t cover_hash(const rl_cover *p) {
 
 static bool cover_equal(const rl_cover *p, const rl_cover *q) {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the index has covers of the memo */
-    if (p->nop != q->nop || p->nelem != q->nelem || memcmp(p->weight, q->weight, p->nelem * sizeof *p->weight) != 0) return false;
+    if (p->nop != q->nop || p->nelem != q->nelem || !rl_same_bytes(p->weight, q->weight, p->nelem * sizeof *p->weight)) return false;
     for (uint32_t o = 0; o < p->nop; o++) {
         const rl_bundle *a = &p->op[o], *b = &q->op[o];
-        if (a->ncfg != b->ncfg || a->width != b->width || memcmp(a->cost, b->cost, a->ncfg * sizeof *a->cost) != 0 ||
-            memcmp(a->elem, b->elem, (size_t)a->ncfg * a->width * sizeof *a->elem) != 0)
+        if (a->ncfg != b->ncfg || a->width != b->width || !rl_same_bytes(a->cost, b->cost, a->ncfg * sizeof *a->cost) ||
+            !rl_same_bytes(a->elem, b->elem, (size_t)a->ncfg * a->width * sizeof *a->elem))
             return false;
     }
     return true;

@@ -122,7 +122,7 @@ static bool drop_equal(reducer *r, rl_bundle *b) {
     for (uint32_t c = 0; c < b->ncfg; c++) {
         r->dead[c] = false;
         uint32_t i = (uint32_t)rl_hash_bytes(set_of(b, c), bytes) & mask;
-        while (r->table[i] && memcmp(set_of(b, r->table[i] - 1), set_of(b, c), bytes) != 0) i = (i + 1) & mask;
+        while (r->table[i] && !rl_same_bytes(set_of(b, r->table[i] - 1), set_of(b, c), bytes)) i = (i + 1) & mask;
         uint32_t old = r->table[i];
         if (old && b->cost[old - 1] <= b->cost[c]) {
             r->dead[c] = true;

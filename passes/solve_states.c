@@ -87,7 +87,7 @@ uint32_t *rl_statetable_find(rl_arena *mem, rl_statetable *t, const rl_states *f
     }
     uint32_t i = (uint32_t)(h >> 32) & (t->cap - 1);
     for (uint32_t s; (s = t->slot[i]) != 0; i = (i + 1) & (t->cap - 1))
-        if (f->hash[s - 1] == h && rl_states_size(f, s - 1) == n && memcmp(f->elem + f->beg[s - 1], set, n * sizeof *set) == 0) break;
+        if (f->hash[s - 1] == h && rl_states_size(f, s - 1) == n && rl_same_bytes(f->elem + f->beg[s - 1], set, n * sizeof *set)) break;
     *hash = h;
     *sig = g;
     return &t->slot[i];

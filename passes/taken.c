@@ -77,7 +77,7 @@ static bool writes(const rl_plan *p, const rl_oplegal *op, uint32_t form, const 
     for (uint32_t o = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin) continue;
         uint32_t natom = rl_config_order(op, &(rl_config){form, token, 0}, o, out);
-        if (natom != p->cls.p[op->operand[o].cls].natom || memcmp(out, order[o], natom) != 0) return false;
+        if (natom != p->cls.p[op->operand[o].cls].natom || !rl_same_bytes(out, order[o], natom)) return false;
     }
     return true;
 }
@@ -184,7 +184,7 @@ static uint32_t swapped(const rl_plan *p, const rl_oplegal *op, uint32_t form, c
     x.form = &f;
     rl_config_order(&x, &(rl_config){0, token, 0}, operand, out);
     for (uint32_t i = 0; i < c->order.n; i++)
-        if (named[i] && memcmp(c->order.p[i].p, out, c->natom) == 0) return i;
+        if (named[i] && rl_same_bytes(c->order.p[i].p, out, c->natom)) return i;
     return RL_NONE;
 }
 

@@ -7,7 +7,6 @@
  *
  * What looks alike is decided by comparing all of that, byte by byte, where the number of ops does not decide it. */
 #include "configs.h"
-#include <string.h>
 
 typedef struct { uint32_t n, *beg, *op; } lists; /* of each component, class: beg[i] .. beg[i + 1] of op */
 
@@ -89,7 +88,7 @@ static void look_up(finder *f, uint32_t comp) {
     uint64_t h = rl_hash_bytes(f->key.p, f->key.n);
     for (uint32_t i; (i = rl_hash_get(&f->index, h)) != RL_NONE; h++) {
         const struct first *x = &f->all.p[i];
-        if (x->n != f->key.n || memcmp(x->key, f->key.p, x->n) != 0) continue;
+        if (x->n != f->key.n || !rl_same_bytes(x->key, f->key.p, x->n)) continue;
         take_over(f, comp, x);
         return;
     }

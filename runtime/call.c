@@ -28,19 +28,24 @@ const rl_tensor *rl_call_dense(rl_call *c, uint32_t i) {
     return rl_call_hold(c, rl_contiguous(c->rt, t));
 }
 
-/* Zero stands for it until the kernel is done; then the run fails. */
+/* Zeros stand for it until the kernel is done; then the run fails. */
 static const rl_tensor *no_number(rl_call *c, uint32_t i, rl_dtype t) {
+    const rl_tensor *x = rl_call_in(c, i);
+    const rl_backend *was = c->rt->on;
     c->wrong = i + 1;
-    rl_tensor *y = rl_call_temp(c, t, 0, NULL);
+    if (c->rt->device) c->rt->on = &rl_backend_cpu;
+    rl_tensor *y = x->kind == RL_TENSOR ? rl_call_temp(c, t, x->rank, x->dim) : rl_call_temp(c, t, 0, NULL);
+    c->rt->on = was;
     if (t != RL_STRING) memset(y->mem->p, 0, y->mem->nbyte);
     return y;
 }
 
 const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
+    bool same = !x || (x->kind == RL_TENSOR && x->dtype == t);
+    if (!same && (x->kind != RL_TENSOR || !rl_is_number(x->dtype) || !rl_is_number(t))) return no_number(c, i, t);
     if (x && x->mem && c->rt->device && x->mem->on == c->rt->device) return rl_device_number(c, i, t);
-    if (!x || (x->kind == RL_TENSOR && x->dtype == t)) return rl_call_dense(c, i);
-    if (x->kind != RL_TENSOR || !rl_is_number(x->dtype) || !rl_is_number(t)) return no_number(c, i, t);
+    if (same) return rl_call_dense(c, i);
     rl_tensor *y = rl_call_temp(c, t, x->rank, x->dim);
     rl_convert(c->rt, y, x, true);
     return y;
@@ -65,7 +70,7 @@ void rl_call_give(rl_call *c, uint32_t i, rl_tensor t) {
 
 /* Does x have these dims, one after the other in this order of memory (NULL: row-major)? */
 static bool lies_so(const rl_tensor *x, uint32_t rank, const int64_t *dim, const int64_t *perm) {
-    if (x->kind != RL_TENSOR || x->rank != rank || (rank && memcmp(x->dim, dim, rank * sizeof *dim) != 0)) return false;
+    if (x->kind != RL_TENSOR || x->rank != rank || !rl_same_bytes(x->dim, dim, rank * sizeof *dim)) return false;
     rl_tensor turned = perm ? rl_view_transpose(x, perm) : *x;
     return rl_is_dense(&turned);
 }

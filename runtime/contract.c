@@ -1,8 +1,6 @@
 /* The caller's buffers as inputs and outputs: see contract.h. */
 #include "contract.h"
 
-#include <string.h>
-
 rl_status rl_buffer_check(rl_ctx *ctx, const char *name, const rl_buffer *b, bool written) {
     rl_error e = {""};
     rl_status s = rl_desc_check(&b->layout, written, &e);
@@ -42,7 +40,7 @@ rl_tensor rl_buffer_place(rl_rt *rt, const rl_buffer *b) {
 
 static bool same_type(const rl_desc *d, const rl_tensor *t) {
     return t->kind == RL_TENSOR && (rl_dtype)d->dtype == t->dtype && d->rank == t->rank &&
-        (d->rank == 0 || memcmp(d->dim, t->dim, d->rank * sizeof *d->dim) == 0);
+        rl_same_bytes(d->dim, t->dim, d->rank * sizeof *d->dim);
 }
 
 static rl_status write_blocks(rl_rt *rt, const rl_buffer *b, const rl_tensor *t) {

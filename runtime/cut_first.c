@@ -53,7 +53,7 @@ static bool read_in_pieces(const rl_graph *g, const rl_valinfo *v) {
             uint32_t d = piece ? cut_dim(v, piece) : RL_NONE;
             if (d == RL_NONE || (axis != RL_NONE && d != axis)) return false;
             axis = d;
-            sum += piece->dim[d];
+            sum = rl_add(sum, piece->dim[d]);
             joined = joined || goes_as_it_is(g, piece);
         }
     }

@@ -135,6 +135,8 @@ static void copy_f64(const rl_row *r) { COPY(double); }
 static void copy_i64(const rl_row *r) { COPY(int64_t); }
 static void copy_u64(const rl_row *r) { COPY(uint64_t); }
 
+static bool no_number(rl_dtype t) { return t == RL_C64 || t == RL_C128 || !rl_dtype_bits(t); }
+
 /* Through the widest type of the source's class, which holds all its values; so a result is rounded once. */
 void rl_convert(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src, bool saturate) {
     bool is_float = rl_is_float(src->dtype), is_u64 = src->dtype == RL_U64;
@@ -143,5 +145,6 @@ void rl_convert(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src, bool satu
     rl_tensor view[OPERANDS] = {*src, *dst};
     w.saturate = saturate;
     if (dst->dtype == src->dtype) rl_tensor_move(rt, dst, src);
+    else if (no_number(src->dtype) || no_number(dst->dtype)) rt->no_number = true;
     else if (rl_numel(dst)) run_walk(rt, &w, view);
 }

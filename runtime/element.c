@@ -99,12 +99,16 @@ rl_status rl_call_place(const rl_call *c, int64_t *i, int64_t n) {
     return RL_OK;
 }
 
+rl_status rl_call_one(const rl_call *c, uint32_t i, const rl_tensor **t) {
+    *t = rl_call_in(c, i);
+    if (*t && ((*t)->kind != RL_TENSOR || rl_numel(*t) != 1)) return rl_call_fail(c, RL_EMODEL, "input %u is not one number", i);
+    return RL_OK;
+}
+
 static rl_status one_number(rl_call *c, uint32_t i, rl_dtype t, const void **x) {
-    *x = NULL;
-    if (!rl_call_in(c, i)) return RL_OK;
-    const rl_tensor *y = rl_call_as(c, i, t);
-    if (y->kind != RL_TENSOR || rl_numel(y) != 1) return rl_call_fail(c, RL_EMODEL, "input %u is not one number", i);
-    *x = rl_data(y);
+    const rl_tensor *y;
+    RL_TRY(rl_call_one(c, i, &y));
+    *x = y ? rl_data(rl_call_as(c, i, t)) : NULL;
     return RL_OK;
 }
 

@@ -37,6 +37,8 @@ void rl_sort(rl_arena *tmp, int64_t *x, int64_t n, rl_compare_fn *compare, const
 
 /* *i made non-negative; RL_EMODEL unless it names one of n places. */
 rl_status rl_call_place(const rl_call *c, int64_t *i, int64_t n);
+/* Input i, of one element whatever its rank; NULL where it is left out. */
+rl_status rl_call_one(const rl_call *c, uint32_t i, const rl_tensor **t);
 /* The one number in input i; `dflt` where it is left out. */
 rl_status rl_call_int(rl_call *c, uint32_t i, int64_t dflt, int64_t *x);
 rl_status rl_call_float(rl_call *c, uint32_t i, double dflt, double *x);

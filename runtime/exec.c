@@ -101,11 +101,19 @@ static rl_status run_parts(rl_step *s, rl_call *c) {
     return RL_OK;
 }
 
+/* How a kernel ended that may have had strings where it wants numbers: what stood for them is worth nothing. */
+static rl_status with_numbers(rl_call *c, rl_status s) {
+    bool other = c->rt->no_number;
+    c->rt->no_number = false;
+    if (c->wrong) return rl_call_fail(c, RL_EMODEL, "input %u is no tensor of numbers", c->wrong - 1);
+    return other ? rl_call_fail(c, RL_EMODEL, "has inputs that are no tensors of numbers") : s;
+}
+
 rl_status rl_exec_kernel(rl_step *s, rl_call *c) {
     uint32_t at = 0;
     const rl_kernel *k = choose_kernel(s, c, &at);
     while (k && rl_device_has(c->rt, k)) {
-        RL_TRY(rl_device_kernel(s, c, k));
+        RL_TRY(with_numbers(c, rl_device_kernel(s, c, k)));
         if (!c->declined) return RL_OK;
         at++;
         k = choose_kernel(s, c, &at);
@@ -120,8 +128,7 @@ rl_status rl_exec_kernel(rl_step *s, rl_call *c) {
     if (k != s->kernel.p[0]) rl_call_fetch(c);
     c->arg = k->arg;
     s->ran = "reference";
-    rl_status status = c->rt->device ? rl_device_host_kernel(s, c, k) : k->fn(c);
-    return c->wrong ? rl_call_fail(c, RL_EMODEL, "input %u is no tensor of numbers", c->wrong - 1) : status;
+    return with_numbers(c, c->rt->device ? rl_device_host_kernel(s, c, k) : k->fn(c));
 }
 
 static uint64_t bytes_of(const rl_tensor *t) {

@@ -9,6 +9,11 @@
 /* With a device: on it; a view, or a move by what moves there; on the host, with all that it read; on the host for want of a kernel */
 typedef enum { RL_RAN_NOT, RL_RAN_DEVICE, RL_RAN_VIEW, RL_RAN_HOST, RL_RAN_FALLBACK } rl_place_of_step;
 
+/* How a value lies in memory: its dims from the outermost; dim NULL: as the kernel likes. */
+typedef struct { const int64_t *dim; uint32_t rank; } rl_order;
+/* NULL also where the model's types were wrong, and it has another rank (order.c). */
+const int64_t *rl_order_for(rl_order o, uint32_t rank);
+
 typedef struct rl_step {
     rl_node node;              /* the last of those that it runs */
     const rl_nodeinfo *info;   /* that node, or the first one with the inputs of all and the outputs of the last (fuse.h) */
@@ -26,7 +31,7 @@ typedef struct rl_step {
     struct rl_prim *prim;      /* what oneDNN runs for it (fast.h) */
     struct rl_views *views;    /* what it made last, if only views of input 0 (views.c); NULL: nothing, or nothing to be made again */
     rl_tensor packed;          /* its constants as its kernel likes them; RL_ABSENT: not packed */
-    const int64_t *order;      /* how output 0 is to lie, its dims from the outermost in memory (order.c); NULL: as the kernel likes */
+    rl_order order;            /* how output 0 is to lie (order.c) */
     const char *ran;           /* the kernel that ran it last */
     struct { const rl_kernel **p; uint32_t n, cap; } kernel; /* candidates, in table order */
     rl_exec **body;            /* one per attribute; NULL where it is no graph */

@@ -69,11 +69,11 @@ rl_status rl_fast_attention(rl_call *c) {
     rl_tensor p = {.rank = s.rank};
     memcpy(p.dim, s.dim, s.rank * sizeof *p.dim);
     RL_TRY(rl_matmul_dims(c, &p, v, &rank, dim));
-    if (rank != s.rank || memcmp(dim, s.dim, (rank - 2) * sizeof *dim) != 0)
+    if (rank != s.rank || !rl_same_bytes(dim, s.dim, (rank - 2) * sizeof *dim))
         return rl_call_fail(c, RL_EMODEL, "the values broadcast the weights");
     for (uint32_t i = 0; i < j->nop; i++) RL_TRY(set_op(c, &s, &j->op[i], &a.op[i]));
     a.q = spread(c, &s, q), a.k = spread(c, &s, k), a.v = spread(c, &s, v);
-    rl_tensor *y = rl_call_make_in(c, 0, RL_F32, rank, dim, c->step->order);
+    rl_tensor *y = rl_call_make_in(c, 0, RL_F32, rank, dim, rl_order_for(c->step->order, rank));
     memcpy(s.whole + s.whole_rank - 2, dim + rank - 2, 2 * sizeof *dim);
     c->step->ran = "attention";
     if (rl_numel(y) == 0) return RL_OK;

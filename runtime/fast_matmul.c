@@ -254,7 +254,7 @@ static rl_status multiply(rl_call *c, bool *tiled) {
     } else {
         v.a = lead(a, rank), v.b = lead(b, rank);
         memcpy(v.dim, dim, rank * sizeof *dim);
-        v.order = c->step->order;
+        v.order = rl_order_for(c->step->order, rank);
     }
     if (set_posts(c, &v)) RL_TRY(try_product(c, &v, rank, dim, &done));
     *tiled = v.tiled;

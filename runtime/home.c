@@ -76,7 +76,7 @@ static void share_beginning(chooser *a, uint32_t i) {
     for (uint32_t j = a->starts[first]; j != RL_NONE; j = a->before[j]) {
         const rl_nodeinfo *m = a->was[j];
         if (m->nin >= n->nin || (best && m->nin <= best->nin) || m->nin < 2 || !same_axis(a, n, m)) continue;
-        if (memcmp(m->in, n->in, m->nin * sizeof *m->in) == 0) best = m;
+        if (rl_same_bytes(m->in, n->in, m->nin * sizeof *m->in)) best = m;
     }
     a->was[i] = n;
     a->before[i] = a->starts[first];
@@ -274,7 +274,7 @@ static bool fit(const rl_call *c, rl_value v, const rl_tensor *w, uint32_t rank,
     uint32_t axis = rl_home_axis(x, h->into, w->rank);
     if (dims->rank != w->rank || rank != w->rank) return false;
     *out = slice_of(x, w, v, dim[axis]);
-    return memcmp(out->dim, dim, rank * sizeof *dim) == 0 && dims->dim[axis] == dim[axis] && lies_in_order(out, perm, c->gaps && h->gaps);
+    return rl_same_bytes(out->dim, dim, rank * sizeof *dim) && dims->dim[axis] == dim[axis] && lies_in_order(out, perm, c->gaps && h->gaps);
 }
 
 /* Images of one channel each, which lie alike channels-last and row-major, and together as convolutions read a few channels: a buffer that has them
@@ -353,7 +353,7 @@ const rl_tensor *rl_home_apart(rl_call *c, const rl_tensor *part, const rl_tenso
 bool rl_home_give(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim) {
     rl_tensor *have = c->frame->home && !c->frame->up && rl_call_wants(c, 0) ? &c->frame->home[c->node->out[0].i] : NULL;
     if (!have || !have->mem) return false;
-    if (have->dtype != t || have->rank != rank || memcmp(have->dim, dim, rank * sizeof *dim) != 0) {
+    if (have->dtype != t || have->rank != rank || !rl_same_bytes(have->dim, dim, rank * sizeof *dim)) {
         rl_tensor_drop(have);
         return false;
     }

@@ -34,7 +34,7 @@ rl_lay rl_lay_nth(uint32_t rank, uint32_t i) {
 }
 
 bool rl_lay_same(const rl_lay *a, const rl_lay *b) {
-    return a->rank == b->rank && a->block == b->block && memcmp(a->perm, b->perm, a->rank) == 0;
+    return a->rank == b->rank && a->block == b->block && rl_same_bytes(a->perm, b->perm, a->rank);
 }
 
 bool rl_lay_of(const rl_tensor *t, rl_lay *lay) {
@@ -80,7 +80,7 @@ static bool parse_blocked(const char *s, size_t n, rl_lay *lay) {
             char text[RL_LAY_RANK + 8];
             *lay = rl_lay_nth(rank, i);
             size_t k = write_lay(lay, text);
-            if (lay->rank && k == n && memcmp(text, s, n) == 0) return true;
+            if (lay->rank && k == n && rl_same_bytes(text, s, n)) return true;
         }
     return false;
 }

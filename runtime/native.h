@@ -114,8 +114,8 @@ bool rl_native_is_move(const rl_step *s);
 const rl_kernel *rl_native_kernel(const rl_native *n);
 /* Does that kernel read no element, so that it does its work on a device, too? */
 bool rl_native_only_moves(const rl_native *n);
-/* rl_step.order of a RL_NATIVE_PRODUCT whose output is to lie so; NULL: row-major. In mem. */
-const int64_t *rl_native_order(rl_arena *mem, const rl_lay *out);
+/* rl_step.order of a RL_NATIVE_PRODUCT whose output is to lie so; none where that is row-major. In mem. */
+rl_order rl_native_order(rl_arena *mem, const rl_lay *out);
 
 /* ---- kernels (fast_native.c) ---- */
 

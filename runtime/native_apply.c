@@ -177,7 +177,7 @@ rl_span rl_native_text(const rl_graph *g, const char *device) {
         rl_wire e = rl_wire_of(f.body);
         for (rl_field k; rl_wire_next(&e, &k);)
             if (k.type == RL_WIRE_LEN && (k.number == 1 || k.number == 2)) part[k.number - 1] = k.body;
-        if (part[0].n == strlen(name) && memcmp(part[0].p, name, part[0].n) == 0) found = part[1];
+        if (part[0].n == strlen(name) && rl_same_bytes(part[0].p, name, part[0].n)) found = part[1];
     }
     return found;
 }
@@ -198,7 +198,7 @@ rl_status rl_native_load(rl_exec *x) {
     rl_arena_init(&tmp, rt->ctx);
     rl_text here = {.mem = &tmp};
     rl_native_machine(rt, &here);
-    bool same = strlen(p.machine) == here.n && memcmp(p.machine, here.p, here.n) == 0;
+    bool same = strlen(p.machine) == here.n && rl_same_bytes(p.machine, here.p, here.n);
     if (!same) rl_log(rt->ctx, RL_LOG_WARNING, "the plan is of another machine: %.160s", p.machine);
     rl_arena_free(&tmp);
     if (same || rt->native.p) apply(x, &p);

@@ -57,7 +57,7 @@ static rl_status refuse(const reader *r, const char *what) {
 /* Steps over the text if it comes next. */
 static bool skip(reader *r, const char *text) {
     size_t n = strlen(text);
-    if ((size_t)(r->end - r->p) < n || memcmp(r->p, text, n) != 0) return false;
+    if ((size_t)(r->end - r->p) < n || !rl_same_bytes(r->p, text, n)) return false;
     for (const char *s = text; *s; s++) r->line += *s == '\n';
     r->p += n;
     return true;

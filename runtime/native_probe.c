@@ -77,7 +77,7 @@ static rl_status find_row(prober *a, const rl_call *c, const place *at, const rl
     move_inputs(c, at->pin, at->npin, at->now, lay, in, made);
     if (n) n->strict = true;
     a->meter.bar = at->base.impl ? FAR * at->base.ns : 0;
-    const int64_t *order = c->step->order;
+    rl_order order = c->step->order;
     if (chosen && at->kind == RL_NATIVE_PRODUCT) c->step->order = rl_native_order(c->tmp, &lay[at->npin - 1]);
     RL_TRY(rl_meter_config(&a->meter, &call, at->pin, at->npin, lay, n, at->accept, row));
     c->step->order = order;
@@ -106,7 +106,7 @@ static int64_t cost_here(const prober *a, const place *at, int64_t ns, bool as_i
 /* The configuration, unless there is one with these layouts that is as cheap. */
 static void add_config(rl_probe *p, rl_probe_op *op, uint32_t npin, const rl_probe_cfg *cfg) {
     for (uint32_t i = 0; i < op->cfg.n; i++) {
-        if (memcmp(op->cfg.p[i].lay, cfg->lay, npin * sizeof *cfg->lay) != 0) continue;
+        if (!rl_same_bytes(op->cfg.p[i].lay, cfg->lay, npin * sizeof *cfg->lay)) continue;
         if (cfg->ns < op->cfg.p[i].ns) op->cfg.p[i] = *cfg;
         return;
     }

@@ -123,7 +123,7 @@ static rl_status choose(rl_profile *p, rl_rt *rt, rl_graph *g, const rl_tensor *
         rl_probe_refine(&p->probe, p->chosen, x, whole);
         memcpy(last, p->chosen, nbyte);
         RL_TRY(solve(p, &g->mem));
-        if (memcmp(last, p->chosen, nbyte) == 0) break;
+        if (rl_same_bytes(last, p->chosen, nbyte)) break;
         for (uint32_t k = 0; k < 2; k++) release(x[k]);
         RL_TRY(prepare_both(rt, g, p, x));
     }

@@ -225,12 +225,12 @@ rl_native *rl_native_of(const rl_exec *x, const rl_step *s, const rl_pin *pin, u
     return n;
 }
 
-const int64_t *rl_native_order(rl_arena *mem, const rl_lay *out) {
+rl_order rl_native_order(rl_arena *mem, const rl_lay *out) {
     rl_lay rows = rl_lay_rows(out->rank);
-    if (rl_lay_same(out, &rows)) return NULL;
+    if (rl_lay_same(out, &rows)) return (rl_order){0};
     int64_t *order = rl_new(mem, int64_t, out->rank);
     for (uint32_t i = 0; i < out->rank; i++) order[i] = out->perm[i];
-    return order;
+    return (rl_order){order, out->rank};
 }
 
 bool rl_native_is_move(const rl_step *s) {

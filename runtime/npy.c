@@ -48,7 +48,7 @@ static rl_dtype parse_type(const char *p) {
 
 /* The header as text, and the elements behind it. */
 static bool split(rl_span b, char *head, size_t size, rl_span *data) {
-    if (b.n < 12 || memcmp(b.p, "\x93NUMPY", 6) != 0 || b.p[6] < 1 || b.p[6] > 3) return false;
+    if (b.n < 12 || !rl_same_bytes(b.p, "\x93NUMPY", 6) || b.p[6] < 1 || b.p[6] > 3) return false;
     size_t at = b.p[6] == 1 ? 10 : 12, n = b.p[8] | (size_t)b.p[9] << 8;
     if (at == 12) n |= (size_t)b.p[10] << 16 | (size_t)b.p[11] << 24;
     if (n >= size || n > b.n - at) return false;

@@ -27,13 +27,15 @@ static const rl_nodeinfo *merging(const rl_exec *x, const rl_step *const *step_o
 }
 
 /* perm, where it leaves the last dim where it is: rows stay rows. */
-static const int64_t *order_of(const rl_nodeinfo *transpose, uint32_t rank) {
+static rl_order order_of(const rl_nodeinfo *transpose, uint32_t rank) {
     const rl_attr *a = rl_attr_find(transpose, "perm");
     uint32_t seen = 0;
-    if (!a || a->kind != RL_ATTR_INTS || a->n != rank || rank < 3 || a->ints[rank - 1] != rank - 1) return NULL;
+    if (!a || a->kind != RL_ATTR_INTS || a->n != rank || rank < 3 || a->ints[rank - 1] != rank - 1) return (rl_order){0};
     for (uint32_t i = 0; i < rank; i++) seen |= a->ints[i] >= 0 && a->ints[i] < rank ? 1u << a->ints[i] : 0;
-    return seen == (1u << rank) - 1 ? a->ints : NULL;
+    return seen == (1u << rank) - 1 ? (rl_order){a->ints, rank} : (rl_order){0};
 }
+
+const int64_t *rl_order_for(rl_order o, uint32_t rank) { return o.rank == rank ? o.dim : NULL; }
 
 void rl_choose_orders(rl_exec *x) {
     rl_arena tmp;

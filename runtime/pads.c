@@ -5,7 +5,6 @@
  *   m = MaxPool(p) 3 x 3                       m = MaxPool(x) 3 x 3, pads of 1; where a window reaches those, at least 0
  *
  * Keras writes both pads apart from the windows, ResNet's and NASNet's for one. */
-#include <string.h>
 
 #include "fuse.h"
 #include "kernels_fast.h"
@@ -19,7 +18,7 @@ bool rl_pads_are_zeros(const rl_exec *x, const rl_nodeinfo *pad) {
     if (rl_attr_float(pad, "value", 0) != 0 || (rl_attr_find(pad, "mode") && !rl_attr_is(pad, "mode", "constant"))) return false;
     if (!t) return true;
     size_t size = rl_dtype_bits(t->dtype) / 8;
-    return t->kind == RL_TENSOR && rl_numel(t) == 1 && size && size <= sizeof zero && memcmp(rl_data(t), zero, size) == 0;
+    return t->kind == RL_TENSOR && rl_numel(t) == 1 && size && size <= sizeof zero && rl_same_bytes(rl_data(t), zero, size);
 }
 
 const int64_t *rl_pads_sum(const rl_exec *x, const rl_nodeinfo *pad, const rl_nodeinfo *window) {

@@ -17,6 +17,8 @@
 #include "home.h"
 #include "kernels_fast.h"
 
+enum { MOST = 1 << 20 }; /* channels of a value */
+
 /* Channel `at` of v. */
 typedef struct { rl_value v; int64_t at; } channel;
 typedef struct { uint32_t *p; uint32_t n, cap; } steps;
@@ -64,7 +66,7 @@ static int64_t channels_of(const joiner *a, rl_value v) {
     if (!x || x->dtype != RL_F32 || x->rank == RL_NORANK || x->rank < 4 || x->rank > 5) return 0;
     for (uint32_t i = 1; i < x->rank; i++)
         if (!rl_dim_known(x->dim[i]) || x->dim[i] < 1) return 0;
-    return x->dim[1];
+    return x->dim[1] <= MOST ? x->dim[1] : 0;
 }
 
 /* The same but for the channels. */
@@ -95,7 +97,7 @@ static bool map_slice(joiner *a, rl_value y, rl_value x, int64_t from) {
 
 static void map_split(joiner *a, const rl_nodeinfo *n) {
     int64_t axis = rl_attr_int(n, "axis", 0), from = 0;
-    if (axis != 1 && axis + rl_val(a->x->g, n->in[0])->rank != 1) return;
+    if (axis != 1 && axis != 1 - (int64_t)rl_val(a->x->g, n->in[0])->rank) return;
     for (uint32_t i = 0; i < n->nout && map_slice(a, n->out[i], n->in[0], from); i++) from += channels_of(a, n->out[i]);
 }
 
@@ -113,7 +115,7 @@ static void map_cut(joiner *a, const rl_nodeinfo *n) {
     if (!from || !axes || !c || (rl_has(rl_in(n, 4)) && !step)) return;
     for (int64_t i = 0; i < count; i++) {
         if (step && step[i] != 1) return;
-        if (axes[i] == 1 || axes[i] + rl_val(a->x->g, n->in[0])->rank == 1) {
+        if (axes[i] == 1 || axes[i] == 1 - (int64_t)rl_val(a->x->g, n->in[0])->rank) {
             map_slice(a, n->out[0], n->in[0], RL_MIN(from[i] < 0 ? RL_MAX(from[i] + c, (int64_t)0) : from[i], c));
             return;
         }
@@ -128,7 +130,7 @@ static channel *map_joined(joiner *a, const rl_nodeinfo *n, int64_t *count) {
         if (!rl_has(n->in[i]) || !same_pixels(a, n->in[i], n->in[0])) return NULL;
         *count += channels_of(a, n->in[i]);
     }
-    if (axis != 1 && axis + rl_val(a->x->g, n->in[0])->rank != 1) return NULL;
+    if (axis != 1 && axis != 1 - (int64_t)rl_val(a->x->g, n->in[0])->rank) return NULL;
     channel *to = rl_new(&a->tmp, channel, *count);
     for (uint32_t i = 0; i < n->nin; i++)
         for (int64_t k = 0; k < channels_of(a, n->in[i]); k++) to[at++] = made_at(a, n->in[i], k);

@@ -231,7 +231,7 @@ static bool fits_plan(const rl_exec *x, const rl_tensor *in) {
     rl_arena_init(&tmp, x->rt->ctx);
     int64_t *size = rl_new(&tmp, int64_t, x->plan->nsize);
     count_sizes(x, in, size);
-    bool same = memcmp(x->plan->size, size, x->plan->nsize * sizeof *size) == 0;
+    bool same = rl_same_bytes(x->plan->size, size, x->plan->nsize * sizeof *size);
     rl_arena_free(&tmp);
     return same;
 }

@@ -75,7 +75,7 @@ rl_prim *rl_prim_get(rl_call *c, const rl_tensor *const *t, uint32_t n, bool *fr
     if (!write_key(&want, t, n)) return NULL;
     for (p = *link; p; link = &p->next, p = p->next, kept++) {
         bool last = !p->next && kept + 1 >= RL_PRIM_KEPT;
-        *fresh = p->nkey != want.nkey || memcmp(p->key, want.key, want.nkey * sizeof *want.key) != 0;
+        *fresh = p->nkey != want.nkey || !rl_same_bytes(p->key, want.key, want.nkey * sizeof *want.key);
         if (*fresh && !last) continue;
         if (*fresh) empty(c->rt->fast, p);
         *link = p->next;

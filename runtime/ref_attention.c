@@ -106,14 +106,14 @@ typedef struct {
 
 /* The keys that query i of a batch sees: from .. to-1. */
 static void visible(const softmax_rows *s, int64_t b, int64_t i, int64_t *from, int64_t *to) {
-    int64_t offset = s->valid ? s->valid[b] - s->a->queries : s->a->past, at = offset + i;
+    int64_t at = s->valid ? rl_add(s->valid[b], i - s->a->queries) : s->a->past + i;
     *from = 0;
     *to = s->a->keys;
     if (s->valid) *to = RL_MIN(*to, s->valid[b]);
     if (s->mask) *to = RL_MIN(*to, s->mask->dim[3]);
-    if (s->causal) *to = RL_MIN(*to, at + 1);
-    if (s->right >= 0) *to = RL_MIN(*to, at + s->right + 1);
-    if (s->left >= 0) *from = RL_MAX(*from, at - s->left);
+    if (s->causal) *to = RL_MIN(*to, rl_add(at, 1));
+    if (s->right >= 0) *to = RL_MIN(*to, rl_add(rl_add(at, s->right), 1));
+    if (s->left >= 0) *from = RL_MAX(*from, rl_add(at, -s->left));
     *to = RL_MAX(*to, 0);
     *from = RL_MIN(*from, *to);
 }
@@ -217,6 +217,7 @@ rl_status rl_ref_attention(rl_call *c) {
                       .left = rl_attr_int(c->node, "left_window_size", -1), .right = rl_attr_int(c->node, "right_window_size", -1),
                       .mode = rl_attr_int(c->node, "qk_matmul_output_mode", 0)};
     rl_tensor mask;
+    if (s.mode < 0 || s.mode > 3) return rl_call_fail(c, RL_EMODEL, "qk_matmul_output_mode is %lld", (long long)s.mode);
     if (rl_call_in(c, 3)) {
         RL_TRY(read_mask(c, &a, &mask));
         s.mask = &mask;

@@ -45,8 +45,8 @@ rl_status rl_conv_transpose_window(rl_call *c, const rl_tensor *x, const int64_t
     for (uint32_t i = 0; i < w->r; i++) {
         int64_t in = x->dim[2 + i], full;
         w->out[i] = in;
-        if (in > INT32_MAX || (extra && (extra[i] < 0 || extra[i] > INT32_MAX)))
-            return rl_call_fail(c, RL_ELIMIT, "spatial dim %u of %lld", i, (long long)in);
+        if (in > INT32_MAX || (extra && (extra[i] < 0 || extra[i] > INT32_MAX)) || (given && (given[i] < 0 || given[i] > INT32_MAX)))
+            return rl_call_fail(c, RL_ELIMIT, "spatial dim %u of %lld, and what is asked of it", i, (long long)in);
         full = (in - 1) * w->stride[i] + (extra ? extra[i] : 0) + (w->kernel[i] - 1) * w->dilation[i] + 1;
         w->in[i] = full - w->before[i] - w->after[i];
         if (!given && padding != RL_PAD_SAME_UPPER && padding != RL_PAD_SAME_LOWER) continue;

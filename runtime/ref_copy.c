@@ -3,6 +3,7 @@
 
 #include "gather.h"
 #include "home.h"
+#include "element.h"
 #include "kernels.h"
 
 rl_status rl_ref_concat(rl_call *c) {
@@ -106,11 +107,12 @@ static void fill_around(rl_call *c, const rl_tensor *y, const int64_t *before, c
 
 static rl_status fill_constant(rl_call *c, const rl_tensor *y, const int64_t *before, const rl_tensor *middle) {
     uint64_t zero[2] = {0};
-    const rl_tensor *v = c->node->since < 11 ? NULL : rl_call_dense(c, 2);
+    const rl_tensor *v = NULL;
+    if (c->node->since >= 11) RL_TRY(rl_call_one(c, 2, &v));
+    if (v && v->dtype != y->dtype) return rl_call_fail(c, RL_EMODEL, "a constant value of another type");
     float value = rl_attr_float(c->node, "value", 0);
     rl_str empty = rl_internz(c->g->ctx, "");
     rl_tensor given = rl_tensor_borrow(c->rt, RL_F32, 0, NULL, &value, sizeof value), one = rl_tensor_new(c->rt, y->dtype, 0, NULL);
-    if (v && v->dtype != y->dtype) return rl_call_fail(c, RL_EMODEL, "a constant value of another type");
     if (v) rl_tensor_move(c->rt, &one, &(rl_tensor){.kind = RL_TENSOR, .dtype = v->dtype, .offset = v->offset, .mem = v->mem});
     else if (y->dtype == RL_STRING) rl_fill(c->rt, &one, &empty);
     else if (value != 0) rl_convert(c->rt, &one, &given, true);
@@ -157,7 +159,7 @@ rl_status rl_ref_pad(rl_call *c) {
         if (mode != CONSTANT && from.dim[i] == 0 && dim[i]) return rl_call_fail(c, RL_EMODEL, "nothing to take dim %u from", i);
     }
     RL_TRY(rl_call_dims(c, x->rank, dim));
-    if (memcmp(dim, from.dim, x->rank * sizeof *dim) == 0) { /* nothing is added */
+    if (rl_same_bytes(dim, from.dim, x->rank * sizeof *dim)) { /* nothing is added */
         rl_call_share(c, 0, from);
         return RL_OK;
     }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "element.h"
 #include "kernels.h"
 #include "pointwise_types.inc"
 
@@ -191,25 +192,28 @@ rl_status rl_ref_variadic(rl_call *c) {
 
 /* ---- Clip, Where ---- */
 
-static rl_tensor *bound(rl_call *c, const char *name, uint32_t slot) {
-    int64_t one = 1;
-    const rl_tensor *t = rl_call_dense(c, slot);
-    rl_tensor *b = NULL;
+static rl_status bound(rl_call *c, const char *name, uint32_t slot, rl_tensor **b) {
+    const rl_tensor *t;
+    RL_TRY(rl_call_one(c, slot, &t));
+    *b = NULL;
     if (t) {
-        b = rl_call_temp(c, t->dtype, 0, &one);
+        *b = rl_call_temp(c, t->dtype, 0, NULL);
         rl_tensor view = *t;
         view.rank = 0;
-        rl_tensor_move(c->rt, b, &view);
+        rl_tensor_move(c->rt, *b, &view);
     } else if (c->node->since < 11 && rl_attr_find(c->node, name)) {
-        b = rl_call_temp(c, RL_F32, 0, &one);
-        *(float *)rl_data(b) = rl_attr_float(c->node, name, 0);
+        *b = rl_call_temp(c, RL_F32, 0, NULL);
+        *(float *)rl_data(*b) = rl_attr_float(c->node, name, 0);
     }
-    return b;
+    return RL_OK;
 }
 
 rl_status rl_ref_clip(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
-    const rl_tensor *x = rl_call_in(c, 0), *low = bound(c, "min", 1), *high = bound(c, "max", 2);
+    const rl_tensor *x = rl_call_in(c, 0);
+    rl_tensor *low, *high;
+    RL_TRY(bound(c, "min", 1, &low));
+    RL_TRY(bound(c, "max", 2, &high));
     if (!low && !high) {
         rl_call_share(c, 0, *x);
         return RL_OK;

@@ -83,7 +83,7 @@ static const rl_tensor *read_input(rl_call *c, const inputs *in, uint32_t i, boo
 
 static bool has_dims(const rl_tensor *t, uint32_t rank, int64_t a, int64_t b, int64_t d) {
     int64_t want[3] = {a, b, d};
-    return !t || (t->rank == rank && memcmp(t->dim, want, rank * sizeof *want) == 0);
+    return !t || (t->rank == rank && rl_same_bytes(t->dim, want, rank * sizeof *want));
 }
 
 static rl_status read_ends(rl_call *c, inputs *in) {

@@ -58,8 +58,8 @@ static bool fits(const rl_tensor *y, const rl_tensor *index, const rl_tensor *fr
     uint32_t outer = index->rank - 1;
     int64_t depth = index->dim[outer];
     if (depth > y->rank || from->rank != outer + y->rank - depth) return false;
-    return memcmp(from->dim, index->dim, outer * sizeof *from->dim) == 0
-           && memcmp(from->dim + outer, y->dim + depth, (size_t)(y->rank - depth) * sizeof *from->dim) == 0;
+    return rl_same_bytes(from->dim, index->dim, outer * sizeof *from->dim)
+           && rl_same_bytes(from->dim + outer, y->dim + depth, (size_t)(y->rank - depth) * sizeof *from->dim);
 }
 
 rl_status rl_ref_scatter_nd(rl_call *c) {

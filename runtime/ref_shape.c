@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "element.h"
 #include "kernels.h"
 
 rl_status rl_ref_shape(rl_call *c) {
@@ -68,9 +69,9 @@ rl_status rl_ref_range(rl_call *c) {
     rl_dtype t = rl_call_in(c, 0)->dtype;
     bool is_float = rl_is_float(t);
     rl_dtype w = is_float ? RL_F64 : RL_I64;
-    const void *start = rl_data(rl_call_as(c, 0, w)), *end = rl_data(rl_call_as(c, 1, w)), *step = rl_data(rl_call_as(c, 2, w));
-    double f[3] = {*(const double *)start, *(const double *)end, *(const double *)step};
-    const int64_t i[3] = {*(const int64_t *)start, *(const int64_t *)end, *(const int64_t *)step};
+    double f[3] = {0};
+    int64_t i[3] = {0};
+    for (uint32_t k = 0; k < 3; k++) RL_TRY(is_float ? rl_call_float(c, k, 0, &f[k]) : rl_call_int(c, k, 0, &i[k]));
     if (is_float ? f[2] == 0 : i[2] == 0) return rl_call_fail(c, RL_EMODEL, "a step of 0");
     double count = is_float ? ceil((f[1] - f[0]) / f[2]) : ceil(((double)i[1] - (double)i[0]) / (double)i[2]);
     if (!(count < 1e15)) return rl_call_fail(c, RL_EMODEL, "%g elements", count);
@@ -88,6 +89,7 @@ rl_status rl_ref_eye_like(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
     rl_dtype t = rl_attr_dtype(c->node, "dtype", x->dtype);
+    if (!rl_is_number(t)) return rl_call_fail(c, RL_EMODEL, "dtype is no type of numbers");
     int64_t k = rl_attr_int(c->node, "k", 0);
     uint64_t zero[2] = {0};
     double one = 1;
@@ -96,8 +98,9 @@ rl_status rl_ref_eye_like(rl_call *c) {
     rl_fill(c->rt, y, zero);
     rl_tensor f = rl_tensor_borrow(c->rt, RL_F64, 0, NULL, &one, sizeof one);
     for (int64_t i = 0; i < x->dim[0]; i++) {
-        if (i + k < 0 || i + k >= x->dim[1]) continue;
-        rl_tensor at = rl_view_slice(y, 0, i, 1, 1), cell = rl_view_slice(&at, 1, i + k, 1, 1);
+        int64_t j = rl_add(i, k);
+        if (j < 0 || j >= x->dim[1]) continue;
+        rl_tensor at = rl_view_slice(y, 0, i, 1, 1), cell = rl_view_slice(&at, 1, j, 1, 1);
         cell.rank = 0;
         rl_convert(c->rt, &cell, &f, true);
     }

@@ -274,6 +274,7 @@ struct rl_rt {
     void *state;             /* the device's */
     const rl_nodeinfo *at;   /* the node whose kernel runs on the device; NULL: none */
     rl_status failed;        /* of a move on the device, whose message is in the context */
+    bool no_number;          /* strings or complex numbers were to be converted: the kernel at work fails when it is done */
     bool recording;          /* what the device is asked for is remembered, not done */
     bool stepwise;           /* wait for the device after each node, so that the one that failed is named */
     uint64_t put, got;       /* bytes that went to the device and came from it since the run began */

@@ -8,7 +8,6 @@
  *
  * so that the Relu follows its convolution and both run as one.  A Transpose is a view in a run: where it stands costs nothing.  Nodes are
  * visited in order; of each value is known which other one it is the Transpose of, if any. */
-#include <string.h>
 
 #include "fast.h"
 #include "fuse.h"
@@ -94,7 +93,7 @@ static rl_value turn_back(sinker *a, rl_value v, uint32_t rank, const int64_t *p
     turned t = turned_of(a, v);
     const rl_valinfo *x = rl_val(a->g, v);
     int64_t back[RL_RANK];
-    if (rl_has(t.of) && memcmp(t.perm, perm, rank * sizeof *perm) == 0) return t.of;
+    if (rl_has(t.of) && rl_same_bytes(t.perm, perm, rank * sizeof *perm)) return t.of;
     if (x->rank == RL_NORANK || x->rank > rank) return RL_NOVALUE;
     bool one = true;
     for (uint32_t i = 0; i < x->rank; i++) one = one && x->dim[i] == 1;
@@ -165,7 +164,7 @@ static bool sink_through_concat(sinker *a, rl_node node) {
     rl_value *in = rl_new(a->tmp, rl_value, n.nin);
     for (uint32_t i = 0; i < n.nin; i++) {
         turned t = turned_of(a, n.in[i]);
-        if (!rl_has(t.of) || memcmp(t.perm, first.perm, rank * sizeof *t.perm) != 0) return false;
+        if (!rl_has(t.of) || !rl_same_bytes(t.perm, first.perm, rank * sizeof *t.perm)) return false;
         in[i] = t.of;
     }
     rl_attr attr = rl_attr_of_int(g, "axis", first.perm[axis]);

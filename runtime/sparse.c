@@ -136,7 +136,7 @@ rl_status rl_from_sparse(const rl_sparse *s, const rl_desc *to, void *out, size_
     int64_t index[RL_DESC_RANK], row = 0, last = -1;
     RL_TRY(check_kind(s, e));
     RL_TRY(rl_desc_check(to, 1, e));
-    if (s->dtype != to->dtype || s->rank != to->rank || memcmp(s->dim, to->dim, s->rank * sizeof *s->dim) != 0)
+    if (s->dtype != to->dtype || s->rank != to->rank || !rl_same_bytes(s->dim, to->dim, s->rank * sizeof *s->dim))
         return rl_desc_fail(e, RL_EUSAGE, "the two layouts have not the same dims and element type");
     if (nout < (size_t)rl_desc_bytes(to))
         return rl_desc_fail(e, RL_EUSAGE, "the output buffer has %zu bytes, its layout needs %lld", nout, (long long)rl_desc_bytes(to));

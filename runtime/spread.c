@@ -98,7 +98,8 @@ static rl_value turned(const spreader *a, rl_value x, uint32_t rank, bool back, 
 
 static uint32_t rank_of(const spreader *a, rl_op op) {
     const rl_attr *kernel = rl_attr_ints(a->n, "kernel_shape");
-    uint32_t rank = op == RL_OP_MaxPool ? (kernel ? kernel->n + 2 : RL_NORANK) : rl_val(a->g, a->n->in[3])->rank;
+    uint32_t rank = op == RL_OP_MaxPool ? (kernel ? kernel->n + 2 : RL_NORANK)
+                  : rl_has(rl_in(a->n, 3)) ? rl_val(a->g, a->n->in[3])->rank : RL_NORANK;
     return rank >= 3 && rank <= RL_RANK ? rank : RL_NORANK;
 }
 

@@ -19,7 +19,7 @@ size_t rl_bytes_of(rl_dtype t, int64_t numel) {
 }
 
 bool rl_same_dims(const rl_tensor *a, const rl_tensor *b) {
-    return a->rank == b->rank && (a->rank == 0 || memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0);
+    return a->rank == b->rank && rl_same_bytes(a->dim, b->dim, a->rank * sizeof *a->dim);
 }
 
 bool rl_is_dense(const rl_tensor *t) {

@@ -24,7 +24,7 @@ static rl_pb_kind kind_of(const rl_graph *g, rl_str name) {
     for (rl_field f; rl_wire_next(&w, &f);) {
         if (f.number != GRAPH_INPUT) continue;
         rl_span given = field_of(f.body, 1), type = field_of(f.body, 2);
-        if (given.n != strlen(name) || (given.n && memcmp(given.p, name, given.n) != 0)) continue;
+        if (given.n != strlen(name) || !rl_same_bytes(given.p, name, given.n)) continue;
         rl_wire v = rl_wire_of(type);
         for (rl_field k; rl_wire_next(&v, &k);)
             if (k.type == RL_WIRE_LEN && k.number != 6) return (rl_pb_kind)k.number; /* 6: a denotation */

@@ -6,16 +6,19 @@
 #
 #   fuzz.sh                 60 s over all targets
 #   fuzz.sh SECONDS         so many, over all targets
-#   fuzz.sh SECONDS NAME... over these: onnx text cert optimize run values target plan structured
+#   fuzz.sh SECONDS NAME... over these: onnx text cert optimize run values target plan structured damaged
 #   fuzz.sh --seed N ...    the same inputs each time: only the seeds to begin with, N for libFuzzer's choices, addresses not random, and a
 #                           number of inputs instead of a time (where that takes more than twice the time it ends there); nothing is kept
+#
+# damaged is no target of libFuzzer's: models with one thing wrong each (tests/fuzz/damage.py), evenly chosen from 245,000, all of them from
+# 2,700 s on, go to the targets optimize and run.
 source "$(dirname "$0")/setup.sh"
 
 seed=0
 if [ "${1:-}" = --seed ]; then seed=$2; shift 2; fi
 seconds=${1:-60}
 targets=("${@:2}")
-[ ${#targets[@]} != 0 ] || targets=(optimize structured onnx text cert run values target plan)
+[ ${#targets[@]} != 0 ] || targets=(optimize structured damaged onnx text cert run values target plan)
 need_packages
 need_clang
 need_python
@@ -33,7 +36,7 @@ export UBSAN_OPTIONS=print_stacktrace=1
 lengths() { if [ "$1" = structured ]; then echo -max_len=488 -len_control=0; else echo -max_len=20000; fi; }
 
 # Shares of the time, two targets at a time: optimize and structured are slow, and the whole.
-share() { case $1 in optimize | structured) echo 4 ;; *) echo 1 ;; esac; }
+share() { case $1 in optimize | structured) echo 4 ;; damaged) echo 2 ;; *) echo 1 ;; esac; }
 # Inputs per second of one core, more or less.
 rate() {
     case $1 in
@@ -46,6 +49,10 @@ for t in "${targets[@]}"; do shares=$((shares + $(share "$t"))); done
 # fuzz NAME: its log is build-fuzz/NAME.log
 fuzz() {
     local t=$1 corpus=(build-fuzz/corpus/"$1") all=$((seconds * 2 * $(share "$1") / shares + 1)) limit
+    if [ "$t" = damaged ]; then
+        "$PYTHON" tests/fuzz/damage.py build-fuzz/seeds/optimize build-fuzz/found $((1 + 245000 / (all * 400))) build-fuzz/tests/fuzz_{optimize,run} >build-fuzz/damaged.log 2>&1
+        return
+    fi
     limit=(-max_total_time="$all")
     if [ "$seed" != 0 ]; then
         rm -rf "build-fuzz/made/$t"
@@ -93,7 +100,7 @@ if [ "$(cat build-fuzz/seeds/made 2>/dev/null)" != "$made" ]; then
 fi
 mkdir -p build-fuzz/chosen
 new=()
-for t in "${targets[@]}"; do [ -d "build-fuzz/chosen/$t" ] || new+=("$t"); done
+for t in "${targets[@]}"; do [ "$t" = damaged ] || [ -d "build-fuzz/chosen/$t" ] || new+=("$t"); done
 [ ${#new[@]} = 0 ] || pairs choose "${new[@]}"
 pairs fuzz "${targets[@]}" >build-fuzz/failed
 # Where a seed crashed, its target has one in found/ without having failed.

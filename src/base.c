@@ -327,7 +327,7 @@ static struct rl_strslot *find_slot(const struct rl_strtab *t, uint64_t hash, co
     for (; t->slot[i].s; i = (i + 1) & (t->cap - 1)) {
         if (t->slot[i].hash != hash) continue;
         const entry *e = entry_of(t->slot[i].s);
-        if (e->n == n && memcmp(e->s, s, n) == 0) break;
+        if (e->n == n && rl_same_bytes(e->s, s, n)) break;
     }
     return &t->slot[i];
 }

@@ -209,6 +209,9 @@ static inline int64_t rl_gcd(int64_t a, int64_t b) {
     return a < 0 ? -a : a;
 }
 
+/* Whether both have the same n bytes; of none the addresses may be NULL, which memcmp forbids. */
+static inline bool rl_same_bytes(const void *a, const void *b, size_t n) { return n == 0 || memcmp(a, b, n) == 0; }
+
 static inline bool rl_is_letter(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /* The place that stands for all that x was joined with; up[x] == x: x itself. Ways that are walked become shorter. */

@@ -110,7 +110,7 @@ static rl_status check_idle(rl_ctx *ctx, const rl_cert *c, uint32_t i) {
         for (uint32_t p = 0; p < op->npin; p++) {
             uint32_t n = c->value[op->pin[p].value].natom;
             rl_cert_write_order(op, k, only, p, false, out);
-            if (n && memcmp(out, op->pin[p].stands, n) != 0)
+            if (!rl_same_bytes(out, op->pin[p].stands, n))
                 return rl_fail(ctx, RL_EPROOF, "proof: op %u: one token, but form %u is not the order that stands at pin %u", i, k, p);
         }
     return RL_OK;

@@ -5,7 +5,6 @@
 #include "cert_internal.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum { MOSTTENTHS = 1000000 };
 
@@ -75,7 +74,7 @@ rl_status rl_cert_check_swaps(rl_ctx *ctx, const rl_cert *c) {
         for (uint32_t p = 0; ok && p < c->op[x->op].npin; p++) {
             const rl_cert_op *op = &c->op[x->op];
             rl_cert_write_order(op, x->form, x->perm, p, false, out);
-            ok = (op->swaps[p] || !x->pin[p]) && memcmp(out, chosen_order(op, p, named), c->value[op->pin[p].value].natom) == 0;
+            ok = (op->swaps[p] || !x->pin[p]) && rl_same_bytes(out, chosen_order(op, p, named), c->value[op->pin[p].value].natom);
         }
         if (!ok) return rl_fail(ctx, RL_EPROOF, "proof: swap of op %u: it cannot be swapped, or that is not what it names", x->op);
     }

@@ -11,7 +11,7 @@
 enum { FEW = 8 };
 
 static bool is_order(const rl_cert_order *x, uint32_t owner, const uint8_t *order, uint32_t n) {
-    return x->owner == owner && x->n == n && (!n || memcmp(rl_cert_atoms(x), order, n) == 0);
+    return x->owner == owner && x->n == n && rl_same_bytes(rl_cert_atoms(x), order, n);
 }
 
 uint32_t rl_cert_intern(rl_cert_orders *o, uint32_t owner, const uint8_t *order, uint32_t n) {
@@ -166,7 +166,7 @@ static void add_config(lister *l, uint32_t form) {
     uint64_t h = rl_hash_bytes(l->now, npin * sizeof *l->now);
     for (uint32_t i; (i = rl_hash_get(&l->seen, h)) != RL_NONE; h++)
         /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): configuration i was added */
-        if (memcmp(l->pick.p + (size_t)i * npin, l->now, npin * sizeof *l->now) == 0) {
+        if (rl_same_bytes(l->pick.p + (size_t)i * npin, l->now, npin * sizeof *l->now)) {
             l->tenths.p[i] = RL_MIN(l->tenths.p[i], tenths);
             return;
         }
@@ -297,7 +297,7 @@ rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t i, bool may_swap, uint32_t 
     put_shape(&key, m, op, &s, swaps);
     uint64_t h = rl_hash_bytes(key.p, key.n);
     for (; (*id = rl_hash_get(&m->index, h)) != RL_NONE; h++)
-        if (m->shape.p[*id].n == (uint32_t)key.n && memcmp(m->shape.p[*id].key, key.p, key.n) == 0) break;
+        if (m->shape.p[*id].n == (uint32_t)key.n && rl_same_bytes(m->shape.p[*id].key, key.p, key.n)) break;
     bool fits = *id != RL_NONE || count_configs(&s, op, bits_of(op, swaps), m->limit) <= m->limit;
     if (*id == RL_NONE && fits) {
         *id = m->shape.n;

@@ -107,7 +107,7 @@ static bool proved(const builder *b, uint64_t *h) {
     const rl_cert_work *w = b->w;
     *h = rl_hash_bytes(b->key.p, b->key.n * sizeof *b->key.p);
     for (uint32_t i; (i = rl_hash_get(&w->index, *h)) != RL_NONE; ++*h)
-        if (w->proved.p[i].n == b->key.n && memcmp(w->proved.p[i].key, b->key.p, b->key.n * sizeof *b->key.p) == 0) return true;
+        if (w->proved.p[i].n == b->key.n && rl_same_bytes(w->proved.p[i].key, b->key.p, b->key.n * sizeof *b->key.p)) return true;
     return false;
 }
 
@@ -203,12 +203,12 @@ static bool fold_menu(const rl_cert_menu *m, const uint32_t *map, const uint32_t
     for (uint32_t k = 0; k < m->ncfg; k++) {
         const uint32_t *pick = m->pick + (size_t)k * m->npin;
         for (uint32_t p = 0; p < m->npin; p++) now[p] = rl_hash_get(&number, at_pin(p, image[map[pick[p]]]));
-        stays[k] = memcmp(now, pick, size) == 0;
+        stays[k] = rl_same_bytes(now, pick, size);
         if (stays[k]) continue;
         uint64_t h = rl_hash_bytes(now, size);
         uint32_t i;
         for (; (i = rl_hash_get(&index, h)) != RL_NONE; h++)
-            if (memcmp(m->pick + (size_t)i * m->npin, now, size) == 0) break;
+            if (rl_same_bytes(m->pick + (size_t)i * m->npin, now, size)) break;
         if (i == RL_NONE || m->tenths[i] > m->tenths[k]) return false;
     }
     return true;
@@ -234,7 +234,7 @@ static void add_config(rl_cert_step *s, rl_hash *seen, const uint32_t *set, uint
     uint64_t h = rl_hash_bytes(set, n * sizeof *set);
     for (uint32_t i; (i = rl_hash_get(seen, h)) != RL_NONE; h++) {
         uint32_t m = s->start[i + 1] - s->start[i];
-        if (m != n || memcmp(s->elem + s->start[i], set, n * sizeof *set) != 0) continue;
+        if (m != n || !rl_same_bytes(s->elem + s->start[i], set, n * sizeof *set)) continue;
         if (rl_key_less(own, s->own[i])) s->own[i] = own;
         return;
     }

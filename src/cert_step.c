@@ -63,7 +63,7 @@ static void add_state(rl_filler *d, uint32_t n, rl_cert_key cost) {
     if (f->n >= d->tablecap / 2) resize_table(d);
     uint32_t i = (uint32_t)(hash >> 32) & (d->tablecap - 1);
     for (uint32_t s; (s = d->table[i]) != 0; i = (i + 1) & (d->tablecap - 1)) {
-        if (f->hash[--s] != hash || rl_layer_size(f, s) != n || memcmp(f->elem + f->beg[s], set, n * sizeof *set) != 0) continue;
+        if (f->hash[--s] != hash || rl_layer_size(f, s) != n || !rl_same_bytes(f->elem + f->beg[s], set, n * sizeof *set)) continue;
         if (rl_key_less(cost, f->cost[s])) f->cost[s] = cost;
         return;
     }

@@ -19,7 +19,7 @@ typedef struct { uint8_t *p; uint32_t n, cap; } rl_bytes;
 /* Steps over the text if it comes next. */
 static inline bool rl_words_skip(rl_words *r, const char *text) {
     size_t n = strlen(text);
-    if ((size_t)(r->end - r->p) < n || memcmp(r->p, text, n) != 0) return false;
+    if ((size_t)(r->end - r->p) < n || !rl_same_bytes(r->p, text, n)) return false;
     r->p += n;
     return true;
 }

@@ -7,7 +7,7 @@
 #include "cmd.h"
 
 bool rl_is_plan_cert(const rl_text *t) {
-    return t->n >= strlen(RL_PLAN_CERT_HEAD) && memcmp(t->p, RL_PLAN_CERT_HEAD, strlen(RL_PLAN_CERT_HEAD)) == 0;
+    return t->n >= strlen(RL_PLAN_CERT_HEAD) && rl_same_bytes(t->p, RL_PLAN_CERT_HEAD, strlen(RL_PLAN_CERT_HEAD));
 }
 
 /* Without what stands behind "#": names of outputs. */
@@ -29,7 +29,7 @@ static rl_status same_plan(const rl_graph *g, const rl_runopt *o, const rl_plan_
     if (!plan.p) return rl_fail(g->ctx, RL_EPROOF, "the model has no plan (profile leaves out one that is slower than none; --plan FILE names it)");
     rl_plan_cert_plan(c, &mine);
     put_bare(plan, &theirs);
-    bool same = mine.n == theirs.n && memcmp(mine.p, theirs.p, mine.n) == 0;
+    bool same = mine.n == theirs.n && rl_same_bytes(mine.p, theirs.p, mine.n);
     return same ? RL_OK : rl_fail(g->ctx, RL_EPROOF, o->plan.p ? "the certificate's choice is not the plan" : "the certificate's choice is not the model's plan");
 }
 

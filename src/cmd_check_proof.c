@@ -10,7 +10,7 @@
 typedef struct { const char *p, *end; size_t row; } section;
 
 static bool starts(const char *p, const char *end, const char *word) {
-    return (size_t)(end - p) >= strlen(word) && memcmp(p, word, strlen(word)) == 0;
+    return (size_t)(end - p) >= strlen(word) && rl_same_bytes(p, word, strlen(word));
 }
 
 static const char *next_line(const char *p, const char *end) {
@@ -78,7 +78,7 @@ static rl_status match_functions(const rl_line *l, const rl_graph *in, const rl_
         if (!a || !b || a->name != b->name || a->domain != b->domain || (f && (strcmp(a->name, f->name) != 0 || strcmp(a->domain, f->domain) != 0)))
             return rl_fail(l->ctx, RL_EPROOF, "%s: function %" PRIu32 " is another one in %s or in the certificate", l->file[2], k, l->in);
         rl_span x = rl_onnx_bytes(a), y = rl_onnx_bytes(b);
-        if (!f && (x.n != y.n || memcmp(x.p, y.p, x.n) != 0))
+        if (!f && (x.n != y.n || !rl_same_bytes(x.p, y.p, x.n)))
             return rl_fail(l->ctx, RL_EPROOF, "%s: function '%.100s' is not as it was, and the certificate says nothing of it", l->file[2], a->name);
     }
     if (c->nfunction && c->function[c->nfunction - 1].index >= in->function.n)

@@ -14,7 +14,7 @@ static bool is_plan(const rl_field *f, rl_str name) {
     bool found = false;
     if (f->number != 14 || f->type != RL_WIRE_LEN) return false;
     for (rl_field k; rl_wire_next(&e, &k);)
-        if (k.number == 1 && k.type == RL_WIRE_LEN) found = k.body.n == strlen(name) && memcmp(k.body.p, name, k.body.n) == 0;
+        if (k.number == 1 && k.type == RL_WIRE_LEN) found = k.body.n == strlen(name) && rl_same_bytes(k.body.p, name, k.body.n);
     return found;
 }
 
@@ -97,7 +97,7 @@ rl_status rl_line_read_plan(rl_line *l, rl_arena *mem) {
     if (!l->plan) return RL_OK;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_file_read(l->plan, &t));
-    if (t.n < strlen(head) || memcmp(t.p, head, strlen(head)) != 0)
+    if (t.n < strlen(head) || !rl_same_bytes(t.p, head, strlen(head)))
         return rl_fail(l->ctx, RL_EMODEL, "%s: no plan: its first line is not \"%s1\"", l->plan, head);
     l->run.plan = (rl_span){(const uint8_t *)t.p, t.n};
     return RL_OK;

@@ -174,7 +174,7 @@ bool rl_cut_can_bypass(const rl_graph *g, uint32_t origin) {
         for (uint32_t k = 0; k < y->nuse; k++)
             if (y->use[k].slot >= rl_nod(g, y->use[k].node)->nin) return false; /* a body knows it by its name */
         return x->dtype == y->dtype && x->dtype != RL_UNDEF && x->rank == y->rank && x->rank != RL_NORANK
-               && memcmp(x->dim, y->dim, x->rank * sizeof *x->dim) == 0;
+               && rl_same_bytes(x->dim, y->dim, x->rank * sizeof *x->dim);
     }
     return false;
 }

@@ -38,7 +38,7 @@ static bool same_axis(const rl_desc *a, const rl_desc *b, uint32_t axis) {
 }
 
 static bool same_type(const rl_desc *a, const rl_desc *b) {
-    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+    return a->dtype == b->dtype && a->rank == b->rank && rl_same_bytes(a->dim, b->dim, a->rank * sizeof *a->dim);
 }
 
 static bool same_places(const rl_desc *a, const rl_desc *b) {

@@ -18,7 +18,7 @@ rl_dtype rl_desc_dtype(const char *s, size_t n) {
         {"int64", RL_I64},   {"uint2", RL_U2},   {"uint4", RL_U4},    {"uint8", RL_U8},   {"uint16", RL_U16},    {"uint32", RL_U32},
         {"uint64", RL_U64},  {"complex64", RL_C64}, {"complex128", RL_C128}};
     for (size_t i = 0; i < RL_LEN(others); i++)
-        if (strlen(others[i].name) == n && memcmp(others[i].name, s, n) == 0) return others[i].t;
+        if (strlen(others[i].name) == n && rl_same_bytes(others[i].name, s, n)) return others[i].t;
     return rl_dtype_parse(s, n);
 }
 

@@ -160,7 +160,7 @@ static rl_status broadcast(uint32_t n, const rl_desc *in, rl_desc *out, rl_error
 
 static bool all_have_shape(uint32_t n, const rl_desc *in, const rl_desc *out) {
     for (uint32_t k = 0; k < n; k++)
-        if (in[k].rank != out->rank || memcmp(in[k].dim, out->dim, out->rank * sizeof *out->dim) != 0) return false;
+        if (in[k].rank != out->rank || !rl_same_bytes(in[k].dim, out->dim, out->rank * sizeof *out->dim)) return false;
     return true;
 }
 

@@ -121,7 +121,7 @@ static uint64_t hash_terms(const rl_dimterm *t, uint32_t n) {
 static bool equal_terms(const rl_dimterm *a, const rl_dimterm *b, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         if (a[i].c != b[i].c || a[i].nsym != b[i].nsym) return false;
-        if (memcmp(a[i].sym, b[i].sym, a[i].nsym * sizeof a[i].sym[0])) return false;
+        if (!rl_same_bytes(a[i].sym, b[i].sym, a[i].nsym * sizeof a[i].sym[0])) return false;
     }
     return true;
 }

@@ -25,6 +25,6 @@ const char *rl_dtype_name(rl_dtype t) {
 
 rl_dtype rl_dtype_parse(const char *s, size_t n) {
     for (size_t i = 0; i < RL_LEN(dtypes); i++)
-        if (strlen(dtypes[i].name) == n && memcmp(dtypes[i].name, s, n) == 0) return (rl_dtype)i;
+        if (strlen(dtypes[i].name) == n && rl_same_bytes(dtypes[i].name, s, n)) return (rl_dtype)i;
     return RL_UNDEF;
 }

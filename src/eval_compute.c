@@ -338,7 +338,7 @@ bool rl_ev_softmax(evaluator *e, int arg, uint32_t port, tensor *out) {
 /* t has the dims of x from `axis` on, and nothing more. */
 static bool is_tail(const tensor *t, const tensor *x, uint32_t axis) {
     if (t->rank != x->rank - axis) return false;
-    return memcmp(t->dim, x->dim + axis, t->rank * sizeof *t->dim) == 0;
+    return rl_same_bytes(t->dim, x->dim + axis, t->rank * sizeof *t->dim);
 }
 
 bool rl_ev_layer_norm(evaluator *e, int arg, uint32_t port, tensor *out) {

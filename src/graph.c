@@ -379,7 +379,7 @@ float rl_attr_float(const rl_nodeinfo *n, const char *name, float dflt) {
 bool rl_attr_is(const rl_nodeinfo *n, const char *name, const char *value) {
     const rl_attr *a = rl_attr_find(n, name);
     size_t len = strlen(value);
-    return a && a->kind == RL_ATTR_STRING && a->s.n == len && (len == 0 || memcmp(a->s.p, value, len) == 0);
+    return a && a->kind == RL_ATTR_STRING && a->s.n == len && rl_same_bytes(a->s.p, value, len);
 }
 
 rl_attr rl_attr_of_int(rl_graph *g, const char *name, int64_t x) {

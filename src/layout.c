@@ -66,8 +66,8 @@ const rl_layout *rl_layout_make(rl_arena *mem, uint32_t n, const uint8_t *axis, 
 bool rl_layout_equal(const rl_layout *a, const rl_layout *b) {
     if (a == b) return true;
     if (!a || !b || a->n != b->n) return false;
-    return memcmp(a->axis, b->axis, a->n) == 0 && memcmp(a->sub, b->sub, a->n) == 0 &&
-           memcmp(a->size, b->size, a->n * sizeof *a->size) == 0;
+    return rl_same_bytes(a->axis, b->axis, a->n) && rl_same_bytes(a->sub, b->sub, a->n) &&
+           rl_same_bytes(a->size, b->size, a->n * sizeof *a->size);
 }
 
 /* ---- printing ---- */

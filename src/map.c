@@ -246,7 +246,7 @@ void rl_map_list(const rl_map *f, int64_t *out) {
 
 bool rl_mapdigit_same(const rl_mapdigit *a, const rl_mapdigit *b) {
     if (a->size != b->size || a->scale != b->scale || a->sign != b->sign || !a->tab != !b->tab) return false;
-    return !a->tab || memcmp(a->tab, b->tab, (size_t)a->size * sizeof *a->tab) == 0;
+    return !a->tab || rl_same_bytes(a->tab, b->tab, (size_t)a->size * sizeof *a->tab);
 }
 
 static bool same_digits(const rl_map *f, const rl_map *g) {

@@ -6,6 +6,7 @@
 #include "ops.h"
 
 enum { MAXRANK = 16, MAXTABLE = 1 << 20 };
+#define MOST (INT64_MAX / 8) /* indices of a table: sums and differences of them fit */
 
 static void strides_of(rl_ctx *ctx, uint32_t rank, const rl_dim *x, rl_dim *stride) {
     rl_dim s = 1;
@@ -35,7 +36,7 @@ bool rl_map_slice(rl_maps *m, uint32_t rank, const rl_dim *x, const rl_dim *star
 }
 
 bool rl_map_gather(rl_maps *m, uint32_t rank, const rl_dim *x, uint32_t axis, int64_t n, const int64_t *index, rl_map *out) {
-    if (axis >= rank || !rl_dim_known(x[axis])) return false;
+    if (axis >= rank || !rl_dim_known(x[axis]) || x[axis] > MOST) return false;
     rl_dim outer = rl_dim_prod(m->ctx, x, axis), inner = rl_dim_prod(m->ctx, x + axis + 1, rank - axis - 1);
     int64_t *t = rl_new(m->mem, int64_t, n);
     for (int64_t i = 0; i < n; i++) {

@@ -331,8 +331,8 @@ static void leave_runs(const rl_stage *s, rl_beside *d, const shape *h, char *to
 static shape *shape_of(const rl_stage *s, const place *here, shape *full, shape *rest, rl_beside *d) {
     size_t all = s->nest->n * sizeof *here->n;
     bool even = ((uintptr_t)s->nest->to + (uintptr_t)here->to) % LINE == 0;
-    if (memcmp(here->n, full->n, all) == 0 && (even || !full->past)) return full;
-    if (memcmp(here->n, rest->n, all) == 0 && (even || !rest->past)) return rest;
+    if (rl_same_bytes(here->n, full->n, all) && (even || !full->past)) return full;
+    if (rl_same_bytes(here->n, rest->n, all) && (even || !rest->past)) return rest;
     rl_beside_do(d, ALL);
     shape_make(s, rest, here->n, even);
     return rest;

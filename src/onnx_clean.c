@@ -6,7 +6,7 @@
 
 static bool is_named(const rl_graph *g, rl_value v, rl_span s) {
     const char *name = rl_has(v) ? rl_val(g, v)->name : "";
-    return name && strlen(name) == s.n && (!s.n || memcmp(name, s.p, s.n) == 0);
+    return name && strlen(name) == s.n && rl_same_bytes(name, s.p, s.n);
 }
 
 bool rl_clean_node(const rl_graph *g, const rl_nodeinfo *n) {

@@ -262,7 +262,7 @@ static rl_status choose_mode(rl_writer *w, const char *path, const char *externa
 static bool is_taken(const struct rl_onnx *o, rl_str dir, rl_str name) {
     struct stat st;
     for (uint32_t i = 0; o && i < o->location.n; i++)
-        if (strlen(name) == o->location.p[i].n && memcmp(name, o->location.p[i].p, o->location.p[i].n) == 0) return true;
+        if (strlen(name) == o->location.p[i].n && rl_same_bytes(name, o->location.p[i].p, o->location.p[i].n)) return true;
     return o && o->dir && rl_file_same_dir(o->dir, dir) && stat(rl_internf(o->mem->ctx, "%s%s", dir, name), &st) == 0;
 }
 

@@ -88,7 +88,7 @@ bool rl_file_is_beneath(const char *location) {
     bool any = false;
     for (const char *s = location; *s;) {
         size_t n = next_part(&s);
-        if (n == 2 && memcmp(s, "..", 2) == 0) return false;
+        if (n == 2 && rl_same_bytes(s, "..", 2)) return false;
         any |= n > 0;
         s += n;
     }
@@ -355,7 +355,7 @@ static bool same_bytes(const char *path, rl_span want) {
     rl_span have;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || map_fd(fd, UINT64_MAX, false, &have, NULL)) return false;
-    bool same = have.n == want.n && (!have.n || memcmp(have.p, want.p, have.n) == 0);
+    bool same = have.n == want.n && rl_same_bytes(have.p, want.p, have.n);
     rl_file_unmap(have);
     return same;
 }

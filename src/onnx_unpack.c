@@ -77,7 +77,7 @@ static void note_location(rl_reader *r, rl_span entry) {
         if (f.type == RL_WIRE_LEN && f.number == 1) key = f.body;
         if (f.type == RL_WIRE_LEN && f.number == 2) value = f.body;
     }
-    if (key.n == 8 && memcmp(key.p, "location", 8) == 0) rl_push(r->onnx->mem, r->onnx->location, value);
+    if (key.n == 8 && rl_same_bytes(key.p, "location", 8)) rl_push(r->onnx->mem, r->onnx->location, value);
 }
 
 static rl_field_kind visit_message(rl_reader *r, const ProtobufCFieldDescriptor *d, const rl_field *f,
@@ -163,6 +163,6 @@ rl_status rl_reader_label(rl_reader *r, rl_span s, const char **label) {
 }
 
 rl_str rl_reader_domain(rl_reader *r, rl_span s) {
-    bool standard = s.n == 0 || (s.n == 7 && memcmp(s.p, "ai.onnx", 7) == 0);
+    bool standard = s.n == 0 || (s.n == 7 && rl_same_bytes(s.p, "ai.onnx", 7));
     return standard ? rl_internz(r->ctx, "") : rl_intern(r->ctx, (const char *)s.p, s.n);
 }

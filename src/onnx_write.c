@@ -153,7 +153,7 @@ static rl_status put_attr(rl_writer *w, const rl_attr *a) {
 
 static bool span_is(rl_span s, const char *t) {
     t = t ? t : "";
-    return strlen(t) == s.n && (!s.n || memcmp(s.p, t, s.n) == 0);
+    return strlen(t) == s.n && rl_same_bytes(s.p, t, s.n);
 }
 
 /* Whether these bytes are what the node was: the same type and name. */

@@ -80,10 +80,30 @@ static uint32_t present(const rl_value *v, uint32_t n) {
     return n;
 }
 
-static bool takes_so_many(const char *words, uint32_t version, uint32_t nin, uint32_t nout) {
-    for (word w; next_word(&words, version, &w) && w.sign == '=';)
-        if (*w.what != '*' && (*w.name == 'i' ? nin : nout) > strtoul(w.what, NULL, 10)) return false;
-    return true;
+/* `least-most`, or one number for both; * for any number. */
+static rl_schema_count count_of(const char *what) {
+    char *end;
+    if (*what == '*') return (rl_schema_count){0, UINT32_MAX};
+    uint32_t least = (uint32_t)strtoul(what, &end, 10);
+    if (*end != '-') return (rl_schema_count){least, least};
+    return (rl_schema_count){least, end[1] == '*' ? UINT32_MAX : (uint32_t)strtoul(end + 1, NULL, 10)};
+}
+
+static void find_counts(const char *words, uint32_t version, rl_schema_count *in, rl_schema_count *out) {
+    for (word w; next_word(&words, version, &w) && w.sign == '=';) *(*w.name == 'i' ? in : out) = count_of(w.what);
+    out->least = 0; /* what nobody reads may be left out */
+}
+
+/* The first that must be there and is not; RL_NONE where all are. Of any number none is left out. */
+static uint32_t first_missing(rl_schema_count c, const rl_value *v, uint32_t n) {
+    uint32_t all = c.least && c.most == UINT32_MAX ? RL_MAX(n, c.least) : c.least;
+    for (uint32_t i = 0; i < all; i++)
+        if (i >= n || !rl_has(v[i])) return i;
+    return RL_NONE;
+}
+
+static bool takes_so_many(rl_schema_count in, rl_schema_count out, const rl_nodeinfo *n) {
+    return present(n->in, n->nin) <= in.most && present(n->out, n->nout) <= out.most && first_missing(in, n->in, n->nin) == RL_NONE;
 }
 
 /* The first attribute that the words do not have, or that is there before. Most files have them sorted, as the words are. */
@@ -102,7 +122,7 @@ static const rl_attr *strange_attr(const char *words, const rl_nodeinfo *n) {
 }
 
 static bool is_like(const rl_schema_seen *seen, const rl_nodeinfo *n) {
-    if (seen->since != n->since || seen->nattr != n->nattr || n->nin > seen->nin || n->nout > seen->nout) return false;
+    if (seen->since != n->since || seen->nattr != n->nattr) return false;
     for (uint32_t i = 0; i < n->nattr; i++) {
         const rl_attr *a = &n->attr[i], *b = &seen->attr[i];
         if (a->name != b->name || a->kind != b->kind || a->ref != b->ref) return false;
@@ -112,10 +132,12 @@ static bool is_like(const rl_schema_seen *seen, const rl_nodeinfo *n) {
 
 rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n, rl_schema_seen *seen) {
     const char *words = of_op[op];
-    if (!words || (seen && is_like(&seen[op], n))) return words ? op : RL_OP_OPAQUE;
-    uint32_t nin = present(n->in, n->nin), nout = present(n->out, n->nout);
-    if (!takes_so_many(words, n->since, nin, nout) || strange_attr(words, n)) return RL_OP_OPAQUE;
-    if (seen) seen[op] = (rl_schema_seen){n->attr, n->nattr, nin, nout, n->since};
+    if (!words) return RL_OP_OPAQUE;
+    if (seen && is_like(&seen[op], n)) return takes_so_many(seen[op].in, seen[op].out, n) ? op : RL_OP_OPAQUE;
+    rl_schema_seen now = {.attr = n->attr, .nattr = n->nattr, .since = n->since};
+    find_counts(words, n->since, &now.in, &now.out);
+    if (strange_attr(words, n) || !takes_so_many(now.in, now.out, n)) return RL_OP_OPAQUE;
+    if (seen) seen[op] = now;
     return op;
 }
 
@@ -127,15 +149,25 @@ static const char *words_of(const rl_nodeinfo *n) {
     return NULL;
 }
 
+uint32_t rl_schema_missing(rl_op op, const rl_nodeinfo *n) {
+    rl_schema_count in = {0}, out;
+    if (of_op[op]) find_counts(of_op[op], n->since, &in, &out);
+    return in.most == UINT32_MAX ? RL_NONE : first_missing(in, n->in, n->nin);
+}
+
 bool rl_schema_knows(const rl_nodeinfo *n, rl_text *why) {
     const char *words = words_of(n);
     uint32_t nin = present(n->in, n->nin), nout = present(n->out, n->nout);
+    rl_schema_count in = {0}, out = {0};
     const rl_attr *a;
+    if (words) find_counts(words, n->since, &in, &out);
     if (n->since > rl_schema_newest(n->domain) || !words)
         rl_put(why, "%s-%u: known are operators of '%s' up to version %lld", n->type, n->since, *n->domain ? n->domain : "ai.onnx",
                (long long)rl_schema_newest(n->domain));
-    else if (!takes_so_many(words, n->since, nin, nout))
+    else if (nin > in.most || nout > out.most)
         rl_put(why, "%s-%u is not known to have %u inputs and %u outputs", n->type, n->since, nin, nout);
+    else if (first_missing(in, n->in, n->nin) != RL_NONE)
+        rl_put(why, "%s-%u is not known to do without input %u", n->type, n->since, first_missing(in, n->in, n->nin));
     else if ((a = strange_attr(words, n)) && rl_attr_find(n, a->name) != a)
         rl_put(why, "%s-%u has an attribute '%.100s' twice: which is meant is not known", n->type, n->since, a->name);
     else if (a)

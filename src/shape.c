@@ -82,9 +82,14 @@ static rl_text text_of(const rl_shaper *s, rl_dim d) {
 bool rl_shape_open(const rl_shaper *s, rl_dim d) {
     if (rl_dim_known(d)) return false;
     rl_str name = rl_dim_name(s->ctx, d);
-    if (name && name[0] != 'f') return name[0] == '?';
+    if (name && name[0] != 'f' && name[0] != '?') return false;
     rl_text t = text_of(s, d);
-    return memchr(t.p, '?', t.n) != NULL;
+    for (size_t i = 0, n = 1; i < t.n; i += n, n = 1) {
+        if (t.p[i] != '?') continue;
+        while (i + n < t.n && isdigit((unsigned char)t.p[i + n])) n++;
+        if (n > 1 && (!s->given || rl_hash_get(s->given, (uintptr_t)rl_intern(s->ctx, t.p + i, n)) == RL_NONE)) return true;
+    }
+    return false;
 }
 
 rl_dim rl_shape_derived(const rl_shaper *s, const char *name, rl_dim a, rl_dim b) {
@@ -145,8 +150,8 @@ static bool made_of(const rl_shaper *s, const char *op, rl_dim m, rl_dim d) {
     rl_text t = text_of(s, d);
     size_t n = strlen(name);
     if (t.n + 7 > n) return false;
-    return (memcmp(name + 5, t.p, t.n) == 0 && name[5 + t.n] == '|') ||
-           (memcmp(name + n - 1 - t.n, t.p, t.n) == 0 && name[n - 2 - t.n] == '|');
+    return (rl_same_bytes(name + 5, t.p, t.n) && name[5 + t.n] == '|') ||
+           (rl_same_bytes(name + n - 1 - t.n, t.p, t.n) && name[n - 2 - t.n] == '|');
 }
 
 bool rl_shape_broadcast(const rl_shaper *s, rl_dim a, rl_dim b, rl_dim *d) {
@@ -190,7 +195,7 @@ void rl_shape_set_type(rl_shaper *s, rl_graph *g, rl_value v, rl_dtype dtype, ui
     rl_dim *d = rl_new(s->tmp, rl_dim, rank);
     for (uint32_t i = 0; i < rank; i++) d[i] = settle(s, dim[i], old ? old[i] : UNKNOWN);
     for (uint32_t i = 0; g->alike && i < rank; i++) d[i] = rl_dim_normal(s->ctx, &g->alike->rules, d[i]);
-    if (x->rank == rank && (!old || memcmp(d, old, rank * sizeof *d) == 0)) return;
+    if (x->rank == rank && (!old || rl_same_bytes(d, old, rank * sizeof *d))) return;
     rl_graph_set_type(g, v, x->dtype, rank, d);
 }
 
@@ -223,7 +228,7 @@ bool rl_shape_elem(const rl_graph *g, rl_value v, uint32_t i, rl_elem *e) {
 
 /* ---- the walk ---- */
 
-static rl_status infer_graph(rl_graph *g, uint32_t depth, bool *lenient);
+static rl_status infer_graph(rl_graph *g, uint32_t depth, const rl_hash *given, bool *lenient);
 
 /* Gives the body's outer values what is known of them outside. */
 static void enter_body(const rl_graph *g, rl_graph *body) {
@@ -243,7 +248,7 @@ static void enter_body(const rl_graph *g, rl_graph *body) {
 
 rl_status rl_shape_body(rl_shaper *s, rl_graph *body) {
     enter_body(s->g, body);
-    return infer_graph(body, s->depth + 1, &s->lenient);
+    return infer_graph(body, s->depth + 1, s->given, &s->lenient);
 }
 
 /* An op that no rule knows gives what is declared, as its bodies do; Softmax along an axis that each call of its function names, what it takes. */
@@ -266,26 +271,6 @@ static void forget_contents(const rl_shaper *s) {
     }
 }
 
-/* Inputs without which the op means nothing, and for which no pass looks: all those before this number. */
-static uint32_t least_inputs(const rl_nodeinfo *n) {
-    static const struct { rl_op op; uint32_t since, least; } more[] = {
-        {RL_OP_BatchNormalization, 1, 5}, {RL_OP_CumProd, 1, 2}, {RL_OP_CumSum, 1, 2}, {RL_OP_TopK, 10, 2}, {RL_OP_DequantizeLinear, 1, 2},
-        {RL_OP_QuantizeLinear, 1, 2}, {RL_OP_Expand, 1, 2}, {RL_OP_Reshape, 5, 2}, {RL_OP_Unsqueeze, 13, 2}, {RL_OP_Gather, 1, 2},
-        {RL_OP_Gemm, 1, 2}, {RL_OP_LayerNormalization, 1, 2}, {RL_OP_RMSNormalization, 1, 2}, {RL_OP_MatMul, 1, 2}, {RL_OP_Pad, 11, 2},
-        {RL_OP_Upsample, 9, 2}, {RL_OP_Slice, 10, 3}, {RL_OP_Tile, 6, 2}, {RL_OP_Where, 1, 3},
-        {RL_OP_DepthToSpace, 1, 1}, {RL_OP_SpaceToDepth, 1, 1},
-    };
-    for (size_t i = 0; i < RL_LEN(more); i++)
-        if (more[i].op == n->op && n->since >= more[i].since) return more[i].least;
-    return rl_op_class(n->op) != RL_OPAQUE;
-}
-
-static rl_status check_inputs(const rl_shaper *s) {
-    for (uint32_t i = least_inputs(s->n); i-- > 0;)
-        if (!rl_has(rl_in(s->n, i))) return rl_shape_fail(s, "has no input %u", i);
-    return RL_OK;
-}
-
 /* Rules, passes and kernels read these as lists of integers, or as absent: what is neither (a number; in a function the name of an
  * attribute of its own) says something that they would not see. */
 static rl_status check_lists(const rl_shaper *s) {
@@ -306,7 +291,6 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
     }
     if (s->n->op >= RL_OP_OPAQUE || !rl_shape_rules[s->n->op].rule) return infer_opaque(s);
     s->dtype = rl_shape_rules[s->n->op].dtype;
-    RL_TRY(check_inputs(s)); /* what passes take for granted: no contradiction of sizes, which they may live with */
     RL_TRY(check_lists(s));
     rl_status status = rl_shape_rules[s->n->op].rule(s);
     if (status == RL_EMODEL && (s->lenient || s->depth)) {
@@ -318,11 +302,11 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
 }
 
 /* Sets *lenient where the types of g's outputs may be no better than what was declared. */
-static rl_status infer_graph(rl_graph *g, uint32_t depth, bool *lenient) {
+static rl_status infer_graph(rl_graph *g, uint32_t depth, const rl_hash *given, bool *lenient) {
     rl_arena tmp, keep;
     rl_arena_init(&tmp, g->ctx);
     rl_arena_init(&keep, g->ctx);
-    rl_shaper s = {.g = g, .ctx = g->ctx, .tmp = &tmp, .keep = &keep, .depth = depth, .lenient = *lenient};
+    rl_shaper s = {.g = g, .ctx = g->ctx, .tmp = &tmp, .keep = &keep, .depth = depth, .given = given, .lenient = *lenient};
     rl_status status = RL_OK;
     g->doubtful = false;
     for (uint32_t i = 0; i < g->order.n && status == RL_OK; i++) {
@@ -351,13 +335,30 @@ static void forget_sizes(rl_graph *g, bool is_body) {
     }
 }
 
+static void find_given(const rl_graph *g, rl_hash *given) {
+    for (uint32_t i = 0; i < g->input.n; i++) {
+        const rl_valinfo *x = rl_val(g, g->input.p[i]);
+        for (uint32_t k = 0; x->rank != RL_NORANK && k < x->rank; k++) {
+            rl_str name = rl_dim_known(x->dim[k]) ? NULL : rl_dim_name(g->ctx, x->dim[k]);
+            if (name) rl_hash_put(given, (uintptr_t)name, 0);
+        }
+    }
+}
+
 rl_status rl_shape_infer(rl_graph *g) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, g->ctx);
+    rl_hash given = {.mem = &tmp};
     bool lenient = false;
-    RL_TRY(infer_graph(g, 0, &lenient));
-    if (!g->doubtful || g->alike) return RL_OK;
-    forget_sizes(g, false); /* one of those declared is wrong: none is believed */
-    lenient = false;
-    return infer_graph(g, 0, &lenient);
+    find_given(g, &given);
+    rl_status status = infer_graph(g, 0, &given, &lenient);
+    if (status == RL_OK && g->doubtful && !g->alike) {
+        forget_sizes(g, false); /* one of those declared is wrong: none is believed */
+        lenient = false;
+        status = infer_graph(g, 0, &given, &lenient);
+    }
+    rl_arena_free(&tmp);
+    return status;
 }
 
 rl_status rl_shape_node(rl_graph *g, rl_node n) {

@@ -33,6 +33,7 @@ typedef struct rl_shaper {
     rl_type *item;          /* by value: the type of a sequence's or optional's elements; NULL until one is made */
     rl_dtype dtype;         /* from the op's row: the output's type, RL_UNDEF for that of input 0 */
     uint32_t depth;         /* how many bodies deep */
+    const rl_hash *given;   /* by name: unknown sizes of the model's inputs */
     bool lenient;           /* a contradiction is no error, as it is none in a body, which may never run: a declared size, which may
                                be wrong, has stood in for one that no rule could tell */
 } rl_shaper;
@@ -73,7 +74,7 @@ bool rl_shape_broadcast(const rl_shaper *s, rl_dim a, rl_dim b, rl_dim *d);
 /* The better known of two sizes that must be equal; false when they are not. */
 bool rl_shape_unify(const rl_shaper *s, rl_dim a, rl_dim b, rl_dim *d);
 
-bool rl_shape_open(const rl_shaper *s, rl_dim d); /* is an unknown size part of d? */
+bool rl_shape_open(const rl_shaper *s, rl_dim d); /* is a size part of d that no rule could tell, nor an input has? */
 /* Infers a body, whose outer values have what is known of them outside. */
 rl_status rl_shape_body(rl_shaper *s, rl_graph *body);
 /* Gives a value of graph g its type, as rl_shape_set does. */

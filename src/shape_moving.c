@@ -104,7 +104,7 @@ rl_status rl_rule_flatten(rl_shaper *s) {
         if (a < 0) a += x->rank;
         if (a < 0 || a > x->rank) return rl_shape_fail(s, "axis is out of range for rank %u", x->rank);
         d[0] = rl_shape_prod(s, x->dim, (uint32_t)a);
-        d[1] = rl_shape_prod(s, x->dim + a, x->rank - (uint32_t)a);
+        d[1] = a < x->rank ? rl_shape_prod(s, x->dim + a, x->rank - (uint32_t)a) : 1;
     }
     return rl_shape_set(s, 0, dtype_of(x), 2, d);
 }

@@ -114,8 +114,8 @@ static bool is_permutation(const rl_const *c) {
     for (size_t i = 0; i < n; i++) {
         size_t ones = 0;
         for (size_t j = 0; j < n; j++, p += size) {
-            if (memcmp(p, zero, size) == 0) continue;
-            if (memcmp(p, one, size) != 0 || ++ones > 1 || (seen[j / 8] >> j % 8 & 1)) return false;
+            if (rl_same_bytes(p, zero, size)) continue;
+            if (!rl_same_bytes(p, one, size) || ++ones > 1 || (seen[j / 8] >> j % 8 & 1)) return false;
             seen[j / 8] = (uint8_t)(seen[j / 8] | 1u << j % 8);
         }
         if (ones != 1) return false;

@@ -143,7 +143,7 @@ static uint32_t read_slot(rl_dtype t, const unsigned char *p) {
     unsigned char s[8];
     for (uint32_t b = 0; b < 1u << bits_per_slot(t); b++) {
         write_slot(t, b, s);
-        if (memcmp(s, p, slot_size(t)) == 0) return b;
+        if (rl_same_bytes(s, p, slot_size(t))) return b;
     }
     return RL_NONE;
 }
@@ -163,7 +163,7 @@ bool rl_text_seed_of(rl_dtype t, const void *data, size_t nbyte, uint64_t *seed)
         unsigned char s[8];
         w = seed_word(*seed, i / per) >> (i % per * bits_per_slot(t));
         write_slot(t, (uint32_t)w & ((1u << bits_per_slot(t)) - 1), s);
-        if (memcmp(s, p + i * size, size) != 0) return false;
+        if (!rl_same_bytes(s, p + i * size, size)) return false;
     }
     return true;
 }

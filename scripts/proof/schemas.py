@@ -1,7 +1,7 @@
 """What nodes the definitions of operators allow, by the rows of src/schemas.def (which says what their words are).
 
-A node with an attribute, an input or an output that its definition has not, or of a version that no definition was read of, may mean
-anything: it is in a domain of its own, of which nothing is known.
+A node with an attribute, an input or an output that its definition has not, without an input that it must have, or of a version that no
+definition was read of, may mean anything: it is in a domain of its own, of which nothing is known.
 """
 import functools
 import re
@@ -15,7 +15,7 @@ UNKNOWN = "\1"  # before the domain
 OP = re.compile(r'^OP\( (\w+), +"([\w.]*)", +"(\w+)"', re.M)
 ROW = re.compile(r"^SCHEMA(_OTHER)?\((.*?) \)$", re.M | re.S)
 TEXT = re.compile(r'"([^"]*)"')
-WORD = re.compile(r"(?:(\d+)\+)?(\w+)([=:])([\w*]+)(?:<(\d+))?")
+WORD = re.compile(r"(?:(\d+)\+)?(\w+)([=:])([\w*-]+)(?:<(\d+))?")
 KIND = {AttributeProto.FLOAT: "f", AttributeProto.INT: "i", AttributeProto.STRING: "s", AttributeProto.TENSOR: "t", AttributeProto.GRAPH: "g",
         AttributeProto.FLOATS: "F", AttributeProto.INTS: "I", AttributeProto.STRINGS: "S"}
 
@@ -46,10 +46,14 @@ def allowed(domain, kind, version):
     return {name + sign: what for since, name, sign, what, until in words if int(since or 0) <= version < int(until or version + 1)}
 
 
-def fits(most, names):
+def fits(count, names):
+    """count: `least-most`, or one number for both; of any number, with a least, none is left out."""
+    least, _, most = count.rpartition("-")
+    if most == "*":
+        return not least or (len(names) >= int(least) and all(names))
     while names and not names[-1]:
         names = names[:-1]
-    return most == "*" or len(names) <= int(most)
+    return len(names) <= int(most) and all(names[:int(least or most)]) and len(names) >= int(least or most)
 
 
 def is_known(domain, proto, version):
@@ -60,4 +64,4 @@ def is_known(domain, proto, version):
         return False
     kinds = {a.name + ":": row.get(a.name + ":") if a.ref_attr_name else KIND.get(a.type, "o") for a in proto.attribute}
     known = len(kinds) == len(proto.attribute) and all(kind and row.get(name) == kind for name, kind in kinds.items())
-    return known and fits(row["in="], proto.input) and fits(row["out="], proto.output)
+    return known and fits(row["in="], proto.input) and fits("0-" + row["out="], proto.output)

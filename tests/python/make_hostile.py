@@ -369,7 +369,7 @@ def bombs():
     yield "bomb_metadata", model_bytes(g) + many(b"\x72\x00"), (0,), ()
     yield "bomb_opsets", model_bytes(g) + b"".join(field(8, field(1, b"d%d" % i) + scalar(2, 1)) for i in range(100000)), LIMIT, ("opset",)
     yield "bomb_functions", model_bytes(g) + b"".join(field(25, field(1, b"f%d" % i) + field(10, b"d")) for i in range(100000)), LIMIT, ("function",)
-    empty_if = field(1, field(2, b"") + field(4, b"If") + 2 * field(5, field(1, b"b") + field(6, b"") + scalar(20, 5)))
+    empty_if = field(1, field(1, b"c") + field(2, b"") + field(4, b"If") + 2 * field(5, field(1, b"b") + field(6, b"") + scalar(20, 5)))
     yield "bomb_bodies", model_bytes(many(empty_if) + g), LIMIT, ("bodies",)
     yield "bomb_one_string", model_bytes(field(1, field(4, b"A" * BOMB) + field(2, b"y"))), LIMIT, ("AAAA",)
     yield "bomb_strings", model_bytes(field(1, field(4, b"Relu") + field(1, b"x") + field(2, b"y") + field(5, field(1, b"s") + scalar(20, 8) + many(b"\x4a\x00"))) +

@@ -16,6 +16,12 @@ KIND = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "F
 MANY = 2**31 - 1
 
 
+def needed(schema):
+    """How many of the first inputs must be there."""
+    optional = [i for i, x in enumerate(schema.inputs) if x.option == onnx.defs.OpSchema.FormalParameterOption.Optional]
+    return min(optional + [schema.min_input])
+
+
 def words_of(schemas):
     """In which versions the op has which inputs, outputs and attributes; the first version stands for those before it too."""
     schemas = sorted(schemas, key=lambda s: s.since_version)
@@ -29,11 +35,14 @@ def words_of(schemas):
             end = next((v for v, other in zip(at[i:], values[i:]) if other != value), None)
             words.append((f"{at[i]}+" if i else "") + name + value + (f"<{end}" if end else ""))
 
-    def arity(n):
+    def most(n):
         return "*" if n == MANY else str(n)
 
-    put("in=", [arity(s.max_input) for s in schemas])
-    put("out=", [arity(s.max_output) for s in schemas])
+    least = [needed(s) for s in schemas]
+    for i in reversed(range(len(least) - 1)):
+        least[i] = min(least[i], least[i + 1])
+    put("in=", [most(s.max_input) if n == s.max_input or (n, s.max_input) == (0, MANY) else f"{n}-{most(s.max_input)}" for n, s in zip(least, schemas)])
+    put("out=", [most(s.max_output) for s in schemas])
     for name in sorted({a for s in schemas for a in s.attributes}):
         put(name + ":", [KIND.get(str(s.attributes[name].type).rsplit(".", 1)[-1], "o") if name in s.attributes else None for s in schemas])
     return " ".join(str(v) for v in at), " ".join(words)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Nodes that say more than the definitions of their operators do (src/schemas.def), and operators newer than any definition: the optimizer
+"""Nodes that say more or less than the definitions of their operators do (src/schemas.def), and operators newer than any definition: the optimizer
 leaves them as they are, both checkers take the certificate that says so, and `run` refuses them with one line. The same node
 without what is unknown moves, and runs; so do attributes of a function's call, and operators of com.microsoft.
 """
@@ -52,6 +52,7 @@ def axes(*x):
     return h.make_tensor("axes", T.INT64, [len(x)], x)
 
 
+SCALES = h.make_tensor("scales", T.FLOAT, [3], [1, 1, 2])
 SOFT = h.make_function("local", "Soft", ["a"], ["b"], [node("Softmax", ["a"], ["b"])], [h.make_opsetid("", 28)], ["axis"])
 SOFT.node[0].attribute.append(onnx.AttributeProto(name="axis", ref_attr_name="axis", type=onnx.AttributeProto.INT))
 ODD = h.make_function("local", "Odd", ["a"], ["b"], [node("Softmax", ["a"], ["b"])], [h.make_opsetid("", 28)], ["axis"])
@@ -74,6 +75,11 @@ CASES = {
     "input": (between(node("ReduceMax", ["t", "axes"], ["u"]), DIMS, opset=17, inits=[axes(1)], made=[2, 1, 4]), False, 2),
     "the same input, later": (between(node("ReduceMax", ["t", "axes"], ["u"]), DIMS, opset=18, inits=[axes(1)], made=[2, 1, 4]), True, 0),
     "output": (between(node("Relu", ["t"], ["u", "v"]), DIMS), False, 2),
+    "no input among any number": (between(node("Concat", ["t", "", "t"], ["u"], axis=0), DIMS, made=[4, 3, 4]), False, 2),
+    "no input at the end of any number": (between(node("Concat", ["t", "t", ""], ["u"], axis=0), DIMS, made=[4, 3, 4]), False, 2),
+    "the same, whole": (between(node("Concat", ["t", "t"], ["u"], axis=0), DIMS, made=[4, 3, 4]), True, 0),
+    "an input that is left out before it may be": (between(node("Resize", ["t", "", "scales"], ["u"], mode="nearest"), DIMS, opset=11,
+                                                           inits=[SCALES], made=[2, 3, 8]), True, 0),
     "the newest opset": (between(node("Add", ["t", "t"], ["u"]), DIMS), True, 0),
     "an opset after it": (between(node("Add", ["t", "t"], ["u"]), DIMS, opset=29), False, 2),
     "an opset before all": (between(node("Relu", ["t"], ["u"]), DIMS, opset=6), True, 2),
