@@ -102,6 +102,11 @@ static void run_walk(rl_rt *rt, walk *w, const rl_tensor *view) {
         w->at[k] = view[k].offset;
         w->converts |= w->t[k]->dtype != (k < w->nin ? w->type : w->made);
     }
+    for (uint32_t k = 0; k <= w->nin && w->converts; k++)
+        if (!rl_converts(w->t[k]->dtype)) {
+            rt->no_number = true;
+            return;
+        }
     for (uint32_t i = 0; i + 1 < w->rank; i++) rows *= w->dim[i];
     rl_parallel(rt, rows, grain_of(w, rows), walk_rows, w);
 }
@@ -135,8 +140,6 @@ static void copy_f64(const rl_row *r) { COPY(double); }
 static void copy_i64(const rl_row *r) { COPY(int64_t); }
 static void copy_u64(const rl_row *r) { COPY(uint64_t); }
 
-static bool no_number(rl_dtype t) { return t == RL_C64 || t == RL_C128 || !rl_dtype_bits(t); }
-
 /* Through the widest type of the source's class, which holds all its values; so a result is rounded once. */
 void rl_convert(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src, bool saturate) {
     bool is_float = rl_is_float(src->dtype), is_u64 = src->dtype == RL_U64;
@@ -145,6 +148,5 @@ void rl_convert(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src, bool satu
     rl_tensor view[OPERANDS] = {*src, *dst};
     w.saturate = saturate;
     if (dst->dtype == src->dtype) rl_tensor_move(rt, dst, src);
-    else if (no_number(src->dtype) || no_number(dst->dtype)) rt->no_number = true;
     else if (rl_numel(dst)) run_walk(rt, &w, view);
 }

@@ -36,11 +36,14 @@ static uint64_t combine_integers(rl_combine how, uint64_t a, uint64_t b, bool is
 }
 
 static void load(const rl_tensor *t, int64_t at, rl_dtype wide, void *x) {
-    rl_convert_run((rl_run){wide, x, 0, 1}, (rl_run){t->dtype, t->mem->p, at, 1}, 1, true);
+    memset(x, 0, rl_dtype_bits(wide) / 8);
+    if (!rl_converts(t->dtype)) t->mem->rt->no_number = true;
+    else rl_convert_run((rl_run){wide, x, 0, 1}, (rl_run){t->dtype, t->mem->p, at, 1}, 1, true);
 }
 
 static void store(const rl_tensor *t, int64_t at, rl_dtype wide, void *x) {
-    rl_convert_run((rl_run){t->dtype, t->mem->p, at, 1}, (rl_run){wide, x, 0, 1}, 1, true);
+    if (!rl_converts(t->dtype)) t->mem->rt->no_number = true;
+    else rl_convert_run((rl_run){t->dtype, t->mem->p, at, 1}, (rl_run){wide, x, 0, 1}, 1, true);
 }
 
 void rl_combine_element(rl_combine how, const rl_tensor *to, int64_t at, const rl_tensor *from, int64_t k) {

@@ -38,6 +38,8 @@ bool rl_is_integer(rl_dtype t) {
 
 bool rl_is_number(rl_dtype t) { return rl_is_float(t) || rl_is_integer(t) || t == RL_BOOL; }
 
+bool rl_converts(rl_dtype t) { return t != RL_C64 && t != RL_C128 && rl_dtype_bits(t); }
+
 rl_dtype rl_compute_type(rl_dtype t) {
     if (format_of(t) || t == RL_F8E8M0) return RL_F32;
     return t == RL_I4 || t == RL_I2 || t == RL_U4 || t == RL_U2 ? RL_I32 : t;

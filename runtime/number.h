@@ -18,6 +18,7 @@ bool rl_is_float(rl_dtype t);   /* f64, f32 and all shorter ones */
 bool rl_is_signed(rl_dtype t);  /* a signed integer */
 bool rl_is_integer(rl_dtype t); /* integers of all sizes, without bool */
 bool rl_is_number(rl_dtype t);  /* any of these, or bool */
+bool rl_converts(rl_dtype t);   /* does rl_convert_run take it: no strings, no complex numbers */
 /* The type to compute in: f32 for shorter floats, i32 for shorter integers than a byte, else t. */
 rl_dtype rl_compute_type(rl_dtype t);
 

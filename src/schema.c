@@ -149,10 +149,24 @@ static const char *words_of(const rl_nodeinfo *n) {
     return NULL;
 }
 
-uint32_t rl_schema_missing(rl_op op, const rl_nodeinfo *n) {
+static bool is_permutation(const rl_attr *a, rl_arena *tmp) {
+    bool *seen = rl_new(tmp, bool, a->n);
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->ints[i] < 0 || a->ints[i] >= (int64_t)a->n || seen[a->ints[i]]) return false;
+        seen[a->ints[i]] = true;
+    }
+    return true;
+}
+
+bool rl_schema_wrong(rl_op op, const rl_nodeinfo *n, rl_text *why) {
     rl_schema_count in = {0}, out;
+    const rl_attr *perm = op == RL_OP_Transpose ? rl_attr_ints(n, "perm") : NULL;
     if (of_op[op]) find_counts(of_op[op], n->since, &in, &out);
-    return in.most == UINT32_MAX ? RL_NONE : first_missing(in, n->in, n->nin);
+    uint32_t missing = in.most == UINT32_MAX ? RL_NONE : first_missing(in, n->in, n->nin);
+    if (missing != RL_NONE) rl_put(why, "has no input %u", missing);
+    else if (perm && !is_permutation(perm, why->mem)) rl_put(why, "perm is no permutation");
+    else return false;
+    return true;
 }
 
 bool rl_schema_knows(const rl_nodeinfo *n, rl_text *why) {

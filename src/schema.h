@@ -20,8 +20,9 @@ typedef struct { const rl_attr *attr; uint32_t nattr, since; rl_schema_count in,
  * they are as long as it is used. */
 rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n, rl_schema_seen *seen);
 
-/* The first input that the op must have and the node has not; RL_NONE where all are there, or the op takes any number. */
-uint32_t rl_schema_missing(rl_op op, const rl_nodeinfo *n);
+/* Whether the node cannot be one of the op, whatever its inputs are: one that must be there is not, or perm is no permutation.
+ * The readers refuse it. why: what is wrong. */
+bool rl_schema_wrong(rl_op op, const rl_nodeinfo *n, rl_text *why);
 
 /* Whether all that the node has is known, whatever its op is; if not, why says what is not. */
 bool rl_schema_knows(const rl_nodeinfo *n, rl_text *why);

@@ -3,33 +3,16 @@
 
 /* ---- moving data ---- */
 
-/* perm is a permutation, whatever the rank of what it permutes: that may be known only when the text of the graph is read again. */
-static rl_status check_perm(const rl_shaper *s, const rl_attr *perm) {
-    bool *seen = rl_new(s->tmp, bool, perm->n);
-    for (uint32_t i = 0; i < perm->n; i++) {
-        uint32_t a;
-        RL_TRY(axis_in(s, perm->ints[i], perm->n, &a));
-        if (seen[a]) return rl_shape_fail(s, "perm has %u twice", a);
-        seen[a] = true;
-    }
-    return RL_OK;
-}
-
 rl_status rl_rule_transpose(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
     const rl_attr *perm = ints_attr(s, "perm");
     if (perm && ranked(x) && perm->n != x->rank) return rl_shape_fail(s, "perm has %u elements, wants %u", perm->n, x->rank);
-    if (perm) RL_TRY(check_perm(s, perm));
     if (!ranked(x)) {
         if (!perm) return set_unranked(s, 0, dtype_of(x));
         return rl_shape_set(s, 0, dtype_of(x), perm->n, new_dims(s, perm->n));
     }
     rl_dim *d = new_dims(s, x->rank);
-    for (uint32_t i = 0; i < x->rank; i++) {
-        uint32_t a = x->rank - 1 - i;
-        if (perm) RL_TRY(axis_in(s, perm->ints[i], x->rank, &a));
-        d[i] = x->dim[a];
-    }
+    for (uint32_t i = 0; i < x->rank; i++) d[i] = x->dim[perm ? perm->ints[i] : x->rank - 1 - i];
     return rl_shape_set(s, 0, x->dtype, x->rank, d);
 }
 

@@ -207,7 +207,7 @@ def execute(target, models, found):
             last = Path(re.findall(r"^Running: (.*)$", p.stderr, flags=re.M)[-1])
             kept = found / f"damaged-{target.name}-{hashlib.sha256(last.read_bytes()).hexdigest()[:16]}"
             kept.write_bytes(last.read_bytes())
-            yield kept, p.stderr[p.stderr.rindex("Running: "):]
+            yield kept, f"status {p.returncode}\n" + p.stderr[p.stderr.rindex("Running: "):]
             paths = paths[paths.index(last) + 1:]
 
 
@@ -222,7 +222,7 @@ def main():
         for part in parts(itertools.islice(distinct(seeds), None, None, every)):
             n += len(part)
             for path, text in execute(target, part, found):
-                what = "".join((re.findall(r"SUMMARY: (.*)|(must hold.*)", text) or [("ended", "")])[0])
+                what = "".join((re.findall(r"SUMMARY: (.*)|(must hold.*)", text) or re.findall(r"^(status )(.*)", text))[0])
                 if not bad[what]:
                     print(f"artifact {path}\n" + "\n".join(re.findall(r"^.*(?:ERROR|must hold|runtime error|SUMMARY|#[0-9] ).*$", text, flags=re.M)))
                 bad[what] += 1

@@ -179,6 +179,12 @@ def difference(model, after):
     return "fewer nodes" if b.nodes < a.nodes else "other"
 
 
+def choose(args):
+    """The cases, by number, that the arguments name, or a fraction of them."""
+    found = [i for i, c in enumerate(CASES) if not args.names or any(x in c[0] for x in args.names)]
+    return found if args.fraction >= 1 else sorted(random.Random(args.seed).sample(found, max(1, round(len(found) * args.fraction))))
+
+
 def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("names", nargs="*")
@@ -190,11 +196,9 @@ def main():
     args = p.parse_args()
     prog, targets = common.program(args), args.target or ["onnx", "generic"]
     load_cases()
-    chosen = [i for i, c in enumerate(CASES) if not args.names or any(x in c[0] for x in args.names)]
-    if args.fraction < 1:
-        chosen = sorted(random.Random(args.seed).sample(chosen, max(1, round(len(chosen) * args.fraction))))
     npass = passed_before = 0
     changed = {t: {} for t in targets}
+    chosen = choose(args)
     jobs = [(i, prog, targets, args.all, args.keep) for i in chosen]
     for name, kind, before, rows in common.pooled(run, jobs, args.jobs, 4):
         passed_before += bool(before)

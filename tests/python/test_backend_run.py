@@ -117,6 +117,8 @@ def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("names", nargs="*")
     p.add_argument("--kernels", choices=common.KERNELS, default="fast")
+    p.add_argument("--fraction", type=float, default=1.0, help="a part of the suite, chosen by --seed")
+    p.add_argument("--seed", type=int, default=1)
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer cases pass")
     p.add_argument("--device", help="of relayout run: cuda")
     p.add_argument("--joined", action="store_true", help="each output behind another tensor in a Concat")
@@ -127,8 +129,7 @@ def main():
     if not args.device and args.kernels == "fast":
         common.need_onednn(PROGRAM)
     test_backend.load_cases()
-    cases = test_backend.CASES
-    chosen = [i for i, c in enumerate(cases) if not args.names or any(x in c[0] for x in args.names)]
+    chosen = test_backend.choose(args)
     refused, wrong, npass, light, ndraw = collections.Counter(), [], 0, 0, 0
     for name, kind, message, is_refused in common.pooled(run, chosen, args.jobs, 8):
         npass += not message and kind not in ("light", "random")

@@ -92,7 +92,7 @@ TEST(reshapes) {
     INFER("in %x f32[6] in %s i64[K] %y = Reshape(%x, %s) out %y", "f32");
     INFER("in %x f32[6,4] in %k i64[1] const %a i64[1] {8} %s = Concat(%a, %k) axis=0 %y = Reshape(%x, %s) out %y", "f32[8,3]");
     INFER("in %x f32[N,2,3,4] %y = Flatten(%x) axis=-2 out %y", "f32[2*N,12]");
-    INFER("in %x f32[A,B,C] %y = Transpose(%x) perm=[2,0] out %y", "node 'y' (Transpose): perm has 2 elements, wants 3");
+    INFER("in %x f32[A,B,C] %y = Transpose(%x) perm=[1,0] out %y", "node 'y' (Transpose): perm has 2 elements, wants 3");
     INFER("in %x f32[A,B,C] %y = Transpose(%x) out %y", "f32[C,B,A]");
 }
 
