@@ -220,7 +220,7 @@ typedef struct {
     size_t struct_size;
     uint32_t runs;      /* 1 */
     uint64_t seed;      /* of the inputs */
-    double rtol, atol;  /* 1e-4, 1e-6 */
+    double rtol, atol;  /* 1e-4; 1e-6, or rtol of the median of an output's elements that are not zero, where that is more */
 } rl_verify_options;
 
 /* Do both make the same outputs from the same random inputs? RL_EDIFFER: no, result->error names output and element. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -125,6 +126,8 @@ rl_status rl_run_model(rl_graph *g, const rl_runopt *o, rl_text *out) {
 
 /* ---- verify ---- */
 
+#define DEFAULT_ATOL 1e-6
+
 static void put_index(rl_text *t, const rl_tensor *x, int64_t k) {
     int64_t index[RL_RANK];
     for (uint32_t i = x->rank; i-- > 0; k /= x->dim[i]) index[i] = k % x->dim[i];
@@ -132,12 +135,32 @@ static void put_index(rl_text *t, const rl_tensor *x, int64_t k) {
 }
 
 /* The first element that differs, or -1; dense numbers as doubles. */
-static int64_t first_difference(const double *a, const double *b, int64_t n, const rl_runopt *o) {
+static int64_t first_difference(const double *a, const double *b, int64_t n, double rtol, double atol) {
     for (int64_t i = 0; i < n; i++) {
         if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i]))) continue;
-        if (isnan(a[i]) || isnan(b[i]) || isinf(a[i]) || isinf(b[i]) || fabs(a[i] - b[i]) > o->atol + o->rtol * fabs(a[i])) return i;
+        if (isnan(a[i]) || isnan(b[i]) || isinf(a[i]) || isinf(b[i]) || fabs(a[i] - b[i]) > atol + rtol * fabs(a[i])) return i;
     }
     return -1;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median of the numbers' magnitudes but zeros; 0 where there are none. */
+static double typical_size(rl_rt *rt, const rl_tensor *x) {
+    rl_tensor sorted = rl_tensor_new(rt, RL_F64, x->rank, x->dim);
+    double *s = rl_data(&sorted);
+    size_t n = 0;
+    for (int64_t i = 0; i < rl_numel(x); i++) {
+        s[n] = fabs(((const double *)rl_data(x))[i]);
+        n += s[n] > 0; /* no NaN */
+    }
+    qsort(s, n, sizeof *s, compare_doubles);
+    double middle = n ? s[n / 2] : 0;
+    rl_tensor_drop(&sorted);
+    return middle;
 }
 
 static rl_status compare_strings(rl_rt *rt, const char *name, const rl_tensor *a, const rl_tensor *b) {
@@ -159,7 +182,10 @@ static rl_status compare_numbers(rl_rt *rt, const char *name, const rl_tensor *a
     rl_tensor x = rl_tensor_new(rt, RL_F64, a->rank, a->dim), y = rl_tensor_new(rt, RL_F64, a->rank, a->dim);
     rl_convert(rt, &x, a, true);
     rl_convert(rt, &y, b, true);
-    int64_t k = first_difference(rl_data(&x), rl_data(&y), rl_numel(&x), o);
+    int64_t n = rl_numel(&x), k = first_difference(rl_data(&x), rl_data(&y), n, o->rtol, o->atol < 0 ? DEFAULT_ATOL : o->atol);
+    /* What sums in another order differ by hangs on their terms, not on what these come to: near zero it is as large as elsewhere. */
+    if (k >= 0 && o->atol < 0)
+        k = first_difference(rl_data(&x), rl_data(&y), n, o->rtol, fmax(DEFAULT_ATOL, o->rtol * typical_size(rt, &x)));
     if (k >= 0) {
         rl_text at = {.mem = &rt->ctx->mem};
         put_index(&at, &x, k);

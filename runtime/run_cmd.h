@@ -18,7 +18,7 @@ typedef struct {
     bool no_plan;             /* run, bench: none */
     const rl_backend *(*find)(const char *name); /* the devices of the program; NULL: none */
     uint64_t seed;
-    double rtol, atol;        /* verify */
+    double rtol, atol;        /* verify; atol negative: 1e-6, or rtol of the median of what is not zero where that is more */
     bool corners;             /* verify: two runs more, with the numbers at the edges of the float types (values.h) among the others */
 } rl_runopt;
 

@@ -326,7 +326,7 @@ rl_status rl_model_verify(const rl_model *a, const rl_model *b, const rl_verify_
     rl_graph *g[2] = {NULL, NULL};
     if (how) memcpy(&h, how, RL_MIN(how->struct_size, sizeof h));
     if (h.rtol <= 0) h.rtol = 1e-4;
-    if (h.atol <= 0) h.atol = 1e-6;
+    if (h.atol <= 0) h.atol = -1;
     rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_RUN, result);
     if (!ctx) return RL_ENOMEM;
     rl_status s = rl_options_read(ctx, &o, a, &g[0]);

@@ -77,7 +77,7 @@ static void keep_freed_memory(void) {
 
 int main(int argc, char **argv) {
     keep_freed_memory();
-    rl_line l = {.run = {.find = rl_backend_find, .rtol = 1e-4, .atol = 1e-6}, .around = 3};
+    rl_line l = {.run = {.find = rl_backend_find, .rtol = 1e-4, .atol = -1}, .around = 3};
     const rl_command *c;
     bool done;
     rl_status s = rl_line_parse(&l, argc, argv, &c, &done);

@@ -190,10 +190,10 @@ def explain(model: Any, *, node: Optional[str] = None, target: str = "generic", 
     return json.loads(_call(_core.explain, _source(model, directory), options, node))
 
 
-def verify(a: Any, b: Any, *, runs: int = 1, seed: int = 0, rtol: float = 1e-4, atol: float = 1e-6, input_shapes: Optional[Shapes] = None,
+def verify(a: Any, b: Any, *, runs: int = 1, seed: int = 0, rtol: float = 1e-4, atol: float = 0, input_shapes: Optional[Shapes] = None,
            dims: Optional[Dims] = None, threads: int = 1, max_memory: int = 0, directory: Optional[str] = None) -> None:
     """Runs both models on the same random inputs.  Raises Different, naming the first output and element, and Unsupported where a node
-    has no kernel."""
+    has no kernel.  atol 0: 1e-6, or rtol of the median of an output where that is more."""
     options = _options(None, None, 5.0, max_memory, None, None, dims, input_shapes, threads)
     _call(_core.verify, _source(a, directory), _source(b, directory), options, runs, seed, rtol, atol)
 
