@@ -161,7 +161,7 @@ static bool is_permutation(const rl_attr *a, rl_arena *tmp) {
 bool rl_schema_wrong(rl_op op, const rl_nodeinfo *n, rl_text *why) {
     rl_schema_count in = {0}, out;
     const rl_attr *perm = op == RL_OP_Transpose ? rl_attr_ints(n, "perm") : NULL;
-    if (of_op[op]) find_counts(of_op[op], n->since, &in, &out);
+    if (of_op[op] && !*n->domain) find_counts(of_op[op], n->since, &in, &out);
     uint32_t missing = in.most == UINT32_MAX ? RL_NONE : first_missing(in, n->in, n->nin);
     if (missing != RL_NONE) rl_put(why, "has no input %u", missing);
     else if (perm && !is_permutation(perm, why->mem)) rl_put(why, "perm is no permutation");

@@ -21,7 +21,7 @@ typedef struct { const rl_attr *attr; uint32_t nattr, since; rl_schema_count in,
 rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n, rl_schema_seen *seen);
 
 /* Whether the node cannot be one of the op, whatever its inputs are: one that must be there is not, or perm is no permutation.
- * The readers refuse it. why: what is wrong. */
+ * The readers refuse it. why: what is wrong. Of com.microsoft, whose ops change without another version, it is opaque. */
 bool rl_schema_wrong(rl_op op, const rl_nodeinfo *n, rl_text *why);
 
 /* Whether all that the node has is known, whatever its op is; if not, why says what is not. */

@@ -31,7 +31,7 @@ def names(run, tmp):
         alike = [line for line in out.splitlines() if line.startswith(b"minimum 0")]
         check(f"names in {words[0]}: {bad}, {alike}", status == 0 and not bad and not alike and not err)
     nodes[0].attribute[0].ints[:] = [1, 1]
-    check("names in an error", run("stats", made("bad.onnx"))[2] == f"relayout: {tmp}/bad.onnx: node 't?[31m????minimum 0' (Transpose): perm has 1 twice\n")
+    check("names in an error", run("stats", made("bad.onnx"))[2] == f"relayout: {tmp}/bad.onnx: node 't?[31m????minimum 0' (Transpose): perm is no permutation\n")
 
 
 def main():
