@@ -10,7 +10,7 @@
 #   fuzz.sh --seed N ...    the same inputs each time: only the seeds to begin with, N for libFuzzer's choices, addresses not random, and a
 #                           number of inputs instead of a time (where that takes more than twice the time it ends there); nothing is kept
 #
-# damaged is no target of libFuzzer's: models with one thing wrong each (tests/fuzz/damage.py), evenly chosen from 245,000, all of them from
+# damaged is no target of libFuzzer's: models with one thing wrong each (tests/fuzz/damage.py), evenly chosen from 266,000, all of them from
 # 2,700 s on, go to the targets optimize and run.
 source "$(dirname "$0")/setup.sh"
 
@@ -50,7 +50,7 @@ for t in "${targets[@]}"; do shares=$((shares + $(share "$t"))); done
 fuzz() {
     local t=$1 corpus=(build-fuzz/corpus/"$1") all=$((seconds * 2 * $(share "$1") / shares + 1)) limit
     if [ "$t" = damaged ]; then
-        "$PYTHON" tests/fuzz/damage.py build-fuzz/seeds/optimize build-fuzz/found $((1 + 245000 / (all * 400))) build-fuzz/tests/fuzz_{optimize,run} >build-fuzz/damaged.log 2>&1
+        "$PYTHON" tests/fuzz/damage.py build-fuzz/seeds/optimize build-fuzz/found $((1 + 266000 / (all * 400))) build-fuzz/tests/fuzz_{optimize,run} >build-fuzz/damaged.log 2>&1
         return
     fi
     limit=(-max_total_time="$all")
