@@ -107,7 +107,7 @@ static void conv(rl_labels *b) {
     b->ok = weights_at_hand(b, 1, rank, made) && (!rl_has(rl_in(b->n, 2)) || weights_at_hand(b, 2, 1, made));
     if (!b->ok) return;
     bool depthwise = groups > 1 && channels == groups && made == groups;
-    b->ok = (groups == 1 || depthwise) && rl_dim_known(channels) && rl_dim_known(made);
+    b->ok = (groups == 1 || depthwise) && rl_dim_known(channels);
     uint32_t x = rl_labels_operand(b, 0, false), y = rl_labels_operand(b, 0, true);
     if (!b->ok) return;
     uint32_t n = rl_labels_add(b, RL_T_AXIS, 0), c = rl_labels_add(b, RL_T_FREE, 1), m = depthwise ? c : rl_labels_add(b, RL_T_FREE, 2);

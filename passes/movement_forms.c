@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "../src/permute.h"
 #include "../src/stats.h"
 
 bool rl_form_shape_of(const rl_graph *g, rl_value v, rl_shape *s) {
@@ -401,15 +402,6 @@ static bool find_depth(const rl_moved *v, bool to_space, rl_form *f) {
     return false;
 }
 
-static bool is_permutation(rl_maps *m, const int64_t *p, uint32_t n) {
-    bool *seen = rl_new(m->mem, bool, n);
-    for (uint32_t i = 0; i < n; i++) {
-        if (seen[p[i]]) return false;
-        seen[p[i]] = true;
-    }
-    return true;
-}
-
 bool rl_form_permuted(const rl_moved *v, rl_formkind base, rl_form *f, uint32_t *axis, const int64_t **p, uint32_t *n) {
     rl_shape x, y;
     rl_moved rest = *v;
@@ -431,7 +423,7 @@ bool rl_form_permuted(const rl_moved *v, rl_formkind base, rl_form *f, uint32_t 
     for (*axis = 0; *axis < y.rank; ++*axis) {
         rl_form g;
         if (rl_map_is_identity(&rest.map, elements(v)) || !find_gather_along(&rest, &y, *axis, &g)) continue;
-        if ((rl_dim)g.nindex != y.dim[*axis] || !is_permutation(v->maps, g.index, g.nindex)) continue;
+        if ((rl_dim)g.nindex != y.dim[*axis] || !rl_is_permutation(g.index, g.nindex, v->maps->mem)) continue;
         *p = g.index;
         *n = g.nindex;
         return true;

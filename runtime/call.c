@@ -31,11 +31,8 @@ const rl_tensor *rl_call_dense(rl_call *c, uint32_t i) {
 /* Zeros stand for it until the kernel is done; then the run fails. */
 static const rl_tensor *no_number(rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
-    const rl_backend *was = c->rt->on;
     c->wrong = i + 1;
-    if (c->rt->device) c->rt->on = &rl_backend_cpu;
-    rl_tensor *y = x->kind == RL_TENSOR ? rl_call_temp(c, t, x->rank, x->dim) : rl_call_temp(c, t, 0, NULL);
-    c->rt->on = was;
+    rl_tensor *y = x->kind == RL_TENSOR ? rl_call_host_temp(c, t, x->rank, x->dim) : rl_call_host_temp(c, t, 0, NULL);
     if (t != RL_STRING) memset(y->mem->p, 0, y->mem->nbyte);
     return y;
 }
@@ -53,6 +50,14 @@ const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t) {
 
 rl_tensor *rl_call_temp(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim) {
     return rl_call_hold(c, rl_tensor_new(c->rt, t, rank, dim));
+}
+
+rl_tensor *rl_call_host_temp(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    const rl_backend *was = c->rt->on;
+    if (c->rt->device) c->rt->on = &rl_backend_cpu;
+    rl_tensor *y = rl_call_temp(c, t, rank, dim);
+    c->rt->on = was;
+    return y;
 }
 
 bool rl_call_wants(const rl_call *c, uint32_t i) {

@@ -148,14 +148,11 @@ const rl_tensor *rl_here_dense(rl_call *c, const rl_tensor *t) {
 }
 
 const rl_tensor *rl_device_number(rl_call *c, uint32_t i, rl_dtype t) {
-    const rl_backend *was = c->rt->on;
     const rl_tensor *x = rl_call_hold(c, rl_tensor_on(c->rt, rl_call_in(c, i), &rl_backend_cpu));
     if (x->kind != RL_TENSOR || x->dtype == t) return x;
-    c->rt->on = &rl_backend_cpu;
-    rl_tensor y = rl_tensor_new(c->rt, t, x->rank, x->dim);
-    c->rt->on = was;
-    rl_convert(c->rt, &y, x, true);
-    return rl_call_hold(c, y);
+    rl_tensor *y = rl_call_host_temp(c, t, x->rank, x->dim);
+    rl_convert(c->rt, y, x, true);
+    return y;
 }
 
 /* ---- one node ---- */

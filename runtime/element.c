@@ -36,9 +36,12 @@ static uint64_t combine_integers(rl_combine how, uint64_t a, uint64_t b, bool is
 }
 
 static void load(const rl_tensor *t, int64_t at, rl_dtype wide, void *x) {
+    if (rl_converts(t->dtype)) {
+        rl_convert_run((rl_run){wide, x, 0, 1}, (rl_run){t->dtype, t->mem->p, at, 1}, 1, true);
+        return;
+    }
+    t->mem->rt->no_number = true;
     memset(x, 0, rl_dtype_bits(wide) / 8);
-    if (!rl_converts(t->dtype)) t->mem->rt->no_number = true;
-    else rl_convert_run((rl_run){wide, x, 0, 1}, (rl_run){t->dtype, t->mem->p, at, 1}, 1, true);
 }
 
 static void store(const rl_tensor *t, int64_t at, rl_dtype wide, void *x) {

@@ -204,6 +204,8 @@ const rl_tensor *rl_call_dense(rl_call *c, uint32_t i);
 const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t);
 /* A row-major tensor that lives until the node is done. */
 rl_tensor *rl_call_temp(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim);
+/* On the host, also while a kernel of a device runs. */
+rl_tensor *rl_call_host_temp(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim);
 /* Is output i wanted? */
 bool rl_call_wants(const rl_call *c, uint32_t i);
 /* Makes output i, row-major, not cleared. Also where it is not wanted (then it goes after the node). */

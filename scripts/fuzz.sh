@@ -40,7 +40,7 @@ share() { case $1 in optimize | structured) echo 4 ;; damaged) echo 2 ;; *) echo
 # Inputs per second of one core, more or less.
 rate() {
     case $1 in
-    optimize) echo 1000 ;; structured) echo 100 ;; run) echo 2000 ;; text | onnx | cert) echo 5000 ;; *) echo 10000 ;;
+    optimize) echo 1000 ;; structured) echo 100 ;; damaged) echo 400 ;; run) echo 2000 ;; text | onnx | cert) echo 5000 ;; *) echo 10000 ;;
     esac
 }
 shares=0
@@ -50,7 +50,7 @@ for t in "${targets[@]}"; do shares=$((shares + $(share "$t"))); done
 fuzz() {
     local t=$1 corpus=(build-fuzz/corpus/"$1") all=$((seconds * 2 * $(share "$1") / shares + 1)) limit
     if [ "$t" = damaged ]; then
-        "$PYTHON" tests/fuzz/damage.py build-fuzz/seeds/optimize build-fuzz/found $((1 + 266000 / (all * 400))) build-fuzz/tests/fuzz_{optimize,run} >build-fuzz/damaged.log 2>&1
+        "$PYTHON" tests/fuzz/damage.py build-fuzz/seeds/optimize build-fuzz/found $((1 + 266000 / (all * $(rate damaged)))) build-fuzz/tests/fuzz_{optimize,run} >build-fuzz/damaged.log 2>&1
         return
     fi
     limit=(-max_total_time="$all")

@@ -171,12 +171,9 @@ static rl_status copy_node(copying *c, const rl_nodeinfo *n) {
     rl_graph_set_captures(c->to, id, cap, n->ncap);
     x = rl_nod(c->to, id);
     if (rl_callee(&c->e->callees, x) != RL_NONE) return RL_OK;
-    rl_text why = {.mem = tmp}; /* what the call does not give */
-    if (rl_schema_wrong(x->op, x, &why)) x->op = RL_OP_OPAQUE;
-    if (!refers) return RL_OK;
-    x->op = rl_schema_op(rl_op_find(x->domain, x->type, (int64_t)x->since), x, NULL);
-    if (rl_schema_wrong(x->op, x, &why)) x->op = RL_OP_OPAQUE;
-    if (!*x->domain && strcmp(x->type, "Constant") == 0) rl_graph_set_constant(c->to, x);
+    if (refers) x->op = rl_op_find(x->domain, x->type, (int64_t)x->since);
+    x->op = rl_schema_op(x->op, x, NULL, &(rl_text){.mem = tmp}); /* the call may not give all its inputs */
+    if (refers && !*x->domain && strcmp(x->type, "Constant") == 0) rl_graph_set_constant(c->to, x);
     return RL_OK;
 }
 

@@ -243,9 +243,9 @@ static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, ui
     x->origin = k;
     x->attr = attr;
     x->nattr = l->attr.n;
-    rl_op named = find_op(l, p, x), op = rl_schema_op(named, x, g == l->r->main ? l->r->seen : NULL);
     rl_text why = {.mem = &l->scratch};
-    if (rl_schema_wrong(named, x, &why)) return rl_fail(l->r->ctx, RL_EMODEL, "%s", why.p);
+    rl_op op = rl_schema_op(find_op(l, p, x), x, g == l->r->main ? l->r->seen : NULL, &why);
+    if (why.n) return rl_fail(l->r->ctx, RL_EMODEL, "%s", why.p);
     if (l->refers) x->bare = op; /* an attribute of a call stands for one of the node's */
     else x->op = op;
     x->raw = bytes;

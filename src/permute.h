@@ -9,4 +9,7 @@ void rl_permute(void *out, const void *in, uint32_t rank, const int64_t *dim, co
 
 #define RL_PERMUTE_MAXRANK 32
 
+/* Is each of 0 .. n-1 among the n numbers? */
+bool rl_is_permutation(const int64_t *p, uint32_t n, rl_arena *tmp);
+
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops.h"
+#include "permute.h"
 
 /* The words of each op of the table: NULL for what is no operator. */
 static const char *const of_op[RL_NOP] = {
@@ -130,13 +131,22 @@ static bool is_like(const rl_schema_seen *seen, const rl_nodeinfo *n) {
     return true;
 }
 
-rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n, rl_schema_seen *seen) {
+/* Of com.microsoft, whose ops change without another version, a missing input says only that the op is not the one that is known. */
+static bool is_wrong(rl_op op, const rl_nodeinfo *n, rl_schema_count in, rl_text *why) {
+    const rl_attr *perm = op == RL_OP_Transpose ? rl_attr_ints(n, "perm") : NULL;
+    uint32_t missing = *n->domain || in.most == UINT32_MAX ? RL_NONE : first_missing(in, n->in, n->nin);
+    if (missing != RL_NONE) rl_put(why, "has no input %u", missing);
+    else if (perm && !rl_is_permutation(perm->ints, perm->n, why->mem)) rl_put(why, "perm is no permutation");
+    return why->n > 0;
+}
+
+rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n, rl_schema_seen *seen, rl_text *why) {
     const char *words = of_op[op];
     if (!words) return RL_OP_OPAQUE;
-    if (seen && is_like(&seen[op], n)) return takes_so_many(seen[op].in, seen[op].out, n) ? op : RL_OP_OPAQUE;
-    rl_schema_seen now = {.attr = n->attr, .nattr = n->nattr, .since = n->since};
-    find_counts(words, n->since, &now.in, &now.out);
-    if (strange_attr(words, n) || !takes_so_many(now.in, now.out, n)) return RL_OP_OPAQUE;
+    bool known = seen && is_like(&seen[op], n);
+    rl_schema_seen now = known ? seen[op] : (rl_schema_seen){.attr = n->attr, .nattr = n->nattr, .since = n->since};
+    if (!known) find_counts(words, n->since, &now.in, &now.out);
+    if (is_wrong(op, n, now.in, why) || !takes_so_many(now.in, now.out, n) || (!known && strange_attr(words, n))) return RL_OP_OPAQUE;
     if (seen) seen[op] = now;
     return op;
 }
@@ -147,26 +157,6 @@ static const char *words_of(const rl_nodeinfo *n) {
     for (size_t i = 0; i < RL_LEN(others); i++)
         if (strcmp(others[i].domain, n->domain) == 0 && strcmp(others[i].type, n->type) == 0) return others[i].words;
     return NULL;
-}
-
-static bool is_permutation(const rl_attr *a, rl_arena *tmp) {
-    bool *seen = rl_new(tmp, bool, a->n);
-    for (uint32_t i = 0; i < a->n; i++) {
-        if (a->ints[i] < 0 || a->ints[i] >= (int64_t)a->n || seen[a->ints[i]]) return false;
-        seen[a->ints[i]] = true;
-    }
-    return true;
-}
-
-bool rl_schema_wrong(rl_op op, const rl_nodeinfo *n, rl_text *why) {
-    rl_schema_count in = {0}, out;
-    const rl_attr *perm = op == RL_OP_Transpose ? rl_attr_ints(n, "perm") : NULL;
-    if (of_op[op] && !*n->domain) find_counts(of_op[op], n->since, &in, &out);
-    uint32_t missing = in.most == UINT32_MAX ? RL_NONE : first_missing(in, n->in, n->nin);
-    if (missing != RL_NONE) rl_put(why, "has no input %u", missing);
-    else if (perm && !is_permutation(perm, why->mem)) rl_put(why, "perm is no permutation");
-    else return false;
-    return true;
 }
 
 bool rl_schema_knows(const rl_nodeinfo *n, rl_text *why) {

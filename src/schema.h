@@ -17,12 +17,9 @@ typedef struct { uint32_t least, most; } rl_schema_count;
 typedef struct { const rl_attr *attr; uint32_t nattr, since; rl_schema_count in, out; } rl_schema_seen;
 
 /* op, or RL_OP_OPAQUE where the node has what the op's definition has not. seen: NULL, or one for each op of the table, whose nodes stay where
- * they are as long as it is used. */
-rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n, rl_schema_seen *seen);
-
-/* Whether the node cannot be one of the op, whatever its inputs are: one that must be there is not, or perm is no permutation.
- * The readers refuse it. why: what is wrong. Of com.microsoft, whose ops change without another version, it is opaque. */
-bool rl_schema_wrong(rl_op op, const rl_nodeinfo *n, rl_text *why);
+ * they are as long as it is used. why, empty before: what no node of the op may say, whatever its inputs are (one that must be there is not;
+ * perm is no permutation): the readers refuse it. */
+rl_op rl_schema_op(rl_op op, const rl_nodeinfo *n, rl_schema_seen *seen, rl_text *why);
 
 /* Whether all that the node has is known, whatever its op is; if not, why says what is not. */
 bool rl_schema_knows(const rl_nodeinfo *n, rl_text *why);

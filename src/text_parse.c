@@ -253,8 +253,8 @@ static bool parse_node(parser *p, scope *sc) {
     x->origin = sc->g->order.n - 1;
     rl_graph_set_attrs(sc->g, n, a.p, a.n);
     rl_text why = {.mem = &sc->g->mem};
-    if (!move && rl_schema_wrong(x->op, x, &why)) return rl_text_fail_at(p, at, why.p);
-    if (!move) x->op = rl_schema_op(x->op, x, NULL);
+    if (!move) x->op = rl_schema_op(x->op, x, NULL, &why);
+    if (why.n) return rl_text_fail_at(p, at, why.p);
     set_captures(p, sc, n, &a);
     sc->unordered |= reads_itself(sc->g, n);
     return true;

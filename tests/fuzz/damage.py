@@ -167,20 +167,20 @@ def wrong_constants(graph):
         x.CopyFrom(old)
 
 
-def damaged(model):
+def damages(model):
+    """The model has one damage after the other."""
     for o in model.opset_import:
         old = o.version
         for o.version in (1, 7, 10, 12, 17, 20, 28, 99):
-            yield model.SerializeToString()
+            yield model
         o.version = old
     for g in graphs_of(model.graph):
         for change in (wrong_nodes, wrong_types, wrong_constants):
             for _ in change(g):
-                yield model.SerializeToString()
+                yield model
 
 
-def distinct(seeds):
-    seen = set()
+def damaged(seeds):
     for path in sorted(seeds.iterdir()):
         data = path.read_bytes()
         if len(data) > LARGEST:
@@ -189,11 +189,17 @@ def distinct(seeds):
             model = onnx.load_from_string(data)
         except DecodeError:
             continue
-        for bad in damaged(model):
-            key = hashlib.sha256(bad).digest()[:16]
-            if key not in seen:
-                seen.add(key)
-                yield bad
+        yield from damages(model)
+
+
+def distinct(models):
+    seen = set()
+    for model in models:
+        data = model.SerializeToString()
+        key = hashlib.sha256(data).digest()[:16]
+        if key not in seen:
+            seen.add(key)
+            yield data
 
 
 def execute(target, models, found):
@@ -218,10 +224,10 @@ def parts(models):
 
 
 def main():
-    seeds, found, every, targets = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), map(Path, sys.argv[4:])
+    seeds, found, every, targets = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), [Path(x) for x in sys.argv[4:]]
     n, bad = 0, collections.Counter()
-    for target in targets:
-        for part in parts(itertools.islice(distinct(seeds), None, None, every)):
+    for part in parts(distinct(itertools.islice(damaged(seeds), None, None, every))):
+        for target in targets:
             n += len(part)
             for path, text in execute(target, part, found):
                 what = "".join((re.findall(r"SUMMARY: (.*)|(must hold.*)", text) or re.findall(r"^(status )(.*)", text))[0])
