@@ -101,15 +101,24 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     return run(&j, &batch, y);
 }
 
-static rl_status product_of(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y) {
+rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y, double alpha) {
+    uint32_t n = y->rank - 2;
     product j = {.c = c, .k = rl_gpu_of_float(RL_GPU_matmul_f32, a->dtype), .type = a->dtype, .size = rl_elem_bits(a->dtype) / 8};
-    rl_loops batch = {.rank = 1, .noperand = 3, .dim = {y->dim[0]}, .step = {{y->stride[0]}, {a->stride[0]}, {b->stride[0]}}};
+    rl_loops batch = {.rank = n, .noperand = 3};
     if (rl_numel(y) == 0) return RL_OK;
     if (!takes(a, b) || rl_numel(y) >= INT32_MAX) return rl_call_decline(c);
-    j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(a), .b = rl_data(b), .m = (uint32_t)y->dim[1], .n = (uint32_t)y->dim[2], .k = (uint32_t)a->dim[2],
-                        .a_m = a->stride[1], .a_k = a->stride[2], .b_k = b->stride[1], .b_n = b->stride[2], .c_m = y->stride[1], .c_n = 1, .alpha = 1};
+    for (uint32_t i = 0; i < n; i++) {
+        batch.dim[i] = y->dim[i];
+        batch.step[0][i] = y->stride[i], batch.step[1][i] = batch_step(a, n, i), batch.step[2][i] = batch_step(b, n, i);
+    }
+    j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(a), .b = rl_data(b), .m = (uint32_t)y->dim[n], .n = (uint32_t)y->dim[n + 1], .k = (uint32_t)a->dim[n + 1],
+                        .a_m = a->stride[n], .a_k = a->stride[n + 1], .b_k = b->stride[n], .b_n = b->stride[n + 1], .c_m = y->stride[n], .c_n = 1, .alpha = alpha};
     rl_loops_merge(&batch);
     return run(&j, &batch, y);
+}
+
+static rl_status product_of(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y) {
+    return rl_gpu_product(c, a, b, y, 1);
 }
 
 rl_status rl_gpu_einsum(rl_call *c) {
