@@ -236,23 +236,23 @@ template <class T> struct rl_plain {
     RL_MEMBER C load(const rl_p_rows &p, const Line &l, uint32_t k) { return rl_load(l.x[k * p.from_step]); }
 };
 
-/* ... or as Attention's scores. */
+/* ... or as Attention's scores, which lie as C has them. */
 template <class T> struct rl_scores {
     typedef typename rl_computed<T>::type C;
     enum { SCORES = 1 }; /* softmax only; a line of -inf becomes zeros */
-    struct Line { const T *x; int64_t mask; uint32_t from, to; };
+    struct Line { const C *x; int64_t mask; uint32_t from, to; };
     RL_MEMBER Line line(const rl_p_rows &p, uint32_t number, const int64_t *at) {
         const rl_p_scores &s = p.scores;
         uint32_t i = number - rl_divide(number, s.queries) * s.queries.d;
         int64_t from, to;
         rl_seen(&s.sight, s.valid ? s.valid + rl_divide(number, s.per_batch) : (const int64_t *)0, s.first + i, &from, &to);
-        Line l = {(const T *)p.from + at[1], at[2], (uint32_t)from, (uint32_t)to};
+        Line l = {(const C *)p.from + at[1], at[2], (uint32_t)from, (uint32_t)to};
         return l;
     }
     RL_MEMBER C load(const rl_p_rows &p, const Line &l, uint32_t k) {
         const rl_p_scores &s = p.scores;
         if (k < l.from || k >= l.to) return -(C)INFINITY;
-        C v = rl_load(l.x[k * p.from_step]), cap = (C)s.cap;
+        C v = l.x[k * p.from_step], cap = (C)s.cap;
         if (cap > 0) v = cap * (C)tanh(v / cap);
         if (!s.mask) return v;
         int64_t at = l.mask + k * s.mask_step;

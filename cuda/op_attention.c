@@ -1,4 +1,5 @@
-/* Attention on the device: a product, kernel scores on its lines, a product. Heads are views, whatever their order in memory: they are never copied.
+/* Attention on the device: a product, kernel scores on its lines, a product. Heads are views, whatever their order in memory: they are never copied. The
+ * scores of shorter floats are f32, and their weights such floats again, as tensor cores want them.
  *
  * The scores of all heads at once may be more than memory has: they are made, and used, in pieces of so many batches, heads or queries. */
 #include "../runtime/attention_op.h"
@@ -13,7 +14,7 @@ typedef struct {
     rl_tensor lengths;                /* [batch] */
     int64_t first;                    /* the number of its first query */
 } piece;
-typedef struct { rl_call *c; const rl_attention_op *o; int64_t most; rl_tensor room; /* for a piece's scores */ } job;
+typedef struct { rl_call *c; const rl_attention_op *o; int64_t most; rl_tensor scores, weights; /* room for a piece's; weights absent: in their place */ } job;
 
 static int64_t count(const job *j, const int64_t *dim) {
     int64_t n = j->o->keys;
@@ -23,9 +24,9 @@ static int64_t count(const job *j, const int64_t *dim) {
 
 /* ---- one piece ---- */
 
-static rl_tensor room_for(const job *j, const piece *p) {
+static rl_tensor room_in(const job *j, const rl_tensor *all, const piece *p) {
     int64_t dim[AXES + 1] = {p->q.dim[0], p->q.dim[1], p->q.dim[2], p->q.dim[3], j->o->keys};
-    rl_tensor y = rl_view_slice(&j->room, 0, 0, 1, count(j, dim)), view = y;
+    rl_tensor y = rl_view_slice(all, 0, 0, 1, count(j, dim)), view = y;
     rl_view_reshape(&y, AXES + 1, dim, &view);
     return view;
 }
@@ -41,15 +42,17 @@ static rl_status weigh(const job *j, const piece *p, const rl_tensor *scores, co
     if (mask) r.scores.mask = rl_data(mask), r.scores.mask_step = mask->stride[AXES], r.scores.of_bools = mask->dtype == RL_BOOL;
     if (p->lengths.kind == RL_TENSOR) r.scores.valid = rl_data(&p->lengths);
     rl_loops_merge(&kept);
-    return rl_gpu_run_rows(j->c, &r, &kept, scores->dtype);
+    return rl_gpu_run_rows(j->c, &r, &kept, weights->dtype);
 }
 
 static rl_status run(const job *j, const piece *p) {
-    bool keeps = p->kept.kind == RL_TENSOR, all = keeps && j->o->mode == 3;
-    rl_tensor room = all ? p->kept : room_for(j, p), scores = keeps ? p->kept : room;
+    rl_tensor scores = room_in(j, &j->scores, p), weights = scores;
+    if (j->weights.kind == RL_TENSOR) weights = room_in(j, &j->weights, p);
     RL_TRY(rl_gpu_product(j->c, &p->q, &p->k, &scores, j->o->scale));
-    RL_TRY(weigh(j, p, &scores, &room));
-    return rl_gpu_product(j->c, &room, &p->v, &p->y, 1);
+    if (p->kept.kind == RL_TENSOR && j->o->mode == 0) RL_TRY(rl_gpu_cast_to(j->c, &p->kept, &scores));
+    if (p->kept.kind == RL_TENSOR && j->o->mode == 3) weights = p->kept;
+    RL_TRY(weigh(j, p, &scores, &weights));
+    return rl_gpu_product(j->c, &weights, &p->v, &p->y, 1);
 }
 
 /* ---- pieces ---- */
@@ -110,6 +113,7 @@ rl_status rl_gpu_attention(rl_call *c) {
     if (rl_call_wants(c, 3)) p.kept = rl_attention_grouped(&o, rl_call_make(c, 3, o.q.dtype, 4, (int64_t[]){o.batch, o.heads, o.queries, o.keys}));
     job j = {.c = c, .o = &o, .most = rl_gpu_is_emulated(rl_gpu_of(c->rt)) ? MOST_EMULATED : MOST};
     int64_t room = RL_MIN(count(&j, p.q.dim), RL_MAX(j.most, o.keys));
-    if (p.kept.kind != RL_TENSOR || o.mode != 3) j.room = *rl_call_temp(c, o.q.dtype, 1, &room);
+    j.scores = *rl_call_temp(c, rl_gpu_computed(o.q.dtype), 1, &room);
+    if (j.scores.dtype != o.q.dtype && (p.kept.kind != RL_TENSOR || o.mode != 3)) j.weights = *rl_call_temp(c, o.q.dtype, 1, &room);
     return run_pieces(&j, &p);
 }

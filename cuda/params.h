@@ -104,7 +104,7 @@ typedef struct {
 /* What is done to the scores of Attention, before they become weights: x capped (0: not), -inf where the query does not see the key, plus the mask.
  * Line r is query first + r % queries of batch r / per_batch. */
 typedef struct {
-    const void *mask;       /* NULL: none; of bools, or of the scores' type; its line's place: operand 2 of the rows' walk */
+    const void *mask;       /* NULL: none; of bools, or of the weights' type; its line's place: operand 2 of the rows' walk */
     const int64_t *valid;   /* by batch; NULL: all keys */
     int64_t mask_step, first;
     uint32_t of_bools;

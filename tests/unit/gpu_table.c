@@ -107,6 +107,7 @@ static const struct { const char *type, *text; } forms[] = {
     {"Attention", "in %q #[2,6,40] in %k #[2,9,20] in %v #[2,9,16] in %m bool[6,9] %o, %h, %i, %y = Attention(%q, %k, %v, %m) q_num_heads=4 kv_num_heads=2"},
     {"Attention", "in %q #[1,2,3,8] in %k #[1,1,300,8] in %v #[1,1,300,8] in %m #[300] %y = Attention(%q, %k, %v, %m)"},
     {"Attention", "in %q #[1,1,2,8] in %k #[1,1,2100,8] in %v #[1,1,2100,8] %y = Attention(%q, %k, %v)"},
+    {"Attention", "in %q #[1,2,9,16] in %k #[1,2,30,16] in %v #[1,2,30,8] %y = Attention(%q, %k, %v) scale=8.0"}, /* scores of a hundred: in f32 */
     {"RotaryEmbedding", "in %x #[2,3,5,8] in %c #[2,5,4] in %s #[2,5,4] %y = RotaryEmbedding(%x, %c, %s)"},
     {"RotaryEmbedding", "in %x #[2,5,24] in %c #[7,3] in %s #[7,3] const %p i64[2,5] {0,1,2,3,4,6,5,4,3,2} "
                         "%y = RotaryEmbedding(%x, %c, %s, %p) num_heads=3 rotary_embedding_dim=6 interleaved=1"},
