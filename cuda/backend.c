@@ -7,6 +7,8 @@
 
 #include "../runtime/fast.h"
 #include "../runtime/kernels.h"
+#include "../runtime/ref_attention.h"
+#include "../runtime/ref_axis.h"
 #include "../runtime/ref_pointwise.h"
 #include "libs.h"
 #include "pool.h"

@@ -30,6 +30,12 @@ rl_dtype rl_gpu_computed(rl_dtype t); /* f64 for f64, f32 for the other floats *
 const rl_tensor *rl_gpu_cast(rl_call *c, const rl_tensor *t, rl_dtype type);
 rl_status rl_gpu_cast_to(rl_call *c, const rl_tensor *to, const rl_tensor *from);
 
+/* y = alpha a b, batch by batch: a [.., m, k], b [.., k, n], whose dims in front broadcast, y [.., m, n], its last stride 1; any other strides. One float
+ * type, but that y may be f32 of shorter ones (op_product.c). */
+rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y, double alpha);
+/* Kernel rows, or, where p->scores.queries.d is not 0, kernel scores, for lines of this type; the walk is made of `kept` (op_reduce.c). */
+rl_status rl_gpu_run_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t);
+
 #define KERNEL(domain, type, since, until, types, fn, arg) rl_kernel_fn fn;
 #include "kernels.def"
 #undef KERNEL

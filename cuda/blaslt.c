@@ -16,7 +16,7 @@
 
 /* What is asked for, without addresses; compared by bytes. */
 typedef struct {
-    rl_dtype type;
+    rl_dtype type, made;          /* of A and B, of C and D */
     int32_t nbatch, by_address;   /* by_address: no step leads through the batches */
     cublasOperation_t first, second;
     cublasLtEpilogue_t epilogue;
@@ -85,7 +85,7 @@ static bool describe(job *j, const rl_lt_job *q) {
     if (q->type == RL_I8 && (a.turned || b.turned)) return false; /* neighbours that do not lie along k */
     if (q->type == RL_I8) b.turned = true;
     for (uint32_t o = 0; o < 3 && p->batch.rank && !j->key.by_address; o++) step[o] = p->batch.step[o][0];
-    j->key.type = q->type, j->key.nbatch = (int32_t)q->nbatch;
+    j->key.type = q->type, j->key.made = q->made, j->key.nbatch = (int32_t)q->nbatch;
     j->key.first = b.turned ? CUBLAS_OP_T : CUBLAS_OP_N, j->key.second = a.turned ? CUBLAS_OP_T : CUBLAS_OP_N;
     if (!take_bias(j, p, &ld) || !take_posts(j, q, &act)) return false;
     set_side(j, 0, &b, step[2]), set_side(j, 1, &a, step[1]), set_side(j, 3, &c, step[0]);
@@ -101,7 +101,7 @@ static bool describe(job *j, const rl_lt_job *q) {
 /* ---- the library's descriptors ---- */
 
 static cudaDataType_t data_type(rl_dtype t) {
-    return t == RL_F64 ? CUDA_R_64F : t == RL_F16 ? CUDA_R_16F : t == RL_BF16 ? CUDA_R_16BF : t == RL_I8 ? CUDA_R_8I : CUDA_R_32F;
+    return t == RL_F64 ? CUDA_R_64F : t == RL_F16 ? CUDA_R_16F : t == RL_BF16 ? CUDA_R_16BF : t == RL_I8 ? CUDA_R_8I : t == RL_I32 ? CUDA_R_32I : CUDA_R_32F;
 }
 
 static bool set_desc(job *j, cublasLtMatmulDescAttributes_t what, const void *p, size_t n) {
@@ -122,7 +122,7 @@ static bool set_mode(job *j, uint32_t i) {
 static bool make_layout(job *j, uint32_t i) {
     const rl_libs *l = j->l;
     const key *k = &j->key;
-    cudaDataType_t t = k->type == RL_I8 && i > 1 ? CUDA_R_32I : data_type(k->type);
+    cudaDataType_t t = data_type(i > 1 ? k->made : k->type);
     return l->cublasLtMatrixLayoutCreate(&j->layout[i], t, k->rows[i], k->columns[i], k->ld[i]) == CUBLAS_STATUS_SUCCESS && set_mode(j, i)
            && l->cublasLtMatrixLayoutSetAttribute(j->layout[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &k->nbatch, sizeof k->nbatch) == CUBLAS_STATUS_SUCCESS
            && l->cublasLtMatrixLayoutSetAttribute(j->layout[i], CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &k->step[i], sizeof k->step[i]) == CUBLAS_STATUS_SUCCESS;
@@ -199,7 +199,7 @@ void rl_lt_forget(rl_libs *l) {
 /* ---- batches ---- */
 
 static uint32_t size_of(const rl_lt_job *q, uint32_t i) {
-    return q->type == RL_I8 && i > 1 ? 4 : rl_dtype_bits(q->type) / 8;
+    return rl_dtype_bits(i > 1 ? q->made : q->type) / 8;
 }
 
 /* Where each batch has matrix i, in the node's memory; *all: the bits of all these addresses. */

@@ -1,7 +1,9 @@
 /* Kernels without a device (run.h).  What a device would refuse ends the process: an address that is no multiple of what is read or written there
  * (CMakeLists.txt compiles this file so). */
+#include "k_axis.h"
 #include "k_each.h"
 #include "k_nn.h"
+#include "k_place.h"
 #include "k_recode.h"
 #include "k_reduce.h"
 #include "run.h"

@@ -280,6 +280,7 @@ template <class T, class O = T> struct rl_matmul {
 };
 
 typedef rl_matmul<int8_t, int32_t> rl_matmul_of_bytes;
+template <class T> using rl_matmul_to_f32 = rl_matmul<T, float>;
 
 RL_HD int32_t rl_dot4(int32_t a, int32_t b, int32_t sum) {
 #if defined(__CUDA_ARCH__)

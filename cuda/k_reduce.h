@@ -9,8 +9,9 @@
  * The order of a sum depends on the dims only.
  *
  *   reduce<T>           Reduce*: a team per output; where outputs are few, several, and a second launch adds up what these have
- *   arg<T>              ArgMax, ArgMin: a team per output
- *   lines<T, L, EACH>   Softmax, LogSoftmax, the normalizations: a team of L lanes per line, which holds EACH elements per lane (0: reads it each time) */
+ *   arg<T>              ArgMax, ArgMin: a team per output              log_sum_exp<T>   ReduceLogSumExp, in one pass
+ *   lines<T, L, EACH>   Softmax, LogSoftmax, the normalizations: a team of L lanes per line, which holds EACH elements per lane (0: reads it each time)
+ *   lines<.., scores<T>>  the same softmax of what Attention does to its scores first */
 #ifndef RL_CUDA_K_REDUCE_H
 #define RL_CUDA_K_REDUCE_H
 #include <math.h>
@@ -130,6 +131,30 @@ template <class X> struct rl_bests {
     RL_MEMBER void store(const rl_p_reduce &p, int64_t to, A a) { ((int64_t *)p.to)[to] = a.number; }
 };
 
+/* ... or the sum of powers, as far as it goes beyond the power of the largest one so far. */
+template <class C> struct rl_power_sum { C top; double sum; };
+template <class C> RL_HD rl_power_sum<C> rl_reduce_join(uint32_t, rl_power_sum<C> a, rl_power_sum<C> b) {
+    bool less = a.top < b.top;
+    rl_power_sum<C> more = less ? b : a, other = less ? a : b;
+    if (other.sum != 0) more.sum += other.top == more.top ? other.sum : other.sum * (double)exp(other.top - more.top);
+    return more;
+}
+template <class X> struct rl_power_sums {
+    typedef X T;
+    typedef typename rl_computed<T>::type C;
+    typedef rl_power_sum<C> A;
+    RL_MEMBER A none(uint32_t) {
+        A a = {-(C)INFINITY, 0};
+        return a;
+    }
+    RL_MEMBER A take(uint32_t op, A a, T x, uint32_t) {
+        A b = {rl_load(x), 1};
+        if (b.top == -(C)INFINITY) return a;
+        return rl_reduce_join(op, a, b);
+    }
+    RL_MEMBER void store(const rl_p_reduce &p, int64_t to, A a) { rl_store((T *)p.to + to, (C)((double)a.top + log(a.sum))); }
+};
+
 template <class OP> struct rl_reduces {
     typedef rl_p_reduce Params;
     typedef typename OP::T T;
@@ -191,6 +216,7 @@ template <class OP> struct rl_reduces {
 };
 template <class T> using rl_reduce = rl_reduces<rl_sums<T>>;
 template <class T> using rl_arg = rl_reduces<rl_bests<T>>;
+template <class T> using rl_log_sum_exp = rl_reduces<rl_power_sums<T>>;
 
 /* ---- over lines ---- */
 
@@ -198,16 +224,53 @@ template <class T> using rl_arg = rl_reduces<rl_bests<T>>;
 template <class C, uint32_t EACH> struct rl_line_sum { typedef C type; };
 template <class C> struct rl_line_sum<C, 0> { typedef double type; };
 
+/* A line's elements: as they lie ... */
+template <class T> struct rl_plain {
+    typedef typename rl_computed<T>::type C;
+    enum { SCORES = 0 };
+    struct Line { const T *x; };
+    RL_MEMBER Line line(const rl_p_rows &p, uint32_t, const int64_t *at) {
+        Line l = {(const T *)p.from + at[1]};
+        return l;
+    }
+    RL_MEMBER C load(const rl_p_rows &p, const Line &l, uint32_t k) { return rl_load(l.x[k * p.from_step]); }
+};
+
+/* ... or as Attention's scores, which lie as C has them. */
+template <class T> struct rl_scores {
+    typedef typename rl_computed<T>::type C;
+    enum { SCORES = 1 }; /* softmax only; a line of -inf becomes zeros */
+    struct Line { const C *x; int64_t mask; uint32_t from, to; };
+    RL_MEMBER Line line(const rl_p_rows &p, uint32_t number, const int64_t *at) {
+        const rl_p_scores &s = p.scores;
+        uint32_t i = number - rl_divide(number, s.queries) * s.queries.d;
+        int64_t from, to;
+        rl_seen(&s.sight, s.valid ? s.valid + rl_divide(number, s.per_batch) : (const int64_t *)0, s.first + i, &from, &to);
+        Line l = {(const C *)p.from + at[1], at[2], (uint32_t)from, (uint32_t)to};
+        return l;
+    }
+    RL_MEMBER C load(const rl_p_rows &p, const Line &l, uint32_t k) {
+        const rl_p_scores &s = p.scores;
+        if (k < l.from || k >= l.to) return -(C)INFINITY;
+        C v = l.x[k * p.from_step], cap = (C)s.cap;
+        if (cap > 0) v = cap * (C)tanh(v / cap);
+        if (!s.mask) return v;
+        int64_t at = l.mask + k * s.mask_step;
+        return s.of_bools ? ((const uint8_t *)s.mask)[at] ? v : -(C)INFINITY : v + (C)rl_load(((const T *)s.mask)[at]);
+    }
+};
+
 /* The largest, the sum of powers, then each element; or mean, variance, each element. */
-template <class T, uint32_t LANES, uint32_t EACH> struct rl_lines {
+template <class T, uint32_t LANES, uint32_t EACH, class X = rl_plain<T>> struct rl_lines {
     typedef rl_p_rows Params;
     typedef typename rl_computed<T>::type C;
     typedef typename rl_line_sum<C, EACH>::type A;
+    typedef typename X::Line Line;
     struct Shared { A first[RL_CELLS], second[RL_CELLS]; };
     struct Local { C x[EACH ? EACH : 1]; };
 
     RL_MEMBER uint32_t steps(const Params &) { return rl_team_folds(LANES) ? 5 : 3; }
-    RL_MEMBER bool is_norm(const Params &p) { return p.op >= RL_GPU_LAYER_NORM; }
+    RL_MEMBER bool is_norm(const Params &p) { return !X::SCORES && p.op >= RL_GPU_LAYER_NORM; }
     RL_MEMBER uint32_t op_of_first(const Params &p) { return is_norm(p) ? RL_GPU_SUM : RL_GPU_MAX; }
 
 #define RL_EACH_OF_LINE(e, k)                                                                                        \
@@ -215,33 +278,33 @@ template <class T, uint32_t LANES, uint32_t EACH> struct rl_lines {
     for (uint32_t e = 0, k = lane; EACH ? e < EACH : k < p.n; e++, k += LANES)                                       \
         if (k < p.n)
 
-    RL_MEMBER A first_sum(const Params &p, Local &l, const T *x, uint32_t lane) {
+    RL_MEMBER A first_sum(const Params &p, Local &l, const Line &x, uint32_t lane) {
         A a = is_norm(p) ? (A)0 : -(A)INFINITY;
         if (EACH) {
-            RL_EACH_OF_LINE(e, k) l.x[e] = rl_load(x[k * p.from_step]);
+            RL_EACH_OF_LINE(e, k) l.x[e] = X::load(p, x, k);
         }
-        RL_EACH_OF_LINE(e, k) a = rl_reduce_take(op_of_first(p), a, EACH ? (A)l.x[e] : (A)rl_load(x[k * p.from_step]));
+        RL_EACH_OF_LINE(e, k) a = rl_reduce_take(op_of_first(p), a, EACH ? (A)l.x[e] : (A)X::load(p, x, k));
         return a;
     }
 
     /* Less the largest, or the mean: what is held is that from then on. */
-    RL_MEMBER A second_sum(const Params &p, Local &l, const T *x, uint32_t lane, C first) {
+    RL_MEMBER A second_sum(const Params &p, Local &l, const Line &x, uint32_t lane, C first) {
         A a = 0;
         RL_EACH_OF_LINE(e, k) {
-            C v = (EACH ? l.x[e] : (C)rl_load(x[k * p.from_step])) - first;
+            C v = (EACH ? l.x[e] : X::load(p, x, k)) - first;
             if (EACH) l.x[e] = v;
             a += is_norm(p) ? (A)v * (A)v : (A)exp(v);
         }
         return a;
     }
 
-    RL_MEMBER void finish(const Params &p, const Local &l, const T *x, T *y, uint32_t line, uint32_t lane, C first, A second) {
-        C less = (C)log(second), whole = (C)(1 / second), inverse = (C)(1 / sqrt((double)second / p.n + p.epsilon));
+    RL_MEMBER void finish(const Params &p, const Local &l, const Line &x, T *y, uint32_t line, uint32_t lane, C first, A second) {
+        C less = (C)log(second), whole = X::SCORES && second == 0 ? (C)0 : (C)(1 / second), inverse = (C)(1 / sqrt((double)second / p.n + p.epsilon));
         const C *w = (const C *)p.scale + (uint64_t)(p.scale_rows ? line % p.scale_rows : 0) * rl_divide(p.n, p.each);
         const C *b = (const C *)p.bias + (uint64_t)(p.bias_rows ? line % p.bias_rows : 0) * rl_divide(p.n, p.each);
         RL_EACH_OF_LINE(e, k) {
-            C v = EACH ? l.x[e] : (C)rl_load(x[k * p.from_step]) - first;
-            if (p.op == RL_GPU_SOFTMAX) v = (C)exp(v) * whole;
+            C v = EACH ? l.x[e] : X::load(p, x, k) - first;
+            if (X::SCORES || p.op == RL_GPU_SOFTMAX) v = (C)exp(v) * whole;
             else if (p.op == RL_GPU_LOG_SOFTMAX) v = v - less;
             else {
                 uint32_t at = rl_divide(k, p.each);
@@ -256,8 +319,9 @@ template <class T, uint32_t LANES, uint32_t EACH> struct rl_lines {
 #undef RL_EACH_OF_LINE
 
     RL_MEMBER C first_of(const Params &p, const A *cell) {
-        if (p.op == RL_GPU_RMS_NORM) return 0;
+        if (!X::SCORES && p.op == RL_GPU_RMS_NORM) return 0;
         A a = rl_team_sum(op_of_first(p), cell, LANES);
+        if (X::SCORES && a == -(A)INFINITY) return 0;
         return (C)(is_norm(p) ? a / (A)p.n : a);
     }
 
@@ -265,10 +329,10 @@ template <class T, uint32_t LANES, uint32_t EACH> struct rl_lines {
         rl_seat seat = rl_seat_of(LANES, p.across, thread);
         uint32_t line = block * (RL_THREADS / LANES) + seat.team;
         A *first = rl_team_cells(s.first, LANES, seat.team), *second = rl_team_cells(s.second, LANES, seat.team);
-        int64_t at[2];
+        int64_t at[2 + X::SCORES];
         if (line >= p.count) return;
-        rl_walk_at(&p.kept, line, 2, at);
-        const T *x = (const T *)p.from + at[1];
+        rl_walk_at(&p.kept, line, 2 + X::SCORES, at);
+        Line x = X::line(p, line, at);
         if (!rl_team_folds(LANES)) phase *= 2;
         if (phase == 0) first[seat.lane] = first_sum(p, l, x, seat.lane);
         else if (phase == 1) rl_team_fold(op_of_first(p), first, LANES, seat.lane);
@@ -281,5 +345,8 @@ template <class T> using rl_lines8 = rl_lines<T, 8, 8>;
 template <class T> using rl_lines32 = rl_lines<T, 32, 8>;
 template <class T> using rl_lines256 = rl_lines<T, 256, 8>;
 template <class T> using rl_long_lines = rl_lines<T, 256, 0>;
+template <class T> using rl_scores32 = rl_lines<T, 32, 8, rl_scores<T>>;
+template <class T> using rl_scores256 = rl_lines<T, 256, 8, rl_scores<T>>;
+template <class T> using rl_long_scores = rl_lines<T, 256, 0, rl_scores<T>>;
 
 #endif

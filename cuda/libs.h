@@ -10,9 +10,9 @@ void rl_libs_close(rl_libs *l);
 rl_libs *rl_libs_of(const rl_rt *rt);
 const char *rl_libs_say(const rl_libs *l); /* "cuBLASLt 130000, cuDNN 91200", or why one is not there; l may be NULL */
 
-/* c = alpha a b + beta bias, batches and strides as rl_p_matmul has them, then the posts, whose operands lie as c does; of i8: c is i32, neither bias nor
- * posts. *did false: not by this library, whose failure is noted (device.h). */
-typedef struct { rl_p_matmul p; rl_dtype type; uint32_t nbatch, npost; rl_p_post post[RL_MOST_POSTS]; const void *operand[RL_MOST_POSTS]; } rl_lt_job;
+/* c = alpha a b + beta bias, batches and strides as rl_p_matmul has them, then the posts, whose operands lie as c does; of i8: c (`made`) is i32, neither
+ * bias nor posts; shorter floats make themselves, or f32. *did false: not by this library, whose failure is noted (device.h). */
+typedef struct { rl_p_matmul p; rl_dtype type, made; uint32_t nbatch, npost; rl_p_post post[RL_MOST_POSTS]; const void *operand[RL_MOST_POSTS]; } rl_lt_job;
 rl_status rl_lt_matmul(rl_call *call, const rl_lt_job *j, bool *did);
 /* y = conv(x, w) + bias, then the posts, whose operands lie as y does; *did likewise. Of i8: p.bias is i32; with a scale for each channel
  * y = rint((conv + bias) * scale), cut to least .. 127; with one for all (alpha, no bias) y = rint(conv * alpha), cut; else y is i32; no posts. */

@@ -124,7 +124,7 @@ static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int6
 static rl_status multiply(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *sum) {
     enum { SIDE = 64 };
     uint32_t nbatch = sum->rank - 2;
-    product j = {.c = c, .q = {.type = RL_I8}};
+    product j = {.c = c, .q = {.type = RL_I8, .made = RL_I32}};
     rl_tensor flat;
     rl_loops batch = {.noperand = 3};
     if (b->rank == 2 && rl_view_reshape(a, 2, (int64_t[]){rl_numel(a) / a->dim[a->rank - 1], a->dim[a->rank - 1]}, &flat)) a = &flat, nbatch = 0;

@@ -15,16 +15,16 @@ static int64_t count_of(const int64_t *dim, uint32_t rank) {
     return n;
 }
 
-typedef struct { rl_call *c; rl_gpu_kernel k; rl_dtype type; rl_p_matmul p; uint32_t size; rl_gpu_posts posts; bool joined; } product;
+typedef struct { rl_call *c; rl_gpu_kernel k; rl_dtype type, made; rl_p_matmul p; uint32_t size; rl_gpu_posts posts; bool joined; } product;
 
 /* By the library with all that follows, else by it alone, else by own tiles; what is left is kernel posts'. */
 static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
     product *j = arg;
-    rl_lt_job q = {.p = j->p, .type = j->type, .nbatch = 1, .npost = j->joined ? j->posts.n : 0};
+    rl_lt_job q = {.p = j->p, .type = j->type, .made = j->made, .nbatch = 1, .npost = j->joined ? j->posts.n : 0};
     bool did = false;
     q.p.batch = rl_walk_of(l, first);
     for (uint32_t i = 0; i < q.p.batch.rank; i++) q.nbatch *= q.p.batch.dim[i].d;
-    q.p.c = (char *)q.p.c + at[0] * j->size, q.p.a = (const char *)q.p.a + at[1] * j->size, q.p.b = (const char *)q.p.b + at[2] * j->size;
+    q.p.c = (char *)q.p.c + at[0] * (rl_elem_bits(j->made) / 8), q.p.a = (const char *)q.p.a + at[1] * j->size, q.p.b = (const char *)q.p.b + at[2] * j->size;
     for (uint32_t i = 0; i < q.npost; i++) {
         q.post[i] = j->posts.post[i];
         q.operand[i] = j->posts.in[i] ? (const char *)rl_data(j->posts.in[i]) + at[0] * j->size : NULL;
@@ -43,6 +43,7 @@ static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int6
 static rl_status run(product *j, const rl_loops *batch, const rl_tensor *y) {
     enum { SIDE = 64 };
     rl_p_matmul *p = &j->p;
+    j->made = y->dtype;
     p->tiles_m = rl_divisor_of((p->m + SIDE - 1) / SIDE), p->tiles_n = rl_divisor_of((p->n + SIDE - 1) / SIDE);
     if (rl_loops_count(batch) * p->tiles_m.d * p->tiles_n.d >= INT32_MAX) return rl_call_decline(j->c);
     j->joined = j->posts.n && !rl_loops_outer(batch) && rl_gpu_posts_lie_like(&j->posts, y);
@@ -101,15 +102,25 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     return run(&j, &batch, y);
 }
 
-static rl_status product_of(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y) {
-    product j = {.c = c, .k = rl_gpu_of_float(RL_GPU_matmul_f32, a->dtype), .type = a->dtype, .size = rl_elem_bits(a->dtype) / 8};
-    rl_loops batch = {.rank = 1, .noperand = 3, .dim = {y->dim[0]}, .step = {{y->stride[0]}, {a->stride[0]}, {b->stride[0]}}};
+rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y, double alpha) {
+    uint32_t n = y->rank - 2;
+    rl_gpu_kernel k = a->dtype == y->dtype ? rl_gpu_of_float(RL_GPU_matmul_f32, a->dtype) : a->dtype == RL_F16 ? RL_GPU_matmul_f16_f32 : RL_GPU_matmul_bf16_f32;
+    product j = {.c = c, .k = k, .type = a->dtype, .size = rl_elem_bits(a->dtype) / 8};
+    rl_loops batch = {.rank = n, .noperand = 3};
     if (rl_numel(y) == 0) return RL_OK;
     if (!takes(a, b) || rl_numel(y) >= INT32_MAX) return rl_call_decline(c);
-    j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(a), .b = rl_data(b), .m = (uint32_t)y->dim[1], .n = (uint32_t)y->dim[2], .k = (uint32_t)a->dim[2],
-                        .a_m = a->stride[1], .a_k = a->stride[2], .b_k = b->stride[1], .b_n = b->stride[2], .c_m = y->stride[1], .c_n = 1, .alpha = 1};
+    for (uint32_t i = 0; i < n; i++) {
+        batch.dim[i] = y->dim[i];
+        batch.step[0][i] = y->stride[i], batch.step[1][i] = batch_step(a, n, i), batch.step[2][i] = batch_step(b, n, i);
+    }
+    j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(a), .b = rl_data(b), .m = (uint32_t)y->dim[n], .n = (uint32_t)y->dim[n + 1], .k = (uint32_t)a->dim[n + 1],
+                        .a_m = a->stride[n], .a_k = a->stride[n + 1], .b_k = b->stride[n], .b_n = b->stride[n + 1], .c_m = y->stride[n], .c_n = 1, .alpha = alpha};
     rl_loops_merge(&batch);
     return run(&j, &batch, y);
+}
+
+static rl_status product_of(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y) {
+    return rl_gpu_product(c, a, b, y, 1);
 }
 
 rl_status rl_gpu_einsum(rl_call *c) {

@@ -82,7 +82,9 @@ rl_status rl_gpu_op_reduce(rl_call *c) {
     uint32_t slot = c->node->since >= (c->arg == RL_GPU_SUM ? 13u : 18u) ? 1 : RL_NONE;
     RL_TRY(rl_call_ints(c, slot == RL_NONE ? "axes" : NULL, slot, &axis, &n));
     const rl_tensor *x = rl_call_here(c, 0);
-    if (reduce_kernel(x->dtype) == RL_NGPU || rl_numel(x) == 0 || (n == 0 && rl_attr_int(c->node, "noop_with_empty_axes", 0))) return rl_call_decline(c);
+    bool powers = c->arg == RL_GPU_LOG_SUM_EXP; /* whose sums are not added up in parts */
+    rl_gpu_kernel k = powers ? rl_gpu_of_float(RL_GPU_log_sum_exp_f32, x->dtype) : reduce_kernel(x->dtype);
+    if (k == RL_NGPU || rl_numel(x) == 0 || (n == 0 && rl_attr_int(c->node, "noop_with_empty_axes", 0))) return rl_call_decline(c);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t a;
         RL_TRY(rl_call_axis(c, axis[i], x->rank, &a));
@@ -90,7 +92,7 @@ rl_status rl_gpu_op_reduce(rl_call *c) {
     }
     for (uint32_t i = 0; n == 0 && i < x->rank; i++) gone[i] = true;
     rl_tensor y = make_kept(c, x->dtype, x, gone);
-    return reduce(c, reduce_kernel(x->dtype), true, (uint32_t)c->arg, x, &y, gone);
+    return reduce(c, k, !powers, (uint32_t)c->arg, x, &y, gone);
 }
 
 static rl_gpu_kernel arg_kernel(rl_dtype t) {
@@ -150,13 +152,14 @@ static rl_p_rows rows_of(const rl_tensor *x, const rl_tensor *y, uint32_t axis, 
 }
 
 /* Lines of up to `most` elements, `teams` to a block. */
-static rl_status launch_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t) {
+rl_status rl_gpu_run_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t) {
     static const struct { rl_gpu_kernel f32; uint32_t most, teams; } kinds[] = {
-        {RL_GPU_rows8_f32, 64, 32}, {RL_GPU_rows32_f32, 256, 8}, {RL_GPU_rows256_f32, 2048, 1}, {RL_GPU_rows_f32, UINT32_MAX, 1}};
+        {RL_GPU_rows8_f32, 64, 32}, {RL_GPU_rows32_f32, 256, 8}, {RL_GPU_rows256_f32, 2048, 1}, {RL_GPU_rows_f32, UINT32_MAX, 1},
+        {RL_GPU_scores32_f32, 256, 8}, {RL_GPU_scores256_f32, 2048, 1}, {RL_GPU_scores_f32, UINT32_MAX, 1}};
     if (kept->rank > RL_DIMS) return rl_call_decline(c);
     if (!p->each.d) p->each = rl_divisor_of(1);
     p->kept = rl_walk_of(kept, 0);
-    uint32_t i = 0;
+    uint32_t i = p->scores.queries.d ? 4 : 0;
     while (p->n > kinds[i].most) i++;
     p->across = kept->rank && kept->step[1][kept->rank - 1] == 1 && p->from_step != 1 && kinds[i].teams > 1;
     uint32_t blocks = (p->count + kinds[i].teams - 1) / kinds[i].teams;
@@ -179,7 +182,7 @@ rl_status rl_gpu_softmax(rl_call *c) {
     rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim);
     rl_p_rows p = rows_of(x, y, axis, old, &kept);
     p.op = (uint32_t)c->arg;
-    return launch_rows(c, &p, &kept, x->dtype);
+    return rl_gpu_run_rows(c, &p, &kept, x->dtype);
 }
 
 /* One row for all lines, or a row per line; anything between: not here. */
@@ -212,7 +215,7 @@ static rl_status norm(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t
     j.op = op, j.type = t, j.biased = p->bias != NULL, j.x.rank = 4;
     for (uint32_t i = 4; i-- > 0;) j.x.dim[i] = dim[i], j.x.stride[i] = i == 3 ? 1 : j.x.stride[i + 1] * dim[i + 1];
     if (one && t != RL_F64 && (!p->bias || p->scale_rows == p->bias_rows)) RL_TRY(rl_dnn_norm(c, &j, p->to, p->from, p->scale, p->bias, &epsilon, &did));
-    return did ? RL_OK : launch_rows(c, p, kept, t);
+    return did ? RL_OK : rl_gpu_run_rows(c, p, kept, t);
 }
 
 rl_status rl_gpu_layer_norm(rl_call *c) {
@@ -252,6 +255,6 @@ rl_status rl_gpu_group_norm(rl_call *c) {
     p.scale_rows = p.bias_rows = (uint32_t)ngroup, p.each = rl_divisor_of(p.n / (uint32_t)(nscale / ngroup));
     p.epsilon = rl_attr_float(c->node, "epsilon", 1e-5f);
     rl_loops kept = {.rank = 1, .noperand = 2, .dim = {p.count}, .step = {{p.n}, {p.n}}};
-    if (c->arg || n > INT32_MAX) return launch_rows(c, &p, &kept, x->dtype);
+    if (c->arg || n > INT32_MAX) return rl_gpu_run_rows(c, &p, &kept, x->dtype);
     return norm(c, &p, &kept, x->dtype, RL_DNN_NORM_INSTANCE, (int64_t[]){x->dim[0], ch, n, 1});
 }

@@ -5,9 +5,12 @@
 #define RL_CUDA_PARAMS_H
 #include <stdalign.h>
 
+#include "../runtime/grid.h"
+#include "../runtime/seen.h"
 #include "index.h"
 
 enum { RL_THREADS = 256 }; /* of every block */
+enum { RL_MOST_SPATIAL = 3 };
 enum { RL_PER_THREAD = 4 }; /* elements, of kernels that go element by element */
 
 /* strided: operand 0 written, operand 1 read */
@@ -98,6 +101,18 @@ typedef struct {
     rl_walk kept, gone;
 } rl_p_reduce;
 
+/* What is done to the scores of Attention, before they become weights: x capped (0: not), -inf where the query does not see the key, plus the mask.
+ * Line r is query first + r % queries of batch r / per_batch. */
+typedef struct {
+    const void *mask;       /* NULL: none; of bools, or of the weights' type; its line's place: operand 2 of the rows' walk */
+    const int64_t *valid;   /* by batch; NULL: all keys */
+    int64_t mask_step, first;
+    uint32_t of_bools;
+    double cap;
+    rl_divisor queries, per_batch;
+    rl_sight sight;
+} rl_p_scores;
+
 /* rows: softmax, layer norm ...: a team per line of n elements, `step` apart; operands 0 and 1 of `kept`; across: neighbouring threads have neighbouring
  * lines */
 typedef struct {
@@ -108,8 +123,66 @@ typedef struct {
     uint32_t scale_rows, bias_rows; /* line r takes row r % these; of norms */
     rl_divisor each;                /* so many neighbours of a line have one scale and bias: n / each in a row */
     double epsilon;
+    rl_p_scores scores;             /* of rows of scores */
     rl_walk kept;
 } rl_p_rows;
+
+/* scan: sums of the elements so far (`multiplies`: products) of lines of n elements; a team of `lanes` threads has a line, a lane `share` neighbours */
+typedef struct {
+    void *to;
+    const void *from;
+    uint32_t count, n, lanes, share, multiplies, reverse, exclusive;
+    int64_t to_step, from_step;
+    rl_walk kept; /* operands to, from */
+} rl_p_scan;
+
+/* topk: the best k of each line of n elements, in order. A part is `width` elements, a power of two; of several parts' best k each the words that they
+ * are compared by go to `best`, and their numbers to `number`, part after part; `again`: elements are these. */
+enum { RL_TOPK_SLOTS = 2048 }; /* elements that a block has */
+typedef struct {
+    void *values;
+    int64_t *indices;
+    const void *from;
+    uint64_t *best;
+    const uint64_t *best_before;
+    uint32_t *number;
+    const uint32_t *number_before;
+    uint32_t count, n, k, width, largest, partial, again, size; /* size: bytes of an element */
+    int32_t type;
+    rl_divisor parts;
+    int64_t from_step, values_step, indices_step;
+    rl_walk kept; /* operands values, from, indices */
+} rl_p_topk;
+
+/* triangle: elements on one side of a diagonal, else zero; operands y, x, column - row */
+typedef struct { void *to; const void *from; uint32_t count, upper; int64_t diagonal; rl_walk w; } rl_p_triangle;
+
+/* one_hot: values[1] where an index, perhaps counted from the end, is the place, else values[0]; operands y, index, place */
+typedef struct { void *to; const void *index, *values; uint32_t count, wide; int64_t depth; rl_walk w; } rl_p_one_hot;
+
+/* rotary: pairs of elements turned; operands: y's and x's first ones, the place in the caches without what the position adds, the position (NULL: none) */
+typedef struct {
+    void *to;
+    const void *from, *cosine, *sine;
+    const int64_t *position;
+    uint32_t count, half;
+    int64_t to_pair, from_pair, places; /* places: elements of a cache */
+    uint32_t *wrong, node;
+    rl_walk w;
+} rl_p_rotary;
+
+/* grid: GridSample; a thread makes RL_GRID_CHANNELS channels of one place. Operands: y, x's image, the grid's point, the number of the first channel. The
+ * axes are the last r of three. */
+enum { RL_GRID_CHANNELS = 4 };
+typedef struct {
+    void *to;
+    const void *from, *grid;
+    uint32_t count, r, wide, channels; /* wide: the grid is f64, else f32 */
+    int32_t in[RL_MOST_SPATIAL];
+    int64_t step[RL_MOST_SPATIAL], to_c, from_c;
+    rl_grid_mode mode;
+    rl_walk w;
+} rl_p_grid;
 
 /* affine: y = (x - mean) * scale / sqrt(var + epsilon) + bias by channel, or, where mean is NULL, x * scale + bias; operands: y, x, channel; wide: as of
  * each, the channel `by` for each neighbour */
@@ -122,7 +195,6 @@ typedef struct {
 } rl_p_affine;
 
 /* pool: the number of an output is n, its place, c where `channels` has them, else n, c, its place; operands of `outer`: y, x */
-enum { RL_MOST_SPATIAL = 3 };
 typedef struct {
     void *to;
     const void *from;

@@ -42,8 +42,8 @@ const rl_tensor *rl_call_as(rl_call *c, uint32_t i, rl_dtype t) {
     bool same = !x || (x->kind == RL_TENSOR && x->dtype == t);
     if (!same && (x->kind != RL_TENSOR || !rl_is_number(x->dtype) || !rl_is_number(t))) return no_number(c, i, t);
     if (x && x->mem && c->rt->device && x->mem->on == c->rt->device) return rl_device_number(c, i, t);
-    if (same) return rl_call_dense(c, i);
-    rl_tensor *y = rl_call_temp(c, t, x->rank, x->dim);
+    if (same && (!x || rl_is_dense(x))) return x;
+    rl_tensor *y = rl_call_host_temp(c, t, x->rank, x->dim);
     rl_convert(c->rt, y, x, true);
     return y;
 }

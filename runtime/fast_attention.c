@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "attention.h"
+#include "attention_op.h"
 #include "fast.h"
 #include "fuse.h"
 #include "kernels_fast.h"
-#include "ref_attention.h"
 #include "ref_matmul.h"
 
 typedef struct {
@@ -129,7 +129,9 @@ rl_status rl_fast_attention_op(rl_call *c) {
     key_heads = k.dim[1];
     bool fits = k.dim[0] == batch && v.dim[0] == batch && v.dim[1] == key_heads && v.dim[2] == n && k.dim[3] == q.dim[3]
                 && heads % key_heads == 0;
-    if (!fits || (rl_call_in(c, 3) && !rl_view_expand(rl_call_in(c, 3), 4, (int64_t[]){batch, heads, m, n}, &mask)))
+    const rl_tensor *given = rl_call_in(c, 3); /* shorter than the keys, also of one: the others are not seen */
+    if (!fits || (given && given->rank && given->dim[given->rank - 1] != n)
+        || (given && !rl_view_expand(given, 4, (int64_t[]){batch, heads, m, n}, &mask)))
         return rl_ref_attention(c);
     rl_attention a = {.scale = rl_attr_float(c->node, "scale", 1 / sqrtf((float)q.dim[3])),
                       .causal = rl_attr_int(c->node, "is_causal", 0) != 0,
@@ -146,7 +148,7 @@ rl_status rl_fast_attention_op(rl_call *c) {
     a.q = grouped(&q, key_heads, group), a.k = grouped(&k, key_heads, group), a.v = grouped(&v, key_heads, group),
     a.y = grouped(&y, key_heads, group);
     a.k = rl_view_transpose(&a.k, turn);
-    if (rl_call_in(c, 3))
+    if (given)
         a.op[a.nop++] = (rl_score_op){.op = mask.dtype == RL_BOOL ? RL_ROW_COPY : RL_ROW_ADD,
                                       .keep = true,
                                       .other = -INFINITY,

@@ -79,12 +79,17 @@ CUMULATE(f32, float, double)
 CUMULATE(f64, double, double)
 CUMULATE(i64, int64_t, uint64_t)
 
+rl_status rl_cumulate_axis(rl_call *c, uint32_t *axis) {
+    RL_TRY(rl_call_need(c, 2));
+    const rl_tensor *at = rl_call_as(c, 1, RL_I64);
+    if (rl_numel(at) != 1) return rl_call_fail(c, RL_EMODEL, "the axis has %lld elements, wants 1", (long long)rl_numel(at));
+    return rl_call_axis(c, *(const int64_t *)rl_data(at), rl_call_in(c, 0)->rank, axis);
+}
+
 rl_status rl_ref_cumulate(rl_call *c) {
     uint32_t axis;
-    RL_TRY(rl_call_need(c, 2));
-    const rl_tensor *x = rl_call_in(c, 0), *at = rl_call_as(c, 1, RL_I64);
-    if (rl_numel(at) != 1) return rl_call_fail(c, RL_EMODEL, "the axis has %lld elements, wants 1", (long long)rl_numel(at));
-    RL_TRY(rl_call_axis(c, *(const int64_t *)rl_data(at), x->rank, &axis));
+    RL_TRY(rl_cumulate_axis(c, &axis));
+    const rl_tensor *x = rl_call_in(c, 0);
     rl_dtype t = rl_is_float(x->dtype) ? rl_wide_float(x->dtype) : RL_I64; /* unsigned sums are the signed ones' bits */
     const rl_tensor *in = rl_lines_of(c, x, axis, t);
     rl_tensor *y = rl_lines_make(c, 0, x->dtype, t, x->rank, x->dim, axis);
@@ -143,21 +148,27 @@ static rl_range_fn *topk_fn(rl_dtype t) {
     return t == RL_F32 ? topk_f32 : t == RL_F64 ? topk_f64 : t == RL_I64 ? topk_i64 : topk_u64;
 }
 
+rl_status rl_topk_read(rl_call *c, uint32_t *axis, int64_t *k) {
+    uint32_t n;
+    const int64_t *given;
+    RL_TRY(rl_call_attr_axis(c, "axis", -1, axis));
+    RL_TRY(rl_call_ints(c, "k", c->node->since >= 10 ? 1 : RL_NONE, &given, &n));
+    *k = n == 1 ? *given : -1;
+    int64_t d = rl_call_in(c, 0)->dim[*axis];
+    return *k >= 0 && *k <= d ? RL_OK : rl_call_fail(c, RL_EMODEL, "k is %lld, wants 0 to %lld", (long long)*k, (long long)d);
+}
+
 rl_status rl_ref_topk(rl_call *c) {
-    uint32_t axis, n;
-    const int64_t *k;
-    int64_t dim[RL_RANK];
-    RL_TRY(rl_call_attr_axis(c, "axis", -1, &axis));
-    RL_TRY(rl_call_ints(c, "k", c->node->since >= 10 ? 1 : RL_NONE, &k, &n));
+    uint32_t axis;
+    int64_t k, dim[RL_RANK];
+    RL_TRY(rl_topk_read(c, &axis, &k));
     const rl_tensor *x = rl_call_in(c, 0);
-    if (n != 1 || *k < 0 || *k > x->dim[axis])
-        return rl_call_fail(c, RL_EMODEL, "k is %lld, wants 0 to %lld", n == 1 ? (long long)*k : -1LL, (long long)x->dim[axis]);
     memcpy(dim, x->dim, sizeof dim);
-    dim[axis] = *k;
+    dim[axis] = k;
     rl_dtype t = line_type(x->dtype);
     const rl_tensor *in = rl_lines_of(c, x, axis, t);
     rl_tensor *y = rl_lines_make(c, 0, x->dtype, t, x->rank, dim, axis), *at = rl_lines_make(c, 1, RL_I64, RL_I64, x->rank, dim, axis);
-    lines l = {.n = x->dim[axis], .k = *k, .largest = rl_attr_int(c->node, "largest", 1) != 0, .x = rl_data(in), .y = rl_data(y),
+    lines l = {.n = x->dim[axis], .k = k, .largest = rl_attr_int(c->node, "largest", 1) != 0, .x = rl_data(in), .y = rl_data(y),
             .at = rl_data(at)};
     if (rl_numel(y)) rl_parallel(c->rt, rl_numel(y) / l.k, rl_row_grain(l.n), topk_fn(t), &l);
     rl_lines_done(c, 0, y, axis);

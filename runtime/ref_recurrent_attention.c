@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention_op.h"
 #include "lines.h"
-#include "ref_attention.h"
 
 /* ---- LinearAttention ---- */
 
@@ -111,7 +111,7 @@ rl_status rl_ref_linear_attention(rl_call *c) {
 
 /* ---- RotaryEmbedding ---- */
 
-/* x as [batch, length, heads, size]; pairs of its first 2 * half elements are turned by the angles of their position. */
+/* rl_rotary_op with x as [batch, length, heads, size], in f32. */
 typedef struct {
     int64_t length, heads, size, half, positions;
     bool interleaved;
@@ -146,39 +146,18 @@ static rl_status run_rotation(const rl_call *c, const rotation *r, int64_t ntoke
     return RL_OK;
 }
 
-/* Of ONNX: X, cos, sin, position_ids.  Of com.microsoft: X, position_ids, cos, sin. */
 rl_status rl_ref_rotary(rl_call *c) {
     static const int64_t swap[] = {0, 2, 1, 3};
-    bool other = c->arg == RL_ROTARY_MICROSOFT;
-    uint32_t at_cos = other ? 2 : 1, at_position = other ? 1 : 3;
-    RL_TRY(rl_call_need(c, other ? 4 : 3));
-    const rl_tensor *x = rl_call_in(c, 0), *cosine = rl_call_in(c, at_cos), *position = rl_call_as(c, at_position, RL_I64);
-    rotation r = {.interleaved = rl_attr_int(c->node, "interleaved", 0) != 0, .heads = rl_attr_int(c->node, "num_heads", 0)};
-    int64_t part = rl_attr_int(c->node, "rotary_embedding_dim", 0);
-    if (x->rank != 3 && x->rank != 4) return rl_call_fail(c, RL_EMODEL, "rank %u, wants 3 or 4", x->rank);
-    if (cosine->rank < 2 || !rl_same_dims(cosine, rl_call_in(c, at_cos + 1)))
-        return rl_call_fail(c, RL_EMODEL, "caches of cosines and sines that differ");
-    r.half = cosine->dim[cosine->rank - 1];
-    if (x->rank == 4) r.heads = x->dim[1];
-    else if (other && r.heads == 0 && r.half) r.heads = x->dim[2] / (2 * r.half);
-    r.length = x->rank == 4 ? x->dim[2] : x->dim[1];
-    if (x->rank == 3 && (r.heads < 1 || x->dim[2] % r.heads))
-        return rl_call_fail(c, RL_EMODEL, "%lld heads in a dim of %lld", (long long)r.heads, (long long)x->dim[2]);
-    r.size = x->rank == 4 ? x->dim[3] : x->dim[2] / r.heads;
-    if ((part ? part : r.size) != 2 * r.half)
-        return rl_call_fail(c, RL_EMODEL, "%lld angles for a size of %lld", (long long)r.half, (long long)(part ? part : r.size));
-    if (2 * r.half > r.size) return rl_call_fail(c, RL_EMODEL, "more angles than pairs");
-    r.positions = rl_numel(cosine) / RL_MAX(r.half, 1);
-    int64_t ntoken = x->dim[0] * r.length;
-    r.one_position = other && position && rl_numel(position) == 1;
-    if (position && !r.one_position && rl_numel(position) != ntoken)
-        return rl_call_fail(c, RL_EMODEL, "%lld positions for %lld tokens", (long long)rl_numel(position), (long long)ntoken);
-    rl_tensor view = x->rank == 4 ? rl_view_transpose(x, swap) : *x, *y = rl_call_temp(c, RL_F32, view.rank, view.dim);
-    r.x = rl_data(rl_dense_as(c, &view, RL_F32)), r.y = rl_data(y);
-    r.cosine = floats(c, at_cos), r.sine = floats(c, at_cos + 1);
-    r.position = position ? rl_data(position) : NULL;
-    RL_TRY(run_rotation(c, &r, ntoken));
-    rl_tensor *out = rl_call_make(c, 0, x->dtype, x->rank, x->dim), target = x->rank == 4 ? rl_view_transpose(out, swap) : *out;
+    rl_rotary_op o;
+    RL_TRY(rl_rotary_read(c, &o));
+    rl_tensor by_token = rl_view_transpose(&o.x, swap), *y = rl_call_temp(c, RL_F32, 4, by_token.dim);
+    const rl_tensor *x = rl_call_in(c, 0), *position = rl_call_as(c, o.position, RL_I64);
+    rotation r = {.interleaved = o.interleaved, .length = o.x.dim[2], .heads = o.x.dim[1], .size = o.x.dim[3], .half = o.half, .positions = o.positions,
+                  .one_position = o.one_position, .x = rl_data(rl_dense_as(c, &by_token, RL_F32)), .y = rl_data(y), .cosine = floats(c, o.cosine),
+                  .sine = floats(c, o.sine), .position = position ? rl_data(position) : NULL};
+    RL_TRY(run_rotation(c, &r, o.x.dim[0] * r.length));
+    rl_tensor target = rl_rotary_heads(&o, rl_call_make(c, 0, x->dtype, x->rank, x->dim));
+    target = rl_view_transpose(&target, swap);
     rl_convert(c->rt, &target, y, true);
     return RL_OK;
 }

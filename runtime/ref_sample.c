@@ -2,73 +2,24 @@
 #include <math.h>
 #include <string.h>
 
+#include "ref_sample.h"
 #include "wide.h"
 
 /* ---- GridSample: computed in f64, places in f32 where the grid is no f64 ---- */
 
-typedef enum { ZEROS, BORDER, REFLECTION } padding;
 enum { MOSTTAPS = 256 }; /* elements that make one of the output: 4 for each dim at most */
 
 typedef struct {
     uint32_t r;
-    int64_t dim[RL_RANK], n, ch, in, out, ntap; /* elements of a plane on both sides; taps per dim */
-    bool corners, single;
-    padding padding;
+    int64_t dim[RL_RANK], n, ch, in, out; /* elements of a plane on both sides */
+    rl_grid_mode mode;
     const double *x, *grid;
     double *y;
 } sampler;
 
-static double reflect(double p, double low, double high) {
-    double range = high - low, over = p < low ? low - p : p - high;
-    if (over <= 0) return p;
-    if (range <= 0) return low;
-    double turns = floor(over / range), rest = over - turns * range;
-    bool from_low = (p < low) == (fmod(turns, 2) == 0);
-    return from_low ? low + rest : high - rest;
-}
-
-static int64_t clamp(double p, int64_t d) {
-    return p > 0 ? (int64_t)fmin(p, (double)(d - 1)) : 0;
-}
-
-/* Which element of d tap place p means; -1: none. */
-static int64_t tap_index(const sampler *s, double p, int64_t d) {
-    double low = s->corners ? 0 : -0.5;
-    if (s->padding == ZEROS) return p >= 0 && p < (double)d ? (int64_t)p : -1;
-    return clamp(s->padding == REFLECTION ? trunc(reflect(p, low, (double)d - 1 - low)) : p, d);
-}
-
-static void cubic_weights(double x, double *w) {
-    const double a = -0.75;
-    double y = 1 - x;
-    w[0] = ((a * (x + 1) - 5 * a) * (x + 1) + 8 * a) * (x + 1) - 4 * a;
-    w[1] = ((a + 2) * x - (a + 3)) * x * x + 1;
-    w[2] = ((a + 2) * y - (a + 3)) * y * y + 1;
-    w[3] = ((a * (y + 1) - 5 * a) * (y + 1) + 8 * a) * (y + 1) - 4 * a;
-}
-
-/* The taps of one dim for grid coordinate g, from -1 to 1. */
-static void dim_taps(const sampler *s, double g, int64_t d, int64_t *index, double *w) {
-    double low = s->corners ? 0 : -0.5, high = (double)d - 1 - low;
-    double p = s->corners ? (g + 1) / 2 * (double)(d - 1) : ((g + 1) * (double)d - 1) / 2;
-    if (s->single) p = (double)(float)p;
-    if (s->ntap == 1) p = rint(p);
-    if (!(p >= low && p <= high) && s->ntap < 4) { /* cubic: only its taps are brought back, as PyTorch does */
-        if (s->padding == BORDER) p = (double)clamp(p, d);
-        if (s->padding == REFLECTION) p = reflect(p, low, high);
-    }
-    if (!(fabs(p) < 1e9)) p = -9; /* all taps outside; also what is no number */
-    double base = floor(p), share = p - base;
-    if (s->ntap == 1) w[0] = 1;
-    else if (s->ntap == 2) w[0] = 1 - share, w[1] = share;
-    else cubic_weights(share, w);
-    for (int64_t t = 0; t < s->ntap; t++) index[t] = tap_index(s, base + (double)(s->ntap == 4 ? t - 1 : t), d);
-}
-
 /* All taps of a point, as offsets in a plane and weights. */
 static int64_t point_taps(const sampler *s, const double *g, int64_t *at, double *weight) {
-    int64_t n = 1, index[4] = {0};
-    double w[4] = {0};
+    int64_t n = 1;
     at[0] = 0;
     weight[0] = 1;
     for (uint32_t i = 0; i < s->r; i++) {
@@ -76,12 +27,13 @@ static int64_t point_taps(const sampler *s, const double *g, int64_t *at, double
         double was[MOSTTAPS];
         memcpy(old, at, (size_t)n * sizeof *at);
         memcpy(was, weight, (size_t)n * sizeof *weight);
-        dim_taps(s, g[s->r - 1 - i], s->dim[i], index, w);
+        rl_grid_place p = rl_grid_at(&s->mode, g[s->r - 1 - i], s->dim[i]);
         for (int64_t k = 0; k < n; k++)
-            for (int64_t t = 0; t < s->ntap; t++) {
-                if (index[t] < 0) continue;
-                at[have] = old[k] * s->dim[i] + index[t];
-                weight[have++] = was[k] * w[t];
+            for (uint32_t t = 0; t < s->mode.ntap; t++) {
+                int64_t index = rl_grid_index(&s->mode, p.base, t, s->dim[i]);
+                if (index < 0) continue;
+                at[have] = old[k] * s->dim[i] + index;
+                weight[have++] = was[k] * rl_grid_weight(&s->mode, p.share, t);
             }
         n = have;
     }
@@ -103,38 +55,44 @@ static void sample_points(void *arg, int64_t from, int64_t to) {
     }
 }
 
-static rl_status sampler_modes(const rl_call *c, sampler *s) {
+rl_status rl_grid_mode_read(const rl_call *c, rl_grid_mode *m) {
     bool nearest = rl_attr_is(c->node, "mode", "nearest"), cubic = rl_attr_is(c->node, "mode", "cubic") || rl_attr_is(c->node, "mode", "bicubic");
     bool linear = !rl_attr_find(c->node, "mode") || rl_attr_is(c->node, "mode", "linear") || rl_attr_is(c->node, "mode", "bilinear");
     bool border = rl_attr_is(c->node, "padding_mode", "border"), reflection = rl_attr_is(c->node, "padding_mode", "reflection");
     bool zeros = !rl_attr_find(c->node, "padding_mode") || rl_attr_is(c->node, "padding_mode", "zeros");
     if ((!nearest && !cubic && !linear) || (!border && !reflection && !zeros)) return rl_call_fail(c, RL_EMODEL, "an unknown mode");
-    s->ntap = nearest ? 1 : cubic ? 4 : 2;
-    s->padding = border ? BORDER : reflection ? REFLECTION : ZEROS;
-    s->corners = rl_attr_int(c->node, "align_corners", 0) != 0;
+    *m = (rl_grid_mode){.ntap = nearest ? 1 : cubic ? 4 : 2, .padding = border ? RL_GRID_BORDER : reflection ? RL_GRID_REFLECTION : RL_GRID_ZEROS,
+                        .corners = rl_attr_int(c->node, "align_corners", 0) != 0, .single = rl_call_in(c, 1)->dtype != RL_F64};
+    return RL_OK;
+}
+
+rl_status rl_grid_dims(const rl_call *c, int64_t *dim) {
+    RL_TRY(rl_call_need(c, 2));
+    const rl_tensor *x = rl_call_in(c, 0), *grid = rl_call_in(c, 1);
+    if (x->rank < 3 || grid->rank != x->rank || grid->dim[0] != x->dim[0] || grid->dim[x->rank - 1] != x->rank - 2)
+        return rl_call_fail(c, RL_EMODEL, "wants [N,C,in...] and a grid [N,out...,%u]", x->rank - 2);
+    dim[0] = x->dim[0], dim[1] = x->dim[1];
+    for (uint32_t i = 2; i < x->rank; i++) dim[i] = grid->dim[i - 1];
+    return rl_call_dims(c, x->rank, dim);
+}
+
+static rl_status count_taps(const rl_call *c, const sampler *s) {
     int64_t taps = 1;
-    for (uint32_t i = 0; i < s->r; i++) taps = RL_MIN(taps * s->ntap, MOSTTAPS + 1);
+    for (uint32_t i = 0; i < s->r; i++) taps = RL_MIN(taps * s->mode.ntap, MOSTTAPS + 1);
     return taps <= MOSTTAPS ? RL_OK : rl_call_fail(c, RL_ELIMIT, "mode of so many elements in %u dims", s->r);
 }
 
 rl_status rl_ref_grid_sample(rl_call *c) {
     sampler s = {0};
     int64_t dim[RL_RANK];
-    RL_TRY(rl_call_need(c, 2));
+    RL_TRY(rl_grid_dims(c, dim));
     const rl_tensor *x = rl_call_as(c, 0, RL_F64), *grid = rl_call_as(c, 1, RL_F64);
-    if (x->rank < 3 || grid->rank != x->rank || grid->dim[0] != x->dim[0] || grid->dim[x->rank - 1] != x->rank - 2)
-        return rl_call_fail(c, RL_EMODEL, "wants [N,C,in...] and a grid [N,out...,%u]", x->rank - 2);
     s.r = x->rank - 2, s.ch = x->dim[1], s.in = s.out = 1;
-    RL_TRY(sampler_modes(c, &s));
-    dim[0] = x->dim[0], dim[1] = x->dim[1];
-    for (uint32_t i = 0; i < s.r; i++) {
-        s.dim[i] = x->dim[2 + i], dim[2 + i] = grid->dim[1 + i];
-        s.in *= s.dim[i], s.out *= dim[2 + i];
-    }
-    RL_TRY(rl_call_dims(c, x->rank, dim));
+    RL_TRY(rl_grid_mode_read(c, &s.mode));
+    RL_TRY(count_taps(c, &s));
+    for (uint32_t i = 0; i < s.r; i++) s.dim[i] = x->dim[2 + i], s.in *= s.dim[i], s.out *= dim[2 + i];
     rl_tensor *y = rl_wide_make(c, 0, rl_call_in(c, 0)->dtype, RL_F64, x->rank, dim);
     if (rl_numel(y) && !s.in) return rl_call_fail(c, RL_EMODEL, "an image without elements");
-    s.single = rl_call_in(c, 1)->dtype != RL_F64;
     s.x = rl_data(x), s.grid = rl_data(grid), s.y = rl_data(y);
     if (rl_numel(y)) rl_parallel(c->rt, dim[0] * s.out, 256, sample_points, &s);
     rl_wide_done(c, 0, y);

@@ -1,6 +1,7 @@
 # librelayout_runtime.
 set(RL_RUNTIME
   runtime/attention.c
+  runtime/attention_op.c
   runtime/bench.c
   runtime/bench_report.c
   runtime/call.c

@@ -168,7 +168,7 @@ do_pack() {
 # Unit tests, with the libraries and by own kernels alone; the last of them waits after each node, so that what fails is named.
 do_tests() {
     local t
-    for t in dp4a table run move; do step "gpu_$t" 150 "${tools}_gpu_$t"; done
+    for t in dp4a table ops run move; do step "gpu_$t" 150 "${tools}_gpu_$t"; done
     [ ! -x "$(dirname "$tools")/unit_gpu_index" ] || step gpu_index 60 "$(dirname "$tools")/unit_gpu_index"
     RELAYOUT_CUDA_LIBRARIES=0 step own-gpu_table 120 "${tools}_gpu_table"
     RELAYOUT_CUDA_LIBRARIES=0 step own-gpu_run 120 "${tools}_gpu_run"
@@ -197,7 +197,7 @@ do_sanitizer() {
     command -v $sanitizer >/dev/null || sanitizer=${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer
     command -v "$sanitizer" >/dev/null || { echo "skipped: there is no compute-sanitizer"; return; }
     patient=1
-    for t in run dp4a table move; do
+    for t in run ops dp4a table move; do
         for tool in memcheck racecheck initcheck; do
             RELAYOUT_CUDA_LIBRARIES=0 step "$tool-gpu_$t" 100 "$sanitizer" --tool "$tool" --error-exitcode 99 --print-limit 20 "${tools}_gpu_$t"
         done

@@ -209,7 +209,7 @@ def attention(r):
     total = nk + past
     causal = coin(r)
     mask = pick(r, None, floats(r, [nq, total], dtype), floats(r, [b, 1, nq, total], dtype), r.integers(0, 4, [heads, nq, total]) > 0,
-                r.integers(0, 4, [b, heads, 1, total]) > 0)
+                r.integers(0, 4, [b, heads, 1, total]) > 0, floats(r, [nq, pick(r, 1, int(r.integers(1, total + 1)))], dtype))
     if mask is not None and mask.shape[-2] != nq:
         causal = False  # the reference evaluator takes the number of queries from the mask
     if flat:

@@ -131,7 +131,8 @@ static int takes(const desc *d, const matrix *a, const matrix *b, const matrix *
     uint64_t m = dim(a, 0, ta), n = dim(b, 1, tb), k = dim(a, 1, ta);
     if (k != dim(b, 0, tb) || y->rows != m || y->columns != n || c->rows != m || c->columns != n || a->type != b->type || c->type != y->type) return 0;
     if (!fits(a, y) || !fits(b, y) || !fits(c, y) || !fits(y, y) || !is_epilogue(d->epilogue)) return 0;
-    if (!bytes) return a->type == y->type && d->scale == (a->type == CUDA_R_64F ? CUDA_R_64F : CUDA_R_32F) && (a->type != CUDA_R_64F || d->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+    int wider = y->type == CUDA_R_32F && (a->type == CUDA_R_16F || a->type == CUDA_R_16BF);
+    if (!bytes) return (a->type == y->type || wider) && d->scale == (a->type == CUDA_R_64F ? CUDA_R_64F : CUDA_R_32F) && (a->type != CUDA_R_64F || d->epilogue == CUBLASLT_EPILOGUE_DEFAULT);
     return ta && !tb && d->compute == CUBLAS_COMPUTE_32I && d->scale == CUDA_R_32I && y->type == CUDA_R_32I && d->epilogue == CUBLASLT_EPILOGUE_DEFAULT
            && m % 4 == 0 && k % 4 == 0 && a->ld % 4 == 0 && b->ld % 4 == 0;
 }

@@ -90,6 +90,58 @@ static const struct { const char *type, *text; } forms[] = {
     {"ArgMax", "in %x #[900] %y = ArgMax(%x)"},
     {"ArgMin", "in %x #[40,6] %y = ArgMin(%x) axis=1"},
     {"ArgMin", "in %x #[30,9] %y = ArgMin(%x) select_last_index=1"},
+    {"ReduceLogSumExp", "in %x #[3,5,2] const %a i64[2] {0,-1} %y = ReduceLogSumExp(%x, %a)"},
+    {"ReduceLogSumExp", "in %x #[3,700] const %a i64[1] {1} %y = ReduceLogSumExp(%x, %a)"},
+    {"ReduceLogSumExp", "in %x #[9,100,3] const %a i64[1] {1} %y = ReduceLogSumExp(%x, %a) keepdims=0"},
+    /* heads apart and together, groups of them, in pieces (of 256 scores on an emulated device); masks; a query that sees no key */
+    {"Attention", "in %q #[2,3,5,8] in %k #[2,3,7,8] in %v #[2,3,7,4] %y = Attention(%q, %k, %v)"},
+    {"Attention", "in %q #[2,5,24] in %k #[2,7,24] in %v #[2,7,12] %y = Attention(%q, %k, %v) q_num_heads=3 kv_num_heads=3 is_causal=1"},
+    {"Attention", "in %q #[2,6,5,8] in %k #[2,2,7,8] in %v #[2,2,7,8] in %m bool[5,7] %y = Attention(%q, %k, %v, %m) softcap=0.5"},
+    {"Attention", "in %q #[2,9,48] in %k #[2,11,16] in %v #[2,11,24] in %m #[2,1,9,11] %y = Attention(%q, %k, %v, %m) q_num_heads=6 kv_num_heads=2 scale=0.75"},
+    {"Attention", "in %q #[2,3,5,8] in %k #[2,3,7,8] in %v #[2,3,7,4] in %o #[2,3,4,8] in %u #[2,3,4,4] %y, %h, %i = Attention(%q, %k, %v, _, %o, %u) is_causal=1"},
+    {"Attention", "in %q #[2,3,5,8] in %k #[2,3,7,8] in %v #[2,3,7,4] const %n i64[2] {3,7} %y = Attention(%q, %k, %v, _, _, _, %n) is_causal=1"},
+    {"Attention", "in %q #[1,2,3,4] in %k #[1,2,4,4] in %v #[1,2,4,4] const %m bool[3,4] {1,0,1,1,0,0,0,0,0,1,0,0} %y = Attention(%q, %k, %v, %m)"},
+    {"Attention", "in %q #[1,2,3,4] in %k #[1,2,4,4] in %v #[1,2,4,4] in %m #[3,2] %y = Attention(%q, %k, %v, %m)"},
+    {"Attention", "in %q #[1,2,3,4] in %k #[1,2,4,4] in %v #[1,2,4,4] in %m #[3,1] %y = Attention(%q, %k, %v, %m)"},
+    {"Attention", "in %q #[1,2,3,4] in %k #[1,2,4,4] in %v #[1,2,4,4] %o, %h, %i, %y = Attention(%q, %k, %v) is_causal=1 qk_matmul_output_mode=3"},
+    {"Attention", "in %q #[2,6,40] in %k #[2,9,20] in %v #[2,9,16] in %m bool[6,9] %o, %h, %i, %y = Attention(%q, %k, %v, %m) q_num_heads=4 kv_num_heads=2"},
+    {"Attention", "in %q #[1,2,3,8] in %k #[1,1,300,8] in %v #[1,1,300,8] in %m #[300] %y = Attention(%q, %k, %v, %m)"},
+    {"Attention", "in %q #[1,1,2,8] in %k #[1,1,2100,8] in %v #[1,1,2100,8] %y = Attention(%q, %k, %v)"},
+    {"Attention", "in %q #[1,2,9,16] in %k #[1,2,30,16] in %v #[1,2,30,8] %y = Attention(%q, %k, %v) scale=8.0"}, /* scores of a hundred: in f32 */
+    {"RotaryEmbedding", "in %x #[2,3,5,8] in %c #[2,5,4] in %s #[2,5,4] %y = RotaryEmbedding(%x, %c, %s)"},
+    {"RotaryEmbedding", "in %x #[2,5,24] in %c #[7,3] in %s #[7,3] const %p i64[2,5] {0,1,2,3,4,6,5,4,3,2} "
+                        "%y = RotaryEmbedding(%x, %c, %s, %p) num_heads=3 rotary_embedding_dim=6 interleaved=1"},
+    {"com.microsoft::RotaryEmbedding", "in %x #[2,5,24] const %p i64[1] {2} in %c #[7,4] in %s #[7,4] %y = com.microsoft::RotaryEmbedding(%x, %p, %c, %s)"},
+    {"com.microsoft::RotaryEmbedding", "in %x #[2,3,5,8] const %p i64[2,5] {0,1,2,3,4,6,5,4,3,2} in %c #[7,4] in %s #[7,4] "
+                                       "%y = com.microsoft::RotaryEmbedding(%x, %p, %c, %s) interleaved=1"},
+    /* several lines to a block, a line for a block, parts of lines and rounds; equal elements */
+    {"TopK", "in %x #[3,7,5] const %k i64[1] {3} %y, %i = TopK(%x, %k) axis=1"},
+    {"TopK", "in %x #[3,7,5] const %k i64[1] {3} %v, %y = TopK(%x, %k) axis=1 largest=0"},
+    {"TopK", "in %x #[2,1500] const %k i64[1] {1500} %v, %y = TopK(%x, %k) sorted=0"},
+    {"TopK", "in %x #[2,5000] const %k i64[1] {1000} %v, %y = TopK(%x, %k)"},
+    {"TopK", "in %x #[9000,2] const %k i64[1] {9} %y, %i = TopK(%x, %k) axis=0 largest=0"},
+    {"CumSum", "in %x #[3,5,4] const %a i64[] {1} %y = CumSum(%x, %a)"},
+    {"CumSum", "in %x #[3,100] const %a i64[] {-1} %y = CumSum(%x, %a) exclusive=1"},
+    {"CumSum", "in %x #[3,700,2] const %a i32[] {1} %y = CumSum(%x, %a) reverse=1"},
+    {"CumSum", "in %x #[3,50] const %a i64[] {1} %y = CumSum(%x, %a) reverse=1 exclusive=1"},
+    {"CumProd", "in %x #[3,40] const %a i64[] {1} %y = CumProd(%x, %a) exclusive=1"},
+    {"Trilu", "in %x #[2,5,7] %y = Trilu(%x)"},
+    {"Trilu", "in %x #[2,7,5] const %k i64[] {-2} %y = Trilu(%x, %k) upper=0"},
+    {"OneHot", "in %x #[2,5] const %d i64[] {6} const %v f32[2] {-1,2} %y = OneHot(%x, %d, %v) axis=1"},
+    {"OneHot", "const %x #[6] {0,-1,5,-6,7,-7} const %d i64[] {6} in %v f16[2] %y = OneHot(%x, %d, %v)"},
+    {"OneHot", "in %x #[2,5] const %d i64[1] {3} in %v i64[2] %y = OneHot(%x, %d, %v) axis=0"},
+    {"OneHot", "in %x #[2,5] const %d i64[] {3} in %v u8[2] %y = OneHot(%x, %d, %v)"},
+    {"GridSample", "in %x #[2,6,5,4] in %g f32[2,3,7,2] %y = GridSample(%x, %g) mode=\"linear\" padding_mode=\"zeros\" align_corners=0"},
+    {"GridSample", "in %x #[2,6,5,4] in %g f32[2,3,7,2] %y = GridSample(%x, %g) mode=\"linear\" padding_mode=\"border\" align_corners=1"},
+    {"GridSample", "in %x #[2,6,5,4] in %g f32[2,3,7,2] %y = GridSample(%x, %g) mode=\"linear\" padding_mode=\"reflection\" align_corners=0"},
+    {"GridSample", "in %x #[2,6,5,4] in %g f32[2,3,7,2] %y = GridSample(%x, %g) mode=\"nearest\" padding_mode=\"zeros\" align_corners=0"},
+    {"GridSample", "in %x #[2,6,5,4] in %g f32[2,3,7,2] %y = GridSample(%x, %g) mode=\"nearest\" padding_mode=\"border\" align_corners=1"},
+    {"GridSample", "in %x #[2,6,5,4] in %g f32[2,3,7,2] %y = GridSample(%x, %g) mode=\"nearest\" padding_mode=\"reflection\" align_corners=0"},
+    {"GridSample", "in %x #[2,6,5,4] in %g f32[2,3,7,2] %y = GridSample(%x, %g) mode=\"cubic\" padding_mode=\"zeros\" align_corners=0"},
+    {"GridSample", "in %x #[2,6,5,4] in %g f32[2,3,7,2] %y = GridSample(%x, %g) mode=\"cubic\" padding_mode=\"border\" align_corners=1"},
+    {"GridSample", "in %x #[2,6,5,4] in %g f32[2,3,7,2] %y = GridSample(%x, %g) mode=\"cubic\" padding_mode=\"reflection\" align_corners=0"},
+    {"GridSample", "in %x #[2,3,4,3,5] in %g f64[2,2,3,4,3] %y = GridSample(%x, %g) padding_mode=\"reflection\" align_corners=1"},
+    {"GridSample", "in %x #[1,2,9] in %g f16[1,6,1] %y = GridSample(%x, %g)"},
     {"Gather", "in %x #[3,5,2] const %i i64[2,2] {0,-1,4,2} %y = Gather(%x, %i) axis=1"},
     {"Gather", "in %x #[3,5,2] const %i i32[2] {2,0} %y = Gather(%x, %i)"},
     {"Gather", "in %x #[3,5,64] const %i i64[3] {4,0,2} %y = Gather(%x, %i) axis=1"}, /* 4 bits: 16 bytes at a time */
@@ -244,11 +296,12 @@ static bool agree(run *a, run *b) {
 
 static void check_form(bench *b, const row *r, const char *form, rl_dtype t) {
     char text[1600];
-    size_t n = (size_t)snprintf(text, sizeof text, "graph opset=24 opset.com.microsoft=1 {\n");
+    size_t n = (size_t)snprintf(text, sizeof text, "graph opset=26 opset.com.microsoft=1 {\n");
     for (const char *s = form; *s && n + 20 < sizeof text; s++) {
         if (*s == '#') n += (size_t)snprintf(text + n, sizeof text - n, "%s", rl_dtype_name(t));
         else text[n++] = *s;
-        if (strncmp(s, " in ", 4) == 0 || strncmp(s, " const ", 7) == 0 || strncmp(s, " %y", 3) == 0) text[n - 1] = '\n';
+        bool makes = s > form && (s[-1] == ']' || s[-1] == '}') && strncmp(s, " %", 2) == 0;
+        if (strncmp(s, " in ", 4) == 0 || strncmp(s, " const ", 7) == 0 || makes) text[n - 1] = '\n';
     }
     snprintf(text + n, sizeof text - n, "\n out %%y\n}\n");
     run cpu, gpu;

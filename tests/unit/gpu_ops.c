@@ -1,0 +1,198 @@
+/* Ops on an emulated device beyond one node by itself (gpu_table.c). Attention: a block of a transformer, recorded and replayed, without a copy of its
+ * heads; a cache of keys that grows; what the device leaves to the CPU. A wrong position of RotaryEmbedding. What TopK takes first. */
+#include "../../cuda/backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "../../runtime/kernels.h"
+#include "../../src/text.h"
+#include "check.h"
+
+enum { MOST = 3 };
+typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[MOST], out[MOST]; } run;
+
+static run start(rl_ctx *ctx, const char *text, const rl_backend *on) {
+    run r = {.rt = rl_rt_new(ctx, on, 1)};
+    CHECK(rl_text_parse(ctx, "test", text, strlen(text), &r.g) == RL_OK && rl_exec_new(r.rt, r.g, &r.x) == RL_OK);
+    return r;
+}
+
+static void end(run *r) {
+    rl_rt_free(r->rt);
+    rl_graph_free(r->g);
+}
+
+static void drop(run *r) {
+    for (uint32_t i = 0; i < MOST; i++) rl_tensor_drop(&r->in[i]), rl_tensor_drop(&r->out[i]);
+}
+
+static void give(run *r, uint32_t i, uint32_t rank, const int64_t *dim, uint32_t seed) {
+    r->in[i] = rl_tensor_new(r->rt, RL_F32, rank, dim);
+    for (int64_t k = 0; k < rl_numel(&r->in[i]); k++) {
+        seed = seed * 1664525u + 1013904223u;
+        ((float *)rl_data(&r->in[i]))[k] = (float)(seed >> 8) * 0x1p-24f - 0.5f;
+    }
+}
+
+static bool same(const run *a, const run *b) {
+    for (uint32_t i = 0; i < a->g->output.n; i++) {
+        if (!rl_same_dims(&a->out[i], &b->out[i])) return false;
+        const float *x = rl_data(&a->out[i]), *y = rl_data(&b->out[i]);
+        for (int64_t k = 0; k < rl_numel(&a->out[i]); k++)
+            if (!(fabsf(x[k] - y[k]) <= 1e-5f * (1 + fabsf(x[k])))) return false;
+    }
+    return true;
+}
+
+static bool all_there(const run *r) {
+    for (uint32_t i = 0; i < r->x->nstep; i++)
+        if ((r->x->step[i].place != RL_RAN_DEVICE && r->x->step[i].place != RL_RAN_VIEW) || r->x->step[i].left || r->x->step[i].note) return false;
+    return true;
+}
+
+static const char block[] =
+    "graph opset=23 {\n  in %x f32[N,6,8]\n  const %g f32[8] {1,0.5,2,1,-1,1,0.25,1}\n  const %cos f32[9,2] {1,0.5,-0.25,1,0.5,-0.25,1,1,0,1,0.5,0.5,1,1,0,0,1,1}\n"
+    "  const %w f32[8,8] {1,2,-1,0,0.5,1,0,2,-2,1,1,0,1,0,1,-1,0,1,1,-1,2,0.5,0,1,1,1,-2,0,0,1,0.5,1,1,0,2,1,0,1,-1,0.5,1,1,0,2,-1,0,1,1,0.5,1,0,1,1,-1,1,0,0,2,1,1,1,0,0.5,-1}\n"
+    "  const %s i64[4] {0,6,2,4}\n  const %f i64[3] {0,6,8}\n  const %p i64[2,6] {0,1,2,3,4,5,3,4,5,6,7,8}\n"
+    "  %n = LayerNormalization(%x, %g)\n  %q = MatMul(%n, %w)\n  %q4 = Reshape(%q, %s)\n  %qt = Transpose(%q4) perm=[0,2,1,3]\n"
+    "  %k4 = Reshape(%n, %s)\n  %kt = Transpose(%k4) perm=[0,2,1,3]\n  %qr = RotaryEmbedding(%qt, %cos, %cos, %p)\n  %kr = RotaryEmbedding(%kt, %cos, %cos, %p)\n"
+    "  %a = Attention(%qr, %kr, %qt) is_causal=1\n  %at = Transpose(%a) perm=[0,2,1,3]\n  %af = Reshape(%at, %f)\n"
+    "  %b = Attention(%af, %n, %q) q_num_heads=2 kv_num_heads=2\n  %y = Add(%x, %b)\n  out %y\n}\n";
+
+/* Of the queries %a only is put into another order, at the Reshape that torch writes after it. */
+TEST(transformer_block) {
+    static const char *const refused[] = {"launch:none", "launch:cast", "launch:weave"};
+    CHECK_CTX(ctx)
+    for (size_t f = 0; f < RL_LEN(refused); f++) {
+        setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);
+        run cpu = start(ctx, block, &rl_backend_cpu), gpu = start(ctx, block, &rl_backend_cuda);
+        for (uint32_t k = 0; k < 3; k++) {
+            give(&cpu, 0, 3, (int64_t[]){2, 6, 8}, k), give(&gpu, 0, 3, (int64_t[]){2, 6, 8}, k);
+            CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+            CHECK(same(&cpu, &gpu) && all_there(&gpu) && rl_device_replays(gpu.x) == (k > 0));
+            drop(&cpu), drop(&gpu);
+        }
+        unsetenv("RELAYOUT_EMULATE_FAULT");
+        end(&cpu), end(&gpu);
+    }
+    rl_ctx_free(ctx);
+}
+
+/* Heads lie where they are: with every kernel that moves refused, Attention of [batch, length, heads * size] runs. */
+TEST(heads_stay) {
+    static const char text[] =
+        "graph opset=24 {\n  in %x f32[N,6,8]\n  %y = Attention(%x, %x, %x) q_num_heads=2 kv_num_heads=2 softcap=2.0\n  out %y\n}\n";
+    static const char *const refused[] = {"launch:strided", "launch:tile", "launch:pack", "launch:weave"};
+    CHECK_CTX(ctx)
+    for (size_t f = 0; f < RL_LEN(refused); f++) {
+        setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);
+        run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+        give(&cpu, 0, 3, (int64_t[]){3, 6, 8}, 7), give(&gpu, 0, 3, (int64_t[]){3, 6, 8}, 7);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+        CHECK(same(&cpu, &gpu) && all_there(&gpu));
+        unsetenv("RELAYOUT_EMULATE_FAULT");
+        drop(&cpu), drop(&gpu);
+        end(&cpu), end(&gpu);
+    }
+    rl_ctx_free(ctx);
+}
+
+/* One token after another: what was present is past in the next run. */
+TEST(cache_grows) {
+    static const char text[] =
+        "graph opset=24 {\n  in %x f32[1,2,1,4]\n  in %k f32[1,1,P,4]\n  in %v f32[1,1,P,4]\n  %h = Slice(%x, %a, %e, %d)\n"
+        "  %y, %kk, %vv = Attention(%x, %h, %h, _, %k, %v) is_causal=1\n  const %a i64[1] {0}\n  const %e i64[1] {1}\n  const %d i64[1] {1}\n"
+        "  out %y\n  out %kk\n  out %vv\n}\n";
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+    give(&cpu, 1, 4, (int64_t[]){1, 1, 2, 4}, 1), give(&gpu, 1, 4, (int64_t[]){1, 1, 2, 4}, 1);
+    give(&cpu, 2, 4, (int64_t[]){1, 1, 2, 4}, 2), give(&gpu, 2, 4, (int64_t[]){1, 1, 2, 4}, 2);
+    for (uint32_t k = 0; k < 3; k++) {
+        give(&cpu, 0, 4, (int64_t[]){1, 2, 1, 4}, k), give(&gpu, 0, 4, (int64_t[]){1, 2, 1, 4}, k);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+        CHECK(same(&cpu, &gpu) && all_there(&gpu) && gpu.out[1].dim[2] == 3 + k);
+        for (uint32_t r = 0; r < 2; r++) {
+            run *at = r ? &gpu : &cpu;
+            for (uint32_t i = 1; i < 3; i++) rl_tensor_drop(&at->in[i]), at->in[i] = at->out[i], at->out[i] = (rl_tensor){0};
+            rl_tensor_drop(&at->in[0]), rl_tensor_drop(&at->out[0]);
+        }
+    }
+    drop(&cpu), drop(&gpu);
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
+/* Scores as they are between the product and the weights do not stand in memory on the device. */
+TEST(stages_of_scores) {
+    CHECK_CTX(ctx)
+    for (int mode = 0; mode < 4; mode++) {
+        char text[400];
+        snprintf(text, sizeof text, "graph opset=24 {\n  in %%x f32[N,3,4,4]\n  %%y, %%k, %%v, %%s = Attention(%%x, %%x, %%x) is_causal=1 softcap=0.5 "
+                 "qk_matmul_output_mode=%d\n  %%m = Exp(%%s)\n  out %%y\n  out %%m\n}\n", mode);
+        run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+        give(&cpu, 0, 4, (int64_t[]){2, 3, 4, 4}, 5), give(&gpu, 0, 4, (int64_t[]){2, 3, 4, 4}, 5);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+        CHECK(same(&cpu, &gpu) && all_there(&gpu) == (mode == 0 || mode == 3));
+        drop(&cpu), drop(&gpu);
+        end(&cpu), end(&gpu);
+    }
+    rl_ctx_free(ctx);
+}
+
+/* A position that the caches have not: said when the run is over. */
+TEST(wrong_position) {
+    static const char text[] =
+        "graph opset=23 {\n  in %x f32[N,5,4]\n  in %p i64[N,5]\n  const %c f32[3,2] {1,0.5,0.25,0,1,1}\n  %y = RotaryEmbedding(%x, %c, %c, %p) num_heads=1\n  out %y\n}\n";
+    static const int64_t worst[] = {2, 3, -1, INT64_MAX, 1};
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+    for (uint32_t k = 0; k < RL_LEN(worst); k++) {
+        bool bad = worst[k] < 0 || worst[k] > 2;
+        for (uint32_t r = 0; r < 2; r++) {
+            run *at = r ? &gpu : &cpu;
+            give(at, 0, 3, (int64_t[]){2, 5, 4}, k);
+            at->in[1] = rl_tensor_new(at->rt, RL_I64, 2, (int64_t[]){2, 5});
+            for (int64_t i = 0; i < 10; i++) ((int64_t *)rl_data(&at->in[1]))[i] = i == 6 ? worst[k] : i % 3;
+            CHECK(rl_exec_run(at->x, at->in, at->out) == (bad ? RL_EMODEL : RL_OK));
+            if (bad) CHECK(strstr(ctx->error, r ? "(RotaryEmbedding): an index is out of range" : "(RotaryEmbedding): position"));
+        }
+        CHECK(bad || (same(&cpu, &gpu) && all_there(&gpu)));
+        drop(&cpu), drop(&gpu);
+    }
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
+/* NaNs are larger than all, zeros of both signs are equal, and of equal elements the first is better; in one part and in several. */
+TEST(order_of_topk) {
+    static const float few[] = {0, -0.0f, NAN, 1, INFINITY, -INFINITY, NAN, 1, -1};
+    CHECK_CTX(ctx)
+    for (int largest = 0; largest < 2; largest++)
+        for (int64_t n = 9; n <= 9000; n *= 1000) {
+            char text[300];
+            snprintf(text, sizeof text, "graph opset=21 {\n  in %%x f32[2,N]\n  const %%k i64[1] {9}\n  %%v, %%i = TopK(%%x, %%k) largest=%d\n  %%y = Cast(%%i) to=1\n"
+                     "  out %%y\n}\n", largest);
+            run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+            for (uint32_t r = 0; r < 2; r++) {
+                run *at = r ? &gpu : &cpu;
+                give(at, 0, 2, (int64_t[]){2, n}, 1);
+                for (int64_t k = 0; k < 2 * n; k++) ((float *)rl_data(&at->in[0]))[k] = few[k * 7 % 9];
+                CHECK(rl_exec_run(at->x, at->in, at->out) == RL_OK);
+            }
+            CHECK(same(&cpu, &gpu) && all_there(&gpu));
+            drop(&cpu), drop(&gpu);
+            end(&cpu), end(&gpu);
+        }
+    rl_ctx_free(ctx);
+}
+
+int main(void) {
+    RUN(transformer_block);
+    RUN(heads_stay);
+    RUN(cache_grows);
+    RUN(stages_of_scores);
+    RUN(wrong_position);
+    RUN(order_of_topk);
+    return check_done();
+}
