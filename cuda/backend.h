@@ -35,6 +35,8 @@ rl_status rl_gpu_cast_to(rl_call *c, const rl_tensor *to, const rl_tensor *from)
 rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y, double alpha);
 /* Kernel rows, or, where p->scores.queries.d is not 0, kernel scores, for lines of this type; the walk is made of `kept` (op_reduce.c). */
 rl_status rl_gpu_run_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t);
+/* A MatMul whose step is joined attention (runtime/fuse.h). */
+rl_status rl_gpu_joined_attention(rl_call *c);
 
 #define KERNEL(domain, type, since, until, types, fn, arg) rl_kernel_fn fn;
 #include "kernels.def"

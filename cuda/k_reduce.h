@@ -227,7 +227,7 @@ template <class C> struct rl_line_sum<C, 0> { typedef double type; };
 /* A line's elements: as they lie ... */
 template <class T> struct rl_plain {
     typedef typename rl_computed<T>::type C;
-    enum { SCORES = 0 };
+    enum { SCORES = 0, OPERANDS = 2 };
     struct Line { const T *x; };
     RL_MEMBER Line line(const rl_p_rows &p, uint32_t, const int64_t *at) {
         Line l = {(const T *)p.from + at[1]};
@@ -236,27 +236,32 @@ template <class T> struct rl_plain {
     RL_MEMBER C load(const rl_p_rows &p, const Line &l, uint32_t k) { return rl_load(l.x[k * p.from_step]); }
 };
 
-/* ... or as Attention's scores, which lie as C has them. */
+/* ... or as scores of attention, which lie as C has them. */
 template <class T> struct rl_scores {
     typedef typename rl_computed<T>::type C;
-    enum { SCORES = 1 }; /* softmax only; a line of -inf becomes zeros */
-    struct Line { const C *x; int64_t mask; uint32_t from, to; };
+    enum { SCORES = 1, OPERANDS = RL_OPERANDS }; /* softmax only */
+    struct Line { const C *x; int64_t by[RL_MOST_SCORE_OPS]; uint32_t from, to; };
     RL_MEMBER Line line(const rl_p_rows &p, uint32_t number, const int64_t *at) {
         const rl_p_scores &s = p.scores;
         uint32_t i = number - rl_divide(number, s.queries) * s.queries.d;
         int64_t from, to;
         rl_seen(&s.sight, s.valid ? s.valid + rl_divide(number, s.per_batch) : (const int64_t *)0, s.first + i, &from, &to);
-        Line l = {(const C *)p.from + at[1], at[2], (uint32_t)from, (uint32_t)to};
+        Line l = {(const C *)p.from + at[1], {at[2], at[3]}, (uint32_t)from, (uint32_t)to};
         return l;
+    }
+    RL_MEMBER C apply(const rl_p_score_op &o, int64_t at, C v) {
+        if (!o.of_bools) return v + (C)rl_load(((const T *)o.by)[at]);
+        return (((const uint8_t *)o.by)[at] != 0) == (o.keep != 0) ? v : (C)o.other;
     }
     RL_MEMBER C load(const rl_p_rows &p, const Line &l, uint32_t k) {
         const rl_p_scores &s = p.scores;
         if (k < l.from || k >= l.to) return -(C)INFINITY;
         C v = l.x[k * p.from_step], cap = (C)s.cap;
         if (cap > 0) v = cap * (C)tanh(v / cap);
-        if (!s.mask) return v;
-        int64_t at = l.mask + k * s.mask_step;
-        return s.of_bools ? ((const uint8_t *)s.mask)[at] ? v : -(C)INFINITY : v + (C)rl_load(((const T *)s.mask)[at]);
+        RL_UNROLL
+        for (uint32_t i = 0; i < RL_MOST_SCORE_OPS; i++)
+            if (i < s.nop) v = apply(s.op[i], l.by[i] + k * s.op[i].step, v);
+        return v;
     }
 };
 
@@ -299,7 +304,7 @@ template <class T, uint32_t LANES, uint32_t EACH, class X = rl_plain<T>> struct 
     }
 
     RL_MEMBER void finish(const Params &p, const Local &l, const Line &x, T *y, uint32_t line, uint32_t lane, C first, A second) {
-        C less = (C)log(second), whole = X::SCORES && second == 0 ? (C)0 : (C)(1 / second), inverse = (C)(1 / sqrt((double)second / p.n + p.epsilon));
+        C less = (C)log(second), whole = X::SCORES && p.scores.blind_is_zero && second == 0 ? (C)0 : (C)(1 / second), inverse = (C)(1 / sqrt((double)second / p.n + p.epsilon));
         const C *w = (const C *)p.scale + (uint64_t)(p.scale_rows ? line % p.scale_rows : 0) * rl_divide(p.n, p.each);
         const C *b = (const C *)p.bias + (uint64_t)(p.bias_rows ? line % p.bias_rows : 0) * rl_divide(p.n, p.each);
         RL_EACH_OF_LINE(e, k) {
@@ -329,9 +334,9 @@ template <class T, uint32_t LANES, uint32_t EACH, class X = rl_plain<T>> struct 
         rl_seat seat = rl_seat_of(LANES, p.across, thread);
         uint32_t line = block * (RL_THREADS / LANES) + seat.team;
         A *first = rl_team_cells(s.first, LANES, seat.team), *second = rl_team_cells(s.second, LANES, seat.team);
-        int64_t at[2 + X::SCORES];
+        int64_t at[X::OPERANDS];
         if (line >= p.count) return;
-        rl_walk_at(&p.kept, line, 2 + X::SCORES, at);
+        rl_walk_at(&p.kept, line, X::OPERANDS, at);
         Line x = X::line(p, line, at);
         if (!rl_team_folds(LANES)) phase *= 2;
         if (phase == 0) first[seat.lane] = first_sum(p, l, x, seat.lane);

@@ -76,6 +76,7 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     int64_t dim[RL_RANK];
     product j = {.c = c};
     const rl_tensor *w, *bias;
+    if (c->step->joined) return rl_gpu_joined_attention(c);
     RL_TRY(rl_call_need(c, 2));
     if (!takes(rl_call_in(c, 0), rl_call_in(c, 1))) return rl_call_decline(c);
     rl_tensor a = side_of(c, rl_call_in(c, 0), "transA", "transBatchA"), b = side_of(c, rl_call_in(c, 1), "transB", "transBatchB");

@@ -101,16 +101,25 @@ typedef struct {
     rl_walk kept, gone;
 } rl_p_reduce;
 
-/* What is done to the scores of Attention, before they become weights: x capped (0: not), -inf where the query does not see the key, plus the mask.
+/* What is done to the scores of attention, before they become weights: x capped (0: not), -inf where the query does not see the key, then each op.
  * Line r is query first + r % queries of batch r / per_batch. */
+enum { RL_MOST_SCORE_OPS = RL_OPERANDS - 2 };
+/* Plus what is at `by`, of the weights' type; or a choice by bools: the score stays where `by` is `keep`, else it becomes `other`.  A line's place in
+ * `by`: operand 2 + i of the rows' walk. */
 typedef struct {
-    const void *mask;       /* NULL: none; of bools, or of the weights' type; its line's place: operand 2 of the rows' walk */
+    const void *by;
+    int64_t step;
+    uint32_t of_bools, keep;
+    double other;
+} rl_p_score_op;
+typedef struct {
     const int64_t *valid;   /* by batch; NULL: all keys */
-    int64_t mask_step, first;
-    uint32_t of_bools;
+    int64_t first;
     double cap;
     rl_divisor queries, per_batch;
     rl_sight sight;
+    uint32_t nop, blind_is_zero; /* a line of -inf alone becomes zeros, else what is no number */
+    rl_p_score_op op[RL_MOST_SCORE_OPS];
 } rl_p_scores;
 
 /* rows: softmax, layer norm ...: a team per line of n elements, `step` apart; operands 0 and 1 of `kept`; across: neighbouring threads have neighbouring

@@ -34,5 +34,8 @@ typedef struct {
     rl_score_op op[RL_SCORE_OPS];
 } rl_attention;
 void rl_attention_run(rl_rt *rt, const rl_attention *a);
+/* What the call's step joined (fuse_attention.c), of its inputs as they are in `in`, of any float type; makes output 0. Where that has no elements,
+ * a->y alone says so. */
+rl_status rl_joined_read(rl_call *c, const rl_tensor *const *in, rl_attention *a);
 
 #endif

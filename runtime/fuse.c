@@ -212,13 +212,12 @@ static void take_pads(rl_fuser *a, rl_nodeinfo *n) {
     rl_set_pads(a->x->g, n, a->pads, 2 * (rl_val(a->x->g, a->value)->rank - 2), false);
 }
 
-/* The steps that the joined one stands for, in order: what runs where the device's kernel cannot. */
-static void keep_parts(const rl_fuser *a, rl_step *s) {
+void rl_fuse_keep_parts(const rl_fuser *a, rl_step *s, uint32_t last) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i <= a->last; i++) n += a->step_of[a->whole[i].node.i] == a->last;
+    for (uint32_t i = 0; i <= last; i++) n += a->step_of[a->whole[i].node.i] == last;
     s->part = rl_new(&a->x->g->mem, rl_step, n);
-    for (uint32_t i = 0; i <= a->last; i++)
-        if (a->step_of[a->whole[i].node.i] == a->last) s->part[s->npart++] = a->whole[i];
+    for (uint32_t i = 0; i <= last; i++)
+        if (a->step_of[a->whole[i].node.i] == last) s->part[s->npart++] = a->whole[i];
 }
 
 static void join(rl_fuser *a, uint32_t lead) {
@@ -236,7 +235,7 @@ static void join(rl_fuser *a, uint32_t lead) {
     s.node = to->node;
     s.info = n;
     s.fused = rl_copy(mem, &a->f, sizeof a->f);
-    if (a->device) keep_parts(a, &s);
+    if (a->device) rl_fuse_keep_parts(a, &s, a->last);
     rl_run_by(x, &s, a->kind == RL_LEAD_ROWS ? &chain_kernel : s.kernel.p[0]);
     a->as[a->last] = a->kind == RL_LEAD_ROWS ? &chain_kernel : a->as[lead];
     *to = s;
@@ -291,6 +290,11 @@ static void find_pad(rl_fuser *a, const rl_nodeinfo *conv) {
     a->count = 1;
 }
 
+bool rl_fuse_begin(rl_fuser *a, rl_dtype t) {
+    a->type = a->device ? t : RL_F32;
+    return t == RL_F32 || (a->device && (t == RL_F16 || t == RL_BF16));
+}
+
 static bool start(rl_fuser *a, uint32_t i) {
     rl_step *s = &a->x->step[i];
     rl_kernel_fn *fn = rl_fuse_fn(a, i);
@@ -301,9 +305,7 @@ static bool start(rl_fuser *a, uint32_t i) {
     a->last = i;
     if (!s->info || s->fused || !fn) return false;
     a->kind = fn == rl_fast_conv || fn == rl_fast_conv_transpose ? RL_LEAD_CONV : fn == rl_fast_matmul || fn == rl_fast_gemm ? RL_LEAD_PRODUCT : RL_LEAD_ROWS;
-    a->type = a->device ? rl_val(a->x->g, s->info->in[0])->dtype : RL_F32;
-    if (rl_val(a->x->g, s->info->in[0])->dtype != a->type || s->info->nout != 1) return false;
-    if (a->device && (a->kind == RL_LEAD_ROWS || (a->type != RL_F32 && a->type != RL_F16 && a->type != RL_BF16))) return false;
+    if (!rl_fuse_begin(a, rl_val(a->x->g, s->info->in[0])->dtype) || s->info->nout != 1 || (a->device && a->kind == RL_LEAD_ROWS)) return false;
     if (a->kind == RL_LEAD_ROWS) return start_rows(a, i);
     if (!can_lead(a, s->info, fn)) return false;
     for (a->nin = 0; a->nin < (fn == rl_fast_matmul ? 2u : 3u); a->nin++) a->in[a->nin] = rl_in(s->info, a->nin);
@@ -389,7 +391,7 @@ void rl_fuse(rl_exec *x) {
     set_kernels(&a, &tmp);
     a.of = rl_find_readers(x, &tmp);
     for (uint32_t i = 0; i < x->nstep; i++) a.step_of[x->step[i].node.i] = i;
-    for (uint32_t i = 0; i < x->nstep && !a.device; i++) rl_fuse_attention(&a, i);
+    for (uint32_t i = 0; i < x->nstep; i++) rl_fuse_attention(&a, i);
     for (uint32_t i = 0; i < x->nstep; i++) {
         if (!start(&a, i)) continue;
         while (take_next(&a)) continue;

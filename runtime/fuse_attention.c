@@ -43,14 +43,14 @@ static bool take(finder *f, uint32_t step) {
     return true;
 }
 
-static bool is_f32(const finder *f, rl_value v, uint32_t least) {
+static bool is_float(const finder *f, rl_value v, uint32_t least) {
     const rl_valinfo *x = rl_val(f->a->x->g, v);
-    return rl_has(v) && x->dtype == RL_F32 && x->rank != RL_NORANK && x->rank >= least && x->rank <= RL_DNNL_RANK;
+    return rl_has(v) && rl_fuse_is_type(f->a, x->dtype) && x->rank != RL_NORANK && x->rank >= least && x->rank <= RL_DNNL_RANK;
 }
 
 /* Keys or values: constant ones are weights of a product, which packs them once. */
 static bool varies(const finder *f, rl_value v) {
-    return is_f32(f, v, 2) && f->a->x->constant[v.i].kind == RL_ABSENT;
+    return is_float(f, v, 2) && f->a->x->constant[v.i].kind == RL_ABSENT;
 }
 
 /* A number that step s multiplies value *v with; *v becomes the value before. */
@@ -89,7 +89,7 @@ static bool find_binary(finder *f, uint32_t s) {
         rl_row_op op = (rl_row_op)f->a->as[s]->arg;
         *f = was;
         if (i) op = op == RL_ROW_SUB ? RL_ROW_RSUB : op == RL_ROW_DIV ? RL_ROW_RDIV : op;
-        if (!is_f32(f, n->in[1 - i], 0) || !rl_fuse_same_dims(f->a, n->in[i], n->out[0]) || rl_same(n->in[0], n->in[1]))
+        if (!is_float(f, n->in[1 - i], 0) || !rl_fuse_same_dims(f->a, n->in[i], n->out[0]) || rl_same(n->in[0], n->in[1]))
             continue;
         bool split = f->split;
         if (!take(f, s) || !find_scores(f, n->in[i], s)) continue;
@@ -124,7 +124,7 @@ static bool find_reshape(finder *f, uint32_t s) {
     const rl_nodeinfo *n = rl_fuse_node(f->a, s);
     const rl_valinfo *x = rl_val(f->a->x->g, n->in[0]), *y = rl_val(f->a->x->g, n->out[0]), *fine = f->split ? y : x;
     uint32_t unknown = 0;
-    if (!is_f32(f, n->in[0], 2) || !is_f32(f, n->out[0], 2)) return false;
+    if (!is_float(f, n->in[0], 2) || !is_float(f, n->out[0], 2)) return false;
     for (uint32_t i = 1; i <= 2; i++)
         if (x->dim[x->rank - i] != y->dim[y->rank - i] || !rl_dim_known(x->dim[x->rank - i])) return false;
     if (!f->split && f->j.rank) return false; /* a second pair */
@@ -148,7 +148,7 @@ static bool find_scores(finder *f, rl_value v, uint32_t reader) {
     if (fn == rl_fast_where) return find_choice(f, s);
     if (fn == rl_ref_reshape) return find_reshape(f, s);
     const rl_nodeinfo *n = fn == rl_fast_matmul ? rl_fuse_node(f->a, s) : NULL;
-    if (!n || f->split || n->nin != 2 || !is_f32(f, n->in[0], 2) || !varies(f, n->in[1]) || !take(f, s)) return false;
+    if (!n || f->split || n->nin != 2 || !is_float(f, n->in[0], 2) || !varies(f, n->in[1]) || !take(f, s)) return false;
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t m;
         f->in[i] = n->in[i];
@@ -184,10 +184,8 @@ void rl_fuse_attention(rl_fuser *a, uint32_t softmax) {
     rl_arena *mem = &x->g->mem;
     rl_step *s = &x->step[softmax];
     finder f = {.a = a, .j = {.scale = 1}, .nin = 3};
-    a->type = RL_F32;
-    if (!s->info || !a->as[softmax] || a->as[softmax]->fn != rl_fast_softmax || s->info->nout != 1
-        || !is_f32(&f, s->info->out[0], 2))
-        return;
+    if (!s->info || !a->as[softmax] || a->as[softmax]->fn != rl_fast_softmax || s->info->nout != 1) return;
+    if (!rl_fuse_begin(a, rl_val(x->g, s->info->out[0])->dtype) || !is_float(&f, s->info->out[0], 2)) return;
     int64_t axis = rl_attr_int(s->info, "axis", s->info->since < 13 ? 1 : -1),
             rank = rl_val(x->g, s->info->out[0])->rank;
     if (axis != -1 && axis != rank - 1) return;
@@ -199,7 +197,8 @@ void rl_fuse_attention(rl_fuser *a, uint32_t softmax) {
     n->nin = f.nin;
     to->info = n;
     to->joined = rl_copy(mem, &f.j, sizeof f.j);
-    rl_run_by(x, to, &kernel);
     a->as[last] = &kernel;
     for (uint32_t i = 0; i < f.taken.n; i++) rl_fuse_take(a, f.taken.p[i], last);
+    rl_run_by(x, to, a->device ? to->kernel.p[0] : &kernel);
+    if (a->device) rl_fuse_keep_parts(a, to, last);
 }

@@ -29,6 +29,10 @@ typedef struct {
 
 /* The step runs in another one from now on, if that is not itself: who asks for readers of its inputs finds that one. */
 void rl_fuse_take(rl_fuser *a, uint32_t step, uint32_t by);
+/* s, which is step `last`, gets the steps that it stands for, in order: what runs where the device's kernel cannot. */
+void rl_fuse_keep_parts(const rl_fuser *a, rl_step *s, uint32_t last);
+/* What is joined from here on makes this type; false: nothing is joined that does. */
+bool rl_fuse_begin(rl_fuser *a, rl_dtype t);
 /* The op of a step, as the kernel that the fast kernels' table has for it; NULL: none, or an input or its output is left out. */
 rl_kernel_fn *rl_fuse_fn(const rl_fuser *a, uint32_t step);
 const rl_nodeinfo *rl_fuse_node(const rl_fuser *a, uint32_t step);

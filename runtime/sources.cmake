@@ -38,6 +38,7 @@ set(RL_RUNTIME
   runtime/gemm.c
   runtime/home.c
   runtime/interleave.c
+  runtime/joined_attention.c
   runtime/kernels.c
   runtime/lines.c
   runtime/move.c
