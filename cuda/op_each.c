@@ -112,13 +112,23 @@ rl_status rl_gpu_binary(rl_call *c) {
     return apply(c, op, a->dtype, y, (const rl_tensor *[]){a, b}, 2, NULL);
 }
 
-/* ---- Sum, Max, Min, Clip, Where ---- */
+/* ---- Sum, Mean, Max, Min, Clip, Where ---- */
+
+/* y /= n */
+static rl_status divide(rl_call *c, const rl_tensor *y, int64_t n) {
+    uint64_t value = 0;
+    const rl_tensor *by = rl_call_temp(c, y->dtype, 0, NULL);
+    rl_convert_run((rl_run){y->dtype, (char *)&value, 0, 1}, (rl_run){RL_I64, (char *)&n, 0, 1}, 1, true);
+    rl_fill(c->rt, by, &value);
+    return apply(c, RL_PW_DIV, y->dtype, y, (const rl_tensor *[]){y, by}, 2, NULL);
+}
 
 rl_status rl_gpu_variadic(rl_call *c) {
     uint32_t rank = 0;
     int64_t dim[RL_RANK] = {0};
     RL_TRY(rl_call_need(c, c->nin));
     rl_dtype t = rl_call_in(c, 0)->dtype;
+    bool mean = c->arg == RL_PW_NOP;
     for (uint32_t i = 0; i < c->nin; i++) {
         if (rl_call_in(c, i)->dtype != t) return rl_call_decline(c);
         RL_TRY(rl_call_broadcast(c, &rank, dim, rl_call_in(c, i)));
@@ -127,8 +137,8 @@ rl_status rl_gpu_variadic(rl_call *c) {
     rl_view_expand(rl_call_here(c, 0), rank, dim, &first);
     if (c->nin == 1) rl_tensor_move(c->rt, y, &first);
     for (uint32_t i = 1; i < c->nin; i++)
-        RL_TRY(apply(c, c->arg, t, y, (const rl_tensor *[]){i == 1 ? &first : y, rl_call_here(c, i)}, 2, NULL));
-    return RL_OK;
+        RL_TRY(apply(c, mean ? RL_PW_ADD : c->arg, t, y, (const rl_tensor *[]){i == 1 ? &first : y, rl_call_here(c, i)}, 2, NULL));
+    return mean ? divide(c, y, c->nin) : RL_OK;
 }
 
 rl_status rl_gpu_clip(rl_call *c) {

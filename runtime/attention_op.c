@@ -12,7 +12,7 @@ static rl_tensor split(const rl_tensor *x, int64_t heads) {
     rl_tensor y = *x;
     if (x->rank == 4) return y;
     y.rank = 4;
-    y.dim[2] = heads, y.dim[3] = x->dim[2] / heads;
+    y.dim[2] = heads, y.dim[3] = x->dim[2] / RL_MAX(heads, 1);
     y.stride[2] = x->stride[2] * y.dim[3], y.stride[3] = x->stride[2];
     return rl_view_transpose(&y, swap);
 }

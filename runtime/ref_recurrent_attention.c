@@ -153,8 +153,8 @@ rl_status rl_ref_rotary(rl_call *c) {
     rl_tensor by_token = rl_view_transpose(&o.x, swap), *y = rl_call_temp(c, RL_F32, 4, by_token.dim);
     const rl_tensor *x = rl_call_in(c, 0), *position = rl_call_as(c, o.position, RL_I64);
     rotation r = {.interleaved = o.interleaved, .length = o.x.dim[2], .heads = o.x.dim[1], .size = o.x.dim[3], .half = o.half, .positions = o.positions,
-                  .one_position = o.one_position, .x = rl_data(rl_dense_as(c, &by_token, RL_F32)), .y = rl_data(y), .cosine = floats(c, o.cosine),
-                  .sine = floats(c, o.sine), .position = position ? rl_data(position) : NULL};
+                  .one_position = o.one_position, .x = rl_data(rl_dense_as(c, &by_token, RL_F32)), .y = rl_data(y), .cosine = rl_data(rl_call_as(c, o.cosine, RL_F32)),
+                  .sine = rl_data(rl_call_as(c, o.sine, RL_F32)), .position = position ? rl_data(position) : NULL};
     RL_TRY(run_rotation(c, &r, o.x.dim[0] * r.length));
     rl_tensor target = rl_rotary_heads(&o, rl_call_make(c, 0, x->dtype, x->rank, x->dim));
     target = rl_view_transpose(&target, swap);

@@ -84,7 +84,7 @@ static rl_status count_taps(const rl_call *c, const sampler *s) {
 
 rl_status rl_ref_grid_sample(rl_call *c) {
     sampler s = {0};
-    int64_t dim[RL_RANK];
+    int64_t dim[RL_RANK] = {0};
     RL_TRY(rl_grid_dims(c, dim));
     const rl_tensor *x = rl_call_as(c, 0, RL_F64), *grid = rl_call_as(c, 1, RL_F64);
     s.r = x->rank - 2, s.ch = x->dim[1], s.in = s.out = 1;
