@@ -30,6 +30,9 @@ rl_dtype rl_gpu_computed(rl_dtype t); /* f64 for f64, f32 for the other floats *
 const rl_tensor *rl_gpu_cast(rl_call *c, const rl_tensor *t, rl_dtype type);
 rl_status rl_gpu_cast_to(rl_call *c, const rl_tensor *to, const rl_tensor *from);
 
+/* y[batch, m, n], whose columns lie side by side, = a[batch, m, k] * b[batch, k, n], of any strides and one type (op_product.c); declines what is too large. */
+rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y);
+
 #define KERNEL(domain, type, since, until, types, fn, arg) rl_kernel_fn fn;
 #include "kernels.def"
 #undef KERNEL

@@ -2,6 +2,7 @@
 #include "k_each.h"
 #include "k_nn.h"
 #include "k_recode.h"
+#include "k_recurrent.h"
 #include "k_reduce.h"
 
 template <class K> static __device__ __forceinline__ void run_kernel(const typename K::Params &p) {

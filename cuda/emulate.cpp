@@ -3,6 +3,7 @@
 #include "k_each.h"
 #include "k_nn.h"
 #include "k_recode.h"
+#include "k_recurrent.h"
 #include "k_reduce.h"
 #include "run.h"
 

@@ -101,7 +101,7 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     return run(&j, &batch, y);
 }
 
-static rl_status product_of(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y) {
+rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y) {
     product j = {.c = c, .k = rl_gpu_of_float(RL_GPU_matmul_f32, a->dtype), .type = a->dtype, .size = rl_elem_bits(a->dtype) / 8};
     rl_loops batch = {.rank = 1, .noperand = 3, .dim = {y->dim[0]}, .step = {{y->stride[0]}, {a->stride[0]}, {b->stride[0]}}};
     if (rl_numel(y) == 0) return RL_OK;
@@ -114,7 +114,7 @@ static rl_status product_of(rl_call *c, const rl_tensor *a, const rl_tensor *b, 
 
 rl_status rl_gpu_einsum(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
-    return rl_einsum(c, rl_call_in(c, 0)->dtype, product_of);
+    return rl_einsum(c, rl_call_in(c, 0)->dtype, rl_gpu_product);
 }
 
 rl_status rl_gpu_op_gemm(rl_call *c) {

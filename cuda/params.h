@@ -5,6 +5,7 @@
 #define RL_CUDA_PARAMS_H
 #include <stdalign.h>
 
+#include "../runtime/recurrent_ops.h"
 #include "index.h"
 
 enum { RL_THREADS = 256 }; /* of every block */
@@ -168,6 +169,24 @@ typedef struct {
     double alpha, beta;
     rl_walk batch; /* operands c, a, b */
 } rl_p_matmul;
+
+/* recurrent: a step of an LSTM, GRU or RNN, whose products are there: a unit of [dirs][batch][hidden] per thread.  x: what the inputs came to, of all
+ * tokens; product: what the states did (NULL: these are 0); in a row of both gate g of unit j stands at g * hidden + j, and x has the second direction's
+ * gates behind the first's.  bias [dirs][2][gates][hidden], peephole [dirs][3][hidden], ends [batch]; NULL: none.  A state lies at `to`, and
+ * before step 0 at `first` (NULL: it is 0).  reset: where a GRU is to leave reset * h for its next gate's own product, and nothing else. */
+typedef struct { void *to; const void *first; int64_t to_step[2], first_step[2]; } rl_p_state; /* steps: of a direction, of the batch */
+typedef struct {
+    void *y, *reset;                       /* y NULL: not wanted */
+    const void *x, *product, *bias, *peephole;
+    const int32_t *ends;
+    rl_p_state h, c;                       /* c: in the type that is computed in, but for its first */
+    uint32_t count, op, gates, step, length, reverse, couples, linear;
+    rl_divisor hidden, batch;
+    int64_t x_step[2], y_step[3];          /* of a token, of the batch; of a token, of a direction, of the batch */
+    double clip;                           /* 0: none */
+    rl_activation act[2][3];
+    uint32_t *wrong, node;                 /* *wrong = node where a sequence is longer than all steps, or shorter than none */
+} rl_p_recurrent;
 
 /* conv: an output per thread; transposed: places that reach this one */
 typedef struct {
