@@ -10,10 +10,10 @@ with onnxruntime's (its optimizations off).
                                    round more than that away themselves, against the same weights computed in float32
 
 An output of floats agrees when max |diff| <= 1e-4 * (max y - min y) + 1e-6 * max |y|, one of other types when it is equal. A model
-that the program refuses before it runs is listed by the op that it names, and counts as skipped; every other one must agree, and run on the
-device wholly where there is one. The
-seeded weights of a deep model may overflow: then all weights are halved until they do not. `relayout bench` of each model must hold no
-more memory than its inputs, the plan's arena, at most 1.1 times what any plan needs, and what one kernel had for itself.
+that the program refuses before it runs is listed by the op that it names, and counts as skipped; every other one must agree, and with
+a device no node of a sample model may be left to the host. The seeded weights of a deep model may overflow: then all weights are halved
+until they do not. `relayout bench` of each model must hold no more memory than its inputs, the plan's arena, at most 1.1 times what any
+plan needs, and what one kernel had for itself.
 """
 import collections
 import importlib.util

@@ -179,6 +179,14 @@ static const struct { const char *type, *text; } forms[] = {
             "%y = GRU(%x, %w, %r, %b, %n, %h) hidden_size=5 direction=\"bidirectional\""},
     {"GRU", "in %x #[2,4,3] in %w #[2,12,3] in %r #[2,12,4] in %h #[2,2,4] %y = GRU(%x, %w, %r, _, _, %h) hidden_size=4 layout=1 direction=\"bidirectional\" "
             "linear_before_reset=1 clip=0.5 activations=[\"Sigmoid\",\"Affine\",\"HardSigmoid\",\"Elu\"] activation_alpha=[0.5,0.2,0.3] activation_beta=[0.1,0.6]"},
+    /* many sequences: a product by itself; weights by 16 bytes */
+    {"LSTM", "in %x #[3,6,3] in %w #[2,32,3] in %r #[2,32,8] in %b #[2,64] const %n i32[6] {3,0,2,1,3,3} in %h #[2,6,8] %y = LSTM(%x, %w, %r, %b, %n, %h) "
+             "hidden_size=8 direction=\"bidirectional\""},
+    {"LSTM", "in %x #[3,4,3] in %w #[2,32,3] in %r #[2,32,8] %y = LSTM(%x, %w, %r) hidden_size=8 direction=\"bidirectional\""},
+    {"GRU", "in %x #[3,7,3] in %w #[2,15,3] in %r #[2,15,5] in %b #[2,30] %y = GRU(%x, %w, %r, %b) hidden_size=5 direction=\"bidirectional\""},
+    {"GRU", "in %x #[5,3,3] in %w #[1,15,3] in %r #[1,15,5] %y = GRU(%x, %w, %r) hidden_size=5 layout=1 direction=\"reverse\" linear_before_reset=1"},
+    {"GRU", "in %x #[3,2,3] in %w #[1,120,3] in %r #[1,120,40] in %b #[1,240] %y = GRU(%x, %w, %r, %b) hidden_size=40"},
+    {"RNN", "in %x #[3,5,3] in %w #[1,8,3] in %r #[1,8,8] %y = RNN(%x, %w, %r) hidden_size=8 direction=\"reverse\""},
     {"RNN", "in %x #[5,2,3] in %w #[1,4,3] in %r #[1,4,4] in %b #[1,8] %y = RNN(%x, %w, %r, %b) hidden_size=4"},
     {"RNN", "in %x #[5,2,3] in %w #[2,4,3] in %r #[2,4,4] in %h #[2,2,4] %y = RNN(%x, %w, %r, _, _, %h) hidden_size=4 direction=\"bidirectional\" "
             "activations=[\"LeakyRelu\",\"Softplus\"]"},
