@@ -112,8 +112,17 @@ rl_status rl_gpu_binary(rl_call *c) {
     return apply(c, op, a->dtype, y, (const rl_tensor *[]){a, b}, 2, NULL);
 }
 
-/* ---- Sum, Max, Min, Clip, Where ---- */
+/* ---- Sum, Mean, Max, Min, Clip, Where ---- */
 
+static rl_status scale(rl_call *c, const rl_tensor *y, double by) {
+    rl_tensor *wide = rl_call_host_temp(c, RL_F64, 0, NULL), *host = rl_call_host_temp(c, y->dtype, 0, NULL), *here = rl_call_temp(c, y->dtype, 0, NULL);
+    *(double *)rl_data(wide) = by;
+    rl_convert(c->rt, host, wide, true);
+    rl_fill(c->rt, here, rl_data(host));
+    return apply(c, RL_PW_MUL, y->dtype, y, (const rl_tensor *[]){y, here}, 2, NULL);
+}
+
+/* arg RL_PW_NOP: Mean */
 rl_status rl_gpu_variadic(rl_call *c) {
     uint32_t rank = 0;
     int64_t dim[RL_RANK] = {0};
@@ -127,8 +136,8 @@ rl_status rl_gpu_variadic(rl_call *c) {
     rl_view_expand(rl_call_here(c, 0), rank, dim, &first);
     if (c->nin == 1) rl_tensor_move(c->rt, y, &first);
     for (uint32_t i = 1; i < c->nin; i++)
-        RL_TRY(apply(c, c->arg, t, y, (const rl_tensor *[]){i == 1 ? &first : y, rl_call_here(c, i)}, 2, NULL));
-    return RL_OK;
+        RL_TRY(apply(c, c->arg == RL_PW_NOP ? RL_PW_ADD : c->arg, t, y, (const rl_tensor *[]){i == 1 ? &first : y, rl_call_here(c, i)}, 2, NULL));
+    return c->arg == RL_PW_NOP ? scale(c, y, 1.0 / c->nin) : RL_OK;
 }
 
 rl_status rl_gpu_clip(rl_call *c) {

@@ -122,6 +122,9 @@ typedef struct {
     rl_walk w;
 } rl_p_affine;
 
+/* lrn: y = x / (bias + scale * the squares of channels before .. after) ^ beta, channels `step` apart; operands: y, x, channel */
+typedef struct { void *to; const void *from; uint32_t count, channels, before, after; int64_t step; double scale, beta, bias; rl_walk w; } rl_p_lrn;
+
 /* pool: the number of an output is n, its place, c where `channels` has them, else n, c, its place; operands of `outer`: y, x */
 enum { RL_MOST_SPATIAL = 3 };
 typedef struct {

@@ -129,7 +129,7 @@ if [ -x build/cuda/relayout_emulated ]; then
     watched=build/cuda/relayout_watched # it says more, and is as quick where models are small
     [ -x $watched ] || watched=build/cuda/relayout_emulated
     py gpu-emulated test_backend_run.py --relayout $watched --device cuda _conv_ pool softmax reduce gather scatter matmul \
-        gemm pad resize layer_norm batchnorm where clip cast transpose slice concat lstm gru_ rnn_
+        gemm pad resize layer_norm batchnorm where clip cast transpose slice concat lstm gru_ rnn_ lrn test_mean_
     py gpu-emulated-text test_text_run.py --relayout $watched --device cuda text/ops text/moves text/graph text/ir
     py gpu-emulated-low test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --type float16 espcn mobilenetv3
     py gpu-emulated-joined test_fast.py --relayout build/cuda/relayout_emulated --device cuda --count 100

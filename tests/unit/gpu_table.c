@@ -122,6 +122,8 @@ static const struct { const char *type, *text; } forms[] = {
     {"BatchNormalization", "in %x #[2,4,4,8] in %s #[4] in %b #[4] in %m #[4] const %v #[4] {1,2,3,4} %y = BatchNormalization(%x, %s, %b, %m, %v)"},
     {"BatchNormalization", "in %x #[16,16] in %s #[16] in %b #[16] in %m #[16] const %v #[16] {1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8} "
                            "%y = BatchNormalization(%x, %s, %b, %m, %v)"},
+    {"LRN", "in %x #[2,7,3,4] %y = LRN(%x) size=4 alpha=0.5 beta=0.6 bias=2.0"},
+    {"LRN", "in %x #[3,2,5] %y = LRN(%x) size=9"},
     {"Resize", "in %x #[2,3,5,4] const %s f32[4] {1,1,2,1.5} %y = Resize(%x, _, %s) mode=\"linear\""},
     {"Resize", "in %x #[2,3,5,4] const %s i64[4] {2,3,7,3} %y = Resize(%x, _, _, %s)"},
     /* one to three axes; the last one as it is, by 16 bytes (a Transpose would be a node); so many taps that it goes by axis */
