@@ -7,6 +7,7 @@
 
 #include "../runtime/fast.h"
 #include "../runtime/kernels.h"
+#include "../runtime/recurrent_ops.h"
 #include "../runtime/ref_attention.h"
 #include "../runtime/ref_axis.h"
 #include "../runtime/ref_pointwise.h"

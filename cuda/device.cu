@@ -4,6 +4,7 @@
 #include "k_nn.h"
 #include "k_place.h"
 #include "k_recode.h"
+#include "k_recurrent.h"
 #include "k_reduce.h"
 
 template <class K> static __device__ __forceinline__ void run_kernel(const typename K::Params &p) {

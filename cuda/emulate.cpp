@@ -5,6 +5,7 @@
 #include "k_nn.h"
 #include "k_place.h"
 #include "k_recode.h"
+#include "k_recurrent.h"
 #include "k_reduce.h"
 #include "run.h"
 

@@ -1,6 +1,7 @@
 /* Networks' kernels, C++ for the host and the device, for any strides: what stands in where cuDNN and cuBLASLt do not.
  *
- *   affine<T>   BatchNormalization        pool<T>     MaxPool, AveragePool, up to three spatial dims
+ *   affine<T>   BatchNormalization        lrn<T>      LRN
+ *   pool<T>     MaxPool, AveragePool, up to three spatial dims
  *   resize<T>   up to three axes by tables       pad<V>      constant, reflect, edge, wrap
  *   matmul<T>   tiles of 64 * 64 in shared memory, 4 * 4 outputs per thread
  *   dp4a        convolutions of bytes, between all layouts that keep four channels of a place in a word (dp4a.h) */
@@ -45,6 +46,27 @@ template <class T> struct rl_affine {
             int64_t at[3];
             rl_walk_at(&p.w, k, 3, at);
             rl_store((T *)p.to + at[0], of(p, rl_load(((const T *)p.from)[at[1]]), at[2]));
+        }
+    }
+};
+
+template <class T> struct rl_lrn {
+    typedef rl_p_lrn Params;
+    typedef rl_nothing Shared, Local;
+    typedef typename rl_computed<T>::type C;
+
+    RL_STEP(rl_p_lrn) {
+        RL_EACH(k, p) {
+            int64_t at[3];
+            rl_walk_at(&p.w, k, 3, at);
+            const T *x = (const T *)p.from + at[1];
+            uint32_t c = (uint32_t)at[2], below = c < p.before ? c : p.before, above = p.channels - 1 - c < p.after ? p.channels - 1 - c : p.after;
+            C sum = 0;
+            for (uint32_t i = 0; i <= below + above; i++) {
+                C v = rl_load(x[((int64_t)i - below) * p.step]);
+                sum += v * v;
+            }
+            rl_store((T *)p.to + at[0], rl_load(*x) / (C)pow((C)p.bias + (C)p.scale * sum, (C)p.beta));
         }
     }
 };

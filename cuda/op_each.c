@@ -123,6 +123,7 @@ static rl_status divide(rl_call *c, const rl_tensor *y, int64_t n) {
     return apply(c, RL_PW_DIV, y->dtype, y, (const rl_tensor *[]){y, by}, 2, NULL);
 }
 
+/* arg RL_PW_NOP: Mean */
 rl_status rl_gpu_variadic(rl_call *c) {
     uint32_t rank = 0;
     int64_t dim[RL_RANK] = {0};

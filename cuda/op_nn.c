@@ -1,4 +1,4 @@
-/* Pools, BatchNormalization, Resize on the device. */
+/* Pools, BatchNormalization, LRN, Resize on the device. */
 #include <math.h>
 #include <string.h>
 
@@ -149,6 +149,27 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
     p.by = p.wide && l.step[2][l.rank - 1] != 0;
     p.w = rl_walk_of(&l, 0);
     return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_affine_f32, x->dtype), blocks, &p, sizeof p);
+}
+
+/* ---- LRN ---- */
+
+rl_status rl_gpu_lrn(rl_call *c) {
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    int64_t size = rl_attr_int(c->node, "size", 0);
+    if (!is_float(x->dtype) || !fits(x) || x->rank < 2 || size < 1 || rl_numel(x) == 0) return rl_call_decline(c);
+    x = rl_call_here(c, 0);
+    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1), channel = *x;
+    for (uint32_t i = 0; i < x->rank; i++) channel.stride[i] = i == 1;
+    rl_loops l = rl_loops_of(x->rank, x->dim, (const rl_tensor *[]){y, x, &channel}, 3);
+    rl_loops_sort(&l);
+    rl_loops_merge(&l);
+    if (l.rank > RL_DIMS) return rl_call_decline(c);
+    size = RL_MIN(size, INT32_MAX);
+    rl_p_lrn p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_numel(y), .channels = (uint32_t)x->dim[1], .before = (uint32_t)(size - 1) / 2,
+                  .after = (uint32_t)size / 2, .step = x->stride[1], .scale = (double)rl_attr_float(c->node, "alpha", 1e-4f) / (double)size,
+                  .beta = rl_attr_float(c->node, "beta", 0.75f), .bias = rl_attr_float(c->node, "bias", 1), .w = rl_walk_of(&l, 0)};
+    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_lrn_f32, x->dtype), rl_gpu_blocks(p.count), &p, sizeof p);
 }
 
 /* ---- Resize ---- */

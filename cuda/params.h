@@ -6,6 +6,7 @@
 #include <stdalign.h>
 
 #include "../runtime/grid.h"
+#include "../runtime/recurrent_ops.h"
 #include "../runtime/seen.h"
 #include "index.h"
 
@@ -203,6 +204,9 @@ typedef struct {
     rl_walk w;
 } rl_p_affine;
 
+/* lrn: y = x / (bias + scale * the squares of channels before .. after) ^ beta, channels `step` apart; operands: y, x, channel */
+typedef struct { void *to; const void *from; uint32_t count, channels, before, after; int64_t step; double scale, beta, bias; rl_walk w; } rl_p_lrn;
+
 /* pool: the number of an output is n, its place, c where `channels` has them, else n, c, its place; operands of `outer`: y, x */
 typedef struct {
     void *to;
@@ -249,6 +253,27 @@ typedef struct {
     double alpha, beta;
     rl_walk batch; /* operands c, a, b */
 } rl_p_matmul;
+
+/* recurrent: a step of an LSTM, GRU or RNN, a unit of [dirs][batch][hidden] per thread.  x: what the inputs came to, of all tokens; product: what the
+ * states did, of the gates in `asked`; in a row of both gate g of unit j stands at g * hidden + j, and x has the second direction's gates behind the
+ * first's.  bias [dirs][2][gates][hidden], peephole [dirs][3][hidden], ends [batch]; NULL: none.  reset: where a GRU is to leave reset * h for its next
+ * gate's own product, and nothing else.
+ * recurrent_few: the same of at most RL_RECURRENT_FEW sequences, with the product in it: a unit of [dirs][hidden] per warp.  weights [dirs][gates][hidden]
+ * [hidden]; kept: what gate 2 is of (NULL: of h); wide: do 16 bytes at a time fit there? */
+enum { RL_RECURRENT_FEW = 4, RL_RECURRENT_LANES = 32, RL_GATES = 4 };
+typedef struct { void *to; const void *from; int64_t to_step[2], from_step[2]; } rl_p_state; /* from NULL: zeros; steps: of a direction, of the batch */
+typedef struct {
+    void *y, *reset;                       /* y NULL: not wanted */
+    const void *x, *product, *bias, *peephole, *weights, *kept;
+    const int32_t *ends;
+    rl_p_state h, c;                       /* c: in the type that is computed in, but read in step 0 */
+    uint32_t count, op, gates, asked, step, length, reverse, couples, linear, wide;
+    rl_divisor hidden, batch;
+    int64_t x_step[2], y_step[3];          /* of a token, of the batch; of a token, of a direction, of the batch */
+    double clip;                           /* 0: none */
+    rl_activation act[2][3];
+    uint32_t *wrong, node;                 /* *wrong = node where a sequence is longer than all steps, or shorter than none */
+} rl_p_recurrent;
 
 /* conv: an output per thread; transposed: places that reach this one */
 typedef struct {

@@ -94,6 +94,7 @@ def _only_tensors(graph):
 class RelayoutRep(BackendRep):
     def __init__(self, model, program, path, limit, options):
         self.model, self.program, self.path, self.limit, self.options = model, program, path, limit, options
+        self.said = ""  # the last run's lines about itself
 
     def run(self, inputs, **kwargs):
         graph = self.model.graph
@@ -110,8 +111,9 @@ class RelayoutRep(BackendRep):
             for i, (name, value) in enumerate(inputs.items()):
                 args += ["--input", f"{name}={_write(tmp, i, value, declared[name])}"]
             p = subprocess.run(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=self.limit)
+            self.said = p.stderr.decode(errors="replace")
             if p.returncode:
-                lines = p.stderr.decode(errors="replace").strip().splitlines() or [f"status {p.returncode}"]
+                lines = self.said.strip().splitlines() or [f"status {p.returncode}"]
                 error = Refused if p.returncode == UNSUPPORTED else RuntimeError
                 raise error(lines[-1] if p.returncode > 0 else f"killed by signal {-p.returncode}")
             return tuple(_read(_file_of(tmp / "out", o.name), o.type) for o in graph.output)

@@ -1,4 +1,4 @@
-/* One direction of an LSTM, GRU or RNN: what ref_recurrent.c prepares and recurrent.inc runs.
+/* LSTM, GRU, RNN: what a node says, for all devices; and one direction on the CPU, which ref_recurrent.c prepares and recurrent.inc runs.
  *
  * A step's gates of all batch rows stand in `gate`, count * hidden numbers per row: first x W' + the biases of the row's token, then
  * h R' is added, then the cell makes them the new h (and c).  A row whose sequence has ended keeps its state. */
@@ -6,20 +6,25 @@
 #define RL_RECURRENT_H
 #include "kernels.h"
 #include "panels.h"
+#include "recurrent_ops.h"
 
-enum { RL_LSTM, RL_GRU, RL_RNN };
-
-typedef enum {
-    ACT_RELU, ACT_TANH, ACT_SIGMOID, ACT_AFFINE, ACT_LEAKY_RELU, ACT_THRESHOLDED_RELU, ACT_SCALED_TANH, ACT_HARD_SIGMOID, ACT_ELU,
-    ACT_SOFTSIGN, ACT_SOFTPLUS, ACT_NOP
-} rl_act_kind;
-typedef struct { rl_act_kind kind; double alpha, beta; } rl_activation;
+/* What the node says, checked. */
+typedef struct {
+    uint32_t ndir;
+    int64_t length, batch, input, hidden, count; /* length: steps; count: gates */
+    bool batch_first, reverse, couples, linear;  /* couples: input_forget; linear: linear_before_reset */
+    double clip;                                 /* 0: none */
+    rl_activation act[2][3];
+} rl_recurrent_node;
+rl_status rl_recurrent_read(const rl_call *c, rl_recurrent_node *n);
+/* t, which is input i, or has its dims, with the steps or directions first and then the batch. */
+rl_tensor rl_recurrent_view(const rl_recurrent_node *n, uint32_t i, const rl_tensor *t);
 
 typedef struct {
     int op;
     int64_t batch, hidden, count; /* count: gates */
-    bool reverse, couples, linear;        /* couples: input_forget; linear: linear_before_reset */
-    double clip;                          /* 0: none */
+    bool reverse, couples, linear;        /* these, and what follows, as of rl_recurrent_node */
+    double clip;
     rl_activation act[3];
     const rl_rows *rows;                  /* NULL: no fast kernels, or another type than f32 */
     bool plain;                           /* an LSTM without any options: rows->lstm */

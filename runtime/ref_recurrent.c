@@ -3,7 +3,6 @@
  * The products with the inputs are made for all tokens at once, those with the states step by step. */
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "exec.h"
 #include "fast.h"
@@ -21,103 +20,46 @@
 #define M(name) name
 #include "recurrent.inc"
 
-/* ---- activations ---- */
-
-static const struct { const char *name; int nparam; double alpha, beta; } acts[ACT_NOP] = {
-    [ACT_RELU] = {"Relu", 0, 0, 0}, [ACT_TANH] = {"Tanh", 0, 0, 0}, [ACT_SIGMOID] = {"Sigmoid", 0, 0, 0},
-    [ACT_AFFINE] = {"Affine", 2, 1, 0}, [ACT_LEAKY_RELU] = {"LeakyRelu", 1, 0.01f, 0},
-    [ACT_THRESHOLDED_RELU] = {"ThresholdedRelu", 1, 1, 0}, [ACT_SCALED_TANH] = {"ScaledTanh", 2, 1, 1},
-    [ACT_HARD_SIGMOID] = {"HardSigmoid", 2, 0.2f, 0.5}, [ACT_ELU] = {"Elu", 1, 1, 0}, [ACT_SOFTSIGN] = {"Softsign", 0, 0, 0},
-    [ACT_SOFTPLUS] = {"Softplus", 0, 0, 0}};
-static const rl_act_kind defaults[][3] = {
-    [RL_LSTM] = {ACT_SIGMOID, ACT_TANH, ACT_TANH}, [RL_GRU] = {ACT_SIGMOID, ACT_TANH, ACT_NOP}, [RL_RNN] = {ACT_TANH, ACT_NOP, ACT_NOP}};
-static const uint32_t nact[] = {[RL_LSTM] = 3, [RL_GRU] = 2, [RL_RNN] = 1}, ngate[] = {[RL_LSTM] = 4, [RL_GRU] = 3, [RL_RNN] = 1};
-
-static rl_act_kind act_of(rl_span s) {
-    for (int k = 0; k < ACT_NOP; k++)
-        if (strlen(acts[k].name) == s.n && strncasecmp(acts[k].name, (const char *)s.p, s.n) == 0) return (rl_act_kind)k;
-    return ACT_NOP;
-}
-
-/* alpha and beta are lists that the functions which have them take from in turn. */
-static rl_status read_activations(const rl_call *c, uint32_t ndir, rl_activation act[2][3]) {
-    const rl_attr *names = rl_attr_find(c->node, "activations"), *alpha = rl_attr_find(c->node, "activation_alpha"),
-                  *beta = rl_attr_find(c->node, "activation_beta");
-    uint32_t n = nact[c->arg], ialpha = 0, ibeta = 0;
-    if ((names && names->kind != RL_ATTR_STRINGS) || (alpha && alpha->kind != RL_ATTR_FLOATS) || (beta && beta->kind != RL_ATTR_FLOATS))
-        return rl_call_fail(c, RL_EMODEL, "activations that are no names and numbers");
-    if (names && names->n != n * ndir) return rl_call_fail(c, RL_EMODEL, "%u activations, wants %u", names->n, n * ndir);
-    for (uint32_t i = 0; i < n * ndir; i++) {
-        rl_act_kind k = names ? act_of(names->strings[i]) : defaults[c->arg][i % n];
-        if (names && k == ACT_NOP)
-            return rl_call_fail(c, RL_EMODEL, "activation '%.*s' is not known", (int)names->strings[i].n,
-                    (const char *)names->strings[i].p);
-        rl_activation *a = &act[i / n][i % n];
-        *a = (rl_activation){k, acts[k].alpha, acts[k].beta};
-        if (acts[k].nparam > 0 && alpha && ialpha < alpha->n) a->alpha = alpha->floats[ialpha++];
-        if (acts[k].nparam > 1 && beta && ibeta < beta->n) a->beta = beta->floats[ibeta++];
-    }
-    return RL_OK;
-}
-
 /* ---- inputs ---- */
 
 typedef struct {
-    uint32_t ndir;
-    int64_t length, batch, input, hidden, count;
-    bool batch_first;
+    rl_recurrent_node n;
     rl_dtype wide;
     const rl_rows *rows; /* NULL: no fast kernels */
     const rl_tensor *x, *w, *r, *bias, *h, *c, *peephole; /* dense, of type wide, x and states with the batch in its usual place */
     int64_t *ends;
 } inputs;
 
-/* Input i in the type to compute in; a batch that comes first goes behind the dim after it. */
-static const rl_tensor *read_input(rl_call *c, const inputs *in, uint32_t i, bool has_batch) {
-    static const int64_t swap[] = {1, 0, 2};
+/* Input i in the type to compute in. */
+static const rl_tensor *read_input(rl_call *c, const inputs *in, uint32_t i) {
     const rl_tensor *t = rl_call_in(c, i);
-    if (!t || t->rank != 3 || !has_batch || !in->batch_first) return t ? rl_dense_as(c, t, in->wide) : NULL;
-    rl_tensor view = rl_view_transpose(t, swap);
+    if (!t) return NULL;
+    rl_tensor view = rl_recurrent_view(&in->n, i, t);
     return rl_dense_as(c, &view, in->wide);
-}
-
-static bool has_dims(const rl_tensor *t, uint32_t rank, int64_t a, int64_t b, int64_t d) {
-    int64_t want[3] = {a, b, d};
-    return !t || (t->rank == rank && rl_same_bytes(t->dim, want, rank * sizeof *want));
 }
 
 static rl_status read_ends(rl_call *c, inputs *in) {
     const rl_tensor *t = rl_call_as(c, 4, RL_I64);
-    in->ends = rl_new(c->tmp, int64_t, in->batch);
-    if (t && rl_numel(t) != in->batch)
-        return rl_call_fail(c, RL_EMODEL, "%lld lengths for a batch of %lld", (long long)rl_numel(t), (long long)in->batch);
-    for (int64_t b = 0; b < in->batch; b++) {
-        in->ends[b] = t ? ((const int64_t *)rl_data(t))[b] : in->length;
-        if (in->ends[b] < 0 || in->ends[b] > in->length)
-            return rl_call_fail(c, RL_EMODEL, "a length of %lld of %lld", (long long)in->ends[b], (long long)in->length);
+    in->ends = rl_new(c->tmp, int64_t, in->n.batch);
+    for (int64_t b = 0; b < in->n.batch; b++) {
+        in->ends[b] = t ? ((const int64_t *)rl_data(t))[b] : in->n.length;
+        if (in->ends[b] < 0 || in->ends[b] > in->n.length)
+            return rl_call_fail(c, RL_EMODEL, "a length of %lld of %lld", (long long)in->ends[b], (long long)in->n.length);
     }
     return RL_OK;
 }
 
 static rl_status read_inputs(rl_call *c, inputs *in) {
-    RL_TRY(rl_call_need(c, 3));
+    RL_TRY(rl_recurrent_read(c, &in->n));
     if (c->step->packed.kind == RL_ABSENT) rl_call_fetch(c);
     in->wide = rl_wide_float(rl_call_in(c, 0)->dtype);
     in->rows = c->rt->fast && in->wide == RL_F32 ? rl_rows_best() : NULL;
-    in->batch_first = rl_attr_int(c->node, "layout", 0) != 0;
-    in->x = read_input(c, in, 0, true);
-    in->w = read_input(c, in, 1, false);
-    in->r = read_input(c, in, 2, false);
-    in->bias = read_input(c, in, 3, false);
-    in->h = read_input(c, in, 5, true);
-    if (c->arg == RL_LSTM) in->c = read_input(c, in, 6, true), in->peephole = read_input(c, in, 7, false);
-    if (in->x->rank != 3 || in->w->rank != 3 || in->r->rank != 3) return rl_call_fail(c, RL_EMODEL, "wants an input and weights of rank 3");
-    int64_t d = in->ndir, n = in->hidden = in->r->dim[2];
-    in->length = in->x->dim[0], in->batch = in->x->dim[1], in->input = in->x->dim[2], in->count = ngate[c->arg];
-    if (!has_dims(in->w, 3, d, in->count * n, in->input) || !has_dims(in->r, 3, d, in->count * n, n) ||
-        !has_dims(in->bias, 2, d, 2 * in->count * n, 0) ||
-        !has_dims(in->h, 3, d, in->batch, n) || !has_dims(in->c, 3, d, in->batch, n) || !has_dims(in->peephole, 2, d, 3 * n, 0))
-        return rl_call_fail(c, RL_EMODEL, "weights, biases or states do not fit %lld directions of %lld", (long long)d, (long long)n);
+    in->x = read_input(c, in, 0);
+    in->w = read_input(c, in, 1);
+    in->r = read_input(c, in, 2);
+    in->bias = read_input(c, in, 3);
+    in->h = read_input(c, in, 5);
+    if (c->arg == RL_LSTM) in->c = read_input(c, in, 6), in->peephole = read_input(c, in, 7);
     return read_ends(c, in);
 }
 
@@ -143,9 +85,9 @@ static void multiply(rl_rt *rt, const inputs *in, const void *a, const void *b, 
 
 /* Columns and depth of panels[i] of each direction. */
 static void panels_dims(const rl_call *c, const inputs *in, int i, int64_t *n, int64_t *k) {
-    int64_t all = in->count * in->hidden, first = c->arg == RL_GRU ? 2 * in->hidden : all;
+    int64_t all = in->n.count * in->n.hidden, first = c->arg == RL_GRU ? 2 * in->n.hidden : all;
     *n = i == 0 ? all : i == 1 ? first : all - first;
-    *k = i == 0 ? in->input : in->hidden;
+    *k = i == 0 ? in->n.input : in->n.hidden;
 }
 
 /* Where all panels are to be, and whether they are there already: constants are packed once. */
@@ -154,7 +96,7 @@ static float *panels_room(rl_call *c, const inputs *in, bool *packed) {
     rl_tensor *keep = &c->step->packed;
     for (int i = 0; i < 3; i++) {
         panels_dims(c, in, i, &n, &k);
-        count += in->ndir * rl_panels_count(n, k);
+        count += in->n.ndir * rl_panels_count(n, k);
     }
     *packed = keep->kind != RL_ABSENT;
     if (*packed) return rl_data(keep);
@@ -168,10 +110,10 @@ static void pack_weights(rl_call *c, const inputs *in, rl_recurrent *r) {
     bool packed;
     int64_t n, k;
     float *room = panels_room(c, in, &packed);
-    for (uint32_t d = 0; d < in->ndir; d++)
+    for (uint32_t d = 0; d < in->n.ndir; d++)
         for (int i = 0; i < 3; i++) {
             panels_dims(c, in, i, &n, &k);
-            const float *b = (const float *)(const void *)part(i ? in->r : in->w, d) + (i == 2 ? (in->count - 1) * in->hidden * k : 0);
+            const float *b = (const float *)(const void *)part(i ? in->r : in->w, d) + (i == 2 ? (in->n.count - 1) * in->n.hidden * k : 0);
             if (packed) r[d].panels[i] = (rl_panels){in->rows, room, n, k};
             else r[d].panels[i] = rl_panels_pack(in->rows, b, n, k, 1, k, room);
             room += rl_panels_count(n, k);
@@ -191,13 +133,13 @@ static void repeat(char *to, const char *row, size_t nbyte, int64_t rows) {
 
 /* x W' + the biases, for all tokens. A GRU whose product comes first adds h's recurrent bias to that product. */
 static const void *input_gates(rl_call *c, const inputs *in, const rl_recurrent *r, uint32_t dir) {
-    int64_t n = in->count * in->hidden, rows = in->length * in->batch, both = r->linear ? 2 * in->hidden : n;
+    int64_t n = in->n.count * in->n.hidden, rows = in->n.length * in->n.batch, both = r->linear ? 2 * in->n.hidden : n;
     rl_tensor *sum = rl_call_temp(c, in->wide, 1, &n), *all = rl_call_temp(c, in->wide, 2, (int64_t[]){rows, n});
     size_t size = rl_dtype_bits(in->wide) / 8;
     if (in->bias && in->wide == RL_F64) add_biases_f64(rl_data(sum), (const double *)(const void *)part(in->bias, dir), n, both);
     else if (in->bias) add_biases_f32(rl_data(sum), (const float *)(const void *)part(in->bias, dir), n, both);
     repeat(rl_data(all), in->bias ? rl_data(sum) : NULL, (size_t)n * size, rows);
-    multiply(c->rt, in, rl_data(in->x), part(in->w, dir), &r->panels[0], rl_data(all), rows, n, in->input, n);
+    multiply(c->rt, in, rl_data(in->x), part(in->w, dir), &r->panels[0], rl_data(all), rows, n, in->n.input, n);
     return rl_data(all);
 }
 
@@ -207,25 +149,25 @@ static void run_cells(rl_rt *rt, rl_recurrent *r, bool wide) {
 
 /* weight: R of this direction; extra: the bias of h's own product, of a GRU whose product comes first. */
 static void run_steps(rl_rt *rt, const inputs *in, rl_recurrent *r, const char *weight, const char *extra) {
-    int64_t n = in->hidden, all = in->count * n;
+    int64_t n = in->n.hidden, all = in->n.count * n;
     size_t size = rl_dtype_bits(in->wide) / 8, row = (size_t)all * size;
     bool wide = in->wide == RL_F64, gru = r->op == RL_GRU;
     char *next = (char *)r->gate + 2 * (size_t)n * size; /* a GRU's third gate */
     const char *next_weight = weight + 2 * (size_t)(n * n) * size;
-    for (r->step = 0; r->step < in->length; r->step++) {
-        for (int64_t b = 0; b < in->batch; b++) {
+    for (r->step = 0; r->step < in->n.length; r->step++) {
+        for (int64_t b = 0; b < in->n.batch; b++) {
             int64_t token = RL_MAX(rl_recurrent_token(r, b), 0);
-            memcpy((char *)r->gate + (size_t)b * row, (const char *)r->gates_of + (size_t)(token * in->batch + b) * row, row);
+            memcpy((char *)r->gate + (size_t)b * row, (const char *)r->gates_of + (size_t)(token * in->n.batch + b) * row, row);
         }
-        multiply(rt, in, r->h, weight, &r->panels[1], r->gate, in->batch, gru ? 2 * n : all, n, all);
+        multiply(rt, in, r->h, weight, &r->panels[1], r->gate, in->n.batch, gru ? 2 * n : all, n, all);
         r->phase = 0;
         if (gru && r->linear) {
-            repeat(r->work, extra, (size_t)n * size, in->batch);
-            multiply(rt, in, r->h, next_weight, &r->panels[2], r->work, in->batch, n, n, n);
+            repeat(r->work, extra, (size_t)n * size, in->n.batch);
+            multiply(rt, in, r->h, next_weight, &r->panels[2], r->work, in->n.batch, n, n, n);
         }
         run_cells(rt, r, wide);
         if (!gru) continue;
-        if (!r->linear) multiply(rt, in, r->work, next_weight, &r->panels[2], next, in->batch, n, n, all);
+        if (!r->linear) multiply(rt, in, r->work, next_weight, &r->panels[2], next, in->n.batch, n, n, all);
         r->phase = 1;
         run_cells(rt, r, wide);
     }
@@ -237,12 +179,12 @@ static void run_steps(rl_rt *rt, const inputs *in, rl_recurrent *r, const char *
 static void give(rl_call *c, const inputs *in, uint32_t i, rl_dtype made, const rl_tensor *t) {
     static const int64_t states[] = {1, 0, 2}, steps[] = {2, 0, 1, 3};
     if (!rl_call_wants(c, i)) return;
-    rl_tensor view = !in->batch_first ? *t : rl_view_transpose(t, t->rank == 4 ? steps : states);
+    rl_tensor view = !in->n.batch_first ? *t : rl_view_transpose(t, t->rank == 4 ? steps : states);
     rl_convert(c->rt, rl_call_make(c, i, made, view.rank, view.dim), &view, true);
 }
 
 static rl_tensor *state_of(rl_call *c, const inputs *in, const rl_tensor *first) {
-    rl_tensor *t = rl_call_temp(c, in->wide, 3, (int64_t[]){in->ndir, in->batch, in->hidden});
+    rl_tensor *t = rl_call_temp(c, in->wide, 3, (int64_t[]){in->n.ndir, in->n.batch, in->n.hidden});
     if (first) rl_tensor_move(c->rt, t, first);
     else memset(rl_data(t), 0, rl_bytes_of(t->dtype, rl_numel(t)));
     return t;
@@ -253,17 +195,19 @@ typedef struct { rl_rt *rt; const inputs *in; rl_recurrent *r; } directions;
 static void run_directions(void *arg, int64_t from, int64_t to) {
     const directions *a = arg;
     const inputs *in = a->in;
-    size_t extra = (size_t)(5 * in->hidden) * rl_dtype_bits(in->wide) / 8;
+    size_t extra = (size_t)(5 * in->n.hidden) * rl_dtype_bits(in->wide) / 8;
     for (uint32_t d = (uint32_t)from; d < (uint32_t)to; d++)
         run_steps(a->rt, in, &a->r[d], part(in->r, d), in->bias ? part(in->bias, d) + extra : NULL);
 }
 
 /* What is the same in all steps of direction d. */
-static rl_recurrent direction(rl_call *c, const inputs *in, uint32_t d) {
-    return (rl_recurrent){.op = c->arg, .batch = in->batch, .hidden = in->hidden, .count = in->count, .ends = in->ends, .rows = in->rows,
-                          .reverse = d == 1 || rl_attr_is(c->node, "direction", "reverse"), .clip = rl_attr_float(c->node, "clip", 0),
-                          .couples = rl_attr_int(c->node, "input_forget", 0) != 0, .peephole = part(in->peephole, d),
-                          .linear = c->arg == RL_GRU && rl_attr_int(c->node, "linear_before_reset", 0), .y_step = in->ndir * in->batch * in->hidden};
+static rl_recurrent direction(const rl_call *c, const inputs *in, uint32_t d) {
+    const rl_recurrent_node *n = &in->n;
+    rl_recurrent r = {.op = c->arg, .batch = n->batch, .hidden = n->hidden, .count = n->count, .ends = in->ends, .rows = in->rows,
+                      .reverse = d == 1 || n->reverse, .clip = n->clip, .couples = n->couples, .linear = n->linear, .peephole = part(in->peephole, d),
+                      .y_step = n->ndir * n->batch * n->hidden};
+    memcpy(r.act, n->act[d], sizeof r.act);
+    return r;
 }
 
 static bool is_plain(const rl_recurrent *r) {
@@ -272,31 +216,28 @@ static bool is_plain(const rl_recurrent *r) {
 }
 
 rl_status rl_ref_recurrent(rl_call *c) {
-    inputs in = {.ndir = rl_attr_is(c->node, "direction", "bidirectional") ? 2 : 1};
-    rl_activation act[2][3];
+    inputs in = {0};
     rl_recurrent r[2];
     RL_TRY(read_inputs(c, &in));
-    RL_TRY(read_activations(c, in.ndir, act));
-    int64_t n = in.hidden;
+    int64_t n = in.n.hidden;
     rl_tensor *h = state_of(c, &in, in.h), *cell = state_of(c, &in, in.c);
-    rl_tensor *y = rl_call_temp(c, in.wide, 4, (int64_t[]){rl_call_wants(c, 0) ? in.length : 0, in.ndir, in.batch, n});
-    rl_tensor *gate = rl_call_temp(c, in.wide, 3, (int64_t[]){in.ndir, in.batch, in.count * n});
-    rl_tensor *work = rl_call_temp(c, in.wide, 3, (int64_t[]){in.ndir, in.batch, n});
+    rl_tensor *y = rl_call_temp(c, in.wide, 4, (int64_t[]){rl_call_wants(c, 0) ? in.n.length : 0, in.n.ndir, in.n.batch, n});
+    rl_tensor *gate = rl_call_temp(c, in.wide, 3, (int64_t[]){in.n.ndir, in.n.batch, in.n.count * n});
+    rl_tensor *work = rl_call_temp(c, in.wide, 3, (int64_t[]){in.n.ndir, in.n.batch, n});
     size_t size = rl_dtype_bits(in.wide) / 8;
     memset(rl_data(y), 0, rl_bytes_of(in.wide, rl_numel(y)));
     memset(rl_data(work), 0, rl_bytes_of(in.wide, rl_numel(work)));
-    for (uint32_t d = 0; d < in.ndir; d++) {
+    for (uint32_t d = 0; d < in.n.ndir; d++) {
         r[d] = direction(c, &in, d);
         r[d].gate = part(gate, d), r[d].work = part(work, d), r[d].h = part(h, d), r[d].c = part(cell, d);
-        memcpy(r[d].act, act[d], sizeof r[d].act);
         r[d].plain = is_plain(&r[d]);
-        if (rl_call_wants(c, 0)) r[d].y = (char *)rl_data(y) + (size_t)(d * in.batch * n) * size;
+        if (rl_call_wants(c, 0)) r[d].y = (char *)rl_data(y) + (size_t)(d * in.n.batch * n) * size;
     }
     if (in.rows) pack_weights(c, &in, r);
-    for (uint32_t d = 0; d < in.ndir; d++) r[d].gates_of = input_gates(c, &in, &r[d], d);
+    for (uint32_t d = 0; d < in.n.ndir; d++) r[d].gates_of = input_gates(c, &in, &r[d], d);
     directions all = {c->rt, &in, r};
-    if (in.rows) rl_parallel(c->rt, in.ndir, 1, run_directions, &all);
-    else run_directions(&all, 0, in.ndir);
+    if (in.rows) rl_parallel(c->rt, in.n.ndir, 1, run_directions, &all);
+    else run_directions(&all, 0, in.n.ndir);
     rl_dtype made = rl_call_in(c, 0)->dtype;
     give(c, &in, 0, made, y);
     give(c, &in, 1, made, h);

@@ -69,6 +69,7 @@ set(RL_RUNTIME
   runtime/pool.c
   runtime/prepare.c
   runtime/prim.c
+  runtime/recurrent.c
   runtime/ref_attention.c
   runtime/ref_axis.c
   runtime/ref_control.c

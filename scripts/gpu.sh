@@ -168,7 +168,7 @@ do_pack() {
 # Unit tests, with the libraries and by own kernels alone; the last of them waits after each node, so that what fails is named.
 do_tests() {
     local t
-    for t in dp4a table ops run move; do step "gpu_$t" 150 "${tools}_gpu_$t"; done
+    for t in dp4a table ops run recurrent move; do step "gpu_$t" 150 "${tools}_gpu_$t"; done
     [ ! -x "$(dirname "$tools")/unit_gpu_index" ] || step gpu_index 60 "$(dirname "$tools")/unit_gpu_index"
     RELAYOUT_CUDA_LIBRARIES=0 step own-gpu_table 120 "${tools}_gpu_table"
     RELAYOUT_CUDA_LIBRARIES=0 step own-gpu_run 120 "${tools}_gpu_run"

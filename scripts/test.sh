@@ -129,11 +129,12 @@ if [ -x build/cuda/relayout_emulated ]; then
     watched=build/cuda/relayout_watched # it says more, and is as quick where models are small
     [ -x $watched ] || watched=build/cuda/relayout_emulated
     py gpu-emulated test_backend_run.py --relayout $watched --device cuda _conv_ pool softmax reduce gather scatter matmul \
-        gemm pad resize layer_norm batchnorm where clip cast transpose slice concat _attention rotary top_k cumsum triu tril onehot gridsample
+        gemm pad resize layer_norm batchnorm where clip cast transpose slice concat _attention rotary top_k cumsum triu tril onehot gridsample \
+        lstm gru_ rnn_ lrn test_mean_
     py gpu-emulated-text test_text_run.py --relayout $watched --device cuda text/ops text/moves text/graph text/ir
     py gpu-emulated-low test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --type float16 espcn mobilenetv3
     py gpu-emulated-joined test_fast.py --relayout build/cuda/relayout_emulated --device cuda --count 100
-    py gpu-emulated-zoo test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda mobilenet efficientnet superres ssd
+    py gpu-emulated-zoo test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda mobilenet efficientnet superres ssd crnn
 else
     say "skipped: no C++ compiler for the emulated device"
 fi

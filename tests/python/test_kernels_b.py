@@ -256,7 +256,7 @@ def rotary(r):
 
 @family
 def recurrent(r):
-    op, t, b, n, h = pick(r, "LSTM", "GRU", "RNN"), int(r.integers(1, 6)), int(r.integers(1, 4)), int(r.integers(1, 5)), int(r.integers(1, 6))
+    op, t, b, n, h = pick(r, "LSTM", "GRU", "RNN"), int(r.integers(1, 6)), int(r.integers(1, 7)), int(r.integers(1, 5)), int(r.integers(1, 10))
     gates, nact = {"LSTM": (4, 3), "GRU": (3, 2), "RNN": (1, 1)}[op]
     direction = pick(r, "forward", "reverse", "bidirectional")
     d = 2 if direction == "bidirectional" else 1

@@ -10,13 +10,15 @@ with onnxruntime's (its optimizations off).
                                    round more than that away themselves, against the same weights computed in float32
 
 An output of floats agrees when max |diff| <= 1e-4 * (max y - min y) + 1e-6 * max |y|, one of other types when it is equal. A model
-that the program refuses before it runs is listed by the op that it names, and counts as skipped; every other one must agree. The
-seeded weights of a deep model may overflow: then all weights are halved until they do not. `relayout bench` of each model must hold no
-more memory than its inputs, the plan's arena, at most 1.1 times what any plan needs, and what one kernel had for itself.
+that the program refuses before it runs is listed by the op that it names, and counts as skipped; every other one must agree, and with
+a device no node of a sample model may be left to the host. The seeded weights of a deep model may overflow: then all weights are halved
+until they do not. `relayout bench` of each model must hold no more memory than its inputs, the plan's arena, at most 1.1 times what any
+plan needs, and what one kernel had for itself.
 """
 import collections
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -83,10 +85,17 @@ def share_of_bound(expected, got, lower=False):
 
 
 def compared(prog, path, inputs, options):
-    """Share of the bound, seconds."""
+    """Share of the bound, seconds, what a device left to the host."""
     start = time.time()
-    got = RelayoutBackend.prepare(onnx.load(path, load_external_data=False), program=prog, path=path, limit=TIME, options=options).run(inputs)
-    return share_of_bound(common.run_ort(path, inputs), got), time.time() - start
+    rep = RelayoutBackend.prepare(onnx.load(path, load_external_data=False), program=prog, path=path, limit=TIME, options=options)
+    got = rep.run(inputs)
+    return share_of_bound(common.run_ort(path, inputs), got), time.time() - start, left_by(rep)
+
+
+def left_by(rep):
+    """The ops that a device had no kernel for."""
+    left = re.search(r"for want of a kernel: [1-9]\d* \((.*)\)", rep.said)
+    return left[1] if left else ""
 
 
 def compared_lower(prog, path, inputs, options, to, tmp):
@@ -96,17 +105,18 @@ def compared_lower(prog, path, inputs, options, to, tmp):
     outputs, start = [], 0
     for o in (("--kernels", "reference"), options):
         start = time.time()
-        outputs.append(RelayoutBackend.prepare(onnx.load(low), program=prog, path=low, limit=TIME, options=o).run(inputs))
+        rep = RelayoutBackend.prepare(onnx.load(low), program=prog, path=low, limit=TIME, options=o)
+        outputs.append(rep.run(inputs))
     seconds, (reference, got) = time.time() - start, outputs
     share = share_of_bound(reference, got, lower=True)
     if share <= 1:
-        return share, seconds
+        return share, seconds, left_by(rep)
     wide = Path(tmp) / "wide.onnx"
     onnx.save(lowered.rounded(onnx.load(path, load_external_data=False), lowered.TYPES[to]), wide)
     exact = common.run_ort(wide, inputs)
     if share_of_bound(exact, reference, lower=True) > 1:  # the reference is no better
         share = share_of_bound(exact, got, lower=True)
-    return share, seconds
+    return share, seconds, left_by(rep)
 
 
 def held(prog, path, sizes, kernels):
@@ -134,15 +144,15 @@ def run(job):
             used = own
             for _ in range(12):
                 try:
-                    worst, seconds = (compared_lower(prog, used, inputs, options, args.type, tmp) if args.type else
-                                      compared(prog, used, inputs, options))
+                    worst, seconds, left = (compared_lower(prog, used, inputs, options, args.type, tmp) if args.type else
+                                            compared(prog, used, inputs, options))
                     break
                 except Overflows:
                     used = Path(tmp) / "calmed.onnx"
                     onnx.save(calmed(model), used)
             else:
                 return name, None, 0, "its output is never finite", False
-        wrong = "outputs differ" if worst > 1 else "" if args.device or args.type else held(prog, own, sizes, args.kernels)
+        wrong = "outputs differ" if worst > 1 else f"not on the device: {left}" if left and not path else "" if args.device or args.type else held(prog, own, sizes, args.kernels)
         return name, worst, seconds, wrong, False
     except (Refused, lowered.CannotLower) as e:
         return name, None, 0, str(e), True

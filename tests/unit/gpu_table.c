@@ -174,6 +174,8 @@ static const struct { const char *type, *text; } forms[] = {
     {"BatchNormalization", "in %x #[2,4,4,8] in %s #[4] in %b #[4] in %m #[4] const %v #[4] {1,2,3,4} %y = BatchNormalization(%x, %s, %b, %m, %v)"},
     {"BatchNormalization", "in %x #[16,16] in %s #[16] in %b #[16] in %m #[16] const %v #[16] {1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8} "
                            "%y = BatchNormalization(%x, %s, %b, %m, %v)"},
+    {"LRN", "in %x #[2,7,3,4] %y = LRN(%x) size=4 alpha=0.5 beta=0.6 bias=2.0"},
+    {"LRN", "in %x #[3,2,5] %y = LRN(%x) size=9"},
     {"Resize", "in %x #[2,3,5,4] const %s f32[4] {1,1,2,1.5} %y = Resize(%x, _, %s) mode=\"linear\""},
     {"Resize", "in %x #[2,3,5,4] const %s i64[4] {2,3,7,3} %y = Resize(%x, _, _, %s)"},
     /* one to three axes; the last one as it is, by 16 bytes (a Transpose would be a node); so many taps that it goes by axis */
@@ -217,6 +219,33 @@ static const struct { const char *type, *text; } forms[] = {
     {"com.microsoft::FusedMatMul", "in %x #[5,2,7] in %z #[7,2,4] %y = com.microsoft::FusedMatMul(%x, %z) transBatchA=1 transBatchB=1"},
     {"com.microsoft::FusedMatMul", "in %x #[2,3,5,7] in %z #[4,7] %y = com.microsoft::FusedMatMul(%x, %z) transB=1"},
     {"MatMul", "in %x #[70,65] in %z #[65] %y = MatMul(%x, %z)"},
+    /* all that a cell has; a row's sequence that ends; one unit more than a block has, of two directions; states before the first step; both orders of the batch */
+    {"LSTM", "in %x #[5,2,3] in %w #[1,16,3] in %r #[1,16,4] %y = LSTM(%x, %w, %r) hidden_size=4"},
+    {"LSTM", "in %x #[4,3,2] in %w #[2,20,2] in %r #[2,20,5] in %b #[2,40] in %h #[2,3,5] in %c #[2,3,5] const %n i32[3] {4,0,2} const %p #[2,15] "
+             "{1,-1,2,0.5,1,3,1,1,-2,1,0.5,1,2,1,1,-1,1,0,1,1,2,1,1,-1,1,1,2,0.5,1,1} "
+             "%y = LSTM(%x, %w, %r, %b, %n, %h, %c, %p) hidden_size=5 direction=\"bidirectional\" clip=0.8"},
+    {"LSTM", "in %x #[2,5,3] in %w #[1,16,3] in %r #[1,16,4] in %h #[2,1,4] %y = LSTM(%x, %w, %r, _, _, %h) hidden_size=4 layout=1 "
+             "direction=\"reverse\" input_forget=1 activations=[\"HardSigmoid\",\"Softsign\",\"ScaledTanh\"] activation_alpha=[0.25,0.5] "
+             "activation_beta=[0.4,0.75]"},
+    {"LSTM", "in %x #[3,1,9] in %w #[2,516,9] in %r #[2,516,129] in %b #[2,1032] %y = LSTM(%x, %w, %r, %b) hidden_size=129 direction=\"bidirectional\""},
+    {"GRU", "in %x #[5,2,3] in %w #[1,12,3] in %r #[1,12,4] in %b #[1,24] %y = GRU(%x, %w, %r, %b) hidden_size=4 linear_before_reset=1"},
+    {"GRU", "in %x #[4,3,2] in %w #[2,15,2] in %r #[2,15,5] in %b #[2,30] in %h #[2,3,5] const %n i32[3] {1,4,0} "
+            "%y = GRU(%x, %w, %r, %b, %n, %h) hidden_size=5 direction=\"bidirectional\""},
+    {"GRU", "in %x #[2,4,3] in %w #[2,12,3] in %r #[2,12,4] in %h #[2,2,4] %y = GRU(%x, %w, %r, _, _, %h) hidden_size=4 layout=1 direction=\"bidirectional\" "
+            "linear_before_reset=1 clip=0.5 activations=[\"Sigmoid\",\"Affine\",\"HardSigmoid\",\"Elu\"] activation_alpha=[0.5,0.2,0.3] activation_beta=[0.1,0.6]"},
+    /* many sequences: a product by itself; weights by 16 bytes */
+    {"LSTM", "in %x #[3,6,3] in %w #[2,32,3] in %r #[2,32,8] in %b #[2,64] const %n i32[6] {3,0,2,1,3,3} in %h #[2,6,8] %y = LSTM(%x, %w, %r, %b, %n, %h) "
+             "hidden_size=8 direction=\"bidirectional\""},
+    {"LSTM", "in %x #[3,4,3] in %w #[2,32,3] in %r #[2,32,8] %y = LSTM(%x, %w, %r) hidden_size=8 direction=\"bidirectional\""},
+    {"GRU", "in %x #[3,7,3] in %w #[2,15,3] in %r #[2,15,5] in %b #[2,30] %y = GRU(%x, %w, %r, %b) hidden_size=5 direction=\"bidirectional\""},
+    {"GRU", "in %x #[5,3,3] in %w #[1,15,3] in %r #[1,15,5] %y = GRU(%x, %w, %r) hidden_size=5 layout=1 direction=\"reverse\" linear_before_reset=1"},
+    {"GRU", "in %x #[3,2,3] in %w #[1,120,3] in %r #[1,120,40] in %b #[1,240] %y = GRU(%x, %w, %r, %b) hidden_size=40"},
+    {"RNN", "in %x #[3,5,3] in %w #[1,8,3] in %r #[1,8,8] %y = RNN(%x, %w, %r) hidden_size=8 direction=\"reverse\""},
+    {"RNN", "in %x #[5,2,3] in %w #[1,4,3] in %r #[1,4,4] in %b #[1,8] %y = RNN(%x, %w, %r, %b) hidden_size=4"},
+    {"RNN", "in %x #[5,2,3] in %w #[2,4,3] in %r #[2,4,4] in %h #[2,2,4] %y = RNN(%x, %w, %r, _, _, %h) hidden_size=4 direction=\"bidirectional\" "
+            "activations=[\"LeakyRelu\",\"Softplus\"]"},
+    {"RNN", "in %x #[3,2,3] in %w #[2,4,3] in %r #[2,4,4] %y = RNN(%x, %w, %r) hidden_size=4 direction=\"bidirectional\" "
+            "activations=[\"Relu\",\"ThresholdedRelu\"] activation_alpha=[0.25]"},
     {"Gemm", "in %x #[5,7] in %z #[4,5] in %c #[4] %y = Gemm(%x, %z, %c) transA=1 transB=1 alpha=0.5 beta=2.0"},
 };
 
