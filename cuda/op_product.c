@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../runtime/einsum.h"
+#include "../runtime/fast.h"
 #include "../runtime/kernels.h"
 #include "../runtime/ref_matmul.h"
 #include "backend.h"
@@ -84,15 +85,16 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     if (count_of(dim, rank) >= INT32_MAX) return rl_call_decline(c);
     if (!rl_gpu_posts_of(c, dim, rank, &j.posts) || !rl_gpu_columns(c, 1, 0, &w, &bias)) return rl_call_decline(c);
     a = side_of(c, rl_call_here(c, 0), "transA", "transBatchA"), b = side_of(c, w, "transB", "transBatchB");
+    bool rows = a.rank > 1 && b.rank > 2; /* batches of matrices: rows lie where they are wanted */
     a = rl_matrix_of(&a, true), b = rl_matrix_of(&b, false);
-    rl_tensor *y = rl_call_make(c, 0, a.dtype, rank, dim), flat;
+    rl_tensor *y = rl_call_make_in(c, 0, a.dtype, rank, dim, rows ? rl_order_for(c->step->order, rank) : NULL), flat;
     if (rl_numel(y) == 0) return RL_OK;
     if (b.rank == 2 && a.rank > 2 && rl_view_reshape(&a, 2, (int64_t[]){rl_numel(&a) / RL_MAX(a.dim[a.rank - 1], 1), a.dim[a.rank - 1]}, &flat)) a = flat;
     uint32_t nbatch = RL_MAX(a.rank, b.rank) - 2;
     j.k = rl_gpu_of_float(RL_GPU_matmul_f32, a.dtype), j.type = a.dtype, j.size = rl_elem_bits(a.dtype) / 8;
     j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(&a), .b = rl_data(&b), .m = (uint32_t)a.dim[a.rank - 2], .n = (uint32_t)b.dim[b.rank - 1],
                         .k = (uint32_t)a.dim[a.rank - 1], .a_m = a.stride[a.rank - 2], .a_k = a.stride[a.rank - 1], .b_k = b.stride[b.rank - 2],
-                        .b_n = b.stride[b.rank - 1], .c_m = b.dim[b.rank - 1], .c_n = 1, .alpha = c->arg ? rl_attr_float(c->node, "alpha", 1) : 1};
+                        .b_n = b.stride[b.rank - 1], .c_m = rows ? y->stride[rank - 2] : b.dim[b.rank - 1], .c_n = 1, .alpha = c->arg ? rl_attr_float(c->node, "alpha", 1) : 1};
     rl_loops batch = {.rank = nbatch, .noperand = 3};
     for (uint32_t i = 0; i < nbatch; i++) {
         batch.dim[i] = dim[i];

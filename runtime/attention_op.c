@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "device.h"
+#include "fast.h"
 #include "ref_attention.h"
 
 /* [batch, length, heads * size] as [batch, heads, length, size]: always a view. */
@@ -106,7 +107,8 @@ rl_tensor rl_attention_grouped(const rl_attention_op *a, const rl_tensor *t) {
 
 rl_tensor rl_attention_output(rl_call *c, const rl_attention_op *a) {
     int64_t size = a->v.dim[3], dim[4] = {a->batch, a->heads, a->queries, size}, flat[3] = {a->batch, a->queries, a->heads * size};
-    return split(rl_call_make(c, 0, a->q.dtype, a->flat ? 3 : 4, a->flat ? flat : dim), a->heads);
+    if (!a->flat) return *rl_call_make_in(c, 0, a->q.dtype, 4, dim, rl_order_for(c->step->order, 4));
+    return split(rl_call_make(c, 0, a->q.dtype, 3, flat), a->heads);
 }
 
 /* ---- RotaryEmbedding ---- */

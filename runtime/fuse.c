@@ -332,7 +332,7 @@ static void drop_pads(const rl_fuser *a, rl_arena *tmp) {
     }
 }
 
-/* With a device the analysis is the fast kernels', for steps whose first kernel is the device's. */
+/* With a device the analysis is the fast kernels', for steps whose first kernel is the device's, and Reshapes, which are views there. */
 static void set_kernels(rl_fuser *a, rl_arena *tmp) {
     rl_exec *x = a->x;
     a->as = rl_new(tmp, const rl_kernel *, x->nstep + 1);
@@ -340,7 +340,7 @@ static void set_kernels(rl_fuser *a, rl_arena *tmp) {
     if (a->device) a->whole = rl_copy(tmp, x->step, x->nstep * sizeof *x->step);
     for (uint32_t i = 0; i < x->nstep; i++) {
         const rl_step *s = &x->step[i];
-        if (!s->kernel.n || (a->device && !rl_device_has(x->rt, s->kernel.p[0]))) continue;
+        if (!s->kernel.n || (a->device && !rl_device_has(x->rt, s->kernel.p[0]) && rl_step_fn(s) != rl_ref_reshape)) continue;
         a->as[i] = a->device ? rl_kernel_find(&rl_backend_fast, s->info) : s->kernel.p[0];
     }
 }

@@ -1,11 +1,13 @@
-/* How products are to lie in memory, so that who reads them copies nothing: see fuse.h.
+/* How products and attention are to lie in memory, so that who reads them copies nothing: see fuse.h.
  *
  *   y = MatMul(p, v)               [n, heads, tokens, width]
  *   t = Transpose(y, 0 2 1 3)      [n, tokens, heads, width]: a view
  *   z = Reshape(t)                 [n, tokens, heads * width]: a copy, unless t lies row-major; so y is made in the order 0 2 1 3 */
 #include <string.h>
 
+#include "device.h"
 #include "exec.h"
+#include "fast.h"
 #include "fuse.h"
 #include "kernels_fast.h"
 
@@ -35,6 +37,13 @@ static rl_order order_of(const rl_nodeinfo *transpose, uint32_t rank) {
     return seen == (1u << rank) - 1 ? (rl_order){a->ints, rank} : (rl_order){0};
 }
 
+/* Its kernel, or a device's, makes rows wherever they are to lie. */
+static bool makes_rows(const rl_exec *x, const rl_step *s) {
+    const rl_kernel *k = s->kernel.n ? s->kernel.p[0] : NULL;
+    if (k && rl_device_has(x->rt, k)) k = rl_kernel_find(&rl_backend_fast, s->info); /* which names the op */
+    return k && (k->fn == rl_fast_matmul || k->fn == rl_fast_attention || k->fn == rl_fast_attention_op);
+}
+
 const int64_t *rl_order_for(rl_order o, uint32_t rank) { return o.rank == rank ? o.dim : NULL; }
 
 void rl_choose_orders(rl_exec *x) {
@@ -44,7 +53,7 @@ void rl_choose_orders(rl_exec *x) {
     for (uint32_t i = 0; i < x->nstep; i++) step_of[x->step[i].node.i] = &x->step[i];
     for (uint32_t i = 0; i < x->nstep; i++) {
         rl_step *s = &x->step[i];
-        if (rl_step_fn(s) != rl_fast_matmul && rl_step_fn(s) != rl_fast_attention) continue;
+        if (!makes_rows(x, s)) continue;
         const rl_nodeinfo *n = merging(x, step_of, s->info->out[0]);
         uint32_t rank = rl_val(x->g, s->info->out[0])->rank;
         if (n && rank <= 8) s->order = order_of(n, rank);

@@ -229,13 +229,11 @@ static rl_status improve(rl_exec *x) {
     if (x->rt->fast) fetch_constants(x);
     if (x->rt->device) rl_join_bytes(x);
     rl_fuse(x);
-    if (x->rt->device) return rl_native_load(x);
-    if (!x->rt->fast) return RL_OK;
-    rl_join_shuffles(x);
-    rl_join_whole_norms(x);
+    if (!x->rt->device) rl_join_shuffles(x);
+    if (!x->rt->device) rl_join_whole_norms(x);
     rl_choose_orders(x);
     RL_TRY(rl_native_load(x));
-    if (x->rt->no_homes) return RL_OK;
+    if (x->rt->device || x->rt->no_homes) return RL_OK;
     rl_join_pool_pads(x);
     rl_read_pieces(x);
     rl_join_folds(x);

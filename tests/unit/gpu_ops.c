@@ -35,14 +35,18 @@ static void give(run *r, uint32_t i, uint32_t rank, const int64_t *dim, uint32_t
     }
 }
 
-static bool same(const run *a, const run *b) {
+static bool near(const run *a, const run *b, float by) {
     for (uint32_t i = 0; i < a->g->output.n; i++) {
         if (!rl_same_dims(&a->out[i], &b->out[i])) return false;
         const float *x = rl_data(&a->out[i]), *y = rl_data(&b->out[i]);
         for (int64_t k = 0; k < rl_numel(&a->out[i]); k++)
-            if (!(fabsf(x[k] - y[k]) <= 1e-5f * (1 + fabsf(x[k])))) return false;
+            if (!(fabsf(x[k] - y[k]) <= by * (1 + fabsf(x[k])))) return false;
     }
     return true;
+}
+
+static bool same(const run *a, const run *b) {
+    return near(a, b, 1e-5f);
 }
 
 static bool all_there(const run *r) {
@@ -95,6 +99,78 @@ TEST(heads_stay) {
         drop(&cpu), drop(&gpu);
         end(&cpu), end(&gpu);
     }
+    rl_ctx_free(ctx);
+}
+
+/* Attention as exporters write it, on %q, %k, %v [N,6,8]: heads apart, a product of what is scaled, what is done to scores, weights, a product. */
+#define HEADS                                                                                                                                        \
+    "  const %s i64[4] {0,6,2,4}\n  const %f i64[3] {0,6,8}\n  %q4 = Reshape(%q, %s)\n  %k4 = Reshape(%k, %s)\n  %v4 = Reshape(%v, %s)\n"               \
+    "  %qt = Transpose(%q4) perm=[0,2,1,3]\n  %kt = Transpose(%k4) perm=[0,2,3,1]\n  %vt = Transpose(%v4) perm=[0,2,1,3]\n"
+#define MERGED "  %yt = Transpose(%y4) perm=[0,2,1,3]\n  %y = Reshape(%yt, %f)\n"
+
+/* [steps] where one is joined, all others are views or run by themselves. */
+static uint32_t count_joined(const run *r) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->x->nstep; i++) n += r->x->step[i].joined != NULL;
+    return n;
+}
+
+/* The text with its floats shorter, between a Cast at each end. */
+static const char *in_type(const char *text, bool shorter) {
+    static char out[2200];
+    snprintf(out, sizeof out, "graph opset=20 {\n  in %%a f32[N,6,8]\n  in %%b f32[N,6,8]\n  in %%c f32[N,6,8]\n  %%q = Cast(%%a) to=%d\n  %%k = Cast(%%b) to=%d\n"
+             "  %%v = Cast(%%c) to=%d\n%s  %%z = Cast(%%y) to=1\n  out %%z\n}\n", shorter ? 10 : 1, shorter ? 10 : 1, shorter ? 10 : 1, text);
+    return out;
+}
+
+/* No kernel of Softmax or of one element runs, and none that moves: two products, and the scores in between. */
+TEST(joined_attention) {
+    static const struct { const char *text; bool joined; } cases[] = {
+        {HEADS "  const %h T[] {0.5}\n  %qs = Mul(%qt, %h)\n  %ks = Mul(%kt, %h)\n  %p = MatMul(%qs, %ks)\n  %w = Softmax(%p) axis=-1\n  %y4 = MatMul(%w, %vt)\n" MERGED, true},
+        {HEADS "  const %h T[] {2}\n  const %m T[6] {0,0,1,0,0.5,-2}\n  %p = MatMul(%qt, %kt)\n  %ps = Div(%p, %h)\n  %pm = Add(%ps, %m)\n  %w = Softmax(%pm) axis=3\n"
+               "  %y4 = MatMul(%w, %vt)\n" MERGED, true},
+        {HEADS "  const %m bool[1,1,6,6] {1,0,0,0,0,0,1,1,0,0,0,0,1,1,1,0,0,0,1,1,1,1,0,0,1,1,1,1,1,0,1,1,1,1,1,1}\n  const %i T[] {-100}\n  const %e T[2,1,6] {0,1,2,0,1,2,1,1,0,0,1,1}\n"
+               "  %p = MatMul(%qt, %kt)\n  %pb = Add(%e, %p)\n  %pm = Where(%m, %pb, %i)\n  %w = Softmax(%pm) axis=-1\n  %y4 = MatMul(%w, %vt)\n" MERGED, true},
+        {HEADS "  const %m bool[6] {0,1,0,0,1,0}\n  const %i T[] {-100}\n  const %o i64[5] {-1,1,2,6,6}\n  const %u i64[4] {-1,2,6,6}\n  const %d T[1,1,2,6,6] {"
+               "0,1,2,0,1,2,1,1,0,0,1,1,0,1,2,0,1,2,1,1,0,0,1,1,0,1,2,0,1,2,1,1,0,0,1,1,0,1,2,0,1,2,1,1,0,0,1,1,0,1,2,0,1,2,1,1,0,0,1,1,0,1,2,0,1,2,1,1,0,0,1,1}\n"
+               "  %p = MatMul(%qt, %kt)\n  %pm = Where(%m, %i, %p)\n  %p5 = Reshape(%pm, %o)\n  %pd = Add(%p5, %d)\n  %pu = Reshape(%pd, %u)\n  %w = Softmax(%pu) axis=-1\n"
+               "  %y4 = MatMul(%w, %vt)\n" MERGED, true},
+        {HEADS "  const %m T[6] {0,0,1,0,0.5,2}\n  %p = MatMul(%qt, %kt)\n  %pm = Mul(%p, %m)\n  %w = Softmax(%pm) axis=-1\n  %y4 = MatMul(%w, %vt)\n" MERGED, false},
+    };
+    static const char *const refused[] = {"launch:rows", "launch:each", "launch:strided", "launch:tile", "launch:pack", "launch:weave"};
+    CHECK_CTX(ctx)
+    for (size_t i = 0; i < 2 * RL_LEN(cases); i++) {
+        bool joined = cases[i / 2].joined, shorter = i % 2;
+        char text[1900];
+        snprintf(text, sizeof text, "%s", cases[i / 2].text);
+        for (char *t; (t = strstr(text, " T[")); memmove(t + 4, t + 2, strlen(t + 1)), memcpy(t + 1, shorter ? "f16" : "f32", 3)) continue;
+        for (size_t f = 0; f < (joined ? RL_LEN(refused) : 1); f++) {
+            if (joined) setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);
+            run cpu = start(ctx, in_type(text, shorter), &rl_backend_cpu), gpu = start(ctx, in_type(text, shorter), &rl_backend_cuda);
+            CHECK(count_joined(&gpu) == 1);
+            for (uint32_t k = 0; k < 3; k++) give(&cpu, k, 3, (int64_t[]){2, 6, 8}, k), give(&gpu, k, 3, (int64_t[]){2, 6, 8}, k);
+            CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+            CHECK((shorter ? near(&cpu, &gpu, 2e-3f) : same(&cpu, &gpu)) && all_there(&gpu));
+            unsetenv("RELAYOUT_EMULATE_FAULT");
+            drop(&cpu), drop(&gpu);
+            end(&cpu), end(&gpu);
+        }
+    }
+    rl_ctx_free(ctx);
+}
+
+/* A query that sees no key has weights that are no numbers: as Softmax, and not as Attention. */
+TEST(joined_blind_query) {
+    static const char text[] = "graph opset=20 {\n  in %q f32[1,2,3,4]\n  in %k f32[1,2,4,3]\n  in %v f32[1,2,3,4]\n  const %m bool[3,1] {1,0,1}\n  const %i f32[] {-inf}\n"
+                               "  %p = MatMul(%q, %k)\n  %pm = Where(%m, %p, %i)\n  %w = Softmax(%pm) axis=-1\n  %y = MatMul(%w, %v)\n  out %y\n}\n";
+    CHECK_CTX(ctx)
+    run gpu = start(ctx, text, &rl_backend_cuda);
+    give(&gpu, 0, 4, (int64_t[]){1, 2, 3, 4}, 1), give(&gpu, 1, 4, (int64_t[]){1, 2, 4, 3}, 2), give(&gpu, 2, 4, (int64_t[]){1, 2, 3, 4}, 3);
+    CHECK(count_joined(&gpu) == 1 && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK && all_there(&gpu));
+    const float *y = rl_data(&gpu.out[0]);
+    for (uint32_t i = 0; i < 24; i++) CHECK(isnan(y[i]) == (i / 4 % 3 == 1));
+    drop(&gpu);
+    end(&gpu);
     rl_ctx_free(ctx);
 }
 
@@ -190,6 +266,8 @@ TEST(order_of_topk) {
 int main(void) {
     RUN(transformer_block);
     RUN(heads_stay);
+    RUN(joined_attention);
+    RUN(joined_blind_query);
     RUN(cache_grows);
     RUN(stages_of_scores);
     RUN(wrong_position);
