@@ -236,17 +236,17 @@ template <class T> struct rl_plain {
     RL_MEMBER C load(const rl_p_rows &p, const Line &l, uint32_t k) { return rl_load(l.x[k * p.from_step]); }
 };
 
-/* ... or as scores of attention, which lie as C has them. */
+/* ... or as scores of attention. */
 template <class T> struct rl_scores {
     typedef typename rl_computed<T>::type C;
     enum { SCORES = 1, OPERANDS = RL_OPERANDS }; /* softmax only */
-    struct Line { const C *x; int64_t by[RL_MOST_SCORE_OPS]; uint32_t from, to; };
+    struct Line { int64_t x, by[RL_MOST_SCORE_OPS]; uint32_t from, to; };
     RL_MEMBER Line line(const rl_p_rows &p, uint32_t number, const int64_t *at) {
         const rl_p_scores &s = p.scores;
         uint32_t i = number - rl_divide(number, s.queries) * s.queries.d;
         int64_t from, to;
         rl_seen(&s.sight, s.valid ? s.valid + rl_divide(number, s.per_batch) : (const int64_t *)0, s.first + i, &from, &to);
-        Line l = {(const C *)p.from + at[1], {at[2], at[3]}, (uint32_t)from, (uint32_t)to};
+        Line l = {at[1], {at[2], at[3]}, (uint32_t)from, (uint32_t)to};
         return l;
     }
     RL_MEMBER C apply(const rl_p_score_op &o, int64_t at, C v) {
@@ -256,7 +256,8 @@ template <class T> struct rl_scores {
     RL_MEMBER C load(const rl_p_rows &p, const Line &l, uint32_t k) {
         const rl_p_scores &s = p.scores;
         if (k < l.from || k >= l.to) return -(C)INFINITY;
-        C v = l.x[k * p.from_step], cap = (C)s.cap;
+        int64_t at = l.x + k * p.from_step;
+        C v = s.narrow ? rl_load(((const T *)p.from)[at]) : ((const C *)p.from)[at], cap = (C)s.cap;
         if (cap > 0) v = cap * (C)tanh(v / cap);
         RL_UNROLL
         for (uint32_t i = 0; i < RL_MOST_SCORE_OPS; i++)
@@ -350,6 +351,7 @@ template <class T> using rl_lines8 = rl_lines<T, 8, 8>;
 template <class T> using rl_lines32 = rl_lines<T, 32, 8>;
 template <class T> using rl_lines256 = rl_lines<T, 256, 8>;
 template <class T> using rl_long_lines = rl_lines<T, 256, 0>;
+template <class T> using rl_scores8 = rl_lines<T, 8, 8, rl_scores<T>>;
 template <class T> using rl_scores32 = rl_lines<T, 32, 8, rl_scores<T>>;
 template <class T> using rl_scores256 = rl_lines<T, 256, 8, rl_scores<T>>;
 template <class T> using rl_long_scores = rl_lines<T, 256, 0, rl_scores<T>>;

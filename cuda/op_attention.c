@@ -1,6 +1,6 @@
 /* Attention on the device, the op and what was joined to be it (runtime/fuse_attention.c): a product, kernel scores on its lines, a product. Heads are views,
- * whatever their order in memory: they are never copied. The scores of shorter floats are f32, and their weights such floats again, as tensor cores want
- * them.
+ * whatever their order in memory: they are never copied. The op's scores of shorter floats are f32, and their weights such floats again, as tensor cores
+ * want them; joined nodes have them in the type that the model says.
  *
  * The scores of all heads at once may be more than memory has: they are made, and used, in pieces of so many batches, heads or queries. */
 #include <math.h>
@@ -110,7 +110,7 @@ static rl_status run_all(job *j, const piece *p) {
     rl_dtype t = p->q.dtype;
     j->most = rl_gpu_is_emulated(rl_gpu_of(j->c->rt)) ? MOST_EMULATED : MOST;
     int64_t room = RL_MIN(count(j, &p->q), RL_MAX(j->most, j->keys));
-    j->product = *rl_call_temp(j->c, rl_gpu_computed(t), 1, &room);
+    j->product = *rl_call_temp(j->c, j->scores.narrow ? t : rl_gpu_computed(t), 1, &room);
     if (j->product.dtype != t && j->keeps != KEEPS_WEIGHTS) j->weights = *rl_call_temp(j->c, t, 1, &room);
     return run_pieces(j, p);
 }
@@ -179,7 +179,7 @@ rl_status rl_gpu_joined_attention(rl_call *c) {
     RL_TRY(rl_joined_read(c, in, &a));
     piece p = {.q = a.q, .k = a.k, .v = a.v, .y = a.y};
     uint32_t last = a.q.rank - 1;
-    job j = {.c = c, .scale = a.scale, .keys = a.k.dim[last]};
+    job j = {.c = c, .scale = a.scale, .keys = a.k.dim[last], .scores = {.narrow = true}};
     j.scores.sight = (rl_sight){.queries = a.q.dim[last - 1], .keys = j.keys, .left = -1, .right = -1};
     for (uint32_t i = 0; i < a.nop; i++) {
         p.by[i] = a.op[i].by;

@@ -155,7 +155,7 @@ static rl_p_rows rows_of(const rl_tensor *x, const rl_tensor *y, uint32_t axis, 
 rl_status rl_gpu_run_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t) {
     static const struct { rl_gpu_kernel f32; uint32_t most, teams; } kinds[] = {
         {RL_GPU_rows8_f32, 64, 32}, {RL_GPU_rows32_f32, 256, 8}, {RL_GPU_rows256_f32, 2048, 1}, {RL_GPU_rows_f32, UINT32_MAX, 1},
-        {RL_GPU_scores32_f32, 256, 8}, {RL_GPU_scores256_f32, 2048, 1}, {RL_GPU_scores_f32, UINT32_MAX, 1}};
+        {RL_GPU_scores8_f32, 64, 32}, {RL_GPU_scores32_f32, 256, 8}, {RL_GPU_scores256_f32, 2048, 1}, {RL_GPU_scores_f32, UINT32_MAX, 1}};
     if (kept->rank > RL_DIMS) return rl_call_decline(c);
     if (!p->each.d) p->each = rl_divisor_of(1);
     p->kept = rl_walk_of(kept, 0);

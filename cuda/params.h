@@ -119,7 +119,8 @@ typedef struct {
     double cap;
     rl_divisor queries, per_batch;
     rl_sight sight;
-    uint32_t nop, blind_is_zero; /* a line of -inf alone becomes zeros, else what is no number */
+    uint32_t nop, narrow;   /* narrow: the scores have the weights' type, else the one that it is computed in */
+    uint32_t blind_is_zero; /* a line of -inf alone becomes zeros, else what is no number */
     rl_p_score_op op[RL_MOST_SCORE_OPS];
 } rl_p_scores;
 
