@@ -106,6 +106,7 @@ typedef enum {
     RL_FORM_SWAPPED, /* MatMul(B, A): the transposed product, or the weight on the left */
     RL_FORM_GEMM,    /* Gemm, transposing as the operands lie */
     RL_FORM_RUN,     /* an op that demands an order, in the one of form.run */
+    RL_FORM_HEADS,   /* Attention and its kin, with the heads behind the sequence: written as 3-D */
     RL_FORM_FUSED,   /* FusedMatMul, transposing as the operands lie: targets that have it (target.h) */
 } rl_formkind;
 
