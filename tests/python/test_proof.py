@@ -227,6 +227,15 @@ def heads():
     return test_targets.model_of(nodes, [info("a", [3, 2, 4]), info("b", [2, 5, 4])], [info("y", [2, 3, 5])])
 
 
+def of_constants():
+    """A Gemm of two constants that is larger than both, so it stays; its result is read as it is and transposed."""
+    h, info = test_targets.h, lambda name, dims: (name, T.FLOAT, dims)
+    nodes = [h.make_node("Gemm", ["a", "b"], ["g"], transB=1), h.make_node("Relu", ["g"], ["r"]), h.make_node("Transpose", ["r"], ["t"], perm=[1, 0]),
+             h.make_node("Add", ["t", "x"], ["y"]), h.make_node("Add", ["r", "w"], ["z"])]
+    weights = [onnx.numpy_helper.from_array(np.random.default_rng(0).random(d, np.float32), n) for n, d in (("a", (1024, 2)), ("b", (640, 2)))]
+    return test_targets.model_of(nodes, [info("x", [640, 1024]), info("w", [1024, 640])], [info("y", [640, 1024]), info("z", [1024, 640])], weights)
+
+
 def rows_of_targets(prog, tmp):
     """Wrong answers where they depend on a target's rows. Below: a model, a target, the least conversions there; a target without the row, and
     why that one is refused."""
@@ -235,6 +244,11 @@ def rows_of_targets(prog, tmp):
         Path(path).write_text(rows)
     for name, model in (("heads", heads()), ("u8", test_targets.quantized_model(np.random.default_rng(0), T.UINT8, np.uint8))):
         onnx.save(model, tmp / f"{name}.onnx")
+    onnx.save(of_constants(), tmp / "constants.onnx")
+    for target in ("generic", "ort:time"):
+        why, lost, _, _ = by_both(prog, tmp / "constants.onnx", tmp, target)
+        if why or lost:
+            yield f"constants.onnx for {target}: {why or lost}"
     product, quantized, convs = tmp / "heads.onnx", tmp / "u8.onnx", common.ROOT / "models" / "channels_last_cnn.onnx"
     for src, target, least, other, says in ((product, "fused", 1, "onnx", "no configuration"), (product, batch, 0, "fused", "no configuration"),
                                             (product, cheap + ":time", 0, "ort", "charged"), (quantized, "ort", 0, "generic", "no configuration"),
