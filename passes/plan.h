@@ -190,6 +190,8 @@ struct rl_plan {
 
 /* atoms.c */
 rl_status rl_plan_atoms(rl_plan *p);
+/* A constant, or a constant that is only dequantized: then the stored bytes are permuted and DequantizeLinear stays. */
+bool rl_can_permute_bytes(const rl_graph *g, const rl_valinfo *v);
 /* links.c: the ops of a Leave. */
 void rl_links(rl_plan *p, rl_node leave);
 /* The leaves of a dim's unit. */
