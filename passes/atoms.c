@@ -221,8 +221,7 @@ static bool has_bytes(const rl_valinfo *v) {
     return v->data && v->data->data && v->data->nbyte > 0 && rl_dtype_bits(v->data->dtype) > 0;
 }
 
-/* A constant, or a constant that is only dequantized: then the stored bytes are permuted and DequantizeLinear stays. */
-static bool can_permute_bytes(const rl_graph *g, const rl_valinfo *v) {
+bool rl_can_permute_bytes(const rl_graph *g, const rl_valinfo *v) {
     if (v->data) return has_bytes(v);
     if (v->def.i == RL_NONE || v->is_output || rl_nod(g, v->def)->op != RL_OP_DequantizeLinear) return false;
     const rl_nodeinfo *n = rl_nod(g, v->def);
@@ -238,7 +237,7 @@ static void start_class(rl_plan *p, uint32_t v) {
     rl_cls c = {.first = {v}, .comp = RL_NONE, .like = p->cls.n};
     c.natom = m->natom;
     c.size = rl_new(p->mem, rl_dim, m->natom + 1);
-    c.constant = can_permute_bytes(p->g, val);
+    c.constant = rl_can_permute_bytes(p->g, val);
     uint32_t leaf[RL_MAXATOM], n = 0;
     for (uint32_t d = 0; d < val->rank; d++) {
         if (m->unit[d] == RL_NONE) continue;

@@ -161,8 +161,9 @@ rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op) {
     if (op->fixed || op->ntoken < 2 || op->node.i == RL_NONE) return none;
     rl_op kind = rl_nod(p->g, op->node)->op;
     rl_class cls = rl_op_class(kind);
-    if (is_product(kind)) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
-    if (!op->operand[0].pin) return none;
+    bool pinned = op->operand[0].pin;
+    if (is_product(kind) && (pinned || op->operand[1].pin)) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
+    if (!pinned) return none; /* what is computed from constants alone reads them as it likes */
     if (cls == RL_REDUCE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_REDUCE_OFF_LAST], RL_T_REDUCED};
     if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax || kind == RL_OP_Hardmax)
         return (rl_charge_rule){RL_CERT_AFTER, charge[RL_SOFTMAX_OFF_LAST], RL_T_AXIS};

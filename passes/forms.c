@@ -335,6 +335,17 @@ static void run_forms(rl_plan *p, rl_oplegal *op) {
     }
 }
 
+/* [B,S,heads,size] in place of [B,heads,S,size], of all but the outputs that have no other form. */
+static void heads_form(rl_plan *p, rl_oplegal *op) {
+    op->form = rl_new(p->mem, rl_form, 1);
+    rl_form *f = add_form(p, op, RL_FORM_HEADS, 1);
+    for (uint32_t o = 0; o < op->noperand; o++) {
+        bool behind = !op->operand[o].out || op->operand[o].slot == 0;
+        memcpy(f->seq[o], behind ? (uint8_t[]){0, 2, 1, 3, RL_END} : (uint8_t[]){0, 1, 2, 3, RL_END}, 5);
+    }
+    close_form(op, f);
+}
+
 /* Of a product: up to 10 by matmul_forms and gemm_forms, beside one for each split of the lead; of FusedMatMul 32, or 8 for each. */
 static uint32_t most_forms(const rl_plan *p, const rl_oplegal *op) {
     const lead_tokens a = lead_of(op, RL_G_M), b = lead_of(op, RL_G_N);
@@ -364,6 +375,7 @@ static void op_forms(rl_plan *p, rl_oplegal *op) {
     } else if (op->picks) picker_form(p, op);
     else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
     else if (kind == RL_OP_Conv && op->label[1].role == RL_T_FREE) rl_plain_form(p, op);
+    else if (rl_op_heads(kind, 0)) heads_form(p, op);
     else if (!op->link && (cls == RL_OPAQUE || (cls == RL_POOL && op->label[0].role == RL_T_AXIS))) run_forms(p, op);
     else rl_plain_form(p, op);
 }

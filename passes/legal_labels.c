@@ -53,10 +53,15 @@ bool rl_labels_like_input(rl_labels *b, uint32_t nout) {
     return b->ok;
 }
 
+bool rl_labels_stored(const rl_labels *b, rl_value v) {
+    const rl_valinfo *x = rl_val(b->g, v);
+    return x->data || rl_can_permute_bytes(b->g, x);
+}
+
 bool rl_labels_constant(const rl_labels *b, rl_value v) {
     for (uint32_t k = 0; k < 16; k++) {
         const rl_valinfo *x = rl_val(b->g, v);
-        if (x->data) return true;
+        if (rl_labels_stored(b, v)) return true;
         if (x->def.i == RL_NONE || rl_op_class(rl_nod(b->g, x->def)->op) != RL_MOVING) return false;
         v = rl_nod(b->g, x->def)->in[0];
     }

@@ -34,7 +34,9 @@ uint32_t rl_labels_add(rl_labels *b, rl_role role, uint32_t group);
 void rl_labels_at(rl_labels *b, uint32_t label, uint32_t operand, uint32_t dim);
 /* Operand 0: input 0, with a free label d for each dim d; then the first nout outputs, of the same rank, with the same labels.  Returns ok. */
 bool rl_labels_like_input(rl_labels *b, uint32_t nout);
-/* Is it a constant, also behind movement? */
+/* Is it a constant, or one that is only dequantized? */
+bool rl_labels_stored(const rl_labels *b, rl_value v);
+/* Is it that, also behind movement? */
 bool rl_labels_constant(const rl_labels *b, rl_value v);
 
 /* One rule per class of ops. */

@@ -191,7 +191,7 @@ void rl_label_gather(rl_labels *b) {
     rl_value index = rl_in(b->n, 1);
     uint32_t rank = rl_labels_rank(b, b->n->in[0]), ri = rl_labels_rank(b, index);
     bool fixed_index = ri != RL_NORANK && rl_val(b->g, index)->data;
-    if (ri != RL_NORANK && ri <= 8 && rl_val(b->g, b->n->in[0])->data && (ri > 1 || (ri == 1 && !fixed_index))) {
+    if (ri != RL_NORANK && ri <= 8 && rl_labels_stored(b, b->n->in[0]) && (ri > 1 || (ri == 1 && !fixed_index))) {
         gather_table(b, x, y, axis);
         return;
     }

@@ -122,8 +122,26 @@ static void conv(rl_labels *b) {
     }
 }
 
+/* [B,heads,S,size] of known heads: as [B,S,heads*size] the op reads and makes them with the heads behind. What else it reads or makes
+ * (a cache, the scores) stays as it is. Labels: the four dims, of all these. */
+static void heads(rl_labels *b) {
+    for (uint32_t d = 0; d < 4; d++) rl_labels_add(b, RL_T_AXIS, d);
+    for (uint32_t k = 0; b->ok && rl_op_heads(b->n->op, k); k++) rl_labels_operand(b, k, false);
+    for (uint32_t k = 0; b->ok && k < b->n->nout; k++)
+        if (k == 0 || rl_has(b->n->out[k])) rl_labels_operand(b, k, true);
+    for (uint32_t o = 0; b->ok && o < b->op->noperand; o++) {
+        bool four = rl_labels_rank(b, b->op->operand[o].tensor) == 4, behind = !b->op->operand[o].out || b->op->operand[o].slot == 0;
+        b->ok = four && (!behind || (rl_dim_known(rl_labels_size(b, o, 1)) && rl_dim_known(rl_labels_size(b, o, 3))));
+        for (uint32_t d = 0; d < 4; d++) rl_labels_at(b, d, o, d);
+    }
+}
+
 /* The target's own rows first. */
 void rl_label_opaque(rl_labels *b) {
+    if (rl_op_heads(b->n->op, 0)) {
+        heads(b);
+        return;
+    }
     if (b->n->op == RL_OP_ms_FusedMatMul) {
         fused_matmul(b);
         return;

@@ -113,6 +113,10 @@ void rl_lower_end(rl_lower *l, rl_node node);
 uint32_t rl_lower_link_origin(const rl_lower *l, const rl_oplegal *op, uint32_t operand);
 /* lower_run.c: in an order of the target's, under the name that its row gives. */
 void rl_lower_run(rl_lower *l, rl_oplegal *op);
+/* One dim for each group of the operand's tokens, in the sequence of the chosen form; one without atoms has size 1. The order that it is. */
+uint32_t rl_lower_groups(rl_lower *l, const rl_oplegal *op, uint32_t operand, rl_dims *d);
+/* lower_heads.c: Attention of 3-D operands. */
+void rl_lower_heads(rl_lower *l, rl_oplegal *op);
 /* lower_matmul.c */
 void rl_lower_matmul(rl_lower *l, rl_oplegal *op);
 #endif

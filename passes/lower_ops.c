@@ -256,6 +256,7 @@ void rl_lower_op(rl_lower *l, rl_oplegal *op) {
     rl_formkind kind = op->form[op->config.p[op->chosen].form].kind;
     if (cls == RL_MATMUL || cls == RL_GEMM || kind == RL_FORM_FUSED) rl_lower_matmul(l, op);
     else if (kind == RL_FORM_RUN) rl_lower_run(l, op);
+    else if (kind == RL_FORM_HEADS) rl_lower_heads(l, op);
     else if (cls == RL_MOVING) block_reshape(l, op);
     else if (cls == RL_GATHER && op->noperand == 3) table(l, op);
     else plain(l, op);

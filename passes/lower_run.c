@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One dim per dim of the op; one without atoms has size 1. */
-static uint32_t operand_in(rl_lower *l, const rl_oplegal *op, const rl_config *c, uint32_t o, rl_dims *d) {
+uint32_t rl_lower_groups(rl_lower *l, const rl_oplegal *op, uint32_t operand, rl_dims *d) {
+    const rl_config *c = &op->config.p[op->chosen];
     const rl_form *f = &op->form[c->form];
     uint8_t order[RL_MAXATOM + 1];
-    d->ndim = f->run->rank;
-    for (uint32_t i = 0; i < d->ndim; i++) {
-        uint32_t g = f->run->perm[i];
-        d->count[i] = 0;
-        for (uint32_t t = f->start[g]; t < f->start[g + 1]; t++) d->count[i] = op->token[f->member[t]].natom[o];
+    d->ndim = 0;
+    for (uint32_t i = 0; i < RL_MAXGROUP && f->seq[operand][i] != RL_END; i++) {
+        uint32_t g = f->seq[operand][i], n = 0;
+        for (uint32_t t = f->start[g]; t < f->start[g + 1]; t++) n = op->token[f->member[t]].natom[operand];
+        d->count[d->ndim++] = (uint8_t)n;
     }
-    rl_config_order(op, c, o, order);
-    return rl_order_intern(l->p, op->operand[o].cls, order);
+    rl_config_order(op, c, operand, order);
+    return rl_order_intern(l->p, op->operand[operand].cls, order);
 }
 
 /* The node's attributes but the one that the row names, and what the row gives it. */
@@ -33,17 +33,16 @@ static void set_attrs(rl_lower *l, rl_node n, const rl_nodeinfo *old, const rl_r
 }
 
 void rl_lower_run(rl_lower *l, rl_oplegal *op) {
-    const rl_config *c = &op->config.p[op->chosen];
-    const rl_run *run = op->form[c->form].run;
+    const rl_run *run = op->form[op->config.p[op->chosen].form].run;
     const rl_nodeinfo old = *rl_nod(l->g, op->node);
     rl_value *in = rl_copy(&l->now, old.in, old.nin * sizeof *in);
     rl_dims x, y;
-    uint32_t order = operand_in(l, op, c, 0, &x);
+    uint32_t order = rl_lower_groups(l, op, 0, &x);
     in[0] = rl_lower_want(l, op->operand[0].cls, order, &x);
     for (uint32_t i = 1; i < old.nin && !l->failed; i++)
         if (rl_has(in[i])) in[i] = rl_lower_member(l, in[i]);
     if (l->failed) return;
-    order = operand_in(l, op, c, 1, &y);
+    order = rl_lower_groups(l, op, 1, &y);
     rl_value out = rl_lower_result(l, op->operand[1].cls, order, &y, op->operand[1].tensor);
     rl_graph_import(l->g, run->domain, 1);
     rl_op kind = rl_op_find(run->domain, run->type, rl_opset_of(l->g, run->domain));

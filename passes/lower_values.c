@@ -111,12 +111,35 @@ void rl_lower_have_member(rl_lower *l, rl_value t) {
 
 /* ---- movement ---- */
 
+/* A DequantizeLinear of a variable with one scale for all its elements makes v, which but one node reads. */
+static bool is_dequantized_alike(const rl_graph *g, rl_value v) {
+    const rl_valinfo *x = rl_val(g, v);
+    if (x->def.i == RL_NONE || x->nuse > 1 || x->is_output) return false;
+    const rl_nodeinfo *n = rl_nod(g, x->def);
+    bool dequantizes = n->op == RL_OP_DequantizeLinear || n->op == RL_OP_ms_DequantizeLinear;
+    return dequantizes && !rl_val(g, n->in[0])->data && rl_val(g, n->in[1])->rank == 0;
+}
+
+/* Bytes take their new dims before they are dequantized: runtimes look for DequantizeLinear right before what they run on bytes, and
+ * onnxruntime (1.32, opset 21 and up) refuses a model with int8 where there is a Reshape in between. */
+static void regroup_bytes(rl_lower *l, const rl_phys *x, const rl_dims *d, const rl_dim *to, rl_value into) {
+    const rl_nodeinfo n = *rl_nod(l->g, rl_val(l->g, x->v)->def);
+    rl_value q = rl_lower_new(l, n.in[0], x->cls, x->order, d);
+    rl_lower_reshape(l, rl_graph_fresh_name(l->g, "rl_reshape"), n.in[0], to, d->ndim, q);
+    rl_value in[3] = {q, n.in[1], rl_in(&n, 2)};
+    rl_node made = rl_lower_node(l, n.op, rl_graph_fresh_name(l->g, "rl_dequantize"), n.nin, in, 1, &into);
+    rl_nod(l->g, made)->domain = n.domain;
+    rl_nod(l->g, made)->since = n.since;
+    rl_graph_set_attrs(l->g, made, rl_copy(&l->now, n.attr, n.nattr * sizeof *n.attr), n.nattr);
+}
+
 rl_value rl_lower_regroup(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value into) {
     rl_phys x = l->phys.p[phys];
     rl_dim to[RL_MAXDIMS];
     rl_lower_shape(l, x.cls, x.order, d, to);
     if (!rl_has(into)) into = rl_lower_new(l, x.v, x.cls, x.order, d);
-    rl_lower_reshape(l, rl_graph_fresh_name(l->g, "rl_reshape"), x.v, to, d->ndim, into);
+    if (is_dequantized_alike(l->g, x.v)) regroup_bytes(l, &x, d, to, into);
+    else rl_lower_reshape(l, rl_graph_fresh_name(l->g, "rl_reshape"), x.v, to, d->ndim, into);
     rl_lower_have(l, into, x.cls, x.order, d);
     return into;
 }

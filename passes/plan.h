@@ -106,6 +106,7 @@ typedef enum {
     RL_FORM_SWAPPED, /* MatMul(B, A): the transposed product, or the weight on the left */
     RL_FORM_GEMM,    /* Gemm, transposing as the operands lie */
     RL_FORM_RUN,     /* an op that demands an order, in the one of form.run */
+    RL_FORM_HEADS,   /* Attention and its kin, with the heads behind the sequence: written as 3-D */
     RL_FORM_FUSED,   /* FusedMatMul, transposing as the operands lie: targets that have it (target.h) */
 } rl_formkind;
 
@@ -189,6 +190,8 @@ struct rl_plan {
 
 /* atoms.c */
 rl_status rl_plan_atoms(rl_plan *p);
+/* A constant, or a constant that is only dequantized: then the stored bytes are permuted and DequantizeLinear stays. */
+bool rl_can_permute_bytes(const rl_graph *g, const rl_valinfo *v);
 /* links.c: the ops of a Leave. */
 void rl_links(rl_plan *p, rl_node leave);
 /* The leaves of a dim's unit. */

@@ -47,6 +47,7 @@ list(APPEND RL_SOURCES
   passes/lower_matmul.c
   passes/lower_ops.c
   passes/lower_params.c
+  passes/lower_heads.c
   passes/lower_run.c
   passes/lower_sizes.c
   passes/lower_values.c

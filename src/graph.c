@@ -6,6 +6,7 @@
  * pointers, across a call that adds. */
 #include "ir.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "onnx.h"
@@ -324,11 +325,26 @@ static size_t put_suffix(char *to, uint32_t x) {
     return len;
 }
 
+/* One more than the last number of a node that was named here before: node names must differ, too, and nobody can look them up. */
+static uint32_t after_own_names(const rl_graph *g) {
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < g->nnode; i++) {
+        const rl_nodeinfo *n = &g->node[i];
+        const char *digits = n->name && strncmp(n->name, "rl_", 3) == 0 ? strrchr(n->name, '_') + 1 : "";
+        size_t len = strlen(digits);
+        if (len && len < 9 && strspn(digits, "0123456789") == len) next = RL_MAX(next, (uint32_t)strtoul(digits, NULL, 10) + 1);
+        for (uint32_t k = 0; k < n->nattr; k++)
+            if (n->attr[k].graph) next = RL_MAX(next, after_own_names(n->attr[k].graph));
+    }
+    return next;
+}
+
 /* Names must differ from those of all bodies too.  What was not even interned nobody uses: only others are looked for. */
 rl_str rl_graph_fresh_name(rl_graph *g, const char *stem) {
     rl_graph *top = g;
     rl_ctx *ctx = g->ctx;
     while (top->parent) top = top->parent;
+    if (top->nfresh == 0) top->nfresh = after_own_names(top);
     char small[256], *s = small;
     size_t n = strlen(stem);
     if (n + 11 > sizeof small) s = rl_alloc(&ctx->mem, n + 11);

@@ -52,14 +52,14 @@ static bool inits_clean(const rl_graph *g) {
     return true;
 }
 
-const uint32_t *rl_turned(const rl_graph *g, rl_value v) {
+const uint32_t *rl_port_turned(const rl_graph *g, rl_value v) {
     for (uint32_t i = 0; i < g->turned.n; i++)
         if (rl_same(g->turned.p[i].v, v)) return g->turned.p[i].perm;
     return NULL;
 }
 
 bool rl_clean_port(const rl_graph *g, rl_value v, rl_span field) {
-    if (rl_turned(g, v) || g->sized) return false;
+    if (rl_port_turned(g, v) || g->sized) return false;
     bool same = true; /* where there are several names, the last one counts */
     rl_wire w = rl_wire_of(field);
     for (rl_field f; rl_wire_next(&w, &f);)

@@ -3,6 +3,7 @@
 
 #include "onnx.pb-c.h"
 #include "onnx_writer.h"
+#include "ops.h"
 
 /* Known dims and plain symbols; the rest stays unset, as do the dims of what a contradiction in the model made too large to be read. */
 static Onnx__TensorShapeProto *shape_of(rl_writer *w, const rl_valinfo *x) {
@@ -137,7 +138,7 @@ rl_status rl_writer_port(rl_writer *w, const rl_graph *g, rl_value v, const rl_f
     bool tensor = p->type && p->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && p->type->tensor_type;
     Onnx__TensorShapeProto *shape = tensor ? p->type->tensor_type->shape : NULL;
     if (!g->as_read) p->name = rl_pb_text(rl_writer_name(w, g, v));
-    if (shape && rl_turned(g, v) && shape->n_dim == rl_val(g, v)->rank) turn_shape(w, shape, rl_turned(g, v));
+    if (shape && rl_port_turned(g, v) && shape->n_dim == rl_val(g, v)->rank) turn_shape(w, shape, rl_port_turned(g, v));
     if (tensor && g->sized) size_shape(w, p->type->tensor_type, rl_val(g, v));
     rl_writer_message(w, f->number, &p->base);
     return RL_OK;
@@ -171,14 +172,26 @@ static void find_hinted(const rl_graph *g, bool *hinted) {
     }
 }
 
-/* What nodes made here in other domains than ONNX's produce: nobody else's inference knows their types. */
+static void hint(rl_writer *w, const rl_graph *g, rl_value v, bool *hinted) {
+    const rl_valinfo *x = rl_has(v) ? rl_val(g, v) : NULL;
+    if (!x || hinted[v.i] || x->rank == RL_NORANK || x->data || x->is_input) return;
+    hinted[v.i] = true;
+    rl_writer_valinfo(w, g, GRAPH_VALUE_INFO, v);
+}
+
+/* onnx's inference takes an open size of V for 0 where heads and their size are one dim, and then the result's. */
+static bool wants_sizes(const rl_graph *g, const rl_nodeinfo *n, uint32_t input) {
+    return rl_op_heads(n->op, input) && rl_has(n->in[input]) && rl_val(g, n->in[input])->rank == 3;
+}
+
 void rl_writer_own_hints(rl_writer *w, const rl_graph *g) {
     bool *hinted = NULL;
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        if (n->raw.p || !*n->domain) continue;
+        if (n->raw.p || !(*n->domain || rl_op_heads(n->op, 0))) continue;
         if (!hinted) find_hinted(g, hinted = rl_new(w->mem, bool, g->nval));
-        for (uint32_t k = 0; k < n->nout; k++)
-            if (rl_has(n->out[k]) && !hinted[n->out[k].i] && rl_val(g, n->out[k])->rank != RL_NORANK) rl_writer_valinfo(w, g, GRAPH_VALUE_INFO, n->out[k]);
+        for (uint32_t k = 0; k < n->nout && *n->domain; k++) hint(w, g, n->out[k], hinted);
+        for (uint32_t k = 0; k < n->nin; k++)
+            if (wants_sizes(g, n, k)) hint(w, g, n->in[k], hinted);
     }
 }

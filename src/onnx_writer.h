@@ -78,7 +78,7 @@ bool rl_clean_port(const rl_graph *g, rl_value v, rl_span field);
 /* A constant that no file has. */
 bool rl_is_made(const rl_graph *g, rl_value v);
 /* The order that the caller gives or takes an input or output in; NULL: as ever. */
-const uint32_t *rl_turned(const rl_graph *g, rl_value v);
+const uint32_t *rl_port_turned(const rl_graph *g, rl_value v);
 
 /* ---- onnx_hint.c ---- */
 
@@ -90,7 +90,8 @@ void rl_writer_valinfo(rl_writer *w, const rl_graph *g, uint32_t number, rl_valu
 rl_status rl_writer_hint(rl_writer *w, const rl_graph *g, const rl_field *f);
 rl_status rl_writer_port(rl_writer *w, const rl_graph *g, rl_value v, const rl_field *f);
 rl_status rl_writer_annotation(rl_writer *w, const rl_graph *g, const rl_field *f);
-/* value_info of what nodes made here in other domains than ONNX's produce: nobody else's inference knows their types. */
+/* value_info of what nodes made here in other domains than ONNX's produce: nobody else's inference knows their types; and of what
+ * those read that have heads and their size in one dim. */
 void rl_writer_own_hints(rl_writer *w, const rl_graph *g);
 
 /* ---- onnx_external.c ---- */

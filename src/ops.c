@@ -191,6 +191,11 @@ bool rl_op_keepdims(const rl_nodeinfo *n) {
     return find_role(n, "keepdims", &r) && rl_attr_int(n, "keepdims", r.dflt) != 0;
 }
 
+const char *rl_op_heads(rl_op op, uint32_t input) {
+    if (op == RL_OP_Attention && input < 3) return input ? "kv_num_heads" : "q_num_heads";
+    return op == RL_OP_RotaryEmbedding && input == 0 ? "num_heads" : NULL;
+}
+
 bool rl_op_may_train(const rl_nodeinfo *n) {
     return n->op == RL_OP_Dropout && rl_has(rl_in(n, 2));
 }

@@ -20,7 +20,7 @@
  *   RESIZE      Resize, Upsample: the resized dims are blocks
  *   MOVE        moves data only, one-to-one: Transpose Reshape Flatten Squeeze Unsqueeze Identity
  *   SHAPE       Shape, Size: looks at dims, not at data
- *   OPAQUE      logical order on every operand
+ *   OPAQUE      logical order on every operand; Attention and RotaryEmbedding of [B,heads,S,size] are also written on [B,S,heads*size]
  *
  * roles: words `axis=-1` (attribute with its default), `axis@1` (constant input 1), `axes`, `18+axes@1` (from opset 18 on
  * an input), `keepdims=1`.  A later word with a version wins from that version on. */
@@ -54,6 +54,10 @@ bool rl_op_axes(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, const ui
 /* The input that carries the axes at this node's opset, or RL_NONE when an attribute does. */
 uint32_t rl_op_axes_input(const rl_nodeinfo *n);
 bool rl_op_keepdims(const rl_nodeinfo *n);
+
+/* The attribute that counts the heads of this input where it is [B,S,heads*size]; NULL: the op has no such form of it, beside
+ * [B,heads,S,size] (Attention: q_num_heads of input 0, kv_num_heads of 1 and 2). */
+const char *rl_op_heads(rl_op op, uint32_t input);
 
 /* Whether it is a Dropout that may be training: what it drops hangs on each element's place. */
 bool rl_op_may_train(const rl_nodeinfo *n);

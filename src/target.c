@@ -162,7 +162,7 @@ static rl_status add_run(reader *r, rl_target *t, const row *x) {
     rl_run run = {.op = rl_internz(ctx, x->arg[1]), .order = rl_internz(ctx, x->arg[2]), .as = rl_internz(ctx, x->arg[4])};
     rl_op op = rl_op_find(rl_internz(ctx, ""), run.op, 21);
     if (op == RL_OP_OPAQUE) return fail(r, "ONNX has no op '%s'", x->arg[1]);
-    if (rl_op_class(op) != RL_OPAQUE && rl_op_class(op) != RL_POOL)
+    if ((rl_op_class(op) != RL_OPAQUE && rl_op_class(op) != RL_POOL) || rl_op_heads(op, 0))
         return fail(r, "RUN is for ops that demand an order, and %s takes others by itself", x->arg[1]);
     RL_TRY(order_of(r, x->arg[2], &run));
     RL_TRY(types_of(r, x->arg[3], &run.types));

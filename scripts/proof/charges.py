@@ -92,6 +92,8 @@ def count(problem, work, lab, k):
 def of_product(node, tokens, pinned, target, value):
     if not any(lab.group == K for lab, _ in tokens):
         return None  # a vector lies the same either way
+    if not (pinned[0] or pinned[1]):
+        return None  # two constants lie as one likes
     a, out = target["GEMM_TRANS_A"], target["GEMM_TRANS_OUT"]
     two = pinned[0] and pinned[1]
     stands = 0

@@ -9,7 +9,7 @@ import itertools
 from onnx import TensorProto
 
 from .charges import of_op
-from .labels import AXIS, FREE, K, LEAD, M, N, PIECES, TRAIL
+from .labels import AXIS, FREE, HEADS, K, LEAD, M, N, PIECES, TRAIL, behind
 from .model import REFERS
 from .schemas import UNKNOWN
 
@@ -256,6 +256,8 @@ def shape_of_op(problem, i, node, charges):
         forms.fused()
     elif node.op == "FusedMatMul":
         forms.fused()
+    elif node.op in HEADS and node.domain == "":
+        forms.add([(0, 2, 1, 3) if behind(o) else (0, 1, 2, 3) for o in work.operands])
     elif work.orders:
         for order in work.orders:
             forms.add([order, order])

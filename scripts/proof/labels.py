@@ -27,6 +27,7 @@ MOVING = {"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
 REDUCE = {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
           "ReduceSumSquare"}
 FLAT = {"Softmax", "LogSoftmax", "Hardmax"}  # before opset 13 over all dims from the axis on
+HEADS = {"Attention": 3, "RotaryEmbedding": 1}  # inputs that may have their heads behind the sequence
 MAXRANK = 24
 MAXLABEL = 32
 
@@ -60,6 +61,11 @@ class Work:
 
 class Fixed(Exception):
     pass
+
+
+def behind(operand):
+    """Of an op on heads: has the operand a form with the heads behind?"""
+    return not operand.out or operand.slot == 0
 
 
 def covered(node):
@@ -559,6 +565,21 @@ class Builder:
             for o in (x, y):
                 self.put(lab, o, d)
 
+    def heads(self):
+        """Attention and its kin on [B, heads, S, size] may have the heads behind S, as operands of three dims; the outputs that have no
+        other form (a cache, the scores) stay."""
+        n = self.node
+        for _ in range(4):
+            self.label(AXIS, len(self.work.labels))
+        operands = [self.operand(k) for k in range(HEADS[n.op])]
+        operands += [self.operand(k, True) for k in range(len(n.output)) if k == 0 or n.out(k)]
+        for o in operands:
+            dims = self.dims(self.work.operands[o].tensor)
+            if len(dims) != 4 or (behind(self.work.operands[o]) and not (known(dims[1]) and known(dims[3]))):
+                raise Fixed
+            for d in range(4):
+                self.put(self.work.labels[d], o, d)
+
     def own_orders(self):
         """Of ONNX's ops that demand an order the target may run some in others, input 0 and output 0 alike."""
         n, target = self.node, self.problem.target
@@ -597,7 +618,7 @@ TABLE = (
     (FLAT | {"CumSum", "CumProd", "LpNormalization", "TopK"}, Builder.along), ({"Concat", "Split"}, Builder.concat_or_split),
     ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
     ({"Resize", "Upsample"}, Builder.resize), ({"QuantizeLinear", "DequantizeLinear"}, Builder.quantize),
-    ({"BatchNormalization"}, Builder.batch_norm), ({"Conv"}, Builder.conv),
+    ({"BatchNormalization"}, Builder.batch_norm), (set(HEADS), Builder.heads), ({"Conv"}, Builder.conv),
     ({"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"}, Builder.norm),
     ({"MatMul"}, Builder.matmul), ({"Gemm"}, Builder.gemm), ({"Shape", "Size"}, Builder.shape),
 )

@@ -9,7 +9,7 @@ In a third world every symbol is 64: there bytes are counted.
 """
 import numpy as np
 import onnx
-from . import bodies
+from . import bodies, contrib
 from onnx import TensorProto, TypeProto, helper, numpy_helper
 
 PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}  # bits; numpy has a byte for each element
@@ -21,10 +21,7 @@ LARGEST = 2 ** 63 - 1  # that inference and contents can hold
 END = 2 ** 31 - 1  # and beyond: a cut goes on to the end, whatever the size
 WORLDS = 3    # two of primes, and one in which every symbol is GUESS
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
-# com.microsoft: results like input 0, or like all inputs broadcast together.
 REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
-LIKE = {"Gelu", "QuickGelu", "FastGelu", "BiasGelu", "QLinearLeakyRelu", "QLinearSigmoid", "SkipLayerNormalization",
-        "SkipSimplifiedLayerNormalization"}
 # ONNX's own that give what they take, whatever their attributes are.
 ALIKE = set("""Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Cos Cosh CumProd CumSum Elu Erf Exp Floor Gelu GroupNormalization
     HardSigmoid HardSwish Hardmax InstanceNormalization LRN LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg PRelu
@@ -183,16 +180,7 @@ class World:
             elem, dims = types[0]
             return {node.output[0]: (elem, None if dims is None else (None,) * len(dims))}
         if node.domain == "com.microsoft":
-            if node.op in LIKE and types[0][1] is not None:
-                return {node.output[0]: types[0]}
-            if node.op in ("DequantizeLinear", "QuantizeLinear") and types[0][1] is not None:
-                scale = types[1][0] if node.op == "DequantizeLinear" else (types[2][0] if len(types) > 2 else TensorProto.UINT8)
-                return {node.output[0]: (scale, types[0][1])}
-            if node.op in ("QLinearAdd", "QLinearMul"):
-                return {node.output[0]: (types[0][0], self.broadcast([types[0][1], types[3][1]]))}
-            if node.op == "FusedMatMul" and all(dims is not None and len(dims) > 1 for _, dims in types[:2]):
-                a, b = ([dims[d] for d in node.lies(k, len(dims))] for k, (_, dims) in enumerate(types[:2]))
-                return {node.output[0]: (types[0][0], (*self.broadcast([a[:-2], b[:-2]]), a[-2], b[-1]))}
+            return contrib.made(node, types, self.broadcast)
         if node.domain == "" and node.op == "Slice":
             return self.slice(node, types)
         if node.domain == "" and node.op == "Concat":

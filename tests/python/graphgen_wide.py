@@ -227,6 +227,7 @@ class Wide(graphgen.Generator):
 
     def op_attention_op(self):
         v = self.heads(lambda v: v.mag < 8)
+        v = self.transpose(v, [0, 2, 1, 3]) if self.chance(0.5) else v
         k = self.transpose(v, [1, 0, 2, 3]) if v.shape[0] == v.shape[1] and self.chance(0.5) else v
         y = self.emit("Attention", [v, k, v], v.shape, mag=v.mag, exact=False)
         if self.chance(0.7):

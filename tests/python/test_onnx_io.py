@@ -8,6 +8,7 @@ the models of this folder.
   new       a model made from the graph alone: the same nodes and constants, and onnx.checker accepts it
   edit      a node put into each graph: onnx.checker accepts it where it accepted the original; outputs of some are the same
   beside    external data goes along to another folder, is never overwritten, and is left where it is in the same folder
+  heads     onnx's inference gets through an Attention whose operands were made to have heads and their size in one dim, of open sizes
 """
 import re
 import subprocess
@@ -327,6 +328,38 @@ def test_beside(prog, tmp):
     return bad
 
 
+def test_heads(relayout, tmp):
+    """Two heads of the key and of the value for each of the query: their sizes are computed, and inference does not follow."""
+    ints = lambda name, *x: numpy_helper.from_array(np.array(x, np.int64), name)
+    nodes = [helper.make_node("Shape", ["x"], ["n"], start=0, end=2), helper.make_node("Concat", ["n", "four", "eight"], ["apart"], axis=0)]
+    nodes += [helper.make_node("Slice", ["n", "zero", "one"], ["b"]), helper.make_node("Slice", ["n", "one", "two"], ["s"]),
+              helper.make_node("Concat", ["b", "two", "two", "s", "eight"], ["wide"], axis=0), helper.make_node("Concat", ["b", "four", "s", "eight"], ["all"], axis=0)]
+    for name, heads in (("q", "apart"), ("k", "half"), ("v", "half")):
+        nodes += [helper.make_node("MatMul", ["x", "w" + name], [name]), helper.make_node("Reshape", [name, heads], [name + "4"]),
+                  helper.make_node("Transpose", [name + "4"], [name + "t"], perm=[0, 2, 1, 3])]
+    nodes.insert(2, helper.make_node("Concat", ["n", "two", "eight"], ["half"], axis=0))
+    for name in "kv":
+        nodes += [helper.make_node("Unsqueeze", [name + "t", "two"], [name + "5"]), helper.make_node("Expand", [name + "5", "wide"], [name + "e"]),
+                  helper.make_node("Reshape", [name + "e", "all"], [name + "a"])]
+    nodes += [helper.make_node("Attention", ["qt", "ka", "va"], ["a"]), helper.make_node("Transpose", ["a"], ["t"], perm=[0, 2, 1, 3]),
+              helper.make_node("Concat", ["n", "last"], ["flat"], axis=0), helper.make_node("Reshape", ["t", "flat"], ["y2"]), helper.make_node("MatMul", ["y2", "wy"], ["y"])]
+    weights = [numpy_helper.from_array(np.ones(d, np.float32), n) for n, d in (("wq", (32, 32)), ("wk", (32, 16)), ("wv", (32, 16)), ("wy", (32, 32)))]
+    m = model_of(nodes, [info("x", ("b", "s", 32))], [info("y", ("b", "s", 32))],
+                 weights + [ints("zero", 0), ints("one", 1), ints("two", 2), ints("four", 4), ints("eight", 8), ints("last", -1)], opset=23)
+    onnx.checker.check_model(m, full_check=True)
+    onnx.save(m, tmp / "heads.onnx")
+    status, text = run(relayout, "optimize", tmp / "heads.onnx", "-o", tmp / "out.onnx", "--target", "onnx", "-q")
+    if status:
+        return [text]
+    out = onnx.load(tmp / "out.onnx")
+    left = sum(n.op_type == "Transpose" for n in out.graph.node)
+    try:
+        onnx.checker.check_model(out, full_check=True)
+    except Exception as e:
+        return [f"the result is refused: {e}"]
+    return [f"{left} Transposes are left"] if left else []
+
+
 def main():
     args = common.arguments(__doc__)
     args.add_argument("--roundtrip", type=Path, help="the program (default: BUILD/tests/onnx_roundtrip)")
@@ -349,7 +382,8 @@ def main():
         for name, n, bad in (("schema", 1, test_schema()), ("same", len(paths), test_same(prog, paths)),
                              ("repack", len(few), test_packed(prog, few, "-r", same_meaning, tmp / "out")),
                              ("new", len(few), test_packed(prog, few, "-n", same_graph, tmp / "out")),
-                             ("edit", len(few), test_packed(prog, few, "-e", valid_edit, tmp / "out")), ("beside", 1, test_beside(prog, tmp))):
+                             ("edit", len(few), test_packed(prog, few, "-e", valid_edit, tmp / "out")), ("beside", 1, test_beside(prog, tmp)),
+                             ("heads", 1, test_heads(str((args.build / "relayout").resolve()), tmp))):
             for b in bad[:40]:
                 print(f"{name}: {b}")
             print(f"{name}: {n} models, {len(bad)} wrong")

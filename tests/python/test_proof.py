@@ -227,6 +227,37 @@ def heads():
     return test_targets.model_of(nodes, [info("a", [3, 2, 4]), info("b", [2, 5, 4])], [info("y", [2, 3, 5])])
 
 
+def of_constants():
+    """A Gemm of two constants that is larger than both, so it stays; its result is read as it is and transposed."""
+    h, info = test_targets.h, lambda name, dims: (name, T.FLOAT, dims)
+    nodes = [h.make_node("Gemm", ["a", "b"], ["g"], transB=1), h.make_node("Relu", ["g"], ["r"]), h.make_node("Transpose", ["r"], ["t"], perm=[1, 0]),
+             h.make_node("Add", ["t", "x"], ["y"]), h.make_node("Add", ["r", "w"], ["z"])]
+    weights = [onnx.numpy_helper.from_array(np.random.default_rng(0).random(d, np.float32), n) for n, d in (("a", (1024, 2)), ("b", (640, 2)))]
+    return test_targets.model_of(nodes, [info("x", [640, 1024]), info("w", [1024, 640])], [info("y", [640, 1024]), info("z", [1024, 640])], weights)
+
+
+def of_quantizer():
+    """What onnxruntime's quantizer writes in com.microsoft, each followed by what keeps the order of its result and two Transposes that cancel."""
+    h, info = test_targets.h, lambda name, dims, t=T.UINT8: (name, t, dims)
+    init = lambda name, x: onnx.numpy_helper.from_array(np.asarray(x), name)
+    at = lambda *names: [w for n in names for w in (n, "s", "z")]
+    w, r = np.ones((1, 4, 12), np.int8), np.ones((1, 3, 12), np.int8)
+    cases = [("QLinearSoftmax", [*at("x"), "s", "z"], {"axis": -1, "opset": 13}, 3), ("QLinearConcat", ["s", "z", *at("x", "x")], {"axis": 1}, 3),
+             ("QLinearWhere", ["c", *at("x", "x"), "s", "z"], {}, 3), ("QLinearGlobalAveragePool", [*at("i"), "s", "z"], {}, 4),
+             ("QGemm", [*at("m", "n"), "", "s", "z"], {"transB": 1}, 2), ("DynamicQuantizeMatMul", ["f", "w2", "s", "z8"], {}, 3),
+             ("DynamicQuantizeLSTM", ["f", "w", "r", "", "", "", "", "", "s1", "z1", "s1", "z1"], {"hidden_size": 3}, 4)]
+    weights = [init("s", np.float32(0.1)), init("z", np.uint8(3)), init("z8", np.int8(0)), init("s1", np.ones(1, np.float32)), init("z1", np.zeros(1, np.int8)),
+               init("w", w), init("r", r), init("w2", np.ones((4, 6), np.int8)), init("n", np.ones((6, 5), np.uint8))]
+    ports = [info("x", ["b", 3, 4]), info("c", ["b", 1, 4], T.BOOL), info("i", ["b", 3, 4, 5]), info("m", ["b", 5]), info("f", ["b", 2, 4], T.FLOAT)]
+    for op, ins, attrs, rank in cases:
+        perm, back = [*range(rank - 1, -1, -1)], [*range(rank - 1, -1, -1)]
+        nodes = [h.make_node(op, ins, ["q"], domain="com.microsoft", **attrs), h.make_node("Transpose", ["q"], ["t"], perm=perm),
+                 h.make_node("Cast", ["t"], ["u"], to=T.FLOAT), h.make_node("Transpose", ["u"], ["y"], perm=back)]
+        m = test_targets.model_of(nodes, [p for p in ports if p[0] in ins], [info("y", None, T.FLOAT)], [x for x in weights if x.name in ins])
+        m.opset_import.append(h.make_opsetid("com.microsoft", 1))
+        yield op, m
+
+
 def rows_of_targets(prog, tmp):
     """Wrong answers where they depend on a target's rows. Below: a model, a target, the least conversions there; a target without the row, and
     why that one is refused."""
@@ -235,6 +266,16 @@ def rows_of_targets(prog, tmp):
         Path(path).write_text(rows)
     for name, model in (("heads", heads()), ("u8", test_targets.quantized_model(np.random.default_rng(0), T.UINT8, np.uint8))):
         onnx.save(model, tmp / f"{name}.onnx")
+    for op, model in of_quantizer():
+        onnx.save(model, tmp / "contrib.onnx")
+        why, lost, words, _ = by_both(prog, tmp / "contrib.onnx", tmp, "onnx")
+        if why or lost or claim(words)[0]:
+            yield f"{op}: {why or lost or claim(words)}"
+    onnx.save(of_constants(), tmp / "constants.onnx")
+    for target in ("generic", "ort:time"):
+        why, lost, _, _ = by_both(prog, tmp / "constants.onnx", tmp, target)
+        if why or lost:
+            yield f"constants.onnx for {target}: {why or lost}"
     product, quantized, convs = tmp / "heads.onnx", tmp / "u8.onnx", common.ROOT / "models" / "channels_last_cnn.onnx"
     for src, target, least, other, says in ((product, "fused", 1, "onnx", "no configuration"), (product, batch, 0, "fused", "no configuration"),
                                             (product, cheap + ":time", 0, "ort", "charged"), (quantized, "ort", 0, "generic", "no configuration"),
