@@ -56,6 +56,7 @@ rl_status rl_gpu_open(rl_ctx *ctx, rl_gpu **out) {
     g->ctx = ctx;
     g->fault = getenv("RELAYOUT_EMULATE_FAULT");
     g->room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (g->room != MAP_FAILED) madvise(g->room, ROOM, MADV_HUGEPAGE); /* its rights change with each launch, page by page */
     if (g->room != MAP_FAILED && rl_watch_open(g->room, ROOM)) return RL_OK;
     if (g->room != MAP_FAILED) munmap(g->room, ROOM);
     free(g);
@@ -94,13 +95,14 @@ static rl_status answer(const rl_gpu *g, const char *what) {
     return g->lost ? rl_fail(g->ctx, RL_EINTERNAL, "CUDA: %s: the device is lost", what) : RL_OK;
 }
 
-static void enter(const rl_gpu *g) {
-    if (g->used) mprotect(g->room, g->used, PROT_READ | PROT_WRITE);
+/* Whole huge pages, which are not split then. */
+static void allow(const rl_gpu *g, int rights) {
+    const size_t page = (size_t)2 << 20;
+    if (g->used) mprotect(g->room, RL_MIN((g->used + page - 1) / page * page, ROOM), rights);
 }
 
-static void leave(const rl_gpu *g) {
-    if (g->used) mprotect(g->room, g->used, PROT_NONE);
-}
+static void enter(const rl_gpu *g) { allow(g, PROT_READ | PROT_WRITE); }
+static void leave(const rl_gpu *g) { allow(g, PROT_NONE); }
 
 /* Powers of two, so that what was freed is found again. */
 static size_t rounded(size_t nbyte) {

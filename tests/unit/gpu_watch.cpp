@@ -176,7 +176,7 @@ static const char *folder; /* of the programs that run them */
 static const struct { const char *drop, *test; } barriers[] = {
     {"tile4:0", "move"}, {"weave1:0", "move"}, {"reduce_f32:0", "table"}, {"reduce_f32:1", "table"}, {"rows32_f32:0", "table"}, {"rows32_f32:1", "table"},
     {"rows32_f32:2", "table"}, {"rows32_f32:3", "table"}, {"matmul_f32:0", "table"}, {"matmul_f32:1", "table"}, {"matmul_f32:2", "table"},
-    {"recurrent_few_f32:0", "table"}, {"recurrent_few_f32:1", "table"}};
+    {"recurrent_few_f32:0", "recurrent"}, {"recurrent_few_f32:1", "recurrent"}};
 
 static void run_without(uint32_t k) {
     char path[600];
