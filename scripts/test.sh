@@ -123,8 +123,8 @@ py zoo-onnx test_zoo.py --target onnx
 py zoo-generic test_zoo.py --target generic
 py zoo-fused test_zoo.py --target fused
 py backend-run test_backend_run.py --at-least 2004
-py backend-run-reference test_backend_run.py --fraction "${BACKEND_FRACTION:-0.5}" --kernels reference
-py backend-run-joined test_backend_run.py --fraction "${BACKEND_FRACTION:-0.5}" --joined
+py backend-run-reference test_backend_run.py --fraction "${BACKEND_FRACTION:-0.25}" --kernels reference
+py backend-run-joined test_backend_run.py --fraction "${BACKEND_FRACTION:-0.25}" --joined
 if [ -x build/cuda/relayout_emulated ]; then
     watched=build/cuda/relayout_watched # it says more, and is as quick where models are small
     [ -x $watched ] || watched=build/cuda/relayout_emulated
