@@ -140,10 +140,10 @@ else
 fi
 py backend test_backend.py --fraction "${BACKEND_FRACTION:-0.25}"
 suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-200}" --limit 5
+py proof test_proof.py --count "${PROOF_COUNT:-200}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 others
 py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_SEED:-0}"
 py random-ort test_random.py --count "$((RANDOM_COUNT / 4))" --seed "${RANDOM_SEED:-0}" --target ort
-py proof test_proof.py --count "${PROOF_COUNT:-200}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 py random test_random.py --count "$RANDOM_COUNT" --seed "${RANDOM_SEED:-0}"
 py random-known test_random.py --known
 py random-wide test_random.py --wide --own --count "$((RANDOM_COUNT / 4))" --seed "${RANDOM_SEED:-0}"
