@@ -126,6 +126,15 @@ rl_loops rl_loops_of(uint32_t rank, const int64_t *dim, const rl_tensor *const *
     return l;
 }
 
+bool rl_gpu_walk_of(rl_loops *l, rl_walk *w, uint32_t *count) {
+    rl_loops_merge(l);
+    int64_t n = rl_loops_count(l);
+    bool fits = n < INT32_MAX && l->rank <= RL_DIMS;
+    *count = (uint32_t)n;
+    if (n && fits) *w = rl_walk_of(l, 0);
+    return !n || fits;
+}
+
 rl_tensor *rl_gpu_make_like(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim, const rl_tensor *const *in, uint32_t nin) {
     int64_t perm[RL_RANK];
     for (uint32_t i = 0; i < nin; i++) {

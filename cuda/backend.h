@@ -15,6 +15,8 @@ uint32_t *rl_gpu_wrong(const rl_call *c);
 
 /* Loops over dims with the steps of n tensors (NULL: 0) that have these dims. */
 rl_loops rl_loops_of(uint32_t rank, const int64_t *dim, const rl_tensor *const *t, uint32_t n);
+/* The loops, merged, as a kernel's walk, of *count numbers; false: more than one launch has, or more dims than a walk. None: no walk is made. */
+bool rl_gpu_walk_of(rl_loops *l, rl_walk *w, uint32_t *count);
 /* Output 0, of these dims, in the order of memory of the first input that has them, so that what lies channels-last stays so; else row-major. */
 rl_tensor *rl_gpu_make_like(rl_call *c, rl_dtype t, uint32_t rank, const int64_t *dim, const rl_tensor *const *in, uint32_t nin);
 /* Leaves the node to the CPU: return rl_call_decline(c). */

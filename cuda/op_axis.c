@@ -5,13 +5,11 @@
 #include "../runtime/ref_axis.h"
 #include "backend.h"
 
-/* Loops over the lines along `axis` of these tensors, which have the same dims but for that; false: too many, or none. */
-static bool lines_of(const rl_tensor *const *t, uint32_t n, uint32_t axis, rl_loops *l, uint32_t *count) {
-    *l = rl_loops_of(t[0]->rank, t[0]->dim, t, n);
-    l->dim[axis] = 1;
-    rl_loops_merge(l);
-    *count = (uint32_t)rl_loops_count(l);
-    return rl_loops_count(l) < INT32_MAX && l->rank <= RL_DIMS;
+/* A walk over the lines along `axis` of these tensors, which have the same dims but for that; false: too many. */
+static bool lines_of(const rl_tensor *const *t, uint32_t n, uint32_t axis, rl_walk *kept, uint32_t *count) {
+    rl_loops l = rl_loops_of(t[0]->rank, t[0]->dim, t, n);
+    l.dim[axis] = 1;
+    return rl_gpu_walk_of(&l, kept, count);
 }
 
 /* ---- CumSum, CumProd ---- */
@@ -28,7 +26,6 @@ static uint32_t lanes_of(uint32_t count, uint32_t n) {
 
 rl_status rl_gpu_cumulate(rl_call *c) {
     uint32_t axis;
-    rl_loops l;
     RL_TRY(rl_cumulate_axis(c, &axis));
     const rl_tensor *x = rl_call_in(c, 0);
     if (scan_kernel(x->dtype) == RL_NGPU || rl_numel(x) == 0 || rl_numel(x) >= INT32_MAX) return rl_call_decline(c);
@@ -37,8 +34,7 @@ rl_status rl_gpu_cumulate(rl_call *c) {
     rl_p_scan p = {.to = rl_data(y), .from = rl_data(x), .n = (uint32_t)x->dim[axis], .multiplies = c->arg == RL_CUM_PROD,
                    .reverse = rl_attr_int(c->node, "reverse", 0) != 0, .exclusive = rl_attr_int(c->node, "exclusive", 0) != 0,
                    .to_step = y->stride[axis], .from_step = x->stride[axis]};
-    if (!lines_of((const rl_tensor *[]){y, x}, 2, axis, &l, &p.count)) return rl_call_decline(c);
-    p.kept = rl_walk_of(&l, 0);
+    if (!lines_of((const rl_tensor *[]){y, x}, 2, axis, &p.kept, &p.count)) return rl_call_decline(c);
     p.lanes = lanes_of(p.count, p.n), p.share = (p.n + p.lanes - 1) / p.lanes;
     uint32_t teams = RL_THREADS / p.lanes;
     return rl_gpu_launch(rl_gpu_of(c->rt), scan_kernel(x->dtype), (p.count + teams - 1) / teams, &p, sizeof p);
@@ -72,7 +68,6 @@ static rl_status sort_lines(rl_call *c, rl_p_topk *p) {
 rl_status rl_gpu_topk(rl_call *c) {
     uint32_t axis;
     int64_t k, dim[RL_RANK];
-    rl_loops l;
     RL_TRY(rl_topk_read(c, &axis, &k));
     const rl_tensor *x = rl_call_in(c, 0);
     bool fits = k <= RL_TOPK_SLOTS / 2 || x->dim[axis] <= RL_TOPK_SLOTS;
@@ -84,7 +79,6 @@ rl_status rl_gpu_topk(rl_call *c) {
     rl_p_topk p = {.values = rl_data(y), .indices = rl_data(at), .from = rl_data(x), .n = (uint32_t)x->dim[axis], .k = (uint32_t)k, .type = (int32_t)x->dtype,
                    .largest = rl_attr_int(c->node, "largest", 1) != 0, .size = rl_elem_bits(x->dtype) / 8, .from_step = x->stride[axis],
                    .values_step = y->stride[axis], .indices_step = at->stride[axis]};
-    if (!lines_of((const rl_tensor *[]){y, x, at}, 3, axis, &l, &p.count)) return rl_call_decline(c);
-    p.kept = rl_walk_of(&l, 0);
+    if (!lines_of((const rl_tensor *[]){y, x, at}, 3, axis, &p.kept, &p.count)) return rl_call_decline(c);
     return sort_lines(c, &p);
 }

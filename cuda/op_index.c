@@ -9,12 +9,9 @@
 /* l: operand 0 the dense side, 1 the other one without the indices, 2 the indices. */
 static rl_status launch(rl_call *c, rl_p_select *p, const rl_loops *all, uint32_t size) {
     rl_loops l = *all;
-    rl_loops_merge(&l);
-    int64_t n = rl_loops_count(&l);
-    if (n == 0) return RL_OK;
-    if (l.rank > RL_DIMS || n >= INT32_MAX) return rl_call_decline(c);
-    p->w = rl_walk_of(&l, 0);
-    p->count = (uint32_t)n;
+    if (!rl_gpu_walk_of(&l, &p->w, &p->count)) return rl_call_decline(c);
+    if (!p->count) return RL_OK;
+    int64_t n = p->count;
     p->wrong = rl_gpu_wrong(c);
     p->node = c->step->node.i + 1;
     if (p->bits) return rl_gpu_launch(rl_gpu_of(c->rt), RL_GPU_select_bits, rl_gpu_blocks((n + 8 / p->bits - 1) / (8 / p->bits)), p, sizeof *p);

@@ -117,6 +117,16 @@ static const scales *scales_of(rl_call *c, rl_dtype type, int64_t n, double epsi
     return c->step->made;
 }
 
+/* Over the elements, in y's order of memory: of y, of x, and the number of the channel. */
+static rl_loops channel_loops(const rl_tensor *y, const rl_tensor *x) {
+    rl_tensor channel = *x;
+    for (uint32_t i = 0; i < x->rank; i++) channel.stride[i] = i == 1;
+    rl_loops l = rl_loops_of(x->rank, x->dim, (const rl_tensor *[]){y, x, &channel}, 3);
+    rl_loops_sort(&l);
+    rl_loops_merge(&l);
+    return l;
+}
+
 rl_status rl_gpu_batch_norm(rl_call *c) {
     const void *param[4] = {NULL};
     bool constant = true;
@@ -135,11 +145,8 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
         param[0] = rl_call_keep(c, s->by, rl_bytes_of(type, x->dim[1]), true), param[1] = rl_call_keep(c, s->more, rl_bytes_of(type, x->dim[1]), true);
     } else
         for (uint32_t i = 0; i < 4; i++) param[i] = rl_data(rl_gpu_cast(c, rl_call_here(c, 1 + i), type));
-    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1), channel = *x;
-    for (uint32_t i = 0; i < x->rank; i++) channel.stride[i] = i == 1;
-    rl_loops l = rl_loops_of(x->rank, x->dim, (const rl_tensor *[]){y, x, &channel}, 3);
-    rl_loops_sort(&l);
-    rl_loops_merge(&l);
+    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1);
+    rl_loops l = channel_loops(y, x);
     if (l.rank > RL_DIMS) return rl_call_decline(c);
     rl_p_affine p = {.to = rl_data(y), .from = rl_data(x), .scale = param[0], .bias = param[1], .mean = param[2], .var = param[3],
                      .count = (uint32_t)rl_numel(y), .epsilon = epsilon};
@@ -159,11 +166,8 @@ rl_status rl_gpu_lrn(rl_call *c) {
     int64_t size = rl_attr_int(c->node, "size", 0);
     if (!is_float(x->dtype) || !fits(x) || x->rank < 2 || size < 1 || rl_numel(x) == 0) return rl_call_decline(c);
     x = rl_call_here(c, 0);
-    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1), channel = *x;
-    for (uint32_t i = 0; i < x->rank; i++) channel.stride[i] = i == 1;
-    rl_loops l = rl_loops_of(x->rank, x->dim, (const rl_tensor *[]){y, x, &channel}, 3);
-    rl_loops_sort(&l);
-    rl_loops_merge(&l);
+    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1);
+    rl_loops l = channel_loops(y, x);
     if (l.rank > RL_DIMS) return rl_call_decline(c);
     size = RL_MIN(size, INT32_MAX);
     rl_p_lrn p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_numel(y), .channels = (uint32_t)x->dim[1], .before = (uint32_t)(size - 1) / 2,

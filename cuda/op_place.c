@@ -5,15 +5,6 @@
 #include "../runtime/ref_sample.h"
 #include "backend.h"
 
-/* The loops over what is written as a kernel's walk, of *count numbers; false: too many. */
-static bool walk_of(rl_loops *l, rl_walk *w, uint32_t *count) {
-    rl_loops_merge(l);
-    int64_t n = rl_loops_count(l);
-    *count = (uint32_t)n;
-    if (n > 0 && n < INT32_MAX && l->rank <= RL_DIMS) *w = rl_walk_of(l, 0);
-    return n < INT32_MAX && l->rank <= RL_DIMS;
-}
-
 static bool moves(rl_dtype t) {
     return t != RL_STRING && rl_elem_bits(t) >= 8 && rl_elem_bits(t) <= 64;
 }
@@ -28,7 +19,7 @@ rl_status rl_gpu_trilu(rl_call *c) {
     rl_loops l = rl_loops_of(x->rank, x->dim, (const rl_tensor *[]){y, x, NULL}, 3);
     l.step[2][x->rank - 2] = -1, l.step[2][x->rank - 1] = 1;
     rl_loops_sort(&l);
-    if (!walk_of(&l, &p.w, &p.count)) return rl_call_decline(c);
+    if (!rl_gpu_walk_of(&l, &p.w, &p.count)) return rl_call_decline(c);
     p.to = rl_data(y), p.from = rl_data(x);
     return p.count ? rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_triangle1, rl_elem_bits(x->dtype) / 8), rl_gpu_blocks(p.count), &p, sizeof p) : RL_OK;
 }
@@ -54,7 +45,7 @@ rl_status rl_gpu_one_hot(rl_call *c) {
     RL_TRY(rl_call_dims(c, rank, dim));
     rl_tensor *y = rl_call_make(c, 0, values->dtype, rank, dim);
     for (uint32_t i = 0; i < rank; i++) l.step[0][i] = y->stride[i];
-    if (!walk_of(&l, &p.w, &p.count)) return rl_call_decline(c);
+    if (!rl_gpu_walk_of(&l, &p.w, &p.count)) return rl_call_decline(c);
     p.to = rl_data(y), p.index = rl_data(index), p.values = rl_data(values), p.wide = index->dtype == RL_I64;
     return p.count ? rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_one_hot1, rl_elem_bits(y->dtype) / 8), rl_gpu_blocks(p.count), &p, sizeof p) : RL_OK;
 }
@@ -89,7 +80,7 @@ rl_status rl_gpu_rotary(rl_call *c) {
     if (cosine->dtype != x->dtype || sine->dtype != x->dtype || !enough || (position && position->dtype != RL_I64)) return rl_call_decline(c);
     rl_tensor y = rl_rotary_heads(&r, rl_call_make(c, 0, x->dtype, x->rank, x->dim));
     rl_loops l = pairs(&r, &y, position != NULL);
-    if (!walk_of(&l, &p.w, &p.count)) return rl_call_decline(c);
+    if (!rl_gpu_walk_of(&l, &p.w, &p.count)) return rl_call_decline(c);
     p.to = rl_data(&y), p.from = rl_data(&r.x), p.half = (uint32_t)r.half, p.places = r.positions * r.half, p.wrong = rl_gpu_wrong(c);
     p.cosine = rl_data(rl_here_dense(c, rl_call_here(c, r.cosine))), p.sine = rl_data(rl_here_dense(c, rl_call_here(c, r.sine)));
     if (position) p.position = rl_data(rl_here_dense(c, rl_call_here(c, r.position)));
@@ -127,7 +118,7 @@ rl_status rl_gpu_grid_sample(rl_call *c) {
     x = rl_call_here(c, 0), grid = rl_gpu_cast(c, rl_call_here(c, 1), rl_gpu_computed(grid->dtype));
     rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
     rl_loops l = places(y, x, p.r);
-    if (!walk_of(&l, &p.w, &p.count)) return rl_call_decline(c);
+    if (!rl_gpu_walk_of(&l, &p.w, &p.count)) return rl_call_decline(c);
     for (uint32_t i = 0; i < p.r; i++) p.in[RL_MOST_SPATIAL - p.r + i] = (int32_t)x->dim[2 + i], p.step[RL_MOST_SPATIAL - p.r + i] = x->stride[2 + i];
     p.to = rl_data(y), p.from = rl_data(x), p.grid = rl_data(grid), p.wide = grid->dtype == RL_F64, p.channels = (uint32_t)x->dim[1];
     p.to_c = y->stride[1], p.from_c = x->stride[1];

@@ -340,8 +340,7 @@ static void heads_form(rl_plan *p, rl_oplegal *op) {
     op->form = rl_new(p->mem, rl_form, 1);
     rl_form *f = add_form(p, op, RL_FORM_HEADS, 1);
     for (uint32_t o = 0; o < op->noperand; o++) {
-        bool behind = !op->operand[o].out || op->operand[o].slot == 0;
-        memcpy(f->seq[o], behind ? (uint8_t[]){0, 2, 1, 3, RL_END} : (uint8_t[]){0, 1, 2, 3, RL_END}, 5);
+        memcpy(f->seq[o], rl_operand_turns_heads(&op->operand[o]) ? (uint8_t[]){0, 2, 1, 3, RL_END} : (uint8_t[]){0, 1, 2, 3, RL_END}, 5);
     }
     close_form(op, f);
 }

@@ -130,8 +130,8 @@ static void heads(rl_labels *b) {
     for (uint32_t k = 0; b->ok && k < b->n->nout; k++)
         if (k == 0 || rl_has(b->n->out[k])) rl_labels_operand(b, k, true);
     for (uint32_t o = 0; b->ok && o < b->op->noperand; o++) {
-        bool four = rl_labels_rank(b, b->op->operand[o].tensor) == 4, behind = !b->op->operand[o].out || b->op->operand[o].slot == 0;
-        b->ok = four && (!behind || (rl_dim_known(rl_labels_size(b, o, 1)) && rl_dim_known(rl_labels_size(b, o, 3))));
+        bool four = rl_labels_rank(b, b->op->operand[o].tensor) == 4;
+        b->ok = four && (!rl_operand_turns_heads(&b->op->operand[o]) || (rl_dim_known(rl_labels_size(b, o, 1)) && rl_dim_known(rl_labels_size(b, o, 3))));
         for (uint32_t d = 0; d < 4; d++) rl_labels_at(b, d, o, d);
     }
 }

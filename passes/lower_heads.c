@@ -9,8 +9,7 @@
 /* The dims of an operand, heads and their size in one where the form has them behind. */
 static uint32_t dims_of(rl_lower *l, const rl_oplegal *op, uint32_t o, rl_dims *d) {
     uint32_t order = rl_lower_groups(l, op, o, d);
-    bool behind = op->form[op->config.p[op->chosen].form].seq[o][1] == 2;
-    if (behind) d->count[2] = (uint8_t)(d->count[2] + d->count[3]), d->ndim = 3;
+    if (rl_operand_turns_heads(&op->operand[o])) d->count[2] = (uint8_t)(d->count[2] + d->count[3]), d->ndim = 3;
     return order;
 }
 
@@ -35,13 +34,14 @@ void rl_lower_heads(rl_lower *l, rl_oplegal *op) {
     const rl_nodeinfo old = *rl_nod(l->g, op->node);
     rl_value *in = rl_copy(&l->now, old.in, old.nin * sizeof *in), *out = rl_copy(&l->now, old.out, old.nout * sizeof *out);
     rl_dims *d = rl_new(&l->now, rl_dims, op->noperand);
+    uint32_t *order = rl_new(&l->now, uint32_t, op->noperand);
     for (uint32_t i = 0; i < old.nin && !l->failed; i++)
         if (rl_has(in[i]) && !rl_is_operand(op, i)) in[i] = rl_lower_member(l, in[i]);
     for (uint32_t o = 0; o < op->noperand && !l->failed; o++) {
         const rl_operand *x = &op->operand[o];
-        uint32_t order = dims_of(l, op, o, &d[o]);
-        if (x->out) out[x->slot] = rl_lower_result(l, x->cls, order, &d[o], x->tensor);
-        else in[x->slot] = rl_lower_want(l, x->cls, order, &d[o]);
+        order[o] = dims_of(l, op, o, &d[o]);
+        if (x->out) out[x->slot] = rl_lower_result(l, x->cls, order[o], &d[o], x->tensor);
+        else in[x->slot] = rl_lower_want(l, x->cls, order[o], &d[o]);
     }
     if (l->failed) return;
     rl_node n = rl_lower_node(l, old.op, old.name, old.nin, in, old.nout, out);
@@ -49,5 +49,5 @@ void rl_lower_heads(rl_lower *l, rl_oplegal *op) {
     rl_nod(l->g, n)->since = old.since;
     set_attrs(l, n, &old, op);
     for (uint32_t o = 0; o < op->noperand; o++)
-        if (op->operand[o].out) rl_lower_have(l, out[op->operand[o].slot], op->operand[o].cls, dims_of(l, op, o, &d[o]), &d[o]);
+        if (op->operand[o].out) rl_lower_have(l, out[op->operand[o].slot], op->operand[o].cls, order[o], &d[o]);
 }

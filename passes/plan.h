@@ -78,6 +78,8 @@ typedef struct {
     uint32_t cls;
     uint32_t body; /* of a link: 1 + the body of its If, Loop or Scan that makes or reads it; 0: outside */
 } rl_operand;
+/* Of an op on heads (rl_op_heads): has it a form with the heads behind the sequence? A cache, and the scores, have not. */
+static inline bool rl_operand_turns_heads(const rl_operand *x) { return !x->out || x->slot == 0; }
 
 /* A dim of the op: where it lies in each operand. */
 typedef struct {

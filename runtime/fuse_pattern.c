@@ -37,8 +37,9 @@ const rl_tensor *rl_fuse_constant(const rl_fuser *a, rl_value v) {
 }
 
 bool rl_fuse_scalar(const rl_fuser *a, rl_value v, float *to) {
-    const rl_tensor *t = rl_fuse_constant(a, v);
-    if (!t || rl_numel(t) != 1) return false;
+    bool one = rl_has(v) && a->x->constant[v.i].kind == RL_TENSOR && rl_numel(&a->x->constant[v.i]) == 1; /* before all of it is made f32 */
+    const rl_tensor *t = one ? rl_fuse_constant(a, v) : NULL;
+    if (!t) return false;
     *to = *(const float *)rl_data(t);
     return true;
 }

@@ -5,6 +5,7 @@
  *   z = Reshape(t)                 [n, tokens, heads * width]: a copy, unless t lies row-major; so y is made in the order 0 2 1 3 */
 #include <string.h>
 
+#include "../src/permute.h"
 #include "device.h"
 #include "exec.h"
 #include "fast.h"
@@ -29,12 +30,10 @@ static const rl_nodeinfo *merging(const rl_exec *x, const rl_step *const *step_o
 }
 
 /* perm, where it leaves the last dim where it is: rows stay rows. */
-static rl_order order_of(const rl_nodeinfo *transpose, uint32_t rank) {
+static rl_order order_of(const rl_nodeinfo *transpose, uint32_t rank, rl_arena *tmp) {
     const rl_attr *a = rl_attr_find(transpose, "perm");
-    uint32_t seen = 0;
     if (!a || a->kind != RL_ATTR_INTS || a->n != rank || rank < 3 || a->ints[rank - 1] != rank - 1) return (rl_order){0};
-    for (uint32_t i = 0; i < rank; i++) seen |= a->ints[i] >= 0 && a->ints[i] < rank ? 1u << a->ints[i] : 0;
-    return seen == (1u << rank) - 1 ? (rl_order){a->ints, rank} : (rl_order){0};
+    return rl_is_permutation(a->ints, rank, tmp) ? (rl_order){a->ints, rank} : (rl_order){0};
 }
 
 /* Its kernel, or a device's, makes rows wherever they are to lie. */
@@ -56,7 +55,7 @@ void rl_choose_orders(rl_exec *x) {
         if (!makes_rows(x, s)) continue;
         const rl_nodeinfo *n = merging(x, step_of, s->info->out[0]);
         uint32_t rank = rl_val(x->g, s->info->out[0])->rank;
-        if (n && rank <= 8) s->order = order_of(n, rank);
+        if (n && rank <= 8) s->order = order_of(n, rank, &tmp);
     }
     rl_arena_free(&tmp);
 }

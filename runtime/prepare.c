@@ -229,8 +229,10 @@ static rl_status improve(rl_exec *x) {
     if (x->rt->fast) fetch_constants(x);
     if (x->rt->device) rl_join_bytes(x);
     rl_fuse(x);
-    if (!x->rt->device) rl_join_shuffles(x);
-    if (!x->rt->device) rl_join_whole_norms(x);
+    if (!x->rt->device) {
+        rl_join_shuffles(x);
+        rl_join_whole_norms(x);
+    }
     rl_choose_orders(x);
     RL_TRY(rl_native_load(x));
     if (x->rt->device || x->rt->no_homes) return RL_OK;

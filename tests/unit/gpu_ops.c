@@ -1,58 +1,18 @@
 /* Ops on an emulated device beyond one node by itself (gpu_table.c). Attention: a block of a transformer, recorded and replayed, without a copy of its
  * heads; a cache of keys that grows; what the device leaves to the CPU. A wrong position of RotaryEmbedding. What TopK takes first. */
-#include "../../cuda/backend.h"
-
-#include <math.h>
 #include <stdlib.h>
 
 #include "../../runtime/kernels.h"
-#include "../../src/text.h"
-#include "check.h"
-
-enum { MOST = 3 };
-typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[MOST], out[MOST]; } run;
-
-static run start(rl_ctx *ctx, const char *text, const rl_backend *on) {
-    run r = {.rt = rl_rt_new(ctx, on, 1)};
-    CHECK(rl_text_parse(ctx, "test", text, strlen(text), &r.g) == RL_OK && rl_exec_new(r.rt, r.g, &r.x) == RL_OK);
-    return r;
-}
-
-static void end(run *r) {
-    rl_rt_free(r->rt);
-    rl_graph_free(r->g);
-}
-
-static void drop(run *r) {
-    for (uint32_t i = 0; i < MOST; i++) rl_tensor_drop(&r->in[i]), rl_tensor_drop(&r->out[i]);
-}
-
-static void give(run *r, uint32_t i, uint32_t rank, const int64_t *dim, uint32_t seed) {
-    r->in[i] = rl_tensor_new(r->rt, RL_F32, rank, dim);
-    for (int64_t k = 0; k < rl_numel(&r->in[i]); k++) {
-        seed = seed * 1664525u + 1013904223u;
-        ((float *)rl_data(&r->in[i]))[k] = (float)(seed >> 8) * 0x1p-24f - 0.5f;
-    }
-}
+#include "gpu_run.h"
 
 static bool near(const run *a, const run *b, float by) {
-    for (uint32_t i = 0; i < a->g->output.n; i++) {
-        if (!rl_same_dims(&a->out[i], &b->out[i])) return false;
-        const float *x = rl_data(&a->out[i]), *y = rl_data(&b->out[i]);
-        for (int64_t k = 0; k < rl_numel(&a->out[i]); k++)
-            if (!(fabsf(x[k] - y[k]) <= by * (1 + fabsf(x[k])))) return false;
-    }
+    for (uint32_t i = 0; i < a->g->output.n; i++)
+        if (!near_floats(&a->out[i], &b->out[i], by)) return false;
     return true;
 }
 
 static bool same(const run *a, const run *b) {
     return near(a, b, 1e-5f);
-}
-
-static bool all_there(const run *r) {
-    for (uint32_t i = 0; i < r->x->nstep; i++)
-        if ((r->x->step[i].place != RL_RAN_DEVICE && r->x->step[i].place != RL_RAN_VIEW) || r->x->step[i].left || r->x->step[i].note) return false;
-    return true;
 }
 
 static const char block[] =
@@ -72,7 +32,7 @@ TEST(transformer_block) {
         setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);
         run cpu = start(ctx, block, &rl_backend_cpu), gpu = start(ctx, block, &rl_backend_cuda);
         for (uint32_t k = 0; k < 3; k++) {
-            give(&cpu, 0, 3, (int64_t[]){2, 6, 8}, k), give(&gpu, 0, 3, (int64_t[]){2, 6, 8}, k);
+            give_floats(&cpu, 0, 3, (int64_t[]){2, 6, 8}, k), give_floats(&gpu, 0, 3, (int64_t[]){2, 6, 8}, k);
             CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
             CHECK(same(&cpu, &gpu) && all_there(&gpu) && rl_device_replays(gpu.x) == (k > 0));
             drop(&cpu), drop(&gpu);
@@ -92,7 +52,7 @@ TEST(heads_stay) {
     for (size_t f = 0; f < RL_LEN(refused); f++) {
         setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);
         run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
-        give(&cpu, 0, 3, (int64_t[]){3, 6, 8}, 7), give(&gpu, 0, 3, (int64_t[]){3, 6, 8}, 7);
+        give_floats(&cpu, 0, 3, (int64_t[]){3, 6, 8}, 7), give_floats(&gpu, 0, 3, (int64_t[]){3, 6, 8}, 7);
         CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
         CHECK(same(&cpu, &gpu) && all_there(&gpu));
         unsetenv("RELAYOUT_EMULATE_FAULT");
@@ -148,7 +108,7 @@ TEST(joined_attention) {
             if (joined) setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);
             run cpu = start(ctx, in_type(text, shorter), &rl_backend_cpu), gpu = start(ctx, in_type(text, shorter), &rl_backend_cuda);
             CHECK(count_joined(&gpu) == 1);
-            for (uint32_t k = 0; k < 3; k++) give(&cpu, k, 3, (int64_t[]){2, 6, 8}, k), give(&gpu, k, 3, (int64_t[]){2, 6, 8}, k);
+            for (uint32_t k = 0; k < 3; k++) give_floats(&cpu, k, 3, (int64_t[]){2, 6, 8}, k), give_floats(&gpu, k, 3, (int64_t[]){2, 6, 8}, k);
             CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
             CHECK((shorter ? near(&cpu, &gpu, 2e-3f) : same(&cpu, &gpu)) && all_there(&gpu));
             unsetenv("RELAYOUT_EMULATE_FAULT");
@@ -165,7 +125,7 @@ TEST(joined_blind_query) {
                                "  %p = MatMul(%q, %k)\n  %pm = Where(%m, %p, %i)\n  %w = Softmax(%pm) axis=-1\n  %y = MatMul(%w, %v)\n  out %y\n}\n";
     CHECK_CTX(ctx)
     run gpu = start(ctx, text, &rl_backend_cuda);
-    give(&gpu, 0, 4, (int64_t[]){1, 2, 3, 4}, 1), give(&gpu, 1, 4, (int64_t[]){1, 2, 4, 3}, 2), give(&gpu, 2, 4, (int64_t[]){1, 2, 3, 4}, 3);
+    give_floats(&gpu, 0, 4, (int64_t[]){1, 2, 3, 4}, 1), give_floats(&gpu, 1, 4, (int64_t[]){1, 2, 4, 3}, 2), give_floats(&gpu, 2, 4, (int64_t[]){1, 2, 3, 4}, 3);
     CHECK(count_joined(&gpu) == 1 && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK && all_there(&gpu));
     const float *y = rl_data(&gpu.out[0]);
     for (uint32_t i = 0; i < 24; i++) CHECK(isnan(y[i]) == (i / 4 % 3 == 1));
@@ -182,10 +142,10 @@ TEST(cache_grows) {
         "  out %y\n  out %kk\n  out %vv\n}\n";
     CHECK_CTX(ctx)
     run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
-    give(&cpu, 1, 4, (int64_t[]){1, 1, 2, 4}, 1), give(&gpu, 1, 4, (int64_t[]){1, 1, 2, 4}, 1);
-    give(&cpu, 2, 4, (int64_t[]){1, 1, 2, 4}, 2), give(&gpu, 2, 4, (int64_t[]){1, 1, 2, 4}, 2);
+    give_floats(&cpu, 1, 4, (int64_t[]){1, 1, 2, 4}, 1), give_floats(&gpu, 1, 4, (int64_t[]){1, 1, 2, 4}, 1);
+    give_floats(&cpu, 2, 4, (int64_t[]){1, 1, 2, 4}, 2), give_floats(&gpu, 2, 4, (int64_t[]){1, 1, 2, 4}, 2);
     for (uint32_t k = 0; k < 3; k++) {
-        give(&cpu, 0, 4, (int64_t[]){1, 2, 1, 4}, k), give(&gpu, 0, 4, (int64_t[]){1, 2, 1, 4}, k);
+        give_floats(&cpu, 0, 4, (int64_t[]){1, 2, 1, 4}, k), give_floats(&gpu, 0, 4, (int64_t[]){1, 2, 1, 4}, k);
         CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
         CHECK(same(&cpu, &gpu) && all_there(&gpu) && gpu.out[1].dim[2] == 3 + k);
         for (uint32_t r = 0; r < 2; r++) {
@@ -207,7 +167,7 @@ TEST(stages_of_scores) {
         snprintf(text, sizeof text, "graph opset=24 {\n  in %%x f32[N,3,4,4]\n  %%y, %%k, %%v, %%s = Attention(%%x, %%x, %%x) is_causal=1 softcap=0.5 "
                  "qk_matmul_output_mode=%d\n  %%m = Exp(%%s)\n  out %%y\n  out %%m\n}\n", mode);
         run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
-        give(&cpu, 0, 4, (int64_t[]){2, 3, 4, 4}, 5), give(&gpu, 0, 4, (int64_t[]){2, 3, 4, 4}, 5);
+        give_floats(&cpu, 0, 4, (int64_t[]){2, 3, 4, 4}, 5), give_floats(&gpu, 0, 4, (int64_t[]){2, 3, 4, 4}, 5);
         CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
         CHECK(same(&cpu, &gpu) && all_there(&gpu) == (mode == 0 || mode == 3));
         drop(&cpu), drop(&gpu);
@@ -227,7 +187,7 @@ TEST(wrong_position) {
         bool bad = worst[k] < 0 || worst[k] > 2;
         for (uint32_t r = 0; r < 2; r++) {
             run *at = r ? &gpu : &cpu;
-            give(at, 0, 3, (int64_t[]){2, 5, 4}, k);
+            give_floats(at, 0, 3, (int64_t[]){2, 5, 4}, k);
             at->in[1] = rl_tensor_new(at->rt, RL_I64, 2, (int64_t[]){2, 5});
             for (int64_t i = 0; i < 10; i++) ((int64_t *)rl_data(&at->in[1]))[i] = i == 6 ? worst[k] : i % 3;
             CHECK(rl_exec_run(at->x, at->in, at->out) == (bad ? RL_EMODEL : RL_OK));
@@ -252,7 +212,7 @@ TEST(order_of_topk) {
             run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
             for (uint32_t r = 0; r < 2; r++) {
                 run *at = r ? &gpu : &cpu;
-                give(at, 0, 2, (int64_t[]){2, n}, 1);
+                give_floats(at, 0, 2, (int64_t[]){2, n}, 1);
                 for (int64_t k = 0; k < 2 * n; k++) ((float *)rl_data(&at->in[0]))[k] = few[k * 7 % 9];
                 CHECK(rl_exec_run(at->x, at->in, at->out) == RL_OK);
             }

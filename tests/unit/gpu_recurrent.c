@@ -52,12 +52,6 @@ static void give_lengths(run *r, const int32_t *length, int64_t n) {
     memcpy(rl_data(&r->in[1]), length, (size_t)n * sizeof *length);
 }
 
-static bool all_there(const run *r) {
-    for (uint32_t i = 0; i < r->x->nstep; i++)
-        if (r->x->step[i].left || (r->x->step[i].place != RL_RAN_DEVICE && r->x->step[i].place != RL_RAN_VIEW)) return false;
-    return true;
-}
-
 /* Lengths are values, which change between replays; sizes make a new recording. */
 TEST(again_and_again) {
     static const struct { int64_t steps, batch; int32_t length[6]; } runs[] = {
@@ -68,7 +62,7 @@ TEST(again_and_again) {
     run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
     for (uint32_t k = 0; k < RL_LEN(runs); k++) {
         int64_t dim[] = {runs[k].steps, runs[k].batch, 3};
-        give_floats(&cpu, 3, dim, k), give_floats(&gpu, 3, dim, k);
+        give_floats(&cpu, 0, 3, dim, k), give_floats(&gpu, 0, 3, dim, k);
         give_lengths(&cpu, runs[k].length, dim[1]), give_lengths(&gpu, runs[k].length, dim[1]);
         CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
         CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));
@@ -88,7 +82,7 @@ static void check_unmoved(rl_ctx *ctx, const char *weightless, const int64_t *di
         setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);
         run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
         for (uint32_t k = 0; k < 2; k++) {
-            give_floats(&cpu, 3, dim, k), give_floats(&gpu, 3, dim, k);
+            give_floats(&cpu, 0, 3, dim, k), give_floats(&gpu, 0, 3, dim, k);
             CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
             CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && all_there(&gpu));
             drop(&cpu), drop(&gpu);
@@ -109,11 +103,11 @@ TEST(read_as_it_lies) {
     CHECK_CTX(ctx)
     const char *text = with_weights(turned);
     run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
-    give_floats(&cpu, 3, (int64_t[]){3, 4, 3}, 1), give_floats(&gpu, 3, (int64_t[]){3, 4, 3}, 1);
+    give_floats(&cpu, 0, 3, (int64_t[]){3, 4, 3}, 1), give_floats(&gpu, 0, 3, (int64_t[]){3, 4, 3}, 1);
     CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
     CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && all_there(&gpu));
     drop(&gpu);
-    give_floats(&gpu, 3, (int64_t[]){3, 4, 3}, 1);
+    give_floats(&gpu, 0, 3, (int64_t[]){3, 4, 3}, 1);
     uint64_t launched = ctx->launched;
     CHECK(rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
     CHECK(ctx->launched - launched <= 1 + 4 + 1 + 1);
@@ -129,7 +123,7 @@ TEST(wrong_length) {
     run gpu = start(ctx, with_weights(net), &rl_backend_cuda);
     for (uint32_t k = 0; k < RL_LEN(length); k++) {
         bool bad = k == 1 || k == 2;
-        give_floats(&gpu, 3, (int64_t[]){4, 2, 3}, k), give_lengths(&gpu, length[k], 2);
+        give_floats(&gpu, 0, 3, (int64_t[]){4, 2, 3}, k), give_lengths(&gpu, length[k], 2);
         CHECK(rl_exec_run(gpu.x, gpu.in, gpu.out) == (bad ? RL_EMODEL : RL_OK));
         if (bad) CHECK(strstr(ctx->error, "): an index is out of range"));
         rl_tensor_drop(&gpu.in[0]), rl_tensor_drop(&gpu.in[1]);
@@ -146,7 +140,7 @@ TEST(refused) {
     setenv("RELAYOUT_EMULATE_FAULT", "launch:recurrent", 1);
     run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
     for (uint32_t k = 0; k < 2; k++) {
-        give_floats(&cpu, 3, (int64_t[]){4, 3, 3}, k), give_floats(&gpu, 3, (int64_t[]){4, 3, 3}, k);
+        give_floats(&cpu, 0, 3, (int64_t[]){4, 3, 3}, k), give_floats(&gpu, 0, 3, (int64_t[]){4, 3, 3}, k);
         CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
         CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && !all_there(&gpu));
         drop(&cpu), drop(&gpu);

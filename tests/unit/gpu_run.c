@@ -28,7 +28,7 @@ static const char picks[] =
 
 /* The same as another float type, four dims. */
 static void give(run *r, rl_dtype t, const int64_t *dim, uint32_t seed) {
-    give_floats(r, 4, dim, seed);
+    give_floats(r, 0, 4, dim, seed);
     rl_tensor wide = r->in[0];
     r->in[0] = rl_tensor_new(r->rt, t, 4, dim);
     rl_convert(r->rt, &r->in[0], &wide, true);
@@ -55,8 +55,8 @@ TEST(again_and_again) {
     gpu.x->clock = &seconds;
     for (uint32_t k = 0; k < RL_LEN(sizes); k++) {
         seconds = -1;
-        give_floats(&cpu, 4, (int64_t[]){sizes[k], 4, 6, 6}, k);
-        give_floats(&gpu, 4, (int64_t[]){sizes[k], 4, 6, 6}, k);
+        give_floats(&cpu, 0, 4, (int64_t[]){sizes[k], 4, 6, 6}, k);
+        give_floats(&gpu, 0, 4, (int64_t[]){sizes[k], 4, 6, 6}, k);
         CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
         CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));
         CHECK(rl_device_replays(gpu.x) == (k && sizes[k] == sizes[k - 1]));
@@ -237,7 +237,7 @@ TEST(turned_weights) {
     run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
     CHECK(gpu.x->nstep == 3);
     for (uint32_t k = 0; k < 3; k++) {
-        give_floats(&cpu, 2, (int64_t[]){4, 4}, k), give_floats(&gpu, 2, (int64_t[]){4, 4}, k);
+        give_floats(&cpu, 0, 2, (int64_t[]){4, 4}, k), give_floats(&gpu, 0, 2, (int64_t[]){4, 4}, k);
         CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
         CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));
         drop(&cpu), drop(&gpu);
@@ -251,7 +251,7 @@ TEST(falls_back) {
     CHECK_CTX(ctx)
     run cpu = start(ctx, falls, &rl_backend_cpu), gpu = start(ctx, falls, &rl_backend_cuda);
     for (uint32_t k = 0; k < 3; k++) {
-        give_floats(&cpu, 2, (int64_t[]){5, 8}, k), give_floats(&gpu, 2, (int64_t[]){5, 8}, k);
+        give_floats(&cpu, 0, 2, (int64_t[]){5, 8}, k), give_floats(&gpu, 0, 2, (int64_t[]){5, 8}, k);
         CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
         CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));
         CHECK(!rl_device_replays(gpu.x));
@@ -266,7 +266,7 @@ TEST(falls_back) {
 
 static rl_status pick(run *r, int64_t worst) {
     const int64_t index[] = {0, -1, 7, worst}, dim[] = {2, 2};
-    give_floats(r, 2, (int64_t[]){5, 8}, 3);
+    give_floats(r, 0, 2, (int64_t[]){5, 8}, 3);
     r->in[1] = rl_tensor_new(r->rt, RL_I64, 2, dim);
     memcpy(rl_data(&r->in[1]), index, sizeof index);
     return rl_exec_run(r->x, r->in, r->out);
@@ -296,7 +296,7 @@ TEST(across) {
     run gpu = start(ctx, picks, &rl_backend_cuda);
     rl_rt *rt = gpu.rt;
     static const int64_t perm[] = {1, 0};
-    give_floats(&gpu, 2, (int64_t[]){5, 8}, 9);
+    give_floats(&gpu, 0, 2, (int64_t[]){5, 8}, 9);
     rl_tensor turned = rl_view_transpose(&gpu.in[0], perm), there = rl_tensor_on(rt, &turned, &rl_backend_cuda);
     rl_tensor back = rl_view_transpose(&there, perm), here = rl_tensor_on(rt, &back, &rl_backend_cpu);
     CHECK(there.mem->on == &rl_backend_cuda && same_floats(&here, &gpu.in[0]) && rt->failed == RL_OK);
@@ -319,7 +319,7 @@ static const char *said_of(rl_ctx *ctx, const char *text, const char *fault, con
     rl_text said = {.mem = &ctx->mem};
     rl_status s = RL_OK;
     for (uint32_t k = 0; k < 3 && s == RL_OK; k++) {
-        give_floats(&cpu, 4, dim, k), give_floats(&gpu, 4, dim, k);
+        give_floats(&cpu, 0, 4, dim, k), give_floats(&gpu, 0, 4, dim, k);
         CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK);
         s = rl_exec_run(gpu.x, gpu.in, gpu.out);
         if (s == RL_OK) CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));

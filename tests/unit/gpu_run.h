@@ -7,7 +7,8 @@
 #include "../../src/text.h"
 #include "check.h"
 
-typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[2], out[2]; } run;
+enum { RUN_MOST = 3 /* inputs, outputs */ };
+typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[RUN_MOST], out[RUN_MOST]; } run;
 
 static inline run start(rl_ctx *ctx, const char *text, const rl_backend *on) {
     run r = {.rt = rl_rt_new(ctx, on, 1)};
@@ -22,21 +23,31 @@ static inline void end(run *r) {
 }
 
 static inline void drop(run *r) {
-    for (uint32_t i = 0; i < 2; i++) rl_tensor_drop(&r->in[i]), rl_tensor_drop(&r->out[i]);
+    for (uint32_t i = 0; i < RUN_MOST; i++) rl_tensor_drop(&r->in[i]), rl_tensor_drop(&r->out[i]);
 }
 
-static inline void give_floats(run *r, uint32_t rank, const int64_t *dim, uint32_t seed) {
-    r->in[0] = rl_tensor_new(r->rt, RL_F32, rank, dim);
-    for (int64_t i = 0; i < rl_numel(&r->in[0]); i++) {
+static inline void give_floats(run *r, uint32_t i, uint32_t rank, const int64_t *dim, uint32_t seed) {
+    r->in[i] = rl_tensor_new(r->rt, RL_F32, rank, dim);
+    for (int64_t k = 0; k < rl_numel(&r->in[i]); k++) {
         seed = seed * 1664525u + 1013904223u;
-        ((float *)rl_data(&r->in[0]))[i] = (float)(seed >> 8) * 0x1p-24f - 0.5f;
+        ((float *)rl_data(&r->in[i]))[k] = (float)(seed >> 8) * 0x1p-24f - 0.5f;
     }
 }
 
-static inline bool same_floats(const rl_tensor *a, const rl_tensor *b) {
+static inline bool near_floats(const rl_tensor *a, const rl_tensor *b, float by) {
     if (!rl_same_dims(a, b) || a->mem->on != &rl_backend_cpu || b->mem->on != &rl_backend_cpu) return false;
+    const float *x = rl_data(a), *y = rl_data(b);
     for (int64_t i = 0; i < rl_numel(a); i++)
-        if (!(fabsf(((float *)rl_data(a))[i] - ((float *)rl_data(b))[i]) <= 1e-5f * (1 + fabsf(((float *)rl_data(a))[i])))) return false;
+        if (!(fabsf(x[i] - y[i]) <= by * (1 + fabsf(x[i])))) return false;
+    return true;
+}
+
+static inline bool same_floats(const rl_tensor *a, const rl_tensor *b) { return near_floats(a, b, 1e-5f); }
+
+/* Every step ran on the device, or made a view of what lies there, and nothing failed. */
+static inline bool all_there(const run *r) {
+    for (uint32_t i = 0; i < r->x->nstep; i++)
+        if ((r->x->step[i].place != RL_RAN_DEVICE && r->x->step[i].place != RL_RAN_VIEW) || r->x->step[i].left || r->x->step[i].note) return false;
     return true;
 }
 
