@@ -61,6 +61,24 @@ static int64_t batch_step(const rl_tensor *t, uint32_t nbatch, uint32_t i) {
     return i < lead || t->dim[i - lead] == 1 ? 0 : t->stride[i - lead];
 }
 
+/* y = alpha a b, batch by batch, with the bias that j->p has and the posts; `row`: from one row of y to the next. */
+static rl_status multiply(product *j, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y, int64_t row, double alpha) {
+    rl_p_matmul *p = &j->p;
+    uint32_t n = RL_MAX(a->rank, b->rank) - 2, m = a->rank - 2, k = b->rank - 2;
+    rl_loops batch = {.rank = n, .noperand = 3};
+    for (uint32_t i = 0; i < n; i++) {
+        batch.dim[i] = y->dim[i];
+        batch.step[0][i] = y->stride[i], batch.step[1][i] = batch_step(a, n, i), batch.step[2][i] = batch_step(b, n, i);
+    }
+    rl_loops_merge(&batch);
+    j->type = a->dtype, j->size = rl_elem_bits(a->dtype) / 8;
+    j->k = a->dtype == y->dtype ? rl_gpu_of_float(RL_GPU_matmul_f32, a->dtype) : a->dtype == RL_F16 ? RL_GPU_matmul_f16_f32 : RL_GPU_matmul_bf16_f32;
+    p->c = rl_data(y), p->a = rl_data(a), p->b = rl_data(b), p->alpha = alpha;
+    p->m = (uint32_t)a->dim[m], p->n = (uint32_t)b->dim[k + 1], p->k = (uint32_t)a->dim[m + 1];
+    p->a_m = a->stride[m], p->a_k = a->stride[m + 1], p->b_k = b->stride[k], p->b_n = b->stride[k + 1], p->c_m = row, p->c_n = 1;
+    return run(j, &batch, y);
+}
+
 /* What was folded into the product is a bias for each column. */
 static void add_bias(rl_p_matmul *p, const rl_tensor *bias) {
     if (bias) p->bias = rl_data(bias), p->bias_m = 0, p->bias_n = 1, p->beta = 1;
@@ -90,36 +108,15 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     rl_tensor *y = rl_call_make_in(c, 0, a.dtype, rank, dim, rows ? rl_order_for(c->step->order, rank) : NULL), flat;
     if (rl_numel(y) == 0) return RL_OK;
     if (b.rank == 2 && a.rank > 2 && rl_view_reshape(&a, 2, (int64_t[]){rl_numel(&a) / RL_MAX(a.dim[a.rank - 1], 1), a.dim[a.rank - 1]}, &flat)) a = flat;
-    uint32_t nbatch = RL_MAX(a.rank, b.rank) - 2;
-    j.k = rl_gpu_of_float(RL_GPU_matmul_f32, a.dtype), j.type = a.dtype, j.size = rl_elem_bits(a.dtype) / 8;
-    j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(&a), .b = rl_data(&b), .m = (uint32_t)a.dim[a.rank - 2], .n = (uint32_t)b.dim[b.rank - 1],
-                        .k = (uint32_t)a.dim[a.rank - 1], .a_m = a.stride[a.rank - 2], .a_k = a.stride[a.rank - 1], .b_k = b.stride[b.rank - 2],
-                        .b_n = b.stride[b.rank - 1], .c_m = rows ? y->stride[rank - 2] : b.dim[b.rank - 1], .c_n = 1, .alpha = c->arg ? rl_attr_float(c->node, "alpha", 1) : 1};
-    rl_loops batch = {.rank = nbatch, .noperand = 3};
-    for (uint32_t i = 0; i < nbatch; i++) {
-        batch.dim[i] = dim[i];
-        batch.step[0][i] = y->stride[i], batch.step[1][i] = batch_step(&a, nbatch, i), batch.step[2][i] = batch_step(&b, nbatch, i);
-    }
     add_bias(&j.p, bias);
-    rl_loops_merge(&batch);
-    return run(&j, &batch, y);
+    return multiply(&j, &a, &b, y, rows ? y->stride[rank - 2] : b.dim[b.rank - 1], c->arg ? rl_attr_float(c->node, "alpha", 1) : 1);
 }
 
 rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y, double alpha) {
-    uint32_t n = y->rank - 2;
-    rl_gpu_kernel k = a->dtype == y->dtype ? rl_gpu_of_float(RL_GPU_matmul_f32, a->dtype) : a->dtype == RL_F16 ? RL_GPU_matmul_f16_f32 : RL_GPU_matmul_bf16_f32;
-    product j = {.c = c, .k = k, .type = a->dtype, .size = rl_elem_bits(a->dtype) / 8};
-    rl_loops batch = {.rank = n, .noperand = 3};
+    product j = {.c = c};
     if (rl_numel(y) == 0) return RL_OK;
     if (!takes(a, b) || rl_numel(y) >= INT32_MAX) return rl_call_decline(c);
-    for (uint32_t i = 0; i < n; i++) {
-        batch.dim[i] = y->dim[i];
-        batch.step[0][i] = y->stride[i], batch.step[1][i] = batch_step(a, n, i), batch.step[2][i] = batch_step(b, n, i);
-    }
-    j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(a), .b = rl_data(b), .m = (uint32_t)y->dim[n], .n = (uint32_t)y->dim[n + 1], .k = (uint32_t)a->dim[n + 1],
-                        .a_m = a->stride[n], .a_k = a->stride[n + 1], .b_k = b->stride[n], .b_n = b->stride[n + 1], .c_m = y->stride[n], .c_n = 1, .alpha = alpha};
-    rl_loops_merge(&batch);
-    return run(&j, &batch, y);
+    return multiply(&j, a, b, y, y->stride[y->rank - 2], alpha);
 }
 
 static rl_status product_of(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y) {
@@ -150,12 +147,7 @@ rl_status rl_gpu_op_gemm(rl_call *c) {
     if (dim[0] * dim[1] >= INT32_MAX || !rl_gpu_posts_of(c, dim, 2, &j.posts) || (z && !rl_view_expand(rl_call_here(c, 2), 2, dim, &bias))) return rl_call_decline(c);
     rl_tensor *y = rl_call_make(c, 0, a.dtype, 2, dim);
     if (rl_numel(y) == 0) return RL_OK;
-    j.k = rl_gpu_of_float(RL_GPU_matmul_f32, a.dtype), j.type = a.dtype, j.size = rl_elem_bits(a.dtype) / 8;
-    j.p = (rl_p_matmul){.c = rl_data(y), .a = rl_data(&a), .b = rl_data(&b), .m = (uint32_t)dim[0], .n = (uint32_t)dim[1], .k = (uint32_t)a.dim[1],
-                        .a_m = a.stride[0], .a_k = a.stride[1], .b_k = b.stride[0], .b_n = b.stride[1], .c_m = dim[1], .c_n = 1,
-                        .alpha = rl_attr_float(c->node, "alpha", 1)};
     if (z) j.p.bias = rl_data(&bias), j.p.bias_m = bias.stride[0], j.p.bias_n = bias.stride[1], j.p.beta = beta;
     add_bias(&j.p, whole);
-    rl_loops one = {.noperand = 3};
-    return run(&j, &one, y);
+    return multiply(&j, &a, &b, y, dim[1], rl_attr_float(c->node, "alpha", 1));
 }
