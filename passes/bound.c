@@ -153,20 +153,45 @@ static void note(rl_prover *v, const rl_least *least, const rl_kept *before) {
     }
 }
 
+/* Folds of the restricted problem, one after the other; again: NULL where there is none. */
+typedef struct { uint32_t **to, **again; } folds;
+
+static uint32_t count_configs(const rl_problem *p) {
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < p->nop; o++) n += p->op[o].ncfg;
+    return n;
+}
+
+/* Where many configurations are left, and costs are those of the certificate, folds again.  What does not halve them is no help to a checker. */
+static rl_status fold_again(rl_prover *v, rl_plan *q, rl_problem *problem, folds *f, uint32_t **place) {
+    enum { MANY = 256 };
+    uint32_t before = count_configs(problem), **second = rl_new(v->tmp, uint32_t *, q->op.n);
+    if (before < MANY || v->scale.price || !v->scale.exact) return RL_OK;
+    uint32_t **again = rl_new(v->tmp, uint32_t *, q->cls.n);
+    RL_TRY(rl_problem_fold(v->tmp, problem, true, v->deadline, again));
+    rl_fold_apply(v->tmp, problem, again, second);
+    for (uint32_t o = 0; o < problem->nop; o++)
+        for (uint32_t c = 0; c < problem->op[o].ncfg; c++) place[o][c] = place[o][second[o][c]];
+    if (count_configs(problem) <= before / 2) f->again = again;
+    return RL_OK;
+}
+
 /* lift: folded as before, and of the cheapest choices the one that strays least; not optimal where these cannot be told apart. */
-static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t **to, rl_solution *sol) {
+static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, folds *f, rl_solution *sol) {
     rl_problem problem;
     uint32_t **place = rl_new(v->tmp, uint32_t *, q->op.n);
     bool folded = false;
     *sol = (rl_solution){0};
+    *f = (folds){.to = rl_new(v->tmp, uint32_t *, q->cls.n)};
     rl_bound_problem(q, &v->scale, v->open, &problem);
-    if (lift) rl_fold_noted(q, to, v->tmp);
+    if (lift) rl_fold_noted(q, f->to, v->tmp);
     else {
-        RL_TRY(rl_problem_fold(v->tmp, &problem, v->deadline, to));
-        folded = rl_fold_drop(q, &problem, to, v->tmp);
+        RL_TRY(rl_problem_fold(v->tmp, &problem, false, v->deadline, f->to));
+        folded = rl_fold_drop(q, &problem, f->to, v->tmp);
     }
-    rl_fold_apply(v->tmp, &problem, to, place);
+    rl_fold_apply(v->tmp, &problem, f->to, place);
     if (lift && !rl_lift_costs(q, &problem)) return RL_OK;
+    if (!lift) RL_TRY(fold_again(v, q, &problem, f, place));
     RL_TRY(rl_solve_folded(v->tmp, &problem, folded, RL_MAX(v->deadline - rl_seconds(), 0.0), sol));
     for (uint32_t o = 0; o < q->op.n; o++) sol->cfg[o] = place[o][sol->cfg[o]];
     return RL_OK;
@@ -174,10 +199,10 @@ static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, uint32_t 
 
 static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least) {
     rl_solution sol;
-    uint32_t **to = rl_new(v->tmp, uint32_t *, q->cls.n);
-    RL_TRY(solve_restricted(v, q, false, to, &sol));
+    folds f;
+    RL_TRY(solve_restricted(v, q, false, &f, &sol));
     if (!sol.optimal) return RL_OK;
-    rl_fold_note(v->p, q, v->open, to);
+    rl_fold_note(v->p, q, v->open, f.to, f.again);
     *least = rl_new(v->tmp, rl_least, q->ncomp);
     if (v->scale.price) rl_plan_times(q, sol.cfg, v->scale.price, *least, v->tmp);
     else rl_plan_costs(q, sol.cfg, *least, v->tmp);
@@ -273,11 +298,12 @@ static bool is_near(const rl_prover *v, uint32_t comp) {
 static rl_status lift_open(rl_prover *v, const uint32_t *cfg) {
     rl_plan *p = v->p, q;
     rl_solution sol;
+    folds f;
     bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp);
     for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && v->settled[k] && is_near(v, k);
     if (!any(some, p->ncomp) || !rl_restrict_plan(p, some, false, &q, v->tmp)) return RL_OK;
     v->open = some;
-    rl_status s = solve_restricted(v, &q, true, rl_new(v->tmp, uint32_t *, q.cls.n), &sol);
+    rl_status s = solve_restricted(v, &q, true, &f, &sol);
     if (s == RL_OK && sol.optimal) rl_lift(p, cfg, &q, sol.cfg, some);
     v->open = all;
     return s;

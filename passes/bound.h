@@ -54,9 +54,10 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway w
 
 /* bound_fold.c.  to: [ncls] for each order of a class of q the one that stands in for it, or NULL, as rl_problem_fold gives it.
  * drop: leaves the folds that the certificate can have; true where that is all of them.  apply: leaves the configurations that are their own
- * image; place[o][i]: where the i-th was.  note: as kept.fold of the classes of p that are open; noted: as it was noted of the same restriction. */
+ * image; place[o][i]: where the i-th was.  note: as kept.fold, and again (or NULL) as kept.refold, of the classes of p that are open; noted: the former, as it was noted of the same
+ * restriction. */
 bool rl_fold_drop(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp);
 void rl_fold_apply(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t **place);
-void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *const *to);
+void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *const *to, uint32_t *const *again);
 void rl_fold_noted(const rl_plan *q, uint32_t **to, rl_arena *tmp);
 #endif

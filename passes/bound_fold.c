@@ -22,16 +22,25 @@ static uint32_t norders(uint32_t n) {
     return all;
 }
 
-void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *const *to) {
+/* By places in the dictionary; in mem.  NULL where each order stands for itself. */
+static const uint16_t *fold_of(const rl_cls *x, const uint32_t *to, rl_arena *mem) {
+    uint32_t n = norders(x->kept.n);
+    uint16_t *fold = rl_new(mem, uint16_t, n);
+    bool any = false;
+    for (uint32_t i = 0; i < n; i++) fold[i] = (uint16_t)i;
+    for (uint32_t i = 0; i < x->order.n; i++) {
+        fold[place_of(&x->kept, x->order.p[i].p)] = (uint16_t)place_of(&x->kept, x->order.p[to[i]].p);
+        any |= to[i] != i;
+    }
+    return any ? fold : NULL;
+}
+
+void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *const *to, uint32_t *const *again) {
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *x = &q->cls.p[c];
-        if (!x->size || x->constant || !open[x->comp] || !to[c] || !x->kept.atom) continue;
-        uint32_t n = norders(x->kept.n);
-        uint16_t *fold = rl_new(p->mem, uint16_t, n);
-        for (uint32_t i = 0; i < n; i++) fold[i] = (uint16_t)i;
-        for (uint32_t i = 0; i < x->order.n; i++)
-            fold[place_of(&x->kept, x->order.p[i].p)] = (uint16_t)place_of(&x->kept, x->order.p[to[c][i]].p);
-        p->cls.p[c].kept.fold = fold;
+        if (!x->size || x->constant || !open[x->comp] || !x->kept.atom) continue;
+        if (to[c]) p->cls.p[c].kept.fold = fold_of(x, to[c], p->mem);
+        if (again && again[c]) p->cls.p[c].kept.refold = fold_of(x, again[c], p->mem);
     }
 }
 

@@ -47,6 +47,7 @@ typedef struct {
     uint32_t n;
     const uint8_t *atom;  /* [n] ascending; NULL: all atoms */
     const uint16_t *fold; /* [n!] which order of these can stand in for each, by their places in the dictionary; NULL: itself */
+    const uint16_t *refold; /* the same, of what is left of that when what is paid for certain is out */
 } rl_kept;
 
 typedef struct {

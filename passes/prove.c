@@ -109,10 +109,7 @@ static const uint32_t *make_count(rl_prove_maker *m) {
     m->c.bound = bound_of(m, &m->c, comp);
     for (uint32_t c = 0; c < p->cls.n; c++) {
         if (m->value[c] == RL_NONE || !m->dropped[p->cls.p[c].comp]) continue;
-        rl_cert_value *v = (rl_cert_value *)&m->c.value[m->value[c]];
-        v->keep = NULL;
-        v->fold = NULL;
-        v->nkeep = 0;
+        rl_prove_keep((rl_cert_value *)&m->c.value[m->value[c]], (rl_kept){0});
     }
     return comp;
 }
@@ -145,11 +142,7 @@ static const uint32_t *make_time(rl_prove_maker *m, bool stands) {
     for (uint32_t c = 0; c < p->cls.n; c++) {
         const rl_cls *x = &p->cls.p[c];
         if (m->value[c] == RL_NONE) continue;
-        rl_kept none = {0}, kept = in_part[x->comp] ? p->timed[c] : none;
-        rl_cert_value *y = &v[m->value[c]];
-        y->keep = kept.atom;
-        y->nkeep = kept.atom ? kept.n : 0;
-        y->fold = kept.atom ? kept.fold : NULL;
+        rl_prove_keep(&v[m->value[c]], in_part[x->comp] ? p->timed[c] : (rl_kept){0});
     }
     for (uint32_t k = 0; k < p->op.n; k++) cfg[k] = stands ? 0 : p->op.p[k].chosen;
     for (uint32_t k = 0; p->swaps && k < p->ncomp; k++) p->swaps[k] = in_part[k] && p->quick[k].swaps;
@@ -196,11 +189,7 @@ static bool take_lesser(rl_prove_maker *m, uint32_t comp) {
         if (p->twin[k] == first) m->least[k] = p->lesser.p[i - 1].least;
     for (uint32_t c = 0; c < p->cls.n; c++) {
         if (m->value[c] == RL_NONE || p->cls.p[c].comp == RL_NONE || p->twin[p->cls.p[c].comp] != first) continue;
-        rl_kept kept = p->lesser.p[i - 1].kept[p->cls.p[c].like];
-        rl_cert_value *v = (rl_cert_value *)&m->c.value[m->value[c]];
-        v->keep = kept.atom;
-        v->nkeep = kept.atom ? kept.n : 0;
-        v->fold = kept.atom ? kept.fold : NULL;
+        rl_prove_keep((rl_cert_value *)&m->c.value[m->value[c]], p->lesser.p[i - 1].kept[p->cls.p[c].like]);
     }
     return true;
 }

@@ -21,6 +21,13 @@ typedef struct {
 /* With one token at most it can only do what the model does. */
 static inline bool rl_is_idle(const rl_oplegal *op) { return op->fixed || op->ntoken <= 1; }
 
+/* What the bound looks at of a value; of none, at all of it. */
+static inline void rl_prove_keep(rl_cert_value *v, rl_kept kept) {
+    if (!kept.atom) kept = (rl_kept){0};
+    v->keep = kept.atom, v->nkeep = kept.n;
+    v->fold = kept.fold, v->refold = kept.refold;
+}
+
 /* prove_graph.c: m->c.value, with the atoms kept in the bound; m->c.op; what each op is charged and may swap, and the rate; what it swaps under
  * these configurations. */
 void rl_prove_values(rl_prove_maker *m);

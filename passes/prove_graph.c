@@ -50,10 +50,7 @@ void rl_prove_values(rl_prove_maker *m) {
         rl_cert_value *y = &v[m->value[c] = m->c.nvalue++];
         *y = (rl_cert_value){.name = name ? name : "", .bytes = x->bytes, .natom = x->natom};
         symbols(m, x, y);
-        if (!x->kept.atom || p->least[x->comp].count == 0) continue;
-        y->keep = x->kept.atom;
-        y->nkeep = x->kept.n;
-        y->fold = x->kept.fold;
+        if (x->kept.atom && p->least[x->comp].count) rl_prove_keep(y, x->kept);
     }
     m->c.value = v;
 }

@@ -365,14 +365,26 @@ rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, doubl
     return status;
 }
 
-rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, double deadline, uint32_t **to) {
+static bool *find_held(rl_arena *mem, const rl_cover *p) {
+    bool *held = rl_new(mem, bool, p->nelem);
+    for (uint32_t o = 0; o < p->nop; o++)
+        for (size_t k = 0; k < (size_t)p->op[o].ncfg * p->op[o].width; k++)
+            if (p->op[o].elem[k] != RL_NONE) held[p->op[o].elem[k]] = true;
+    return held;
+}
+
+rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, bool settled, double deadline, uint32_t **to) {
     rl_arena tmp;
     rl_cover cover;
     rl_arena_init(&tmp, mem->ctx);
     RL_TRY(check(mem->ctx, p, &tmp));
     RL_TRY(make_cover(&tmp, p, &cover));
+    if (settled) rl_cover_settle(&tmp, &cover);
+    const bool *held = find_held(&tmp, &cover);
     uint32_t *map = rl_new(&tmp, uint32_t, cover.nelem), first = 0;
     rl_cover_fold(&tmp, &cover, FOLD_STEPS, deadline, map);
+    for (uint32_t e = 0; e < cover.nelem; e++)
+        if (!held[e]) map[e] = e;
     memset(to, 0, p->nval * sizeof *to);
     while (first < cover.nelem) {
         uint32_t v = cover.value[first];

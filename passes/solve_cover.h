@@ -34,6 +34,8 @@ typedef struct { uint32_t *cfg; int64_t cost, bound; } rl_cover_choice;
 
 /* solve_reduce.c: shrinks p in place without losing every optimum.  Ops left with one configuration hold no elements. */
 void rl_cover_reduce(rl_arena *mem, rl_cover *p);
+/* The same without dominance: what is paid for certain, or private, is taken out. */
+void rl_cover_settle(rl_arena *mem, rl_cover *p);
 
 /* solve_fold.c: removes configurations that others stand in for, in at most about `budget` steps, until the deadline.  Returns how many elements
  * are gone; if any, reduce again.  map, if not NULL: [nelem] the element that stands in for each. */

@@ -26,6 +26,7 @@ typedef struct {
     int64_t *full, *match;      /* [most configurations] */
     uint32_t *touched;
     bool *dead;
+    bool plain;                 /* leave what is dominated */
 } reducer;
 
 static const uint32_t *set_of(const rl_bundle *b, uint32_t c) {
@@ -219,7 +220,7 @@ static void reduce_op(reducer *r, uint32_t op) {
     for (bool more = true; more;) {
         drop_elements(r, b);
         drop_equal(r, b);
-        drop_dominated(r, b);
+        if (!r->plain) drop_dominated(r, b);
         more = pay_certain(r, b);
     }
     list_elements(r, b);
@@ -250,8 +251,8 @@ static void count_touching(rl_arena *mem, reducer *r) {
     }
 }
 
-void rl_cover_reduce(rl_arena *mem, rl_cover *p) {
-    reducer r = {.p = p};
+static void reduce(rl_arena *mem, rl_cover *p, bool plain) {
+    reducer r = {.p = p, .plain = plain};
     size_t maxcfg = 1, maxlocal = 1, ntable = 16;
     for (uint32_t o = 0; o < p->nop; o++) {
         maxcfg = RL_MAX(maxcfg, p->op[o].ncfg);
@@ -285,3 +286,6 @@ void rl_cover_reduce(rl_arena *mem, rl_cover *p) {
         reduce_op(&r, o);
     }
 }
+
+void rl_cover_reduce(rl_arena *mem, rl_cover *p) { reduce(mem, p, false); }
+void rl_cover_settle(rl_arena *mem, rl_cover *p) { reduce(mem, p, true); }

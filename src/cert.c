@@ -35,6 +35,17 @@ static bool is_permutation(const uint8_t *p, uint32_t n, uint32_t of) {
     return true;
 }
 
+/* Folds to orders that stand for themselves? */
+static rl_status check_fold(rl_ctx *ctx, const rl_cert_value *v, uint32_t i, const uint16_t *fold) {
+    uint32_t norder = fold && v->keep ? rl_cert_norder(v->nkeep) : 0;
+    if (fold && !norder) return rl_fail(ctx, RL_EPROOF, "proof: value %u: only orders of 1 to 8 kept atoms fold", i);
+    for (uint32_t k = 0; k < norder; k++) {
+        if (fold[k] >= norder) return rl_fail(ctx, RL_EPROOF, "proof: value %u: order %u folds to %u of %u", i, k, fold[k], norder);
+        if (fold[fold[k]] != fold[k]) return rl_fail(ctx, RL_EPROOF, "proof: value %u: order %u folds to %u, which folds, too", i, k, fold[k]);
+    }
+    return RL_OK;
+}
+
 static rl_status check_value(rl_ctx *ctx, const rl_cert *c, uint32_t i) {
     const rl_cert_value *v = &c->value[i];
     if (v->bytes < 0) return rl_fail(ctx, RL_EPROOF, "proof: value %u: %" PRId64 " bytes", i, v->bytes);
@@ -44,11 +55,8 @@ static rl_status check_value(rl_ctx *ctx, const rl_cert *c, uint32_t i) {
     for (uint32_t k = 0; v->keep && k < v->nkeep; k++)
         if (v->keep[k] >= v->natom || (k && v->keep[k] <= v->keep[k - 1]))
             return rl_fail(ctx, RL_EPROOF, "proof: value %u: keeps atom %u: atoms 0 .. %u are wanted, rising", i, v->keep[k], v->natom);
-    uint32_t norder = v->fold && v->keep ? rl_cert_norder(v->nkeep) : 0;
-    if (v->fold && !norder) return rl_fail(ctx, RL_EPROOF, "proof: value %u: only orders of 1 to 8 kept atoms fold", i);
-    for (uint32_t k = 0; k < norder; k++)
-        if (v->fold[k] >= norder) return rl_fail(ctx, RL_EPROOF, "proof: value %u: order %u folds to %u of %u", i, k, v->fold[k], norder);
-    return RL_OK;
+    RL_TRY(check_fold(ctx, v, i, v->fold));
+    return check_fold(ctx, v, i, v->refold);
 }
 
 static rl_status check_pin(rl_ctx *ctx, const rl_cert *c, uint32_t i, uint32_t p) {

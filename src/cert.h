@@ -25,6 +25,7 @@ typedef struct {
     uint32_t nkeep;
     const uint8_t *keep; /* [nkeep] the atoms that the bound looks at, ascending; NULL: all */
     const uint16_t *fold; /* [nkeep!] the order that stands in for each, by their places in the dictionary; NULL: itself */
+    const uint16_t *refold; /* the same, when what is paid for certain is out */
 } rl_cert_value;
 
 typedef struct { uint32_t value; const char *tensor; const uint8_t *stands; } rl_cert_pin; /* stands: [natom of the value] */

@@ -5,6 +5,7 @@
  *   cert_menu.c    orders as numbers; all restricted configurations of an op: its menu
  *   cert_text.c    the file printed; cert_read.c: read, from words (cert_words.h)
  *   cert_part.c    a component as a table to be filled: elements, steps
+ *   cert_settle.c  what is paid for certain taken out of it; folds of what is left
  *   cert_table.c   the table: whether it can cost less than the claim; cert_step.c, cert_select.c (cert_table.h)
  *   cert_flow.c    the same by a flow, where each op has two configurations at most
  *
@@ -103,6 +104,14 @@ typedef struct {
     rl_cert_key base;          /* what fixed ops make it cost at least */
     rl_cert_key claim;
 } rl_cert_table;
+
+/* Adds a configuration that names n elements behind the last one; of equal ones the cheapest stays.  seen: those of the step. */
+void rl_cert_add_config(rl_cert_step *s, rl_hash *seen, const uint32_t *set, uint32_t n, rl_cert_key own);
+/* cert_settle.c: takes out of the steps what is paid whatever is chosen, and what one step alone can name. */
+void rl_cert_settle(rl_arena *mem, rl_cert_table *t);
+/* Of a table that is settled, drops the configurations that name an element e with image[e] != e.  False, and the table is of no use, where such a
+ * one has no image. */
+bool rl_cert_refold(rl_arena *mem, rl_cert_table *t, const uint32_t *image, uint64_t *work);
 
 /* What the parts share.  index: the parts proved, by what they consist of. */
 typedef struct {

@@ -5,8 +5,7 @@
  *     elements  the (v, order) that are not in F(v): those in F(v) are paid from the start
  *     base      sum of w(v) (|F(v)| - 1) over the v with F(v)
  *     credits   w(v) for each other v, one order of which is free; given at the first op taken that names v, as one is then paid
- * An element that one op only can name never needs to be remembered: its weight goes into the costs of that op's configurations, and of
- * those that then name the same elements the cheapest will do.
+ * What is paid for certain, or named by one op alone, is then taken out, and what is left folded again (cert_settle.c).
  *
  * Components that look alike are proved once: the key has every menu, how the ops share values, and what is known of each value. */
 #include "cert_internal.h"
@@ -39,10 +38,10 @@ static void put_word64(builder *b, int64_t x) {
     rl_push_own(b->tmp, b->key, (uint32_t)((uint64_t)x >> 32));
 }
 
-static void put_fold(builder *b, const rl_cert_value *v) {
-    uint32_t n = v->fold ? rl_cert_norder(v->nkeep) : 0;
+static void put_fold(builder *b, const uint16_t *fold, uint32_t nkeep) {
+    uint32_t n = fold ? rl_cert_norder(nkeep) : 0;
     rl_push_own(b->tmp, b->key, n);
-    for (uint32_t i = 0; i < n; i++) rl_push_own(b->tmp, b->key, v->fold[i]);
+    for (uint32_t i = 0; i < n; i++) rl_push_own(b->tmp, b->key, fold[i]);
 }
 
 /* A value met for the first time: the orders that fixed ops name are elements that are paid. */
@@ -54,7 +53,8 @@ static void add_value(builder *b, uint32_t v, uint32_t op) {
     b->value[b->nval] = v;
     b->firstop[b->nval++] = op;
     put_word64(b, w->c->value[v].bytes);
-    put_fold(b, &w->c->value[v]);
+    put_fold(b, w->c->value[v].fold, w->c->value[v].nkeep);
+    put_fold(b, w->c->value[v].refold, w->c->value[v].nkeep);
     rl_push_own(b->tmp, b->key, 0);
     uint32_t count = b->key.n - 1;
     for (uint32_t k = w->pinstart[v]; k < w->pinstart[v + 1]; k++) {
@@ -160,18 +160,20 @@ static uint32_t place_of(const uint8_t *order, uint32_t n) {
     return place;
 }
 
-/* The element that stands in for each. False where it is none, or an order that a fixed op names would be another. */
-static bool find_images(builder *b, uint32_t *image) {
+/* The element that stands in for each, in the first fold or in the second, when what is paid is out.  False where it is none, or in the first an
+ * order that a fixed op names would be another. */
+static bool find_images(builder *b, bool again, uint32_t *image) {
     uint8_t out[256];
     uint32_t n = b->element.order.n;
     for (uint32_t e = 0; e < n; e++) {
         const rl_cert_order x = b->element.order.p[e];
         const rl_cert_value *v = &b->w->c->value[b->value[x.owner]];
+        const uint16_t *fold = again ? v->refold : v->fold;
         image[e] = e;
-        if (!v->fold) continue;
-        order_at(v->fold[place_of(rl_cert_atoms(&x), x.n)], x.n, out);
+        if (!fold) continue;
+        order_at(fold[place_of(rl_cert_atoms(&x), x.n)], x.n, out);
         image[e] = rl_cert_intern(&b->element, x.owner, out, x.n);
-        if (b->element.order.n != n || (b->paid.p[e] && image[e] != e)) return false;
+        if (b->element.order.n != n || (!again && b->paid.p[e] && image[e] != e)) return false;
     }
     return true;
 }
@@ -229,23 +231,7 @@ static uint32_t sort_set(uint32_t *x, uint32_t n) {
     return m;
 }
 
-/* Adds a configuration that names n elements; of equal ones the cheapest stays. */
-static void add_config(rl_cert_step *s, rl_hash *seen, const uint32_t *set, uint32_t n, rl_cert_key own) {
-    uint64_t h = rl_hash_bytes(set, n * sizeof *set);
-    for (uint32_t i; (i = rl_hash_get(seen, h)) != RL_NONE; h++) {
-        uint32_t m = s->start[i + 1] - s->start[i];
-        if (m != n || !rl_same_bytes(s->elem + s->start[i], set, n * sizeof *set)) continue;
-        if (rl_key_less(own, s->own[i])) s->own[i] = own;
-        return;
-    }
-    rl_hash_put(seen, h, s->ncfg);
-    memcpy(s->elem + s->start[s->ncfg], set, n * sizeof *set);
-    s->own[s->ncfg++] = own;
-    s->start[s->ncfg] = s->start[s->ncfg - 1] + n;
-}
-
-/* only[e]: one op can name it. */
-static bool fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *map, const uint32_t *image, const bool *only) {
+static bool fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *map, const uint32_t *image) {
     const rl_cert_menu *m = b->w->menus.shape.p[b->menu[j]].menu;
     rl_arena tmp;
     rl_arena_init(&tmp, b->w->ctx);
@@ -257,34 +243,17 @@ static bool fill_step(builder *b, rl_cert_step *s, uint32_t j, const uint32_t *m
     s->own = rl_new(b->tmp, rl_cert_key, m->ncfg);
     bool *stays = rl_new(&tmp, bool, m->ncfg), folds = fold_menu(m, map, image, stays, &tmp);
     for (uint32_t k = 0; k < m->ncfg && folds; k++) {
-        uint32_t n = 0, kept = 0;
+        uint32_t n = 0;
         if (!stays[k]) continue;
-        rl_cert_key own = {m->tenths[k] * unit, 0};
         for (uint32_t p = 0; p < m->npin; p++) {
             uint32_t e = map[m->pick[(size_t)k * m->npin + p]];
             /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each element has its place */
             if (!b->paid.p[e]) set[n++] = e;
         }
-        n = sort_set(set, n);
-        for (uint32_t i = 0; i < n; i++)
-            if (only[set[i]]) own = rl_key_add(own, weight_of(b, b->element.order.p[set[i]].owner));
-            else set[kept++] = set[i];
-        add_config(s, &seen, set, kept, own);
+        rl_cert_add_config(s, &seen, set, sort_set(set, n), (rl_cert_key){m->tenths[k] * unit, 0});
     }
     rl_arena_free(&tmp);
     return folds;
-}
-
-static void find_only(const builder *b, uint32_t **map, bool *only) {
-    uint32_t *by = rl_new(b->tmp, uint32_t, b->element.order.n);
-    for (uint32_t e = 0; e < b->element.order.n; e++) only[e] = true;
-    for (uint32_t j = 0; j < b->part->nop; j++) {
-        uint32_t n = b->w->menus.shape.p[b->menu[j]].menu->orders.order.n;
-        for (uint32_t i = 0; i < n; i++) {
-            if (by[map[j][i]] && by[map[j][i]] != j + 1) only[map[j][i]] = false;
-            by[map[j][i]] = j + 1;
-        }
-    }
 }
 
 static int64_t most_charged(const builder *b, uint32_t j) {
@@ -325,17 +294,27 @@ static bool set_costs(const builder *b, rl_cert_table *t, rl_cert_key *weight) {
     return RL_MAX(sum.major, sum.minor) < INT64_MAX / 4;
 }
 
+static bool settle(builder *b, rl_cert_table *t, uint32_t *image) {
+    bool again = false;
+    rl_cert_settle(b->tmp, t);
+    for (uint32_t v = 0; v < b->nval; v++) again |= b->w->c->value[b->value[v]].refold != NULL;
+    if (!again) return true;
+    if (!find_images(b, true, image) || !rl_cert_refold(b->tmp, t, image, &b->w->work)) return false;
+    rl_cert_settle(b->tmp, t);
+    return true;
+}
+
 static rl_status prove(builder *b, uint32_t k) {
     uint32_t **map = number_elements(b), nop = b->part->nop;
     rl_cert_table t = {.nstep = nop, .nelem = b->element.order.n, .step = rl_new(b->tmp, rl_cert_step, nop)};
-    bool *only = rl_new(b->tmp, bool, t.nelem), folds;
+    bool folds;
     uint32_t *image = rl_new(b->tmp, uint32_t, t.nelem);
     rl_cert_key *weight = rl_new(b->tmp, rl_cert_key, t.nelem), left;
-    find_only(b, map, only);
     t.weight = weight;
     if (!set_claim(b, &t) || !set_costs(b, &t, weight)) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: the sum of its weights is too large", k);
-    folds = find_images(b, image);
-    for (uint32_t j = 0; j < nop && folds; j++) folds = fill_step(b, &t.step[j], j, map[j], image, only);
+    folds = find_images(b, false, image);
+    for (uint32_t j = 0; j < nop && folds; j++) folds = fill_step(b, &t.step[j], j, map[j], image);
+    if (folds) folds = settle(b, &t, image);
     if (!folds) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: its folds do not take configurations to configurations", k);
     rl_cert_verdict is = rl_cert_table_fill(b->tmp, &t, b->w->maxstate, b->w->maxwork, &b->w->work, &left);
     if (is == RL_CERT_HOLDS) return RL_OK;

@@ -209,8 +209,8 @@ static rl_status read_keeps(rl_words *r, values *v) {
     return RL_OK;
 }
 
-static rl_status read_folds(rl_words *r, values *v) {
-    for (uint32_t from = 0; rl_words_skip(r, "fold ");) {
+static rl_status read_folds(rl_words *r, const char *word, values *v, bool again) {
+    for (uint32_t from = 0; rl_words_skip(r, word);) {
         uint32_t i = 0;
         struct { uint16_t *p; uint32_t n, cap; } to = {0};
         RL_TRY(rl_words_index(r, &i));
@@ -224,7 +224,7 @@ static rl_status read_folds(rl_words *r, values *v) {
         }
         if (to.n == 0 || to.n != rl_cert_norder(v->p[i].nkeep))
             return rl_words_refuse(r, "a fold names one order for each order of the atoms kept");
-        v->p[i].fold = to.p;
+        *(again ? &v->p[i].refold : &v->p[i].fold) = to.p;
         RL_TRY(rl_words_end(r));
         from = i + 1;
     }
@@ -254,7 +254,8 @@ static rl_status read_bound(rl_words *r, rl_cert *c) {
     values value = {(rl_cert_value *)c->value, c->nvalue, c->nvalue};
     struct { rl_cert_part *p; uint32_t n, cap; } part = {0};
     RL_TRY(read_keeps(r, &value));
-    RL_TRY(read_folds(r, &value));
+    RL_TRY(read_folds(r, "fold ", &value, false));
+    RL_TRY(read_folds(r, "refold ", &value, true));
     while (rl_words_skip(r, "component ")) {
         rl_cert_part x = {0};
         RL_TRY(read_part(r, part.n, c->nop, c->by_time, &x));
@@ -306,7 +307,7 @@ static rl_status read_time(rl_words *r, rl_cert *c) {
     if (!c->rate) return rl_words_refuse(r, "times are bounded, but \"rate\" is missing");
     for (uint32_t v = 0; v < c->nvalue; v++) {
         value[v].keep = NULL;
-        value[v].fold = NULL;
+        value[v].fold = value[v].refold = NULL;
         value[v].nkeep = 0;
     }
     *t = (rl_cert){.by_time = true, .fixed = c->fixed, .rate = c->rate, .nvalue = c->nvalue, .nop = c->nop, .value = value, .op = c->op};

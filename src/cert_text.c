@@ -114,6 +114,13 @@ static void print_swaps(const rl_cert *c, rl_text *t) {
     }
 }
 
+static void print_fold(rl_text *t, const char *word, uint32_t v, const uint16_t *fold, uint32_t nkeep) {
+    if (!fold) return;
+    rl_put(t, "%s %u", word, v);
+    for (uint32_t k = 0; k < rl_cert_norder(nkeep); k++) rl_put(t, " %u", fold[k]);
+    rl_put_bytes(t, "\n", 1);
+}
+
 static void print_kept(const rl_cert *c, rl_text *t) {
     for (uint32_t v = 0; v < c->nvalue; v++) {
         if (!c->value[v].keep) continue;
@@ -121,12 +128,8 @@ static void print_kept(const rl_cert *c, rl_text *t) {
         put_numbers(t, c->value[v].keep, c->value[v].nkeep);
         rl_put_bytes(t, "\n", 1);
     }
-    for (uint32_t v = 0; v < c->nvalue; v++) {
-        if (!c->value[v].fold) continue;
-        rl_put(t, "fold %u", v);
-        for (uint32_t k = 0; k < rl_cert_norder(c->value[v].nkeep); k++) rl_put(t, " %u", c->value[v].fold[k]);
-        rl_put_bytes(t, "\n", 1);
-    }
+    for (uint32_t v = 0; v < c->nvalue; v++) print_fold(t, "fold", v, c->value[v].fold, c->value[v].nkeep);
+    for (uint32_t v = 0; v < c->nvalue; v++) print_fold(t, "refold", v, c->value[v].refold, c->value[v].nkeep);
 }
 
 static void print_parts(const rl_cert *c, rl_text *t) {

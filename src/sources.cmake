@@ -9,6 +9,7 @@ set(RL_SOURCES
   src/cert_part.c
   src/cert_read.c
   src/cert_select.c
+  src/cert_settle.c
   src/cert_share.c
   src/cert_step.c
   src/cert_table.c

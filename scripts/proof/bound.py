@@ -1,6 +1,7 @@
 """What the assignment costs, and the least that any costs: docs/proof.md, sections 2 and 5. table.py finds the least of a component.
 
 Costs are (conversions, bytes), or in the part about times (time, 0)."""
+import collections
 import dataclasses
 import itertools
 
@@ -102,12 +103,12 @@ def configurations(op, keep, by_time=False, swaps=False):
     return dict(sorted(found.items()))
 
 
-def images(value):
+def images(value, fold):
     """{order of the kept atoms: the one that stands in for it}, or None."""
-    if value.fold is None:
+    if fold is None:
         return None
     orders = list(itertools.permutations(range(len(value.sizes)) if value.keep is None else value.keep))
-    return {o: orders[i] for o, i in zip(orders, value.fold)}
+    return {o: orders[i] for o, i in zip(orders, fold)}
 
 
 def folded(op, configs, folds):
@@ -117,6 +118,30 @@ def folded(op, configs, folds):
         if configs.get(image(c), MAXTIME) > tenths:
             raise Refused(f"'{op.name}': the image of {c} is no configuration" + (", or is charged more" if op.charge else ""))
     return {c: tenths for c, tenths in configs.items() if image(c) == c}
+
+
+def refolded(ops, orders, weight, again):
+    """Of ops, [(values of the pins, {configuration: what it costs by itself})], the configurations that are left when what is paid for certain is out and
+    the rest folded again. orders, weight: of each value; again: its {order: image}, or None."""
+    sets = [{c: frozenset((v, o) for v, o in zip(values, c) if o not in orders[v]) for c in configs} for values, configs in ops]
+    named = collections.Counter(e for s in sets for e in frozenset().union(*s.values()))
+    certain = frozenset().union(*(frozenset.intersection(*s.values()) for s in sets))
+    live = {e for e, n in named.items() if n > 1 and e not in certain}
+    image = lambda e: (e[0], again[e[0]][e[1]]) if again[e[0]] else e
+    left = []
+    for (values, configs), s in zip(ops, sets):
+        own = {c: x + sum(weight[e[0]] for e in s[c] if e not in live and e not in certain) for c, x in configs.items()}
+        stays = {c: s[c] & live for c in configs if all(image(e) == e for e in s[c] & live)}
+        by = collections.defaultdict(list)
+        for c, found in stays.items():
+            for e in found or (None,):
+                by[e].append(c)
+        for c in configs:
+            of = {image(e) for e in s[c] & live}
+            if c not in stays and not any(stays[b] <= of and own[b] <= own[c] for e in itertools.chain((None,), of) for b in by[e]):
+                raise Refused(f"the second image of {c}, of values {values}, is no configuration, or costs more")
+        left.append((values, {c: configs[c] for c in stays}))
+    return left
 
 
 # ---------------------------------------------------------------------------------------------------- the whole
@@ -225,7 +250,7 @@ def restricted(proof, paid):
     for v, orders in paid.items():
         value = proof.values[v]
         found[v] = {restrict(o, None if value.keep is None else set(value.keep)) for o in orders}
-        f = images(value) if found[v] else None
+        f = images(value, value.fold) if found[v] else None
         if f and any(f[o] != o for o in found[v]):
             raise Refused(f"value {v}: a fixed op names an order that another stands in for")
     return found
@@ -268,9 +293,9 @@ def check_table(proof):
     for k, part in enumerate(proof.parts):
         if part.cost == (0, 0):
             continue  # no cost is negative
-        key, args = component(proof, part, paid, cache)
+        key, table = component(proof, part, paid, cache)
         if key not in done:
-            done[key] = Table(*args).below()
+            done[key] = Table(*table()).below()
         if done[key]:
             if proof.by_time:
                 raise Refused(f"component {k} can be had in less than a time of {part.cost[0]}")
@@ -310,7 +335,7 @@ def standing(proof, values):
 
 
 def component(proof, part, paid, cache):
-    """What the least cost depends on, equal for equal components; and the arguments of its table."""
+    """What the least cost depends on, equal for equal components; and a function that gives the arguments of its table."""
     number, ops = {}, []
     keep = lambda v: proof.values[v].keep
     for o in part.ops:
@@ -319,14 +344,21 @@ def component(proof, part, paid, cache):
         shape = (tuple(p.stands for p in op.pins), tuple(op.tokens), tuple(op.forms), tuple(keep(p.value) for p in op.pins),
                  tuple(proof.values[p.value].fold for p in op.pins), op.charge and (op.charge.rule, op.charge.tenths, op.charge.more), part.swaps and op.swaps)
         if shape not in cache:
-            cache[shape] = folded(op, configurations(op, shape[3], proof.by_time, part.swaps), [images(proof.values[p.value]) for p in op.pins])
+            cache[shape] = folded(op, configurations(op, shape[3], proof.by_time, part.swaps), [images(v, v.fold) for v in (proof.values[p.value] for p in op.pins)])
         ops.append((values, (cache[shape], unit(proof, op))))
     weight, limit = times(proof, part, number) if proof.by_time else conversions(proof, part, number, ops, paid)
     orders = {i: frozenset(paid[v]) for v, i in number.items()}
     if limit + sum(weight) * max((len(c) for _, (c, _) in ops), default=1) >= 2 ** 62:
         raise Refused("costs are too large to be added exactly")
-    key = (limit, tuple(weight), tuple(orders.items()), tuple((v, id(c), u) for v, (c, u) in ops))
-    return key, (weight, orders, [(v, {o: x * u for o, x in c.items()}) for v, (c, u) in ops], limit)
+    again = tuple(proof.values[v].refold for v in number)
+    key = (limit, tuple(weight), tuple(orders.items()), again, tuple((v, id(c), u) for v, (c, u) in ops))
+
+    def table():
+        costs = [(v, {o: x * u for o, x in c.items()}) for v, (c, u) in ops]
+        if any(again):
+            costs = refolded(costs, orders, weight, [images(v, v.refold) for v in (proof.values[v] for v in number)])
+        return weight, orders, costs, limit
+    return key, table
 
 
 def conversions(proof, part, number, ops, paid):

@@ -29,6 +29,7 @@ class Value:
     sizes: tuple       # int, or str where unknown
     keep: tuple = None  # the atoms that the bound looks at; None: all
     fold: tuple = None  # for each order of those, by its place in the dictionary, the place of the one that stands in for it
+    refold: tuple = None  # the same, when what is paid for certain is out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,13 +168,13 @@ class Reader:
             raise Refused("the file does not end with a line end")
         self.stage = 0
         self.seen = set()
-        self.place = {}  # first number of the last choose, keep or fold
+        self.place = {}  # first number of the last choose, keep, fold or refold
 
     # Lines in the order of the specification; a kind may only be followed by its own or a later kind. After "time" some come again, after
     # "function" all.
-    STAGES = {"rate": 1, "value": 2, "op": 3, "pin": 3, "token": 3, "form": 3, "charge": 3, "swaps": 3, "choose": 4, "keep": 5, "fold": 6, "component": 7,
-              "outside": 8, "claim": 9, "time": 10, "function": 16, "end": 20}
-    AGAIN = {"swap": 11, "keep": 12, "fold": 13, "component": 14, "claim": 15, "function": 16, "end": 20}
+    STAGES = {"rate": 1, "value": 2, "op": 3, "pin": 3, "token": 3, "form": 3, "charge": 3, "swaps": 3, "choose": 4, "keep": 5, "fold": 6, "refold": 7,
+              "component": 8, "outside": 9, "claim": 10, "time": 11, "function": 18, "end": 20}
+    AGAIN = {"swap": 12, "keep": 13, "fold": 14, "refold": 15, "component": 16, "claim": 17, "function": 18, "end": 20}
     ONCE = ("rate", "outside", "claim", "time", "end")
 
     def read(self):
@@ -223,7 +224,7 @@ class Reader:
         p = self.proof
         if p.rate is None or p.cost is None:
             line.fail("times come after 'claim', and need a 'rate'")
-        values = [dataclasses.replace(v, keep=None, fold=None) for v in p.values]
+        values = [dataclasses.replace(v, keep=None, fold=None, refold=None) for v in p.values]
         p.time = self.now = Proof(by_time=True, rate=p.rate, values=values, ops=p.ops)
         self.place = {}
 
@@ -382,16 +383,25 @@ class Reader:
         self.rises(line, "keep", v)
 
     def fold(self, line):
+        value, images = self.images(line, "fold")
+        value.fold = images
+
+    def refold(self, line):
+        value, images = self.images(line, "refold")
+        value.refold = images
+
+    def images(self, line, kind):
         v = line.number_below(len(self.proof.values), "value")
-        self.rises(line, "fold", v)
+        self.rises(line, kind, v)
         value = self.now.values[v]
         n = len(value.sizes if value.keep is None else value.keep)
         orders = math.factorial(n) if n <= MOSTFOLDED else 0
-        value.fold = line.numbers(orders, "order")
-        if len(value.fold) != orders:
-            line.fail(f"images of {len(value.fold)} orders, value {v} has {orders} of them")
-        if any(value.fold[x] != x for x in value.fold):
+        images = line.numbers(orders, "order")
+        if len(images) != orders:
+            line.fail(f"images of {len(images)} orders, value {v} has {orders} of them")
+        if any(images[x] != x for x in images):
             line.fail("an image is not its own image")
+        return value, images
 
     def rises(self, line, kind, number):
         if number <= self.place.get(kind, -1):

@@ -10,6 +10,7 @@
    whether what came out is still true (another choice of the same cost, a name, the bytes of a value that costs nothing). The checker
    must agree with the referee on each, and at least --mutants of them must be false.
    Files with a second part, about times, are made by timegen.py, which knows what is true of them.
+   Files with folds at random, few of which are folds: the checker takes those that the referee takes, and a bound that is too high with none.
 3. Larger problems, where the minimum comes from the solver (solve_cli): the claim holds, and one conversion or byte more does not.
 
 1 and 3 run through cert_cli_narrow as well, the checker with room for two states after an op: what is done where states are too many.
@@ -90,6 +91,7 @@ class Statement:
             need(w and last < w[0] < len(self.values), "keep: values rise")
             last = w[0]
             self.keep[last] = w[1:]
+        self.fold, self.refold = self.read_folds("fold"), self.read_folds("refold")
         while self.next_is("component"):
             w = [number(x) for x in self.take()[1:]]
             need(len(w) >= 3 and w[0] == len(self.parts), "component")
@@ -101,6 +103,18 @@ class Statement:
         need(len(w) == 5 and w[0] == "claim", "claim")
         self.cost, self.bound = (number(w[1]), number(w[2])), (number(w[3]), number(w[4]))
         need(self.take() == ["end"] and self.at == len(self.lines), "end")
+
+    def read_folds(self, word):
+        folds, last = {}, -1
+        while self.next_is(word):
+            v, *to = [number(x) for x in self.take()[1:]]
+            need(last < v and v in self.keep, "fold: values that keep atoms, rising")
+            n = math.factorial(len(self.keep[v]))
+            need(len(to) == n and all(x < n for x in to) and all(to[x] == x for x in to), "fold: images")
+            orders = list(itertools.permutations(self.keep[v]))
+            folds[v] = dict(zip(orders, (orders[x] for x in to)))
+            last = v
+        return folds
 
     def take(self):
         need(self.at < len(self.lines), "the file ends early")
@@ -237,14 +251,41 @@ class Statement:
                 used.setdefault(v, set()).add(self.cut(v, order) if cut else order)
         return used
 
-    def least(self, ops):
-        """By trying everything."""
+    def paid(self, ops):
+        """Orders that idle ops name at the values of these."""
         values = {v for i in ops for v, _ in self.ops[i]["pins"]}
-        paid = {v: u for v, u in self.pins_of([o for o in self.ops if self.idle(o)], True).items() if v in values}
-        choices = []
+        return {v: u for v, u in self.pins_of([o for o in self.ops if self.idle(o)], True).items() if v in values}
+
+    def choices(self, ops):
+        """Of each op every configuration, as what it names at its pins."""
+        out = []
         for i in ops:
             vs = [v for v, _ in self.ops[i]["pins"]]
-            choices.append({tuple((v, self.cut(v, o)) for v, o in zip(vs, c)) for c in self.configurations(self.ops[i])})
+            out.append({tuple((v, self.cut(v, o)) for v, o in zip(vs, c)) for c in self.configurations(self.ops[i])})
+        return out
+
+    def check_folds(self, ops):
+        """By the definition in docs/proof.md."""
+        paid = {(v, o) for v, u in self.paid(ops).items() for o in u}
+        choices = self.choices(ops)
+        elements = paid | {e for configs in choices for c in configs for e in c}
+        image = {e: (e[0], self.fold.get(e[0], {}).get(e[1], e[1])) for e in elements}
+        again = {e: (e[0], self.refold.get(e[0], {}).get(e[1], e[1])) for e in elements}
+        need(all(image[e] in elements and again[e] in elements for e in elements), "an image is an order that some op names")
+        need(all(image[e] == e for e in paid), "what is paid stands for itself")
+        need(all(tuple(image[e] for e in c) in configs for configs in choices for c in configs), "an image is a configuration")
+        left = [[frozenset(c) - paid for c in configs if all(image[e] == e for e in c)] for configs in choices]
+        certain = {e for sets in left for e in frozenset.intersection(*sets)}
+        live = {e for e in elements - certain if sum(any(e in c for c in sets) for sets in left) > 1}
+        for sets in left if self.refold else ():
+            cost = lambda c: self.key(tuple(map(sum, zip((0, 0), *((1, self.values[v][0]) for v, o in c - certain - live)))))
+            for c in sets:
+                names = {again[e] for e in c & live}
+                need(any(b & live <= names and cost(b) <= cost(c) and all(again[e] == e for e in b & live) for b in sets), "a second image")
+
+    def least(self, ops):
+        """By trying everything."""
+        paid, choices = self.paid(ops), self.choices(ops)
         if math.prod(map(len, choices)) > MOST:
             raise OverflowError
         best = None
@@ -282,6 +323,8 @@ class Statement:
         need(bound == self.bound, "the bound's sum")
         for claim, ops in self.parts:
             need(self.key(claim) <= self.least(ops), "a component is cheaper")
+            if claim != (0, 0):
+                self.check_folds(ops)
 
 
 def is_true(text):
@@ -557,6 +600,47 @@ def test_small(rng, checker, count):
     return proved
 
 
+def some_fold(rng, norder):
+    """Few orders move; some change places, and then none of the two stands for itself."""
+    to = list(range(norder))
+    for _ in range(rng.randint(1, 2)):
+        x, y = rng.randrange(norder), rng.randrange(norder)
+        to[x] = to[y]
+        if rng.random() < 0.1:
+            to[y] = x
+    return to
+
+
+def test_folds(rng, checker, want):
+    """Random ones, until so many that are no identity hold; those that do not must be as many."""
+    folded, refused = {"fold": 0, "refold": 0}, 0
+    while min(*folded.values(), refused) < want:
+        maker, d, _, parts, bound = small_certificate(rng)
+        values = sorted({v for least, ops in parts if least != (0, 0) for i in ops for v, _ in maker.ops[i]["pins"] if maker.natom[v] in (2, 3)})
+        if not values:
+            continue
+        keep = dict(d[2])
+        kind = min(folded, key=folded.get)
+        lines = []
+        for v in values:
+            keep.setdefault(v, list(range(maker.natom[v])))
+            if len(keep[v]) > 1 and rng.random() < 0.7:
+                lines.append(" ".join(map(str, [kind, v, *some_fold(rng, math.factorial(len(keep[v])))])))
+        if not lines:
+            continue
+        d = d[0], d[1], keep, d[3]
+        fold = lambda text: re.sub(r"^component 0 ", "\n".join(lines) + "\ncomponent 0 ", text, flags=re.M)
+        text = fold(maker.text(*d[:3], parts, total(d[3], d[1]), bound))
+        right, got = is_true(text), checker.check(text)
+        expect(right == (got[0] == 0), f"the referee says {right}, the checker {got}", text)
+        moved = any(list(map(int, x.split()[2:])) != list(range(len(x.split()) - 2)) for x in lines)
+        folded[kind] += right and moved
+        refused += not right
+        for wrong in off_by_one(maker, d, parts, bound):
+            expect(checker.check(fold(wrong))[0] == 7, "a bound that is too high holds", fold(wrong))
+    return folded, refused
+
+
 def test_times(rng, checker, count):
     """Second parts whose truth is known (timegen.py)."""
     refused = 0
@@ -663,6 +747,8 @@ def main():
             print(f"{args.count} certificates hold, {proved} bounds that are one too high are refused")
             refused = test_times(random.Random(args.seed), both, args.count)
             print(f"{args.count} certificates with times hold, {refused} that are false are refused")
+            folded, refused = test_folds(random.Random(args.seed), both, args.count // 10)
+            print(f"{folded['fold']} folds and {folded['refold']} second ones hold, {refused} that are none are refused")
             false, true = test_mutants(rng, checker, args.mutants)
             print(f"{false} false mutants are refused, {true} true ones hold")
             large = test_large(rng, both, tests / "solve_cli", args.large)
@@ -675,7 +761,7 @@ def main():
         except Failed as e:
             print(f"FAILED: {e}\n0 passed, 1 failed")
             return 1
-    print("4 passed, 0 failed")
+    print("5 passed, 0 failed")
     return 0
 
 

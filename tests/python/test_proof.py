@@ -236,6 +236,41 @@ def of_constants():
     return test_targets.model_of(nodes, [info("x", [640, 1024]), info("w", [1024, 640])], [info("y", [640, 1024]), info("z", [1024, 640])], weights)
 
 
+def windows(size=32, side=4, c=32, heads=4):
+    """Attention in windows and then on a grid, as in MaxViT: more configurations than one fold leaves few of."""
+    h, info, rng = test_targets.h, lambda name, dims: (name, T.FLOAT, dims), np.random.default_rng(0)
+    nodes, weights, tokens, many = [], [], side * side, (size // side) ** 2
+
+    def add(op, *ins, **attrs):
+        nodes.append(h.make_node(op, [constant(x) if isinstance(x, np.ndarray) else x for x in ins], [f"t{len(nodes)}"], **attrs))
+        return nodes[-1].output[0]
+
+    def constant(x):
+        weights.append(onnx.numpy_helper.from_array(x, f"w{len(weights)}"))
+        return weights[-1].name
+    random, shape, turn = lambda *dims: rng.random(dims, np.float32), lambda x, *dims: add("Reshape", x, np.array(dims)), lambda x, *perm: add("Transpose", x, perm=perm)
+    linear = lambda x, n, m: add("Add", add("MatMul", x, random(n, m)), random(m))
+    norm = lambda x: add("LayerNormalization", x, random(c), random(c))
+    image = [1, size // side, side, size // side, side, c]
+
+    def attention(x, inside, outside):
+        """inside: the halves of height and width that a window has, and outside the others."""
+        perm = [0, *outside, *inside, 5]
+        y = shape(turn(shape(norm(x), *image), *perm), many, tokens, c)
+        parts = turn(shape(linear(y, c, 3 * c), many, tokens, 3, heads, c // heads), 2, 0, 3, 1, 4)
+        q, k, v = (add("Gather", parts, np.array(i), axis=0) for i in range(3))
+        scores = add("Add", add("MatMul", q, turn(k, 0, 1, 3, 2)), random(heads, tokens, tokens))
+        y = turn(add("MatMul", add("Softmax", scores, axis=-1), v), 0, 2, 1, 3)
+        y = turn(shape(linear(shape(y, many, tokens, c), c, c), *(image[i] for i in perm)), *np.argsort(perm).tolist())
+        x = add("Add", x, shape(y, 1, size, size, c))
+        return add("Add", x, linear(add("Relu", linear(norm(x), c, 4 * c)), 4 * c, c))
+    x = turn(add("Conv", "x", random(c, 3, 1, 1)), 0, 2, 3, 1)
+    x = attention(attention(x, (2, 4), (1, 3)), (1, 3), (2, 4))
+    y = add("Conv", turn(x, 0, 3, 1, 2), random(3, c, 1, 1))
+    nodes[-1].output[0] = "y"
+    return test_targets.model_of(nodes, [info("x", [1, 3, size, size])], [info("y", [1, 3, size, size])], weights)
+
+
 def of_quantizer():
     """What onnxruntime's quantizer writes in com.microsoft, each followed by what keeps the order of its result and two Transposes that cancel."""
     h, info = test_targets.h, lambda name, dims, t=T.UINT8: (name, t, dims)
@@ -271,6 +306,10 @@ def rows_of_targets(prog, tmp):
         why, lost, words, _ = by_both(prog, tmp / "contrib.onnx", tmp, "onnx")
         if why or lost or claim(words)[0]:
             yield f"{op}: {why or lost or claim(words)}"
+    onnx.save(windows(), tmp / "windows.onnx")
+    why, lost, words, _ = by_both(prog, tmp / "windows.onnx", tmp, "onnx")
+    if why or lost or claim(words)[0] != claim(words)[2] or "\nrefold " not in words:
+        yield f"windows.onnx: {why or lost or claim(words)}"
     onnx.save(of_constants(), tmp / "constants.onnx")
     for target in ("generic", "ort:time"):
         why, lost, _, _ = by_both(prog, tmp / "constants.onnx", tmp, target)

@@ -173,6 +173,22 @@ TEST(restriction) {
     free(base);
 }
 
+/* Folds that are none.  In the second x is [a,b,c] for certain, but MatMul with x as [a,c,b] saves a conversion of y. */
+TEST(folds) {
+    REFUSED("component 0", "fold 0 0 1 2 3 4 5\ncomponent 0", "has no \"keep\" line");
+    REFUSED("component 0", "keep 0 0 1\nfold 0 0\ncomponent 0", "one order for each order");
+    REFUSED("component 0", "keep 0 0 1\nfold 0 0 2\ncomponent 0", "order 1 folds to 2 of 2");
+    REFUSED("component 0", "keep 0 0 1\nfold 0 1 0\ncomponent 0", "order 0 folds to 1, which folds, too");
+    REFUSED("component 0", "keep 0 0 1\nrefold 0 1 0\ncomponent 0", "order 0 folds to 1, which folds, too");
+    REFUSED("component 0", "keep 0 0 1 2\nfold 0 1 1 2 3 4 5\ncomponent 0", "do not take configurations to configurations");
+    REFUSED("component 0", "keep 0 0 1 2\nrefold 0 0 0 2 3 4 5\ncomponent 0", "do not take configurations to configurations");
+    REFUSED("component 0", "keep 0 0 1 2\nrefold 0 0 1 2 3 4 5\nfold 0 0 1 2 3 4 5\ncomponent 0", "out of place");
+    char *base = base_text(), *a = replaced(base, "component 0", "keep 0 0 1 2\nfold 0 0 1 2 3 4 5\nrefold 0 0 1 2 3 4 5\ncomponent 0");
+    HOLDS(a);
+    free(a);
+    free(base);
+}
+
 TEST(structure) {
     REFUSED("pin 1 \"y\" 0 2 1", "pin 1 \"y\" 0 2 2", "no permutation");
     REFUSED("pin 1 \"y\" 0 1 2", "pin 1 \"y\" 0 1 3", "no permutation");
@@ -368,6 +384,7 @@ int main(void) {
     RUN(wrong_sums);
     RUN(wrong_bound);
     RUN(restriction);
+    RUN(folds);
     RUN(structure);
     RUN(idle);
     RUN(components);
