@@ -1,4 +1,5 @@
-/* Ops of bytes: which input is what, and their scales and zero points: constants of the model, which the host reads (op_quant.c, op_bytes.c). */
+/* Ops of bytes: which input is what, and their scales and zero points: constants of the model, which the host reads, but for zero
+ * points that the run makes (op_quant.c, op_bytes.c). */
 #ifndef RL_CUDA_NUMBERS_H
 #define RL_CUDA_NUMBERS_H
 #include "backend.h"
@@ -14,5 +15,8 @@ bool rl_gpu_is_byte(rl_dtype t);
 double rl_gpu_number_at(rl_call *c, uint32_t at, uint32_t i, double none);
 /* Is it left out, or a constant of this type with one number for all or one for each of n? */
 bool rl_gpu_takes_numbers(const rl_call *c, uint32_t at, rl_dtype t, int64_t n);
+/* A zero point of all, which may also be made in the run, as DynamicQuantizeLinear makes it: then a kernel reads it on the device. */
+bool rl_gpu_takes_zero(const rl_call *c, uint32_t at, rl_dtype t);
+bool rl_gpu_is_made(const rl_call *c, uint32_t at);
 
 #endif

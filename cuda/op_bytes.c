@@ -5,8 +5,8 @@
  *
  *   sum of (a - z)(b - w)  =  sum of a b  -  z * (b's column)  -  w * (a's row)  +  k z w
  *
- * z is one number, w one for each column or for all; both and all scales are constants.  A constant b is laid out once, its columns as rows, as the
- * library wants it. */
+ * z is one number, w one for each column or for all; both and all scales are constants, but that zero points of MatMulInteger, one each, may be made in the
+ * run.  A constant b is laid out once, its columns as rows, as the library wants it. */
 #include <string.h>
 
 #include "../runtime/fast.h"
@@ -21,7 +21,7 @@
 /* What the host made of the step's constants, in the graph's memory. NULL: nothing to do. */
 typedef struct {
     int8_t *w;                 /* b's columns as rows; NULL: b is no constant */
-    int32_t *zero, *more;      /* by column: b's zero point; what is added */
+    int32_t *zero, *sums;      /* by column: b's zero point (NULL: made in the run); the sum of a constant b */
     float *scale;
     int32_t a_zero, y_zero;
     int64_t n;
@@ -31,8 +31,8 @@ static bool takes(const rl_call *c, const rl_gpu_places *p) {
     const rl_tensor *a = rl_call_in(c, p->x), *b = rl_call_in(c, p->w), *z = rl_gpu_input(c, p->y_zero);
     if (!a || !b || !rl_gpu_is_byte(a->dtype) || !rl_gpu_is_byte(b->dtype) || a->rank < 2 || b->rank < 2 || (p->y_zero != RL_NONE && (!z || !rl_gpu_is_byte(z->dtype)))) return false;
     int64_t n = b->dim[b->rank - 1];
-    return rl_numel(a) < INT32_MAX && rl_numel(b) < INT32_MAX && rl_numel(a) > 0 && rl_numel(b) > 0 && rl_gpu_takes_numbers(c, p->x_zero, a->dtype, 1)
-           && rl_gpu_takes_numbers(c, p->w_zero, b->dtype, n) && rl_gpu_takes_numbers(c, p->x_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->w_scale, RL_F32, n)
+    return rl_numel(a) < INT32_MAX && rl_numel(b) < INT32_MAX && rl_numel(a) > 0 && rl_numel(b) > 0 && rl_gpu_takes_zero(c, p->x_zero, a->dtype)
+           && (rl_gpu_takes_numbers(c, p->w_zero, b->dtype, n) || rl_gpu_takes_zero(c, p->w_zero, b->dtype)) && rl_gpu_takes_numbers(c, p->x_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->w_scale, RL_F32, n)
            && rl_gpu_takes_numbers(c, p->y_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->y_zero, z ? z->dtype : RL_U8, 1);
 }
 
@@ -40,20 +40,20 @@ static int32_t signed_zero(rl_call *c, uint32_t at, rl_dtype t, uint32_t i) {
     return (int32_t)rl_gpu_number_at(c, at, i, 0) - (t == RL_U8 ? 128 : 0);
 }
 
-/* b, a constant matrix: its columns as rows, signed, and what each adds. */
+/* b, a constant matrix: its columns as rows, signed, and their sums. */
 static void make_columns(rl_call *c, rl_arena *mem, const rl_gpu_places *p, made *m) {
     const rl_tensor *b = rl_call_dense(c, p->w);
     int64_t k = b->dim[0];
     const uint8_t *from = rl_data(b);
     m->w = rl_new(mem, int8_t, m->n * k);
-    m->more = rl_new(mem, int32_t, m->n);
+    m->sums = rl_new(mem, int32_t, m->n);
     for (int64_t j = 0; j < m->n; j++) {
         int64_t sum = 0;
         for (int64_t i = 0; i < k; i++) {
             m->w[j * k + i] = (int8_t)(from[i * m->n + j] ^ (b->dtype == RL_U8 ? 0x80 : 0));
             sum += m->w[j * k + i];
         }
-        m->more[j] = (int32_t)((uint32_t)m->a_zero * ((uint32_t)k * (uint32_t)m->zero[j] - (uint32_t)sum));
+        m->sums[j] = (int32_t)(uint32_t)sum;
     }
 }
 
@@ -63,10 +63,10 @@ static const made *make(rl_call *c, const rl_gpu_places *p) {
     const rl_tensor *b = rl_call_in(c, p->w);
     made *m = rl_new(mem, made, 1);
     m->n = b->dim[b->rank - 1];
-    m->zero = rl_new(mem, int32_t, m->n);
-    m->a_zero = signed_zero(c, p->x_zero, rl_call_in(c, p->x)->dtype, 0);
+    if (!rl_gpu_is_made(c, p->x_zero)) m->a_zero = signed_zero(c, p->x_zero, rl_call_in(c, p->x)->dtype, 0);
     m->y_zero = (int32_t)rl_gpu_number_at(c, p->y_zero, 0, 0);
-    for (uint32_t j = 0; j < (uint32_t)m->n; j++) m->zero[j] = signed_zero(c, p->w_zero, b->dtype, j);
+    if (!rl_gpu_is_made(c, p->w_zero)) m->zero = rl_new(mem, int32_t, m->n);
+    for (uint32_t j = 0; m->zero && j < (uint32_t)m->n; j++) m->zero[j] = signed_zero(c, p->w_zero, b->dtype, j);
     if (rl_call_is_constant(c, p->w) && b->rank == 2) make_columns(c, mem, p, m);
     if (p->y_scale == RL_NONE) return m;
     m->scale = rl_new(mem, float, m->n);
@@ -163,7 +163,7 @@ static bool has_sums(const rl_tensor *b, uint32_t rank, const int64_t *dim) {
 }
 
 static bool any(const int32_t *x, int64_t n) {
-    for (int64_t i = 0; x && i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         if (x[i]) return true;
     return false;
 }
@@ -183,20 +183,28 @@ static rl_status operands(rl_call *c, const rl_gpu_places *p, const made *m, rl_
     return RL_OK;
 }
 
+/* One that the run makes, else this number. */
+static rl_p_zero zero_of(rl_call *c, uint32_t at, int32_t value) {
+    if (!rl_gpu_is_made(c, at)) return (rl_p_zero){.value = value};
+    const rl_tensor *t = rl_call_here(c, at);
+    return (rl_p_zero){.at = rl_data(t), .flip = t->dtype == RL_U8 ? 0x80 : 0};
+}
+
 /* What follows the product: zero points and scales. */
-static rl_status finish(rl_call *c, const made *m, const rl_tensor *a, const rl_tensor *b, const rl_tensor *sum, const rl_tensor *y, bool rows, bool sums) {
+static rl_status finish(rl_call *c, const rl_gpu_places *p, const made *m, const rl_tensor *a, const rl_tensor *b, const rl_tensor *sum, const rl_tensor *y, bool rows,
+                        bool sums) {
     size_t n = (size_t)m->n;
     double range[2] = {0, 0};
     int64_t height = b->rank > 2 ? y->dim[y->rank - 2] : rl_numel(y) / m->n;
     if (m->scale) rl_range_of(y->dtype, &range[0], &range[1]);
     rl_p_byte_end e = {.to = rl_data(y), .from = rl_data(sum), .count = (uint32_t)rl_numel(y), .k = (uint32_t)a->dim[a->rank - 1],
-                       .columns = rl_divisor_of((uint32_t)n), .height = rl_divisor_of((uint32_t)height), .a_zero = m->a_zero, .y_zero = m->y_zero,
-                       .least = (int32_t)range[0], .most = (int32_t)range[1]};
+                       .columns = rl_divisor_of((uint32_t)n), .height = rl_divisor_of((uint32_t)height), .y_zero = m->y_zero,
+                       .a_zero = zero_of(c, p->x_zero, m->a_zero), .b_zero = zero_of(c, p->w_zero, 0), .least = (int32_t)range[0], .most = (int32_t)range[1]};
     if (m->scale) e.scale = rl_call_keep(c, m->scale, n * sizeof *m->scale, true);
-    if (m->more) e.more = rl_call_keep(c, m->more, n * sizeof *m->more, true);
-    if (rows) e.zero = rl_call_keep(c, m->zero, n * sizeof *m->zero, true);
+    if (rows && m->zero) e.zero = rl_call_keep(c, m->zero, n * sizeof *m->zero, true);
     if (rows) RL_TRY(sums_of(c, a, a->rank - 1, &e.rows));
-    if (sums) RL_TRY(sums_of(c, b, b->rank - 2, &e.sums));
+    if (sums && m->sums) e.sums = rl_call_keep(c, m->sums, n * sizeof *m->sums, true);
+    else if (sums) RL_TRY(sums_of(c, b, b->rank - 2, &e.sums));
     return rl_gpu_launch(rl_gpu_of(c->rt), RL_GPU_byte_end, rl_gpu_blocks(e.count), &e, sizeof e);
 }
 
@@ -210,11 +218,11 @@ rl_status rl_gpu_matmul_bytes(rl_call *c) {
     const rl_tensor *z = rl_gpu_input(c, p->y_zero);
     RL_TRY(rl_matmul_dims(c, rl_call_in(c, p->x), rl_call_in(c, p->w), &rank, dim));
     const made *m = made_of(c, p);
-    bool rows = any(m->zero, m->n), sums = !m->w && m->a_zero, rest = m->scale || rows || sums || any(m->more, m->n);
-    if ((rows && rank > rl_call_in(c, p->x)->rank) || (sums && !has_sums(rl_call_in(c, p->w), rank, dim)) || rl_window_count(dim, rank) >= INT32_MAX)
+    bool rows = !m->zero || any(m->zero, m->n), sums = m->a_zero || rl_gpu_is_made(c, p->x_zero), rest = m->scale || rows || sums;
+    if ((rows && rank > rl_call_in(c, p->x)->rank) || (sums && !m->sums && !has_sums(rl_call_in(c, p->w), rank, dim)) || rl_window_count(dim, rank) >= INT32_MAX)
         return rl_call_decline(c);
     RL_TRY(operands(c, p, m, &a, &b));
     rl_tensor *y = rl_call_make(c, 0, z ? z->dtype : RL_I32, rank, dim), *sum = rest ? rl_call_temp(c, RL_I32, rank, dim) : y;
     RL_TRY(multiply(c, &a, &b, sum));
-    return rest ? finish(c, m, &a, &b, sum, y, rows, sums) : RL_OK;
+    return rest ? finish(c, p, m, &a, &b, sum, y, rows, sums) : RL_OK;
 }

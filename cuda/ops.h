@@ -3,7 +3,8 @@
 #define RL_CUDA_OPS_H
 
 typedef enum {
-    RL_GPU_SUM, RL_GPU_MEAN, RL_GPU_L1, RL_GPU_L2, RL_GPU_SUM_SQUARE, RL_GPU_LOG_SUM, RL_GPU_PROD, RL_GPU_MAX, RL_GPU_MIN, RL_GPU_LOG_SUM_EXP
+    RL_GPU_SUM, RL_GPU_MEAN, RL_GPU_L1, RL_GPU_L2, RL_GPU_SUM_SQUARE, RL_GPU_LOG_SUM, RL_GPU_PROD, RL_GPU_MAX, RL_GPU_MIN, RL_GPU_LOG_SUM_EXP,
+    RL_GPU_RMS /* of MeanVarianceNormalization: the root of the mean square */
 } rl_gpu_reduce;
 enum { RL_GPU_TIES_LAST = 64 }; /* with RL_GPU_MAX or RL_GPU_MIN, of ArgMax and ArgMin: of equal ones the last */
 typedef enum { RL_GPU_SOFTMAX, RL_GPU_LOG_SOFTMAX, RL_GPU_LAYER_NORM, RL_GPU_RMS_NORM } rl_gpu_rows;

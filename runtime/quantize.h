@@ -1,6 +1,7 @@
 /* What quantized ops share: scales and zero points along an axis, ranges, rounding to a quantized type. */
 #ifndef RL_QUANTIZE_H
 #define RL_QUANTIZE_H
+#include "dynamic_scale.h"
 #include "wide.h"
 
 static inline bool rl_is_byte(rl_dtype t) {
@@ -12,8 +13,6 @@ static inline int rl_byte_at(const rl_tensor *t, int64_t i) {
 }
 /* A vector as a tensor of rank `rank` whose elements lie along `axis`; one element as a scalar; anything else as it is. */
 rl_tensor rl_along(const rl_tensor *t, uint32_t rank, uint32_t axis);
-/* DynamicQuantizeLinear's zero point, and scale, for numbers from least, at most 0, to most, at least 0. */
-uint8_t rl_dynamic_scale(float least, float most, float *scale);
 /* The numbers of an integer type. */
 void rl_range_of(rl_dtype t, double *least, double *most);
 /* Output i of type t = rint(sum * multiplier) + zero point (NULL: 0), cut to t's range: for dims of sum, the others broadcast. */

@@ -171,12 +171,6 @@ rl_status rl_ref_dequantize_linear(rl_call *c) {
 
 /* ---- DynamicQuantizeLinear ---- */
 
-uint8_t rl_dynamic_scale(float least, float most, float *scale) {
-    *scale = (most == least ? 1 : most - least) / 255;
-    float point = rintf(cut(-least / *scale, (double[]){0, 255}));
-    return (uint8_t)(point >= 0 ? point : 0);
-}
-
 rl_status rl_ref_dynamic_quantize(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_as(c, 0, RL_F32);
