@@ -20,4 +20,7 @@ rl_status rl_requantize(rl_call *c, uint32_t i, rl_dtype t, const rl_tensor *sum
 /* Input i minus its zero point, as i32: that is input `zero` where it is there; a vector lies along `axis`. */
 rl_status rl_centered(rl_call *c, uint32_t i, uint32_t zero, uint32_t axis, const rl_tensor **out);
 
+/* Input i, f32, as DynamicQuantizeLinear has it, less the zero point, as i32; and its scale. */
+rl_status rl_dynamic_centered(rl_call *c, uint32_t i, const rl_tensor **out, const rl_tensor **scale);
+
 #endif
