@@ -348,6 +348,11 @@ struct rl_byte_end {
                 ((int32_t *)p.to)[k] = (int32_t)v;
                 continue;
             }
+            if (p.a_scale) {
+                float y = (float)(int32_t)v * (*p.a_scale * ((const float *)p.scale)[column * p.scale_step]);
+                ((float *)p.to)[k] = p.bias ? y + p.bias[column] : y;
+                continue;
+            }
             float y = rintf((float)(int32_t)v * ((const float *)p.scale)[column]) + (float)p.y_zero;
             ((uint8_t *)p.to)[k] = (uint8_t)(int32_t)(y < (float)p.least ? (float)p.least : y > (float)p.most ? (float)p.most : y);
         }

@@ -7,9 +7,12 @@
 #include "numbers.h"
 
 rl_status rl_gpu_places_of(const rl_call *c, const rl_gpu_places **out) {
-    static const rl_gpu_places of[] = {{0, RL_NONE, 2, 1, RL_NONE, 3, RL_NONE, RL_NONE, RL_NONE}, {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+    static const rl_gpu_places of[] = {
+        [RL_GPU_INTEGER] = {0, RL_NONE, 2, 1, RL_NONE, 3, RL_NONE, RL_NONE, RL_NONE}, [RL_GPU_QLINEAR] = {0, 1, 2, 3, 4, 5, 6, 7, 8},
+        [RL_GPU_TO_FLOAT] = {0, 2, 4, 1, 3, 5, RL_NONE, RL_NONE, 6}, [RL_GPU_DYNAMIC] = {0, RL_NONE, RL_NONE, 1, 2, 3, RL_NONE, RL_NONE, 4}};
+    static const uint32_t needed[] = {2, 8, 4, 3};
     *out = &of[c->arg];
-    return rl_call_need(c, c->arg ? 8 : 2);
+    return rl_call_need(c, needed[c->arg]);
 }
 
 const rl_tensor *rl_gpu_input(const rl_call *c, uint32_t at) {
@@ -88,14 +91,18 @@ rl_status rl_gpu_quantize(rl_call *c) {
     return quantize(c, back, rl_gpu_make_like(c, to, x->rank, x->dim, &x, 1), x, &scale, z ? &zero : NULL);
 }
 
-rl_status rl_gpu_dynamic_quantize(rl_call *c) {
+rl_status rl_gpu_quantized(rl_call *c, const rl_tensor *x, const rl_tensor *y, const rl_tensor *s, const rl_tensor *z) {
     rl_tensor scale, zero;
+    RL_TRY(rl_gpu_dynamic_scale(c, x, s, z));
+    rl_view_expand(s, x->rank, x->dim, &scale), rl_view_expand(z, x->rank, x->dim, &zero);
+    return quantize(c, false, y, x, &scale, &zero);
+}
+
+rl_status rl_gpu_dynamic_quantize(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
     if (rl_numel(x) == 0 || rl_numel(x) >= INT32_MAX) return rl_call_decline(c);
     x = rl_call_here(c, 0);
     rl_tensor *y = rl_gpu_make_like(c, RL_U8, x->rank, x->dim, &x, 1), *s = rl_call_make(c, 1, RL_F32, 0, NULL), *z = rl_call_make(c, 2, RL_U8, 0, NULL);
-    RL_TRY(rl_gpu_dynamic_scale(c, x, s, z));
-    rl_view_expand(s, x->rank, x->dim, &scale), rl_view_expand(z, x->rank, x->dim, &zero);
-    return quantize(c, false, y, x, &scale, &zero);
+    return rl_gpu_quantized(c, x, y, s, z);
 }

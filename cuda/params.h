@@ -323,11 +323,13 @@ typedef struct { void *to; const void *from; uint32_t count, n; int64_t step; rl
 typedef struct { const uint8_t *at; uint32_t flip; int32_t value; } rl_p_zero; /* at NULL: value */
 
 /* byte_end: to[row][column] of from[row][column], i32, less rows[row] * zero, less a_zero * (sums[matrix][column] - k * zero); zero: columns' [column], or,
- * NULL, b_zero; by scale[column] to a byte where that is there.  NULL: nothing of the kind.  A matrix has `height` rows; of sums: all the same one */
+ * NULL, b_zero; by scale[column] to a byte where that is there; a_scale: or by *a_scale * scale[column * scale_step], plus bias[column], to f32.  NULL: nothing of
+ * the kind.  A matrix has `height` rows; of sums: all the same one */
 typedef struct {
     void *to;
     const void *from, *rows, *zero, *sums, *scale;
-    uint32_t count, k;
+    const float *a_scale, *bias;
+    uint32_t count, k, scale_step;
     rl_divisor columns, height;
     rl_p_zero a_zero, b_zero;
     int32_t y_zero, least, most;

@@ -245,6 +245,13 @@ static const struct { const char *type, *text; } forms[] = {
     {"MatMulInteger", "in %x #[2,5,8] in %w i8[2,8,4] in %z #[] in %o i8[] %y = MatMulInteger(%x, %w, %z, %o)"},
     {"ConvInteger", "in %x #[2,4,9] const %w u8[2,4,3] " BYTES_U " in %z #[] const %o u8[] {128} %y = ConvInteger(%x, %w, %z, %o) pads=[1,2]"},
     {"ConvInteger", "in %x #[1,4,3,5] const %w i8[3,4,1,3] " BYTES_D " in %z #[1] %y = ConvInteger(%x, %w, %z) pads=[1,1,0,1]"},
+    {"com.microsoft::MatMulIntegerToFloat", "in %x #[2,5,7] const %w u8[7,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5} in %s f32[] const %t f32[3] {0.5,1,2} "
+                                            "in %z #[] const %o u8[3] {9,128,0} in %b f32[3] %y = com.microsoft::MatMulIntegerToFloat(%x, %w, %s, %t, %z, %o, %b)"},
+    {"com.microsoft::MatMulIntegerToFloat", "in %x #[5,8] in %w i8[8,4] const %s f32[1] {0.25} in %t f32[1] "
+                                            "%y = com.microsoft::MatMulIntegerToFloat(%x, %w, %s, %t)"},
+    {"com.microsoft::DynamicQuantizeMatMul", "in %x #[2,5,7] const %w u8[7,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5} const %t f32[3] {0.5,1,2} "
+                                             "const %o u8[3] {9,128,0} in %b f32[3] %y = com.microsoft::DynamicQuantizeMatMul(%x, %w, %t, %o, %b)"},
+    {"com.microsoft::DynamicQuantizeMatMul", "in %x #[5,8] in %w i8[8,4] in %t f32[1] %y = com.microsoft::DynamicQuantizeMatMul(%x, %w, %t)"},
     {"DynamicQuantizeLinear", "in %x #[3,5,2] %y, %s, %z = DynamicQuantizeLinear(%x)"},
     {"DynamicQuantizeLinear", "in %x #[] %s, %y, %z = DynamicQuantizeLinear(%x)"},
     {"DynamicQuantizeLinear", "in %x #[7,40,64] %s, %z, %y = DynamicQuantizeLinear(%x)"}, /* in parts */
