@@ -10,6 +10,7 @@
 #include "../runtime/recurrent_ops.h"
 #include "../runtime/ref_attention.h"
 #include "../runtime/ref_axis.h"
+#include "../runtime/ref_fused.h"
 #include "../runtime/ref_pointwise.h"
 #include "libs.h"
 #include "pool.h"

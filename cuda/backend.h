@@ -35,7 +35,15 @@ rl_status rl_gpu_cast_to(rl_call *c, const rl_tensor *to, const rl_tensor *from)
 /* y = alpha a b, batch by batch: a [.., m, k], b [.., k, n], whose dims in front broadcast, y [.., m, n], its last stride 1; any other strides. One float
  * type, but that y may be f32 of shorter ones (op_product.c). */
 rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y, double alpha);
-/* Kernel rows, or, where p->scores.queries.d is not 0, kernel scores, for lines of this type; the walk is made of `kept` (op_reduce.c). */
+/* DynamicQuantizeLinear's scale and zero point of x, f32, with any strides: one number each (op_reduce.c). */
+rl_status rl_gpu_dynamic_scale(rl_call *c, const rl_tensor *x, const rl_tensor *scale, const rl_tensor *zero);
+/* y = op(in...), a rl_pw_op: all on the device, the inputs broadcast to y's dims, of y's type (op_each.c). */
+rl_status rl_gpu_each(rl_call *c, int op, const rl_tensor *y, const rl_tensor *const *in, uint32_t nin, const double *param);
+/* A number for all, on the device. */
+const rl_tensor *rl_gpu_number(rl_call *c, rl_dtype t, double x);
+/* OneHot: y is values[1] where the index along `axis` is `index`, which has 1 for that dim, else values[0]; values: on the device (op_place.c). */
+rl_status rl_gpu_one_hot_of(rl_call *c, const rl_tensor *y, const rl_tensor *index, const void *values, uint32_t axis);
+/* Kernel rows, or, where p->scores.queries.d is not 0, kernel scores, for lines of this type; the walk is made of `kept` (op_lines.c). */
 rl_status rl_gpu_run_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t);
 /* A MatMul whose step is joined attention (runtime/fuse.h). */
 rl_status rl_gpu_joined_attention(rl_call *c);

@@ -71,7 +71,8 @@ rl_status rl_gpu_dp4a(rl_gpu *g, const rl_dp4a *k, void *y, const void *x, const
     if (words != rl_dp4a_by_words(k) || count >= INT32_MAX) return RL_ELIMIT;
     if (count == 0) return RL_OK;
     rl_p_dp4a p = {.y = y, .x = x, .w = w, .bias = bias, .scale = scale, .count = (uint32_t)count, .words = words, .depth = depth(k), .group = k->group,
-                   .quads = rl_divisor_of(quads(k)), .per_group = k->o / k->group, .taps = k->r * k->s, .s = rl_divisor_of(k->s), .wide = wide == 4};
+                   .quads = rl_divisor_of(quads(k)), .per_group = k->o / k->group, .taps = k->r * k->s, .s = rl_divisor_of(k->s), .wide = wide == 4,
+                   .x_zero = k->x_zero_at};
     p.in[0] = (int32_t)k->h, p.in[1] = (int32_t)k->w;
     for (uint32_t i = 0; i < 2; i++) p.stride[i] = k->stride[i], p.dilation[i] = k->dilation[i], p.before[i] = k->before[i];
     p.flip = k->x_unsigned ? 0x80808080u >> (words ? 0 : 24) : 0;

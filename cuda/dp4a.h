@@ -25,6 +25,7 @@ typedef struct {
     int32_t stride[2], dilation[2], before[2];
     bool x_unsigned;          /* x's bytes; the weights are signed */
     int32_t x_zero;           /* what padding is; the caller's bias makes up for it: bias - x_zero * the weights' sum */
+    const uint8_t *x_zero_at; /* it is on the device: bias is less the weights' sum, and the kernel multiplies; NULL: x_zero */
     rl_dtype y_type;          /* i8, u8: rint(sum * scale) + y_zero, cut to the type; i32: the sum */
     int32_t y_zero, y_least;  /* y_least: what is below becomes it, for a joined Relu; -128 or 0: nothing more */
     rl_dp4a_layout x, y;

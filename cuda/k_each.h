@@ -23,7 +23,7 @@
     X(SIN, sin) X(COS, cos) X(TAN, tan) X(ASIN, asin) X(ACOS, acos) X(ATAN, atan) X(SINH, sinh) X(COSH, cosh)        \
     X(TANH, tanh) X(ASINH, asinh) X(ACOSH, acosh) X(ATANH, atanh) X(ERF, erf) X(SIGMOID, sigmoid)                    \
     X(SOFTPLUS, softplus) X(SOFTSIGN, softsign) X(LEAKY_RELU, leaky_relu) X(ELU, elu) X(CELU, celu) X(SELU, selu)    \
-    X(THRESHOLDED_RELU, thresholded_relu) X(HARD_SIGMOID, hard_sigmoid) X(HARD_SWISH, hard_swish) X(MISH, mish)      \
+    X(THRESHOLDED_RELU, thresholded_relu) X(SHRINK, shrink) X(HARD_SIGMOID, hard_sigmoid) X(HARD_SWISH, hard_swish) X(MISH, mish)      \
     X(SWISH, swish) X(GELU, gelu) X(GELU_TANH, gelu_tanh) X(IS_NAN, is_nan) X(IS_INF, is_inf)
 #define RL_OPS_OF_INTEGERS(X)                                                                                        \
     X(BIT_AND, bit_and) X(BIT_OR, bit_or) X(BIT_XOR, bit_xor) X(SHIFT_LEFT, shift_left) X(SHIFT_RIGHT, shift_right)  \

@@ -328,6 +328,8 @@ struct rl_byte_sums {
     }
 };
 
+RL_HD int32_t rl_zero_of(const rl_p_zero &z) { return z.at ? (int8_t)(*z.at ^ z.flip) : z.value; }
+
 /* What follows a product of bytes: zero points, then 32 bits, or the scale of the column, rounded and cut. */
 struct rl_byte_end {
     typedef rl_p_byte_end Params;
@@ -335,15 +337,20 @@ struct rl_byte_end {
     RL_STEP(rl_p_byte_end) {
         RL_EACH(k, p) {
             uint32_t row = rl_divide(k, p.columns), column = k - row * p.columns.d;
-            uint32_t v = (uint32_t)((const int32_t *)p.from)[k];
-            if (p.rows) v -= (uint32_t)((const int32_t *)p.rows)[row] * (uint32_t)((const int32_t *)p.zero)[column];
-            if (p.more) v += (uint32_t)((const int32_t *)p.more)[column];
+            uint32_t v = (uint32_t)((const int32_t *)p.from)[k], zero = 0;
+            if (p.rows) zero = p.zero ? (uint32_t)((const int32_t *)p.zero)[column] : (uint32_t)rl_zero_of(p.b_zero);
+            if (p.rows) v -= (uint32_t)((const int32_t *)p.rows)[row] * zero;
             if (p.sums) {
                 uint32_t sum = (uint32_t)((const int32_t *)p.sums)[rl_divide(row, p.height) * p.columns.d + column];
-                v -= (uint32_t)p.a_zero * (sum - (p.rows ? p.k * (uint32_t)((const int32_t *)p.zero)[column] : 0));
+                v -= (uint32_t)rl_zero_of(p.a_zero) * (sum - p.k * zero);
             }
             if (!p.scale) {
                 ((int32_t *)p.to)[k] = (int32_t)v;
+                continue;
+            }
+            if (p.a_scale) {
+                float y = (float)(int32_t)v * (*p.a_scale * ((const float *)p.scale)[column * p.scale_step]);
+                ((float *)p.to)[k] = p.bias ? y + p.bias[column] : y;
                 continue;
             }
             float y = rintf((float)(int32_t)v * ((const float *)p.scale)[column]) + (float)p.y_zero;
@@ -364,6 +371,7 @@ struct rl_dp4a_conv {
 
     RL_MEMBER void sum_up(const Params &p, int64_t image, int32_t row, int32_t column, uint32_t quad, int32_t *sum) {
         uint32_t first = rl_divide(quad, p.quads) * p.depth;
+        uint32_t pad = p.x_zero ? *p.x_zero * (p.words ? 0x01010101u : 1) : p.pad;
         const int32_t *w = (const int32_t *)p.w + (int64_t)quad * p.taps * p.depth * 4;
         for (uint32_t t = 0; t < p.taps; t++) {
             uint32_t r = rl_divide(t, p.s);
@@ -372,7 +380,7 @@ struct rl_dp4a_conv {
             bool inside = h >= 0 && v >= 0 && h < p.in[0] && v < p.in[1];
             int64_t at = image + h * p.x_h + v * p.x_w;
             for (uint32_t c = 0; c < p.depth; c++, w += 4) {
-                uint32_t a = p.pad;
+                uint32_t a = pad;
                 if (inside) {
                     int64_t k = at + channel(p.x_per_block, p.x_block, p.x_c, first + c);
                     a = p.words ? ((const uint32_t *)p.x)[k] : ((const uint8_t *)p.x)[k];
@@ -383,7 +391,10 @@ struct rl_dp4a_conv {
     }
 
     RL_MEMBER int32_t finish(const Params &p, int32_t sum, uint32_t output) {
-        if (p.bias) sum = (int32_t)((uint32_t)sum + (uint32_t)((const int32_t *)p.bias)[output]);
+        if (p.bias) {
+            uint32_t by = p.x_zero ? (uint32_t)(int32_t)(int8_t)(*p.x_zero ^ p.flip) : 1;
+            sum = (int32_t)((uint32_t)sum + by * (uint32_t)((const int32_t *)p.bias)[output]);
+        }
         if (p.wide) return sum;
         float y = rintf((float)sum * (p.scale ? ((const float *)p.scale)[output] : 1.0f)) + (float)p.zero;
         return y < (float)p.least ? p.least : y > (float)p.most ? p.most : (int32_t)y;

@@ -109,19 +109,54 @@ struct rl_recode {
 struct rl_quantizes {
     typedef rl_p_quantize Params;
     typedef rl_nothing Shared, Local;
+    enum { WIDE = 16, QUADS = WIDE / 4 };
+    typedef rl_vector<uint8_t> Bytes;
+
+    RL_MEMBER float quotient(const Params &p, float x, float s, float z) {
+        float y = rintf(x / s) + z;
+        return y < p.least ? p.least : y > p.most ? p.most : y;
+    }
+    RL_MEMBER void one(const Params &p, int64_t to, int64_t from, float s, float z) {
+        rl_any x = rl_any_load(p.from, from, p.from_type);
+        float v = x.real ? (float)x.f : (float)x.i;
+        if (p.back) ((float *)p.to)[to] = (v - z) * s;
+        else rl_any_store(p.to, to, p.to_type, rl_any_real(quotient(p, v, s, z)));
+    }
+
+    /* 16 bytes of the quantized side, with one scale and zero point. */
+    RL_MEMBER void to_bytes(const Params &p, uint8_t *to, const float *from, float s, float z) {
+        rl_vector<float> x[QUADS];
+        Bytes y;
+        RL_UNROLL
+        for (uint32_t i = 0; i < QUADS; i++) x[i].fetch(from + 4 * i, false, 4);
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) y.each[e] = (uint8_t)(int32_t)quotient(p, x[e / 4].each[e % 4], s, z);
+        y.put(to, WIDE);
+    }
+    RL_MEMBER void from_bytes(const Params &p, float *to, const uint8_t *from, float s, float z) {
+        rl_vector<float> y;
+        Bytes x;
+        x.fetch(from, false, WIDE);
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) {
+            y.each[e % 4] = ((p.from_type == RL_TYPE_I8 ? (float)(int8_t)x.each[e] : (float)x.each[e]) - z) * s;
+            if (e % 4 == 3) y.put(to + e - 3, 4);
+        }
+    }
+
     RL_STEP(rl_p_quantize) {
-        RL_EACH(k, p) {
+        for (uint32_t k = p.wide ? block * RL_THREADS + thread : rl_first_of(block, thread), e = 0; e < (p.wide ? 1 : RL_PER_THREAD); e++, k += RL_THREADS) {
             int64_t at[4];
+            uint32_t n = p.wide ? Bytes::left(k, p.count) : k < p.count;
+            if (!n) return;
             rl_walk_at(&p.w, k, 4, at);
-            rl_any x = rl_any_load(p.from, at[1], p.from_type);
-            float s = ((const float *)p.scale)[at[2]], z = p.zero ? ((const float *)p.zero)[at[3]] : 0.0f, v = x.real ? (float)x.f : (float)x.i;
-            if (p.back) {
-                ((float *)p.to)[at[0]] = (v - z) * s;
-                continue;
-            }
-            float y = rintf(v / s) + z;
-            y = y < p.least ? p.least : y > p.most ? p.most : y;
-            rl_any_store(p.to, at[0], p.to_type, rl_any_real(y));
+            float s = ((const float *)p.scale)[at[2]], z = 0;
+            if (p.zero) z = (float)rl_any_load(p.zero, at[3], p.zero_type).i;
+            if (n < WIDE) {
+                RL_ROLLED
+                for (uint32_t i = 0; i < n; i++) one(p, at[0] + i, at[1] + i, s, z);
+            } else if (p.back) from_bytes(p, (float *)p.to + at[0], (const uint8_t *)p.from + at[1], s, z);
+            else to_bytes(p, (uint8_t *)p.to + at[0], (const float *)p.from + at[1], s, z);
         }
     }
 };

@@ -10,6 +10,7 @@
  *
  *   reduce<T>           Reduce*: a team per output; where outputs are few, several, and a second launch adds up what these have
  *   arg<T>              ArgMax, ArgMin: a team per output              log_sum_exp<T>   ReduceLogSumExp, in one pass
+ *   range               DynamicQuantizeLinear's scale and zero point, likewise
  *   lines<T, L, EACH>   Softmax, LogSoftmax, the normalizations: a team of L lanes per line, which holds EACH elements per lane (0: reads it each time)
  *   lines<.., scores<T>>  the same softmax of what Attention does to its scores first */
 #ifndef RL_CUDA_K_REDUCE_H
@@ -26,7 +27,7 @@ template <class A> RL_HD A rl_reduce_none(uint32_t op, A lowest, A highest) {
 template <class A> RL_HD A rl_reduce_take(uint32_t op, A a, A v) {
     switch (op) {
     case RL_GPU_L1: return a + (v < (A)0 ? (A)0 - v : v);
-    case RL_GPU_L2: case RL_GPU_SUM_SQUARE: return a + v * v;
+    case RL_GPU_L2: case RL_GPU_RMS: case RL_GPU_SUM_SQUARE: return a + v * v;
     case RL_GPU_PROD: return a * v;
     case RL_GPU_MAX: return v > a || v != v ? v : a;
     case RL_GPU_MIN: return v < a || v != v ? v : a;
@@ -92,6 +93,7 @@ RL_HD double rl_reduce_end(uint32_t op, double a, uint32_t n) {
     switch (op) {
     case RL_GPU_MEAN: return a / n;
     case RL_GPU_L2: return sqrt(a);
+    case RL_GPU_RMS: return sqrt(a / n);
     case RL_GPU_LOG_SUM: return log(a);
     default: return a;
     }
@@ -153,6 +155,26 @@ template <class X> struct rl_power_sums {
         return rl_reduce_join(op, a, b);
     }
     RL_MEMBER void store(const rl_p_reduce &p, int64_t to, A a) { rl_store((T *)p.to + to, (C)((double)a.top + log(a.sum))); }
+};
+
+/* ... or the range of f32 numbers, 0 in it, of which DynamicQuantizeLinear makes its scale and zero point; what is no number is passed over. */
+struct rl_range { float least, most; };
+RL_HD rl_range rl_reduce_join(uint32_t, rl_range a, rl_range b) {
+    rl_range both = {fminf(a.least, b.least), fmaxf(a.most, b.most)};
+    return both;
+}
+struct rl_ranges {
+    typedef float T;
+    typedef rl_range A;
+    RL_MEMBER A none(uint32_t) {
+        A a = {0, 0};
+        return a;
+    }
+    RL_MEMBER A take(uint32_t op, A a, T x, uint32_t) {
+        A b = {x, x};
+        return rl_reduce_join(op, a, b);
+    }
+    RL_MEMBER void store(const rl_p_reduce &p, int64_t to, A a) { ((uint8_t *)p.zero)[to] = rl_dynamic_scale(a.least, a.most, (float *)p.to + to); }
 };
 
 template <class OP> struct rl_reduces {
@@ -217,6 +239,7 @@ template <class OP> struct rl_reduces {
 template <class T> using rl_reduce = rl_reduces<rl_sums<T>>;
 template <class T> using rl_arg = rl_reduces<rl_bests<T>>;
 template <class T> using rl_log_sum_exp = rl_reduces<rl_power_sums<T>>;
+typedef rl_reduces<rl_ranges> rl_range_of_all;
 
 /* ---- over lines ---- */
 

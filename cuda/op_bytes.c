@@ -1,12 +1,12 @@
-/* Products of bytes on the device: QLinearMatMul, MatMulInteger, by cuBLASLt's integer tensor cores where it takes them (sizes that 4 divides), else by
+/* Products of bytes on the device: QLinearMatMul, MatMulInteger, com.microsoft's MatMulIntegerToFloat and DynamicQuantizeMatMul, by cuBLASLt's integer tensor cores where it takes them (sizes that 4 divides), else by
  * own tiles; sums in 32 bits, exact.
  *
  * Unsigned bytes are made signed, x ^ 0x80 = x - 128, and their zero points with them.  What the zero points add is made up for after the product:
  *
  *   sum of (a - z)(b - w)  =  sum of a b  -  z * (b's column)  -  w * (a's row)  +  k z w
  *
- * z is one number, w one for each column or for all; both and all scales are constants.  A constant b is laid out once, its columns as rows, as the
- * library wants it. */
+ * z is one number, w one for each column or for all; both and all scales are constants, but that zero points, one each, may be made in the run, and so may scales
+ * of what becomes floats.  A constant b is laid out once, its columns as rows, as the library wants it. */
 #include <string.h>
 
 #include "../runtime/fast.h"
@@ -21,18 +21,28 @@
 /* What the host made of the step's constants, in the graph's memory. NULL: nothing to do. */
 typedef struct {
     int8_t *w;                 /* b's columns as rows; NULL: b is no constant */
-    int32_t *zero, *more;      /* by column: b's zero point; what is added */
+    int32_t *zero, *sums;      /* by column: b's zero point (NULL: made in the run); the sum of a constant b */
     float *scale;
     int32_t a_zero, y_zero;
     int64_t n;
 } made;
 
+static bool makes_floats(const rl_call *c) {
+    return c->arg == RL_GPU_TO_FLOAT || c->arg == RL_GPU_DYNAMIC;
+}
+
+static bool takes_scale(const rl_call *c, uint32_t at, int64_t n) {
+    const rl_tensor *s = rl_gpu_input(c, at);
+    return makes_floats(c) && s ? s->dtype == RL_F32 && (rl_numel(s) == 1 || rl_numel(s) == n) : rl_gpu_takes_numbers(c, at, RL_F32, n);
+}
+
 static bool takes(const rl_call *c, const rl_gpu_places *p) {
-    const rl_tensor *a = rl_call_in(c, p->x), *b = rl_call_in(c, p->w), *z = rl_gpu_input(c, p->y_zero);
-    if (!a || !b || !rl_gpu_is_byte(a->dtype) || !rl_gpu_is_byte(b->dtype) || a->rank < 2 || b->rank < 2 || (p->y_zero != RL_NONE && (!z || !rl_gpu_is_byte(z->dtype)))) return false;
+    const rl_tensor *a = rl_call_in(c, p->x), *b = rl_call_in(c, p->w), *z = rl_gpu_input(c, p->y_zero), *bias = makes_floats(c) ? rl_gpu_input(c, p->bias) : NULL;
+    if (!a || !b || (c->arg == RL_GPU_DYNAMIC ? a->dtype != RL_F32 : !rl_gpu_is_byte(a->dtype)) || !rl_gpu_is_byte(b->dtype) || a->rank < 2 || b->rank < 2 || (p->y_zero != RL_NONE && (!z || !rl_gpu_is_byte(z->dtype)))) return false;
     int64_t n = b->dim[b->rank - 1];
-    return rl_numel(a) < INT32_MAX && rl_numel(b) < INT32_MAX && rl_numel(a) > 0 && rl_numel(b) > 0 && rl_gpu_takes_numbers(c, p->x_zero, a->dtype, 1)
-           && rl_gpu_takes_numbers(c, p->w_zero, b->dtype, n) && rl_gpu_takes_numbers(c, p->x_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->w_scale, RL_F32, n)
+    return rl_numel(a) < INT32_MAX && rl_numel(b) < INT32_MAX && rl_numel(a) > 0 && rl_numel(b) > 0 && rl_gpu_takes_zero(c, p->x_zero, a->dtype)
+           && (rl_gpu_takes_numbers(c, p->w_zero, b->dtype, n) || rl_gpu_takes_zero(c, p->w_zero, b->dtype)) && takes_scale(c, p->x_scale, 1) && takes_scale(c, p->w_scale, n)
+           && (!bias || (bias->dtype == RL_F32 && rl_numel(bias) == n))
            && rl_gpu_takes_numbers(c, p->y_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->y_zero, z ? z->dtype : RL_U8, 1);
 }
 
@@ -40,21 +50,25 @@ static int32_t signed_zero(rl_call *c, uint32_t at, rl_dtype t, uint32_t i) {
     return (int32_t)rl_gpu_number_at(c, at, i, 0) - (t == RL_U8 ? 128 : 0);
 }
 
-/* b, a constant matrix: its columns as rows, signed, and what each adds. */
+/* b, a constant matrix: its columns as rows, signed, and their sums. */
 static void make_columns(rl_call *c, rl_arena *mem, const rl_gpu_places *p, made *m) {
     const rl_tensor *b = rl_call_dense(c, p->w);
     int64_t k = b->dim[0];
     const uint8_t *from = rl_data(b);
     m->w = rl_new(mem, int8_t, m->n * k);
-    m->more = rl_new(mem, int32_t, m->n);
+    m->sums = rl_new(mem, int32_t, m->n);
     for (int64_t j = 0; j < m->n; j++) {
         int64_t sum = 0;
         for (int64_t i = 0; i < k; i++) {
             m->w[j * k + i] = (int8_t)(from[i * m->n + j] ^ (b->dtype == RL_U8 ? 0x80 : 0));
             sum += m->w[j * k + i];
         }
-        m->more[j] = (int32_t)((uint32_t)m->a_zero * ((uint32_t)k * (uint32_t)m->zero[j] - (uint32_t)sum));
+        m->sums[j] = (int32_t)(uint32_t)sum;
     }
+}
+
+static bool zero_comes(const rl_call *c, const rl_gpu_places *p) {
+    return c->arg == RL_GPU_DYNAMIC || rl_gpu_is_made(c, p->x_zero);
 }
 
 /* On the host, once for the step. */
@@ -63,10 +77,10 @@ static const made *make(rl_call *c, const rl_gpu_places *p) {
     const rl_tensor *b = rl_call_in(c, p->w);
     made *m = rl_new(mem, made, 1);
     m->n = b->dim[b->rank - 1];
-    m->zero = rl_new(mem, int32_t, m->n);
-    m->a_zero = signed_zero(c, p->x_zero, rl_call_in(c, p->x)->dtype, 0);
+    if (!zero_comes(c, p)) m->a_zero = signed_zero(c, p->x_zero, rl_call_in(c, p->x)->dtype, 0);
     m->y_zero = (int32_t)rl_gpu_number_at(c, p->y_zero, 0, 0);
-    for (uint32_t j = 0; j < (uint32_t)m->n; j++) m->zero[j] = signed_zero(c, p->w_zero, b->dtype, j);
+    if (!rl_gpu_is_made(c, p->w_zero)) m->zero = rl_new(mem, int32_t, m->n);
+    for (uint32_t j = 0; m->zero && j < (uint32_t)m->n; j++) m->zero[j] = signed_zero(c, p->w_zero, b->dtype, j);
     if (rl_call_is_constant(c, p->w) && b->rank == 2) make_columns(c, mem, p, m);
     if (p->y_scale == RL_NONE) return m;
     m->scale = rl_new(mem, float, m->n);
@@ -81,6 +95,17 @@ static const made *made_of(rl_call *c, const rl_gpu_places *p) {
     if (!c->step->made) c->step->made = make(c, p);
     c->rt->on = was;
     return c->step->made;
+}
+
+/* The first matrix on the device, in bytes, and what is read there: its zero point, if the run makes that, and, of what becomes floats, its scale. */
+typedef struct { const rl_tensor *x, *zero, *scale; } left;
+
+static rl_status left_of(rl_call *c, const rl_gpu_places *p, left *a) {
+    const rl_tensor *x = rl_call_here(c, p->x);
+    *a = (left){x, rl_gpu_is_made(c, p->x_zero) ? rl_call_here(c, p->x_zero) : NULL, c->arg == RL_GPU_TO_FLOAT ? rl_call_here(c, p->x_scale) : NULL};
+    if (c->arg != RL_GPU_DYNAMIC) return RL_OK;
+    *a = (left){rl_call_temp(c, RL_U8, x->rank, x->dim), rl_call_temp(c, RL_U8, 0, NULL), rl_call_temp(c, RL_F32, 0, NULL)};
+    return rl_gpu_quantized(c, x, a->x, a->scale, a->zero);
 }
 
 /* t, on the device, as signed bytes; a row-major temporary where they were not. */
@@ -163,14 +188,14 @@ static bool has_sums(const rl_tensor *b, uint32_t rank, const int64_t *dim) {
 }
 
 static bool any(const int32_t *x, int64_t n) {
-    for (int64_t i = 0; x && i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         if (x[i]) return true;
     return false;
 }
 
 /* The operands as signed bytes, b with its columns as the library wants them. */
-static rl_status operands(rl_call *c, const rl_gpu_places *p, const made *m, rl_tensor *a, rl_tensor *b) {
-    RL_TRY(as_signed(c, rl_call_here(c, p->x), a));
+static rl_status operands(rl_call *c, const rl_gpu_places *p, const made *m, const rl_tensor *x, rl_tensor *a, rl_tensor *b) {
+    RL_TRY(as_signed(c, x, a));
     if (!m->w) {
         RL_TRY(as_signed(c, rl_call_here(c, p->w), b));
         *b = turned(c, b);
@@ -183,20 +208,30 @@ static rl_status operands(rl_call *c, const rl_gpu_places *p, const made *m, rl_
     return RL_OK;
 }
 
+/* t, which the run made; NULL: this number. */
+static rl_p_zero zero_of(const rl_tensor *t, int32_t value) {
+    return t ? (rl_p_zero){.at = rl_data(t), .flip = t->dtype == RL_U8 ? 0x80 : 0} : (rl_p_zero){.value = value};
+}
+
 /* What follows the product: zero points and scales. */
-static rl_status finish(rl_call *c, const made *m, const rl_tensor *a, const rl_tensor *b, const rl_tensor *sum, const rl_tensor *y, bool rows, bool sums) {
+static rl_status finish(rl_call *c, const rl_gpu_places *p, const made *m, const left *l, const rl_tensor *a, const rl_tensor *b, const rl_tensor *sum,
+                        const rl_tensor *y, bool rows, bool sums) {
     size_t n = (size_t)m->n;
     double range[2] = {0, 0};
     int64_t height = b->rank > 2 ? y->dim[y->rank - 2] : rl_numel(y) / m->n;
     if (m->scale) rl_range_of(y->dtype, &range[0], &range[1]);
     rl_p_byte_end e = {.to = rl_data(y), .from = rl_data(sum), .count = (uint32_t)rl_numel(y), .k = (uint32_t)a->dim[a->rank - 1],
-                       .columns = rl_divisor_of((uint32_t)n), .height = rl_divisor_of((uint32_t)height), .a_zero = m->a_zero, .y_zero = m->y_zero,
-                       .least = (int32_t)range[0], .most = (int32_t)range[1]};
+                       .columns = rl_divisor_of((uint32_t)n), .height = rl_divisor_of((uint32_t)height), .y_zero = m->y_zero,
+                       .a_zero = zero_of(l->zero, m->a_zero), .b_zero = zero_of(m->zero ? NULL : rl_call_here(c, p->w_zero), 0), .least = (int32_t)range[0], .most = (int32_t)range[1]};
     if (m->scale) e.scale = rl_call_keep(c, m->scale, n * sizeof *m->scale, true);
-    if (m->more) e.more = rl_call_keep(c, m->more, n * sizeof *m->more, true);
-    if (rows) e.zero = rl_call_keep(c, m->zero, n * sizeof *m->zero, true);
+    if (l->scale) {
+        const rl_tensor *scale = rl_here_dense(c, rl_call_here(c, p->w_scale)), *bias = rl_here_dense(c, rl_call_here(c, p->bias));
+        e.a_scale = rl_data(l->scale), e.scale = rl_data(scale), e.scale_step = rl_numel(scale) > 1, e.bias = bias ? rl_data(bias) : NULL;
+    }
+    if (rows && m->zero) e.zero = rl_call_keep(c, m->zero, n * sizeof *m->zero, true);
     if (rows) RL_TRY(sums_of(c, a, a->rank - 1, &e.rows));
-    if (sums) RL_TRY(sums_of(c, b, b->rank - 2, &e.sums));
+    if (sums && m->sums) e.sums = rl_call_keep(c, m->sums, n * sizeof *m->sums, true);
+    else if (sums) RL_TRY(sums_of(c, b, b->rank - 2, &e.sums));
     return rl_gpu_launch(rl_gpu_of(c->rt), RL_GPU_byte_end, rl_gpu_blocks(e.count), &e, sizeof e);
 }
 
@@ -205,16 +240,18 @@ rl_status rl_gpu_matmul_bytes(rl_call *c) {
     uint32_t rank;
     int64_t dim[RL_RANK];
     rl_tensor a, b;
+    left l;
     RL_TRY(rl_gpu_places_of(c, &p));
     if (!takes(c, p)) return rl_call_decline(c);
     const rl_tensor *z = rl_gpu_input(c, p->y_zero);
     RL_TRY(rl_matmul_dims(c, rl_call_in(c, p->x), rl_call_in(c, p->w), &rank, dim));
     const made *m = made_of(c, p);
-    bool rows = any(m->zero, m->n), sums = !m->w && m->a_zero, rest = m->scale || rows || sums || any(m->more, m->n);
-    if ((rows && rank > rl_call_in(c, p->x)->rank) || (sums && !has_sums(rl_call_in(c, p->w), rank, dim)) || rl_window_count(dim, rank) >= INT32_MAX)
+    bool rows = !m->zero || any(m->zero, m->n), sums = m->a_zero || zero_comes(c, p), rest = m->scale || rows || sums || makes_floats(c);
+    if ((rows && rank > rl_call_in(c, p->x)->rank) || (sums && !m->sums && !has_sums(rl_call_in(c, p->w), rank, dim)) || rl_window_count(dim, rank) >= INT32_MAX)
         return rl_call_decline(c);
-    RL_TRY(operands(c, p, m, &a, &b));
-    rl_tensor *y = rl_call_make(c, 0, z ? z->dtype : RL_I32, rank, dim), *sum = rest ? rl_call_temp(c, RL_I32, rank, dim) : y;
+    RL_TRY(left_of(c, p, &l));
+    RL_TRY(operands(c, p, m, l.x, &a, &b));
+    rl_tensor *y = rl_call_make(c, 0, z ? z->dtype : makes_floats(c) ? RL_F32 : RL_I32, rank, dim), *sum = rest ? rl_call_temp(c, RL_I32, rank, dim) : y;
     RL_TRY(multiply(c, &a, &b, sum));
-    return rest ? finish(c, m, &a, &b, sum, y, rows, sums) : RL_OK;
+    return rest ? finish(c, p, m, &l, &a, &b, sum, y, rows, sums) : RL_OK;
 }

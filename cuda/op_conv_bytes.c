@@ -2,7 +2,7 @@
  *
  * x and y lie as a plan says (runtime/native.h): as NCHW4, NCHW32 or CHWN4, or in any order of their dims; without a plan channels-last, so that four
  * channels are a word and a chain of convolutions needs no relayout.  The weights, scales and zero points are constants of the model, packed once for
- * the step; others are left to the CPU. */
+ * the step; others are left to the CPU, but for ConvInteger's zero point of x, which the run may make. */
 #include <string.h>
 
 #include "../runtime/conv.h"
@@ -29,7 +29,7 @@ static bool takes(const rl_call *c, const rl_gpu_places *p, const rl_tensor *x) 
     if (!w || !rl_gpu_is_byte(x->dtype) || !rl_gpu_is_byte(w->dtype) || x->rank < 3 || x->rank > 4 || w->rank != x->rank) return false;
     if (!rl_call_is_constant(c, p->w) || (p->y_zero != RL_NONE && (!yz || !rl_gpu_is_byte(yz->dtype)))) return false;
     if (b && (!rl_call_is_constant(c, p->bias) || b->dtype != RL_I32 || rl_numel(b) != w->dim[0])) return false;
-    return rl_numel(x) < INT32_MAX && rl_numel(w) < INT32_MAX && rl_numel(w) > 0 && rl_gpu_takes_numbers(c, p->x_zero, x->dtype, 1)
+    return rl_numel(x) < INT32_MAX && rl_numel(w) < INT32_MAX && rl_numel(w) > 0 && (rl_gpu_takes_numbers(c, p->x_zero, x->dtype, 1) || (!b && rl_gpu_takes_zero(c, p->x_zero, x->dtype)))
            && rl_gpu_takes_numbers(c, p->w_zero, w->dtype, w->dim[0]) && rl_gpu_takes_numbers(c, p->x_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->w_scale, RL_F32, w->dim[0])
            && rl_gpu_takes_numbers(c, p->y_scale, RL_F32, 1) && rl_gpu_takes_numbers(c, p->y_zero, yz ? yz->dtype : RL_U8, 1);
 }
@@ -79,13 +79,15 @@ static const made *make(const conv *v, const rl_dp4a *k) {
     m->nw = rl_dp4a_words(k) * sizeof *m->w, m->nout = n, m->words = rl_dp4a_by_words(k), m->c = k->c;
     m->lanes = v->vectors > 1 ? v->vectors : k->c / k->group;
     m->w = rl_new(mem, int32_t, rl_dp4a_words(k)), m->bias = rl_new(mem, int32_t, n), m->scale = rl_new(mem, float, n);
-    m->x_zero = (int32_t)rl_gpu_number_at(c, p->x_zero, 0, 0), m->y_zero = (int32_t)rl_gpu_number_at(c, p->y_zero, 0, 0);
+    bool comes = rl_gpu_is_made(c, p->x_zero);
+    m->x_zero = comes ? 0 : (int32_t)rl_gpu_number_at(c, p->x_zero, 0, 0), m->y_zero = (int32_t)rl_gpu_number_at(c, p->y_zero, 0, 0);
     rl_dp4a_pack(k, w, m->w, sum);
     const int32_t *bias = rl_gpu_input(c, p->bias) ? rl_data(rl_call_dense(c, p->bias)) : NULL;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t o = rl_dp4a_channel(k, i);
         if (o == RL_NONE) continue;
-        m->bias[i] = (int32_t)((bias ? (uint32_t)bias[o] : 0) - (uint32_t)(m->x_zero - (k->x_unsigned ? 128 : 0)) * (uint32_t)sum[i]);
+        uint32_t by = comes ? 1 : (uint32_t)(m->x_zero - (k->x_unsigned ? 128 : 0));
+        m->bias[i] = (int32_t)((bias ? (uint32_t)bias[o] : 0) - by * (uint32_t)sum[i]);
         m->scale[i] = (float)rl_gpu_number_at(c, p->x_scale, 0, 1) * (float)rl_gpu_number_at(c, p->w_scale, o, 1) / (float)rl_gpu_number_at(c, p->y_scale, 0, 1);
     }
     m->nplain = nweight;
@@ -149,7 +151,7 @@ static rl_status by_cudnn(const conv *v, const made *m, void *y, const void *x, 
     int64_t vec = v->vectors, per = k->c / k->group / RL_MAX(vec, 1), taps[2] = {k->r, k->s}, in[2] = {k->h, k->w}, out[2] = {k->oh, k->ow};
     rl_dnn_conv_job j;
     *did = false;
-    if (!k->x.h || k->x_unsigned || m->x_zero || k->y_type == RL_U8 || m->y_zero || !rl_libs_of(c->rt)) return RL_OK;
+    if (!k->x.h || k->x_unsigned || m->x_zero || k->x_zero_at || k->y_type == RL_U8 || m->y_zero || !rl_libs_of(c->rt)) return RL_OK;
     if (!vec || (vec == 1 ? !both_last(k) : k->y_type != RL_I8 || m->plain.alpha == 0 || k->y_least > -128)) return RL_OK;
     memset(&j, 0, sizeof j);
     j.type = RL_I8, j.n = k->n, j.groups = k->group, j.least = k->y_least;
@@ -213,6 +215,7 @@ rl_status rl_gpu_conv_bytes(rl_call *c) {
     if (!m) return rl_call_decline(c);
     make_y(&v, x.rank, dim);
     v.k.x_zero = m->x_zero, v.k.y_zero = m->y_zero;
+    if (rl_gpu_is_made(c, p->x_zero)) v.k.x_zero_at = rl_data(rl_call_here(c, p->x_zero));
     if (blocked(v.native, true)) rl_lay_clear(c->rt, &v.y, dim[1]);
     RL_TRY(by_cudnn(&v, m, rl_data(&v.y), rl_data(&v.x), &did));
     if (did) return RL_OK;

@@ -3,6 +3,7 @@
 
 #include "../runtime/number.h"
 #include "../runtime/kernels.h"
+#include "../runtime/ref_fused.h"
 #include "../runtime/ref_pointwise.h"
 #include "backend.h"
 
@@ -18,10 +19,6 @@ static rl_gpu_kernel each_kernel(rl_dtype t) {
     case RL_U64: return RL_GPU_each_u64;
     default: return rl_gpu_of_float(RL_GPU_each_f32, t);
     }
-}
-
-static bool makes_bool(int op) {
-    return (op >= RL_PW_EQUAL && op <= RL_PW_GREATER_EQUAL) || op == RL_PW_IS_NAN || op == RL_PW_IS_INF || op == RL_PW_NOT;
 }
 
 typedef struct { rl_gpu *g; rl_gpu_kernel k; rl_p_each p; uint32_t size, out_size; } job;
@@ -48,8 +45,8 @@ static void widen(rl_loops *l, job *j) {
     for (uint32_t o = 0; j->p.wide && o < j->p.nin; o++) j->p.one[o] = l->step[1 + o][l->rank - 1] == 0;
 }
 
-/* y = op(in...): y and the inputs lie here, the inputs broadcast to y's dims; all of one type t, y too but for bools. */
-static rl_status apply(rl_call *c, int op, rl_dtype t, const rl_tensor *y, const rl_tensor *const *in, uint32_t nin, const double *param) {
+rl_status rl_gpu_each(rl_call *c, int op, const rl_tensor *y, const rl_tensor *const *in, uint32_t nin, const double *param) {
+    rl_dtype t = in[0]->dtype;
     const rl_tensor *all[RL_OPERANDS] = {y};
     rl_tensor view[3];
     job j = {.g = rl_gpu_of(c->rt), .k = each_kernel(t), .p = {.to = rl_data(y), .op = (uint32_t)op, .nin = nin}};
@@ -69,32 +66,45 @@ static rl_status apply(rl_call *c, int op, rl_dtype t, const rl_tensor *y, const
     return rl_loops_parts(&l, launch, &j);
 }
 
+/* Which types kernel cast takes. */
+static bool casts(rl_dtype t) {
+    return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16 || t == RL_BOOL || t == RL_I8 || t == RL_U8 || t == RL_I16 || t == RL_U16
+           || t == RL_I32 || t == RL_U32 || t == RL_I64;
+}
+
+/* This number everywhere. */
+static void fill(rl_call *c, const rl_tensor *y, double x) {
+    uint64_t value = 0;
+    rl_convert_run((rl_run){y->dtype, (char *)&value, 0, 1}, (rl_run){RL_F64, (char *)&x, 0, 1}, 1, true);
+    rl_fill(c->rt, y, &value);
+}
+
+const rl_tensor *rl_gpu_number(rl_call *c, rl_dtype t, double x) {
+    const rl_tensor *y = rl_call_temp(c, t, 0, NULL);
+    fill(c, y, x);
+    return y;
+}
+
 /* ---- one and two operands ---- */
 
-static void read_params(const rl_call *c, double *p) {
-    const rl_nodeinfo *n = c->node;
-    switch (c->arg) {
-    case RL_PW_LEAKY_RELU: p[0] = rl_attr_float(n, "alpha", 0.01f); break;
-    case RL_PW_ELU: case RL_PW_CELU: case RL_PW_THRESHOLDED_RELU: case RL_PW_SWISH: p[0] = rl_attr_float(n, "alpha", 1); break;
-    case RL_PW_SELU:
-        p[0] = rl_attr_float(n, "alpha", 1.67326319217681884765625f);
-        p[1] = rl_attr_float(n, "gamma", 1.05070102214813232421875f);
-        break;
-    case RL_PW_HARD_SIGMOID: p[0] = rl_attr_float(n, "alpha", 0.2f), p[1] = rl_attr_float(n, "beta", 0.5f); break;
-    case RL_PW_IS_INF: p[0] = (double)rl_attr_int(n, "detect_negative", 1), p[1] = (double)rl_attr_int(n, "detect_positive", 1); break;
-    default: break;
-    }
+/* Without training: the mask is all true. */
+rl_status rl_gpu_dropout(rl_call *c) {
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_here(c, 0), *training = rl_call_as(c, 2, RL_BOOL);
+    if (training && (rl_numel(training) != 1 || *(const bool *)rl_data(training))) return rl_call_decline(c);
+    rl_call_share(c, 0, *x);
+    if (rl_call_wants(c, 1)) fill(c, rl_call_make(c, 1, c->node->since < 10 ? x->dtype : RL_BOOL, x->rank, x->dim), 1);
+    return RL_OK;
 }
 
 rl_status rl_gpu_unary(rl_call *c) {
     double param[2] = {0};
     RL_TRY(rl_call_need(c, 1));
-    if (c->node->since < 7 && !*c->node->domain) return rl_call_decline(c); /* other defaults */
     const rl_tensor *x = rl_call_here(c, 0);
-    int op = c->arg == RL_PW_GELU && rl_attr_is(c->node, "approximate", "tanh") ? RL_PW_GELU_TANH : c->arg;
-    read_params(c, param);
-    rl_tensor *y = rl_gpu_make_like(c, makes_bool(op) ? RL_BOOL : x->dtype, x->rank, x->dim, &x, 1);
-    return apply(c, op, x->dtype, y, (const rl_tensor *[]){x}, 1, param);
+    int op = rl_pointwise_op(c);
+    rl_pointwise_params(c, param);
+    rl_tensor *y = rl_gpu_make_like(c, rl_pointwise_makes_bool(op) ? RL_BOOL : x->dtype, x->rank, x->dim, &x, 1);
+    return rl_gpu_each(c, op, y, (const rl_tensor *[]){x}, 1, param);
 }
 
 rl_status rl_gpu_binary(rl_call *c) {
@@ -102,26 +112,38 @@ rl_status rl_gpu_binary(rl_call *c) {
     uint32_t rank = 0;
     int64_t dim[RL_RANK] = {0};
     const rl_tensor *a = rl_call_in(c, 0), *b = rl_call_in(c, 1);
-    if (c->node->since < 7 || a->kind != RL_TENSOR || b->kind != RL_TENSOR || a->dtype != b->dtype) return rl_call_decline(c);
-    int op = c->arg == RL_PW_MOD && rl_attr_int(c->node, "fmod", 0) ? RL_PW_FMOD
-             : c->arg == RL_PW_SHIFT_LEFT && rl_attr_is(c->node, "direction", "RIGHT") ? RL_PW_SHIFT_RIGHT : c->arg;
+    if (c->node->since < 7 || a->kind != RL_TENSOR || b->kind != RL_TENSOR) return rl_call_decline(c);
+    bool powers = c->arg == RL_PW_POW && rl_is_float(a->dtype) && casts(b->dtype); /* the exponent has a type of its own */
+    if (a->dtype != b->dtype && !powers) return rl_call_decline(c);
+    int op = rl_pointwise_op(c);
     RL_TRY(rl_call_broadcast(c, &rank, dim, a));
     RL_TRY(rl_call_broadcast(c, &rank, dim, b));
     a = rl_call_here(c, 0), b = rl_call_here(c, 1);
-    rl_tensor *y = rl_gpu_make_like(c, makes_bool(op) ? RL_BOOL : a->dtype, rank, dim, (const rl_tensor *[]){a, b}, 2);
-    return apply(c, op, a->dtype, y, (const rl_tensor *[]){a, b}, 2, NULL);
+    if (b->dtype != a->dtype) b = rl_gpu_cast(c, b, a->dtype);
+    rl_tensor *y = rl_gpu_make_like(c, rl_pointwise_makes_bool(op) ? RL_BOOL : a->dtype, rank, dim, (const rl_tensor *[]){a, b}, 2);
+    return rl_gpu_each(c, op, y, (const rl_tensor *[]){a, b}, 2, NULL);
+}
+
+/* ---- SwiGLU; com.microsoft's BiasGelu, FastGelu (of a sum, where there is a bias), QuickGelu ---- */
+
+rl_status rl_gpu_fused(rl_call *c) {
+    static const int ops[] = {[RL_FU_SWIGLU] = RL_PW_SWISH, [RL_FU_BIAS_GELU] = RL_PW_GELU, [RL_FU_FAST_GELU] = RL_PW_GELU_TANH, [RL_FU_QUICK_GELU] = RL_PW_SWISH};
+    bool gated = c->arg == RL_FU_SWIGLU;
+    double param[2] = {rl_attr_float(c->node, "alpha", gated ? 1 : 1.702f)};
+    RL_TRY(rl_call_need(c, gated || c->arg == RL_FU_BIAS_GELU ? 2 : 1));
+    const rl_tensor *x = rl_call_here(c, 0), *z = rl_call_here(c, 1);
+    if (z && (z->dtype != x->dtype || c->arg == RL_FU_QUICK_GELU)) return rl_call_decline(c);
+    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1);
+    if (z && !gated) {
+        RL_TRY(rl_gpu_each(c, RL_PW_ADD, y, (const rl_tensor *[]){x, z}, 2, NULL));
+        x = y;
+    }
+    RL_TRY(rl_gpu_each(c, ops[c->arg], y, &x, 1, param));
+    return gated ? rl_gpu_each(c, RL_PW_MUL, y, (const rl_tensor *[]){y, z}, 2, NULL) : RL_OK;
 }
 
 /* ---- Sum, Mean, Max, Min, Clip, Where ---- */
 
-/* y /= n */
-static rl_status divide(rl_call *c, const rl_tensor *y, int64_t n) {
-    uint64_t value = 0;
-    const rl_tensor *by = rl_call_temp(c, y->dtype, 0, NULL);
-    rl_convert_run((rl_run){y->dtype, (char *)&value, 0, 1}, (rl_run){RL_I64, (char *)&n, 0, 1}, 1, true);
-    rl_fill(c->rt, by, &value);
-    return apply(c, RL_PW_DIV, y->dtype, y, (const rl_tensor *[]){y, by}, 2, NULL);
-}
 
 /* arg RL_PW_NOP: Mean */
 rl_status rl_gpu_variadic(rl_call *c) {
@@ -138,22 +160,28 @@ rl_status rl_gpu_variadic(rl_call *c) {
     rl_view_expand(rl_call_here(c, 0), rank, dim, &first);
     if (c->nin == 1) rl_tensor_move(c->rt, y, &first);
     for (uint32_t i = 1; i < c->nin; i++)
-        RL_TRY(apply(c, mean ? RL_PW_ADD : c->arg, t, y, (const rl_tensor *[]){i == 1 ? &first : y, rl_call_here(c, i)}, 2, NULL));
-    return mean ? divide(c, y, c->nin) : RL_OK;
+        RL_TRY(rl_gpu_each(c, mean ? RL_PW_ADD : c->arg, y, (const rl_tensor *[]){i == 1 ? &first : y, rl_call_here(c, i)}, 2, NULL));
+    return mean ? rl_gpu_each(c, RL_PW_DIV, y, (const rl_tensor *[]){y, rl_gpu_number(c, t, c->nin)}, 2, NULL) : RL_OK;
 }
 
 rl_status rl_gpu_clip(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
-    const rl_tensor *x = rl_call_here(c, 0), *bound[2] = {rl_call_in(c, 1), rl_call_in(c, 2)};
-    if (c->node->since < 11 || (!bound[0] && !bound[1])) return rl_call_decline(c);
-    for (uint32_t i = 0; i < 2; i++)
+    const rl_tensor *x = rl_call_here(c, 0), *bound[2] = {rl_call_here(c, 1), rl_call_here(c, 2)};
+    for (uint32_t i = 0; i < 2; i++) {
+        const char *name = i ? "max" : "min";
+        if (c->node->since < 11 && rl_attr_find(c->node, name)) bound[i] = rl_gpu_number(c, x->dtype, rl_attr_float(c->node, name, 0));
         if (bound[i] && (bound[i]->dtype != x->dtype || rl_numel(bound[i]) != 1)) return rl_call_decline(c);
+    }
+    if (!bound[0] && !bound[1]) {
+        rl_call_share(c, 0, *x);
+        return RL_OK;
+    }
     rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1);
     for (uint32_t i = 0; i < 2; i++) {
         if (!bound[i]) continue;
-        rl_tensor one = *rl_call_here(c, 1 + i);
+        rl_tensor one = *bound[i];
         one.rank = 0;
-        RL_TRY(apply(c, i ? RL_PW_MIN : RL_PW_MAX, x->dtype, y, (const rl_tensor *[]){i && bound[0] ? y : x, &one}, 2, NULL));
+        RL_TRY(rl_gpu_each(c, i ? RL_PW_MIN : RL_PW_MAX, y, (const rl_tensor *[]){i && bound[0] ? y : x, &one}, 2, NULL));
     }
     return RL_OK;
 }
@@ -181,11 +209,6 @@ rl_status rl_gpu_where(rl_call *c) {
 }
 
 /* ---- Cast ---- */
-
-static bool casts(rl_dtype t) {
-    return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16 || t == RL_BOOL || t == RL_I8 || t == RL_U8 || t == RL_I16 || t == RL_U16
-           || t == RL_I32 || t == RL_U32 || t == RL_I64;
-}
 
 typedef struct { rl_gpu *g; rl_p_cast p; uint32_t to_size, from_size; } cast;
 

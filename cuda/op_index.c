@@ -3,6 +3,7 @@
 
 #include "../runtime/element.h"
 #include "../runtime/kernels.h"
+#include "../runtime/pad.h"
 #include "backend.h"
 #include "move.h"
 
@@ -160,61 +161,30 @@ rl_status rl_gpu_scatter_nd(rl_call *c) {
 
 /* ---- Pad ---- */
 
-static rl_status pad_mode(const rl_call *c, uint32_t *mode) {
-    static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
-    *mode = RL_GPU_PAD_CONSTANT;
-    if (!rl_attr_find(c->node, "mode")) return RL_OK;
-    for (uint32_t i = 0; i < RL_LEN(names); i++) {
-        *mode = i;
-        if (rl_attr_is(c->node, "mode", names[i])) return RL_OK;
-    }
-    return rl_call_fail(c, RL_EMODEL, "unknown mode");
-}
+_Static_assert((int)RL_GPU_PAD_REFLECT == RL_PAD_REFLECT && (int)RL_GPU_PAD_EDGE == RL_PAD_EDGE && (int)RL_GPU_PAD_WRAP == RL_PAD_WRAP, "the CPU's numbers");
 
-/* The element that a constant pad writes, repeated to 16 bytes. */
-static rl_status pad_value(rl_call *c, rl_dtype t, void *value) {
-    uint32_t size = rl_elem_bits(t) / 8;
-    memset(value, 0, 16);
-    const rl_tensor *v;
-    RL_TRY(rl_call_one(c, 2, &v));
-    if (!v) return RL_OK;
-    if (v->dtype != t) return rl_call_fail(c, RL_EMODEL, "a constant value of another type");
-    v = rl_call_as(c, 2, t);
-    for (uint32_t k = 0; k < 16; k += size) memcpy((char *)value + k, rl_data(v), size);
-    return RL_OK;
-}
-
+/* Of what negative pads leave; the element around it, repeated to 16 bytes. */
 rl_status rl_gpu_op_pad(rl_call *c) {
-    const int64_t *pad, *axis;
-    uint32_t n, naxis;
-    int64_t dim[RL_RANK];
-    rl_p_pad p = {0};
-    RL_TRY(rl_call_need(c, 2));
+    rl_pad_op o;
+    rl_tensor *value;
+    RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
-    if (c->node->since < 11 || x->rank > RL_DIMS || x->dtype == RL_STRING || rl_elem_bits(x->dtype) < 8) return rl_call_decline(c);
-    RL_TRY(pad_mode(c, &p.mode));
-    RL_TRY(rl_call_ints(c, NULL, 1, &pad, &n));
-    RL_TRY(rl_call_ints(c, NULL, 3, &axis, &naxis));
-    uint32_t k = axis ? naxis : x->rank;
-    if (n != 2 * k) return rl_call_decline(c);
-    memcpy(dim, x->dim, sizeof dim);
-    for (uint32_t i = 0; i < k; i++) {
-        uint32_t a = i;
-        if (axis) RL_TRY(rl_call_axis(c, axis[i], x->rank, &a));
-        if (pad[i] < 0 || pad[i + k] < 0 || x->dim[a] == 0 || dim[a] != x->dim[a]) return rl_call_decline(c);
-        p.before[a] = pad[i];
-        dim[a] = rl_add(dim[a], rl_add(pad[i], pad[i + k]));
+    uint32_t rank = x->rank, size = x->dtype == RL_STRING ? 0 : rl_elem_bits(x->dtype) / 8;
+    if (rank > RL_DIMS || !size) return rl_call_decline(c);
+    RL_TRY(rl_pad_read(c, rl_call_here(c, 0), &o));
+    rl_p_pad p = {.mode = (uint32_t)o.mode, .rank = rank};
+    if (o.mode == RL_PAD_CONSTANT) {
+        RL_TRY(rl_pad_value(c, &value));
+        for (uint32_t k = 0; k < 16; k += size) memcpy((char *)p.value + k, rl_data(value), size);
     }
-    RL_TRY(rl_call_dims(c, x->rank, dim));
-    if (p.mode == RL_GPU_PAD_CONSTANT) RL_TRY(pad_value(c, x->dtype, p.value));
-    x = rl_call_here(c, 0);
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, dim);
+    x = &o.from;
+    rl_tensor *y = rl_call_make(c, 0, x->dtype, rank, o.dim);
     int64_t count = rl_numel(y);
     if (count >= INT32_MAX) return rl_call_decline(c);
-    p.to = rl_data(y), p.from = rl_data(x), p.count = (uint32_t)count, p.rank = x->rank;
-    for (uint32_t i = 0; i < x->rank; i++) {
-        p.dim[i] = rl_divisor_of((uint32_t)RL_MAX(dim[i], 1));
-        p.in[i] = x->dim[i], p.to_step[i] = y->stride[i], p.from_step[i] = x->stride[i];
+    p.to = rl_data(y), p.from = rl_data(x), p.count = (uint32_t)count;
+    for (uint32_t i = 0; i < rank; i++) {
+        p.dim[i] = rl_divisor_of((uint32_t)RL_MAX(o.dim[i], 1));
+        p.before[i] = o.before[i], p.in[i] = x->dim[i], p.to_step[i] = y->stride[i], p.from_step[i] = x->stride[i];
     }
-    return count ? rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_pad1, rl_elem_bits(x->dtype) / 8), rl_gpu_blocks(count), &p, sizeof p) : RL_OK;
+    return count ? rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_pad1, size), rl_gpu_blocks(count), &p, sizeof p) : RL_OK;
 }

@@ -132,7 +132,7 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
     bool constant = true;
     RL_TRY(rl_call_need(c, 5));
     const rl_tensor *x = rl_call_in(c, 0);
-    if (!is_float(x->dtype) || x->rank < 2 || !fits(x) || rl_call_wants(c, 1) || rl_attr_int(c->node, "training_mode", 0) || c->node->since < 9)
+    if (!is_float(x->dtype) || x->rank < 2 || !fits(x) || rl_call_wants(c, 1) || rl_attr_int(c->node, "training_mode", 0) || !rl_attr_int(c->node, "spatial", 1))
         return rl_call_decline(c);
     for (uint32_t i = 0; i < 4; i++)
         if (!is_float(rl_call_in(c, 1 + i)->dtype) || rl_numel(rl_call_in(c, 1 + i)) != x->dim[1]) return rl_call_decline(c);

@@ -2,6 +2,7 @@
 #include "../runtime/attention_op.h"
 #include "../runtime/element.h"
 #include "../runtime/kernels.h"
+#include "../runtime/number.h"
 #include "../runtime/ref_sample.h"
 #include "backend.h"
 
@@ -24,30 +25,53 @@ rl_status rl_gpu_trilu(rl_call *c) {
     return p.count ? rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_triangle1, rl_elem_bits(x->dtype) / 8), rl_gpu_blocks(p.count), &p, sizeof p) : RL_OK;
 }
 
+rl_status rl_gpu_one_hot_of(rl_call *c, const rl_tensor *y, const rl_tensor *index, const void *values, uint32_t axis) {
+    rl_p_one_hot p = {.to = rl_data(y), .index = rl_data(index), .values = values, .wide = index->dtype == RL_I64, .depth = y->dim[axis]};
+    rl_loops l = rl_loops_of(y->rank, y->dim, (const rl_tensor *[]){y, index, NULL}, 3);
+    l.step[1][axis] = 0, l.step[2][axis] = 1;
+    if (!rl_gpu_walk_of(&l, &p.w, &p.count)) return rl_call_decline(c);
+    return p.count ? rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_one_hot1, rl_elem_bits(y->dtype) / 8), rl_gpu_blocks(p.count), &p, sizeof p) : RL_OK;
+}
+
 /* The depth is a constant, or on the host: so the output's dims are known before its numbers are. */
 rl_status rl_gpu_one_hot(rl_call *c) {
-    rl_p_one_hot p = {.wide = true};
     uint32_t axis, rank;
-    int64_t dim[RL_RANK];
+    int64_t depth, dim[RL_RANK];
     RL_TRY(rl_call_need(c, 3));
     const rl_tensor *index = rl_call_in(c, 0), *values = rl_call_in(c, 2);
-    RL_TRY(rl_call_int(c, 1, 0, &p.depth));
-    if ((index->dtype != RL_I64 && index->dtype != RL_I32) || !moves(values->dtype) || rl_numel(values) != 2 || p.depth < 1) return rl_call_decline(c);
+    RL_TRY(rl_call_int(c, 1, 0, &depth));
+    if ((index->dtype != RL_I64 && index->dtype != RL_I32) || !moves(values->dtype) || rl_numel(values) != 2 || depth < 1) return rl_call_decline(c);
     rank = index->rank + 1;
     RL_TRY(rl_call_axis(c, rl_attr_int(c->node, "axis", -1), rank, &axis));
     if (rank > RL_RANK) return rl_call_decline(c);
-    index = rl_call_here(c, 0), values = rl_here_dense(c, rl_call_here(c, 2));
-    rl_loops l = {.rank = rank, .noperand = 3};
-    for (uint32_t i = 0; i < rank; i++) {
-        dim[i] = l.dim[i] = i == axis ? p.depth : index->dim[i - (i > axis)];
-        l.step[1][i] = i == axis ? 0 : index->stride[i - (i > axis)], l.step[2][i] = i == axis;
+    rl_tensor at = *rl_call_here(c, 0);
+    values = rl_here_dense(c, rl_call_here(c, 2));
+    at.rank = rank;
+    for (uint32_t i = rank; i-- > 0;) {
+        at.dim[i] = i == axis ? 1 : index->dim[i - (i > axis)], at.stride[i] = i == axis ? 0 : at.stride[i - (i > axis)];
+        dim[i] = i == axis ? depth : at.dim[i];
     }
     RL_TRY(rl_call_dims(c, rank, dim));
-    rl_tensor *y = rl_call_make(c, 0, values->dtype, rank, dim);
-    for (uint32_t i = 0; i < rank; i++) l.step[0][i] = y->stride[i];
-    if (!rl_gpu_walk_of(&l, &p.w, &p.count)) return rl_call_decline(c);
-    p.to = rl_data(y), p.index = rl_data(index), p.values = rl_data(values), p.wide = index->dtype == RL_I64;
-    return p.count ? rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_one_hot1, rl_elem_bits(y->dtype) / 8), rl_gpu_blocks(p.count), &p, sizeof p) : RL_OK;
+    return rl_gpu_one_hot_of(c, rl_call_make(c, 0, values->dtype, rank, dim), &at, rl_data(values), axis);
+}
+
+/* Zeros, then ones along the diagonal, one step down and right from each to the next. */
+rl_status rl_gpu_eye_like(rl_call *c) {
+    uint64_t value[2] = {0};
+    double one = 1;
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    rl_dtype t = rl_attr_dtype(c->node, "dtype", x->dtype);
+    int64_t k = RL_MIN(RL_MAX(rl_attr_int(c->node, "k", 0), -INT32_MAX), INT32_MAX), down = RL_MAX(-k, 0), right = RL_MAX(k, 0);
+    if (x->rank != 2 || !rl_is_number(t) || !moves(t)) return rl_call_decline(c);
+    const rl_tensor *y = rl_call_make(c, 0, t, 2, x->dim);
+    rl_tensor diagonal = *y;
+    rl_fill(c->rt, y, value);
+    diagonal.rank = 1, diagonal.dim[0] = RL_MIN(x->dim[0] - down, x->dim[1] - right), diagonal.stride[0] = y->stride[0] + y->stride[1];
+    diagonal.offset += down * y->stride[0] + right * y->stride[1];
+    rl_convert_run((rl_run){t, (char *)value, 0, 1}, (rl_run){RL_F64, (char *)&one, 0, 1}, 1, true);
+    if (diagonal.dim[0] > 0) rl_fill(c->rt, &diagonal, value);
+    return RL_OK;
 }
 
 /* ---- RotaryEmbedding ---- */

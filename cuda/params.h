@@ -5,6 +5,7 @@
 #define RL_CUDA_PARAMS_H
 #include <stdalign.h>
 
+#include "../runtime/dynamic_scale.h"
 #include "../runtime/grid.h"
 #include "../runtime/recurrent_ops.h"
 #include "../runtime/seen.h"
@@ -93,9 +94,9 @@ typedef struct { void *to; const void *from; uint32_t count; int32_t to_type, fr
 
 /* reduce: operand 0 of `kept` is written, operand 1 read; operand 0 of `gone` is what is added to that.  A team of `lanes` threads per output
  * (k_reduce.h); across: neighbouring threads have neighbouring outputs.  Where the outputs are few a team adds up `share` of the `each` elements, a
- * part, and `partial` sums are written, part after part; `again`: these are read.  n: what a mean divides by. */
+ * part, and `partial` sums are written, part after part; `again`: these are read.  n: what a mean divides by.  zero: of range, its second output. */
 typedef struct {
-    void *to;
+    void *to, *zero;
     const void *from;
     uint32_t count, each, share, n, op, lanes, across, partial, again;
     rl_divisor blocks; /* of each part */
@@ -304,12 +305,13 @@ typedef struct {
     rl_walk walk;
 } rl_p_depthwise;
 
-/* quantize: operands y, x, scale, zero (NULL: 0); back: y = (x - zero) * scale, else rint(x / scale) + zero, cut */
+/* quantize: operands y, x, scale, zero (NULL: 0); back: y = (x - zero) * scale, else rint(x / scale) + zero, cut; wide: a thread has 16 neighbours, f32 on
+ * one side and bytes on the other, with one scale and zero point */
 typedef struct {
     void *to;
     const void *from, *scale, *zero;
-    uint32_t count, back;
-    int32_t to_type, from_type;
+    uint32_t count, back, wide;
+    int32_t to_type, from_type, zero_type;
     float least, most;
     rl_walk w;
 } rl_p_quantize;
@@ -317,14 +319,20 @@ typedef struct {
 /* byte_sums: of lines of n signed bytes, `step` apart; operand 0 of the walk: where line k begins */
 typedef struct { void *to; const void *from; uint32_t count, n; int64_t step; rl_walk w; } rl_p_byte_sums;
 
-/* byte_end: to[row][column] of from[row][column], i32, less rows[row] * zero[column], plus more[column], or less a_zero * (sums[matrix][column] - k *
- * zero[column]); by scale[column] to a byte where that is there.  NULL: nothing of the kind.  A matrix has `height` rows; of sums: all the same one */
+/* A zero point of bytes that are taken as signed ones: of the model, or on the device, a byte whose bits `flip` are turned. */
+typedef struct { const uint8_t *at; uint32_t flip; int32_t value; } rl_p_zero; /* at NULL: value */
+
+/* byte_end: to[row][column] of from[row][column], i32, less rows[row] * zero, less a_zero * (sums[matrix][column] - k * zero); zero: columns' [column], or,
+ * NULL, b_zero; by scale[column] to a byte where that is there; a_scale: or by *a_scale * scale[column * scale_step], plus bias[column], to f32.  NULL: nothing of
+ * the kind.  A matrix has `height` rows; of sums: all the same one */
 typedef struct {
     void *to;
-    const void *from, *rows, *zero, *more, *sums, *scale;
-    uint32_t count, k;
+    const void *from, *rows, *zero, *sums, *scale;
+    const float *a_scale, *bias;
+    uint32_t count, k, scale_step;
     rl_divisor columns, height;
-    int32_t a_zero, y_zero, least, most;
+    rl_p_zero a_zero, b_zero;
+    int32_t y_zero, least, most;
 } rl_p_byte_end;
 
 /* dp4a: convolutions of bytes (dp4a.h); a thread makes four channels of one place.  Operands of the walk: y without its channels, x's image, the
@@ -334,6 +342,7 @@ typedef struct {
     const void *x, *w, *bias, *scale;  /* w [quad][tap][depth][4] words; bias, scale: by output, NULL: none */
     uint32_t count, words, depth, group, per_group, taps, wide, packs; /* wide: y is int32; packs: four channels are one word of y */
     uint32_t flip, pad;                /* makes unsigned bytes signed; what padding is, before that */
+    const uint8_t *x_zero;             /* the zero point is there: padding, and what the bias is multiplied by; NULL: pad */
     rl_divisor quads, s, x_per_block, y_per_block;
     int32_t in[2], stride[2], dilation[2], before[2], zero, least, most;
     int64_t x_h, x_w, x_c, x_block, y_c, y_block;

@@ -31,7 +31,7 @@ bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, rl_gpu_order ord
 bool rl_gpu_columns(rl_call *c, uint32_t columns, float beta, const rl_tensor **weights, const rl_tensor **bias);
 
 /* Input i (of the first RL_MOST_WIDENED; NULL: left out) on the device as this type, row-major: a constant's numbers are made once. */
-enum { RL_MOST_WIDENED = 3 };
+enum { RL_MOST_WIDENED = 4 };
 const rl_tensor *rl_gpu_widened(rl_call *c, uint32_t i, rl_dtype type);
 
 /* Should convolutions of this type lie so? Where cuDNN wants it; an emulated device tries it with the shorter floats. */

@@ -266,7 +266,8 @@ static reading reading_of(const rl_kernel *k) {
     static const struct { rl_kernel_fn *fn; reading r; } rows[] = {
         {rl_ref_shape, DIMS}, {rl_ref_size, DIMS}, {rl_ref_identity, MOVES}, {rl_ref_reshape, MOVES}, {rl_ref_flatten, MOVES},
         {rl_ref_squeeze, MOVES}, {rl_ref_unsqueeze, MOVES}, {rl_ref_transpose, MOVES}, {rl_ref_expand, MOVES}, {rl_ref_slice, MOVES},
-        {rl_ref_split, MOVES}, {rl_ref_depth_space, MOVES}, {rl_ref_concat, MOVES}, {rl_ref_tile, MOVES}, {rl_native_move, MOVES}, {rl_native_concat, MOVES}};
+        {rl_ref_split, MOVES}, {rl_ref_depth_space, MOVES}, {rl_ref_concat, MOVES}, {rl_ref_tile, MOVES}, {rl_ref_center_crop_pad, MOVES},
+        {rl_ref_bit_cast, MOVES}, {rl_ref_reverse_sequence, MOVES}, {rl_ref_tensor_scatter, MOVES}, {rl_native_move, MOVES}, {rl_native_concat, MOVES}};
     for (size_t i = 0; i < RL_LEN(rows); i++)
         if (rows[i].fn == k->fn) return rows[i].r;
     return ELEMENTS;

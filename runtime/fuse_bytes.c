@@ -5,7 +5,10 @@
  *
  * Scales and zero points are constants, x's and the output's one number each; a Relu goes where the output's type ends at its zero point anyway.  With
  * a device the step keeps its parts, which run where the device's kernel cannot; the CPU's kernel is asked before.  In bytes the sum is exact where the chain's is rounded; so a number that lies
- * between two quantized ones may become the other one. */
+ * between two quantized ones may become the other one.
+ *
+ *   q, s, z of DynamicQuantizeLinear -> MatMulInteger -> Cast -> Mul -> [Add]        with a device: com.microsoft's MatMulIntegerToFloat
+ *                                       Mul of s and the weights' scale -> */
 #include <math.h>
 #include <string.h>
 
@@ -110,12 +113,12 @@ static bool cpu_takes(const joiner *j, const rl_nodeinfo *n, rl_step *s) {
 }
 
 /* What the steps become: an op of bytes with the lead's attributes, in the last one's place. */
-static void join(joiner *j, const uint32_t *part, uint32_t npart, uint32_t lead, const char *type, const rl_value *in, uint32_t nin) {
+static void join(joiner *j, const uint32_t *part, uint32_t npart, uint32_t lead, const char *domain, const char *type, const rl_value *in, uint32_t nin) {
     rl_exec *x = j->x;
     rl_arena *mem = &x->g->mem;
     rl_step *last = &x->step[part[npart - 1]], s = {.node = last->node};
     rl_nodeinfo *n = rl_copy(mem, x->step[lead].info, sizeof *n);
-    n->type = rl_internz(x->g->ctx, type), n->since = 10;
+    n->domain = rl_internz(x->g->ctx, domain), n->type = rl_internz(x->g->ctx, type), n->since = 10;
     n->in = rl_copy(mem, in, nin * sizeof *in), n->nin = nin;
     n->out = last->info->out;
     const rl_kernel *k = rl_kernel_find(x->rt->device ? x->rt->device : x->rt->on, n);
@@ -158,7 +161,54 @@ static void try_lead(joiner *j, uint32_t i) {
     if (!q || !is(q, "QuantizeLinear") || !has_numbers(j, q, 0) || (relu && !ends_at_zero(j, q))) return;
     part[npart++] = next;
     rl_value in[] = {a.q, a.scale, a.zero, w.q, w.scale, w.zero, q->in[1], q->in[2], bias};
-    join(j, part, npart, i, conv ? "QLinearConv" : "QLinearMatMul", in, rl_has(bias) ? 9 : 8);
+    join(j, part, npart, i, "", conv ? "QLinearConv" : "QLinearMatMul", in, rl_has(bias) ? 9 : 8);
+}
+
+/* How many numbers of f32 v has; 0: not known. */
+static int64_t count_of(const joiner *j, rl_value v) {
+    const rl_valinfo *i = rl_val(j->x->g, v);
+    int64_t n = 1;
+    if (i->dtype != RL_F32 || i->rank == RL_NORANK) return 0;
+    for (uint32_t k = 0; k < i->rank; k++) n = i->dim[k] > 0 ? rl_mul(n, i->dim[k]) : 0;
+    return n;
+}
+
+static const rl_nodeinfo *step_is(const joiner *j, uint32_t step, const char *type) {
+    const rl_nodeinfo *n = step == RL_NONE ? NULL : j->x->step[step].info;
+    return n && is(n, type) ? n : NULL;
+}
+
+/* The operand of n, which has two, that is not v. */
+static rl_value other_of(const rl_nodeinfo *n, rl_value v) {
+    return n->in[n->in[0].i == v.i];
+}
+
+static void try_integer(joiner *j, uint32_t i) {
+    rl_exec *x = j->x;
+    const rl_nodeinfo *n = step_is(j, i, "MatMulInteger");
+    uint32_t part[5] = {i}, npart = 1, at[2];
+    if (!n || !x->rt->device) return;
+    const rl_valinfo *w = rl_val(x->g, n->in[1]);
+    if (w->rank == RL_NORANK || w->rank < 2) return;
+    const rl_nodeinfo *cast = step_is(j, at[0] = only_reader(j, n->out[0]), "Cast");
+    const rl_nodeinfo *mul = cast ? step_is(j, at[1] = only_reader(j, cast->out[0]), "Mul") : NULL;
+    if (!mul || rl_attr_int(cast, "to", 0) != RL_F32 || mul->in[0].i == mul->in[1].i) return;
+    rl_value by = other_of(mul, cast->out[0]), bias = RL_NOVALUE;
+    rl_node def = rl_val(x->g, by)->def;
+    const rl_nodeinfo *scales = def.i == RL_NONE ? NULL : step_is(j, j->step_of[def.i], "Mul");
+    if (!scales) return;
+    uint32_t one = count_of(j, scales->in[0]) == 1 ? 0 : 1; /* x's, the other one is the weights' */
+    int64_t columns = w->dim[w->rank - 1], many = count_of(j, scales->in[!one]);
+    if (count_of(j, scales->in[one]) != 1 || (many != 1 && (many != columns || rl_val(x->g, scales->in[!one])->rank != 1))) return;
+    if (only_reader(j, by) == at[1]) part[npart++] = j->step_of[def.i];
+    part[npart++] = at[0], part[npart++] = at[1];
+    uint32_t next = only_reader(j, mul->out[0]);
+    const rl_nodeinfo *add = step_is(j, next, "Add");
+    if (add && add->in[0].i != add->in[1].i) bias = other_of(add, mul->out[0]);
+    if (rl_has(bias) && rl_val(x->g, bias)->rank == 1 && count_of(j, bias) == columns) part[npart++] = next;
+    else bias = RL_NOVALUE;
+    rl_value in[] = {n->in[0], n->in[1], scales->in[one], scales->in[!one], rl_in(n, 2), rl_in(n, 3), bias};
+    join(j, part, npart, i, "com.microsoft", "MatMulIntegerToFloat", in, RL_LEN(in));
 }
 
 /* What was taken back for joined steps alone, their weights too: no part is there to read it. */
@@ -177,7 +227,7 @@ void rl_join_bytes(rl_exec *x) {
     joiner j = {x, rl_new(&tmp, uint32_t, x->g->nnode)};
     memset(j.step_of, 0xff, x->g->nnode * sizeof *j.step_of);
     for (uint32_t i = 0; i < x->nstep; i++) j.step_of[x->step[i].node.i] = i;
-    for (uint32_t i = 0; i < x->nstep; i++) try_lead(&j, i);
+    for (uint32_t i = 0; i < x->nstep; i++) try_lead(&j, i), try_integer(&j, i);
     rl_drop_steps(x);
     if (!x->rt->device) drop_unread(x, &tmp);
     rl_arena_free(&tmp);

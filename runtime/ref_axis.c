@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "element.h"
 #include "lines.h"
 
 /* Types to compare and to sum in. */
@@ -80,10 +81,10 @@ CUMULATE(f64, double, double)
 CUMULATE(i64, int64_t, uint64_t)
 
 rl_status rl_cumulate_axis(rl_call *c, uint32_t *axis) {
+    int64_t at;
     RL_TRY(rl_call_need(c, 2));
-    const rl_tensor *at = rl_call_as(c, 1, RL_I64);
-    if (rl_numel(at) != 1) return rl_call_fail(c, RL_EMODEL, "the axis has %lld elements, wants 1", (long long)rl_numel(at));
-    return rl_call_axis(c, *(const int64_t *)rl_data(at), rl_call_in(c, 0)->rank, axis);
+    RL_TRY(rl_call_int(c, 1, 0, &at));
+    return rl_call_axis(c, at, rl_call_in(c, 0)->rank, axis);
 }
 
 rl_status rl_ref_cumulate(rl_call *c) {

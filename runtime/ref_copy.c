@@ -5,6 +5,7 @@
 #include "home.h"
 #include "element.h"
 #include "kernels.h"
+#include "pad.h"
 
 rl_status rl_ref_concat(rl_call *c) {
     uint32_t axis;
@@ -61,14 +62,12 @@ rl_status rl_ref_tile(rl_call *c) {
 
 /* ---- Pad ---- */
 
-typedef enum { CONSTANT, REFLECT, EDGE, WRAP } pad_mode;
-
-static rl_status pad_mode_of(const rl_call *c, pad_mode *mode) {
+static rl_status pad_mode_of(const rl_call *c, rl_pad_mode *mode) {
     static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
-    *mode = CONSTANT;
+    *mode = RL_PAD_CONSTANT;
     if (!rl_attr_find(c->node, "mode")) return RL_OK;
     for (uint32_t i = 0; i < RL_LEN(names); i++) {
-        *mode = (pad_mode)i;
+        *mode = (rl_pad_mode)i;
         if (rl_attr_is(c->node, "mode", names[i])) return RL_OK;
     }
     return rl_call_fail(c, RL_EMODEL, "unknown mode");
@@ -93,6 +92,40 @@ static rl_status pad_amounts(rl_call *c, const rl_tensor *x, int64_t *before, in
     return RL_OK;
 }
 
+rl_status rl_pad_read(rl_call *c, const rl_tensor *x, rl_pad_op *p) {
+    int64_t after[RL_RANK];
+    p->from = *x;
+    RL_TRY(pad_mode_of(c, &p->mode));
+    RL_TRY(pad_amounts(c, &p->from, p->before, after));
+    for (uint32_t i = 0; i < p->from.rank; i++) {
+        int64_t cut0 = RL_MAX(rl_mul(p->before[i], -1), 0), cut1 = RL_MAX(rl_mul(after[i], -1), 0), has = p->from.dim[i];
+        if (rl_add(cut0, cut1) > has) return rl_call_fail(c, RL_EMODEL, "pads cut more than dim %u has", i);
+        p->from = rl_view_slice(&p->from, i, cut0, 1, has - cut0 - cut1);
+        p->before[i] = RL_MAX(p->before[i], 0);
+        p->dim[i] = rl_add(rl_add(p->before[i], p->from.dim[i]), RL_MAX(after[i], 0));
+        if (p->mode != RL_PAD_CONSTANT && p->from.dim[i] == 0 && p->dim[i]) return rl_call_fail(c, RL_EMODEL, "nothing to take dim %u from", i);
+    }
+    return rl_call_dims(c, p->from.rank, p->dim);
+}
+
+rl_status rl_pad_value(rl_call *c, rl_tensor **value) {
+    rl_dtype t = rl_call_in(c, 0)->dtype;
+    uint64_t zero[2] = {0};
+    const rl_tensor *v = NULL;
+    float given = rl_attr_float(c->node, "value", 0);
+    rl_str empty = rl_internz(c->g->ctx, "");
+    if (c->node->since >= 11) RL_TRY(rl_call_one(c, 2, &v));
+    if (v && v->dtype != t) return rl_call_fail(c, RL_EMODEL, "a constant value of another type");
+    rl_tensor *y = *value = rl_call_host_temp(c, t, 0, NULL);
+    rl_tensor wide = rl_tensor_borrow(c->rt, RL_F32, 0, NULL, &given, sizeof given);
+    if (v) rl_tensor_move(c->rt, y, &(rl_tensor){.kind = RL_TENSOR, .dtype = v->dtype, .offset = v->offset, .mem = v->mem});
+    else if (t == RL_STRING) rl_fill(c->rt, y, &empty);
+    else if (given != 0) rl_convert(c->rt, y, &wide, true);
+    else rl_fill(c->rt, y, zero);
+    rl_tensor_drop(&wide);
+    return RL_OK;
+}
+
 /* What lies around the middle, dim by dim: each part once. */
 static void fill_around(rl_call *c, const rl_tensor *y, const int64_t *before, const rl_tensor *middle, const void *value) {
     rl_tensor rest = *y;
@@ -105,35 +138,17 @@ static void fill_around(rl_call *c, const rl_tensor *y, const int64_t *before, c
     }
 }
 
-static rl_status fill_constant(rl_call *c, const rl_tensor *y, const int64_t *before, const rl_tensor *middle) {
-    uint64_t zero[2] = {0};
-    const rl_tensor *v = NULL;
-    if (c->node->since >= 11) RL_TRY(rl_call_one(c, 2, &v));
-    if (v && v->dtype != y->dtype) return rl_call_fail(c, RL_EMODEL, "a constant value of another type");
-    float value = rl_attr_float(c->node, "value", 0);
-    rl_str empty = rl_internz(c->g->ctx, "");
-    rl_tensor given = rl_tensor_borrow(c->rt, RL_F32, 0, NULL, &value, sizeof value), one = rl_tensor_new(c->rt, y->dtype, 0, NULL);
-    if (v) rl_tensor_move(c->rt, &one, &(rl_tensor){.kind = RL_TENSOR, .dtype = v->dtype, .offset = v->offset, .mem = v->mem});
-    else if (y->dtype == RL_STRING) rl_fill(c->rt, &one, &empty);
-    else if (value != 0) rl_convert(c->rt, &one, &given, true);
-    else rl_fill(c->rt, &one, zero);
-    fill_around(c, y, before, middle, one.mem->p);
-    rl_tensor_drop(&given);
-    rl_tensor_drop(&one);
-    return RL_OK;
-}
-
 /* Which place of x, of d, a place of the padded dim takes its element from. */
-static int64_t source_of(pad_mode mode, int64_t i, int64_t d) {
-    if (d <= 1 || (mode == EDGE && i < 0)) return 0;
-    if (mode == EDGE) return i < d ? i : d - 1;
-    if (mode == WRAP) return ((i % d) + d) % d;
+static int64_t source_of(rl_pad_mode mode, int64_t i, int64_t d) {
+    if (d <= 1 || (mode == RL_PAD_EDGE && i < 0)) return 0;
+    if (mode == RL_PAD_EDGE) return i < d ? i : d - 1;
+    if (mode == RL_PAD_WRAP) return ((i % d) + d) % d;
     int64_t period = 2 * (d - 1), k = ((i % period) + period) % period;
     return k < d ? k : period - k;
 }
 
 /* Dim by dim: the middle is there, and what is around it is taken from it. */
-static void pad_dim(rl_call *c, rl_tensor *y, uint32_t axis, int64_t before, int64_t d, pad_mode mode) {
+static void pad_dim(rl_call *c, rl_tensor *y, uint32_t axis, int64_t before, int64_t d, rl_pad_mode mode) {
     for (int64_t i = 0; i < y->dim[axis]; i++) {
         int64_t from = source_of(mode, i - before, d) + before;
         if (i == from) continue;
@@ -143,31 +158,23 @@ static void pad_dim(rl_call *c, rl_tensor *y, uint32_t axis, int64_t before, int
 }
 
 rl_status rl_ref_pad(rl_call *c) {
-    int64_t before[RL_RANK] = {0}, after[RL_RANK] = {0}, dim[RL_RANK] = {0};
-    pad_mode mode;
+    rl_pad_op p;
+    rl_tensor *value;
     RL_TRY(rl_call_need(c, 1));
-    const rl_tensor *x = rl_call_in(c, 0);
-    RL_TRY(pad_mode_of(c, &mode));
-    RL_TRY(pad_amounts(c, x, before, after));
-    rl_tensor from = *x;
-    for (uint32_t i = 0; i < x->rank; i++) { /* negative pads cut */
-        int64_t cut0 = RL_MAX(rl_mul(before[i], -1), 0), cut1 = RL_MAX(rl_mul(after[i], -1), 0);
-        if (rl_add(cut0, cut1) > x->dim[i]) return rl_call_fail(c, RL_EMODEL, "pads cut more than dim %u has", i);
-        from = rl_view_slice(&from, i, cut0, 1, x->dim[i] - cut0 - cut1);
-        before[i] = RL_MAX(before[i], 0);
-        dim[i] = rl_add(rl_add(before[i], from.dim[i]), RL_MAX(after[i], 0));
-        if (mode != CONSTANT && from.dim[i] == 0 && dim[i]) return rl_call_fail(c, RL_EMODEL, "nothing to take dim %u from", i);
-    }
-    RL_TRY(rl_call_dims(c, x->rank, dim));
-    if (rl_same_bytes(dim, from.dim, x->rank * sizeof *dim)) { /* nothing is added */
-        rl_call_share(c, 0, from);
+    RL_TRY(rl_pad_read(c, rl_call_in(c, 0), &p));
+    uint32_t rank = p.from.rank;
+    if (rl_same_bytes(p.dim, p.from.dim, rank * sizeof *p.dim)) { /* nothing is added */
+        rl_call_share(c, 0, p.from);
         return RL_OK;
     }
-    rl_tensor *y = rl_call_make_like(c, 0, x, dim), middle = *y;
-    if (mode == CONSTANT) RL_TRY(fill_constant(c, y, before, &from));
-    for (uint32_t i = 0; i < x->rank; i++) middle = rl_view_slice(&middle, i, before[i], 1, from.dim[i]);
-    rl_tensor_move(c->rt, &middle, &from);
-    for (uint32_t i = 0; mode != CONSTANT && i < x->rank; i++) pad_dim(c, y, i, before[i], from.dim[i], mode);
+    rl_tensor *y = rl_call_make_like(c, 0, rl_call_in(c, 0), p.dim), middle = *y;
+    if (p.mode == RL_PAD_CONSTANT) {
+        RL_TRY(rl_pad_value(c, &value));
+        fill_around(c, y, p.before, &p.from, value->mem->p);
+    }
+    for (uint32_t i = 0; i < rank; i++) middle = rl_view_slice(&middle, i, p.before[i], 1, p.from.dim[i]);
+    rl_tensor_move(c->rt, &middle, &p.from);
+    for (uint32_t i = 0; p.mode != RL_PAD_CONSTANT && i < rank; i++) pad_dim(c, y, i, p.before[i], p.from.dim[i], p.mode);
     return RL_OK;
 }
 

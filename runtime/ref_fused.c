@@ -1,4 +1,4 @@
-/* Pointwise ops that stand for a few: Shrink, SwiGLU, and onnxruntime's BiasGelu, FastGelu, QuickGelu, FusedMatMul. */
+/* Pointwise ops that stand for a few: SwiGLU, and onnxruntime's BiasGelu, FastGelu, QuickGelu, FusedMatMul. */
 #include "ref_fused.h"
 
 #include <math.h>
@@ -21,7 +21,6 @@
     static T logistic_##S(T x) { return 1 / (1 + exp_(-x)); }                                                        \
     static T gelu_##S(T x) { return x / 2 * (1 + erf_(x * (T)0.707106781186547524401)); }                            \
     static T tanh_gelu_##S(T x) { return x / 2 * (1 + tanh_(x * ((T)0.797884560802865355880 + (T)0.035677408136300125 * x * x))); } \
-    FUSED(shrink, S, T, a < -k[1] ? a + k[0] : a > k[1] ? a - k[0] : b)                                              \
     FUSED(swiglu, S, T, a * logistic_##S(k[0] * a) * b)                                                              \
     FUSED(bias_gelu, S, T, gelu_##S(a + b))                                                                          \
     FUSED(fast_gelu, S, T, tanh_gelu_##S(a + b))                                                                     \
@@ -31,17 +30,15 @@ FUSIONS(f32, float, expf, erff, tanhf)
 FUSIONS(f64, double, exp, erf, tanh)
 
 static rl_row_fn *const rows[RL_FU_NOP][2] = {
-    [RL_FU_SHRINK] = {shrink_f32, shrink_f64}, [RL_FU_SWIGLU] = {swiglu_f32, swiglu_f64},
+    [RL_FU_SWIGLU] = {swiglu_f32, swiglu_f64},
     [RL_FU_BIAS_GELU] = {bias_gelu_f32, bias_gelu_f64},
     [RL_FU_FAST_GELU] = {fast_gelu_f32, fast_gelu_f64}, [RL_FU_QUICK_GELU] = {quick_gelu_f32, quick_gelu_f64}};
 
-/* Integers (Shrink's) go through f64. */
 rl_status rl_ref_fused(rl_call *c) {
     RL_TRY(rl_call_need(c, c->arg == RL_FU_SWIGLU || c->arg == RL_FU_BIAS_GELU ? 2 : 1));
     const rl_tensor *x = rl_call_in(c, 0), *z = rl_call_in(c, 1);
     double param[2] = {0};
-    rl_dtype wide = rl_is_float(x->dtype) ? rl_wide_float(x->dtype) : RL_F64;
-    if (c->arg == RL_FU_SHRINK) param[0] = rl_attr_float(c->node, "bias", 0), param[1] = rl_attr_float(c->node, "lambd", 0.5f);
+    rl_dtype wide = rl_wide_float(x->dtype);
     if (c->arg == RL_FU_SWIGLU) param[0] = rl_attr_float(c->node, "alpha", 1);
     if (c->arg == RL_FU_QUICK_GELU) param[0] = rl_attr_float(c->node, "alpha", 1.702f);
     if (z && z->dtype != x->dtype)

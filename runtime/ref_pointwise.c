@@ -40,12 +40,13 @@ static rl_row_fn *const rows[RL_PW_NOP][LASTTYPE + 1] = {
     [RL_PW_ACOSH] = {FLOATS(acosh)}, [RL_PW_ATANH] = {FLOATS(atanh)}, [RL_PW_ERF] = {FLOATS(erf)}, [RL_PW_SIGMOID] = {FLOATS(sigmoid)},
     [RL_PW_SOFTPLUS] = {FLOATS(softplus)}, [RL_PW_SOFTSIGN] = {FLOATS(softsign)}, [RL_PW_LEAKY_RELU] = {FLOATS(leaky_relu)},
     [RL_PW_ELU] = {FLOATS(elu)}, [RL_PW_CELU] = {FLOATS(celu)}, [RL_PW_SELU] = {FLOATS(selu)},
-    [RL_PW_THRESHOLDED_RELU] = {FLOATS(thresholded_relu)}, [RL_PW_HARD_SIGMOID] = {FLOATS(hard_sigmoid)},
+    [RL_PW_THRESHOLDED_RELU] = {FLOATS(thresholded_relu)}, [RL_PW_SHRINK] = {FLOATS(shrink)},
+    [RL_PW_HARD_SIGMOID] = {FLOATS(hard_sigmoid)},
     [RL_PW_HARD_SWISH] = {FLOATS(hard_swish)}, [RL_PW_MISH] = {FLOATS(mish)}, [RL_PW_SWISH] = {FLOATS(swish)},
     [RL_PW_GELU] = {FLOATS(gelu)}, [RL_PW_GELU_TANH] = {FLOATS(gelu_tanh)}, [RL_PW_IS_NAN] = {FLOATS(is_nan)}, [RL_PW_IS_INF] = {FLOATS(is_inf)},
 };
 
-static bool makes_bool(int op) {
+bool rl_pointwise_makes_bool(int op) {
     return (op >= RL_PW_EQUAL && op <= RL_PW_GREATER_EQUAL) || op == RL_PW_IS_NAN || op == RL_PW_IS_INF || op == RL_PW_NOT;
 }
 
@@ -62,13 +63,19 @@ static rl_status find_row(const rl_call *c, int op, rl_dtype t, rl_row_fn **fn) 
 static rl_status apply(rl_call *c, int op, rl_dtype t, rl_tensor *out, const rl_tensor *const *in, uint32_t nin, const double *param) {
     rl_row_fn *fn;
     RL_TRY(find_row(c, op, t, &fn));
-    return rl_each(c, t, makes_bool(op) ? RL_BOOL : t, fn, out, in, nin, param);
+    return rl_each(c, t, rl_pointwise_makes_bool(op) ? RL_BOOL : t, fn, out, in, nin, param);
+}
+
+int rl_pointwise_op(const rl_call *c) {
+    if (c->arg == RL_PW_GELU && rl_attr_is(c->node, "approximate", "tanh")) return RL_PW_GELU_TANH;
+    if (c->arg == RL_PW_MOD && rl_attr_int(c->node, "fmod", 0)) return RL_PW_FMOD;
+    if (c->arg == RL_PW_SHIFT_LEFT && rl_attr_is(c->node, "direction", "RIGHT")) return RL_PW_SHIFT_RIGHT;
+    return c->arg;
 }
 
 /* ---- one operand ---- */
 
-/* The op's attributes as parameters, with their defaults. */
-static void read_params(const rl_call *c, double *p) {
+void rl_pointwise_params(const rl_call *c, double *p) {
     const rl_nodeinfo *n = c->node;
     switch (c->arg) {
     case RL_PW_LEAKY_RELU: p[0] = rl_attr_float(n, "alpha", 0.01f); break;
@@ -79,6 +86,7 @@ static void read_params(const rl_call *c, double *p) {
         p[1] = rl_attr_float(n, "gamma", old ? 1.0507f : 1.05070102214813232421875f);
         break;
     }
+    case RL_PW_SHRINK: p[0] = rl_attr_float(n, "bias", 0), p[1] = rl_attr_float(n, "lambd", 0.5f); break;
     case RL_PW_HARD_SIGMOID: p[0] = rl_attr_float(n, "alpha", 0.2f), p[1] = rl_attr_float(n, "beta", 0.5f); break;
     case RL_PW_IS_INF: p[0] = (double)rl_attr_int(n, "detect_negative", 1), p[1] = (double)rl_attr_int(n, "detect_positive", 1); break;
     default: break;
@@ -89,10 +97,10 @@ rl_status rl_ref_unary(rl_call *c) {
     double param[2] = {0};
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
-    int op = c->arg == RL_PW_GELU && rl_attr_is(c->node, "approximate", "tanh") ? RL_PW_GELU_TANH : c->arg;
-    read_params(c, param);
-    rl_tensor *y = rl_call_make_over(c, 1, makes_bool(op) ? RL_BOOL : x->dtype, x->rank, x->dim);
-    rl_dtype t = row_type(x->dtype);
+    int op = rl_pointwise_op(c);
+    rl_pointwise_params(c, param);
+    rl_tensor *y = rl_call_make_over(c, 1, rl_pointwise_makes_bool(op) ? RL_BOOL : x->dtype, x->rank, x->dim);
+    rl_dtype t = op == RL_PW_SHRINK && rl_is_integer(x->dtype) ? RL_F64 : row_type(x->dtype);
     if (t == RL_U8 && x->dtype == RL_BOOL) {
         rl_tensor as = *x;
         as.dtype = RL_U8;
@@ -133,12 +141,6 @@ static rl_dtype operand_type(int op, const rl_tensor *a, const rl_tensor *b) {
     return rl_is_float(t) ? t : rl_is_float(u) ? RL_F64 : RL_I64; /* Pow's exponent has a type of its own */
 }
 
-static int choose_op(const rl_call *c) {
-    if (c->arg == RL_PW_MOD && rl_attr_int(c->node, "fmod", 0)) return RL_PW_FMOD;
-    if (c->arg == RL_PW_SHIFT_LEFT && rl_attr_is(c->node, "direction", "RIGHT")) return RL_PW_SHIFT_RIGHT;
-    return c->arg;
-}
-
 /* Strings are interned: equal are those with the same pointer, whatever its bits mean as a number. */
 static rl_dtype as_bits(rl_dtype t) {
     return t == RL_STRING ? RL_U64 : t == RL_BOOL ? RL_U8 : t;
@@ -146,7 +148,7 @@ static rl_dtype as_bits(rl_dtype t) {
 
 rl_status rl_ref_binary(rl_call *c) {
     RL_TRY(rl_call_need(c, 2));
-    int op = choose_op(c);
+    int op = rl_pointwise_op(c);
     uint32_t rank = 0;
     int64_t dim[RL_RANK] = {0};
     rl_tensor a = *rl_call_in(c, 0), b = *rl_call_in(c, 1);
@@ -155,11 +157,11 @@ rl_status rl_ref_binary(rl_call *c) {
     RL_TRY(op == RL_PW_PRELU ? channel_operand(c, &a, &b) : old_operand(c, &a, &b));
     RL_TRY(rl_call_broadcast(c, &rank, dim, &a));
     RL_TRY(rl_call_broadcast(c, &rank, dim, &b));
-    rl_tensor *y = rl_call_make_over(c, 2, makes_bool(op) ? RL_BOOL : a.dtype, rank, dim);
+    rl_tensor *y = rl_call_make_over(c, 2, rl_pointwise_makes_bool(op) ? RL_BOOL : a.dtype, rank, dim);
     a.dtype = as_bits(a.dtype);
     b.dtype = as_bits(b.dtype);
     rl_tensor made = *y; /* bools are bytes here, whose logical ops are the bits' */
-    made.dtype = y->dtype == RL_BOOL && !makes_bool(op) ? RL_U8 : y->dtype;
+    made.dtype = y->dtype == RL_BOOL && !rl_pointwise_makes_bool(op) ? RL_U8 : y->dtype;
     return apply(c, op, operand_type(op, &a, &b), &made, (const rl_tensor *[]){&a, &b}, 2, NULL);
 }
 

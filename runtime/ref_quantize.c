@@ -171,20 +171,27 @@ rl_status rl_ref_dequantize_linear(rl_call *c) {
 
 /* ---- DynamicQuantizeLinear ---- */
 
-uint8_t rl_dynamic_scale(float least, float most, float *scale) {
-    *scale = (most == least ? 1 : most - least) / 255;
-    float point = rintf(cut(-least / *scale, (double[]){0, 255}));
-    return (uint8_t)(point >= 0 ? point : 0);
-}
-
-rl_status rl_ref_dynamic_quantize(rl_call *c) {
-    RL_TRY(rl_call_need(c, 1));
-    const rl_tensor *x = rl_call_as(c, 0, RL_F32);
+/* x: dense. */
+static uint8_t scale_of(const rl_tensor *x, float *scale) {
     const float *p = rl_data(x);
     float most = 0, least = 0;
     for (int64_t i = 0; i < rl_numel(x); i++) most = fmaxf(most, p[i]), least = fminf(least, p[i]);
+    return rl_dynamic_scale(least, most, scale);
+}
+
+rl_status rl_dynamic_centered(rl_call *c, uint32_t i, const rl_tensor **out, const rl_tensor **scale) {
+    const rl_tensor *x = rl_call_as(c, i, RL_F32);
+    rl_tensor *s = rl_call_temp(c, RL_F32, 0, NULL), *y = rl_call_temp(c, RL_I32, x->rank, x->dim);
+    double zero = scale_of(x, rl_data(s));
+    *out = y, *scale = s;
+    return rl_each(c, RL_F32, RL_F32, quantize_integer, y, (const rl_tensor *[]){x, s, zero_point(c, RL_F32)}, 3, (double[]){-zero, 255 - zero, RL_F32});
+}
+
+rl_status rl_ref_dynamic_quantize(rl_call *c) {
     float scale;
-    uint8_t zero = rl_dynamic_scale(least, most, &scale);
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_as(c, 0, RL_F32);
+    uint8_t zero = scale_of(x, &scale);
     rl_tensor *y = rl_call_make(c, 0, RL_U8, x->rank, x->dim), *ys = rl_call_make(c, 1, RL_F32, 0, NULL), *yz = rl_call_make(c, 2, RL_U8, 0, NULL);
     memcpy(rl_data(ys), &scale, sizeof scale);
     memcpy(rl_data(yz), &zero, sizeof zero);

@@ -1,4 +1,5 @@
-/* Products and convolutions of quantized numbers: MatMulInteger, QLinearMatMul, ConvInteger, QLinearConv. Sums are exact in i32. */
+/* Products and convolutions of quantized numbers: MatMulInteger, QLinearMatMul, ConvInteger, QLinearConv, com.microsoft's MatMulIntegerToFloat and
+ * DynamicQuantizeMatMul. Sums are exact in i32. */
 #include "conv.h"
 #include "quantize.h"
 #include "ref_matmul.h"
@@ -27,6 +28,39 @@ rl_status rl_ref_matmul_integer(rl_call *c) {
     RL_TRY(rl_call_need(c, 2));
     RL_TRY(product(c, 0, 2, 1, 3, &sum));
     return give_sum(c, sum);
+}
+
+/* A sum times both operands' scales, plus a bias (NULL: none). */
+static void to_float_row(const rl_row *r) {
+    const float *sum = r->in[0], *by = r->in[1], *bias = r->in[2];
+    float *y = r->out;
+    for (int64_t i = 0; i < r->n; i++) y[i] = sum[i * r->step[0]] * by[i * r->step[1]] + (bias ? bias[i * r->step[2]] : 0);
+}
+
+static void scale_row(const rl_row *r) {
+    const float *a = r->in[0], *b = r->in[1];
+    float *to = r->out;
+    for (int64_t i = 0; i < r->n; i++) to[i] = a[i * r->step[0]] * b[i * r->step[1]];
+}
+
+/* arg: 0 MatMulIntegerToFloat, 1 DynamicQuantizeMatMul, whose a is of floats, and quantized here. */
+rl_status rl_ref_matmul_to_float(rl_call *c) {
+    bool dynamic = c->arg == 1;
+    const rl_tensor *x, *w, *scale;
+    uint32_t rank, wscale = dynamic ? 2 : 3, bias = dynamic ? 4 : 6;
+    int64_t dim[RL_RANK];
+    RL_TRY(rl_call_need(c, dynamic ? 3 : 4));
+    scale = rl_call_in(c, 2);
+    if (dynamic) RL_TRY(rl_dynamic_centered(c, 0, &x, &scale));
+    else RL_TRY(rl_centered(c, 0, 4, RL_MAX(rl_call_in(c, 0)->rank, 2) - 2, &x));
+    RL_TRY(rl_centered(c, 1, dynamic ? 3 : 5, RL_MAX(rl_call_in(c, 1)->rank, 1) - 1, &w));
+    RL_TRY(rl_matmul_dims(c, x, w, &rank, dim));
+    rl_tensor *sum = rl_call_temp(c, RL_I32, rank, dim), columns = rl_along(rl_call_in(c, wscale), rank, RL_MAX(rank, 1) - 1);
+    rl_tensor *by = rl_call_temp(c, RL_F32, columns.rank, columns.dim), one = rl_along(scale, 0, 0);
+    rl_matmul(c, x, w, sum);
+    RL_TRY(rl_each(c, RL_F32, RL_F32, scale_row, by, (const rl_tensor *[]){&one, &columns}, 2, NULL));
+    return rl_each(c, RL_F32, RL_F32, to_float_row, rl_call_make(c, 0, RL_F32, rank, dim), (const rl_tensor *[]){sum, by, rl_call_in(c, bias)},
+                   rl_call_in(c, bias) ? 3 : 2, NULL);
 }
 
 /* The scales of both operands over the output's. */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "element.h"
 #include "lines.h"
 
 typedef struct { double re, im; } complex_number;
@@ -206,11 +207,7 @@ static double mel_to_hertz(double x) { return 700 * expm1(x / 2595 * log(10)); }
 rl_status rl_ref_mel(rl_call *c) {
     double v[5];
     RL_TRY(rl_call_need(c, 5));
-    for (uint32_t i = 0; i < 5; i++) {
-        const rl_tensor *t = rl_call_as(c, i, RL_F64);
-        if (rl_numel(t) != 1) return rl_call_fail(c, RL_EMODEL, "input %u has %lld elements, wants 1", i, (long long)rl_numel(t));
-        v[i] = *(const double *)rl_data(t);
-    }
+    for (uint32_t i = 0; i < 5; i++) RL_TRY(rl_call_float(c, i, 0, &v[i]));
     if (!(v[0] >= 0 && v[0] < 1e9 && v[1] >= 0 && v[1] < 1e9))
         return rl_call_fail(c, RL_EMODEL, "%g bins of a transform of %g", v[0], v[1]);
     int64_t bins = (int64_t)v[0], dim[2] = {(int64_t)v[1] / 2 + 1, bins};

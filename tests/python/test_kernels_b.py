@@ -154,6 +154,24 @@ def fused(r):
 
 
 @family
+def quantized_product(r):
+    """What onnxruntime joins products of bytes with: scales, by column perhaps, zero points, a bias."""
+    k, n = int(r.integers(1, 9)), int(r.integers(1, 9))
+    dtype = pick(r, np.uint8, np.int8)
+    info = np.iinfo(dtype)
+    w = r.integers(info.min, info.max + 1, [k, n]).astype(dtype)
+    columns = [n] if coin(r) else [1]
+    scale = np.abs(floats(r, columns)) + F32(0.01)
+    zero = r.integers(info.min, info.max + 1, columns).astype(dtype) if coin(r) else None
+    bias = floats(r, [n]) if coin(r) else None
+    ms = {"domain": "com.microsoft", "opset": 17}
+    if coin(r):
+        return Case("DynamicQuantizeMatMul", [floats(r, [*shape_of(r, 1, 2), k]), w, scale, zero, bias], **ms)
+    x = r.integers(0, 256, [*shape_of(r, 1, 2), k]).astype(np.uint8)
+    return Case("MatMulIntegerToFloat", [x, w, np.abs(floats(r, [1])), scale, r.integers(0, 256, [1]).astype(np.uint8) if coin(r) else None, zero, bias], **ms)
+
+
+@family
 def einsum(r):
     dims = {c: int(r.integers(1, 6)) for c in "abcdefgXY"}
     equation = pick(r, "ab,bc->ac", "abc->ca", "aab->b", "aa", "ab->", "abc,cd,de->abe", "a,b->ab", "abcd,abed->abce", "ab,ab->", "...ab,...bc->...ac",

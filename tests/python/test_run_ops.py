@@ -226,9 +226,10 @@ def bench_json_on_device():
         return
     with tempfile.TemporaryDirectory() as tmp:
         path = Path(tmp) / "m.onnx"
-        for op, there in (("Neg", True), ("Hardmax", False)):
-            nodes = [h.make_node("Relu", ["x"], ["a"]), h.make_node(op, ["a"], ["y"])]
-            onnx.save(model(nodes, [value("x", [64, 128])], [value("y", [64, 128])]), path)
+        for op, there in (("Neg", True), ("LpPool", False)):
+            attributes = {} if there else {"kernel_shape": [1]}
+            nodes = [h.make_node("Relu", ["x"], ["a"]), h.make_node(op, ["a"], ["y"], **attributes)]
+            onnx.save(model(nodes, [value("x", [1, 64, 128])], [value("y", [1, 64, 128])]), path)
             words = [emulated, "bench", path, "--device", "cuda", "--runs", "5"]
             b = json.loads(subprocess.run([*words, "--json", "-"], check=True, capture_output=True).stdout)
             text = subprocess.run(words, check=True, capture_output=True, text=True).stdout

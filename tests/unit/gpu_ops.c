@@ -223,7 +223,75 @@ TEST(order_of_topk) {
     rl_ctx_free(ctx);
 }
 
+/* The texts' one input, [N,6,8] with a row of zeros, three times: all stays on the device, and is recorded. */
+static void stays(rl_ctx *ctx, const char *text, uint32_t nstep) {
+    run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+    if (gpu.x->nstep != nstep) fprintf(stderr, "%u steps: %s", gpu.x->nstep, text);
+    CHECK(gpu.x->nstep == nstep);
+    for (uint32_t k = 0; k < 3; k++) {
+        for (uint32_t r = 0; r < 2; r++) {
+            run *at = r ? &gpu : &cpu;
+            give_floats(at, 0, 3, (int64_t[]){2, 6, 8}, k);
+            memset((float *)rl_data(&at->in[0]) + 16, 0, 8 * sizeof(float));
+            CHECK(rl_exec_run(at->x, at->in, at->out) == RL_OK);
+        }
+        bool good = same(&cpu, &gpu) && all_there(&gpu) && rl_device_replays(gpu.x) == (k > 0);
+        if (!good) fprintf(stderr, "%s", text);
+        CHECK(good);
+        drop(&cpu), drop(&gpu);
+    }
+    end(&cpu), end(&gpu);
+}
+
+/* What onnxruntime's quantize_dynamic makes of a Linear, of a product of two that are computed, and of a convolution. Where a product's scales are known to be
+ * such, the ops behind it are one step with it, whose parts run where that fails. */
+TEST(quantized_in_the_run) {
+    static const char *const texts[] = {
+        "graph opset=17 {\n  in %x f32[N,6,8]\n"
+        "  const %w i8[8,4] {1,2,3,4,-5,6,7,8,9,-10,11,12,13,14,-15,16,1,-2,3,-4,5,-6,7,-8,9,100,-111,12,13,-127,127,0}\n  const %v i8[] {0}\n  const %b f32[4] {1,2,-1,0.5}\n"
+        "  const %t f32[] {0.02}\n  %q, %s, %z = DynamicQuantizeLinear(%x)\n  %i = MatMulInteger(%q, %w, %z, %v)\n  %f = Cast(%i) to=1\n  %by = Mul(%s, %t)\n"
+        "  %m = Mul(%f, %by)\n  %y = Add(%m, %b)\n  out %y\n}\n",
+        "graph opset=17 {\n  in %x f32[N,6,8]\n  const %w u8[8,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5,0,255,128}\n  const %v u8[3] {128,0,255}\n"
+        "  %q, %s, %z = DynamicQuantizeLinear(%x)\n  %i = MatMulInteger(%q, %w, %z, %v)\n  %f = Cast(%i) to=1\n  %y = Mul(%f, %s)\n  out %y\n}\n",
+        "graph opset=17 {\n  in %x f32[N,6,8]\n  %t = Transpose(%x) perm=[0,2,1]\n  %e = Exp(%t)\n  %q, %s, %z = DynamicQuantizeLinear(%x)\n"
+        "  %r, %u, %v = DynamicQuantizeLinear(%e)\n  %i = MatMulInteger(%q, %r, %z, %v)\n  %f = Cast(%i) to=1\n  %by = Mul(%s, %u)\n  %y = Mul(%f, %by)\n  out %y\n}\n",
+        "graph opset=17 {\n  in %x f32[N,6,8]\n  const %w i8[2,6,3] {1,2,3,-4,5,6,7,8,-9,10,11,12,13,-14,15,16,17,18,1,2,3,-4,5,6,7,8,-9,10,11,12,13,-14,15,16,17,18}\n  const %v i8[] {0}\n"
+        "  %q, %s, %z = DynamicQuantizeLinear(%x)\n  %i = ConvInteger(%q, %w, %z, %v) pads=[1,1]\n  %f = Cast(%i) to=1\n  %y = Mul(%f, %s)\n  out %y\n}\n",
+        "graph opset=17 {\n  in %x f32[N,6,8]\n  const %w u8[8,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5,0,255,128}\n  const %v u8[3] {128,0,255}\n"
+        "  const %t f32[3] {0.5,1,-2}\n  const %b f32[1,3] {1,2,3}\n  %q, %s, %z = DynamicQuantizeLinear(%x)\n  %i = MatMulInteger(%q, %w, %z, %v)\n  %f = Cast(%i) to=1\n"
+        "  %by = Mul(%t, %s)\n  %m = Mul(%by, %f)\n  %y = Add(%b, %m)\n  out %y\n  out %by\n}\n"};
+    static const uint32_t nstep[] = {2, 4, 5, 4, 4};
+    CHECK_CTX(ctx)
+    for (size_t i = 0; i < RL_LEN(texts); i++) stays(ctx, texts[i], nstep[i]);
+    setenv("RELAYOUT_EMULATE_FAULT", "launch:byte_end", 1);
+    run cpu = start(ctx, texts[0], &rl_backend_cpu), gpu = start(ctx, texts[0], &rl_backend_cuda);
+    give_floats(&cpu, 0, 3, (int64_t[]){2, 6, 8}, 1), give_floats(&gpu, 0, 3, (int64_t[]){2, 6, 8}, 1);
+    CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK && same(&cpu, &gpu));
+    unsetenv("RELAYOUT_EMULATE_FAULT");
+    drop(&cpu), drop(&gpu);
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
+/* Rows of zeros, whose norm and deviation are 0; what the CPU's kernels move where it lies. */
+TEST(stays_there) {
+    static const char *const nodes[] = {
+        "%y = LpNormalization(%x)", "%y = LpNormalization(%x) p=1", "%y = MeanVarianceNormalization(%x) axes=[2]", "%y = Hardmax(%x)",
+        "%y = CenterCropPad(%x, %crop)", "%y = ReverseSequence(%x, %n) batch_axis=0 time_axis=1", "%b = BitCast(%x) to=6\n  %y = BitCast(%b) to=1",
+        "%f = Slice(%x, %one, %two, %one)\n  %y = TensorScatter(%x, %f, %at) axis=1"};
+    CHECK_CTX(ctx)
+    for (size_t i = 0; i < RL_LEN(nodes); i++) {
+        char text[700];
+        snprintf(text, sizeof text, "graph opset=26 {\n  in %%a f32[N,6,8]\n  const %%crop i64[3] {2,4,11}\n  const %%n i64[2] {4,6}\n  const %%at i64[2] {1,4}\n"
+                 "  const %%one i64[1] {1}\n  const %%two i64[1] {2}\n  %%x = Neg(%%a)\n  %s\n  %%z = Abs(%%y)\n  out %%z\n}\n", nodes[i]);
+        stays(ctx, text, strstr(nodes[i], "\n  ") ? 4 : 3);
+    }
+    rl_ctx_free(ctx);
+}
+
 int main(void) {
+    RUN(quantized_in_the_run);
+    RUN(stays_there);
     RUN(transformer_block);
     RUN(heads_stay);
     RUN(joined_attention);

@@ -30,17 +30,41 @@ static const row rows[] = {
 #define BYTES_U \
     "{0,37,74,111,148,185,222,3,40,77,114,151,188,225,6,43,80,117,154,191,228,9,46,83}"
 
-/* # stands for the type; an op may have several. Others go by their kernel (form_of). */
+/* # stands for the type; an op may have several, of older opsets, too. Others go by their kernel (form_of). */
 static const struct { const char *type, *text; } forms[] = {
     {"PRelu", "in %x #[2,3,4] in %z #[3,1] %y = PRelu(%x, %z)"},
     {"Mod", "in %x #[3,5] in %z #[5] %y = Mod(%x, %z) fmod=1"},
     {"BitShift", "in %x #[3,5] in %z #[5] %y = BitShift(%x, %z) direction=\"LEFT\""},
     {"BitShift", "in %x #[3,5] in %z #[5] %y = BitShift(%x, %z) direction=\"RIGHT\""},
     {"Clip", "in %x #[3,5] const %a #[] {1} const %b #[] {2} %y = Clip(%x, %a, %b)"},
+    {"Clip", "opset=6 in %x f32[3,5] %y = Clip(%x) min=0.25 max=0.5"},
     {"Clip", "in %x #[3,5] const %b #[] {1} %y = Clip(%x, _, %b)"},
     {"Where", "in %c bool[3,1] in %x #[3,5] in %z #[5] %y = Where(%c, %x, %z)"},
     {"Where", "in %c bool[2,1,32] in %x #[2,5,32] const %z #[] {1} %y = Where(%c, %x, %z)"},
     {"Where", "in %c bool[2,5,1] in %x #[2,5,32] in %z #[32] %y = Where(%c, %x, %z)"},
+    {"SwiGLU", "in %x #[3,5] in %z #[3,5] %y = SwiGLU(%x, %z) alpha=1.5"},
+    {"com.microsoft::BiasGelu", "in %x #[3,5] in %z #[5] %y = com.microsoft::BiasGelu(%x, %z)"},
+    {"com.microsoft::FastGelu", "in %x #[3,5] in %z #[5] %y = com.microsoft::FastGelu(%x, %z)"},
+    {"com.microsoft::FastGelu", "in %x #[3,5] %y = com.microsoft::FastGelu(%x)"},
+    {"com.microsoft::QuickGelu", "in %x #[3,5] %y = com.microsoft::QuickGelu(%x)"},
+    {"com.microsoft::SkipLayerNormalization", "in %x #[2,5,8] in %k #[2,5,8] in %g #[8] in %b #[8] in %a #[8] "
+                                              "%y, _, _, %s = com.microsoft::SkipLayerNormalization(%x, %k, %g, %b, %a)"},
+    {"com.microsoft::SkipLayerNormalization", "in %x #[2,5,8] in %k #[5,8] const %g #[8] {1,2,-1,0.5,1,1,2,3} const %b #[8] {1,0,0,2,1,1,-1,1} "
+                                              "%o, _, _, %y = com.microsoft::SkipLayerNormalization(%x, %k, %g, %b)"},
+    {"com.microsoft::SkipSimplifiedLayerNormalization", "in %x #[2,5,8] in %k #[2,5,8] in %g #[8] in %a #[8] "
+                                                        "%y = com.microsoft::SkipSimplifiedLayerNormalization(%x, %k, %g, %a)"},
+    {"Shrink", "in %x #[3,5] %y = Shrink(%x) lambd=0.25 bias=0.125"},
+    {"Dropout", "in %x #[3,5] const %r f32[] {0.5} const %t bool[] {0} %y = Dropout(%x, %r, %t)"},
+    {"Hardmax", "in %x #[3,5,4] %y = Hardmax(%x) axis=1"},
+    {"Hardmax", "in %x #[3,300] %y = Hardmax(%x)"},
+    {"Hardmax", "opset=11 in %x #[3,5,4] %y = Hardmax(%x)"},
+    {"LpNormalization", "in %x #[3,5,4] %y = LpNormalization(%x) axis=1 p=1"},
+    {"LpNormalization", "in %x #[3,300] %y = LpNormalization(%x)"},
+    {"MeanVarianceNormalization", "in %x #[2,3,4,5] %y = MeanVarianceNormalization(%x)"},
+    {"MeanVarianceNormalization", "in %x #[2,300] %y = MeanVarianceNormalization(%x) axes=[1]"},
+    {"EyeLike", "in %x #[3,5] %y = EyeLike(%x) k=1"},
+    {"EyeLike", "in %x #[4,3] %y = EyeLike(%x) k=-2 dtype=10"},
+    {"EyeLike", "in %x #[4,3] %y = EyeLike(%x) k=3"},
     {"Gelu", "in %x #[3,5] %y = Gelu(%x)"},
     {"Gelu", "in %x #[3,5] %y = Gelu(%x) approximate=\"tanh\""},
     {"Cast", "in %x #[3,5] %y = Cast(%x) to=1"},
@@ -149,10 +173,14 @@ static const struct { const char *type, *text; } forms[] = {
     {"Gather", "in %x #[3,8,4] const %i i64[3] {4,0,2} %y = Gather(%x, %i) axis=1"},
     {"GatherElements", "in %x #[3,5] const %i i64[2,5] {0,1,2,0,-1,2,1,0,0,1} %y = GatherElements(%x, %i)"},
     {"GatherND", "in %x #[3,5,2] const %i i64[2,2] {0,4,2,-1} %y = GatherND(%x, %i)"},
+    {"Scatter", "opset=9 in %x #[3,5] const %i i64[1,5] {0,1,2,0,1} in %u #[1,5] %y = Scatter(%x, %i, %u)"},
     {"ScatterElements", "in %x #[3,5] const %i i64[1,5] {0,1,2,0,-1} in %u #[1,5] %y = ScatterElements(%x, %i, %u)"},
     {"ScatterND", "in %x #[3,5] const %i i64[2,1] {2,0} in %u #[2,5] %y = ScatterND(%x, %i, %u)"},
     {"Pad", "in %x #[3,5] const %p i64[4] {1,0,2,3} const %v #[] {1} %y = Pad(%x, %p, %v)"},
     {"Pad", "in %x #[3,5] const %p i64[4] {1,0,2,3} %y = Pad(%x, %p) mode=\"reflect\""},
+    {"Pad", "in %x #[4,5] const %p i64[4] {1,-1,-2,3} const %v #[] {1} %y = Pad(%x, %p, %v)"},
+    {"Pad", "in %x #[4,5] const %p i64[2] {-1,2} const %a i64[1] {-1} %y = Pad(%x, %p, _, %a) mode=\"edge\""},
+    {"Pad", "opset=2 in %x f32[3,5] %y = Pad(%x) pads=[1,0,2,3] value=0.5"},
     {"Conv", "in %x #[2,4,7,6] in %w #[6,2,3,3] in %b #[6] %y = Conv(%x, %w, %b) group=2 pads=[1,0,1,2] strides=[2,1]"},
     {"Conv", "in %x #[2,4,9] in %w #[6,4,3] %y = Conv(%x, %w) dilations=[2]"},
     {"Conv", "in %x #[1,2,4,5,6] in %w #[3,2,2,3,1] %y = Conv(%x, %w)"},
@@ -168,6 +196,10 @@ static const struct { const char *type, *text; } forms[] = {
     {"MaxPool", "in %x #[2,4,7,6] %y = MaxPool(%x) kernel_shape=[3,2] pads=[1,0,1,1] strides=[2,1]"},
     {"AveragePool", "in %x #[2,4,7,6] %y = AveragePool(%x) kernel_shape=[3,2] pads=[1,0,1,1] strides=[2,1]"},
     {"AveragePool", "in %x #[2,4,9] %y = AveragePool(%x) kernel_shape=[4] pads=[2,1] count_include_pad=1 ceil_mode=1"},
+    {"BatchNormalization", "opset=7 in %x #[2,4,3] in %s #[4] in %b #[4] in %m #[4] const %v #[4] {1,2,3,4} %y = BatchNormalization(%x, %s, %b, %m, %v)"},
+    {"Upsample", "opset=7 in %x #[1,2,3,4] %y = Upsample(%x) mode=\"nearest\" scales=[1.0,1.0,2.0,3.0]"},
+    {"Upsample", "opset=9 in %x #[1,2,3,4] const %s f32[4] {1,1,2,2} %y = Upsample(%x, %s) mode=\"linear\""},
+    {"Resize", "opset=10 in %x #[1,2,3,4] const %s f32[4] {1,1,2,2} %y = Resize(%x, %s) mode=\"linear\""},
     {"BatchNormalization", "in %x #[2,4,3,5] in %s #[4] in %b #[4] in %m #[4] const %v #[4] {1,2,3,4} %y = BatchNormalization(%x, %s, %b, %m, %v)"},
     {"BatchNormalization", "in %x #[2,4,3,5] const %s #[4] {1,2,-3,4} const %b #[4] {0,1,-1,2} const %m #[4] {0,1,2,-1} const %v #[4] {1,2,3,4} "
                            "%y = BatchNormalization(%x, %s, %b, %m, %v)"},
@@ -205,6 +237,29 @@ static const struct { const char *type, *text; } forms[] = {
     {"MatMulInteger", "in %x #[2,5,8] in %w i8[2,8,4] %y = MatMulInteger(%x, %w)"},
     {"MatMulInteger", "in %x #[5,7] const %w u8[7,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5} const %z #[] {100} const %o u8[] {9} "
                       "%y = MatMulInteger(%x, %w, %z, %o)"},
+    /* zero points that the run makes, of the first matrix, of both */
+    {"MatMulInteger", "in %x #[5,7] const %w u8[7,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5} in %z #[] const %o u8[3] {9,128,0} "
+                      "%y = MatMulInteger(%x, %w, %z, %o)"},
+    {"MatMulInteger", "in %x #[2,5,8] const %w i8[8,4] {1,2,3,4,-5,6,7,8,9,-10,11,12,13,14,-15,16,1,2,3,4,-5,6,7,8,9,-10,11,12,13,14,-15,16} in %z #[1] "
+                      "%y = MatMulInteger(%x, %w, %z)"},
+    {"MatMulInteger", "in %x #[2,5,8] in %w i8[2,8,4] in %z #[] in %o i8[] %y = MatMulInteger(%x, %w, %z, %o)"},
+    {"ConvInteger", "in %x #[2,4,9] const %w u8[2,4,3] " BYTES_U " in %z #[] const %o u8[] {128} %y = ConvInteger(%x, %w, %z, %o) pads=[1,2]"},
+    {"ConvInteger", "in %x #[1,4,3,5] const %w i8[3,4,1,3] " BYTES_D " in %z #[1] %y = ConvInteger(%x, %w, %z) pads=[1,1,0,1]"},
+    {"com.microsoft::MatMulIntegerToFloat", "in %x #[2,5,7] const %w u8[7,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5} in %s f32[] const %t f32[3] {0.5,1,2} "
+                                            "in %z #[] const %o u8[3] {9,128,0} in %b f32[3] %y = com.microsoft::MatMulIntegerToFloat(%x, %w, %s, %t, %z, %o, %b)"},
+    {"com.microsoft::MatMulIntegerToFloat", "in %x #[5,8] in %w i8[8,4] const %s f32[1] {0.25} in %t f32[1] "
+                                            "%y = com.microsoft::MatMulIntegerToFloat(%x, %w, %s, %t)"},
+    {"com.microsoft::DynamicQuantizeMatMul", "in %x #[2,5,7] const %w u8[7,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5} const %t f32[3] {0.5,1,2} "
+                                             "const %o u8[3] {9,128,0} in %b f32[3] %y = com.microsoft::DynamicQuantizeMatMul(%x, %w, %t, %o, %b)"},
+    {"com.microsoft::DynamicQuantizeMatMul", "in %x #[5,8] in %w i8[8,4] in %t f32[1] %y = com.microsoft::DynamicQuantizeMatMul(%x, %w, %t)"},
+    {"DynamicQuantizeLinear", "in %x #[3,5,2] %y, %s, %z = DynamicQuantizeLinear(%x)"},
+    {"DynamicQuantizeLinear", "in %x #[] %s, %y, %z = DynamicQuantizeLinear(%x)"},
+    {"DynamicQuantizeLinear", "in %x #[7,40,64] %s, %z, %y = DynamicQuantizeLinear(%x)"}, /* in parts */
+    {"DynamicQuantizeLinear", "in %x #[3,20,16] %y, %s, %z = DynamicQuantizeLinear(%x)"}, /* 16 at a time */
+    {"QuantizeLinear", "in %x #[3,64] const %s f32[3] {0.01,0.02,0.03} const %z i8[3] {1,-2,3} %y = QuantizeLinear(%x, %s, %z) axis=0"},
+    {"QuantizeLinear", "in %x #[55] const %s f32[] {0.02} const %z u8[] {130} %y = QuantizeLinear(%x, %s, %z)"},
+    {"DequantizeLinear", "in %x #[3,64] const %s f32[3] {0.01,0.02,0.03} in %z #[3] %y = DequantizeLinear(%x, %s, %z) axis=0"},
+    {"DequantizeLinear", "in %x #[55] const %s f32[] {0.02} %y = DequantizeLinear(%x, %s)"},
     {"QuantizeLinear", "in %x #[3,5,2] const %s f32[] {0.013} const %z i8[] {-5} %y = QuantizeLinear(%x, %s, %z)"},
     {"QuantizeLinear", "in %x #[3,5,2] const %s f32[5] {0.01,0.02,0.03,0.04,0.005} %y = QuantizeLinear(%x, %s)"},
     {"DequantizeLinear", "in %x #[3,5,2] const %s f32[] {0.013} const %z #[] {5} %y = DequantizeLinear(%x, %s, %z)"},
@@ -270,6 +325,8 @@ static const char *form_of(const row *r, uint32_t *next, char *text, size_t n) {
 enum { MOST_IN = 6 };
 typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[MOST_IN], out[1]; } run;
 
+enum { NEWEST = 28 }; /* opset */
+
 /* One CPU and one device for all of it: a device takes its time to open. It knows constants by their addresses, so the graphs stay until it is closed. */
 typedef struct { rl_ctx *ctx; rl_rt *cpu, *gpu; struct { rl_graph **p; uint32_t n, cap; } graphs; rl_arena mem; } bench;
 
@@ -323,9 +380,15 @@ static bool agree(run *a, run *b) {
     return same;
 }
 
-static void check_form(bench *b, const row *r, const char *form, rl_dtype t) {
+/* older: where the CPU has that version of the op. */
+static void check_form(bench *b, const row *r, const char *form, rl_dtype t, int older) {
     char text[1600];
-    size_t n = (size_t)snprintf(text, sizeof text, "graph opset=26 opset.com.microsoft=1 {\n");
+    int opset = NEWEST, skip = 0;
+    if (sscanf(form, "opset=%d%n", &opset, &skip) != 1) skip = 0;
+    if (skip && older) return;
+    if (older) opset = older;
+    size_t n = (size_t)snprintf(text, sizeof text, "graph opset=%d opset.com.microsoft=1 {\n", opset);
+    form += skip;
     for (const char *s = form; *s && n + 20 < sizeof text; s++) {
         if (*s == '#') n += (size_t)snprintf(text + n, sizeof text - n, "%s", rl_dtype_name(t));
         else text[n++] = *s;
@@ -334,7 +397,9 @@ static void check_form(bench *b, const row *r, const char *form, rl_dtype t) {
     }
     snprintf(text + n, sizeof text - n, "\n out %%y\n}\n");
     run cpu, gpu;
-    rl_status s = start(b, &cpu, b->cpu, text), d = start(b, &gpu, b->gpu, text);
+    rl_status s = start(b, &cpu, b->cpu, text), d;
+    if (s != RL_OK && older) return;
+    d = start(b, &gpu, b->gpu, text);
     bool there = s == RL_OK && d == RL_OK && gpu.x->nstep == 1 && gpu.x->step[0].place == RL_RAN_DEVICE, same = there && agree(&cpu, &gpu);
     if (!same) fprintf(stderr, "%s: %s: %s\n", r->type, !there ? "not on the device" : "another result", s || d ? b->ctx->error : text);
     CHECK(same);
@@ -344,6 +409,7 @@ static void check_form(bench *b, const row *r, const char *form, rl_dtype t) {
 TEST(rows) {
     static const rl_dtype types[] = {RL_F32, RL_F64, RL_F16, RL_BF16, RL_I8, RL_I16, RL_I32, RL_I64, RL_U8, RL_U16, RL_U32, RL_U64, RL_BOOL,
                                      RL_I4, RL_U4};
+    static const int older[] = {7, 9, 11, 13, 17, 21};
     CHECK_CTX(ctx)
     bench b = {.ctx = ctx, .cpu = rl_rt_new(ctx, &rl_backend_cpu, 1), .gpu = rl_rt_new(ctx, &rl_backend_cuda, 1)};
     rl_arena_init(&b.mem, ctx);
@@ -355,7 +421,8 @@ TEST(rows) {
             for (size_t k = 0; k < RL_LEN(types); k++) {
                 bool any = rows[i].fn == rl_gpu_where; /* its deciding input is the condition */
                 if (any ? rl_elem_bits(types[k]) < 8 : !(rows[i].types & RL_T(types[k]))) continue;
-                check_form(&b, &rows[i], form, types[k]);
+                check_form(&b, &rows[i], form, types[k], 0);
+                for (size_t o = 0; k == 0 && o < RL_LEN(older); o++) check_form(&b, &rows[i], form, types[k], older[o]);
                 tried++;
             }
         if (!tried) fprintf(stderr, "%s: no form\n", rows[i].type);
