@@ -113,12 +113,12 @@ void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_are
 /* wide: for components where some class has more than MANYATOM atoms, too: with so many, what is kept class by class fits together badly. */
 enum { MANYATOM = 12 };
 typedef struct { uint32_t mostkept; rl_keepway way; bool wide; } attempt;
-static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true}, {4, RL_KEEP_PLAIN, false}, {5, RL_KEEP_ROLES, true}, {5, RL_KEEP_TWINS, false},
-                                   {6, RL_KEEP_TWINS, false}, {5, RL_KEEP_FULL, false}};
+static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true}, {4, RL_KEEP_PLAIN, false}, {5, RL_KEEP_ROLES, true}, {5, RL_KEEP_SHARED, true},
+                                   {5, RL_KEEP_TWINS, false}, {6, RL_KEEP_TWINS, false}, {5, RL_KEEP_FULL, false}};
 
 /* Of what is open when all else is done, if it has no more ops than that: it takes long.  The first only where not even the first of
  * count and bytes is reached. */
-static const struct { attempt a; uint32_t mostop; bool first; } last_attempts[] = {{{5, RL_KEEP_PARTS, true}, 1024, true},
+static const struct { attempt a; uint32_t mostop; bool first; } last_attempts[] = {{{5, RL_KEEP_SHARED, true}, 1024, true}, {{5, RL_KEEP_PARTS, true}, 1024, true},
                                                                                   {{6, RL_KEEP_PARTS, true}, 128, false}};
 
 static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b) {

@@ -48,8 +48,9 @@ void rl_lift(rl_plan *p, const uint32_t *cfg, const rl_plan *q, const uint32_t *
 /* keep.c: sets cls.kept of the open components, at most mostkept atoms each.  Class by class, and of atoms that seem equally useless first
  * the one that few others are tied to (PLAIN), or the second of two alike (TWINS, ROLES, PARTS).  Before that atoms go that stand behind the
  * same one in all orders that the model names (PLAIN, TWINS), or all but one of each role, of each part (ROLES, PARTS: keep_roles.c); none for FULL: a
- * charge may hang on one of them. */
-typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_ROLES, RL_KEEP_PARTS, RL_KEEP_FULL } rl_keepway;
+ * charge may hang on one of them.  SHARED: as ROLES, but what only two atoms share (the three of query, key and value) goes before anything that is
+ * shared by more, useless or not. */
+typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_ROLES, RL_KEEP_SHARED, RL_KEEP_PARTS, RL_KEEP_FULL } rl_keepway;
 void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway way);
 
 /* bound_fold.c.  to: [ncls] for each order of a class of q the one that stands in for it, or NULL, as rl_problem_fold gives it.

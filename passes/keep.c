@@ -117,6 +117,11 @@ static uint32_t distinct(const keeper *k, rl_arena *tmp) {
     return ndistinct;
 }
 
+static void drop_atom(keeper *k, uint32_t atom) {
+    k->drop[atom] = true;
+    k->nleft--;
+}
+
 /* Drops the atom whose absence leaves most of the model's own orders different; of equal ones that of least rank. */
 static void drop_least(keeper *k, const uint32_t *rank, rl_arena *tmp) {
     uint32_t best = RL_NONE, most = 0;
@@ -130,19 +135,18 @@ static void drop_least(keeper *k, const uint32_t *rank, rl_arena *tmp) {
             best = a;
         }
     }
-    k->drop[best] = true;
-    k->nleft--;
+    drop_atom(k, best);
 }
 
-static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *rank, uint32_t mostkept, rl_arena *tmp) {
+/* least_first: those of rank 0 go whatever they tell apart. */
+static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *rank, bool least_first, uint32_t mostkept, rl_arena *tmp) {
     keeper k = {.c = c};
     memcpy(k.drop, drop, c->natom);
     for (uint32_t a = 0; a < c->natom; a++) k.nleft += !drop[a];
     for (uint32_t a = 0; a < c->natom && k.nleft > mostkept; a++)
-        if (!k.drop[a] && is_glued(&k, a)) {
-            k.drop[a] = true;
-            k.nleft--;
-        }
+        if (!k.drop[a] && is_glued(&k, a)) drop_atom(&k, a);
+    for (uint32_t a = 0; a < c->natom && k.nleft > mostkept && least_first; a++)
+        if (!k.drop[a] && rank[a] == 0) drop_atom(&k, a);
     while (k.nleft > mostkept) drop_least(&k, rank, tmp);
     uint8_t *atom = rl_new(p->mem, uint8_t, c->natom + 1);
     c->kept = (rl_kept){.atom = atom};
@@ -152,13 +156,14 @@ static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *
 
 /* ---- all classes ---- */
 
-/* What to drop first: a small rank.  Twins: the second of two atoms of a class that share a label (keys beside queries).  Else a label
- * that only two atoms share (the three of query, key and value). */
-static void rank_atoms(rl_labels *l, uint32_t cls, uint32_t natom, bool twins, uint32_t *rank) {
+/* What to drop first: a small rank.  A label that only two atoms share (the three of query, key and value), where that is looked at; then, of
+ * twins, two atoms of a class that share a label (keys beside queries), the second. */
+static void rank_atoms(rl_labels *l, uint32_t cls, uint32_t natom, rl_keepway way, uint32_t *rank) {
+    const bool few = way == RL_KEEP_PLAIN || way == RL_KEEP_FULL || way == RL_KEEP_SHARED, twins = way != RL_KEEP_PLAIN && way != RL_KEEP_FULL;
     for (uint32_t a = 0; a < natom; a++) {
-        rank[a] = twins || l->next[rl_label_of(l, cls, a)] > 2;
+        rank[a] = few && l->next[rl_label_of(l, cls, a)] <= 2 ? 0 : 2;
         for (uint32_t b = 0; b < a && twins; b++)
-            if (rl_label_of(l, cls, b) == rl_label_of(l, cls, a)) rank[a] = 0;
+            if (rl_label_of(l, cls, b) == rl_label_of(l, cls, a)) rank[a] = RL_MIN(rank[a], 1u);
     }
 }
 
@@ -168,7 +173,7 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway w
     rl_arena_init(&one, p->g->ctx);
     rl_labels l = tie_atoms(p, open, &tmp);
     bool *drop = rl_new(&tmp, bool, l.n);
-    const bool roles = way == RL_KEEP_ROLES || way == RL_KEEP_PARTS;
+    const bool shared = way == RL_KEEP_SHARED, roles = shared || way == RL_KEEP_ROLES || way == RL_KEEP_PARTS;
     if (roles) rl_drop_alike(p, &l, open, way == RL_KEEP_PARTS, drop, &tmp);
     while (way != RL_KEEP_FULL && !roles && glue(&l, p, open, drop)) continue;
     memset(l.next, 0, l.n * sizeof *l.next);
@@ -177,8 +182,8 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway w
     for (uint32_t c = 0; c < p->cls.n; c++) {
         if (!rl_is_open(&p->cls.p[c], open)) continue;
         uint32_t rank[RL_MAXATOM] = {0};
-        rank_atoms(&l, c, p->cls.p[c].natom, way == RL_KEEP_TWINS || roles, rank);
-        keep_class(p, &p->cls.p[c], drop + l.at[c], rank, mostkept, &one);
+        rank_atoms(&l, c, p->cls.p[c].natom, way, rank);
+        keep_class(p, &p->cls.p[c], drop + l.at[c], rank, shared, mostkept, &one);
         rl_arena_free(&one);
     }
     rl_arena_free(&tmp);

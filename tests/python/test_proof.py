@@ -236,39 +236,91 @@ def of_constants():
     return test_targets.model_of(nodes, [info("x", [640, 1024]), info("w", [1024, 640])], [info("y", [640, 1024]), info("z", [1024, 640])], weights)
 
 
+class Net:
+    """Nodes and weights of a vision transformer, one after the other."""
+
+    def __init__(self):
+        self.nodes, self.weights, self.rng = [], [], np.random.default_rng(0)
+
+    def add(self, op, *ins, outputs=1, **attrs):
+        names = [f"t{len(self.nodes)}.{i}" for i in range(outputs)]
+        self.nodes.append(test_targets.h.make_node(op, [self.constant(x) if isinstance(x, np.ndarray) else x for x in ins], names, **attrs))
+        return names if outputs > 1 else names[0]
+
+    def constant(self, x):
+        self.weights.append(onnx.numpy_helper.from_array(x, f"w{len(self.weights)}"))
+        return self.weights[-1].name
+
+    def random(self, *dims):
+        return self.rng.random(dims, np.float32)
+
+    def shape(self, x, *dims):
+        return self.add("Reshape", x, np.array(dims))
+
+    def turn(self, x, *perm):
+        return self.add("Transpose", x, perm=perm)
+
+    def linear(self, x, n, m):
+        return self.add("Add", self.add("MatMul", x, self.random(n, m)), self.random(m))
+
+    def norm(self, x, c):
+        return self.add("LayerNormalization", x, self.random(c), self.random(c))
+
+    def mlp(self, x, c):
+        return self.add("Add", x, self.linear(self.add("Relu", self.linear(self.norm(x, c), c, 4 * c)), 4 * c, c))
+
+    def model(self, size, y, dims):
+        info = lambda name, shape: (name, T.FLOAT, shape)
+        self.nodes.append(test_targets.h.make_node("Identity", [y], ["y"]))
+        return test_targets.model_of(self.nodes, [info("x", [1, 3, size, size])], [info("y", dims)], self.weights)
+
+
 def windows(size=32, side=4, c=32, heads=4):
     """Attention in windows and then on a grid, as in MaxViT: more configurations than one fold leaves few of."""
-    h, info, rng = test_targets.h, lambda name, dims: (name, T.FLOAT, dims), np.random.default_rng(0)
-    nodes, weights, tokens, many = [], [], side * side, (size // side) ** 2
-
-    def add(op, *ins, **attrs):
-        nodes.append(h.make_node(op, [constant(x) if isinstance(x, np.ndarray) else x for x in ins], [f"t{len(nodes)}"], **attrs))
-        return nodes[-1].output[0]
-
-    def constant(x):
-        weights.append(onnx.numpy_helper.from_array(x, f"w{len(weights)}"))
-        return weights[-1].name
-    random, shape, turn = lambda *dims: rng.random(dims, np.float32), lambda x, *dims: add("Reshape", x, np.array(dims)), lambda x, *perm: add("Transpose", x, perm=perm)
-    linear = lambda x, n, m: add("Add", add("MatMul", x, random(n, m)), random(m))
-    norm = lambda x: add("LayerNormalization", x, random(c), random(c))
+    net, tokens, many = Net(), side * side, (size // side) ** 2
     image = [1, size // side, side, size // side, side, c]
 
     def attention(x, inside, outside):
         """inside: the halves of height and width that a window has, and outside the others."""
         perm = [0, *outside, *inside, 5]
-        y = shape(turn(shape(norm(x), *image), *perm), many, tokens, c)
-        parts = turn(shape(linear(y, c, 3 * c), many, tokens, 3, heads, c // heads), 2, 0, 3, 1, 4)
-        q, k, v = (add("Gather", parts, np.array(i), axis=0) for i in range(3))
-        scores = add("Add", add("MatMul", q, turn(k, 0, 1, 3, 2)), random(heads, tokens, tokens))
-        y = turn(add("MatMul", add("Softmax", scores, axis=-1), v), 0, 2, 1, 3)
-        y = turn(shape(linear(shape(y, many, tokens, c), c, c), *(image[i] for i in perm)), *np.argsort(perm).tolist())
-        x = add("Add", x, shape(y, 1, size, size, c))
-        return add("Add", x, linear(add("Relu", linear(norm(x), c, 4 * c)), 4 * c, c))
-    x = turn(add("Conv", "x", random(c, 3, 1, 1)), 0, 2, 3, 1)
+        y = net.shape(net.turn(net.shape(net.norm(x, c), *image), *perm), many, tokens, c)
+        parts = net.turn(net.shape(net.linear(y, c, 3 * c), many, tokens, 3, heads, c // heads), 2, 0, 3, 1, 4)
+        q, k, v = (net.add("Gather", parts, np.array(i), axis=0) for i in range(3))
+        scores = net.add("Add", net.add("MatMul", q, net.turn(k, 0, 1, 3, 2)), net.random(heads, tokens, tokens))
+        y = net.turn(net.add("MatMul", net.add("Softmax", scores, axis=-1), v), 0, 2, 1, 3)
+        y = net.turn(net.shape(net.linear(net.shape(y, many, tokens, c), c, c), *(image[i] for i in perm)), *np.argsort(perm).tolist())
+        return net.mlp(net.add("Add", x, net.shape(y, 1, size, size, c)), c)
+    x = net.turn(net.add("Conv", "x", net.random(c, 3, 1, 1)), 0, 2, 3, 1)
     x = attention(attention(x, (2, 4), (1, 3)), (1, 3), (2, 4))
-    y = add("Conv", turn(x, 0, 3, 1, 2), random(3, c, 1, 1))
-    nodes[-1].output[0] = "y"
-    return test_targets.model_of(nodes, [info("x", [1, 3, size, size])], [info("y", [1, 3, size, size])], weights)
+    return net.model(size, net.add("Conv", net.turn(x, 0, 3, 1, 2), net.random(3, c, 1, 1)), [1, 3, size, size])
+
+
+def pooled(size=56, c=16, depths=(1, 2, 1, 1)):
+    """Attention within units of tokens, queries pooled from stage to stage, as in Hiera: one atom of each role is too many, and which to leave out matters."""
+    net, unit, heads = Net(), 4 ** (len(depths) - 1), 1
+    x = net.turn(net.shape(net.add("Conv", "x", net.random(c, 3, 1, 1)), 1, c, size * size), 0, 2, 1)
+    for i in range(len(depths) - 1):
+        side = size >> (i + 1)
+        x = net.shape(net.turn(net.shape(x, 4 ** i, side, 2, side, 2, c), 0, 2, 4, 1, 3, 5), 4 ** (i + 1), side, side, c)
+    x, tokens = net.shape(x, 1, size * size, c), size * size
+    for stage, depth in enumerate(depths):
+        for block in range(depth):
+            pools, was = block == 0 and stage > 0, c
+            many = tokens // unit if stage < 2 or (stage == 2 and pools) else 1
+            c, heads = (2 * c, 2 * heads) if pools else (c, heads)
+            n = net.norm(x, was)
+            if pools:
+                x = net.add("ReduceMax", net.shape(net.linear(n, was, c), 1, 4, tokens // 4, c), axes=[1], keepdims=0)
+            parts = net.turn(net.shape(net.linear(n, was, 3 * c), 1, tokens // many, many, 3, heads, c // heads), 3, 0, 4, 2, 1, 5)
+            q, k, v = (net.add("Squeeze", y, np.array([0])) for y in net.add("Split", parts, outputs=3, axis=0))
+            if pools:
+                q = net.add("ReduceMax", net.shape(q, 1, heads, many, 4, tokens // many // 4, c // heads), axes=[3], keepdims=0)
+                tokens, unit = tokens // 4, unit // 4
+            half = np.array(0.5, np.float32)
+            scores = net.add("MatMul", net.add("Mul", q, half), net.add("Mul", net.turn(k, 0, 1, 2, 4, 3), half))
+            y = net.turn(net.add("MatMul", net.add("Softmax", scores, axis=-1), v), 0, 3, 2, 1, 4)
+            x = net.mlp(net.add("Add", x, net.linear(net.shape(y, 1, tokens, c), c, c)), c)
+    return net.model(size, net.linear(net.add("ReduceMean", x, axes=[1], keepdims=0), c, 10), [1, 10])
 
 
 def of_quantizer():
@@ -306,10 +358,11 @@ def rows_of_targets(prog, tmp):
         why, lost, words, _ = by_both(prog, tmp / "contrib.onnx", tmp, "onnx")
         if why or lost or claim(words)[0]:
             yield f"{op}: {why or lost or claim(words)}"
-    onnx.save(windows(), tmp / "windows.onnx")
-    why, lost, words, _ = by_both(prog, tmp / "windows.onnx", tmp, "onnx")
-    if why or lost or claim(words)[0] != claim(words)[2] or "\nrefold " not in words:
-        yield f"windows.onnx: {why or lost or claim(words)}"
+    for net, least in ((windows(), 8), (pooled(), 12)):
+        onnx.save(net, tmp / "net.onnx")
+        why, lost, words, _ = by_both(prog, tmp / "net.onnx", tmp, "onnx")
+        if why or lost or claim(words)[::2] != [least, least] or "\nrefold " not in words:
+            yield f"a net of {least} conversions: {why or lost or claim(words)}"
     onnx.save(of_constants(), tmp / "constants.onnx")
     for target in ("generic", "ort:time"):
         why, lost, _, _ = by_both(prog, tmp / "constants.onnx", tmp, target)
