@@ -137,6 +137,15 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
     return two ? charge[RL_SWAPPED_PRODUCT] : charge[RL_WEIGHT_LEFT];
 }
 
+/* Of two operands each is multiplied with its groups in sequence; of others nothing is known but how the model has them. */
+static int64_t einsum(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
+    const rl_token *t[RL_MAXATOM];
+    bool turned = c->form != RL_NONE && op->form[c->form].kind == RL_FORM_TURNED;
+    uint32_t n = c->form == RL_NONE && rl_nod(p->g, op->node)->nin == 2 ? lie(p, op, c, 0, t) : 0;
+    for (uint32_t i = 1; i < n; i++) turned |= op->label[t[i]->label].group < op->label[t[i - 1]->label].group;
+    return turned ? p->target->charge[RL_EINSUM_TURNED] : 0;
+}
+
 static bool is_product(rl_op kind) { return rl_op_class(kind) == RL_MATMUL || rl_op_class(kind) == RL_GEMM || kind == RL_OP_ms_FusedMatMul; }
 
 bool rl_charge_marks(const rl_plan *p, const rl_oplegal *op, const rl_charge_rule *r, const rl_token *t) {
@@ -163,6 +172,7 @@ rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op) {
     rl_class cls = rl_op_class(kind);
     bool pinned = op->operand[0].pin;
     if (is_product(kind) && (pinned || op->operand[1].pin)) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
+    if (op->part) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
     if (!pinned) return none; /* what is computed from constants alone reads them as it likes */
     if (cls == RL_REDUCE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_REDUCE_OFF_LAST], RL_T_REDUCED};
     if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax || kind == RL_OP_Hardmax)
@@ -174,7 +184,7 @@ rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op) {
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
     const rl_token *t[RL_MAXATOM];
     rl_charge_rule r = rl_charge_rule_of(p, op);
-    if (r.rule == RL_CERT_FORMS) return product(p, op, c);
+    if (r.rule == RL_CERT_FORMS) return op->part ? einsum(p, op, c) : product(p, op, c);
     if (r.tenths == 0) return 0;
     uint32_t n = lie(p, op, c, 0, t);
     if (r.rule == RL_CERT_AFTER) return free_after(op, t, n, r.role) ? r.tenths : 0;

@@ -25,7 +25,7 @@ void rl_outside_demands(rl_plan *p) {
         if (p->op.p[k].picks) rl_pick_result(p, &p->op.p[k]);
         const rl_nodeinfo *n = rl_nod(g, p->op.p[k].node);
         for (uint32_t i = 0; i < n->ncap; i++) add_fixed(p, n->cap[i], RL_CERT_CAPTURED);
-        if (p->op.p[k].fixed || p->op.p[k].link || rl_op_class(n->op) == RL_SHAPE) continue;
+        if (p->op.p[k].fixed || p->op.p[k].link || p->op.p[k].part || rl_op_class(n->op) == RL_SHAPE) continue;
         for (uint32_t i = 0; i < n->nin; i++)
             if (!rl_is_operand(&p->op.p[k], i) && !(n->op == RL_OP_CastLike && i == 1)) add_fixed(p, n->in[i], RL_CERT_READS);
     }

@@ -256,7 +256,7 @@ rl_node rl_exnode_at(const rl_explainer *x, uint32_t op, rl_exwhat *what) {
         uint32_t slot = v->use[i].slot, k = x->p->opof[n.i];
         if (rl_exnode_is_end(x, n)) continue; /* all that it reads are operands */
         if (slot >= rl_nod(x->g, n)->nin) return n;
-        bool read = k == RL_NONE ? slot > 0 : !x->p->op.p[k].fixed && !rl_is_operand(&x->p->op.p[k], slot);
+        bool read = k == RL_NONE ? slot > 0 : !x->p->op.p[k].fixed && !x->p->op.p[k].part && !rl_is_operand(&x->p->op.p[k], slot);
         if (!read) continue;
         *what = RL_EX_PARAMETER;
         return n;

@@ -113,6 +113,22 @@ static void table_forms(rl_plan *p, rl_oplegal *op) {
     }
 }
 
+/* An operand of an Einsum: as its runtime multiplies it, where that is known, and any other way. One by itself is summed along any dims. */
+static void einsum_forms(rl_plan *p, rl_oplegal *op) {
+    uint32_t nin = rl_nod(p->g, op->node)->nin;
+    bool turned = nin > 1 || op->operand[0].out;
+    op->form = rl_new(p->mem, rl_form, 2);
+    if (nin == 2) {
+        rl_form *f = add_form(p, op, RL_FORM_PLAIN, 0);
+        set_seq(f, 0, 0, 1, 2);
+        close_form(op, f);
+    }
+    rl_form *f = add_form(p, op, turned ? RL_FORM_TURNED : RL_FORM_PLAIN, turned);
+    memset(f->group, 0, op->ntoken);
+    set_seq(f, 0, 0, -1, -1);
+    close_form(op, f);
+}
+
 static bool group_in(const rl_oplegal *op, uint32_t group, uint32_t operand) {
     for (uint32_t t = 0; t < op->ntoken; t++)
         if (op->label[op->token[t].label].group == group && op->token[t].natom[operand]) return true;
@@ -373,13 +389,14 @@ static void op_forms(rl_plan *p, rl_oplegal *op) {
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
     } else if (op->picks) picker_form(p, op);
     else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
+    else if (op->part) einsum_forms(p, op);
     else if (kind == RL_OP_Conv && op->label[1].role == RL_T_FREE) rl_plain_form(p, op);
     else if (rl_op_heads(kind, 0)) heads_form(p, op);
     else if (!op->link && (cls == RL_OPAQUE || (cls == RL_POOL && op->label[0].role == RL_T_AXIS))) run_forms(p, op);
     else rl_plain_form(p, op);
 }
 
-/* A link that is fixed keeps those of its operands that have a class. */
+/* A link or part that is fixed keeps those of its operands that have a class. */
 static void fixed_link(const rl_plan *p, rl_oplegal *op) {
     uint32_t n = 0;
     for (uint32_t o = 0; o < op->noperand; o++)
@@ -415,7 +432,7 @@ void rl_legal_operands(rl_plan *p, rl_oplegal *op) {
     for (uint32_t o = 0; o < op->noperand; o++)
         if (p->member[op->operand[o].tensor.i].cls == RL_NONE) op->fixed = true;
     op->fixed = op->fixed || has_no_choice(p, op);
-    if (op->fixed && op->link) fixed_link(p, op);
+    if (op->fixed && (op->link || op->part)) fixed_link(p, op);
     else if (op->fixed) fixed_operands(p, op);
     op->npin = 0;
     for (uint32_t o = 0; o < op->noperand; o++) {

@@ -72,7 +72,7 @@ static bool all_inputs_known(const rl_labels *b) {
 void rl_legal_link(rl_plan *p, rl_node node) {
     const rl_nodeinfo *n = rl_nod(p->g, node);
     if (n->op == RL_OP_LEAVE) rl_links(p, node);
-    if (n->op == RL_OP_LEAVE || n->op == RL_OP_ENTER) return;
+    if (n->op == RL_OP_LEAVE || n->op == RL_OP_ENTER || rl_einsum_parts(p, node)) return;
     rl_oplegal op = {.node = node, .comp = RL_NONE};
     op.operand = rl_new(p->mem, rl_operand, n->nin + n->nout + 1);
     rl_labels b = {.p = p, .g = p->g, .n = n, .op = &op, .ok = true};

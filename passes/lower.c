@@ -62,6 +62,13 @@ static void lower_shape_op(rl_lower *l, rl_node node) {
     rl_lower_have_member(l, y);
 }
 
+/* Is the node to stay as it is? An Einsum has an op for each operand. */
+static bool stands(rl_lower *l, rl_node node, rl_oplegal *op) {
+    for (uint32_t i = 0; op->part && i <= rl_nod(l->g, node)->nin; i++)
+        if (op[i].chosen) return false;
+    return op->chosen == 0 && !(reshapes(l, node) && rl_lower_adopts(l, op));
+}
+
 static void lower_all(rl_lower *l) {
     rl_graph *g = l->g;
     uint32_t n = g->order.n;
@@ -75,7 +82,7 @@ static void lower_all(rl_lower *l) {
         rl_oplegal *op = l->p->opof[node.i] == RL_NONE ? NULL : &l->p->op.p[l->p->opof[node.i]];
         if (rl_op_class(rl_nod(g, node)->op) == RL_SHAPE && op && !op->fixed) lower_shape_op(l, node);
         else if (rl_nod(g, node)->op == RL_OP_ENTER || rl_nod(g, node)->op == RL_OP_LEAVE) rl_lower_end(l, node);
-        else if (!op || (op->chosen == 0 && !(reshapes(l, node) && rl_lower_adopts(l, op)))) keep_node(l, node);
+        else if (!op || stands(l, node, op)) keep_node(l, node);
         else rl_lower_op(l, op);
         if (op && op->picks && !l->failed) rl_lower_picked(l, op);
         rl_arena_free(&l->now);

@@ -117,6 +117,8 @@ void rl_lower_run(rl_lower *l, rl_oplegal *op);
 uint32_t rl_lower_groups(rl_lower *l, const rl_oplegal *op, uint32_t operand, rl_dims *d);
 /* lower_heads.c: Attention of 3-D operands. */
 void rl_lower_heads(rl_lower *l, rl_oplegal *op);
+/* lower_einsum.c; part: the first of the node's */
+void rl_lower_einsum(rl_lower *l, const rl_oplegal *part);
 /* lower_matmul.c */
 void rl_lower_matmul(rl_lower *l, rl_oplegal *op);
 #endif

@@ -253,6 +253,10 @@ static void block_reshape(rl_lower *l, rl_oplegal *op) {
 
 void rl_lower_op(rl_lower *l, rl_oplegal *op) {
     rl_class cls = rl_op_class(rl_nod(l->g, op->node)->op);
+    if (op->part) {
+        rl_lower_einsum(l, op);
+        return;
+    }
     rl_formkind kind = op->form[op->config.p[op->chosen].form].kind;
     if (cls == RL_MATMUL || cls == RL_GEMM || kind == RL_FORM_FUSED) rl_lower_matmul(l, op);
     else if (kind == RL_FORM_RUN) rl_lower_run(l, op);

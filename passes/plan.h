@@ -105,6 +105,7 @@ enum { RL_G_LEAD, RL_G_M, RL_G_K, RL_G_N, RL_G_TRAIL };
 
 typedef enum {
     RL_FORM_PLAIN,   /* the op as it is, dims permuted */
+    RL_FORM_TURNED,  /* of an Einsum's operand: any order, from which the runtime transposes */
     RL_FORM_MATMUL,  /* MatMul(A, B) */
     RL_FORM_SWAPPED, /* MatMul(B, A): the transposed product, or the weight on the left */
     RL_FORM_GEMM,    /* Gemm, transposing as the operands lie */
@@ -134,6 +135,7 @@ typedef struct {
     bool fixed;            /* one configuration only */
     bool picks;            /* its result is made anew in another order (pick.c), and no pin */
     bool link;             /* one of several of a Leave: what crosses the border of its bodies (links.c) */
+    bool part;             /* one of several of an Einsum: one of its operands, or the result (legal_einsum.c) */
     uint32_t noperand, nlabel, ntoken, nform;
     rl_operand *operand;
     rl_label *label; /* these three shared by ops that look alike (legal_share.c) */
@@ -170,7 +172,7 @@ struct rl_plan {
     rl_member *member;       /* [nval] */
     struct { rl_cls *p; uint32_t n, cap; } cls;
     struct { rl_oplegal *p; uint32_t n, cap; } op;
-    uint32_t *opof;          /* [nnode] its rl_oplegal (of a Leave the first), RL_NONE for movement inside a class */
+    uint32_t *opof;          /* [nnode] its rl_oplegal (of a Leave or an Einsum the first), RL_NONE for movement inside a class */
     bool *moving;            /* [nnode] movement inside a class */
     const bool *pick;        /* [nnode] ops whose result may come in any order (pick.c), or NULL */
     const rl_interface *io;  /* inputs and outputs whose order is free, or NULL */
@@ -208,6 +210,8 @@ void rl_legal_link(rl_plan *p, rl_node n);
 /* legal_pieces.c, after refinement: Split and Concat of unequal pieces whose innermost atoms agree: only what lies outside of them is a
  * block ("common inner part"). */
 void rl_legal_inner(rl_plan *p, uint32_t op);
+/* legal_einsum.c: an op for each operand of an Einsum, and for the result. False: the node is fixed. */
+bool rl_einsum_parts(rl_plan *p, rl_node node);
 /* forms.c: operands, with their classes, once atoms are known; tokens and forms of op, in p->mem. */
 void rl_legal_operands(rl_plan *p, rl_oplegal *op);
 void rl_legal_tokens(rl_plan *p, rl_oplegal *op);

@@ -34,6 +34,7 @@ list(APPEND RL_SOURCES
   passes/keep_roles.c
   passes/legal.c
   passes/legal_axes.c
+  passes/legal_einsum.c
   passes/legal_labels.c
   passes/legal_pieces.c
   passes/legal_products.c
@@ -42,6 +43,7 @@ list(APPEND RL_SOURCES
   passes/links.c
   passes/lower.c
   passes/lower_constants.c
+  passes/lower_einsum.c
   passes/lower_form.c
   passes/lower_links.c
   passes/lower_matmul.c

@@ -402,6 +402,10 @@ rl_attr rl_attr_of_int(rl_graph *g, const char *name, int64_t x) {
     return (rl_attr){.name = rl_internz(g->ctx, name), .kind = RL_ATTR_INT, .i = x};
 }
 
+rl_attr rl_attr_of_string(rl_graph *g, const char *name, const char *s, size_t n) {
+    return (rl_attr){.name = rl_internz(g->ctx, name), .kind = RL_ATTR_STRING, .s = {rl_copy(&g->mem, s, n), n}};
+}
+
 rl_attr rl_attr_of_ints(rl_graph *g, const char *name, const int64_t *x, uint32_t n) {
     return (rl_attr){.name = rl_internz(g->ctx, name), .kind = RL_ATTR_INTS, .n = n, .ints = rl_copy(&g->mem, x, n * sizeof *x)};
 }

@@ -211,6 +211,7 @@ rl_dtype rl_attr_dtype(const rl_nodeinfo *n, const char *name, rl_dtype dflt); /
 float rl_attr_float(const rl_nodeinfo *n, const char *name, float dflt);
 bool rl_attr_is(const rl_nodeinfo *n, const char *name, const char *value); /* string attribute equals */
 rl_attr rl_attr_of_int(rl_graph *g, const char *name, int64_t x);
+rl_attr rl_attr_of_string(rl_graph *g, const char *name, const char *s, size_t n);
 rl_attr rl_attr_of_ints(rl_graph *g, const char *name, const int64_t *x, uint32_t n);
 /* The integers of a constant i32/i64 tensor, in mem; false when it is no such constant. */
 bool rl_const_ints(const rl_graph *g, rl_value v, rl_arena *mem, const int64_t **x, uint32_t *n);

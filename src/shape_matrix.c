@@ -88,10 +88,11 @@ typedef struct {
     bool dots, lost; /* lost: an input with ... has no known rank */
 } einsum;
 
+/* As in NumPy and onnxruntime a size of 1 is broadcast, and so may be what a symbol stands for. */
 static void meet_letter(const rl_shaper *s, einsum *e, uint8_t c, rl_dim d) {
     rl_dim old = e->size[c];
-    if (!rl_shape_unify(s, old, d, &e->size[c])) e->size[c] = old == 1 ? d : old;
-    e->count[c]++;
+    if (e->count[c]++ == 0) e->size[c] = d;
+    else if (!rl_shape_broadcast(s, old, d, &e->size[c])) e->size[c] = old;
 }
 
 static rl_status einsum_input(const rl_shaper *s, einsum *e, uint32_t i, rl_span term) {

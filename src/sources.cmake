@@ -25,6 +25,7 @@ set(RL_SOURCES
   src/dim_alike.c
   src/dim_text.c
   src/dtype.c
+  src/equation.c
   src/eval.c
   src/eval_compute.c
   src/eval_move.c

@@ -7,6 +7,7 @@
     sizes.py    sizes of all tensors, unknown ones as numbers that cannot be mistaken; bodies.py: what If, Loop and Scan give
     flat.py     bodies and what is around them as one sequence of nodes; links.py: what crosses the border of a body
     calls.py    what calls of model-local functions make
+    equation.py Einsum's; einsum.py: what it works on
     labels.py   what each op works on: its dims, which may move (the tables of the problem)
     atoms.py    dims cut into atoms, tensors joined into values
     target.py   what a target has and charges; charges.py: what it charges an op

@@ -120,6 +120,14 @@ def of_product(node, tokens, pinned, target, value):
     return Charge(value, "forms", stands, form=form)
 
 
+def einsum_charge(name, tokens, two, target):
+    """Of an operand or the result: where its groups, outermost first, do not come in sequence."""
+    tenths = target["EINSUM_TURNED"]
+    groups = [lab.group for lab, _ in tokens]
+    stands = tenths if two and groups != sorted(groups) else 0
+    return Charge(name, "forms", stands, form=lambda kind, _: tenths if kind == "turned" else 0) if tenths else None
+
+
 def is_fused(node):
     return node.domain == "com.microsoft" and node.op == "FusedMatMul"
 

@@ -120,7 +120,7 @@ class Comparison:
                 continue
             if key[0] == "node" and len(ops) != len(have):
                 raise Refused(f"node '{key[1]}': {len(ops)} ops in the file, {len(have)} here")
-            for i, k in enumerate(ops):  # only what an If, Loop or Scan makes has several
+            for i, k in enumerate(ops):  # only what an If, Loop or Scan makes has several, and an Einsum
                 self.match_op(k, self.proof.ops[k], have[i if key[0] == "node" else 0])
         for key in ours:
             if key not in said and ours[key][0].unsure:

@@ -8,7 +8,8 @@ import itertools
 
 from onnx import TensorProto
 
-from .charges import of_op
+from .charges import einsum_charge, of_op
+from .einsum import works_of
 from .labels import AXIS, FREE, HEADS, K, LEAD, M, N, PIECES, TRAIL, behind
 from .model import REFERS
 from .schemas import UNKNOWN
@@ -232,6 +233,28 @@ def shapes_of_leave(problem, i, node):
     return found + [Shape(name_of(node), "node", "Leave", True, [pin(n) for n in rest if variable(n)], unsure=unsure)]
 
 
+def shapes_of_einsum(problem, node, works, charges):
+    """One for each operand, and for the result: as its groups come, where there are two operands, or any other way, which may be charged; one
+    operand by itself is summed along any dims."""
+    found = []
+    for work in works:
+        name = work.operands[0].tensor
+        m = problem.member[name]
+        if problem.values[m.value].constant:
+            continue
+        tokens = tokens_of(problem, work)
+        two = len(works) == 3
+        charge = einsum_charge(name, tokens, two, problem.target) if charges and len(tokens) > 1 else None
+        forms = Forms(problem, work, tokens, [True], charge)
+        if two:
+            forms.add([(0, 1, 2)])
+        forms.add([(0,)], [0] * len(tokens), "turned" if len(works) > 2 or work.operands[0].out else "")
+        shape = Shape(name_of(node), "node", type_of(node), False, [(m.value, name, m.seq)], charge=charge)
+        shape.tokens, shape.forms = [tuple(at) for _, at in tokens], forms.found
+        found.append(shape)
+    return found
+
+
 def has_no_choice(problem, work):
     """A Conv whose channels are one atom has one configuration."""
     free = [lab for lab in work.labels if lab.role == FREE]
@@ -309,6 +332,10 @@ def all_shapes(problem, charges):
         if i in problem.moves:
             for name in n.input[1:]:
                 demand("reads", name)
+            continue
+        works = works_of(problem, n)
+        if works is not None:
+            found += shapes_of_einsum(problem, n, works, charges)
             continue
         shape = shape_of_op(problem, i, n, charges)
         found.append(shape)

@@ -10,6 +10,7 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from . import alike, calls, flat, schemas
+from .equation import permutation
 from .sizes import RANDOM, REFERS, Sizes
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
@@ -156,7 +157,7 @@ class Graph:
     def rename_einsums(self, sizes):
         """An Einsum of one operand that only permutes its dims is a Transpose."""
         for i, n in enumerate(self.nodes):
-            perm = einsum_perm(n, sizes) if n.op == "Einsum" and n.domain == "" and len(n.input) == 1 else None
+            perm = permutation(n, sizes) if n.op == "Einsum" and n.domain == "" and len(n.input) == 1 else None
             if perm is not None:
                 proto = helper.make_node("Transpose", n.input, n.output)  # its place is that of its output
                 proto.attribute.append(helper.make_attribute("perm", perm, attr_type=AttributeProto.INTS))  # of a scalar: []
@@ -210,23 +211,6 @@ def sorted_nodes(nodes):
             raise ValueError("the graph has a cycle")
         left = rest
     return out
-
-
-def einsum_perm(node, sizes):
-    dims = sizes.dims.get(node.input[0])
-    if dims is None:
-        return None
-    left, arrow, right = node.attr("equation", "").replace(" ", "").partition("->")
-    dots = len(dims) - len(left.replace("...", ""))
-    if dots < 0 or ("..." not in left and dots):
-        return None
-    fill = [f".{k}" for k in range(dots)]
-    letters = lambda s: (list(s.partition("...")[0]) + fill + list(s.partition("...")[2])) if "..." in s else list(s)
-    a = letters(left)
-    b = letters(right) if arrow else fill + sorted(x for x in a if x[0] != ".")
-    if len(set(a)) != len(a) or sorted(a) != sorted(b):
-        return None
-    return [a.index(x) for x in b]
 
 
 def constants(graph, sizes):

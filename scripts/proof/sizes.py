@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from . import bodies, contrib
 from onnx import TensorProto, TypeProto, helper, numpy_helper
+from .equation import terms
 
 PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}  # bits; numpy has a byte for each element
 SMALL = 4096  # elements of a tensor whose contents are followed
@@ -187,6 +188,8 @@ class World:
             return self.concat(node, types)
         if node.domain == "" and node.op == "Squeeze":
             return self.squeeze(node, types[0])
+        if node.domain == "" and node.op == "Einsum":
+            return self.einsum(node, types)
         if node.domain == "" and node.op.startswith("Sequence"):
             return self.sequence(node, types)
         if node.domain == "" and node.op == "NonZero":
@@ -194,6 +197,17 @@ class World:
         if node.domain == "" and node.op == "TopK" and node.inp(1) in self.data:
             return self.top(node, types[0])
         return None
+
+    def einsum(self, node, types):
+        """Inference takes the first size of a letter, also where that is 1 and broadcast."""
+        found = terms(node, [dims for _, dims in types])
+        if found is None:
+            return None
+        sizes = {}
+        for letters, (_, dims) in zip(found[0], types):
+            for c, d in zip(letters, dims):
+                sizes.setdefault(c, []).append((d,))
+        return {node.output[0]: (types[0][0], tuple(self.broadcast(sizes[c])[0] for c in found[0][-1]))}
 
     def top(self, node, x):
         """Inference refuses a number of elements that is a symbol's, and by chance more than there are."""

@@ -92,7 +92,7 @@ def _changed(res, out, facts, target, compare, trade):
     except Exception as e:
         res.fail.append(f"{facts.engine} cannot run the result: {(str(e).splitlines() or [repr(e)])[0][:200]}")
     res.counts = counting.count_run(model, facts.inputs[0])
-    if res.counts.moving > facts.counts.moving if trade else res.counts.conversions > facts.counts.conversions:
+    if res.counts.permuting > facts.counts.permuting if trade else res.counts.conversions > facts.counts.conversions:
         res.fail.append(f"Transposes grew: {facts.counts.moving} -> {res.counts.moving}")
     grown = res.counts.grown(facts.counts, trade)
     if grown:

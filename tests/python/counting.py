@@ -30,9 +30,14 @@ class Counts:
         return sum(self.others.values())
 
     @property
+    def permuting(self):
+        """Transposes, and Einsums: one that only permutes may become a Transpose, but not more than one."""
+        return self.moving + self.others.get("Einsum", 0)
+
+    @property
     def conversions(self):
-        """Nodes that permute, under whatever name: an Einsum that only permutes may become a Transpose, but not more than one."""
-        return self.moving + sum(self.others.get(op, 0) for op in ("Einsum", "DepthToSpace", "SpaceToDepth"))
+        """Nodes that permute, under whatever name."""
+        return self.permuting + sum(self.others.get(op, 0) for op in ("DepthToSpace", "SpaceToDepth"))
 
     def grown(self, before, trade=False):
         """Other data-moving nodes that `before` had fewer of, as text; "" where their total did not grow (trade: with the Transposes that

@@ -937,8 +937,45 @@ class Generator:
             self.emit("Einsum", [v, v], (b, m, m), mag=v.mag ** 2 * k.a, frac=2 * v.frac, equation="bik,bjk->bij")
             return
         letters = "abcd"[:v.rank]
+        if v.mag < 100 and self.chance(0.6):
+            self.einsum_of_two(v, letters)
+            return
         perm = self.r.sample(range(v.rank), v.rank)
         self.emit("Einsum", [v], tuple(v.shape[p] for p in perm), equation=f"{letters}->{''.join(letters[p] for p in perm)}")
+
+    def einsum_of_two(self, v, letters):
+        """v and a Transpose of it or a weight, some of their letters shared, in any order; the result told, or not. The result of a sum is whole
+        numbers, so the sizes of what is summed are known."""
+        size = dict(zip(letters, v.shape))
+        shared = [c for c in letters if self.chance(0.6)]
+        own = [c for c in letters if c not in shared]
+        weight = self.chance(0.4) and all(size[c].static for c in shared)
+        if weight:
+            size["z"] = fixed(self.r.randint(1, 4))
+            other = self.r.sample(shared + ["z"], len(shared) + 1)
+            w = self.weight([size[c].a for c in other], other.index("z"))
+        else:
+            perm = self.r.sample(range(v.rank), v.rank)
+            w = self.transpose(v, perm)
+            names = {c: c if c in shared else "wxyz"[k] for k, c in enumerate(letters)}
+            other = [names[letters[p]] for p in perm]
+            size.update({names[c]: size[c] for c in letters})
+        every = sorted(set(letters) | set(other))
+        told = self.chance(0.7)
+        out = [c for c in every if (c in letters) != (c in other)]
+        if told:
+            out = self.r.sample(every, len(every))[:self.r.randint(min(2, len(every)), min(4, len(every)))]
+        summed = [c for c in every if c not in out]
+        self.need(all(size[c].static for c in summed) and all(size[c].a for c in every))
+        terms = 1
+        for c in summed:
+            terms *= size[c].a
+        self.need(terms <= 300)
+        equation = f"{letters},{''.join(other)}" + (f"->{''.join(out)}" if told else "")
+        y = self.emit("Einsum", [v, w], tuple(size[c] for c in out), mag=v.mag * (8 if weight else v.mag) * terms, frac=v.frac + (0 if weight else v.frac),
+                      equation=equation if self.chance(0.8) else equation.replace(",", " , "))
+        if len(out) > 1 and self.chance(0.6):
+            self.transpose(y, self.r.sample(range(len(out)), len(out)))
 
     def op_conv(self):
         v = self.pick(lambda v: v.rank in (3, 4, 5) and v.mag < 200 and v.shape[1].static and v.shape[1].a and all(d.a for d in v.shape))

@@ -32,7 +32,7 @@ TEXTS = common.ROOT / "tests" / "explain"
 IMAGES = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "Resize", "DepthToSpace", "SpaceToDepth", "InstanceNormalization",
           "GlobalAveragePool", "BatchNormalization", "LRN"}
 BODIES = {"If", "Loop", "Scan"}                                          # what these read in a body is no input
-FIXED = IMAGES | BODIES | {"LSTM", "GRU", "RNN", "Einsum"}  # these may be named as taking one order
+FIXED = IMAGES | BODIES | {"LSTM", "GRU", "RNN"}  # these may be named as taking one order
 PRODUCTS = {"MatMul", "Gemm"}
 NORMS = {"LayerNormalization", "RMSNormalization", "SkipLayerNormalization", "SimplifiedLayerNormalization"}
 VIEWS = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"}

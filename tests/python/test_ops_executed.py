@@ -439,6 +439,26 @@ def gemm(k, v, s, r, words):
     yield Case(k, [const(r.integers(-2, 3, (s["a"], s["c"]))), Arg("c e")] + ([const(0.0)] if v < 11 else []), [Arg("a e")], {}, each=True, static="ac")
 
 
+def einsum(k, v, s, r, words):
+    w = lambda *d: const(r.integers(-2, 3, [s[x] for x in d]))
+    case = lambda equation, *ins, out, **kw: Case(k, [a if isinstance(a, Arg) else Arg(a) for a in ins], [Arg(out)], {"equation": equation}, each=True, **kw)
+    yield case("abcd,abed->abce", "a b c d", "a b e d", out="a b c e")
+    yield case("abcd , abde", "a b c d", "a b d e", out="c e")
+    yield case("abcd,de->abce", "a b c d", w("d", "e"), out="a b c e", static="de")
+    yield case("ed,abcd->abce", w("e", "d"), "a b c d", out="a b c e", static="de")
+    yield case("...cd,...de->...ce", "a b c d", "b d e", out="a b c e")
+    yield case("...cd,...de->...ce", "a b c d", "A b d e", out="a b c e")
+    yield case("c...,...d->d...c", "c a b", "a b d", out="d a b c")
+    yield case("c...B,d...", "c a b", "d a", out="a b c d")
+    yield case("abcd,ae->abe", "a b c d", "a e", out="a b e")
+    yield case("abcd->bd", "a b c d", out="b d")
+    yield case("abcd->", "a b c d", out="")
+    yield case("aabc,ab->bac", "a a b c", "a b", out="b a c")
+    yield case("abc,bcd,cde->ea", "a b c", "b c d", "c d e", out="e a")
+    yield case("abc,,bd->dca", "a b c", const(2.0), "b d", out="d c a")
+    yield case("abc,abc->bca", "a b c", "a B c", out="b c a")
+
+
 def pool(k, v, s, r, words):
     if s["c"] < 2 or s["d"] < 2:
         for _ in range(3 if k == "MaxPool" else 2):
@@ -518,7 +538,7 @@ def shape(k, v, s, r, words):
 
 FORMS = {"POINTWISE": pointwise, "EXPAND": expand, "REDUCE": reduce, "GLOBALPOOL": global_pool, "ARG": arg, "ALONG": along, "CONCAT": concat,
          "SPLIT": split, "SLICE": slice_, "PAD": pad, "TILE": tile, "GATHER": gather, "QDQ": qdq, "BATCHNORM": batch_norm, "NORM": norm,
-         "MATMUL": matmul, "GEMM": gemm, "POOL": pool, "RESIZE": resize, "MOVE": moving, "SHAPE": shape}
+         "MATMUL": matmul, "GEMM": gemm, "EINSUM": einsum, "POOL": pool, "RESIZE": resize, "MOVE": moving, "SHAPE": shape}
 
 
 # ---------------------------------------------------------------------------------------------------- one graph of one node
