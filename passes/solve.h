@@ -45,7 +45,7 @@ rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, doubl
 
 /* Orders that can stand in for others, everywhere at once: to[v][k] for order k of value v, to[v] NULL where v has no choice.  The image
  * of every configuration, order by order, is a configuration of the same op that costs no more, so some cheapest assignment
- * names only orders that are their own image.  Not sought after the deadline (rl_seconds).  to[nval] is the caller's, the rest is
+ * names only orders that are their own image.  Not sought after the deadline (rl_work_seconds).  to[nval] is the caller's, the rest is
  * in mem. */
 rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, double deadline, uint32_t **to);
 
