@@ -419,9 +419,29 @@ def wide_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 3, "H", "W"])], [("y", T.FLOAT, None)])
 
 
+def traced_model():
+    """The size of the run that was traced is declared where the size is a symbol."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["a"], perm=[0, 2, 1]), node("Relu", ["a"], ["b"]), node("Softmax", ["b"], ["c"], axis=-1), node("Transpose", ["c"], ["y"], perm=[0, 2, 1])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 6, 4])], [("y", T.FLOAT, ["N", 6, 4])], opset=17)
+    model.graph.value_info.append(test_targets.h.make_tensor_value_info("b", T.FLOAT, [1, 4, 6]))
+    return model
+
+
+def shared_model():
+    """The elements of one input by the size of another: what two near numbers leave is no size of 8."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["n"], start=0, end=1), node("Concat", ["n", "rest"], ["to"], axis=0), node("Reshape", ["m", "to"], ["k"]),
+             node("Unsqueeze", ["k", "one"], ["u"]), node("Transpose", ["x"], ["a"], perm=[0, 2, 1]), node("Add", ["a", "u"], ["b"]), node("Transpose", ["b"], ["y"], perm=[0, 2, 1])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 8, 4]), ("m", T.FLOAT, ["M", 8])], [("y", T.FLOAT, None)], opset=17)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.array([i]), name) for i, name in ((-1, "rest"), (1, "one")))
+    return model
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
-    for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model()):
+    for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
+                  traced_model(), shared_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
