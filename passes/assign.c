@@ -17,10 +17,10 @@ typedef struct { double end, least; } budget;
 
 static budget budget_of(const rl_pass_run *r) {
     double limit = r->opt->time_limit > 0 ? r->opt->time_limit : 5;
-    return (budget){rl_seconds() + limit - (r->solved ? *r->solved : 0), limit / 20};
+    return (budget){rl_work_seconds() + limit - (r->solved ? *r->solved : 0), limit / 20};
 }
 
-static double part_of(const budget *b) { return RL_MAX((b->end - rl_seconds()) * 0.6, b->least); }
+static double part_of(const budget *b) { return RL_MAX((b->end - rl_work_seconds()) * 0.6, b->least); }
 
 /* ---- what an assignment comes to ---- */
 
@@ -375,9 +375,9 @@ static rl_status assign(rl_pass_run *r, rl_arena *tmp) {
 rl_status rl_pass_assign(rl_pass_run *r) {
     rl_arena tmp;
     rl_arena_init(&tmp, r->g->ctx);
-    double start = rl_seconds();
+    double start = rl_work_seconds();
     rl_status s = assign(r, &tmp);
-    if (r->solved) *r->solved += rl_seconds() - start;
+    if (r->solved) *r->solved += rl_work_seconds() - start;
     rl_arena_free(&tmp);
     return s;
 }

@@ -192,7 +192,7 @@ static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, folds *f,
     rl_fold_apply(v->tmp, &problem, f->to, place);
     if (lift && !rl_lift_costs(q, &problem)) return RL_OK;
     if (!lift) RL_TRY(fold_again(v, q, &problem, f, place));
-    RL_TRY(rl_solve_folded(v->tmp, &problem, folded, RL_MAX(v->deadline - rl_seconds(), 0.0), sol));
+    RL_TRY(rl_solve_folded(v->tmp, &problem, folded, RL_MAX(v->deadline - rl_work_seconds(), 0.0), sol));
     for (uint32_t o = 0; o < q->op.n; o++) sol->cfg[o] = place[o][sol->cfg[o]];
     return RL_OK;
 }
@@ -265,7 +265,7 @@ static void tell_twins(rl_plan *p) {
 }
 
 rl_prover rl_prover_of(rl_plan *p, bool *open, double limit, rl_arena *tmp) {
-    rl_prover v = {.p = p, .open = open, .deadline = rl_seconds() + limit, .tmp = tmp};
+    rl_prover v = {.p = p, .open = open, .deadline = rl_work_seconds() + limit, .tmp = tmp};
     v.settled = rl_new(p->mem, bool, p->ncomp);
     v.wide = rl_new(p->mem, bool, p->ncomp);
     for (uint32_t c = 0; c < p->cls.n; c++) v.wide[p->cls.p[c].comp] |= !p->cls.p[c].constant && p->cls.p[c].natom > MANYATOM;

@@ -84,7 +84,7 @@ typedef struct {
     bool closed;  /* bodies stay as they are: they could not be written */
     const bool *pick; /* [node] of the plan to make: ops that make their result in any order (pick.c); NULL: none */
     bool picked;  /* the plan is one of these */
-    bool trial;   /* g is a copy, which stays open (pipeline.c: try_both) */
+    bool trial;   /* g is a copy, which stays open (pipeline.c: try_all) */
     bool plainly; /* of it: without such plans */
     bool anew;    /* the plan was made again and was better */
     bool large;   /* so many candidates that the plan is made only once */
@@ -97,6 +97,8 @@ rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_statu
 bool rl_by_objective(const rl_pass_run *r, const char *name);
 rl_status rl_time_now(rl_pass_run *r, int64_t *time);
 void rl_judge(rl_pass_run *r);
+/* pick.c, after assign: does the count alone decide, of a graph of which copies may be carried out and counted (pipeline.c)? */
+bool rl_may_try(const rl_pass_run *r);
 /* prove.c, after legal: what rl_restate says. */
 void rl_prove_problem(rl_pass_run *r, bool bytes_first, bool timed, rl_text *out);
 /* alike.c: infers the types of a model's graph, with sizes that every run needs equal as one; and gives its inputs their own sizes again. */

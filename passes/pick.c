@@ -91,13 +91,18 @@ void rl_pick_result(rl_plan *p, const rl_oplegal *picker) {
     rl_push(p->mem, p->op, op);
 }
 
+bool rl_may_try(const rl_pass_run *r) {
+    bool by_count = !r->opt->objective || rl_by_objective(r, "nodes");
+    return by_count && !rl_target_charges(r->target) && (!r->g->flat || r->trial) && !r->calls && !r->plan->large;
+}
+
 rl_status rl_pass_pick(rl_pass_run *r) {
     rl_plan *p = r->plan;
     const rl_outcome kept = *r->out;
     uint32_t round = r->round;
-    bool large = r->large, by_count = !r->opt->objective || strcmp(r->opt->objective, "nodes") == 0;
+    bool large = r->large;
     r->picked = false;
-    if (!by_count || rl_target_charges(r->target) || (r->g->flat && !r->trial) || r->calls || r->plainly || p->large) return RL_OK;
+    if (r->plainly || !rl_may_try(r)) return RL_OK;
     if (!(r->pick = find_pickers(p, r->tmp))) return RL_OK;
     r->round = RL_MAX(round, 1u); /* no bound */
     RL_TRY(rl_pass_legal(r));

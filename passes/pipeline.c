@@ -144,23 +144,53 @@ static const char *const replan[] = {"legal", "assign", "pick", "insert", "lower
 static rl_status again(rl_pass_run *r);
 static rl_status move_last(rl_pass_run *r);
 
-/* On a copy of the graph: a plan with picked results in view, or one without, and all that comes after it. */
-static rl_status try_one(rl_pass_run *r, const rl_passopt *opt, bool plainly, rl_pass_run *t, rl_outcome *out) {
+/* The graph is tried out on copies of it. */
+enum { TRY_PICKED, TRY_PLAINLY, TRY_AS_IT_STANDS, NTRY };
+
+static void start_trial(rl_pass_run *r, const rl_passopt *opt, rl_pass_run *t, rl_outcome *out) {
     *t = *r;
     *out = *r->out;
     t->opt = opt;
     t->out = out;
     t->g = rl_flat_copy(r->g);
     t->trial = true;
-    t->plainly = plainly;
     t->round = RL_MAX(r->round, 1u);
-    for (size_t i = 0; i < RL_LEN(replan) && !t->gave_up; i++)
-        if (!disabled(t->opt, replan[i])) RL_TRY(run_pass(t, find_pass(replan[i], strlen(replan[i]))));
-    if (!t->gave_up) RL_TRY(again(t));
-    if (!t->gave_up) RL_TRY(move_last(t));
+}
+
+static void end_trial(rl_pass_run *r, const rl_outcome *out) {
     memcpy(r->out->time, out->time, sizeof out->time);
     r->out->ntime = out->ntime;
+}
+
+/* A plan with picked results in view, one without, or none, and all that comes after it. */
+static rl_status try_one(rl_pass_run *r, const rl_passopt *opt, int which, rl_pass_run *t, rl_outcome *out) {
+    start_trial(r, opt, t, out);
+    t->plainly = which == TRY_PLAINLY;
+    for (size_t i = 0; i < RL_LEN(replan) && which != TRY_AS_IT_STANDS && !t->gave_up; i++)
+        if (!disabled(t->opt, replan[i])) RL_TRY(run_pass(t, find_pass(replan[i], strlen(replan[i]))));
+    if (!t->gave_up && which != TRY_AS_IT_STANDS) RL_TRY(again(t));
+    if (!t->gave_up) RL_TRY(move_last(t));
+    end_trial(r, out);
     return RL_OK;
+}
+
+/* Has the graph Transposes that movement folds as it stands?  A plan that is carried out first may leave them where it cannot. */
+static rl_status folds_before(rl_pass_run *r, const rl_passopt *opt, bool *folds) {
+    rl_pass_run t;
+    rl_outcome out;
+    rl_stats was, now;
+    rl_arena mem;
+    rl_stats_of(r->g, &was);
+    rl_arena_init(&mem, r->g->ctx);
+    start_trial(r, opt, &t, &out);
+    t.tmp = &mem; /* r->plan goes on */
+    t.plan = NULL;
+    rl_status s = run_pass(&t, find_pass("movement", strlen("movement")));
+    rl_arena_free(&mem);
+    end_trial(r, &out);
+    rl_stats_of(t.g, &now);
+    *folds = s == RL_OK && now.moving < was.moving;
+    return s;
 }
 
 static bool is_same(const rl_stats *a, const rl_stats *b) {
@@ -168,27 +198,29 @@ static bool is_same(const rl_stats *a, const rl_stats *b) {
            rl_stats_others(a) == rl_stats_others(b) && rl_stats_other_bytes(a) == rl_stats_other_bytes(b);
 }
 
-/* No plan says what movement then makes of it: the one with picked results in view and the one without are both carried out, and the result with
- * fewer Transposes is written. */
-static rl_status try_both(rl_pass_run *r) {
-    rl_pass_run t[2], *best = &t[0];
-    rl_outcome out[2];
-    rl_stats was, left[2];
+/* No plan says what movement then makes of it: those for which there is a reason are carried out, and the result with the fewest Transposes is
+ * written, the plain one where as few are left of it. */
+static rl_status try_all(rl_pass_run *r, const rl_passopt *quiet, bool folds) {
+    static const int order[NTRY] = {TRY_PLAINLY, TRY_PICKED, TRY_AS_IT_STANDS};
+    rl_pass_run t[NTRY], *best = NULL;
+    rl_outcome out[NTRY];
+    rl_stats was, left[NTRY];
     rl_graph *main = r->g;
-    rl_passopt quiet = *r->opt;
-    quiet.print_after = NULL;
+    bool picked = r->picked;
     r->picked = false;
     r->plan = NULL;
     rl_arena_free(r->tmp);
     rl_stats_of(main, &was);
-    for (int k = 0; k < 2; k++) {
-        RL_TRY(try_one(r, &quiet, k != 0, &t[k], &out[k]));
+    for (int i = 0; i < NTRY; i++) {
+        int k = order[i];
+        if ((k == TRY_PICKED && !picked) || (k == TRY_AS_IT_STANDS && !folds)) continue;
+        RL_TRY(try_one(r, quiet, k, &t[k], &out[k]));
         rl_stats_of(t[k].g, &left[k]);
+        if (!t[k].gave_up && (!best || left[k].moving < left[best - t].moving)) best = &t[k];
     }
-    if (t[0].gave_up || (!t[1].gave_up && left[1].moving <= left[0].moving)) best = &t[1];
-    r->gave_up = best->gave_up;
-    r->out->rewrote = !best->gave_up && !is_same(&was, &left[best - t]);
-    r->plainly = best == &t[1] && !r->out->rewrote;
+    r->gave_up = !best;
+    r->out->rewrote = best && !is_same(&was, &left[best - t]);
+    r->plainly = best == &t[TRY_PLAINLY] && !r->out->rewrote;
     if (!r->out->rewrote) return RL_OK;
     r->anew |= best->anew;
     r->out->improved |= best->out->improved;
@@ -199,6 +231,16 @@ static rl_status try_both(rl_pass_run *r) {
     return s;
 }
 
+/* After `pick`: is there more than one plan to carry out?  Then it is done here, and what the passes left of the plan is gone. */
+static rl_status try_plans(rl_pass_run *r, bool *tried) {
+    rl_passopt quiet = *r->opt;
+    bool folds = false;
+    quiet.print_after = NULL;
+    if (!r->picked && r->out->improved && rl_may_try(r)) RL_TRY(folds_before(r, &quiet, &folds));
+    *tried = r->picked || folds;
+    return *tried ? try_all(r, &quiet, folds) : RL_OK;
+}
+
 /* What was written may show atoms and constants that the input hid.  So the plan is made again, at most three times, and
  * carried out as the first: where it is cheaper, or has fewer conversions than there are Transposes.  The conversions before stay those
  * of the input. */
@@ -207,6 +249,7 @@ static rl_status again(rl_pass_run *r) {
     if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
     for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->picked && !r->gave_up; round++) {
         int64_t before = out->conv_before, time_before = out->time_before;
+        bool tried = false;
         out->rewrote = false;
         r->round = round + 1;
         RL_TRY(infer_written(r));
@@ -216,7 +259,7 @@ static rl_status again(rl_pass_run *r) {
             RL_TRY(run_pass(r, find_pass(replan[i], strlen(replan[i]))));
             r->anew |= i > 0 && out->improved;
             if (!r->picked || r->trial) continue;
-            RL_TRY(try_both(r));
+            RL_TRY(try_plans(r, &tried));
             break;
         }
         out->conv_before = before;
@@ -230,11 +273,13 @@ static rl_status again(rl_pass_run *r) {
 }
 
 static rl_status run_once(rl_pass_run *r) {
+    bool tried = false;
     if (!r->closed) r->g = rl_flat_make(r->g);
     for (size_t i = 0; i < NPASS && !r->gave_up; i++) {
         if (disabled(r->opt, passes[i].name) || strcmp(passes[i].name, "movement") == 0) continue;
         RL_TRY(run_pass(r, &passes[i]));
-        if (r->picked) return try_both(r);
+        if (strcmp(passes[i].name, "pick") == 0) RL_TRY(try_plans(r, &tried));
+        if (tried) return RL_OK;
     }
     return r->gave_up ? RL_OK : close_bodies(r);
 }

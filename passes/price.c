@@ -66,7 +66,7 @@ static rl_status quickest(pricer *x, bool *found) {
     rl_problem problem;
     rl_solution sol;
     rl_bound_problem(&q, &s, x->open, &problem);
-    RL_TRY(rl_solve(&mem, &problem, RL_MAX(x->deadline - rl_seconds(), 0.0), &sol));
+    RL_TRY(rl_solve(&mem, &problem, RL_MAX(x->deadline - rl_work_seconds(), 0.0), &sol));
     *found = sol.optimal;
     rl_least *least = rl_new(&mem, rl_least, q.ncomp);
     rl_plan_times(&q, sol.cfg, x->price, least, &mem);
@@ -149,7 +149,7 @@ static rl_status bound_times(pricer *x) {
     for (uint32_t k = 0; k < p->ncomp; k++)
         known[k].count = x->exact ? x->least[k].count : RL_MIN(x->least[k].count, x->enough[k].count + x->price[k] * x->own[k]);
     p->least = rl_new(x->tmp, rl_least, p->ncomp);
-    rl_prover v = rl_prover_of(p, x->open, RL_MAX(x->deadline - rl_seconds(), 0.0), x->tmp);
+    rl_prover v = rl_prover_of(p, x->open, RL_MAX(x->deadline - rl_work_seconds(), 0.0), x->tmp);
     v.scale = (rl_bound_scale){.unit = 1, .exact = true, .price = x->price};
     v.known = known;
     v.full = x->least;
@@ -188,7 +188,7 @@ static rl_status bound_quick(pricer *x) {
 
 /* Bounds what is open, of components where that is wanted. */
 static rl_status bound_some(rl_plan *p, const uint32_t *cfg, const bool *wanted, bool exact, double limit, rl_arena *tmp) {
-    pricer x = {.p = p, .tmp = tmp, .exact = exact, .deadline = rl_seconds() + limit};
+    pricer x = {.p = p, .tmp = tmp, .exact = exact, .deadline = rl_work_seconds() + limit};
     rl_least *stands = rl_new(tmp, rl_least, p->ncomp);
     x.price = rl_new(tmp, int64_t, p->ncomp), x.own = rl_new(tmp, int64_t, p->ncomp);
     x.time = rl_new(tmp, rl_least, p->ncomp), x.enough = rl_new(tmp, rl_least, p->ncomp), x.least = rl_new(tmp, rl_least, p->ncomp);
@@ -230,13 +230,13 @@ static rl_status bound_swapped(rl_plan *p, const uint32_t *cfg, bool *wanted, do
 static rl_status bound_all(rl_plan *p, const uint32_t *cfg, bool exact, double limit, rl_arena *tmp) {
     rl_least *cost = rl_new(tmp, rl_least, p->ncomp);
     bool *wanted = rl_new(tmp, bool, p->ncomp);
-    double end = rl_seconds() + limit;
+    double end = rl_work_seconds() + limit;
     p->quick = rl_new(p->mem, rl_quick, p->ncomp);
     p->timed = rl_new(p->mem, rl_kept, p->cls.n);
     rl_plan_costs(p, cfg, cost, tmp);
     for (uint32_t k = 0; k < p->ncomp; k++) wanted[k] = p->twin[k] == k && (exact || cost[k].count > p->least[k].count);
     RL_TRY(bound_some(p, cfg, wanted, exact, limit, tmp));
-    if (!exact) RL_TRY(bound_swapped(p, cfg, wanted, RL_MAX(end - rl_seconds(), 0.0), tmp));
+    if (!exact) RL_TRY(bound_swapped(p, cfg, wanted, RL_MAX(end - rl_work_seconds(), 0.0), tmp));
     for (uint32_t k = 0; k < p->ncomp; k++) p->quick[k] = p->quick[p->twin[k]];
     for (uint32_t c = 0; c < p->cls.n; c++) p->timed[c] = p->timed[p->cls.p[c].like];
     return RL_OK;

@@ -298,7 +298,7 @@ static void solve_open(rl_arena *mem, memo *m, double deadline) {
         if (m->all.p[k].choice.bound < m->all.p[k].choice.cost) open[n++] = &m->all.p[k];
     qsort(open, n, sizeof *open, compare_sizes);
     for (uint32_t k = 0; k < n; k++) {
-        double now = rl_seconds();
+        double now = rl_work_seconds();
         rl_component_solve(mem, &open[k]->cover, now + (deadline - now) / (n - k), &open[k]->choice);
     }
 }
@@ -344,7 +344,7 @@ rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, doubl
     rl_status status = check(mem->ctx, p, &tmp);
     if (status == RL_OK) status = make_cover(&tmp, p, &cover);
     if (status == RL_OK) {
-        rl_cover_choice c = solve_cover(&tmp, &cover, folded, rl_seconds() + seconds);
+        rl_cover_choice c = solve_cover(&tmp, &cover, folded, rl_work_seconds() + seconds);
         memcpy(out->cfg, c.cfg, p->nop * sizeof *c.cfg);
         out->cost = rl_problem_cost(p, &tmp, c.cfg);
         out->bound = c.bound;

@@ -46,7 +46,7 @@ rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, doubl
 /* Orders that can stand in for others, everywhere at once: to[v][k] for order k of value v, to[v] NULL where v has no choice.  The image
  * of every configuration, order by order, is a configuration of the same op that costs no more, so some cheapest assignment
  * names only orders that are their own image.  settled: what is paid for certain, or named by one op alone, is out first, and an image is one as
- * a set of orders, which may lack some.  Not sought after the deadline (rl_seconds).  to[nval] is the caller's, the rest is
+ * a set of orders, which may lack some.  Not sought after the deadline (rl_work_seconds).  to[nval] is the caller's, the rest is
  * in mem. */
 rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, bool settled, double deadline, uint32_t **to);
 

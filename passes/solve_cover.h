@@ -93,11 +93,11 @@ typedef struct {
 rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *run);
 
 /* solve_cut.c: the least total of one component, in polynomial time, where each op has two configurations and they can be told apart as that
- * file says.  False, and choice as it was, where not, or where the deadline (rl_seconds) came first. */
+ * file says.  False, and choice as it was, where not, or where the deadline (rl_work_seconds) came first. */
 bool rl_component_cut(rl_arena *mem, const rl_cover *p, double deadline, rl_cover_choice *choice);
 
 /* solve_search.c: the least total of one component; bound == cost when proven.  try is one quick run; solve goes on from its
- * result until the total is proven or the deadline (rl_seconds) is over. */
+ * result until the total is proven or the deadline (rl_work_seconds) is over. */
 rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadline);
 void rl_component_solve(rl_arena *mem, const rl_cover *p, double deadline, rl_cover_choice *choice);
 

@@ -57,7 +57,7 @@ bool rl_stopped(rl_ctx *ctx) {
 }
 
 bool rl_time_up(rl_ctx *ctx, double deadline) {
-    return rl_seconds() >= deadline || rl_stopped(ctx);
+    return rl_work_seconds() >= deadline || rl_stopped(ctx);
 }
 
 rl_status rl_begin(rl_ctx *ctx, const char *step) {
@@ -466,8 +466,12 @@ rl_status rl_file_read(const char *path, rl_text *t) {
     return f && t->n == size ? RL_OK : rl_fail(ctx, RL_EIO, "%s: changed while it was read", path);
 }
 
-double rl_seconds(void) {
+static double read_clock(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
+
+double rl_seconds(void) { return read_clock(CLOCK_MONOTONIC); }
+
+double rl_work_seconds(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }

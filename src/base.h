@@ -92,7 +92,7 @@ void *rl_host_alloc(const rl_context *host, size_t nbyte);
 void rl_host_free(const rl_context *host, void *p, size_t nbyte);
 /* Has the caller asked to stop? */
 bool rl_stopped(rl_ctx *ctx);
-/* The deadline is over (rl_seconds), or the caller asks to stop: a search ends with what it has, and the next rl_begin fails. */
+/* The deadline is over (rl_work_seconds), or the caller asks to stop: a search ends with what it has, and the next rl_begin fails. */
 bool rl_time_up(rl_ctx *ctx, double deadline);
 /* A step begins: the caller is told. RL_ESTOPPED where it asks to stop. */
 rl_status rl_begin(rl_ctx *ctx, const char *step);
@@ -185,6 +185,8 @@ rl_status rl_file_read(const char *path, rl_text *t);
 #define RL_NONE UINT32_MAX /* no index, no number */
 
 double rl_seconds(void); /* monotonic */
+/* That this thread has worked. What a search may take is counted in these: a busy machine makes it slower, and its result no other. */
+double rl_work_seconds(void);
 
 /* Sums and products of counts, bytes and costs that a model may claim: what does not fit is the largest (or least) number. */
 static inline int64_t rl_add(int64_t a, int64_t b) {

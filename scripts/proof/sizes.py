@@ -7,6 +7,8 @@ In a third world every symbol is 64: there bytes are counted.
 
     x f32[N,3,H,8] -> sizes ((N1,N2), (3,3), (H1,H2), (8,8)); Reshape to [0,-1] -> ((N1,N2), (24*H1, 24*H2))
 """
+import math
+
 import numpy as np
 import onnx
 from . import bodies, contrib
@@ -78,6 +80,7 @@ class World:
         self.sequences = dict(outer.sequences) if outer else {}
         self.full = set(outer.full) if outer else set()  # tensors of which no element is 0, however many there are
         self.inner = outer is not None
+        self.first = None  # of the world of guesses: the one that knows which sizes are symbols
         self.cache = outer.cache if outer else {}
         self.declared = {v.name: v.type for v in list(graph.proto.value_info) + list(graph.proto.output)}
 
@@ -137,7 +140,12 @@ class World:
                 elem, dims = self.merge(elem, self.close_sum(node, dims, self.declared[name]), self.declared[name], name)
             if dims is not None:
                 dims = tuple(self.symbols.number(("unknown", name, k), self.world) if d is None else d for k, d in enumerate(dims))
-            self.type[name] = (elem, dims)
+            self.type[name] = (elem, self.guessed(name, dims))
+
+    def guessed(self, name, dims):
+        """A guess stays one where the size is a symbol, although a number is declared, or guesses divide."""
+        known = self.first and self.first.type.get(name, (0, None))[1]
+        return tuple(GUESS if (0, k) in self.symbols.name else d for k, d in zip(known, dims)) if known and dims else dims
 
     def merge(self, elem, dims, declared, name):
         t = declared.tensor_type
@@ -364,7 +372,10 @@ class World:
         others = int(np.prod([d for d in to if d != -1], dtype=object))
         if to.count(-1) != 1 or others <= 0:
             return {}
-        return {node.output[0]: (x[0], tuple(int(np.prod(x[1], dtype=object)) // others if d == -1 else d for d in to))}
+        size = int(np.prod(x[1], dtype=object))
+        by = others // math.gcd(size, others)
+        left = size // others if by < LEAST else None  # by a symbol: two near numbers would leave a small one
+        return {node.output[0]: (x[0], tuple(left if d == -1 else d for d in to))}
 
     # ---- contents
 
@@ -577,6 +588,7 @@ class Sizes:
         """given: types of the inputs in each world, where the graph does not say them."""
         self.symbols = symbols or Symbols()
         self.worlds = worlds = [World(graph, self.symbols, w) for w in range(WORLDS)]
+        worlds[-1].first = worlds[0]
         for k, w in enumerate(worlds):
             w.start()
             w.type.update(given[k] if given else {})

@@ -511,9 +511,29 @@ def wide_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 3, "H", "W"])], [("y", T.FLOAT, None)])
 
 
+def traced_model():
+    """The size of the run that was traced is declared where the size is a symbol."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["a"], perm=[0, 2, 1]), node("Relu", ["a"], ["b"]), node("Softmax", ["b"], ["c"], axis=-1), node("Transpose", ["c"], ["y"], perm=[0, 2, 1])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 6, 4])], [("y", T.FLOAT, ["N", 6, 4])], opset=17)
+    model.graph.value_info.append(test_targets.h.make_tensor_value_info("b", T.FLOAT, [1, 4, 6]))
+    return model
+
+
+def shared_model():
+    """The elements of one input by the size of another: what two near numbers leave is no size of 8."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["n"], start=0, end=1), node("Concat", ["n", "rest"], ["to"], axis=0), node("Reshape", ["m", "to"], ["k"]),
+             node("Unsqueeze", ["k", "one"], ["u"]), node("Transpose", ["x"], ["a"], perm=[0, 2, 1]), node("Add", ["a", "u"], ["b"]), node("Transpose", ["b"], ["y"], perm=[0, 2, 1])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 8, 4]), ("m", T.FLOAT, ["M", 8])], [("y", T.FLOAT, None)], opset=17)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.array([i]), name) for i, name in ((-1, "rest"), (1, "one")))
+    return model
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
-    for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model()):
+    for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
+                  traced_model(), shared_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
@@ -679,10 +699,34 @@ def partial_rotary(prog, tmp):
         yield f"{r.message} {found}"
 
 
+def fewer_of_more_bytes(prog, tmp):
+    """Attention over two joined sequences, of which one is cut out again: a Slice that writes its rows in the heads' order saves a small Transpose, and another
+    moves all rows, so fewer Transposes move more bytes than the claim's."""
+    node, nodes = test_targets.h.make_node, []
+    heads = lambda y, part, n: nodes.extend([node("MatMul", [part, f"w{y}"], [y + part]), node("Reshape", [y + part, f"s{n}"], [y + part + "r"]),
+                                             node("Transpose", [y + part + "r"], [y + part + "t"], perm=[0, 2, 1, 3])])
+    for y in "qkv":
+        heads(y, "a", 8), heads(y, "b", 3)
+        nodes.append(node("Concat", [f"{y}at", f"{y}bt"], [y], axis=2))
+    nodes += [node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]), node("MatMul", ["q", "kt"], ["p"]), node("Softmax", ["p"], ["r"]),
+              node("MatMul", ["r", "v"], ["h"]), node("Transpose", ["h"], ["t"], perm=[0, 2, 1, 3]), node("Reshape", ["t", "flat"], ["f"]),
+              node("Slice", ["f", "zero", "eight", "one"], ["c"]), node("MatMul", ["c", "wq"], ["o"]), node("Add", ["o", "a"], ["z"]),
+              node("LayerNormalization", ["z", "scale"], ["y"])]
+    weights = {f"w{y}": np.ones((64, 64), np.float32) for y in "qkv"} | {f"s{n}": np.array([2, n, 4, 16]) for n in (8, 3)}
+    weights |= {"flat": np.array([2, 11, 64]), "zero": np.array([0]), "eight": np.array([8]), "one": np.array([1]), "scale": np.ones(64, np.float32)}
+    model = test_targets.model_of(nodes, [("a", T.FLOAT, [2, 8, 64]), ("b", T.FLOAT, [2, 3, 64])], [("y", T.FLOAT, [2, 8, 64])], opset=17)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in weights.items())
+    onnx.save(model, tmp / "joined.onnx")
+    why, lost, words, out = by_both(prog, tmp / "joined.onnx", tmp, "onnx")
+    count, size = Pair(tmp / "joined.onnx", out).main.moved
+    if why or lost or not (count < claim(words)[0] and size > claim(words)[1]):
+        yield f"{why or lost or (claim(words), count, size)}"
+
+
 # ---------------------------------------------------------------------------------------------------- mutated
 
 MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
-          "GroupNormalization": group_normalization, "known output": known_output, "partial rotary": partial_rotary}
+          "GroupNormalization": group_normalization, "known output": known_output, "partial rotary": partial_rotary, "fewer of more bytes": fewer_of_more_bytes}
 
 
 def mutated(prog, cache, sources, count, seed):

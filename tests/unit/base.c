@@ -1,4 +1,6 @@
 /* base.h: arenas, interning, messages, text, hash. */
+#include <time.h>
+
 #include "../../src/hash.h"
 #include "check.h"
 
@@ -137,7 +139,19 @@ TEST(hash) {
     rl_ctx_free(ctx);
 }
 
+/* Waiting is no work: a search on a busy machine gets as far as on an idle one. */
+TEST(work) {
+    CHECK_CTX(ctx)
+    double start = rl_seconds(), deadline = rl_work_seconds() + 0.05;
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    CHECK(rl_seconds() - start >= 0.1 && !rl_time_up(ctx, deadline));
+    while (!rl_time_up(ctx, deadline)) {}
+    CHECK(rl_work_seconds() >= deadline);
+    rl_ctx_free(ctx);
+}
+
 int main(void) {
+    RUN(work);
     RUN(arena);
     RUN(grow);
     RUN(regrow);
