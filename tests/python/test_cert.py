@@ -388,7 +388,9 @@ def test_mutants(rng, checker, want):
     false = true = 0
     while false < want:
         _, _, text, parts, _ = small_certificate(rng)
-        if not parts:
+        if rng.random() < 0.3:
+            text = twingen.make(rng)
+        if not parts or not is_true(text):
             continue
         for _ in range(12):
             mutant = mutate(rng, text)
@@ -397,7 +399,7 @@ def test_mutants(rng, checker, want):
             except OverflowError:
                 continue
             status, message = checker.check(mutant)
-            if "sum of its weights is too large" in message and re.search(r" bytes \d{17}", mutant):
+            if "sum of its weights is too large" in message and re.search(r" \d{17}", mutant):
                 continue  # beyond what the checker counts with: refused, true or not
             expect(status in (0, 7), f"status {status}: {message}", mutant)
             expect((status == 0) == right, f"the referee says {right}, the checker {status} {message}; from\n{text}\nto", mutant)
