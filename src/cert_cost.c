@@ -112,12 +112,26 @@ static uint32_t tokens_in(const rl_cert_op *op, const uint8_t *order, uint32_t n
     return n;
 }
 
-static int64_t charged(const rl_cert *c, const rl_cert_op *op) {
+/* What the op swaps by time; NULL: nothing. */
+static const rl_cert_swap *swap_of(const rl_cert *c, uint32_t op) {
+    uint32_t low = 0, high = c->nswap;
+    while (low < high) {
+        uint32_t k = (low + high) / 2;
+        if (c->swap[k].op < op) low = k + 1;
+        else high = k;
+    }
+    return low < c->nswap && c->swap[low].op == op ? &c->swap[low] : NULL;
+}
+
+/* By its form, of what is swapped by the form that writes it: that of the choice may write the same, and count as less, but not swapped. */
+static int64_t charged(const rl_cert *c, uint32_t i) {
+    const rl_cert_op *op = &c->op[i];
+    const rl_cert_swap *x = swap_of(c, i);
     uint8_t order[256], token[256];
     if (op->charge.rule == RL_CERT_FREE) return 0;
     uint32_t natom = c->value[op->pin[0].value].natom;
     uint32_t n = tokens_in(op, chosen_order(op, 0, order), natom, token);
-    return rl_cert_tenths(op, op->chosen, token, n, true) * rl_cert_unit(c, op);
+    return rl_cert_tenths(op, x ? x->form : op->chosen, token, n, true) * rl_cert_unit(c, op);
 }
 
 /* [nvalue] how many orders the assignment names of each value, from the definition; by time as they count. */
@@ -125,9 +139,9 @@ static uint32_t *count_orders(rl_arena *tmp, const rl_cert *c, bool fixed_only) 
     rl_cert_orders all = {.mem = tmp, .nowner = c->nvalue};
     uint32_t *n = rl_new(tmp, uint32_t, c->nvalue);
     uint8_t out[256];
-    for (uint32_t i = 0, k = 0; i < c->nop; i++) {
+    for (uint32_t i = 0; i < c->nop; i++) {
         const rl_cert_op *op = &c->op[i];
-        const rl_cert_swap *x = k < c->nswap && c->swap[k].op == i ? &c->swap[k++] : NULL;
+        const rl_cert_swap *x = swap_of(c, i);
         for (uint32_t p = 0; p < op->npin && !(fixed_only && !rl_cert_is_fixed(op)); p++) {
             uint32_t v = op->pin[p].value, known = all.order.n;
             if (x) rl_cert_write_order(op, x->form, x->perm, p, x->pin[p], out);
@@ -141,7 +155,7 @@ static uint32_t *count_orders(rl_arena *tmp, const rl_cert *c, bool fixed_only) 
 static rl_status part_cost(rl_ctx *ctx, const rl_cert *c, const rl_cert_part *part, const uint32_t *n, bool *done, rl_cert_cost *sum) {
     for (uint32_t j = 0; j < part->nop; j++) {
         const rl_cert_op *op = &c->op[part->op[j]];
-        if (c->by_time && __builtin_add_overflow(sum->count, charged(c, op), &sum->count))
+        if (c->by_time && __builtin_add_overflow(sum->count, charged(c, part->op[j]), &sum->count))
             return rl_fail(ctx, RL_EPROOF, "proof: op %u: the sum of the times is too large", part->op[j]);
         for (uint32_t p = 0; p < op->npin; p++) {
             uint32_t v = op->pin[p].value;
@@ -159,7 +173,7 @@ static rl_status check_assignment(rl_ctx *ctx, rl_arena *tmp, const rl_cert *c) 
     for (uint32_t v = 0; v < c->nvalue; v++)
         if (n[v]) RL_TRY(rl_cert_add_cost(ctx, c, v, n[v] - 1, &sum));
     for (uint32_t i = 0; i < c->nop && c->by_time; i++)
-        if (__builtin_add_overflow(sum.count, charged(c, &c->op[i]), &sum.count))
+        if (__builtin_add_overflow(sum.count, charged(c, i), &sum.count))
             return rl_fail(ctx, RL_EPROOF, "proof: op %u: the sum of the times is too large", i);
     RL_TRY(rl_cert_check_sum(ctx, c, "the assignment", sum, c->cost));
     for (uint32_t k = 0; k < c->npart && c->by_time; k++) {

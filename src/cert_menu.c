@@ -154,7 +154,6 @@ typedef struct {
     struct { int64_t *p; uint32_t n, cap; } tenths;
     uint32_t *now; /* [npin] */
     bool by_time, whole;
-    uint32_t natom;   /* of pin 0, before any was left out */
     uint8_t lie[256]; /* the tokens at pin 0, and how many */
     uint32_t nlie;
 } lister;
@@ -233,15 +232,13 @@ static void list_form(lister *l, uint32_t form, uint32_t swap) {
     } while (g < 256);
 }
 
-/* The tokens that are left at pin 0, as it stands. */
-static void list_standing(lister *l) {
-    uint32_t natom = l->natom;
-    const uint8_t *stands = l->op->npin ? l->op->pin[0].stands : NULL;
+/* The tokens at pin 0 as it stands, by the atoms that are kept: where the others lie is not in the key. */
+static void list_standing(lister *l, const uint8_t *order, uint32_t n) {
     l->nlie = 0;
-    for (uint32_t i = 0; i < natom; i++)
+    for (uint32_t i = 0; i < n; i++)
         for (uint32_t t = 0; t < l->s->ntoken; t++) {
-            const rl_cert_token *x = &l->op->token[l->s->token[t]];
-            bool here = l->s->at[(size_t)t * l->s->npin].n && memchr(x->at[0], stands[i], x->n[0]) != NULL;
+            const struct run *r = &l->s->at[(size_t)t * l->s->npin];
+            bool here = r->n && memchr(r->p, order[i], r->n) != NULL;
             if (here && (l->nlie == 0 || l->lie[l->nlie - 1] != l->s->token[t])) l->lie[l->nlie++] = l->s->token[t];
         }
 }
@@ -270,14 +267,13 @@ static rl_cert_menu *list_all(rl_cert_menus *m, const rl_cert_op *op, const slim
     rl_cert_menu *menu = rl_new(m->mem, rl_cert_menu, 1);
     *menu = (rl_cert_menu){.npin = op->npin, .orders.mem = m->mem};
     lister l = {.mem = &tmp, .op = op, .s = s, .menu = menu, .seen.mem = &tmp, .now = rl_new(&tmp, uint32_t, op->npin),
-                .by_time = m->c->by_time, .whole = op->npin > 0 && is_whole(m, op),
-                .natom = op->npin ? m->c->value[op->pin[0].value].natom : 0};
+                .by_time = m->c->by_time, .whole = op->npin > 0 && is_whole(m, op)};
     uint8_t out[256];
     for (uint32_t p = 0; p < op->npin; p++) {
         uint32_t n = rl_cert_restrict(m, op->pin[p].value, op->pin[p].stands, out);
         l.now[p] = rl_cert_intern(&menu->orders, p, out, n);
+        if (p == 0) list_standing(&l, out, n);
     }
-    list_standing(&l);
     add_config(&l, RL_NONE);
     for (uint32_t k = 0; k < op->nform; k++)
         for (uint32_t x = 0, more = 1; more; more = x = (x - swaps) & swaps) list_form(&l, k, x); /* all subsets */

@@ -25,6 +25,8 @@ FIRST, MOST = 128, 1 << 15  # states of the first pass, and of the last
 CHUNK = 4096                # states that are compared with those kept before, at a time
 MAXPAIR = 300_000_000       # triples of a state and two configurations
 MAXCELL = 60_000_000        # pairs of a state and a configuration
+LARGE = 2 ** 60             # a few whole numbers below are added exactly, those below EXACT as floating-point numbers, too, which is quicker
+EXACT = 2 ** 53
 
 
 class Table:
@@ -42,8 +44,11 @@ class Table:
                     c[:, i] = np.where(c[:, i] == c[:, j], 0, c[:, i])
             self.ops.append((np.array(values, dtype=np.int64), c))
             self.own.append(np.array(list(configs.values()), dtype=np.int64))
+        all_weights = [weight[v] for v in self.owner[1:]]
+        if limit + sum(all_weights) + max((x for _, configs in ops for x in configs.values()), default=0) >= LARGE:
+            raise Refused("costs are too large to be added exactly")
         self.value = np.array(self.owner, dtype=np.int64)
-        self.cost_of = np.array([0] + [weight[v] for v in self.owner[1:]], dtype=np.int64)
+        self.cost_of = np.array([0] + all_weights, dtype=np.int64)
 
     def element(self, v, order):
         if v is not None and order in self.paid.get(v, ()):
@@ -196,11 +201,12 @@ class Pass:
         place = self.sequence.index(cut - 1 if self.forward else cut)
         credit = sum(t.weight[v] for v in t.free.tolist() if v in self.first and self.first[v] <= place < self.last[v])
         both, mine, theirs = np.intersect1d(self.columns, columns, return_indices=True)
-        weight = t.cost_of[both].astype(np.float64)
-        least = np.full(len(self.cost), np.inf)
-        a = self.rows[:, mine] * weight
+        weight = t.cost_of[both]
+        number = exact(weight, self.cost, cost, credit)
+        least = np.full(len(self.cost), np.iinfo(np.int64).max, dtype=number)
+        a = self.rows[:, mine] * weight.astype(number)
         for start in range(0, len(cost), CHUNK):
-            b = rows[start:start + CHUNK, theirs].astype(np.float64)
+            b = rows[start:start + CHUNK, theirs].astype(number)
             for i in range(0, len(a), CHUNK):
                 shared = a[i:i + CHUNK] @ b.T
                 least[i:i + CHUNK] = np.minimum(least[i:i + CHUNK], (cost[start:start + CHUNK][None, :] - shared).min(axis=1))
@@ -247,13 +253,18 @@ class Pass:
         self.prune()
 
 
+def exact(weight, *costs):
+    """The numbers in which sums of these are exact."""
+    return np.float64 if sum(int(np.abs(c).max()) for c in costs) + int(weight.sum()) < EXACT else np.int64
+
+
 class States:
     """Which states can buy what others have."""
 
     def __init__(self, rows, cost, weight):
-        exact = np.float64 if int(np.abs(cost).max()) + int(weight.sum()) < 2 ** 53 else np.int64  # the former is quicker
-        self.rows, self.cost = rows.astype(exact), cost.astype(exact)
-        self.heavy = self.rows * weight.astype(exact)
+        number = exact(weight, cost)
+        self.rows, self.cost = rows.astype(number), cost.astype(number)
+        self.heavy = self.rows * weight.astype(number)
         self.total = self.heavy.sum(axis=1)
 
     def bought(self, a, b):

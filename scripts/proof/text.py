@@ -18,7 +18,7 @@ WORD = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|[^\s"]+')
 NUMBER = re.compile(r"0|[1-9][0-9]*")
 MOSTTENTHS, MOSTPRICE = 1_000_000, 2 ** 42
 MOSTNS, MOSTRATE = 1_000_000, 100_000_000
-MOSTFOLDED = 7  # atoms of a value that is folded
+MOSTFOLDED = 8  # atoms of a value that is folded
 ROLES = ("input", "output", "captured", "reads")
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The certificate's checker (src/cert*.c) against code that shares nothing with it.
 
-  test_cert.py [--count 300] [--mutants 1000] [--large 40] [--seed 1] [--build build]
+  test_cert.py [--count 300] [--mutants 1000] [--twins 500] [--large 40] [--seed 1] [--build build]
 
-1. Random certificates, small enough to try every assignment. A referee (below) reads the file by its own parser, enumerates every
+1. Random certificates, small enough to try every assignment. A referee (referee.py) reads the file by its own parser, enumerates every
    assignment of every component, and says whether each statement of the file is true. Files made to be true must hold, and print as
    they are; files whose bound or cost is one off must be refused.
 2. Mutants: one number, word or line of a file that holds is changed, dropped, doubled or swapped. The referee, never the checker, says
@@ -11,13 +11,13 @@
    must agree with the referee on each, and at least --mutants of them must be false.
    Files with a second part, about times, are made by timegen.py, which knows what is true of them.
    Files with folds at random, few of which are folds: the checker takes those that the referee takes, and a bound that is too high with none.
+   Files of two components that differ in one thing, with the claims of one for both (twingen.py): the checker takes those that the referee takes,
+   and no bound that is above the least of whole orders. tests/certs: files that a checker once took, though what they say is false.
 3. Larger problems, where the minimum comes from the solver (solve_cli): the claim holds, and one conversion or byte more does not.
 
 1 and 3 run through cert_cli_narrow as well, the checker with room for two states after an op: what is done where states are too many.
 """
 import argparse
-import itertools
-import json
 import math
 import random
 import re
@@ -27,312 +27,10 @@ import tempfile
 from pathlib import Path
 
 import timegen
+import twingen
+from referee import Bad, Statement, is_true
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST = 20000  # assignments of a component that the referee tries
-
-
-# --------------------------------------------------------------------------------------------------------- the referee
-
-class Bad(Exception):
-    """The file is malformed, or states something false."""
-
-
-def need(ok, why):
-    if not ok:
-        raise Bad(why)
-
-
-WORD = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|[^ "]+')
-NUMBER = re.compile(r"0|[1-9][0-9]*")
-
-
-def split_line(line):
-    words = WORD.findall(line)
-    need(" ".join(words) == line, "words and single spaces")
-    return words
-
-
-def number(word, most=2**63 - 1):
-    need(NUMBER.fullmatch(word) and int(word) <= most, f"a number: {word}")
-    return int(word)
-
-
-def string(word):
-    need(word.startswith('"'), "a string")
-    try:
-        return json.loads(word)
-    except ValueError as e:
-        raise Bad(str(e)) from e
-
-
-class Statement:
-    """What a file says, read line by line."""
-
-    def __init__(self, text):
-        need(text.endswith("\n"), "a line end")
-        self.lines = text[:-1].split("\n")
-        self.at = 0
-        need(self.take() == ["relayout.proof/1"], "head")
-        objective = self.take()
-        need(objective in (["objective", "nodes"], ["objective", "bytes"]), "objective")
-        self.bytes_first = objective[1] == "bytes"
-        self.values, self.ops, self.keep, self.parts = [], [], {}, []
-        while self.next_is("value"):
-            self.read_value(self.take())
-        while self.next_is("op"):
-            self.read_op(self.take())
-        last = -1
-        while self.next_is("choose"):
-            last = self.read_choose(self.take(), last)
-        last = -1
-        while self.next_is("keep"):
-            w = [number(x) for x in self.take()[1:]]
-            need(w and last < w[0] < len(self.values), "keep: values rise")
-            last = w[0]
-            self.keep[last] = w[1:]
-        self.fold, self.refold = self.read_folds("fold"), self.read_folds("refold")
-        while self.next_is("component"):
-            w = [number(x) for x in self.take()[1:]]
-            need(len(w) >= 3 and w[0] == len(self.parts), "component")
-            self.parts.append(((w[1], w[2]), w[3:]))
-        w = self.take()
-        need(len(w) == 2 and w[0] == "outside", "outside")
-        number(w[1], 2**32 - 2)
-        w = self.take()
-        need(len(w) == 5 and w[0] == "claim", "claim")
-        self.cost, self.bound = (number(w[1]), number(w[2])), (number(w[3]), number(w[4]))
-        need(self.take() == ["end"] and self.at == len(self.lines), "end")
-
-    def read_folds(self, word):
-        folds, last = {}, -1
-        while self.next_is(word):
-            v, *to = [number(x) for x in self.take()[1:]]
-            need(last < v and v in self.keep, "fold: values that keep atoms, rising")
-            n = math.factorial(len(self.keep[v]))
-            need(len(to) == n and all(x < n for x in to) and all(to[x] == x for x in to), "fold: images")
-            orders = list(itertools.permutations(self.keep[v]))
-            folds[v] = dict(zip(orders, (orders[x] for x in to)))
-            last = v
-        return folds
-
-    def take(self):
-        need(self.at < len(self.lines), "the file ends early")
-        self.at += 1
-        return split_line(self.lines[self.at - 1])
-
-    def next_is(self, word):
-        return self.at < len(self.lines) and self.lines[self.at].split(" ")[0] == word
-
-    def read_value(self, w):
-        need(len(w) >= 6 - 1 and number(w[1]) == len(self.values) and w[3] == "bytes" and w[5] == "atoms", "value")
-        string(w[2])
-        for x in w[6:]:
-            string(x) if x.startswith('"') else number(x)
-        self.values.append((number(w[4]), len(w) - 6))
-
-    def read_op(self, w):
-        need(len(w) >= 4 and number(w[1]) == len(self.ops), "op")
-        need(w[2] in ("input", "output", "captured", "reads", "node"), "kind")
-        string(w[3])
-        op = {"fixed": w[2] != "node", "pins": [], "tokens": [], "forms": [], "choice": None}
-        if w[2] == "node":
-            need(len(w) in (5, 6), "node")
-            if w[4].startswith('"'):
-                string(w[4])
-            else:
-                need(re.fullmatch(r"[A-Za-z0-9_.:-]+", w[4]), "type")
-            need(len(w) == 5 or w[5] == "fixed", "fixed")
-            op["fixed"] = len(w) == 6
-        else:
-            need(len(w) == 4, "op")
-        while self.next_is("pin"):
-            p = self.take()
-            need(len(p) >= 3 and number(p[1]) < len(self.values), "pin")
-            string(p[2])
-            op["pins"].append((int(p[1]), tuple(number(x) for x in p[3:])))
-        while self.next_is("token"):
-            op["tokens"].append(self.read_token(self.take()[1:], len(op["pins"])))
-        while self.next_is("form"):
-            op["forms"].append(self.read_form(self.take()[1:], op))
-        self.ops.append(op)
-
-    @staticmethod
-    def read_token(words, npin):
-        token, last = {}, -1
-        for x in words:
-            pin, colon, atoms = x.partition(":")
-            need(colon and last < number(pin) < npin, "token: pins rise")
-            last = int(pin)
-            token[last] = [number(a) for a in atoms.split(",")]
-        return token
-
-    @staticmethod
-    def read_form(words, op):
-        fields = [[]]
-        for x in words:
-            if x == "|":
-                fields.append([])
-            else:
-                fields[-1].append(number(x, 254))
-        need(len(fields) == len(op["pins"]) + 1 and len(fields[0]) == len(op["tokens"]), "form")
-        return fields[0], fields[1:]
-
-    def read_choose(self, w, last):
-        w = [number(x) for x in w[1:]]
-        need(len(w) >= 2 and last < w[0] < len(self.ops), "choose: ops rise")
-        self.ops[w[0]]["choice"] = (w[1], w[2:])
-        return w[0]
-
-    # ---- is it so?
-
-    def idle(self, op):
-        return op["fixed"] or len(op["tokens"]) < 2
-
-    def check_structure(self):
-        for v, atoms in self.keep.items():
-            need(atoms == sorted(set(atoms)) and all(a < self.values[v][1] for a in atoms), "keep")
-        for op in self.ops:
-            for v, order in op["pins"]:
-                need(sorted(order) == list(range(self.values[v][1])), "an order is a permutation")
-            if op["fixed"]:
-                need(not op["tokens"] and not op["forms"] and op["choice"] is None, "fixed")
-                continue
-            for p, (v, _) in enumerate(op["pins"]):
-                atoms = [a for t in op["tokens"] for a in t.get(p, [])]
-                need(sorted(atoms) == list(range(self.values[v][1])), "tokens cover the pin")
-                for group, seq in op["forms"]:
-                    need(len(set(seq[p])) == len(seq[p]), "a group once")
-                    need(all(group[k] in seq[p] for k, t in enumerate(op["tokens"]) if p in t), "a group has its place")
-            if op["choice"]:
-                form, perm = op["choice"]
-                need(form < len(op["forms"]) and sorted(perm) == list(range(len(op["tokens"]))), "choice")
-                groups = [op["forms"][form][0][t] for t in perm]
-                need(groups == sorted(groups), "group after group")
-            if self.idle(op):
-                for k in range(len(op["forms"])):
-                    need(self.orders(op, k, range(len(op["tokens"]))) == self.stands(op), "idle")
-
-    @staticmethod
-    def stands(op):
-        return tuple(order for _, order in op["pins"])
-
-    @staticmethod
-    def orders(op, form, perm):
-        group, seq = op["forms"][form]
-        return tuple(tuple(a for g in seq[p] for t in perm if group[t] == g for a in op["tokens"][t].get(p, ()))
-                     for p in range(len(op["pins"])))
-
-    def configurations(self, op):
-        """Every one, in full."""
-        out = {self.stands(op)}
-        if not self.idle(op):
-            for k in range(len(op["forms"])):
-                out.update(self.orders(op, k, perm) for perm in itertools.permutations(range(len(op["tokens"]))))
-        return sorted(out)
-
-    def cut(self, v, order):
-        return order if v not in self.keep else tuple(a for a in order if a in self.keep[v])
-
-    def cost_of(self, used):
-        """used: for each value the orders named."""
-        n = sum(max(len(u) - 1, 0) for u in used.values())
-        size = sum(self.values[v][0] * max(len(u) - 1, 0) for v, u in used.items())
-        return n, size
-
-    def key(self, cost):
-        return (cost[1], cost[0]) if self.bytes_first else cost
-
-    def pins_of(self, ops, cut):
-        """(value, order) that these ops name as they stand."""
-        used = {}
-        for op in ops:
-            for v, order in op["pins"]:
-                used.setdefault(v, set()).add(self.cut(v, order) if cut else order)
-        return used
-
-    def paid(self, ops):
-        """Orders that idle ops name at the values of these."""
-        values = {v for i in ops for v, _ in self.ops[i]["pins"]}
-        return {v: u for v, u in self.pins_of([o for o in self.ops if self.idle(o)], True).items() if v in values}
-
-    def choices(self, ops):
-        """Of each op every configuration, as what it names at its pins."""
-        out = []
-        for i in ops:
-            vs = [v for v, _ in self.ops[i]["pins"]]
-            out.append({tuple((v, self.cut(v, o)) for v, o in zip(vs, c)) for c in self.configurations(self.ops[i])})
-        return out
-
-    def check_folds(self, ops):
-        """By the definition in docs/proof.md."""
-        paid = {(v, o) for v, u in self.paid(ops).items() for o in u}
-        choices = self.choices(ops)
-        elements = paid | {e for configs in choices for c in configs for e in c}
-        image = {e: (e[0], self.fold.get(e[0], {}).get(e[1], e[1])) for e in elements}
-        again = {e: (e[0], self.refold.get(e[0], {}).get(e[1], e[1])) for e in elements}
-        need(all(image[e] in elements and again[e] in elements for e in elements), "an image is an order that some op names")
-        need(all(image[e] == e for e in paid), "what is paid stands for itself")
-        need(all(tuple(image[e] for e in c) in configs for configs in choices for c in configs), "an image is a configuration")
-        left = [[frozenset(c) - paid for c in configs if all(image[e] == e for e in c)] for configs in choices]
-        certain = {e for sets in left for e in frozenset.intersection(*sets)}
-        live = {e for e in elements - certain if sum(any(e in c for c in sets) for sets in left) > 1}
-        for sets in left if self.refold else ():
-            cost = lambda c: self.key(tuple(map(sum, zip((0, 0), *((1, self.values[v][0]) for v, o in c - certain - live)))))
-            for c in sets:
-                names = {again[e] for e in c & live}
-                need(any(b & live <= names and cost(b) <= cost(c) and all(again[e] == e for e in b & live) for b in sets), "a second image")
-
-    def least(self, ops):
-        """By trying everything."""
-        paid, choices = self.paid(ops), self.choices(ops)
-        if math.prod(map(len, choices)) > MOST:
-            raise OverflowError
-        best = None
-        for chosen in itertools.product(*choices):
-            used = {v: set(u) for v, u in paid.items()}
-            for names in chosen:
-                for v, o in names:
-                    used.setdefault(v, set()).add(o)
-            cost = self.key(self.cost_of(used))
-            best = cost if best is None else min(best, cost)
-        return (0, 0) if best is None else best
-
-    def check(self):
-        self.check_structure()
-        used = {}
-        for op in self.ops:
-            chosen = self.orders(op, *op["choice"]) if op["choice"] else self.stands(op)
-            for (v, _), o in zip(op["pins"], chosen):
-                used.setdefault(v, set()).add(o)
-        need(self.cost_of(used) == self.cost, "the assignment's cost")
-        need(max(self.cost) < 2**63 and max(self.bound) < 2**63, "range")
-        owner, named = {}, set()
-        for k, (_, ops) in enumerate(self.parts):
-            for i in ops:
-                need(i < len(self.ops) and not self.idle(self.ops[i]) and i not in named, "component: ops")
-                named.add(i)
-                for v, _ in self.ops[i]["pins"]:
-                    need(owner.setdefault(v, k) == k, "a value belongs to one component")
-        for i, op in enumerate(self.ops):
-            need(self.idle(op) or i in named or not any(v in owner for v, _ in op["pins"]), "a component names all its ops")
-        rest = {v: u for v, u in self.pins_of([o for o in self.ops if self.idle(o)], False).items() if v not in owner}
-        bound = self.cost_of(rest)
-        for claim, _ in self.parts:
-            bound = bound[0] + claim[0], bound[1] + claim[1]
-        need(bound == self.bound, "the bound's sum")
-        for claim, ops in self.parts:
-            need(self.key(claim) <= self.least(ops), "a component is cheaper")
-            if claim != (0, 0):
-                self.check_folds(ops)
-
-
-def is_true(text):
-    try:
-        Statement(text).check()
-        return True
-    except Bad:
-        return False
 
 
 # ------------------------------------------------------------------------------------------------- random certificates
@@ -655,11 +353,44 @@ def test_times(rng, checker, count):
     return refused
 
 
+def test_false(checker):
+    """Of tests/certs, none is true."""
+    files = sorted((ROOT / "tests" / "certs").glob("*.cert"))
+    for path in files:
+        expect(not is_true(path.read_text()), f"the referee believes {path.name}", path)
+        expect(checker.check(path.read_text())[0] == 7, f"{path.name} holds", path)
+    return len(files)
+
+
+def test_twins(seed, checker, count):
+    """Of random ones, how many are true and how many false."""
+    found = [0, 0]
+    for k in range(count):
+        text = twingen.make(random.Random(seed * 1000003 + k))
+        right, got = is_true(text), checker.check(text)
+        expect(right == (got[0] == 0), f"{k}: the referee says {right}, the checker {got}", text)
+        if right:
+            holds_whole(text)
+        found[right] += 1
+    return found
+
+
+def holds_whole(text):
+    try:
+        Statement(text).check_whole()
+    except OverflowError:
+        pass
+    except Bad as e:
+        raise Failed(f"{e}\n{text}") from e
+
+
 def test_mutants(rng, checker, want):
     false = true = 0
     while false < want:
         _, _, text, parts, _ = small_certificate(rng)
-        if not parts:
+        if rng.random() < 0.3:
+            text = twingen.make(rng)
+        if not parts or not is_true(text):
             continue
         for _ in range(12):
             mutant = mutate(rng, text)
@@ -668,7 +399,7 @@ def test_mutants(rng, checker, want):
             except OverflowError:
                 continue
             status, message = checker.check(mutant)
-            if "sum of its weights is too large" in message and re.search(r" bytes \d{17}", mutant):
+            if "sum of its weights is too large" in message and re.search(r" \d{17}", mutant):
                 continue  # beyond what the checker counts with: refused, true or not
             expect(status in (0, 7), f"status {status}: {message}", mutant)
             expect((status == 0) == right, f"the referee says {right}, the checker {status} {message}; from\n{text}\nto", mutant)
@@ -733,6 +464,7 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("--count", type=int, default=300)
     a.add_argument("--mutants", type=int, default=1000)
+    a.add_argument("--twins", type=int, default=500)
     a.add_argument("--large", type=int, default=40)
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--build", default="build")
@@ -749,6 +481,11 @@ def main():
             print(f"{args.count} certificates with times hold, {refused} that are false are refused")
             folded, refused = test_folds(random.Random(args.seed), both, args.count // 10)
             print(f"{folded['fold']} folds and {folded['refold']} second ones hold, {refused} that are none are refused")
+            print(f"{test_false(both)} false ones of tests/certs are refused")
+            false, true = test_twins(args.seed, both, args.twins)
+            print(f"{true} of two alike hold, {false} that are false are refused")
+            if not args.twins // 5 < false < args.twins * 4 // 5:
+                raise Failed("twins: too few of one kind")
             false, true = test_mutants(rng, checker, args.mutants)
             print(f"{false} false mutants are refused, {true} true ones hold")
             large = test_large(rng, both, tests / "solve_cli", args.large)
@@ -761,7 +498,7 @@ def main():
         except Failed as e:
             print(f"FAILED: {e}\n0 passed, 1 failed")
             return 1
-    print("5 passed, 0 failed")
+    print("7 passed, 0 failed")
     return 0
 
 

@@ -11,6 +11,7 @@ that `optimize --proof` writes must hold, and its problem must be the one that t
 changes after which the file cannot be true (mutate.py says why) must be refused. Targets: the certificates of those that have more than
 ONNX's ops must hold for both checkers, also of models that have FusedMatMul, and those that need rows that a target has not be refused.
 """
+import itertools
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import onnx
@@ -29,13 +31,15 @@ import common
 import graphgen
 import mutate
 import proofgen
+import referee
 import test_random
 import test_targets
 import timegen
+import twingen
 import zoo
 
 sys.path.insert(0, str(common.ROOT / "scripts"))
-from proof import Refused, bound, text  # noqa: E402
+from proof import Refused, bound, table, text  # noqa: E402
 from proof.compare import Pair          # noqa: E402
 from proof.target import Target  # noqa: E402
 
@@ -100,6 +104,46 @@ def hand_timed(seed):
     return None
 
 
+def hand_twins(seed):
+    """Two components that differ in one thing: as the referee says."""
+    words = twingen.make(random.Random(seed))
+    why, _ = accepts(None, words)
+    try:
+        referee.Statement(words).check()
+        return why and f"twins {seed}: {why}"
+    except referee.Unnamed:
+        return None
+    except referee.Bad as e:
+        return None if why else f"twins {seed}: accepted, but {e}"
+
+
+def hand_wide(seed, room=2):
+    """A table with room for a few states and costs that floating-point numbers are too coarse for."""
+    r = random.Random(seed)
+    weight = [2 ** r.choice([20, 51, 52, 53, 54, 55]) + r.randint(0, 9)] * 3
+    ops = [(tuple(r.sample(range(3), 2)), {(r.randrange(4), r.randrange(4)): r.choice([0, 0, 0, 1, 5]) for _ in range(3)}) for _ in range(5)]
+    ops.append(((0, 1, 2), {(0, 0, 0): 0}))
+    paid = {v: frozenset(r.sample([0], r.randint(0, 1))) for v in range(3)}
+
+    def cost(chosen):
+        used = {v: set(orders) for v, orders in paid.items()}
+        for (vs, _), (config, _) in zip(ops, chosen):
+            for v, o in zip(vs, config):
+                used[v].add(o)
+        return sum(own for _, own in chosen) + sum(weight[v] * (len(orders) - 1) for v, orders in used.items())
+    least = min(map(cost, itertools.product(*(configs.items() for _, configs in ops))))
+    with mock.patch.object(table, "FIRST", room):
+        found = [table.Table(weight, paid, ops, least + more).below() for more in (0, 1)]
+    return None if found == [False, True] else f"wide {seed}: below the least, and one more: {found}"
+
+
+def false_ones(*_):
+    """Of tests/certs, none is true."""
+    for path in sorted((common.ROOT / "tests" / "certs").glob("*.cert")):
+        if accepts(None, path.read_text())[0] is None:
+            yield f"{path.name} is accepted"
+
+
 def least_is_checked(made):
     """The bound alone, without the assignment: one more of the objective's first measure cannot be proved."""
     n, size = made.best
@@ -144,7 +188,7 @@ def run(job):
     row = {"kind": kind, "name": str(what), "fail": None, "lost": [], "seconds": 0.0, "claim": None, "unproved": None}
     try:
         if kind == "hand-made":
-            row["fail"] = hand_made(what) or hand_timed(what)
+            row["fail"] = hand_made(what) or hand_timed(what) or hand_twins(what) or hand_wide(what)
             return row
         with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
             if kind == "target":
@@ -726,7 +770,8 @@ def fewer_of_more_bytes(prog, tmp):
 # ---------------------------------------------------------------------------------------------------- mutated
 
 MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
-          "GroupNormalization": group_normalization, "known output": known_output, "partial rotary": partial_rotary, "fewer of more bytes": fewer_of_more_bytes}
+          "GroupNormalization": group_normalization, "known output": known_output, "partial rotary": partial_rotary,
+          "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
 
 
 def mutated(prog, cache, sources, count, seed):
