@@ -31,7 +31,7 @@ uint32_t rl_labels_add(rl_labels *b, rl_role role, uint32_t group) {
 
 void rl_labels_at(rl_labels *b, uint32_t label, uint32_t operand, uint32_t dim) {
     if (!b->ok) return;
-    if (dim >= rl_labels_rank(b, b->op->operand[operand].tensor)) {
+    if (label >= b->nlabel || dim >= rl_labels_rank(b, b->op->operand[operand].tensor)) { /* ranks that do not fit, as in a file that says so */
         b->ok = false;
         return;
     }

@@ -43,7 +43,7 @@ emulated() {
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --relayout $watched --device cuda | tail -n 3 || status=1
     done
-    for test in "test_backend_run.py --at-least 2004" test_text_run.py test_kernels_spatial.py "test_fast.py --count 2000 --seed $((RANDOM_SEED % 100000))"; do
+    for test in "test_backend_run.py --at-least 2003" test_text_run.py test_kernels_spatial.py "test_fast.py --count 2000 --seed $((RANDOM_SEED % 100000))"; do
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --relayout build/cuda/relayout_emulated --device cuda | tail -n 3 || status=1
     done

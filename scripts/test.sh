@@ -84,7 +84,7 @@ on_device() {
         echo "0 passed, 0 failed, ${#names[@]} skipped: ${why#relayout: models/attention_block.onnx: }"
         exit 0
     fi
-    py backend-run test_backend_run.py --device "$device" --at-least 2004
+    py backend-run test_backend_run.py --device "$device" --at-least 2003
     py zoo-run test_zoo_run.py --device "$device"
     py text-run test_text_run.py --device "$device"
     py joined test_fast.py --device "$device"
