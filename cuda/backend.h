@@ -39,6 +39,8 @@ rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, con
 rl_status rl_gpu_dynamic_scale(rl_call *c, const rl_tensor *x, const rl_tensor *scale, const rl_tensor *zero);
 /* y = op(in...), a rl_pw_op: all on the device, the inputs broadcast to y's dims, of y's type (op_each.c). */
 rl_status rl_gpu_each(rl_call *c, int op, const rl_tensor *y, const rl_tensor *const *in, uint32_t nin, const double *param);
+/* y, on the device, is this number everywhere. */
+void rl_gpu_fill_number(rl_call *c, const rl_tensor *y, double x);
 /* A number for all, on the device. */
 const rl_tensor *rl_gpu_number(rl_call *c, rl_dtype t, double x);
 /* OneHot: y is values[1] where the index along `axis` is `index`, which has 1 for that dim, else values[0]; values: on the device (op_place.c). */

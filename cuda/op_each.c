@@ -72,8 +72,7 @@ static bool casts(rl_dtype t) {
            || t == RL_I32 || t == RL_U32 || t == RL_I64;
 }
 
-/* This number everywhere. */
-static void fill(rl_call *c, const rl_tensor *y, double x) {
+void rl_gpu_fill_number(rl_call *c, const rl_tensor *y, double x) {
     uint64_t value = 0;
     rl_convert_run((rl_run){y->dtype, (char *)&value, 0, 1}, (rl_run){RL_F64, (char *)&x, 0, 1}, 1, true);
     rl_fill(c->rt, y, &value);
@@ -81,7 +80,7 @@ static void fill(rl_call *c, const rl_tensor *y, double x) {
 
 const rl_tensor *rl_gpu_number(rl_call *c, rl_dtype t, double x) {
     const rl_tensor *y = rl_call_temp(c, t, 0, NULL);
-    fill(c, y, x);
+    rl_gpu_fill_number(c, y, x);
     return y;
 }
 
@@ -93,7 +92,7 @@ rl_status rl_gpu_dropout(rl_call *c) {
     const rl_tensor *x = rl_call_here(c, 0), *training = rl_call_as(c, 2, RL_BOOL);
     if (training && (rl_numel(training) != 1 || *(const bool *)rl_data(training))) return rl_call_decline(c);
     rl_call_share(c, 0, *x);
-    if (rl_call_wants(c, 1)) fill(c, rl_call_make(c, 1, c->node->since < 10 ? x->dtype : RL_BOOL, x->rank, x->dim), 1);
+    if (rl_call_wants(c, 1)) rl_gpu_fill_number(c, rl_call_make(c, 1, c->node->since < 10 ? x->dtype : RL_BOOL, x->rank, x->dim), 1);
     return RL_OK;
 }
 

@@ -2,7 +2,6 @@
 #include "../runtime/attention_op.h"
 #include "../runtime/element.h"
 #include "../runtime/kernels.h"
-#include "../runtime/number.h"
 #include "../runtime/ref_sample.h"
 #include "backend.h"
 
@@ -57,8 +56,6 @@ rl_status rl_gpu_one_hot(rl_call *c) {
 
 /* Zeros, then ones along the diagonal, one step down and right from each to the next. */
 rl_status rl_gpu_eye_like(rl_call *c) {
-    uint64_t value[2] = {0};
-    double one = 1;
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
     rl_dtype t = rl_attr_dtype(c->node, "dtype", x->dtype);
@@ -66,11 +63,10 @@ rl_status rl_gpu_eye_like(rl_call *c) {
     if (x->rank != 2 || !rl_is_number(t) || !moves(t)) return rl_call_decline(c);
     const rl_tensor *y = rl_call_make(c, 0, t, 2, x->dim);
     rl_tensor diagonal = *y;
-    rl_fill(c->rt, y, value);
+    rl_gpu_fill_number(c, y, 0);
     diagonal.rank = 1, diagonal.dim[0] = RL_MIN(x->dim[0] - down, x->dim[1] - right), diagonal.stride[0] = y->stride[0] + y->stride[1];
     diagonal.offset += down * y->stride[0] + right * y->stride[1];
-    rl_convert_run((rl_run){t, (char *)value, 0, 1}, (rl_run){RL_F64, (char *)&one, 0, 1}, 1, true);
-    if (diagonal.dim[0] > 0) rl_fill(c->rt, &diagonal, value);
+    if (diagonal.dim[0] > 0) rl_gpu_fill_number(c, &diagonal, 1);
     return RL_OK;
 }
 

@@ -147,6 +147,12 @@ static rl_status move_last(rl_pass_run *r);
 /* The graph is tried out on copies of it. */
 enum { TRY_PICKED, TRY_PLAINLY, TRY_AS_IT_STANDS, NTRY };
 
+static rl_passopt quiet_of(const rl_pass_run *r) {
+    rl_passopt quiet = *r->opt;
+    quiet.print_after = NULL;
+    return quiet;
+}
+
 static void start_trial(rl_pass_run *r, const rl_passopt *opt, rl_pass_run *t, rl_outcome *out) {
     *t = *r;
     *out = *r->out;
@@ -175,14 +181,15 @@ static rl_status try_one(rl_pass_run *r, const rl_passopt *opt, int which, rl_pa
 }
 
 /* Has the graph Transposes that movement folds as it stands?  A plan that is carried out first may leave them where it cannot. */
-static rl_status folds_before(rl_pass_run *r, const rl_passopt *opt, bool *folds) {
+static rl_status folds_before(rl_pass_run *r, bool *folds) {
+    const rl_passopt quiet = quiet_of(r);
     rl_pass_run t;
     rl_outcome out;
     rl_stats was, now;
     rl_arena mem;
     rl_stats_of(r->g, &was);
     rl_arena_init(&mem, r->g->ctx);
-    start_trial(r, opt, &t, &out);
+    start_trial(r, &quiet, &t, &out);
     t.tmp = &mem; /* r->plan goes on */
     t.plan = NULL;
     rl_status s = run_pass(&t, find_pass("movement", strlen("movement")));
@@ -200,7 +207,8 @@ static bool is_same(const rl_stats *a, const rl_stats *b) {
 
 /* No plan says what movement then makes of it: those for which there is a reason are carried out, and the result with the fewest Transposes is
  * written, the plain one where as few are left of it. */
-static rl_status try_all(rl_pass_run *r, const rl_passopt *quiet, bool folds) {
+static rl_status try_all(rl_pass_run *r, bool folds) {
+    const rl_passopt quiet = quiet_of(r);
     static const int order[NTRY] = {TRY_PLAINLY, TRY_PICKED, TRY_AS_IT_STANDS};
     rl_pass_run t[NTRY], *best = NULL;
     rl_outcome out[NTRY];
@@ -214,7 +222,7 @@ static rl_status try_all(rl_pass_run *r, const rl_passopt *quiet, bool folds) {
     for (int i = 0; i < NTRY; i++) {
         int k = order[i];
         if ((k == TRY_PICKED && !picked) || (k == TRY_AS_IT_STANDS && !folds)) continue;
-        RL_TRY(try_one(r, quiet, k, &t[k], &out[k]));
+        RL_TRY(try_one(r, &quiet, k, &t[k], &out[k]));
         rl_stats_of(t[k].g, &left[k]);
         if (!t[k].gave_up && (!best || left[k].moving < left[best - t].moving)) best = &t[k];
     }
@@ -231,16 +239,6 @@ static rl_status try_all(rl_pass_run *r, const rl_passopt *quiet, bool folds) {
     return s;
 }
 
-/* After `pick`: is there more than one plan to carry out?  Then it is done here, and what the passes left of the plan is gone. */
-static rl_status try_plans(rl_pass_run *r, bool *tried) {
-    rl_passopt quiet = *r->opt;
-    bool folds = false;
-    quiet.print_after = NULL;
-    if (!r->picked && r->out->improved && rl_may_try(r)) RL_TRY(folds_before(r, &quiet, &folds));
-    *tried = r->picked || folds;
-    return *tried ? try_all(r, &quiet, folds) : RL_OK;
-}
-
 /* What was written may show atoms and constants that the input hid.  So the plan is made again, at most three times, and
  * carried out as the first: where it is cheaper, or has fewer conversions than there are Transposes.  The conversions before stay those
  * of the input. */
@@ -249,7 +247,6 @@ static rl_status again(rl_pass_run *r) {
     if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
     for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->picked && !r->gave_up; round++) {
         int64_t before = out->conv_before, time_before = out->time_before;
-        bool tried = false;
         out->rewrote = false;
         r->round = round + 1;
         RL_TRY(infer_written(r));
@@ -259,7 +256,7 @@ static rl_status again(rl_pass_run *r) {
             RL_TRY(run_pass(r, find_pass(replan[i], strlen(replan[i]))));
             r->anew |= i > 0 && out->improved;
             if (!r->picked || r->trial) continue;
-            RL_TRY(try_plans(r, &tried));
+            RL_TRY(try_all(r, false));
             break;
         }
         out->conv_before = before;
@@ -273,22 +270,21 @@ static rl_status again(rl_pass_run *r) {
 }
 
 static rl_status run_once(rl_pass_run *r) {
-    bool tried = false;
+    bool folds = false;
     if (!r->closed) r->g = rl_flat_make(r->g);
     for (size_t i = 0; i < NPASS && !r->gave_up; i++) {
         if (disabled(r->opt, passes[i].name) || strcmp(passes[i].name, "movement") == 0) continue;
         RL_TRY(run_pass(r, &passes[i]));
-        if (strcmp(passes[i].name, "pick") == 0) RL_TRY(try_plans(r, &tried));
-        if (tried) return RL_OK;
+        if (strcmp(passes[i].name, "pick") != 0) continue;
+        if (!r->picked && r->out->improved && rl_may_try(r)) RL_TRY(folds_before(r, &folds));
+        if (r->picked || folds) return try_all(r, folds);
     }
     return r->gave_up ? RL_OK : close_bodies(r);
 }
 
 /* Once more, printing nothing: it has been printed. */
 static rl_status run_quietly(rl_pass_run *r) {
-    const rl_passopt *opt = r->opt;
-    rl_passopt quiet = *opt;
-    quiet.print_after = NULL;
+    const rl_passopt *opt = r->opt, quiet = quiet_of(r);
     r->opt = &quiet;
     rl_status s = run_once(r);
     r->opt = opt;
