@@ -39,9 +39,10 @@ bool rl_lay_same(const rl_lay *a, const rl_lay *b) {
 
 bool rl_lay_of(const rl_tensor *t, rl_lay *lay) {
     int64_t perm[RL_RANK];
-    if (t->rank == 0 || t->rank > RL_LAY_RANK || !rl_stride_order(t, perm)) return false;
-    *lay = rl_lay_rows(t->rank);
-    for (uint32_t i = 0; i < t->rank; i++) lay->perm[i] = (uint8_t)perm[i];
+    uint32_t rank = t->rank;
+    if (rank == 0 || rank > RL_LAY_RANK || !rl_stride_order(t, perm)) return false;
+    *lay = rl_lay_rows(rank);
+    for (uint32_t i = 0; i < rank; i++) lay->perm[i] = (uint8_t)perm[i];
     return true;
 }
 

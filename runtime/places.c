@@ -5,7 +5,7 @@ enum { MOST_ELEMENTS = 1 << 22 };
 
 bool rl_places_number(rl_exec *x, rl_value v, const int64_t *perm, rl_tensor *t) {
     const rl_valinfo *info = rl_val(x->g, v);
-    int64_t dim[RL_RANK], back[RL_RANK], n = 1;
+    int64_t dim[RL_RANK] = {0}, back[RL_RANK], n = 1;
     if (info->rank == RL_NORANK || info->rank > RL_RANK || info->dtype != RL_F32) return false;
     for (uint32_t i = 0; i < info->rank; i++) {
         int64_t d = perm ? perm[i] : i;

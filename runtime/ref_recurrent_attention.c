@@ -56,7 +56,7 @@ static rl_status last_dim(const rl_call *c, uint32_t i, const recurrence *r, int
 }
 
 static rl_status read_sizes(const rl_call *c, recurrence *r, bool gates, bool corrects) {
-    int64_t nq, nk, nv;
+    int64_t nq = 0, nk = 0, nv = 0;
     const rl_tensor *q = rl_call_in(c, 0);
     r->batch = q->dim[0], r->length = q->rank > 1 ? q->dim[1] : 0;
     r->heads = rl_attr_int(c->node, "q_num_heads", 0), r->key_heads = rl_attr_int(c->node, "kv_num_heads", 0);

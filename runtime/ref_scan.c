@@ -59,7 +59,7 @@ static rl_status list_at(rl_call *c, const char *name, uint32_t k, uint32_t want
 
 static rl_status scan_input(rl_call *c, scan *s, uint32_t k, int64_t *n) {
     const rl_tensor *x = rl_call_in(c, s->nstate + k);
-    int64_t axis, backwards, perm[RL_RANK];
+    int64_t axis = 0, backwards = 0, perm[RL_RANK];
     uint32_t a;
     if (x->kind != RL_TENSOR) return rl_call_fail(c, RL_EMODEL, "input %u is no tensor", s->nstate + k);
     RL_TRY(list_at(c, "scan_input_axes", k, s->nscan, &axis));
@@ -78,7 +78,7 @@ static rl_status scan_input(rl_call *c, scan *s, uint32_t k, int64_t *n) {
 
 rl_status rl_ref_scan(rl_call *c) {
     scan s = {0};
-    int64_t n = 0, axis, backwards;
+    int64_t n = 0, axis = 0, backwards = 0;
     RL_TRY(rl_call_need(c, c->nin));
     RL_TRY(start(c, &s, c->nin));
     for (uint32_t k = 0; k < s.nscan; k++) RL_TRY(scan_input(c, &s, k, &n));
@@ -140,7 +140,7 @@ rl_status rl_ref_scan_batched(rl_call *c) {
         if (!x || x->kind != RL_TENSOR || x->rank < (k > s.nstate ? 2u : 1u) || x->dim[0] != rl_call_in(c, 1)->dim[0])
             return rl_call_fail(c, RL_EMODEL, "input %u is missing or has no batch", k);
     }
-    int64_t nbatch = rl_call_in(c, 1)->dim[0], most = rl_call_in(c, 1 + s.nstate)->dim[1], backwards;
+    int64_t nbatch = rl_call_in(c, 1)->dim[0], most = rl_call_in(c, 1 + s.nstate)->dim[1], backwards = 0;
     const rl_tensor *len = rl_call_as(c, 0, RL_I64);
     if (len && rl_numel(len) != nbatch)
         return rl_call_fail(c, RL_EMODEL, "%lld lengths for a batch of %lld", (long long)rl_numel(len), (long long)nbatch);

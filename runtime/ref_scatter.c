@@ -28,7 +28,7 @@ static rl_status copy_data(rl_call *c, uint32_t updates, rl_tensor **y) {
 rl_status rl_ref_scatter_elements(rl_call *c) {
     uint32_t axis;
     rl_combine how;
-    rl_tensor *y;
+    rl_tensor *y = NULL;
     int64_t at[RL_RANK] = {0}, to[RL_RANK];
     RL_TRY(rl_call_need(c, 3));
     RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
@@ -64,7 +64,7 @@ static bool fits(const rl_tensor *y, const rl_tensor *index, const rl_tensor *fr
 
 rl_status rl_ref_scatter_nd(rl_call *c) {
     rl_combine how;
-    rl_tensor *y;
+    rl_tensor *y = NULL;
     RL_TRY(rl_call_need(c, 3));
     const rl_tensor *index = rl_call_as(c, 1, RL_I64), *from = rl_call_dense(c, 2);
     RL_TRY(combine_of(c, from->dtype, &how));
@@ -87,7 +87,7 @@ rl_status rl_ref_scatter_nd(rl_call *c) {
 
 rl_status rl_ref_tensor_scatter(rl_call *c) {
     uint32_t axis;
-    rl_tensor *y;
+    rl_tensor *y = NULL;
     RL_TRY(rl_call_need(c, 2));
     RL_TRY(rl_call_attr_axis(c, "axis", -2, &axis));
     RL_TRY(copy_data(c, 1, &y));

@@ -252,7 +252,7 @@ rl_status rl_scatter_make(rl_call *c, int64_t rows, int64_t n, float **y) {
 rl_status rl_scatter_move(rl_call *c) {
     const rl_scatter *to = c->step->scatter;
     const rl_tensor *from = rl_call_temp(c, RL_F32, c->out[0].rank, c->out[0].dim);
-    float *y;
+    float *y = NULL;
     rl_tensor_move(c->rt, from, &c->out[0]);
     rl_tensor_drop(&c->out[0]);
     RL_TRY(rl_scatter_make(c, rl_numel(from) / to->n, to->n, &y));

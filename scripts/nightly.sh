@@ -135,7 +135,7 @@ threads() {
     }
     watched optimize models/*.onnx -o "$out/" --jobs 4
     watched bench-move --threads 4 --most 4194304 --only nchw
-    for m in models/*.onnx build/zoo/pt_mobilenetv3*.onnx build/zoo/*espcn.onnx; do
+    for m in models/*.onnx build/zoo/pt_mobilenetv3*.onnx build/zoo/*espcn*.onnx; do
         [ -f "$m" ] || continue
         watched run "$m" --threads 4 --kernels reference
         watched run "$m" --threads 4
@@ -153,7 +153,7 @@ valgrinded() {
     local status=0 n=0 m out
     out=$(mktemp -d)
     local -x RELAYOUT_ONEDNN='' # the code that it generates is more than valgrind translates
-    for m in models/*.onnx build/zoo/*mobilenet*.onnx build/zoo/*espcn*.onnx build/zoo/pt_crnn.onnx build/zoo/pt_gpt.onnx build/zoo/tf_ssd_lite*.onnx; do
+    for m in models/*.onnx build/zoo/*mobilenet*.onnx build/zoo/*espcn*.onnx build/zoo/pt_crnn*.onnx build/zoo/pt_gpt*.onnx build/zoo/tf_ssd_lite*.onnx; do
         [ -f "$m" ] || continue
         n=$((n + 1))
         valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=99 \

@@ -21,7 +21,7 @@ have() { command -v "$1" >/dev/null; }
 # errors NAME: the lines of its log that say something
 errors() { ! grep -hE '(error|warning):' "build-static/$1.log" | sort -u | head -n 60 | grep .; }
 
-run_gcc() { build build-static/gcc -DRL_WERROR=ON -DCMAKE_C_COMPILER=gcc -DRL_CUDA=OFF; }
+run_gcc() { build build-static/gcc -DRL_WERROR=ON -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc -DRL_CUDA=OFF; } # as packages are built
 run_clang() {
     python3 - <<'PY' | xargs -d '\n' -P 2 -n 1 sh -c >build-static/clang.log 2>&1 || { errors clang; return 1; }
 import json

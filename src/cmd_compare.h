@@ -8,8 +8,8 @@ enum { RL_MOSTPEERS = 32 };
 typedef struct {
     char peer[32], label[48], version[32];
     char model[512];     /* what it wrote; "": it has a form of its own, or failed */
-    char outputs[320];   /* "same", "differ: ...", "not checked: ...", or "" */
-    char error[320];     /* "", or why there is no result */
+    char outputs[1088];  /* "same", "differ: ...", "not checked: ...", or "" */
+    char error[1088];    /* "", or why there is no result */
     double seconds;      /* below 0: none */
     int64_t transposes, moving, bytes; /* below 0: not known */
 } rl_peer;
