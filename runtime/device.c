@@ -56,12 +56,54 @@ rl_tensor rl_tensor_on(rl_rt *rt, const rl_tensor *t, const rl_backend *b) {
     return y;
 }
 
+/* ---- what goes there once ---- */
+
+static void *keep(rl_rt *rt, const void *host, size_t nbyte, bool lasts) {
+    void *p = rt->device->keep(rt, host, nbyte, lasts);
+    if (!p) rl_device_no_memory(rt, nbyte);
+    return p;
+}
+
+void *rl_call_keep(rl_call *c, const void *host, size_t nbyte, bool lasts) {
+    return keep(c->rt, host, nbyte, lasts);
+}
+
+static rl_tensor kept_bytes(rl_rt *rt, const rl_tensor *t, const void *host, size_t nbyte, bool lasts) {
+    rl_tensor y = rl_tensor_borrow(rt, t->dtype, t->rank, t->dim, keep(rt, host, nbyte, lasts), nbyte);
+    y.mem->on = rt->device;
+    return y;
+}
+
+/* A constant's storage goes there once, as it is: a view of it stays one. */
+static rl_tensor kept_constant(rl_rt *rt, const rl_tensor *t) {
+    rl_tensor y = kept_bytes(rt, t, t->mem->p, t->mem->nbyte, true);
+    memcpy(y.stride, t->stride, sizeof y.stride);
+    y.offset = t->offset;
+    return y;
+}
+
+const rl_tensor *rl_call_kept(rl_call *c, const rl_tensor *t) {
+    return rl_call_hold(c, kept_constant(c->rt, t));
+}
+
+/* ---- moves ---- */
+
+static void move_there(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
+    rt->moved += rl_bytes_of(dst->dtype, rl_numel(dst));
+    note(rt, rt->device->move(rt, dst, src));
+}
+
 bool rl_device_moves(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
     const rl_backend *d = rt->device, *to = dst->mem->on, *from = src->mem->on;
     if (!d || (to != d && from != d)) return false;
     if (to == from) {
-        rt->moved += rl_bytes_of(dst->dtype, rl_numel(dst));
-        note(rt, d->move(rt, dst, src));
+        move_there(rt, dst, src);
+        return true;
+    }
+    if (to == d && src->mem->lasts && rl_numel(src)) {
+        rl_tensor there = kept_constant(rt, src);
+        move_there(rt, dst, &there);
+        rl_tensor_drop(&there);
         return true;
     }
     if (rl_is_dense(dst) && rl_is_dense(src)) {
@@ -96,30 +138,6 @@ rl_status rl_device_open(rl_rt *rt) {
 
 enum { KNOWN = 1 << 16 /* bytes; what is larger is kept only where it is a constant */ };
 
-void *rl_call_keep(rl_call *c, const void *host, size_t nbyte, bool lasts) {
-    void *p = c->rt->device->keep(c->rt, host, nbyte, lasts);
-    if (!p) rl_device_no_memory(c->rt, nbyte);
-    return p;
-}
-
-static rl_tensor kept_bytes(rl_call *c, const rl_tensor *t, const void *host, size_t nbyte, bool lasts) {
-    rl_tensor y = rl_tensor_borrow(c->rt, t->dtype, t->rank, t->dim, rl_call_keep(c, host, nbyte, lasts), nbyte);
-    y.mem->on = c->rt->device;
-    return y;
-}
-
-/* A constant's storage goes there once, as it is: a view of it stays one. */
-static rl_tensor kept_constant(rl_call *c, const rl_tensor *t) {
-    rl_tensor y = kept_bytes(c, t, t->mem->p, t->mem->nbyte, true);
-    memcpy(y.stride, t->stride, sizeof y.stride);
-    y.offset = t->offset;
-    return y;
-}
-
-const rl_tensor *rl_call_kept(rl_call *c, const rl_tensor *t) {
-    return rl_call_hold(c, kept_constant(c, t));
-}
-
 /* What the CPU made in the device's place goes there for all that read it. */
 static const rl_tensor *go_back(rl_call *c, uint32_t i) {
     rl_tensor *slot = &c->frame->slot[c->node->in[i].i], there = rl_tensor_on(c->rt, slot, c->rt->device);
@@ -133,12 +151,12 @@ const rl_tensor *rl_call_here(rl_call *c, uint32_t i) {
     if (!t || t->kind != RL_TENSOR || t->mem->on == c->rt->device) return t;
     if (t->mem->came && t == &c->frame->slot[c->node->in[i].i]) return go_back(c, i);
     size_t nbyte = rl_bytes_of(t->dtype, rl_numel(t));
-    if (nbyte && t >= c->frame->x->constant && t < c->frame->x->constant + c->g->nval) return rl_call_hold(c, kept_constant(c, t));
+    if (nbyte && t->mem->lasts) return rl_call_kept(c, t);
     const rl_backend *was = c->rt->on;
     c->rt->on = &rl_backend_cpu;
     rl_tensor dense = rl_contiguous(c->rt, t);
     c->rt->on = was;
-    rl_tensor y = nbyte && nbyte <= KNOWN ? kept_bytes(c, &dense, rl_data(&dense), nbyte, false) : rl_tensor_on(c->rt, &dense, c->rt->device);
+    rl_tensor y = nbyte && nbyte <= KNOWN ? kept_bytes(c->rt, &dense, rl_data(&dense), nbyte, false) : rl_tensor_on(c->rt, &dense, c->rt->device);
     rl_tensor_drop(&dense);
     return rl_call_hold(c, y);
 }

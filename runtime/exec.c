@@ -392,6 +392,8 @@ rl_status rl_exec_fold(rl_exec *x) {
         }
     }
     x->nstep = kept;
+    for (uint32_t i = 0; i < x->g->nval; i++)
+        if (x->constant[i].kind == RL_TENSOR) x->constant[i].mem->lasts = true;
     rl_arena_free(&f.mem);
     rl_arena_free(&f.tmp);
     return RL_OK;

@@ -49,6 +49,7 @@ typedef struct rl_storage {
     void *p;
     size_t nbyte;
     uint32_t ref;
+    bool lasts;                     /* a constant's: it stays as it is, and what was copied of it stays right */
     bool came;                      /* made on the host for want of a device's kernel: what reads it is the device's (device.h) */
     bool borrowed;                  /* p is not freed: weights in the mapped file, caller's data */
     bool loose;                     /* borrowed weights whose address is not a multiple of their type's: rl_storage_fetch before they are read */

@@ -246,6 +246,26 @@ TEST(turned_weights) {
     rl_ctx_free(ctx);
 }
 
+/* Constants that are moved beside values: as they are, turned, and spread over a size of the run (a class token). They go there once. */
+TEST(moved_constants) {
+    static const char text[] =
+        "graph opset=21 {\n  in %x f32[N,3,4]\n  const %p f32[1,2,4] {1,2,3,4,5,6,7,8}\n  const %q f32[1,4,1] {-1,2,0,4}\n  const %f i64[1] {0}\n"
+        "  const %t i64[1] {1}\n  const %r i64[2] {1,4}\n"
+        "  %n = Shape(%x)\n  %b = Slice(%n, %f, %t)\n  %d = Concat(%b, %r) axis=0\n  %e = Transpose(%q) perm=[0,2,1]\n"
+        "  %c = Expand(%e, %d)\n  %y = Concat(%c, %x) axis=1\n  %z = Concat(%x, %p, %e) axis=1\n  out %y\n  out %z\n}\n";
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+    for (uint32_t k = 0; k < 4; k++) {
+        give_floats(&cpu, 0, 3, (int64_t[]){1, 3, 4}, k), give_floats(&gpu, 0, 3, (int64_t[]){1, 3, 4}, k);
+        CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+        CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && same_floats(&cpu.out[1], &gpu.out[1]));
+        CHECK(rl_device_replays(gpu.x) == (k > 0));
+        drop(&cpu), drop(&gpu);
+    }
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
 /* An op without a kernel runs on the CPU, what follows on the device again; nothing is recorded. */
 TEST(falls_back) {
     CHECK_CTX(ctx)
@@ -399,6 +419,7 @@ int main(void) {
     RUN(constant_scales);
     RUN(quantized_chains);
     RUN(turned_weights);
+    RUN(moved_constants);
     RUN(falls_back);
     RUN(wrong_index);
     RUN(across);
