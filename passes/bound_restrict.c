@@ -86,8 +86,8 @@ static void put_key(const rl_plan *p, const rl_oplegal *op, rl_text *key) {
     rl_put_bytes(key, (const char *)&op->token, sizeof op->token);
     for (uint32_t o = 0; o < op->noperand; o++) {
         const rl_kept *kept = &p->cls.p[op->operand[o].cls].kept;
-        char n = kept->atom ? (char)kept->n : -1;
-        rl_put_bytes(key, &n, 1);
+        uint8_t n = kept->atom ? (uint8_t)kept->n : UINT8_MAX;
+        rl_put_bytes(key, (const char *)&n, 1);
         if (kept->atom) rl_put_bytes(key, (const char *)kept->atom, kept->n);
     }
 }

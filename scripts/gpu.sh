@@ -183,7 +183,7 @@ do_ops() {
 }
 
 do_backend() { py backend 520 tests/python/test_backend_run.py $([ -n "$GPU_CASES" ] || echo --at-least 2003) --jobs "$jobs" $GPU_CASES; }
-do_zoo() { py zoo 520 tests/python/test_zoo_run.py --jobs "$jobs" $GPU_CASES; }
+do_zoo() { py zoo 520 tests/python/test_zoo_run.py --replayed --jobs "$jobs" $GPU_CASES; }
 do_zoo16() { py zoo-float16 520 tests/python/test_zoo_run.py --type float16 --jobs "$jobs" $GPU_CASES; }
 do_zoobf() { py zoo-bfloat16 520 tests/python/test_zoo_run.py --type bfloat16 --jobs "$jobs" $GPU_CASES; }
 do_places() {

@@ -47,7 +47,7 @@ emulated() {
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/$test --relayout build/cuda/relayout_emulated --device cuda | tail -n 3 || status=1
     done
-    for test in "" "--type float16" "--type bfloat16"; do
+    for test in --replayed "--type float16" "--type bfloat16"; do
         # shellcheck disable=SC2086
         "$PYTHON" tests/python/test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda $test | tail -n 3 || status=1
     done

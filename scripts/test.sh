@@ -134,7 +134,7 @@ if [ -x build/cuda/relayout_emulated ]; then
     py gpu-emulated-text test_text_run.py --relayout $watched --device cuda text/ops text/moves text/graph text/ir
     py gpu-emulated-low test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --type float16 espcn mobilenetv3
     py gpu-emulated-joined test_fast.py --relayout build/cuda/relayout_emulated --device cuda --count 100
-    py gpu-emulated-zoo test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda mobilenet efficientnet superres ssd crnn
+    py gpu-emulated-zoo test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --replayed mobilenet efficientnet superres ssd crnn
 else
     say "skipped: no C++ compiler for the emulated device"
 fi

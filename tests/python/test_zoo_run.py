@@ -11,9 +11,9 @@ with onnxruntime's (its optimizations off).
 
 An output of floats agrees when max |diff| <= 1e-4 * (max y - min y) + 1e-6 * max |y|, one of other types when it is equal. A model
 that the program refuses before it runs is listed by the op that it names, and counts as skipped; every other one must agree, and with
-a device no node of a sample model may be left to the host. The seeded weights of a deep model may overflow: then all weights are halved
-until they do not. `relayout bench` of each model must hold no more memory than its inputs, the plan's arena, at most 1.1 times what any
-plan needs, and what one kernel had for itself.
+a device no node of a sample model may be left to the host; with --replayed each run must be one graph of the device's, recorded once.
+The seeded weights of a deep model may overflow: then all weights are halved until they do not. `relayout bench` of each model must
+hold no more memory than its inputs, the plan's arena, at most 1.1 times what any plan needs, and what one kernel had for itself.
 """
 import collections
 import importlib.util
@@ -125,13 +125,23 @@ def compared_lower(prog, path, inputs, options, to, tmp):
     return share, seconds, left, how
 
 
+def benched(prog, path, sizes, *words):
+    """What `relayout bench` says."""
+    words = [*words, *(x for name, dims in sizes.items() for x in ("--input-shape", f"{name}={','.join(map(str, dims))}"))]
+    p = subprocess.run([prog, "bench", path, "--json", "-", *words], capture_output=True, timeout=TIME)
+    if p.returncode:
+        raise RuntimeError(f"bench: {p.stderr.decode()[-200:]}")
+    return json.loads(p.stdout)
+
+
+def replays(prog, path, sizes, device):
+    """What is wrong where its runs are not one recorded graph each."""
+    return "" if benched(prog, path, sizes, "--device", device, "--runs", "2")["replayed"] else "not replayed"
+
+
 def held(prog, path, sizes, kernels):
     """What is wrong with the memory of its runs."""
-    words = [x for name, dims in sizes.items() for x in ("--input-shape", f"{name}={','.join(map(str, dims))}")]
-    p = subprocess.run([prog, "bench", path, "--kernels", kernels, "--runs", "1", "--json", "-", *words], capture_output=True, timeout=TIME)
-    if p.returncode:
-        return f"bench: {p.stderr.decode()[-200:]}"
-    b = json.loads(p.stdout)
+    b = benched(prog, path, sizes, "--kernels", kernels, "--runs", "1")
     caller = b["input_bytes"] + b["delivered_bytes"]
     few = b["arena_bytes"] <= 1.1 * b["least_bytes"] and b["peak_bytes"] <= caller + b["arena_bytes"] + b["work_bytes"] + b["kept_bytes"]
     return "" if few else "memory: " + ", ".join(f"{k} {v}" for k, v in b.items() if k.endswith("_bytes"))
@@ -158,7 +168,11 @@ def run(job):
                     onnx.save(calmed(model), used)
             else:
                 return name, None, 0, "", "its output is never finite", False
-        wrong = "outputs differ" if worst > 1 else f"not on the device: {left}" if left and not path else "" if args.device or args.type else held(prog, own, sizes, args.kernels)
+        wrong = "outputs differ" if worst > 1 else f"not on the device: {left}" if left and not path else ""
+        if not wrong and args.replayed:
+            wrong = replays(prog, own, sizes, args.device)
+        elif not wrong and not args.device and not args.type:
+            wrong = held(prog, own, sizes, args.kernels)
         return name, worst, seconds, how, wrong, False
     except (Refused, lowered.CannotLower) as e:
         return name, None, 0, "", str(e), True
@@ -172,6 +186,7 @@ def main():
     p.add_argument("--kernels", choices=common.KERNELS, default="fast")
     p.add_argument("--at-least", type=int, default=0, help="fail when fewer models agree")
     p.add_argument("--device", help="of relayout run: cuda")
+    p.add_argument("--replayed", action="store_true", help="with --device: fail where it does not record the graph and replay it")
     p.add_argument("--type", choices=lowered.TYPES, help="the models in this type")
     args = p.parse_args()
     prog = common.program(args)
