@@ -198,12 +198,6 @@ int64_t rl_charge_unit(const rl_plan *p, const rl_oplegal *op) {
     return op->noperand ? rl_move_time(p, rl_charged_class(p, op)) / 10 : 0;
 }
 
-bool rl_target_charges(const rl_target *t) {
-    for (uint32_t i = 0; i < RL_NCHARGE; i++)
-        if (t->charge[i]) return true;
-    return false;
-}
-
 /* Whether taking one run of atoms out leaves the others in place. */
 static bool one_group_moves(const uint8_t *place, uint32_t n) {
     for (uint32_t skip = 0; skip < n; skip++) {

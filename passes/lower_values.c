@@ -1,5 +1,6 @@
 /* The tensors that lower.c and its like ask for, made on demand: Reshapes, conversions, the model's own movement. */
 #include "lower.h"
+#include "../src/permute.h"
 
 #include <string.h>
 
@@ -149,15 +150,16 @@ static void places(const uint8_t *order, uint32_t n, uint8_t *place) {
 }
 
 /* The dims of x as they come to lie in order `to`: perm, and the form of the result. False when a dim is torn apart.
- * Dims of size 1 go where `want` has them if it has as many, else they stay in front. */
+ * Dims of size 1 go where `want` has them if it has as many, else where they are least in the way. */
 static bool whole_dims(const rl_lower *l, const rl_phys *x, uint32_t to, const rl_dims *want, uint32_t *perm, rl_dims *d) {
     uint8_t place[RL_MAXATOM], first[RL_MAXDIMS];
     const uint8_t *from = rl_lower_atoms(l, x->cls, x->order);
     uint32_t at = 0, n = 0, ones = 0, one[RL_MAXDIMS], real[RL_MAXDIMS], want_ones = 0;
+    bool is_one[RL_MAXDIMS];
     places(rl_lower_atoms(l, x->cls, to), l->p->cls.p[x->cls].natom, place);
     for (uint32_t i = 0; i < x->dims->ndim; i++) {
         uint32_t c = x->dims->count[i];
-        if (c == 0) one[ones++] = i;
+        if ((is_one[i] = c == 0)) one[ones++] = i;
         for (uint32_t k = 1; k < c; k++)
             if (place[from[at + k]] != place[from[at]] + k) return false;
         if (c) {
@@ -171,12 +173,10 @@ static bool whole_dims(const rl_lower *l, const rl_phys *x, uint32_t to, const r
     for (uint32_t i = 0; want && i < want->ndim; i++) want_ones += want->count[i] == 0;
     uint32_t r = 0, o = 0;
     d->ndim = x->dims->ndim;
-    for (uint32_t i = 0; i < d->ndim; i++) {
-        bool is_one = want && want->ndim == d->ndim && want_ones == ones ? want->count[i] == 0 : o < ones;
-        uint32_t src = is_one ? one[o++] : real[r++];
-        perm[i] = src;
-        d->count[i] = x->dims->count[src];
-    }
+    if (want && want->ndim == d->ndim && want_ones == ones)
+        for (uint32_t i = 0; i < d->ndim; i++) perm[i] = want->count[i] == 0 ? one[o++] : real[r++];
+    else rl_permute_ones(d->ndim, is_one, real, perm);
+    for (uint32_t i = 0; i < d->ndim; i++) d->count[i] = x->dims->count[perm[i]];
     return true;
 }
 

@@ -8,7 +8,7 @@
  *
  * A cone is all nodes between a tensor y and one tensor x of which y holds elements and nothing else; its map (src/map.h) says
  * which.  For each y, from the last node to the first, every x on the way is tried, and the form that saves most is written: nothing,
- * a Reshape, one Slice, one Gather along a dim, one Transpose, DepthToSpace or SpaceToDepth, the first of these that exists.  A form
+ * a Reshape, one Slice, one Resize to the nearest, one Gather along a dim, one Transpose, DepthToSpace or SpaceToDepth, the first of these that exists.  A form
  * never has more nodes than those that go with it, nor moves more bytes, nor adds a Transpose; one that is of another kind than
  * what it replaces (a Gather for a Transpose) replaces at least one for one, where the target allows it; the Gather's indices, at most an
  * eighth of what it writes, then count for the choice alone.
@@ -231,6 +231,7 @@ static bool is_allowed(const folder *f, const rl_form *form, const rl_movecost *
     const rl_movecost *now = &form->cost;
     int64_t conv_old = old->transposes + old->depth_space, conv_now = now->transposes + now->depth_space;
     if (now->nodes > old->nodes || now->bytes > old->bytes || now->transposes > old->transposes) return false;
+    if (form->kind == RL_FORM_RESIZE && rl_target_charges(f->r->target) && !rl_form_resize_pays(form, old)) return false;
     if (conv_now > conv_old + old->others) return false;
     if (conv_old + old->others == 0) return false; /* views alone */
     if (now->depth_space > old->depth_space && old->transposes == 0 && old->others < 2) return false;
@@ -257,7 +258,7 @@ static void find_views(const folder *f, rl_moved *m) {
 }
 
 static bool best_form(folder *f, rl_moved *m, bool plain, rl_form *best) {
-    static const rl_formkind order[] = {RL_FORM_NOTHING,   RL_FORM_SLICE,          RL_FORM_GATHER,
+    static const rl_formkind order[] = {RL_FORM_NOTHING,   RL_FORM_SLICE,          RL_FORM_RESIZE,        RL_FORM_GATHER,
                                         RL_FORM_TRANSPOSE, RL_FORM_DEPTH_TO_SPACE, RL_FORM_SPACE_TO_DEPTH};
     for (size_t k = 0; k < RL_LEN(order); k++)
         if (!(plain && order[k] == RL_FORM_TRANSPOSE) && rl_form_find(m, order[k], best) && is_allowed(f, best, &m->old)) return true;

@@ -11,7 +11,7 @@ enum { RL_CONE_MAX = 40, RL_FORM_RANK = 12 };
 typedef struct { int64_t nodes, bytes, index, transposes, depth_space, others, gathers; } rl_movecost; /* others: gathers too */
 
 typedef enum {
-    RL_FORM_NOTHING, RL_FORM_SLICE, RL_FORM_GATHER, RL_FORM_TRANSPOSE, RL_FORM_DEPTH_TO_SPACE, RL_FORM_SPACE_TO_DEPTH
+    RL_FORM_NOTHING, RL_FORM_SLICE, RL_FORM_RESIZE, RL_FORM_GATHER, RL_FORM_TRANSPOSE, RL_FORM_DEPTH_TO_SPACE, RL_FORM_SPACE_TO_DEPTH
 } rl_formkind;
 
 typedef struct { uint32_t rank; rl_dim dim[RL_FORM_RANK]; } rl_shape;
@@ -21,7 +21,8 @@ typedef struct { uint32_t rank; rl_dim dim[RL_FORM_RANK]; } rl_shape;
 typedef struct {
     rl_formkind kind;
     rl_shape before, after;
-    /* Slice: starts, ends and steps; Transpose: a is perm; DepthToSpace, SpaceToDepth: a[0] block, a[1] mode CRD */
+    /* Slice: starts, ends and steps; Resize: a has how often each element of a dim comes; Transpose: a is perm; DepthToSpace,
+     * SpaceToDepth: a[0] block, a[1] mode CRD */
     int64_t a[RL_FORM_RANK], b[RL_FORM_RANK], step[RL_FORM_RANK];
     uint32_t axis, nindex;
     const int64_t *index; /* Gather */
@@ -64,6 +65,11 @@ void rl_move_note_hopeless(rl_move_memo *m);                              /* of 
 
 /* movement_forms.c.  The places along `axis` of a tensor of dims s that the map reads, when that is all that it does. */
 bool rl_form_index(rl_maps *m, const rl_map *map, const rl_shape *s, uint32_t axis, const int64_t **index, uint32_t *n);
+/* Fills in the cost; false when a Reshape that is needed cannot be written. */
+bool rl_form_priced(const rl_moved *v, rl_form *f);
+/* movement_resize.c.  pays: is it quicker than the nodes that cost `old`? */
+bool rl_form_resize(const rl_moved *v, rl_form *f);
+bool rl_form_resize_pays(const rl_form *f, const rl_movecost *old);
 /* For movement_write.c. */
 bool rl_form_shape_of(const rl_graph *g, rl_value v, rl_shape *s); /* false: more dims than a form has room for */
 bool rl_form_same_shape(const rl_shape *a, const rl_shape *b);

@@ -58,8 +58,7 @@ bool rl_form_keeps_name(const rl_graph *g, rl_value y) {
     return captured || v->is_output;
 }
 
-/* Fills in the cost; false when a Reshape that is needed cannot be written. */
-static bool priced(const rl_moved *v, rl_form *f) {
+bool rl_form_priced(const rl_moved *v, rl_form *f) {
     rl_shape x, y;
     bool possible = rl_form_shape_of(v->g, v->x, &x) && rl_form_shape_of(v->g, v->y, &y);
     if (!possible) return false;
@@ -74,7 +73,7 @@ static bool priced(const rl_moved *v, rl_form *f) {
     f->cost.bytes = bytes_of(v, &f->after);
     f->cost.transposes = f->kind == RL_FORM_TRANSPOSE;
     f->cost.depth_space = f->kind == RL_FORM_DEPTH_TO_SPACE || f->kind == RL_FORM_SPACE_TO_DEPTH;
-    f->cost.others = f->kind == RL_FORM_SLICE || f->kind == RL_FORM_GATHER;
+    f->cost.others = f->kind == RL_FORM_SLICE || f->kind == RL_FORM_RESIZE || f->kind == RL_FORM_GATHER;
     if (f->kind == RL_FORM_GATHER) f->cost.index = (int64_t)f->nindex * 8;
     return possible;
 }
@@ -156,7 +155,7 @@ static bool find_slice_of(const rl_moved *v, const rl_shape *s, rl_form *f) {
     for (uint32_t i = 0; i < s->rank; i++)
         if (f->step[i] != 1 && rl_opset_of(v->g, rl_internz(v->g->ctx, "")) < 10) return false;
     if (!rl_map_slice(v->maps, s->rank, s->dim, start, f->after.dim, f->step, &same)) return false;
-    return rl_map_equal(v->maps, &same, &v->map) && priced(v, f);
+    return rl_map_equal(v->maps, &same, &v->map) && rl_form_priced(v, f);
 }
 
 /* ---- Gather ---- */
@@ -226,7 +225,7 @@ static bool find_gather_along(const rl_moved *v, const rl_shape *s, uint32_t axi
     *f = (rl_form){.kind = RL_FORM_GATHER, .before = *s, .axis = axis};
     if (!rl_form_index(v->maps, &v->map, s, axis, &f->index, &f->nindex)) return false;
     shape_index(v, f);
-    return priced(v, f);
+    return rl_form_priced(v, f);
 }
 
 /* An index_select copies runs of at least 64 bytes, or stands for all that there is: for an index_select among it with any runs, for a
@@ -280,7 +279,7 @@ static bool find_gather(const rl_moved *v, rl_form *best) {
 /* ---- Transpose ---- */
 
 /* The dims of s that digit d walks: from *k on, outermost first; false when its ends are none of s's. */
-static bool walk_dims(rl_ctx *ctx, const rl_mapdigit *d, const rl_shape *s, const rl_dim *stride, int64_t *perm, uint32_t *n) {
+static bool walk_dims(rl_ctx *ctx, const rl_mapdigit *d, const rl_shape *s, const rl_dim *stride, uint32_t *perm, uint32_t *n) {
     rl_dim below = d->scale, left = d->size, q;
     uint32_t lo = s->rank, first = *n;
     while (lo > 0 && !(s->dim[lo - 1] != 1 && stride[lo - 1] == below)) lo--;
@@ -296,27 +295,30 @@ static bool walk_dims(rl_ctx *ctx, const rl_mapdigit *d, const rl_shape *s, cons
     return left == 1;
 }
 
-/* Dims of 1 go where y has them, if that makes y's dims; else to the front. */
-static void place_ones(const rl_moved *v, const rl_shape *s, const int64_t *moved, uint32_t n, rl_form *f) {
+/* Dims of 1 go where y has them, if that makes y's dims; else where they are least in the way. */
+static void place_ones(const rl_moved *v, const rl_shape *s, const uint32_t *moved, uint32_t n, rl_form *f) {
     rl_shape y;
-    uint32_t ones[RL_FORM_RANK], none = 0, at = 0, k = 0;
+    uint32_t ones[RL_FORM_RANK], none = 0, at = 0, k = 0, perm[RL_FORM_RANK];
+    bool one[RL_FORM_RANK];
     for (uint32_t i = 0; i < s->rank; i++)
-        if (s->dim[i] == 1) ones[none++] = i;
+        if ((one[i] = s->dim[i] == 1)) ones[none++] = i;
     bool fits = rl_form_shape_of(v->g, v->y, &y) && y.rank == s->rank;
     for (uint32_t i = 0; fits && i < y.rank; i++) {
-        if (y.dim[i] == 1 && at < none) f->a[i] = ones[at++];
-        else if (k < n && s->dim[moved[k]] == y.dim[i]) f->a[i] = moved[k++];
+        if (y.dim[i] == 1 && at < none) perm[i] = ones[at++];
+        else if (k < n && s->dim[moved[k]] == y.dim[i]) perm[i] = moved[k++];
         else fits = false;
     }
-    for (uint32_t i = 0; !fits && i < s->rank; i++) f->a[i] = i < none ? (int64_t)ones[i] : moved[i - none];
+    if (!fits) rl_permute_ones(s->rank, one, moved, perm);
     f->after.rank = s->rank;
-    for (uint32_t i = 0; i < s->rank; i++) f->after.dim[i] = s->dim[f->a[i]];
+    for (uint32_t i = 0; i < s->rank; i++) {
+        f->a[i] = perm[i];
+        f->after.dim[i] = s->dim[perm[i]];
+    }
 }
 
 static bool find_transpose_of(const rl_moved *v, const rl_shape *s, rl_form *f) {
     rl_dim stride[RL_FORM_RANK];
-    int64_t moved[RL_FORM_RANK];
-    uint32_t n = 0, real = 0;
+    uint32_t moved[RL_FORM_RANK], n = 0, real = 0;
     rl_map same;
     strides_of(v->maps->ctx, s, stride);
     for (uint32_t i = 0; i < s->rank; i++) real += s->dim[i] != 1;
@@ -325,7 +327,7 @@ static bool find_transpose_of(const rl_moved *v, const rl_shape *s, rl_form *f) 
     if (n != real) return false;
     *f = (rl_form){.kind = RL_FORM_TRANSPOSE, .before = *s};
     place_ones(v, s, moved, n, f);
-    return rl_map_transpose(v->maps, s->rank, s->dim, f->a, &same) && rl_map_equal(v->maps, &same, &v->map) && priced(v, f);
+    return rl_map_transpose(v->maps, s->rank, s->dim, f->a, &same) && rl_map_equal(v->maps, &same, &v->map) && rl_form_priced(v, f);
 }
 
 /* x's dims merged as far as the map lets them be: its digits by scale. */
@@ -397,7 +399,7 @@ static bool find_depth(const rl_moved *v, bool to_space, rl_form *f) {
     for (int crd = 0; crd < modes; crd++) {
         if (!make_depth(v, &x, to_space, block, crd, &same) || !rl_map_equal(v->maps, &same, &v->map)) continue;
         *f = (rl_form){.kind = to_space ? RL_FORM_DEPTH_TO_SPACE : RL_FORM_SPACE_TO_DEPTH, .before = x, .after = y, .a = {block, crd}};
-        return priced(v, f);
+        return rl_form_priced(v, f);
     }
     return false;
 }
@@ -419,7 +421,7 @@ bool rl_form_permuted(const rl_moved *v, rl_formkind base, rl_form *f, uint32_t 
         if (!rl_map_invert(v->maps, &made, elements(v), &back) || !rl_map_compose(v->maps, &v->map, &back, &rest.map)) return false;
         f->a[0] = block;
     }
-    if (!priced(v, f)) return false;
+    if (!rl_form_priced(v, f)) return false;
     for (*axis = 0; *axis < y.rank; ++*axis) {
         rl_form g;
         if (rl_map_is_identity(&rest.map, elements(v)) || !find_gather_along(&rest, &y, *axis, &g)) continue;
@@ -436,7 +438,7 @@ bool rl_form_find(const rl_moved *v, rl_formkind kind, rl_form *f) {
     switch (kind) {
     case RL_FORM_NOTHING:
         *f = (rl_form){.kind = kind};
-        return rl_map_is_identity(&v->map, elements(v)) && priced(v, f);
+        return rl_map_is_identity(&v->map, elements(v)) && rl_form_priced(v, f);
     case RL_FORM_SLICE:
         for (uint32_t i = 0; i < v->nview; i++) {
             rl_form one;
@@ -445,6 +447,7 @@ bool rl_form_find(const rl_moved *v, rl_formkind kind, rl_form *f) {
             found = true;
         }
         return found;
+    case RL_FORM_RESIZE: return rl_form_resize(v, f);
     case RL_FORM_GATHER: return !v->map.fill && find_gather(v, f);
     case RL_FORM_TRANSPOSE: return find_transpose(v, f);
     case RL_FORM_DEPTH_TO_SPACE: return find_depth(v, true, f);

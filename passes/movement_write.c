@@ -59,11 +59,27 @@ static void write_slice(const writer *w, const rl_form *f, rl_value x, rl_value 
     rl_graph_set_attrs(w->v->g, s, a, 3);
 }
 
+static void write_resize(const writer *w, const rl_form *f, rl_value x, rl_value y) {
+    rl_graph *g = w->v->g;
+    bool roi = rl_opset_of(g, rl_internz(g->ctx, "")) < 13; /* may be left out from 13 on */
+    float *scale = rl_new(&g->mem, float, f->before.rank);
+    rl_dim n = f->before.rank, none = 0;
+    for (uint32_t i = 0; i < f->before.rank; i++) scale[i] = (float)f->a[i];
+    rl_value in[] = {x, RL_NOVALUE, RL_NOVALUE};
+    if (roi) in[1] = rl_graph_const(g, rl_graph_fresh_name(g, "rl_roi"), RL_F32, 1, &none, scale, 0);
+    in[2] = rl_graph_const(g, rl_graph_fresh_name(g, "rl_scales"), RL_F32, 1, &n, scale, (size_t)n * sizeof *scale);
+    rl_attr a[] = {rl_attr_of_string(g, "coordinate_transformation_mode", "asymmetric", 10), rl_attr_of_string(g, "mode", "nearest", 7),
+                   rl_attr_of_string(g, "nearest_mode", "floor", 5)};
+    rl_graph_set_attrs(g, add_node(w, RL_OP_Resize, "rl_resize", 3, in, y), a, 3);
+}
+
 static void write_op(const writer *w, const rl_form *f, rl_value x, rl_value y) {
     rl_graph *g = w->v->g;
     rl_attr a[2];
     if (f->kind == RL_FORM_SLICE) {
         write_slice(w, f, x, y);
+    } else if (f->kind == RL_FORM_RESIZE) {
+        write_resize(w, f, x, y);
     } else if (f->kind == RL_FORM_GATHER) {
         rl_value at = rl_graph_const(g, rl_graph_fresh_name(g, "rl_index"), RL_I64, f->indexdim.rank, f->indexdim.dim,
                                      rl_copy(&g->mem, f->index, f->nindex * sizeof *f->index), f->nindex * sizeof *f->index);

@@ -114,14 +114,14 @@ static const uint32_t *make_count(rl_prove_maker *m) {
     return comp;
 }
 
-/* Moving Transposes of tensors that are in no value. */
+/* Moving Transposes of tensors that are in no value, or whose input and output are two: of sizes that are not known to be the same. */
 static uint32_t outside(const rl_plan *p) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->g->order.n; k++) {
         const rl_nodeinfo *x = rl_nod(p->g, p->g->order.p[k]);
         if (x->op != RL_OP_Transpose || !rl_has(rl_in(x, 0))) continue;
         uint32_t c = p->member[x->in[0].i].cls;
-        n += (c == RL_NONE || p->cls.p[c].constant) && rl_transpose_moves(p->g, x);
+        n += (c == RL_NONE || p->cls.p[c].constant || !p->moving[p->g->order.p[k].i]) && rl_transpose_moves(p->g, x);
     }
     return n;
 }

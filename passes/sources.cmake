@@ -57,6 +57,7 @@ list(APPEND RL_SOURCES
   passes/movement.c
   passes/movement_forms.c
   passes/movement_memo.c
+  passes/movement_resize.c
   passes/movement_write.c
   passes/normalize.c
   passes/pick.c

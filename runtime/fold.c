@@ -68,7 +68,7 @@ static const rl_kernel kernel = {.types = RL_T(RL_F32), .fn = rl_fast_conv_fold}
 static bool read_fold(const rl_graph *g, const rl_nodeinfo *n, rl_fold *f) {
     const rl_valinfo *x = rl_val(g, n->in[0]);
     *f = (rl_fold){rl_attr_int(n, "blocksize", 0), rl_attr_is(n, "mode", "CRD")};
-    if (x->rank != 4 || x->dtype != RL_F32) return false;
+    if (n->op != RL_OP_DepthToSpace || x->rank != 4 || x->dtype != RL_F32) return false; /* SpaceToDepth has the same kernel */
     for (uint32_t i = 1; i < 4; i++)
         if (!rl_dim_known(x->dim[i]) || x->dim[i] < 1) return false;
     return f->block > 0 && f->block <= x->dim[1] && x->dim[1] % (f->block * f->block) == 0;

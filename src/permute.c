@@ -20,3 +20,21 @@ bool rl_is_permutation(const int64_t *p, uint32_t n, rl_arena *tmp) {
     }
     return true;
 }
+
+void rl_permute_ones(uint32_t rank, const bool *one, const uint32_t *moved, uint32_t *perm) {
+    uint32_t at = 0, k = 0, n = 0, end = rank;
+    for (uint32_t i = 0; i < rank; i++) n += !one[i];
+    for (; at < rank && (one[at] || moved[k] == at); at++) {
+        k += !one[at];
+        perm[at] = at;
+    }
+    uint32_t still = at;
+    while (end > still && one[end - 1]) end--;
+    for (uint32_t i = end; still == 0 && i < rank; i++) perm[at++] = i;
+    for (; k < n; k++) {
+        uint32_t first = moved[k];
+        while (first > still && one[first - 1]) first--;
+        for (; first <= moved[k]; first++) perm[at++] = first;
+    }
+    for (; still > 0 && end < rank; end++) perm[at++] = end;
+}

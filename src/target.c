@@ -339,6 +339,12 @@ void rl_target_print(const rl_target *t, rl_text *out) {
 
 /* ---- time ---- */
 
+bool rl_target_charges(const rl_target *t) {
+    for (uint32_t i = 0; i < RL_NCHARGE; i++)
+        if (t->charge[i]) return true;
+    return false;
+}
+
 int64_t rl_target_move(const rl_target *t, int64_t bytes, int64_t tenths) {
     int64_t most = (int64_t)1 << 42; /* so that a million of them can be added */
     return RL_MIN(most, t->move[RL_MOVE_FIXED] * t->move[RL_MOVE_RATE] / 100 + RL_MIN(most, bytes) * tenths);

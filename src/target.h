@@ -88,6 +88,7 @@ rl_status rl_target_find(rl_arena *mem, const char *name, const rl_target **out)
 int64_t rl_target_move(const rl_target *t, int64_t bytes, int64_t tenths);
 /* The same as ns. */
 int64_t rl_target_ns(const rl_target *t, int64_t tenths);
+bool rl_target_charges(const rl_target *t); /* any form at all */
 bool rl_types_have(uint64_t types, rl_dtype t);
 /* Whether the row is about this node, whose input 0 has that type and rank. */
 bool rl_run_fits(const rl_run *run, const rl_nodeinfo *n, rl_dtype type, uint32_t rank);

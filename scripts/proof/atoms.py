@@ -111,6 +111,7 @@ class Problem:
         self.work = {}    # index of a node -> Work or None
         self.links = {}   # index of a Leave -> (works, the tensors of no link)
         self.moves = set()
+        self.apart = set()  # what Transposes make whose input's sizes are not known to be the same
         self.refine(nodes)
         self.values, self.member = [], {}
         self.join(nodes)
@@ -119,8 +120,11 @@ class Problem:
 
     def refine(self, nodes):
         for i, n in enumerate(nodes):
-            if is_moving(n) and n.op == "Transpose" and self.link_transpose(n):
-                self.moves.add(i)
+            if is_moving(n) and n.op == "Transpose":
+                if self.link_transpose(n):
+                    self.moves.add(i)
+                else:
+                    self.apart.add(n.out(0))
         for i, n in enumerate(nodes):
             if n.ends is not None:
                 self.links[i] = links_of(self, n)

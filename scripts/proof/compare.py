@@ -482,8 +482,8 @@ class Rewritten:
             raise Refused(f"the Transposes of the result move {size} bytes, the claim says {proof.cost[1]}")
 
     def is_apart(self, n):
-        """Of no value: of a tensor that is none, or of a constant from which constants alone lead to what stays as it is made."""
-        return self.stays(n.out(0)) if self.model.data(n.inp(0)) else not self.in_value(n.inp(0))
+        """Of no value: of a tensor that is none, or of a constant from which constants alone lead to what stays as it is made; or between two values."""
+        return self.stays(n.out(0)) if self.model.data(n.inp(0)) else not self.in_value(n.inp(0)) or n.out(0) in self.problem.apart
 
     def stays(self, name):
         """A result of the graph or of a body, or more than is written out unpaid."""

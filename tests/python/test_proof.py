@@ -564,6 +564,14 @@ def traced_model():
     return model
 
 
+def declared_model():
+    """A Transpose of unknown sizes makes an output whose sizes are declared: it is no conversion, and stands beside what the claim is about."""
+    node = test_targets.h.make_node
+    nodes = [node("Reshape", ["x", "n"], ["r"]), node("Relu", ["r"], ["c"]), node("Transpose", ["c"], ["y"], perm=[0, 2, 3, 1]),
+             node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]), node("Relu", ["t"], ["s"]), node("Transpose", ["s"], ["z"], perm=[0, 3, 1, 2])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [2, 3, 4, 5]), ("n", T.INT64, [4])], [("y", T.FLOAT, [2, 4, 5, 3]), ("z", T.FLOAT, [2, 3, 4, 5])], opset=17)
+
+
 def shared_model():
     """The elements of one input by the size of another: what two near numbers leave is no size of 8."""
     node = test_targets.h.make_node
@@ -577,7 +585,7 @@ def shared_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), shared_model()):
+                  traced_model(), declared_model(), shared_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:

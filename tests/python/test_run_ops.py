@@ -385,6 +385,15 @@ def blocks():
         check(f"ConvTranspose {c} to {m_} by {k}", np.allclose(run(m, x)[0], np.maximum(want, 0), rtol=1e-4, atol=1e-4))
 
 
+def folds():
+    """A convolution is joined with the DepthToSpace behind it, not with a SpaceToDepth."""
+    x, w = np.random.default_rng(2).uniform(-1, 1, (1, 16, 8, 12)).astype(np.float32), np.random.default_rng(3).uniform(-1, 1, (16, 16, 3, 3)).astype(np.float32)
+    for op, dims in (("DepthToSpace", [1, 4, 16, 24]), ("SpaceToDepth", [1, 64, 4, 6])):
+        m = model([h.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4), h.make_node(op, ["c"], ["y"], blocksize=2)], [value("x", x.shape)],
+                  [value("y", dims)], initializer=[numpy_helper.from_array(w, "w")])
+        check(f"Conv, then {op}", np.allclose(run(m, x)[0], ReferenceEvaluator(m).run(None, {"x": x})[0], atol=1e-4))
+
+
 def memory():
     """Inputs, the plan's arena, and what one kernel had for itself are all that a run holds; the arena is next to the least."""
     for path in sorted((common.ROOT / "models").glob("*.onnx")):
@@ -486,7 +495,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, gathers, columns, reductions, suppression, blocks, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, gathers, columns, reductions, suppression, blocks, folds, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()

@@ -71,6 +71,13 @@ TEST(undecided) {
     CHECK(some);
 }
 
+/* A Transpose of unknown sizes whose result has sizes that are declared: no conversion of any value, but it may stay. */
+TEST(outside) {
+    rl_proof x;
+    prove_in("graph t opset=20 {\n  in %x f32[2,3,4,5]\n  in %n i64[4]\n  %r = Reshape(%x, %n)\n  %y f32[2,4,5,3] = Transpose(%r) perm=[0,2,3,1]\n  out %y\n}\n", 1, &x);
+    CHECK(x.checked && x.count == 0 && x.outside == 1);
+}
+
 TEST(lesser) {
     rl_proof all, none, x;
     prove_in(deep, 1, &all);
