@@ -92,10 +92,30 @@ bool rl_shape_open(const rl_shaper *s, rl_dim d) {
     return false;
 }
 
+/* d in a derived name. Another such name is not quoted: each level would double the marks of those in it. */
+static rl_text part_of(const rl_shaper *s, rl_dim d) {
+    rl_str name = rl_dim_name(s->ctx, d);
+    if (!name || name[0] != '?') return text_of(s, d);
+    rl_text t = {.mem = s->tmp};
+    rl_put(&t, "%s", name);
+    return t;
+}
+
+/* Characters, but those of a fresh symbol's number, which hangs on what was inferred before. */
+static size_t length_of(const rl_text *t) {
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        n++;
+        if (t->p[i] != '?') continue;
+        while (i + 1 < t->n && isdigit((unsigned char)t->p[i + 1])) i++;
+    }
+    return n;
+}
+
 rl_dim rl_shape_derived(const rl_shaper *s, const char *name, rl_dim a, rl_dim b) {
     if (a == UNKNOWN || b == UNKNOWN) return UNKNOWN;
-    rl_text x = text_of(s, a), y = text_of(s, b);
-    if (x.n + y.n > MAXTEXT) return UNKNOWN;
+    rl_text x = part_of(s, a), y = part_of(s, b);
+    if (length_of(&x) + length_of(&y) > MAXTEXT) return UNKNOWN;
     return rl_dim_symbol(s->ctx, rl_internf(s->ctx, "?%s(%s|%s)", name, x.p, y.p));
 }
 
@@ -117,7 +137,7 @@ static int compare_texts(const char *a, const char *b) {
 
 /* A derived symbol of two sizes whose order does not matter. */
 static rl_dim derived_pair(const rl_shaper *s, const char *name, rl_dim a, rl_dim b) {
-    return compare_texts(text_of(s, a).p, text_of(s, b).p) <= 0 ? rl_shape_derived(s, name, a, b) : rl_shape_derived(s, name, b, a);
+    return compare_texts(part_of(s, a).p, part_of(s, b).p) <= 0 ? rl_shape_derived(s, name, a, b) : rl_shape_derived(s, name, b, a);
 }
 
 int64_t rl_shape_least(const rl_shaper *s, rl_dim d) {
@@ -147,7 +167,7 @@ rl_dim rl_shape_min(const rl_shaper *s, rl_dim a, rl_dim b) {
 static bool made_of(const rl_shaper *s, const char *op, rl_dim m, rl_dim d) {
     rl_str name = rl_dim_name(s->ctx, m);
     if (!name || strncmp(name, op, 5) != 0) return false;
-    rl_text t = text_of(s, d);
+    rl_text t = part_of(s, d);
     size_t n = strlen(name);
     if (t.n + 7 > n) return false;
     return (rl_same_bytes(name + 5, t.p, t.n) && name[5 + t.n] == '|') ||

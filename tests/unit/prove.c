@@ -119,6 +119,7 @@ TEST(time_of_the_run) {
 
 int main(void) {
     RUN(undecided);
+    RUN(outside);
     RUN(lesser);
     RUN(time_of_the_run);
     return check_done();
