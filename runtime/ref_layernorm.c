@@ -91,15 +91,6 @@ rl_status rl_ref_layer_norm(rl_call *c) {
     return normalize(c, rl_dense_as(c, x, wide), made, axis, &o, scale, rms ? NULL : rl_call_in(c, 2), stats);
 }
 
-#define SUM(S, T)                                                                                                    \
-    static void sum_##S(const rl_row *r) {                                                                           \
-        const T *a = r->in[0], *b = r->in[1];                                                                        \
-        T *y = r->out;                                                                                               \
-        for (int64_t i = 0; i < r->n; i++) y[i] = a[i * r->step[0]] + b[i * r->step[1]];                             \
-    }
-SUM(f32, float)
-SUM(f64, double)
-
 /* com.microsoft's Skip[Simplified]LayerNormalization: input + skip + bias, normalized; the sum is output 3. */
 rl_status rl_ref_skip_norm(rl_call *c) {
     bool rms = c->arg == RL_LN_RMS;
@@ -107,10 +98,9 @@ rl_status rl_ref_skip_norm(rl_call *c) {
     const rl_tensor *x = rl_call_in(c, 0), *beta = rms ? NULL : rl_call_in(c, 3), *bias = rl_call_in(c, rms ? 3 : 4);
     if (x->rank == 0) return rl_call_fail(c, RL_EMODEL, "the input is a scalar");
     rl_dtype wide = rl_wide_float(x->dtype);
-    rl_row_fn *add = wide == RL_F64 ? sum_f64 : sum_f32;
     rl_tensor *sum = rl_wide_make(c, 3, x->dtype, wide, x->rank, x->dim);
-    RL_TRY(rl_each(c, wide, wide, add, sum, (const rl_tensor *[]){x, rl_call_in(c, 1)}, 2, NULL));
-    if (bias) RL_TRY(rl_each(c, wide, wide, add, sum, (const rl_tensor *[]){sum, bias}, 2, NULL));
+    RL_TRY(rl_wide_sum(c, wide, sum, x, rl_call_in(c, 1)));
+    if (bias) RL_TRY(rl_wide_sum(c, wide, sum, sum, bias));
     if (rl_call_wants(c, 3)) rl_wide_done(c, 3, sum);
     norm o = {.rms = rms, .epsilon = rl_attr_float(c->node, "epsilon", 1e-12f)};
     return normalize(c, sum, x->dtype, x->rank - 1, &o, rl_call_in(c, 2), beta, RL_F32);

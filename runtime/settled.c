@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../src/ops.h"
+#include "exec.h"
 #include "plan.h"
 
 enum { EACH = 1 << 18, ALL = 1 << 20 }; /* bytes of a value that is worth keeping; of all that are kept */
@@ -12,9 +13,9 @@ enum { EACH = 1 << 18, ALL = 1 << 20 }; /* bytes of a value that is worth keepin
 
 typedef struct { bool content, dims; } rl_hangs; /* on what is in the inputs; otherwise on their sizes */
 
-static bool in_list(const char *const *list, size_t n, const char *type) {
+bool rl_in_list(const char *const *list, size_t n, const char *name) {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(list[i], type) == 0) return true;
+        if (strcmp(list[i], name) == 0) return true;
     return false;
 }
 
@@ -24,9 +25,9 @@ static bool is_of_dims(const rl_nodeinfo *n) {
         "Attention", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "DynamicQuantizeLinear", "Einsum", "GRU", "GatherElements", "GatherND",
         "GridSample", "GroupNormalization", "InstanceNormalization", "LRN", "LSTM", "MatMulInteger", "MeanVarianceNormalization", "QLinearConv",
         "QLinearMatMul", "RNN", "ReverseSequence", "RotaryEmbedding", "Scatter", "ScatterElements", "ScatterND", "SpaceToDepth", "Trilu"};
-    static const char *const microsoft[] = {"BiasGelu", "FastGelu", "FusedMatMul", "MatMulNBits"};
-    if (!*n->domain) return in_list(onnx, RL_LEN(onnx), n->type);
-    return strcmp(n->domain, "com.microsoft") == 0 && in_list(microsoft, RL_LEN(microsoft), n->type);
+    static const char *const microsoft[] = {"BiasGelu", "DynamicQuantizeLSTM", "FastGelu", "FusedMatMul", "MatMulNBits", "MultiHeadAttention"};
+    if (!*n->domain) return rl_in_list(onnx, RL_LEN(onnx), n->type);
+    return strcmp(n->domain, "com.microsoft") == 0 && rl_in_list(microsoft, RL_LEN(microsoft), n->type);
 }
 
 /* The first input whose content may say what dims the outputs have; RL_NONE: none does. */

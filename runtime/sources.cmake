@@ -82,6 +82,7 @@ set(RL_RUNTIME
   runtime/ref_loss.c
   runtime/ref_matmul.c
   runtime/ref_ml.c
+  runtime/ref_multi_head.c
   runtime/ref_normalize.c
   runtime/ref_pointwise.c
   runtime/ref_pool.c
