@@ -107,7 +107,7 @@ rl_status rl_exec_chain(rl_exec *x, rl_step *const *s, uint32_t n, const rl_tens
 
 bool rl_in_list(const char *const *list, size_t n, const char *name); /* settled.c */
 /* Ops of com.microsoft as the ops that they stand for, in g and its bodies; fast: and products of two variables (spread.c).
- * Before shapes are inferred. */
+ * Shapes are to be inferred again. */
 rl_status rl_spread_bytes(rl_graph *g, bool fast);
 /* The first kernel of its table for the node's op and version; NULL: none. */
 const rl_kernel *rl_kernel_find(const rl_backend *b, const rl_nodeinfo *n);

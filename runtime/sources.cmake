@@ -72,6 +72,7 @@ set(RL_RUNTIME
   runtime/recurrent.c
   runtime/ref_attention.c
   runtime/ref_axis.c
+  runtime/ref_blocks.c
   runtime/ref_control.c
   runtime/ref_conv.c
   runtime/ref_copy.c

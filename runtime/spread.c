@@ -11,8 +11,9 @@
 #include "../src/ops.h"
 #include "exec.h"
 
-/* Of the inputs: x; a, b; which, a, b; any number of pieces; a, b, c; as the op's; channels last; floats and an activation; a product and heads. */
-typedef enum { ONE, PAIR, CHOICE, LIST, PRODUCT, SAME, LAST, FUSED, HEADS } shape;
+/* Of the inputs: x; a, b; which, a, b; any number of pieces; a, b, c; as the op's; channels last; floats and an activation; a product and heads; rows of
+ * blocks; tables. */
+typedef enum { ONE, PAIR, CHOICE, LIST, PRODUCT, SAME, LAST, FUSED, HEADS, ROWS, TABLES } shape;
 
 static const struct { const char *type; rl_op op; shape form; } rows[] = {
     {"QLinearAdd", RL_OP_Add, PAIR},
@@ -35,6 +36,8 @@ static const struct { const char *type; rl_op op; shape form; } rows[] = {
     {"FusedGemm", RL_OP_Gemm, FUSED},
     {"Attention", RL_OP_MatMul, HEADS},
     {"QAttention", RL_OP_ms_MatMulIntegerToFloat, HEADS},
+    {"GatherBlockQuantized", RL_OP_Gather, ROWS},
+    {"QEmbedLayerNormalization", RL_OP_ms_EmbedLayerNormalization, TABLES},
 };
 /* Attributes that only these ops have. */
 static const char *const own[] = {"channels_last", "opset", "qkv_hidden_sizes", "do_rotary", "rotary_embedding_dim", "past_present_share_buffer"};
@@ -199,6 +202,45 @@ static void write_heads(const spreader *a, rl_op op) {
     rl_graph_set_attrs(a->g, newest(a->g), &axis, 1);
 }
 
+/* ---- tables ---- */
+
+/* Rows of the data, its scales and its zero points; then these as floats. */
+static void write_rows(const spreader *a) {
+    const rl_nodeinfo *n = a->n;
+    int64_t axis = rl_attr_int(n, "gather_axis", 0), along = rl_attr_int(n, "quantize_axis", 1), rank = rl_val(a->g, n->in[0])->rank;
+    rl_value part[3] = {RL_NOVALUE, RL_NOVALUE, RL_NOVALUE};
+    axis += axis < 0 ? rank : 0, along += along < 0 ? rank : 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        rl_value from = rl_in(n, i ? i + 1 : 0);
+        if (!rl_has(from)) continue;
+        part[i] = add(a, RL_OP_Gather, 2, (rl_value[]){from, n->in[1]}, false);
+        rl_attr attr = rl_attr_of_int(a->g, "axis", axis);
+        rl_graph_set_attrs(a->g, newest(a->g), &attr, 1);
+    }
+    add(a, RL_OP_DequantizeLinear, 3, part, true);
+    rl_attr attr[] = {rl_attr_of_int(a->g, "axis", along > axis ? along + (int64_t)rl_val(a->g, n->in[1])->rank - 1 : along),
+                      rl_attr_of_int(a->g, "block_size", rl_attr_int(n, "block_size", 128))};
+    rl_graph_set_attrs(a->g, newest(a->g), attr, RL_LEN(attr));
+    rl_nod(a->g, newest(a->g))->since = 21;
+}
+
+/* Types shorter than a byte, of the rank that their scales have, along another axis than the blocks. */
+static bool has_rows(const spreader *a) {
+    const rl_nodeinfo *n = a->n;
+    const rl_valinfo *x = rl_val(a->g, n->in[0]), *i = rl_val(a->g, n->in[1]);
+    int64_t rank = x->rank, axis = rl_attr_int(n, "gather_axis", 0), along = rl_attr_int(n, "quantize_axis", 1);
+    return x->rank != RL_NORANK && i->rank != RL_NORANK && rl_dtype_bits(x->dtype) == 4 && axis >= -rank && along >= -rank && (axis - along) % rank != 0;
+}
+
+static void write_tables(const spreader *a) {
+    rl_value in[8] = {rl_in(a->n, 0), rl_in(a->n, 1)};
+    for (uint32_t i = 2; i < 7; i++)
+        in[i] = rl_has(rl_in(a->n, i)) ? add(a, RL_OP_DequantizeLinear, 3, (rl_value[]){a->n->in[i], rl_in(a->n, i + 6), rl_in(a->n, i + 11)}, false) : RL_NOVALUE;
+    in[7] = rl_in(a->n, 7);
+    rl_graph_add(a->g, RL_OP_ms_EmbedLayerNormalization, a->n->name, 8, in, a->n->nout, a->n->out);
+    give_attributes(a);
+}
+
 /* ---- all of them ---- */
 
 /* Does the op mean the same in the graph's opset?  Attributes that became inputs are those of the op before. */
@@ -209,6 +251,7 @@ static bool means_the_same(const spreader *a, rl_op op, shape form) {
     if (form == FUSED && rl_attr_find(a->n, "activation") && activation(a) == RL_OP_OPAQUE) return false;
     if (form == HEADS)
         return !rl_attr_int(a->n, "do_rotary", 0) && !rl_attr_int(a->n, "past_present_share_buffer", 0) && (op != RL_OP_MatMul || !rl_has(rl_in(a->n, 6)));
+    if (form == ROWS) return has_rows(a);
     if (last) return rank_of(a, op) != RL_NORANK;
     return !rl_attr_int(a->n, "channels_last", 0) && (op != RL_OP_Gemm || form == FUSED || rl_attr_float(a->n, "alpha", 1) == 1);
 }
@@ -254,12 +297,14 @@ static void write_out(const spreader *a, rl_op op, shape form, rl_value c) {
     if (form == SAME || form == LAST) write_last(a, op);
     else if (form == FUSED) write_fused(a, op);
     else if (form == HEADS) write_heads(a, op);
+    else if (form == ROWS) write_rows(a);
+    else if (form == TABLES) write_tables(a);
     else write_bytes(a, op, form, c);
 }
 
 /* How many inputs it has at least. */
 static uint32_t needs(rl_op op, shape form) {
-    return op == RL_OP_MaxPool ? 1 : form == SAME || form == FUSED || op == RL_OP_MatMul ? 2 : 5;
+    return op == RL_OP_MaxPool ? 1 : form == SAME || form == FUSED || op == RL_OP_MatMul ? 2 : form == ROWS ? 3 : 5;
 }
 
 /* A product of two variables, each of one scale: floats are faster, and as exact while sums are below 2^24. */

@@ -378,6 +378,55 @@ def multi_head(r):
     return Case("MultiHeadAttention", [q, k, v, bias, mask, scores, *old], 3 if past else 1, **ms)
 
 
+@family
+def activated(r):
+    """A convolution or product that onnxruntime joined with an activation, and perhaps with a sum before it."""
+    ms = {"domain": "com.microsoft", "opset": pick(r, 10, 17)}
+    name = pick(r, "Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid", "Clip")
+    x, channels = floats(r, [2, 3, 5, 6]), int(r.integers(1, 5))
+    params = {"LeakyRelu": [0.2], "HardSigmoid": [0.3, 0.4], "Clip": [-0.5, 0.7]}.get(name, [])
+    if coin(r):
+        w, z = floats(r, [channels, 3, 3, 3]), floats(r, [2, channels, 5, 6]) if coin(r) else None
+        if z is not None:
+            name, params = "Relu", []
+        more = {"activation_params": params} if params else {}
+        return Case("FusedConv", [x, w, floats(r, [channels]) if coin(r) else None, z], activation=name, pads=[1, 1, 1, 1], **more, **ms)
+    name, params = ("Relu", []) if name == "Clip" else (name, params)
+    more = dict(zip(("activation_alpha", "activation_beta"), params))
+    return Case("FusedGemm", [x[0, 0], floats(r, [channels, 6]), floats(r, [channels]) if coin(r) else None], activation=name, transB=1, alpha=0.5, **more, **ms)
+
+
+@family
+def few_bits(r):
+    """Weights and tables in blocks of 2, 4 or 8 bits."""
+    bits, size, k, n = int(pick(r, 4, 4, 8, 2)), pick(r, 16, 32), int(r.integers(1, 80)), int(r.integers(1, 9))
+    count, ms = -(-k // size), {"domain": "com.microsoft", "opset": 21}
+    if coin(r):
+        table = r.integers(0, 16, [7, 32 * count]).astype(ml_dtypes.uint4)
+        inputs = [table, r.integers(0, 7, shape_of(r, 1, 2)), np.abs(floats(r, [7, count])), r.integers(0, 16, [7, count]).astype(ml_dtypes.uint4) if coin(r) else None]
+        return Case("GatherBlockQuantized", inputs, block_size=32, gather_axis=0, quantize_axis=1, **ms)
+    w = r.integers(0, 256, [n, count, size * bits // 8]).astype(np.uint8)
+    zero = pick(r, None, r.integers(0, 256, [n * -(-count * bits // 8)]).astype(np.uint8))
+    bias = floats(r, [n]) if coin(r) else None
+    return Case("MatMulNBits", [floats(r, [*shape_of(r, 1, 2), k]), w, np.abs(floats(r, [n * count], scale=0.1)), zero, None, bias], K=k, N=n, bits=bits, block_size=size, **ms)
+
+
+@family
+def embedding(r):
+    b, s, n = int(r.integers(1, 4)), int(r.integers(1, 7)), int(r.integers(1, 9))
+    ids, segments = r.integers(0, 9, [b, s]).astype(np.int32), r.integers(0, 2, [b, s]).astype(np.int32) if coin(r) else None
+    mask = r.integers(0, 2, [b, s]).astype(np.int32) if coin(r) else None
+    places = r.integers(0, 8, [pick(r, 1, b), s]).astype(np.int32) if coin(r) else None
+    ms = {"domain": "com.microsoft", "opset": 17, "epsilon": 1e-5}
+    if coin(r):
+        table = lambda *shape: r.integers(0, 256, shape).astype(np.uint8)
+        tables = [table(9, n), table(8, n), None if segments is None else table(2, n), table(n), table(n)]
+        scales, zeros = ([None if t is None else of() for t in tables] for of in (lambda: np.array(0.02, F32), lambda: np.array(r.integers(90, 160), np.uint8)))
+        return Case("QEmbedLayerNormalization", [ids, segments, *tables, mask, *scales, *zeros], 2, **ms)
+    tables = [floats(r, [9, n]), floats(r, [8, n]), None if segments is None else floats(r, [2, n]), floats(r, [n]), floats(r, [n])]
+    return Case("EmbedLayerNormalization", [ids, segments, *tables, mask, places], 3, **ms)
+
+
 # ------------------------------------------------------------------------------------------------------------- running
 
 def elem(x):
@@ -386,12 +435,16 @@ def elem(x):
 
 def model_of(case, r):
     """The model and its inputs."""
-    nodes, graph_in, feeds, names = [], [], {}, []
+    nodes, graph_in, feeds, names, init = [], [], {}, [], []
     for i, x in enumerate(case.inputs):
         if x is None:
             names.append("")
             continue
         name = f"x{i}"
+        if x.dtype == ml_dtypes.uint4:  # which onnxruntime takes of nobody
+            init.append(onnx.numpy_helper.from_array(x, name))
+            names.append(name)
+            continue
         if i == 0 and x.ndim > 1 and coin(r):
             perm = r.permutation(x.ndim).tolist()
             nodes.append(helper.make_node("Transpose", ["t"], [name], perm=perm))
@@ -405,7 +458,7 @@ def model_of(case, r):
         names.pop()
     outs = [f"y{i}" for i in range(case.nout)]
     nodes.append(helper.make_node(case.op, names, outs, domain=case.domain, **case.attrs))
-    graph = helper.make_graph(nodes, "g", graph_in, [helper.make_empty_tensor_value_info(o) for o in outs])
+    graph = helper.make_graph(nodes, "g", graph_in, [helper.make_empty_tensor_value_info(o) for o in outs], init)
     opsets = [helper.make_opsetid("", case.opset)] + ([helper.make_opsetid(case.domain, 1)] if case.domain else [])
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), feeds
 
