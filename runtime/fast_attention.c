@@ -58,7 +58,7 @@ void rl_attention_fast(rl_call *c, const rl_attention_op *o, const rl_tensor *ma
 
 rl_status rl_fast_attention_op(rl_call *c) {
     rl_attention_op o;
-    rl_tensor mask;
+    rl_tensor mask = {0};
     if (!is_plain(c)) return rl_ref_attention(c);
     RL_TRY(rl_attention_read(c, &o));
     if (rl_call_in(c, 3)) RL_TRY(rl_attention_mask(c, &o, rl_call_in(c, 3), &mask));

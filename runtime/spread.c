@@ -137,16 +137,17 @@ static uint32_t activation_numbers(const spreader *a, float x[3]) {
 }
 
 static void activate(const spreader *a, rl_value y) {
-    static const char *const names[] = {"alpha", "beta", "gamma"}, *const bounds[] = {"min", "max", ""};
+    static const char *const names[] = {"alpha", "beta", "gamma"};
     float *x = rl_new(&a->g->mem, float, 3);
     rl_op op = activation(a);
     bool clips = op == RL_OP_Clip, by_input = clips && rl_opset_of(a->g, rl_internz(a->g->ctx, "")) >= 11;
     uint32_t n = activation_numbers(a, x);
     rl_value in[4] = {y};
     rl_attr attr[3];
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && i < 3; i++) {
+        const char *name = !clips ? names[i] : i ? "max" : "min";
         if (by_input) in[1 + i] = rl_graph_const(a->g, NULL, RL_F32, 0, NULL, &x[i], sizeof *x);
-        attr[i] = (rl_attr){.name = rl_internz(a->g->ctx, (clips ? bounds : names)[i]), .kind = RL_ATTR_FLOAT, .f = x[i]};
+        attr[i] = (rl_attr){.name = rl_internz(a->g->ctx, name), .kind = RL_ATTR_FLOAT, .f = x[i]};
     }
     add(a, op, by_input ? 1 + n : 1, in, true);
     if (!by_input) rl_graph_set_attrs(a->g, newest(a->g), attr, n);
