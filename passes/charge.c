@@ -175,7 +175,7 @@ rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op) {
     if (op->part) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
     if (!pinned) return none; /* what is computed from constants alone reads them as it likes */
     if (cls == RL_REDUCE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_REDUCE_OFF_LAST], RL_T_REDUCED};
-    if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax || kind == RL_OP_Hardmax)
+    if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax || kind == RL_OP_Hardmax || kind == RL_OP_ms_QLinearSoftmax)
         return (rl_charge_rule){RL_CERT_AFTER, charge[RL_SOFTMAX_OFF_LAST], RL_T_AXIS};
     if (cls == RL_RESIZE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_RESIZE_OFF_LAST], RL_T_AXIS};
     return rule_last(p, op);

@@ -107,6 +107,7 @@ void rl_label_along(rl_labels *b) {
         return;
     }
     uint32_t rank = rl_labels_rank(b, b->n->in[0]);
+    if (b->n->op == RL_OP_ms_QLinearSoftmax && rl_attr_int(b->n, "opset", 1) < 13) b->ok = false; /* what it takes together stays */
     bool flat = b->n->since < 13 &&
                 (b->n->op == RL_OP_Softmax || b->n->op == RL_OP_LogSoftmax || b->n->op == RL_OP_Hardmax);
     if (!flat) {

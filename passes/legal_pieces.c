@@ -26,7 +26,9 @@ static bool equal_pieces(rl_labels *b, uint32_t whole, uint32_t first, uint32_t 
 }
 
 static void concat_or_split(rl_labels *b, bool concat) {
-    uint32_t npiece = concat ? b->n->nin : b->n->nout, axis;
+    bool bytes = b->n->op == RL_OP_ms_QLinearConcat; /* the result's scale and zero point; then pieces, each with its own */
+    uint32_t first = bytes ? 2 : 0, step = bytes ? 3 : 1, nin = RL_MAX(b->n->nin, first) - first, npiece = concat ? nin / step : b->n->nout, axis;
+    if (nin % step) b->ok = false;
     uint32_t whole = rl_labels_operand(b, 0, concat);
     if (!b->ok) return;
     rl_value w = b->op->operand[whole].tensor;
@@ -43,7 +45,7 @@ static void concat_or_split(rl_labels *b, bool concat) {
         rl_labels_at(b, l, whole, d);
     }
     for (uint32_t k = 0; k < npiece && b->ok; k++) {
-        uint32_t o = rl_labels_operand(b, k, !concat);
+        uint32_t o = rl_labels_operand(b, first + step * k, !concat);
         if (b->ok && rl_labels_rank(b, b->op->operand[o].tensor) != rank) b->ok = false;
         for (uint32_t d = 0; d < rank && b->ok; d++) rl_labels_at(b, d, o, d);
         for (uint32_t d = 0; d < rank && b->ok; d++) /* sizes other than the axis's agree, size 1 included */

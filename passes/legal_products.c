@@ -1,4 +1,4 @@
-/* Labels of products, convolutions and pools, and of the ops that a target's rows name. */
+/* Labels of products, ops on rows, convolutions and pools, and of the ops that a target's rows name. */
 #include "legal_labels.h"
 #include "../src/eval.h"
 
@@ -52,6 +52,47 @@ void rl_label_gemm(rl_labels *b) {
     if (r > 2) b->ok = false;
     if (r >= 1) rl_labels_at(b, n, C, r - 1);
     if (r == 2) rl_labels_at(b, m, C, 0);
+}
+
+/* Inputs of ops on rows: the matrix (RL_NONE: of no rank in particular), and those that may have one number for each row. */
+static const struct { rl_op op; uint32_t matrix, nrow, row[4]; } on_rows[] = {
+    {RL_OP_MatMulInteger, 1, 1, {2}},
+    {RL_OP_QLinearMatMul, 3, 4, {1, 2, 6, 7}},
+    {RL_OP_ms_DynamicQuantizeMatMul, 1, 0, {0}},
+    {RL_OP_ms_MatMulIntegerToFloat, 1, 2, {2, 4}},
+    {RL_OP_ms_QGemm, 3, 4, {1, 2, 7, 8}},
+    {RL_OP_ms_MatMulNBits, RL_NONE, 0, {0}},
+    {RL_OP_ms_BiasGelu, RL_NONE, 0, {0}},
+    {RL_OP_ms_FastGelu, RL_NONE, 0, {0}},
+};
+
+static bool is_one_number(const rl_labels *b, uint32_t slot) {
+    const rl_valinfo *v = rl_has(rl_in(b->n, slot)) ? rl_val(b->g, b->n->in[slot]) : NULL;
+    return !v || v->rank == 0 || (v->rank == 1 && v->dim[0] == 1);
+}
+
+/* The last dim stays last, but of a FastGelu that adds nothing. Numbers for each row stay where these are. */
+void rl_label_rows(rl_labels *b) {
+    uint32_t k = 0, rank = rl_labels_rank(b, rl_in(b->n, 0));
+    if (b->n->op == RL_OP_ms_FastGelu && !rl_has(rl_in(b->n, 1))) {
+        rl_labels_like_input(b, 1);
+        return;
+    }
+    while (on_rows[k].op != b->n->op) k++;
+    b->ok = rank != RL_NORANK && rank >= 1 && (on_rows[k].matrix == RL_NONE || rl_labels_rank(b, rl_in(b->n, on_rows[k].matrix)) == 2);
+    for (uint32_t i = 0; i < on_rows[k].nrow; i++) b->ok = b->ok && is_one_number(b, on_rows[k].row[i]);
+    if (!b->ok || !rl_labels_like_input(b, 1)) return;
+    if (b->n->op == RL_OP_ms_QGemm && (rank != 2 || rl_attr_int(b->n, "transA", 0) || !rl_dim_known(rl_labels_size(b, 0, 0)))) b->ok = false; /* all rows are one dim */
+    b->label[rank - 1].role = RL_T_AXIS, b->label[rank - 1].group = 1;
+    for (uint32_t o = 0; o < 2; o++)
+        if (rl_labels_size(b, o, rank - 1) == 1) b->ok = false; /* nothing marks its place */
+}
+
+void rl_label_whole(rl_labels *b) {
+    if (!rl_labels_like_input(b, 1)) return;
+    for (uint32_t k = 1; k < b->n->nout && b->ok; k++)
+        if (rl_has(b->n->out[k])) rl_labels_operand(b, k, true);
+    for (uint32_t o = 2; o < b->op->noperand && b->ok; o++) b->ok = rl_labels_rank(b, b->op->operand[o].tensor) == 0;
 }
 
 /* The target has rows for this op: input 0 and output 0 in orders of whole dims, everything else as it is. */

@@ -109,6 +109,7 @@ static bool dropped(const rl_opwriter *w, uint32_t dim, uint32_t o) {
 
 void rl_opwriter_dims(const rl_opwriter *w, uint32_t o, rl_dims *d) {
     d->ndim = 0;
+    if (w->cls == RL_WHOLE && rl_val(w->l->g, w->op->operand[o].tensor)->rank == 0) return;
     for (uint32_t k = 0; k < w->ndim; k++) {
         uint32_t c = 0;
         if (dropped(w, k, o)) continue;
@@ -200,6 +201,8 @@ static bool pool_dims(rl_opwriter *w) {
 
 static bool acceptable(const rl_opwriter *w, const rl_dimspan *d, uint32_t n) {
     if (w->cls == RL_POOL) return pool_dims_ok(w, d, n);
+    if (w->cls == RL_ROWS) /* a dim of size 1 behind the row would be the row */
+        return n && d[n - 1].to > d[n - 1].from && (n == 2 || w->n->op != RL_OP_ms_QGemm);
     if (w->cls != RL_BATCHNORM) return true;
     if (channel(w) == w->ntoken) return n >= 2 && d[1].to == d[1].from;
     return n >= 2 && d[1].to == d[1].from + 1 && rl_opwriter_label(w, d[1].from)->role == RL_T_AXIS;
@@ -328,6 +331,7 @@ bool rl_opwriter_choose_dims(rl_opwriter *w) {
     }
     if (w->cls == RL_BATCHNORM && channel(w) == w->ntoken) w->dim[1].label = 1 + 1;
     if (w->cls == RL_TILE) drop_last_ones(w);
+    if (w->cls == RL_ROWS && w->ndim == 1) w->dim[1] = w->dim[0], w->dim[0] = (rl_dimspan){0}, w->ndim = 2; /* a matrix of one row */
     dims_before_product(w);
     return w->ndim > 0 || w->ntoken == 0;
 }

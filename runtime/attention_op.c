@@ -7,8 +7,7 @@
 #include "fast.h"
 #include "ref_attention.h"
 
-/* [batch, length, heads * size] as [batch, heads, length, size]: always a view. */
-static rl_tensor split(const rl_tensor *x, int64_t heads) {
+rl_tensor rl_attention_split(const rl_tensor *x, int64_t heads) {
     static const int64_t swap[] = {0, 2, 1, 3};
     rl_tensor y = *x;
     if (x->rank == 4) return y;
@@ -27,7 +26,7 @@ rl_status rl_attention_heads(rl_call *c, uint32_t i, int64_t heads, rl_tensor *o
     if (x->rank != 3 && x->rank != 4) return rl_call_fail(c, RL_EMODEL, "input %u has rank %u, wants 3 or 4", i, x->rank);
     if (x->rank == 3 && (heads < 1 || x->dim[2] % heads))
         return rl_call_fail(c, RL_EMODEL, "%lld heads in a dim of %lld", (long long)heads, (long long)x->dim[2]);
-    *out = split(operand(c, i), heads);
+    *out = rl_attention_split(operand(c, i), heads);
     return RL_OK;
 }
 
@@ -44,8 +43,7 @@ rl_status rl_attention_check(const rl_call *c, rl_attention_op *a) {
     return RL_OK;
 }
 
-/* The past ones, then the new ones along dim 2, of t's own type: output i. Without a past: t itself. */
-static rl_status add_past(rl_call *c, uint32_t slot, uint32_t i, rl_tensor *t, int64_t *past) {
+rl_status rl_attention_past(rl_call *c, uint32_t slot, uint32_t i, rl_tensor *t, int64_t *past) {
     const rl_tensor *old = rl_call_in(c, slot);
     *past = 0;
     if (!old) {
@@ -73,8 +71,8 @@ rl_status rl_attention_read(rl_call *c, rl_attention_op *a) {
     RL_TRY(rl_attention_heads(c, 0, rl_attr_int(n, "q_num_heads", 0), &a->q));
     RL_TRY(rl_attention_heads(c, 1, key_heads, &a->k));
     RL_TRY(rl_attention_heads(c, 2, key_heads, &a->v));
-    RL_TRY(add_past(c, 4, 1, &a->k, &a->sight.past));
-    RL_TRY(add_past(c, 5, 2, &a->v, &past));
+    RL_TRY(rl_attention_past(c, 4, 1, &a->k, &a->sight.past));
+    RL_TRY(rl_attention_past(c, 5, 2, &a->v, &past));
     RL_TRY(rl_attention_check(c, a));
     if (a->mode < 0 || a->mode > 3) return rl_call_fail(c, RL_EMODEL, "qk_matmul_output_mode is %lld", (long long)a->mode);
     a->sight.queries = a->queries, a->sight.keys = a->keys;
@@ -108,7 +106,7 @@ rl_tensor rl_attention_grouped(const rl_attention_op *a, const rl_tensor *t) {
 rl_tensor rl_attention_output(rl_call *c, const rl_attention_op *a) {
     int64_t size = a->v.dim[3], dim[4] = {a->batch, a->heads, a->queries, size}, flat[3] = {a->batch, a->queries, a->heads * size};
     if (!a->flat) return *rl_call_make_in(c, 0, a->q.dtype, 4, dim, rl_order_for(c->step->order, 4));
-    return split(rl_call_make(c, 0, a->q.dtype, 3, flat), a->heads);
+    return rl_attention_split(rl_call_make(c, 0, a->q.dtype, 3, flat), a->heads);
 }
 
 /* ---- RotaryEmbedding ---- */
@@ -135,5 +133,5 @@ rl_status rl_rotary_read(rl_call *c, rl_rotary_op *r) {
 }
 
 rl_tensor rl_rotary_heads(const rl_rotary_op *r, const rl_tensor *t) {
-    return split(t, r->x.dim[1]);
+    return rl_attention_split(t, r->x.dim[1]);
 }

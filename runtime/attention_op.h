@@ -30,6 +30,15 @@ rl_status rl_attention_lengths(const rl_call *c, const rl_attention_op *a);
 rl_tensor rl_attention_grouped(const rl_attention_op *a, const rl_tensor *t);
 rl_tensor rl_attention_output(rl_call *c, const rl_attention_op *a);
 
+/* Output 0 of what was read, without a cap or outputs beside it; mask: numbers to add, as rl_attention_mask gives them (NULL: none).
+ * The second: by tiles, of f32, where nothing is empty. */
+void rl_attention_plain(rl_call *c, const rl_attention_op *o, const rl_tensor *mask);
+void rl_attention_fast(rl_call *c, const rl_attention_op *o, const rl_tensor *mask);
+
+/* [batch, length, heads * size] as [batch, heads, length, size]; rank 4 as it is. */
+rl_tensor rl_attention_split(const rl_tensor *x, int64_t heads);
+/* t, of those dims, behind the past ones of input `slot`: output i. Without a past: t itself. */
+rl_status rl_attention_past(rl_call *c, uint32_t slot, uint32_t i, rl_tensor *t, int64_t *past);
 /* Input i, [batch, length, heads * size], as [batch, heads, length, size]; rank 4 as it is. */
 rl_status rl_attention_heads(rl_call *c, uint32_t i, int64_t heads, rl_tensor *out);
 

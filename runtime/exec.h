@@ -105,8 +105,9 @@ rl_status rl_exec_fold(rl_exec *x);
 /* Runs these steps, each of which reads what those before make and constants, on `in` for the first one's input 0; their outputs 0, a reference of each. */
 rl_status rl_exec_chain(rl_exec *x, rl_step *const *s, uint32_t n, const rl_tensor *in, rl_tensor *out);
 
-/* Ops of com.microsoft on quantized numbers as the ops that they stand for, in g and its bodies; fast: and products of two variables (spread.c).
- * Before shapes are inferred. */
+bool rl_in_list(const char *const *list, size_t n, const char *name); /* settled.c */
+/* Ops of com.microsoft as the ops that they stand for, in g and its bodies; fast: and products of two variables (spread.c).
+ * Shapes are to be inferred again. */
 rl_status rl_spread_bytes(rl_graph *g, bool fast);
 /* The first kernel of its table for the node's op and version; NULL: none. */
 const rl_kernel *rl_kernel_find(const rl_backend *b, const rl_nodeinfo *n);

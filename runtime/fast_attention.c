@@ -3,7 +3,6 @@
 
 #include "attention.h"
 #include "attention_op.h"
-#include "attention_op.h"
 #include "fast.h"
 #include "kernels_fast.h"
 
@@ -44,22 +43,25 @@ static rl_tensor grouped(const rl_attention_op *o, const rl_tensor *t) {
     return x;
 }
 
-rl_status rl_fast_attention_op(rl_call *c) {
+void rl_attention_fast(rl_call *c, const rl_attention_op *o, const rl_tensor *mask) {
     static const int64_t turn[] = {0, 1, 2, 4, 3};
-    rl_attention_op o;
-    if (!is_plain(c)) return rl_ref_attention(c);
-    RL_TRY(rl_attention_read(c, &o));
-    rl_attention a = {.q = grouped(&o, &o.q), .k = grouped(&o, &o.k), .v = grouped(&o, &o.v), .scale = (float)o.scale, .causal = o.sight.right == 0,
-                      .blind_is_zero = true};
+    rl_attention a = {.q = grouped(o, &o->q), .k = grouped(o, &o->k), .v = grouped(o, &o->v), .scale = (float)o->scale, .causal = o->sight.right == 0,
+                      .past = o->sight.past, .blind_is_zero = true};
     a.k = rl_view_transpose(&a.k, turn);
-    if (rl_call_in(c, 3)) {
-        rl_tensor mask;
-        RL_TRY(rl_attention_mask(c, &o, rl_call_in(c, 3), &mask));
-        a.op[a.nop++] = (rl_score_op){.op = mask.dtype == RL_BOOL ? RL_ROW_COPY : RL_ROW_ADD, .keep = true, .other = -INFINITY, .by = grouped(&o, &mask)};
-    }
-    rl_tensor y = rl_attention_output(c, &o);
-    a.y = grouped(&o, &y);
+    if (mask)
+        a.op[a.nop++] = (rl_score_op){.op = mask->dtype == RL_BOOL ? RL_ROW_COPY : RL_ROW_ADD, .keep = true, .other = -INFINITY, .by = grouped(o, mask)};
+    rl_tensor y = rl_attention_output(c, o);
+    a.y = grouped(o, &y);
     c->step->ran = "attention";
     rl_attention_run(c->rt, &a);
+}
+
+rl_status rl_fast_attention_op(rl_call *c) {
+    rl_attention_op o;
+    rl_tensor mask = {0};
+    if (!is_plain(c)) return rl_ref_attention(c);
+    RL_TRY(rl_attention_read(c, &o));
+    if (rl_call_in(c, 3)) RL_TRY(rl_attention_mask(c, &o, rl_call_in(c, 3), &mask));
+    rl_attention_fast(c, &o, rl_call_in(c, 3) ? &mask : NULL);
     return RL_OK;
 }

@@ -266,6 +266,7 @@ static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out)
 rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     *out = NULL;
     RL_TRY(rl_expand_calls(g));
+    if (rl_opset_of(g, rl_internz(g->ctx, "com.microsoft"))) RL_TRY(rl_shape_infer(g)); /* ranks, of which it hangs what an op stands for */
     RL_TRY(rl_spread_bytes(g, rt->fast && !rt->watch));
     RL_TRY(rl_shape_infer(g));
     if (rt->fast && !rt->watch) {

@@ -46,8 +46,9 @@ static rl_status read_activations(const rl_call *c, rl_recurrent_node *r) {
 /* ---- dims ---- */
 
 rl_tensor rl_recurrent_view(const rl_recurrent_node *n, uint32_t i, const rl_tensor *t) {
-    static const int64_t swap[] = {1, 0, 2};
-    bool has_batch = i == 0 || i == 5 || i == 6;
+    static const int64_t swap[] = {1, 0, 2}, turn[] = {0, 2, 1};
+    bool has_batch = i == 0 || i == 5 || i == 6, is_weight = i == 1 || i == 2;
+    if (t->rank == 3 && n->dynamic && is_weight) return rl_view_transpose(t, turn);
     return has_batch && n->batch_first && t->rank == 3 ? rl_view_transpose(t, swap) : *t;
 }
 
@@ -59,10 +60,10 @@ static bool has_dims(const rl_call *c, const rl_recurrent_node *n, uint32_t i, u
 }
 
 static rl_status read_dims(const rl_call *c, rl_recurrent_node *n) {
-    const rl_tensor *r = rl_call_in(c, 2), *ends = rl_call_in(c, 4);
-    rl_tensor x = rl_recurrent_view(n, 0, rl_call_in(c, 0));
-    if (x.rank != 3 || rl_call_in(c, 1)->rank != 3 || r->rank != 3) return rl_call_fail(c, RL_EMODEL, "wants an input and weights of rank 3");
-    int64_t d = n->ndir, h = n->hidden = r->dim[2], all = h * ngate[c->arg];
+    const rl_tensor *ends = rl_call_in(c, 4);
+    rl_tensor x = rl_recurrent_view(n, 0, rl_call_in(c, 0)), r = rl_recurrent_view(n, 2, rl_call_in(c, 2));
+    if (x.rank != 3 || rl_call_in(c, 1)->rank != 3 || r.rank != 3) return rl_call_fail(c, RL_EMODEL, "wants an input and weights of rank 3");
+    int64_t d = n->ndir, h = n->hidden = r.dim[2], all = h * ngate[c->arg];
     n->length = x.dim[0], n->batch = x.dim[1], n->input = x.dim[2], n->count = ngate[c->arg];
     bool states = has_dims(c, n, 5, 3, d, n->batch, h) && (c->arg != RL_LSTM || (has_dims(c, n, 6, 3, d, n->batch, h) && has_dims(c, n, 7, 2, d, 3 * h, 0)));
     if (!has_dims(c, n, 1, 3, d, all, n->input) || !has_dims(c, n, 2, 3, d, all, h) || !has_dims(c, n, 3, 2, d, 2 * all, 0) || !states)
@@ -77,6 +78,7 @@ rl_status rl_recurrent_read(const rl_call *c, rl_recurrent_node *n) {
     *n = (rl_recurrent_node){.ndir = rl_attr_is(c->node, "direction", "bidirectional") ? 2 : 1,
                              .batch_first = rl_attr_int(c->node, "layout", 0) != 0,
                              .reverse = rl_attr_is(c->node, "direction", "reverse"),
+                             .dynamic = *c->node->domain != 0,
                              .couples = rl_attr_int(c->node, "input_forget", 0) != 0,
                              .linear = c->arg == RL_GRU && rl_attr_int(c->node, "linear_before_reset", 0),
                              .clip = rl_attr_float(c->node, "clip", 0)};

@@ -1,4 +1,4 @@
-/* LSTM, GRU, RNN: what a node says, for all devices; and one direction on the CPU, which ref_recurrent.c prepares and recurrent.inc runs.
+/* LSTM, GRU, RNN, and com.microsoft's DynamicQuantizeLSTM: what a node says, for all devices; and one direction on the CPU, which ref_recurrent.c prepares and recurrent.inc runs.
  *
  * A step's gates of all batch rows stand in `gate`, count * hidden numbers per row: first x W' + the biases of the row's token, then
  * h R' is added, then the cell makes them the new h (and c).  A row whose sequence has ended keeps its state. */
@@ -13,11 +13,12 @@ typedef struct {
     uint32_t ndir;
     int64_t length, batch, input, hidden, count; /* length: steps; count: gates */
     bool batch_first, reverse, couples, linear;  /* couples: input_forget; linear: linear_before_reset */
+    bool dynamic;                                /* DynamicQuantizeLSTM: weights are bytes, [directions, K, gates]; inputs and states become bytes, too */
     double clip;                                 /* 0: none */
     rl_activation act[2][3];
 } rl_recurrent_node;
 rl_status rl_recurrent_read(const rl_call *c, rl_recurrent_node *n);
-/* t, which is input i, or has its dims, with the steps or directions first and then the batch. */
+/* t, which is input i, or has its dims, with the steps or directions first and then the batch; weights with the gates before K. */
 rl_tensor rl_recurrent_view(const rl_recurrent_node *n, uint32_t i, const rl_tensor *t);
 
 typedef struct {

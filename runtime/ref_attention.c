@@ -135,6 +135,14 @@ rl_status rl_ref_attention(rl_call *c) {
     return RL_OK;
 }
 
+void rl_attention_plain(rl_call *c, const rl_attention_op *o, const rl_tensor *mask) {
+    attention a = {.op = *o, .wide = rl_wide_float(o->q.dtype)};
+    softmax_rows s = {.a = &a, .mask = mask, .sight = o->sight};
+    make_scores(c, &a);
+    run_rows(c->rt, &s);
+    give_result(c, &a);
+}
+
 /* ---- FlexAttention ---- */
 
 /* The scores through the body `name`, where the node has it; bodies see type t. */

@@ -1,6 +1,7 @@
 /* LSTM, GRU, RNN: all directions, activations, lengths, peepholes; both layouts of the batch.  See recurrent.h.
  *
- * The products with the inputs are made for all tokens at once, those with the states step by step. */
+ * The products with the inputs are made for all tokens at once, those with the states step by step.  DynamicQuantizeLSTM's are products of numbers
+ * that were rounded to bytes, as DynamicQuantizeLinear does it: the inputs of all tokens by one scale, the states of a step by one. */
 #include <math.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "fast.h"
 #include "gemm.h"
 #include "lines.h"
+#include "quantize.h"
 #include "recurrent.h"
 
 #define F32(name) name##f
@@ -38,6 +40,50 @@ static const rl_tensor *read_input(rl_call *c, const inputs *in, uint32_t i) {
     return rl_dense_as(c, &view, in->wide);
 }
 
+static void weigh_row(const rl_row *r) {
+    const float *w = r->in[0], *scale = r->in[1], *zero = r->in[2];
+    float *y = r->out;
+    for (int64_t i = 0; i < r->n; i++) y[i] = (w[i * r->step[0]] - zero[i * r->step[2]]) * scale[i * r->step[1]];
+}
+
+/* Weights of bytes as numbers; scale and zero point, inputs i and i + 1, are one for a direction or one for each gate of it. */
+static rl_status read_bytes(rl_call *c, const inputs *in, uint32_t slot, uint32_t i, const rl_tensor **out) {
+    const rl_tensor *given[] = {rl_call_dense(c, i), rl_call_dense(c, i + 1)};
+    rl_tensor w = rl_recurrent_view(&in->n, slot, rl_call_in(c, slot)), number[2], *y = rl_call_temp(c, RL_F32, 3, w.dim);
+    if (!given[0] || !given[1]) return rl_call_fail(c, RL_EMODEL, "no scale or zero point of input %u", slot);
+    for (int k = 0; k < 2; k++) {
+        int64_t n = rl_numel(given[k]), d = in->n.ndir;
+        if (n != d && n != d * w.dim[1]) return rl_call_fail(c, RL_EMODEL, "%lld numbers in input %u", (long long)n, i + (uint32_t)k);
+        rl_view_reshape(given[k], 3, (int64_t[]){d, n / d, 1}, &number[k]);
+    }
+    *out = y;
+    return rl_each(c, RL_F32, RL_F32, weigh_row, y, (const rl_tensor *[]){&w, &number[0], &number[1]}, 3, NULL);
+}
+
+/* n numbers as DynamicQuantizeLinear rounds them. */
+static void round_to_bytes(float *x, int64_t n) {
+    float least = 0, most = 0, scale;
+    for (int64_t i = 0; i < n; i++) least = x[i] < least ? x[i] : least, most = x[i] > most ? x[i] : most;
+    float zero = rl_dynamic_scale(least, most, &scale);
+    for (int64_t i = 0; i < n; i++) {
+        float q = rintf(x[i] / scale) + zero;
+        x[i] = ((q < 0 ? 0 : q > 255 ? 255 : q) - zero) * scale;
+    }
+}
+
+/* The weights, unless they are packed; the inputs, as far as the longest sequence goes. */
+static rl_status read_dynamic(rl_call *c, inputs *in) {
+    int64_t longest = 0;
+    for (int64_t b = 0; b < in->n.batch; b++) longest = RL_MAX(longest, in->ends[b]);
+    rl_tensor view = rl_recurrent_view(&in->n, 0, rl_call_in(c, 0)), *x = rl_call_temp(c, RL_F32, 3, view.dim);
+    rl_convert(c->rt, x, &view, true);
+    round_to_bytes(rl_data(x), longest * in->n.batch * in->n.input);
+    in->x = x;
+    if (c->step->packed.kind != RL_ABSENT) return RL_OK;
+    RL_TRY(read_bytes(c, in, 1, 8, &in->w));
+    return read_bytes(c, in, 2, 10, &in->r);
+}
+
 static rl_status read_ends(rl_call *c, inputs *in) {
     const rl_tensor *t = rl_call_as(c, 4, RL_I64);
     in->ends = rl_new(c->tmp, int64_t, in->n.batch);
@@ -54,13 +100,13 @@ static rl_status read_inputs(rl_call *c, inputs *in) {
     if (c->step->packed.kind == RL_ABSENT) rl_call_fetch(c);
     in->wide = rl_wide_float(rl_call_in(c, 0)->dtype);
     in->rows = c->rt->fast && in->wide == RL_F32 ? rl_rows_best() : NULL;
-    in->x = read_input(c, in, 0);
-    in->w = read_input(c, in, 1);
-    in->r = read_input(c, in, 2);
+    RL_TRY(read_ends(c, in));
+    if (in->n.dynamic) RL_TRY(read_dynamic(c, in));
+    else in->x = read_input(c, in, 0), in->w = read_input(c, in, 1), in->r = read_input(c, in, 2);
     in->bias = read_input(c, in, 3);
     in->h = read_input(c, in, 5);
     if (c->arg == RL_LSTM) in->c = read_input(c, in, 6), in->peephole = read_input(c, in, 7);
-    return read_ends(c, in);
+    return RL_OK;
 }
 
 /* ---- products ---- */
@@ -113,10 +159,11 @@ static void pack_weights(rl_call *c, const inputs *in, rl_recurrent *r) {
     for (uint32_t d = 0; d < in->n.ndir; d++)
         for (int i = 0; i < 3; i++) {
             panels_dims(c, in, i, &n, &k);
-            const float *b = (const float *)(const void *)part(i ? in->r : in->w, d) + (i == 2 ? (in->n.count - 1) * in->n.hidden * k : 0);
-            if (packed) r[d].panels[i] = (rl_panels){in->rows, room, n, k};
-            else r[d].panels[i] = rl_panels_pack(in->rows, b, n, k, 1, k, room);
+            r[d].panels[i] = (rl_panels){in->rows, room, n, k};
             room += rl_panels_count(n, k);
+            if (packed) continue;
+            const float *b = (const float *)(const void *)part(i ? in->r : in->w, d) + (i == 2 ? (in->n.count - 1) * in->n.hidden * k : 0);
+            r[d].panels[i] = rl_panels_pack(in->rows, b, n, k, 1, k, room - rl_panels_count(n, k));
         }
     for (uint32_t i = 1; i < 3 && !packed && c->step->packed.kind != RL_ABSENT; i++) rl_call_packed(c, i);
 }
@@ -152,6 +199,7 @@ static void run_steps(rl_rt *rt, const inputs *in, rl_recurrent *r, const char *
     int64_t n = in->n.hidden, all = in->n.count * n;
     size_t size = rl_dtype_bits(in->wide) / 8, row = (size_t)all * size;
     bool wide = in->wide == RL_F64, gru = r->op == RL_GRU;
+    const char *h = in->n.dynamic ? r->work : r->h;
     char *next = (char *)r->gate + 2 * (size_t)n * size; /* a GRU's third gate */
     const char *next_weight = weight + 2 * (size_t)(n * n) * size;
     for (r->step = 0; r->step < in->n.length; r->step++) {
@@ -159,7 +207,11 @@ static void run_steps(rl_rt *rt, const inputs *in, rl_recurrent *r, const char *
             int64_t token = RL_MAX(rl_recurrent_token(r, b), 0);
             memcpy((char *)r->gate + (size_t)b * row, (const char *)r->gates_of + (size_t)(token * in->n.batch + b) * row, row);
         }
-        multiply(rt, in, r->h, weight, &r->panels[1], r->gate, in->n.batch, gru ? 2 * n : all, n, all);
+        if (in->n.dynamic) {
+            memcpy(r->work, r->h, (size_t)(in->n.batch * n) * size);
+            round_to_bytes(r->work, in->n.batch * n);
+        }
+        multiply(rt, in, h, weight, &r->panels[1], r->gate, in->n.batch, gru ? 2 * n : all, n, all);
         r->phase = 0;
         if (gru && r->linear) {
             repeat(r->work, extra, (size_t)n * size, in->n.batch);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../src/ops.h"
+#include "exec.h"
 #include "plan.h"
 
 enum { EACH = 1 << 18, ALL = 1 << 20 }; /* bytes of a value that is worth keeping; of all that are kept */
@@ -12,9 +13,9 @@ enum { EACH = 1 << 18, ALL = 1 << 20 }; /* bytes of a value that is worth keepin
 
 typedef struct { bool content, dims; } rl_hangs; /* on what is in the inputs; otherwise on their sizes */
 
-static bool in_list(const char *const *list, size_t n, const char *type) {
+bool rl_in_list(const char *const *list, size_t n, const char *name) {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(list[i], type) == 0) return true;
+        if (strcmp(list[i], name) == 0) return true;
     return false;
 }
 
@@ -24,16 +25,16 @@ static bool is_of_dims(const rl_nodeinfo *n) {
         "Attention", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "DynamicQuantizeLinear", "Einsum", "GRU", "GatherElements", "GatherND",
         "GridSample", "GroupNormalization", "InstanceNormalization", "LRN", "LSTM", "MatMulInteger", "MeanVarianceNormalization", "QLinearConv",
         "QLinearMatMul", "RNN", "ReverseSequence", "RotaryEmbedding", "Scatter", "ScatterElements", "ScatterND", "SpaceToDepth", "Trilu"};
-    static const char *const microsoft[] = {"BiasGelu", "FastGelu", "FusedMatMul", "MatMulNBits"};
-    if (!*n->domain) return in_list(onnx, RL_LEN(onnx), n->type);
-    return strcmp(n->domain, "com.microsoft") == 0 && in_list(microsoft, RL_LEN(microsoft), n->type);
+    static const char *const microsoft[] = {"BiasGelu", "DynamicQuantizeLSTM", "FastGelu", "FusedMatMul", "MatMulNBits", "MultiHeadAttention"};
+    if (!*n->domain) return rl_in_list(onnx, RL_LEN(onnx), n->type);
+    return strcmp(n->domain, "com.microsoft") == 0 && rl_in_list(microsoft, RL_LEN(microsoft), n->type);
 }
 
 /* The first input whose content may say what dims the outputs have; RL_NONE: none does. */
 static uint32_t first_of_sizes(const rl_nodeinfo *n) {
     switch (rl_op_class(n->op)) {
     case RL_POINTWISE: case RL_GLOBALPOOL: case RL_ARG: case RL_CONCAT: case RL_GATHER: case RL_QDQ: case RL_BATCHNORM: case RL_NORM:
-    case RL_MATMUL: case RL_GEMM: case RL_POOL: case RL_SHAPE: return RL_NONE;
+    case RL_MATMUL: case RL_GEMM: case RL_POOL: case RL_ROWS: case RL_WHOLE: case RL_SHAPE: return RL_NONE;
     case RL_EXPAND: case RL_REDUCE: case RL_ALONG: case RL_SPLIT: case RL_SLICE: case RL_PAD: case RL_TILE: case RL_RESIZE: case RL_MOVING: return 1;
     default: return is_of_dims(n) ? RL_NONE : 0;
     }

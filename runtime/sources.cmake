@@ -72,6 +72,7 @@ set(RL_RUNTIME
   runtime/recurrent.c
   runtime/ref_attention.c
   runtime/ref_axis.c
+  runtime/ref_blocks.c
   runtime/ref_control.c
   runtime/ref_conv.c
   runtime/ref_copy.c
@@ -82,6 +83,7 @@ set(RL_RUNTIME
   runtime/ref_loss.c
   runtime/ref_matmul.c
   runtime/ref_ml.c
+  runtime/ref_multi_head.c
   runtime/ref_normalize.c
   runtime/ref_pointwise.c
   runtime/ref_pool.c

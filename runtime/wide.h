@@ -13,5 +13,7 @@ static inline rl_dtype rl_wide_float(rl_dtype t) { return t == RL_F64 ? RL_F64 :
 /* Makes output i of type t and returns it; or, where t is not `wide`, a tensor of type wide instead. */
 rl_tensor *rl_wide_make(rl_call *c, uint32_t i, rl_dtype t, rl_dtype wide, uint32_t rank, const int64_t *dim);
 void rl_wide_done(rl_call *c, uint32_t i, const rl_tensor *y);
+/* y = a + b, of type `wide`, which y has. */
+rl_status rl_wide_sum(rl_call *c, rl_dtype wide, rl_tensor *y, const rl_tensor *a, const rl_tensor *b);
 
 #endif

@@ -30,9 +30,10 @@ def class_words():
 
 
 def kernels():
-    """Ops that `relayout run` runs."""
+    """Ops that `relayout run` runs, also as others."""
     text = "".join(p.read_text() for p in sorted((ROOT / "runtime").glob("kernels_*.def")))
-    return set(re.findall(r'^KERNEL\("([^"]*)", (\w+),', text, re.M))
+    spread = re.findall(r'^    \{"(\w+)", RL_OP_', (ROOT / "runtime" / "spread.c").read_text(), re.M)
+    return set(re.findall(r'^KERNEL\("([^"]*)", (\w+),', text, re.M)) | {("com.microsoft", kind) for kind in spread}
 
 
 def ops_page():
@@ -41,10 +42,10 @@ def ops_page():
     assert len(rows) == len(re.findall(r"^OP\(", (ROOT / "src" / "ops.def").read_text(), re.M)) and len(set(names)) == len(names)
     classes = sorted({c for _, _, c, _ in rows}, key=lambda c: (c == "OPAQUE", -sum(r[2] == c for r in rows), c))
     free = sum(c != "OPAQUE" for _, _, c, _ in rows)
-    out = ["# Ops", "", "Made by `scripts/docs.py` from `src/ops.def`, `src/ops.h` and `runtime/kernels_*.def`; do not edit.", "",
+    out = ["# Ops", "", "Made by `scripts/docs.py` from `src/ops.def`, `src/ops.h`, `runtime/kernels_*.def` and `runtime/spread.c`; do not edit.", "",
            f"{len(rows)} ops have a row, {free} of them with some freedom in the order of their dims. What has no row is like OPAQUE: it gets its data in the "
            "order that ONNX says, and stays as it is. *Parameters* says where the numbers are that follow the order: an attribute, with its default, or "
-           "`axes@1`, the constant input 1; `18+`: from that opset on. ✓: `relayout run` has a kernel. [`extend.md`](extend.md) adds a row.", ""]
+           "`axes@1`, the constant input 1; `18+`: from that opset on. ✓: `relayout run` runs it. [`extend.md`](extend.md) adds a row.", ""]
     for c in classes:
         mine = [r for r in rows if r[2] == c]
         out += [f"## {c}", "", (words[c][0].upper() + words[c][1:]).rstrip(".") + ".", ""]

@@ -17,6 +17,8 @@
  *   NORM        LayerNormalization and its kin: dims from `axis` on are normalized and stay last
  *   MATMUL GEMM as named
  *   EINSUM      each operand and the result in any order by itself: its equation names the dims
+ *   ROWS        each row of input 0 (its last dim) becomes a row of output 0, by a matrix or a vector that stays: dims before the last in any order
+ *   WHOLE       DynamicQuantizeLinear: output 0 like input 0, in any order; the others are one number each, of all elements
  *   POOL        MaxPool, AveragePool, LpPool: N and C first in any order, spatial dims last
  *   RESIZE      Resize, Upsample: the resized dims are blocks
  *   MOVE        moves data only, one-to-one: Transpose Reshape Flatten Squeeze Unsqueeze Identity
@@ -31,7 +33,7 @@
 
 typedef enum {
     RL_POINTWISE, RL_EXPAND, RL_REDUCE, RL_GLOBALPOOL, RL_ARG, RL_ALONG, RL_CONCAT, RL_SPLIT, RL_SLICE, RL_PAD, RL_TILE,
-    RL_GATHER, RL_QDQ, RL_BATCHNORM, RL_NORM, RL_MATMUL, RL_GEMM, RL_EINSUM, RL_POOL, RL_RESIZE, RL_MOVING, RL_SHAPE, RL_OPAQUE
+    RL_GATHER, RL_QDQ, RL_BATCHNORM, RL_NORM, RL_MATMUL, RL_GEMM, RL_EINSUM, RL_ROWS, RL_WHOLE, RL_POOL, RL_RESIZE, RL_MOVING, RL_SHAPE, RL_OPAQUE
 } rl_class;
 
 typedef struct { const char *id, *domain, *type; rl_class cls; const char *roles; } rl_oprow;

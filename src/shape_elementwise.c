@@ -95,14 +95,15 @@ rl_status rl_rule_skip_group_norm(rl_shaper *s) {
 
 rl_status rl_rule_embed_layer_norm(rl_shaper *s) {
     const rl_valinfo *ids = input(s, 0), *words = input(s, 2);
+    rl_dtype t = dtype_of(s->n->op == RL_OP_ms_QEmbedLayerNormalization ? input(s, 8) : words);
     RL_TRY(want_rank(s, 0, 2));
     RL_TRY(want_rank(s, 2, 2));
     rl_dim *d = new_dims(s, 3);
     if (ranked(ids)) memcpy(d, ids->dim, 2 * sizeof *d);
     if (ranked(words)) d[2] = words->dim[1];
-    RL_TRY(rl_shape_set(s, 0, dtype_of(words), 3, d));
+    RL_TRY(rl_shape_set(s, 0, t, 3, d));
     RL_TRY(rl_shape_set(s, 1, RL_I32, 1, d));
-    return rl_shape_set(s, 2, dtype_of(words), 3, d);
+    return rl_shape_set(s, 2, t, 3, d);
 }
 
 rl_status rl_rule_split_gelu(rl_shaper *s) {

@@ -295,16 +295,27 @@ rl_status rl_rule_pad(rl_shaper *s) {
     return rl_shape_set(s, 0, x->dtype, x->rank, d);
 }
 
-rl_status rl_rule_gather(rl_shaper *s) {
+static rl_status gather(rl_shaper *s, const char *name, rl_dtype t) {
     const rl_valinfo *x = input(s, 0), *i = input(s, 1);
     uint32_t axis, n = 0;
-    if (!ranked(x) || !ranked(i)) return set_unranked(s, 0, dtype_of(x));
-    RL_TRY(axis_in(s, rl_attr_int(s->n, "axis", 0), x->rank, &axis));
+    if (!ranked(x) || !ranked(i)) return set_unranked(s, 0, t);
+    RL_TRY(axis_in(s, rl_attr_int(s->n, name, 0), x->rank, &axis));
     rl_dim *d = new_dims(s, x->rank + i->rank);
     for (uint32_t k = 0; k < axis; k++) d[n++] = x->dim[k];
     for (uint32_t k = 0; k < i->rank; k++) d[n++] = i->dim[k];
     for (uint32_t k = axis + 1; k < x->rank; k++) d[n++] = x->dim[k];
-    return rl_shape_set(s, 0, x->dtype, n, d);
+    return rl_shape_set(s, 0, t, n, d);
+}
+
+rl_status rl_rule_gather(rl_shaper *s) { return gather(s, "axis", dtype_of(input(s, 0))); }
+
+/* GatherBlockQuantized; where several numbers are in a byte, nothing is told. */
+rl_status rl_rule_gather_blocks(rl_shaper *s) {
+    const rl_valinfo *x = input(s, 0), *i = input(s, 1);
+    rl_dtype t = dtype_of(input(s, 2));
+    bool bytes = x && x->dtype == RL_U8 && rl_attr_int(s->n, "bits", 4) < 8;
+    if (!bytes || !ranked(x) || !ranked(i) || x->rank == 0) return gather(s, "gather_axis", t);
+    return set_unranked(s, 0, t);
 }
 
 rl_status rl_rule_gather_elements(rl_shaper *s) {

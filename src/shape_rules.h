@@ -149,7 +149,7 @@ rl_rule rl_rule_affine_grid, rl_rule_causal_conv, rl_rule_center_crop_pad, rl_ru
     rl_rule_roi_align, rl_rule_upsample;
 /* shape_moving.c */
 rl_rule rl_rule_compress, rl_rule_concat, rl_rule_depth_to_space, rl_rule_expand_dims, rl_rule_flatten, rl_rule_gather,
-    rl_rule_gather_elements, rl_rule_gather_nd, rl_rule_ms_unique, rl_rule_non_zero, rl_rule_pad, rl_rule_qlinear_concat,
+    rl_rule_gather_blocks, rl_rule_gather_elements, rl_rule_gather_nd, rl_rule_ms_unique, rl_rule_non_zero, rl_rule_pad, rl_rule_qlinear_concat,
     rl_rule_reshape, rl_rule_slice, rl_rule_space_to_depth, rl_rule_split, rl_rule_squeeze, rl_rule_tile, rl_rule_transpose,
     rl_rule_unique, rl_rule_unsqueeze;
 /* shape_make.c */

@@ -139,7 +139,7 @@ class Problem:
         for i, n in enumerate(nodes):
             if is_moving(n) and i not in self.moves and i not in self.work:
                 self.work[i] = None
-            if self.work.get(i) and n.op in ("Concat", "Split") and n.domain == "":
+            if self.work.get(i) and (n.op in ("Concat", "Split") and n.domain == "" or n.op == "QLinearConcat"):
                 self.common_inner_part(self.work[i])
 
     def link_transpose(self, n):

@@ -11,6 +11,7 @@ SHORT = 1024   # bytes of a piece that is short
 FEW = 16       # elements
 LARGE = 16384  # bytes
 SCALED = ("QuantizeLinear", "DequantizeLinear")
+JOINS = ("Concat", "QLinearConcat", "Split")
 FLAGS = ("transA", "transB", "transBatchA", "transBatchB")
 
 
@@ -26,9 +27,9 @@ class Charge:
 def of_op(problem, work, tokens, pinned, target):
     """The op's Charge, or None. tokens: (label, atoms at each operand)."""
     node, operands = work.node, work.operands
-    if len(tokens) < 2 or (node.domain and not is_fused(node)):
+    if len(tokens) < 2 or node.domain not in ("", "com.microsoft"):
         return None
-    where = 0 if node.op in ("Concat", "Split", "Tile") else 1 if node.op in SCALED else -1
+    where = 0 if node.op in (*JOINS, "Tile") else 1 if node.op in SCALED else -1
     value = operands[where].tensor  # the whole, or the result, or a Gemm's bias
     if node.op in ("MatMul", "Gemm", "FusedMatMul"):
         return of_product(node, tokens, pinned, target, value)
@@ -36,7 +37,7 @@ def of_op(problem, work, tokens, pinned, target):
         return None
     at = [k for k, p in enumerate(pinned) if p]
     marked = lambda ok: frozenset(tuple(tuple(atoms[k]) for k in at) for lab, atoms in tokens if atoms[0] and ok(lab))
-    if node.op in ("Softmax", "LogSoftmax", "Hardmax"):
+    if node.op in ("Softmax", "LogSoftmax", "Hardmax", "QLinearSoftmax"):
         return charge(value, "after", target["SOFTMAX_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
     if node.op.startswith("Reduce"):
         return charge(value, "after", target["REDUCE_OFF_LAST"], marked(lambda lab: lab.role == REDUCED))
@@ -62,7 +63,7 @@ def last(problem, work, lab, value, target):
             tenths = target["ALONG_LAST"]
         elif run and run < FEW:
             tenths = target["RUN_LAST"] // run
-    return max(tenths, target["CONCAT_LAST"]) if op in ("Concat", "Split") and run * (bits // 8) < SHORT else tenths
+    return max(tenths, target["CONCAT_LAST"]) if op in JOINS and run * (bits // 8) < SHORT else tenths
 
 
 def run_of(problem, work, lab):
@@ -72,7 +73,7 @@ def run_of(problem, work, lab):
         return 1
     if op == "Tile":
         return count(problem, work, lab, 1)  # operands: the result, what is repeated
-    return max(count(problem, work, lab, 0) // max(len(work.operands) - 1, 1), 1) if op in ("Concat", "Split") else 0  # on the average
+    return max(count(problem, work, lab, 0) // max(len(work.operands) - 1, 1), 1) if op in JOINS else 0  # on the average
 
 
 def count(problem, work, lab, k):

@@ -1,9 +1,13 @@
 """Types and sizes of what com.microsoft's ops make, which onnx's inference does not know: of those that onnxruntime's quantizer and optimizer write."""
-from onnx import TensorProto
+import onnx
+from onnx import TensorProto, helper
 
 # Like input 0.
 LIKE = {"Gelu", "QuickGelu", "FastGelu", "BiasGelu", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "SkipLayerNormalization",
         "SkipSimplifiedLayerNormalization"}
+
+# Convolutions and pools: the op of ONNX, the input that is the filter, the one whose type the result has, the channels' place where no attribute tells it.
+IMAGES = {"FusedConv": ("Conv", 1, 0, 0), "QLinearConv": ("Conv", 3, 7, 0), "NhwcMaxPool": ("MaxPool", None, 0, 1), "QLinearAveragePool": ("AveragePool", None, 0, 0)}
 
 
 def made(node, types, broadcast):
@@ -20,12 +24,27 @@ def made(node, types, broadcast):
         return one(node, of(1)[0], broadcast([x, of(1)[1], of(4)[1]]))
     if node.op in ("FusedMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"):
         return one(node, of(2)[0] if node.op == "MatMulIntegerToFloat" else elem, product(node, x, of(1)[1], broadcast))
+    if node.op in IMAGES:
+        return image(node, *IMAGES[node.op], types)
+    if node.op == "FusedGemm":
+        return one(node, elem, gemm(node, x, of(1)[1]))
+    if node.op in ("EmbedLayerNormalization", "QEmbedLayerNormalization"):
+        return embedded(node, x, of(2)[1], of(8)[0] if node.op[0] == "Q" else of(2)[0])
+    if node.op == "GatherBlockQuantized" and x and of(1)[1] is not None:
+        return gathered(node, elem, x, of(1)[1], of(2)[0])
+    if node.op == "QLinearReduceMean" and x and node.attr("axes", None) is not None:
+        return one(node, elem, reduced(x, {a % len(x) for a in node.attr("axes", ())}, node.attr("keepdims", 1)))
+    if node.op == "MultiHeadAttention":
+        return one(node, elem, heads(x, of(1)[1], of(2)[1]))
+    if node.op == "MatMulNBits" and x and node.attr("N", None) is not None:
+        return one(node, elem, (*x[:-1], node.attr("N", None)))
     if node.op == "QGemm":
         return one(node, of(8)[0] or TensorProto.FLOAT, gemm(node, x, of(3)[1]))
     if node.op == "QLinearConcat":
         return one(node, of(1)[0], joined([dims for _, dims in types[2::3]], node.attr("axis", 0)))
-    if node.op == "QLinearGlobalAveragePool" and x and not node.attr("channels_last", 0):
-        return one(node, elem, x[:2] + (1,) * (len(x) - 2))
+    if node.op == "QLinearGlobalAveragePool" and x and len(x) > 2:
+        last = node.attr("channels_last", 0)
+        return one(node, elem, reduced(x, set(range(1, len(x) - 1)) if last else set(range(2, len(x))), 1))
     if node.op in ("Attention", "QAttention"):
         return one(node, of(3)[0] if node.op == "QAttention" else elem, attended(node, x, of(1)[1]))
     return recurrent(node, elem, x) if node.op == "DynamicQuantizeLSTM" else None
@@ -69,3 +88,48 @@ def recurrent(node, elem, x):
         return None
     last = 2 if node.attr("direction", "forward") == "bidirectional" else 1, x[1], hidden
     return {name: (elem, (x[0], *last) if k == 0 else last) for k, name in enumerate(node.output) if name}
+
+
+def image(node, op, filters, like, last, types):
+    """As ONNX's op has it, whose dims are turned where the channels lie last."""
+    used = [types[0], *([types[filters]] if filters and filters < len(types) else [])]
+    if any(dims is None for _, dims in used) or like >= len(types) or len(used[0][1]) < 3 or (filters and len(used) < 2):
+        return None
+    (_, x), *w = used
+    last = node.attr("channels_last", last)
+    known = onnx.defs.get_schema(op, 11)
+    alone = helper.make_node(op, ["x", "w"][:len(used)], ["y"])
+    alone.attribute.extend(a for name, a in node.attrs.items() if name in known.attributes)
+    of = lambda dims: helper.make_tensor_type_proto(TensorProto.FLOAT, [d if d < 2 ** 62 else None for d in dims])
+    given = {"x": of((x[0], x[-1], *x[1:-1]) if last else x), **{"w": of(dims) for _, dims in w}}
+    try:
+        shape = onnx.shape_inference.infer_node_outputs(known, alone, given)["y"].tensor_type.shape.dim
+    except Exception:
+        return None
+    y = [d.dim_value if d.HasField("dim_value") else None for d in shape]
+    return one(node, types[like][0], (y[0], *y[2:], y[1]) if last else y) if len(y) == len(x) else None
+
+
+def embedded(node, ids, words, elem):
+    if ids is None or words is None or len(ids) != 2 or len(words) != 2:
+        return None
+    whole = elem, (*ids, words[1])
+    return {name: (TensorProto.INT32, ids[:1]) if k == 1 else whole for k, name in enumerate(node.output) if name}
+
+
+def gathered(node, elem, x, index, made_of):
+    if elem == TensorProto.UINT8 and node.attr("bits", 4) < 8:
+        return None
+    axis = node.attr("gather_axis", 0) % len(x)
+    return one(node, made_of, x[:axis] + index + x[axis + 1:])
+
+
+def reduced(x, gone, keep):
+    return tuple(1 if k in gone else d for k, d in enumerate(x) if keep or k not in gone)
+
+
+def heads(q, k, v):
+    """Query, key and value apart: [batch, length, heads * size], the last two also [batch, heads, length, size]."""
+    if q is None or k is None or v is None or len(q) != 3 or len(v) not in (3, 4):
+        return None
+    return q[0], q[1], v[2] if len(v) == 3 else v[1] * v[3]

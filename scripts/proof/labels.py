@@ -22,11 +22,14 @@ POINTWISE = set("""Abs Acos Acosh Add And Asin Asinh Atan Atanh BitCast BitShift
 Ceil Celu Clip Cos Cosh Div Dropout Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish IsInf IsNaN LeakyRelu
 Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal RegexFullMatch Relu Round Selu Shrink Sigmoid Sign Sin
 Sinh Softplus Softsign Sqrt StringConcat Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu Where Xor""".split())
-POINTWISE_MS = {"Gelu", "QLinearAdd", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "QuickGelu"}
+POINTWISE_MS = {"Gelu", "QLinearAdd", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "QLinearWhere", "QuickGelu"}
 MOVING = {"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
 REDUCE = {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
           "ReduceSumSquare"}
 FLAT = {"Softmax", "LogSoftmax", "Hardmax"}  # before opset 13 over all dims from the axis on
+# Ops that make a row of each row of input 0: the input that is the matrix (None: no matter of what rank), and those that are of the rows, or for each.
+ROWS = {"MatMulInteger": (1, (2,)), "QLinearMatMul": (3, (1, 2, 6, 7))}
+ROWS_MS = {"QGemm": (3, (1, 2, 7, 8)), "DynamicQuantizeMatMul": (1, ()), "MatMulIntegerToFloat": (1, (2, 4)), "MatMulNBits": (None, ()), "BiasGelu": (None, ()), "FastGelu": (None, ())}
 HEADS = {"Attention": 3, "RotaryEmbedding": 1}  # inputs that may have their heads behind the sequence
 MAXRANK = 24
 MAXLABEL = 32
@@ -245,6 +248,8 @@ class Builder:
 
     def along(self):
         flat = self.node.op in FLAT and self.node.opset < 13
+        if self.node.op == "QLinearSoftmax" and self.node.attr("opset", 1) < 13:
+            raise Fixed
         labels = self.like_input(len(self.node.output))
         axis = self.axis(1 if flat else -1, 1 if self.node.op in ("CumSum", "CumProd") else None)
         if not flat:
@@ -257,7 +262,12 @@ class Builder:
             labels[d].role, labels[d].group = AXIS, 1 + d - axis
 
     def concat_or_split(self):
-        concat = self.node.op == "Concat"
+        concat = self.node.op != "Split"
+        pieces = range(len(self.node.input if concat else self.node.output))
+        if self.node.op == "QLinearConcat":  # scale and zero point of the result; then piece, scale, zero point
+            if len(pieces) % 3 != 2:
+                raise Fixed
+            pieces = pieces[2::3]
         whole = self.operand(0, concat)
         dims = self.dims(self.work.operands[whole].tensor)
         axis = self.node.attr("axis", None if concat else 0)
@@ -266,7 +276,7 @@ class Builder:
         axis %= len(dims)
         for d in range(len(dims)):
             self.put(self.label(AXIS if d == axis else FREE), whole, d)
-        for k in range(len(self.node.input if concat else self.node.output)):
+        for k in pieces:
             o = self.operand(k, not concat)
             self.same_rank(o, len(dims))
             if any(self.size(o, d) != dims[d] for d in range(len(dims)) if d != axis):
@@ -541,6 +551,28 @@ class Builder:
         for d in range(2, len(labels)):
             labels[d].role, labels[d].group = AXIS, d - 1
 
+    def rows(self):
+        """The last dim stays last, but of a FastGelu that adds nothing; numbers for each row, where there are more than one, stay with the rows."""
+        n, rank = self.node, len(self.dims(self.node.inp(0)))
+        matrix, each = (ROWS_MS if n.domain else ROWS)[n.op]
+        if rank < 1 or (matrix and len(self.dims(n.inp(matrix))) != 2) or any(n.inp(k) and self.dims(n.inp(k)) not in ((), (ONE,)) for k in each):
+            raise Fixed
+        if n.op == "QGemm" and (rank != 2 or n.attr("transA", 0) or not known(self.dims(n.inp(0))[0])):
+            raise Fixed  # all rows are one dim
+        labels = self.like_input()
+        if n.op == "FastGelu" and not n.inp(1):
+            return
+        labels[-1].role, labels[-1].group = AXIS, 1
+        if ONE in (self.size(0, rank - 1), self.size(1, rank - 1)):
+            raise Fixed
+
+    def whole(self):
+        """The other outputs are one number each, of all elements in whatever order."""
+        self.like_input()
+        for k in range(1, len(self.node.output)):
+            if self.node.out(k) and self.dims(self.work.operands[self.operand(k, True)].tensor):
+                raise Fixed
+
     def conv(self):
         """Channels are read and made in any order, which constant weights are stored in; a depthwise one makes them as it reads them.
         What an op that stays (DequantizeLinear) makes of constants is not stored anew."""
@@ -605,7 +637,8 @@ def handler_of(node):
     if node.domain == "com.microsoft":
         return Builder.pointwise if node.op in POINTWISE_MS else Builder.quantize if node.op in ("DequantizeLinear", "QuantizeLinear") else \
             Builder.norm if node.op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization") else \
-            Builder.fused_matmul if node.op == "FusedMatMul" else None
+            Builder.fused_matmul if node.op == "FusedMatMul" else Builder.rows if node.op in ROWS_MS else \
+            Builder.along if node.op == "QLinearSoftmax" else Builder.concat_or_split if node.op == "QLinearConcat" else None
     for names, method in TABLE:
         if node.op in names:
             return method
@@ -618,7 +651,7 @@ TABLE = (
     (FLAT | {"CumSum", "CumProd", "LpNormalization", "TopK"}, Builder.along), ({"Concat", "Split"}, Builder.concat_or_split),
     ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
     ({"Resize", "Upsample"}, Builder.resize), ({"QuantizeLinear", "DequantizeLinear"}, Builder.quantize),
-    ({"BatchNormalization"}, Builder.batch_norm), (set(HEADS), Builder.heads), ({"Conv"}, Builder.conv),
+    (set(ROWS), Builder.rows), ({"DynamicQuantizeLinear"}, Builder.whole), ({"BatchNormalization"}, Builder.batch_norm), (set(HEADS), Builder.heads), ({"Conv"}, Builder.conv),
     ({"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"}, Builder.norm),
     ({"MatMul"}, Builder.matmul), ({"Gemm"}, Builder.gemm), ({"Shape", "Size"}, Builder.shape),
 )

@@ -297,6 +297,136 @@ def recurrent(r):
     return Case(op, inputs, 3 if op == "LSTM" else 2, opset=14, **attrs)
 
 
+@family
+def dynamic_lstm(r):
+    """As onnxruntime's dynamic quantizer writes an LSTM: weights of bytes, the gates behind; what goes in becomes bytes, too."""
+    t, b, n, h = int(r.integers(1, 6)), int(r.integers(1, 5)), int(r.integers(1, 9)), int(r.integers(1, 10))
+    direction = pick(r, "forward", "reverse", "bidirectional")
+    d, dtype = 2 if direction == "bidirectional" else 1, pick(r, np.uint8, np.int8)
+    info, columns = np.iinfo(dtype), coin(r)
+    weight = lambda k: r.integers(info.min, info.max + 1, [d, k, 4 * h]).astype(dtype)
+    scale = lambda: np.abs(floats(r, [d, 4 * h] if columns else [d], scale=0.01)) + F32(0.001)
+    zero = lambda s: np.full(s.shape, 0 if dtype == np.int8 else r.integers(100, 156), dtype)
+    ws, rs = scale(), scale()
+    state = lambda: floats(r, [d, b, h]) if coin(r) else None
+    inputs = [floats(r, [t, b, n]), weight(n), weight(h), floats(r, [d, 8 * h]) if coin(r) else None, r.integers(1, t + 1, [b]).astype(np.int32) if coin(r) and b == 1
+              else None, state(), state(), floats(r, [d, 3 * h]) if coin(r) else None, ws, zero(ws), rs, zero(rs)]
+    return Case("DynamicQuantizeLSTM", inputs, 3, opset=14, domain="com.microsoft", hidden_size=h, direction=direction, input_forget=int(r.integers(4) == 0))
+
+
+def padding(r, b, s, t):
+    """Which keys are no padding, in one of the forms that onnxruntime takes. Each query sees one: what is hidden is far below, where sums are coarse."""
+    form = r.integers(6)
+    ends = r.integers(1, t + 1, [b])
+    if form == 0:
+        return ends.astype(np.int32)
+    if form == 1:
+        return np.concatenate([ends, r.integers(0, ends)]).astype(np.int32)
+    if form in (2, 3):
+        seen = r.integers(0, 2, [b, s, t] if form == 2 else [b, t]).astype(np.int32)
+        seen[..., 0] = 1
+        return seen
+    return np.ones([b, 1], np.int32) if form == 4 and t > 1 else None
+
+
+@family
+def projected_attention(r):
+    """Attention and QAttention, which make query, key and value themselves; without a bias onnxruntime takes the process with it."""
+    b, s, heads, size, width, p = (int(r.integers(1, n)) for n in (4, 8, 4, 6, 9, 5))
+    d, past = heads * size, coin(r)
+    v = d if past or coin(r) else heads * int(r.integers(1, 6))
+    bytes_ = coin(r)
+    v = d if bytes_ else v
+    ms = {"domain": "com.microsoft", "opset": 17, "num_heads": heads, "unidirectional": int(coin(r))}
+    if coin(r):
+        ms["scale"] = 0.3
+    if coin(r):
+        ms["mask_filter_value"] = -50.0
+    mask = padding(r, b, s, s + p * past)
+    old = floats(r, [2, b, heads, p, size]) if past else None
+    nout = 2 if past else 1
+    if bytes_:
+        wtype = pick(r, np.uint8, np.int8)
+        info, columns = np.iinfo(wtype), [3 * d] if coin(r) else [1]
+        w, zero = (r.integers(info.min, info.max + 1, n).astype(wtype) for n in ([width, 3 * d], columns))
+        return Case("QAttention", [r.integers(0, 256, [b, s, width]).astype(np.uint8), w, floats(r, [3 * d]), np.full([1], 0.02, F32),
+                                   np.abs(floats(r, columns, scale=0.01)) + F32(0.001), mask, r.integers(0, 256, [1]).astype(np.uint8), zero, old], nout, **ms)
+    if v != d:
+        ms["qkv_hidden_sizes"] = [d, d, v]
+    bias = floats(r, [pick(r, 1, b), pick(r, 1, heads), s, s]) if coin(r) and not past else None
+    return Case("Attention", [floats(r, [b, s, width]), floats(r, [width, 2 * d + v]), floats(r, [2 * d + v]), mask, old, bias], nout, **ms)
+
+
+@family
+def multi_head(r):
+    b, s, heads, size, length, p = (int(r.integers(1, n)) for n in (4, 8, 4, 6, 9, 5))
+    d, past, cross = heads * size, coin(r), r.integers(4) == 0
+    vsize = int(r.integers(1, 6)) if not past and not cross and coin(r) else size
+    ms = {"domain": "com.microsoft", "opset": 17, "num_heads": heads}
+    q, k, v, bias = floats(r, [b, s, d]), floats(r, [b, length, d]), floats(r, [b, length, heads * vsize]), None
+    if cross:
+        k, v, past = floats(r, [b, heads, length, size]), floats(r, [b, heads, length, size]), False
+    elif coin(r):
+        bias = floats(r, [2 * d + heads * vsize])
+    total = length + p * past
+    mask = padding(r, b, s, total)
+    mask = None if mask is None or mask.ndim == 1 and len(mask) != b or mask.ndim == 2 and mask.shape[1] != total else mask
+    old = [floats(r, [b, heads, p, size]) if past else None for _ in range(2)]
+    scores = floats(r, [pick(r, 1, b), pick(r, 1, heads), s, total]) if coin(r) else None
+    if coin(r):
+        ms["scale"] = 0.4
+    return Case("MultiHeadAttention", [q, k, v, bias, mask, scores, *old], 3 if past else 1, **ms)
+
+
+@family
+def activated(r):
+    """A convolution or product that onnxruntime joined with an activation, and perhaps with a sum before it."""
+    ms = {"domain": "com.microsoft", "opset": pick(r, 10, 17)}
+    name = pick(r, "Relu", "Tanh", "Sigmoid", "LeakyRelu", "HardSigmoid", "Clip")
+    x, channels = floats(r, [2, 3, 5, 6]), int(r.integers(1, 5))
+    params = {"LeakyRelu": [0.2], "HardSigmoid": [0.3, 0.4], "Clip": [-0.5, 0.7]}.get(name, [])
+    if coin(r):
+        w, z = floats(r, [channels, 3, 3, 3]), floats(r, [2, channels, 5, 6]) if coin(r) else None
+        if z is not None:
+            name, params = "Relu", []
+        more = {"activation_params": params} if params else {}
+        return Case("FusedConv", [x, w, floats(r, [channels]) if coin(r) else None, z], activation=name, pads=[1, 1, 1, 1], **more, **ms)
+    name, params = ("Relu", []) if name == "Clip" else (name, params)
+    more = dict(zip(("activation_alpha", "activation_beta"), params))
+    return Case("FusedGemm", [x[0, 0], floats(r, [channels, 6]), floats(r, [channels]) if coin(r) else None], activation=name, transB=1, alpha=0.5, **more, **ms)
+
+
+@family
+def few_bits(r):
+    """Weights and tables in blocks of 2, 4 or 8 bits."""
+    bits, size, k, n = int(pick(r, 4, 4, 8, 2)), pick(r, 16, 32), int(r.integers(1, 80)), int(r.integers(1, 9))
+    count, ms = -(-k // size), {"domain": "com.microsoft", "opset": 21}
+    if coin(r):
+        table = r.integers(0, 16, [7, 32 * count]).astype(ml_dtypes.uint4)
+        inputs = [table, r.integers(0, 7, shape_of(r, 1, 2)), np.abs(floats(r, [7, count])), r.integers(0, 16, [7, count]).astype(ml_dtypes.uint4) if coin(r) else None]
+        return Case("GatherBlockQuantized", inputs, block_size=32, gather_axis=0, quantize_axis=1, **ms)
+    w = r.integers(0, 256, [n, count, size * bits // 8]).astype(np.uint8)
+    zero = pick(r, None, r.integers(0, 256, [n * -(-count * bits // 8)]).astype(np.uint8))
+    bias = floats(r, [n]) if coin(r) else None
+    return Case("MatMulNBits", [floats(r, [*shape_of(r, 1, 2), k]), w, np.abs(floats(r, [n * count], scale=0.1)), zero, None, bias], K=k, N=n, bits=bits, block_size=size, **ms)
+
+
+@family
+def embedding(r):
+    b, s, n = int(r.integers(1, 4)), int(r.integers(1, 7)), int(r.integers(1, 9))
+    ids, segments = r.integers(0, 9, [b, s]).astype(np.int32), r.integers(0, 2, [b, s]).astype(np.int32) if coin(r) else None
+    mask = r.integers(0, 2, [b, s]).astype(np.int32) if coin(r) else None
+    places = r.integers(0, 8, [pick(r, 1, b), s]).astype(np.int32) if coin(r) else None
+    ms = {"domain": "com.microsoft", "opset": 17, "epsilon": 1e-5}
+    if coin(r):
+        table = lambda *shape: r.integers(0, 256, shape).astype(np.uint8)
+        tables = [table(9, n), table(8, n), None if segments is None else table(2, n), table(n), table(n)]
+        scales, zeros = ([None if t is None else of() for t in tables] for of in (lambda: np.array(0.02, F32), lambda: np.array(r.integers(90, 160), np.uint8)))
+        return Case("QEmbedLayerNormalization", [ids, segments, *tables, mask, *scales, *zeros], 2, **ms)
+    tables = [floats(r, [9, n]), floats(r, [8, n]), None if segments is None else floats(r, [2, n]), floats(r, [n]), floats(r, [n])]
+    return Case("EmbedLayerNormalization", [ids, segments, *tables, mask, places], 3, **ms)
+
+
 # ------------------------------------------------------------------------------------------------------------- running
 
 def elem(x):
@@ -305,12 +435,16 @@ def elem(x):
 
 def model_of(case, r):
     """The model and its inputs."""
-    nodes, graph_in, feeds, names = [], [], {}, []
+    nodes, graph_in, feeds, names, init = [], [], {}, [], []
     for i, x in enumerate(case.inputs):
         if x is None:
             names.append("")
             continue
         name = f"x{i}"
+        if x.dtype == ml_dtypes.uint4:  # which onnxruntime takes of nobody
+            init.append(onnx.numpy_helper.from_array(x, name))
+            names.append(name)
+            continue
         if i == 0 and x.ndim > 1 and coin(r):
             perm = r.permutation(x.ndim).tolist()
             nodes.append(helper.make_node("Transpose", ["t"], [name], perm=perm))
@@ -324,7 +458,7 @@ def model_of(case, r):
         names.pop()
     outs = [f"y{i}" for i in range(case.nout)]
     nodes.append(helper.make_node(case.op, names, outs, domain=case.domain, **case.attrs))
-    graph = helper.make_graph(nodes, "g", graph_in, [helper.make_empty_tensor_value_info(o) for o in outs])
+    graph = helper.make_graph(nodes, "g", graph_in, [helper.make_empty_tensor_value_info(o) for o in outs], init)
     opsets = [helper.make_opsetid("", case.opset)] + ([helper.make_opsetid(case.domain, 1)] if case.domain else [])
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), feeds
 

@@ -173,6 +173,9 @@ def special(k, v, s, r):
         yield Case(k, [Arg("a b c d", BOOL)], [x], {"to": F})
     elif k == "BitCast":
         yield Case(k, [x], [Arg("a b c d", I32)], {"to": I32})
+    elif k == "QLinearWhere":
+        y = Arg("a b c d", U8)
+        yield Case(k, [Arg("b C d", BOOL), y, *q(), Arg("a B c d", U8), *q(), *q()], [y], {}, domain=MS)
     elif k in ("QLinearAdd", "QLinearMul"):
         y = Arg("a b c d", U8)
         yield Case(k, [y, *q(), y, *q(), *q()], [y], {}, domain=MS)
@@ -180,6 +183,59 @@ def special(k, v, s, r):
     else:
         y = Arg("a b c d", U8)
         yield Case(k, [y, *q(), *q()], [y], {"alpha": 0.5} if k == "QLinearLeakyRelu" else {}, domain=MS)
+
+
+def scale_and_zero():
+    return [const(0.5), const(7, np.uint8)]
+
+
+def rows(k, v, s, r, words):
+    """A matrix [d, 5], or a vector, of constants: the last dim stays last."""
+    if s["d"] == 1 and k not in ("BiasGelu", "FastGelu"):
+        yield from [None] * (2 if k == "QLinearMatMul" else 3)
+        return
+    n, q, z = 5, scale_and_zero(), const(3, np.uint8)
+    w = const(r.integers(0, 9, (s["d"], n)), np.uint8)
+    columns = lambda t: const(r.integers(1, 4, n), t)
+    x, y = lambda t: Arg("a b c d", t), lambda t: Arg("a b c d", t, size={"d": n})
+    kw = {"groups": "a,b,c|d", "static": "d"}
+    if k in ("BiasGelu", "FastGelu"):
+        bias = const(r.integers(-2, 3, s["d"]))
+        why = {"why": "unit"} if s["d"] == 1 else {}
+        yield Case(k, [x(F), bias], [x(F)], {}, **kw, **why)
+        yield Case(k, [x(F), bias], [x(F)], {}, **{**kw, "groups": "", "why": "end"})
+        yield Case(k, [x(F)], [x(F)], {}, **{**kw, "groups": "a,b,c,d"}) if k == "FastGelu" else Case(k, [x(F), bias], [x(F)], {}, **kw, **why)
+    elif k == "MatMulInteger":
+        yield Case(k, [x(U8), w], [y(I32)], {}, **kw)
+        yield Case(k, [x(U8), w, z, const(3, np.uint8)], [y(I32)], {}, **kw)
+        yield Case(k, [x(U8), w], [y(I32)], {}, **{**kw, "groups": "", "why": "end"})
+    elif k == "QLinearMatMul":
+        yield Case(k, [x(U8), *q, w, *q, *q], [y(U8)], {}, **kw)
+        yield Case(k, [x(U8), *q, w, *q, *q], [y(U8)], {}, **{**kw, "groups": "", "why": "end"})
+    elif k == "QGemm":
+        a, b, c = Arg("a d", U8), Arg("a d", U8, size={"d": n}), const(r.integers(-9, 10, n), np.int32)  # rows of several dims: tests/text/ops/qgemm.rlt
+        yield Case(k, [a, *q, w, *q, c, *q], [b], {}, static="d", why="end")
+        yield Case(k, [a, *q, const(w.data.T, np.uint8), *q, c, *q], [b], {"transB": 1}, static="d", why="end")
+        yield None
+    elif k == "DynamicQuantizeMatMul":
+        yield Case(k, [x(F), w, const(0.5), z], [y(F)], {}, **kw)
+        yield Case(k, [x(F), w, columns(np.float32), columns(np.uint8), columns(np.float32)], [y(F)], {}, **kw)
+        yield Case(k, [x(F), w, const(0.5), z], [y(F)], {}, **{**kw, "groups": "", "why": "end"})
+    elif k == "MatMulIntegerToFloat":
+        yield Case(k, [x(U8), w, const(0.5), const(0.25), z], [y(F)], {}, **kw)
+        yield Case(k, [x(U8), w, const(0.5), columns(np.float32), z, columns(np.uint8), columns(np.float32)], [y(F)], {}, **kw)
+        yield Case(k, [x(U8), w, const(0.5), const(0.25), z], [y(F)], {}, **{**kw, "groups": "", "why": "end"})
+    else:
+        packed, scales = const(r.integers(0, 256, (n, 1, 16)), np.uint8), const(np.full(n, 0.25))
+        attrs = {"K": s["d"], "N": n, "bits": 4, "block_size": 32}
+        yield Case(k, [x(F), packed, scales], [y(F)], attrs, **kw)
+        yield Case(k, [x(F), packed, scales, const(np.full(n, 7), np.uint8)], [y(F)], attrs, **kw)
+        yield Case(k, [x(F), packed, scales], [y(F)], attrs, **{**kw, "groups": "", "why": "end"})
+
+
+def whole(k, v, s, r, words):
+    x = Arg("a b c d")
+    yield Case(k, [x], [Arg("a b c d", U8), Arg(""), Arg("", U8)], {})
 
 
 def expand(k, v, s, r, words):
@@ -244,6 +300,10 @@ def along(k, v, s, r, words):
             if v >= 11 and axis == 1:
                 attrs["largest"] = 0
             yield Case(k, [x] + ([ints(n)] if v >= 10 else []), [out(F), out(I64)], attrs if v >= 10 else {**attrs, "k": n}, static=dim)
+    elif k == "QLinearSoftmax":
+        q, x = scale_and_zero(), Arg("a b c d", U8)
+        for axis, opset in ((1, 13), (-1, 13), (0, 18), (2, 11)):
+            yield Case(k, [x, *q, *q], [x], {"axis": axis, "opset": opset}, domain=MS, **({"why": "flat"} if opset < 13 else {}))
     elif v < 13 and k != "LpNormalization":
         for axis, groups in ((2, "a,b|c|d"), (3, "a,b,c|d"), (None, "")):
             if axis is None:  # [a, bcd]
@@ -259,6 +319,11 @@ def along(k, v, s, r, words):
 
 def concat(k, v, s, r, words):
     n = s["b"]
+    if k == "QLinearConcat":
+        q, piece = scale_and_zero, lambda m, b="b": Arg("a b c d", U8, size={b: m})
+        yield Case(k, [*q(), piece(n), *q(), piece(2), *q()], [piece(n + 2)], {"axis": 1}, static="b", domain=MS)
+        yield Case(k, [*q(), piece(n), *q(), piece(n), *q(), piece(n), *q()], [piece(3 * n)], {"axis": 1}, static="b", domain=MS)
+        return
     piece = lambda m, dims="a b c d", b="b": Arg(dims, size={b: m})
     yield Case(k, [piece(n), piece(2), piece(3)], [piece(n + 5)], {"axis": 1}, static="b")
     yield Case(k, [piece(n), piece(n)], [piece(2 * n)], {"axis": -3 if v >= 11 else 1}, static="b")
@@ -536,7 +601,7 @@ def shape(k, v, s, r, words):
         yield Case(k, [Arg("a b c d")], [Arg("3", I64)], {"end": 3})
 
 
-FORMS = {"POINTWISE": pointwise, "EXPAND": expand, "REDUCE": reduce, "GLOBALPOOL": global_pool, "ARG": arg, "ALONG": along, "CONCAT": concat,
+FORMS = {"POINTWISE": pointwise, "EXPAND": expand, "REDUCE": reduce, "GLOBALPOOL": global_pool, "ARG": arg, "ALONG": along, "CONCAT": concat, "ROWS": rows, "WHOLE": whole,
          "SPLIT": split, "SLICE": slice_, "PAD": pad, "TILE": tile, "GATHER": gather, "QDQ": qdq, "BATCHNORM": batch_norm, "NORM": norm,
          "MATMUL": matmul, "GEMM": gemm, "EINSUM": einsum, "POOL": pool, "RESIZE": resize, "MOVE": moving, "SHAPE": shape}
 

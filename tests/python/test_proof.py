@@ -376,10 +376,18 @@ def of_quantizer():
     cases = [("QLinearSoftmax", [*at("x"), "s", "z"], {"axis": -1, "opset": 13}, 3), ("QLinearConcat", ["s", "z", *at("x", "x")], {"axis": 1}, 3),
              ("QLinearWhere", ["c", *at("x", "x"), "s", "z"], {}, 3), ("QLinearGlobalAveragePool", [*at("i"), "s", "z"], {}, 4),
              ("QGemm", [*at("m", "n"), "", "s", "z"], {"transB": 1}, 2), ("DynamicQuantizeMatMul", ["f", "w2", "s", "z8"], {}, 3),
-             ("DynamicQuantizeLSTM", ["f", "w", "r", "", "", "", "", "", "s1", "z1", "s1", "z1"], {"hidden_size": 3}, 4)]
+             ("DynamicQuantizeLSTM", ["f", "w", "r", "", "", "", "", "", "s1", "z1", "s1", "z1"], {"hidden_size": 3}, 4),
+             ("FusedConv", ["g", "k"], {"activation": "Relu", "pads": [1, 0, 1, 0]}, 4), ("NhwcMaxPool", ["i"], {"kernel_shape": [2, 2], "strides": [2, 2]}, 4),
+             ("QLinearAveragePool", [*at("i"), "s", "z"], {"kernel_shape": [2, 2], "channels_last": 1}, 4),
+             ("QLinearGlobalAveragePool", [*at("i"), "s", "z"], {"channels_last": 1}, 4),
+             ("MatMulNBits", ["f", "wb", "sb"], {"K": 4, "N": 3, "bits": 4, "block_size": 16}, 3), ("MultiHeadAttention", ["f", "f", "f"], {"num_heads": 2}, 3),
+             ("EmbedLayerNormalization", ["d", "", "t1", "t2", "", "t3", "t3"], {"epsilon": 1e-5}, 3)]
     weights = [init("s", np.float32(0.1)), init("z", np.uint8(3)), init("z8", np.int8(0)), init("s1", np.ones(1, np.float32)), init("z1", np.zeros(1, np.int8)),
-               init("w", w), init("r", r), init("w2", np.ones((4, 6), np.int8)), init("n", np.ones((6, 5), np.uint8))]
-    ports = [info("x", ["b", 3, 4]), info("c", ["b", 1, 4], T.BOOL), info("i", ["b", 3, 4, 5]), info("m", ["b", 5]), info("f", ["b", 2, 4], T.FLOAT)]
+               init("w", w), init("r", r), init("w2", np.ones((4, 6), np.int8)), init("n", np.ones((6, 5), np.uint8)),
+               init("k", np.ones((2, 3, 2, 1), np.float32)), init("wb", np.ones((3, 1, 8), np.uint8)), init("sb", np.ones(3, np.float32)),
+               init("t1", np.ones((7, 6), np.float32)), init("t2", np.ones((9, 6), np.float32)), init("t3", np.ones(6, np.float32))]
+    ports = [info("x", ["b", 3, 4]), info("c", ["b", 1, 4], T.BOOL), info("i", ["b", 3, 4, 5]), info("m", ["b", 5]), info("f", ["b", 2, 4], T.FLOAT), info("g", ["b", 3, 4, 5], T.FLOAT),
+             info("d", ["b", 2], T.INT32)]
     for op, ins, attrs, rank in cases:
         perm, back = [*range(rank - 1, -1, -1)], [*range(rank - 1, -1, -1)]
         nodes = [h.make_node(op, ins, ["q"], domain="com.microsoft", **attrs), h.make_node("Transpose", ["q"], ["t"], perm=perm),

@@ -221,6 +221,7 @@ TEST(microsoft) {
 #define MS(body, want) check_at(__FILE__, __LINE__, "opset=18 opset.com.microsoft=1 ", body, want)
     MS("in %x f32[N,4,8] in %k f32[N,4,8] in %w f32[8] %a, _, _, %y = com.microsoft::SkipLayerNormalization(%x, %k, %w) out %a, %y", "f32[N,4,8]");
     MS("in %a f32[N,8,3] in %b f32[N,8,5] %y = com.microsoft::FusedMatMul(%a, %b) transA=1 out %y", "f32[N,3,5]");
+    MS("in %x u4[7,32] in %i i64[N,2] in %s f32[7,1] %y = com.microsoft::GatherBlockQuantized(%x, %i, %s) block_size=32 gather_axis=0 quantize_axis=1 out %y", "f32[N,2,32]");
     MS("in %x f32[N,4] in %w u8[16,2,8] in %s f32[32] %y = com.microsoft::MatMulNBits(%x, %w, %s) N=16 K=4 out %y", "f32[N,16]");
 }
 
