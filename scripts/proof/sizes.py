@@ -650,6 +650,17 @@ class Sizes:
             if x is not None and y is not None and x.shape == y.shape and not differ(x, y).any():
                 self.content[name] = x
 
+    def merge_first(self, x, y, depth):
+        """y is x with its first dims as one."""
+        merged = lambda dims, one: (one(dims[:depth]), *dims[depth:])
+        self.dims[y], self.elem[y], self.count[y] = merged(self.dims[x], product), self.elem[x], self.count[x]
+        self.guessed[y] = self.guessed[x] and merged(self.guessed[x], math.prod)
+
+    def hold(self, name, x):
+        """A constant that the model does not have."""
+        self.content[name], self.elem[name], self.count[name] = x, helper.np_dtype_to_tensor_dtype(x.dtype), x.size
+        self.dims[name], self.guessed[name] = tuple((d, d) for d in x.shape), x.shape
+
     def guess_broadcast(self, node):
         """What two open sizes broadcast to is a symbol of its own, also where in the third world, or another, they are the same by chance,
         or one is so small that it looks like a number."""

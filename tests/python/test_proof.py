@@ -582,6 +582,14 @@ def shared_out_model():
                                  numbered(i0=[0], i1=[1], i4=[4], i8=[8]))
 
 
+def pairs_model():
+    """Pairs of features by constant indices: a GatherND between Transposes, which is a Gather."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 2, 0]), node("GatherND", ["t", "pairs"], ["g"]), node("Transpose", ["g"], ["u"], perm=[1, 0]),
+             node("Relu", ["u"], ["y"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 6, 6])], [("y", T.FLOAT, None)], numbered(pairs=[[1, 0], [2, -5], [5, 4]]))
+
+
 def traced_model():
     """The size of the run that was traced is declared where the size is a symbol."""
     node = test_targets.h.make_node
@@ -604,7 +612,7 @@ def shared_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), shared_model(), last_rows_model(), shared_out_model()):
+                  traced_model(), shared_model(), last_rows_model(), shared_out_model(), pairs_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
