@@ -230,14 +230,15 @@ enum { LARGE_SIZE = 1 << 24 };
 /* A place in a dim, from its start; UNKNOWN for 512-N: where N is larger, that counts from the end. */
 static rl_dim place_of(const rl_shaper *s, rl_cell c) {
     rl_dim at = size_of(s, c);
-    return rl_dim_known(at) || rl_dim_guess(s->ctx, at, LARGE_SIZE) > 0 ? at : UNKNOWN;
+    return at == UNKNOWN || rl_dim_known(at) || rl_dim_guess(s->ctx, at, LARGE_SIZE) > 0 ? at : UNKNOWN;
 }
 
 /* How far from the end a negative place is, a number or a size; UNKNOWN where it is none. */
 static rl_dim from_end(const rl_shaper *s, rl_cell c) {
     if (c.kind == CELL_INT) return c.num < 0 && c.num > INT64_MIN ? -c.num : UNKNOWN;
     if (c.kind != CELL_SYM || c.num != 1 || is_size(s, c.sym)) return UNKNOWN;
-    return place_of(s, (rl_cell){.kind = CELL_SYM, .num = 1, .sym = rl_shape_sub(s, 0, c.sym)});
+    rl_dim back = rl_shape_sub(s, 0, c.sym);
+    return back == UNKNOWN ? back : place_of(s, (rl_cell){.kind = CELL_SYM, .num = 1, .sym = back});
 }
 
 /* The elements that [a, b) leaves of d, one of the three being a symbol. */
