@@ -720,9 +720,14 @@ class Sizes:
         return min(place) < 0 or place[1] < place[0]
 
     def least(self, size):
-        """A named size, and what is a multiple of one, is at least 1."""
+        """A named size, and what is a multiple of one, or a little more, is at least 1."""
         named = [self.symbol(name) for name in list(self.symbols.index) if name[0] == "named"]
-        return int(any(quotient(size, n) for n in named))
+        return int(any(quotient(size, n) or self.is_more(size, n) for n in named))
+
+    def is_more(self, size, n):
+        """Is it as many times n in each world, and as much more, less than what any symbol is?"""
+        (times, more), other = (divmod(s, k) for s, k in zip(size[:2], n[:2]))
+        return times > 0 and more < LEAST and (times, more) == other
 
     def least_of(self, node):
         """What the one element is that a Min or ReduceMin makes, in each world: of sizes where it hangs on them which is least; or None."""
@@ -752,7 +757,8 @@ class Sizes:
     def smaller(self, a, b):
         """Of two sizes; a symbol where that hangs on what they are."""
         one, other = sorted((a, b), key=lambda x: (not known(x), x))
-        if a[0] - b[0] == a[1] - b[1] or (known(one) and one[0] <= self.least(other)):
+        apart = tuple(x - y for x, y in zip(other, one))
+        if apart[0] == apart[1] or (known(one) and one[0] <= self.least(other)) or self.least(apart):
             return tuple(map(min, a, b))
         return self.symbol(("min", one[0] if known(one) else one[:2], other[:2]))
 

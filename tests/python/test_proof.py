@@ -582,6 +582,16 @@ def shared_out_model():
                                  numbered(i0=[0], i1=[1], i4=[4], i8=[8]))
 
 
+def halves_of_two_model():
+    """Two batches put together and taken apart again: '?min(2*N|N)' is N."""
+    node = test_targets.h.make_node
+    nodes = [node("Concat", ["x", "z"], ["both"], axis=0), node("Relu", ["both"], ["r"]), node("Shape", ["x"], ["s"]), node("Slice", ["s", "i0", "i1"], ["n"]),
+             node("Slice", ["r", "i0", "n", "i0"], ["a"]), node("Transpose", ["a"], ["t"], perm=[0, 2, 1]), node("Reshape", ["t", "to"], ["u"]),
+             node("Add", ["u", "x"], ["y"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4, 4]), ("z", T.FLOAT, ["N", 4, 4])], [("y", T.FLOAT, None)],
+                                 numbered(i0=[0], i1=[1], to=[-1, 4, 4]))
+
+
 def pairs_model():
     """Pairs of features by constant indices: a GatherND between Transposes, which is a Gather."""
     node = test_targets.h.make_node
@@ -612,7 +622,8 @@ def shared_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), shared_model(), last_rows_model(), shared_out_model(), pairs_model()):
+                  traced_model(), shared_model(), last_rows_model(), shared_out_model(), pairs_model(),
+                  halves_of_two_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
