@@ -96,7 +96,7 @@ rl_status rl_check_result(rl_ctx *ctx, const rl_checked *c, rl_text *out) {
     rl_status s = RL_OK;
     char why[sizeof ctx->error];
     bool again = true;
-    for (int how = 0; how < NTRY && again; how++) {
+    for (attempt how = 0; how < NTRY && again; how++) {
         rl_status now = try_sizes(ctx, c, how, out, &again);
         if (how == TRY_LARGE && again) {
             memcpy(ctx->error, why, sizeof why);
