@@ -3,9 +3,13 @@
  *
  *   x -> Einsum "nhwc->nchw" -> y      becomes   x -> Transpose perm=[0,3,1,2] -> y
  *   x[1,8,13] -> Resize to 1,8,13 -> y becomes   x -> Identity -> y
+ *   x[6,6,N] -> GatherND {{1,0},{2,1}} -> y becomes   x -> Reshape [36,N] -> Gather {6,13} -> y[2,N]
  *
  * An equation of one operand whose output has each of its letters once only moves data.  An ellipsis stands for the dims
  * that the letters leave over; without "->" the output is the letters in alphabetical order, as in NumPy.
+ *
+ * A GatherND of constant indices takes whole rows, but only of the first dims, so that exporters put a Transpose before it; a Gather takes them
+ * along any dim.  One of what no Transpose makes is left as it is.
  *
  * Nothing else needs a new name: the layout passes read Reshape, Squeeze, Unsqueeze, Flatten and Identity as they are, and
  * see themselves that a Transpose of dims of size 1 moves nothing.  DepthToSpace and SpaceToDepth stay: runtimes have one
@@ -17,6 +21,7 @@
 #include <string.h>
 
 #include "../src/equation.h"
+#include "../src/eval.h"
 #include "../src/ops.h"
 
 static bool is_permutation(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, const int64_t **perm, uint32_t *rank) {
@@ -78,8 +83,102 @@ static rl_status resizes(rl_pass_run *r) {
     return found.n ? rl_graph_sort(g) : RL_OK;
 }
 
+static bool is_made_by(const rl_graph *g, rl_value v, rl_op op) {
+    rl_node def = rl_val(g, v)->def;
+    return def.i != RL_NONE && rl_nod(g, def)->op == op;
+}
+
+static bool is_stored(const rl_graph *g, rl_value v) {
+    return rl_eval_constant(g, v) && (rl_val(g, v)->def.i == RL_NONE || is_made_by(g, v, RL_OP_Constant));
+}
+
+/* What a GatherND takes: rows of x as [size, the dims from `depth` on]. */
+typedef struct { int64_t size; uint32_t depth, nrow; const int64_t *row; } rows;
+
+/* Each row's number, of its place in every dim. */
+static bool number_rows(const rl_valinfo *x, const int64_t *at, rows *found, rl_arena *tmp) {
+    int64_t *row = rl_new(tmp, int64_t, found->nrow + 1);
+    for (uint32_t i = 0; i < found->nrow; i++)
+        for (uint32_t k = 0; k < found->depth; k++) {
+            int64_t place = at[i * found->depth + k], n = x->dim[k];
+            if (place < -n || place >= n) return false;
+            row[i] = row[i] * n + (place < 0 ? place + n : place);
+        }
+    found->row = row;
+    return true;
+}
+
+/* The second checker knows it by this name. */
+static rl_str rows_name(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp) {
+    rl_text t = {.mem = tmp};
+    rl_put(&t, "%s_rows", rl_val(g, n->out[0])->name);
+    return rl_internz(g->ctx, t.p);
+}
+
+static bool takes_rows(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, rows *found) {
+    const int64_t *at;
+    uint32_t nat, open = 0;
+    if (n->op != RL_OP_GatherND || rl_attr_int(n, "batch_dims", 0) != 0 || !is_made_by(g, n->in[0], RL_OP_Transpose)) return false;
+    const rl_valinfo *x = rl_val(g, n->in[0]), *indices = rl_val(g, n->in[1]);
+    if (!is_stored(g, n->in[1]) || !rl_const_ints(g, n->in[1], tmp, &at, &nat) || nat == 0 || x->rank == RL_NORANK) return false;
+    *found = (rows){.size = 1, .depth = (uint32_t)indices->dim[indices->rank - 1]};
+    found->nrow = nat / found->depth;
+    for (uint32_t k = 0; k < x->rank; k++) {
+        if (!rl_dim_known(x->dim[k]) ? k < found->depth || ++open > 1 : x->dim[k] == 0) return false;
+        if (k < found->depth && (found->size = rl_mul(found->size, x->dim[k])) == INT64_MAX) return false;
+    }
+    bool named = rl_val(g, n->out[0])->name && !rl_has(rl_graph_find(g, rows_name(g, n, tmp)));
+    return named && found->depth < x->rank && number_rows(x, at, found, tmp);
+}
+
+static rl_value merge_first(rl_graph *g, rl_value v, const rows *found, rl_str name, rl_arena *tmp) {
+    const rl_valinfo *x = rl_val(g, v);
+    uint32_t rank = x->rank - found->depth + 1;
+    rl_dtype dtype = x->dtype;
+    rl_dim *dim = rl_new(tmp, rl_dim, rank);
+    int64_t *size = rl_new(tmp, int64_t, rank);
+    for (uint32_t k = 0; k < rank; k++) {
+        dim[k] = k == 0 ? found->size : x->dim[k + found->depth - 1];
+        size[k] = rl_dim_known(dim[k]) ? dim[k] : -1;
+    }
+    rl_value y = rl_graph_value(g, name);
+    rl_value in[2] = {v, rl_graph_const_i64(g, rl_graph_fresh_name(g, "rl_sizes"), rank, size)};
+    rl_graph_set_type(g, y, dtype, rank, dim);
+    rl_graph_add(g, RL_OP_Reshape, NULL, 2, in, 1, &y);
+    return y;
+}
+
+static void make_gather(rl_graph *g, rl_node old, const rows *found, rl_arena *tmp) {
+    rl_nodeinfo was = *rl_nod(g, old);
+    const rl_valinfo *indices = rl_val(g, was.in[1]);
+    const int64_t *dim = rl_copy(&g->mem, indices->dim, indices->rank * sizeof *dim);
+    size_t nbyte = found->nrow * sizeof *found->row;
+    const int64_t *row = rl_copy(&g->mem, found->row, nbyte);
+    rl_str name = rows_name(g, &was, tmp);
+    rl_value y = was.out[0], in[2];
+    rl_graph_remove(g, old);
+    in[1] = rl_graph_const(g, rl_graph_fresh_name(g, "rl_index"), RL_I64, indices->rank - 1, dim, row, nbyte);
+    in[0] = merge_first(g, was.in[0], found, name, tmp);
+    rl_node n = rl_graph_add(g, RL_OP_Gather, was.name, 2, in, 1, &y);
+    rl_nod(g, n)->origin = was.origin;
+}
+
+static rl_status gathers(rl_pass_run *r) {
+    rl_graph *g = r->g;
+    rows found;
+    uint32_t norder = g->order.n, made = 0;
+    rl_node *n = rl_copy(r->tmp, g->order.p, norder * sizeof *n);
+    for (uint32_t i = 0; i < norder; i++)
+        if (takes_rows(g, rl_nod(g, n[i]), r->tmp, &found)) {
+            make_gather(g, n[i], &found, r->tmp);
+            made++;
+        }
+    return made ? rl_graph_sort(g) : RL_OK;
+}
+
 rl_status rl_pass_normalize(rl_pass_run *r) {
     RL_TRY(rl_pass_dce(r));
     RL_TRY(einsums(r));
+    RL_TRY(gathers(r));
     return resizes(r);
 }

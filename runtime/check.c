@@ -6,17 +6,22 @@
 
 #include "../src/fix.h"
 
-enum { FIRST_SIZE = 2, SIZES = 6 };
+enum { FIRST_SIZE = 2, SIZES = 6, LARGE_SIZE = 64, LARGE_STEP = 32, LARGE_SIZES = 3 };
+
+/* What is tried, in this order, until the original runs. LARGE: what windows and strides leave nothing of else; batches stay small. */
+typedef enum { TRY_SMALL, TRY_ONES, TRY_LARGE, NTRY } attempt;
 
 /* A size for each symbol of g's inputs; false where there is none. */
-static bool choose_sizes(const rl_graph *g, rl_hash *size) {
+static bool choose_sizes(const rl_graph *g, attempt how, rl_hash *size) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->input.n; i++) {
         const rl_valinfo *v = rl_val(g, g->input.p[i]);
         for (uint32_t k = 0; v->rank != RL_NORANK && k < v->rank; k++) {
             rl_str name = rl_dim_known(v->dim[k]) ? NULL : rl_dim_name(g->ctx, v->dim[k]);
-            if (name && rl_hash_get(size, (uint64_t)(uintptr_t)name) == RL_NONE)
-                rl_hash_put(size, (uint64_t)(uintptr_t)name, FIRST_SIZE + n++ % SIZES);
+            if (!name || rl_hash_get(size, (uint64_t)(uintptr_t)name) != RL_NONE) continue;
+            bool large = how == TRY_LARGE && k > 0;
+            rl_hash_put(size, (uint64_t)(uintptr_t)name, large ? LARGE_SIZE + LARGE_STEP * (n % LARGE_SIZES) : FIRST_SIZE + n % SIZES);
+            n++;
         }
     }
     return n > 0;
@@ -35,10 +40,10 @@ static bool shape_text(const rl_graph *g, rl_value input, const rl_hash *size, r
 }
 
 /* False: nothing to choose, or a size that does not follow from the symbols. */
-static rl_status set_sizes(rl_graph *a, rl_graph *b, bool *any) {
+static rl_status set_sizes(rl_graph *a, rl_graph *b, attempt how, bool *any) {
     if (RL_PROTECT(a->ctx)) return RL_ENOMEM;
     rl_hash size = {.mem = &a->mem};
-    *any = choose_sizes(a, &size);
+    *any = choose_sizes(a, how, &size);
     rl_text *shape = rl_new(&a->mem, rl_text, a->input.n + 1);
     for (uint32_t i = 0; i < a->input.n && *any; i++) {
         shape[i].mem = &a->mem;
@@ -53,11 +58,12 @@ static rl_status set_sizes(rl_graph *a, rl_graph *b, bool *any) {
 }
 
 /* *again: nothing is known yet, and other sizes may help. */
-static rl_status compare(const rl_checked *c, rl_graph *a, rl_graph *b, bool sized, rl_text *out, rl_verify_at *at, bool *again) {
+static rl_status compare(const rl_checked *c, rl_graph *a, rl_graph *b, attempt how, rl_text *out, rl_verify_at *at, bool *again) {
+    bool sized = how == TRY_ONES;
     *at = RL_AT_FIRST;
-    rl_status s = sized ? set_sizes(a, b, again) : RL_OK;
-    if (s == RL_OK && (!sized || *again)) s = rl_verify_models_at(a, b, c->run, out, at);
-    if (sized) *again = !*again || (s != RL_OK && *at == RL_AT_FIRST);
+    rl_status s = sized ? RL_OK : set_sizes(a, b, how, &sized);
+    if (s == RL_OK && sized) s = rl_verify_models_at(a, b, c->run, out, at);
+    *again = !sized || (s != RL_OK && *at == RL_AT_FIRST);
     return s;
 }
 
@@ -72,19 +78,32 @@ static rl_status explain(rl_ctx *ctx, rl_status s, rl_verify_at at) {
     }
 }
 
+static rl_status try_sizes(rl_ctx *ctx, const rl_checked *c, attempt how, rl_text *out, bool *again) {
+    rl_graph *a = NULL, *b = NULL;
+    rl_verify_at at = RL_AT_OUTPUTS;
+    *again = false;
+    rl_status s = c->original(c->user, &a);
+    if (s == RL_OK) s = c->result(c->user, &b);
+    if (s == RL_OK) s = compare(c, a, b, how, out, &at, again);
+    if (s != RL_OK) s = explain(ctx, s, at);
+    if (a) rl_graph_free(a);
+    if (b) rl_graph_free(b);
+    return s;
+}
+
+/* What is said is of the ones, where no sizes do. */
 rl_status rl_check_result(rl_ctx *ctx, const rl_checked *c, rl_text *out) {
     rl_status s = RL_OK;
+    char why[sizeof ctx->error];
     bool again = true;
-    for (int sized = 1; sized >= 0 && again; sized--) {
-        rl_graph *a = NULL, *b = NULL;
-        rl_verify_at at = RL_AT_OUTPUTS;
-        again = false;
-        s = c->original(c->user, &a);
-        if (s == RL_OK) s = c->result(c->user, &b);
-        if (s == RL_OK) s = compare(c, a, b, sized, out, &at, &again);
-        if (s != RL_OK && !again) s = explain(ctx, s, at);
-        if (a) rl_graph_free(a);
-        if (b) rl_graph_free(b);
+    for (attempt how = 0; how < NTRY && again; how++) {
+        rl_status now = try_sizes(ctx, c, how, out, &again);
+        if (how == TRY_LARGE && again) {
+            memcpy(ctx->error, why, sizeof why);
+            return s;
+        }
+        s = now;
+        memcpy(why, ctx->error, sizeof why);
     }
     return s;
 }

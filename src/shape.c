@@ -153,7 +153,7 @@ int64_t rl_shape_least(const rl_shaper *s, rl_dim d) {
 static bool not_less(const rl_shaper *s, rl_dim a, rl_dim b) {
     if (rl_dim_known(b)) return rl_shape_least(s, a) >= b;
     rl_dim d = rl_shape_sub(s, a, b);
-    return d != UNKNOWN && rl_dim_known(d);
+    return d != UNKNOWN && (rl_dim_known(d) || rl_shape_least(s, d) > 0);
 }
 
 rl_dim rl_shape_min(const rl_shaper *s, rl_dim a, rl_dim b) {

@@ -225,16 +225,32 @@ rl_status rl_rule_split(rl_shaper *s) {
     return RL_OK;
 }
 
+enum { LARGE_SIZE = 1 << 24 };
+
+/* A place in a dim, from its start; UNKNOWN for 512-N: where N is larger, that counts from the end. */
+static rl_dim place_of(const rl_shaper *s, rl_cell c) {
+    rl_dim at = size_of(s, c);
+    return at == UNKNOWN || rl_dim_known(at) || rl_dim_guess(s->ctx, at, LARGE_SIZE) > 0 ? at : UNKNOWN;
+}
+
+/* How far from the end a negative place is, a number or a size; UNKNOWN where it is none. */
+static rl_dim from_end(const rl_shaper *s, rl_cell c) {
+    if (c.kind == CELL_INT) return c.num < 0 && c.num > INT64_MIN ? -c.num : UNKNOWN;
+    if (c.kind != CELL_SYM || c.num != 1 || is_size(s, c.sym)) return UNKNOWN;
+    rl_dim back = rl_shape_sub(s, 0, c.sym);
+    return back == UNKNOWN ? back : place_of(s, (rl_cell){.kind = CELL_SYM, .num = 1, .sym = back});
+}
+
 /* The elements that [a, b) leaves of d, one of the three being a symbol. */
 static rl_dim slice_symbolic(const rl_shaper *s, rl_dim d, rl_cell a, rl_cell b) {
-    rl_dim end = size_of(s, b), start = size_of(s, a);
+    rl_dim end = place_of(s, b), start = place_of(s, a), back = from_end(s, a);
     if (b.kind == CELL_INT && b.num >= INT32_MAX) end = d;
     else if (b.kind == CELL_INT && b.num < 0) end = rl_shape_offset(s, d, b.num);
     else end = rl_shape_min(s, d, end);
-    if (a.kind == CELL_INT && a.num < 0) {
-        if (a.num == INT64_MIN) return UNKNOWN;
-        if (rl_shape_least(s, d) < -a.num) return end == d ? rl_shape_min(s, d, -a.num) : UNKNOWN;
-        start = rl_shape_offset(s, d, a.num);
+    if (back != UNKNOWN) {
+        rl_dim left = rl_shape_min(s, d, back);
+        if (left != back) return end == d ? left : UNKNOWN;
+        start = rl_shape_sub(s, d, back);
     }
     if (start == 0) return end;
     if (rl_dim_known(start) && rl_dim_known(end)) return RL_MAX(end - start, 0);

@@ -1,17 +1,18 @@
 """An ONNX graph as the checker sees it: nodes in sequence, what is constant, what a body captures.
 
 Prepared as the statement of the problem says: nodes that reach no output are dropped, an Einsum that only permutes dims is a Transpose, a Resize to
-the sizes that are there an Identity,
+the sizes that are there an Identity, a GatherND of constant rows of what a Transpose makes a Gather,
 and whatever constants alone determine is a constant.
 """
 import copy
 
+import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from . import alike, calls, flat, schemas
 from .equation import permutation
-from .sizes import RANDOM, REFERS, Sizes
+from .sizes import RANDOM, REFERS, Sizes, known
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
 # Of constants alone these make constants (docs/proof.md); what others make may be a variable.
@@ -164,11 +165,52 @@ class Graph:
                 self.nodes[i] = Node(proto, self)
 
 
+    def rename_gathers(self, sizes):
+        """A GatherND of constant indices takes rows, numbered through its first dims: of what a Transpose makes it is a Gather of these."""
+        made = {o: n for n in self.nodes for o in n.output if o}
+        nodes = []
+        for n in self.nodes:
+            row = rows(n, self, made, sizes) if n.op == "GatherND" and n.domain == "" else None
+            if row is None:
+                nodes.append(n)
+                continue
+            x, to, index = (n.out(0) + what for what in ("_rows", "\0sizes", "\0index"))
+            sizes.merge_first(n.inp(0), x, sizes.dims[n.inp(1)][-1][0])
+            for name, held in ((to, np.array([d[0] if known(d) else -1 for d in sizes.dims[x]])), (index, row)):
+                sizes.hold(name, held)
+                self.stored[name] = numpy_helper.from_array(held, name)
+            nodes += [Node(helper.make_node(op, read, made), self, made=True) for op, read, made in (("Reshape", [n.inp(0), to], [x]), ("Gather", [x, index], n.output))]
+        self.nodes = nodes
+
     def rename_resizes(self, sizes):
         """A Resize to the sizes that its input has is an Identity."""
         for i, n in enumerate(self.nodes):
             if n.op == "Resize" and n.domain == "" and resizes_nothing(n, sizes):
                 self.nodes[i] = Node(helper.make_node("Identity", n.input[:1], n.output), self)
+
+
+def rows(node, graph, made, sizes):
+    """The numbers of the rows that a GatherND of constant indices takes, in an array of the result's first dims; or None."""
+    x, indices = node.inp(0), node.inp(1)
+    by = lambda name: made[name].op if name in made else ""
+    at = sizes.content.get(indices)
+    dims = sizes.dims.get(x)
+    if node.attr("batch_dims", 0) or by(x) != "Transpose" or (indices not in graph.stored and by(indices) != "Constant") or indices in graph.replaceable:
+        return None
+    if node.out(0) + "_rows" in sizes.elem:
+        return None
+    if at is None and indices in graph.stored:
+        at = graph.array(indices)
+    if at is None or dims is None or at.size == 0 or at.ndim == 0:
+        return None
+    depth = at.shape[-1]
+    first, rest = dims[:depth], dims[depth:]
+    if not rest or not all(map(known, first)) or sum(not known(d) for d in rest) > 1 or any(known(d) and d[0] == 0 for d in dims):
+        return None
+    lens = np.array([d[0] for d in first])
+    if ((at < -lens) | (at >= lens)).any():
+        return None
+    return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(np.where(at < 0, at + lens, at), -1, 0)), tuple(lens.tolist())), np.int64)
 
 
 def stretches(node):
@@ -255,6 +297,7 @@ class Model:
         self.graph.open()
         self.graph.drop_dead()
         self.graph.rename_einsums(self.sizes)
+        self.graph.rename_gathers(self.sizes)
         self.graph.rename_resizes(self.sizes)
         self.nodes, self.contents = self.graph.nodes, dict(self.sizes.content)
         self.sequences = {n.out(0) for n in self.nodes if n.op in SEQUENCES and n.domain == ""}

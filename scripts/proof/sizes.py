@@ -77,6 +77,8 @@ class World:
         self.graph, self.symbols, self.world = graph, symbols, world
         self.type = dict(outer.type) if outer else {}   # name -> (element type, dims or None); dims of int
         self.data = dict(outer.data) if outer else {}   # name -> array, of small ones
+        self.parts = dict(outer.parts) if outer else {}  # name -> its elements, with None for those that are not known, of what Concat made
+        self.doubt = {}  # of the node at hand, (dim, from the end) -> the symbol of what was broadcast, where one size was taken for a number
         self.sequences = dict(outer.sequences) if outer else {}
         self.full = set(outer.full) if outer else set()  # tensors of which no element is 0, however many there are
         self.inner = outer is not None
@@ -112,6 +114,7 @@ class World:
     # ---- one node
 
     def node(self, node):
+        self.doubt = {}
         for name in node.output:
             self.data.pop(name, None)
         self.values(node)
@@ -124,13 +127,13 @@ class World:
         key = None
         if not node.graphs and not node.op.startswith("Sequence") and node.op != "NonZero":
             key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
-                   tuple(self.data[n].tobytes() if n in self.data else None for n in node.input))
+                   tuple(self.data[n].tobytes() if n in self.data else self.parts.get(n) for n in node.input))
             got = self.cache.get(key)
             if got is not None:
                 got = dict(zip(node.output, got))
         if not got:
             got = bodies.infer(self, node) or self.own(node) or self.schema(node)
-            if key is not None:
+            if key is not None and not self.doubt:
                 self.cache[key] = [got.get(n) for n in node.output]
         for i, name in enumerate(node.output):
             if not name:
@@ -202,6 +205,11 @@ class World:
             return self.sequence(node, types)
         if node.domain == "" and node.op == "NonZero":
             return self.nonzero(node, types[0][1])
+        if node.domain == "" and node.op == "ConstantOfShape" and node.inp(0) in self.parts:
+            value = node.attr("value", np.zeros(1, np.float32))
+            return {node.output[0]: (helper.np_dtype_to_tensor_dtype(value.dtype), self.parts[node.inp(0)])}
+        if node.domain == "" and node.op == "Reshape" and node.inp(1) in self.parts and types[0][1] is not None:
+            return self.partly(node, types[0])
         if node.domain == "" and node.op == "TopK" and node.inp(1) in self.data:
             return self.top(node, types[0])
         return None
@@ -215,7 +223,8 @@ class World:
         for letters, (_, dims) in zip(found[0], types):
             for c, d in zip(letters, dims):
                 sizes.setdefault(c, []).append((d,))
-        return {node.output[0]: (types[0][0], tuple(self.broadcast(sizes[c])[0] for c in found[0][-1]))}
+        letters = found[0][-1]
+        return {node.output[0]: (types[0][0], tuple(self.broadcast(sizes[c], len(letters) - 1 - k)[0] for k, c in enumerate(letters)))}
 
     def top(self, node, x):
         """Inference refuses a number of elements that is a symbol's, and by chance more than there are."""
@@ -293,7 +302,8 @@ class World:
             self.sequences[node.output[0]] = new
         return None
 
-    def broadcast(self, all_dims):
+    def broadcast(self, all_dims, behind=0):
+        """behind: how many dims more the result has."""
         if any(d is None for d in all_dims):
             return None
         rank = max(map(len, all_dims), default=0)
@@ -302,8 +312,10 @@ class World:
             here = {d[k - rank + len(d)] for d in all_dims if k - rank + len(d) >= 0} - {1}
             known = {x for x in here if (x < LEAST if self.world < 2 else x != GUESS)}
             here -= self.cut_of(here)
-            out.append(1 if not here else here.pop() if len(here) == 1 else known.pop() if len(known) == 1 else
-                       self.symbols.number(("max", self.world, frozenset(here)), self.world))
+            name = ("max", self.world, frozenset(here))
+            if len(here) > 1 and len(known) == 1:
+                self.doubt[k - rank - behind] = name
+            out.append(1 if not here else here.pop() if len(here) == 1 else known.pop() if len(known) == 1 else self.symbols.number(name, self.world))
         return tuple(out)
 
     def cut_of(self, sizes):
@@ -357,6 +369,10 @@ class World:
             return self.rest(node, types[0])
         if node.op == "Expand" and node.inp(1) in self.data:
             return {node.output[0]: (types[0][0], self.broadcast([types[0][1], tuple(map(int, self.data[node.inp(1)]))]))}
+        if node.op == "MatMul" and all(d and len(d) > 1 for _, d in types):
+            x, y = (d for _, d in types)
+            batch = self.broadcast([x[:-2], y[:-2]], 2)
+            return {node.output[0]: (types[0][0], batch + (x[-2], y[-1]))}
         if len(node.output) == 1 and len(types) > 1:
             elem = types[1][0] if node.op == "Where" else types[0][0]
             if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
@@ -367,15 +383,24 @@ class World:
         return {}
 
     def rest(self, node, x):
-        """A Reshape whose -1 stands for what is left, by a size that does not divide the number that a symbol has here."""
+        """A Reshape whose -1 stands for what is left, by a size that does not divide the number that a symbol has here; or one to sizes
+        that are no others only where the model runs."""
         to = [x[1][i] if d == 0 and not node.attr("allowzero", 0) and i < len(x[1]) else int(d) for i, d in enumerate(self.data[node.inp(1)].ravel())]
         others = int(np.prod([d for d in to if d != -1], dtype=object))
+        if to and min(to) > 0:
+            return {node.output[0]: (x[0], tuple(to))}
         if to.count(-1) != 1 or others <= 0:
             return {}
         size = int(np.prod(x[1], dtype=object))
         by = others // math.gcd(size, others)
         left = size // others if by < LEAST else None  # by a symbol: two near numbers would leave a small one
         return {node.output[0]: (x[0], tuple(left if d == -1 else d for d in to))}
+
+    def partly(self, node, x):
+        """A Reshape to sizes of which some are not known."""
+        to = self.parts[node.inp(1)]
+        dims = [x[1][i] if d == 0 and not node.attr("allowzero", 0) and i < len(x[1]) else None if d == -1 else d for i, d in enumerate(to)]
+        return {node.output[0]: (x[0], tuple(dims))}
 
     # ---- contents
 
@@ -404,7 +429,7 @@ class World:
         if not node.input and node.op != "Constant":
             return
         if not all(n in self.data for n in node.input if n):
-            return
+            return self.join(node)
         if not self.is_sure(node):
             return
         for n in node.output:
@@ -419,6 +444,13 @@ class World:
             if name:
                 self.data[name] = np.asarray(x)
         self.note(node)
+
+    def join(self, node):
+        """The elements that are known of sizes put together, where others are not."""
+        lengths = [self.type.get(n, (0, None)) for n in node.input]
+        if node.op == "Concat" and all(elem == TensorProto.INT64 and dims is not None and len(dims) == 1 and dims[0] <= SMALL for elem, dims in lengths):
+            parts = [self.data[n].tolist() if n in self.data else [None] * dims[0] for n, (_, dims) in zip(node.input, lengths)]
+            self.parts[node.output[0]] = tuple(x for p in parts for x in p)
 
     def is_sure(self, node):
         """In a body the worlds do not go side by side: there only what must be equal in both if it is in one is followed."""
@@ -600,7 +632,7 @@ class Sizes:
             if self.symbols.index:
                 self.guess_broadcast(node)
             if self.symbols.index and not follows(node, *worlds[:2]):
-                least = self.least_of(node)
+                least = self.least_of(node) or self.ratio_of(node)
                 for k, w in enumerate(worlds):
                     for name in node.output:
                         was = w.data.pop(name, None)
@@ -618,15 +650,36 @@ class Sizes:
             if x is not None and y is not None and x.shape == y.shape and not differ(x, y).any():
                 self.content[name] = x
 
+    def merge_first(self, x, y, depth):
+        """y is x with its first dims as one."""
+        merged = lambda dims, one: (one(dims[:depth]), *dims[depth:])
+        self.dims[y], self.elem[y], self.count[y] = merged(self.dims[x], product), self.elem[x], self.count[x]
+        self.guessed[y] = self.guessed[x] and merged(self.guessed[x], math.prod)
+
+    def hold(self, name, x):
+        """A constant that the model does not have."""
+        self.content[name], self.elem[name], self.count[name] = x, helper.np_dtype_to_tensor_dtype(x.dtype), x.size
+        self.dims[name], self.guessed[name] = tuple((d, d) for d in x.shape), x.shape
+
     def guess_broadcast(self, node):
-        """What two open sizes broadcast to is a symbol of its own, also where in the third world, or another, they are the same by chance."""
+        """What two open sizes broadcast to is a symbol of its own, also where in the third world, or another, they are the same by chance,
+        or one is so small that it looks like a number."""
         types, guess = [w.type for w in self.worlds[:2]], self.worlds[2].type
-        made = lambda w, x: self.symbols.name.get((w, x), ("",))[0] == "max"
         for y in node.output:
             dims = [t.get(y, (0, None))[1] for t in types]
-            if None not in dims and (guess.get(y) or (0, None))[1] and len({*map(len, dims), len(guess[y][1])}) == 1:
-                size = lambda k, was: GUESS if any(made(w, d[k]) for w, d in enumerate(dims)) else was
-                guess[y] = (guess[y][0], tuple(size(k, was) for k, was in enumerate(guess[y][1])))
+            if None in dims or not (guess.get(y) or (0, None))[1] or len({*map(len, dims), len(guess[y][1])}) != 1:
+                continue
+            for k, pair in enumerate(zip(*dims)):
+                made = [self.made_broadcast(w, size) or (w.doubt.get(k - len(dims[0])) if not known(pair) else None) for w, size in zip(self.worlds, pair)]
+                if any(made):
+                    size = self.symbol(made[0] or made[1])
+                    for w, d in zip(self.worlds, size):
+                        elem, was = w.type[y]
+                        w.type[y] = (elem, was[:k] + (d,) + was[k + 1:])
+
+    def made_broadcast(self, world, size):
+        name = self.symbols.name.get((world.world, size), ("",))
+        return name if name[0] == "max" else None
 
     def forget_cut(self, node):
         """What is left of a size after a cut is the smaller of two, and in the worlds always the same one: open sizes are large there."""
@@ -654,16 +707,27 @@ class Sizes:
         start, end, step = zip(*cuts)
         if known(start) and known(end):
             return self.smaller(now, was) if not known(was) and known(now) else None
-        if min(start) < 0 or min(end) < 0 or set(step) != {1}:
+        if set(step) == {1} and self.falls(start) and max(start) < 0 and (min(end) >= END or end == was):  # the last of them
+            return self.smaller(was, tuple(-s for s in start))
+        if self.falls(start) or self.falls(end) or set(step) != {1}:
             return self.symbol(("cut", was[:2], start[:2], end[:2], step[:2]))
         end = was if min(end) >= END else self.smaller(was, end)
         size = tuple(e - s for e, s in zip(end, start))
         return size if min(size[:2]) >= 0 else self.symbol(("cut", was[:2], start[:2], end[:2], step[:2]))
 
+    def falls(self, place):
+        """Is a place of a cut negative, or would be for large sizes (512-N)? Then it counts from the end. Sizes are larger in the second world."""
+        return min(place) < 0 or place[1] < place[0]
+
     def least(self, size):
-        """A named size, and what is a multiple of one, is at least 1."""
+        """A named size, and what is a multiple of one, or a little more, is at least 1."""
         named = [self.symbol(name) for name in list(self.symbols.index) if name[0] == "named"]
-        return int(any(quotient(size, n) for n in named))
+        return int(any(quotient(size, n) or self.is_more(size, n) for n in named))
+
+    def is_more(self, size, n):
+        """Is it as many times n in each world, and as much more, less than what any symbol is?"""
+        (times, more), other = (divmod(s, k) for s, k in zip(size[:2], n[:2]))
+        return times > 0 and more < LEAST and (times, more) == other
 
     def least_of(self, node):
         """What the one element is that a Min or ReduceMin makes, in each world: of sizes where it hangs on them which is least; or None."""
@@ -680,13 +744,21 @@ class Sizes:
             least = self.smaller(least, size)
         return least
 
+    def ratio_of(self, node):
+        """What one size divided by another is, where the numbers do not tell: a symbol."""
+        given = [[w.data.get(x) for w in self.worlds] for x in (node.inp(0), node.inp(1)) if x]
+        if node.op != "Div" or node.domain or any(x is None or x.size != 1 or x.dtype.kind != "i" or x.ravel()[0] <= 0 for w in given for x in w):
+            return None
+        return self.symbol(("div", *(tuple(int(x.ravel()[0]) for x in w[:2]) for w in given)))
+
     def symbol(self, name):
         return tuple(self.symbols.number(name, w.world) for w in self.worlds)
 
     def smaller(self, a, b):
         """Of two sizes; a symbol where that hangs on what they are."""
         one, other = sorted((a, b), key=lambda x: (not known(x), x))
-        if a[0] - b[0] == a[1] - b[1] or (known(one) and one[0] <= self.least(other)):
+        apart = tuple(x - y for x, y in zip(other, one))
+        if apart[0] == apart[1] or (known(one) and one[0] <= self.least(other)) or self.least(apart):
             return tuple(map(min, a, b))
         return self.symbol(("min", one[0] if known(one) else one[:2], other[:2]))
 

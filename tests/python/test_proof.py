@@ -563,6 +563,51 @@ def wide_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 3, "H", "W"])], [("y", T.FLOAT, None)])
 
 
+def last_rows_model():
+    """The last S of S+4 rows, as a cache is cut; rows 200-S .. 199+S of a table, as relative positions are taken, and what a product of open
+    sizes has, in two layers. Sizes are halved four times, so that they are small in one world."""
+    node = test_targets.h.make_node
+    nodes = [node("MaxPool", ["x"], ["m"], kernel_shape=[1, 8], strides=[1, 8]), node("Transpose", ["m"], ["x0"], perm=[0, 1, 3, 2]),
+             node("Shape", ["x0"], ["s4"]), node("Slice", ["s4", "i2", "i3"], ["s"]), node("Neg", ["s"], ["back"]), node("Sub", ["half", "s"], ["from"]),
+             node("Add", ["most", "s"], ["to"]), node("Slice", ["ftable", "from", "to", "i0"], ["rows"]), node("Transpose", ["rows"], ["turned"], perm=[1, 0])]
+    for k in range(2):
+        nodes += [node("Concat", ["cache", f"x{k}"], [f"j{k}"], axis=2), node("Slice", [f"j{k}", "back", "end", "i2"], [f"l{k}"]),
+                  node("Transpose", [f"l{k}"], [f"t{k}"], perm=[0, 1, 3, 2]), node("MatMul", [f"x{k}", f"t{k}"], [f"a{k}"]),
+                  node("MatMul", [f"x{k}", "turned"], [f"b{k}"]), node("Add", [f"a{k}", f"b{k}"], [f"c{k}"]), node("Softmax", [f"c{k}"], [f"p{k}"], axis=-1),
+                  node("MatMul", [f"p{k}", f"x{k}"], [f"x{k + 1}"])]
+    inits = numbered(i0=[0], i2=[2], i3=[3], half=[200], most=[199], end=[2**31], ftable=np.ones((399, 4)))
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 2, 4, "S"]), ("cache", T.FLOAT, ["N", 2, 4, 4])], [("x2", T.FLOAT, None)], inits)
+
+
+def shared_out_model():
+    """Queries of all images, dealt out: Reshape to [N, 8/N, 4]. And to [1, ?, 4], where the size is computed from what the model reads."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["s"]), node("Slice", ["s", "i0", "i1"], ["n"]), node("Div", ["i8", "n"], ["d"]), node("Concat", ["n", "d", "i4"], ["to"], axis=0),
+             node("Reshape", ["q", "to"], ["r"]), node("Transpose", ["r"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["y"]),
+             node("ReduceMax", ["ids"], ["most"], keepdims=1), node("Concat", ["i1", "most", "i4"], ["room"], axis=0), node("ConstantOfShape", ["room"], ["f"]),
+             node("Transpose", ["f"], ["ft"], perm=[0, 2, 1]), node("Sigmoid", ["ft"], ["z"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 3]), ("q", T.FLOAT, [8, 4]), ("ids", T.INT64, [5])], [("y", T.FLOAT, None), ("z", T.FLOAT, None)],
+                                 numbered(i0=[0], i1=[1], i4=[4], i8=[8]))
+
+
+def halves_of_two_model():
+    """Two batches put together and taken apart again: '?min(2*N|N)' is N."""
+    node = test_targets.h.make_node
+    nodes = [node("Concat", ["x", "z"], ["both"], axis=0), node("Relu", ["both"], ["r"]), node("Shape", ["x"], ["s"]), node("Slice", ["s", "i0", "i1"], ["n"]),
+             node("Slice", ["r", "i0", "n", "i0"], ["a"]), node("Transpose", ["a"], ["t"], perm=[0, 2, 1]), node("Reshape", ["t", "to"], ["u"]),
+             node("Add", ["u", "x"], ["y"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4, 4]), ("z", T.FLOAT, ["N", 4, 4])], [("y", T.FLOAT, None)],
+                                 numbered(i0=[0], i1=[1], to=[-1, 4, 4]))
+
+
+def pairs_model():
+    """Pairs of features by constant indices: a GatherND between Transposes, which is a Gather."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 2, 0]), node("GatherND", ["t", "pairs"], ["g"]), node("Transpose", ["g"], ["u"], perm=[1, 0]),
+             node("Relu", ["u"], ["y"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 6, 6])], [("y", T.FLOAT, None)], numbered(pairs=[[1, 0], [2, -5], [5, 4]]))
+
+
 def traced_model():
     """The size of the run that was traced is declared where the size is a symbol."""
     node = test_targets.h.make_node
@@ -593,7 +638,7 @@ def shared_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), shared_model()):
+                  traced_model(), declared_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:

@@ -58,10 +58,14 @@ TEST(refused) {
         "6 not written: the original runs, the result does not: node #0 (Thing): no cpu kernel for com.acme::Thing-1");
 }
 
-/* Sizes of 2 and 3 do not fit, 1 does; and a size made of infinity, where the model stops. */
+/* Sizes of 2 and 3 do not fit, 1 does; windows need large ones; none does; and a size made of infinity, where the model stops. */
 TEST(sizes) {
     const char *fixed = H "const %s i64[2] {1,1}\n%y = Reshape(%x, %s)\n out %y\n}\n";
     try(fixed, fixed, "0 same outputs in 3 runs");
+    const char *strided = "graph opset=21 {\n in %x f32[N,T,3]\n%t = Transpose(%x) perm=[0,2,1]\n%y = AveragePool(%t) kernel_shape=[9] strides=[4]\n out %y\n}\n";
+    try(strided, strided, "0 same outputs in 3 runs");
+    const char *first = "graph opset=21 {\n in %x f32[N,3]\nconst %s i64[2] {-1,500}\n%y = Reshape(%x, %s)\n out %y\n}\n";
+    try(first, first, "5 not checked, and not written: the original cannot be run here: node #0 (Reshape): 3 elements do not fit the shape");
     const char *made = "graph opset=21 {\n in %x f32[5]\n%a = Abs(%x)\n%c = Cast(%a) to=7\n%y = ConstantOfShape(%c)\n out %y\n}\n";
     try(made, made, "0 same outputs in 2 runs; with corner values the original stops");
 }
