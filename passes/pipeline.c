@@ -273,7 +273,7 @@ static rl_status run_once(rl_pass_run *r) {
     bool folds = false;
     if (!r->closed) r->g = rl_flat_make(r->g);
     for (size_t i = 0; i < NPASS && !r->gave_up; i++) {
-        if (disabled(r->opt, passes[i].name) || strcmp(passes[i].name, "movement") == 0) continue;
+        if (disabled(r->opt, passes[i].name) || listed("movement,units", passes[i].name)) continue;
         RL_TRY(run_pass(r, &passes[i]));
         if (strcmp(passes[i].name, "pick") != 0) continue;
         if (!r->picked && r->out->improved && rl_may_try(r)) RL_TRY(folds_before(r, &folds));
@@ -367,6 +367,7 @@ static rl_status improve(rl_pass_run *r) {
     RL_TRY(again(r));
     RL_TRY(move_last(r));
     RL_TRY(reopen(r));
+    if (!r->gave_up && !disabled(r->opt, "units")) RL_TRY(run_pass(r, find_pass("units", strlen("units"))));
     if (rl_by_objective(r, "time") && !r->gave_up && !disabled(r->opt, "lower")) RL_TRY(rl_time_now(r, &r->out->time_after));
     r->out->time_before = time; /* as it was read; what assign says of it is after fold */
     rl_judge(r);

@@ -79,4 +79,5 @@ list(APPEND RL_SOURCES
   passes/solve_states.c
   passes/summary.c
   passes/taken.c
-  passes/twins.c)
+  passes/twins.c
+  passes/units.c)

@@ -130,10 +130,22 @@ static bool multiplies_by_permutation(const rl_graph *g, const rl_nodeinfo *n) {
     return false;
 }
 
+/* The bytes that a Transpose of floats between a DequantizeLinear and QuantizeLinears stands for (passes/units.c), or RL_UNDEF. */
+static rl_dtype quantized_type(const rl_graph *g, const rl_nodeinfo *n) {
+    rl_node def = rl_val(g, n->in[0])->def;
+    const rl_valinfo *y = rl_val(g, n->out[0]);
+    const rl_nodeinfo *from = def.i == RL_NONE ? NULL : rl_nod(g, def);
+    bool unit = from && from->op == RL_OP_DequantizeLinear && y->nuse > 0 && !y->is_output;
+    for (uint32_t i = 0; unit && i < y->nuse; i++) unit = rl_nod(g, y->use[i].node)->op == RL_OP_QuantizeLinear && y->use[i].slot == 0;
+    return unit ? rl_val(g, from->in[0])->dtype : RL_UNDEF;
+}
+
 int64_t rl_transpose_bytes(const rl_graph *g, const rl_nodeinfo *n) {
     if (!n->type || strcmp(n->type, "Transpose") != 0 || (n->domain && *n->domain)) return -1;
     if (!rl_has(rl_in(n, 0)) || !rl_has(rl_out(n, 0)) || !rl_transpose_moves(g, n)) return -1;
-    return rl_stats_bytes(g, n->out[0]);
+    rl_dtype t = quantized_type(g, n);
+    int64_t count = t == RL_UNDEF ? -1 : elements(g, n->out[0], NULL);
+    return count < 0 ? rl_stats_bytes(g, n->out[0]) : rl_stats_size(t, count);
 }
 
 static int64_t *field_of(rl_stats *s, size_t offset) {

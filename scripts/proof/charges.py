@@ -32,7 +32,7 @@ def of_op(problem, work, tokens, pinned, target):
     where = 0 if node.op in (*JOINS, "Tile") else 1 if node.op in SCALED else -1
     value = operands[where].tensor  # the whole, or the result, or a Gemm's bias
     if node.op in ("MatMul", "Gemm", "FusedMatMul"):
-        return of_product(node, tokens, pinned, target, value)
+        return of_product(node, tokens, pinned, target, value, operands[2].tensor, problem.model)
     if not pinned[0]:
         return None
     at = [k for k, p in enumerate(pinned) if p]
@@ -90,13 +90,21 @@ def count(problem, work, lab, k):
     return dim // inner[0] if known(inner) else outer[0] if known(outer) else dim
 
 
-def of_product(node, tokens, pinned, target, value):
+def is_dequantized(model, tensor):
+    made = model.origin.get(tensor)
+    return made is not None and made.op == "DequantizeLinear"
+
+
+def of_product(node, tokens, pinned, target, value, result, model):
     if not any(lab.group == K for lab, _ in tokens):
         return None  # a vector lies the same either way
     if not (pinned[0] or pinned[1]):
         return None  # two constants lie as one likes
     a, out = target["GEMM_TRANS_A"], target["GEMM_TRANS_OUT"]
     two = pinned[0] and pinned[1]
+    more = 0
+    if is_dequantized(model, node.inp(1 if pinned[0] else 0)):  # the weight, or the right operand of two
+        more, value = target["OF_BYTES"], result
     stands = 0
     if is_fused(node):
         stands = target["FUSED_FLAG"] * sum(bool(node.attr(flag, 0)) for flag in FLAGS)
@@ -105,7 +113,7 @@ def of_product(node, tokens, pinned, target, value):
     elif node.op == "Gemm":
         stands = (0 if node.attr("transB", 0) else a) + out  # the data stands on the right
 
-    def form(kind, seqs):
+    def plain(kind, seqs):
         if kind == "swapped":
             return target["SWAPPED_PRODUCT"] if two else target["WEIGHT_LEFT"]
         if kind == "fused":
@@ -118,7 +126,13 @@ def of_product(node, tokens, pinned, target, value):
         x = 0 if pinned[0] else 1
         return (a if seqs[x][0] == K else 0) + (0 if seqs[2][0] in seqs[x] else out)
 
-    return Charge(value, "forms", stands, form=form)
+    def of_bytes(tenths, kind):
+        other = tenths
+        if two:
+            other = node.op == "MatMul" and kind and (kind != "swapped" or not is_dequantized(model, node.inp(0)))
+        return tenths + more if other else tenths
+
+    return Charge(value, "forms", of_bytes(stands, ""), form=lambda kind, seqs: of_bytes(plain(kind, seqs), kind))
 
 
 def einsum_charge(name, tokens, two, target):

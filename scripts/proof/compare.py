@@ -396,13 +396,21 @@ def fits(config, form):
 
 # ---------------------------------------------------------------------------------------------------- the result
 
-def moved(nodes, sizes):
-    """Transposes that move data, and their bytes."""
+def moved(nodes, sizes, graph):
+    """Transposes that move data, and their bytes: where they stand between a DequantizeLinear and QuantizeLinears, those that the floats stand for."""
     count = size = 0
+    made = {o: n for n in graph.nodes for o in n.output if o}
+    readers = defaultdict(set)
+    for n in graph.nodes:
+        for x in n.input:
+            readers[x].add((n.op, n.domain))
     for n in nodes:
         if n.op == "Transpose" and n.domain == "" and moves(n, sizes.dims.get(n.inp(0))):
             count += 1
-            size += min(CAP, (sizes.count.get(n.out(0)) or 0) * sizes.bits(n.out(0)) // 8)
+            maker = made.get(n.inp(0))
+            unit = maker is not None and (maker.op, maker.domain) == ("DequantizeLinear", "") and n.out(0) not in graph.outputs
+            unit = unit and readers[n.out(0)] == {("QuantizeLinear", "")}
+            size += min(CAP, (sizes.count.get(n.out(0)) or 0) * sizes.bits(maker.inp(0) if unit else n.out(0)) // 8)
     return count, size
 
 
@@ -413,7 +421,7 @@ class Rewritten:
         self.model, self.out, self.target = model, out, target
         self.blocked, self.problems = None, {}
         self.kept = []  # constants that the file takes for variables
-        self.moved = moved(self.out.nodes, self.out.sizes)
+        self.moved = moved(self.out.nodes, self.out.sizes, self.out.graph)
 
     def check(self, proof):
         """Raises Refused; returns the names of what could not be rebuilt. Tensors without elements may be constants, and nodes that compute
@@ -472,8 +480,9 @@ class Rewritten:
             if [v.name for v in was] != [v.name for v in now]:
                 raise Refused(f"the {side}s of the two models have other names")
         apart = [n for n in self.model.nodes if n.op == "Transpose" and n.domain == "" and self.is_apart(n)]
-        if proof.outside > moved(apart, self.model.sizes)[0]:
-            raise Refused(f"the file says that {proof.outside} Transposes are outside, of the model {moved(apart, self.model.sizes)[0]}")
+        outside, _ = moved(apart, self.model.sizes, self.model.graph)
+        if proof.outside > outside:
+            raise Refused(f"the file says that {proof.outside} Transposes are outside, of the model {outside}")
         count, size = self.moved
         if count > proof.outside + proof.cost[0]:
             raise Refused(f"the result has {count} Transposes that move data, the file says {proof.cost[0]} and {proof.outside} outside")

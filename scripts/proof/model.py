@@ -369,6 +369,7 @@ class Model:
         self.given = self.computed - blocked
         self.stored = self.given - self.uncomputed()
         self.constant = {n for n in self.given if self.sizes.count.get(n) != 0}  # empty ones are left alone
+        self.origin = {o: n for n in self.graph.nodes for o in n.output if o}  # also of what is known
         self.drop_known()
         self.made = {o: n for n in self.graph.nodes for o in n.output if o}
         self.readers = {}
