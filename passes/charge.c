@@ -43,6 +43,7 @@ static bool free_after(const rl_oplegal *op, const rl_token **t, uint32_t n, rl_
 
 static bool is_dequantized(const rl_plan *p, const rl_operand *x) {
     rl_node def = rl_val(p->g, x->tensor)->def;
+    while (def.i != RL_NONE && p->moving[def.i]) def = rl_val(p->g, rl_nod(p->g, def)->in[0])->def;
     return def.i != RL_NONE && strcmp(rl_nod(p->g, def)->type, "DequantizeLinear") == 0; /* blocks of it, too, which no row of ops.def has */
 }
 

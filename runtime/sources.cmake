@@ -123,6 +123,7 @@ set(RL_RUNTIME
   runtime/subsample.c
   runtime/tensor.c
   runtime/turns.c
+  runtime/units.c
   runtime/values.c
   runtime/views.c
   runtime/whole_norm.c

@@ -12,6 +12,7 @@ FEW = 16       # elements
 LARGE = 16384  # bytes
 SCALED = ("QuantizeLinear", "DequantizeLinear")
 JOINS = ("Concat", "QLinearConcat", "Split")
+MOVES = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 FLAGS = ("transA", "transB", "transBatchA", "transBatchB")
 
 
@@ -91,7 +92,10 @@ def count(problem, work, lab, k):
 
 
 def is_dequantized(model, tensor):
+    """Does a DequantizeLinear make it, or what it is a Transpose or view of?"""
     made = model.origin.get(tensor)
+    while made is not None and made.domain == "" and made.op in MOVES:
+        made = model.origin.get(made.inp(0))
     return made is not None and made.op == "DequantizeLinear"
 
 

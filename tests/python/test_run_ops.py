@@ -394,6 +394,24 @@ def folds():
         check(f"Conv, then {op}", np.allclose(run(m, x)[0], ReferenceEvaluator(m).run(None, {"x": x})[0], atol=1e-4))
 
 
+def units():
+    """What is moved between a DequantizeLinear and a QuantizeLinear of one scale moves bytes, and not where the scales differ or somebody reads the floats."""
+    x = np.random.default_rng(4).uniform(-70, 70, (2, 6, 4)).astype(np.float32)
+    for what, behind, outputs, left in (("one scale", "s", ["y"], 2), ("two scales", "t", ["y"], 4), ("an output between", "s", ["y", "c"], 4)):
+        nodes = [h.make_node("QuantizeLinear", ["x", "s", "z"], ["a"]), h.make_node("DequantizeLinear", ["a", "s", "z"], ["b"]),
+                 h.make_node("Transpose", ["b"], ["c"], perm=[0, 2, 1]), h.make_node("QuantizeLinear", ["c", behind, "z"], ["d"]),
+                 h.make_node("DequantizeLinear", ["d", behind, "z"], ["y"])]
+        m = model(nodes, [value("x", x.shape)], [value(o, [2, 4, 6]) for o in outputs], initializer=[
+            numpy_helper.from_array(np.float32(0.3), "s"), numpy_helper.from_array(np.float32(0.7), "t"), numpy_helper.from_array(np.int8(5), "z")])
+        check(f"units, {what}", all(np.array_equal(a, b) for a, b in zip(run(m, x), ReferenceEvaluator(m).run(None, {"x": x}), strict=True)))
+        with tempfile.TemporaryDirectory() as tmp:
+            path = Path(tmp) / "m.onnx"
+            onnx.save(m, path)
+            p = subprocess.run([PROGRAM, "bench", path, "--runs", "1", "--json", "-"], check=True, capture_output=True)
+        scaled = sum(o["nodes"] for o in json.loads(p.stdout)["ops"] if "Linear" in o["op"])
+        check(f"units, {what}: {scaled} nodes that scale", not common.has_onednn(PROGRAM) or scaled == left)
+
+
 def memory():
     """Inputs, the plan's arena, and what one kernel had for itself are all that a run holds; the arena is next to the least."""
     for path in sorted((common.ROOT / "models").glob("*.onnx")):
@@ -495,7 +513,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, gathers, columns, reductions, suppression, blocks, folds, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, gathers, columns, reductions, suppression, blocks, folds, units, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()
