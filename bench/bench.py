@@ -3,8 +3,11 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
+
+import onnx
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "python"))
@@ -29,11 +32,39 @@ def models(args):
     return names
 
 
-def optimized(prog, name, args):
-    """Path of the rewritten model, made now; None, and a line, where relayout fails."""
+QUANTIZED = ("tensor", "channel", "dynamic")
+
+
+class Samples:
+    """What onnxruntime's quantizer asks for ranges."""
+    def __init__(self, x):
+        self.left = [x]
+
+    def get_next(self):
+        return self.left.pop() if self.left else None
+
+
+def quantized(path, how):
+    """The model in bytes, beside it: `tensor` and `channel`, QuantizeLinear and DequantizeLinear around each op; `dynamic`, ranges are found at each run."""
+    from onnxruntime import quantization as q  # not needed otherwise
+    made = path.with_suffix(f".{how}.onnx")
+    if made.exists():
+        return made
+    with tempfile.TemporaryDirectory() as tmp:
+        whole = Path(tmp) / "whole.onnx"
+        q.quant_pre_process(path, whole, skip_symbolic_shape=True)
+        if how == "dynamic":
+            q.quantize_dynamic(whole, made)
+        else:
+            q.quantize_static(whole, made, Samples(zoo.inputs_of(onnx.load(path, load_external_data=False))), per_channel=how == "channel")
+    return made
+
+
+def optimized(prog, name, args, path=None):
+    """Path of the rewritten model, made now of the sample model or of `path`; None, and a line, where relayout fails."""
     out = args.build / "bench" / args.target / f"{name}.onnx"
     out.parent.mkdir(parents=True, exist_ok=True)
-    r = common.optimize(prog, zoo.filled(name, args.build / "zoo"), out, args.target)
+    r = common.optimize(prog, path or zoo.filled(name, args.build / "zoo"), out, args.target)
     if r.status:
         print(f"{name}: {r.text}")
         return None

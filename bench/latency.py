@@ -3,6 +3,7 @@
 
   latency.py                       all sample models, one and two threads
   latency.py vit swin --runtime onnxruntime --threads 1
+  latency.py gpt conformer --quantize channel    models in bytes, as onnxruntime's quantizer makes them
 
 Three sessions run in turn: the original, the rewritten model, and a second copy of the original, whose ratio shows the noise.
 They are made anew in every block, because where memory lands matters as much as what runs. Blocks are repeated until that
@@ -118,12 +119,16 @@ def main():
     p = bench.arguments(__doc__.splitlines()[0])
     p.add_argument("--runtime", action="append", choices=list(RUNTIMES), help="default: those installed")
     p.add_argument("--threads", type=int, action="append", help="default: 1 and 2")
+    p.add_argument("--quantize", choices=bench.QUANTIZED, help="models in bytes")
     p.add_argument("--noise", type=float, default=0.01)
     p.add_argument("--seconds", type=float, default=30, help="most time per model, runtime and number of threads")
     args = p.parse_args()
     args.build = args.build.resolve()
     prog, threads, names = common.program(args), args.threads or [1, 2], bench.models(args)
-    pairs = [(n, zoo.filled(n, args.build / "zoo"), bench.optimized(prog, n, args)) for n in names]
+    originals = [(n, zoo.filled(n, args.build / "zoo")) for n in names]
+    if args.quantize:
+        originals = [(n, bench.quantized(path, args.quantize)) for n, path in originals]
+    pairs = [(n, path, bench.optimized(prog, n, args, path)) for n, path in originals]
     for runtime in args.runtime or RUNTIMES:
         make = RUNTIMES[runtime]
         try:

@@ -116,31 +116,6 @@ def measure(sessions, x, clock, seconds):
             {n: statistics.median(a / b for a, b in zip(t, first)) for n, t in times.items() if n != "relayout"})
 
 
-class Samples:
-    """What onnxruntime's quantizer asks for ranges."""
-    def __init__(self, x):
-        self.left = [x]
-
-    def get_next(self):
-        return self.left.pop() if self.left else None
-
-
-def quantized(path, how):
-    """The model in bytes, beside it: `tensor` and `channel`, QuantizeLinear and DequantizeLinear around each op; `dynamic`, ranges are found at each run."""
-    from onnxruntime import quantization as q  # not needed otherwise
-    made = path.with_suffix(f".{how}.onnx")
-    if made.exists():
-        return made
-    with tempfile.TemporaryDirectory() as tmp:
-        whole = Path(tmp) / "whole.onnx"
-        q.quant_pre_process(path, whole, skip_symbolic_shape=True)
-        if how == "dynamic":
-            q.quantize_dynamic(whole, made)
-        else:
-            q.quantize_static(whole, made, Samples(zoo.inputs_of(onnx.load(path, load_external_data=False))), per_channel=how == "channel")
-    return made
-
-
 # ---- load time and memory ----
 
 def resident():
@@ -223,7 +198,7 @@ def main():
     p.add_argument("--threads", type=int, action="append", help="default: 1 and 2")
     p.add_argument("--seconds", type=float, default=5, help="for each model and number of threads")
     p.add_argument("--optimize", action="store_true", help="relayout runs the rewritten model, the others the original")
-    p.add_argument("--quantize", choices=("tensor", "channel", "dynamic"), help="models in bytes")
+    p.add_argument("--quantize", choices=bench.QUANTIZED, help="models in bytes")
     p.add_argument("--cpu", action="store_true", help="processor time of this process, not the clock's")
     p.add_argument("--load", action="store_true", help="load time and peak memory instead, each in a process of its own")
     p.add_argument("--movement", action="store_true", help="the share of movement in onnxruntime's time instead")
@@ -256,7 +231,7 @@ def main():
             path = zoo.filled(name, args.build / "zoo")
             x = zoo.inputs_of(onnx.load(path, load_external_data=False))
             try:
-                path = quantized(path, args.quantize) if args.quantize else path
+                path = bench.quantized(path, args.quantize) if args.quantize else path
                 sessions = {n: make(bench.optimized(prog, name, args) if args.optimize and n == "relayout" else path, threads)
                             for n, make in made.items()}
                 ms, ratio = measure(sessions, x, clock, args.seconds)

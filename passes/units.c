@@ -82,7 +82,8 @@ static rl_value made_before(const rl_graph *g, rl_node at, const rl_nodeinfo *n)
     rl_dtype t = rl_val(g, n->out[0])->dtype;
     const rl_nodeinfo *from = x->def.i == RL_NONE ? NULL : rl_nod(g, x->def);
     if (!from) return RL_NOVALUE;
-    if (n->op == RL_OP_QuantizeLinear && from->op == RL_OP_DequantizeLinear && has_scale_of(g, n, from) && rl_val(g, from->in[0])->dtype == t) return from->in[0];
+    bool back = n->op == RL_OP_QuantizeLinear && from->op == RL_OP_DequantizeLinear && has_scale_of(g, n, from);
+    if (back && rl_val(g, from->in[0])->dtype == t) return from->in[0];
     for (uint32_t i = 0; i < x->nuse; i++) {
         const rl_nodeinfo *other = rl_nod(g, x->use[i].node);
         if (x->use[i].node.i < at.i && other->op == n->op && has_scale_of(g, n, other) && rl_val(g, other->out[0])->dtype == t) return other->out[0];
