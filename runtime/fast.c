@@ -8,8 +8,12 @@
 
 rl_rt *rl_rt_new_for(rl_ctx *ctx, bool fast, uint32_t nthread) {
     rl_rt *rt = rl_rt_new(ctx, &rl_backend_cpu, nthread);
-    rl_fast *f = fast ? rl_host_alloc(&ctx->host, sizeof *f) : NULL;
-    if (!f) return rt;
+    if (!fast) return rt;
+    rl_fast *f = rl_host_alloc(&ctx->host, sizeof *f);
+    if (!f) { /* not as if there were no oneDNN: a plan would be another one */
+        rl_rt_free(rt);
+        rl_no_memory(ctx);
+    }
     if (!rl_dnnl_load(&f->d) || f->d.engine_create(&f->engine, RL_DNNL_CPU, 0) != 0 ||
         f->d.stream_create(&f->stream, f->engine, RL_DNNL_IN_ORDER) != 0) {
         if (f->engine) f->d.engine_destroy(f->engine);
