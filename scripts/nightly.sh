@@ -176,6 +176,7 @@ step "valgrind" valgrinded
 
 step "coverage" scripts/coverage.sh 90
 step "static checks" scripts/static.sh
+step "64-bit ARM" scripts/aarch64.sh
 
 if [ ${#failed[@]} != 0 ]; then
     printf 'failed: %s\n' "${failed[*]}"
