@@ -73,7 +73,7 @@ typedef struct {
             const T *x = (const T *)p->x + i * p->in;                                                                \
             double sum = 0;                                                                                          \
             T most = -(T)INFINITY;                                                                                   \
-            for (int64_t j = 0; p->op == RL_POOL_MAX && j < p->in; j++) most = x[j] > most ? x[j] : most;            \
+            for (int64_t j = 0; p->op == RL_POOL_MAX && j < p->in; j++) most = x[j] > most || x[j] != x[j] ? x[j] : most; \
             for (int64_t j = 0; p->op == RL_POOL_AVERAGE && j < p->in; j++) sum += (double)x[j];                     \
             for (int64_t j = 0; p->op == RL_POOL_LP && j < p->in; j++) sum += pow(fabs((double)x[j]), p->p);         \
             ((T *)p->y)[i] = p->op == RL_POOL_MAX       ? most                                                       \

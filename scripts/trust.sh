@@ -48,7 +48,7 @@ fuzzed() {
 # Each allocation that was made to fail counts.
 oom() {
     local status=0
-    build/tests/unit_oom models build/tests "$failures" >"$logs/oom.out" || status=$?
+    build/tests/unit_oom models build/tests "$failures" >"$logs/oom.out" 2>&1 || status=$? # what is said after the first command goes to stderr
     cat "$logs/oom.out"
     awk '/ failures, / { for (i = 2; i <= NF; i++) if ($i == "failures,") n += $(i - 1) } / checks, / { failed = $3 }
          END { print n - failed " passed, " failed + 0 " failed" }' "$logs/oom.out"

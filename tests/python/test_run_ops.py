@@ -349,6 +349,15 @@ def suppressed(boxes, scores, most, overlap, centered):
     return np.array(out, np.int64).reshape(-1, 3)
 
 
+def not_numbers():
+    """The reference kernels find no maximum where there is one that is no number, as a reduction and as a pool of all: the one may become the other."""
+    x = np.array([[[1, np.nan, 3], [4, 5, 6]]], np.float32)
+    for node in (h.make_node("GlobalMaxPool", ["x"], ["y"]), h.make_node("ReduceMax", ["x"], ["y"], axes=[2])):
+        m = model([node], [value("x", x.shape)], [value("y", [1, 2, 1])], opset=13)
+        y, = RelayoutBackend.prepare(m, program=PROGRAM, limit=60, options=("--kernels", "reference")).run([x])
+        check(f"{node.op_type} of what is no number: {y}", np.array_equal(y.ravel(), [np.nan, 6], equal_nan=True))
+
+
 def suppression_model(boxes, scores, most, overlap, **attributes):
     init = [numpy_helper.from_array(np.array([most]), "n"), numpy_helper.from_array(np.array([overlap], np.float32), "o")]
     return model([h.make_node("NonMaxSuppression", ["b", "s", "n", "o"], ["y"], **attributes)], [value("b", boxes.shape), value("s", scores.shape)],
@@ -513,7 +522,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, gathers, columns, reductions, suppression, blocks, folds, units, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, gathers, columns, reductions, not_numbers, suppression, blocks, folds, units, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()
