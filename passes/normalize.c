@@ -120,7 +120,7 @@ static bool takes_rows(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, r
     uint32_t nat, open = 0;
     if (n->op != RL_OP_GatherND || rl_attr_int(n, "batch_dims", 0) != 0 || !is_made_by(g, n->in[0], RL_OP_Transpose)) return false;
     const rl_valinfo *x = rl_val(g, n->in[0]), *indices = rl_val(g, n->in[1]);
-    if (!is_stored(g, n->in[1]) || !rl_const_ints(g, n->in[1], tmp, &at, &nat) || nat == 0 || x->rank == RL_NORANK) return false;
+    if (!is_stored(g, n->in[1]) || !rl_const_ints(g, n->in[1], tmp, &at, &nat) || nat == 0 || x->rank == RL_NORANK || indices->rank == 0) return false;
     *found = (rows){.size = 1, .depth = (uint32_t)indices->dim[indices->rank - 1]};
     found->nrow = nat / found->depth;
     for (uint32_t k = 0; k < x->rank; k++) {
