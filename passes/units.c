@@ -91,8 +91,8 @@ static rl_value made_before(const rl_graph *g, rl_node at, const rl_nodeinfo *n)
     return RL_NOVALUE;
 }
 
-static void drop_again(rl_graph *g, rl_arena *tmp) {
-    bool *dead = rl_new(tmp, bool, g->nnode);
+static bool drop_again(rl_graph *g, rl_arena *tmp) {
+    bool *dead = NULL;
     for (uint32_t i = 0; i < g->order.n; i++) {
         rl_node n = g->order.p[i];
         const rl_nodeinfo *x = rl_nod(g, n);
@@ -100,21 +100,24 @@ static void drop_again(rl_graph *g, rl_arena *tmp) {
         rl_value y = made_before(g, n, x);
         if (!rl_has(y)) continue;
         rl_graph_replace_uses(g, x->out[0], y);
+        if (!dead) dead = rl_new(tmp, bool, g->nnode);
         dead[n.i] = true;
     }
-    rl_graph_remove_all(g, dead);
+    if (dead) rl_graph_remove_all(g, dead);
+    return dead;
 }
 
 rl_status rl_pass_units(rl_pass_run *r) {
     rl_graph *g = r->g;
     if (!r->target->charge[RL_OF_BYTES]) return RL_OK;
-    drop_again(g, r->tmp);
+    bool dropped = drop_again(g, r->tmp);
     uint32_t nnode = g->order.n;
     for (uint32_t i = 0; i < nnode; i++) {
         rl_node n = g->order.p[i];
         const rl_nodeinfo *maker = is_mover(rl_nod(g, n)) ? maker_of(g, rl_nod(g, n)->in[0]) : NULL;
         if (maker && is_dequantized(g, rl_nod(g, n)->out[0], 0)) stand_alone(g, n, maker);
     }
+    if (!dropped && g->order.n == nnode) return RL_OK;
     RL_TRY(rl_graph_sort(g));
     const bool *dead = rl_dead_nodes(g, r->tmp);
     if (dead) rl_graph_remove_all(g, dead);

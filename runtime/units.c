@@ -2,8 +2,6 @@
  * moves bytes: a byte times the scale, over the scale, is the byte.
  *
  *   q -> DequantizeLinear -> Transpose -> QuantizeLinear -> r      q -> Transpose -> r */
-#include <string.h>
-
 #include "../src/ops.h"
 #include "fuse.h"
 
