@@ -7,6 +7,7 @@
  *
  * A byte times the scale, over the scale, is the byte.  Runtimes take each op with what stands around it for one on bytes, and do not where something
  * is between: onnxruntime then computed in floats, and took 1.1 to 1.9 times as long.  Only for targets that charge OF_BYTES. */
+#include "../src/ops.h"
 #include "movement.h"
 #include "pass.h"
 
@@ -17,17 +18,12 @@ static bool is_mover(const rl_nodeinfo *n) {
     return rl_move_is(n->op) && n->op != RL_OP_Concat && n->op != RL_OP_Pad && n->op != RL_OP_ScatterND && n->nout == 1;
 }
 
-static bool has_one_scale(const rl_graph *g, const rl_nodeinfo *n) {
-    const rl_valinfo *s = rl_val(g, n->in[1]);
-    return s->rank == 0 && s->dtype == RL_F32;
-}
-
 /* The QuantizeLinear, with one scale for all, that made the bytes that x is; NULL: none. */
 static const rl_nodeinfo *maker_of(const rl_graph *g, rl_value x) {
     for (uint32_t i = 0; i < MOST && rl_has(x); i++) {
         rl_node def = rl_val(g, x)->def;
         const rl_nodeinfo *n = def.i == RL_NONE ? NULL : rl_nod(g, def);
-        if (n && n->op == RL_OP_QuantizeLinear) return has_one_scale(g, n) ? n : NULL;
+        if (n && n->op == RL_OP_QuantizeLinear) return rl_op_has_scale_of(g, n, n) ? n : NULL;
         if (!n || !is_mover(n)) return NULL;
         x = n->in[0];
     }
@@ -71,10 +67,6 @@ static void stand_alone(rl_graph *g, rl_node n, const rl_nodeinfo *maker) {
     rl_graph_set_attrs(g, scale(g, RL_OP_QuantizeLinear, "rl_quantize", out, &q, y), q.attr, q.nattr);
 }
 
-static bool has_scale_of(const rl_graph *g, const rl_nodeinfo *n, const rl_nodeinfo *other) {
-    return has_one_scale(g, n) && n->in[1].i == other->in[1].i && rl_in(n, 2).i == rl_in(other, 2).i;
-}
-
 /* What n makes, a QuantizeLinear or DequantizeLinear, where it is there already: bytes that a DequantizeLinear read, or what another such node makes of
  * the same; else RL_NOVALUE. */
 static rl_value made_before(const rl_graph *g, rl_node at, const rl_nodeinfo *n) {
@@ -82,11 +74,11 @@ static rl_value made_before(const rl_graph *g, rl_node at, const rl_nodeinfo *n)
     rl_dtype t = rl_val(g, n->out[0])->dtype;
     const rl_nodeinfo *from = x->def.i == RL_NONE ? NULL : rl_nod(g, x->def);
     if (!from) return RL_NOVALUE;
-    bool back = n->op == RL_OP_QuantizeLinear && from->op == RL_OP_DequantizeLinear && has_scale_of(g, n, from);
+    bool back = n->op == RL_OP_QuantizeLinear && from->op == RL_OP_DequantizeLinear && rl_op_has_scale_of(g, n, from);
     if (back && rl_val(g, from->in[0])->dtype == t) return from->in[0];
     for (uint32_t i = 0; i < x->nuse; i++) {
         const rl_nodeinfo *other = rl_nod(g, x->use[i].node);
-        if (x->use[i].node.i < at.i && other->op == n->op && has_scale_of(g, n, other) && rl_val(g, other->out[0])->dtype == t) return other->out[0];
+        if (x->use[i].node.i < at.i && other->op == n->op && rl_op_has_scale_of(g, n, other) && rl_val(g, other->out[0])->dtype == t) return other->out[0];
     }
     return RL_NOVALUE;
 }

@@ -19,19 +19,14 @@ static rl_node only_reader(const rl_graph *g, rl_value v) {
     return x->use[0].node;
 }
 
-static bool is_same_scale(const rl_graph *g, const rl_nodeinfo *d, const rl_nodeinfo *q) {
-    const rl_valinfo *s = rl_val(g, d->in[1]);
-    return d->in[1].i == q->in[1].i && rl_in(d, 2).i == rl_in(q, 2).i && s->rank == 0 && s->dtype == RL_F32 &&
-           rl_val(g, d->in[0])->dtype == rl_val(g, q->out[0])->dtype;
-}
-
 /* What n moves, and the QuantizeLinear behind it. */
 static bool find_unit(const rl_graph *g, const rl_nodeinfo *n, rl_node *from, rl_node *to) {
     if (!moves_first(n->op) || n->nout != 1) return false;
     *from = rl_val(g, n->in[0])->def, *to = only_reader(g, n->out[0]);
     if (from->i == RL_NONE || to->i == RL_NONE) return false;
     const rl_nodeinfo *d = rl_nod(g, *from), *q = rl_nod(g, *to);
-    return d->op == RL_OP_DequantizeLinear && q->op == RL_OP_QuantizeLinear && is_same_scale(g, d, q);
+    return d->op == RL_OP_DequantizeLinear && q->op == RL_OP_QuantizeLinear && rl_op_has_scale_of(g, q, d) &&
+           rl_val(g, d->in[0])->dtype == rl_val(g, q->out[0])->dtype;
 }
 
 void rl_move_bytes(rl_graph *g) {

@@ -207,6 +207,11 @@ bool rl_op_stretches(const rl_nodeinfo *n) {
     return whole && (!rl_attr_find(n, "keep_aspect_ratio_policy") || rl_attr_is(n, "keep_aspect_ratio_policy", "stretch"));
 }
 
+bool rl_op_has_scale_of(const rl_graph *g, const rl_nodeinfo *n, const rl_nodeinfo *other) {
+    const rl_valinfo *s = rl_val(g, n->in[1]);
+    return s->rank == 0 && s->dtype == RL_F32 && n->in[1].i == other->in[1].i && rl_in(n, 2).i == rl_in(other, 2).i;
+}
+
 rl_turned rl_op_turned(const rl_nodeinfo *n, uint32_t input) {
     return (rl_turned){rl_attr_int(n, input ? "transB" : "transA", 0) != 0, rl_attr_int(n, input ? "transBatchB" : "transBatchA", 0) != 0};
 }

@@ -67,6 +67,9 @@ bool rl_op_may_train(const rl_nodeinfo *n);
 /* Whether a Resize takes the whole of its input to the sizes that are given, and of a dim that keeps its size each element where it is. */
 bool rl_op_stretches(const rl_nodeinfo *n);
 
+/* Whether n, a QuantizeLinear or DequantizeLinear, has one f32 scale for all: that of `other`, which may be n, and its zero point. */
+bool rl_op_has_scale_of(const rl_graph *g, const rl_nodeinfo *n, const rl_nodeinfo *other);
+
 /* How an operand of FusedMatMul lies: transA says that its last two dims are swapped, transBatchA that the first of the two
  * stands before the batch dims.  rl_turned_dim: where its logical dim i (batch dims, rows, columns) of `rank` is. */
 typedef struct { bool swapped, batch; } rl_turned;
