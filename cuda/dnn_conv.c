@@ -53,16 +53,22 @@ static rl_dnn_item make_window(rl_dnn_maker *m, const shapes *s, cudnnDataType_t
     return rl_dnn_finish(m, d);
 }
 
-static rl_dnn_item make_conv(rl_dnn_maker *m, bool transposed, double alpha, rl_dnn_item window, rl_dnn_item x, rl_dnn_item w, rl_dnn_item y) {
-    double zero = 0;
+/* A factor of the convolution, as a double where that computes in doubles, else as a float: engines of one op read these bytes, whatever they are said to be. */
+static void set_factor(rl_dnn_maker *m, rl_dnn_item d, cudnnBackendAttributeName_t name, cudnnDataType_t sum, double factor) {
+    float shorter = (float)factor;
+    bool whole = sum == CUDNN_DATA_DOUBLE;
+    rl_dnn_set(m, d, name, whole ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT, 1, whole ? (const void *)&factor : &shorter);
+}
+
+static rl_dnn_item make_conv(rl_dnn_maker *m, bool transposed, cudnnDataType_t sum, double alpha, rl_dnn_item window, rl_dnn_item x, rl_dnn_item w, rl_dnn_item y) {
     rl_dnn_item d = rl_dnn_make(m, transposed ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR : CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
     rl_dnn_set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &window);
     rl_dnn_set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
     rl_dnn_set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w);
     rl_dnn_set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
-    rl_dnn_set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_DOUBLE, 1, &alpha);
-    rl_dnn_set(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_DOUBLE, 1, &zero);
+    set_factor(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, sum, alpha);
+    set_factor(m, d, transposed ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, sum, 0);
     return rl_dnn_finish(m, d);
 }
 
@@ -113,7 +119,7 @@ static rl_dnn_item graph_of(rl_dnn_maker *m, const void *key) {
     for (uint32_t i = 0; i < 2; i++)
         in[i] = rl_dnn_tensor(m, &(rl_dnn_strided){.uid = UID_X + i, .type = t, .rank = s.r + 2, .dim = s.dim[i], .stride = s.stride[i], .vectors = s.vectors});
     rl_dnn_item now = make_like(m, &s, n ? UID_BETWEEN : UID_Y, n ? sum : made, false, n != 0);
-    ops[0] = make_conv(m, j->p.transposed != 0, j->alpha != 0 ? (double)j->alpha : 1, make_window(m, &s, sum), in[0], in[1], now);
+    ops[0] = make_conv(m, j->p.transposed != 0, sum, j->alpha != 0 ? (double)j->alpha : 1, make_window(m, &s, sum), in[0], in[1], now);
     for (uint32_t i = 0; i < n; i++) {
         bool last = i + 1 == n;
         rl_dnn_item operand = st[i].binary ? make_like(m, &s, st[i].uid, st[i].operand, st[i].per_channel, false) : NULL;

@@ -116,12 +116,18 @@ static double sum_of(const window *w, int back, const tensor *x, const tensor *f
     return sum;
 }
 
+/* As cuDNN's engines of one op read it: the bytes as a float, whatever they are said to be, but for a convolution of doubles. */
+static double factor_of(const item *op, cudnnBackendAttributeName_t name, stand_in_type t) {
+    const void *p = item_get(op, name, NULL);
+    return t == SI_F64 ? *(const double *)p : (double)*(const float *)p;
+}
+
 static void convolve(work *k, const item *op, int back) {
     tensor x = place(k, item_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X));
     tensor f = place(k, item_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W));
     tensor y = place(k, item_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y));
     window w = window_of(item_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC));
-    double alpha = item_double(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1);
+    double alpha = factor_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, x.type);
     int64_t out[MOST_DIMS] = {0};
     do stand_in_store(y.p, at(&y, out), y.type, alpha * sum_of(&w, back, &x, &f, &y, out));
     while (next(&y, out));
