@@ -6,6 +6,7 @@
 #include "k_recode.h"
 #include "k_recurrent.h"
 #include "k_reduce.h"
+#include "k_tile.h"
 
 template <class K> static __device__ __forceinline__ void run_kernel(const typename K::Params &p) {
     __shared__ typename K::Shared shared;

@@ -7,6 +7,7 @@
 #include "k_recode.h"
 #include "k_recurrent.h"
 #include "k_reduce.h"
+#include "k_tile.h"
 #include "run.h"
 
 typedef void run_fn(uint32_t nblock, const void *param);

@@ -167,31 +167,59 @@ RL_HD void rl_loops_by(rl_loops *l, uint32_t n) {
 
 /* ---- tiles: one operand's neighbours are another dim's than the other's ---- */
 
-/* A warp's lane, in its loads, takes `vin` neighbours of row j of the tile, from i on; in its stores, `vout` neighbours of column i,
- * from j on.  In between lies a tile of RL_TILE_SIDE(size) rows in shared memory, each RL_TILE_SIDE + the elements of one 4-byte bank long
- * (one element where that is more), and no two lanes of a warp use one bank for different words: test gpu_index counts. */
+/* A block's tile (k_tile.h): 16 / size << lk rows of 16 << lc bytes, which become lines of 16 << lk bytes; 16 bytes are a chunk. Chunks of a row lie in
+ * shared memory so that no two lanes of a warp use one bank for different words, neither where rows are written nor where lines are read: test
+ * gpu_index counts. */
+enum { RL_TILE_BYTES = 40 << 10, RL_TILE_LINES = 512, RL_TILE_MOST = 5, RL_TILE_SUM = 11 };
 #define RL_TILE_SIDE(size) ((size) == 1 ? 128u : (size) <= 4 ? 64u : 32u)
-#define RL_TILE_PITCH(size) (RL_TILE_SIDE(size) + ((size) < 4 ? 4u / (size) : 1u))
-typedef struct { uint32_t i, j; } rl_spot;
+typedef struct { uint32_t lc, lk; } rl_tile_shape;
 
-/* The k-th load: 8 lanes side by side where they load 16 bytes each, the whole warp where it loads elements. */
-RL_HD rl_spot rl_tile_load(uint32_t size, uint32_t v, uint32_t k) {
-    uint32_t across = v == 1 ? 32u : 8u, lane = k % 32u, warp = k / 32u, side = RL_TILE_SIDE(size), pieces = side / (across * v);
-    rl_spot s;
-    s.i = (lane % across + warp % pieces * across) * v;
-    s.j = lane / across + warp / pieces * (32u / across);
+RL_HD uint32_t rl_log2_up(uint32_t n) {
+    uint32_t k = 0;
+    while (k < 31 && 1u << k < n) k++;
+    return k;
+}
+
+/* k / n where n is a power of two that is not known when this is compiled. */
+RL_HD uint32_t rl_shift_down(uint32_t k, uint32_t n) {
+#ifdef __CUDA_ARCH__
+    return k >> (31 - __clz((int)n));
+#else
+    return k / n;
+#endif
+}
+
+/* For ni elements that lie side by side in what is read, nj in what is written: as square as it gets, of up to 32 KB. */
+RL_HD rl_tile_shape rl_tile_shape_of(uint32_t size, uint32_t ni, uint32_t nj) {
+    uint32_t wide = 16 / size, most = RL_TILE_SUM - rl_log2_up(wide);
+    rl_tile_shape s = {rl_log2_up((ni + wide - 1) / wide), rl_log2_up((nj + wide - 1) / wide)};
+    if (s.lc > RL_TILE_MOST) s.lc = RL_TILE_MOST;
+    if (s.lk > RL_TILE_MOST) s.lk = RL_TILE_MOST;
+    while (s.lc + s.lk > most) {
+        if (s.lc > s.lk) s.lc--;
+        else s.lk--;
+    }
     return s;
 }
 
-/* The k-th store. Lanes with vectors go down the columns in steps of one bank, so that they meet in no bank. */
-RL_HD rl_spot rl_tile_store(uint32_t size, uint32_t v, uint32_t k) {
-    uint32_t side = RL_TILE_SIDE(size), lane = k % 32u, warp = k / 32u, per = size < 4 ? 4u / size : 1u;
-    uint32_t along = v == 1 ? 32u : size < 4 ? 8u / per : 8u, step = v == 1 ? 1u : per, down = 32u / along;
-    uint32_t pieces = side / (along * v), rest = warp / pieces;
-    rl_spot s;
-    s.j = (lane % along + warp % pieces * along) * v;
-    s.i = lane / along * step + rest % step + rest / step * (down * step);
-    return s;
+/* Where chunk c of a row lies, in chunks. */
+RL_HD uint32_t rl_tile_chunk(uint32_t size, rl_tile_shape s, uint32_t row, uint32_t c) {
+    uint32_t low = s.lk < 3 ? s.lk : 3;
+    return (row << s.lc | c) ^ ((row / (16 / size) << (3 - low)) & 7);
+}
+
+/* A row's words, of 4 bytes or an element, as a power of two. */
+RL_HD uint32_t rl_tile_words(uint32_t size, rl_tile_shape s) { return s.lc + (size <= 4 ? 2u : size == 8 ? 1u : 0u); }
+
+/* The u-th piece that a thread writes: chunk k of the lines of word w of the rows. A warp's lanes have up to 8 chunks of a line, and several words; what is
+ * left of u beyond the tile's pieces is in w. */
+typedef struct { uint32_t k, w; } rl_tile_unit;
+RL_HD rl_tile_unit rl_tile_unit_of(rl_tile_shape s, uint32_t lw, uint32_t u) {
+    uint32_t low = s.lk < 3 ? s.lk : 3, mid = 5 - low < lw ? 5 - low : lw, high = s.lk - low;
+    rl_tile_unit o;
+    o.k = (u & ((1u << low) - 1)) | (u >> (low + mid) & ((1u << high) - 1)) << low;
+    o.w = (u >> low & ((1u << mid) - 1)) | u >> (low + mid + high) << mid;
+    return o;
 }
 
 /* ---- weaves: a few planes and one interleaved run ---- */

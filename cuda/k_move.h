@@ -6,7 +6,7 @@
  *
  *   strided<V>   element by element (V: a vector of 1 to 16 bytes); neighbours of `to` are neighbours in a warp
  *   pack<V>      16 bytes of `to`, which is dense, from elements that lie anywhere
- *   tile<V>      `to` and `from` have their neighbours along different dims: through shared memory, 16 bytes at a time on both sides
+ *   tile<V>      `to` and `from` have their neighbours along different dims: k_tile.h
  *   weave<V>     a few planes to or from their elements side by side: 3 colours, 4 or 32 channels in a block (index.h)
  *   bits         elements of 2 or 4 bits
  *   fill<V>      one element everywhere
@@ -75,17 +75,6 @@ template <class V> struct rl_strided {
     }
 };
 
-/* The block of a tile: which tile of which batch. */
-struct rl_tile_place { uint32_t i, j; int64_t at[2]; };
-RL_HD rl_tile_place rl_tile_of(const rl_p_tile &p, uint32_t block, uint32_t side) {
-    rl_tile_place t;
-    uint32_t q = rl_divide(block, p.ti), batch = rl_divide(q, p.tj);
-    t.i = (block - q * p.ti.d) * side;
-    t.j = (q - batch * p.tj.d) * side;
-    rl_walk_at(&p.batch, batch, 2, t.at);
-    return t;
-}
-
 /* Numbers neighbouring each other are read with steps of the last dim, and of the one before it where that ends, and once of what comes after both:
  * the host sees to it that these two have WIDE elements or more. */
 template <class V> struct rl_pack {
@@ -146,75 +135,6 @@ template <class T, uint32_t W> union rl_bunch {
         uint64_t b;
         if (sizeof all != 8) *(Word *)to = all;
         else memcpy(&b, &all, sizeof all), *(uint64_t *)to = b;
-    }
-};
-
-/* What goes into a tile at a time: an element, or the 4 bytes of a bank. */
-template <class V, bool WHOLE> struct rl_bank { typedef V type; };
-template <class V> struct rl_bank<V, true> { typedef uint32_t __attribute__((may_alias)) type; };
-
-template <class V> struct rl_tile {
-    typedef rl_p_tile Params;
-    typedef rl_nothing Local;
-    enum { SIZE = sizeof(V), SIDE = RL_TILE_SIDE(SIZE), PITCH = RL_TILE_PITCH(SIZE), WIDE = 16 / SIZE, AHEAD = 8 };
-    struct Shared { alignas(16) V cell[SIDE * PITCH]; };
-    RL_MEMBER uint32_t steps(const Params &) { return 2; }
-    RL_MEMBER int64_t along(const rl_walk &run, int64_t step, uint32_t i) {
-        int64_t at[1] = {i * step};
-        if (run.rank) rl_walk_at(&run, i, 1, at);
-        return at[0];
-    }
-    RL_MEMBER bool inside(const Params &p, const rl_tile_place &t, rl_spot at) { return t.i + at.i < p.ni && t.j + at.j < p.nj; }
-
-    /* W elements at a time; up to AHEAD loads are under way before the first of them is waited for: as words, for elements are taken apart at once. */
-    template <uint32_t W> RL_MEMBER void load(const Params &p, Shared &s, const rl_tile_place &t, uint32_t thread) {
-        constexpr uint32_t n = SIDE * SIDE / W / RL_THREADS, batch = n < AHEAD ? n : (uint32_t)AHEAD;
-        typedef typename rl_word<W * SIZE>::type Word;
-        typedef typename rl_bank<V, (W > 1 && SIZE < 4)>::type Part;
-        constexpr uint32_t nparts = W * SIZE / sizeof(Part);
-        union Parts { Word all; Part each[nparts]; };
-        const V *from = (const V *)p.from + t.at[1] + t.i;
-        for (uint32_t first = 0; first < n; first += batch) {
-            Word x[batch];
-            RL_UNROLL
-            for (uint32_t k = 0; k < batch; k++) {
-                rl_spot at = rl_tile_load(SIZE, W, thread + (first + k) * RL_THREADS);
-                if (inside(p, t, at)) x[k] = *(const Word *)(from + along(p.run_j, p.from_j, t.j + at.j) + at.i);
-            }
-            RL_UNROLL
-            for (uint32_t k = 0; k < batch; k++) {
-                rl_spot at = rl_tile_load(SIZE, W, thread + (first + k) * RL_THREADS);
-                if (!inside(p, t, at)) continue;
-                Parts parts;
-                parts.all = x[k];
-                RL_UNROLL
-                for (uint32_t e = 0; e < nparts; e++) *(Part *)(s.cell + at.j * PITCH + at.i + e * (W / nparts)) = parts.each[e];
-            }
-        }
-    }
-
-    template <uint32_t W> RL_MEMBER void store(const Params &p, const Shared &s, const rl_tile_place &t, uint32_t thread) {
-        constexpr uint32_t n = SIDE * SIDE / W / RL_THREADS, batch = n < AHEAD ? n : (uint32_t)AHEAD;
-        V *to = (V *)p.to + t.at[0] + t.j;
-        for (uint32_t first = 0; first < n; first += batch) {
-            RL_UNROLL
-            for (uint32_t k = 0; k < batch; k++) {
-                rl_spot at = rl_tile_store(SIZE, W, thread + (first + k) * RL_THREADS);
-                if (!inside(p, t, at)) continue;
-                rl_piece<V, W> x;
-                RL_UNROLL
-                for (uint32_t e = 0; e < W; e++) x.each[e] = s.cell[(at.j + e) * PITCH + at.i];
-                *(rl_piece<V, W> *)(to + along(p.run_i, p.to_i, t.i + at.i) + at.j) = x;
-            }
-        }
-    }
-
-    RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
-        rl_tile_place t = rl_tile_of(p, block, SIDE);
-        if (phase == 0 && p.vector_in) load<WIDE>(p, s, t, thread);
-        else if (phase == 0) load<1>(p, s, t, thread);
-        else if (p.vector_out) store<WIDE>(p, s, t, thread);
-        else store<1>(p, s, t, thread);
     }
 };
 

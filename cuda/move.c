@@ -200,16 +200,32 @@ static bool fits_run(const rl_loops *l, uint32_t operand, uint32_t a, uint32_t b
     return !bad;
 }
 
+/* Where the operand's first and last elements lie, as [low, high); false: there are gaps between them. */
+static bool is_whole(const rl_loops *l, uint32_t operand, uint32_t size, const char *address, const void **low, const void **high) {
+    int64_t first = 0, last = 0;
+    for (uint32_t i = 0; i < l->rank; i++) {
+        int64_t way = (l->dim[i] - 1) * l->step[operand][i];
+        if (way < 0) first += way;
+        else last += way;
+    }
+    *low = address + first * size, *high = address + (last + 1) * size;
+    return last + 1 - first == rl_loops_count(l);
+}
+
 static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     const rl_loops *l = &plan->loops;
-    uint32_t side = RL_TILE_SIDE(m->size);
+    uint32_t wide = 16 / m->size;
     rl_loops batch = {.noperand = 2};
     for (uint32_t i = 0; i < l->rank; i++)
         if (!((plan->run_i | plan->run_j) >> i & 1)) rl_loops_copy_dim(&batch, batch.rank++, l, i);
     rl_p_tile p = {.to = m->to, .from = m->from, .ni = (uint32_t)count_in(l, plan->run_i), .nj = (uint32_t)count_in(l, plan->run_j)};
-    p.ti = rl_divisor_of(tiles_of(p.ni, side)), p.tj = rl_divisor_of(tiles_of(p.nj, side));
+    p.shape = rl_tile_shape_of(m->size, p.ni, p.nj);
     p.to_i = l->step[0][plan->i], p.from_j = l->step[1][plan->j];
-    p.vector_in = fits_vector(l, 1, plan->run_i, m->size, m->from), p.vector_out = fits_vector(l, 0, plan->run_j, m->size, m->to);
+    p.vector_out = fits_vector(l, 0, plan->run_j, m->size, m->to);
+    p.in = is_whole(l, 1, m->size, m->from, &p.low, &p.high) ? RL_TILE_SHIFTED : RL_TILE_ELEMENTS;
+    if (fits_vector(l, 1, plan->run_i, m->size, m->from)) p.in = RL_TILE_CHUNKS;
+    p.ti = rl_divisor_of(tiles_of(p.ni, wide << p.shape.lc));
+    p.tj = rl_divisor_of(tiles_of(p.vector_out ? p.nj : (int64_t)p.nj + wide - 1, wide << p.shape.lk));
     p.run_i = walk_of_run(l, 1, plan->run_i), p.run_j = walk_of_run(l, 0, plan->run_j);
     p.batch = rl_walk_of(&batch, 0);
     return rl_gpu_launch(m->g, by_size(RL_GPU_tile1, m->size), p.ti.d * p.tj.d * count_of(&p.batch), &p, sizeof p);

@@ -22,7 +22,7 @@
 
 struct rl_half { uint16_t bits; };
 struct rl_bfloat { uint16_t bits; };
-struct alignas(16) rl_wide16 { uint32_t x[4]; };
+struct __attribute__((aligned(16), may_alias)) rl_wide16 { uint32_t x[4]; };
 
 RL_HD float rl_float_of_bits(uint32_t b) {
     float x;

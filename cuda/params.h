@@ -20,14 +20,17 @@ typedef struct { void *to; const void *from; uint32_t count; rl_walk w; } rl_p_c
 
 /* tile: i counts along operand 1's closest elements, j along operand 0's; all other dims are `batch`. Where several dims lie one after the other there,
  * i, or j, counts through all of them, and its run says where the other operand has it (rank 0: to_i, from_j do). */
+enum { RL_TILE_ELEMENTS, RL_TILE_CHUNKS, RL_TILE_SHIFTED };
 typedef struct {
     void *to;
-    const void *from;
+    const void *from, *low, *high; /* SHIFTED: all bytes from low to high are there */
+    rl_tile_shape shape;
     uint32_t ni, nj;          /* elements */
     rl_divisor ti, tj;        /* tiles along each */
     int64_t to_i, from_j;     /* steps; those of to along j and from along i are 1 */
     rl_walk run_i, run_j;
-    uint32_t vector_in, vector_out; /* do 16 bytes at a time fit there? */
+    uint32_t in;              /* how lines are read: by elements; by 16 bytes, from multiples of that on; by 16 bytes, wherever they begin */
+    uint32_t vector_out;      /* do 16 bytes at a time fit there? */
     rl_walk batch;
 } rl_p_tile;
 

@@ -182,72 +182,95 @@ TEST(outer) {
 
 /* ---- tiles ---- */
 
-/* Vectors in a tile, when each has v elements. */
-static uint32_t tile_work(uint32_t size, uint32_t v) {
-    return RL_TILE_SIDE(size) * RL_TILE_SIDE(size) / v;
-}
+/* Every shape that a tile may have, from the least dims that are given to it on. */
+typedef struct { uint32_t size; rl_tile_shape s; } tile;
+static uint32_t rows_of(tile t) { return 16 / t.size << t.s.lk; }
+static uint32_t words_of(tile t) { return 1u << rl_tile_words(t.size, t.s); }
 
-/* Every cell of the tile once. */
-static void check_cover(uint32_t size, uint32_t v, bool loads) {
-    uint32_t side = RL_TILE_SIDE(size), n = tile_work(size, v);
-    uint8_t *seen = calloc(side, side);
+/* Chunks of all rows lie in places of their own, with a chunk's rows more than the tile has; it writes each chunk of each line once. */
+static void check_cover(tile t) {
+    uint32_t rows = rows_of(t) + 16 / t.size, n = rows << t.s.lc, nunit = words_of(t) << t.s.lk;
+    uint8_t *seen = calloc(n, 1), *written = calloc(nunit, 1);
     for (uint32_t k = 0; k < n; k++) {
-        rl_spot s = loads ? rl_tile_load(size, v, k) : rl_tile_store(size, v, k);
-        for (uint32_t e = 0; e < v; e++) {
-            uint32_t i = s.i + (loads ? e : 0), j = s.j + (loads ? 0 : e);
-            CHECK(i < side && j < side);
-            seen[j * side + i]++;
-        }
+        uint32_t at = rl_tile_chunk(t.size, t.s, k >> t.s.lc, k & ((1u << t.s.lc) - 1));
+        CHECK(at < n && !seen[at]++);
     }
-    for (uint32_t k = 0; k < side * side; k++) CHECK(seen[k] == 1);
-    free(seen);
+    for (uint32_t u = 0; u < nunit; u++) {
+        rl_tile_unit o = rl_tile_unit_of(t.s, rl_tile_words(t.size, t.s), u), more = rl_tile_unit_of(t.s, rl_tile_words(t.size, t.s), u + nunit);
+        CHECK(o.k < 1u << t.s.lk && o.w < words_of(t) && !written[o.k * words_of(t) + o.w]++);
+        CHECK(more.k == o.k && more.w == o.w + words_of(t));
+    }
+    CHECK(n * 16 <= RL_TILE_BYTES && (16 / t.size << t.s.lc) <= RL_TILE_LINES / t.size);
+    free(seen), free(written);
 }
 
 /* Shared memory answers in groups of lanes, 128 bytes for all of them: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.  The most
- * different words that a group asks one of the 32 banks for; 1: no conflict. */
-static uint32_t conflicts(uint32_t size, uint32_t v, bool loads) {
-    uint32_t pitch = RL_TILE_PITCH(size), group = size <= 4 ? 32 : 128 / size, worst = 0;
-    for (uint32_t k = 0; k < tile_work(size, v); k += group)
-        for (uint32_t e = 0; e < v; e++) {
-            uint32_t word[32][64], n[32] = {0};
-            for (uint32_t lane = 0; lane < group; lane++) {
-                rl_spot s = loads ? rl_tile_load(size, v, k + lane) : rl_tile_store(size, v, k + lane);
-                uint32_t at = ((s.j + (loads ? 0 : e)) * pitch + s.i + (loads ? e : 0)) * size;
-                for (uint32_t w = at / 4; w <= (at + size - 1) / 4; w++) {
-                    uint32_t bank = w % 32, known = 0;
-                    for (uint32_t u = 0; u < n[bank]; u++) known |= word[bank][u] == w;
-                    if (!known) word[bank][n[bank]++] = w;
-                    worst = n[bank] > worst ? n[bank] : worst;
-                }
-            }
+ * different words that a group asks one of the 32 banks for; 1: no conflict.  at: the byte that each lane begins at. */
+static uint32_t conflicts(const uint32_t *at, uint32_t lanes, uint32_t bytes) {
+    uint32_t word[32][64], n[32] = {0}, worst = 0;
+    for (uint32_t lane = 0; lane < lanes; lane++)
+        for (uint32_t w = at[lane] / 4; w <= (at[lane] + bytes - 1) / 4; w++) {
+            uint32_t bank = w % 32, known = 0;
+            for (uint32_t u = 0; u < n[bank]; u++) known |= word[bank][u] == w;
+            if (!known) word[bank][n[bank]++] = w;
+            worst = n[bank] > worst ? n[bank] : worst;
         }
     return worst;
 }
 
-/* Lanes whose bytes in global memory make whole 32-byte sectors. */
-static void check_sectors(uint32_t size, uint32_t v, bool loads) {
-    for (uint32_t k = 0; k < tile_work(size, v); k += 32) {
-        uint64_t bytes = 0, sector[64], nsector = 0;
+static uint32_t conflicts_of_rows(tile t) {
+    uint32_t at[8], worst = 0;
+    for (uint32_t k = 0; k < rows_of(t) << t.s.lc; k += 8) {
+        for (uint32_t lane = 0; lane < 8; lane++) at[lane] = 16 * rl_tile_chunk(t.size, t.s, (k + lane) >> t.s.lc, (k + lane) & ((1u << t.s.lc) - 1));
+        worst = RL_MAX(worst, conflicts(at, 8, 16));
+    }
+    return worst;
+}
+
+/* Of lines that begin on 16 bytes; shifted: each word's begins elsewhere, and its chunks up to a chunk of rows before. */
+static uint32_t conflicts_of_lines(tile t, bool shifted) {
+    uint32_t at[32], worst = 0, each = t.size < 4 ? 4 : t.size, group = 128 / each, wide = 16 / t.size, nunit = words_of(t) << t.s.lk;
+    for (uint32_t u = 0; u < nunit; u += group)
+        for (uint32_t e = 0; e < wide; e++) {
+            for (uint32_t lane = 0; lane < group; lane++) {
+                rl_tile_unit o = rl_tile_unit_of(t.s, rl_tile_words(t.size, t.s), u + lane);
+                uint32_t row = o.k * wide + e + (shifted ? wide - o.w * 7 % wide : 0);
+                at[lane] = 16 * rl_tile_chunk(t.size, t.s, row, o.w * each / 16) + o.w * each % 16;
+            }
+            worst = RL_MAX(worst, conflicts(at, group, each));
+        }
+    return worst;
+}
+
+/* A warp's stores of whole lines make whole 32-byte sectors. */
+static void check_sectors(tile t) {
+    for (uint32_t u = 0; u < words_of(t) << t.s.lk; u += 32) {
+        uint64_t sector[64], nsector = 0;
         for (uint32_t lane = 0; lane < 32; lane++) {
-            rl_spot s = loads ? rl_tile_load(size, v, k + lane) : rl_tile_store(size, v, k + lane);
-            uint64_t row = loads ? s.j : s.i, at = (row << 20) + (loads ? s.i : s.j) * size, known = 0;
-            bytes += v * size;
-            for (uint64_t u = 0; u < nsector; u++) known |= sector[u] == at / 32;
+            rl_tile_unit o = rl_tile_unit_of(t.s, rl_tile_words(t.size, t.s), u + lane);
+            uint64_t at = ((uint64_t)o.w << 20) + 16 * o.k, known = 0;
+            for (uint64_t v = 0; v < nsector; v++) known |= sector[v] == at / 32;
             if (!known) sector[nsector++] = at / 32;
         }
-        CHECK(nsector * 32 == bytes);
+        CHECK(nsector == (t.s.lk ? 16 : 32));
     }
 }
 
 TEST(tiles) {
+    uint32_t nshape = 0;
     for (uint32_t size = 1; size <= 16; size *= 2)
-        for (uint32_t wide = 0; wide < 2; wide++)
-            for (uint32_t loads = 0; loads < 2; loads++) {
-                uint32_t v = wide ? 16 / size : 1;
-                check_cover(size, v, loads);
-                CHECK(conflicts(size, v, loads) == 1);
-                check_sectors(size, v, loads);
+        for (uint32_t ni = 8; ni <= 1024; ni *= 2)
+            for (uint32_t nj = 8; nj <= 1024; nj *= 2) {
+                if (ni * nj * size < 2048) continue; /* move.c has no tiles for these */
+                tile t = {size, rl_tile_shape_of(size, ni, nj)};
+                CHECK(16 / size << t.s.lc <= RL_MAX(ni, 16 / size) && rows_of(t) <= RL_MAX(nj, 16 / size));
+                check_cover(t);
+                check_sectors(t);
+                CHECK(conflicts_of_rows(t) == 1 && conflicts_of_lines(t, false) == 1);
+                CHECK(conflicts_of_lines(t, true) <= (t.s.lc < 3 ? 4u : 1u)); /* rows of less than 128 bytes: of two lines that begin elsewhere, rows may meet */
+                nshape++;
             }
+    CHECK(nshape > 200);
 }
 
 /* ---- operands of cuBLASLt ---- */

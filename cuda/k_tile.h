@@ -1,0 +1,233 @@
+/* Moves where `to` and `from` have their neighbours along different dims: through a tile in shared memory (index.h), C++ for the host and the device.
+ *
+ *   rows      a row of the tile is a piece of a line of `from`: it is read 16 bytes, a chunk, at a time
+ *   lines     what is written of the tile is a piece of a line of `to` for each of its columns: a chunk takes an element of 16 / size rows
+ *
+ * Elements of 1 and 2 bytes lie 4 or 2 in a word of the tile: a thread takes a word of each of these rows and turns them in registers.
+ *
+ * Where lines of `from` begin anywhere, chunks are read from multiples of 16 bytes on and shifted on their way into the tile, so that a row has one more
+ * of them. Where lines of `to` begin anywhere, each line's piece begins where 16 bytes do: up to a chunk before the tile, whose rows the tile has, too. */
+#ifndef RL_CUDA_K_TILE_H
+#define RL_CUDA_K_TILE_H
+#include "k_move.h"
+
+/* Shared memory is read and written as what it is not, too. */
+template <class V> struct rl_alias { typedef V __attribute__((may_alias)) type; };
+template <> struct rl_alias<rl_wide16> { typedef rl_wide16 type; };
+typedef rl_alias<uint32_t>::type rl_any_word;
+
+/* Bytes of a (0 to 3) and b (4 to 7), one for each digit of `how`, the last digit's lowest. */
+RL_HD uint32_t rl_bytes_of(uint32_t a, uint32_t b, uint32_t how) {
+#ifdef __CUDA_ARCH__
+    return __byte_perm(a, b, how);
+#else
+    uint64_t both = (uint64_t)b << 32 | a;
+    uint32_t x = 0;
+    for (uint32_t k = 0; k < 4; k++) x |= (uint32_t)(both >> (how >> 4 * k & 7) * 8 & 0xff) << 8 * k;
+    return x;
+#endif
+}
+
+/* Words of the same 4, 2 or 1 elements of 16 / SIZE rows to 16 bytes of each of these elements. */
+template <uint32_t SIZE> struct rl_turn {
+    static RL_INSIDE void run(const uint32_t *x, rl_wide16 *y) { y[0] = {{x[0], x[1], x[2], x[3]}}; }
+};
+template <> struct rl_turn<2> {
+    static RL_INSIDE void run(const uint32_t *x, rl_wide16 *y) {
+        RL_UNROLL
+        for (uint32_t k = 0; k < 4; k++) y[0].x[k] = rl_bytes_of(x[2 * k], x[2 * k + 1], 0x5410), y[1].x[k] = rl_bytes_of(x[2 * k], x[2 * k + 1], 0x7632);
+    }
+};
+template <> struct rl_turn<1> {
+    static RL_INSIDE void run(const uint32_t *x, rl_wide16 *y) {
+        RL_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            uint32_t a = rl_bytes_of(x[4 * k], x[4 * k + 1], 0x5140), b = rl_bytes_of(x[4 * k + 2], x[4 * k + 3], 0x5140);
+            uint32_t c = rl_bytes_of(x[4 * k], x[4 * k + 1], 0x7362), d = rl_bytes_of(x[4 * k + 2], x[4 * k + 3], 0x7362);
+            y[0].x[k] = rl_bytes_of(a, b, 0x5410), y[1].x[k] = rl_bytes_of(a, b, 0x7632);
+            y[2].x[k] = rl_bytes_of(c, d, 0x5410), y[3].x[k] = rl_bytes_of(c, d, 0x7632);
+        }
+    }
+};
+
+template <class V> struct rl_tile {
+    typedef rl_p_tile Params;
+    typedef rl_nothing Local;
+    typedef typename rl_alias<V>::type Cell;
+    enum { SIZE = sizeof(V), WIDE = 16 / SIZE, PER = SIZE < 4 ? 4 / SIZE : 1, AHEAD = 4 };
+    struct Shared { alignas(16) Cell cell[RL_TILE_BYTES / SIZE]; int64_t line[RL_TILE_LINES / SIZE]; };
+    struct Place { uint32_t i, j, halo; const V *from; V *to; }; /* the tile's first column and row; rows before it */
+    union Wide { rl_wide16 all; Cell each[WIDE]; };
+    RL_MEMBER uint32_t steps(const Params &) { return 2; }
+    RL_MEMBER int64_t along(const rl_walk &run, int64_t step, uint32_t i) {
+        int64_t at[1] = {i * step};
+        if (run.rank) rl_walk_at(&run, i, 1, at);
+        return at[0];
+    }
+    RL_MEMBER uint32_t chunk(const Params &p, uint32_t row, uint32_t c) { return rl_tile_chunk(SIZE, p.shape, row, c); }
+    RL_MEMBER uint32_t rows(const Params &p, const Place &t) { return ((uint32_t)WIDE << p.shape.lk) + t.halo; }
+    /* Rows before the first line's begin wrap, and are none. */
+    RL_MEMBER uint32_t row_of(const Place &t, uint32_t row) { return t.j + row - t.halo; }
+    RL_MEMBER const V *begin_of(const Params &p, const Place &t, uint32_t row) { return t.from + along(p.run_j, p.from_j, row_of(t, row)) + t.i; }
+
+    /* ---- rows ---- */
+
+    RL_MEMBER void read_elements(const Params &p, Shared &s, const Place &t, uint32_t thread) {
+        uint32_t wide = WIDE << p.shape.lc, all = rows(p, t) * wide;
+        for (uint32_t k = thread; k < all; k += RL_THREADS) {
+            uint32_t i = k & (wide - 1), row = rl_shift_down(k, wide);
+            V x = {};
+            if (row_of(t, row) < p.nj && t.i + i < p.ni) x = begin_of(p, t, row)[i];
+            s.cell[chunk(p, row, i / WIDE) * WIDE + i % WIDE] = x; /* also where there is none: words are read whole */
+        }
+    }
+
+    /* Up to AHEAD loads are under way before the first of them is waited for. */
+    RL_MEMBER void read_chunks(const Params &p, Shared &s, const Place &t, uint32_t thread) {
+        uint32_t all = rows(p, t) << p.shape.lc, last = (1u << p.shape.lc) - 1;
+        for (uint32_t first = thread; first < all; first += AHEAD * RL_THREADS) {
+            rl_wide16 x[AHEAD];
+            RL_UNROLL
+            for (uint32_t e = 0; e < AHEAD; e++) {
+                uint32_t k = first + e * RL_THREADS, row = k >> p.shape.lc, i = (k & last) * WIDE;
+                if (k < all && row_of(t, row) < p.nj && t.i + i < p.ni) x[e] = *(const rl_wide16 *)(begin_of(p, t, row) + i);
+            }
+            RL_UNROLL
+            for (uint32_t e = 0; e < AHEAD; e++) {
+                uint32_t k = first + e * RL_THREADS, row = k >> p.shape.lc;
+                if (k < all) ((rl_wide16 *)s.cell)[chunk(p, row, k & last)] = x[e];
+            }
+        }
+    }
+
+    /* 16 bytes from a multiple of that on, and the word after them; what lies outside of `from` is not read. */
+    struct Fetched { uint32_t word[5]; };
+    RL_MEMBER bool has(const Params &p, uintptr_t at, uint32_t n) { return at >= (uintptr_t)p.low && at + n <= (uintptr_t)p.high; }
+    RL_MEMBER uint32_t word_at(const Params &p, uintptr_t at) {
+        union { uint32_t all; Cell each[PER]; } w;
+        if (has(p, at, 4)) return *(const rl_any_word *)at;
+        w.all = 0;
+        RL_UNROLL
+        for (uint32_t e = 0; e < PER; e++)
+            if (SIZE < 4 && has(p, at + e * SIZE, SIZE)) w.each[e] = *(const Cell *)(at + e * SIZE);
+        return w.all;
+    }
+    RL_MEMBER Fetched fetch(const Params &p, uintptr_t at, bool more) {
+        Fetched f;
+        if (has(p, at, 16)) {
+            rl_wide16 x = *(const rl_wide16 *)at;
+            RL_UNROLL
+            for (uint32_t w = 0; w < 4; w++) f.word[w] = x.x[w];
+        } else {
+            RL_UNROLL
+            for (uint32_t w = 0; w < 4; w++) f.word[w] = word_at(p, at + 4 * w);
+        }
+        f.word[4] = more ? word_at(p, at + 16) : 0;
+        return f;
+    }
+
+    /* Where a chunk of a row, counted from the multiple of 16 bytes before the row's begin, lies; n: 0 where the row has nothing of it. */
+    struct Spot { uint32_t row, c, shift, n; uintptr_t at; };
+    RL_MEMBER Spot spot(const Params &p, const Place &t, uint32_t k) {
+        uint32_t count = rows(p, t), all = count << p.shape.lc;
+        Spot s;
+        s.row = k < all ? k >> p.shape.lc : k - all;
+        s.c = k < all ? k & ((1u << p.shape.lc) - 1) : 1u << p.shape.lc;
+        s.n = 0, s.shift = 0, s.at = 0;
+        if (s.row >= count || row_of(t, s.row) >= p.nj) return s;
+        uintptr_t begin = (uintptr_t)begin_of(p, t, s.row);
+        s.shift = (uint32_t)begin % 16;
+        s.at = begin - s.shift + 16 * s.c;
+        s.n = 16 * s.c < s.shift + (p.ni - t.i) * SIZE;
+        return s;
+    }
+
+    RL_MEMBER void read_shifted(const Params &p, Shared &s, const Place &t, uint32_t thread) {
+        uint32_t all = (rows(p, t) << p.shape.lc) + rows(p, t);
+        for (uint32_t first = thread; first < all; first += AHEAD * RL_THREADS) {
+            Fetched x[AHEAD];
+            RL_UNROLL
+            for (uint32_t e = 0; e < AHEAD; e++) {
+                Spot o = spot(p, t, first + e * RL_THREADS);
+                if (o.n) x[e] = fetch(p, o.at, SIZE < 4 && o.shift % 4);
+            }
+            RL_UNROLL
+            for (uint32_t e = 0; e < AHEAD; e++) {
+                Spot o = spot(p, t, first + e * RL_THREADS);
+                uint32_t bits = SIZE < 4 ? o.shift % 4 * 8 : 0;
+                RL_UNROLL
+                for (uint32_t w = 0; w < 4; w++) {
+                    uint32_t to = 4 * o.c + w - o.shift / 4; /* before the row's begin: wraps */
+                    if (o.n && to < 4u << p.shape.lc)
+                        ((rl_any_word *)s.cell)[chunk(p, o.row, to / 4) * 4 + to % 4] = (uint32_t)(((uint64_t)x[e].word[w + 1] << 32 | x[e].word[w]) >> bits);
+                }
+            }
+        }
+    }
+
+    /* ---- lines ---- */
+
+    RL_MEMBER void write_chunks(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
+        uint32_t lw = rl_tile_words(SIZE, p.shape), all = 1u << (p.shape.lk + lw);
+        for (uint32_t u = thread; u < all; u += RL_THREADS) {
+            rl_tile_unit o = rl_tile_unit_of(p.shape, lw, u);
+            uint32_t j = o.k * WIDE, i = o.w * PER;
+            if (t.j + j >= p.nj || t.i + i >= p.ni) continue;
+            rl_wide16 y[PER];
+            if (SIZE <= 4) {
+                uint32_t x[WIDE];
+                RL_UNROLL
+                for (uint32_t e = 0; e < WIDE; e++) x[e] = ((const rl_any_word *)s.cell)[chunk(p, j + e, o.w / 4) * 4 + o.w % 4];
+                rl_turn<SIZE>::run(x, y);
+            } else {
+                Wide x;
+                RL_UNROLL
+                for (uint32_t e = 0; e < WIDE; e++) x.each[e] = s.cell[chunk(p, j + e, i / WIDE) * WIDE + i % WIDE];
+                y[0] = x.all;
+            }
+            RL_UNROLL
+            for (uint32_t b = 0; b < PER; b++)
+                if (t.i + i + b < p.ni) *(rl_wide16 *)(t.to + s.line[i + b] + t.j + j) = y[b];
+        }
+    }
+
+    RL_MEMBER void write_shifted(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
+        uint32_t lw = rl_tile_words(SIZE, p.shape), words = 1u << lw, all = PER << (p.shape.lk + lw);
+        for (uint32_t u = thread; u < all; u += RL_THREADS) {
+            rl_tile_unit o = rl_tile_unit_of(p.shape, lw, u);
+            uint32_t i = (o.w & (words - 1)) * PER + o.w / words;
+            if (t.i + i >= p.ni) continue;
+            V *to = t.to + s.line[i] + t.j;
+            int32_t first = (int32_t)(o.k * WIDE) - (int32_t)((uintptr_t)to / SIZE % WIDE), end = (int32_t)(p.nj - t.j);
+            if (first >= end || first + (int32_t)(t.j + WIDE) <= 0) continue;
+            const uint32_t row = (uint32_t)(first + WIDE);
+            if (first + (int32_t)t.j >= 0 && first + WIDE <= end) {
+                Wide x;
+                RL_UNROLL
+                for (uint32_t e = 0; e < WIDE; e++) x.each[e] = s.cell[chunk(p, row + e, i / WIDE) * WIDE + i % WIDE];
+                *(rl_wide16 *)(to + first) = x.all;
+            } else {
+                for (int32_t e = 0; e < WIDE; e++)
+                    if (first + e + (int32_t)t.j >= 0 && first + e < end) to[first + e] = s.cell[chunk(p, row + (uint32_t)e, i / WIDE) * WIDE + i % WIDE];
+            }
+        }
+    }
+
+    RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
+        uint32_t q = rl_divide(block, p.ti), batch = rl_divide(q, p.tj), wide = WIDE << p.shape.lc;
+        int64_t at[2];
+        rl_walk_at(&p.batch, batch, 2, at);
+        Place t = {(block - q * p.ti.d) * wide, (q - batch * p.tj.d) * ((uint32_t)WIDE << p.shape.lk), p.vector_out ? 0 : (uint32_t)WIDE,
+                   (const V *)p.from + at[1], (V *)p.to + at[0]};
+        if (phase == 0) {
+            for (uint32_t i = thread; i < wide; i += RL_THREADS)
+                if (t.i + i < p.ni) s.line[i] = along(p.run_i, p.to_i, t.i + i);
+            if (p.in == RL_TILE_CHUNKS) read_chunks(p, s, t, thread);
+            else if (p.in == RL_TILE_SHIFTED) read_shifted(p, s, t, thread);
+            else read_elements(p, s, t, thread);
+        } else if (p.vector_out) write_chunks(p, s, t, thread);
+        else write_shifted(p, s, t, thread);
+    }
+};
+
+#endif
