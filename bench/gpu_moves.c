@@ -29,7 +29,7 @@ typedef struct {
     char *to, *from;      /* arrays, one after the other */
     size_t room;          /* of each of the two */
     bool quick;
-    rl_loops loops;       /* MOVE */
+    rl_loops loops;       /* MOVE, SELECT */
     rl_desc out, in;      /* CONVERT */
     rl_dnn_transform *dnn; /* NULL: cuDNN does not do it */
     rl_p_select select;
@@ -50,7 +50,7 @@ static rl_status once(job *j, way how, uint32_t turn) {
     case CONVERT: return rl_gpu_convert(j->g, &j->out, to, &j->in, from);
     case SELECT:
         p.to = to, p.from = from;
-        return rl_gpu_launch(j->g, (rl_gpu_kernel)(RL_GPU_select1 + __builtin_ctz(j->size)), rl_gpu_blocks(p.count), &p, sizeof p);
+        return rl_gpu_select(j->g, &j->loops, &p, j->size);
     case CUDNN: return rl_dnn_transform_run(j->dnn, to, from) ? RL_OK : RL_EUSAGE; /* it is passed over */
     }
     return RL_OK;
@@ -193,12 +193,10 @@ static rl_status run_select(job *j, uint32_t axis, int64_t inner, uint32_t size,
     RL_TRY(rl_gpu_put(j->g, there, index, (size_t)n * sizeof *index));
     for (uint32_t i = 0; i < 3; i++) l.dim[i] = dim[i], l.step[0][i] = step[i], l.step[1][i] = i == axis ? 0 : step[i], l.step[2][i] = i == axis;
     j->nbyte = j->nout = dim[0] * step[0] * size;
-    j->select = (rl_p_select){.index = there, .n = 1, .wrong = wrong, .node = 1}; /* arrays begin on 256 bytes, as address 0 */
+    j->select = (rl_p_select){.index = there, .n = 1, .wrong = wrong, .node = 1};
     j->select.dim[0] = n, j->select.step[0] = step[axis];
     rl_loops_merge(&l);
-    j->size = rl_select_widen(&l, &j->select, size);
-    j->select.w = rl_walk_of(&l, 0);
-    j->select.count = (uint32_t)rl_loops_count(&l);
+    j->loops = l, j->size = size;
     snprintf(what, sizeof what, "index_select, axis %u of [%lld,%lld,%lld]", axis, (long long)dim[0], (long long)dim[1], (long long)dim[2]);
     rl_status s = run_row(j, SELECT, what, size, all, cudnn);
     free(index);

@@ -10,7 +10,8 @@
  *   weave<V>     a few planes to or from their elements side by side: 3 colours, 4 or 32 channels in a block (index.h)
  *   bits         elements of 2 or 4 bits
  *   fill<V>      one element everywhere
- *   select<V>    gather and scatter, along an axis or by tuples of indices; select_bits: gather, of elements of 2 or 4 bits */
+ *   select<V>    gather and scatter, along an axis or by tuples of indices; select_bits: gather, of elements of 2 or 4 bits
+ *   pick<V>      gather along the last axis, 16 bytes of `to` at a time */
 #ifndef RL_CUDA_K_MOVE_H
 #define RL_CUDA_K_MOVE_H
 #include "number.h"
@@ -344,6 +345,49 @@ template <class V> struct rl_select {
             if (found[e]) ((V *)p.to)[p.scatter ? at[e][1] : at[e][0]] = x[e];
             else if (rl_has_each(first, e, p.count)) rl_note_wrong(p.wrong, p.node);
         }
+    }
+};
+
+/* The same along the last dim, where neighbours have indices of their own: they are read once for several rows, whose loads are all under way before the first
+ * is waited for. */
+template <class V> struct rl_pick {
+    typedef rl_p_pick Params;
+    typedef rl_nothing Shared, Local;
+    enum { WIDE = 16 / sizeof(V), WORDS = WIDE < 4 ? 1 : WIDE / 4 };
+    union Indices { rl_wide16 all[WORDS]; int32_t each[4 * WORDS]; };
+    union Wide { rl_wide16 all; V each[WIDE]; };
+
+    RL_MEMBER int64_t index_of(const Params &p, const Indices &x, uint32_t first, uint32_t e) {
+        return p.by_vector ? x.each[e] : p.wide ? ((const int64_t *)p.index)[first + e] : ((const int32_t *)p.index)[first + e];
+    }
+    RL_STEP(rl_p_pick) {
+        uint32_t k = block * RL_THREADS + thread;
+        if (k >= p.count) return;
+        uint32_t group = rl_divide(k, p.across), first = (k - group * p.across.d) * WIDE;
+        Indices x;
+        int32_t at[WIDE];
+        RL_UNROLL
+        for (uint32_t w = 0; w < WORDS; w++)
+            if (p.by_vector) x.all[w] = ((const rl_wide16 *)((const int32_t *)p.index + first))[w];
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) {
+            int64_t i = index_of(p, x, first, e);
+            if (i < 0) i += p.dim;
+            if (i < 0 || i >= p.dim) i = 0, rl_note_wrong(p.wrong, p.node);
+            at[e] = (int32_t)i * p.step;
+        }
+        Wide y[RL_PER_THREAD];
+        int64_t row[RL_PER_THREAD][2];
+        RL_UNROLL
+        for (uint32_t r = 0; r < RL_PER_THREAD; r++) {
+            if (group * RL_PER_THREAD + r >= p.rows) continue;
+            rl_walk_at(&p.w, group * RL_PER_THREAD + r, 2, row[r]);
+            RL_UNROLL
+            for (uint32_t e = 0; e < WIDE; e++) y[r].each[e] = ((const V *)p.from + row[r][1])[at[e]];
+        }
+        RL_UNROLL
+        for (uint32_t r = 0; r < RL_PER_THREAD; r++)
+            if (group * RL_PER_THREAD + r < p.rows) *(rl_wide16 *)((V *)p.to + row[r][0] + first) = y[r].all;
     }
 };
 

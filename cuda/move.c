@@ -315,7 +315,8 @@ bool rl_select_as_bytes(rl_loops *l, rl_p_select *p, uint32_t bits) {
     return true;
 }
 
-uint32_t rl_select_widen(rl_loops *l, rl_p_select *p, uint32_t size) {
+/* The widest element, up to 16 bytes, that copies whole vectors of the last dim; the loops and steps in its terms. */
+static uint32_t widen_select(rl_loops *l, rl_p_select *p, uint32_t size) {
     uint32_t last = l->rank - 1;
     uint64_t address = (uint64_t)(uintptr_t)p->to | (uint64_t)(uintptr_t)p->from;
     if (!l->rank || l->step[2][last] != 0) return size;
@@ -324,4 +325,40 @@ uint32_t rl_select_widen(rl_loops *l, rl_p_select *p, uint32_t size) {
     rl_loops_widen(l, v / size);
     for (uint32_t i = 0; i < p->n; i++) p->step[i] /= (int64_t)(v / size);
     return v;
+}
+
+/* Gathers along the last dim, where whole vectors of that are written and every row has the same indices. */
+static bool fits_pick(const rl_loops *l, const rl_p_select *p, uint32_t size) {
+    uint32_t last = l->rank - 1;
+    int64_t most = (p->dim[0] - 1) * p->step[0];
+    uint64_t bad = (uint64_t)(uintptr_t)p->to;
+    if (p->scatter || p->n != 1 || size >= 16 || !l->rank || l->step[0][last] != 1 || l->step[1][last] != 0 || l->step[2][last] != 1) return false;
+    bad |= (uint64_t)(l->dim[last] * size);
+    for (uint32_t i = 0; i < last; i++) {
+        bad |= (uint64_t)(l->step[0][i] * (int64_t)size);
+        if (l->step[2][i] != 0) return false;
+    }
+    return bad % 16 == 0 && most > INT32_MIN && most < INT32_MAX && p->dim[0] < INT32_MAX && l->rank <= RL_DIMS && rl_loops_count(l) < INT32_MAX;
+}
+
+static rl_status launch_pick(rl_gpu *g, const rl_loops *l, const rl_p_select *s, uint32_t size) {
+    rl_loops rows = *l;
+    rows.rank--, rows.noperand = 2;
+    rl_p_pick p = {.to = s->to, .from = s->from, .index = s->index, .wide = s->wide, .rows = (uint32_t)rl_loops_count(&rows), .wrong = s->wrong, .node = s->node,
+                   .across = rl_divisor_of((uint32_t)l->dim[l->rank - 1] * size / 16), .dim = (int32_t)s->dim[0], .step = (int32_t)s->step[0]};
+    p.by_vector = !s->wide && size <= 4 && (uintptr_t)s->index % 16 == 0;
+    p.count = (p.rows + RL_PER_THREAD - 1) / RL_PER_THREAD * p.across.d;
+    p.w = rl_walk_of(&rows, 0);
+    return rl_gpu_launch(g, by_size(RL_GPU_pick1, size), rl_gpu_thread_blocks(p.count), &p, sizeof p);
+}
+
+rl_status rl_gpu_select(rl_gpu *g, const rl_loops *l, const rl_p_select *given, uint32_t size) {
+    rl_p_select p = *given;
+    rl_loops wide = *l;
+    if (rl_loops_count(l) == 0) return RL_OK;
+    if (fits_pick(l, &p, size)) return launch_pick(g, l, &p, size);
+    size = widen_select(&wide, &p, size);
+    p.count = (uint32_t)rl_loops_count(&wide);
+    p.w = rl_walk_of(&wide, 0);
+    return rl_gpu_launch(g, by_size(RL_GPU_select1, size), rl_gpu_blocks(p.count), &p, sizeof p);
 }

@@ -28,10 +28,10 @@ bool rl_desc_loops(const rl_desc *to, const rl_desc *from, rl_loops *l);
 /* From one buffer to another with its own layout, padding (zeros) and number type. Both on the device, as long as rl_desc_bytes says. */
 rl_status rl_gpu_convert(rl_gpu *g, const rl_desc *to, void *out, const rl_desc *from, const void *in);
 
-/* For kernel select: the widest element, up to 16 bytes, that copies whole vectors of the last dim; the loops and steps in its terms. */
 /* A gather of elements of `bits` bits as one of bytes, where all lies by whole bytes; false: it does not, and nothing is changed. */
 bool rl_select_as_bytes(rl_loops *l, rl_p_select *p, uint32_t bits);
-uint32_t rl_select_widen(rl_loops *l, rl_p_select *p, uint32_t size);
+/* Gather or scatter of elements of `size` bytes: l and p as params.h says, without the walk and the count, which fit one launch. */
+rl_status rl_gpu_select(rl_gpu *g, const rl_loops *l, const rl_p_select *p, uint32_t size);
 
 /* Calls fn for parts of the loops that each fit a launch: dims from `first` on, operand o beginning at[o] elements further. */
 typedef rl_status rl_part_fn(void *arg, const rl_loops *l, uint32_t first, const int64_t *at);

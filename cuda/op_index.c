@@ -16,7 +16,7 @@ static rl_status launch(rl_call *c, rl_p_select *p, const rl_loops *all, uint32_
     p->wrong = rl_gpu_wrong(c);
     p->node = c->step->node.i + 1;
     if (p->bits) return rl_gpu_launch(rl_gpu_of(c->rt), RL_GPU_select_bits, rl_gpu_blocks((n + 8 / p->bits - 1) / (8 / p->bits)), p, sizeof *p);
-    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_size(RL_GPU_select1, size), rl_gpu_blocks(n), p, sizeof *p);
+    return rl_gpu_select(rl_gpu_of(c->rt), &l, p, size);
 }
 
 static bool takes(const rl_tensor *x, const rl_tensor *index) {
@@ -52,11 +52,11 @@ rl_status rl_gpu_gather(rl_call *c) {
         uint32_t bits = rl_elem_bits(x->dtype);
         p.from0 = x->offset;
         if (y->offset) return rl_call_fail(c, RL_EINTERNAL, "packed numbers that do not begin a storage"); /* rl_call_make makes them so */
-        if (rl_numel(y) && rl_select_as_bytes(&l, &p, bits)) return launch(c, &p, &l, rl_select_widen(&l, &p, 1));
+        if (rl_numel(y) && rl_select_as_bytes(&l, &p, bits)) return launch(c, &p, &l, 1);
         p.bits = bits;
         return launch(c, &p, &l, 1);
     }
-    return launch(c, &p, &l, rl_numel(y) ? rl_select_widen(&l, &p, rl_elem_bits(x->dtype) / 8) : rl_elem_bits(x->dtype) / 8);
+    return launch(c, &p, &l, rl_elem_bits(x->dtype) / 8);
 }
 
 /* GatherElements reads x, ScatterElements writes to a copy of it: the other side has the indices' dims. */
@@ -124,8 +124,7 @@ static rl_status tuples(rl_call *c, const rl_tensor *x, const rl_tensor *index, 
     p.to = rl_data(scatter ? x : other), p.from = rl_data(scatter ? other : x);
     for (uint32_t i = 0; i < n; i++) p.dim[i] = x->dim[b + i], p.step[i] = x->stride[b + i];
     rl_loops_merge(&l);
-    uint32_t size = rl_elem_bits(x->dtype) / 8;
-    return launch(c, &p, &l, rl_loops_count(&l) ? rl_select_widen(&l, &p, size) : size);
+    return launch(c, &p, &l, rl_elem_bits(x->dtype) / 8);
 }
 
 static bool takes_tuples(const rl_tensor *x, const rl_tensor *index, uint32_t b) {

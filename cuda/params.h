@@ -63,6 +63,18 @@ typedef struct {
     rl_walk w;
 } rl_p_select;
 
+/* pick: gather whose indices go along what is written, 16 bytes at a time, the same ones for all `rows`; operands of the walk: to, from. A thread has
+ * RL_PER_THREAD rows. */
+typedef struct {
+    void *to;
+    const void *from, *index;
+    uint32_t count, rows, wide, by_vector; /* count: threads; wide: indices of 64 bits; by_vector: of 32, from a multiple of 16 bytes on */
+    rl_divisor across;                     /* vectors in a row */
+    int32_t dim, step;
+    uint32_t *wrong, node;
+    rl_walk w;
+} rl_p_pick;
+
 /* fill: the element, repeated to 16 bytes */
 typedef struct { void *to; uint32_t count; uint32_t value[4]; rl_walk w; } rl_p_fill;
 

@@ -170,6 +170,8 @@ static const struct { const char *type, *text; } forms[] = {
     {"Gather", "in %x #[3,5,2] const %i i32[2] {2,0} %y = Gather(%x, %i)"},
     {"Gather", "in %x #[3,5,64] const %i i64[3] {4,0,2} %y = Gather(%x, %i) axis=1"}, /* 4 bits: 16 bytes at a time */
     {"Gather", "in %x #[3,5,7] const %i i64[3] {4,0,2} %y = Gather(%x, %i) axis=2"},
+    {"Gather", "in %x #[3,3,20] const %i i64[16] {0,-1,4,2,19,3,3,-20,7,8,9,10,11,12,1,0} %y = Gather(%x, %i) axis=2"}, /* whole vectors of `to` */
+    {"Gather", "in %x #[9,5] const %i i32[2,16] {0,-1,4,2,1,3,3,-5,2,2,1,0,1,2,1,0,4,4,4,3,-2,1,0,2,3,0,0,1,1,2,2,3} %y = Gather(%x, %i) axis=1"},
     {"Gather", "in %x #[3,8,4] const %i i64[3] {4,0,2} %y = Gather(%x, %i) axis=1"},
     {"GatherElements", "in %x #[3,5] const %i i64[2,5] {0,1,2,0,-1,2,1,0,0,1} %y = GatherElements(%x, %i)"},
     {"GatherND", "in %x #[3,5,2] const %i i64[2,2] {0,4,2,-1} %y = GatherND(%x, %i)"},
