@@ -104,30 +104,61 @@ template <class T> struct rl_pools {
         return k;
     }
 
-    RL_MEMBER C take(const Params &p, const T *x, const Window &w) {
-        C a = p.op == RL_GPU_POOL_MAX ? rl_least<C>::of() : (C)0;
-        for (uint32_t t = 0; t < p.taps; t++) {
-            uint32_t left = t;
-            int64_t at = 0;
-            bool inside = true;
-            RL_UNROLL
-            for (uint32_t i = RL_MOST_SPATIAL; i-- > 0;) {
-                if (i >= p.r) continue;
-                uint32_t q = rl_divide(left, p.window[i]);
-                int32_t k = w.from[i] + (int32_t)(left - q * p.window[i].d) * p.dilation[i];
-                left = q;
-                inside = inside && k >= 0 && k < p.in[i];
-                at += k * p.step[i];
-            }
-            if (!inside) continue;
-            C v = rl_load(x[at]);
-            if (p.op == RL_GPU_POOL_AVERAGE) a += v;
-            else if (v > a) a = v;
+    /* False: tap t lies beyond x. */
+    RL_MEMBER bool tap(const Params &p, const Window &w, uint32_t t, int64_t *at) {
+        bool inside = true;
+        *at = 0;
+        RL_UNROLL
+        for (uint32_t i = RL_MOST_SPATIAL; i-- > 0;) {
+            if (i >= p.r) continue;
+            uint32_t q = rl_divide(t, p.window[i]);
+            int32_t k = w.from[i] + (int32_t)(t - q * p.window[i].d) * p.dilation[i];
+            t = q;
+            inside = inside && k >= 0 && k < p.in[i];
+            *at += k * p.step[i];
         }
-        return p.op == RL_GPU_POOL_AVERAGE ? a / (C)w.counted : a;
+        return inside;
+    }
+    RL_MEMBER C first(const Params &p) { return p.op == RL_GPU_POOL_MAX ? rl_least<C>::of() : (C)0; }
+    RL_MEMBER C joined(const Params &p, C a, C v) { return p.op == RL_GPU_POOL_AVERAGE ? a + v : v > a ? v : a; }
+    RL_MEMBER C last(const Params &p, const Window &w, C a) { return p.op == RL_GPU_POOL_AVERAGE ? a / (C)w.counted : a; }
+
+    RL_MEMBER C take(const Params &p, const T *x, const Window &w) {
+        C a = first(p);
+        int64_t at;
+        for (uint32_t t = 0; t < p.taps; t++)
+            if (tap(p, w, t, &at)) a = joined(p, a, rl_load(x[at]));
+        return last(p, w, a);
+    }
+
+    /* 16 bytes of channels: `channels` counts these. */
+    RL_MEMBER void wide(const Params &p, uint32_t number) {
+        typedef rl_vector<T> Vector;
+        if (number >= p.count) return;
+        Window w;
+        Vector v;
+        C a[Vector::WIDE];
+        int64_t at[2], tapped;
+        rl_walk_at(&p.outer, place(p, number, &w), 2, at);
+        const T *x = (const T *)p.from + at[1] + w.c * p.from_c;
+        RL_UNROLL
+        for (uint32_t e = 0; e < Vector::WIDE; e++) a[e] = first(p);
+        for (uint32_t t = 0; t < p.taps; t++) {
+            if (!tap(p, w, t, &tapped)) continue;
+            v.fetch(x + tapped, false, Vector::WIDE);
+            RL_UNROLL
+            for (uint32_t e = 0; e < Vector::WIDE; e++) a[e] = joined(p, a[e], rl_load(v.each[e]));
+        }
+        RL_UNROLL
+        for (uint32_t e = 0; e < Vector::WIDE; e++) rl_store(&v.each[e], last(p, w, a[e]));
+        v.put((T *)p.to + at[0] + w.to, Vector::WIDE);
     }
 
     RL_STEP(rl_p_pool) {
+        if (p.wide) {
+            wide(p, block * RL_THREADS + thread);
+            return;
+        }
         RL_EACH(k, p) {
             Window w;
             int64_t at[2];

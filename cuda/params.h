@@ -224,11 +224,12 @@ typedef struct {
 /* lrn: y = x / (bias + scale * the squares of channels before .. after) ^ beta, channels `step` apart; operands: y, x, channel */
 typedef struct { void *to; const void *from; uint32_t count, channels, before, after; int64_t step; double scale, beta, bias; rl_walk w; } rl_p_lrn;
 
-/* pool: the number of an output is n, its place, c where `channels` has them, else n, c, its place; operands of `outer`: y, x */
+/* pool: the number of an output is n, its place, c where `channels` has them, else n, c, its place; operands of `outer`: y, x. wide: 16 bytes of channels are
+ * one output */
 typedef struct {
     void *to;
     const void *from;
-    uint32_t count, op, count_pad, taps;
+    uint32_t count, op, count_pad, taps, wide;
     uint32_t r;
     int64_t step[RL_MOST_SPATIAL], to_step[RL_MOST_SPATIAL]; /* of x, of y */
     int32_t in[RL_MOST_SPATIAL], stride[RL_MOST_SPATIAL], dilation[RL_MOST_SPATIAL], before[RL_MOST_SPATIAL], after[RL_MOST_SPATIAL];

@@ -179,6 +179,22 @@ TEST(depthwise) {
     rl_ctx_free(ctx);
 }
 
+/* Pools of what lies channels-last are the own kernel's, 16 bytes of channels at a time, also where there is cuDNN. */
+TEST(pools_of_channels) {
+    static const char text[] =
+        "graph opset=21 {\n  in %%x %s[N,16,1,1]\n  const %%s f32[4] {1,1,7,6}\n  const %%t f32[4] {1,1,2,1.5}\n"
+        "  %%a = Resize(%%x, _, %%s)\n  %%b = MaxPool(%%a) kernel_shape=[3,3] strides=[2,1] pads=[1,1,1,0]\n  %%c = Resize(%%b, _, %%t) mode=\"linear\"\n"
+        "  %%d = AveragePool(%%c) kernel_shape=[2,3] strides=[1,2] pads=[1,0,0,2]\n  %%y = AveragePool(%%d) kernel_shape=[2,2] pads=[0,1,1,0] count_include_pad=1\n  out %%y\n}\n";
+    static const rl_dtype types[] = {RL_F16, RL_BF16};
+    char full[800];
+    CHECK_CTX(ctx)
+    for (size_t t = 0; t < RL_LEN(types); t++) {
+        snprintf(full, sizeof full, text, rl_dtype_name(types[t]));
+        check_without(ctx, full, "launch:none", types[t], (int64_t[]){2, 16, 1, 1}, 5, true);
+    }
+    rl_ctx_free(ctx);
+}
+
 /* Scales and biases that are constants are widened before the run: no cast is launched. */
 TEST(constant_scales) {
     static const char *const text[] = {
@@ -416,6 +432,7 @@ int main(void) {
     RUN(joined);
     RUN(stays_in_order);
     RUN(depthwise);
+    RUN(pools_of_channels);
     RUN(constant_scales);
     RUN(quantized_chains);
     RUN(turned_weights);
