@@ -79,6 +79,8 @@ def lowered(model, to):
     g, nodes = m.graph, []
     if m.functions:
         raise CannotLower("functions")
+    if not any(o.domain in ("", "ai.onnx") for o in m.opset_import):
+        raise CannotLower("no opset that has Cast")
     for t in g.initializer:
         _tensor(t, to)
     for n in g.node:
