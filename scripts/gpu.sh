@@ -304,7 +304,7 @@ device= prepared=
 for p in "${alone[@]}"; do
     case $p in
         build | pack) report $p; continue ;;
-        models) wait $prepared ;;
+        models) wait $prepared || true ;;
     esac
     [ -n "$device" ] || { find_device; prepare; }
     report "$p"
@@ -312,7 +312,7 @@ for p in "${alone[@]}"; do
 done
 case ${parts[*]} in build | pack) [ ! -e "$logs/failed" ]; exit ;; esac
 [ -n "$device" ] || { find_device; prepare; }
-wait $prepared
+wait $prepared || true
 for p in "${shared[@]}"; do report "$p" & done
 for p in now "${shared[@]}"; do
     [ $p = now ] || wait -n || true
