@@ -2,8 +2,8 @@
 # On a machine with an NVIDIA GPU and, best, cuBLASLt and cuDNN 9: builds, runs every test on the GPU, checks the kernels with compute-sanitizer, and
 # measures.  Writes bench/results/gpu-NAME.md with the device's name.
 #
-#   gpu.sh                      all parts but pack, one after the other, what says most first
-#   gpu.sh tests move           a few of them; each takes less than nine minutes:
+#   gpu.sh                      all parts but pack
+#   gpu.sh tests move           a few of them:
 #                               pack       nothing on a GPU: builds for the architectures of RL_CUDA_ARCHS (90) and puts what a machine without a network
 #                                          or a compiler needs into build-gpu-packed: the program, unit tests, gpu_moves, libprotobuf-c, sample models
 #                               build      the program and the tests, where build-gpu-packed is not there
@@ -16,11 +16,15 @@
 #                               places     plans of layouts: costs measured on the device, plans with blocks, against the CPU's reference kernels
 #                               backend    the ONNX backend suite
 #
+# build, move and models go first and alone, one after the other, since they measure (but for build); the others share the device, all at the same time.
 # Whatever fails, the rest is done; a part's report replaces its older one in the file, which is written after each part.  Ends with 1 if anything
-# failed, with 5 where there is no GPU.  GPU_SECONDS=570: no step begins or goes on after so many; what had no time is said, and a call with
-# these parts does it.  GPU_OUT, a folder that gets the file and the parts' reports after each part, so that a call that is ended leaves what it had;
-# GPU_DONE, such a folder of an earlier call, whose reports the file has, too.  Where a Python package is missing (numpy, onnx, onnxruntime) what wants
-# it is skipped and said.  Logs: build-gpu/test-logs.
+# failed, with 5 where there is no GPU.  GPU_SECONDS=240: no step begins or goes on after so many (models takes half of what is left where others
+# follow); what had no time is said, and a call with these parts does it.  GPU_OUT, a folder that gets the file and the parts' reports and logs after
+# each part, so that a call that is ended leaves what it had; GPU_DONE, such a folder of an earlier call, whose reports the file has, too.  Where a
+# Python package is missing (numpy, onnx, onnxruntime) what wants it is skipped and said.  Logs: build-gpu/test-logs.
+#
+# zoo, zoo16 and zoobf take what they compare with from build-gpu-packed/references where that is (the CPU's reference kernels have most of their time):
+#     for t in float16 bfloat16; do tests/python/test_zoo_run.py --type $t --references build-gpu-packed/references --only-references; done
 #
 # GPU_PROGRAM and GPU_TOOLS name another program and folder of unit tests (a dry run on the emulated device:
 # GPU_PROGRAM=build/cuda/relayout_emulated GPU_TOOLS=build/cuda/unit gpu.sh tests); PYTHON, another Python; RELAYOUT_SHARED, where the sample
@@ -43,8 +47,13 @@ logs=build-gpu/test-logs
 results=bench/results
 [ -z "${GPU_PROGRAM:-}" ] || results=$logs # a dry run is no result
 mkdir -p "$logs"
-status=0
-jobs=$(($(nproc) < 16 ? $(nproc) : 16))
+rm -f "$logs/failed"
+alone=() shared=()
+for p in "${parts[@]}"; do
+    case $p in build | pack | move | models) alone+=("$p") ;; *) shared+=("$p") ;; esac
+done
+jobs=$((2 * $(nproc) / (${#shared[@]} + 1))) # of each part that shares the device; much of their time they wait for it
+jobs=$((jobs < 2 ? 2 : jobs < $(nproc) ? jobs : $(nproc)))
 export CMAKE_BUILD_PARALLEL_LEVEL=$(nproc)
 
 # The Python that has what the tests want: the one that is named, .venv, the machine's own; $missing: what it has not.
@@ -58,6 +67,9 @@ find_python() {
     for m in numpy onnx onnxruntime; do "$PYTHON" -c "import $m" 2>/dev/null || missing="${missing:+$missing, }$m"; done
 }
 missing=
+
+# What goes wrong is told by a file, since parts and steps are processes of their own.
+failed() { : >"$logs/failed"; }
 
 # Seconds until this part must end: nine minutes of its own, and GPU_SECONDS in all.
 part_start=0
@@ -77,35 +89,39 @@ find_device() {
     [ $rc = 0 ] && return 0
     say "gpu.sh: ${why#relayout: models/attention_block.onnx: }"
     [ $rc = 5 ] && exit 5
-    status=1 # there is a device, and it fails: go on, so that the tests tell where
+    failed # there is a device, and it fails: go on, so that the tests tell where
     device="$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1), unknown; it failed"
 }
 
 # What compute-sanitizer, or a failed check, says before the end.
 complained() { grep -qE '^=+ +(Error|ERROR: |Warning: .*hazard|Invalid|Uninitialized|Misaligned|Race reported)|: failed: ' "$1"; }
 
-# A name, the most seconds, a command: the last line of what it says, and where it fails its end.  What ran out of time did not fail; it counts as
-# failed where it had all its seconds, and is not known to be slow ($patient): it may hang.
+# A name, the most seconds, a command: says the last line of what that says, and where it fails its end, at once.  What ran out of time did not fail;
+# it counts as failed where it had all its seconds, and is not known to be slow ($patient): it may hang.
 patient=
 step() {
-    local what=$1 limit=$2 rc=0 start=$SECONDS rest cut=
+    local what=$1 limit=$2 rc=0 start=$SECONDS rest cut= said
     shift 2
     rest=$(left)
     [ "$rest" -ge 5 ] || { echo "$what: skipped: no time left"; return; }
     [ "$limit" -le "$rest" ] || limit=$rest cut=1
     timeout "$limit" "$@" >"$logs/$what.log" 2>&1 || rc=$?
-    if [ $rc = 0 ]; then
-        echo "$what ($((SECONDS - start)) s): $(grep -v '^$' "$logs/$what.log" | tail -n 1)"
-        return
-    fi
+    said="$what ($((SECONDS - start)) s): $(grep -v '^$' "$logs/$what.log" | tail -n 1)"
     if [ $rc = 124 ] && ! complained "$logs/$what.log"; then
-        echo "$what: timed out after $((SECONDS - start)) s, no error until then"
-        [ -n "$cut$patient" ] || status=1
-        return
+        said="$what: timed out after $((SECONDS - start)) s, no error until then"
+        [ -n "$cut$patient" ] || failed
+    elif [ $rc != 0 ]; then
+        failed
+        said="$what ($((SECONDS - start)) s): FAILED ($rc)"$'\n'
+        said+=$(grep -vE '(ok|ok  \(.*\))$' "$logs/$what.log" | tail -n 12 | cut -c1-300 | sed 's/^/    /' || true)
     fi
-    status=1
-    echo "$what ($((SECONDS - start)) s): FAILED ($rc)"
-    grep -vE '(ok|ok  \(.*\))$' "$logs/$what.log" | tail -n 12 | cut -c1-300 | sed 's/^/    /' || true
+    printf '%s\n' "$said"
+}
+
+# beside MOST COMMAND...: in the background, once fewer than MOST are there.
+beside() {
+    while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do wait -n || true; done
+    "${@:2}" &
 }
 
 py() {
@@ -144,7 +160,7 @@ do_build() {
     (build build-gpu -DRL_WERROR=ON -DRL_CUDA=ON "-DRL_CUDA_ARCHS=$(architectures)" &&
         cmake --build build-gpu --target gpu_tests) >"$logs/build.log" 2>&1 || rc=$?
     [ $rc = 0 ] && echo "built with $(nvcc --version | grep -o 'V[0-9.]*$')" && return
-    status=1
+    failed
     echo "build: FAILED ($rc)"
     tail -n 20 "$logs/build.log"
     return 1
@@ -153,7 +169,7 @@ do_build() {
 do_pack() {
     local f samples
     RL_CUDA_ARCHS=${RL_CUDA_ARCHS:-90} do_build || return
-    rm -rf $packed
+    rm -rf $packed/{cuda,lib,shared} # references stay
     mkdir -p $packed/cuda $packed/lib $packed/shared
     cp build-gpu/relayout $packed
     cp build-gpu/cuda/gpu_moves build-gpu/cuda/unit_gpu_index build-gpu/cuda/device_gpu_* $packed/cuda
@@ -162,60 +178,71 @@ do_pack() {
     [ -z "$f" ] || cp -L "$f" $packed/lib
     samples=$(PYTHONPATH=tests/python "$PYTHON" -c 'import zoo; print(zoo.ZOO)' 2>/dev/null || true) # where the tests find them
     [ ! -d "$samples" ] || cp -r "$samples" $packed/shared/zoo
-    echo "packed: $(du -sh $packed | cut -f1), $(du -sh $packed/shared | cut -f1) of it sample models"
+    echo "packed: $(du -sh $packed | cut -f1), $(du -sh $packed/shared | cut -f1) of it sample models, $(ls $packed/references 2>/dev/null | wc -l) references"
 }
 
 # Unit tests, with the libraries and by own kernels alone; the last of them waits after each node, so that what fails is named.
 do_tests() {
-    local t
-    for t in dp4a table ops run recurrent move; do step "gpu_$t" 150 "${tools}_gpu_$t"; done
-    [ ! -x "$(dirname "$tools")/unit_gpu_index" ] || step gpu_index 60 "$(dirname "$tools")/unit_gpu_index"
-    RELAYOUT_CUDA_LIBRARIES=0 step own-gpu_table 120 "${tools}_gpu_table"
-    RELAYOUT_CUDA_LIBRARIES=0 step own-gpu_run 120 "${tools}_gpu_run"
-    RELAYOUT_CUDA_SYNC=1 step table-waiting 120 "${tools}_gpu_table"
+    local t at_once
+    at_once=$(nproc)
+    for t in dp4a table ops run recurrent move; do beside "$at_once" step "gpu_$t" 200 "${tools}_gpu_$t"; done
+    [ ! -x "$(dirname "$tools")/unit_gpu_index" ] || beside "$at_once" step gpu_index 100 "$(dirname "$tools")/unit_gpu_index"
+    for t in table run; do RELAYOUT_CUDA_LIBRARIES=0 beside "$at_once" step "own-gpu_$t" 200 "${tools}_gpu_$t"; done
+    RELAYOUT_CUDA_SYNC=1 beside "$at_once" step table-waiting 200 "${tools}_gpu_table"
+    wait
 }
 
 do_ops() {
-    py text 200 tests/python/test_text_run.py $GPU_CASES
-    py joined 120 tests/python/test_fast.py --count "${GPU_COUNT:-300}" --jobs "$jobs"
-    py kernels-spatial 120 tests/python/test_kernels_spatial.py --jobs "$jobs"
-    py kernels 120 tests/python/test_kernels_b.py --jobs "$jobs"
+    beside 4 py text 300 tests/python/test_text_run.py $GPU_CASES
+    beside 4 py joined 300 tests/python/test_fast.py --count "${GPU_COUNT:-300}" --jobs "$jobs"
+    beside 4 py kernels-spatial 300 tests/python/test_kernels_spatial.py --jobs "$jobs"
+    beside 4 py kernels 300 tests/python/test_kernels_b.py --jobs "$jobs"
+    wait
 }
 
 do_backend() { py backend 520 tests/python/test_backend_run.py $([ -n "$GPU_CASES" ] || echo --at-least 2003) --jobs "$jobs" $GPU_CASES; }
-do_zoo() { py zoo 520 tests/python/test_zoo_run.py --replayed --jobs "$jobs" $GPU_CASES; }
-do_zoo16() { py zoo-float16 520 tests/python/test_zoo_run.py --type float16 --jobs "$jobs" $GPU_CASES; }
-do_zoobf() { py zoo-bfloat16 520 tests/python/test_zoo_run.py --type bfloat16 --jobs "$jobs" $GPU_CASES; }
+zoo() { py "$1" 520 tests/python/test_zoo_run.py "${@:2}" $([ ! -d $packed/references ] || echo --references $packed/references) --jobs "$jobs" $GPU_CASES; }
+do_zoo() { zoo zoo --replayed; }
+do_zoo16() { zoo zoo-float16 --type float16; }
+do_zoobf() { zoo zoo-bfloat16 --type bfloat16; }
 do_places() {
-    py places 250 tests/python/test_places.py --count "${GPU_COUNT:-20}"
-    py places-measured 250 tests/python/test_places.py --count "${GPU_COUNT:-20}" --measured
+    beside 2 py places 300 tests/python/test_places.py --count "${GPU_COUNT:-20}"
+    beside 2 py places-measured 300 tests/python/test_places.py --count "${GPU_COUNT:-20}" --measured
+    wait
 }
 
-# Own kernels: what NVIDIA's libraries do inside is not looked at. The smallest first: racecheck may take longer than its time for the last.
+# Own kernels: what NVIDIA's libraries do inside is not looked at. racecheck, which may take longer than its time, starts last.
 do_sanitizer() {
-    local tool t sanitizer=compute-sanitizer
+    local tool t sanitizer=compute-sanitizer patient=1
     command -v $sanitizer >/dev/null || sanitizer=${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer
     command -v "$sanitizer" >/dev/null || { echo "skipped: there is no compute-sanitizer"; return; }
-    patient=1
-    for t in run ops dp4a table move; do
-        for tool in memcheck racecheck initcheck; do
-            RELAYOUT_CUDA_LIBRARIES=0 step "$tool-gpu_$t" 100 "$sanitizer" --tool "$tool" --error-exitcode 99 --print-limit 20 "${tools}_gpu_$t"
+    for tool in memcheck initcheck racecheck; do
+        for t in run ops dp4a table move; do
+            RELAYOUT_CUDA_LIBRARIES=0 beside $((($(nproc) + 1) / 2)) \
+                step "$tool-gpu_$t" 200 "$sanitizer" --tool "$tool" --error-exitcode 99 --print-limit 20 "${tools}_gpu_$t"
         done
     done
-    patient=
+    wait
 }
 
 do_move() {
     local rc=0
     timeout "$(left)" "$moves" ${GPU_MEGABYTES:-} || rc=$?
     [ $rc != 124 ] || { echo "gpu_moves: timed out"; return; }
-    [ $rc = 0 ] || { status=1; echo "gpu_moves: FAILED ($rc)"; }
+    [ $rc = 0 ] || { failed; echo "gpu_moves: FAILED ($rc)"; }
 }
 
+# The sample models with their weights, while moves are measured, which the device's clock does.
+models=(--build build-gpu --relayout "$program" ${GPU_MODELS:-resnet mobilenet vit swin gpt})
+prepare() {
+    case " ${parts[*]} " in *" zoo"* | *" models "*) ;; *) return ;; esac
+    nice timeout 200 "$PYTHON" bench/gpu_models.py --only-prepare "${models[@]}" >"$logs/prepare.log" 2>&1 &
+    prepared=$!
+}
 do_models() {
     case $missing in *numpy* | *onnx,* | onnx | *" onnx") echo "skipped: Python has no $missing"; return ;; esac
-    timeout "$(left)" "$PYTHON" bench/gpu_models.py --seconds "$(($(left) * 3 / 4))" --build build-gpu --relayout "$program" ${GPU_MODELS:-resnet mobilenet vit swin gpt} 2>"$logs/models.log" ||
-        { status=1; echo "FAILED: $(tail -n 3 "$logs/models.log")"; }
+    timeout "$(left)" "$PYTHON" bench/gpu_models.py --seconds "$(($(left) * (${#shared[@]} ? 2 : 3) / 4))" --json "$logs/models" "${models[@]}" 2>"$logs/models.log" ||
+        { failed; echo "FAILED: $(tail -n 3 "$logs/models.log")"; }
 }
 
 # The file is made of the parts' reports, in this order.
@@ -225,7 +252,10 @@ assemble() {
     echo
     echo "Made by \`scripts/gpu.sh\`; the device: $device."
     for p in build "${all[@]}"; do
-        [ ! -s "$logs/$p.md" ] || { echo; cat "$logs/$p.md"; }
+        [ -s "$logs/$p.md" ] || continue
+        echo
+        cat "$logs/$p.md"
+        [ "$(grep -c '^```' "$logs/$p.md")" != 1 ] || printf '(has not ended)\n```\n'
     done
 }
 
@@ -233,7 +263,7 @@ write_file() {
     local name
     name=gpu-$(tr -cs 'A-Za-z0-9' '-' <<<"${device%%,*}" | tr 'A-Z' 'a-z' | sed 's/-*$//').md
     assemble >"$results/$name"
-    [ -z "${GPU_OUT:-}" ] || { mkdir -p "$GPU_OUT" && cp "$results/$name" "$GPU_OUT" && tar -C "$logs" -czf "$GPU_OUT/logs.tar.gz" .; }
+    [ -z "${GPU_OUT:-}" ] || { mkdir -p "$GPU_OUT" && cp "$results/$name" "$GPU_OUT" && tar -C "$logs" -czf "$GPU_OUT/logs.tar.gz" . 2>/dev/null || true; } # logs grow meanwhile
 }
 
 report() {
@@ -248,7 +278,7 @@ report() {
             "$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)."
         echo
         [ -z "$fence" ] || echo "$fence"
-        "do_$part" || true # what failed is in $status
+        "do_$part" || true
         [ -z "$fence" ] || echo "$fence"
     } >"$logs/$part.md"
     cat "$logs/$part.md"
@@ -268,14 +298,24 @@ if [ $built = $packed ]; then
 elif [ -z "${GPU_PROGRAM:-}" ]; then
     need_nvcc || { say "gpu.sh: no nvcc (RL_FETCH_NVCC=1 fetches it; build-gpu-packed, made by gpu.sh pack where there is one, needs none)"; exit 5; }
     timeout 100 bash -c 'source scripts/setup.sh && need_packages' || say "gpu.sh: going on without"
-    case ${parts[0]} in build | pack) ;; *) [ -x "$program" ] || parts=(build "${parts[@]}") ;; esac
+    case ${parts[0]} in build | pack) ;; *) [ -x "$program" ] || alone=(build "${alone[@]}") ;; esac
 fi
-device=
-for p in "${parts[@]}"; do
-    case $p in build | pack) ;; *) [ -n "$device" ] || find_device ;; esac
+device= prepared=
+for p in "${alone[@]}"; do
+    case $p in
+        build | pack) report $p; continue ;;
+        models) wait $prepared || true ;;
+    esac
+    [ -n "$device" ] || { find_device; prepare; }
     report "$p"
-    case $p in build | pack) ;; *) write_file ;; esac
+    write_file
 done
-case ${parts[*]} in build | pack) exit $status ;; esac
-[ -n "$device" ] || { find_device; write_file; }
-exit $status
+case ${parts[*]} in build | pack) [ ! -e "$logs/failed" ]; exit ;; esac
+[ -n "$device" ] || { find_device; prepare; }
+wait $prepared || true
+for p in "${shared[@]}"; do report "$p" & done
+for p in now "${shared[@]}"; do
+    [ $p = now ] || wait -n || true
+    write_file
+done
+[ ! -e "$logs/failed" ]

@@ -17,30 +17,29 @@ class CannotLower(Exception):
     """The model has what this does not know."""
 
 
-def _tensor(t, to):
-    """The tensor in the other type, rounded to nearest, ties to even."""
-    if t.data_type != TensorProto.FLOAT:
-        return
-    a = numpy_helper.to_array(t).astype(np.float32)
+def _bits(a, to):
+    """The float32 array in the other type, rounded to nearest, ties to even."""
     if to == TensorProto.FLOAT16:
-        bits = np.clip(a, -65504, 65504).astype(np.float16)
-    else:
-        u = a.view(np.uint32).astype(np.uint64)
-        bits = ((u + 0x7FFF + (u >> 16 & 1)) >> 16).astype(np.uint16)
-    new = TensorProto(name=t.name, data_type=to, dims=t.dims, raw_data=bits.tobytes())
-    t.CopyFrom(new)
+        return np.clip(a, -65504, 65504).astype(np.float16)
+    u = a.view(np.uint32).astype(np.uint64)
+    return ((u + 0x7FFF + (u >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def nearest(a, to):
+    """The float32 array with numbers that the other type has."""
+    bits = _bits(a, to)
+    return bits.astype(np.float32) if to == TensorProto.FLOAT16 else (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def _tensor(t, to):
+    if t.data_type == TensorProto.FLOAT:
+        bits = _bits(numpy_helper.to_array(t).astype(np.float32), to)
+        t.CopyFrom(TensorProto(name=t.name, data_type=to, dims=t.dims, raw_data=bits.tobytes()))
 
 
 def _widened(t, to):
-    """The float32 tensor with numbers that the other type has."""
-    if t.data_type != TensorProto.FLOAT:
-        return
-    low = TensorProto()
-    low.CopyFrom(t)
-    _tensor(low, to)
-    bits = np.frombuffer(low.raw_data, np.uint16)
-    wide = bits.view(np.float16).astype(np.float32) if to == TensorProto.FLOAT16 else (bits.astype(np.uint32) << 16).view(np.float32)
-    t.CopyFrom(numpy_helper.from_array(wide.reshape(tuple(t.dims)), t.name))
+    if t.data_type == TensorProto.FLOAT:
+        t.CopyFrom(numpy_helper.from_array(nearest(numpy_helper.to_array(t).astype(np.float32), to), t.name))
 
 
 def rounded(model, to):
@@ -80,6 +79,8 @@ def lowered(model, to):
     g, nodes = m.graph, []
     if m.functions:
         raise CannotLower("functions")
+    if not any(o.domain in ("", "ai.onnx") for o in m.opset_import):
+        raise CannotLower("no opset that has Cast")
     for t in g.initializer:
         _tensor(t, to)
     for n in g.node:

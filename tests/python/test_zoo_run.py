@@ -8,6 +8,8 @@ with onnxruntime's (its optimizations off).
   test_zoo_run.py --kernels reference
   test_zoo_run.py --device cuda --type float16    the models in that type, against the CPU's reference kernels on the same: within 2e-2; where these are
                                    further than that from float32 themselves, in parts of the model, each fed with exact values
+  test_zoo_run.py --references FOLDER [--only-references]    what is compared with is taken from there, and kept there where it is not: see
+                                                             references.py.  Only: that is made, and nothing compared
 
 An output of floats agrees when max |diff| <= 1e-4 * (max y - min y) + 1e-6 * max |y|, one of other types when it is equal. A model
 that the program refuses before it runs is listed by the op that it names, and counts as skipped; every other one must agree, and with
@@ -31,6 +33,7 @@ import onnx
 import common
 import lowered
 import parts
+import references
 import test_backend_run
 import zoo
 
@@ -86,12 +89,19 @@ def share_of_bound(expected, got, lower=False):
     return worst
 
 
-def compared(prog, path, inputs, options):
+def _named(outputs):
+    return {str(i): y for i, y in enumerate(outputs)}
+
+
+def compared(prog, path, inputs, args, options):
     """Share of the bound, seconds, what a device left to the host, how it was compared."""
+    expected = list(references.kept(args.references, "onnxruntime", path.read_bytes(), inputs, lambda: _named(common.run_ort(path, inputs))).values())
+    if args.only_references:
+        return share_of_bound(expected, expected), 0, "", ""
     start = time.time()
     rep = RelayoutBackend.prepare(onnx.load(path, load_external_data=False), program=prog, path=path, limit=TIME, options=options)
     got = rep.run(inputs)
-    return share_of_bound(common.run_ort(path, inputs), got), time.time() - start, left_by(rep), ""
+    return share_of_bound(expected, got), time.time() - start, left_by(rep), ""
 
 
 def left_by(rep):
@@ -100,28 +110,41 @@ def left_by(rep):
     return left[1] if left else ""
 
 
-def compared_lower(prog, path, inputs, options, to, tmp):
+def compared_lower(prog, path, inputs, args, options, tmp):
     """The model in a shorter type: the device, or the fast kernels, beside the CPU's reference kernels."""
     def beside(model, fed):
+        low = lowered.lowered(model, to).SerializeToString()
+        Path(tmp, "lower.onnx").write_bytes(low)
+        reference = references.kept(args.references, f"reference-{args.type}", low, fed, lambda: _named(ran(fed, ("--kernels", "reference"))))
+        reference = list(reference.values())
+        return reference, reference if args.only_references else ran(fed, options)
+
+    def ran(fed, words):
         nonlocal seconds, left
-        low, outputs = Path(tmp) / "lower.onnx", []
-        onnx.save(lowered.lowered(model, lowered.TYPES[to]), low)
-        for o in (("--kernels", "reference"), options):
-            start = time.time()
-            rep = RelayoutBackend.prepare(onnx.load(low), program=prog, path=low, limit=TIME, options=o)
-            outputs.append(rep.run(fed))
+        start, low = time.time(), Path(tmp, "lower.onnx")
+        rep = RelayoutBackend.prepare(onnx.load(low), program=prog, path=low, limit=TIME, options=words)
+        outputs = rep.run(fed)
         seconds, left = seconds + time.time() - start, left or left_by(rep)
         return outputs
 
-    seconds, left, how = 0, "", ""
+    def from_exact(model, reference):
+        """How far the CPU's kernels are from float32, as a share of the bound."""
+        return references.kept(args.references, f"rounding-{args.type}", model, inputs,
+                               lambda: {"share": np.array(share_of_bound(common.run_ort(model, inputs), reference, lower=True))})["share"]
+
+    def ends(make):
+        """Rounded, as the part's first nodes would: half of the bytes to keep."""
+        return references.kept(args.references, f"ends{PARTS}-{args.type}", path.read_bytes(), inputs,
+                               lambda: {i: lowered.nearest(v, to) for i, v in make().items()})
+
+    to, seconds, left, how = lowered.TYPES[args.type], 0, "", ""
     model = onnx.load(path, load_external_data=False)
     reference, got = beside(model, inputs)
     share = share_of_bound(reference, got, lower=True)
-    if share > 1:
-        exact = common.run_ort(lowered.rounded(model, lowered.TYPES[to]).SerializeToString(), inputs)
-        if share_of_bound(exact, reference, lower=True) > 1:  # that much by rounding alone
+    if share > 1 or args.only_references:
+        if from_exact(lowered.rounded(model, to).SerializeToString(), reference) > 1:  # that much by rounding alone
             how = "in parts"
-            share = max(share_of_bound(*beside(part, fed), lower=True) for part, fed in parts.cut(model, inputs, PARTS))
+            share = max(share_of_bound(*beside(part, fed), lower=True) for part, fed in parts.cut(model, inputs, PARTS, ends))
     return share, seconds, left, how
 
 
@@ -160,8 +183,8 @@ def run(job):
             used = own
             for _ in range(12):
                 try:
-                    worst, seconds, left, how = (compared_lower(prog, used, inputs, options, args.type, tmp) if args.type else
-                                            compared(prog, used, inputs, options))
+                    worst, seconds, left, how = (compared_lower(prog, used, inputs, args, options, tmp) if args.type else
+                                            compared(prog, used, inputs, args, options))
                     break
                 except Overflows:
                     used = Path(tmp) / "calmed.onnx"
@@ -169,7 +192,9 @@ def run(job):
             else:
                 return name, None, 0, "", "its output is never finite", False
         wrong = "outputs differ" if worst > 1 else f"not on the device: {left}" if left and not path else ""
-        if not wrong and args.replayed:
+        if args.only_references:
+            pass
+        elif not wrong and args.replayed:
             wrong = replays(prog, own, sizes, args.device)
         elif not wrong and not args.device and not args.type:
             wrong = held(prog, own, sizes, args.kernels)
@@ -188,6 +213,8 @@ def main():
     p.add_argument("--device", help="of relayout run: cuda")
     p.add_argument("--replayed", action="store_true", help="with --device: fail where it does not record the graph and replay it")
     p.add_argument("--type", choices=lowered.TYPES, help="the models in this type")
+    p.add_argument("--references", type=Path, metavar="FOLDER", help="what is compared with is taken from there, and kept there")
+    p.add_argument("--only-references", action="store_true", help="nothing is compared")
     args = p.parse_args()
     prog = common.program(args)
     if args.kernels == "fast" and not common.has_onednn(prog):

@@ -33,7 +33,7 @@ def chosen(patterns):
     return [n for n in names() if not patterns or any(p in n for p in patterns)]
 
 
-def _replace(path, write):
+def replace(path, write):
     tmp = path.with_name(f"{path.name}.{os.getpid()}")
     write(tmp)
     os.replace(tmp, path)
@@ -62,7 +62,7 @@ def filled(name, cache):
     fill = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(fill)
     model = _shake(fill.fill(onnx.load(src, load_external_data=False)))
-    _replace(dst, lambda p: onnx.save(model, p))
+    replace(dst, lambda p: onnx.save(model, p))
     return dst
 
 
@@ -86,5 +86,5 @@ def original(name, cache):
             pass
     model = onnx.load(path)
     facts = check.facts_of(path, model, [inputs_of(model)])
-    _replace(store, lambda p: p.write_bytes(pickle.dumps((key, facts))))
+    replace(store, lambda p: p.write_bytes(pickle.dumps((key, facts))))
     return facts
