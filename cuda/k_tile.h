@@ -9,46 +9,12 @@
  * of them. Where lines of `to` begin anywhere, each line's piece begins where 16 bytes do: up to a chunk before the tile, whose rows the tile has, too. */
 #ifndef RL_CUDA_K_TILE_H
 #define RL_CUDA_K_TILE_H
-#include "k_move.h"
+#include "k_interleave.h"
 
 /* Shared memory is read and written as what it is not, too. */
 template <class V> struct rl_alias { typedef V __attribute__((may_alias)) type; };
 template <> struct rl_alias<rl_wide16> { typedef rl_wide16 type; };
 typedef rl_alias<uint32_t>::type rl_any_word;
-
-/* Bytes of a (0 to 3) and b (4 to 7), one for each digit of `how`, the last digit's lowest. */
-RL_HD uint32_t rl_bytes_of(uint32_t a, uint32_t b, uint32_t how) {
-#ifdef __CUDA_ARCH__
-    return __byte_perm(a, b, how);
-#else
-    uint64_t both = (uint64_t)b << 32 | a;
-    uint32_t x = 0;
-    for (uint32_t k = 0; k < 4; k++) x |= (uint32_t)(both >> (how >> 4 * k & 7) * 8 & 0xff) << 8 * k;
-    return x;
-#endif
-}
-
-/* Words of the same 4, 2 or 1 elements of 16 / SIZE rows to 16 bytes of each of these elements. */
-template <uint32_t SIZE> struct rl_turn {
-    static RL_INSIDE void run(const uint32_t *x, rl_wide16 *y) { y[0] = {{x[0], x[1], x[2], x[3]}}; }
-};
-template <> struct rl_turn<2> {
-    static RL_INSIDE void run(const uint32_t *x, rl_wide16 *y) {
-        RL_UNROLL
-        for (uint32_t k = 0; k < 4; k++) y[0].x[k] = rl_bytes_of(x[2 * k], x[2 * k + 1], 0x5410), y[1].x[k] = rl_bytes_of(x[2 * k], x[2 * k + 1], 0x7632);
-    }
-};
-template <> struct rl_turn<1> {
-    static RL_INSIDE void run(const uint32_t *x, rl_wide16 *y) {
-        RL_UNROLL
-        for (uint32_t k = 0; k < 4; k++) {
-            uint32_t a = rl_bytes_of(x[4 * k], x[4 * k + 1], 0x5140), b = rl_bytes_of(x[4 * k + 2], x[4 * k + 3], 0x5140);
-            uint32_t c = rl_bytes_of(x[4 * k], x[4 * k + 1], 0x7362), d = rl_bytes_of(x[4 * k + 2], x[4 * k + 3], 0x7362);
-            y[0].x[k] = rl_bytes_of(a, b, 0x5410), y[1].x[k] = rl_bytes_of(a, b, 0x7632);
-            y[2].x[k] = rl_bytes_of(c, d, 0x5410), y[3].x[k] = rl_bytes_of(c, d, 0x7632);
-        }
-    }
-};
 
 template <class V> struct rl_tile {
     typedef rl_p_tile Params;
@@ -178,7 +144,12 @@ template <class V> struct rl_tile {
                 uint32_t x[WIDE];
                 RL_UNROLL
                 for (uint32_t e = 0; e < WIDE; e++) x[e] = ((const rl_any_word *)s.cell)[chunk(p, j + e, o.w / 4) * 4 + o.w % 4];
-                rl_turn<SIZE>::run(x, y);
+                RL_UNROLL
+                for (uint32_t k = 0; k < 4; k++) {
+                    rl_turn<8 * SIZE, PER>::there(x + PER * k);
+                    RL_UNROLL
+                    for (uint32_t b = 0; b < PER; b++) y[b].x[k] = x[PER * k + b];
+                }
             } else {
                 Wide x;
                 RL_UNROLL

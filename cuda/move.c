@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "interleave.h"
+
 enum { LEAST_TILE = 8 /* elements along both dims of a tile: fewer leave most of its lanes idle */, LEAST_BLOCK = 2048 /* bytes that a block moves */ };
 
 /* ---- which kernel ---- */
@@ -75,8 +77,9 @@ rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t to, uint6
     if (rl_loops_count(l) == 0) return (rl_move_plan){.kind = RL_MOVE_NOTHING};
     rl_loops_sort(&p.loops);
     rl_loops_merge(&p.loops);
+    rl_interleaved k;
     if (bits < 8) {
-        p.kind = RL_MOVE_BITS;
+        p.kind = rl_interleave_of(&p.loops, bits, to, from, &k) ? RL_MOVE_INTERLEAVE : RL_MOVE_BITS;
         return p;
     }
     bool line = p.loops.rank == 0 || (p.loops.rank == 1 && p.loops.step[0][0] == 1 && p.loops.step[1][0] == 1);
@@ -86,7 +89,8 @@ rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t to, uint6
     }
     p.size = rl_loops_recast(&p.loops, bits / 8, addresses);
     bool turns = fits_transpose(&p);
-    if (turns && (weaves(&p, 0) || weaves(&p, 1))) p.kind = RL_MOVE_WEAVE;
+    if (rl_interleave_of(&p.loops, 8 * p.size, to, from, &k)) p.kind = RL_MOVE_INTERLEAVE;
+    else if (turns && (weaves(&p, 0) || weaves(&p, 1))) p.kind = RL_MOVE_WEAVE;
     else if (turns && fits_tile(&p)) p.kind = RL_MOVE_TILE;
     else {
         uint32_t size = p.size;
@@ -247,10 +251,16 @@ static rl_status launch_weave(const move *m, const rl_move_plan *plan) {
     return rl_gpu_launch(m->g, by_size(RL_GPU_weave1, m->size), p.tiles.d * count_of(&p.batch), &p, sizeof p);
 }
 
+static rl_status launch_interleave(const move *m, const rl_move_plan *plan) {
+    rl_interleaved k;
+    rl_interleave_of(&plan->loops, m->size ? 8 * m->size : m->bits, (uint64_t)(uintptr_t)m->to, (uint64_t)(uintptr_t)m->from, &k);
+    return rl_interleave_launch(m->g, &k);
+}
+
 rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *from, int64_t from0) {
-    int64_t size = bits / 8;
-    move m = {.g = g, .bits = bits, .to = (char *)to + to0 * size, .from = (const char *)from + from0 * size, .to0 = to0, .from0 = from0};
-    rl_move_plan p = rl_move_choose(l, bits, (uint64_t)(uintptr_t)m.to, (uint64_t)(uintptr_t)m.from);
+    int64_t size = bits / 8, odd = (to0 * bits | from0 * bits) % 8; /* within a byte: an address that fits no kernel but `bits` */
+    move m = {.g = g, .bits = bits, .to = (char *)to + to0 * bits / 8, .from = (const char *)from + from0 * bits / 8, .to0 = to0, .from0 = from0};
+    rl_move_plan p = rl_move_choose(l, bits, odd ? 1 : (uint64_t)(uintptr_t)m.to, odd ? 1 : (uint64_t)(uintptr_t)m.from);
     m.size = p.size;
     switch (p.kind) {
     case RL_MOVE_NOTHING: return RL_OK;
@@ -259,6 +269,7 @@ rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int
     case RL_MOVE_PACK: return launch_pack(&m, &p);
     case RL_MOVE_TILE: return launch_tile(&m, &p);
     case RL_MOVE_WEAVE: return launch_weave(&m, &p);
+    case RL_MOVE_INTERLEAVE: return launch_interleave(&m, &p);
     case RL_MOVE_BITS: m.to = to, m.from = from; return rl_loops_parts(&p.loops, launch_bits, &m);
     }
     return RL_OK;

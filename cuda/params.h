@@ -45,6 +45,18 @@ typedef struct {
     rl_walk batch;            /* operands: to, from */
 } rl_p_weave;
 
+/* interleave: planes and their run, in columns of so many bytes of each plane as the kernel says, which all steps of planes count; those of the run count
+ * 16 bytes.  A batch is a pair of them; out: the run is read; flat: batches' runs lie one after the other. */
+typedef struct {
+    void *to;
+    const void *from;
+    uint32_t count, out, flat, rank; /* columns of all batches; dims of batches */
+    rl_divisor each, units;          /* of a batch: columns; not flat: 16 bytes of the run */
+    int32_t step_j;                  /* from plane to plane */
+    int32_t step_plane[RL_DIMS], step_run[RL_DIMS];
+    rl_divisor dim[RL_DIMS];
+} rl_p_interleave;
+
 /* bits: elements of 2 or 4 bits; dense_to: `to` is written as it lies, from a whole byte on, so that a thread owns a byte */
 typedef struct { void *to; const void *from; int64_t to0, from0; uint32_t count, bits, dense_to; rl_walk w; } rl_p_bits;
 

@@ -273,6 +273,59 @@ TEST(tiles) {
     CHECK(nshape > 200);
 }
 
+/* ---- interleaved planes ---- */
+
+/* Where byte b of a block's run lies in shared memory. */
+static uint32_t run_byte(uint32_t at, uint32_t q, uint32_t b) { return rl_lace_unit(at, q, b / 16) * 16 + b % 16; }
+
+/* A thread's k-th put is so many bytes of its planes at its place of the run. */
+static uint32_t put_byte(uint32_t bits, uint32_t at, uint32_t q, uint32_t thread, uint32_t e, uint32_t k) {
+    uint32_t piece = RL_LACE_PIECE(bits, at, q), b = k * RL_LACE_PUT(bits, at, q), places = q <= 4 ? 0 : b / piece * (q * bits / 8);
+    return (rl_lace_column(bits, q, thread) + e * 256) * q * at + places + rl_lace_group(bits, q, thread) * piece + (q <= 4 ? b : b % piece);
+}
+
+/* The most words that one bank is asked for by the lanes of a warp that shared memory answers together: of the puts, of the 16 bytes of the run. */
+static uint32_t lace_conflicts(uint32_t bits, uint32_t at, uint32_t q, uint32_t k, bool puts) {
+    uint32_t size = puts ? RL_LACE_PUT(bits, at, q) : 16, group = 128 / size, worst = 0;
+    for (uint32_t first = 0; first < 256; first += group) {
+        uint32_t n[32] = {0};
+        for (uint32_t t = first; t < first + group; t++) {
+            uint32_t b = puts ? rl_lace_place(bits, at, q, t, 0, k) : rl_lace_unit(at, q, t) * 16;
+            for (uint32_t w = b / 4; w < (b + size) / 4; w++)
+                if (++n[w % 32] > worst) worst = n[w % 32];
+        }
+    }
+    return worst;
+}
+
+static void check_lace(uint32_t bits, uint32_t at, uint32_t q) {
+    uint32_t put = RL_LACE_PUT(bits, at, q), nput = RL_LACE_PLANES(bits, q) * at / put, n = RL_LACE_COLUMNS(bits, at, q) * q * at;
+    uint8_t *seen = calloc(1, n);
+    CHECK(n <= 16384 && n % (16 * 256) == 0);
+    for (uint32_t thread = 0; thread < 256; thread++)
+        for (uint32_t e = 0; e < RL_LACE_EACH(bits, at, q); e++)
+            for (uint32_t k = 0; k < nput; k++) {
+                uint32_t b = put_byte(bits, at, q, thread, e, k), to = rl_lace_place(bits, at, q, thread, e, k);
+                if (b + put > n || b / 16 != (b + put - 1) / 16 || to != run_byte(at, q, b)) CHECK(false && "a put's place");
+                else seen[b]++;
+            }
+    for (uint32_t b = 0; b < n; b += put) CHECK(seen[b] == 1);
+    for (uint32_t u = 256; u < n / 16; u++) CHECK(rl_lace_unit(at, q, u) == rl_lace_unit(at, q, u - 256) + 256);
+    for (uint32_t k = 0; k < nput; k++) CHECK(lace_conflicts(bits, at, q, k, true) <= (bits == 8 && q == 8 ? 2 : 1));
+    CHECK(lace_conflicts(bits, at, q, 0, false) == 1);
+    free(seen);
+}
+
+TEST(interleaves) {
+    static const uint32_t planes[] = {2, 3, 4, 8, 16, 32};
+    for (uint32_t bits = 8; bits <= 64; bits *= 2)
+        for (uint32_t i = 0; i < RL_LEN(planes); i++) {
+            check_lace(bits, 16, planes[i]);
+            if (planes[i] <= 4) check_lace(bits, bits == 64 ? 8 : 4, planes[i]);
+        }
+    check_lace(4, 8, 64);
+}
+
 /* ---- operands of cuBLASLt ---- */
 
 /* Element (i, j) of what cuBLASLt makes of the operand: its matrix by columns, turned or not. */
@@ -312,6 +365,7 @@ int main(void) {
     RUN(by_vectors);
     RUN(outer);
     RUN(tiles);
+    RUN(interleaves);
     RUN(sides);
     return check_done();
 }

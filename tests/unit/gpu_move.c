@@ -1,10 +1,12 @@
 /* The GPU's move kernels (cuda/k_move.h) and what chooses them (cuda/move.c), run by every block and thread on an emulated device,
  * against one element after the other. */
+#include "../../cuda/interleave.h"
 #include "../../cuda/move.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../runtime/move_grid.h"
 #include "check.h"
 
 enum { MOST = 1 << 20 };
@@ -132,6 +134,7 @@ TEST(tiles) {
                 rl_move_kind kind = rl_move_choose(&l, bits, 0, 0).kind;
                 bool small = RL_MIN(m, 128) * RL_MIN(n, 128) * bits / 8 < 4096; /* for some of them a block would have too little to do */
                 CHECK(kind == RL_MOVE_TILE || (kind == RL_MOVE_WEAVE && 4 * RL_MIN(m, n) <= RL_TILE_SIDE(bits / 8)) ||
+                      (kind == RL_MOVE_INTERLEAVE && RL_MIN(m, n) <= 32) ||
                       (small && (kind == RL_MOVE_PACK || kind == RL_MOVE_STRIDED)));
                 check_move(g, &l, bits, a % 3 == 1 ? 1 : 0);
             }
@@ -154,12 +157,74 @@ TEST(weaves) {
                     if (q * n > 20000) continue;
                     rl_loops l = {.rank = 3, .noperand = 2, .dim = {2, n, q}, .step = {{n * q + gap, q, 1}, {(n + gap) * q, 1, n + gap}}};
                     if (k % 2) l = (rl_loops){.rank = 3, .noperand = 2, .dim = {2, q, n}, .step = {{(n + gap) * q, n + gap, 1}, {n * q + gap, 1, q}}};
-                    bool weave = rl_move_choose(&l, bits, 0, 0).kind == RL_MOVE_WEAVE;
-                    CHECK(weave || 4 * q > RL_TILE_SIDE(bits / 8) || q * n * bits / 8 < 2048);
+                    rl_move_kind kind = rl_move_choose(&l, bits, 0, 0).kind;
+                    bool weave = kind == RL_MOVE_WEAVE;
+                    CHECK(weave || kind == RL_MOVE_INTERLEAVE || 4 * q > RL_TILE_SIDE(bits / 8) || q * n * bits / 8 < 2048);
                     nweave += weave;
                     check_move(g, &l, bits, b % 3 == 1 ? 1 : 0);
                 }
-    CHECK(nweave > 300);
+    CHECK(nweave > 100);
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
+/* Each kernel of interleave.c, both ways, batches one after the other and with gaps, over several blocks; where a plane or the run begins elsewhere, others. */
+enum { NEAR, GAPS, ACROSS, NINTERLEAVE };
+static rl_loops planes_of(int64_t q, int64_t n, int64_t line, uint32_t how, bool out) {
+    rl_loops l = {.rank = 4, .noperand = 2, .dim = {3, 5, n, q}};
+    int64_t plane = 5 * line, batch = q * plane, run = n * q + (how == GAPS ? 32 : 0);
+    int64_t to[] = {5 * run, run, q, 1}, from[] = {batch, how == ACROSS ? 3 * batch : line, 1, plane};
+    if (how == ACROSS) from[0] = batch; /* what comes next in the run lies far away in the planes */
+    memcpy(l.step[out], to, sizeof to), memcpy(l.step[!out], from, sizeof from);
+    return l;
+}
+
+TEST(interleaves) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    static const int64_t planes[] = {2, 3, 4, 8, 16, 32, 64}, lines[] = {3, 4, 7, 14, 24, 28, 32, 64, 128, 208, 1072};
+    static uint32_t taken[RL_NGPU][NINTERLEAVE][2];
+    for (uint32_t bits = 4; bits <= 64; bits *= 2)
+        for (size_t a = 0; a < RL_LEN(planes); a++)
+            for (size_t b = 0; b < RL_LEN(lines); b++)
+                for (uint32_t k = 0; k < 2 * NINTERLEAVE; k++) {
+                    if (planes[a] * lines[b] > 14000) continue;
+                    rl_loops l = planes_of(planes[a], lines[b], lines[b] + (k / 2 == GAPS ? 32 : 0), k / 2, k % 2), sorted = l;
+                    rl_interleaved plan;
+                    rl_loops_sort(&sorted), rl_loops_merge(&sorted);
+                    bool is = rl_interleave_of(&sorted, bits, 0, 0, &plan);
+                    if (is) taken[plan.kernel][k / 2][k % 2]++;
+                    CHECK(is || bits == 4 || planes[a] > 4 || lines[b] * bits % 32 || (k / 2 == GAPS && lines[b] * planes[a] * bits % 128));
+                    check_move(g, &l, bits, 0);
+                    if (b % 4 == 0) check_move(g, &l, bits, 1);
+                }
+    for (uint32_t i = RL_GPU_interleave2x1; i <= RL_GPU_interleave64_4bits; i++)
+        for (uint32_t k = 0; k < 2 * NINTERLEAVE; k++) {
+            /* lines of three times 16 bytes go by 16 bytes */
+            bool never = k / 2 == GAPS && i >= RL_GPU_short_interleave3x1 && i <= RL_GPU_short_interleave3x8;
+            CHECK(never == !taken[i][k / 2][k % 2]);
+        }
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
+/* Pixel shuffles by r, there and back: short lines of r planes. */
+TEST(shuffles) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    for (uint32_t bits = 8; bits <= 64; bits *= 2)
+        for (int64_t r = 2; r <= 5; r++)
+            for (int64_t w = 7; w <= 32; w += 7 - w / 28 * 3) {
+                int64_t h = 6, plane = h * w;
+                rl_loops l = {.rank = 6, .noperand = 2, .dim = {2, 3, h, r, w, r},
+                              .step = {{3 * r * r * plane, r * r * plane, r * r * w, r * w, r, 1}, {3 * r * r * plane, r * r * plane, w, r * plane, 1, plane}}}, back = l;
+                memcpy(back.step[0], l.step[1], sizeof back.step[0]), memcpy(back.step[1], l.step[0], sizeof back.step[1]);
+                CHECK((rl_move_choose(&l, bits, 0, 0).kind == RL_MOVE_INTERLEAVE) == (r < 5 && w * bits % 32 == 0));
+                check_move(g, &l, bits, 0), check_move(g, &back, bits, 0);
+                check_move(g, &l, bits, 1), check_move(g, &back, bits, 1);
+            }
     rl_gpu_close(g);
     rl_ctx_free(ctx);
 }
@@ -182,26 +247,48 @@ TEST(windows) {
     rl_ctx_free(ctx);
 }
 
+/* What is measured (move_grid.h) and has few planes goes by kernel interleave in elements of all sizes. */
+TEST(grid) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < RL_NMOVE_GRID; i++)
+        for (uint32_t size = 1; size <= 8; size *= 2) {
+            rl_move_case c = rl_move_sized(&rl_move_grid[i], 16000000, size);
+            rl_loops l = {.rank = c.rank, .noperand = 2};
+            for (uint32_t k = 0; k < c.rank; k++) l.dim[k] = c.dim[c.perm[k]];
+            rl_move_steps(&c, l.step[0], l.step[1]);
+            bool few = strstr(c.name, "-c3") || strstr(c.name, "16c") || strstr(c.name, "pixel");
+            CHECK((rl_move_choose(&l, 8 * size, 0, 0).kind == RL_MOVE_INTERLEAVE) == few);
+            n += few;
+        }
+    CHECK(n == 20);
+}
+
 /* Which kernel the layouts of the seeds go by: none byte by byte. */
 TEST(plans) {
     static const struct { const char *from, *to; rl_move_kind kind; uint32_t size; } rows[] = {
         {"f32[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 4},
         {"f16[8,64,56,56]@NHWC", "NCHW", RL_MOVE_TILE, 2},
         {"i8[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 1},
-        {"f32[8,3,56,56]@NCHW", "NHWC", RL_MOVE_WEAVE, 4},
-        {"f32[8,3,56,56]@NHWC", "NCHW", RL_MOVE_WEAVE, 4},
-        {"i8[8,64,56,56]@NCHW", "NCHW4", RL_MOVE_WEAVE, 1},
-        {"i8[8,64,56,56]@NCHW4", "NCHW", RL_MOVE_WEAVE, 1},
-        {"i8[8,64,56,56]@NCHW", "NCHW32", RL_MOVE_WEAVE, 1},
-        {"i8[8,64,56,56]@NCHW32", "NCHW", RL_MOVE_WEAVE, 1},
-        {"i8[8,64,56,56]@NCHW4", "NCHW32", RL_MOVE_WEAVE, 4},
+        {"f32[8,3,56,56]@NCHW", "NHWC", RL_MOVE_INTERLEAVE, 4},
+        {"f32[8,3,56,56]@NHWC", "NCHW", RL_MOVE_INTERLEAVE, 4},
+        {"i8[8,64,56,56]@NCHW", "NCHW4", RL_MOVE_INTERLEAVE, 1},
+        {"i8[8,64,56,56]@NCHW4", "NCHW", RL_MOVE_INTERLEAVE, 1},
+        {"i8[8,64,56,56]@NCHW", "NCHW32", RL_MOVE_INTERLEAVE, 1},
+        {"i8[8,64,56,56]@NCHW32", "NCHW", RL_MOVE_INTERLEAVE, 1},
+        {"i8[8,64,56,56]@NCHW4", "NCHW32", RL_MOVE_INTERLEAVE, 4},
         {"i8[64,64,56,56]@NCHW4", "CHWN4", RL_MOVE_TILE, 4},
         {"i8[8,64,56,56]@NHWC", "NCHW32", RL_MOVE_STRIDED, 16},
-        {"i8[8,64,56,56]@NHWC", "NCHW4", RL_MOVE_WEAVE, 4},
-        {"f32[8,64,56,56]@NCHW", "nChw8c", RL_MOVE_WEAVE, 4},
+        {"i8[8,64,56,56]@NHWC", "NCHW4", RL_MOVE_INTERLEAVE, 4},
+        {"f32[8,64,56,56]@NCHW", "nChw8c", RL_MOVE_INTERLEAVE, 4},
         {"f32[8,64,56,56]@nChw16c", "NHWC", RL_MOVE_STRIDED, 16},
         {"f32[64,64,56,56]@NCHW", "CHWN", RL_MOVE_TILE, 4},
-        {"f64[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 8}};
+        {"f64[8,64,56,56]@NCHW", "NHWC", RL_MOVE_TILE, 8},
+        {"f64[8,64,28,28]@nChw16c", "NCHW", RL_MOVE_INTERLEAVE, 8},
+        {"f32[8,6,56,56]@NCHW", "NHWC", RL_MOVE_WEAVE, 4},
+        {"i8[8,3,55,55]@NCHW", "NHWC", RL_MOVE_WEAVE, 1},
+        {"i4[8,64,56,56]@NCHW", "NCHW64", RL_MOVE_INTERLEAVE, 0},
+        {"i4[8,64,56,56]@NCHW64", "NCHW", RL_MOVE_INTERLEAVE, 0},
+        {"i4[8,64,55,55]@NCHW", "NCHW64", RL_MOVE_BITS, 0}};
     for (size_t i = 0; i < RL_LEN(rows); i++) {
         rl_desc from, to;
         rl_loops l;
@@ -306,11 +393,14 @@ TEST(types) {
 
 int main(void) {
     RUN(types); /* the smallest first: under compute-sanitizer the last may have no time left */
+    RUN(grid);
     RUN(plans);
     RUN(windows);
     RUN(fills);
     RUN(tiles);
     RUN(weaves);
+    RUN(interleaves);
+    RUN(shuffles);
     RUN(layouts);
     RUN(moves);
     return check_done();
