@@ -40,3 +40,8 @@ def kept(folder, what, model, inputs, make):
         path.parent.mkdir(parents=True, exist_ok=True)
         zoo.replace(path, lambda tmp: tmp.write_bytes(file.getbuffer()))
     return arrays
+
+
+def there(folder, what, model, inputs):
+    """Are they kept? Large ones are not."""
+    return folder is not None and (Path(folder) / key(what, model, inputs)).exists()

@@ -29,7 +29,8 @@ def check_kept(checks, folder):
         kept(**other)
         checks(f"another {name}", len(made) == before + 1)
     large = np.random.default_rng(0).standard_normal(references.MOST).astype(np.float32)
-    checks("a large one is not kept", np.array_equal(kept(what="c", result=large), large) and not list(folder.glob("c-*")))
+    checks("a large one is not kept", np.array_equal(kept(what="c", result=large), large) and not references.there(folder, "c", b"m", x))
+    checks("which is said", references.there(folder, "a", b"m", x) and not references.there(None, "a", b"m", x))
 
 
 def check_parts(checks):

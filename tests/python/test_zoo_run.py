@@ -112,10 +112,10 @@ def left_by(rep):
 
 def compared_lower(prog, path, inputs, args, options, tmp):
     """The model in a shorter type: the device, or the fast kernels, beside the CPU's reference kernels."""
-    def beside(model, fed):
+    def beside(model, fed, folder=args.references):
         low = lowered.lowered(model, to).SerializeToString()
         Path(tmp, "lower.onnx").write_bytes(low)
-        reference = references.kept(args.references, f"reference-{args.type}", low, fed, lambda: _named(ran(fed, ("--kernels", "reference"))))
+        reference = references.kept(folder, f"reference-{args.type}", low, fed, lambda: _named(ran(fed, ("--kernels", "reference"))))
         reference = list(reference.values())
         return reference, reference if args.only_references else ran(fed, options)
 
@@ -134,8 +134,7 @@ def compared_lower(prog, path, inputs, args, options, tmp):
 
     def ends(make):
         """Rounded, as the part's first nodes would: half of the bytes to keep."""
-        return references.kept(args.references, f"ends{PARTS}-{args.type}", path.read_bytes(), inputs,
-                               lambda: {i: lowered.nearest(v, to) for i, v in make().items()})
+        return references.kept(*these, lambda: {i: lowered.nearest(v, to) for i, v in make().items()})
 
     to, seconds, left, how = lowered.TYPES[args.type], 0, "", ""
     model = onnx.load(path, load_external_data=False)
@@ -143,8 +142,10 @@ def compared_lower(prog, path, inputs, args, options, tmp):
     share = share_of_bound(reference, got, lower=True)
     if share > 1 or args.only_references:
         if from_exact(lowered.rounded(model, to).SerializeToString(), reference) > 1:  # that much by rounding alone
-            how = "in parts"
-            share = max(share_of_bound(*beside(part, fed), lower=True) for part, fed in parts.cut(model, inputs, PARTS, ends))
+            how, these = "in parts", (args.references, f"ends{PARTS}-{args.type}", path.read_bytes(), inputs)
+            found = parts.cut(model, inputs, PARTS, ends)
+            folder = args.references if references.there(*these) else None  # onnxruntime's values may be others elsewhere
+            share = max(share_of_bound(*beside(part, fed, folder), lower=True) for part, fed in found)
     return share, seconds, left, how
 
 
