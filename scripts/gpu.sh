@@ -294,7 +294,7 @@ find_python
 find_libraries
 if [ $built = $packed ]; then
     export LD_LIBRARY_PATH="$ROOT/$packed/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-    [ ! -d $packed/shared/zoo ] || export RELAYOUT_SHARED="${RELAYOUT_SHARED:-$ROOT/$packed/shared}"
+    [ "${parts[0]}" = pack ] || [ ! -d $packed/shared/zoo ] || export RELAYOUT_SHARED="${RELAYOUT_SHARED:-$ROOT/$packed/shared}"
 elif [ -z "${GPU_PROGRAM:-}" ]; then
     need_nvcc || { say "gpu.sh: no nvcc (RL_FETCH_NVCC=1 fetches it; build-gpu-packed, made by gpu.sh pack where there is one, needs none)"; exit 5; }
     timeout 100 bash -c 'source scripts/setup.sh && need_packages' || say "gpu.sh: going on without"
