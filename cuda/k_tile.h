@@ -16,7 +16,8 @@ template <class V> struct rl_alias { typedef V __attribute__((may_alias)) type; 
 template <> struct rl_alias<rl_wide16> { typedef rl_wide16 type; };
 typedef rl_alias<uint32_t>::type rl_any_word;
 
-template <class V> struct rl_tile {
+/* ANY: lines begin anywhere on one side or both. */
+template <class V, bool ANY> struct rl_tiles {
     typedef rl_p_tile Params;
     typedef rl_nothing Local;
     typedef typename rl_alias<V>::type Cell;
@@ -33,36 +34,33 @@ template <class V> struct rl_tile {
     RL_MEMBER uint32_t chunk(const Params &p, uint32_t row, uint32_t c) { return rl_tile_chunk(SIZE, p.shape, row, c); }
     RL_MEMBER uint32_t rows(const Params &p, const Place &t) { return ((uint32_t)WIDE << p.shape.lk) + t.halo; }
     /* Rows before the first line's begin wrap, and are none. */
-    RL_MEMBER uint32_t row_of(const Place &t, uint32_t row) { return t.j + row - t.halo; }
-    RL_MEMBER const V *begin_of(const Params &p, const Place &t, uint32_t row) { return t.from + along(p.run_j, p.from_j, row_of(t, row)) + t.i; }
+    RL_MEMBER bool has_row(const Params &p, const Place &t, uint32_t row) { return row < rows(p, t) && t.j + row - t.halo < p.nj; }
+    RL_MEMBER const V *begin_of(const Params &p, const Place &t, uint32_t row) { return t.from + along(p.run_j, p.from_j, t.j + row - t.halo) + t.i; }
 
-    /* ---- rows ---- */
+    /* ---- rows: a thread has the same place in several of them ---- */
 
     RL_MEMBER void read_elements(const Params &p, Shared &s, const Place &t, uint32_t thread) {
         uint32_t wide = WIDE << p.shape.lc, all = rows(p, t) * wide;
         for (uint32_t k = thread; k < all; k += RL_THREADS) {
             uint32_t i = k & (wide - 1), row = rl_shift_down(k, wide);
             V x = {};
-            if (row_of(t, row) < p.nj && t.i + i < p.ni) x = begin_of(p, t, row)[i];
+            if (has_row(p, t, row) && t.i + i < p.ni) x = begin_of(p, t, row)[i];
             s.cell[chunk(p, row, i / WIDE) * WIDE + i % WIDE] = x; /* also where there is none: words are read whole */
         }
     }
 
     /* Up to AHEAD loads are under way before the first of them is waited for. */
     RL_MEMBER void read_chunks(const Params &p, Shared &s, const Place &t, uint32_t thread) {
-        uint32_t all = rows(p, t) << p.shape.lc, last = (1u << p.shape.lc) - 1;
-        for (uint32_t first = thread; first < all; first += AHEAD * RL_THREADS) {
+        uint32_t c = thread & ((1u << p.shape.lc) - 1), step = RL_THREADS >> p.shape.lc;
+        if (t.i + c * WIDE >= p.ni) return;
+        for (uint32_t first = thread >> p.shape.lc; first < rows(p, t); first += AHEAD * step) {
             rl_wide16 x[AHEAD];
             RL_UNROLL
-            for (uint32_t e = 0; e < AHEAD; e++) {
-                uint32_t k = first + e * RL_THREADS, row = k >> p.shape.lc, i = (k & last) * WIDE;
-                if (k < all && row_of(t, row) < p.nj && t.i + i < p.ni) x[e] = *(const rl_wide16 *)(begin_of(p, t, row) + i);
-            }
+            for (uint32_t e = 0; e < AHEAD; e++)
+                if (has_row(p, t, first + e * step)) x[e] = *(const rl_wide16 *)(begin_of(p, t, first + e * step) + c * WIDE);
             RL_UNROLL
-            for (uint32_t e = 0; e < AHEAD; e++) {
-                uint32_t k = first + e * RL_THREADS, row = k >> p.shape.lc;
-                if (k < all) ((rl_wide16 *)s.cell)[chunk(p, row, k & last)] = x[e];
-            }
+            for (uint32_t e = 0; e < AHEAD; e++)
+                if (has_row(p, t, first + e * step)) ((rl_wide16 *)s.cell)[chunk(p, first + e * step, c)] = x[e];
         }
     }
 
@@ -80,60 +78,65 @@ template <class V> struct rl_tile {
     }
     RL_MEMBER Fetched fetch(const Params &p, uintptr_t at, bool more) {
         Fetched f;
-        if (has(p, at, 16)) {
+        if (has(p, at, 20)) {
             rl_wide16 x = *(const rl_wide16 *)at;
             RL_UNROLL
             for (uint32_t w = 0; w < 4; w++) f.word[w] = x.x[w];
+            f.word[4] = more ? *(const rl_any_word *)(at + 16) : 0;
         } else {
             RL_UNROLL
-            for (uint32_t w = 0; w < 4; w++) f.word[w] = word_at(p, at + 4 * w);
+            for (uint32_t w = 0; w < 4 + (SIZE < 4); w++) f.word[w] = word_at(p, at + 4 * w);
         }
-        f.word[4] = more ? word_at(p, at + 16) : 0;
         return f;
     }
 
-    /* Where a chunk of a row, counted from the multiple of 16 bytes before the row's begin, lies; n: 0 where the row has nothing of it. */
-    struct Spot { uint32_t row, c, shift, n; uintptr_t at; };
-    RL_MEMBER Spot spot(const Params &p, const Place &t, uint32_t k) {
-        uint32_t count = rows(p, t), all = count << p.shape.lc;
-        Spot s;
-        s.row = k < all ? k >> p.shape.lc : k - all;
-        s.c = k < all ? k & ((1u << p.shape.lc) - 1) : 1u << p.shape.lc;
-        s.n = 0, s.shift = 0, s.at = 0;
-        if (s.row >= count || row_of(t, s.row) >= p.nj) return s;
-        uintptr_t begin = (uintptr_t)begin_of(p, t, s.row);
-        s.shift = (uint32_t)begin % 16;
-        s.at = begin - s.shift + 16 * s.c;
-        s.n = 16 * s.c < s.shift + (p.ni - t.i) * SIZE;
-        return s;
-    }
-
-    RL_MEMBER void read_shifted(const Params &p, Shared &s, const Place &t, uint32_t thread) {
-        uint32_t all = (rows(p, t) << p.shape.lc) + rows(p, t);
-        for (uint32_t first = thread; first < all; first += AHEAD * RL_THREADS) {
+    /* Chunk c, counted from the multiple of 16 bytes before a row's begin, of rows `row`, row + step ...; their begins may be anywhere. */
+    RL_MEMBER void read_shifted(const Params &p, Shared &s, const Place &t, uint32_t row, uint32_t step, uint32_t c) {
+        const uint32_t bytes = (p.ni - t.i) * SIZE;
+        for (uint32_t first = row; first < rows(p, t); first += AHEAD * step) {
             Fetched x[AHEAD];
+            uint32_t shift[AHEAD];
             RL_UNROLL
             for (uint32_t e = 0; e < AHEAD; e++) {
-                Spot o = spot(p, t, first + e * RL_THREADS);
-                if (o.n) x[e] = fetch(p, o.at, SIZE < 4 && o.shift % 4);
+                shift[e] = 16; /* none */
+                if (!has_row(p, t, first + e * step)) continue;
+                uintptr_t begin = (uintptr_t)begin_of(p, t, first + e * step);
+                if (16 * c >= (begin % 16) + bytes) continue;
+                shift[e] = (uint32_t)begin % 16;
+                x[e] = fetch(p, begin - shift[e] + 16 * c, SIZE < 4 && shift[e] % 4);
             }
             RL_UNROLL
             for (uint32_t e = 0; e < AHEAD; e++) {
-                Spot o = spot(p, t, first + e * RL_THREADS);
-                uint32_t bits = SIZE < 4 ? o.shift % 4 * 8 : 0;
+                uint32_t bits = SIZE < 4 ? shift[e] % 4 * 8 : 0;
+                if (shift[e] == 16) continue;
                 RL_UNROLL
                 for (uint32_t w = 0; w < 4; w++) {
-                    uint32_t to = 4 * o.c + w - o.shift / 4; /* before the row's begin: wraps */
-                    if (o.n && to < 4u << p.shape.lc)
-                        ((rl_any_word *)s.cell)[chunk(p, o.row, to / 4) * 4 + to % 4] = (uint32_t)(((uint64_t)x[e].word[w + 1] << 32 | x[e].word[w]) >> bits);
+                    uint32_t to = 4 * c + w - shift[e] / 4; /* before the row's begin: wraps */
+                    if (to < 4u << p.shape.lc)
+                        ((rl_any_word *)s.cell)[chunk(p, first + e * step, to / 4) * 4 + to % 4] =
+                            SIZE < 4 ? (uint32_t)(((uint64_t)x[e].word[w + 1] << 32 | x[e].word[w]) >> bits) : x[e].word[w];
                 }
             }
         }
     }
 
-    /* ---- lines ---- */
+    /* ---- lines: a thread has the same chunk of several of them ---- */
 
-    RL_MEMBER void write_chunks(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
+    /* The elements of rows `row` on of a chunk that lies in place `within` of theirs, in bytes; LC: lc, where it is known when this is compiled. */
+    template <uint32_t LC, class T> RL_MEMBER void column(const Params &p, const Shared &s, uint32_t row, uint32_t within, T (&x)[WIDE]) {
+        const uint32_t lc = LC ? LC : p.shape.lc, rest = row % WIDE, c = within / 16;
+        const unsigned char *base = (const unsigned char *)s.cell + within % 16;
+        if (lc >= 3) { /* the turn of a row's chunks stays within them, and changes once */
+            const unsigned char *here = base + 16 * chunk(p, row, c), *next = base + 16 * (chunk(p, row - rest + WIDE, c) - ((WIDE - rest) << lc));
+            RL_UNROLL
+            for (uint32_t e = 0; e < WIDE; e++) x[e] = *(const typename rl_alias<T>::type *)((e + rest < WIDE ? here : next) + (16 * e << lc));
+        } else {
+            RL_UNROLL
+            for (uint32_t e = 0; e < WIDE; e++) x[e] = *(const typename rl_alias<T>::type *)(base + 16 * chunk(p, row + e, c));
+        }
+    }
+
+    template <uint32_t LC> RL_MEMBER void write_chunks(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
         uint32_t lw = rl_tile_words(SIZE, p.shape), all = 1u << (p.shape.lk + lw);
         for (uint32_t u = thread; u < all; u += RL_THREADS) {
             rl_tile_unit o = rl_tile_unit_of(p.shape, lw, u);
@@ -142,8 +145,7 @@ template <class V> struct rl_tile {
             rl_wide16 y[PER];
             if (SIZE <= 4) {
                 uint32_t x[WIDE];
-                RL_UNROLL
-                for (uint32_t e = 0; e < WIDE; e++) x[e] = ((const rl_any_word *)s.cell)[chunk(p, j + e, o.w / 4) * 4 + o.w % 4];
+                column<LC>(p, s, j, 4 * o.w, x);
                 RL_UNROLL
                 for (uint32_t k = 0; k < 4; k++) {
                     rl_turn<8 * SIZE, PER>::there(x + PER * k);
@@ -152,8 +154,7 @@ template <class V> struct rl_tile {
                 }
             } else {
                 Wide x;
-                RL_UNROLL
-                for (uint32_t e = 0; e < WIDE; e++) x.each[e] = s.cell[chunk(p, j + e, i / WIDE) * WIDE + i % WIDE];
+                column<LC>(p, s, j, SIZE * i, x.each);
                 y[0] = x.all;
             }
             RL_UNROLL
@@ -162,43 +163,52 @@ template <class V> struct rl_tile {
         }
     }
 
-    RL_MEMBER void write_shifted(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
+    template <uint32_t LC> RL_MEMBER void write_shifted(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
         uint32_t lw = rl_tile_words(SIZE, p.shape), words = 1u << lw, all = PER << (p.shape.lk + lw);
+        const int32_t before = (int32_t)t.j, end = (int32_t)(p.nj - t.j);
         for (uint32_t u = thread; u < all; u += RL_THREADS) {
             rl_tile_unit o = rl_tile_unit_of(p.shape, lw, u);
-            uint32_t i = (o.w & (words - 1)) * PER + o.w / words;
+            uint32_t i = (o.w & (words - 1)) * PER + (o.w >> lw);
             if (t.i + i >= p.ni) continue;
             V *to = t.to + s.line[i] + t.j;
-            int32_t first = (int32_t)(o.k * WIDE) - (int32_t)((uintptr_t)to / SIZE % WIDE), end = (int32_t)(p.nj - t.j);
-            if (first >= end || first + (int32_t)(t.j + WIDE) <= 0) continue;
-            const uint32_t row = (uint32_t)(first + WIDE);
-            if (first + (int32_t)t.j >= 0 && first + WIDE <= end) {
+            int32_t first = (int32_t)(o.k * WIDE) - (int32_t)((uintptr_t)to / SIZE % WIDE);
+            if (first + before >= 0 && first + WIDE <= end) {
                 Wide x;
-                RL_UNROLL
-                for (uint32_t e = 0; e < WIDE; e++) x.each[e] = s.cell[chunk(p, row + e, i / WIDE) * WIDE + i % WIDE];
+                column<LC>(p, s, (uint32_t)(first + WIDE), SIZE * i, x.each);
                 *(rl_wide16 *)(to + first) = x.all;
             } else {
                 for (int32_t e = 0; e < WIDE; e++)
-                    if (first + e + (int32_t)t.j >= 0 && first + e < end) to[first + e] = s.cell[chunk(p, row + (uint32_t)e, i / WIDE) * WIDE + i % WIDE];
+                    if (first + e + before >= 0 && first + e < end) to[first + e] = s.cell[chunk(p, (uint32_t)(first + WIDE + e), i / WIDE) * WIDE + i % WIDE];
             }
         }
+    }
+
+    template <uint32_t LC> RL_MEMBER void write(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
+        if (!ANY || p.vector_out) write_chunks<LC>(p, s, t, thread);
+        else write_shifted<LC>(p, s, t, thread);
     }
 
     RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
         uint32_t q = rl_divide(block, p.ti), batch = rl_divide(q, p.tj), wide = WIDE << p.shape.lc;
         int64_t at[2];
         rl_walk_at(&p.batch, batch, 2, at);
-        Place t = {(block - q * p.ti.d) * wide, (q - batch * p.tj.d) * ((uint32_t)WIDE << p.shape.lk), p.vector_out ? 0 : (uint32_t)WIDE,
+        Place t = {(block - q * p.ti.d) * wide, (q - batch * p.tj.d) * ((uint32_t)WIDE << p.shape.lk), !ANY || p.vector_out ? 0 : (uint32_t)WIDE,
                    (const V *)p.from + at[1], (V *)p.to + at[0]};
         if (phase == 0) {
             for (uint32_t i = thread; i < wide; i += RL_THREADS)
                 if (t.i + i < p.ni) s.line[i] = along(p.run_i, p.to_i, t.i + i);
-            if (p.in == RL_TILE_CHUNKS) read_chunks(p, s, t, thread);
-            else if (p.in == RL_TILE_SHIFTED) read_shifted(p, s, t, thread);
-            else read_elements(p, s, t, thread);
-        } else if (p.vector_out) write_chunks(p, s, t, thread);
-        else write_shifted(p, s, t, thread);
+            if (!ANY || p.in == RL_TILE_CHUNKS) read_chunks(p, s, t, thread);
+            else if (p.in == RL_TILE_SHIFTED) {
+                read_shifted(p, s, t, thread >> p.shape.lc, RL_THREADS >> p.shape.lc, thread & ((1u << p.shape.lc) - 1));
+                read_shifted(p, s, t, thread, RL_THREADS, 1u << p.shape.lc);
+            } else read_elements(p, s, t, thread);
+        } else if (p.shape.lc == 3) write<3>(p, s, t, thread);
+        else if (p.shape.lc == 4) write<4>(p, s, t, thread);
+        else write<0>(p, s, t, thread);
     }
 };
+
+template <class V> using rl_tile = rl_tiles<V, false>;
+template <class V> using rl_any_tile = rl_tiles<V, true>;
 
 #endif

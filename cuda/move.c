@@ -232,7 +232,8 @@ static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     p.tj = rl_divisor_of(tiles_of(p.vector_out ? p.nj : (int64_t)p.nj + wide - 1, wide << p.shape.lk));
     p.run_i = walk_of_run(l, 1, plan->run_i), p.run_j = walk_of_run(l, 0, plan->run_j);
     p.batch = rl_walk_of(&batch, 0);
-    return rl_gpu_launch(m->g, by_size(RL_GPU_tile1, m->size), p.ti.d * p.tj.d * count_of(&p.batch), &p, sizeof p);
+    rl_gpu_kernel first = p.in == RL_TILE_CHUNKS && p.vector_out ? RL_GPU_tile1 : RL_GPU_any_tile1;
+    return rl_gpu_launch(m->g, by_size(first, m->size), p.ti.d * p.tj.d * count_of(&p.batch), &p, sizeof p);
 }
 
 static rl_status launch_weave(const move *m, const rl_move_plan *plan) {
