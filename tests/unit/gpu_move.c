@@ -183,7 +183,7 @@ TEST(interleaves) {
     CHECK_CTX(ctx);
     rl_gpu *g;
     CHECK(rl_gpu_open(ctx, &g) == RL_OK);
-    static const int64_t planes[] = {2, 3, 4, 8, 16, 32, 64}, lines[] = {3, 4, 7, 14, 24, 28, 32, 64, 128, 208, 1072};
+    static const int64_t planes[] = {2, 3, 4, 8, 16, 32, 64}, lines[] = {3, 4, 7, 14, 24, 28, 32, 35, 64, 128, 132, 208, 1072};
     static uint32_t taken[RL_NGPU][NINTERLEAVE][2];
     for (uint32_t bits = 4; bits <= 64; bits *= 2)
         for (size_t a = 0; a < RL_LEN(planes); a++)
