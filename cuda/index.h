@@ -242,23 +242,26 @@ RL_HD rl_weave_shape rl_weave_of(uint32_t size, uint32_t q, uint32_t n) {
 
 /* ---- interleaved planes: the same for a few numbers of planes, in registers (k_interleave.h) ---- */
 
-/* A thread has a column, `at` bytes, of so many of the q planes; it takes RL_LACE_EACH columns, RL_LACE_THREADS apart, at most 64 bytes in all.  Elements have
+/* A thread has a column, `at` bytes, of so many of the q planes; it takes RL_LACE_EACH columns, RL_LACE_STEP apart, at most 64 bytes in all.  Elements have
  * `bits` bits. */
 #define RL_LACE_THREADS 256u
 #define RL_LACE_PLANES(bits, q) ((q) <= 4 ? (q) : (bits) == 4 ? 8u : 4u)
 #define RL_LACE_ROOM(bits, at, q) (64u / (RL_LACE_PLANES(bits, q) * (at)))
 #define RL_LACE_EACH(bits, at, q) (RL_LACE_ROOM(bits, at, q) >= 8 ? 8u : RL_LACE_ROOM(bits, at, q) >= 4 ? 4u : RL_LACE_ROOM(bits, at, q) >= 2 ? 2u : 1u)
-#define RL_LACE_COLUMNS(bits, at, q) (RL_LACE_THREADS * RL_LACE_EACH(bits, at, q) / ((q) / RL_LACE_PLANES(bits, q))) /* of a block */
+#define RL_LACE_COLUMNS(bits, at, q) (RL_LACE_STEP(bits, q) * RL_LACE_EACH(bits, at, q)) /* of a block */
 #define RL_LACE_COLUMN(at, q) ((q) * (at)) /* bytes */
 /* Bytes of a thread that lie together in the run: of all its places where it has all planes, else of one place. */
 #define RL_LACE_PIECE(bits, at, q) ((q) <= 4 ? (q) * (at) : RL_LACE_PLANES(bits, q) * (bits) / 8)
 /* How many it puts at a time: the largest power of two, up to 16, that pieces are multiples of. */
 #define RL_LACE_PUT(bits, at, q) (RL_LACE_PIECE(bits, at, q) % 16 == 0 ? 16u : RL_LACE_PIECE(bits, at, q) % 8 == 0 ? 8u : 4u)
 
-/* Eight lanes have neighbouring columns of the same planes: 128 bytes of a plane. */
-RL_HD uint32_t rl_lace_group(uint32_t bits, uint32_t q, uint32_t thread) { return q <= 4 ? 0 : thread / 8 % (q / RL_LACE_PLANES(bits, q)); }
-RL_HD uint32_t rl_lace_column(uint32_t bits, uint32_t q, uint32_t thread) {
-    return q <= 4 ? thread : thread % 8 + thread / (8 * (q / RL_LACE_PLANES(bits, q))) * 8;
+/* 8 lanes have neighbouring columns of the same planes, or, where these are of 4 bytes, 32: 128 bytes of a plane. */
+#define RL_LACE_ACROSS(at) ((at) == 4 ? 32u : 8u)
+#define RL_LACE_GROUPS(bits, q) ((q) / RL_LACE_PLANES(bits, q))
+#define RL_LACE_STEP(bits, q) (RL_LACE_THREADS / RL_LACE_GROUPS(bits, q)) /* from a thread's column to its next */
+RL_HD uint32_t rl_lace_group(uint32_t bits, uint32_t at, uint32_t q, uint32_t thread) { return thread / RL_LACE_ACROSS(at) % RL_LACE_GROUPS(bits, q); }
+RL_HD uint32_t rl_lace_column(uint32_t bits, uint32_t at, uint32_t q, uint32_t thread) {
+    return thread % RL_LACE_ACROSS(at) + thread / (RL_LACE_ACROSS(at) * RL_LACE_GROUPS(bits, q)) * RL_LACE_ACROSS(at);
 }
 
 /* What turns where 16 bytes lie, by the column that they are in; columns that begin in all banks as they are need nothing. */
@@ -267,11 +270,11 @@ RL_HD uint32_t rl_lace_twist(uint32_t at, uint32_t q, uint32_t column) { return 
 RL_HD uint32_t rl_lace_unit(uint32_t at, uint32_t q, uint32_t k) { return k ^ rl_lace_twist(at, q, k * 16 / RL_LACE_COLUMN(at, q)) / 16; }
 /* The byte there where a thread's k-th put of its e-th column goes. */
 RL_HD uint32_t rl_lace_place(uint32_t bits, uint32_t at, uint32_t q, uint32_t thread, uint32_t e, uint32_t k) {
-    uint32_t column = rl_lace_column(bits, q, thread) + e * RL_LACE_THREADS;
+    uint32_t column = rl_lace_column(bits, at, q, thread) + e * RL_LACE_STEP(bits, q);
     uint32_t piece = RL_LACE_PIECE(bits, at, q), put = RL_LACE_PUT(bits, at, q), per = piece / put;
     uint32_t base = column * RL_LACE_COLUMN(at, q), in = q <= 4 ? k * put : k / per * (q * bits / 8) + k % per * put;
     if (q == 3) return base + in;
-    return (base ^ rl_lace_twist(at, q, column) ^ rl_lace_group(bits, q, thread) * piece) ^ in; /* powers of two: no bit in both */
+    return (base ^ rl_lace_twist(at, q, column) ^ rl_lace_group(bits, at, q, thread) * piece) ^ in; /* powers of two: no bit in both */
 }
 
 /* The same copy where the dim that lies closest on both sides is one element of 2 to 16 bytes; the bytes of an element then, `size` where nothing

@@ -10,9 +10,9 @@ static const struct { uint32_t q; rl_gpu_kernel wide, narrow; } kernels[] = {
     {2, RL_GPU_interleave2x1, RL_GPU_short_interleave2x1},
     {3, RL_GPU_interleave3x1, RL_GPU_short_interleave3x1},
     {4, RL_GPU_interleave4x1, RL_GPU_short_interleave4x1},
-    {8, RL_GPU_interleave8x1, RL_NGPU},
-    {16, RL_GPU_interleave16x1, RL_NGPU},
-    {32, RL_GPU_interleave32x1, RL_NGPU}};
+    {8, RL_GPU_interleave8x1, RL_GPU_short_interleave8x1},
+    {16, RL_GPU_interleave16x1, RL_GPU_short_interleave16x1},
+    {32, RL_GPU_interleave32x1, RL_GPU_short_interleave32x1}};
 
 /* Bytes: with many planes, shorter ones leave lines of memory half read; what has more at a place fills a tile. */
 enum { LEAST_PLANE = 128, MOST_PLACE = 128 };
@@ -106,7 +106,7 @@ static bool choose(const shape *s, rl_interleaved *k) {
     for (uint32_t i = 0; i < RL_LEN(kernels); i++) {
         if (kernels[i].q != q || q * size > MOST_PLACE || (q > 4 && plane < LEAST_PLANE)) continue;
         if (fits(s, 16, &k->p)) return set_launch(s, 16, (rl_gpu_kernel)(kernels[i].wide + by), k), true;
-        if (kernels[i].narrow == RL_NGPU || !fits(s, at, &k->p)) continue;
+        if (!fits(s, at, &k->p)) continue;
         return set_launch(s, at, (rl_gpu_kernel)(kernels[i].narrow + by), k), true;
     }
     return false;

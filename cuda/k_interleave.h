@@ -10,7 +10,7 @@
  * together, in shared memory and on its way there, is at least a word of 4 bytes.  Shared memory has the block's columns as the run has them, and
  * goes to or from it 16 bytes at a time, a warp 512 bytes side by side; stores straight from a thread's registers would leave half of each sector to
  * another instruction.  Columns of 32 bytes or more lie there with the number of the column added to where in them 16 bytes lie, without carry, so that
- * eight lanes, each with another column, meet in no bank (unit_gpu_index counts). */
+ * eight lanes, each with another column, meet in no bank (unit_gpu_index counts; columns of words, of 8 planes or more, meet up to four times). */
 #ifndef RL_CUDA_K_INTERLEAVE_H
 #define RL_CUDA_K_INTERLEAVE_H
 #include "k_move.h"
@@ -128,7 +128,7 @@ template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
     typedef rl_p_interleave Params;
     typedef rl_nothing Local;
     enum { R = RL_LACE_PLANES(BITS, Q), E = RL_LACE_EACH(BITS, AT, Q), COLUMNS = RL_LACE_COLUMNS(BITS, AT, Q), COLUMN = RL_LACE_COLUMN(AT, Q),
-           PUT = RL_LACE_PUT(BITS, AT, Q), NPUT = R * AT / PUT, WORDS = AT / 4, UNITS = COLUMNS * COLUMN / 16, EACH = UNITS / RL_THREADS };
+           STEP = RL_LACE_STEP(BITS, Q), PUT = RL_LACE_PUT(BITS, AT, Q), NPUT = R * AT / PUT, WORDS = AT / 4, UNITS = COLUMNS * COLUMN / 16, EACH = UNITS / RL_THREADS };
     static_assert((uint32_t)RL_THREADS == RL_LACE_THREADS, "a block");
     struct alignas(16) Shared { rl_wide16 unit[UNITS]; };
     typedef typename rl_word<AT>::type Word;
@@ -156,7 +156,7 @@ template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
         uint32_t left[E];
         RL_UNROLL
         for (uint32_t e = 0; e < E; e++) {
-            uint32_t column = first + e * RL_THREADS;
+            uint32_t column = first + e * STEP;
             left[e] = rl_divide(column, p.each), at[e] = (int32_t)(column - left[e] * p.each.d);
         }
         walk<E>(p, p.step_plane, left, at);
@@ -174,8 +174,8 @@ template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
     }
 
     RL_MEMBER int64_t along(const Params &p, int32_t at, uint32_t j) { return ((int64_t)at + (int64_t)j * p.step_j) * (int64_t)AT; }
-    RL_MEMBER char *first_plane(char *planes, const Params &p, uint32_t thread) { return planes + along(p, 0, rl_lace_group(BITS, Q, thread) * R); }
-    RL_MEMBER uint32_t first_of(uint32_t block, uint32_t thread) { return block * COLUMNS + rl_lace_column(BITS, Q, thread); }
+    RL_MEMBER char *first_plane(char *planes, const Params &p, uint32_t thread) { return planes + along(p, 0, rl_lace_group(BITS, AT, Q, thread) * R); }
+    RL_MEMBER uint32_t first_of(uint32_t block, uint32_t thread) { return block * COLUMNS + rl_lace_column(BITS, AT, Q, thread); }
     /* Bytes of the block's part of the run: less at the end. */
     RL_MEMBER uint32_t bytes_of(const Params &p, uint32_t block) {
         uint32_t left = p.count - block * COLUMNS;
@@ -192,11 +192,11 @@ template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
         for (uint32_t e = 0; e < E; e++)
             RL_UNROLL
             for (uint32_t j = 0; j < R; j++)
-                if (first + e * RL_THREADS < p.count) in[e][j].all = *(const Word *)(from + along(p, at[e], j));
+                if (first + e * STEP < p.count) in[e][j].all = *(const Word *)(from + along(p, at[e], j));
         RL_UNROLL
         for (uint32_t e = 0; e < E; e++) {
             uint32_t x[R * WORDS];
-            if (first + e * RL_THREADS >= p.count) continue;
+            if (first + e * STEP >= p.count) continue;
             RL_UNROLL
             for (uint32_t i = 0; i < WORDS; i++)
                 RL_UNROLL
@@ -216,7 +216,7 @@ template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
         RL_UNROLL
         for (uint32_t e = 0; e < E; e++) {
             uint32_t x[R * WORDS];
-            if (first + e * RL_THREADS >= p.count) continue;
+            if (first + e * STEP >= p.count) continue;
             RL_UNROLL
             for (uint32_t k = 0; k < NPUT; k++) {
                 rl_words<PUT> w;

@@ -77,44 +77,61 @@ template <class V> struct rl_strided {
 };
 
 /* Numbers neighbouring each other are read with steps of the last dim, and of the one before it where that ends, and once of what comes after both:
- * the host sees to it that these two have WIDE elements or more. */
+ * the host sees to it that these two have WIDE elements or more, and that 32 bits hold every offset. */
 template <class V> struct rl_pack {
     typedef rl_p_copy Params;
     typedef rl_nothing Shared, Local;
     enum { WIDE = 16 / sizeof(V) };
     struct alignas(16) Vector { V each[WIDE]; };
 
-    RL_MEMBER int64_t from_of(const Params &p, uint32_t number) {
+    RL_MEMBER uint32_t from_of(const Params &p, uint32_t number) {
         int64_t at[2];
         rl_walk_at(&p.w, number, 2, at);
-        return at[1];
+        return (uint32_t)at[1];
+    }
+
+    /* Element i of row j of `rows`, each n long: where it is read, how far the next one is and the next row's first, and where what comes after the last row is. */
+    struct Place { uint32_t i, j, n, rows, at, step, next, then; };
+    RL_MEMBER Place find(const Params &p, uint32_t first) {
+        Place t;
+        uint32_t last = p.w.rank - 1;
+        t.n = p.w.dim[last].d, t.rows = p.w.rank > 1 ? p.w.dim[last - 1].d : UINT32_MAX / t.n;
+        uint32_t row = rl_divide(first, p.w.dim[last]);
+        t.i = first - row * t.n, t.j = p.w.rank > 2 ? row - rl_divide(row, p.w.dim[last - 1]) * t.rows : row;
+        t.step = (uint32_t)p.w.step[1][last];
+        t.next = (uint32_t)(p.w.rank > 1 ? p.w.step[1][last - 1] : 0) - (t.n - 1) * t.step;
+        t.at = from_of(p, first), t.then = 0;
+        uint64_t end = (uint64_t)(row - t.j + t.rows) * t.n;
+        if (end < first + WIDE && end < p.count) t.then = from_of(p, (uint32_t)end);
+        return t;
+    }
+
+    RL_MEMBER void gather(const Params &p, Place t, Vector *x, uint32_t n) {
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) {
+            if (e < n) x->each[e] = ((const V *)p.from)[(int32_t)t.at];
+            bool turns = ++t.i == t.n;
+            t.at += turns ? t.next : t.step;
+            if (turns) t.i = 0, t.j++;
+            if (t.j == t.rows) t.j = 0, t.at = t.then;
+        }
     }
 
     RL_STEP(rl_p_copy) {
-        uint32_t first = (block * RL_THREADS + thread) * WIDE, last = p.w.rank - 1;
+        uint32_t first = (block * RL_THREADS + thread) * WIDE;
         if (first >= p.count) return;
-        uint32_t n = p.w.dim[last].d, rows = p.w.rank > 1 ? p.w.dim[last - 1].d : UINT32_MAX / n;
-        uint32_t row = rl_divide(first, p.w.dim[last]), i = first - row * n, j = p.w.rank > 2 ? row - rl_divide(row, p.w.dim[last - 1]) * rows : row;
-        int64_t at, then = 0, step = p.w.step[1][last], next = (p.w.rank > 1 ? p.w.step[1][last - 1] : 0) - (int64_t)(n - 1) * step;
-        at = from_of(p, first);
-        uint64_t end = (uint64_t)(row - j + rows) * n;
-        if (end < first + WIDE && end < p.count) then = from_of(p, (uint32_t)end);
         Vector x;
-        RL_UNROLL
-        for (uint32_t e = 0; e < WIDE; e++) {
-            if (first + e < p.count) x.each[e] = ((const V *)p.from)[at];
-            bool turns = ++i == n;
-            at += turns ? next : step;
-            if (turns) i = 0, j++;
-            if (j == rows) j = 0, at = then;
-        }
+        V *to = (V *)p.to + first;
+        Place t = find(p, first);
         if (first + WIDE <= p.count) {
-            *(Vector *)((V *)p.to + first) = x;
+            gather(p, t, &x, WIDE);
+            *(Vector *)to = x;
             return;
         }
+        gather(p, t, &x, p.count - first);
         RL_UNROLL
         for (uint32_t e = 0; e < WIDE; e++)
-            if (first + e < p.count) ((V *)p.to)[first + e] = x.each[e];
+            if (first + e < p.count) to[e] = x.each[e];
     }
 };
 

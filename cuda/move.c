@@ -1,6 +1,7 @@
 /* Moves on the device: see move.h. */
 #include "move.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "interleave.h"
@@ -64,10 +65,17 @@ static bool is_dense(const rl_loops *l, uint32_t first) {
     return true;
 }
 
+/* The farthest that an operand's elements can lie from its first, or the way there by way of the ends of its dims. */
+static int64_t reach_of(const rl_loops *l, uint32_t operand) {
+    int64_t n = 0;
+    for (uint32_t i = 0; i < l->rank; i++) n += l->dim[i] * llabs(l->step[operand][i]);
+    return n;
+}
+
 /* What is written is one line, from a multiple of 16 bytes on, and the two innermost dims have as much as a thread writes. */
 static bool fits_pack(const rl_move_plan *p, uint64_t to) {
     const rl_loops *l = &p->loops;
-    if (p->size >= 16 || to % 16 || !l->rank || rl_loops_outer(l) || !is_dense(l, 0)) return false;
+    if (p->size >= 16 || to % 16 || !l->rank || rl_loops_outer(l) || !is_dense(l, 0) || reach_of(l, 1) > INT32_MAX) return false;
     return l->rank == 1 || l->dim[l->rank - 1] * l->dim[l->rank - 2] * p->size >= 16;
 }
 

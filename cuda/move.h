@@ -10,7 +10,7 @@
 typedef enum { RL_MOVE_NOTHING, RL_MOVE_BYTES, RL_MOVE_STRIDED, RL_MOVE_PACK, RL_MOVE_TILE, RL_MOVE_WEAVE, RL_MOVE_INTERLEAVE, RL_MOVE_BITS } rl_move_kind;
 typedef struct {
     rl_move_kind kind;
-    uint32_t size; /* bytes of what one thread moves at a time (STRIDED), of what it reads at a time (PACK), of an element (TILE, WEAVE, INTERLEAVE) */
+    uint32_t size; /* bytes of what one thread moves at a time (STRIDED), of what it reads at a time (PACK), of an element (TILE, WEAVE, INTERLEAVE; 0: 4 bits) */
     uint32_t i, j; /* TILE and WEAVE: the dims that lie closest in what is read and in what is written */
     uint64_t run_i, run_j; /* TILE: these and the dims that follow them there one after the other, a bit each */
     rl_loops loops; /* sorted and merged; STRIDED, PACK: in vectors of `size` */

@@ -281,7 +281,7 @@ static uint32_t run_byte(uint32_t at, uint32_t q, uint32_t b) { return rl_lace_u
 /* A thread's k-th put is so many bytes of its planes at its place of the run. */
 static uint32_t put_byte(uint32_t bits, uint32_t at, uint32_t q, uint32_t thread, uint32_t e, uint32_t k) {
     uint32_t piece = RL_LACE_PIECE(bits, at, q), b = k * RL_LACE_PUT(bits, at, q), places = q <= 4 ? 0 : b / piece * (q * bits / 8);
-    return (rl_lace_column(bits, q, thread) + e * 256) * q * at + places + rl_lace_group(bits, q, thread) * piece + (q <= 4 ? b : b % piece);
+    return (rl_lace_column(bits, at, q, thread) + e * RL_LACE_STEP(bits, q)) * q * at + places + rl_lace_group(bits, at, q, thread) * piece + (q <= 4 ? b : b % piece);
 }
 
 /* The most words that one bank is asked for by the lanes of a warp that shared memory answers together: of the puts, of the 16 bytes of the run. */
@@ -311,7 +311,7 @@ static void check_lace(uint32_t bits, uint32_t at, uint32_t q) {
             }
     for (uint32_t b = 0; b < n; b += put) CHECK(seen[b] == 1);
     for (uint32_t u = 256; u < n / 16; u++) CHECK(rl_lace_unit(at, q, u) == rl_lace_unit(at, q, u - 256) + 256);
-    for (uint32_t k = 0; k < nput; k++) CHECK(lace_conflicts(bits, at, q, k, true) <= (bits == 8 && q == 8 ? 2 : 1));
+    for (uint32_t k = 0; k < nput; k++) CHECK(lace_conflicts(bits, at, q, k, true) <= (q <= 4 || bits >= 32 ? 1 : at == 4 ? 32 / bits : bits == 8 && q == 8 ? 2 : 1));
     CHECK(lace_conflicts(bits, at, q, 0, false) == 1);
     free(seen);
 }
@@ -321,7 +321,7 @@ TEST(interleaves) {
     for (uint32_t bits = 8; bits <= 64; bits *= 2)
         for (uint32_t i = 0; i < RL_LEN(planes); i++) {
             check_lace(bits, 16, planes[i]);
-            if (planes[i] <= 4) check_lace(bits, bits == 64 ? 8 : 4, planes[i]);
+            check_lace(bits, bits == 64 ? 8 : 4, planes[i]);
         }
     check_lace(4, 8, 64);
 }

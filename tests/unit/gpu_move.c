@@ -183,7 +183,7 @@ TEST(interleaves) {
     CHECK_CTX(ctx);
     rl_gpu *g;
     CHECK(rl_gpu_open(ctx, &g) == RL_OK);
-    static const int64_t planes[] = {2, 3, 4, 8, 16, 32, 64}, lines[] = {3, 4, 7, 14, 24, 28, 32, 64, 128, 208, 1072};
+    static const int64_t planes[] = {2, 3, 4, 8, 16, 32, 64}, lines[] = {3, 4, 7, 14, 24, 28, 32, 35, 64, 128, 132, 208, 1072};
     static uint32_t taken[RL_NGPU][NINTERLEAVE][2];
     for (uint32_t bits = 4; bits <= 64; bits *= 2)
         for (size_t a = 0; a < RL_LEN(planes); a++)
@@ -261,6 +261,18 @@ TEST(grid) {
             n += few;
         }
     CHECK(n == 20);
+}
+
+/* What lies too far away for offsets of 32 bits goes by kernels that have 64. */
+TEST(far) {
+    const int64_t near = 1 << 20, away = (int64_t)1 << 34;
+    for (uint32_t k = 0; k < 2; k++) {
+        int64_t batch = k ? away : near;
+        rl_loops short_lines = {.rank = 3, .noperand = 2, .dim = {6, 35, 5}, .step = {{175, 5, 1}, {batch, 1, 35}}};
+        rl_loops planes = {.rank = 3, .noperand = 2, .dim = {6, 1024, 4}, .step = {{4096, 4, 1}, {batch, 1, 1024}}};
+        CHECK(rl_move_choose(&short_lines, 8, 0, 0).kind == (k ? RL_MOVE_STRIDED : RL_MOVE_PACK));
+        CHECK(rl_move_choose(&planes, 8, 0, 0).kind == (k ? RL_MOVE_WEAVE : RL_MOVE_INTERLEAVE));
+    }
 }
 
 /* Which kernel the layouts of the seeds go by: none byte by byte. */
@@ -394,6 +406,7 @@ TEST(types) {
 int main(void) {
     RUN(types); /* the smallest first: under compute-sanitizer the last may have no time left */
     RUN(grid);
+    RUN(far);
     RUN(plans);
     RUN(windows);
     RUN(fills);
