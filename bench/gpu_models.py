@@ -80,7 +80,7 @@ def resnet50(batch, size=224, classes=1000, blocks=(3, 4, 6, 3)):
     x = n.node("Flatten", [n.node("GlobalAveragePool", [x])])
     y = n.node("Gemm", [x, n.weight([cin, classes], 0.02), n.weight([classes], 0.1)])
     info = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, size, size, 3]), helper.make_tensor_value_info(y, TensorProto.FLOAT, [batch, classes])]
-    return helper.make_model(helper.make_graph(n.nodes, "resnet50", info[:1], info[1:], n.weights), opset_imports=[helper.make_opsetid("", 17)])
+    return helper.make_model(helper.make_graph(n.nodes, "resnet50", info[:1], info[1:], n.weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 def bench(args, path):

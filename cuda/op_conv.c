@@ -59,6 +59,8 @@ static rl_status by_own_kernel(const conv *v, const rl_p_conv *p) {
 static rl_status by_cudnn(const conv *v, const rl_p_conv *p, bool *did) {
     rl_dnn_conv_job j = {.p = *p, .type = v->x->dtype, .n = (uint32_t)v->x->dim[0], .groups = (uint32_t)v->group, .npost = v->posts.n};
     for (uint32_t i = 0; i < v->posts.n; i++) j.post[i] = v->posts.post[i], j.operand[i] = v->posts.in[i] ? rl_data(v->posts.in[i]) : NULL;
+    /* Of several groups cuDNN 9.19 has engines that take x channels-last and y row-major, in float32, and make other sums. */
+    if (v->group > 1 && rl_is_channels_last(v->x) != rl_is_channels_last(v->y)) return RL_OK;
     RL_TRY(rl_dnn_conv(v->c, &j, did));
     rl_gpu_posts rest = v->posts;
     for (uint32_t left = 0; left < 2 && !*did; left++) {
@@ -138,6 +140,14 @@ static rl_status by_depthwise(const conv *v) {
     return rl_gpu_launch(rl_gpu_of(v->c->rt), depthwise_kernel(v->x->dtype), rl_gpu_thread_blocks(p.count), &p, sizeof p);
 }
 
+/* What lies channels-last where it need not: each channel by itself is kernel depthwise's; other groups are laid out row by row. */
+static const rl_tensor *grouped_input(conv *v, const rl_tensor *x) {
+    if (v->last || v->group == 1 || !rl_is_channels_last(x)) return x;
+    v->last = !v->transposed && x->rank == 4 && v->group == x->dim[1] && v->group == v->dim[1] && x->dim[1] % RL_DEPTHWISE_CHANNELS == 0
+              && depthwise_kernel(x->dtype) != RL_NGPU;
+    return v->last ? x : rl_gpu_row_major(v->c, x);
+}
+
 static rl_status run_conv(conv *v) {
     rl_call *c = v->c;
     bool did = false;
@@ -148,6 +158,7 @@ static rl_status run_conv(conv *v) {
     if (native) v->last = x->rank > 3 && native->out.perm[x->rank - 1] == 1;
     if (!rl_gpu_posts_of(c, v->dim, x->rank, &v->posts)) return rl_call_decline(c);
     v->x = v->last && !native ? rl_gpu_channels_last(c, rl_call_here(c, 0)) : rl_call_here(c, 0);
+    if (!native) v->x = grouped_input(v, v->x);
     if (!native) v->x = rl_gpu_aligned(c, v->x, v->last ? RL_GPU_LAST : RL_GPU_ROW_MAJOR);
     v->y = rl_call_make_in(c, 0, x->dtype, x->rank, v->dim, v->last ? rl_gpu_last_order(x->rank, perm) : NULL);
     if (rl_numel(v->y) == 0) return RL_OK;

@@ -122,6 +122,10 @@ const rl_tensor *rl_gpu_channels_last(rl_call *c, const rl_tensor *t) {
     return in_order(c, t, RL_GPU_LAST);
 }
 
+const rl_tensor *rl_gpu_row_major(rl_call *c, const rl_tensor *t) {
+    return in_order(c, t, RL_GPU_ROW_MAJOR);
+}
+
 const rl_tensor *rl_gpu_aligned(rl_call *c, const rl_tensor *t, rl_gpu_order o) {
     return (uintptr_t)rl_data(t) % 16 ? copy_in(c, t, o) : t;
 }

@@ -39,6 +39,7 @@ bool rl_gpu_wants_channels_last(const rl_call *c, rl_dtype t);
 /* t itself, or a copy of it that lives until the node is done. */
 const rl_tensor *rl_gpu_aligned(rl_call *c, const rl_tensor *t, rl_gpu_order o); /* from a multiple of 16 bytes on, as cuDNN wants it; a copy lies so */
 const rl_tensor *rl_gpu_channels_last(rl_call *c, const rl_tensor *t);
+const rl_tensor *rl_gpu_row_major(rl_call *c, const rl_tensor *t);
 const int64_t *rl_gpu_last_order(uint32_t rank, int64_t *perm); /* 0, 2, 3, ..., 1 */
 
 #endif
