@@ -170,7 +170,7 @@ RL_HD void rl_loops_by(rl_loops *l, uint32_t n) {
 /* A block's tile (k_tile.h): 16 / size << lk rows of 16 << lc bytes, which become lines of 16 << lk bytes; 16 bytes are a chunk. Chunks of a row lie in
  * shared memory so that no two lanes of a warp use one bank for different words, neither where rows are written nor where lines are read: test
  * gpu_index counts. */
-enum { RL_TILE_BYTES = 24 << 10, RL_TILE_LINES = 512, RL_TILE_MOST = 5, RL_TILE_SUM = 10 };
+enum { RL_TILE_BYTES = 32 << 10, RL_TILE_LINES = 512, RL_TILE_MOST = 5, RL_TILE_SUM = 10 };
 #define RL_TILE_SIDE(size) ((size) == 1 ? 128u : (size) <= 4 ? 64u : 32u)
 typedef struct { uint32_t lc, lk; } rl_tile_shape;
 
@@ -189,14 +189,16 @@ RL_HD uint32_t rl_shift_down(uint32_t k, uint32_t n) {
 #endif
 }
 
-/* For ni elements that lie side by side in what is read, nj in what is written: as square as it gets, of up to 16 KB: a block that waits for its loads once, and others beside it. */
+/* For ni elements that lie side by side in what is read, nj in what is written, of up to 16 KB: a block that waits for its loads once, and others beside it.
+ * Rows are whole where lines half as long are left; else it is as square as it gets, with lines the longer ones: tiles that follow each other go on with
+ * the same rows, in other lines. */
 RL_HD rl_tile_shape rl_tile_shape_of(uint32_t size, uint32_t ni, uint32_t nj) {
-    uint32_t wide = 16 / size, most = RL_TILE_SUM - rl_log2_up(wide);
-    rl_tile_shape s = {rl_log2_up((ni + wide - 1) / wide), rl_log2_up((nj + wide - 1) / wide)};
+    uint32_t wide = 16 / size, most = RL_TILE_SUM - rl_log2_up(wide), rows = rl_log2_up((ni + wide - 1) / wide);
+    rl_tile_shape s = {rows, rl_log2_up((nj + wide - 1) / wide)};
     if (s.lc > RL_TILE_MOST) s.lc = RL_TILE_MOST;
     if (s.lk > RL_TILE_MOST) s.lk = RL_TILE_MOST;
     while (s.lc + s.lk > most) {
-        if (s.lc > s.lk) s.lc--;
+        if (s.lc >= s.lk && !(s.lc == rows && 2 * s.lc <= most + 1)) s.lc--;
         else s.lk--;
     }
     return s;

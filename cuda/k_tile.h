@@ -5,8 +5,9 @@
  *
  * Elements of 1 and 2 bytes lie 4 or 2 in a word of the tile: a thread takes a word of each of these rows and turns them in registers.
  *
- * Where lines of `from` begin anywhere, chunks are read from multiples of 16 bytes on and shifted on their way into the tile, so that a row has one more
- * of them. Where lines of `to` begin anywhere, each line's piece begins where 16 bytes do: up to a chunk before the tile, whose rows the tile has, too. */
+ * Where lines of `from` begin anywhere, chunks are read from multiples of 16 bytes on and shifted on their way into the tile, so that a row has one more of
+ * them. Where lines of `to` do, each line's piece begins where a sector of memory does, which no other tile then writes a part of: up to a sector before
+ * the tile, whose rows the tile has, too. */
 #ifndef RL_CUDA_K_TILE_H
 #define RL_CUDA_K_TILE_H
 #include "k_interleave.h"
@@ -21,7 +22,7 @@ template <class V, bool ANY> struct rl_tiles {
     typedef rl_p_tile Params;
     typedef rl_nothing Local;
     typedef typename rl_alias<V>::type Cell;
-    enum { SIZE = sizeof(V), WIDE = 16 / SIZE, PER = SIZE < 4 ? 4 / SIZE : 1, AHEAD = 4 };
+    enum { SIZE = sizeof(V), WIDE = 16 / SIZE, SECTOR = 32 / SIZE, PER = SIZE < 4 ? 4 / SIZE : 1, AHEAD = 4 };
     struct Shared { alignas(16) Cell cell[RL_TILE_BYTES / SIZE]; int64_t line[RL_TILE_LINES / SIZE]; };
     struct Place { uint32_t i, j, halo; const V *from; V *to; }; /* the tile's first column and row; rows before it */
     union Wide { rl_wide16 all; Cell each[WIDE]; };
@@ -171,14 +172,14 @@ template <class V, bool ANY> struct rl_tiles {
             uint32_t i = (o.w & (words - 1)) * PER + (o.w >> lw);
             if (t.i + i >= p.ni) continue;
             V *to = t.to + s.line[i] + t.j;
-            int32_t first = (int32_t)(o.k * WIDE) - (int32_t)((uintptr_t)to / SIZE % WIDE);
+            int32_t first = (int32_t)(o.k * WIDE) - (int32_t)((uintptr_t)to / SIZE % SECTOR);
             if (first + before >= 0 && first + WIDE <= end) {
                 Wide x;
-                column<LC>(p, s, (uint32_t)(first + WIDE), SIZE * i, x.each);
+                column<LC>(p, s, (uint32_t)(first + SECTOR), SIZE * i, x.each);
                 *(rl_wide16 *)(to + first) = x.all;
             } else {
                 for (int32_t e = 0; e < WIDE; e++)
-                    if (first + e + before >= 0 && first + e < end) to[first + e] = s.cell[chunk(p, (uint32_t)(first + WIDE + e), i / WIDE) * WIDE + i % WIDE];
+                    if (first + e + before >= 0 && first + e < end) to[first + e] = s.cell[chunk(p, (uint32_t)(first + SECTOR + e), i / WIDE) * WIDE + i % WIDE];
             }
         }
     }
@@ -192,7 +193,7 @@ template <class V, bool ANY> struct rl_tiles {
         uint32_t q = rl_divide(block, p.ti), batch = rl_divide(q, p.tj), wide = WIDE << p.shape.lc;
         int64_t at[2];
         rl_walk_at(&p.batch, batch, 2, at);
-        Place t = {(block - q * p.ti.d) * wide, (q - batch * p.tj.d) * ((uint32_t)WIDE << p.shape.lk), !ANY || p.vector_out ? 0 : (uint32_t)WIDE,
+        Place t = {(block - q * p.ti.d) * wide, (q - batch * p.tj.d) * ((uint32_t)WIDE << p.shape.lk), !ANY || p.vector_out ? 0 : (uint32_t)SECTOR,
                    (const V *)p.from + at[1], (V *)p.to + at[0]};
         if (phase == 0) {
             for (uint32_t i = thread; i < wide; i += RL_THREADS)

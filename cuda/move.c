@@ -6,7 +6,8 @@
 
 #include "interleave.h"
 
-enum { LEAST_TILE = 8 /* elements along both dims of a tile: fewer leave most of its lanes idle */, LEAST_BLOCK = 2048 /* bytes that a block moves */ };
+enum { LEAST_TILE = 8 /* elements along both dims of a tile: fewer leave most of its lanes idle */, LEAST_BLOCK = 2048 /* bytes that a block moves */,
+       SECTOR = 32 /* bytes that memory is written by */ };
 
 /* ---- which kernel ---- */
 
@@ -184,11 +185,11 @@ static uint32_t tiles_of(int64_t n, uint32_t side) {
     return (uint32_t)((n + side - 1) / side);
 }
 
-/* Do 16 bytes at a time fit: the address, every step, and the dims that vectors go along? */
-static bool fits_vector(const rl_loops *l, uint32_t operand, uint64_t run, uint32_t size, const void *address) {
-    uint64_t bad = (uint64_t)(uintptr_t)address % 16 + (uint64_t)(count_in(l, run) * size) % 16;
+/* Do `bytes` at a time fit: the address, every step, and the dims that vectors go along? */
+static bool fits_vector(const rl_loops *l, uint32_t operand, uint64_t run, uint32_t size, const void *address, uint32_t bytes) {
+    uint64_t bad = (uint64_t)(uintptr_t)address % bytes + (uint64_t)(count_in(l, run) * size) % bytes;
     for (uint32_t i = 0; i < l->rank; i++)
-        if (!(run >> i & 1)) bad |= (uint64_t)(l->step[operand][i] * (int64_t)size) % 16;
+        if (!(run >> i & 1)) bad |= (uint64_t)(l->step[operand][i] * (int64_t)size) % bytes;
     return !bad;
 }
 
@@ -233,11 +234,12 @@ static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     rl_p_tile p = {.to = m->to, .from = m->from, .ni = (uint32_t)count_in(l, plan->run_i), .nj = (uint32_t)count_in(l, plan->run_j)};
     p.shape = rl_tile_shape_of(m->size, p.ni, p.nj);
     p.to_i = l->step[0][plan->i], p.from_j = l->step[1][plan->j];
-    p.vector_out = fits_vector(l, 0, plan->run_j, m->size, m->to);
+    /* Of a line in several tiles, which are not there at once, each writes whole sectors. */
+    p.vector_out = fits_vector(l, 0, plan->run_j, m->size, m->to, p.nj > wide << p.shape.lk ? SECTOR : 16);
     p.in = is_whole(l, 1, m->size, m->from, &p.low, &p.high) ? RL_TILE_SHIFTED : RL_TILE_ELEMENTS;
-    if (fits_vector(l, 1, plan->run_i, m->size, m->from)) p.in = RL_TILE_CHUNKS;
+    if (fits_vector(l, 1, plan->run_i, m->size, m->from, 16)) p.in = RL_TILE_CHUNKS;
     p.ti = rl_divisor_of(tiles_of(p.ni, wide << p.shape.lc));
-    p.tj = rl_divisor_of(tiles_of(p.vector_out ? p.nj : (int64_t)p.nj + wide - 1, wide << p.shape.lk));
+    p.tj = rl_divisor_of(tiles_of(p.vector_out ? p.nj : (int64_t)p.nj + SECTOR / m->size - 1, wide << p.shape.lk));
     p.run_i = walk_of_run(l, 1, plan->run_i), p.run_j = walk_of_run(l, 0, plan->run_j);
     p.batch = rl_walk_of(&batch, 0);
     rl_gpu_kernel first = p.in == RL_TILE_CHUNKS && p.vector_out ? RL_GPU_tile1 : RL_GPU_any_tile1;

@@ -79,6 +79,9 @@ left() {
     echo $own
 }
 
+# Of what was built: a copy of the folder may have another history.
+commit() { cat $packed/commit 2>/dev/null || git rev-parse --short HEAD 2>/dev/null || echo unknown; }
+
 # Is there a device? Its name, and what the program says of the libraries, in $device; 5: none.
 find_device() {
     local why rc=0
@@ -172,6 +175,8 @@ do_pack() {
     rm -rf $packed/{cuda,lib,shared} # references stay
     mkdir -p $packed/cuda $packed/lib $packed/shared
     cp build-gpu/relayout $packed
+    rm -f $packed/commit
+    commit >$packed/commit
     cp build-gpu/cuda/gpu_moves build-gpu/cuda/unit_gpu_index build-gpu/cuda/device_gpu_* $packed/cuda
     strip $packed/relayout $packed/cuda/*
     f=$(ldd build-gpu/relayout | awk '/libprotobuf-c/ {print $3}')
@@ -274,7 +279,7 @@ report() {
     {
         echo "## $part"
         echo
-        echo "$(date -u +%F), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown), driver" \
+        echo "$(date -u +%F), commit $(commit), driver" \
             "$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)."
         echo
         [ -z "$fence" ] || echo "$fence"

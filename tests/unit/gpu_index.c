@@ -187,9 +187,9 @@ typedef struct { uint32_t size; rl_tile_shape s; } tile;
 static uint32_t rows_of(tile t) { return 16 / t.size << t.s.lk; }
 static uint32_t words_of(tile t) { return 1u << rl_tile_words(t.size, t.s); }
 
-/* Chunks of all rows lie in places of their own, with a chunk's rows more than the tile has; it writes each chunk of each line once. */
+/* Chunks of all rows lie in places of their own, with a sector's rows more than the tile has; it writes each chunk of each line once. */
 static void check_cover(tile t) {
-    uint32_t rows = rows_of(t) + 16 / t.size, n = rows << t.s.lc, nunit = words_of(t) << t.s.lk;
+    uint32_t rows = rows_of(t) + 32 / t.size, n = rows << t.s.lc, nunit = words_of(t) << t.s.lk;
     uint8_t *seen = calloc(n, 1), *written = calloc(nunit, 1);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t at = rl_tile_chunk(t.size, t.s, k >> t.s.lc, k & ((1u << t.s.lc) - 1));
@@ -234,7 +234,7 @@ static uint32_t conflicts_of_lines(tile t, bool shifted) {
         for (uint32_t e = 0; e < wide; e++) {
             for (uint32_t lane = 0; lane < group; lane++) {
                 rl_tile_unit o = rl_tile_unit_of(t.s, rl_tile_words(t.size, t.s), u + lane);
-                uint32_t row = o.k * wide + e + (shifted ? wide - o.w * 7 % wide : 0);
+                uint32_t row = o.k * wide + e + (shifted ? 2 * wide - o.w * 7 % (2 * wide) : 0);
                 at[lane] = 16 * rl_tile_chunk(t.size, t.s, row, o.w * each / 16) + o.w * each % 16;
             }
             worst = RL_MAX(worst, conflicts(at, group, each));
