@@ -36,6 +36,7 @@ import common
 import lowered
 import zoo
 
+WAYS = {"graph": {}, "plain": {"gpu_graph_id": "-1"}}  # of onnxruntime, and what its runs are told
 LIBRARIES = ("cuDNN", "cuBLASLt")
 LIMIT = 60  # seconds for a model, on either side
 ROUNDS, UNDER_WAY = 15, 10
@@ -146,15 +147,15 @@ def bound(path, graph):
     return s, b
 
 
-def with_onnxruntime(job):
+def with_onnxruntime(job, ways):
     """({way: milliseconds}, what failed); None where there is no CUDA provider."""
     import onnxruntime as ort
     if "CUDAExecutionProvider" not in ort.get_available_providers():
         return None
     times, wrong = {}, []
-    for way, graph, entries in (("graph", True, {}), ("plain", False, {"gpu_graph_id": "-1"})):
+    for way in ways:
         try:
-            times[way] = timed(*bound(job.path, graph), entries)
+            times[way] = timed(*bound(job.path, way == "graph"), WAYS[way])
         except Exception as e:
             wrong.append(f"{way}: {' '.join(str(e).split())[:200]}")
     return times, wrong
@@ -262,6 +263,7 @@ def main():
     p.add_argument("--runs", type=int, default=0)
     p.add_argument("--seconds", type=float, default=480, help="no further model after this")
     p.add_argument("--json", type=Path, metavar="FOLDER", help="for relayout's own reports")
+    p.add_argument("--ways", nargs="+", choices=WAYS, default=tuple(WAYS), help="of onnxruntime")
     p.add_argument("--only-prepare", action="store_true")
     p.add_argument("--jobs", type=int, default=max(1, min(14, (os.cpu_count() or 1) - 2)), help="of --only-prepare")
     args = p.parse_args()
@@ -272,7 +274,7 @@ def main():
     print("| model | relayout ms, with copies | on the device ms | onnxruntime's CUDA provider ms | as | times as fast "
           "| cuDNN's and cuBLASLt's share of the nodes' time | one recorded graph | nodes on the CPU |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    for job, other, why in common.forked(with_onnxruntime, measured(args, left), 1, limit=LIMIT):
+    for job, other, why in common.forked(partial(with_onnxruntime, ways=args.ways), measured(args, left), 1, limit=LIMIT):
         job.times, wrong = other or ({}, [])
         notes += [f"- {job.name} {job.to}: onnxruntime: {x}" for x in (*wrong, why) if x]
         jobs.append(job)
