@@ -140,6 +140,51 @@ static rl_status by_depthwise(const conv *v) {
     return rl_gpu_launch(rl_gpu_of(v->c->rt), depthwise_kernel(v->x->dtype), rl_gpu_thread_blocks(p.count), &p, sizeof p);
 }
 
+/* ---- patches ---- */
+
+enum { FEW_CHANNELS = 4 };
+
+/* Windows side by side of a few channels, as a vision transformer cuts an image: tensor cores would have most of their lanes empty. */
+static bool takes_patches(const conv *v) {
+    const rl_tensor *x = rl_call_in(v->c, 0);
+    if (v->transposed || v->group != 1 || v->c->step->native || x->dim[1] > FEW_CHANNELS || rl_window_count(v->w.kernel, v->w.r) == 1) return false;
+    for (uint32_t i = 0; i < v->w.r; i++)
+        if (v->w.kernel[i] != v->w.stride[i] || v->w.dilation[i] != 1 || v->w.before[i] || v->w.out[i] * v->w.stride[i] > v->w.in[i]) return false;
+    return v->dim[0] * rl_window_count(v->w.out, v->w.r) * x->dim[1] * rl_window_count(v->w.kernel, v->w.r) < INT32_MAX;
+}
+
+/* x by patches: [N, places..., C, window...], which is [N * places, C * window]. */
+static const rl_tensor *patches_of(const conv *v, const rl_tensor *x) {
+    uint32_t r = v->w.r;
+    rl_tensor view = *x;
+    view.rank = 2 + 2 * r;
+    view.dim[0] = x->dim[0], view.stride[0] = x->stride[0], view.dim[1 + r] = x->dim[1], view.stride[1 + r] = x->stride[1];
+    for (uint32_t i = 0; i < r; i++) {
+        view.dim[1 + i] = v->w.out[i], view.stride[1 + i] = v->w.stride[i] * x->stride[2 + i];
+        view.dim[2 + r + i] = v->w.kernel[i], view.stride[2 + r + i] = x->stride[2 + i];
+    }
+    const rl_tensor *made = rl_call_temp(v->c, x->dtype, view.rank, view.dim);
+    rl_tensor_move(v->c->rt, made, &view);
+    return made;
+}
+
+/* One move and one product, whose rows are what lies channels-last. */
+static rl_status by_patches(conv *v) {
+    rl_call *c = v->c;
+    int64_t perm[RL_RANK], taps = rl_window_count(v->w.kernel, v->w.r);
+    if (!rl_gpu_posts_of(c, v->dim, rl_call_in(c, 0)->rank, &v->posts)) return rl_call_decline(c);
+    const rl_tensor *x = patches_of(v, rl_call_here(c, 0));
+    v->y = rl_call_make_in(c, 0, x->dtype, 2 + v->w.r, v->dim, rl_gpu_last_order(2 + v->w.r, perm));
+    if (rl_numel(v->y) == 0) return RL_OK;
+    rl_gpu_posts_like(c, &v->posts, v->y);
+    if (!rl_gpu_weights(c, false, 1, RL_GPU_ROW_MAJOR, &v->k, &v->bias)) return rl_call_decline(c);
+    const rl_tensor *k = rl_here_dense(c, v->k);
+    rl_tensor a = *x, b = *k;
+    a.rank = 2, a.dim[0] = rl_numel(x) / (k->dim[1] * taps), a.dim[1] = k->dim[1] * taps, a.stride[0] = a.dim[1], a.stride[1] = 1;
+    b.rank = 2, b.dim[0] = a.dim[1], b.dim[1] = k->dim[0], b.stride[0] = 1, b.stride[1] = a.dim[1];
+    return rl_gpu_rows_by_columns(c, &a, &b, v->bias, &v->posts, v->y);
+}
+
 /* What lies channels-last where it need not: each channel by itself is kernel depthwise's; other groups are laid out row by row. */
 static const rl_tensor *grouped_input(conv *v, const rl_tensor *x) {
     if (v->last || v->group == 1 || !rl_is_channels_last(x)) return x;
@@ -150,6 +195,7 @@ static const rl_tensor *grouped_input(conv *v, const rl_tensor *x) {
 
 static rl_status run_conv(conv *v) {
     rl_call *c = v->c;
+    if (takes_patches(v)) return by_patches(v);
     bool did = false;
     int64_t perm[RL_RANK];
     const rl_tensor *x = rl_call_in(c, 0);

@@ -119,6 +119,12 @@ rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, con
     return multiply(&j, a, b, y, y->stride[y->rank - 2], alpha);
 }
 
+rl_status rl_gpu_rows_by_columns(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *bias, const rl_gpu_posts *posts, const rl_tensor *y) {
+    product j = {.c = c, .posts = *posts};
+    add_bias(&j.p, bias);
+    return multiply(&j, a, b, y, b->dim[1], 1);
+}
+
 static rl_status product_of(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y) {
     return rl_gpu_product(c, a, b, y, 1);
 }

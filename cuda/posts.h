@@ -30,6 +30,9 @@ bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, rl_gpu_order ord
  * input 2 times beta (0: the op has no such input) and the joined shift; *bias NULL: nothing was joined, input 2 is the caller's. False: not constants. */
 bool rl_gpu_columns(rl_call *c, uint32_t columns, float beta, const rl_tensor **weights, const rl_tensor **bias);
 
+/* y, whose memory is the rows of a [m, k] times b [k, n], each after the other: with a bias for each column (NULL: none), then the posts (op_product.c). */
+rl_status rl_gpu_rows_by_columns(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *bias, const rl_gpu_posts *posts, const rl_tensor *y);
+
 /* Input i (of the first RL_MOST_WIDENED; NULL: left out) on the device as this type, row-major: a constant's numbers are made once. */
 enum { RL_MOST_WIDENED = 4 };
 const rl_tensor *rl_gpu_widened(rl_call *c, uint32_t i, rl_dtype type);

@@ -197,6 +197,25 @@ TEST(groups_of_what_was_turned) {
     rl_ctx_free(ctx);
 }
 
+/* Windows side by side of a few channels: a move and a product, without the kernel that convolves, with what was joined to them. */
+TEST(patches) {
+    static const char text[] =
+        "graph opset=21 {\n  in %%x %s[N,3,9,6]\n  const %%w %s[4,3,2,3] @\n  const %%b %s[4] {1,-2,0.5,3}\n  const %%s %s[4] {1,0.5,2,-1}\n"
+        "  %%c = Conv(%%x, %%w, %%b) strides=[2,3]\n  %%n = BatchNormalization(%%c, %%s, %%b, %%b, %%v)\n  %%r = Relu(%%n)\n  %%d = Conv(%%x, %%w) strides=[2,3]\n"
+        "  %%y = Add(%%d, %%r)\n  out %%y\n  const %%v %s[4] {1,2,4,0.5}\n}\n";
+    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
+    static const char *const refused[] = {"launch:none", "launch:conv"};
+    char typed[800], full[1600];
+    CHECK_CTX(ctx)
+    for (size_t t = 0; t < RL_LEN(types); t++) {
+        const char *n = rl_dtype_name(types[t]);
+        snprintf(typed, sizeof typed, text, n, n, n, n, n);
+        with_constants(full, sizeof full, typed, 72);
+        for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, full, refused[f], types[t], (int64_t[]){2, 3, 9, 6}, 2, false);
+    }
+    rl_ctx_free(ctx);
+}
+
 /* Pools of what lies channels-last are the own kernel's, 16 bytes of channels at a time, also where there is cuDNN. */
 TEST(pools_of_channels) {
     static const char text[] =
@@ -451,6 +470,7 @@ int main(void) {
     RUN(stays_in_order);
     RUN(depthwise);
     RUN(groups_of_what_was_turned);
+    RUN(patches);
     RUN(pools_of_channels);
     RUN(constant_scales);
     RUN(quantized_chains);

@@ -184,6 +184,8 @@ static const struct { const char *type, *text; } forms[] = {
     {"Pad", "in %x #[4,5] const %p i64[2] {-1,2} const %a i64[1] {-1} %y = Pad(%x, %p, _, %a) mode=\"edge\""},
     {"Pad", "opset=2 in %x f32[3,5] %y = Pad(%x) pads=[1,0,2,3] value=0.5"},
     {"Conv", "in %x #[2,4,7,6] in %w #[6,2,3,3] in %b #[6] %y = Conv(%x, %w, %b) group=2 pads=[1,0,1,2] strides=[2,1]"},
+    {"Conv", "in %x #[2,3,9,8] in %w #[5,3,4,2] in %b #[5] %y = Conv(%x, %w, %b) strides=[4,2]"}, /* patches */
+    {"Conv", "in %x #[2,1,9] in %w #[6,1,3] %y = Conv(%x, %w) strides=[3]"},
     {"Conv", "in %x #[2,4,9] in %w #[6,4,3] %y = Conv(%x, %w) dilations=[2]"},
     {"Conv", "in %x #[1,2,4,5,6] in %w #[3,2,2,3,1] %y = Conv(%x, %w)"},
     /* each channel by itself: float16 and bfloat16 lie channels-last; strips of rows, chunks of channels; 18 channels are no whole fours */
