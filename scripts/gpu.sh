@@ -175,8 +175,7 @@ do_pack() {
     rm -rf $packed/{cuda,lib,shared} # references stay
     mkdir -p $packed/cuda $packed/lib $packed/shared
     cp build-gpu/relayout $packed
-    rm -f $packed/commit
-    commit >$packed/commit
+    git rev-parse --short HEAD >$packed/commit 2>/dev/null || rm -f $packed/commit
     cp build-gpu/cuda/gpu_moves build-gpu/cuda/unit_gpu_index build-gpu/cuda/device_gpu_* $packed/cuda
     strip $packed/relayout $packed/cuda/*
     f=$(ldd build-gpu/relayout | awk '/libprotobuf-c/ {print $3}')
