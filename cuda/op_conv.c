@@ -59,8 +59,6 @@ static rl_status by_own_kernel(const conv *v, const rl_p_conv *p) {
 static rl_status by_cudnn(const conv *v, const rl_p_conv *p, bool *did) {
     rl_dnn_conv_job j = {.p = *p, .type = v->x->dtype, .n = (uint32_t)v->x->dim[0], .groups = (uint32_t)v->group, .npost = v->posts.n};
     for (uint32_t i = 0; i < v->posts.n; i++) j.post[i] = v->posts.post[i], j.operand[i] = v->posts.in[i] ? rl_data(v->posts.in[i]) : NULL;
-    /* Of several groups cuDNN 9.19 has engines that take x channels-last and y row-major, in float32, and make other sums. */
-    if (v->group > 1 && rl_is_channels_last(v->x) != rl_is_channels_last(v->y)) return RL_OK;
     RL_TRY(rl_dnn_conv(v->c, &j, did));
     rl_gpu_posts rest = v->posts;
     for (uint32_t left = 0; left < 2 && !*did; left++) {
@@ -185,7 +183,7 @@ static rl_status by_patches(conv *v) {
     return rl_gpu_rows_by_columns(c, &a, &b, v->bias, &v->posts, v->y);
 }
 
-/* What lies channels-last where it need not: each channel by itself is kernel depthwise's; other groups are laid out row by row. */
+/* Of several groups x and y lie in one order: each channel by itself is kernel depthwise's where x lies channels-last anyway; else x is laid out. */
 static const rl_tensor *grouped_input(conv *v, const rl_tensor *x) {
     if (v->last || v->group == 1 || !rl_is_channels_last(x)) return x;
     v->last = !v->transposed && x->rank == 4 && v->group == x->dim[1] && v->group == v->dim[1] && x->dim[1] % RL_DEPTHWISE_CHANNELS == 0

@@ -198,8 +198,8 @@ bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, rl_gpu_order ord
     bool scaled = f && f->scale, constant = rl_call_is_constant(c, 1) && (!rl_call_in(c, 2) || rl_call_is_constant(c, 2));
     *bias = NULL;
     if (scaled && !constant) return false;
-    if (!constant || (!scaled && order == RL_GPU_ROW_MAJOR) || rl_numel(rl_call_in(c, 1)) == 0) {
-        *weights = order == RL_GPU_ROW_MAJOR ? rl_call_here(c, 1) : in_order(c, rl_call_here(c, 1), order);
+    if (!constant || (!scaled && order == RL_GPU_ROW_MAJOR && rl_is_dense(rl_call_in(c, 1))) || rl_numel(rl_call_in(c, 1)) == 0) {
+        *weights = in_order(c, rl_call_here(c, 1), order);
         *bias = rl_here_dense(c, rl_call_here(c, 2));
         return true;
     }

@@ -23,7 +23,8 @@ rl_status rl_gpu_run_posts(rl_call *c, const rl_gpu_posts *p, const rl_tensor *y
 
 /* How weights lie: as dims say; channels-last; what belongs to a tap together. */
 typedef enum { RL_GPU_ROW_MAJOR, RL_GPU_LAST, RL_GPU_BY_TAP } rl_gpu_order;
-/* The step's weights and bias (NULL: none) on the device, with its joined scale and shift. False: not constants. */
+/* The step's weights, in this order whatever they were given in, and bias (NULL: none) on the device, with its joined scale and shift. False: not
+ * constants. */
 bool rl_gpu_weights(rl_call *c, bool transposed, int64_t group, rl_gpu_order order, const rl_tensor **weights, const rl_tensor **bias);
 
 /* The step's matrix (input 1; columns: the dim that becomes the output's last) with its joined scale, and the bias for each column that this makes of

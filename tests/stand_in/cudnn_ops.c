@@ -6,7 +6,7 @@
 
 #include "cudnn.h"
 
-typedef struct { int64_t rank, dim[MOST_DIMS], stride[MOST_DIMS], vectors; stand_in_type type; void *p; double value; int by_value, made; } tensor;
+typedef struct { int64_t rank, dim[MOST_DIMS], stride[MOST_DIMS], vectors; stand_in_type type; void *p; double value; int by_value; } tensor;
 typedef struct { const execution *e; struct { int64_t uid; void *p; } between[MOST_AT]; int n; } work;
 
 static stand_in_type type_of(int t) {
@@ -38,7 +38,6 @@ static tensor place(work *w, const item *d) {
     for (int64_t i = 0; i < w->e->n; i++)
         if (w->e->uid[i] == uid) t.p = w->e->p[i], t.value = w->e->value[i], t.by_value = item_get(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, NULL) != NULL;
     if (t.p) return t;
-    t.made = 1;
     for (int64_t i = t.rank; i-- > 0; step *= t.dim[i]) t.stride[i] = step;
     t.vectors = 1;
     for (int i = 0; i < w->n && !t.p; i++)
@@ -123,14 +122,17 @@ static double factor_of(const item *op, cudnnBackendAttributeName_t name, stand_
     return t == SI_F64 ? *(const double *)p : (double)*(const float *)p;
 }
 
-/* Of several groups, x lying in another order than y, sums are wrong, as cuDNN 9.19's were in float32. */
+/* Do a filter's outputs lie closest, as those of a depthwise one that was turned from [H,W,C,1]? Models that have such ones came out wrong with cuDNN 9.19. */
+static int is_turned(const tensor *x, const tensor *f) {
+    return x->dim[1] != f->dim[1] && f->dim[0] > 1 && f->stride[0] == 1 && f->dim[2] * f->dim[3] > 1;
+}
+
 static void convolve(work *k, const item *op, int back) {
     tensor x = place(k, item_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X));
     tensor f = place(k, item_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W));
     tensor y = place(k, item_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y));
     window w = window_of(item_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC));
-    int mixed = !y.made && x.dim[1] != f.dim[!back] && (x.stride[1] == 1) != (y.stride[1] == 1); /* several groups */
-    double alpha = mixed ? 0 : factor_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, x.type);
+    double alpha = !back && is_turned(&x, &f) ? 0 : factor_of(op, back ? CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA : CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, x.type);
     int64_t out[MOST_DIMS] = {0};
     do stand_in_store(y.p, at(&y, out), y.type, alpha * sum_of(&w, back, &x, &f, &y, out));
     while (next(&y, out));

@@ -180,20 +180,24 @@ TEST(depthwise) {
     rl_ctx_free(ctx);
 }
 
-/* Of several groups, what lies channels-last is the own kernel's or is laid out row by row: cuDNN's sums are wrong where only x lies so. */
+/* Of several groups: x that lies channels-last, and weights that were turned, which cuDNN gets laid out. */
 TEST(groups_of_what_was_turned) {
-    static const char text[] = "graph opset=21 {\n  in %%x %s[N,7,9,16]\n  const %%w %s[16,%d,3,3] @\n  %%t = Transpose(%%x) perm=[0,3,1,2]\n"
-                               "  %%y = Conv(%%t, %%w) group=%d pads=[1,1,1,1]\n  out %%y\n}\n";
+    static const char *const text[] = {"graph opset=21 {\n  in %%x %s[N,7,9,16]\n  const %%w %s[3,3,16,%d] @\n  %%t = Transpose(%%x) perm=[0,3,1,2]\n"
+                                       "  %%u = Transpose(%%w) perm=[2,3,0,1]\n  %%y = Conv(%%t, %%u) group=%d pads=[1,1,1,1]\n  out %%y\n}\n",
+                                       "graph opset=21 {\n  in %%x %s[N,16,7,9]\n  const %%w %s[3,3,16,%d] @\n"
+                                       "  %%u = Transpose(%%w) perm=[2,3,0,1]\n  %%y = Conv(%%x, %%u) group=%d pads=[1,1,1,1]\n  out %%y\n}\n"};
+    static const int64_t dim[2][4] = {{2, 7, 9, 16}, {2, 16, 7, 9}};
     static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
     char typed[400], full[2000];
     CHECK_CTX(ctx)
     for (size_t t = 0; t < RL_LEN(types); t++)
-        for (int each = 1; each <= 2; each++) {
-            const char *n = rl_dtype_name(types[t]);
-            snprintf(typed, sizeof typed, text, n, n, each, 16 / each);
-            with_constants(full, sizeof full, typed, 144 * (uint32_t)each);
-            check_without(ctx, full, "launch:none", types[t], (int64_t[]){2, 7, 9, 16}, 2, each == 1);
-        }
+        for (int each = 1; each <= 2; each++)
+            for (uint32_t k = 0; k < RL_LEN(text); k++) {
+                const char *n = rl_dtype_name(types[t]);
+                snprintf(typed, sizeof typed, text[k], n, n, each, 16 / each);
+                with_constants(full, sizeof full, typed, 144 * (uint32_t)each);
+                check_without(ctx, full, "launch:none", types[t], dim[k], k ? 1 : 2, k == 0 && each == 1);
+            }
     rl_ctx_free(ctx);
 }
 
