@@ -150,6 +150,16 @@ static rl_status cuda_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src
     return rl_gpu_move(rl_gpu_of(rt), &l, rl_elem_bits(dst->dtype), dst->mem->p, dst->offset, src->mem->p, src->offset);
 }
 
+static rl_status cuda_move_all(rl_rt *rt, uint32_t n, const rl_tensor *dst, const rl_tensor *src) {
+    rl_gpu_part *part = calloc(n, sizeof *part);
+    if (!part) return RL_ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        part[i] = (rl_gpu_part){rl_loops_of(dst[i].rank, dst[i].dim, (const rl_tensor *[]){&dst[i], &src[i]}, 2), dst[i].mem->p, dst[i].offset, src[i].mem->p, src[i].offset};
+    rl_status s = rl_gpu_move_all(rl_gpu_of(rt), rl_elem_bits(dst->dtype), n, part);
+    free(part);
+    return s;
+}
+
 static rl_status cuda_fill(rl_rt *rt, const rl_tensor *dst, const void *value) {
     rl_loops l = rl_loops_of(dst->rank, dst->dim, (const rl_tensor *[]){dst}, 1);
     return rl_gpu_fill(rl_gpu_of(rt), &l, rl_elem_bits(dst->dtype), dst->mem->p, dst->offset, value);
@@ -281,7 +291,7 @@ static const rl_kernel table[] = {
 
 const rl_backend rl_backend_cuda = {
     .name = "cuda", .kernel = table, .nkernel = RL_LEN(table), .alloc = cuda_alloc, .free = cuda_free, .put = cuda_put, .get = cuda_get,
-    .sync = cuda_sync, .open = cuda_open, .close = cuda_close, .move = cuda_move, .fill = cuda_fill, .convert = cuda_convert, .keep = cuda_keep,
+    .sync = cuda_sync, .open = cuda_open, .close = cuda_close, .move = cuda_move, .move_all = cuda_move_all, .fill = cuda_fill, .convert = cuda_convert, .keep = cuda_keep,
     .record = cuda_record, .record_end = cuda_record_end, .replay = cuda_replay, .forget = cuda_forget, .mark = cuda_mark, .between = cuda_between, .describe = cuda_describe, .ways = &rl_gpu_ways};
 
 /* ---- what ops share ---- */

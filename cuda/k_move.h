@@ -5,6 +5,7 @@
  * a block for step 0, then for step 1: the same code, so that tests of it need no device.
  *
  *   strided<V>   element by element (V: a vector of 1 to 16 bytes); neighbours of `to` are neighbours in a warp
+ *   join<V>      several such copies in one launch, as Concat makes them
  *   pack<V>      16 bytes of `to`, which is dense, from elements that lie anywhere
  *   tile<V>      `to` and `from` have their neighbours along different dims: k_tile.h
  *   weave<V>     a few planes to or from their elements side by side: 3 colours, 4 or 32 channels in a block (index.h)
@@ -73,6 +74,30 @@ template <class V> struct rl_strided {
         RL_UNROLL
         for (uint32_t e = 0; e < RL_PER_THREAD; e++)
             if (rl_has_each(first, e, p.count)) ((V *)p.to)[at[e][0]] = x[e];
+    }
+};
+
+template <class V> struct rl_join {
+    typedef rl_p_join Params;
+    typedef rl_nothing Shared, Local;
+    RL_STEP(rl_p_join) {
+        uint32_t i = 0;
+        while (i + 1 < p.n && block >= p.part[i + 1].first) i++;
+        const rl_p_part &part = p.part[i];
+        uint32_t first = rl_first_of(block - part.first, thread);
+        int64_t at[RL_PER_THREAD][2];
+        V x[RL_PER_THREAD];
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++) {
+            uint32_t k = first + e * RL_THREADS, q = rl_divide(k, part.dim[2]), o = rl_divide(q, part.dim[1]);
+            RL_UNROLL
+            for (uint32_t side = 0; side < 2; side++)
+                at[e][side] = (k - q * part.dim[2].d) * part.step[side][2] + (q - o * part.dim[1].d) * part.step[side][1] + o * part.step[side][0];
+            if (k < part.count) x[e] = ((const V *)part.from)[at[e][1]];
+        }
+        RL_UNROLL
+        for (uint32_t e = 0; e < RL_PER_THREAD; e++)
+            if (rl_has_each(first, e, part.count)) ((V *)part.to)[at[e][0]] = x[e];
     }
 };
 

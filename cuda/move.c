@@ -286,6 +286,54 @@ rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int
     return RL_OK;
 }
 
+/* ---- several at once ---- */
+
+/* The bytes at a time that kernel join takes the part by, and its loops then; 0: it does not. */
+static uint32_t fits_join(const rl_gpu_part *part, uint32_t bits, rl_p_part *p) {
+    int64_t size = bits / 8;
+    rl_loops l = part->loops;
+    *p = (rl_p_part){.to = (char *)part->to + part->to0 * size, .from = (const char *)part->from + part->from0 * size};
+    uint64_t to = (uint64_t)(uintptr_t)p->to, from = (uint64_t)(uintptr_t)p->from;
+    if (bits < 8 || rl_loops_count(&l) >= INT32_MAX) return 0;
+    rl_move_kind kind = rl_move_choose(&l, bits, to, from).kind;
+    if (kind != RL_MOVE_BYTES && kind != RL_MOVE_STRIDED) return 0;
+    rl_loops_sort(&l), rl_loops_merge(&l);
+    uint32_t wide = l.rank ? rl_loops_vector(&l, (uint32_t)size, to | from) : (uint32_t)size, lead = RL_JOINED_DIMS - l.rank;
+    if (l.rank > RL_JOINED_DIMS) return 0;
+    if (l.rank) rl_loops_widen(&l, wide / (uint32_t)size);
+    for (uint32_t i = 0; i < RL_JOINED_DIMS; i++) {
+        bool is = i >= lead;
+        p->dim[i] = rl_divisor_of(is ? (uint32_t)l.dim[i - lead] : 1);
+        for (uint32_t side = 0; side < 2; side++) p->step[side][i] = is ? l.step[side][i - lead] : 0;
+    }
+    p->count = (uint32_t)rl_loops_count(&l);
+    return wide;
+}
+
+static rl_status launch_join(rl_gpu *g, uint32_t wide, rl_p_join *p) {
+    uint32_t nblock = 0;
+    for (uint32_t i = 0; i < p->n; i++) p->part[i].first = nblock, nblock += rl_gpu_blocks(p->part[i].count);
+    return p->n ? rl_gpu_launch(g, by_size(RL_GPU_join1, wide), nblock, p, sizeof *p) : RL_OK;
+}
+
+rl_status rl_gpu_move_all(rl_gpu *g, uint32_t bits, uint32_t n, const rl_gpu_part *part) {
+    rl_p_part p;
+    for (uint32_t wide = 16; wide; wide /= 2) {
+        rl_p_join join = {0};
+        for (uint32_t i = 0; i < n; i++) {
+            if (rl_loops_count(&part[i].loops) == 0 || fits_join(&part[i], bits, &p) != wide) continue;
+            join.part[join.n++] = p;
+            if (join.n < RL_MOST_JOINED) continue;
+            RL_TRY(launch_join(g, wide, &join));
+            join.n = 0;
+        }
+        RL_TRY(launch_join(g, wide, &join));
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (!fits_join(&part[i], bits, &p)) RL_TRY(rl_gpu_move(g, &part[i].loops, bits, part[i].to, part[i].to0, part[i].from, part[i].from0));
+    return RL_OK;
+}
+
 /* ---- fill ---- */
 
 static rl_status launch_fill(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {

@@ -21,6 +21,9 @@ rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t to, uint6
 
 /* to0 and from0: the first elements. */
 rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *from, int64_t from0);
+/* Moves that do not depend on each other; those that go by `strided`, or are a copy, go by one launch where it takes them. */
+typedef struct { rl_loops loops; void *to; int64_t to0; const void *from; int64_t from0; } rl_gpu_part;
+rl_status rl_gpu_move_all(rl_gpu *g, uint32_t bits, uint32_t n, const rl_gpu_part *part);
 /* value: an element, in its low bits where it is smaller than a byte. l: operand 0. */
 rl_status rl_gpu_fill(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *value);
 /* A conversion as loops, operand 0 what is written; false where it is none: padding, another number type, blocks that do not divide each other. */

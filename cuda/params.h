@@ -18,6 +18,11 @@ enum { RL_PER_THREAD = 4 }; /* elements, of kernels that go element by element *
 /* strided: operand 0 written, operand 1 read */
 typedef struct { void *to; const void *from; uint32_t count; rl_walk w; } rl_p_copy;
 
+/* join: several copies in one launch; each has up to three dims, the outermost first, and blocks from `first` on */
+enum { RL_MOST_JOINED = 24, RL_JOINED_DIMS = 3 };
+typedef struct { void *to; const void *from; uint32_t first, count; rl_divisor dim[RL_JOINED_DIMS]; int64_t step[2][RL_JOINED_DIMS]; } rl_p_part;
+typedef struct { uint32_t n; rl_p_part part[RL_MOST_JOINED]; } rl_p_join;
+
 /* tile: i counts along operand 1's closest elements, j along operand 0's; all other dims are `batch`. Where several dims lie one after the other there,
  * i, or j, counts through all of them, and its run says where the other operand has it (rank 0: to_i, from_j do). */
 enum { RL_TILE_ELEMENTS, RL_TILE_CHUNKS, RL_TILE_SHIFTED };

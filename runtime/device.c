@@ -116,6 +116,14 @@ bool rl_device_moves(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
     return true;
 }
 
+bool rl_device_moves_all(rl_rt *rt, uint32_t n, const rl_tensor *dst, const rl_tensor *src) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!rt->device || dst[i].mem->on != rt->device || src[i].mem->on != rt->device) return false;
+    for (uint32_t i = 0; i < n; i++) rt->moved += rl_bytes_of(dst[i].dtype, rl_numel(&dst[i]));
+    note(rt, rt->device->move_all(rt, n, dst, src));
+    return true;
+}
+
 bool rl_device_fills(rl_rt *rt, const rl_tensor *dst, const void *value) {
     if (!rt->device || dst->mem->on != rt->device) return false;
     note(rt, rt->device->fill(rt, dst, value));

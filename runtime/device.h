@@ -51,6 +51,8 @@ rl_status rl_device_kernel(rl_step *s, rl_call *c, const rl_kernel *k);
 rl_status rl_device_host_kernel(rl_step *s, rl_call *c, const rl_kernel *k);
 /* Input i, on the device, as numbers on the host. */
 const rl_tensor *rl_device_number(rl_call *c, uint32_t i, rl_dtype t);
+/* Part of rl_tensor_move_all: false unless all lies on the device. */
+bool rl_device_moves_all(rl_rt *rt, uint32_t n, const rl_tensor *dst, const rl_tensor *src);
 /* Parts of rl_tensor_move and rl_fill: false where all lies on the host. */
 bool rl_device_moves(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
 bool rl_device_fills(rl_rt *rt, const rl_tensor *dst, const void *value);

@@ -11,6 +11,11 @@ void rl_tensor_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src) {
     rl_nest_move(&b, &threads);
 }
 
+void rl_tensor_move_all(rl_rt *rt, uint32_t n, const rl_tensor *dst, const rl_tensor *src) {
+    if (n > 1 && rl_device_moves_all(rt, n, dst, src)) return;
+    for (uint32_t i = 0; i < n; i++) rl_tensor_move(rt, &dst[i], &src[i]);
+}
+
 void rl_fill(rl_rt *rt, const rl_tensor *dst, const void *value) {
     if (rl_device_fills(rt, dst, value)) return;
     rl_storage s = {.rt = rt, .on = &rl_backend_cpu, .p = (void *)(uintptr_t)value, .ref = 1, .borrowed = true};

@@ -24,12 +24,15 @@ rl_status rl_ref_concat(rl_call *c) {
     }
     c->gaps = true;
     const rl_tensor *y = rl_home_give(c, x->dtype, x->rank, dim) ? &c->out[0] : rl_call_make_like(c, 0, x, dim);
+    rl_tensor *to = rl_new(c->tmp, rl_tensor, c->nin), *from = rl_new(c->tmp, rl_tensor, c->nin);
+    uint32_t n = 0;
     for (uint32_t i = 0; i < c->nin; i++) {
         const rl_tensor *t = rl_call_in(c, i);
         rl_tensor part = rl_view_slice(y, axis, at, 1, t->dim[axis]);
-        if (!rl_home_holds(&part, t)) rl_tensor_move(c->rt, &part, rl_home_apart(c, &part, t));
+        if (!rl_home_holds(&part, t)) to[n] = part, from[n++] = *rl_home_apart(c, &part, t);
         at += t->dim[axis];
     }
+    rl_tensor_move_all(c->rt, n, to, from);
     return RL_OK;
 }
 

@@ -122,6 +122,8 @@ bool rl_view_reshape(const rl_tensor *t, uint32_t rank, const int64_t *dim, rl_t
 
 /* Copies src to dst, of equal dims and element bits, whatever their strides and offsets, by the one move kernel (src/move.h). */
 void rl_tensor_move(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
+/* n such moves, of one type, that do not depend on each other: by fewer launches on a device. */
+void rl_tensor_move_all(rl_rt *rt, uint32_t n, const rl_tensor *dst, const rl_tensor *src);
 /* Sets every element of dst to the one at *value (of the element's size; types under 8 bits: in its low bits). */
 void rl_fill(rl_rt *rt, const rl_tensor *dst, const void *value);
 
@@ -157,6 +159,7 @@ struct rl_backend {
     void (*close)(rl_rt *rt);
     /* Both lie here; as rl_tensor_move and rl_fill. */
     rl_status (*move)(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src);
+    rl_status (*move_all)(rl_rt *rt, uint32_t n, const rl_tensor *dst, const rl_tensor *src);
     rl_status (*fill)(rl_rt *rt, const rl_tensor *dst, const void *value);
     /* From one layout to another, padding zero. */
     rl_status (*convert)(rl_rt *rt, const rl_desc *to, void *out, const rl_desc *from, const void *in);

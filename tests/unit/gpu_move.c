@@ -142,6 +142,41 @@ TEST(tiles) {
     rl_ctx_free(ctx);
 }
 
+/* Parts of one array, as Concat fills it along its middle dim: more than a launch takes, of widths that vectors fit and do not, some turned, some empty. */
+static void check_parts(rl_gpu *g, uint32_t bits, uint32_t n, int64_t most) {
+    int64_t outer = 1 + draw(3), inner = 1 + draw(20), sum = 0, size = bits / 8;
+    rl_gpu_part *part = calloc(n, sizeof *part);
+    int64_t *wide = calloc(n, sizeof *wide);
+    for (uint32_t i = 0; i < n; i++) sum += wide[i] = draw(5) ? (draw(2) ? 16 : 1) * draw((uint32_t)most) : 0;
+    size_t all = (size_t)(outer * RL_MAX(sum, 1) * inner * size);
+    uint8_t *host = malloc(all), *wanted = malloc(all), *got = malloc(all);
+    char *from = rl_gpu_alloc(g, all), *to = rl_gpu_alloc(g, all);
+    for (size_t i = 0; i < all; i++) host[i] = (uint8_t)draw(256), wanted[i] = 0;
+    CHECK(rl_gpu_put(g, from, host, all) == RL_OK && rl_gpu_put(g, to, wanted, all) == RL_OK);
+    int64_t at = 0;
+    for (uint32_t i = 0; i < n; at += wide[i++]) {
+        bool turned = draw(6) == 0;
+        part[i] = (rl_gpu_part){{.rank = 3, .noperand = 2, .dim = {outer, wide[i], inner}}, to, at * inner, from, at * inner * outer};
+        int64_t step[2][3] = {{sum * inner, inner, 1}, {wide[i] * inner, turned ? 1 : inner, turned ? wide[i] : 1}};
+        for (uint32_t o = 0; o < 2; o++) memcpy(part[i].loops.step[o], step[o], sizeof step[o]);
+        move_slowly(&part[i].loops, bits, wanted, part[i].to0, host, part[i].from0);
+    }
+    CHECK(rl_gpu_move_all(g, bits, n, part) == RL_OK && rl_gpu_get(g, got, to, all) == RL_OK);
+    CHECK(memcmp(got, wanted, all) == 0);
+    rl_gpu_free(g, from, all), rl_gpu_free(g, to, all);
+    free(host), free(wanted), free(got), free(part), free(wide);
+}
+
+TEST(parts) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    for (uint32_t bits = 8; bits <= 128; bits *= 2)
+        for (uint32_t n = 1; n <= 3 * RL_MOST_JOINED; n += 1 + n / 3) check_parts(g, bits, n, 20);
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
 /* A few planes and their interleaved run, both ways, with and without room for 16 bytes, over several blocks, with gaps around. */
 TEST(weaves) {
     CHECK_CTX(ctx);
@@ -411,6 +446,7 @@ int main(void) {
     RUN(windows);
     RUN(fills);
     RUN(tiles);
+    RUN(parts);
     RUN(weaves);
     RUN(interleaves);
     RUN(shuffles);

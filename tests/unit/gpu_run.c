@@ -151,7 +151,7 @@ TEST(stays_in_order) {
         "graph opset=21 {\n  in %x f16[N,16,1,1]\n  const %s f32[4] {1,1,5,4}\n  const %t f32[4] {1,1,2,1.5}\n  const %w f16[16,16,1,1] @\n"
         "  %a = Resize(%x, _, %s)\n  %b = Conv(%a, %w)\n  %r = Resize(%b, _, %t) mode=\"linear\"\n  %c = Conv(%r, %w)\n"
         "  %y = GlobalAveragePool(%c)\n  out %y\n}\n";
-    static const char *const refused[] = {"launch:none", "launch:cast", "launch:tile", "launch:weave", "launch:strided", "launch:pack"};
+    static const char *const refused[] = {"launch:none", "launch:cast", "launch:tile", "launch:weave", "launch:strided", "launch:pack", "launch:any_tile", "launch:interleave", "launch:short", "launch:join"};
     char full[2000];
     CHECK_CTX(ctx)
     with_constants(full, sizeof full, text, 256);
@@ -423,8 +423,8 @@ TEST(refused) {
     said = said_of(ctx, net, "launch:posts", (int64_t[]){2, 4, 6, 6}, &nleft); /* the joined Relu: by itself then, on the device */
     CHECK(nleft == 1 && strstr(said, "nodes on it: 4, as views or moves: 2, on the host: 0, on the host for want of a kernel: 0\n"));
     CHECK(strstr(said, "(Conv): CUDA: posts_f32: refused; the nodes that it joins run one by one\n"));
-    said = said_of(ctx, moves, "launch:strided", (int64_t[]){2, 6, 40, 50}, &nleft);
-    CHECK(nleft == 1 && strstr(said, "nodes on it: 2, as views or moves: 0") && strstr(said, "(Concat): CUDA: strided16: refused; the CPU does it\n"));
+    said = said_of(ctx, moves, "launch:join", (int64_t[]){2, 6, 40, 50}, &nleft);
+    CHECK(nleft == 1 && strstr(said, "nodes on it: 2, as views or moves: 0") && strstr(said, "(Concat): CUDA: join16: refused; the CPU does it\n"));
     rl_ctx_free(ctx);
 }
 
