@@ -8,6 +8,7 @@
 #include "k_recurrent.h"
 #include "k_reduce.h"
 #include "k_tile.h"
+#include "k_weave.h"
 
 template <class K> static __device__ __forceinline__ void run_kernel(const typename K::Params &p) {
     __shared__ typename K::Shared shared;

@@ -9,6 +9,7 @@
 #include "k_recurrent.h"
 #include "k_reduce.h"
 #include "k_tile.h"
+#include "k_weave.h"
 #include "run.h"
 
 typedef void run_fn(uint32_t nblock, const void *param);

@@ -171,7 +171,6 @@ RL_HD void rl_loops_by(rl_loops *l, uint32_t n) {
  * shared memory so that no two lanes of a warp use one bank for different words, neither where rows are written nor where lines are read: test
  * gpu_index counts. */
 enum { RL_TILE_BYTES = 32 << 10, RL_TILE_LINES = 512, RL_TILE_MOST = 5, RL_TILE_SUM = 10 };
-#define RL_TILE_SIDE(size) ((size) == 1 ? 128u : (size) <= 4 ? 64u : 32u)
 typedef struct { uint32_t lc, lk; } rl_tile_shape;
 
 RL_HD uint32_t rl_log2_up(uint32_t n) {
@@ -230,6 +229,7 @@ RL_HD rl_tile_unit rl_tile_unit_of(rl_tile_shape s, uint32_t lw, uint32_t u) {
  * empty.  A block takes `along` places of all q planes instead: rows of the tile are planes, which go to and from memory 16 bytes at a time; so does
  * the interleaved run, each 16 bytes from as many cells as that takes.  Element m of the run is place m / q of plane m % q. */
 enum { RL_WEAVE_BYTES = 16384 };
+#define RL_WEAVE_MOST(size) ((size) == 1 ? 32u : (size) <= 4 ? 16u : 8u) /* planes; of more a tile is full enough */
 typedef struct { uint32_t along, pitch; } rl_weave_shape;
 
 /* along: a whole number of 16 bytes, 0 where q is too much; pitch: from row to row, 16 bytes more, so that planes begin in other banks. */

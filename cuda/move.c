@@ -47,7 +47,7 @@ static int64_t count_in(const rl_loops *l, uint64_t run) {
 
 static bool fits_tile(rl_move_plan *p) {
     p->run_i = run_of(&p->loops, 1, p->i, (uint64_t)1 << p->j), p->run_j = run_of(&p->loops, 0, p->j, p->run_i);
-    int64_t side = RL_TILE_SIDE(p->size), ni = RL_MIN(count_in(&p->loops, p->run_i), side), nj = RL_MIN(count_in(&p->loops, p->run_j), side);
+    int64_t most = 4 * (int64_t)RL_WEAVE_MOST(p->size), ni = RL_MIN(count_in(&p->loops, p->run_i), most), nj = RL_MIN(count_in(&p->loops, p->run_j), most);
     return ni >= LEAST_TILE && nj >= LEAST_TILE && ni * nj * p->size >= LEAST_BLOCK;
 }
 
@@ -55,7 +55,7 @@ static bool fits_tile(rl_move_plan *p) {
 static bool weaves(const rl_move_plan *p, uint32_t run) {
     const rl_loops *l = &p->loops;
     uint32_t q = run ? p->i : p->j, n = run ? p->j : p->i;
-    return p->size < 16 && 4 * l->dim[q] <= RL_TILE_SIDE(p->size) && l->dim[n] * l->dim[q] * p->size >= LEAST_BLOCK && l->dim[n] >= 4 * (16 / p->size)
+    return p->size < 16 && l->dim[q] <= RL_WEAVE_MOST(p->size) && l->dim[n] * l->dim[q] * p->size >= LEAST_BLOCK && l->dim[n] >= 4 * (16 / p->size)
            && l->step[run][n] == l->dim[q];
 }
 

@@ -133,7 +133,7 @@ TEST(tiles) {
                 rl_loops l = {.rank = 3, .noperand = 2, .dim = {2, m, n}, .step = {{m * n, n, 1}, {m * n, 1, m}}};
                 rl_move_kind kind = rl_move_choose(&l, bits, 0, 0).kind;
                 bool small = RL_MIN(m, 128) * RL_MIN(n, 128) * bits / 8 < 4096; /* for some of them a block would have too little to do */
-                CHECK(kind == RL_MOVE_TILE || (kind == RL_MOVE_WEAVE && 4 * RL_MIN(m, n) <= RL_TILE_SIDE(bits / 8)) ||
+                CHECK(kind == RL_MOVE_TILE || (kind == RL_MOVE_WEAVE && RL_MIN(m, n) <= RL_WEAVE_MOST(bits / 8)) ||
                       (kind == RL_MOVE_INTERLEAVE && RL_MIN(m, n) <= 32) ||
                       (small && (kind == RL_MOVE_PACK || kind == RL_MOVE_STRIDED)));
                 check_move(g, &l, bits, a % 3 == 1 ? 1 : 0);
@@ -194,7 +194,7 @@ TEST(weaves) {
                     if (k % 2) l = (rl_loops){.rank = 3, .noperand = 2, .dim = {2, q, n}, .step = {{(n + gap) * q, n + gap, 1}, {n * q + gap, 1, q}}};
                     rl_move_kind kind = rl_move_choose(&l, bits, 0, 0).kind;
                     bool weave = kind == RL_MOVE_WEAVE;
-                    CHECK(weave || kind == RL_MOVE_INTERLEAVE || 4 * q > RL_TILE_SIDE(bits / 8) || q * n * bits / 8 < 2048);
+                    CHECK(weave || kind == RL_MOVE_INTERLEAVE || q > RL_WEAVE_MOST(bits / 8) || q * n * bits / 8 < 2048);
                     nweave += weave;
                     check_move(g, &l, bits, b % 3 == 1 ? 1 : 0);
                 }
