@@ -16,7 +16,7 @@
 #                               places     plans of layouts: costs measured on the device, plans with blocks, against the CPU's reference kernels
 #                               backend    the ONNX backend suite
 #
-# build, move and models go first and alone, one after the other, since they measure (but for build); the others share the device, all at the same time.
+# build, move and models go first and alone, one after the other, since they measure (but for build); the others share the device, two at a time.
 # Whatever fails, the rest is done; a part's report replaces its older one in the file, which is written after each part.  Ends with 1 if anything
 # failed, with 5 where there is no GPU.  GPU_SECONDS=240: no step begins or goes on after so many (models takes half of what is left where others
 # follow); what had no time is said, and a call with these parts does it.  GPU_OUT, a folder that gets the file and the parts' reports and logs after
@@ -52,7 +52,8 @@ alone=() shared=()
 for p in "${parts[@]}"; do
     case $p in build | pack | move | models) alone+=("$p") ;; *) shared+=("$p") ;; esac
 done
-jobs=$((2 * $(nproc) / (${#shared[@]} + 1))) # of each part that shares the device; much of their time they wait for it
+at_once=2 # parts; of 40 processes at a time an H200 had none ready after 100 s, of a dozen two or three a second
+jobs=$((2 * $(nproc) / ((${#shared[@]} < at_once ? ${#shared[@]} : at_once) + 1))) # of each part; much of their time they wait for the device
 jobs=$((jobs < 2 ? 2 : jobs < $(nproc) ? jobs : $(nproc)))
 export CMAKE_BUILD_PARALLEL_LEVEL=$(nproc)
 
@@ -187,12 +188,12 @@ do_pack() {
 
 # Unit tests, with the libraries and by own kernels alone; the last of them waits after each node, so that what fails is named.
 do_tests() {
-    local t at_once
-    at_once=$(nproc)
-    for t in dp4a table ops run recurrent move; do beside "$at_once" step "gpu_$t" 200 "${tools}_gpu_$t"; done
-    [ ! -x "$(dirname "$tools")/unit_gpu_index" ] || beside "$at_once" step gpu_index 100 "$(dirname "$tools")/unit_gpu_index"
-    for t in table run; do RELAYOUT_CUDA_LIBRARIES=0 beside "$at_once" step "own-gpu_$t" 200 "${tools}_gpu_$t"; done
-    RELAYOUT_CUDA_SYNC=1 beside "$at_once" step table-waiting 200 "${tools}_gpu_table"
+    local t cores
+    cores=$(nproc)
+    for t in dp4a table ops run recurrent move; do beside "$cores" step "gpu_$t" 200 "${tools}_gpu_$t"; done
+    [ ! -x "$(dirname "$tools")/unit_gpu_index" ] || beside "$cores" step gpu_index 100 "$(dirname "$tools")/unit_gpu_index"
+    for t in table run; do RELAYOUT_CUDA_LIBRARIES=0 beside "$cores" step "own-gpu_$t" 200 "${tools}_gpu_$t"; done
+    RELAYOUT_CUDA_SYNC=1 beside "$cores" step table-waiting 200 "${tools}_gpu_table"
     wait
 }
 
@@ -222,7 +223,7 @@ do_sanitizer() {
     command -v "$sanitizer" >/dev/null || { echo "skipped: there is no compute-sanitizer"; return; }
     for tool in memcheck initcheck racecheck; do
         for t in run ops dp4a table move; do
-            RELAYOUT_CUDA_LIBRARIES=0 beside $((($(nproc) + 1) / 2)) \
+            RELAYOUT_CUDA_LIBRARIES=0 beside $((($(nproc) + 3) / 4)) \
                 step "$tool-gpu_$t" 200 "$sanitizer" --tool "$tool" --error-exitcode 99 --print-limit 20 "${tools}_gpu_$t"
         done
     done
@@ -317,9 +318,12 @@ done
 case ${parts[*]} in build | pack) [ ! -e "$logs/failed" ]; exit ;; esac
 [ -n "$device" ] || { find_device; prepare; }
 wait $prepared || true
-for p in "${shared[@]}"; do report "$p" & done
-for p in now "${shared[@]}"; do
-    [ $p = now ] || wait -n || true
+for p in "${shared[@]}"; do
+    beside $at_once report "$p"
+    write_file
+done
+for p in $(seq $at_once); do
+    wait -n || true
     write_file
 done
 [ ! -e "$logs/failed" ]
