@@ -284,7 +284,7 @@ template <class V> struct rl_pick {
     typedef rl_nothing Shared, Local;
     enum { WIDE = 16 / sizeof(V), WORDS = WIDE < 4 ? 1 : WIDE / 4 };
     union Indices { rl_wide16 all[WORDS]; int32_t each[4 * WORDS]; };
-    union Wide { rl_wide16 all; V each[WIDE]; };
+    typedef rl_vector<V> Wide;
 
     RL_MEMBER int64_t index_of(const Params &p, const Indices &x, uint32_t first, uint32_t e) {
         return p.by_vector ? x.each[e] : p.wide ? ((const int64_t *)p.index)[first + e] : ((const int32_t *)p.index)[first + e];

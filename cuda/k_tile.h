@@ -25,7 +25,7 @@ template <class V, bool ANY> struct rl_tiles {
     enum { SIZE = sizeof(V), WIDE = 16 / SIZE, SECTOR = 32 / SIZE, PER = SIZE < 4 ? 4 / SIZE : 1, AHEAD = 4 };
     struct Shared { alignas(16) Cell cell[RL_TILE_BYTES / SIZE]; int64_t line[RL_TILE_LINES / SIZE]; };
     struct Place { uint32_t i, j, halo; const V *from; V *to; }; /* the tile's first column and row; rows before it */
-    union Wide { rl_wide16 all; Cell each[WIDE]; };
+    typedef rl_vector<V> Wide;
     RL_MEMBER uint32_t steps(const Params &) { return 2; }
     RL_MEMBER int64_t along(const rl_walk &run, int64_t step, uint32_t i) {
         int64_t at[1] = {i * step};

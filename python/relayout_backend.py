@@ -6,8 +6,10 @@ own.  Where the Python package `relayout` is installed, and no program is named,
   y, = RelayoutBackend.prepare(model).run([x])
 
 Inputs are a list in the order of the graph's inputs, or a dict by name. What NumPy has no type for goes through .pb files.
+RELAYOUT_SERVING: a program that runs many command lines in one process (tests/serve.c), for the tests.
 """
 import os
+import select
 import subprocess
 import tempfile
 from pathlib import Path
@@ -87,6 +89,34 @@ def _read(path, declared):
     return numpy_helper.to_array(proto)
 
 
+_server = None, None  # the process that it is of, the program
+
+
+def _served(serving, args, said, limit):
+    """The exit status, as subprocess has it, of a run in a process that has others before and after; its stderr is in the file."""
+    global _server
+    if _server[0] != os.getpid() or _server[1].poll() is not None:
+        _server = os.getpid(), subprocess.Popen([serving], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    p = _server[1]
+    p.stdin.write("\t".join([str(said), *args]).encode() + b"\n")
+    if not select.select([p.stdout], [], [], limit)[0]:
+        p.kill()
+        raise subprocess.TimeoutExpired(args, limit)
+    answer = p.stdout.readline()
+    if answer and int(answer) not in (0, UNSUPPORTED):
+        p.kill()  # a device that failed once may not answer again
+    return int(answer) if answer else p.wait()
+
+
+def _ran(program, args, tmp, limit):
+    """(exit status, stderr)"""
+    if "RELAYOUT_SERVING" in os.environ:
+        status = _served(os.environ["RELAYOUT_SERVING"], args, tmp / "said", limit)
+        return status, (tmp / "said").read_text(errors="replace")
+    p = subprocess.run([program, *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=limit)
+    return p.returncode, p.stderr.decode(errors="replace")
+
+
 def _only_tensors(graph):
     return all(p.type.WhichOneof("value") == "tensor_type" for p in [*graph.input, *graph.output])
 
@@ -107,15 +137,14 @@ class RelayoutRep(BackendRep):
             if model is None:
                 model = tmp / "model.onnx"
                 model.write_bytes(self.model.SerializeToString())
-            args = [self.program, "run", str(model), "--output-dir", str(tmp / "out"), *self.options]
+            args = ["run", str(model), "--output-dir", str(tmp / "out"), *self.options]
             for i, (name, value) in enumerate(inputs.items()):
                 args += ["--input", f"{name}={_write(tmp, i, value, declared[name])}"]
-            p = subprocess.run(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=self.limit)
-            self.said = p.stderr.decode(errors="replace")
-            if p.returncode:
-                lines = self.said.strip().splitlines() or [f"status {p.returncode}"]
-                error = Refused if p.returncode == UNSUPPORTED else RuntimeError
-                raise error(lines[-1] if p.returncode > 0 else f"killed by signal {-p.returncode}")
+            status, self.said = _ran(self.program, args, tmp, self.limit)
+            if status:
+                lines = self.said.strip().splitlines() or [f"status {status}"]
+                error = Refused if status == UNSUPPORTED else RuntimeError
+                raise error(lines[-1] if status > 0 else f"killed by signal {-status}")
             return tuple(_read(_file_of(tmp / "out", o.name), o.type) for o in graph.output)
 
 

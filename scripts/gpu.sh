@@ -26,7 +26,7 @@
 # zoo, zoo16 and zoobf take what they compare with from build-gpu-packed/references where that is (the CPU's reference kernels have most of their time):
 #     for t in float16 bfloat16; do tests/python/test_zoo_run.py --type $t --references build-gpu-packed/references --only-references; done
 #
-# GPU_PROGRAM and GPU_TOOLS name another program and folder of unit tests (a dry run on the emulated device:
+# GPU_PROGRAM, GPU_TOOLS and GPU_SERVING name another program, folder of unit tests and program for many command lines (a dry run on the emulated device:
 # GPU_PROGRAM=build/cuda/relayout_emulated GPU_TOOLS=build/cuda/unit gpu.sh tests); PYTHON, another Python; RELAYOUT_SHARED, where the sample
 # models are.  cuDNN and cuBLASLt are also looked for in Python's packages (nvidia-cudnn-cu13 and the like).  To build without a network:
 # GPU_PREFIX, a folder with Debian's packages libprotobuf-c-dev and protobuf-c-compiler, and what they need, unpacked (dpkg -x).
@@ -41,7 +41,7 @@ built=build-gpu
 [ ${#parts[@]} != 0 ] || parts=("${all[@]}")
 most=${GPU_SECONDS:-0}
 program=${GPU_PROGRAM:-$built/relayout} tools=${GPU_TOOLS:-$built/cuda/device}
-moves=${GPU_MOVES:-$built/cuda/gpu_moves}
+moves=${GPU_MOVES:-$built/cuda/gpu_moves} serving=${GPU_SERVING:-$built/cuda/relayout_serving} # many command lines in one process
 GPU_CASES=${GPU_CASES:-} # a few of the cases and models, for a dry run
 logs=build-gpu/test-logs
 results=bench/results
@@ -177,7 +177,7 @@ do_pack() {
     mkdir -p $packed/cuda $packed/lib $packed/shared
     cp build-gpu/relayout $packed
     git rev-parse --short HEAD >$packed/commit 2>/dev/null || rm -f $packed/commit
-    cp build-gpu/cuda/gpu_moves build-gpu/cuda/unit_gpu_index build-gpu/cuda/device_gpu_* $packed/cuda
+    cp build-gpu/cuda/{gpu_moves,relayout_serving,unit_gpu_index} build-gpu/cuda/device_gpu_* $packed/cuda
     strip $packed/relayout $packed/cuda/*
     f=$(ldd build-gpu/relayout | awk '/libprotobuf-c/ {print $3}')
     [ -z "$f" ] || cp -L "$f" $packed/lib
@@ -316,6 +316,7 @@ for p in "${alone[@]}"; do
     write_file
 done
 case ${parts[*]} in build | pack) [ ! -e "$logs/failed" ]; exit ;; esac
+[ ! -x "$serving" ] || export RELAYOUT_SERVING=$serving
 [ -n "$device" ] || { find_device; prepare; }
 wait $prepared || true
 for p in "${shared[@]}"; do

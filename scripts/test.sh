@@ -132,7 +132,7 @@ if [ -x build/cuda/relayout_emulated ]; then
         gemm pad resize layer_norm batchnorm where clip cast transpose slice concat _attention rotary top_k cumsum triu tril onehot gridsample \
         lstm gru_ rnn_ lrn test_mean_ quantizelinear convinteger hardmax normalization mvn shrink eyelike dropout upsample swiglu bitcast
     py gpu-emulated-text test_text_run.py --relayout $watched --device cuda text/ops text/moves text/graph text/ir
-    py gpu-emulated-low test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --type float16 espcn mobilenetv3
+    RELAYOUT_SERVING=build/cuda/relayout_emulated_serving py gpu-emulated-low test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --type float16 espcn mobilenetv3
     py gpu-emulated-joined test_fast.py --relayout build/cuda/relayout_emulated --device cuda --count 100
     py gpu-emulated-zoo test_zoo_run.py --relayout build/cuda/relayout_emulated --device cuda --replayed mobilenet efficientnet superres ssd crnn
 else

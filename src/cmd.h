@@ -143,6 +143,9 @@ size_t rl_choice_next(const char **at, const char **word);
 
 /* ---- what was typed ---- */
 
+/* All that a command line asks for; the status is the process's. Nothing stays of it, so that a process can have several. */
+rl_status rl_program(int argc, char **argv);
+
 /* Fills in *l and *c from the line, or says on stderr what is wrong with it. *done: it asked for help, which was printed. */
 rl_status rl_line_parse(rl_line *l, int argc, char **argv, const rl_command **c, bool *done);
 void rl_help_all(const rl_line *l);

@@ -131,6 +131,7 @@ static rl_status parse_options(rl_line *l, const rl_command *c, int argc, char *
     getopt_rows rows;
     make_rows(c, &rows);
     opterr = 0;
+    optind = 0; /* anew: the process may have had another line */
     for (int key; (key = getopt_long(argc, argv, rows.letters, rows.longs, NULL)) != -1;) {
         const rl_option *o = option_of(c, key);
         if (!o) return bad_option(l, c, key, argv[optind - 1]);

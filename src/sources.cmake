@@ -92,6 +92,9 @@ set(RL_SOURCES
 set_source_files_properties(src/move_walk.c src/move_avx2.c src/move_mix.c src/move_x86.c PROPERTIES COMPILE_OPTIONS "-O3")
 set_source_files_properties(src/move_rows.c PROPERTIES COMPILE_OPTIONS "-O3;-falign-loops=64") # its six loops
 
+# Its main alone; tests call the rest, rl_program, themselves.
+set(RL_MAIN
+  src/main.c)
 set(RL_PROGRAM
   runtime/backends.c
   runtime/layout_cmd.c
@@ -129,7 +132,7 @@ set(RL_PROGRAM
   src/cmd_verify.c
   src/cut.c
   src/hint.c
-  src/main.c)
+  src/program.c)
 # What draws: relayout report and relayout dot.
 list(APPEND RL_PROGRAM
   src/layers.c

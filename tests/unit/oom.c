@@ -7,18 +7,17 @@
  * the status is RL_ENOMEM, stderr has one line that says so, stdout is empty and no file was made; or, where the program can do
  * without (a thread less), status and files are those of the undisturbed run.  Either way nothing is left behind: no block, mapping
  * or open file. */
+#include "../../src/cmd.h"
 #include "../../src/hash.h"
 #include "check.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-int relayout_main(int argc, char **argv);
 
 /* ---- what the program calls instead of malloc and its kin ---- */
 
@@ -153,12 +152,11 @@ static outcome run(const char *line, uint64_t from, uint64_t to) {
         lseek(captured[i], 0, SEEK_SET);
         take(i + 1, captured[i]);
     }
-    optind = 0;
     int64_t blocks = memory.blocks, mappings = memory.mappings;
     memory.count = 0;
     memory.fail_from = from ? from : UINT64_MAX;
     memory.fail_to = to;
-    o.status = relayout_main(argc, argv);
+    o.status = (int)rl_program(argc, argv);
     memory.fail_from = UINT64_MAX;
     o.count = memory.count;
     o.leaks = memory.blocks - blocks + (memory.mappings - mappings);
