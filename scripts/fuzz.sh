@@ -25,12 +25,13 @@ need_python
 build_here
 build build-fuzz -DCMAKE_C_COMPILER=clang -DRL_FUZZ=ON -DRL_CUDA=OFF
 
-# -detect_leaks=0: LeakSanitizer needs ptrace, which some containers forbid; contexts are freed whole, and ctest counts blocks.
+# -detect_leaks=0, and the same of what looks for them at the end: LeakSanitizer needs ptrace, which some containers forbid, and falls over what oneDNN's threads
+# leave; contexts are freed whole, and ctest counts blocks.
 # -entropic=0: how rare each of an input's ten thousand features is takes longer to count than the input takes to run.
 common=(-timeout=10 -rss_limit_mb=2048 -detect_leaks=0 -entropic=0)
 plain=()
 if [ "$seed" != 0 ] && setarch -R true 2>/dev/null; then plain=(setarch -R); fi
-export UBSAN_OPTIONS=print_stacktrace=1
+export UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0
 
 # Inputs of each target: the structured one's are recipes (tests/fuzz/model.h), which need not grow slowly.
 lengths() { if [ "$1" = structured ]; then echo -max_len=488 -len_control=0; else echo -max_len=20000; fi; }
