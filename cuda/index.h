@@ -179,15 +179,6 @@ RL_HD uint32_t rl_log2_up(uint32_t n) {
     return k;
 }
 
-/* k / n where n is a power of two that is not known when this is compiled. */
-RL_HD uint32_t rl_shift_down(uint32_t k, uint32_t n) {
-#ifdef __CUDA_ARCH__
-    return k >> (31 - __clz((int)n));
-#else
-    return k / n;
-#endif
-}
-
 /* For ni elements that lie side by side in what is read, nj in what is written, of up to 16 KB: a block that waits for its loads once, and others beside it.
  * Rows are whole where lines half as long are left; else it is as square as it gets, with lines the longer ones: tiles that follow each other go on with
  * the same rows, in other lines. */

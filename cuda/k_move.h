@@ -92,7 +92,7 @@ template <class V> struct rl_join {
             RL_UNROLL
             for (uint32_t side = 0; side < 2; side++)
                 at[e][side] = (k - q * part.dim[2].d) * part.step[side][2] + (q - o * part.dim[1].d) * part.step[side][1] + o * part.step[side][0];
-            if (k < part.count) x[e] = ((const V *)part.from)[at[e][1]];
+            if (rl_has_each(first, e, part.count)) x[e] = ((const V *)part.from)[at[e][1]];
         }
         RL_UNROLL
         for (uint32_t e = 0; e < RL_PER_THREAD; e++)

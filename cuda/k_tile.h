@@ -43,7 +43,7 @@ template <class V, bool ANY> struct rl_tiles {
     RL_MEMBER void read_elements(const Params &p, Shared &s, const Place &t, uint32_t thread) {
         uint32_t wide = WIDE << p.shape.lc, all = rows(p, t) * wide;
         for (uint32_t k = thread; k < all; k += RL_THREADS) {
-            uint32_t i = k & (wide - 1), row = rl_shift_down(k, wide);
+            uint32_t i = k & (wide - 1), row = (k >> p.shape.lc) / WIDE;
             V x = {};
             if (has_row(p, t, row) && t.i + i < p.ni) x = begin_of(p, t, row)[i];
             s.cell[chunk(p, row, i / WIDE) * WIDE + i % WIDE] = x; /* also where there is none: words are read whole */

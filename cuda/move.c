@@ -310,27 +310,31 @@ static uint32_t fits_join(const rl_gpu_part *part, uint32_t bits, rl_p_part *p) 
     return wide;
 }
 
+/* Leaves it empty. */
 static rl_status launch_join(rl_gpu *g, uint32_t wide, rl_p_join *p) {
     uint32_t nblock = 0;
+    if (!p->n) return RL_OK;
     for (uint32_t i = 0; i < p->n; i++) p->part[i].first = nblock, nblock += rl_gpu_blocks(p->part[i].count);
-    return p->n ? rl_gpu_launch(g, by_size(RL_GPU_join1, wide), nblock, p, sizeof *p) : RL_OK;
+    rl_status s = rl_gpu_launch(g, by_size(RL_GPU_join1, wide), nblock, p, sizeof *p);
+    p->n = 0;
+    return s;
 }
 
 rl_status rl_gpu_move_all(rl_gpu *g, uint32_t bits, uint32_t n, const rl_gpu_part *part) {
-    rl_p_part p;
-    for (uint32_t wide = 16; wide; wide /= 2) {
-        rl_p_join join = {0};
-        for (uint32_t i = 0; i < n; i++) {
-            if (rl_loops_count(&part[i].loops) == 0 || fits_join(&part[i], bits, &p) != wide) continue;
-            join.part[join.n++] = p;
-            if (join.n < RL_MOST_JOINED) continue;
-            RL_TRY(launch_join(g, wide, &join));
-            join.n = 0;
+    rl_p_join join[5] = {0}; /* by 1, 2, 4, 8, 16 bytes */
+    for (uint32_t i = 0; i < n; i++) {
+        rl_p_part p;
+        if (rl_loops_count(&part[i].loops) == 0) continue;
+        uint32_t wide = fits_join(&part[i], bits, &p);
+        if (!wide) {
+            RL_TRY(rl_gpu_move(g, &part[i].loops, bits, part[i].to, part[i].to0, part[i].from, part[i].from0));
+            continue;
         }
-        RL_TRY(launch_join(g, wide, &join));
+        rl_p_join *j = &join[__builtin_ctz(wide)];
+        j->part[j->n++] = p;
+        if (j->n == RL_MOST_JOINED) RL_TRY(launch_join(g, wide, j));
     }
-    for (uint32_t i = 0; i < n; i++)
-        if (!fits_join(&part[i], bits, &p)) RL_TRY(rl_gpu_move(g, &part[i].loops, bits, part[i].to, part[i].to0, part[i].from, part[i].from0));
+    for (uint32_t k = 0; k < RL_LEN(join); k++) RL_TRY(launch_join(g, 1u << k, &join[k]));
     return RL_OK;
 }
 

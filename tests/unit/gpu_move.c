@@ -244,6 +244,18 @@ TEST(interleaves) {
     rl_ctx_free(ctx);
 }
 
+/* What undoes it. */
+static rl_loops back_of(const rl_loops *l) {
+    rl_loops back = *l;
+    memcpy(back.step[0], l->step[1], sizeof back.step[0]), memcpy(back.step[1], l->step[0], sizeof back.step[1]);
+    return back;
+}
+
+static void check_there_and_back(rl_gpu *g, const rl_loops *l, uint32_t bits) {
+    rl_loops back = back_of(l);
+    for (uint32_t skip = 0; skip < 2; skip++) check_move(g, l, bits, skip), check_move(g, &back, bits, skip);
+}
+
 /* Pixel shuffles by r, there and back: short lines of r planes. */
 TEST(shuffles) {
     CHECK_CTX(ctx);
@@ -254,11 +266,9 @@ TEST(shuffles) {
             for (int64_t w = 7; w <= 32; w += 7 - w / 28 * 3) {
                 int64_t h = 6, plane = h * w;
                 rl_loops l = {.rank = 6, .noperand = 2, .dim = {2, 3, h, r, w, r},
-                              .step = {{3 * r * r * plane, r * r * plane, r * r * w, r * w, r, 1}, {3 * r * r * plane, r * r * plane, w, r * plane, 1, plane}}}, back = l;
-                memcpy(back.step[0], l.step[1], sizeof back.step[0]), memcpy(back.step[1], l.step[0], sizeof back.step[1]);
+                              .step = {{3 * r * r * plane, r * r * plane, r * r * w, r * w, r, 1}, {3 * r * r * plane, r * r * plane, w, r * plane, 1, plane}}};
                 CHECK((rl_move_choose(&l, bits, 0, 0).kind == RL_MOVE_INTERLEAVE) == (r < 5 && w * bits % 32 == 0));
-                check_move(g, &l, bits, 0), check_move(g, &back, bits, 0);
-                check_move(g, &l, bits, 1), check_move(g, &back, bits, 1);
+                check_there_and_back(g, &l, bits);
             }
     rl_gpu_close(g);
     rl_ctx_free(ctx);
@@ -272,11 +282,9 @@ TEST(windows) {
     for (uint32_t bits = 8; bits <= 64; bits *= 2)
         for (int64_t c = 24; c <= 40; c += 8) {
             rl_loops there = {.rank = 6, .noperand = 2, .dim = {2, 2, 3, 7, 7, c},
-                              .step = {{294 * c, 147 * c, 49 * c, 7 * c, c, 1}, {294 * c, 147, 7, 21, 1, 294}}}, back = there;
-            memcpy(back.step[0], there.step[1], sizeof back.step[0]), memcpy(back.step[1], there.step[0], sizeof back.step[1]);
+                              .step = {{294 * c, 147 * c, 49 * c, 7 * c, c, 1}, {294 * c, 147, 7, 21, 1, 294}}}, back = back_of(&there);
             CHECK(rl_move_choose(&there, bits, 0, 0).kind == RL_MOVE_TILE && rl_move_choose(&back, bits, 0, 0).kind == RL_MOVE_TILE);
-            check_move(g, &there, bits, 0), check_move(g, &back, bits, 0);
-            check_move(g, &there, bits, 1), check_move(g, &back, bits, 1);
+            check_there_and_back(g, &there, bits);
         }
     rl_gpu_close(g);
     rl_ctx_free(ctx);
