@@ -289,8 +289,10 @@ static const rl_kernel table[] = {
 #undef KERNEL
 };
 
+static const rl_kernel chain = {.types = RL_T(RL_F32) | RL_T(RL_F16) | RL_T(RL_BF16), .fn = rl_gpu_chain};
+
 const rl_backend rl_backend_cuda = {
-    .name = "cuda", .kernel = table, .nkernel = RL_LEN(table), .alloc = cuda_alloc, .free = cuda_free, .put = cuda_put, .get = cuda_get,
+    .name = "cuda", .kernel = table, .nkernel = RL_LEN(table), .chain = &chain, .alloc = cuda_alloc, .free = cuda_free, .put = cuda_put, .get = cuda_get,
     .sync = cuda_sync, .open = cuda_open, .close = cuda_close, .move = cuda_move, .move_all = cuda_move_all, .fill = cuda_fill, .convert = cuda_convert, .keep = cuda_keep,
     .record = cuda_record, .record_end = cuda_record_end, .replay = cuda_replay, .forget = cuda_forget, .mark = cuda_mark, .between = cuda_between, .describe = cuda_describe, .ways = &rl_gpu_ways};
 

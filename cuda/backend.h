@@ -47,6 +47,8 @@ const rl_tensor *rl_gpu_number(rl_call *c, rl_dtype t, double x);
 rl_status rl_gpu_one_hot_of(rl_call *c, const rl_tensor *y, const rl_tensor *index, const void *values, uint32_t axis);
 /* Kernel rows, or, where p->scores.queries.d is not 0, kernel scores, for lines of this type; the walk is made of `kept` (op_lines.c). */
 rl_status rl_gpu_run_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t);
+/* Element-wise ops that were joined (runtime/fuse.h; posts.c). */
+rl_kernel_fn rl_gpu_chain;
 /* A MatMul whose step is joined attention (runtime/fuse.h). */
 rl_status rl_gpu_joined_attention(rl_call *c);
 

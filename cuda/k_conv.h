@@ -2,7 +2,7 @@
  *
  *   conv<T>        any strides, an output per thread, also transposed and by groups: what stands in where cuDNN does not
  *   depthwise<T>   each channel by itself, channels-last, with all that follows: instead of cuDNN, which has little for it
- *   posts<T>       activations and sums after a convolution, in one pass */
+ *   posts<T>       activations and sums after a convolution, or of element-wise ops alone, in one pass */
 #ifndef RL_CUDA_K_CONV_H
 #define RL_CUDA_K_CONV_H
 #include <math.h>
@@ -65,7 +65,7 @@ template <class T> struct rl_conv {
     }
 };
 
-/* y = op(y, w) for N numbers: as the CPU's rows (runtime/rows.inc) have it. */
+/* y = op(y, w) for N numbers: as the CPU's rows (runtime/rows.inc) have it; those that may follow a convolution. */
 #define RL_POST_EACH(made)                                                                                           \
     RL_UNROLL                                                                                                        \
     for (uint32_t i = 0; i < N; i++) {                                                                               \
@@ -90,6 +90,28 @@ template <uint32_t N, class C> RL_HD void rl_post_each(const rl_p_post &o, C (&y
     case RL_ROW_LINEAR: RL_POST_EACH(p * v + q)
     case RL_ROW_MUL: RL_POST_EACH(v * w[i])
     default: RL_POST_EACH(v + w[i]) /* RL_ROW_ADD */
+    }
+}
+/* All of them. COPY: y = w. */
+template <uint32_t N, class C> RL_HD void rl_row_each(const rl_p_post &o, C (&y)[N], const C (&w)[N]) {
+    switch (o.op) {
+    case RL_ROW_COPY: RL_POST_EACH((void(v), w[i]))
+    case RL_ROW_ERF: RL_POST_EACH((C)erf(v))
+    case RL_ROW_EXP: RL_POST_EACH((C)exp(v))
+    case RL_ROW_SQRT: RL_POST_EACH((C)sqrt(v))
+    case RL_ROW_ABS: RL_POST_EACH((C)fabs(v))
+    case RL_ROW_NEG: RL_POST_EACH(-v)
+    case RL_ROW_RECIPROCAL: RL_POST_EACH(1 / v)
+    case RL_ROW_SQUARE: RL_POST_EACH(v * v)
+    case RL_ROW_CUBE: RL_POST_EACH(v * v * v)
+    case RL_ROW_ROUND: RL_POST_EACH((C)rint(v / (C)o.p))
+    case RL_ROW_SUB: RL_POST_EACH(v - w[i])
+    case RL_ROW_DIV: RL_POST_EACH(v / w[i])
+    case RL_ROW_MAX: RL_POST_EACH(v != v ? v : w[i] != w[i] ? w[i] : v < w[i] ? w[i] : v)
+    case RL_ROW_MIN: RL_POST_EACH(v != v ? v : w[i] != w[i] ? w[i] : v > w[i] ? w[i] : v)
+    case RL_ROW_RSUB: RL_POST_EACH(w[i] - v)
+    case RL_ROW_RDIV: RL_POST_EACH(w[i] / v)
+    default: rl_post_each<N, C>(o, y, w);
     }
 }
 #undef RL_POST_EACH
@@ -212,7 +234,7 @@ template <class T> struct rl_posts {
         for (uint32_t i = 0; i < p.npost; i++) {
             uint32_t o = p.post[i].operand;
             const C w[1] = {o == 3 ? in[2] : o == 2 ? in[1] : in[0]};
-            rl_post_each<1, C>(p.post[i], made, w);
+            rl_row_each<1, C>(p.post[i], made, w);
         }
         return made[0];
     }
@@ -226,7 +248,7 @@ template <class T> struct rl_posts {
         if (!n) return;
         rl_walk_at(&p.w, number, RL_OPERANDS, at);
         y.clear();
-        y.fetch((const T *)p.to + at[0], false, n);
+        if (p.in[0]) y.fetch((const T *)p.in[0] + at[0], false, n);
         RL_UNROLL
         for (uint32_t o = 1; o < RL_OPERANDS; o++) {
             in[o - 1].clear();
@@ -239,7 +261,7 @@ template <class T> struct rl_posts {
             uint32_t o = p.post[i].operand;
             RL_UNROLL
             for (uint32_t e = 0; e < WIDE; e++) w[e] = rl_load(o == 3 ? in[2].each[e] : o == 2 ? in[1].each[e] : in[0].each[e]);
-            rl_post_each<WIDE, C>(p.post[i], v, w);
+            rl_row_each<WIDE, C>(p.post[i], v, w);
         }
         RL_UNROLL
         for (uint32_t e = 0; e < WIDE; e++) rl_store(&y.each[e], v[e]);
@@ -257,7 +279,7 @@ template <class T> struct rl_posts {
             C in[RL_OPERANDS - 1];
             RL_UNROLL
             for (uint32_t o = 1; o < RL_OPERANDS; o++) in[o - 1] = p.in[o] ? (C)rl_load(((const T *)p.in[o])[at[o]]) : (C)0;
-            rl_store((T *)p.to + at[0], all(p, rl_load(((const T *)p.to)[at[0]]), in));
+            rl_store((T *)p.to + at[0], all(p, p.in[0] ? (C)rl_load(((const T *)p.in[0])[at[0]]) : (C)0, in));
         }
     }
 };

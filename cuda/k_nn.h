@@ -1,6 +1,6 @@
 /* Networks' kernels, C++ for the host and the device, for any strides: what stands in where cuDNN and cuBLASLt do not.
  *
- *   affine<T>   BatchNormalization        lrn<T>      LRN
+ *   affine<T>   BatchNormalization and what was joined to it        lrn<T>      LRN
  *   pool<T>     MaxPool, AveragePool, up to three spatial dims
  *   resize<T>   up to three axes by tables       pad<V>      constant, reflect, edge, wrap
  *   matmul<T>   tiles of 64 * 64 in shared memory, 4 * 4 outputs per thread
@@ -17,6 +17,7 @@ template <class T> struct rl_affine {
     typedef rl_nothing Shared, Local;
     typedef typename rl_computed<T>::type C;
 
+    enum { WIDE = rl_vector<T>::WIDE };
     RL_MEMBER C of(const Params &p, C x, int64_t channel) {
         C by = ((const C *)p.scale)[channel], more = ((const C *)p.bias)[channel];
         if (!p.mean) return x * by + more;
@@ -31,9 +32,21 @@ template <class T> struct rl_affine {
         rl_walk_at(&p.w, number, 3, at);
         x.clear();
         x.fetch((const T *)p.from + at[1], false, n);
+        C v[WIDE];
         RL_UNROLL
-        for (uint32_t e = 0; e < rl_vector<T>::WIDE; e++)
-            if (e < n) rl_store(&x.each[e], of(p, rl_load(x.each[e]), at[2] + e * p.by));
+        for (uint32_t e = 0; e < WIDE; e++) v[e] = of(p, rl_load(x.each[e]), at[2] + (e < n ? e : 0) * p.by);
+        RL_ROLLED
+        for (uint32_t i = 0; i < p.npost; i++) {
+            C w[WIDE] = {0};
+            if (p.post[i].operand) {
+                x.fetch((const T *)p.in[p.post[i].operand] + at[0], false, n);
+                RL_UNROLL
+                for (uint32_t e = 0; e < WIDE; e++) w[e] = rl_load(x.each[e]);
+            }
+            rl_row_each<WIDE, C>(p.post[i], v, w);
+        }
+        RL_UNROLL
+        for (uint32_t e = 0; e < WIDE; e++) rl_store(&x.each[e], v[e]);
         x.put((T *)p.to + at[0], n);
     }
 
@@ -45,7 +58,12 @@ template <class T> struct rl_affine {
         RL_EACH(k, p) {
             int64_t at[3];
             rl_walk_at(&p.w, k, 3, at);
-            rl_store((T *)p.to + at[0], of(p, rl_load(((const T *)p.from)[at[1]]), at[2]));
+            C v[1] = {of(p, rl_load(((const T *)p.from)[at[1]]), at[2])};
+            for (uint32_t i = 0; i < p.npost; i++) {
+                const C w[1] = {p.post[i].operand ? (C)rl_load(((const T *)p.in[p.post[i].operand])[at[0]]) : (C)0};
+                rl_row_each<1, C>(p.post[i], v, w);
+            }
+            rl_store((T *)p.to + at[0], v[0]);
         }
     }
 };

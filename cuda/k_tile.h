@@ -22,7 +22,7 @@ template <class V, bool ANY> struct rl_tiles {
     typedef rl_p_tile Params;
     typedef rl_nothing Local;
     typedef typename rl_alias<V>::type Cell;
-    enum { SIZE = sizeof(V), WIDE = 16 / SIZE, SECTOR = 32 / SIZE, PER = SIZE < 4 ? 4 / SIZE : 1, AHEAD = 4 };
+    enum { SIZE = sizeof(V), WIDE = 16 / SIZE, SECTOR = 32 / SIZE, PER = SIZE < 4 ? 4 / SIZE : 1, AHEAD = ANY ? 5 : 4 };
     struct Shared { alignas(16) Cell cell[RL_TILE_BYTES / SIZE]; int64_t line[RL_TILE_LINES / SIZE]; };
     struct Place { uint32_t i, j, halo; const V *from; V *to; }; /* the tile's first column and row; rows before it */
     typedef rl_vector<V> Wide;
@@ -50,7 +50,7 @@ template <class V, bool ANY> struct rl_tiles {
         }
     }
 
-    /* Up to AHEAD loads are under way before the first of them is waited for. */
+    /* Up to AHEAD loads are under way before the first of them is waited for: as many as a large tile has for a thread, with the rows before it. */
     RL_MEMBER void read_chunks(const Params &p, Shared &s, const Place &t, uint32_t thread) {
         uint32_t c = thread & ((1u << p.shape.lc) - 1), step = RL_THREADS >> p.shape.lc;
         if (t.i + c * WIDE >= p.ni) return;

@@ -69,6 +69,7 @@ static int64_t move_cost(const rl_tensor *shape) {
 static const rl_native_row rows[] = {
     {rl_gpu_conv, RL_NATIVE_CONV}, {rl_gpu_conv_transpose, RL_NATIVE_CONV}, {rl_gpu_conv_bytes, RL_NATIVE_CONV}, {rl_gpu_op_pool, RL_NATIVE_POOL},
     {rl_gpu_global_pool, RL_NATIVE_GLOBAL}, {rl_gpu_unary, RL_NATIVE_CHAIN}, {rl_gpu_binary, RL_NATIVE_CHAIN}, {rl_gpu_clip, RL_NATIVE_CHAIN},
+    {rl_gpu_chain, RL_NATIVE_CHAIN},
     {rl_gpu_op_cast, RL_NATIVE_CHAIN}, {rl_gpu_quantize, RL_NATIVE_CHAIN}, {rl_ref_concat, RL_NATIVE_CONCAT}};
 
 const rl_native_ways rl_gpu_ways = {.types = RL_T(RL_F32) | RL_T(RL_F16) | RL_T(RL_BF16) | BYTES, .row = rows, .nrow = RL_LEN(rows), .blocks = blocks,

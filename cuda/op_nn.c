@@ -141,6 +141,32 @@ static rl_loops channel_loops(const rl_tensor *y, const rl_tensor *x) {
     return l;
 }
 
+/* As kernel affine has it: scale, bias, mean and variance are each numbers on the device. */
+static rl_status affine(rl_call *c, const rl_tensor *x, const void *const *param, double epsilon, const rl_gpu_posts *posts) {
+    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1);
+    rl_loops l = channel_loops(y, x);
+    if (l.rank > RL_DIMS || !rl_gpu_posts_lie_like(posts, y)) return rl_call_decline(c);
+    rl_p_affine p = {.to = rl_data(y), .from = rl_data(x), .scale = param[0], .bias = param[1], .mean = param[2], .var = param[3],
+                     .count = (uint32_t)rl_numel(y), .npost = posts->n, .epsilon = epsilon};
+    if (!p.count) return RL_OK;
+    uint64_t address[2] = {(uintptr_t)p.to, (uintptr_t)p.from};
+    for (uint32_t i = 0; i < posts->n; i++) {
+        p.post[i] = posts->post[i];
+        if (posts->in[i]) p.in[p.post[i].operand] = rl_data(posts->in[i]), address[0] |= (uintptr_t)rl_data(posts->in[i]);
+    }
+    bool near = l.rank && l.step[1][l.rank - 1] == 1;
+    uint32_t blocks = near ? rl_gpu_widen(&l, rl_elem_bits(x->dtype) / 8, 2, address, &p.wide) : rl_gpu_blocks(p.count);
+    p.by = p.wide && l.step[2][l.rank - 1] != 0;
+    p.w = rl_walk_of(&l, 0);
+    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_affine_f32, x->dtype), blocks, &p, sizeof p);
+}
+
+rl_status rl_gpu_scale_channels(rl_call *c, const rl_tensor *x, const float *scale, const float *shift, const rl_gpu_posts *p) {
+    if (c->step->native && c->step->native->out.block) return rl_call_decline(c);
+    size_t n = rl_bytes_of(RL_F32, x->dim[1]);
+    return affine(c, x, (const void *[]){rl_call_keep(c, scale, n, true), rl_call_keep(c, shift, n, true), NULL, NULL}, 0, p);
+}
+
 rl_status rl_gpu_batch_norm(rl_call *c) {
     const void *param[4] = {NULL};
     bool constant = true;
@@ -159,17 +185,7 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
         param[0] = rl_call_keep(c, s->by, rl_bytes_of(type, x->dim[1]), true), param[1] = rl_call_keep(c, s->more, rl_bytes_of(type, x->dim[1]), true);
     } else
         for (uint32_t i = 0; i < 4; i++) param[i] = rl_data(rl_gpu_cast(c, rl_call_here(c, 1 + i), type));
-    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1);
-    rl_loops l = channel_loops(y, x);
-    if (l.rank > RL_DIMS) return rl_call_decline(c);
-    rl_p_affine p = {.to = rl_data(y), .from = rl_data(x), .scale = param[0], .bias = param[1], .mean = param[2], .var = param[3],
-                     .count = (uint32_t)rl_numel(y), .epsilon = epsilon};
-    if (!p.count) return RL_OK;
-    bool near = l.rank && l.step[1][l.rank - 1] == 1;
-    uint32_t blocks = near ? rl_gpu_widen(&l, rl_elem_bits(x->dtype) / 8, 2, (uint64_t[]){(uintptr_t)p.to, (uintptr_t)p.from}, &p.wide) : rl_gpu_blocks(p.count);
-    p.by = p.wide && l.step[2][l.rank - 1] != 0;
-    p.w = rl_walk_of(&l, 0);
-    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_affine_f32, x->dtype), blocks, &p, sizeof p);
+    return affine(c, x, param, epsilon, &(rl_gpu_posts){0});
 }
 
 /* ---- LRN ---- */

@@ -228,13 +228,20 @@ typedef struct {
     rl_walk w;
 } rl_p_grid;
 
+/* posts: op after op on each element of in[0], which lies as `to` does, and may be it (NULL: the first op is COPY): operand 0 of the walk; operand k of it is post.operand; wide, one: as
+ * of each */
+enum { RL_MOST_POSTS = 12 };
+typedef struct { uint32_t op; float p, q; uint32_t operand; } rl_p_post; /* op: a rl_row_op of runtime/rows.h; operand 0: none */
+typedef struct { void *to; const void *in[RL_OPERANDS]; uint32_t count, npost, wide, one[RL_OPERANDS]; rl_p_post post[RL_MOST_POSTS]; rl_walk w; } rl_p_posts;
+
 /* affine: y = (x - mean) * scale / sqrt(var + epsilon) + bias by channel, or, where mean is NULL, x * scale + bias; operands: y, x, channel; wide: as of
  * each, the channel `by` for each neighbour */
 typedef struct {
     void *to;
-    const void *from, *scale, *bias, *mean, *var;
-    uint32_t count, wide, by;
+    const void *from, *scale, *bias, *mean, *var, *in[RL_OPERANDS];
+    uint32_t count, wide, by, npost;
     double epsilon;
+    rl_p_post post[RL_MOST_POSTS];
     rl_walk w;
 } rl_p_affine;
 
@@ -320,10 +327,6 @@ typedef struct {
     int64_t x_n, x_c, x_step[RL_MOST_SPATIAL], w_o, w_i, w_step[RL_MOST_SPATIAL], y_n, y_c, y_step[RL_MOST_SPATIAL];
 } rl_p_conv;
 
-/* posts: what follows a convolution, op after op, on each of its outputs: operand 0 of the walk; operand k of it is post.operand; wide, one: as of each */
-enum { RL_MOST_POSTS = 12 };
-typedef struct { uint32_t op; float p, q; uint32_t operand; } rl_p_post; /* op: a rl_row_op of runtime/rows.h; operand 0: none */
-typedef struct { void *to; const void *in[RL_OPERANDS]; uint32_t count, npost, wide, one[RL_OPERANDS]; rl_p_post post[RL_MOST_POSTS]; rl_walk w; } rl_p_posts;
 
 /* depthwise: each channel by itself; x and y channels-last, y perhaps a part of more channels; w [row of the window][column][channel].  A thread makes RL_DEPTHWISE_CHANNELS channels of
  * RL_DEPTHWISE_PLACES neighbours along W, then the posts, whose operands lie as y does.  Operands of the walk: the number of its channels, its first

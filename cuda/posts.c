@@ -17,10 +17,9 @@ bool rl_gpu_posts_of(rl_call *c, const int64_t *dim, uint32_t rank, rl_gpu_posts
         p->post[p->n] = (rl_p_post){(uint32_t)o->op, o->p, o->q, 0};
         if (rl_row_is_binary(o->op)) {
             const rl_tensor *t = rl_call_here(c, o->in);
-            bool same = t->rank == rank && t->dtype == rl_call_in(c, 0)->dtype && p->nin + 1 < RL_OPERANDS;
-            for (uint32_t d = 0; same && d < rank; d++) same = t->dim[d] == dim[d];
-            if (!same) return false;
-            p->in[p->n] = t;
+            rl_tensor *all = rl_new(c->tmp, rl_tensor, 1);
+            if (t->dtype != rl_call_in(c, 0)->dtype || p->nin + 1 >= RL_OPERANDS || !rl_view_expand(t, rank, dim, all)) return false;
+            p->in[p->n] = all;
             p->post[p->n].operand = ++p->nin;
         }
         p->n++;
@@ -28,17 +27,22 @@ bool rl_gpu_posts_of(rl_call *c, const int64_t *dim, uint32_t rank, rl_gpu_posts
     return true;
 }
 
-bool rl_gpu_add_bias(rl_call *c, rl_gpu_posts *p, const rl_tensor *bias, const rl_tensor *y) {
+/* An op of t, which has y's dims, before all others. False: no room. */
+static bool put_first(rl_gpu_posts *p, rl_row_op op, const rl_tensor *t) {
     if (p->nin + 1 == RL_OPERANDS) return false;
-    rl_tensor *t = rl_copy(c->tmp, bias, sizeof *bias);
-    t->rank = y->rank;
-    for (uint32_t i = 0; i < y->rank; i++) t->dim[i] = y->dim[i], t->stride[i] = i == 1 ? bias->stride[0] : 0;
     memmove(p->post + 1, p->post, p->n * sizeof *p->post);
     memmove(p->in + 1, p->in, p->n * sizeof *p->in);
-    p->post[0] = (rl_p_post){RL_ROW_ADD, 0, 0, ++p->nin};
+    p->post[0] = (rl_p_post){(uint32_t)op, 0, 0, ++p->nin};
     p->in[0] = t;
     p->n++;
     return true;
+}
+
+bool rl_gpu_add_bias(rl_call *c, rl_gpu_posts *p, const rl_tensor *bias, const rl_tensor *y) {
+    rl_tensor *t = rl_copy(c->tmp, bias, sizeof *bias);
+    t->rank = y->rank;
+    for (uint32_t i = 0; i < y->rank; i++) t->dim[i] = y->dim[i], t->stride[i] = i == 1 ? bias->stride[0] : 0;
+    return put_first(p, RL_ROW_ADD, t);
 }
 
 static bool lies_like(const rl_tensor *t, const rl_tensor *y) {
@@ -58,25 +62,42 @@ void rl_gpu_posts_like(rl_call *c, rl_gpu_posts *p, const rl_tensor *y) {
         if (p->in[i] && !lies_like(p->in[i], y)) p->in[i] = rl_gpu_channels_last(c, p->in[i]);
 }
 
-rl_status rl_gpu_run_posts(rl_call *c, const rl_gpu_posts *posts, const rl_tensor *y) {
+/* y is made of `from`, which lies as it does; NULL: the first of the posts says of what. */
+static rl_status run(rl_call *c, const rl_gpu_posts *posts, const rl_tensor *y, const rl_tensor *from) {
     const rl_tensor *t[RL_OPERANDS] = {y};
-    rl_p_posts p = {.to = rl_data(y), .npost = posts->n, .count = (uint32_t)rl_numel(y)};
-    if (!posts->n) return RL_OK;
+    rl_p_posts p = {.to = rl_data(y), .in = {from ? rl_data(from) : NULL}, .npost = posts->n, .count = (uint32_t)rl_numel(y)};
+    if (!p.count) return RL_OK;
     for (uint32_t i = 0; i < posts->n; i++) {
         p.post[i] = posts->post[i];
         if (!posts->in[i]) continue;
         t[p.post[i].operand] = posts->in[i];
         p.in[p.post[i].operand] = rl_data(posts->in[i]);
     }
-    uint64_t address[RL_OPERANDS] = {(uintptr_t)p.to};
+    uint64_t address[RL_OPERANDS] = {(uintptr_t)p.to | (uintptr_t)p.in[0]};
     for (uint32_t o = 1; o <= posts->nin; o++) address[o] = (uintptr_t)p.in[o];
     rl_loops l = rl_loops_of(y->rank, y->dim, t, 1 + posts->nin);
     rl_loops_sort(&l);
     rl_loops_merge(&l);
+    if (l.rank > RL_DIMS) return rl_call_decline(c);
     uint32_t blocks = rl_gpu_widen(&l, rl_elem_bits(y->dtype) / 8, l.noperand, address, &p.wide);
     for (uint32_t o = 1; p.wide && o < l.noperand; o++) p.one[o] = l.step[o][l.rank - 1] == 0;
     p.w = rl_walk_of(&l, 0);
     return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_posts_f32, y->dtype), blocks, &p, sizeof p);
+}
+
+rl_status rl_gpu_run_posts(rl_call *c, const rl_gpu_posts *p, const rl_tensor *y) {
+    return p->n ? run(c, p, y, y) : RL_OK;
+}
+
+rl_status rl_gpu_chain(rl_call *c) {
+    const rl_fused *f = c->step->fused;
+    const rl_tensor *x = rl_call_here(c, 0);
+    rl_gpu_posts p;
+    if (rl_numel(x) >= INT32_MAX || !rl_gpu_posts_of(c, x->dim, x->rank, &p)) return rl_call_decline(c);
+    if (f->scale) return rl_gpu_scale_channels(c, x, f->scale, f->shift, &p);
+    rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1);
+    bool alike = lies_like(x, y);
+    return alike || put_first(&p, RL_ROW_COPY, x) ? run(c, &p, y, alike ? x : NULL) : rl_call_decline(c);
 }
 
 /* ---- channels-last ---- */

@@ -1,4 +1,4 @@
-/* What was joined to a convolution or a product (runtime/fuse.h), on the device; and its constants, made once for the joined scale and for the order that
+/* What was joined to a convolution or a product, or to one element-wise op (runtime/fuse.h), on the device; and its constants, made once for the joined scale and for the order that
  * channels-last wants.
  *
  *   rl_gpu_posts p;
@@ -12,7 +12,7 @@
 
 typedef struct { uint32_t n, nin; rl_p_post post[RL_MOST_POSTS]; const rl_tensor *in[RL_MOST_POSTS]; /* NULL: of a unary one */ } rl_gpu_posts;
 
-/* The step's posts, none where it is one node, their operands on the device as strided as they are. */
+/* The step's posts, none where it is one node, their operands on the device, as strided as they are or as they broadcast. */
 bool rl_gpu_posts_of(rl_call *c, const int64_t *dim, uint32_t rank, rl_gpu_posts *p);
 /* Before all others: bias[c] is added to channel c of what has y's dims. False: no room. */
 bool rl_gpu_add_bias(rl_call *c, rl_gpu_posts *p, const rl_tensor *bias, const rl_tensor *y);
@@ -20,6 +20,8 @@ bool rl_gpu_posts_lie_like(const rl_gpu_posts *p, const rl_tensor *y);
 /* The operands that lie otherwise than y are copied, so that they do not. */
 void rl_gpu_posts_like(rl_call *c, rl_gpu_posts *p, const rl_tensor *y);
 rl_status rl_gpu_run_posts(rl_call *c, const rl_gpu_posts *p, const rl_tensor *y);
+/* Output 0: x * scale + shift, numbers of the host's, for each channel of x, then the posts (op_nn.c). */
+rl_status rl_gpu_scale_channels(rl_call *c, const rl_tensor *x, const float *scale, const float *shift, const rl_gpu_posts *p);
 
 /* How weights lie: as dims say; channels-last; what belongs to a tap together. */
 typedef enum { RL_GPU_ROW_MAJOR, RL_GPU_LAST, RL_GPU_BY_TAP } rl_gpu_order;

@@ -184,7 +184,8 @@ const rl_tensor *rl_device_number(rl_call *c, uint32_t i, rl_dtype t) {
 /* ---- one node ---- */
 
 bool rl_device_has(const rl_rt *rt, const rl_kernel *k) {
-    return rt->device && k >= rt->device->kernel && k < rt->device->kernel + rt->device->nkernel;
+    const rl_backend *d = rt->device;
+    return d && (k == d->chain || (k >= d->kernel && k < d->kernel + d->nkernel));
 }
 
 static bool is_there(const rl_call *c, const rl_tensor *t) {

@@ -11,11 +11,12 @@
 #include "kernels_fast.h"
 
 static const rl_kernel chain_kernel = {.types = RL_T(RL_F32), .fn = rl_fast_chain};
+enum { DEVICE_OPERANDS = 3 }; /* besides the value: what kernels of a device take of joined element-wise ops */
 
 /* ---- taking in ---- */
 
 static bool push(rl_fuser *a, rl_row_op op, float p, float q, rl_value in) {
-    if (a->f.npost == RL_POSTS) return false;
+    if (a->f.npost == RL_POSTS || (rl_has(in) && a->device && a->kind == RL_LEAD_ROWS && a->nin > DEVICE_OPERANDS)) return false;
     rl_post *o = &a->f.post[a->f.npost++];
     *o = (rl_post){op, p, q, RL_NONE};
     if (rl_has(in)) {
@@ -124,6 +125,17 @@ static bool take_unary(rl_fuser *a, uint32_t step) {
     return push(a, post.op, post.p, post.q, RL_NOVALUE) && took(a, step);
 }
 
+/* An op with one number as p x + q, to the last bit; a division is none. */
+static bool push_linear(rl_fuser *a, rl_row_op op, float k) {
+    switch (op) {
+    case RL_ROW_ADD: return push(a, RL_ROW_LINEAR, 1, k, RL_NOVALUE);
+    case RL_ROW_SUB: return push(a, RL_ROW_LINEAR, 1, -k, RL_NOVALUE);
+    case RL_ROW_RSUB: return push(a, RL_ROW_LINEAR, -1, k, RL_NOVALUE);
+    case RL_ROW_MUL: return push(a, RL_ROW_LINEAR, k, -0.0f, RL_NOVALUE); /* + 0 would take a zero's sign */
+    default: return false;
+    }
+}
+
 /* v op v is left alone: its operand would be what is not there any more. */
 static bool take_binary(rl_fuser *a, uint32_t step) {
     const rl_step *s = &a->x->step[step];
@@ -135,11 +147,12 @@ static bool take_binary(rl_fuser *a, uint32_t step) {
     if (rl_same(n->in[0], n->in[1]) || !rl_fuse_is_type(a, rl_val(a->x->g, operand)->dtype) || !rl_fuse_same_dims(a, a->value, n->out[0])) return false;
     if (a->kind == RL_LEAD_ROWS) {
         if (!first) op = op == RL_ROW_SUB ? RL_ROW_RSUB : op == RL_ROW_DIV ? RL_ROW_RDIV : op;
+        if (a->device && rl_fuse_scalar(a, operand, &k) && push_linear(a, op, k)) return took(a, step);
         return push(a, op, 0, 0, operand) && took(a, step);
     }
     if ((first || commutes) && fold_constant(a, step, op, operand)) return true;
     if (!commutes) return false;
-    if (rl_fuse_scalar(a, operand, &k)) return push(a, RL_ROW_LINEAR, op == RL_ROW_MUL ? k : 1, op == RL_ROW_ADD ? k : 0, RL_NOVALUE) && took(a, step);
+    if (rl_fuse_scalar(a, operand, &k)) return push_linear(a, op, k) && took(a, step);
     return rl_fuse_same_dims(a, a->value, operand) && push(a, op, 0, 0, operand) && took(a, step);
 }
 
@@ -236,7 +249,7 @@ static void join(rl_fuser *a, uint32_t lead) {
     s.info = n;
     s.fused = rl_copy(mem, &a->f, sizeof a->f);
     if (a->device) rl_fuse_keep_parts(a, &s, a->last);
-    rl_run_by(x, &s, a->kind == RL_LEAD_ROWS ? &chain_kernel : s.kernel.p[0]);
+    rl_run_by(x, &s, a->kind != RL_LEAD_ROWS ? s.kernel.p[0] : a->device ? a->device->chain : &chain_kernel);
     a->as[a->last] = a->kind == RL_LEAD_ROWS ? &chain_kernel : a->as[lead];
     *to = s;
 }
@@ -305,7 +318,8 @@ static bool start(rl_fuser *a, uint32_t i) {
     a->last = i;
     if (!s->info || s->fused || !fn) return false;
     a->kind = fn == rl_fast_conv || fn == rl_fast_conv_transpose ? RL_LEAD_CONV : fn == rl_fast_matmul || fn == rl_fast_gemm ? RL_LEAD_PRODUCT : RL_LEAD_ROWS;
-    if (!rl_fuse_begin(a, rl_val(a->x->g, s->info->in[0])->dtype) || s->info->nout != 1 || (a->device && a->kind == RL_LEAD_ROWS)) return false;
+    if (!rl_fuse_begin(a, rl_val(a->x->g, s->info->in[0])->dtype) || s->info->nout != 1) return false;
+    if (a->device && a->kind == RL_LEAD_ROWS && !a->device->chain) return false;
     if (a->kind == RL_LEAD_ROWS) return start_rows(a, i);
     if (!can_lead(a, s->info, fn)) return false;
     for (a->nin = 0; a->nin < (fn == rl_fast_matmul ? 2u : 3u); a->nin++) a->in[a->nin] = rl_in(s->info, a->nin);
@@ -395,7 +409,7 @@ void rl_fuse(rl_exec *x) {
     for (uint32_t i = 0; i < x->nstep; i++) {
         if (!start(&a, i)) continue;
         while (take_next(&a)) continue;
-        if (a.count > (a.kind == RL_LEAD_ROWS && !a.f.scale)) join(&a, i);
+        if (a.count > (a.kind == RL_LEAD_ROWS && (a.device || !a.f.scale))) join(&a, i);
     }
     drop_pads(&a, &tmp);
     rl_drop_steps(x);

@@ -6,8 +6,8 @@
  *   Add -> QuantizeLinear -> DequantizeLinear                 the same: divided by the scale, rounded, clipped, times the scale
  *   MatMul -> Add(mask) -> Softmax -> MatMul                  attention, in blocks of rows (fuse_attention.c)
  *
- * Only f32 values that nobody else reads are left out; so nothing is fused in a run that is watched (--dump all).  With a device, convolutions,
- * products and attention are joined, of shorter floats too; the step keeps its parts, which run where the device's kernel cannot. */
+ * Only f32 values that nobody else reads are left out; so nothing is fused in a run that is watched (--dump all).  With a device shorter floats
+ * are joined, too, and the step keeps its parts, which run where the device's kernel cannot. */
 #ifndef RL_FUSE_H
 #define RL_FUSE_H
 #include "exec.h"

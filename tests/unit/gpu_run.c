@@ -23,6 +23,7 @@ static const char falls[] =
     "graph opset=21 opset.ai.onnx.ml=1 {\n  in %x f32[N,8]\n  %r = Relu(%x)\n  %v = ai.onnx.ml::Binarizer(%r) threshold=0.25\n  %y = Neg(%v)\n  out %y\n  out %v\n}\n";
 static const char moves[] =
     "graph opset=21 {\n  in %x f32[N,6,40,50]\n  %c = Concat(%x, %x) axis=1\n  %y = Relu(%c)\n  %z = ReduceMax(%y) keepdims=0\n  out %y\n  out %z\n}\n";
+static const char pointwise[] = "graph opset=21 {\n  in %x f32[N,6,4,5]\n  %e = Exp(%x)\n  %t = Tanh(%e)\n  %y = Neg(%t)\n  %z = ReduceMax(%y) keepdims=0\n  out %y\n  out %z\n}\n";
 static const char picks[] =
     "graph opset=21 {\n  in %x f32[N,8]\n  in %i i64[2,2]\n  %y = Gather(%x, %i) axis=1\n  out %y\n}\n";
 
@@ -156,6 +157,35 @@ TEST(stays_in_order) {
     CHECK_CTX(ctx)
     with_constants(full, sizeof full, text, 256);
     for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, full, refused[f], RL_F16, (int64_t[]){2, 16, 1, 1}, 5, false);
+    rl_ctx_free(ctx);
+}
+
+/* Element-wise ops in a row are one launch, without the kernels that would do each: by channel first, with operands that broadcast, of what has gaps, and
+ * no more than there is room for. */
+TEST(chains) {
+    static const struct { uint32_t nstep; const char *refused, *text; } of[] = {
+        {1, "launch:each", "  %n = BatchNormalization(%x, %b, %s, %s, %b)\n  %r = Relu(%n)\n  %m = Mul(%r, %x)\n  %y = Neg(%m)\n  out %y\n}\n"},
+        {1, "launch:affine", "  %a = Add(%x, %c)\n  %d = Sub(%k, %a)\n  %e = Div(%d, %c)\n  %f = Sub(%e, %x)\n  %g = Abs(%f)\n  %h = Sqrt(%g)\n"
+                             "  %y = Mul(%h, %k)\n  out %y\n}\n"},
+        {1, "launch:each", "  %a = Sigmoid(%x)\n  %d = Mul(%x, %a)\n  %e = Sub(%c, %d)\n  %f = Div(%e, %x)\n  %g = Erf(%f)\n  %y = Exp(%g)\n  out %y\n}\n"},
+        {2, "launch:none", "  %a = Add(%x, %c)\n  %d = Mul(%x, %a)\n  %e = Mul(%d, %c)\n  %f = Sub(%x, %e)\n  %y = Add(%f, %c)\n  out %y\n}\n"},
+        {3, "launch:each", "  %p = Slice(%x, %i, %j, %o)\n  %q = Slice(%x, %j, %l, %o)\n  %a = Tanh(%p)\n  %d = Mul(%q, %a)\n  %y = Mul(%d, %k)\n  out %y\n}\n"},
+    };
+    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
+    static const int64_t sizes[][4] = {{2, 16, 7, 9}, {3, 16, 8, 2}, {1, 16, 1, 1}};
+    char text[2000], full[4000];
+    CHECK_CTX(ctx)
+    for (size_t i = 0; i < RL_LEN(of); i++)
+        for (size_t t = 0; t < RL_LEN(types); t++) {
+            const char *n = rl_dtype_name(types[t]);
+            size_t k = (size_t)snprintf(text, sizeof text,
+                                        "graph opset=21 {\n  in %%x %s[N,16,H,W]\n  const %%c %s[16,1,1] @\n  const %%b %s[16] {1,2,4,0.5,1,2,3,4,1,1,1,1,2,3,1,1}\n"
+                                        "  const %%s %s[16] @\n  const %%k %s[] {1.5}\n  const %%i i64[1] {0}\n  const %%j i64[1] {8}\n  const %%l i64[1] {16}\n"
+                                        "  const %%o i64[1] {1}\n", n, n, n, n, n);
+            snprintf(text + k, sizeof text - k, "%s", of[i].text);
+            with_constants(full, sizeof full, text, 16);
+            for (size_t d = 0; d < RL_LEN(sizes); d++) check_without(ctx, full, of[i].refused, types[t], sizes[d], of[i].nstep, true);
+        }
     rl_ctx_free(ctx);
 }
 
@@ -423,6 +453,8 @@ TEST(refused) {
     said = said_of(ctx, net, "launch:posts", (int64_t[]){2, 4, 6, 6}, &nleft); /* the joined Relu: by itself then, on the device */
     CHECK(nleft == 1 && strstr(said, "nodes on it: 4, as views or moves: 2, on the host: 0, on the host for want of a kernel: 0\n"));
     CHECK(strstr(said, "(Conv): CUDA: posts_f32: refused; the nodes that it joins run one by one\n"));
+    said = said_of(ctx, pointwise, "launch:posts", (int64_t[]){2, 6, 4, 5}, &nleft);
+    CHECK(nleft == 1 && strstr(said, "(Exp): CUDA: posts_f32: refused; the nodes that it joins run one by one\n"));
     said = said_of(ctx, moves, "launch:join", (int64_t[]){2, 6, 40, 50}, &nleft);
     CHECK(nleft == 1 && strstr(said, "nodes on it: 2, as views or moves: 0") && strstr(said, "(Concat): CUDA: join16: refused; the CPU does it\n"));
     rl_ctx_free(ctx);
@@ -471,6 +503,7 @@ TEST(pool) {
 int main(void) {
     RUN(again_and_again);
     RUN(joined);
+    RUN(chains);
     RUN(stays_in_order);
     RUN(depthwise);
     RUN(groups_of_what_was_turned);
