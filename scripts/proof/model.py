@@ -262,6 +262,8 @@ def constants(graph, sizes):
         read = n.input
         if n.op == "Concat" and n.domain == "":  # what adds no element determines nothing
             read = [x for x in read if (0, 0) not in (sizes.dims.get(x) or ())] or read
+        elif n.op == "CastLike" and n.domain == "":  # of the other input it takes the type
+            read = read[:1]
         computed = n.op == "Constant" or (read and all(x in found for x in read if x) and any(read))
         computed = computed and n.op not in ("Enter", "Leave") and n.op not in RANDOM and not n.graphs and n.domain in ("", "com.microsoft") and (n.domain, n.op) not in graph.local
         for k, o in enumerate(n.output):
