@@ -62,7 +62,7 @@ class Symbols:
             return self.given[name][world]
         if world == 2:
             return GUESS
-        if i >= len(self.numbers[world]):
+        while i >= len(self.numbers[world]):
             times = 1 + world
             more = primes(self.numbers[world][-1] // times + APART[world], len(self.numbers[world]), APART[world], self.rests[world])
             self.numbers[world] += [times * p for p in more]

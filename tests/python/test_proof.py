@@ -41,6 +41,7 @@ import zoo
 sys.path.insert(0, str(common.ROOT / "scripts"))
 from proof import Refused, bound, table, text  # noqa: E402
 from proof.compare import Pair          # noqa: E402
+from proof.sizes import Symbols  # noqa: E402
 from proof.target import Target  # noqa: E402
 
 # Quick ones that have something to prove; --zoo all takes the rest too.
@@ -652,6 +653,9 @@ def open_sizes(prog, tmp):
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
             yield f"{model.graph.node[0].op_type}: {why or lost}"
+    symbols = Symbols()  # far more in one world than in the other, as bodies of bodies have
+    if len({symbols.number(("named", i), 0) for i in range(500)} | {symbols.number(("named", 499), 1)}) != 501:
+        yield "500 names: two have one number"
 
 
 # ---------------------------------------------------------------------------------------------------- sizes that must be equal
