@@ -635,6 +635,15 @@ def stale_model():
     return model
 
 
+def strided_model():
+    """Places of a grid, in a tensor that constants lead to: both take the GatherND for a Gather of rows, which may lie anywhere, and a Reshape."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 2, 0, 3]), node("Mul", ["grid", "two"], ["at"]), node("GatherND", ["t", "at"], ["g"]),
+             node("Relu", ["g"], ["r"]), node("Transpose", ["r"], ["y"], perm=[2, 0, 1, 3])]
+    grid = np.stack(np.meshgrid(np.arange(40), np.arange(40), indexing="ij"), -1)
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 80, 80, 4])], [("y", T.FLOAT, ["N", 40, 40, 4])], numbered(grid=grid, two=[2]), opset=17)
+
+
 def shared_model():
     """The elements of one input by the size of another: what two near numbers leave is no size of 8."""
     node = test_targets.h.make_node
@@ -648,7 +657,7 @@ def shared_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), stale_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model()):
+                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
