@@ -180,7 +180,7 @@ static void make_gather(rl_graph *g, rl_node old, const rows *found, rl_arena *t
     rl_dim *dim = rl_new(tmp, rl_dim, rank);
     for (uint32_t k = 0; k < rank; k++) dim[k] = k < lead ? indices->dim[k] : x->dim[k - lead + found->depth];
     size_t nbyte = found->nrow * sizeof *found->row;
-    const int64_t *row = rl_copy(&g->mem, found->row, nbyte), *nrow = rl_copy(&g->mem, &(int64_t){found->nrow}, sizeof *nrow);
+    const int64_t count = found->nrow, *row = rl_copy(&g->mem, found->row, nbyte), *nrow = rl_copy(&g->mem, &count, sizeof count);
     rl_value y = was.out[0], all, taken = y, in[2];
     all = add_rows(g, was.in[0], found->depth, found->size, rows_name(g, &was, "rows", tmp), tmp);
     if (lead > 1) taken = add_rows(g, was.in[0], found->depth, found->nrow, rows_name(g, &was, "taken", tmp), tmp);
