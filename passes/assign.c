@@ -127,10 +127,10 @@ static rl_status least_time(rl_plan *p, const budget *b, rl_solution *sol, rl_ou
 
 static bool is_op(const rl_graph *g, rl_node n, rl_op op) { return n.i != RL_NONE && rl_nod(g, n)->op == op; }
 
-/* Does the Transpose put the channels of what a Conv makes last? */
+/* Does the Transpose put the channels of an image that a Conv makes last?  Of rows (1-D) and volumes no Conv of onnxruntime does so itself. */
 static bool behind_conv(const rl_graph *g, const rl_nodeinfo *n) {
     const rl_attr *perm = rl_attr_find(n, "perm");
-    if (!perm || perm->n < 3 || !is_op(g, rl_val(g, n->in[0])->def, RL_OP_Conv)) return false;
+    if (!perm || perm->n != 4 || !is_op(g, rl_val(g, n->in[0])->def, RL_OP_Conv)) return false;
     for (uint32_t i = 0; i < perm->n; i++)
         if (perm->ints[i] != (i == 0 ? 0 : i + 1 == perm->n ? 1 : i + 1)) return false;
     return true;

@@ -27,7 +27,7 @@ void rl_outside_demands(rl_plan *p) {
         for (uint32_t i = 0; i < n->ncap; i++) add_fixed(p, n->cap[i], RL_CERT_CAPTURED);
         if (p->op.p[k].fixed || p->op.p[k].link || p->op.p[k].part || rl_op_class(n->op) == RL_SHAPE) continue;
         for (uint32_t i = 0; i < n->nin; i++)
-            if (!rl_is_operand(&p->op.p[k], i) && !(n->op == RL_OP_CastLike && i == 1)) add_fixed(p, n->in[i], RL_CERT_READS);
+            if (!rl_is_operand(&p->op.p[k], i) && !rl_gives_type(n, i)) add_fixed(p, n->in[i], RL_CERT_READS);
     }
     for (uint32_t k = 0; k < g->order.n; k++) { /* parameters of movement: Reshape's shape */
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);

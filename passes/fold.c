@@ -298,7 +298,7 @@ static void find_constants(cones *c, rl_value v, rl_value **found, uint32_t *nfo
     while (c->stack.n) {
         const rl_nodeinfo *x = rl_nod(g, c->stack.p[--c->stack.n]);
         for (uint32_t i = 0; i < x->nin && c->nstep < MAXSTEP; i++, c->nstep++) {
-            if (!rl_has(x->in[i])) continue;
+            if (!rl_has(x->in[i]) || rl_gives_type(x, i)) continue;
             rl_node d = rl_val(g, x->in[i])->def;
             if (!is_known_value(c, x->in[i])) rl_push(c->f->tmp, leaf, x->in[i]);
             else if (c->seen[d.i] != c->nwalk) {

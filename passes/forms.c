@@ -234,8 +234,17 @@ static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint3
         set_seq(f, x, RL_G_LEAD, RL_G_K, RL_G_TRAIL);
         set_seq(f, w, (int)nfree, RL_G_K, -1);
         set_seq(f, Y_, RL_G_LEAD, (int)nfree, RL_G_TRAIL);
+        if (op->noperand == 4) memcpy(f->seq[3], f->seq[Y_], RL_MAXGROUP);
         close_form(op, f);
     }
+}
+
+/* A Gemm of constant weights that is MatMul, and Add where it has a bias. Where its form is charged, so would be a second node. */
+static bool is_linear(const rl_plan *p, const rl_oplegal *op) {
+    const rl_nodeinfo *n = rl_nod(p->g, op->node);
+    if (p->target->charge[RL_WEIGHT_LEFT] || !float_type(p, op) || !op->operand[A_].pin || op->operand[B_].pin) return false;
+    if (rl_attr_float(n, "alpha", 1) != 1) return false;
+    return op->noperand < 4 || (rl_attr_float(n, "beta", 1) == 1 && !op->operand[3].pin && !group_in(op, RL_G_LEAD, 3));
 }
 
 /* ---- FusedMatMul: each operand and the output swapped or not, the output by exchanging the operands ---- */
@@ -385,8 +394,9 @@ static void op_forms(rl_plan *p, rl_oplegal *op) {
         if (cls == RL_MATMUL) matmul_forms(p, op);
         fused_forms(p, op);
     } else if (cls == RL_GEMM) {
-        op->form = rl_new(p->mem, rl_form, 8);
+        op->form = rl_new(p->mem, rl_form, most_forms(p, op));
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
+        if (is_linear(p, op)) left_forms(p, op, A_, B_, RL_G_N, 2);
     } else if (op->picks) picker_form(p, op);
     else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
     else if (op->part) einsum_forms(p, op);

@@ -13,8 +13,7 @@ void rl_label_pointwise(rl_labels *b) {
         for (uint32_t d = 0; d < rank && b->ok; d++) rl_labels_at(b, d, o, d);
     }
     for (uint32_t k = 0; k < b->n->nin && b->ok; k++) {
-        if (!rl_has(b->n->in[k])) continue;
-        if (b->n->op == RL_OP_CastLike && k == 1) continue; /* only its type is read */
+        if (!rl_has(b->n->in[k]) || rl_gives_type(b->n, k)) continue;
         uint32_t o = rl_labels_operand(b, k, false), r = b->ok ? rl_labels_rank(b, b->n->in[k]) : 0;
         if (r > rank) b->ok = false;
         for (uint32_t d = 0; d < r && b->ok; d++) rl_labels_at(b, rank - r + d, o, d);

@@ -14,11 +14,11 @@
 #include <string.h>
 
 static void keep_node(rl_lower *l, rl_node node) {
-    rl_op op = rl_nod(l->g, node)->op;
     for (uint32_t i = 0; i < rl_nod(l->g, node)->nin; i++) {
         rl_value x = rl_nod(l->g, node)->in[i];
         if (!rl_has(x)) continue;
-        rl_value y = op == RL_OP_Size || (op == RL_OP_CastLike && i == 1) ? rl_lower_any_form(l, x) : rl_lower_member(l, x);
+        const rl_nodeinfo *n = rl_nod(l->g, node);
+        rl_value y = n->op == RL_OP_Size || rl_gives_type(n, i) ? rl_lower_any_form(l, x) : rl_lower_member(l, x);
         if (!rl_same(x, y)) rl_graph_set_input(l->g, node, i, y);
     }
     for (uint32_t i = 0; i < rl_nod(l->g, node)->ncap; i++) rl_lower_exactly(l, rl_nod(l->g, node)->cap[i]);

@@ -3,6 +3,7 @@
  *   (b M K)(b K N) -> (b M N)      MatMul(A, B)            (b K M)(b N K) -> (b N M)      MatMul(B, A)
  *   (L K)(K N) -> (L N)            MatMul(A, B)            (P K Q)(N K)   -> (P N Q)      MatMul(B, A)
  *   (L K) or (K L), (K N) or (N K) -> (L N) or (N L)       Gemm with transA, transB, or the operands swapped
+ *   (P K Q)(N K) + (N)             -> (P N Q)              Gemm as MatMul(B, A) and Add
  *   FusedMatMul: (b M K)(b K M)(M b K)(K b M) -> (b M N)(b N M) for each operand and the output by itself
  *
  * The two matrix dims of each operand are one dim each; leading dims are taken as an existing tensor has them. */
@@ -44,6 +45,14 @@ static void push(rl_dims *d, uint32_t count) {
 
 static rl_value want(const writer *w, uint32_t o, const rl_dims *d) {
     return rl_lower_want(w->l, w->op->operand[o].cls, order_in(w, o), d);
+}
+
+/* The bias of a Gemm that is written as MatMul, as it broadcasts to a result whose dim `row` from the end holds what it has. */
+static rl_value bias(const writer *w, uint32_t row) {
+    rl_dims d = {0};
+    push(&d, group_atoms(w, RL_G_N, C_));
+    for (uint32_t k = 0; k < row; k++) push(&d, 0);
+    return want(w, C_, &d);
 }
 
 static void result(const writer *w, rl_op as, const rl_value *in, uint32_t nin, const rl_attr *a, uint32_t na, const rl_dims *y) {
@@ -156,7 +165,12 @@ static void with_matrix(const writer *w, uint32_t x, uint32_t matrix, bool matri
     y = d;
     y.count[d.ndim - ntail] = (uint8_t)group_atoms(w, free_group, Y_);
     rl_value in[2] = {matrix_left ? vm : vx, matrix_left ? vx : vm};
-    result(w, RL_OP_MatMul, in, 2, NULL, 0, &y);
+    if (w->op->noperand == 4) {
+        rl_operand *out = &w->op->operand[Y_];
+        rl_value sum[2] = {rl_lower_new(w->l, out->tensor, out->cls, order_in(w, Y_), &y), bias(w, ntail - 1)};
+        rl_lower_node(w->l, RL_OP_MatMul, rl_graph_fresh_name(w->l->g, "rl_product"), 2, in, 1, sum);
+        result(w, RL_OP_Add, sum, 2, NULL, 0, &y);
+    } else result(w, RL_OP_MatMul, in, 2, NULL, 0, &y);
 }
 
 /* ---- FusedMatMul ---- */

@@ -41,7 +41,7 @@ static void start_inputs(rl_opwriter *w) {
         bool operand = false;
         for (uint32_t o = 0; o < w->op->noperand; o++) operand |= !w->op->operand[o].out && w->op->operand[o].slot == i;
         if (operand || !rl_has(v)) continue;
-        w->in[i] = w->n->op == RL_OP_CastLike ? rl_lower_any_form(w->l, v) : rl_lower_member(w->l, v);
+        w->in[i] = rl_gives_type(w->n, i) ? rl_lower_any_form(w->l, v) : rl_lower_member(w->l, v);
     }
 }
 

@@ -8,7 +8,7 @@
  * An equation of one operand whose output has each of its letters once only moves data.  An ellipsis stands for the dims
  * that the letters leave over; without "->" the output is the letters in alphabetical order, as in NumPy.
  *
- * A GatherND of constant indices takes whole rows, but only of the first dims, so that exporters put a Transpose before it; a Gather takes them
+ * A GatherND of indices that are constants, or computed of such, takes whole rows, but only of the first dims, so that exporters put a Transpose before it; a Gather takes them
  * along any dim.  One of what no Transpose makes is left as it is.
  *
  * Nothing else needs a new name: the layout passes read Reshape, Squeeze, Unsqueeze, Flatten and Identity as they are, and
@@ -88,9 +88,6 @@ static bool is_made_by(const rl_graph *g, rl_value v, rl_op op) {
     return def.i != RL_NONE && rl_nod(g, def)->op == op;
 }
 
-static bool is_stored(const rl_graph *g, rl_value v) {
-    return rl_eval_constant(g, v) && (rl_val(g, v)->def.i == RL_NONE || is_made_by(g, v, RL_OP_Constant));
-}
 
 /* What a GatherND takes: rows of x as [size, the dims from `depth` on]. */
 typedef struct { int64_t size; uint32_t depth, nrow; const int64_t *row; } rows;
@@ -108,64 +105,98 @@ static bool number_rows(const rl_valinfo *x, const int64_t *at, rows *found, rl_
     return true;
 }
 
-/* The second checker knows it by this name. */
-static rl_str rows_name(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp) {
+/* The second checker knows them by these names. */
+static rl_str rows_name(const rl_graph *g, const rl_nodeinfo *n, const char *which, rl_arena *tmp) {
     rl_text t = {.mem = tmp};
-    rl_put(&t, "%s_rows", rl_val(g, n->out[0])->name);
+    rl_put(&t, "%s_%s", rl_val(g, n->out[0])->name, which);
     return rl_internz(g->ctx, t.p);
+}
+
+static bool may_name_rows(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp) {
+    if (!rl_val(g, n->out[0])->name) return false;
+    return !rl_has(rl_graph_find(g, rows_name(g, n, "rows", tmp))) && !rl_has(rl_graph_find(g, rows_name(g, n, "taken", tmp)));
+}
+
+static bool may_take_rows(const rl_graph *g, const rl_nodeinfo *n) {
+    return n->op == RL_OP_GatherND && rl_attr_int(n, "batch_dims", 0) == 0 && is_made_by(g, n->in[0], RL_OP_Transpose);
+}
+
+/* Indices that constants lead to: exporters write a grid of places as sums and broadcasts of ranges. */
+static void compute_indices(rl_graph *g, rl_arena *tmp) {
+    bool *wanted = rl_new(tmp, bool, g->nnode), any = false;
+    for (uint32_t i = g->order.n; i-- > 0;) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        bool takes = may_take_rows(g, n);
+        for (uint32_t k = takes; k < n->nin && (takes || wanted[g->order.p[i].i]); k++) {
+            rl_node def = rl_has(n->in[k]) && !rl_eval_constant(g, n->in[k]) ? rl_val(g, n->in[k])->def : RL_NONODE;
+            if (def.i != RL_NONE) any = wanted[def.i] = true;
+        }
+    }
+    rl_eval_limit limit = {.one = 1u << 22, .grown = 1u << 22, .all = 1u << 24, .work = 1u << 24};
+    for (uint32_t i = 0; i < g->order.n && any; i++)
+        if (wanted[g->order.p[i].i]) rl_eval_node(g, g->order.p[i], &limit);
 }
 
 static bool takes_rows(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, rows *found) {
     const int64_t *at;
     uint32_t nat, open = 0;
-    if (n->op != RL_OP_GatherND || rl_attr_int(n, "batch_dims", 0) != 0 || !is_made_by(g, n->in[0], RL_OP_Transpose)) return false;
+    if (!may_take_rows(g, n)) return false;
     const rl_valinfo *x = rl_val(g, n->in[0]), *indices = rl_val(g, n->in[1]);
-    if (!is_stored(g, n->in[1]) || !rl_const_ints(g, n->in[1], tmp, &at, &nat) || nat == 0 || x->rank == RL_NORANK || indices->rank == 0) return false;
+    if (!rl_eval_constant(g, n->in[1]) || !rl_const_ints(g, n->in[1], tmp, &at, &nat) || nat == 0 || x->rank == RL_NORANK || indices->rank == 0) return false;
     *found = (rows){.size = 1, .depth = (uint32_t)indices->dim[indices->rank - 1]};
     found->nrow = nat / found->depth;
     for (uint32_t k = 0; k < x->rank; k++) {
         if (!rl_dim_known(x->dim[k]) ? k < found->depth || ++open > 1 : x->dim[k] == 0) return false;
         if (k < found->depth && (found->size = rl_mul(found->size, x->dim[k])) == INT64_MAX) return false;
     }
-    bool named = rl_val(g, n->out[0])->name && !rl_has(rl_graph_find(g, rows_name(g, n, tmp)));
-    return named && found->depth < x->rank && number_rows(x, at, found, tmp);
+    return may_name_rows(g, n, tmp) && found->depth < x->rank && number_rows(x, at, found, tmp);
 }
 
-static rl_value merge_first(rl_graph *g, rl_value v, const rows *found, rl_str name, rl_arena *tmp) {
-    const rl_valinfo *x = rl_val(g, v);
-    uint32_t rank = x->rank - found->depth + 1;
-    rl_dtype dtype = x->dtype;
-    rl_dim *dim = rl_new(tmp, rl_dim, rank);
+/* v as y, of these sizes; one that is not known is what is left. */
+static void add_reshape(rl_graph *g, rl_value v, rl_value y, uint32_t rank, const rl_dim *dim, rl_arena *tmp) {
     int64_t *size = rl_new(tmp, int64_t, rank);
-    for (uint32_t k = 0; k < rank; k++) {
-        dim[k] = k == 0 ? found->size : x->dim[k + found->depth - 1];
-        size[k] = rl_dim_known(dim[k]) ? dim[k] : -1;
-    }
-    rl_value y = rl_graph_value(g, name);
+    for (uint32_t k = 0; k < rank; k++) size[k] = rl_dim_known(dim[k]) ? dim[k] : -1;
     rl_value in[2] = {v, rl_graph_const_i64(g, rl_graph_fresh_name(g, "rl_sizes"), rank, size)};
-    rl_graph_set_type(g, y, dtype, rank, dim);
     rl_graph_add(g, RL_OP_Reshape, NULL, 2, in, 1, &y);
+}
+
+/* So many rows of x, with nothing that makes them. */
+static rl_value add_rows(rl_graph *g, rl_value x, uint32_t depth, int64_t nrow, rl_str name, rl_arena *tmp) {
+    const rl_valinfo *v = rl_val(g, x);
+    uint32_t rank = v->rank - depth + 1;
+    rl_dtype dtype = v->dtype;
+    rl_dim *dim = rl_new(tmp, rl_dim, rank);
+    for (uint32_t k = 0; k < rank; k++) dim[k] = k == 0 ? nrow : v->dim[k + depth - 1];
+    rl_value y = rl_graph_value(g, name);
+    rl_graph_set_type(g, y, dtype, rank, dim);
     return y;
 }
 
+/* An index of several dims becomes one of one dim, along which the layout passes let data lie as it likes, and a Reshape. */
 static void make_gather(rl_graph *g, rl_node old, const rows *found, rl_arena *tmp) {
     rl_nodeinfo was = *rl_nod(g, old);
-    const rl_valinfo *indices = rl_val(g, was.in[1]);
-    const int64_t *dim = rl_copy(&g->mem, indices->dim, indices->rank * sizeof *dim);
+    const rl_valinfo *x = rl_val(g, was.in[0]), *indices = rl_val(g, was.in[1]);
+    uint32_t lead = indices->rank - 1, rank = lead + x->rank - found->depth;
+    rl_dim *dim = rl_new(tmp, rl_dim, rank);
+    for (uint32_t k = 0; k < rank; k++) dim[k] = k < lead ? indices->dim[k] : x->dim[k - lead + found->depth];
     size_t nbyte = found->nrow * sizeof *found->row;
-    const int64_t *row = rl_copy(&g->mem, found->row, nbyte);
-    rl_str name = rows_name(g, &was, tmp);
-    rl_value y = was.out[0], in[2];
+    const int64_t count = found->nrow, *row = rl_copy(&g->mem, found->row, nbyte), *nrow = rl_copy(&g->mem, &count, sizeof count);
+    rl_value y = was.out[0], all, taken = y, in[2];
+    all = add_rows(g, was.in[0], found->depth, found->size, rows_name(g, &was, "rows", tmp), tmp);
+    if (lead > 1) taken = add_rows(g, was.in[0], found->depth, found->nrow, rows_name(g, &was, "taken", tmp), tmp);
     rl_graph_remove(g, old);
-    in[1] = rl_graph_const(g, rl_graph_fresh_name(g, "rl_index"), RL_I64, indices->rank - 1, dim, row, nbyte);
-    in[0] = merge_first(g, was.in[0], found, name, tmp);
-    rl_node n = rl_graph_add(g, RL_OP_Gather, was.name, 2, in, 1, &y);
+    add_reshape(g, was.in[0], all, rl_val(g, all)->rank, rl_val(g, all)->dim, tmp);
+    in[0] = all;
+    in[1] = rl_graph_const(g, rl_graph_fresh_name(g, "rl_index"), RL_I64, RL_MIN(lead, 1u), nrow, row, nbyte);
+    rl_node n = rl_graph_add(g, RL_OP_Gather, was.name, 2, in, 1, &taken);
     rl_nod(g, n)->origin = was.origin;
+    if (lead > 1) add_reshape(g, taken, y, rank, dim, tmp);
 }
 
 static rl_status gathers(rl_pass_run *r) {
     rl_graph *g = r->g;
     rows found;
+    compute_indices(g, r->tmp);
     uint32_t norder = g->order.n, made = 0;
     rl_node *n = rl_copy(r->tmp, g->order.p, norder * sizeof *n);
     for (uint32_t i = 0; i < norder; i++)

@@ -83,7 +83,7 @@ static const struct { eval_fn *fn; int arg; } evals[RL_NOP] = {
 static bool reads_constants(const rl_graph *g, const rl_nodeinfo *n) {
     if ((uint32_t)n->op >= RL_OP_OPAQUE || n->ncap || n->nin == 0 || n->nout == 0) return false;
     for (uint32_t i = 0; i < n->nin; i++)
-        if (rl_has(n->in[i]) && !rl_eval_constant(g, n->in[i])) return false;
+        if (rl_has(n->in[i]) && !rl_eval_constant(g, n->in[i]) && !rl_gives_type(n, i)) return false;
     return true;
 }
 

@@ -27,7 +27,7 @@ bool rl_ev_cast(evaluator *e, int arg, uint32_t port, tensor *out) {
     tensor *x = rl_ev_input(e, 0);
     (void)arg;
     if (!x) return false;
-    rl_dtype t = e->n->op == RL_OP_Cast ? rl_attr_dtype(e->n, "to", RL_UNDEF) : rl_ev_input(e, 1) ? rl_ev_input(e, 1)->dtype : RL_UNDEF;
+    rl_dtype t = e->n->op == RL_OP_Cast ? rl_attr_dtype(e->n, "to", RL_UNDEF) : rl_val(e->g, e->n->in[1])->dtype;
     if (t == x->dtype) return rl_ev_view(e, 0, port, out);
     if (!rl_ev_computes(t) || !rl_ev_load(e, x) || !rl_ev_make(e, port, out, t, x->rank, x->dim)) return false;
     if (x->f && out->i && !cast_float(x, out)) return false;

@@ -52,7 +52,7 @@ static bool open_input(const rl_const *c, tensor *t) {
 bool rl_ev_open_inputs(evaluator *e) {
     e->in = rl_new(&e->tmp, tensor, e->n->nin);
     for (uint32_t i = 0; i < e->n->nin; i++) {
-        if (!rl_has(e->n->in[i])) continue;
+        if (!rl_has(e->n->in[i]) || rl_gives_type(e->n, i)) continue;
         const rl_const *c = rl_eval_constant(e->g, e->n->in[i]);
         const rl_valinfo *v = rl_val(e->g, e->n->in[i]);
         if (!c || c->dtype != v->dtype || c->rank != v->rank || !open_input(c, &e->in[i])) return false;

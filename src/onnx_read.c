@@ -228,6 +228,7 @@ static rl_status read_function_fields(rl_level *l, rl_span bytes) {
     range part[NFIELD] = {0};
     find_ranges(bytes, part);
     RL_TRY(each_field(l, bytes, FUNCTION_OPSET_IMPORT, 0, read_opset));
+    l->g->onnx->nopset = l->g->opset.n;
     RL_TRY(each_field(l, bytes, FUNCTION_GIVEN, 0, read_given));
     read_ports(l, bytes);
     RL_TRY(read_nodes(l, part[FUNCTION_NODE]));

@@ -364,7 +364,7 @@ static bool imports(const rl_graph *g, rl_str domain) {
 
 typedef struct { rl_opset *p; uint32_t n, cap; } opsets;
 
-/* Domains of nodes, bodies' too, that the model does not import yet. */
+/* Domains of nodes, bodies' too, that nothing imports yet. */
 static void find_missing(rl_writer *w, const rl_graph *top, const rl_graph *g, opsets *missing) {
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
@@ -374,6 +374,14 @@ static void find_missing(rl_writer *w, const rl_graph *top, const rl_graph *g, o
         for (uint32_t k = 0; k < missing->n; k++) known |= missing->p[k].domain == n->domain;
         if (!known) rl_push(w->mem, *missing, ((rl_opset){n->domain, n->since ? n->since : *n->domain ? 1 : 21}));
     }
+}
+
+/* What the model or function has to import beside what it imports in the file. */
+static opsets added_opsets(rl_writer *w, const rl_graph *g) {
+    opsets added = {0};
+    for (uint32_t i = g->onnx ? g->onnx->nopset : g->opset.n; i < g->opset.n; i++) rl_push(w->mem, added, g->opset.p[i]);
+    find_missing(w, g, g, &added);
+    return added;
 }
 
 static void put_opset(rl_writer *w, uint32_t number, const rl_opset *s) {
@@ -407,14 +415,13 @@ static rl_status put_new_model(rl_writer *w, const rl_graph *g, const opsets *mi
 }
 
 static rl_status put_function(rl_writer *w, const rl_graph *g, const rl_field *was) {
-    opsets missing = {0};
     bool nodes = false;
     if (!g || rl_clean_graph(g)) {
         rl_writer_span(w, was->all);
         return RL_OK;
     }
     RL_TRY(check_layouts(w, g));
-    find_missing(w, g, g, &missing);
+    const opsets missing = added_opsets(w, g);
     rl_opened o = rl_writer_open(w, MODEL_FUNCTIONS);
     rl_wire r = rl_wire_of(was->body);
     for (rl_field f; rl_wire_next(&r, &f);) {
@@ -441,8 +448,7 @@ static rl_status put_model(rl_writer *w, const rl_graph *g) {
         rl_writer_span(w, g->onnx->bytes);
         return RL_OK;
     }
-    for (uint32_t i = g->onnx ? g->onnx->nopset : g->opset.n; i < g->opset.n && !g->as_read; i++) rl_push(w->mem, missing, g->opset.p[i]);
-    if (!g->as_read) find_missing(w, g, g, &missing);
+    if (!g->as_read) missing = added_opsets(w, g);
     if (!g->onnx) return put_new_model(w, g, &missing);
     uint32_t left = count_fields(g->onnx->bytes, MODEL_OPSET_IMPORT);
     rl_wire r = rl_wire_of(g->onnx->bytes);

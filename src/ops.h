@@ -58,6 +58,11 @@ bool rl_op_axes(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, const ui
 uint32_t rl_op_axes_input(const rl_nodeinfo *n);
 bool rl_op_keepdims(const rl_nodeinfo *n);
 
+/* Only the type of this input is read, not what it holds. */
+static inline bool rl_gives_type(const rl_nodeinfo *n, uint32_t slot) {
+    return n->op == RL_OP_CastLike && slot == 1;
+}
+
 /* The attribute that counts the heads of this input where it is [B,S,heads*size]; NULL: the op has no such form of it, beside
  * [B,heads,S,size] (Attention: q_num_heads of input 0, kv_num_heads of 1 and 2). */
 const char *rl_op_heads(rl_op op, uint32_t input);

@@ -156,9 +156,23 @@ class Forms:
 
     def split(self, x, w, free, others, q):
         group = self.parted(others, q)
-        seqs = [None] * 3
+        seqs = [None] * len(self.work.operands)
         seqs[x], seqs[w], seqs[2] = (LEAD, K, TRAIL), (free, K), (LEAD, free, TRAIL)
+        if len(seqs) == 4:
+            seqs[3] = seqs[2]
         return self.form(seqs, group, "swapped" if w else "")
+
+    def gemm(self):
+        self.gemms(0, 1, N, False)
+        if self.is_linear():
+            self.weight_left(0, 1, N, True)
+
+    def is_linear(self):
+        """Is it MatMul of constant weights, and Add of a constant that has one row? Not where the target charges the form: two nodes take longer yet."""
+        node, target, floats = self.work.node, self.problem.target, self.problem.model.sizes.elem[self.work.operands[0].tensor] in FLOATS
+        if (target and target["WEIGHT_LEFT"]) or not floats or not self.pinned[0] or self.pinned[1] or node.attr("alpha", 1.0) != 1:
+            return False
+        return len(self.pinned) < 4 or (node.attr("beta", 1.0) == 1 and not self.pinned[3] and not self.has(LEAD, 3))
 
     def matmul(self):
         a_batch, b_batch = self.has(LEAD, 0), self.has(LEAD, 1)
@@ -285,7 +299,7 @@ def shape_of_op(problem, i, node, charges):
         for order in work.orders:
             forms.add([order, order])
     elif node.op == "Gemm" and node.domain == "":
-        forms.gemms(0, 1, N, False)
+        forms.gemm()
     elif work.table:
         forms.table()
     else:

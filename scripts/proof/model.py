@@ -12,7 +12,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from . import alike, calls, flat, schemas
 from .equation import permutation
-from .sizes import RANDOM, REFERS, Sizes, known
+from .sizes import RANDOM, REFERS, Sizes, evaluate, known
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
 # Of constants alone these make constants (docs/proof.md); what others make may be a variable.
@@ -166,7 +166,7 @@ class Graph:
 
 
     def rename_gathers(self, sizes):
-        """A GatherND of constant indices takes rows, numbered through its first dims: of what a Transpose makes it is a Gather of these."""
+        """A GatherND of indices that constants lead to takes rows, numbered through its first dims: of what a Transpose makes it is a Gather of these."""
         made = {o: n for n in self.nodes for o in n.output if o}
         nodes = []
         for n in self.nodes:
@@ -174,13 +174,23 @@ class Graph:
             if row is None:
                 nodes.append(n)
                 continue
-            x, to, index = (n.out(0) + what for what in ("_rows", "\0sizes", "\0index"))
+            y = n.out(0)
+            x, index, taken = y + "_rows", y + "\0index", y if row.ndim < 2 else y + "_taken"
             sizes.merge_first(n.inp(0), x, sizes.dims[n.inp(1)][-1][0])
-            for name, held in ((to, np.array([d[0] if known(d) else -1 for d in sizes.dims[x]])), (index, row)):
-                sizes.hold(name, held)
-                self.stored[name] = numpy_helper.from_array(held, name)
-            nodes += [Node(helper.make_node(op, read, made), self, made=True) for op, read, made in (("Reshape", [n.inp(0), to], [x]), ("Gather", [x, index], n.output))]
+            self.hold(index, row.ravel() if row.ndim else row, sizes)
+            nodes += [self.reshape(n.inp(0), x, sizes), Node(helper.make_node("Gather", [x, index], [taken]), self, made=True)]
+            if taken != y:
+                sizes.merge_first(y, taken, row.ndim)
+                nodes.append(self.reshape(taken, y, sizes))
         self.nodes = nodes
+
+    def hold(self, name, x, sizes):
+        sizes.hold(name, x)
+        self.stored[name] = numpy_helper.from_array(x, name)
+
+    def reshape(self, x, y, sizes):
+        self.hold(y + "\0sizes", np.array([d[0] if known(d) else -1 for d in sizes.dims[y]]), sizes)
+        return Node(helper.make_node("Reshape", [x, y + "\0sizes"], [y]), self, made=True)
 
     def rename_resizes(self, sizes):
         """A Resize to the sizes that its input has is an Identity."""
@@ -189,18 +199,40 @@ class Graph:
                 self.nodes[i] = Node(helper.make_node("Identity", n.input[:1], n.output), self)
 
 
+def contents_of(name, graph, made, sizes):
+    """What the tensor holds, where constants lead to it, or None."""
+    contents, wanted = {}, [name]
+    while wanted:
+        x = wanted[-1]
+        n = made.get(x)
+        read = [i for i in n.input if i] if n is not None else []
+        if x in sizes.content:
+            contents[x] = sizes.content[x]
+        elif x in graph.stored and x not in graph.replaceable:
+            contents[x] = graph.array(x)
+        elif n is None or n.domain or n.graphs or not is_computed(n, sizes):
+            return None
+        elif all(i in contents for i in read):
+            try:
+                contents.update(zip(n.output, map(np.asarray, evaluate(n, [contents[i] if i else None for i in n.input]))))
+            except Exception:
+                return None
+        else:
+            wanted += [i for i in read if i not in contents]
+        if x in contents:
+            wanted.pop()
+    return contents[name]
+
+
 def rows(node, graph, made, sizes):
-    """The numbers of the rows that a GatherND of constant indices takes, in an array of the result's first dims; or None."""
+    """The numbers of the rows that a GatherND of indices that constants lead to takes, in an array of the result's first dims; or None."""
     x, indices = node.inp(0), node.inp(1)
-    by = lambda name: made[name].op if name in made else ""
-    at = sizes.content.get(indices)
     dims = sizes.dims.get(x)
-    if node.attr("batch_dims", 0) or by(x) != "Transpose" or (indices not in graph.stored and by(indices) != "Constant") or indices in graph.replaceable:
+    if node.attr("batch_dims", 0) or x not in made or made[x].op != "Transpose" or indices in graph.replaceable:
         return None
-    if node.out(0) + "_rows" in sizes.elem:
+    if any(node.out(0) + which in sizes.elem for which in ("_rows", "_taken")):
         return None
-    if at is None and indices in graph.stored:
-        at = graph.array(indices)
+    at = contents_of(indices, graph, made, sizes)
     if at is None or dims is None or at.size == 0 or at.ndim == 0:
         return None
     depth = at.shape[-1]
@@ -262,6 +294,8 @@ def constants(graph, sizes):
         read = n.input
         if n.op == "Concat" and n.domain == "":  # what adds no element determines nothing
             read = [x for x in read if (0, 0) not in (sizes.dims.get(x) or ())] or read
+        elif n.op == "CastLike" and n.domain == "":  # of the other input it takes the type
+            read = read[:1]
         computed = n.op == "Constant" or (read and all(x in found for x in read if x) and any(read))
         computed = computed and n.op not in ("Enter", "Leave") and n.op not in RANDOM and not n.graphs and n.domain in ("", "com.microsoft") and (n.domain, n.op) not in graph.local
         for k, o in enumerate(n.output):

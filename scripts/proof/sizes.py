@@ -62,7 +62,7 @@ class Symbols:
             return self.given[name][world]
         if world == 2:
             return GUESS
-        if i >= len(self.numbers[world]):
+        while i >= len(self.numbers[world]):
             times = 1 + world
             more = primes(self.numbers[world][-1] // times + APART[world], len(self.numbers[world]), APART[world], self.rests[world])
             self.numbers[world] += [times * p for p in more]
@@ -146,9 +146,10 @@ class World:
             self.type[name] = (elem, self.guessed(name, dims))
 
     def guessed(self, name, dims):
-        """A guess stays one where the size is a symbol, although a number is declared, or guesses divide."""
+        """A guess stays one where the size is a symbol, although a number is declared, or guesses divide; and a number that is as large as a
+        guess is none, whatever is declared."""
         known = self.first and self.first.type.get(name, (0, None))[1]
-        return tuple(GUESS if (0, k) in self.symbols.name else d for k, d in zip(known, dims)) if known and dims else dims
+        return tuple(GUESS if k == GUESS or (0, k) in self.symbols.name else d for k, d in zip(known, dims)) if known and dims else dims
 
     def merge(self, elem, dims, declared, name):
         t = declared.tensor_type

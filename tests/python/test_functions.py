@@ -81,6 +81,18 @@ def dead_call(prog, tmp):
     return None if got[0].shape == (2, 1, 4) else f"y has the shape {got[0].shape}"
 
 
+def imported(prog, tmp):
+    """A function imports what its new nodes are of, as runtimes ask of it, and nothing twice."""
+    body = [h.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), h.make_node("MatMul", ["t", "z"], ["m"]), h.make_node("Relu", ["m"], ["y"])]
+    info = lambda n, dims: h.make_tensor_value_info(n, T.FLOAT, dims)
+    g = h.make_graph([h.make_node("P", ["x", "z"], ["y"], domain="local")], "g", [info("x", [2, 4, 3]), info("z", [2, 4, 5])], [info("y", [2, 3, 5])])
+    product = h.make_function("local", "P", ["x", "z"], ["y"], body, OPSETS)
+    _, _, out = optimized(prog, h.make_model(g, opset_imports=OPSETS, ir_version=8, functions=[product]), "fused", tmp)
+    f = onnx.load(out).functions[0]
+    has, wants = [o.domain for o in f.opset_import], {n.domain for n in f.node}
+    return None if "com.microsoft" in wants and wants <= set(has) and len(has) == len(set(has)) else f"nodes of {wants}, imports {has}"
+
+
 def optimized(prog, model, target, tmp):
     """(certificate, paths of the model and the result)"""
     src, out, proof = tmp / "in.onnx", tmp / "out.onnx", tmp / "proof"
@@ -220,7 +232,7 @@ def main():
     npass = nfail = nlost = 0
     with tempfile.TemporaryDirectory(prefix="relayout-") as name:
         tmp = Path(name)
-        for what, job in (("a call that nothing reads, and that stays", dead_call), ("counts", counts)):
+        for what, job in (("a call that nothing reads, and that stays", dead_call), ("counts", counts), ("imports", imported)):
             why = job(prog, tmp)
             if why:
                 print(f"{what}: {why}")

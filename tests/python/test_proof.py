@@ -41,6 +41,7 @@ import zoo
 sys.path.insert(0, str(common.ROOT / "scripts"))
 from proof import Refused, bound, table, text  # noqa: E402
 from proof.compare import Pair          # noqa: E402
+from proof.sizes import Symbols  # noqa: E402
 from proof.target import Target  # noqa: E402
 
 # Quick ones that have something to prove; --zoo all takes the rest too.
@@ -625,6 +626,24 @@ def declared_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, [2, 3, 4, 5]), ("n", T.INT64, [4])], [("y", T.FLOAT, [2, 4, 5, 3]), ("z", T.FLOAT, [2, 3, 4, 5])], opset=17)
 
 
+def stale_model():
+    """A size that is known stays what it is where another one is declared, also of 64, as large as a size that is not known is guessed to be."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["r"]), node("Transpose", ["r"], ["y"], perm=[0, 2, 1])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 8, 64])], [("y", T.FLOAT, ["N", 8, 64])], opset=17)
+    model.graph.value_info.append(test_targets.h.make_tensor_value_info("r", T.FLOAT, ["N", 8, 64]))
+    return model
+
+
+def strided_model():
+    """Places of a grid, in a tensor that constants lead to: both take the GatherND for a Gather of rows, which may lie anywhere, and a Reshape."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 2, 0, 3]), node("Mul", ["grid", "two"], ["at"]), node("GatherND", ["t", "at"], ["g"]),
+             node("Relu", ["g"], ["r"]), node("Transpose", ["r"], ["y"], perm=[2, 0, 1, 3])]
+    grid = np.stack(np.meshgrid(np.arange(40), np.arange(40), indexing="ij"), -1)
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 80, 80, 4])], [("y", T.FLOAT, ["N", 40, 40, 4])], numbered(grid=grid, two=[2]), opset=17)
+
+
 def shared_model():
     """The elements of one input by the size of another: what two near numbers leave is no size of 8."""
     node = test_targets.h.make_node
@@ -638,11 +657,14 @@ def shared_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model()):
+                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
             yield f"{model.graph.node[0].op_type}: {why or lost}"
+    symbols = Symbols()  # far more in one world than in the other, as bodies of bodies have
+    if len({symbols.number(("named", i), 0) for i in range(500)} | {symbols.number(("named", 499), 1)}) != 501:
+        yield "500 names: two have one number"
 
 
 # ---------------------------------------------------------------------------------------------------- sizes that must be equal
@@ -739,10 +761,19 @@ def masked_by_constants(stored):
                                  [("y", T.FLOAT, None), ("w", T.FLOAT, None)], numbered(f0=0.0, f2=2.0, axis=[1], to=[4, 8]) + (mask if stored else []), opset=17)
 
 
+def cast_like_model(stored):
+    """An Add of an epsilon in the type of another tensor: a constant beside the mean, no tensor that an order has to be chosen for."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0]), node("CastLike", ["eps", "t"], ["e"]), node("Add", ["t", "e"], ["s"]), node("Transpose", ["s"], ["y"], perm=[1, 0])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [4, 32]), *([] if stored else [("eps", T.FLOAT, [4])])], [("y", T.FLOAT, None)],
+                                 numbered(eps=np.arange(4) / 8) if stored else {}, opset=17)
+
+
 def constant_parts(prog, tmp):
     """Both checkers take what is computed for what the program takes it; of a model in which it hangs on an input, or is otherwise, the certificate is refused."""
     for name, make, right, wrong in (("counted", counted_model, 1, 0), ("chosen", chosen_model, True, False), ("tied", tied_model, True, False),
-                                     ("masked", masked_by_constants, True, False), ("best", best_model, "ReduceMin", "ReduceMax")):
+                                     ("masked", masked_by_constants, True, False), ("cast", cast_like_model, True, False),
+                                     ("best", best_model, "ReduceMin", "ReduceMax")):
         onnx.save(make(right), tmp / "constant.onnx")
         why, lost, words, out = by_both(prog, tmp / "constant.onnx", tmp, "onnx")
         if why or lost or claim(words)[0] != 0:
