@@ -62,7 +62,7 @@ class Symbols:
             return self.given[name][world]
         if world == 2:
             return GUESS
-        if i >= len(self.numbers[world]):
+        while i >= len(self.numbers[world]):
             times = 1 + world
             more = primes(self.numbers[world][-1] // times + APART[world], len(self.numbers[world]), APART[world], self.rests[world])
             self.numbers[world] += [times * p for p in more]
@@ -408,7 +408,7 @@ class World:
         """Contents of the outputs, where they follow from small contents or from sizes alone."""
         if node.op in ("Shape", "Size") and node.domain == "":
             dims = self.type.get(node.input[0], (0, None))[1]
-            if dims is not None and np.prod(dims, dtype=object) <= LARGEST:
+            if dims is not None and (max(dims, default=0) if node.op == "Shape" else np.prod(dims, dtype=object)) <= LARGEST:
                 x = np.array(dims, dtype=np.int64)
                 sure = all(d < LEAST for d in dims)
                 if self.world == 0:

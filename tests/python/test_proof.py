@@ -39,7 +39,7 @@ import twingen
 import zoo
 
 sys.path.insert(0, str(common.ROOT / "scripts"))
-from proof import Refused, bound, table, text  # noqa: E402
+from proof import Refused, bound, sizes, table, text  # noqa: E402
 from proof.compare import Pair          # noqa: E402
 from proof.target import Target  # noqa: E402
 
@@ -635,14 +635,27 @@ def shared_model():
     return model
 
 
+def scores_model():
+    """The batch of scores that have more elements than 63 bits count, where the sizes of an image are large primes."""
+    node = test_targets.h.make_node
+    nodes = [node("Reshape", ["x", "whole"], ["f"]), node("Transpose", ["f"], ["t"], perm=[0, 2, 1]), node("MatMul", ["t", "f"], ["m"]), node("Shape", ["m"], ["s"]),
+             node("Slice", ["s", "i0", "i1"], ["n"]), node("Concat", ["n", "rest"], ["to"], axis=0), node("Abs", ["x"], ["a"]), node("Reshape", ["a", "to"], ["u"]),
+             node("Relu", ["u"], ["r"]), node("Transpose", ["r"], ["y"], perm=[2, 0, 1])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4, "H", "W"])], [("y", T.FLOAT, None), ("m", T.FLOAT, None)],
+                                 numbered(whole=[0, 4, -1], i0=[0], i1=[1], rest=[4, -1]))
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model()):
+                  traced_model(), declared_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model(), scores_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
             yield f"{model.graph.node[0].op_type}: {why or lost}"
+    symbols = sizes.Symbols()
+    if len({symbols.number(k, 0) for k in range(300)} | {symbols.number(299, 1)}) != 301:  # far beyond what there was in that world
+        yield "a number twice"
 
 
 # ---------------------------------------------------------------------------------------------------- sizes that must be equal
