@@ -808,6 +808,27 @@ def known_output(prog, tmp):
         yield f"{why or lost or 'a variable'}"
 
 
+def listed_weights(prog, tmp):
+    """Before IR version 4 weights are inputs, too, and constants all the same: rewritten, they are new ones, and listed. From 4 on a caller may
+    replace them."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]), node("Mul", ["t", "by"], ["m"]), node("Reshape", ["m", "to"], ["f"]),
+             node("MatMul", ["f", "w"], ["d"]), node("Add", ["d", "b"], ["y"])]
+    weights = {"by": np.arange(3), "w": np.arange(24), "b": np.arange(2)}
+    inits = [onnx.numpy_helper.from_array(v.reshape((12, 2) if k == "w" else -1).astype(np.float32), k) for k, v in weights.items()] + numbered(to=[1, 12])
+    inputs = [(i.name, i.data_type, list(i.dims)) for i in inits]
+    for version, left in ((3, 0), (4, 1)):
+        model = test_targets.model_of(nodes, [*inputs[:1], ("x", T.FLOAT, [1, 3, 2, 2]), *inputs[1:]], [("y", T.FLOAT, [1, 2])], inits, opset=8)
+        model.ir_version = version
+        onnx.save(model, tmp / "listed.onnx")
+        why, lost, words, out = by_both(prog, tmp / "listed.onnx", tmp, "onnx")
+        result = onnx.load(out)
+        onnx.checker.check_model(result, full_check=True)
+        stored, given = {i.name for i in result.graph.initializer}, {i.name for i in result.graph.input}
+        if why or lost or sum(n.op_type == "Transpose" for n in result.graph.node) != left or given != stored | {"x"}:
+            yield f"IR version {version}: {why or lost or sorted(given ^ stored)}"
+
+
 def partial_rotary(prog, tmp):
     """Proved by shares of the orders' weights; nothing else bounds it."""
     src, proof, out, report = ROTARY, tmp / "proof.txt", tmp / "out.onnx", tmp / "report.json"
@@ -844,7 +865,7 @@ def fewer_of_more_bytes(prog, tmp):
 # ---------------------------------------------------------------------------------------------------- mutated
 
 MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
-          "GroupNormalization": group_normalization, "known output": known_output, "partial rotary": partial_rotary,
+          "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "partial rotary": partial_rotary,
           "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
 
 
