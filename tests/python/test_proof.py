@@ -829,6 +829,22 @@ def listed_weights(prog, tmp):
             yield f"IR version {version}: {why or lost or sorted(given ^ stored)}"
 
 
+def scanned_constant(prog, tmp):
+    """Distances to each row of a constant, as scikit-learn's neighbours are written: a slice has one dim, and of the constant nothing is chosen."""
+    h = test_targets.h
+    body = h.make_graph([h.make_node("Identity", ["s"], ["t"]), h.make_node("Sub", ["s", "row"], ["d"]), h.make_node("ReduceSumSquare", ["d"], ["r"], axes=[1], keepdims=0)],
+                        "body", [h.make_tensor_value_info("s", T.FLOAT, ["N", 4]), h.make_tensor_value_info("row", T.FLOAT, [4])],
+                        [h.make_tensor_value_info("t", T.FLOAT, ["N", 4]), h.make_tensor_value_info("r", T.FLOAT, ["N"])])
+    nodes = [h.make_node("Scan", ["x", "frows"], ["last", "all"], body=body, num_scan_inputs=1), h.make_node("Transpose", ["all"], ["p"], perm=[1, 0]),
+             h.make_node("Sqrt", ["p"], ["q"]), h.make_node("TopK", ["q", "three"], ["y", "i"], largest=0)]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4])], [("y", T.FLOAT, None), ("i", T.INT64, None)],
+                                  numbered(frows=np.arange(20).reshape(5, 4), three=[3]), opset=15)
+    onnx.save(model, tmp / "scanned.onnx")
+    why, lost, words, _ = by_both(prog, tmp / "scanned.onnx", tmp, "onnx")
+    if why or lost or claim(words)[0] != 1:
+        yield f"{why or lost or claim(words)}"
+
+
 def partial_rotary(prog, tmp):
     """Proved by shares of the orders' weights; nothing else bounds it."""
     src, proof, out, report = ROTARY, tmp / "proof.txt", tmp / "out.onnx", tmp / "report.json"
@@ -865,7 +881,7 @@ def fewer_of_more_bytes(prog, tmp):
 # ---------------------------------------------------------------------------------------------------- mutated
 
 MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
-          "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "partial rotary": partial_rotary,
+          "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant, "partial rotary": partial_rotary,
           "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
 
 
