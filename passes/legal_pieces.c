@@ -212,14 +212,13 @@ void rl_label_gather(rl_labels *b) {
  * (of onnxruntime's only the CPU's do otherwise; CUDA's then gives wrong numbers). */
 void rl_label_resize(rl_labels *b) {
     const rl_attr *mode = rl_attr_find(b->n, "mode");
-    if ((mode && !rl_attr_is(b->n, "mode", "nearest")) || b->n->op != RL_OP_Resize || b->n->since < 11 ||
-        !rl_op_stretches(b->n) || !rl_labels_like_input(b, 1)) {
+    if ((mode && !rl_attr_is(b->n, "mode", "nearest")) || !rl_op_stretches(b->n) || !rl_labels_like_input(b, 1)) {
         b->ok = false;
         return;
     }
-    uint32_t rank = rl_labels_rank(b, b->n->in[0]);
-    rl_value scales = rl_in(b->n, 2), sizes = rl_in(b->n, 3);
-    bool by_scale = rl_has(scales) && rl_val(b->g, scales)->data && rl_val(b->g, scales)->data->nbyte > 0;
+    uint32_t rank = rl_labels_rank(b, b->n->in[0]), n = 0;
+    rl_value sizes = rl_in(b->n, 3);
+    const char *by_scale = rl_op_scales(b->g, b->n, &n);
     if (!by_scale && (!rl_has(sizes) || !rl_val(b->g, sizes)->data)) b->ok = false;
     for (uint32_t d = 0; d < rank && b->ok; d++) {
         rl_dim x = rl_labels_size(b, 0, d), y = rl_labels_size(b, 1, d);
@@ -227,13 +226,11 @@ void rl_label_resize(rl_labels *b) {
         if (!rl_dim_known(x) || x != y) b->label[d].role = x == y ? RL_T_FREE : RL_T_AXIS;
     }
     if (!by_scale || !b->ok) return;
-    const rl_const *c = rl_val(b->g, scales)->data;
     const rl_attr *axes = rl_attr_ints(b->n, "axes");
-    uint32_t n = (uint32_t)(c->nbyte / sizeof(float));
-    if (c->dtype != RL_F32 || n != (axes ? axes->n : rank)) b->ok = false;
+    if (n != (axes ? axes->n : rank)) b->ok = false;
     for (uint32_t i = 0; i < n && b->ok; i++) {
         float s;
-        memcpy(&s, (const char *)c->data + i * sizeof s, sizeof s);
+        memcpy(&s, by_scale + i * sizeof s, sizeof s);
         int64_t d = axes ? axes->ints[i] : i;
         if (d < 0) d += rank;
         if (s != 1.0f) b->label[d].role = RL_T_AXIS;

@@ -214,23 +214,27 @@ static void param_norm(rl_opwriter *w) {
 /* Factors, or sizes, for every new dim. */
 static void param_resize(rl_opwriter *w) {
     rl_graph *g = w->l->g;
-    const rl_valinfo *s = rl_has(rl_in(w->n, 2)) ? rl_val(g, w->n->in[2]) : NULL;
     const rl_attr *axes = rl_attr_ints(w->n, "axes");
-    uint32_t rank = rl_val(g, w->n->in[0])->rank;
+    uint32_t rank = rl_val(g, w->n->in[0])->rank, n = 0, slot = rl_op_scales_slot(w->n);
+    const char *s = rl_op_scales(g, w->n, &n);
     drop_attr(w, "axes");
-    if (s && s->data && s->data->nbyte) {
+    if (s) {
         float *f = rl_new(&g->mem, float, w->ndim);
         for (uint32_t k = 0; k < w->ndim; k++) f[k] = 1;
-        for (uint32_t i = 0; i < s->data->nbyte / sizeof *f; i++) {
+        for (uint32_t i = 0; i < n; i++) {
             float x;
-            memcpy(&x, (const char *)s->data->data + i * sizeof x, sizeof x);
+            memcpy(&x, s + i * sizeof x, sizeof x);
             int64_t d = axes ? axes->ints[i] : i;
             if (x != 1.0f) f[rl_opwriter_dim(w, (uint32_t)(d < 0 ? d + rank : d))] = x;
+        }
+        if (slot == RL_NONE) {
+            set_attr(w, (rl_attr){.name = rl_internz(g->ctx, "scales"), .kind = RL_ATTR_FLOATS, .n = w->ndim, .floats = f});
+            return;
         }
         rl_value v = rl_graph_const(g, rl_graph_fresh_name(g, "scales"), RL_F32, 1, rl_copy(&g->mem, (int64_t[]){w->ndim}, 8), f,
                                     w->ndim * sizeof *f);
         rl_val(g, v)->is_init = true;
-        set_input(w, 2, v);
+        set_input(w, slot, v);
         return;
     }
     rl_dims y;

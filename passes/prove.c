@@ -72,8 +72,8 @@ static rl_cert_cost bound_of(const rl_prove_maker *m, const rl_cert *c, const ui
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        uint32_t pin = 0;
-        for (uint32_t o = 0; o < op->noperand && rl_is_idle(op); o++) {
+        uint32_t pin = 0, noperand = rl_is_idle(op) ? op->noperand : 0;
+        for (uint32_t o = 0; o < noperand; o++) {
             if (!op->operand[o].pin) continue;
             uint32_t cls = op->operand[o].cls, order = op->pinorder.p[pin++];
             if (in_part[p->cls.p[cls].comp] || seen[start[cls] + order]) continue;

@@ -18,8 +18,16 @@ typedef struct {
     bool *dropped, *slow; /* [ncomp] the checker could not decide its bound, or that of its time: it has none */
 } rl_prove_maker;
 
-/* With one token at most it can only do what the model does. */
-static inline bool rl_is_idle(const rl_oplegal *op) { return op->fixed || op->ntoken <= 1; }
+/* With one token at most that a pin has it can only do what the model does. */
+static inline bool rl_is_idle(const rl_oplegal *op) {
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < op->ntoken; t++) {
+        bool pinned = false;
+        for (uint32_t o = 0; o < op->noperand; o++) pinned |= op->operand[o].pin && op->token[t].natom[o];
+        n += pinned;
+    }
+    return op->fixed || n <= 1;
+}
 
 /* What the bound looks at of a value; of none, at all of it. */
 static inline void rl_prove_keep(rl_cert_value *v, rl_kept kept) {

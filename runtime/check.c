@@ -57,13 +57,22 @@ static rl_status set_sizes(rl_graph *a, rl_graph *b, attempt how, bool *any) {
     return RL_OK;
 }
 
-/* *again: nothing is known yet, and other sizes may help. */
+/* Does a value have no elements at these sizes? Symbols that have none are 1. */
+static bool has_empty(const rl_graph *g) {
+    for (uint32_t v = 0; v < g->nval; v++)
+        for (uint32_t k = 0; g->val[v].rank != RL_NORANK && k < g->val[v].rank; k++)
+            if (rl_dim_guess(g->ctx, g->val[v].dim[k], 1) == 0) return true;
+    return false;
+}
+
+/* *again: nothing is known yet, and other sizes may help: also where the second alone stops at an empty value, which Reshapes before opset 14
+ * cannot have at any place. */
 static rl_status compare(const rl_checked *c, rl_graph *a, rl_graph *b, attempt how, rl_text *out, rl_verify_at *at, bool *again) {
     bool sized = how == TRY_ONES;
     *at = RL_AT_FIRST;
     rl_status s = sized ? RL_OK : set_sizes(a, b, how, &sized);
     if (s == RL_OK && sized) s = rl_verify_models_at(a, b, c->run, out, at);
-    *again = !sized || (s != RL_OK && *at == RL_AT_FIRST);
+    *again = !sized || (s != RL_OK && (*at == RL_AT_FIRST || (*at == RL_AT_SECOND && has_empty(a))));
     return s;
 }
 

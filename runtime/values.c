@@ -102,6 +102,31 @@ static double least_of(rl_dtype t) {
     }
 }
 
+static bool keeps_numbers(rl_op op) {
+    return op == RL_OP_Identity || op == RL_OP_Cast || op == RL_OP_Reshape || op == RL_OP_Flatten || op == RL_OP_Squeeze || op == RL_OP_Unsqueeze ||
+           op == RL_OP_Transpose || op == RL_OP_Slice || op == RL_OP_Expand;
+}
+
+/* How many rows the Gathers have at least that v picks from, also where views and casts lie between. */
+static uint64_t rows_picked(const rl_graph *g, rl_value v, uint32_t depth) {
+    const rl_valinfo *x = rl_val(g, v);
+    uint64_t rows = UINT64_MAX;
+    for (uint32_t i = 0; depth && i < x->nuse; i++) {
+        const rl_nodeinfo *n = rl_nod(g, x->use[i].node);
+        uint32_t slot = x->use[i].slot;
+        if (n->op == RL_OP_Gather && slot == 1) {
+            const rl_valinfo *data = rl_val(g, n->in[0]);
+            int64_t axis = rl_attr_int(n, "axis", 0);
+            if (data->rank == RL_NORANK) continue;
+            if (axis < 0) axis += data->rank;
+            if (axis >= 0 && axis < data->rank && data->dim[axis] > 0) rows = RL_MIN(rows, (uint64_t)data->dim[axis]);
+        } else if (slot == 0 && keeps_numbers(n->op)) {
+            rows = RL_MIN(rows, rows_picked(g, n->out[0], depth - 1));
+        }
+    }
+    return rows;
+}
+
 rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, uint64_t seed, rl_tensor *out) {
     const rl_valinfo *v = rl_val(g, input);
     int64_t dim[RL_RANK] = {0};
@@ -114,9 +139,10 @@ rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, uint64_t
     rl_tensor wide = rl_tensor_new(rt, RL_F64, v->rank, dim);
     double *x = rl_data(&wide);
     bool is_float = least_of(v->dtype) > 0;
+    uint64_t whole = is_float ? 1 : RL_MIN(rows_picked(g, input, 8), v->dtype == RL_BOOL ? 2u : 4u);
     for (int64_t i = 0, n = rl_numel(&wide); i < n; i++) {
         uint64_t r = next_random(&state);
-        x[i] = is_float ? (double)(r >> 11) * 0x1p-52 - 1 : (double)(r >> 62 & (v->dtype == RL_BOOL ? 1u : 3u));
+        x[i] = is_float ? (double)(r >> 11) * 0x1p-52 - 1 : (double)((r >> 62) % whole);
     }
     *out = rl_tensor_new(rt, v->dtype, v->rank, dim);
     rl_convert(rt, out, &wide, true);

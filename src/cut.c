@@ -144,8 +144,17 @@ static bool is_read(const cutter *c, rl_span tensor) {
     return true;
 }
 
+/* An input that is read still; also one that is a constant (rl_onnx_port). */
+static bool stays_input(const cutter *c, rl_span field) {
+    rl_value v = RL_NOVALUE;
+    rl_wire w = rl_wire_of(field);
+    for (rl_field f; rl_wire_next(&w, &f);)
+        if (f.number == VALUE_NAME) v = rl_graph_find(c->g, rl_intern_find(c->g->ctx, (const char *)f.body.p, f.body.n));
+    return rl_has(v) && c->read[v.i] && !c->made[v.i];
+}
+
 static bool put_graph(const cutter *c, rl_span graph) {
-    uint32_t k = 0, in = 0, out = 0;
+    uint32_t k = 0, out = 0;
     rl_wire w = rl_wire_of(graph);
     for (rl_field f; rl_wire_next(&w, &f);) {
         if (f.number == GRAPH_NODE) {
@@ -155,7 +164,7 @@ static bool put_graph(const cutter *c, rl_span graph) {
         } else if (f.number == GRAPH_INITIALIZER || f.number == GRAPH_SPARSE) {
             if (is_read(c, f.body)) put_field(c->out, &f);
         } else if (f.number == GRAPH_INPUT) {
-            if (in < c->g->input.n && becomes_input(c, c->g->input.p[in++])) put_field(c->out, &f);
+            if (stays_input(c, f.body)) put_field(c->out, &f);
         } else if (f.number == GRAPH_OUTPUT) {
             if (out < c->g->output.n && becomes_output(c, c->g->output.p[out++])) put_field(c->out, &f);
         } else if (f.number != GRAPH_HINT && f.number != GRAPH_ANNOTATION) {

@@ -68,10 +68,14 @@ bool rl_clean_port(const rl_graph *g, rl_value v, rl_span field) {
 }
 
 static bool ports_clean(const rl_graph *g) {
-    uint32_t in = 0, out = 0;
+    uint32_t input = 0, in = 0, out = 0;
     rl_wire w = rl_wire_of(g->onnx->graph);
     for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.number == GRAPH_INPUT && in < g->input.n && !rl_clean_port(g, g->input.p[in++], f.body)) return false;
+        if (f.number == GRAPH_INPUT && in < g->input.n) {
+            uint32_t before = in;
+            rl_value v = rl_onnx_port(g, input++, &in);
+            if (in > before && !rl_clean_port(g, v, f.body)) return false;
+        }
         if (f.number == GRAPH_OUTPUT && out < g->output.n && !rl_clean_port(g, g->output.p[out++], f.body)) return false;
     }
     return true;

@@ -47,6 +47,7 @@ struct rl_onnx {
     uint32_t nopset;    /* domains that the file imports: the first of g->opset; those behind are written as well */
     rl_node *order;     /* the order as read, where it had to be sorted; NULL: 0, 1, 2 ... */
     struct { rl_value *p; uint32_t n, cap; } init; /* the value of each initializer field, in file order */
+    struct { rl_value *p; uint32_t n, cap; } weight; /* of each input field: the constant that it is (rl_onnx_port), or none */
     /* the main graph's only: */
     rl_arena *mem;      /* the main graph's */
     rl_mapping *mapping;
@@ -59,6 +60,13 @@ struct rl_onnx {
 
 static inline uint32_t rl_onnx_node_field(const rl_graph *g) {
     return g->onnx && g->onnx->is_function ? FUNCTION_NODE : GRAPH_NODE;
+}
+
+/* The value of the input field k.  Before IR version 4 each initializer has to be among the inputs: there it is a constant, none of g->input, of which
+ * *in have been met. */
+static inline rl_value rl_onnx_port(const rl_graph *g, uint32_t k, uint32_t *in) {
+    bool weight = k < g->onnx->weight.n && rl_has(g->onnx->weight.p[k]);
+    return weight ? g->onnx->weight.p[k] : g->input.p[(*in)++];
 }
 
 /* More elements than memory can hold, whatever the open dims are? A value of such dims is refused, so none is declared. */

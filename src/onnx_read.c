@@ -111,6 +111,18 @@ static rl_status read_nodes(rl_level *l, range nodes) {
     return RL_OK;
 }
 
+/* Inputs that turned out to be constants: see rl_onnx_port. */
+static void take_weights(rl_graph *g) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->input.n; i++) {
+        rl_value v = g->input.p[i];
+        bool weight = !rl_val(g, v)->is_input;
+        rl_push(&g->mem, g->onnx->weight, weight ? v : RL_NOVALUE);
+        if (!weight) g->input.p[n++] = v;
+    }
+    g->input.n = n;
+}
+
 static rl_status read_fields(rl_level *l, rl_span bytes) {
     range part[NFIELD] = {0};
     size_t n = 0;
@@ -125,6 +137,7 @@ static rl_status read_fields(rl_level *l, rl_span bytes) {
     rl_intern_expect(l->r->ctx, l->g->valcap / 4 * 3);
     RL_TRY(each_field(l, part[GRAPH_INPUT].in, GRAPH_INPUT, 0, rl_read_input));
     RL_TRY(each_field(l, part[GRAPH_INITIALIZER].in, GRAPH_INITIALIZER, BIT(TENSOR_NAME), rl_read_initializer));
+    take_weights(l->g);
     RL_TRY(each_field(l, part[GRAPH_SPARSE_INITIALIZER].in, GRAPH_SPARSE_INITIALIZER, 0, rl_read_sparse));
     RL_TRY(each_field(l, part[GRAPH_OUTPUT].in, GRAPH_OUTPUT, 0, rl_read_output));
     RL_TRY(read_nodes(l, part[GRAPH_NODE]));

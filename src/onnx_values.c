@@ -64,7 +64,8 @@ rl_status rl_read_initializer(rl_level *l, rl_span bytes) {
     if (x->raw.p) return rl_fail(l->r->ctx, RL_EMODEL, "initializer '%.100s': defined twice", name);
     x->raw = bytes;
     rl_push(&g->mem, g->onnx->init, v);
-    if (x->is_input) return RL_OK;    /* a default that the caller may replace: no constant */
+    if (x->is_input && (g->parent || g->ir_version >= 4)) return RL_OK; /* a default that the caller may replace: no constant */
+    x->is_input = false;
     x->is_init = true;
     read_const(g, v, c);
     rl_push(&g->mem, g->init, v);

@@ -234,10 +234,15 @@ static const uint8_t **node_fields(rl_writer *w, const rl_graph *g) {
     return all;
 }
 
+/* Before IR version 4 initializers are inputs, too. */
+static bool lists_constants(const rl_writer *w) {
+    return w->main->ir_version > 0 && w->main->ir_version < 4;
+}
+
 /* Constants made here that the file did not have: as initializers, or (as_nodes) as nodes. */
 static rl_status put_made(rl_writer *w, const rl_graph *g, bool as_nodes) {
-    bool old = (w->main->ir_version > 0 && w->main->ir_version < 4) || (g->onnx && g->onnx->is_function);
-    if (old != as_nodes) return RL_OK;
+    bool nodes = (lists_constants(w) && g != w->main) || (g->onnx && g->onnx->is_function);
+    if (nodes != as_nodes) return RL_OK;
     bool *done = rl_new(w->mem, bool, g->nval);
     for (uint32_t i = 0; i < g->init.n; i++) {
         rl_value v = g->init.p[i];
@@ -249,6 +254,15 @@ static rl_status put_made(rl_writer *w, const rl_graph *g, bool as_nodes) {
                         : put_tensor(w, GRAPH_INITIALIZER, rl_writer_name(w, g, v), rl_val(g, v)->data, g == w->main));
     }
     return RL_OK;
+}
+
+static void put_made_inputs(rl_writer *w, const rl_graph *g) {
+    bool *done = rl_new(w->mem, bool, g->nval);
+    for (uint32_t i = 0; lists_constants(w) && g == w->main && i < g->init.n; i++) {
+        rl_value v = g->init.p[i];
+        if (rl_is_made(g, v) && !done[v.i]) rl_writer_valinfo(w, g, GRAPH_INPUT, v);
+        done[v.i] = true;
+    }
 }
 
 static rl_status put_nodes(rl_writer *w, const rl_graph *g) {
@@ -279,14 +293,29 @@ static rl_status put_new_graph(rl_writer *w, const rl_graph *g) {
     put_fields(w, &p.base);
     RL_TRY(put_made(w, g, false));
     for (uint32_t i = 0; i < g->input.n; i++) rl_writer_valinfo(w, g, GRAPH_INPUT, g->input.p[i]);
+    put_made_inputs(w, g);
     for (uint32_t i = 0; i < g->output.n; i++) rl_writer_valinfo(w, g, GRAPH_OUTPUT, g->output.p[i]);
     rl_writer_own_hints(w, g);
     return RL_OK;
 }
 
+/* Training information names initializers: all stay. */
+static bool is_pinned(const rl_writer *w) {
+    return w->main->onnx && w->main->onnx->pinned;
+}
+
+/* A constant is among the inputs as long as it is an initializer of the file. */
+static rl_status put_input(rl_writer *w, const rl_graph *g, uint32_t k, uint32_t *in, const rl_field *f) {
+    uint32_t before = *in;
+    rl_value v = rl_onnx_port(g, k, in);
+    if (*in > before) return rl_writer_port(w, g, v, f);
+    if (is_pinned(w) || (rl_val(g, v)->is_init && rl_val(g, v)->raw.p)) rl_writer_span(w, f->all);
+    return RL_OK;
+}
+
 static rl_status put_initializer(rl_writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
     const rl_valinfo *x = rl_val(g, v);
-    bool clean = rl_clean_init(g, v, f->body) || (w->main->onnx && w->main->onnx->pinned), kept = x->is_init && x->raw.p;
+    bool clean = rl_clean_init(g, v, f->body) || is_pinned(w), kept = x->is_init && x->raw.p;
     if ((clean || kept) && rl_writer_moves(w) && g == w->main) return rl_writer_initializer(w, g, clean ? f->body : x->raw);
     if (clean) rl_writer_span(w, f->all);
     else if (kept) rl_writer_len(w, GRAPH_INITIALIZER, x->raw);
@@ -303,7 +332,7 @@ static uint32_t count_fields(rl_span s, uint32_t number) {
 
 static rl_status put_changed_graph(rl_writer *w, const rl_graph *g) {
     rl_span s = g->onnx->graph;
-    uint32_t ninit = count_fields(s, GRAPH_INITIALIZER), node = 0, init = 0, in = 0, out = 0;
+    uint32_t ninit = count_fields(s, GRAPH_INITIALIZER), node = 0, init = 0, input = 0, in = 0, out = 0;
     bool same_nodes = rl_clean_nodes(g) && !g->onnx->order;
     rl_wire r = rl_wire_of(s);
     for (rl_field f; rl_wire_next(&r, &f);) {
@@ -318,7 +347,7 @@ static rl_status put_changed_graph(rl_writer *w, const rl_graph *g) {
             RL_TRY(put_initializer(w, g, g->onnx->init.p[init++], &f));
             if (init == ninit) RL_TRY(put_made(w, g, false));
             break;
-        case GRAPH_INPUT: RL_TRY(rl_writer_port(w, g, g->input.p[in++], &f)); break;
+        case GRAPH_INPUT: RL_TRY(put_input(w, g, input++, &in, &f)); break;
         case GRAPH_OUTPUT: RL_TRY(rl_writer_port(w, g, g->output.p[out++], &f)); break;
         case GRAPH_VALUE_INFO: RL_TRY(rl_writer_hint(w, g, &f)); break;
         case GRAPH_QUANTIZATION: RL_TRY(rl_writer_annotation(w, g, &f)); break;
@@ -326,13 +355,14 @@ static rl_status put_changed_graph(rl_writer *w, const rl_graph *g) {
         }
     }
     if (!node) RL_TRY(put_nodes(w, g));
+    put_made_inputs(w, g);
     rl_writer_own_hints(w, g);
     return ninit ? RL_OK : put_made(w, g, false);
 }
 
 /* As it was read, but for the data of its initializers where that moves, and sizes that were given. */
 static rl_status put_clean_graph(rl_writer *w, const rl_graph *g) {
-    uint32_t in = 0, out = 0;
+    uint32_t input = 0, in = 0, out = 0;
     if (!(rl_writer_moves(w) || g->sized) || g != w->main) {
         rl_writer_span(w, g->onnx->graph);
         return RL_OK;
@@ -340,7 +370,7 @@ static rl_status put_clean_graph(rl_writer *w, const rl_graph *g) {
     rl_wire r = rl_wire_of(g->onnx->graph);
     for (rl_field f; rl_wire_next(&r, &f);) {
         if (f.number == GRAPH_INITIALIZER && rl_writer_moves(w)) RL_TRY(rl_writer_initializer(w, g, f.body));
-        else if (f.number == GRAPH_INPUT) RL_TRY(rl_writer_port(w, g, g->input.p[in++], &f));
+        else if (f.number == GRAPH_INPUT) RL_TRY(put_input(w, g, input++, &in, &f));
         else if (f.number == GRAPH_OUTPUT) RL_TRY(rl_writer_port(w, g, g->output.p[out++], &f));
         else rl_writer_span(w, f.all);
     }

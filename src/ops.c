@@ -207,6 +207,23 @@ bool rl_op_stretches(const rl_nodeinfo *n) {
     return whole && (!rl_attr_find(n, "keep_aspect_ratio_policy") || rl_attr_is(n, "keep_aspect_ratio_policy", "stretch"));
 }
 
+uint32_t rl_op_scales_slot(const rl_nodeinfo *n) {
+    if (n->op == RL_OP_Upsample) return n->since < 9 ? RL_NONE : 1;
+    return n->since < 11 ? 1 : 2;
+}
+
+const void *rl_op_scales(const rl_graph *g, const rl_nodeinfo *n, uint32_t *count) {
+    uint32_t slot = rl_op_scales_slot(n);
+    const rl_attr *a = slot == RL_NONE ? rl_attr_find(n, "scales") : NULL;
+    if (a && a->kind == RL_ATTR_FLOATS) *count = a->n;
+    if (a) return a->kind == RL_ATTR_FLOATS ? a->floats : NULL;
+    rl_value v = slot == RL_NONE ? RL_NOVALUE : rl_in(n, slot);
+    const rl_const *c = rl_has(v) ? rl_val(g, v)->data : NULL;
+    if (!c || !c->data || c->dtype != RL_F32 || c->nbyte == 0) return NULL;
+    *count = (uint32_t)(c->nbyte / sizeof(float));
+    return c->data;
+}
+
 bool rl_op_has_scale_of(const rl_graph *g, const rl_nodeinfo *n, const rl_nodeinfo *other) {
     const rl_valinfo *s = rl_val(g, n->in[1]);
     return s->rank == 0 && s->dtype == RL_F32 && n->in[1].i == other->in[1].i && rl_in(n, 2).i == rl_in(other, 2).i;

@@ -71,6 +71,10 @@ const char *rl_op_heads(rl_op op, uint32_t input);
 bool rl_op_may_train(const rl_nodeinfo *n);
 /* Whether a Resize takes the whole of its input to the sizes that are given, and of a dim that keeps its size each element where it is. */
 bool rl_op_stretches(const rl_nodeinfo *n);
+/* The input that has the factors of a Resize or an Upsample; RL_NONE: an attribute, before opset 9. */
+uint32_t rl_op_scales_slot(const rl_nodeinfo *n);
+/* These *count factors, floats that need not be aligned; NULL where it has none, or they are not known. */
+const void *rl_op_scales(const rl_graph *g, const rl_nodeinfo *n, uint32_t *count);
 
 /* Whether n, a QuantizeLinear or DequantizeLinear, has one f32 scale for all: that of `other`, which may be n, and its zero point. */
 bool rl_op_has_scale_of(const rl_graph *g, const rl_nodeinfo *n, const rl_nodeinfo *other);

@@ -42,7 +42,7 @@ def of_op(problem, work, tokens, pinned, target):
         return charge(value, "after", target["SOFTMAX_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
     if node.op.startswith("Reduce"):
         return charge(value, "after", target["REDUCE_OFF_LAST"], marked(lambda lab: lab.role == REDUCED))
-    if node.op == "Resize":
+    if node.op in ("Resize", "Upsample"):
         return charge(value, "after", target["RESIZE_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
     tenths = {tuple(tuple(atoms[k]) for k in at): last(problem, work, lab, value, target) for lab, atoms in tokens if atoms[0]}
     tenths = {t: n for t, n in tenths.items() if n}

@@ -476,8 +476,8 @@ class Rewritten:
         """OUT has no more Transposes than the claim and those outside of the problem, nor do as many move more; and the interface of IN. Fewer
         may move more where their number comes first: a Gather that makes its result in another order saves one, and another moves all rows."""
         for side in ("input", "output"):
-            was, now = (getattr(m.graph.proto, side) for m in (self.model, self.out))
-            if [v.name for v in was] != [v.name for v in now]:
+            was, now = (m.graph.ports(side) for m in (self.model, self.out))
+            if was != now:
                 raise Refused(f"the {side}s of the two models have other names")
         apart = [n for n in self.model.nodes if n.op == "Transpose" and n.domain == "" and self.is_apart(n)]
         outside, _ = moved(apart, self.model.sizes, self.model.graph)

@@ -127,6 +127,11 @@ class Graph:
         self.replaceable = {n for n in self.inputs if n in self.stored and self.ir_version >= 4}
         self.nodes = sorted_nodes([Node(n, self) for n in proto.node])
 
+    def ports(self, side):
+        """Names of what a caller gives or gets. Before IR version 4 every initializer has to be an input, too: no caller gives it."""
+        constant = set(self.stored) - self.replaceable if side == "input" else ()
+        return [v.name for v in getattr(self.proto, side) if v.name not in constant]
+
     def body(self, proto):
         """A body of one of the nodes, as a graph of its own."""
         g = copy.copy(self)

@@ -409,7 +409,7 @@ class World:
         """Contents of the outputs, where they follow from small contents or from sizes alone."""
         if node.op in ("Shape", "Size") and node.domain == "":
             dims = self.type.get(node.input[0], (0, None))[1]
-            if dims is not None and np.prod(dims, dtype=object) <= LARGEST:
+            if dims is not None and (max(dims, default=0) if node.op == "Shape" else np.prod(dims, dtype=object)) <= LARGEST:
                 x = np.array(dims, dtype=np.int64)
                 sure = all(d < LEAST for d in dims)
                 if self.world == 0:

@@ -654,10 +654,21 @@ def shared_model():
     return model
 
 
+def scores_model():
+    """The batch of scores that have more elements than 63 bits count, where the sizes of an image are large primes."""
+    node = test_targets.h.make_node
+    nodes = [node("Reshape", ["x", "whole"], ["f"]), node("Transpose", ["f"], ["t"], perm=[0, 2, 1]), node("MatMul", ["t", "f"], ["m"]), node("Shape", ["m"], ["s"]),
+             node("Slice", ["s", "i0", "i1"], ["n"]), node("Concat", ["n", "rest"], ["to"], axis=0), node("Abs", ["x"], ["a"]), node("Reshape", ["a", "to"], ["u"]),
+             node("Relu", ["u"], ["r"]), node("Transpose", ["r"], ["y"], perm=[2, 0, 1])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4, "H", "W"])], [("y", T.FLOAT, None), ("m", T.FLOAT, None)],
+                                 numbered(whole=[0, 4, -1], i0=[0], i1=[1], rest=[4, -1]))
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model()):
+                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model(),
+                  scores_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
@@ -826,6 +837,43 @@ def known_output(prog, tmp):
         yield f"{why or lost or 'a variable'}"
 
 
+def listed_weights(prog, tmp):
+    """Before IR version 4 weights are inputs, too, and constants all the same: rewritten, they are new ones, and listed. From 4 on a caller may
+    replace them."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]), node("Mul", ["t", "by"], ["m"]), node("Reshape", ["m", "to"], ["f"]),
+             node("MatMul", ["f", "w"], ["d"]), node("Add", ["d", "b"], ["y"])]
+    weights = {"by": np.arange(3), "w": np.arange(24), "b": np.arange(2)}
+    inits = [onnx.numpy_helper.from_array(v.reshape((12, 2) if k == "w" else -1).astype(np.float32), k) for k, v in weights.items()] + numbered(to=[1, 12])
+    inputs = [(i.name, i.data_type, list(i.dims)) for i in inits]
+    for version, left in ((3, 0), (4, 1)):
+        model = test_targets.model_of(nodes, [*inputs[:1], ("x", T.FLOAT, [1, 3, 2, 2]), *inputs[1:]], [("y", T.FLOAT, [1, 2])], inits, opset=8)
+        model.ir_version = version
+        onnx.save(model, tmp / "listed.onnx")
+        why, lost, words, out = by_both(prog, tmp / "listed.onnx", tmp, "onnx")
+        result = onnx.load(out)
+        onnx.checker.check_model(result, full_check=True)
+        stored, given = {i.name for i in result.graph.initializer}, {i.name for i in result.graph.input}
+        if why or lost or sum(n.op_type == "Transpose" for n in result.graph.node) != left or given != stored | {"x"}:
+            yield f"IR version {version}: {why or lost or sorted(given ^ stored)}"
+
+
+def scanned_constant(prog, tmp):
+    """Distances to each row of a constant, as scikit-learn's neighbours are written: a slice has one dim, and of the constant nothing is chosen."""
+    h = test_targets.h
+    body = h.make_graph([h.make_node("Identity", ["s"], ["t"]), h.make_node("Sub", ["s", "row"], ["d"]), h.make_node("ReduceSumSquare", ["d"], ["r"], axes=[1], keepdims=0)],
+                        "body", [h.make_tensor_value_info("s", T.FLOAT, ["N", 4]), h.make_tensor_value_info("row", T.FLOAT, [4])],
+                        [h.make_tensor_value_info("t", T.FLOAT, ["N", 4]), h.make_tensor_value_info("r", T.FLOAT, ["N"])])
+    nodes = [h.make_node("Scan", ["x", "frows"], ["last", "all"], body=body, num_scan_inputs=1), h.make_node("Transpose", ["all"], ["p"], perm=[1, 0]),
+             h.make_node("Sqrt", ["p"], ["q"]), h.make_node("TopK", ["q", "three"], ["y", "i"], largest=0)]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4])], [("y", T.FLOAT, None), ("i", T.INT64, None)],
+                                  numbered(frows=np.arange(20).reshape(5, 4), three=[3]), opset=15)
+    onnx.save(model, tmp / "scanned.onnx")
+    why, lost, words, _ = by_both(prog, tmp / "scanned.onnx", tmp, "onnx")
+    if why or lost or claim(words)[0] != 1:
+        yield f"{why or lost or claim(words)}"
+
+
 def partial_rotary(prog, tmp):
     """Proved by shares of the orders' weights; nothing else bounds it."""
     src, proof, out, report = ROTARY, tmp / "proof.txt", tmp / "out.onnx", tmp / "report.json"
@@ -862,7 +910,7 @@ def fewer_of_more_bytes(prog, tmp):
 # ---------------------------------------------------------------------------------------------------- mutated
 
 MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
-          "GroupNormalization": group_normalization, "known output": known_output, "partial rotary": partial_rotary,
+          "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant, "partial rotary": partial_rotary,
           "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
 
 

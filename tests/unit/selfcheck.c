@@ -70,11 +70,27 @@ TEST(sizes) {
     try(made, made, "0 same outputs in 2 runs; with corner values the original stops");
 }
 
+/* A stride leaves nothing of 2 and of 1, and a Reshape before opset 14 has no size 0 to write: no reason to keep the result. */
+TEST(empty) {
+    try("graph opset=13 {\n in %x f32[1,H,W]\n%p = MaxPool(%x) kernel_shape=[8] strides=[8]\n%y = Relu(%p)\n out %y\n}\n",
+        "graph opset=13 {\n in %x f32[1,H,W]\n%p = MaxPool(%x) kernel_shape=[8] strides=[8]\n%s = Shape(%p)\nconst %r i64[3] {2,0,1}\n%o = Gather(%s, %r)\n"
+        "%q = Reshape(%p, %o)\n%z = Reshape(%q, %s)\n%y = Relu(%z)\n out %y\n}\n",
+        "0 same outputs in 3 runs");
+}
+
+/* Numbers that pick rows are of rows that are there. */
+TEST(rows) {
+    const char *one = "graph opset=21 {\n in %x i64[1,50]\nconst %w f32[1,3] {1,2,3}\n%c = Cast(%x) to=6\n%u = Squeeze(%c)\n%y = Gather(%w, %u)\n out %y\n}\n";
+    try(one, one, "0 same outputs in 3 runs");
+}
+
 int main(void) {
     RUN(same);
     RUN(symbols);
     RUN(numbers);
     RUN(refused);
     RUN(sizes);
+    RUN(empty);
+    RUN(rows);
     return check_done();
 }
