@@ -47,15 +47,14 @@ static bool is_dequantized(const rl_plan *p, const rl_operand *x) {
     return def.i != RL_NONE && strcmp(rl_nod(p->g, def)->type, "DequantizeLinear") == 0; /* blocks of it, too, which no row of ops.def has */
 }
 
-/* Does DequantizeLinear make the weight, or the right operand of two?  Runtimes multiply the bytes, and have that for a product as exporters write it. */
-static bool is_of_bytes(const rl_plan *p, const rl_oplegal *op) {
+bool rl_is_of_bytes(const rl_plan *p, const rl_oplegal *op) {
     const rl_operand *a = &op->operand[0], *b = &op->operand[1];
     return (a->pin || b->pin) && is_dequantized(p, a->pin ? b : a);
 }
 
 uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op) {
     rl_class c = op->node.i == RL_NONE ? RL_OPAQUE : rl_op_class(rl_nod(p->g, op->node)->op);
-    if ((c == RL_MATMUL || c == RL_GEMM) && is_of_bytes(p, op)) return op->operand[2].cls; /* not a Gemm's bias: what is lost goes with the result */
+    if ((c == RL_MATMUL || c == RL_GEMM) && rl_is_of_bytes(p, op)) return op->operand[2].cls; /* not a Gemm's bias: what is lost goes with the result */
     bool first = c == RL_CONCAT || c == RL_SPLIT || c == RL_TILE;
     return op->operand[first ? 0 : c == RL_QDQ ? 1 : op->noperand - 1].cls;
 }
@@ -152,7 +151,7 @@ static int64_t form_of_product(const rl_plan *p, const rl_oplegal *op, const rl_
 
 static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
     int64_t tenths = form_of_product(p, op, c);
-    if (!is_of_bytes(p, op) || !has_depth(op)) return tenths;
+    if (!rl_is_of_bytes(p, op) || !has_depth(op)) return tenths;
     bool other = tenths > 0;
     if (op->operand[0].pin && op->operand[1].pin) { /* a MatMul; swapped, where both are */
         const rl_form *f = c->form == RL_NONE ? NULL : op->form[c->form].untaken ? op->form[c->form].untaken : &op->form[c->form];

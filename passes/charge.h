@@ -16,6 +16,9 @@ bool rl_charge_marks(const rl_plan *p, const rl_oplegal *op, const rl_charge_rul
 /* The class of what a charge is a part of: the result, of a Gemm its bias if it has one; of Concat and Split the whole, which their
  * operands begin with, as those of Tile do with the result. */
 uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op);
+/* Of a product: does DequantizeLinear make the weight, or the right operand of two?  Runtimes multiply the bytes, and have that for a product as exporters
+ * write it. */
+bool rl_is_of_bytes(const rl_plan *p, const rl_oplegal *op);
 
 /* What a conversion of the class takes, whichever groups of dims move; what a tenth of one takes of what the op is charged by. */
 int64_t rl_move_time(const rl_plan *p, uint32_t cls);

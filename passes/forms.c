@@ -6,7 +6,7 @@
  *   MatMul A[b,M,K] B[b,K,N]       groups b M K N: (b M K)(b K N)(b M N), and the transposed product (b K M)(b N K)(b N M)
  *
  * Needs: labels (legal.c) and members (atoms.c).  Keeps: the graph. */
-#include "plan.h"
+#include "charge.h"
 #include <string.h>
 
 /* ---- tokens ---- */
@@ -239,11 +239,11 @@ static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint3
     }
 }
 
-/* A Gemm of constant weights that is MatMul, and Add where it has a bias. Where its form is charged, so would be a second node. */
+/* A Gemm of constant weights that is MatMul, and Add where it has a bias. Where its form is charged, so would be a second node; of bytes it stays one. */
 static bool is_linear(const rl_plan *p, const rl_oplegal *op) {
     const rl_nodeinfo *n = rl_nod(p->g, op->node);
     if (p->target->charge[RL_WEIGHT_LEFT] || !float_type(p, op) || !op->operand[A_].pin || op->operand[B_].pin) return false;
-    if (rl_attr_float(n, "alpha", 1) != 1) return false;
+    if (rl_attr_float(n, "alpha", 1) != 1 || rl_is_of_bytes(p, op)) return false;
     return op->noperand < 4 || (rl_attr_float(n, "beta", 1) == 1 && !op->operand[3].pin && !group_in(op, RL_G_LEAD, 3));
 }
 

@@ -8,7 +8,7 @@ import itertools
 
 from onnx import TensorProto
 
-from .charges import einsum_charge, of_op
+from .charges import einsum_charge, is_dequantized, of_op
 from .einsum import works_of
 from .labels import AXIS, FREE, HEADS, K, LEAD, M, N, PIECES, TRAIL, behind
 from .model import REFERS
@@ -168,9 +168,11 @@ class Forms:
             self.weight_left(0, 1, N, True)
 
     def is_linear(self):
-        """Is it MatMul of constant weights, and Add of a constant that has one row? Not where the target charges the form: two nodes take longer yet."""
-        node, target, floats = self.work.node, self.problem.target, self.problem.model.sizes.elem[self.work.operands[0].tensor] in FLOATS
-        if (target and target["WEIGHT_LEFT"]) or not floats or not self.pinned[0] or self.pinned[1] or node.attr("alpha", 1.0) != 1:
+        """Is it MatMul of constant weights, and Add of a constant that has one row? Not where the target charges the form: two nodes take longer yet; nor of bytes."""
+        node, target, model = self.work.node, self.problem.target, self.problem.model
+        if (target and target["WEIGHT_LEFT"]) or model.sizes.elem[self.work.operands[0].tensor] not in FLOATS or is_dequantized(model, node.inp(1)):
+            return False
+        if not self.pinned[0] or self.pinned[1] or node.attr("alpha", 1.0) != 1:
             return False
         return len(self.pinned) < 4 or (node.attr("beta", 1.0) == 1 and not self.pinned[3] and not self.has(LEAD, 3))
 
