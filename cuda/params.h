@@ -228,8 +228,8 @@ typedef struct {
     rl_walk w;
 } rl_p_grid;
 
-/* posts: op after op on each element of in[0], which lies as `to` does, and may be it (NULL: the first op is COPY): operand 0 of the walk; operand k of it is post.operand; wide, one: as
- * of each */
+/* posts: op after op on each element of in[0], which lies as `to` does, and may be it (NULL: the first op is COPY): operand 0 of the walk; operand k of it is
+ * post.operand; wide, one: as of each */
 enum { RL_MOST_POSTS = 12 };
 typedef struct { uint32_t op; float p, q; uint32_t operand; } rl_p_post; /* op: a rl_row_op of runtime/rows.h; operand 0: none */
 typedef struct { void *to; const void *in[RL_OPERANDS]; uint32_t count, npost, wide, one[RL_OPERANDS]; rl_p_post post[RL_MOST_POSTS]; rl_walk w; } rl_p_posts;

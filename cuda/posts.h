@@ -1,5 +1,5 @@
-/* What was joined to a convolution or a product, or to one element-wise op (runtime/fuse.h), on the device; and its constants, made once for the joined scale and for the order that
- * channels-last wants.
+/* What was joined to a convolution, a product or an element-wise op (runtime/fuse.h), on the device; and its constants, made once for the joined scale and
+ * for the order that channels-last wants.
  *
  *   rl_gpu_posts p;
  *   if (!rl_gpu_posts_of(c, dim, rank, &p)) return rl_call_decline(c);      more operands than kernel posts takes: the parts run
