@@ -405,8 +405,8 @@ class Rewritten:
         constants may be gone: which ones are is the program's to say, so what is refused one way is looked at the other way."""
         empties = [False, True] if any(self.model.empty(v.name) for v in proof.values) else [False]
         why, lost = None, None
-        for way in itertools.product(empties, (False, True)):
-            if why and way[1] and len(self.model.unfolded()) == len(self.model.graph.nodes):
+        for way in itertools.product(empties, ("", "moved", "any")):
+            if why and way[1] and len(self.model.unfolded(way[1] == "any")) == len(self.model.graph.nodes if way[1] == "moved" else self.model.unfolded()):
                 continue
             try:
                 lost = self.compare(proof, *way)

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 import onnx
-from . import bodies, contrib
+from . import bodies, contrib, parts
 from onnx import TensorProto, TypeProto, helper, numpy_helper
 from .equation import terms
 
@@ -22,6 +22,7 @@ LEAST = 10_007  # no symbol is smaller
 APART = 100, 150
 LARGEST = 2 ** 63 - 1  # that inference and contents can hold
 END = 2 ** 31 - 1  # and beyond: a cut goes on to the end, whatever the size
+EXACT = 2 ** 24  # below, each whole number is a float
 WORLDS = 3    # two of primes, and one in which every symbol is GUESS
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
@@ -80,6 +81,8 @@ class World:
         self.parts = dict(outer.parts) if outer else {}  # name -> its elements, with None for those that are not known, of what Concat made
         self.doubt = {}  # of the node at hand, (dim, from the end) -> the symbol of what was broadcast, where one size was taken for a number
         self.joined = {}  # and where it has that symbol
+        self.some = dict(outer.some) if outer else {}    # name -> the same of any small tensor: parts.py
+        self.windowed = set(outer.windowed) if outer else set()  # sizes that a Conv or pool makes of such as nothing tells
         self.sequences = dict(outer.sequences) if outer else {}
         self.full = set(outer.full) if outer else set()  # tensors of which no element is 0, however many there are
         self.inner = outer is not None
@@ -118,6 +121,7 @@ class World:
         self.doubt, self.joined = {}, {}
         for name in node.output:
             self.data.pop(name, None)
+            self.some.pop(name, None)
         self.values(node)
         if not all(n in self.type and self.type[n][1] is not None for n in node.output if n):
             self.infer(node)
@@ -136,6 +140,7 @@ class World:
             got = bodies.infer(self, node) or self.own(node) or self.schema(node)
             if key is not None and not self.doubt and not self.joined:
                 self.cache[key] = [got.get(n) for n in node.output]
+        self.note_windows(node, got)
         for i, name in enumerate(node.output):
             if not name:
                 continue
@@ -191,8 +196,15 @@ class World:
         return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
 
     def hangs_on_unknown(self, size):
-        """Is it such a size, or a multiple of one?"""
-        return self.is_unknown(size) or size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 for (w, n), name in self.symbols.name.items())
+        """Is it such a size, a multiple of one, or what windows leave of one?"""
+        if self.is_unknown(size) or size in self.windowed:
+            return True
+        return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 for (w, n), name in self.symbols.name.items())
+
+    def note_windows(self, node, got):
+        x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
+        if x and y and len(x) == len(y) and ("Conv" in node.op or node.op in ("AveragePool", "LpPool", "MaxPool")):
+            self.windowed.update(b for a, b in zip(x[2:], y[2:]) if a and b and a != b and self.hangs_on_unknown(a))
 
     def own(self, node):
         """Rules where the schema has none, or refuses sizes that might broadcast."""
@@ -208,8 +220,8 @@ class World:
             return contrib.made(node, types, self.broadcast)
         if node.domain == "" and node.op == "Slice":
             return self.slice(node, types)
-        if node.domain == "" and node.op == "Flatten" and types[0][1] is None:  # two dims, of whatever it is
-            return {node.output[0]: (types[0][0], (None, None))}
+        if node.domain == "" and node.op in ("Flatten", "Transpose") and types[0][1] is None:  # of whatever: two dims, or as many as it names
+            return {node.output[0]: (types[0][0], (None, None) if node.op == "Flatten" else tuple(None for _ in node.attr("perm", [])) or None)}
         if node.domain == "" and node.op == "Concat":
             return self.concat(node, types)
         if node.domain == "" and node.op == "Squeeze":
@@ -447,7 +459,8 @@ class World:
             return
         if not all(n in self.data for n in node.input if n):
             self.join(node)
-            return self.fill(node)
+            self.fill(node)
+            return self.follow(node)
         if not self.is_sure(node):
             return
         for n in node.output:
@@ -478,6 +491,12 @@ class World:
         try:
             self.data[node.out(0)] = FILLED[node.op](node, x, dims)
         except ValueError:  # a declared size may be wrong
+            pass
+
+    def follow(self, node):
+        try:
+            parts.follow(self, node, MOVES)
+        except (IndexError, KeyError, TypeError, ValueError):  # a declared size may be wrong
             pass
 
     def is_sure(self, node):
@@ -572,6 +591,7 @@ FILLED = {
     "Reshape": lambda n, x, dims: x.reshape(dims),
     "Tile": lambda n, x, dims: np.broadcast_to(np.tile(x, [d // max(1, e) for d, e in zip(dims, x.shape)]), dims),
 }
+MOVES = {**FAST, **FILLED}
 
 
 def unsqueeze(x, axes):
@@ -644,6 +664,9 @@ def follows(node, a, b):
         return bool(unknown) and all(symbol(x) == "named" for x in np.atleast_1d(a.data[node.inp(0)])[np.atleast_1d(unknown[0])])
     if node.op == "Div" and all(is_exact(node, w) for w in (a, b)):
         return True
+    if node.op in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual") and len(unknown) == 2:  # of a size and itself
+        pairs = [np.broadcast_arrays(*(w.data[n] for n in node.input)) for w in (a, b)]
+        return bool((~np.logical_or.reduce(np.broadcast_arrays(*unknown)) | np.logical_and.reduce([(x == y) & (x < EXACT) for x, y in pairs])).all())
     if node.op not in ROUNDING or not all(n in a.data and n in b.data for n in node.input + node.output if n):
         return False
     x, y = a.data[node.output[0]], b.data[node.output[0]]
