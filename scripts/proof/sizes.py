@@ -203,7 +203,7 @@ class World:
 
     def note_windows(self, node, got):
         x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
-        if x and y and len(x) == len(y) and ("Conv" in node.op or node.op in ("AveragePool", "LpPool", "MaxPool")):
+        if self.world < 2 and x and y and len(x) == len(y) and ("Conv" in node.op or node.op in ("AveragePool", "LpPool", "MaxPool")):
             self.windowed.update(b for a, b in zip(x[2:], y[2:]) if a and b and a != b and self.hangs_on_unknown(a))
 
     def own(self, node):
