@@ -226,6 +226,8 @@ class World:
             return self.concat(node, types)
         if node.domain == "" and node.op == "Squeeze":
             return self.squeeze(node, types[0])
+        if node.domain == "" and node.op == "Split":
+            return self.split(node, types[0])
         if node.domain == "" and node.op == "Einsum":
             return self.einsum(node, types)
         if node.domain == "" and node.op.startswith("Sequence"):
@@ -277,6 +279,14 @@ class World:
             return None
         gone = {int(a) % len(x[1]) for a in np.asarray(axes).ravel()}
         return {node.output[0]: (x[0], tuple(d for k, d in enumerate(x[1]) if k not in gone))}
+
+    def split(self, node, x):
+        """Pieces of given lengths, also where nothing here says that they are all there is: inference refuses those."""
+        pieces = node.attr("split", self.data.get(node.inp(1)))
+        if pieces is None or not x[1] or len(pieces) != len(node.output):
+            return None
+        axis = node.attr("axis", 0) % len(x[1])
+        return {o: (x[0], x[1][:axis] + (int(n),) + x[1][axis + 1:]) for o, n in zip(node.output, pieces)}
 
     def concat(self, node, types):
         if any(d is None or len(d) != len(types[0][1]) for _, d in types) or not types[0][1]:
@@ -651,6 +661,12 @@ def is_exact(node, world):
     return x is not None and y is not None and x.dtype.kind in "iu" and bool((y != 0).all()) and not (x % y).any()
 
 
+def is_decided(world, x, y):
+    """Of which elements it hangs on no size which is less: of a size and itself, and of one that has a name, so is at least 1, and what is less."""
+    named = np.vectorize(lambda n: np.isfinite(n) and world.symbols.name.get((world.world, int(n)), ("",))[0] == "named", otypes=[bool])
+    return ((x == y) & (x < EXACT)) | ((x < 1) & named(y)) | ((y < 1) & named(x))
+
+
 def follows(node, a, b):
     """May the contents of this node's outputs be believed, though some of what they come from is not known?"""
     unknown = [differ(a.data[n], b.data[n]) for n in node.input if n in a.data and n in b.data and a.data[n].shape == b.data[n].shape]
@@ -664,9 +680,9 @@ def follows(node, a, b):
         return bool(unknown) and all(symbol(x) == "named" for x in np.atleast_1d(a.data[node.inp(0)])[np.atleast_1d(unknown[0])])
     if node.op == "Div" and all(is_exact(node, w) for w in (a, b)):
         return True
-    if node.op in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual") and len(unknown) == 2:  # of a size and itself
-        pairs = [np.broadcast_arrays(*(w.data[n] for n in node.input)) for w in (a, b)]
-        return bool((~np.logical_or.reduce(np.broadcast_arrays(*unknown)) | np.logical_and.reduce([(x == y) & (x < EXACT) for x, y in pairs])).all())
+    if node.op in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual") and len(unknown) == 2:
+        open_ = np.logical_or.reduce(np.broadcast_arrays(*unknown))
+        return bool((~open_ | np.logical_and.reduce([is_decided(w, *np.broadcast_arrays(*(w.data[n] for n in node.input))) for w in (a, b)])).all())
     if node.op not in ROUNDING or not all(n in a.data and n in b.data for n in node.input + node.output if n):
         return False
     x, y = a.data[node.output[0]], b.data[node.output[0]]
