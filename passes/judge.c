@@ -14,9 +14,10 @@ bool rl_by_objective(const rl_pass_run *r, const char *name) {
     return r->opt->objective && strcmp(r->opt->objective, name) == 0;
 }
 
-rl_status rl_time_now(rl_pass_run *r, int64_t *time) {
+rl_status rl_time_now(rl_pass_run *r, bool named, int64_t *time) {
     RL_TRY(rl_shape_infer(r->g));
     if (!r->closed) r->g = rl_flat_make(r->g);
+    if (named) RL_TRY(rl_normalize_einsums(r));
     RL_TRY(rl_pass_legal(r));
     *time = rl_plan_time(r->plan);
     r->g = rl_flat_main(r->g);
@@ -34,9 +35,9 @@ static int by(int64_t a, int64_t b) {
 static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, bool bytes_first, int time) {
     if (rl_stats_others(now) > rl_stats_others(was) + apart || now->moving > was->moving) return false;
     if (time != 0) return time < 0;
-    int count = by(now->moving, was->moving), bytes = by(now->moved_bytes, was->moved_bytes);
     /* An Einsum may have been a Transpose by another name (normalize.c): no reason to have more Transposes, but its bytes were moved. */
-    if (bytes_first) bytes = by(now->moved_bytes + now->einsum_bytes, was->moved_bytes + was->einsum_bytes);
+    int count = by(now->moving, was->moving);
+    int bytes = by(rl_add(now->moved_bytes, now->einsum_bytes), rl_add(was->moved_bytes, was->einsum_bytes));
     int first = bytes_first ? bytes : count, second = bytes_first ? count : bytes;
     if (first != 0) return first < 0;
     if (second != 0) return second < 0;

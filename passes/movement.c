@@ -265,9 +265,12 @@ static bool best_form(folder *f, rl_moved *m, bool plain, rl_form *best) {
     return false;
 }
 
+/* Bytes: old ones are not negative, so this fits. */
+static int64_t saved_by(const rl_moved *m, const rl_form *form) { return m->old.bytes - rl_add(form->cost.bytes, form->cost.index); }
+
 static bool saves_more(const rl_moved *m, const rl_form *a, const rl_moved *was, const rl_form *b) {
-    int64_t bytes = (m->old.bytes - a->cost.bytes - a->cost.index) - (was->old.bytes - b->cost.bytes - b->cost.index);
-    return bytes != 0 ? bytes > 0 : m->old.nodes - a->cost.nodes > was->old.nodes - b->cost.nodes;
+    int64_t now = saved_by(m, a), then = saved_by(was, b);
+    return now != then ? now > then : m->old.nodes - a->cost.nodes > was->old.nodes - b->cost.nodes;
 }
 
 static bool is_constant(const folder *f, rl_value v) {

@@ -45,7 +45,7 @@ static void make_transpose(rl_graph *g, rl_node old, const int64_t *perm, uint32
     rl_nod(g, t)->origin = was.origin;
 }
 
-static rl_status einsums(rl_pass_run *r) {
+rl_status rl_normalize_einsums(rl_pass_run *r) {
     rl_graph *g = r->g;
     struct { rl_node *p; uint32_t n, cap; } found = {0};
     const int64_t *perm;
@@ -209,7 +209,7 @@ static rl_status gathers(rl_pass_run *r) {
 
 rl_status rl_pass_normalize(rl_pass_run *r) {
     RL_TRY(rl_pass_dce(r));
-    RL_TRY(einsums(r));
+    RL_TRY(rl_normalize_einsums(r));
     RL_TRY(gathers(r));
     return resizes(r);
 }

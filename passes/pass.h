@@ -92,10 +92,12 @@ typedef struct {
 } rl_pass_run;
 /* Runs a job with what passes need set up around it. */
 rl_status rl_run_job(rl_graph *g, const rl_passopt *o, rl_outcome *out, rl_status (*job)(rl_pass_run *r, void *what), void *what);
-/* judge.c: is this the objective? What the graph takes as it stands, in ns by the target's rows. Counts the result, from what out->before and the
- * times say decides whether it is better (out->changed; if not, g keeps its bytes), and says what is proved of it. */
+/* normalize.c: Einsums that only permute become the Transposes that they are. */
+rl_status rl_normalize_einsums(rl_pass_run *r);
+/* judge.c: is this the objective? What the graph takes as it stands, in ns by the target's rows; named: Einsums as the Transposes that they are. Counts
+ * the result, from what out->before and the times say decides whether it is better (out->changed; if not, g keeps its bytes), and says what is proved of it. */
 bool rl_by_objective(const rl_pass_run *r, const char *name);
-rl_status rl_time_now(rl_pass_run *r, int64_t *time);
+rl_status rl_time_now(rl_pass_run *r, bool named, int64_t *time);
 void rl_judge(rl_pass_run *r);
 /* pick.c, after assign: does the count alone decide, of a graph of which copies may be carried out and counted (pipeline.c)? */
 bool rl_may_try(const rl_pass_run *r);

@@ -361,14 +361,14 @@ static rl_status reopen(rl_pass_run *r) {
 static rl_status improve(rl_pass_run *r) {
     int64_t time = 0;
     rl_stats_of(r->g, &r->out->before);
-    if (rl_by_objective(r, "time")) RL_TRY(rl_time_now(r, &time));
+    if (rl_by_objective(r, "time")) RL_TRY(rl_time_now(r, !disabled(r->opt, "normalize"), &time));
     r->out->time_before = time;
     RL_TRY(run_all(r));
     RL_TRY(again(r));
     RL_TRY(move_last(r));
     RL_TRY(reopen(r));
     if (!r->gave_up && !disabled(r->opt, "units")) RL_TRY(run_pass(r, find_pass("units", strlen("units"))));
-    if (rl_by_objective(r, "time") && !r->gave_up && !disabled(r->opt, "lower")) RL_TRY(rl_time_now(r, &r->out->time_after));
+    if (rl_by_objective(r, "time") && !r->gave_up && !disabled(r->opt, "lower")) RL_TRY(rl_time_now(r, false, &r->out->time_after));
     r->out->time_before = time; /* as it was read; what assign says of it is after fold */
     rl_judge(r);
     return r->out->changed ? verify_after(r, "dce") : RL_OK; /* never a broken file, whatever a pass did */

@@ -87,8 +87,6 @@ class Worlds:
 
     def keep(self, name, numbers):
         self.symbols.given[name] = numbers
-        for world in (0, 1):
-            self.symbols.name.setdefault((world, numbers[world]), name)
         self.infer()
 
     def without(self, name):
@@ -121,6 +119,7 @@ class Worlds:
                         found[world] = numbers[world]
                 if None not in found:
                     self.multiples.add(name)
+                    self.symbols.name.update({(world, found[world]): name for world in (0, 1)})
                     self.keep(name, (*found, GUESS))
                     return True
         return False

@@ -96,13 +96,13 @@ class Value:
 class Problem:
     """The assignment problem of a model: units, values, and for each node what it works on, on a target or where only ONNX's ops are."""
 
-    def __init__(self, model, empties, target=None, folded=False):
-        """folded: are nodes gone that compute constants? Else they tie dims, too."""
+    def __init__(self, model, empties, target=None, folded=""):
+        """folded: are nodes gone that compute constants from what a Transpose "moved", or "any"? Else they tie dims, too."""
         self.model, self.forest, self.target = model, Forest(), target
         self.empties = empties  # are tensors without elements constants, whatever makes them?
         self.unit = {}
         self.input_sizes = {d for n in model.graph.inputs for d in model.sizes.dims.get(n) or ()}
-        nodes = self.nodes = model.unfolded() if folded else model.graph.nodes
+        nodes = self.nodes = model.unfolded(folded == "any") if folded else model.graph.nodes
         names = list(model.graph.inputs) + list(model.graph.stored) + [o for n in nodes for o in n.input + n.output if o]
         for name in names:
             dims = model.sizes.dims.get(name)

@@ -59,8 +59,12 @@ def charged(op, form, sequence, whole=True):
         return c.tenths if form is None else c.more[form]
     if c.rule == "last":
         return c.tenths if whole and sequence and sequence[-1] in c.more else 0
-    first = next((i for i, t in enumerate(sequence) if t in c.more), len(sequence))
-    return c.tenths if any(t not in c.more for t in sequence[first:]) else 0
+    return c.tenths if behind(sequence, c.more) else 0
+
+
+def behind(sequence, marked):
+    """Does a token that is not marked lie anywhere behind one that is?"""
+    return any(t not in marked for t in itertools.dropwhile(lambda t: t not in marked, sequence))
 
 
 def lying(op, order):

@@ -435,24 +435,24 @@ class Model:
         made = [o for o in n.output if o]
         return n.op not in ("Constant", "Enter", "Leave") and not n.captured and bool(made) and all(o in self.stored and o in self.constant for o in made)
 
-    def is_turned(self, n):
+    def is_turned(self, n, still):
         if n.op != "Transpose" or n.domain != "":
             return False
         x = n
         while x is not None and x.domain == "" and x.op in ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"):
             x = self.made.get(x.inp(0))
-        return x is None or x.op == "Constant" or moves(n, self.sizes.dims.get(n.inp(0)))
+        return still or x is None or x.op == "Constant" or moves(n, self.sizes.dims.get(n.inp(0)))
 
-    def unfolded(self):
+    def unfolded(self, still=False):
         """The nodes without those that are gone where the program stores what constants alone determine: Transposes of stored constants,
-        those that move data, what is computed of these, and what nothing else reads."""
+        those that move data, or all (still), what is computed of these, and what nothing else reads."""
         gone, nodes, made = set(), [], lambda n: {o for o in n.output if o}
         for n in self.graph.nodes:
-            folds = self.is_constant(n) and (self.is_turned(n) or any(x in gone for x in n.input))
+            folds = self.is_constant(n) and (self.is_turned(n, still) or any(x in gone for x in n.input))
             gone |= made(n) if folds else set()
         read = set(self.graph.outputs)
         for n in reversed(self.graph.nodes):
-            if not made(n) <= gone and (made(n) & read or not self.is_constant(n)):
+            if not made(n) <= gone and made(n) & read:
                 nodes.append(n)
                 read.update(n.input + n.captured)
         return nodes[::-1]

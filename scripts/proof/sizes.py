@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 import onnx
-from . import bodies, contrib
+from . import bodies, contrib, parts
 from onnx import TensorProto, TypeProto, helper, numpy_helper
 from .equation import terms
 
@@ -22,6 +22,7 @@ LEAST = 10_007  # no symbol is smaller
 APART = 100, 150
 LARGEST = 2 ** 63 - 1  # that inference and contents can hold
 END = 2 ** 31 - 1  # and beyond: a cut goes on to the end, whatever the size
+EXACT = 2 ** 24  # below, each whole number is a float
 WORLDS = 3    # two of primes, and one in which every symbol is GUESS
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
@@ -79,6 +80,9 @@ class World:
         self.data = dict(outer.data) if outer else {}   # name -> array, of small ones
         self.parts = dict(outer.parts) if outer else {}  # name -> its elements, with None for those that are not known, of what Concat made
         self.doubt = {}  # of the node at hand, (dim, from the end) -> the symbol of what was broadcast, where one size was taken for a number
+        self.joined = {}  # and where it has that symbol
+        self.some = dict(outer.some) if outer else {}    # name -> the same of any small tensor: parts.py
+        self.windowed = set(outer.windowed) if outer else set()  # sizes that a Conv or pool makes of such as nothing tells
         self.sequences = dict(outer.sequences) if outer else {}
         self.full = set(outer.full) if outer else set()  # tensors of which no element is 0, however many there are
         self.inner = outer is not None
@@ -114,9 +118,10 @@ class World:
     # ---- one node
 
     def node(self, node):
-        self.doubt = {}
+        self.doubt, self.joined = {}, {}
         for name in node.output:
             self.data.pop(name, None)
+            self.some.pop(name, None)
         self.values(node)
         if not all(n in self.type and self.type[n][1] is not None for n in node.output if n):
             self.infer(node)
@@ -133,8 +138,9 @@ class World:
                 got = dict(zip(node.output, got))
         if not got:
             got = bodies.infer(self, node) or self.own(node) or self.schema(node)
-            if key is not None and not self.doubt:
+            if key is not None and not self.doubt and not self.joined:
                 self.cache[key] = [got.get(n) for n in node.output]
+        self.note_windows(node, got)
         for i, name in enumerate(node.output):
             if not name:
                 continue
@@ -146,10 +152,19 @@ class World:
             self.type[name] = (elem, self.guessed(name, dims))
 
     def guessed(self, name, dims):
-        """A guess stays one where the size is a symbol, although a number is declared, or guesses divide; and a number that is as large as a
-        guess is none, whatever is declared."""
+        """A guess stays one where the size is a symbol, although a number is declared, or guesses divide; and a number that is as large as a guess is
+        none, whatever is declared. And where the number was believed, it is here, too."""
         known = self.first and self.first.type.get(name, (0, None))[1]
-        return tuple(GUESS if k == GUESS or (0, k) in self.symbols.name else d for k, d in zip(known, dims)) if known and dims else dims
+        if not known or not dims:
+            return dims
+        guess = [k == GUESS or (0, k) in self.symbols.name for k in known]
+        return tuple(GUESS if is_guess else k if self.says_number(name, i) == k else d for i, (is_guess, k, d) in enumerate(zip(guess, known, dims)))
+
+    def says_number(self, name, k):
+        """The number that is declared for a dim, or None."""
+        declared = self.declared.get(name)
+        dims = declared.tensor_type.shape.dim if declared is not None else ()
+        return dims[k].dim_value if k < len(dims) and dims[k].HasField("dim_value") else None
 
     def merge(self, elem, dims, declared, name):
         t = declared.tensor_type
@@ -157,14 +172,14 @@ class World:
             return elem, dims
         elem = elem or t.elem_type
         if t.HasField("shape") and (dims is None or len(dims) == len(t.shape.dim)):
-            said = self.dims_of(declared, name)[1] if dims is None or any(map(self.is_unknown, dims)) else dims
+            said = self.dims_of(declared, name)[1] if dims is None or any(map(self.hangs_on_unknown, dims)) else dims
             dims = said if dims is None else tuple(self.tighter(a, b) for a, b in zip(dims, said))
         return elem, dims
 
     def tighter(self, size, said):
         """What was inferred, unless it is open and a number is declared: a name would hide that other tensors have the same open size."""
         number = (self.world, said) not in self.symbols.name
-        return said if size is None or (self.is_unknown(size) and number) else size
+        return said if size is None or (number and said != size and self.hangs_on_unknown(size)) else size
 
     def close_sum(self, node, dims, declared):
         """A sum of sizes of which one is unknown gives way to a number that is declared."""
@@ -182,6 +197,17 @@ class World:
             return size is None or size == GUESS
         return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
 
+    def hangs_on_unknown(self, size):
+        """Is it such a size, a multiple of one, or what windows leave of one?"""
+        if self.is_unknown(size) or size in self.windowed:
+            return True
+        return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 for (w, n), name in self.symbols.name.items())
+
+    def note_windows(self, node, got):
+        x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
+        if self.world < 2 and x and y and len(x) == len(y) and ("Conv" in node.op or node.op in ("AveragePool", "LpPool", "MaxPool")):
+            self.windowed.update(b for a, b in zip(x[2:], y[2:]) if a and b and a != b and self.hangs_on_unknown(a))
+
     def own(self, node):
         """Rules where the schema has none, or refuses sizes that might broadcast."""
         types = [self.type.get(n, (0, None)) for n in node.input]
@@ -196,10 +222,14 @@ class World:
             return contrib.made(node, types, self.broadcast)
         if node.domain == "" and node.op == "Slice":
             return self.slice(node, types)
+        if node.domain == "" and node.op in ("Flatten", "Transpose") and types[0][1] is None:  # of whatever: two dims, or as many as it names
+            return {node.output[0]: (types[0][0], (None, None) if node.op == "Flatten" else tuple(None for _ in node.attr("perm", [])) or None)}
         if node.domain == "" and node.op == "Concat":
             return self.concat(node, types)
         if node.domain == "" and node.op == "Squeeze":
             return self.squeeze(node, types[0])
+        if node.domain == "" and node.op == "Split":
+            return self.split(node, types[0])
         if node.domain == "" and node.op == "Einsum":
             return self.einsum(node, types)
         if node.domain == "" and node.op.startswith("Sequence"):
@@ -251,6 +281,14 @@ class World:
             return None
         gone = {int(a) % len(x[1]) for a in np.asarray(axes).ravel()}
         return {node.output[0]: (x[0], tuple(d for k, d in enumerate(x[1]) if k not in gone))}
+
+    def split(self, node, x):
+        """Pieces of given lengths, also where nothing here says that they are all there is: inference refuses those."""
+        pieces = node.attr("split", self.data.get(node.inp(1)))
+        if pieces is None or not x[1] or len(pieces) != len(node.output):
+            return None
+        axis = node.attr("axis", 0) % len(x[1])
+        return {o: (x[0], x[1][:axis] + (int(n),) + x[1][axis + 1:]) for o, n in zip(node.output, pieces)}
 
     def concat(self, node, types):
         if any(d is None or len(d) != len(types[0][1]) for _, d in types) or not types[0][1]:
@@ -316,6 +354,8 @@ class World:
             name = ("max", self.world, frozenset(here))
             if len(here) > 1 and len(known) == 1:
                 self.doubt[k - rank - behind] = name
+            elif len(here) > 1:
+                self.joined[k - rank - behind] = name
             out.append(1 if not here else here.pop() if len(here) == 1 else known.pop() if len(known) == 1 else self.symbols.number(name, self.world))
         return tuple(out)
 
@@ -430,7 +470,9 @@ class World:
         if not node.input and node.op != "Constant":
             return
         if not all(n in self.data for n in node.input if n):
-            return self.join(node)
+            self.join(node)
+            self.fill(node)
+            return self.follow(node)
         if not self.is_sure(node):
             return
         for n in node.output:
@@ -452,6 +494,22 @@ class World:
         if node.op == "Concat" and all(elem == TensorProto.INT64 and dims is not None and len(dims) == 1 and dims[0] <= SMALL for elem, dims in lengths):
             parts = [self.data[n].tolist() if n in self.data else [None] * dims[0] for n, (_, dims) in zip(node.input, lengths)]
             self.parts[node.output[0]] = tuple(x for p in parts for x in p)
+
+    def fill(self, node):
+        """What its sizes say of a result, though the input that asks for them is not known."""
+        dims, x = self.type.get(node.out(0), (0, None))[1], self.data.get(node.inp(0))
+        if node.op not in FILLED or dims is None or np.prod(dims, dtype=object) > SMALL or (x is None and node.op != "ConstantOfShape"):
+            return
+        try:
+            self.data[node.out(0)] = FILLED[node.op](node, x, dims)
+        except ValueError:  # a declared size may be wrong
+            pass
+
+    def follow(self, node):
+        try:
+            parts.follow(self, node, MOVES)
+        except (IndexError, KeyError, TypeError, ValueError):  # a declared size may be wrong
+            pass
 
     def is_sure(self, node):
         """In a body the worlds do not go side by side: there only what must be equal in both if it is in one is followed."""
@@ -504,8 +562,9 @@ def slice_of(node, x, starts=None, ends=None, axes=None, steps=None):
 
 
 def cut(n, start, end, step):
-    """ONNX's start and end of a dim of n elements as Python's."""
-    start, end = (start + n if start < 0 else start), (end + n if end < 0 else end)
+    """ONNX's start and end of a dim of n elements as Python's. END is past the last one, though a number for an unknown size be larger."""
+    place = lambda x: n if x >= END else -1 if x <= -END else x + n if x < 0 else x
+    start, end = place(start), place(end)
     if step > 0:
         return slice(min(max(start, 0), n), min(max(end, 0), n), step)
     start, end = min(max(start, -1), n - 1), min(max(end, -1), n - 1)
@@ -536,6 +595,15 @@ FAST = {
     "Squeeze": lambda n, x, axes=None: np.squeeze(x, axis=None if n.attr("axes", axes) is None else tuple(int(a) for a in n.attr("axes", axes))),
     "Transpose": lambda n, x: np.transpose(x, n.attr("perm", None)),
 }
+
+# Of a result's sizes.
+FILLED = {
+    "ConstantOfShape": lambda n, _, dims: np.full(dims, n.attr("value", np.zeros(1, np.float32)).ravel()[0]),
+    "Expand": lambda n, x, dims: np.broadcast_to(x, dims),
+    "Reshape": lambda n, x, dims: x.reshape(dims),
+    "Tile": lambda n, x, dims: np.broadcast_to(np.tile(x, [d // max(1, e) for d, e in zip(dims, x.shape)]), dims),
+}
+MOVES = {**FAST, **FILLED}
 
 
 def unsqueeze(x, axes):
@@ -595,6 +663,12 @@ def is_exact(node, world):
     return x is not None and y is not None and x.dtype.kind in "iu" and bool((y != 0).all()) and not (x % y).any()
 
 
+def is_decided(world, x, y):
+    """Of which elements it hangs on no size which is less: of a size and itself, and of one that has a name, so is at least 1, and what is less."""
+    named = np.vectorize(lambda n: np.isfinite(n) and world.symbols.name.get((world.world, int(n)), ("",))[0] == "named", otypes=[bool])
+    return ((x == y) & (x < EXACT)) | ((x < 1) & named(y)) | ((y < 1) & named(x))
+
+
 def follows(node, a, b):
     """May the contents of this node's outputs be believed, though some of what they come from is not known?"""
     unknown = [differ(a.data[n], b.data[n]) for n in node.input if n in a.data and n in b.data and a.data[n].shape == b.data[n].shape]
@@ -608,6 +682,9 @@ def follows(node, a, b):
         return bool(unknown) and all(symbol(x) == "named" for x in np.atleast_1d(a.data[node.inp(0)])[np.atleast_1d(unknown[0])])
     if node.op == "Div" and all(is_exact(node, w) for w in (a, b)):
         return True
+    if node.op in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual") and len(unknown) == 2:
+        open_ = np.logical_or.reduce(np.broadcast_arrays(*unknown))
+        return bool((~open_ | np.logical_and.reduce([is_decided(w, *np.broadcast_arrays(*(w.data[n] for n in node.input))) for w in (a, b)])).all())
     if node.op not in ROUNDING or not all(n in a.data and n in b.data for n in node.input + node.output if n):
         return False
     x, y = a.data[node.output[0]], b.data[node.output[0]]
@@ -671,7 +748,8 @@ class Sizes:
             if None in dims or not (guess.get(y) or (0, None))[1] or len({*map(len, dims), len(guess[y][1])}) != 1:
                 continue
             for k, pair in enumerate(zip(*dims)):
-                made = [self.made_broadcast(w, size) or (w.doubt.get(k - len(dims[0])) if not known(pair) else None) for w, size in zip(self.worlds, pair)]
+                at = k - len(dims[0])
+                made = [self.made_broadcast(w, size) or w.joined.get(at) or (w.doubt.get(at) if not known(pair) else None) for w, size in zip(self.worlds, pair)]
                 if any(made):
                     size = self.symbol(made[0] or made[1])
                     for w, d in zip(self.worlds, size):
@@ -690,16 +768,11 @@ class Sizes:
             return
         cuts = [w.cuts(node, len(types[0][0])) for w in self.worlds]
         for k, (was, now) in enumerate(zip(zip(*types[0]), zip(*types[1]))):
-            left = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts and not self.says_number(y, k) else None
+            left = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts and self.worlds[0].says_number(y, k) is None else None
             for w, size in zip(self.worlds, left or ()):
                 elem, dims = w.type[y]
                 w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])
                 w.data.pop(y, None)
-
-    def says_number(self, name, k):
-        declared = self.worlds[0].declared.get(name)
-        dims = declared.tensor_type.shape.dim if declared is not None else ()
-        return k < len(dims) and dims[k].HasField("dim_value")
 
     def left(self, was, now, cuts):
         """The size in each world where it is not what it seems to be in two: what a cut from start to end leaves of `was`."""

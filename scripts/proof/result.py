@@ -1,0 +1,67 @@
+"""What a model moves as it stands, and the time that this takes by the target's table: docs/proof.md, sections 4 and 5."""
+import itertools
+from collections import defaultdict
+
+from .atoms import Problem
+from .bound import behind, time_of
+from .flat import turns
+from .forms import all_shapes
+from .model import moves
+
+CAP = 10 ** 12  # bytes of one copy are not counted further
+
+
+def movers(nodes, sizes, graph):
+    """Transposes that move data, each with the tensor whose bytes it moves: between a DequantizeLinear and QuantizeLinears those that the floats
+    stand for."""
+    made = {o: n for n in graph.nodes for o in n.output if o}
+    readers = readers_of(graph)
+    for n in nodes:
+        if n.op == "Transpose" and n.domain == "" and moves(n, sizes.dims.get(n.inp(0))):
+            maker = made.get(n.inp(0))
+            unit = maker is not None and (maker.op, maker.domain) == ("DequantizeLinear", "") and n.out(0) not in graph.outputs
+            yield n, maker.inp(0) if unit and readers[n.out(0)] == {("QuantizeLinear", "")} else n.out(0)
+
+
+def readers_of(graph):
+    """{tensor: the kinds of nodes that read it}"""
+    found = defaultdict(set)
+    for n in graph.nodes:
+        for x in n.input:
+            found[x].add((n.op, n.domain))
+    return found
+
+
+def moved(nodes, sizes, graph):
+    """How many there are, and their bytes."""
+    each = [min(CAP, (sizes.count.get(n.out(0)) or 0) * sizes.bits(of) // 8) for n, of in movers(nodes, sizes, graph)]
+    return len(each), sum(each)
+
+
+def bytes_of(model, name):
+    """Of a copy, as often as its body runs; None: not known."""
+    bits, count = model.sizes.bits(name), model.sizes.count.get(name)
+    return None if count is None else min(CAP, count * turns(model.graph, name, model.ints) * bits // 8)
+
+
+def takes(model, target, proof):
+    """The time of conversions and of what is charged; None: a size is not known. A MatMul may take in what swaps the last two dims for it alone."""
+    readers = readers_of(model.graph)
+    alone = lambda n: target.takes_swaps and readers[n.out(0)] == {("MatMul", "")} and n.out(0) not in model.graph.outputs
+    swaps = lambda perm: perm[-2:] == [len(perm) - 1, len(perm) - 2] and perm[:-2] == list(range(len(perm) - 2))
+    conversions = [bytes_of(model, of) for n, of in movers(model.nodes, model.sizes, model.graph) if not (alone(n) and swaps(n.attr("perm", [0])))]
+    charges = [(n, bytes_of(model, s.charge.tensor)) for s in all_shapes(Problem(model, False, target), True) if s.charge and (n := tenths(s))]
+    if None in conversions or any(size is None for _, size in charges):
+        return None
+    return sum(time_of(proof, size) for size in conversions) + sum(n * (time_of(proof, size) // 10) for n, size in charges)
+
+
+def tenths(shape):
+    """What an op is charged as it stands."""
+    c = shape.charge
+    if c.rule == "forms":
+        return c.tenths
+    token = {a: t for t in shape.tokens for a in t[0]}
+    order = [t for t, _ in itertools.groupby(token[a] for a in shape.pins[0][2])]
+    hit = order[-1:] and order[-1] in c.tokens if c.rule == "last" else behind(order, c.tokens)
+    return c.tenths if hit else 0
