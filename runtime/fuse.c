@@ -319,7 +319,6 @@ static bool start(rl_fuser *a, uint32_t i) {
     if (!s->info || s->fused || !fn) return false;
     a->kind = fn == rl_fast_conv || fn == rl_fast_conv_transpose ? RL_LEAD_CONV : fn == rl_fast_matmul || fn == rl_fast_gemm ? RL_LEAD_PRODUCT : RL_LEAD_ROWS;
     if (!rl_fuse_begin(a, rl_val(a->x->g, s->info->in[0])->dtype) || s->info->nout != 1) return false;
-    if (a->device && a->kind == RL_LEAD_ROWS && !a->device->chain) return false;
     if (a->kind == RL_LEAD_ROWS) return start_rows(a, i);
     if (!can_lead(a, s->info, fn)) return false;
     for (a->nin = 0; a->nin < (fn == rl_fast_matmul ? 2u : 3u); a->nin++) a->in[a->nin] = rl_in(s->info, a->nin);

@@ -146,7 +146,7 @@ struct rl_backend {
     const char *name;
     const rl_kernel *kernel;
     uint32_t nkernel;
-    const rl_kernel *chain; /* of joined element-wise ops (fuse.h); NULL: none are joined */
+    const rl_kernel *chain; /* a device's, of joined element-wise ops (fuse.h) */
     /* NULL when there is no memory. 64-byte aligned. */
     void *(*alloc)(rl_rt *rt, size_t nbyte);
     void (*free)(rl_rt *rt, void *p, size_t nbyte);

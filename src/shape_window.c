@@ -258,7 +258,7 @@ static rl_status resize_sizes(rl_shaper *s, const rl_tensor *t) {
 /* Inputs: x, scales (opset 10); x, roi, scales, sizes (later). */
 rl_status rl_rule_resize(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    uint32_t at = s->n->since < 11 ? 1 : 2;
+    uint32_t at = rl_op_scales_slot(s->n);
     const rl_attr *axes = ints_attr(s, "axes");
     rl_tensor t;
     if (!ranked(x)) return set_unranked(s, 0, dtype_of(x));
