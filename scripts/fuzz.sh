@@ -11,7 +11,7 @@
 #                           number of inputs instead of a time (where that takes more than twice the time it ends there); nothing is kept
 #
 # damaged is no target of libFuzzer's: models with one thing wrong each (tests/fuzz/damage.py), evenly chosen from 266,000, all of them from
-# 2,700 s on, go to the targets optimize and run.
+# 6,000 s on, go to the targets optimize and run.
 source "$(dirname "$0")/setup.sh"
 
 seed=0
@@ -36,7 +36,7 @@ export UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0
 # Inputs of each target: the structured one's are recipes (tests/fuzz/model.h), which need not grow slowly.
 lengths() { if [ "$1" = structured ]; then echo -max_len=488 -len_control=0; else echo -max_len=20000; fi; }
 
-# Shares of the time, two targets at a time: optimize and structured are slow, and the whole.
+# Shares of the time, one target after the other: optimize and structured are slow, and the whole.
 share() { case $1 in optimize | structured) echo 4 ;; damaged) echo 2 ;; *) echo 1 ;; esac; }
 # Inputs per second of one core, more or less.
 rate() {
@@ -49,7 +49,7 @@ for t in "${targets[@]}"; do shares=$((shares + $(share "$t"))); done
 
 # fuzz NAME: its log is build-fuzz/NAME.log
 fuzz() {
-    local t=$1 corpus=(build-fuzz/corpus/"$1") all=$((seconds * 2 * $(share "$1") / shares + 1)) limit
+    local t=$1 corpus=(build-fuzz/corpus/"$1") all=$((seconds * $(share "$1") / shares + 1)) limit
     if [ "$t" = damaged ]; then
         "$PYTHON" tests/fuzz/damage.py build-fuzz/seeds/optimize build-fuzz/found $((1 + 266000 / (all * $(rate damaged)))) build-fuzz/tests/fuzz_{optimize,run} >build-fuzz/damaged.log 2>&1
         return
@@ -76,19 +76,6 @@ choose() {
     cp -r --update "build-fuzz/chosen/$1" build-fuzz/corpus/
 }
 
-# pairs COMMAND NAME...: two at a time; the names that failed
-pairs() {
-    local command=$1 pid=() name=() t i
-    shift
-    for t in "$@" ""; do
-        if [ ${#pid[@]} = 2 ] || [ -z "$t" ]; then
-            for i in "${!pid[@]}"; do wait "${pid[i]}" || echo "${name[i]}"; done
-            pid=() name=()
-        fi
-        [ -z "$t" ] || { "$command" "$t" & pid+=($!) name+=("$t"); }
-    done
-}
-
 mkdir -p build-fuzz/found build-fuzz/corpus build-fuzz/tmp
 export TMPDIR=$ROOT/build-fuzz/tmp # of models with data in other files; what a crash leaves there goes
 rm -rf build-fuzz/tmp/*
@@ -100,10 +87,8 @@ if [ "$(cat build-fuzz/seeds/made 2>/dev/null)" != "$made" ]; then
     echo "$made" >build-fuzz/seeds/made
 fi
 mkdir -p build-fuzz/chosen
-new=()
-for t in "${targets[@]}"; do [ "$t" = damaged ] || [ -d "build-fuzz/chosen/$t" ] || new+=("$t"); done
-[ ${#new[@]} = 0 ] || pairs choose "${new[@]}"
-pairs fuzz "${targets[@]}" >build-fuzz/failed
+for t in "${targets[@]}"; do [ "$t" = damaged ] || [ -d "build-fuzz/chosen/$t" ] || choose "$t" || echo "$t"; done >build-fuzz/failed
+for t in "${targets[@]}"; do fuzz "$t" || echo "$t"; done >>build-fuzz/failed
 # Where a seed crashed, its target has one in found/ without having failed.
 for t in "${targets[@]}"; do
     [ -z "$(find build-fuzz/found -newer build-fuzz/begun -name "$t-*" ! -name '*-slow-unit-*')" ] || echo "$t" >>build-fuzz/failed

@@ -89,8 +89,8 @@ set(RL_SOURCES
   src/text_words.c
   src/verify.c
   src/wire.c)
-set_source_files_properties(src/move_walk.c src/move_avx2.c src/move_mix.c src/move_x86.c PROPERTIES COMPILE_OPTIONS "-O3")
-set_source_files_properties(src/move_rows.c PROPERTIES COMPILE_OPTIONS "-O3;-falign-loops=64") # its six loops
+set_source_files_properties(src/move_walk.c src/move_avx2.c src/move_mix.c src/move_x86.c PROPERTIES COMPILE_OPTIONS ${RL_VECTORS})
+set_source_files_properties(src/move_rows.c PROPERTIES COMPILE_OPTIONS "${RL_VECTORS};-falign-loops=64") # its six loops
 
 # Its main alone; tests call the rest, rl_program, themselves.
 set(RL_MAIN

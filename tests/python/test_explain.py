@@ -385,12 +385,12 @@ def optimized(prog, path, *options):
         return json.loads(report.read_text())["conversions"]["after"], load(out)
 
 
-def check(prog, path, *options):
-    """What is wrong; how many conversions, how many of them pairs, how many statements checked by numbers."""
+def check(prog, path, model, *options):
+    """What is wrong with what is said of a model (read: load); how many conversions, how many of them pairs, how many statements checked by numbers."""
     run = subprocess.run([prog, "explain", str(path), "--json", "-", *options], capture_output=True, text=True, timeout=120)
     if run.returncode:
         return [f"status {run.returncode}: {run.stderr.strip()[-300:]}"], 0, 0, 0
-    x, model, bad, n = json.loads(run.stdout), load(path), [], 0
+    x, bad, n = json.loads(run.stdout), [], 0
     stats = json.loads(subprocess.run([prog, "stats", str(path), "--json", "-", *options], capture_output=True, text=True, timeout=120).stdout)
     for c in x["conversions"]:
         bad += check_conversion(model, c)
@@ -444,12 +444,14 @@ def texts(prog, tally, update):
         tally.add(path.name, [] if got == expected else [f"another text came out:\n{got}"])
 
 
-def models(prog, tally, paths, options):
+def models(prog, tally, paths):
     total = pairs = numbers = 0
     for name, path in paths:
-        bad, n, p, k = check(prog, path, *options)
-        total, pairs, numbers = total + n, pairs + p, numbers + k
-        tally.add(name, bad)
+        model = load(path)
+        for target in ("onnx", "generic"):
+            bad, n, p, k = check(prog, path, model, "--target", target)
+            total, pairs, numbers = total + n, pairs + p, numbers + k
+            tally.add(f"{name} {target}", bad)
     return total, pairs, numbers
 
 
@@ -458,8 +460,7 @@ def random_models(prog, tally, count):
         for seed in range(count):
             path = Path(tmp) / "in.onnx"
             path.write_bytes(graphgen.make(seed).proto.SerializeToString())
-            for target in ("onnx", "generic"):
-                tally.add(f"seed {seed} {target}", check(prog, path, "--target", target)[0])
+            models(prog, tally, [(f"seed {seed}", path)])
 
 
 def function_models(prog, tally, count):
@@ -468,7 +469,7 @@ def function_models(prog, tally, count):
         for seed in range(count):
             path = Path(tmp) / "in.onnx"
             path.write_bytes(funcgen.make(seed)[0].SerializeToString())
-            tally.add(f"functions {seed}", check(prog, path, "--target", "onnx")[0])
+            tally.add(f"functions {seed}", check(prog, path, load(path), "--target", "onnx")[0])
 
 
 def one_node(prog, tally):
@@ -499,12 +500,9 @@ def main():
         one_node(prog, tally)
         random_models(prog, tally, args.random)
         function_models(prog, tally, args.random // 2)
-        for target in ("onnx", "generic"):
-            cases = [(c.stem, c) for c in sorted((common.SHARED / "cases").glob("*.onnx")) + sorted((common.ROOT / "models").glob("*.onnx"))]
-            models(prog, tally, cases, ("--target", target))
+        models(prog, tally, [(c.stem, c) for c in sorted((common.SHARED / "cases").glob("*.onnx")) + sorted((common.ROOT / "models").glob("*.onnx"))])
     names = [(n, zoo.filled(n, cache)) for n in zoo.chosen(args.models)]
-    total, pairs, numbers = models(prog, tally, names, ("--target", "onnx"))
-    models(prog, tally, names, ("--target", "generic"))
+    total, pairs, numbers = models(prog, tally, names)
     if names:
         print(f"sample models: {total} conversions, {pairs} with two demands, {numbers} statements checked by numbers")
     else:
