@@ -118,7 +118,7 @@ static rl_status choose(rl_profile *p, rl_rt *rt, rl_graph *g, const rl_tensor *
     RL_TRY(solve(p, &g->mem));
     RL_TRY(prepare_both(rt, g, p, x));
     for (uint32_t i = 0; i < ROUNDS && !p->table && !p->as_is; i++) {
-        RL_TRY(rl_whole_measure(x, 2, in, whole));
+        RL_TRY(rl_whole_measure(x, 2, in, p->runs, whole));
         rl_probe_scale(&p->probe, p->whole = whole[1].ns);
         rl_probe_refine(&p->probe, p->chosen, x, whole);
         memcpy(last, p->chosen, nbyte);
@@ -141,7 +141,7 @@ static rl_status measure_again(rl_profile *p, rl_exec *x, const rl_tensor *in, c
     p->whole = before->ns;
     for (uint32_t i = 0; i < AGAIN && !same; i++) {
         int64_t ns = 0;
-        RL_TRY(rl_whole_again(x, in, &ns));
+        RL_TRY(rl_whole_again(x, in, p->runs, &ns));
         same = agree(ns, p->whole);
         p->whole = RL_MIN(p->whole, ns);
     }
@@ -164,7 +164,7 @@ static rl_status compare_with_prediction(rl_profile *p, const rl_runopt *o, rl_e
     RL_TRY(compare(p, o, x, in));
     for (uint32_t i = 0; i < AGAIN && !p->table && !agree((int64_t)(p->default_least_ms * 1e6), p->whole); i++) {
         int64_t ns = 0;
-        RL_TRY(rl_whole_again(x[1], in, &ns));
+        RL_TRY(rl_whole_again(x[1], in, p->runs, &ns));
         predict_from(p, &x[1]->g->mem, ns);
         RL_TRY(compare(p, o, x, in));
     }
@@ -179,7 +179,7 @@ static rl_status measure(rl_profile *p, rl_rt *rt, rl_graph *g, const rl_tensor 
     rt->no_homes = true;
     RL_TRY(rl_exec_new(rt, g, &bare));
     rt->no_homes = false;
-    if (!p->table) RL_TRY(rl_whole_measure(&x, 1, in, &whole));
+    if (!p->table) RL_TRY(rl_whole_measure(&x, 1, in, p->runs, &whole));
     if (!p->table) whole.step = rl_whole_steps(&g->mem, bare, x, &whole);
     RL_TRY(rl_probe_run(bare, in, costs, p->table ? NULL : &whole, &p->probe));
     if (p->table) return RL_OK;

@@ -9,7 +9,7 @@ typedef struct { uint32_t op, cfg, by; } rl_profile_drop;
 typedef struct rl_profile {
     /* asked */
     bool table;              /* costs by the static table */
-    uint32_t runs;           /* of the comparison; 0: as many as a second has room for */
+    uint32_t runs;           /* of each comparison; 0: as many as a second has room for */
     rl_status (*solve)(void *user, struct rl_profile *p); /* fills in chosen, predicted, bound, optimal: the runtime has no solver */
     void *user;
     /* found; all in g's arena */

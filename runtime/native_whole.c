@@ -30,16 +30,16 @@ static rl_status run_whole(rl_exec *x, const rl_tensor *in, rl_tensor *out, leas
     return RL_OK;
 }
 
-/* Runs until the machine has settled, then times; the graphs and the two kinds of runs take turns. */
-static rl_status take_turns(rl_exec *const *x, uint32_t n, const rl_tensor *in, rl_arena *tmp, least *l) {
+/* Runs until the machine has settled, then times; the graphs and the two kinds of runs take turns.  runs: so many, and no waiting; 0: see ENOUGH. */
+static rl_status take_turns(rl_exec *const *x, uint32_t n, const rl_tensor *in, uint32_t runs, rl_arena *tmp, least *l) {
     uint32_t most = 0;
     for (uint32_t k = 0; k < n; k++) most = RL_MAX(most, x[k]->nstep);
     rl_tensor *out = rl_new(tmp, rl_tensor, x[0]->g->output.n + 1);
     rl_cost *cost = rl_new(tmp, rl_cost, most + 1);
     double start = rl_seconds(), seconds;
-    for (uint32_t i = 0; i < WARM * n || rl_seconds() - start < SETTLED; i++) RL_TRY(rl_bench_once(x[i % n], in, out, false, &seconds));
+    for (uint32_t i = 0; i < WARM * n || (!runs && rl_seconds() - start < SETTLED); i++) RL_TRY(rl_bench_once(x[i % n], in, out, false, &seconds));
     start = rl_seconds();
-    for (uint32_t i = 0; i < LEAST || (i < MOST && rl_seconds() - start < ENOUGH * n); i++)
+    for (uint32_t i = 0; runs ? i < runs : i < LEAST || (i < MOST && rl_seconds() - start < ENOUGH * n); i++)
         for (uint32_t k = 0; k < n; k++) {
             RL_TRY(run_whole(x[k], in, out, &l[k]));
             if (l[k].step) RL_TRY(run_steps(x[k], in, out, cost, l[k].step));
@@ -60,7 +60,7 @@ static rl_whole whole_of(const rl_exec *x, const least *l) {
     return w;
 }
 
-rl_status rl_whole_measure(rl_exec *const *x, uint32_t n, const rl_tensor *in, rl_whole *w) {
+rl_status rl_whole_measure(rl_exec *const *x, uint32_t n, const rl_tensor *in, uint32_t runs, rl_whole *w) {
     rl_arena tmp;
     rl_arena_init(&tmp, x[0]->g->ctx);
     least *l = rl_new(&tmp, least, n);
@@ -68,7 +68,7 @@ rl_status rl_whole_measure(rl_exec *const *x, uint32_t n, const rl_tensor *in, r
         l[k] = (least){1e9, rl_new(&tmp, double, x[k]->nstep + 1)};
         for (uint32_t i = 0; i < x[k]->nstep; i++) l[k].step[i] = 1e9;
     }
-    RL_TRY(take_turns(x, n, in, &tmp, l));
+    RL_TRY(take_turns(x, n, in, runs, &tmp, l));
     for (uint32_t k = 0; k < n; k++) w[k] = whole_of(x[k], &l[k]);
     rl_arena_free(&tmp);
     return RL_OK;
@@ -95,11 +95,11 @@ int64_t *rl_whole_steps(rl_arena *mem, const rl_exec *as, const rl_exec *x, cons
     return ns;
 }
 
-rl_status rl_whole_again(rl_exec *x, const rl_tensor *in, int64_t *ns) {
+rl_status rl_whole_again(rl_exec *x, const rl_tensor *in, uint32_t runs, int64_t *ns) {
     rl_arena tmp;
     least l = {.whole = 1e9};
     rl_arena_init(&tmp, x->g->ctx);
-    RL_TRY(take_turns(&x, 1, in, &tmp, &l));
+    RL_TRY(take_turns(&x, 1, in, runs, &tmp, &l));
     *ns = ns_of(l.whole);
     rl_arena_free(&tmp);
     return RL_OK;
