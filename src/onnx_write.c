@@ -239,30 +239,39 @@ static bool lists_constants(const rl_writer *w) {
     return w->main->ir_version > 0 && w->main->ir_version < 4;
 }
 
-/* Constants made here that the file did not have: as initializers, or (as_nodes) as nodes. */
+/* Constants made here that the file did not have, each once; how many. */
+static uint32_t made_constants(const rl_writer *w, const rl_graph *g, rl_value **made) {
+    bool *done = rl_new(w->mem, bool, g->nval);
+    uint32_t n = 0;
+    *made = rl_new(w->mem, rl_value, g->init.n);
+    for (uint32_t i = 0; i < g->init.n; i++) {
+        rl_value v = g->init.p[i];
+        if (rl_is_made(g, v) && !done[v.i]) (*made)[n++] = v;
+        done[v.i] = true;
+    }
+    return n;
+}
+
+/* They become initializers, or (as_nodes) nodes. */
 static rl_status put_made(rl_writer *w, const rl_graph *g, bool as_nodes) {
     bool nodes = (lists_constants(w) && g != w->main) || (g->onnx && g->onnx->is_function);
     if (nodes != as_nodes) return RL_OK;
-    bool *done = rl_new(w->mem, bool, g->nval);
-    for (uint32_t i = 0; i < g->init.n; i++) {
-        rl_value v = g->init.p[i];
-        if (!rl_is_made(g, v) || done[v.i]) continue;
-        done[v.i] = true;
-        if (!rl_val(g, v)->data)
-            return rl_fail(w->ctx, RL_EINTERNAL, "initializer '%.100s' has no data", rl_writer_name(w, g, v));
-        RL_TRY(as_nodes ? put_constant_node(w, g, v)
-                        : put_tensor(w, GRAPH_INITIALIZER, rl_writer_name(w, g, v), rl_val(g, v)->data, g == w->main));
+    rl_value *made;
+    uint32_t n = made_constants(w, g, &made);
+    for (uint32_t i = 0; i < n; i++) {
+        const rl_const *data = rl_val(g, made[i])->data;
+        const char *name = rl_writer_name(w, g, made[i]);
+        if (!data) return rl_fail(w->ctx, RL_EINTERNAL, "initializer '%.100s' has no data", name);
+        RL_TRY(as_nodes ? put_constant_node(w, g, made[i]) : put_tensor(w, GRAPH_INITIALIZER, name, data, g == w->main));
     }
     return RL_OK;
 }
 
 static void put_made_inputs(rl_writer *w, const rl_graph *g) {
-    bool *done = rl_new(w->mem, bool, g->nval);
-    for (uint32_t i = 0; lists_constants(w) && g == w->main && i < g->init.n; i++) {
-        rl_value v = g->init.p[i];
-        if (rl_is_made(g, v) && !done[v.i]) rl_writer_valinfo(w, g, GRAPH_INPUT, v);
-        done[v.i] = true;
-    }
+    if (!lists_constants(w) || g != w->main) return;
+    rl_value *made;
+    uint32_t n = made_constants(w, g, &made);
+    for (uint32_t i = 0; i < n; i++) rl_writer_valinfo(w, g, GRAPH_INPUT, made[i]);
 }
 
 static rl_status put_nodes(rl_writer *w, const rl_graph *g) {
