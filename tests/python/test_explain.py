@@ -491,7 +491,7 @@ def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("models", nargs="*", help="parts of names of sample models; none: everything")
     p.add_argument("--update", action="store_true")
-    p.add_argument("--random", type=int, default=200, help="random models; half as many with functions")
+    p.add_argument("--random", type=int, default=100, help="random models; half as many with functions")
     args = p.parse_args()
     prog, tally = common.program(args), Tally()
     cache = args.build.resolve() / "zoo"

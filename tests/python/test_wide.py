@@ -2,7 +2,7 @@
 """Graphs in which many values are in use at a time, as any node may read what was made long before: with two layouts the fewest conversions
 are a largest flow (passes/solve_cut.c), which each checker finds by itself.
 
-  test_wide.py [--nodes 200 1200] [--count 5] [--seed 1]
+  test_wide.py [--nodes 200 1200] [--count 3] [--seed 1]
 
 Each must be proved, both checkers must agree, one conversion more must be refused, and the least number must be that of the integer program
 where highspy is there: one variable for each op (its layout) and for each (tensor, layout).
@@ -115,7 +115,7 @@ def check(prog, wide):
 def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("--nodes", type=int, nargs=2, default=(200, 1200), metavar=("LEAST", "MOST"))
-    p.add_argument("--count", type=int, default=5)
+    p.add_argument("--count", type=int, default=3)
     p.add_argument("--seed", type=int, default=1)
     args = p.parse_args()
     prog, nfail, rng = common.program(args), 0, random.Random(args.seed)
