@@ -232,7 +232,7 @@ static bool *charged_already(const rl_plan *p, rl_arena *mem) {
 typedef struct {
     const own_moves *before;
     uint32_t *cfg;
-    int64_t *best; /* [ncomp] less time */
+    int64_t *best; /* [ncomp] less time; or as much, where that is none */
     tally *most;   /* [ncomp] no more conversions and bytes */
 } quick;
 
@@ -253,14 +253,16 @@ static rl_status solve_swapped(const rl_plan *p, bool *swaps, const own_moves *b
     return RL_OK;
 }
 
-/* Takes the components of `which` (NULL: all) in which cfg is better. */
+/* Takes the components of `which` (NULL: all) in which cfg is better: quicker; or where Transposes take no time, as a Conv's own, with fewer of them. */
 static void take_better(rl_plan *p, quick *x, const uint32_t *cfg, const bool *which, rl_arena *tmp) {
     const tally *now = tally_of(p, x->before, cfg, tmp);
     bool *take = rl_new(tmp, bool, p->ncomp);
     for (uint32_t c = 0; c < p->ncomp; c++) {
-        take[c] = now[c].time < x->best[c] && now[c].count <= x->most[c].count && now[c].bytes <= x->most[c].bytes;
+        bool fewer = now[c].time == x->best[c] && x->best[c] <= 0 && now[c].count < x->most[c].count;
+        take[c] = (now[c].time < x->best[c] || fewer) && now[c].count <= x->most[c].count && now[c].bytes <= x->most[c].bytes;
         take[c] &= !which || which[c];
         if (take[c]) x->best[c] = now[c].time;
+        if (take[c] && fewer) x->most[c] = now[c];
     }
     for (uint32_t k = 0; k < p->op.n; k++)
         if (p->op.p[k].comp != RL_NONE && take[p->op.p[k].comp]) x->cfg[k] = cfg[k];

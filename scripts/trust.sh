@@ -3,10 +3,10 @@
 # tests print it; ends with 1 where something did, or a test gave no figure.
 #
 #   trust.sh > bench/results/trust.md
-#   trust.sh [MODELS [KILLS [FUZZ_SECONDS [FAILURES]]]]    1000 random models, 500 kills, 60 s of fuzzing (0: none), 300 allocations of each command
+#   trust.sh [MODELS [KILLS [FUZZ_SECONDS [FAILURES]]]]    1000 random models, 500 kills, 120 s of fuzzing (0: none), 300 allocations of each command
 source "$(dirname "$0")/setup.sh"
 
-models=${1:-1000} kills=${2:-500} fuzz=${3:-60} failures=${4:-300}
+models=${1:-1000} kills=${2:-500} fuzz=${3:-120} failures=${4:-300}
 need_packages
 need_python
 build_here

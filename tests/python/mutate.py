@@ -39,6 +39,16 @@ class Op:
         """One form, whose one group is all tokens, some pin having two of them: every way to permute those is needed, and different."""
         return len(self.forms) == 1 and len(set(self.forms[0][1][0])) == 1 and any(len(self.tokens_at(i)) > 1 for i in range(len(self.pins)))
 
+    def costs(self):
+        """Is some way for its values to lie charged, however it is written?"""
+        if not self.charge or self.charge[1][2] != "forms" or int(self.charge[1][3]):
+            return self.charge is not None
+        least = {self.stands(): 0}
+        for form, tenths in enumerate(numbers(self.charge[1][4:])):
+            orders = self.orders(form, range(len(self.tokens)))
+            least[orders] = min(tenths, least.get(orders, tenths))
+        return any(least.values())
+
     def tokens_at(self, pin):
         return [k for k, (_, t) in enumerate(self.tokens) if pin in t]
 
@@ -86,6 +96,9 @@ class Text:
                 self.claim = (i, w)
             elif w[0] == "outside":
                 self.outside = (i, w)
+
+    def empty(self, op):
+        return not any(int(self.values[v][1][4]) for _, (v, _, _) in op.pins)
 
     def cost(self, instead=None):
         """Conversions and bytes, with other orders at the pins of one op."""
@@ -153,7 +166,7 @@ def token_missing(t, r):
 
 
 def only_form_missing(t, r):
-    op = pick(r, [o for o in t.ops if o.one_group() and o.choice is None])
+    op = pick(r, [o for o in t.ops if o.one_group() and o.choice is None and not t.empty(o)])  # an op without elements may be fixed
     return op and t.without(op.forms[0][0])
 
 
@@ -480,7 +493,7 @@ def rate_changed(t, r):
 
 def charge_missing(t, r):
     """A file that charges less than the target is not about that target."""
-    op = pick(r, [o for o in t.ops if o.charge])
+    op = pick(r, [o for o in t.ops if o.costs()])
     return op and t.without(op.charge[0])
 
 
