@@ -97,9 +97,6 @@ class Text:
             elif w[0] == "outside":
                 self.outside = (i, w)
 
-    def empty(self, op):
-        return not any(int(self.values[v][1][4]) for _, (v, _, _) in op.pins)
-
     def cost(self, instead=None):
         """Conversions and bytes, with other orders at the pins of one op."""
         used = collections.defaultdict(set)
@@ -166,7 +163,7 @@ def token_missing(t, r):
 
 
 def only_form_missing(t, r):
-    op = pick(r, [o for o in t.ops if o.one_group() and o.choice is None and not t.empty(o)])  # an op without elements may be fixed
+    op = pick(r, [o for o in t.ops if o.one_group() and o.choice is None])
     return op and t.without(op.forms[0][0])
 
 
