@@ -734,6 +734,11 @@ class Sizes:
         self.dims[y], self.elem[y], self.count[y] = merged(self.dims[x], product), self.elem[x], self.count[x]
         self.guessed[y] = self.guessed[x] and merged(self.guessed[x], math.prod)
 
+    def drop_last(self, x, y):
+        """y is x without its last dim, which has size 1."""
+        self.dims[y], self.elem[y], self.count[y] = self.dims[x][:-1], self.elem[x], self.count[x]
+        self.guessed[y] = self.guessed[x] and self.guessed[x][:-1]
+
     def hold(self, name, x):
         """A constant that the model does not have."""
         self.content[name], self.elem[name], self.count[name] = x, helper.np_dtype_to_tensor_dtype(x.dtype), x.size
