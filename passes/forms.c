@@ -24,7 +24,8 @@ static void label_run(rl_plan *p, const rl_oplegal *op, const rl_label *l, uint3
     uint32_t leaf[RL_MAXATOM];
     *n = 0;
     *start = 0;
-    bool block = rl_op_class(rl_nod(p->g, op->node)->op) == RL_MOVING && l->role == RL_T_AXIS;
+    rl_class cls = rl_op_class(rl_nod(p->g, op->node)->op);
+    bool block = (cls == RL_MOVING || cls == RL_GATHER) && l->role == RL_T_AXIS && l->after[o] != RL_NONE; /* of several dims */
     if (l->dim[o] < 0) return;
     *start = m->dimstart[l->dim[o]];
     if (block) {
@@ -398,7 +399,7 @@ static void op_forms(rl_plan *p, rl_oplegal *op) {
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
         if (is_linear(p, op)) left_forms(p, op, A_, B_, RL_G_N, 2);
     } else if (op->picks) picker_form(p, op);
-    else if (cls == RL_GATHER && op->noperand == 3) table_forms(p, op);
+    else if (cls == RL_GATHER && op->noperand == 3 && op->operand[1].out) table_forms(p, op);
     else if (op->part) einsum_forms(p, op);
     else if (kind == RL_OP_Conv && op->label[1].role == RL_T_FREE) rl_plain_form(p, op);
     else if (rl_op_heads(kind, 0)) heads_form(p, op);

@@ -166,8 +166,8 @@ void rl_label_tile(rl_labels *b) {
 }
 
 /* Constant data: the index in any order beside the row in any order, since the data can be stored to suit. */
-static void gather_table(rl_labels *b, uint32_t x, uint32_t y, uint32_t axis) {
-    uint32_t i = rl_labels_operand(b, 1, false), rank = rl_labels_rank(b, b->n->in[0]), ri = b->ok ? rl_labels_rank(b, b->n->in[1]) : 0;
+static void gather_table(rl_labels *b, uint32_t x, uint32_t axis) {
+    uint32_t y = rl_labels_operand(b, 0, true), i = rl_labels_operand(b, 1, false), rank = rl_labels_rank(b, b->n->in[0]), ri = b->ok ? rl_labels_rank(b, b->n->in[1]) : 0;
     for (uint32_t d = 0; d < rank && b->ok; d++) {
         if (d == axis) {
             rl_labels_at(b, rl_labels_add(b, RL_T_AXIS, 2), x, d);
@@ -185,7 +185,7 @@ static void gather_table(rl_labels *b, uint32_t x, uint32_t y, uint32_t axis) {
 }
 
 void rl_label_gather(rl_labels *b) {
-    uint32_t x = rl_labels_operand(b, 0, false), y = rl_labels_operand(b, 0, true), axis;
+    uint32_t x = rl_labels_operand(b, 0, false), axis;
     if (!b->ok || !rl_op_axis(b->g, b->n, &axis)) {
         b->ok = false;
         return;
@@ -194,18 +194,24 @@ void rl_label_gather(rl_labels *b) {
     uint32_t rank = rl_labels_rank(b, b->n->in[0]), ri = rl_labels_rank(b, index);
     bool fixed_index = ri != RL_NORANK && rl_val(b->g, index)->data;
     if (ri != RL_NORANK && ri <= 8 && rl_labels_stored(b, b->n->in[0]) && (ri > 1 || (ri == 1 && !fixed_index))) {
-        gather_table(b, x, y, axis);
+        gather_table(b, x, axis);
         return;
     }
-    if (ri == RL_NORANK || ri > 1 || (ri == 1 && !fixed_index)) { /* an index of several dims: left alone */
+    if (ri == RL_NORANK) {
         b->ok = false;
         return;
     }
+    uint32_t i = ri > 1 || (ri == 1 && !fixed_index) ? rl_labels_operand(b, 1, false) : 0, y = rl_labels_operand(b, 0, true);
     for (uint32_t d = 0; d < rank && b->ok; d++) {
         uint32_t l = rl_labels_add(b, d == axis ? RL_T_AXIS : RL_T_FREE, 0);
         rl_labels_at(b, l, x, d);
-        if (d != axis || ri == 1) rl_labels_at(b, l, y, d <= axis ? d : d + ri - 1);
+        if (d != axis || ri > 0) rl_labels_at(b, l, y, d <= axis ? d : d + ri - 1);
+        if (d == axis && ri > 1 && b->ok) b->label[l].after[y] = axis + ri;
     }
+    if (!i || !b->ok) return;
+    uint32_t l = rl_labels_add(b, RL_T_AXIS, 1); /* the index lies as it does, alone */
+    rl_labels_at(b, l, i, 0);
+    if (ri > 1 && b->ok) b->label[l].after[i] = ri;
 }
 
 /* Nearest neighbours only: the other modes run in the order that the model has, since kernels take them to have the image last

@@ -102,17 +102,36 @@ static bool dims_like(const rl_opwriter *w, const rl_dims *x, uint32_t o, rl_dim
 
 static bool dropped(const rl_opwriter *w, uint32_t dim, uint32_t o) {
     rl_dimspan s = w->dim[dim];
-    bool may = w->op->operand[o].out || w->op->link || w->n->op == RL_OP_Conv;
+    bool may = w->op->operand[o].out || w->op->link || w->n->op == RL_OP_Conv || w->cls == RL_GATHER;
     if (s.label) return may && w->op->label[s.label - 1].dim[o] < 0;
     return s.to > s.from && may && rl_opwriter_label(w, s.from)->dim[o] < 0 && rl_opwriter_label(w, s.from)->role != RL_T_PIECES;
 }
 
+/* A Gather's index of several dims stands in its result as it is. */
+static bool push_index(const rl_opwriter *w, uint32_t dim, uint32_t o, rl_dims *d) {
+    rl_dimspan s = w->dim[dim];
+    if (w->cls != RL_GATHER || !w->op->operand[o].out || (s.to == s.from && !s.label)) return false;
+    const rl_label *l = s.label ? &w->op->label[s.label - 1] : rl_opwriter_label(w, s.from);
+    uint32_t n = rl_val(w->l->g, w->n->in[1])->rank;
+    if (l->role != RL_T_AXIS || d->ndim + n + w->ndim - dim > RL_MAXDIMS) return false;
+    const uint8_t *start = w->l->p->member[w->op->operand[o].tensor.i].dimstart + l->dim[o];
+    for (uint32_t k = 0; k < n; k++) d->count[d->ndim++] = (uint8_t)(start[k + 1] - start[k]);
+    return true;
+}
+
+static bool is_index(const rl_opwriter *w, uint32_t o) { return w->cls == RL_GATHER && w->op->operand[o].slot == 1; }
+
 void rl_opwriter_dims(const rl_opwriter *w, uint32_t o, rl_dims *d) {
+    rl_value v = w->op->operand[o].tensor;
     d->ndim = 0;
-    if (w->cls == RL_WHOLE && rl_val(w->l->g, w->op->operand[o].tensor)->rank == 0) return;
+    if (w->cls == RL_WHOLE && rl_val(w->l->g, v)->rank == 0) return;
+    if (is_index(w, o)) {
+        rl_member_dims(&w->l->p->member[v.i], rl_val(w->l->g, v)->rank, d);
+        return;
+    }
     for (uint32_t k = 0; k < w->ndim; k++) {
         uint32_t c = 0;
-        if (dropped(w, k, o)) continue;
+        if (dropped(w, k, o) || push_index(w, k, o, d)) continue;
         for (uint32_t i = w->dim[k].from; i < w->dim[k].to; i++) c += w->op->token[w->token[i]].natom[o];
         d->count[d->ndim++] = (uint8_t)c;
     }
@@ -350,7 +369,8 @@ uint32_t rl_opwriter_dim(const rl_opwriter *w, uint32_t label) {
 bool rl_opwriter_place_labels(rl_opwriter *w) {
     for (uint32_t l = 0; l < w->op->nlabel; l++) {
         uint32_t k = 0;
-        if (w->op->label[l].role == RL_T_FREE || rl_opwriter_dim(w, l) != RL_NONE) continue;
+        bool index = w->cls == RL_GATHER && w->op->label[l].group;
+        if (w->op->label[l].role == RL_T_FREE || index || rl_opwriter_dim(w, l) != RL_NONE) continue;
         while (k < w->ndim && (w->dim[k].to > w->dim[k].from || w->dim[k].label)) k++;
         if (k == w->ndim) {
             if (w->ndim == RL_MAXDIMS) return false;

@@ -9,7 +9,7 @@
  * that the letters leave over; without "->" the output is the letters in alphabetical order, as in NumPy.
  *
  * A GatherND of indices that are constants, or computed of such, takes whole rows, but only of the first dims, so that exporters put a Transpose before it; a Gather takes them
- * along any dim.  One of what no Transpose makes is left as it is.
+ * along any dim.  So does one of indices that the model computes, if each is a place in the first dim.  One of what no Transpose makes is left as it is.
  *
  * Nothing else needs a new name: the layout passes read Reshape, Squeeze, Unsqueeze, Flatten and Identity as they are, and
  * see themselves that a Transpose of dims of size 1 moves nothing.  DepthToSpace and SpaceToDepth stay: runtimes have one
@@ -160,6 +160,34 @@ static void add_reshape(rl_graph *g, rl_value v, rl_value y, uint32_t rank, cons
     rl_graph_add(g, RL_OP_Reshape, NULL, 2, in, 1, &y);
 }
 
+static bool comes_of_transpose(const rl_graph *g, rl_value v) {
+    for (rl_node def = rl_val(g, v)->def; def.i != RL_NONE; def = rl_val(g, rl_nod(g, def)->in[0])->def)
+        if (rl_op_class(rl_nod(g, def)->op) != RL_MOVING) return false;
+        else if (rl_nod(g, def)->op == RL_OP_Transpose) return true;
+    return false;
+}
+
+/* A GatherND whose index vectors have one element: a Gather of the first dim. */
+static bool takes_places(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp) {
+    if (n->op != RL_OP_GatherND || rl_attr_int(n, "batch_dims", 0) != 0) return false;
+    const rl_valinfo *x = rl_val(g, n->in[0]), *indices = rl_val(g, n->in[1]), *y = rl_val(g, n->out[0]);
+    if (x->rank == RL_NORANK || indices->rank == RL_NORANK || indices->rank < 2 || indices->dim[indices->rank - 1] != 1) return false;
+    uint32_t open = 0;
+    for (uint32_t k = 0; k < indices->rank; k++) open += !rl_dim_known(indices->dim[k]) || indices->dim[k] == 0;
+    return open <= 1 && y->name && !rl_has(rl_graph_find(g, rows_name(g, n, "places", tmp))) && comes_of_transpose(g, n->in[0]);
+}
+
+static void make_places(rl_graph *g, rl_node old, rl_arena *tmp) {
+    rl_nodeinfo was = *rl_nod(g, old);
+    uint32_t rank = rl_val(g, was.in[1])->rank - 1;
+    rl_dim *dim = rl_copy(tmp, rl_val(g, was.in[1])->dim, rank * sizeof *dim);
+    rl_value in[2] = {was.in[0], rl_graph_value(g, rows_name(g, &was, "places", tmp))};
+    rl_graph_set_type(g, in[1], RL_I64, rank, dim);
+    rl_graph_remove(g, old);
+    add_reshape(g, was.in[1], in[1], rank, dim, tmp);
+    rl_nod(g, rl_graph_add(g, RL_OP_Gather, was.name, 2, in, 1, &was.out[0]))->origin = was.origin;
+}
+
 /* So many rows of x, with nothing that makes them. */
 static rl_value add_rows(rl_graph *g, rl_value x, uint32_t depth, int64_t nrow, rl_str name, rl_arena *tmp) {
     const rl_valinfo *v = rl_val(g, x);
@@ -202,6 +230,9 @@ static rl_status gathers(rl_pass_run *r) {
     for (uint32_t i = 0; i < norder; i++)
         if (takes_rows(g, rl_nod(g, n[i]), r->tmp, &found)) {
             make_gather(g, n[i], &found, r->tmp);
+            made++;
+        } else if (takes_places(g, rl_nod(g, n[i]), r->tmp)) {
+            make_places(g, n[i], r->tmp);
             made++;
         }
     return made ? rl_graph_sort(g) : RL_OK;

@@ -1,5 +1,6 @@
 /* Cells: see shape_cell.h. */
 #include "shape_cell.h"
+#include "text.h"
 
 #include <math.h>
 #include <string.h>
@@ -422,8 +423,15 @@ cell rl_cell_apply(const rl_shaper *s, unary op, cell c, bool integer) {
     }
 }
 
+/* Of a constant of half the size, as converters to it write the factors of a Resize. */
+static cell widened(cell c, rl_dtype from) {
+    float f = from == RL_F16 ? rl_half_float((uint16_t)c.num) : rl_bf16_float((uint16_t)c.num);
+    return isnan(f) ? none : of_float((double)f);
+}
+
 cell rl_cell_convert(const rl_shaper *s, cell c, rl_dtype from, rl_dtype to) {
     if (from == to) return c;
+    if (c.kind == CELL_BITS && (from == RL_F16 || from == RL_BF16)) c = widened(c, from), from = RL_F32;
     if (c.kind == CELL_BITS || !computes(from) || !computes(to)) return none;
     if (to == RL_BOOL) {
         if (c.kind == CELL_SYM) return rl_shape_least(s, c.sym) > 0 ? of_int(1) : none;

@@ -4,8 +4,7 @@
     Softmax x axis=1         labels N, C (axis), H
     MatMul A[b,M,K] B[K,N]   labels b M K N
 
-None from work_of() means: the op is fixed, logical order at every operand. Not used yet, so fixed too: linear and cubic Resize,
-Gather with an index of several dims out of data that is no constant.
+None from work_of() means: the op is fixed, logical order at every operand. Not used yet, so fixed too: linear and cubic Resize.
 """
 import dataclasses
 
@@ -48,7 +47,7 @@ class Label:
     group: int = 0
     at: dict = dataclasses.field(default_factory=dict)    # operand -> dim
     unit: dict = dataclasses.field(default_factory=dict)  # operand -> unit that it is there; absent: size 1
-    until: dict = dataclasses.field(default_factory=dict)  # operand -> end of its dims (block of a Reshape)
+    until: dict = dataclasses.field(default_factory=dict)  # operand -> end of its dims (block of a Reshape, index of a Gather)
     tail: int = None  # of a cut axis: the unit of its common inner part
 
 
@@ -339,19 +338,24 @@ class Builder:
             self.put(lab, x, d)
 
     def gather(self):
-        x, y, axis = self.operand(0), self.operand(0, True), self.axis(0)
+        x, axis = self.operand(0), self.axis(0)
         rank, index = len(self.dims(self.node.inp(0))), self.dims(self.node.inp(1))
         given = self.data(self.node.inp(1))
         if len(index) <= 8 and self.data(self.node.inp(0)) and (len(index) > 1 or (len(index) == 1 and not given)):
-            self.gather_table(x, y, axis, rank, len(index))
+            self.gather_table(x, self.operand(0, True), axis, rank, len(index))
             return
-        if len(index) > 1 or (len(index) == 1 and not given):
-            raise Fixed
+        if len(index) > 1 or (len(index) == 1 and not given):  # it lies as it does; an index of several dims is one block
+            i, whole = self.operand(1), self.label(AXIS, 1)
+            self.put(whole, i, 0)
+            whole.until = {i: len(index)} if len(index) > 1 else {}
+        y = self.operand(0, True)
         for d in range(rank):
             lab = self.label(AXIS if d == axis else FREE)
             self.put(lab, x, d)
-            if d != axis or len(index) == 1:
+            if d != axis or len(index) > 0:
                 self.put(lab, y, d if d <= axis else d + len(index) - 1)
+            if d == axis and len(index) > 1:
+                lab.until = {y: axis + len(index)}
 
     def gather_table(self, x, y, axis, rank, ri):
         """The table can be stored in any order: index in any order beside row in any order."""

@@ -12,6 +12,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from . import alike, calls, flat, schemas
 from .equation import permutation
+from .parts import VIEWS
 from .sizes import RANDOM, REFERS, Sizes, evaluate, known
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
@@ -177,7 +178,7 @@ class Graph:
         for n in self.nodes:
             row = rows(n, self, made, sizes) if n.op == "GatherND" and n.domain == "" else None
             if row is None:
-                nodes.append(n)
+                nodes += self.gather_of_places(n, sizes) if n.op == "GatherND" and n.domain == "" and takes_places(n, made, sizes) else [n]
                 continue
             y = n.out(0)
             x, index, taken = y + "_rows", y + "\0index", y if row.ndim < 2 else y + "_taken"
@@ -188,6 +189,11 @@ class Graph:
                 sizes.merge_first(y, taken, row.ndim)
                 nodes.append(self.reshape(taken, y, sizes))
         self.nodes = nodes
+
+    def gather_of_places(self, n, sizes):
+        places = n.out(0) + "_places"
+        sizes.drop_last(n.inp(1), places)
+        return [self.reshape(n.inp(1), places, sizes), Node(helper.make_node("Gather", [n.inp(0), places], n.output), self, made=True)]
 
     def hold(self, name, x, sizes):
         sizes.hold(name, x)
@@ -248,6 +254,18 @@ def rows(node, graph, made, sizes):
     if ((at < -lens) | (at >= lens)).any():
         return None
     return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(np.where(at < 0, at + lens, at), -1, 0)), tuple(lens.tolist())), np.int64)
+
+
+def takes_places(node, made, sizes):
+    """Does a GatherND of what a Transpose makes, in any shape, take places of the first dim alone?"""
+    x, at = node.inp(0), sizes.dims.get(node.inp(1))
+    if node.attr("batch_dims", 0) or sizes.dims.get(x) is None or at is None or len(at) < 2 or at[-1] != (1, 1):
+        return False
+    if sum(not known(d) or d[0] == 0 for d in at) > 1 or node.out(0) + "_places" in sizes.elem:
+        return False
+    while x in made and made[x].domain == "" and made[x].op in VIEWS:
+        x = made[x].inp(0)
+    return x in made and made[x].domain == "" and made[x].op == "Transpose"
 
 
 def stretches(node):

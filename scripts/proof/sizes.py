@@ -85,6 +85,7 @@ class World:
         self.windowed = set(outer.windowed) if outer else set()  # sizes that a Conv or pool makes of such as nothing tells
         self.sequences = dict(outer.sequences) if outer else {}
         self.full = set(outer.full) if outer else set()  # tensors of which no element is 0, however many there are
+        self.open = False  # has the first input of the node at hand a size that is not known?
         self.inner = outer is not None
         self.first = None  # of the world of guesses: the one that knows which sizes are symbols
         self.cache = outer.cache if outer else {}
@@ -275,8 +276,10 @@ class World:
         return {node.output[0]: (TensorProto.INT64, (len(dims), int(count)))}
 
     def squeeze(self, node, x):
-        """Dims that are named go, also where nothing here says that they are 1: inference refuses those."""
+        """Dims that are named go, also where nothing here says that they are 1: inference refuses those. Where none are, any that is open may be 1."""
         axes = node.attr("axes", self.data.get(node.inp(1)))
+        if axes is None and not node.inp(1) and self.open:
+            return {node.output[0]: (x[0], None)}
         if axes is None or not x[1]:
             return None
         gone = {int(a) % len(x[1]) for a in np.asarray(axes).ravel()}
@@ -703,7 +706,9 @@ class Sizes:
             w.start()
             w.type.update(given[k] if given else {})
         for node in graph.nodes:
+            sizes = [w.type.get(node.inp(0), (0, None))[1] for w in worlds[:2]]
             for w in worlds:
+                w.open = sizes[0] != sizes[1]
                 w.node(node)
             if node.op == "Slice" and self.symbols.index:
                 self.forget_cut(node)
@@ -733,6 +738,11 @@ class Sizes:
         merged = lambda dims, one: (one(dims[:depth]), *dims[depth:])
         self.dims[y], self.elem[y], self.count[y] = merged(self.dims[x], product), self.elem[x], self.count[x]
         self.guessed[y] = self.guessed[x] and merged(self.guessed[x], math.prod)
+
+    def drop_last(self, x, y):
+        """y is x without its last dim, which has size 1."""
+        self.dims[y], self.elem[y], self.count[y] = self.dims[x][:-1], self.elem[x], self.count[x]
+        self.guessed[y] = self.guessed[x] and self.guessed[x][:-1]
 
     def hold(self, name, x):
         """A constant that the model does not have."""

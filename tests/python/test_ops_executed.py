@@ -39,7 +39,6 @@ EXCEPTIONS = {
     "training": "Dropout with an input training_mode may be training",
     "resize": "Resize by other than the nearest neighbour, and Upsample, run fastest in the order that the model has",
     "skip": "SkipLayerNormalization: its second input is no constant",
-    "index": "Gather of data by an index of several dims",
     "pads": "pads that are computed could pad any dim",
     "repeats": "repeats that are computed could repeat any dim",
     "power": "GlobalLpPool has a reduction to be written as for p = 1 and 2 only",
@@ -420,7 +419,12 @@ def gather(k, v, s, r, words):
     yield Case(k, [table, Arg("a b c", I64)], [Arg("a b c e")], {"axis": 0}, groups="e|a,b,c", static="e")
     table = const(r.integers(-3, 4, (s["d"], 8, s["e"])))
     yield Case(k, [table, Arg("a b", I32)], [Arg("d a b e")], {"axis": 1}, groups="d,e|a,b", static="de")
-    yield Case(k, [Arg("a b c"), const([[0, 1], [1, 0]], np.int64)], [Arg("a 2 2 c")], {"axis": 1}, static="b", why="index") if s["b"] > 1 else None
+    rows = lambda *n: fed(r.integers(low, s["b"], n), np.int64)
+    groups = {"groups": "b|a,c,d", "static": "b"}  # of an index of several dims, which stands still here
+    yield Case(k, [Arg("a b c d"), rows(4)], [Arg("a b c d", size={"b": 4})], {"axis": 1}, static="b")
+    yield Case(k, [Arg("a b c d"), rows(1)], [Arg("a b c d", size={"b": 1})], {"axis": 1}, static="b")
+    yield Case(k, [Arg("b a c d"), const(r.integers(low, s["b"], (2, 2)), np.int64)], [Arg("2 2 a c d")], {}, **groups)
+    yield Case(k, [Arg("b a c d"), rows(3, 1, 2)], [Arg("3 1 2 a c d")], {}, **groups)
 
 
 def qdq(k, v, s, r, words):

@@ -685,6 +685,15 @@ def unranked_model():
                                  numbered(first=0, fone=np.ones((1, 1))))
 
 
+def squeezed_model():
+    """A Squeeze that names no dims leaves as many as it likes of open ones: what is declared of its result's readers is all there is to know of them."""
+    node = test_targets.h.make_node
+    nodes = [node("Greater", ["x", "fzero"], ["g"]), node("Squeeze", ["g"], ["s"]), node("Cast", ["s"], ["i"], to=T.INT32), node("Gather", ["fnames", "i"], ["y"]),
+             node("Squeeze", ["z"], ["u"]), node("Transpose", ["u"], ["t"], perm=[1, 0]), node("Reshape", ["t", "to"], ["r"]), node("Relu", ["r"], ["w"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 1]), ("z", T.FLOAT, [5, 1, "N"])], [("y", T.FLOAT, ["N"]), ("w", T.FLOAT, [None, 5])],
+                                 numbered(fzero=0, fnames=[2, 3], to=[-1, 5]))
+
+
 def flat_model():
     """What a Reshape makes of unknown sizes has as many elements as are declared, and so it is no view of them."""
     node = test_targets.h.make_node
@@ -707,7 +716,7 @@ def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
                   traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model(),
-                  scores_model(), ended_model(), unranked_model(), flat_model(), summed_model()):
+                  scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
