@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from . import alike, calls, flat, schemas
+from . import alike, calls, flat, parts, schemas
 from .equation import permutation
-from .sizes import RANDOM, REFERS, Sizes, evaluate, known
+from .sizes import MOVES, RANDOM, REFERS, Sizes, evaluate, known
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
 # Of constants alone these make constants (docs/proof.md); what others make may be a variable.
@@ -309,6 +309,26 @@ def constants(graph, sizes):
     return found
 
 
+class Pieces:
+    """What is known of contents where some tensors are taken for variables: of what moves them the other elements are (parts.py)."""
+
+    def __init__(self, sizes, variables):
+        self.data, self.some = {n: x for n, x in sizes.content.items() if n not in variables}, {}
+        numbers = lambda dims: tuple(d[0] for d in dims) if dims is not None and all(map(known, dims)) else None
+        self.type = {n: (elem, numbers(sizes.dims[n])) for n, elem in sizes.elem.items()}
+
+    def lost(self, node, variables):
+        """Outputs of a node that reads some which are not known."""
+        made = {o for o in node.output if o}
+        for o in made:
+            self.data.pop(o, None)
+        parts.follow(self, node, MOVES)
+        lost = {o for o in made if o in variables or o not in self.data}
+        for o in lost & variables:
+            self.data.pop(o, None)
+        return lost
+
+
 def is_chosen(n, k, constant, sizes):
     """Is output k that of an If whose condition is known, and what the branch gives that it takes a constant?"""
     cond = sizes.content.get(n.inp(0)) if n.op == "Leave" and n.ends is not None and n.ends.op == "If" else None
@@ -400,9 +420,10 @@ class Model:
         self.graph.drop_dead()
         self.sizes.content = dict(self.contents)
         blocked = set(names) - cut
+        pieces = Pieces(self.sizes, blocked)
         for n in self.graph.nodes:
             if any(x in blocked for x in self.taken(n)) and n.op not in ("Shape", "Size"):
-                blocked.update(o for o in n.output if o)
+                blocked |= pieces.lost(n, blocked)
         for name in blocked:
             self.sizes.content.pop(name, None)
         self.given = self.computed - blocked

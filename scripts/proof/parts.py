@@ -36,7 +36,7 @@ def follow(world, node, moves):
     else:
         return
     for name, x in zip(node.output, made):
-        keep(world, name, x)
+        keep(world, name, np.asarray(x, dtype=object))  # of one element NumPy gives the element
 
 
 def known(world, name):

@@ -15,6 +15,7 @@ from . import bodies, contrib, parts
 from onnx import TensorProto, TypeProto, helper, numpy_helper
 from .equation import terms
 
+SOME = TensorProto.COMPLEX128  # where inference wants an element type and none is known
 PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}  # bits; numpy has a byte for each element
 SMALL = 4096  # elements of a tensor whose contents are followed
 GUESS = 64
@@ -47,10 +48,10 @@ def primes(start, count, apart, rest=None):
 class Symbols:
     """A number for each unknown size, by name, in each world."""
 
-    def __init__(self, others=0):
-        """others: not the first numbers that are tried, but such that ceil(N/2), ceil(N/4) ... are odd in one world, and floor(N/2) ... in the other."""
+    def __init__(self, others=0, open_=()):
+        """open_: (tensor, dim, symbol) of sizes that are taken for unknown, whatever is inferred. others: not the first numbers that are tried, but such that ceil(N/2), ceil(N/4) ... are odd in one world, and floor(N/2) ... in the other."""
         self.rests = (1, 63) if others else (None, None)
-        self.index, self.name = {}, {}
+        self.index, self.name, self.open = {}, {}, {x[:2]: x[2] for x in open_}
         self.given = {}    # name -> its numbers in all worlds, where they are others (alike.py)
         self.calls = {}    # what functions of the model give (calls.py)
         self.sure = set()  # tensors whose contents hang on no unknown size
@@ -148,7 +149,8 @@ class World:
             if name in self.declared:
                 elem, dims = self.merge(elem, self.close_sum(node, dims, self.declared[name]), self.declared[name], name)
             if dims is not None:
-                dims = tuple(self.symbols.number(("unknown", name, k), self.world) if d is None else d for k, d in enumerate(dims))
+                dims = tuple(self.symbols.number(self.symbols.open.get((name, k), ("unknown", name, k)), self.world)
+                             if d is None or (name, k) in self.symbols.open else d for k, d in enumerate(dims))
             self.type[name] = (elem, self.guessed(name, dims))
 
     def guessed(self, name, dims):
@@ -369,15 +371,16 @@ class World:
         schema = node.schema
         if schema is None:
             return {}
-        types, data = {}, {}
+        types, data, is_open = {}, {}, False
         for name in node.input:
             if not name or name not in self.type:
                 continue
             elem, dims = self.type[name]
-            if elem == 0:
+            if elem == 0 and dims is None:
                 continue
+            is_open = is_open or elem == 0
             held = dims if dims is None else [d if d <= LARGEST else None for d in dims]
-            types[name] = helper.make_tensor_type_proto(elem, held)
+            types[name] = helper.make_tensor_type_proto(elem or SOME, held)
             if name in self.data:
                 data[name] = numpy_helper.from_array(self.data[name], name)
         out = {}
@@ -390,7 +393,7 @@ class World:
             for name, t in got.items():
                 if t.HasField("tensor_type") and (name not in out or out[name][1] is None):
                     d = t.tensor_type.shape.dim if t.tensor_type.HasField("shape") else None
-                    out[name] = (t.tensor_type.elem_type, None if d is None else tuple(x.dim_value if x.HasField("dim_value") else None for x in d))
+                    out[name] = (0 if is_open and t.tensor_type.elem_type == SOME else t.tensor_type.elem_type, None if d is None else tuple(x.dim_value if x.HasField("dim_value") else None for x in d))
             if all(out.get(o, (0, None))[1] is not None for o in node.output if o):
                 break
         if any(dims is not None for _, dims in out.values()):
@@ -644,7 +647,7 @@ def evaluate(node, inputs):
 
 # What follows from unknown sizes as a polynomial: equal in both worlds is equal always. And what follows where it comes out different.
 ALGEBRA = {"Shape", "Size", "Gather", "Concat", "Slice", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Identity", "Transpose", "Add", "Sub", "Mul",
-           "Neg", "Split", "Equal", "Where", "ReduceProd", "ReduceSum", "Expand", "Range", "ConstantOfShape", "Tile"}
+           "Neg", "Split", "Where", "ReduceProd", "ReduceSum", "Expand", "Range", "ConstantOfShape", "Tile"}
 ROUNDING = {"Div", "Floor", "Ceil", "Round", "Cast", "Sqrt"}
 
 
@@ -709,7 +712,10 @@ class Sizes:
                 self.forget_cut(node)
             if self.symbols.index:
                 self.guess_broadcast(node)
-            if self.symbols.index and not follows(node, *worlds[:2]):
+                self.believe_known(node)
+            if node.op == "Equal" and node.domain == "" and self.symbols.index:
+                self.forget_unequal(node)
+            elif self.symbols.index and not follows(node, *worlds[:2]):
                 least = self.least_of(node) or self.ratio_of(node)
                 for k, w in enumerate(worlds):
                     for name in node.output:
@@ -741,7 +747,7 @@ class Sizes:
 
     def guess_broadcast(self, node):
         """What two open sizes broadcast to is a symbol of its own, also where in the third world, or another, they are the same by chance,
-        or one is so small that it looks like a number."""
+        or one is so small that it looks like a number; unless a number is declared."""
         types, guess = [w.type for w in self.worlds[:2]], self.worlds[2].type
         for y in node.output:
             dims = [t.get(y, (0, None))[1] for t in types]
@@ -751,10 +757,43 @@ class Sizes:
                 at = k - len(dims[0])
                 made = [self.made_broadcast(w, size) or w.joined.get(at) or (w.doubt.get(at) if not known(pair) else None) for w, size in zip(self.worlds, pair)]
                 if any(made):
-                    size = self.symbol(made[0] or made[1])
+                    said = self.worlds[0].says_number(y, k)
+                    size = self.symbol(made[0] or made[1]) if said is None else (said,) * WORLDS
                     for w, d in zip(self.worlds, size):
                         elem, was = w.type[y]
                         w.type[y] = (elem, was[:k] + (d,) + was[k + 1:])
+
+    def believe_known(self, node):
+        """Off the axis the inputs of a Concat have one size: the number, where one of them has a number."""
+        y = node.out(0)
+        types = [[w.type.get(x, (0, None))[1] for w in self.worlds[:2]] for x in (y, *node.input)] if node.op == "Concat" and not node.domain else [[None]]
+        if any(d is None or len(d) != len(types[0][0]) for t in types for d in t if types[0][0] is not None) or types[0][0] is None:
+            return
+        axis = node.attr("axis", 1) % len(types[0][0])
+        for k, column in enumerate(zip(*(zip(*t) for t in types[1:]))):
+            number = next((size[0] for size in column if known(size)), None)
+            for w in self.worlds if k != axis and number is not None else ():
+                elem, dims = w.type[y]
+                w.type[y] = (elem, dims[:k] + (number,) + dims[k + 1:])
+
+    def forget_unequal(self, node):
+        """Numbers that differ here may be one in some run: then it is not known whether they are equal."""
+        pairs = [np.broadcast_arrays(*(w.data[x] for x in node.input)) for w in self.worlds[:2] if all(x in w.data for x in node.input)]
+        if len(pairs) < 2 or pairs[0][0].shape != pairs[1][0].shape:
+            return
+        flat = [[x.ravel().tolist() for x in pair] for pair in pairs]
+        sure = np.array([self.is_told(*x) for x in zip(zip(flat[0][0], flat[1][0]), zip(flat[0][1], flat[1][1]))], bool)
+        y = node.out(0)
+        for w in self.worlds if not sure.all() else ():
+            was = w.data.pop(y)  # of two inputs that are known
+            parts.keep(w, y, np.where(sure.reshape(was.shape), was, None))
+
+    def is_told(self, x, y):
+        """Are they equal whatever the sizes are, or never? As sizes they are not less than nothing."""
+        if (known(x) and known(y)) or x == y or x[0] - y[0] == x[1] - y[1]:
+            return True
+        number, size = (x, y) if known(x) else (y, x)
+        return known(number) and (number[0] < 0 or number[0] < self.least(size))
 
     def made_broadcast(self, world, size):
         name = self.symbols.name.get((world.world, size), ("",))
@@ -768,7 +807,8 @@ class Sizes:
             return
         cuts = [w.cuts(node, len(types[0][0])) for w in self.worlds]
         for k, (was, now) in enumerate(zip(zip(*types[0]), zip(*types[1]))):
-            left = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts and self.worlds[0].says_number(y, k) is None else None
+            left, said = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts else None, self.worlds[0].says_number(y, k)
+            left = (said,) * WORLDS if left and said is not None else left
             for w, size in zip(self.worlds, left or ()):
                 elem, dims = w.type[y]
                 w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])
@@ -780,6 +820,8 @@ class Sizes:
             return None
         start, end, step = zip(*cuts)
         if known(start) and known(end):
+            if set(step) == {1} and 0 <= start[0] < LEAST <= end[0] < END and not known(now):  # as large as a symbol may be
+                return self.smaller(now, tuple(e - s for s, e in zip(start, end)))
             return self.smaller(now, was) if not known(was) and known(now) else None
         if set(step) == {1} and self.falls(start) and max(start) < 0 and (min(end) >= END or end == was):  # the last of them
             return self.smaller(was, tuple(-s for s in start))
