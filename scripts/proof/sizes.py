@@ -15,7 +15,7 @@ from . import bodies, contrib, parts
 from onnx import TensorProto, TypeProto, helper, numpy_helper
 from .equation import terms
 
-SOME = TensorProto.COMPLEX128  # where inference wants an element type and none is known
+ELEMENTS = {f"tensor({name.lower()})": elem for name, elem in TensorProto.DataType.items()}
 PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}  # bits; numpy has a byte for each element
 SMALL = 4096  # elements of a tensor whose contents are followed
 GUESS = 64
@@ -293,11 +293,13 @@ class World:
         return {o: (x[0], x[1][:axis] + (int(n),) + x[1][axis + 1:]) for o, n in zip(node.output, pieces)}
 
     def concat(self, node, types):
-        if any(d is None or len(d) != len(types[0][1]) for _, d in types) or not types[0][1]:
+        """Of an input of unknown rank the others tell the sizes off the axis."""
+        ranked = [d for _, d in types if d is not None]
+        if not ranked or not ranked[0] or any(len(d) != len(ranked[0]) for d in ranked):
             return None
-        out = [next((x for x in column if not self.is_unknown(x)), column[0]) for column in zip(*(d for _, d in types))]
+        out = [next((x for x in column if not self.is_unknown(x)), column[0]) for column in zip(*ranked)]
         axis = node.attr("axis", 1)
-        out[axis] = sum(d[axis] for _, d in types)
+        out[axis] = sum(d[axis] for d in ranked) if len(ranked) == len(types) else None
         return {node.output[0]: (types[0][0], tuple(out))}
 
     def cuts(self, node, rank):
@@ -369,20 +371,25 @@ class World:
 
     def schema(self, node):
         schema = node.schema
-        if schema is None:
+        if schema is None or node.domain:  # what other domains' ops make is not asked for (docs/proof.md)
             return {}
-        types, data, is_open = {}, {}, False
-        for name in node.input:
+        types, data = {}, {}
+        taken = {self.type[n][0] for n in node.input if n in self.type}
+        some = {}  # of inputs without an element type: how the schema calls it -> one that no other input has
+        for k, name in enumerate(node.input):
             if not name or name not in self.type:
                 continue
             elem, dims = self.type[name]
-            if elem == 0 and dims is None:
-                continue
-            is_open = is_open or elem == 0
+            if not elem:
+                formal = schema.inputs[min(k, len(schema.inputs) - 1)]
+                may = [ELEMENTS[t] for t in sorted(formal.types) if t in ELEMENTS]
+                elem = some.setdefault(formal.type_str, next((t for t in may if len(may) == 1 or t not in taken), TensorProto.FLOAT))
             held = dims if dims is None else [d if d <= LARGEST else None for d in dims]
-            types[name] = helper.make_tensor_type_proto(elem or SOME, held)
+            types[name] = helper.make_tensor_type_proto(elem, held)
             if name in self.data:
                 data[name] = numpy_helper.from_array(self.data[name], name)
+        open_ = [len(f.types) > 1 and some.get(f.type_str) for f in (schema.outputs[min(k, len(schema.outputs) - 1)] for k in range(len(node.output)))]
+        open_ = dict(zip(node.output, open_))
         out = {}
         for s in dict.fromkeys((schema, onnx.defs.get_schema(node.op, node.domain))):  # older ones do not know negative axes
             try:
@@ -393,7 +400,7 @@ class World:
             for name, t in got.items():
                 if t.HasField("tensor_type") and (name not in out or out[name][1] is None):
                     d = t.tensor_type.shape.dim if t.tensor_type.HasField("shape") else None
-                    out[name] = (0 if is_open and t.tensor_type.elem_type == SOME else t.tensor_type.elem_type, None if d is None else tuple(x.dim_value if x.HasField("dim_value") else None for x in d))
+                    out[name] = (t.tensor_type.elem_type if t.tensor_type.elem_type != open_[name] else 0, None if d is None else tuple(x.dim_value if x.HasField("dim_value") else None for x in d))
             if all(out.get(o, (0, None))[1] is not None for o in node.output if o):
                 break
         if any(dims is not None for _, dims in out.values()):
