@@ -9,7 +9,8 @@ gives it, and gets another one:
 
 Only what runs whenever the model does says something: nodes of the main graph, not of bodies, and those that an output hangs on.
 """
-from .sizes import GUESS, Sizes, known, primes, quotient
+from .sizes import Sizes
+from .symbols import GUESS, known, primes, quotient
 
 ROUNDS = 8
 MOST = 64       # a multiple of more is not tried

@@ -1,4 +1,4 @@
-"""Types of what If, Loop and Scan give, from their bodies; for sizes.py.
+"""Types of what If, Loop and Scan give, from their bodies; for world.py.
 
 A value that a loop carries keeps the sizes that every turn keeps; what a turn changes is unknown. What is in an opened body
 (flat.py) is then known outside too, as its names are its own.

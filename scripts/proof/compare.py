@@ -19,7 +19,8 @@ from .formula import evaluate, guess, is_fresh, names_in
 from .labels import is_moving
 from .model import Graph, Model
 from .result import bytes_of, moved, takes
-from .sizes import ONE, SMALL, Symbols, known
+from .contents import SMALL
+from .symbols import ONE, Symbols, known
 
 MAXENUM = 50_000  # configurations that are listed where forms cannot be compared as such
 FREE = 65536      # bytes of a computed constant that may be written out instead of what makes it

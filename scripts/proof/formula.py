@@ -4,7 +4,7 @@
 """
 import re
 
-from .sizes import GUESS
+from .symbols import GUESS
 
 TOKEN = re.compile(r"\s*(?:(\d+)|'((?:[^'\\]|\\.)*)'|(\?\d+)|([^\W\d][\w.:#$~]*)|(.))")
 

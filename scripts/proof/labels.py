@@ -13,7 +13,7 @@ import numpy as np
 
 from .schemas import COVERED
 from .model import stretches
-from .sizes import ONE, known, product, quotient
+from .symbols import ONE, known, product, quotient
 
 FREE, AXIS, PIECES, REDUCED = "free", "axis", "pieces", "reduced"
 LEAD, M, K, N, TRAIL = range(5)  # groups of MatMul and Gemm

@@ -12,7 +12,10 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from . import alike, calls, flat, parts, schemas
 from .equation import permutation
-from .sizes import MOVES, RANDOM, REFERS, Sizes, evaluate, known
+from .contents import MOVES, evaluate
+from .sizes import Sizes
+from .symbols import known
+from .world import RANDOM, REFERS
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
 # Of constants alone these make constants (docs/proof.md); what others make may be a variable.

@@ -1,4 +1,4 @@
-"""Contents of which some elements are known, through what only moves them; for sizes.py.
+"""Contents of which some elements are known, through what only moves them; for world.py.
 
     Where {F,T,T} of x and 7 -> {7, ?, ?};  Concat with {1} -> {7, ?, ?, 1};  Split -> {7, ?} and {?, 1};  Gather {0, 3} -> {7, 1}, which is known
 

@@ -42,7 +42,7 @@ import zoo
 sys.path.insert(0, str(common.ROOT / "scripts"))
 from proof import Refused, bound, table, text  # noqa: E402
 from proof.compare import Pair          # noqa: E402
-from proof.sizes import Symbols  # noqa: E402
+from proof.symbols import Symbols  # noqa: E402
 from proof.target import Target  # noqa: E402
 
 # Quick ones that have something to prove; --zoo all takes the rest too.
