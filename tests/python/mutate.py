@@ -35,6 +35,11 @@ class Op:
     def chosen(self):
         return self.stands() if self.choice is None else self.orders(*self.choice[1])
 
+    def forms_differ(self):
+        """No two are the same but for groups that no token is in, of which one may be charged."""
+        written = [tuple(tuple(g for g in seq if g in group) for seq in seqs) for _, (group, seqs) in self.forms]
+        return len(set(written)) == len(written)
+
     def one_group(self):
         """One form, whose one group is all tokens, some pin having two of them: every way to permute those is needed, and different."""
         return len(self.forms) == 1 and len(set(self.forms[0][1][0])) == 1 and any(len(self.tokens_at(i)) > 1 for i in range(len(self.pins)))
@@ -480,7 +485,7 @@ def rate_changed(t, r):
 
 def charge_missing(t, r):
     """A file that charges less than the target is not about that target."""
-    op = pick(r, [o for o in t.ops if o.charge])
+    op = pick(r, [o for o in t.ops if o.charge and o.forms_differ()])
     return op and t.without(op.charge[0])
 
 
