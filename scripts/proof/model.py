@@ -89,6 +89,12 @@ class Node:
         matrix = [0 if ahead else rank - 2, rank - 1]
         return [d for d in range(rank) if d not in matrix] + (matrix[::-1] if swapped else matrix)
 
+    def factors(self, contents):
+        """Of a Resize or Upsample: an attribute of Upsample-7, the second input of Upsample-9 and Resize-10, the third from 11 on."""
+        if self.op == "Upsample" and self.opset < 9:
+            return np.array(self.attr("scales", []), np.float32)
+        return contents.get(self.inp(2 if self.op == "Resize" and self.opset >= 11 else 1))
+
     def inp(self, i):
         return self.input[i] if i < len(self.input) else ""
 

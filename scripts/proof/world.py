@@ -179,6 +179,8 @@ class World:
             return self.concat(node, types)
         if node.domain == "" and node.op == "Squeeze":
             return self.squeeze(node, types[0])
+        if node.domain == "" and node.op in ("Resize", "Upsample"):
+            return self.resize(node, types[0][1])
         if node.domain == "" and node.op == "Split":
             return self.split(node, types[0])
         if node.domain == "" and node.op == "Einsum":
@@ -233,6 +235,17 @@ class World:
         gone = {int(a) % len(x[1]) for a in np.asarray(axes).ravel()}
         return {node.output[0]: (x[0], tuple(d for k, d in enumerate(x[1]) if k not in gone))}
 
+    def resize(self, node, dims):
+        """By factors in their own type, as runtimes do: 20 * 1.3 are 26, though the float is a little less than 1.3."""
+        got, factors = self.schema(node), node.factors(self.data)
+        elem, y = got.get(node.output[0], (0, None))
+        if y is None or dims is None or factors is None or node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
+            return got
+        y = list(y)
+        for a, f in zip(node.attr("axes", range(len(dims))), factors.astype(np.float32).ravel()):
+            y[a] = int(np.floor(np.float32(dims[a]) * f)) if dims[a] < LEAST else y[a]
+        return {node.output[0]: (elem, tuple(y))}
+
     def split(self, node, x):
         """Pieces of given lengths, also where nothing here says that they are all there is: inference refuses those."""
         pieces = node.attr("split", self.data.get(node.inp(1)))
@@ -273,7 +286,8 @@ class World:
         out = list(dims)
         for a, (start, end, step) in cuts.items():
             out[a] = len(range(dims[a])[cut(dims[a], start, end, step)])
-            if self.inner and (dims[a] >= LEAST > out[a] or any(LEAST <= abs(x) < END for x in (start, end))):
+            beyond = any(LEAST <= abs(x) < END for x in (start, end)) and not (dims[a] < LEAST and self.symbols.sure.issuperset(filter(None, node.input[1:])))
+            if self.inner and (dims[a] >= LEAST > out[a] or beyond):
                 out[a] = None  # see Sizes.forget_cut
         return {node.output[0]: (elem, tuple(out))}
 
