@@ -5,17 +5,18 @@
 An array of objects stands for a tensor, None for an element that is not known.
 """
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 
+WHOLE = {TensorProto.INT32, TensorProto.INT64}  # a Cast of sizes
 MOST = 64  # elements
 VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")  # the same elements in the same sequence
 SPREAD = ("Expand", "Tile")
-MOVED = {"Concat": None, "Where": 3, **dict.fromkeys(("Slice", "Gather", "Split", "Transpose", *VIEWS, *SPREAD), 1)}  # how many inputs are; None: all
+MOVED = {"Concat": None, "Where": 3, **dict.fromkeys(("Slice", "Gather", "Split", "Transpose", "Cast", *VIEWS, *SPREAD), 1)}  # how many inputs are; None: all
 
 
 def follow(world, node, moves):
     """Sets what is known of the outputs of a node that moves, some of whose inputs are not known. moves: {op: what it does}."""
-    if node.op not in MOVED or node.domain:
+    if node.op not in MOVED or node.domain or (node.op == "Cast" and not {node.attr("to"), world.type.get(node.inp(0), (0,))[0]} <= WHOLE):
         return
     n = MOVED[node.op] or len(node.input)
     moved, others = node.input[:n], node.input[n:]
@@ -27,7 +28,7 @@ def follow(world, node, moves):
     elif node.op == "Split":
         axis = node.attr("axis", 0)
         made = np.split(given[0], np.cumsum([world.type[o][1][axis] for o in node.output])[:-1], axis=axis)
-    elif node.op in VIEWS:
+    elif node.op in VIEWS or node.op == "Cast":
         made = [given[0].reshape(dims)]
     elif node.op in SPREAD:
         made = [moves[node.op](node, given[0], dims)]

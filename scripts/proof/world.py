@@ -82,7 +82,7 @@ class World:
         key = None
         if not node.graphs and not node.op.startswith("Sequence") and node.op != "NonZero":
             key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
-                   tuple(self.data[n].tobytes() if n in self.data else self.parts.get(n) for n in node.input))
+                   tuple(self.data[n].tobytes() if n in self.data else self.listed(n) for n in node.input))
             got = self.cache.get(key)
             if got is not None:
                 got = dict(zip(node.output, got))
@@ -189,10 +189,10 @@ class World:
             return self.sequence(node, types)
         if node.domain == "" and node.op == "NonZero":
             return self.nonzero(node, types[0][1])
-        if node.domain == "" and node.op == "ConstantOfShape" and node.inp(0) in self.parts:
+        if node.domain == "" and node.op == "ConstantOfShape" and self.listed(node.inp(0)):
             value = node.attr("value", np.zeros(1, np.float32))
-            return {node.output[0]: (helper.np_dtype_to_tensor_dtype(value.dtype), self.parts[node.inp(0)])}
-        if node.domain == "" and node.op == "Reshape" and node.inp(1) in self.parts and types[0][1] is not None:
+            return {node.output[0]: (helper.np_dtype_to_tensor_dtype(value.dtype), self.listed(node.inp(0)))}
+        if node.domain == "" and node.op == "Reshape" and self.listed(node.inp(1)) and types[0][1] is not None:
             return self.partly(node, types[0])
         if node.domain == "" and node.op == "TopK" and node.inp(1) in self.data:
             return self.top(node, types[0])
@@ -410,9 +410,14 @@ class World:
         left = size // others if by < LEAST else None  # by a symbol: two near numbers would leave a small one
         return {node.output[0]: (x[0], tuple(left if d == -1 else d for d in to))}
 
+    def listed(self, name):
+        """The elements of a list of sizes of which some are known, else None."""
+        some = self.some.get(name)
+        return self.parts.get(name) or (tuple(some.tolist()) if some is not None and some.ndim == 1 and name not in self.data else None)
+
     def partly(self, node, x):
         """A Reshape to sizes of which some are not known."""
-        to = self.parts[node.inp(1)]
+        to = self.listed(node.inp(1))
         dims = [x[1][i] if d == 0 and not node.attr("allowzero", 0) and i < len(x[1]) else None if d == -1 else d for i, d in enumerate(to)]
         return {node.output[0]: (x[0], tuple(dims))}
 
