@@ -128,7 +128,8 @@ class Sizes:
                 at = k - len(dims[0])
                 made = [self.made_broadcast(w, size) or w.joined.get(at) or (w.doubt.get(at) if not known(pair) else None) for w, size in zip(self.worlds, pair)]
                 if any(made):
-                    said = self.worlds[0].says_number(y, k)
+                    numbers = {n for n in made[0][2] & made[1][2] if n < LEAST} if [m and m[1] for m in made] == [0, 1] else set()  # it broadcasts to such a one alone
+                    said = numbers.pop() if len(numbers) == 1 else self.worlds[0].says_number(y, k)
                     size = self.symbol(made[0] or made[1]) if said is None else (said,) * WORLDS
                     for w, d in zip(self.worlds, size):
                         elem, was = w.type[y]
