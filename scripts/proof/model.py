@@ -61,10 +61,7 @@ class Node:
             elif any(a.ref_attr_name for a in proto.attribute):
                 self.domain = REFERS + self.domain
         self.key = tuple(sorted(a.SerializeToString(deterministic=True) for a in proto.attribute)) if not self.graphs else None
-        try:
-            self.schema = onnx.defs.get_schema(self.op, self.opset, self.domain)  # none of REFERS or UNKNOWN
-        except Exception:
-            self.schema = None
+        self.schema = schema_of(self.op, self.domain, self.opset)  # none of REFERS or UNKNOWN
 
     def attr(self, name, default=None):
         a = self.attrs.get(name)
@@ -100,6 +97,16 @@ class Node:
 
     def out(self, i):
         return self.output[i] if i < len(self.output) else ""
+
+
+def schema_of(op, domain, version):
+    """Of a version in which the op was not yet, that of the newest."""
+    for which in ((version, domain), (domain,)):
+        try:
+            return onnx.defs.get_schema(op, *which)
+        except Exception:
+            continue
+    return None
 
 
 def captures(graphs):
