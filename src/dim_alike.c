@@ -2,7 +2,7 @@
  *
  * a = b is solved for a symbol that stands alone in a term of a - b, which is then written as the rest:
  *   H = 2*floor((H+1)/2)     H is written as 2*floor((H+1)/2): an image whose sizes are even
- *   A = H, ?3 = 2*N          A is written as H, ?3 as 2*N
+ *   A = H, 2*?3 = 4*N        A is written as H, ?3 as 2*N
  * The symbol floor((H+1)/2) stays what it is, though its name has an H: a rule is used once, not on what it puts. */
 #include "dim_internal.h"
 #include <string.h>
@@ -106,6 +106,16 @@ static bool add_rule(rl_ctx *ctx, rl_arena *mem, rl_dimrules *r, const rl_dimwor
     return true;
 }
 
+/* Of 4*A = 8*B, A = 2*B is left. */
+static void divide_common(rl_dimwork *w) {
+    int64_t common = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (w->t[i].c == INT64_MIN) return;
+        common = rl_gcd(common, w->t[i].c);
+    }
+    for (uint32_t i = 0; common > 1 && i < w->n; i++) w->t[i].c /= common;
+}
+
 bool rl_dim_equate(rl_ctx *ctx, rl_arena *mem, rl_dimrules *r, rl_dim a, rl_dim b) {
     rl_dimwork x, y;
     put_dim(ctx, rl_dim_normal(ctx, r, a), &x);
@@ -116,6 +126,7 @@ bool rl_dim_equate(rl_ctx *ctx, rl_arena *mem, rl_dimrules *r, rl_dim a, rl_dim 
         rl_dim_add_term(ctx, &x, &t);
     }
     if (x.bad || r->n == MAXRULE) return false;
+    divide_common(&x);
     for (uint32_t rank = 0; rank < 4; rank++)
         for (uint32_t i = 0; i < x.n; i++)
             if (stands_alone(&x, i) && rank_of(&ctx->dims->sym.p[x.t[i].sym[0]]) == rank && add_rule(ctx, mem, r, &x, i)) return true;

@@ -4,7 +4,9 @@
     bound.py    cost of the assignment, configurations, and the claim's sums
     table.py    whether a component can be had for less
     model.py    an ONNX model: constants, sizes, the nodes that matter
-    sizes.py    sizes of all tensors, unknown ones as numbers that cannot be mistaken; bodies.py: what If, Loop and Scan give
+    symbols.py  unknown sizes as numbers that cannot be mistaken
+    sizes.py    sizes of all tensors, in two worlds of such numbers; world.py: in one of them; bodies.py: what If, Loop and Scan give
+    contents.py what ops make of small tensors that are known
     flat.py     bodies and what is around them as one sequence of nodes; links.py: what crosses the border of a body
     calls.py    what calls of model-local functions make
     equation.py Einsum's; einsum.py: what it works on

@@ -9,7 +9,8 @@ gives it, and gets another one:
 
 Only what runs whenever the model does says something: nodes of the main graph, not of bodies, and those that an output hangs on.
 """
-from .sizes import GUESS, Sizes, known, primes
+from .sizes import Sizes
+from .symbols import GUESS, known, primes, quotient
 
 ROUNDS = 8
 MOST = 64       # a multiple of more is not tried
@@ -34,6 +35,10 @@ def differences(graph, sizes):
                 if d != axis and pair[0][:2] != pair[1][:2] and not any(map(known, pair)):
                     found[n.out(0), k, d] = pair
     return found
+
+
+def divided(pair, by):
+    return tuple(size and tuple(x // by for x in size) for size in pair)
 
 
 def families():
@@ -94,23 +99,34 @@ class Worlds:
         return self.tried(name, (primes(4 * START, 1, APART)[0], primes(5 * START, 1, APART)[0], GUESS))
 
     def rename(self, place):
-        """A symbol that meets a size which does not hang on it is that size."""
-        pair = self.differ[place]
+        """A symbol that meets a size which does not hang on it is that size; and of four times a symbol and eight times a size, twice that."""
+        by = self.common(self.differ[place])
+        pair = divided(self.differ[place], by)
         rank = {"unknown": 0, "named": 2}
         for _, i in sorted((rank.get(self.named(x)[0], 1), i) for i, x in enumerate(pair) if self.named(x)):
             name, size = self.named(pair[i]), pair[1 - i]
-            free = name not in self.multiples and self.without(name).get(place, (None, None))[1 - i] == size
+            free = name not in self.multiples and divided(self.without(name).get(place, (None, None)), by)[1 - i] == size
             if free and place not in self.tried(name, size):
                 self.keep(name, size)
                 return True
         return False
+
+    def renames(self, place, name):
+        """Is what differs there another symbol, which will be given the size that it meets?"""
+        return any(self.named(x) not in (None, name) for x in self.differ.get(place, ()))
+
+    def common(self, pair):
+        """The largest number that a symbol is taken times in one of the two, where it divides both."""
+        symbols = [tuple(self.symbols.number(name, w) for w in (0, 1)) for name in list(self.symbols.index)]
+        times = [q[0] for size in pair for n in symbols if (q := quotient(size, n)) and known(q)]
+        return max((t for t in times if not any(x % t for size in pair for x in size)), default=1)
 
     def restrict(self, place):
         """Numbers for a symbol of the inputs with which nothing differs that hangs on it."""
         named = {self.named(d) for n in self.graph.inputs for d in self.sizes.dims.get(n) or () if not known(d)}
         for name in sorted((x for x in named if x and x not in self.multiples), key=str)[:INPUTS]:
             other = self.without(name)
-            mine = {k for k in {**self.differ, **other} if self.differ.get(k) != other.get(k)}
+            mine = {k for k in {**self.differ, **other} if self.differ.get(k) != other.get(k) and not (k != place and self.renames(k, name))}
             found = [None, None]
             for numbers in families() if place in mine else ():
                 differ = self.tried(name, numbers + (GUESS,))

@@ -9,7 +9,7 @@ import dataclasses
 
 from .links import links_of
 from .labels import AXIS, FREE, Label, is_moving, work_of
-from .sizes import ONE, known, product, quotient
+from .symbols import ONE, known, product, quotient
 
 MAXATOM = 24
 

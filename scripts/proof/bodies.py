@@ -1,4 +1,4 @@
-"""Types of what If, Loop and Scan give, from their bodies; for sizes.py.
+"""Types of what If, Loop and Scan give, from their bodies; for world.py.
 
 A value that a loop carries keeps the sizes that every turn keeps; what a turn changes is unknown. What is in an opened body
 (flat.py) is then known outside too, as its names are its own.
@@ -72,7 +72,7 @@ def infer_loop(world, node):
     carried, gives, graph, inner = repeated(world, node, node.input[2:], [(7, ()), (9, ())], [], 1)
     adopt(world, node, inner)
     turns = count(world, node, graph, inner)
-    collected = [(e, None if d is None else (turns,) + closed(world, d)) for e, d in gives[len(carried):]]
+    collected = [(e, None if d is None else (turns,) + closed(world, node, d)) for e, d in gives[len(carried):]]
     return dict(zip(node.output, carried + collected))
 
 
@@ -91,7 +91,7 @@ def infer_scan(world, node):
     collected = []
     for i, (e, d) in enumerate(gives[n:]):
         if d is not None:
-            axis, d = given("scan_output_axes", i) % (len(d) + 1), closed(world, d)
+            axis, d = given("scan_output_axes", i) % (len(d) + 1), closed(world, node, d)
             d = d[:axis] + (turns,) + d[axis:]
         collected.append((e, d))
     return dict(zip(node.output, carried + collected))
@@ -114,9 +114,10 @@ def repeated(world, node, names, before, after_them, skip):
     return carried, gives, graph, inner
 
 
-def closed(world, dims):
-    """Sizes inside a body that are open there may be others in each turn."""
-    return tuple(None if world.is_unknown(d) else d for d in dims)
+def closed(world, node, dims):
+    """Sizes inside a body that are open there may be others in each turn; not those of what is given from outside."""
+    outer = {d for x in (*node.input, *node.captured) for d in world.type.get(x, (0, None))[1] or ()}
+    return tuple(None if world.is_unknown(d) and d not in outer else d for d in dims)
 
 
 def strip(dims, named, carried):

@@ -5,7 +5,7 @@ An op's charge is, as in the certificate, by form, or where something lies behin
 import dataclasses
 
 from .labels import AXIS, K, LEAD, REDUCED
-from .sizes import known, quotient
+from .symbols import known, quotient
 
 SHORT = 1024   # bytes of a piece that is short
 FEW = 16       # elements

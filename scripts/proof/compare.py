@@ -5,6 +5,7 @@ by name, their pins by tensor. A file that allows more than the tables do still 
 configuration; and what it chooses must be one of ours.
 """
 import itertools
+import math
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from . import Refused, calls
 from .atoms import Problem
 from .bound import charged, chosen, with_swaps
 from .forms import all_shapes
-from .formula import evaluate
+from .formula import evaluate, guess, is_fresh, names_in
 from .labels import is_moving
 from .model import Graph, Model
 from .result import bytes_of, moved, takes
-from .sizes import SMALL, Symbols, known
+from .contents import SMALL
+from .symbols import ONE, Symbols, known
 
 MAXENUM = 50_000  # configurations that are listed where forms cannot be compared as such
 FREE = 65536      # bytes of a computed constant that may be written out instead of what makes it
@@ -31,6 +33,7 @@ class Comparison:
         self.lost = []      # what could not be rebuilt, by name
         self.symbols = {}   # unknown sizes of the file -> ours
         self.value = {}     # file's value -> ours
+        self.said = {}      # and back
         self.atom = {}      # file's value -> its atoms in our numbers
 
     def run(self):
@@ -54,7 +57,7 @@ class Comparison:
             taken[member.value] = v
             if len(value.sizes) != len(ours.units):
                 raise Refused(f"value '{value.name}': {len(value.sizes)} atoms in the file, {len(ours.units)} here: {self.text(ours)}")
-            self.value[v], self.atom[v] = member.value, member.seq
+            self.value[v], self.atom[v], self.said[member.value] = member.value, member.seq, v
             for i, size in enumerate(value.sizes):
                 self.same_size(value.name, size, self.problem.forest.size[ours.units[member.seq[i]]])
             self.same_bytes(value)
@@ -82,11 +85,13 @@ class Comparison:
         elif got != ours:
             raise Refused(f"value '{name}': an atom of '{said}' in the file is another size here")
 
-    def size_of(self, name):
-        return bytes_of(self.problem.model, name)
+    def size_of(self, name, value):
+        """Counted of the sizes that the file has: where fewer are known to be one, more is a guess."""
+        guesses = [d if isinstance(d, int) else guess(d) for d in value.sizes] if value else [None]
+        return bytes_of(self.problem.model, name, None if None in guesses else math.prod(guesses))
 
     def same_bytes(self, value):
-        size = self.size_of(value.name)
+        size = self.size_of(value.name, value)
         if size is None:
             self.lost.append(f"bytes of '{value.name}'")
         elif size != value.bytes:
@@ -195,7 +200,8 @@ class Comparison:
             return "is not charged in the file, but here" if costs else None
         if ours is None or c.rule != ours.rule:
             return f"is charged by '{c.rule}', here by '{ours.rule if ours else None}'"
-        size = self.size_of(ours.tensor)
+        said_of = self.said.get(self.problem.member[ours.tensor].value)
+        size = self.size_of(ours.tensor, None if said_of is None else self.proof.values[said_of])
         if size is None:
             self.lost.append(f"bytes of '{ours.tensor}'")
         elif size != c.bytes:
@@ -488,13 +494,14 @@ class Rewritten:
 
 class Pair:
     """A model and its result. Numbers of unknown sizes may by chance divide each other (ceil(N/8) may be even), so what is refused with some is
-    looked at with others."""
+    looked at with others; and where the program knows less of a size than is inferred here, with a symbol for it."""
 
-    def __init__(self, path, result, target=None, others=0):
-        self.target, self.others = target, None if others else lambda: Pair(path, result, target, 1)
+    def __init__(self, path, result, target=None, others=0, open_=()):
+        self.again, self.made = (lambda *way: Pair(path, result, target, *way)), {(others, open_): self}
+        self.target, self.way = target, self
         self.protos = [onnx.load(p, load_external_data=False) for p in (path, result)]
         self.graphs = [Graph(m, str(Path(p).parent)) for m, p in zip(self.protos, (path, result))]
-        symbols = Symbols(others)
+        symbols = Symbols(others, open_)
         functions = [calls.bodies(m, g) for m, g in zip(self.protos, self.graphs)]
         model = Model(self.graphs[0], symbols, functions[0])
         symbols.calls = {}
@@ -504,18 +511,39 @@ class Pair:
 
     @property
     def kept(self):
-        return self.main.kept + [f"{n} in function {self.protos[0].functions[k].name}" for k, f in self.functions.items() for n in f.kept]
+        functions = self.way.functions.items()
+        return self.way.main.kept + [f"{n} in function {self.protos[0].functions[k].name}" for k, f in functions for n in f.kept]
 
     def check(self, proof):
         """Raises Refused; returns the names of what could not be rebuilt."""
-        try:
-            return self.check_once(proof)
-        except Refused:
-            if not self.others or not self.main.model.sizes.symbols.index:
-                raise
-        if callable(self.others):
-            self.others = self.others()
-        return self.others.check(proof)
+        why, unknown = None, self.unknown(proof)
+        for way in dict.fromkeys(((0, ()), (1, ()), (0, unknown), (1, unknown))):
+            if why and not self.main.model.sizes.symbols.index:
+                break
+            if way not in self.made:
+                self.made[way] = self.again(*way)
+            self.way = self.made[way]
+            try:
+                return self.way.check_once(proof)
+            except Refused as e:
+                why = why or e
+        raise why
+
+    def unknown(self, proof):
+        """(tensor, dim, symbol) where the file has a size that nobody knows, first, or the name that is declared there alone, and here more is known."""
+        sizes, graph, found = self.main.model.sizes, self.protos[0].graph, {}
+        said = {v.name: [d.dim_param for d in v.type.tensor_type.shape.dim] for v in [*graph.value_info, *graph.output]}
+        given = {d.dim_param for v in graph.input for d in v.type.tensor_type.shape.dim}
+        for v in proof.values:
+            at = [k for k, d in enumerate(sizes.dims.get(v.name) or ()) if d != ONE]
+            for k, text in zip(at, v.sizes if len(at) == len(v.sizes) else ()):
+                if isinstance(text, int) or sizes.symbols.name.get((0, sizes.dims[v.name][k][0]), ("named",))[0] != "named":
+                    continue
+                if is_fresh(text):
+                    found.setdefault(text, (v.name, k, ("unknown", v.name, k)))
+                elif (name := said[v.name][k] if k < len(said.get(v.name, ())) else "") and name not in given and names_in(text) == {name}:
+                    found[v.name, k] = v.name, k, ("named", name)
+        return tuple(found.values())
 
     def check_once(self, proof):
         self.match_functions({f.index: f for f in proof.functions})

@@ -6,7 +6,7 @@ Of two operands runtimes make a product of matrices; a target may charge for dim
 """
 from .equation import terms
 from .labels import AXIS, MAXRANK, Label, Operand, Work, covered
-from .sizes import ONE
+from .symbols import ONE
 
 
 def group(letters, term, c):

@@ -4,6 +4,8 @@
 """
 import re
 
+from .symbols import GUESS
+
 TOKEN = re.compile(r"\s*(?:(\d+)|'((?:[^'\\]|\\.)*)'|(\?\d+)|([^\W\d][\w.:#$~]*)|(.))")
 
 
@@ -60,9 +62,11 @@ class Formula:
             k = self.factor()
             self.take(")")
             return x // k if name == "floor" else -(-x // k)
-        if fresh in self.own:
-            return self.own[fresh][self.world]
-        found = quoted if quoted is not None else name
+        found = fresh or name if quoted is None else quoted
+        if self.world == 2 and found is not None:
+            return GUESS
+        if found in self.own:
+            return self.own[found][self.world]
         if found is None or ("named", found) not in self.symbols.index:
             raise Unknown
         return self.symbols.number(("named", found), self.world)
@@ -70,13 +74,27 @@ class Formula:
 
 def evaluate(text, symbols, own):
     """The size as a pair of numbers, or None where a name in it is not known. own: names of the file that were matched before."""
+    pair = tuple(in_world(text, symbols, own, world) for world in (0, 1))
+    return None if None in pair else pair
+
+
+def is_fresh(text):
+    return re.fullmatch(r"\?\d+", text) is not None
+
+
+def names_in(text):
+    return {quoted or name for _, quoted, _, name, _ in (m.groups() for m in TOKEN.finditer(text)) if quoted or name}
+
+
+def guess(text):
+    """The size where all that has a name is what bytes are counted of."""
+    return in_world(text, None, {}, 2)
+
+
+def in_world(text, symbols, own, world):
     try:
-        pair = []
-        for world in (0, 1):
-            f = Formula(text, symbols, own, world)
-            pair.append(f.sum())
-            if f.at != len(f.words):
-                return None
-        return tuple(pair)
+        f = Formula(text, symbols, own, world)
+        x = f.sum()
+        return x if f.at == len(f.words) else None
     except Unknown:
         return None

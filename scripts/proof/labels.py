@@ -12,7 +12,7 @@ import numpy as np
 
 from .schemas import COVERED
 from .model import stretches
-from .sizes import ONE, known, product, quotient
+from .symbols import ONE, known, product, quotient
 
 FREE, AXIS, PIECES, REDUCED = "free", "axis", "pieces", "reduced"
 LEAD, M, K, N, TRAIL = range(5)  # groups of MatMul and Gemm
@@ -371,19 +371,12 @@ class Builder:
             self.put(lab, i, k)
             self.put(lab, y, axis + k)
 
-    def scales(self):
-        """Factors: an attribute of Upsample-7, the second input of Upsample-9 and Resize-10, the third from 11 on."""
-        n = self.node
-        if n.op == "Upsample" and n.opset < 9:
-            return np.array(n.attr("scales", []), np.float32)
-        return self.model.sizes.content.get(n.inp(2 if n.op == "Resize" and n.opset >= 11 else 1))
-
     def resize(self):
         n = self.node
         if n.attr("mode", "nearest") != "nearest" or not stretches(n):
             raise Fixed
         labels = self.like_input()
-        scales = self.scales()
+        scales = n.factors(self.model.sizes.content)
         by_scale = scales is not None and scales.size > 0
         if not by_scale and not (n.inp(3) and self.data(n.inp(3))):
             raise Fixed

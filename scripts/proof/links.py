@@ -7,7 +7,7 @@
 A dim that has the same size in all of them is free; any other is a block. What no link takes (a condition, a trip count) stays as it is.
 """
 from .labels import AXIS, FREE, MAXRANK, Label, Operand, Work
-from .sizes import ONE
+from .symbols import ONE
 
 
 class Linker:

@@ -10,10 +10,13 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from . import alike, calls, flat, schemas
+from . import alike, calls, flat, parts, schemas
 from .equation import permutation
+from .contents import MOVES, evaluate
 from .parts import VIEWS
-from .sizes import RANDOM, REFERS, Sizes, evaluate, known
+from .sizes import Sizes
+from .symbols import known
+from .world import RANDOM, REFERS
 
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
 # Of constants alone these make constants (docs/proof.md); what others make may be a variable.
@@ -59,10 +62,7 @@ class Node:
             elif any(a.ref_attr_name for a in proto.attribute):
                 self.domain = REFERS + self.domain
         self.key = tuple(sorted(a.SerializeToString(deterministic=True) for a in proto.attribute)) if not self.graphs else None
-        try:
-            self.schema = onnx.defs.get_schema(self.op, self.opset, self.domain)  # none of REFERS or UNKNOWN
-        except Exception:
-            self.schema = None
+        self.schema = schema_of(self.op, self.domain, self.opset)  # none of REFERS or UNKNOWN
 
     def attr(self, name, default=None):
         a = self.attrs.get(name)
@@ -87,11 +87,27 @@ class Node:
         matrix = [0 if ahead else rank - 2, rank - 1]
         return [d for d in range(rank) if d not in matrix] + (matrix[::-1] if swapped else matrix)
 
+    def factors(self, contents):
+        """Of a Resize or Upsample: an attribute of Upsample-7, the second input of Upsample-9 and Resize-10, the third from 11 on."""
+        if self.op == "Upsample" and self.opset < 9:
+            return np.array(self.attr("scales", []), np.float32)
+        return contents.get(self.inp(2 if self.op == "Resize" and self.opset >= 11 else 1))
+
     def inp(self, i):
         return self.input[i] if i < len(self.input) else ""
 
     def out(self, i):
         return self.output[i] if i < len(self.output) else ""
+
+
+def schema_of(op, domain, version):
+    """Of a version in which the op was not yet, that of the newest."""
+    for which in ((version, domain), (domain,)):
+        try:
+            return onnx.defs.get_schema(op, *which)
+        except Exception:
+            continue
+    return None
 
 
 def captures(graphs):
@@ -327,6 +343,26 @@ def constants(graph, sizes):
     return found
 
 
+class Pieces:
+    """What is known of contents where some tensors are taken for variables: of what moves them the other elements are (parts.py)."""
+
+    def __init__(self, sizes, variables):
+        self.data, self.some = {n: x for n, x in sizes.content.items() if n not in variables}, {}
+        numbers = lambda dims: tuple(d[0] for d in dims) if dims is not None and all(map(known, dims)) else None
+        self.type = {n: (elem, numbers(sizes.dims[n])) for n, elem in sizes.elem.items()}
+
+    def lost(self, node, variables):
+        """Outputs of a node that reads some which are not known."""
+        made = {o for o in node.output if o}
+        for o in made:
+            self.data.pop(o, None)
+        parts.follow(self, node, MOVES)
+        lost = {o for o in made if o in variables or o not in self.data}
+        for o in lost & variables:
+            self.data.pop(o, None)
+        return lost
+
+
 def is_chosen(n, k, constant, sizes):
     """Is output k that of an If whose condition is known, and what the branch gives that it takes a constant?"""
     cond = sizes.content.get(n.inp(0)) if n.op == "Leave" and n.ends is not None and n.ends.op == "If" else None
@@ -418,9 +454,10 @@ class Model:
         self.graph.drop_dead()
         self.sizes.content = dict(self.contents)
         blocked = set(names) - cut
+        pieces = Pieces(self.sizes, blocked)
         for n in self.graph.nodes:
             if any(x in blocked for x in self.taken(n)) and n.op not in ("Shape", "Size"):
-                blocked.update(o for o in n.output if o)
+                blocked |= pieces.lost(n, blocked)
         for name in blocked:
             self.sizes.content.pop(name, None)
         self.given = self.computed - blocked

@@ -1,21 +1,22 @@
-"""Contents of which some elements are known, through what only moves them; for sizes.py.
+"""Contents of which some elements are known, through what only moves them; for world.py.
 
     Where {F,T,T} of x and 7 -> {7, ?, ?};  Concat with {1} -> {7, ?, ?, 1};  Split -> {7, ?} and {?, 1};  Gather {0, 3} -> {7, 1}, which is known
 
 An array of objects stands for a tensor, None for an element that is not known.
 """
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 
+WHOLE = {TensorProto.INT32, TensorProto.INT64}  # a Cast of sizes
 MOST = 64  # elements
 VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")  # the same elements in the same sequence
 SPREAD = ("Expand", "Tile")
-MOVED = {"Concat": None, "Where": 3, **dict.fromkeys(("Slice", "Gather", "Split", "Transpose", *VIEWS, *SPREAD), 1)}  # how many inputs are; None: all
+MOVED = {"Concat": None, "Where": 3, **dict.fromkeys(("Slice", "Gather", "Split", "Transpose", "Cast", *VIEWS, *SPREAD), 1)}  # how many inputs are; None: all
 
 
 def follow(world, node, moves):
     """Sets what is known of the outputs of a node that moves, some of whose inputs are not known. moves: {op: what it does}."""
-    if node.op not in MOVED or node.domain:
+    if node.op not in MOVED or node.domain or (node.op == "Cast" and not {node.attr("to"), world.type.get(node.inp(0), (0,))[0]} <= WHOLE):
         return
     n = MOVED[node.op] or len(node.input)
     moved, others = node.input[:n], node.input[n:]
@@ -27,7 +28,7 @@ def follow(world, node, moves):
     elif node.op == "Split":
         axis = node.attr("axis", 0)
         made = np.split(given[0], np.cumsum([world.type[o][1][axis] for o in node.output])[:-1], axis=axis)
-    elif node.op in VIEWS:
+    elif node.op in VIEWS or node.op == "Cast":
         made = [given[0].reshape(dims)]
     elif node.op in SPREAD:
         made = [moves[node.op](node, given[0], dims)]
@@ -36,7 +37,7 @@ def follow(world, node, moves):
     else:
         return
     for name, x in zip(node.output, made):
-        keep(world, name, x)
+        keep(world, name, np.asarray(x, dtype=object))  # of one element NumPy gives the element
 
 
 def known(world, name):

@@ -38,9 +38,9 @@ def moved(nodes, sizes, graph):
     return len(each), sum(each)
 
 
-def bytes_of(model, name):
-    """Of a copy, as often as its body runs; None: not known."""
-    bits, count = model.sizes.bits(name), model.sizes.count.get(name)
+def bytes_of(model, name, count=None):
+    """Of a copy, as often as its body runs; None: not known. count: of its elements, where not as many as are counted here."""
+    bits, count = model.sizes.bits(name), model.sizes.count.get(name) if count is None else count
     return None if count is None else min(CAP, count * turns(model.graph, name, model.ints) * bits // 8)
 
 

@@ -34,6 +34,7 @@ import proofgen
 import referee
 import test_random
 import test_targets
+import test_text_run
 import timegen
 import twingen
 import zoo
@@ -41,7 +42,7 @@ import zoo
 sys.path.insert(0, str(common.ROOT / "scripts"))
 from proof import Refused, bound, table, text  # noqa: E402
 from proof.compare import Pair          # noqa: E402
-from proof.sizes import Symbols  # noqa: E402
+from proof.symbols import Symbols  # noqa: E402
 from proof.target import Target  # noqa: E402
 
 # Quick ones that have something to prove; --zoo all takes the rest too.
@@ -51,13 +52,15 @@ ZOO = ["pt_gpt", "ptd_gpt", "tf_ssd_lite_raw", "pt_vit_tiny_patch16_224", "tf_mo
 # Of these the second part, about times.
 TIMED = [("pt_gpt", "generic"), ("pt_detr", "generic"), ("tf_ssd_lite_raw", "generic:time"), ("pt_vit_tiny_patch16_224", "openvino")]
 
+SIZES = common.ROOT / "tests" / "unit" / "open_sizes.rlt"
 ROTARY = common.ROOT / "tests" / "unit" / "partial_rotary.rlt"
 
 WIDE = 300500  # the first of those of graphgen_wide.py
 KNOWN = [("random", 3080), ("random", 5164), ("random", 5353), ("random", 5414), ("wide", 300617), ("wide", 300640), ("wide", 300796), ("wide", 300863),
          ("random", 20783000104), ("random", 20783000434), ("random", 20783001436), ("wide", 20783302526),
          ("random", 20783000737), ("random", 31400000090), ("random", 31400000344), ("random", 31400000429), ("random", 31400001400), ("random", 31400001683),
-         ("random", 31500000064), ("random", 31600000112), ("random", 31600000465)]  # that were refused once
+         ("random", 31500000064), ("random", 31600000112), ("random", 31600000465), ("random", 20783000832),
+         ("random", 31400000815), ("random", 91700000123)]  # that were refused once
 
 UNPROVED = 0.02  # of the random models the program may leave so many without a proof; it says so itself
 
@@ -721,6 +724,10 @@ def open_sizes(prog, tmp):
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
             yield f"{model.graph.node[0].op_type}: {why or lost}"
+    for k, graph in enumerate(SIZES.read_text().split("====\n")):
+        why, lost, *_ = by_both(prog, test_text_run.as_onnx(prog, graph, tmp / "sizes.onnx"), tmp, "onnx")
+        if why or lost:
+            yield f"graph {k} of {SIZES.name}: {why or lost}"
     symbols = Symbols()  # far more in one world than in the other, as bodies of bodies have
     if len({symbols.number(("named", i), 0) for i in range(500)} | {symbols.number(("named", 499), 1)}) != 501:
         yield "500 names: two have one number"
@@ -762,7 +769,11 @@ def unet_model(levels, stem):
 
 def equal_sizes(prog, tmp):
     """Off a Concat's axis sizes are equal, by whatever name; what is proved by that is refused of a model whose Concat does not say it."""
-    for name, model, fewest in [("two names", added_model(["a", "b"]), 1)] + [(f"U-Net of {n}, stem {s}", unet_model(n, s), 1) for n in (1, 2, 4) for s in (1, 2)]:
+    node = test_targets.h.make_node
+    multiples = [*scaled("x", "a", 2), *scaled("z", "b", 4), *[node("Transpose", [x], [x + "t"], perm=[0, 2, 3, 1]) for x in "ab"],
+                 node("Concat", ["at", "bt"], ["c"], axis=3), node("Transpose", ["c"], ["y"], perm=[0, 3, 1, 2])]
+    multiples = test_targets.model_of(multiples, [(x, T.FLOAT, ["N", 4, x, 8 if x == "x" else 4]) for x in "xz"], [("y", T.FLOAT, None)])
+    for name, model, fewest in [("two names", added_model(["a", "b"]), 1), ("multiples", multiples, 0)] + [(f"U-Net of {n}, stem {s}", unet_model(n, s), 1) for n in (1, 2, 4) for s in (1, 2)]:
         onnx.save(model, tmp / "equal.onnx")
         why, lost, words, out = by_both(prog, tmp / "equal.onnx", tmp, "onnx")
         if why or lost or claim(words)[0] != fewest:

@@ -1,0 +1,521 @@
+"""Types, sizes and contents of a graph's tensors in one world, where every symbol is a number; sizes.py has them side by side."""
+import math
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from . import bodies, contrib, parts
+from .contents import ALGEBRA, END, FILLED, MOVES, SMALL, cut, evaluate
+from .equation import terms
+from .symbols import GUESS, LEAST
+
+ELEMENTS = {f"tensor({name.lower()})": elem for name, elem in TensorProto.DataType.items()}
+LARGEST = 2 ** 63 - 1  # that inference and contents can hold
+RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
+REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
+# ONNX's own that give what they take, whatever their attributes are.
+ALIKE = set("""Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Cos Cosh CumProd CumSum Elu Erf Exp Floor Gelu GroupNormalization
+    HardSigmoid HardSwish Hardmax InstanceNormalization LRN LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg PRelu
+    Reciprocal Relu ReverseSequence RotaryEmbedding Round Scatter ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus
+    Softsign Sqrt Swish Tan Tanh TensorScatter ThresholdedRelu Trilu""".split())
+
+
+class World:
+    """Inference with every symbol replaced by its number."""
+
+    def __init__(self, graph, symbols, world, outer=None):
+        self.graph, self.symbols, self.world = graph, symbols, world
+        self.type = dict(outer.type) if outer else {}   # name -> (element type, dims or None); dims of int
+        self.data = dict(outer.data) if outer else {}   # name -> array, of small ones
+        self.parts = dict(outer.parts) if outer else {}  # name -> its elements, with None for those that are not known, of what Concat made
+        self.doubt = {}  # of the node at hand, (dim, from the end) -> the symbol of what was broadcast, where one size was taken for a number
+        self.joined = {}  # and where it has that symbol
+        self.some = dict(outer.some) if outer else {}    # name -> the same of any small tensor: parts.py
+        self.windowed = set(outer.windowed) if outer else set()  # sizes that a Conv or pool makes of such as nothing tells
+        self.sequences = dict(outer.sequences) if outer else {}
+        self.full = set(outer.full) if outer else set()  # tensors of which no element is 0, however many there are
+        self.open = False  # has the first input of the node at hand a size that is not known?
+        self.inner = outer is not None
+        self.first = None  # of the world of guesses: the one that knows which sizes are symbols
+        self.cache = outer.cache if outer else {}
+        self.declared = {v.name: v.type for v in list(graph.proto.value_info) + list(graph.proto.output)}
+
+    def dims_of(self, type_proto, owner):
+        """Element type and dims of a declared type; unnamed unknown dims get names of their own."""
+        if not type_proto.HasField("tensor_type"):
+            return 0, None
+        t = type_proto.tensor_type
+        if not t.HasField("shape"):
+            return t.elem_type, None
+        dims = []
+        for i, d in enumerate(t.shape.dim):
+            if d.HasField("dim_value") and d.dim_value >= 0:
+                dims.append(d.dim_value)
+            else:
+                dims.append(self.symbols.number(("named", d.dim_param) if d.dim_param else ("unknown", owner, i), self.world))
+        return t.elem_type, tuple(dims)
+
+    def start(self):
+        g = self.graph
+        for v in g.proto.input:
+            self.type[v.name] = self.dims_of(v.type, v.name)
+        for name, t in g.stored.items():
+            self.type[name] = (t.data_type, tuple(t.dims))
+            if np.prod(t.dims, dtype=object) <= SMALL and name not in g.replaceable:
+                self.data[name] = g.array(name)
+                self.symbols.sure.add(name)
+
+    # ---- one node
+
+    def node(self, node):
+        self.doubt, self.joined = {}, {}
+        for name in node.output:
+            self.data.pop(name, None)
+            self.some.pop(name, None)
+        self.values(node)
+        if not all(n in self.type and self.type[n][1] is not None for n in node.output if n):
+            self.infer(node)
+        self.values_after(node)
+
+    def infer(self, node):
+        got = {}
+        key = None
+        if not node.graphs and not node.op.startswith("Sequence") and node.op != "NonZero":
+            key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
+                   tuple(self.data[n].tobytes() if n in self.data else self.listed(n) for n in node.input))
+            got = self.cache.get(key)
+            if got is not None:
+                got = dict(zip(node.output, got))
+        if not got:
+            got = bodies.infer(self, node) or self.own(node) or self.schema(node)
+            if key is not None and not self.doubt and not self.joined:
+                self.cache[key] = [got.get(n) for n in node.output]
+        self.note_windows(node, got)
+        for i, name in enumerate(node.output):
+            if not name:
+                continue
+            elem, dims = got.get(name) or (0, None)
+            if name in self.declared:
+                elem, dims = self.merge(elem, self.close_sum(node, dims, self.declared[name]), self.declared[name], name)
+            if dims is not None:
+                dims = tuple(self.symbols.number(self.symbols.open.get((name, k), ("unknown", name, k)), self.world)
+                             if d is None or (name, k) in self.symbols.open else d for k, d in enumerate(dims))
+            self.type[name] = (elem, self.guessed(name, dims))
+
+    def guessed(self, name, dims):
+        """A guess stays one where the size is a symbol, although a number is declared, or guesses divide; and a number that is as large as a guess is
+        none, whatever is declared. And where the number was believed, it is here, too."""
+        known = self.first and self.first.type.get(name, (0, None))[1]
+        if not known or not dims:
+            return dims
+        guess = [k == GUESS or (0, k) in self.symbols.name for k in known]
+        return tuple(GUESS if is_guess else k if self.says_number(name, i) == k else d for i, (is_guess, k, d) in enumerate(zip(guess, known, dims)))
+
+    def says_number(self, name, k):
+        """The number that is declared for a dim, or None."""
+        declared = self.declared.get(name)
+        dims = declared.tensor_type.shape.dim if declared is not None else ()
+        return dims[k].dim_value if k < len(dims) and dims[k].HasField("dim_value") else None
+
+    def merge(self, elem, dims, declared, name):
+        t = declared.tensor_type
+        if not declared.HasField("tensor_type"):
+            return elem, dims
+        elem = elem or t.elem_type
+        if t.HasField("shape") and (dims is None or len(dims) == len(t.shape.dim)):
+            said = self.dims_of(declared, name)[1] if dims is None or any(map(self.hangs_on_unknown, dims)) else dims
+            dims = said if dims is None else tuple(self.tighter(a, b) for a, b in zip(dims, said))
+        return elem, dims
+
+    def tighter(self, size, said):
+        """What was inferred, unless it is open and a number is declared: a name would hide that other tensors have the same open size."""
+        number = (self.world, said) not in self.symbols.name
+        return said if size is None or (number and said != size and self.hangs_on_unknown(size)) else size
+
+    def close_sum(self, node, dims, declared):
+        """A sum of sizes of which one is unknown gives way to a number that is declared."""
+        said = declared.tensor_type.shape.dim
+        if node.op != "Concat" or node.domain or not dims or len(said) != len(dims):
+            return dims
+        axis = node.attr("axis", 1) % len(dims)
+        pieces = [self.type.get(n, (0, None))[1] for n in node.input]
+        open_sum = any(d is not None and len(d) == len(dims) and self.is_unknown(d[axis]) for d in pieces)
+        return tuple(said[k].dim_value if open_sum and k == axis and said[k].HasField("dim_value") else d for k, d in enumerate(dims))
+
+    def is_unknown(self, size):
+        """Is it a size that nothing tells, not even in terms of others?"""
+        if self.world == 2:
+            return size is None or size == GUESS
+        return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
+
+    def hangs_on_unknown(self, size):
+        """Is it such a size, a multiple of one, or what windows leave of one?"""
+        if self.is_unknown(size) or size in self.windowed:
+            return True
+        return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 for (w, n), name in self.symbols.name.items())
+
+    def note_windows(self, node, got):
+        x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
+        if self.world < 2 and x and y and len(x) == len(y) and ("Conv" in node.op or node.op in ("AveragePool", "LpPool", "MaxPool")):
+            self.windowed.update(b for a, b in zip(x[2:], y[2:]) if a and b and a != b and self.hangs_on_unknown(a))
+
+    def own(self, node):
+        """Rules where the schema has none, or refuses sizes that might broadcast."""
+        types = [self.type.get(n, (0, None)) for n in node.input]
+        if (node.domain, node.op) in self.graph.local:
+            return dict(zip(node.output, self.symbols.calls.get((node.domain, node.op), ())))
+        if node.domain == REFERS and node.op in ALIKE and types[0][1] is not None:
+            return {node.output[0]: types[0]}
+        if node.op.startswith("Reduce") and node.domain == "" and node.attr("keepdims", 1) and node.inp(1) and node.inp(1) not in self.data:
+            elem, dims = types[0]
+            return {node.output[0]: (elem, None if dims is None else (None,) * len(dims))}
+        if node.domain == "com.microsoft":
+            return contrib.made(node, types, self.broadcast)
+        if node.domain == "" and node.op == "Slice":
+            return self.slice(node, types)
+        if node.domain == "" and node.op in ("Flatten", "Transpose") and types[0][1] is None:  # of whatever: two dims, or as many as it names
+            return {node.output[0]: (types[0][0], (None, None) if node.op == "Flatten" else tuple(None for _ in node.attr("perm", [])) or None)}
+        if node.domain == "" and node.op == "Concat":
+            return self.concat(node, types)
+        if node.domain == "" and node.op == "Squeeze":
+            return self.squeeze(node, types[0])
+        if node.domain == "" and node.op in ("Resize", "Upsample"):
+            return self.resize(node, types[0][1])
+        if node.domain == "" and node.op == "Split":
+            return self.split(node, types[0])
+        if node.domain == "" and node.op == "Einsum":
+            return self.einsum(node, types)
+        if node.domain == "" and node.op.startswith("Sequence"):
+            return self.sequence(node, types)
+        if node.domain == "" and node.op == "NonZero":
+            return self.nonzero(node, types[0][1])
+        if node.domain == "" and node.op == "ConstantOfShape" and self.listed(node.inp(0)):
+            value = node.attr("value", np.zeros(1, np.float32))
+            return {node.output[0]: (helper.np_dtype_to_tensor_dtype(value.dtype), self.listed(node.inp(0)))}
+        if node.domain == "" and node.op == "Reshape" and self.listed(node.inp(1)) and types[0][1] is not None:
+            return self.partly(node, types[0])
+        if node.domain == "" and node.op == "TopK" and node.inp(1) in self.data:
+            return self.top(node, types[0])
+        return None
+
+    def einsum(self, node, types):
+        """Inference takes the first size of a letter, also where that is 1 and broadcast."""
+        found = terms(node, [dims for _, dims in types])
+        if found is None:
+            return None
+        sizes = {}
+        for letters, (_, dims) in zip(found[0], types):
+            for c, d in zip(letters, dims):
+                sizes.setdefault(c, []).append((d,))
+        letters = found[0][-1]
+        return {node.output[0]: (types[0][0], tuple(self.broadcast(sizes[c], len(letters) - 1 - k)[0] for k, c in enumerate(letters)))}
+
+    def top(self, node, x):
+        """Inference refuses a number of elements that is a symbol's, and by chance more than there are."""
+        k = self.data[node.inp(1)].ravel()
+        if not x[1] or len(k) != 1:
+            return None
+        axis = node.attr("axis", -1) % len(x[1])
+        dims = x[1][:axis] + (int(k[0]),) + x[1][axis + 1:]
+        return dict(zip(node.output, ((x[0], dims), (TensorProto.INT64, dims))))
+
+    def nonzero(self, node, dims):
+        """As many columns as there are elements that are not 0, where these hang on no unknown size."""
+        x = self.data.get(node.inp(0)) if node.inp(0) in self.symbols.sure else None
+        if dims is None or (x is None and node.inp(0) not in self.full):
+            return None
+        count = np.prod(dims, dtype=object) if x is None else np.count_nonzero(x)
+        return {node.output[0]: (TensorProto.INT64, (len(dims), int(count)))}
+
+    def squeeze(self, node, x):
+        """Dims that are named go, also where nothing here says that they are 1: inference refuses those. Where none are, any that is open may be 1."""
+        axes = node.attr("axes", self.data.get(node.inp(1)))
+        if axes is None and not node.inp(1) and self.open:
+            return {node.output[0]: (x[0], None)}
+        if axes is None or not x[1]:
+            return None
+        gone = {int(a) % len(x[1]) for a in np.asarray(axes).ravel()}
+        return {node.output[0]: (x[0], tuple(d for k, d in enumerate(x[1]) if k not in gone))}
+
+    def resize(self, node, dims):
+        """By factors in their own type, as runtimes do: 20 * 1.3 are 26, though the float is a little less than 1.3."""
+        got, factors = self.schema(node), node.factors(self.data)
+        elem, y = got.get(node.output[0], (0, None))
+        if y is None or dims is None or factors is None or node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
+            return got
+        y = list(y)
+        for a, f in zip(node.attr("axes", range(len(dims))), factors.astype(np.float32).ravel()):
+            y[a] = int(np.floor(np.float32(dims[a]) * f)) if dims[a] < LEAST else y[a]
+        return {node.output[0]: (elem, tuple(y))}
+
+    def split(self, node, x):
+        """Pieces of given lengths, also where nothing here says that they are all there is: inference refuses those."""
+        pieces = node.attr("split", self.data.get(node.inp(1)))
+        if pieces is None or not x[1] or len(pieces) != len(node.output):
+            return None
+        axis = node.attr("axis", 0) % len(x[1])
+        return {o: (x[0], x[1][:axis] + (int(n),) + x[1][axis + 1:]) for o, n in zip(node.output, pieces)}
+
+    def concat(self, node, types):
+        """Of an input of unknown rank the others tell the sizes off the axis."""
+        ranked = [d for _, d in types if d is not None]
+        if not ranked or not ranked[0] or any(len(d) != len(ranked[0]) for d in ranked):
+            return None
+        out = [next((x for x in column if not self.is_unknown(x)), column[0]) for column in zip(*ranked)]
+        axis = node.attr("axis", 1)
+        out[axis] = sum(d[axis] for d in ranked) if len(ranked) == len(types) else None
+        return {node.output[0]: (types[0][0], tuple(out))}
+
+    def cuts(self, node, rank):
+        """{dim: (start, end, step)} of a Slice, or None where they are not known."""
+        if node.opset < 10:
+            starts, ends, axes, steps = node.attr("starts"), node.attr("ends"), node.attr("axes"), None
+        else:
+            given = [self.data.get(node.inp(k)) for k in range(1, 5)]
+            if any(g is None and node.inp(k) for k, g in enumerate(given, 1)):
+                return None
+            starts, ends, axes, steps = (None if g is None else g.ravel().tolist() for g in given)
+        if starts is None or ends is None:
+            return None
+        axes = range(len(starts)) if axes is None else axes
+        return {a % rank: (starts[i], ends[i], 1 if steps is None else steps[i]) for i, a in enumerate(axes)}
+
+    def slice(self, node, types):
+        elem, dims = types[0]
+        cuts = None if dims is None else self.cuts(node, len(dims))
+        if cuts is None:
+            return None
+        out = list(dims)
+        for a, (start, end, step) in cuts.items():
+            out[a] = len(range(dims[a])[cut(dims[a], start, end, step)])
+            beyond = any(LEAST <= abs(x) < END for x in (start, end)) and not (dims[a] < LEAST and self.symbols.sure.issuperset(filter(None, node.input[1:])))
+            if self.inner and (dims[a] >= LEAST > out[a] or beyond):
+                out[a] = None  # see Sizes.forget_cut
+        return {node.output[0]: (elem, tuple(out))}
+
+    def sequence(self, node, types):
+        """The type of a sequence is that of its elements, with None for what they do not agree on."""
+        own, new = self.sequences.get(node.inp(0)), None
+        if node.op == "SequenceConstruct":
+            new = types[0]
+            for t in types[1:]:
+                new = bodies.common(new, t)
+        elif node.op == "SequenceInsert" and own:
+            new = bodies.common(own, types[1])
+        elif node.op == "SequenceErase" and own:
+            new = own
+        elif node.op == "SequenceAt" and own:
+            return {node.output[0]: own}
+        if new:
+            self.sequences[node.output[0]] = new
+        return None
+
+    def broadcast(self, all_dims, behind=0):
+        """behind: how many dims more the result has."""
+        if any(d is None for d in all_dims):
+            return None
+        rank = max(map(len, all_dims), default=0)
+        out = []
+        for k in range(rank):
+            here = {d[k - rank + len(d)] for d in all_dims if k - rank + len(d) >= 0} - {1}
+            known = {x for x in here if (x < LEAST if self.world < 2 else x != GUESS)}
+            here -= self.cut_of(here)
+            name = ("max", self.world, frozenset(here))
+            if len(here) > 1 and len(known) == 1:
+                self.doubt[k - rank - behind] = name
+            elif len(here) > 1:
+                self.joined[k - rank - behind] = name
+            out.append(1 if not here else here.pop() if len(here) == 1 else known.pop() if len(known) == 1 else self.symbols.number(name, self.world))
+        return tuple(out)
+
+    def cut_of(self, sizes):
+        """Those that broadcast with another one of them to that: what is left of it, for then nothing was cut, and what it was broadcast from."""
+        name = lambda x: self.symbols.name.get((self.world, x), ("",))
+        cut = {x for x in sizes if name(x)[0] == "min" and any(type(p) is tuple and p[self.world] in sizes - {x} for p in name(x)[1:])}
+        return cut | {x for x in sizes for m in sizes if name(m)[0] == "max" and x in name(m)[2]}
+
+    def schema(self, node):
+        schema = node.schema
+        if schema is None or node.domain:  # what other domains' ops make is not asked for (docs/proof.md)
+            return {}
+        types, data = {}, {}
+        taken = {self.type[n][0] for n in node.input if n in self.type}
+        some = {}  # of inputs without an element type: how the schema calls it -> one that no other input has
+        for k, name in enumerate(node.input):
+            if not name or name not in self.type:
+                continue
+            elem, dims = self.type[name]
+            if not elem:
+                formal = schema.inputs[min(k, len(schema.inputs) - 1)]
+                may = [ELEMENTS[t] for t in sorted(formal.types) if t in ELEMENTS]
+                elem = some.setdefault(formal.type_str, next((t for t in may if len(may) == 1 or t not in taken), TensorProto.FLOAT))
+            held = dims if dims is None else [d if d <= LARGEST else None for d in dims]
+            types[name] = helper.make_tensor_type_proto(elem, held)
+            if name in self.data:
+                data[name] = numpy_helper.from_array(self.data[name], name)
+        open_ = [len(f.types) > 1 and some.get(f.type_str) for f in (schema.outputs[min(k, len(schema.outputs) - 1)] for k in range(len(node.output)))]
+        open_ = dict(zip(node.output, open_))
+        out = {}
+        for s in dict.fromkeys((schema, onnx.defs.get_schema(node.op, node.domain))):  # older ones do not know negative axes
+            try:
+                got = onnx.shape_inference.infer_node_outputs(s, node.proto, types, data, opset_imports=node.graph.opsets,
+                                                              ir_version=node.graph.ir_version)
+            except Exception:
+                continue
+            for name, t in got.items():
+                if t.HasField("tensor_type") and (name not in out or out[name][1] is None):
+                    d = t.tensor_type.shape.dim if t.tensor_type.HasField("shape") else None
+                    out[name] = (t.tensor_type.elem_type if t.tensor_type.elem_type != open_[name] else 0, None if d is None else tuple(x.dim_value if x.HasField("dim_value") else None for x in d))
+            if all(out.get(o, (0, None))[1] is not None for o in node.output if o):
+                break
+        if any(dims is not None for _, dims in out.values()):
+            return out
+        return self.alike(node) or out or self.after_failure(node)
+
+    def alike(self, node):
+        """Inference may know the type alone, as of a GroupNormalization."""
+        elem, dims = self.type.get(node.inp(0), (0, None)) if node.inp(0) else (0, None)
+        return {node.output[0]: (elem, dims)} if node.op in ALIKE and node.domain == "" and dims is not None else {}
+
+    def after_failure(self, node):
+        """Sizes that differ but may be 1 when the model runs: inference calls that a mistake. Nor has it an answer where another input's type
+        is unknown, as that of a bound in a function which some calls leave out."""
+        types = [self.type.get(n, (0, None)) for n in node.input if n]
+        if node.op == "Reshape" and node.inp(1) in self.data and types[0][1] is not None:
+            return self.rest(node, types[0])
+        if node.op == "Expand" and node.inp(1) in self.data:
+            return {node.output[0]: (types[0][0], self.broadcast([types[0][1], tuple(map(int, self.data[node.inp(1)]))]))}
+        if node.op == "MatMul" and all(d and len(d) > 1 for _, d in types):
+            x, y = (d for _, d in types)
+            batch = self.broadcast([x[:-2], y[:-2]], 2)
+            return {node.output[0]: (types[0][0], batch + (x[-2], y[-1]))}
+        if len(node.output) == 1 and len(types) > 1:
+            elem = types[1][0] if node.op == "Where" else types[0][0]
+            if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
+                elem = TensorProto.BOOL
+            if node.op in ("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Mean", "Sum", "Where", "And", "Or", "Xor", "Mod", "PRelu",
+                           "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift") or elem == TensorProto.BOOL:
+                return {node.output[0]: (elem, self.broadcast([t[1] for t in types]))}
+        return {}
+
+    def rest(self, node, x):
+        """A Reshape whose -1 stands for what is left, by a size that does not divide the number that a symbol has here; or one to sizes
+        that are no others only where the model runs."""
+        to = [x[1][i] if d == 0 and not node.attr("allowzero", 0) and i < len(x[1]) else int(d) for i, d in enumerate(self.data[node.inp(1)].ravel())]
+        others = int(np.prod([d for d in to if d != -1], dtype=object))
+        if to and min(to) > 0:
+            return {node.output[0]: (x[0], tuple(to))}
+        if to.count(-1) != 1 or others <= 0:
+            return {}
+        size = int(np.prod(x[1], dtype=object))
+        by = others // math.gcd(size, others)
+        left = size // others if by < LEAST else None  # by a symbol: two near numbers would leave a small one
+        return {node.output[0]: (x[0], tuple(left if d == -1 else d for d in to))}
+
+    def listed(self, name):
+        """The elements of a list of sizes of which some are known, else None."""
+        some = self.some.get(name)
+        return self.parts.get(name) or (tuple(some.tolist()) if some is not None and some.ndim == 1 and name not in self.data else None)
+
+    def partly(self, node, x):
+        """A Reshape to sizes of which some are not known."""
+        to = self.listed(node.inp(1))
+        dims = [x[1][i] if d == 0 and not node.attr("allowzero", 0) and i < len(x[1]) else None if d == -1 else d for i, d in enumerate(to)]
+        return {node.output[0]: (x[0], tuple(dims))}
+
+    # ---- contents
+
+    def values(self, node):
+        """Contents of the outputs, where they follow from small contents or from sizes alone."""
+        if node.op in ("Shape", "Size") and node.domain == "":
+            dims = self.type.get(node.input[0], (0, None))[1]
+            if dims is not None and (max(dims, default=0) if node.op == "Shape" else np.prod(dims, dtype=object)) <= LARGEST:
+                x = np.array(dims, dtype=np.int64)
+                sure = all(d < LEAST for d in dims)
+                if self.world == 0:
+                    (self.symbols.sure.update if sure else self.symbols.sure.difference_update)([node.output[0]])
+                if node.op == "Shape":
+                    self.data[node.output[0]] = x[node.attr("start", 0):node.attr("end", len(dims))]
+                else:
+                    self.data[node.output[0]] = np.array(np.prod(x), dtype=np.int64)
+                self.note(node)
+
+    def values_after(self, node):
+        if node.op == "ConstantOfShape" and node.domain == "" and np.all(node.attr("value", np.zeros(1))):
+            self.full.add(node.output[0])
+        if node.op == "Where" and node.domain == "" and self.picked(node):
+            return
+        if node.op in ("Shape", "Size") or node.op in RANDOM or node.graphs or node.domain != "" or node.schema is None:
+            return
+        if not node.input and node.op != "Constant":
+            return
+        if not all(n in self.data for n in node.input if n):
+            self.join(node)
+            self.fill(node)
+            return self.follow(node)
+        if not self.is_sure(node):
+            return
+        for n in node.output:
+            dims = self.type.get(n, (0, None))[1] if n else ()
+            if n and (dims is None or np.prod(dims, dtype=object) > SMALL):
+                return
+        try:
+            got = evaluate(node, [self.data[n] if n else None for n in node.input])
+        except Exception:
+            return
+        for name, x in zip(node.output, got):
+            if name:
+                self.data[name] = np.asarray(x)
+        self.note(node)
+
+    def join(self, node):
+        """The elements that are known of sizes put together, where others are not."""
+        lengths = [self.type.get(n, (0, None)) for n in node.input]
+        if node.op == "Concat" and all(elem == TensorProto.INT64 and dims is not None and len(dims) == 1 and dims[0] <= SMALL for elem, dims in lengths):
+            parts = [self.data[n].tolist() if n in self.data else [None] * dims[0] for n, (_, dims) in zip(node.input, lengths)]
+            self.parts[node.output[0]] = tuple(x for p in parts for x in p)
+
+    def fill(self, node):
+        """What its sizes say of a result, though the input that asks for them is not known."""
+        dims, x = self.type.get(node.out(0), (0, None))[1], self.data.get(node.inp(0))
+        if node.op not in FILLED or dims is None or np.prod(dims, dtype=object) > SMALL or (x is None and node.op != "ConstantOfShape"):
+            return
+        try:
+            self.data[node.out(0)] = FILLED[node.op](node, x, dims)
+        except ValueError:  # a declared size may be wrong
+            pass
+
+    def follow(self, node):
+        try:
+            parts.follow(self, node, MOVES)
+        except (IndexError, KeyError, TypeError, ValueError):  # a declared size may be wrong
+            pass
+
+    def is_sure(self, node):
+        """In a body the worlds do not go side by side: there only what must be equal in both if it is in one is followed."""
+        if self.world == 0:
+            if all(n in self.symbols.sure for n in node.input if n):
+                self.symbols.sure.update(n for n in node.output if n)
+            else:
+                self.symbols.sure.difference_update(node.output)
+        return not self.inner or node.op in ALGEBRA or all(n in self.symbols.sure for n in node.input if n)
+
+    def picked(self, node):
+        """Where of a condition that is the same everywhere takes one of its inputs whole."""
+        cond, dims = self.data.get(node.inp(0)), self.type.get(node.out(0), (0, None))[1]
+        if dims is not None and 0 in dims:
+            self.data[node.output[0]] = np.zeros(dims, dtype=helper.tensor_dtype_to_np_dtype(self.type[node.out(0)][0]))
+            return True
+        if cond is None or cond.size == 0 or cond.all() != cond.any() or dims is None or np.prod(dims, dtype=object) > SMALL:
+            return False
+        x = self.data.get(node.inp(1 if cond.all() else 2))
+        if x is not None:
+            self.data[node.output[0]] = np.broadcast_to(x, dims)
+        return x is not None
+
+    def note(self, node):
+        for n in node.output:
+            if n in self.data:
+                x = self.data[n]
+                self.type[n] = (helper.np_dtype_to_tensor_dtype(x.dtype), tuple(x.shape))
