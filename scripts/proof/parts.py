@@ -21,7 +21,7 @@ def follow(world, node, moves):
     n = MOVED[node.op] or len(node.input)
     moved, others = node.input[:n], node.input[n:]
     given, dims = [known(world, x) for x in moved], world.type.get(node.out(0), (0, None))[1]
-    if dims is None or any(x is None for x in given) or not any(x in world.data or x in world.some for x in moved):
+    if dims is None or (node.op in SPREAD and np.prod(dims, dtype=object) > MOST) or any(x is None for x in given) or not any(x in world.data or x in world.some for x in moved):
         return
     if node.op == "Where":
         made = [choose(*np.broadcast_arrays(*given))]

@@ -12,6 +12,7 @@ from .symbols import GUESS, LEAST
 
 ELEMENTS = {f"tensor({name.lower()})": elem for name, elem in TensorProto.DataType.items()}
 LARGEST = 2 ** 63 - 1  # that inference and contents can hold
+PLENTY = 64  # dims
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
 # ONNX's own that give what they take, whatever their attributes are.
@@ -174,8 +175,8 @@ class World:
             return contrib.made(node, types, self.broadcast)
         if node.domain == "" and node.op == "Slice":
             return self.slice(node, types)
-        if node.domain == "" and node.op in ("Flatten", "Transpose") and types[0][1] is None:  # of whatever: two dims, or as many as it names
-            return {node.output[0]: (types[0][0], (None, None) if node.op == "Flatten" else tuple(None for _ in node.attr("perm", [])) or None)}
+        if node.domain == "" and node.op in ("Flatten", "Tile", "Transpose") and types[0][1] is None:
+            return {node.output[0]: (types[0][0], self.unranked(node, types))}
         if node.domain == "" and node.op == "Concat":
             return self.concat(node, types)
         if node.domain == "" and node.op == "Squeeze":
@@ -198,6 +199,13 @@ class World:
         if node.domain == "" and node.op == "TopK" and node.inp(1) in self.data:
             return self.top(node, types[0])
         return None
+
+    def unranked(self, node, types):
+        """Dims that a node names, of whatever it is given: Flatten makes two, a Transpose and a Tile as many as they list."""
+        if node.op == "Tile":
+            times = types[1][1] or (0,)
+            return (None,) * times[0] if 0 < times[0] <= PLENTY else None
+        return (None, None) if node.op == "Flatten" else tuple(None for _ in node.attr("perm", [])) or None
 
     def einsum(self, node, types):
         """Inference takes the first size of a letter, also where that is 1 and broadcast."""
@@ -454,7 +462,8 @@ class World:
             self.join(node)
             self.fill(node)
             return self.follow(node)
-        if not self.is_sure(node):
+        asked = self.data[node.input[-1]] if node.op in ("ConstantOfShape", "Expand", "Tile") and node.domain == "" else ()
+        if not self.is_sure(node) or np.prod(asked, dtype=object) > SMALL:  # more than is declared of it
             return
         for n in node.output:
             dims = self.type.get(n, (0, None))[1] if n else ()
