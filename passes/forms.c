@@ -399,7 +399,7 @@ static void op_forms(rl_plan *p, rl_oplegal *op) {
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
         if (is_linear(p, op)) left_forms(p, op, A_, B_, RL_G_N, 2);
     } else if (op->picks) picker_form(p, op);
-    else if (cls == RL_GATHER && op->noperand == 3 && op->operand[1].out) table_forms(p, op);
+    else if (cls == RL_GATHER && rl_is_table(op)) table_forms(p, op);
     else if (op->part) einsum_forms(p, op);
     else if (kind == RL_OP_Conv && op->label[1].role == RL_T_FREE) rl_plain_form(p, op);
     else if (rl_op_heads(kind, 0)) heads_form(p, op);

@@ -262,6 +262,6 @@ void rl_lower_op(rl_lower *l, rl_oplegal *op) {
     else if (kind == RL_FORM_RUN) rl_lower_run(l, op);
     else if (kind == RL_FORM_HEADS) rl_lower_heads(l, op);
     else if (cls == RL_MOVING) block_reshape(l, op);
-    else if (cls == RL_GATHER && op->noperand == 3 && op->operand[1].out) table(l, op);
+    else if (cls == RL_GATHER && rl_is_table(op)) table(l, op);
     else plain(l, op);
 }

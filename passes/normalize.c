@@ -88,7 +88,6 @@ static bool is_made_by(const rl_graph *g, rl_value v, rl_op op) {
     return def.i != RL_NONE && rl_nod(g, def)->op == op;
 }
 
-
 /* What a GatherND takes: rows of x as [size, the dims from `depth` on]. */
 typedef struct { int64_t size; uint32_t depth, nrow; const int64_t *row; } rows;
 
@@ -112,14 +111,13 @@ static rl_str rows_name(const rl_graph *g, const rl_nodeinfo *n, const char *whi
     return rl_internz(g->ctx, t.p);
 }
 
-static bool may_name_rows(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp) {
-    if (!rl_val(g, n->out[0])->name) return false;
-    return !rl_has(rl_graph_find(g, rows_name(g, n, "rows", tmp))) && !rl_has(rl_graph_find(g, rows_name(g, n, "taken", tmp)));
+static bool may_name(const rl_graph *g, const rl_nodeinfo *n, const char *which, rl_arena *tmp) {
+    return rl_val(g, n->out[0])->name && !rl_has(rl_graph_find(g, rows_name(g, n, which, tmp)));
 }
 
-static bool may_take_rows(const rl_graph *g, const rl_nodeinfo *n) {
-    return n->op == RL_OP_GatherND && rl_attr_int(n, "batch_dims", 0) == 0 && is_made_by(g, n->in[0], RL_OP_Transpose);
-}
+static bool gathers_whole(const rl_nodeinfo *n) { return n->op == RL_OP_GatherND && rl_attr_int(n, "batch_dims", 0) == 0; }
+
+static bool may_take_rows(const rl_graph *g, const rl_nodeinfo *n) { return gathers_whole(n) && is_made_by(g, n->in[0], RL_OP_Transpose); }
 
 /* Indices that constants lead to: exporters write a grid of places as sums and broadcasts of ranges. */
 static void compute_indices(rl_graph *g, rl_arena *tmp) {
@@ -149,7 +147,7 @@ static bool takes_rows(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, r
         if (!rl_dim_known(x->dim[k]) ? k < found->depth || ++open > 1 : x->dim[k] == 0) return false;
         if (k < found->depth && (found->size = rl_mul(found->size, x->dim[k])) == INT64_MAX) return false;
     }
-    return may_name_rows(g, n, tmp) && found->depth < x->rank && number_rows(x, at, found, tmp);
+    return may_name(g, n, "rows", tmp) && may_name(g, n, "taken", tmp) && found->depth < x->rank && number_rows(x, at, found, tmp);
 }
 
 /* v as y, of these sizes; one that is not known is what is left. */
@@ -169,12 +167,12 @@ static bool comes_of_transpose(const rl_graph *g, rl_value v) {
 
 /* A GatherND whose index vectors have one element: a Gather of the first dim. */
 static bool takes_places(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp) {
-    if (n->op != RL_OP_GatherND || rl_attr_int(n, "batch_dims", 0) != 0) return false;
-    const rl_valinfo *x = rl_val(g, n->in[0]), *indices = rl_val(g, n->in[1]), *y = rl_val(g, n->out[0]);
+    if (!gathers_whole(n)) return false;
+    const rl_valinfo *x = rl_val(g, n->in[0]), *indices = rl_val(g, n->in[1]);
     if (x->rank == RL_NORANK || indices->rank == RL_NORANK || indices->rank < 2 || indices->dim[indices->rank - 1] != 1) return false;
     uint32_t open = 0;
     for (uint32_t k = 0; k < indices->rank; k++) open += !rl_dim_known(indices->dim[k]) || indices->dim[k] == 0;
-    return open <= 1 && y->name && !rl_has(rl_graph_find(g, rows_name(g, n, "places", tmp))) && comes_of_transpose(g, n->in[0]);
+    return open <= 1 && may_name(g, n, "places", tmp) && comes_of_transpose(g, n->in[0]);
 }
 
 static void make_places(rl_graph *g, rl_node old, rl_arena *tmp) {
@@ -227,14 +225,12 @@ static rl_status gathers(rl_pass_run *r) {
     compute_indices(g, r->tmp);
     uint32_t norder = g->order.n, made = 0;
     rl_node *n = rl_copy(r->tmp, g->order.p, norder * sizeof *n);
-    for (uint32_t i = 0; i < norder; i++)
-        if (takes_rows(g, rl_nod(g, n[i]), r->tmp, &found)) {
-            make_gather(g, n[i], &found, r->tmp);
-            made++;
-        } else if (takes_places(g, rl_nod(g, n[i]), r->tmp)) {
-            make_places(g, n[i], r->tmp);
-            made++;
-        }
+    for (uint32_t i = 0; i < norder; i++) {
+        bool known = takes_rows(g, rl_nod(g, n[i]), r->tmp, &found), computed = !known && takes_places(g, rl_nod(g, n[i]), r->tmp);
+        if (known) make_gather(g, n[i], &found, r->tmp);
+        else if (computed) make_places(g, n[i], r->tmp);
+        made += known || computed;
+    }
     return made ? rl_graph_sort(g) : RL_OK;
 }
 

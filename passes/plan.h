@@ -155,6 +155,9 @@ static inline bool rl_is_operand(const rl_oplegal *op, uint32_t slot) {
     return false;
 }
 
+/* Of a Gather: are its operands a constant table's, x, y, index? Else they are x, then the index if it is computed or of several dims, then y. */
+static inline bool rl_is_table(const rl_oplegal *op) { return op->noperand == 3 && op->operand[1].out; }
+
 typedef struct { int64_t count, bytes; } rl_least; /* conversions, and the bytes that they move */
 /* A bound of a component, and what is kept for it; kept: [ncls], of the component's classes only. */
 struct rl_lesser { uint32_t comp; rl_least least; const rl_kept *kept; };

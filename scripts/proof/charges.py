@@ -5,6 +5,7 @@ An op's charge is, as in the certificate, by form, or where something lies behin
 import dataclasses
 
 from .labels import AXIS, K, LEAD, REDUCED
+from .parts import VIEWS
 from .symbols import known, quotient
 
 SHORT = 1024   # bytes of a piece that is short
@@ -12,7 +13,7 @@ FEW = 16       # elements
 LARGE = 16384  # bytes
 SCALED = ("QuantizeLinear", "DequantizeLinear")
 JOINS = ("Concat", "QLinearConcat", "Split")
-MOVES = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
+MOVES = ("Transpose", *VIEWS)
 FLAGS = ("transA", "transB", "transBatchA", "transBatchB")
 
 

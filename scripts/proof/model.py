@@ -494,7 +494,7 @@ class Model:
         if n.op != "Transpose" or n.domain != "":
             return False
         x = n
-        while x is not None and x.domain == "" and x.op in ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"):
+        while x is not None and x.domain == "" and x.op in ("Transpose", *VIEWS):
             x = self.made.get(x.inp(0))
         return still or x is None or x.op == "Constant" or moves(n, self.sizes.dims.get(n.inp(0)))
 

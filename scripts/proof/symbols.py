@@ -21,7 +21,8 @@ class Symbols:
     """A number for each unknown size, by name, in each world."""
 
     def __init__(self, others=0, open_=()):
-        """open_: (tensor, dim, symbol) of sizes that are taken for unknown, whatever is inferred. others: not the first numbers that are tried, but such that ceil(N/2), ceil(N/4) ... are odd in one world, and floor(N/2) ... in the other."""
+        """open_: (tensor, dim, symbol) of sizes that are taken for unknown, whatever is inferred. others: not the first numbers that are tried, but such
+        that ceil(N/2), ceil(N/4) ... are odd in one world, and floor(N/2) ... in the other."""
         self.rests = (1, 63) if others else (None, None)
         self.index, self.name, self.open = {}, {}, {x[:2]: x[2] for x in open_}
         self.given = {}    # name -> its numbers in all worlds, where they are others (alike.py)
