@@ -4,6 +4,8 @@
 #include "pose.h"
 #include <string.h>
 
+#define MOST_TIE 100 /* what a charge counts for at most where it only decides among equals */
+
 static int64_t bits_of(double x) {
     int64_t b = 0;
     while (x >= 1) { x /= 2; b++; }
@@ -28,7 +30,7 @@ rl_scale rl_scale_of(const rl_plan *p, bool bytes_first) {
     }
     unit = RL_MAX(unit, 1);
     for (uint32_t k = 0; k < p->op.n; k++)
-        if (p->op.p[k].comp != RL_NONE) own[p->op.p[k].comp] += 8;
+        if (p->op.p[k].comp != RL_NONE) own[p->op.p[k].comp] += 8 + (bytes_first ? MOST_TIE : 0);
     for (uint32_t k = 0; k < p->ncomp; k++) {
         count = RL_MAX(count, stands[k].count);
         bytes = RL_MAX(bytes, stands[k].count * (most[k] / unit));
@@ -88,7 +90,7 @@ static bool takes_part(const rl_plan *p, uint32_t k) {
 }
 
 static rl_choice choice_of(const rl_plan *p, const rl_scale *s, const rl_posing *how, rl_oplegal *o, rl_arena *mem) {
-    /* One conversion: the unit of a charge whatever the objective, since charges are ratios of time. */
+    /* A charge of 10 is one conversion's time.  Of bytes times say nothing: there they decide among equals. */
     int64_t tenth = s->by_time ? rl_charge_unit(p, o) >> s->byte_shift << s->nop_bits : ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
     uint32_t *value = rl_new(mem, uint32_t, o->npin + 1), n = 0;
     for (uint32_t i = 0; i < o->noperand; i++)
@@ -96,7 +98,8 @@ static rl_choice choice_of(const rl_plan *p, const rl_scale *s, const rl_posing 
     int64_t *cost = rl_new(mem, int64_t, o->config.n);
     for (uint32_t c = 0; c < o->config.n && !how->plain; c++) {
         cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
-        cost[c] += tenth * (how->mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge);
+        int64_t charge = how->mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge;
+        cost[c] += s->bytes_first ? RL_MIN(charge, MOST_TIE) : tenth * charge;
     }
     return (rl_choice){n, o->config.n, value, o->pinorder.p, cost};
 }

@@ -1,7 +1,7 @@
 /* The assignment problem that assign.c poses, in one of several ways (solve.h, pose.c).
  *
- * A cost is one int64: conversions, then bytes moved, then how far ops stray from the input; or bytes, then conversions; or the time of the
- * conversions and of what is charged. */
+ * A cost is one int64: conversions and charges, then bytes moved, then how far ops stray from the input; or bytes, then conversions, then
+ * charges and how far; or the time of the conversions and of what is charged. */
 #ifndef RL_POSE_H
 #define RL_POSE_H
 #include "plan.h"
