@@ -100,7 +100,7 @@ typedef struct {
 typedef struct {
     const char *path, *target, *objective;
     bool unchanged;      /* optimize writes the input as it is: these are the model's own conversions */
-    bool unsolved;       /* the solver's time was up: fewer may do */
+    bool unsolved;       /* not proved to be the fewest, within the time limit or at all */
     int64_t after;       /* conversions of the file that optimize writes */
     RL_EXLIST(rl_exconversion) conversion;
     /* Those of the model that move data, in the order of its nodes; a body's before its node, functions last. */

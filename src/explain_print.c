@@ -236,7 +236,7 @@ static void put_remedy(const rl_exremedy *r, rl_text *t) {
 
 static void put_choice(const rl_exconversion *c, const rl_explanation *x, rl_text *t) {
     if (c->charge.n) rl_put(t, "  nothing forces it: target %s would charge for these forms without it (--target onnx does not)\n", x->target);
-    else if (x->unsolved) rl_put(t, "  nothing forces it: the solver's time was up\n");
+    else if (x->unsolved) rl_put(t, "  nothing is known to force it, and it is not proved to be needed\n");
     else rl_put(t, "  nothing forces it: %s\n", x->unchanged ? "the rewritten model was no better" : "without it the model was no better");
     for (uint32_t i = 0; i < c->charge.n; i++) {
         rl_put(t, "    ");
@@ -304,7 +304,7 @@ void rl_explain_text(const rl_explanation *x, const char *node, rl_text *t, bool
     *any = false;
     rl_put(t, "target %s, objective %s: %" PRIu32 " conversion%s\n", x->target, x->objective, x->conversion.n,
            x->conversion.n == 1 ? "" : "s");
-    if (x->unsolved) rl_put(t, "the solver's time was up: fewer may do\n");
+    if (x->unsolved) rl_put(t, "not proved to be the fewest: fewer may do\n");
     if (x->unchanged) rl_put(t, "optimize leaves this model as it is\n");
     else if (x->after < x->conversion.n) rl_put(t, "a second look at the result leaves %" PRId64 " of them\n", x->after);
     for (uint32_t i = 0; i < x->conversion.n; i++) {
