@@ -125,8 +125,8 @@ class Comparison:
         for key in ours:
             if key not in said and ours[key][0].unsure:
                 self.lost.append(f"{key[0]} '{key[1]}'")
-            elif key not in said and key[0] == "output" and self.may_be_known(key[1]):
-                self.lost.append(f"contents of '{key[1]}'")
+            elif key not in said and len(ours[key]) == 1 and [True] == [self.may_be_known(t) for _, t, _ in ours[key][0].pins]:
+                self.lost.append(f"contents of '{key[1]}'")  # an output, or a node that makes it of constants alone
             elif key not in said:
                 raise Refused(f"{key[0]} '{key[1]}' is missing in the file")
 
@@ -158,9 +158,9 @@ class Comparison:
         raise Refused(f"{what}: {why}")
 
     def may_be_known(self, name):
-        """Small, and made of parts: its contents can be those of a constant part, which is not followed here."""
+        """Small, and made of parts or of copies: its contents can be those of a constant part, which is not followed here."""
         dims, n = self.sizes.dims[name], self.problem.model.made.get(name)
-        return n is not None and n.op in ("Concat", "Gather", "Slice", "Split") and all(map(known, dims)) and self.sizes.count[name] <= SMALL
+        return n is not None and n.op in ("Concat", "Expand", "Gather", "Slice", "Split") and all(map(known, dims)) and self.sizes.count[name] <= SMALL
 
     def differs(self, op, shape, order):
         """Why the op's configurations do not do; order[i]: our pin for the file's pin i. None: they do."""
