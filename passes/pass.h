@@ -1,4 +1,4 @@
-/* Passes and the pipeline that runs them.  passes.def lists them; pipeline.c verifies, dumps, times and disables. */
+/* Passes and the pipeline that runs them.  passes.def lists them; run_pass.c verifies, dumps, times and disables. */
 #ifndef RL_PASS_H
 #define RL_PASS_H
 #include "../src/cert.h"

@@ -1,123 +1,26 @@
 /* Runs the passes of passes.def in order, and decides whether what came out is better than what went in (judge.c).
  *
- * No pass prints, times, verifies or judges itself: it is done here, for all.  The plan (legal .. lower) is one thought in four
- * parts: its passes share the scratch arena, and disabling one of them disables all four, as none means anything without
- * the others.
- *
  * The passes see one graph: flat.h makes it from the model's graph and the bodies in it, and it is written back after the last.
  * Where a form cannot be written, they run once more on the model's graph with its bodies closed. */
 #include "functions.h"
 #include "plan.h"
+#include "run_pass.h"
 
 #include <string.h>
 
 #include "../src/shape.h"
 #include "../src/stats.h"
-#include "../src/text.h"
-#include "../src/verify.h"
 
-typedef struct { const char *name; rl_status (*run)(rl_pass_run *r); } pass;
-static const pass passes[] = {
-#define PASS(name, summary) {#name, rl_pass_##name},
+static const char *const listed[] = {
+#define PASS(name, summary) #name,
 #include "passes.def"
 #undef PASS
 };
-#define NPASS RL_LEN(passes)
-
-static bool is_word(const char *s, size_t n, const char *word) {
-    return strlen(word) == n && rl_same_bytes(s, word, n);
-}
-
-static const pass *find_pass(const char *s, size_t n) {
-    for (size_t i = 0; i < NPASS; i++)
-        if (is_word(s, n, passes[i].name)) return &passes[i];
-    return NULL;
-}
-
-/* Is word one of a comma-separated list? */
-static bool listed(const char *list, const char *word) {
-    for (const char *s = list ? list : ""; *s;) {
-        size_t n = strcspn(s, ",");
-        if (is_word(s, n, word)) return true;
-        s += n + (s[n] == ',');
-    }
-    return false;
-}
-
-static rl_status check_names(rl_ctx *ctx, const char *list) {
-    for (const char *s = list ? list : ""; *s;) {
-        size_t n = strcspn(s, ",");
-        if (!find_pass(s, n)) return rl_fail(ctx, RL_EUSAGE, "no pass '%.*s'; see relayout passes", (int)RL_MIN(n, 64u), s);
-        s += n + (s[n] == ',');
-    }
-    return RL_OK;
-}
-
-static bool of_plan(const char *name) {
-    return listed("legal,assign,prove,pick,insert,lower", name);
-}
-
-static bool disabled(const rl_passopt *o, const char *name) {
-    if (listed(o->disable, name) || (strcmp(name, "pick") == 0 && listed(o->disable, "movement"))) return true;
-    if (!of_plan(name)) return false;
-    return listed(o->disable, "legal") || listed(o->disable, "assign") || listed(o->disable, "insert") || listed(o->disable, "lower");
-}
-
-static void took(rl_outcome *out, const char *name, double since) {
-    for (uint32_t i = 0; i < out->ntime; i++)
-        if (strcmp(out->time[i].pass, name) == 0) {
-            out->time[i].seconds += rl_seconds() - since;
-            return;
-        }
-    if (out->ntime == RL_LEN(out->time)) return;
-    out->time[out->ntime].pass = name;
-    out->time[out->ntime++].seconds = rl_seconds() - since;
-}
-
-static void print_graph(const rl_pass_run *r) {
-    rl_text t = {.mem = r->tmp};
-    rl_text_print(r->g, false, &t);
-    if (r->opt->print) r->opt->print(r->opt->user, t.p, t.n);
-}
-
-static rl_status verify_after(const rl_pass_run *r, const char *name) {
-    rl_status s = rl_verify(r->g);
-    if (s == RL_OK) return RL_OK;
-    char message[sizeof r->g->ctx->error];
-    memcpy(message, r->g->ctx->error, sizeof message);
-    return rl_fail(r->g->ctx, s, "after pass %s: %s", name, message);
-}
-
-static rl_status run_pass(rl_pass_run *r, const pass *p) {
-    double start = rl_seconds();
-    RL_TRY(rl_begin(r->g->ctx, p->name));
-    if (of_plan(p->name) && strcmp(p->name, "legal") != 0 && !r->plan)
-        return rl_fail(r->g->ctx, RL_EUSAGE, "pass %s runs only after legal", p->name);
-    RL_TRY(p->run(r));
-    took(r->out, p->name, start);
-    rl_log(r->g->ctx, RL_LOG_DEBUG, "%s: %.6f s, %u nodes", p->name, rl_seconds() - start, r->g->order.n);
-    if (r->opt->print_after && strcmp(r->opt->print_after, p->name) == 0) print_graph(r);
-    if (r->opt->verify_each && !r->gave_up) RL_TRY(verify_after(r, p->name));
-    if (!r->plan || !of_plan(p->name) || strcmp(p->name, "lower") == 0) {
-        r->plan = NULL;
-        rl_arena_free(r->tmp);
-    }
-    return RL_OK;
-}
-
-static rl_status infer(rl_pass_run *r) {
-    double start = rl_seconds();
-    RL_TRY(rl_begin(r->g->ctx, "shapes"));
-    RL_TRY(rl_alike_infer(r->g, r->tmp));
-    took(r->out, "shapes", start);
-    if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") == 0) print_graph(r);
-    return r->opt->verify_each ? verify_after(r, "shapes") : RL_OK;
-}
 
 /* ---- the whole pipeline ---- */
 
 static rl_status check_objective(rl_ctx *ctx, const char *name) {
-    if (!name || listed("nodes,bytes,time", name)) return RL_OK;
+    if (!name || rl_is_listed("nodes,bytes,time", name)) return RL_OK;
     return rl_fail(ctx, RL_EUSAGE, "the objective is nodes, bytes or time, not '%.64s'", name);
 }
 
@@ -173,7 +76,7 @@ static rl_status try_one(rl_pass_run *r, const rl_passopt *opt, int which, rl_pa
     start_trial(r, opt, t, out);
     t->plainly = which == TRY_PLAINLY;
     for (size_t i = 0; i < RL_LEN(replan) && which != TRY_AS_IT_STANDS && !t->gave_up; i++)
-        if (!disabled(t->opt, replan[i])) RL_TRY(run_pass(t, find_pass(replan[i], strlen(replan[i]))));
+        if (!rl_pass_disabled(t->opt, replan[i])) RL_TRY(rl_run_pass(t, replan[i]));
     if (!t->gave_up && which != TRY_AS_IT_STANDS) RL_TRY(again(t));
     if (!t->gave_up) RL_TRY(move_last(t));
     end_trial(r, out);
@@ -192,7 +95,7 @@ static rl_status folds_before(rl_pass_run *r, bool *folds) {
     start_trial(r, &quiet, &t, &out);
     t.tmp = &mem; /* r->plan goes on */
     t.plan = NULL;
-    rl_status s = run_pass(&t, find_pass("movement", strlen("movement")));
+    rl_status s = rl_run_pass(&t, "movement");
     rl_arena_free(&mem);
     end_trial(r, &out);
     rl_stats_of(t.g, &now);
@@ -209,7 +112,7 @@ static bool is_same(const rl_stats *a, const rl_stats *b) {
  * written, the plain one where as few are left of it. */
 static rl_status try_all(rl_pass_run *r, bool folds) {
     const rl_passopt quiet = quiet_of(r);
-    static const int order[NTRY] = {TRY_PLAINLY, TRY_PICKED, TRY_AS_IT_STANDS};
+    static const int turn[NTRY] = {TRY_PLAINLY, TRY_PICKED, TRY_AS_IT_STANDS};
     rl_pass_run t[NTRY], *best = NULL;
     rl_outcome out[NTRY];
     rl_stats was, left[NTRY];
@@ -220,7 +123,7 @@ static rl_status try_all(rl_pass_run *r, bool folds) {
     rl_arena_free(r->tmp);
     rl_stats_of(main, &was);
     for (int i = 0; i < NTRY; i++) {
-        int k = order[i];
+        int k = turn[i];
         if ((k == TRY_PICKED && !picked) || (k == TRY_AS_IT_STANDS && !folds)) continue;
         RL_TRY(try_one(r, &quiet, k, &t[k], &out[k]));
         rl_stats_of(t[k].g, &left[k]);
@@ -244,7 +147,7 @@ static rl_status try_all(rl_pass_run *r, bool folds) {
  * of the input. */
 static rl_status again(rl_pass_run *r) {
     rl_outcome *out = r->out;
-    if (r->opt->print_after || disabled(r->opt, "lower") || disabled(r->opt, "dce")) return RL_OK;
+    if (r->opt->print_after || rl_pass_disabled(r->opt, "lower") || rl_pass_disabled(r->opt, "dce")) return RL_OK;
     for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->picked && !r->gave_up; round++) {
         int64_t before = out->conv_before, time_before = out->time_before;
         out->rewrote = false;
@@ -252,8 +155,8 @@ static rl_status again(rl_pass_run *r) {
         RL_TRY(infer_written(r));
         if (!r->closed) r->g = rl_flat_make(r->g);
         for (size_t i = 0; i < RL_LEN(replan) && !r->gave_up; i++) {
-            if (disabled(r->opt, replan[i])) continue;
-            RL_TRY(run_pass(r, find_pass(replan[i], strlen(replan[i]))));
+            if (rl_pass_disabled(r->opt, replan[i])) continue;
+            RL_TRY(rl_run_pass(r, replan[i]));
             r->anew |= i > 0 && out->improved;
             if (!r->picked || r->trial) continue;
             RL_TRY(try_all(r, false));
@@ -272,10 +175,10 @@ static rl_status again(rl_pass_run *r) {
 static rl_status run_once(rl_pass_run *r) {
     bool folds = false;
     if (!r->closed) r->g = rl_flat_make(r->g);
-    for (size_t i = 0; i < NPASS && !r->gave_up; i++) {
-        if (disabled(r->opt, passes[i].name) || listed("movement,units", passes[i].name)) continue;
-        RL_TRY(run_pass(r, &passes[i]));
-        if (strcmp(passes[i].name, "pick") != 0) continue;
+    for (size_t i = 0; i < RL_LEN(listed) && !r->gave_up; i++) {
+        if (rl_pass_disabled(r->opt, listed[i]) || rl_is_listed("movement,units", listed[i])) continue;
+        RL_TRY(rl_run_pass(r, listed[i]));
+        if (strcmp(listed[i], "pick") != 0) continue;
         if (!r->picked && r->out->improved && rl_may_try(r)) RL_TRY(folds_before(r, &folds));
         if (r->picked || folds) return try_all(r, folds);
     }
@@ -313,7 +216,7 @@ static rl_status run_all(rl_pass_run *r) {
 
 static rl_status move_once(rl_pass_run *r) {
     if (!r->closed) r->g = rl_flat_make(r->g);
-    RL_TRY(run_pass(r, find_pass("movement", strlen("movement"))));
+    RL_TRY(rl_run_pass(r, "movement"));
     if (r->out->moved) return close_bodies(r);
     r->g = main_graph(r);
     return RL_OK;
@@ -325,7 +228,7 @@ static rl_status move_last(rl_pass_run *r) {
     int64_t chosen = r->out->conv_after;
     r->anew = false;
     if (!r->gave_up) RL_TRY(infer_written(r));
-    for (uint32_t round = 0; round < 4 && !r->gave_up && !disabled(r->opt, "movement"); round++) {
+    for (uint32_t round = 0; round < 4 && !r->gave_up && !rl_pass_disabled(r->opt, "movement"); round++) {
         RL_TRY(move_once(r));
         if (!r->out->moved || r->opt->print_after) break;
         r->out->rewrote = true;
@@ -361,17 +264,17 @@ static rl_status reopen(rl_pass_run *r) {
 static rl_status improve(rl_pass_run *r) {
     int64_t time = 0;
     rl_stats_of(r->g, &r->out->before);
-    if (rl_by_objective(r, "time")) RL_TRY(rl_time_now(r, !disabled(r->opt, "normalize"), &time));
+    if (rl_by_objective(r, "time")) RL_TRY(rl_time_now(r, !rl_pass_disabled(r->opt, "normalize"), &time));
     r->out->time_before = time;
     RL_TRY(run_all(r));
     RL_TRY(again(r));
     RL_TRY(move_last(r));
     RL_TRY(reopen(r));
-    if (!r->gave_up && !disabled(r->opt, "units")) RL_TRY(run_pass(r, find_pass("units", strlen("units"))));
-    if (rl_by_objective(r, "time") && !r->gave_up && !disabled(r->opt, "lower")) RL_TRY(rl_time_now(r, false, &r->out->time_after));
+    if (!r->gave_up && !rl_pass_disabled(r->opt, "units")) RL_TRY(rl_run_pass(r, "units"));
+    if (rl_by_objective(r, "time") && !r->gave_up && !rl_pass_disabled(r->opt, "lower")) RL_TRY(rl_time_now(r, false, &r->out->time_after));
     r->out->time_before = time; /* as it was read; what assign says of it is after fold */
     rl_judge(r);
-    return r->out->changed ? verify_after(r, "dce") : RL_OK; /* never a broken file, whatever a pass did */
+    return r->out->changed ? rl_pass_verify(r, "dce") : RL_OK; /* never a broken file, whatever a pass did */
 }
 
 static void add_outcome(rl_outcome *to, const rl_outcome *o) {
@@ -388,12 +291,12 @@ static void add_outcome(rl_outcome *to, const rl_outcome *o) {
     to->changed |= o->changed;
     rl_stats_add(&to->before, &o->before);
     rl_stats_add(&to->after, &o->after);
-    for (uint32_t i = 0; i < o->ntime; i++) took(to, o->time[i].pass, rl_seconds() - o->time[i].seconds);
+    for (uint32_t i = 0; i < o->ntime; i++) rl_pass_took(to, o->time[i].pass, rl_seconds() - o->time[i].seconds);
 }
 
 rl_status rl_infer_model(rl_pass_run *r, rl_callsites *as_read) {
     if (r->g->function.n) r->calls = rl_calls_of(r->g, &r->g->mem);
-    RL_TRY(infer(r));
+    RL_TRY(rl_pass_infer(r));
     if (r->calls) RL_TRY(rl_calls_infer_all(r->calls, as_read, r->tmp));
     rl_arena_free(r->tmp);
     return RL_OK;
@@ -447,8 +350,8 @@ static rl_status improve_functions(rl_pass_run *r, rl_callsites as_read, rl_text
 static rl_status optimize(rl_pass_run *r, void *unused) {
     (void)unused;
     rl_callsites as_read = {0};
-    RL_TRY(check_names(r->g->ctx, r->opt->disable));
-    if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(check_names(r->g->ctx, r->opt->print_after));
+    RL_TRY(rl_pass_check_names(r->g->ctx, r->opt->disable));
+    if (r->opt->print_after && strcmp(r->opt->print_after, "shapes") != 0) RL_TRY(rl_pass_check_names(r->g->ctx, r->opt->print_after));
     RL_TRY(rl_infer_model(r, &as_read));
     RL_TRY(improve(r));
     rl_text file = {.mem = &r->g->mem}, *graph = &r->out->proof.text[0];
@@ -462,12 +365,12 @@ static rl_status optimize(rl_pass_run *r, void *unused) {
 
 static rl_status run_list(rl_pass_run *r, void *what) {
     const char *list = *(const char **)what;
-    RL_TRY(check_names(r->g->ctx, list));
-    RL_TRY(infer(r));
+    RL_TRY(rl_pass_check_names(r->g->ctx, list));
+    RL_TRY(rl_pass_infer(r));
     if (list && *list) r->g = rl_flat_make(r->g);
     for (const char *s = list ? list : ""; *s && !r->gave_up;) {
         size_t n = strcspn(s, ",");
-        RL_TRY(run_pass(r, find_pass(s, n)));
+        RL_TRY(rl_run_pass(r, s));
         s += n + (s[n] == ',');
     }
     return r->gave_up ? RL_OK : close_bodies(r);
@@ -503,7 +406,7 @@ rl_status rl_run_passes(rl_graph *g, const char *comma_list, const rl_passopt *o
 static rl_status restate_graph(rl_pass_run *r, const rl_cert *c, rl_text *text) {
     r->g = rl_flat_make(r->g);
     for (const char *const *name = (const char *const[]){"normalize", "fold", "legal", NULL}; *name; name++)
-        RL_TRY(run_pass(r, find_pass(*name, strlen(*name))));
+        RL_TRY(rl_run_pass(r, *name));
     rl_prove_problem(r, c->bytes_first, c->rate > 0, text);
     r->plan = NULL;
     rl_arena_free(r->tmp);

@@ -68,6 +68,7 @@ list(APPEND RL_SOURCES
   passes/prove_graph.c
   passes/route.c
   passes/route_ends.c
+  passes/run_pass.c
   passes/solve.c
   passes/solve_cut.c
   passes/solve_fold.c
