@@ -14,6 +14,7 @@ import onnx
 from . import Refused, calls
 from .atoms import Problem
 from .bound import charged, chosen, with_swaps
+from .charges import is_dequantized
 from .forms import all_shapes
 from .formula import evaluate, guess, is_fresh, names_in
 from .labels import is_moving
@@ -477,8 +478,11 @@ class Rewritten:
             raise Refused(f"the Transposes of the result move {size} bytes, the claim says {proof.cost[1]}")
 
     def is_apart(self, n):
-        """Of no value: of a tensor that is none, or of a constant from which constants alone lead to what stays as it is made; or between two values."""
-        return self.stays(n.out(0)) if self.model.data(n.inp(0)) else not self.in_value(n.inp(0)) or n.out(0) in self.problem.apart
+        """Of no value: of a tensor that is none, or of a constant from which constants alone lead to what stays as it is made, or that a
+        DequantizeLinear makes for others, too; or between two values."""
+        if self.model.data(n.inp(0)):
+            return self.stays(n.out(0)) or is_dequantized(self.model, n.inp(0))
+        return not self.in_value(n.inp(0)) or n.out(0) in self.problem.apart
 
     def stays(self, name):
         """A result of the graph or of a body, or more than is written out unpaid."""
