@@ -14,19 +14,20 @@ of a value that no fixed op names is free, every further one costs the value's w
                the whole
 
 Passes alternate, with room for more states each time, until none is left below the limit, or one is and nothing was merged. Where each op has
-two configurations at most, one pass that merges is enough: flow.py knows the least cost.
+two configurations at most, one pass that merges is enough: flow.py knows the least cost. Elsewhere ops are joined then (join.py).
 """
 import numpy as np
 
 from . import Refused
 from . import flow
+from .join import joined
+from .states import States, as_words, distinct, exact
 
 FIRST, MOST = 128, 1 << 15  # states of the first pass, and of the last
 CHUNK = 4096                # states that are compared with those kept before, at a time
 MAXPAIR = 300_000_000       # triples of a state and two configurations
 MAXCELL = 60_000_000        # pairs of a state and a configuration
-LARGE = 2 ** 60             # a few whole numbers below are added exactly, those below EXACT as floating-point numbers, too, which is quicker
-EXACT = 2 ** 53
+LARGE = 2 ** 60             # a few whole numbers below are added exactly
 
 
 class Table:
@@ -62,7 +63,7 @@ class Table:
         """True if an assignment costs less than the limit."""
         if self.limit <= 0:
             return False
-        layers, room, forward = None, FIRST, True
+        layers, room, forward, joined_ = None, FIRST, True, False
         while True:
             run = Pass(self, forward, layers, room)
             if not run.survives():
@@ -71,9 +72,19 @@ class Table:
                 return True
             if room == FIRST and (least := self.by_flow()) is not None:
                 return least < self.limit
+            if not joined_:
+                self.join()
+                layers, room, forward, joined_ = None, FIRST, True, True
+                continue
             if room >= MOST:
                 raise Refused(f"a table of {len(self.ops)} ops needs more than {MOST} states")
             layers, room, forward = run.layers, room * 2, not forward
+
+    def join(self):
+        """Fewer ops, that cost the same."""
+        found, gone = joined([(c, own) for (_, c), own in zip(self.ops, self.own)], self.value, self.cost_of)
+        self.ops, self.own = [(values, configs) for values, configs, _ in found], [own for *_, own in found]
+        self.limit += sum(self.weight[v] for v in gone & set(self.free.tolist()))
 
     def by_flow(self):
         """The least cost, or None."""
@@ -90,7 +101,7 @@ class Pass:
         self.t, self.guide, self.room, self.forward = table, guide, room, forward
         self.sequence = list(range(len(table.ops)))[::1 if forward else -1]
         self.merged, self.layers = False, {}
-        self.last, self.first = {}, {}
+        self.last, self.first = dict.fromkeys(table.owner, -1), {}
         for place, k in enumerate(self.sequence):
             for v in table.ops[k][0].tolist():
                 self.last[v] = place
@@ -251,26 +262,3 @@ class Pass:
         sequence = np.argsort(self.cost, kind="stable")
         self.cost, self.rows = self.cost[sequence], self.rows[sequence]
         self.prune()
-
-
-def exact(weight, *costs):
-    """The numbers in which sums of these are exact."""
-    return np.float64 if sum(int(np.abs(c).max()) for c in costs) + int(weight.sum()) < EXACT else np.int64
-
-
-class States:
-    """Which states can buy what others have."""
-
-    def __init__(self, rows, cost, weight):
-        number = exact(weight, cost)
-        self.rows, self.cost = rows.astype(number), cost.astype(number)
-        self.heavy = self.rows * weight.astype(number)
-        self.total = self.heavy.sum(axis=1)
-
-    def bought(self, a, b):
-        """[a, b]: can state a buy what b has beyond it and still cost no more?"""
-        return self.cost[a][:, None] + self.total[b][None, :] - self.rows[a] @ self.heavy[b].T <= self.cost[b][None, :]
-
-
-def as_words(packed):
-    return packed.view([("", packed.dtype)] * packed.shape[1]).ravel()
