@@ -151,9 +151,11 @@ static int64_t form_of_product(const rl_plan *p, const rl_oplegal *op, const rl_
 
 static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
     int64_t tenths = form_of_product(p, op, c);
+    bool two = op->operand[0].pin && op->operand[1].pin;
+    if (rl_op_scaled(rl_nod(p->g, op->node)->op)) return tenths && !two ? tenths + p->target->charge[RL_OF_BYTES] : tenths;
     if (!rl_is_of_bytes(p, op) || !has_depth(op)) return tenths;
     bool other = tenths > 0;
-    if (op->operand[0].pin && op->operand[1].pin) { /* a MatMul; swapped, where both are */
+    if (two) { /* a MatMul; swapped, where both are */
         const rl_form *f = c->form == RL_NONE ? NULL : op->form[c->form].untaken ? op->form[c->form].untaken : &op->form[c->form];
         other = f && rl_nod(p->g, op->node)->op == RL_OP_MatMul && f->kind != RL_FORM_MATMUL &&
                 (f->kind != RL_FORM_SWAPPED || !is_dequantized(p, &op->operand[0]));
@@ -170,7 +172,10 @@ static int64_t einsum(const rl_plan *p, const rl_oplegal *op, const rl_config *c
     return turned ? p->target->charge[RL_EINSUM_TURNED] : 0;
 }
 
-static bool is_product(rl_op kind) { return rl_op_class(kind) == RL_MATMUL || rl_op_class(kind) == RL_GEMM || kind == RL_OP_ms_FusedMatMul; }
+static bool is_product(const rl_oplegal *op, rl_op kind) {
+    rl_class cls = rl_legal_class(op, kind);
+    return cls == RL_MATMUL || cls == RL_GEMM || kind == RL_OP_ms_FusedMatMul;
+}
 
 bool rl_charge_marks(const rl_plan *p, const rl_oplegal *op, const rl_charge_rule *r, const rl_token *t) {
     return r->rule == RL_CERT_LAST ? charge_last(p, op, t) > 0 : t->natom[0] && role_of(op, t) == r->role;
@@ -195,7 +200,7 @@ rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op) {
     rl_op kind = rl_nod(p->g, op->node)->op;
     rl_class cls = rl_op_class(kind);
     bool pinned = op->operand[0].pin;
-    if (is_product(kind) && (pinned || op->operand[1].pin)) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
+    if (is_product(op, kind) && (pinned || op->operand[1].pin)) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
     if (op->part) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
     if (!pinned) return none; /* what is computed from constants alone reads them as it likes */
     if (cls == RL_REDUCE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_REDUCE_OFF_LAST], RL_T_REDUCED};

@@ -188,8 +188,9 @@ static void relax(const remedies *r, uint32_t k, uint32_t pin) {
         if (helps(r, k, &row, pin, &order))
             add_remedy(r, k, what == RL_EX_INPUT ? RL_EX_INPUT_LAYOUT : RL_EX_OUTPUT_LAYOUT, pin, order, true);
     } else if (what == RL_EX_FORM) {
-        rl_class cls = rl_op_class(rl_nod(r->x->g, op->node)->op);
-        if (cls == RL_MATMUL) flag_rows(r, k, &row);
+        rl_op kind = rl_nod(r->x->g, op->node)->op;
+        rl_class cls = rl_op_class(kind);
+        if (kind == RL_OP_MatMul) flag_rows(r, k, &row);
         else if (cls == RL_NORM) free_rows(r, k, &row);
         if (row.n && helps(r, k, &row, pin, &order)) add_remedy(r, k, cls == RL_NORM ? RL_EX_REWRITE : RL_EX_TARGET_FLAGS, pin, order, false);
     }

@@ -345,6 +345,15 @@ static void matmul_forms(rl_plan *p, rl_oplegal *op) {
     if (float_type(p, op) && (!b_var || !a_batch)) gemm_forms(p, op, A_, B_, RL_G_N, true, 3);
 }
 
+/* onnxruntime has MatMulInteger of any two types, the other products of integers only where A's and B's are one or B's is signed. */
+static void drop_exchanged(const rl_plan *p, rl_oplegal *op) {
+    uint32_t n = 0;
+    if (rl_nod(p->g, op->node)->op == RL_OP_MatMulInteger || type_of(p, op) == rl_val(p->g, op->operand[B_].tensor)->dtype) return;
+    for (uint32_t k = 0; k < op->nform; k++)
+        if (op->form[k].kind != RL_FORM_SWAPPED) op->form[n++] = op->form[k];
+    op->nform = n;
+}
+
 /* An op that demands an order: those that the target's rows name. */
 static void run_forms(rl_plan *p, rl_oplegal *op) {
     const rl_nodeinfo *n = rl_nod(p->g, op->node);
@@ -389,11 +398,12 @@ static void picker_form(rl_plan *p, rl_oplegal *op) {
 
 static void op_forms(rl_plan *p, rl_oplegal *op) {
     rl_op kind = rl_nod(p->g, op->node)->op;
-    rl_class cls = rl_op_class(kind);
+    rl_class cls = rl_legal_class(op, kind);
     if (cls == RL_MATMUL || kind == RL_OP_ms_FusedMatMul) {
         op->form = rl_new(p->mem, rl_form, most_forms(p, op));
         if (cls == RL_MATMUL) matmul_forms(p, op);
-        fused_forms(p, op);
+        if (rl_op_scaled(kind)) drop_exchanged(p, op);
+        else fused_forms(p, op);
     } else if (cls == RL_GEMM) {
         op->form = rl_new(p->mem, rl_form, most_forms(p, op));
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);

@@ -2,11 +2,12 @@
 #include "legal_labels.h"
 #include "../src/eval.h"
 
-void rl_label_matmul(rl_labels *b) {
-    uint32_t A = rl_labels_operand(b, 0, false), B = rl_labels_operand(b, 1, false), Y = rl_labels_operand(b, 0, true);
+/* Of A, in input 0, and B. */
+static void label_product(rl_labels *b, uint32_t matrix) {
+    uint32_t A = rl_labels_operand(b, 0, false), B = rl_labels_operand(b, matrix, false), Y = rl_labels_operand(b, 0, true);
     rl_turned ta = rl_op_turned(b->n, 0), tb = rl_op_turned(b->n, 1);
     if (!b->ok) return;
-    uint32_t ra = rl_labels_rank(b, b->n->in[0]), rb = rl_labels_rank(b, b->n->in[1]), ry = rl_labels_rank(b, b->n->out[0]);
+    uint32_t ra = rl_labels_rank(b, b->n->in[0]), rb = rl_labels_rank(b, b->n->in[matrix]), ry = rl_labels_rank(b, b->n->out[0]);
     if (ra < 2 || rb < 2 || ry != RL_MAX(ra, rb)) {
         b->ok = false;
         return;
@@ -24,6 +25,25 @@ void rl_label_matmul(rl_labels *b) {
     rl_labels_at(b, k, B, rl_turned_dim(tb, rb, rb - 2));
     rl_labels_at(b, n, B, rl_turned_dim(tb, rb, rb - 1));
     rl_labels_at(b, n, Y, ry - 1);
+}
+
+static bool is_one_number(const rl_labels *b, uint32_t slot) {
+    const rl_valinfo *v = rl_has(rl_in(b->n, slot)) ? rl_val(b->g, b->n->in[slot]) : NULL;
+    return !v || v->rank == 0 || (v->rank == 1 && v->dim[0] == 1);
+}
+
+/* With a scale or zero point for each row or column, or something that is added to each, it is no product of which A and B can change places. */
+static bool has_plain_scales(const rl_labels *b, const rl_scaled *x) {
+    bool plain = true;
+    for (uint32_t i = 1; i < x->npair; i++) plain &= is_one_number(b, x->pair[i][0]) && is_one_number(b, x->pair[i][1]);
+    for (uint32_t i = 0; i < x->nother; i++) plain &= is_one_number(b, x->other[i]);
+    return plain;
+}
+
+void rl_label_matmul(rl_labels *b) {
+    const rl_scaled *x = rl_op_scaled(b->n->op);
+    if (x && !has_plain_scales(b, x)) rl_label_rows(b);
+    else label_product(b, x ? x->pair[0][1] : 1);
 }
 
 /* Where the target has it, like MatMul; elsewhere it is not understood. */
@@ -65,11 +85,6 @@ static const struct { rl_op op; uint32_t matrix, nrow, row[4]; } on_rows[] = {
     {RL_OP_ms_BiasGelu, RL_NONE, 0, {0}},
     {RL_OP_ms_FastGelu, RL_NONE, 0, {0}},
 };
-
-static bool is_one_number(const rl_labels *b, uint32_t slot) {
-    const rl_valinfo *v = rl_has(rl_in(b->n, slot)) ? rl_val(b->g, b->n->in[slot]) : NULL;
-    return !v || v->rank == 0 || (v->rank == 1 && v->dim[0] == 1);
-}
 
 /* The last dim stays last, but of a FastGelu that adds nothing. Numbers for each row stay where these are. */
 void rl_label_rows(rl_labels *b) {

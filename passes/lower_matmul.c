@@ -5,6 +5,7 @@
  *   (L K) or (K L), (K N) or (N K) -> (L N) or (N L)       Gemm with transA, transB, or the operands swapped
  *   (P K Q)(N K) + (N)             -> (P N Q)              Gemm as MatMul(B, A) and Add
  *   FusedMatMul: (b M K)(b K M)(M b K)(K b M) -> (b M N)(b N M) for each operand and the output by itself
+ *   QLinearMatMul, MatMulInteger: as MatMul; where B stands first, so do its scale and zero point
  *
  * The two matrix dims of each operand are one dim each; leading dims are taken as an existing tensor has them. */
 #include "charge.h"
@@ -115,6 +116,24 @@ static void gemm(const writer *w) {
 
 /* ---- MatMul ---- */
 
+/* Of the operand `left` and the other, as a MatMul, or a product of scaled integers, whose scales and zero points come along. */
+static void write_product(const writer *w, uint32_t left, const rl_value *v, const rl_dims *y) {
+    rl_lower *l = w->l;
+    const rl_nodeinfo old = *rl_nod(l->g, w->op->node);
+    const rl_scaled *x = rl_op_scaled(old.op);
+    rl_value in[8] = {v[left], v[1 - left], RL_NOVALUE, RL_NOVALUE, RL_NOVALUE, RL_NOVALUE, RL_NOVALUE, RL_NOVALUE};
+    uint32_t nin = x ? RL_LEN(in) : 2;
+    for (uint32_t i = 0; x && i < x->npair; i++)
+        for (uint32_t k = 0; k < 2; k++) {
+            rl_value s = i ? rl_in(&old, x->pair[i][left ? 1 - k : k]) : RL_NOVALUE;
+            in[x->pair[i][k]] = i == 0 ? v[left ? 1 - k : k] : rl_has(s) ? rl_lower_member(l, s) : s;
+        }
+    for (uint32_t i = 0; x && i < x->nother; i++)
+        if (rl_has(rl_in(&old, x->other[i]))) in[x->other[i]] = rl_lower_member(l, rl_in(&old, x->other[i]));
+    while (!rl_has(in[nin - 1])) nin--;
+    result(w, x ? old.op : RL_OP_MatMul, in, nin, NULL, 0, y);
+}
+
 static bool known_or_single(const writer *w, uint32_t o, const uint8_t *atom, uint32_t n) {
     uint32_t nsym = 0;
     for (uint32_t i = 0; i < n; i++) nsym += !rl_dim_known(w->l->p->cls.p[w->op->operand[o].cls].size[atom[i]]);
@@ -161,16 +180,19 @@ static void with_matrix(const writer *w, uint32_t x, uint32_t matrix, bool matri
     push(&m, group_atoms(w, w->f->seq[matrix][0], matrix));
     push(&m, group_atoms(w, w->f->seq[matrix][1], matrix));
     uint32_t free_group = w->f->seq[matrix][0] == RL_G_K ? w->f->seq[matrix][1] : w->f->seq[matrix][0];
-    rl_value vx = want(w, x, &d), vm = want(w, matrix, &m);
+    rl_value v[2];
+    v[x] = want(w, x, &d);
+    v[matrix] = want(w, matrix, &m);
     y = d;
     y.count[d.ndim - ntail] = (uint8_t)group_atoms(w, free_group, Y_);
-    rl_value in[2] = {matrix_left ? vm : vx, matrix_left ? vx : vm};
+    uint32_t left = matrix_left ? matrix : x;
     if (w->op->noperand == 4) {
+        rl_value in[2] = {v[left], v[1 - left]};
         rl_operand *out = &w->op->operand[Y_];
         rl_value sum[2] = {rl_lower_new(w->l, out->tensor, out->cls, order_in(w, Y_), &y), bias(w, ntail - 1)};
         rl_lower_node(w->l, RL_OP_MatMul, rl_graph_fresh_name(w->l->g, "rl_product"), 2, in, 1, sum);
         result(w, RL_OP_Add, sum, 2, NULL, 0, &y);
-    } else result(w, RL_OP_MatMul, in, 2, NULL, 0, &y);
+    } else write_product(w, left, v, &y);
 }
 
 /* ---- FusedMatMul ---- */
@@ -283,10 +305,10 @@ static void batched(const writer *w, bool swapped) {
     push(&d[right], cols);
     push(&d[Y_], rows);
     push(&d[Y_], cols);
-    rl_value in[2];
-    in[0] = want(w, left, &d[left]);
-    in[1] = want(w, right, &d[right]);
-    result(w, RL_OP_MatMul, in, 2, NULL, 0, &d[Y_]);
+    rl_value v[2];
+    v[left] = want(w, left, &d[left]);
+    v[right] = want(w, right, &d[right]);
+    write_product(w, left, v, &d[Y_]);
 }
 
 void rl_lower_matmul(rl_lower *l, rl_oplegal *op) {

@@ -162,7 +162,7 @@ static void conv_weights(rl_opwriter *w) {
 static void plain(rl_lower *l, rl_oplegal *op) {
     const rl_config *c = &op->config.p[op->chosen];
     const rl_nodeinfo copy = *rl_nod(l->g, op->node); /* g->node may move as nodes are added */
-    rl_opwriter w = {.l = l, .op = op, .n = &copy, .cls = rl_op_class(copy.op), .token = c->token, .write_as = copy.op,
+    rl_opwriter w = {.l = l, .op = op, .n = &copy, .cls = rl_legal_class(op, copy.op), .token = c->token, .write_as = copy.op,
                 .ntoken = op->form[c->form].start[RL_MAXGROUP]};
     for (uint32_t i = 0; i < copy.nattr; i++) rl_push(&l->now, w.attr, copy.attr[i]);
     if (!rl_opwriter_choose_dims(&w) || !rl_opwriter_place_labels(&w)) l->failed = true;
@@ -252,7 +252,7 @@ static void block_reshape(rl_lower *l, rl_oplegal *op) {
 }
 
 void rl_lower_op(rl_lower *l, rl_oplegal *op) {
-    rl_class cls = rl_op_class(rl_nod(l->g, op->node)->op);
+    rl_class cls = rl_legal_class(op, rl_nod(l->g, op->node)->op);
     if (op->part) {
         rl_lower_einsum(l, op);
         return;

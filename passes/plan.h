@@ -158,6 +158,11 @@ static inline bool rl_is_operand(const rl_oplegal *op, uint32_t slot) {
 /* Of a Gather: are its operands a constant table's, x, y, index? Else they are x, then the index if it is computed or of several dims, then y. */
 static inline bool rl_is_table(const rl_oplegal *op) { return op->noperand == 3 && op->operand[1].out; }
 
+/* As what the node is treated: a product of scaled integers of which B is no operand as one on rows (legal_products.c). */
+static inline rl_class rl_legal_class(const rl_oplegal *op, rl_op kind) {
+    return rl_op_scaled(kind) && op->noperand == 2 ? RL_ROWS : rl_op_class(kind);
+}
+
 typedef struct { int64_t count, bytes; } rl_least; /* conversions, and the bytes that they move */
 /* A bound of a component, and what is kept for it; kept: [ncls], of the component's classes only. */
 struct rl_lesser { uint32_t comp; rl_least least; const rl_kept *kept; };

@@ -239,3 +239,12 @@ uint32_t rl_turned_dim(rl_turned t, uint32_t rank, uint32_t i) {
     bool last = (i + 1 == rank) != t.swapped;
     return last ? rank - 1 : t.batch ? 0 : rank - 2;
 }
+
+const rl_scaled *rl_op_scaled(rl_op op) {
+    static const rl_scaled all[] = {{RL_OP_MatMulInteger, 2, {{0, 1}, {2, 3}}, 0, {0}},
+                                    {RL_OP_QLinearMatMul, 3, {{0, 3}, {1, 4}, {2, 5}}, 2, {6, 7}},
+                                    {RL_OP_ms_MatMulIntegerToFloat, 3, {{0, 1}, {2, 3}, {4, 5}}, 1, {6}}};
+    for (size_t i = 0; i < RL_LEN(all); i++)
+        if (all[i].op == op) return &all[i];
+    return NULL;
+}

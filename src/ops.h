@@ -15,7 +15,8 @@
  *   QDQ         QuantizeLinear, DequantizeLinear: per tensor any order, per axis that dim is a block
  *   BATCHNORM   inference, constant parameters; dim 1 is the channel
  *   NORM        LayerNormalization and its kin: dims from `axis` on are normalized and stay last
- *   MATMUL GEMM as named
+ *   GEMM        as named
+ *   MATMUL      MatMul; and products of integers: with one scale and zero point for each matrix like MatMul, else as ROWS
  *   EINSUM      each operand and the result in any order by itself: its equation names the dims
  *   ROWS        each row of input 0 (its last dim) becomes a row of output 0, by a matrix or a vector that stays: dims before the last in any order
  *   WHOLE       DynamicQuantizeLinear: output 0 like input 0, in any order; the others are one number each, of all elements
@@ -84,5 +85,11 @@ bool rl_op_has_scale_of(const rl_graph *g, const rl_nodeinfo *n, const rl_nodein
 typedef struct { bool swapped, batch; } rl_turned;
 rl_turned rl_op_turned(const rl_nodeinfo *n, uint32_t input);
 uint32_t rl_turned_dim(rl_turned t, uint32_t rank, uint32_t i);
+
+/* A product of scaled integers: the inputs that belong to A and to B, in pairs, the matrices first; and others.
+ *   QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero)    pairs 0 3, 1 4, 2 5; others 6, 7 */
+typedef struct { rl_op op; uint32_t npair; uint8_t pair[3][2]; uint32_t nother; uint8_t other[2]; } rl_scaled;
+/* NULL: it is none. */
+const rl_scaled *rl_op_scaled(rl_op op);
 
 #endif

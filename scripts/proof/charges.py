@@ -4,7 +4,7 @@ An op's charge is, as in the certificate, by form, or where something lies behin
 """
 import dataclasses
 
-from .labels import AXIS, K, LEAD, REDUCED
+from .labels import AXIS, K, LEAD, REDUCED, SCALED_MATMUL
 from .parts import VIEWS
 from .symbols import known, quotient
 
@@ -33,7 +33,7 @@ def of_op(problem, work, tokens, pinned, target):
         return None
     where = 0 if node.op in (*JOINS, "Tile") else 1 if node.op in SCALED else -1
     value = operands[where].tensor  # the whole, or the result, or a Gemm's bias
-    if node.op in ("MatMul", "Gemm", "FusedMatMul"):
+    if node.op in ("MatMul", "Gemm", "FusedMatMul") or (node.op in SCALED_MATMUL and len(operands) == 3):
         return of_product(node, tokens, pinned, target, value, operands[2].tensor, problem.model)
     if not pinned[0]:
         return None
@@ -108,7 +108,9 @@ def of_product(node, tokens, pinned, target, value, result, model):
     a, out = target["GEMM_TRANS_A"], target["GEMM_TRANS_OUT"]
     two = pinned[0] and pinned[1]
     more = 0
-    if is_dequantized(model, node.inp(1 if pinned[0] else 0)):  # the weight, or the right operand of two
+    if node.op in SCALED_MATMUL:
+        more = target["OF_BYTES"]
+    elif is_dequantized(model, node.inp(1 if pinned[0] else 0)):  # the weight, or the right operand of two
         more, value = target["OF_BYTES"], result
     stands = 0
     if is_fused(node):

@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from .charges import einsum_charge, is_dequantized, of_op
 from .einsum import works_of
-from .labels import AXIS, FREE, HEADS, K, LEAD, M, N, PIECES, TRAIL, behind
+from .labels import AXIS, FREE, HEADS, K, LEAD, M, N, PIECES, SCALED_MATMUL, TRAIL, behind
 from .model import REFERS
 from .schemas import UNKNOWN
 
@@ -180,19 +180,28 @@ class Forms:
         a_batch, b_batch = self.has(LEAD, 0), self.has(LEAD, 1)
         a_var, b_var = self.pinned[0], self.pinned[1]
         floats = self.problem.model.sizes.elem[self.work.operands[0].tensor] in FLOATS
+        exchange = self.may_exchange()
         if a_batch and b_batch:
             self.add([(LEAD, M, K), (LEAD, K, N), (LEAD, M, N)])
-            self.add([(LEAD, K, M), (LEAD, N, K), (LEAD, N, M)], kind="swapped")
+            if exchange:
+                self.add([(LEAD, K, M), (LEAD, N, K), (LEAD, N, M)], kind="swapped")
         elif b_batch or (not a_batch and not a_var and b_var):
             self.weight_left(1, 0, M, not a_var)
-            self.add([(K, M), (LEAD, K), (LEAD, M)], self.merged((K, M)), "swapped")
+            if exchange:
+                self.add([(K, M), (LEAD, K), (LEAD, M)], self.merged((K, M)), "swapped")
             if not a_var and floats:
                 self.gemms(1, 0, M, True)
         else:
             self.add([(LEAD, K), (K, N), (LEAD, N)], self.merged((K, N)))
-            self.weight_left(0, 1, N, not b_var)
+            if exchange:
+                self.weight_left(0, 1, N, not b_var)
             if floats and (not b_var or not a_batch):
                 self.gemms(0, 1, N, True)
+
+    def may_exchange(self):
+        """May B stand left? Of integers with scales onnxruntime has no product of a signed A and an unsigned B."""
+        node, elem = self.work.node, self.problem.model.sizes.elem
+        return node.op in ("MatMul", "MatMulInteger") or elem[self.work.operands[0].tensor] == elem[self.work.operands[1].tensor]
 
     def fused(self):
         """FusedMatMul, where the target has it: any matrix may lie swapped, the result by exchanging the operands."""
@@ -293,6 +302,8 @@ def shape_of_op(problem, i, node, charges):
     if node.op == "MatMul" and node.domain == "":
         forms.matmul()
         forms.fused()
+    elif node.op in SCALED_MATMUL and len(work.operands) == 3:
+        forms.matmul()
     elif node.op == "FusedMatMul":
         forms.fused()
     elif node.op in HEADS and node.domain == "":

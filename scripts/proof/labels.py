@@ -29,6 +29,8 @@ FLAT = {"Softmax", "LogSoftmax", "Hardmax"}  # before opset 13 over all dims fro
 # Ops that make a row of each row of input 0: the input that is the matrix (None: no matter of what rank), and those that are of the rows, or for each.
 ROWS = {"MatMulInteger": (1, (2,)), "QLinearMatMul": (3, (1, 2, 6, 7))}
 ROWS_MS = {"QGemm": (3, (1, 2, 7, 8)), "DynamicQuantizeMatMul": (1, ()), "MatMulIntegerToFloat": (1, (2, 4)), "MatMulNBits": (None, ()), "BiasGelu": (None, ()), "FastGelu": (None, ())}
+# Products of integers: input B, and what is one number where B can stand left.
+SCALED_MATMUL = {"MatMulInteger": (1, (2, 3)), "QLinearMatMul": (3, (1, 2, 4, 5, 6, 7)), "MatMulIntegerToFloat": (1, (2, 3, 4, 5, 6))}
 HEADS = {"Attention": 3, "RotaryEmbedding": 1}  # inputs that may have their heads behind the sequence
 MAXRANK = 24
 MAXLABEL = 32
@@ -453,8 +455,17 @@ class Builder:
                 raise Fixed
             self.broadcast(o, len(labels))
 
-    def matmul(self):
-        a, b, y = self.operand(0), self.operand(1), self.operand(0, True)
+    def scaled_matmul(self):
+        """Of integers: where each scale and zero point is one number, and nothing is added to a column, as MatMul, else on rows."""
+        n = self.node
+        b, more = SCALED_MATMUL[n.op]
+        if any(n.inp(k) and self.model.sizes.dims.get(n.inp(k)) not in ((), (ONE,)) for k in more):
+            self.rows()
+        else:
+            self.matmul(b)
+
+    def matmul(self, slot=1):
+        a, b, y = self.operand(0), self.operand(slot), self.operand(0, True)
         ra, rb, ry = (len(self.dims(self.work.operands[o].tensor)) for o in (a, b, y))
         if ra < 2 or rb < 2 or ry != max(ra, rb):
             raise Fixed
@@ -641,7 +652,7 @@ def handler_of(node):
     if node.domain == "com.microsoft":
         return Builder.pointwise if node.op in POINTWISE_MS else Builder.quantize if node.op in ("DequantizeLinear", "QuantizeLinear") else \
             Builder.norm if node.op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization") else \
-            Builder.fused_matmul if node.op == "FusedMatMul" else Builder.rows if node.op in ROWS_MS else \
+            Builder.fused_matmul if node.op == "FusedMatMul" else Builder.scaled_matmul if node.op in SCALED_MATMUL else Builder.rows if node.op in ROWS_MS else \
             Builder.along if node.op == "QLinearSoftmax" else Builder.concat_or_split if node.op == "QLinearConcat" else None
     for names, method in TABLE:
         if node.op in names:
@@ -655,7 +666,7 @@ TABLE = (
     (FLAT | {"CumSum", "CumProd", "LpNormalization", "TopK"}, Builder.along), ({"Concat", "Split"}, Builder.concat_or_split),
     ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
     ({"Resize", "Upsample"}, Builder.resize), ({"QuantizeLinear", "DequantizeLinear"}, Builder.quantize),
-    (set(ROWS), Builder.rows), ({"DynamicQuantizeLinear"}, Builder.whole), ({"BatchNormalization"}, Builder.batch_norm), (set(HEADS), Builder.heads), ({"Conv"}, Builder.conv),
+    (set(ROWS), Builder.scaled_matmul), ({"DynamicQuantizeLinear"}, Builder.whole), ({"BatchNormalization"}, Builder.batch_norm), (set(HEADS), Builder.heads), ({"Conv"}, Builder.conv),
     ({"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"}, Builder.norm),
     ({"MatMul"}, Builder.matmul), ({"Gemm"}, Builder.gemm), ({"Shape", "Size"}, Builder.shape),
 )

@@ -188,10 +188,23 @@ def scale_and_zero():
     return [const(0.5), const(7, np.uint8)]
 
 
+SCALED = {"MatMulInteger": I32, "QLinearMatMul": U8, "MatMulIntegerToFloat": F}
+
+
+def scaled(k, a, b, of_b=const):
+    """The inputs of a product of integers. of_b: the zero point of B, and what is added, of a type."""
+    zero = const(3, np.uint8), (const(5, np.uint8) if of_b is const else of_b(np.uint8))
+    if k == "MatMulInteger":
+        return [a, b, *zero]
+    if k == "QLinearMatMul":
+        return [a, const(0.5), zero[0], b, const(0.25), zero[1], *scale_and_zero()]
+    return [a, b, const(0.5), const(0.25), *zero] + ([] if of_b is const else [of_b(np.float32)])
+
+
 def rows(k, v, s, r, words):
     """A matrix [d, 5], or a vector, of constants: the last dim stays last."""
     if s["d"] == 1 and k not in ("BiasGelu", "FastGelu"):
-        yield from [None] * (2 if k == "QLinearMatMul" else 3)
+        yield from [None] * (2 if k in SCALED else 3)
         return
     n, q, z = 5, scale_and_zero(), const(3, np.uint8)
     w = const(r.integers(0, 9, (s["d"], n)), np.uint8)
@@ -204,13 +217,10 @@ def rows(k, v, s, r, words):
         yield Case(k, [x(F), bias], [x(F)], {}, **kw, **why)
         yield Case(k, [x(F), bias], [x(F)], {}, **{**kw, "groups": "", "why": "end"})
         yield Case(k, [x(F)], [x(F)], {}, **{**kw, "groups": "a,b,c,d"}) if k == "FastGelu" else Case(k, [x(F), bias], [x(F)], {}, **kw, **why)
-    elif k == "MatMulInteger":
-        yield Case(k, [x(U8), w], [y(I32)], {}, **kw)
-        yield Case(k, [x(U8), w, z, const(3, np.uint8)], [y(I32)], {}, **kw)
-        yield Case(k, [x(U8), w], [y(I32)], {}, **{**kw, "groups": "", "why": "end"})
-    elif k == "QLinearMatMul":
-        yield Case(k, [x(U8), *q, w, *q, *q], [y(U8)], {}, **kw)
-        yield Case(k, [x(U8), *q, w, *q, *q], [y(U8)], {}, **{**kw, "groups": "", "why": "end"})
+    elif k in SCALED:  # a zero point for each column
+        made = y(SCALED[k])
+        yield Case(k, scaled(k, x(U8), w, columns), [made], {}, **kw)
+        yield Case(k, scaled(k, x(U8), w, columns), [made], {}, **{**kw, "groups": "", "why": "end"})
     elif k == "QGemm":
         a, b, c = Arg("a d", U8), Arg("a d", U8, size={"d": n}), const(r.integers(-9, 10, n), np.int32)  # rows of several dims: tests/text/ops/qgemm.rlt
         yield Case(k, [a, *q, w, *q, c, *q], [b], {}, static="d", why="end")
@@ -220,10 +230,6 @@ def rows(k, v, s, r, words):
         yield Case(k, [x(F), w, const(0.5), z], [y(F)], {}, **kw)
         yield Case(k, [x(F), w, columns(np.float32), columns(np.uint8), columns(np.float32)], [y(F)], {}, **kw)
         yield Case(k, [x(F), w, const(0.5), z], [y(F)], {}, **{**kw, "groups": "", "why": "end"})
-    elif k == "MatMulIntegerToFloat":
-        yield Case(k, [x(U8), w, const(0.5), const(0.25), z], [y(F)], {}, **kw)
-        yield Case(k, [x(U8), w, const(0.5), columns(np.float32), z, columns(np.uint8), columns(np.float32)], [y(F)], {}, **kw)
-        yield Case(k, [x(U8), w, const(0.5), const(0.25), z], [y(F)], {}, **{**kw, "groups": "", "why": "end"})
     else:
         packed, scales = const(r.integers(0, 256, (n, 1, 16)), np.uint8), const(np.full(n, 0.25))
         attrs = {"K": s["d"], "N": n, "bits": 4, "block_size": 32}
@@ -475,7 +481,28 @@ def norm(k, v, s, r, words):
         yield Case(k, [x, w("d"), w("d")], [x, Arg("a b c D")], {"epsilon": 0.5}, groups="a,b,c|d", static="d", why="statistics")
 
 
+def scaled_matmul(k, v, s, r, words):
+    w, x = (lambda *d: const(r.integers(0, 9, [s[x] for x in d]), np.uint8)), lambda names: Arg(names, U8)
+    case = lambda a, b, y="a b c e", **kw: Case(k, scaled(k, a, b), [Arg(y, SCALED[k])], {}, **kw)
+    yield case(x("a b c d"), w("d", "e"), groups="a,b,c|d|e", static="de")
+    yield case(x("a b c d"), x("d e"), groups="a,b,c|d|e")
+    yield case(x("a b c d"), x("a b d e"), groups="a,b|c|d|e")
+    yield case(x("a b c d"), x("a b d e"), groups="a,b|e|d|c")
+    yield case(x("a b c d"), x("b d e"), groups="a,b|c|d|e")
+    yield case(x("a B c d"), x("A b d e"), groups="a,b|c|d|e")
+    yield case(w("b", "c", "d"), x("a b d e"), groups="a,b|e|d|c", static="bcd")
+    yield case(w("c", "d"), x("a b d e"), groups="a,e|d,c|b", static="cd")
+    yield case(x("a b c d"), w("d", "e"), groups="b|d,e|a,c", static="de")
+    yield case(x("a c"), x("c e"), "a e", groups="a|c|e")
+    yield case(x("a c"), x("c e"), "a e", groups="e|c|a")
+    yield case(x("a b c d"), w("d"), "a b c", groups="a,b,c|d", static="d", why="vector")
+    yield from rows(k, v, s, r, words)
+
+
 def matmul(k, v, s, r, words):
+    if k in SCALED:
+        yield from scaled_matmul(k, v, s, r, words)
+        return
     w = lambda *d: const(r.integers(-2, 3, [s[x] for x in d]))
     yield Case(k, [Arg("a b c d"), w("d", "e")], [Arg("a b c e")], {}, groups="a,b,c|d|e", static="de")
     yield Case(k, [Arg("a b c d"), Arg("d e")], [Arg("a b c e")], {}, groups="a,b,c|d|e")

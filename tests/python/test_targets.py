@@ -40,7 +40,7 @@ def optimize(prog, src, dst, *args):
 def model_of(nodes, inputs, outputs, inits=(), opset=17):
     info = lambda x: h.make_tensor_value_info(*x)
     return h.make_model(h.make_graph(nodes, "g", [info(x) for x in inputs], [info(x) for x in outputs], list(inits)),
-                        opset_imports=[h.make_opsetid("", opset)], ir_version=8)
+                        opset_imports=[h.make_opsetid("", opset)] + [h.make_opsetid(d, 1) for d in {n.domain for n in nodes} - {""}], ir_version=8)
 
 
 # ---------------------------------------------------------------------------------------------------- the table
@@ -177,24 +177,52 @@ def quantized(prog, tmp):
 # ---------------------------------------------------------------------------------------------------- products
 
 def product(r):
-    """A MatMul of random operands between random Transposes, and for a float16, float64 or float32."""
-    t, n = r.choice([(T.FLOAT, np.float32), (T.DOUBLE, np.float64), (T.FLOAT16, np.float16)])
+    """A MatMul of random operands between random Transposes, and for a float16, float64 or float32; or a product of integers."""
+    return between_transposes(r, r.choice(["MatMul", "MatMul", "MatMulInteger", "QLinearMatMul", "MatMulIntegerToFloat"]))
+
+
+def integers(r, op, b_dims, inits):
+    """The node, of types of A and B that onnxruntime has, and its result as floats."""
+    a, b = r.choice([(np.uint8, np.uint8), (np.uint8, np.int8), (np.int8, np.int8)] + [(np.int8, np.uint8)] * (op == "MatMulInteger"))
+    each = len(b_dims) == 2 and r.random() < 0.3  # a number for each column of B
+
+    def number(t, like=()):
+        x = r.randint(1, 5) if t is not np.float32 else r.choice([0.25, 0.5, 1])
+        inits.append(numpy_helper.from_array(np.full(like, x, t), f"number{len(inits)}"))
+        return inits[-1].name
+
+    one = r.choice([(), (1,)])
+    of_b = (b_dims[-1],) if each else one
+    if op == "MatMulInteger":
+        zeros = r.choice([[], [number(a, one)], [number(a), number(b, of_b)], ["", number(b, of_b)]])
+        node = h.make_node(op, ["at", "bt", *zeros], ["i"])
+    elif op == "QLinearMatMul":
+        node = h.make_node(op, ["at", number(np.float32, one), number(a, one), "bt", number(np.float32, of_b), number(b, of_b), number(np.float32), number(a)], ["i"])
+    else:
+        zeros = [number(a), number(b, of_b)] if r.random() < 0.7 else []
+        node = h.make_node(op, ["at", "bt", number(np.float32), number(np.float32, of_b), *zeros], ["i"], domain="com.microsoft")
+    return {"a": a, "b": b}, [node, h.make_node("Cast", ["i"], ["m"], to=T.FLOAT)]
+
+
+def between_transposes(r, op):
+    t, n = r.choice([(T.FLOAT, np.float32), (T.DOUBLE, np.float64), (T.FLOAT16, np.float16)]) if op == "MatMul" else (T.FLOAT, np.float32)
     batch = [r.randint(1, 4) for _ in range(r.randint(0, 2))]
     m, k, c = (r.randint(1, 5) for _ in range(3))
     a, b = [*batch, m, k], [*batch[r.randint(0, len(batch)):], k, c]
     if r.random() < 0.2:
         a = a[len(batch):] if len(b) == len(batch) + 2 else a
     nodes, inputs, inits, arrays = [], [], [], np.random.default_rng(r.randint(0, 1 << 30))
+    types, made = ({"a": n, "b": n}, [h.make_node("MatMul", ["at", "bt"], ["m"])]) if op == "MatMul" else integers(r, op, b, inits)
     for name, shape in (("a", a), ("b", b)):
         perm = r.sample(range(len(shape)), len(shape))
         stored = [shape[p] for p in perm]
         nodes.append(h.make_node("Transpose", [name], [name + "t"], perm=[perm.index(i) for i in range(len(shape))]))
         if name == "b" and r.random() < 0.3:
-            inits.append(numpy_helper.from_array(arrays.standard_normal(stored).astype(n), name))
+            inits.append(numpy_helper.from_array((arrays.standard_normal(stored) * (1 if op == "MatMul" else 3)).astype(types[name]), name))
         else:
-            inputs.append((name, t, stored))
+            inputs.append((name, h.np_dtype_to_tensor_dtype(np.dtype(types[name])), stored))
     rank = max(len(a), len(b))
-    nodes += [h.make_node("MatMul", ["at", "bt"], ["m"]), h.make_node("Neg", ["m"], ["n"]),
+    nodes += [*made, h.make_node("Neg", ["m"], ["n"]),
               h.make_node("Transpose", ["n"], ["y"], perm=r.sample(range(rank), rank))]
     return model_of(nodes, inputs, [("y", t, [None] * rank)], inits)
 
@@ -202,7 +230,7 @@ def product(r):
 def one_product(job):
     seed, prog = job
     r = random.Random(seed)
-    model, target = product(r), r.choice(["fused", "ort"])
+    model, target = product(r), r.choice(["fused", "ort", "onnx"])
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
         src, dst = Path(tmp) / "in.onnx", Path(tmp) / "out.onnx"
         onnx.save(model, src)
