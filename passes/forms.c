@@ -345,10 +345,10 @@ static void matmul_forms(rl_plan *p, rl_oplegal *op) {
     if (float_type(p, op) && (!b_var || !a_batch)) gemm_forms(p, op, A_, B_, RL_G_N, true, 3);
 }
 
-/* onnxruntime has MatMulInteger of any two types, the other products of integers only where A's and B's are one or B's is signed. */
+/* onnxruntime has no product of a signed A and an unsigned B, which those of an unsigned A and a signed B, that quantizers write, would become. */
 static void drop_exchanged(const rl_plan *p, rl_oplegal *op) {
     uint32_t n = 0;
-    if (rl_nod(p->g, op->node)->op == RL_OP_MatMulInteger || type_of(p, op) == rl_val(p->g, op->operand[B_].tensor)->dtype) return;
+    if (type_of(p, op) == rl_val(p->g, op->operand[B_].tensor)->dtype || rl_retyped_operand(p, op) != RL_NONE) return;
     for (uint32_t k = 0; k < op->nform; k++)
         if (op->form[k].kind != RL_FORM_SWAPPED) op->form[n++] = op->form[k];
     op->nform = n;

@@ -40,6 +40,17 @@ static bool has_plain_scales(const rl_labels *b, const rl_scaled *x) {
     return plain;
 }
 
+uint32_t rl_retyped_operand(const rl_plan *p, const rl_oplegal *op) {
+    const rl_nodeinfo *n = rl_nod(p->g, op->node);
+    const rl_scaled *x = rl_op_scaled(n->op);
+    for (uint32_t o = 2; o-- > 0;) {
+        rl_dtype t = rl_val(p->g, op->operand[o].tensor)->dtype;
+        rl_value zero = rl_in(n, x->pair[x->npair - 1][o]);
+        if ((t == RL_I8 || t == RL_U8) && !op->operand[o].pin && (!rl_has(zero) || rl_eval_constant(p->g, zero))) return o;
+    }
+    return RL_NONE;
+}
+
 void rl_label_matmul(rl_labels *b) {
     const rl_scaled *x = rl_op_scaled(b->n->op);
     if (x && !has_plain_scales(b, x)) rl_label_rows(b);

@@ -5,11 +5,12 @@
  *   (L K) or (K L), (K N) or (N K) -> (L N) or (N L)       Gemm with transA, transB, or the operands swapped
  *   (P K Q)(N K) + (N)             -> (P N Q)              Gemm as MatMul(B, A) and Add
  *   FusedMatMul: (b M K)(b K M)(M b K)(K b M) -> (b M N)(b N M) for each operand and the output by itself
- *   QLinearMatMul, MatMulInteger: as MatMul; where B stands first, so do its scale and zero point
+ *   QLinearMatMul, MatMulInteger: as MatMul; where B stands first, so do its scale and zero point, and int8 is uint8
  *
  * The two matrix dims of each operand are one dim each; leading dims are taken as an existing tensor has them. */
 #include "charge.h"
 #include "lower.h"
+#include "../src/eval.h"
 #include <string.h>
 
 typedef struct {
@@ -116,6 +117,19 @@ static void gemm(const writer *w) {
 
 /* ---- MatMul ---- */
 
+/* Bytes of a constant in the other of int8 and uint8, each 128 more or less; of none: the zero point that it stands for. */
+static rl_value retyped(rl_lower *l, rl_value v, rl_dtype to) {
+    const rl_const *c = rl_has(v) ? rl_eval_constant(l->g, v) : NULL;
+    size_t n = c ? c->nbyte : 1;
+    uint8_t *bytes = rl_alloc(&l->g->mem, n);
+    for (size_t i = 0; i < n; i++) bytes[i] = (uint8_t)((c ? ((const uint8_t *)c->data)[i] : 0) ^ 0x80);
+    const char *stem = rl_has(v) ? rl_val(l->g, v)->name : NULL;
+    rl_value made = rl_graph_const(l->g, rl_graph_fresh_name(l->g, stem ? stem : "rl_zero"), to, c ? c->rank : 0, c ? c->dim : NULL, bytes, n);
+    rl_val(l->g, made)->is_init = true;
+    l->failed |= rl_has(v) && !c;
+    return made;
+}
+
 /* Of the operand `left` and the other, as a MatMul, or a product of scaled integers, whose scales and zero points come along. */
 static void write_product(const writer *w, uint32_t left, const rl_value *v, const rl_dims *y) {
     rl_lower *l = w->l;
@@ -130,6 +144,11 @@ static void write_product(const writer *w, uint32_t left, const rl_value *v, con
         }
     for (uint32_t i = 0; x && i < x->nother; i++)
         if (rl_has(rl_in(&old, x->other[i]))) in[x->other[i]] = rl_lower_member(l, rl_in(&old, x->other[i]));
+    uint32_t side = x && left && rl_val(l->g, in[x->pair[0][0]])->dtype != rl_val(l->g, in[x->pair[0][1]])->dtype ? rl_retyped_operand(l->p, w->op) : RL_NONE;
+    for (uint32_t i = 0; side != RL_NONE && i < x->npair; i += x->npair - 1) { /* the matrix and the zero point */
+        rl_value *s = &in[x->pair[i][1 - side]];
+        *s = retyped(l, *s, rl_val(l->g, v[1 - side])->dtype);
+    }
     while (!rl_has(in[nin - 1])) nin--;
     result(w, x ? old.op : RL_OP_MatMul, in, nin, NULL, 0, y);
 }

@@ -163,6 +163,10 @@ static inline rl_class rl_legal_class(const rl_oplegal *op, rl_op kind) {
     return rl_op_scaled(kind) && op->noperand == 2 ? RL_ROWS : rl_op_class(kind);
 }
 
+/* legal_products.c: of a product of integers that have two types, the operand that can have the other's, as its bytes and its zero point are constants:
+ * 128 more or less of both. RL_NONE: neither. */
+uint32_t rl_retyped_operand(const rl_plan *p, const rl_oplegal *op);
+
 typedef struct { int64_t count, bytes; } rl_least; /* conversions, and the bytes that they move */
 /* A bound of a component, and what is kept for it; kept: [ncls], of the component's classes only. */
 struct rl_lesser { uint32_t comp; rl_least least; const rl_kept *kept; };

@@ -199,9 +199,15 @@ class Forms:
                 self.gemms(0, 1, N, True)
 
     def may_exchange(self):
-        """May B stand left? Of integers with scales onnxruntime has no product of a signed A and an unsigned B."""
-        node, elem = self.work.node, self.problem.model.sizes.elem
-        return node.op in ("MatMul", "MatMulInteger") or elem[self.work.operands[0].tensor] == elem[self.work.operands[1].tensor]
+        """May B stand left? Integers only of one type (onnxruntime has none of a signed A and an unsigned B), or where a constant can be written in
+        the other one's, with its zero point."""
+        node, model = self.work.node, self.problem.model
+        elem = [model.sizes.elem[o.tensor] for o in self.work.operands[:2]]
+        if node.op not in SCALED_MATMUL or elem[0] == elem[1]:
+            return True
+        zeros = {"MatMulInteger": (2, 3), "QLinearMatMul": (2, 5), "MatMulIntegerToFloat": (4, 5)}[node.op]
+        return any(not pinned and t in (TensorProto.INT8, TensorProto.UINT8) and (not node.inp(z) or node.inp(z) in model.stored)
+                   for pinned, t, z in zip(self.pinned, elem, zeros))
 
     def fused(self):
         """FusedMatMul, where the target has it: any matrix may lie swapped, the result by exchanging the operands."""
