@@ -283,12 +283,24 @@ static rl_status quicker_with_swaps(rl_plan *p, quick *x, const budget *b, rl_ar
     return RL_OK;
 }
 
+/* Einsums in the forms that are charged least, in the orders that they have. */
+static void cheapen(const rl_plan *p, uint32_t *cfg) {
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        const uint32_t *order = op->pinorder.p + cfg[k] * op->npin;
+        for (uint32_t i = 1; i < op->config.n && op->part; i++)
+            if (op->config.p[i].charge < op->config.p[cfg[k]].charge && rl_same_bytes(op->pinorder.p + i * op->npin, order, op->npin * sizeof *order)) cfg[k] = i;
+    }
+}
+
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
  * in full and only beyond the model's own, by count without (cfg, as it comes), and by time with swaps; each component takes the quickest of these that adds neither conversions
  * nor bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
 static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, const budget *b, uint32_t *cfg, rl_arena *tmp) {
-    const uint32_t *fewest = rl_copy(tmp, cfg, p->op.n * sizeof *cfg);
+    uint32_t *fewest = rl_copy(tmp, cfg, p->op.n * sizeof *cfg), *stands = rl_new(tmp, uint32_t, p->op.n);
     memset(cfg, 0, p->op.n * sizeof *cfg);
+    cheapen(p, fewest);
+    cheapen(p, stands);
     quick q = {before, cfg, rl_new(tmp, int64_t, p->ncomp), tally_of(p, before, cfg, false, tmp)};
     const rl_scale by_time = rl_time_scale(p, 0);
     const bool *charged = charged_already(p, tmp);
@@ -300,8 +312,10 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
         rl_scale s = way < 2 ? by_time : *by_count;
         rl_pose(p, &s, &(rl_posing){.mild = way & 1, .cheap = s.by_time ? before->conv : NULL, .comp = way & 1 ? charged : NULL}, &x);
         RL_TRY(rl_posed_solve(p, &x, part_of(b), &sol));
+        cheapen(p, sol.cfg);
         take_better(p, &q, sol.cfg, NULL, false, tmp);
     }
+    take_better(p, &q, stands, NULL, false, tmp);
     take_better(p, &q, fewest, NULL, true, tmp);
     return quicker_with_swaps(p, &q, b, tmp);
 }

@@ -217,13 +217,22 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
     return other ? tenths + p->target->charge[RL_OF_BYTES] : tenths;
 }
 
+/* With a dim of size 1 among those that it turns a runtime no longer sees one group of them move. Written anew there is none (lower_einsum.c). */
+static bool turns_ones(const rl_plan *p, const rl_oplegal *op) {
+    const rl_valinfo *x = rl_val(p->g, op->operand[0].tensor);
+    bool any = false;
+    for (uint32_t d = 0; d < x->rank; d++) any |= x->dim[d] == 1;
+    return any && bytes_of(p, &p->cls.p[op->operand[0].cls], rl_dtype_bits(x->dtype)) >= LARGE;
+}
+
 /* Of two operands each is multiplied with its groups in sequence; of others nothing is known but how the model has them. */
 static int64_t einsum(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
     const rl_token *t[RL_MAXATOM];
     bool turned = c->form != RL_NONE && op->form[c->form].kind == RL_FORM_TURNED;
     uint32_t n = c->form == RL_NONE && rl_nod(p->g, op->node)->nin == 2 ? lie(p, op, c, 0, t) : 0;
     for (uint32_t i = 1; i < n; i++) turned |= op->label[t[i]->label].group < op->label[t[i - 1]->label].group;
-    return turned ? p->target->charge[RL_EINSUM_TURNED] : 0;
+    int64_t tenths = turned ? p->target->charge[RL_EINSUM_TURNED] : 0;
+    return c->form == RL_NONE && tenths && turns_ones(p, op) ? tenths * p->target->move[RL_MOVE_OTHER] / 10 : tenths;
 }
 
 static bool is_product(rl_op kind) { return rl_op_class(kind) == RL_MATMUL || rl_op_class(kind) == RL_GEMM || kind == RL_OP_ms_FusedMatMul; }

@@ -155,5 +155,6 @@ rl_status rl_pass_lower(rl_pass_run *r) {
     }
     r->out->rewrote = true;
     r->out->steps = l.steps;
+    r->out->cheaper |= l.cheaper;
     return finish(&l);
 }

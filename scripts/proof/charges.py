@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from .labels import AXIS, K, LEAD, PIECES, REDUCED
 from .parts import VIEWS
-from .symbols import known, quotient
+from .symbols import ONE, known, quotient
 
 SHORT = 1024   # bytes of a piece that is short
 FEW = 16       # elements
@@ -187,11 +187,14 @@ def of_product(node, tokens, pinned, target, value, result, model):
     return Charge(value, "forms", of_bytes(stands, ""), form=lambda kind, seqs: of_bytes(plain(kind, seqs), kind))
 
 
-def einsum_charge(name, tokens, two, target):
-    """Of an operand or the result: where its groups, outermost first, do not come in sequence."""
+def einsum_charge(name, tokens, two, target, sizes):
+    """Of an operand or the result: where its groups, outermost first, do not come in sequence; as it stands more if it has dims of size 1."""
     tenths = target["EINSUM_TURNED"]
     groups = [lab.group for lab, _ in tokens]
     stands = tenths if two and groups != sorted(groups) else 0
+    large = sizes.count.get(name) is not None and sizes.count[name] * sizes.bits(name) // 8 >= LARGE
+    if ONE in sizes.dims[name] and large:
+        stands = stands * target.rows.number.get("OTHER", 10) // 10
     return Charge(name, "forms", stands, form=lambda kind, _: tenths if kind == "turned" else 0) if tenths else None
 
 
