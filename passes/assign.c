@@ -193,7 +193,8 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
     }
 }
 
-static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, rl_arena *tmp) {
+/* fixed: of what is charged, too. */
+static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, bool fixed, rl_arena *tmp) {
     tally *t = rl_new(tmp, tally, p->ncomp);
     const uint8_t **made = rl_new(tmp, const uint8_t *, p->cls.n);
     uint32_t *first = rl_new(tmp, uint32_t, p->cls.n); /* 1 + the naming that is free */
@@ -215,7 +216,8 @@ static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, rl
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         if (op->comp == RL_NONE || op->noperand == 0) continue;
-        t[op->comp].time += (op->config.p[cfg[k]].charge - op->config.p[0].charge) * p->cls.p[rl_charged_class(p, op)].bytes;
+        int64_t unit = fixed ? rl_charge_unit(p, op) : p->cls.p[rl_charged_class(p, op)].bytes;
+        t[op->comp].time += (op->config.p[cfg[k]].charge - op->config.p[0].charge) * unit;
     }
     return t;
 }
@@ -254,8 +256,8 @@ static rl_status solve_swapped(const rl_plan *p, bool *swaps, const own_moves *b
 }
 
 /* Takes the components of `which` (NULL: all) in which cfg is better: quicker; or where Transposes take no time, as a Conv's own, with fewer of them. */
-static void take_better(rl_plan *p, quick *x, const uint32_t *cfg, const bool *which, rl_arena *tmp) {
-    const tally *now = tally_of(p, x->before, cfg, tmp);
+static void take_better(rl_plan *p, quick *x, const uint32_t *cfg, const bool *which, bool fixed, rl_arena *tmp) {
+    const tally *now = tally_of(p, x->before, cfg, fixed, tmp);
     bool *take = rl_new(tmp, bool, p->ncomp);
     for (uint32_t c = 0; c < p->ncomp; c++) {
         bool fewer = now[c].time == x->best[c] && x->best[c] <= 0 && now[c].count < x->most[c].count;
@@ -276,16 +278,30 @@ static rl_status quicker_with_swaps(rl_plan *p, quick *x, const budget *b, rl_ar
     for (uint32_t c = 0; c < p->ncomp; c++) any |= swaps[c] = swaps[c] && p->active[c];
     if (!any) return RL_OK;
     RL_TRY(solve_swapped(p, swaps, x->before, b, &sol, tmp));
-    x->most = tally_of(p, x->before, x->cfg, tmp);
-    take_better(p, x, sol.cfg, swaps, tmp);
+    x->most = tally_of(p, x->before, x->cfg, false, tmp);
+    take_better(p, x, sol.cfg, swaps, false, tmp);
     return RL_OK;
 }
 
+/* Einsums in the forms that are charged least, in the orders that they have. */
+static void cheapen(const rl_plan *p, uint32_t *cfg) {
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        const uint32_t *order = op->pinorder.p + cfg[k] * op->npin;
+        for (uint32_t i = 1; i < op->config.n && op->part; i++)
+            if (op->config.p[i].charge < op->config.p[cfg[k]].charge && rl_same_bytes(op->pinorder.p + i * op->npin, order, op->npin * sizeof *order)) cfg[k] = i;
+    }
+}
+
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
- * in full and only beyond the model's own, and by time with swaps; each component takes the quickest of these that adds neither conversions
+ * in full and only beyond the model's own, by count without (cfg, as it comes), and by time with swaps; each component takes the quickest of these that adds neither conversions
  * nor bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
 static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, const budget *b, uint32_t *cfg, rl_arena *tmp) {
-    quick q = {before, cfg, rl_new(tmp, int64_t, p->ncomp), tally_of(p, before, cfg, tmp)};
+    uint32_t *fewest = rl_copy(tmp, cfg, p->op.n * sizeof *cfg), *stands = rl_new(tmp, uint32_t, p->op.n);
+    memset(cfg, 0, p->op.n * sizeof *cfg);
+    cheapen(p, fewest);
+    cheapen(p, stands);
+    quick q = {before, cfg, rl_new(tmp, int64_t, p->ncomp), tally_of(p, before, cfg, false, tmp)};
     const rl_scale by_time = rl_time_scale(p, 0);
     const bool *charged = charged_already(p, tmp);
     rl_posed x;
@@ -296,8 +312,11 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
         rl_scale s = way < 2 ? by_time : *by_count;
         rl_pose(p, &s, &(rl_posing){.mild = way & 1, .cheap = s.by_time ? before->conv : NULL, .comp = way & 1 ? charged : NULL}, &x);
         RL_TRY(rl_posed_solve(p, &x, part_of(b), &sol));
-        take_better(p, &q, sol.cfg, NULL, tmp);
+        cheapen(p, sol.cfg);
+        take_better(p, &q, sol.cfg, NULL, false, tmp);
     }
+    take_better(p, &q, stands, NULL, false, tmp);
+    take_better(p, &q, fewest, NULL, true, tmp);
     return quicker_with_swaps(p, &q, b, tmp);
 }
 
@@ -358,10 +377,7 @@ static rl_status assign(rl_pass_run *r, rl_arena *tmp) {
     rl_scale s = rl_scale_of(p, bytes_first);
     rl_solution sol;
     RL_TRY(fewest(r, &s, charged || timed, &b, &sol, tmp));
-    if (charged) {
-        memset(sol.cfg, 0, p->op.n * sizeof *sol.cfg);
-        RL_TRY(quickest(p, &s, &before, &b, sol.cfg, tmp));
-    }
+    if (charged) RL_TRY(quickest(p, &s, &before, &b, sol.cfg, tmp));
     if (timed) RL_TRY(least_time(p, &b, &sol, r->out));
     if (bytes_first) RL_TRY(hold(p, &s, &b, sol.cfg, tmp));
     if (r->round == 0 && (timed || charged)) RL_TRY(rl_bound_quick(p, sol.cfg, timed, part_of(&b)));

@@ -40,11 +40,14 @@ static void components(rl_plan *p) {
     }
 }
 
-/* Components in which the model as it stands names two orders of one class, or by time is charged for a form. */
+/* Components in which the model as it stands names two orders of one class, or by time is charged for a form; or for an Einsum's more than where that
+ * is written anew. */
 static void find_active(rl_plan *p, bool by_time) {
-    for (uint32_t k = 0; k < p->op.n && by_time; k++) {
+    for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        if (rl_may_move(op) && rl_config_charge(p, op, &(rl_config){RL_NONE, NULL, 0})) p->active[op->comp] = true;
+        if (!(by_time || op->part) || !rl_may_move(op)) continue;
+        int64_t charge = rl_config_charge(p, op, &(rl_config){RL_NONE, NULL, 0});
+        if (charge > (by_time ? 0 : p->target->charge[RL_EINSUM_TURNED])) p->active[op->comp] = true;
     }
     const uint8_t **first = rl_new(p->mem, const uint8_t *, p->cls.n);
     for (uint32_t k = 0; k < p->op.n; k++)

@@ -5,8 +5,10 @@
 
 enum {
     SHORT_RUN = 1024, /* bytes: what starting a copy takes is then a fifth of a Transpose of them */
-    FEW = 16,         /* elements: it is then half of one */
+    FEW = 16,         /* elements, or times that one comes: it is then half of one */
     ROW = 32,         /* bytes: what moves two groups past rows of as many takes no longer than two conversions; of fewer, three times one */
+    NEAR = 4,         /* times that an element comes: a Resize then takes no longer than a Transpose */
+    WORD = 4,         /* bytes: rows of fewer take as long as one where each is moved by itself */
     LARGE = 16384,    /* bytes: of a smaller result FIXED is too much of a Transpose, and no part of what the runs take */
 };
 
@@ -55,7 +57,7 @@ bool rl_is_of_bytes(const rl_plan *p, const rl_oplegal *op) {
 uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op) {
     rl_class c = op->node.i == RL_NONE ? RL_OPAQUE : rl_op_class(rl_nod(p->g, op->node)->op);
     if ((c == RL_MATMUL || c == RL_GEMM) && rl_is_of_bytes(p, op)) return op->operand[2].cls; /* not a Gemm's bias: what is lost goes with the result */
-    bool first = c == RL_CONCAT || c == RL_SPLIT || c == RL_TILE;
+    bool first = c == RL_CONCAT || c == RL_SPLIT || c == RL_TILE || c == RL_EXPAND;
     return op->operand[first ? 0 : c == RL_QDQ ? 1 : op->noperand - 1].cls;
 }
 
@@ -67,8 +69,9 @@ static int64_t elements(const rl_plan *p, const rl_oplegal *op, const rl_token *
     return n;
 }
 
-/* How many elements the op copies at a time where the token of its axis lies innermost; 0: it does not copy. */
+/* How many elements the op copies at a time where the token of its axis, or of the equal pieces of a Concat, lies innermost; 0: it does not copy. */
 static int64_t run_of(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
+    if (role_of(op, t) == RL_T_PIECES) return 1;
     switch (rl_op_class(rl_nod(p->g, op->node)->op)) {
     case RL_TILE: return elements(p, op, t, 1); /* operands: the result, what is repeated */
     case RL_GATHER: return 1;
@@ -83,18 +86,71 @@ static int64_t bytes_of(const rl_plan *p, const rl_cls *c, int64_t bits) {
     return rl_mul(n, bits) / 8;
 }
 
+/* Is it a dim of the result that the op repeats elements along, but for dims of size 1? */
+static bool is_repeated(const rl_oplegal *op, uint32_t label) {
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        if (op->token[t].label == label && op->token[t].natom[1]) return false;
+    return true;
+}
+
+/* How often each element comes, one after the other, where the token lies innermost and is none of what is repeated; dims side by side lie so. */
+static int64_t times_of(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
+    uint32_t from = t->label, to = t->label;
+    int64_t n = 1;
+    while (from > 0 && is_repeated(op, from - 1)) from--;
+    while (to + 1 < op->nlabel && is_repeated(op, to + 1)) to++;
+    for (uint32_t k = 0; k < op->ntoken; k++)
+        if (op->token[k].label >= from && op->token[k].label <= to) n = rl_mul(n, elements(p, op, &op->token[k], 0));
+    return n;
+}
+
+/* Does one of its kind, that repeats few times, make what it reads, in any shape?  *viewed: in another. */
+static bool repeats_again(const rl_plan *p, const rl_oplegal *op, bool *viewed) {
+    rl_value v = op->operand[1].tensor;
+    rl_node def = rl_val(p->g, v)->def;
+    for (*viewed = false; def.i != RL_NONE && rl_op_class(rl_nod(p->g, def)->op) == RL_MOVING; *viewed = true)
+        def = rl_val(p->g, v = rl_nod(p->g, def)->in[0])->def;
+    rl_class c = def.i == RL_NONE ? RL_OPAQUE : rl_op_class(rl_nod(p->g, def)->op);
+    if ((c != RL_EXPAND && c != RL_TILE) || p->member[v.i].cls == RL_NONE || p->member[rl_nod(p->g, def)->in[0].i].cls == RL_NONE) return false;
+    const rl_cls *y = &p->cls.p[p->member[v.i].cls], *x = &p->cls.p[p->member[rl_nod(p->g, def)->in[0].i].cls];
+    return bytes_of(p, y, 8) <= rl_mul(NEAR, bytes_of(p, x, 8));
+}
+
+/* It and another of its kind before it, or it alone, repeat along two dims of an image, and movement.c makes a Resize to the nearest of them
+ * (movement_resize.c). times: along one of the dims. */
+static bool becomes_resize(const rl_plan *p, const rl_oplegal *op, int64_t times) {
+    const rl_valinfo *x = rl_val(p->g, op->operand[1].tensor);
+    bool viewed, two = repeats_again(p, op, &viewed);
+    int64_t all = 1;
+    for (uint32_t k = 0; k < op->ntoken; k++)
+        if (op->token[k].natom[1] == 0) all = rl_mul(all, elements(p, op, &op->token[k], 0));
+    two |= all > times && all <= rl_mul(times, NEAR);
+    return two && viewed && times <= NEAR && x->dtype == RL_F32 && rl_opset_of(p->g, rl_internz(p->g->ctx, "")) >= 11;
+}
+
+/* Of an Expand or Tile; operands: the result, what is repeated. */
+static int64_t charge_repeats(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
+    const int64_t *charge = p->target->charge;
+    int64_t times = RL_MAX(1, times_of(p, op, t)), tenths = charge[RL_RUN_LAST];
+    if (rl_op_class(rl_nod(p->g, op->node)->op) == RL_EXPAND) tenths = times < FEW ? charge[RL_EXPAND_LAST] / times : 0;
+    return becomes_resize(p, op, times) ? RL_MIN(tenths, charge[RL_REPEAT_LAST]) : tenths;
+}
+
 /* Tenths that the op is charged where the token lies innermost in operand 0. */
 static int64_t charge_last(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
     const int64_t *charge = p->target->charge;
     rl_op kind = rl_nod(p->g, op->node)->op;
     rl_class cls = rl_op_class(kind);
-    if (t->natom[0] == 0 || role_of(op, t) != RL_T_AXIS) return 0;
+    bool repeats = (cls == RL_EXPAND || cls == RL_TILE) && t->natom[0] && t->natom[1] == 0;
+    bool pieces = cls == RL_CONCAT && t->natom[0] && role_of(op, t) == RL_T_PIECES;
+    if (!repeats && !pieces && (t->natom[0] == 0 || role_of(op, t) != RL_T_AXIS)) return 0;
     int64_t run = run_of(p, op, t), bits = rl_dtype_bits(rl_val(p->g, op->operand[0].tensor)->dtype), tenths = 0;
     if (bytes_of(p, &p->cls.p[rl_charged_class(p, op)], bits) >= LARGE) {
-        if (cls == RL_QDQ || kind == RL_OP_CumSum || kind == RL_OP_CumProd) tenths = charge[RL_ALONG_LAST];
+        if (repeats) tenths = charge_repeats(p, op, t);
+        else if (cls == RL_QDQ || kind == RL_OP_CumSum || kind == RL_OP_CumProd) tenths = charge[RL_ALONG_LAST];
         else if (run && run < FEW) tenths = charge[RL_RUN_LAST] / run;
     }
-    if ((cls == RL_CONCAT || cls == RL_SPLIT) && rl_mul(run, bits / 8) < SHORT_RUN) tenths = RL_MAX(tenths, charge[RL_CONCAT_LAST]);
+    if (!pieces && (cls == RL_CONCAT || cls == RL_SPLIT) && rl_mul(run, bits / 8) < SHORT_RUN) tenths = RL_MAX(tenths, charge[RL_CONCAT_LAST]);
     return tenths;
 }
 
@@ -163,13 +219,22 @@ static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *
     return other ? tenths + p->target->charge[RL_OF_BYTES] : tenths;
 }
 
+/* With a dim of size 1 among those that it turns a runtime no longer sees one group of them move. Written anew there is none (lower_einsum.c). */
+static bool turns_ones(const rl_plan *p, const rl_oplegal *op) {
+    const rl_valinfo *x = rl_val(p->g, op->operand[0].tensor);
+    bool any = false;
+    for (uint32_t d = 0; d < x->rank; d++) any |= x->dim[d] == 1;
+    return any && bytes_of(p, &p->cls.p[op->operand[0].cls], rl_dtype_bits(x->dtype)) >= LARGE;
+}
+
 /* Of two operands each is multiplied with its groups in sequence; of others nothing is known but how the model has them. */
 static int64_t einsum(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
     const rl_token *t[RL_MAXATOM];
     bool turned = c->form != RL_NONE && op->form[c->form].kind == RL_FORM_TURNED;
     uint32_t n = c->form == RL_NONE && rl_nod(p->g, op->node)->nin == 2 ? lie(p, op, c, 0, t) : 0;
     for (uint32_t i = 1; i < n; i++) turned |= op->label[t[i]->label].group < op->label[t[i - 1]->label].group;
-    return turned ? p->target->charge[RL_EINSUM_TURNED] : 0;
+    int64_t tenths = turned ? p->target->charge[RL_EINSUM_TURNED] : 0;
+    return c->form == RL_NONE && tenths && turns_ones(p, op) ? tenths * p->target->move[RL_MOVE_OTHER] / 10 : tenths;
 }
 
 static bool is_product(const rl_oplegal *op, rl_op kind) {
@@ -217,8 +282,9 @@ int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config
     if (r.tenths == 0) return 0;
     uint32_t n = lie(p, op, c, 0, t);
     if (r.rule == RL_CERT_AFTER) return free_after(op, t, n, r.role) ? r.tenths : 0;
-    /* Atoms that are gone may lie behind any other. */
-    return n && !p->cls.p[op->operand[0].cls].cut && rl_charge_marks(p, op, &r, t[n - 1]) ? r.tenths : 0;
+    for (uint32_t o = 0; o < op->noperand; o++) /* atoms that are gone may lie behind any other, and be what an op does not repeat */
+        if (op->operand[o].pin && p->cls.p[op->operand[o].cls].cut) return 0;
+    return n && rl_charge_marks(p, op, &r, t[n - 1]) ? r.tenths : 0;
 }
 
 int64_t rl_move_time(const rl_plan *p, uint32_t cls) { return RL_MAX(1, rl_target_move(p->target, p->cls.p[cls].bytes, 10)); }
@@ -262,10 +328,12 @@ int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, con
     for (uint32_t i = 0; i < c->natom; i++) /* one entry per run that moves together */
         if (i == 0 || at[from[i]] != at[from[i - 1]] + 1) run[n++] = at[from[i]];
     const int64_t *move = p->target->move;
-    bool ordinary = one_group_moves(run, n) || row_bytes(p, c, from, to) >= ROW;
-    int64_t tenths = ordinary ? 10 : move[RL_MOVE_OTHER];
+    int64_t row = row_bytes(p, c, from, to);
+    bool ordinary = one_group_moves(run, n) || row >= ROW;
+    int64_t tenths = ordinary ? 10 : move[RL_MOVE_OTHER], bytes = c->bytes;
+    if (!ordinary && row > 0 && row < WORD) bytes = rl_mul(bytes, WORD / row);
     bool taken = only_matmul && last_two_swap(run, n);
     if (taken) tenths = move[RL_MOVE_INTO_MATMUL];
     if (from_conv) tenths = RL_MIN(tenths, move[RL_MOVE_FROM_CONV]);
-    return n <= 1 || tenths == 0 ? 0 : rl_target_move(p->target, c->bytes, tenths);
+    return n <= 1 || tenths == 0 ? 0 : rl_target_move(p->target, bytes, tenths);
 }

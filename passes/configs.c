@@ -76,13 +76,15 @@ static uint64_t key_of(const rl_oplegal *op, const uint32_t *order) {
     return rl_hash_bytes(order, op->npin * sizeof *order) | 1;
 }
 
-/* Adds a configuration; of several with the same orders at all pins the cheapest stays. Its tokens are copied. config 0 is the model as it stands. */
+/* Adds a configuration; of several with the same orders at all pins the cheapest stays. Its tokens are copied. config 0 is the model as it stands, and
+ * stays beside an Einsum's that is charged less, written anew. */
 static void push_config(rl_plan *p, rl_oplegal *op, rl_config c, const uint32_t *order, rl_hash *seen) {
     uint32_t ntoken = op->form[c.form].start[RL_MAXGROUP], known;
     c.charge = rl_config_charge(p, op, &c);
     uint64_t h = key_of(op, order);
+    bool anew = op->part && !p->restricted && c.charge < op->config.p[0].charge;
     for (; (known = rl_hash_get(seen, h)) != RL_NONE; h++)
-        if (rl_same_bytes(op->pinorder.p + known * op->npin, order, op->npin * sizeof *order)) break;
+        if (!(known == 0 && anew) && rl_same_bytes(op->pinorder.p + known * op->npin, order, op->npin * sizeof *order)) break;
     if (known == 0 && p->restricted) op->config.p[0].charge = RL_MIN(op->config.p[0].charge, c.charge);
     if (known == 0 || (known != RL_NONE && !cheaper(op, &c, &op->config.p[known]))) return;
     c.token = rl_copy(p->mem, c.token, ntoken + 1u);

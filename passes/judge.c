@@ -1,7 +1,8 @@
 /* Is what came out better than what went in, and what may be said of it?
  *
  * Better means: fewer moving Transposes (--objective bytes: fewer bytes moved), then the other of the two, then fewer
- * Transposes of any kind (--objective time: first of all less time by the target's rows, both graphs taken as they stand); and
+ * Transposes of any kind, then Einsums in forms that the target charges less (--objective time: first of all less time by the target's rows,
+ * both graphs taken as they stand); and
  * never more moving Transposes, nor more of the other nodes that move data.  It is judged by counting both graphs, not by
  * what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
 #include <string.h>
@@ -32,7 +33,7 @@ static int by(int64_t a, int64_t b) {
 }
 
 /* time: below 0 where the time fell. */
-static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, bool bytes_first, int time) {
+static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, bool bytes_first, bool cheaper, int time) {
     if (rl_stats_others(now) > rl_stats_others(was) + apart || now->moving > was->moving) return false;
     if (time != 0) return time < 0;
     /* An Einsum may have been a Transpose by another name (normalize.c): no reason to have more Transposes, but its bytes were moved. */
@@ -43,7 +44,8 @@ static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, b
     if (second != 0) return second < 0;
     if (now->transposes != was->transposes) return now->transposes < was->transposes;
     if (rl_stats_others(now) != rl_stats_others(was)) return rl_stats_others(now) < rl_stats_others(was);
-    return rl_stats_other_bytes(now) < rl_stats_other_bytes(was);
+    int other = by(rl_stats_other_bytes(now), rl_stats_other_bytes(was));
+    return other < 0 || (other == 0 && cheaper);
 }
 
 /* What may be said of the result: only what was checked.  That is of the assignment of the model as read; what the rounds after it and
@@ -59,7 +61,7 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
         x->time = x->stands_time;
     }
     out->conv_bound = out->bytes_bound = out->time_bound = 0;
-    if (!x->checked || out->conv_after > x->count || out->after.moving > x->count + x->outside) return;
+    if (!x->checked || out->conv_after > x->count || out->after.moving > x->count + x->outside + out->steps) return;
     out->conv_after = x->count;
     out->shown = x->shown;
     bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;
@@ -75,7 +77,7 @@ void rl_judge(rl_pass_run *r) {
     rl_outcome *out = r->out;
     bool bytes_first = rl_by_objective(r, "bytes");
     rl_stats_of(r->g, &out->after);
-    out->changed = !r->gave_up && is_better(&out->after, &out->before, out->apart, bytes_first, by(out->time_after, out->time_before));
+    out->changed = !r->gave_up && is_better(&out->after, &out->before, out->apart, bytes_first, out->cheaper, by(out->time_after, out->time_before));
     if (!out->changed) {
         out->after = out->before;
         out->time_after = out->time_before;

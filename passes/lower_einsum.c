@@ -44,6 +44,8 @@ void rl_lower_einsum(rl_lower *l, const rl_oplegal *part) {
     rl_dims d;
     if (!rl_equation_read(l->g, &old, &l->now, &w.e) || part[old.nin].fixed) l->failed = true; /* too many atoms of the result */
     if (l->failed) return;
+    for (uint32_t i = 0; i <= old.nin; i++)
+        if (part[i].config.n) l->cheaper |= part[i].config.p[part[i].chosen].charge < part[i].config.p[0].charge;
     rl_value *in = rl_new(&l->now, rl_value, old.nin);
     for (uint32_t i = 0; i < old.nin && !l->failed; i++) in[i] = input(&w, &part[i], i);
     rl_put(&w.text, "->");

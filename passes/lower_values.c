@@ -1,4 +1,5 @@
 /* The tensors that lower.c and its like ask for, made on demand: Reshapes, conversions, the model's own movement. */
+#include "charge.h"
 #include "lower.h"
 #include "../src/permute.h"
 
@@ -350,6 +351,28 @@ static rl_value in_form(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value t
     return rl_dims_equal(l->phys.p[phys].dims, d) ? l->phys.p[phys].v : rl_lower_regroup(l, phys, d, t);
 }
 
+/* Are the model's own Transposes, from a form that there is to t, quicker than the one that they come to?  Two that each move one group may be.
+ * Then they are counted. */
+static bool quicker_in_steps(rl_lower *l, rl_value t) {
+    const rl_cls *c = &l->p->cls.p[l->p->member[t.i].cls];
+    const uint8_t *to = rl_lower_atoms(l, l->p->member[t.i].cls, rl_lower_member_order(l, t)), *after = to;
+    int64_t time = 0;
+    uint32_t n = 0;
+    while (rl_target_charges(l->p->target) && l->def[t.i].i != RL_NONE && l->p->moving[l->def[t.i].i]) {
+        t = rl_nod(l->g, l->def[t.i])->in[0];
+        uint32_t order = rl_lower_member_order(l, t);
+        const uint8_t *from = rl_lower_atoms(l, l->p->member[t.i].cls, order);
+        time = rl_add(time, rl_move_cost(l->p, c, from, after, false, false));
+        n += !rl_same_bytes(from, after, c->natom);
+        after = from;
+        if (first_of(l, l->p->member[t.i].cls, order) == RL_NONE) continue;
+        bool quicker = time < rl_move_cost(l->p, c, from, to, false, false);
+        if (quicker) l->steps += n - 1;
+        return quicker;
+    }
+    return false;
+}
+
 static rl_value make_member(rl_lower *l, rl_value t) {
     const rl_member *m = &l->p->member[t.i];
     uint32_t order = rl_lower_member_order(l, t);
@@ -366,7 +389,8 @@ static rl_value make_member(rl_lower *l, rl_value t) {
     if (rl_has(from) && (same_order ? !swaps : have == RL_NONE && keeps)) return keep_move(l, node, from, t);
     if (have != RL_NONE) return rl_lower_regroup(l, have, &d, t);
     /* Neither form exists.  Stepping back is free where the model only reshapes, or where the order before is at hand. */
-    if (l->depth < 200 && keeps && (!swaps || first_of(l, m->cls, rl_lower_member_order(l, x)) != RL_NONE)) {
+    bool at_hand = first_of(l, m->cls, rl_lower_member_order(l, x)) != RL_NONE;
+    if (l->depth < 200 && keeps && (!swaps || at_hand || quicker_in_steps(l, t))) {
         l->depth++;
         from = rl_lower_member(l, x);
         l->depth--;

@@ -51,6 +51,7 @@ static void put_op(const rl_plan *p, const rl_oplegal *op, rl_text *out) {
     rl_charge_rule r = rl_charge_rule_of(p, op);
     put_number(out, rl_config_charge(p, op, &(rl_config){RL_NONE, NULL, 0}));
     put_number(out, (int64_t)r.rule << 32 | r.tenths);
+    for (uint32_t t = 0; t < op->ntoken && r.rule == RL_CERT_LAST; t++) put_number(out, rl_charge_marks(p, op, &r, &op->token[t]));
     for (uint32_t o = 0; o < op->noperand; o++) put_operand(p, op, o, out);
     put_number(out, (int64_t)(uintptr_t)op->token); /* alike: the same (legal_share.c) */
     put_number(out, (int64_t)(uintptr_t)op->form);

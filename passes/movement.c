@@ -23,7 +23,7 @@
 #include "absorb.h"
 #include "flat.h"
 
-enum { MAXTABLE = 1 << 16, MAXWORK = 1 << 22, MAXSTEP = 1 << 16 };
+enum { MAXTABLE = 1 << 16, MAXWORK = 1 << 22, MAXSTEP = 1 << 16, LARGE = 1 << 14 };
 
 /* map: to the cone's x.  In a chain, where each tensor is made of the next alone: down: from y; still: the tensor before it has its
  * elements in the same order. */
@@ -237,6 +237,7 @@ static bool is_allowed(const folder *f, const rl_form *form, const rl_movecost *
     if (now->depth_space > old->depth_space && old->transposes == 0 && old->others < 2) return false;
     if (now->others > old->others && (is_pure_count(f) || conv_old == 0)) return false;
     if (rl_add(now->bytes, now->index) > old->bytes && (old->transposes == 0 || now->index > now->bytes / 8)) return false;
+    if (form->kind == RL_FORM_RESIZE && rl_target_charges(f->r->target) && now->bytes >= LARGE) return true; /* of as many nodes it is the quickest */
     return now->nodes < old->nodes || rl_add(now->bytes, now->index) < old->bytes;
 }
 

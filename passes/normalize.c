@@ -3,6 +3,7 @@
  *
  *   x -> Einsum "nhwc->nchw" -> y      becomes   x -> Transpose perm=[0,3,1,2] -> y
  *   x[1,8,13] -> Resize to 1,8,13 -> y becomes   x -> Identity -> y
+ *   x f32 -> Cast to f32 -> y         becomes   x -> Identity -> y
  *   x[6,6,N] -> GatherND {{1,0},{2,1}} -> y becomes   x -> Reshape [36,N] -> Gather {6,13} -> y[2,N]
  *
  * An equation of one operand whose output has each of its letters once only moves data.  An ellipsis stands for the dims
@@ -68,11 +69,19 @@ static bool resizes_nothing(const rl_graph *g, const rl_nodeinfo *n) {
     return true;
 }
 
-static rl_status resizes(rl_pass_run *r) {
+static bool casts_nothing(const rl_graph *g, const rl_nodeinfo *n) {
+    if (n->op != RL_OP_Cast || n->nout != 1 || !rl_has(rl_in(n, 0))) return false;
+    rl_dtype x = rl_val(g, n->in[0])->dtype;
+    return x != RL_UNDEF && x == rl_attr_dtype(n, "to", RL_UNDEF);
+}
+
+static rl_status copies(rl_pass_run *r) {
     rl_graph *g = r->g;
     struct { rl_node *p; uint32_t n, cap; } found = {0};
-    for (uint32_t i = 0; i < g->order.n; i++)
-        if (resizes_nothing(g, rl_nod(g, g->order.p[i]))) rl_push(r->tmp, found, g->order.p[i]);
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        if (resizes_nothing(g, n) || casts_nothing(g, n)) rl_push(r->tmp, found, g->order.p[i]);
+    }
     for (uint32_t i = 0; i < found.n; i++) {
         rl_nodeinfo was = *rl_nod(g, found.p[i]);
         rl_value x = was.in[0], y = was.out[0];
@@ -238,5 +247,5 @@ rl_status rl_pass_normalize(rl_pass_run *r) {
     RL_TRY(rl_pass_dce(r));
     RL_TRY(rl_normalize_einsums(r));
     RL_TRY(gathers(r));
-    return resizes(r);
+    return copies(r);
 }

@@ -3,16 +3,21 @@
 An op's charge is, as in the certificate, by form, or where something lies behind the marked tokens, or where a marked one lies innermost.
 """
 import dataclasses
+import math
 
-from .labels import AXIS, K, LEAD, REDUCED, SCALED_MATMUL
+from onnx import TensorProto
+
+from .labels import AXIS, K, LEAD, PIECES, REDUCED, SCALED_MATMUL
 from .parts import VIEWS
-from .symbols import known, quotient
+from .symbols import ONE, known, quotient
 
 SHORT = 1024   # bytes of a piece that is short
 FEW = 16       # elements
+NEAR = 4       # times that an element comes
 LARGE = 16384  # bytes
 SCALED = ("QuantizeLinear", "DequantizeLinear")
 JOINS = ("Concat", "QLinearConcat", "Split")
+REPEATS = ("Expand", "Tile")  # operands: the result, what is repeated
 MOVES = ("Transpose", *VIEWS)
 FLAGS = ("transA", "transB", "transBatchA", "transBatchB")
 
@@ -31,7 +36,7 @@ def of_op(problem, work, tokens, pinned, target):
     node, operands = work.node, work.operands
     if len(tokens) < 2 or node.domain not in ("", "com.microsoft"):
         return None
-    where = 0 if node.op in (*JOINS, "Tile") else 1 if node.op in SCALED else -1
+    where = 0 if node.op in (*JOINS, *REPEATS) else 1 if node.op in SCALED else -1
     value = operands[where].tensor  # the whole, or the result, or a Gemm's bias
     if node.op in ("MatMul", "Gemm", "FusedMatMul") or (node.op in SCALED_MATMUL and len(operands) == 3):
         return of_product(node, tokens, pinned, target, value, operands[2].tensor, problem.model)
@@ -45,7 +50,8 @@ def of_op(problem, work, tokens, pinned, target):
         return charge(value, "after", target["REDUCE_OFF_LAST"], marked(lambda lab: lab.role == REDUCED))
     if node.op in ("Resize", "Upsample"):
         return charge(value, "after", target["RESIZE_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
-    tenths = {tuple(tuple(atoms[k]) for k in at): last(problem, work, lab, value, target) for lab, atoms in tokens if atoms[0]}
+    again = [all(not atoms[1] for lab, atoms in tokens if lab is x) for x in work.labels] if node.op in REPEATS else []
+    tenths = {tuple(tuple(atoms[k]) for k in at): last(problem, work, lab, value, target, again) for lab, atoms in tokens if atoms[0]}
     tenths = {t: n for t, n in tenths.items() if n}
     return Charge(value, "last", min(tenths.values()), frozenset(tenths)) if tenths else None
 
@@ -54,24 +60,65 @@ def charge(value, rule, tenths, tokens):
     return Charge(value, rule, tenths, tokens) if tenths else None
 
 
-def last(problem, work, lab, value, target):
-    """Tenths that an op is charged where the label's token lies innermost."""
-    if lab.role != AXIS:
+def last(problem, work, lab, value, target, again):
+    """Tenths that an op is charged where the label's token lies innermost. again: of each label, whether elements come again along it."""
+    place = next(i for i, x in enumerate(work.labels) if x is lab)
+    repeats = bool(again) and again[place]
+    pieces = lab.role == PIECES and work.node.op != "Split"
+    if lab.role != AXIS and not pieces and not repeats:
         return 0
     op, sizes, run, tenths = work.node.op, problem.model.sizes, run_of(problem, work, lab), 0
     bits, elements = sizes.bits(work.operands[0].tensor), sizes.count.get(value)
     if elements is not None and elements * bits // 8 >= LARGE:
-        if op in SCALED or op in ("CumSum", "CumProd"):
+        if repeats:
+            tenths = repeated(problem, work, place, again, target)
+        elif op in SCALED or op in ("CumSum", "CumProd"):
             tenths = target["ALONG_LAST"]
         elif run and run < FEW:
             tenths = target["RUN_LAST"] // run
-    return max(tenths, target["CONCAT_LAST"]) if op in JOINS and run * (bits // 8) < SHORT else tenths
+    return max(tenths, target["CONCAT_LAST"]) if op in JOINS and not pieces and run * (bits // 8) < SHORT else tenths
+
+
+def repeated(problem, work, place, again, target):
+    """Of an Expand or Tile of single elements: by how often each comes along the dims side by side with this label's."""
+    first, end, times, model = place, place + 1, 1, problem.model
+    while first and again[first - 1]:
+        first -= 1
+    while end < len(again) and again[end]:
+        end += 1
+    for lab in work.labels[first:end]:
+        times *= count(problem, work, lab, 0)
+    times = max(times, 1)
+    tenths = target["RUN_LAST"] if work.node.op == "Tile" else target["EXPAND_LAST"] // times if times < FEW else 0
+    both = math.prod(count(problem, work, lab, 0) for lab, repeats in zip(work.labels, again) if repeats)
+    made, x = model.origin.get(work.node.inp(0)), work.node.inp(0)
+    viewed = is_move(made)
+    while is_move(made):
+        x = made.inp(0)
+        made = model.origin.get(x)
+    before = made is not None and made.domain == "" and made.op in REPEATS and few(model.sizes, made.inp(0), x)
+    image = viewed and times <= NEAR and (before or times < both <= NEAR * times)  # of two dims: it becomes a Resize
+    if image and model.sizes.elem.get(work.node.inp(0)) == TensorProto.FLOAT and model.graph.version.get("", 0) >= 11:
+        return min(tenths, target["REPEAT_LAST"])
+    return tenths
+
+
+def is_move(node):
+    return node is not None and node.domain == "" and node.op in MOVES
+
+
+def few(sizes, x, y):
+    """Does y have each element of x a few times? Unknown sizes are guessed."""
+    if sizes.guessed.get(x) is None or sizes.guessed.get(y) is None:
+        return False
+    of = lambda name: math.prod(int(n) for n in sizes.guessed[name])
+    return of(y) <= NEAR * of(x)
 
 
 def run_of(problem, work, lab):
     """How many elements the op copies at a time where the axis's token lies innermost; 0: it does not copy."""
     op = work.node.op
-    if op == "Gather":
+    if op == "Gather" or lab.role == PIECES:
         return 1
     if op == "Tile":
         return count(problem, work, lab, 1)  # operands: the result, what is repeated
@@ -142,11 +189,14 @@ def of_product(node, tokens, pinned, target, value, result, model):
     return Charge(value, "forms", of_bytes(stands, ""), form=lambda kind, seqs: of_bytes(plain(kind, seqs), kind))
 
 
-def einsum_charge(name, tokens, two, target):
-    """Of an operand or the result: where its groups, outermost first, do not come in sequence."""
+def einsum_charge(name, tokens, two, target, sizes):
+    """Of an operand or the result: where its groups, outermost first, do not come in sequence; as it stands more if it has dims of size 1."""
     tenths = target["EINSUM_TURNED"]
     groups = [lab.group for lab, _ in tokens]
     stands = tenths if two and groups != sorted(groups) else 0
+    large = sizes.count.get(name) is not None and sizes.count[name] * sizes.bits(name) // 8 >= LARGE
+    if ONE in sizes.dims[name] and large:
+        stands = stands * target.rows.number.get("OTHER", 10) // 10
     return Charge(name, "forms", stands, form=lambda kind, _: tenths if kind == "turned" else 0) if tenths else None
 
 

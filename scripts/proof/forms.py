@@ -275,7 +275,7 @@ def shapes_of_einsum(problem, node, works, charges):
             continue
         tokens = tokens_of(problem, work)
         two = len(works) == 3
-        charge = einsum_charge(name, tokens, two, problem.target) if charges and len(tokens) > 1 else None
+        charge = einsum_charge(name, tokens, two, problem.target, problem.model.sizes) if charges and len(tokens) > 1 else None
         forms = Forms(problem, work, tokens, [True], charge)
         if two:
             forms.add([(0, 1, 2)])

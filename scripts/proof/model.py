@@ -1,7 +1,7 @@
 """An ONNX graph as the checker sees it: nodes in sequence, what is constant, what a body captures.
 
 Prepared as the statement of the problem says: nodes that reach no output are dropped, an Einsum that only permutes dims is a Transpose, a Resize to
-the sizes that are there an Identity, a GatherND of constant rows of what a Transpose makes a Gather,
+the sizes that are there, or a Cast to the type, an Identity, a GatherND of constant rows of what a Transpose makes a Gather,
 and whatever constants alone determine is a constant.
 """
 import copy
@@ -219,10 +219,10 @@ class Graph:
         self.hold(y + "\0sizes", np.array([d[0] if known(d) else -1 for d in sizes.dims[y]]), sizes)
         return Node(helper.make_node("Reshape", [x, y + "\0sizes"], [y]), self, made=True)
 
-    def rename_resizes(self, sizes):
-        """A Resize to the sizes that its input has is an Identity."""
+    def rename_copies(self, sizes):
+        """A Resize to the sizes that its input has is an Identity, and so is a Cast to its type."""
         for i, n in enumerate(self.nodes):
-            if n.op == "Resize" and n.domain == "" and resizes_nothing(n, sizes):
+            if n.domain == "" and (n.op == "Resize" and resizes_nothing(n, sizes) or n.op == "Cast" and casts_nothing(n, sizes)):
                 self.nodes[i] = Node(helper.make_node("Identity", n.input[:1], n.output), self)
 
 
@@ -295,6 +295,10 @@ def resizes_nothing(node, sizes):
         return False
     x, y = sizes.dims.get(node.input[0]), sizes.dims.get(node.output[0])
     return stretches(node) and x is not None and x == y and all(d[0] == d[1] != 0 for d in x)
+
+
+def casts_nothing(node, sizes):
+    return bool(sizes.elem.get(node.inp(0))) and sizes.elem[node.inp(0)] == node.attr("to")
 
 
 def moves(node, dims):
@@ -391,7 +395,7 @@ class Model:
         self.graph.drop_dead()
         self.graph.rename_einsums(self.sizes)
         self.graph.rename_gathers(self.sizes)
-        self.graph.rename_resizes(self.sizes)
+        self.graph.rename_copies(self.sizes)
         self.nodes, self.contents = self.graph.nodes, dict(self.sizes.content)
         self.sequences = {n.out(0) for n in self.nodes if n.op in SEQUENCES and n.domain == ""}
         self.computed = constants(self.graph, self.sizes)

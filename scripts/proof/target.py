@@ -25,6 +25,7 @@ DIMS = ("abcdef", "ncw", "nchw", "ncdhw")  # what letters an order is written in
 @dataclasses.dataclass
 class Rows:
     number: dict = dataclasses.field(default_factory=dict)  # CHARGE and MOVE
+    charge: dict = dataclasses.field(default_factory=dict)  # CHARGE alone
     types: dict = dataclasses.field(default_factory=dict)   # FORM -> names of types
     run: list = dataclasses.field(default_factory=list)     # (op, order, names of types)
 
@@ -42,6 +43,8 @@ def read(path, tables):
             tables[name] = copy.deepcopy(tables.get(word[0], Rows()))
         elif kind in ("CHARGE", "MOVE"):
             tables[name].number[word[0]] = int(word[1])
+            if kind == "CHARGE":
+                tables[name].charge[word[0]] = int(word[1])
         elif kind == "FORM":
             tables[name].types[word[0]] = word[1].split()
         elif kind == "RUN":
@@ -64,6 +67,11 @@ class Target:
 
     def __getitem__(self, row):
         return self.rows.number.get(row, 0)
+
+    @property
+    def charges(self):
+        """Does it charge for any form?"""
+        return any(self.rows.charge.values())
 
     @property
     def rate(self):
