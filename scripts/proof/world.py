@@ -247,13 +247,19 @@ class World:
         return {node.output[0]: (x[0], tuple(d for k, d in enumerate(x[1]) if k not in gone))}
 
     def resize(self, node, dims):
-        """By factors in their own type, as runtimes do: 20 * 1.3 are 26, though the float is a little less than 1.3."""
-        got, factors = self.schema(node), node.factors(self.data)
+        """By factors in their own type, as runtimes do: 20 * 1.3 are 26, though the float is a little less than 1.3. To sizes of which some are known."""
+        got, factors, sizes = self.schema(node), node.factors(self.data), self.listed(node.inp(3))
         elem, y = got.get(node.output[0], (0, None))
-        if y is None or dims is None or factors is None or node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
+        if y is None or dims is None:
+            return got
+        axes = [a % len(dims) for a in node.attr("axes", range(len(dims)))]
+        if sizes is not None and node.attr("keep_aspect_ratio_policy", "stretch") == "stretch":
+            named = dict(zip(axes, sizes))
+            return {node.output[0]: (elem, tuple(named.get(a, d) for a, d in enumerate(dims)))}
+        if factors is None or node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
             return got
         y = list(y)
-        for a, f in zip(node.attr("axes", range(len(dims))), factors.astype(np.float32).ravel()):
+        for a, f in zip(axes, factors.astype(np.float32).ravel()):
             y[a] = int(np.floor(np.float32(dims[a]) * f)) if dims[a] < LEAST else y[a]
         return {node.output[0]: (elem, tuple(y))}
 
@@ -293,7 +299,7 @@ class World:
         elem, dims = types[0]
         cuts = None if dims is None else self.cuts(node, len(dims))
         if cuts is None:
-            return None
+            return self.cut_somewhere(node, types)
         out = list(dims)
         for a, (start, end, step) in cuts.items():
             out[a] = len(range(dims[a])[cut(dims[a], start, end, step)])
@@ -301,6 +307,17 @@ class World:
             if self.inner and (dims[a] >= LEAST > out[a] or beyond):
                 out[a] = None  # see Sizes.forget_cut
         return {node.output[0]: (elem, tuple(out))}
+
+    def cut_somewhere(self, node, types):
+        """Of a Slice of which only the axes are known: the other dims stay."""
+        elem, dims = types[0]
+        axes, starts = self.data.get(node.inp(3)), types[1][1] if len(types) > 1 else None
+        if axes is None and not node.inp(3) and starts:
+            axes = np.arange(starts[0])
+        if dims is None or axes is None:
+            return None
+        cut_dims = {int(a) % len(dims) for a in axes.ravel()}
+        return {node.output[0]: (elem, tuple(None if k in cut_dims else d for k, d in enumerate(dims)))}
 
     def sequence(self, node, types):
         """The type of a sequence is that of its elements, with None for what they do not agree on."""
