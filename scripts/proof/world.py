@@ -173,6 +173,8 @@ class World:
             return {node.output[0]: (elem, None if dims is None else (None,) * len(dims))}
         if node.domain == "com.microsoft":
             return contrib.made(node, types, self.broadcast)
+        if node.domain == "" and node.op == "SimplifiedLayerNormalization":  # onnxruntime's, which ONNX does not define
+            return {node.output[0]: types[0]}
         if node.domain == "" and node.op == "Slice":
             return self.slice(node, types)
         if node.domain == "" and node.op in ("Flatten", "Tile", "Transpose") and types[0][1] is None:
