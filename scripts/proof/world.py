@@ -443,12 +443,15 @@ class World:
     def listed(self, name):
         """The elements of a list of sizes of which some are known, else None."""
         some = self.some.get(name)
-        return self.parts.get(name) or (tuple(some.tolist()) if some is not None and some.ndim == 1 and name not in self.data else None)
+        return tuple(some.tolist()) if some is not None and some.ndim == 1 and name not in self.data else self.parts.get(name)
 
     def partly(self, node, x):
-        """A Reshape to sizes of which some are not known."""
+        """A Reshape to sizes of which some are not known; of one the others leave what it is."""
         to = self.listed(node.inp(1))
         dims = [x[1][i] if d == 0 and not node.attr("allowzero", 0) and i < len(x[1]) else None if d == -1 else d for i, d in enumerate(to)]
+        size, others = (int(np.prod([d for d in of if d is not None], dtype=object)) for of in (x[1], dims))
+        if dims.count(None) == 1 and others > 0 and size % others == 0:
+            dims[dims.index(None)] = size // others
         return {node.output[0]: (x[0], tuple(dims))}
 
     # ---- contents
