@@ -58,7 +58,7 @@ uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op) {
     rl_class c = op->node.i == RL_NONE ? RL_OPAQUE : rl_op_class(rl_nod(p->g, op->node)->op);
     if ((c == RL_MATMUL || c == RL_GEMM) && rl_is_of_bytes(p, op)) return op->operand[2].cls; /* not a Gemm's bias: what is lost goes with the result */
     bool first = c == RL_CONCAT || c == RL_SPLIT || c == RL_TILE || c == RL_EXPAND;
-    return op->operand[first ? 0 : c == RL_QDQ ? 1 : op->noperand - 1].cls;
+    return op->operand[first ? 0 : c == RL_QDQ || c == RL_ELEMENTS ? 1 : op->noperand - 1].cls;
 }
 
 /* How many elements the token has in an operand; unknown sizes are guessed. */
@@ -271,6 +271,7 @@ rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op) {
     if (cls == RL_REDUCE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_REDUCE_OFF_LAST], RL_T_REDUCED};
     if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax || kind == RL_OP_Hardmax || kind == RL_OP_ms_QLinearSoftmax)
         return (rl_charge_rule){RL_CERT_AFTER, charge[RL_SOFTMAX_OFF_LAST], RL_T_AXIS};
+    if (cls == RL_ELEMENTS) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_ELEMENTS_OFF_LAST], RL_T_AXIS};
     if (cls == RL_RESIZE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_RESIZE_OFF_LAST], RL_T_AXIS};
     return rule_last(p, op);
 }

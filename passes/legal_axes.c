@@ -124,6 +124,26 @@ void rl_label_along(rl_labels *b) {
     if (!any) b->ok = false;
 }
 
+/* Dims that the index does not have whole would have to be cut from the input. */
+void rl_label_elements(rl_labels *b) {
+    uint32_t axis, index;
+    if (!rl_labels_like_input(b, 1) || !rl_op_axis(b->g, b->n, &axis)) {
+        b->ok = false;
+        return;
+    }
+    index = rl_labels_operand(b, 1, false);
+    uint32_t rank = rl_labels_rank(b, b->n->in[0]);
+    if (!b->ok || rl_labels_rank(b, b->n->in[1]) != rank) {
+        b->ok = false;
+        return;
+    }
+    for (uint32_t d = 0; d < rank; d++) {
+        rl_labels_at(b, d, index, d);
+        if (d != axis && rl_labels_size(b, index, d) != rl_labels_size(b, 0, d)) b->ok = false;
+    }
+    b->label[axis].role = RL_T_AXIS;
+}
+
 /* Scales and zero points for blocks along the axis: constants of the input's rank, which are permuted along. */
 static void blocked_scales(rl_labels *b) {
     for (uint32_t k = 1; k < 3 && b->ok; k++) {

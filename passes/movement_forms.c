@@ -228,16 +228,24 @@ static bool find_gather_along(const rl_moved *v, const rl_shape *s, uint32_t axi
     return rl_form_priced(v, f);
 }
 
+static bool is_list_of_sizes(const rl_moved *v) {
+    enum { SIZES = 64 };
+    rl_dtype t = rl_val(v->g, v->x)->dtype;
+    rl_dim n = rl_map_count(v->maps, &v->map);
+    return (t == RL_I64 || t == RL_I32) && rl_dim_known(n) && n <= SIZES;
+}
+
 /* An index_select copies runs of at least 64 bytes, or stands for all that there is: for an index_select among it with any runs, for a
  * Transpose with runs above 8 bytes (one of up to 8 is an element to Transposes, which move 3 to 20 times as many of these in the same
- * time as a Gather; past that they have no kernel of their own). A view of x is made for it only where it stands for several moves. */
+ * time as a Gather; past that they have no kernel of their own), for several moves of a list of sizes with any, since what nodes take
+ * to start is all that those take. A view of x is made for it only where it stands for several moves. */
 static bool worth_gathering(const rl_moved *v, const rl_form *f) {
     rl_shape run = {.rank = f->before.rank - f->axis - 1};
     memcpy(run.dim, f->before.dim + f->axis + 1, run.rank * sizeof *run.dim);
     int64_t moves = v->old.transposes + v->old.others + v->old.depth_space;
     if (rl_val(v->g, v->x)->dtype == RL_STRING) return false; /* onnxruntime copies one string of each run */
     int64_t bytes = bytes_of(v, &run);
-    if (bytes < 64) return f->cost.nodes == 1 && (v->old.gathers > 0 || (v->old.transposes > 0 && bytes > 8));
+    if (bytes < 64) return f->cost.nodes == 1 && (v->old.gathers > 0 || (v->old.transposes > 0 && bytes > 8) || (moves > 1 && is_list_of_sizes(v)));
     rl_shape x, y;
     if (!rl_form_shape_of(v->g, v->x, &x) || !rl_form_shape_of(v->g, v->y, &y)) return false;
     return moves > 1 || rl_form_same_shape(&x, &f->before) || (f->indexdim.rank == 1 && rl_form_same_shape(&y, &f->after));

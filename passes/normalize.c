@@ -4,6 +4,7 @@
  *   x -> Einsum "nhwc->nchw" -> y      becomes   x -> Transpose perm=[0,3,1,2] -> y
  *   x[1,8,13] -> Resize to 1,8,13 -> y becomes   x -> Identity -> y
  *   x f32 -> Cast to f32 -> y         becomes   x -> Identity -> y
+ *   x, e[2,0,4] -> Concat axis=1 -> y becomes   x -> Identity -> y
  *   x[6,6,N] -> GatherND {{1,0},{2,1}} -> y becomes   x -> Reshape [36,N] -> Gather {6,13} -> y[2,N]
  *
  * An equation of one operand whose output has each of its letters once only moves data.  An ellipsis stands for the dims
@@ -91,6 +92,51 @@ static rl_status copies(rl_pass_run *r) {
     }
     return found.n ? rl_graph_sort(g) : RL_OK;
 }
+
+/* ---- pieces without elements ---- */
+
+static bool joins(const rl_valinfo *piece, const rl_valinfo *y, uint32_t axis) {
+    if (piece->rank != y->rank || piece->dtype != y->dtype) return false;
+    for (uint32_t d = 0; d < y->rank; d++)
+        if (d != axis && piece->dim[d] != y->dim[d]) return false;
+    return true;
+}
+
+/* The inputs of a Concat that have elements, in tmp; 0: all have, or none has, or something is not known. */
+static uint32_t full_pieces(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, rl_value **in) {
+    uint32_t axis, nfull = 0;
+    if (n->op != RL_OP_Concat || n->nout != 1 || !rl_has(rl_in(n, 0)) || !rl_op_axis(g, n, &axis)) return 0;
+    const rl_valinfo *y = rl_val(g, n->out[0]);
+    if (y->rank == RL_NORANK || y->dtype == RL_UNDEF) return 0;
+    *in = rl_new(tmp, rl_value, n->nin);
+    for (uint32_t i = 0; i < n->nin; i++) {
+        if (!rl_has(n->in[i]) || !joins(rl_val(g, n->in[i]), y, axis)) return 0;
+        if (rl_val(g, n->in[i])->dim[axis] != 0) (*in)[nfull++] = n->in[i];
+    }
+    if (nfull == 1 && rl_val(g, (*in)[0])->dim[axis] != y->dim[axis]) return 0;
+    return nfull < n->nin ? nfull : 0;
+}
+
+/* Half-rotated attention heads pass on the rest of each head, which has no elements where all of it is rotated. */
+static rl_status pieces(rl_pass_run *r) {
+    rl_graph *g = r->g;
+    struct { rl_node *p; uint32_t n, cap; } found = {0};
+    rl_value *in;
+    for (uint32_t i = 0; i < g->order.n; i++)
+        if (full_pieces(g, rl_nod(g, g->order.p[i]), r->tmp, &in)) rl_push(r->tmp, found, g->order.p[i]);
+    for (uint32_t i = 0; i < found.n; i++) {
+        rl_nodeinfo was = *rl_nod(g, found.p[i]);
+        uint32_t n = full_pieces(g, &was, r->tmp, &in);
+        rl_value y = was.out[0];
+        rl_graph_remove(g, found.p[i]);
+        rl_node made = rl_graph_add(g, n == 1 ? RL_OP_Identity : RL_OP_Concat, was.name, n, in, 1, &y);
+        if (n > 1) rl_graph_set_attrs(g, made, was.attr, was.nattr);
+        rl_nod(g, made)->origin = was.origin;
+    }
+    return found.n ? rl_graph_sort(g) : RL_OK;
+}
+
+/* ---- rows ---- */
 
 static bool is_made_by(const rl_graph *g, rl_value v, rl_op op) {
     rl_node def = rl_val(g, v)->def;
@@ -244,6 +290,7 @@ static rl_status gathers(rl_pass_run *r) {
 }
 
 rl_status rl_pass_normalize(rl_pass_run *r) {
+    RL_TRY(pieces(r));
     RL_TRY(rl_pass_dce(r));
     RL_TRY(rl_normalize_einsums(r));
     RL_TRY(gathers(r));

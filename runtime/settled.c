@@ -22,7 +22,7 @@ bool rl_in_list(const char *const *list, size_t n, const char *name) {
 /* Ops that have a class of their own nowhere, and whose outputs' dims follow from the inputs' dims and from attributes. */
 static bool is_of_dims(const rl_nodeinfo *n) {
     static const char *const onnx[] = {
-        "Attention", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "DynamicQuantizeLinear", "Einsum", "GRU", "GatherElements", "GatherND",
+        "Attention", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "DynamicQuantizeLinear", "Einsum", "GRU", "GatherND",
         "GridSample", "GroupNormalization", "InstanceNormalization", "LRN", "LSTM", "MatMulInteger", "MeanVarianceNormalization", "QLinearConv",
         "QLinearMatMul", "RNN", "ReverseSequence", "RotaryEmbedding", "Scatter", "ScatterElements", "ScatterND", "SpaceToDepth", "Trilu"};
     static const char *const microsoft[] = {"BiasGelu", "DynamicQuantizeLSTM", "FastGelu", "FusedMatMul", "MatMulNBits", "MultiHeadAttention"};
@@ -33,7 +33,7 @@ static bool is_of_dims(const rl_nodeinfo *n) {
 /* The first input whose content may say what dims the outputs have; RL_NONE: none does. */
 static uint32_t first_of_sizes(const rl_nodeinfo *n) {
     switch (rl_op_class(n->op)) {
-    case RL_POINTWISE: case RL_GLOBALPOOL: case RL_ARG: case RL_CONCAT: case RL_GATHER: case RL_QDQ: case RL_BATCHNORM: case RL_NORM:
+    case RL_POINTWISE: case RL_GLOBALPOOL: case RL_ARG: case RL_CONCAT: case RL_GATHER: case RL_ELEMENTS: case RL_QDQ: case RL_BATCHNORM: case RL_NORM:
     case RL_MATMUL: case RL_GEMM: case RL_POOL: case RL_ROWS: case RL_WHOLE: case RL_SHAPE: return RL_NONE;
     case RL_EXPAND: case RL_REDUCE: case RL_ALONG: case RL_SPLIT: case RL_SLICE: case RL_PAD: case RL_TILE: case RL_RESIZE: case RL_MOVING: return 1;
     default: return is_of_dims(n) ? RL_NONE : 0;

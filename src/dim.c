@@ -30,14 +30,20 @@ const rl_dimpoly *rl_dim_poly(const rl_ctx *ctx, rl_dim d) {
 
 /* ---- polynomials being computed ---- */
 
+/* ?9, then ?11, also within a name, as in min(300|?9): the order that new numbers give them again. */
+static int compare_names(const char *x, const char *y) {
+    for (; *x && *x == *y; x++, y++) {
+        if (*x != '?') continue;
+        size_t n = strspn(x + 1, "0123456789"), m = strspn(y + 1, "0123456789");
+        if (n != m) return n < m ? -1 : 1;
+    }
+    return strcmp(x, y);
+}
+
 static int compare_symbols(const rl_ctx *ctx, uint32_t a, uint32_t b) {
     if (a == b) return 0;
     const rl_dimsym *x = &ctx->dims->sym.p[a], *y = &ctx->dims->sym.p[b];
-    if (x->kind == FRESH && y->kind == FRESH) { /* ?9, then ?11: the order that new numbers give them again */
-        size_t n = strlen(x->name), m = strlen(y->name);
-        if (n != m) return n < m ? -1 : 1;
-    }
-    int c = strcmp(x->name, y->name);
+    int c = compare_names(x->name, y->name);
     return c ? c : x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : (a < b ? -1 : 1);
 }
 

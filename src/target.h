@@ -30,6 +30,7 @@
     X(REPEAT_LAST, "Expand or Tile along the innermost dim that becomes a Resize: in place of what these are charged") \
     X(ALONG_LAST, "CumSum, or scales of QuantizeLinear or DequantizeLinear, along the innermost dim")                \
     X(RESIZE_OFF_LAST, "Resize with anything after the dims that it resizes")                                        \
+    X(ELEMENTS_OFF_LAST, "GatherElements with anything after its axis")                                              \
     X(EINSUM_TURNED, "Einsum with an operand or result that its product of matrices has otherwise; of that")         \
     X(FUSED_FLAG, "each flag of a FusedMatMul")
 

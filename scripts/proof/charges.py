@@ -36,7 +36,7 @@ def of_op(problem, work, tokens, pinned, target):
     node, operands = work.node, work.operands
     if len(tokens) < 2 or node.domain not in ("", "com.microsoft"):
         return None
-    where = 0 if node.op in (*JOINS, *REPEATS) else 1 if node.op in SCALED else -1
+    where = 0 if node.op in (*JOINS, *REPEATS) else 1 if node.op in (*SCALED, "GatherElements") else -1
     value = operands[where].tensor  # the whole, or the result, or a Gemm's bias
     if node.op in ("MatMul", "Gemm", "FusedMatMul") or (node.op in SCALED_MATMUL and len(operands) == 3):
         return of_product(node, tokens, pinned, target, value, operands[2].tensor, problem.model)
@@ -48,6 +48,8 @@ def of_op(problem, work, tokens, pinned, target):
         return charge(value, "after", target["SOFTMAX_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
     if node.op.startswith("Reduce"):
         return charge(value, "after", target["REDUCE_OFF_LAST"], marked(lambda lab: lab.role == REDUCED))
+    if node.op == "GatherElements":
+        return charge(value, "after", target["ELEMENTS_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
     if node.op in ("Resize", "Upsample"):
         return charge(value, "after", target["RESIZE_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
     again = [all(not atoms[1] for lab, atoms in tokens if lab is x) for x in work.labels] if node.op in REPEATS else []

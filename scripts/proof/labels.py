@@ -262,6 +262,14 @@ class Builder:
         for d in sized:
             labels[d].role, labels[d].group = AXIS, 1 + d - axis
 
+    def elements(self):
+        labels, axis = self.like_input(), self.axis(0)
+        index = self.operand(1)
+        self.same_rank(index, len(labels))
+        if any(self.size(index, d) != self.size(0, d) for d in range(len(labels)) if d != axis):
+            raise Fixed
+        labels[axis].role = AXIS
+
     def concat_or_split(self):
         concat = self.node.op != "Split"
         pieces = range(len(self.node.input if concat else self.node.output))
@@ -664,7 +672,7 @@ TABLE = (
     (POINTWISE, Builder.pointwise), (REDUCE, Builder.reduce), (MOVING, Builder.block_reshape), ({"Expand"}, Builder.expand),
     ({"AveragePool", "LpPool", "MaxPool"}, Builder.pool), ({"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}, Builder.global_pool), ({"ArgMax", "ArgMin"}, Builder.arg),
     (FLAT | {"CumSum", "CumProd", "LpNormalization", "TopK"}, Builder.along), ({"Concat", "Split"}, Builder.concat_or_split),
-    ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
+    ({"GatherElements"}, Builder.elements), ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
     ({"Resize", "Upsample"}, Builder.resize), ({"QuantizeLinear", "DequantizeLinear"}, Builder.quantize),
     (set(ROWS), Builder.scaled_matmul), ({"DynamicQuantizeLinear"}, Builder.whole), ({"BatchNormalization"}, Builder.batch_norm), (set(HEADS), Builder.heads), ({"Conv"}, Builder.conv),
     ({"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"}, Builder.norm),

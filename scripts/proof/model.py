@@ -1,7 +1,7 @@
 """An ONNX graph as the checker sees it: nodes in sequence, what is constant, what a body captures.
 
-Prepared as the statement of the problem says: nodes that reach no output are dropped, an Einsum that only permutes dims is a Transpose, a Resize to
-the sizes that are there, or a Cast to the type, an Identity, a GatherND of constant rows of what a Transpose makes a Gather,
+Prepared as the statement of the problem says: nodes that reach no output are dropped, an Einsum that only permutes dims is a Transpose, a Concat has no
+pieces without elements, a Resize to the sizes that are there, or a Cast to the type, an Identity, a GatherND of constant rows of what a Transpose makes a Gather,
 and whatever constants alone determine is a constant.
 """
 import copy
@@ -219,11 +219,36 @@ class Graph:
         self.hold(y + "\0sizes", np.array([d[0] if known(d) else -1 for d in sizes.dims[y]]), sizes)
         return Node(helper.make_node("Reshape", [x, y + "\0sizes"], [y]), self, made=True)
 
+    def drop_pieces(self, sizes):
+        """A Concat joins what has elements: one such piece is it."""
+        for i, n in enumerate(self.nodes):
+            full = full_pieces(n, sizes) if n.op == "Concat" and n.domain == "" else None
+            if full:
+                proto = copy.deepcopy(n.proto) if len(full) > 1 else helper.make_node("Identity", [], n.output)
+                proto.input[:] = full
+                self.nodes[i] = Node(proto, self)
+
     def rename_copies(self, sizes):
         """A Resize to the sizes that its input has is an Identity, and so is a Cast to its type."""
         for i, n in enumerate(self.nodes):
             if n.domain == "" and (n.op == "Resize" and resizes_nothing(n, sizes) or n.op == "Cast" and casts_nothing(n, sizes)):
                 self.nodes[i] = Node(helper.make_node("Identity", n.input[:1], n.output), self)
+
+
+def full_pieces(node, sizes):
+    """The inputs of a Concat that have elements, where some have none; None where that is not known."""
+    y, axis = sizes.dims.get(node.out(0)), node.attr("axis")
+    if not y or axis is None or not -len(y) <= axis < len(y) or not all(node.input):
+        return None
+    off = lambda dims: dims[:axis % len(y)] + dims[axis % len(y) + 1:]
+    for x in node.input:
+        dims = sizes.dims.get(x)
+        if dims is None or len(dims) != len(y) or off(dims) != off(y) or not sizes.elem.get(x) or sizes.elem[x] != sizes.elem.get(node.out(0)):
+            return None
+    full = [x for x in node.input if sizes.dims[x][axis % len(y)] != (0, 0)]
+    if len(full) == len(node.input) or (len(full) == 1 and sizes.dims[full[0]] != y):
+        return None
+    return full
 
 
 def contents_of(name, graph, made, sizes):
@@ -392,6 +417,8 @@ class Model:
                 break
             self.sizes = Sizes(self.graph, self.sizes.symbols, given)
         self.graph.open()
+        self.graph.drop_dead()
+        self.graph.drop_pieces(self.sizes)
         self.graph.drop_dead()
         self.graph.rename_einsums(self.sizes)
         self.graph.rename_gathers(self.sizes)

@@ -95,6 +95,7 @@ class Sizes:
                         was = w.data.pop(name, None)
                         if least is not None:
                             w.data[name] = np.full(was.shape, least[k], was.dtype)
+            self.note_sure(node)
         a, b, guess = worlds
         self.elem, self.dims, self.content, self.count, self.guessed = {}, {}, {}, {}, {}
         for name, (elem, dims) in a.type.items():
@@ -106,6 +107,13 @@ class Sizes:
             x, y = a.data.get(name), b.data.get(name)
             if x is not None and y is not None and x.shape == y.shape and not differ(x, y).any():
                 self.content[name] = x
+
+    def note_sure(self, node):
+        """What comes out alike hangs on no unknown size, though what it is made from does: the second dim of f32[N,17]."""
+        for name in node.output:
+            x, y = (w.data.get(name) for w in self.worlds[:2])
+            if x is not None and y is not None and x.shape == y.shape and not differ(x, y).any():
+                self.symbols.sure.add(name)
 
     def merge_first(self, x, y, depth):
         """y is x with its first dims as one."""

@@ -173,6 +173,8 @@ class World:
             return {node.output[0]: (elem, None if dims is None else (None,) * len(dims))}
         if node.domain == "com.microsoft":
             return contrib.made(node, types, self.broadcast)
+        if node.domain == "" and node.op == "SimplifiedLayerNormalization":  # onnxruntime's, which ONNX does not define
+            return {node.output[0]: types[0]}
         if node.domain == "" and node.op == "Slice":
             return self.slice(node, types)
         if node.domain == "" and node.op in ("Flatten", "Tile", "Transpose") and types[0][1] is None:
@@ -247,13 +249,19 @@ class World:
         return {node.output[0]: (x[0], tuple(d for k, d in enumerate(x[1]) if k not in gone))}
 
     def resize(self, node, dims):
-        """By factors in their own type, as runtimes do: 20 * 1.3 are 26, though the float is a little less than 1.3."""
-        got, factors = self.schema(node), node.factors(self.data)
+        """By factors in their own type, as runtimes do: 20 * 1.3 are 26, though the float is a little less than 1.3. To sizes of which some are known."""
+        got, factors, sizes = self.schema(node), node.factors(self.data), self.listed(node.inp(3))
         elem, y = got.get(node.output[0], (0, None))
-        if y is None or dims is None or factors is None or node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
+        if y is None or dims is None:
+            return got
+        axes = [a % len(dims) for a in node.attr("axes", range(len(dims)))]
+        if sizes is not None and node.attr("keep_aspect_ratio_policy", "stretch") == "stretch":
+            named = dict(zip(axes, sizes))
+            return {node.output[0]: (elem, tuple(named.get(a, d) for a, d in enumerate(dims)))}
+        if factors is None or node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
             return got
         y = list(y)
-        for a, f in zip(node.attr("axes", range(len(dims))), factors.astype(np.float32).ravel()):
+        for a, f in zip(axes, factors.astype(np.float32).ravel()):
             y[a] = int(np.floor(np.float32(dims[a]) * f)) if dims[a] < LEAST else y[a]
         return {node.output[0]: (elem, tuple(y))}
 
@@ -293,7 +301,7 @@ class World:
         elem, dims = types[0]
         cuts = None if dims is None else self.cuts(node, len(dims))
         if cuts is None:
-            return None
+            return self.cut_somewhere(node, types)
         out = list(dims)
         for a, (start, end, step) in cuts.items():
             out[a] = len(range(dims[a])[cut(dims[a], start, end, step)])
@@ -301,6 +309,17 @@ class World:
             if self.inner and (dims[a] >= LEAST > out[a] or beyond):
                 out[a] = None  # see Sizes.forget_cut
         return {node.output[0]: (elem, tuple(out))}
+
+    def cut_somewhere(self, node, types):
+        """Of a Slice of which only the axes are known: the other dims stay."""
+        elem, dims = types[0]
+        axes, starts = self.data.get(node.inp(3)), types[1][1] if len(types) > 1 else None
+        if axes is None and not node.inp(3) and starts:
+            axes = np.arange(starts[0])
+        if dims is None or axes is None:
+            return None
+        cut_dims = {int(a) % len(dims) for a in axes.ravel()}
+        return {node.output[0]: (elem, tuple(None if k in cut_dims else d for k, d in enumerate(dims)))}
 
     def sequence(self, node, types):
         """The type of a sequence is that of its elements, with None for what they do not agree on."""
@@ -424,12 +443,15 @@ class World:
     def listed(self, name):
         """The elements of a list of sizes of which some are known, else None."""
         some = self.some.get(name)
-        return self.parts.get(name) or (tuple(some.tolist()) if some is not None and some.ndim == 1 and name not in self.data else None)
+        return tuple(some.tolist()) if some is not None and some.ndim == 1 and name not in self.data else self.parts.get(name)
 
     def partly(self, node, x):
-        """A Reshape to sizes of which some are not known."""
+        """A Reshape to sizes of which some are not known; of one the others leave what it is."""
         to = self.listed(node.inp(1))
         dims = [x[1][i] if d == 0 and not node.attr("allowzero", 0) and i < len(x[1]) else None if d == -1 else d for i, d in enumerate(to)]
+        size, others = (int(np.prod([d for d in of if d is not None], dtype=object)) for of in (x[1], dims))
+        if dims.count(None) == 1 and others > 0 and size % others == 0:
+            dims[dims.index(None)] = size // others
         return {node.output[0]: (x[0], tuple(dims))}
 
     # ---- contents

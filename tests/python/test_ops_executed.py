@@ -433,6 +433,14 @@ def gather(k, v, s, r, words):
     yield Case(k, [Arg("b a c d"), rows(3, 1, 2)], [Arg("3 1 2 a c d")], {}, **groups)
 
 
+def elements(k, v, s, r, words):
+    for axis, n in ((0, 2), (1, 1), (-1, 3), (2, 5)):
+        dim = "abcd"[axis]
+        index = const(r.integers(-s[dim], s[dim], [n if d == dim else s[d] for d in "abcd"]), np.int64)
+        yield Case(k, [Arg("a b c d"), index], [Arg("a b c d", size={dim: n})], {"axis": axis}, static="abcd")
+        yield Case(k, [Arg("a b c d", size={dim: 8}), Arg("a b c d", I64)], [Arg("a b c d")], {"axis": axis}, static=dim)
+
+
 def qdq(k, v, s, r, words):
     to = k == "QuantizeLinear"
     x, y = (Arg("a b c d"), Arg("a b c d", U8)) if to else (Arg("a b c d", U8), Arg("a b c d"))
@@ -633,7 +641,7 @@ def shape(k, v, s, r, words):
 
 
 FORMS = {"POINTWISE": pointwise, "EXPAND": expand, "REDUCE": reduce, "GLOBALPOOL": global_pool, "ARG": arg, "ALONG": along, "CONCAT": concat, "ROWS": rows, "WHOLE": whole,
-         "SPLIT": split, "SLICE": slice_, "PAD": pad, "TILE": tile, "GATHER": gather, "QDQ": qdq, "BATCHNORM": batch_norm, "NORM": norm,
+         "SPLIT": split, "SLICE": slice_, "PAD": pad, "TILE": tile, "GATHER": gather, "ELEMENTS": elements, "QDQ": qdq, "BATCHNORM": batch_norm, "NORM": norm,
          "MATMUL": matmul, "GEMM": gemm, "EINSUM": einsum, "POOL": pool, "RESIZE": resize, "MOVE": moving, "SHAPE": shape}
 
 

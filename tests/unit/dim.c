@@ -98,6 +98,8 @@ TEST(fresh) {
     rl_dim user = rl_dim_symbol(ctx, rl_internz(ctx, "?0"));
     CHECK(user != a);
     CHECK_STR(show(ctx, user), "'?0'");
+    rl_dim tenth = rl_dim_symbol(ctx, rl_internz(ctx, "?min(300|?10)")), ninth = rl_dim_symbol(ctx, rl_internz(ctx, "?min(300|?9)"));
+    CHECK_STR(show(ctx, rl_dim_add(ctx, tenth, ninth)), "'?min(300|?9)'+'?min(300|?10)'"); /* whatever numbers came before */
     CHECK(rl_dim_sub(ctx, 3, 5) < 0 && rl_dim_sub(ctx, 3, 5) != rl_dim_sub(ctx, 3, 5));
     rl_dim n = rl_dim_symbol(ctx, rl_internz(ctx, "N"));
     rl_dim big = rl_dim_mul(ctx, n, INT64_MAX);
