@@ -194,8 +194,11 @@ class Comparison:
         return None
 
     def misprices(self, op, shape, said, have):
-        """Why what the file charges is not what the target does. It may not be more for any configuration, nor less for the one chosen."""
+        """Why what the file charges is not what the target does. It may not be more for any configuration, nor less for the one chosen. Of an op that
+        has one configuration nothing hangs on that."""
         c, ours = op.charge, shape.charge
+        if op.fixed:
+            return None
         if c is None:
             costs = ours and (ours.tenths or any(x for _, x in have.priced()))
             return "is not charged in the file, but here" if costs else None
