@@ -61,7 +61,8 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
         x->time = x->stands_time;
     }
     out->conv_bound = out->bytes_bound = out->time_bound = 0;
-    if (!x->checked || out->conv_after > x->count || out->after.moving > x->count + x->outside + out->steps) return;
+    int64_t steps = rl_target_charges(r->target) ? rl_stats_steps(r->g) : 0;
+    if (!x->checked || out->conv_after > x->count || out->after.moving - steps > x->count + x->outside) return;
     out->conv_after = x->count;
     out->shown = x->shown;
     bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;

@@ -154,7 +154,6 @@ rl_status rl_pass_lower(rl_pass_run *r) {
         return RL_OK;
     }
     r->out->rewrote = true;
-    r->out->steps = l.steps;
     r->out->cheaper |= l.cheaper;
     return finish(&l);
 }

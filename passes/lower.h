@@ -47,7 +47,6 @@ typedef struct {
     rl_linkform *link;           /* [op] of links, once chosen */
     uint32_t nval;               /* values of the input */
     bool cheaper;   /* an Einsum was written in a form that is charged less than its own */
-    uint32_t steps; /* the model's own Transposes that stand for one conversion, less that one */
     uint32_t depth;
     bool failed;                 /* a form that cannot be written: the model stays as it is */
 } rl_lower;

@@ -351,24 +351,18 @@ static rl_value in_form(rl_lower *l, uint32_t phys, const rl_dims *d, rl_value t
     return rl_dims_equal(l->phys.p[phys].dims, d) ? l->phys.p[phys].v : rl_lower_regroup(l, phys, d, t);
 }
 
-/* Are the model's own Transposes, from a form that there is to t, quicker than the one that they come to?  Two that each move one group may be.
- * Then they are counted. */
+/* Are the model's own Transposes, from a form that there is to t, quicker than the one that they come to?  Two that each move one group may be. */
 static bool quicker_in_steps(rl_lower *l, rl_value t) {
     const rl_cls *c = &l->p->cls.p[l->p->member[t.i].cls];
     const uint8_t *to = rl_lower_atoms(l, l->p->member[t.i].cls, rl_lower_member_order(l, t)), *after = to;
     int64_t time = 0;
-    uint32_t n = 0;
     while (rl_target_charges(l->p->target) && l->def[t.i].i != RL_NONE && l->p->moving[l->def[t.i].i]) {
         t = rl_nod(l->g, l->def[t.i])->in[0];
         uint32_t order = rl_lower_member_order(l, t);
         const uint8_t *from = rl_lower_atoms(l, l->p->member[t.i].cls, order);
         time = rl_add(time, rl_move_cost(l->p, c, from, after, false, false));
-        n += !rl_same_bytes(from, after, c->natom);
         after = from;
-        if (first_of(l, l->p->member[t.i].cls, order) == RL_NONE) continue;
-        bool quicker = time < rl_move_cost(l->p, c, from, to, false, false);
-        if (quicker) l->steps += n - 1;
-        return quicker;
+        if (first_of(l, l->p->member[t.i].cls, order) != RL_NONE) return time < rl_move_cost(l->p, c, from, to, false, false);
     }
     return false;
 }

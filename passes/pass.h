@@ -50,7 +50,6 @@ typedef struct {
     bool rewrote;                    /* lower wrote the graph anew */
     bool moved;                      /* movement wrote a form */
     bool cheaper;                    /* lower wrote an Einsum in a form that the target charges less */
-    int64_t steps;                   /* Transposes that lower kept beyond one for each conversion: they are quicker */
     int64_t apart;                   /* nodes of other kinds that stand for a Transpose each (movement.c) */
     bool changed;                    /* false: the input is already as good; write its bytes */
     rl_stats before, after;          /* counted; equal where nothing changed */

@@ -205,6 +205,31 @@ void rl_stats_of(const rl_graph *g, rl_stats *s) {
     count_graph(g, s);
 }
 
+static bool is_step(const rl_graph *g, const rl_nodeinfo *n) {
+    if (rl_transpose_bytes(g, n) < 0) return false;
+    for (rl_value v = n->in[0]; rl_has(v);) {
+        const rl_valinfo *x = rl_val(g, v);
+        if (x->nuse != 1 || x->is_output || x->def.i == RL_NONE) return false;
+        n = rl_nod(g, x->def);
+        const kind *k = kind_of(g, n);
+        if (!k || (k->field != offsetof(rl_stats, views) && k->field != offsetof(rl_stats, transposes))) return false;
+        if (rl_transpose_bytes(g, n) >= 0) return true;
+        v = rl_in(n, 0);
+    }
+    return false;
+}
+
+int64_t rl_stats_steps(const rl_graph *g) {
+    int64_t n = 0;
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *x = rl_nod(g, g->order.p[i]);
+        n += is_step(g, x);
+        for (uint32_t k = 0; k < x->nattr; k++)
+            if (x->attr[k].graph) n += rl_stats_steps(x->attr[k].graph);
+    }
+    return n;
+}
+
 void rl_stats_add(rl_stats *to, const rl_stats *s) {
 #define X(field, name) to->field = rl_add(to->field, s->field);
     RL_STATS_FIELDS(X)

@@ -1,12 +1,13 @@
 """What a model moves as it stands, and the time that this takes by the target's table: docs/proof.md, sections 4 and 5."""
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from .atoms import Problem
 from .bound import behind, time_of
 from .flat import turns
 from .forms import all_shapes
 from .model import moves
+from .parts import VIEWS
 
 CAP = 10 ** 12  # bytes of one copy are not counted further
 
@@ -23,6 +24,25 @@ def movers(nodes, sizes, graph):
             yield n, maker.inp(0) if unit and readers[n.out(0)] == {("QuantizeLinear", "")} else n.out(0)
 
 
+def in_one(nodes, graph):
+    """(node, tensor) of movers, without those that move on what one of them, but for its shape, makes for them alone: the two are one conversion."""
+    made = {o: n for n in graph.nodes for o in n.output if o}
+    uses = Counter(x for n in graph.nodes for x in n.input)
+    moving = {n.out(0) for n, _ in nodes}
+
+    def is_second(n):
+        x = n.inp(0)
+        while uses[x] == 1 and x not in graph.outputs and x in made:
+            if x in moving:
+                return True
+            if made[x].domain or made[x].op not in (*VIEWS, "Transpose"):
+                return False
+            x = made[x].inp(0)
+        return False
+
+    return [(n, of) for n, of in nodes if not is_second(n)]
+
+
 def readers_of(graph):
     """{tensor: the kinds of nodes that read it}"""
     found = defaultdict(set)
@@ -32,9 +52,10 @@ def readers_of(graph):
     return found
 
 
-def moved(nodes, sizes, graph):
-    """How many there are, and their bytes."""
-    each = [min(CAP, (sizes.count.get(n.out(0)) or 0) * sizes.bits(of) // 8) for n, of in movers(nodes, sizes, graph)]
+def moved(nodes, sizes, graph, steps=False):
+    """How many there are, and their bytes; steps: two that are one conversion count as that."""
+    every = list(movers(nodes, sizes, graph))
+    each = [min(CAP, (sizes.count.get(n.out(0)) or 0) * sizes.bits(of) // 8) for n, of in (in_one(every, graph) if steps else every)]
     return len(each), sum(each)
 
 

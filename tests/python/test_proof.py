@@ -439,6 +439,21 @@ def rows_of_targets(prog, tmp):
             yield f"{src.name} for {target}, taken for {other}: {refused}"
 
 
+def unchanged_results(prog, tmp):
+    """A model that is not rewritten is not what its certificate says, also for a target that charges, where two Transposes may be one conversion."""
+    node, src = test_targets.h.make_node, tmp / "there_and_back.onnx"
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]), node("Relu", ["t"], ["u"]), node("Transpose", ["u"], ["y"], perm=[0, 2, 3, 1])]
+    onnx.save(test_targets.model_of(nodes, [("x", T.FLOAT, [2, 30, 40, 50])], [("y", T.FLOAT, [2, 30, 40, 50])]), src)
+    for target in ("onnx", "generic", "ort"):
+        why, lost, words, _ = by_both(prog, src, tmp, target)
+        if why or lost:
+            yield f"{target}: {why or lost}"
+        if common.relayout(prog, "check-proof", tmp / "proof.txt", src, src, "--target", target).status == 0:
+            yield f"{target}: check-proof takes the model for its result"
+        if accepts(Pair(src, src, Target(name=target)), words)[0] is None:
+            yield f"{target}: the second checker takes the model for its result"
+
+
 # ---------------------------------------------------------------------------------------------------- open results
 
 # Of floats that no integer of the type is, and of integers divided by 0; and the last that has one answer. (op, inputs, result's type)
@@ -968,7 +983,7 @@ def fewer_of_more_bytes(prog, tmp):
 
 # ---------------------------------------------------------------------------------------------------- mutated
 
-MODELS = {"rows of targets": rows_of_targets, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
+MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_results, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
           "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant, "partial rotary": partial_rotary,
           "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
 
