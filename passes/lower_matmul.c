@@ -130,25 +130,32 @@ static rl_value retyped(rl_lower *l, rl_value v, rl_dtype to) {
     return made;
 }
 
-/* Of the operand `left` and the other, as a MatMul, or a product of scaled integers, whose scales and zero points come along. */
-static void write_product(const writer *w, uint32_t left, const rl_value *v, const rl_dims *y) {
+/* The inputs of a product of integers that has A and B as in v, B first where `left` is B, with what belongs to each. */
+static void scaled_inputs(const writer *w, const rl_nodeinfo *old, const rl_scaled *x, uint32_t left, const rl_value v[2], rl_value *in) {
     rl_lower *l = w->l;
-    const rl_nodeinfo old = *rl_nod(l->g, w->op->node);
+    bool differ = rl_val(l->g, v[A_])->dtype != rl_val(l->g, v[B_])->dtype;
+    uint32_t written = left == B_ && differ ? rl_retyped_operand(l->p, w->op) : RL_NONE;
+    for (uint32_t i = 0; i < old->nin; i++) {
+        bool matrix = i == x->pair[0][A_] || i == x->pair[0][B_];
+        in[i] = matrix ? v[i == x->pair[0][B_]] : rl_has(old->in[i]) ? rl_lower_member(l, old->in[i]) : RL_NOVALUE;
+    }
+    for (uint32_t i = 0; written != RL_NONE && i < x->npair; i += x->npair - 1) { /* the matrix and the zero point */
+        rl_value *s = &in[x->pair[i][written]];
+        *s = retyped(l, *s, rl_val(l->g, v[1 - written])->dtype);
+    }
+    for (uint32_t i = 0; i < x->npair; i++) {
+        rl_value *a = &in[x->pair[i][0]], *b = &in[x->pair[i][1]], was = *a;
+        if (left == B_) *a = *b, *b = was;
+    }
+}
+
+/* Of the operand `left` and the other, as a MatMul, or the product of integers that it was. */
+static void write_product(const writer *w, uint32_t left, const rl_value v[2], const rl_dims *y) {
+    const rl_nodeinfo old = *rl_nod(w->l->g, w->op->node);
     const rl_scaled *x = rl_op_scaled(old.op);
     rl_value in[8] = {v[left], v[1 - left], RL_NOVALUE, RL_NOVALUE, RL_NOVALUE, RL_NOVALUE, RL_NOVALUE, RL_NOVALUE};
-    uint32_t nin = x ? RL_LEN(in) : 2;
-    for (uint32_t i = 0; x && i < x->npair; i++)
-        for (uint32_t k = 0; k < 2; k++) {
-            rl_value s = i ? rl_in(&old, x->pair[i][left ? 1 - k : k]) : RL_NOVALUE;
-            in[x->pair[i][k]] = i == 0 ? v[left ? 1 - k : k] : rl_has(s) ? rl_lower_member(l, s) : s;
-        }
-    for (uint32_t i = 0; x && i < x->nother; i++)
-        if (rl_has(rl_in(&old, x->other[i]))) in[x->other[i]] = rl_lower_member(l, rl_in(&old, x->other[i]));
-    uint32_t side = x && left && rl_val(l->g, in[x->pair[0][0]])->dtype != rl_val(l->g, in[x->pair[0][1]])->dtype ? rl_retyped_operand(l->p, w->op) : RL_NONE;
-    for (uint32_t i = 0; side != RL_NONE && i < x->npair; i += x->npair - 1) { /* the matrix and the zero point */
-        rl_value *s = &in[x->pair[i][1 - side]];
-        *s = retyped(l, *s, rl_val(l->g, v[1 - side])->dtype);
-    }
+    uint32_t nin = RL_LEN(in);
+    if (x) scaled_inputs(w, &old, x, left, v, in);
     while (!rl_has(in[nin - 1])) nin--;
     result(w, x ? old.op : RL_OP_MatMul, in, nin, NULL, 0, y);
 }

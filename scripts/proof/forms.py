@@ -205,7 +205,7 @@ class Forms:
         elem = [model.sizes.elem[o.tensor] for o in self.work.operands[:2]]
         if node.op not in SCALED_MATMUL or elem[0] == elem[1]:
             return True
-        zeros = {"MatMulInteger": (2, 3), "QLinearMatMul": (2, 5), "MatMulIntegerToFloat": (4, 5)}[node.op]
+        zeros = SCALED_MATMUL[node.op][1]
         return any(not pinned and t in (TensorProto.INT8, TensorProto.UINT8) and (not node.inp(z) or node.inp(z) in model.stored)
                    for pinned, t, z in zip(self.pinned, elem, zeros))
 

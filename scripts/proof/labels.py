@@ -29,8 +29,8 @@ FLAT = {"Softmax", "LogSoftmax", "Hardmax"}  # before opset 13 over all dims fro
 # Ops that make a row of each row of input 0: the input that is the matrix (None: no matter of what rank), and those that are of the rows, or for each.
 ROWS = {"MatMulInteger": (1, (2,)), "QLinearMatMul": (3, (1, 2, 6, 7))}
 ROWS_MS = {"QGemm": (3, (1, 2, 7, 8)), "DynamicQuantizeMatMul": (1, ()), "MatMulIntegerToFloat": (1, (2, 4)), "MatMulNBits": (None, ()), "BiasGelu": (None, ()), "FastGelu": (None, ())}
-# Products of integers: input B, and what is one number where B can stand left.
-SCALED_MATMUL = {"MatMulInteger": (1, (2, 3)), "QLinearMatMul": (3, (1, 2, 4, 5, 6, 7)), "MatMulIntegerToFloat": (1, (2, 3, 4, 5, 6))}
+# Products of integers: input B, the zero points of A and B, and other inputs. Where each of these is one number, B can stand left.
+SCALED_MATMUL = {"MatMulInteger": (1, (2, 3), ()), "QLinearMatMul": (3, (2, 5), (1, 4, 6, 7)), "MatMulIntegerToFloat": (1, (4, 5), (2, 3, 6))}
 HEADS = {"Attention": 3, "RotaryEmbedding": 1}  # inputs that may have their heads behind the sequence
 MAXRANK = 24
 MAXLABEL = 32
@@ -466,8 +466,8 @@ class Builder:
     def scaled_matmul(self):
         """Of integers: where each scale and zero point is one number, and nothing is added to a column, as MatMul, else on rows."""
         n = self.node
-        b, more = SCALED_MATMUL[n.op]
-        if any(n.inp(k) and self.model.sizes.dims.get(n.inp(k)) not in ((), (ONE,)) for k in more):
+        b, zeros, more = SCALED_MATMUL[n.op]
+        if any(n.inp(k) and self.model.sizes.dims.get(n.inp(k)) not in ((), (ONE,)) for k in (*zeros, *more)):
             self.rows()
         else:
             self.matmul(b)
