@@ -66,6 +66,10 @@ def closing(proof):
     fewest, quick, left, takes, at_least = add(map(bound.shown, proof.graphs))
     if (n, size) == least:
         return f"proved: {n} conversions, {size} bytes, none fewer"
+    if proof.bytes_first and size == least[1]:
+        return f"proved: {size} bytes, none fewer; {n} conversions, at least {least[0]}"
+    if not proof.bytes_first and n == least[0]:
+        return f"proved: {n} conversions, none fewer; {size} bytes, at least {least[1]}"
     if quick and not left:
         return f"proved: {n} conversions: {fewest} where none has fewer, {quick} where none that has no more is clearly quicker"
     times = f"; {takes} ns where {left} are open, proved: at least {at_least}" if takes else ""

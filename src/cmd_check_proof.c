@@ -105,7 +105,11 @@ static rl_status print_shown(rl_ctx *ctx, const rl_cert *c) {
     if (RL_PROTECT(ctx)) return RL_ENOMEM; /* the passes' own has ended with them */
     add_shown(ctx, c, &s);
     for (uint32_t i = 0; i < c->nfunction; i++) add_shown(ctx, c->function[i].cert, &s);
-    if (s.least) printf("proved: %" PRId64 " conversions, %" PRId64 " bytes, none fewer\n", s.cost.count, s.cost.bytes);
+    if (s.cost.count == s.bound.count && s.cost.bytes == s.bound.bytes)
+        printf("proved: %" PRId64 " conversions, %" PRId64 " bytes, none fewer\n", s.cost.count, s.cost.bytes);
+    else if (s.least && c->bytes_first)
+        printf("proved: %" PRId64 " bytes, none fewer; %" PRId64 " conversions, at least %" PRId64 "\n", s.cost.bytes, s.cost.count, s.bound.count);
+    else if (s.least) printf("proved: %" PRId64 " conversions, none fewer; %" PRId64 " bytes, at least %" PRId64 "\n", s.cost.count, s.cost.bytes, s.bound.bytes);
     else if (s.shown.quick && !s.shown.open)
         printf("proved: %" PRId64 " conversions: %" PRId64 " where none has fewer, %" PRId64 " where none that has no more is clearly quicker\n",
                s.cost.count, s.shown.fewest, s.shown.quick);
