@@ -144,7 +144,7 @@ def count(problem, work, lab, k):
 def is_dequantized(model, tensor):
     """Does a DequantizeLinear make it, or what it is a Transpose or view of?"""
     made = model.origin.get(tensor)
-    while made is not None and made.domain == "" and made.op in MOVES:
+    while is_move(made):
         made = model.origin.get(made.inp(0))
     return made is not None and made.op == "DequantizeLinear"
 

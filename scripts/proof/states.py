@@ -36,13 +36,13 @@ def distinct(rows, cost):
     return sequence[np.sort(first)]
 
 
-def unbought(rows, cost, weight, size=256):
-    """Which of these states, cheapest first, stay: those from which no other may buy what they have."""
+def unbought(rows, cost, weight, size=256, most=None):
+    """Which of these states, cheapest first, stay: those that no other may buy; size: so many are looked at at a time, beside the first `most` that stay."""
     states = States(rows, cost, weight)
     kept = np.zeros(0, dtype=np.int64)
     for start in range(0, len(cost), size):
         block = np.arange(start, min(start + size, len(cost)))
-        block = block[~states.bought(kept, block).any(axis=0)]
+        block = block[~states.bought(kept[:most], block).any(axis=0)]
         earlier = np.triu(np.ones((len(block), len(block)), dtype=bool), 1)
         kept = np.concatenate([kept, block[~(states.bought(block, block) & earlier).any(axis=0)]])
     return kept

@@ -21,7 +21,7 @@ import numpy as np
 from . import Refused
 from . import flow
 from .join import joined
-from .states import States, as_words, distinct, exact
+from .states import as_words, exact, unbought
 
 FIRST, MOST = 128, 1 << 15  # states of the first pass, and of the last
 CHUNK = 4096                # states that are compared with those kept before, at a time
@@ -228,15 +228,9 @@ class Pass:
         """Drops a state if another may buy what it has beyond it without costing more. States come cheapest first."""
         if len(self.cost) < 2:
             return
-        states = States(self.rows, self.cost, self.t.cost_of[self.columns])
         crowd = len(self.cost) > 20 * self.room  # most will be merged anyway: a quick look will do
         size, most = (64, self.room) if crowd else (256, 4 * self.room)
-        kept = np.zeros(0, dtype=np.int64)
-        for start in range(0, len(self.cost), size):
-            block = np.arange(start, min(start + size, len(self.cost)))
-            block = block[~states.bought(kept[:most], block).any(axis=0)]
-            earlier = np.triu(np.ones((len(block), len(block)), dtype=bool), 1)
-            kept = np.concatenate([kept, block[~(states.bought(block, block) & earlier).any(axis=0)]])
+        kept = unbought(self.rows, self.cost, self.t.cost_of[self.columns], size, most)
         self.cost, self.rows = self.cost[kept], self.rows[kept]
 
     def merge(self):
