@@ -15,6 +15,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 ROOT=$PWD
 PYTHON=$ROOT/.venv/bin/python
+export OPENBLAS_NUM_THREADS=1 # of numpy: suites run beside each other, and its threads only get into each other's way
 
 say() { printf '%s\n' "$*" >&2; }
 

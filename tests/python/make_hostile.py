@@ -41,9 +41,14 @@ def varint(x):
     return bytes(out)
 
 
+def head(number, size):
+    """What stands before the body of a field with a length."""
+    return varint(number << 3 | 2) + varint(size)
+
+
 def field(number, body):
     """A field with a length."""
-    return varint(number << 3 | 2) + varint(len(body)) + body
+    return head(number, len(body)) + body
 
 
 def scalar(number, x):
@@ -329,23 +334,35 @@ def types():
 
 
 def nesting():
-    def nested(depth, wrap, core):
-        data = core
+    def nested(depth, around):
+        """around(size): what stands before and behind a body of that size."""
+        before, behind, size = [], [], 0
         for _ in range(depth):
-            data = wrap(data)
-        return data
+            a, b = around(size)
+            before.append(a)
+            behind.append(b)
+            size += len(a) + len(b)
+        return b"".join([*reversed(before), *behind])
 
-    # If bodies: graph -> node -> attribute -> graph, written from the inside out.
-    body = lambda g: field(1, field(1, b"c") + field(2, b"o") + field(4, b"If") + field(5, field(1, b"then_branch") + field(6, g) + scalar(20, 5)))
+    def body(size):
+        """If bodies: graph -> node -> attribute -> graph."""
+        kind = scalar(20, 5)
+        attribute = field(1, b"then_branch") + head(6, size)
+        node = field(1, b"c") + field(2, b"o") + field(4, b"If") + head(5, len(attribute) + size + len(kind)) + attribute
+        return head(1, len(node) + size + len(kind)) + node, kind
+
+    def seq(size):
+        element = head(1, size)
+        return head(4, len(element) + size) + element, b""
+
     for depth in (33, 100, 5000):
-        yield f"if_{depth}", model_bytes(nested(depth, body, b"")), LIMIT, ()
-    seq = lambda t: field(4, field(1, t))
+        yield f"if_{depth}", model_bytes(nested(depth, body)), LIMIT, ()
     for depth in (100, 5000, 100000 if sys.maxsize > 2 ** 32 else 5000):
-        yield f"sequence_{depth}", model_bytes(field(11, field(1, b"x") + field(2, nested(depth, seq, b"")))), LIMIT, ()
+        yield f"sequence_{depth}", model_bytes(field(11, field(1, b"x") + field(2, nested(depth, seq)))), LIMIT, ()
     m = model().SerializeToString()
-    yield "function_if_5000", m + field(25, field(1, b"f") + field(7, field(4, b"If") + field(5, field(6, nested(5000, body, b""))))), LIMIT, ()
-    yield "training_5000", m + field(20, field(1, nested(5000, body, b""))), LIMIT, ()
-    yield "hint_5000", model_bytes(model().graph.SerializeToString() + field(13, field(1, b"x") + field(2, nested(5000, seq, b"")))), LIMIT, ()
+    yield "function_if_5000", m + field(25, field(1, b"f") + field(7, field(4, b"If") + field(5, field(6, nested(5000, body))))), LIMIT, ()
+    yield "training_5000", m + field(20, field(1, nested(5000, body))), LIMIT, ()
+    yield "hint_5000", model_bytes(model().graph.SerializeToString() + field(13, field(1, b"x") + field(2, nested(5000, seq)))), LIMIT, ()
 
 
 def bombs():
