@@ -156,10 +156,10 @@ rl_status rl_rule_dft(rl_shaper *s) {
     return rl_shape_set(s, 0, x->dtype, x->rank, d);
 }
 
-/* Inputs: signal [batch, length, 1 or 2], step, window, frame length. */
+/* Inputs: signal [batch, length, 1 or 2] or, as onnxruntime takes it and models have it, [batch, length]; step, window, frame length. */
 rl_status rl_rule_stft(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0), *win = input(s, 2);
-    RL_TRY(want_rank(s, 0, 3));
+    if (!ranked(x) || x->rank != 2) RL_TRY(want_rank(s, 0, 3));
     rl_cell step = scalar(s, 1);
     rl_dim frame = input(s, 3) ? size_of(s, scalar(s, 3)) : win ? dim_at(win, 0) : dim_at(x, 1);
     rl_dim room = rl_shape_sub(s, dim_at(x, 1), frame), d[4] = {dim_at(x, 0), UNKNOWN, frame, 2};

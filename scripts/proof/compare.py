@@ -89,7 +89,7 @@ class Comparison:
     def size_of(self, name, value):
         """Counted of the sizes that the file has: where fewer are known to be one, more is a guess."""
         guesses = [d if isinstance(d, int) else guess(d) for d in value.sizes] if value else [None]
-        return bytes_of(self.problem.model, name, None if None in guesses else math.prod(guesses))
+        return bytes_of(self.problem.model, name, None if None in guesses else math.prod(max(d, 0) for d in guesses))
 
     def same_bytes(self, value):
         size = self.size_of(value.name, value)

@@ -103,7 +103,7 @@ class Sizes:
             self.elem[name] = elem
             self.dims[name] = None if dims is None or other is None or len(dims) != len(other) else tuple(zip(dims, other))
             third = guess.type.get(name, (0, None))[1]
-            self.count[name], self.guessed[name] = None if third is None else int(np.prod(third, dtype=object)), third
+            self.count[name], self.guessed[name] = None if third is None else math.prod(max(d, 0) for d in third), third
             x, y = a.data.get(name), b.data.get(name)
             if x is not None and y is not None and x.shape == y.shape and not differ(x, y).any():
                 self.content[name] = x

@@ -13,6 +13,9 @@ from .symbols import GUESS, LEAST
 ELEMENTS = {f"tensor({name.lower()})": elem for name, elem in TensorProto.DataType.items()}
 LARGEST = 2 ** 63 - 1  # that inference and contents can hold
 PLENTY = 64  # dims
+CONVS = ("Conv", "ConvInteger", "QLinearConv")
+POOLS = ("AveragePool", "LpPool", "MaxPool")
+FAR = 1024  # strides
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
 # ONNX's own that give what they take, whatever their attributes are.
@@ -20,6 +23,16 @@ ALIKE = set("""Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Co
     HardSigmoid HardSwish Hardmax InstanceNormalization LRN LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg PRelu
     Reciprocal Relu ReverseSequence RotaryEmbedding Round Scatter ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus
     Softsign Sqrt Swish Tan Tanh TensorScatter ThresholdedRelu Trilu""".split())
+
+
+def in_full(node):
+    """The node with a default that inference has wrong: STFT is one-sided."""
+    if (node.domain, node.op) != ("", "STFT") or any(a.name == "onesided" for a in node.proto.attribute):
+        return node.proto
+    full = onnx.NodeProto()
+    full.CopyFrom(node.proto)
+    full.attribute.append(helper.make_attribute("onesided", 1))
+    return full
 
 
 class World:
@@ -89,7 +102,7 @@ class World:
             if got is not None:
                 got = dict(zip(node.output, got))
         if not got:
-            got = bodies.infer(self, node) or self.own(node) or self.schema(node)
+            got = bodies.infer(self, node) or self.own(node) or self.below_windows(node, self.schema(node))
             if key is not None and not self.doubt and not self.joined:
                 self.cache[key] = [got.get(n) for n in node.output]
         self.note_windows(node, got)
@@ -158,8 +171,21 @@ class World:
 
     def note_windows(self, node, got):
         x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
-        if self.world < 2 and x and y and len(x) == len(y) and ("Conv" in node.op or node.op in ("AveragePool", "LpPool", "MaxPool")):
+        if self.world < 2 and x and y and len(x) == len(y) and ("Conv" in node.op or node.op in POOLS):
             self.windowed.update(b for a, b in zip(x[2:], y[2:]) if a and b and a != b and self.hangs_on_unknown(a))
+
+    def below_windows(self, node, got):
+        """Of a guess that is smaller than the window: inference rounds towards zero, so that it is asked of a larger one, by whole strides."""
+        x, name = self.type.get(node.inp(0), (0, None)), node.out(0)
+        small = self.world == 2 and node.op in (*POOLS, *CONVS) and node.domain == "" and x[1] and min((d for d in (got.get(name) or (0, None))[1] or () if d is not None), default=2) <= 1
+        if not small or None in x[1]:
+            return got
+        n = len(x[1]) - 2
+        far = tuple(d + FAR * s for d, s in zip(x[1][2:], node.attr("strides", [1] * n)))
+        self.type[node.inp(0)] = (x[0], x[1][:2] + far)
+        got = {y: (elem, dims and dims[:2] + tuple(d and d - FAR for d in dims[2:])) for y, (elem, dims) in self.schema(node).items()}
+        self.type[node.inp(0)] = x
+        return got
 
     def own(self, node):
         """Rules where the schema has none, or refuses sizes that might broadcast."""
@@ -386,7 +412,7 @@ class World:
         out = {}
         for s in dict.fromkeys((schema, onnx.defs.get_schema(node.op, node.domain))):  # older ones do not know negative axes
             try:
-                got = onnx.shape_inference.infer_node_outputs(s, node.proto, types, data, opset_imports=node.graph.opsets,
+                got = onnx.shape_inference.infer_node_outputs(s, in_full(node), types, data, opset_imports=node.graph.opsets,
                                                               ir_version=node.graph.ir_version)
             except Exception:
                 continue
