@@ -64,6 +64,7 @@ class Worlds:
         self.infer()
 
     def infer(self):
+        self.seen = {}  # (symbol, numbers) -> what differs: places that nothing helps ask the same of each
         self.sizes = Sizes(self.graph, self.symbols)
         self.differ = differences(self.graph, self.sizes)
 
@@ -84,11 +85,12 @@ class Worlds:
 
     def tried(self, name, numbers):
         """What differs where the symbol has these."""
-        given = self.symbols.given
-        self.symbols.given = {**given, name: numbers}
-        differ = differences(self.graph, Sizes(self.graph, self.symbols))
-        self.symbols.given = given
-        return differ
+        if (name, numbers) not in self.seen:
+            given = self.symbols.given
+            self.symbols.given = {**given, name: numbers}
+            self.seen[name, numbers] = differences(self.graph, Sizes(self.graph, self.symbols))
+            self.symbols.given = given
+        return self.seen[name, numbers]
 
     def keep(self, name, numbers):
         self.symbols.given[name] = numbers
