@@ -21,7 +21,7 @@ from .labels import is_moving
 from .model import Graph, Model
 from .result import bytes_of, moved, takes
 from .contents import SMALL
-from .symbols import ONE, Symbols, known
+from .symbols import ONE, OTHERS, Symbols, known
 
 MAXENUM = 50_000  # configurations that are listed where forms cannot be compared as such
 FREE = 65536      # bytes of a computed constant that may be written out instead of what makes it
@@ -525,7 +525,7 @@ class Pair:
     def check(self, proof):
         """Raises Refused; returns the names of what could not be rebuilt."""
         why, unknown = None, self.unknown(proof)
-        for way in dict.fromkeys(((0, ()), (1, ()), (0, unknown), (1, unknown))):
+        for way in dict.fromkeys((others, open_) for open_ in ((), unknown) for others in OTHERS):
             if why and not self.main.model.sizes.symbols.index:
                 break
             if way not in self.made:

@@ -4,6 +4,7 @@ GUESS = 64
 LEAST = 10_007  # no symbol is smaller
 APART = 100, 150
 WORLDS = 3    # two of primes, and one in which every symbol is GUESS
+OTHERS = 0, 1, 2  # numbers for them
 
 
 def primes(start, count, apart, rest=None):
@@ -21,15 +22,17 @@ class Symbols:
     """A number for each unknown size, by name, in each world."""
 
     def __init__(self, others=0, open_=()):
-        """open_: (tensor, dim, symbol) of sizes that are taken for unknown, whatever is inferred. others: not the first numbers that are tried, but such
-        that ceil(N/2), ceil(N/4) ... are odd in one world, and floor(N/2) ... in the other."""
-        self.rests = (1, 63) if others else (None, None)
+        """open_: (tensor, dim, symbol) of sizes that are taken for unknown, whatever is inferred. others: not the first numbers that are tried, but
+        1: such that ceil(N/2), ceil(N/4) ... are odd in one world, and floor(N/2) ... in the other;
+        2: in one world multiples of each number up to 8, so that floor(N/3) + 1 is not always ceil(N/3)."""
+        self.rests = (1, 63) if others == 1 else (None, None)
+        self.times = (1, 840 if others == 2 else 2)
         self.index, self.name, self.open = {}, {}, {x[:2]: x[2] for x in open_}
         self.given = {}    # name -> its numbers in all worlds, where they are others (alike.py)
         self.calls = {}    # what functions of the model give (calls.py)
         self.sure = set()  # tensors whose contents hang on no unknown size
         odd, even = (primes(n, 64, apart, rest) for n, apart, rest in zip((LEAST, 20_011), APART, self.rests))
-        self.numbers = [odd, [2 * p for p in even]]
+        self.numbers = [[t * p for p in found] for t, found in zip(self.times, (odd, even))]
 
     def number(self, name, world):
         i = self.index.setdefault(name, len(self.index))
@@ -38,7 +41,7 @@ class Symbols:
         if world == 2:
             return GUESS
         while i >= len(self.numbers[world]):
-            times = 1 + world
+            times = self.times[world]
             more = primes(self.numbers[world][-1] // times + APART[world], len(self.numbers[world]), APART[world], self.rests[world])
             self.numbers[world] += [times * p for p in more]
         self.name[world, self.numbers[world][i]] = name
