@@ -476,6 +476,27 @@ int64_t rl_dim_guess(const rl_ctx *ctx, rl_dim d, int64_t guess) {
     return RL_MAX(eval_terms(ctx, p->t, p->n, &m), 0);
 }
 
+/* The value where each symbol is least; false where it may be less elsewhere, as of 512-N. */
+static bool least_of(const rl_ctx *ctx, const rl_dimpoly *p, int64_t *least) {
+    *least = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        int64_t x = p->t[i].c, inner;
+        if (p->t[i].nsym && x < 0) return false;
+        for (uint32_t j = 0; j < p->t[i].nsym; j++) {
+            const rl_dimsym *s = &ctx->dims->sym.p[p->t[i].sym[j]];
+            if (s->kind == FLOOR && (!least_of(ctx, &ctx->dims->poly.p[s->num], &inner) || inner < 0)) return false;
+            x = rl_mul(x, s->kind == FLOOR ? inner / s->k : s->name[0] != '?');
+        }
+        *least = rl_add(*least, x);
+    }
+    return true;
+}
+
+bool rl_dim_never_negative(const rl_ctx *ctx, rl_dim d) {
+    int64_t least = d;
+    return (rl_dim_known(d) || least_of(ctx, rl_dim_poly(ctx, d), &least)) && least >= 0;
+}
+
 bool rl_dim_eval(const rl_ctx *ctx, rl_dim d, const rl_hash *value, int64_t *x) {
     meaning m = {value, 0, false};
     *x = d;

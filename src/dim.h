@@ -46,6 +46,8 @@ void rl_dim_renumber(rl_text *t, const char *s, size_t n, rl_hash *seen);
 bool rl_dim_parse(rl_ctx *ctx, const char **s, rl_dim *d);
 /* Numbers for sizes: known dims as they are, every symbol replaced by `guess` (for weights of moved bytes). */
 int64_t rl_dim_guess(const rl_ctx *ctx, rl_dim d, int64_t guess);
+/* Is a number for certain at least 0, where symbols with names are at least 1?  N-1 is, 512-N and N-2 are not. */
+bool rl_dim_never_negative(const rl_ctx *ctx, rl_dim d);
 /* The size where each symbol has the value that the hash gives its name's pointer; false when one has none there. */
 bool rl_dim_eval(const rl_ctx *ctx, rl_dim d, const rl_hash *value, int64_t *x);
 

@@ -278,8 +278,14 @@ static cell to_cell(ratio r, bool integer) {
 
 /* ---- one element ---- */
 
-static bool positive(const rl_shaper *s, cell c) {
-    return c.kind == CELL_SYM && is_size(s, c.sym);
+/* For certain: of 512-N and N-3 it hangs on N. */
+static bool not_negative(const rl_shaper *s, cell c) {
+    return c.kind == CELL_SYM && rl_dim_never_negative(s->ctx, c.sym);
+}
+
+/* Is rounding towards zero rounding down?  It is of H-3 where a window of 3 finds room. */
+static bool rounds_down(const rl_shaper *s, cell c) {
+    return c.kind == CELL_SYM && rl_dim_guess(s->ctx, c.sym, 1000) > 0;
 }
 
 /* -1, 0, 1: the order of a and b; 2: not known. */
@@ -293,7 +299,7 @@ static int order(const rl_shaper *s, cell a, cell b) {
         int o = order(s, b, a);
         return o == 2 ? 2 : -o;
     }
-    if (y.known && y.den == 1 && x.den == 1 && positive(s, a))
+    if (y.known && y.den == 1 && x.den == 1 && not_negative(s, a))
         return y.num < 0 || rl_shape_least(s, x.sym) > y.num ? 1 : 2;
     if (y.known || x.den != 1 || y.den != 1) return 2;
     ratio d = sub_whole(s, x, y);
@@ -303,7 +309,7 @@ static int order(const rl_shaper *s, cell a, cell b) {
 /* a >= b where the two may be equal. */
 static bool not_less(const rl_shaper *s, cell a, cell b) {
     int o = order(s, a, b);
-    return o == 0 || o == 1 || (a.kind == CELL_SYM && b.kind == CELL_INT && a.num == 1 && rl_shape_least(s, a.sym) >= b.num);
+    return o == 0 || o == 1 || (not_negative(s, a) && b.kind == CELL_INT && a.num == 1 && rl_shape_least(s, a.sym) >= b.num);
 }
 
 static cell extreme(const rl_shaper *s, binary op, cell a, cell b) {
@@ -312,7 +318,7 @@ static cell extreme(const rl_shaper *s, binary op, cell a, cell b) {
     if (not_less(s, b, a)) return op == MIN ? a : b;
     rl_dim x = size_of(s, a), y = size_of(s, b), d;
     if (x == UNKNOWN || y == UNKNOWN) return none;
-    if (op == MIN) return symbol(rl_shape_min(s, x, y), 1);
+    if (op == MIN) return not_negative(s, a) && not_negative(s, b) ? symbol(rl_shape_min(s, x, y), 1) : none;
     if (rl_dim_known(x) || rl_dim_known(y)) return symbol(rl_shape_derived(s, "most", x, y), 1);
     return rl_shape_broadcast(s, x, y, &d) ? symbol(d, 1) : none;
 }
@@ -379,7 +385,7 @@ cell rl_cell_combine(const rl_shaper *s, binary op, cell a, cell b, rl_dtype t) 
     if (a.kind == CELL_FLOAT && b.kind == CELL_FLOAT) return floats(op, a.f, b.f);
     ratio x = ratio_of(a), y = ratio_of(b), r;
     bool integer = !is_float(t);
-    if (!x.ok || !y.ok || (op >= DIV && a.kind == CELL_SYM && !positive(s, a))) return none;
+    if (!x.ok || !y.ok || (op >= DIV && a.kind == CELL_SYM && !rounds_down(s, a))) return none;
     if (op <= SUB) r = sum(s, op, x, y);
     else if (op == MUL) r = product(s, x, y);
     else r = op == DIV ? quotient(s, x, y, integer) : remainder_of(s, x, y);
@@ -414,9 +420,8 @@ cell rl_cell_apply(const rl_shaper *s, unary op, cell c, bool integer) {
     if (c.kind == CELL_INT) return op == ABS ? c : none;
     if (c.kind != CELL_SYM) return none;
     if (op == NEG) return to_cell(over(s, scale(s, ratio_of(c), -1), c.num), integer);
-    if (!positive(s, c)) return none;
     switch (op) {
-    case ABS: return c;
+    case ABS: return not_negative(s, c) ? c : none;
     case FLOOR: return to_cell(whole(rl_shape_floordiv(s, c.sym, c.num)), integer);
     case CEIL: return to_cell(whole(rl_shape_ceildiv(s, c.sym, c.num)), integer);
     default: return none;
@@ -442,6 +447,6 @@ cell rl_cell_convert(const rl_shaper *s, cell c, rl_dtype from, rl_dtype to) {
         return rl_cell_rounded(c, to);
     }
     if (c.kind == CELL_FLOAT) return fabs(c.f) < 9e18 ? of_int((int64_t)c.f) : none;
-    if (c.kind == CELL_SYM && c.num > 1) return positive(s, c) ? to_cell(whole(rl_shape_floordiv(s, c.sym, c.num)), true) : none;
+    if (c.kind == CELL_SYM && c.num > 1) return rounds_down(s, c) ? to_cell(whole(rl_shape_floordiv(s, c.sym, c.num)), true) : none;
     return c;
 }
