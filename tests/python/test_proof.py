@@ -854,10 +854,20 @@ def cast_like_model(stored):
                                  numbered(eps=np.arange(4) / 8) if stored else {}, opset=17)
 
 
+def packed_model(stored):
+    """A weight of four bits that is permuted in another shape: where it is stored its own dims, 2 and 3, cut no dim of what it is added to."""
+    h = test_targets.h
+    nodes = [h.make_node("Reshape", ["w", "rows"], ["r"]), h.make_node("Transpose", ["r"], ["p"], perm=[1, 0]), h.make_node("Cast", ["p"], ["c"], to=T.FLOAT),
+             h.make_node("Transpose", ["x"], ["t"], perm=[1, 0]), h.make_node("Add", ["t", "c"], ["a"]), h.make_node("Transpose", ["a"], ["y"], perm=[1, 0])]
+    weight = [h.make_tensor("w", T.UINT4, [2, 3, 4], [k % 16 for k in range(24)])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [6, 4]), *([] if stored else [("w", T.UINT4, [2, 3, 4])])], [("y", T.FLOAT, None)],
+                                 numbered(rows=[6, 4]) + (weight if stored else []), opset=21)
+
+
 def constant_parts(prog, tmp):
     """Both checkers take what is computed for what the program takes it; of a model in which it hangs on an input, or is otherwise, the certificate is refused."""
     for name, make, right, wrong in (("counted", counted_model, 1, 0), ("chosen", chosen_model, True, False), ("tied", tied_model, True, False),
-                                     ("masked", masked_by_constants, True, False), ("cast", cast_like_model, True, False),
+                                     ("masked", masked_by_constants, True, False), ("cast", cast_like_model, True, False), ("packed", packed_model, True, False),
                                      ("best", best_model, "ReduceMin", "ReduceMax")):
         onnx.save(make(right), tmp / "constant.onnx")
         why, lost, words, out = by_both(prog, tmp / "constant.onnx", tmp, "onnx")
