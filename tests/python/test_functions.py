@@ -93,6 +93,29 @@ def imported(prog, tmp):
     return None if "com.microsoft" in wants and wants <= set(has) and len(has) == len(set(has)) else f"nodes of {wants}, imports {has}"
 
 
+def modules():
+    """As exporters write modules: functions in functions, of which one has a tensor from its call; sizes of the inner one's result are known once its
+    type has come out, and of f32[2,4,1] no Transpose moves anything."""
+    node, make = h.make_node, lambda name, nodes, attrs=(): h.make_function("local", name, ["x"], ["y"], nodes, OPSETS, attributes=list(attrs))
+    held = node("Constant", [], ["c"])
+    held.attribute.append(onnx.AttributeProto(name="value", type=onnx.AttributeProto.TENSOR, ref_attr_name="held"))
+    inner = make("Inner", [held, node("PRelu", ["x", "c"], ["y"])], ["held"])
+    middle = make("Middle", [node("Inner", ["x"], ["i"], domain="local", held=numpy_helper.from_array(np.ones(1, np.float32))), node("Shape", ["i"], ["s"]),
+                             node("Constant", [], ["first"], value_ints=[0, 1]), node("Constant", [], ["rest"], value_ints=[-1]),
+                             node("Gather", ["s", "first"], ["front"]), node("Concat", ["front", "rest"], ["to"], axis=0), node("Reshape", ["i", "to"], ["y"])])
+    outer = make("Outer", [node("Middle", ["x"], ["m"], domain="local"), node("Transpose", ["m"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["y"])])
+    g = h.make_graph([node("Outer", ["x"], ["y"], domain="local")], "g", [h.make_tensor_value_info("x", T.FLOAT, [2, 4, 1])],
+                     [h.make_tensor_value_info("y", T.FLOAT, [2, 1, 4])])
+    return h.make_model(g, opset_imports=OPSETS, ir_version=8, functions=[outer, middle, inner])
+
+
+def nested(prog, tmp):
+    words, src, out = optimized(prog, modules(), "onnx", tmp)
+    (status, message), why = held(prog, words, src, out, Pair(src, out, Target(name="onnx")), tmp)
+    left = transposes(out)
+    return message if status else why or (f"{left} Transposes left" if left else None)
+
+
 def optimized(prog, model, target, tmp):
     """(certificate, paths of the model and the result)"""
     src, out, proof = tmp / "in.onnx", tmp / "out.onnx", tmp / "proof"
@@ -232,7 +255,7 @@ def main():
     npass = nfail = nlost = 0
     with tempfile.TemporaryDirectory(prefix="relayout-") as name:
         tmp = Path(name)
-        for what, job in (("a call that nothing reads, and that stays", dead_call), ("counts", counts), ("imports", imported)):
+        for what, job in (("a call that nothing reads, and that stays", dead_call), ("counts", counts), ("imports", imported), ("modules", nested)):
             why = job(prog, tmp)
             if why:
                 print(f"{what}: {why}")
