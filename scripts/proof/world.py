@@ -16,6 +16,7 @@ PLENTY = 64  # dims
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
 # ONNX's own that give what they take, whatever their attributes are.
+SHARED = set("Add BitShift BitwiseAnd BitwiseOr BitwiseXor Concat Div Gemm MatMul Max Mean Min Mod Mul Sub Sum".split())  # inputs and output of one type
 ALIKE = set("""Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Cos Cosh CumProd CumSum Elu Erf Exp Floor Gelu GroupNormalization
     HardSigmoid HardSwish Hardmax InstanceNormalization LRN LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg PRelu
     Reciprocal Relu ReverseSequence RotaryEmbedding Round Scatter ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus
@@ -179,6 +180,8 @@ class World:
             return self.slice(node, types)
         if node.domain == "" and node.op in ("Flatten", "Tile", "Transpose") and types[0][1] is None:
             return {node.output[0]: (types[0][0], self.unranked(node, types))}
+        if node.domain == "" and node.op == "Gemm" and None in (types[0][1], types[1][1]):
+            return self.gemm(node, types)
         if node.domain == "" and node.op == "Concat":
             return self.concat(node, types)
         if node.domain == "" and node.op == "Squeeze":
@@ -208,6 +211,11 @@ class World:
             times = types[1][1] or (0,)
             return (None,) * times[0] if 0 < times[0] <= PLENTY else None
         return (None, None) if node.op == "Flatten" else tuple(None for _ in node.attr("perm", [])) or None
+
+    def gemm(self, node, types):
+        """A matrix, also where of one of the two nothing is known."""
+        sides = [dims and dims[of] for (_, dims), of in zip(types, (node.attr("transA", 0), 1 - node.attr("transB", 0)))]
+        return {node.output[0]: (self.shared(node), tuple(sides))}
 
     def einsum(self, node, types):
         """Inference takes the first size of a letter, also where that is 1 and broadcast."""
@@ -281,7 +289,7 @@ class World:
         out = [next((x for x in column if not self.is_unknown(x)), column[0]) for column in zip(*ranked)]
         axis = node.attr("axis", 1)
         out[axis] = sum(d[axis] for d in ranked) if len(ranked) == len(types) else None
-        return {node.output[0]: (types[0][0], tuple(out))}
+        return {node.output[0]: (self.shared(node), tuple(out))}
 
     def cuts(self, node, rank):
         """{dim: (start, end, step)} of a Slice, or None where they are not known."""
@@ -373,6 +381,7 @@ class World:
             if not name or name not in self.type:
                 continue
             elem, dims = self.type[name]
+            elem = elem or self.shared(node)
             if not elem:
                 formal = schema.inputs[min(k, len(schema.inputs) - 1)]
                 may = [ELEMENTS[t] for t in sorted(formal.types) if t in ELEMENTS]
@@ -400,6 +409,10 @@ class World:
             return out
         return self.alike(node) or out or self.after_failure(node)
 
+    def shared(self, node):
+        """The element type of one input that has one, where all have the same."""
+        return next((e for e in (self.type.get(n, (0, None))[0] for n in node.input) if e), 0) if node.op in SHARED and node.domain == "" else 0
+
     def alike(self, node):
         """Inference may know the type alone, as of a GroupNormalization."""
         elem, dims = self.type.get(node.inp(0), (0, None)) if node.inp(0) else (0, None)
@@ -416,9 +429,9 @@ class World:
         if node.op == "MatMul" and all(d and len(d) > 1 for _, d in types):
             x, y = (d for _, d in types)
             batch = self.broadcast([x[:-2], y[:-2]], 2)
-            return {node.output[0]: (types[0][0], batch + (x[-2], y[-1]))}
+            return {node.output[0]: (self.shared(node), batch + (x[-2], y[-1]))}
         if len(node.output) == 1 and len(types) > 1:
-            elem = types[1][0] if node.op == "Where" else types[0][0]
+            elem = types[1][0] if node.op == "Where" else types[0][0] or self.shared(node)
             if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
                 elem = TensorProto.BOOL
             if node.op in ("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Mean", "Sum", "Where", "And", "Or", "Xor", "Mod", "PRelu",
