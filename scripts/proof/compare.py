@@ -404,11 +404,12 @@ def fits(config, form):
 class Rewritten:
     """A graph, the main one or a function, and what became of it: rebuilt once for any number of certificates."""
 
-    def __init__(self, model, out, target):
+    def __init__(self, model, out, target, sizes=None):
+        """sizes: of what moves in the result, where they are others than those that hold for all calls."""
         self.model, self.out, self.target = model, out, target
         self.blocked, self.problems = None, {}
         self.kept = []  # constants that the file takes for variables
-        self.moved = moved(self.out.nodes, self.out.sizes, self.out.graph, bool(target and target.charges))
+        self.moved = moved(self.out.nodes, sizes or self.out.sizes, self.out.graph, bool(target and target.charges))
 
     def check(self, proof):
         """Raises Refused; returns the names of what could not be rebuilt. Tensors without elements may be constants, and nodes that compute
@@ -515,7 +516,17 @@ class Pair:
         symbols.calls = {}
         out = Model(self.graphs[1], symbols, functions[1], read=False)
         self.types = out.types  # a function may be taken for what all calls in the result agree on
-        self.main, self.functions = Rewritten(model, out, target), {}
+        self.main, self.functions = Rewritten(model, out, target, self.sizes_read(result, symbols, out.sizes) if functions[1] else None), {}
+
+    def sizes_read(self, path, symbols, every):
+        """The sizes of the result where calls that no output hangs on do not count, as they do not in the model; and of what only such a call makes."""
+        graph, of_all, symbols.calls = Graph(self.protos[1], str(Path(path).parent)), symbols.calls, {}
+        sizes = Model(graph, symbols, calls.bodies(self.protos[1], graph)).sizes
+        symbols.calls = of_all  # what the functions' own parts go by
+        for known, others in ((sizes.dims, every.dims), (sizes.elem, every.elem), (sizes.count, every.count)):
+            for name in others.keys() - known.keys():
+                known[name] = others[name]
+        return sizes
 
     @property
     def kept(self):

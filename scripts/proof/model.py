@@ -168,14 +168,18 @@ class Graph:
     def array(self, name):
         return numpy_helper.to_array(self.stored[name], self.folder)
 
-    def drop_dead(self):
+    def live(self):
+        """The nodes that an output hangs on."""
         read, nodes = set(self.outputs), []
         for n in reversed(self.nodes):
             if any(o in read for o in n.output if o):
                 nodes.append(n)
                 read.update(n.input)
                 read.update(n.captured)
-        self.nodes = nodes[::-1]
+        return nodes[::-1]
+
+    def drop_dead(self):
+        self.nodes = self.live()
 
     def rename_einsums(self, sizes):
         """An Einsum of one operand that only permutes its dims is a Transpose."""

@@ -25,13 +25,14 @@ def movers(nodes, sizes, graph):
 
 
 def in_one(nodes, graph):
-    """(node, tensor) of movers, without those that move on what one of them, but for its shape, makes for them alone: the two are one conversion."""
+    """(node, tensor) of movers, without those that move on what one of them, but for its shape, makes for them alone, of what an output hangs on: the two
+    are one conversion."""
     made = {o: n for n in graph.nodes for o in n.output if o}
-    uses = Counter(x for n in graph.nodes for x in n.input)
+    uses = Counter(x for n in graph.live() for x in n.input)
     moving = {n.out(0) for n, _ in nodes}
 
     def is_second(n):
-        x = n.inp(0)
+        x = n.inp(0) if uses[n.out(0)] or n.out(0) in graph.outputs else ""
         while uses[x] == 1 and x not in graph.outputs and x in made:
             if x in moving:
                 return True
