@@ -192,7 +192,7 @@ class World:
             return self.split(node, types[0])
         if node.domain == "" and node.op == "Einsum":
             return self.einsum(node, types)
-        if node.domain == "" and node.op.startswith("Sequence"):
+        if node.domain == "" and (node.op.startswith("Sequence") or node.op == "ConcatFromSequence" or node.inp(0) in self.sequences):
             return self.sequence(node, types)
         if node.domain == "" and node.op == "NonZero":
             return self.nonzero(node, types[0][1])
@@ -336,12 +336,19 @@ class World:
             new = types[0]
             for t in types[1:]:
                 new = bodies.common(new, t)
+        elif node.op == "SequenceEmpty":
+            new = node.attr("dtype", TensorProto.FLOAT), bodies.EMPTY
         elif node.op == "SequenceInsert" and own:
-            new = bodies.common(own, types[1])
-        elif node.op == "SequenceErase" and own:
+            new = bodies.common_item(own, types[1])
+        elif node.op in ("SequenceErase", "Identity") and own:
             new = own
         elif node.op == "SequenceAt" and own:
-            return {node.output[0]: own}
+            return {node.output[0]: (own[0], None if own[1] is bodies.EMPTY else own[1])}
+        elif node.op == "ConcatFromSequence" and own and own[1] not in (None, bodies.EMPTY):
+            new_axis = node.attr("new_axis", 0) != 0
+            axis = node.attr("axis", 0) % (len(own[1]) + new_axis)
+            dims = own[1][:axis] + (None,) + own[1][axis + (not new_axis):]
+            return {node.output[0]: (own[0], dims)}
         if new:
             self.sequences[node.output[0]] = new
         return None
