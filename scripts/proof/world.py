@@ -152,15 +152,16 @@ class World:
         return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
 
     def hangs_on_unknown(self, size):
-        """Is it such a size, a multiple of one, or what windows leave of one?"""
+        """Is it such a size, a multiple of one, or what windows or pads make of one?"""
         if self.is_unknown(size) or size in self.windowed:
             return True
         return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 for (w, n), name in self.symbols.name.items())
 
     def note_windows(self, node, got):
         x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
-        if self.world < 2 and x and y and len(x) == len(y) and ("Conv" in node.op or node.op in ("AveragePool", "LpPool", "MaxPool")):
-            self.windowed.update(b for a, b in zip(x[2:], y[2:]) if a and b and a != b and self.hangs_on_unknown(a))
+        first = 0 if node.op == "Pad" else 2 if "Conv" in node.op or node.op in ("AveragePool", "LpPool", "MaxPool") else None
+        if self.world < 2 and x and y and len(x) == len(y) and first is not None:
+            self.windowed.update(b for a, b in zip(x[first:], y[first:]) if a and b and a != b and self.hangs_on_unknown(a))
 
     def own(self, node):
         """Rules where the schema has none, or refuses sizes that might broadcast."""

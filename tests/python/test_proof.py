@@ -60,7 +60,7 @@ KNOWN = [("random", 3080), ("random", 5164), ("random", 5353), ("random", 5414),
          ("random", 20783000104), ("random", 20783000434), ("random", 20783001436), ("wide", 20783302526),
          ("random", 20783000737), ("random", 31400000090), ("random", 31400000344), ("random", 31400000429), ("random", 31400001400), ("random", 31400001683),
          ("random", 31500000064), ("random", 31600000112), ("random", 31600000465), ("random", 20783000832),
-         ("random", 31400000815), ("random", 91700000123), ("random", 93000000009), ("random", 93310000193), ("wide", 93350300506)]  # that were refused once
+         ("random", 31400000815), ("random", 91700000123), ("random", 93000000009), ("random", 96000001005), ("random", 93310000193), ("wide", 93350300506)]  # that were refused once
 
 UNPROVED = 0.02  # of the random models the program may leave so many without a proof; it says so itself
 
