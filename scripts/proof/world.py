@@ -193,7 +193,7 @@ class World:
             return self.split(node, types[0])
         if node.domain == "" and node.op == "Einsum":
             return self.einsum(node, types)
-        if node.domain == "" and (node.op.startswith("Sequence") or node.op == "ConcatFromSequence" or node.inp(0) in self.sequences):
+        if node.domain == "" and (node.op.startswith("Sequence") or node.op in ("ConcatFromSequence", "SplitToSequence") or node.inp(0) in self.sequences):
             return self.sequence(node, types)
         if node.domain == "" and node.op == "NonZero":
             return self.nonzero(node, types[0][1])
@@ -339,6 +339,8 @@ class World:
                 new = bodies.common(new, t)
         elif node.op == "SequenceEmpty":
             new = node.attr("dtype", TensorProto.FLOAT), bodies.EMPTY
+        elif node.op == "SplitToSequence":
+            new = self.piece(node, *types[0])
         elif node.op == "SequenceInsert" and own:
             new = bodies.common_item(own, types[1])
         elif node.op in ("SequenceErase", "Identity") and own:
@@ -353,6 +355,16 @@ class World:
         if new:
             self.sequences[node.output[0]] = new
         return None
+
+    def piece(self, node, elem, dims):
+        """What a SplitToSequence makes: pieces of one length, where that divides the whole, or of lengths that differ."""
+        if dims is None:
+            return elem, None
+        axis, length, told = node.attr("axis", 0) % len(dims), self.data.get(node.inp(1)), node.inp(1)
+        if not told:
+            return elem, dims[:axis] + ((1,) if node.attr("keepdims", 1) else ()) + dims[axis + 1:]
+        even = length is not None and length.ndim == 0 and length > 0 and dims[axis] < LEAST and dims[axis] % int(length) == 0
+        return elem, dims[:axis] + (int(length) if even else None,) + dims[axis + 1:]
 
     def broadcast(self, all_dims, behind=0):
         """behind: how many dims more the result has."""
@@ -506,8 +518,10 @@ class World:
             self.fill(node)
             return self.follow(node)
         asked = self.data[node.input[-1]] if node.op in ("ConstantOfShape", "Expand", "Tile") and node.domain == "" else ()
-        if not self.is_sure(node) or np.prod(asked, dtype=object) > SMALL:  # more than is declared of it
+        if not self.is_sure(node):
             return
+        if np.prod(asked, dtype=object) > SMALL:  # more than may be declared of it
+            return self.fill(node)
         for n in node.output:
             dims = self.type.get(n, (0, None))[1] if n else ()
             if n and (dims is None or np.prod(dims, dtype=object) > SMALL):
