@@ -53,11 +53,16 @@ def readers_of(graph):
     return found
 
 
-def moved(nodes, sizes, graph, steps=False):
-    """How many there are, and their bytes; steps: two that are one conversion count as that."""
+def moved_each(nodes, sizes, graph, steps=False):
+    """(tensor, bytes) of each; steps: two that are one conversion count as that."""
     every = list(movers(nodes, sizes, graph))
-    each = [min(CAP, (sizes.count.get(n.out(0)) or 0) * sizes.bits(of) // 8) for n, of in (in_one(every, graph) if steps else every)]
-    return len(each), sum(each)
+    return [(of, min(CAP, (sizes.count.get(n.out(0)) or 0) * sizes.bits(of) // 8)) for n, of in (in_one(every, graph) if steps else every)]
+
+
+def moved(nodes, sizes, graph, steps=False):
+    """How many there are, and their bytes."""
+    each = moved_each(nodes, sizes, graph, steps)
+    return len(each), sum(size for _, size in each)
 
 
 def bytes_of(model, name, count=None):

@@ -200,7 +200,7 @@ class World:
         if node.domain == "" and node.op == "ConstantOfShape" and self.listed(node.inp(0)):
             value = node.attr("value", np.zeros(1, np.float32))
             return {node.output[0]: (helper.np_dtype_to_tensor_dtype(value.dtype), self.listed(node.inp(0)))}
-        if node.domain == "" and node.op == "Reshape" and self.listed(node.inp(1)) and types[0][1] is not None:
+        if node.domain == "" and node.op == "Reshape" and self.listed(node.inp(1)):
             return self.partly(node, types[0])
         if node.domain == "" and node.op == "TopK" and node.inp(1) in self.data:
             return self.top(node, types[0])
@@ -446,6 +446,8 @@ class World:
             return self.rest(node, types[0])
         if node.op == "Expand" and node.inp(1) in self.data:
             return {node.output[0]: (types[0][0], self.broadcast([types[0][1], tuple(map(int, self.data[node.inp(1)]))]))}
+        if node.op == "Gemm":
+            return self.gemm(node, types)
         if node.op == "MatMul" and all(d and len(d) > 1 for _, d in types):
             x, y = (d for _, d in types)
             batch = self.broadcast([x[:-2], y[:-2]], 2)
@@ -481,6 +483,8 @@ class World:
     def partly(self, node, x):
         """A Reshape to sizes of which some are not known; of one the others leave what it is."""
         to = self.listed(node.inp(1))
+        if x[1] is None:
+            return {node.output[0]: (x[0], tuple(d if d is not None and (d > 0 or d == 0 and node.attr("allowzero", 0)) else None for d in to))}
         dims = [x[1][i] if d == 0 and not node.attr("allowzero", 0) and i < len(x[1]) else None if d == -1 else d for i, d in enumerate(to)]
         size, others = (int(np.prod([d for d in of if d is not None], dtype=object)) for of in (x[1], dims))
         if dims.count(None) == 1 and others > 0 and size % others == 0:

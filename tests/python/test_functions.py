@@ -111,20 +111,24 @@ def modules():
     return h.make_model(g, opset_imports=OPSETS, ir_version=8, functions=[outer, middle, inner])
 
 
-def layers():
-    """A layer that takes another one's result, so that nothing is known of what it takes; its result is a matrix all the same."""
-    node = h.make_node
-    layer = h.make_function("local", "Layer", ["x", "w"], ["y"], [node("Gemm", ["x", "w"], ["y"])], OPSETS)
-    nodes = [node("Layer", ["x", "w"], ["a"], domain="local"), node("Layer", ["a", "w"], ["b"], domain="local"), node("Transpose", ["b"], ["t"], perm=[1, 0]),
-             node("Relu", ["t"], ["r"]), node("Transpose", ["r"], ["y"], perm=[1, 0])]
-    g = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [6, 3])], [h.make_tensor_value_info("y", T.FLOAT, [None, 3])],
-                     [numpy_helper.from_array(np.ones((3, 3), np.float32), "w")])
+def layers(op):
+    """A layer that takes another one's result, so that nothing is known of what it takes. Its result is a matrix if it is a Gemm; of a MatMul's the type
+    alone is known, and of what that is cut into the numbers that the cut names."""
+    node, matrix = h.make_node, op == "Gemm"
+    layer = h.make_function("local", "Layer", ["x", "w"], ["y"], [node(op, ["x", "w"], ["y"])], OPSETS)
+    nodes = [node("Layer", ["x", "w"], ["a"], domain="local"), node("Layer", ["a", "w"], ["b"], domain="local"), node("Shape", ["b"], ["s"]),
+             node("Gather", ["s", "first"], ["n"]), node("Concat", ["n", "cut"], ["to"], axis=0), node("Reshape", ["b", "to"], ["c"])]
+    perm, x = ([1, 0], "b") if matrix else ([0, 2, 1], "c")
+    nodes = nodes[:2 if matrix else None] + [node("Transpose", [x], ["t"], perm=perm), node("Relu", ["t"], ["r"]), node("Transpose", ["r"], ["y"], perm=perm)]
+    arrays = [("w", np.ones((6, 6), np.float32))] + ([] if matrix else [("first", np.array([0])), ("cut", np.array([2, 3]))])
+    g = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [4, 6])], [h.make_tensor_value_info("y", T.FLOAT, [None, 6] if matrix else [None, 2, 3])],
+                     [numpy_helper.from_array(x, name) for name, x in arrays])
     return h.make_model(g, opset_imports=OPSETS, ir_version=8, functions=[layer])
 
 
 def nested(prog, tmp):
     """No Transpose of either is left, and both checkers hold that to be least."""
-    for model in (modules(), layers()):
+    for model in (modules(), layers("Gemm"), layers("MatMul")):
         words, src, out = optimized(prog, model, "onnx", tmp)
         pair = Pair(src, out, Target(name="onnx"))
         (status, message), why = held(prog, words, src, out, pair, tmp)
