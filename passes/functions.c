@@ -194,50 +194,53 @@ static void infer_all(rl_calls *c, const rl_graph *main, bool every, rl_arena *t
     }
 }
 
-/* Does y have numbers where x has none? */
-static bool tells_more(const rl_valinfo *y, const rl_valinfo *x) {
+/* Does y have numbers where x has none, or a rank? */
+static bool has_more_dims(const rl_valinfo *y, const rl_valinfo *x) {
+    if (x->rank == RL_NORANK || y->rank == RL_NORANK) return y->rank != RL_NORANK;
     bool more = false;
     for (uint32_t i = 0; i < y->rank && x->rank == y->rank; i++)
         more |= rl_dim_known(y->dim[i]) && !rl_dim_known(x->dim[i]);
     return more;
 }
 
-/* The type of a function's output to what a call makes, where nothing else is known (anew: or only less). */
-static bool spread_one(rl_graph *g, rl_value v, const rl_valinfo *y, bool anew, rl_arena *tmp) {
+/* The type of a function's output to what a call makes, where less is known of that. */
+static bool spread_one(rl_graph *g, rl_value v, const rl_valinfo *y, rl_arena *tmp) {
     const rl_valinfo *x = rl_has(v) ? rl_val(g, v) : NULL;
-    if (!x || y->rank == RL_NORANK || (x->rank != RL_NORANK && !(anew && tells_more(y, x)))) return false;
-    rl_dim *dim = rl_new(tmp, rl_dim, y->rank);
-    for (uint32_t i = 0; i < y->rank; i++)
+    if (!x) return false;
+    bool typed = x->dtype == RL_UNDEF && y->dtype != RL_UNDEF, sized = has_more_dims(y, x);
+    if (!typed && !sized) return false;
+    rl_dim *dim = rl_new(tmp, rl_dim, sized ? y->rank : 0);
+    for (uint32_t i = 0; sized && i < y->rank; i++)
         dim[i] = rl_dim_known(y->dim[i]) ? y->dim[i] : x->rank != RL_NORANK ? x->dim[i] : rl_dim_fresh(g->ctx);
-    rl_graph_set_type(g, v, y->dtype, y->rank, dim);
+    rl_graph_set_type(g, v, typed ? y->dtype : x->dtype, sized ? y->rank : x->rank, sized ? dim : x->dim);
     return true;
 }
 
 /* The types of all functions' outputs to what their calls in g make.  True when any was given. */
-static bool spread(const rl_calls *c, rl_graph *g, bool every, bool anew, rl_arena *tmp) {
+static bool spread(const rl_calls *c, rl_graph *g, bool every, rl_arena *tmp) {
     const bool *dead = every ? NULL : rl_dead_nodes(g, tmp);
     bool any = false;
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
         if (dead && dead[g->order.p[i].i]) continue; /* its types are others */
         for (uint32_t k = 0; k < n->nattr; k++)
-            if (n->attr[k].graph) any |= spread(c, n->attr[k].graph, every, anew, tmp);
+            if (n->attr[k].graph) any |= spread(c, n->attr[k].graph, every, tmp);
         uint32_t k = rl_callee(&c->callees, n);
         if (k == RL_NONE || c->callees.overloaded[k] || c->main->function.p[k]->doubtful) continue;
         const rl_graph *f = c->main->function.p[k];
         for (uint32_t j = 0; j < n->nout && j < f->output.n; j++)
-            any |= spread_one(g, n->out[j], rl_val(f, f->output.p[j]), anew, tmp);
+            any |= spread_one(g, n->out[j], rl_val(f, f->output.p[j]), tmp);
     }
     return any;
 }
 
-static rl_status infer_rounds(rl_calls *c, rl_graph *main, bool every, bool anew, rl_arena *tmp) {
+static rl_status infer_rounds(rl_calls *c, rl_graph *main, bool every, rl_arena *tmp) {
     bool any = c->norder > 0;
     for (uint32_t round = 0; round < ROUNDS && any; round++) {
         infer_all(c, main, every, tmp);
-        any = spread(c, main, every, anew, tmp);
+        any = spread(c, main, every, tmp);
         for (uint32_t k = 0; k < c->main->function.n; k++)
-            if (rl_calls_any(c, k)) any |= spread(c, c->main->function.p[k], every, anew, tmp);
+            if (rl_calls_any(c, k)) any |= spread(c, c->main->function.p[k], every, tmp);
         if (any) RL_TRY(rl_shape_infer(main));
     }
     return RL_OK;
@@ -256,14 +259,14 @@ static void remember(rl_calls *c, rl_graph *g) {
 
 rl_status rl_calls_infer_all(rl_calls *c, rl_callsites *as_read, rl_arena *tmp) {
     *as_read = (rl_callsites){0};
-    RL_TRY(infer_rounds(c, c->main, true, false, tmp));
+    RL_TRY(infer_rounds(c, c->main, true, tmp));
     for (uint32_t k = 0; c->norder && k < c->main->function.n; k++) remember(c, c->main->function.p[k]);
     if (c->norder) find_calls(c, c->main, true, c->mem, as_read);
     return rl_calls_infer_live(c, tmp);
 }
 
 rl_status rl_calls_infer_live(rl_calls *c, rl_arena *tmp) {
-    return infer_rounds(c, c->main, false, true, tmp);
+    return infer_rounds(c, c->main, false, tmp);
 }
 
 /* ---- what a function may be taken for ---- */
@@ -278,7 +281,7 @@ rl_status rl_calls_written(rl_calls *c, rl_graph *main, rl_callsites as_read, rl
         }
     }
     if (main) RL_TRY(rl_shape_infer(main));
-    if (main) RL_TRY(infer_rounds(c, main, true, true, tmp));
+    if (main) RL_TRY(infer_rounds(c, main, true, tmp));
     forget_calls(c);
     rl_calls_add(c, main ? rl_calls_in(c, main, tmp) : as_read);
     return RL_OK;

@@ -9,10 +9,22 @@
 
 #include "../src/shape.h"
 #include "../src/stats.h"
+#include "flat.h"
 #include "plan.h"
 
 bool rl_by_objective(const rl_pass_run *r, const char *name) {
     return r->opt->objective && strcmp(r->opt->objective, name) == 0;
+}
+
+/* The bytes that Transposes of floats between a DequantizeLinear and QuantizeLinears (units.c) need not move. */
+static int64_t saved_bytes(const rl_graph *g) {
+    int64_t n = 0;
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *x = rl_nod(g, g->order.p[i]);
+        int64_t bytes = rl_transpose_bytes(g, x);
+        if (bytes >= 0) n += (rl_stats_bytes(g, x->out[0]) - bytes) * rl_flat_turns(g, rl_flat_region(g, x->origin));
+    }
+    return n;
 }
 
 rl_status rl_time_now(rl_pass_run *r, bool named, int64_t *time) {
@@ -20,7 +32,7 @@ rl_status rl_time_now(rl_pass_run *r, bool named, int64_t *time) {
     if (!r->closed) r->g = rl_flat_make(r->g);
     if (named) RL_TRY(rl_normalize_einsums(r));
     RL_TRY(rl_pass_legal(r));
-    *time = rl_plan_time(r->plan);
+    *time = rl_plan_time(r->plan, r->target->charge[RL_OF_BYTES] ? saved_bytes(r->g) : 0);
     r->g = rl_flat_main(r->g);
     r->plan = NULL;
     rl_arena_free(r->tmp);

@@ -33,13 +33,18 @@ static bool joins(const rl_opwriter *w, uint32_t first, uint32_t i) {
            w->op->noperand <= 64;
 }
 
+/* Along the axis of a Split whose pieces are not just equal their sizes are numbers in the file. */
+static bool is_measured(const rl_opwriter *w, uint32_t i) {
+    return w->cls == RL_SPLIT && rl_opwriter_label(w, i)->role != RL_T_FREE && rl_opwriter_gives_sizes(w);
+}
+
 static bool dim_ok(const rl_opwriter *w, rl_dimspan s) {
     uint32_t nsym = 0;
     for (uint32_t i = s.from; i < s.to; i++) {
         if (i > s.from && !joins(w, s.from, i)) return false;
         nsym += symbolic(w, i);
     }
-    return nsym <= 1 || s.to - s.from == 1;
+    return s.to - s.from <= 1 || nsym == 0 || (nsym == 1 && !is_measured(w, s.from));
 }
 
 static bool push_dim(rl_dimspan *d, uint32_t *n, uint32_t from, uint32_t to) {

@@ -48,6 +48,8 @@ uint32_t rl_dims_leading_ones(const rl_dims *d);
 
 /* ---- parameters ---- */
 
+/* Does a Split say how long its pieces are? */
+bool rl_opwriter_gives_sizes(const rl_opwriter *w);
 /* Renames what the attributes and constant inputs say of dims: axis, axes, pads, repeats, sizes. */
 void rl_opwriter_parameters(rl_opwriter *w);
 

@@ -97,13 +97,10 @@ static void param_global_pool(rl_opwriter *w) {
     param_reduce(w);
 }
 
-/* Sizes that are open cannot be written: then the parameter stays, which it may if the axis is a dim of its own, or if there
- * is none and all pieces are equal. */
-static void keep_split(rl_opwriter *w, uint32_t k) {
-    bool given = rl_attr_find(w->n, "split") || rl_has(rl_in(w->n, 1));
-    if (given && w->dim[k].to - w->dim[k].from > 1) w->l->failed = true;
-}
+bool rl_opwriter_gives_sizes(const rl_opwriter *w) { return rl_attr_find(w->n, "split") || rl_has(rl_in(w->n, 1)); }
 
+/* Sizes that are open cannot be written: then the parameter stays, as the axis is a dim of its own, or there is none and all
+ * pieces are equal. */
 static void param_split(rl_opwriter *w) {
     uint32_t k = rl_opwriter_dim(w, axis_label(w)), n = 0;
     int64_t size[256];
@@ -118,10 +115,7 @@ static void param_split(rl_opwriter *w) {
         rl_opwriter_dims(w, o, &d);
         rl_lower_shape(w->l, w->op->operand[o].cls, rl_opwriter_order(w, o), &d, shape);
         size[n] = shape[k];
-        if (!rl_dim_known(shape[k])) {
-            keep_split(w, k);
-            return;
-        }
+        if (!rl_dim_known(shape[k])) return;
     }
     drop_attr(w, "num_outputs");
     set_ints(w, w->n->since >= 13 ? 1 : RL_NONE, "split", size, n);

@@ -107,8 +107,6 @@ void rl_prove_problem(rl_pass_run *r, bool bytes_first, bool timed, rl_text *out
 /* alike.c: infers the types of a model's graph, with sizes that every run needs equal as one; and gives its inputs their own sizes again. */
 rl_status rl_alike_infer(rl_graph *g, rl_arena *tmp);
 rl_status rl_alike_restore(rl_graph *g);
-/* dce.c: [nnode] from which no graph output can be reached; NULL where there are none. */
-bool *rl_dead_nodes(const rl_graph *g, rl_arena *mem);
 #define PASS(name, summary) rl_status rl_pass_##name(rl_pass_run *r);
 #include "passes.def"
 #undef PASS

@@ -415,11 +415,24 @@ static rl_status restate_graph(rl_pass_run *r, const rl_cert *c, rl_text *text) 
 
 typedef struct { rl_graph *written; const rl_cert *cert; rl_text *text; } problem;
 
+/* Are its nodes those of the file that was optimized? Then the types of its calls are those that all of them agree on, read or not. */
+static bool is_as_read(const rl_graph *written, const rl_graph *g) {
+    bool same = written->order.n == g->order.n;
+    for (uint32_t k = 0; k < g->order.n && same; k++) {
+        rl_span a = rl_nod(g, g->order.p[k])->raw, b = rl_nod(written, written->order.p[k])->raw;
+        same = a.n == b.n && rl_same_bytes(a.p, b.p, a.n);
+    }
+    return same;
+}
+
 static rl_status restate(rl_pass_run *r, void *what) {
     const problem *p = what;
     rl_graph *g = r->g;
-    rl_callsites as_read = {0}, unused = {0};
-    RL_TRY(rl_infer_model(&(rl_pass_run){.g = p->written, .opt = r->opt, .target = r->target, .tmp = r->tmp, .out = r->out}, &unused));
+    rl_callsites as_read = {0}, of_written = {0};
+    rl_pass_run w = {.g = p->written, .opt = r->opt, .target = r->target, .tmp = r->tmp, .out = r->out};
+    p->written->as_read = is_as_read(p->written, g);
+    RL_TRY(rl_infer_model(&w, &of_written));
+    if (p->cert->nfunction) RL_TRY(rl_calls_settle(w.calls, p->written, of_written, r->tmp)); /* its functions were written for all calls in it */
     RL_TRY(rl_infer_model(r, &as_read));
     RL_TRY(restate_graph(r, p->cert, &p->text[0]));
     if (p->cert->nfunction) RL_TRY(rl_calls_settle(r->calls, p->written, as_read, r->tmp));

@@ -259,8 +259,9 @@ void rl_logical_configs(rl_plan *p); /* only configuration 0 of each op: the mod
 void rl_outside_demands(rl_plan *p);
 /* assign.c: demands from outside, and the model as it stands; after legal, in the place of assign. */
 void rl_plan_stand(rl_plan *p);
-/* ns that the conversions and charged forms of the model as it stands take. The plan is of no use after it. */
-int64_t rl_plan_time(rl_plan *p);
+/* ns that the conversions and charged forms of the model as it stands take, less those for `saved` bytes that it need not move. The plan is of no use
+ * after it. */
+int64_t rl_plan_time(rl_plan *p, int64_t saved);
 /* The place of an order in its class, added if new. */
 uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* level 0 when new */
 

@@ -1,4 +1,4 @@
-/* Sorting a graph's nodes (ir.h): each after those that make what it reads, else as they stood in the input model. */
+/* Sorting a graph's nodes (ir.h): each after those that make what it reads, else as they stood in the input model. And those that no output hangs on. */
 #include "ir.h"
 
 #include <string.h>
@@ -116,4 +116,43 @@ rl_status rl_graph_sort(rl_graph *g) {
     rl_status s = sort_order(g, &tmp);
     rl_arena_free(&tmp);
     return s;
+}
+
+/* ---- what no output hangs on ---- */
+
+static bool feeds_output(const rl_graph *g, const rl_nodeinfo *n) {
+    for (uint32_t i = 0; i < n->nout; i++)
+        if (rl_has(n->out[i]) && rl_val(g, n->out[i])->is_output) return true;
+    return false;
+}
+
+static bool is_read(const rl_graph *g, const rl_nodeinfo *n, const bool *dead) {
+    for (uint32_t i = 0; i < n->nout; i++) {
+        if (!rl_has(n->out[i])) continue;
+        const rl_valinfo *v = rl_val(g, n->out[i]);
+        for (uint32_t k = 0; k < v->nuse; k++)
+            if (!dead[v->use[k].node.i]) return true;
+    }
+    return false;
+}
+
+static bool has_readers(const rl_graph *g, const rl_nodeinfo *n) {
+    for (uint32_t i = 0; i < n->nout; i++)
+        if (rl_has(n->out[i]) && rl_val(g, n->out[i])->nuse) return true;
+    return false;
+}
+
+bool *rl_dead_nodes(const rl_graph *g, rl_arena *mem) {
+    uint32_t k = g->order.n;
+    for (; k > 0; k--) { /* the last one is a node without readers: what is behind it lives, and mostly there is none */
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[k - 1]);
+        if (!has_readers(g, n) && !feeds_output(g, n)) break;
+    }
+    if (k == 0) return NULL;
+    bool *dead = rl_new(mem, bool, g->nnode);
+    while (k-- > 0) { /* readers first */
+        rl_node n = g->order.p[k];
+        dead[n.i] = !feeds_output(g, rl_nod(g, n)) && !is_read(g, rl_nod(g, n), dead);
+    }
+    return dead;
 }

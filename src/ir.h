@@ -191,6 +191,8 @@ void rl_graph_set_captures(rl_graph *g, rl_node n, const rl_value *v, uint32_t n
 void rl_graph_replace_uses(rl_graph *g, rl_value old, rl_value now); /* inputs only: no graph outputs, no captures */
 void rl_graph_remove(rl_graph *g, rl_node n);  /* takes it out of the order and out of all uses */
 void rl_graph_remove_all(rl_graph *g, const bool *dead); /* many at once: each live node with dead[node.i] */
+/* graph_order.c: [nnode] from which no graph output can be reached; NULL where there are none. */
+bool *rl_dead_nodes(const rl_graph *g, rl_arena *mem);
 /* graph_order.c: sorts g->order topologically, ties by origin, then by the present order. RL_EMODEL names a node on a cycle. */
 rl_status rl_graph_sort(rl_graph *g);
 /* A name nobody uses yet, starting with stem. */

@@ -29,7 +29,7 @@ static rl_status attr_type(rl_reader *r, rl_str name, const rl_attr_parts *a, ui
         if (*type == attr_fields[i].type && a->has && a->has != BIT(attr_fields[i].field))
             return rl_fail(r->ctx, RL_EMODEL, "attribute '%.100s': its value is not of its type", name);
     }
-    if ((*type == RL_ATTR_TENSOR || *type == RL_ATTR_GRAPH) && !a->has)
+    if ((*type == RL_ATTR_TENSOR || *type == RL_ATTR_GRAPH) && !a->has && !a->ref.n)
         return rl_fail(r->ctx, RL_EMODEL, "attribute '%.100s': has no value", name);
     return RL_OK;
 }

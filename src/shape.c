@@ -248,7 +248,7 @@ bool rl_shape_elem(const rl_graph *g, rl_value v, uint32_t i, rl_elem *e) {
 
 /* ---- the walk ---- */
 
-static rl_status infer_graph(rl_graph *g, uint32_t depth, const rl_hash *given, bool *lenient);
+static rl_status infer_graph(rl_graph *g, rl_shaper *outer, const rl_hash *given, bool *lenient);
 
 /* Gives the body's outer values what is known of them outside. */
 static void enter_body(const rl_graph *g, rl_graph *body) {
@@ -268,7 +268,41 @@ static void enter_body(const rl_graph *g, rl_graph *body) {
 
 rl_status rl_shape_body(rl_shaper *s, rl_graph *body) {
     enter_body(s->g, body);
-    return infer_graph(body, s->depth + 1, s->given, &s->lenient);
+    rl_status status = infer_graph(body, s, s->given, &s->lenient);
+    s->entering = NULL;
+    return status;
+}
+
+rl_type rl_shape_item(const rl_shaper *s, rl_value v) { return rl_has(v) && s->item ? s->item[v.i] : RL_NOITEM; }
+
+void rl_shape_set_item(rl_shaper *s, rl_value v, rl_type t) {
+    if (!rl_has(v) || (!s->item && t.rank == RL_NORANK && t.dtype == RL_UNDEF)) return;
+    if (!s->item) {
+        s->item = rl_new(s->keep, rl_type, s->g->nval);
+        for (uint32_t i = 0; i < s->g->nval; i++) s->item[i] = RL_NOITEM;
+    }
+    if (t.rank < RL_EMPTY_SEQUENCE && t.rank) t.dim = rl_copy(s->keep, t.dim, t.rank * sizeof *t.dim);
+    s->item[v.i] = t;
+}
+
+/* Sequences that a body reads or is given have the elements that they have outside. */
+static void enter_items(rl_shaper *s) {
+    const rl_graph *g = s->g;
+    const rl_shaper *outer = s->outer;
+    for (uint32_t i = 0; outer->item && i < g->outer.n; i++)
+        rl_shape_set_item(s, g->outer.p[i], rl_shape_item(outer, rl_graph_find(outer->g, rl_val(g, g->outer.p[i])->name)));
+    for (uint32_t i = 0; outer->entering && i < g->input.n; i++) rl_shape_set_item(s, g->input.p[i], outer->entering[i]);
+}
+
+static void leave_items(const rl_shaper *s, rl_shaper *outer) {
+    outer->leaving = NULL;
+    if (!s->item) return;
+    outer->leaving = rl_new(outer->tmp, rl_type, s->g->output.n);
+    for (uint32_t i = 0; i < s->g->output.n; i++) {
+        rl_type t = rl_shape_item(s, s->g->output.p[i]);
+        if (t.rank < RL_EMPTY_SEQUENCE && t.rank) t.dim = rl_copy(outer->tmp, t.dim, t.rank * sizeof *t.dim);
+        outer->leaving[i] = t;
+    }
 }
 
 /* An op that no rule knows gives what is declared, as its bodies do; Softmax along an axis that each call of its function names, what it takes. */
@@ -322,17 +356,19 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
 }
 
 /* Sets *lenient where the types of g's outputs may be no better than what was declared. */
-static rl_status infer_graph(rl_graph *g, uint32_t depth, const rl_hash *given, bool *lenient) {
+static rl_status infer_graph(rl_graph *g, rl_shaper *outer, const rl_hash *given, bool *lenient) {
     rl_arena tmp, keep;
     rl_arena_init(&tmp, g->ctx);
     rl_arena_init(&keep, g->ctx);
-    rl_shaper s = {.g = g, .ctx = g->ctx, .tmp = &tmp, .keep = &keep, .depth = depth, .given = given, .lenient = *lenient};
+    rl_shaper s = {.g = g, .ctx = g->ctx, .tmp = &tmp, .keep = &keep, .outer = outer, .depth = outer ? outer->depth + 1 : 0, .given = given, .lenient = *lenient};
     rl_status status = RL_OK;
     g->doubtful = false;
+    if (outer) enter_items(&s);
     for (uint32_t i = 0; i < g->order.n && status == RL_OK; i++) {
         status = infer_node(&s, g->order.p[i]);
         if (i % 64 == 63) rl_arena_free(&tmp);
     }
+    if (outer) leave_items(&s, outer);
     rl_arena_free(&keep);
     rl_arena_free(&tmp);
     *lenient = s.lenient;
@@ -371,11 +407,11 @@ rl_status rl_shape_infer(rl_graph *g) {
     rl_hash given = {.mem = &tmp};
     bool lenient = false;
     find_given(g, &given);
-    rl_status status = infer_graph(g, 0, &given, &lenient);
+    rl_status status = infer_graph(g, NULL, &given, &lenient);
     if (status == RL_OK && g->doubtful && !g->alike) {
         forget_sizes(g, false); /* one of those declared is wrong: none is believed */
         lenient = false;
-        status = infer_graph(g, 0, &given, &lenient);
+        status = infer_graph(g, NULL, &given, &lenient);
     }
     rl_arena_free(&tmp);
     return status;

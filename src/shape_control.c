@@ -33,7 +33,9 @@ rl_status rl_rule_if(rl_shaper *s) {
     rl_graph *yes = body_of(s, "then_branch"), *no = body_of(s, "else_branch");
     if (!yes || !no) return rl_shape_fail(s, "has no %s", yes ? "else_branch" : "then_branch");
     RL_TRY(rl_shape_body(s, yes));
+    const rl_type *yes_items = s->leaving;
     RL_TRY(rl_shape_body(s, no));
+    const rl_type *no_items = s->leaving;
     if (yes->output.n != s->n->nout || no->output.n != s->n->nout)
         return rl_shape_fail(s, "branches have %u and %u outputs, wants %u", yes->output.n, no->output.n, s->n->nout);
     rl_graph *taken = taken_branch(s, yes, no);
@@ -45,6 +47,8 @@ rl_status rl_rule_if(rl_shaper *s) {
         RL_TRY(rl_shape_set(s, i, t.dtype, t.rank, t.dim));
         if (taken && rl_shape_load(s, a, &content)) rl_shape_store(s, i, &content);
         if (taken) rl_shape_share(s, i, a);
+        rl_type x = yes_items ? yes_items[i] : RL_NOITEM, y = no_items ? no_items[i] : RL_NOITEM;
+        rl_shape_set_item(s, rl_out(s->n, i), taken ? (taken == yes ? x : y) : rl_shape_common_item(s, x, y));
     }
     return RL_OK;
 }
@@ -74,8 +78,8 @@ static void restore_types(const snapshot *p) {
 
 /* A body that runs repeatedly: body inputs [at, at + n) are carried, from body outputs [out, out + n); fixed: their sizes
  * must stay (Scan), so two that differ are one.  open: [n] of which the body does not keep the sizes that it declares, as those of
- * the first turn are where an exporter looked at one. */
-typedef struct { rl_graph *body; rl_type *in; uint32_t at, out, n; bool fixed, *open; } repeat;
+ * the first turn are where an exporter looked at one.  item: [body's inputs] of sequences that are carried, the types of their elements. */
+typedef struct { rl_graph *body; rl_type *in; uint32_t at, out, n; bool fixed, *open; rl_type *item; } repeat;
 
 /* Does the body give carried value i other sizes than it declares, or maybe others?  True when that is news. */
 static bool doubt_declared(const rl_shaper *s, const repeat *r, uint32_t i, rl_type out) {
@@ -114,9 +118,31 @@ static bool forget_changes(const rl_shaper *s, const repeat *r) {
     return changed;
 }
 
+static bool same_type(rl_type a, rl_type b) {
+    bool same = a.dtype == b.dtype && a.rank == b.rank;
+    for (uint32_t i = 0; same && a.rank < RL_EMPTY_SEQUENCE && i < a.rank; i++) same = a.dim[i] == b.dim[i];
+    return same;
+}
+
+/* What a turn puts into carried sequences; a size that is open in the body may be another one in each.  True when it is anything new. */
+static bool join_items(rl_shaper *s, const repeat *r) {
+    bool changed = false;
+    for (uint32_t i = 0; i < r->n; i++) {
+        rl_type *in = &r->item[r->at + i], out = s->leaving ? s->leaving[r->out + i] : RL_NOITEM;
+        rl_dim *d = rl_new(s->tmp, rl_dim, out.rank < RL_EMPTY_SEQUENCE ? out.rank : 0);
+        for (uint32_t k = 0; out.rank < RL_EMPTY_SEQUENCE && k < out.rank; k++) d[k] = out.dim[k] == UNKNOWN || rl_shape_open(s, out.dim[k]) ? UNKNOWN : out.dim[k];
+        if (out.rank < RL_EMPTY_SEQUENCE) out.dim = d;
+        rl_type t = rl_shape_common_item(s, *in, out);
+        changed |= !same_type(t, *in);
+        *in = t;
+    }
+    return changed;
+}
+
 static void forget_carried(const repeat *r) {
     for (uint32_t i = 0; i < r->n; i++) {
         r->in[r->at + i].rank = RL_NORANK;
+        r->item[r->at + i] = RL_NOITEM;
         r->open[i] = !r->fixed;
     }
 }
@@ -145,9 +171,11 @@ static rl_status infer_repeat(rl_shaper *s, repeat *r) {
         if (round) restore_types(declared);
         if (round == ROUNDS) forget_carried(r);
         for (uint32_t i = 0; i < b->input.n; i++) set_input(s, r, i);
+        s->entering = r->item;
         RL_TRY(rl_shape_body(s, b));
         b->doubtful = doubtful |= b->doubtful;
-        if (!forget_changes(s, r) || round == ROUNDS) return RL_OK;
+        bool changed = join_items(s, r);
+        if ((!forget_changes(s, r) && !changed) || round == ROUNDS) return RL_OK;
     }
 }
 
@@ -188,17 +216,25 @@ static rl_dim loop_turns(const rl_shaper *s, const rl_graph *b) {
     return t.cell[0].kind == CELL_INT && t.cell[0].num < 0 ? 0 : size_of(s, t.cell[0]);
 }
 
+static rl_type *no_items(const rl_shaper *s, uint32_t n) {
+    rl_type *t = rl_new(s->tmp, rl_type, n);
+    for (uint32_t i = 0; i < n; i++) t[i] = RL_NOITEM;
+    return t;
+}
+
 rl_status rl_rule_loop(rl_shaper *s) {
     rl_graph *b = body_of(s, "body");
     uint32_t n = RL_MAX(s->n->nin, 2U) - 2;
     if (!b) return rl_shape_fail(s, "has no body");
     if (b->input.n != n + 2 || b->output.n < n + 1 || b->output.n - 1 < s->n->nout)
         return rl_shape_fail(s, "body has %u inputs and %u outputs, wants %u and %u", b->input.n, b->output.n, n + 2, s->n->nout + 1);
-    repeat r = {b, rl_new(s->tmp, rl_type, n + 2), 2, 1, n, false, NULL};
+    repeat r = {b, rl_new(s->tmp, rl_type, n + 2), 2, 1, n, false, NULL, no_items(s, n + 2)};
     r.in[0] = (rl_type){RL_I64, 0, NULL};
     r.in[1] = (rl_type){RL_BOOL, 0, NULL};
     for (uint32_t i = 0; i < n; i++) r.in[2 + i] = rl_type_of(input(s, 2 + i));
+    for (uint32_t i = 0; i < n; i++) r.item[2 + i] = rl_shape_item(s, rl_in(s->n, 2 + i));
     RL_TRY(infer_repeat(s, &r));
+    for (uint32_t i = 0; i < n; i++) rl_shape_set_item(s, rl_out(s->n, i), r.item[2 + i]);
     for (uint32_t i = 0; i < n; i++) RL_TRY(rl_shape_set(s, i, r.in[2 + i].dtype, r.in[2 + i].rank, r.in[2 + i].dim));
     rl_dim turns = n < s->n->nout ? loop_turns(s, b) : UNKNOWN;
     for (uint32_t i = n; i < s->n->nout; i++) RL_TRY(set_collected(s, i, &r, i + 1, turns, 0, NULL));
@@ -234,7 +270,7 @@ rl_status rl_rule_scan(rl_shaper *s) {
     uint32_t n = nin - old - (uint32_t)m;
     if (b->input.n != nin - old || b->output.n != nout || nout < n)
         return rl_shape_fail(s, "body has %u inputs and %u outputs, wants %u and %u", b->input.n, b->output.n, nin - old, nout);
-    repeat r = {b, rl_new(s->tmp, rl_type, b->input.n), 0, 0, n, true, NULL};
+    repeat r = {b, rl_new(s->tmp, rl_type, b->input.n), 0, 0, n, true, NULL, no_items(s, b->input.n)};
     rl_dim turns = UNKNOWN, batch = UNKNOWN;
     for (uint32_t i = 0; i < n; i++) {
         r.in[i] = rl_type_of(input(s, old + i));

@@ -148,27 +148,32 @@ static rl_status broadcast_of(const rl_shaper *s, const uint32_t *slot, uint32_t
     return RL_OK;
 }
 
-static rl_status broadcast_slots(rl_shaper *s, const uint32_t *slot, uint32_t n, uint32_t like) {
+static rl_status broadcast_slots(rl_shaper *s, const uint32_t *slot, uint32_t n, rl_dtype t) {
     uint32_t rank;
     rl_dim *d;
     RL_TRY(broadcast_of(s, slot, n, &rank, &d));
-    return rl_shape_set(s, 0, out_dtype(s, like), rank, d);
+    return rl_shape_set(s, 0, t, rank, d);
 }
 
 rl_status rl_rule_broadcast(rl_shaper *s) {
-    return broadcast_slots(s, NULL, s->n->nin, 0);
+    return broadcast_slots(s, NULL, s->n->nin, shared_dtype(s));
+}
+
+/* The exponent may have another type. */
+rl_status rl_rule_pow(rl_shaper *s) {
+    return broadcast_slots(s, NULL, 2, out_dtype(s, 0));
 }
 
 rl_status rl_rule_where(rl_shaper *s) {
-    return broadcast_slots(s, NULL, 3, dtype_of(input(s, 1)) != RL_UNDEF ? 1 : 2);
+    return broadcast_slots(s, NULL, 3, out_dtype(s, dtype_of(input(s, 1)) != RL_UNDEF ? 1 : 2));
 }
 
 rl_status rl_rule_qlinear_binary(rl_shaper *s) {
-    return broadcast_slots(s, (uint32_t[]){0, 3}, 2, 0);
+    return broadcast_slots(s, (uint32_t[]){0, 3}, 2, out_dtype(s, 0));
 }
 
 rl_status rl_rule_qlinear_where(rl_shaper *s) {
-    return broadcast_slots(s, (uint32_t[]){0, 1, 4}, 3, 1);
+    return broadcast_slots(s, (uint32_t[]){0, 1, 4}, 3, out_dtype(s, 1));
 }
 
 rl_status rl_rule_expand(rl_shaper *s) {

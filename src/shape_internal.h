@@ -29,8 +29,11 @@ typedef struct rl_shaper {
     rl_ctx *ctx;
     rl_arena *tmp;          /* emptied between nodes */
     rl_arena *keep;         /* emptied after the graph */
+    const struct rl_shaper *outer; /* of a body: that of the graph around it */
     const rl_nodeinfo *n;
     rl_type *item;          /* by value: the type of a sequence's or optional's elements; NULL until one is made */
+    const rl_type *entering; /* the same of the inputs of the body that is inferred next; NULL: of none */
+    rl_type *leaving;       /* and of the outputs of the one that was inferred last, in tmp */
     rl_dtype dtype;         /* from the op's row: the output's type, RL_UNDEF for that of input 0 */
     uint32_t depth;         /* how many bodies deep */
     const rl_hash *given;   /* by name: unknown sizes of the model's inputs */
@@ -51,11 +54,20 @@ typedef struct {
 } rl_cell;
 typedef struct { rl_dtype dtype; uint32_t rank; const int64_t *dim; uint32_t n; rl_cell *cell; } rl_tensor;
 
+/* What is known of elements of which nothing is, and the rank of those of a sequence that has none. */
+#define RL_NOITEM ((rl_type){RL_UNDEF, RL_NORANK, NULL})
+#define RL_EMPTY_SEQUENCE (RL_NORANK - 1)
+
 /* ---- shape.c ---- */
 
 rl_status rl_shape_fail(const rl_shaper *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Gives output `port` its type: dtype RL_UNDEF, rank RL_NORANK and dims UNKNOWN leave what is declared. */
 rl_status rl_shape_set(rl_shaper *s, uint32_t port, rl_dtype dtype, uint32_t rank, const rl_dim *dim);
+/* The type of the elements of a sequence or optional; RL_NOITEM where nothing is known, or it is a tensor. */
+rl_type rl_shape_item(const rl_shaper *s, rl_value v);
+void rl_shape_set_item(rl_shaper *s, rl_value v, rl_type t);
+/* What the elements of two sequences have in common, with dims in tmp; those of an empty one are of any type. */
+rl_type rl_shape_common_item(const rl_shaper *s, rl_type a, rl_type b);
 /* a op b of numbers and symbols; UNKNOWN where an operand is, or where the result overflows or is negative. */
 rl_dim rl_shape_add(const rl_shaper *s, rl_dim a, rl_dim b);
 rl_dim rl_shape_sub(const rl_shaper *s, rl_dim a, rl_dim b);

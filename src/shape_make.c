@@ -223,28 +223,16 @@ rl_status rl_rule_pair_distances(rl_shaper *s) {
 
 /* ---- sequences and optionals: the type of their elements, in s->item ---- */
 
-#define EMPTY (RL_NORANK - 1) /* rank of the elements of a sequence that has none */
-
-static rl_type item_of(const rl_shaper *s, uint32_t i) {
-    rl_value v = rl_in(s->n, i);
-    return rl_has(v) && s->item ? s->item[v.i] : (rl_type){RL_UNDEF, RL_NORANK, NULL};
-}
+static rl_type item_of(const rl_shaper *s, uint32_t i) { return rl_shape_item(s, rl_in(s->n, i)); }
 
 static rl_status set_item(rl_shaper *s, uint32_t port, rl_type t) {
-    rl_value v = rl_out(s->n, port);
-    if (!rl_has(v)) return RL_OK;
-    if (!s->item) {
-        s->item = rl_new(s->keep, rl_type, s->g->nval);
-        for (uint32_t i = 0; i < s->g->nval; i++) s->item[i].rank = RL_NORANK;
-    }
-    if (t.rank < EMPTY && t.rank) t.dim = rl_copy(s->keep, t.dim, t.rank * sizeof *t.dim);
-    s->item[v.i] = t;
+    rl_shape_set_item(s, rl_out(s->n, port), t);
     return RL_OK;
 }
 
-static rl_type common(const rl_shaper *s, rl_type a, rl_type b) {
-    if (a.rank == EMPTY) return b;
-    if (b.rank == EMPTY) return a;
+rl_type rl_shape_common_item(const rl_shaper *s, rl_type a, rl_type b) {
+    if (a.rank == RL_EMPTY_SEQUENCE) return b;
+    if (b.rank == RL_EMPTY_SEQUENCE) return a;
     rl_type t = {a.dtype == b.dtype ? a.dtype : RL_UNDEF, RL_NORANK, NULL};
     if (a.rank != b.rank || a.rank == RL_NORANK) return t;
     rl_dim *d = new_dims(s, a.rank);
@@ -259,13 +247,13 @@ rl_status rl_rule_identity(rl_shaper *s) {
 }
 
 rl_status rl_rule_sequence_construct(rl_shaper *s) {
-    rl_type t = {RL_UNDEF, EMPTY, NULL};
-    for (uint32_t i = 0; i < s->n->nin; i++) t = common(s, t, rl_type_of(input(s, i)));
+    rl_type t = {RL_UNDEF, RL_EMPTY_SEQUENCE, NULL};
+    for (uint32_t i = 0; i < s->n->nin; i++) t = rl_shape_common_item(s, t, rl_type_of(input(s, i)));
     return set_item(s, 0, t);
 }
 
 rl_status rl_rule_sequence_empty(rl_shaper *s) {
-    return set_item(s, 0, (rl_type){attr_dtype(s, "dtype", RL_F32), EMPTY, NULL});
+    return set_item(s, 0, (rl_type){attr_dtype(s, "dtype", RL_F32), RL_EMPTY_SEQUENCE, NULL});
 }
 
 rl_status rl_rule_sequence_erase(rl_shaper *s) {
@@ -273,11 +261,11 @@ rl_status rl_rule_sequence_erase(rl_shaper *s) {
 }
 
 rl_status rl_rule_sequence_insert(rl_shaper *s) {
-    return set_item(s, 0, common(s, item_of(s, 0), rl_type_of(input(s, 1))));
+    return set_item(s, 0, rl_shape_common_item(s, item_of(s, 0), rl_type_of(input(s, 1))));
 }
 
 static rl_status set_tensor(rl_shaper *s, rl_type t) {
-    return t.rank == EMPTY ? set_unranked(s, 0, t.dtype) : rl_shape_set(s, 0, t.dtype, t.rank, t.dim);
+    return t.rank == RL_EMPTY_SEQUENCE ? set_unranked(s, 0, t.dtype) : rl_shape_set(s, 0, t.dtype, t.rank, t.dim);
 }
 
 rl_status rl_rule_sequence_at(rl_shaper *s) {
@@ -313,7 +301,7 @@ rl_status rl_rule_split_to_sequence(rl_shaper *s) {
 rl_status rl_rule_concat_from_sequence(rl_shaper *s) {
     rl_type t = item_of(s, 0);
     uint32_t more = rl_attr_int(s->n, "new_axis", 0) != 0, axis;
-    if (t.rank >= EMPTY) return set_unranked(s, 0, t.dtype);
+    if (t.rank >= RL_EMPTY_SEQUENCE) return set_unranked(s, 0, t.dtype);
     RL_TRY(axis_in(s, rl_attr_int(s->n, "axis", 0), t.rank + more, &axis));
     rl_dim *d = new_dims(s, t.rank + more);
     for (uint32_t i = 0; i < t.rank + more; i++)

@@ -30,6 +30,11 @@ static rl_status matmul_of(rl_shaper *s, uint32_t ia, uint32_t ib, rl_dtype t) {
 }
 
 rl_status rl_rule_matmul(rl_shaper *s) {
+    return matmul_of(s, 0, 1, shared_dtype(s));
+}
+
+/* The second input is a matrix of bytes. */
+rl_status rl_rule_matmul_dynamic(rl_shaper *s) {
     return matmul_of(s, 0, 1, out_dtype(s, 0));
 }
 
@@ -64,7 +69,7 @@ static rl_status gemm_of(rl_shaper *s, uint32_t ia, uint32_t ib, rl_dtype t) {
 }
 
 rl_status rl_rule_gemm(rl_shaper *s) {
-    return gemm_of(s, 0, 1, out_dtype(s, 0));
+    return gemm_of(s, 0, 1, shared_dtype(s));
 }
 
 rl_status rl_rule_qgemm(rl_shaper *s) {

@@ -185,7 +185,7 @@ static rl_status concat_of(rl_shaper *s, uint32_t first, uint32_t step, rl_dtype
 }
 
 rl_status rl_rule_concat(rl_shaper *s) {
-    return concat_of(s, 0, 1, out_dtype(s, 0));
+    return concat_of(s, 0, 1, shared_dtype(s));
 }
 
 /* Inputs: y's scale and zero point, then x, scale, zero point of each. */

@@ -25,6 +25,13 @@ static inline rl_dtype out_dtype(const rl_shaper *s, uint32_t like) {
     return s->dtype != RL_UNDEF ? s->dtype : dtype_of(input(s, like));
 }
 
+/* Of an op whose inputs have one type: that of the first of which it is known. */
+static inline rl_dtype shared_dtype(const rl_shaper *s) {
+    rl_dtype t = out_dtype(s, 0);
+    for (uint32_t i = 1; t == RL_UNDEF && i < s->n->nin; i++) t = dtype_of(input(s, i));
+    return t;
+}
+
 static inline rl_status set_unranked(rl_shaper *s, uint32_t port, rl_dtype t) {
     return rl_shape_set(s, port, t, RL_NORANK, NULL);
 }
@@ -135,12 +142,12 @@ static inline int64_t slice_count(int64_t d, int64_t a, int64_t b, int64_t step)
 /* shape_elementwise.c */
 rl_rule rl_rule_arg_reduce, rl_rule_batch_norm, rl_rule_bias_dropout, rl_rule_broadcast, rl_rule_cast, rl_rule_dequantize,
     rl_rule_dropout, rl_rule_dynamic_quantize, rl_rule_embed_layer_norm, rl_rule_expand, rl_rule_layer_norm, rl_rule_like1,
-    rl_rule_no_rule, rl_rule_qlinear_binary, rl_rule_qlinear_reduce, rl_rule_qlinear_where, rl_rule_quantize, rl_rule_reduce,
+    rl_rule_no_rule, rl_rule_pow, rl_rule_qlinear_binary, rl_rule_qlinear_reduce, rl_rule_qlinear_where, rl_rule_quantize, rl_rule_reduce,
     rl_rule_rms_norm, rl_rule_same, rl_rule_same_dtype, rl_rule_skip_group_norm, rl_rule_skip_layer_norm, rl_rule_split_gelu,
     rl_rule_top_k, rl_rule_where;
 /* shape_matrix.c */
 rl_rule rl_rule_attention, rl_rule_det, rl_rule_einsum_rule, rl_rule_gemm, rl_rule_group_query_attention,
-    rl_rule_linear_attention, rl_rule_matmul, rl_rule_matmul_columns, rl_rule_matmul_to_float, rl_rule_ms_attention,
+    rl_rule_linear_attention, rl_rule_matmul, rl_rule_matmul_columns, rl_rule_matmul_dynamic, rl_rule_matmul_to_float, rl_rule_ms_attention,
     rl_rule_multi_head_attention, rl_rule_qgemm, rl_rule_qlinear_matmul, rl_rule_recurrent;
 /* shape_window.c */
 rl_rule rl_rule_affine_grid, rl_rule_causal_conv, rl_rule_center_crop_pad, rl_rule_col2im, rl_rule_conv, rl_rule_conv_last,

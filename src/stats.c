@@ -205,11 +205,17 @@ void rl_stats_of(const rl_graph *g, rl_stats *s) {
     count_graph(g, s);
 }
 
-static bool is_step(const rl_graph *g, const rl_nodeinfo *n) {
+static uint32_t readers(const rl_valinfo *v, const bool *dead) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->nuse; i++) n += !dead || !dead[v->use[i].node.i];
+    return n;
+}
+
+static bool is_step(const rl_graph *g, const rl_nodeinfo *n, const bool *dead) {
     if (rl_transpose_bytes(g, n) < 0) return false;
     for (rl_value v = n->in[0]; rl_has(v);) {
         const rl_valinfo *x = rl_val(g, v);
-        if (x->nuse != 1 || x->is_output || x->def.i == RL_NONE) return false;
+        if (readers(x, dead) != 1 || x->is_output || x->def.i == RL_NONE) return false;
         n = rl_nod(g, x->def);
         const kind *k = kind_of(g, n);
         if (!k || (k->field != offsetof(rl_stats, views) && k->field != offsetof(rl_stats, transposes))) return false;
@@ -221,12 +227,17 @@ static bool is_step(const rl_graph *g, const rl_nodeinfo *n) {
 
 int64_t rl_stats_steps(const rl_graph *g) {
     int64_t n = 0;
+    rl_arena tmp;
+    rl_arena_init(&tmp, g->ctx);
+    const bool *dead = rl_dead_nodes(g, &tmp);
     for (uint32_t i = 0; i < g->order.n; i++) {
-        const rl_nodeinfo *x = rl_nod(g, g->order.p[i]);
-        n += is_step(g, x);
+        rl_node id = g->order.p[i];
+        const rl_nodeinfo *x = rl_nod(g, id);
+        n += (!dead || !dead[id.i]) && is_step(g, x, dead);
         for (uint32_t k = 0; k < x->nattr; k++)
             if (x->attr[k].graph) n += rl_stats_steps(x->attr[k].graph);
     }
+    rl_arena_free(&tmp);
     return n;
 }
 

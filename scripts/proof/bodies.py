@@ -16,6 +16,9 @@ def infer(world, node):
     return {}
 
 
+EMPTY = "empty"  # dims of the elements of a sequence that has none
+
+
 def adopt(world, node, inner):
     if tuple(node.output) in world.graph.opened:
         world.type.update(inner.type)
@@ -24,14 +27,15 @@ def adopt(world, node, inner):
         world.full |= inner.full
 
 
-def body_of(world, node, name, types):
-    """The body inferred, with these types of its inputs."""
+def body_of(world, node, name, types, items=()):
+    """The body inferred, with these types of its inputs, and of the elements of those that are sequences."""
     graph = node.graph.body(node.attrs[name].g)
     inner = type(world)(graph, world.symbols, world.world, world)
     inner.start()
     for v, t in zip(graph.inputs, types):
         if t[0]:
             inner.type[v] = t
+    inner.sequences.update((v, t) for v, t in zip(graph.inputs, items) if t)
     for n in graph.nodes:
         inner.node(n)
     return graph, inner
@@ -44,6 +48,13 @@ def common(a, b):
     return a[0] or b[0], tuple(x if x == y else None for x, y in zip(a[1], b[1]))
 
 
+def common_item(a, b):
+    """The same of the elements of two sequences."""
+    if a is None or b is None:
+        return None
+    return b if a[1] is EMPTY else a if b[1] is EMPTY else common(a, b)
+
+
 def infer_if(world, node):
     branches = []
     for name in ("then_branch", "else_branch"):
@@ -51,6 +62,10 @@ def infer_if(world, node):
         adopt(world, node, inner)
         branches.append((inner, graph.outputs, [inner.type.get(o, (0, None)) for o in graph.outputs]))
     cond = world.data.get(node.inp(0))
+    for o, a, b in zip(node.output, branches[0][1], branches[1][1]):
+        items = [inner.sequences.get(name) for (inner, _, _), name in zip(branches, (a, b))]
+        known = cond is not None and cond.size == 1
+        world.sequences[o] = items[0 if cond.ravel()[0] else 1] if known else common_item(*items)
     if cond is not None and cond.size == 1:
         inner, outputs, types = branches[0 if cond.ravel()[0] else 1]
         take_contents(world, node, inner, outputs)
@@ -99,18 +114,22 @@ def infer_scan(world, node):
 
 def repeated(world, node, names, before, after_them, skip):
     """Types that the carried values have in every turn, what the body then gives behind its first `skip` outputs, and the body."""
-    carried = [world.type.get(n, (0, None)) for n in names]
+    carried, items = [world.type.get(n, (0, None)) for n in names], [world.sequences.get(n) for n in names]
     for turn in range(4):
         named = [(e, d and tuple(world.symbols.number(("turn", tuple(node.output), i, k), world.world) if x is None else x for k, x in enumerate(d)))
                  if d is not None else (e, d) for i, (e, d) in enumerate(carried)]
-        graph, inner = body_of(world, node, "body", before + named + after_them)
+        graph, inner = body_of(world, node, "body", before + named + after_them, [None] * len(before) + items)
         gives = [inner.type.get(o, (0, None)) for o in graph.outputs[skip:]]
         after = [common(a, b) for a, b in zip(carried, [(e, strip(d, n[1], c[1])) for (e, d), n, c in zip(gives, named, carried)])]
+        put = [inner.sequences.get(o) for o in graph.outputs[skip:]]
+        put = [t and (t if t[1] in (None, EMPTY) else (t[0], closed(world, node, t[1]))) for t in put]
+        put = [common_item(a, b) for a, b in zip(items, put)]
         if turn == 2:
-            after = [(e, None) for e, _ in carried]
-        if after == carried:
+            after, put = [(e, None) for e, _ in carried], [None] * len(items)
+        if (after, put) == (carried, items):
             break
-        carried = after
+        carried, items = after, put
+    world.sequences.update(zip(node.output, items))
     return carried, gives, graph, inner
 
 

@@ -19,7 +19,7 @@ from .forms import all_shapes
 from .formula import evaluate, guess, is_fresh, names_in
 from .labels import is_moving
 from .model import Graph, Model
-from .result import bytes_of, moved, takes
+from .result import bytes_of, moved, moved_each, takes
 from .contents import SMALL
 from .symbols import ONE, OTHERS, Symbols, known
 
@@ -404,11 +404,14 @@ def fits(config, form):
 class Rewritten:
     """A graph, the main one or a function, and what became of it: rebuilt once for any number of certificates."""
 
-    def __init__(self, model, out, target):
+    def __init__(self, model, out, target, sizes=None):
+        """sizes: of what moves in the result, where they are others than those that hold for all calls."""
         self.model, self.out, self.target = model, out, target
         self.blocked, self.problems = None, {}
         self.kept = []  # constants that the file takes for variables
-        self.moved = moved(self.out.nodes, self.out.sizes, self.out.graph, bool(target and target.charges))
+        self.sizes = sizes or self.out.sizes
+        self.moves = moved_each(self.out.nodes, self.sizes, self.out.graph, bool(target and target.charges))
+        self.moved = len(self.moves), sum(size for _, size in self.moves)
 
     def check(self, proof):
         """Raises Refused; returns the names of what could not be rebuilt. Tensors without elements may be constants, and nodes that compute
@@ -437,9 +440,9 @@ class Rewritten:
             problem = Problem(self.model, empties, self.target, folded)
             self.problems[key] = problem, all_shapes(problem, bool(proof.rate))
         self.problem, shapes = self.problems[key]
-        compared = Comparison(proof, self.problem, shapes)
-        compared.run()
-        return compared.lost
+        self.compared = Comparison(proof, self.problem, shapes)
+        self.compared.run()
+        return self.compared.lost
 
     def rebuild(self, proof):
         """A tensor that a node computes from constants alone may stay a variable, where its contents are too many for this checker too, the program
@@ -478,8 +481,18 @@ class Rewritten:
             raise Refused(f"the result has {count} Transposes that move data, the file says {proof.cost[0]} and {proof.outside} outside")
         fewer = not proof.bytes_first and count < proof.cost[0]
         quick = lambda: proof.time and not proof.bytes_first and (time := takes(self.out, self.target, proof.time)) is not None and time <= proof.time.cost[0]
-        if not proof.outside and not fewer and size > proof.cost[1] and not quick():
+        if not proof.outside and not fewer and size > proof.cost[1] and not quick() and self.moved_as_said(proof) > proof.cost[1]:
             raise Refused(f"the Transposes of the result move {size} bytes, the claim says {proof.cost[1]}")
+
+    def moved_as_said(self, proof):
+        """The bytes that the result moves, those of tensors that the model has, too, counted of the sizes in the file, where fewer may be known to be one."""
+        def said(name, size):
+            m = self.problem.member.get(name)
+            v = self.compared.said.get(m.value) if m else None
+            of = [(s.elem.get(name), s.dims.get(name)) for s in (self.model.sizes, self.sizes)]
+            return size if v is None or of[0] != of[1] else proof.values[v].bytes
+
+        return sum(said(name, size) for name, size in self.moves)
 
     def is_apart(self, n):
         """Of no value: of a tensor that is none, or of a constant from which constants alone lead to what stays as it is made, or that a
@@ -515,7 +528,17 @@ class Pair:
         symbols.calls = {}
         out = Model(self.graphs[1], symbols, functions[1], read=False)
         self.types = out.types  # a function may be taken for what all calls in the result agree on
-        self.main, self.functions = Rewritten(model, out, target), {}
+        self.main, self.functions = Rewritten(model, out, target, self.sizes_read(result, symbols, out.sizes) if functions[1] else None), {}
+
+    def sizes_read(self, path, symbols, every):
+        """The sizes of the result where calls that no output hangs on do not count, as they do not in the model; and of what only such a call makes."""
+        graph, of_all, symbols.calls = Graph(self.protos[1], str(Path(path).parent)), symbols.calls, {}
+        sizes = Model(graph, symbols, calls.bodies(self.protos[1], graph)).sizes
+        symbols.calls = of_all  # what the functions' own parts go by
+        for known, others in ((sizes.dims, every.dims), (sizes.elem, every.elem), (sizes.count, every.count)):
+            for name in others.keys() - known.keys():
+                known[name] = others[name]
+        return sizes
 
     @property
     def kept(self):

@@ -168,14 +168,18 @@ class Graph:
     def array(self, name):
         return numpy_helper.to_array(self.stored[name], self.folder)
 
-    def drop_dead(self):
+    def live(self):
+        """The nodes that an output hangs on."""
         read, nodes = set(self.outputs), []
         for n in reversed(self.nodes):
             if any(o in read for o in n.output if o):
                 nodes.append(n)
                 read.update(n.input)
                 read.update(n.captured)
-        self.nodes = nodes[::-1]
+        return nodes[::-1]
+
+    def drop_dead(self):
+        self.nodes = self.live()
 
     def rename_einsums(self, sizes):
         """An Einsum of one operand that only permutes its dims is a Transpose."""
@@ -529,12 +533,19 @@ class Model:
             x = self.made.get(x.inp(0))
         return still or x is None or x.op == "Constant" or moves(n, self.sizes.dims.get(n.inp(0)))
 
+    def is_permuted(self, n):
+        """A Transpose of a stored constant, in any shape: the program moves elements of every type, also of those that it does not compute with."""
+        while n is not None and n.domain == "" and n.op in ("Transpose", *VIEWS):
+            x, n = n.inp(0), self.made.get(n.inp(0))
+        return n.op == "Constant" if n is not None else x in self.stored
+
     def unfolded(self, still=False):
         """The nodes without those that are gone where the program stores what constants alone determine: Transposes of stored constants,
         those that move data, or all (still), what is computed of these, and what nothing else reads."""
         gone, nodes, made = set(), [], lambda n: {o for o in n.output if o}
         for n in self.graph.nodes:
-            folds = self.is_constant(n) and (self.is_turned(n, still) or any(x in gone for x in n.input))
+            turned = self.is_turned(n, still)
+            folds = self.is_constant(n) and (turned or any(x in gone for x in n.input)) or turned and self.is_permuted(n)
             gone |= made(n) if folds else set()
         read = set(self.graph.outputs)
         for n in reversed(self.graph.nodes):

@@ -25,13 +25,14 @@ def movers(nodes, sizes, graph):
 
 
 def in_one(nodes, graph):
-    """(node, tensor) of movers, without those that move on what one of them, but for its shape, makes for them alone: the two are one conversion."""
+    """(node, tensor) of movers, without those that move on what one of them, but for its shape, makes for them alone, of what an output hangs on: the two
+    are one conversion."""
     made = {o: n for n in graph.nodes for o in n.output if o}
-    uses = Counter(x for n in graph.nodes for x in n.input)
+    uses = Counter(x for n in graph.live() for x in n.input)
     moving = {n.out(0) for n, _ in nodes}
 
     def is_second(n):
-        x = n.inp(0)
+        x = n.inp(0) if uses[n.out(0)] or n.out(0) in graph.outputs else ""
         while uses[x] == 1 and x not in graph.outputs and x in made:
             if x in moving:
                 return True
@@ -52,11 +53,16 @@ def readers_of(graph):
     return found
 
 
-def moved(nodes, sizes, graph, steps=False):
-    """How many there are, and their bytes; steps: two that are one conversion count as that."""
+def moved_each(nodes, sizes, graph, steps=False):
+    """(tensor, bytes) of each; steps: two that are one conversion count as that."""
     every = list(movers(nodes, sizes, graph))
-    each = [min(CAP, (sizes.count.get(n.out(0)) or 0) * sizes.bits(of) // 8) for n, of in (in_one(every, graph) if steps else every)]
-    return len(each), sum(each)
+    return [(of, min(CAP, (sizes.count.get(n.out(0)) or 0) * sizes.bits(of) // 8)) for n, of in (in_one(every, graph) if steps else every)]
+
+
+def moved(nodes, sizes, graph, steps=False):
+    """How many there are, and their bytes."""
+    each = moved_each(nodes, sizes, graph, steps)
+    return len(each), sum(size for _, size in each)
 
 
 def bytes_of(model, name, count=None):

@@ -19,6 +19,7 @@ FAR = 1024  # strides
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
 # ONNX's own that give what they take, whatever their attributes are.
+SHARED = set("Add BitShift BitwiseAnd BitwiseOr BitwiseXor Concat Div Gemm MatMul Max Mean Min Mod Mul Sub Sum".split())  # inputs and output of one type
 ALIKE = set("""Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Cos Cosh CumProd CumSum Elu Erf Exp Floor Gelu GroupNormalization
     HardSigmoid HardSwish Hardmax InstanceNormalization LRN LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg PRelu
     Reciprocal Relu ReverseSequence RotaryEmbedding Round Scatter ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus
@@ -164,15 +165,16 @@ class World:
         return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
 
     def hangs_on_unknown(self, size):
-        """Is it such a size, a multiple of one, or what windows leave of one?"""
+        """Is it such a size, a multiple of one, or what windows or pads make of one?"""
         if self.is_unknown(size) or size in self.windowed:
             return True
         return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 for (w, n), name in self.symbols.name.items())
 
     def note_windows(self, node, got):
         x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
-        if self.world < 2 and x and y and len(x) == len(y) and ("Conv" in node.op or node.op in POOLS):
-            self.windowed.update(b for a, b in zip(x[2:], y[2:]) if a and b and a != b and self.hangs_on_unknown(a))
+        first = 0 if node.op == "Pad" else 2 if "Conv" in node.op or node.op in POOLS else None
+        if self.world < 2 and x and y and len(x) == len(y) and first is not None:
+            self.windowed.update(b for a, b in zip(x[first:], y[first:]) if a and b and a != b and self.hangs_on_unknown(a))
 
     def below_windows(self, node, got):
         """Of a guess that is smaller than the window: inference rounds towards zero, so that it is asked of a larger one, by whole strides."""
@@ -205,6 +207,8 @@ class World:
             return self.slice(node, types)
         if node.domain == "" and node.op in ("Flatten", "Tile", "Transpose") and types[0][1] is None:
             return {node.output[0]: (types[0][0], self.unranked(node, types))}
+        if node.domain == "" and node.op == "Gemm" and None in (types[0][1], types[1][1]):
+            return self.gemm(node, types)
         if node.domain == "" and node.op == "Concat":
             return self.concat(node, types)
         if node.domain == "" and node.op == "Squeeze":
@@ -215,14 +219,14 @@ class World:
             return self.split(node, types[0])
         if node.domain == "" and node.op == "Einsum":
             return self.einsum(node, types)
-        if node.domain == "" and node.op.startswith("Sequence"):
+        if node.domain == "" and (node.op.startswith("Sequence") or node.op in ("ConcatFromSequence", "SplitToSequence") or node.inp(0) in self.sequences):
             return self.sequence(node, types)
         if node.domain == "" and node.op == "NonZero":
             return self.nonzero(node, types[0][1])
         if node.domain == "" and node.op == "ConstantOfShape" and self.listed(node.inp(0)):
             value = node.attr("value", np.zeros(1, np.float32))
             return {node.output[0]: (helper.np_dtype_to_tensor_dtype(value.dtype), self.listed(node.inp(0)))}
-        if node.domain == "" and node.op == "Reshape" and self.listed(node.inp(1)) and types[0][1] is not None:
+        if node.domain == "" and node.op == "Reshape" and self.listed(node.inp(1)):
             return self.partly(node, types[0])
         if node.domain == "" and node.op == "TopK" and node.inp(1) in self.data:
             return self.top(node, types[0])
@@ -234,6 +238,11 @@ class World:
             times = types[1][1] or (0,)
             return (None,) * times[0] if 0 < times[0] <= PLENTY else None
         return (None, None) if node.op == "Flatten" else tuple(None for _ in node.attr("perm", [])) or None
+
+    def gemm(self, node, types):
+        """A matrix, also where of one of the two nothing is known."""
+        sides = [dims and dims[of] for (_, dims), of in zip(types, (node.attr("transA", 0), 1 - node.attr("transB", 0)))]
+        return {node.output[0]: (self.shared(node), tuple(sides))}
 
     def einsum(self, node, types):
         """Inference takes the first size of a letter, also where that is 1 and broadcast."""
@@ -307,7 +316,7 @@ class World:
         out = [next((x for x in column if not self.is_unknown(x)), column[0]) for column in zip(*ranked)]
         axis = node.attr("axis", 1)
         out[axis] = sum(d[axis] for d in ranked) if len(ranked) == len(types) else None
-        return {node.output[0]: (types[0][0], tuple(out))}
+        return {node.output[0]: (self.shared(node), tuple(out))}
 
     def cuts(self, node, rank):
         """{dim: (start, end, step)} of a Slice, or None where they are not known."""
@@ -354,15 +363,34 @@ class World:
             new = types[0]
             for t in types[1:]:
                 new = bodies.common(new, t)
+        elif node.op == "SequenceEmpty":
+            new = node.attr("dtype", TensorProto.FLOAT), bodies.EMPTY
+        elif node.op == "SplitToSequence":
+            new = self.piece(node, *types[0])
         elif node.op == "SequenceInsert" and own:
-            new = bodies.common(own, types[1])
-        elif node.op == "SequenceErase" and own:
+            new = bodies.common_item(own, types[1])
+        elif node.op in ("SequenceErase", "Identity") and own:
             new = own
         elif node.op == "SequenceAt" and own:
-            return {node.output[0]: own}
+            return {node.output[0]: (own[0], None if own[1] is bodies.EMPTY else own[1])}
+        elif node.op == "ConcatFromSequence" and own and own[1] not in (None, bodies.EMPTY):
+            new_axis = node.attr("new_axis", 0) != 0
+            axis = node.attr("axis", 0) % (len(own[1]) + new_axis)
+            dims = own[1][:axis] + (None,) + own[1][axis + (not new_axis):]
+            return {node.output[0]: (own[0], dims)}
         if new:
             self.sequences[node.output[0]] = new
         return None
+
+    def piece(self, node, elem, dims):
+        """What a SplitToSequence makes: pieces of one length, where that divides the whole, or of lengths that differ."""
+        if dims is None:
+            return elem, None
+        axis, length, told = node.attr("axis", 0) % len(dims), self.data.get(node.inp(1)), node.inp(1)
+        if not told:
+            return elem, dims[:axis] + ((1,) if node.attr("keepdims", 1) else ()) + dims[axis + 1:]
+        even = length is not None and length.ndim == 0 and length > 0 and dims[axis] < LEAST and dims[axis] % int(length) == 0
+        return elem, dims[:axis] + (int(length) if even else None,) + dims[axis + 1:]
 
     def broadcast(self, all_dims, behind=0):
         """behind: how many dims more the result has."""
@@ -399,6 +427,7 @@ class World:
             if not name or name not in self.type:
                 continue
             elem, dims = self.type[name]
+            elem = elem or self.shared(node)
             if not elem:
                 formal = schema.inputs[min(k, len(schema.inputs) - 1)]
                 may = [ELEMENTS[t] for t in sorted(formal.types) if t in ELEMENTS]
@@ -426,6 +455,10 @@ class World:
             return out
         return self.alike(node) or out or self.after_failure(node)
 
+    def shared(self, node):
+        """The element type of one input that has one, where all have the same."""
+        return next((e for e in (self.type.get(n, (0, None))[0] for n in node.input) if e), 0) if node.op in SHARED and node.domain == "" else 0
+
     def alike(self, node):
         """Inference may know the type alone, as of a GroupNormalization."""
         elem, dims = self.type.get(node.inp(0), (0, None)) if node.inp(0) else (0, None)
@@ -439,12 +472,14 @@ class World:
             return self.rest(node, types[0])
         if node.op == "Expand" and node.inp(1) in self.data:
             return {node.output[0]: (types[0][0], self.broadcast([types[0][1], tuple(map(int, self.data[node.inp(1)]))]))}
+        if node.op == "Gemm":
+            return self.gemm(node, types)
         if node.op == "MatMul" and all(d and len(d) > 1 for _, d in types):
             x, y = (d for _, d in types)
             batch = self.broadcast([x[:-2], y[:-2]], 2)
-            return {node.output[0]: (types[0][0], batch + (x[-2], y[-1]))}
+            return {node.output[0]: (self.shared(node), batch + (x[-2], y[-1]))}
         if len(node.output) == 1 and len(types) > 1:
-            elem = types[1][0] if node.op == "Where" else types[0][0]
+            elem = types[1][0] if node.op == "Where" else types[0][0] or self.shared(node)
             if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
                 elem = TensorProto.BOOL
             if node.op in ("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Mean", "Sum", "Where", "And", "Or", "Xor", "Mod", "PRelu",
@@ -474,6 +509,8 @@ class World:
     def partly(self, node, x):
         """A Reshape to sizes of which some are not known; of one the others leave what it is."""
         to = self.listed(node.inp(1))
+        if x[1] is None:
+            return {node.output[0]: (x[0], tuple(d if d is not None and (d > 0 or d == 0 and node.attr("allowzero", 0)) else None for d in to))}
         dims = [x[1][i] if d == 0 and not node.attr("allowzero", 0) and i < len(x[1]) else None if d == -1 else d for i, d in enumerate(to)]
         size, others = (int(np.prod([d for d in of if d is not None], dtype=object)) for of in (x[1], dims))
         if dims.count(None) == 1 and others > 0 and size % others == 0:
@@ -511,8 +548,10 @@ class World:
             self.fill(node)
             return self.follow(node)
         asked = self.data[node.input[-1]] if node.op in ("ConstantOfShape", "Expand", "Tile") and node.domain == "" else ()
-        if not self.is_sure(node) or np.prod(asked, dtype=object) > SMALL:  # more than is declared of it
+        if not self.is_sure(node):
             return
+        if np.prod(asked, dtype=object) > SMALL:  # more than may be declared of it
+            return self.fill(node)
         for n in node.output:
             dims = self.type.get(n, (0, None))[1] if n else ()
             if n and (dims is None or np.prod(dims, dtype=object) > SMALL):
