@@ -228,6 +228,8 @@ class World:
             return {node.output[0]: (helper.np_dtype_to_tensor_dtype(value.dtype), self.listed(node.inp(0)))}
         if node.domain == "" and node.op == "Reshape" and self.listed(node.inp(1)):
             return self.partly(node, types[0])
+        if node.domain == "" and node.op == "Pad" and self.listed(node.inp(1)) and types[0][1] is not None and not node.inp(3):
+            return self.padded(node, types[0])
         if node.domain == "" and node.op == "TopK" and node.inp(1) in self.data:
             return self.top(node, types[0])
         return None
@@ -516,6 +518,13 @@ class World:
         if dims.count(None) == 1 and others > 0 and size % others == 0:
             dims[dims.index(None)] = size // others
         return {node.output[0]: (x[0], tuple(dims))}
+
+    def padded(self, node, x):
+        """By pads of which some are not known."""
+        pads, n = self.listed(node.inp(1)), len(x[1])
+        if len(pads) != 2 * n:
+            return None
+        return {node.output[0]: (x[0], tuple(None if None in of else sum(of) for of in zip(x[1], pads, pads[n:])))}
 
     # ---- contents
 
