@@ -355,15 +355,18 @@ def sorted_nodes(nodes):
     return out
 
 
+def contents_read(node):
+    """The inputs that its result hangs on: of the second one of a CastLike it takes the type."""
+    return node.input[:1] if node.op == "CastLike" and node.domain == "" else node.input
+
+
 def constants(graph, sizes):
     """Names of what constants alone determine, and of integers that sizes alone determine."""
     found = {n for n in graph.stored if n not in graph.replaceable and not (n in graph.inputs and graph.ir_version >= 4)}
     for n in graph.nodes:
-        read = n.input
+        read = contents_read(n)
         if n.op == "Concat" and n.domain == "":  # what adds no element determines nothing
             read = [x for x in read if (0, 0) not in (sizes.dims.get(x) or ())] or read
-        elif n.op == "CastLike" and n.domain == "":  # of the other input it takes the type
-            read = read[:1]
         computed = n.op == "Constant" or (read and all(x in found for x in read if x) and any(read))
         computed = computed and n.op not in ("Enter", "Leave") and n.op not in RANDOM and not n.graphs and n.domain in ("", "com.microsoft") and (n.domain, n.op) not in graph.local
         for k, o in enumerate(n.output):
@@ -506,13 +509,13 @@ class Model:
     def taken(self, n):
         """What a node's result hangs on: not what a known condition leaves aside."""
         cond = self.contents.get(n.inp(0)) if n.op == "Where" else None
-        return n.input if cond is None or cond.size == 0 or cond.all() != cond.any() else [n.inp(0), n.inp(1 if cond.all() else 2)]
+        return contents_read(n) if cond is None or cond.size == 0 or cond.all() != cond.any() else [n.inp(0), n.inp(1 if cond.all() else 2)]
 
     def uncomputed(self):
         """What hangs on an op that is not computed, though its inputs are constants."""
         found = set()
         for n in self.nodes:
-            if not is_computed(n, self.sizes) or any(x in found for x in n.input):
+            if not is_computed(n, self.sizes) or any(x in found for x in contents_read(n)):
                 found.update(o for o in n.output if o in self.computed)
         return found
 
