@@ -502,11 +502,18 @@ class Rewritten:
         return not self.in_value(n.inp(0)) or n.out(0) in self.problem.apart
 
     def stays(self, name):
-        """A result of the graph or of a body, or more than is written out unpaid."""
-        m = self.model
-        if name in m.graph.outputs or (m.sizes.count.get(name) or 0) * m.sizes.bits(name) // 8 > FREE:
-            return True
-        return any(n.ends is not None or any(m.data(o) and self.stays(o) for o in n.output) for n in m.readers.get(name, ()))
+        """Leads it, through constants alone, to a result of the graph or of a body, or to more than is written out unpaid?"""
+        m, seen, found = self.model, {name}, [name]
+        for x in found:
+            if x in m.graph.outputs or (m.sizes.count.get(x) or 0) * m.sizes.bits(x) // 8 > FREE:
+                return True
+            for n in m.readers.get(x, ()):
+                if n.ends is not None:
+                    return True
+                more = [o for o in n.output if m.data(o) and o not in seen]
+                seen.update(more)
+                found += more
+        return False
 
     def in_value(self, name):
         m = self.problem.member.get(name)

@@ -2,9 +2,10 @@
 
 Prepared as the statement of the problem says: nodes that reach no output are dropped, an Einsum that only permutes dims is a Transpose, a Concat has no
 pieces without elements, a Resize to the sizes that are there, or a Cast to the type, an Identity, a GatherND of constant rows of what a Transpose makes a Gather,
-and whatever constants alone determine is a constant.
+ScatterNDs that write every row a Concat, and whatever constants alone determine is a constant.
 """
 import copy
+import math
 
 import numpy as np
 import onnx
@@ -210,6 +211,32 @@ class Graph:
                 nodes.append(self.reshape(taken, y, sizes))
         self.nodes = nodes
 
+    def join_scatters(self, sizes):
+        """ScatterNDs one behind the other that write every row join what they write: ranges of rows, or each of n every n-th row."""
+        made = {o: n for n in self.nodes for o in n.output if o}
+        nodes = []
+        for n in self.nodes:
+            whole = written_whole(n, self, made, sizes) if is_write(n) else None
+            nodes += self.joined(n, *whole, sizes) if whole else [n]
+        self.nodes = nodes
+
+    def joined(self, n, pieces, apart, rest, sizes):
+        nodes, names, y = [], [], n.out(0)
+        for k, (update, count) in enumerate(pieces):
+            dims = ((count, count), *([(1, 1)] if apart else []), *rest)
+            piece = update if sizes.dims[update] == dims else f"{y}_piece{k}"
+            if piece != update:
+                sizes.shape_as(update, piece, dims)
+                nodes.append(self.reshape(update, piece, sizes))
+            names.append(piece)
+        rows_ = sum(count for _, count in pieces)
+        dims = ((pieces[0][1],) * 2, (len(pieces),) * 2, *rest) if apart else ((rows_, rows_), *rest)
+        whole = y if sizes.dims[y] == dims else y + "_joined"
+        if whole != y:
+            sizes.shape_as(y, whole, dims)
+        nodes.append(Node(helper.make_node("Concat", names, [whole], axis=int(apart)), self, made=True))
+        return nodes + ([self.reshape(whole, y, sizes)] if whole != y else [])
+
     def gather_of_places(self, n, sizes):
         places = n.out(0) + "_places"
         sizes.drop_last(n.inp(1), places)
@@ -288,17 +315,62 @@ def rows(node, graph, made, sizes):
         return None
     if any(node.out(0) + which in sizes.elem for which in ("_rows", "_taken")):
         return None
+    found = numbered(indices, dims, graph, made, sizes)
+    return found[0] if found and found[1] else None
+
+
+def numbered(indices, dims, graph, made, sizes):
+    """The numbers of the rows that constant indices name, and the sizes of a row; or None."""
     at = contents_of(indices, graph, made, sizes)
-    if at is None or dims is None or at.size == 0 or at.ndim == 0:
+    if at is None or dims is None or at.size == 0 or at.ndim == 0 or at.dtype.kind != "i":
         return None
     depth = at.shape[-1]
     first, rest = dims[:depth], dims[depth:]
-    if not rest or not all(map(known, first)) or sum(not known(d) for d in rest) > 1 or any(known(d) and d[0] == 0 for d in dims):
+    if len(first) < depth or not all(map(known, first)) or sum(not known(d) for d in rest) > 1 or any(known(d) and d[0] == 0 for d in dims):
         return None
     lens = np.array([d[0] for d in first])
     if ((at < -lens) | (at >= lens)).any():
         return None
-    return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(np.where(at < 0, at + lens, at), -1, 0)), tuple(lens.tolist())), np.int64)
+    return np.asarray(np.ravel_multi_index(tuple(np.moveaxis(np.where(at < 0, at + lens, at), -1, 0)), tuple(lens.tolist())), np.int64), rest
+
+
+def is_write(node):
+    return node.op == "ScatterND" and node.domain == "" and node.attr("reduction", "none") == "none"
+
+
+def written_whole(last, graph, made, sizes):
+    """By several nodes: [(what is written, rows)] in the sequence of the rows, whether they are interleaved, and the sizes of a row; or None."""
+    found, n, left = [], last, None
+    while left != 0:
+        indices = n.inp(1) if n is not None else ""
+        if n is None or not is_write(n) or indices in graph.replaceable or len(found) == 16:
+            return None
+        row = numbered(indices, sizes.dims.get(n.inp(0)), graph, made, sizes)
+        if row is None:
+            return None
+        row, rest = row
+        dims, depth = sizes.dims[n.inp(0)], len(sizes.dims[n.inp(0)]) - len(rest)
+        if sizes.elem.get(n.inp(2)) != sizes.elem.get(n.inp(0)) or sizes.dims.get(n.inp(2)) != (*((d, d) for d in row.shape), *rest):
+            return None
+        size = math.prod(d[0] for d in dims[:depth])
+        row = row.ravel()
+        if left is None:
+            left, step, deep = size, int(row[1] - row[0]) if row.size > 1 else 1, depth
+        if step < 1 or depth != deep or (np.diff(row) != step).any():
+            return None
+        found.append((int(row[0]), n.inp(2), row.size))
+        left -= row.size
+        if left < 0:
+            return None
+        n = made.get(n.inp(0))
+    found.sort(key=lambda f: f[0])
+    if step == 1:
+        whole = [f[0] for f in found] == [sum(f[2] for f in found[:k]) for k in range(len(found))]
+    else:
+        whole = [f[0] for f in found] == list(range(step)) and all(f[2] * step == size for f in found)
+    if len(found) < 2 or not whole or any(last.out(0) + more in sizes.elem for more in ["_joined", *(f"_piece{k}" for k in range(len(found)))]):
+        return None
+    return [(u, count) for _, u, count in found], step > 1, tuple(rest)
 
 
 def takes_places(node, made, sizes):
@@ -359,15 +431,18 @@ def sorted_nodes(nodes):
     return out
 
 
+def contents_read(node):
+    """The inputs that its result hangs on: of the second one of a CastLike it takes the type."""
+    return node.input[:1] if node.op == "CastLike" and node.domain == "" else node.input
+
+
 def constants(graph, sizes):
     """Names of what constants alone determine, and of integers that sizes alone determine."""
     found = {n for n in graph.stored if n not in graph.replaceable and not (n in graph.inputs and graph.ir_version >= 4)}
     for n in graph.nodes:
-        read = n.input
+        read = contents_read(n)
         if n.op == "Concat" and n.domain == "":  # what adds no element determines nothing
             read = [x for x in read if (0, 0) not in (sizes.dims.get(x) or ())] or read
-        elif n.op == "CastLike" and n.domain == "":  # of the other input it takes the type
-            read = read[:1]
         computed = n.op == "Constant" or (read and all(x in found for x in read if x) and any(read))
         computed = computed and n.op not in ("Enter", "Leave") and n.op not in RANDOM and not n.graphs and n.domain in ("", "com.microsoft") and (n.domain, n.op) not in graph.local
         for k, o in enumerate(n.output):
@@ -423,6 +498,7 @@ class Model:
         self.graph.open()
         self.graph.drop_dead()
         self.graph.drop_pieces(self.sizes)
+        self.graph.join_scatters(self.sizes)
         self.graph.drop_dead()
         self.graph.rename_einsums(self.sizes)
         self.graph.rename_gathers(self.sizes)
@@ -510,13 +586,13 @@ class Model:
     def taken(self, n):
         """What a node's result hangs on: not what a known condition leaves aside."""
         cond = self.contents.get(n.inp(0)) if n.op == "Where" else None
-        return n.input if cond is None or cond.size == 0 or cond.all() != cond.any() else [n.inp(0), n.inp(1 if cond.all() else 2)]
+        return contents_read(n) if cond is None or cond.size == 0 or cond.all() != cond.any() else [n.inp(0), n.inp(1 if cond.all() else 2)]
 
     def uncomputed(self):
         """What hangs on an op that is not computed, though its inputs are constants."""
         found = set()
         for n in self.nodes:
-            if not is_computed(n, self.sizes) or any(x in found for x in n.input):
+            if not is_computed(n, self.sizes) or any(x in found for x in contents_read(n)):
                 found.update(o for o in n.output if o in self.computed)
         return found
 

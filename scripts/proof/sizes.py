@@ -121,6 +121,12 @@ class Sizes:
         self.dims[y], self.elem[y], self.count[y] = merged(self.dims[x], product), self.elem[x], self.count[x]
         self.guessed[y] = self.guessed[x] and merged(self.guessed[x], math.prod)
 
+    def shape_as(self, x, y, dims):
+        """y is x in these sizes, of which as many are not known as of x, and the same."""
+        guess = dict(zip(self.dims[x], self.guessed[x] or ()))
+        self.dims[y], self.elem[y], self.count[y] = dims, self.elem[x], self.count[x]
+        self.guessed[y] = self.guessed[x] and tuple(d[0] if known(d) else guess[d] for d in dims)
+
     def drop_last(self, x, y):
         """y is x without its last dim, which has size 1."""
         self.dims[y], self.elem[y], self.count[y] = self.dims[x][:-1], self.elem[x], self.count[x]

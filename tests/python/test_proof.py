@@ -630,6 +630,34 @@ def pairs_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 6, 6])], [("y", T.FLOAT, None)], numbered(pairs=[[1, 0], [2, -5], [5, 4]]))
 
 
+def written_model():
+    """Halves of pairs written one behind the other, and ranges of rows: both take the ScatterNDs for a Concat of what is written."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", [x], [x + "t"], perm=[2, 0, 1]) for x in ("x", "a", "b")]
+    nodes += [node("ScatterND", ["xt", "even", "at"], ["s"]), node("ScatterND", ["s", "odd", "bt"], ["w"], reduction="none"), node("Transpose", ["w"], ["u"], perm=[1, 2, 0]),
+              node("Relu", ["u"], ["y"]), node("ScatterND", ["w", "last", "bt"], ["v"]), node("ScatterND", ["v", "begin", "at"], ["z"])]
+    rows = lambda *k: [[i] for i in k]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 8, 6]), ("a", T.FLOAT, ["N", 8, 3]), ("b", T.FLOAT, ["N", 8, 3])], [("y", T.FLOAT, None), ("z", T.FLOAT, None)],
+                                 numbered(even=rows(0, 2, 4), odd=rows(1, 3, 5), begin=rows(0, 1, 2), last=rows(-3, -2, -1)), opset=18)
+
+
+def type_model():
+    """A constant in the type of what hangs on a constant that stays a variable, as nothing computes it, is a constant."""
+    node = test_targets.h.make_node
+    nodes = [node("BitwiseAnd", ["bits", "more"], ["m"]), node("Cast", ["m"], ["f"], to=T.FLOAT), node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("Mul", ["t", "f"], ["a"]),
+             node("CastLike", ["fscale", "a"], ["c"]), node("Sqrt", ["c"], ["r"]), node("Mul", ["a", "r"], ["b"]), node("Transpose", ["b"], ["y"], perm=[0, 2, 1])]
+    rows = np.arange(24).reshape(6, 4)
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4, 6])], [("y", T.FLOAT, None)], numbered(bits=rows, more=rows + 3, fscale=rows), opset=18)
+
+
+def deep_model():
+    """A Transpose of a constant, and more nodes of constants behind it than Python calls."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["fc"], ["v0"], perm=[1, 0])] + [node("Neg", [f"v{i}"], [f"v{i + 1}"]) for i in range(1200)]
+    nodes += [node("Transpose", ["x"], ["t"], perm=[1, 0]), node("Add", ["t", "v1200"], ["a"]), node("Transpose", ["a"], ["y"], perm=[1, 0])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [4, 6])], [("y", T.FLOAT, None)], numbered(fc=np.ones((4, 6))))
+
+
 def traced_model():
     """The size of the run that was traced is declared where the size is a symbol."""
     node = test_targets.h.make_node
@@ -733,8 +761,8 @@ def summed_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), halves_of_two_model(),
-                  scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
+                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), written_model(), type_model(), deep_model(),
+                  halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
