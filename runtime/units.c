@@ -21,11 +21,11 @@ static rl_node only_reader(const rl_graph *g, rl_value v) {
 
 /* What n moves, and the QuantizeLinear behind it. */
 static bool find_unit(const rl_graph *g, const rl_nodeinfo *n, rl_node *from, rl_node *to) {
-    if (!moves_first(n->op) || n->nout != 1) return false;
+    if (!moves_first(n->op) || n->nout != 1 || !rl_has(rl_in(n, 0)) || !rl_has(n->out[0])) return false;
     *from = rl_val(g, n->in[0])->def, *to = only_reader(g, n->out[0]);
     if (from->i == RL_NONE || to->i == RL_NONE) return false;
     const rl_nodeinfo *d = rl_nod(g, *from), *q = rl_nod(g, *to);
-    return d->op == RL_OP_DequantizeLinear && q->op == RL_OP_QuantizeLinear && rl_op_has_scale_of(g, q, d) &&
+    return d->op == RL_OP_DequantizeLinear && q->op == RL_OP_QuantizeLinear && rl_has(rl_in(d, 0)) && rl_has(q->out[0]) && rl_op_has_scale_of(g, q, d) &&
            rl_val(g, d->in[0])->dtype == rl_val(g, q->out[0])->dtype;
 }
 
