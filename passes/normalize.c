@@ -110,7 +110,7 @@ static bool joins(const rl_valinfo *piece, const rl_valinfo *y, uint32_t axis) {
 /* The inputs of a Concat that have elements, in tmp; 0: all have, or none has, or something is not known. */
 static uint32_t full_pieces(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, rl_value **in) {
     uint32_t axis, nfull = 0;
-    if (n->op != RL_OP_Concat || n->nout != 1 || !rl_has(rl_in(n, 0)) || !rl_op_axis(g, n, &axis)) return 0;
+    if (n->op != RL_OP_Concat || n->nout != 1 || !rl_has(n->out[0]) || !rl_has(rl_in(n, 0)) || !rl_op_axis(g, n, &axis)) return 0;
     const rl_valinfo *y = rl_val(g, n->out[0]);
     if (y->rank == RL_NORANK || y->dtype == RL_UNDEF) return 0;
     *in = rl_new(tmp, rl_value, n->nin);

@@ -52,7 +52,7 @@ void rl_choose_orders(rl_exec *x) {
     for (uint32_t i = 0; i < x->nstep; i++) step_of[x->step[i].node.i] = &x->step[i];
     for (uint32_t i = 0; i < x->nstep; i++) {
         rl_step *s = &x->step[i];
-        if (!makes_rows(x, s)) continue;
+        if (!rl_has(s->info->out[0]) || !makes_rows(x, s)) continue;
         const rl_nodeinfo *n = merging(x, step_of, s->info->out[0]);
         uint32_t rank = rl_val(x->g, s->info->out[0])->rank;
         if (n && rank <= 8) s->order = order_of(n, rank, &tmp);

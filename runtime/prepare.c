@@ -28,7 +28,11 @@ static bool has_data(const rl_graph *g, const rl_valinfo *v) {
     return v->data && (v->is_init || (v->def.i != RL_NONE && is_constant_node(rl_nod(g, v->def))));
 }
 
+/* Is what it makes there, or without a name, so that nothing reads it? */
 static bool is_done(const rl_graph *g, const rl_nodeinfo *n) {
+    bool named = n->nout == 0;
+    for (uint32_t i = 0; i < n->nout; i++) named |= rl_has(n->out[i]);
+    if (!named) return true;
     return is_constant_node(n) && n->nout == 1 && rl_has(n->out[0]) && has_data(g, rl_val(g, n->out[0]));
 }
 

@@ -120,7 +120,7 @@ static uint64_t rows_picked(const rl_graph *g, rl_value v, uint32_t depth) {
             if (data->rank == RL_NORANK) continue;
             if (axis < 0) axis += data->rank;
             if (axis >= 0 && axis < data->rank && data->dim[axis] > 0) rows = RL_MIN(rows, (uint64_t)data->dim[axis]);
-        } else if (slot == 0 && keeps_numbers(n->op)) {
+        } else if (slot == 0 && keeps_numbers(n->op) && rl_has(rl_out(n, 0))) {
             rows = RL_MIN(rows, rows_picked(g, n->out[0], depth - 1));
         }
     }
