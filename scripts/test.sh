@@ -30,13 +30,14 @@ words=("$@")
 
 closing() { grep -E 'tests passed|passed, .* failed' "$1" | tail -n 1 | grep . || grep -v '^$' "$1" | tail -n 1; }
 
-# suite NAME COMMAND...: runs it beside the one before, and prints its last line; on failure also what it complained about.
+# suite NAME COMMAND...: runs it beside the two before, of which one often waits for a disk, and prints its last line; on failure also what it
+# complained about.
 suite() {
     local name=$1 w chosen=0
     shift
     for w in "${words[@]}"; do [[ $name == *"$w"* ]] && chosen=1; done
     [ ${#words[@]} = 0 ] || [ $chosen = 1 ] || return 0
-    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+    while [ "$(jobs -rp | wc -l)" -ge 3 ]; do wait -n || true; done
     run_suite "$name" "$@" &
 }
 
