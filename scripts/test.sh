@@ -111,6 +111,7 @@ fi
 suite ctest ctest --test-dir build --output-on-failure --no-tests=error -E 'watched|gpu_watch'
 suite gpu-races gpu_races
 suite static scripts/static.sh clang cppcheck # gcc: the build above
+wait # ctest makes what embed reads
 suite embed sh tests/embed.sh build
 wait # the next one promises how long installing takes
 suite package bash tests/package.sh build
