@@ -220,6 +220,12 @@ static bool takes_rows(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, r
            found->depth < rl_val(g, n->in[0])->rank;
 }
 
+static rl_value add_value(rl_graph *g, rl_str name, rl_dtype dtype, uint32_t rank, const rl_dim *dim) {
+    rl_value v = rl_graph_value(g, name);
+    rl_graph_set_type(g, v, dtype, rank, dim);
+    return v;
+}
+
 /* v as y, of these sizes; one that is not known is what is left. */
 static void add_reshape(rl_graph *g, rl_value v, rl_value y, uint32_t rank, const rl_dim *dim, rl_arena *tmp) {
     int64_t *size = rl_new(tmp, int64_t, rank);
@@ -249,8 +255,7 @@ static void make_places(rl_graph *g, rl_node old, rl_arena *tmp) {
     rl_nodeinfo was = *rl_nod(g, old);
     uint32_t rank = rl_val(g, was.in[1])->rank - 1;
     rl_dim *dim = rl_copy(tmp, rl_val(g, was.in[1])->dim, rank * sizeof *dim);
-    rl_value in[2] = {was.in[0], rl_graph_value(g, rows_name(g, &was, "places", tmp))};
-    rl_graph_set_type(g, in[1], RL_I64, rank, dim);
+    rl_value in[2] = {was.in[0], add_value(g, rows_name(g, &was, "places", tmp), RL_I64, rank, dim)};
     rl_graph_remove(g, old);
     add_reshape(g, was.in[1], in[1], rank, dim, tmp);
     rl_nod(g, rl_graph_add(g, RL_OP_Gather, was.name, 2, in, 1, &was.out[0]))->origin = was.origin;
@@ -260,12 +265,9 @@ static void make_places(rl_graph *g, rl_node old, rl_arena *tmp) {
 static rl_value add_rows(rl_graph *g, rl_value x, uint32_t depth, int64_t nrow, rl_str name, rl_arena *tmp) {
     const rl_valinfo *v = rl_val(g, x);
     uint32_t rank = v->rank - depth + 1;
-    rl_dtype dtype = v->dtype;
     rl_dim *dim = rl_new(tmp, rl_dim, rank);
     for (uint32_t k = 0; k < rank; k++) dim[k] = k == 0 ? nrow : v->dim[k + depth - 1];
-    rl_value y = rl_graph_value(g, name);
-    rl_graph_set_type(g, y, dtype, rank, dim);
-    return y;
+    return add_value(g, name, v->dtype, rank, dim);
 }
 
 /* An index of several dims becomes one of one dim, along which the layout passes let data lie as it likes, and a Reshape. */
@@ -371,13 +373,6 @@ static bool writes_every_row(const rl_graph *g, rl_node last, rl_arena *tmp, wri
     bool ok = w->n > 1 && tile(w, size) && may_name(g, rl_nod(g, last), "joined", tmp);
     for (uint32_t i = 0; ok && i < w->n; i++) ok = may_name(g, rl_nod(g, last), piece_name(i, tmp), tmp);
     return ok;
-}
-
-/* A value of these sizes, named after the node's result. */
-static rl_value add_value(rl_graph *g, rl_str name, rl_dtype dtype, uint32_t rank, const rl_dim *dim) {
-    rl_value v = rl_graph_value(g, name);
-    rl_graph_set_type(g, v, dtype, rank, dim);
-    return v;
 }
 
 static int64_t rows_of(const writing *w) {

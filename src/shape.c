@@ -273,6 +273,11 @@ rl_status rl_shape_body(rl_shaper *s, rl_graph *body) {
     return status;
 }
 
+static rl_type item_in(rl_arena *mem, rl_type t) {
+    if (t.rank < RL_EMPTY_SEQUENCE && t.rank) t.dim = rl_copy(mem, t.dim, t.rank * sizeof *t.dim);
+    return t;
+}
+
 rl_type rl_shape_item(const rl_shaper *s, rl_value v) { return rl_has(v) && s->item ? s->item[v.i] : RL_NOITEM; }
 
 void rl_shape_set_item(rl_shaper *s, rl_value v, rl_type t) {
@@ -281,8 +286,7 @@ void rl_shape_set_item(rl_shaper *s, rl_value v, rl_type t) {
         s->item = rl_new(s->keep, rl_type, s->g->nval);
         for (uint32_t i = 0; i < s->g->nval; i++) s->item[i] = RL_NOITEM;
     }
-    if (t.rank < RL_EMPTY_SEQUENCE && t.rank) t.dim = rl_copy(s->keep, t.dim, t.rank * sizeof *t.dim);
-    s->item[v.i] = t;
+    s->item[v.i] = item_in(s->keep, t);
 }
 
 /* Sequences that a body reads or is given have the elements that they have outside. */
@@ -298,11 +302,7 @@ static void leave_items(const rl_shaper *s, rl_shaper *outer) {
     outer->leaving = NULL;
     if (!s->item) return;
     outer->leaving = rl_new(outer->tmp, rl_type, s->g->output.n);
-    for (uint32_t i = 0; i < s->g->output.n; i++) {
-        rl_type t = rl_shape_item(s, s->g->output.p[i]);
-        if (t.rank < RL_EMPTY_SEQUENCE && t.rank) t.dim = rl_copy(outer->tmp, t.dim, t.rank * sizeof *t.dim);
-        outer->leaving[i] = t;
-    }
+    for (uint32_t i = 0; i < s->g->output.n; i++) outer->leaving[i] = item_in(outer->tmp, rl_shape_item(s, s->g->output.p[i]));
 }
 
 /* An op that no rule knows gives what is declared, as its bodies do; Softmax along an axis that each call of its function names, what it takes. */

@@ -18,8 +18,8 @@ POOLS = ("AveragePool", "LpPool", "MaxPool")
 FAR = 1024  # strides
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
-# ONNX's own that give what they take, whatever their attributes are.
 SHARED = set("Add BitShift BitwiseAnd BitwiseOr BitwiseXor Concat Div Gemm MatMul Max Mean Min Mod Mul Sub Sum".split())  # inputs and output of one type
+# ONNX's own that give what they take, whatever their attributes are.
 ALIKE = set("""Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Cos Cosh CumProd CumSum Elu Erf Exp Floor Gelu GroupNormalization
     HardSigmoid HardSwish Hardmax InstanceNormalization LRN LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg PRelu
     Reciprocal Relu ReverseSequence RotaryEmbedding Round Scatter ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus
