@@ -20,11 +20,11 @@ static bool is_doubtful(const rl_graph *g) {
     return false;
 }
 
-/* A value of the body has the name of one around it. */
+/* A result or constant of the body has the name of a value around it. */
 static bool hides(const rl_graph *body) {
     for (uint32_t i = 0; i < body->nval; i++) {
         const rl_valinfo *x = &body->val[i];
-        for (const rl_graph *g = body->parent; g && x->name && rl_flat_is_own(x); g = g->parent) {
+        for (const rl_graph *g = body->parent; g && x->name && rl_flat_is_own(x) && !x->is_input; g = g->parent) {
             rl_value v = rl_graph_find(g, x->name);
             if (rl_has(v) && rl_flat_is_own(rl_val(g, v))) return true;
         }

@@ -18,7 +18,8 @@
  * node is that of its origin, which passes hand on to the nodes that they make: so no pass but lower needs to know.
  *
  * Left as they are, bodies and all: nodes of other ops, and those whose bodies have inputs or outputs that do not fit, types that
- * contradict each other (such a body may never run), or a name that hides one outside (which ONNX forbids).  A graph without bodies is its own flat form. */
+ * contradict each other (such a body may never run), or a result or constant with the name of a value outside (which ONNX forbids; a body's
+ * input may hide one, as Paddle's do).  A graph without bodies is its own flat form. */
 #ifndef RL_FLAT_H
 #define RL_FLAT_H
 #include "pass.h"

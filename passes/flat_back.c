@@ -77,13 +77,23 @@ static void set_type_of(const writer *w, rl_graph *g, rl_value to, rl_value v) {
     rl_val(g, to)->layout = x->layout;
 }
 
+/* A graph within the region has another value of that name, which would hide this one. */
+static bool is_hidden(const writer *w, rl_value v, rl_str name) {
+    for (uint32_t r = w->region[v.i]; r < w->x->region.n; r++) {
+        rl_value there = rl_graph_find(graph_of(w, r), name);
+        bool before = v.i < w->x->nval && w->x->home[v.i].region == r && rl_same(w->x->home[v.i].v, there);
+        if (rl_has(there) && !before && rl_flat_within(w->f, r, w->region[v.i])) return true;
+    }
+    return false;
+}
+
 /* v in the graph that keeps it. */
 static rl_value own_value(writer *w, rl_value v) {
     rl_graph *g = graph_of(w, w->region[v.i]);
     if (at_home(w, v)) return w->x->home[v.i].v;
     if (rl_has(w->made[v.i])) return w->made[v.i];
     rl_str name = rl_val(w->f, v)->name;
-    if (rl_has(rl_graph_find(g, name))) name = rl_graph_fresh_name(w->f, name ? name : "rl");
+    if (is_hidden(w, v, name)) name = rl_graph_fresh_name(w->f, name ? name : "rl");
     w->made[v.i] = rl_graph_value(g, name);
     set_type_of(w, g, w->made[v.i], v);
     return w->made[v.i];
@@ -94,7 +104,10 @@ static rl_value value_in(writer *w, uint32_t region, rl_value v) {
     if (!rl_has(v) || w->region[v.i] == region) return rl_has(v) ? own_value(w, v) : v;
     rl_value out = value_in(w, w->x->region.p[region].parent, v);
     rl_graph *g = graph_of(w, region), *around = graph_of(w, w->x->region.p[region].parent);
-    rl_value in = rl_graph_value(g, rl_val(around, out)->name);
+    rl_str name = rl_val(around, out)->name;
+    rl_value in = rl_graph_find(g, name);
+    if (rl_has(in) && rl_val(g, in)->is_input) rl_graph_rename(g, in, rl_graph_fresh_name(w->f, name));
+    in = rl_graph_value(g, name);
     if (!rl_val(g, in)->is_outer) {
         rl_push(&g->mem, g->outer, in);
         rl_val(g, in)->is_outer = true;

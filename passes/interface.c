@@ -140,28 +140,6 @@ static rl_status read_order(rl_graph *g, rl_port *x, rl_value v) {
 
 /* ---- the change ---- */
 
-static void rename_captured(rl_graph *body, rl_str old, rl_str now) {
-    rl_value v = rl_graph_find(body, old);
-    if (!rl_has(v) || !rl_val(body, v)->is_outer) return;
-    rl_graph_rename(body, v, now);
-    for (uint32_t i = 0; i < body->order.n; i++) {
-        const rl_nodeinfo *n = rl_nod(body, body->order.p[i]);
-        for (uint32_t k = 0; k < n->nattr; k++)
-            if (n->attr[k].graph) rename_captured(n->attr[k].graph, old, now);
-    }
-}
-
-/* The value keeps its uses under another name. */
-static void give_up_name(rl_graph *g, rl_value v) {
-    rl_str old = rl_val(g, v)->name, now = rl_graph_fresh_name(g, old);
-    rl_graph_rename(g, v, now);
-    for (uint32_t i = 0; i < g->order.n; i++) {
-        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        for (uint32_t k = 0; k < n->nattr && n->ncap; k++)
-            if (n->attr[k].graph) rename_captured(n->attr[k].graph, old, now);
-    }
-}
-
 static void replace_port(rl_value *list, uint32_t n, rl_value old, rl_value now) {
     for (uint32_t i = 0; i < n; i++)
         if (rl_same(list[i], old)) list[i] = now;
@@ -182,7 +160,7 @@ static void add_transpose(rl_graph *g, const rl_port *x, rl_value from, rl_value
 static void change(rl_graph *g, const rl_port *x, rl_value old) {
     rl_dim dim[RL_PORTRANK];
     rl_str name = rl_val(g, old)->name;
-    give_up_name(g, old);
+    rl_graph_rename(g, old, rl_graph_fresh_name(g, name));
     rl_value now = rl_graph_value(g, name);
     for (uint32_t i = 0; i < x->rank; i++) dim[i] = rl_val(g, old)->dim[x->perm[i]];
     rl_graph_set_type(g, now, rl_val(g, old)->dtype, x->rank, dim);

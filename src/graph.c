@@ -100,10 +100,17 @@ rl_value rl_graph_input(const rl_graph *g, rl_str name) {
 
 void rl_graph_rename(rl_graph *g, rl_value v, rl_str name) {
     rl_valinfo *x = rl_val(g, v);
-    if (x->name == name) return;
-    if (x->name) set_name(g, x->name, RL_NOVALUE);
+    rl_str old = x->name;
+    if (old == name) return;
+    if (old) set_name(g, old, RL_NOVALUE);
     x->name = name;
     if (name) set_name(g, name, v);
+    for (uint32_t i = 0; old && i < g->nnode; i++)
+        for (uint32_t k = 0; k < g->node[i].nattr; k++) {
+            rl_graph *body = g->node[i].attr[k].graph;
+            rl_value captured = body ? rl_graph_find(body, old) : RL_NOVALUE;
+            if (rl_has(captured) && rl_val(body, captured)->is_outer) rl_graph_rename(body, captured, name);
+        }
 }
 
 void rl_graph_set_type(rl_graph *g, rl_value v, rl_dtype t, uint32_t rank, const rl_dim *dim) {

@@ -172,7 +172,7 @@ void rl_graph_free(rl_graph *g);
 rl_value rl_graph_value(rl_graph *g, rl_str name);
 rl_value rl_graph_find(const rl_graph *g, rl_str name); /* RL_NOVALUE if none */
 rl_value rl_graph_input(const rl_graph *g, rl_str name); /* the graph input of this name, or RL_NOVALUE */
-void rl_graph_rename(rl_graph *g, rl_value v, rl_str name); /* the name must be free */
+void rl_graph_rename(rl_graph *g, rl_value v, rl_str name); /* in bodies that capture it, too; the name must be free */
 void rl_graph_set_type(rl_graph *g, rl_value v, rl_dtype t, uint32_t rank, const rl_dim *dim); /* copies dim */
 /* A new constant value; data is kept, not copied. */
 rl_value rl_graph_const(rl_graph *g, rl_str name, rl_dtype t, uint32_t rank, const int64_t *dim, const void *data, size_t nbyte);

@@ -7,7 +7,8 @@ Two steps. First tensors get names that no other graph has: a body's tensor whos
 its region. Regions: 0 is the graph; the bodies of a node get the next numbers, then what is in the first of them, then in the
 second. Sizes are inferred from bodies as they stand, by these names; then the nodes are put into one sequence.
 
-Not opened, so nodes like any other: those whose bodies have other inputs or outputs than the node, or a name that hides one outside.
+Not opened, so nodes like any other: those whose bodies have other inputs or outputs than the node, or a result or constant with the
+name of a tensor outside (an input may have one).
 """
 import dataclasses
 
@@ -46,8 +47,12 @@ def bodies_of(node):
     return bodies if len(node.input) >= least and all(map(fits, bodies)) else []
 
 
+def made(proto):
+    return {t.name for t in proto.initializer} | {o for n in proto.node for o in n.output if o}
+
+
 def own(proto):
-    return {v.name for v in proto.input} | {t.name for t in proto.initializer} | {o for n in proto.node for o in n.output if o}
+    return {v.name for v in proto.input} | made(proto)
 
 
 class Namer:
@@ -61,7 +66,7 @@ class Namer:
     def walk(self, nodes, scope, region):
         for n in nodes:
             bodies = bodies_of(n)
-            if any(own(b) & set(scope) for b in bodies):
+            if any(made(b) & set(scope) for b in bodies):
                 bodies = []
             if not bodies:
                 for g in n.graphs:

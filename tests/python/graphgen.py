@@ -1665,6 +1665,7 @@ class Generator:
         override = self.overridable(model) if self.chance(0.1) else {}
         if self.chance(0.3):
             model = onnx.shape_inference.infer_shapes(model)
+        hide(model.graph, random.Random(self.count), set())
         trials = []
         for which in (0, 1) if self.symbolic else (0,):
             feed = {}
@@ -1689,6 +1690,34 @@ class Generator:
                 model.graph.input.append(helper.make_tensor_value_info(t.name, t.data_type, t.dims))
                 return {t.name: numpy_helper.to_array(t) + 1}
         return {}
+
+
+def rename(graph, old, new):
+    """In the graph and the bodies in it."""
+    for v in [*graph.input, *graph.output, *graph.value_info]:
+        v.name = new if v.name == old else v.name
+    for n in graph.node:
+        n.input[:] = [new if x == old else x for x in n.input]
+        n.output[:] = [new if x == old else x for x in n.output]
+        for a in n.attribute:
+            if a.type == a.GRAPH:
+                rename(a.g, old, new)
+
+
+def names_in(graph):
+    bodies = [a.g for n in graph.node for a in n.attribute if a.type == a.GRAPH]
+    return {v.name for v in [*graph.input, *graph.initializer]} | {x for n in graph.node for x in [*n.input, *n.output]} | set().union(*map(names_in, bodies))
+
+
+def hide(graph, r, outside):
+    """Some inputs of bodies get names of values outside that these do not read, as Paddle has them."""
+    outside = outside | {v.name for v in [*graph.input, *graph.initializer]} | {x for n in graph.node for x in n.output if x}
+    for body in [a.g for n in graph.node for a in n.attribute if a.type == a.GRAPH]:
+        for v in body.input:
+            free = sorted(outside - names_in(body))
+            if free and r.random() < 0.3:
+                rename(body, v.name, r.choice(free))
+        hide(body, r, outside)
 
 
 def make(seed, size=None):
