@@ -214,10 +214,13 @@ static void own_fate(const rl_explainer *x, const rl_exids *place, rl_node n, rl
     t->fate = t->conversion.n ? RL_EX_KEPT : read && x->base[cls] != RL_NONE ? RL_EX_MOVED : RL_EX_GONE;
 }
 
-/* It is in the graph still, but not in the plan: a tensor of unknown rank, or with too many axes, has no orders there. */
+/* It is in the graph still, but not in the plan: a tensor of unknown rank, or with too many axes, has no orders there, and its input and
+ * output are two where their sizes are not known to be the same. */
 static bool is_outside(const rl_explainer *x, rl_node n) {
     const rl_nodeinfo *k = rl_nod(x->g, n);
-    return rl_transpose_bytes(x->g, k) >= 0 && x->p->member[k->in[0].i].cls == RL_NONE;
+    if (rl_transpose_bytes(x->g, k) < 0) return false;
+    uint32_t cls = x->p->member[k->in[0].i].cls;
+    return cls == RL_NONE || !x->p->cls.p[cls].constant;
 }
 
 static void follow(walk *w, rl_node n, rl_extranspose *t) {

@@ -114,11 +114,17 @@ static const uint32_t *make_count(rl_prove_maker *m) {
     return comp;
 }
 
-/* Moving Transposes of tensors that are in no value, or whose input and output are two: of sizes that are not known to be the same. */
+/* Moving Transposes of tensors that are in no value, or whose input and output are two: of sizes that are not known to be the same; and
+ * those in bodies that stay closed. */
 static uint32_t outside(const rl_plan *p) {
     uint32_t n = 0;
     for (uint32_t k = 0; k < p->g->order.n; k++) {
         const rl_nodeinfo *x = rl_nod(p->g, p->g->order.p[k]);
+        for (uint32_t i = 0; i < x->nattr; i++) {
+            rl_stats body = {0};
+            if (x->attr[i].graph) rl_stats_of(x->attr[i].graph, &body);
+            n += (uint32_t)body.moving;
+        }
         if (x->op != RL_OP_Transpose || !rl_has(rl_in(x, 0))) continue;
         uint32_t c = p->member[x->in[0].i].cls;
         n += (c == RL_NONE || p->cls.p[c].constant || !p->moving[p->g->order.p[k].i]) && rl_transpose_moves(p->g, x);

@@ -286,7 +286,7 @@ static void put_transpose(const rl_extranspose *x, rl_text *t) {
     static const char *const fate[] = {
         [RL_EX_UNUSED] = "reaches no output", [RL_EX_FOLDED] = "folded into a constant", [RL_EX_CANCELLED] = "cancelled with ",
         [RL_EX_ABSORBED] = "absorbed by ", [RL_EX_MOVED] = "moved to ", [RL_EX_KEPT] = "stays, as ", [RL_EX_GONE] = "no longer needed",
-        [RL_EX_OUTSIDE] = "stays outside of the plan: the axes of its input are of unknown number, or too many",
+        [RL_EX_OUTSIDE] = "stays outside of the plan: the axes of its input are of unknown number or sizes, or too many",
         [RL_EX_OPAQUE] = "stays as it is: its opset, or something that it has, is not known of Transpose"};
     rl_put(t, "  ");
     put_node(&x->node, t);

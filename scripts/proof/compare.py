@@ -19,7 +19,7 @@ from .forms import all_shapes
 from .formula import evaluate, guess, is_fresh, names_in
 from .labels import is_moving
 from .model import Graph, Model
-from .result import bytes_of, moved, moved_each, takes
+from .result import bytes_of, moved, moved_each, takes, transposes_of
 from .contents import SMALL
 from .symbols import ONE, OTHERS, Symbols, known
 
@@ -474,14 +474,17 @@ class Rewritten:
                 raise Refused(f"the {side}s of the two models have other names")
         apart = [n for n in self.model.nodes if n.op == "Transpose" and n.domain == "" and self.is_apart(n)]
         outside, _ = moved(apart, self.model.sizes, self.model.graph)
-        if proof.outside > outside:
-            raise Refused(f"the file says that {proof.outside} Transposes are outside, of the model {outside}")
+        closed, closed_out = (transposes_of([b for n in m.graph.nodes for b in n.graphs]) for m in (self.model, self.out))
+        if proof.outside > outside + closed:
+            raise Refused(f"the file says that {proof.outside} Transposes are outside, of the model {outside} and {closed} in closed bodies")
         count, size = self.moved
-        if count > proof.outside + proof.cost[0]:
-            raise Refused(f"the result has {count} Transposes that move data, the file says {proof.cost[0]} and {proof.outside} outside")
+        outside = min(outside, proof.outside)
+        if count > outside + proof.cost[0] or closed_out > closed:
+            raise Refused(f"the result has {count} Transposes that move data and {closed_out} in closed bodies, the file says {proof.cost[0]}; "
+                          f"outside are {outside}, in closed bodies {closed}")
         fewer = not proof.bytes_first and count < proof.cost[0]
         quick = lambda: proof.time and not proof.bytes_first and (time := takes(self.out, self.target, proof.time)) is not None and time <= proof.time.cost[0]
-        if not proof.outside and not fewer and size > proof.cost[1] and not quick() and self.moved_as_said(proof) > proof.cost[1]:
+        if not outside and not fewer and size > proof.cost[1] and not quick() and self.moved_as_said(proof) > proof.cost[1]:
             raise Refused(f"the Transposes of the result move {size} bytes, the claim says {proof.cost[1]}")
 
     def moved_as_said(self, proof):

@@ -54,7 +54,7 @@ class Node:
         self.domain = "" if proto.domain == "ai.onnx" else proto.domain
         self.input, self.output = list(proto.input), list(proto.output)
         self.attrs = {a.name: a for a in proto.attribute}
-        self.graphs = [g for a in proto.attribute for g in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs)]
+        self.graphs = bodies_in(proto)
         self.captured = captures(self.graphs)
         self.opset = graph.version.get(self.domain, 0)
         if (self.domain, self.op) not in graph.local and self.domain in schemas.COVERED and not made:
@@ -111,6 +111,10 @@ def schema_of(op, domain, version):
     return None
 
 
+def bodies_in(proto):
+    return [g for a in proto.attribute for g in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs)]
+
+
 def captures(graphs):
     """Names that bodies read from outside."""
     found = []
@@ -118,7 +122,7 @@ def captures(graphs):
         own = {v.name for v in g.input} | {t.name for t in g.initializer} | {n for x in g.node for n in x.output}
         read = [n for x in g.node for n in x.input] + [v.name for v in g.output]
         for x in g.node:
-            read += captures([b for a in x.attribute for b in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs)])
+            read += captures(bodies_in(x))
         found += [n for n in read if n and n not in own and n not in found]
     return found
 

@@ -6,7 +6,7 @@ from .atoms import Problem
 from .bound import behind, time_of
 from .flat import turns
 from .forms import all_shapes
-from .model import moves
+from .model import bodies_in, moves
 from .parts import VIEWS
 
 CAP = 10 ** 12  # bytes of one copy are not counted further
@@ -63,6 +63,16 @@ def moved(nodes, sizes, graph, steps=False):
     """How many there are, and their bytes."""
     each = moved_each(nodes, sizes, graph, steps)
     return len(each), sum(size for _, size in each)
+
+
+def transposes_of(bodies):
+    """In bodies that stay closed (flat.py) and those in them, but for such as name each dim in its place: sizes are not asked for."""
+    found = 0
+    for n in (n for g in bodies for n in g.node):
+        perm = next((list(a.ints) for a in n.attribute if a.name == "perm"), None)
+        found += n.op_type == "Transpose" and n.domain in ("", "ai.onnx") and (perm is None or perm != sorted(perm))
+        found += transposes_of(bodies_in(n))
+    return found
 
 
 def bytes_of(model, name, count=None):
