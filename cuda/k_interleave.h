@@ -111,17 +111,12 @@ template <> struct rl_turn<4, 8> { /* 8 by 8 halves of bytes: those of two plane
     }
 };
 
-/* BYTES of words as one, 4 to 16. */
-template <uint32_t BYTES> union rl_words {
-    typename rl_word<BYTES>::type all;
-    uint32_t each[BYTES / 4];
-};
-typedef uint64_t __attribute__((may_alias)) rl_both; /* a struct of two words would be stored word by word */
-RL_HD void rl_put_words(char *to, const uint32_t *x, rl_words<4> *) { *(uint32_t *)to = x[0]; }
-RL_HD void rl_put_words(char *to, const uint32_t *x, rl_words<8> *) { *(rl_both *)to = (uint64_t)x[1] << 32 | x[0]; }
-RL_HD void rl_put_words(char *to, const uint32_t *x, rl_words<16> *) {
-    rl_wide16 v = {{x[0], x[1], x[2], x[3]}};
-    *(rl_wide16 *)to = v;
+/* N words stored as one. */
+template <uint32_t N> RL_HD void rl_put_words(char *to, const uint32_t *x) {
+    rl_bunch<uint32_t, N> w;
+    RL_UNROLL
+    for (uint32_t i = 0; i < N; i++) w.each[i] = x[i];
+    w.put((uint32_t *)to);
 }
 
 template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
@@ -131,7 +126,6 @@ template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
            STEP = RL_LACE_STEP(BITS, Q), PUT = RL_LACE_PUT(BITS, AT, Q), NPUT = R * AT / PUT, WORDS = AT / 4, UNITS = COLUMNS * COLUMN / 16, EACH = UNITS / RL_THREADS };
     static_assert((uint32_t)RL_THREADS == RL_LACE_THREADS, "a block");
     struct alignas(16) Shared { rl_wide16 unit[UNITS]; };
-    typedef typename rl_word<AT>::type Word;
     RL_MEMBER uint32_t steps(const Params &) { return 2; }
 
     /* Where word i of the thread's plane j stands in its part of the run. */
@@ -185,14 +179,14 @@ template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
     RL_MEMBER void read_planes(const Params &p, Shared &s, uint32_t block, uint32_t thread) {
         uint32_t first = first_of(block, thread);
         int32_t at[E];
-        rl_words<AT> in[E][R];
+        rl_bunch<uint32_t, WORDS> in[E][R];
         find(p, first, at);
         const char *from = first_plane((char *)p.from, p, thread);
         RL_UNROLL
         for (uint32_t e = 0; e < E; e++)
             RL_UNROLL
             for (uint32_t j = 0; j < R; j++)
-                if (first + e * STEP < p.count) in[e][j].all = *(const Word *)(from + along(p, at[e], j));
+                if (first + e * STEP < p.count) in[e][j].get((const uint32_t *)(from + along(p, at[e], j)));
         RL_UNROLL
         for (uint32_t e = 0; e < E; e++) {
             uint32_t x[R * WORDS];
@@ -204,7 +198,7 @@ template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
             RL_UNROLL
             for (uint32_t i = 0; i < WORDS; i++) rl_turn<BITS, R>::there(x + i * R);
             RL_UNROLL
-            for (uint32_t k = 0; k < NPUT; k++) rl_put_words((char *)s.unit + rl_lace_place(BITS, AT, Q, thread, e, k), x + k * (PUT / 4), (rl_words<PUT> *)0);
+            for (uint32_t k = 0; k < NPUT; k++) rl_put_words<PUT / 4>((char *)s.unit + rl_lace_place(BITS, AT, Q, thread, e, k), x + k * (PUT / 4));
         }
     }
 
@@ -219,8 +213,8 @@ template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
             if (first + e * STEP >= p.count) continue;
             RL_UNROLL
             for (uint32_t k = 0; k < NPUT; k++) {
-                rl_words<PUT> w;
-                w.all = *(const typename rl_word<PUT>::type *)((const char *)s.unit + rl_lace_place(BITS, AT, Q, thread, e, k));
+                rl_bunch<uint32_t, PUT / 4> w;
+                w.get((const uint32_t *)((const char *)s.unit + rl_lace_place(BITS, AT, Q, thread, e, k)));
                 RL_UNROLL
                 for (uint32_t i = 0; i < PUT / 4; i++) x[k * (PUT / 4) + i] = w.each[i];
             }
@@ -231,7 +225,7 @@ template <uint32_t BITS, uint32_t AT, uint32_t Q> struct rl_interleave {
                 uint32_t y[WORDS];
                 RL_UNROLL
                 for (uint32_t i = 0; i < WORDS; i++) y[i] = x[word_of(i, j)];
-                rl_put_words(to + along(p, at[e], j), y, (rl_words<AT> *)0);
+                rl_put_words<WORDS>(to + along(p, at[e], j), y);
             }
         }
     }
