@@ -116,7 +116,7 @@ class Comparison:
             if key not in ours:
                 raise Refused(f"{key[0]} '{key[1]}' has no part in the problem")
             have = ours[key]
-            if key[0] == "node" and any(s.unsure for s in have) and not (len(ops) == len(have) == 1 and self.as_unsure(self.proof.ops[ops[0]], have[0])):
+            if key[0] == "node" and len(ops) != len(have) and any(s.unsure for s in have):
                 self.lost.append(f"node '{key[1]}'")
                 continue
             if key[0] == "node" and len(ops) != len(have):

@@ -1010,13 +1010,14 @@ def body_of_relu(before, after, name):
 
 def names_of_outside(prog, tmp):
     """Inputs of a body that have names of values outside, as Paddle writes them, hide these; a result that has one keeps its body closed, as does an op that
-    is not looked into: the Transposes there are outside of what is proved."""
+    is not looked into: the Transposes there are outside of what is proved. Of what the Loop carries from one dim to two nothing is known."""
     h = test_targets.h
     node, info = h.make_node, lambda name, t, dims: h.make_tensor_value_info(name, t, dims)
-    loop = h.make_graph([*body_of_relu("x", "b", ""), node("Add", ["b", "v"], ["a"]), node("Identity", ["go"], ["g"])], "body",
-                        [info("n", T.INT64, []), info("go", T.BOOL, []), info("x", T.FLOAT, [2, 3])], [info("g", T.BOOL, []), info("a", T.FLOAT, [2, 3])])
+    loop = h.make_graph([*body_of_relu("x", "b", ""), node("Add", ["b", "v"], ["a"]), node("Identity", ["go"], ["g"]), node("Neg", ["b"], ["o"])], "body",
+                        [info("n", T.INT64, []), info("go", T.BOOL, []), info("x", T.FLOAT, [2, 3]), info("w", T.FLOAT, None)],
+                        [info("g", T.BOOL, []), info("a", T.FLOAT, [2, 3]), info("o", T.FLOAT, None)])
     carried = [node("Transpose", ["w"], ["u"], perm=[1, 0]), node("Exp", ["u"], ["e"]), node("Transpose", ["e"], ["v"], perm=[1, 0]),
-               node("Loop", ["n", "go", "x"], ["y"], body=loop)]
+               node("Loop", ["n", "go", "x", "fone"], ["y", "other"], body=loop)]
     hides = [h.make_graph(body_of_relu("x", "b", "w"), "then", [], [info("b", T.FLOAT, [2, 3])]),
              h.make_graph([node("Neg", ["x"], ["o"])], "else", [], [info("o", T.FLOAT, [2, 3])])]
     branches = [node("Sign", ["w"], ["wr"]), node("Add", ["wr", "wr"], ["v"]), node("If", ["go"], ["y"], then_branch=hides[0], else_branch=hides[1])]
@@ -1026,7 +1027,7 @@ def names_of_outside(prog, tmp):
     feeds = {n: np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32) for n in "wx"} | {"n": np.array(1), "go": np.array(True)}
     for name, nodes, left in (("carried", carried, 0), ("branches", branches, 2), ("each", each, 2)):
         src = tmp / f"{name}.onnx"
-        onnx.save(test_targets.model_of(nodes, ports, [("y", T.FLOAT, [2, 3])]), src)
+        onnx.save(test_targets.model_of(nodes, ports, [("y", T.FLOAT, [2, 3])], numbered(fone=[1])), src)
         why, lost, words, out = by_both(prog, src, tmp, "onnx")
         same = name == "branches" or all(map(np.array_equal, common.run_ort(src, feeds), common.run_ort(out, feeds)))  # which onnxruntime refuses
         stay = sum(n.op_type == "Transpose" for n in common.every_node(onnx.load(out).graph))
