@@ -437,11 +437,11 @@ static void fixed_operands(rl_plan *p, rl_oplegal *op) {
             op->operand[op->noperand++] = (rl_operand){.tensor = n->out[i], .slot = i, .out = true};
 }
 
-/* Channels of one atom leave a Conv one configuration: it is fixed, as if it had no labels. */
+/* A batch and channels of one atom each leave a Conv one configuration: it is fixed, as if it had no labels. */
 static bool has_no_choice(rl_plan *p, const rl_oplegal *op) {
     uint32_t most = 0, start, n;
     if (op->fixed || op->link || rl_nod(p->g, op->node)->op != RL_OP_Conv || op->label[1].role != RL_T_FREE) return false;
-    for (uint32_t l = 1; l < op->nlabel; l++)
+    for (uint32_t l = 0; l < op->nlabel; l++)
         for (uint32_t o = 0; op->label[l].role == RL_T_FREE && o < op->noperand; o++) {
             label_run(p, op, &op->label[l], o, &start, &n);
             most = RL_MAX(most, n);

@@ -162,8 +162,8 @@ static bool weights_at_hand(const rl_labels *b, uint32_t slot, uint32_t rank, rl
     return c && c->rank == rank && c->dim[0] == made && rl_dtype_bits(c->dtype) >= 8;
 }
 
-/* A Conv reads and makes its channels in any order, which its weights are then stored in; a depthwise one makes them in the order
- * in which it reads them.  Batch and image stay as they are. Labels: N, C, M (not of a depthwise one), then the image's dims. */
+/* A Conv reads and makes its channels in any order, which its weights are then stored in, and the dims of its batch; a depthwise one makes
+ * both in the order in which it reads them.  The image stays as it is. Labels: N, C, M (not of a depthwise one), then the image's dims. */
 static void conv(rl_labels *b) {
     uint32_t rank = rl_labels_rank(b, rl_in(b->n, 0));
     int64_t groups = rl_attr_int(b->n, "group", 1);
@@ -177,7 +177,7 @@ static void conv(rl_labels *b) {
     b->ok = (groups == 1 || depthwise) && rl_dim_known(channels);
     uint32_t x = rl_labels_operand(b, 0, false), y = rl_labels_operand(b, 0, true);
     if (!b->ok) return;
-    uint32_t n = rl_labels_add(b, RL_T_AXIS, 0), c = rl_labels_add(b, RL_T_FREE, 1), m = depthwise ? c : rl_labels_add(b, RL_T_FREE, 2);
+    uint32_t n = rl_labels_add(b, RL_T_FREE, 0), c = rl_labels_add(b, RL_T_FREE, 1), m = depthwise ? c : rl_labels_add(b, RL_T_FREE, 2);
     rl_labels_at(b, n, x, 0);
     rl_labels_at(b, n, y, 0);
     rl_labels_at(b, c, x, 1);

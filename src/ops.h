@@ -25,7 +25,8 @@
  *   RESIZE      Resize, Upsample: the resized dims are blocks
  *   MOVE        moves data only, one-to-one: Transpose Reshape Flatten Squeeze Unsqueeze Identity
  *   SHAPE       Shape, Size: looks at dims, not at data
- *   OPAQUE      logical order on every operand; Attention and RotaryEmbedding of [B,heads,S,size] are also written on [B,S,heads*size]
+ *   OPAQUE      logical order on every operand; Attention and RotaryEmbedding of [B,heads,S,size] are also written on [B,S,heads*size];
+ *               what batch and channels of a Conv of constant weights are made of comes in any order
  *
  * roles: words `axis=-1` (attribute with its default), `axis@1` (constant input 1), `axes`, `18+axes@1` (from opset 18 on
  * an input), `keepdims=1`.  A later word with a version wins from that version on. */

@@ -287,7 +287,7 @@ def shapes_of_einsum(problem, node, works, charges):
 
 
 def has_no_choice(problem, work):
-    """A Conv whose channels are one atom has one configuration."""
+    """A Conv whose batch and channels are one atom each has one configuration."""
     free = [lab for lab in work.labels if lab.role == FREE]
     return work.node.op == "Conv" and bool(free) and all(len(runs(problem, work, lab, o)) < 2 for lab in free for o in lab.at)
 

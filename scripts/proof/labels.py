@@ -597,7 +597,8 @@ class Builder:
                 raise Fixed
 
     def conv(self):
-        """Channels are read and made in any order, which constant weights are stored in; a depthwise one makes them as it reads them.
+        """Channels are read and made in any order, which constant weights are stored in; a depthwise one makes them as it reads them, as each does the
+        dims of its batch.
         What an op that stays (DequantizeLinear) makes of constants is not stored anew."""
         n = self.node
         rank = len(self.dims(n.inp(0)))
@@ -609,7 +610,7 @@ class Builder:
         if not (groups == 1 or depthwise) or not known(read) or not known(made):
             raise Fixed
         x, y = self.operand(0), self.operand(0, True)
-        batch, channels = self.label(AXIS, 0), self.label(FREE, 1)
+        batch, channels = self.label(FREE, 0), self.label(FREE, 1)
         other = channels if depthwise else self.label(FREE, 2)
         for o in (x, y):
             self.put(batch, o, 0)

@@ -986,6 +986,25 @@ def scanned_constant(prog, tmp):
         yield f"{why or lost or claim(words)}"
 
 
+def frames(prog, tmp):
+    """The two dims of a Conv's batch, of which one is open, are read and made in either order; where another batch is added, in one of them."""
+    node, rng = test_targets.h.make_node, np.random.default_rng(0)
+    nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0, 2, 3, 4]), node("Reshape", ["t", "in"], ["r"]), node("Conv", ["r", "fw"], ["c"], pads=[1, 1, 1, 1]),
+             node("Relu", ["c"], ["a"]), node("Conv", ["a", "fv"], ["d"], pads=[1, 1, 1, 1], group=6), node("Reshape", ["d", "out"], ["e"]),
+             node("Transpose", ["e"], ["y"], perm=[1, 0, 2, 3, 4])]
+    weights = numbered(**{"in": [-1, 4, 5, 5], "out": [3, -1, 6, 5, 5]}, fw=rng.standard_normal((6, 4, 3, 3)), fv=rng.standard_normal((6, 1, 3, 3)))
+    feeds = {n: rng.standard_normal((2, 3, 4, 5, 5)).astype(np.float32) for n in "xz"}
+    added = [node("Reshape", ["z", "in"], ["zr"]), node("Conv", ["zr", "fw"], ["zc"], pads=[1, 1, 1, 1]), node("Add", ["zc", "c"], ["w"])]
+    for name, more, inputs, left in (("frames", [], "x", 0), ("two_batches", added, "xz", 1)):
+        model = test_targets.model_of(nodes + more, [(i, T.FLOAT, ["N", 3, 4, 5, 5]) for i in inputs], [(o, T.FLOAT, None) for o in ("y", "w")[:len(inputs)]], weights, opset=17)
+        onnx.save(model, tmp / f"{name}.onnx")
+        why, lost, words, out = by_both(prog, tmp / f"{name}.onnx", tmp, "onnx")
+        given = {i: feeds[i] for i in inputs}
+        same = all(map(np.allclose, common.run_ort(tmp / f"{name}.onnx", given), common.run_ort(out, given)))
+        if why or lost or not same or claim(words)[0] != left:
+            yield f"{name}: {why or lost or (same, claim(words))}"
+
+
 def sequence_model():
     """What turns of a Loop cut out of a tensor, put into a sequence, and joined behind it; and the last of them."""
     h = test_targets.h
@@ -1082,7 +1101,7 @@ def fewer_of_more_bytes(prog, tmp):
 # ---------------------------------------------------------------------------------------------------- mutated
 
 MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_results, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
-          "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant, "sequences": sequences, "names of outside": names_of_outside, "partial rotary": partial_rotary,
+          "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant, "sequences": sequences, "frames": frames, "names of outside": names_of_outside, "partial rotary": partial_rotary,
           "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
 
 
