@@ -205,10 +205,27 @@ static rl_status conversion(rl_explainer *x, rl_exsearch *s, rl_exjoin j, rl_exp
 
 typedef struct { rl_exoriginal *p; uint32_t n, cap; } originals;
 
+/* Of a node that stays closed, and of those in its bodies. */
+static void list_closed(rl_explainer *x, const rl_nodeinfo *n, rl_exnode of, originals *list) {
+    for (uint32_t i = 0; i < n->nattr; i++) {
+        const rl_graph *g = n->attr[i].graph;
+        if (!g) continue;
+        rl_exbody *body = rl_new(x->mem, rl_exbody, 1);
+        *body = (rl_exbody){n->attr[i].name, of};
+        for (uint32_t k = 0; k < g->order.n; k++) {
+            const rl_nodeinfo *m = rl_nod(g, g->order.p[k]);
+            rl_exnode here = rl_exnode_in(g, m, body);
+            list_closed(x, m, here, list);
+            if (rl_transpose_bytes(g, m) >= 0) rl_push(x->tmp, *list, ((rl_exoriginal){here, RL_NOVALUE, false}));
+        }
+    }
+}
+
 /* The Transposes that move data, before anything is dropped or folded. */
 static void list_originals(rl_explainer *x, originals *list) {
     for (uint32_t k = 0; k < x->g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(x->g, x->g->order.p[k]);
+        list_closed(x, n, rl_exnode_of(x, x->g->order.p[k]), list);
         if (rl_transpose_bytes(x->g, n) < 0) continue;
         rl_push(x->tmp, *list, ((rl_exoriginal){rl_exnode_of(x, x->g->order.p[k]), n->out[0], false}));
     }
@@ -217,7 +234,8 @@ static void list_originals(rl_explainer *x, originals *list) {
 /* What normalize dropped, and what it found under another name. */
 static void update_originals(rl_explainer *x, originals *list) {
     bool *live = rl_new(x->tmp, bool, x->g->nval + 1), *listed = rl_new(x->tmp, bool, x->g->nval + 1);
-    for (uint32_t i = 0; i < list->n; i++) listed[list->p[i].out.i] = true;
+    for (uint32_t i = 0; i < list->n; i++)
+        if (rl_has(list->p[i].out)) listed[list->p[i].out.i] = true;
     for (uint32_t k = 0; k < x->g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(x->g, x->g->order.p[k]);
         if (rl_transpose_bytes(x->g, n) < 0) continue;
@@ -225,7 +243,7 @@ static void update_originals(rl_explainer *x, originals *list) {
         if (!listed[n->out[0].i])
             rl_push(x->tmp, *list, ((rl_exoriginal){rl_exnode_of(x, x->g->order.p[k]), n->out[0], false}));
     }
-    for (uint32_t i = 0; i < list->n; i++) list->p[i].unused = !live[list->p[i].out.i];
+    for (uint32_t i = 0; i < list->n; i++) list->p[i].unused = rl_has(list->p[i].out) && !live[list->p[i].out.i];
 }
 
 /* One more than it; 0 where there is none. */

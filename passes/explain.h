@@ -71,6 +71,8 @@ void rl_exsearch_reach(rl_exsearch *s, rl_exjoin j, rl_exids *out);
 
 /* explain_names.c: in the words of the model as read.  The two ends of an If, Loop or Scan (flat.h) are that node. */
 rl_exnode rl_exnode_of(const rl_explainer *x, rl_node n);
+/* A node of a graph that is not the plan's: the body, or the graph (NULL). */
+rl_exnode rl_exnode_in(const rl_graph *g, const rl_nodeinfo *n, const rl_exbody *body);
 rl_extensor rl_extensor_of(const rl_explainer *x, rl_value v);
 bool rl_exnode_same(const rl_exnode *a, const rl_exnode *b);
 bool rl_extensor_same(const rl_extensor *a, const rl_extensor *b);
@@ -112,7 +114,7 @@ rl_status rl_explain_confirm(rl_explainer *x, rl_exjoin j, const rl_exids *op);
 /* The forms that are charged for where the conversion is left out, though nothing forces it. */
 rl_status rl_explain_charges(rl_explainer *x, rl_exsearch *s, rl_exjoin j, rl_exconversion *out);
 
-/* explain_removed.c: a Transpose of the model as read, before any pass. */
+/* explain_removed.c: a Transpose of the model as read, before any pass. out RL_NOVALUE: in a body that stays closed. */
 typedef struct { rl_exnode node; rl_value out; bool unused; } rl_exoriginal;
 void rl_explain_transposes(const rl_explainer *x, const rl_exoriginal *t, uint32_t nt, rl_explanation *out);
 

@@ -16,14 +16,17 @@ static const char *first_output(const rl_graph *g, const rl_nodeinfo *n) {
 
 static const char *name_of(const rl_nodeinfo *n) { return n->name && *n->name ? n->name : NULL; }
 
+rl_exnode rl_exnode_in(const rl_graph *g, const rl_nodeinfo *n, const rl_exbody *body) {
+    return (rl_exnode){name_of(n), n->type, first_output(g, n), body};
+}
+
 static const rl_exbody *body_of(const rl_explainer *x, uint32_t region);
 
 /* The If, Loop or Scan itself, in the graph that it stands in. */
 static rl_exnode control_of(const rl_explainer *x, uint32_t control) {
     const rl_control *c = &x->g->flat->control.p[control];
     const rl_graph *g = x->g->flat->region.p[c->region].g;
-    const rl_nodeinfo *n = rl_nod(g, c->node);
-    return (rl_exnode){name_of(n), n->type, first_output(g, n), body_of(x, c->region)};
+    return rl_exnode_in(g, rl_nod(g, c->node), body_of(x, c->region));
 }
 
 static const rl_exbody *body_of(const rl_explainer *x, uint32_t region) {

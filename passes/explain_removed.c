@@ -243,9 +243,10 @@ void rl_explain_transposes(const rl_explainer *x, const rl_exoriginal *list, uin
     for (uint32_t k = 0; k < x->g->order.n; k++) live[x->g->order.p[k].i] = true;
     for (uint32_t i = 0; i < nt; i++) {
         rl_extranspose t = {.node = list[i].node, .fate = list[i].unused ? RL_EX_UNUSED : RL_EX_FOLDED};
-        rl_node n = rl_val(x->g, list[i].out)->def;
+        rl_node n = rl_has(list[i].out) ? rl_val(x->g, list[i].out)->def : RL_NONODE;
         bool there = n.i != RL_NONE && live[n.i];
-        if (there && x->p->moving[n.i]) own_fate(x, place, n, &t);
+        if (!rl_has(list[i].out)) t.fate = RL_EX_CLOSED;
+        else if (there && x->p->moving[n.i]) own_fate(x, place, n, &t);
         else if (there && rl_nod(x->g, n)->op == RL_OP_OPAQUE) t.fate = RL_EX_OPAQUE;
         else if (there && is_outside(x, n)) t.fate = RL_EX_OUTSIDE;
         if (t.conversion.n) kept[n.i] = t.conversion.p[0] - x->first + 1;

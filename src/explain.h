@@ -86,7 +86,8 @@ typedef struct {
 
 typedef enum { RL_EX_UNUSED, RL_EX_FOLDED, RL_EX_CANCELLED, RL_EX_ABSORBED, RL_EX_MOVED, RL_EX_KEPT, RL_EX_GONE,
     RL_EX_OUTSIDE, /* of the plan: of a tensor of unknown rank, or with too many axes */
-    RL_EX_OPAQUE   /* nobody knows what it means: another opset, an attribute that Transpose does not have */
+    RL_EX_OPAQUE,  /* nobody knows what it means: another opset, an attribute that Transpose does not have */
+    RL_EX_CLOSED   /* in a body that stays closed (passes/flat.h) */
 } rl_exfate;
 typedef struct {
     rl_exnode node;

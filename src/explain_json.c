@@ -159,7 +159,7 @@ static void json_conversion(const rl_exconversion *c, uint32_t i, rl_text *t) {
 }
 
 static void json_transpose(const rl_extranspose *x, rl_text *t) {
-    static const char *const fate[] = {"unused", "folded", "cancelled", "absorbed", "moved", "kept", "not-needed", "outside", "unknown"};
+    static const char *const fate[] = {"unused", "folded", "cancelled", "absorbed", "moved", "kept", "not-needed", "outside", "unknown", "closed"};
     rl_put(t, "{\"node\": ");
     json_node(&x->node, t);
     rl_put(t, ", ");

@@ -287,7 +287,8 @@ static void put_transpose(const rl_extranspose *x, rl_text *t) {
         [RL_EX_UNUSED] = "reaches no output", [RL_EX_FOLDED] = "folded into a constant", [RL_EX_CANCELLED] = "cancelled with ",
         [RL_EX_ABSORBED] = "absorbed by ", [RL_EX_MOVED] = "moved to ", [RL_EX_KEPT] = "stays, as ", [RL_EX_GONE] = "no longer needed",
         [RL_EX_OUTSIDE] = "stays outside of the plan: the axes of its input are of unknown number or sizes, or too many",
-        [RL_EX_OPAQUE] = "stays as it is: its opset, or something that it has, is not known of Transpose"};
+        [RL_EX_OPAQUE] = "stays as it is: its opset, or something that it has, is not known of Transpose",
+        [RL_EX_CLOSED] = "stays as it is: the body that it stands in is not looked into"};
     rl_put(t, "  ");
     put_node(&x->node, t);
     rl_put(t, ": %s", fate[x->fate]);
