@@ -2,7 +2,7 @@
 
 Prepared as the statement of the problem says: nodes that reach no output are dropped, an Einsum that only permutes dims is a Transpose, a Concat has no
 pieces without elements, a Resize to the sizes that are there, or a Cast to the type, an Identity, a GatherND of constant rows of what a Transpose makes a Gather,
-ScatterNDs that write every row a Concat, and whatever constants alone determine is a constant.
+ScatterNDs that write every row a Concat, a sequence whose elements are known is these, and whatever constants alone determine is a constant.
 """
 import copy
 import math
@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from . import alike, calls, flat, parts, schemas
+from . import alike, calls, flat, parts, schemas, sequences
 from .equation import permutation
 from .contents import MOVES, evaluate
 from .parts import VIEWS
@@ -496,6 +496,8 @@ class Model:
                 break
             self.sizes = Sizes(self.graph, self.sizes.symbols, given)
         self.graph.open()
+        self.graph.drop_dead()
+        self.graph.nodes = sequences.Elements(self.graph, self.sizes, lambda op, *io, **attr: Node(helper.make_node(op, *io, **attr), self.graph, made=True)).nodes()
         self.graph.drop_dead()
         self.graph.drop_pieces(self.sizes)
         self.graph.join_scatters(self.sizes)

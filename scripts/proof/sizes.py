@@ -127,6 +127,13 @@ class Sizes:
         self.dims[y], self.elem[y], self.count[y] = dims, self.elem[x], self.count[x]
         self.guessed[y] = self.guessed[x] and tuple(d[0] if known(d) else guess[d] for d in dims)
 
+    def replace(self, x, y, at, gone, numbers):
+        """y is x with these sizes in the place of so many of its dims, from `at` on."""
+        put = lambda dims, new: dims[:at] + tuple(new) + dims[at + gone:]
+        self.dims[y], self.elem[y] = put(self.dims[x], ((n, n) for n in numbers)), self.elem[x]
+        self.guessed[y] = self.guessed[x] and put(self.guessed[x], numbers)
+        self.count[y] = None if self.guessed[x] is None else math.prod(max(d, 0) for d in put(self.guessed[x], numbers))
+
     def drop_last(self, x, y):
         """y is x without its last dim, which has size 1."""
         self.dims[y], self.elem[y], self.count[y] = self.dims[x][:-1], self.elem[x], self.count[x]

@@ -1013,6 +1013,35 @@ def sequences(prog, tmp):
         yield f"{why or lost or claim(words)} {left} {same}"
 
 
+def elements_model(opset):
+    """Pieces taken out of sequences, of one size, of listed ones and without their dim, joined again and side by side; in a branch, too."""
+    h = test_targets.h
+    node, info = h.make_node, lambda name: h.make_tensor_value_info(name, T.FLOAT, None)
+    branch = lambda op: h.make_graph([node("SplitToSequence", ["t", "i2"], [op + "s"], axis=-1), node("SequenceAt", [op + "s", "i1"], [op + "a"]),
+                                      node(op, [op + "a"], [op + "r"]), node("Transpose", [op + "r"], [op + "o"], perm=[0, 2, 1])], op, [], [info(op + "o")])
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("SplitToSequence", ["t", "i4"], ["s"], axis=1), node("SequenceAt", ["s", "i0"], ["a"]),
+             node("SequenceAt", ["s", "i2"], ["b"]), node("ConcatFromSequence", ["s"], ["c"], axis=1), node("Mul", ["a", "a"], ["aa"]),
+             node("Transpose", ["aa"], ["y"], perm=[0, 2, 1]), node("Transpose", ["b"], ["z"], perm=[0, 2, 1]), node("Transpose", ["c"], ["u"], perm=[0, 2, 1]),
+             node("SplitToSequence", ["t", "sizes"], ["l"], axis=2), node("SequenceAt", ["l", "last"], ["d"]), node("Transpose", ["d"], ["v"], perm=[0, 2, 1]),
+             node("SplitToSequence", ["t"], ["k"], axis=2, keepdims=0), node("SequenceAt", ["k", "i1"], ["e"]), node("SequenceAt", ["k", "last"], ["f"]),
+             node("SequenceConstruct", ["e", "f"], ["m"]), node("ConcatFromSequence", ["m"], ["g"], axis=1, new_axis=1), node("Transpose", ["g"], ["w"], perm=[0, 2, 1]),
+             node("If", ["x_is"], ["o"], then_branch=branch("Relu"), else_branch=branch("Neg"))]
+    inits = numbered(i0=0, i1=1, i2=2, i4=4, last=-1, sizes=[1, 2, 3]) + [onnx.numpy_helper.from_array(np.array(True), "x_is")]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 6, 9])], [(y, T.FLOAT, None) for y in "yzuvwo"], inits, opset)
+
+
+def known_elements(prog, tmp):
+    """Sequences whose elements are known are gone, and all Transposes with them."""
+    for opset in (11, 13, 18):
+        onnx.save(elements_model(opset), tmp / "elements.onnx")
+        why, lost, words, out = by_both(prog, tmp / "elements.onnx", tmp, "onnx")
+        feeds = {"x": np.random.default_rng(0).standard_normal((2, 6, 9)).astype(np.float32)}
+        same = all(map(np.array_equal, common.run_ort(tmp / "elements.onnx", feeds), common.run_ort(out, feeds)))
+        left = [n.op_type for n in onnx.load(out).graph.node if n.op_type == "Transpose" or "Sequence" in n.op_type]
+        if why or lost or claim(words)[0] or left or not same:
+            yield f"opset {opset}: {why or lost or claim(words)} {left} {same}"
+
+
 def partial_rotary(prog, tmp):
     """Proved by shares of the orders' weights; nothing else bounds it."""
     src, proof, out, report = ROTARY, tmp / "proof.txt", tmp / "out.onnx", tmp / "report.json"
@@ -1049,7 +1078,7 @@ def fewer_of_more_bytes(prog, tmp):
 # ---------------------------------------------------------------------------------------------------- mutated
 
 MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_results, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
-          "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant, "sequences": sequences, "partial rotary": partial_rotary,
+          "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant, "sequences": sequences, "known elements": known_elements, "partial rotary": partial_rotary,
           "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
 
 
