@@ -10,7 +10,7 @@ gives it, and gets another one:
 Only what runs whenever the model does says something: nodes of the main graph, not of bodies, and those that an output hangs on.
 """
 from .sizes import Sizes
-from .symbols import GUESS, known, primes, quotient
+from .symbols import GUESS, WORLDS, known, primes, quotient
 
 ROUNDS = 8
 MOST = 64       # a multiple of more is not tried
@@ -87,14 +87,19 @@ class Worlds:
         """What differs where the symbol has these."""
         if (name, numbers) not in self.seen:
             given = self.symbols.given
-            self.symbols.given = {**given, name: numbers}
+            self.symbols.given = self.given_with(name, numbers)
             self.seen[name, numbers] = differences(self.graph, Sizes(self.graph, self.symbols))
             self.symbols.given = given
         return self.seen[name, numbers]
 
     def keep(self, name, numbers):
-        self.symbols.given[name] = numbers
+        self.symbols.given = self.given_with(name, numbers)
         self.infer()
+
+    def given_with(self, name, numbers):
+        """The numbers of all, where this symbol has these: so have those that were found to be equal to it."""
+        was = tuple(self.symbols.number(name, w) for w in range(WORLDS))
+        return {**{other: numbers if had == was else had for other, had in self.symbols.given.items()}, name: numbers}
 
     def without(self, name):
         """What differs where the symbol has numbers that nothing else has."""

@@ -816,7 +816,10 @@ def equal_sizes(prog, tmp):
     multiples = [*scaled("x", "a", 2), *scaled("z", "b", 4), *[node("Transpose", [x], [x + "t"], perm=[0, 2, 3, 1]) for x in "ab"],
                  node("Concat", ["at", "bt"], ["c"], axis=3), node("Transpose", ["c"], ["y"], perm=[0, 3, 1, 2])]
     multiples = test_targets.model_of(multiples, [(x, T.FLOAT, ["N", 4, x, 8 if x == "x" else 4]) for x in "xz"], [("y", T.FLOAT, None)])
-    for name, model, fewest in [("two names", added_model(["a", "b"]), 1), ("multiples", multiples, 0)] + [(f"U-Net of {n}, stem {s}", unet_model(n, s), 1) for n in (1, 2, 4) for s in (1, 2)]:
+    double = [node("Concat", ["u", "u"], ["w"], axis=0), *[node("Transpose", [x], [x + "t"], perm=[0, 2, 1]) for x in "abw"], node("Concat", ["at", "bt", "wt"], ["c"], axis=1),
+              node("Relu", ["c"], ["r"]), node("Transpose", ["r"], ["y"], perm=[0, 2, 1])]
+    double = test_targets.model_of(double, [(x, T.FLOAT, [x, 4, 6]) for x in "abu"], [("y", T.FLOAT, None)])
+    for name, model, fewest in [("two names", added_model(["a", "b"]), 1), ("multiples", multiples, 0), ("two names of a double", double, 0)] + [(f"U-Net of {n}, stem {s}", unet_model(n, s), 1) for n in (1, 2, 4) for s in (1, 2)]:
         onnx.save(model, tmp / "equal.onnx")
         why, lost, words, out = by_both(prog, tmp / "equal.onnx", tmp, "onnx")
         if why or lost or claim(words)[0] != fewest:
