@@ -24,8 +24,8 @@ static rl_value sizes_of(rl_lower *l, rl_value x, uint32_t k, uint32_t n) {
     return y;
 }
 
-/* Where a size stands: `times` the dim `axis` of v, and other dims of it (a bit for each), multiplied. */
-typedef struct { rl_value v; uint32_t axis, others; rl_dim times; } rl_sizeplace;
+/* Where a size stands: `times` the dim `axis` of v, and other dims of it (a bit for each), multiplied; and of that a part, `per` of which make it. */
+typedef struct { rl_value v; uint32_t axis, others; rl_dim times, per; } rl_sizeplace;
 
 /* The axis of v that d is a known multiple of, the same if there is one. */
 static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
@@ -34,14 +34,26 @@ static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
     at->times = 0;
     for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank && at->times != 1; i++)
         if (!rl_dim_known(x->dim[i]) && rl_dim_div(g->ctx, d, x->dim[i], &times) && times > 0 && (times == 1 || at->times == 0))
-            *at = (rl_sizeplace){v, i, 0, times};
+            *at = (rl_sizeplace){v, i, 0, times, 1};
     return at->times != 0;
+}
+
+/* An axis of v that is a known multiple of d: d = H in f32[2*H,8]. */
+static bool has_multiple(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
+    const rl_valinfo *x = rl_val(g, v);
+    rl_dim per;
+    for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank; i++)
+        if (!rl_dim_known(x->dim[i]) && rl_dim_div(g->ctx, x->dim[i], d, &per) && per > 0) {
+            *at = (rl_sizeplace){v, i, 0, 1, per};
+            return true;
+        }
+    return false;
 }
 
 /* The axes of v that make d, multiplied, if there are some. */
 static bool has_product(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
     const rl_valinfo *x = rl_val(g, v);
-    *at = (rl_sizeplace){v, RL_NONE, 0, 0};
+    *at = (rl_sizeplace){v, RL_NONE, 0, 0, 1};
     for (uint32_t i = 0; x->rank != RL_NORANK && i < RL_MIN(x->rank, 32u) && !rl_dim_known(d); i++) {
         rl_dim rest;
         if (rl_dim_known(x->dim[i]) || !rl_dim_div(g->ctx, d, x->dim[i], &rest) || rest == 0) continue;
@@ -67,17 +79,20 @@ static bool look_for(const rl_lower *l, has_size *has, rl_dim d, rl_value near, 
     return false;
 }
 
-static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at) { return look_for(l, has_dim, d, near, at); }
+static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at) {
+    return look_for(l, has_dim, d, near, at) || look_for(l, has_multiple, d, near, at);
+}
 
 /* Also one that stands nowhere as a whole. */
 static bool find_factors(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at) {
     return find_size(l, d, near, at) || look_for(l, has_product, d, near, at);
 }
 
-static rl_value multiplied(rl_lower *l, rl_value x, uint32_t n, rl_value times) {
-    rl_value in[2] = {x, times}, y = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_size"));
+/* x, of n numbers, with another tensor by op. */
+static rl_value computed(rl_lower *l, rl_op op, rl_value x, uint32_t n, rl_value other) {
+    rl_value in[2] = {x, other}, y = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_size"));
     rl_graph_set_type(l->g, y, RL_I64, 1, (rl_dim[]){n});
-    rl_lower_node(l, RL_OP_Mul, rl_graph_fresh_name(l->g, "rl_size"), 2, in, 1, &y);
+    rl_lower_node(l, op, rl_graph_fresh_name(l->g, "rl_size"), 2, in, 1, &y);
     return y;
 }
 
@@ -86,13 +101,14 @@ static rl_value numbers(rl_lower *l, const int64_t *number, const rl_sizeplace *
     rl_value part[RL_MAXDIMS];
     uint32_t npart = 0;
     for (uint32_t i = 0, end; i < n; i = end) { /* what is known, or stands side by side in one shape, in one piece */
-        rl_dim times = at[i].times;
-        for (end = i + 1; end < n && at[end].times == times && !at[i].others && !at[end].others; end++)
+        rl_dim times = at[i].times, per = at[i].per;
+        for (end = i + 1; end < n && at[end].times == times && at[end].per == per && !at[i].others && !at[end].others; end++)
             if (times && (at[end].v.i != at[i].v.i || at[end].axis != at[i].axis + (end - i))) break;
         part[npart] = times ? sizes_of(l, at[i].v, at[i].axis, end - i) : rl_lower_ints(l, "rl_sizes", end - i, number + i);
         for (uint32_t k = 0; k < 32; k++)
-            if (at[i].others >> k & 1) part[npart] = multiplied(l, part[npart], 1, sizes_of(l, at[i].v, k, 1));
-        if (times > 1) part[npart] = multiplied(l, part[npart], end - i, rl_lower_ints(l, "rl_times", 1, &times));
+            if (at[i].others >> k & 1) part[npart] = computed(l, RL_OP_Mul, part[npart], 1, sizes_of(l, at[i].v, k, 1));
+        if (times > 1) part[npart] = computed(l, RL_OP_Mul, part[npart], end - i, rl_lower_ints(l, "rl_times", 1, &times));
+        if (per > 1) part[npart] = computed(l, RL_OP_Div, part[npart], end - i, rl_lower_ints(l, "rl_times", 1, &per));
         npart++;
     }
     if (npart == 0) part[npart++] = rl_lower_ints(l, "rl_sizes", 0, number);
