@@ -208,7 +208,8 @@ class Sizes:
         cuts = [w.cuts(node, len(types[0][0])) for w in self.worlds]
         for k, (was, now) in enumerate(zip(zip(*types[0]), zip(*types[1]))):
             left, said = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts else None, self.worlds[0].says_number(y, k)
-            left = (said,) * WORLDS if left and said is not None else left
+            if left and said is not None and (self.worlds[0].hangs_on_unknown(was[0]) or self.symbols.name.get((0, left[0]), ("",))[0] != "min"):
+                left = (said,) * WORLDS
             for w, size in zip(self.worlds, left or ()):
                 elem, dims = w.type[y]
                 w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])

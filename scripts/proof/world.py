@@ -166,13 +166,16 @@ class World:
         """Is it a size that nothing tells, not even in terms of others?"""
         if self.world == 2:
             return size is None or size == GUESS
-        return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
+        name = ("named",) if size is None else self.symbols.name.get((self.world, size), ("named",))
+        if name[0] in ("min", "div"):  # of two sizes, each a number or what it is in the worlds
+            return any(self.is_unknown(x if type(x) is int else x[self.world]) for x in name[1:])
+        return size is None or name[0] != "named"
 
     def hangs_on_unknown(self, size):
         """Is it such a size, a multiple of one, or what windows or pads make of one?"""
         if self.is_unknown(size) or size in self.windowed:
             return True
-        return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 for (w, n), name in self.symbols.name.items())
+        return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 and self.is_unknown(n) for (w, n), name in list(self.symbols.name.items()))
 
     def note_windows(self, node, got):
         x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
