@@ -208,7 +208,7 @@ class Sizes:
         cuts = [w.cuts(node, len(types[0][0])) for w in self.worlds]
         for k, (was, now) in enumerate(zip(zip(*types[0]), zip(*types[1]))):
             left, said = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts else None, self.worlds[0].says_number(y, k)
-            if left and said is not None and (self.worlds[0].hangs_on_unknown(was[0]) or self.symbols.name.get((0, left[0]), ("",))[0] != "min"):
+            if left and said is not None and not (self.symbols.name.get((0, left[0]), ("",))[0] == "min" and self.is_rounded_down(was)):
                 left = (said,) * WORLDS
             for w, size in zip(self.worlds, left or ()):
                 elem, dims = w.type[y]
@@ -240,6 +240,12 @@ class Sizes:
         """A named size, and what is a multiple of one, or a little more, is at least 1."""
         named = [self.symbol(name) for name in list(self.symbols.index) if name[0] == "named"]
         return int(any(quotient(size, n) or self.is_more(size, n) for n in named))
+
+    def is_rounded_down(self, size):
+        """Is it a named size divided by some number, without the rest? Then it may be 0."""
+        named = [self.symbol(name) for name in list(self.symbols.index) if name[0] == "named"]
+        by = lambda n: range(n[0] // (size[0] + 1) + 1, n[0] // size[0] + 1) if 0 < size[0] < n[0] else ()
+        return any(n[1] // k == size[1] for n in named for k in by(n)[:LEAST])
 
     def is_more(self, size, n):
         """Is it as many times n in each world, and as much more, less than what any symbol is?"""

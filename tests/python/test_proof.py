@@ -630,10 +630,10 @@ def pairs_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 6, 6])], [("y", T.FLOAT, None)], numbered(pairs=[[1, 0], [2, -5], [5, 4]]))
 
 
-def last_declared_model():
-    """The last row of a window's result, which has one where it has any: declared as 1, and in the program '?min(1|floor(H/8))'."""
+def last_declared_model(pads):
+    """The last row of a window's result, which has one where it has any: declared as 1, and in the program '?min(1|floor(H/8))'; with pads it has one."""
     node = test_targets.h.make_node
-    nodes = [node("MaxPool", ["x"], ["p"], kernel_shape=[8, 8], strides=[8, 8]), node("Transpose", ["p"], ["t"], perm=[0, 2, 3, 1]),
+    nodes = [node("MaxPool", ["x"], ["p"], kernel_shape=[8, 8], strides=[8, 8], pads=pads), node("Transpose", ["p"], ["t"], perm=[0, 2, 3, 1]),
              node("Slice", ["t", "last", "most", "i1"], ["c"]), node("Add", ["c", "fone"], ["a"]), node("Transpose", ["a"], ["y"], perm=[0, 3, 1, 2])]
     model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4, "H", "W"])], [("y", T.FLOAT, None)], numbered(last=[-1], most=[2**63 - 1], i1=[1], fone=1.5))
     model.graph.value_info.extend(test_targets.h.make_tensor_value_info(v, T.FLOAT, ["N", 1, "V", 4]) for v in "ca")
@@ -771,7 +771,7 @@ def summed_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), last_declared_model(), pairs_model(), written_model(), type_model(), deep_model(),
+                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
