@@ -22,7 +22,7 @@ from .world import RANDOM, REFERS
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
 # Of constants alone these make constants (docs/proof.md); what others make may be a variable.
 COMPUTED = set("""Abs Add And Cast CastLike Ceil Clip Concat Constant ConstantOfShape Cos CumSum Div Equal Erf Exp Expand EyeLike Flatten
-Floor Gather Gelu Gemm Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Log LogSoftmax MatMul Max Min Mod Mul Neg Not
+Floor Gather GatherND Gelu Gemm Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Log LogSoftmax MatMul Max Min Mod Mul Neg Not
 Or Pad Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round ScatterND Shape Sigmoid Sign Sin Size
 Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor""".split())
 COMPARISONS = {"Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Slice"}
@@ -30,7 +30,7 @@ KNOWN = 64  # elements of a known tensor of integers for which its node is dropp
 
 
 # Of those, these move elements of any type that has whole bytes. The others compute numbers of these types alone.
-ANYTYPE = set("""Concat Constant ConstantOfShape Expand Flatten Gather Identity Pad Reshape ScatterND Shape Size Slice Split Squeeze Tile Transpose
+ANYTYPE = set("""Concat Constant ConstantOfShape Expand Flatten Gather GatherND Identity Pad Reshape ScatterND Shape Size Slice Split Squeeze Tile Transpose
 Trilu Unsqueeze Where""".split())
 NUMBERS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16,
            TensorProto.INT32, TensorProto.INT64}

@@ -640,6 +640,17 @@ def last_declared_model(pads):
     return model
 
 
+def biased_model():
+    """A table of biases by constant places, along two dims and by batches: both take it for a constant."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("GatherND", ["fb", "places"], ["g"]), node("GatherND", ["fb", "own"], ["h"], batch_dims=1),
+             node("Transpose", ["g"], ["gt"], perm=[1, 0]), node("Transpose", ["h"], ["ht"], perm=[1, 0]), node("Add", ["t", "gt"], ["a"]),
+             node("Mul", ["a", "ht"], ["m"]), node("Transpose", ["m"], ["y"], perm=[0, 2, 1])]
+    places = [[[0, 0], [0, -1], [0, 1], [0, 0]], [[1, 2], [1, 1], [-1, 0], [1, 1]]]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 2, 4])], [("y", T.FLOAT, None)],
+                                 numbered(fb=[[1, 2, 3], [4, 5, 6]], places=places, own=[[[0], [2], [-1], [1]], [[1], [1], [0], [2]]]))
+
+
 def written_model():
     """Halves of pairs written one behind the other, and ranges of rows: both take the ScatterNDs for a Concat of what is written."""
     node = test_targets.h.make_node
@@ -771,7 +782,7 @@ def summed_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), written_model(), type_model(), deep_model(),
+                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
