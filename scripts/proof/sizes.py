@@ -86,6 +86,7 @@ class Sizes:
             if self.symbols.index:
                 self.guess_broadcast(node)
                 self.believe_known(node)
+                self.name_rest(node)
             if node.op == "Equal" and node.domain == "" and self.symbols.index:
                 self.forget_unequal(node)
             elif self.symbols.index and not follows(node, *worlds[:2]):
@@ -175,6 +176,20 @@ class Sizes:
             for w in self.worlds if k != axis and number is not None else ():
                 elem, dims = w.type[y]
                 w.type[y] = (elem, dims[:k] + (number,) + dims[k + 1:])
+
+    def name_rest(self, node):
+        """What a Reshape leaves for its -1, where the numbers do not divide, is what a Div of these sizes gives, whatever it is called."""
+        y, asked = node.out(0), [w.data.get(node.inp(1)) for w in self.worlds]
+        types = [[w.type.get(n, (0, None))[1] for n in (node.inp(0), y)] for w in self.worlds]
+        if node.op != "Reshape" or node.domain or any(a is None or (a == 0).any() or (a < 0).sum() != 1 for a in asked) or any(None in t for t in types):
+            return
+        k = int(np.argmin(asked[0]))
+        divided = [divmod(math.prod(t[0]), math.prod(int(n) for n in a if n > 0)) for t, a in zip(types, asked)]
+        if not any(rest for _, rest in divided[:2]) or divided[0][0] == divided[1][0]:
+            return
+        for w, (size, _) in zip(self.worlds, divided):
+            elem, dims = w.type[y]
+            w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])
 
     def forget_unequal(self, node):
         """Numbers that differ here may be one in some run: then it is not known whether they are equal."""

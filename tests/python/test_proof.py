@@ -651,6 +651,17 @@ def biased_model():
                                  numbered(fb=[[1, 2, 3], [4, 5, 6]], places=places, own=[[[0], [2], [-1], [1]], [[1], [1], [0], [2]]]))
 
 
+def rest_model():
+    """A mask in as many rows as another input has, and places by a Range of what a Div of the same sizes gives."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["n"], end=1), node("Concat", ["n", "last"], ["s"], axis=0), node("Reshape", ["m", "s"], ["v"]), node("Transpose", ["v"], ["t"], perm=[1, 0]),
+             node("Size", ["m"], ["all"]), node("Squeeze", ["n"], ["rows"]), node("Div", ["all", "rows"], ["q"]), node("Range", ["i0", "q", "i1"], ["r"]),
+             node("Cast", ["r"], ["f"], to=T.FLOAT), node("Unsqueeze", ["f", "last"], ["u"]), node("Add", ["t", "u"], ["a"]), node("Transpose", ["a"], ["y"], perm=[1, 0])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 3]), ("m", T.FLOAT, ["A", "B"])], [("y", T.FLOAT, None)], numbered(last=[-1], i0=0, i1=1))
+    model.graph.value_info.append(test_targets.h.make_tensor_value_info("v", T.FLOAT, ["N", "((A*B)//N)"]))
+    return model
+
+
 def written_model():
     """Halves of pairs written one behind the other, and ranges of rows: both take the ScatterNDs for a Concat of what is written."""
     node = test_targets.h.make_node
@@ -782,7 +793,7 @@ def summed_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), biased_model(), written_model(), type_model(), deep_model(),
+                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
