@@ -67,7 +67,10 @@ rl_status rl_alike_restore(rl_graph *g) {
     if (!g->alike) return RL_OK;
     restore_inputs(g);
     g->alike = NULL;
-    return rl_shape_infer(g);
+    rl_status s = rl_shape_infer(g);
+    if (s == RL_OK || !g->as_read) return s;
+    g->ctx->error[0] = 0; /* given up half-written: its bytes are those of the file */
+    return RL_OK;
 }
 
 rl_status rl_alike_infer(rl_graph *g, rl_arena *tmp) {

@@ -24,8 +24,8 @@ static rl_value sizes_of(rl_lower *l, rl_value x, uint32_t k, uint32_t n) {
     return y;
 }
 
-/* Where a size stands: `times` the dim `axis` of v, and other dims of it (a bit for each), multiplied. */
-typedef struct { rl_value v; uint32_t axis, others; rl_dim times; } rl_sizeplace;
+/* Where a size stands: `times` the dim `axis` of v, and other dims of it (a bit for each), multiplied; and of that a part, `per` of which make it. */
+typedef struct { rl_value v; uint32_t axis, others; rl_dim times, per; } rl_sizeplace;
 
 /* The axis of v that d is a known multiple of, the same if there is one. */
 static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
@@ -34,14 +34,26 @@ static bool has_dim(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
     at->times = 0;
     for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank && at->times != 1; i++)
         if (!rl_dim_known(x->dim[i]) && rl_dim_div(g->ctx, d, x->dim[i], &times) && times > 0 && (times == 1 || at->times == 0))
-            *at = (rl_sizeplace){v, i, 0, times};
+            *at = (rl_sizeplace){v, i, 0, times, 1};
     return at->times != 0;
+}
+
+/* An axis of v that is a known multiple of d: d = H in f32[2*H,8]. */
+static bool has_multiple(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
+    const rl_valinfo *x = rl_val(g, v);
+    rl_dim per;
+    for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank; i++)
+        if (!rl_dim_known(x->dim[i]) && rl_dim_div(g->ctx, x->dim[i], d, &per) && per > 0) {
+            *at = (rl_sizeplace){v, i, 0, 1, per};
+            return true;
+        }
+    return false;
 }
 
 /* The axes of v that make d, multiplied, if there are some. */
 static bool has_product(const rl_graph *g, rl_value v, rl_dim d, rl_sizeplace *at) {
     const rl_valinfo *x = rl_val(g, v);
-    *at = (rl_sizeplace){v, RL_NONE, 0, 0};
+    *at = (rl_sizeplace){v, RL_NONE, 0, 0, 1};
     for (uint32_t i = 0; x->rank != RL_NORANK && i < RL_MIN(x->rank, 32u) && !rl_dim_known(d); i++) {
         rl_dim rest;
         if (rl_dim_known(x->dim[i]) || !rl_dim_div(g->ctx, d, x->dim[i], &rest) || rest == 0) continue;
@@ -67,41 +79,84 @@ static bool look_for(const rl_lower *l, has_size *has, rl_dim d, rl_value near, 
     return false;
 }
 
-static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at) { return look_for(l, has_dim, d, near, at); }
+static bool find_size(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at) {
+    return look_for(l, has_dim, d, near, at) || look_for(l, has_multiple, d, near, at);
+}
 
 /* Also one that stands nowhere as a whole. */
 static bool find_factors(const rl_lower *l, rl_dim d, rl_value near, rl_sizeplace *at) {
     return find_size(l, d, near, at) || look_for(l, has_product, d, near, at);
 }
 
-static rl_value multiplied(rl_lower *l, rl_value x, uint32_t n, rl_value times) {
-    rl_value in[2] = {x, times}, y = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_size"));
+/* x, of n numbers, with another tensor by op. */
+static rl_value computed(rl_lower *l, rl_op op, rl_value x, uint32_t n, rl_value other) {
+    rl_value in[2] = {x, other}, y = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_size"));
     rl_graph_set_type(l->g, y, RL_I64, 1, (rl_dim[]){n});
-    rl_lower_node(l, RL_OP_Mul, rl_graph_fresh_name(l->g, "rl_size"), 2, in, 1, &y);
+    rl_lower_node(l, op, rl_graph_fresh_name(l->g, "rl_size"), 2, in, 1, &y);
     return y;
 }
 
-/* n numbers as a 1-D tensor: the size that stands at at[i], or number[i] where times is 0. */
+/* ---- what is written once ---- */
+
+/* The same sizes in a tensor that can be read here; *h: where to note one. */
+static rl_value written(const rl_lower *l, const int64_t *key, uint32_t nkey, uint64_t *h) {
+    uint32_t here = rl_flat_region(l->g, l->origin);
+    *h = rl_hash_bytes(key, nkey * sizeof *key) | 1;
+    for (uint32_t i; (i = rl_hash_get(&l->bysizes, *h)) != RL_NONE; ++*h) {
+        const rl_sizes *x = &l->sizes.p[i];
+        if (x->nkey == nkey && rl_same_bytes(x->key, key, nkey * sizeof *key) && rl_flat_within(l->g, here, x->region)) return x->v;
+    }
+    return RL_NOVALUE;
+}
+
+static void note(rl_lower *l, rl_value v, const int64_t *key, uint32_t nkey, uint64_t h) {
+    rl_hash_put(&l->bysizes, h, l->sizes.n);
+    rl_push(l->tmp, l->sizes, ((rl_sizes){v, rl_flat_region(l->g, l->origin), nkey, rl_copy(l->tmp, key, nkey * sizeof *key)}));
+}
+
+/* The sizes that stand side by side in one shape, or make one size when multiplied. */
+static rl_value looked_up(rl_lower *l, const rl_sizeplace *at, uint32_t n) {
+    rl_value v = sizes_of(l, at->v, at->axis, n);
+    for (uint32_t k = 0; k < 32; k++)
+        if (at->others >> k & 1) v = computed(l, RL_OP_Mul, v, 1, sizes_of(l, at->v, k, 1));
+    if (at->times > 1) v = computed(l, RL_OP_Mul, v, n, rl_lower_ints(l, "rl_times", 1, &at->times));
+    return at->per > 1 ? computed(l, RL_OP_Div, v, n, rl_lower_ints(l, "rl_times", 1, &at->per)) : v;
+}
+
+/* n numbers as a 1-D tensor: the size number[i], which stands at at[i], or the number itself where times is 0. */
 static rl_value numbers(rl_lower *l, const int64_t *number, const rl_sizeplace *at, uint32_t n) {
-    rl_value part[RL_MAXDIMS];
+    rl_value part[RL_MAXDIMS], all;
     uint32_t npart = 0;
+    int64_t key[2 * RL_MAXDIMS];
+    uint64_t h, whole;
+    for (uint32_t i = 0; i < n; i++) {
+        key[2 * i] = at[i].times != 0;
+        key[2 * i + 1] = number[i];
+    }
+    if (n && rl_has(all = written(l, key, 2 * n, &whole))) return all;
     for (uint32_t i = 0, end; i < n; i = end) { /* what is known, or stands side by side in one shape, in one piece */
-        rl_dim times = at[i].times;
-        for (end = i + 1; end < n && at[end].times == times && !at[i].others && !at[end].others; end++)
+        rl_dim times = at[i].times, per = at[i].per;
+        for (end = i + 1; end < n && at[end].times == times && at[end].per == per && !at[i].others && !at[end].others; end++)
             if (times && (at[end].v.i != at[i].v.i || at[end].axis != at[i].axis + (end - i))) break;
-        part[npart] = times ? sizes_of(l, at[i].v, at[i].axis, end - i) : rl_lower_ints(l, "rl_sizes", end - i, number + i);
-        for (uint32_t k = 0; k < 32; k++)
-            if (at[i].others >> k & 1) part[npart] = multiplied(l, part[npart], 1, sizes_of(l, at[i].v, k, 1));
-        if (times > 1) part[npart] = multiplied(l, part[npart], end - i, rl_lower_ints(l, "rl_times", 1, &times));
+        if (!times) {
+            part[npart++] = rl_lower_ints(l, "rl_sizes", end - i, number + i);
+            continue;
+        }
+        part[npart] = written(l, &key[2 * i], 2 * (end - i), &h);
+        if (!rl_has(part[npart])) {
+            part[npart] = looked_up(l, &at[i], end - i);
+            note(l, part[npart], &key[2 * i], 2 * (end - i), h);
+        }
         npart++;
     }
     if (npart == 0) part[npart++] = rl_lower_ints(l, "rl_sizes", 0, number);
     if (npart == 1) return part[0];
-    rl_value all = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_sizes"));
+    all = rl_graph_value(l->g, rl_graph_fresh_name(l->g, "rl_sizes"));
     rl_graph_set_type(l->g, all, RL_I64, 1, (rl_dim[]){n});
     rl_node c = rl_lower_node(l, RL_OP_Concat, rl_graph_fresh_name(l->g, "rl_sizes"), npart, part, 1, &all);
     rl_attr a = rl_attr_of_int(l->g, "axis", 0);
     rl_graph_set_attrs(l->g, c, &a, 1);
+    note(l, all, key, 2 * n, whole);
     return all;
 }
 

@@ -60,6 +60,8 @@ list(APPEND RL_SOURCES
   passes/movement_resize.c
   passes/movement_write.c
   passes/normalize.c
+  passes/normalize_rows.c
+  passes/normalize_sequences.c
   passes/pick.c
   passes/pipeline.c
   passes/pose.c

@@ -28,6 +28,7 @@ static const struct { eval_fn *fn; int arg; } evals[RL_NOP] = {
     ROW(Flatten, rl_ev_view, 0),
     ROW(Floor, rl_ev_unary, FLOOR),
     ROW(Gather, rl_ev_gather, 0),
+    ROW(GatherND, rl_ev_gather_nd, 0),
     ROW(Gelu, rl_ev_unary, GELU),
     ROW(Gemm, rl_ev_gemm, 0),
     ROW(Greater, rl_ev_binary, GT),

@@ -92,7 +92,7 @@ bool rl_ev_scalar(evaluator *e, uint32_t slot, int64_t dflt, int64_t *x);
 /* ---- the ops: output `port` of the node, false where it cannot be computed ---- */
 
 typedef bool eval_fn(evaluator *e, int arg, uint32_t port, tensor *out);
-eval_fn rl_ev_view, rl_ev_transpose, rl_ev_expand, rl_ev_concat, rl_ev_slice, rl_ev_split, rl_ev_gather, rl_ev_tile,
+eval_fn rl_ev_view, rl_ev_transpose, rl_ev_expand, rl_ev_concat, rl_ev_slice, rl_ev_split, rl_ev_gather, rl_ev_gather_nd, rl_ev_tile,
     rl_ev_pad, rl_ev_trilu, rl_ev_fill, rl_ev_where, rl_ev_scatter_nd, rl_ev_eye, rl_ev_cast, rl_ev_unary, rl_ev_binary,
     rl_ev_clip, rl_ev_range, rl_ev_cumsum, rl_ev_reduce, rl_ev_softmax, rl_ev_layer_norm, rl_ev_matmul, rl_ev_gemm;
 

@@ -174,6 +174,38 @@ bool rl_ev_gather(evaluator *e, int arg, uint32_t port, tensor *out) {
     return true;
 }
 
+bool rl_ev_gather_nd(evaluator *e, int arg, uint32_t port, tensor *out) {
+    tensor *x = rl_ev_input(e, 0), *at = rl_ev_input(e, 1);
+    int64_t batch = rl_attr_int(e->n, "batch_dims", 0), depth, batches = 1, rows = 1, dim[2 * MAXRANK];
+    uint32_t rank = 0;
+    (void)arg;
+    if (!x || !at || at->dtype != RL_I64 || at->rank == 0 || batch < 0 || batch >= at->rank) return false;
+    depth = at->dim[at->rank - 1];
+    if (depth < 1 || batch > x->rank || depth > (int64_t)x->rank - batch || !rl_ev_load(e, at)) return false;
+    uint32_t first = (uint32_t)(batch + depth);
+    for (uint32_t k = 0; k < batch; k++) {
+        if (at->dim[k] != x->dim[k]) return false;
+        batches *= x->dim[k];
+    }
+    for (uint32_t k = (uint32_t)batch; k + 1 < at->rank; k++) rows *= at->dim[k];
+    for (uint32_t k = 0; k + 1 < at->rank; k++) dim[rank++] = at->dim[k];
+    for (uint32_t k = first; k < x->rank; k++) dim[rank++] = x->dim[k];
+    if (!rl_ev_make_raw(e, port, out, x, rank, dim)) return false;
+    if (out->n == 0) return true;
+    size_t run = (size_t)rl_ev_stride(x, first - 1) * x->size;
+    for (int64_t r = 0; r < batches * rows; r++) {
+        int64_t off = batch ? r / rows * rl_ev_stride(x, (uint32_t)batch - 1) : 0;
+        for (uint32_t k = 0; k < (uint32_t)depth; k++) {
+            int64_t i = at->i[r * depth + k], d = x->dim[batch + k];
+            if (i < 0) i += d;
+            if (i < 0 || i >= d) return false;
+            off += i * rl_ev_stride(x, (uint32_t)batch + k);
+        }
+        memcpy(out->raw + (size_t)r * run, x->raw + (size_t)off * x->size, run);
+    }
+    return true;
+}
+
 bool rl_ev_tile(evaluator *e, int arg, uint32_t port, tensor *out) {
     tensor *x = rl_ev_input(e, 0);
     uint32_t n;

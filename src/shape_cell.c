@@ -135,6 +135,12 @@ static rl_elem to_elem(cell c) {
     return (rl_elem){.den = 1};
 }
 
+/* As the sizes of tensors are written (rl_shape_set_type). */
+static rl_dim normal(const rl_graph *g, rl_dim d) {
+    rl_dim now = g->alike ? rl_dim_normal(g->ctx, &g->alike->rules, d) : d;
+    return rl_dim_known(now) ? d : now;
+}
+
 void rl_shape_store(rl_shaper *s, uint32_t port, rl_tensor *t) {
     rl_value id = rl_out(s->n, port);
     uint32_t n, known = 0, some = 0;
@@ -143,6 +149,7 @@ void rl_shape_store(rl_shaper *s, uint32_t port, rl_tensor *t) {
     if (v->dtype != t->dtype || !rl_cell_count(v->rank, v->dim, &n) || n != t->n) return;
     for (uint32_t i = 0; i < n; i++) {
         t->cell[i] = settle(t->dtype, t->cell[i]);
+        if (t->cell[i].kind == CELL_SYM) t->cell[i].sym = normal(s->g, t->cell[i].sym);
         known += t->cell[i].kind != CELL_NONE && t->cell[i].kind != CELL_SYM;
         some += t->cell[i].kind != CELL_NONE;
     }

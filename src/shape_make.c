@@ -1,4 +1,4 @@
-/* Shape rules of ops that make tensors, of signals, losses, text, and of sequences and optionals. */
+/* Shape rules of ops that make tensors, of signals, losses and text. */
 #include "shape_rules.h"
 
 #include <math.h>
@@ -219,92 +219,4 @@ rl_status rl_rule_like_input1(rl_shaper *s) {
 rl_status rl_rule_pair_distances(rl_shaper *s) {
     rl_dim d[2] = {dim_at(input(s, 0), 0), dim_at(input(s, 1), 0)};
     return rl_shape_set(s, 0, dtype_of(input(s, 0)), 2, d);
-}
-
-/* ---- sequences and optionals: the type of their elements, in s->item ---- */
-
-static rl_type item_of(const rl_shaper *s, uint32_t i) { return rl_shape_item(s, rl_in(s->n, i)); }
-
-static rl_status set_item(rl_shaper *s, uint32_t port, rl_type t) {
-    rl_shape_set_item(s, rl_out(s->n, port), t);
-    return RL_OK;
-}
-
-rl_type rl_shape_common_item(const rl_shaper *s, rl_type a, rl_type b) {
-    if (a.rank == RL_EMPTY_SEQUENCE) return b;
-    if (b.rank == RL_EMPTY_SEQUENCE) return a;
-    rl_type t = {a.dtype == b.dtype ? a.dtype : RL_UNDEF, RL_NORANK, NULL};
-    if (a.rank != b.rank || a.rank == RL_NORANK) return t;
-    rl_dim *d = new_dims(s, a.rank);
-    for (uint32_t i = 0; i < a.rank; i++)
-        if (a.dim[i] == b.dim[i]) d[i] = a.dim[i];
-    return (rl_type){t.dtype, a.rank, d};
-}
-
-rl_status rl_rule_identity(rl_shaper *s) {
-    if (s->item && s->n->nin) RL_TRY(set_item(s, 0, item_of(s, 0)));
-    return rl_rule_same(s);
-}
-
-rl_status rl_rule_sequence_construct(rl_shaper *s) {
-    rl_type t = {RL_UNDEF, RL_EMPTY_SEQUENCE, NULL};
-    for (uint32_t i = 0; i < s->n->nin; i++) t = rl_shape_common_item(s, t, rl_type_of(input(s, i)));
-    return set_item(s, 0, t);
-}
-
-rl_status rl_rule_sequence_empty(rl_shaper *s) {
-    return set_item(s, 0, (rl_type){attr_dtype(s, "dtype", RL_F32), RL_EMPTY_SEQUENCE, NULL});
-}
-
-rl_status rl_rule_sequence_erase(rl_shaper *s) {
-    return set_item(s, 0, item_of(s, 0));
-}
-
-rl_status rl_rule_sequence_insert(rl_shaper *s) {
-    return set_item(s, 0, rl_shape_common_item(s, item_of(s, 0), rl_type_of(input(s, 1))));
-}
-
-static rl_status set_tensor(rl_shaper *s, rl_type t) {
-    return t.rank == RL_EMPTY_SEQUENCE ? set_unranked(s, 0, t.dtype) : rl_shape_set(s, 0, t.dtype, t.rank, t.dim);
-}
-
-rl_status rl_rule_sequence_at(rl_shaper *s) {
-    return set_tensor(s, item_of(s, 0));
-}
-
-rl_status rl_rule_optional(rl_shaper *s) {
-    const rl_valinfo *x = input(s, 0);
-    return x && x->dtype != RL_UNDEF ? set_item(s, 0, rl_type_of(x)) : RL_OK;
-}
-
-/* Of a tensor: itself. */
-rl_status rl_rule_optional_get(rl_shaper *s) {
-    rl_type t = item_of(s, 0);
-    return t.dtype != RL_UNDEF ? set_tensor(s, t) : rl_rule_same(s);
-}
-
-rl_status rl_rule_split_to_sequence(rl_shaper *s) {
-    const rl_valinfo *x = input(s, 0), *parts = input(s, 1);
-    if (!ranked(x)) return set_item(s, 0, rl_type_of(x));
-    uint32_t axis, n = 0;
-    RL_TRY(axis_in(s, rl_attr_int(s->n, "axis", 0), x->rank, &axis));
-    bool keep = parts || rl_attr_int(s->n, "keepdims", 1) == 1;
-    rl_cell k = scalar(s, 1);
-    rl_dim *d = new_dims(s, x->rank), part = parts ? UNKNOWN : 1;
-    bool even = k.kind == CELL_INT && k.num > 0 && rl_dim_known(x->dim[axis]) && x->dim[axis] % k.num == 0;
-    if (ranked(parts) && parts->rank == 0 && even) part = k.num;
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (i != axis || keep) d[n++] = i == axis ? part : x->dim[i];
-    return set_item(s, 0, (rl_type){x->dtype, n, d});
-}
-
-rl_status rl_rule_concat_from_sequence(rl_shaper *s) {
-    rl_type t = item_of(s, 0);
-    uint32_t more = rl_attr_int(s->n, "new_axis", 0) != 0, axis;
-    if (t.rank >= RL_EMPTY_SEQUENCE) return set_unranked(s, 0, t.dtype);
-    RL_TRY(axis_in(s, rl_attr_int(s->n, "axis", 0), t.rank + more, &axis));
-    rl_dim *d = new_dims(s, t.rank + more);
-    for (uint32_t i = 0; i < t.rank + more; i++)
-        if (i != axis) d[i] = t.dim[i - (more && i > axis)];
-    return rl_shape_set(s, 0, t.dtype, t.rank + more, d);
 }

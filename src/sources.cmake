@@ -69,6 +69,7 @@ set(RL_SOURCES
   src/permute.c
   src/report.c
   src/schema.c
+  src/sequence.c
   src/shape.c
   src/shape_cell.c
   src/shape_control.c
@@ -78,6 +79,7 @@ set(RL_SOURCES
   src/shape_matrix.c
   src/shape_moving.c
   src/shape_ops.c
+  src/shape_sequence.c
   src/shape_window.c
   src/stats.c
   src/tag.c

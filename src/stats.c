@@ -16,6 +16,7 @@ static const kind kinds[] = {
 #define VIEW(type) {#type, offsetof(rl_stats, views), 0},
     KIND(Transpose, transposes, moved_bytes)
     KIND(Concat, concats, concat_bytes)
+    KIND(ConcatFromSequence, concats, concat_bytes)
     KIND(DepthToSpace, depth_space, depth_space_bytes)
     KIND(Einsum, einsums, einsum_bytes)
     KIND(Expand, expands, expand_bytes)
@@ -29,6 +30,7 @@ static const kind kinds[] = {
     KIND(Slice, slices, slice_bytes)
     KIND(SpaceToDepth, depth_space, depth_space_bytes)
     KIND(Split, splits, split_bytes)
+    KIND(SplitToSequence, splits, split_bytes)
     KIND(Tile, tiles, tile_bytes)
     VIEW(Flatten) VIEW(Identity) VIEW(Reshape) VIEW(Squeeze) VIEW(Unsqueeze)
 #undef VIEW
@@ -170,6 +172,7 @@ static const kind *kind_of(const rl_graph *g, const rl_nodeinfo *n) {
 
 static int64_t written_bytes(const rl_graph *g, const rl_nodeinfo *n) {
     int64_t sum = 0;
+    if (strcmp(n->type, "SplitToSequence") == 0) return rl_has(rl_in(n, 0)) ? rl_stats_bytes(g, n->in[0]) : 0; /* a sequence has what was cut */
     for (uint32_t i = 0; i < n->nout; i++)
         if (rl_has(n->out[i])) sum = rl_add(sum, rl_stats_bytes(g, n->out[i]));
     return sum;

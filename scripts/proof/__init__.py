@@ -9,6 +9,7 @@
     contents.py what ops make of small tensors that are known
     flat.py     bodies and what is around them as one sequence of nodes; links.py: what crosses the border of a body
     calls.py    what calls of model-local functions make
+    sequences.py sequences whose elements are known
     equation.py Einsum's; einsum.py: what it works on
     labels.py   what each op works on: its dims, which may move (the tables of the problem)
     atoms.py    dims cut into atoms, tensors joined into values

@@ -10,7 +10,7 @@ gives it, and gets another one:
 Only what runs whenever the model does says something: nodes of the main graph, not of bodies, and those that an output hangs on.
 """
 from .sizes import Sizes
-from .symbols import GUESS, known, primes, quotient
+from .symbols import GUESS, WORLDS, known, primes, quotient
 
 ROUNDS = 8
 MOST = 64       # a multiple of more is not tried
@@ -41,16 +41,16 @@ def divided(pair, by):
     return tuple(size and tuple(x // by for x in size) for size in pair)
 
 
-def families():
+def families(taken):
     """(numbers for one world, numbers for the other), each from what says least to what says most: odd ones, of which one more or one less
-    is a multiple of 2, 4 ..., and multiples; the other world has those first."""
+    is a multiple of 2, 4 ..., and multiples; the other world has those first. taken: numbers that another symbol has."""
     step = [2 ** j for j in range(1, MOST.bit_length())]
     odd = [(m, side) for m in step for side in (1, -1)]
     found = [None, None]
     for world in (0, 1):
         some = primes(START * (1 + world), 40 * MOST, APART)
-        near = [next((p for p in some if (p + side) % (2 * m) == m), None) for m, side in odd]
-        multiples = [m * next(p for p in some[1:]) for m in step]
+        near = [next((p for p in some if (p + side) % (2 * m) == m and p not in taken), None) for m, side in odd]
+        multiples = [m * next(p for p in some[1:] if m * p not in taken) for m in step]
         found[world] = [x for x in (near + multiples, multiples + near)[world] if x]
     return list(zip(*found))
 
@@ -87,14 +87,19 @@ class Worlds:
         """What differs where the symbol has these."""
         if (name, numbers) not in self.seen:
             given = self.symbols.given
-            self.symbols.given = {**given, name: numbers}
+            self.symbols.given = self.given_with(name, numbers)
             self.seen[name, numbers] = differences(self.graph, Sizes(self.graph, self.symbols))
             self.symbols.given = given
         return self.seen[name, numbers]
 
     def keep(self, name, numbers):
-        self.symbols.given[name] = numbers
+        self.symbols.given = self.given_with(name, numbers)
         self.infer()
+
+    def given_with(self, name, numbers):
+        """The numbers of all, where this symbol has these: so have those that were found to be equal to it."""
+        was = tuple(self.symbols.number(name, w) for w in range(WORLDS))
+        return {**{other: numbers if had == was else had for other, had in self.symbols.given.items()}, name: numbers}
 
     def without(self, name):
         """What differs where the symbol has numbers that nothing else has."""
@@ -129,11 +134,11 @@ class Worlds:
         for name in sorted((x for x in named if x and x not in self.multiples), key=str)[:INPUTS]:
             other = self.without(name)
             mine = {k for k in {**self.differ, **other} if self.differ.get(k) != other.get(k) and not (k != place and self.renames(k, name))}
-            found = [None, None]
-            for numbers in families() if place in mine else ():
+            found, taken = [None, None], {n for numbers in self.symbols.given.values() for n in numbers}
+            for numbers in families(taken) if place in mine else ():
                 differ = self.tried(name, numbers + (GUESS,))
-                for world in (0, 1):
-                    if found[world] is None and all(k not in differ or differ[k][0][world] == differ[k][1][world] for k in mine):
+                for world in (0, 1):  # a place that did not differ may have been right by chance
+                    if found[world] is None and all(a[world] == b[world] for k, (a, b) in differ.items() if k in mine or k not in self.differ):
                         found[world] = numbers[world]
                 if None not in found:
                     self.multiples.add(name)

@@ -2,7 +2,7 @@
 
 Prepared as the statement of the problem says: nodes that reach no output are dropped, an Einsum that only permutes dims is a Transpose, a Concat has no
 pieces without elements, a Resize to the sizes that are there, or a Cast to the type, an Identity, a GatherND of constant rows of what a Transpose makes a Gather,
-ScatterNDs that write every row a Concat, and whatever constants alone determine is a constant.
+ScatterNDs that write every row a Concat, a sequence whose elements are known is these, and whatever constants alone determine is a constant.
 """
 import copy
 import math
@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from . import alike, calls, flat, parts, schemas
+from . import alike, calls, flat, parts, schemas, sequences
 from .equation import permutation
 from .contents import MOVES, evaluate
 from .parts import VIEWS
@@ -22,7 +22,7 @@ from .world import RANDOM, REFERS
 SEQUENCES = {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}  # what they make is no tensor
 # Of constants alone these make constants (docs/proof.md); what others make may be a variable.
 COMPUTED = set("""Abs Add And Cast CastLike Ceil Clip Concat Constant ConstantOfShape Cos CumSum Div Equal Erf Exp Expand EyeLike Flatten
-Floor Gather Gelu Gemm Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Log LogSoftmax MatMul Max Min Mod Mul Neg Not
+Floor Gather GatherND Gelu Gemm Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Log LogSoftmax MatMul Max Min Mod Mul Neg Not
 Or Pad Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round ScatterND Shape Sigmoid Sign Sin Size
 Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor""".split())
 COMPARISONS = {"Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Slice"}
@@ -30,7 +30,7 @@ KNOWN = 64  # elements of a known tensor of integers for which its node is dropp
 
 
 # Of those, these move elements of any type that has whole bytes. The others compute numbers of these types alone.
-ANYTYPE = set("""Concat Constant ConstantOfShape Expand Flatten Gather Identity Pad Reshape ScatterND Shape Size Slice Split Squeeze Tile Transpose
+ANYTYPE = set("""Concat Constant ConstantOfShape Expand Flatten Gather GatherND Identity Pad Reshape ScatterND Shape Size Slice Split Squeeze Tile Transpose
 Trilu Unsqueeze Where""".split())
 NUMBERS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16,
            TensorProto.INT32, TensorProto.INT64}
@@ -500,6 +500,8 @@ class Model:
                 break
             self.sizes = Sizes(self.graph, self.sizes.symbols, given)
         self.graph.open()
+        self.graph.drop_dead()
+        self.graph.nodes = sequences.Elements(self.graph, self.sizes, lambda op, *io, **attr: Node(helper.make_node(op, *io, **attr), self.graph, made=True)).nodes()
         self.graph.drop_dead()
         self.graph.drop_pieces(self.sizes)
         self.graph.join_scatters(self.sizes)

@@ -86,6 +86,7 @@ class Sizes:
             if self.symbols.index:
                 self.guess_broadcast(node)
                 self.believe_known(node)
+                self.name_rest(node)
             if node.op == "Equal" and node.domain == "" and self.symbols.index:
                 self.forget_unequal(node)
             elif self.symbols.index and not follows(node, *worlds[:2]):
@@ -126,6 +127,13 @@ class Sizes:
         guess = dict(zip(self.dims[x], self.guessed[x] or ()))
         self.dims[y], self.elem[y], self.count[y] = dims, self.elem[x], self.count[x]
         self.guessed[y] = self.guessed[x] and tuple(d[0] if known(d) else guess[d] for d in dims)
+
+    def replace(self, x, y, at, gone, numbers):
+        """y is x with these sizes in the place of so many of its dims, from `at` on."""
+        put = lambda dims, new: dims[:at] + tuple(new) + dims[at + gone:]
+        self.dims[y], self.elem[y] = put(self.dims[x], ((n, n) for n in numbers)), self.elem[x]
+        self.guessed[y] = self.guessed[x] and put(self.guessed[x], numbers)
+        self.count[y] = None if self.guessed[x] is None else math.prod(max(d, 0) for d in put(self.guessed[x], numbers))
 
     def drop_last(self, x, y):
         """y is x without its last dim, which has size 1."""
@@ -169,6 +177,20 @@ class Sizes:
                 elem, dims = w.type[y]
                 w.type[y] = (elem, dims[:k] + (number,) + dims[k + 1:])
 
+    def name_rest(self, node):
+        """What a Reshape leaves for its -1, where the numbers do not divide, is what a Div of these sizes gives, whatever it is called."""
+        y, asked = node.out(0), [w.data.get(node.inp(1)) for w in self.worlds]
+        types = [[w.type.get(n, (0, None))[1] for n in (node.inp(0), y)] for w in self.worlds]
+        if node.op != "Reshape" or node.domain or any(a is None or (a == 0).any() or (a < 0).sum() != 1 for a in asked) or any(None in t for t in types):
+            return
+        k = int(np.argmin(asked[0]))
+        divided = [divmod(math.prod(t[0]), math.prod(int(n) for n in a if n > 0)) for t, a in zip(types, asked)]
+        if not any(rest for _, rest in divided[:2]) or divided[0][0] == divided[1][0]:
+            return
+        for w, (size, _) in zip(self.worlds, divided):
+            elem, dims = w.type[y]
+            w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])
+
     def forget_unequal(self, node):
         """Numbers that differ here may be one in some run: then it is not known whether they are equal."""
         pairs = [np.broadcast_arrays(*(w.data[x] for x in node.input)) for w in self.worlds[:2] if all(x in w.data for x in node.input)]
@@ -201,7 +223,8 @@ class Sizes:
         cuts = [w.cuts(node, len(types[0][0])) for w in self.worlds]
         for k, (was, now) in enumerate(zip(zip(*types[0]), zip(*types[1]))):
             left, said = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts else None, self.worlds[0].says_number(y, k)
-            left = (said,) * WORLDS if left and said is not None else left
+            if left and said is not None and not (self.symbols.name.get((0, left[0]), ("",))[0] == "min" and self.is_rounded_down(was)):
+                left = (said,) * WORLDS
             for w, size in zip(self.worlds, left or ()):
                 elem, dims = w.type[y]
                 w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])
@@ -232,6 +255,12 @@ class Sizes:
         """A named size, and what is a multiple of one, or a little more, is at least 1."""
         named = [self.symbol(name) for name in list(self.symbols.index) if name[0] == "named"]
         return int(any(quotient(size, n) or self.is_more(size, n) for n in named))
+
+    def is_rounded_down(self, size):
+        """Is it a named size divided by some number, without the rest? Then it may be 0."""
+        named = [self.symbol(name) for name in list(self.symbols.index) if name[0] == "named"]
+        by = lambda n: range(n[0] // (size[0] + 1) + 1, n[0] // size[0] + 1) if 0 < size[0] < n[0] else ()
+        return any(n[1] // k == size[1] for n in named for k in by(n)[:LEAST])
 
     def is_more(self, size, n):
         """Is it as many times n in each world, and as much more, less than what any symbol is?"""

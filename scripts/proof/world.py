@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from . import bodies, contrib, parts
+from . import bodies, contrib, parts, sequences
 from .contents import ALGEBRA, END, FILLED, MOVES, SMALL, cut, evaluate
 from .equation import terms
 from .symbols import GUESS, LEAST
@@ -49,6 +49,8 @@ class World:
         self.some = dict(outer.some) if outer else {}    # name -> the same of any small tensor: parts.py
         self.windowed = set(outer.windowed) if outer else set()  # sizes that a Conv or pool makes of such as nothing tells
         self.sequences = dict(outer.sequences) if outer else {}
+        self.elements = {}  # sequence -> the types of its elements, where they are told apart: within a body alone, as in the program
+        self.constants = set()  # what Constants make here
         self.full = set(outer.full) if outer else set()  # tensors of which no element is 0, however many there are
         self.open = False  # has the first input of the node at hand a size that is not known?
         self.inner = outer is not None
@@ -88,6 +90,8 @@ class World:
         for name in node.output:
             self.data.pop(name, None)
             self.some.pop(name, None)
+        if node.op == "Constant" and not node.domain:
+            self.constants.update(node.output)
         self.values(node)
         if not all(n in self.type and self.type[n][1] is not None for n in node.output if n):
             self.infer(node)
@@ -96,7 +100,7 @@ class World:
     def infer(self, node):
         got = {}
         key = None
-        if not node.graphs and not node.op.startswith("Sequence") and node.op != "NonZero":
+        if not node.graphs and "Sequence" not in node.op and node.op != "NonZero":
             key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
                    tuple(self.data[n].tobytes() if n in self.data else self.listed(n) for n in node.input))
             got = self.cache.get(key)
@@ -162,13 +166,16 @@ class World:
         """Is it a size that nothing tells, not even in terms of others?"""
         if self.world == 2:
             return size is None or size == GUESS
-        return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
+        name = ("named",) if size is None else self.symbols.name.get((self.world, size), ("named",))
+        if name[0] in ("min", "div"):  # of two sizes, each a number or what it is in the worlds
+            return any(self.is_unknown(x if type(x) is int else x[self.world]) for x in name[1:])
+        return size is None or name[0] != "named"
 
     def hangs_on_unknown(self, size):
         """Is it such a size, a multiple of one, or what windows or pads make of one?"""
         if self.is_unknown(size) or size in self.windowed:
             return True
-        return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 for (w, n), name in self.symbols.name.items())
+        return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 and self.is_unknown(n) for (w, n), name in list(self.symbols.name.items()))
 
     def note_windows(self, node, got):
         x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
@@ -359,10 +366,10 @@ class World:
         return {node.output[0]: (elem, tuple(None if k in cut_dims else d for k, d in enumerate(dims)))}
 
     def sequence(self, node, types):
-        """The type of a sequence is that of its elements, with None for what they do not agree on."""
-        own, new = self.sequences.get(node.inp(0)), None
+        """The type of a sequence is that of its elements, with None for what they do not agree on; of one that is made of known pieces those of all are kept."""
+        own, new, each = self.sequences.get(node.inp(0)), None, self.elements.get(node.inp(0))
         if node.op == "SequenceConstruct":
-            new = types[0]
+            new, self.elements[node.out(0)] = types[0], types
             for t in types[1:]:
                 new = bodies.common(new, t)
         elif node.op == "SequenceEmpty":
@@ -374,25 +381,39 @@ class World:
         elif node.op in ("SequenceErase", "Identity") and own:
             new = own
         elif node.op == "SequenceAt" and own:
-            return {node.output[0]: (own[0], None if own[1] is bodies.EMPTY else own[1])}
+            at = sequences.place(self.fixed(node.inp(1)), len(each)) if each else None
+            return {node.output[0]: each[at] if at is not None else (own[0], None if own[1] is bodies.EMPTY else own[1])}
         elif node.op == "ConcatFromSequence" and own and own[1] not in (None, bodies.EMPTY):
             new_axis = node.attr("new_axis", 0) != 0
             axis = node.attr("axis", 0) % (len(own[1]) + new_axis)
-            dims = own[1][:axis] + (None,) + own[1][axis + (not new_axis):]
-            return {node.output[0]: (own[0], dims)}
+            sizes = [dims[axis] for _, dims in each] if each and not new_axis else [None]
+            joined = len(each) if each and new_axis else None if None in sizes else sum(sizes)
+            return {node.output[0]: (own[0], own[1][:axis] + (joined,) + own[1][axis + (not new_axis):])}
         if new:
             self.sequences[node.output[0]] = new
         return None
 
+    def number_of(self, name, k):
+        """The size of a dim where it is known, or None."""
+        size = (self.first or self).type[name][1][k]
+        return None if size >= LEAST or (self.world == 2 and not self.first and size == GUESS) else size
+
+    def fixed(self, name):
+        """What the tensor holds, where that hangs on no size; or None."""
+        sure = name in self.symbols.sure or name in self.graph.stored and name not in self.graph.replaceable or name in self.constants
+        return self.data.get(name) if sure else None
+
     def piece(self, node, elem, dims):
-        """What a SplitToSequence makes: pieces of one length, where that divides the whole, or of lengths that differ."""
+        """What a SplitToSequence makes: pieces of known lengths, or of lengths that differ."""
         if dims is None:
             return elem, None
-        axis, length, told = node.attr("axis", 0) % len(dims), self.data.get(node.inp(1)), node.inp(1)
-        if not told:
-            return elem, dims[:axis] + ((1,) if node.attr("keepdims", 1) else ()) + dims[axis + 1:]
-        even = length is not None and length.ndim == 0 and length > 0 and dims[axis] < LEAST and dims[axis] % int(length) == 0
-        return elem, dims[:axis] + (int(length) if even else None,) + dims[axis + 1:]
+        cut = sequences.cuts(node, len(dims), lambda k: self.number_of(node.inp(0), k), self.fixed(node.inp(1)))
+        if cut is None:
+            axis = node.attr("axis", 0) % len(dims)
+            return elem, dims[:axis] + ((None,) if node.inp(1) else (1,) if node.attr("keepdims", 1) else ()) + dims[axis + 1:]
+        axis, lengths, stays = cut
+        each = self.elements[node.out(0)] = [(elem, dims[:axis] + ((n,) if stays else ()) + dims[axis + 1:]) for n in lengths]
+        return elem, each[0][1] if len({*lengths}) == 1 else dims[:axis] + (None,) + dims[axis + 1:]
 
     def broadcast(self, all_dims, behind=0):
         """behind: how many dims more the result has."""

@@ -630,6 +630,38 @@ def pairs_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 6, 6])], [("y", T.FLOAT, None)], numbered(pairs=[[1, 0], [2, -5], [5, 4]]))
 
 
+def last_declared_model(pads):
+    """The last row of a window's result, which has one where it has any: declared as 1, and in the program '?min(1|floor(H/8))'; with pads it has one."""
+    node = test_targets.h.make_node
+    nodes = [node("MaxPool", ["x"], ["p"], kernel_shape=[8, 8], strides=[8, 8], pads=pads), node("Transpose", ["p"], ["t"], perm=[0, 2, 3, 1]),
+             node("Slice", ["t", "last", "most", "i1"], ["c"]), node("Add", ["c", "fone"], ["a"]), node("Transpose", ["a"], ["y"], perm=[0, 3, 1, 2])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4, "H", "W"])], [("y", T.FLOAT, None)], numbered(last=[-1], most=[2**63 - 1], i1=[1], fone=1.5))
+    model.graph.value_info.extend(test_targets.h.make_tensor_value_info(v, T.FLOAT, ["N", 1, "V", 4]) for v in "ca")
+    return model
+
+
+def biased_model():
+    """A table of biases by constant places, along two dims and by batches: both take it for a constant."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("GatherND", ["fb", "places"], ["g"]), node("GatherND", ["fb", "own"], ["h"], batch_dims=1),
+             node("Transpose", ["g"], ["gt"], perm=[1, 0]), node("Transpose", ["h"], ["ht"], perm=[1, 0]), node("Add", ["t", "gt"], ["a"]),
+             node("Mul", ["a", "ht"], ["m"]), node("Transpose", ["m"], ["y"], perm=[0, 2, 1])]
+    places = [[[0, 0], [0, -1], [0, 1], [0, 0]], [[1, 2], [1, 1], [-1, 0], [1, 1]]]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 2, 4])], [("y", T.FLOAT, None)],
+                                 numbered(fb=[[1, 2, 3], [4, 5, 6]], places=places, own=[[[0], [2], [-1], [1]], [[1], [1], [0], [2]]]))
+
+
+def rest_model():
+    """A mask in as many rows as another input has, and places by a Range of what a Div of the same sizes gives."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["n"], end=1), node("Concat", ["n", "last"], ["s"], axis=0), node("Reshape", ["m", "s"], ["v"]), node("Transpose", ["v"], ["t"], perm=[1, 0]),
+             node("Size", ["m"], ["all"]), node("Squeeze", ["n"], ["rows"]), node("Div", ["all", "rows"], ["q"]), node("Range", ["i0", "q", "i1"], ["r"]),
+             node("Cast", ["r"], ["f"], to=T.FLOAT), node("Unsqueeze", ["f", "last"], ["u"]), node("Add", ["t", "u"], ["a"]), node("Transpose", ["a"], ["y"], perm=[1, 0])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 3]), ("m", T.FLOAT, ["A", "B"])], [("y", T.FLOAT, None)], numbered(last=[-1], i0=0, i1=1))
+    model.graph.value_info.append(test_targets.h.make_tensor_value_info("v", T.FLOAT, ["N", "((A*B)//N)"]))
+    return model
+
+
 def written_model():
     """Halves of pairs written one behind the other, and ranges of rows: both take the ScatterNDs for a Concat of what is written."""
     node = test_targets.h.make_node
@@ -761,7 +793,7 @@ def summed_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), written_model(), type_model(), deep_model(),
+                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
@@ -816,7 +848,10 @@ def equal_sizes(prog, tmp):
     multiples = [*scaled("x", "a", 2), *scaled("z", "b", 4), *[node("Transpose", [x], [x + "t"], perm=[0, 2, 3, 1]) for x in "ab"],
                  node("Concat", ["at", "bt"], ["c"], axis=3), node("Transpose", ["c"], ["y"], perm=[0, 3, 1, 2])]
     multiples = test_targets.model_of(multiples, [(x, T.FLOAT, ["N", 4, x, 8 if x == "x" else 4]) for x in "xz"], [("y", T.FLOAT, None)])
-    for name, model, fewest in [("two names", added_model(["a", "b"]), 1), ("multiples", multiples, 0)] + [(f"U-Net of {n}, stem {s}", unet_model(n, s), 1) for n in (1, 2, 4) for s in (1, 2)]:
+    double = [node("Concat", ["u", "u"], ["w"], axis=0), *[node("Transpose", [x], [x + "t"], perm=[0, 2, 1]) for x in "abw"], node("Concat", ["at", "bt", "wt"], ["c"], axis=1),
+              node("Relu", ["c"], ["r"]), node("Transpose", ["r"], ["y"], perm=[0, 2, 1])]
+    double = test_targets.model_of(double, [(x, T.FLOAT, [x, 4, 6]) for x in "abu"], [("y", T.FLOAT, None)])
+    for name, model, fewest in [("two names", added_model(["a", "b"]), 1), ("multiples", multiples, 0), ("two names of a double", double, 0)] + [(f"U-Net of {n}, stem {s}", unet_model(n, s), 1) for n in (1, 2, 4) for s in (1, 2)]:
         onnx.save(model, tmp / "equal.onnx")
         why, lost, words, out = by_both(prog, tmp / "equal.onnx", tmp, "onnx")
         if why or lost or claim(words)[0] != fewest:
@@ -1065,6 +1100,35 @@ def sequences(prog, tmp):
         yield f"{why or lost or claim(words)} {left} {same}"
 
 
+def elements_model(opset):
+    """Pieces taken out of sequences, of one size, of listed ones and without their dim, joined again and side by side; in a branch, too."""
+    h = test_targets.h
+    node, info = h.make_node, lambda name: h.make_tensor_value_info(name, T.FLOAT, None)
+    branch = lambda op: h.make_graph([node("SplitToSequence", ["t", "i2"], [op + "s"], axis=-1), node("SequenceAt", [op + "s", "i1"], [op + "a"]),
+                                      node(op, [op + "a"], [op + "r"]), node("Transpose", [op + "r"], [op + "o"], perm=[0, 2, 1])], op, [], [info(op + "o")])
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("SplitToSequence", ["t", "i4"], ["s"], axis=1), node("SequenceAt", ["s", "i0"], ["a"]),
+             node("SequenceAt", ["s", "i2"], ["b"]), node("ConcatFromSequence", ["s"], ["c"], axis=1), node("Mul", ["a", "a"], ["aa"]),
+             node("Transpose", ["aa"], ["y"], perm=[0, 2, 1]), node("Transpose", ["b"], ["z"], perm=[0, 2, 1]), node("Transpose", ["c"], ["u"], perm=[0, 2, 1]),
+             node("SplitToSequence", ["t", "sizes"], ["l"], axis=2), node("SequenceAt", ["l", "last"], ["d"]), node("Transpose", ["d"], ["v"], perm=[0, 2, 1]),
+             node("SplitToSequence", ["t"], ["k"], axis=2, keepdims=0), node("SequenceAt", ["k", "i1"], ["e"]), node("SequenceAt", ["k", "last"], ["f"]),
+             node("SequenceConstruct", ["e", "f"], ["m"]), node("ConcatFromSequence", ["m"], ["g"], axis=1, new_axis=1), node("Transpose", ["g"], ["w"], perm=[0, 2, 1]),
+             node("If", ["x_is"], ["o"], then_branch=branch("Relu"), else_branch=branch("Neg"))]
+    inits = numbered(i0=0, i1=1, i2=2, i4=4, last=-1, sizes=[1, 2, 3]) + [onnx.numpy_helper.from_array(np.array(True), "x_is")]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 6, 9])], [(y, T.FLOAT, None) for y in "yzuvwo"], inits, opset)
+
+
+def known_elements(prog, tmp):
+    """Sequences whose elements are known are gone, and all Transposes with them."""
+    for opset in (11, 13, 18):
+        onnx.save(elements_model(opset), tmp / "elements.onnx")
+        why, lost, words, out = by_both(prog, tmp / "elements.onnx", tmp, "onnx")
+        feeds = {"x": np.random.default_rng(0).standard_normal((2, 6, 9)).astype(np.float32)}
+        same = all(map(np.array_equal, common.run_ort(tmp / "elements.onnx", feeds), common.run_ort(out, feeds)))
+        left = [n.op_type for n in onnx.load(out).graph.node if n.op_type == "Transpose" or "Sequence" in n.op_type]
+        if why or lost or claim(words)[0] or left or not same:
+            yield f"opset {opset}: {why or lost or claim(words)} {left} {same}"
+
+
 def partial_rotary(prog, tmp):
     """Proved by shares of the orders' weights; nothing else bounds it."""
     src, proof, out, report = ROTARY, tmp / "proof.txt", tmp / "out.onnx", tmp / "report.json"
@@ -1101,7 +1165,8 @@ def fewer_of_more_bytes(prog, tmp):
 # ---------------------------------------------------------------------------------------------------- mutated
 
 MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_results, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
-          "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant, "sequences": sequences, "frames": frames, "names of outside": names_of_outside, "partial rotary": partial_rotary,
+          "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant,
+          "sequences": sequences, "known elements": known_elements, "frames": frames, "names of outside": names_of_outside, "partial rotary": partial_rotary,
           "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
 
 

@@ -88,6 +88,10 @@ TEST(moves) {
     EVAL(A "%y = Trilu(%a) upper=0", "f32[2,3] {1,0,0,4,5,0}");
     EVAL("const %s i64[2] {1,2} %y = ConstantOfShape(%s) value=i16[1]{7}", "i16[1,2] {7,7}");
     EVAL("const %c bool[2,1] {1,0} const %b f32[] {9} " A "%y = Where(%c, %a, %b)", "f32[2,3] {1,2,3,9,9,9}");
+    EVAL(A "const %k i64[3,1] {1,0,-1} %y = GatherND(%a, %k)", "f32[3,3] {4,5,6,1,2,3,4,5,6}");
+    EVAL(A "const %k i64[2,2] {-1,0,0,2} %y = GatherND(%a, %k)", "f32[2] {4,3}");
+    EVAL(A "const %k i64[2,2,1] {0,2,1,-1} %y = GatherND(%a, %k) batch_dims=1", "f32[2,2] {1,3,5,6}");
+    EVAL(A "const %k i64[2,1] {2,0} %y = GatherND(%a, %k) batch_dims=1", "f32[2] {3,4}");
     EVAL(A "const %k i64[2,1] {1,0} const %u f32[2,3] {7,7,7,8,8,8} %y = ScatterND(%a, %k, %u)", "f32[2,3] {8,8,8,7,7,7}");
     EVAL(A "const %k i64[1,2] {-1,1} const %u f32[1] {7} %y = ScatterND(%a, %k, %u)", "f32[2,3] {1,2,3,4,7,6}");
     EVAL(A "%y = EyeLike(%a) k=1 dtype=7", "i64[2,3] {0,1,0,0,0,1}");
