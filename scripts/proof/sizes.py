@@ -150,11 +150,16 @@ class Sizes:
                 made = [self.made_broadcast(w, size) or w.joined.get(at) or (w.doubt.get(at) if not known(pair) else None) for w, size in zip(self.worlds, pair)]
                 if any(made):
                     numbers = {n for n in made[0][2] & made[1][2] if n < LEAST} if [m and m[1] for m in made] == [0, 1] else set()  # it broadcasts to such a one alone
-                    said = numbers.pop() if len(numbers) == 1 else self.worlds[0].says_number(y, k)
-                    size = self.symbol(made[0] or made[1]) if said is None else (said,) * WORLDS
+                    size = self.symbol(made[0] or made[1])
+                    said = numbers.pop() if len(numbers) == 1 else self.said_of(y, k, size)
+                    size = size if said is None else (said,) * WORLDS
                     for w, d in zip(self.worlds, size):
                         elem, was = w.type[y]
                         w.type[y] = (elem, was[:k] + (d,) + was[k + 1:])
+
+    def said_of(self, name, k, size):
+        """The number that is declared for a dim of this size, where the size hangs on what nothing tells; or None."""
+        return self.worlds[0].says_number(name, k) if self.worlds[0].hangs_on_unknown(size[0]) else None
 
     def believe_known(self, node):
         """Off the axis the inputs of a Concat have one size: the number, where one of them has a number."""
@@ -200,8 +205,9 @@ class Sizes:
             return
         cuts = [w.cuts(node, len(types[0][0])) for w in self.worlds]
         for k, (was, now) in enumerate(zip(zip(*types[0]), zip(*types[1]))):
-            left, said = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts else None, self.worlds[0].says_number(y, k)
-            left = (said,) * WORLDS if left and said is not None else left
+            left = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts else None
+            said = self.said_of(y, k, left) if left else None
+            left = left if said is None else (said,) * WORLDS
             for w, size in zip(self.worlds, left or ()):
                 elem, dims = w.type[y]
                 w.type[y] = (elem, dims[:k] + (size,) + dims[k + 1:])
@@ -215,7 +221,10 @@ class Sizes:
         if known(start) and known(end):
             if set(step) == {1} and 0 <= start[0] < LEAST <= end[0] < END and not known(now):  # as large as a symbol may be
                 return self.smaller(now, tuple(e - s for s, e in zip(start, end)))
-            return self.smaller(now, was) if not known(was) and known(now) else None
+            if known(was) or not known(now):
+                return None
+            told = min(step) > 0 and (start[0] >= 0 or end[0] >= END)
+            return self.smaller(now, was) if told else self.symbol(("cut", was[:2], start[:2], end[:2], step[:2]))
         if set(step) == {1} and self.falls(start) and max(start) < 0 and (min(end) >= END or end == was):  # the last of them
             return self.smaller(was, tuple(-s for s in start))
         if self.falls(start) or self.falls(end) or set(step) != {1}:

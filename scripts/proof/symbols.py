@@ -47,6 +47,18 @@ class Symbols:
         self.name[world, self.numbers[world][i]] = name
         return self.numbers[world][i]
 
+    def is_untold(self, name, world):
+        """Does nothing tell this symbol, not even in terms of others? The smaller or larger of two sizes, and a ratio, are told where both are."""
+        if name[0] == "max":  # of numbers of the world that it names
+            return any(self.hangs(size, name[1]) for size in name[2])
+        if name[0] in ("min", "div"):
+            return any(self.hangs(size[world] if isinstance(size, tuple) else size, world) for size in name[1:])
+        return name[0] != "named"
+
+    def hangs(self, size, world):
+        """Is it a symbol that nothing tells, or a multiple of one?"""
+        return size > 0 and any(w == world and size % n == 0 and self.is_untold(name, world) for (w, n), name in list(self.name.items()))
+
 
 # ---------------------------------------------------------------------------------------------------- pairs
 

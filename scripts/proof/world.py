@@ -162,13 +162,11 @@ class World:
         """Is it a size that nothing tells, not even in terms of others?"""
         if self.world == 2:
             return size is None or size == GUESS
-        return size is None or self.symbols.name.get((self.world, size), ("named",))[0] != "named"
+        return size is None or self.symbols.is_untold(self.symbols.name.get((self.world, size), ("named",)), self.world)
 
     def hangs_on_unknown(self, size):
         """Is it such a size, a multiple of one, or what windows or pads make of one?"""
-        if self.is_unknown(size) or size in self.windowed:
-            return True
-        return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 for (w, n), name in self.symbols.name.items())
+        return self.is_unknown(size) or size in self.windowed or self.symbols.hangs(size, self.world)
 
     def note_windows(self, node, got):
         x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
@@ -176,16 +174,23 @@ class World:
         if self.world < 2 and x and y and len(x) == len(y) and first is not None:
             self.windowed.update(b for a, b in zip(x[first:], y[first:]) if a and b and a != b and self.hangs_on_unknown(a))
 
+    def strides(self, node, rank):
+        """{dim: stride} of the dims that a node's windows go along, the same in its input and its result; of an STFT the frames are where the signal was."""
+        if node.domain == "" and node.op in (*POOLS, *CONVS):
+            return dict(enumerate(node.attr("strides", [1] * (rank - 2)), 2))
+        step = self.data.get(node.inp(1)) if (node.domain, node.op) == ("", "STFT") else None
+        return {} if step is None or step.size != 1 else {1: int(step.ravel()[0])}
+
     def below_windows(self, node, got):
         """Of a guess that is smaller than the window: inference rounds towards zero, so that it is asked of a larger one, by whole strides."""
         x, name = self.type.get(node.inp(0), (0, None)), node.out(0)
-        small = self.world == 2 and node.op in (*POOLS, *CONVS) and node.domain == "" and x[1] and min((d for d in (got.get(name) or (0, None))[1] or () if d is not None), default=2) <= 1
-        if not small or None in x[1]:
+        strides = self.strides(node, len(x[1])) if self.world == 2 and x[1] and None not in x[1] else {}
+        dims = (got.get(name) or (0, None))[1]
+        if not strides or dims is None or min((d for k, d in enumerate(dims) if k in strides and d is not None), default=2) > 1:
             return got
-        n = len(x[1]) - 2
-        far = tuple(d + FAR * s for d, s in zip(x[1][2:], node.attr("strides", [1] * n)))
-        self.type[node.inp(0)] = (x[0], x[1][:2] + far)
-        got = {y: (elem, dims and dims[:2] + tuple(d and d - FAR for d in dims[2:])) for y, (elem, dims) in self.schema(node).items()}
+        self.type[node.inp(0)] = (x[0], tuple(d + FAR * strides.get(k, 0) for k, d in enumerate(x[1])))
+        less = lambda k, d: d - FAR if d and k in strides else d
+        got = {y: (elem, dims and tuple(less(k, d) for k, d in enumerate(dims))) for y, (elem, dims) in self.schema(node).items()}
         self.type[node.inp(0)] = x
         return got
 
