@@ -212,6 +212,8 @@ class World:
             return self.slice(node, types)
         if node.domain == "" and node.op in ("Flatten", "Tile", "Transpose") and types[0][1] is None:
             return {node.output[0]: (types[0][0], self.unranked(node, types))}
+        if node.domain == "" and node.op == "STFT" and types[0][1] is None:
+            return {node.output[0]: (types[0][0], (None, None, self.bins(node), 2))}
         if node.domain == "" and node.op == "Gemm" and None in (types[0][1], types[1][1]):
             return self.gemm(node, types)
         if node.domain == "" and node.op == "Concat":
@@ -245,6 +247,12 @@ class World:
             times = types[1][1] or (0,)
             return (None,) * times[0] if 0 < times[0] <= PLENTY else None
         return (None, None) if node.op == "Flatten" else tuple(None for _ in node.attr("perm", [])) or None
+
+    def bins(self, node):
+        """How many frequencies an STFT makes, by the length of its frames or of its window."""
+        told, window = self.data.get(node.inp(3)), self.type.get(node.inp(2), (0, None))[1]
+        length = int(told.ravel()[0]) if told is not None and told.size == 1 else window[0] if window and not node.inp(3) else None
+        return length // 2 + 1 if length is not None and node.attr("onesided", 1) else length
 
     def gemm(self, node, types):
         """A matrix, also where of one of the two nothing is known."""
