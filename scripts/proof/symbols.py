@@ -29,7 +29,6 @@ class Symbols:
         self.times = (1, 840 if others == 2 else 2)
         self.index, self.name, self.open = {}, {}, {x[:2]: x[2] for x in open_}
         self.given = {}    # name -> its numbers in all worlds, where they are others (alike.py)
-        self.calls = {}    # what functions of the model give (calls.py)
         self.sure = set()  # tensors whose contents hang on no unknown size
         odd, even = (primes(n, 64, apart, rest) for n, apart, rest in zip((LEAST, 20_011), APART, self.rests))
         self.numbers = [[t * p for p in found] for t, found in zip(self.times, (odd, even))]

@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from . import bodies, contrib, parts
+from . import bodies, calls, contrib, parts
 from .contents import ALGEBRA, END, FILLED, MOVES, SMALL, cut, evaluate
 from .equation import terms
 from .symbols import GUESS, LEAST
@@ -52,6 +52,7 @@ class World:
         self.full = set(outer.full) if outer else set()  # tensors of which no element is 0, however many there are
         self.open = False  # has the first input of the node at hand a size that is not known?
         self.inner = outer is not None
+        self.scope = outer.scope if outer else ()  # in a function: the call that it is inferred for, and those around that
         self.first = None  # of the world of guesses: the one that knows which sizes are symbols
         self.cache = outer.cache if outer else {}
         self.declared = {v.name: v.type for v in list(graph.proto.value_info) + list(graph.proto.output)}
@@ -68,7 +69,7 @@ class World:
             if d.HasField("dim_value") and d.dim_value >= 0:
                 dims.append(d.dim_value)
             else:
-                dims.append(self.symbols.number(("named", d.dim_param) if d.dim_param else ("unknown", owner, i), self.world))
+                dims.append(self.symbols.number(("named", d.dim_param) if d.dim_param else ("unknown", owner, i, *self.scope), self.world))
         return t.elem_type, tuple(dims)
 
     def start(self):
@@ -96,7 +97,7 @@ class World:
     def infer(self, node):
         got = {}
         key = None
-        if not node.graphs and not node.op.startswith("Sequence") and node.op != "NonZero":
+        if not node.graphs and not node.op.startswith("Sequence") and node.op != "NonZero" and (node.domain, node.op) not in self.graph.local:
             key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
                    tuple(self.data[n].tobytes() if n in self.data else self.listed(n) for n in node.input))
             got = self.cache.get(key)
@@ -114,7 +115,7 @@ class World:
             if name in self.declared:
                 elem, dims = self.merge(elem, self.close_sum(node, dims, self.declared[name]), self.declared[name], name)
             if dims is not None:
-                dims = tuple(self.symbols.number(self.symbols.open.get((name, k), ("unknown", name, k)), self.world)
+                dims = tuple(self.symbols.number(self.symbols.open.get((name, k), ("unknown", name, k, *self.scope)), self.world)
                              if d is None or (name, k) in self.symbols.open else d for k, d in enumerate(dims))
             self.type[name] = (elem, self.guessed(name, dims))
 
@@ -164,6 +165,10 @@ class World:
             return size is None or size == GUESS
         return size is None or self.symbols.is_untold(self.symbols.name.get((self.world, size), ("named",)), self.world)
 
+    def is_number(self, size):
+        """Is it no size that is not known? Of a guess that cannot be told."""
+        return size is not None and size < LEAST and self.world < 2
+
     def hangs_on_unknown(self, size):
         """Is it such a size, a multiple of one, or what windows or pads make of one?"""
         return self.is_unknown(size) or size in self.windowed or self.symbols.hangs(size, self.world)
@@ -198,7 +203,7 @@ class World:
         """Rules where the schema has none, or refuses sizes that might broadcast."""
         types = [self.type.get(n, (0, None)) for n in node.input]
         if (node.domain, node.op) in self.graph.local:
-            return dict(zip(node.output, self.symbols.calls.get((node.domain, node.op), ())))
+            return calls.made(self, node)
         if node.domain == REFERS and node.op in ALIKE and types[0][1] is not None:
             return {node.output[0]: types[0]}
         if node.op.startswith("Reduce") and node.domain == "" and node.attr("keepdims", 1) and node.inp(1) and node.inp(1) not in self.data:
