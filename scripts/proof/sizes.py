@@ -50,6 +50,8 @@ def follows(node, a, b):
         return True
     if node.op in ("Min", "Max") and all(n in a.data and n in b.data for n in list(node.input) + list(node.output)):
         x, y = a.data[node.output[0]], b.data[node.output[0]]  # a size is at least 0
+        if node.op == "Max" and x.size == 1 and x.dtype.kind == "i":
+            return False  # see Sizes.extreme_of
         return bool((differ(x, y) | ((x <= 0) if node.op == "Min" else False) | ~np.logical_or.reduce(np.broadcast_arrays(*unknown))).all())
     if node.op == "Cast" and node.attr("to") == TensorProto.BOOL and node.inp(0) in a.data:  # a size that has a name is at least 1
         symbol = lambda x: a.symbols.name.get((0, int(x)), ("",))[0]
@@ -89,12 +91,12 @@ class Sizes:
             if node.op == "Equal" and node.domain == "" and self.symbols.index:
                 self.forget_unequal(node)
             elif self.symbols.index and not follows(node, *worlds[:2]):
-                least = self.least_of(node) or self.ratio_of(node)
+                size = self.extreme_of(node) or self.ratio_of(node)
                 for k, w in enumerate(worlds):
                     for name in node.output:
                         was = w.data.pop(name, None)
-                        if least is not None:
-                            w.data[name] = np.full(was.shape, least[k], was.dtype)
+                        if size is not None:
+                            w.data[name] = np.full(was.shape, size[k], was.dtype)
             self.note_sure(node)
         a, b, guess = worlds
         self.elem, self.dims, self.content, self.count, self.guessed = {}, {}, {}, {}, {}
@@ -247,20 +249,20 @@ class Sizes:
         (times, more), other = (divmod(s, k) for s, k in zip(size[:2], n[:2]))
         return times > 0 and more < LEAST and (times, more) == other
 
-    def least_of(self, node):
-        """What the one element is that a Min or ReduceMin makes, in each world: of sizes where it hangs on them which is least; or None."""
-        made = [w.data.get(node.out(0)) for w in self.worlds]
-        if node.op not in ("Min", "ReduceMin") or node.domain != "" or any(x is None or x.size != 1 or x.dtype.kind != "i" for x in made):
+    def extreme_of(self, node):
+        """What the one element is that a Min or Max, or a reduction to one, makes, in each world: of sizes where it hangs on them which it is; or None."""
+        made, least = [w.data.get(node.out(0)) for w in self.worlds], node.op.endswith("Min")
+        if node.op not in ("Min", "ReduceMin", "Max", "ReduceMax") or node.domain != "" or any(x is None or x.size != 1 or x.dtype.kind != "i" for x in made):
             return None
-        read = node.input[:1] if node.op == "ReduceMin" else node.input
+        read = node.input[:1] if node.op.startswith("Reduce") else node.input
         given = [np.concatenate([w.data[x].ravel() for x in read]).tolist() if all(x in w.data for x in read) else [] for w in self.worlds]
         sizes = list(zip(*given))
-        if len({*map(len, given)}) != 1 or not sizes or min(map(min, sizes)) < 0:
+        if len({*map(len, given)}) != 1 or not sizes or (least and min(map(min, sizes)) < 0):
             return None
-        least = sizes[0]
+        one = sizes[0]
         for size in sizes[1:]:
-            least = self.smaller(least, size)
-        return least
+            one = self.smaller(one, size) if least else self.larger(one, size)
+        return one
 
     def ratio_of(self, node):
         """What one size divided by another is, where the numbers do not tell: a symbol."""
@@ -279,6 +281,16 @@ class Sizes:
         if apart[0] == apart[1] or (known(one) and one[0] <= self.least(other)) or self.least(apart):
             return tuple(map(min, a, b))
         return self.symbol(("min", one[0] if known(one) else one[:2], other[:2]))
+
+    def larger(self, a, b):
+        """Of two sizes, of which one may be negative (256-N); a symbol where that hangs on what they are."""
+        one, other = sorted((a, b), key=lambda x: (not known(x), x))
+        apart = tuple(x - y for x, y in zip(other, one))
+        if apart[0] == apart[1]:
+            return max(a, b)
+        if known(one) and not self.falls(other) and one[0] <= self.least(other):
+            return other
+        return self.symbol(("most", one[0], other[:2]) if known(one) else ("max", 0, frozenset((a[0], b[0]))))
 
     def bits(self, name):
         packed = PACKED.get(TensorProto.DataType.Name(self.elem[name])) if self.elem.get(name) else None

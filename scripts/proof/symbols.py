@@ -50,7 +50,7 @@ class Symbols:
         """Does nothing tell this symbol, not even in terms of others? The smaller or larger of two sizes, and a ratio, are told where both are."""
         if name[0] == "max":  # of numbers of the world that it names
             return any(self.hangs(size, name[1]) for size in name[2])
-        if name[0] in ("min", "div"):
+        if name[0] in ("div", "min", "most"):
             return any(self.hangs(size[world] if isinstance(size, tuple) else size, world) for size in name[1:])
         return name[0] != "named"
 

@@ -686,6 +686,19 @@ def named_cut_model():
     return model
 
 
+def padded_model():
+    """A signal is padded to at least 4 elements, and numbers are declared as a short one has them: how many there are is told, by a size that has a name."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"]), node("Sub", ["room", "n"], ["d"]), node("Max", ["d", "zero"], ["m"]),
+             node("Sub", ["n", "room"], ["e"]), node("Max", ["e", "zero"], ["k"]), node("Concat", ["zero", "k", "zero", "m"], ["q"], axis=0),
+             node("Pad", ["x", "q"], ["w"]), node("Unsqueeze", ["w", "one"], ["u"]), node("Expand", ["u", "channels"], ["c"]),
+             node("Transpose", ["c"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["y"])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, [1, "N"])], [("y", T.FLOAT, None)],
+                                  numbered(one=[1], room=[4], zero=[0], channels=[1, 3, 1]))
+    model.graph.value_info.extend(test_targets.h.make_tensor_value_info(name, T.FLOAT, dims) for name, dims in (("w", [1, 4]), ("u", [1, 1, 4])))
+    return model
+
+
 def stale_model():
     """A size that is known stays what it is where another one is declared, also of 64, as large as a size that is not known is guessed to be."""
     node = test_targets.h.make_node
@@ -772,7 +785,7 @@ def summed_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), named_cut_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), written_model(), type_model(), deep_model(),
+                  traced_model(), declared_model(), named_cut_model(), padded_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), pairs_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
