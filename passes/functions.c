@@ -1,11 +1,11 @@
-/* Types in model-local functions: a function is inferred once, so an input has the type that all calls give it.
+/* Types in model-local functions.
  *
- *   F(x f32[2,3]) and F(y f32[5,3])    F's input is f32[?,3]: what calls disagree on is unknown
+ * A call makes what its function makes of what the call gives: the function is inferred for each call, and once for all that give the same.
  *
- * A function is inferred after all that call it, since a call's types must be known; calls in one that is never called itself do not
- * count.  Then what calls make gets the types of the functions' outputs, of which only numbers hold for every call, and all is inferred
- * again, ROUNDS times at most: one for each call in a chain of them.  What F(F(x)) takes stays unknown, as F is inferred before its
- * result is. */
+ *   F(x f32[N,3]) and F(y f32[5,3]), F a Relu      the first is f32[N,3], the second f32[5,3]
+ *
+ * A function itself is optimized once, so an input has the type there that all calls give it: F's input is f32[?,3], as what calls disagree on is
+ * unknown. It gets its types after all that call it, since a call's types must be known; calls in one that is never called itself do not count. */
 #include "functions.h"
 
 #include <string.h>
@@ -13,37 +13,41 @@
 #include "../src/expand.h"
 #include "../src/shape.h"
 
-enum { ROUNDS = 64 };
+enum { MOST_NODES = 1 << 18 }; /* of functions, that one inference of a graph looks at */
 
 typedef struct {
-    rl_dtype dtype;
-    uint32_t rank;
-    const rl_dim *dim;
-} type;
-typedef struct {
     uint32_t ncall;
-    type *input;
+    rl_type *input;
 } called; /* what the calls of a function agree on */
 typedef struct {
     rl_graph *g;
-    const type *value;
+    const rl_type *value;
     uint32_t n;
-} remembered;
+} declared; /* a function or a body in it, as the file has it */
+typedef struct {
+    declared *p;
+    uint32_t n, cap;
+} declareds;
 struct rl_callsite {
     uint32_t function;
-    const type *input;
+    const rl_type *input;
 };
 
 struct rl_calls {
+    rl_shape_caller caller;
     rl_graph *main;
     rl_arena *mem;
     rl_callees callees;
     uint32_t *order, norder;
-    called *of; /* [function.n] */
+    bool *ordered;   /* [function.n] is it in order? */
+    called *of;      /* [function.n] */
+    declareds *file; /* [function.n] */
+    rl_hash known;   /* by the text of a call: index in made */
     struct {
-        remembered *p;
+        const rl_type **p;
         uint32_t n, cap;
-    } as_read; /* functions and the bodies in them, with types that hold for all calls as read */
+    } made;
+    uint32_t nnode;  /* looked at */
 };
 
 /* ---- who calls whom ---- */
@@ -83,12 +87,27 @@ static void sort_functions(rl_calls *c) {
         count_callers(c, c->main->function.p[ready.p[i]], ncaller, UINT32_MAX, &ready);
     c->order = ready.p;
     c->norder = ready.n;
+    c->ordered = rl_new(c->mem, bool, n);
+    for (uint32_t i = 0; i < ready.n; i++) c->ordered[ready.p[i]] = true;
 }
+
+static void remember(rl_calls *c, uint32_t function, rl_graph *g) {
+    rl_type *t = rl_new(c->mem, rl_type, g->nval);
+    for (uint32_t v = 0; v < g->nval; v++) t[v] = (rl_type){g->val[v].dtype, g->val[v].rank, g->val[v].dim};
+    rl_push(c->mem, c->file[function], ((declared){g, t, g->nval}));
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        for (uint32_t k = 0; k < n->nattr; k++)
+            if (n->attr[k].graph) remember(c, function, n->attr[k].graph);
+    }
+}
+
+static const rl_type *made(rl_shape_caller *caller, const rl_graph *g, const rl_nodeinfo *n);
 
 rl_calls *rl_calls_of(rl_graph *main, rl_arena *mem) {
     rl_calls *c = rl_new(mem, rl_calls, 1);
     bool known = true;
-    *c = (rl_calls){.main = main, .mem = mem};
+    *c = (rl_calls){.caller = {made}, .main = main, .mem = mem, .known.mem = mem};
     for (uint32_t k = 0; k < main->function.n; k++) known &= main->function.p[k] != NULL;
     for (uint32_t k = 0; k < main->function.n && !known; k++)
         if (main->function.p[k]) main->function.p[k]->doubtful = true; /* nobody knows all calls */
@@ -96,7 +115,11 @@ rl_calls *rl_calls_of(rl_graph *main, rl_arena *mem) {
     c->callees = rl_callees_of(main, mem);
     sort_functions(c);
     c->of = rl_new(mem, called, main->function.n);
-    for (uint32_t k = 0; k < main->function.n; k++) c->of[k].input = rl_new(mem, type, main->function.p[k]->input.n);
+    c->file = rl_new(mem, declareds, main->function.n);
+    for (uint32_t k = 0; k < main->function.n; k++) {
+        c->of[k].input = rl_new(mem, rl_type, main->function.p[k]->input.n);
+        remember(c, k, main->function.p[k]);
+    }
     return c;
 }
 
@@ -111,7 +134,7 @@ bool rl_calls_any(const rl_calls *c, uint32_t function) {
 
 /* ---- what the calls give ---- */
 
-static void meet(rl_arena *mem, rl_ctx *ctx, type *t, const type *x, bool first) {
+static void meet(rl_arena *mem, rl_ctx *ctx, rl_type *t, const rl_type *x, bool first) {
     if (first) {
         *t = *x;
         if (x->rank != RL_NORANK) t->dim = rl_copy(mem, x->dim, x->rank * sizeof *t->dim);
@@ -121,6 +144,17 @@ static void meet(rl_arena *mem, rl_ctx *ctx, type *t, const type *x, bool first)
     if (x->rank != t->rank) t->rank = RL_NORANK;
     for (uint32_t i = 0; t->rank != RL_NORANK && i < x->rank; i++)
         if (t->dim[i] != x->dim[i]) ((rl_dim *)t->dim)[i] = rl_dim_fresh(ctx);
+}
+
+/* Types of what a call gives its function's inputs, in mem. */
+static const rl_type *given_by(const rl_calls *c, const rl_graph *g, const rl_nodeinfo *n, uint32_t function, rl_arena *mem) {
+    uint32_t nin = c->main->function.p[function]->input.n;
+    rl_type *t = rl_new(mem, rl_type, nin);
+    for (uint32_t i = 0; i < nin; i++) {
+        const rl_valinfo *x = rl_has(rl_in(n, i)) ? rl_val(g, n->in[i]) : NULL;
+        t[i] = x ? (rl_type){x->dtype, x->rank, x->dim} : (rl_type){RL_UNDEF, RL_NORANK, NULL};
+    }
+    return t;
 }
 
 static void find_calls(const rl_calls *c, const rl_graph *g, bool every, rl_arena *mem, rl_callsites *out) {
@@ -134,14 +168,7 @@ static void find_calls(const rl_calls *c, const rl_graph *g, bool every, rl_aren
         if (dead && dead[g->order.p[k].i]) continue;
         for (uint32_t i = 0; i < n->nattr; i++)
             if (n->attr[i].graph) find_calls(c, n->attr[i].graph, every, mem, out);
-        if (f == RL_NONE) continue;
-        uint32_t nin = c->main->function.p[f]->input.n;
-        type *t = rl_new(mem, type, nin);
-        for (uint32_t i = 0; i < nin; i++) {
-            const rl_valinfo *x = rl_has(rl_in(n, i)) ? rl_val(g, n->in[i]) : NULL;
-            t[i] = x ? (type){x->dtype, x->rank, x->dim} : (type){RL_UNDEF, RL_NORANK, NULL};
-        }
-        rl_push(mem, *out, ((struct rl_callsite){f, t}));
+        if (f != RL_NONE) rl_push(mem, *out, ((struct rl_callsite){f, given_by(c, g, n, f, mem)}));
     }
 }
 
@@ -168,120 +195,101 @@ void rl_calls_add(rl_calls *c, rl_callsites s) {
     }
 }
 
-void rl_calls_give(rl_calls *c, uint32_t k) {
+/* Infers a function of which the inputs have these types; NULL: what the file declares. */
+static bool infer_function(rl_calls *c, uint32_t k, const rl_type *input) {
     rl_graph *g = c->main->function.p[k];
-    for (uint32_t i = 0; c->of[k].ncall && !c->callees.overloaded[k] && i < g->input.n; i++) {
-        const type *t = &c->of[k].input[i];
-        rl_graph_set_type(g, g->input.p[i], t->dtype, t->rank, t->dim);
-    }
-    if (rl_shape_infer(g) != RL_OK) g->doubtful = true;
-}
-
-/* ---- what calls make ---- */
-
-static void infer_all(rl_calls *c, const rl_graph *main, bool every, rl_arena *tmp) {
-    rl_callsites s = {0};
-    forget_calls(c);
-    find_calls(c, main, every, tmp, &s);
-    rl_calls_add(c, s);
-    for (uint32_t k = 0; k < c->main->function.n; k++) c->main->function.p[k]->doubtful = true;
-    for (uint32_t i = 0; i < c->norder; i++) {
-        uint32_t k = c->order[i];
-        rl_calls_give(c, k);
-        s.n = 0;
-        if (rl_calls_any(c, k)) find_calls(c, c->main->function.p[k], every, tmp, &s);
-        rl_calls_add(c, s);
-    }
-}
-
-/* Does y have numbers where x has none, or a rank? */
-static bool has_more_dims(const rl_valinfo *y, const rl_valinfo *x) {
-    if (x->rank == RL_NORANK || y->rank == RL_NORANK) return y->rank != RL_NORANK;
-    bool more = false;
-    for (uint32_t i = 0; i < y->rank && x->rank == y->rank; i++)
-        more |= rl_dim_known(y->dim[i]) && !rl_dim_known(x->dim[i]);
-    return more;
-}
-
-/* The type of a function's output to what a call makes, where less is known of that. */
-static bool spread_one(rl_graph *g, rl_value v, const rl_valinfo *y, rl_arena *tmp) {
-    const rl_valinfo *x = rl_has(v) ? rl_val(g, v) : NULL;
-    if (!x) return false;
-    bool typed = x->dtype == RL_UNDEF && y->dtype != RL_UNDEF, sized = has_more_dims(y, x);
-    if (!typed && !sized) return false;
-    rl_dim *dim = rl_new(tmp, rl_dim, sized ? y->rank : 0);
-    for (uint32_t i = 0; sized && i < y->rank; i++)
-        dim[i] = rl_dim_known(y->dim[i]) ? y->dim[i] : x->rank != RL_NORANK ? x->dim[i] : rl_dim_fresh(g->ctx);
-    rl_graph_set_type(g, v, typed ? y->dtype : x->dtype, sized ? y->rank : x->rank, sized ? dim : x->dim);
-    return true;
-}
-
-/* The types of all functions' outputs to what their calls in g make.  True when any was given. */
-static bool spread(const rl_calls *c, rl_graph *g, bool every, rl_arena *tmp) {
-    const bool *dead = every ? NULL : rl_dead_nodes(g, tmp);
-    bool any = false;
-    for (uint32_t i = 0; i < g->order.n; i++) {
-        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        if (dead && dead[g->order.p[i].i]) continue; /* its types are others */
-        for (uint32_t k = 0; k < n->nattr; k++)
-            if (n->attr[k].graph) any |= spread(c, n->attr[k].graph, every, tmp);
-        uint32_t k = rl_callee(&c->callees, n);
-        if (k == RL_NONE || c->callees.overloaded[k] || c->main->function.p[k]->doubtful) continue;
-        const rl_graph *f = c->main->function.p[k];
-        for (uint32_t j = 0; j < n->nout && j < f->output.n; j++)
-            any |= spread_one(g, n->out[j], rl_val(f, f->output.p[j]), tmp);
-    }
-    return any;
-}
-
-static rl_status infer_rounds(rl_calls *c, rl_graph *main, bool every, rl_arena *tmp) {
-    bool any = c->norder > 0;
-    for (uint32_t round = 0; round < ROUNDS && any; round++) {
-        infer_all(c, main, every, tmp);
-        any = spread(c, main, every, tmp);
-        for (uint32_t k = 0; k < c->main->function.n; k++)
-            if (rl_calls_any(c, k)) any |= spread(c, c->main->function.p[k], every, tmp);
-        if (any) RL_TRY(rl_shape_infer(main));
-    }
-    return RL_OK;
-}
-
-static void remember(rl_calls *c, rl_graph *g) {
-    type *t = rl_new(c->mem, type, g->nval);
-    for (uint32_t v = 0; v < g->nval; v++) t[v] = (type){g->val[v].dtype, g->val[v].rank, g->val[v].dim};
-    rl_push(c->mem, c->as_read, ((remembered){g, t, g->nval}));
-    for (uint32_t i = 0; i < g->order.n; i++) {
-        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        for (uint32_t k = 0; k < n->nattr; k++)
-            if (n->attr[k].graph) remember(c, n->attr[k].graph);
-    }
-}
-
-rl_status rl_calls_infer_all(rl_calls *c, rl_callsites *as_read, rl_arena *tmp) {
-    *as_read = (rl_callsites){0};
-    RL_TRY(infer_rounds(c, c->main, true, tmp));
-    for (uint32_t k = 0; c->norder && k < c->main->function.n; k++) remember(c, c->main->function.p[k]);
-    if (c->norder) find_calls(c, c->main, true, c->mem, as_read);
-    return rl_calls_infer_live(c, tmp);
-}
-
-rl_status rl_calls_infer_live(rl_calls *c, rl_arena *tmp) {
-    return infer_rounds(c, c->main, false, tmp);
-}
-
-/* ---- what a function may be taken for ---- */
-
-rl_status rl_calls_written(rl_calls *c, rl_graph *main, rl_callsites as_read, rl_arena *tmp) {
-    for (uint32_t i = 0; i < c->as_read.n; i++) {
-        const remembered *x = &c->as_read.p[i];
+    for (uint32_t i = 0; i < c->file[k].n; i++) {
+        const declared *x = &c->file[k].p[i];
         for (uint32_t v = 0; v < x->n; v++) {
             x->g->val[v].dtype = x->value[v].dtype;
             x->g->val[v].rank = x->value[v].rank;
             x->g->val[v].dim = x->value[v].dim;
         }
     }
-    if (main) RL_TRY(rl_shape_infer(main));
-    if (main) RL_TRY(infer_rounds(c, main, true, tmp));
+    for (uint32_t i = 0; i < g->input.n && input; i++) rl_graph_set_type(g, g->input.p[i], input[i].dtype, input[i].rank, input[i].dim);
+    if (rl_shape_infer_calls(g, &c->caller) != RL_OK) g->doubtful = true;
+    return !g->doubtful;
+}
+
+void rl_calls_give(rl_calls *c, uint32_t k) {
+    infer_function(c, k, c->of[k].ncall && !c->callees.overloaded[k] ? c->of[k].input : NULL);
+}
+
+/* ---- what calls make ---- */
+
+static rl_str text_of(const rl_calls *c, uint32_t k, const rl_type *input) {
+    rl_text t = {.mem = c->mem};
+    rl_put(&t, "%u", k);
+    for (uint32_t i = 0; i < c->main->function.p[k]->input.n; i++) {
+        rl_put(&t, ";%d:%u", (int)input[i].dtype, input[i].rank);
+        for (uint32_t d = 0; input[i].rank != RL_NORANK && d < input[i].rank; d++) rl_put(&t, ",%lld", (long long)input[i].dim[d]);
+    }
+    return rl_intern(c->main->ctx, t.p, t.n);
+}
+
+static bool has_dim(const rl_type *input, uint32_t n, rl_dim d) {
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; input[i].rank != RL_NORANK && k < input[i].rank; k++)
+            if (input[i].dim[k] == d) return true;
+    return false;
+}
+
+static const rl_type *made(rl_shape_caller *caller, const rl_graph *g, const rl_nodeinfo *n) {
+    rl_calls *c = (rl_calls *)(void *)caller;
+    uint32_t k = rl_callee(&c->callees, n);
+    if (k == RL_NONE || c->callees.overloaded[k] || !c->ordered[k]) return NULL;
+    const rl_graph *f = c->main->function.p[k];
+    const rl_type *input = given_by(c, g, n, k, c->mem);
+    rl_str text = text_of(c, k, input);
+    uint32_t at = rl_hash_get(&c->known, (uintptr_t)text);
+    if (n->nout > f->output.n) return NULL;
+    if (at != RL_NONE) return c->made.p[at];
+    if (f->order.n > MOST_NODES - c->nnode) return NULL;
+    c->nnode += f->order.n;
+    bool sure = infer_function(c, k, input), once = true;
+    rl_type *t = rl_new(c->mem, rl_type, f->output.n);
+    for (uint32_t i = 0; i < f->output.n; i++) {
+        const rl_valinfo *x = sure && rl_has(f->output.p[i]) ? rl_val(f, f->output.p[i]) : NULL;
+        t[i] = x ? (rl_type){x->dtype, x->rank, x->dim} : (rl_type){RL_UNDEF, RL_NORANK, NULL};
+        for (uint32_t d = 0; t[i].rank != RL_NORANK && d < t[i].rank; d++)
+            once &= rl_dim_known(t[i].dim[d]) || has_dim(input, f->input.n, t[i].dim[d]); /* else a size that is not known may be another one */
+    }
+    if (once) {
+        rl_hash_put(&c->known, (uintptr_t)text, c->made.n);
+        rl_push(c->mem, c->made, t);
+    }
+    return t;
+}
+
+rl_status rl_calls_infer(rl_calls *c, rl_graph *g) {
+    c->nnode = 0;
+    return rl_shape_infer_calls(g, c->norder ? &c->caller : NULL);
+}
+
+rl_status rl_calls_infer_all(rl_calls *c, rl_callsites *as_read, rl_arena *tmp) {
+    rl_callsites s = {0};
+    *as_read = s;
+    if (!c->norder) return RL_OK;
+    RL_TRY(rl_calls_infer(c, c->main));
+    find_calls(c, c->main, true, c->mem, as_read);
+    forget_calls(c);
+    find_calls(c, c->main, false, tmp, &s);
+    rl_calls_add(c, s);
+    for (uint32_t k = 0; k < c->main->function.n; k++) c->main->function.p[k]->doubtful = true;
+    for (uint32_t i = 0; i < c->norder; i++) {
+        uint32_t k = c->order[i];
+        rl_calls_give(c, k);
+        s.n = 0;
+        if (rl_calls_any(c, k)) find_calls(c, c->main->function.p[k], false, tmp, &s);
+        rl_calls_add(c, s);
+    }
+    return RL_OK;
+}
+
+/* ---- what a function may be taken for ---- */
+
+rl_status rl_calls_written(rl_calls *c, rl_graph *main, rl_callsites as_read, rl_arena *tmp) {
+    if (main) RL_TRY(rl_calls_infer(c, main));
     forget_calls(c);
     rl_calls_add(c, main ? rl_calls_in(c, main, tmp) : as_read);
     return RL_OK;

@@ -1,8 +1,8 @@
 /* Model-local functions: each is a graph of its own, with its inputs and outputs in logical order, and optimized as one.
  *
- * What is known of a function's inputs is what its calls agree on.  Two questions are asked of that, and have other answers:
- *   what do calls make      for the graphs that call: calls that nothing reads do not count (rl_calls_infer_live)
- *   what may be taken for granted when the function is written anew: every call counts that is in the file then (rl_calls_written)
+ *   what does a call make?              what the function makes of what this call gives (rl_calls_infer)
+ *   what may be taken for granted       what all calls agree on: every call counts that is in the file then (rl_calls_written)
+ *   when the function is written anew?
  *
  *   F(x f32[2,4,1]) -> y, and F(z f32[2,4,5]), which nothing reads    y is made by an F of f32[2,4,1]; whether F may be written for that alone
  *                                                                    hangs on whether the main graph is written, without the second call */
@@ -23,14 +23,12 @@ rl_calls *rl_calls_of(rl_graph *main, rl_arena *mem);
 /* Functions after all that call them: *order has so many.  Those that lead to themselves are not among them. */
 uint32_t rl_calls_order(const rl_calls *c, const uint32_t **order);
 
-/* Infers all functions of main, whose own types are known, and main with what they make.  Those that cannot be are doubtful.  as_read: all
- * calls of main, with types that hold for each. */
+/* A graph with what its calls make: main, or what it was rewritten to. */
+rl_status rl_calls_infer(rl_calls *c, rl_graph *g);
+/* Main, and all functions by the calls that are read; those that cannot be inferred are doubtful.  as_read: all calls of main, with their types. */
 rl_status rl_calls_infer_all(rl_calls *c, rl_callsites *as_read, rl_arena *tmp);
-/* Once more: main has been written, so that calls may have gone and more is known. */
-rl_status rl_calls_infer_live(rl_calls *c, rl_arena *tmp);
 
-/* The second question.  To begin with: what all functions are by the calls of main as it was written (NULL: as_read), and of the functions as
- * they were read; and the calls of main alone are added. */
+/* The second question.  To begin with the calls of main as it was written (NULL: as_read) are added. */
 rl_status rl_calls_written(rl_calls *c, rl_graph *main, rl_callsites as_read, rl_arena *tmp);
 /* Then, for each function after its callers: it gets its types by the calls that were added, and is inferred; it may turn doubtful.  When it has
  * been written, its own calls are added, if any calls it. */

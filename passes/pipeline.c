@@ -36,10 +36,8 @@ static rl_status close_bodies(rl_pass_run *r) {
     return s;
 }
 
-/* Types of what was written, with those that calls which are gone had kept from functions. */
 static rl_status infer_written(rl_pass_run *r) {
-    RL_TRY(rl_shape_infer(r->g));
-    return r->calls ? rl_calls_infer_live(r->calls, r->tmp) : RL_OK;
+    return r->calls ? rl_calls_infer(r->calls, r->g) : rl_shape_infer(r->g);
 }
 
 static const char *const replan[] = {"legal", "assign", "pick", "insert", "lower", "dce"};

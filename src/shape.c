@@ -248,7 +248,7 @@ bool rl_shape_elem(const rl_graph *g, rl_value v, uint32_t i, rl_elem *e) {
 
 /* ---- the walk ---- */
 
-static rl_status infer_graph(rl_graph *g, rl_shaper *outer, const rl_hash *given, bool *lenient);
+static rl_status infer_graph(rl_graph *g, rl_shaper *outer, rl_shape_caller *caller, const rl_hash *given, bool *lenient);
 
 /* Gives the body's outer values what is known of them outside. */
 static void enter_body(const rl_graph *g, rl_graph *body) {
@@ -268,7 +268,7 @@ static void enter_body(const rl_graph *g, rl_graph *body) {
 
 rl_status rl_shape_body(rl_shaper *s, rl_graph *body) {
     enter_body(s->g, body);
-    rl_status status = infer_graph(body, s, s->given, &s->lenient);
+    rl_status status = infer_graph(body, s, s->caller, s->given, &s->lenient);
     s->entering = NULL;
     return status;
 }
@@ -305,11 +305,13 @@ static void leave_items(const rl_shaper *s, rl_shaper *outer) {
     for (uint32_t i = 0; i < s->g->output.n; i++) outer->leaving[i] = item_in(outer->tmp, rl_shape_item(s, s->g->output.p[i]));
 }
 
-/* An op that no rule knows gives what is declared, as its bodies do; Softmax along an axis that each call of its function names, what it takes. */
+/* An op that no rule knows gives what is declared, as its bodies do; a call, what its function makes of what it is given; Softmax along an axis that each call of its function names, what it takes. */
 static rl_status infer_opaque(rl_shaper *s) {
     s->lenient = true;
     for (uint32_t i = 0; i < s->n->nattr; i++)
         if (s->n->attr[i].graph) RL_TRY(rl_shape_body(s, s->n->attr[i].graph));
+    const rl_type *made = s->caller ? s->caller->made(s->caller, s->g, s->n) : NULL;
+    for (uint32_t i = 0; i < s->n->nout && made; i++) RL_TRY(rl_shape_set(s, i, made[i].dtype, made[i].rank, made[i].dim));
     if (s->n->bare == RL_OP_OPAQUE || *s->n->domain || rl_shape_rules[s->n->bare].rule != rl_rule_same) return RL_OK;
     s->dtype = rl_shape_rules[s->n->bare].dtype;
     return rl_rule_same(s); /* whatever its attributes are */
@@ -356,11 +358,11 @@ static rl_status infer_node(rl_shaper *s, rl_node id) {
 }
 
 /* Sets *lenient where the types of g's outputs may be no better than what was declared. */
-static rl_status infer_graph(rl_graph *g, rl_shaper *outer, const rl_hash *given, bool *lenient) {
+static rl_status infer_graph(rl_graph *g, rl_shaper *outer, rl_shape_caller *caller, const rl_hash *given, bool *lenient) {
     rl_arena tmp, keep;
     rl_arena_init(&tmp, g->ctx);
     rl_arena_init(&keep, g->ctx);
-    rl_shaper s = {.g = g, .ctx = g->ctx, .tmp = &tmp, .keep = &keep, .outer = outer, .depth = outer ? outer->depth + 1 : 0, .given = given, .lenient = *lenient};
+    rl_shaper s = {.g = g, .ctx = g->ctx, .tmp = &tmp, .keep = &keep, .outer = outer, .depth = outer ? outer->depth + 1 : 0, .caller = caller, .given = given, .lenient = *lenient};
     rl_status status = RL_OK;
     g->doubtful = false;
     if (outer) enter_items(&s);
@@ -402,16 +404,20 @@ static void find_given(const rl_graph *g, rl_hash *given) {
 }
 
 rl_status rl_shape_infer(rl_graph *g) {
+    return rl_shape_infer_calls(g, NULL);
+}
+
+rl_status rl_shape_infer_calls(rl_graph *g, rl_shape_caller *caller) {
     rl_arena tmp;
     rl_arena_init(&tmp, g->ctx);
     rl_hash given = {.mem = &tmp};
     bool lenient = false;
     find_given(g, &given);
-    rl_status status = infer_graph(g, NULL, &given, &lenient);
+    rl_status status = infer_graph(g, NULL, caller, &given, &lenient);
     if (status == RL_OK && g->doubtful && !g->alike) {
         forget_sizes(g, false); /* one of those declared is wrong: none is believed */
         lenient = false;
-        status = infer_graph(g, NULL, &given, &lenient);
+        status = infer_graph(g, NULL, caller, &given, &lenient);
     }
     rl_arena_free(&tmp);
     return status;

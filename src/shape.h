@@ -10,8 +10,19 @@
 #define RL_SHAPE_H
 #include "ir.h"
 
+typedef struct { rl_dtype dtype; uint32_t rank; const rl_dim *dim; } rl_type; /* RL_UNDEF, RL_NORANK: not known */
+
+/* Who knows what calls of functions make. */
+typedef struct rl_shape_caller rl_shape_caller;
+struct rl_shape_caller {
+    /* The types of the outputs of n, a node of g or of a body in it; NULL: n is no call, or nothing is known. */
+    const rl_type *(*made)(rl_shape_caller *c, const rl_graph *g, const rl_nodeinfo *n);
+};
+
 /* Infers everything in g and its bodies, in g->order. */
 rl_status rl_shape_infer(rl_graph *g);
+/* The same where calls make what the caller says. */
+rl_status rl_shape_infer_calls(rl_graph *g, rl_shape_caller *c);
 /* Element i of a small tensor, from its data (i32, i64) or elem; false when nothing is known of it.
  *   elem {N,3} of Shape(x):  i=1 -> {.known = true, .num = 3, .den = 1};  i=0 -> {.known = false, .sym = N, .den = 1} */
 bool rl_shape_elem(const rl_graph *g, rl_value v, uint32_t i, rl_elem *e);

@@ -17,8 +17,6 @@ enum {
     MAXBYTE = 4096,   /* of a folded constant */
 };
 
-typedef struct { rl_dtype dtype; uint32_t rank; const rl_dim *dim; } rl_type;
-
 static inline rl_type rl_type_of(const rl_valinfo *x) {
     return x ? (rl_type){x->dtype, x->rank, x->dim} : (rl_type){RL_UNDEF, RL_NORANK, NULL};
 }
@@ -36,6 +34,7 @@ typedef struct rl_shaper {
     rl_type *leaving;       /* and of the outputs of the one that was inferred last, in tmp */
     rl_dtype dtype;         /* from the op's row: the output's type, RL_UNDEF for that of input 0 */
     uint32_t depth;         /* how many bodies deep */
+    rl_shape_caller *caller; /* or NULL */
     const rl_hash *given;   /* by name: unknown sizes of the model's inputs */
     bool lenient;           /* a contradiction is no error, as it is none in a body, which may never run: a declared size, which may
                                be wrong, has stood in for one that no rule could tell */

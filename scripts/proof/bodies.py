@@ -116,7 +116,7 @@ def repeated(world, node, names, before, after_them, skip):
     """Types that the carried values have in every turn, what the body then gives behind its first `skip` outputs, and the body."""
     carried, items = [world.type.get(n, (0, None)) for n in names], [world.sequences.get(n) for n in names]
     for turn in range(4):
-        named = [(e, d and tuple(world.symbols.number(("turn", tuple(node.output), i, k), world.world) if x is None else x for k, x in enumerate(d)))
+        named = [(e, d and tuple(world.symbols.number(("turn", tuple(node.output), i, k, *world.scope), world.world) if x is None else x for k, x in enumerate(d)))
                  if d is not None else (e, d) for i, (e, d) in enumerate(carried)]
         graph, inner = body_of(world, node, "body", before + named + after_them, [None] * len(before) + items)
         gives = [inner.type.get(o, (0, None)) for o in graph.outputs[skip:]]

@@ -404,12 +404,11 @@ def fits(config, form):
 class Rewritten:
     """A graph, the main one or a function, and what became of it: rebuilt once for any number of certificates."""
 
-    def __init__(self, model, out, target, sizes=None):
-        """sizes: of what moves in the result, where they are others than those that hold for all calls."""
+    def __init__(self, model, out, target):
         self.model, self.out, self.target = model, out, target
         self.blocked, self.problems = None, {}
         self.kept = []  # constants that the file takes for variables
-        self.sizes = sizes or self.out.sizes
+        self.sizes = self.out.sizes
         self.moves = moved_each(self.out.nodes, self.sizes, self.out.graph, bool(target and target.charges))
         self.moved = len(self.moves), sum(size for _, size in self.moves)
 
@@ -533,22 +532,12 @@ class Pair:
         self.protos = [onnx.load(p, load_external_data=False) for p in (path, result)]
         self.graphs = [Graph(m, str(Path(p).parent)) for m, p in zip(self.protos, (path, result))]
         symbols = Symbols(others, open_)
-        functions = [calls.bodies(m, g) for m, g in zip(self.protos, self.graphs)]
-        model = Model(self.graphs[0], symbols, functions[0])
-        symbols.calls = {}
-        out = Model(self.graphs[1], symbols, functions[1], read=False)
+        for proto, graph in zip(self.protos, self.graphs):
+            if proto.functions:
+                calls.Functions(proto, graph)
+        model, out = Model(self.graphs[0], symbols), Model(self.graphs[1], symbols, read=False)
         self.types = out.types  # a function may be taken for what all calls in the result agree on
-        self.main, self.functions = Rewritten(model, out, target, self.sizes_read(result, symbols, out.sizes) if functions[1] else None), {}
-
-    def sizes_read(self, path, symbols, every):
-        """The sizes of the result where calls that no output hangs on do not count, as they do not in the model; and of what only such a call makes."""
-        graph, of_all, symbols.calls = Graph(self.protos[1], str(Path(path).parent)), symbols.calls, {}
-        sizes = Model(graph, symbols, calls.bodies(self.protos[1], graph)).sizes
-        symbols.calls = of_all  # what the functions' own parts go by
-        for known, others in ((sizes.dims, every.dims), (sizes.elem, every.elem), (sizes.count, every.count)):
-            for name in others.keys() - known.keys():
-                known[name] = others[name]
-        return sizes
+        self.main, self.functions = Rewritten(model, out, target), {}
 
     @property
     def kept(self):
@@ -601,7 +590,7 @@ class Pair:
             models = []
             for proto, graph in zip(self.protos, self.graphs):
                 f = proto.functions[k]
-                models.append(Model(graph.function(f), self.main.model.sizes.symbols, {}, given=self.types.get((f.domain, f.name))))
+                models.append(Model(graph.function(f), self.main.model.sizes.symbols, given=self.types.get((f.domain, f.name))))
             self.functions[k] = Rewritten(*models, self.target)
         return self.functions[k]
 

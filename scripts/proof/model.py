@@ -133,6 +133,7 @@ class Graph:
         self.version = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
         self.ir_version, self.folder = model.ir_version, folder
         self.local = {(f.domain, f.name) for f in model.functions}
+        self.functions = None  # calls.Functions
         self.name(model.graph)
 
     def name(self, proto):
@@ -484,21 +485,14 @@ def is_chosen(n, k, constant, sizes):
 class Model:
     """A graph, prepared: the main one, or a function of a model whose types are given."""
 
-    def __init__(self, graph, symbols, functions, read=True, given=None):
-        """read: calls that no output hangs on do not count. given: the types of the inputs in each world."""
+    def __init__(self, graph, symbols, read=True, given=None):
+        """read: what no output hangs on goes; else the types of functions are found, by all calls. given: the types of the inputs in each world."""
         self.graph = graph
         if read:
             self.graph.drop_dead()
-        main = read and not functions and given is None
+        main = read and not graph.functions and given is None
         self.sizes = alike.sizes_of(self.graph, symbols) if main else Sizes(self.graph, symbols, given)
-        self.types = {}  # of the inputs of functions
-        for _ in range(calls.ROUNDS if functions else 0):
-            was = dict(self.sizes.symbols.calls)
-            self.types, made = calls.infer(functions, self.graph, self.sizes.worlds, read)
-            self.sizes.symbols.calls.update(made)
-            if self.sizes.symbols.calls == was:
-                break
-            self.sizes = Sizes(self.graph, self.sizes.symbols, given)
+        self.types = {} if read or given is not None or not graph.functions else calls.types_of(graph.functions, graph, self.sizes.worlds)  # of the functions' inputs
         self.graph.open()
         self.graph.drop_dead()
         self.graph.nodes = sequences.Elements(self.graph, self.sizes, lambda op, *io, **attr: Node(helper.make_node(op, *io, **attr), self.graph, made=True)).nodes()

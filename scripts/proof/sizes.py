@@ -50,6 +50,8 @@ def follows(node, a, b):
         return True
     if node.op in ("Min", "Max") and all(n in a.data and n in b.data for n in list(node.input) + list(node.output)):
         x, y = a.data[node.output[0]], b.data[node.output[0]]  # a size is at least 0
+        if node.op == "Max" and x.size == 1 and x.dtype.kind == "i":
+            return False  # see Sizes.extreme_of
         return bool((differ(x, y) | ((x <= 0) if node.op == "Min" else False) | ~np.logical_or.reduce(np.broadcast_arrays(*unknown))).all())
     if node.op == "Cast" and node.attr("to") == TensorProto.BOOL and node.inp(0) in a.data:  # a size that has a name is at least 1
         symbol = lambda x: a.symbols.name.get((0, int(x)), ("",))[0]
@@ -90,12 +92,12 @@ class Sizes:
             if node.op == "Equal" and node.domain == "" and self.symbols.index:
                 self.forget_unequal(node)
             elif self.symbols.index and not follows(node, *worlds[:2]):
-                least = self.least_of(node) or self.ratio_of(node)
+                size = self.extreme_of(node) or self.ratio_of(node)
                 for k, w in enumerate(worlds):
                     for name in node.output:
                         was = w.data.pop(name, None)
-                        if least is not None:
-                            w.data[name] = np.full(was.shape, least[k], was.dtype)
+                        if size is not None:
+                            w.data[name] = np.full(was.shape, size[k], was.dtype)
             self.note_sure(node)
         a, b, guess = worlds
         self.elem, self.dims, self.content, self.count, self.guessed = {}, {}, {}, {}, {}
@@ -158,11 +160,22 @@ class Sizes:
                 made = [self.made_broadcast(w, size) or w.joined.get(at) or (w.doubt.get(at) if not known(pair) else None) for w, size in zip(self.worlds, pair)]
                 if any(made):
                     numbers = {n for n in made[0][2] & made[1][2] if n < LEAST} if [m and m[1] for m in made] == [0, 1] else set()  # it broadcasts to such a one alone
-                    said = numbers.pop() if len(numbers) == 1 else self.worlds[0].says_number(y, k)
-                    size = self.symbol(made[0] or made[1]) if said is None else (said,) * WORLDS
+                    size = self.symbol(made[0] or made[1])
+                    said = numbers.pop() if len(numbers) == 1 else self.said_of(y, k, size)
+                    size = size if said is None else (said,) * WORLDS
                     for w, d in zip(self.worlds, size):
                         elem, was = w.type[y]
                         w.type[y] = (elem, was[:k] + (d,) + was[k + 1:])
+
+    def said_of(self, name, k, size):
+        """The number that is declared for a dim of this size, where the size hangs on what nothing tells; or None."""
+        return self.worlds[0].says_number(name, k) if self.worlds[0].hangs_on_unknown(size[0]) else None
+
+    def is_believed(self, left, was):
+        """The number that is declared for what a cut leaves: where that hangs on what nothing tells; but the last of a size that was rounded down may be
+        none, and of another size it is one."""
+        last = self.symbols.name.get((0, left[0]), ("",))[:2] == ("min", 1)
+        return not self.is_rounded_down(was) if last else self.worlds[0].hangs_on_unknown(left[0])
 
     def believe_known(self, node):
         """Off the axis the inputs of a Concat have one size: the number, where one of them has a number."""
@@ -222,8 +235,9 @@ class Sizes:
             return
         cuts = [w.cuts(node, len(types[0][0])) for w in self.worlds]
         for k, (was, now) in enumerate(zip(zip(*types[0]), zip(*types[1]))):
-            left, said = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts else None, self.worlds[0].says_number(y, k)
-            if left and said is not None and not (self.symbols.name.get((0, left[0]), ("",))[0] == "min" and self.is_rounded_down(was)):
+            left = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts else None
+            said = self.worlds[0].says_number(y, k) if left else None
+            if said is not None and self.is_believed(left, was):
                 left = (said,) * WORLDS
             for w, size in zip(self.worlds, left or ()):
                 elem, dims = w.type[y]
@@ -238,7 +252,10 @@ class Sizes:
         if known(start) and known(end):
             if set(step) == {1} and 0 <= start[0] < LEAST <= end[0] < END and not known(now):  # as large as a symbol may be
                 return self.smaller(now, tuple(e - s for s, e in zip(start, end)))
-            return self.smaller(now, was) if not known(was) and known(now) else None
+            if known(was) or not known(now):
+                return None
+            told = min(step) > 0 and (start[0] >= 0 or end[0] >= END)
+            return self.smaller(now, was) if told else self.symbol(("cut", was[:2], start[:2], end[:2], step[:2]))
         if set(step) == {1} and self.falls(start) and max(start) < 0 and (min(end) >= END or end == was):  # the last of them
             return self.smaller(was, tuple(-s for s in start))
         if self.falls(start) or self.falls(end) or set(step) != {1}:
@@ -267,20 +284,20 @@ class Sizes:
         (times, more), other = (divmod(s, k) for s, k in zip(size[:2], n[:2]))
         return times > 0 and more < LEAST and (times, more) == other
 
-    def least_of(self, node):
-        """What the one element is that a Min or ReduceMin makes, in each world: of sizes where it hangs on them which is least; or None."""
-        made = [w.data.get(node.out(0)) for w in self.worlds]
-        if node.op not in ("Min", "ReduceMin") or node.domain != "" or any(x is None or x.size != 1 or x.dtype.kind != "i" for x in made):
+    def extreme_of(self, node):
+        """What the one element is that a Min or Max, or a reduction to one, makes, in each world: of sizes where it hangs on them which it is; or None."""
+        made, least = [w.data.get(node.out(0)) for w in self.worlds], node.op.endswith("Min")
+        if node.op not in ("Min", "ReduceMin", "Max", "ReduceMax") or node.domain != "" or any(x is None or x.size != 1 or x.dtype.kind != "i" for x in made):
             return None
-        read = node.input[:1] if node.op == "ReduceMin" else node.input
+        read = node.input[:1] if node.op.startswith("Reduce") else node.input
         given = [np.concatenate([w.data[x].ravel() for x in read]).tolist() if all(x in w.data for x in read) else [] for w in self.worlds]
         sizes = list(zip(*given))
-        if len({*map(len, given)}) != 1 or not sizes or min(map(min, sizes)) < 0:
+        if len({*map(len, given)}) != 1 or not sizes or (least and min(map(min, sizes)) < 0):
             return None
-        least = sizes[0]
+        one = sizes[0]
         for size in sizes[1:]:
-            least = self.smaller(least, size)
-        return least
+            one = self.smaller(one, size) if least else self.larger(one, size)
+        return one
 
     def ratio_of(self, node):
         """What one size divided by another is, where the numbers do not tell: a symbol."""
@@ -299,6 +316,16 @@ class Sizes:
         if apart[0] == apart[1] or (known(one) and one[0] <= self.least(other)) or self.least(apart):
             return tuple(map(min, a, b))
         return self.symbol(("min", one[0] if known(one) else one[:2], other[:2]))
+
+    def larger(self, a, b):
+        """Of two sizes, of which one may be negative (256-N); a symbol where that hangs on what they are."""
+        one, other = sorted((a, b), key=lambda x: (not known(x), x))
+        apart = tuple(x - y for x, y in zip(other, one))
+        if apart[0] == apart[1]:
+            return max(a, b)
+        if known(one) and not self.falls(other) and one[0] <= self.least(other):
+            return other
+        return self.symbol(("most", one[0], other[:2]) if known(one) else ("max", 0, frozenset((a[0], b[0]))))
 
     def bits(self, name):
         packed = PACKED.get(TensorProto.DataType.Name(self.elem[name])) if self.elem.get(name) else None

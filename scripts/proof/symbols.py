@@ -29,7 +29,6 @@ class Symbols:
         self.times = (1, 840 if others == 2 else 2)
         self.index, self.name, self.open = {}, {}, {x[:2]: x[2] for x in open_}
         self.given = {}    # name -> its numbers in all worlds, where they are others (alike.py)
-        self.calls = {}    # what functions of the model give (calls.py)
         self.sure = set()  # tensors whose contents hang on no unknown size
         odd, even = (primes(n, 64, apart, rest) for n, apart, rest in zip((LEAST, 20_011), APART, self.rests))
         self.numbers = [[t * p for p in found] for t, found in zip(self.times, (odd, even))]
@@ -46,6 +45,18 @@ class Symbols:
             self.numbers[world] += [times * p for p in more]
         self.name[world, self.numbers[world][i]] = name
         return self.numbers[world][i]
+
+    def is_untold(self, name, world):
+        """Does nothing tell this symbol, not even in terms of others? The smaller or larger of two sizes, and a ratio, are told where both are."""
+        if name[0] == "max":  # of numbers of the world that it names
+            return any(self.hangs(size, name[1]) for size in name[2])
+        if name[0] in ("div", "min", "most"):
+            return any(self.hangs(size[world] if isinstance(size, tuple) else size, world) for size in name[1:])
+        return name[0] != "named"
+
+    def hangs(self, size, world):
+        """Is it a symbol that nothing tells, or a multiple of one?"""
+        return size > 0 and any(w == world and size % n == 0 and self.is_untold(name, world) for (w, n), name in list(self.name.items()))
 
 
 # ---------------------------------------------------------------------------------------------------- pairs

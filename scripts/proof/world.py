@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from . import bodies, contrib, parts, sequences
+from . import bodies, calls, contrib, parts, sequences
 from .contents import ALGEBRA, END, FILLED, MOVES, SMALL, cut, evaluate
 from .equation import terms
 from .symbols import GUESS, LEAST
@@ -54,6 +54,7 @@ class World:
         self.full = set(outer.full) if outer else set()  # tensors of which no element is 0, however many there are
         self.open = False  # has the first input of the node at hand a size that is not known?
         self.inner = outer is not None
+        self.scope = outer.scope if outer else ()  # in a function: the call that it is inferred for, and those around that
         self.first = None  # of the world of guesses: the one that knows which sizes are symbols
         self.cache = outer.cache if outer else {}
         self.declared = {v.name: v.type for v in list(graph.proto.value_info) + list(graph.proto.output)}
@@ -70,7 +71,7 @@ class World:
             if d.HasField("dim_value") and d.dim_value >= 0:
                 dims.append(d.dim_value)
             else:
-                dims.append(self.symbols.number(("named", d.dim_param) if d.dim_param else ("unknown", owner, i), self.world))
+                dims.append(self.symbols.number(("named", d.dim_param) if d.dim_param else ("unknown", owner, i, *self.scope), self.world))
         return t.elem_type, tuple(dims)
 
     def start(self):
@@ -100,7 +101,7 @@ class World:
     def infer(self, node):
         got = {}
         key = None
-        if not node.graphs and "Sequence" not in node.op and node.op != "NonZero":
+        if not node.graphs and "Sequence" not in node.op and node.op != "NonZero" and (node.domain, node.op) not in self.graph.local:
             key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
                    tuple(self.data[n].tobytes() if n in self.data else self.listed(n) for n in node.input))
             got = self.cache.get(key)
@@ -118,7 +119,7 @@ class World:
             if name in self.declared:
                 elem, dims = self.merge(elem, self.close_sum(node, dims, self.declared[name]), self.declared[name], name)
             if dims is not None:
-                dims = tuple(self.symbols.number(self.symbols.open.get((name, k), ("unknown", name, k)), self.world)
+                dims = tuple(self.symbols.number(self.symbols.open.get((name, k), ("unknown", name, k, *self.scope)), self.world)
                              if d is None or (name, k) in self.symbols.open else d for k, d in enumerate(dims))
             self.type[name] = (elem, self.guessed(name, dims))
 
@@ -166,16 +167,15 @@ class World:
         """Is it a size that nothing tells, not even in terms of others?"""
         if self.world == 2:
             return size is None or size == GUESS
-        name = ("named",) if size is None else self.symbols.name.get((self.world, size), ("named",))
-        if name[0] in ("min", "div"):  # of two sizes, each a number or what it is in the worlds
-            return any(self.is_unknown(x if type(x) is int else x[self.world]) for x in name[1:])
-        return size is None or name[0] != "named"
+        return size is None or self.symbols.is_untold(self.symbols.name.get((self.world, size), ("named",)), self.world)
+
+    def is_number(self, size):
+        """Is it no size that is not known? Of a guess that cannot be told."""
+        return size is not None and size < LEAST and self.world < 2
 
     def hangs_on_unknown(self, size):
         """Is it such a size, a multiple of one, or what windows or pads make of one?"""
-        if self.is_unknown(size) or size in self.windowed:
-            return True
-        return size > 0 and any(w == self.world and name[0] != "named" and size % n == 0 and self.is_unknown(n) for (w, n), name in list(self.symbols.name.items()))
+        return self.is_unknown(size) or size in self.windowed or self.symbols.hangs(size, self.world)
 
     def note_windows(self, node, got):
         x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
@@ -183,16 +183,23 @@ class World:
         if self.world < 2 and x and y and len(x) == len(y) and first is not None:
             self.windowed.update(b for a, b in zip(x[first:], y[first:]) if a and b and a != b and self.hangs_on_unknown(a))
 
+    def strides(self, node, rank):
+        """{dim: stride} of the dims that a node's windows go along, the same in its input and its result; of an STFT the frames are where the signal was."""
+        if node.domain == "" and node.op in (*POOLS, *CONVS):
+            return dict(enumerate(node.attr("strides", [1] * (rank - 2)), 2))
+        step = self.data.get(node.inp(1)) if (node.domain, node.op) == ("", "STFT") else None
+        return {} if step is None or step.size != 1 else {1: int(step.ravel()[0])}
+
     def below_windows(self, node, got):
         """Of a guess that is smaller than the window: inference rounds towards zero, so that it is asked of a larger one, by whole strides."""
         x, name = self.type.get(node.inp(0), (0, None)), node.out(0)
-        small = self.world == 2 and node.op in (*POOLS, *CONVS) and node.domain == "" and x[1] and min((d for d in (got.get(name) or (0, None))[1] or () if d is not None), default=2) <= 1
-        if not small or None in x[1]:
+        strides = self.strides(node, len(x[1])) if self.world == 2 and x[1] and None not in x[1] else {}
+        dims = (got.get(name) or (0, None))[1]
+        if not strides or dims is None or min((d for k, d in enumerate(dims) if k in strides and d is not None), default=2) > 1:
             return got
-        n = len(x[1]) - 2
-        far = tuple(d + FAR * s for d, s in zip(x[1][2:], node.attr("strides", [1] * n)))
-        self.type[node.inp(0)] = (x[0], x[1][:2] + far)
-        got = {y: (elem, dims and dims[:2] + tuple(d and d - FAR for d in dims[2:])) for y, (elem, dims) in self.schema(node).items()}
+        self.type[node.inp(0)] = (x[0], tuple(d + FAR * strides.get(k, 0) for k, d in enumerate(x[1])))
+        less = lambda k, d: d - FAR if d and k in strides else d
+        got = {y: (elem, dims and tuple(less(k, d) for k, d in enumerate(dims))) for y, (elem, dims) in self.schema(node).items()}
         self.type[node.inp(0)] = x
         return got
 
@@ -200,7 +207,7 @@ class World:
         """Rules where the schema has none, or refuses sizes that might broadcast."""
         types = [self.type.get(n, (0, None)) for n in node.input]
         if (node.domain, node.op) in self.graph.local:
-            return dict(zip(node.output, self.symbols.calls.get((node.domain, node.op), ())))
+            return calls.made(self, node)
         if node.domain == REFERS and node.op in ALIKE and types[0][1] is not None:
             return {node.output[0]: types[0]}
         if node.op.startswith("Reduce") and node.domain == "" and node.attr("keepdims", 1) and node.inp(1) and node.inp(1) not in self.data:
@@ -214,6 +221,8 @@ class World:
             return self.slice(node, types)
         if node.domain == "" and node.op in ("Flatten", "Tile", "Transpose") and types[0][1] is None:
             return {node.output[0]: (types[0][0], self.unranked(node, types))}
+        if node.domain == "" and node.op == "STFT" and types[0][1] is None:
+            return {node.output[0]: (types[0][0], (None, None, self.bins(node), 2))}
         if node.domain == "" and node.op == "Gemm" and None in (types[0][1], types[1][1]):
             return self.gemm(node, types)
         if node.domain == "" and node.op == "Concat":
@@ -247,6 +256,12 @@ class World:
             times = types[1][1] or (0,)
             return (None,) * times[0] if 0 < times[0] <= PLENTY else None
         return (None, None) if node.op == "Flatten" else tuple(None for _ in node.attr("perm", [])) or None
+
+    def bins(self, node):
+        """How many frequencies an STFT makes, by the length of its frames or of its window."""
+        told, window = self.data.get(node.inp(3)), self.type.get(node.inp(2), (0, None))[1]
+        length = int(told.ravel()[0]) if told is not None and told.size == 1 else window[0] if window and not node.inp(3) else None
+        return length // 2 + 1 if length is not None and node.attr("onesided", 1) else length
 
     def gemm(self, node, types):
         """A matrix, also where of one of the two nothing is known."""

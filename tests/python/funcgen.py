@@ -1,4 +1,4 @@
-"""Random models with model-local functions: called once or more, with other shapes, from each other, from bodies, or by nobody; with default
+"""Random models with model-local functions: called once or more, with other shapes, of their own results, from each other, from bodies, or by nobody; with default
 attributes, attributes that stand for those of a call, and inputs that are left out.
 
     model, inputs = funcgen.make(7)
@@ -20,21 +20,11 @@ def refers(node, name, to, kind):
     return node
 
 
-def nodes_in(nodes):
-    """Also those of bodies."""
-    for n in nodes:
-        yield n
-        for a in n.attribute:
-            yield from nodes_in(a.g.node)
-
-
 class Body:
     """Nodes on tensors of rank 3, of a function or of the main graph."""
 
-    def __init__(self, r, prefix, functions, calls):
-        """calls: of each function those that it calls, itself among them."""
-        self.r, self.prefix, self.functions, self.calls, self.nodes, self.count = r, prefix, functions, calls, [], 0
-        self.behind = {}  # of each tensor the functions that it is behind: F(F(x)) has no types
+    def __init__(self, r, prefix, functions):
+        self.r, self.prefix, self.functions, self.nodes, self.count = r, prefix, functions, [], 0
 
     def name(self):
         self.count += 1
@@ -43,11 +33,10 @@ class Body:
     def add(self, op, inputs, **attrs):
         y = self.name()
         self.nodes.append(h.make_node(op, inputs, [y], **attrs))
-        self.behind[y] = self.behind.get(inputs[0], set()) if inputs else set()
         return y
 
     def call(self, x, turns=True):
-        fit = [f for f in self.functions if (turns or not f.name.endswith("turned")) and not self.calls[f.name] & self.behind.get(x, set())]
+        fit = [f for f in self.functions if (turns or not f.name.endswith("turned"))]
         if not fit:
             return self.add("Relu", [x])
         f = self.r.choice(fit)
@@ -57,7 +46,6 @@ class Body:
         if len(y) > 1 and self.r.random() < 0.3:
             y[1] = ""
         self.nodes.append(h.make_node(f.name, inputs, y, domain="local", **attrs))
-        self.behind.update((n, self.behind.get(x, set()) | self.calls[f.name]) for n in y)
         return y[0]
 
     def bound(self):
@@ -66,20 +54,17 @@ class Body:
     def branch(self, x):
         """An If whose branches read x and give the sizes of x."""
         cond = self.add("Less", [self.add("ReduceMax", [x], keepdims=0), self.bound()])
-        branches, behind = [], set()
+        branches = []
         for _ in range(2):
-            b = Body(self.r, f"{self.name()}_", [f for f in self.functions if not f.name.endswith("turned")], self.calls)
-            b.behind, perm, y = dict(self.behind), self.r.choice(PERMS), x
+            b = Body(self.r, f"{self.name()}_", [f for f in self.functions if not f.name.endswith("turned")])
+            perm, y = self.r.choice(PERMS), x
             turned = self.r.random() < 0.5
             y = b.add("Transpose", [y], perm=perm) if turned else y
             for _ in range(self.r.randint(1, 2)):
                 y = b.call(y) if b.functions and self.r.random() < 0.4 else b.add(self.r.choice(["Relu", "Neg"]), [y])
             y = b.add("Transpose", [y], perm=[perm.index(k) for k in range(3)]) if turned else y
-            behind |= b.behind[y]
             branches.append(h.make_graph(b.nodes, "branch", [], [h.make_tensor_value_info(y, T.FLOAT, None)]))
-        y = self.add("If", [cond], then_branch=branches[0], else_branch=branches[1])
-        self.behind[y] = behind
-        return y
+        return self.add("If", [cond], then_branch=branches[0], else_branch=branches[1])
 
     def step(self, x, turns=True):
         k = self.r.random()
@@ -94,9 +79,9 @@ class Body:
         return self.add(self.r.choice(["Relu", "Neg", "Sigmoid"]), [x])
 
 
-def function(r, k, others, calls):
+def function(r, k, others):
     """Its name tells whether y may have the sizes of x in another sequence."""
-    b, y, turned = Body(r, "t", others, calls), "x", r.random() < 0.4
+    b, y, turned = Body(r, "t", others), "x", r.random() < 0.4
     perm = r.choice(PERMS)
     y = b.add("Transpose", [y], perm=perm) if r.random() < 0.7 else y
     for _ in range(r.randint(1, 4)):
@@ -121,17 +106,16 @@ def function(r, k, others, calls):
         outputs.append("second")
         b.nodes.append(h.make_node("Transpose", [y], ["second"], perm=r.choice(PERMS)))
     b.nodes.append(h.make_node("Identity" if r.random() < 0.2 else "Relu", [y], ["y"]))
-    calls[name] = {name}.union(*(calls[n.op_type] for n in nodes_in(b.nodes) if n.domain == "local"))
     return h.make_function("local", name, inputs, outputs, b.nodes, OPSETS, attributes, defaults)
 
 
 def make(seed):
     """A model, and values of its inputs."""
-    r, functions, calls = random.Random(seed), [], {}
+    r, functions = random.Random(seed), []
     for k in range(r.randint(1, 4)):
-        functions.append(function(r, k, list(functions), calls))
+        functions.append(function(r, k, list(functions)))
     shapes = [r.choice([[2, 3, 4], [2, 4, 1], [3, 1, 4], ["N", 3, 4], ["N", 4, 4]]) for _ in range(r.randint(1, 3))]
-    b = Body(r, "v", functions, calls)
+    b = Body(r, "v", functions)
     names = [f"in{k}" for k in range(len(shapes))]
     pool, sinks = list(names), []
     for _ in range(r.randint(2, 9)):

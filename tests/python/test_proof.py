@@ -707,6 +707,30 @@ def declared_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, [2, 3, 4, 5]), ("n", T.INT64, [4])], [("y", T.FLOAT, [2, 4, 5, 3]), ("z", T.FLOAT, [2, 3, 4, 5])], opset=17)
 
 
+def named_cut_model():
+    """Numbers are declared for what a cut leaves of a size that has a name, and for what that is put together to: they stay what they are."""
+    node = test_targets.h.make_node
+    nodes = [node("Slice", ["x", "zero", "end", "axis"], ["h"]), node("Concat", ["silence", "h"], ["s"], axis=1), node("Unsqueeze", ["s", "axis"], ["u"]),
+             node("Expand", ["u", "channels"], ["c"]), node("Transpose", ["c"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["y"])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, [1, "N"])], [("y", T.FLOAT, None)],
+                                  numbered(zero=[0], end=[240], axis=[1], channels=[1, 3, 1]) + [onnx.numpy_helper.from_array(np.zeros((1, 160), np.float32), "silence")])
+    model.graph.value_info.extend(test_targets.h.make_tensor_value_info(name, T.FLOAT, [1, n]) for name, n in (("h", 240), ("s", 400)))
+    return model
+
+
+def padded_model():
+    """A signal is padded to at least 4 elements, and numbers are declared as a short one has them: how many there are is told, by a size that has a name."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"]), node("Sub", ["room", "n"], ["d"]), node("Max", ["d", "zero"], ["m"]),
+             node("Sub", ["n", "room"], ["e"]), node("Max", ["e", "zero"], ["k"]), node("Concat", ["zero", "k", "zero", "m"], ["q"], axis=0),
+             node("Pad", ["x", "q"], ["w"]), node("Unsqueeze", ["w", "one"], ["u"]), node("Expand", ["u", "channels"], ["c"]),
+             node("Transpose", ["c"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["y"])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, [1, "N"])], [("y", T.FLOAT, None)],
+                                  numbered(one=[1], room=[4], zero=[0], channels=[1, 3, 1]))
+    model.graph.value_info.extend(test_targets.h.make_tensor_value_info(name, T.FLOAT, dims) for name, dims in (("w", [1, 4]), ("u", [1, 1, 4])))
+    return model
+
+
 def stale_model():
     """A size that is known stays what it is where another one is declared, also of 64, as large as a size that is not known is guessed to be."""
     node = test_targets.h.make_node
@@ -793,16 +817,18 @@ def summed_model():
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
-                  traced_model(), declared_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(), last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
+                  traced_model(), declared_model(), named_cut_model(), padded_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(),
+                  last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
             yield f"{model.graph.node[0].op_type}: {why or lost}"
     for k, graph in enumerate(SIZES.read_text().split("====\n")):
-        why, lost, *_ = by_both(prog, test_text_run.as_onnx(prog, graph, tmp / "sizes.onnx"), tmp, "onnx")
-        if why or lost:
-            yield f"graph {k} of {SIZES.name}: {why or lost}"
+        for target in ("onnx", "generic"):  # one that charges by sizes, too
+            why, lost, *_ = by_both(prog, test_text_run.as_onnx(prog, graph, tmp / "sizes.onnx"), tmp, target)
+            if why or lost:
+                yield f"graph {k} of {SIZES.name}, {target}: {why or lost}"
     symbols = Symbols()  # far more in one world than in the other, as bodies of bodies have
     if len({symbols.number(("named", i), 0) for i in range(500)} | {symbols.number(("named", 499), 1)}) != 501:
         yield "500 names: two have one number"
