@@ -15,7 +15,10 @@ def made(node, types, broadcast):
     elem, x = types[0]
     of = lambda k: types[k] if k < len(types) else (0, None)
     if node.op in LIKE:
-        return one(node, elem, x)
+        both = one(node, elem, x)
+        if both and node.op.startswith("Skip") and node.out(3):
+            both[node.out(3)] = both[node.out(0)]  # the sum that it normalizes
+        return both
     if node.op in ("DequantizeLinear", "QuantizeLinear"):
         return one(node, of(1)[0] if node.op == "DequantizeLinear" else of(2)[0] or TensorProto.UINT8, x)
     if node.op in ("QLinearAdd", "QLinearMul"):

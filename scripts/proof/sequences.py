@@ -1,4 +1,4 @@
-"""Sequences of which constants tell what their elements are: who reads one reads its elements (docs/proof.md).
+"""Sequences of which constants tell what their elements are: who reads one reads its elements.
 
     x f32[N,7] -> SplitToSequence 3, axis 1 -> s -> SequenceAt 2 -> y      x -> Split 3,3,1 -> s_piece0, s_piece1, s_piece2 -> y is s_piece2
     a, b -> SequenceConstruct -> ConcatFromSequence new_axis=1 -> y        a -> Unsqueeze -> y_piece0, b likewise -> Concat -> y

@@ -662,6 +662,14 @@ def rest_model():
     return model
 
 
+def skip_model():
+    """The sum that a SkipLayerNormalization gives beside its result has the sizes of both, though no type is declared."""
+    node = test_targets.h.make_node
+    nodes = [node("SkipLayerNormalization", ["x", "z", "fs"], ["n", "", "", "sum"], domain="com.microsoft"), node("MatMul", ["n", "fw"], ["m"]), node("Add", ["m", "sum"], ["a"]),
+             node("Reshape", ["a", "to"], ["r"]), node("Transpose", ["r"], ["t"], perm=[0, 3, 1, 2]), node("Relu", ["t"], ["y"])]
+    return test_targets.model_of(nodes, [(x, T.FLOAT, [2, 12, 8]) for x in "xz"], [("y", T.FLOAT, None)], numbered(fs=np.ones(8), fw=np.ones((8, 8)), to=[2, 3, 4, 8]))
+
+
 def written_model():
     """Halves of pairs written one behind the other, and ranges of rows: both take the ScatterNDs for a Concat of what is written."""
     node = test_targets.h.make_node
@@ -818,7 +826,7 @@ def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
                   traced_model(), declared_model(), named_cut_model(), padded_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(),
-                  last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
+                  last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), skip_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
