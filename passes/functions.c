@@ -28,6 +28,7 @@ typedef struct {
     declared *p;
     uint32_t n, cap;
 } declareds;
+
 struct rl_callsite {
     uint32_t function;
     const rl_type *input;
@@ -237,12 +238,11 @@ static bool has_dim(const rl_type *input, uint32_t n, rl_dim d) {
 static const rl_type *made(rl_shape_caller *caller, const rl_graph *g, const rl_nodeinfo *n) {
     rl_calls *c = (rl_calls *)(void *)caller;
     uint32_t k = rl_callee(&c->callees, n);
-    if (k == RL_NONE || c->callees.overloaded[k] || !c->ordered[k]) return NULL;
-    const rl_graph *f = c->main->function.p[k];
+    const rl_graph *f = k == RL_NONE || c->callees.overloaded[k] || !c->ordered[k] ? NULL : c->main->function.p[k];
+    if (!f || n->nout > f->output.n) return NULL;
     const rl_type *input = given_by(c, g, n, k, c->mem);
     rl_str text = text_of(c, k, input);
     uint32_t at = rl_hash_get(&c->known, (uintptr_t)text);
-    if (n->nout > f->output.n) return NULL;
     if (at != RL_NONE) return c->made.p[at];
     if (f->order.n > MOST_NODES - c->nnode) return NULL;
     c->nnode += f->order.n;

@@ -212,11 +212,11 @@ static rl_status run_step(rl_frame *f, rl_step *s, rl_cost *cost) {
     size_t high = x->rt->high;
     uint64_t moved = x->rt->moved;
     x->rt->high = x->rt->live;
-    if (x->probe && !f->up) RL_TRY(x->probe(x->probe_user, f, s, &c));
+    bool part = s < x->step || s >= x->step + x->nstep; /* of a joined step, for which the plan has no place */
+    if (x->probe && !f->up && !part) RL_TRY(x->probe(x->probe_user, f, s, &c));
     RL_TRY(cost ? run_measured(s, &c, cost) : rl_exec_kernel(s, &c));
     if (moved == x->rt->moved) rl_views_note(&c);
     RL_TRY(keep_outputs(f, &c));
-    bool part = s < x->step || s >= x->step + x->nstep; /* of a joined step, for which the plan has no place */
     if (!f->up && !part) rl_plan_note(x, &c, (uint32_t)(s - x->step));
     drop_temps(s, f);
     note_work(x->rt, high);

@@ -170,7 +170,7 @@ class World:
         return size is None or self.symbols.is_untold(self.symbols.name.get((self.world, size), ("named",)), self.world)
 
     def is_number(self, size):
-        """Is it no size that is not known? Of a guess that cannot be told."""
+        """Is it the same whatever the sizes are? Of a guess that cannot be told."""
         return size is not None and size < LEAST and self.world < 2
 
     def hangs_on_unknown(self, size):

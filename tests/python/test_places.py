@@ -25,6 +25,7 @@ import lowered
 import test_native
 from test_native import CHECKER, Network, least, plan_text, sum_of
 
+KNOWN = {"floats": [97004024]}  # a joined step that the device cannot do: what its parts make was taken for values of the plan
 BLOCKED = ("aBcd4b", "aBcd32b", "Bcda4b")
 DEVICE = ["--device", "cuda"]
 
@@ -305,8 +306,8 @@ def main():
         t = test_native.Test(prog, folder)
         blocked, tried = {}, 0
         for kind, (make, bound) in kinds.items():
-            for i in range(args.count):
-                seed, model = args.seed * 1000 + i, t.folder / "net.onnx"
+            for i, seed in enumerate([*range(args.seed * 1000, args.seed * 1000 + args.count), *KNOWN.get(kind, ())]):
+                model = t.folder / "net.onnx"
                 onnx.save(make(seed), model)
                 n, all_choices = check_model(t, model, f"{kind}{seed}", random.Random(seed), bound, table, emulated and i % 3 == 0)
                 blocked[kind] = blocked.get(kind, 0) + n
