@@ -223,7 +223,25 @@ static bool pool_dims(rl_opwriter *w) {
     return false;
 }
 
+/* Has the result, operand 0, more elements than those that take as long as a Reshape? */
+static bool is_large(const rl_opwriter *w) {
+    const rl_cls *c = &w->l->p->cls.p[w->op->operand[0].cls];
+    const rl_member *m = &w->l->p->member[w->op->operand[0].tensor.i];
+    int64_t n = 1;
+    for (uint32_t i = 0; i < m->natom; i++) n = rl_mul(n, rl_dim_known(c->size[m->seq[i]]) ? c->size[m->seq[i]] : RL_STATS_GUESS);
+    return n > 128;
+}
+
+/* onnxruntime takes one element after the other, 60 times as slow, where an operand of one element meets a last dim of size 1. */
+static bool is_slow(const rl_opwriter *w, const rl_dimspan *d, uint32_t n) {
+    bool one = false;
+    if (w->cls != RL_POINTWISE || n == 0 || d[n - 1].to > d[n - 1].from) return false;
+    for (uint32_t o = 0; o < w->op->noperand; o++) one |= !w->op->operand[o].out && w->l->p->member[w->op->operand[o].tensor.i].natom == 0;
+    return one && is_large(w);
+}
+
 static bool acceptable(const rl_opwriter *w, const rl_dimspan *d, uint32_t n) {
+    if (w->cls == RL_POINTWISE) return !is_slow(w, d, n);
     if (w->cls == RL_POOL) return pool_dims_ok(w, d, n);
     if (w->cls == RL_ROWS) /* a dim of size 1 behind the row would be the row */
         return n && d[n - 1].to > d[n - 1].from && (n == 2 || w->n->op != RL_OP_ms_QGemm);
@@ -299,7 +317,7 @@ static void dims_before_product(rl_opwriter *w) {
     while (y < w->op->noperand && !w->op->operand[y].out) y++;
     if (y == w->op->noperand || w->cls != RL_POINTWISE || w->op->link || !for_products(w, y) || !before_transpose(w, y, &want)) return;
     rl_opwriter_dims(w, y, &now);
-    if (rl_dims_equal(&now, &want) || !dims_like(w, &want, y, d, &n)) return;
+    if (rl_dims_equal(&now, &want) || !dims_like(w, &want, y, d, &n) || !acceptable(w, d, n)) return;
     uint32_t most = rl_opwriter_reshapes(w) + 1;
     memcpy(was, w->dim, sizeof was);
     memcpy(w->dim, d, sizeof d);
