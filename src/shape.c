@@ -305,7 +305,8 @@ static void leave_items(const rl_shaper *s, rl_shaper *outer) {
     for (uint32_t i = 0; i < s->g->output.n; i++) outer->leaving[i] = item_in(outer->tmp, rl_shape_item(s, s->g->output.p[i]));
 }
 
-/* An op that no rule knows gives what is declared, as its bodies do; a call, what its function makes of what it is given; Softmax along an axis that each call of its function names, what it takes. */
+/* An op that no rule knows gives what is declared, as its bodies do; a call, what its function makes of what it is given; Softmax along an axis
+ * that each call of its function names, what it takes. */
 static rl_status infer_opaque(rl_shaper *s) {
     s->lenient = true;
     for (uint32_t i = 0; i < s->n->nattr; i++)
