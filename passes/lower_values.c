@@ -265,6 +265,14 @@ static uint32_t merged(rl_lower *l, uint32_t cls, uint32_t to) {
     return l->failed ? RL_NONE : l->phys.n - 1;
 }
 
+/* onnxruntime makes one Transpose of two where no Reshape stands between them, also past other nodes. Of bytes that one takes ten times as long as
+ * both where the first moves rows and the second their elements. */
+static bool stays_alone(const rl_lower *l, uint32_t cls, uint32_t from, uint32_t to) {
+    const rl_cls *c = &l->p->cls.p[cls];
+    bool bytes = rl_target_charges(l->p->target) && rl_dtype_bits(rl_val(l->g, c->first)->dtype) == 8;
+    return bytes && rl_lower_atoms(l, cls, from)[c->natom - 1] != rl_lower_atoms(l, cls, to)[c->natom - 1];
+}
+
 /* Makes the class exist in order `to`: one Transpose. want: the form asked for, or NULL; into: the value for it. */
 static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want, rl_value into) {
     uint32_t perm[RL_MAXDIMS], was = l->origin, region = region_for(l, cls, to), from;
@@ -272,7 +280,7 @@ static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *w
     if (region != rl_flat_region(l->g, l->origin)) into = RL_NOVALUE; /* its name belongs to the body */
     l->origin = rl_flat_step_out(l->g, l->origin, region);
     from = movable(l, cls, to, want);
-    if (from == RL_NONE) from = merged(l, cls, to);
+    if (from == RL_NONE || stays_alone(l, cls, l->phys.p[from].order, to)) from = merged(l, cls, to);
     if (from != RL_NONE) {
         rl_phys x = l->phys.p[from];
         bool whole = whole_dims(l, &x, to, want, perm, &d), fits = whole && want && rl_dims_equal(&d, want);
