@@ -225,9 +225,9 @@ static void list_closed(rl_explainer *x, const rl_nodeinfo *n, rl_exnode of, ori
 static void list_originals(rl_explainer *x, originals *list) {
     for (uint32_t k = 0; k < x->g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(x->g, x->g->order.p[k]);
-        list_closed(x, n, rl_exnode_of(x, x->g->order.p[k]), list);
-        if (rl_transpose_bytes(x->g, n) < 0) continue;
-        rl_push(x->tmp, *list, ((rl_exoriginal){rl_exnode_of(x, x->g->order.p[k]), n->out[0], false}));
+        rl_exnode here = rl_exnode_of(x, x->g->order.p[k]);
+        list_closed(x, n, here, list);
+        if (rl_transpose_bytes(x->g, n) >= 0) rl_push(x->tmp, *list, ((rl_exoriginal){here, n->out[0], false}));
     }
 }
 

@@ -408,8 +408,7 @@ class Rewritten:
         self.model, self.out, self.target = model, out, target
         self.blocked, self.problems = None, {}
         self.kept = []  # constants that the file takes for variables
-        self.sizes = self.out.sizes
-        self.moves = moved_each(self.out.nodes, self.sizes, self.out.graph, bool(target and target.charges))
+        self.moves = moved_each(out.nodes, out.sizes, out.graph, bool(target and target.charges))
         self.moved = len(self.moves), sum(size for _, size in self.moves)
 
     def check(self, proof):
@@ -491,7 +490,7 @@ class Rewritten:
         def said(name, size):
             m = self.problem.member.get(name)
             v = self.compared.said.get(m.value) if m else None
-            of = [(s.elem.get(name), s.dims.get(name)) for s in (self.model.sizes, self.sizes)]
+            of = [(s.elem.get(name), s.dims.get(name)) for s in (self.model.sizes, self.out.sizes)]
             return size if v is None or of[0] != of[1] else proof.values[v].bytes
 
         return sum(said(name, size) for name, size in self.moves)

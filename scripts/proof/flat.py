@@ -12,6 +12,8 @@ name of a tensor outside (an input may have one).
 """
 import dataclasses
 
+from onnx import AttributeProto
+
 TURNS, MAXTURNS = 16, 65536  # of a loop whose number of turns is not known; of nested ones in all
 
 
@@ -29,6 +31,11 @@ class Ends:
     node: object
     bodies: int
     enter: object = None
+
+
+def graphs_of(proto):
+    """All that a node's attributes hold."""
+    return [g for a in proto.attribute for g in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs)]
 
 
 def bodies_of(node):
@@ -102,9 +109,8 @@ class Namer:
         left = {a: b for a, b in scope.items() if a not in own(proto)}
         self.rename(proto, left)
         for n in proto.node:
-            for a in n.attribute:
-                for g in ([a.g] if a.HasField("g") else list(a.graphs)):
-                    self.rename_seen(g, left)
+            for g in graphs_of(n):
+                self.rename_seen(g, left)
 
 
 def flatten(graph, make):

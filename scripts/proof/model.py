@@ -54,7 +54,7 @@ class Node:
         self.domain = "" if proto.domain == "ai.onnx" else proto.domain
         self.input, self.output = list(proto.input), list(proto.output)
         self.attrs = {a.name: a for a in proto.attribute}
-        self.graphs = bodies_in(proto)
+        self.graphs = flat.graphs_of(proto)
         self.captured = captures(self.graphs)
         self.opset = graph.version.get(self.domain, 0)
         if (self.domain, self.op) not in graph.local and self.domain in schemas.COVERED and not made:
@@ -111,10 +111,6 @@ def schema_of(op, domain, version):
     return None
 
 
-def bodies_in(proto):
-    return [g for a in proto.attribute for g in ([a.g] if a.type == AttributeProto.GRAPH else a.graphs)]
-
-
 def captures(graphs):
     """Names that bodies read from outside."""
     found = []
@@ -122,7 +118,7 @@ def captures(graphs):
         own = {v.name for v in g.input} | {t.name for t in g.initializer} | {n for x in g.node for n in x.output}
         read = [n for x in g.node for n in x.input] + [v.name for v in g.output]
         for x in g.node:
-            read += captures(bodies_in(x))
+            read += captures(flat.graphs_of(x))
         found += [n for n in read if n and n not in own and n not in found]
     return found
 

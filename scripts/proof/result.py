@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 
 from .atoms import Problem
 from .bound import behind, time_of
-from .flat import turns
+from .flat import graphs_of, turns
 from .forms import all_shapes
-from .model import bodies_in, moves
+from .model import moves
 from .parts import VIEWS
 
 CAP = 10 ** 12  # bytes of one copy are not counted further
@@ -71,7 +71,7 @@ def transposes_of(bodies):
     for n in (n for g in bodies for n in g.node):
         perm = next((list(a.ints) for a in n.attribute if a.name == "perm"), None)
         found += n.op_type == "Transpose" and n.domain in ("", "ai.onnx") and (perm is None or perm != sorted(perm))
-        found += transposes_of(bodies_in(n))
+        found += transposes_of(graphs_of(n))
     return found
 
 

@@ -1692,6 +1692,10 @@ class Generator:
         return {}
 
 
+def bodies(graph):
+    return [a.g for n in graph.node for a in n.attribute if a.type == a.GRAPH]
+
+
 def rename(graph, old, new):
     """In the graph and the bodies in it."""
     for v in [*graph.input, *graph.output, *graph.value_info]:
@@ -1699,20 +1703,18 @@ def rename(graph, old, new):
     for n in graph.node:
         n.input[:] = [new if x == old else x for x in n.input]
         n.output[:] = [new if x == old else x for x in n.output]
-        for a in n.attribute:
-            if a.type == a.GRAPH:
-                rename(a.g, old, new)
+    for body in bodies(graph):
+        rename(body, old, new)
 
 
 def names_in(graph):
-    bodies = [a.g for n in graph.node for a in n.attribute if a.type == a.GRAPH]
-    return {v.name for v in [*graph.input, *graph.initializer]} | {x for n in graph.node for x in [*n.input, *n.output]} | set().union(*map(names_in, bodies))
+    return {v.name for v in [*graph.input, *graph.initializer]} | {x for n in graph.node for x in [*n.input, *n.output]} | set().union(*map(names_in, bodies(graph)))
 
 
 def hide(graph, r, outside):
     """Some inputs of bodies get names of values outside that these do not read, as Paddle has them."""
     outside = outside | {v.name for v in [*graph.input, *graph.initializer]} | {x for n in graph.node for x in n.output if x}
-    for body in [a.g for n in graph.node for a in n.attribute if a.type == a.GRAPH]:
+    for body in bodies(graph):
         for v in body.input:
             free = sorted(outside - names_in(body))
             if free and r.random() < 0.3:
