@@ -16,13 +16,16 @@ A table for bench/results/ on stdout, then the geometric mean of how many times 
 [32,224,224,3] in, seeded weights) is the one whose share must be 85 %.
 """
 import argparse
+import contextlib
 import ctypes
+import fcntl
 import json
 import math
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -36,10 +39,14 @@ import common
 import lowered
 import zoo
 
+sys.path.insert(0, str(common.ROOT / "python"))
+import relayout_backend
+
 WAYS = {"graph": {}, "plain": {"gpu_graph_id": "-1"}}  # of onnxruntime, and what its runs are told
 LIBRARIES = ("cuDNN", "cuBLASLt")
 LIMIT = 60  # seconds for a model, on either side
 ROUNDS, UNDER_WAY = 15, 10
+AT_ONCE = 5  # models that onnxruntime opens; one at a time is measured
 
 
 class Network:
@@ -84,12 +91,21 @@ def resnet50(batch, size=224, classes=1000, blocks=(3, 4, 6, 3)):
     return helper.make_model(helper.make_graph(n.nodes, "resnet50", info[:1], info[1:], n.weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+@contextlib.contextmanager
+def alone():
+    """What uses the device has it to itself; a process that ends gives it back."""
+    with open(Path(tempfile.gettempdir()) / "relayout-gpu-models.lock", "w") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+
 def bench(args, path):
     """relayout's own report; the last line on stderr where there is none."""
     words = ["--device", args.device, *(["--runs", str(args.runs)] if args.runs else [])]
     try:
-        p = subprocess.run([args.relayout, "bench", path, *words, "--json", "-"], capture_output=True, text=True, timeout=LIMIT)
-        return json.loads(p.stdout) if p.returncode == 0 else (p.stderr.strip().splitlines() or [f"status {p.returncode}"])[-1]
+        with tempfile.TemporaryDirectory(prefix="relayout-") as tmp, alone():
+            status, said = relayout_backend.ran(args.relayout, ["bench", str(path), *words, "--json", f"{tmp}/report.json"], Path(tmp), LIMIT)
+            return json.loads(Path(tmp, "report.json").read_text()) if status == 0 else (said.strip().splitlines() or [f"status {status}"])[-1]
     except subprocess.TimeoutExpired:
         return f"no end after {LIMIT} s"
     except ValueError as e:
@@ -104,9 +120,12 @@ def device_waits():
         return False
 
 
-def timed(session, binding, entries):
+def timed(session, binding, plain, entries):
     """Milliseconds of a run."""
     import onnxruntime as ort
+    session.run_with_iobinding(binding, plain)
+    for o, v in zip(session.get_outputs(), binding.get_outputs(), strict=True):
+        binding.bind_ortvalue_output(o.name, v)
     waiting, under_way = ort.RunOptions(), ort.RunOptions()
     for o in (waiting, under_way):
         for k, v in entries.items():
@@ -126,7 +145,7 @@ def timed(session, binding, entries):
 
 
 def bound(path, graph):
-    """A session of the CUDA provider and its inputs and outputs on the device, at addresses that stay."""
+    """A session of the CUDA provider and its inputs and outputs on the device, at addresses that stay, and how it runs before anything is recorded."""
     import onnxruntime as ort
     o = ort.SessionOptions()
     o.log_severity_level = 4
@@ -141,10 +160,7 @@ def bound(path, graph):
         b.bind_output(o.name, "cuda", 0)
     plain = ort.RunOptions()
     plain.add_run_config_entry("gpu_graph_id", "-1")
-    s.run_with_iobinding(b, plain)
-    for o, v in zip(s.get_outputs(), b.get_outputs(), strict=True):
-        b.bind_ortvalue_output(o.name, v)
-    return s, b
+    return s, b, plain
 
 
 def with_onnxruntime(job, ways):
@@ -155,7 +171,9 @@ def with_onnxruntime(job, ways):
     times, wrong = {}, []
     for way in ways:
         try:
-            times[way] = timed(*bound(job.path, way == "graph"), WAYS[way])
+            session = bound(job.path, way == "graph")
+            with alone():
+                times[way] = timed(*session, WAYS[way])
         except Exception as e:
             wrong.append(f"{way}: {' '.join(str(e).split())[:200]}")
     return times, wrong
@@ -274,7 +292,7 @@ def main():
     print("| model | relayout ms, with copies | on the device ms | onnxruntime's CUDA provider ms | as | times as fast "
           "| cuDNN's and cuBLASLt's share of the nodes' time | one recorded graph | nodes on the CPU |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    for job, other, why in common.forked(partial(with_onnxruntime, ways=args.ways), measured(args, left), 1, limit=LIMIT):
+    for job, other, why in common.forked(partial(with_onnxruntime, ways=args.ways), measured(args, left), AT_ONCE, limit=AT_ONCE * LIMIT):
         job.times, wrong = other or ({}, [])
         notes += [f"- {job.name} {job.to}: onnxruntime: {x}" for x in (*wrong, why) if x]
         jobs.append(job)

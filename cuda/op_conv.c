@@ -1,5 +1,6 @@
 /* Conv and ConvTranspose on the device, with what was joined to them (runtime/fuse.h): by cuDNN in one plan where it has one, else by cuDNN or an
- * own kernel and kernel posts, which does all that follows in one pass over the output.  Of each channel by itself, channels-last, by kernel depthwise.
+ * own kernel and kernel posts, which does all that follows in one pass over the output.  Of each channel by itself, channels-last, by kernel depthwise;
+ * as products of matrices where cuDNN is slower.
  *
  * Shorter floats lie channels-last all through, as tensor cores want them: dims [N,C,H,W], strides as if [N,H,W,C] (posts.h). */
 #include <string.h>
@@ -142,31 +143,35 @@ static rl_status by_depthwise(const conv *v) {
 
 enum { FEW_CHANNELS = 4 };
 
-/* Windows side by side of a few channels, as a vision transformer cuts an image: tensor cores would have most of their lanes empty. */
+/* Windows side by side of a few channels, as a vision transformer cuts an image: tensor cores would have most of their lanes empty. And one window that has
+ * all of the image, most often of 1 x 1, for which cuDNN takes up to 275 us in float32 (2,048 channels, an H200). */
 static bool takes_patches(const conv *v) {
     const rl_tensor *x = rl_call_in(v->c, 0);
-    if (v->transposed || v->group != 1 || v->c->step->native || x->dim[1] > FEW_CHANNELS || rl_window_count(v->w.kernel, v->w.r) == 1) return false;
+    int64_t taps = rl_window_count(v->w.kernel, v->w.r);
+    bool few = x->dim[1] <= FEW_CHANNELS && taps > 1, whole = taps == rl_window_count(v->w.in, v->w.r);
+    if (v->transposed || v->group != 1 || v->c->step->native || !(few || whole)) return false;
+    if (whole && rl_window_count(v->w.out, v->w.r) != 1) return false;
     for (uint32_t i = 0; i < v->w.r; i++)
-        if (v->w.kernel[i] != v->w.stride[i] || v->w.dilation[i] != 1 || v->w.before[i] || v->w.out[i] * v->w.stride[i] > v->w.in[i]) return false;
+        if ((v->w.kernel[i] != v->w.stride[i] && !whole) || (v->w.dilation[i] != 1 && v->w.kernel[i] != 1) || v->w.before[i]
+            || (v->w.out[i] - 1) * v->w.stride[i] + v->w.kernel[i] > v->w.in[i])
+            return false;
     return v->dim[0] * rl_window_count(v->w.out, v->w.r) * x->dim[1] * rl_window_count(v->w.kernel, v->w.r) < INT32_MAX;
 }
 
 /* x by patches: [N, places..., C, window...], which is [N * places, C * window]. */
 static const rl_tensor *patches_of(const conv *v, const rl_tensor *x) {
     uint32_t r = v->w.r;
-    rl_tensor view = *x;
-    view.rank = 2 + 2 * r;
-    view.dim[0] = x->dim[0], view.stride[0] = x->stride[0], view.dim[1 + r] = x->dim[1], view.stride[1 + r] = x->stride[1];
+    rl_tensor *view = rl_copy(v->c->tmp, x, sizeof *x);
+    view->rank = 2 + 2 * r;
+    view->dim[1 + r] = x->dim[1], view->stride[1 + r] = x->stride[1];
     for (uint32_t i = 0; i < r; i++) {
-        view.dim[1 + i] = v->w.out[i], view.stride[1 + i] = v->w.stride[i] * x->stride[2 + i];
-        view.dim[2 + r + i] = v->w.kernel[i], view.stride[2 + r + i] = x->stride[2 + i];
+        view->dim[1 + i] = v->w.out[i], view->stride[1 + i] = v->w.stride[i] * x->stride[2 + i];
+        view->dim[2 + r + i] = v->w.kernel[i], view->stride[2 + r + i] = x->stride[2 + i];
     }
-    const rl_tensor *made = rl_call_temp(v->c, x->dtype, view.rank, view.dim);
-    rl_tensor_move(v->c->rt, made, &view);
-    return made;
+    return rl_here_dense(v->c, view);
 }
 
-/* One move and one product, whose rows are what lies channels-last. */
+/* One move, where patches do not lie so already, and one product, whose rows are what lies channels-last. */
 static rl_status by_patches(conv *v) {
     rl_call *c = v->c;
     int64_t perm[RL_RANK], taps = rl_window_count(v->w.kernel, v->w.r);
@@ -183,6 +188,44 @@ static rl_status by_patches(conv *v) {
     return rl_gpu_rows_by_columns(c, &a, &b, v->bias, &v->posts, v->y);
 }
 
+/* ---- one tap ---- */
+
+enum { MANY_CHANNELS = 128 };
+
+/* cuDNN's kernels with all of float32's bits add up channel after channel, 37 ns each (an H200), and have nothing else to do where places are few. */
+static bool takes_products(const conv *v) {
+    const rl_tensor *x = rl_call_in(v->c, 0);
+    if (x->dtype != RL_F32 || rl_gpu_wants_channels_last(v->c, RL_F32) || v->transposed || v->group != 1 || v->c->step->native) return false;
+    for (uint32_t i = 0; i < v->w.r; i++)
+        if (v->w.kernel[i] != 1 || v->w.stride[i] != 1 || v->w.out[i] != v->w.in[i] || v->w.before[i]) return false;
+    return x->dim[1] >= MANY_CHANNELS;
+}
+
+/* [cout, cin] by [cin, places], image by image. */
+static rl_status by_products(conv *v) {
+    rl_call *c = v->c;
+    const rl_tensor *x = rl_call_here(c, 0);
+    int64_t places = rl_window_count(v->w.out, v->w.r), in[] = {x->dim[0], x->dim[1], places}, out[] = {x->dim[0], v->dim[1], places};
+    rl_tensor a, b, to;
+    if (!rl_gpu_posts_of(c, v->dim, x->rank, &v->posts)) return rl_call_decline(c);
+    v->y = rl_call_make(c, 0, x->dtype, x->rank, v->dim);
+    if (rl_numel(v->y) == 0) return RL_OK;
+    if (!rl_gpu_weights(c, false, 1, RL_GPU_ROW_MAJOR, &v->k, &v->bias) || (v->bias && !rl_gpu_add_bias(c, &v->posts, v->bias, v->y))) return rl_call_decline(c);
+    if (!rl_view_reshape(x, 3, in, &b)) rl_view_reshape(rl_gpu_row_major(c, x), 3, in, &b);
+    rl_view_reshape(rl_here_dense(c, v->k), 2, (int64_t[]){v->dim[1], x->dim[1]}, &a);
+    rl_view_reshape(v->y, 3, out, &to);
+    RL_TRY(rl_gpu_product(c, &a, &b, &to, 1));
+    return rl_gpu_run_posts(c, &v->posts, v->y);
+}
+
+/* Windows of several rows and one column, of each channel by itself in float32: cuDNN does channel after channel, 545 us for 96 of them (an H200). */
+static bool is_slow_by_cudnn(const conv *v) {
+    return v->x->dtype == RL_F32 && v->w.r == 2 && !v->transposed && v->group > 1 && v->group == v->x->dim[1] && v->w.kernel[0] > 1 && v->w.kernel[1] == 1
+           && !rl_gpu_wants_channels_last(v->c, RL_F32);
+}
+
+/* ---- others ---- */
+
 /* Of several groups x and y lie in one order: each channel by itself is kernel depthwise's where x lies channels-last anyway; else x is laid out. */
 static const rl_tensor *grouped_input(conv *v, const rl_tensor *x) {
     if (v->last || v->group == 1 || !rl_is_channels_last(x)) return x;
@@ -194,6 +237,7 @@ static const rl_tensor *grouped_input(conv *v, const rl_tensor *x) {
 static rl_status run_conv(conv *v) {
     rl_call *c = v->c;
     if (takes_patches(v)) return by_patches(v);
+    if (takes_products(v)) return by_products(v);
     bool did = false;
     int64_t perm[RL_RANK];
     const rl_tensor *x = rl_call_in(c, 0);
@@ -212,7 +256,7 @@ static rl_status run_conv(conv *v) {
         return rl_call_decline(c);
     if (depthwise && is_aligned(v->k) && is_aligned(v->bias)) return by_depthwise(v);
     rl_p_conv p = params_of(v);
-    RL_TRY(by_cudnn(v, &p, &did));
+    if (native || !is_slow_by_cudnn(v)) RL_TRY(by_cudnn(v, &p, &did));
     return did ? RL_OK : by_own_kernel(v, &p);
 }
 

@@ -108,8 +108,8 @@ def _served(serving, args, said, limit):
     return int(answer) if answer else p.wait()
 
 
-def _ran(program, args, tmp, limit):
-    """(exit status, stderr)"""
+def ran(program, args, tmp, limit):
+    """(exit status, stderr) of a command line; tmp: a folder for it."""
     if "RELAYOUT_SERVING" in os.environ:
         status = _served(os.environ["RELAYOUT_SERVING"], args, tmp / "said", limit)
         return status, (tmp / "said").read_text(errors="replace")
@@ -140,7 +140,7 @@ class RelayoutRep(BackendRep):
             args = ["run", str(model), "--output-dir", str(tmp / "out"), *self.options]
             for i, (name, value) in enumerate(inputs.items()):
                 args += ["--input", f"{name}={_write(tmp, i, value, declared[name])}"]
-            status, self.said = _ran(self.program, args, tmp, self.limit)
+            status, self.said = ran(self.program, args, tmp, self.limit)
             if status:
                 lines = self.said.strip().splitlines() or [f"status {status}"]
                 error = Refused if status == UNSUPPORTED else RuntimeError
