@@ -167,7 +167,7 @@ RL_HD void rl_loops_by(rl_loops *l, uint32_t n) {
 
 /* ---- tiles: one operand's neighbours are another dim's than the other's ---- */
 
-/* A block's tile (k_tile.h): 16 / size << lk rows of 16 << lc bytes, which become lines of 16 << lk bytes; 16 bytes are a chunk. Chunks of a row lie in
+/* A block's tile (k_tile.h), of kernels tile and any_tile: 16 / size << lk rows of 16 << lc bytes, which become lines of 16 << lk bytes; 16 bytes are a chunk. Chunks of a row lie in
  * shared memory so that no two lanes of a warp use one bank for different words, neither where rows are written nor where lines are read: test
  * gpu_index counts. */
 enum { RL_TILE_BYTES = 32 << 10, RL_TILE_LINES = 512, RL_TILE_MOST = 5, RL_TILE_SUM = 10 };
@@ -191,6 +191,24 @@ RL_HD rl_tile_shape rl_tile_shape_of(uint32_t size, uint32_t ni, uint32_t nj) {
         if (s.lc >= s.lk && !(s.lc == rows && 2 * s.lc <= most + 1)) s.lc--;
         else s.lk--;
     }
+    return s;
+}
+
+/* Kernel any_tile has rows as they lie in memory, each with one chunk more, and after 16 / size of them another: the lanes that read a line's chunks at once meet
+ * in no bank, those of other lines, whose rows are others, do. The first chunk of a row: */
+enum { RL_ANY_TILE_CHUNKS = 2116 };
+RL_HD uint32_t rl_any_tile_row(uint32_t size, uint32_t chunks, uint32_t row) { return row * chunks + row / (16 / size); }
+
+/* The shape for kernel element_tile, in elements: lc of a row and lk rows, up to 8 KB and a sector's rows, or of 16 bytes twice that; 32 neighbours on both sides where there are so many. A row has one cell
+ * more, so that lanes that read a column meet in no bank. */
+enum { RL_ELEMENT_TILE_MOST = 7, RL_ELEMENT_TILE_BYTES = 10 * 129 * 16 };
+RL_HD rl_tile_shape rl_element_tile_of(uint32_t size, uint32_t ni, uint32_t nj) {
+    uint32_t sum = size < 8 ? 11 : 10, i = rl_log2_up(ni), j = rl_log2_up(nj), lk = j < sum - 5 ? j : sum - 5;
+    rl_tile_shape s = {sum - lk, 0};
+    if (s.lc > i) s.lc = i;
+    if (s.lc > RL_ELEMENT_TILE_MOST) s.lc = RL_ELEMENT_TILE_MOST;
+    s.lk = j < sum - s.lc ? j : sum - s.lc;
+    if (s.lk > RL_ELEMENT_TILE_MOST) s.lk = RL_ELEMENT_TILE_MOST;
     return s;
 }
 
