@@ -12,7 +12,8 @@
  *   arg<T>              ArgMax, ArgMin: a team per output              log_sum_exp<T>   ReduceLogSumExp, in one pass
  *   range               DynamicQuantizeLinear's scale and zero point, likewise
  *   lines<T, L, EACH>   Softmax, LogSoftmax, the normalizations: a team of L lanes per line, which holds EACH elements per lane (0: reads it each time)
- *   lines<.., scores<T>>  the same softmax of what Attention does to its scores first */
+ *   lines<.., scores<T>>  the same softmax of what Attention does to its scores first
+ *   moments_of<T>, parted<T>  normalizations of few lines that are long, by parts of a line: what a part comes to, then, in a second launch, its elements */
 #ifndef RL_CUDA_K_REDUCE_H
 #define RL_CUDA_K_REDUCE_H
 #include <math.h>
@@ -243,6 +244,22 @@ typedef rl_reduces<rl_ranges> rl_range_of_all;
 
 /* ---- over lines ---- */
 
+/* What a normalization does to a line's elements. */
+template <class C> struct rl_norm { const C *scale, *bias; C inverse; };
+/* squares: of the elements less the mean, added up */
+template <class C> RL_HD rl_norm<C> rl_norm_of(const rl_p_rows &p, uint32_t line, double squares) {
+    uint64_t each = rl_divide(p.n, p.each);
+    rl_norm<C> o = {(const C *)p.scale + (p.scale_rows ? line % p.scale_rows : 0) * each, (const C *)p.bias + (p.bias_rows ? line % p.bias_rows : 0) * each,
+                    (C)(1 / sqrt(squares / p.n + p.epsilon))};
+    return o;
+}
+/* Of element k, less the mean. */
+template <class C> RL_HD C rl_norm_each(const rl_p_rows &p, const rl_norm<C> &o, uint32_t k, C v) {
+    uint32_t at = rl_divide(k, p.each);
+    v = v * o.inverse * o.scale[at];
+    return p.bias ? v + o.bias[at] : v;
+}
+
 /* What a line's sums are carried in: long ones in double. */
 template <class C, uint32_t EACH> struct rl_line_sum { typedef C type; };
 template <class C> struct rl_line_sum<C, 0> { typedef double type; };
@@ -328,22 +345,15 @@ template <class T, uint32_t LANES, uint32_t EACH, class X = rl_plain<T>> struct 
     }
 
     RL_MEMBER void finish(const Params &p, const Local &l, const Line &x, T *y, uint32_t line, uint32_t lane, C first, A second) {
-        C less = (C)log(second), whole = X::SCORES && p.scores.blind_is_zero && second == 0 ? (C)0 : (C)(1 / second), inverse = (C)(1 / sqrt((double)second / p.n + p.epsilon));
-        const C *w = (const C *)p.scale + (uint64_t)(p.scale_rows ? line % p.scale_rows : 0) * rl_divide(p.n, p.each);
-        const C *b = (const C *)p.bias + (uint64_t)(p.bias_rows ? line % p.bias_rows : 0) * rl_divide(p.n, p.each);
+        C less = (C)log(second), whole = X::SCORES && p.scores.blind_is_zero && second == 0 ? (C)0 : (C)(1 / second);
+        rl_norm<C> norm = rl_norm_of<C>(p, line, (double)second);
         RL_EACH_OF_LINE(e, k) {
             C v = EACH ? l.x[e] : X::load(p, x, k) - first;
             if (X::SCORES || p.op == RL_GPU_SOFTMAX) v = (C)exp(v) * whole;
             else if (p.op == RL_GPU_LOG_SOFTMAX) v = v - less;
-            else {
-                uint32_t at = rl_divide(k, p.each);
-                v = v * inverse * w[at];
-                if (p.bias) v += b[at];
-            }
+            else v = rl_norm_each(p, norm, k, v);
             rl_store(y + k * p.to_step, v);
         }
-        if (lane == 0 && p.mean) ((C *)p.mean)[line] = first;
-        if (lane == 0 && p.inverse) ((C *)p.inverse)[line] = inverse;
     }
 #undef RL_EACH_OF_LINE
 
@@ -378,5 +388,140 @@ template <class T> using rl_scores8 = rl_lines<T, 8, 8, rl_scores<T>>;
 template <class T> using rl_scores32 = rl_lines<T, 32, 8, rl_scores<T>>;
 template <class T> using rl_scores256 = rl_lines<T, 256, 8, rl_scores<T>>;
 template <class T> using rl_long_scores = rl_lines<T, 256, 0, rl_scores<T>>;
+
+/* ---- over parts of lines ---- */
+
+/* RL_PIECE neighbours, or the last ones of a part: EACH of a lane, by 16 bytes (wide: then all that there are are whole vectors), or a block's width apart. */
+template <class T> struct rl_held {
+    typedef typename rl_computed<T>::type C;
+    enum { EACH = RL_PIECE / RL_THREADS, WIDE = rl_vector<T>::WIDE };
+    rl_vector<T> v[EACH / WIDE];
+
+    /* Which of the neighbours a lane's i-th is. */
+    static RL_INSIDE uint32_t place(bool wide, uint32_t lane, uint32_t i) {
+        return wide ? (i / WIDE * RL_THREADS + lane) * WIDE + i % WIDE : i * RL_THREADS + lane;
+    }
+    RL_INSIDE C get(uint32_t i) const { return rl_load(v[i / WIDE].each[i % WIDE]); }
+    RL_INSIDE void set(uint32_t i, C x) { rl_store(&v[i / WIDE].each[i % WIDE], x); }
+
+    RL_INSIDE void fetch(const T *from, uint32_t n, bool wide, uint32_t lane) {
+        RL_UNROLL
+        for (uint32_t i = 0; i < EACH; i++) {
+            uint32_t k = place(wide, lane, i);
+            if (k >= n) continue;
+            if (!wide) v[i / WIDE].each[i % WIDE] = from[k];
+            else if (i % WIDE == 0) v[i / WIDE].all = *(const rl_wide16 *)(from + k);
+        }
+    }
+    RL_INSIDE void put(T *to, uint32_t n, bool wide, uint32_t lane) const {
+        RL_UNROLL
+        for (uint32_t i = 0; i < EACH; i++) {
+            uint32_t k = place(wide, lane, i);
+            if (k >= n) continue;
+            if (!wide) to[k] = v[i / WIDE].each[i % WIDE];
+            else if (i % WIDE == 0) *(rl_wide16 *)(to + k) = v[i / WIDE].all;
+        }
+    }
+};
+
+struct rl_part { uint32_t number, line, begin, n; };
+RL_HD uint32_t rl_part_begin(const rl_p_rows &p, uint32_t i) { return i * p.share; }
+RL_HD uint32_t rl_part_size(const rl_p_rows &p, uint32_t i) { return p.n - rl_part_begin(p, i) < p.share ? p.n - rl_part_begin(p, i) : p.share; }
+
+#define RL_EACH_PIECE(done, part) for (uint32_t done = 0; done < part.n; done += RL_PIECE)
+#define RL_EACH_OF_PIECE(i, k, left)                                                                                 \
+    RL_UNROLL                                                                                                        \
+    for (uint32_t i = 0, k; i < rl_held<T>::EACH; i++)                                                              \
+        if ((k = rl_held<T>::place(p.wide, lane, i)) < left)
+
+/* A block's two sums, of which the second knows what the first came to, a mean, and what is done with them.  OP: of which elements a lane adds up what. */
+template <class OP> struct rl_over_parts {
+    typedef rl_p_rows Params;
+    typedef typename OP::T T;
+    struct Shared { double first[RL_CELLS], second[RL_CELLS]; };
+    typedef rl_held<T> Local;
+
+    RL_MEMBER uint32_t steps(const Params &) { return 5; }
+    RL_MEMBER double mean(const Params &p, const rl_part &part, const double *cell) {
+        return p.op == RL_GPU_RMS_NORM ? 0 : rl_team_sum((uint32_t)RL_GPU_SUM, cell, RL_THREADS) / OP::divisor(p, part);
+    }
+
+    RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &l, uint32_t block, uint32_t lane) {
+        int64_t at[2];
+        uint32_t line = rl_divide(block, p.parts), i = block - line * p.parts.d;
+        rl_part part = {block, line, rl_part_begin(p, i), rl_part_size(p, i)};
+        rl_walk_at(&p.kept, line, 2, at);
+        const T *x = (const T *)p.from + at[1] + part.begin;
+        if (phase == 0) {
+            if (p.share == RL_PIECE) l.fetch(x, part.n, p.wide, lane);
+            s.first[lane] = OP::first(p, l, part, x, lane);
+        } else if (phase == 1) rl_team_fold((uint32_t)RL_GPU_SUM, s.first, RL_THREADS, lane);
+        else if (phase == 2) s.second[lane] = OP::second(p, l, part, x, lane, mean(p, part, s.first));
+        else if (phase == 3) rl_team_fold((uint32_t)RL_GPU_SUM, s.second, RL_THREADS, lane);
+        else OP::finish(p, l, part, x, (T *)p.to + at[0] + part.begin, lane, mean(p, part, s.first), rl_team_sum((uint32_t)RL_GPU_SUM, s.second, RL_THREADS));
+    }
+};
+
+/* The number of a part's elements is known; their mean and how far they are from it is to be. */
+template <class X> struct rl_part_moments {
+    typedef X T;
+    RL_MEMBER uint32_t divisor(const rl_p_rows &, const rl_part &part) { return part.n; }
+
+    RL_MEMBER double first(const rl_p_rows &p, rl_held<T> &l, const rl_part &part, const T *x, uint32_t lane) {
+        double a = 0;
+        RL_EACH_PIECE(done, part) {
+            if (p.share != RL_PIECE) l.fetch(x + done, part.n - done, p.wide, lane);
+            RL_EACH_OF_PIECE(i, k, part.n - done) a += (double)l.get(i);
+        }
+        return a;
+    }
+    RL_MEMBER double second(const rl_p_rows &p, rl_held<T> &l, const rl_part &part, const T *x, uint32_t lane, double mean) {
+        double a = 0;
+        RL_EACH_PIECE(done, part) {
+            if (p.share != RL_PIECE) l.fetch(x + done, part.n - done, p.wide, lane);
+            RL_EACH_OF_PIECE(i, k, part.n - done) {
+                double v = (double)l.get(i) - mean;
+                a += v * v;
+            }
+        }
+        return a;
+    }
+    RL_MEMBER void finish(const rl_p_rows &p, const rl_held<T> &, const rl_part &part, const T *, T *, uint32_t lane, double mean, double squares) {
+        rl_moments m = {mean, squares};
+        if (lane == 0) p.moments[part.number] = m;
+    }
+};
+
+/* The moments of all parts of a line come to the line's own: its mean is that of means, and a part's elements are also as far from it as the part's mean is. */
+template <class X> struct rl_part_normed {
+    typedef X T;
+    typedef typename rl_computed<T>::type C;
+    RL_MEMBER uint32_t divisor(const rl_p_rows &p, const rl_part &) { return p.n; }
+
+    RL_MEMBER double first(const rl_p_rows &p, const rl_held<T> &, const rl_part &part, const T *, uint32_t lane) {
+        const rl_moments *m = p.moments + part.line * p.parts.d;
+        double a = 0;
+        for (uint32_t i = lane; i < p.parts.d; i += RL_THREADS) a += rl_part_size(p, i) * m[i].mean;
+        return a;
+    }
+    RL_MEMBER double second(const rl_p_rows &p, const rl_held<T> &, const rl_part &part, const T *, uint32_t lane, double mean) {
+        const rl_moments *m = p.moments + part.line * p.parts.d;
+        double a = 0;
+        for (uint32_t i = lane; i < p.parts.d; i += RL_THREADS) a += m[i].squares + rl_part_size(p, i) * (m[i].mean - mean) * (m[i].mean - mean);
+        return a;
+    }
+    RL_MEMBER void finish(const rl_p_rows &p, rl_held<T> &l, const rl_part &part, const T *x, T *y, uint32_t lane, double mean, double squares) {
+        rl_norm<C> norm = rl_norm_of<C>(p, part.line, squares);
+        RL_EACH_PIECE(done, part) {
+            if (p.share != RL_PIECE) l.fetch(x + done, part.n - done, p.wide, lane);
+            RL_EACH_OF_PIECE(i, k, part.n - done) l.set(i, rl_norm_each(p, norm, part.begin + done + k, l.get(i) - (C)mean));
+            l.put(y + done, part.n - done, p.wide, lane);
+        }
+    }
+};
+#undef RL_EACH_PIECE
+#undef RL_EACH_OF_PIECE
+template <class T> using rl_moments_of = rl_over_parts<rl_part_moments<T>>;
+template <class T> using rl_parted = rl_over_parts<rl_part_normed<T>>;
 
 #endif

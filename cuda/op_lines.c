@@ -1,4 +1,4 @@
-/* Lines on the device, each a team of threads: Softmax, LogSoftmax, LayerNormalization and its kin, InstanceNormalization, GroupNormalization. */
+/* Lines on the device, each a team of threads, or, of few that are long, each part of one: Softmax, LogSoftmax, LayerNormalization and its kin, InstanceNormalization, GroupNormalization. */
 #include <string.h>
 
 #include "../runtime/kernels.h"
@@ -26,6 +26,27 @@ static rl_p_rows rows_of(const rl_tensor *x, const rl_tensor *y, uint32_t axis, 
     return p;
 }
 
+/* Do lines that are normalized go by parts?  Where there are fewer than multiprocessors have blocks, and each is long. */
+static bool goes_by_parts(const rl_p_rows *p) {
+    enum { FEW = 256, LONG = 4 * RL_PIECE };
+    bool norm = !p->scores.queries.d && p->op >= RL_GPU_LAYER_NORM;
+    return norm && p->count < FEW && p->n >= LONG && p->from_step == 1 && p->to_step == 1;
+}
+
+/* What each part comes to, then each part's elements. Every block of a line adds up its parts: there are not many, whatever its length. */
+static rl_status run_parts(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t) {
+    enum { MOST = 512 };
+    rl_loops whole = *kept;
+    uint32_t pieces = (p->n + RL_PIECE - 1) / RL_PIECE;
+    p->share = (pieces + MOST - 1) / MOST * RL_PIECE;
+    p->parts = rl_divisor_of((p->n + p->share - 1) / p->share);
+    whole.dim[whole.rank] = p->n, whole.step[0][whole.rank] = whole.step[1][whole.rank] = 1, whole.rank++;
+    p->wide = rl_loops_vector(&whole, rl_elem_bits(t) / 8, (uint64_t)(uintptr_t)p->to | (uintptr_t)p->from) == 16;
+    p->moments = rl_data(rl_call_temp(c, RL_F64, 3, (int64_t[]){p->count, p->parts.d, 2}));
+    RL_TRY(rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_moments_f32, t), p->count * p->parts.d, p, sizeof *p));
+    return rl_gpu_launch(rl_gpu_of(c->rt), rl_gpu_of_float(RL_GPU_parted_f32, t), p->count * p->parts.d, p, sizeof *p);
+}
+
 /* Lines of up to `most` elements, `teams` to a block. */
 rl_status rl_gpu_run_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t) {
     static const struct { rl_gpu_kernel f32; uint32_t most, teams; } kinds[] = {
@@ -34,6 +55,7 @@ rl_status rl_gpu_run_rows(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dty
     if (kept->rank > RL_DIMS) return rl_call_decline(c);
     if (!p->each.d) p->each = rl_divisor_of(1);
     p->kept = rl_walk_of(kept, 0);
+    if (goes_by_parts(p)) return run_parts(c, p, kept, t);
     uint32_t i = p->scores.queries.d ? 4 : 0;
     while (p->n > kinds[i].most) i++;
     p->across = kept->rank && kept->step[1][kept->rank - 1] == 1 && p->from_step != 1 && kinds[i].teams > 1;
@@ -81,7 +103,7 @@ static bool spread(rl_call *c, uint32_t i, const rl_tensor *x, uint32_t axis, co
     return true;
 }
 
-/* By cuDNN, else by kernel rows: dims of x as the library wants them, scale and bias in a row. */
+/* By cuDNN, which has a block for a line, else by own kernels: dims of x as the library wants them, scale and bias in a row. */
 static rl_status norm(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t, uint32_t op, const int64_t *dim) {
     rl_dnn_norm_job j;
     float epsilon = (float)p->epsilon;
@@ -89,7 +111,7 @@ static rl_status norm(rl_call *c, rl_p_rows *p, const rl_loops *kept, rl_dtype t
     memset(&j, 0, sizeof j);
     j.op = op, j.type = t, j.biased = p->bias != NULL, j.x.rank = 4;
     for (uint32_t i = 4; i-- > 0;) j.x.dim[i] = dim[i], j.x.stride[i] = i == 3 ? 1 : j.x.stride[i + 1] * dim[i + 1];
-    if (one && t != RL_F64 && (!p->bias || p->scale_rows == p->bias_rows)) RL_TRY(rl_dnn_norm(c, &j, p->to, p->from, p->scale, p->bias, &epsilon, &did));
+    if (one && t != RL_F64 && !goes_by_parts(p) && (!p->bias || p->scale_rows == p->bias_rows)) RL_TRY(rl_dnn_norm(c, &j, p->to, p->from, p->scale, p->bias, &epsilon, &did));
     return did ? RL_OK : rl_gpu_run_rows(c, p, kept, t);
 }
 

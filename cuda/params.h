@@ -157,15 +157,22 @@ typedef struct {
 } rl_p_scores;
 
 /* rows: softmax, layer norm ...: a team per line of n elements, `step` apart; operands 0 and 1 of `kept`; across: neighbouring threads have neighbouring
- * lines */
+ * lines
+ * moments, parted: layer norm ... of lines of neighbours by `parts` of `share` elements, of which the last may have fewer: RL_PIECE, or several times that;
+ * moments: line after line, part after part, written, then read; wide: do 16 bytes at a time fit there? */
+enum { RL_PIECE = 8 * RL_THREADS };
+typedef struct { double mean, squares; } rl_moments; /* of numbers: their mean, the sum of their squared distances from it */
 typedef struct {
-    void *to, *mean, *inverse;
+    void *to;
     const void *from, *scale, *bias;
     uint32_t count, n, op, across;
     int64_t to_step, from_step;
     uint32_t scale_rows, bias_rows; /* line r takes row r % these; of norms */
     rl_divisor each;                /* so many neighbours of a line have one scale and bias: n / each in a row */
     double epsilon;
+    rl_moments *moments;
+    rl_divisor parts;
+    uint32_t share, wide;
     rl_p_scores scores;             /* of rows of scores */
     rl_walk kept;
 } rl_p_rows;

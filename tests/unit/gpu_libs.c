@@ -152,6 +152,10 @@ TEST(graphs) {
          "tensor 1: type 2 dims 15,8,1,1 strides 8,1,1,1", "tensor 3: type 0 dims 1,8,1,1");
     RUNS("  in %x f32[3,5,8]\n  in %s f32[8]\n  %y = RMSNormalization(%x, %s)\n  out %y\n", 1e-5, "cuDNN", "tensor 1: type 0 dims 15,8,1,1");
     RUNS("  in %x f32[2,6,5,4]\n  in %s f32[6]\n  in %b f32[6]\n  %y = InstanceNormalization(%x, %s, %b)\n  out %y\n", 1e-5, "cuDNN", "tensor 1: type 0 dims 2,6,20,1");
+    /* few lines that are long: by parts; many: the library's */
+    RUNS("  in %x f32[1,2,90,100]\n  in %s f32[2]\n  in %b f32[2]\n  %y = InstanceNormalization(%x, %s, %b)\n  out %y\n", 1e-5, "cuda", "");
+    RUNS("  in %x f32[2,9000]\n  in %s f32[9000]\n  in %b f32[9000]\n  %y = LayerNormalization(%x, %s, %b)\n  out %y\n", 1e-5, "cuda", "");
+    RUNS("  in %x f32[256,8192]\n  in %s f32[8192]\n  in %b f32[8192]\n  %y = LayerNormalization(%x, %s, %b)\n  out %y\n", 1e-5, "cuDNN", "tensor 1: type 0 dims 256,8192,1,1");
     /* what windows of the library's cannot say is the own kernel's */
     RUNS("  in %x f32[2,4,9,9]\n  %y = MaxPool(%x) kernel_shape=[2,2] dilations=[2,2]\n  out %y\n", 1e-6, "cuda", "");
 }

@@ -282,6 +282,19 @@ TEST(constant_scales) {
     rl_ctx_free(ctx);
 }
 
+/* Few lines that are long are no block's each. */
+TEST(parts_of_lines) {
+    static const char *const ops[] = {"InstanceNormalization(%x, %s, %b)", "GroupNormalization(%x, %s, %b) num_groups=2", "GroupNormalization(%x, %s, %b) num_groups=1"};
+    char text[400], full[600];
+    CHECK_CTX(ctx)
+    for (size_t i = 0; i < RL_LEN(ops); i++) {
+        snprintf(text, sizeof text, "graph opset=21 {\n  in %%x f16[N,2,90,100]\n  const %%s f16[2] @\n  const %%b f16[2] @\n  %%y = %s\n  out %%y\n}\n", ops[i]);
+        with_constants(full, sizeof full, text, 2);
+        check_without(ctx, full, "launch:rows", RL_F16, (int64_t[]){3, 2, 90, 100}, 1, true);
+    }
+    rl_ctx_free(ctx);
+}
+
 /* DequantizeLinear, Conv, Relu, QuantizeLinear, then a MatMul likewise: two steps in bytes, as the ops of bytes have it, to the bit. */
 TEST(quantized_chains) {
     static const char consts[] =
@@ -510,6 +523,7 @@ int main(void) {
     RUN(patches);
     RUN(pools_of_channels);
     RUN(constant_scales);
+    RUN(parts_of_lines);
     RUN(quantized_chains);
     RUN(turned_weights);
     RUN(moved_constants);

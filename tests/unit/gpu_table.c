@@ -99,6 +99,13 @@ static const struct { const char *type, *text; } forms[] = {
     {"RMSNormalization", "in %x #[3,5,4] in %s #[4] %y = RMSNormalization(%x, %s)"},
     {"InstanceNormalization", "in %x #[2,6,3,2] in %s #[6] in %b #[6] %y = InstanceNormalization(%x, %s, %b)"},
     {"GroupNormalization", "in %x #[2,6,3,2] in %s #[6] in %b #[6] %y = GroupNormalization(%x, %s, %b) num_groups=3"},
+    /* parts of a line: whole vectors of them, lines that begin anywhere, scales for parts of a part, parts that a block does not hold */
+    {"LayerNormalization", "in %x #[3,8200] in %s #[8200] in %b #[8200] %y = LayerNormalization(%x, %s, %b)"},
+    {"LayerNormalization", "in %x #[3,8193] in %s #[8193] %y = LayerNormalization(%x, %s)"},
+    {"RMSNormalization", "in %x #[2,8200] in %s #[8200] %y = RMSNormalization(%x, %s)"},
+    {"InstanceNormalization", "in %x #[2,2,9001] in %s #[2] in %b #[2] %y = InstanceNormalization(%x, %s, %b)"},
+    {"InstanceNormalization", "opset=22 in %x #[1,1,1050000] in %s #[1] in %b #[1] %y = InstanceNormalization(%x, %s, %b)"},
+    {"GroupNormalization", "in %x #[1,12,7,100] in %s #[12] in %b #[12] %y = GroupNormalization(%x, %s, %b) num_groups=1"},
     /* teams of 1, 8, 32, 256 threads for an output, outputs beside each other, outputs in parts */
     {"ReduceSum", "in %x #[3,5,2] const %a i64[2] {0,-1} %y = ReduceSum(%x, %a)"},
     {"ReduceSum", "in %x #[70,20] const %a i64[1] {1} %y = ReduceSum(%x, %a) keepdims=0"},
