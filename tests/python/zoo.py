@@ -2,6 +2,8 @@
 
 Used by test_zoo.py and by bench/: filled(name) is the path of a complete model, original(name) its facts.
 """
+import contextlib
+import fcntl
 import importlib.util
 import json
 import os
@@ -39,6 +41,14 @@ def replace(path, write):
     os.replace(tmp, path)
 
 
+@contextlib.contextmanager
+def _alone(path):
+    """Suites beside each other wait for what one of them makes, and do not make it again."""
+    with open(path.with_name(f"{path.name}.lock"), "w") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+
 def _shake(model):
     """Untrained scales and biases are all ones or all zeros, which hides a wrong order of their elements, and a branch that
     ends in zeros hides everything before it: give them seeded values of their own."""
@@ -56,14 +66,20 @@ def filled(name, cache):
     """Path of the model with its weights filled in; made when missing or older than its source."""
     cache.mkdir(parents=True, exist_ok=True)
     src, dst = ZOO / f"{name}.onnx", cache / f"{name}.{VERSION}.onnx"
-    if dst.exists() and dst.stat().st_mtime >= src.stat().st_mtime:
-        return dst
+    is_made = lambda: dst.exists() and dst.stat().st_mtime >= src.stat().st_mtime
+    if not is_made():
+        with _alone(dst):
+            if not is_made():
+                _fill(src, dst)
+    return dst
+
+
+def _fill(src, dst):
     spec = importlib.util.spec_from_file_location("zoo_fill", ZOO / "zoo.py")
     fill = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(fill)
     model = _shake(fill.fill(onnx.load(src, load_external_data=False)))
     replace(dst, lambda p: onnx.save(model, p))
-    return dst
 
 
 def inputs_of(model):
@@ -77,14 +93,15 @@ def original(name, cache):
     path = filled(name, cache)
     key = (VERSION, path.stat().st_mtime_ns, path.stat().st_size, onnxruntime.__version__, onnx.__version__, np.__version__)
     store = cache / f"{name}.pickle"
-    if store.exists():
-        try:
-            saved = pickle.loads(store.read_bytes())
-            if saved[0] == key:
-                return saved[1]
-        except Exception:
-            pass
-    model = onnx.load(path)
-    facts = check.facts_of(path, model, [inputs_of(model)])
-    replace(store, lambda p: p.write_bytes(pickle.dumps((key, facts))))
-    return facts
+    with _alone(store):
+        if store.exists():
+            try:
+                saved = pickle.loads(store.read_bytes())
+                if saved[0] == key:
+                    return saved[1]
+            except Exception:
+                pass
+        model = onnx.load(path)
+        facts = check.facts_of(path, model, [inputs_of(model)])
+        replace(store, lambda p: p.write_bytes(pickle.dumps((key, facts))))
+        return facts
