@@ -1,7 +1,9 @@
 /* cuDNN's graph interface: see dnn_graph.h.
  *
  * A plan is made by the first of the engines that cuDNN's heuristics name whose plan can be made; where all of float32's bits are wanted, engines that
- * compute with fewer are passed over. */
+ * compute with fewer are passed over. What is left of these is in no good order (an H200: up to 95 us for what takes 30): for a graph that runs many times
+ * several of them are tried, and the quickest stays. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +25,11 @@ struct rl_dnn_plan {
     rl_dnn_item plan;   /* NULL: cuDNN has none */
     void *workspace;
     size_t nworkspace;
+    double seconds;     /* of a run, where it was tried */
 };
+
+/* What plans are tried on, one after the other: a call's own memory. */
+typedef struct { const rl_dnn_at *at; uint32_t n; } trial;
 
 /* ---- descriptors ---- */
 
@@ -158,6 +164,12 @@ static bool wants_reorder(const rl_libs *l, rl_dnn_item config) {
     return has_note(l, config, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, notes, RL_LEN(notes));
 }
 
+/* Does it lose digits that the sum has, as sums over large transformed tiles do? Such an engine is taken where it is named first, but not for its speed. */
+static bool is_rough(const rl_libs *l, rl_dnn_item config) {
+    static const int notes[] = {CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13};
+    return has_note(l, config, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, RL_LEN(notes));
+}
+
 static bool is_wanted(const rl_libs *l, const rl_dnn_asked *q, rl_dnn_item config) {
     return (!q->whole || !is_coarse(l, config)) && (!q->vectors || !wants_reorder(l, config));
 }
@@ -215,50 +227,9 @@ static void drop_engines(const rl_libs *l, rl_dnn_item *found) {
         if (found[i]) l->cudnnBackendDestroyDescriptor(found[i]);
 }
 
-static void try_engines(rl_dnn_maker *m, rl_dnn_plan *p, rl_dnn_item graph, cudnnBackendHeurMode_t mode) {
-    rl_dnn_item found[MOST_ENGINES] = {NULL};
-    int64_t n = find_engines(m, graph, mode, found);
-    bool sorted = mode != CUDNN_HEUR_MODE_FALLBACK || !p->asked.bytes; /* by speed */
-    for (uint32_t pass = sorted; pass < 2; pass++)
-        for (int64_t i = 0; i < n && !p->plan; i++)
-            if (pass || is_quick(m->l, found[i])) try_engine(m->l, p, found[i]);
-    drop_engines(m->l, found);
-}
-
-static void make_plan(rl_libs *l, rl_dnn_plan *p) {
-    rl_dnn_maker m = {.l = l};
-    rl_dnn_item graph = p->asked.graph(&m, p->asked.key);
-    bool graphed = !m.bad;
-    if (graphed) try_engines(&m, p, graph, CUDNN_HEUR_MODE_A);
-    m.bad = false; /* the one kind of heuristics may fail where the other does not */
-    if (graphed && !p->plan) try_engines(&m, p, graph, CUDNN_HEUR_MODE_FALLBACK);
-    destroy(&m);
-}
-
-/* ---- plans, by key ---- */
-
-static rl_dnn_plan *plan_of(rl_libs *l, const rl_dnn_asked *q) {
-    for (rl_dnn_plan *k = l->plans; k; k = k->next)
-        if (k->asked.graph == q->graph && k->asked.nkey == q->nkey && rl_same_bytes(k->asked.key, q->key, q->nkey)) return k;
-    rl_dnn_plan *k = calloc(1, sizeof *k + q->nkey);
-    if (!k) return NULL;
-    memcpy(k + 1, q->key, q->nkey);
-    k->asked = *q;
-    k->asked.key = k + 1;
-    make_plan(l, k);
-    k->next = l->plans;
-    l->plans = k;
-    return k;
-}
-
-void rl_dnn_forget(rl_libs *l) {
-    for (rl_dnn_plan *k = l->plans, *next; k; k = next) {
-        next = k->next;
-        if (k->plan) l->cudnnBackendDestroyDescriptor(k->plan);
-        if (k->workspace) rl_gpu_free(l->g, k->workspace, k->nworkspace);
-        free(k);
-    }
-    l->plans = NULL;
+static void drop_plan(const rl_libs *l, const rl_dnn_plan *p) {
+    if (p->plan) l->cudnnBackendDestroyDescriptor(p->plan);
+    if (p->workspace) rl_gpu_free(l->g, p->workspace, p->nworkspace);
 }
 
 static cudnnStatus_t execute(rl_libs *l, const rl_dnn_plan *k, const rl_dnn_at *at, uint32_t n) {
@@ -276,11 +247,86 @@ static cudnnStatus_t execute(rl_libs *l, const rl_dnn_plan *k, const rl_dnn_at *
     return s;
 }
 
+/* The device's marks 0 and 1 are free: whoever measures a run does so when all plans are made. */
+static double time_of(rl_libs *l, const rl_dnn_plan *p, const trial *t) {
+    enum { RUNS = 3 };
+    double seconds = INFINITY;
+    if (execute(l, p, t->at, t->n) != CUDNN_STATUS_SUCCESS || rl_gpu_mark(l->g, 0) != RL_OK) return INFINITY;
+    for (uint32_t i = 0; i < RUNS; i++)
+        if (execute(l, p, t->at, t->n) != CUDNN_STATUS_SUCCESS) return INFINITY;
+    if (rl_gpu_mark(l->g, 1) != RL_OK || rl_gpu_sync(l->g) != RL_OK || rl_gpu_between(l->g, 0, &seconds) != RL_OK) return INFINITY;
+    return seconds / RUNS;
+}
+
+/* t NULL: nothing is tried. */
+static void try_engines(rl_dnn_maker *m, rl_dnn_plan *p, rl_dnn_item graph, cudnnBackendHeurMode_t mode, const trial *t) {
+    enum { MOST_TRIED = 8 };
+    rl_dnn_item found[MOST_ENGINES] = {NULL};
+    int64_t n = find_engines(m, graph, mode, found);
+    bool sorted = mode != CUDNN_HEUR_MODE_FALLBACK || !p->asked.bytes; /* by speed */
+    uint32_t tried = 0;
+    for (uint32_t pass = sorted; pass < 2; pass++)
+        for (int64_t i = 0; i < n && (!p->plan || (t && tried < MOST_TRIED)); i++) {
+            rl_dnn_plan next = {.asked = p->asked};
+            if (!(pass || is_quick(m->l, found[i])) || (p->plan && is_rough(m->l, found[i])) || !try_engine(m->l, &next, found[i])) continue;
+            next.seconds = t ? time_of(m->l, &next, t) : 0;
+            tried++;
+            bool better = !p->plan || next.seconds < p->seconds;
+            drop_plan(m->l, better ? p : &next);
+            if (better) p->plan = next.plan, p->workspace = next.workspace, p->nworkspace = next.nworkspace, p->seconds = next.seconds;
+        }
+    drop_engines(m->l, found);
+}
+
+static void make_plan(rl_libs *l, rl_dnn_plan *p, const trial *t) {
+    rl_dnn_maker m = {.l = l};
+    rl_dnn_item graph = p->asked.graph(&m, p->asked.key);
+    bool graphed = !m.bad;
+    if (graphed) try_engines(&m, p, graph, CUDNN_HEUR_MODE_A, t);
+    m.bad = false; /* the one kind of heuristics may fail where the other does not */
+    if (graphed && !p->plan) try_engines(&m, p, graph, CUDNN_HEUR_MODE_FALLBACK, t);
+    destroy(&m);
+}
+
+/* ---- plans, by key ---- */
+
+static rl_dnn_plan *plan_of(rl_libs *l, const rl_dnn_asked *q, const trial *t) {
+    for (rl_dnn_plan *k = l->plans; k; k = k->next)
+        if (k->asked.graph == q->graph && k->asked.nkey == q->nkey && rl_same_bytes(k->asked.key, q->key, q->nkey)) return k;
+    rl_dnn_plan *k = calloc(1, sizeof *k + q->nkey);
+    if (!k) return NULL;
+    memcpy(k + 1, q->key, q->nkey);
+    k->asked = *q;
+    k->asked.key = k + 1;
+    make_plan(l, k, t);
+    k->next = l->plans;
+    l->plans = k;
+    return k;
+}
+
+void rl_dnn_forget(rl_libs *l) {
+    for (rl_dnn_plan *k = l->plans, *next; k; k = next) {
+        next = k->next;
+        drop_plan(l, k);
+        free(k);
+    }
+    l->plans = NULL;
+}
+
+/* Several runs make what one does, unless y is an operand, too. */
+static bool can_repeat(const rl_dnn_at *at, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (at[i].p == at[k].p) return false;
+    return true;
+}
+
 rl_status rl_dnn_run(rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n, bool *did) {
     rl_libs *l = rl_libs_of(call->rt);
     *did = false;
     if (!l || !l->dnn || rl_call_noted(call)) return RL_OK;
-    rl_dnn_plan *k = plan_of(l, q);
+    bool tries = call->rt->runs_often && !call->rt->recording && q->whole && can_repeat(at, n);
+    rl_dnn_plan *k = plan_of(l, q, tries ? &(trial){at, n} : NULL);
     if (!k || !k->plan) return RL_OK;
     cudnnStatus_t s = execute(l, k, at, n);
     *did = s == CUDNN_STATUS_SUCCESS;

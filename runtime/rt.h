@@ -283,6 +283,7 @@ struct rl_rt {
     rl_status failed;        /* of a move on the device, whose message is in the context */
     bool no_number;          /* strings or complex numbers were to be converted: the kernel at work fails when it is done */
     bool recording;          /* what the device is asked for is remembered, not done */
+    bool runs_often;         /* the next graphs run many times: a device may take a while to find out what is quickest */
     bool stepwise;           /* wait for the device after each node, so that the one that failed is named */
     uint64_t put, got;       /* bytes that went to the device and came from it since the run began */
     struct rl_fast *fast;    /* NULL: reference kernels only (fast.h); so with a device */
