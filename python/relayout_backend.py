@@ -112,7 +112,8 @@ def ran(program, args, tmp, limit):
     """(exit status, stderr) of a command line; tmp: a folder for it."""
     if "RELAYOUT_SERVING" in os.environ:
         status = _served(os.environ["RELAYOUT_SERVING"], args, tmp / "said", limit)
-        return status, (tmp / "said").read_text(errors="replace")
+        said = tmp / "said"
+        return status, said.read_text(errors="replace") if said.exists() else ""
     p = subprocess.run([program, *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=limit)
     return p.returncode, p.stderr.decode(errors="replace")
 
