@@ -4,11 +4,11 @@
 #include "k_each.h"
 #include "k_interleave.h"
 #include "k_nn.h"
+#include "k_odd_tile.h"
 #include "k_place.h"
 #include "k_recode.h"
 #include "k_recurrent.h"
 #include "k_reduce.h"
-#include "k_tile.h"
 #include "k_weave.h"
 #include "run.h"
 

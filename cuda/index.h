@@ -194,10 +194,10 @@ RL_HD rl_tile_shape rl_tile_shape_of(uint32_t size, uint32_t ni, uint32_t nj) {
     return s;
 }
 
-/* Kernel any_tile has rows as they lie in memory, each with one chunk more, and after 16 / size of them another: the lanes that read a line's chunks at once meet
+/* Kernel odd_tile has rows as they lie in memory, each with one chunk more, and after 16 / size of them another: the lanes that read a line's chunks at once meet
  * in no bank, those of other lines, whose rows are others, do. The first chunk of a row: */
-enum { RL_ANY_TILE_CHUNKS = 2116 };
-RL_HD uint32_t rl_any_tile_row(uint32_t size, uint32_t chunks, uint32_t row) { return row * chunks + row / (16 / size); }
+enum { RL_ODD_TILE_CHUNKS = 2116 };
+RL_HD uint32_t rl_odd_tile_row(uint32_t size, uint32_t chunks, uint32_t row) { return row * chunks + row / (16 / size); }
 
 /* The shape for kernel element_tile, in elements: lc of a row and lk rows, up to 8 KB and a sector's rows, or of 16 bytes twice that; 32 neighbours on both sides where there are so many. A row has one cell
  * more, so that lanes that read a column meet in no bank. */

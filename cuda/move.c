@@ -225,18 +225,20 @@ static bool is_whole(const rl_loops *l, uint32_t operand, uint32_t size, const c
     return last + 1 - first == rl_loops_count(l);
 }
 
-enum { GROUPED = 4 }; /* tiles of any_tile along j that follow each other: they write neighbouring pieces of the same lines */
+enum { GROUPED = 4 }; /* tiles of odd_tile along j that follow each other: they write neighbouring pieces of the same lines */
 
-/* The kernel, and the tile that it takes; a line of `to` that goes on in other tiles, which are not there at once, is written by whole sectors. */
+/* The kernel and the shape of its tiles. Of a line in several tiles, which are not there at once, each writes whole sectors. */
 static rl_gpu_kernel shape_tile(const rl_loops *l, const rl_move_plan *plan, uint32_t size, rl_p_tile *p) {
-    uint32_t wide = 16 / size;
     p->shape = rl_tile_shape_of(size, p->ni, p->nj);
-    bool chunks = fits_vector(l, 1, plan->run_i, size, p->from, 16), one = p->nj <= wide << p->shape.lk;
-    if (chunks && fits_vector(l, 0, plan->run_j, size, p->to, one ? 16 : SECTOR)) return RL_GPU_tile1;
+    p->vector_out = fits_vector(l, 0, plan->run_j, size, p->to, p->nj > (16 / size) << p->shape.lk ? SECTOR : 16);
+    p->in = is_whole(l, 1, size, p->from, &p->low, &p->high) ? RL_TILE_SHIFTED : RL_TILE_ELEMENTS;
+    if (fits_vector(l, 1, plan->run_i, size, p->from, 16)) p->in = RL_TILE_CHUNKS;
+    if (p->in == RL_TILE_CHUNKS && p->vector_out) return RL_GPU_tile1;
+    if (size <= 2 && (p->in != RL_TILE_SHIFTED || p->vector_out || p->run_j.rank)) return RL_GPU_any_tile1;
     p->halo = fits_vector(l, 0, plan->run_j, size, p->to, SECTOR) ? 0 : SECTOR / size;
-    if (size <= 2 && p->run_j.rank == 0 && is_whole(l, 1, size, p->from, &p->low, &p->high)) return RL_GPU_any_tile1;
+    if (size <= 2) return RL_GPU_odd_tile1;
     p->shape = rl_element_tile_of(size, p->ni, p->nj);
-    return RL_GPU_element_tile1;
+    return RL_GPU_element_tile4;
 }
 
 static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
@@ -249,11 +251,12 @@ static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     p.run_i = walk_of_run(l, 1, plan->run_i), p.run_j = walk_of_run(l, 0, plan->run_j);
     p.batch = rl_walk_of(&batch, 0);
     rl_gpu_kernel first = shape_tile(l, plan, m->size, &p);
-    uint32_t each = first == RL_GPU_element_tile1 ? 1 : 16 / m->size, tj = tiles_of((int64_t)p.nj + RL_MAX(p.halo, 1u) - 1, each << p.shape.lk);
-    uint32_t group = first == RL_GPU_any_tile1 ? RL_MIN((uint32_t)GROUPED, tj) : 1;
+    bool by_elements = first == RL_GPU_element_tile4, before = by_elements || first == RL_GPU_odd_tile1 ? p.halo != 0 : !p.vector_out;
+    uint32_t each = by_elements ? 1 : 16 / m->size, tj = tiles_of((int64_t)p.nj + (before ? SECTOR / m->size - 1 : 0), each << p.shape.lk);
+    uint32_t group = first == RL_GPU_odd_tile1 ? RL_MIN((uint32_t)GROUPED, tj) : 1;
     p.ti = rl_divisor_of(tiles_of(p.ni, each << p.shape.lc)), p.tj = rl_divisor_of(tiles_of(tj, group)), p.group = rl_divisor_of(group);
     p.row = rl_divisor_of((1u << p.shape.lc) + 1);
-    return rl_gpu_launch(m->g, by_size(first, m->size), p.ti.d * p.tj.d * group * count_of(&p.batch), &p, sizeof p);
+    return rl_gpu_launch(m->g, by_size(first, by_elements ? m->size / 4 : m->size), p.ti.d * p.tj.d * group * count_of(&p.batch), &p, sizeof p);
 }
 
 static rl_status launch_weave(const move *m, const rl_move_plan *plan) {

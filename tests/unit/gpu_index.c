@@ -240,14 +240,14 @@ static uint32_t conflicts_of_lines(tile t) {
     return worst;
 }
 
-/* Kernel any_tile: rows fit, a sector's more than the tile has; the lanes that have one line, whose rows begin `turn` bytes after each other, meet in no bank. */
-static void check_any(tile t) {
+/* Kernel odd_tile: rows fit, a sector's more than the tile has; the lanes that have one line, whose rows begin `turn` bytes after each other, meet in no bank. */
+static void check_odd(tile t) {
     uint32_t chunks = (1u << t.s.lc) + 1, rows = rows_of(t) + 32 / t.size, wide = 16 / t.size, at[8], lanes = 1u << RL_MIN(t.s.lk, 3u);
-    CHECK(rl_any_tile_row(t.size, chunks, rows - 1) + chunks <= RL_ANY_TILE_CHUNKS);
-    for (uint32_t r = 1; r < rows; r++) CHECK(rl_any_tile_row(t.size, chunks, r) >= rl_any_tile_row(t.size, chunks, r - 1) + chunks);
+    CHECK(rl_odd_tile_row(t.size, chunks, rows - 1) + chunks <= RL_ODD_TILE_CHUNKS);
+    for (uint32_t r = 1; r < rows; r++) CHECK(rl_odd_tile_row(t.size, chunks, r) >= rl_odd_tile_row(t.size, chunks, r - 1) + chunks);
     for (uint32_t turn = 0; turn < 16; turn += t.size)
         for (uint32_t first = 0; first + 8 * wide <= rows; first++) {
-            for (uint32_t k = 0; k < lanes; k++) at[k] = 16 * rl_any_tile_row(t.size, chunks, first + k * wide) + ((first + k * wide) * turn & 15);
+            for (uint32_t k = 0; k < lanes; k++) at[k] = 16 * rl_odd_tile_row(t.size, chunks, first + k * wide) + ((first + k * wide) * turn & 15);
             CHECK(conflicts(at, lanes, t.size) == 1);
         }
 }
@@ -285,7 +285,7 @@ TEST(tiles) {
                 check_cover(t);
                 check_sectors(t);
                 CHECK(conflicts_of_rows(t) == 1 && conflicts_of_lines(t) == 1);
-                if (size <= 2) check_any(t);
+                if (size <= 2) check_odd(t);
                 check_elements(size, ni, nj), check_elements(size, ni + 1, nj + 1);
                 nshape++;
             }
