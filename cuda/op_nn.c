@@ -29,7 +29,8 @@ static rl_dnn_view view_of(const rl_tensor *t) {
     return v;
 }
 
-/* cuDNN's windows end where the padding does that it is told of: with the last window here, which must not lie further than the model's. */
+/* cuDNN's windows end where the padding does that it is told of: with the last window here, which must not lie further than the model's. Means that count
+ * padding are asked for only where there is as much on both sides: of three dims cuDNN 9.19 leaves out of the number what is there on one side alone. */
 static rl_status pool_by_cudnn(rl_call *c, const rl_window *w, const rl_tensor *x, const rl_tensor *y, const rl_p_pool *p, bool *did) {
     rl_dnn_pool_job j;
     memset(&j, 0, sizeof j);
@@ -41,6 +42,7 @@ static rl_status pool_by_cudnn(rl_call *c, const rl_window *w, const rl_tensor *
     for (uint32_t i = 0; i < w->r; i++) {
         int64_t after = (w->out[i] - 1) * w->stride[i] + w->kernel[i] - w->in[i] - w->before[i];
         if (w->dilation[i] != 1 || after > w->after[i] || after >= w->kernel[i]) return RL_OK;
+        if (j.op == RL_DNN_POOL_MEAN_OF_ALL && after != w->before[i]) return RL_OK;
         j.window[i] = w->kernel[i], j.step[i] = w->stride[i], j.before[i] = w->before[i], j.after[i] = RL_MAX(after, 0);
     }
     return rl_dnn_pool(c, &j, rl_data(y), rl_data(x), did);

@@ -105,6 +105,7 @@ def _served(serving, args, said, limit):
     answer = p.stdout.readline()
     if answer and int(answer) not in (0, UNSUPPORTED):
         p.kill()  # a device that failed once may not answer again
+        p.wait()  # so that the next run is not this one's, whose end takes a while with a device
     return int(answer) if answer else p.wait()
 
 
