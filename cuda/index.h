@@ -167,9 +167,9 @@ RL_HD void rl_loops_by(rl_loops *l, uint32_t n) {
 
 /* ---- tiles: one operand's neighbours are another dim's than the other's ---- */
 
-/* A block's tile (k_tile.h), of kernels tile and any_tile: 16 / size << lk rows of 16 << lc bytes, which become lines of 16 << lk bytes; 16 bytes are a chunk. Chunks of a row lie in
- * shared memory so that no two lanes of a warp use one bank for different words, neither where rows are written nor where lines are read: test
- * gpu_index counts. */
+/* A block's tile (k_tile.h), of kernels tile, any_tile and odd_tile: 16 / size << lk rows of 16 << lc bytes, which become lines of 16 << lk bytes; 16 bytes are a
+ * chunk. Chunks of a row lie in shared memory so that no two lanes of a warp use one bank for different words, neither where rows are written nor where
+ * lines are read: test gpu_index counts. */
 enum { RL_TILE_BYTES = 32 << 10, RL_TILE_LINES = 512, RL_TILE_MOST = 5, RL_TILE_SUM = 10 };
 typedef struct { uint32_t lc, lk; } rl_tile_shape;
 
@@ -199,8 +199,8 @@ RL_HD rl_tile_shape rl_tile_shape_of(uint32_t size, uint32_t ni, uint32_t nj) {
 enum { RL_ODD_TILE_CHUNKS = 2116 };
 RL_HD uint32_t rl_odd_tile_row(uint32_t size, uint32_t chunks, uint32_t row) { return row * chunks + row / (16 / size); }
 
-/* The shape for kernel element_tile, in elements: lc of a row and lk rows, up to 8 KB and a sector's rows, or of 16 bytes twice that; 32 neighbours on both sides where there are so many. A row has one cell
- * more, so that lanes that read a column meet in no bank. */
+/* The shape for kernel element_tile, in elements: 1 << lc in a row and 1 << lk rows, up to 8 KB (elements of 16 bytes: 16 KB) and a sector's rows before them; 32
+ * neighbours on both sides where there are so many. A row has one cell more, so that lanes that read a column meet in no bank. */
 enum { RL_ELEMENT_TILE_MOST = 7, RL_ELEMENT_TILE_BYTES = 10 * 129 * 16 };
 RL_HD rl_tile_shape rl_element_tile_of(uint32_t size, uint32_t ni, uint32_t nj) {
     uint32_t sum = size < 8 ? 11 : 10, i = rl_log2_up(ni), j = rl_log2_up(nj), lk = j < sum - 5 ? j : sum - 5;

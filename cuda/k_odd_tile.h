@@ -10,12 +10,10 @@
 #define RL_CUDA_K_ODD_TILE_H
 #include "k_tile.h"
 
-/* What the two share: where a block's tile is, and its rows. */
-template <class V> struct rl_odd {
-    enum { SIZE = sizeof(V), WIDE = 16 / SIZE, SECTOR = 32 / SIZE };
-    typedef typename rl_alias<V>::type Cell;
-    typedef rl_vector<V> Wide;
-    struct Place { uint32_t i, j, halo; const V *from; V *to; }; /* the tile's first column and row; rows before it */
+/* What the two share: which tile is a block's, and which of its rows there are. */
+template <class V> struct rl_odd : rl_tiles<V, true> {
+    typedef rl_tiles<V, true> Tiles;
+    typedef typename Tiles::Place Place;
 
     /* Of wide columns and tall rows; `group` tiles along j come before those along i. */
     RL_MEMBER Place place_of(const rl_p_tile &p, uint32_t block, uint32_t wide, uint32_t tall) {
@@ -25,21 +23,14 @@ template <class V> struct rl_odd {
         Place t = {(k - q * p.ti.d) * wide, ((q - batch * p.tj.d) * p.group.d + block - k * p.group.d) * tall, p.halo, (const V *)p.from + at[1], (V *)p.to + at[0]};
         return t;
     }
-
-    RL_MEMBER int64_t along(const rl_walk &run, int64_t step, uint32_t i) {
-        int64_t at[1] = {i * step};
-        if (run.rank) rl_walk_at(&run, i, 1, at);
-        return at[0];
-    }
     /* Rows before the first line's begin wrap, and are none. */
     RL_MEMBER bool has_row(const rl_p_tile &p, const Place &t, uint32_t row) { return t.j + row - t.halo < p.nj; }
-    RL_MEMBER const V *begin_of(const rl_p_tile &p, const Place &t, uint32_t row) { return t.from + along(p.run_j, p.from_j, t.j + row - t.halo) + t.i; }
     RL_MEMBER void find_lines(const rl_p_tile &p, int64_t *line, const Place &t, uint32_t wide, uint32_t thread) {
         for (uint32_t i = thread; i < wide; i += RL_THREADS)
-            if (t.i + i < p.ni) line[i] = along(p.run_i, p.to_i, t.i + i);
+            if (t.i + i < p.ni) line[i] = Tiles::along(p.run_i, p.to_i, t.i + i);
     }
     /* Elements between a sector's begin and a line's. */
-    RL_MEMBER uint32_t into_sector(const Place &t, const V *line) { return t.halo ? (uint32_t)((uintptr_t)line / SIZE % SECTOR) : 0; }
+    RL_MEMBER uint32_t into_sector(const Place &t, const V *line) { return t.halo ? (uint32_t)((uintptr_t)line / sizeof(V) % Tiles::SECTOR) : 0; }
 };
 
 /* ---- bytes and halves ---- */

@@ -135,9 +135,16 @@ void rl_making_end(rl_making *m) {
     *m = (rl_making){0};
 }
 
+/* Dims that an int does not hold: oneDNN counts blocks in ints, and divides by none (3.x). */
+static bool is_too_long(uint32_t rank, const int64_t *dim) {
+    for (uint32_t i = 0; i < rank; i++)
+        if (dim[i] > INT32_MAX) return true;
+    return false;
+}
+
 rl_dnnl_md rl_making_md(rl_making *m, uint32_t rank, const int64_t *dim, const int64_t *stride) {
     rl_dnnl_md md = NULL;
-    if (m->nmd == RL_LEN(m->md) || rank > RL_DNNL_RANK) return NULL;
+    if (m->nmd == RL_LEN(m->md) || rank > RL_DNNL_RANK || is_too_long(rank, dim)) return NULL;
     int status = stride ? m->f->d.memory_desc_create_with_strides(&md, (int)rank, dim, m->type, stride)
                         : m->f->d.memory_desc_create_with_tag(&md, (int)rank, dim, m->type, RL_DNNL_TAG_ANY);
     if (status != 0) return NULL;
@@ -164,7 +171,7 @@ rl_dnnl_md rl_making_lay(rl_making *m, uint32_t rank, const int64_t *dim, const 
         return rl_making_md(m, rank, dim, stride);
     }
     int tag = blocked_tag(&m->f->d, lay);
-    if (!tag || m->nmd == RL_LEN(m->md) || m->f->d.memory_desc_create_with_tag(&md, (int)rank, dim, m->type, tag) != 0) return NULL;
+    if (!tag || m->nmd == RL_LEN(m->md) || is_too_long(rank, dim) || m->f->d.memory_desc_create_with_tag(&md, (int)rank, dim, m->type, tag) != 0) return NULL;
     m->md[m->nmd++] = md;
     return md;
 }
