@@ -1,8 +1,8 @@
 /* cuDNN's graph interface: see dnn_graph.h.
  *
  * A plan is made by the first of the engines that cuDNN's heuristics name whose plan can be made; where all of float32's bits are wanted, engines that
- * compute with fewer are passed over. What is left of these is in no good order (an H200: up to 95 us for what takes 30): for a graph that runs many times
- * several of them are tried, and the quickest stays. */
+ * compute with fewer are passed over. Those that are left need not be in order of their speed: for a graph that runs many times several of them are tried,
+ * and the quickest stays. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
