@@ -273,7 +273,7 @@ static void try_engines(rl_dnn_maker *m, rl_dnn_plan *p, rl_dnn_item graph, cudn
             tried++;
             bool better = !p->plan || next.seconds < p->seconds;
             drop_plan(m->l, better ? p : &next);
-            if (better) p->plan = next.plan, p->workspace = next.workspace, p->nworkspace = next.nworkspace, p->seconds = next.seconds;
+            if (better) *p = next;
         }
     drop_engines(m->l, found);
 }

@@ -25,10 +25,6 @@ template <class V> struct rl_odd : rl_tiles<V, true> {
     }
     /* Rows before the first line's begin wrap, and are none. */
     RL_MEMBER bool has_row(const rl_p_tile &p, const Place &t, uint32_t row) { return t.j + row - t.halo < p.nj; }
-    RL_MEMBER void find_lines(const rl_p_tile &p, int64_t *line, const Place &t, uint32_t wide, uint32_t thread) {
-        for (uint32_t i = thread; i < wide; i += RL_THREADS)
-            if (t.i + i < p.ni) line[i] = Tiles::along(p.run_i, p.to_i, t.i + i);
-    }
     /* Elements between a sector's begin and a line's. */
     RL_MEMBER uint32_t into_sector(const Place &t, const V *line) { return t.halo ? (uint32_t)((uintptr_t)line / sizeof(V) % Tiles::SECTOR) : 0; }
 };
@@ -56,12 +52,9 @@ template <class V> struct rl_odd_tile : rl_odd<V> {
     /* What lies outside of `from` is not read. */
     RL_MEMBER rl_wide16 fetch(const Params &p, uintptr_t at) {
         union { rl_wide16 all; V each[WIDE]; } x;
-        if (at >= (uintptr_t)p.low && at + 16 <= (uintptr_t)p.high) return *(const rl_wide16 *)at;
+        if (T::has(p, at, 16)) return *(const rl_wide16 *)at;
         RL_UNROLL
-        for (uint32_t e = 0; e < WIDE; e++) {
-            uintptr_t one = at + e * SIZE;
-            x.each[e] = one >= (uintptr_t)p.low && one < (uintptr_t)p.high ? *(const V *)one : (V)0;
-        }
+        for (uint32_t e = 0; e < WIDE; e++) x.each[e] = T::has(p, at + e * SIZE, SIZE) ? *(const V *)(at + e * SIZE) : (V)0;
         return x.all;
     }
 

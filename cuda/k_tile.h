@@ -41,6 +41,11 @@ template <class V, bool ANY> struct rl_tiles {
     RL_MEMBER bool has_row(const Params &p, const Place &t, uint32_t row) { return row < rows(p, t) && t.j + row - t.halo < p.nj; }
     RL_MEMBER const V *begin_of(const Params &p, const Place &t, uint32_t row) { return t.from + along(p.run_j, p.from_j, t.j + row - t.halo) + t.i; }
 
+    RL_MEMBER void find_lines(const Params &p, int64_t *line, const Place &t, uint32_t wide, uint32_t thread) {
+        for (uint32_t i = thread; i < wide; i += RL_THREADS)
+            if (t.i + i < p.ni) line[i] = along(p.run_i, p.to_i, t.i + i);
+    }
+
     /* ---- rows: a thread has the same place in several of them ---- */
 
     RL_MEMBER void read_elements(const Params &p, Shared &s, const Place &t, uint32_t thread) {
@@ -199,8 +204,7 @@ template <class V, bool ANY> struct rl_tiles {
         Place t = {(block - q * p.ti.d) * wide, (q - batch * p.tj.d) * ((uint32_t)WIDE << p.shape.lk), !ANY || p.vector_out ? 0 : (uint32_t)SECTOR,
                    (const V *)p.from + at[1], (V *)p.to + at[0]};
         if (phase == 0) {
-            for (uint32_t i = thread; i < wide; i += RL_THREADS)
-                if (t.i + i < p.ni) s.line[i] = along(p.run_i, p.to_i, t.i + i);
+            find_lines(p, s.line, t, wide, thread);
             if (!ANY || p.in == RL_TILE_CHUNKS) read_chunks(p, s, t, thread);
             else if (p.in == RL_TILE_SHIFTED) {
                 read_shifted(p, s, t, thread >> p.shape.lc, RL_THREADS >> p.shape.lc, thread & ((1u << p.shape.lc) - 1));

@@ -233,10 +233,10 @@ static rl_gpu_kernel shape_tile(const rl_loops *l, const rl_move_plan *plan, uin
     p->vector_out = fits_vector(l, 0, plan->run_j, size, p->to, p->nj > (16 / size) << p->shape.lk ? SECTOR : 16);
     p->in = is_whole(l, 1, size, p->from, &p->low, &p->high) ? RL_TILE_SHIFTED : RL_TILE_ELEMENTS;
     if (fits_vector(l, 1, plan->run_i, size, p->from, 16)) p->in = RL_TILE_CHUNKS;
+    p->halo = p->vector_out ? 0 : SECTOR / size;
     if (p->in == RL_TILE_CHUNKS && p->vector_out) return RL_GPU_tile1;
-    if (size <= 2 && (p->in != RL_TILE_SHIFTED || p->vector_out || p->run_j.rank)) return RL_GPU_any_tile1;
+    if (size <= 2) return p->in == RL_TILE_SHIFTED && !p->vector_out && !p->run_j.rank ? RL_GPU_odd_tile1 : RL_GPU_any_tile1;
     p->halo = fits_vector(l, 0, plan->run_j, size, p->to, SECTOR) ? 0 : SECTOR / size;
-    if (size <= 2) return RL_GPU_odd_tile1;
     p->shape = rl_element_tile_of(size, p->ni, p->nj);
     return RL_GPU_element_tile4;
 }
@@ -251,8 +251,8 @@ static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     p.run_i = walk_of_run(l, 1, plan->run_i), p.run_j = walk_of_run(l, 0, plan->run_j);
     p.batch = rl_walk_of(&batch, 0);
     rl_gpu_kernel first = shape_tile(l, plan, m->size, &p);
-    bool by_elements = first == RL_GPU_element_tile4, before = by_elements || first == RL_GPU_odd_tile1 ? p.halo != 0 : !p.vector_out;
-    uint32_t each = by_elements ? 1 : 16 / m->size, tj = tiles_of((int64_t)p.nj + (before ? SECTOR / m->size - 1 : 0), each << p.shape.lk);
+    bool by_elements = first == RL_GPU_element_tile4;
+    uint32_t each = by_elements ? 1 : 16 / m->size, tj = tiles_of((int64_t)p.nj + (p.halo ? p.halo - 1 : 0), each << p.shape.lk);
     uint32_t group = first == RL_GPU_odd_tile1 ? RL_MIN((uint32_t)GROUPED, tj) : 1;
     p.ti = rl_divisor_of(tiles_of(p.ni, each << p.shape.lc)), p.tj = rl_divisor_of(tiles_of(tj, group)), p.group = rl_divisor_of(group);
     p.row = rl_divisor_of((1u << p.shape.lc) + 1);

@@ -37,7 +37,7 @@ typedef struct {
     uint32_t in;              /* how lines are read: by elements; by 16 bytes, from multiples of that on; by 16 bytes, wherever they begin */
     uint32_t vector_out;      /* do 16 bytes at a time fit there? */
     rl_walk batch;
-    uint32_t halo;            /* odd_tile, element_tile: rows before a tile, which it has too: a sector's, or none */
+    uint32_t halo;            /* rows before a tile, which it has too: a sector's, or none */
     rl_divisor group, row;    /* odd_tile, element_tile: tiles along j that follow each other; odd_tile: chunks of a row */
 } rl_p_tile;
 
