@@ -47,7 +47,7 @@ TEST(transformer_block) {
 TEST(heads_stay) {
     static const char text[] =
         "graph opset=24 {\n  in %x f32[N,6,8]\n  %y = Attention(%x, %x, %x) q_num_heads=2 kv_num_heads=2 softcap=2.0\n  out %y\n}\n";
-    static const char *const refused[] = {"launch:strided", "launch:tile", "launch:pack", "launch:weave", "launch:any_tile", "launch:odd_tile", "launch:element_tile", "launch:interleave", "launch:short", "launch:join"};
+    static const char *const refused[] = {REFUSED_MOVES};
     CHECK_CTX(ctx)
     for (size_t f = 0; f < RL_LEN(refused); f++) {
         setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);
@@ -97,7 +97,7 @@ TEST(joined_attention) {
                "  %y4 = MatMul(%w, %vt)\n" MERGED, true},
         {HEADS "  const %m T[6] {0,0,1,0,0.5,2}\n  %p = MatMul(%qt, %kt)\n  %pm = Mul(%p, %m)\n  %w = Softmax(%pm) axis=-1\n  %y4 = MatMul(%w, %vt)\n" MERGED, false},
     };
-    static const char *const refused[] = {"launch:rows", "launch:each", "launch:strided", "launch:tile", "launch:pack", "launch:weave", "launch:any_tile", "launch:odd_tile", "launch:element_tile", "launch:interleave", "launch:short", "launch:join"};
+    static const char *const refused[] = {"launch:rows", "launch:each", REFUSED_MOVES};
     CHECK_CTX(ctx)
     for (size_t i = 0; i < 2 * RL_LEN(cases); i++) {
         bool joined = cases[i / 2].joined, shorter = i % 2;

@@ -76,7 +76,7 @@ TEST(again_and_again) {
 
 /* Two runs on a device that refuses to move anything. */
 static void check_unmoved(rl_ctx *ctx, const char *weightless, const int64_t *dim) {
-    static const char *const refused[] = {"launch:strided", "launch:tile", "launch:weave", "launch:pack", "launch:any_tile", "launch:odd_tile", "launch:element_tile", "launch:interleave", "launch:short", "launch:join"};
+    static const char *const refused[] = {REFUSED_MOVES};
     const char *text = with_weights(weightless);
     for (size_t f = 0; f < RL_LEN(refused); f++) {
         setenv("RELAYOUT_EMULATE_FAULT", refused[f], 1);

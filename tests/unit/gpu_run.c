@@ -152,7 +152,7 @@ TEST(stays_in_order) {
         "graph opset=21 {\n  in %x f16[N,16,1,1]\n  const %s f32[4] {1,1,5,4}\n  const %t f32[4] {1,1,2,1.5}\n  const %w f16[16,16,1,1] @\n"
         "  %a = Resize(%x, _, %s)\n  %b = Conv(%a, %w)\n  %r = Resize(%b, _, %t) mode=\"linear\"\n  %c = Conv(%r, %w)\n"
         "  %y = GlobalAveragePool(%c)\n  out %y\n}\n";
-    static const char *const refused[] = {"launch:none", "launch:cast", "launch:tile", "launch:weave", "launch:strided", "launch:pack", "launch:any_tile", "launch:odd_tile", "launch:element_tile", "launch:interleave", "launch:short", "launch:join"};
+    static const char *const refused[] = {"launch:none", "launch:cast", REFUSED_MOVES};
     char full[2000];
     CHECK_CTX(ctx)
     with_constants(full, sizeof full, text, 256);

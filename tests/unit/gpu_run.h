@@ -7,6 +7,10 @@
 #include "../../src/text.h"
 #include "check.h"
 
+/* RELAYOUT_EMULATE_FAULT's names of all kernels that move data. */
+#define REFUSED_MOVES \
+    "launch:strided", "launch:tile", "launch:pack", "launch:weave", "launch:any_tile", "launch:odd_tile", "launch:element_tile", "launch:interleave", "launch:short", "launch:join"
+
 enum { RUN_MOST = 3 /* inputs, outputs */ };
 typedef struct { rl_rt *rt; rl_graph *g; rl_exec *x; rl_tensor in[RUN_MOST], out[RUN_MOST]; } run;
 
