@@ -31,6 +31,7 @@ import numpy as np
 import onnx
 
 import common
+import first_off
 import lowered
 import parts
 import references
@@ -81,10 +82,8 @@ def share_of_bound(expected, got, lower=False):
             continue
         if not np.isfinite(e).all():
             raise Overflows
-        if not np.isfinite(y).all():
-            raise common.Differ(f"output {i}: not finite")
         bound = 2e-2 * np.abs(e).max() if lower else 1e-4 * np.ptp(e) + 1e-6 * np.abs(e).max()
-        diff = np.abs(e.astype(np.float64) - y).max()
+        diff = np.abs(e.astype(np.float64) - y).max() if np.isfinite(y).all() else np.inf
         worst = max(worst, diff / bound if bound else (0.0 if diff == 0 else np.inf))
     return worst
 
@@ -93,60 +92,77 @@ def _named(outputs):
     return {str(i): y for i, y in enumerate(outputs)}
 
 
-def compared(prog, path, inputs, args, options):
-    """Share of the bound, seconds, what a device left to the host, how it was compared."""
-    expected = list(references.kept(args.references, "onnxruntime", path.read_bytes(), inputs, lambda: _named(common.run_ort(path, inputs))).values())
-    if args.only_references:
-        return share_of_bound(expected, expected), 0, "", ""
-    start = time.time()
-    rep = RelayoutBackend.prepare(onnx.load(path, load_external_data=False), program=prog, path=path, limit=TIME, options=options)
-    got = rep.run(inputs)
-    return share_of_bound(expected, got), time.time() - start, left_by(rep), ""
+class Beside:
+    """Runs a model by the program, on a device or with the fast kernels, and by what that is compared with: onnxruntime in float32; in a shorter type, in
+    which the model is made here, the CPU's reference kernels.  seconds: the program's; left: the ops that a device had no kernel for."""
 
+    def __init__(self, prog, args, options, tmp):
+        self.prog, self.args, self.options, self.file = prog, args, options, Path(tmp, "model.onnx")
+        self.to, self.seconds, self.left = lowered.TYPES.get(args.type), 0, ""
 
-def left_by(rep):
-    """The ops that a device had no kernel for."""
-    left = re.search(r"for want of a kernel: [1-9]\d* \((.*)\)", rep.said)
-    return left[1] if left else ""
+    def _file(self, model):
+        if isinstance(model, Path):
+            if not self.to:
+                return model
+            model = onnx.load(model, load_external_data=False)
+        self.file.write_bytes((lowered.lowered(model, self.to) if self.to else model).SerializeToString())
+        return self.file
 
-
-def compared_lower(prog, path, inputs, args, options, tmp):
-    """The model in a shorter type: the device, or the fast kernels, beside the CPU's reference kernels."""
-    def beside(model, fed, folder=args.references):
-        low = lowered.lowered(model, to).SerializeToString()
-        Path(tmp, "lower.onnx").write_bytes(low)
-        reference = references.kept(folder, f"reference-{args.type}", low, fed, lambda: _named(ran(fed, ("--kernels", "reference"))))
-        reference = list(reference.values())
-        return reference, reference if args.only_references else ran(fed, options)
-
-    def ran(fed, words):
-        nonlocal seconds, left
-        start, low = time.time(), Path(tmp, "lower.onnx")
-        rep = RelayoutBackend.prepare(onnx.load(low), program=prog, path=low, limit=TIME, options=words)
+    def _ran(self, path, fed, options):
+        start = time.time()
+        rep = RelayoutBackend.prepare(onnx.load(path, load_external_data=False), program=self.prog, path=path, limit=TIME, options=options)
         outputs = rep.run(fed)
-        seconds, left = seconds + time.time() - start, left or left_by(rep)
+        left = re.search(r"for want of a kernel: [1-9]\d* \((.*)\)", rep.said)
+        self.seconds, self.left = self.seconds + time.time() - start, self.left or (left[1] if left else "")
         return outputs
 
-    def from_exact(model, reference):
-        """How far the CPU's kernels are from float32, as a share of the bound."""
-        return references.kept(args.references, f"rounding-{args.type}", model, inputs,
-                               lambda: {"share": np.array(share_of_bound(common.run_ort(model, inputs), reference, lower=True))})["share"]
+    def __call__(self, model, fed, folder=None):
+        """(outputs wanted, outputs got) of a file or a model of float32; the first may lie in the folder."""
+        path = self._file(model)
+
+        def wanted():
+            return _named(self._ran(path, fed, ("--kernels", "reference")) if self.to else common.run_ort(path, fed))
+
+        expected = list(references.kept(folder, f"reference-{self.args.type}" if self.to else "onnxruntime", path.read_bytes(), fed, wanted).values())
+        return expected, expected if self.args.only_references else self._ran(path, fed, self.options)
+
+
+def compared(beside, path, inputs, args):
+    """Share of the bound, how it was compared, what is wrong: on a device with the nodes where it begins."""
+    def share(model, fed, folder=args.references):
+        nonlocal expected
+        expected, got = beside(model, fed, folder)
+        return share_of_bound(expected, got, lower=bool(args.type))
+
+    expected = None
+    worst, how, place = share(path, inputs), "", None
+    if args.type and (1 < worst < np.inf or args.only_references):  # what is not finite is none of rounding's
+        found, folder = cut_for_rounding(path, inputs, args, expected)
+        if found:
+            worst, how, place = max(((share(*at, folder), "in parts", at) for at in found), key=lambda x: x[0])
+    wrong = "outputs differ" if worst > 1 else ""
+    if wrong and args.device:
+        model, fed = place or (onnx.load(path, load_external_data=False), inputs)
+        wrong += "; first " + first_off.said(model, fed, beside, lambda e, y: share_of_bound([e], [y], lower=bool(args.type)))
+    return worst, how, wrong
+
+
+def cut_for_rounding(path, inputs, args, reference):
+    """[(part, its inputs)] where rounding alone takes the reference kernels' outputs out of the bound, else none; where what they give lies."""
+    def rounding():
+        return {"share": np.array(share_of_bound(common.run_ort(rounded, inputs), reference, lower=True))}
 
     def ends(make):
         """Rounded, as the part's first nodes would: half of the bytes to keep."""
         return references.kept(*these, lambda: {i: lowered.nearest(v, to) for i, v in make().items()})
 
-    to, seconds, left, how = lowered.TYPES[args.type], 0, "", ""
-    model = onnx.load(path, load_external_data=False)
-    reference, got = beside(model, inputs)
-    share = share_of_bound(reference, got, lower=True)
-    if share > 1 or args.only_references:
-        if from_exact(lowered.rounded(model, to).SerializeToString(), reference) > 1:  # that much by rounding alone
-            how, these = "in parts", (args.references, f"ends{PARTS}-{args.type}", path.read_bytes(), inputs)
-            found = parts.cut(model, inputs, PARTS, ends)
-            folder = args.references if references.there(*these) else None  # onnxruntime's values may be others elsewhere
-            share = max(share_of_bound(*beside(part, fed, folder), lower=True) for part, fed in found)
-    return share, seconds, left, how
+    model, to = onnx.load(path, load_external_data=False), lowered.TYPES[args.type]
+    rounded = lowered.rounded(model, to).SerializeToString()
+    if references.kept(args.references, f"rounding-{args.type}", rounded, inputs, rounding)["share"] <= 1:
+        return [], None
+    these = args.references, f"ends{PARTS}-{args.type}", path.read_bytes(), inputs
+    found = parts.cut(model, inputs, PARTS, ends)
+    return found, args.references if references.there(*these) else None  # onnxruntime's values may be others elsewhere
 
 
 def benched(prog, path, sizes, *words):
@@ -181,25 +197,24 @@ def run(job):
         inputs = common.random_inputs(model, seed=1, dims=sizes) if path else zoo.inputs_of(model)
         options = ("--device", args.device) if args.device else ("--kernels", args.kernels)
         with tempfile.TemporaryDirectory() as tmp:
-            used = own
+            used, beside = own, Beside(prog, args, options, tmp)
             for _ in range(12):
                 try:
-                    worst, seconds, left, how = (compared_lower(prog, used, inputs, args, options, tmp) if args.type else
-                                            compared(prog, used, inputs, args, options))
+                    worst, how, wrong = compared(beside, used, inputs, args)
                     break
                 except Overflows:
                     used = Path(tmp) / "calmed.onnx"
                     onnx.save(calmed(model), used)
             else:
                 return name, None, 0, "", "its output is never finite", False
-        wrong = "outputs differ" if worst > 1 else f"not on the device: {left}" if left and not path else ""
+        wrong = wrong or (f"not on the device: {beside.left}" if beside.left and not path else "")
         if args.only_references:
             pass
         elif not wrong and args.replayed:
             wrong = replays(prog, own, sizes, args.device)
         elif not wrong and not args.device and not args.type:
             wrong = held(prog, own, sizes, args.kernels)
-        return name, worst, seconds, how, wrong, False
+        return name, worst, beside.seconds, how, wrong, False
     except (Refused, lowered.CannotLower) as e:
         return name, None, 0, "", str(e), True
     except Exception as e:
