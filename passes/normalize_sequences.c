@@ -34,21 +34,10 @@ static bool may_split(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, rl
            rl_normal_may_number(g, n, "piece", c->n, tmp) && (c->keeps || rl_normal_may_number(g, n, "item", c->n, tmp));
 }
 
-/* A node of one input whose numbers are an input of their own from opset 13 on, and an attribute before. more: one attribute besides, or NULL. */
-static rl_node add_listed(rl_graph *g, rl_op op, rl_value x, const char *list, const int64_t *number, uint32_t n, const rl_attr *more, uint32_t nout, const rl_value *out) {
-    bool as_input = rl_opset_of(g, rl_internz(g->ctx, "")) >= 13;
-    rl_value in[2] = {x, as_input ? rl_graph_const_i64(g, rl_graph_fresh_name(g, "rl_sizes"), n, number) : RL_NOVALUE};
-    rl_node made = rl_graph_add(g, op, NULL, as_input ? 2 : 1, in, nout, out);
-    rl_attr attr[2];
-    uint32_t nattr = 0;
-    if (more) attr[nattr++] = *more;
-    if (!as_input) attr[nattr++] = rl_attr_of_ints(g, list, number, n);
-    rl_graph_set_attrs(g, made, attr, nattr);
-    return made;
-}
-
 /* With a dim of size 1 at axis (Unsqueeze), or without it (Squeeze). */
-static void add_view(rl_graph *g, rl_op op, rl_value x, int64_t axis, rl_value y) { add_listed(g, op, x, "axes", &axis, 1, NULL, 1, &y); }
+static void add_view(rl_graph *g, rl_op op, rl_value x, int64_t axis, rl_value y) {
+    rl_graph_add_listed(g, op, NULL, x, "axes", 1, &axis, NULL, 1, &y);
+}
 
 static void make_split(rl_graph *g, rl_node old, const rl_cuts *c, rl_arena *tmp) {
     rl_nodeinfo was = *rl_nod(g, old);
@@ -65,8 +54,7 @@ static void make_split(rl_graph *g, rl_node old, const rl_cuts *c, rl_arena *tmp
     }
     rl_graph_remove(g, old);
     const rl_attr axis = rl_attr_of_int(g, "axis", c->axis);
-    rl_node made = add_listed(g, RL_OP_Split, was.in[0], "split", c->size, c->n, &axis, c->n, piece);
-    rl_nod(g, made)->name = was.name;
+    rl_node made = rl_graph_add_listed(g, RL_OP_Split, was.name, was.in[0], "split", c->n, c->size, &axis, c->n, piece);
     rl_nod(g, made)->origin = was.origin;
     for (uint32_t i = 0; i < c->n && !c->keeps; i++) add_view(g, RL_OP_Squeeze, piece[i], c->axis, item[i]);
     rl_graph_add(g, RL_OP_SequenceConstruct, NULL, c->n, item, 1, &was.out[0]);

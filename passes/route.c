@@ -232,7 +232,7 @@ static void write_split(rl_router *t, uint32_t i, uint32_t origin) {
     rl_graph *g = t->g;
     uint32_t n = 0, npart = t->source.p[i].npart;
     int64_t *size = rl_new(t->mem, int64_t, npart);
-    rl_value *out = rl_new(t->mem, rl_value, npart), in[2] = {t->source.p[i].v};
+    rl_value *out = rl_new(t->mem, rl_value, npart);
     for (uint32_t k = 0; k < t->part.n; k++) {
         rl_part *p = &t->part.p[k];
         if (p->source != i) continue;
@@ -241,11 +241,8 @@ static void write_split(rl_router *t, uint32_t i, uint32_t origin) {
         out[n++] = p->v;
     }
     if (npart == 1) return;
-    bool as_input = rl_opset_of(g, rl_internz(g->ctx, "")) >= 13;
-    if (as_input) in[1] = rl_graph_const_i64(g, rl_graph_fresh_name(g, "rl_sizes"), npart, size);
-    rl_node node = rl_graph_add(g, RL_OP_Split, rl_graph_fresh_name(g, "rl_split"), as_input ? 2 : 1, in, npart, out);
-    rl_attr a[] = {rl_attr_of_int(g, "axis", t->axis), rl_attr_of_ints(g, "split", size, npart)};
-    rl_graph_set_attrs(g, node, a, as_input ? 1 : 2);
+    const rl_attr axis = rl_attr_of_int(g, "axis", t->axis);
+    rl_node node = rl_graph_add_listed(g, RL_OP_Split, rl_graph_fresh_name(g, "rl_split"), t->source.p[i].v, "split", npart, size, &axis, npart, out);
     rl_nod(g, node)->origin = origin;
 }
 

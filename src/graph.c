@@ -237,6 +237,19 @@ void rl_graph_set_attrs(rl_graph *g, rl_node n, const rl_attr *attr, uint32_t na
     x->raw = (rl_span){0};
 }
 
+rl_node rl_graph_add_listed(rl_graph *g, rl_op op, const char *name, rl_value x, const char *list, uint32_t n, const int64_t *number, const rl_attr *more,
+                            uint32_t nout, const rl_value *out) {
+    bool as_input = rl_opset_of(g, rl_internz(g->ctx, "")) >= 13;
+    rl_value in[2] = {x, as_input ? rl_graph_const_i64(g, rl_graph_fresh_name(g, "rl_sizes"), n, number) : RL_NOVALUE};
+    rl_node made = rl_graph_add(g, op, name, as_input ? 2 : 1, in, nout, out);
+    rl_attr attr[2];
+    uint32_t nattr = 0;
+    if (more) attr[nattr++] = *more;
+    if (!as_input) attr[nattr++] = rl_attr_of_ints(g, list, number, n);
+    rl_graph_set_attrs(g, made, attr, nattr);
+    return made;
+}
+
 void rl_graph_set_input(rl_graph *g, rl_node n, uint32_t slot, rl_value v) {
     rl_nodeinfo *x = rl_nod(g, n);
     if (slot >= x->nin || rl_same(x->in[slot], v)) return;

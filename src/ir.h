@@ -185,6 +185,10 @@ void rl_graph_set_constant(rl_graph *g, const rl_nodeinfo *n); /* what a Constan
  * type and since. */
 rl_node rl_graph_add(rl_graph *g, rl_op op, const char *name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out);
 void rl_graph_set_attrs(rl_graph *g, rl_node n, const rl_attr *attr, uint32_t nattr); /* copies the array */
+/* A node of one input whose n numbers are an input of their own from opset 13 on, and an attribute, list, before: a Split's "split", a Squeeze's "axes".
+ * more: one attribute besides, or NULL. */
+rl_node rl_graph_add_listed(rl_graph *g, rl_op op, const char *name, rl_value x, const char *list, uint32_t n, const int64_t *number, const rl_attr *more,
+                            uint32_t nout, const rl_value *out);
 void rl_graph_set_input(rl_graph *g, rl_node n, uint32_t slot, rl_value v);
 void rl_graph_set_output(rl_graph *g, rl_node n, uint32_t slot, rl_value v); /* v, which nothing defines; what was made there has no def then */
 void rl_graph_set_captures(rl_graph *g, rl_node n, const rl_value *v, uint32_t nv);
