@@ -5,26 +5,30 @@
 #include <string.h>
 
 #include "../src/fix.h"
+#include "sizes.h"
 
 enum { FIRST_SIZE = 2, SIZES = 6, LARGE_SIZE = 64, LARGE_STEP = 32, LARGE_SIZES = 3 };
 
-/* What is tried, in this order, until the original runs. LARGE: what windows and strides leave nothing of else; batches stay small. */
+/* What is tried, in this order, until the original runs; each fitted to the model (sizes.h). LARGE: where dims of values are not known; batches stay small. */
 typedef enum { TRY_SMALL, TRY_ONES, TRY_LARGE, NTRY } attempt;
 
-/* A size for each symbol of g's inputs; false where there is none. */
-static bool choose_sizes(const rl_graph *g, attempt how, rl_hash *size) {
-    uint32_t n = 0;
+/* Is the symbol the first dim of each input that has it, as a batch is? */
+static bool comes_first(const rl_graph *g, rl_str name) {
     for (uint32_t i = 0; i < g->input.n; i++) {
         const rl_valinfo *v = rl_val(g, g->input.p[i]);
-        for (uint32_t k = 0; v->rank != RL_NORANK && k < v->rank; k++) {
-            rl_str name = rl_dim_known(v->dim[k]) ? NULL : rl_dim_name(g->ctx, v->dim[k]);
-            if (!name || rl_hash_get(size, (uint64_t)(uintptr_t)name) != RL_NONE) continue;
-            bool large = how == TRY_LARGE && k > 0;
-            rl_hash_put(size, (uint64_t)(uintptr_t)name, large ? LARGE_SIZE + LARGE_STEP * (n % LARGE_SIZES) : FIRST_SIZE + n % SIZES);
-            n++;
-        }
+        for (uint32_t k = 1; v->rank != RL_NORANK && k < v->rank; k++)
+            if (!rl_dim_known(v->dim[k]) && rl_dim_name(g->ctx, v->dim[k]) == name) return false;
     }
-    return n > 0;
+    return true;
+}
+
+/* A size for each symbol of g's inputs, each another one where that fits. */
+static rl_sizes choose_sizes(rl_graph *g, attempt how) {
+    rl_sizes size = rl_sizes_of(g, &g->mem);
+    for (uint32_t i = 0; i < size.n; i++)
+        rl_sizes_set(&size, i, how == TRY_LARGE && !comes_first(g, size.name[i]) ? LARGE_SIZE + LARGE_STEP * (i % LARGE_SIZES) : FIRST_SIZE + i % SIZES);
+    rl_sizes_fit(g, &size);
+    return size;
 }
 
 /* "NAME=2,3,..." as rl_fix_shape takes it; false where a dim is no number and no symbol. */
@@ -42,12 +46,12 @@ static bool shape_text(const rl_graph *g, rl_value input, const rl_hash *size, r
 /* False: nothing to choose, or a size that does not follow from the symbols. */
 static rl_status set_sizes(rl_graph *a, rl_graph *b, attempt how, bool *any) {
     if (RL_PROTECT(a->ctx)) return RL_ENOMEM;
-    rl_hash size = {.mem = &a->mem};
-    *any = choose_sizes(a, how, &size);
+    rl_sizes size = choose_sizes(a, how);
+    *any = size.n > 0;
     rl_text *shape = rl_new(&a->mem, rl_text, a->input.n + 1);
     for (uint32_t i = 0; i < a->input.n && *any; i++) {
         shape[i].mem = &a->mem;
-        if (rl_val(a, a->input.p[i])->rank != RL_NORANK) *any = shape_text(a, a->input.p[i], &size, &shape[i]);
+        if (rl_val(a, a->input.p[i])->rank != RL_NORANK) *any = shape_text(a, a->input.p[i], &size.value, &shape[i]);
     }
     for (uint32_t i = 0; i < a->input.n && *any; i++) {
         if (!shape[i].n) continue;

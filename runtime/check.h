@@ -1,8 +1,8 @@
 /* optimize --check: before a model is written, it is run beside the original.
  *
  * Three runs: random inputs, then with 0, -0 and denormals among them, then with infinities and nan too.  Sizes that the model
- * leaves open are 2, 3, 4 ..., each symbol another one, so that a swap of two axes shows; where the original does not run with
- * these, 1. */
+ * leaves open are 2, 3, 4 ..., each symbol another one, so that a swap of two axes shows, or what else its ops need (sizes.h); where the
+ * original does not run with these, 1, and then 64 and more. */
 #ifndef RL_CHECK_H
 #define RL_CHECK_H
 #include "run_cmd.h"

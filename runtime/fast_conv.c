@@ -10,7 +10,7 @@ enum { AT_X = 0, AT_Y = 1, AT_W = 2, AT_BIAS = 3, AT_POST = 4 }; /* places of ad
 
 static bool is_f32(const rl_call *c, uint32_t i, uint32_t least, uint32_t most) {
     const rl_tensor *t = rl_call_in(c, i);
-    return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && t->rank >= least && t->rank <= most && rl_numel(t) > 0;
+    return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && t->rank >= least && t->rank <= most;
 }
 
 /* Input 0 by its logical dims. */
@@ -268,6 +268,9 @@ static bool are_f32(const rl_call *c) {
     return is_f32(c, 0, 3, RL_CONV_RANK + 1) && is_f32(c, 1, 3, RL_CONV_RANK) && (!rl_call_in(c, 2) || is_f32(c, 2, 1, 1));
 }
 
+/* Nothing of the input or the output: only the reference kernel knows what that gives. */
+static bool is_empty(const rl_convolution *v) { return !rl_numel(v->x) || !rl_numel(v->k) || !rl_window_count(v->dim, 2 + v->w.r); }
+
 rl_status rl_fast_conv(rl_call *c) {
     rl_convolution v = {.group = 1};
     rl_tensor room[2], logical;
@@ -276,7 +279,7 @@ rl_status rl_fast_conv(rl_call *c) {
     if (!are_f32(c)) return unfused(c, rl_ref_conv, NULL);
     v.x = input(c, &logical);
     RL_TRY(read_conv(c, &v, &done));
-    if (!done) return unfused(c, rl_ref_conv, NULL);
+    if (!done || is_empty(&v)) return unfused(c, rl_ref_conv, done ? &v : NULL);
     rl_convolution given = v;
     rl_conv_lift(&v, room);
     RL_TRY(try_conv(c, &v, &done));
@@ -332,7 +335,7 @@ rl_status rl_fast_conv_pieces(rl_call *c) {
         RL_TRY(read_conv(c, &v, &known));
     }
     if (!known || !rl_conv_set_window(&v)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
-    if (!v.dim[0]) {
+    if (!rl_window_count(v.dim, 2 + v.w.r)) {
         rl_conv_output(c, RL_F32, &v);
         return RL_OK;
     }
@@ -352,9 +355,14 @@ rl_status rl_fast_conv_fold(rl_call *c) {
     bool known = false;
     if (are_f32(c) && v.x->rank == 4) RL_TRY(read_conv(c, &v, &known));
     if (!known || !rl_conv_set_window(&v) || v.dim[1] % (b * b)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
+    const int64_t dim[] = {v.dim[0], v.dim[1] / b / b, v.dim[2] * b, v.dim[3] * b};
+    if (!rl_window_count(dim, 4)) {
+        make_output(c, RL_F32, 4, dim);
+        return RL_OK;
+    }
     if (!rl_direct_can(c, &v)) v.x = rl_call_dense(c, 0);
     c->gaps = true;
-    return rl_direct_conv(c, &v, make_output(c, RL_F32, 4, (int64_t[]){v.dim[0], v.dim[1] / b / b, v.dim[2] * b, v.dim[3] * b}));
+    return rl_direct_conv(c, &v, make_output(c, RL_F32, 4, dim));
 }
 
 rl_status rl_fast_conv_transpose(rl_call *c) {
@@ -369,6 +377,7 @@ rl_status rl_fast_conv_transpose(rl_call *c) {
     v.dim[0] = v.x->dim[0], v.dim[1] = v.k->dim[1] * v.group;
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.in[i];
     if (v.bias && v.bias->dim[0] != v.dim[1]) return unfused(c, rl_ref_conv_transpose, NULL);
+    if (is_empty(&v)) return unfused(c, rl_ref_conv_transpose, &v);
     RL_TRY(try_conv(c, &v, &done));
     return done ? RL_OK : unfused(c, rl_ref_conv_transpose, &v);
 }
@@ -436,7 +445,7 @@ static rl_status run_pool(rl_call *c, const rl_tensor *x) {
 rl_status rl_fast_pool(rl_call *c) {
     rl_tensor logical;
     RL_TRY(rl_native_check(c));
-    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || c->arg == RL_POOL_LP || rl_call_wants(c, 1)) return plain_pool(c);
+    if (!is_f32(c, 0, 3, RL_CONV_RANK + 1) || !rl_numel(rl_call_in(c, 0)) || c->arg == RL_POOL_LP || rl_call_wants(c, 1)) return plain_pool(c);
     return run_pool(c, input(c, &logical));
 }
 

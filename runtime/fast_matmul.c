@@ -24,7 +24,7 @@ typedef struct {
 } product;
 
 static bool is_f32(const rl_tensor *t, uint32_t least) {
-    return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && t->rank >= least && t->rank <= RANK && rl_numel(t) > 0;
+    return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && t->rank >= least && t->rank <= RANK;
 }
 
 /* More dims of 1 in front. */
@@ -222,6 +222,13 @@ static rl_status unfused(const rl_call *c, rl_kernel_fn *reference, rl_call *cal
     return reference(call);
 }
 
+/* No elements to multiply: none to give, or sums of nothing. */
+static rl_status empty(rl_call *c, rl_kernel_fn *reference, uint32_t rank, const int64_t *dim) {
+    if (!c->step->fused || rl_window_count(dim, rank)) return unfused(c, reference, c);
+    rl_call_make(c, 0, RL_F32, rank, dim);
+    return RL_OK;
+}
+
 /* Operands of fused ops as y has its dims; false where strides cannot say it. */
 static bool set_posts(rl_call *c, product *v) {
     const rl_fused *fused = c->step->fused;
@@ -243,6 +250,7 @@ static rl_status multiply(rl_call *c, bool *tiled) {
     *tiled = false;
     if (!is_f32(a, 2) || !is_f32(b, 2)) return unfused(c, rl_ref_matmul, c);
     RL_TRY(rl_matmul_dims(c, a, b, &rank, dim));
+    if (!rl_numel(a) || !rl_numel(b)) return empty(c, rl_ref_matmul, rank, dim);
     v.rank = rank;
     if (b->rank == 2 && a->rank > 2) { /* one product of all rows */
         for (uint32_t i = 0; i + 1 < a->rank; i++) rows *= a->dim[i];
@@ -290,6 +298,7 @@ rl_status rl_fast_gemm(rl_call *c) {
     v.a = rl_attr_int(c->node, "transA", 0) ? rl_view_transpose(a, swap) : *a;
     v.b = rl_attr_int(c->node, "transB", 0) ? rl_view_transpose(b, swap) : *b;
     v.dim[0] = v.a.dim[0], v.dim[1] = v.b.dim[1];
+    if (!rl_numel(a) || !rl_numel(b)) return empty(c, rl_ref_gemm, 2, v.dim);
     if (v.a.dim[1] != v.b.dim[0] || (v.alpha != 1 && !is_packed(c, &v)) || !gemm_bias(c, &v) || !set_posts(c, &v)) return unfused(c, rl_ref_gemm, c);
     RL_TRY(try_product(c, &v, 2, v.dim, &done));
     return done ? RL_OK : unfused(c, rl_ref_gemm, c);

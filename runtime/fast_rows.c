@@ -141,7 +141,12 @@ rl_status rl_fast_whole_norm(rl_call *c) {
     RL_TRY(rl_call_need(c, 3));
     const rl_tensor *x = rl_call_in(c, 0), *p[2] = {rl_call_in(c, 1), rl_call_in(c, 2)};
     int64_t perm[RL_RANK];
-    bool fits = is_f32(x) && is_f32(p[0]) && is_f32(p[1]) && rl_numel(p[0]) == 1 && rl_numel(p[1]) == 1;
+    bool f32 = x && x->kind == RL_TENSOR && x->dtype == RL_F32 && x->rank > 0;
+    bool fits = f32 && is_f32(p[0]) && is_f32(p[1]) && rl_numel(p[0]) == 1 && rl_numel(p[1]) == 1;
+    if (fits && !rl_numel(x)) {
+        rl_call_make(c, 0, RL_F32, x->rank, x->dim);
+        return RL_OK;
+    }
     if (!fits) return rl_call_fail(c, RL_EMODEL, "it is not as the graph says");
     bool ordered = rl_memory_order(x, perm) && (x->dim[0] == 1 || perm[0] == 0), dense = rl_is_dense(x);
     line l = {.rows = rl_rows_best(), .scale = rl_data(p[0]), .shift = rl_data(p[1]), .channels = 1, .n = rl_numel(x) / x->dim[0],

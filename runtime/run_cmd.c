@@ -11,6 +11,7 @@
 #include "../src/onnx.h"
 #include "device.h"
 #include "kernels.h"
+#include "sizes.h"
 #include "values.h"
 
 /* ---- inputs ---- */
@@ -31,12 +32,40 @@ static rl_status read_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_tens
     return RL_OK;
 }
 
+/* The symbols that a file's tensor has numbers for. */
+static void take_sizes(const rl_graph *g, const rl_valinfo *v, const rl_tensor *t, rl_sizes *s) {
+    for (uint32_t i = 0; t->kind == RL_TENSOR && v->rank == t->rank && i < v->rank; i++) {
+        rl_str name = rl_dim_known(v->dim[i]) ? NULL : rl_dim_name(g->ctx, v->dim[i]);
+        for (uint32_t k = 0; name && k < s->n; k++)
+            if (s->name[k] == name && t->dim[i] < RL_NONE) rl_sizes_set(s, k, (uint32_t)t->dim[i]), s->fixed[k] = true;
+    }
+}
+
+/* Of inputs that were not given, as options would have it. */
+static void say_sizes(rl_graph *g, const bool *given, const rl_tensor *in) {
+    rl_text t = {.mem = &g->mem};
+    for (uint32_t i = 0; i < g->input.n; i++) {
+        const rl_valinfo *v = rl_val(g, g->input.p[i]);
+        bool open = false;
+        for (uint32_t k = 0; v->rank != RL_NORANK && k < v->rank; k++) open |= !rl_dim_known(v->dim[k]);
+        if (!open || in[i].kind != RL_TENSOR || given[i]) continue;
+        rl_put(&t, " --input-shape %s=", v->name);
+        for (uint32_t k = 0; k < v->rank; k++) rl_put(&t, "%s%lld", k ? "," : "", (long long)in[i].dim[k]);
+    }
+    if (t.n) rl_log(g->ctx, RL_LOG_WARNING, "sizes that the model leaves open are chosen, as if with%.800s", t.p);
+}
+
 /* Inputs with a default keep it; the others get seeded random values. */
 rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t seed, rl_tensor *in) {
     bool *given = rl_new(&g->mem, bool, g->input.n);
     RL_TRY(read_inputs(rt, g, o, in, given));
+    rl_sizes size = rl_sizes_of(g, &g->mem);
     for (uint32_t i = 0; i < g->input.n; i++)
-        if (!given[i] && !rl_val(g, g->input.p[i])->raw.p) RL_TRY(rl_value_random(rt, g, g->input.p[i], seed, &in[i]));
+        if (given[i]) take_sizes(g, rl_val(g, g->input.p[i]), &in[i], &size);
+    rl_sizes_fit(g, &size);
+    for (uint32_t i = 0; i < g->input.n; i++)
+        if (!given[i] && !rl_val(g, g->input.p[i])->raw.p) RL_TRY(rl_value_random(rt, g, g->input.p[i], &size.value, seed, &in[i]));
+    if (o->say_sizes && seed == o->seed) say_sizes(g, given, in);
     return RL_OK;
 }
 

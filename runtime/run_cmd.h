@@ -17,6 +17,7 @@ typedef struct {
     rl_span plan;             /* run, bench: the text of a plan that the model must take (native.h); p NULL: its own, if it has one */
     bool no_plan;             /* run, bench: none */
     const rl_backend *(*find)(const char *name); /* the devices of the program; NULL: none */
+    bool say_sizes;           /* a warning where sizes that the model leaves open were chosen: which, and how to give them */
     uint64_t seed;
     double rtol, atol;        /* verify; atol negative: 1e-6, or rtol of the median of what is not zero where that is more */
     bool corners;             /* verify: two runs more, with the numbers at the edges of the float types (values.h) among the others */
@@ -35,7 +36,8 @@ rl_status rl_verify_models_at(rl_graph *a, rl_graph *b, const rl_runopt *o, rl_t
  * RL_ELIMIT where the program has no such device, RL_ENOMEM also where memory ran out on the way. */
 typedef rl_status rl_with_rt_fn(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *arg);
 rl_status rl_with_rt(rl_graph *g, const rl_runopt *o, bool fast, rl_with_rt_fn *fn, void *arg);
-/* in: one for each input of g, from the files that o names, its default (RL_ABSENT), or seeded random values. */
+/* in: one for each input of g, from the files that o names, its default (RL_ABSENT), or seeded random values, of the sizes that sizes.h finds where
+ * the model leaves them open. */
 rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t seed, rl_tensor *in);
 
 #endif

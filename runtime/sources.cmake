@@ -118,6 +118,7 @@ set(RL_RUNTIME
   runtime/settled.c
   runtime/shear.c
   runtime/sink.c
+  runtime/sizes.c
   runtime/sparse.c
   runtime/spread.c
   runtime/subsample.c

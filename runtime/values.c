@@ -127,7 +127,7 @@ static uint64_t rows_picked(const rl_graph *g, rl_value v, uint32_t depth) {
     return rows;
 }
 
-rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, uint64_t seed, rl_tensor *out) {
+rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, const rl_hash *size, uint64_t seed, rl_tensor *out) {
     const rl_valinfo *v = rl_val(g, input);
     int64_t dim[RL_RANK] = {0};
     uint64_t state = seed ^ rl_hash_bytes(v->name, strlen(v->name));
@@ -135,7 +135,8 @@ rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, uint64_t
                          : v->dtype == RL_STRING ? "of strings; give --input"
                          : v->rank == RL_NORANK || v->rank > RL_RANK ? "of a rank that is not known; give --input or --input-shape" : NULL;
     if (unmade) return rl_fail(rt->ctx, RL_EUSAGE, "input '%.100s': no random value %s", v->name, unmade);
-    for (uint32_t i = 0; i < v->rank; i++) dim[i] = rl_dim_guess(rt->ctx, v->dim[i], 1);
+    for (uint32_t i = 0; i < v->rank; i++)
+        if (!size || !rl_dim_eval(rt->ctx, v->dim[i], size, &dim[i])) dim[i] = rl_dim_guess(rt->ctx, v->dim[i], 1);
     rl_tensor wide = rl_tensor_new(rt, RL_F64, v->rank, dim);
     double *x = rl_data(&wide);
     bool is_float = least_of(v->dtype) > 0;

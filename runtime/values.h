@@ -25,9 +25,9 @@ rl_status rl_value_write(rl_rt *rt, const char *dir, const char *name, const rl_
 void rl_value_print(rl_rt *rt, const char *dir, const char *name, const rl_tensor *t, rl_text *path, rl_text *bytes);
 /* "x=path": an .npy file, or a .pb file read as the graph declares its input x. */
 rl_status rl_value_read(rl_rt *rt, rl_graph *g, rl_value input, const char *path, rl_tensor *out);
-/* A seeded random tensor of the input's declared type; symbols are 1. Floats in -1 .. 1, integers 0 .. 3, fewer
- * where a Gather that they index has fewer rows. */
-rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, uint64_t seed, rl_tensor *out);
+/* A seeded random tensor of the input's declared type; a symbol is what `size` (NULL: none) has for its name's pointer, or 1. Floats in -1 .. 1,
+ * integers 0 .. 3, fewer where a Gather that they index has fewer rows. */
+rl_status rl_value_random(rl_rt *rt, const rl_graph *g, rl_value input, const rl_hash *size, uint64_t seed, rl_tensor *out);
 
 /* The numbers at the edges of a float type, put at every third element or so of what rl_value_random made (no float: left as it is).
  * RL_SMALL: 0, -0, the least denormals of both signs.  RL_SPECIAL: these, infinities and nan. */

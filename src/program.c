@@ -53,6 +53,7 @@ static rl_status run(rl_line *l, const rl_command *c) {
         rl_complain(l, NULL, "out of memory");
         return RL_ENOMEM;
     }
+    l->run.say_sizes = !l->check && runs_models(l, c);
     rl_ctx_bound(l->ctx, (size_t)l->memory << 20, runs_models(l, c) ? RL_MEMORY_RUN : RL_MEMORY_BASE);
     s = check_target(l);
     if (s == RL_OK) s = c->run(l);

@@ -20,7 +20,7 @@ static void start_at(run *r, rl_ctx *ctx, const char *text, const rl_backend *on
     *r = (run){.rt = rl_rt_new(ctx, on, 1)};
     r->s = r->rt ? rl_text_parse(ctx, "test", text, strlen(text), &r->g) : RL_EINTERNAL;
     if (r->s == RL_OK) r->s = rl_exec_new(r->rt, r->g, &r->x);
-    for (uint32_t i = 0; r->s == RL_OK && i < r->g->input.n; i++) r->s = rl_value_random(r->rt, r->g, r->g->input.p[i], i, &r->in[i]);
+    for (uint32_t i = 0; r->s == RL_OK && i < r->g->input.n; i++) r->s = rl_value_random(r->rt, r->g, r->g->input.p[i], NULL, i, &r->in[i]);
     if (r->s == RL_OK) r->s = rl_exec_run(r->x, r->in, r->out);
 }
 

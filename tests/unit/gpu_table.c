@@ -343,7 +343,7 @@ typedef struct { rl_ctx *ctx; rl_rt *cpu, *gpu; struct { rl_graph **p; uint32_t 
 
 static void fill(run *r) {
     for (uint32_t i = 0; i < r->g->input.n; i++) {
-        CHECK(i < MOST_IN && rl_value_random(r->rt, r->g, r->g->input.p[i], i, &r->in[i]) == RL_OK);
+        CHECK(i < MOST_IN && rl_value_random(r->rt, r->g, r->g->input.p[i], NULL, i, &r->in[i]) == RL_OK);
         rl_tensor *t = &r->in[i], one;
         if (!i || rl_is_float(t->dtype) || t->dtype == RL_BOOL) continue;
         for (int64_t k = 0; k < rl_numel(t); k++) { /* no division by zero, no negative numbers */
