@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,18 +42,18 @@ static void take_sizes(const rl_graph *g, const rl_valinfo *v, const rl_tensor *
     }
 }
 
-/* Of inputs that were not given, as options would have it. */
-static void say_sizes(rl_graph *g, const bool *given, const rl_tensor *in) {
-    rl_text t = {.mem = &g->mem};
+/* Of inputs that were not given. */
+static void note_sizes(const rl_graph *g, const bool *given, const rl_tensor *in, char *to) {
+    int n = 0;
     for (uint32_t i = 0; i < g->input.n; i++) {
         const rl_valinfo *v = rl_val(g, g->input.p[i]);
         bool open = false;
         for (uint32_t k = 0; v->rank != RL_NORANK && k < v->rank; k++) open |= !rl_dim_known(v->dim[k]);
         if (!open || in[i].kind != RL_TENSOR || given[i]) continue;
-        rl_put(&t, " --input-shape %s=", v->name);
-        for (uint32_t k = 0; k < v->rank; k++) rl_put(&t, "%s%lld", k ? "," : "", (long long)in[i].dim[k]);
+        if (n < RL_CHOSEN) n += snprintf(to + n, (size_t)(RL_CHOSEN - n), " --input-shape %.100s=", v->name);
+        for (uint32_t k = 0; k < v->rank && n < RL_CHOSEN; k++)
+            n += snprintf(to + n, (size_t)(RL_CHOSEN - n), "%s%lld", k ? "," : "", (long long)in[i].dim[k]);
     }
-    if (t.n) rl_log(g->ctx, RL_LOG_WARNING, "sizes that the model leaves open are chosen, as if with%.800s", t.p);
 }
 
 /* Inputs with a default keep it; the others get seeded random values. */
@@ -65,7 +66,7 @@ rl_status rl_run_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, uint64_t see
     rl_sizes_fit(g, &size);
     for (uint32_t i = 0; i < g->input.n; i++)
         if (!given[i] && !rl_val(g, g->input.p[i])->raw.p) RL_TRY(rl_value_random(rt, g, g->input.p[i], &size.value, seed, &in[i]));
-    if (o->say_sizes && seed == o->seed) say_sizes(g, given, in);
+    if (o->chosen) note_sizes(g, given, in, o->chosen);
     return RL_OK;
 }
 

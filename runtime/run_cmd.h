@@ -4,6 +4,8 @@
 #include "rt.h"
 #include "values.h"
 
+enum { RL_CHOSEN = 400 };
+
 typedef struct {
     const char *const *input; /* "x=file", ninput of them; inputs not named are random, or their defaults */
     uint32_t ninput;
@@ -17,7 +19,7 @@ typedef struct {
     rl_span plan;             /* run, bench: the text of a plan that the model must take (native.h); p NULL: its own, if it has one */
     bool no_plan;             /* run, bench: none */
     const rl_backend *(*find)(const char *name); /* the devices of the program; NULL: none */
-    bool say_sizes;           /* a warning where sizes that the model leaves open were chosen: which, and how to give them */
+    char *chosen;             /* of RL_CHOSEN bytes: gets the shapes that were chosen where the model leaves sizes open, as options have them; NULL: not asked for */
     uint64_t seed;
     double rtol, atol;        /* verify; atol negative: 1e-6, or rtol of the median of what is not zero where that is more */
     bool corners;             /* verify: two runs more, with the numbers at the edges of the float types (values.h) among the others */

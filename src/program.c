@@ -40,8 +40,22 @@ static bool runs_models(const rl_line *l, const rl_command *c) {
     return l->check || c->run == rl_cmd_run || c->run == rl_cmd_verify || c->run == rl_cmd_bench || c->run == rl_cmd_profile;
 }
 
+/* One line, whether it went well or not. */
+static void say_sizes(const rl_line *l, rl_status s, const char *chosen) {
+    char text[sizeof l->ctx->error];
+    const char *what = "sizes that the model leaves open were chosen, as if with";
+    if (s == RL_OK) {
+        snprintf(text, sizeof text, "%s%s", what, chosen);
+        if (!l->quiet) rl_complain(l, l->in, text);
+    } else if (s != RL_ENOMEM && s != RL_ESTOPPED && l->ctx->error[0]) {
+        memcpy(text, l->ctx->error, sizeof text);
+        rl_fail(l->ctx, s, "%.500s (%s%s)", text, what, chosen);
+    }
+}
+
 static rl_status run(rl_line *l, const rl_command *c) {
     rl_status s;
+    char chosen[RL_CHOSEN] = "";
     l->start = rl_seconds();
     l->pass.print = rl_to_stderr;
     l->named_target = l->pass.target != NULL;
@@ -53,12 +67,13 @@ static rl_status run(rl_line *l, const rl_command *c) {
         rl_complain(l, NULL, "out of memory");
         return RL_ENOMEM;
     }
-    l->run.say_sizes = !l->check && runs_models(l, c);
+    if (runs_models(l, c) && !l->check) l->run.chosen = chosen;
     rl_ctx_bound(l->ctx, (size_t)l->memory << 20, runs_models(l, c) ? RL_MEMORY_RUN : RL_MEMORY_BASE);
     s = check_target(l);
     if (s == RL_OK) s = c->run(l);
     else l->ctx->error[0] = 0;
     rl_progress(l, NULL);
+    if (chosen[0]) say_sizes(l, s, chosen);
     bool memory = strncmp(l->ctx->error, "<memory>: ", 10) == 0;
     if (s != RL_OK && l->ctx->error[0]) rl_complain(l, memory ? "stdin" : l->in, l->ctx->error + (memory ? 10 : 0));
     rl_ctx_free(l->ctx);
