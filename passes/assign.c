@@ -25,7 +25,7 @@ static double part_of(const budget *b) { return RL_MAX((b->end - rl_work_seconds
 /* ---- what an assignment comes to ---- */
 
 /* What the conversions of an assignment come to, and what is charged. */
-typedef struct { int64_t time, count, bytes; } tally;
+typedef struct { int64_t time, count, bytes, charged; } tally; /* charged: of the time, beyond the model's own (tally_of) */
 
 /* In each component, and at last of what is in none; from the definition. */
 static tally *conversions_in(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp) {
@@ -217,8 +217,9 @@ static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, bo
         const rl_oplegal *op = &p->op.p[k];
         if (op->comp == RL_NONE || op->noperand == 0) continue;
         int64_t unit = fixed ? rl_charge_unit(p, op) : p->cls.p[rl_charged_class(p, op)].bytes;
-        t[op->comp].time += (op->config.p[cfg[k]].charge - op->config.p[0].charge) * unit;
+        t[op->comp].charged += (op->config.p[cfg[k]].charge - op->config.p[0].charge) * unit;
     }
+    for (uint32_t c = 0; c < p->ncomp; c++) t[c].time += t[c].charged;
     return t;
 }
 
@@ -234,8 +235,9 @@ static bool *charged_already(const rl_plan *p, rl_arena *mem) {
 typedef struct {
     const own_moves *before;
     uint32_t *cfg;
-    int64_t *best; /* [ncomp] less time; or as much, where that is none */
-    tally *most;   /* [ncomp] no more conversions and bytes */
+    int64_t *best;     /* [ncomp] less time */
+    tally *has;        /* [ncomp] or no more time and fewer conversions */
+    const tally *most; /* [ncomp] and never more conversions and bytes */
 } quick;
 
 /* By time, in the components of `swaps`, where products take swaps in.  What that saves is small beside what forms are charged, and these
@@ -255,16 +257,17 @@ static rl_status solve_swapped(const rl_plan *p, bool *swaps, const own_moves *b
     return RL_OK;
 }
 
-/* Takes the components of `which` (NULL: all) in which cfg is better: quicker; or where Transposes take no time, as a Conv's own, with fewer of them. */
+/* Takes the components of `which` (NULL: all) in which cfg is better: quicker; or with fewer conversions in the same time, as where those left out take
+ * none. Forms that are charged instead are no gain: they move the data themselves. */
 static void take_better(rl_plan *p, quick *x, const uint32_t *cfg, const bool *which, bool fixed, rl_arena *tmp) {
     const tally *now = tally_of(p, x->before, cfg, fixed, tmp);
     bool *take = rl_new(tmp, bool, p->ncomp);
     for (uint32_t c = 0; c < p->ncomp; c++) {
-        bool fewer = now[c].time == x->best[c] && x->best[c] <= 0 && now[c].count < x->most[c].count;
-        take[c] = (now[c].time < x->best[c] || fewer) && now[c].count <= x->most[c].count && now[c].bytes <= x->most[c].bytes;
-        take[c] &= !which || which[c];
-        if (take[c]) x->best[c] = now[c].time;
-        if (take[c] && fewer) x->most[c] = now[c];
+        bool quicker = now[c].time < x->best[c];
+        bool fewer = now[c].count < x->has[c].count && now[c].time <= x->has[c].time && now[c].charged <= x->has[c].charged;
+        take[c] = (quicker || fewer) && now[c].count <= x->most[c].count && now[c].bytes <= x->most[c].bytes && (!which || which[c]);
+        if (take[c]) x->has[c] = now[c];
+        if (take[c] && quicker) x->best[c] = now[c].time;
     }
     for (uint32_t k = 0; k < p->op.n; k++)
         if (p->op.p[k].comp != RL_NONE && take[p->op.p[k].comp]) x->cfg[k] = cfg[k];
@@ -294,20 +297,21 @@ static void cheapen(const rl_plan *p, uint32_t *cfg) {
 }
 
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges
- * in full and only beyond the model's own, by count without (cfg, as it comes), and by time with swaps; each component takes the quickest of these that adds neither conversions
- * nor bytes, and stays as it is where none is clearly quicker than the model's own Transposes. */
+ * in full and only beyond the model's own, by count without (cfg, as it comes), and by time with swaps; each component takes the quickest of these that adds neither
+ * conversions nor bytes, where one is clearly quicker than the model's own Transposes; else the one with the fewest conversions that is no slower, or what it has. */
 static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, const budget *b, uint32_t *cfg, rl_arena *tmp) {
     uint32_t *fewest = rl_copy(tmp, cfg, p->op.n * sizeof *cfg), *stands = rl_new(tmp, uint32_t, p->op.n);
     memset(cfg, 0, p->op.n * sizeof *cfg);
     cheapen(p, fewest);
     cheapen(p, stands);
-    quick q = {before, cfg, rl_new(tmp, int64_t, p->ncomp), tally_of(p, before, cfg, false, tmp)};
+    const tally *most = tally_of(p, before, cfg, false, tmp);
+    quick q = {before, cfg, rl_new(tmp, int64_t, p->ncomp), rl_copy(tmp, most, p->ncomp * sizeof *most), most};
     const rl_scale by_time = rl_time_scale(p, 0);
     const bool *charged = charged_already(p, tmp);
     rl_posed x;
     rl_solution sol;
     for (uint32_t c = 0; c < p->cls.n; c++) q.best[p->cls.p[c].comp] += before->cost[c];
-    for (uint32_t c = 0; c < p->ncomp; c++) q.best[c] -= q.best[c] / 100 * RL_WORTH_IT;
+    for (uint32_t c = 0; c < p->ncomp; c++) q.has[c].time = q.best[c], q.best[c] -= q.best[c] / 100 * RL_WORTH_IT;
     for (uint32_t way = 0; way < 4; way++) {
         rl_scale s = way < 2 ? by_time : *by_count;
         rl_pose(p, &s, &(rl_posing){.mild = way & 1, .cheap = s.by_time ? before->conv : NULL, .comp = way & 1 ? charged : NULL}, &x);
