@@ -10,11 +10,15 @@
 #   fuzz.sh --seed N ...    the same inputs each time: only the seeds to begin with, N for libFuzzer's choices, addresses not random, and a
 #                           number of inputs instead of a time (where that takes more than twice the time it ends there); nothing is kept,
 #                           and the seeds are not chosen from first: reading them, libFuzzer leaves out what reaches nothing new
+#   fuzz.sh --light ...     without the checks of UBSan for what ASan sees as well (null, object-size), for additions to pointers and for
+#                           addresses that only other processors mind: a third less to compile; scripts/trust.sh has them all
 #
 # damaged is no target of libFuzzer's: models with one thing wrong each (tests/fuzz/damage.py), evenly chosen from 266,000, all of them from
 # 6,000 s on, go to the targets optimize and run.
 source "$(dirname "$0")/setup.sh"
 
+leaves=
+if [ "${1:-}" = --light ]; then leaves=null,object-size,pointer-overflow,alignment; shift; fi
 seed=0
 if [ "${1:-}" = --seed ]; then seed=$2; shift 2; fi
 seconds=${1:-60}
@@ -24,7 +28,7 @@ need_packages
 need_clang
 need_python
 build_here
-build build-fuzz -DCMAKE_C_COMPILER=clang -DRL_FUZZ=ON -DRL_CUDA=OFF
+build build-fuzz -DCMAKE_C_COMPILER=clang -DRL_FUZZ=ON -DRL_CUDA=OFF "-DRL_FUZZ_LEAVES=$leaves"
 
 # -detect_leaks=0, and the same of what looks for them at the end: LeakSanitizer needs ptrace, which some containers forbid, and falls over what oneDNN's threads
 # leave; contexts are freed whole, and ctest counts blocks.

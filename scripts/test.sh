@@ -69,7 +69,7 @@ py() { suite "$1" "$PYTHON" "tests/python/$2" --build build "${@:3}"; }
 # clang is not installed for this: scripts/fuzz.sh does that. FUZZ_SEED: empty for other inputs each time.
 fuzz() {
     local seed=${FUZZ_SEED-1}
-    if have_fuzzer; then scripts/fuzz.sh ${seed:+--seed "$seed"} "${FUZZ_SECONDS:-60}"; else echo "skipped: no clang with libFuzzer"; fi
+    if have_fuzzer; then scripts/fuzz.sh --light ${seed:+--seed "$seed"} "${FUZZ_SECONDS:-60}"; else echo "skipped: no clang with libFuzzer"; fi
 }
 
 # Races, addresses and bytes without numbers of the kernels (cuda/watch.h).
@@ -142,7 +142,7 @@ fi
 py zoo-generic test_zoo.py --target generic
 py zoo-fused test_zoo.py --target fused
 py backend test_backend.py --fraction "${BACKEND_FRACTION:-0.25}"
-suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-200}" --limit 3
+suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-200}" --limit 2
 py proof test_proof.py --count "${PROOF_COUNT:-60}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
 others
 py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_SEED:-0}"
