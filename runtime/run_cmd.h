@@ -19,7 +19,7 @@ typedef struct {
     rl_span plan;             /* run, bench: the text of a plan that the model must take (native.h); p NULL: its own, if it has one */
     bool no_plan;             /* run, bench: none */
     const rl_backend *(*find)(const char *name); /* the devices of the program; NULL: none */
-    char *chosen;             /* of RL_CHOSEN bytes: gets the shapes that were chosen where the model leaves sizes open, as options have them; NULL: not asked for */
+    char *chosen;             /* of RL_CHOSEN bytes: gets the shapes chosen where the model leaves sizes open, as options have them; NULL: none */
     uint64_t seed;
     double rtol, atol;        /* verify; atol negative: 1e-6, or rtol of the median of what is not zero where that is more */
     bool corners;             /* verify: two runs more, with the numbers at the edges of the float types (values.h) among the others */
