@@ -17,7 +17,7 @@ static bool comes_first(const rl_graph *g, rl_str name) {
     for (uint32_t i = 0; i < g->input.n; i++) {
         const rl_valinfo *v = rl_val(g, g->input.p[i]);
         for (uint32_t k = 1; v->rank != RL_NORANK && k < v->rank; k++)
-            if (!rl_dim_known(v->dim[k]) && rl_dim_name(g->ctx, v->dim[k]) == name) return false;
+            if (rl_dim_name(g->ctx, v->dim[k]) == name) return false;
     }
     return true;
 }

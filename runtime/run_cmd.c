@@ -36,7 +36,7 @@ static rl_status read_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_tens
 /* The symbols that a file's tensor has numbers for. */
 static void take_sizes(const rl_graph *g, const rl_valinfo *v, const rl_tensor *t, rl_sizes *s) {
     for (uint32_t i = 0; t->kind == RL_TENSOR && v->rank == t->rank && i < v->rank; i++) {
-        rl_str name = rl_dim_known(v->dim[i]) ? NULL : rl_dim_name(g->ctx, v->dim[i]);
+        rl_str name = rl_dim_name(g->ctx, v->dim[i]);
         for (uint32_t k = 0; name && k < s->n; k++)
             if (s->name[k] == name && t->dim[i] < RL_NONE) rl_sizes_set(s, k, (uint32_t)t->dim[i]), s->fixed[k] = true;
     }

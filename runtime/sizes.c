@@ -2,7 +2,6 @@
 #include "sizes.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../src/ops.h"
 
@@ -16,7 +15,7 @@ rl_sizes rl_sizes_of(const rl_graph *g, rl_arena *mem) {
     for (uint32_t i = 0; i < g->input.n; i++) {
         const rl_valinfo *x = rl_val(g, g->input.p[i]);
         for (uint32_t k = 0; x->rank != RL_NORANK && k < x->rank; k++) {
-            rl_str name = rl_dim_known(x->dim[k]) ? NULL : rl_dim_name(g->ctx, x->dim[k]);
+            rl_str name = rl_dim_name(g->ctx, x->dim[k]);
             if (!name || rl_hash_get(&s.value, (uint64_t)(uintptr_t)name) != RL_NONE) continue;
             s.name[s.n] = name;
             rl_sizes_set(&s, s.n++, 1);
@@ -147,7 +146,9 @@ static void fit_symbol(const rules *r, rl_sizes *s, uint32_t i, uint32_t *least)
 
 void rl_sizes_fit(const rl_graph *g, rl_sizes *s) {
     enum { TURNS = 3, MANY = 64 };
-    if (!s->n || s->n > MANY) return;
+    bool open = false;
+    for (uint32_t i = 0; i < s->n; i++) open |= !s->fixed[i];
+    if (!open || s->n > MANY) return;
     rules r = rules_of(g, s, s->value.mem);
     uint32_t least = failing(&r);
     for (uint32_t turn = 0, before = RL_NONE; turn < TURNS && least && least < before; turn++) {

@@ -39,7 +39,7 @@ static void put_port(const cutter *c, uint32_t number, rl_value v) {
     rl_text shape = {.mem = c->out->mem}, type = shape, port = shape;
     for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank; i++) {
         rl_text dim = {.mem = c->out->mem};
-        rl_str name = rl_dim_known(x->dim[i]) ? NULL : rl_dim_name(c->g->ctx, x->dim[i]);
+        rl_str name = rl_dim_name(c->g->ctx, x->dim[i]);
         if (rl_dim_known(x->dim[i])) rl_wire_add_varint(&dim, DIM_VALUE, (uint64_t)x->dim[i]);
         else if (name && *name != '?') rl_wire_add_block(&dim, DIM_PARAM, name, strlen(name));
         rl_wire_add_block(&shape, SHAPE_DIM, dim.p, dim.n);

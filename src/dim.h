@@ -33,7 +33,7 @@ bool rl_dim_not_less(rl_ctx *ctx, rl_dim a, rl_dim b);
 rl_dim rl_dim_floordiv(rl_ctx *ctx, rl_dim a, int64_t k);
 rl_dim rl_dim_ceildiv(rl_ctx *ctx, rl_dim a, int64_t k);
 rl_dim rl_dim_prod(rl_ctx *ctx, const rl_dim *d, uint32_t n);
-/* The symbol's name when d is exactly one symbol, else NULL. */
+/* The symbol's name when d is exactly one symbol, else NULL: also of a number. */
 rl_str rl_dim_name(const rl_ctx *ctx, rl_dim d);
 /* As text: "3", "N", "2*N*S+1", "floor(H/2)". */
 void rl_dim_print(rl_text *t, const rl_ctx *ctx, rl_dim d);

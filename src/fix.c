@@ -49,7 +49,7 @@ static rl_status no_dim(rl_graph *g, rl_str name) {
     for (uint32_t k = 0; k < g->input.n; k++) {
         const rl_valinfo *x = rl_val(g, g->input.p[k]);
         for (uint32_t i = 0; x->rank != RL_NORANK && i < x->rank; i++) {
-            rl_str symbol = rl_dim_known(x->dim[i]) ? NULL : rl_dim_name(g->ctx, x->dim[i]);
+            rl_str symbol = rl_dim_name(g->ctx, x->dim[i]);
             if (symbol) list_name(&t, &seen, symbol);
         }
     }
@@ -75,7 +75,7 @@ rl_status rl_fix_dim(rl_graph *g, const char *item, bool optional) {
 /* Where the input's dim is a symbol, all that share it get the number. */
 static rl_status fix_input_dim(rl_graph *g, rl_value v, uint32_t i, int64_t number) {
     rl_dim d = rl_val(g, v)->dim[i];
-    rl_str symbol = rl_dim_known(d) ? NULL : rl_dim_name(g->ctx, d);
+    rl_str symbol = rl_dim_name(g->ctx, d);
     if (rl_dim_known(d) && d != number)
         return rl_fail(g->ctx, RL_EUSAGE, "input '%s' has %" PRId64 " in dim %" PRIu32 ", not %" PRId64, rl_val(g, v)->name, d, i, number);
     if (symbol) fix_symbol(g, symbol, number);

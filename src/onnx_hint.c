@@ -16,7 +16,7 @@ static Onnx__TensorShapeProto *shape_of(rl_writer *w, const rl_valinfo *x) {
         Onnx__TensorShapeProto__Dimension *d = s->dim[i] = rl_new(w->mem, Onnx__TensorShapeProto__Dimension, 1);
         onnx__tensor_shape_proto__dimension__init(d);
         if (too_many) continue;
-        rl_str name = rl_dim_known(x->dim[i]) ? NULL : rl_dim_name(w->ctx, x->dim[i]);
+        rl_str name = rl_dim_name(w->ctx, x->dim[i]);
         if (rl_dim_known(x->dim[i])) {
             d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
             d->dim_value = x->dim[i];
@@ -61,7 +61,7 @@ static bool dim_holds(const rl_ctx *ctx, const Onnx__TensorShapeProto__Dimension
         return d->dim_value < 0 || d->dim_value == now;
     if (d->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM || !*d->dim_param || *d->dim_param == '?')
         return true;
-    rl_str name = rl_dim_known(now) ? NULL : rl_dim_name(ctx, now);
+    rl_str name = rl_dim_name(ctx, now);
     return name && strcmp(name, d->dim_param) == 0;
 }
 

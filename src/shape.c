@@ -398,7 +398,7 @@ static void find_given(const rl_graph *g, rl_hash *given) {
     for (uint32_t i = 0; i < g->input.n; i++) {
         const rl_valinfo *x = rl_val(g, g->input.p[i]);
         for (uint32_t k = 0; x->rank != RL_NORANK && k < x->rank; k++) {
-            rl_str name = rl_dim_known(x->dim[k]) ? NULL : rl_dim_name(g->ctx, x->dim[k]);
+            rl_str name = rl_dim_name(g->ctx, x->dim[k]);
             if (name) rl_hash_put(given, (uintptr_t)name, 0);
         }
     }
