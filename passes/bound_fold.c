@@ -55,6 +55,14 @@ void rl_fold_noted(const rl_plan *q, uint32_t **to, rl_arena *tmp) {
     }
 }
 
+void rl_fold_then(const rl_plan *q, uint32_t **to, uint32_t *const *next) {
+    for (uint32_t c = 0; c < q->cls.n; c++) {
+        if (!to[c]) to[c] = next[c];
+        else if (next[c])
+            for (uint32_t k = 0; k < q->cls.p[c].order.n; k++) to[c][k] = next[c][to[c][k]];
+    }
+}
+
 static bool is_own_image(const rl_choice *o, uint32_t cfg, uint32_t *const *to) {
     for (uint32_t k = 0; k < o->npin; k++) {
         uint32_t order = o->order[(size_t)cfg * o->npin + k];
@@ -82,24 +90,35 @@ void rl_fold_apply(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t *
     p->start = NULL;
 }
 
+/* ---- which configuration names these orders? ---- */
+
+rl_hash rl_config_index(rl_arena *mem, const rl_choice *o) {
+    rl_hash index = {.mem = mem};
+    for (uint32_t c = 0; c < o->ncfg; c++) {
+        uint64_t h = rl_hash_bytes(o->order + (size_t)c * o->npin, o->npin * sizeof *o->order) | 1;
+        while (rl_hash_get(&index, h) != RL_NONE) h++;
+        rl_hash_put(&index, h, c);
+    }
+    return index;
+}
+
+uint32_t rl_config_find(const rl_hash *index, const rl_choice *o, const uint32_t *order) {
+    size_t size = o->npin * sizeof *order;
+    uint64_t h = rl_hash_bytes(order, size) | 1;
+    for (uint32_t i; (i = rl_hash_get(index, h)) != RL_NONE; h++)
+        if (rl_same_bytes(o->order + (size_t)i * o->npin, order, size)) return i;
+    return RL_NONE;
+}
+
 /* Is the image of every configuration, pin by pin, one of them? */
 static bool folds(const rl_choice *o, uint32_t *const *to, rl_arena *tmp) {
-    rl_hash seen = {.mem = tmp};
+    const rl_hash index = rl_config_index(tmp, o);
     uint32_t *now = rl_new(tmp, uint32_t, o->npin + 1);
-    size_t size = o->npin * sizeof *now;
-    for (uint32_t c = 0; c < o->ncfg; c++) {
-        uint64_t h = rl_hash_bytes(o->order + (size_t)c * o->npin, size) | 1;
-        while (rl_hash_get(&seen, h) != RL_NONE) h++;
-        rl_hash_put(&seen, h, c);
-    }
     for (uint32_t c = 0; c < o->ncfg; c++) {
         const uint32_t *order = o->order + (size_t)c * o->npin;
         for (uint32_t k = 0; k < o->npin; k++) now[k] = to[o->value[k]] ? to[o->value[k]][order[k]] : order[k];
-        if (rl_same_bytes(now, order, size)) continue;
-        uint64_t h = rl_hash_bytes(now, size) | 1;
-        uint32_t i;
-        for (; (i = rl_hash_get(&seen, h)) != RL_NONE; h++)
-            if (rl_same_bytes(o->order + (size_t)i * o->npin, now, size)) break;
+        if (rl_same_bytes(now, order, o->npin * sizeof *now)) continue;
+        uint32_t i = rl_config_find(&index, o, now);
         if (i == RL_NONE || (o->cost && o->cost[i] > o->cost[c])) return false;
     }
     return true;

@@ -32,7 +32,7 @@ static void index_put(rl_plan *p, rl_cls *c, uint32_t i) {
     rl_hash_put(c->index, key, i);
 }
 
-static uint32_t order_find(rl_plan *p, uint32_t cls, const uint8_t *order) {
+uint32_t rl_order_find(rl_plan *p, uint32_t cls, const uint8_t *order) {
     rl_cls *c = &p->cls.p[cls];
     uint64_t key;
     if (c->order.n > FEWORDER && !c->index) /* taken over from another class */
@@ -45,7 +45,7 @@ static uint32_t order_find(rl_plan *p, uint32_t cls, const uint8_t *order) {
 
 uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order) {
     rl_cls *c = &p->cls.p[cls];
-    uint32_t known = order_find(p, cls, order), n = c->order.n;
+    uint32_t known = rl_order_find(p, cls, order), n = c->order.n;
     if (known != RL_NONE) return known;
     if (n == 0) c->order.p = rl_new(p->mem, rl_order, c->order.cap = 2); /* most classes have no more */
     rl_push(p->mem, c->order, ((rl_order){rl_copy(p->mem, order, c->natom + 1u), 0}));
@@ -119,7 +119,7 @@ static bool config_orders(rl_plan *p, const rl_oplegal *op, const rl_config *c, 
     for (uint32_t o = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin) continue;
         rl_config_order(op, c, o, t);
-        uint32_t cls = op->operand[o].cls, i = order_find(p, cls, t);
+        uint32_t cls = op->operand[o].cls, i = rl_order_find(p, cls, t);
         if (i == RL_NONE && !full && p->cls.p[cls].order.n >= MAXORDER) return false;
         order[n++] = i != RL_NONE ? i : rl_order_intern(p, cls, t);
         rl_order *o1 = &p->cls.p[cls].order.p[order[n - 1]];

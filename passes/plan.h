@@ -263,6 +263,7 @@ void rl_plan_stand(rl_plan *p);
  * after it. */
 int64_t rl_plan_time(rl_plan *p, int64_t saved);
 /* The place of an order in its class, added if new. */
+uint32_t rl_order_find(rl_plan *p, uint32_t cls, const uint8_t *order); /* its place, RL_NONE if it is not known */
 uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* level 0 when new */
 
 /* bound.c: [ncls + 1] how many orders the classes before each have; so start[c] + order numbers the orders of all. */

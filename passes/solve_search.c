@@ -92,7 +92,7 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
     rl_arena_init(&beam, mem->ctx);
     for (uint32_t cap = FIRST_CAP, turn = 1; !proven(s) && !late(s) && cap <= wide; cap *= 2, turn ^= 1) {
         rl_arena_free(&tmp[turn]);
-        for (bool easy = cap == FIRST_CAP && is_easy(s); !easy && nshare < RL_MAXSHARE && !proven(s);) {
+        for (bool easy = cap == FIRST_CAP && is_easy(s); nshare < (easy ? 1 : RL_MAXSHARE) && !proven(s);) {
             shares[0][nshare] = share(s, mem, seq[0], nshare > 0, NULL);
             shares[1][nshare] = share(s, mem, seq[1], false, nshare > 0 ? &shares[0][nshare] : NULL);
             nshare++;

@@ -59,6 +59,7 @@ list(APPEND RL_SOURCES
   passes/movement_memo.c
   passes/movement_resize.c
   passes/movement_write.c
+  passes/neighbours.c
   passes/normalize.c
   passes/normalize_rows.c
   passes/normalize_sequences.c
