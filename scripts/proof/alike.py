@@ -7,6 +7,8 @@ gives it, and gets another one:
     H against 2*ceil(H/2)          H gets twice a prime: no less will do, so nothing more than that H is even is then found of it
     ceil(H/2) against 2*ceil(H/4)  H gets a prime that is 3 more than a multiple of 8; in the other world, four times a prime
 
+A remainder is followed where it comes out different in two worlds (windows: H + (7 - H%7)%7). Where it does not, a symbol of the inputs gets other primes.
+
 Only what runs whenever the model does says something: nodes of the main graph, not of bodies, and those that an output hangs on.
 """
 from .sizes import Sizes
@@ -15,6 +17,7 @@ from .symbols import GUESS, WORLDS, known, primes, quotient
 ROUNDS = 8
 MOST = 64       # a multiple of more is not tried
 INPUTS = 16     # symbols of the inputs that are tried
+PRIMES = 8      # that each is tried with, for remainders
 START = 30_011  # these primes are nobody else's: a symbol's numbers in two worlds are never the same
 APART = 200
 
@@ -77,7 +80,28 @@ class Worlds:
                 break
             if not self.rename(place) and not self.restrict(place):
                 hopeless.add(place)
+        self.part_remainders()
         return self.sizes
+
+    def part_remainders(self):
+        """Other primes for symbols of the inputs, with which more remainders differ, and no sizes that did not."""
+        for name in self.inputs():
+            for numbers in zip(*(primes(k * START, PRIMES, APART) for k in (6, 7))):
+                if not self.sizes.chance:
+                    return
+                if numbers + (GUESS,) in self.symbols.given.values():
+                    continue
+                given, sizes, differ = self.symbols.given, self.sizes, self.differ
+                self.keep(name, numbers + (GUESS,))
+                if len(self.sizes.chance) < len(sizes.chance) and not self.differ.keys() - differ.keys():
+                    self.symbols.name.update({(world, numbers[world]): name for world in (0, 1)})
+                else:
+                    self.symbols.given, self.sizes, self.differ = given, sizes, differ
+
+    def inputs(self):
+        """The symbols of their sizes, but for those that have numbers by `restrict`."""
+        named = {self.named(d) for n in self.graph.inputs for d in self.sizes.dims.get(n) or () if not known(d)}
+        return sorted((x for x in named if x and x not in self.multiples), key=str)[:INPUTS]
 
     def named(self, size):
         name = self.symbols.name.get((0, size[0]))
@@ -130,8 +154,7 @@ class Worlds:
 
     def restrict(self, place):
         """Numbers for a symbol of the inputs with which nothing differs that hangs on it."""
-        named = {self.named(d) for n in self.graph.inputs for d in self.sizes.dims.get(n) or () if not known(d)}
-        for name in sorted((x for x in named if x and x not in self.multiples), key=str)[:INPUTS]:
+        for name in self.inputs():
             other = self.without(name)
             mine = {k for k in {**self.differ, **other} if self.differ.get(k) != other.get(k) and not (k != place and self.renames(k, name))}
             found, taken = [None, None], {n for numbers in self.symbols.given.values() for n in numbers}

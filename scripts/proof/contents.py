@@ -7,7 +7,7 @@ END = 2 ** 31 - 1  # and beyond: a cut goes on to the end, whatever the size
 # What follows from unknown sizes as a polynomial: equal in both worlds is equal always. And what follows where it comes out different.
 ALGEBRA = {"Shape", "Size", "Gather", "Concat", "Slice", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Identity", "Transpose", "Add", "Sub", "Mul",
            "Neg", "Split", "Where", "ReduceProd", "ReduceSum", "Expand", "Range", "ConstantOfShape", "Tile"}
-ROUNDING = {"Div", "Floor", "Ceil", "Round", "Cast", "Sqrt"}
+ROUNDING = {"Div", "Mod", "Floor", "Ceil", "Round", "Cast", "Sqrt"}
 
 
 def divide(a, b):

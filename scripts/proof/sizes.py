@@ -75,6 +75,8 @@ class Sizes:
         self.symbols = symbols or Symbols()
         self.worlds = worlds = [World(graph, self.symbols, w) for w in range(WORLDS)]
         worlds[-1].first = worlds[0]
+        self.chance = set()  # remainders of unknown sizes that are the same in two worlds: nothing is told of them
+        self.joined = {}  # size that a Concat makes -> the numbers among what it is made of
         for k, w in enumerate(worlds):
             w.start()
             w.type.update(given[k] if given else {})
@@ -87,12 +89,15 @@ class Sizes:
                 self.forget_cut(node)
             if self.symbols.index:
                 self.guess_broadcast(node)
+                self.note_joined(node)
                 self.believe_known(node)
                 self.name_rest(node)
             if node.op == "Equal" and node.domain == "" and self.symbols.index:
                 self.forget_unequal(node)
             elif self.symbols.index and not follows(node, *worlds[:2]):
                 size = self.extreme_of(node) or self.ratio_of(node)
+                if node.op == "Mod" and node.domain == "":
+                    self.chance.add(node.out(0))
                 for k, w in enumerate(worlds):
                     for name in node.output:
                         was = w.data.pop(name, None)
@@ -190,6 +195,15 @@ class Sizes:
                 elem, dims = w.type[y]
                 w.type[y] = (elem, dims[:k] + (number,) + dims[k + 1:])
 
+    def note_joined(self, node):
+        """What is joined has at least the elements of the inputs whose number is known."""
+        types = [[w.type.get(x, (0, None))[1] for w in self.worlds[:2]] for x in (node.out(0), *node.input)]
+        if node.op != "Concat" or node.domain or any(not d for t in types for d in t) or len({len(d) for t in types for d in t}) != 1:
+            return
+        axis = node.attr("axis", 1) % len(types[0][0])
+        whole, *parts_ = [tuple(d[axis] for d in t) for t in types]
+        self.joined[whole] = max(self.joined.get(whole, 0), sum(p[0] for p in parts_ if known(p)))
+
     def name_rest(self, node):
         """What a Reshape leaves for its -1, where the numbers do not divide, is what a Div of these sizes gives, whatever it is called."""
         y, asked = node.out(0), [w.data.get(node.inp(1)) for w in self.worlds]
@@ -269,9 +283,9 @@ class Sizes:
         return min(place) < 0 or place[1] < place[0]
 
     def least(self, size):
-        """A named size, and what is a multiple of one, or a little more, is at least 1."""
+        """A named size, and what is a multiple of one, or a little more, is at least 1; and what was joined has its parts."""
         named = [self.symbol(name) for name in list(self.symbols.index) if name[0] == "named"]
-        return int(any(quotient(size, n) or self.is_more(size, n) for n in named))
+        return max(self.joined.get(tuple(size[:2]), 0), int(any(quotient(size, n) or self.is_more(size, n) for n in named)))
 
     def is_rounded_down(self, size):
         """Is it a named size divided by some number, without the rest? Then it may be 0."""
