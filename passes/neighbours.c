@@ -202,7 +202,7 @@ static bool try_joint(joiner *j, const joint *t) {
 typedef struct { joint *p; uint32_t n, cap; } joints;
 
 static void add_joint(joiner *j, rl_hash *known, joint t, joints *all) {
-    uint64_t key = ((uint64_t)t.anchor << 32 | t.moves) + 1;
+    uint64_t key = (((uint64_t)t.anchor << 32 | t.moves) << 1 | t.behind) + 1;
     if (rl_hash_get(known, key) != RL_NONE) return;
     rl_hash_put(known, key, all->n);
     rl_push(j->tmp, *all, t);
