@@ -176,28 +176,21 @@ static rl_status fold_again(rl_prover *v, rl_plan *q, rl_problem *problem, folds
     return RL_OK;
 }
 
-/* The problem without what a fold leaves out. */
-static rl_problem without(rl_prover *v, const rl_problem *problem, uint32_t *const *to) {
+/* Where that of single orders leaves many configurations to an op, one of neighbours may leave fewer, if it is the first. */
+static rl_status fold(rl_prover *v, rl_plan *q, const rl_problem *problem, uint32_t **to) {
+    enum { MANY = 1024, MANY_TO_ONE = 4 };
+    RL_TRY(rl_problem_fold(v->tmp, problem, false, v->deadline, to));
+    uint32_t left = rl_fold_leaves(problem, to);
+    if (left <= RL_MAX((uint32_t)MANY, MANY_TO_ONE * problem->nop)) return RL_OK;
+    uint32_t **first = rl_new(v->tmp, uint32_t *, q->cls.n), **next = rl_new(v->tmp, uint32_t *, q->cls.n);
     rl_problem rest = *problem;
     rest.op = rl_copy(v->tmp, rest.op, rest.nop * sizeof *rest.op);
-    rl_fold_apply(v->tmp, &rest, to, rl_new(v->tmp, uint32_t *, rest.nop));
-    return rest;
-}
-
-/* Where that of single orders leaves many configurations, one of neighbours may leave fewer, if it is the first. */
-static rl_status fold(rl_prover *v, rl_plan *q, const rl_problem *problem, uint32_t **to) {
-    enum { MANY = 1024 };
-    RL_TRY(rl_problem_fold(v->tmp, problem, false, v->deadline, to));
-    rl_problem rest = without(v, problem, to);
-    uint32_t left = count_configs(&rest);
-    if (left <= MANY) return RL_OK;
-    uint32_t **first = rl_new(v->tmp, uint32_t *, q->cls.n), **next = rl_new(v->tmp, uint32_t *, q->cls.n);
     rl_fold_neighbours(q, problem, v->deadline, first, v->tmp);
-    rest = without(v, problem, first);
+    if (rl_fold_leaves(problem, first) > count_configs(problem) / 3 * 2) return RL_OK;
+    rl_fold_apply(v->tmp, &rest, first, rl_new(v->tmp, uint32_t *, rest.nop));
     RL_TRY(rl_problem_fold(v->tmp, &rest, false, v->deadline, next));
     rl_fold_then(q, first, next);
-    rest = without(v, problem, first);
-    if (count_configs(&rest) < left) memcpy(to, first, q->cls.n * sizeof *to);
+    if (rl_fold_leaves(problem, first) < left) memcpy(to, first, q->cls.n * sizeof *to);
     return RL_OK;
 }
 

@@ -71,6 +71,13 @@ static bool is_own_image(const rl_choice *o, uint32_t cfg, uint32_t *const *to) 
     return true;
 }
 
+uint32_t rl_fold_leaves(const rl_problem *p, uint32_t *const *to) {
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < p->nop; o++)
+        for (uint32_t c = 0; c < p->op[o].ncfg; c++) n += is_own_image(&p->op[o], c, to);
+    return n;
+}
+
 void rl_fold_apply(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t **place) {
     rl_choice *op = (rl_choice *)p->op;
     for (uint32_t o = 0; o < p->nop; o++) {
