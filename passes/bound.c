@@ -183,10 +183,10 @@ static rl_status fold(rl_prover *v, rl_plan *q, const rl_problem *problem, uint3
     uint32_t left = rl_fold_leaves(problem, to);
     if (left <= RL_MAX((uint32_t)MANY, MANY_TO_ONE * problem->nop)) return RL_OK;
     uint32_t **first = rl_new(v->tmp, uint32_t *, q->cls.n), **next = rl_new(v->tmp, uint32_t *, q->cls.n);
-    rl_problem rest = *problem;
-    rest.op = rl_copy(v->tmp, rest.op, rest.nop * sizeof *rest.op);
     rl_fold_neighbours(q, problem, v->deadline, first, v->tmp);
     if (rl_fold_leaves(problem, first) > count_configs(problem) / 3 * 2) return RL_OK;
+    rl_problem rest = *problem;
+    rest.op = rl_copy(v->tmp, rest.op, rest.nop * sizeof *rest.op);
     rl_fold_apply(v->tmp, &rest, first, rl_new(v->tmp, uint32_t *, rest.nop));
     RL_TRY(rl_problem_fold(v->tmp, &rest, false, v->deadline, next));
     rl_fold_then(q, first, next);

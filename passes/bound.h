@@ -1,7 +1,6 @@
 /* What bound.c and keep.c share: exact costs of the assignment problem, and the atoms that the bound looks at. */
 #ifndef RL_BOUND_H
 #define RL_BOUND_H
-#include "../src/hash.h"
 #include "plan.h"
 
 /* One conversion of v costs (1 << up) + bytes / unit by count, (bytes / unit << up) + 1 by bytes.  Not exact: bytes are rounded down. */
@@ -58,8 +57,6 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway w
  * drop: leaves the folds that the certificate can have; true where that is all of them.  apply: leaves the configurations that are their own
  * image; place[o][i]: where the i-th was.  note: as kept.fold, and again (or NULL) as kept.refold, of the classes of p that are open; noted: the former, as it was noted of the same
  * restriction. */
-rl_hash rl_config_index(rl_arena *mem, const rl_choice *o);
-uint32_t rl_config_find(const rl_hash *index, const rl_choice *o, const uint32_t *order); /* RL_NONE: none does */
 bool rl_fold_drop(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena *tmp);
 void rl_fold_apply(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t **place);
 void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *const *to, uint32_t *const *again);
@@ -67,6 +64,9 @@ void rl_fold_noted(const rl_plan *q, uint32_t **to, rl_arena *tmp);
 uint32_t rl_fold_leaves(const rl_problem *p, uint32_t *const *to); /* how many configurations are their own image */
 /* Two folds, one after the other, become one: to. */
 void rl_fold_then(const rl_plan *q, uint32_t **to, uint32_t *const *next);
+/* Which configuration of an op names these orders, pin by pin: an index of all, in mem; its place, RL_NONE if none does. */
+rl_hash rl_config_index(rl_arena *mem, const rl_choice *o);
+uint32_t rl_config_find(const rl_hash *index, const rl_choice *o, const uint32_t *order);
 
 /* neighbours.c: a fold of the restricted plan's problem x that keeps atoms side by side, where rl_problem_fold would be long in finding it.  to: [ncls], all
  * NULL before.  Configuration 0 is its own image. */

@@ -4,9 +4,9 @@
  *      narrow relaxed run for a bound
  *   2. a better order, and relaxed runs over it, backward and forward in turn, each guided by the layers of the one before:
  *      what the other side knows prunes the states, so fewer are merged, so the next bound is better.  After each, a wider
- *      beam with the same guides, which finds better solutions and is often exact.  The caps double each time.  Unless
- *      that looks easy, shares guide all of these (solve_share.c): those of the linear relaxation, which mostly have the best bound, and others
- *      that are had sooner and fit the order better.
+ *      beam with the same guides, which finds better solutions and is often exact.  The caps double each time.  Shares guide
+ *      all of these (solve_share.c): some that are had soon and fit the order, and unless that looks easy those of the linear relaxation, which
+ *      mostly have the best bound.
  *
  * A run that neither drops nor merges a state, or whose bound reaches the known total, ends the search. */
 #include "solve_cover.h"
@@ -70,7 +70,7 @@ static rl_shares share(search *s, rl_arena *mem, const uint32_t *seq, bool desce
     return shares;
 }
 
-/* Is less open than what one element may weigh, or are there few configurations?  Then the frontier is sooner done without shares. */
+/* Is less open than what one element may weigh, or are there few configurations?  Then the frontier is sooner done without the second shares. */
 static bool is_easy(const search *s) {
     int64_t most = 0;
     uint32_t ncfg = 0;

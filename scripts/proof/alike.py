@@ -85,8 +85,9 @@ class Worlds:
 
     def part_remainders(self):
         """Other primes for symbols of the inputs, with which more remainders differ, and no sizes that did not."""
-        for name in self.inputs():
-            for numbers in zip(*(primes(k * START, PRIMES, APART) for k in (6, 7))):
+        others = list(zip(*(primes(k * START, PRIMES, APART) for k in (6, 7)))) if self.sizes.chance else []
+        for name in self.inputs() if others else ():
+            for numbers in others:
                 if not self.sizes.chance:
                     return
                 if numbers + (GUESS,) in self.symbols.given.values():

@@ -76,7 +76,7 @@ class Sizes:
         self.worlds = worlds = [World(graph, self.symbols, w) for w in range(WORLDS)]
         worlds[-1].first = worlds[0]
         self.chance = set()  # remainders of unknown sizes that are the same in two worlds: nothing is told of them
-        self.joined = {}  # size that a Concat makes -> the numbers among what it is made of
+        self.at_least = {}  # size that a Concat makes -> the numbers among what it is made of
         for k, w in enumerate(worlds):
             w.start()
             w.type.update(given[k] if given else {})
@@ -89,8 +89,7 @@ class Sizes:
                 self.forget_cut(node)
             if self.symbols.index:
                 self.guess_broadcast(node)
-                self.note_joined(node)
-                self.believe_known(node)
+                self.know_joined(node)
                 self.name_rest(node)
             if node.op == "Equal" and node.domain == "" and self.symbols.index:
                 self.forget_unequal(node)
@@ -182,27 +181,22 @@ class Sizes:
         last = self.symbols.name.get((0, left[0]), ("",))[:2] == ("min", 1)
         return not self.is_rounded_down(was) if last else self.worlds[0].hangs_on_unknown(left[0])
 
-    def believe_known(self, node):
-        """Off the axis the inputs of a Concat have one size: the number, where one of them has a number."""
+    def know_joined(self, node):
+        """Off the axis the inputs of a Concat have one size: the number, where one of them has a number. Along it the result has at least the numbers together."""
         y = node.out(0)
         types = [[w.type.get(x, (0, None))[1] for w in self.worlds[:2]] for x in (y, *node.input)] if node.op == "Concat" and not node.domain else [[None]]
         if any(d is None or len(d) != len(types[0][0]) for t in types for d in t if types[0][0] is not None) or types[0][0] is None:
             return
         axis = node.attr("axis", 1) % len(types[0][0])
         for k, column in enumerate(zip(*(zip(*t) for t in types[1:]))):
-            number = next((size[0] for size in column if known(size)), None)
-            for w in self.worlds if k != axis and number is not None else ():
+            numbers = [size[0] for size in column if known(size)]
+            if k == axis:
+                whole = tuple(d[k] for d in types[0])
+                self.at_least[whole] = max(self.at_least.get(whole, 0), sum(numbers))
+                continue
+            for w in self.worlds if numbers else ():
                 elem, dims = w.type[y]
-                w.type[y] = (elem, dims[:k] + (number,) + dims[k + 1:])
-
-    def note_joined(self, node):
-        """What is joined has at least the elements of the inputs whose number is known."""
-        types = [[w.type.get(x, (0, None))[1] for w in self.worlds[:2]] for x in (node.out(0), *node.input)]
-        if node.op != "Concat" or node.domain or any(not d for t in types for d in t) or len({len(d) for t in types for d in t}) != 1:
-            return
-        axis = node.attr("axis", 1) % len(types[0][0])
-        whole, *parts_ = [tuple(d[axis] for d in t) for t in types]
-        self.joined[whole] = max(self.joined.get(whole, 0), sum(p[0] for p in parts_ if known(p)))
+                w.type[y] = (elem, dims[:k] + (numbers[0],) + dims[k + 1:])
 
     def name_rest(self, node):
         """What a Reshape leaves for its -1, where the numbers do not divide, is what a Div of these sizes gives, whatever it is called."""
@@ -285,7 +279,7 @@ class Sizes:
     def least(self, size):
         """A named size, and what is a multiple of one, or a little more, is at least 1; and what was joined has its parts."""
         named = [self.symbol(name) for name in list(self.symbols.index) if name[0] == "named"]
-        return max(self.joined.get(tuple(size[:2]), 0), int(any(quotient(size, n) or self.is_more(size, n) for n in named)))
+        return max(self.at_least.get(tuple(size[:2]), 0), int(any(quotient(size, n) or self.is_more(size, n) for n in named)))
 
     def is_rounded_down(self, size):
         """Is it a named size divided by some number, without the rest? Then it may be 0."""
