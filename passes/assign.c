@@ -324,20 +324,6 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
     return quicker_with_swaps(p, &q, b, tmp);
 }
 
-/* What candidates.c leaves of a plan. */
-typedef struct { rl_cls *cls; rl_oplegal *op; bool *full; } candidates;
-
-static candidates candidates_of(const rl_plan *p, rl_arena *mem) {
-    return (candidates){rl_copy(mem, p->cls.p, p->cls.n * sizeof *p->cls.p), rl_copy(mem, p->op.p, p->op.n * sizeof *p->op.p),
-                        rl_copy(mem, p->full, p->ncomp * sizeof *p->full)};
-}
-
-static void restore(rl_plan *p, const candidates *x) {
-    memcpy(p->cls.p, x->cls, p->cls.n * sizeof *x->cls);
-    memcpy(p->op.p, x->op, p->op.n * sizeof *x->op);
-    memcpy(p->full, x->full, p->ncomp * sizeof *x->full);
-}
-
 /* The fewest conversions once more, where more candidates may show that the bound can be reached. */
 static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, const budget *b, rl_solution *sol, rl_arena *tmp) {
     rl_posed x;
@@ -345,11 +331,11 @@ static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, const budget *
     bool any = false;
     for (uint32_t c = 0; c < p->ncomp; c++) any |= p->unproved[c];
     if (!any) return RL_OK;
-    const candidates before = candidates_of(p, tmp);
+    const rl_saved *before = rl_candidates_save(p, tmp);
     if (rl_candidates_widen(p, p->unproved)) {
         rl_pose(p, s, &(rl_posing){.plain = plain}, &x);
         RL_TRY(rl_posed_solve(p, &x, part_of(b), &next));
-        if (next.cost > sol->cost) restore(p, &before);
+        if (next.cost > sol->cost) rl_candidates_restore(p, before, NULL);
         else *sol = next;
     }
     return rl_bound_again(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, part_of(b));
@@ -359,8 +345,10 @@ static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, const budget *
 static rl_status fewest(rl_pass_run *r, const rl_scale *s, bool plain, const budget *b, rl_solution *sol, rl_arena *tmp) {
     rl_plan *p = r->plan;
     rl_posed x;
+    const rl_saved *before = rl_candidates_fold(p, plain, tmp);
     rl_pose(p, s, &(rl_posing){.plain = plain}, &x);
     RL_TRY(rl_posed_solve(p, &x, part_of(b), sol));
+    if (before) rl_candidates_unfold(p, before, sol->optimal, sol->cfg);
     if (r->round == 0) {
         RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, part_of(b)));
         RL_TRY(widen(p, s, plain, b, sol, tmp));

@@ -74,7 +74,7 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
             if (o->operand[k].pin) value[n++] = o->operand[k].cls;
         op[i] = (rl_choice){n, o->config.n, value, o->pinorder.p, s->price ? charges_of(q, o) : NULL};
     }
-    *out = (rl_problem){q->cls.n, q->op.n, weight, norder, op, NULL};
+    *out = (rl_problem){q->cls.n, q->op.n, weight, norder, op, NULL, 0};
 }
 
 bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp) {
@@ -112,14 +112,15 @@ void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_are
 
 /* wide: for components where some class has more than MANYATOM atoms, too: with so many, what is kept class by class fits together badly. */
 enum { MANYATOM = 12 };
-typedef struct { uint32_t mostkept; rl_keepway way; bool wide; } attempt;
-static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true}, {4, RL_KEEP_PLAIN, false}, {5, RL_KEEP_ROLES, true}, {5, RL_KEEP_SHARED, true},
-                                   {5, RL_KEEP_TWINS, false}, {6, RL_KEEP_TWINS, false}, {5, RL_KEEP_FULL, false}};
+typedef struct { uint32_t mostkept; rl_keepway way; bool wide, folded; } attempt; /* folded: by the orders of folded candidates, where there are such */
+static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true, false},  {4, RL_KEEP_PLAIN, false, false},  {4, RL_KEEP_PLAIN, false, true},
+                                   {5, RL_KEEP_ROLES, true, false},  {5, RL_KEEP_SHARED, true, false},  {5, RL_KEEP_TWINS, false, false},
+                                   {6, RL_KEEP_TWINS, false, false}, {5, RL_KEEP_FULL, false, false}};
 
 /* Of what is open when all else is done, if it has no more ops than that: it takes long.  The first only where not even the first of
  * count and bytes is reached. */
-static const struct { attempt a; uint32_t mostop; bool first; } last_attempts[] = {{{5, RL_KEEP_SHARED, true}, 1024, true}, {{5, RL_KEEP_PARTS, true}, 1024, true},
-                                                                                  {{6, RL_KEEP_PARTS, true}, 128, false}};
+static const struct { attempt a; uint32_t mostop; bool first; } last_attempts[] = {
+    {{5, RL_KEEP_SHARED, true, false}, 1024, true}, {{5, RL_KEEP_PARTS, true, false}, 1024, true}, {{6, RL_KEEP_PARTS, true, false}, 128, false}};
 
 static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b) {
     if (s->bytes_first) return a.bytes != b.bytes ? a.bytes < b.bytes : a.count < b.count;
@@ -232,7 +233,10 @@ static rl_status try_restricted(rl_prover *v, attempt a) {
     rl_least *least = NULL;
     rl_kept *before = rl_new(v->tmp, rl_kept, p->cls.n);
     for (uint32_t c = 0; c < p->cls.n; c++) before[c] = p->cls.p[c].kept;
+    const rl_saved *now = a.folded ? rl_candidates_save(p, v->tmp) : NULL;
+    if (a.folded) rl_candidates_restore(p, p->left, v->open);
     rl_bound_keep(p, v->open, a.mostkept, a.way);
+    if (a.folded) rl_candidates_restore(p, now, NULL);
     if (rl_restrict_plan(p, v->open, v->scale.price != NULL, &q, v->tmp)) RL_TRY(bound_restricted(v, &q, &least));
     note(v, least, before);
     return RL_OK;
@@ -244,33 +248,40 @@ static bool any(const bool *x, uint32_t n) {
     return false;
 }
 
-/* The attempt, on the components that it is for. */
-static rl_status try_some(rl_prover *v, attempt a) {
+/* The attempt, on some of the components that are open. */
+static rl_status try_on(rl_prover *v, attempt a, const bool *chosen) {
     bool *all = v->open, *some = rl_new(v->tmp, bool, v->p->ncomp);
-    for (uint32_t k = 0; k < v->p->ncomp; k++) some[k] = all[k] && (a.wide || !v->wide[k]);
+    for (uint32_t k = 0; k < v->p->ncomp; k++) some[k] = all[k] && chosen[k];
     if (!any(some, v->p->ncomp)) return RL_OK;
     v->open = some;
     rl_status s = try_restricted(v, a);
     v->open = all;
-    for (uint32_t k = 0; k < v->p->ncomp; k++) all[k] &= some[k] || (v->wide[k] && !a.wide);
+    for (uint32_t k = 0; k < v->p->ncomp; k++) all[k] &= some[k] || !chosen[k];
     return s;
 }
 
-/* What no restriction has proved, the solver has where all configurations were candidates. */
+static rl_status try_attempt(rl_prover *v, attempt a) {
+    bool *chosen = rl_new(v->tmp, bool, v->p->ncomp);
+    for (uint32_t k = 0; k < v->p->ncomp; k++) chosen[k] = (a.wide || !v->wide[k]) && (!a.folded || (v->p->folded[k] && v->full));
+    return try_on(v, a, chosen);
+}
+
+/* What no restriction has proved, the solver has where all configurations were candidates, or none but those that a fold took out. */
 static void take_full(rl_prover *v) {
     rl_plan *p = v->p;
     rl_kept *kept = rl_new(p->mem, rl_kept, p->cls.n);
+    bool *taken = rl_new(v->tmp, bool, p->ncomp);
     for (uint32_t c = 0; c < p->cls.n; c++) kept[c] = p->cls.p[c].kept;
-    for (uint32_t k = 0; k < p->ncomp; k++)
-        if (v->open[k] && p->full[k]) keep_lesser(v, k, kept);
-    for (uint32_t k = 0; k < p->ncomp; k++)
-        if (v->open[k] && p->full[k]) p->least[k] = v->full[k];
-    for (uint32_t c = 0; c < p->cls.n; c++)
-        if (v->open[p->cls.p[c].comp] && p->full[p->cls.p[c].comp]) p->cls.p[c].kept = (rl_kept){0};
     for (uint32_t k = 0; k < p->ncomp; k++) {
-        v->settled[k] |= v->open[k] && p->full[k];
-        v->open[k] &= !p->full[k];
+        taken[k] = v->open[k] && (p->full[k] || p->folded[k]);
+        if (!taken[k]) continue;
+        keep_lesser(v, k, kept);
+        p->least[k] = v->full[k];
+        v->settled[k] = true;
+        v->open[k] = false;
     }
+    for (uint32_t c = 0; c < p->cls.n; c++)
+        if (taken[p->cls.p[c].comp]) p->cls.p[c].kept = p->folded[p->cls.p[c].comp] ? p->whole[c] : (rl_kept){0};
 }
 
 /* Twins have the bound of the first, and keep what it keeps. */
@@ -297,11 +308,14 @@ rl_status rl_prover_run(rl_prover *v) {
     rl_status s = RL_OK;
     uint32_t nattempt = RL_LEN(attempts) - !v->scale.price; /* the last is for charges */
     for (uint32_t i = 0; i < nattempt && any(v->open, v->p->ncomp) && s == RL_OK; i++) {
-        s = try_some(v, attempts[i]);
+        double end = v->deadline, now = rl_work_seconds();
+        v->deadline = now + (end - now) / 2; /* the next ones may do better */
+        s = try_attempt(v, attempts[i]);
+        v->deadline = end;
         rl_arena_free(&tmp);
     }
-    if (v->full) take_full(v);
     v->tmp = outer;
+    if (v->full) take_full(v);
     return s;
 }
 
@@ -318,7 +332,7 @@ static rl_status lift_open(rl_prover *v, const uint32_t *cfg) {
     rl_solution sol;
     folds f;
     bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp);
-    for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && v->settled[k] && is_near(v, k);
+    for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && v->settled[k] && !p->folded[k] && is_near(v, k);
     if (!any(some, p->ncomp) || !rl_restrict_plan(p, some, false, &q, v->tmp)) return RL_OK;
     v->open = some;
     rl_status s = solve_restricted(v, &q, true, &f, &sol);
@@ -359,15 +373,9 @@ static bool is_far(const rl_prover *v, uint32_t comp) {
 
 static rl_status try_last(rl_prover *v, const uint32_t *nop, uint32_t i) {
     rl_plan *p = v->p;
-    bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp), *chosen = rl_new(v->tmp, bool, p->ncomp);
-    for (uint32_t k = 0; k < p->ncomp; k++)
-        some[k] = chosen[k] = all[k] && nop[k] <= last_attempts[i].mostop && (!last_attempts[i].first || is_far(v, k));
-    if (!any(some, p->ncomp)) return RL_OK;
-    v->open = some;
-    rl_status s = try_restricted(v, last_attempts[i].a);
-    v->open = all;
-    for (uint32_t k = 0; k < p->ncomp; k++) all[k] &= some[k] || !chosen[k];
-    return s;
+    bool *chosen = rl_new(v->tmp, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->ncomp; k++) chosen[k] = nop[k] <= last_attempts[i].mostop && (!last_attempts[i].first || is_far(v, k));
+    return try_on(v, last_attempts[i].a, chosen);
 }
 
 static rl_status try_finer(rl_prover *v) {

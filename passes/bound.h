@@ -61,6 +61,9 @@ bool rl_fold_drop(const rl_plan *q, const rl_problem *p, uint32_t **to, rl_arena
 void rl_fold_apply(rl_arena *mem, rl_problem *p, uint32_t *const *to, uint32_t **place);
 void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *const *to, uint32_t *const *again);
 void rl_fold_noted(const rl_plan *q, uint32_t **to, rl_arena *tmp);
+/* The orders of a class of which atoms are kept by their places in the dictionary, for each the one that stands in for it; in mem.  NULL where each stands
+ * for itself. */
+const uint16_t *rl_fold_places(const rl_cls *x, const uint32_t *to, rl_arena *mem);
 uint32_t rl_fold_leaves(const rl_problem *p, uint32_t *const *to); /* how many configurations are their own image */
 /* Two folds, one after the other, become one: to. */
 void rl_fold_then(const rl_plan *q, uint32_t **to, uint32_t *const *next);

@@ -22,8 +22,7 @@ static uint32_t norders(uint32_t n) {
     return all;
 }
 
-/* By places in the dictionary; in mem.  NULL where each order stands for itself. */
-static const uint16_t *fold_of(const rl_cls *x, const uint32_t *to, rl_arena *mem) {
+const uint16_t *rl_fold_places(const rl_cls *x, const uint32_t *to, rl_arena *mem) {
     uint32_t n = norders(x->kept.n);
     uint16_t *fold = rl_new(mem, uint16_t, n);
     bool any = false;
@@ -39,8 +38,8 @@ void rl_fold_note(rl_plan *p, const rl_plan *q, const bool *open, uint32_t *cons
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *x = &q->cls.p[c];
         if (!x->size || x->constant || !open[x->comp] || !x->kept.atom) continue;
-        if (to[c]) p->cls.p[c].kept.fold = fold_of(x, to[c], p->mem);
-        if (again && again[c]) p->cls.p[c].kept.refold = fold_of(x, again[c], p->mem);
+        if (to[c]) p->cls.p[c].kept.fold = rl_fold_places(x, to[c], p->mem);
+        if (again && again[c]) p->cls.p[c].kept.refold = rl_fold_places(x, again[c], p->mem);
     }
 }
 

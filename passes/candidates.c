@@ -4,7 +4,7 @@
  * others the candidates are collected: every order, where no class has more than FULLATOM atoms; else the closure of the orders
  * that fixed ops and the model itself use, carried through every op to a fixpoint.  Those have level 0; an order that had to be
  * bent to fit an op (a block gathered, missing atoms placed) is one level above the order that it came from, and only levels
- * up to RL_MAXLEVEL are kept.
+ * up to RL_MAXLEVEL are kept.  Others may take their place for a while (candidates_fold.c).
  *
  * Needs: tokens and forms.  Keeps: the graph. */
 #include "charge.h"
@@ -63,8 +63,7 @@ static void find_active(rl_plan *p, bool by_time) {
 
 static bool is_own(const rl_plan *p, const rl_oplegal *op) { return p->op.p + op->like == op; }
 
-/* Twins take over what the first of their kind has.  What is added to one later is its own. */
-static void share(rl_plan *p) {
+void rl_share_candidates(rl_plan *p) {
     for (uint32_t c = 0; c < p->cls.n; c++) {
         rl_cls *x = &p->cls.p[c];
         if (x->like == c) continue;
@@ -109,19 +108,24 @@ static void close_orders(rl_plan *p, rl_memo *m, const bool *comp, uint32_t maxl
     }
 }
 
-/* Full from now on: the components chosen in which no class has more atoms than that, and no op too many configurations. */
-static bool find_full(rl_plan *p, const bool *chosen, uint32_t mostatom) {
-    bool *may = rl_new(p->mem, bool, p->ncomp), any = false;
-    for (uint32_t k = 0; k < p->ncomp; k++) may[k] = p->active[k] && (!chosen || chosen[k]);
+bool *rl_small_components(const rl_plan *p, uint32_t mostatom) {
+    bool *small = rl_copy(p->mem, p->active, p->ncomp * sizeof *small);
     for (uint32_t c = 0; c < p->cls.n; c++)
-        if (!p->cls.p[c].constant && p->cls.p[c].natom > mostatom) may[p->cls.p[c].comp] = false;
+        if (!p->cls.p[c].constant && p->cls.p[c].natom > mostatom) small[p->cls.p[c].comp] = false;
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        if (rl_may_move(op) && may[op->comp] && !rl_has_few_configs(op)) may[op->comp] = false;
+        if (rl_may_move(op) && small[op->comp] && !rl_has_few_configs(op)) small[op->comp] = false;
     }
+    return small;
+}
+
+/* Full from now on: those chosen that are not too wide. */
+static bool widen_full(rl_plan *p, const bool *chosen) {
+    const bool *small = rl_small_components(p, WIDEATOM);
+    bool any = false;
     for (uint32_t k = 0; k < p->ncomp; k++) {
-        any |= may[k] && !p->full[k];
-        p->full[k] |= may[k];
+        if (!small[k] || p->full[k] || p->folded[k] || !chosen[k]) continue;
+        any = p->full[k] = true;
     }
     return any;
 }
@@ -130,7 +134,7 @@ static bool find_full(rl_plan *p, const bool *chosen, uint32_t mostatom) {
 static void collect(rl_plan *p, const bool *comp, uint32_t maxlevel, rl_memo *m, rl_arena *tmp) {
     int64_t budget = BUDGET;
     for (uint32_t level = 0; level <= maxlevel; level++) close_orders(p, m, comp, level, &budget, tmp);
-    share(p);
+    rl_share_candidates(p);
     uint64_t total = 0;
     for (uint32_t k = 0; k < p->op.n; k++) total += rl_may_move(&p->op.p[k]) && p->active[p->op.p[k].comp] ? p->op.p[k].config.n : 0;
     p->large |= budget < 0 || total > BUDGET;
@@ -150,14 +154,13 @@ void rl_candidates(rl_plan *p, const int64_t *extra, bool by_time) {
     rl_twins(p, m, extra);
     for (uint32_t k = 0; k < p->op.n; k++)
         if (is_own(p, &p->op.p[k])) rl_logical_config(p, &p->op.p[k]);
-    p->full = rl_new(p->mem, bool, p->ncomp);
-    find_full(p, NULL, FULLATOM);
+    p->full = rl_small_components(p, FULLATOM);
+    p->folded = rl_new(p->mem, bool, p->ncomp);
     collect(p, p->active, RL_MAXLEVEL, m, &tmp);
     rl_arena_free(&tmp);
 }
 
-/* Nothing is known any more of the orders of some components, but how the model stands. */
-static void forget_orders(rl_plan *p, const bool *comp) {
+void rl_forget_orders(rl_plan *p, const bool *comp) {
     for (uint32_t c = 0; c < p->cls.n; c++) {
         rl_cls *x = &p->cls.p[c];
         if (!comp[x->comp]) continue;
@@ -179,14 +182,14 @@ static void forget_orders(rl_plan *p, const bool *comp) {
 
 bool rl_candidates_widen(rl_plan *p, const bool *chosen) {
     bool *was = rl_copy(p->mem, p->full, p->ncomp * sizeof *was), *again = rl_new(p->mem, bool, p->ncomp), *lifted = rl_new(p->mem, bool, p->ncomp);
-    bool any = find_full(p, chosen, WIDEATOM) || p->lifted.n;
+    bool any = widen_full(p, chosen) || p->lifted.n;
     if (!any) return false;
     for (uint32_t i = 0; i < p->lifted.n; i++) lifted[p->cls.p[p->lifted.p[i].cls].comp] = true;
     for (uint32_t k = 0; k < p->ncomp; k++) {
         lifted[k] &= !p->full[k];
         again[k] = lifted[k] || p->full[k] != was[k];
     }
-    forget_orders(p, lifted);
+    rl_forget_orders(p, lifted);
     for (uint32_t i = 0; i < p->lifted.n; i++)
         if (lifted[p->cls.p[p->lifted.p[i].cls].comp]) rl_order_intern(p, p->lifted.p[i].cls, p->lifted.p[i].order);
     p->lifted.n = 0;

@@ -243,7 +243,7 @@ void rl_op_configs(rl_plan *p, rl_oplegal *op, bool full, uint32_t maxlevel, rl_
     for (uint32_t f = 0; f < op->nform; f++) form_configs(p, op, f, full, maxlevel, &seen, &lie, tmp);
 }
 
-bool rl_has_few_configs(const rl_oplegal *op) {
+uint64_t rl_count_configs(const rl_oplegal *op) {
     uint64_t total = 0;
     for (uint32_t f = 0; f < op->nform; f++) {
         uint64_t n = 1;
@@ -251,5 +251,7 @@ bool rl_has_few_configs(const rl_oplegal *op) {
             for (uint32_t k = op->form[f].start[g + 1] - op->form[f].start[g]; k > 1 && n <= MAXEVERY; k--) n *= k;
         total += n;
     }
-    return total <= MAXEVERY;
+    return total;
 }
+
+bool rl_has_few_configs(const rl_oplegal *op) { return rl_count_configs(op) <= MAXEVERY; }

@@ -191,6 +191,9 @@ struct rl_plan {
     const rl_target *target; /* which forms there are, and what they cost */
     uint32_t ncomp;
     bool *full;              /* [ncomp] every configuration is a candidate */
+    bool *folded;            /* [ncomp] all were folded, and the cheapest choice is among what was left (candidates_fold.c) */
+    const struct rl_saved *left; /* what was left */
+    const rl_kept *whole;    /* [ncls] all atoms, and what was folded, as the certificate has it */
     rl_least *least;         /* [ncomp] what no choice can beat (bound.c) */
     struct { struct rl_lesser *p; uint32_t n, cap; } lesser; /* and what was known before, as the best bound may take too long to check */
     bool *unproved;          /* [ncomp] and the cheapest known costs more */
@@ -250,6 +253,18 @@ void rl_candidates(rl_plan *p, const int64_t *extra, bool by_time);
 /* The candidates of the components chosen once more: every configuration, where these are not too many, or what p->lifted leads to.  False
  * where there is nothing new. */
 bool rl_candidates_widen(rl_plan *p, const bool *chosen);
+
+/* candidates_saved.c: candidates put aside, in mem. */
+typedef struct rl_saved rl_saved;
+const rl_saved *rl_candidates_save(const rl_plan *p, rl_arena *mem);
+/* Those of some components (NULL: all) as they were. */
+void rl_candidates_restore(rl_plan *p, const rl_saved *x, const bool *comp);
+/* Those of the folded components as they were, and with them the configurations that cfg names of those that go; cfg names the same ones then.  optimal:
+ * none is cheaper than cfg; else p->folded is none any more. */
+void rl_candidates_unfold(rl_plan *p, const rl_saved *x, bool optimal, uint32_t *cfg);
+/* candidates_fold.c: all configurations that a fold leaves, in components where these are few.  plain: charges do not count.  Sets p->folded, and returns
+ * what was there before, in mem; NULL, and nothing done, where no component is small enough. */
+const rl_saved *rl_candidates_fold(rl_plan *p, bool plain, rl_arena *mem);
 /* All of them, of a plan whose atoms may have been restricted, and that has none yet.  False where one op has too many. */
 bool rl_every_config(rl_plan *p, rl_arena *tmp);
 /* Has the op a choice at all? */

@@ -38,7 +38,7 @@ rl_scale rl_scale_of(const rl_plan *p, bool bytes_first) {
     }
     rl_arena_free(&tmp);
     double all = bytes_first ? (double)bytes * p->cls.n : 4.0 * (p->cls.n + p->op.n);
-    rl_scale s = {.unit = unit, .bytes_first = bytes_first, .target = p->target, .nop_bits = bits_of((double)nop)};
+    rl_scale s = {.unit = unit, .bytes_first = bytes_first, .target = p->target, .nop_bits = bits_of((double)nop) + 1};
     s.conversion = bits_of((double)(bytes_first ? count : bytes));
     s.byte_shift = RL_MAX(0, bits_of(all) + s.conversion + s.nop_bits - 60);
     if (!bytes_first) s.conversion = RL_MAX(0, s.conversion - s.byte_shift);
@@ -47,7 +47,7 @@ rl_scale rl_scale_of(const rl_plan *p, bool bytes_first) {
 
 rl_scale rl_time_scale(const rl_plan *p, int64_t dearer) {
     double total = 1;
-    rl_scale s = {.by_time = true, .dearer = dearer, .nop_bits = bits_of(8.0 * p->op.n + 1), .target = p->target};
+    rl_scale s = {.by_time = true, .dearer = dearer, .nop_bits = bits_of(8.0 * p->op.n + 1) + 1, .target = p->target};
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         int64_t most = 0;
@@ -121,7 +121,7 @@ void rl_pose(rl_plan *p, const rl_scale *s, const rl_posing *how, rl_posed *out)
         op[n] = choice_of(p, s, how, &p->op.p[k], &out->mem);
         out->op[n++] = k;
     }
-    out->q = (rl_problem){p->cls.n, n, weight, norder, op, rl_new(&out->mem, uint32_t, n)};
+    out->q = (rl_problem){p->cls.n, n, weight, norder, op, rl_new(&out->mem, uint32_t, n), (int64_t)1 << (s->nop_bits - 1)};
 }
 
 rl_status rl_posed_solve(rl_plan *p, rl_posed *x, double limit, rl_solution *sol) {

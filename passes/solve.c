@@ -143,7 +143,7 @@ static rl_status make_cover(rl_arena *mem, const rl_problem *p, rl_cover *out) {
     uint64_t nelem = 0;
     for (uint32_t o = 0; o < p->nop; o++)
         for (uint32_t k = 0; k < p->op[o].npin; k++) used[p->op[o].value[k]] = true;
-    *out = (rl_cover){.nop = p->nop, .nval = p->nval};
+    *out = (rl_cover){.nop = p->nop, .nval = p->nval, .slack = p->slack};
     for (uint32_t v = 0; v < p->nval; v++) {
         used[v] = used[v] && counts(p, v);
         first[v] = (uint32_t)nelem;
@@ -221,7 +221,7 @@ static void sort_set(uint32_t *set, uint32_t n) {
 
 /* A component as a cover of its own; elements and values are numbered as they come, so that equal components look equal. */
 static rl_cover extract(rl_arena *mem, const rl_cover *p, const uint32_t *op, uint32_t nop, renumber *elems, renumber *vals) {
-    rl_cover q = {.nop = nop, .op = rl_new(mem, rl_bundle, nop)};
+    rl_cover q = {.nop = nop, .op = rl_new(mem, rl_bundle, nop), .slack = p->slack};
     for (uint32_t i = 0; i < nop; i++) {
         rl_bundle b = p->op[op[i]];
         size_t n = (size_t)b.ncfg * b.width;
@@ -290,16 +290,35 @@ static int compare_sizes(const void *a, const void *b) {
     return (x->cover.nop > y->cover.nop) - (x->cover.nop < y->cover.nop);
 }
 
+static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, double deadline);
+
+/* Solves the rounded component, and takes from there what is better in one place.  False where nothing is to be rounded. */
+static bool solve_rounded(rl_arena *mem, solved *x, double deadline) {
+    const rl_cover *p = &x->cover;
+    rl_cover q;
+    int64_t off;
+    if (!rl_cover_round(mem, p, &q, &off)) return false;
+    rl_cover_choice c = solve_cover(mem, &q, false, deadline);
+    int64_t cost = rl_cover_improve(mem, p, c.cfg);
+    if (cost < x->choice.cost) {
+        x->choice.cost = cost;
+        memcpy(x->choice.cfg, c.cfg, p->nop * sizeof *c.cfg);
+    }
+    x->choice.bound = RL_MAX(x->choice.bound, RL_MIN(c.bound + off, x->choice.cost));
+    x->choice.proven = x->choice.bound >= x->choice.cost - p->slack;
+    return true;
+}
+
 /* What the quick runs left open shares the time that is left, the small ones first: what they do not use goes to the large. */
 static void solve_open(rl_arena *mem, memo *m, double deadline) {
     solved **open = rl_new(mem, solved *, m->all.n);
     uint32_t n = 0;
     for (uint32_t k = 0; k < m->all.n; k++)
-        if (m->all.p[k].choice.bound < m->all.p[k].choice.cost) open[n++] = &m->all.p[k];
+        if (!m->all.p[k].choice.proven) open[n++] = &m->all.p[k];
     qsort(open, n, sizeof *open, compare_sizes);
     for (uint32_t k = 0; k < n; k++) {
-        double now = rl_work_seconds();
-        rl_component_solve(mem, &open[k]->cover, now + (deadline - now) / (n - k), &open[k]->choice);
+        double now = rl_work_seconds(), until = now + (deadline - now) / (n - k);
+        if (!solve_rounded(mem, open[k], until)) rl_component_solve(mem, &open[k]->cover, until, &open[k]->choice);
     }
 }
 
@@ -314,7 +333,7 @@ static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, doub
     split s = components(mem, p);
     renumber elems = {rl_new(mem, uint32_t, p->nelem), rl_new(mem, uint32_t, p->nelem), 0};
     renumber vals = {rl_new(mem, uint32_t, p->nval), rl_new(mem, uint32_t, p->nval), 0};
-    rl_cover_choice total = {rl_new(mem, uint32_t, p->nop), p->base, p->base};
+    rl_cover_choice total = {rl_new(mem, uint32_t, p->nop), p->base, p->base, true};
     memo m = {.index = {.mem = mem}};
     uint32_t *which = rl_new(mem, uint32_t, s.n);
     for (uint32_t k = 0; k < s.n; k++) {
@@ -327,6 +346,7 @@ static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, doub
         const rl_cover_choice *c = &m.all.p[which[k]].choice;
         total.cost += c->cost;
         total.bound += c->bound;
+        total.proven &= c->proven;
         for (uint32_t i = s.beg[k]; i < s.beg[k + 1]; i++) total.cfg[s.op[i]] = p->op[s.op[i]].orig[c->cfg[i - s.beg[k]]];
     }
     return total;
@@ -359,7 +379,7 @@ rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, doubl
                 memcpy(out->cfg, p->start, p->nop * sizeof *out->cfg);
             }
         }
-        out->optimal = out->cost == out->bound;
+        out->optimal = c.proven || out->cost == out->bound;
     }
     rl_arena_free(&tmp);
     return status;

@@ -26,11 +26,11 @@ typedef struct {
     rl_bundle *op;
     int64_t *weight; /* [nelem] > 0 */
     uint32_t *value; /* [nelem] */
-    int64_t base;
+    int64_t base, slack; /* solve.h */
 } rl_cover;
 
-/* A choice for each op of a cover; cost and bound are without base. */
-typedef struct { uint32_t *cfg; int64_t cost, bound; } rl_cover_choice;
+/* A choice for each op of a cover; cost and bound are without base.  proven: but for the slack none costs less. */
+typedef struct { uint32_t *cfg; int64_t cost, bound; bool proven; } rl_cover_choice;
 
 /* solve_reduce.c: shrinks p in place without losing every optimum.  Ops left with one configuration hold no elements. */
 void rl_cover_reduce(rl_arena *mem, rl_cover *p);
@@ -40,6 +40,12 @@ void rl_cover_settle(rl_arena *mem, rl_cover *p);
 /* solve_fold.c: removes configurations that others stand in for, in at most about `budget` steps, until the deadline.  Returns how many elements
  * are gone; if any, reduce again.  map, if not NULL: [nelem] the element that stands in for each. */
 uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, double deadline, uint32_t *map);
+
+/* solve_round.c: p to the nearest multiples of twice the slack, in mem; orig: the places in p.  off: by how much at least a choice then costs more in p.  False
+ * where that is p. */
+bool rl_cover_round(rl_arena *mem, const rl_cover *p, rl_cover *out, int64_t *off);
+/* Op by op the configuration that adds least, until none is better.  Returns the total. */
+int64_t rl_cover_improve(rl_arena *mem, const rl_cover *p, uint32_t *cfg);
 
 /* solve_order.c: orders in which to take the ops of a component, narrowest first in the sense of that file; returns how many.
  * And a narrower one than `best`, with more effort. */

@@ -121,7 +121,7 @@ static void probe(search *s, const rl_arrangement *all, uint32_t n) {
 }
 
 rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadline) {
-    search s = {mem, p, deadline, {rl_new(mem, uint32_t, p->nop), INT64_MAX, 0}};
+    search s = {mem, p, deadline, {rl_new(mem, uint32_t, p->nop), INT64_MAX, 0, false}};
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
     rl_arrangement all[RL_MAXARRANGE];
@@ -130,6 +130,7 @@ rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadli
     if (!proven(&s)) rl_component_cut(mem, p, deadline, &s.best);
     if (!proven(&s) && !late(&s)) attempt(&s, &tmp, (rl_run){.seq = reversed(&tmp, all[0].seq, p->nop), .cap = PROBE_CAP, .relax = true});
     rl_arena_free(&tmp);
+    s.best.proven = proven(&s);
     return s.best;
 }
 
@@ -142,4 +143,5 @@ void rl_component_solve(rl_arena *mem, const rl_cover *p, double deadline, rl_co
     alternate(&s, &tmp, rl_arrange_better(&tmp, p, all[0], deadline).seq);
     rl_arena_free(&tmp);
     *choice = s.best;
+    choice->proven = proven(&s);
 }

@@ -9,6 +9,8 @@ list(APPEND RL_SOURCES
   passes/bound_fold.c
   passes/bound_restrict.c
   passes/candidates.c
+  passes/candidates_fold.c
+  passes/candidates_saved.c
   passes/charge.c
   passes/config_perms.c
   passes/configs.c
@@ -78,6 +80,7 @@ list(APPEND RL_SOURCES
   passes/solve_frontier.c
   passes/solve_order.c
   passes/solve_reduce.c
+  passes/solve_round.c
   passes/solve_search.c
   passes/solve_share.c
   passes/solve_states.c

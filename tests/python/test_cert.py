@@ -434,7 +434,7 @@ def solver_least(program, s, ops):
             one([row], [v])
             nop += 1
     weight = {v: s.values[v][0] * big + 1 if s.bytes_first else big + s.values[v][0] for v in values}
-    head = [f"{len(values)} {nop} 20 0"] + [f"{weight[v]} {len(number_of[v])}" for v in values]
+    head = [f"{len(values)} {nop} 20 0 0"] + [f"{weight[v]} {len(number_of[v])}" for v in values]
     out = subprocess.run([program], input="\n".join(head + lines) + "\n", capture_output=True, text=True, check=True).stdout.split()
     if out[0] != "0" or out[3] != "1":
         raise OverflowError

@@ -1164,8 +1164,9 @@ def known_elements(prog, tmp):
 
 
 def rotary(prog, tmp):
-    """Attention whose heads turn in part, proved by shares of the orders' weights, and in pairs, by a fold that moves an atom everywhere; nothing else bounds them."""
-    for name, least in (("partial_rotary", 6), ("pair_rotary", 9)):
+    """Attention whose heads turn in part, proved by shares of the orders' weights, in pairs, by a fold that moves an atom everywhere, and side by side with key and
+    value, by atoms that a fold of all candidates names; nothing else bounds them."""
+    for name, least in (("partial_rotary", 6), ("pair_rotary", 9), ("fused_rotary", 6)):
         src, proof, out, report = UNIT / f"{name}.rlt", tmp / "proof.txt", tmp / "out.onnx", tmp / "report.json"
         common.relayout(prog, "optimize", src, "-o", out, "--target", "onnx", "--proof", proof, "--json", report)
         found, r = json.loads(report.read_text())["conversions"], common.relayout(prog, "check-proof", proof, src, out, "--target", "onnx")

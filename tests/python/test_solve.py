@@ -27,6 +27,7 @@ class Problem:
     def __init__(self):
         self.values = []  # (weight, number of orders)
         self.ops = []     # (pins, configurations as (cost, orders))
+        self.slack = 0
 
     def value(self, weight, norder):
         self.values.append((weight, norder))
@@ -36,7 +37,7 @@ class Problem:
         self.ops.append((list(pins), [(c, tuple(o)) for c, o in configs]))
 
     def text(self, seconds, start=None):
-        lines = [f"{len(self.values)} {len(self.ops)} {seconds} {int(start is not None)}"]
+        lines = [f"{len(self.values)} {len(self.ops)} {seconds} {self.slack} {int(start is not None)}"]
         lines += [f"{w} {n}" for w, n in self.values]
         for pins, configs in self.ops:
             lines.append(f"{len(pins)} {len(configs)} " + " ".join(map(str, pins)))
@@ -53,6 +54,18 @@ class Problem:
             for v, o in zip(pins, configs[c][1]):
                 used[v].add(o)
         return total + sum(w * max(len(u) - 1, 0) for (w, _), u in zip(self.values, used))
+
+
+def with_ties(p, rng):
+    """The same, dearer where it fits, and with what only decides among equals: less than the slack in all. Returns how much dearer, too."""
+    dearer = 1 << (4 * len(p.ops)).bit_length()
+    if dearer * (sum(w * n for w, n in p.values) + sum(max(c for c, _ in configs) for _, configs in p.ops)) >> 60:
+        return p, 1
+    q = Problem()
+    q.values = [(w * dearer, n) for w, n in p.values]
+    q.ops = [(pins, [(c * dearer + rng.randint(0, 1), o) for c, o in configs]) for pins, configs in p.ops]
+    q.slack = dearer // 2
+    return q, dearer
 
 
 # ------------------------------------------------------------------------------------------------------ random problems
@@ -285,9 +298,12 @@ def main():
     starts += [None] * (args.count // 10)
     with tempfile.TemporaryDirectory() as folder:
         results = list(solve(args.solver or compile_solver(folder), problems, starts, args.seconds))
-        small = list(solve(compile_solver(folder, 2), problems, starts, args.seconds))
-    if len(results) != len(problems) or len(small) != len(problems):
-        print(f"FAILED: {len(results)} and {len(small)} results for {len(problems)} problems")
+        narrow = compile_solver(folder, 2)
+        small = list(solve(narrow, problems, starts, args.seconds))
+        tied = [with_ties(p, wide) for p in problems]
+        ties = list(solve(narrow, [q for q, _ in tied], starts, args.seconds))
+    if not len(results) == len(small) == len(ties) == len(problems):
+        print(f"FAILED: {len(results)}, {len(small)} and {len(ties)} results for {len(problems)} problems")
         return 1
     nfail = nunproven = nunknown = 0
     for i, (a, b) in enumerate(zip(results, small)):
@@ -297,6 +313,10 @@ def main():
         if i >= args.count and not (a[3] and b[3]):
             nfail += 1
             print(f"FAILED: wide problem {i} of seed {args.seed}: cost {a[1]} bound {a[2]}, with a small cap {b[1]} bound {b[2]}")
+    for i, (a, t, (q, dearer)) in enumerate(zip(results, ties, tied)):
+        if t[2] > t[1] or a[3] and (not t[3] or t[2] // dearer > a[1] or t[1] // dearer != a[1]) or q.cost(t[5]) != t[1]:
+            nfail += 1
+            print(f"FAILED: problem {i} of seed {args.seed}: cost {a[1]}, with ties {t[1] / dearer} bound {t[2] / dearer} proven {t[3]}")
     slowest, theirs = 0, 0
     for i, (p, (status, cost, bound, optimal, took, chosen)) in enumerate(zip(problems, results)):
         t = time.perf_counter()

@@ -1,5 +1,5 @@
 /* Solves problems given as text: numbers between spaces, one problem after another.
- *   nval nop seconds hasstart
+ *   nval nop seconds slack hasstart
  *   weight norder                    for each value
  *   npin ncfg, the npin values, then for each configuration its cost and npin orders; for each op
  *   nop configurations               if hasstart
@@ -71,7 +71,7 @@ int main(void) {
         rl_arena a;
         rl_arena_init(&a, ctx);
         uint32_t nop = read_count(), seconds = read_count();
-        rl_problem p = {.nval = (uint32_t)nval, .nop = nop};
+        rl_problem p = {.nval = (uint32_t)nval, .nop = nop, .slack = read_cost()};
         read_problem(&a, &p, read_count() != 0);
         double start = rl_seconds();
         rl_solution s;
