@@ -57,6 +57,13 @@ static int64_t *charges_of(const rl_plan *q, const rl_oplegal *o) {
     return cost;
 }
 
+rl_choice rl_op_choice(const rl_oplegal *op, const int64_t *cost, rl_arena *mem) {
+    uint32_t *value = rl_new(mem, uint32_t, op->npin + 1), n = 0;
+    for (uint32_t o = 0; o < op->noperand; o++)
+        if (op->operand[o].pin) value[n++] = op->operand[o].cls;
+    return (rl_choice){n, op->config.n, value, op->pinorder.p, cost};
+}
+
 void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *open, rl_problem *out) {
     int64_t *weight = rl_new(q->mem, int64_t, q->cls.n);
     uint32_t *norder = rl_new(q->mem, uint32_t, q->cls.n);
@@ -69,10 +76,7 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
     }
     for (uint32_t i = 0; i < q->op.n; i++) {
         const rl_oplegal *o = &q->op.p[i];
-        uint32_t *value = rl_new(q->mem, uint32_t, o->npin + 1), n = 0;
-        for (uint32_t k = 0; k < o->noperand; k++)
-            if (o->operand[k].pin) value[n++] = o->operand[k].cls;
-        op[i] = (rl_choice){n, o->config.n, value, o->pinorder.p, s->price ? charges_of(q, o) : NULL};
+        op[i] = rl_op_choice(o, s->price ? charges_of(q, o) : NULL, q->mem);
     }
     *out = (rl_problem){q->cls.n, q->op.n, weight, norder, op, NULL, 0};
 }

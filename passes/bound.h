@@ -7,6 +7,9 @@
 /* price, not NULL: costs are times, and [component] what a conversion costs beside its time; as rl_least.count. */
 typedef struct { int64_t unit; uint32_t up; bool bytes_first, exact; const int64_t *price; } rl_bound_scale;
 
+/* The op's configurations as the solver has them; value is in mem. */
+rl_choice rl_op_choice(const rl_oplegal *op, const int64_t *cost, rl_arena *mem);
+
 /* The problem of the ops in q; values of components that are not open cost nothing. In q->mem. */
 void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *open, rl_problem *out);
 

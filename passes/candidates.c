@@ -97,7 +97,7 @@ static void close_orders(rl_plan *p, rl_memo *m, const bool *comp, uint32_t maxl
         for (uint32_t i = 0; i < p->op.n && (maxlevel == 0 || *budget > 0); i++) {
             uint32_t k = sweep % 2 ? p->op.n - 1 - i : i; /* there and back: chains need not wait for a sweep per op */
             rl_oplegal *op = &p->op.p[k];
-            if (!rl_may_move(op) || !is_own(p, op) || !comp[op->comp] || (full[op->comp] && done[k])) continue;
+            if (!rl_is_worked_on(p, k, comp) || (full[op->comp] && done[k])) continue;
             uint64_t now = known(m, op);
             if (now == done[k]) continue;
             rl_memo_configs(m, k, full[op->comp], maxlevel);

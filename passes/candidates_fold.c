@@ -48,11 +48,7 @@ static rl_problem problem_of(const rl_plan *p, const bool *comp, bool plain, rl_
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *o = &p->op.p[k];
-        uint32_t *value = rl_new(mem, uint32_t, o->npin + 1), n = 0;
-        if (o->like != k || !rl_touches(p, o, comp)) continue;
-        for (uint32_t i = 0; i < o->noperand; i++)
-            if (o->operand[i].pin) value[n++] = o->operand[i].cls;
-        op[k] = (rl_choice){n, o->config.n, value, o->pinorder.p, plain ? NULL : charges_of(o, mem)};
+        if (o->like == k && rl_touches(p, o, comp)) op[k] = rl_op_choice(o, plain ? NULL : charges_of(o, mem), mem);
     }
     return (rl_problem){p->cls.n, p->op.n, weight, norder, op, NULL, 0};
 }

@@ -92,16 +92,13 @@ static bool takes_part(const rl_plan *p, uint32_t k) {
 static rl_choice choice_of(const rl_plan *p, const rl_scale *s, const rl_posing *how, rl_oplegal *o, rl_arena *mem) {
     /* A charge of 10 is one conversion's time.  Of bytes times say nothing: there they decide among equals. */
     int64_t tenth = s->by_time ? rl_charge_unit(p, o) >> s->byte_shift << s->nop_bits : ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
-    uint32_t *value = rl_new(mem, uint32_t, o->npin + 1), n = 0;
-    for (uint32_t i = 0; i < o->noperand; i++)
-        if (o->operand[i].pin) value[n++] = o->operand[i].cls;
     int64_t *cost = rl_new(mem, int64_t, o->config.n);
     for (uint32_t c = 0; c < o->config.n && !how->plain; c++) {
         cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
         int64_t charge = how->mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge;
         cost[c] += s->bytes_first ? RL_MIN(charge, MOST_TIE) : tenth * charge;
     }
-    return (rl_choice){n, o->config.n, value, o->pinorder.p, cost};
+    return rl_op_choice(o, cost, mem);
 }
 
 void rl_pose(rl_plan *p, const rl_scale *s, const rl_posing *how, rl_posed *out) {
