@@ -171,13 +171,15 @@ static void find_homes(chooser *k) {
 }
 
 static void list_classes(chooser *k, rl_arena *tmp) {
-    k->beg = rl_new(tmp, uint32_t, (size_t)k->l->n + 2);
-    k->cls = rl_new(tmp, uint32_t, k->l->n);
+    struct { uint32_t *p; uint32_t n, cap; } label = {0}, cls = {0};
     for (uint32_t c = 0; c < k->p->cls.n; c++)
-        for (uint32_t a = 0; is_open(k, c) && a < natoms(k, c); a++) k->size[label_of(k, c, a)]++;
-    for (uint32_t x = 0; x < k->l->n; x++) k->beg[x + 2] = k->beg[x + 1] + k->size[x];
-    for (uint32_t c = 0; c < k->p->cls.n; c++)
-        for (uint32_t a = 0; is_open(k, c) && a < natoms(k, c); a++) k->cls[k->beg[label_of(k, c, a) + 1]++] = c;
+        for (uint32_t a = 0; is_open(k, c) && a < natoms(k, c); a++) {
+            rl_push(tmp, label, label_of(k, c, a));
+            rl_push(tmp, cls, c);
+        }
+    k->beg = rl_sort_by_key(tmp, k->l->n, label.p, cls.p, cls.n, sizeof *cls.p);
+    k->cls = cls.p;
+    for (uint32_t x = 0; x < k->l->n; x++) k->size[x] = k->beg[x + 1] - k->beg[x];
 }
 
 void rl_drop_alike(const rl_plan *p, const rl_labels *l, const bool *open, bool parts, bool *drop, rl_arena *tmp) {

@@ -11,7 +11,6 @@
 
 /* The atom of a role is put right behind that of another, or before it. */
 typedef struct { uint32_t anchor, moves; bool behind; } joint;
-typedef struct { uint32_t key, item; } entry;
 typedef struct { uint32_t *beg, *item; } lists; /* of key k: item[beg[k]] .. item[beg[k + 1]] */
 
 typedef struct {
@@ -27,14 +26,6 @@ typedef struct {
     uint32_t *seen, look;   /* [op] when it was looked at last */
     uint32_t *image;
 } joiner;
-
-static lists grouped(rl_arena *mem, uint32_t nkey, const entry *e, uint32_t n) {
-    lists l = {rl_new(mem, uint32_t, (size_t)nkey + 2), rl_new(mem, uint32_t, n)};
-    for (uint32_t i = 0; i < n; i++) l.beg[e[i].key + 2]++;
-    for (uint32_t k = 0; k < nkey; k++) l.beg[k + 2] += l.beg[k + 1];
-    for (uint32_t i = 0; i < n; i++) l.item[l.beg[e[i].key + 1]++] = e[i].item;
-    return l;
-}
 
 /* ---- roles ---- */
 
@@ -56,7 +47,7 @@ static void tie_tokens(const joiner *j, const rl_oplegal *op, uint32_t *up) {
 static uint32_t above(const rl_cls *c) { return c->cut && c->natom ? c->kept.atom[c->natom - 1] + 1u : c->natom; }
 
 static void find_roles(joiner *j) {
-    struct { entry *p; uint32_t n, cap; } of = {0};
+    struct { uint32_t *p; uint32_t n, cap; } role = {0}, cls = {0};
     j->first = rl_new(j->tmp, uint32_t, (size_t)j->q->cls.n + 1);
     for (uint32_t c = 0; c < j->q->cls.n; c++) j->first[c + 1] = j->first[c] + above(&j->q->cls.p[c]);
     uint32_t n = j->first[j->q->cls.n];
@@ -66,19 +57,24 @@ static void find_roles(joiner *j) {
     for (uint32_t c = 0; c < j->q->cls.n; c++)
         for (uint32_t a = j->first[c]; a < j->first[c + 1]; a++) {
             j->role[a] = rl_root(j->role, a);
-            if (has_choice(j, c)) rl_push(j->tmp, of, ((entry){j->role[a], c}));
+            if (!has_choice(j, c)) continue;
+            rl_push(j->tmp, role, j->role[a]);
+            rl_push(j->tmp, cls, c);
         }
-    j->classes = grouped(j->tmp, n, of.p, of.n);
+    j->classes = (lists){rl_sort_by_key(j->tmp, n, role.p, cls.p, cls.n, sizeof *cls.p), cls.p};
 }
 
 static void find_ops(joiner *j) {
-    struct { entry *p; uint32_t n, cap; } of = {0};
+    struct { uint32_t *p; uint32_t n, cap; } cls = {0}, op = {0};
     uint32_t most = 0;
     for (uint32_t o = 0; o < j->x->nop; o++) {
         most = RL_MAX(most, j->x->op[o].npin);
-        for (uint32_t k = 0; k < j->x->op[o].npin; k++) rl_push(j->tmp, of, ((entry){j->x->op[o].value[k], o}));
+        for (uint32_t k = 0; k < j->x->op[o].npin; k++) {
+            rl_push(j->tmp, cls, j->x->op[o].value[k]);
+            rl_push(j->tmp, op, o);
+        }
     }
-    j->ops = grouped(j->tmp, j->q->cls.n, of.p, of.n);
+    j->ops = (lists){rl_sort_by_key(j->tmp, j->q->cls.n, cls.p, op.p, op.n, sizeof *op.p), op.p};
     j->seen = rl_new(j->tmp, uint32_t, j->x->nop);
     j->config = rl_new(j->tmp, rl_hash, j->x->nop);
     j->image = rl_new(j->tmp, uint32_t, most);

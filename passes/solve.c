@@ -25,14 +25,16 @@ typedef struct { uint32_t op, pin; } place;
 typedef struct { uint32_t *beg; place *at; } pinlist;
 
 static pinlist pins_by_value(rl_arena *mem, const rl_problem *p) {
-    pinlist x = {.beg = rl_new(mem, uint32_t, (size_t)p->nval + 2)};
-    uint32_t total = 0;
+    uint32_t total = 0, n = 0;
+    for (uint32_t o = 0; o < p->nop; o++) total += p->op[o].npin;
+    uint32_t *value = rl_new(mem, uint32_t, total);
+    pinlist x = {.at = rl_new(mem, place, total)};
     for (uint32_t o = 0; o < p->nop; o++)
-        for (uint32_t k = 0; k < p->op[o].npin; k++, total++) x.beg[p->op[o].value[k] + 2]++;
-    x.at = rl_new(mem, place, total);
-    for (uint32_t v = 0; v < p->nval; v++) x.beg[v + 2] += x.beg[v + 1];
-    for (uint32_t o = 0; o < p->nop; o++)
-        for (uint32_t k = 0; k < p->op[o].npin; k++) x.at[x.beg[p->op[o].value[k] + 1]++] = (place){o, k};
+        for (uint32_t k = 0; k < p->op[o].npin; k++, n++) {
+            value[n] = p->op[o].value[k];
+            x.at[n] = (place){o, k};
+        }
+    x.beg = rl_sort_by_key(mem, p->nval, value, x.at, total, sizeof *x.at);
     return x;
 }
 
@@ -180,17 +182,16 @@ static split components(rl_arena *mem, const rl_cover *p) {
             with[e] = o + 1;
         }
     }
-    split s = {.beg = rl_new(mem, uint32_t, (size_t)p->nop + 2), .op = rl_new(mem, uint32_t, p->nop)};
-    uint32_t *id = rl_new(mem, uint32_t, p->nop);
+    split s = {.op = rl_new(mem, uint32_t, p->nop)};
+    uint32_t *id = rl_new(mem, uint32_t, p->nop), *part = rl_new(mem, uint32_t, p->nop), n = 0;
     for (uint32_t o = 0; o < p->nop; o++) {
         if (p->op[o].ncfg < 2) continue;
         uint32_t root = rl_root(up, o);
         if (!id[root]) id[root] = ++s.n;
-        s.beg[id[root] + 1]++;
+        part[n] = id[root] - 1;
+        s.op[n++] = o;
     }
-    for (uint32_t k = 1; k <= s.n; k++) s.beg[k + 1] += s.beg[k];
-    for (uint32_t o = 0; o < p->nop; o++)
-        if (p->op[o].ncfg > 1) s.op[s.beg[id[rl_root(up, o)]]++] = o;
+    s.beg = rl_sort_by_key(mem, s.n, part, s.op, n, sizeof *s.op);
     return s;
 }
 

@@ -36,16 +36,15 @@ enum { UNKNOWN, NEAR, FAR };
 typedef struct { uint32_t *beg; struct asker { uint32_t op, cfg; } *p; } askers;
 
 static askers askers_of(rl_arena *mem, const rl_cover *p) {
-    askers x = {.beg = rl_new(mem, uint32_t, (size_t)p->nelem + 2)};
+    struct { struct asker *p; uint32_t n, cap; } at = {0};
+    struct { uint32_t *p; uint32_t n, cap; } elem = {0};
     for (uint32_t o = 0; o < p->nop; o++)
-        for (size_t k = 0; k < (size_t)p->op[o].ncfg * p->op[o].width; k++)
-            if (p->op[o].elem[k] != RL_NONE) x.beg[p->op[o].elem[k] + 2]++;
-    for (uint32_t e = 0; e < p->nelem; e++) x.beg[e + 2] += x.beg[e + 1];
-    x.p = rl_new(mem, struct asker, x.beg[p->nelem + 1]);
-    for (uint32_t o = 0; o < p->nop; o++)
-        for (size_t k = 0; k < (size_t)p->op[o].ncfg * p->op[o].width; k++)
-            if (p->op[o].elem[k] != RL_NONE) x.p[x.beg[p->op[o].elem[k] + 1]++] = (struct asker){o, (uint32_t)(k / p->op[o].width)};
-    return x;
+        for (size_t k = 0; k < (size_t)p->op[o].ncfg * p->op[o].width; k++) {
+            if (p->op[o].elem[k] == RL_NONE) continue;
+            rl_push(mem, elem, p->op[o].elem[k]);
+            rl_push(mem, at, ((struct asker){o, (uint32_t)(k / p->op[o].width)}));
+        }
+    return (askers){rl_sort_by_key(mem, p->nelem, elem.p, at.p, at.n, sizeof *at.p), at.p};
 }
 
 /* Sets near and side[element]; false where there is no such naming. */

@@ -8,7 +8,7 @@
  * What looks alike is decided by comparing all of that, byte by byte, where the number of ops does not decide it. */
 #include "configs.h"
 
-typedef struct { uint32_t n, *beg, *op; } lists; /* of each component, class: beg[i] .. beg[i + 1] of op */
+typedef struct { uint32_t *beg, *op; } lists; /* of each component, class: beg[i] .. beg[i + 1] of op */
 
 typedef struct {
     rl_plan *p;
@@ -110,25 +110,19 @@ static uint32_t under_class(const rl_plan *p, const rl_oplegal *op, uint32_t o) 
     return !rl_may_move(op) && op->operand[o].pin && p->active[p->cls.p[op->operand[o].cls].comp] ? op->operand[o].cls : RL_NONE;
 }
 
-typedef struct { uint32_t where, op; } entry;
-
 /* An op that names a class twice is listed once. */
 static lists list(const rl_plan *p, uint32_t n, under *of, rl_arena *tmp) {
-    lists x = {.n = n, .beg = rl_new(tmp, uint32_t, (size_t)n + 2)};
-    struct { entry *p; uint32_t n, cap; } found = {0};
+    struct { uint32_t *p; uint32_t n, cap; } where = {0}, op = {0};
     uint32_t *last = rl_new(tmp, uint32_t, n);
     for (uint32_t k = 0; k < p->op.n; k++)
         for (uint32_t o = 0; o < p->op.p[k].noperand; o++) {
             uint32_t i = of(p, &p->op.p[k], o);
             if (i == RL_NONE || last[i] == k + 1) continue;
             last[i] = k + 1;
-            x.beg[i + 2]++;
-            rl_push(tmp, found, ((entry){i, k}));
+            rl_push(tmp, where, i);
+            rl_push(tmp, op, k);
         }
-    for (uint32_t i = 0; i < n; i++) x.beg[i + 2] += x.beg[i + 1];
-    x.op = rl_new(tmp, uint32_t, found.n);
-    for (uint32_t j = 0; j < found.n; j++) x.op[x.beg[found.p[j].where + 1]++] = found.p[j].op;
-    return x;
+    return (lists){rl_sort_by_key(tmp, n, where.p, op.p, op.n, sizeof *op.p), op.p};
 }
 
 /* How many components have each number of ops. */

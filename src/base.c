@@ -466,6 +466,16 @@ rl_status rl_file_read(const char *path, rl_text *t) {
     return f && t->n == size ? RL_OK : rl_fail(ctx, RL_EIO, "%s: changed while it was read", path);
 }
 
+uint32_t *rl_sort_by_key(rl_arena *mem, uint32_t nkey, const uint32_t *key, void *item, uint32_t n, size_t size) {
+    uint32_t *beg = rl_new(mem, uint32_t, (size_t)nkey + 2); /* while it is filled, beg[k + 1] is where the next of key k goes */
+    for (uint32_t i = 0; i < n; i++) beg[key[i] + 2]++;
+    for (uint32_t k = 0; k < nkey; k++) beg[k + 2] += beg[k + 1];
+    char *to = item, *from = rl_copy(mem, item, n * size);
+    for (uint32_t i = 0; i < n; i++) memcpy(to + beg[key[i] + 1]++ * size, from + i * size, size);
+    rl_drop(mem, from, n * size);
+    return beg;
+}
+
 static double read_clock(clockid_t clock) {
     struct timespec t;
     clock_gettime(clock, &t);

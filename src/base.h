@@ -222,6 +222,11 @@ static inline uint32_t rl_root(uint32_t *up, uint32_t x) {
     return x;
 }
 
+/* Sorts n items of `size` bytes by their keys, all below nkey; of one key they stay in their sequence (a counting sort).
+ * Returns beg[nkey + 1]: those of key k are then item[beg[k]] .. item[beg[k + 1] - 1].
+ *   key 2 0 2, item a b c -> item b a c, beg 0 1 1 3 (3 keys) */
+uint32_t *rl_sort_by_key(rl_arena *mem, uint32_t nkey, const uint32_t *key, void *item, uint32_t n, size_t size);
+
 #define RL_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define RL_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define RL_LEN(x) (sizeof(x) / sizeof *(x))

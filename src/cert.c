@@ -160,14 +160,16 @@ static rl_status add_fixed(rl_cert_work *w, rl_cert_cost *sum) {
 
 static void list_pins(rl_cert_work *w) {
     const rl_cert *c = w->c;
-    uint32_t *start = rl_new(w->mem, uint32_t, (size_t)c->nvalue + 2), npin = 0; /* one ahead: start[v + 2] counts v */
-    for (uint32_t i = 0; i < c->nop; i++)
-        for (uint32_t p = 0; p < c->op[i].npin; p++, npin++) start[c->op[i].pin[p].value + 2]++;
-    for (uint32_t v = 0; v < c->nvalue; v++) start[v + 2] += start[v + 1];
+    uint32_t npin = 0, n = 0;
+    for (uint32_t i = 0; i < c->nop; i++) npin += c->op[i].npin;
+    uint32_t *value = rl_new(w->mem, uint32_t, npin);
     struct rl_cert_place *where = rl_new(w->mem, struct rl_cert_place, npin);
     for (uint32_t i = 0; i < c->nop; i++)
-        for (uint32_t p = 0; p < c->op[i].npin; p++) where[start[c->op[i].pin[p].value + 1]++] = (struct rl_cert_place){i, p};
-    w->pinstart = start;
+        for (uint32_t p = 0; p < c->op[i].npin; p++, n++) {
+            value[n] = c->op[i].pin[p].value;
+            where[n] = (struct rl_cert_place){i, p};
+        }
+    w->pinstart = rl_sort_by_key(w->mem, c->nvalue, value, where, npin, sizeof *where);
     w->where = where;
 }
 

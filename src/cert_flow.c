@@ -60,17 +60,15 @@ typedef struct { uint32_t *beg; struct namer { uint32_t op, cfg; } *p; } namers;
 
 static namers namers_of(const network *n) {
     const rl_cert_table *t = n->t;
-    namers x = {.beg = rl_new(n->mem, uint32_t, (size_t)t->nelem + 2)};
-    uint32_t total = 0;
-    for (uint32_t j = 0; j < t->nstep; j++)
-        for (uint32_t k = 0; k < t->step[j].start[t->step[j].ncfg]; k++, total++) x.beg[t->step[j].elem[k] + 2]++;
-    for (uint32_t e = 0; e < t->nelem; e++) x.beg[e + 2] += x.beg[e + 1];
-    x.p = rl_new(n->mem, struct namer, total);
+    struct { struct namer *p; uint32_t n, cap; } at = {0};
+    struct { uint32_t *p; uint32_t n, cap; } elem = {0};
     for (uint32_t j = 0; j < t->nstep; j++)
         for (uint32_t c = 0; c < t->step[j].ncfg; c++)
-            for (uint32_t k = t->step[j].start[c]; k < t->step[j].start[c + 1]; k++)
-                x.p[x.beg[t->step[j].elem[k] + 1]++] = (struct namer){j, c};
-    return x;
+            for (uint32_t k = t->step[j].start[c]; k < t->step[j].start[c + 1]; k++) {
+                rl_push(n->mem, elem, t->step[j].elem[k]);
+                rl_push(n->mem, at, ((struct namer){j, c}));
+            }
+    return (namers){rl_sort_by_key(n->mem, t->nelem, elem.p, at.p, at.n, sizeof *at.p), at.p};
 }
 
 /* Calls the configurations of the op's neighbours as its own ask for, and puts those on the stack that had no names. */

@@ -104,42 +104,30 @@ static uint32_t item_at(const rl_placing *p, uint32_t i, uint32_t rank) {
     return p->chain[i] == RL_NONE ? RL_NONE : p->chain[i] + (rank - from - 1);
 }
 
-/* Calls of `f` for each link of net i, upper item first. */
-static void each_link(rl_placing *p, uint32_t i, void (*f)(rl_placing *p, uint32_t a, uint32_t b)) {
+typedef struct { struct { uint32_t *p; uint32_t n, cap; } upper, lower; } links;
+
+static void add_link(const rl_placing *p, links *l, uint32_t upper, uint32_t lower) {
+    rl_push(p->mem, l->upper, upper);
+    rl_push(p->mem, l->lower, lower);
+}
+
+static void add_links(const rl_placing *p, uint32_t i, links *l) {
     const rl_net *n = &p->l->net[i];
     uint32_t from = p->item[n->from].rank, last = last_rank(p, n);
-    for (uint32_t r = from + 1; r < last && p->chain[i] != RL_NONE; r++) f(p, item_at(p, i, r - 1), item_at(p, i, r));
+    for (uint32_t r = from + 1; r < last && p->chain[i] != RL_NONE; r++) add_link(p, l, item_at(p, i, r - 1), item_at(p, i, r));
     for (uint32_t k = 0; k < n->nto; k++) {
         uint32_t above = item_at(p, i, p->item[n->to[k]].rank - 1);
-        if (above != RL_NONE) f(p, above, n->to[k]);
+        if (above != RL_NONE) add_link(p, l, above, n->to[k]);
     }
-}
-
-static void count_link(rl_placing *p, uint32_t a, uint32_t b) {
-    p->down.start[a + 1]++;
-    p->up.start[b + 1]++;
-}
-
-/* start[i + 1] is where the next link of i goes, until it is where those of i end. */
-static void put_link(rl_placing *p, uint32_t a, uint32_t b) {
-    p->down.item[p->down.start[a + 1]++] = b;
-    p->up.item[p->up.start[b + 1]++] = a;
 }
 
 static void join_items(rl_placing *p) {
-    rl_joined *side[] = {&p->up, &p->down};
-    for (size_t k = 0; k < 2; k++) side[k]->start = rl_new(p->mem, uint32_t, p->nitem + 2);
-    for (uint32_t i = 0; i < p->l->nnet; i++) each_link(p, i, count_link);
-    for (size_t k = 0; k < 2; k++) {
-        uint32_t sum = 0, *s = side[k]->start;
-        for (uint32_t i = 0; i <= p->nitem; i++) {
-            uint32_t count = s[i + 1];
-            s[i + 1] = sum;
-            sum += count;
-        }
-        side[k]->item = rl_new(p->mem, uint32_t, sum);
-    }
-    for (uint32_t i = 0; i < p->l->nnet; i++) each_link(p, i, put_link);
+    links l = {0};
+    for (uint32_t i = 0; i < p->l->nnet; i++) add_links(p, i, &l);
+    p->down.item = rl_copy(p->mem, l.lower.p, l.lower.n * sizeof(uint32_t));
+    p->down.start = rl_sort_by_key(p->mem, p->nitem, l.upper.p, p->down.item, l.upper.n, sizeof(uint32_t));
+    p->up.item = l.upper.p;
+    p->up.start = rl_sort_by_key(p->mem, p->nitem, l.lower.p, p->up.item, l.lower.n, sizeof(uint32_t));
 }
 
 /* ---- paths ---- */

@@ -139,6 +139,20 @@ TEST(hash) {
     rl_ctx_free(ctx);
 }
 
+TEST(sort_by_key) {
+    CHECK_CTX(ctx)
+    const uint32_t key[] = {2, 0, 2, 3, 0};
+    char item[] = "abcde";
+    uint32_t *beg = rl_sort_by_key(&ctx->mem, 5, key, item, 5, 1);
+    CHECK(strcmp(item, "beacd") == 0);
+    CHECK(beg[0] == 0 && beg[1] == 2 && beg[2] == 2 && beg[3] == 4 && beg[4] == 5 && beg[5] == 5);
+    struct { uint32_t x[3]; } wide[] = {{{1, 2, 3}}, {{4, 5, 6}}};
+    beg = rl_sort_by_key(&ctx->mem, 2, (const uint32_t[]){1, 0}, wide, 2, sizeof *wide);
+    CHECK(wide[0].x[0] == 4 && wide[1].x[2] == 3 && beg[1] == 1 && beg[2] == 2);
+    CHECK(rl_sort_by_key(&ctx->mem, 0, NULL, NULL, 0, 4)[0] == 0);
+    rl_ctx_free(ctx);
+}
+
 /* Waiting is no work: a search on a busy machine gets as far as on an idle one. */
 TEST(work) {
     CHECK_CTX(ctx)
@@ -160,5 +174,6 @@ int main(void) {
     RUN(fail);
     RUN(text);
     RUN(hash);
+    RUN(sort_by_key);
     return check_done();
 }
