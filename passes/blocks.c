@@ -136,7 +136,8 @@ static rl_problem problem_of(builder *b) {
     int64_t *weight = rl_new(b->mem, int64_t, b->value.n + 1);
     uint32_t *norder = rl_new(b->mem, uint32_t, b->value.n + 1);
     for (uint32_t i = 0; i < b->value.n; i++) weight[i] = rl_blocks_move_cost(g, b->value.p[i]), norder[i] = RL_NBLOCKS;
-    return (rl_problem){b->value.n, b->op.n, weight, norder, b->op.p, rl_new(b->mem, uint32_t, b->op.n + 1), 0}; /* start: nchw is every op's first */
+    return (rl_problem){.nval = b->value.n, .nop = b->op.n, .weight = weight, .norder = norder, .op = b->op.p,
+                        .start = rl_new(b->mem, uint32_t, b->op.n + 1)}; /* nchw is every op's first */
 }
 
 /* ---- the answer ---- */

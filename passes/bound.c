@@ -10,6 +10,7 @@
  * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least, lifted. */
 #include "bound.h"
 #include "charge.h"
+#include "keep.h"
 #include <string.h>
 
 /* ---- the problem, in exact costs ---- */
@@ -78,7 +79,7 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
         const rl_oplegal *o = &q->op.p[i];
         op[i] = rl_op_choice(o, s->price ? charges_of(q, o) : NULL, q->mem);
     }
-    *out = (rl_problem){q->cls.n, q->op.n, weight, norder, op, NULL, 0};
+    *out = (rl_problem){.nval = q->cls.n, .nop = q->op.n, .weight = weight, .norder = norder, .op = op};
 }
 
 bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp) {
@@ -131,12 +132,14 @@ static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b) {
     return a.count != b.count ? a.count < b.count : a.bytes < b.bytes;
 }
 
+static void add_lesser(rl_plan *p, uint32_t comp, rl_least least, const rl_kept *kept) {
+    struct rl_lesser x = {comp, least, rl_copy(p->mem, kept, p->cls.n * sizeof *kept)};
+    rl_push(p->mem, p->lesser, x);
+}
+
 /* What is known of a component is about to be replaced. */
 static void keep_lesser(rl_prover *v, uint32_t comp, const rl_kept *kept) {
-    rl_plan *p = v->p;
-    if (v->scale.price || !v->settled[comp] || p->least[comp].count == 0) return;
-    struct rl_lesser x = {comp, p->least[comp], rl_copy(p->mem, kept, p->cls.n * sizeof *kept)};
-    rl_push(p->mem, p->lesser, x);
+    if (!v->scale.price && v->settled[comp] && v->p->least[comp].count > 0) add_lesser(v->p, comp, v->p->least[comp], kept);
 }
 
 /* Notes the optimum of the restriction where it is a better bound than what is known; elsewhere what was kept before stays. */
@@ -199,14 +202,15 @@ static rl_status fold(rl_prover *v, rl_plan *q, const rl_problem *problem, uint3
     return RL_OK;
 }
 
-/* lift: folded as before, and of the cheapest choices the one that strays least; not optimal where these cannot be told apart. */
-static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, folds *f, rl_solution *sol) {
+/* lift: folded as before, and of the cheapest choices the one that strays least; not optimal where these cannot be told apart.  upper: solve.h. */
+static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, int64_t upper, folds *f, rl_solution *sol) {
     rl_problem problem;
     uint32_t **place = rl_new(v->tmp, uint32_t *, q->op.n);
     bool folded = false;
     *sol = (rl_solution){0};
     *f = (folds){.to = rl_new(v->tmp, uint32_t *, q->cls.n)};
     rl_bound_problem(q, &v->scale, v->open, &problem);
+    problem.upper = upper;
     if (lift) rl_fold_noted(q, f->to, v->tmp);
     else {
         RL_TRY(fold(v, q, &problem, f->to));
@@ -220,16 +224,48 @@ static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, folds *f,
     return RL_OK;
 }
 
+/* What is known of the open components, in weights: their restriction does not cost more.  0 where that is not told. */
+static int64_t known_weight(const rl_prover *v) {
+    rl_least sum = {0, 0};
+    for (uint32_t k = 0; v->known && k < v->p->ncomp; k++) {
+        sum.count += v->open[k] ? v->known[k].count : 0;
+        sum.bytes += v->open[k] ? v->known[k].bytes : 0;
+    }
+    if (v->scale.price || !v->scale.exact) return 0;
+    int64_t bytes = sum.bytes / v->scale.unit;
+    return v->scale.bytes_first ? (bytes << v->scale.up) + sum.count : (sum.count << v->scale.up) + bytes;
+}
+
 static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least) {
     rl_solution sol;
     folds f;
-    RL_TRY(solve_restricted(v, q, false, &f, &sol));
-    if (!sol.optimal) return RL_OK;
+    int64_t upper = known_weight(v);
+    RL_TRY(solve_restricted(v, q, false, upper, &f, &sol));
+    bool reached = upper && sol.bound >= upper;
+    if (!sol.optimal && !reached) return RL_OK;
     rl_fold_note(v->p, q, v->open, f.to, f.again);
+    if (reached) {
+        *least = rl_copy(v->tmp, v->known, q->ncomp * sizeof **least);
+        return RL_OK;
+    }
     *least = rl_new(v->tmp, rl_least, q->ncomp);
     if (v->scale.price) rl_plan_times(q, sol.cfg, v->scale.price, *least, v->tmp);
     else rl_plan_costs(q, sol.cfg, *least, v->tmp);
     return RL_OK;
+}
+
+/* Was this kept of these components before?  Then there was too little time for it, and now there is less. */
+static bool was_tried(rl_prover *v) {
+    uint64_t h = 0;
+    for (uint32_t c = 0; c < v->p->cls.n; c++) {
+        const rl_cls *x = &v->p->cls.p[c];
+        if (!rl_is_open(x, v->open)) continue;
+        uint64_t key[] = {h, c, x->kept.n, x->kept.atom ? rl_hash_bytes(x->kept.atom, x->kept.n) : 0};
+        h = rl_hash_bytes(key, sizeof key);
+    }
+    bool tried = rl_hash_get(&v->tried, h) != RL_NONE;
+    rl_hash_put(&v->tried, h, 1);
+    return tried;
 }
 
 static rl_status try_restricted(rl_prover *v, attempt a) {
@@ -241,7 +277,7 @@ static rl_status try_restricted(rl_prover *v, attempt a) {
     if (a.folded) rl_candidates_restore(p, p->left, v->open);
     rl_bound_keep(p, v->open, a.mostkept, a.way);
     if (a.folded) rl_candidates_restore(p, now, NULL);
-    if (rl_restrict_plan(p, v->open, v->scale.price != NULL, &q, v->tmp)) RL_TRY(bound_restricted(v, &q, &least));
+    if (!was_tried(v) && rl_restrict_plan(p, v->open, v->scale.price != NULL, &q, v->tmp)) RL_TRY(bound_restricted(v, &q, &least));
     note(v, least, before);
     return RL_OK;
 }
@@ -268,6 +304,13 @@ static rl_status try_attempt(rl_prover *v, attempt a) {
     bool *chosen = rl_new(v->tmp, bool, v->p->ncomp);
     for (uint32_t k = 0; k < v->p->ncomp; k++) chosen[k] = (a.wide || !v->wide[k]) && (!a.folded || (v->p->folded[k] && v->full));
     return try_on(v, a, chosen);
+}
+
+/* Where a restriction has proved what the solver has of folded candidates, too, a checker may find the latter easier. */
+static void add_folded(rl_prover *v, const bool *was_open) {
+    rl_plan *p = v->p;
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        if (was_open[k] && !v->open[k] && p->folded[k]) add_lesser(p, k, v->full[k], p->whole);
 }
 
 /* What no restriction has proved, the solver has where all configurations were candidates, or none but those that a fold took out. */
@@ -298,7 +341,7 @@ static void tell_twins(rl_plan *p) {
 }
 
 rl_prover rl_prover_of(rl_plan *p, bool *open, double limit, rl_arena *tmp) {
-    rl_prover v = {.p = p, .open = open, .deadline = rl_work_seconds() + limit, .tmp = tmp};
+    rl_prover v = {.p = p, .open = open, .deadline = rl_work_seconds() + limit, .tmp = tmp, .tried.mem = p->mem};
     v.settled = rl_new(p->mem, bool, p->ncomp);
     v.wide = rl_new(p->mem, bool, p->ncomp);
     for (uint32_t c = 0; c < p->cls.n; c++) v.wide[p->cls.p[c].comp] |= !p->cls.p[c].constant && p->cls.p[c].natom > MANYATOM;
@@ -310,6 +353,7 @@ rl_status rl_prover_run(rl_prover *v) {
     rl_arena_init(&tmp, v->p->g->ctx);
     v->tmp = &tmp;
     rl_status s = RL_OK;
+    const bool *was_open = rl_copy(outer, v->open, v->p->ncomp * sizeof *v->open);
     uint32_t nattempt = RL_LEN(attempts) - !v->scale.price; /* the last is for charges */
     for (uint32_t i = 0; i < nattempt && any(v->open, v->p->ncomp) && s == RL_OK; i++) {
         double end = v->deadline, now = rl_work_seconds();
@@ -319,7 +363,10 @@ rl_status rl_prover_run(rl_prover *v) {
         rl_arena_free(&tmp);
     }
     v->tmp = outer;
-    if (v->full) take_full(v);
+    if (v->full) {
+        add_folded(v, was_open);
+        take_full(v);
+    }
     return s;
 }
 
@@ -339,7 +386,7 @@ static rl_status lift_open(rl_prover *v, const uint32_t *cfg) {
     for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && v->settled[k] && !p->folded[k] && is_near(v, k);
     if (!any(some, p->ncomp) || !rl_restrict_plan(p, some, false, &q, v->tmp)) return RL_OK;
     v->open = some;
-    rl_status s = solve_restricted(v, &q, true, &f, &sol);
+    rl_status s = solve_restricted(v, &q, true, 0, &f, &sol);
     if (s == RL_OK && sol.optimal) rl_lift(p, cfg, &q, sol.cfg, some);
     v->open = all;
     return s;

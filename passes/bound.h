@@ -22,6 +22,7 @@ typedef struct {
     const rl_least *full;  /* [ncomp] the least, if the candidates are all configurations; NULL: not known */
     bool *settled;        /* [ncomp] some attempt has been solved */
     bool *wide;           /* [ncomp] */
+    rl_hash tried;        /* what was kept, of which components */
     double deadline;
     rl_arena *tmp;
 } rl_prover;

@@ -50,7 +50,7 @@ static rl_problem problem_of(const rl_plan *p, const bool *comp, bool plain, rl_
         const rl_oplegal *o = &p->op.p[k];
         if (o->like == k && rl_touches(p, o, comp)) op[k] = rl_op_choice(o, plain ? NULL : charges_of(o, mem), mem);
     }
-    return (rl_problem){p->cls.n, p->op.n, weight, norder, op, NULL, 0};
+    return (rl_problem){.nval = p->cls.n, .nop = p->op.n, .weight = weight, .norder = norder, .op = op};
 }
 
 /* comp: those left of which less than two thirds of the configurations are left. */

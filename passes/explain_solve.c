@@ -35,7 +35,7 @@ static rl_status solve(rl_explainer *x, rl_exjoin j, const rl_exids *op, rl_solu
         norder[i] = x->p->cls.p[x->place.p[n.place.p[i]].cls].order.n;
         weight[i] = CONVERSION;
     }
-    rl_problem q = {n.place.n, op->n, weight, norder, choice, NULL, 0};
+    rl_problem q = {.nval = n.place.n, .nop = op->n, .weight = weight, .norder = norder, .op = choice};
     return rl_solve(x->now, &q, 1, sol);
 }
 

@@ -195,7 +195,7 @@ struct rl_plan {
     const struct rl_saved *left; /* what was left */
     const rl_kept *whole;    /* [ncls] all atoms, and what was folded, as the certificate has it */
     rl_least *least;         /* [ncomp] what no choice can beat (bound.c) */
-    struct { struct rl_lesser *p; uint32_t n, cap; } lesser; /* and what was known before, as the best bound may take too long to check */
+    struct { struct rl_lesser *p; uint32_t n, cap; } lesser; /* and what else is known, as the best bound may take too long to check: the last of a component first */
     bool *unproved;          /* [ncomp] and the cheapest known costs more */
     rl_namings lifted;       /* of components that are unproved: the orders to start from when candidates are collected again (lift.c) */
     bool large;              /* many candidates in all: once is enough */

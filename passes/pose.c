@@ -118,7 +118,8 @@ void rl_pose(rl_plan *p, const rl_scale *s, const rl_posing *how, rl_posed *out)
         op[n] = choice_of(p, s, how, &p->op.p[k], &out->mem);
         out->op[n++] = k;
     }
-    out->q = (rl_problem){p->cls.n, n, weight, norder, op, rl_new(&out->mem, uint32_t, n), (int64_t)1 << (s->nop_bits - 1)};
+    out->q = (rl_problem){.nval = p->cls.n, .nop = n, .weight = weight, .norder = norder, .op = op, .start = rl_new(&out->mem, uint32_t, n),
+                          .slack = (int64_t)1 << (s->nop_bits - 1)};
 }
 
 rl_status rl_posed_solve(rl_plan *p, rl_posed *x, double limit, rl_solution *sol) {

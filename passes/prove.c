@@ -184,7 +184,7 @@ static uint64_t most_work(const rl_passopt *o) {
     return (uint64_t)(seconds * (double)RL_CERT_SECOND);
 }
 
-/* Of a component whose bound cannot be decided, the best one that is lower, if there is any: its twins have it, too. */
+/* Of a component whose bound cannot be decided, the best other one, if there is any: its twins have it, too. */
 static bool take_lesser(rl_prove_maker *m, uint32_t comp) {
     const rl_plan *p = m->p;
     uint32_t first = p->twin[comp], i = m->from[first];

@@ -145,7 +145,7 @@ static rl_status make_cover(rl_arena *mem, const rl_problem *p, rl_cover *out) {
     uint64_t nelem = 0;
     for (uint32_t o = 0; o < p->nop; o++)
         for (uint32_t k = 0; k < p->op[o].npin; k++) used[p->op[o].value[k]] = true;
-    *out = (rl_cover){.nop = p->nop, .nval = p->nval, .slack = p->slack};
+    *out = (rl_cover){.nop = p->nop, .nval = p->nval, .slack = p->slack, .upper = p->upper ? p->upper : INT64_MAX};
     for (uint32_t v = 0; v < p->nval; v++) {
         used[v] = used[v] && counts(p, v);
         first[v] = (uint32_t)nelem;
@@ -222,7 +222,7 @@ static void sort_set(uint32_t *set, uint32_t n) {
 
 /* A component as a cover of its own; elements and values are numbered as they come, so that equal components look equal. */
 static rl_cover extract(rl_arena *mem, const rl_cover *p, const uint32_t *op, uint32_t nop, renumber *elems, renumber *vals) {
-    rl_cover q = {.nop = nop, .op = rl_new(mem, rl_bundle, nop), .slack = p->slack};
+    rl_cover q = {.nop = nop, .op = rl_new(mem, rl_bundle, nop), .slack = p->slack, .upper = p->upper};
     for (uint32_t i = 0; i < nop; i++) {
         rl_bundle b = p->op[op[i]];
         size_t n = (size_t)b.ncfg * b.width;
@@ -247,7 +247,7 @@ static rl_cover extract(rl_arena *mem, const rl_cover *p, const uint32_t *op, ui
 
 /* ---- equal components ---- */
 
-typedef struct { rl_cover cover; rl_cover_choice choice; } solved;
+typedef struct { rl_cover cover; rl_cover_choice choice; uint32_t times; } solved; /* times: so many components are equal to it */
 typedef struct { rl_hash index; struct { solved *p; uint32_t n, cap; } all; } memo;
 
 static uint64_t mix(uint64_t h, const void *p, size_t n) {
@@ -276,14 +276,31 @@ static bool cover_equal(const rl_cover *p, const rl_cover *q) {
     return true;
 }
 
-/* The place in the memo of a cover equal to p, which is tried if it is new. */
-static uint32_t try_once(rl_arena *mem, memo *m, const rl_cover *p, double deadline) {
+/* The place in the memo of a cover equal to p. */
+static uint32_t memorize(rl_arena *mem, memo *m, const rl_cover *p) {
     uint64_t h = cover_hash(p);
-    for (uint32_t k; (k = rl_hash_get(&m->index, h)) != RL_NONE; h++)
-        if (cover_equal(&m->all.p[k].cover, p)) return k;
+    for (uint32_t k; (k = rl_hash_get(&m->index, h)) != RL_NONE; h++) {
+        if (!cover_equal(&m->all.p[k].cover, p)) continue;
+        m->all.p[k].times++;
+        return k;
+    }
     rl_hash_put(&m->index, h, m->all.n);
-    rl_push(mem, m->all, ((solved){*p, rl_component_try(mem, p, deadline)}));
+    rl_push(mem, m->all, ((solved){*p, {0}, 1}));
     return m->all.n - 1;
+}
+
+/* What all components cost at least. */
+static int64_t bound_of(const memo *m) {
+    int64_t sum = 0;
+    for (uint32_t k = 0; k < m->all.n; k++) sum += m->all.p[k].times * m->all.p[k].choice.bound;
+    return sum;
+}
+
+/* Of x only what is cheaper than this is of interest, where all components together are known to cost no more than upper. */
+static int64_t upper_of(const memo *m, const solved *x, int64_t upper) {
+    if (upper == INT64_MAX) return upper;
+    int64_t rest = upper - (bound_of(m) - x->times * x->choice.bound);
+    return rest <= 0 ? rest : (rest - 1) / x->times + 1;
 }
 
 static int compare_sizes(const void *a, const void *b) {
@@ -311,14 +328,15 @@ static bool solve_rounded(rl_arena *mem, solved *x, double deadline) {
 }
 
 /* What the quick runs left open shares the time that is left, the small ones first: what they do not use goes to the large. */
-static void solve_open(rl_arena *mem, memo *m, double deadline) {
+static void solve_open(rl_arena *mem, memo *m, int64_t upper, double deadline) {
     solved **open = rl_new(mem, solved *, m->all.n);
     uint32_t n = 0;
     for (uint32_t k = 0; k < m->all.n; k++)
         if (!m->all.p[k].choice.proven) open[n++] = &m->all.p[k];
     qsort(open, n, sizeof *open, compare_sizes);
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = 0; k < n && bound_of(m) < upper; k++) {
         double now = rl_work_seconds(), until = now + (deadline - now) / (n - k);
+        open[k]->cover.upper = upper_of(m, open[k], upper);
         if (!solve_rounded(mem, open[k], until)) rl_component_solve(mem, &open[k]->cover, until, &open[k]->choice);
     }
 }
@@ -326,11 +344,15 @@ static void solve_open(rl_arena *mem, memo *m, double deadline) {
 /* ---- all together ---- */
 
 #define FOLD_STEPS 20000000
+enum { MANY = 64 }; /* folds: one of so many elements */
 
 static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, double deadline) {
     if (!folded) rl_cover_fold(mem, p, FOLD_STEPS, deadline, NULL); /* before what is paid is taken out, which tells the orders of an op apart */
     rl_cover_reduce(mem, p);
-    for (int round = 0; round < 3 && rl_cover_fold(mem, p, FOLD_STEPS, deadline, NULL); round++) rl_cover_reduce(mem, p);
+    for (uint32_t round = 0, n = p->nelem; round < 3 && n > p->nelem / MANY; round++) { /* few folds lead to no more */
+        n = rl_cover_fold(mem, p, FOLD_STEPS, deadline, NULL);
+        if (n) rl_cover_reduce(mem, p);
+    }
     split s = components(mem, p);
     renumber elems = {rl_new(mem, uint32_t, p->nelem), rl_new(mem, uint32_t, p->nelem), 0};
     renumber vals = {rl_new(mem, uint32_t, p->nval), rl_new(mem, uint32_t, p->nval), 0};
@@ -339,9 +361,14 @@ static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, doub
     uint32_t *which = rl_new(mem, uint32_t, s.n);
     for (uint32_t k = 0; k < s.n; k++) {
         rl_cover q = extract(mem, p, s.op + s.beg[k], s.beg[k + 1] - s.beg[k], &elems, &vals);
-        which[k] = try_once(mem, &m, &q, deadline);
+        which[k] = memorize(mem, &m, &q);
     }
-    solve_open(mem, &m, deadline);
+    int64_t upper = p->upper == INT64_MAX ? INT64_MAX : p->upper - p->base;
+    for (uint32_t k = 0; k < m.all.n; k++) {
+        m.all.p[k].cover.upper = upper_of(&m, &m.all.p[k], upper);
+        m.all.p[k].choice = rl_component_try(mem, &m.all.p[k].cover, deadline);
+    }
+    solve_open(mem, &m, upper, deadline);
     for (uint32_t o = 0; o < p->nop; o++) total.cfg[o] = p->op[o].orig[0];
     for (uint32_t k = 0; k < s.n; k++) {
         const rl_cover_choice *c = &m.all.p[which[k]].choice;

@@ -27,6 +27,7 @@ typedef struct {
     int64_t *weight; /* [nelem] > 0 */
     uint32_t *value; /* [nelem] */
     int64_t base, slack; /* solve.h */
+    int64_t upper;       /* only what is cheaper is sought; INT64_MAX: whatever there is */
 } rl_cover;
 
 /* A choice for each op of a cover; cost and bound are without base.  proven: but for the slack none costs less. */
@@ -102,7 +103,7 @@ rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *ru
  * file says.  False, and choice as it was, where not, or where the deadline (rl_work_seconds) came first. */
 bool rl_component_cut(rl_arena *mem, const rl_cover *p, double deadline, rl_cover_choice *choice);
 
-/* solve_search.c: the least total of one component; bound == cost when proven.  try is one quick run; solve goes on from its
+/* solve_search.c: the least total of one component, or that it is not below upper; bound == cost when proven.  try is one quick run; solve goes on from its
  * result until the total is proven or the deadline (rl_work_seconds) is over. */
 rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadline);
 void rl_component_solve(rl_arena *mem, const rl_cover *p, double deadline, rl_cover_choice *choice);

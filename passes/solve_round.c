@@ -16,6 +16,7 @@ bool rl_cover_round(rl_arena *mem, const rl_cover *p, rl_cover *out, int64_t *of
     bool any = false;
     rl_cover q = *p;
     q.slack = 0;
+    q.upper = INT64_MAX;
     q.op = rl_copy(mem, q.op, q.nop * sizeof *q.op);
     q.weight = rl_copy(mem, q.weight, q.nelem * sizeof *q.weight);
     *off = 0;

@@ -34,8 +34,13 @@ typedef struct {
     rl_cover_choice best;
 } search;
 
-static bool proven(const search *s) {
-    return s->best.bound >= s->best.cost;
+/* What is not cheaper than this is not sought. */
+static int64_t known(const search *s) {
+    return RL_MIN(s->best.cost, s->p->upper);
+}
+
+static bool done(const search *s) {
+    return s->best.bound >= known(s);
 }
 
 static bool late(const search *s) {
@@ -43,11 +48,11 @@ static bool late(const search *s) {
 }
 
 static void note_bound(search *s, int64_t bound) {
-    s->best.bound = RL_MAX(s->best.bound, RL_MIN(bound, s->best.cost));
+    s->best.bound = RL_MAX(s->best.bound, RL_MIN(bound, known(s)));
 }
 
 static rl_run_result attempt(search *s, rl_arena *mem, rl_run run) {
-    run.upper = s->best.cost;
+    run.upper = s->best.cost == INT64_MAX ? INT64_MAX : known(s); /* the first finds some choice */
     run.deadline = s->deadline;
     rl_run_result r = rl_frontier_run(mem, s->p, &run);
     if (r.found && r.cost < s->best.cost) {
@@ -76,7 +81,7 @@ static bool is_easy(const search *s) {
     uint32_t ncfg = 0;
     for (uint32_t e = 0; e < s->p->nelem; e++) most = RL_MAX(most, s->p->weight[e]);
     for (uint32_t o = 0; o < s->p->nop; o++) ncfg += s->p->op[o].ncfg;
-    return s->best.cost - s->best.bound < most || ncfg <= FEW_CONFIGS;
+    return known(s) - s->best.bound < most || ncfg <= FEW_CONFIGS;
 }
 
 static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
@@ -90,19 +95,19 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
     rl_arena_init(&tmp[0], mem->ctx);
     rl_arena_init(&tmp[1], mem->ctx);
     rl_arena_init(&beam, mem->ctx);
-    for (uint32_t cap = FIRST_CAP, turn = 1; !proven(s) && !late(s) && cap <= wide; cap *= 2, turn ^= 1) {
+    for (uint32_t cap = FIRST_CAP, turn = 1; !done(s) && !late(s) && cap <= wide; cap *= 2, turn ^= 1) {
         rl_arena_free(&tmp[turn]);
-        for (bool easy = cap == FIRST_CAP && is_easy(s); nshare < (easy ? 1 : RL_MAXSHARE) && !proven(s);) {
+        for (bool easy = cap == FIRST_CAP && is_easy(s); nshare < (easy ? 1 : RL_MAXSHARE) && !done(s);) {
             shares[0][nshare] = share(s, mem, seq[0], nshare > 0, NULL);
             shares[1][nshare] = share(s, mem, seq[1], false, nshare > 0 ? &shares[0][nshare] : NULL);
             nshare++;
             attempt(s, &beam, (rl_run){.seq = seq[0], .cap = FIRST_CAP, .shares = shares[0], .nshare = nshare});
             rl_arena_free(&beam);
         }
-        if (proven(s)) break;
+        if (done(s)) break;
         rl_run relaxed = {.seq = seq[turn], .cap = RL_MIN(cap, most), .relax = true, .guide = guide, .shares = shares[turn], .nshare = nshare, .record = true};
         guide = attempt(s, &tmp[turn], relaxed).layer;
-        if (proven(s) || late(s)) break;
+        if (done(s) || late(s)) break;
         attempt(s, &beam, (rl_run){.seq = seq[!turn], .cap = RL_MIN(cap * BEAM_FACTOR, wide), .guide = guide, .shares = shares[!turn], .nshare = nshare});
         rl_arena_free(&beam);
     }
@@ -114,7 +119,7 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
 static void probe(search *s, const rl_arrangement *all, uint32_t n) {
     rl_arena tmp;
     rl_arena_init(&tmp, s->mem->ctx);
-    for (uint32_t k = 0; k < n && !proven(s) && (!k || !late(s)); k++) {
+    for (uint32_t k = 0; k < n && !done(s) && (!k || !late(s)); k++) {
         attempt(s, &tmp, (rl_run){.seq = all[k].seq, .cap = PROBE_CAP, .extra = EXTRA_FACTOR * PROBE_CAP});
         rl_arena_free(&tmp);
     }
@@ -127,10 +132,10 @@ rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadli
     rl_arrangement all[RL_MAXARRANGE];
     uint32_t n = rl_arrange(&tmp, p, all);
     probe(&s, all, n);
-    if (!proven(&s)) rl_component_cut(mem, p, deadline, &s.best);
-    if (!proven(&s) && !late(&s)) attempt(&s, &tmp, (rl_run){.seq = reversed(&tmp, all[0].seq, p->nop), .cap = PROBE_CAP, .relax = true});
+    if (!done(&s)) rl_component_cut(mem, p, deadline, &s.best);
+    if (!done(&s) && !late(&s)) attempt(&s, &tmp, (rl_run){.seq = reversed(&tmp, all[0].seq, p->nop), .cap = PROBE_CAP, .relax = true});
     rl_arena_free(&tmp);
-    s.best.proven = proven(&s);
+    s.best.proven = s.best.bound >= s.best.cost;
     return s.best;
 }
 
@@ -143,5 +148,5 @@ void rl_component_solve(rl_arena *mem, const rl_cover *p, double deadline, rl_co
     alternate(&s, &tmp, rl_arrange_better(&tmp, p, all[0], deadline).seq);
     rl_arena_free(&tmp);
     *choice = s.best;
-    choice->proven = proven(&s);
+    choice->proven = s.best.bound >= s.best.cost;
 }
