@@ -118,7 +118,7 @@ void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_are
 /* wide: for components where some class has more than MANYATOM atoms, too: with so many, what is kept class by class fits together badly. */
 enum { MANYATOM = 12 };
 typedef struct { uint32_t mostkept; rl_keepway way; bool wide, folded; } attempt; /* folded: by the orders of folded candidates, where there are such */
-static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true, false},  {4, RL_KEEP_PLAIN, false, false},  {4, RL_KEEP_PLAIN, false, true},
+static const attempt attempts[] = {{3, RL_KEEP_PLAIN, true, false},  {4, RL_KEEP_PLAIN, false, true},   {4, RL_KEEP_PLAIN, false, false},
                                    {5, RL_KEEP_ROLES, true, false},  {5, RL_KEEP_SHARED, true, false},  {5, RL_KEEP_TWINS, false, false},
                                    {6, RL_KEEP_TWINS, false, false}, {5, RL_KEEP_FULL, false, false}};
 
