@@ -1,6 +1,20 @@
 /* Labels of ops that treat elements alike but along some axes: pointwise, reductions, normalizations, quantization. */
 #include "legal_labels.h"
 
+/* Sizes that may turn out to be one, or 1 and broadcast: wherever the dim lies, it lies there in all operands, and is not cut. */
+static void block_unequal(rl_labels *b) {
+    for (uint32_t l = 0; l < b->nlabel && b->ok; l++) {
+        rl_dim size = 1;
+        for (uint32_t o = 0; o < b->op->noperand; o++) {
+            uint32_t u = b->label[l].unit[o];
+            if (u == RL_NONE) continue;
+            rl_dim s = b->p->unit.p[u].size;
+            if (size != 1 && s != size) b->label[l].role = RL_T_AXIS;
+            size = s;
+        }
+    }
+}
+
 void rl_label_pointwise(rl_labels *b) {
     uint32_t out = rl_labels_operand(b, 0, true);
     if (!b->ok) return;
@@ -19,6 +33,7 @@ void rl_label_pointwise(rl_labels *b) {
         for (uint32_t d = 0; d < r && b->ok; d++) rl_labels_at(b, rank - r + d, o, d);
     }
     if (rl_op_may_train(b->n)) b->ok = false;
+    block_unequal(b);
 }
 
 void rl_label_expand(rl_labels *b) {

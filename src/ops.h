@@ -5,7 +5,7 @@
  * id names the enum constant (RL_OP_Relu; com.microsoft ops are prefixed: RL_OP_ms_Gelu).  Rows are sorted by id.
  * CLASS says which orders of dims may meet at the op's operands; legal.c and lower.c have one handler per class:
  *
- *   POINTWISE   every input and output broadcasts together (numpy rules); any order
+ *   POINTWISE   every input and output broadcasts together (numpy rules); any order. A dim of sizes that may turn out to be one, or 1, is not cut
  *   EXPAND      Expand: input 0 broadcast to a shape of numbers and sizes of inputs
  *   REDUCE      input 0 loses (or keeps as 1) the dims `axes`; any order
  *   GLOBALPOOL  GlobalAveragePool, GlobalMaxPool, GlobalLpPool: all dims after the first two become 1

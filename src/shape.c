@@ -156,13 +156,6 @@ static bool not_less(const rl_shaper *s, rl_dim a, rl_dim b) {
     return d != UNKNOWN && (rl_dim_known(d) || rl_shape_least(s, d) > 0);
 }
 
-rl_dim rl_shape_min(const rl_shaper *s, rl_dim a, rl_dim b) {
-    if (a == UNKNOWN || b == UNKNOWN) return UNKNOWN;
-    if (a == b || not_less(s, b, a)) return a;
-    if (not_less(s, a, b)) return b;
-    return derived_pair(s, "min", a, b);
-}
-
 /* Is m the symbol that rl_shape_derived gave for d and something?  op: "?min(" or "?max(". */
 static bool made_of(const rl_shaper *s, const char *op, rl_dim m, rl_dim d) {
     rl_str name = rl_dim_name(s->ctx, m);
@@ -172,6 +165,15 @@ static bool made_of(const rl_shaper *s, const char *op, rl_dim m, rl_dim d) {
     if (t.n + 7 > n) return false;
     return (rl_same_bytes(name + 5, t.p, t.n) && name[5 + t.n] == '|') ||
            (rl_same_bytes(name + n - 1 - t.n, t.p, t.n) && name[n - 2 - t.n] == '|');
+}
+
+rl_dim rl_shape_min(const rl_shaper *s, rl_dim a, rl_dim b) {
+    if (a == UNKNOWN || b == UNKNOWN) return UNKNOWN;
+    if (a == b || not_less(s, b, a)) return a;
+    if (not_less(s, a, b)) return b;
+    if (made_of(s, "?min(", a, b)) return a;
+    if (made_of(s, "?min(", b, a)) return b;
+    return derived_pair(s, "min", a, b);
 }
 
 bool rl_shape_broadcast(const rl_shaper *s, rl_dim a, rl_dim b, rl_dim *d) {

@@ -319,13 +319,17 @@ static bool not_less(const rl_shaper *s, cell a, cell b) {
     return o == 0 || o == 1 || (not_negative(s, a) && b.kind == CELL_INT && a.num == 1 && rl_shape_least(s, a.sym) >= b.num);
 }
 
+static bool is_count(const rl_shaper *s, cell c) {
+    return c.kind == CELL_INT ? c.num >= 0 : not_negative(s, c);
+}
+
 static cell extreme(const rl_shaper *s, binary op, cell a, cell b) {
     if (a.kind == CELL_FLOAT && b.kind == CELL_FLOAT) return of_float(op == MIN ? fmin(a.f, b.f) : fmax(a.f, b.f));
     if (not_less(s, a, b)) return op == MIN ? b : a;
     if (not_less(s, b, a)) return op == MIN ? a : b;
     rl_dim x = size_of(s, a), y = size_of(s, b), d;
     if (x == UNKNOWN || y == UNKNOWN) return none;
-    if (op == MIN) return not_negative(s, a) && not_negative(s, b) ? symbol(rl_shape_min(s, x, y), 1) : none;
+    if (op == MIN) return is_count(s, a) && is_count(s, b) ? symbol(rl_shape_min(s, x, y), 1) : none;
     if (rl_dim_known(x) || rl_dim_known(y)) return symbol(rl_shape_derived(s, "most", x, y), 1);
     return rl_shape_broadcast(s, x, y, &d) ? symbol(d, 1) : none;
 }

@@ -36,6 +36,7 @@ class Comparison:
         self.value = {}     # file's value -> ours
         self.said = {}      # and back
         self.atom = {}      # file's value -> its atoms in our numbers
+        self.idle = set()   # file's values without elements that are gone here, as constants, and cost nothing there
 
     def run(self):
         self.match_values()
@@ -50,7 +51,10 @@ class Comparison:
             if member is None:
                 if value.name not in self.sizes.elem:
                     raise Refused(f"value {v}: the model has no tensor '{value.name}'")
-                self.lost.append(f"value '{value.name}'")
+                if self.problem.model.empty(value.name) and self.costs_nothing(v):
+                    self.idle.add(v)
+                else:
+                    self.lost.append(f"value '{value.name}'")
                 continue
             ours = self.problem.values[member.value]
             if member.value in taken:
@@ -62,6 +66,11 @@ class Comparison:
             for i, size in enumerate(value.sizes):
                 self.same_size(value.name, size, self.problem.forest.size[ours.units[member.seq[i]]])
             self.same_bytes(value)
+
+    def costs_nothing(self, v):
+        """Do only fixed ops read or make it, all of them in the same order?"""
+        readers = [op for op in self.proof.ops if any(p.value == v for p in op.pins)]
+        return all(op.fixed for op in readers) and len({p.stands for op in readers for p in op.pins if p.value == v}) < 2
 
     def text(self, ours):
         one = lambda d: str(d[0]) if known(d) else "?"
@@ -109,6 +118,8 @@ class Comparison:
             if op.pins:
                 said[(op.role, op.name)].append(k)
         for key, ops in said.items():
+            if all(p.value in self.idle for k in ops for p in self.proof.ops[k].pins):
+                continue
             if any(p.value not in self.value for k in ops for p in self.proof.ops[k].pins):
                 self.lost.append(f"{key[0]} '{key[1]}'")
                 ours.pop(key, None)

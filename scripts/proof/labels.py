@@ -193,6 +193,9 @@ class Builder:
                 self.broadcast(self.operand(k), rank)
         if self.node.op == "Dropout" and self.node.inp(2):
             raise Fixed  # it may be training
+        for label in self.work.labels:
+            if not sizes_agree(self.problem, label):
+                label.role = AXIS  # wherever it lies
 
     def expand(self):
         y, x = self.operand(0, True), self.operand(0)
@@ -684,7 +687,7 @@ TABLE = (
 def work_of(problem, node):
     """The op's labels with its free dims linked, or None: it is fixed."""
     work = described(problem, node, Builder.own_orders) or described(problem, node, handler_of(node))
-    if work is None or not (operands_known(problem, work) and sizes_agree(problem, work) and link(problem, work)):
+    if work is None or not (operands_known(problem, work) and all(sizes_agree(problem, lab) for lab in work.labels if lab.role == FREE) and link(problem, work)):
         return None
     return work
 
@@ -711,9 +714,9 @@ def operands_known(problem, work):
     return True
 
 
-def sizes_agree(problem, work):
+def sizes_agree(problem, label):
     """A symbolic size that meets another may turn out to be 1 and broadcast."""
-    return all(len({problem.forest.size[u] for u in lab.unit.values()}) < 2 for lab in work.labels if lab.role == FREE)
+    return len({problem.forest.size[u] for u in label.unit.values()}) < 2
 
 
 def link(problem, work):

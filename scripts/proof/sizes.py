@@ -323,7 +323,15 @@ class Sizes:
         apart = tuple(x - y for x, y in zip(other, one))
         if apart[0] == apart[1] or (known(one) and one[0] <= self.least(other)) or self.least(apart):
             return tuple(map(min, a, b))
+        for least, size in ((a, b), (b, a)):
+            if self.is_smaller_of(least, size):
+                return least
         return self.symbol(("min", one[0] if known(one) else one[:2], other[:2]))
+
+    def is_smaller_of(self, least, size):
+        """Is it the symbol for the smaller of this size and another?"""
+        name = self.symbols.name.get((0, least[0]), ("",))
+        return name[0] == "min" and name == self.symbols.name.get((1, least[1])) and (size[0] if known(size) else size[:2]) in name[1:]
 
     def larger(self, a, b):
         """Of two sizes, of which one may be negative (256-N); a symbol where that hangs on what they are."""

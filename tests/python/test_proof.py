@@ -876,6 +876,58 @@ def unet_model(levels, stem):
     return test_targets.model_of(nodes + [node("Relu", [up], ["y"])], [("x", T.FLOAT, ["N", "H", "W", 2])], [("y", T.FLOAT, None)], [w])
 
 
+def unequal_model(r):
+    """Pointwise ops, some of them in other sequences of the dims, of inputs whose sizes have other names: those of H, A and B may be equal, or some of them 1."""
+    node, nodes = test_targets.h.make_node, []
+    dims = {"x": ["N", "H", 4, 8], "z": ["N", "A", 4, 8], "m": ["A", 4, 8], "q": ["N", 1, "B", 8], "v": ["A", 1, 1]}
+
+    def add(op, *x, **attrs):
+        nodes.append(node(op, list(x), [f"t{len(nodes)}"], **attrs))
+        return nodes[-1].output[0]
+
+    whole = ["x", "z"]
+    for _ in range(r.randint(2, 5)):
+        perm = r.sample(range(4), 4)
+        y = add(r.choice(["Add", "Mul", "Max"]), *(add("Transpose", r.choice(whole), perm=perm) for _ in range(2)))
+        if r.random() < 0.3:
+            y = add("Softmax", y, axis=r.randrange(4))
+        y = add("Transpose", y, perm=[perm.index(k) for k in range(4)])
+        whole.append(add(r.choice(["Add", "Mul"]), y, r.choice("mqv")) if r.random() < 0.5 else y)
+    read = {x for n in nodes for x in n.input}
+    return test_targets.model_of(nodes, [(x, T.FLOAT, d) for x, d in dims.items() if x in read], [(whole[-1], T.FLOAT, None)], opset=17)
+
+
+def run_open(path, sizes, seed):
+    """What the model makes of random inputs of these sizes; None where it does not run."""
+    r = np.random.default_rng(seed)
+    feeds = {i.name: r.standard_normal([sizes.get(d.dim_param, d.dim_value) for d in i.type.tensor_type.shape.dim]).astype(np.float32)
+             for i in onnx.load(path).graph.input}
+    try:
+        return common.run_ort(path, feeds)
+    except Exception:
+        return None
+
+
+def unequal_sizes(prog, tmp):
+    """Sizes of several names, which may be equal or 1: what is added has its dims in any sequence, the same in all operands."""
+    src, node = tmp / "unequal.onnx", test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["a"], perm=[0, 2, 1]), node("Transpose", ["z"], ["b"], perm=[0, 2, 1]), node("Add", ["a", "b"], ["s"]),
+             node("Transpose", ["s"], ["y"], perm=[0, 2, 1])]
+    onnx.save(test_targets.model_of(nodes, [("x", T.FLOAT, ["N", "H", 4]), ("z", T.FLOAT, ["N", "A", 4])], [("y", T.FLOAT, None)]), src)
+    why, lost, words, out = by_both(prog, src, tmp, "onnx")
+    if why or lost or claim(words)[0]:
+        yield f"{why or lost or claim(words)}"
+    for seed in range(60):
+        onnx.save(unequal_model(random.Random(seed)), src)
+        why, lost, _, out = by_both(prog, src, tmp, ("onnx", "generic")[seed % 2])
+        if why or lost:
+            yield f"random {seed}: {why or lost}"
+        for h, a, b in ((5, 5, 5), (5, 1, 5), (1, 5, 5), (5, 5, 1), (1, 1, 7)):
+            was, now = (run_open(x, {"N": 2, "H": h, "A": a, "B": b}, seed) for x in (src, out))
+            if was and not (now and all(x.shape == y.shape and np.allclose(x, y, atol=1e-5) for x, y in zip(was, now))):
+                yield f"random {seed}: other results where H, A, B are {h}, {a}, {b}"
+
+
 def equal_sizes(prog, tmp):
     """Off a Concat's axis sizes are equal, by whatever name; what is proved by that is refused of a model whose Concat does not say it."""
     node = test_targets.h.make_node
@@ -1174,6 +1226,31 @@ def rotary(prog, tmp):
             yield f"{name}: {r.message} {found}"
 
 
+def written_nowhere(prog, tmp):
+    """Masks that exporters write window by window, x[:0, 3:] = 1: where a window is empty, so are the rows and what is written. What is made of one is too much
+    for the program to compute, so its nodes are in the file; those of the other are gone."""
+    node = test_targets.h.make_node
+    nodes = [node("Slice", ["range", "zero", "zero"], ["none"]), node("Unsqueeze", ["none", "last"], ["a"]), node("Unsqueeze", ["range", "zero"], ["b"]),
+             node("Add", ["a", "b"], ["sum"]), node("Shape", ["sum"], ["grid"]), node("Expand", ["a", "grid"], ["rows"]),
+             node("Expand", ["b", "grid"], ["columns"]), node("Unsqueeze", ["rows", "last"], ["r"]), node("Unsqueeze", ["columns", "last"], ["c"]),
+             node("Concat", ["r", "c"], ["at"], axis=-1)]
+    for k in "pq":
+        nodes += [node("Expand", ["one", "grid"], [f"ones{k}"]), node("ConstantOfShape", ["size"], [f"empty{k}"]),
+                  node("ScatterND", [f"empty{k}", "at", f"ones{k}"], [f"mask{k}"]), node("Reshape", [f"mask{k}", "cut"], [f"cut{k}"]),
+                  node("Transpose", [f"cut{k}"], [f"turned{k}"], perm=[0, 2, 1, 3]), node("Reshape", [f"turned{k}", "last"], [f"flat{k}"])]
+    nodes += [node("Unsqueeze", ["flatp", "zero"], ["across"]), node("Unsqueeze", ["flatp", "last"], ["down"]), node("Sub", ["across", "down"], ["apart"]),
+              node("Add", ["x", "flatq"], ["s"]), node("Add", ["s", "apart"], ["z"]), node("Transpose", ["z"], ["t"], perm=[0, 2, 1]),
+              node("Softmax", ["t"], ["y"], axis=-1)]
+    weights = {"range": np.arange(3), "zero": np.array([0]), "last": np.array([-1]), "one": np.ones(1, np.float32), "size": np.array([72, 72]),
+               "cut": np.array([9, 8, 9, 8])}
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, [2, 5184, 5184])], [("y", T.FLOAT, [2, 5184, 5184])], opset=17)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in weights.items())
+    onnx.save(model, tmp / "written.onnx")
+    why, lost, words, out = by_both(prog, tmp / "written.onnx", tmp, "onnx")
+    if why or lost or claim(words)[0] != 1:
+        yield f"{why or lost or claim(words)}"
+
+
 def fewer_of_more_bytes(prog, tmp):
     """Attention over two joined sequences, of which one is cut out again: a Slice that writes its rows in the heads' order saves a small Transpose, and another
     moves all rows, so fewer Transposes move more bytes than the claim's."""
@@ -1200,10 +1277,10 @@ def fewer_of_more_bytes(prog, tmp):
 
 # ---------------------------------------------------------------------------------------------------- mutated
 
-MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_results, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
+MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_results, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "unequal sizes": unequal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
           "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant,
           "sequences": sequences, "known elements": known_elements, "frames": frames, "names of outside": names_of_outside, "rotary": rotary,
-          "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
+          "written nowhere": written_nowhere, "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
 
 
 def mutated(prog, cache, sources, count, seed):

@@ -128,6 +128,8 @@ TEST(slices) {
     INFER(CUT("f32[2,N]", "0", "1", "1"), "f32[2,1]");
     INFER(CUT("f32[2,N]", "-1", "9223372036854775807", "1"), "f32[2,1]");
     INFER(CUT("f32[2,N]", "0", "5", "1"), "f32[2,'?min(5|N)']");
+    INFER("in %x f32[2,N] const %five i64[1] {5} const %s i64[1] {0} const %a i64[1] {1}\n"
+          "%n = Shape(%x) start=1 %e = Min(%n, %five) %y = Slice(%x, %s, %e, %a) out %y", "f32[2,'?min(5|N)']");
     INFER(CUT("f32[2,N]", "0", "9223372036854775807", "2"), "f32[2,floor((N+1)/2)]");
     INFER(CUT("f32[2,N]", "-1", "-9223372036854775807", "-1"), "f32[2,N]");
     INFER(CUT("f32[2,4]", "0", "4", "0"), "step of axis 1 is 0");
