@@ -8,6 +8,7 @@
 #include "charge.h"
 #include "bound.h"
 #include "prove.h"
+#include "prove_order.h"
 #include <string.h>
 
 /* Most states of one component's table: some 100 MB. */
@@ -34,8 +35,8 @@ static bool time_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out) {
     return true;
 }
 
-/* Returns for each part its component. */
-static const uint32_t *make_parts(rl_prove_maker *m, has_part *has, rl_cert *c) {
+/* Returns for each part its component.  arranged: [ncomp] not in the sequence of the graph. */
+static const uint32_t *make_parts(rl_prove_maker *m, has_part *has, const bool *arranged, rl_cert *c) {
     const rl_plan *p = m->p;
     uint32_t *n = rl_new(m->mem, uint32_t, p->ncomp), *part = rl_new(m->mem, uint32_t, p->ncomp), total = 0;
     uint32_t *comp = rl_new(m->mem, uint32_t, p->ncomp + 1);
@@ -54,6 +55,8 @@ static const uint32_t *make_parts(rl_prove_maker *m, has_part *has, rl_cert *c) 
         rl_cert_part *x = &out[part[p->op.p[k].comp]];
         ((uint32_t *)x->op)[x->nop++] = m->op[k];
     }
+    for (uint32_t k = 0; k < total; k++)
+        if (arranged[comp[k]]) rl_prove_arrange(m->mem, c, &out[k], rl_work_seconds() + 1);
     c->part = out;
     c->npart = total;
     return comp;
@@ -105,7 +108,7 @@ static void make_cost(rl_prove_maker *m, bool stands) {
 /* The first part: what is bounded, with the atoms that are kept for it. Returns for each part its component. */
 static const uint32_t *make_count(rl_prove_maker *m) {
     const rl_plan *p = m->p;
-    const uint32_t *comp = make_parts(m, count_part, &m->c);
+    const uint32_t *comp = make_parts(m, count_part, m->arranged[0], &m->c);
     m->c.bound = bound_of(m, &m->c, comp);
     for (uint32_t c = 0; c < p->cls.n; c++) {
         if (m->value[c] == RL_NONE || !m->dropped[p->cls.p[c].comp]) continue;
@@ -143,7 +146,7 @@ static const uint32_t *make_time(rl_prove_maker *m, bool stands) {
     bool *in_part = rl_new(m->mem, bool, p->ncomp);
     rl_cert *t = &m->time;
     *t = (rl_cert){.by_time = true, .fixed = m->c.fixed, .rate = m->c.rate, .nvalue = m->c.nvalue, .nop = m->c.nop, .value = v, .op = m->c.op};
-    const uint32_t *comp = make_parts(m, time_part, t);
+    const uint32_t *comp = make_parts(m, time_part, m->arranged[1], t);
     for (uint32_t k = 0; k < t->npart; k++) in_part[comp[k]] = true;
     for (uint32_t c = 0; c < p->cls.n; c++) {
         const rl_cls *x = &p->cls.p[c];
@@ -200,29 +203,37 @@ static bool take_lesser(rl_prove_maker *m, uint32_t comp) {
     return true;
 }
 
-/* No part: the bound is what fixed ops name. */
-static void leave_out(rl_prove_maker *m, uint32_t comp, bool *dropped) {
-    for (uint32_t k = 0; k < m->p->ncomp; k++) dropped[k] |= m->p->twin[k] == m->p->twin[comp];
+static void set_twins(const rl_plan *p, uint32_t comp, bool *of, bool is) {
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        if (p->twin[k] == p->twin[comp]) of[k] = is;
 }
 
+/* Left out there is no part: the bound is what fixed ops name. */
 static void leave_out_count(rl_prove_maker *m, uint32_t comp) {
-    if (!take_lesser(m, comp)) leave_out(m, comp, m->dropped);
+    if (!take_lesser(m, comp)) set_twins(m->p, comp, m->dropped, true);
 }
 
-static void leave_out_time(rl_prove_maker *m, uint32_t comp) { leave_out(m, comp, m->slow); }
+static void leave_out_time(rl_prove_maker *m, uint32_t comp) { set_twins(m->p, comp, m->slow, true); }
 
-/* Makes c and checks it; what cannot be decided is replaced or left out, and then there is half as much work to be done. */
+/* Makes c and checks it; what cannot be decided is taken in another sequence, then replaced or left out, and then there is half as much work to be
+ * done. */
 static rl_status check_parts(rl_pass_run *r, rl_prove_maker *m, const rl_cert *c, const uint32_t *make(rl_prove_maker *m),
                              void leave(rl_prove_maker *m, uint32_t comp)) {
     uint64_t work = most_work(r->opt);
-    rl_status s;
-    for (uint32_t i = 0;; i++, work /= 2) {
+    bool *arranged = m->arranged[c->by_time], *was_arranged = rl_new(m->mem, bool, m->p->ncomp);
+    for (uint32_t i = 0;;) {
         uint32_t part;
         const uint32_t *comp = make(m);
-        s = rl_cert_check(r->g->ctx, c, MOSTSTATES, work, &part);
+        rl_status s = rl_cert_check(r->g->ctx, c, MOSTSTATES, work, &part);
         if (s == RL_OK || part == RL_NONE || i == MOSTDROPS) return s;
-        rl_log(r->g->ctx, RL_LOG_DEBUG, "prove: %s: left out", r->g->ctx->error);
+        bool again = !was_arranged[comp[part]];
+        rl_log(r->g->ctx, RL_LOG_DEBUG, "prove: %s: %s", r->g->ctx->error, again ? "arranged" : "left out");
+        set_twins(m->p, comp[part], was_arranged, true);
+        set_twins(m->p, comp[part], arranged, again);
+        if (again) continue;
         leave(m, comp[part]);
+        work /= 2;
+        i++;
     }
 }
 
@@ -248,6 +259,7 @@ static rl_status prove(rl_pass_run *r, rl_arena *mem) {
     rl_prove_maker m = {.p = r->plan, .mem = mem, .known.mem = mem, .open.mem = mem};
     rl_proof *x = &r->out->proof;
     m.dropped = rl_new(mem, bool, r->plan->ncomp), m.slow = rl_new(mem, bool, r->plan->ncomp);
+    for (uint32_t i = 0; i < 2; i++) m.arranged[i] = rl_new(mem, bool, r->plan->ncomp);
     m.least = rl_copy(mem, r->plan->least, r->plan->ncomp * sizeof *m.least), m.from = rl_new(mem, uint32_t, r->plan->ncomp);
     for (uint32_t k = 0; k < r->plan->ncomp; k++) m.from[k] = r->plan->lesser.n;
     m.c.bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;

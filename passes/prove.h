@@ -16,6 +16,7 @@ typedef struct {
     rl_least *least;      /* [ncomp] the bound */
     uint32_t *from;       /* [ncomp] of twins the first's: lower bounds that were not tried are before this one in p->lesser */
     bool *dropped, *slow; /* [ncomp] the checker could not decide its bound, or that of its time: it has none */
+    bool *arranged[2];    /* [ncomp] of the bound, and of that of times: the ops are not in the sequence of the graph (prove_order.c) */
 } rl_prove_maker;
 
 /* With one token at most that a pin has it can only do what the model does. */

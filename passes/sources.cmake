@@ -71,6 +71,7 @@ list(APPEND RL_SOURCES
   passes/price.c
   passes/prove.c
   passes/prove_graph.c
+  passes/prove_order.c
   passes/route.c
   passes/route_ends.c
   passes/run_pass.c

@@ -1,6 +1,7 @@
 /* passes/prove.c: where the checker cannot decide a bound within its limit, a lower one that was known before is proved; where there is none,
  * the component is left out, and the others stay. */
 #include "../../passes/pass.h"
+#include "../../passes/prove_order.h"
 #include "../../src/shape.h"
 #include "../../src/text.h"
 #include "check.h"
@@ -117,7 +118,30 @@ TEST(time_of_the_run) {
     rl_ctx_free(ctx);
 }
 
+/* Pairs of ops on a value each, the two of a pair far apart, and one op on all values: pairs come together, and each op once. */
+TEST(arranged) {
+    CHECK_CTX(ctx)
+    enum { NVALUE = 12, NOP = 2 * NVALUE + 1 };
+    rl_cert_pin pin[NVALUE];
+    rl_cert_op op[NOP] = {[NOP - 1] = {.npin = NVALUE, .pin = pin}};
+    uint32_t number[NOP], at[NOP] = {0}, far = 0;
+    for (uint32_t v = 0; v < NVALUE; v++) pin[v] = (rl_cert_pin){.value = v};
+    for (uint32_t k = 0; k < NOP; k++) {
+        number[k] = k;
+        if (k < 2 * NVALUE) op[k] = (rl_cert_op){.npin = 1, .pin = &pin[k % NVALUE]};
+    }
+    rl_cert c = {.nvalue = NVALUE, .nop = NOP, .op = op};
+    rl_cert_part part = {.nop = NOP, .op = number};
+    rl_prove_arrange(&ctx->mem, &c, &part, rl_work_seconds() + 10);
+    for (uint32_t k = 0; k < NOP; k++) at[part.op[k]] = k + 1;
+    for (uint32_t k = 0; k < NOP; k++) CHECK(at[k] > 0);
+    for (uint32_t v = 0; v < NVALUE; v++) far += at[v] + 1 != at[v + NVALUE] && at[v + NVALUE] + 1 != at[v];
+    CHECK(far <= 1);
+    rl_ctx_free(ctx);
+}
+
 int main(void) {
+    RUN(arranged);
     RUN(undecided);
     RUN(outside);
     RUN(lesser);
