@@ -1,6 +1,6 @@
 """Numbers for unknown sizes with which the model runs.
 
-The inputs of a Concat have the same sizes off its axis. Where two of them differ in the worlds (sizes.py), some symbol has a number that no run
+The inputs of a Concat have the same sizes off its axis, and those of a MatMul along what is summed. Where two of them differ in the worlds (sizes.py), some symbol has a number that no run
 gives it, and gets another one:
 
     A against H                    A gets the number of H
@@ -23,20 +23,28 @@ APART = 200
 
 
 def differences(graph, sizes):
-    """{(Concat's result, input, dim): the two sizes in all worlds}, of those that should be equal; numbers say nothing of symbols."""
+    """{(result, input, dim): the two sizes in all worlds}, of those that should be equal; numbers say nothing of symbols."""
     found = {}
+
+    def note(place, pair):
+        if pair[0][:2] != pair[1][:2] and not any(map(known, pair)):
+            found[place] = pair
+
     for n in graph.nodes:
-        if n.op != "Concat" or n.domain:
+        if n.op not in ("Concat", "MatMul") or n.domain:
             continue
         types = [[w.type.get(x, (0, None))[1] for w in sizes.worlds] for x in n.input]
+        if n.op == "MatMul":
+            if all(t and all(t) for t in types):
+                note((n.out(0), 1, 0), [tuple(d[-1] for d in types[0]), tuple(d[-2:][0] for d in types[1])])
+            continue
         if any(d is None or len(d) != len(types[0][0]) for t in types for d in t if types[0][0] is not None) or types[0][0] is None:
             continue
         axis = n.attr("axis", 1) % max(1, len(types[0][0]))
         for k, t in enumerate(types[1:], 1):
             for d in range(len(t[0])):
-                pair = [tuple(w[d] for w in x) for x in (types[0], t)]
-                if d != axis and pair[0][:2] != pair[1][:2] and not any(map(known, pair)):
-                    found[n.out(0), k, d] = pair
+                if d != axis:
+                    note((n.out(0), k, d), [tuple(w[d] for w in x) for x in (types[0], t)])
     return found
 
 

@@ -929,7 +929,7 @@ def unequal_sizes(prog, tmp):
 
 
 def equal_sizes(prog, tmp):
-    """Off a Concat's axis sizes are equal, by whatever name; what is proved by that is refused of a model whose Concat does not say it."""
+    """Off a Concat's axis, and along what a MatMul sums, sizes are equal, by whatever name; what is proved by that is refused of a model whose Concat does not say it."""
     node = test_targets.h.make_node
     multiples = [*scaled("x", "a", 2), *scaled("z", "b", 4), *[node("Transpose", [x], [x + "t"], perm=[0, 2, 3, 1]) for x in "ab"],
                  node("Concat", ["at", "bt"], ["c"], axis=3), node("Transpose", ["c"], ["y"], perm=[0, 3, 1, 2])]
@@ -937,7 +937,10 @@ def equal_sizes(prog, tmp):
     double = [node("Concat", ["u", "u"], ["w"], axis=0), *[node("Transpose", [x], [x + "t"], perm=[0, 2, 1]) for x in "abw"], node("Concat", ["at", "bt", "wt"], ["c"], axis=1),
               node("Relu", ["c"], ["r"]), node("Transpose", ["r"], ["y"], perm=[0, 2, 1])]
     double = test_targets.model_of(double, [(x, T.FLOAT, [x, 4, 6]) for x in "abu"], [("y", T.FLOAT, None)])
-    for name, model, fewest in [("two names", added_model(["a", "b"]), 1), ("multiples", multiples, 0), ("two names of a double", double, 0)] + [(f"U-Net of {n}, stem {s}", unet_model(n, s), 1) for n in (1, 2, 4) for s in (1, 2)]:
+    back = lambda x: node("Transpose", [x], [x + "t"], perm=[0, 2, 1])
+    summed = [back("q"), back("v"), node("Add", ["qt", "m"], ["s"]), node("Softmax", ["s"], ["p"], axis=-1), node("MatMul", ["p", "vt"], ["o"]), back("o")]
+    summed = test_targets.model_of(summed, [("q", T.FLOAT, ["N", "K", "L"]), ("m", T.FLOAT, ["M"]), ("v", T.FLOAT, ["N", 4, "M"])], [("ot", T.FLOAT, None)])
+    for name, model, fewest in [("two names", added_model(["a", "b"]), 1), ("multiples", multiples, 0), ("two names of a double", double, 0), ("summed", summed, 0)] + [(f"U-Net of {n}, stem {s}", unet_model(n, s), 1) for n in (1, 2, 4) for s in (1, 2)]:
         onnx.save(model, tmp / "equal.onnx")
         why, lost, words, out = by_both(prog, tmp / "equal.onnx", tmp, "onnx")
         if why or lost or claim(words)[0] != fewest:
