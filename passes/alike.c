@@ -3,8 +3,9 @@
  *   x[N,H,W,16] -> MaxPool -> Resize by 2 -> u[N,2*floor(H/2),2*floor(W/2),16]      Concat(x, u) axis=3 runs for an even image alone,
  *                                                                                 so H is 2*floor(H/2) wherever it stands
  *
- * The inputs of a Concat have the same sizes off its axis, and those of a MatMul along what is summed.  Nodes in bodies may never run, and those that no output hangs on are
- * taken away by runtimes: neither says anything.  Nor do the calls of functions, whose types are found elsewhere (functions.h).
+ * The inputs of a Concat have the same sizes off its axis, and those of a MatMul along what is summed: of scores[B,N,?max(M|N)], to which a
+ * mask[M] was added, and v[B,N,64] the last size is N.  Nodes in bodies may never run, and those that no output hangs on are taken away by runtimes:
+ * neither says anything.  Nor do the calls of functions, whose types are found elsewhere (functions.h).
  *
  * While the passes run, the model's inputs have the sizes that this gives; they get their own back. */
 
@@ -33,7 +34,7 @@ static bool equate_concat(rl_graph *g, const rl_nodeinfo *n, rl_dimrules *r) {
     return any;
 }
 
-/* Of one dim it is that, of more the one before the last of the right operand. */
+/* The last dim of the left operand, and of the right one the one before the last, if there are two. */
 static bool equate_matmul(rl_graph *g, const rl_nodeinfo *n, rl_dimrules *r) {
     if (n->op != RL_OP_MatMul || n->nin != 2 || !rl_has(n->in[0]) || !rl_has(n->in[1])) return false;
     const rl_valinfo *x = rl_val(g, n->in[0]), *y = rl_val(g, n->in[1]);
@@ -42,16 +43,14 @@ static bool equate_matmul(rl_graph *g, const rl_nodeinfo *n, rl_dimrules *r) {
     return a != b && rl_dim_equate(g->ctx, &g->mem, r, a, b);
 }
 
+static bool equate(rl_graph *g, const rl_nodeinfo *n, rl_dimrules *r) { return n->op == RL_OP_MatMul ? equate_matmul(g, n, r) : equate_concat(g, n, r); }
+
 /* Takes a size for another where a node says so; true where one does. */
 static bool equate_all(rl_graph *g, rl_dimrules *r, rl_arena *tmp) {
     const bool *dead = rl_dead_nodes(g, tmp);
     bool any = false;
     for (uint32_t i = 0; i < g->order.n; i++)
-        if (!dead || !dead[g->order.p[i].i]) {
-            const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-            any |= equate_concat(g, n, r);
-            any |= equate_matmul(g, n, r);
-        }
+        if (!dead || !dead[g->order.p[i].i]) any |= equate(g, rl_nod(g, g->order.p[i]), r);
     return any;
 }
 

@@ -254,7 +254,7 @@ static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least) {
     return RL_OK;
 }
 
-/* Was this kept of these components before?  Then there was too little time for it, and now there is less. */
+/* Was this kept of these components before?  Then it was not enough, or there was too little time for it, and now there is less. */
 static bool was_tried(rl_prover *v) {
     uint64_t h = 0;
     for (uint32_t c = 0; c < v->p->cls.n; c++) {
