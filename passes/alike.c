@@ -43,14 +43,14 @@ static bool equate_matmul(rl_graph *g, const rl_nodeinfo *n, rl_dimrules *r) {
     return a != b && rl_dim_equate(g->ctx, &g->mem, r, a, b);
 }
 
-static bool equate(rl_graph *g, const rl_nodeinfo *n, rl_dimrules *r) { return n->op == RL_OP_MatMul ? equate_matmul(g, n, r) : equate_concat(g, n, r); }
-
 /* Takes a size for another where a node says so; true where one does. */
 static bool equate_all(rl_graph *g, rl_dimrules *r, rl_arena *tmp) {
     const bool *dead = rl_dead_nodes(g, tmp);
     bool any = false;
-    for (uint32_t i = 0; i < g->order.n; i++)
-        if (!dead || !dead[g->order.p[i].i]) any |= equate(g, rl_nod(g, g->order.p[i]), r);
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        if (!dead || !dead[g->order.p[i].i]) any |= equate_concat(g, n, r) || equate_matmul(g, n, r);
+    }
     return any;
 }
 

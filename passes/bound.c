@@ -47,9 +47,9 @@ static rl_bound_scale scale_of(const rl_plan *p, rl_least was, bool bytes_first)
     return s;
 }
 
-static int64_t weight_of(const rl_bound_scale *s, int64_t bytes) {
-    bytes /= s->unit;
-    return s->bytes_first ? (bytes << s->up) + 1 : ((int64_t)1 << s->up) + bytes;
+static int64_t weight_of(const rl_bound_scale *s, rl_least x) {
+    int64_t bytes = x.bytes / s->unit;
+    return s->bytes_first ? (bytes << s->up) + x.count : (x.count << s->up) + bytes;
 }
 
 static int64_t *charges_of(const rl_plan *q, const rl_oplegal *o) {
@@ -72,7 +72,7 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *k = &q->cls.p[c];
         if (k->order.n == 0 || k->constant || !open[k->comp]) weight[c] = 0;
-        else weight[c] = s->price ? rl_move_time(q, c) + s->price[k->comp] : weight_of(s, k->bytes);
+        else weight[c] = s->price ? rl_move_time(q, c) + s->price[k->comp] : weight_of(s, (rl_least){1, k->bytes});
         norder[c] = RL_MAX(1u, k->order.n);
     }
     for (uint32_t i = 0; i < q->op.n; i++) {
@@ -231,9 +231,7 @@ static int64_t known_weight(const rl_prover *v) {
         sum.count += v->open[k] ? v->known[k].count : 0;
         sum.bytes += v->open[k] ? v->known[k].bytes : 0;
     }
-    if (v->scale.price || !v->scale.exact) return 0;
-    int64_t bytes = sum.bytes / v->scale.unit;
-    return v->scale.bytes_first ? (bytes << v->scale.up) + sum.count : (sum.count << v->scale.up) + bytes;
+    return v->scale.price || !v->scale.exact ? 0 : weight_of(&v->scale, sum);
 }
 
 static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least) {

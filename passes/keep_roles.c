@@ -25,7 +25,6 @@ typedef struct {
     const rl_plan *p;
     const rl_labels *l;
     const bool *open;
-    uint32_t *size;        /* [l.n] by label: how many atoms have it */
     uint64_t *dims;        /* [l.n] a hash of the dims that an atom lies in */
     uint32_t *role, nrole; /* [l.n] the number of an atom's role, over all classes */
     uint32_t *rarest;      /* [ncls] the class's rarest label, RL_NONE */
@@ -42,11 +41,13 @@ static bool is_open(const chooser *k, uint32_t cls) { return rl_is_open(&k->p->c
 static uint32_t natoms(const chooser *k, uint32_t cls) { return k->p->cls.p[cls].natom; }
 static uint32_t label_of(const chooser *k, uint32_t cls, uint32_t atom) { return rl_label_of(k->l, cls, atom); }
 static uint32_t role_of(const chooser *k, uint32_t cls, uint32_t atom) { return k->role[k->l->at[cls] + atom]; }
+/* How many atoms have the label. */
+static uint32_t size_of(const chooser *k, uint32_t label) { return k->beg[label + 1] - k->beg[label]; }
 
 /* Of two labels, y may be none, the rarer. */
 static uint32_t rarer(const chooser *k, uint32_t x, uint32_t y) {
-    if (y == RL_NONE || k->size[x] < k->size[y]) return x;
-    return k->size[x] == k->size[y] ? RL_MIN(x, y) : y;
+    if (y == RL_NONE || size_of(k, x) < size_of(k, y)) return x;
+    return size_of(k, x) == size_of(k, y) ? RL_MIN(x, y) : y;
 }
 
 void rl_hash_dims(const rl_plan *p, const bool *open, const uint32_t *at, uint64_t *dims) {
@@ -67,7 +68,7 @@ static void number_roles(chooser *k, uint32_t cls) {
         uint32_t b = 0, x = label_of(k, cls, a);
         while (k->dims[at + b] != k->dims[at + a]) b++;
         k->role[at + a] = b < a ? k->role[at + b] : k->nrole++;
-        if (k->size[x] >= FEW) k->rarest[cls] = rarer(k, x, k->rarest[cls]);
+        if (size_of(k, x) >= FEW) k->rarest[cls] = rarer(k, x, k->rarest[cls]);
     }
 }
 
@@ -142,7 +143,7 @@ static void take_parts(chooser *k, const uint32_t *cls, uint32_t n, rl_arena *tm
 
 /* For the classes whose rarest label this is. */
 static void drop_around(chooser *k, uint32_t label, bool parts, bool *drop) {
-    const uint32_t *cls = k->cls + k->beg[label], n = k->beg[label + 1] - k->beg[label];
+    const uint32_t *cls = k->cls + k->beg[label], n = size_of(k, label);
     rl_arena tmp;
     rl_arena_init(&tmp, k->p->g->ctx);
     forget(k, cls, n);
@@ -179,12 +180,11 @@ static void list_classes(chooser *k, rl_arena *tmp) {
         }
     k->beg = rl_sort_by_key(tmp, k->l->n, label.p, cls.p, cls.n, sizeof *cls.p);
     k->cls = cls.p;
-    for (uint32_t x = 0; x < k->l->n; x++) k->size[x] = k->beg[x + 1] - k->beg[x];
 }
 
 void rl_drop_alike(const rl_plan *p, const rl_labels *l, const bool *open, bool parts, bool *drop, rl_arena *tmp) {
     chooser k = {.p = p, .l = l, .open = open};
-    k.size = rl_new(tmp, uint32_t, l->n), k.dims = rl_new(tmp, uint64_t, l->n);
+    k.dims = rl_new(tmp, uint64_t, l->n);
     k.role = rl_new(tmp, uint32_t, l->n), k.count = rl_new(tmp, uint32_t, l->n), k.rarest = rl_new(tmp, uint32_t, p->cls.n);
     k.met = rl_new(tmp, bool, l->n), k.taken = rl_new(tmp, bool, l->n);
     k.part = rl_new(tmp, uint64_t, l->n), k.home = rl_new(tmp, uint32_t, l->n);

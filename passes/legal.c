@@ -44,17 +44,8 @@ static bool link_labels(rl_labels *b) {
 
 /* A symbolic dim of an input that meets no equal dim may turn out to be 1 and broadcast: such an op is fixed. */
 static bool sizes_agree(const rl_labels *b) {
-    for (uint32_t l = 0; l < b->nlabel; l++) {
-        const rl_label *x = &b->label[l];
-        if (x->role != RL_T_FREE) continue;
-        rl_dim size = 1;
-        for (uint32_t o = 0; o < b->op->noperand; o++) {
-            if (x->unit[o] == RL_NONE) continue;
-            rl_dim s = b->p->unit.p[x->unit[o]].size;
-            if (size != 1 && s != size) return false;
-            size = s;
-        }
-    }
+    for (uint32_t l = 0; l < b->nlabel; l++)
+        if (b->label[l].role == RL_T_FREE && !rl_labels_agree(b, l)) return false;
     return true;
 }
 

@@ -3,16 +3,8 @@
 
 /* Sizes that may turn out to be one, or 1 and broadcast: wherever the dim lies, it lies there in all operands, and is not cut. */
 static void block_unequal(rl_labels *b) {
-    for (uint32_t l = 0; l < b->nlabel && b->ok; l++) {
-        rl_dim size = 1;
-        for (uint32_t o = 0; o < b->op->noperand; o++) {
-            uint32_t u = b->label[l].unit[o];
-            if (u == RL_NONE) continue;
-            rl_dim s = b->p->unit.p[u].size;
-            if (size != 1 && s != size) b->label[l].role = RL_T_AXIS;
-            size = s;
-        }
-    }
+    for (uint32_t l = 0; l < b->nlabel && b->ok; l++)
+        if (!rl_labels_agree(b, l)) b->label[l].role = RL_T_AXIS;
 }
 
 void rl_label_pointwise(rl_labels *b) {

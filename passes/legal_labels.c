@@ -53,6 +53,18 @@ bool rl_labels_like_input(rl_labels *b, uint32_t nout) {
     return b->ok;
 }
 
+bool rl_labels_agree(const rl_labels *b, uint32_t label) {
+    rl_dim size = 1;
+    for (uint32_t o = 0; o < b->op->noperand; o++) {
+        uint32_t unit = b->label[label].unit[o];
+        if (unit == RL_NONE) continue;
+        rl_dim s = b->p->unit.p[unit].size;
+        if (size != 1 && s != size) return false;
+        size = s;
+    }
+    return true;
+}
+
 bool rl_labels_stored(const rl_labels *b, rl_value v) {
     const rl_valinfo *x = rl_val(b->g, v);
     return x->data || rl_can_permute_bytes(b->g, x);

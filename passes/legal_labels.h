@@ -34,6 +34,8 @@ uint32_t rl_labels_add(rl_labels *b, rl_role role, uint32_t group);
 void rl_labels_at(rl_labels *b, uint32_t label, uint32_t operand, uint32_t dim);
 /* Operand 0: input 0, with a free label d for each dim d; then the first nout outputs, of the same rank, with the same labels.  Returns ok. */
 bool rl_labels_like_input(rl_labels *b, uint32_t nout);
+/* Have all operands one size there, but for those that have 1? */
+bool rl_labels_agree(const rl_labels *b, uint32_t label);
 /* Is it a constant, or one that is only dequantized? */
 bool rl_labels_stored(const rl_labels *b, rl_value v);
 /* Is it that, also behind movement? */

@@ -330,16 +330,16 @@ static void index_all(rl_arena *mem, folder *f) {
     for (uint32_t o = p->nop; o-- > 0;) index_op(mem, f, o, slot, local);
 }
 
-/* The elements of each value that some op has: elem[beg[v] .. beg[v+1]-1]. */
-static uint32_t *by_value(rl_arena *mem, const folder *f, uint32_t *beg) {
+/* The elements of each value that some op has: elem[beg[v] .. beg[v+1]-1].  Returns beg. */
+static const uint32_t *by_value(rl_arena *mem, const folder *f, uint32_t *elem) {
     const rl_cover *p = f->p;
-    uint32_t *elem = rl_new(mem, uint32_t, p->nelem), at = 0;
-    for (uint32_t e = 0; e < p->nelem; e++) beg[p->value[e]] += f->touchbeg[e + 1] > f->touchbeg[e];
-    for (uint32_t v = 0; v < p->nval; v++) at = beg[v] += at;
-    beg[p->nval] = at;
-    for (uint32_t e = p->nelem; e-- > 0;)
-        if (f->touchbeg[e + 1] > f->touchbeg[e]) elem[--beg[p->value[e]]] = e;
-    return elem;
+    uint32_t *value = rl_new(mem, uint32_t, p->nelem), n = 0;
+    for (uint32_t e = 0; e < p->nelem; e++) {
+        if (f->touchbeg[e + 1] == f->touchbeg[e]) continue;
+        value[n] = p->value[e];
+        elem[n++] = e;
+    }
+    return rl_sort_by_key(mem, p->nval, value, elem, n, sizeof *elem);
 }
 
 /* Removes the configurations that hold an element which was folded. */
@@ -379,7 +379,8 @@ uint32_t rl_cover_fold(rl_arena *mem, rl_cover *p, uint64_t budget, double deadl
     f.now.open = rl_new(&tmp, uint32_t, widest);
     count_pairs(&tmp, &f);
     index_all(&tmp, &f);
-    uint32_t *beg = rl_new(&tmp, uint32_t, (size_t)p->nval + 1), *elem = by_value(&tmp, &f, beg), nfold = 0;
+    uint32_t *elem = rl_new(&tmp, uint32_t, p->nelem), nfold = 0;
+    const uint32_t *beg = by_value(&tmp, &f, elem);
     for (uint32_t v = 0; v < p->nval && f.budget; v++)
         for (uint32_t i = beg[v + 1]; i-- > beg[v] && f.budget;) {
             uint32_t e = elem[i];

@@ -37,14 +37,11 @@ static void list_values(rl_arena *mem, const rl_cover *p, incidence *x) {
 static incidence incidence_of(rl_arena *mem, const rl_cover *p) {
     incidence x = {.nop = p->nop, .nval = p->nval};
     list_values(mem, p, &x);
-    x.opbeg = rl_new(mem, uint32_t, (size_t)p->nval + 1);
-    x.op = rl_new(mem, uint32_t, x.valbeg[p->nop]);
-    for (uint32_t k = 0; k < x.valbeg[p->nop]; k++) x.opbeg[x.val[k]]++;
-    uint32_t at = 0;
-    for (uint32_t v = 0; v < p->nval; v++) at = x.opbeg[v] += at;
-    x.opbeg[p->nval] = at;
-    for (uint32_t o = p->nop; o-- > 0;)
-        for (uint32_t k = x.valbeg[o]; k < x.valbeg[o + 1]; k++) x.op[--x.opbeg[x.val[k]]] = o;
+    uint32_t n = x.valbeg[p->nop];
+    x.op = rl_new(mem, uint32_t, n);
+    for (uint32_t o = 0; o < p->nop; o++)
+        for (uint32_t k = x.valbeg[o]; k < x.valbeg[o + 1]; k++) x.op[k] = o;
+    x.opbeg = rl_sort_by_key(mem, p->nval, x.val, x.op, n, sizeof *x.op);
     return x;
 }
 
