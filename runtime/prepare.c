@@ -273,9 +273,11 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     if (rl_opset_of(g, rl_internz(g->ctx, "com.microsoft"))) RL_TRY(rl_shape_infer(g)); /* ranks, of which it hangs what an op stands for */
     RL_TRY(rl_spread_bytes(g, rt->fast && !rt->watch));
     RL_TRY(rl_shape_infer(g));
-    if ((rt->fast || rt->device) && !rt->watch) rl_move_bytes(g);
-    if (rt->fast && !rt->watch) {
+    if ((rt->fast || rt->device) && !rt->watch) {
+        rl_move_bytes(g);
         rl_sink_transposes(g);
+    }
+    if (rt->fast && !rt->watch) {
         rl_sink_folds(g);
         rl_cut_first(g);
         RL_TRY(rl_join_subsampling(g));
