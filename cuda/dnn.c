@@ -10,7 +10,7 @@
 #include "../runtime/rows.h"
 #include "dnn_graph.h"
 
-enum { MOST_ENGINES = 128 }; /* cuDNN 9.19 names up to 34; for float32 most that come first are not exact */
+enum { RUNS_TRIED = 8, MOST_ENGINES = 128 }; /* cuDNN 9.19 names up to 34; for float32 most that come first are not exact */
 #if CUDNN_VERSION >= 90800
 #define HEUR_DEVICEPROP CUDNN_ATTR_ENGINEHEUR_DEVICEPROP
 #define PLAN_DEVICEPROP CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP
@@ -247,15 +247,25 @@ static cudnnStatus_t execute(rl_libs *l, const rl_dnn_plan *k, const rl_dnn_at *
     return s;
 }
 
+/* Several runs as one graph, as they will be in the model's: call by call, the host's part would be longer than a small convolution. NULL: cannot be recorded. */
+static rl_gpu_graph *record_runs(rl_libs *l, const rl_dnn_plan *p, const trial *t) {
+    rl_gpu_graph *made = NULL;
+    bool works = rl_gpu_record(l->g) == RL_OK;
+    for (uint32_t i = 0; works && i < RUNS_TRIED; i++) works = execute(l, p, t->at, t->n) == CUDNN_STATUS_SUCCESS;
+    works = rl_gpu_record_end(l->g, &made) == RL_OK && works;
+    if (!works) rl_gpu_forget(l->g, made);
+    return works ? made : NULL;
+}
+
 /* The device's marks 0 and 1 are free: whoever measures a run does so when all plans are made. */
 static double time_of(rl_libs *l, const rl_dnn_plan *p, const trial *t) {
-    enum { RUNS = 3 };
     double seconds = INFINITY;
-    if (execute(l, p, t->at, t->n) != CUDNN_STATUS_SUCCESS || rl_gpu_mark(l->g, 0) != RL_OK) return INFINITY;
-    for (uint32_t i = 0; i < RUNS; i++)
-        if (execute(l, p, t->at, t->n) != CUDNN_STATUS_SUCCESS) return INFINITY;
-    if (rl_gpu_mark(l->g, 1) != RL_OK || rl_gpu_sync(l->g) != RL_OK || rl_gpu_between(l->g, 0, &seconds) != RL_OK) return INFINITY;
-    return seconds / RUNS;
+    if (execute(l, p, t->at, t->n) != CUDNN_STATUS_SUCCESS || rl_gpu_sync(l->g) != RL_OK) return INFINITY;
+    rl_gpu_graph *runs = record_runs(l, p, t);
+    bool works = runs && rl_gpu_replay(l->g, runs) == RL_OK && rl_gpu_mark(l->g, 0) == RL_OK && rl_gpu_replay(l->g, runs) == RL_OK
+                 && rl_gpu_mark(l->g, 1) == RL_OK && rl_gpu_sync(l->g) == RL_OK && rl_gpu_between(l->g, 0, &seconds) == RL_OK;
+    rl_gpu_forget(l->g, runs);
+    return works ? seconds / RUNS_TRIED : INFINITY;
 }
 
 /* t NULL: nothing is tried. */
@@ -321,13 +331,29 @@ static bool can_repeat(const rl_dnn_at *at, uint32_t n) {
     return true;
 }
 
+static bool tries(const rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n) {
+    return call->rt->runs_often && q->whole && can_repeat(at, n);
+}
+
+/* What a recording runs was tried in the run before it. */
+static rl_dnn_plan *plan_in(const rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n) {
+    rl_libs *l = rl_libs_of(call->rt);
+    if (!l || !l->dnn || rl_call_noted(call)) return NULL;
+    rl_dnn_plan *k = plan_of(l, q, tries(call, q, at, n) && !call->rt->recording ? &(trial){at, n} : NULL);
+    return k && k->plan ? k : NULL;
+}
+
+double rl_dnn_seconds(const rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n) {
+    if (!tries(call, q, at, n)) return 0;
+    const rl_dnn_plan *k = plan_in(call, q, at, n);
+    return k ? k->seconds : INFINITY;
+}
+
 rl_status rl_dnn_run(rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n, bool *did) {
     rl_libs *l = rl_libs_of(call->rt);
+    const rl_dnn_plan *k = plan_in(call, q, at, n);
     *did = false;
-    if (!l || !l->dnn || rl_call_noted(call)) return RL_OK;
-    bool tries = call->rt->runs_often && !call->rt->recording && q->whole && can_repeat(at, n);
-    rl_dnn_plan *k = plan_of(l, q, tries ? &(trial){at, n} : NULL);
-    if (!k || !k->plan) return RL_OK;
+    if (!k) return RL_OK;
     cudnnStatus_t s = execute(l, k, at, n);
     *did = s == CUDNN_STATUS_SUCCESS;
     if (*did) call->step->ran = "cuDNN";

@@ -149,6 +149,18 @@ static rl_dnn_asked asked_of(const rl_libs *l, const rl_dnn_conv_job *key) {
     return (rl_dnn_asked){graph_of, key, sizeof *key, .whole = key->type == RL_F32 && !l->tf32, .vectors = key->vectors > 1, .bytes = key->type == RL_I8};
 }
 
+/* Is the plan quicker than the convolution alone, and a kernel over what it made? Where plans are not tried, it is taken to be. */
+static bool is_worth(const rl_call *call, const rl_libs *l, const rl_dnn_conv_job *key, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n) {
+    static const double launch = 2.5e-6, bandwidth = 3e12; /* seconds, bytes each second: an H200's */
+    if (n == 3) return true;
+    rl_dnn_conv_job alone = *key;
+    alone.npost = 0, alone.p.bias = NULL;
+    memset(alone.post, 0, sizeof alone.post), memset(alone.operand, 0, sizeof alone.operand);
+    rl_dnn_asked a = asked_of(l, &alone);
+    double seconds = rl_dnn_seconds(call, q, at, n);
+    return seconds <= launch || seconds < rl_dnn_seconds(call, &a, at, 3) + launch + 2 * (double)rl_bytes_of(key->type, key->p.count) / bandwidth;
+}
+
 rl_status rl_dnn_conv(rl_call *call, const rl_dnn_conv_job *j, bool *did) {
     const rl_libs *l = rl_libs_of(call->rt);
     rl_dnn_at at[RL_DNN_MOST_AT] = {{UID_X, j->p.x}, {UID_W, j->p.w}, {UID_Y, j->p.y}};
@@ -163,7 +175,7 @@ rl_status rl_dnn_conv(rl_call *call, const rl_dnn_conv_job *j, bool *did) {
         if ((uintptr_t)at[i].p % 16) return RL_OK;
     rl_dnn_conv_job key = key_of(j);
     rl_dnn_asked q = asked_of(l, &key);
-    return rl_dnn_run(call, &q, at, n, did);
+    return is_worth(call, l, &key, &q, at, n) ? rl_dnn_run(call, &q, at, n, did) : RL_OK;
 }
 
 void rl_dnn_ask_conv(rl_libs *l, const rl_dnn_conv_job *j, rl_dnn_answer *a) {

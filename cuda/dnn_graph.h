@@ -48,6 +48,8 @@ typedef struct { int64_t uid; const void *p; } rl_dnn_at;
 enum { RL_DNN_MOST_AT = 8 + RL_MOST_POSTS };
 /* *did false: there is no plan, or its run failed, which is noted with the node. Addresses are multiples of 16, but those of by_value tensors. */
 rl_status rl_dnn_run(rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n, bool *did);
+/* How long a run of its plan takes, where plans are tried; else 0. INFINITY: there is none. */
+double rl_dnn_seconds(const rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n);
 void rl_dnn_asks(rl_libs *l, const rl_dnn_asked *q, rl_dnn_answer *a);
 
 #endif
