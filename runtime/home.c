@@ -100,6 +100,12 @@ static void give_home(chooser *a, rl_value v, rl_value into, uint32_t slot, bool
     *h = (rl_home){into, slot, !a->dense[v.i] && !chunk, chunk, h->rows};
 }
 
+/* Will what this step makes be a view, as far as one can tell? A device makes wide floats row-major, and what is Transposed of these is copied. */
+static bool is_view(const chooser *a, uint32_t step) {
+    const rl_step *s = &a->x->step[step];
+    return !a->x->rt->device || rl_step_fn(s) != rl_ref_transpose || rl_dtype_bits(rl_val(a->x->g, s->info->out[0])->dtype) < 32;
+}
+
 /* The piece itself; where it is a view, and nobody reads what it is a view of but on the way to it, that too. */
 static void choose_piece(chooser *a, rl_value v, rl_value into, uint32_t slot) {
     uint32_t s = a->step_of[v.i];
@@ -107,7 +113,7 @@ static void choose_piece(chooser *a, rl_value v, rl_value into, uint32_t slot) {
     give_home(a, v, into, slot, false);
     if (!rl_only_reshapes(rl_step_fn(&a->x->step[s]))) return;
     while (s != RL_NONE && rl_only_reshapes(rl_step_fn(&a->x->step[s])) && a->nread[v.i] == 1) {
-        if (rl_val(a->x->g, v)->is_output) return;
+        if (rl_val(a->x->g, v)->is_output || !is_view(a, s)) return;
         v = a->x->step[s].info->in[0];
         s = a->step_of[v.i];
     }
@@ -182,6 +188,8 @@ bool rl_home_likely(const rl_exec *x, const rl_homes *h, rl_kernel_fn *fn, rl_va
 }
 
 /* ---- in a run ---- */
+
+enum { DEVICE_ALIGNS = 16 }; /* bytes that a device's library wants what it makes to begin on */
 
 static rl_tensor laid_out(const rl_tensor *dims, const int64_t *perm) {
     rl_tensor t = *dims;
@@ -319,6 +327,7 @@ bool rl_home_take(const rl_call *c, uint32_t i, rl_dtype t, uint32_t rank, const
     if (!whole_of(c, h->into, t, order, false, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
     for (uint32_t k = 0; w.mem && rl_only_reshapes(rl_step_fn(c->step)) && k < c->nin; k++) /* a copy of what was written there, to be a view of it */
         if (rl_call_in(c, k) && rl_call_in(c, k)->mem == w.mem) return false;
+    if (c->rt->device && out->offset * (rl_elem_bits(t) / 8) % DEVICE_ALIGNS) return false;
     if (!whole_of(c, h->into, t, order, true, &w) || !fit(c, v, &w, rank, dim, perm, out)) return false;
     rl_tensor_keep(out);
     return true;

@@ -239,7 +239,11 @@ static rl_status improve(rl_exec *x) {
     }
     rl_choose_orders(x);
     RL_TRY(rl_native_load(x));
-    if (x->rt->device || x->rt->no_homes) return RL_OK;
+    if (x->rt->no_homes) return RL_OK;
+    if (x->rt->device) {
+        rl_choose_homes(x);
+        return RL_OK;
+    }
     rl_join_pool_pads(x);
     rl_read_pieces(x);
     rl_join_folds(x);
