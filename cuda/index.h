@@ -167,7 +167,7 @@ RL_HD void rl_loops_by(rl_loops *l, uint32_t n) {
 
 /* ---- tiles: one operand's neighbours are another dim's than the other's ---- */
 
-/* A block's tile (k_tile.h), of kernels tile, any_tile and odd_tile: 16 / size << lk rows of 16 << lc bytes, which become lines of 16 << lk bytes; 16 bytes are a
+/* A block's tile (k_tile.h), of kernels tile and any_tile: 16 / size << lk rows of 16 << lc bytes, which become lines of 16 << lk bytes; 16 bytes are a
  * chunk. Chunks of a row lie in shared memory so that no two lanes of a warp use one bank for different words, neither where rows are written nor where
  * lines are read: test gpu_index counts. */
 enum { RL_TILE_BYTES = 32 << 10, RL_TILE_LINES = 512, RL_TILE_MOST = 5, RL_TILE_SUM = 10 };
@@ -194,10 +194,13 @@ RL_HD rl_tile_shape rl_tile_shape_of(uint32_t size, uint32_t ni, uint32_t nj) {
     return s;
 }
 
-/* Kernel odd_tile has rows as they lie in memory, each with one chunk more, and after 16 / size of them another: the lanes that read a line's chunks at once meet
- * in no bank, those of other lines, whose rows are others, do. The first chunk of a row: */
-enum { RL_ODD_TILE_CHUNKS = 2116 };
-RL_HD uint32_t rl_odd_tile_row(uint32_t size, uint32_t chunks, uint32_t row) { return row * chunks + row / (16 / size); }
+/* Kernels word_tile and tall_tile: words (an element, or `per` of up to 4 bytes) of a row, rows as a power of two, and the first of a row's words, of which
+ * it has one more: a row begins in the bank after the one before it, and after `per` of them another is left out, so that lanes that have words of a line
+ * meet in none. */
+enum { RL_WORD_TILE_ROW = 32 };
+#define RL_WORD_TILE_PER(size) ((size) < 4 ? 4u / (size) : 1u)
+#define RL_WORD_TILE_ROWS(size) ((size) < 4 ? 7u : (size) == 4 ? 6u : 5u)
+RL_HD uint32_t rl_word_tile_cell(uint32_t per, uint32_t row) { return row * (RL_WORD_TILE_ROW + 1) + (per > 1 ? row / per : 0); }
 
 /* The shape for kernel element_tile, in elements: 1 << lc in a row and 1 << lk rows, up to 8 KB (elements of 16 bytes: 16 KB) and a sector's rows before them; 32
  * neighbours on both sides where there are so many. A row has one cell more, so that lanes that read a column meet in no bank. */

@@ -1,8 +1,8 @@
 /* Moves by tiles (k_tile.h) whose lines begin anywhere, C++ for the host and the device.
  *
- *   odd_tile       of 1 and 2 bytes, with lines of `from` and of `to` that begin anywhere: a row is read from a multiple of 16 bytes on, lies so in the tile,
- *                  and has one chunk more
- *   element_tile   of 4 bytes or more, element by element: 32 neighbours have whole sectors, but for two of them
+ *   word_tile, tall_tile   large ones, word by word: a warp reads 32 words of a row, and one more where that begins within a word, and writes 32 of a line. A word
+ *                          has up to 4 bytes of several elements, or one that is longer; tall_tile has twice as many rows
+ *   element_tile           others of 4 bytes or more, element by element: of any shape, and where several dims are one line
  *
  * Each line's piece begins where a sector of memory does, which no other tile then writes a part of: up to a sector before the tile, whose rows the tile
  * has, too (halo). */
@@ -10,7 +10,7 @@
 #define RL_CUDA_K_ODD_TILE_H
 #include "k_tile.h"
 
-/* What the two share: which tile is a block's, and which of its rows there are. */
+/* What they share: which tile is a block's, and which of its rows there are. */
 template <class V> struct rl_odd : rl_tiles<V, true> {
     typedef rl_tiles<V, true> Tiles;
     typedef typename Tiles::Place Place;
@@ -18,8 +18,8 @@ template <class V> struct rl_odd : rl_tiles<V, true> {
     /* Of wide columns and tall rows; `group` tiles along j come before those along i. */
     RL_MEMBER Place place_of(const rl_p_tile &p, uint32_t block, uint32_t wide, uint32_t tall) {
         uint32_t k = rl_divide(block, p.group), q = rl_divide(k, p.ti), batch = rl_divide(q, p.tj);
-        int64_t at[2];
-        rl_walk_at(&p.batch, batch, 2, at);
+        int64_t at[2] = {0, 0};
+        if (p.batch.rank) rl_walk_at(&p.batch, batch, 2, at);
         Place t = {(k - q * p.ti.d) * wide, ((q - batch * p.tj.d) * p.group.d + block - k * p.group.d) * tall, p.halo, (const V *)p.from + at[1], (V *)p.to + at[0]};
         return t;
     }
@@ -29,98 +29,119 @@ template <class V> struct rl_odd : rl_tiles<V, true> {
     RL_MEMBER uint32_t into_sector(const Place &t, const V *line) { return t.halo ? (uint32_t)((uintptr_t)line / sizeof(V) % Tiles::SECTOR) : 0; }
 };
 
-/* ---- bytes and halves ---- */
+/* ---- word by word ---- */
 
-template <class V> struct rl_odd_tile : rl_odd<V> {
+template <class V> struct rl_tile_word { typedef V type; };
+template <> struct rl_tile_word<uint8_t> { typedef rl_any_word type; };
+template <> struct rl_tile_word<uint16_t> { typedef rl_any_word type; };
+
+/* 1 << LR rows of 32 words, with a sector's rows before them. */
+template <class V, uint32_t LR> struct rl_words {
     typedef rl_p_tile Params;
     typedef rl_nothing Local;
     typedef rl_odd<V> T;
     typedef typename T::Place Place;
     typedef typename T::Cell Cell;
-    typedef typename T::Wide Wide;
-    enum { SIZE = T::SIZE, WIDE = T::WIDE, PER = 4 / SIZE, AHEAD = 6, USUAL_LC = 3, USUAL_LK = SIZE == 1 ? 3 : 4 /* of large arrays */ };
-    /* A tile's shape: that one, known when this is compiled, or any. */
-    template <bool USUAL> RL_MEMBER rl_tile_shape shape_of(const Params &p) {
-        rl_tile_shape s = p.shape;
-        if (USUAL) s.lc = USUAL_LC, s.lk = USUAL_LK;
-        return s;
-    }
-    template <bool USUAL> RL_MEMBER uint32_t row_of(const Params &p, uint32_t u) { return USUAL ? u / ((1 << USUAL_LC) + 1) : rl_divide(u, p.row); }
-    struct Shared { rl_wide16 chunk[RL_ODD_TILE_CHUNKS]; int64_t line[RL_TILE_LINES / SIZE]; };
-    RL_MEMBER uint32_t steps(const Params &) { return 2; }
+    typedef typename rl_tile_word<V>::type Word;
+    enum { SIZE = T::SIZE, PER = T::PER, ROW = RL_WORD_TILE_ROW, WORDS = (1 << LR) / PER, COLUMNS = PER * ROW, MOST_ROWS = (1 << LR) + T::SECTOR,
+           STEP = RL_THREADS / ROW, EACH = (MOST_ROWS + STEP - 1) / STEP, LINES = RL_THREADS / WORDS };
+    /* A line: where its piece goes, how many elements before the tile that begins, and where in the tile's rows the PER elements of the first word are. */
+    struct Line { V *to; uint16_t at[PER], into; };
+    struct Shared { Word cell[MOST_ROWS * (ROW + 1) + MOST_ROWS / 2 /* what is left out */]; Line line[COLUMNS]; };
+
+    RL_MEMBER uint32_t cell(uint32_t row) { return rl_word_tile_cell(PER, row); }
+    RL_MEMBER const V *first_row(const Params &p, const Place &t) { return t.from + t.i + ((int64_t)t.j - t.halo) * p.from_j; }
 
     /* What lies outside of `from` is not read. */
-    RL_MEMBER rl_wide16 fetch(const Params &p, uintptr_t at) {
-        union { rl_wide16 all; V each[WIDE]; } x;
-        if (T::has(p, at, 16)) return *(const rl_wide16 *)at;
+    RL_MEMBER Word fetch(const Params &p, uintptr_t at) {
+        union { Word all; Cell each[PER]; } w;
+        if (PER == 1 || T::has(p, at, sizeof(Word))) w.all = *(const Word *)at;
+        else {
+            RL_UNROLL
+            for (uint32_t e = 0; e < PER; e++) w.each[e] = T::has(p, at + e * SIZE, SIZE) ? *(const Cell *)(at + e * SIZE) : Cell();
+        }
+        return w.all;
+    }
+
+    RL_MEMBER void find_line(const Params &p, Line *to, const Place &t, uint32_t i) {
+        const uint32_t turn = (uint32_t)p.from_j * SIZE, begin = (uint32_t)(uintptr_t)first_row(p, t);
+        Line l;
+        l.to = t.to + (t.i + i) * p.to_i + t.j;
+        l.into = (uint16_t)T::into_sector(t, l.to);
+        l.to -= l.into;
         RL_UNROLL
-        for (uint32_t e = 0; e < WIDE; e++) x.each[e] = T::has(p, at + e * SIZE, SIZE) ? *(const V *)(at + e * SIZE) : (V)0;
-        return x.all;
-    }
-
-    template <bool USUAL> RL_MEMBER void read(const Params &p, Shared &s, const Place &t, uint32_t thread) {
-        const rl_tile_shape shape = shape_of<USUAL>(p);
-        const uint32_t chunks = (1u << shape.lc) + 1, all = (((uint32_t)WIDE << shape.lk) + t.halo) * chunks, left = (p.ni - t.i) * SIZE, wide = 16u << shape.lc;
-        for (uint32_t first = thread; first < all; first += AHEAD * RL_THREADS) {
-            rl_wide16 x[AHEAD];
-            bool has[AHEAD];
-            RL_UNROLL
-            for (uint32_t e = 0; e < AHEAD; e++) {
-                uint32_t u = first + e * RL_THREADS, row = row_of<USUAL>(p, u), c = u - row * chunks;
-                has[e] = u < all && T::has_row(p, t, row);
-                if (!has[e]) continue;
-                uintptr_t begin = (uintptr_t)T::begin_of(p, t, row);
-                has[e] = 16 * c < begin % 16 + (left < wide ? left : wide);
-                if (has[e]) x[e] = fetch(p, begin - begin % 16 + 16 * c);
-            }
-            RL_UNROLL
-            for (uint32_t e = 0; e < AHEAD; e++) {
-                uint32_t u = first + e * RL_THREADS, row = row_of<USUAL>(p, u);
-                if (has[e]) s.chunk[rl_odd_tile_row(SIZE, chunks, row) + u - row * chunks] = x[e];
-            }
+        for (uint32_t e = 0; e < PER; e++) {
+            uint32_t row = t.halo - l.into + e; /* of word w: PER * w more, which begin as far from a word's begin */
+            l.at[e] = (uint16_t)(sizeof(Word) * cell(row) + SIZE * i + (PER > 1 ? (begin + row * turn) % sizeof(Word) : 0));
         }
+        *to = l;
     }
 
-    RL_MEMBER V cell(const Shared &s, uint32_t chunks, uint32_t row, uint32_t byte) {
-        return *(const Cell *)((const unsigned char *)s.chunk + 16 * rl_odd_tile_row(SIZE, chunks, row) + byte);
+    /* INSIDE: all rows are there, and the whole words of COLUMNS that have them; of one element each is asked. */
+    template <bool INSIDE> RL_MEMBER void read(const Params &p, Shared &s, const Place &t, uint32_t thread) {
+        const uint32_t c = thread % ROW, first = thread / ROW, rows = (1u << LR) + t.halo, left = (p.ni - t.i) * SIZE;
+        const uintptr_t begin = (uintptr_t)first_row(p, t);
+        const int64_t step = p.from_j * SIZE;
+        Word x[EACH], more;
+        uintptr_t at = begin + first * step;
+        RL_UNROLL
+        for (uint32_t e = 0; e < EACH; e++, at += STEP * step) {
+            uint32_t row = first + e * STEP, before = at % sizeof(Word);
+            uintptr_t word = at - before + c * sizeof(Word);
+            x[e] = Word();
+            if (row < rows && (INSIDE || (T::has_row(p, t, row) && c * sizeof(Word) < left + before))) x[e] = INSIDE ? *(const Word *)word : fetch(p, word);
+        }
+        /* the word behind a row that does not begin with one */
+        at = begin + thread * step;
+        uint32_t before = at % sizeof(Word);
+        bool has_more = before && thread < rows && (INSIDE || (T::has_row(p, t, thread) && ROW * sizeof(Word) < left + before));
+        at += ROW * sizeof(Word) - before;
+        if (PER > 1 && has_more) more = INSIDE ? *(const Word *)at : fetch(p, at);
+        RL_UNROLL
+        for (uint32_t e = 0; e < EACH; e++)
+            if (first + e * STEP < rows) s.cell[cell(first + e * STEP) + c] = x[e];
+        if (PER > 1 && has_more) s.cell[cell(thread) + ROW] = more;
     }
 
-    template <bool USUAL> RL_MEMBER void write(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
-        const rl_tile_shape shape = shape_of<USUAL>(p);
-        const uint32_t lw = rl_tile_words(SIZE, shape), words = 1u << lw, all = PER << (shape.lk + lw), chunks = (1u << shape.lc) + 1;
-        const uint32_t turn = (uint32_t)p.from_j * SIZE; /* how far a row begins after the one before it, of which 16 bytes count */
-        const int32_t before = (int32_t)t.j, end = (int32_t)(p.nj - t.j);
-        for (uint32_t u = thread; u < all; u += RL_THREADS) {
-            rl_tile_unit o = rl_tile_unit_of(shape, lw, u);
-            uint32_t i = (o.w & (words - 1)) * PER + (o.w >> lw);
-            if (t.i + i >= p.ni) continue;
-            V *to = t.to + s.line[i] + t.j;
-            int32_t first = (int32_t)(o.k * WIDE) - (int32_t)T::into_sector(t, to);
-            uint32_t row = (uint32_t)first + t.halo, begin = (uint32_t)(uintptr_t)(t.from + t.i) + (t.j + (uint32_t)first) * turn;
-            if (first + before >= 0 && first + WIDE <= end) {
-                Wide x;
+    template <bool INSIDE> RL_MEMBER void write(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
+        const uint32_t w = thread % WORDS;
+        const unsigned char *cells = (const unsigned char *)(s.cell + cell(w * PER));
+        RL_UNROLL
+        for (uint32_t i = thread / WORDS; i < COLUMNS; i += LINES) {
+            if (t.i + i >= p.ni) return;
+            const Line &l = s.line[i];
+            union { Word all; Cell each[PER]; } x;
+            V *to = l.to + w * PER;
+            uint32_t j = t.j + w * PER - l.into; /* before the first: wraps */
+            if (INSIDE || (j < p.nj && p.nj - j >= PER)) {
                 RL_UNROLL
-                for (uint32_t e = 0; e < WIDE; e++) x.each[e] = cell(s, chunks, row + e, SIZE * i + ((begin + e * turn) & 15));
-                *(rl_wide16 *)(to + first) = x.all;
-            } else {
-                for (int32_t e = 0; e < WIDE; e++)
-                    if (first + e + before >= 0 && first + e < end) to[first + e] = cell(s, chunks, row + e, SIZE * i + ((begin + e * turn) & 15));
-            }
+                for (uint32_t e = 0; e < PER; e++) x.each[e] = *(const Cell *)(cells + l.at[e]);
+                *(Word *)to = x.all;
+            } else
+                for (uint32_t e = 0; PER > 1 && e < PER; e++)
+                    if (j + e < p.nj) to[e] = *(const Cell *)(cells + l.at[e]);
         }
     }
 
+    RL_MEMBER bool is_inside(const Params &p, const Place &t) {
+        const V *first = first_row(p, t);
+        return PER > 1 && t.j >= t.halo && t.j + (1u << LR) <= p.nj && first - PER >= (const V *)p.low
+               && first + (MOST_ROWS - 1) * p.from_j + COLUMNS + PER <= (const V *)p.high;
+    }
+    RL_MEMBER uint32_t steps(const Params &) { return 2; }
     RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
-        uint32_t wide = (uint32_t)WIDE << p.shape.lc;
-        Place t = T::place_of(p, block, wide, (uint32_t)WIDE << p.shape.lk);
-        bool usual = p.shape.lc == USUAL_LC && p.shape.lk == USUAL_LK;
+        Place t = T::place_of(p, block, COLUMNS, 1u << LR);
+        bool inside = is_inside(p, t);
         if (phase == 0) {
-            T::find_lines(p, s.line, t, wide, thread);
-            if (usual) read<true>(p, s, t, thread);
+            if (thread < COLUMNS) find_line(p, s.line + thread, t, thread);
+            if (inside) read<true>(p, s, t, thread);
             else read<false>(p, s, t, thread);
-        } else if (usual) write<true>(p, s, t, thread);
+        } else if (inside) write<true>(p, s, t, thread);
         else write<false>(p, s, t, thread);
     }
 };
+template <class V> using rl_word_tile = rl_words<V, RL_WORD_TILE_ROWS(sizeof(V))>;
+template <class V> using rl_tall_tile = rl_words<V, RL_WORD_TILE_ROWS(sizeof(V)) + 1>;
 
 /* ---- element by element ---- */
 
@@ -129,14 +150,14 @@ template <class V> struct rl_element_tile : rl_odd<V> {
     typedef rl_nothing Local;
     typedef rl_odd<V> T;
     typedef typename T::Place Place;
-    enum { SIZE = T::SIZE, AHEAD = SIZE < 8 ? 9 : 5, USUAL = SIZE < 8 ? 6 : 5 /* rows, of 32 elements, as a power of two */ };
+    enum { SIZE = T::SIZE, AHEAD = SIZE < 8 ? 9 : 5 };
     struct Shared { V cell[RL_ELEMENT_TILE_BYTES / SIZE]; int64_t line[1 << RL_ELEMENT_TILE_MOST]; };
     RL_MEMBER uint32_t steps(const Params &) { return 2; }
 
-    template <uint32_t LC, uint32_t LK> RL_MEMBER void read(const Params &p, Shared &s, const Place &t, uint32_t thread) {
-        const uint32_t lc = LC ? LC : p.shape.lc, lk = LK ? LK : p.shape.lk, i = thread & ((1u << lc) - 1), step = RL_THREADS >> lc, rows = (1u << lk) + t.halo;
+    RL_MEMBER void read(const Params &p, Shared &s, const Place &t, uint32_t thread) {
+        const uint32_t lc = p.shape.lc, i = thread & ((1u << lc) - 1), step = RL_THREADS >> lc, rows = (1u << p.shape.lk) + t.halo;
         if (t.i + i >= p.ni) return;
-        for (uint32_t first = thread >> lc; first < (1u << lk) + T::SECTOR; first += AHEAD * step) {
+        for (uint32_t first = thread >> lc; first < rows; first += AHEAD * step) {
             V x[AHEAD];
             RL_UNROLL
             for (uint32_t e = 0; e < AHEAD; e++)
@@ -147,10 +168,9 @@ template <class V> struct rl_element_tile : rl_odd<V> {
         }
     }
 
-    template <uint32_t LC, uint32_t LK> RL_MEMBER void write(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
-        const uint32_t lc = LC ? LC : p.shape.lc, lk = LK ? LK : p.shape.lk, j = thread & ((1u << lk) - 1), step = RL_THREADS >> lk;
-        RL_UNROLL
-        for (uint32_t i = thread >> lk; i < 1u << lc; i += step) {
+    RL_MEMBER void write(const Params &p, const Shared &s, const Place &t, uint32_t thread) {
+        const uint32_t lc = p.shape.lc, j = thread & ((1u << p.shape.lk) - 1), step = RL_THREADS >> p.shape.lk;
+        for (uint32_t i = thread >> p.shape.lk; i < 1u << lc; i += step) {
             if (t.i + i >= p.ni) return;
             V *to = t.to + s.line[i] + t.j;
             uint32_t into = T::into_sector(t, to), row = j + t.halo - into;
@@ -160,13 +180,10 @@ template <class V> struct rl_element_tile : rl_odd<V> {
 
     RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
         Place t = T::place_of(p, block, 1u << p.shape.lc, 1u << p.shape.lk);
-        bool usual = p.shape.lc == 5 && p.shape.lk == USUAL;
         if (phase == 0) {
             T::find_lines(p, s.line, t, 1u << p.shape.lc, thread);
-            if (usual) read<5, USUAL>(p, s, t, thread);
-            else read<0, 0>(p, s, t, thread);
-        } else if (usual) write<5, USUAL>(p, s, t, thread);
-        else write<0, 0>(p, s, t, thread);
+            read(p, s, t, thread);
+        } else write(p, s, t, thread);
     }
 };
 

@@ -225,23 +225,43 @@ static bool is_whole(const rl_loops *l, uint32_t operand, uint32_t size, const c
     return last + 1 - first == rl_loops_count(l);
 }
 
-enum { GROUPED = 4 }; /* tiles of odd_tile along j that follow each other: they write neighbouring pieces of the same lines */
+/* Most of a warp's words on both sides, each along one dim. */
+static bool fits_words(const rl_p_tile *p, uint32_t size) {
+    uint32_t wide = RL_WORD_TILE_ROW * RL_WORD_TILE_PER(size), tall = 1u << RL_WORD_TILE_ROWS(size);
+    return !p->run_i.rank && !p->run_j.rank && p->ni >= wide * 3 / 4 && p->nj >= tall * 3 / 4;
+}
 
-/* The kernel and the shape of its tiles. Of a line in several tiles, which are not there at once, each writes whole sectors. */
-static rl_gpu_kernel shape_tile(const rl_loops *l, const rl_move_plan *plan, uint32_t size, rl_p_tile *p) {
+/* Twice as many rows, of what has enough of these tiles for every multiprocessor; an emulated device tries them with less. */
+static bool fits_tall(const rl_gpu *g, const rl_p_tile *p, uint32_t size) {
+    uint64_t nbyte = (uint64_t)p->ni * p->nj * count_of(&p->batch) * size, least = rl_gpu_is_emulated(g) ? 1 << 16 : 32 << 20;
+    return (size == 4 || size == 8) && p->nj >= 2u << RL_WORD_TILE_ROWS(size) && nbyte >= least;
+}
+
+/* The kernel, and the columns and rows of its tiles. Of a line in several tiles, which are not there at once, each writes whole sectors. */
+static rl_gpu_kernel shape_tile(const move *m, const rl_move_plan *plan, rl_p_tile *p, uint32_t *wide, uint32_t *tall) {
+    const rl_loops *l = &plan->loops;
+    const uint32_t size = m->size;
+    bool whole = is_whole(l, 1, size, p->from, &p->low, &p->high), words = fits_words(p, size) && (size > 2 || whole);
     p->shape = rl_tile_shape_of(size, p->ni, p->nj);
-    p->vector_out = fits_vector(l, 0, plan->run_j, size, p->to, p->nj > (16 / size) << p->shape.lk ? SECTOR : 16);
-    p->in = is_whole(l, 1, size, p->from, &p->low, &p->high) ? RL_TILE_SHIFTED : RL_TILE_ELEMENTS;
-    if (fits_vector(l, 1, plan->run_i, size, p->from, 16)) p->in = RL_TILE_CHUNKS;
+    *wide = 16 / size << p->shape.lc, *tall = 16 / size << p->shape.lk;
+    p->in = fits_vector(l, 1, plan->run_i, size, p->from, 16) ? RL_TILE_CHUNKS : whole ? RL_TILE_SHIFTED : RL_TILE_ELEMENTS;
+    p->vector_out = fits_vector(l, 0, plan->run_j, size, p->to, p->nj > *tall ? SECTOR : 16);
     p->halo = p->vector_out ? 0 : SECTOR / size;
-    if (p->in == RL_TILE_CHUNKS && p->vector_out) return RL_GPU_tile1;
-    if (size <= 2) return p->in == RL_TILE_SHIFTED && !p->vector_out && !p->run_j.rank ? RL_GPU_odd_tile1 : RL_GPU_any_tile1;
+    if (p->in == RL_TILE_CHUNKS && p->vector_out && !(size == 8 && words)) return by_size(RL_GPU_tile1, size);
+    if (size <= 2 && (!words || (size == 1 && p->vector_out))) return by_size(RL_GPU_any_tile1, size);
     p->halo = fits_vector(l, 0, plan->run_j, size, p->to, SECTOR) ? 0 : SECTOR / size;
+    if (words) {
+        bool is_tall = fits_tall(m->g, p, size);
+        *wide = RL_WORD_TILE_ROW * RL_WORD_TILE_PER(size), *tall = 1u << (RL_WORD_TILE_ROWS(size) + is_tall);
+        return is_tall ? by_size(RL_GPU_tall_tile4, size / 4) : by_size(RL_GPU_word_tile1, size);
+    }
     p->shape = rl_element_tile_of(size, p->ni, p->nj);
-    return RL_GPU_element_tile4;
+    *wide = 1u << p->shape.lc, *tall = 1u << p->shape.lk;
+    return by_size(RL_GPU_element_tile4, size / 4);
 }
 
 static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
+    enum { GROUPED = 64 }; /* tiles that write neighbouring pieces of the same lines, one after the other; of short elements, pieces are short */
     const rl_loops *l = &plan->loops;
     rl_loops batch = {.noperand = 2};
     for (uint32_t i = 0; i < l->rank; i++)
@@ -250,13 +270,12 @@ static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     p.to_i = l->step[0][plan->i], p.from_j = l->step[1][plan->j];
     p.run_i = walk_of_run(l, 1, plan->run_i), p.run_j = walk_of_run(l, 0, plan->run_j);
     p.batch = rl_walk_of(&batch, 0);
-    rl_gpu_kernel first = shape_tile(l, plan, m->size, &p);
-    bool by_elements = first == RL_GPU_element_tile4;
-    uint32_t each = by_elements ? 1 : 16 / m->size, tj = tiles_of((int64_t)p.nj + (p.halo ? p.halo - 1 : 0), each << p.shape.lk);
-    uint32_t group = first == RL_GPU_odd_tile1 ? RL_MIN((uint32_t)GROUPED, tj) : 1;
-    p.ti = rl_divisor_of(tiles_of(p.ni, each << p.shape.lc)), p.tj = rl_divisor_of(tiles_of(tj, group)), p.group = rl_divisor_of(group);
-    p.row = rl_divisor_of((1u << p.shape.lc) + 1);
-    return rl_gpu_launch(m->g, by_size(first, by_elements ? m->size / 4 : m->size), p.ti.d * p.tj.d * group * count_of(&p.batch), &p, sizeof p);
+    uint32_t wide, tall;
+    rl_gpu_kernel k = shape_tile(m, plan, &p, &wide, &tall);
+    bool one_by_one = k < RL_GPU_word_tile4 || m->size < 4; /* tile, any_tile, and words of short elements */
+    uint32_t ti = tiles_of(p.ni, wide), tj = tiles_of((int64_t)p.nj + (p.halo ? p.halo - 1 : 0), tall), group = one_by_one ? 1 : RL_MIN((uint32_t)GROUPED, tj);
+    p.ti = rl_divisor_of(ti), p.tj = rl_divisor_of(tiles_of(tj, group)), p.group = rl_divisor_of(group);
+    return rl_gpu_launch(m->g, k, ti * p.tj.d * group * count_of(&p.batch), &p, sizeof p);
 }
 
 static rl_status launch_weave(const move *m, const rl_move_plan *plan) {

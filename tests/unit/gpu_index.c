@@ -242,16 +242,15 @@ static uint32_t conflicts_of_lines(tile t, bool shifted) {
     return worst;
 }
 
-/* Kernel odd_tile: rows fit, a sector's more than the tile has; the lanes that have one line, whose rows begin `turn` bytes after each other, meet in no bank. */
-static void check_odd(tile t) {
-    uint32_t chunks = (1u << t.s.lc) + 1, rows = rows_of(t) + 32 / t.size, wide = 16 / t.size, at[8], lanes = 1u << RL_MIN(t.s.lk, 3u);
-    CHECK(rl_odd_tile_row(t.size, chunks, rows - 1) + chunks <= RL_ODD_TILE_CHUNKS);
-    for (uint32_t r = 1; r < rows; r++) CHECK(rl_odd_tile_row(t.size, chunks, r) >= rl_odd_tile_row(t.size, chunks, r - 1) + chunks);
-    for (uint32_t turn = 0; turn < 16; turn += t.size)
-        for (uint32_t first = 0; first + 8 * wide <= rows; first++) {
-            for (uint32_t k = 0; k < lanes; k++) at[k] = 16 * rl_odd_tile_row(t.size, chunks, first + k * wide) + ((first + k * wide) * turn & 15);
-            CHECK(conflicts(at, lanes, t.size) == 1);
-        }
+/* Kernels word_tile and tall_tile: rows follow each other with a word to spare; lanes that have words of a line, which begins anywhere, meet in no bank. */
+static void check_words(uint32_t size) {
+    uint32_t per = RL_WORD_TILE_PER(size), word = RL_MAX(size, 4u), lanes = 128 / word, rows = (2u << RL_WORD_TILE_ROWS(size)) + 32 / size, at[32];
+    for (uint32_t r = 1; r < rows; r++) CHECK(rl_word_tile_cell(per, r) > rl_word_tile_cell(per, r - 1) + RL_WORD_TILE_ROW);
+    CHECK(rl_word_tile_cell(per, rows - 1) + RL_WORD_TILE_ROW < rows * (RL_WORD_TILE_ROW + 1) + rows / 2);
+    for (uint32_t first = 0; first + per * lanes <= rows; first++) {
+        for (uint32_t k = 0; k < lanes; k++) at[k] = word * rl_word_tile_cell(per, first + per * k);
+        CHECK(conflicts(at, lanes, size) == 1);
+    }
 }
 
 /* Kernel element_tile: rows fit, a sector's more than the tile has, and so do lines. */
@@ -278,6 +277,7 @@ static void check_sectors(tile t) {
 
 TEST(tiles) {
     uint32_t nshape = 0;
+    for (uint32_t size = 1; size <= 16; size *= 2) check_words(size);
     for (uint32_t size = 1; size <= 16; size *= 2)
         for (uint32_t ni = 8; ni <= 1024; ni *= 2)
             for (uint32_t nj = 8; nj <= 1024; nj *= 2) {
@@ -288,7 +288,6 @@ TEST(tiles) {
                 check_sectors(t);
                 CHECK(conflicts_of_rows(t) == 1 && conflicts_of_lines(t, false) == 1);
                 CHECK(conflicts_of_lines(t, true) <= (t.s.lc < 3 ? 4u : 1u)); /* rows of less than 128 bytes: of two lines that begin elsewhere, rows may meet */
-                if (size <= 2) check_odd(t);
                 check_elements(size, ni, nj), check_elements(size, ni + 1, nj + 1);
                 nshape++;
             }

@@ -142,6 +142,24 @@ TEST(tiles) {
     rl_ctx_free(ctx);
 }
 
+/* Larger ones, whose lines begin anywhere on one side or both: of several tiles along both dims, with gaps behind rows and lines or none. */
+TEST(words) {
+    CHECK_CTX(ctx);
+    rl_gpu *g;
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    static const int64_t sizes[][2] = {{96, 97}, {97, 129}, {129, 96}, {131, 300}, {160, 257}, {255, 160}, {300, 131}, {100, 1003}, {1003, 100}};
+    for (uint32_t bits = 8; bits <= 128; bits *= 2)
+        for (size_t a = 0; a < RL_LEN(sizes); a++)
+            for (int64_t gap = 0; gap < 3; gap++) {
+                int64_t m = sizes[a][0], n = sizes[a][1], row = n + gap, line = m + gap / 2;
+                rl_loops l = {.rank = 3, .noperand = 2, .dim = {2, m, n}, .step = {{line * n, 1, line}, {m * row, row, 1}}};
+                CHECK(rl_move_choose(&l, bits, 0, 0).kind == RL_MOVE_TILE);
+                check_move(g, &l, bits, (int64_t)(a % 4));
+            }
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
 /* Parts of one array, as Concat fills it along its middle dim: more than a launch takes, of widths that vectors fit and do not, some turned, some empty. */
 static void check_parts(rl_gpu *g, uint32_t bits, uint32_t n, int64_t most) {
     int64_t outer = 1 + draw(3), inner = 1 + draw(20), sum = 0, size = bits / 8;
@@ -454,6 +472,7 @@ int main(void) {
     RUN(windows);
     RUN(fills);
     RUN(tiles);
+    RUN(words);
     RUN(parts);
     RUN(weaves);
     RUN(interleaves);
