@@ -18,7 +18,48 @@ static int64_t count_of(const int64_t *dim, uint32_t rank) {
 
 typedef struct { rl_call *c; rl_gpu_kernel k; rl_dtype type, made; rl_p_matmul p; uint32_t size; rl_gpu_posts posts; bool joined; } product;
 
-/* By the library with all that follows, else by it alone, else by own tiles; what is left is kernel posts'. */
+/* ---- few rows ---- */
+
+enum { MOST_WEIGHTS = 1 << 21, MOST_SHARE = 32 * RL_THREADS }; /* elements of b; vectors of a team. Beyond, the library is as good, or better */
+
+static rl_gpu_kernel few_kernel(rl_dtype t, bool across) {
+    return t == RL_F32 ? across ? RL_GPU_few_across_f32 : RL_GPU_few_rows_f32
+           : t == RL_F16 ? across ? RL_GPU_few_across_f16 : RL_GPU_few_rows_f16
+           : t == RL_BF16 ? across ? RL_GPU_few_across_bf16 : RL_GPU_few_rows_bf16 : RL_NGPU;
+}
+
+/* More than 8 where there would be few blocks, or more than four loads for each. */
+static uint32_t lanes_of(uint64_t teams, uint32_t vectors) {
+    enum { ENOUGH = 256 * RL_THREADS };
+    uint32_t lanes = 8;
+    while (lanes < RL_THREADS && lanes < vectors && (teams * lanes < ENOUGH || vectors > 4 * lanes)) lanes *= 2;
+    return lanes;
+}
+
+/* By kernel few_rows or few_across, with all that follows. */
+static rl_status by_few_rows(const product *j, const rl_lt_job *q, bool *did) {
+    const rl_p_matmul *p = &q->p;
+    bool across = p->b_k != 1;
+    uint32_t wide = 16 / j->size, teams = across ? (p->n + wide - 1) / wide : p->n, vectors = across ? p->k : (p->k + wide - 1) / wide;
+    rl_gpu_kernel k = few_kernel(q->type, across);
+    *did = k != RL_NGPU && q->made == q->type && q->nbatch == 1 && p->m <= RL_FEW_ROWS && p->a_k == 1 && (!across || p->b_n == 1) && p->c_n == 1
+           && (uint64_t)p->n * p->k <= MOST_WEIGHTS && vectors <= MOST_SHARE;
+    if (!*did) return RL_OK;
+    rl_p_few_rows f = {.y = p->c, .a = p->a, .b = p->b, .bias = p->bias, .m = p->m, .n = p->n, .k = p->k, .lanes = lanes_of(teams, vectors), .npost = q->npost,
+                       .a_m = p->m > 1 ? p->a_m : 0, .b_step = across ? p->b_k : p->n > 1 ? p->b_n : 0, .y_m = p->c_m, .bias_m = p->bias_m, .bias_n = p->bias_n,
+                       .alpha = p->alpha, .beta = p->beta};
+    uintptr_t at = across ? (uintptr_t)f.b : (uintptr_t)f.a | (uintptr_t)f.b;
+    f.wide = at % 16 == 0 && (f.b_step | (across ? 0 : f.a_m)) % wide == 0;
+    for (uint32_t i = 0; i < q->npost; i++) {
+        f.post[i] = q->post[i];
+        if (q->operand[i]) f.operand[f.post[i].operand] = q->operand[i];
+    }
+    return rl_gpu_launch(rl_gpu_of(j->c->rt), k, (teams + RL_THREADS / f.lanes - 1) / (RL_THREADS / f.lanes), &f, sizeof f);
+}
+
+/* ---- others ---- */
+
+/* Few rows by own kernel, others by the library with all that follows, else by it alone, else by own tiles; what is left is kernel posts'. */
 static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
     product *j = arg;
     rl_lt_job q = {.p = j->p, .type = j->type, .made = j->made, .nbatch = 1, .npost = j->joined ? j->posts.n : 0};
@@ -30,7 +71,8 @@ static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int6
         q.post[i] = j->posts.post[i];
         q.operand[i] = j->posts.in[i] ? (const char *)rl_data(j->posts.in[i]) + at[0] * j->size : NULL;
     }
-    RL_TRY(rl_lt_matmul(j->c, &q, &did));
+    RL_TRY(by_few_rows(j, &q, &did));
+    if (!did) RL_TRY(rl_lt_matmul(j->c, &q, &did));
     if (did) return RL_OK;
     if (q.npost) { /* once more, for the product alone */
         j->joined = false;
