@@ -306,8 +306,8 @@ typedef struct {
 } rl_p_matmul;
 
 /* few_rows, few_across: y = alpha * a b + beta * bias, then the posts, whose operands lie as y does, for up to RL_FEW_ROWS rows, whose elements lie side by
- * side. b_step: of b, to the next column of few_rows, to the next row of few_across; lanes: see k_few_rows.h; wide: do 16 bytes at a time fit there? */
-enum { RL_FEW_ROWS = 4 };
+ * side. b_step: of b, to the next column of few_rows, to the next row of few_across; lanes: of a team (k_few_rows.h); wide: by whole vectors alone? */
+enum { RL_FEW_ROWS = 4, RL_FEW_ACROSS = 4 /* columns of a team of few_across */, RL_FEW_AHEAD = 32 /* bytes of b that a lane has under way */ };
 typedef struct {
     void *y;
     const void *a, *b, *bias, *operand[RL_OPERANDS];
