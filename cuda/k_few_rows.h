@@ -78,8 +78,10 @@ template <class T, bool ACROSS> struct rl_few {
         return o->row < p.m && o->column < p.n;
     }
 
-    RL_MEMBER void finish(const Params &p, const Place &o, C sum, C bias) {
-        C y[1] = {(C)p.alpha * sum + bias};
+    RL_MEMBER C bias(const Params &p, const Place &o) { return (C)p.beta * (C)rl_load(((const T *)p.bias)[o.row * p.bias_m + o.column * p.bias_n]); }
+
+    RL_MEMBER void finish(const Params &p, const Place &o, C sum, C more) {
+        C y[1] = {(C)p.alpha * sum + more};
         int64_t at = o.row * p.y_m + o.column;
         RL_ROLLED
         for (uint32_t i = 0; i < p.npost; i++) {
@@ -98,7 +100,7 @@ template <class T, bool ACROSS> struct rl_few {
             C sum[ROWS][COLUMNS] = {};
             RL_UNROLL
             for (uint32_t u = 0; u < OWN; u++)
-                l.bias[u] = p.bias && find(p, team, seat.lane, u, &o) ? (C)p.beta * (C)rl_load(((const T *)p.bias)[o.row * p.bias_m + o.column * p.bias_n]) : (C)0;
+                l.bias[u] = p.bias && find(p, team, seat.lane, u, &o) ? bias(p, o) : (C)0;
             if (p.wide) multiply<true>(p, team, seat.lane, sum);
             else multiply<false>(p, team, seat.lane, sum);
             RL_UNROLL
@@ -109,8 +111,10 @@ template <class T, bool ACROSS> struct rl_few {
                 rl_team_fold(RL_GPU_SUM, rl_team_cells(s.part[i], p.lanes, seat.team), p.lanes, seat.lane % half);
         } else if (phase == 2) {
             RL_UNROLL
-            for (uint32_t u = 0; u < OWN; u++)
-                if (find(p, team, seat.lane, u, &o)) finish(p, o, rl_team_sum(RL_GPU_SUM, rl_team_cells(s.part[o.number], p.lanes, seat.team), p.lanes), l.bias[u]);
+            for (uint32_t u = 0; u < OWN; u++) {
+                if (!find(p, team, seat.lane, u, &o)) continue;
+                finish(p, o, rl_team_sum(RL_GPU_SUM, rl_team_cells(s.part[o.number], p.lanes, seat.team), p.lanes), l.bias[u]);
+            }
         }
     }
 };

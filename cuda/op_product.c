@@ -49,7 +49,8 @@ static rl_status by_few_rows(const product *j, const rl_lt_job *q, bool *did) {
            && (uint64_t)p->n * p->k <= MOST_FEW && (uint64_t)vectors * wide * j->size <= lanes * MOST_SHARE;
     if (!*did) return RL_OK;
     rl_p_few_rows f = {.y = p->c, .a = p->a, .b = p->b, .bias = p->bias, .m = p->m, .n = p->n, .k = p->k, .lanes = lanes, .npost = q->npost,
-                       .a_m = p->a_m, .b_step = across ? p->b_k : p->b_n, .y_m = p->c_m, .bias_m = p->bias_m, .bias_n = p->bias_n, .alpha = p->alpha, .beta = p->beta};
+                       .a_m = p->a_m, .b_step = across ? p->b_k : p->b_n, .y_m = p->c_m, .bias_m = p->bias_m, .bias_n = p->bias_n, .alpha = p->alpha,
+                       .beta = p->beta};
     uintptr_t at = across ? (uintptr_t)f.b : (uintptr_t)f.a | (uintptr_t)f.b;
     f.wide = at % (wide * j->size) == 0 && (f.b_step | (across ? p->n : f.a_m | p->k)) % wide == 0;
     for (uint32_t i = 0; i < q->npost; i++) {
