@@ -1,6 +1,7 @@
 /* Every kernel of kernels.inc as a function of the device: "rl_k_" and its name. nvcc makes one image of it, which driver.c loads. */
 #include "k_axis.h"
 #include "k_each.h"
+#include "k_few_rows.h"
 #include "k_interleave.h"
 #include "k_nn.h"
 #include "k_odd_tile.h"

@@ -2,6 +2,7 @@
  * (CMakeLists.txt compiles this file so). */
 #include "k_axis.h"
 #include "k_each.h"
+#include "k_few_rows.h"
 #include "k_interleave.h"
 #include "k_nn.h"
 #include "k_odd_tile.h"

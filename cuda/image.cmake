@@ -5,7 +5,7 @@
 set(RL_CUDA AUTO CACHE STRING "the CUDA backend: AUTO, ON or OFF")
 set(RL_CUDA_ARCHS "75;80;90" CACHE STRING "compute capabilities to compile kernels for")
 set(RL_CUDA_DEPENDS
-  cuda/index.h cuda/number.h cuda/params.h cuda/ops.h cuda/k_move.h cuda/k_each.h cuda/k_recode.h cuda/k_recurrent.h
+  cuda/index.h cuda/number.h cuda/params.h cuda/ops.h cuda/k_move.h cuda/k_each.h cuda/k_few_rows.h cuda/k_recode.h cuda/k_recurrent.h
   cuda/k_reduce.h cuda/k_conv.h cuda/k_nn.h cuda/kernels.inc cuda/k_axis.h cuda/k_interleave.h cuda/k_place.h
   cuda/k_odd_tile.h cuda/k_tile.h cuda/k_weave.h runtime/dynamic_scale.h runtime/grid.h runtime/seen.h runtime/pointwise.inc
   runtime/activation.inc runtime/recurrent_ops.h runtime/rows.h)

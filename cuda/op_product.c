@@ -1,5 +1,5 @@
 /* Matrix products on the device: MatMul and Gemm, by cuBLASLt where it is there, else by own tiles; operands of any strides. What was joined to
- * them (runtime/fuse.h) is the library's epilogue where it has that, else kernel posts. */
+ * them (runtime/fuse.h) is the library's epilogue where it has that, else kernel posts. Of few rows (k_few_rows.h) own kernels do all of it. */
 #include <string.h>
 
 #include "../runtime/einsum.h"
@@ -18,7 +18,51 @@ static int64_t count_of(const int64_t *dim, uint32_t rank) {
 
 typedef struct { rl_call *c; rl_gpu_kernel k; rl_dtype type, made; rl_p_matmul p; uint32_t size; rl_gpu_posts posts; bool joined; } product;
 
-/* By the library with all that follows, else by it alone, else by own tiles; what is left is kernel posts'. */
+/* ---- few rows ---- */
+
+static rl_gpu_kernel few_kernel(rl_dtype t, bool across) {
+    rl_gpu_kernel first = across ? RL_GPU_few_across_f32 : RL_GPU_few_rows_f32;
+    uint32_t k = t == RL_F32 ? 0 : t == RL_F16 ? 1 : t == RL_BF16 ? 2 : 3;
+    return k == 3 ? RL_NGPU : (rl_gpu_kernel)((uint32_t)first + k);
+}
+
+/* For teams that have so many vectors of b: more lanes than 8 where there would be few blocks, or more than a lane reads at once. across: two teams of a
+ * block have neighbours of a row of b, which is read by sectors of 32 bytes. */
+static uint32_t few_lanes(uint64_t teams, uint64_t vectors, uint32_t bytes, bool across) {
+    enum { ENOUGH = 256 * RL_THREADS };
+    uint32_t lanes = 8, most = across ? RL_THREADS / 2 : RL_THREADS;
+    while (lanes < most && lanes < vectors && (teams * lanes < ENOUGH || vectors * bytes > lanes * RL_FEW_AHEAD)) lanes *= 2;
+    return lanes;
+}
+
+/* Beyond so many elements of b, or bytes for a lane, the library is as good, or better. */
+enum { MOST_FEW = 1 << 21, MOST_SHARE = 8 * RL_FEW_AHEAD };
+
+/* By kernel few_rows or few_across, with all that follows. */
+static rl_status by_few_rows(const product *j, const rl_lt_job *q, bool *did) {
+    const rl_p_matmul *p = &q->p;
+    bool across = p->b_k != 1;
+    rl_gpu_kernel kernel = few_kernel(q->type, across);
+    uint32_t wide = across ? RL_FEW_ACROSS : 16 / j->size, teams = across ? (p->n + wide - 1) / wide : p->n, vectors = across ? p->k : (p->k + wide - 1) / wide;
+    uint32_t lanes = few_lanes(teams, vectors, wide * j->size, across), per_block = RL_THREADS / lanes;
+    *did = kernel != RL_NGPU && q->made == q->type && q->nbatch == 1 && p->m <= RL_FEW_ROWS && p->a_k == 1 && (!across || p->b_n == 1) && p->c_n == 1
+           && (uint64_t)p->n * p->k <= MOST_FEW && (uint64_t)vectors * wide * j->size <= lanes * MOST_SHARE;
+    if (!*did) return RL_OK;
+    rl_p_few_rows f = {.y = p->c, .a = p->a, .b = p->b, .bias = p->bias, .m = p->m, .n = p->n, .k = p->k, .lanes = lanes, .npost = q->npost,
+                       .a_m = p->a_m, .b_step = across ? p->b_k : p->b_n, .y_m = p->c_m, .bias_m = p->bias_m, .bias_n = p->bias_n, .alpha = p->alpha,
+                       .beta = p->beta};
+    uintptr_t at = across ? (uintptr_t)f.b : (uintptr_t)f.a | (uintptr_t)f.b;
+    f.wide = at % (wide * j->size) == 0 && (f.b_step | (across ? p->n : f.a_m | p->k)) % wide == 0;
+    for (uint32_t i = 0; i < q->npost; i++) {
+        f.post[i] = q->post[i];
+        if (q->operand[i]) f.operand[f.post[i].operand] = q->operand[i];
+    }
+    return rl_gpu_launch(rl_gpu_of(j->c->rt), kernel, (teams + per_block - 1) / per_block, &f, sizeof f);
+}
+
+/* ---- others ---- */
+
+/* Few rows by own kernel, others by the library with all that follows, else by it alone, else by own tiles; what is left is kernel posts'. */
 static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
     product *j = arg;
     rl_lt_job q = {.p = j->p, .type = j->type, .made = j->made, .nbatch = 1, .npost = j->joined ? j->posts.n : 0};
@@ -30,7 +74,8 @@ static rl_status launch(void *arg, const rl_loops *l, uint32_t first, const int6
         q.post[i] = j->posts.post[i];
         q.operand[i] = j->posts.in[i] ? (const char *)rl_data(j->posts.in[i]) + at[0] * j->size : NULL;
     }
-    RL_TRY(rl_lt_matmul(j->c, &q, &did));
+    RL_TRY(by_few_rows(j, &q, &did));
+    if (!did) RL_TRY(rl_lt_matmul(j->c, &q, &did));
     if (did) return RL_OK;
     if (q.npost) { /* once more, for the product alone */
         j->joined = false;

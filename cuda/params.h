@@ -305,6 +305,18 @@ typedef struct {
     rl_walk batch; /* operands c, a, b */
 } rl_p_matmul;
 
+/* few_rows, few_across: y = alpha * a b + beta * bias, then the posts, whose operands lie as y does, for up to RL_FEW_ROWS rows, whose elements lie side by
+ * side. b_step: of b, to the next column of few_rows, to the next row of few_across; lanes: of a team (k_few_rows.h); wide: by whole vectors alone? */
+enum { RL_FEW_ROWS = 4, RL_FEW_ACROSS = 4 /* columns of a team of few_across */, RL_FEW_AHEAD = 32 /* bytes of b that a lane has under way */ };
+typedef struct {
+    void *y;
+    const void *a, *b, *bias, *operand[RL_OPERANDS];
+    uint32_t m, n, k, lanes, wide, npost;
+    int64_t a_m, b_step, y_m, bias_m, bias_n;
+    double alpha, beta;
+    rl_p_post post[RL_MOST_POSTS];
+} rl_p_few_rows;
+
 /* recurrent: a step of an LSTM, GRU or RNN, a unit of [dirs][batch][hidden] per thread.  x: what the inputs came to, of all tokens; product: what the
  * states did, of the gates in `asked`; in a row of both gate g of unit j stands at g * hidden + j, and x has the second direction's gates behind the
  * first's.  bias [dirs][2][gates][hidden], peephole [dirs][3][hidden], ends [batch]; NULL: none.  reset: where a GRU is to leave reset * h for its next

@@ -86,6 +86,10 @@ TEST(products) {
     RUNS("  in %x f32[8,5]\n  in %w f32[4,8]\n  in %c f32[4]\n  %y = Gemm(%x, %w, %c) transA=1 transB=1 alpha=0.5\n  out %y\n", 1e-6, "cuBLASLt",
          "cuBLASLt 4x5x8 batch 1 A' B' ld 8 5 4 4 epilogue 4 alpha 0.5 beta 0");
     RUNS("  in %x f32[5,8]\n  in %w f32[8,4]\n  in %c f32[5,4]\n  %y = Gemm(%x, %w, %c) beta=2.0\n  out %y\n", 1e-6, "cuBLASLt", "epilogue 1 C alpha 1 beta 2");
+    /* few rows are own kernels', but of doubles, and where k does not lie side by side */
+    RUNS("  in %x f32[4,8]\n  in %w f32[8,4]\n  %y = MatMul(%x, %w)\n  out %y\n", 1e-6, "cuda", "");
+    RUNS("  in %x f64[4,8]\n  in %w f64[8,4]\n  %y = MatMul(%x, %w)\n  out %y\n", 1e-12, "cuBLASLt", "cuBLASLt 4x4x8");
+    RUNS("  in %x f32[8,4]\n  in %w f32[8,4]\n  %y = Gemm(%x, %w) transA=1\n  out %y\n", 1e-6, "cuBLASLt", "cuBLASLt 4x4x8");
     /* heads, where they lie: [N,S,H,D] as [N,H,S,D], and K' */
     RUNS("  in %x f32[2,6,12]\n  in %z f32[2,6,12]\n  const %s i64[4] {2,6,3,4}\n  %a = Reshape(%x, %s)\n  %b = Reshape(%z, %s)\n"
          "  %q = Transpose(%a) perm=[0,2,1,3]\n  %k = Transpose(%b) perm=[0,2,3,1]\n  %y = MatMul(%q, %k)\n  out %y\n", 1e-6, "cuBLASLt",

@@ -250,6 +250,32 @@ TEST(patches) {
     rl_ctx_free(ctx);
 }
 
+/* Products of few rows, with all that was joined to them: one launch each, without the kernels that would do it in parts. */
+TEST(few_rows) {
+    static const char *const text[] = {
+        "graph opset=21 {\n  in %%x %s[N,16,1,1]\n  const %%w %s[12,16,1,1] @\n  const %%v %s[16,12,1,1] @\n  const %%b %s[12] {1,-2,0.5,3,1,0,0,0,-1,2,0.25,1}\n"
+        "  %%c = Conv(%%x, %%w, %%b)\n  %%g = Sigmoid(%%c)\n  %%s = Mul(%%c, %%g)\n  %%d = Conv(%%s, %%v)\n  %%h = Sigmoid(%%d)\n  %%y = Mul(%%h, %%x)\n  out %%y\n}\n",
+        "graph opset=21 {\n  in %%x %s[1,1,N,12]\n  const %%w %s[12,16] @\n  const %%v %s[16,12] @\n  const %%b %s[12] {1,-2,0.5,3,1,0,0,0,-1,2,0.25,1}\n"
+        "  %%m = MatMul(%%x, %%w)\n  %%t = Tanh(%%m)\n  %%n = MatMul(%%t, %%v)\n  %%a = Add(%%n, %%b)\n  %%r = Add(%%x, %%a)\n  %%y = HardSwish(%%r)\n  out %%y\n}\n",
+        /* rows that lie by whole vectors, but for where they begin */
+        "graph opset=21 {\n  in %%x %s[1,1,N,24]\n  const %%w %s[12,16] @\n  const %%b %s[1,12] {1,-2,0.5,3,1,0,0,0,-1,2,0.25,1}\n  const %%l %s[] {-1}\n"
+        "  const %%i i64[1] {1}\n  const %%j i64[1] {17}\n  const %%o i64[1] {3}\n  %%p = Slice(%%x, %%i, %%j, %%o)\n  %%u = Transpose(%%w) perm=[1,0]\n"
+        "  %%m = MatMul(%%p, %%u)\n  %%s = Add(%%m, %%b)\n  %%y = Clip(%%s, %%l)\n  out %%y\n}\n"};
+    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
+    static const char *const refused[] = {"launch:none", "launch:matmul", "launch:posts", "launch:each"};
+    char typed[800], full[3000];
+    CHECK_CTX(ctx)
+    for (size_t i = 0; i < RL_LEN(text); i++)
+        for (size_t t = 0; t < RL_LEN(types); t++) {
+            const char *n = rl_dtype_name(types[t]);
+            snprintf(typed, sizeof typed, text[i], n, n, n, n);
+            with_constants(full, sizeof full, typed, 192);
+            for (int64_t m = 1; m <= RL_FEW_ROWS; m++)
+                check_without(ctx, full, refused[m - 1], types[t], (int64_t[]){i ? 1 : m, i ? 1 : 16, i ? m : 1, i == 0 ? 1 : i == 1 ? 12 : 24}, 2, true);
+        }
+    rl_ctx_free(ctx);
+}
+
 /* Pools of what lies channels-last are the own kernel's, 16 bytes of channels at a time, also where there is cuDNN. */
 TEST(pools_of_channels) {
     static const char text[] =
@@ -521,6 +547,7 @@ int main(void) {
     RUN(depthwise);
     RUN(groups_of_what_was_turned);
     RUN(patches);
+    RUN(few_rows);
     RUN(pools_of_channels);
     RUN(constant_scales);
     RUN(parts_of_lines);

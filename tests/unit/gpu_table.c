@@ -194,6 +194,8 @@ static const struct { const char *type, *text; } forms[] = {
     {"Conv", "in %x #[2,3,9,8] in %w #[5,3,4,2] in %b #[5] %y = Conv(%x, %w, %b) strides=[4,2]"}, /* patches */
     {"Conv", "in %x #[2,1,9] in %w #[6,1,3] %y = Conv(%x, %w) strides=[3]"},
     {"Conv", "in %x #[2,4,9] in %w #[6,4,3] %y = Conv(%x, %w) dilations=[2]"},
+    {"Conv", "in %x #[1,20,1,1] in %w #[96,20,1,1] in %b #[96] %y = Conv(%x, %w, %b)"}, /* one window: few rows */
+    {"Conv", "in %x #[3,10,2,3] in %w #[5,10,2,3] %y = Conv(%x, %w)"},
     {"Conv", "in %x #[1,2,4,5,6] in %w #[3,2,2,3,1] %y = Conv(%x, %w)"},
     /* each channel by itself: float16 and bfloat16 lie channels-last; strips of rows, chunks of channels; 18 channels are no whole fours */
     {"Conv", "in %x #[2,16,11,10] in %w #[16,1,3,3] in %b #[16] %y = Conv(%x, %w, %b) group=16 pads=[1,1,1,1]"},
@@ -285,6 +287,13 @@ static const struct { const char *type, *text; } forms[] = {
     {"com.microsoft::FusedMatMul", "in %x #[5,2,7] in %z #[7,2,4] %y = com.microsoft::FusedMatMul(%x, %z) transBatchA=1 transBatchB=1"},
     {"com.microsoft::FusedMatMul", "in %x #[2,3,5,7] in %z #[4,7] %y = com.microsoft::FusedMatMul(%x, %z) transB=1"},
     {"MatMul", "in %x #[70,65] in %z #[65] %y = MatMul(%x, %z)"},
+    /* few rows: columns side by side, by whole vectors and not, one alone, of several blocks; nothing to add up; what is no number stays in its column */
+    {"MatMul", "in %x #[1,40] in %z #[40,9] %y = MatMul(%x, %z)"},
+    {"MatMul", "in %x #[3,700] in %z #[700,24] %y = MatMul(%x, %z)"},
+    {"MatMul", "in %x #[4,13] in %z #[13,300] %y = MatMul(%x, %z)"},
+    {"MatMul", "in %x #[2,37] in %z #[37] %y = MatMul(%x, %z)"},
+    {"MatMul", "in %x #[2,0] in %z #[0,5] %y = MatMul(%x, %z)"},
+    {"MatMul", "in %x #[2,3] const %z #[3,2] {nan,1,0,-2,inf,3} %y = MatMul(%x, %z)"},
     /* all that a cell has; a row's sequence that ends; one unit more than a block has, of two directions; states before the first step; both orders of the batch */
     {"LSTM", "in %x #[5,2,3] in %w #[1,16,3] in %r #[1,16,4] %y = LSTM(%x, %w, %r) hidden_size=4"},
     {"LSTM", "in %x #[4,3,2] in %w #[2,20,2] in %r #[2,20,5] in %b #[2,40] in %h #[2,3,5] in %c #[2,3,5] const %n i32[3] {4,0,2} const %p #[2,15] "
@@ -312,6 +321,14 @@ static const struct { const char *type, *text; } forms[] = {
             "activations=[\"LeakyRelu\",\"Softplus\"]"},
     {"RNN", "in %x #[3,2,3] in %w #[2,4,3] in %r #[2,4,4] %y = RNN(%x, %w, %r) hidden_size=4 direction=\"bidirectional\" "
             "activations=[\"Relu\",\"ThresholdedRelu\"] activation_alpha=[0.25]"},
+    /* few rows: columns along k, likewise; a bias for each column, a matrix, a number */
+    {"Gemm", "in %x #[1,64] in %z #[40,64] in %c #[40] %y = Gemm(%x, %z, %c) transB=1"},
+    {"Gemm", "in %x #[2,77] in %z #[5,77] in %c #[2,5] %y = Gemm(%x, %z, %c) transB=1 alpha=0.5 beta=2.0"},
+    {"Gemm", "in %x #[3,2080] in %z #[9,2080] in %c #[] %y = Gemm(%x, %z, %c) transB=1 beta=0.25"},
+    {"Gemm", "in %x #[4,9] in %z #[8200,9] %y = Gemm(%x, %z) transB=1"},
+    {"Gemm", "in %x #[30,1] in %z #[30,7] in %c #[1,7] %y = Gemm(%x, %z, %c) transA=1"},
+    {"Gemm", "in %x #[1,0] in %z #[3,0] in %c #[3] %y = Gemm(%x, %z, %c) transB=1"},
+    {"Gemm", "in %x #[2,3] const %z #[2,3] {nan,1,0,-2,inf,3} %y = Gemm(%x, %z) transB=1"},
     {"Gemm", "in %x #[5,7] in %z #[4,5] in %c #[4] %y = Gemm(%x, %z, %c) transA=1 transB=1 alpha=0.5 beta=2.0"},
 };
 
