@@ -80,7 +80,7 @@ static rl_status run_step(rl_frame *f, rl_step *s, rl_cost *cost);
 
 /* A joined step that the device's kernel cannot do: its parts, one after the other. What they make in between goes at once. */
 static rl_status run_parts(rl_step *s, rl_call *c) {
-    rl_frame *f = c->frame, own = {.x = f->x, .up = f->up, .slot = f->slot}; /* a frame's tmp is emptied after each node */
+    rl_frame *f = c->frame, own = {.x = f->x, .up = f->up, .slot = f->slot, .home = f->home}; /* a frame's tmp is emptied after each node */
     rl_arena_init(&own.mem, c->rt->ctx);
     rl_arena_init(&own.tmp, c->rt->ctx);
     s->place = RL_RAN_NOT;
