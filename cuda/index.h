@@ -107,6 +107,7 @@ RL_HD rl_walk rl_walk_of(const rl_loops *l, uint32_t first) {
         w.dim[i] = rl_divisor_of((uint32_t)l->dim[first + i]);
         for (uint32_t o = 0; o < RL_OPERANDS; o++) w.step[o][i] = o < l->noperand ? l->step[o][first + i] : 0;
     }
+    for (uint32_t o = 0; o < RL_OPERANDS && !w.rank; o++) w.step[o][0] = 0;
     return w;
 }
 

@@ -15,7 +15,7 @@
 template <class T, bool ACROSS> struct rl_few {
     typedef rl_p_few_rows Params;
     typedef typename rl_computed<T>::type C;
-    enum { ROWS = RL_FEW_ROWS, WIDE = ACROSS ? RL_FEW_ACROSS : 16 / sizeof(T) /* elements of a vector of b */, COLUMNS = ACROSS ? WIDE : 1 /* of a team */,
+    enum { ROWS = RL_FEW_ROWS, WIDE = ACROSS ? (uint32_t)RL_FEW_ACROSS : 16 / (uint32_t)sizeof(T) /* elements of a vector of b */, COLUMNS = ACROSS ? WIDE : 1 /* of a team */,
            FACTORS = ACROSS ? 1 : WIDE /* of a row of a, for a vector of b */, AHEAD = RL_FEW_AHEAD / (WIDE * sizeof(T)) /* vectors of b under way */,
            OWN = ACROSS ? 2 : 1 /* outputs of a lane: all rows and columns of a team by 8 lanes or more */ };
     struct Shared { C part[ROWS * COLUMNS][RL_CELLS]; };

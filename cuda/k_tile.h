@@ -41,6 +41,12 @@ template <class V, bool ANY> struct rl_tiles {
     RL_MEMBER bool has_row(const Params &p, const Place &t, uint32_t row) { return row < rows(p, t) && t.j + row - t.halo < p.nj; }
     RL_MEMBER const V *begin_of(const Params &p, const Place &t, uint32_t row) { return t.from + along(p.run_j, p.from_j, t.j + row - t.halo) + t.i; }
 
+    /* Where a batch begins in `to` and `from`; along one dim without the walk, whose loads a small tile waits for. */
+    RL_MEMBER void find_batch(const Params &p, uint32_t batch, int64_t (&at)[2]) {
+        if (p.batch.rank > 1) rl_walk_at(&p.batch, batch, 2, at);
+        else at[0] = batch * p.batch.step[0][0], at[1] = batch * p.batch.step[1][0]; /* of no dim: 0 */
+    }
+
     RL_MEMBER void find_lines(const Params &p, int64_t *line, const Place &t, uint32_t wide, uint32_t thread) {
         for (uint32_t i = thread; i < wide; i += RL_THREADS)
             if (t.i + i < p.ni) line[i] = along(p.run_i, p.to_i, t.i + i);
@@ -76,18 +82,18 @@ template <class V, bool ANY> struct rl_tiles {
     /* 16 bytes from a multiple of that on, and the word after them; what lies outside of `from` is not read. */
     struct Fetched { uint32_t word[5]; };
     RL_MEMBER bool has(const Params &p, uintptr_t at, uint32_t n) { return at >= (uintptr_t)p.low && at + n <= (uintptr_t)p.high; }
-    RL_MEMBER uint32_t word_at(const Params &p, uintptr_t at) {
+    RL_MEMBER uint32_t word_at(const Params &p, const unsigned char *at) {
         union { uint32_t all; Cell each[PER]; } w;
-        if (has(p, at, 4)) return *(const rl_any_word *)at;
+        if (has(p, (uintptr_t)at, 4)) return *(const rl_any_word *)at;
         w.all = 0;
         RL_UNROLL
         for (uint32_t e = 0; e < PER; e++)
-            if (SIZE < 4 && has(p, at + e * SIZE, SIZE)) w.each[e] = *(const Cell *)(at + e * SIZE);
+            if (SIZE < 4 && has(p, (uintptr_t)at + e * SIZE, SIZE)) w.each[e] = *(const Cell *)(at + e * SIZE);
         return w.all;
     }
-    RL_MEMBER Fetched fetch(const Params &p, uintptr_t at, bool more) {
+    RL_MEMBER Fetched fetch(const Params &p, const unsigned char *at, bool more) {
         Fetched f;
-        if (has(p, at, 20)) {
+        if (has(p, (uintptr_t)at, 20)) {
             rl_wide16 x = *(const rl_wide16 *)at;
             RL_UNROLL
             for (uint32_t w = 0; w < 4; w++) f.word[w] = x.x[w];
@@ -109,9 +115,9 @@ template <class V, bool ANY> struct rl_tiles {
             for (uint32_t e = 0; e < AHEAD; e++) {
                 shift[e] = 16; /* none */
                 if (!has_row(p, t, first + e * step)) continue;
-                uintptr_t begin = (uintptr_t)begin_of(p, t, first + e * step);
-                if (16 * c >= (begin % 16) + bytes) continue;
-                shift[e] = (uint32_t)begin % 16;
+                const unsigned char *begin = (const unsigned char *)begin_of(p, t, first + e * step);
+                if (16 * c >= (uintptr_t)begin % 16 + bytes) continue;
+                shift[e] = (uint32_t)((uintptr_t)begin % 16);
                 x[e] = fetch(p, begin - shift[e] + 16 * c, SIZE < 4 && shift[e] % 4);
             }
             RL_UNROLL
@@ -200,7 +206,7 @@ template <class V, bool ANY> struct rl_tiles {
     RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
         uint32_t q = rl_divide(block, p.ti), batch = rl_divide(q, p.tj), wide = WIDE << p.shape.lc;
         int64_t at[2];
-        rl_walk_at(&p.batch, batch, 2, at);
+        find_batch(p, batch, at);
         Place t = {(block - q * p.ti.d) * wide, (q - batch * p.tj.d) * ((uint32_t)WIDE << p.shape.lk), !ANY || p.vector_out ? 0 : (uint32_t)SECTOR,
                    (const V *)p.from + at[1], (V *)p.to + at[0]};
         if (phase == 0) {

@@ -225,10 +225,11 @@ static bool is_whole(const rl_loops *l, uint32_t operand, uint32_t size, const c
     return last + 1 - first == rl_loops_count(l);
 }
 
-/* Most of a warp's words on both sides, each along one dim. */
+/* Most of a warp's words on both sides, each along one dim; a tile's bytes are counted in 32 bits. */
 static bool fits_words(const rl_p_tile *p, uint32_t size) {
+    enum { MOST_STEP = 1 << 24 };
     uint32_t wide = RL_WORD_TILE_ROW * RL_WORD_TILE_PER(size), tall = 1u << RL_WORD_TILE_ROWS(size);
-    return !p->run_i.rank && !p->run_j.rank && p->ni >= wide * 3 / 4 && p->nj >= tall * 3 / 4;
+    return !p->run_i.rank && !p->run_j.rank && p->ni >= wide * 3 / 4 && p->nj >= tall * 3 / 4 && p->from_j > 0 && p->from_j * size <= MOST_STEP;
 }
 
 /* Twice as many rows, of what has enough of these tiles for every multiprocessor; an emulated device tries them with less. */
@@ -273,7 +274,8 @@ static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     uint32_t wide, tall;
     rl_gpu_kernel k = shape_tile(m, plan, &p, &wide, &tall);
     bool one_by_one = k < RL_GPU_word_tile4 || m->size < 4; /* tile, any_tile, and words of short elements */
-    uint32_t ti = tiles_of(p.ni, wide), tj = tiles_of((int64_t)p.nj + (p.halo ? p.halo - 1 : 0), tall), group = one_by_one ? 1 : RL_MIN((uint32_t)GROUPED, tj);
+    uint32_t ti = tiles_of(p.ni, wide), tj = tiles_of((int64_t)p.nj + (p.halo ? p.halo - 1 : 0), tall);
+    uint32_t group = one_by_one ? 1 : tiles_of(tj, tiles_of(tj, GROUPED)); /* all alike, so that few of their blocks have none */
     p.ti = rl_divisor_of(ti), p.tj = rl_divisor_of(tiles_of(tj, group)), p.group = rl_divisor_of(group);
     return rl_gpu_launch(m->g, k, ti * p.tj.d * group * count_of(&p.batch), &p, sizeof p);
 }
