@@ -38,26 +38,28 @@ template <> struct rl_tile_word<uint16_t> { typedef rl_any_word type; };
 /* 1 << LR rows of 32 words, with a sector's rows before them. */
 template <class V, uint32_t LR> struct rl_words {
     typedef rl_p_tile Params;
+    typedef rl_nothing Local;
     typedef rl_odd<V> T;
     typedef typename T::Place Place;
-    typedef rl_nothing Local;
     typedef typename T::Cell Cell;
     typedef typename rl_tile_word<V>::type Word;
     enum { SIZE = T::SIZE, PER = T::PER, ROW = RL_WORD_TILE_ROW, WORDS = (1 << LR) / PER, COLUMNS = PER * ROW, MOST_ROWS = (1 << LR) + T::SECTOR,
-           STEP = RL_THREADS / ROW, EACH = (MOST_ROWS + STEP - 1) / STEP /* rows of a thread */,
-           TURNS = (EACH + 9) / 10, AHEAD = (EACH + TURNS - 1) / TURNS /* loads under way: more would be waited for in turn */, LINES = RL_THREADS / WORDS };
+           STEP = RL_THREADS / ROW, EACH = (MOST_ROWS + STEP - 1) / STEP, LINES = RL_THREADS / WORDS };
     /* A line: where its piece goes, how many elements before the tile that begins, and where in the tile's rows the PER elements of the first word are. */
-    struct Line { int64_t to; uint16_t at[PER], into; };
+    struct Line { V *to; uint16_t at[PER], into; };
     struct Shared { Word cell[MOST_ROWS * (ROW + 1) + MOST_ROWS / 2 /* what is left out */]; Line line[COLUMNS]; };
 
     RL_MEMBER uint32_t cell(uint32_t row) { return rl_word_tile_cell(PER, row); }
     RL_MEMBER const V *first_row(const Params &p, const Place &t) { return t.from + t.i + ((int64_t)t.j - t.halo) * p.from_j; }
 
+    /* Is all of the word `from`'s? */
+    RL_MEMBER bool has_word(const Params &p, uintptr_t word) { return PER == 1 || T::has(p, word, sizeof(Word)); }
+
     RL_MEMBER void find_line(const Params &p, Line *to, const Place &t, uint32_t i) {
         const uint32_t turn = (uint32_t)p.from_j * SIZE, begin = (uint32_t)(uintptr_t)first_row(p, t);
         Line l;
-        l.to = (t.i + i) * p.to_i + t.j;
-        l.into = (uint16_t)T::into_sector(t, t.to + l.to);
+        l.to = t.to + (t.i + i) * p.to_i + t.j;
+        l.into = (uint16_t)T::into_sector(t, l.to);
         l.to -= l.into;
         RL_UNROLL
         for (uint32_t e = 0; e < PER; e++) {
@@ -67,47 +69,32 @@ template <class V, uint32_t LR> struct rl_words {
         *to = l;
     }
 
-    /* A tile's rows, from the word on in which the first one begins: bytes are counted in 32 bits. */
-    struct Rows { const unsigned char *from; uint32_t begin, step, left; }; /* the first row's begin; from one to the next; bytes of a row to its end, in all tiles */
-    RL_MEMBER Rows rows_of(const Params &p, const Place &t) {
-        const unsigned char *first = (const unsigned char *)first_row(p, t);
-        uint32_t begin = PER > 1 ? (uint32_t)((uintptr_t)first % sizeof(Word)) : 0;
-        Rows r = {first - begin, begin, (uint32_t)p.from_j * SIZE, (p.ni - t.i) * SIZE};
-        return r;
-    }
-    RL_MEMBER uint32_t into_word(const Rows &r, uint32_t row) { return PER > 1 ? (r.begin + row * r.step) % sizeof(Word) : 0; }
-    RL_MEMBER const Word *word_of(const Rows &r, uint32_t row, uint32_t c) {
-        return (const Word *)(r.from + (r.begin + row * r.step - into_word(r, row) + c * sizeof(Word)));
-    }
-    /* Has a row that is there this word, and `from` all of it? */
-    RL_MEMBER bool has_word(const Params &p, const Rows &r, uint32_t row, uint32_t c) {
-        return c * sizeof(Word) < r.left + into_word(r, row) && (PER == 1 || T::has(p, (uintptr_t)word_of(r, row, c), sizeof(Word)));
-    }
-
     /* INSIDE: all rows are there, and the whole words of COLUMNS that have them; of one element each is asked. */
     template <bool INSIDE> RL_MEMBER void read(const Params &p, Shared &s, const Place &t, uint32_t thread) {
-        const uint32_t c = thread % ROW, first = thread / ROW, rows = (1u << LR) + t.halo;
-        const Rows r = rows_of(p, t);
-        Word more = Word(); /* behind a row that does not begin with a word */
-        bool has = PER > 1 && thread < rows && into_word(r, thread) && (INSIDE || (T::has_row(p, t, thread) && has_word(p, r, thread, ROW)));
-        if (has) more = *word_of(r, thread, ROW);
-        RL_ROLLED
-        for (uint32_t row = first; row < rows; row += AHEAD * STEP) {
-            Word x[AHEAD];
-            RL_UNROLL
-            for (uint32_t e = 0; e < AHEAD; e++) {
-                uint32_t k = row + e * STEP;
-                x[e] = Word();
-                if (k < rows && (INSIDE || (T::has_row(p, t, k) && has_word(p, r, k, c)))) x[e] = *word_of(r, k, c);
-            }
-            RL_LOADED();
-            RL_UNROLL
-            for (uint32_t e = 0; e < AHEAD; e++) {
-                uint32_t k = row + e * STEP;
-                if (k < rows && (INSIDE || PER == 1 || has_word(p, r, k, c))) s.cell[cell(k) + c] = x[e];
-            }
+        const uint32_t c = thread % ROW, first = thread / ROW, rows = (1u << LR) + t.halo, left = (p.ni - t.i) * SIZE;
+        const uintptr_t begin = (uintptr_t)first_row(p, t);
+        const int64_t step = p.from_j * SIZE;
+        Word x[EACH], more;
+        uintptr_t at = begin + first * step;
+        RL_UNROLL
+        for (uint32_t e = 0; e < EACH; e++, at += STEP * step) {
+            uint32_t row = first + e * STEP, before = at % sizeof(Word);
+            uintptr_t word = at - before + c * sizeof(Word);
+            x[e] = Word();
+            if (row < rows && (INSIDE || (T::has_row(p, t, row) && c * sizeof(Word) < left + before && has_word(p, word)))) x[e] = *(const Word *)word;
         }
-        if (has) s.cell[cell(thread) + ROW] = more;
+        /* the word behind a row that does not begin with one */
+        at = begin + thread * step;
+        uint32_t before = at % sizeof(Word);
+        bool has_more = before && thread < rows && (INSIDE || (T::has_row(p, t, thread) && ROW * sizeof(Word) < left + before));
+        at += ROW * sizeof(Word) - before;
+        has_more = PER > 1 && has_more && (INSIDE || has_word(p, at));
+        if (has_more) more = *(const Word *)at;
+        at = begin + first * step;
+        RL_UNROLL
+        for (uint32_t e = 0; e < EACH; e++, at += STEP * step)
+            if (first + e * STEP < rows && (INSIDE || has_word(p, at - at % sizeof(Word) + c * sizeof(Word)))) s.cell[cell(first + e * STEP) + c] = x[e];
+        if (has_more) s.cell[cell(thread) + ROW] = more;
         if (PER > 1 && !INSIDE) read_ends(p, s, t, thread);
     }
 
@@ -119,9 +106,10 @@ template <class V, uint32_t LR> struct rl_words {
             const V *begin = first_row(p, t) + row * p.from_j;
             uint32_t k = thread % PER, into = (uint32_t)((uintptr_t)begin / SIZE % PER);
             if (!T::has_row(p, t, row)) continue;
-            if (k < columns && k + into < PER && !T::has(p, (uintptr_t)(begin - into), 4)) ((Cell *)(s.cell + cell(row)))[k + into] = begin[k];
+            if (k < columns && k + into < PER && !has_word(p, (uintptr_t)(begin - into))) ((Cell *)(s.cell + cell(row)))[k + into] = begin[k];
             k = columns - 1 - k;
-            if (k < columns && k + into >= PER && !T::has(p, (uintptr_t)(begin + k) / 4 * 4, 4)) ((Cell *)(s.cell + cell(row)))[k + into] = begin[k];
+            if (k < columns && k + into >= PER && !has_word(p, (uintptr_t)(begin + k) / sizeof(Word) * sizeof(Word)))
+                ((Cell *)(s.cell + cell(row)))[k + into] = begin[k];
         }
     }
 
@@ -130,16 +118,16 @@ template <class V, uint32_t LR> struct rl_words {
         const unsigned char *cells = (const unsigned char *)(s.cell + cell(w * PER));
         RL_UNROLL
         for (uint32_t i = thread / WORDS; i < COLUMNS; i += LINES) {
+            if (t.i + i >= p.ni) return;
             const Line &l = s.line[i];
-            V *to = t.to + l.to + w * PER;
+            union { Word all; Cell each[PER]; } x;
+            V *to = l.to + w * PER;
             uint32_t j = t.j + w * PER - l.into; /* before the first: wraps */
-            bool has = t.i + i < p.ni, whole = INSIDE || (j < p.nj && p.nj - j >= PER);
-            if (PER == 1 || (has && whole)) {
-                union { Word all; Cell each[PER]; } x;
+            if (INSIDE || (j < p.nj && p.nj - j >= PER)) {
                 RL_UNROLL
                 for (uint32_t e = 0; e < PER; e++) x.each[e] = *(const Cell *)(cells + l.at[e]);
-                if (has && whole) *(Word *)to = x.all;
-            } else if (has)
+                *(Word *)to = x.all;
+            } else
                 for (uint32_t e = 0; PER > 1 && e < PER; e++)
                     if (j + e < p.nj) to[e] = *(const Cell *)(cells + l.at[e]);
         }

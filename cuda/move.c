@@ -225,11 +225,10 @@ static bool is_whole(const rl_loops *l, uint32_t operand, uint32_t size, const c
     return last + 1 - first == rl_loops_count(l);
 }
 
-/* Most of a warp's words on both sides, each along one dim; a tile's bytes are counted in 32 bits. */
+/* Most of a warp's words on both sides, each along one dim. */
 static bool fits_words(const rl_p_tile *p, uint32_t size) {
-    enum { MOST_STEP = 1 << 24 };
     uint32_t wide = RL_WORD_TILE_ROW * RL_WORD_TILE_PER(size), tall = 1u << RL_WORD_TILE_ROWS(size);
-    return !p->run_i.rank && !p->run_j.rank && p->ni >= wide * 3 / 4 && p->nj >= tall * 3 / 4 && p->from_j > 0 && p->from_j * size <= MOST_STEP;
+    return !p->run_i.rank && !p->run_j.rank && p->ni >= wide * 3 / 4 && p->nj >= tall * 3 / 4;
 }
 
 /* Twice as many rows, of what has enough of these tiles for every multiprocessor; an emulated device tries them with less. */

@@ -13,17 +13,11 @@
 #define RL_UNROLL _Pragma("unroll")
 #define RL_ROLLED _Pragma("unroll 1")
 #define RL_BY_TWO _Pragma("unroll 2")
-#ifdef __CUDA_ARCH__
-#define RL_LOADED() __syncwarp()
-#else
-#define RL_LOADED()
-#endif
 #else
 #define RL_INSIDE inline
 #define RL_UNROLL
 #define RL_ROLLED
 #define RL_BY_TWO
-#define RL_LOADED()
 #endif
 
 struct rl_half { uint16_t bits; };

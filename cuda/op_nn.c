@@ -30,14 +30,15 @@ static rl_dnn_view view_of(const rl_tensor *t) {
 }
 
 /* cuDNN's windows end where the padding does that it is told of: with the last window here, which must not lie further than the model's. Means that count
- * padding are asked for only where there is as much on both sides: of three dims cuDNN 9.19 leaves out of the number what is there on one side alone. */
+ * padding are asked for only where there is as much on both sides: of three dims cuDNN 9.19 leaves out of the number what is there on one side alone. Means
+ * of bfloat16 are not asked for: what it makes of 11 channels that lie together, with padding, is not finite (an H200). */
 static rl_status pool_by_cudnn(rl_call *c, const rl_window *w, const rl_tensor *x, const rl_tensor *y, const rl_p_pool *p, bool *did) {
     rl_dnn_pool_job j;
     memset(&j, 0, sizeof j);
     j.op = p->op == RL_GPU_POOL_MAX ? RL_DNN_POOL_MAX : p->count_pad ? RL_DNN_POOL_MEAN_OF_ALL : RL_DNN_POOL_MEAN;
     j.type = x->dtype;
     *did = false;
-    if (x->rank < 4 || x->dtype == RL_F64 || !is_float(x->dtype)) return RL_OK;
+    if (x->rank < 4 || x->dtype == RL_F64 || !is_float(x->dtype) || (x->dtype == RL_BF16 && j.op != RL_DNN_POOL_MAX)) return RL_OK;
     j.x = view_of(x), j.y = view_of(y);
     for (uint32_t i = 0; i < w->r; i++) {
         int64_t after = (w->out[i] - 1) * w->stride[i] + w->kernel[i] - w->in[i] - w->before[i];
