@@ -241,7 +241,7 @@ static bool fits_tall(const rl_gpu *g, const rl_p_tile *p, uint32_t size) {
 static rl_gpu_kernel shape_tile(const move *m, const rl_move_plan *plan, rl_p_tile *p, uint32_t *wide, uint32_t *tall) {
     const rl_loops *l = &plan->loops;
     const uint32_t size = m->size;
-    bool whole = is_whole(l, 1, size, p->from, &p->low, &p->high), words = fits_words(p, size) && (size > 2 || whole);
+    bool whole = is_whole(l, 1, size, p->from, &p->low, &p->high), words = fits_words(p, size) && (size > 2 || (whole && p->from_j > 0));
     p->shape = rl_tile_shape_of(size, p->ni, p->nj);
     *wide = 16 / size << p->shape.lc, *tall = 16 / size << p->shape.lk;
     p->in = fits_vector(l, 1, plan->run_i, size, p->from, 16) ? RL_TILE_CHUNKS : whole ? RL_TILE_SHIFTED : RL_TILE_ELEMENTS;

@@ -154,7 +154,10 @@ TEST(words) {
                 int64_t m = sizes[a][0], n = sizes[a][1], row = n + gap, line = m + gap / 2;
                 rl_loops l = {.rank = 3, .noperand = 2, .dim = {2, m, n}, .step = {{line * n, 1, line}, {m * row, row, 1}}};
                 CHECK(rl_move_choose(&l, bits, 0, 0).kind == RL_MOVE_TILE);
-                check_move(g, &l, bits, (int64_t)(a % 4));
+                check_move(g, &l, bits, (uint32_t)a % 4);
+                if (gap) continue;
+                l.step[1][1] = -row; /* rows backwards */
+                check_move(g, &l, bits, (uint32_t)a % 3);
             }
     rl_gpu_close(g);
     rl_ctx_free(ctx);
