@@ -247,7 +247,8 @@ static cudnnStatus_t execute(rl_libs *l, const rl_dnn_plan *k, const rl_dnn_at *
     return s;
 }
 
-/* Several runs as one graph, as they will be in the model's: call by call, the host's part would be longer than a small convolution. NULL: cannot be recorded. */
+/* Several runs as one graph, as they will be in the model's: call by call, the host's part would be longer than a small convolution. NULL: it
+ * cannot be recorded. */
 static rl_gpu_graph *record_runs(rl_libs *l, const rl_dnn_plan *p, const trial *t) {
     rl_gpu_graph *made = NULL;
     bool works = rl_gpu_record(l->g) == RL_OK;
@@ -331,11 +332,12 @@ static bool can_repeat(const rl_dnn_at *at, uint32_t n) {
     return true;
 }
 
+/* Is the graph's plan chosen by trials? */
 static bool tries(const rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n) {
     return call->rt->runs_often && q->whole && can_repeat(at, n);
 }
 
-/* What a recording runs was tried in the run before it. */
+/* The plan; NULL: none. What a recording runs was tried in the run before it. */
 static rl_dnn_plan *plan_in(const rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n) {
     rl_libs *l = rl_libs_of(call->rt);
     if (!l || !l->dnn || rl_call_noted(call)) return NULL;

@@ -1,7 +1,7 @@
 /* Moves by tiles (k_tile.h) whose lines begin anywhere, C++ for the host and the device.
  *
- *   word_tile, tall_tile   large ones, word by word: a warp reads 32 words of a row, and one more where that begins within a word, and writes 32 of a line. A word
- *                          has up to 4 bytes of several elements, or one that is longer; tall_tile has twice as many rows
+ *   word_tile, tall_tile   large ones, word by word: a warp reads 32 words of a row, and one more where that begins within a word, and writes 32 of a
+ *                          line. A word has 4 bytes of several elements, or one that is longer; tall_tile has twice as many rows
  *   element_tile           others of 4 bytes or more, element by element: of any shape, and where several dims are one line
  *
  * Each line's piece begins where a sector of memory does, which no other tile then writes a part of: up to a sector before the tile, whose rows the tile
@@ -35,7 +35,8 @@ template <class V> struct rl_tile_word { typedef V type; };
 template <> struct rl_tile_word<uint8_t> { typedef rl_any_word type; };
 template <> struct rl_tile_word<uint16_t> { typedef rl_any_word type; };
 
-/* 1 << LR rows of 32 words, with a sector's rows before them. */
+/* 1 << LR rows of 32 words, with a sector's rows before them. A thread has all its loads under way before the first is stored; what a line needs is found
+ * once for all its words: both are what short elements have most of their time for. */
 template <class V, uint32_t LR> struct rl_words {
     typedef rl_p_tile Params;
     typedef rl_nothing Local;

@@ -23,8 +23,8 @@ enum { RL_MOST_JOINED = 24, RL_JOINED_DIMS = 3 };
 typedef struct { void *to; const void *from; uint32_t first, count; rl_divisor dim[RL_JOINED_DIMS]; int64_t step[2][RL_JOINED_DIMS]; } rl_p_part;
 typedef struct { uint32_t n; rl_p_part part[RL_MOST_JOINED]; } rl_p_join;
 
-/* tile, any_tile, element_tile, word_tile, tall_tile: i counts along operand 1's closest elements, j along operand 0's; all other dims are `batch`. Where several dims lie
- * one after the other there, i, or j, counts through all of them, and its run says where the other operand has it (rank 0: to_i, from_j do). */
+/* tile, any_tile, element_tile, word_tile, tall_tile: i counts along operand 1's closest elements, j along operand 0's; all other dims are `batch`. Where
+ * several dims lie one after the other there, i, or j, counts through all of them, and its run says where the other operand has it (rank 0: to_i, from_j do). */
 enum { RL_TILE_ELEMENTS, RL_TILE_CHUNKS, RL_TILE_SHIFTED };
 typedef struct {
     void *to;
@@ -38,7 +38,7 @@ typedef struct {
     uint32_t vector_out;      /* do 16 bytes at a time fit there? */
     rl_walk batch;
     uint32_t halo;            /* rows before a tile, which it has too: a sector's, or none */
-    rl_divisor group;         /* not of tile, any_tile: tiles along j that follow each other */
+    rl_divisor group;         /* tiles along j that follow each other; tile and any_tile have none */
 } rl_p_tile;
 
 /* weave: q planes, each `n` places of step 1 and step_j from one to the next, and their run, interleaved; out: the run is read. */

@@ -189,7 +189,7 @@ bool rl_home_likely(const rl_exec *x, const rl_homes *h, rl_kernel_fn *fn, rl_va
 
 /* ---- in a run ---- */
 
-enum { DEVICE_ALIGNS = 16 }; /* bytes that a device's library wants what it makes to begin on */
+enum { DEVICE_ALIGNS = 16 /* bytes */ };
 
 static rl_tensor laid_out(const rl_tensor *dims, const int64_t *perm) {
     rl_tensor t = *dims;

@@ -15,7 +15,8 @@
  *
  * A home is an offer.  A kernel that wants another order of memory than what stands in the buffer, or a piece without gaps where its
  * place has some (channels-last, all of oneDNN's; but not convolutions by direct.h), makes its output elsewhere, and the Concat moves it.  What lies in the buffer holds
- * a reference of it, and so does the frame until the Concat is done: nothing is written over it before. */
+ * a reference of it, and so does the frame until the Concat is done: nothing is written over it before. On a device a piece must begin on 16 bytes, as
+ * libraries want what they make. */
 #ifndef RL_HOME_H
 #define RL_HOME_H
 #include "exec.h"
