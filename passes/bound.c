@@ -15,8 +15,6 @@
 
 /* ---- the problem, in exact costs ---- */
 
-static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
-
 static uint32_t bits_of(double x) {
     uint32_t n = 0;
     while (x >= 1) {
@@ -31,7 +29,7 @@ static rl_bound_scale scale_of(const rl_plan *p, rl_least was, bool bytes_first)
     rl_bound_scale s = {.bytes_first = bytes_first, .exact = true};
     int64_t most = 0;
     for (uint32_t c = 0; c < p->cls.n; c++) {
-        s.unit = gcd(s.unit, p->cls.p[c].bytes);
+        s.unit = rl_gcd(s.unit, p->cls.p[c].bytes);
         most = RL_MAX(most, p->cls.p[c].bytes);
     }
     s.unit = RL_MAX(s.unit, 1);

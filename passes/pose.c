@@ -12,8 +12,6 @@ static int64_t bits_of(double x) {
     return b;
 }
 
-static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
-
 /* Costs are compared within a component only, and no choice of interest has more conversions than the model as it stands: that is
  * how far bytes may grow before they reach the count, and the ops' own ones before they reach the bytes.  Where 60 bits are too few,
  * bytes are rounded. */
@@ -25,7 +23,7 @@ rl_scale rl_scale_of(const rl_plan *p, bool bytes_first) {
     int64_t *most = rl_new(&tmp, int64_t, p->ncomp), *own = rl_new(&tmp, int64_t, p->ncomp);
     rl_plan_costs(p, rl_new(&tmp, uint32_t, p->op.n), stands, &tmp);
     for (uint32_t c = 0; c < p->cls.n; c++) {
-        unit = gcd(unit, p->cls.p[c].bytes);
+        unit = rl_gcd(unit, p->cls.p[c].bytes);
         most[p->cls.p[c].comp] = RL_MAX(most[p->cls.p[c].comp], p->cls.p[c].bytes);
     }
     unit = RL_MAX(unit, 1);
