@@ -308,10 +308,9 @@ rl_gpu_kernel rl_gpu_of_float(rl_gpu_kernel f32, rl_dtype t) {
     return k == 4 ? RL_NGPU : (rl_gpu_kernel)((uint32_t)f32 + k);
 }
 
-rl_gpu_kernel rl_gpu_of_size(rl_gpu_kernel first, uint32_t size) {
-    uint32_t k = 0;
-    while (1u << k < size) k++;
-    return (rl_gpu_kernel)((uint32_t)first + k);
+rl_gpu_kernel rl_gpu_of_short(rl_gpu_kernel f32, rl_dtype t) {
+    uint32_t k = t == RL_F32 ? 0 : t == RL_F16 ? 1 : t == RL_BF16 ? 2 : 3;
+    return k == 3 ? RL_NGPU : (rl_gpu_kernel)((uint32_t)f32 + k);
 }
 
 rl_dtype rl_gpu_computed(rl_dtype t) {

@@ -24,8 +24,7 @@ rl_status rl_call_decline(rl_call *c);
 
 /* The kernel of this type in a family that has f32, f64, f16, bf16 in a row; RL_NGPU: none. */
 rl_gpu_kernel rl_gpu_of_float(rl_gpu_kernel f32, rl_dtype t);
-/* The kernel for elements of 1, 2, 4, 8, 16 bytes in a row. */
-rl_gpu_kernel rl_gpu_of_size(rl_gpu_kernel first, uint32_t size);
+rl_gpu_kernel rl_gpu_of_short(rl_gpu_kernel f32, rl_dtype t); /* that has f32, f16, bf16 */
 rl_dtype rl_gpu_computed(rl_dtype t); /* f64 for f64, f32 for the other floats */
 
 /* t, on the device, as this type, row-major; a temporary of the node where it is not that already. */

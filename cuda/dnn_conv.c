@@ -152,13 +152,13 @@ static rl_dnn_asked asked_of(const rl_libs *l, const rl_dnn_conv_job *key) {
 /* Is the plan quicker than the convolution alone, and a kernel over what it made? Where plans are not tried, it is taken to be. */
 static bool is_worth(const rl_call *call, const rl_libs *l, const rl_dnn_conv_job *key, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n) {
     static const double launch = 2.5e-6, bandwidth = 3e12; /* seconds, bytes each second: an H200's */
-    if (n == 3) return true;
+    double seconds = n == 3 ? 0 : rl_dnn_seconds(call, q, at, n);
+    if (seconds <= launch) return true;
     rl_dnn_conv_job alone = *key;
     alone.npost = 0, alone.p.bias = NULL;
     memset(alone.post, 0, sizeof alone.post), memset(alone.operand, 0, sizeof alone.operand);
     rl_dnn_asked a = asked_of(l, &alone);
-    double seconds = rl_dnn_seconds(call, q, at, n);
-    return seconds <= launch || seconds < rl_dnn_seconds(call, &a, at, 3) + launch + 2 * (double)rl_bytes_of(key->type, key->p.count) / bandwidth;
+    return seconds < rl_dnn_seconds(call, &a, at, 3) + launch + 2 * (double)rl_bytes_of(key->type, key->p.count) / bandwidth;
 }
 
 rl_status rl_dnn_conv(rl_call *call, const rl_dnn_conv_job *j, bool *did) {

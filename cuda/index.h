@@ -171,6 +171,7 @@ RL_HD void rl_loops_by(rl_loops *l, uint32_t n) {
 /* A block's tile (k_tile.h), of kernels tile and any_tile: 16 / size << lk rows of 16 << lc bytes, which become lines of 16 << lk bytes; 16 bytes are a
  * chunk. Chunks of a row lie in shared memory so that no two lanes of a warp use one bank for different words, neither where rows are written nor where
  * lines are read: test gpu_index counts. */
+#define RL_TILE_PER(size) ((size) < 4 ? 4u / (size) : 1u) /* elements in a word */
 enum { RL_TILE_BYTES = 32 << 10, RL_TILE_LINES = 512, RL_TILE_MOST = 5, RL_TILE_SUM = 10 };
 typedef struct { uint32_t lc, lk; } rl_tile_shape;
 
@@ -199,7 +200,6 @@ RL_HD rl_tile_shape rl_tile_shape_of(uint32_t size, uint32_t ni, uint32_t nj) {
  * it has one more: a row begins in the bank after the one before it, and after `per` of them another is left out, so that lanes that have words of a line
  * meet in none. */
 enum { RL_WORD_TILE_ROW = 32 };
-#define RL_WORD_TILE_PER(size) ((size) < 4 ? 4u / (size) : 1u)
 #define RL_WORD_TILE_ROWS(size) ((size) < 4 ? 7u : (size) == 4 ? 6u : 5u)
 RL_HD uint32_t rl_word_tile_cell(uint32_t per, uint32_t row) { return row * (RL_WORD_TILE_ROW + 1) + (per > 1 ? row / per : 0); }
 

@@ -25,7 +25,7 @@ template <class V, bool ANY> struct rl_tiles {
     typedef rl_p_tile Params;
     typedef rl_nothing Local;
     typedef typename rl_alias<V>::type Cell;
-    enum { SIZE = sizeof(V), WIDE = 16 / SIZE, SECTOR = 32 / SIZE, PER = SIZE < 4 ? 4 / SIZE : 1, AHEAD = ANY ? 5 : 4 };
+    enum { SIZE = sizeof(V), WIDE = 16 / SIZE, SECTOR = 32 / SIZE, PER = RL_TILE_PER(SIZE), AHEAD = ANY ? 5 : 4 };
     struct Shared { alignas(16) Cell cell[RL_TILE_BYTES / SIZE]; int64_t line[RL_TILE_LINES / SIZE]; };
     struct Place { uint32_t i, j, halo; const V *from; V *to; }; /* the tile's first column and row; rows before it */
     typedef rl_vector<V> Wide;

@@ -148,8 +148,7 @@ static uint32_t count_of(const rl_walk *w) {
     return n;
 }
 
-/* The kernel for elements of 1, 2, 4, 8 or 16 bytes of a family that has these in a row. */
-static rl_gpu_kernel by_size(rl_gpu_kernel first, uint32_t size) {
+rl_gpu_kernel rl_gpu_of_size(rl_gpu_kernel first, uint32_t size) {
     uint32_t k = 0;
     while (1u << k < size) k++;
     return (rl_gpu_kernel)((uint32_t)first + k);
@@ -161,14 +160,14 @@ static rl_status launch_strided(void *arg, const rl_loops *l, uint32_t first, co
     const move *m = arg;
     rl_p_copy p = {.to = m->to + at[0] * m->size, .from = m->from + at[1] * m->size, .w = rl_walk_of(l, first)};
     p.count = count_of(&p.w);
-    return rl_gpu_launch(m->g, by_size(RL_GPU_strided1, m->size), rl_gpu_blocks(p.count), &p, sizeof p);
+    return rl_gpu_launch(m->g, rl_gpu_of_size(RL_GPU_strided1, m->size), rl_gpu_blocks(p.count), &p, sizeof p);
 }
 
 static rl_status launch_pack(const move *m, const rl_move_plan *plan) {
     rl_p_copy p = {.to = m->to, .from = m->from, .w = rl_walk_of(&plan->loops, 0)};
     p.count = count_of(&p.w);
     uint32_t wide = 16 / m->size;
-    return rl_gpu_launch(m->g, by_size(RL_GPU_pack1, m->size), rl_gpu_thread_blocks((p.count + wide - 1) / wide), &p, sizeof p);
+    return rl_gpu_launch(m->g, rl_gpu_of_size(RL_GPU_pack1, m->size), rl_gpu_thread_blocks((p.count + wide - 1) / wide), &p, sizeof p);
 }
 
 static rl_status launch_bits(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
@@ -227,7 +226,7 @@ static bool is_whole(const rl_loops *l, uint32_t operand, uint32_t size, const c
 
 /* Most of a warp's words on both sides, each along one dim. */
 static bool fits_words(const rl_p_tile *p, uint32_t size) {
-    uint32_t wide = RL_WORD_TILE_ROW * RL_WORD_TILE_PER(size), tall = 1u << RL_WORD_TILE_ROWS(size);
+    uint32_t wide = RL_WORD_TILE_ROW * RL_TILE_PER(size), tall = 1u << RL_WORD_TILE_ROWS(size);
     return !p->run_i.rank && !p->run_j.rank && p->ni >= wide * 3 / 4 && p->nj >= tall * 3 / 4;
 }
 
@@ -237,31 +236,36 @@ static bool fits_tall(const rl_gpu *g, const rl_p_tile *p, uint32_t size) {
     return (size == 4 || size == 8) && p->nj >= 2u << RL_WORD_TILE_ROWS(size) && nbyte >= least;
 }
 
-/* The kernel, and the columns and rows of its tiles. Of a line in several tiles, which are not there at once, each writes whole sectors. */
-static rl_gpu_kernel shape_tile(const move *m, const rl_move_plan *plan, rl_p_tile *p, uint32_t *wide, uint32_t *tall) {
+/* A kernel, the columns and rows of its tiles, and how many of these along j follow each other, at most: they write neighbouring pieces of the same lines. */
+typedef struct { rl_gpu_kernel kernel; uint32_t wide, tall, together; } tiling;
+enum { TOGETHER = 64 /* of short elements, whose pieces are short: 1 (an H200) */ };
+
+/* Of a line in several tiles, which are not there at once, each writes whole sectors. */
+static tiling tiling_of(const move *m, const rl_move_plan *plan, rl_p_tile *p) {
     const rl_loops *l = &plan->loops;
     const uint32_t size = m->size;
     bool whole = is_whole(l, 1, size, p->from, &p->low, &p->high), words = fits_words(p, size) && (size > 2 || (whole && p->from_j > 0));
     p->shape = rl_tile_shape_of(size, p->ni, p->nj);
-    *wide = 16 / size << p->shape.lc, *tall = 16 / size << p->shape.lk;
+    tiling t = {RL_GPU_tile1, 16 / size << p->shape.lc, 16 / size << p->shape.lk, 1};
     p->in = fits_vector(l, 1, plan->run_i, size, p->from, 16) ? RL_TILE_CHUNKS : whole ? RL_TILE_SHIFTED : RL_TILE_ELEMENTS;
-    p->vector_out = fits_vector(l, 0, plan->run_j, size, p->to, p->nj > *tall ? SECTOR : 16);
+    p->vector_out = fits_vector(l, 0, plan->run_j, size, p->to, p->nj > t.tall ? SECTOR : 16);
     p->halo = p->vector_out ? 0 : SECTOR / size;
-    if (p->in == RL_TILE_CHUNKS && p->vector_out && !(size == 8 && words)) return by_size(RL_GPU_tile1, size);
-    if (size <= 2 && (!words || (size == 1 && p->vector_out))) return by_size(RL_GPU_any_tile1, size);
+    bool chunks = p->in == RL_TILE_CHUNKS && p->vector_out, any = size <= 2 && (!words || (size == 1 && p->vector_out));
+    if ((chunks && !(size == 8 && words)) || any) {
+        t.kernel = rl_gpu_of_size(chunks ? RL_GPU_tile1 : RL_GPU_any_tile1, size);
+        return t;
+    }
     p->halo = fits_vector(l, 0, plan->run_j, size, p->to, SECTOR) ? 0 : SECTOR / size;
     if (words) {
         bool is_tall = fits_tall(m->g, p, size);
-        *wide = RL_WORD_TILE_ROW * RL_WORD_TILE_PER(size), *tall = 1u << (RL_WORD_TILE_ROWS(size) + is_tall);
-        return is_tall ? by_size(RL_GPU_tall_tile4, size / 4) : by_size(RL_GPU_word_tile1, size);
+        return (tiling){is_tall ? rl_gpu_of_size(RL_GPU_tall_tile4, size / 4) : rl_gpu_of_size(RL_GPU_word_tile1, size),
+                        RL_WORD_TILE_ROW * RL_TILE_PER(size), 1u << (RL_WORD_TILE_ROWS(size) + is_tall), size < 4 ? 1 : TOGETHER};
     }
     p->shape = rl_element_tile_of(size, p->ni, p->nj);
-    *wide = 1u << p->shape.lc, *tall = 1u << p->shape.lk;
-    return by_size(RL_GPU_element_tile4, size / 4);
+    return (tiling){rl_gpu_of_size(RL_GPU_element_tile4, size / 4), 1u << p->shape.lc, 1u << p->shape.lk, TOGETHER};
 }
 
 static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
-    enum { GROUPED = 64 }; /* tiles that write neighbouring pieces of the same lines, one after the other; of short elements, pieces are short */
     const rl_loops *l = &plan->loops;
     rl_loops batch = {.noperand = 2};
     for (uint32_t i = 0; i < l->rank; i++)
@@ -270,13 +274,11 @@ static rl_status launch_tile(const move *m, const rl_move_plan *plan) {
     p.to_i = l->step[0][plan->i], p.from_j = l->step[1][plan->j];
     p.run_i = walk_of_run(l, 1, plan->run_i), p.run_j = walk_of_run(l, 0, plan->run_j);
     p.batch = rl_walk_of(&batch, 0);
-    uint32_t wide, tall;
-    rl_gpu_kernel k = shape_tile(m, plan, &p, &wide, &tall);
-    bool one_by_one = k < RL_GPU_word_tile4 || m->size < 4; /* tile, any_tile, and words of short elements */
-    uint32_t ti = tiles_of(p.ni, wide), tj = tiles_of((int64_t)p.nj + (p.halo ? p.halo - 1 : 0), tall);
-    uint32_t group = one_by_one ? 1 : tiles_of(tj, tiles_of(tj, GROUPED)); /* all alike, so that few of their blocks have none */
+    tiling t = tiling_of(m, plan, &p);
+    uint32_t ti = tiles_of(p.ni, t.wide), tj = tiles_of((int64_t)p.nj + (p.halo ? p.halo - 1 : 0), t.tall);
+    uint32_t group = tiles_of(tj, tiles_of(tj, t.together)); /* all alike, so that few of their blocks have none */
     p.ti = rl_divisor_of(ti), p.tj = rl_divisor_of(tiles_of(tj, group)), p.group = rl_divisor_of(group);
-    return rl_gpu_launch(m->g, k, ti * p.tj.d * group * count_of(&p.batch), &p, sizeof p);
+    return rl_gpu_launch(m->g, t.kernel, ti * p.tj.d * group * count_of(&p.batch), &p, sizeof p);
 }
 
 static rl_status launch_weave(const move *m, const rl_move_plan *plan) {
@@ -292,7 +294,7 @@ static rl_status launch_weave(const move *m, const rl_move_plan *plan) {
     p.batch = rl_walk_of(&batch, 0);
     p.by_plane = fits_run(l, !run, n, n, m->size, run ? m->to : m->from);
     p.by_run = fits_run(l, run, q, n, m->size, run ? m->from : m->to);
-    return rl_gpu_launch(m->g, by_size(RL_GPU_weave1, m->size), p.tiles.d * count_of(&p.batch), &p, sizeof p);
+    return rl_gpu_launch(m->g, rl_gpu_of_size(RL_GPU_weave1, m->size), p.tiles.d * count_of(&p.batch), &p, sizeof p);
 }
 
 static rl_status launch_interleave(const move *m, const rl_move_plan *plan) {
@@ -348,7 +350,7 @@ static rl_status launch_join(rl_gpu *g, uint32_t wide, rl_p_join *p) {
     uint32_t nblock = 0;
     if (!p->n) return RL_OK;
     for (uint32_t i = 0; i < p->n; i++) p->part[i].first = nblock, nblock += rl_gpu_blocks(p->part[i].count);
-    rl_status s = rl_gpu_launch(g, by_size(RL_GPU_join1, wide), nblock, p, sizeof *p);
+    rl_status s = rl_gpu_launch(g, rl_gpu_of_size(RL_GPU_join1, wide), nblock, p, sizeof *p);
     p->n = 0;
     return s;
 }
@@ -378,7 +380,7 @@ static rl_status launch_fill(void *arg, const rl_loops *l, uint32_t first, const
     rl_p_fill p = {.to = m->to + at[0] * m->size, .w = rl_walk_of(l, first)};
     for (uint32_t k = 0; k < 16; k += m->size) memcpy((char *)p.value + k, m->value, m->size);
     p.count = count_of(&p.w);
-    return rl_gpu_launch(m->g, by_size(RL_GPU_fill1, m->size), rl_gpu_blocks(p.count), &p, sizeof p);
+    return rl_gpu_launch(m->g, rl_gpu_of_size(RL_GPU_fill1, m->size), rl_gpu_blocks(p.count), &p, sizeof p);
 }
 
 /* Elements of a few bits: from one element, which lies on the device for that. */
@@ -456,7 +458,7 @@ static rl_status launch_pick(rl_gpu *g, const rl_loops *l, const rl_p_select *s,
     p.by_vector = !s->wide && size <= 4 && (uintptr_t)s->index % 16 == 0;
     p.count = (p.rows + RL_PER_THREAD - 1) / RL_PER_THREAD * p.across.d;
     p.w = rl_walk_of(&rows, 0);
-    return rl_gpu_launch(g, by_size(RL_GPU_pick1, size), rl_gpu_thread_blocks(p.count), &p, sizeof p);
+    return rl_gpu_launch(g, rl_gpu_of_size(RL_GPU_pick1, size), rl_gpu_thread_blocks(p.count), &p, sizeof p);
 }
 
 rl_status rl_gpu_select(rl_gpu *g, const rl_loops *l, const rl_p_select *given, uint32_t size) {
@@ -467,5 +469,5 @@ rl_status rl_gpu_select(rl_gpu *g, const rl_loops *l, const rl_p_select *given, 
     size = widen_select(&wide, &p, size);
     p.count = (uint32_t)rl_loops_count(&wide);
     p.w = rl_walk_of(&wide, 0);
-    return rl_gpu_launch(g, by_size(RL_GPU_select1, size), rl_gpu_blocks(p.count), &p, sizeof p);
+    return rl_gpu_launch(g, rl_gpu_of_size(RL_GPU_select1, size), rl_gpu_blocks(p.count), &p, sizeof p);
 }

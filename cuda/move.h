@@ -19,6 +19,9 @@ typedef struct {
 /* Operand 0 is written, operand 1 read, steps in elements of `bits` bits; to, from: the addresses of their first elements. */
 rl_move_plan rl_move_choose(const rl_loops *l, uint32_t bits, uint64_t to, uint64_t from);
 
+/* The kernel for elements of 1, 2, 4, 8 or 16 bytes of a family that has these in a row. */
+rl_gpu_kernel rl_gpu_of_size(rl_gpu_kernel first, uint32_t size);
+
 /* to0 and from0: the first elements. */
 rl_status rl_gpu_move(rl_gpu *g, const rl_loops *l, uint32_t bits, void *to, int64_t to0, const void *from, int64_t from0);
 /* Moves that do not depend on each other; those that go by `strided`, or are a copy, go by one launch where it takes them. */

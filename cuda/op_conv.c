@@ -76,7 +76,7 @@ static rl_status by_cudnn(const conv *v, const rl_p_conv *p, bool *did) {
 /* ---- each channel by itself ---- */
 
 static rl_gpu_kernel depthwise_kernel(rl_dtype t) {
-    return t == RL_F32 ? RL_GPU_depthwise_f32 : t == RL_F16 ? RL_GPU_depthwise_f16 : t == RL_BF16 ? RL_GPU_depthwise_bf16 : RL_NGPU;
+    return rl_gpu_of_short(RL_GPU_depthwise_f32, t);
 }
 
 static bool is_aligned(const rl_tensor *t) {

@@ -20,12 +20,6 @@ typedef struct { rl_call *c; rl_gpu_kernel k; rl_dtype type, made; rl_p_matmul p
 
 /* ---- few rows ---- */
 
-static rl_gpu_kernel few_kernel(rl_dtype t, bool across) {
-    rl_gpu_kernel first = across ? RL_GPU_few_across_f32 : RL_GPU_few_rows_f32;
-    uint32_t k = t == RL_F32 ? 0 : t == RL_F16 ? 1 : t == RL_BF16 ? 2 : 3;
-    return k == 3 ? RL_NGPU : (rl_gpu_kernel)((uint32_t)first + k);
-}
-
 /* For teams that have so many vectors of b: more lanes than 8 where there would be few blocks, or more than a lane reads at once. across: two teams of a
  * block have neighbours of a row of b, which is read by sectors of 32 bytes. */
 static uint32_t few_lanes(uint64_t teams, uint64_t vectors, uint32_t bytes, bool across) {
@@ -42,7 +36,7 @@ enum { MOST_FEW = 1 << 21, MOST_SHARE = 8 * RL_FEW_AHEAD };
 static rl_status by_few_rows(const product *j, const rl_lt_job *q, bool *did) {
     const rl_p_matmul *p = &q->p;
     bool across = p->b_k != 1;
-    rl_gpu_kernel kernel = few_kernel(q->type, across);
+    rl_gpu_kernel kernel = rl_gpu_of_short(across ? RL_GPU_few_across_f32 : RL_GPU_few_rows_f32, q->type);
     uint32_t wide = across ? RL_FEW_ACROSS : 16 / j->size, teams = across ? (p->n + wide - 1) / wide : p->n, vectors = across ? p->k : (p->k + wide - 1) / wide;
     uint32_t lanes = few_lanes(teams, vectors, wide * j->size, across), per_block = RL_THREADS / lanes;
     *did = kernel != RL_NGPU && q->made == q->type && q->nbatch == 1 && p->m <= RL_FEW_ROWS && p->a_k == 1 && (!across || p->b_n == 1) && p->c_n == 1

@@ -299,8 +299,10 @@ rl_status rl_exec_frame(const rl_exec *x, rl_frame *up, const rl_tensor *in, uin
     f.slot = rl_new(&f.mem, rl_tensor, x->g->nval);
     if (x->home && !up) f.home = rl_new(&f.mem, rl_tensor, x->g->nval);
     RL_TRY(run_frame(&f, in, nin, out, nout));
-    for (uint32_t v = 0; v < x->g->nval; v++) rl_tensor_drop(&f.slot[v]);
-    for (uint32_t v = 0; f.home && v < x->g->nval; v++) rl_tensor_drop(&f.home[v]);
+    for (uint32_t v = 0; v < x->g->nval; v++) {
+        rl_tensor_drop(&f.slot[v]);
+        if (f.home) rl_tensor_drop(&f.home[v]);
+    }
     rl_arena_free(&f.mem);
     return RL_OK;
 }

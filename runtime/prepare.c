@@ -240,16 +240,14 @@ static rl_status improve(rl_exec *x) {
     rl_choose_orders(x);
     RL_TRY(rl_native_load(x));
     if (x->rt->no_homes) return RL_OK;
-    if (x->rt->device) {
-        rl_choose_homes(x);
-        return RL_OK;
+    if (!x->rt->device) {
+        rl_join_pool_pads(x);
+        rl_read_pieces(x);
+        rl_join_folds(x);
+        RL_TRY(rl_join_scatters(x));
+        RL_TRY(rl_join_shears(x));
+        rl_join_turns(x);
     }
-    rl_join_pool_pads(x);
-    rl_read_pieces(x);
-    rl_join_folds(x);
-    RL_TRY(rl_join_scatters(x));
-    RL_TRY(rl_join_shears(x));
-    rl_join_turns(x);
     rl_choose_homes(x);
     return RL_OK;
 }

@@ -244,7 +244,7 @@ static uint32_t conflicts_of_lines(tile t, bool shifted) {
 
 /* Kernels word_tile and tall_tile: rows follow each other with a word to spare; lanes that have words of a line, which begins anywhere, meet in no bank. */
 static void check_words(uint32_t size) {
-    uint32_t per = RL_WORD_TILE_PER(size), word = RL_MAX(size, 4u), lanes = 128 / word, rows = (2u << RL_WORD_TILE_ROWS(size)) + 32 / size, at[32];
+    uint32_t per = RL_TILE_PER(size), word = RL_MAX(size, 4u), lanes = 128 / word, rows = (2u << RL_WORD_TILE_ROWS(size)) + 32 / size, at[32];
     for (uint32_t r = 1; r < rows; r++) CHECK(rl_word_tile_cell(per, r) > rl_word_tile_cell(per, r - 1) + RL_WORD_TILE_ROW);
     CHECK(rl_word_tile_cell(per, rows - 1) + RL_WORD_TILE_ROW < rows * (RL_WORD_TILE_ROW + 1) + rows / 2);
     for (uint32_t first = 0; first + per * lanes <= rows; first++) {
