@@ -353,7 +353,7 @@ rl_status rl_prover_run(rl_prover *v) {
     uint32_t nattempt = RL_LEN(attempts) - !v->scale.price; /* the last is for charges */
     for (uint32_t i = 0; i < nattempt && any(v->open, v->p->ncomp) && s == RL_OK; i++) {
         double end = v->deadline, now = rl_work_seconds();
-        v->deadline = now + (end - now) / 2; /* the next ones may do better */
+        v->deadline = now + (end - now) * 2 / 3; /* the next ones may do better */
         s = try_attempt(v, attempts[i]);
         v->deadline = end;
         rl_arena_free(&tmp);

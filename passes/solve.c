@@ -337,6 +337,8 @@ static void solve_open(rl_arena *mem, memo *m, int64_t upper, double deadline) {
     for (uint32_t k = 0; k < n && bound_of(m) < upper; k++) {
         double now = rl_work_seconds(), until = now + (deadline - now) / (n - k);
         open[k]->cover.upper = upper_of(m, open[k], upper);
+        bool told = upper < INT64_MAX && open[k]->choice.cost < open[k]->cover.upper; /* the total that is known is not the least: what is matters less */
+        if (told) until = now + (until - now) / 4;
         if (!solve_rounded(mem, open[k], until)) rl_component_solve(mem, &open[k]->cover, until, &open[k]->choice);
     }
 }
@@ -349,7 +351,7 @@ enum { MANY = 64 }; /* folds: one of so many elements */
 static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, double deadline) {
     if (!folded) rl_cover_fold(mem, p, FOLD_STEPS, deadline, NULL); /* before what is paid is taken out, which tells the orders of an op apart */
     rl_cover_reduce(mem, p);
-    for (uint32_t round = 0, n = p->nelem; round < 3 && n > p->nelem / MANY; round++) { /* few folds lead to no more */
+    for (uint32_t round = 0, n = p->nelem; round < 3 && n > p->nelem / MANY && !folded; round++) { /* few folds lead to no more */
         n = rl_cover_fold(mem, p, FOLD_STEPS, deadline, NULL);
         if (n) rl_cover_reduce(mem, p);
     }

@@ -63,7 +63,7 @@ typedef struct {
     int64_t bound;        /* their sum: no choice costs less */
 } rl_shares;
 /* descend: with more effort. from: those of another order to begin with, or NULL. */
-rl_shares rl_share_out(rl_arena *mem, const rl_cover *p, const uint32_t *seq, bool descend, const rl_shares *from, double deadline);
+rl_shares rl_share_out(rl_arena *mem, const rl_cover *p, const uint32_t *seq, bool descend, const rl_shares *from, int64_t enough, double deadline);
 
 /* The ops not passed yet. */
 typedef struct { const rl_shares *s; int64_t *part, least; } rl_rest; /* [nelem] their parts together; the sum of their least */

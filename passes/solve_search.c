@@ -2,11 +2,11 @@
  *
  *   1. narrow beams over a few orders, which on ordinary networks are exact; else a cut, where two layouts meet (solve_cut.c); else a
  *      narrow relaxed run for a bound
- *   2. a better order, and relaxed runs over it, backward and forward in turn, each guided by the layers of the one before:
+ *   2. a better order, and shares over it (solve_share.c): some that are had soon and fit the order, and unless there are few configurations those
+ *      of the linear relaxation, which mostly have the best bound.  Where that is nearly tight, a beam that they guide is exact
+ *   3. relaxed runs, backward and forward in turn, each guided by the shares and by the layers of the one before:
  *      what the other side knows prunes the states, so fewer are merged, so the next bound is better.  After each, a wider
- *      beam with the same guides, which finds better solutions and is often exact.  The caps double each time.  Shares guide
- *      all of these (solve_share.c): some that are had soon and fit the order, and unless that looks easy those of the linear relaxation, which
- *      mostly have the best bound.
+ *      beam with the same guides, which finds better solutions and is often exact.  The caps double each time
  *
  * A run that neither drops nor merges a state, or whose bound reaches the known total, ends the search. */
 #include "solve_cover.h"
@@ -20,7 +20,9 @@ enum {
     FIRST_CAP = RL_SOLVE_CAP,
     PROBE_CAP = (FIRST_CAP + 7) / 8,
     EXTRA_FACTOR = 32,        /* extra states of a probe, by its cap */
-    FEW_CONFIGS = 400,
+    FEW_CONFIGS = 400,        /* of a component that is sooner done without the second shares */
+    MANY_CONFIGS = 1 << 12,   /* of one whose first relaxed run takes long, and says less than shares do */
+    MOST_PLAIN = 16 * FIRST_CAP, /* of a beam without a guide */
     BEAM_FACTOR = 8,          /* how much wider a guided beam is than its guide */
     MOST_CAP = 1 << 13,       /* of a relaxed run, and: */
     MOST_LAYERED = 1 << 21,   /* states in all layers of a relaxed run, but see PROBE_CAP */
@@ -70,24 +72,40 @@ static uint32_t *reversed(rl_arena *mem, const uint32_t *seq, uint32_t n) {
 }
 
 static rl_shares share(search *s, rl_arena *mem, const uint32_t *seq, bool descend, const rl_shares *from) {
-    rl_shares shares = rl_share_out(mem, s->p, seq, descend, from, s->deadline);
+    rl_shares shares = rl_share_out(mem, s->p, seq, descend, from, known(s), s->deadline);
     note_bound(s, shares.bound);
     return shares;
 }
 
-/* Is less open than what one element may weigh, or are there few configurations?  Then the frontier is sooner done without the second shares. */
-static bool is_easy(const search *s) {
+static uint32_t count_configs(const rl_cover *p) {
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < p->nop; o++) n += p->op[o].ncfg;
+    return n;
+}
+
+/* Is less open than what one element may weigh? */
+static bool is_close(const search *s) {
     int64_t most = 0;
-    uint32_t ncfg = 0;
     for (uint32_t e = 0; e < s->p->nelem; e++) most = RL_MAX(most, s->p->weight[e]);
-    for (uint32_t o = 0; o < s->p->nop; o++) ncfg += s->p->op[o].ncfg;
-    return known(s) - s->best.bound < most || ncfg <= FEW_CONFIGS;
+    return known(s) - s->best.bound < most;
+}
+
+typedef struct { const uint32_t *seq[2]; rl_shares of[2][RL_MAXSHARE]; uint32_t n; } sharing; /* forward, backward */
+
+/* Adds shares, up to so many, and then beams with all: with shares that are near the best few states are left, so that they are often exact. */
+static void share_and_beam(search *s, rl_arena *mem, sharing *x, uint32_t n, rl_arena *tmp) {
+    for (; x->n < n && !done(s); x->n++) {
+        x->of[0][x->n] = share(s, mem, x->seq[0], x->n > 0, NULL);
+        x->of[1][x->n] = share(s, mem, x->seq[1], false, x->n > 0 ? &x->of[0][x->n] : NULL);
+    }
+    for (uint32_t cap = FIRST_CAP; cap <= MOST_PLAIN && !done(s) && !late(s) && (cap == FIRST_CAP || is_close(s)); cap *= 4) {
+        attempt(s, tmp, (rl_run){.seq = x->seq[0], .cap = cap, .shares = x->of[0], .nshare = x->n});
+        rl_arena_free(tmp);
+    }
 }
 
 static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
-    const uint32_t *seq[2] = {forward, reversed(mem, forward, s->p->nop)};
-    rl_shares shares[2][RL_MAXSHARE];
-    uint32_t nshare = 0;
+    sharing x = {.seq = {forward, reversed(mem, forward, s->p->nop)}};
     const rl_layer *guide = NULL;
     uint32_t nop = s->p->nop, wide = RL_MAX(MOST_BEAMED / nop, (uint32_t)FIRST_CAP);
     uint32_t most = RL_MIN((uint32_t)MOST_CAP, RL_MAX(MOST_LAYERED / nop, (uint32_t)PROBE_CAP));
@@ -95,20 +113,15 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
     rl_arena_init(&tmp[0], mem->ctx);
     rl_arena_init(&tmp[1], mem->ctx);
     rl_arena_init(&beam, mem->ctx);
+    share_and_beam(s, mem, &x, count_configs(s->p) <= FEW_CONFIGS ? 1 : RL_MAXSHARE, &beam);
     for (uint32_t cap = FIRST_CAP, turn = 1; !done(s) && !late(s) && cap <= wide; cap *= 2, turn ^= 1) {
         rl_arena_free(&tmp[turn]);
-        for (bool easy = cap == FIRST_CAP && is_easy(s); nshare < (easy ? 1 : RL_MAXSHARE) && !done(s);) {
-            shares[0][nshare] = share(s, mem, seq[0], nshare > 0, NULL);
-            shares[1][nshare] = share(s, mem, seq[1], false, nshare > 0 ? &shares[0][nshare] : NULL);
-            nshare++;
-            attempt(s, &beam, (rl_run){.seq = seq[0], .cap = FIRST_CAP, .shares = shares[0], .nshare = nshare});
-            rl_arena_free(&beam);
-        }
+        if (cap > FIRST_CAP && x.n < RL_MAXSHARE) share_and_beam(s, mem, &x, RL_MAXSHARE, &beam);
         if (done(s)) break;
-        rl_run relaxed = {.seq = seq[turn], .cap = RL_MIN(cap, most), .relax = true, .guide = guide, .shares = shares[turn], .nshare = nshare, .record = true};
+        rl_run relaxed = {.seq = x.seq[turn], .cap = RL_MIN(cap, most), .relax = true, .guide = guide, .shares = x.of[turn], .nshare = x.n, .record = true};
         guide = attempt(s, &tmp[turn], relaxed).layer;
         if (done(s) || late(s)) break;
-        attempt(s, &beam, (rl_run){.seq = seq[!turn], .cap = RL_MIN(cap * BEAM_FACTOR, wide), .guide = guide, .shares = shares[!turn], .nshare = nshare});
+        attempt(s, &beam, (rl_run){.seq = x.seq[!turn], .cap = RL_MIN(cap * BEAM_FACTOR, wide), .guide = guide, .shares = x.of[!turn], .nshare = x.n});
         rl_arena_free(&beam);
     }
     rl_arena_free(&tmp[0]);
@@ -133,7 +146,8 @@ rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadli
     uint32_t n = rl_arrange(&tmp, p, all);
     probe(&s, all, n);
     if (!done(&s)) rl_component_cut(mem, p, deadline, &s.best);
-    if (!done(&s) && !late(&s)) attempt(&s, &tmp, (rl_run){.seq = reversed(&tmp, all[0].seq, p->nop), .cap = PROBE_CAP, .relax = true});
+    if (!done(&s) && !late(&s) && count_configs(p) < MANY_CONFIGS)
+        attempt(&s, &tmp, (rl_run){.seq = reversed(&tmp, all[0].seq, p->nop), .cap = PROBE_CAP, .relax = true});
     rl_arena_free(&tmp);
     s.best.proven = s.best.bound >= s.best.cost;
     return s.best;

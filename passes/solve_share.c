@@ -7,17 +7,20 @@
  *
  * That holds for any parts: they are the dual of the linear relaxation, which is nearly tight for most networks.
  *
- *   descend   parts near the best by the primal-dual hybrid gradient method (Chambolle and Pock 2011; for linear programs Applegate et al.
- *             2021): each op moves the shares x of its configurations against cost + parts, each part moves with the x that hold the element, and both are
- *             put back to where they must stay (sums of 1; sums of the weight at most); then whole numbers, rounded down
+ *   descend   parts near the best by the primal-dual hybrid gradient method (Chambolle and Pock 2011, 2016): each op multiplies the shares x of its
+ *             configurations by what falls with cost + parts, and each part moves with the x that hold the element; both are put back to where they must
+ *             stay (sums of 1; sums of the weight at most).  Each round of steps ends at its averages (Applegate et al. 2021, 2023), as whole
+ *             numbers, rounded down, which a sweep makes better; the next one begins there
  *   sweep     in turn each op takes whatever part of its elements is free, and gives back what it can without a lower least of its own:
  *             free for the ops to come.  From the first op of an order to the last and back, so that the frontier finds at each
  *             op the parts of those to come as small as can be.  (Sequential tree-reweighted message passing, Kolmogorov 2006.) */
 #include "solve_cover.h"
 #include <string.h>
 
-enum { DESCENTS = 300, MOST_ROUND = 16 };
-#define STEP 0.4
+enum { STEPS = 100, MOST_DESCENT = 10, FEW_DESCENTS = 3, MOST_ROUND = 16 };
+#define SHARE_STEP 2.0
+#define PART_STEP 0.6
+#define LEAST_SHARE 1e-12
 
 typedef struct {
     rl_ctx *ctx;
@@ -83,21 +86,23 @@ static void list_holders(rl_arena *mem, sharer *x) {
 /* ---- descend ---- */
 
 typedef struct {
-    double scale, *x, **of, *part; /* of[op]: the op's x; part: beside s->elem */
-    double *moved, *change;        /* [most configurations]; beside s->elem: by how much x at the step after next holds each */
-    uint32_t *sharebeg, *share;    /* of each element its places in s->elem */
+    double scale, *part, *sum_part; /* part: beside s->elem; sums: of the round */
+    double **of, **sum_of;          /* [op] its x */
+    double *cost, *change;          /* [most configurations]; beside s->elem: by how much x at the step after next holds each */
+    uint32_t *sharebeg, *share;     /* of each element its places in s->elem */
 } descent;
 
 static descent descent_of(rl_arena *mem, const sharer *x) {
     const rl_cover *p = x->p;
-    descent d = {.of = rl_new(mem, double *, p->nop), .part = rl_new(mem, double, x->s->beg[p->nop])};
     uint32_t n = x->s->beg[p->nop], most = 0, at = 0;
+    descent d = {.part = rl_new(mem, double, n), .sum_part = rl_new(mem, double, n), .of = rl_new(mem, double *, p->nop), .sum_of = rl_new(mem, double *, p->nop)};
     for (uint32_t o = 0; o < p->nop; o++) {
         most = RL_MAX(most, p->op[o].ncfg);
         d.of[o] = rl_new(mem, double, p->op[o].ncfg);
+        d.sum_of[o] = rl_new(mem, double, p->op[o].ncfg);
         for (uint32_t c = 0; c < p->op[o].ncfg; c++) d.of[o][c] = 1.0 / p->op[o].ncfg;
     }
-    d.moved = rl_new(mem, double, most);
+    d.cost = rl_new(mem, double, most);
     d.change = rl_new(mem, double, n);
     d.sharebeg = rl_new(mem, uint32_t, (size_t)p->nelem + 1);
     d.share = rl_new(mem, uint32_t, n);
@@ -127,34 +132,33 @@ static double excess(const double *v, uint32_t n, double total) {
     }
 }
 
+/* exp(-z), nearly, for z >= 0; the same on all machines. */
+static double falling(double z) { return 1 / (1 + z + z * z / 2); }
+
 static void descend_op(descent *d, const sharer *x, uint32_t op) {
     const rl_bundle *b = &x->p->op[op];
-    double *now = d->of[op];
+    double *now = d->of[op], *sums = d->sum_of[op], least = 1e300, all = 0;
     for (uint32_t c = 0; c < b->ncfg; c++) {
         const uint32_t *k = entries_of(x, op, c);
         double cost = (double)b->cost[c] / d->scale;
         for (uint32_t i = 0; i < b->width && k[i] != RL_NONE; i++) cost += d->part[k[i]];
-        d->moved[c] = now[c] - STEP * cost;
+        d->cost[c] = cost;
+        least = RL_MIN(least, cost);
     }
-    double off = excess(d->moved, b->ncfg, 1);
+    for (uint32_t c = 0; c < b->ncfg; c++) all += d->cost[c] = RL_MAX(now[c], LEAST_SHARE) * falling(SHARE_STEP * (d->cost[c] - least));
     for (uint32_t c = 0; c < b->ncfg; c++) {
         const uint32_t *k = entries_of(x, op, c);
-        double next = RL_MAX(d->moved[c] - off, 0.0), ahead = 2 * next - now[c];
+        double next = d->cost[c] / all, ahead = 2 * next - now[c];
         now[c] = next;
-        if (ahead < 0 || ahead > 0)
-            for (uint32_t i = 0; i < b->width && k[i] != RL_NONE; i++) d->change[k[i]] += ahead;
+        sums[c] += next;
+        for (uint32_t i = 0; i < b->width && k[i] != RL_NONE; i++) d->change[k[i]] += ahead;
     }
 }
 
-static void descend_element(descent *d, uint32_t e, double weight) {
+/* The parts of an element, which are 0 at least, add up to no more than its weight. */
+static void fit_parts(descent *d, const uint32_t *k, uint32_t n, double weight) {
     double part[64], sum = 0;
-    uint32_t n = d->sharebeg[e + 1] - d->sharebeg[e];
-    const uint32_t *k = d->share + d->sharebeg[e];
-    for (uint32_t i = 0; i < n; i++) {
-        d->part[k[i]] = RL_MAX(d->part[k[i]] + STEP * d->change[k[i]], 0.0);
-        sum += d->part[k[i]];
-        d->change[k[i]] = 0;
-    }
+    for (uint32_t i = 0; i < n; i++) sum += d->part[k[i]];
     if (sum <= weight) return;
     if (n > RL_LEN(part)) { /* as good, in the end */
         for (uint32_t i = 0; i < n; i++) d->part[k[i]] *= weight / sum;
@@ -165,16 +169,38 @@ static void descend_element(descent *d, uint32_t e, double weight) {
     for (uint32_t i = 0; i < n; i++) d->part[k[i]] = RL_MAX(part[i] - off, 0.0);
 }
 
-static void descend(rl_arena *mem, sharer *x, double deadline) {
-    const rl_cover *p = x->p;
-    descent d = descent_of(mem, x);
-    for (uint32_t i = 0; i < DESCENTS && (i % 16 || !rl_time_up(mem->ctx, deadline)); i++) {
-        for (uint32_t o = 0; o < p->nop; o++) descend_op(&d, x, o);
-        for (uint32_t e = 0; e < p->nelem; e++) descend_element(&d, e, (double)p->weight[e] / d.scale);
+static void descend_element(descent *d, uint32_t e, double weight) {
+    uint32_t n = d->sharebeg[e + 1] - d->sharebeg[e];
+    const uint32_t *k = d->share + d->sharebeg[e];
+    for (uint32_t i = 0; i < n; i++) {
+        d->part[k[i]] = RL_MAX(d->part[k[i]] + PART_STEP * d->change[k[i]], 0.0);
+        d->change[k[i]] = 0;
     }
-    for (uint32_t k = 0; k < x->s->beg[p->nop]; k++) {
+    fit_parts(d, k, n, weight);
+    for (uint32_t i = 0; i < n; i++) d->sum_part[k[i]] += d->part[k[i]];
+}
+
+static void take_average(double *x, double *sum, uint32_t n, uint32_t steps) {
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = sum[i] / steps;
+        sum[i] = 0;
+    }
+}
+
+/* One round of steps; x->s->part, x->free: their averages. */
+static void descend_once(descent *d, sharer *x, double deadline) {
+    const rl_cover *p = x->p;
+    uint32_t n = x->s->beg[p->nop], steps = 0;
+    for (; steps < STEPS && (steps % 16 || !steps || !rl_time_up(x->ctx, deadline)); steps++) {
+        for (uint32_t o = 0; o < p->nop; o++) descend_op(d, x, o);
+        for (uint32_t e = 0; e < p->nelem; e++) descend_element(d, e, (double)p->weight[e] / d->scale);
+    }
+    for (uint32_t o = 0; o < p->nop; o++) take_average(d->of[o], d->sum_of[o], p->op[o].ncfg, steps);
+    take_average(d->part, d->sum_part, n, steps);
+    memcpy(x->free, p->weight, p->nelem * sizeof *x->free);
+    for (uint32_t k = 0; k < n; k++) {
         uint32_t e = x->s->elem[k];
-        x->s->part[k] = RL_MIN((int64_t)(d.part[k] * d.scale), x->free[e]);
+        x->s->part[k] = RL_MIN((int64_t)(d->part[k] * d->scale), x->free[e]);
         x->free[e] -= x->s->part[k];
     }
 }
@@ -213,26 +239,56 @@ static void visit(sharer *x, uint32_t op, bool rising) {
     for (uint32_t i = 0; i < end - beg; i++) give_back(x, rising ? beg + i : end - 1 - i, s->least[op]);
 }
 
-static void sweep(sharer *x, const uint32_t *seq, double deadline) {
+/* There and back. */
+static void sweep_once(sharer *x, const uint32_t *seq, bool rising) {
     rl_shares *s = x->s;
+    for (uint32_t i = 0; i < x->p->nop; i++) visit(x, seq[i], rising);
+    for (uint32_t i = x->p->nop; i-- > 0;) visit(x, seq[i], rising);
+    s->bound = 0;
+    for (uint32_t o = 0; o < x->p->nop; o++) s->bound += s->least[o];
+}
+
+static void sweep(sharer *x, const uint32_t *seq, double deadline) {
     int64_t before = -1;
-    for (uint32_t round = 0; round < MOST_ROUND && s->bound > before && (!round || !rl_time_up(x->ctx, deadline)); round++) {
-        before = round ? s->bound : -1;
-        for (uint32_t i = 0; i < x->p->nop; i++) visit(x, seq[i], round % 2 == 0);
-        for (uint32_t i = x->p->nop; i-- > 0;) visit(x, seq[i], round % 2 == 0);
-        s->bound = 0;
-        for (uint32_t o = 0; o < x->p->nop; o++) s->bound += s->least[o];
+    for (uint32_t round = 0; round < MOST_ROUND && x->s->bound > before && (!round || !rl_time_up(x->ctx, deadline)); round++) {
+        before = round ? x->s->bound : -1;
+        sweep_once(x, seq, round % 2 == 0);
     }
 }
 
-rl_shares rl_share_out(rl_arena *mem, const rl_cover *p, const uint32_t *seq, bool descends, const rl_shares *from, double deadline) {
+/* ---- rounds ---- */
+
+/* Leaves the best parts of all rounds.  They end where the bound is enough, or a round brings little of what is missing. */
+static void descend(rl_arena *mem, sharer *x, const uint32_t *seq, int64_t enough, double deadline) {
+    const rl_cover *p = x->p;
+    uint32_t n = x->s->beg[p->nop];
+    int64_t *part = rl_new(mem, int64_t, n), *left = rl_new(mem, int64_t, p->nelem), best = -1;
+    descent d = descent_of(mem, x);
+    for (uint32_t round = 0; round < MOST_DESCENT && (!round || !rl_time_up(x->ctx, deadline)); round++) {
+        descend_once(&d, x, deadline);
+        sweep_once(x, seq, true);
+        for (uint32_t k = 0; k < n; k++) d.part[k] = (double)x->s->part[k] / d.scale;
+        int64_t gain = x->s->bound - best;
+        if (gain > 0) {
+            best = x->s->bound;
+            memcpy(part, x->s->part, n * sizeof *part);
+            memcpy(left, x->free, p->nelem * sizeof *left);
+        }
+        if (best >= enough || (round + 1 >= FEW_DESCENTS && gain < (enough - best) / 16)) break;
+    }
+    memcpy(x->s->part, part, n * sizeof *part);
+    memcpy(x->free, left, p->nelem * sizeof *left);
+}
+
+
+rl_shares rl_share_out(rl_arena *mem, const rl_cover *p, const uint32_t *seq, bool descends, const rl_shares *from, int64_t enough, double deadline) {
     rl_shares s = {.least = rl_new(mem, int64_t, p->nop)};
     sharer x = {.ctx = mem->ctx, .p = p, .s = &s, .free = rl_copy(mem, p->weight, p->nelem * sizeof *p->weight)};
     list_elements(mem, &x);
     list_holders(mem, &x);
     if (from) memcpy(s.part, from->part, s.beg[p->nop] * sizeof *s.part);
     for (uint32_t k = 0; from && k < s.beg[p->nop]; k++) x.free[s.elem[k]] -= s.part[k];
-    if (descends) descend(mem, &x, deadline);
+    if (descends) descend(mem, &x, seq, enough, deadline);
     sweep(&x, seq, deadline);
     return s;
 }
